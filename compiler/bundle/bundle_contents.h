@@ -1,0 +1,173 @@
+// What a bundle holds, as plain data: the schedule stage fills it, write_bundle stores it. Field meanings are
+// those of schemas/bundle.fbs; indices refer to the vectors of BundleContents unless a comment says
+// otherwise.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "schemas/kernel_abi.h"
+#include "support/dtype.h"
+
+namespace quernel::bundle {
+
+// A run-time integer that sizes depend on, min <= value <= max, a multiple of multiple_of.
+struct Symbol {
+  std::string name;
+  int64_t min = 0;
+  int64_t max = 0;
+  int64_t multiple_of = 1;
+};
+
+// Postfix code, two words per step {opcode, operand}; the opcodes are listed in bundle.fbs.
+struct SizeExpression {
+  std::vector<int64_t> code;
+};
+
+// Receives the bytes of a piece of constants, in order, in as many calls as the producer likes.
+using ByteSink = std::function<void(std::span<const std::byte>)>;
+
+// A contiguous part of a constants segment. Either `view` (not owned; must stay alive until write_bundle
+// returns) or, when `produce` is set, exactly `bytes` bytes passed to the sink. Both let a large model be
+// written without a copy.
+struct ConstantPiece {
+  uint64_t offset = 0;
+  uint64_t bytes = 0;
+  std::span<const std::byte> view;
+  std::function<void(const ByteSink&)> produce;
+};
+
+// Contents of a constants arena (or the initial contents of a state arena). Pieces are in ascending order and
+// do not overlap; bytes that no piece covers are zero.
+struct ConstantsSegment {
+  uint64_t bytes = 0;
+  std::vector<ConstantPiece> pieces;
+};
+
+enum class ArenaKind : uint8_t { kConstants, kWorkspace, kInput, kOutput, kState };
+
+struct Arena {
+  std::string name;
+  ArenaKind kind = ArenaKind::kWorkspace;
+  uint64_t bytes = 0;
+  uint32_t alignment = 64;  // power of two, at most 4096
+  int32_t constants = -1;  // index of a ConstantsSegment: constants arena (required), state arena (-1: zeros)
+  int32_t bytes_expression = -1;
+};
+
+// An input, output or state tensor.
+struct Tensor {
+  std::string name;
+  DType dtype = DType::kF32;
+  std::vector<int64_t> shape;              // -1 where shape_expressions has the dim
+  std::vector<int32_t> shape_expressions;  // empty, or per dim an expression index or -1
+  uint64_t bytes = 0;
+  uint32_t arena = 0;   // inputs and outputs: an arena of their own, of kind kInput / kOutput, at offset 0
+  uint64_t offset = 0;  // states only
+};
+
+enum class Access : uint8_t { kRead, kWrite, kReadWrite };
+
+struct Binding {
+  uint32_t arena = 0;
+  Access access = Access::kRead;
+  uint64_t offset = 0;
+  uint64_t bytes = 0;
+};
+
+enum class EdgeKind : uint8_t { kRaw, kWar, kWaw, kAlias };
+
+// The owning item comes after item `item` of the same plan (an earlier index).
+struct Edge {
+  uint32_t item = 0;
+  EdgeKind kind = EdgeKind::kRaw;
+};
+
+struct CopyLoop {
+  uint64_t count = 1;
+  uint64_t source_stride = 0;  // bytes
+  uint64_t target_stride = 0;
+};
+
+enum class ItemKind : uint8_t { kDispatch, kCopy, kSynchronize, kHostCallback };
+
+struct Item {
+  ItemKind kind = ItemKind::kDispatch;
+  uint32_t kernel = 0;      // dispatch: index into the variant's kernels
+  uint64_t workgroups = 0;  // dispatch: total count of the linearised grid
+  int32_t workgroups_expression = -1;
+  std::vector<Binding> bindings;  // in the order of qnl_kernel_args::bindings
+  std::vector<Edge> edges;
+  uint64_t copy_bytes = 0;           // copy: contiguous run, from bindings[0] to bindings[1]
+  std::vector<CopyLoop> copy_loops;  // copy: outermost first, at most 4; empty for a plain 1-D copy
+  std::string callback;              // host callback: its name
+  uint64_t flops = 0;
+  uint64_t bytes_read = 0;
+  uint64_t bytes_written = 0;
+  std::vector<std::string> source_nodes;
+};
+
+// The schedule of one entry point for one variant.
+struct Plan {
+  uint32_t variant = 0;
+  std::vector<Item> items;
+  std::string text;  // the printed schedule
+};
+
+struct EntryPoint {
+  std::string name;
+  std::vector<Tensor> inputs;
+  std::vector<Tensor> outputs;
+  std::vector<uint32_t> states;  // indices of BundleContents::states
+  std::vector<Plan> plans;       // exactly one per variant, in the variants' order
+};
+
+struct Kernel {
+  std::string name;
+  uint64_t scratch_bytes = 0;
+  uint32_t stack_bytes = 0;
+};
+
+enum class CodeFormat : uint8_t { kElfImage, kSpirv };
+
+struct Variant {
+  std::string target;              // as --target names it, e.g. "x86-64-v3"
+  uint32_t arch = QNL_ARCH_NONE;   // qnl_arch
+  uint64_t required_features = 0;  // QNL_<ARCH>_* bits
+  CodeFormat code_format = CodeFormat::kElfImage;
+  std::vector<std::byte> code;  // the image; equal images of several variants are stored once
+  std::vector<Kernel> kernels;  // kernel k is entry k of the image table
+};
+
+// The value of one tensor in a test vector.
+struct TestTensor {
+  uint32_t tensor = 0;  // index into the entry point's inputs or outputs
+  bool output = false;
+  std::vector<std::byte> value;
+};
+
+struct TestVector {
+  std::string name;
+  uint32_t entry_point = 0;
+  std::vector<TestTensor> tensors;
+  double rtol = 1e-3;
+  double atol = 1e-7;
+};
+
+struct BundleContents {
+  std::string producer;  // e.g. "quernel 0.1.0"; no time or host name, so that equal inputs give equal bytes
+  std::vector<Symbol> symbols;
+  std::vector<SizeExpression> expressions;
+  std::vector<ConstantsSegment> constants;
+  std::vector<Arena> arenas;
+  std::vector<Tensor> states;
+  std::vector<Variant> variants;
+  std::vector<EntryPoint> entry_points;
+  std::vector<TestVector> test_vectors;
+};
+
+}  // namespace quernel::bundle

@@ -1,0 +1,311 @@
+#include "bundle/bundle_structure.h"
+
+#include <set>
+#include <string>
+
+#include "schemas/bundle_generated.h"
+
+namespace quernel::bundle {
+namespace {
+
+using flatbuffers::FlatBufferBuilder;
+using flatbuffers::Offset;
+template <class T>
+using Vec = Offset<flatbuffers::Vector<T>>;
+
+// The numbers in the file are those of the schema; ours must be the same.
+static_assert(static_cast<int>(DType::kF8E5M2) == static_cast<int>(schema::DType::f8e5m2));
+static_assert(static_cast<int>(DType::kF32) == QNL_F32 && static_cast<int>(DType::kBool) == QNL_BOOL &&
+              static_cast<int>(DType::kF8E5M2) == QNL_F8E5M2);
+static_assert(static_cast<int>(ArenaKind::kState) == static_cast<int>(schema::ArenaKind::state));
+static_assert(static_cast<int>(Access::kReadWrite) == static_cast<int>(schema::Access::read_write));
+static_assert(static_cast<int>(EdgeKind::kAlias) == static_cast<int>(schema::EdgeKind::alias));
+static_assert(static_cast<int>(ItemKind::kHostCallback) == static_cast<int>(schema::ItemKind::host_callback));
+static_assert(static_cast<int>(CodeFormat::kSpirv) == static_cast<int>(schema::CodeFormat::spirv));
+static_assert(static_cast<int>(SegmentKind::kTestValues) ==
+              static_cast<int>(schema::SegmentKind::test_values));
+
+std::string at(const std::string& what, size_t index) { return what + " " + std::to_string(index); }
+
+Status broken(const std::string& where, const std::string& message) {
+  return internal_error(where + ": " + message, {}, "write_bundle");
+}
+
+Status check_constants(const BundleContents& contents) {
+  for (size_t i = 0; i < contents.constants.size(); ++i) {
+    uint64_t end = 0;
+    for (const ConstantPiece& piece : contents.constants[i].pieces) {
+      if (piece.offset < end) return broken(at("constants segment", i), "pieces overlap or are out of order");
+      if (piece.bytes > contents.constants[i].bytes ||
+          piece.offset > contents.constants[i].bytes - piece.bytes)
+        return broken(at("constants segment", i), "a piece lies outside the segment");
+      if (!piece.produce && piece.view.size() != piece.bytes)
+        return broken(at("constants segment", i), "a piece's view and byte count differ");
+      end = piece.offset + piece.bytes;
+    }
+  }
+  for (size_t i = 0; i < contents.arenas.size(); ++i) {
+    const Arena& arena = contents.arenas[i];
+    bool needs = arena.kind == ArenaKind::kConstants;
+    bool may = needs || arena.kind == ArenaKind::kState;
+    if (arena.constants >= static_cast<int32_t>(contents.constants.size()) ||
+        (needs && arena.constants < 0) || (!may && arena.constants >= 0))
+      return broken(at("arena", i), "wrong constants segment");
+    if (arena.constants >= 0 && contents.constants[arena.constants].bytes != arena.bytes)
+      return broken(at("arena", i), "byte count differs from its constants segment");
+    if (arena.alignment == 0 || (arena.alignment & (arena.alignment - 1)) != 0 || arena.alignment > 4096)
+      return broken(at("arena", i), "alignment is not a power of two up to 4096");
+  }
+  return {};
+}
+
+Status check_slots(const BundleContents& contents, const EntryPoint& entry,
+                   const std::vector<Tensor>& tensors, ArenaKind kind, std::set<uint32_t>& used) {
+  std::set<std::string> names;
+  for (const Tensor& tensor : tensors) {
+    std::string where = "entry point '" + entry.name + "', tensor '" + tensor.name + "'";
+    if (!names.insert(tensor.name).second) return broken(where, "name is used twice");
+    if (tensor.arena >= contents.arenas.size()) return broken(where, "arena index out of range");
+    const Arena& arena = contents.arenas[tensor.arena];
+    if (arena.kind != kind) return broken(where, "arena is of another kind");
+    if (arena.bytes != tensor.bytes) return broken(where, "byte count differs from its slot");
+    if (!used.insert(tensor.arena).second) return broken(where, "slot is used twice");
+  }
+  return {};
+}
+
+Status check_item(const BundleContents& contents, const Variant& variant, const Item& item, size_t index,
+                  const std::string& where) {
+  for (const Binding& binding : item.bindings) {
+    if (binding.arena >= contents.arenas.size()) return broken(where, "arena index out of range");
+    uint64_t bytes = contents.arenas[binding.arena].bytes;
+    if (binding.bytes > bytes || binding.offset > bytes - binding.bytes)
+      return broken(where, "binding lies outside arena " + std::to_string(binding.arena));
+  }
+  for (const Edge& edge : item.edges)
+    if (edge.item >= index) return broken(where, "edge to an item that is not earlier");
+  if (item.kind == ItemKind::kDispatch && item.kernel >= variant.kernels.size())
+    return broken(where, "kernel index out of range");
+  if (item.kind == ItemKind::kCopy && (item.bindings.size() != 2 || item.copy_loops.size() > 4))
+    return broken(where, "a copy has two bindings and at most four loops");
+  if (item.kind == ItemKind::kHostCallback && item.callback.empty())
+    return broken(where, "callback has no name");
+  return {};
+}
+
+Status check_entry_point(const BundleContents& contents, const EntryPoint& entry) {
+  std::set<uint32_t> used;
+  QUERNEL_CHECK(check_slots(contents, entry, entry.inputs, ArenaKind::kInput, used));
+  QUERNEL_CHECK(check_slots(contents, entry, entry.outputs, ArenaKind::kOutput, used));
+  for (uint32_t state : entry.states)
+    if (state >= contents.states.size()) return broken("entry point '" + entry.name + "'", "no such state");
+  if (entry.plans.size() != contents.variants.size())
+    return broken("entry point '" + entry.name + "'", "expected one plan per variant");
+  for (size_t v = 0; v < entry.plans.size(); ++v) {
+    const Plan& plan = entry.plans[v];
+    if (plan.variant != v)
+      return broken("entry point '" + entry.name + "'", "plans are not in the variants' order");
+    for (size_t i = 0; i < plan.items.size(); ++i)
+      QUERNEL_CHECK(check_item(contents, contents.variants[v], plan.items[i], i,
+                               "entry point '" + entry.name + "', " + at("item", i)));
+  }
+  return {};
+}
+
+// Builds the tables; holds nothing but the builder and the inputs.
+class StructureBuilder {
+ public:
+  StructureBuilder(const BundleContents& contents, const SegmentPlan& plan)
+      : contents_(contents), plan_(plan) {
+    builder_.ForceDefaults(true);
+  }
+
+  std::vector<uint8_t> build() {
+    std::vector<schema::Segment> segments;
+    for (const Segment& s : plan_.segments)
+      segments.emplace_back(s.offset, s.bytes, s.hash, static_cast<schema::SegmentKind>(s.kind));
+    auto producer = string(contents_.producer);
+    auto segment_vector = builder_.CreateVectorOfStructs(segments);
+    auto symbols = all<schema::Symbol>(contents_.symbols, [&](const Symbol& s) {
+      return schema::CreateSymbol(builder_, string(s.name), s.min, s.max, s.multiple_of);
+    });
+    auto expressions = all<schema::SizeExpression>(contents_.expressions, [&](const SizeExpression& e) {
+      return schema::CreateSizeExpression(builder_, builder_.CreateVector(e.code));
+    });
+    auto arenas = all<schema::Arena>(contents_.arenas, [&](const Arena& a) { return arena(a); });
+    auto states = all<schema::Tensor>(contents_.states, [&](const Tensor& t) { return tensor(t); });
+    size_t index = 0;
+    auto variants =
+        all<schema::Variant>(contents_.variants, [&](const Variant& v) { return variant(v, index++); });
+    auto entries =
+        all<schema::EntryPoint>(contents_.entry_points, [&](const EntryPoint& e) { return entry_point(e); });
+    size_t value = 0;
+    auto tests = all<schema::TestVector>(contents_.test_vectors,
+                                         [&](const TestVector& t) { return test_vector(t, value); });
+    schema::FinishBundleBuffer(
+        builder_, schema::CreateBundle(builder_, producer, segment_vector, symbols, expressions, arenas,
+                                       states, variants, entries, tests));
+    return {builder_.GetBufferPointer(), builder_.GetBufferPointer() + builder_.GetSize()};
+  }
+
+ private:
+  Offset<flatbuffers::String> string(const std::string& text) { return builder_.CreateSharedString(text); }
+
+  template <class Table, class T, class Make>
+  Vec<Offset<Table>> all(const std::vector<T>& values, Make make) {
+    std::vector<Offset<Table>> offsets;
+    offsets.reserve(values.size());
+    for (const T& value : values) offsets.push_back(make(value));
+    return builder_.CreateVector(offsets);
+  }
+
+  Offset<schema::Arena> arena(const Arena& a) {
+    int32_t segment = a.constants < 0 ? -1 : static_cast<int32_t>(plan_.constants_segments[a.constants]);
+    return schema::CreateArena(builder_, string(a.name), static_cast<schema::ArenaKind>(a.kind), a.bytes,
+                               a.alignment, segment, a.bytes_expression);
+  }
+
+  Offset<schema::Tensor> tensor(const Tensor& t) {
+    return schema::CreateTensor(builder_, string(t.name), static_cast<schema::DType>(t.dtype),
+                                builder_.CreateVector(t.shape), builder_.CreateVector(t.shape_expressions),
+                                t.bytes, t.arena, t.offset);
+  }
+
+  Offset<schema::Variant> variant(const Variant& v, size_t index) {
+    auto kernels = all<schema::Kernel>(v.kernels, [&](const Kernel& k) {
+      return schema::CreateKernel(builder_, string(k.name), k.scratch_bytes, k.stack_bytes);
+    });
+    return schema::CreateVariant(builder_, string(v.target), v.arch, v.required_features,
+                                 static_cast<schema::CodeFormat>(v.code_format),
+                                 plan_.variant_segments[index], kernels);
+  }
+
+  Offset<schema::Item> item(const Item& i) {
+    std::vector<schema::Binding> bindings;
+    for (const Binding& b : i.bindings)
+      bindings.emplace_back(b.arena, static_cast<schema::Access>(b.access), b.offset, b.bytes);
+    std::vector<schema::Edge> edges;
+    for (const Edge& e : i.edges) edges.emplace_back(e.item, static_cast<schema::EdgeKind>(e.kind));
+    std::vector<schema::CopyLoop> loops;
+    for (const CopyLoop& l : i.copy_loops) loops.emplace_back(l.count, l.source_stride, l.target_stride);
+    std::vector<Offset<flatbuffers::String>> nodes;
+    for (const std::string& node : i.source_nodes) nodes.push_back(string(node));
+    auto binding_vector = builder_.CreateVectorOfStructs(bindings);
+    auto edge_vector = builder_.CreateVectorOfStructs(edges);
+    auto loop_vector = builder_.CreateVectorOfStructs(loops);
+    auto callback = string(i.callback);
+    auto node_vector = builder_.CreateVector(nodes);
+    return schema::CreateItem(builder_, static_cast<schema::ItemKind>(i.kind), i.kernel, i.workgroups,
+                              i.workgroups_expression, binding_vector, edge_vector, i.copy_bytes, loop_vector,
+                              callback, i.flops, i.bytes_read, i.bytes_written, node_vector);
+  }
+
+  Offset<schema::EntryPoint> entry_point(const EntryPoint& e) {
+    auto name = string(e.name);
+    auto inputs = all<schema::Tensor>(e.inputs, [&](const Tensor& t) { return tensor(t); });
+    auto outputs = all<schema::Tensor>(e.outputs, [&](const Tensor& t) { return tensor(t); });
+    auto states = builder_.CreateVector(e.states);
+    auto plans = all<schema::Plan>(e.plans, [&](const Plan& p) {
+      auto items = all<schema::Item>(p.items, [&](const Item& i) { return item(i); });
+      auto workspaces = builder_.CreateVector(workspaces_of(p));
+      return schema::CreatePlan(builder_, p.variant, items, workspaces, builder_.CreateString(p.text));
+    });
+    return schema::CreateEntryPoint(builder_, name, inputs, outputs, states, plans);
+  }
+
+  std::vector<uint32_t> workspaces_of(const Plan& p) const {
+    std::set<uint32_t> used;
+    for (const Item& i : p.items)
+      for (const Binding& b : i.bindings)
+        if (contents_.arenas[b.arena].kind == ArenaKind::kWorkspace) used.insert(b.arena);
+    return {used.begin(), used.end()};
+  }
+
+  Offset<schema::TestVector> test_vector(const TestVector& t, size_t& value) {
+    std::vector<schema::TestTensor> tensors;
+    for (const TestTensor& tensor : t.tensors)
+      tensors.emplace_back(tensor.tensor, tensor.output, plan_.test_segment,
+                           plan_.test_value_offsets[value++], tensor.value.size());
+    return schema::CreateTestVector(builder_, string(t.name), t.entry_point,
+                                    builder_.CreateVectorOfStructs(tensors), t.rtol, t.atol);
+  }
+
+  const BundleContents& contents_;
+  const SegmentPlan& plan_;
+  FlatBufferBuilder builder_;
+};
+
+}  // namespace
+
+Status check_contents(const BundleContents& contents) {
+  QUERNEL_CHECK(check_constants(contents));
+  if (contents.variants.empty()) return broken("bundle", "expected at least one variant");
+  if (contents.entry_points.empty()) return broken("bundle", "expected at least one entry point");
+  for (const Tensor& state : contents.states) {
+    if (state.arena >= contents.arenas.size() || contents.arenas[state.arena].kind != ArenaKind::kState)
+      return broken("state '" + state.name + "'", "expected an arena of kind state");
+    uint64_t bytes = contents.arenas[state.arena].bytes;
+    if (state.bytes > bytes || state.offset > bytes - state.bytes)
+      return broken("state '" + state.name + "'", "lies outside its arena");
+  }
+  std::set<std::string> names;
+  for (const EntryPoint& entry : contents.entry_points) {
+    if (!names.insert(entry.name).second)
+      return broken("entry point '" + entry.name + "'", "name is used twice");
+    QUERNEL_CHECK(check_entry_point(contents, entry));
+  }
+  for (const TestVector& test : contents.test_vectors) {
+    if (test.entry_point >= contents.entry_points.size()) return broken("test vector", "no such entry point");
+    const EntryPoint& entry = contents.entry_points[test.entry_point];
+    for (const TestTensor& tensor : test.tensors) {
+      const std::vector<Tensor>& tensors = tensor.output ? entry.outputs : entry.inputs;
+      if (tensor.tensor >= tensors.size() || tensor.value.size() != tensors[tensor.tensor].bytes)
+        return broken("test vector", "tensor index or byte count does not fit the signature");
+    }
+  }
+  return {};
+}
+
+SegmentPlan plan_segments(const BundleContents& contents) {
+  SegmentPlan plan;
+  for (size_t v = 0; v < contents.variants.size(); ++v) {
+    const std::vector<std::byte>& code = contents.variants[v].code;
+    uint32_t found = 0;
+    while (found < plan.segments.size() && contents.variants[plan.segments[found].source].code != code)
+      ++found;
+    if (found == plan.segments.size()) plan.segments.push_back({SegmentKind::kCode, v, code.size()});
+    plan.variant_segments.push_back(found);
+  }
+  for (size_t c = 0; c < contents.constants.size(); ++c) {
+    plan.constants_segments.push_back(static_cast<uint32_t>(plan.segments.size()));
+    plan.segments.push_back({SegmentKind::kConstants, c, contents.constants[c].bytes});
+  }
+  uint64_t end = 0;
+  for (const TestVector& vector : contents.test_vectors) {
+    for (const TestTensor& tensor : vector.tensors) {
+      end = (end + 63) / 64 * 64;
+      plan.test_value_offsets.push_back(end);
+      end += tensor.value.size();
+    }
+  }
+  if (!contents.test_vectors.empty()) {
+    plan.test_segment = static_cast<uint32_t>(plan.segments.size());
+    plan.segments.push_back({SegmentKind::kTestValues, 0, end});
+  }
+  return plan;
+}
+
+uint64_t place_segments(SegmentPlan& plan, uint64_t begin) {
+  uint64_t end = begin;
+  for (Segment& segment : plan.segments) {
+    segment.offset = (end + kSegmentAlignment - 1) / kSegmentAlignment * kSegmentAlignment;
+    end = segment.offset + segment.bytes;
+  }
+  return end;
+}
+
+std::vector<uint8_t> build_structure(const BundleContents& contents, const SegmentPlan& plan) {
+  return StructureBuilder(contents, plan).build();
+}
+
+}  // namespace quernel::bundle

@@ -1,0 +1,203 @@
+#include "bundle/write_bundle.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <optional>
+
+#include "bundle/bundle_structure.h"
+#include "schemas/bundle_generated.h"
+#include "schemas/bundle_hash.h"
+
+namespace quernel::bundle {
+namespace {
+
+// The file beside the destination. Whatever happens, the destructor leaves no temporary behind.
+class OutputFile {
+ public:
+  explicit OutputFile(const std::string& path)
+      : path_(path), temporary_(path + ".tmp-" + std::to_string(getpid())) {}
+  ~OutputFile() {
+    if (fd_ >= 0) ::close(fd_);
+    if (exists_) ::unlink(temporary_.c_str());
+  }
+  OutputFile(const OutputFile&) = delete;
+  OutputFile& operator=(const OutputFile&) = delete;
+
+  Status open() {
+    struct stat existing;
+    if (::stat(path_.c_str(), &existing) == 0 && !S_ISREG(existing.st_mode)) {
+      return invalid_input("output '" + path_ + "': expected a regular file or nothing, found " +
+                           (S_ISDIR(existing.st_mode) ? "a directory" : "a special file"));
+    }
+    fd_ = ::open(temporary_.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666);
+    if (fd_ < 0) return failed();
+    exists_ = true;
+    return {};
+  }
+
+  Status write(const void* data, uint64_t bytes) {
+    const char* p = static_cast<const char*>(data);
+    while (bytes > 0) {
+      ssize_t n = ::write(fd_, p, bytes < (1u << 30) ? bytes : (1u << 30));
+      if (n < 0 && errno == EINTR) continue;
+      if (n <= 0) return failed();
+      p += n;
+      bytes -= static_cast<uint64_t>(n);
+      position_ += static_cast<uint64_t>(n);
+    }
+    return {};
+  }
+
+  // Continues at `offset`; a gap that was never written reads as zeros.
+  Status seek(uint64_t offset) {
+    if (::lseek(fd_, static_cast<off_t>(offset), SEEK_SET) < 0) return failed();
+    position_ = offset;
+    return {};
+  }
+
+  // Makes the file exactly `bytes` long and gives it its name.
+  Status finish(uint64_t bytes) {
+    if (::ftruncate(fd_, static_cast<off_t>(bytes)) != 0) return failed();
+    int fd = fd_;
+    fd_ = -1;
+    if (::close(fd) != 0) return failed();
+    if (::rename(temporary_.c_str(), path_.c_str()) != 0) return failed();
+    exists_ = false;
+    return {};
+  }
+
+  uint64_t position() const { return position_; }
+
+ private:
+  Status failed() const {
+    return invalid_input("output '" + path_ + "': cannot be written: " + std::strerror(errno));
+  }
+  std::string path_, temporary_;
+  int fd_ = -1;
+  bool exists_ = false;
+  uint64_t position_ = 0;
+};
+
+// Writes a segment's bytes and hashes them on the way.
+class SegmentStream {
+ public:
+  explicit SegmentStream(OutputFile& file) : file_(file) { qnl_hash_begin(&hash_); }
+
+  void add(std::span<const std::byte> bytes) {
+    if (!status_) return;
+    qnl_hash_add(&hash_, bytes.data(), bytes.size());
+    written_ += bytes.size();
+    status_ = file_.write(bytes.data(), bytes.size());
+  }
+  void add_zeros(uint64_t count) {
+    static constexpr std::byte kZeros[4096] = {};
+    for (; count > 0 && status_; count -= std::min<uint64_t>(count, sizeof kZeros))
+      add({kZeros, static_cast<size_t>(std::min<uint64_t>(count, sizeof kZeros))});
+  }
+  uint64_t written() const { return written_; }
+  uint64_t hash() const { return qnl_hash_end(&hash_); }
+  Status& status() { return status_; }
+
+ private:
+  OutputFile& file_;
+  qnl_hash_state hash_;
+  uint64_t written_ = 0;
+  Status status_;
+};
+
+Status write_constants(const ConstantsSegment& constants, SegmentStream& stream) {
+  for (const ConstantPiece& piece : constants.pieces) {
+    stream.add_zeros(piece.offset - stream.written());
+    uint64_t end = piece.offset + piece.bytes;
+    if (piece.produce) {
+      piece.produce([&](std::span<const std::byte> bytes) { stream.add(bytes); });
+    } else {
+      stream.add(piece.view);
+    }
+    if (!stream.status()) return std::move(stream.status());
+    if (stream.written() != end) {
+      return internal_error("constants piece at offset " + std::to_string(piece.offset) + ": expected " +
+                            std::to_string(piece.bytes) + " bytes, its producer gave " +
+                            std::to_string(stream.written() - piece.offset));
+    }
+  }
+  stream.add_zeros(constants.bytes - stream.written());
+  return std::move(stream.status());
+}
+
+Status write_test_values(const BundleContents& contents, const SegmentPlan& plan, SegmentStream& stream) {
+  size_t next = 0;
+  for (const TestVector& vector : contents.test_vectors) {
+    for (const TestTensor& tensor : vector.tensors) {
+      stream.add_zeros(plan.test_value_offsets[next++] - stream.written());
+      stream.add(tensor.value);
+    }
+  }
+  return std::move(stream.status());
+}
+
+schema::FileHeader make_header(std::span<const uint8_t> structure, uint64_t structure_offset,
+                               uint64_t file_bytes, uint64_t features) {
+  schema::FileHeader unhashed(kIdentifier, kByteOrder, kSchemaVersion, kMinRuntimeVersion, features,
+                              structure_offset, structure.size(),
+                              qnl_hash(structure.data(), structure.size()), file_bytes, 0);
+  uint64_t hash = qnl_hash(&unhashed, sizeof(schema::FileHeader) - sizeof(uint64_t));
+  return schema::FileHeader(kIdentifier, kByteOrder, kSchemaVersion, kMinRuntimeVersion, features,
+                            structure_offset, structure.size(), unhashed.structure_hash(), file_bytes, hash);
+}
+
+}  // namespace
+
+Expected<BundleSizes> write_bundle(const BundleContents& contents, const std::string& path) {
+  QUERNEL_CHECK(check_contents(contents));
+  SegmentPlan plan = plan_segments(contents);
+  // Built once for its size, with zero hashes, and again when the segments have been streamed and hashed.
+  const size_t structure_bytes = build_structure(contents, plan).size();
+  uint64_t end = place_segments(plan, kStructureOffset + structure_bytes);
+
+  OutputFile file(path);
+  QUERNEL_CHECK(file.open());
+  for (Segment& segment : plan.segments) {
+    QUERNEL_CHECK(file.seek(segment.offset));
+    SegmentStream stream(file);
+    switch (segment.kind) {
+      case SegmentKind::kCode:
+        stream.add(contents.variants[segment.source].code);
+        QUERNEL_CHECK(std::move(stream.status()));
+        break;
+      case SegmentKind::kConstants:
+        QUERNEL_CHECK(write_constants(contents.constants[segment.source], stream));
+        break;
+      case SegmentKind::kTestValues:
+        QUERNEL_CHECK(write_test_values(contents, plan, stream));
+        break;
+    }
+    segment.hash = stream.hash();
+  }
+
+  std::vector<uint8_t> structure = build_structure(contents, plan);
+  QUERNEL_ASSERT(structure.size() == structure_bytes);
+  uint64_t features = contents.symbols.empty() && contents.expressions.empty()
+                          ? 0
+                          : static_cast<uint64_t>(schema::Feature::symbols);
+  schema::FileHeader header = make_header(structure, kStructureOffset, end, features);
+  QUERNEL_CHECK(file.seek(0));
+  QUERNEL_CHECK(file.write(&header, sizeof header));
+  QUERNEL_CHECK(file.write(structure.data(), structure.size()));
+  QUERNEL_CHECK(file.finish(end));
+
+  BundleSizes sizes;
+  sizes.file = end;
+  sizes.structure = structure_bytes;
+  for (const Segment& segment : plan.segments) {
+    if (segment.kind == SegmentKind::kCode) sizes.code += segment.bytes;
+    if (segment.kind == SegmentKind::kConstants) sizes.constants += segment.bytes;
+  }
+  return sizes;
+}
+
+}  // namespace quernel::bundle

@@ -1,0 +1,86 @@
+#include "codegen/llvm/check_kernel.h"
+
+#include <unordered_set>
+
+#include "loop/evaluate_scalar.h"
+
+namespace quernel::codegen {
+namespace {
+
+using loop::ExprKind;
+using loop::StmtKind;
+
+// Shared and register buffers live on the stack of a worker thread.
+constexpr int64_t kLargestStackBytes = 1 << 20;
+
+class Checker {
+ public:
+  explicit Checker(const loop::Kernel& kernel) : kernel_(kernel) {}
+
+  Diagnostics run() {
+    for (const loop::Buffer& b : kernel_.buffers) buffer(*b);
+    for (const loop::GridAxis& axis : kernel_.grid) expr(axis.extent);
+    if (kernel_.body) statement(*kernel_.body);
+    if (stack_bytes_ > kLargestStackBytes)
+      refuse("shared and register buffers take " + std::to_string(stack_bytes_) +
+             " bytes, expected at most " + std::to_string(kLargestStackBytes));
+    return std::move(errors_);
+  }
+
+ private:
+  void refuse(const std::string& what) {
+    if (seen_.insert(what).second) errors_.push_back(unsupported("kernel '" + kernel_.name + "': " + what));
+  }
+  void broken(const std::string& what) {
+    errors_.push_back(internal_error("kernel '" + kernel_.name + "': " + what, {}, "codegen-llvm"));
+  }
+  void dtype(DType d, const std::string& where) {
+    if (loop::is_storage_only(d)) refuse("dtype " + std::string(to_string(d)) + where);
+  }
+  void buffer(const loop::BufferNode& b) { dtype(b.dtype, " of buffer '" + b.name + "'"); }
+
+  void expr(const loop::Expr& e) {
+    if (!e || !visited_.insert(e.get()).second) return;
+    dtype(e->type.dtype, " of an expression");
+    for (const loop::Expr& arg : e->args) expr(arg);
+    if (e->kind == ExprKind::kUnary && !loop::unary_accepts(e->unary, e->args[0]->type.dtype))
+      refuse("operation " + std::string(to_string(e->unary)) + " on " +
+             std::string(to_string(e->args[0]->type.dtype)));
+    bool folds = e->kind == ExprKind::kBinary || e->kind == ExprKind::kReduceLanes;
+    if (folds && !loop::binary_accepts(e->binary, e->args[0]->type.dtype))
+      refuse("operation " + std::string(to_string(e->binary)) + " on " +
+             std::string(to_string(e->args[0]->type.dtype)));
+  }
+
+  void statement(const loop::StmtNode& s) {
+    if (s.kind == StmtKind::kFor &&
+        (s.axis == loop::AxisKind::kVector || s.axis == loop::AxisKind::kUnrolled))
+      broken("loop '" + s.var->name + "' is still to be vectorised or unrolled");
+    if (s.kind == StmtKind::kAlloc) {
+      buffer(*s.buffer);
+      stack_bytes_ += byte_size(s.buffer->dtype, s.buffer->size);
+    }
+    expr(s.extent);
+    expr(s.condition);
+    expr(s.index);
+    expr(s.value);
+    for (const loop::Stmt& child : s.body)
+      if (child) statement(*child);
+  }
+
+  const loop::Kernel& kernel_;
+  Diagnostics errors_;
+  int64_t stack_bytes_ = 0;
+  std::unordered_set<std::string> seen_;
+  std::unordered_set<const loop::ExprNode*> visited_;
+};
+
+}  // namespace
+
+Status check_kernel(const loop::Kernel& kernel) {
+  Diagnostics errors = Checker(kernel).run();
+  if (errors.empty()) return {};
+  return errors;
+}
+
+}  // namespace quernel::codegen

@@ -1,0 +1,72 @@
+#include "codegen/llvm/compile_kernels.h"
+
+#include <algorithm>
+#include <atomic>
+#include <optional>
+#include <thread>
+
+#include "codegen/llvm/check_kernel.h"
+#include "codegen/llvm/link_image.h"
+#include "codegen/llvm/object_code.h"
+
+namespace quernel::codegen {
+namespace {
+
+// Symbols are for dumps only, the image is stripped.
+std::string symbol_of(size_t index) { return "kernel_" + std::to_string(index); }
+
+int thread_count(const CompileOptions& options, size_t kernels) {
+  int wanted = options.threads > 0 ? options.threads : static_cast<int>(std::thread::hardware_concurrency());
+  return std::clamp(wanted, 1, static_cast<int>(std::max<size_t>(kernels, 1)));
+}
+
+}  // namespace
+
+// One object per kernel, linked in the kernels' order: the bytes do not depend on which thread compiled what.
+Expected<Image> compile_kernels(const std::vector<loop::Kernel>& kernels, const Target& target,
+                                const CompileOptions& options) {
+  Diagnostics errors;
+  for (const loop::Kernel& kernel : kernels)
+    if (Status status = check_kernel(kernel); !status)
+      for (const Diagnostic& d : status.errors()) errors.push_back(d);
+  if (!errors.empty()) return errors;
+
+  CrashGuard crash_guard;
+  std::vector<std::optional<Expected<ObjectCode>>> results(kernels.size());
+  std::atomic<size_t> next{0};
+  auto work = [&] {
+    auto compiler = Compiler::create(target);
+    for (size_t i = next++; i < kernels.size(); i = next++) {
+      if (compiler)
+        results[i].emplace(compiler->compile(kernels[i], symbol_of(i), options.dump_dir));
+      else
+        results[i].emplace(compiler.errors());
+    }
+  };
+  std::vector<std::thread> threads;
+  for (int i = 1; i < thread_count(options, kernels.size()); ++i) threads.emplace_back(work);
+  work();
+  for (std::thread& t : threads) t.join();
+
+  Image image;
+  std::vector<std::string> objects(1), symbols;
+  for (size_t i = 0; i < kernels.size(); ++i) {
+    Expected<ObjectCode>& result = *results[i];
+    if (!result) {
+      for (Diagnostic& d : result.take_errors()) errors.push_back(std::move(d));
+      continue;
+    }
+    objects.push_back(std::move(result->bytes));
+    symbols.push_back(symbol_of(i));
+    image.kernel_names.push_back(kernels[i].name);
+    image.stack_bytes.push_back(result->stack_bytes);
+  }
+  if (!errors.empty()) return errors;
+  QUERNEL_TRY(Compiler compiler, Compiler::create(target));
+  QUERNEL_TRY(ObjectCode table, compiler.compile_table(symbols));
+  objects[0] = std::move(table.bytes);
+  QUERNEL_TRY(image.elf, link_image(objects, kImageQuerySymbol));
+  return image;
+}
+
+}  // namespace quernel::codegen

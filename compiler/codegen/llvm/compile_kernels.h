@@ -1,0 +1,32 @@
+// Loop IR kernels to one linked image for one target: LLVM IR, optimisation, object code, in-process lld.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "loop/ir.h"
+#include "support/expected.h"
+#include "targets/target.h"
+
+namespace quernel::codegen {
+
+struct CompileOptions {
+  int threads = 0;       // code generation threads; 0: one per core
+  std::string dump_dir;  // when set: <kernel>.ll (optimised) and <kernel>.s land there
+};
+
+// A freestanding ELF shared object as schemas/kernel_abi.h describes; kernel i of the table is kernels[i].
+// `stack_bytes[i]` is an upper bound of kernel i's stack use.
+struct Image {
+  std::vector<uint8_t> elf;
+  std::vector<std::string> kernel_names;
+  std::vector<uint64_t> stack_bytes;
+};
+
+// `kernels` must have been through loop/passes (no kVector or kUnrolled loops left). Same input, same bytes.
+// A failure inside LLVM becomes an internal diagnostic, not an abort.
+Expected<Image> compile_kernels(const std::vector<loop::Kernel>& kernels, const Target& target,
+                                const CompileOptions& options);
+
+}  // namespace quernel::codegen

@@ -1,0 +1,107 @@
+#!/usr/bin/env python3
+"""Derives math_coefficients.h: minimax polynomials by Remez' exchange in 60-digit arithmetic (needs mpmath).
+
+Usage: derive_coefficients.py > math_coefficients.h
+Each polynomial P minimises max |w(u) (P(u) - g(u))| over an interval; w turns the error of P into the relative error of
+the function that is built from it, which the generated comment states in units of 2^-24 (f32) or 2^-53 (f64), before
+coefficients are rounded.
+"""
+from mpmath import mp, mpf, matrix, lu_solve, exp, expm1, log, log1p, sin, cos, tan, atan, asin, tanh, sinh, erf, erfc, pi, sqrt, acos, floor
+mp.dps = 60
+
+def remez(g, w, a, b, n):
+    a, b = mpf(a), mpf(b)
+    xs = [(a + b) / 2 - (b - a) / 2 * mp.cos(pi * i / n) for i in range(n + 1)]
+    grid = [(a + b) / 2 - (b - a) / 2 * mp.cos(pi * i / 600) for i in range(601)]
+    gw = [(g(u), w(u)) for u in grid]
+    coefficients, level = None, None
+    for _ in range(12):
+        m, rhs = matrix(n + 1), matrix(n + 1, 1)
+        for i, u in enumerate(xs):
+            for k in range(n): m[i, k] = u ** k
+            m[i, n] = (-1) ** i / w(u)
+            rhs[i] = g(u)
+        solution = lu_solve(m, rhs)
+        coefficients, level = [solution[k] for k in range(n)], abs(solution[n])
+        def error(u, gu, wu): return wu * (mp.polyval(coefficients[::-1], u) - gu)
+        es = [error(u, *gw[i]) for i, u in enumerate(grid)]
+        peaks = []  # one extremum per run of equal sign
+        for i, e in enumerate(es):
+            if peaks and (e > 0) == (es[peaks[-1]] > 0):
+                if abs(e) > abs(es[peaks[-1]]): peaks[-1] = i
+            else: peaks.append(i)
+        while len(peaks) > n + 1: peaks.pop(0 if abs(es[peaks[0]]) < abs(es[peaks[-1]]) else -1)
+        top = max(abs(e) for e in es)
+        if len(peaks) < n + 1 or top < level * mpf('1.001'): break
+        xs = [grid[i] for i in peaks]
+    return coefficients, top
+
+def odd(f):  # f(r) = r + r^3 P(r^2)
+    return (lambda z: (f(sqrt(z)) / sqrt(z) - 1) / z), (lambda z: z * sqrt(z) / f(sqrt(z)))
+
+TINY = mpf('1e-9')
+LN2H = log(mpf(2)) / 2 + mpf('1e-3')
+Z = (pi / 4) ** 2 * mpf('1.002')
+LOG_LO, LOG_HI = sqrt(mpf(2)) / 2 - 1 - mpf('1e-4'), sqrt(mpf(2)) - 1 + mpf('1e-4')
+off = lambda u: u if abs(u) > TINY else TINY  # the functions below divide by u
+S2 = ((LOG_HI) / (2 + LOG_HI)) ** 2 * mpf('1.001')
+def log_series(z): s = sqrt(z); return (log((1 + s) / (1 - s)) / s - 2) / z
+
+def functions(is_f32):
+    pick = lambda f32, f64: f32 if is_f32 else f64
+    yield 'Exp', 'e^r = 1 + r + r^2 P(r), |r| <= ln(2)/2', lambda r: (expm1(off(r)) - off(r)) / off(r) ** 2, lambda r: abs(off(r) ** 2 / expm1(off(r))), -LN2H, LN2H, pick(5, 11)
+    yield 'Exp2', '2^r = 1 + r P(r), |r| <= 1/2', lambda r: (2 ** off(r) - 1) / off(r), lambda r: abs(off(r)) / 2 ** r, mpf('-.5005'), mpf('.5005'), pick(6, 12)
+    if is_f32:
+        yield 'Log', 'log(1 + f) = f - f^2/2 + f^3 P(f), sqrt(1/2) <= 1 + f <= sqrt(2)', lambda f: (log1p(off(f)) - off(f) + off(f) ** 2 / 2) / off(f) ** 3, lambda f: abs(off(f) ** 3 / log1p(off(f))), LOG_LO, LOG_HI, 8
+    else:
+        yield 'Log', 'log(1 + f) = 2s + s^3 P(s^2), s = f / (2 + f)', log_series, lambda z: z / (2 + z), TINY, S2, 7
+    if not is_f32:
+        yield 'LogTail', 'log(1 + f) = 2s + 2/3 s^3 + s^5 P(s^2)', lambda z: (log_series(z) - mpf(2) / 3) / z, lambda z: z ** 2 / (2 + z), TINY, S2, 7
+    yield ('Sin', 'sin r = r + r^3 P(r^2), |r| <= pi/4', *odd(sin), TINY, Z, pick(3, 6))
+    yield 'Cos', 'cos r = 1 - r^2/2 + r^4 P(r^2), |r| <= pi/4', lambda z: (cos(sqrt(z)) - 1 + z / 2) / z ** 2, lambda z: z ** 2 / cos(sqrt(z)), TINY, Z, pick(3, 6)
+    yield ('Atan', 'atan r = r + r^3 P(r^2), |r| <= tan(pi/8)', *odd(atan), TINY, tan(pi / 8) ** 2 * mpf('1.001'), pick(5, 11))
+    yield ('Asin', 'asin r = r + r^3 P(r^2), |r| <= 1/2', *odd(asin), TINY, mpf('.2501'), pick(6, 13))
+    yield ('Tanh', 'tanh r = r + r^3 P(r^2), |r| <= 0.625', *odd(tanh), TINY, mpf('.625') ** 2, pick(5, 12))
+    yield ('Sinh', 'sinh r = r + r^3 P(r^2), |r| <= 1', *odd(sinh), TINY, mpf(1), pick(4, 7))
+    yield 'Erf', 'erf r = r + r P(r^2), |r| <= 1', lambda z: erf(sqrt(z)) / sqrt(z) - 1, lambda z: sqrt(z) / erf(sqrt(z)), TINY, mpf(1), pick(7, 13)
+    c = mpf(pick('2.5', '3.5'))
+    yield 'LogErfcx', 'log(e^(x^2) erfc x) = P(x - %s), 1 <= x <= %s' % (mp.nstr(c, 3), pick('4', '6')), lambda t: log(erfc(t + c)) + (t + c) ** 2, lambda t: erfc(t + c) / erf(t + c), 1 - c - mpf('1e-4'), pick(mpf(4), mpf(6)) - c, pick(8, 22)
+
+def round_to(value, bits):  # a mpf with at most `bits` significant bits
+    with mp.workprec(bits): return +value
+
+def hex_float(value, bits):
+    return float(round_to(value, bits)).hex()
+
+def split(value, sizes):  # parts of at most sizes[i] bits that add up to value
+    parts = []
+    for size in sizes:
+        part = round_to(value, size)
+        parts.append(part); value = value - part
+    return parts
+
+def main():
+    print('// Generated by derive_coefficients.py, which says how; lowest power first. Errors are those of the exact polynomials.')
+    print('#pragma once\n\n#include <cstdint>\n\nnamespace quernel::codegen {')
+    for is_f32, name, bits in ((True, 'kF32', 24), (False, 'kF64', 53)):
+        print()
+        for label, text, g, w, a, b, n in functions(is_f32):
+            coefficients, top = remez(g, w, a, b, n)
+            print('// %s; error %s * 2^-%d' % (text, mp.nstr(top * 2 ** bits, 2), bits))
+            body = ', '.join(hex_float(c, bits) for c in coefficients)
+            print('inline constexpr double %s%s[] = {%s};' % (name, label, body))
+    print()
+    for name, value, sizes in (('kF32Ln2', log(mpf(2)), (12, 24)), ('kF64Ln2', log(mpf(2)), (33, 53)), ('kF32Log2e', 1 / log(mpf(2)), (12, 24)), ('kF64Log2e', 1 / log(mpf(2)), (32, 53)),
+                               ('kPiOver2', pi / 2, (33, 33, 53)), ('kF32Pi', pi, (24, 24)), ('kF64Pi', pi, (53, 53))):
+        print('inline constexpr double %s[] = {%s};' % (name, ', '.join(hex_float(p, 53) for p in split(value, sizes))))
+    print('// 2/pi, 64 bits a word, most significant first, after a word of zeros.')
+    words, value = [0], 2 / pi
+    with mp.workprec(2000):
+        value = 2 / pi
+        for _ in range(21):
+            value = value * 2 ** 64
+            words.append(int(floor(value))); value -= floor(value)
+    print('inline constexpr uint64_t kTwoOverPi[] = {%s};' % ', '.join('0x%016x' % w for w in words))
+    print('\n}  // namespace quernel::codegen')
+
+main()

@@ -1,0 +1,152 @@
+// Conversions between dtypes. Floats narrow in one rounding, to nearest even; float to integer truncates and
+// saturates, NaN gives 0. Where the target has no f16 conversion, integer code does it, so that no library
+// function is called.
+#include "codegen/llvm/kernel_emitter.h"
+#include "support/diagnostic.h"
+
+namespace quernel::codegen {
+
+KernelEmitter::Value* KernelEmitter::cast(Value* x, DType from, DType to) {
+  if (from == to) return x;
+  if (is_float(from)) {
+    Value* wide = widen(x, from);
+    if (to == DType::kBool)
+      return builder_.CreateFCmpUNE(wide, llvm::Constant::getNullValue(wide->getType()));
+    if (!is_float(to)) return float_to_integer(wide, to);
+    if (to == DType::kF64)
+      return builder_.CreateFPExt(wide, wide->getType()->getWithNewType(builder_.getDoubleTy()));
+    return narrow(wide, to);
+  }
+  if (is_float(to)) return integer_to_float(x, from, to);
+  if (to == DType::kBool) return builder_.CreateICmpNE(x, llvm::Constant::getNullValue(x->getType()));
+  llvm::Type* type = x->getType()->getWithNewType(element_type(to));
+  return is_signed_integer(from) ? builder_.CreateSExtOrTrunc(x, type) : builder_.CreateZExtOrTrunc(x, type);
+}
+
+KernelEmitter::Value* KernelEmitter::widen(Value* x, DType dtype) {
+  if (dtype == DType::kF16) return f16_to_f32(x);
+  if (dtype == DType::kBF16) return bf16_to_f32(x);
+  return x;
+}
+
+KernelEmitter::Value* KernelEmitter::narrow(Value* x, DType dtype) {
+  if (dtype == DType::kF64) return x;
+  if (dtype == DType::kF32)
+    return builder_.CreateFPTrunc(x, x->getType()->getWithNewType(builder_.getFloatTy()));
+  if (x->getType()->getScalarType()->isDoubleTy()) x = f64_to_f32_odd(x);
+  return dtype == DType::kF16 ? f32_to_f16(x) : f32_to_bf16(x);
+}
+
+KernelEmitter::Value* KernelEmitter::float_to_integer(Value* x, DType to) {
+  llvm::Type* type = x->getType()->getWithNewType(element_type(to));
+  auto id = is_signed_integer(to) ? llvm::Intrinsic::fptosi_sat : llvm::Intrinsic::fptoui_sat;
+  return builder_.CreateIntrinsic(id, {type, x->getType()}, {x});
+}
+
+// To f16 through f32: whatever is inexact there is infinite in f16. To bf16 through f64, where 64-bit
+// integers are made exact first: bits that f64 cannot hold are folded into one sticky bit far below bf16's
+// last place.
+KernelEmitter::Value* KernelEmitter::integer_to_float(Value* x, DType from, DType to) {
+  bool is_signed = is_signed_integer(from);
+  bool through_f64 = to == DType::kF64 || (to == DType::kBF16 && bit_width(from) >= 32);
+  if (to == DType::kBF16 && bit_width(from) == 64) {
+    llvm::Type* type = x->getType();
+    Value* low = builder_.CreateAnd(x, int_constant(type, 0xfff));
+    Value* sticky = builder_.CreateSelect(builder_.CreateICmpNE(low, llvm::Constant::getNullValue(type)),
+                                          int_constant(type, 0x800), llvm::Constant::getNullValue(type));
+    Value* folded = builder_.CreateOr(builder_.CreateAnd(x, int_constant(type, ~uint64_t{0xfff})), sticky);
+    Value* magnitude =
+        is_signed ? builder_.CreateBinaryIntrinsic(llvm::Intrinsic::abs, x, builder_.getFalse()) : x;
+    x = builder_.CreateSelect(builder_.CreateICmpUGE(magnitude, int_constant(type, uint64_t{1} << 52)),
+                              folded, x);
+  }
+  llvm::Type* type =
+      x->getType()->getWithNewType(through_f64 ? builder_.getDoubleTy() : builder_.getFloatTy());
+  Value* wide = is_signed ? builder_.CreateSIToFP(x, type) : builder_.CreateUIToFP(x, type);
+  return to == DType::kF32 || to == DType::kF64 ? wide : narrow(wide, to);
+}
+
+// Rounds to f32 toward zero with the last bit set if anything was lost (round to odd), so that a second
+// rounding to a much narrower format gives what one rounding would.
+KernelEmitter::Value* KernelEmitter::f64_to_f32_odd(Value* x) {
+  llvm::Type* f32 = x->getType()->getWithNewType(builder_.getFloatTy());
+  llvm::Type* i32 = x->getType()->getWithNewType(builder_.getInt32Ty());
+  Value* nearest = builder_.CreateFPTrunc(x, f32);
+  Value* back = builder_.CreateFPExt(nearest, x->getType());
+  Value* inexact = builder_.CreateFCmpONE(back, x);
+  Value* too_large = builder_.CreateFCmpOGT(builder_.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, back),
+                                            builder_.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, x));
+  Value* bits = builder_.CreateBitCast(nearest, i32);
+  bits = builder_.CreateAdd(bits, builder_.CreateSExt(too_large, i32));
+  bits = builder_.CreateOr(bits, builder_.CreateZExt(inexact, i32));
+  return builder_.CreateBitCast(bits, f32);
+}
+
+KernelEmitter::Value* KernelEmitter::bf16_to_f32(Value* x) {
+  llvm::Type* i32 = x->getType()->getWithNewType(builder_.getInt32Ty());
+  Value* bits = builder_.CreateShl(builder_.CreateZExt(x, i32), int_constant(i32, 16));
+  return builder_.CreateBitCast(bits, x->getType()->getWithNewType(builder_.getFloatTy()));
+}
+
+KernelEmitter::Value* KernelEmitter::f32_to_bf16(Value* x) {
+  llvm::Type* i32 = x->getType()->getWithNewType(builder_.getInt32Ty());
+  llvm::Type* i16 = x->getType()->getWithNewType(builder_.getInt16Ty());
+  Value* bits = builder_.CreateBitCast(x, i32);
+  Value* odd = builder_.CreateAnd(builder_.CreateLShr(bits, int_constant(i32, 16)), int_constant(i32, 1));
+  Value* rounded = builder_.CreateAdd(bits, builder_.CreateAdd(odd, int_constant(i32, 0x7fff)));
+  Value* quiet =
+      builder_.CreateOr(bits, int_constant(i32, 0x400000));  // rounding could turn a NaN into infinity
+  bits = builder_.CreateSelect(builder_.CreateFCmpUNO(x, x), quiet, rounded);
+  return builder_.CreateTrunc(builder_.CreateLShr(bits, int_constant(i32, 16)), i16);
+}
+
+KernelEmitter::Value* KernelEmitter::f16_to_f32(Value* x) {
+  llvm::Type* f32 = x->getType()->getWithNewType(builder_.getFloatTy());
+  if (isa_.f16_conversion)
+    return builder_.CreateFPExt(builder_.CreateBitCast(x, x->getType()->getWithNewType(builder_.getHalfTy())),
+                                f32);
+  llvm::Type* i32 = x->getType()->getWithNewType(builder_.getInt32Ty());
+  auto c = [&](uint32_t value) { return int_constant(i32, value); };
+  Value* wide = builder_.CreateZExt(x, i32);
+  Value* sign = builder_.CreateShl(builder_.CreateAnd(wide, c(0x8000)), c(16));
+  Value* magnitude = builder_.CreateShl(builder_.CreateAnd(wide, c(0x7fff)), c(13));  // f32 layout, f16 bias
+  Value* normal = builder_.CreateAdd(magnitude, c((127 - 15) << 23));
+  // Infinities and NaNs get the largest exponent; NaNs become quiet, as by hardware.
+  Value* special = builder_.CreateOr(magnitude, c(0x7f800000));
+  Value* is_nan = builder_.CreateICmpUGT(magnitude, c(0x0f800000));
+  special = builder_.CreateSelect(is_nan, builder_.CreateOr(special, c(0x400000)), special);
+  // A denormal m * 2^-24 is (1 + m * 2^-10) * 2^-14 - 2^-14.
+  Value* biased = builder_.CreateBitCast(builder_.CreateOr(magnitude, c(113u << 23)), f32);
+  Value* two_to_minus_14 = llvm::ConstantFP::get(f32, 0x1p-14);
+  Value* denormal = builder_.CreateBitCast(builder_.CreateFSub(biased, two_to_minus_14), i32);
+  Value* bits = builder_.CreateSelect(builder_.CreateICmpUGE(magnitude, c(0x0f800000)), special, normal);
+  bits = builder_.CreateSelect(builder_.CreateICmpULT(magnitude, c(1 << 23)), denormal, bits);
+  return builder_.CreateBitCast(builder_.CreateOr(bits, sign), f32);
+}
+
+KernelEmitter::Value* KernelEmitter::f32_to_f16(Value* x) {
+  llvm::Type* i16 = x->getType()->getWithNewType(builder_.getInt16Ty());
+  if (isa_.f16_conversion)
+    return builder_.CreateBitCast(
+        builder_.CreateFPTrunc(x, x->getType()->getWithNewType(builder_.getHalfTy())), i16);
+  llvm::Type* i32 = x->getType()->getWithNewType(builder_.getInt32Ty());
+  auto c = [&](uint32_t value) { return int_constant(i32, value); };
+  Value* bits = builder_.CreateBitCast(x, i32);
+  Value* sign = builder_.CreateAnd(builder_.CreateLShr(bits, c(16)), c(0x8000));
+  Value* magnitude = builder_.CreateAnd(bits, c(0x7fffffff));
+  // Adding 0.5 to a value below 2^-14 leaves it as a multiple of 2^-24, rounded, in the low bits.
+  Value* half = llvm::ConstantFP::get(x->getType(), 0.5);
+  Value* sum = builder_.CreateFAdd(builder_.CreateBitCast(magnitude, x->getType()), half);
+  Value* denormal = builder_.CreateSub(builder_.CreateBitCast(sum, i32), c(0x3f000000));
+  Value* odd = builder_.CreateAnd(builder_.CreateLShr(magnitude, c(13)), c(1));
+  Value* rebiased = builder_.CreateAdd(magnitude, c(0xfff - ((127u - 15u) << 23)));
+  Value* normal = builder_.CreateLShr(builder_.CreateAdd(rebiased, odd), c(13));
+  Value* payload = builder_.CreateAnd(builder_.CreateLShr(magnitude, c(13)), c(0x3ff));
+  Value* is_nan = builder_.CreateICmpUGT(magnitude, c(0x7f800000));
+  Value* special = builder_.CreateSelect(is_nan, builder_.CreateOr(payload, c(0x7e00)), c(0x7c00));
+  Value* result = builder_.CreateSelect(builder_.CreateICmpULT(magnitude, c(0x38800000)), denormal, normal);
+  result = builder_.CreateSelect(builder_.CreateICmpUGE(magnitude, c(0x47800000)), special, result);
+  return builder_.CreateTrunc(builder_.CreateOr(result, sign), i16);
+}
+
+}  // namespace quernel::codegen

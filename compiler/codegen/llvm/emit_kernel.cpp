@@ -1,0 +1,267 @@
+// The function around a kernel, its loop over workgroups, and statements.
+#include <llvm/IR/MDBuilder.h>
+
+#include "codegen/llvm/kernel_emitter.h"
+#include "support/diagnostic.h"
+
+namespace quernel::codegen {
+
+using loop::StmtKind;
+
+KernelEmitter::KernelEmitter(llvm::Module& module, const InstructionSet& isa, const loop::Kernel& kernel,
+                             std::string symbol)
+    : module_(module),
+      context_(module.getContext()),
+      isa_(isa),
+      kernel_(kernel),
+      symbol_(std::move(symbol)),
+      builder_(context_) {}
+
+llvm::BasicBlock* KernelEmitter::new_block(const char* name) {
+  return llvm::BasicBlock::Create(context_, name, function_);
+}
+
+// Every loop: no unrolling (it spills register tiles) and no vectorisation. Both were decided in loop IR.
+llvm::MDNode* KernelEmitter::loop_metadata() {
+  auto option = [&](const char* name, llvm::Metadata* value) -> llvm::Metadata* {
+    if (!value) return llvm::MDNode::get(context_, llvm::MDString::get(context_, name));
+    return llvm::MDNode::get(context_, {llvm::MDString::get(context_, name), value});
+  };
+  llvm::Metadata* off = llvm::ConstantAsMetadata::get(builder_.getFalse());
+  llvm::MDNode* node = llvm::MDNode::getDistinct(
+      context_, {nullptr, option("llvm.loop.unroll.disable", nullptr),
+                 option("llvm.loop.vectorize.enable", off), option("llvm.loop.mustprogress", nullptr)});
+  node->replaceOperandWith(0, node);
+  return node;
+}
+
+// int32_t kernel(const qnl_kernel_args* args, uint64_t begin, uint64_t end): bindings and symbols are read
+// once, then `for (wg = begin; wg < end; ++wg) body`.
+void KernelEmitter::emit() {
+  llvm::Type* i64 = builder_.getInt64Ty();
+  llvm::Type* i32 = builder_.getInt32Ty();
+  auto* type = llvm::FunctionType::get(i32, {builder_.getPtrTy(), i64, i64}, false);
+  function_ = llvm::Function::Create(type, llvm::GlobalValue::ExternalLinkage, symbol_, module_);
+  function_->setVisibility(llvm::GlobalValue::HiddenVisibility);
+  function_->addParamAttr(0, llvm::Attribute::ReadOnly);
+  function_->addParamAttr(0, llvm::Attribute::NoAlias);
+  function_->getArg(0)->setName("args");
+  function_->getArg(1)->setName("begin");
+  function_->getArg(2)->setName("end");
+
+  entry_ = new_block("entry");
+  llvm::BasicBlock* setup = new_block("setup");
+  llvm::BasicBlock* header = new_block("workgroup");
+  llvm::BasicBlock* exit = new_block("exit");
+
+  // Allocas go into the otherwise empty entry block, whose terminator comes last.
+  builder_.SetInsertPoint(setup);
+  bind_arguments();
+  Value* begin = function_->getArg(1);
+  Value* end = function_->getArg(2);
+  builder_.CreateCondBr(builder_.CreateICmpULT(begin, end), header, exit);
+  llvm::BasicBlock* before_loop = builder_.GetInsertBlock();
+
+  builder_.SetInsertPoint(header);
+  llvm::PHINode* workgroup = builder_.CreatePHI(i64, 2, "wg");
+  workgroup->addIncoming(begin, before_loop);
+  decode_grid(workgroup);
+  if (kernel_.body) statement(*kernel_.body);
+  Value* next = builder_.CreateNUWAdd(workgroup, builder_.getInt64(1));
+  llvm::BranchInst* back = builder_.CreateCondBr(builder_.CreateICmpULT(next, end), header, exit);
+  back->setMetadata(llvm::LLVMContext::MD_loop, loop_metadata());
+  workgroup->addIncoming(next, builder_.GetInsertBlock());
+
+  builder_.SetInsertPoint(exit);
+  builder_.CreateRet(builder_.getInt32(0));
+  builder_.SetInsertPoint(entry_);
+  builder_.CreateBr(setup);
+}
+
+// struct { void* const* bindings; const int64_t* symbols; void* scratch; }. Distinct bindings do not overlap,
+// but for in-place use, where an element is read before it is written and by no one else: scopes may treat
+// them as disjoint.
+void KernelEmitter::bind_arguments() {
+  llvm::Type* pointer = builder_.getPtrTy();
+  llvm::MDNode* nothing = llvm::MDNode::get(context_, {});
+  auto load_invariant = [&](llvm::Type* type, Value* base, uint64_t index) {
+    Value* address = builder_.CreateConstInBoundsGEP1_64(type, base, index);
+    llvm::LoadInst* load = builder_.CreateLoad(type, address);
+    load->setMetadata(llvm::LLVMContext::MD_invariant_load, nothing);
+    return load;
+  };
+  Value* args = function_->getArg(0);
+  size_t count = kernel_.buffers.size();
+  if (count != 0) {
+    llvm::MDBuilder metadata(context_);
+    llvm::MDNode* domain = metadata.createAnonymousAliasScopeDomain("bindings");
+    std::vector<llvm::Metadata*> scopes;
+    for (const loop::Buffer& b : kernel_.buffers)
+      scopes.push_back(metadata.createAnonymousAliasScope(domain, b->name));
+    Value* bindings = load_invariant(pointer, args, 0);
+    for (size_t i = 0; i < count; ++i) {
+      const loop::BufferNode& b = *kernel_.buffers[i];
+      BufferSlot slot;
+      slot.pointer = load_invariant(pointer, bindings, static_cast<uint64_t>(b.binding));
+      slot.pointer->setName(b.name);
+      std::vector<llvm::Metadata*> others = scopes;
+      others.erase(others.begin() + static_cast<std::ptrdiff_t>(i));
+      slot.alias_scope = llvm::MDNode::get(context_, {scopes[i]});
+      if (!others.empty()) slot.no_alias = llvm::MDNode::get(context_, others);
+      buffers_[&b] = slot;
+    }
+  }
+  if (!kernel_.symbols.empty()) {
+    Value* symbols = load_invariant(pointer, args, 1);
+    for (size_t i = 0; i < kernel_.symbols.size(); ++i) {
+      symbols_.push_back(load_invariant(builder_.getInt64Ty(), symbols, i));
+      symbols_.back()->setName(kernel_.symbols[i]);
+    }
+  }
+}
+
+void KernelEmitter::decode_grid(Value* workgroup) {
+  Value* rest = workgroup;
+  for (size_t i = kernel_.grid.size(); i-- > 0;) {
+    const loop::GridAxis& axis = kernel_.grid[i];
+    Value* id = rest;
+    if (i != 0) {
+      Value* extent = expr(axis.extent);
+      id = builder_.CreateURem(rest, extent);
+      rest = builder_.CreateUDiv(rest, extent);
+    }
+    non_negative_variables_[axis.var.get()] = true;
+    bind_variable(axis.var, id);
+  }
+  emitted_.clear();
+}
+
+void KernelEmitter::bind_variable(const loop::Var& var, Value* value) {
+  if (!llvm::isa<llvm::Constant>(value) && !value->hasName()) value->setName(var->name);
+  variables_[var.get()] = value;
+}
+
+void KernelEmitter::statement(const loop::StmtNode& s) {
+  emitted_.clear();
+  switch (s.kind) {
+    case StmtKind::kBlock:
+      for (const loop::Stmt& child : s.body) statement(*child);
+      return;
+    case StmtKind::kFor:
+      emit_for(s);
+      return;
+    case StmtKind::kIf:
+      emit_if(s);
+      return;
+    case StmtKind::kLet:
+      // The affine form survives the variable, so that accesses through it stay contiguous.
+      if (s.var->type.lanes > 1 && s.var->type.dtype == DType::kI64)
+        if (auto form = affine(s.value)) affine_variables_.insert_or_assign(s.var.get(), *form);
+      if (is_non_negative(s.value)) non_negative_variables_[s.var.get()] = true;
+      bind_variable(s.var, expr(s.value));
+      return;
+    case StmtKind::kStore:
+      store(s);
+      return;
+    case StmtKind::kAlloc:
+      emit_alloc(s.buffer);
+      return;
+    case StmtKind::kBarrier:
+      return;
+  }
+}
+
+// Bottom-tested, with a guard in front unless the extent is a positive constant.
+void KernelEmitter::emit_for(const loop::StmtNode& s) {
+  Value* extent = expr(s.extent);
+  emitted_.clear();
+  non_negative_variables_[s.var.get()] = true;
+  llvm::Type* i64 = builder_.getInt64Ty();
+  auto* fixed = llvm::dyn_cast<llvm::ConstantInt>(extent);
+  if (fixed && fixed->getSExtValue() <= 0) return;
+  if (fixed && fixed->isOne()) {
+    bind_variable(s.var, llvm::ConstantInt::get(i64, 0));
+    statement(*s.body[0]);
+    return;
+  }
+  llvm::BasicBlock* before = builder_.GetInsertBlock();
+  llvm::BasicBlock* body = new_block("loop");
+  llvm::BasicBlock* after = new_block("after");
+  if (fixed)
+    builder_.CreateBr(body);
+  else
+    builder_.CreateCondBr(builder_.CreateICmpSGT(extent, llvm::ConstantInt::get(i64, 0)), body, after);
+
+  builder_.SetInsertPoint(body);
+  llvm::PHINode* counter = builder_.CreatePHI(i64, 2);
+  counter->addIncoming(llvm::ConstantInt::get(i64, 0), before);
+  bind_variable(s.var, counter);
+  statement(*s.body[0]);
+  Value* next = builder_.CreateAdd(counter, llvm::ConstantInt::get(i64, 1), "", true, true);
+  llvm::BranchInst* back = builder_.CreateCondBr(builder_.CreateICmpSLT(next, extent), body, after);
+  back->setMetadata(llvm::LLVMContext::MD_loop, loop_metadata());
+  counter->addIncoming(next, builder_.GetInsertBlock());
+  builder_.SetInsertPoint(after);
+  emitted_.clear();
+}
+
+// A vector condition: each branch runs when any of its lanes is on, with those lanes as the mask.
+void KernelEmitter::emit_if(const loop::StmtNode& s) {
+  Value* condition = expr(s.condition);
+  emitted_.clear();
+  bool is_vector = condition->getType()->isVectorTy();
+  bool has_else = s.body.size() > 1 && s.body[1];
+  if (auto* fixed = llvm::dyn_cast<llvm::ConstantInt>(condition)) {
+    if (fixed->isOne()) statement(*s.body[0]);
+    if (!fixed->isOne() && has_else) statement(*s.body[1]);
+    return;
+  }
+  Value* outer = mask_;
+  auto branch = [&](Value* lanes_on, Value* enter, const loop::StmtNode& body) {
+    llvm::BasicBlock* then = new_block("then");
+    llvm::BasicBlock* join = new_block("join");
+    builder_.CreateCondBr(enter, then, join);
+    builder_.SetInsertPoint(then);
+    if (lanes_on) mask_ = lanes_on;
+    statement(body);
+    mask_ = outer;
+    builder_.CreateBr(join);
+    builder_.SetInsertPoint(join);
+    emitted_.clear();
+  };
+  if (is_vector) {
+    auto within = [&](Value* lanes_on) {
+      return outer && lanes_of(outer) == lanes_of(lanes_on) ? builder_.CreateAnd(outer, lanes_on) : lanes_on;
+    };
+    Value* on = within(condition);
+    branch(on, any_lane(on), *s.body[0]);
+    if (!has_else) return;
+    Value* off = within(builder_.CreateNot(condition));
+    branch(off, any_lane(off), *s.body[1]);
+    return;
+  }
+  if (!has_else) return branch(nullptr, condition, *s.body[0]);
+  llvm::BasicBlock* then = new_block("then");
+  llvm::BasicBlock* otherwise = new_block("else");
+  llvm::BasicBlock* join = new_block("join");
+  builder_.CreateCondBr(condition, then, otherwise);
+  builder_.SetInsertPoint(then);
+  statement(*s.body[0]);
+  builder_.CreateBr(join);
+  builder_.SetInsertPoint(otherwise);
+  statement(*s.body[1]);
+  builder_.CreateBr(join);
+  builder_.SetInsertPoint(join);
+  emitted_.clear();
+}
+
+// On the stack, in the entry block, so that register buffers are promoted and the frame has a fixed size.
+void KernelEmitter::emit_alloc(const loop::Buffer& buffer) {
+  llvm::IRBuilder<> entry(entry_);
+  auto* type = llvm::ArrayType::get(memory_type(buffer->dtype), static_cast<uint64_t>(buffer->size));
+  llvm::AllocaInst* memory = entry.CreateAlloca(type, nullptr, buffer->name);
+  memory->setAlignment(llvm::Align(64));
+  buffers_[buffer.get()] = BufferSlot{memory, nullptr, nullptr};
+}
+
+}  // namespace quernel::codegen

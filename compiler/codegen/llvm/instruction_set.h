@@ -1,0 +1,19 @@
+// What the code generator asks a target: which operations are single instructions and must not be expanded by
+// hand. Derived once per compilation from the target's facts and LLVM's subtarget features.
+#pragma once
+
+namespace quernel::codegen {
+
+struct InstructionSet {
+  bool x86 = false;
+  int vector_bytes = 16;
+  bool fma = false;             // llvm.fma is an instruction, else it would be a call
+  bool masks = false;           // masked loads and stores of any element size
+  bool masks_of_words = false;  // masked loads and stores of 4- and 8-byte elements
+  bool gather = false;          // gathers and scatters of 4- and 8-byte elements
+  bool f16_conversion = false;  // f16 <-> f32
+  bool rounding = false;        // floor, ceil, trunc, round to even
+  bool avx512 = false;          // vscalefps and other AVX-512F instructions
+};
+
+}  // namespace quernel::codegen

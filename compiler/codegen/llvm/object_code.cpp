@@ -1,0 +1,272 @@
+#include "codegen/llvm/object_code.h"
+
+#include <llvm/IR/DiagnosticInfo.h>
+#include <llvm/IR/DiagnosticPrinter.h>
+#include <llvm/IR/LLVMContext.h>
+#include <llvm/IR/Verifier.h>
+#include <llvm/MC/MCSubtargetInfo.h>
+#include <llvm/MC/TargetRegistry.h>
+#include <llvm/Support/CrashRecoveryContext.h>
+#include <llvm/Support/ErrorHandling.h>
+#include <llvm/Support/TargetSelect.h>
+#include <llvm/Support/raw_ostream.h>
+#include <llvm/TargetParser/Triple.h>
+#include <llvm/Transforms/Utils/Cloning.h>
+
+#include <fstream>
+#include <functional>
+#include <mutex>
+
+#include "codegen/llvm/kernel_emitter.h"
+#include "codegen/llvm/optimize.h"
+#include "schemas/kernel_abi.h"
+
+namespace quernel::codegen {
+namespace {
+
+// Return address, callee-saved registers and the alignment of frames, which LLVM's frame size leaves out.
+constexpr uint64_t kCallOverheadBytes = 256;
+
+// What LLVM was using when it crashed can neither be used nor destroyed; kept reachable, so that it is no
+// leak.
+void abandon(void* object) {
+  static std::mutex mutex;
+  static std::vector<void*> abandoned;
+  std::lock_guard lock(mutex);
+  abandoned.push_back(object);
+}
+
+thread_local std::string last_fatal_error;
+
+// LLVM would go on to exit or abort.
+void note_fatal_error(void*, const char* reason, bool) {
+  last_fatal_error = reason;
+  if (auto* recovery = llvm::CrashRecoveryContext::GetCurrent()) recovery->HandleExit(1);
+}
+
+// What a context reports while one module is compiled.
+struct Report {
+  uint64_t stack_bytes = 0;
+  std::string errors;
+};
+
+void note_diagnostic(const llvm::DiagnosticInfo* info, void* context) {
+  auto& report = *static_cast<Report*>(context);
+  if (auto* stack = llvm::dyn_cast<llvm::DiagnosticInfoStackSize>(info)) {
+    report.stack_bytes += stack->getStackSize() + kCallOverheadBytes;
+  } else if (info->getSeverity() == llvm::DS_Error) {
+    llvm::raw_string_ostream stream(report.errors);
+    llvm::DiagnosticPrinterRawOStream printer(stream);
+    info->print(printer);
+  }
+}
+
+void initialize_targets() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    LLVMInitializeX86TargetInfo();
+    LLVMInitializeX86Target();
+    LLVMInitializeX86TargetMC();
+    LLVMInitializeX86AsmPrinter();
+  });
+}
+
+InstructionSet instruction_set(const Target& target, const llvm::MCSubtargetInfo& subtarget) {
+  InstructionSet isa;
+  isa.x86 = target.arch == Arch::kX86_64;
+  isa.vector_bytes = target.vector_bytes;
+  isa.fma = target.has_fma;
+  isa.masks = target.has_masks;
+  isa.masks_of_words = target.has_masks || (isa.x86 && subtarget.checkFeatures("+avx2"));
+  isa.gather = target.has_gather;
+  isa.f16_conversion = target.has_f16;
+  isa.rounding = isa.x86 ? subtarget.checkFeatures("+sse4.1") : target.arch == Arch::kAArch64;
+  isa.avx512 = isa.x86 && subtarget.checkFeatures("+avx512f");
+  return isa;
+}
+
+}  // namespace
+
+struct Compiler::State {
+  Target target;
+  llvm::Triple triple;
+  std::unique_ptr<llvm::TargetMachine> machine;
+  InstructionSet isa;
+
+  bool create_machine(std::string& error);
+  void prepare(llvm::Module& module) const;
+  // Runs `work` with crashes of LLVM turned into diagnostics; `what` names the kernel.
+  Status guarded(const std::string& what, const std::function<void()>& work);
+};
+
+namespace {
+std::mutex crash_guard_mutex;
+int crash_guards = 0;
+}  // namespace
+
+CrashGuard::CrashGuard() {
+  std::lock_guard lock(crash_guard_mutex);
+  if (crash_guards++ != 0) return;
+  llvm::CrashRecoveryContext::Enable();
+  llvm::install_fatal_error_handler(note_fatal_error);
+}
+
+CrashGuard::~CrashGuard() {
+  std::lock_guard lock(crash_guard_mutex);
+  if (--crash_guards != 0) return;
+  llvm::remove_fatal_error_handler();
+  llvm::CrashRecoveryContext::Disable();
+}
+
+bool Compiler::State::create_machine(std::string& error) {
+  const llvm::Target* backend = llvm::TargetRegistry::lookupTarget(triple, error);
+  if (!backend) return false;
+  llvm::TargetOptions options;
+  options.AllowFPOpFusion =
+      llvm::FPOpFusion::Strict;  // only llvm.fma fuses, so that results do not depend on LLVM
+  options.FunctionSections = true;
+  options.DataSections = true;
+  machine.reset(backend->createTargetMachine(triple, target.cpu, target.features, options, llvm::Reloc::PIC_,
+                                             llvm::CodeModel::Small, llvm::CodeGenOptLevel::Aggressive));
+  if (!machine) error = "no target machine for " + triple.str();
+  return machine != nullptr;
+}
+
+// Attributes that every function needs, and the module's own facts.
+void Compiler::State::prepare(llvm::Module& module) const {
+  std::string width = std::to_string(target.vector_bytes * 8);
+  for (llvm::Function& f : module) {
+    if (f.isDeclaration()) continue;
+    f.addFnAttr(llvm::Attribute::NoUnwind);
+    f.addFnAttr(llvm::Attribute::MustProgress);
+    f.addFnAttr("target-cpu", target.cpu);
+    if (!target.features.empty()) f.addFnAttr("target-features", target.features);
+    f.addFnAttr("prefer-vector-width", width);  // CPUs with 512-bit registers are otherwise tuned for 256
+    f.addFnAttr("min-legal-vector-width", width);
+    f.addFnAttr("no-builtins");
+    f.addFnAttr("warn-stack-size", "0");
+  }
+}
+
+Status Compiler::State::guarded(const std::string& what, const std::function<void()>& work) {
+  last_fatal_error.clear();
+  llvm::CrashRecoveryContext recovery;
+  if (recovery.RunSafely(work)) return {};
+  abandon(machine.release());  // it may be in any state
+  std::string error;
+  create_machine(error);
+  std::string reason =
+      last_fatal_error.empty() ? "code " + std::to_string(recovery.RetCode) : last_fatal_error;
+  return internal_error(what + ": LLVM failed for target '" + target.name + "': " + reason, {},
+                        "codegen-llvm");
+}
+
+Compiler::Compiler(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Compiler::Compiler(Compiler&&) noexcept = default;
+Compiler& Compiler::operator=(Compiler&&) noexcept = default;
+Compiler::~Compiler() = default;
+
+Expected<Compiler> Compiler::create(const Target& target) {
+  initialize_targets();
+  auto state = std::make_unique<State>();
+  state->target = target;
+  state->triple = llvm::Triple(llvm::Triple::normalize(target.triple));
+  std::string error;
+  if (!state->create_machine(error))
+    return unsupported("target '" + target.name + "': " + error, {},
+                       "build with an LLVM that has this target");
+  state->isa = instruction_set(target, *state->machine->getMCSubtargetInfo());
+  return Compiler(std::move(state));
+}
+
+Expected<ObjectCode> Compiler::compile(const loop::Kernel& kernel, const std::string& symbol,
+                                       const std::string& dump_dir) {
+  auto* context = new llvm::LLVMContext;
+  Report report;
+  llvm::SmallVector<char, 0> object, assembly;
+  std::string error, ir;
+  Status status = state_->guarded("kernel '" + kernel.name + "'", [&] {
+    context->setDiagnosticHandlerCallBack(note_diagnostic, &report);
+    auto module = std::make_unique<llvm::Module>(kernel.name, *context);
+    module->setTargetTriple(state_->triple);
+    module->setDataLayout(state_->machine->createDataLayout());
+    module->setPICLevel(llvm::PICLevel::BigPIC);
+    KernelEmitter(*module, state_->isa, kernel, symbol).emit();
+    state_->prepare(*module);
+    llvm::raw_string_ostream message(error);
+    if (llvm::verifyModule(*module, &message)) return;
+    optimize(*module, *state_->machine);
+    if (!dump_dir.empty()) {
+      llvm::raw_string_ostream text(ir);
+      module->print(text, nullptr);
+      auto copy = llvm::CloneModule(*module);
+      emit_machine_code(*copy, *state_->machine, llvm::CodeGenFileType::AssemblyFile, assembly);
+      report.stack_bytes = 0;
+    }
+    if (!emit_machine_code(*module, *state_->machine, llvm::CodeGenFileType::ObjectFile, object))
+      error = "the target cannot emit object files";
+  });
+  if (!status) {
+    abandon(context);
+    return status.take_errors();
+  }
+  delete context;
+  if (error.empty()) error = report.errors;
+  if (!error.empty()) return internal_error("kernel '" + kernel.name + "': " + error, {}, "codegen-llvm");
+  if (!dump_dir.empty()) {
+    std::ofstream(dump_dir + "/" + kernel.name + ".ll") << ir;
+    std::ofstream(dump_dir + "/" + kernel.name + ".s")
+        .write(assembly.data(), static_cast<std::streamsize>(assembly.size()));
+  }
+  return ObjectCode{std::string(object.begin(), object.end()), report.stack_bytes + kCallOverheadBytes};
+}
+
+// The table holds offsets relative to itself, so that the image needs no relocation.
+Expected<ObjectCode> Compiler::compile_table(const std::vector<std::string>& kernel_symbols) {
+  auto* context = new llvm::LLVMContext;
+  llvm::SmallVector<char, 0> object;
+  Status status = state_->guarded("image table", [&] {
+    auto module = std::make_unique<llvm::Module>("table", *context);
+    module->setTargetTriple(state_->triple);
+    module->setDataLayout(state_->machine->createDataLayout());
+    module->setPICLevel(llvm::PICLevel::BigPIC);
+    llvm::IRBuilder<> builder(*context);
+    llvm::Type* i32 = builder.getInt32Ty();
+    llvm::Type* i64 = builder.getInt64Ty();
+    llvm::Type* pointer = builder.getPtrTy();
+    auto count = static_cast<uint64_t>(kernel_symbols.size());
+    auto* offsets_type = llvm::ArrayType::get(i32, count);
+    auto* table_type = llvm::StructType::get(*context, {i32, i32, i32, i32, offsets_type});
+    auto* table = new llvm::GlobalVariable(*module, table_type, true, llvm::GlobalValue::InternalLinkage,
+                                           nullptr, "table");
+    table->setAlignment(llvm::Align(16));
+    auto* kernel_type = llvm::FunctionType::get(i32, {pointer, i64, i64}, false);
+    std::vector<llvm::Constant*> offsets;
+    for (const std::string& name : kernel_symbols) {
+      auto* kernel = llvm::Function::Create(kernel_type, llvm::GlobalValue::ExternalLinkage, name, *module);
+      kernel->setVisibility(llvm::GlobalValue::HiddenVisibility);
+      llvm::Constant* distance = llvm::ConstantExpr::getSub(llvm::ConstantExpr::getPtrToInt(kernel, i64),
+                                                            llvm::ConstantExpr::getPtrToInt(table, i64));
+      offsets.push_back(llvm::ConstantExpr::getTrunc(distance, i32));
+    }
+    table->setInitializer(llvm::ConstantStruct::get(
+        table_type, {builder.getInt32(QNL_IMAGE_MAGIC), builder.getInt32(QNL_KERNEL_ABI_VERSION),
+                     builder.getInt32(static_cast<uint32_t>(count)), builder.getInt32(0),
+                     llvm::ConstantArray::get(offsets_type, offsets)}));
+    auto* query = llvm::Function::Create(llvm::FunctionType::get(pointer, {i32}, false),
+                                         llvm::GlobalValue::ExternalLinkage, kImageQuerySymbol, *module);
+    builder.SetInsertPoint(llvm::BasicBlock::Create(*context, "entry", query));
+    llvm::Value* known = builder.CreateICmpEQ(query->getArg(0), builder.getInt32(QNL_KERNEL_ABI_VERSION));
+    builder.CreateRet(builder.CreateSelect(known, table, llvm::ConstantPointerNull::get(builder.getPtrTy())));
+    state_->prepare(*module);
+    emit_machine_code(*module, *state_->machine, llvm::CodeGenFileType::ObjectFile, object);
+  });
+  if (!status) {
+    abandon(context);
+    return status.take_errors();
+  }
+  delete context;
+  return ObjectCode{std::string(object.begin(), object.end()), kCallOverheadBytes};
+}
+
+}  // namespace quernel::codegen

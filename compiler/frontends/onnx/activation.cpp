@@ -1,0 +1,194 @@
+// Activations and the softmax family.
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include "frontends/onnx/operators.h"
+
+namespace quernel::onnx_import {
+namespace {
+
+ValueId sigmoid(NodeImport& n, ValueId x) {
+  return n.unary(UnaryOp::k_recip, n.binary(BinaryOp::k_add, n.unary(UnaryOp::k_exp, n.unary(UnaryOp::k_neg, x)), 1.0));
+}
+
+// max(x, 0) + log1p(exp(-|x|)): never overflows.
+ValueId softplus(NodeImport& n, ValueId x) {
+  ValueId tail = n.unary(UnaryOp::k_exp, n.unary(UnaryOp::k_neg, n.unary(UnaryOp::k_abs, x)));
+  return n.binary(BinaryOp::k_add, n.binary(BinaryOp::k_max, x, 0.0), n.unary(UnaryOp::k_log1p, tail));
+}
+
+ValueId gelu_erf(NodeImport& n, ValueId x) {
+  ValueId e = n.unary(UnaryOp::k_erf, n.binary(BinaryOp::k_mul, x, std::sqrt(0.5)));
+  return n.binary(BinaryOp::k_mul, n.binary(BinaryOp::k_mul, x, 0.5), n.binary(BinaryOp::k_add, e, 1.0));
+}
+
+// 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3)))
+ValueId gelu_tanh(NodeImport& n, ValueId x) {
+  ValueId cube = n.binary(BinaryOp::k_mul, x, n.binary(BinaryOp::k_mul, x, x));
+  ValueId inner = n.binary(BinaryOp::k_add, x, n.binary(BinaryOp::k_mul, cube, 0.044715));
+  ValueId t = n.unary(UnaryOp::k_tanh, n.binary(BinaryOp::k_mul, inner, std::sqrt(2 / std::acos(-1.0))));
+  return n.binary(BinaryOp::k_mul, n.binary(BinaryOp::k_mul, x, 0.5), n.binary(BinaryOp::k_add, t, 1.0));
+}
+
+ValueId select_negative(NodeImport& n, ValueId x, ValueId if_negative) {
+  return n.build.where(n.binary(BinaryOp::k_lt, x, 0.0), if_negative, x);
+}
+
+// The axes that softmax and its relatives normalise over: one from opset 13; before, all from `axis` on.
+Expected<std::vector<int64_t>> softmax_axes(NodeImport& n) {
+  int rank = n.rank(n.in(0));
+  int64_t axis = n.attr_int("axis", n.opset < 13 ? 1 : -1);
+  if (n.opset < 13 && axis == rank) return std::vector<int64_t>{};  // flattened to [all, 1]
+  QUERNEL_TRY(axis, n.axis(axis, rank));
+  std::vector<int64_t> axes{axis};
+  if (n.opset < 13)
+    while (axes.back() + 1 < rank) axes.push_back(axes.back() + 1);
+  return axes;
+}
+
+}  // namespace
+
+Status import_relu(NodeImport& n) { return n.output(n.binary(BinaryOp::k_max, n.in(0), 0.0)); }
+Status import_sigmoid(NodeImport& n) { return n.output(sigmoid(n, n.in(0))); }
+Status import_softplus(NodeImport& n) { return n.output(softplus(n, n.in(0))); }
+
+Status import_leaky_relu(NodeImport& n) {
+  double alpha = n.attr_float("alpha", 0.01f);
+  return n.output(select_negative(n, n.in(0), n.binary(BinaryOp::k_mul, n.in(0), alpha)));
+}
+
+Status import_prelu(NodeImport& n) {
+  return n.output(select_negative(n, n.in(0), n.binary(BinaryOp::k_mul, n.in(0), n.in(1))));
+}
+
+Status import_elu(NodeImport& n) {
+  double alpha = n.attr_float("alpha", 1);
+  ValueId x = n.in(0);
+  return n.output(select_negative(n, x, n.binary(BinaryOp::k_mul, n.unary(UnaryOp::k_expm1, x), alpha)));
+}
+
+Status import_selu(NodeImport& n) {
+  double alpha = n.attr_float("alpha", 1.67326319217681884765625), gamma = n.attr_float("gamma", 1.05070102214813232421875);
+  ValueId x = n.in(0);
+  ValueId y = select_negative(n, x, n.binary(BinaryOp::k_mul, n.unary(UnaryOp::k_expm1, x), alpha));
+  return n.output(n.binary(BinaryOp::k_mul, y, gamma));
+}
+
+Status import_celu(NodeImport& n) {
+  double alpha = n.attr_float("alpha", 1);
+  if (alpha == 0) return n.invalid("attribute 'alpha': expected a value other than 0");
+  ValueId x = n.in(0);
+  ValueId tail = n.unary(UnaryOp::k_expm1, n.binary(BinaryOp::k_div, x, alpha));
+  return n.output(n.binary(BinaryOp::k_add, n.binary(BinaryOp::k_max, x, 0.0),
+                           n.binary(BinaryOp::k_min, n.binary(BinaryOp::k_mul, tail, alpha), 0.0)));
+}
+
+Status import_thresholded_relu(NodeImport& n) {
+  double alpha = n.attr_float("alpha", 1);
+  ValueId x = n.in(0);
+  return n.output(n.build.where(n.binary(BinaryOp::k_gt, x, alpha), x, n.scalar(n.dtype(x), 0)));
+}
+
+Status import_shrink(NodeImport& n) {
+  double lambda = n.attr_float("lambd", 0.5), bias = n.attr_float("bias", 0);
+  ValueId x = n.in(0), zero = n.scalar(n.dtype(x), 0);
+  ValueId positive = n.build.where(n.binary(BinaryOp::k_gt, x, lambda), n.binary(BinaryOp::k_sub, x, bias), zero);
+  return n.output(n.build.where(n.binary(BinaryOp::k_lt, x, -lambda), n.binary(BinaryOp::k_add, x, bias), positive));
+}
+
+Status import_hard_sigmoid(NodeImport& n) {
+  double alpha = n.attr_float("alpha", 0.2f), beta = n.attr_float("beta", 0.5);
+  ValueId y = n.binary(BinaryOp::k_add, n.binary(BinaryOp::k_mul, n.in(0), alpha), beta);
+  return n.output(n.binary(BinaryOp::k_min, n.binary(BinaryOp::k_max, y, 0.0), 1.0));
+}
+
+Status import_hard_swish(NodeImport& n) {
+  ValueId x = n.in(0);
+  ValueId gate = n.binary(BinaryOp::k_add, n.binary(BinaryOp::k_mul, x, 1.0 / 6), 0.5);
+  gate = n.binary(BinaryOp::k_min, n.binary(BinaryOp::k_max, gate, 0.0), 1.0);
+  return n.output(n.binary(BinaryOp::k_mul, x, gate));
+}
+
+Status import_softsign(NodeImport& n) {
+  ValueId x = n.in(0);
+  return n.output(n.binary(BinaryOp::k_div, x, n.binary(BinaryOp::k_add, n.unary(UnaryOp::k_abs, x), 1.0)));
+}
+
+Status import_mish(NodeImport& n) {
+  ValueId x = n.in(0);
+  return n.output(n.binary(BinaryOp::k_mul, x, n.unary(UnaryOp::k_tanh, softplus(n, x))));
+}
+
+Status import_swish(NodeImport& n) {
+  double alpha = n.attr_float("alpha", 1);
+  ValueId x = n.in(0), scaled = alpha == 1 ? x : n.binary(BinaryOp::k_mul, x, alpha);
+  return n.output(n.binary(BinaryOp::k_mul, x, sigmoid(n, scaled)));
+}
+
+Status import_gelu(NodeImport& n) {
+  std::string approximate = n.attr_string("approximate", "none");
+  if (approximate != "none" && approximate != "tanh")
+    return n.invalid("attribute 'approximate': expected none or tanh, found '" + approximate + "'");
+  return n.output(approximate == "tanh" ? gelu_tanh(n, n.in(0)) : gelu_erf(n, n.in(0)));
+}
+
+Status import_bias_gelu(NodeImport& n) { return n.output(gelu_erf(n, n.binary(BinaryOp::k_add, n.in(0), n.in(1)))); }
+
+Status import_fast_gelu(NodeImport& n) {
+  ValueId x = n.has(1) ? n.binary(BinaryOp::k_add, n.in(0), n.in(1)) : n.in(0);
+  return n.output(gelu_tanh(n, x));
+}
+
+// Bounds are attributes before opset 11, then operands. Where min > max the result is max.
+Status import_clip(NodeImport& n) {
+  ValueId x = n.in(0);
+  if (n.opset < 11) {
+    if (n.has(1)) return n.invalid("min and max are attributes before opset 11, found inputs");
+    constexpr double kMax = std::numeric_limits<float>::max();
+    double lo = n.attr_float("min", -kMax), hi = n.attr_float("max", kMax);
+    if (lo > -kMax) x = n.binary(BinaryOp::k_max, x, lo);
+    if (hi < kMax) x = n.binary(BinaryOp::k_min, x, hi);
+    return n.output(x);
+  }
+  for (int i = 1; i <= 2; ++i) {
+    if (!n.has(i)) continue;
+    Shape bound = n.shape(n.in(i));
+    if (!is_static(bound) || element_count(bound) != Dim(1)) return n.invalid("expected scalar bounds, found shape " + to_string(bound));
+    x = n.binary(i == 1 ? BinaryOp::k_max : BinaryOp::k_min, x, n.build.reshape(n.in(i), {}));
+  }
+  return n.output(x);
+}
+
+Status import_softmax(NodeImport& n) {
+  QUERNEL_TRY(std::vector<int64_t> axes, softmax_axes(n));
+  ValueId x = n.widen(n.in(0));
+  ValueId e = n.unary(UnaryOp::k_exp, n.binary(BinaryOp::k_sub, x, n.build.reduce(OpKind::k_reduce_max, x, axes, true)));
+  return n.output(n.build.cast(n.binary(BinaryOp::k_div, e, n.build.reduce(OpKind::k_reduce_sum, e, axes, true)), n.dtype(n.in(0))));
+}
+
+Status import_log_softmax(NodeImport& n) {
+  QUERNEL_TRY(std::vector<int64_t> axes, softmax_axes(n));
+  ValueId x = n.widen(n.in(0));
+  ValueId shifted = n.binary(BinaryOp::k_sub, x, n.build.reduce(OpKind::k_reduce_max, x, axes, true));
+  ValueId sum = n.build.reduce(OpKind::k_reduce_sum, n.unary(UnaryOp::k_exp, shifted), axes, true);
+  return n.output(n.build.cast(n.binary(BinaryOp::k_sub, shifted, n.unary(UnaryOp::k_log, sum)), n.dtype(n.in(0))));
+}
+
+// One at the first largest element of each row, else zero.
+Status import_hardmax(NodeImport& n) {
+  QUERNEL_TRY(std::vector<int64_t> axes, softmax_axes(n));
+  ValueId x = n.in(0);
+  QUERNEL_TRY(std::vector<int64_t> dims, n.dims(x));
+  if (axes.empty()) return n.output(n.build.full(n.dtype(x), n.shape(x), 1));
+  int64_t outer = 1, inner = 1, tail = 1;
+  for (int64_t i = 0; i < static_cast<int64_t>(dims.size()); ++i) (i < axes.front() ? outer : i <= axes.back() ? inner : tail) *= dims[i];
+  ValueId rows = n.reshape(x, {outer, inner, tail});
+  std::vector<int64_t> positions(static_cast<size_t>(inner));
+  std::iota(positions.begin(), positions.end(), 0);
+  ValueId best = n.build.reduce(OpKind::k_reduce_argmax, rows, {1}, true);
+  ValueId hit = n.binary(BinaryOp::k_eq, n.build.constant(i64_tensor({inner, 1}, positions)), best);
+  return n.output(n.reshape(n.build.cast(hit, n.dtype(x)), dims));
+}
+
+}  // namespace quernel::onnx_import

@@ -1,0 +1,156 @@
+// Elementwise operators: unary, binary with numpy broadcasting, variadic, comparisons, casts.
+#include "frontends/onnx/operators.h"
+
+namespace quernel::onnx_import {
+namespace {
+
+Status import_unary(NodeImport& n, UnaryOp op) { return n.output(n.unary(op, n.in(0))); }
+Status import_binary(NodeImport& n, BinaryOp op) { return n.output(n.binary(op, n.in(0), n.in(1))); }
+
+// Operators whose result is a left fold of one binary op over all operands.
+ValueId fold_operands(NodeImport& n, BinaryOp op) {
+  ValueId result = n.in(0);
+  for (int i = 1; i < n.input_count(); ++i) result = n.binary(op, result, n.in(i));
+  return result;
+}
+
+// Floats out of range of a 4-bit integer are left open by ONNX; its reference data wrap, so the cast goes through i32.
+ValueId cast(NodeImport& n, ValueId x, DType dtype) {
+  bool packed = dtype == DType::kI4 || dtype == DType::kU4;
+  if (packed && is_float(n.dtype(x))) x = n.build.cast(x, DType::kI32);
+  return n.build.cast(x, dtype);
+}
+
+BinaryOp division(DType dtype) { return is_float(dtype) ? BinaryOp::k_div : BinaryOp::k_idiv; }
+
+}  // namespace
+
+#define QUERNEL_IMPORT_UNARY(name, op) \
+  Status import_##name(NodeImport& n) { return import_unary(n, UnaryOp::k_##op); }
+QUERNEL_IMPORT_UNARY(abs, abs)
+QUERNEL_IMPORT_UNARY(acos, acos)
+QUERNEL_IMPORT_UNARY(acosh, acosh)
+QUERNEL_IMPORT_UNARY(asin, asin)
+QUERNEL_IMPORT_UNARY(asinh, asinh)
+QUERNEL_IMPORT_UNARY(atan, atan)
+QUERNEL_IMPORT_UNARY(atanh, atanh)
+QUERNEL_IMPORT_UNARY(bitwise_not, bit_not)
+QUERNEL_IMPORT_UNARY(ceil, ceil)
+QUERNEL_IMPORT_UNARY(cos, cos)
+QUERNEL_IMPORT_UNARY(cosh, cosh)
+QUERNEL_IMPORT_UNARY(erf, erf)
+QUERNEL_IMPORT_UNARY(exp, exp)
+QUERNEL_IMPORT_UNARY(floor, floor)
+QUERNEL_IMPORT_UNARY(is_nan, is_nan)
+QUERNEL_IMPORT_UNARY(log, log)
+QUERNEL_IMPORT_UNARY(neg, neg)
+QUERNEL_IMPORT_UNARY(not, not )
+QUERNEL_IMPORT_UNARY(reciprocal, recip)
+QUERNEL_IMPORT_UNARY(round, round)
+QUERNEL_IMPORT_UNARY(sign, sign)
+QUERNEL_IMPORT_UNARY(sin, sin)
+QUERNEL_IMPORT_UNARY(sinh, sinh)
+QUERNEL_IMPORT_UNARY(sqrt, sqrt)
+QUERNEL_IMPORT_UNARY(tan, tan)
+QUERNEL_IMPORT_UNARY(tanh, tanh)
+#undef QUERNEL_IMPORT_UNARY
+
+#define QUERNEL_IMPORT_BINARY(name, op) \
+  Status import_##name(NodeImport& n) { return import_binary(n, BinaryOp::k_##op); }
+QUERNEL_IMPORT_BINARY(add, add)
+QUERNEL_IMPORT_BINARY(and, and)
+QUERNEL_IMPORT_BINARY(equal, eq)
+QUERNEL_IMPORT_BINARY(greater, gt)
+QUERNEL_IMPORT_BINARY(greater_or_equal, ge)
+QUERNEL_IMPORT_BINARY(less, lt)
+QUERNEL_IMPORT_BINARY(less_or_equal, le)
+QUERNEL_IMPORT_BINARY(mul, mul)
+QUERNEL_IMPORT_BINARY(or, or)
+QUERNEL_IMPORT_BINARY(sub, sub)
+QUERNEL_IMPORT_BINARY(xor, xor)
+#undef QUERNEL_IMPORT_BINARY
+
+Status import_div(NodeImport& n) { return import_binary(n, division(n.dtype(n.in(0)))); }
+
+Status import_mod(NodeImport& n) {
+  bool fmod = n.attr_int("fmod", 0) != 0;
+  if (!fmod && is_float(n.dtype(n.in(0)))) return n.invalid("Mod of floats needs attribute fmod=1");
+  return import_binary(n, fmod ? BinaryOp::k_fmod : BinaryOp::k_mod);
+}
+
+// The exponent may have another dtype; the result has the base's.
+Status import_pow(NodeImport& n) {
+  ValueId base = n.in(0), exponent = n.in(1);
+  DType dtype = n.dtype(base);
+  if (is_float(dtype) || !is_float(n.dtype(exponent))) {
+    exponent = n.build.cast(exponent, dtype);
+  } else {
+    base = n.build.cast(base, n.dtype(exponent));
+  }
+  return n.output(n.build.cast(n.binary(BinaryOp::k_pow, base, exponent), dtype));
+}
+
+Status import_bit_shift(NodeImport& n) {
+  std::string direction = n.attr_string("direction", "");
+  if (direction != "LEFT" && direction != "RIGHT")
+    return n.invalid("attribute 'direction': expected LEFT or RIGHT, found '" + direction + "'");
+  return import_binary(n, direction == "LEFT" ? BinaryOp::k_shl : BinaryOp::k_shr);
+}
+
+Status import_max(NodeImport& n) { return n.output(fold_operands(n, BinaryOp::k_max)); }
+Status import_min(NodeImport& n) { return n.output(fold_operands(n, BinaryOp::k_min)); }
+Status import_sum(NodeImport& n) { return n.output(fold_operands(n, BinaryOp::k_add)); }
+Status import_mean(NodeImport& n) {
+  ValueId sum = fold_operands(n, BinaryOp::k_add);
+  return n.output(n.binary(division(n.dtype(sum)), sum, static_cast<double>(n.input_count())));
+}
+
+Status import_is_inf(NodeImport& n) {
+  bool positive = n.attr_int("detect_positive", 1) != 0, negative = n.attr_int("detect_negative", 1) != 0;
+  ValueId x = n.in(0), result = n.unary(UnaryOp::k_is_inf, x);
+  if (!positive && !negative) result = n.build.full(DType::kBool, n.shape(x), 0);
+  else if (!positive || !negative)
+    result = n.binary(BinaryOp::k_and, result, n.binary(positive ? BinaryOp::k_gt : BinaryOp::k_lt, x, 0.0));
+  return n.output(result);
+}
+
+Status import_where(NodeImport& n) { return n.output(n.build.where(n.in(0), n.in(1), n.in(2))); }
+Status import_identity(NodeImport& n) { return n.output(n.in(0)); }
+
+Status import_cast(NodeImport& n) {
+  const onnx::AttributeProto* to = n.attribute("to");
+  if (!to || !to->has_i()) return n.invalid("attribute 'to': expected an element type");
+  QUERNEL_TRY(DType dtype, dtype_from_onnx(static_cast<int>(to->i()), n.build.location()));
+  bool is_f8 = dtype == DType::kF8E4M3 || dtype == DType::kF8E5M2;
+  if (n.attr_int("saturate", 1) == 0 && is_f8) return n.refuse("attribute 'saturate': float8 without saturation is not supported");
+  n.ignore_attribute("round_mode");  // of float8e8m0, which is refused above
+  return n.output(cast(n, n.in(0), dtype));
+}
+
+Status import_cast_like(NodeImport& n) {
+  DType dtype = n.dtype(n.in(1));
+  bool is_f8 = dtype == DType::kF8E4M3 || dtype == DType::kF8E5M2;
+  if (n.attr_int("saturate", 1) == 0 && is_f8) return n.refuse("attribute 'saturate': float8 without saturation is not supported");
+  n.ignore_attribute("round_mode");
+  return n.output(cast(n, n.in(0), dtype));
+}
+
+// Inference only: the data pass, and the mask is all true.
+Status import_dropout(NodeImport& n) {
+  n.ignore_attribute("ratio");
+  n.ignore_attribute("seed");
+  if (n.has(2)) {
+    QUERNEL_TRY(Tensor training, n.constant_in(2, "training_mode"));
+    double ratio = 0.5;
+    if (n.has(1)) {
+      QUERNEL_TRY(ratio, n.float_in(1, "ratio"));
+    }
+    if (training.count() > 0 && element_as_i64(training, 0) != 0 && ratio != 0)
+      return n.refuse("dropout in training mode is not supported", "export the model for inference");
+  }
+  ValueId x = n.in(0), mask = kNoValue;
+  if (n.wants_output(1)) mask = n.build.full(n.opset < 10 ? n.dtype(x) : DType::kBool, n.shape(x), 1);
+  return n.set_outputs({x, mask});
+}
+
+}  // namespace quernel::onnx_import

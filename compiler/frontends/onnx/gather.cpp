@@ -1,0 +1,87 @@
+// Gathers and OneHot.
+#include <numeric>
+
+#include "frontends/onnx/operators.h"
+
+namespace quernel::onnx_import {
+namespace {
+
+// Constant indices are checked here; computed ones are clamped at run time by the core ops.
+Status check_indices(NodeImport& n, ValueId indices, int64_t size) {
+  const Tensor* known = n.constant(indices);
+  for (int64_t i = 0; known && i < known->count(); ++i) {
+    int64_t index = element_as_i64(*known, i);
+    if (index < -size || index >= size)
+      return n.invalid("index " + std::to_string(index) + " is out of range for a dim of " + std::to_string(size));
+  }
+  return {};
+}
+
+Status check_index_dtype(NodeImport& n, ValueId indices) {
+  if (n.dtype(indices) == DType::kI32 || n.dtype(indices) == DType::kI64) return {};
+  return n.invalid("expected int32 or int64 indices, found " + std::string(to_string(n.dtype(indices))));
+}
+
+}  // namespace
+
+Status import_gather(NodeImport& n) {
+  ValueId x = n.in(0), indices = n.in(1);
+  QUERNEL_TRY(int64_t axis, n.axis(n.attr_int("axis", 0), n.rank(x)));
+  QUERNEL_CHECK(check_index_dtype(n, indices));
+  Dim size = n.shape(x)[axis];
+  if (size.is_const()) QUERNEL_CHECK(check_indices(n, indices, size.value()));
+  const Tensor* known = n.constant(indices);
+  if (!known || known->count() != 1 || !size.is_const()) return n.output(n.build.take(x, indices, axis));
+  // One constant index is a slice.
+  int64_t index = element_as_i64(*known, 0);
+  if (index < 0) index += size.value();
+  Shape starts(n.shape(x).size(), Dim(0)), stops = n.shape(x), result = n.shape(x);
+  starts[axis] = index;
+  stops[axis] = index + 1;
+  result.erase(result.begin() + axis);
+  result.insert(result.begin() + axis, known->dims.size(), Dim(1));
+  return n.output(n.build.reshape(n.build.slice(x, starts, stops), result));
+}
+
+Status import_gather_elements(NodeImport& n) {
+  ValueId x = n.in(0), indices = n.in(1);
+  QUERNEL_TRY(int64_t axis, n.axis(n.attr_int("axis", 0), n.rank(x)));
+  QUERNEL_CHECK(check_index_dtype(n, indices));
+  if (n.shape(x)[axis].is_const()) QUERNEL_CHECK(check_indices(n, indices, n.shape(x)[axis].value()));
+  Attributes attributes;
+  attributes.ints = {axis};
+  return n.output(n.build.add(OpKind::k_gather_elements, {x, indices}, std::move(attributes)));
+}
+
+Status import_gather_nd(NodeImport& n) {
+  QUERNEL_CHECK(check_index_dtype(n, n.in(1)));
+  Attributes attributes;
+  attributes.ints = {n.opset < 12 ? 0 : n.attr_int("batch_dims", 0)};
+  return n.output(n.build.add(OpKind::k_gather_nd, {n.in(0), n.in(1)}, std::move(attributes)));
+}
+
+// Compares indices with 0 … depth-1 along a new axis. Indices out of range give all-off rows.
+Status import_one_hot(NodeImport& n) {
+  ValueId indices = n.in(0);
+  QUERNEL_TRY(std::vector<double> depths, n.floats_in(1, "depth"));
+  if (depths.size() != 1 || !(depths[0] >= 0) || depths[0] > static_cast<double>(int64_t{1} << 24))
+    return n.invalid("expected one depth of at least 0 and at most 2^24");
+  int64_t depth = static_cast<int64_t>(depths[0]);
+  int rank = n.rank(indices);
+  QUERNEL_TRY(int64_t axis, n.axis(n.attr_int("axis", -1), rank + 1));
+  if (n.shape(n.in(2)) != Shape{2}) return n.invalid("expected values of [2], found " + to_string(n.shape(n.in(2))));
+  DType dtype = n.dtype(indices);
+  ValueId wrapped = n.build.where(n.binary(BinaryOp::k_lt, indices, 0.0), n.binary(BinaryOp::k_add, indices, static_cast<double>(depth)), indices);
+  Shape shape = n.shape(indices);
+  shape.insert(shape.begin() + axis, Dim(1));
+  std::vector<int64_t> positions(static_cast<size_t>(depth));
+  std::iota(positions.begin(), positions.end(), 0);
+  std::vector<int64_t> position_dims(static_cast<size_t>(rank - axis) + 1, 1);
+  position_dims[0] = depth;
+  ValueId range = n.build.cast(n.build.constant(i64_tensor(position_dims, positions)), dtype);
+  ValueId hit = n.binary(BinaryOp::k_eq, n.build.reshape(wrapped, shape), range);
+  ValueId off = n.build.reshape(n.build.slice(n.in(2), {0}, {1}), {}), on = n.build.reshape(n.build.slice(n.in(2), {1}, {2}), {});
+  return n.output(n.build.where(hit, on, off));
+}
+
+}  // namespace quernel::onnx_import

@@ -1,0 +1,286 @@
+#include "frontends/onnx/import_graph.h"
+
+#include <algorithm>
+
+#include "frontends/onnx/operators.h"
+
+namespace quernel::onnx_import {
+namespace {
+
+constexpr int kMaxDepth = 32;                          // of nested functions and branches
+constexpr int64_t kMaxNodes = 1000000;                 // after inlining
+constexpr int64_t kMaxTensorBytes = int64_t{1} << 40;  // of any tensor of the model
+
+}  // namespace
+
+GraphImport::GraphImport(const onnx::ModelProto& model, int64_t opset, TensorSource source, Graph& graph)
+    : model_(model), opset_(opset), source_(std::move(source)), graph_(graph), build_(graph), folder_(graph) {}
+
+Location GraphImport::place_of(const onnx::NodeProto& node) const {
+  return {source_.file_name, node_name(node), operator_name(node)};
+}
+
+void GraphImport::report(Diagnostics errors) {
+  for (Diagnostic& error : errors) errors_.push_back(std::move(error));
+}
+
+void GraphImport::want(const std::set<ValueId>& inputs) {
+  for (ValueId v : inputs) wanted_inputs_.insert(graph_.values[v].name);
+}
+
+Diagnostics GraphImport::take_errors() {
+  if (!free_dim_errors_.empty()) {
+    const Diagnostic& first = free_dim_errors_.front();
+    std::string names, options;
+    for (const std::string& name : free_dims_) {
+      names += (names.empty() ? "'" : ", '") + name + "'";
+      options += (options.empty() ? "--dim " : " --dim ") + name + "=N";
+    }
+    std::string count = free_dim_errors_.size() == 1 ? "" : " (and " + std::to_string(free_dim_errors_.size() - 1) + " more nodes)";
+    errors_.push_back(unsupported("free dims " + names + " must be fixed for this node" + count + ": " + first.message, first.place,
+                                  "fix them with " + options));
+    free_dim_errors_.clear();
+  }
+  return std::move(errors_);
+}
+
+// ---- scopes
+
+GraphImport::Entry* GraphImport::find(Scope& scope, const std::string& name) {
+  for (const Scope* s = &scope; s; s = s->outer)
+    if (auto it = s->entries.find(name); it != s->entries.end()) return const_cast<Entry*>(&it->second);
+  return nullptr;
+}
+
+ValueId GraphImport::value_of(Scope& scope, const std::string& name) {
+  Entry* entry = find(scope, name);
+  if (!entry) return kNoValue;
+  if (!entry->initializer) return entry->value;
+  const onnx::TensorProto& proto = *std::exchange(entry->initializer, nullptr);
+  Location place{source_.file_name, proto.name(), "initializer"};
+  Expected<Tensor> tensor = read_tensor(proto, source_, place);
+  if (!tensor) {
+    report(tensor.take_errors());
+    return kNoValue;
+  }
+  build_.set_location(place);
+  build_.set_name(proto.name());
+  entry->value = build_.constant(std::move(*tensor));
+  if (Status status = build_.take_status(); !status) report(status.take_errors());
+  return entry->value;
+}
+
+void GraphImport::define(Scope& scope, const std::string& name, ValueId value, int32_t first_new_value) {
+  scope.entries[name] = {value, nullptr};
+  if (value >= first_new_value) graph_.rename(value, name);
+}
+
+void GraphImport::add_initializers(const onnx::GraphProto& graph, Scope& scope) {
+  for (const onnx::TensorProto& tensor : graph.initializer()) {
+    Location place{source_.file_name, tensor.name(), "initializer"};
+    if (tensor.name().empty()) report({invalid_input("initializer without a name", place)});
+    if (!scope.entries.try_emplace(tensor.name(), Entry{kNoValue, &tensor}).second)
+      report({invalid_input("initializer '" + tensor.name() + "' is defined twice", place)});
+  }
+  for (const onnx::SparseTensorProto& tensor : graph.sparse_initializer())
+    report({unsupported("sparse initializers are not supported",
+                        Location{source_.file_name, tensor.values().name(), "initializer"}, "store the tensor densely")});
+}
+
+// ---- nodes
+
+void GraphImport::run(const std::unordered_map<std::string, ValueId>& inputs) {
+  Scope scope;
+  for (const auto& [name, value] : inputs) scope.entries[name] = {value, nullptr};
+  add_initializers(model_.graph(), scope);
+  if (!errors_.empty()) return;
+  import_nodes(model_.graph().node(), scope);
+  std::set<std::string> names;
+  for (const onnx::ValueInfoProto& output : model_.graph().output()) {
+    Location place{source_.file_name, output.name(), "output"};
+    if (!find(scope, output.name())) {
+      if (errors_.empty()) report({invalid_input("output '" + output.name() + "' is produced by no node", place)});
+      continue;
+    }
+    if (!names.insert(output.name()).second) report({invalid_input("output '" + output.name() + "' is listed twice", place)});
+    graph_.outputs.push_back({output.name(), value_of(scope, output.name())});
+  }
+  if (model_.graph().output_size() == 0) report({invalid_input("the model has no outputs", Location{source_.file_name})});
+}
+
+bool GraphImport::enter(const Location& place, int depth) {
+  if (depth <= kMaxDepth) return true;
+  report({unsupported("functions and branches nested more than " + std::to_string(kMaxDepth) + " deep", place)});
+  return false;
+}
+
+void GraphImport::import_nodes(const NodeList& nodes, Scope& scope) {
+  Expected<std::vector<const onnx::NodeProto*>> order =
+      sort_nodes(nodes, source_.file_name, [&](const std::string& name) { return find(scope, name) != nullptr; });
+  if (!order) return report(order.take_errors());
+  for (const onnx::NodeProto* node : *order) {
+    if (++nodes_imported_ == kMaxNodes)
+      report({unsupported("more than " + std::to_string(kMaxNodes) + " nodes after inlining", place_of(*node))});
+    if (nodes_imported_ >= kMaxNodes) return;
+    import_node(*node, scope);
+  }
+}
+
+bool GraphImport::check_sizes(int32_t first_new_value, const Location& place) {
+  for (size_t v = static_cast<size_t>(first_new_value); v < graph_.values.size(); ++v) {
+    const TensorType& type = graph_.values[v].type;
+    if (!is_static(type.shape)) continue;
+    std::optional<int64_t> count = element_count(static_dims(type.shape));
+    if (count && *count <= kMaxTensorBytes / element_size(type.dtype)) continue;
+    report({unsupported("a tensor of shape " + to_string(type.shape) + " is larger than the limit of 1 TiB", place)});
+    return false;
+  }
+  return true;
+}
+
+void GraphImport::import_node(const onnx::NodeProto& node, Scope& scope) {
+  Location place = place_of(node);
+  auto fail = [&](Diagnostics errors) {
+    report(std::move(errors));
+    for (const std::string& name : node.output())
+      if (!name.empty()) scope.entries[name] = {};
+  };
+  if (const onnx::FunctionProto* function = find_function(node)) return import_function(*function, node, scope);
+  std::string_view domain = normal_domain(node.domain());
+  if (domain.empty() && node.op_type() == "If") return import_if(node, scope);
+  const Operator* op = find_operator(domain, node.op_type(), opset_);
+  if (!op) return fail({why_unsupported(domain, node.op_type(), opset_, place)});
+
+  build_.set_location(place);
+  NodeImport n(node, opset_, build_, folder_, source_);
+  bool poisoned = false;
+  for (const std::string& name : node.input()) {
+    n.inputs.push_back(name.empty() ? kNoValue : value_of(scope, name));
+    poisoned = poisoned || (!name.empty() && n.inputs.back() == kNoValue);
+  }
+  build_.set_location(place);
+  if (poisoned) return fail({});
+  while (!n.inputs.empty() && n.inputs.back() == kNoValue) n.inputs.pop_back();
+  if (op->max_inputs >= 0 && n.input_count() > op->max_inputs)
+    return fail({n.invalid("expected at most " + std::to_string(op->max_inputs) + " inputs, found " + std::to_string(n.input_count()))});
+  for (int i = 0; i < op->min_inputs; ++i)
+    if (!n.has(i)) return fail({n.invalid("expected at least " + std::to_string(op->min_inputs) + " inputs, found input " + std::to_string(i) + " missing")});
+
+  int32_t first_new_value = static_cast<int32_t>(graph_.values.size());
+  Status status = op->import(n);
+  // What an importer left in the builder when it returned early is part of the same failure.
+  if (Status kept = build_.take_status(); status && !kept) status = std::move(kept);
+  if (!status) {
+    want(n.wanted_inputs);
+    bool free_operand = std::any_of(n.inputs.begin(), n.inputs.end(), [&](ValueId v) { return !is_static(n.shape(v)); });
+    if (free_operand || !n.free_dims.empty()) {
+      for (ValueId v : n.inputs) {
+        std::vector<std::string> names;
+        for (const Dim& dim : n.shape(v)) dim.collect_symbols(names);
+        n.free_dims.insert(names.begin(), names.end());
+      }
+      free_dims_.insert(n.free_dims.begin(), n.free_dims.end());
+      free_dim_errors_.push_back(status.take_errors().front());
+      return fail({});
+    }
+    return fail(status.take_errors());
+  }
+  if (!check_sizes(first_new_value, place)) return fail({});
+  for (int i = 0; i < node.output_size(); ++i)
+    if (!node.output(i).empty()) define(scope, node.output(i), n.outputs[i], first_new_value);
+}
+
+// ---- inlining
+
+void GraphImport::import_if(const onnx::NodeProto& node, Scope& scope) {
+  Location place = place_of(node);
+  auto fail = [&](Diagnostics errors) {
+    report(std::move(errors));
+    for (const std::string& name : node.output())
+      if (!name.empty()) scope.entries[name] = {};
+  };
+  if (node.input_size() != 1) return fail({invalid_input("expected one input, the condition", place)});
+  ValueId condition = value_of(scope, node.input(0));
+  if (condition == kNoValue) return fail({});
+  const Tensor* known = folder_.evaluate(condition);
+  if (!known) {
+    std::set<ValueId> inputs;
+    folder_.collect_inputs(condition, inputs);
+    want(inputs);
+    return fail({unsupported("If is supported only where its condition is known at compile time, found computed condition '" + node.input(0) + "'",
+                             place, "fix the inputs it depends on, or export the model without control flow")});
+  }
+  if (known->count() != 1) return fail({invalid_input("expected a condition of one element", place)});
+  const char* wanted = element_as_i64(*known, 0) ? "then_branch" : "else_branch";
+  const onnx::GraphProto* branch = nullptr;
+  for (const onnx::AttributeProto& a : node.attribute())
+    if (a.name() == wanted && a.has_g()) branch = &a.g();
+  if (!branch || branch->output_size() != node.output_size())
+    return fail({invalid_input(std::string("expected a graph attribute ") + wanted + " with as many outputs as the node", place)});
+  if (!enter(place, scope.depth + 1)) return fail({});
+  Scope inner{&scope, {}, scope.depth + 1};
+  add_initializers(*branch, inner);
+  import_nodes(branch->node(), inner);
+  for (int i = 0; i < node.output_size(); ++i)
+    if (!node.output(i).empty()) scope.entries[node.output(i)] = {value_of(inner, branch->output(i).name()), nullptr};
+}
+
+const onnx::FunctionProto* GraphImport::find_function(const onnx::NodeProto& node) const {
+  for (const onnx::FunctionProto& function : model_.functions())
+    if (function.name() == node.op_type() && normal_domain(function.domain()) == normal_domain(node.domain())) return &function;
+  return nullptr;
+}
+
+void GraphImport::import_function(const onnx::FunctionProto& function, const onnx::NodeProto& node, Scope& scope) {
+  Location place = place_of(node);
+  // A function sees its own inputs only, so its scope has no outer one.
+  Scope inner{nullptr, {}, scope.depth + 1};
+  bool fits = enter(place, inner.depth);
+  if (node.input_size() > function.input_size() || node.output_size() > function.output_size()) {
+    report({invalid_input("call of function '" + function.name() + "' with more inputs or outputs than it has", place)});
+    fits = false;
+  }
+  if (fits) {
+    for (int i = 0; i < function.input_size(); ++i) {
+      std::string name = i < node.input_size() ? node.input(i) : "";
+      // An omitted input is the empty name inside too.
+      inner.entries[function.input(i)] = {name.empty() ? kNoValue : value_of(scope, name), nullptr};
+    }
+    // Tensors of the body's attributes share its memory, so it becomes their owner.
+    auto body = std::make_shared<NodeList>();
+    for (const onnx::NodeProto& inner_node : function.node()) {
+      onnx::NodeProto& copy = *body->Add();
+      copy = inner_node;
+      copy.set_name(node_name(node) + "/" + node_name(inner_node));
+      for (int i = 0; i < copy.input_size(); ++i)
+        for (int k = 0; k < function.input_size(); ++k)
+          if (copy.input(i) == function.input(k) && (k >= node.input_size() || node.input(k).empty())) copy.set_input(i, "");
+      // An attribute that refers to one of the call's takes its value, or vanishes when the call does not give it.
+      for (int i = copy.attribute_size() - 1; i >= 0; --i) {
+        onnx::AttributeProto& attribute = *copy.mutable_attribute(i);
+        if (attribute.ref_attr_name().empty()) continue;
+        std::string name = attribute.name(), wanted = attribute.ref_attr_name();
+        auto given = std::find_if(node.attribute().begin(), node.attribute().end(), [&](const auto& a) { return a.name() == wanted; });
+        if (given == node.attribute().end()) {
+          copy.mutable_attribute()->DeleteSubrange(i, 1);
+        } else {
+          attribute = *given;
+          attribute.set_name(name);
+        }
+      }
+    }
+    int64_t function_opset = opset_;
+    for (const auto& import : function.opset_import())
+      if (normal_domain(import.domain()).empty()) function_opset = import.version();
+    std::shared_ptr<const void> outer_owner = std::exchange(source_.owner, body);
+    int64_t outer_opset = std::exchange(opset_, function_opset);
+    import_nodes(*body, inner);
+    source_.owner = std::move(outer_owner);
+    opset_ = outer_opset;
+  }
+  for (int i = 0; i < node.output_size(); ++i)
+    if (!node.output(i).empty())
+      scope.entries[node.output(i)] = {fits ? value_of(inner, function.output(i)) : kNoValue, nullptr};
+}
+
+}  // namespace quernel::onnx_import

@@ -1,0 +1,71 @@
+// Walks the nodes of an ONNX graph in order and runs their importers: scopes of names, inlining of model-local functions and
+// of If with a constant condition, and the gathering of all diagnostics.
+#pragma once
+
+#include <memory>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "frontends/onnx/fold_value.h"
+#include "frontends/onnx/node_import.h"
+#include "frontends/onnx/read_model.h"
+#include "frontends/onnx/sort_nodes.h"
+
+namespace quernel::onnx_import {
+
+class GraphImport {
+ public:
+  GraphImport(const onnx::ModelProto& model, int64_t opset, TensorSource source, Graph& graph);
+
+  // Imports the main graph; `inputs` are the graph inputs that exist already, by name. Fills graph.outputs.
+  void run(const std::unordered_map<std::string, ValueId>& inputs);
+  // All that went wrong; empty on success.
+  Diagnostics take_errors();
+  // Names of graph inputs whose values failed nodes needed to know.
+  const std::set<std::string>& wanted_inputs() const { return wanted_inputs_; }
+
+ private:
+  // A tensor by name. A value that could not be computed because of an earlier, reported problem is kNoValue.
+  struct Entry {
+    ValueId value = kNoValue;
+    const onnx::TensorProto* initializer = nullptr;  // not read yet
+  };
+  struct Scope {
+    const Scope* outer = nullptr;
+    std::unordered_map<std::string, Entry> entries;
+    int depth = 0;
+  };
+
+  void add_initializers(const onnx::GraphProto& graph, Scope& scope);
+  void import_nodes(const NodeList& nodes, Scope& scope);
+  void import_node(const onnx::NodeProto& node, Scope& scope);
+  void import_if(const onnx::NodeProto& node, Scope& scope);
+  void import_function(const onnx::FunctionProto& function, const onnx::NodeProto& node, Scope& scope);
+  const onnx::FunctionProto* find_function(const onnx::NodeProto& node) const;
+  // Entry of a name in this or an outer scope; null when there is none.
+  Entry* find(Scope& scope, const std::string& name);
+  ValueId value_of(Scope& scope, const std::string& name);
+  void define(Scope& scope, const std::string& name, ValueId value, int32_t first_new_value);
+  bool check_sizes(int32_t first_new_value, const Location& place);
+  bool enter(const Location& place, int depth);
+  void report(Diagnostics errors);
+  void want(const std::set<ValueId>& inputs);
+  Location place_of(const onnx::NodeProto& node) const;
+
+  const onnx::ModelProto& model_;
+  int64_t opset_;
+  TensorSource source_;
+  Graph& graph_;
+  GraphBuilder build_;
+  ConstantFolder folder_;
+  Diagnostics errors_;
+  int64_t nodes_imported_ = 0;
+  // Nodes that failed because a dim is free: reported once for the model.
+  std::set<std::string> free_dims_;
+  std::set<std::string> wanted_inputs_;
+  std::vector<Diagnostic> free_dim_errors_;
+};
+
+}  // namespace quernel::onnx_import

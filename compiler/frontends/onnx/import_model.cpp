@@ -1,0 +1,299 @@
+#include "frontends/onnx/import_model.h"
+
+#include <algorithm>
+#include <set>
+
+#include "frontends/onnx/import_graph.h"
+#include "frontends/onnx/operators.h"
+#include "frontends/onnx/read_model.h"
+
+namespace quernel {
+namespace onnx_import {
+namespace {
+
+// Opset 6 and older wrote some things as attributes that later became operands or numpy broadcasting.
+std::string legacy_forms(const onnx::GraphProto& graph) {
+  static const std::set<std::pair<std::string_view, std::string_view>> kAttributes = {
+      {"Add", "axis"}, {"Add", "broadcast"}, {"Sub", "axis"}, {"Sub", "broadcast"}, {"Mul", "axis"}, {"Mul", "broadcast"},
+      {"Div", "axis"}, {"Div", "broadcast"}, {"Pow", "axis"}, {"Pow", "broadcast"}, {"Gemm", "broadcast"}, {"PRelu", "broadcast"},
+      {"And", "broadcast"}, {"Or", "broadcast"}, {"Xor", "broadcast"}, {"Equal", "broadcast"}, {"Greater", "broadcast"},
+      {"Less", "broadcast"}, {"Reshape", "shape"}, {"Tile", "tiles"}, {"BatchNormalization", "is_test"},
+      {"BatchNormalization", "consumed_inputs"}, {"Dropout", "is_test"}, {"Upsample", "width_scale"}, {"Pad", "paddings"}};
+  std::string text;
+  int found = 0;
+  for (const onnx::NodeProto& node : graph.node()) {
+    std::string attributes;
+    for (const onnx::AttributeProto& a : node.attribute())
+      if (a.name() == "consumed_inputs" || kAttributes.count({node.op_type(), a.name()}))
+        attributes += (attributes.empty() ? "" : ", ") + a.name();
+    if (attributes.empty() || ++found > 16) continue;
+    text += (text.empty() ? "" : "; ") + ("'" + node_name(node) + "' (" + node.op_type() + ": " + attributes + ")");
+  }
+  if (found > 16) text += " and " + std::to_string(found - 16) + " more";
+  return text;
+}
+
+Expected<int64_t> read_opset(const onnx::ModelProto& model, const Location& place) {
+  int64_t opset = 0;
+  for (const onnx::OperatorSetIdProto& import : model.opset_import())
+    if (normal_domain(import.domain()).empty()) opset = import.version();
+  if (opset == 0) {
+    bool uses_default = std::any_of(model.graph().node().begin(), model.graph().node().end(),
+                                    [](const auto& node) { return normal_domain(node.domain()).empty(); });
+    if (uses_default) return invalid_input("the model imports no opset of the default domain", place);
+    return kNewestOpset;
+  }
+  if (opset < kOldestOpset) {
+    std::string forms = legacy_forms(model.graph());
+    return unsupported("opset " + std::to_string(opset) + " is older than " + std::to_string(kOldestOpset) +
+                           (forms.empty() ? "" : "; these nodes use attributes that mean nothing since: " + forms),
+                       place, "convert the model to opset " + std::to_string(kOldestOpset) + " or newer with onnx.version_converter");
+  }
+  if (opset > kNewestOpset)
+    return unsupported("opset " + std::to_string(opset) + " is newer than " + std::to_string(kNewestOpset) + ", the newest that is known",
+                       place, "export the model at opset " + std::to_string(kNewestOpset) + " or older");
+  return opset;
+}
+
+// A symbol name that the IR's text form can hold.
+std::string symbol_name(const std::string& name) {
+  std::string result;
+  for (char c : name) result += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
+  if (result.empty() || std::isdigit(static_cast<unsigned char>(result[0]))) result.insert(0, "d");
+  return result;
+}
+
+// The graph inputs' shapes: fixes free dims from the options, makes symbols of the others.
+class InputShapes {
+ public:
+  InputShapes(const ImportOptions& options, std::string file_name) : options_(options), file_name_(std::move(file_name)) {}
+
+  // Binds named dims from whole input shapes first, so that they hold for all inputs.
+  void bind(const onnx::ValueInfoProto& input);
+  Expected<TensorType> type_of(const onnx::ValueInfoProto& input, Graph& graph);
+  // After all inputs: options that fit nothing.
+  Status check_unused() const;
+
+ private:
+  static std::string dim_name(const onnx::ValueInfoProto& input, int i);
+  const std::vector<int64_t>* shape_option(const std::string& input) const;
+
+  const ImportOptions& options_;
+  std::string file_name_;
+  std::map<std::string, int64_t> bound_;  // named dims fixed through input_shapes
+  std::set<std::string> free_names_, input_names_, used_symbols_;
+  std::map<std::string, std::string> symbols_;  // dim name -> symbol
+};
+
+std::string InputShapes::dim_name(const onnx::ValueInfoProto& input, int i) {
+  const auto& dim = input.type().tensor_type().shape().dim(i);
+  // "?" is what some exporters call every free dim.
+  if (dim.has_dim_param() && !dim.dim_param().empty() && dim.dim_param() != "?") return dim.dim_param();
+  return input.name() + "_dim" + std::to_string(i);
+}
+
+const std::vector<int64_t>* InputShapes::shape_option(const std::string& input) const {
+  auto it = options_.input_shapes.find(input);
+  return it == options_.input_shapes.end() ? nullptr : &it->second;
+}
+
+void InputShapes::bind(const onnx::ValueInfoProto& input) {
+  const std::vector<int64_t>* shape = shape_option(input.name());
+  const auto& declared = input.type().tensor_type().shape();
+  if (!shape || static_cast<int>(shape->size()) != declared.dim_size()) return;
+  for (int i = 0; i < declared.dim_size(); ++i)
+    if (!declared.dim(i).has_dim_value() || declared.dim(i).dim_value() < 0) bound_.emplace(dim_name(input, i), (*shape)[i]);
+}
+
+Expected<TensorType> InputShapes::type_of(const onnx::ValueInfoProto& input, Graph& graph) {
+  Location place{file_name_, input.name(), "input"};
+  input_names_.insert(input.name());
+  if (!input.has_type() || input.type().value_case() != onnx::TypeProto::kTensorType)
+    return unsupported("expected a tensor, found input '" + input.name() + "' of another type", place,
+                       "sequences, optionals, maps and sparse tensors are not supported");
+  const auto& tensor = input.type().tensor_type();
+  QUERNEL_TRY(DType dtype, dtype_from_onnx(tensor.elem_type(), place));
+  const std::vector<int64_t>* fixed = shape_option(input.name());
+  TensorType type{dtype, {}};
+  if (!tensor.has_shape()) {
+    if (!fixed)
+      return unsupported("input '" + input.name() + "' has no shape, not even a rank", place,
+                         "fix it with --input-shape " + input.name() + "=D0,D1,...");
+    type.shape = make_shape(*fixed);
+  } else if (fixed && static_cast<int>(fixed->size()) != tensor.shape().dim_size()) {
+    return invalid_input("input '" + input.name() + "': expected a shape of rank " + std::to_string(tensor.shape().dim_size()) +
+                             ", found one of rank " + std::to_string(fixed->size()),
+                         place);
+  }
+  for (int i = 0; tensor.has_shape() && i < tensor.shape().dim_size(); ++i) {
+    const auto& dim = tensor.shape().dim(i);
+    if (dim.has_dim_value() && dim.dim_value() >= 0) {
+      if (fixed && (*fixed)[i] != dim.dim_value())
+        return invalid_input("input '" + input.name() + "': dim " + std::to_string(i) + " is " + std::to_string(dim.dim_value()) +
+                                 " in the model, and was asked to be " + std::to_string((*fixed)[i]),
+                             place);
+      type.shape.push_back(dim.dim_value());
+      continue;
+    }
+    std::string name = dim_name(input, i);
+    free_names_.insert(name);
+    std::optional<int64_t> value;
+    if (auto it = bound_.find(name); it != bound_.end()) value = it->second;
+    if (auto it = options_.dims.find(name); it != options_.dims.end()) value = it->second;
+    if (fixed && *value != (*fixed)[i])
+      return invalid_input("input '" + input.name() + "': free dim '" + name + "' cannot be both " + std::to_string(*value) + " and " +
+                               std::to_string((*fixed)[i]),
+                           place);
+    if (value) {
+      type.shape.push_back(*value);
+      continue;
+    }
+    auto [symbol, inserted] = symbols_.try_emplace(name);
+    if (inserted) {
+      symbol->second = symbol_name(name);
+      while (!used_symbols_.insert(symbol->second).second) symbol->second += "_";
+      graph.symbols.push_back({symbol->second});
+    }
+    type.shape.push_back(Dim::symbol(symbol->second));
+  }
+  int64_t bytes = element_size(dtype);
+  for (const Dim& d : type.shape) {
+    if (!d.is_const()) continue;
+    if (d.value() < 0 || __builtin_mul_overflow(bytes, d.value(), &bytes) || bytes > int64_t{1} << 40)
+      return invalid_input("input '" + input.name() + "': shape " + to_string(type.shape) + " is negative or larger than 1 TiB", place);
+  }
+  return type;
+}
+
+Status InputShapes::check_unused() const {
+  Diagnostics errors;
+  auto list = [](const std::set<std::string>& names) {
+    std::string text;
+    for (const std::string& name : names) text += (text.empty() ? "'" : ", '") + name + "'";
+    return text.empty() ? std::string("none") : text;
+  };
+  Location place{.file = file_name_};
+  for (const auto& [name, value] : options_.dims) {
+    if (!free_names_.count(name))
+      errors.push_back(invalid_input("the model has no free dim '" + name + "'", place, "its free dims: " + list(free_names_)));
+    if (value < 1) errors.push_back(invalid_input("expected dim '" + name + "' to be at least 1, found " + std::to_string(value), place));
+  }
+  for (const auto& [name, shape] : options_.input_shapes)
+    if (!input_names_.count(name))
+      errors.push_back(invalid_input("the model has no input '" + name + "'", place, "its inputs: " + list(input_names_)));
+  return errors;
+}
+
+// The model's inputs that are not initializers. Before IR version 4 initializers were listed among the inputs; they are
+// constants all the same.
+std::vector<const onnx::ValueInfoProto*> inputs_of(const onnx::GraphProto& graph) {
+  std::set<std::string> initializers;
+  for (const auto& tensor : graph.initializer()) initializers.insert(tensor.name());
+  std::vector<const onnx::ValueInfoProto*> inputs;
+  for (const auto& input : graph.input())
+    if (!initializers.count(input.name())) inputs.push_back(&input);
+  return inputs;
+}
+
+Expected<ValueId> fixed_input(const std::string& name, const TensorType& type, const Tensor& value, Graph& graph, const Location& place) {
+  bool fits = value.dtype == type.dtype && value.dims.size() == type.shape.size();
+  for (size_t i = 0; fits && i < value.dims.size(); ++i) fits = !type.shape[i].is_const() || type.shape[i].value() == value.dims[i];
+  if (!fits)
+    return invalid_input("input '" + name + "': expected a value of " + to_string(type) + ", found " +
+                             to_string(TensorType{value.dtype, make_shape(value.dims)}),
+                         place);
+  Attributes attributes;
+  attributes.tensor = value;
+  return graph.add(OpKind::k_constant, {}, std::move(attributes), place, name);
+}
+
+// One attempt. `fixed`: inputs that are constants, with their values from the options; `wanted` receives those that should be.
+Expected<ImportedModel> try_import(const std::shared_ptr<const onnx::ModelProto>& model, const std::string& file_name,
+                                   const ImportOptions& options, const std::set<std::string>& fixed, std::set<std::string>& wanted) {
+  Location place{.file = file_name};
+  ImportedModel result;
+  result.producer = model->producer_name() + (model->producer_version().empty() ? "" : " " + model->producer_version());
+  QUERNEL_TRY(result.opset, read_opset(*model, place));
+  if (!model->graph().name().empty()) result.graph.name = symbol_name(model->graph().name());
+
+  std::vector<const onnx::ValueInfoProto*> inputs = inputs_of(model->graph());
+  if (size_t listed = static_cast<size_t>(model->graph().input_size()) - inputs.size(); listed && model->ir_version() >= 4)
+    result.notes.push_back(std::to_string(listed) + " initializers that the model lists as inputs are taken as constants");
+
+  Diagnostics errors;
+  InputShapes shapes(options, file_name);
+  std::unordered_map<std::string, ValueId> values;
+  for (const auto* input : inputs) shapes.bind(*input);
+  for (const auto* input : inputs) {
+    Expected<TensorType> type = shapes.type_of(*input, result.graph);
+    Location input_place{file_name, input->name(), "input"};
+    if (!type) {
+      for (Diagnostic& error : type.take_errors()) errors.push_back(std::move(error));
+    } else if (input->name().empty() || values.count(input->name())) {
+      errors.push_back(invalid_input("input '" + input->name() + "' has no name, or one that is taken", input_place));
+    } else {
+      Expected<ValueId> value = fixed.count(input->name())
+                                    ? fixed_input(input->name(), *type, options.input_values.at(input->name()), result.graph, input_place)
+                                    : result.graph.add_input(input->name(), std::move(*type), input_place);
+      if (value) values[input->name()] = *value;
+      else errors.push_back(value.take_errors().front());
+    }
+  }
+  if (errors.empty())
+    if (Status unused = shapes.check_unused(); !unused) return unused.take_errors();
+  // Inputs that are wrong still let the operators be checked, so that everything is reported at once.
+  for (const auto* input : inputs) values.try_emplace(input->name(), kNoValue);
+
+  TensorSource source{model, file_name, {}, options.max_initializer_bytes};
+  GraphImport import(*model, result.opset, std::move(source), result.graph);
+  import.run(values);
+  for (Diagnostic& error : import.take_errors()) errors.push_back(std::move(error));
+  wanted = import.wanted_inputs();
+  if (!errors.empty()) return errors;
+  for (const std::string& name : fixed) {
+    result.notes.push_back("input '" + name + "' is fixed to the given value, which an operator needs at compile time");
+    result.fixed_inputs.push_back(name);
+  }
+  return result;
+}
+
+// Inputs whose values turn out to be needed become constants, one round of them after the other.
+Expected<ImportedModel> import_model(const std::shared_ptr<const onnx::ModelProto>& model, const std::string& file_name,
+                                     const ImportOptions& options) {
+  std::set<std::string> fixed;
+  while (true) {
+    std::set<std::string> wanted;
+    Expected<ImportedModel> result = try_import(model, file_name, options, fixed, wanted);
+    size_t before = fixed.size();
+    for (const std::string& name : wanted)
+      if (options.input_values.count(name)) fixed.insert(name);
+    if (result || fixed.size() == before) return result;
+  }
+}
+
+}  // namespace
+}  // namespace onnx_import
+
+Expected<ImportedModel> import_onnx_bytes(std::span<const uint8_t> bytes, const std::string& file_name, const ImportOptions& options) {
+  QUERNEL_TRY(std::shared_ptr<const onnx::ModelProto> model, onnx_import::parse_model(bytes, file_name));
+  return onnx_import::import_model(model, file_name, options);
+}
+
+Expected<ImportedModel> import_onnx(const std::string& path, const ImportOptions& options) {
+  std::shared_ptr<const onnx::ModelProto> model;
+  {
+    QUERNEL_TRY(Bytes bytes, onnx_import::map_file(path, "model file"));
+    QUERNEL_TRY(model, onnx_import::parse_model({bytes.data(), bytes.size()}, path));
+  }
+  return onnx_import::import_model(model, path, options);
+}
+
+Expected<std::vector<std::string>> read_onnx_input_names(const std::string& path) {
+  QUERNEL_TRY(Bytes bytes, onnx_import::map_file(path, "model file"));
+  QUERNEL_TRY(auto model, onnx_import::parse_model({bytes.data(), bytes.size()}, path));
+  std::vector<std::string> names;
+  for (const auto* input : onnx_import::inputs_of(model->graph())) names.push_back(input->name());
+  return names;
+}
+
+}  // namespace quernel

@@ -1,0 +1,90 @@
+#include "frontends/onnx/operators.h"
+
+#include <unordered_map>
+
+namespace quernel::onnx_import {
+namespace {
+
+const Operator kOperators[] = {
+#define QUERNEL_ONNX(domain, name, since, until, min_inputs, max_inputs, function) \
+  {domain, #name, since, until, min_inputs, max_inputs, import_##function},
+#include "frontends/onnx/operators.def"
+};
+
+struct Reason {
+  std::string_view name;
+  std::string_view reason;
+};
+constexpr std::string_view kRecurrent = "recurrent operators are not supported yet";
+constexpr std::string_view kControlFlow = "control flow is not supported yet";
+constexpr std::string_view kQuantised = "quantised operators are not supported yet";
+constexpr std::string_view kScatter = "scatter is not supported yet";
+constexpr std::string_view kDynamicSize = "results whose size depends on the data are not supported yet";
+constexpr std::string_view kSequence = "sequences, optionals, maps and strings are not supported";
+constexpr std::string_view kRandom = "random numbers are not supported yet";
+constexpr std::string_view kLegacy = "an experimental operator that left the ONNX standard";
+constexpr Reason kReasons[] = {
+    {"LSTM", kRecurrent}, {"GRU", kRecurrent}, {"RNN", kRecurrent},
+    {"Loop", kControlFlow}, {"Scan", kControlFlow},
+    {"QuantizeLinear", kQuantised}, {"DequantizeLinear", kQuantised}, {"DynamicQuantizeLinear", kQuantised},
+    {"QLinearConv", kQuantised}, {"QLinearMatMul", kQuantised}, {"ConvInteger", kQuantised}, {"MatMulInteger", kQuantised},
+    {"Scatter", kScatter}, {"ScatterElements", kScatter}, {"ScatterND", kScatter},
+    {"Compress", kDynamicSize}, {"Unique", kDynamicSize}, {"NonMaxSuppression", kDynamicSize},
+    {"SequenceConstruct", kSequence}, {"SequenceEmpty", kSequence}, {"SequenceAt", kSequence}, {"SequenceInsert", kSequence},
+    {"SequenceErase", kSequence}, {"SequenceLength", kSequence}, {"SequenceMap", kSequence}, {"SplitToSequence", kSequence},
+    {"ConcatFromSequence", kSequence}, {"Optional", kSequence}, {"OptionalGetElement", kSequence},
+    {"OptionalHasElement", kSequence}, {"StringNormalizer", kSequence}, {"StringConcat", kSequence}, {"StringSplit", kSequence},
+    {"RegexFullMatch", kSequence}, {"TfIdfVectorizer", kSequence},
+    {"RandomNormal", kRandom}, {"RandomNormalLike", kRandom}, {"RandomUniform", kRandom}, {"RandomUniformLike", kRandom},
+    {"Bernoulli", kRandom}, {"Multinomial", kRandom},
+    {"Affine", kLegacy}, {"Crop", kLegacy}, {"ImageScaler", kLegacy}, {"ParametricSoftplus", kLegacy}, {"ScaledTanh", kLegacy},
+    {"GivenTensorFill", kLegacy}, {"DynamicSlice", kLegacy}, {"GRUUnit", kLegacy}, {"ATen", kLegacy}, {"Scale", kLegacy},
+};
+
+std::string versions(const Operator& op) {
+  if (op.until) return "opset " + std::to_string(op.since) + " to " + std::to_string(op.until);
+  return "opset " + std::to_string(op.since) + " on";
+}
+
+const std::unordered_multimap<std::string_view, const Operator*>& by_name() {
+  static const auto* const index = [] {
+    auto* map = new std::unordered_multimap<std::string_view, const Operator*>;
+    for (const Operator& op : kOperators) map->emplace(op.name, &op);
+    return map;
+  }();
+  return *index;
+}
+
+}  // namespace
+
+const Operator* find_operator(std::string_view domain, std::string_view name, int64_t opset) {
+  auto [begin, end] = by_name().equal_range(name);
+  for (auto it = begin; it != end; ++it) {
+    const Operator& op = *it->second;
+    if (op.domain != domain) continue;
+    if (!domain.empty() || (opset >= op.since && (op.until == 0 || opset <= op.until))) return &op;
+  }
+  return nullptr;
+}
+
+Diagnostic why_unsupported(std::string_view domain, std::string_view name, int64_t opset, const Location& place) {
+  std::string op(name);
+  if (!domain.empty())
+    return unsupported("operator " + op + " of domain '" + std::string(domain) + "' is not supported", place,
+                       "export the model with operators of the default ONNX domain");
+  auto [begin, end] = by_name().equal_range(name);
+  std::string available;
+  for (auto it = begin; it != end; ++it)
+    if (it->second->domain.empty()) available += (available.empty() ? "" : ", ") + versions(*it->second);
+  if (!available.empty())
+    return invalid_input("operator " + op + " does not exist at opset " + std::to_string(opset) + "; expected " + available, place,
+                         "re-export the model at an opset that has it");
+  for (const Reason& reason : kReasons)
+    if (reason.name == name)
+      return unsupported("operator " + op + " is not supported: " + std::string(reason.reason), place,
+                         reason.reason == kLegacy ? "convert the model to operators of opset 7 or newer"
+                                                  : "replace the node in the model, or simplify the model (e.g. with onnxsim)");
+  return unsupported("operator " + op + " is not supported", place, "express it with operators of the table in frontends/onnx");
+}
+
+}  // namespace quernel::onnx_import

@@ -1,0 +1,142 @@
+// Pools: a view with the window's positions as trailing axes, reduced over them.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "frontends/onnx/operators.h"
+#include "frontends/onnx/window.h"
+
+namespace quernel::onnx_import {
+namespace {
+
+struct Pool {
+  Window window;
+  std::vector<int64_t> dims;     // of the input
+  std::vector<int64_t> spatial;  // its spatial part
+  std::vector<int64_t> axes;     // of the window in the view [N, C, out…, kernel…]
+};
+
+Expected<Pool> read_pool(NodeImport& n) {
+  Pool pool;
+  QUERNEL_TRY(pool.dims, n.dims(n.in(0)));
+  if (pool.dims.size() < 3) return n.invalid("expected an input [N,C,D...], found " + to_string(n.shape(n.in(0))));
+  pool.spatial.assign(pool.dims.begin() + 2, pool.dims.end());
+  std::optional<std::vector<int64_t>> kernel = n.attr_ints("kernel_shape");
+  if (!kernel) return n.invalid("attribute 'kernel_shape' is missing");
+  QUERNEL_TRY(pool.window, read_window(n, *kernel, pool.spatial, n.attr_int("ceil_mode", 0) != 0));
+  for (size_t i = 0; i < pool.spatial.size(); ++i) pool.axes.push_back(static_cast<int64_t>(2 + pool.spatial.size() + i));
+  return pool;
+}
+
+// [N, C, out…, kernel…] from the padded input.
+ValueId windows(NodeImport& n, ValueId x, const Pool& pool, double fill) {
+  const Window& w = pool.window;
+  ValueId padded = pad_for_windows(n, x, w, pool.spatial, fill);
+  std::vector<int64_t> dims{pool.dims[0], pool.dims[1]};
+  dims.insert(dims.end(), w.out.begin(), w.out.end());
+  dims.insert(dims.end(), w.kernel.begin(), w.kernel.end());
+  if (!element_count(dims)) return n.build.fail(n.refuse("the windows have more elements than fit 63 bits"));
+  IndexMap map;
+  map.indices = {IndexExpr::axis(0), IndexExpr::axis(1)};
+  for (size_t i = 0; i < w.rank(); ++i)
+    map.indices.push_back(IndexExpr::axis(static_cast<int>(2 + i)) * w.strides[i] +
+                          IndexExpr::axis(static_cast<int>(2 + w.rank() + i)) * w.dilations[i]);
+  return n.build.view(padded, make_shape(dims), std::move(map));
+}
+
+// How many elements of the input (or of its padding, which the node asked for) each window position covers, per spatial dim.
+std::vector<int64_t> covered(const Window& w, const std::vector<int64_t>& spatial, size_t i, bool include_pad) {
+  int64_t lo = include_pad ? -w.pad_before[i] : 0, hi = spatial[i] + (include_pad ? w.pad_after[i] : 0);
+  std::vector<int64_t> counts(static_cast<size_t>(w.out[i]));
+  for (size_t o = 0; o < counts.size(); ++o)
+    for (int64_t k = 0; k < w.kernel[i]; ++k) {
+      int64_t position = static_cast<int64_t>(o) * w.strides[i] - w.pad_before[i] + k * w.dilations[i];
+      counts[o] += position >= lo && position < hi;
+    }
+  return counts;
+}
+
+// The axes of everything after batch and channels.
+Expected<std::vector<int64_t>> spatial_axes(NodeImport& n) {
+  std::vector<int64_t> axes;
+  for (int i = 2; i < n.rank(n.in(0)); ++i) axes.push_back(i);
+  if (n.rank(n.in(0)) < 2) return n.invalid("expected an input [N,C,D...], found " + to_string(n.shape(n.in(0))));
+  return axes;
+}
+
+double lowest(DType dtype) {
+  if (is_float(dtype)) return -std::numeric_limits<double>::infinity();
+  return is_signed_integer(dtype) ? -std::ldexp(1.0, bit_width(dtype) - 1) : 0;
+}
+
+// (sum |x|^p)^(1/p) over axes.
+ValueId p_norm(NodeImport& n, ValueId x, int64_t p, const std::vector<int64_t>& axes, bool keepdims) {
+  DType dtype = n.dtype(x);
+  x = n.unary(UnaryOp::k_abs, n.widen(x));
+  auto narrow = [&](ValueId v) { return n.build.cast(v, dtype); };
+  if (p == 2) return narrow(n.unary(UnaryOp::k_sqrt, n.build.reduce(OpKind::k_reduce_sum, n.binary(BinaryOp::k_mul, x, x), axes, keepdims)));
+  if (p == 1) return narrow(n.build.reduce(OpKind::k_reduce_sum, x, axes, keepdims));
+  ValueId sum = n.build.reduce(OpKind::k_reduce_sum, n.binary(BinaryOp::k_pow, x, static_cast<double>(p)), axes, keepdims);
+  return narrow(n.binary(BinaryOp::k_pow, sum, 1.0 / static_cast<double>(p)));
+}
+
+}  // namespace
+
+Status import_max_pool(NodeImport& n) {
+  n.ignore_attribute("storage_order");  // of the second output, which is refused
+  QUERNEL_TRY(Pool pool, read_pool(n));
+  ValueId x = windows(n, n.in(0), pool, lowest(n.dtype(n.in(0))));
+  return n.output(n.build.reduce(OpKind::k_reduce_max, x, pool.axes, false));
+}
+
+Status import_average_pool(NodeImport& n) {
+  bool include_pad = n.attr_int("count_include_pad", 0) != 0;
+  QUERNEL_TRY(Pool pool, read_pool(n));
+  ValueId sum = n.build.reduce(OpKind::k_reduce_sum, windows(n, n.widen(n.in(0)), pool, 0), pool.axes, false);
+  // The divisor is a product over the spatial dims; a dim where it does not vary gives a 1 in the constant's shape.
+  QUERNEL_CHECK(n.build.take_status());
+  int64_t uniform = 1;
+  ValueId result = sum;
+  for (size_t i = 0; i < pool.spatial.size(); ++i) {
+    constexpr int64_t kMaxSteps = int64_t{1} << 24;
+    if (pool.window.out[i] > kMaxSteps / pool.window.kernel[i]) return n.refuse("the pool's windows are too many to count");
+    std::vector<int64_t> counts = covered(pool.window, pool.spatial, i, include_pad);
+    if (std::all_of(counts.begin(), counts.end(), [&](int64_t c) { return c == counts[0]; })) {
+      if (!counts.empty()) uniform *= std::max<int64_t>(1, counts[0]);
+      continue;
+    }
+    std::vector<int64_t> dims(pool.spatial.size() - i, 1);
+    dims[0] = static_cast<int64_t>(counts.size());
+    std::vector<float> divisors(counts.begin(), counts.end());
+    for (float& d : divisors) d = std::max(d, 1.0f);
+    result = n.binary(BinaryOp::k_div, result, n.build.cast(n.build.constant(f32_tensor(dims, divisors)), n.dtype(sum)));
+  }
+  if (uniform != 1) result = n.binary(BinaryOp::k_div, result, static_cast<double>(uniform));
+  return n.output(n.build.cast(result, n.dtype(n.in(0))));
+}
+
+Status import_lp_pool(NodeImport& n) {
+  int64_t p = n.attr_int("p", 2);
+  if (p < 1) return n.invalid("attribute 'p': expected at least 1, found " + std::to_string(p));
+  QUERNEL_TRY(Pool pool, read_pool(n));
+  return n.output(p_norm(n, windows(n, n.in(0), pool, 0), p, pool.axes, false));
+}
+
+Status import_global_average_pool(NodeImport& n) {
+  QUERNEL_TRY(std::vector<int64_t> axes, spatial_axes(n));
+  return n.output(n.mean(n.in(0), axes, true));
+}
+
+Status import_global_max_pool(NodeImport& n) {
+  QUERNEL_TRY(std::vector<int64_t> axes, spatial_axes(n));
+  return n.output(n.build.reduce(OpKind::k_reduce_max, n.in(0), axes, true));
+}
+
+Status import_global_lp_pool(NodeImport& n) {
+  int64_t p = n.attr_int("p", 2);
+  if (p < 1) return n.invalid("attribute 'p': expected at least 1, found " + std::to_string(p));
+  QUERNEL_TRY(std::vector<int64_t> axes, spatial_axes(n));
+  return n.output(p_norm(n, n.in(0), p, axes, true));
+}
+
+}  // namespace quernel::onnx_import

@@ -1,0 +1,35 @@
+// Reading of ONNX files: the model's protobuf message, tensors of every storage form, and external data files. Sizes are
+// checked against what is really there before anything is allocated.
+#pragma once
+
+#include <onnx/onnx_pb.h>
+
+#include <memory>
+#include <span>
+#include <string>
+
+#include "frontends/onnx/import_model.h"
+
+namespace quernel::onnx_import {
+
+// Parses a model and checks that it is one. The message is shared: tensors made from it point into its raw data.
+Expected<std::shared_ptr<const onnx::ModelProto>> parse_model(std::span<const uint8_t> bytes, const std::string& file_name);
+
+// A read-only mapping of a whole file.
+Expected<Bytes> map_file(const std::string& path, const std::string& what);
+
+// What tensors are read against: the message that owns them, the model's folder, and the files mapped so far.
+struct TensorSource {
+  std::shared_ptr<const void> owner;
+  std::string file_name;  // of the model
+  std::map<std::string, Bytes> external_files;
+  int64_t bytes_left = INT64_MAX;
+};
+
+// The dtype of an ONNX element type; unsupported for strings, complex and other types without a core dtype.
+Expected<DType> dtype_from_onnx(int element_type, const Location& place);
+std::string element_type_name(int element_type);
+
+Expected<Tensor> read_tensor(const onnx::TensorProto& proto, TensorSource& source, Location place);
+
+}  // namespace quernel::onnx_import

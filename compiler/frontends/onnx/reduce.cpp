@@ -1,0 +1,134 @@
+// Reductions, arg-reductions and cumulative sums.
+#include <algorithm>
+#include <numeric>
+
+#include "frontends/onnx/operators.h"
+
+namespace quernel::onnx_import {
+namespace {
+
+struct Reduction {
+  std::vector<int64_t> axes;
+  bool keepdims = true;
+  bool none = false;  // noop_with_empty_axes: nothing is reduced
+};
+
+// Axes are an operand from `since` on. Absent or empty axes mean all, unless noop_with_empty_axes says none.
+Expected<Reduction> read_reduction(NodeImport& n, int64_t since) {
+  Reduction r;
+  r.keepdims = n.attr_int("keepdims", 1) != 0;
+  bool noop = n.opset >= since && n.attr_int("noop_with_empty_axes", 0) != 0;
+  if (n.opset < since && n.has(1)) return n.invalid("axes are an attribute before opset " + std::to_string(since) + ", found an input");
+  QUERNEL_TRY(std::optional<std::vector<int64_t>> axes, n.axes(1, since));
+  int rank = n.rank(n.in(0));
+  if (axes && !axes->empty()) {
+    QUERNEL_TRY(r.axes, n.axes_in_range(*axes, rank));
+    std::sort(r.axes.begin(), r.axes.end());
+  } else if (noop) {
+    r.none = true;
+  } else {
+    r.axes.resize(static_cast<size_t>(rank));
+    std::iota(r.axes.begin(), r.axes.end(), 0);
+  }
+  return r;
+}
+
+ValueId reduce(NodeImport& n, OpKind op, ValueId x, const Reduction& r) {
+  return r.none ? x : n.build.reduce(op, x, r.axes, r.keepdims);
+}
+
+constexpr int64_t kSumAxesInput = 13;   // ReduceSum took axes as an operand first
+constexpr int64_t kRestAxesInput = 18;  // the others followed
+
+Status reduce_plain(NodeImport& n, OpKind op, int64_t since = kRestAxesInput) {
+  QUERNEL_TRY(Reduction r, read_reduction(n, since));
+  return n.output(reduce(n, op, n.in(0), r));
+}
+
+Status import_arg(NodeImport& n, OpKind op) {
+  ValueId x = n.in(0);
+  int64_t axis = n.attr_int("axis", 0);
+  QUERNEL_TRY(axis, n.axis(axis, n.rank(x)));
+  Attributes attributes;
+  attributes.ints = {axis};
+  attributes.dtype = DType::kI64;
+  attributes.keepdims = n.attr_int("keepdims", 1) != 0;
+  attributes.select_last = n.attr_int("select_last_index", 0) != 0;
+  return n.output(n.build.add(op, {x}, std::move(attributes)));
+}
+
+}  // namespace
+
+Status import_reduce_sum(NodeImport& n) { return reduce_plain(n, OpKind::k_reduce_sum, kSumAxesInput); }
+Status import_reduce_prod(NodeImport& n) { return reduce_plain(n, OpKind::k_reduce_prod); }
+Status import_reduce_max(NodeImport& n) { return reduce_plain(n, OpKind::k_reduce_max); }
+Status import_reduce_min(NodeImport& n) { return reduce_plain(n, OpKind::k_reduce_min); }
+
+Status import_reduce_mean(NodeImport& n) {
+  QUERNEL_TRY(Reduction r, read_reduction(n, kRestAxesInput));
+  return n.output(r.none ? n.in(0) : n.mean(n.in(0), r.axes, r.keepdims));
+}
+
+Status import_reduce_l1(NodeImport& n) {
+  QUERNEL_TRY(Reduction r, read_reduction(n, kRestAxesInput));
+  return n.output(reduce(n, OpKind::k_reduce_sum, n.unary(UnaryOp::k_abs, n.in(0)), r));
+}
+
+Status import_reduce_sum_square(NodeImport& n) {
+  QUERNEL_TRY(Reduction r, read_reduction(n, kRestAxesInput));
+  return n.output(reduce(n, OpKind::k_reduce_sum, n.binary(BinaryOp::k_mul, n.in(0), n.in(0)), r));
+}
+
+Status import_reduce_l2(NodeImport& n) {
+  QUERNEL_TRY(Reduction r, read_reduction(n, kRestAxesInput));
+  DType dtype = n.dtype(n.in(0));
+  ValueId x = is_float(dtype) ? n.widen(n.in(0)) : n.build.cast(n.in(0), DType::kF64);
+  ValueId sum = reduce(n, OpKind::k_reduce_sum, n.binary(BinaryOp::k_mul, x, x), r);
+  return n.output(n.build.cast(n.unary(UnaryOp::k_sqrt, sum), dtype));
+}
+
+Status import_reduce_log_sum(NodeImport& n) {
+  QUERNEL_TRY(Reduction r, read_reduction(n, kRestAxesInput));
+  return n.output(n.unary(UnaryOp::k_log, reduce(n, OpKind::k_reduce_sum, n.in(0), r)));
+}
+
+// m + log(sum(exp(x - m))) with m the largest element, or 0 where that is infinite.
+Status import_reduce_log_sum_exp(NodeImport& n) {
+  QUERNEL_TRY(Reduction r, read_reduction(n, kRestAxesInput));
+  ValueId x = n.widen(n.in(0));
+  DType dtype = n.dtype(n.in(0));
+  if (r.none) return n.output(n.build.cast(n.unary(UnaryOp::k_log, n.unary(UnaryOp::k_exp, x)), dtype));
+  ValueId largest = n.build.reduce(OpKind::k_reduce_max, x, r.axes, true);
+  ValueId m = n.build.where(n.unary(UnaryOp::k_is_inf, largest), n.scalar(n.dtype(x), 0), largest);
+  ValueId e = n.unary(UnaryOp::k_exp, n.binary(BinaryOp::k_sub, x, m));
+  ValueId sum = n.build.reduce(OpKind::k_reduce_sum, e, r.axes, r.keepdims);
+  ValueId y = n.unary(UnaryOp::k_log, sum);
+  return n.output(n.build.cast(n.binary(BinaryOp::k_add, y, n.build.reshape(m, n.shape(y))), dtype));
+}
+
+Status import_arg_max(NodeImport& n) { return import_arg(n, OpKind::k_reduce_argmax); }
+Status import_arg_min(NodeImport& n) { return import_arg(n, OpKind::k_reduce_argmin); }
+
+// A masked sum over a second copy of the axis: exact, infinities included, and quadratic in the axis.
+Status import_cum_sum(NodeImport& n) {
+  constexpr int64_t kMaxLength = 4096;
+  bool exclusive = n.attr_int("exclusive", 0) != 0, reverse = n.attr_int("reverse", 0) != 0;
+  ValueId x = n.in(0);
+  QUERNEL_TRY(int64_t axis, n.int_in(1, "axis"));
+  QUERNEL_TRY(axis, n.axis(axis, n.rank(x)));
+  QUERNEL_TRY(int64_t length, n.dim(x, axis));
+  if (length > kMaxLength) return n.refuse("cumulative sums over more than " + std::to_string(kMaxLength) + " elements are not supported, found " + std::to_string(length));
+  std::vector<uint8_t> mask(static_cast<size_t>(length * length));
+  for (int64_t o = 0; o < length; ++o)
+    for (int64_t i = 0; i < length; ++i)
+      mask[static_cast<size_t>(o * length + i)] = i == o ? !exclusive : (reverse ? i > o : i < o);
+  std::vector<int64_t> mask_dims(static_cast<size_t>(n.rank(x) - axis) + 1, 1);
+  mask_dims[0] = mask_dims[1] = length;
+  ValueId included = n.build.constant({DType::kBool, mask_dims, Bytes::own(std::move(mask))});
+  Shape copies = n.shape(x);  // [..., 1, length, ...]
+  copies.insert(copies.begin() + axis, Dim(1));
+  ValueId terms = n.build.where(included, n.build.reshape(x, copies), n.scalar(n.dtype(x), 0));
+  return n.output(n.build.reduce(OpKind::k_reduce_sum, terms, {axis + 1}, false));
+}
+
+}  // namespace quernel::onnx_import

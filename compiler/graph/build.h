@@ -1,0 +1,69 @@
+// GraphBuilder: terse construction of graph IR for importers and passes. Every method returns the value it made; the first
+// failure is kept (status()) and later calls return kNoValue, so that a sequence of calls needs one check at its end.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "graph/ir.h"
+
+namespace quernel {
+
+class GraphBuilder {
+ public:
+  explicit GraphBuilder(Graph& graph) : graph_(graph) {}
+
+  Graph& graph() { return graph_; }
+  void set_location(Location location) { location_ = std::move(location); }
+  const Location& location() const { return location_; }
+  // The name of the next value made (once).
+  void set_name(std::string name) { name_ = std::move(name); }
+
+  Status status() const { return errors_.empty() ? Status() : Status(errors_); }
+  bool ok() const { return errors_.empty(); }
+  Status take_status() {
+    Diagnostics errors = std::move(errors_);
+    errors_.clear();
+    return errors.empty() ? Status() : Status(std::move(errors));
+  }
+  ValueId fail(Diagnostic diagnostic);
+
+  ValueId add(OpKind op, std::vector<ValueId> inputs, Attributes attributes = {});
+  ValueId constant(Tensor tensor);
+  // A scalar constant expanded to `shape`.
+  ValueId full(DType dtype, const Shape& shape, double value);
+
+  ValueId unary(UnaryOp op, ValueId x);
+  // Elementwise with numpy broadcasting: operands are reshaped (leading 1s) and expanded to the common shape.
+  ValueId binary(BinaryOp op, ValueId a, ValueId b);
+  ValueId where(ValueId condition, ValueId a, ValueId b);
+  // With a scalar constant of a's dtype as the second operand.
+  ValueId binary(BinaryOp op, ValueId a, double b) { return binary(op, a, full(graph_.dtype(a), {}, b)); }
+  ValueId cast(ValueId x, DType dtype);
+
+  ValueId reshape(ValueId x, Shape shape);
+  ValueId permute(ValueId x, std::vector<int64_t> perm);
+  ValueId broadcast_to(ValueId x, const Shape& shape);  // numpy rules
+  ValueId slice(ValueId x, Shape starts, Shape stops, std::vector<int64_t> steps = {});
+  ValueId flip(ValueId x, std::vector<int64_t> axes);
+  ValueId pad(ValueId x, Shape before, Shape after, PadMode mode = PadMode::kConstant, double fill = 0);
+  ValueId view(ValueId x, Shape shape, IndexMap map, double fill = 0);
+  ValueId cat(std::vector<ValueId> xs, int64_t axis);
+  ValueId reduce(OpKind op, ValueId x, std::vector<int64_t> axes, bool keepdims);
+  ValueId contract(ValueId a, ValueId b, Contraction contraction);
+  ValueId take(ValueId x, ValueId indices, int64_t axis);
+
+ private:
+  Graph& graph_;
+  Location location_;
+  std::string name_;
+  Diagnostics errors_;
+};
+
+// What reductions and contractions accumulate in by default: f16, bf16 -> f32; i8, u8 -> i32; else the dtype itself.
+DType default_accumulator(DType dtype);
+
+// The numpy broadcast of two shapes; invalid input when dims disagree.
+Expected<Shape> broadcast_shapes(const Shape& a, const Shape& b);
+
+}  // namespace quernel

@@ -1,0 +1,114 @@
+#include "graph/ir.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+namespace quernel {
+namespace {
+
+constexpr std::string_view kOpNames[] = {
+#define QUERNEL_OP(name, family) #name,
+#include "ops/ops.def"
+};
+constexpr int kOpCount = static_cast<int>(std::size(kOpNames));
+
+}  // namespace
+
+std::string_view to_string(OpKind op) { return kOpNames[static_cast<int>(op)]; }
+
+std::optional<OpKind> parse_op_kind(std::string_view name) {
+  for (int i = 0; i < kOpCount; ++i)
+    if (kOpNames[i] == name) return static_cast<OpKind>(i);
+  return std::nullopt;
+}
+
+// The elementwise ops stand first in ops.def, in the order of scalar_ops.def.
+namespace {
+constexpr int kFirstBinary = static_cast<int>(OpKind::k_add);
+constexpr int kFirstTernary = static_cast<int>(OpKind::k_where);
+}  // namespace
+
+std::optional<UnaryOp> unary_op(OpKind op) {
+  int i = static_cast<int>(op);
+  return i < kFirstBinary ? std::optional(static_cast<UnaryOp>(i)) : std::nullopt;
+}
+std::optional<BinaryOp> binary_op(OpKind op) {
+  int i = static_cast<int>(op);
+  return i >= kFirstBinary && i < kFirstTernary ? std::optional(static_cast<BinaryOp>(i - kFirstBinary)) : std::nullopt;
+}
+OpKind op_kind(UnaryOp op) { return static_cast<OpKind>(static_cast<int>(op)); }
+OpKind op_kind(BinaryOp op) { return static_cast<OpKind>(static_cast<int>(op) + kFirstBinary); }
+
+bool is_elementwise(OpKind op) { return op <= OpKind::k_cast; }
+bool is_movement(OpKind op) { return op >= OpKind::k_reshape && op <= OpKind::k_contiguous; }
+bool is_reduce(OpKind op) { return op >= OpKind::k_reduce_sum && op <= OpKind::k_reduce_argmin; }
+
+std::string to_string(const TensorType& type) { return std::string(to_string(type.dtype)) + to_string(type.shape); }
+
+ValueId Graph::add_input(std::string name, TensorType type, Location) {
+  ValueId id = static_cast<ValueId>(values.size());
+  values.push_back({unique_name(std::move(name)), std::move(type), -1});
+  inputs.push_back(id);
+  return id;
+}
+
+std::string Graph::unique_name(std::string name) {
+  if (name.empty()) {
+    do name = std::to_string(next_name_++);
+    while (!names_.insert(name).second);
+    return name;
+  }
+  if (names_.insert(name).second) return name;
+  std::string base = name + "_";
+  int32_t& next = suffixes_[base];
+  do name = base + std::to_string(++next);
+  while (!names_.insert(name).second);
+  return name;
+}
+
+void Graph::rename(ValueId v, const std::string& name) {
+  if (values[v].name == name) return;
+  names_.erase(values[v].name);
+  values[v].name = unique_name(name);
+}
+
+Expected<ValueId> Graph::add(OpKind op, std::vector<ValueId> node_inputs, Attributes attributes, Location location,
+                             std::string name) {
+  const OpInfo& info = op_info(op);
+  int count = static_cast<int>(node_inputs.size());
+  auto fail = [&](Diagnostic d) {
+    d.message = std::string(info.name) + ": " + d.message;
+    if (d.place.node.empty()) d.place = location;
+    return d;
+  };
+  if (count < info.min_inputs || count > info.max_inputs)
+    return fail(invalid_input("expected " + std::to_string(info.min_inputs) + " operands, found " + std::to_string(count)));
+  std::vector<TensorType> types;
+  types.reserve(node_inputs.size());
+  for (ValueId v : node_inputs) {
+    if (v < 0 || v >= static_cast<ValueId>(values.size()))
+      return fail(internal_error("operand " + std::to_string(v) + " is not defined"));
+    types.push_back(values[v].type);
+  }
+  Expected<TensorType> type = info.infer(op, types, attributes);
+  if (!type) return fail(type.take_errors().front());
+  ValueId id = static_cast<ValueId>(values.size());
+  values.push_back({unique_name(std::move(name)), std::move(*type), static_cast<int32_t>(nodes.size())});
+  nodes.push_back({op, std::move(node_inputs), id, std::move(attributes), std::move(location)});
+  return id;
+}
+
+const Tensor* Graph::constant(ValueId v) const {
+  const Node* node = def(v);
+  return node && node->op == OpKind::k_constant ? &node->attributes.tensor : nullptr;
+}
+
+std::vector<int32_t> Graph::use_counts() const {
+  std::vector<int32_t> counts(values.size(), 0);
+  for (const Node& node : nodes)
+    for (ValueId v : node.inputs) ++counts[v];
+  for (const Output& output : outputs) ++counts[output.value];
+  return counts;
+}
+
+}  // namespace quernel

@@ -1,0 +1,170 @@
+// The graph IR: SSA values over tensors and nodes of the closed core op set (ops/ops.def, CORE_OPS semantics). A Graph is
+// append-only and always in topological order; a pass builds a new Graph from an old one (graph/rewrite.h).
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "graph/dim.h"
+#include "graph/index_map.h"
+#include "graph/tensor.h"
+#include "support/dtype.h"
+#include "support/expected.h"
+#include "support/scalar_ops.h"
+
+namespace quernel {
+
+enum class OpKind : uint8_t {
+#define QUERNEL_OP(name, family) k_##name,
+#include "ops/ops.def"
+};
+std::string_view to_string(OpKind op);
+std::optional<OpKind> parse_op_kind(std::string_view name);
+// Elementwise ops map onto scalar operations.
+std::optional<UnaryOp> unary_op(OpKind op);
+std::optional<BinaryOp> binary_op(OpKind op);
+OpKind op_kind(UnaryOp op);
+OpKind op_kind(BinaryOp op);
+bool is_elementwise(OpKind op);  // unary, binary, ternary, cast
+bool is_movement(OpKind op);     // reshape … view, contiguous: one input, result is an index map of it
+bool is_reduce(OpKind op);
+
+using ValueId = int32_t;
+inline constexpr ValueId kNoValue = -1;
+
+struct TensorType {
+  DType dtype = DType::kF32;
+  Shape shape;
+  bool operator==(const TensorType&) const = default;
+};
+std::string to_string(const TensorType& type);  // "f32[1,3,8,8]"
+
+// out[map_out(p)] += a[map_a(p)] * b[map_b(p)] over all points p of the axes' box. Output axes come first and the output
+// map covers every element exactly once over them; reduction axes are summed. All maps are affine and in bounds.
+struct Contraction {
+  struct Axis {
+    std::string name;
+    int64_t extent = 1;
+    bool reduction = false;
+    bool operator==(const Axis&) const = default;
+  };
+  std::vector<Axis> axes;
+  std::vector<IndexExpr> a, b, out;  // one expression per dim of the operand
+  DType accumulator = DType::kF32;
+  bool operator==(const Contraction&) const = default;
+};
+
+// How pad fills: with a constant, or from the input itself.
+enum class PadMode : uint8_t { kConstant, kEdge, kReflect, kWrap };
+
+// Attributes of a node; which are used, and what they mean, by op:
+//   cast, bitcast       dtype: the result's
+//   reduce_arg*         dtype: the index type of the result (i32, i64); select_last
+//   constant            tensor
+//   reshape, expand     shape: the result's. expand: same rank as the input; only dims of 1 grow
+//   permute             ints: result dim i is input dim ints[i]
+//   slice               starts, stops, steps: per dim, 0 <= start <= stop <= dim, step >= 1; elements start, start+step … < stop
+//   flip                ints: axes
+//   pad                 starts: elements before, stops: elements after, per dim, >= 0; mode; fill (kConstant)
+//   view                shape: the result's; map: access of the input from the result's indices; fill where a guard fails
+//   cat                 ints[0]: axis
+//   reduce_*            ints: axes, ascending; keepdims; accumulator (reduce_sum, reduce_prod)
+//   contract            contraction
+//   take                ints[0]: axis; result = x.shape with dim `axis` replaced by the indices' shape
+//   gather_elements     ints[0]: axis; result shape = index shape
+//   gather_nd           ints[0]: batch_dims (ONNX GatherND)
+// Gather indices are i32 or i64; negative ones count from the end; out of range ones are clamped into range.
+struct Attributes {
+  DType dtype = DType::kF32;
+  DType accumulator = DType::kF32;
+  Shape shape;
+  std::vector<int64_t> ints;
+  Shape starts, stops;
+  std::vector<int64_t> steps;
+  PadMode mode = PadMode::kConstant;
+  double fill = 0;        // exact for every dtype but i64/u64 beyond 2^53, which the importer refuses
+  bool keepdims = false;
+  bool select_last = false;
+  IndexMap map;
+  Contraction contraction;
+  Tensor tensor;
+};
+
+struct Node {
+  OpKind op = OpKind::k_constant;
+  std::vector<ValueId> inputs;
+  ValueId output = kNoValue;  // ops with several results get one node per result
+  Attributes attributes;
+  Location location;          // the source node this one came from
+};
+
+struct Value {
+  std::string name;  // unique in the graph
+  TensorType type;
+  int32_t node = -1;  // defining node, or -1 for a graph input
+};
+
+struct Graph {
+  std::string name = "main";
+  std::vector<Symbol> symbols;
+  std::vector<Value> values;
+  std::vector<Node> nodes;  // topological order
+  std::vector<ValueId> inputs;
+  // Outputs with their public names; one value may serve several outputs, and may be an input.
+  struct Output {
+    std::string name;
+    ValueId value = kNoValue;
+  };
+  std::vector<Output> outputs;
+
+  ValueId add_input(std::string name, TensorType type, Location location = {});
+  // Appends a node: infers the result type and checks the op's rules. An empty name gives a fresh one; a taken name gets
+  // a suffix. Diagnostics carry the node's location.
+  Expected<ValueId> add(OpKind op, std::vector<ValueId> inputs, Attributes attributes = {}, Location location = {},
+                        std::string name = {});
+
+  const TensorType& type(ValueId v) const { return values[v].type; }
+  const Shape& shape(ValueId v) const { return values[v].type.shape; }
+  int rank(ValueId v) const { return static_cast<int>(values[v].type.shape.size()); }
+  DType dtype(ValueId v) const { return values[v].type.dtype; }
+  const Node* def(ValueId v) const { return values[v].node < 0 ? nullptr : &nodes[values[v].node]; }
+  // The constant's data if `v` is one, else null.
+  const Tensor* constant(ValueId v) const;
+  // Number of uses per value (outputs count).
+  std::vector<int32_t> use_counts() const;
+  // Reserves and returns `name`, or a variant of it that no value has; a fresh number for an empty one.
+  std::string unique_name(std::string name);
+  // Gives a value another name (or a variant of it that is free).
+  void rename(ValueId v, const std::string& name);
+
+ private:
+  std::unordered_set<std::string> names_;
+  std::unordered_map<std::string, int32_t> suffixes_;
+  int32_t next_name_ = 1;
+};
+
+// ---- the op table (defined in ops/) -------------------------------------------------------------------------------
+struct OpInfo {
+  std::string_view name;
+  std::string_view family;
+  int min_inputs = 1, max_inputs = 1;
+  // Type of the result, or what is wrong with operands or attributes.
+  Expected<TensorType> (*infer)(OpKind op, const std::vector<TensorType>& inputs, const Attributes& attributes) = nullptr;
+};
+const OpInfo& op_info(OpKind op);
+
+// Whether a node is a movement op whose access is an index map: all but edge and reflect padding, which importers and
+// passes express as a take with constant indices.
+bool has_index_map(const Node& node);
+// The index map of a movement op's access to its input, from the result's indices (static shapes); needs has_index_map.
+// contiguous is the identity.
+IndexMap index_map_of(const Graph& graph, const Node& node);
+// The access of `inner` seen through `outer`: inner after outer, e.g. composing view(permute(x)). `extents`: the outer
+// result's dims.
+IndexMap compose(const IndexMap& inner, const IndexMap& outer, const std::vector<int64_t>& extents);
+
+}  // namespace quernel

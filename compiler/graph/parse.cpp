@@ -1,0 +1,471 @@
+// Parser of the graph's text form (graph/text.h). Every statement is read by TextReader, which keeps the first failure.
+#include <charconv>
+#include <limits>
+#include <unordered_map>
+
+#include "graph/interpret_parts.h"
+#include "graph/print_parts.h"
+#include "graph/text.h"
+#include "support/text_reader.h"
+
+namespace quernel {
+namespace {
+
+constexpr int kMaxDepth = 256;                      // of parentheses
+constexpr int64_t kMaxBytes = int64_t{1} << 31;     // of one constant
+constexpr int64_t kMaxRank = 64;
+
+int digit(char c) { return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1; }
+
+class GraphParser {
+ public:
+  GraphParser(std::string_view text, const std::string& file) : in_(text, file) {}
+
+  Expected<Graph> parse() {
+    while (in_.accept_word("symbol")) parse_symbol();
+    in_.expect_word("graph");
+    in_.expect("@");
+    graph_.name = in_.name("a graph name");
+    parse_inputs();
+    in_.expect("{");
+    while (in_.ok() && !in_.accept_word("return")) parse_node();
+    parse_outputs();
+    if (in_.ok() && !in_.at_end()) in_.fail_expected("the end of the text");
+    if (!in_.ok()) return in_.take_error();
+    return std::move(graph_);
+  }
+
+ private:
+  // ---- declarations ----
+  std::string symbol_name() { return in_.next_is_quote() ? in_.quoted() : in_.word("a symbol name"); }
+
+  void parse_symbol() {
+    Symbol s;
+    s.name = symbol_name();
+    while (in_.ok()) {
+      int64_t* field = in_.accept_word("min") ? &s.min : in_.accept_word("max") ? &s.max : in_.accept_word("multiple_of") ? &s.multiple_of : nullptr;
+      if (!field) break;
+      in_.expect("=");
+      *field = in_.integer("a bound");
+    }
+    if (s.min < 0 || s.max < s.min || s.multiple_of < 1)
+      in_.fail("expected 0 <= min <= max and multiple_of >= 1 for symbol '" + s.name + "'");
+    for (const Symbol& other : graph_.symbols)
+      if (other.name == s.name) in_.fail("symbol '" + s.name + "' is declared twice");
+    graph_.symbols.push_back(std::move(s));
+  }
+
+  void parse_inputs() {
+    in_.expect("(");
+    while (in_.ok() && !in_.accept(")")) {
+      if (!graph_.inputs.empty()) in_.expect(",");
+      std::string name = new_value_name();
+      in_.expect(":");
+      TensorType type = parse_type();
+      if (in_.ok()) define(name, graph_.add_input(name, std::move(type), in_.location()));
+    }
+  }
+
+  void parse_outputs() {
+    while (in_.ok() && !in_.accept("}")) {
+      if (!graph_.outputs.empty()) in_.expect(",");
+      std::string name = in_.name("an output name");
+      in_.expect("=");
+      ValueId value = parse_value();
+      for (const Graph::Output& other : graph_.outputs)
+        if (in_.ok() && other.name == name) in_.fail("output '" + name + "' is returned twice");
+      graph_.outputs.push_back({std::move(name), value});
+    }
+  }
+
+  // ---- values ----
+  std::string new_value_name() {
+    in_.expect("%");
+    std::string name = in_.name("a value name");
+    if (in_.ok() && ids_.contains(name)) in_.fail("value '%" + name + "' is defined twice");
+    return name;
+  }
+  void define(const std::string& name, ValueId id) { ids_.emplace(name, id); }
+
+  ValueId parse_value() {
+    in_.expect("%");
+    std::string name = in_.name("a value name");
+    if (!in_.ok()) return kNoValue;
+    auto it = ids_.find(name);
+    if (it != ids_.end()) return it->second;
+    in_.fail("value '%" + name + "' is not defined before this line");
+    return kNoValue;
+  }
+
+  // ---- types ----
+  DType parse_dtype_word() {
+    std::string name = in_.word("a dtype");
+    std::optional<DType> dtype = parse_dtype(name);
+    if (in_.ok() && !dtype) in_.fail("expected a dtype such as f32, i64 or bool, found '" + name + "'");
+    return dtype.value_or(DType::kF32);
+  }
+
+  TensorType parse_type() {
+    TensorType type;
+    type.dtype = parse_dtype_word();
+    in_.expect("[");
+    while (in_.ok() && !in_.accept("]")) {
+      if (!type.shape.empty()) in_.expect(",");
+      type.shape.push_back(parse_dim(0));
+      if (type.shape.back().is_const() && type.shape.back().value() < 0) in_.fail("expected dims of at least 0, found a negative one");
+      if (type.shape.size() > kMaxRank) in_.fail("expected at most " + std::to_string(kMaxRank) + " dims");
+    }
+    return type;
+  }
+
+  Dim parse_dim(int depth) {
+    if (depth > kMaxDepth) in_.fail("expected parentheses at most " + std::to_string(kMaxDepth) + " deep");
+    if (!in_.ok()) return 0;
+    if (in_.accept("(")) {
+      Dim result = parse_dim(depth + 1);
+      std::optional<Dim::Kind> kind = in_.accept("+")                ? std::optional(Dim::Kind::kAdd)
+                                      : in_.accept("-")              ? std::optional(Dim::Kind::kSub)
+                                      : in_.accept("*")              ? std::optional(Dim::Kind::kMul)
+                                      : in_.accept_word("floordiv")  ? std::optional(Dim::Kind::kFloorDiv)
+                                      : in_.accept_word("mod")       ? std::optional(Dim::Kind::kMod)
+                                                                     : std::nullopt;
+      if (kind) result = make_dim(*kind, result, parse_dim(depth + 1));
+      in_.expect(")");
+      return result;
+    }
+    std::string_view word = in_.peek_word();
+    if (word == "min" || word == "max") {
+      Dim::Kind kind = word == "min" ? Dim::Kind::kMin : Dim::Kind::kMax;
+      in_.word("min or max");
+      in_.expect("(");
+      Dim a = parse_dim(depth + 1);
+      in_.expect(",");
+      Dim b = parse_dim(depth + 1);
+      in_.expect(")");
+      return make_dim(kind, a, b);
+    }
+    if (word.empty() && !in_.next_is_quote()) return in_.integer("a dim");
+    std::string name = symbol_name();
+    for (const Symbol& s : graph_.symbols)
+      if (s.name == name) return Dim::symbol(name);
+    in_.fail("symbol '" + name + "' is not declared", "declare it before the graph: symbol " + name + " min=1");
+    return 0;
+  }
+
+  Dim make_dim(Dim::Kind kind, const Dim& a, const Dim& b) {
+    bool divides = kind == Dim::Kind::kFloorDiv || kind == Dim::Kind::kMod;
+    if (divides && b.is_const() && b.value() <= 0) in_.fail("expected a divisor of at least 1, found " + to_string(b));
+    return in_.ok() ? Dim::make(kind, a, b) : Dim(0);
+  }
+
+  // ---- index expressions ----
+  IndexExpr parse_expr(const std::vector<std::string>* names, int depth) {
+    IndexExpr sum = parse_term(names, depth);
+    while (in_.ok()) {
+      if (in_.accept("+"))
+        sum = sum + parse_term(names, depth);
+      else if (in_.accept("-"))
+        sum = sum + parse_term(names, depth) * -1;
+      else
+        break;
+    }
+    return sum;
+  }
+
+  IndexExpr parse_term(const std::vector<std::string>* names, int depth) {
+    if (depth > kMaxDepth) in_.fail("expected parentheses at most " + std::to_string(kMaxDepth) + " deep");
+    if (!in_.ok()) return 0;
+    if (in_.accept("(")) {
+      IndexExpr e = parse_expr(names, depth + 1);
+      bool is_div = in_.accept_word("floordiv"), is_mod = !is_div && in_.accept_word("mod");
+      if (is_div || is_mod) {
+        int64_t divisor = in_.integer("a divisor");
+        if (divisor < 1) in_.fail("expected a divisor of at least 1, found " + std::to_string(divisor));
+        if (in_.ok()) e = is_div ? floordiv(e, divisor) : floormod(e, divisor);
+      }
+      in_.expect(")");
+      return e;
+    }
+    if (in_.peek_word().empty()) {
+      int64_t value = in_.integer("an index expression");
+      return in_.accept("*") ? parse_term(names, depth + 1) * value : IndexExpr(value);
+    }
+    std::string axis = in_.word("an axis");
+    if (names) {
+      for (size_t i = 0; i < names->size(); ++i)
+        if ((*names)[i] == axis) return IndexExpr::axis(static_cast<int>(i));
+    } else if (axis.size() > 1 && axis.size() < 6 && axis[0] == 'd' && axis.find_first_not_of("0123456789", 1) == std::string::npos) {
+      return IndexExpr::axis(std::stoi(axis.substr(1)));
+    }
+    in_.fail("axis '" + axis + "' is not known");
+    return 0;
+  }
+
+  std::vector<IndexExpr> parse_exprs(const std::vector<std::string>* names) {
+    std::vector<IndexExpr> exprs;
+    in_.expect("[");
+    while (in_.ok() && !in_.accept("]")) {
+      if (!exprs.empty()) in_.expect(",");
+      exprs.push_back(parse_expr(names, 0));
+    }
+    return exprs;
+  }
+
+  // ---- attributes ----
+  std::vector<int64_t> parse_ints() {
+    std::vector<int64_t> values;
+    in_.expect("{");
+    while (in_.ok() && !in_.accept("}")) {
+      if (!values.empty()) in_.expect(",");
+      values.push_back(in_.integer("an integer"));
+    }
+    return values;
+  }
+
+  double parse_fill() {
+    std::optional<double> value = parse_f64(in_.number("a number"));
+    if (in_.ok() && !value) in_.fail("expected a number as the fill");
+    return value.value_or(0);
+  }
+
+  // "[start:stop:step, …]" of slices, "[before:after, …]" of pads.
+  void parse_ranges(Attributes& a, bool steps) {
+    in_.expect("[");
+    while (in_.ok() && !in_.accept("]")) {
+      if (!a.starts.empty()) in_.expect(",");
+      a.starts.push_back(parse_dim(0));
+      in_.expect(":");
+      a.stops.push_back(parse_dim(0));
+      if (steps) a.steps.push_back(in_.accept(":") ? in_.integer("a step") : 1);
+    }
+  }
+
+  void parse_pad(Attributes& a) {
+    parse_ranges(a, false);
+    if (in_.accept_word("edge")) a.mode = PadMode::kEdge;
+    else if (in_.accept_word("reflect")) a.mode = PadMode::kReflect;
+    else if (in_.accept_word("wrap")) a.mode = PadMode::kWrap;
+    else if (in_.accept_word("fill")) a.fill = parse_fill();
+    else in_.fail_expected("fill, edge, reflect or wrap");
+  }
+
+  void parse_view(Attributes& a) {
+    a.map.indices = parse_exprs(nullptr);
+    if (in_.accept_word("if")) {
+      do {
+        int64_t lo = in_.integer("a lower bound");
+        in_.expect("<=");
+        IndexExpr expr = parse_expr(nullptr, 0);
+        in_.expect("<");
+        a.map.guards.push_back({expr, lo, in_.integer("an upper bound")});
+      } while (in_.ok() && in_.accept(","));
+      in_.expect_word("fill");
+      a.fill = parse_fill();
+    }
+  }
+
+  void parse_axes(Contraction& c, std::vector<std::string>& names, bool reduction, const char* stop) {
+    for (bool first = true; in_.ok() && !in_.accept(stop); first = false) {
+      if (!first) in_.expect(",");
+      std::string name = in_.word("an axis name");
+      in_.expect(":");
+      for (const std::string& other : names)
+        if (other == name) in_.fail("axis '" + name + "' is defined twice");
+      c.axes.push_back({name, in_.integer("an extent"), reduction});
+      names.push_back(name);
+    }
+  }
+
+  void parse_contraction(Contraction& c) {
+    std::vector<std::string> names;
+    in_.expect_word("axes");
+    in_.expect("(");
+    parse_axes(c, names, false, "|");
+    parse_axes(c, names, true, ")");
+    in_.expect_word("a");
+    c.a = parse_exprs(&names);
+    in_.expect_word("b");
+    c.b = parse_exprs(&names);
+    in_.expect_word("out");
+    c.out = parse_exprs(&names);
+    in_.expect_word("acc");
+    c.accumulator = parse_dtype_word();
+  }
+
+  void parse_reduce(OpKind op, Attributes& a) {
+    a.ints = parse_ints();
+    a.keepdims = in_.accept_word("keepdims");
+    a.select_last = in_.accept_word("last");
+    bool accumulates = op == OpKind::k_reduce_sum || op == OpKind::k_reduce_prod;
+    if (accumulates && in_.expect_word("acc")) a.accumulator = parse_dtype_word();
+  }
+
+  void parse_attributes(OpKind op, Attributes& a) {
+    switch (op) {
+      case OpKind::k_permute:
+      case OpKind::k_flip:
+      case OpKind::k_cat:
+      case OpKind::k_take:
+      case OpKind::k_gather_elements:
+      case OpKind::k_gather_nd: a.ints = parse_ints(); return;
+      case OpKind::k_slice: return parse_ranges(a, true);
+      case OpKind::k_pad: return parse_pad(a);
+      case OpKind::k_view: return parse_view(a);
+      case OpKind::k_contract: return parse_contraction(a.contraction);
+      default:
+        if (is_reduce(op)) parse_reduce(op, a);
+    }
+  }
+
+  // ---- constants ----
+  bool parse_element(DType dtype, uint8_t* data, int64_t i) {
+    if (dtype == DType::kBool && !in_.peek_word().empty()) {
+      std::string word = in_.word("true or false");
+      if (word != "true" && word != "false") return false;
+      store_i64(dtype, data, i, word == "true");
+      return true;
+    }
+    std::string_view token = in_.number("an element");
+    if (is_float(dtype)) {
+      if (token.starts_with("bits(0x")) return parse_bits(token.substr(7), dtype, data, i);
+      std::optional<double> value = dtype == DType::kF32 ? std::optional<double>(parse_f32(token)) : parse_f64(token);
+      if (value) interpreter::store(dtype, data, i, 1, &*value);
+      return value.has_value();
+    }
+    int64_t value = 0;
+    const char *first = token.data(), *last = first + token.size();
+    auto [end, error] = std::from_chars(first, last, value);
+    if (dtype == DType::kU64 && error == std::errc::result_out_of_range) {
+      uint64_t wide = 0;
+      auto [wide_end, wide_error] = std::from_chars(first, last, wide);
+      end = wide_end, error = wide_error, value = static_cast<int64_t>(wide);
+    } else if (dtype == DType::kU64 ? value < 0 : interpreter::wrap_to(dtype, value) != value) {
+      return false;
+    }
+    if (error != std::errc() || end != last) return false;
+    store_i64(dtype, data, i, value);
+    return true;
+  }
+
+  bool parse_bits(std::string_view text, DType dtype, uint8_t* data, int64_t i) {
+    uint64_t bits = 0;
+    auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), bits, 16);
+    if (error != std::errc() || end != text.data() + text.size() - 1) return false;
+    std::memcpy(data + i * element_size(dtype), &bits, element_size(dtype));
+    return true;
+  }
+
+  void parse_element_list(const TensorType& type, int64_t count, std::vector<uint8_t>& bytes) {
+    int64_t n = 0;
+    while (in_.ok() && !in_.accept("}")) {
+      if (n > 0) {
+        if (n == 1 && in_.accept("...")) {
+          in_.expect("}");
+          splat(type.dtype, count, bytes);
+          return;
+        }
+        in_.expect(",");
+      }
+      if (n == count) in_.fail("expected " + std::to_string(count) + " elements, found more");
+      if (in_.ok() && !parse_element(type.dtype, bytes.data(), n)) in_.fail("expected a value of " + std::string(to_string(type.dtype)));
+      ++n;
+    }
+    if (in_.ok() && n != count)
+      in_.fail("expected " + std::to_string(count) + " elements, found " + std::to_string(n), "{x ...} repeats one element");
+  }
+
+  static void splat(DType dtype, int64_t count, std::vector<uint8_t>& bytes) {
+    if (interpreter::is_packed(dtype)) {
+      Tensor one{dtype, {1}, Bytes::own({bytes.at(0)})};
+      for (int64_t i = 1; i < count; ++i) store_i64(dtype, bytes.data(), i, element_as_i64(one, 0));
+      return;
+    }
+    size_t size = static_cast<size_t>(element_size(dtype));
+    for (size_t i = size; i < bytes.size(); ++i) bytes[i] = bytes[i - size];
+  }
+
+  void parse_hex(std::vector<uint8_t>& bytes) {
+    std::string_view text = in_.until('>', "the bytes");
+    size_t n = 0;
+    int high = -1;
+    for (char c : text) {
+      if (c == ' ' || c == '\n' || c == '\r' || c == '\t') continue;
+      int value = digit(c);
+      if (value < 0) return in_.fail("expected hexadecimal digits, found '" + std::string(1, c) + "'");
+      if (high < 0) {
+        high = value;
+        continue;
+      }
+      if (n == bytes.size()) return in_.fail("expected " + std::to_string(bytes.size()) + " bytes, found more");
+      bytes[n++] = static_cast<uint8_t>(high * 16 + value);
+      high = -1;
+    }
+    if (in_.ok() && (n != bytes.size() || high >= 0))
+      in_.fail("expected " + std::to_string(bytes.size()) + " bytes, found " + std::to_string(n));
+  }
+
+  void parse_constant(Attributes& a) {
+    TensorType type = parse_type();
+    if (in_.ok() && !is_static(type.shape)) in_.fail("expected a static shape for a constant, found " + to_string(type));
+    if (!in_.ok()) return;
+    std::vector<int64_t> dims = static_dims(type.shape);
+    std::optional<int64_t> count = element_count(dims);
+    if (!count || *count > kMaxBytes / element_size(type.dtype))
+      return in_.fail("expected a constant of at most " + std::to_string(kMaxBytes) + " bytes, found " + to_string(type));
+    // A splat of nothing still reads its one element.
+    std::vector<uint8_t> bytes(static_cast<size_t>(byte_size(type.dtype, *count)));
+    if (in_.accept("<"))
+      parse_hex(bytes);
+    else if (in_.expect("{"))
+      parse_element_list(type, *count, bytes);
+    a.tensor = {type.dtype, std::move(dims), Bytes::own(std::move(bytes))};
+  }
+
+  // ---- nodes ----
+  void parse_node() {
+    Location location = in_.location();
+    std::string name = new_value_name();
+    in_.expect("=");
+    std::string op_name = in_.word("an op");
+    std::optional<OpKind> op = parse_op_kind(op_name);
+    if (in_.ok() && !op) in_.fail("expected an op of the core set, found '" + op_name + "'");
+    if (!in_.ok()) return;
+    Attributes attributes;
+    std::vector<ValueId> operands;
+    TensorType type;
+    if (*op == OpKind::k_constant) {
+      parse_constant(attributes);
+      type = {attributes.tensor.dtype, make_shape(attributes.tensor.dims)};
+    } else {
+      do operands.push_back(parse_value());
+      while (in_.ok() && in_.accept(","));
+      parse_attributes(*op, attributes);
+      in_.expect(":");
+      type = parse_type();
+      attributes.dtype = type.dtype;
+      if (*op == OpKind::k_reshape || *op == OpKind::k_expand || *op == OpKind::k_view) attributes.shape = type.shape;
+    }
+    if (!in_.ok()) return;
+    Expected<ValueId> value = graph_.add(*op, std::move(operands), std::move(attributes), location, name);
+    if (!value) {
+      Diagnostic d = value.take_errors().front();
+      d.place = location;
+      return in_.fail(std::move(d));
+    }
+    if (graph_.type(*value) != type) {
+      Diagnostic d = invalid_input(op_name + ": expected result " + to_string(graph_.type(*value)) + ", found " + to_string(type), location);
+      return in_.fail(std::move(d));
+    }
+    define(name, *value);
+  }
+
+  TextReader in_;
+  Graph graph_;
+  std::unordered_map<std::string, ValueId> ids_;
+};
+
+}  // namespace
+
+Expected<Graph> parse_graph(std::string_view text, const std::string& file) { return GraphParser(text, file).parse(); }
+
+}  // namespace quernel

@@ -1,0 +1,222 @@
+// Channels-last for the whole graph. Every value may exist in its own order ("plain") and in one permuted order; an op
+// that can run on permuted operands does, so that permutes appear only where the two worlds meet.
+#include <algorithm>
+#include <numeric>
+#include <set>
+
+#include "graph/passes/passes.h"
+#include "graph/rewrite.h"
+
+namespace quernel {
+namespace {
+
+using Order = std::vector<int64_t>;  // permuted dim j is plain dim order[j]
+
+Order channels_last(int rank) {
+  Order order{0};
+  for (int i = 2; i < rank; ++i) order.push_back(i);
+  order.push_back(1);
+  return order;
+}
+
+template <class T>
+std::vector<T> reorder(const std::vector<T>& values, const Order& order) {
+  std::vector<T> result;
+  for (int64_t i : order) result.push_back(values[i]);
+  return result;
+}
+
+std::vector<int64_t> map_axes(const std::vector<int64_t>& axes, const Order& order) {
+  std::vector<int64_t> result;
+  for (int64_t axis : axes) result.push_back(std::find(order.begin(), order.end(), axis) - order.begin());
+  return result;
+}
+
+// A convolution as importers write it: channels in dim 1, reduced or grouped there; further dims slide with the output's.
+bool is_convolution(const Graph& graph, const Node& node) {
+  const Contraction& c = node.attributes.contraction;
+  size_t rank = c.out.size();
+  if (rank < 3 || c.a.size() != rank || !graph.constant(node.inputs[1])) return false;
+  auto uses = [&](const IndexExpr& e, bool reduction) {
+    for (size_t i = 0; i < c.axes.size(); ++i)
+      if (c.axes[i].reduction == reduction && c.axes[i].extent > 1 && uses_axis(e, static_cast<int>(i))) return true;
+    return false;
+  };
+  for (size_t i = 0; i < c.axes.size(); ++i) {
+    int axis = static_cast<int>(i);
+    if (c.axes[i].reduction || c.axes[i].extent == 1) continue;
+    for (size_t d = 0; d < rank; ++d)
+      if (d != 1 && uses_axis(c.a[d], axis) != uses_axis(c.out[d], axis)) return false;
+    if (uses_axis(c.a[1], axis) && !uses_axis(c.out[1], axis)) return false;
+  }
+  bool reduces_channels = uses(c.a[1], true), grouped = false, slides = false;
+  for (size_t i = 0; i < c.axes.size(); ++i)
+    if (!c.axes[i].reduction && uses_axis(c.a[1], static_cast<int>(i))) grouped = true;
+  for (size_t d = 2; d < rank; ++d) slides |= uses(c.a[d], true) || uses(c.a[d], false);
+  return slides && (reduces_channels || grouped);
+}
+
+// A window over a tensor: result dim i < rank slides along input dim i, further dims are the window's.
+bool is_window(const Graph& graph, const Node& node) {
+  size_t in = graph.shape(node.inputs[0]).size(), out = graph.shape(node.output).size();
+  if (out <= in || !node.attributes.map.guards.empty()) return false;
+  for (size_t d = 0; d < in; ++d)
+    for (size_t i = 0; i < in; ++i)
+      if (i != d && uses_axis(node.attributes.map.indices[d], static_cast<int>(i))) return false;
+  return true;
+}
+
+class ChannelsLast {
+ public:
+  explicit ChannelsLast(const Graph& graph) : old_(graph), permuted_(graph.values.size()) {}
+
+  ValueId rule(Rewriter& r, const Node& node) {
+    Form form;
+    if (!run_permuted(r, node, form)) {
+      for (ValueId v : node.inputs) plain(r, v);
+      return kNoValue;
+    }
+    if (form.value == kNoValue) return kNoValue;  // the builder holds the failure
+    permuted_[node.output] = form;
+    // The plain form, made of a permute that nobody may use; dead ones fall away in the next rewrite.
+    return r.build.permute(form.value, inverse(form.order));
+  }
+
+ private:
+  struct Form {
+    ValueId value = kNoValue;
+    Order order;
+  };
+
+  static Order inverse(const Order& order) {
+    Order result(order.size());
+    for (size_t i = 0; i < order.size(); ++i) result[order[i]] = static_cast<int64_t>(i);
+    return result;
+  }
+
+  ValueId plain(Rewriter& r, ValueId v) { return r(v); }
+  bool is_permuted(ValueId v) const { return permuted_[v].value != kNoValue; }
+  ValueId in_order(Rewriter& r, ValueId v, const Order& order) {
+    if (is_permuted(v) && permuted_[v].order == order) return permuted_[v].value;
+    return r.build.permute(r(v), order);
+  }
+
+  bool run_permuted(Rewriter& r, const Node& node, Form& form) {
+    const Attributes& a = node.attributes;
+    ValueId x = node.inputs.empty() ? kNoValue : node.inputs[0];
+    if (node.op == OpKind::k_contract) {
+      if (!is_convolution(old_, node)) return false;
+      form.order = channels_last(old_.rank(node.output));
+      Contraction c = a.contraction;
+      c.a = reorder(c.a, form.order);
+      c.out = reorder(c.out, form.order);
+      move_channels_last(c);
+      form.value = r.build.contract(in_order(r, x, form.order), plain(r, node.inputs[1]), std::move(c));
+      return true;
+    }
+    // Every other op follows its first permuted operand.
+    auto lead = std::find_if(node.inputs.begin(), node.inputs.end(), [&](ValueId v) { return is_permuted(v); });
+    if (lead == node.inputs.end()) return false;
+    form.order = permuted_[*lead].order;
+    Attributes attributes = a;
+    if (is_elementwise(node.op)) {
+      std::vector<ValueId> inputs;
+      for (ValueId v : node.inputs) inputs.push_back(in_order(r, v, form.order));
+      form.value = r.build.add(node.op, std::move(inputs), std::move(attributes));
+      return true;
+    }
+    if (node.op == OpKind::k_cat) {
+      attributes.ints = map_axes(a.ints, form.order);
+      std::vector<ValueId> inputs;
+      for (ValueId v : node.inputs) inputs.push_back(in_order(r, v, form.order));
+      form.value = r.build.add(node.op, std::move(inputs), std::move(attributes));
+      return true;
+    }
+    if (lead != node.inputs.begin()) return false;
+    ValueId value = permuted_[x].value;
+    switch (node.op) {
+      case OpKind::k_slice:
+      case OpKind::k_pad:
+        attributes.starts = reorder(a.starts, form.order);
+        attributes.stops = reorder(a.stops, form.order);
+        if (node.op == OpKind::k_slice) attributes.steps = reorder(a.steps, form.order);
+        break;
+      case OpKind::k_flip: attributes.ints = map_axes(a.ints, form.order); break;
+      case OpKind::k_expand: attributes.shape = reorder(a.shape, form.order); break;
+      case OpKind::k_view: {
+        if (!is_window(old_, node)) return false;
+        // Result dims in the operand's order, the window's dims after them.
+        Order result = form.order;
+        for (int64_t d = static_cast<int64_t>(result.size()); d < old_.rank(node.output); ++d) result.push_back(d);
+        Order position = inverse(result);
+        std::vector<IndexExpr> renamed;
+        for (int64_t p : position) renamed.push_back(IndexExpr::axis(static_cast<int>(p)));
+        attributes.shape = reorder(a.shape, result);
+        attributes.map.indices.clear();
+        for (int64_t d : form.order) attributes.map.indices.push_back(substitute(a.map.indices[d], renamed));
+        form.order = result;
+        break;
+      }
+      case OpKind::k_take:
+        if (old_.rank(node.inputs[1]) != 1) return false;
+        attributes.ints = map_axes(a.ints, form.order);
+        form.value = r.build.add(node.op, {value, plain(r, node.inputs[1])}, std::move(attributes));
+        return true;
+      default: {
+        if (!is_reduce(node.op)) return false;
+        attributes.ints = map_axes(a.ints, form.order);
+        std::sort(attributes.ints.begin(), attributes.ints.end());
+        if (!a.keepdims) {
+          Order result;
+          for (int64_t d : form.order) {
+            if (std::binary_search(a.ints.begin(), a.ints.end(), d)) continue;
+            result.push_back(d - (std::lower_bound(a.ints.begin(), a.ints.end(), d) - a.ints.begin()));
+          }
+          form.order = result;
+        }
+        break;
+      }
+    }
+    form.value = r.build.add(node.op, {value}, std::move(attributes));
+    return true;
+  }
+
+  // Reduction axes in the order of the permuted operand, so that the innermost walks channels, which are contiguous now.
+  static void move_channels_last(Contraction& c) {
+    size_t first = 0;
+    while (first < c.axes.size() && !c.axes[first].reduction) ++first;
+    std::vector<int> order(c.axes.size());
+    std::iota(order.begin(), order.end(), 0);
+    auto depth = [&](int axis) {
+      for (size_t d = 0; d < c.a.size(); ++d)
+        if (uses_axis(c.a[d], axis)) return d;
+      return size_t{0};
+    };
+    std::stable_sort(order.begin() + first, order.end(), [&](int x, int y) { return depth(x) < depth(y); });
+    std::vector<IndexExpr> renamed(c.axes.size());
+    std::vector<Contraction::Axis> axes;
+    for (size_t i = 0; i < order.size(); ++i) {
+      renamed[order[i]] = IndexExpr::axis(static_cast<int>(i));
+      axes.push_back(c.axes[order[i]]);
+    }
+    c.axes = std::move(axes);
+    for (std::vector<IndexExpr>* map : {&c.a, &c.b, &c.out})
+      for (IndexExpr& e : *map) e = substitute(e, renamed);
+  }
+
+  const Graph& old_;
+  std::vector<Form> permuted_;
+};
+
+}  // namespace
+
+Expected<Graph> choose_channels_last(const Graph& graph) {
+  if (!std::any_of(graph.nodes.begin(), graph.nodes.end(), [&](const Node& n) { return n.op == OpKind::k_contract && is_convolution(graph, n); }))
+    return graph;
+  ChannelsLast state(graph);
+  QUERNEL_TRY(Graph result, rewrite(graph, [&](Rewriter& r, const Node& node) { return state.rule(r, node); }));
+  // Drop the plain forms that nobody used.
+  return rewrite(result, [](Rewriter&, const Node&) { return kNoValue; });
+}
+
+}  // namespace quernel

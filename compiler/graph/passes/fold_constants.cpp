@@ -1,0 +1,135 @@
+// What is folded, and what is not:
+//   - An expand of a constant stays an expand: broadcast data costs nothing as an index map. Elementwise ops, permutes,
+//     slices, flips and uniform reshapes of such operands are computed on the small tensor, and expanded again.
+//   - A contraction's operands are materialised: weights need bytes to be packed at compile time.
+//   - Anything else is folded while its result is no larger than kMaxResult or than its operands together, and no
+//     contraction takes more than kMaxProducts multiplications.
+#include <algorithm>
+
+#include "graph/passes/constant_operand.h"
+#include "graph/passes/passes.h"
+#include "graph/rewrite.h"
+
+namespace quernel {
+namespace {
+
+constexpr int64_t kMaxResult = int64_t{64} << 20;    // bytes
+constexpr int64_t kMaxWeights = int64_t{1} << 30;    // bytes
+constexpr int64_t kMaxProducts = int64_t{1} << 28;
+
+// Bytes of a static type; nullopt when symbolic or beyond any limit.
+std::optional<int64_t> byte_count(const TensorType& type) {
+  if (!is_static(type.shape)) return std::nullopt;
+  std::optional<int64_t> count = element_count(static_dims(type.shape));
+  if (!count || *count > (int64_t{1} << 40)) return std::nullopt;
+  return byte_size(type.dtype, *count);
+}
+
+ValueId add_or_fail(Rewriter& r, Expected<Tensor> tensor, const Shape& shape) {
+  if (!tensor) return r.build.fail(tensor.take_errors().front());
+  return add_constant(r.build, std::move(*tensor), shape);
+}
+
+Expected<Tensor> expanded(const Tensor& tensor, const Shape& shape) {
+  if (make_shape(tensor.dims) == shape) return tensor;
+  Attributes attributes;
+  attributes.shape = shape;
+  return evaluate_node(OpKind::k_expand, {tensor}, attributes);
+}
+
+// A slice or flip of an expanded dim is the same of its one element.
+Attributes on_unexpanded(OpKind op, Attributes a, const Tensor& tensor, const Shape& shape) {
+  if (op == OpKind::k_flip) return a;
+  for (size_t d = 0; d < tensor.dims.size(); ++d)
+    if (!(shape[d] == Dim(tensor.dims[d]))) a.starts[d] = 0, a.stops[d] = 1, a.steps[d] = 1;
+  return a;
+}
+
+// Movement of `tensor` expanded to `shape`, computed without expanding; kNoValue where that is not possible.
+ValueId move_unexpanded(Rewriter& r, const Node& node, const Tensor& tensor, const Shape& shape) {
+  const Shape& result = r.old.shape(node.output);
+  switch (node.op) {
+    case OpKind::k_expand: return add_constant(r.build, tensor, result);
+    case OpKind::k_permute: return add_or_fail(r, evaluate_node(node.op, {tensor}, node.attributes), result);
+    case OpKind::k_slice:
+    case OpKind::k_flip: {
+      Attributes attributes = on_unexpanded(node.op, node.attributes, tensor, shape);
+      bool is_const = std::all_of(attributes.starts.begin(), attributes.starts.end(), [](const Dim& d) { return d.is_const(); }) &&
+                      std::all_of(attributes.stops.begin(), attributes.stops.end(), [](const Dim& d) { return d.is_const(); });
+      if (!is_const) return kNoValue;
+      return add_or_fail(r, evaluate_node(node.op, {tensor}, attributes), result);
+    }
+    case OpKind::k_reshape: {
+      if (tensor.count() != 1) return kNoValue;
+      Tensor scalar = tensor;
+      scalar.dims.assign(result.size(), 1);
+      return add_constant(r.build, std::move(scalar), result);
+    }
+    default: return kNoValue;
+  }
+}
+
+// Gives a contraction the expanded operands as constants.
+ValueId materialise_weights(Rewriter& r, const Node& node) {
+  std::vector<ValueId> inputs;
+  bool changed = false;
+  for (ValueId old : node.inputs) {
+    ValueId v = r(old);
+    std::optional<Tensor> tensor = constant_operand(r.graph, v);
+    std::optional<int64_t> bytes = byte_count(r.graph.type(v));
+    if (tensor && !r.graph.constant(v) && bytes && *bytes <= kMaxWeights) {
+      v = add_or_fail(r, expanded(*tensor, r.graph.shape(v)), r.graph.shape(v));
+      changed = true;
+    }
+    inputs.push_back(v);
+  }
+  return changed ? r.build.add(node.op, std::move(inputs), node.attributes) : kNoValue;
+}
+
+bool within_limits(const Rewriter& r, const Node& node, const std::vector<Tensor>& operands) {
+  std::optional<int64_t> bytes = byte_count(r.old.type(node.output));
+  int64_t operand_bytes = 0;
+  for (const Tensor& t : operands) operand_bytes += static_cast<int64_t>(t.bytes.size());
+  if (!bytes || *bytes > std::max(kMaxResult, operand_bytes)) return false;
+  for (ValueId v : node.inputs) {
+    std::optional<int64_t> operand = byte_count(r.old.type(v));
+    if (!operand || *operand > kMaxWeights) return false;
+  }
+  double products = 1;
+  for (const Contraction::Axis& axis : node.attributes.contraction.axes) products *= static_cast<double>(axis.extent);
+  return node.op != OpKind::k_contract || products <= static_cast<double>(kMaxProducts);
+}
+
+ValueId fold(Rewriter& r, const Node& node) {
+  if (node.op == OpKind::k_constant) return kNoValue;
+  if (node.op == OpKind::k_expand && r.graph.constant(r(node.inputs[0]))) return kNoValue;
+  std::vector<Tensor> operands;
+  for (ValueId old : node.inputs) {
+    std::optional<Tensor> tensor = constant_operand(r.graph, r(old));
+    if (!tensor) return node.op == OpKind::k_contract ? materialise_weights(r, node) : kNoValue;
+    operands.push_back(std::move(*tensor));
+  }
+  const Shape& shape = r.old.shape(node.output);
+  if (is_elementwise(node.op)) return add_or_fail(r, evaluate_node(node.op, operands, node.attributes), shape);
+  if (is_movement(node.op)) {
+    bool is_expanded = !r.graph.constant(r(node.inputs[0]));
+    if (is_expanded)
+      if (ValueId v = move_unexpanded(r, node, operands[0], r.graph.shape(r(node.inputs[0]))); v != kNoValue) return v;
+  }
+  if (!within_limits(r, node, operands)) return kNoValue;
+  for (size_t i = 0; i < operands.size(); ++i) {
+    Expected<Tensor> full = expanded(operands[i], r.graph.shape(r(node.inputs[i])));
+    if (!full) return r.build.fail(full.take_errors().front());
+    operands[i] = std::move(*full);
+  }
+  return add_or_fail(r, evaluate_node(node.op, operands, node.attributes), shape);
+}
+
+}  // namespace
+
+Expected<Graph> fold_constants(const Graph& graph) {
+  QUERNEL_TRY(Graph folded, rewrite(graph, fold));
+  return rewrite(folded, [](Rewriter&, const Node&) { return kNoValue; });  // drops constants that were folded away
+}
+
+}  // namespace quernel

@@ -1,0 +1,50 @@
+// The compiler's public interface: a model file in, a bundle out. Everything else under compiler/ is private.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "support/expected.h"
+
+namespace quernel {
+
+struct CompileOptions {
+  std::vector<std::string> targets = {"native"};  // names of presets; one variant each
+  std::map<std::string, int64_t> dims;                       // fixes named free dims
+  std::map<std::string, std::vector<int64_t>> input_shapes;  // fixes whole inputs
+  int threads = 0;                                           // code generation threads; 0: one per core
+
+  // For developers: passes by name (`quernel opt --list`).
+  std::vector<std::string> disabled_passes;
+  std::vector<std::string> print_after;  // pass names, or "all", or "changed"; printed to stderr
+  std::string stop_after;                // the pass to end after; no bundle is written
+  bool verify_each = false;              // verify the IR after every pass (always on in debug builds)
+  std::string dump_dir;                  // numbered files: graph after each pass, schedule, loop IR, LLVM IR, assembly
+
+  // Called when a stage begins, with its name; for progress display.
+  std::function<void(const std::string& stage)> on_stage;
+};
+
+struct StageTime {
+  std::string name;
+  double seconds = 0;
+};
+
+struct CompileReport {
+  std::vector<StageTime> stages;
+  std::vector<std::string> notes;
+  uint64_t file_bytes = 0, code_bytes = 0, constant_bytes = 0, workspace_bytes = 0;
+  int kernels = 0;     // distinct ones, of the first variant
+  int dispatches = 0;  // items of the first variant
+};
+
+// Compiles the model (.onnx, or .qg: graph IR text) and writes the bundle; on failure nothing is written.
+Expected<CompileReport> compile(const std::string& model, const std::string& bundle, const CompileOptions& options);
+
+// Imports and schedules without generating code; what `quernel check` runs. Returns notes.
+Expected<std::vector<std::string>> check(const std::string& model, const CompileOptions& options);
+
+}  // namespace quernel

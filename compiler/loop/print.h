@@ -1,0 +1,19 @@
+// The text form of kernels; parse.h reads it back to the same kernel. Shared subexpressions print once per
+// use, so print kernels whose sharing is bounded (what lowering and the passes produce).
+#pragma once
+
+#include <string>
+
+#include "loop/ir.h"
+
+namespace quernel::loop {
+
+std::string to_string(const Kernel& kernel);
+// Symbols print as `$NAME` with the kernel's names, else as `$INDEX`.
+std::string to_string(const Expr& e, const std::vector<std::string>& symbols = {});
+std::string to_string(Type type);  // "f32", "f32x16"
+std::string_view to_string(AxisKind axis);
+std::string_view to_string(Access access);
+std::string_view to_string(Scope scope);
+
+}  // namespace quernel::loop

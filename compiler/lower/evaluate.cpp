@@ -1,0 +1,213 @@
+#include "lower/evaluate.h"
+
+#include <algorithm>
+
+namespace quernel::lower {
+
+using loop::Expr;
+
+KernelBuffers make_buffers(const schedule::Schedule& s, const schedule::Item& item) {
+  KernelBuffers result;
+  for (size_t i = 0; i < item.bindings.size(); ++i) {
+    const schedule::Binding& binding = item.bindings[i];
+    auto buffer = std::make_shared<loop::BufferNode>();
+    buffer->name = (binding.write ? "out" : "in") + std::to_string(i);
+    buffer->dtype = binding.value == kNoValue ? s.buffers[binding.buffer].dtype : s.graph.dtype(binding.value);
+    buffer->size = binding.bytes / element_size(buffer->dtype);
+    buffer->binding = static_cast<int>(i);
+    buffer->access = binding.write ? loop::Access::kWrite : loop::Access::kRead;
+    if (binding.value == kNoValue) result.packed = buffer;
+    else (binding.write ? result.writes : result.reads)[binding.value] = buffer;
+    result.buffers.push_back(buffer);
+  }
+  return result;
+}
+
+Evaluator::Evaluator(const schedule::Schedule& schedule, const schedule::Group& group, const KernelBuffers& buffers)
+    : schedule_(schedule), graph_(schedule.graph), buffers_(buffers), computed_(schedule.graph.values.size(), 0) {
+  for (int n : group.nodes) computed_[graph_.nodes[n].output] = 1;
+}
+
+namespace {
+thread_local int next_name = 0;
+}
+void restart_names() { next_name = 0; }
+loop::Var fresh_var(const std::string& name, loop::Type type) {
+  auto var = std::make_shared<loop::VarNode>();
+  var->name = name + "_" + std::to_string(next_name++);
+  var->type = type;
+  return var;
+}
+
+Expr Evaluator::name_value(std::string name, Expr value) {
+  if (value->kind == loop::ExprKind::kConst || value->kind == loop::ExprKind::kVar) return value;
+  loop::Var var = fresh_var(name, value->type);
+  statements.push_back(loop::let(var, value));
+  return loop::var_ref(var);
+}
+
+std::vector<int64_t> Evaluator::extents() const {
+  std::vector<int64_t> result;
+  for (const Axis& axis : axes) result.push_back(axis.extent);
+  return result;
+}
+
+Expr Evaluator::expression(const IndexExpr& e) const {
+  switch (e.kind()) {
+    case IndexExpr::Kind::kConst: return loop::const_index(e.value());
+    case IndexExpr::Kind::kAxis: return axes[e.value()].value;
+    case IndexExpr::Kind::kAdd: return expression(e.lhs()) + expression(e.rhs());
+    case IndexExpr::Kind::kMul: return expression(e.lhs()) * loop::const_index(e.value());
+    case IndexExpr::Kind::kFloorDiv:
+    case IndexExpr::Kind::kMod: {
+      bool negative = range_of(e.lhs(), extents()).lo < 0;
+      Expr divisor = loop::const_index(e.value());
+      if (e.kind() == IndexExpr::Kind::kMod)
+        return loop::binary(negative ? BinaryOp::k_mod : BinaryOp::k_fmod, expression(e.lhs()), divisor);
+      return loop::binary(negative ? BinaryOp::k_fdiv : BinaryOp::k_idiv, expression(e.lhs()), divisor);
+    }
+  }
+  return nullptr;
+}
+
+IndexExpr Evaluator::offset_of(ValueId v, const std::vector<IndexExpr>& indices) const {
+  const schedule::Storage& storage = schedule_.storage[v];
+  IndexExpr offset = 0;
+  for (size_t d = 0; d < indices.size(); ++d) offset = offset + indices[d] * storage.strides[d];
+  return simplify(offset, extents());
+}
+
+Expr Evaluator::load_value(ValueId v, const std::vector<IndexExpr>& indices) {
+  auto it = buffers_.reads.find(v);
+  if (it == buffers_.reads.end()) QUERNEL_UNREACHABLE("value '" + graph_.values[v].name + "' is read but not bound");
+  IndexExpr offset = offset_of(v, indices);
+  accesses.push_back(offset);
+  Expr index = expression(offset);
+  if (!predicate_) return name_value("x", loop::load(it->second, index));
+  Expr zero = is_float(graph_.dtype(v)) ? loop::const_float(graph_.dtype(v), 0) : loop::const_int(graph_.dtype(v), 0);
+  return name_value("x", loop::load_guarded(it->second, index, predicate_, zero));
+}
+
+void Evaluator::store(ValueId v, const std::vector<IndexExpr>& indices, Expr value) {
+  IndexExpr offset = offset_of(v, indices);
+  accesses.push_back(offset);
+  statements.push_back(loop::store(buffers_.writes.at(v), expression(offset), value));
+}
+
+Expr Evaluator::evaluate(ValueId v, const std::vector<IndexExpr>& indices) {
+  if (auto it = provided_.find(v); it != provided_.end()) return it->second;
+  if (const Tensor* constant = graph_.constant(v); constant && constant->count() == 1 && element_size(constant->dtype) <= 8) {
+    uint64_t bits = 0;
+    std::memcpy(&bits, constant->bytes.data(), constant->bytes.size());
+    return loop::const_bits({constant->dtype, 1}, bits);
+  }
+  for (const Known& known : memo_[v])
+    if (known.predicate == predicate_ && known.indices == indices) return known.value;
+  const Node* node = graph_.def(v);
+  bool stored = !computed_[v] && schedule_.storage[v].valid();
+  Expr value = !node || stored || node->op == OpKind::k_constant ? load_value(v, indices) : evaluate_node(*node, indices);
+  memo_[v].push_back({indices, predicate_, value});
+  return value;
+}
+
+Expr Evaluator::evaluate_node(const Node& node, const std::vector<IndexExpr>& indices) {
+  if (node.op == OpKind::k_contiguous) return evaluate(node.inputs[0], indices);
+  if (is_movement(node.op)) return through_map(node, indices);
+  if (node.op == OpKind::k_take || node.op == OpKind::k_gather_elements || node.op == OpKind::k_gather_nd)
+    return evaluate(node.inputs[0], gather_indices(node, indices));
+  if (node.op == OpKind::k_bitcast) {
+    DType from = graph_.dtype(node.inputs[0]), to = node.attributes.dtype;
+    QUERNEL_ASSERT(bit_width(from) == bit_width(to));
+    return name_value("v", loop::bitcast({to, 1}, evaluate(node.inputs[0], indices)));
+  }
+  std::vector<Expr> args;
+  for (ValueId v : node.inputs) args.push_back(evaluate(v, indices));
+  if (auto op = unary_op(node.op)) return name_value("v", loop::unary(*op, args[0]));
+  if (auto op = binary_op(node.op)) return name_value("v", loop::binary(*op, args[0], args[1]));
+  switch (node.op) {
+    case OpKind::k_where: return name_value("v", loop::select(args[0], args[1], args[2]));
+    case OpKind::k_mulacc: return name_value("v", loop::mul_acc(args[0], args[1], args[2]));
+    case OpKind::k_clamp:
+      return name_value("v", loop::binary(BinaryOp::k_min, loop::binary(BinaryOp::k_max, args[0], args[1]), args[2]));
+    case OpKind::k_cast: return name_value("v", loop::cast(node.attributes.dtype, args[0]));
+    default: QUERNEL_UNREACHABLE("op " + std::string(to_string(node.op)) + " is not evaluated inside a kernel");
+  }
+}
+
+Expr Evaluator::through_map(const Node& node, const std::vector<IndexExpr>& indices) {
+  IndexMap map = index_map_of(graph_, node);
+  std::vector<int64_t> bounds = extents();
+  std::vector<IndexExpr> inner;
+  for (const IndexExpr& e : map.indices) inner.push_back(simplify(substitute(e, indices), bounds));
+  Expr condition;
+  auto require = [&](Expr c) { condition = condition ? loop::binary(BinaryOp::k_and, condition, c) : c; };
+  for (const IndexGuard& g : map.guards) {
+    IndexExpr e = simplify(substitute(g.expr, indices), bounds);
+    IndexRange r = range_of(e, bounds);
+    if (r.lo >= g.lo && r.hi < g.hi) continue;
+    guards.push_back(e);
+    if (r.lo < g.lo) require(loop::binary(BinaryOp::k_ge, expression(e), loop::const_index(g.lo)));
+    if (r.hi >= g.hi) require(loop::binary(BinaryOp::k_lt, expression(e), loop::const_index(g.hi)));
+  }
+  if (!condition) return evaluate(node.inputs[0], inner);
+  condition = name_value("ok", condition);
+  Expr outside = predicate_;
+  predicate_ = outside ? name_value("ok", loop::binary(BinaryOp::k_and, outside, condition)) : condition;
+  Expr value = evaluate(node.inputs[0], inner);
+  predicate_ = outside;
+  DType dtype = graph_.dtype(node.output);
+  double fill = node.attributes.fill;
+  Expr otherwise = is_float(dtype) ? loop::const_float(dtype, fill) : loop::const_int(dtype, static_cast<int64_t>(fill));
+  return name_value("v", loop::select(condition, value, otherwise));
+}
+
+// An axis whose position is read from memory: negative counts from the end, then clamped into range.
+IndexExpr Evaluator::dynamic_axis(ValueId index_value, const std::vector<IndexExpr>& at, int64_t extent) {
+  if (const Tensor* table = graph_.constant(index_value); table && at.size() == 1 && table->count() > 1) {
+    // Tables that are an affine function or a run-length one (nearest-neighbour resizing) need no memory.
+    int64_t n = table->count(), first = element_as_i64(*table, 0), step = element_as_i64(*table, 1) - first;
+    int64_t run = 1;
+    while (run < n && element_as_i64(*table, run) == first) ++run;
+    bool affine = true, runs = first == 0;
+    for (int64_t i = 0; i < n; ++i) {
+      int64_t t = element_as_i64(*table, i);
+      affine = affine && t == first + i * step && t >= 0 && t < extent;
+      runs = runs && t == i / run && t < extent;
+    }
+    if (affine) return at[0] * step + first;
+    if (runs) return simplify(floordiv(at[0], run), extents());
+  }
+  Expr index = loop::cast(DType::kI64, evaluate(index_value, at));
+  index = name_value("i", index);
+  Expr wrapped = loop::select(loop::binary(BinaryOp::k_lt, index, loop::const_index(0)), index + loop::const_index(extent), index);
+  wrapped = loop::binary(BinaryOp::k_max, loop::const_index(0), loop::binary(BinaryOp::k_min, wrapped, loop::const_index(extent - 1)));
+  axes.push_back({name_value("i", wrapped), std::max<int64_t>(extent, 1)});
+  return IndexExpr::axis(static_cast<int>(axes.size()) - 1);
+}
+
+std::vector<IndexExpr> Evaluator::gather_indices(const Node& node, const std::vector<IndexExpr>& indices) {
+  std::vector<int64_t> dims = static_dims(graph_.shape(node.inputs[0]));
+  size_t index_rank = graph_.shape(node.inputs[1]).size();
+  size_t axis = static_cast<size_t>(node.attributes.ints[0]);
+  std::vector<IndexExpr> inner;
+  if (node.op == OpKind::k_take) {
+    inner.assign(indices.begin(), indices.begin() + axis);
+    inner.push_back(dynamic_axis(node.inputs[1], {indices.begin() + axis, indices.begin() + axis + index_rank}, dims[axis]));
+    inner.insert(inner.end(), indices.begin() + axis + index_rank, indices.end());
+  } else if (node.op == OpKind::k_gather_elements) {
+    inner = indices;
+    inner[axis] = dynamic_axis(node.inputs[1], indices, dims[axis]);
+  } else {
+    int64_t tuple = graph_.shape(node.inputs[1]).back().value();
+    inner.assign(indices.begin(), indices.begin() + axis);
+    for (int64_t t = 0; t < tuple; ++t) {
+      std::vector<IndexExpr> at(indices.begin(), indices.begin() + index_rank - 1);
+      at.push_back(IndexExpr(t));
+      inner.push_back(dynamic_axis(node.inputs[1], at, dims[axis + t]));
+    }
+    inner.insert(inner.end(), indices.begin() + index_rank - 1, indices.end());
+  }
+  return inner;
+}
+
+}  // namespace quernel::lower

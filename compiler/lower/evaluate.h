@@ -1,0 +1,82 @@
+// Evaluation of graph values inside a kernel: a demand-driven walk from the value that is wanted, through elementwise nodes and
+// index maps, down to loads of stored values. Every node becomes one Let per distinct index.
+#pragma once
+
+#include <map>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "graph/ir.h"
+#include "loop/ir.h"
+#include "schedule/schedule.h"
+
+namespace quernel::lower {
+
+// The buffers of a kernel: binding i of the item is kernel buffer i.
+struct KernelBuffers {
+  std::vector<loop::Buffer> buffers;
+  std::unordered_map<ValueId, loop::Buffer> reads, writes;
+  loop::Buffer packed;
+};
+// A variable whose name is unique in the kernel being lowered; restart_names begins a kernel. Names depend on the kernel
+// alone, so that equal kernels print alike.
+loop::Var fresh_var(const std::string& name, loop::Type type);
+void restart_names();
+
+KernelBuffers make_buffers(const schedule::Schedule& schedule, const schedule::Item& item);
+
+class Evaluator {
+ public:
+  // Axes of the iteration domain. Their loop expressions may be set later, before anything is evaluated.
+  struct Axis {
+    loop::Expr value;
+    int64_t extent = 1;
+  };
+
+  Evaluator(const schedule::Schedule& schedule, const schedule::Group& group, const KernelBuffers& buffers);
+
+  std::vector<Axis> axes;
+  // Statements that the evaluated expressions need, in order; the caller moves them into the loop body.
+  std::vector<loop::Stmt> statements;
+  // Element offsets of all loads, for choosing loops (recorded by a dry run), and guard expressions.
+  std::vector<IndexExpr> accesses, guards;
+
+  // The value of `v` at `indices` (over the axes).
+  loop::Expr evaluate(ValueId v, const std::vector<IndexExpr>& indices);
+  // From here on, `v` is `value` wherever it is asked for (an accumulator at the present indices).
+  void provide(ValueId v, loop::Expr value) { provided_[v] = std::move(value); }
+  // Stores `value` as element `indices` of the stored value `v`.
+  void store(ValueId v, const std::vector<IndexExpr>& indices, loop::Expr value);
+  // Forgets lets (a new scope begins).
+  void reset() { memo_.clear(), statements.clear(); }
+
+  loop::Expr expression(const IndexExpr& e) const;
+  std::vector<int64_t> extents() const;
+  // Element offset of `indices` in the storage of `v`, relative to its binding.
+  IndexExpr offset_of(ValueId v, const std::vector<IndexExpr>& indices) const;
+  loop::Expr name_value(std::string name, loop::Expr value);
+
+ private:
+  struct Known {
+    std::vector<IndexExpr> indices;
+    loop::Expr predicate;
+    loop::Expr value;
+  };
+
+  loop::Expr evaluate_node(const Node& node, const std::vector<IndexExpr>& indices);
+  loop::Expr load_value(ValueId v, const std::vector<IndexExpr>& indices);
+  loop::Expr through_map(const Node& node, const std::vector<IndexExpr>& indices);
+  std::vector<IndexExpr> gather_indices(const Node& node, const std::vector<IndexExpr>& indices);
+  IndexExpr dynamic_axis(ValueId index_value, const std::vector<IndexExpr>& at, int64_t extent);
+
+  const schedule::Schedule& schedule_;
+  const Graph& graph_;
+  const KernelBuffers& buffers_;
+  std::vector<char> computed_;  // per value: computed in this kernel
+  std::unordered_map<ValueId, loop::Expr> provided_;
+  std::unordered_map<ValueId, std::vector<Known>> memo_;
+  loop::Expr predicate_;
+};
+
+}  // namespace quernel::lower

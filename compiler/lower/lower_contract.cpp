@@ -1,0 +1,240 @@
+// Contractions as register tiles: tile_m rows by tile_v vectors of accumulators live in registers over the whole reduction;
+// "b" is read in vectors (packed where it is constant), "a" is broadcast (or read in vectors too, for depthwise kernels).
+// Rows past the end read row 0's data and are not stored; columns past the end are zero in packed operands and masked else.
+#include <algorithm>
+
+#include "lower/loop_nest.h"
+
+namespace quernel::lower {
+namespace {
+
+using loop::AxisKind;
+using loop::Expr;
+using loop::Stmt;
+using schedule::ContractionPlan;
+
+constexpr int64_t kWorkPerGroup = 1 << 16;  // multiply-adds
+constexpr int64_t kUnrolledSteps = 9;       // depthwise reductions up to 3x3 are unrolled whole
+
+class Lowering {
+ public:
+  explicit Lowering(Context& context)
+      : c_(context), g_(context.graph()), node_(g_.nodes[context.group.anchor]), plan_(context.group.contraction) {
+    for (int i = 0; i < 2; ++i) {
+      bool is_a = (i == 0) != plan_.swapped;
+      schedule::OperandAccess access = schedule::resolve_operand(g_, node_, i);
+      (is_a ? a_ : b_) = access.base;
+    }
+    accumulator_dtype_ = node_.attributes.contraction.accumulator;
+    lanes_ = plan_.lanes;
+  }
+
+  void run() {
+    a_buffer_ = c_.buffers.reads.at(a_);
+    b_buffer_ = plan_.packed ? c_.buffers.packed : c_.buffers.reads.at(b_);
+    // Grid: grid axes, column panels, row tiles (fastest, so that a panel of b stays in cache).
+    std::vector<int64_t> outer;
+    for (int axis : plan_.grid_axes) outer.push_back(plan_.axes[axis].extent);
+    rows_ = schedule::row_count(plan_);
+    columns_ = plan_.axes[plan_.vector_axis].extent;
+    outer.push_back(schedule::panel_count(plan_));
+    outer.push_back((rows_ + plan_.tile_m - 1) / plan_.tile_m);
+    int64_t tile_work = schedule::reduction_count(plan_) * plan_.tile_m * plan_.tile_n();
+    c_.kernel.body = outer_loops(c_.kernel, outer, tile_work, kWorkPerGroup, [&](const std::vector<Expr>& at) { return tile(at); });
+  }
+
+ private:
+  loop::Buffer local(const char* name, DType dtype, int64_t size, loop::Scope scope) {
+    auto buffer = std::make_shared<loop::BufferNode>();
+    buffer->name = name;
+    buffer->dtype = dtype;
+    buffer->size = size;
+    buffer->scope = scope;
+    buffer->access = loop::Access::kReadWrite;
+    return buffer;
+  }
+
+  // Loops over the accumulators of a tile: rows, vectors of a row, lanes.
+  Stmt for_rows(const std::function<Stmt(Expr)>& body, AxisKind kind = AxisKind::kUnrolled) {
+    if (plan_.tile_m == 1) return body(index(0));
+    loop::Var m = index_var("m");
+    return loop::for_loop(m, index(plan_.tile_m), kind, body(loop::var_ref(m)));
+  }
+  Stmt for_columns(const std::function<Stmt(Expr)>& body) {
+    loop::Var l = index_var("l");
+    if (plan_.tile_v == 1) return loop::for_loop(l, index(lanes_), AxisKind::kVector, body(loop::var_ref(l)));
+    loop::Var v = index_var("v");
+    Stmt lanes = loop::for_loop(l, index(lanes_), AxisKind::kVector, body(loop::var_ref(v) * index(lanes_) + loop::var_ref(l)));
+    return loop::for_loop(v, index(plan_.tile_v), AxisKind::kUnrolled, lanes);
+  }
+
+  // Digits of the flattened row number: positions on the row axes.
+  void set_rows(std::vector<Expr>& positions, const Expr& row) const {
+    Expr rest = row;
+    for (size_t i = plan_.row_axes.size(); i-- > 0;) {
+      int axis = plan_.row_axes[i];
+      if (i == 0) {
+        positions[axis] = rest;
+      } else {
+        Expr extent = index(plan_.axes[axis].extent);
+        positions[axis] = loop::binary(BinaryOp::k_fmod, rest, extent);
+        rest = loop::binary(BinaryOp::k_idiv, rest, extent);
+      }
+    }
+  }
+
+  Stmt tile(const std::vector<Expr>& at) {
+    std::vector<Stmt> body;
+    std::vector<Expr> base(plan_.axes.size(), index(0));
+    for (size_t i = 0; i < plan_.grid_axes.size(); ++i) base[plan_.grid_axes[i]] = at[i];
+    Expr panel = at[at.size() - 2], first_row = at.back() * index(plan_.tile_m);
+    Expr first_column = panel * index(plan_.tile_n());
+
+    loop::Buffer acc = local("acc", accumulator_dtype_, plan_.tile_m * plan_.tile_n(), loop::Scope::kRegister);
+    loop::Buffer row_offsets = local("rows", DType::kI64, plan_.tile_m, loop::Scope::kRegister);
+    body.push_back(loop::alloc(acc));
+    body.push_back(loop::alloc(row_offsets));
+    bool partial_rows = rows_ % plan_.tile_m != 0;
+
+    // Offset of each row in a.
+    body.push_back(for_rows([&](Expr m) {
+      Expr row = first_row + m;
+      if (partial_rows) row = loop::binary(BinaryOp::k_min, row, index(rows_ - 1));
+      std::vector<Expr> positions = base;
+      set_rows(positions, row);
+      Expr offset = index(plan_.a_offset);
+      for (size_t i = 0; i < plan_.axes.size(); ++i)
+        if (!plan_.axes[i].reduction && static_cast<int>(i) != plan_.vector_axis)
+          offset = offset + positions[i] * index(plan_.axes[i].a);
+      return loop::store(row_offsets, m, offset);
+    }));
+    Expr zero = is_float(accumulator_dtype_) ? loop::const_float(accumulator_dtype_, 0) : loop::const_int(accumulator_dtype_, 0);
+    body.push_back(for_rows([&](Expr m) {
+      return for_columns([&](Expr n) { return loop::store(acc, m * index(plan_.tile_n()) + n, zero); });
+    }));
+
+    Expr b_base = plan_.packed ? panel * index(schedule::reduction_count(plan_) * plan_.tile_n()) : index(plan_.b_offset);
+    for (int axis : plan_.grid_axes)
+      b_base = b_base + base[axis] * index(plan_.packed ? schedule::packed_stride(plan_, axis) : plan_.axes[axis].b);
+    if (!plan_.packed) b_base = b_base + first_column;
+    body.push_back(reduce(acc, row_offsets, b_base, first_column));
+    body.push_back(finish(acc, base, first_row, first_column, partial_rows));
+    return loop::block(std::move(body));
+  }
+
+  Stmt reduce(const loop::Buffer& acc, const loop::Buffer& row_offsets, const Expr& b_base, const Expr& first_column) {
+    Expr a_step = index(0), b_step = index(0);
+    std::vector<std::pair<loop::Var, int64_t>> loops;
+    int64_t b_stride = plan_.tile_n() * schedule::reduction_count(plan_);
+    for (int axis : plan_.reduction_axes) {
+      const ContractionPlan::Axis& k = plan_.axes[axis];
+      b_stride /= k.extent;
+      loops.emplace_back(index_var("k"), k.extent);
+      Expr position = loop::var_ref(loops.back().first);
+      a_step = a_step + position * index(k.a);
+      b_step = b_step + position * index(plan_.packed ? b_stride : k.b);
+    }
+    bool partial = columns_ % plan_.tile_n() != 0;
+    Stmt stmt = for_columns([&](Expr n) {
+      std::vector<Stmt> parts;
+      auto mask = [&]() { return loop::binary(BinaryOp::k_lt, first_column + n, index(columns_)); };
+      auto read = [&](const loop::Buffer& buffer, Expr at, bool masked) {
+        Expr zero = is_float(buffer->dtype) ? loop::const_float(buffer->dtype, 0) : loop::const_int(buffer->dtype, 0);
+        Expr value = masked && partial ? loop::load_guarded(buffer, at, mask(), zero) : loop::load(buffer, at);
+        return loop::cast(accumulator_dtype_, value);
+      };
+      loop::Var b = fresh_var("b", {accumulator_dtype_, 1});
+      parts.push_back(loop::let(b, read(b_buffer_, b_base + b_step + n, !plan_.packed)));
+      parts.push_back(for_rows([&](Expr m) {
+        Expr a_at = loop::load(row_offsets, m) + a_step;
+        if (plan_.elementwise) a_at = a_at + first_column + n;
+        Expr a = read(a_buffer_, a_at, plan_.elementwise);
+        Expr slot = m * index(plan_.tile_n()) + n;
+        return loop::store(acc, slot, loop::mul_acc(a, loop::var_ref(b), loop::load(acc, slot)));
+      }));
+      return loop::block(std::move(parts));
+    });
+    int64_t copies = 1;
+    for (size_t i = loops.size(); i-- > 0;) {
+      copies *= loops[i].second;
+      bool unroll = plan_.elementwise && copies <= kUnrolledSteps;
+      stmt = loop::for_loop(loops[i].first, index(loops[i].second), unroll ? AxisKind::kUnrolled : AxisKind::kReduction, stmt);
+    }
+    return stmt;
+  }
+
+  // Whether the epilogue is heavy: then it is written once, over a copy of the tile in memory, instead of once per vector.
+  bool heavy_epilogue() const {
+    int weight = 0;
+    for (const std::vector<int>* nodes : {&c_.group.nodes, &c_.group.inlined})
+      for (int n : *nodes) {
+        if (auto op = unary_op(g_.nodes[n].op); op && *op >= UnaryOp::k_exp && *op <= UnaryOp::k_erf) weight += 16;
+        else if (g_.nodes[n].op == OpKind::k_pow) weight += 32;
+        else if (is_elementwise(g_.nodes[n].op)) weight += 1;
+      }
+    return weight * plan_.tile_m * plan_.tile_v > 256;
+  }
+
+  Stmt finish(loop::Buffer acc, const std::vector<Expr>& base, const Expr& first_row, const Expr& first_column, bool partial_rows) {
+    std::vector<Stmt> body;
+    AxisKind rows = AxisKind::kUnrolled;
+    if (heavy_epilogue() && plan_.tile_m > 1) {
+      loop::Buffer copy = local("tile", accumulator_dtype_, acc->size, loop::Scope::kShared);
+      body.push_back(loop::alloc(copy));
+      body.push_back(for_rows([&](Expr m) {
+        return for_columns([&](Expr n) {
+          Expr slot = m * index(plan_.tile_n()) + n;
+          return loop::store(copy, slot, loop::load(acc, slot));
+        });
+      }));
+      acc = copy;
+      rows = AxisKind::kSerial;
+    }
+    body.push_back(for_rows([&](Expr m) {
+      Expr row = first_row + m;
+      Stmt stmt = for_columns([&](Expr n) {
+        Expr column = first_column + n;
+        std::vector<Expr> positions = base;
+        set_rows(positions, row);
+        positions[plan_.vector_axis] = column;
+        Stmt point = store_point(positions, loop::load(acc, m * index(plan_.tile_n()) + n));
+        if (columns_ % plan_.tile_n() == 0) return point;
+        return loop::if_then(loop::binary(BinaryOp::k_lt, column, index(columns_)), point);
+      });
+      if (!partial_rows) return stmt;
+      return loop::if_then(loop::binary(BinaryOp::k_lt, row, index(rows_)), stmt);
+    }, rows));
+    return loop::block(std::move(body));
+  }
+
+  Stmt store_point(const std::vector<Expr>& positions, Expr value) {
+    Evaluator e = c_.evaluator();
+    for (size_t i = 0; i < plan_.axes.size(); ++i) e.axes.push_back({positions[i], std::max<int64_t>(plan_.axes[i].extent, 1)});
+    std::vector<IndexExpr> at;
+    for (const IndexExpr& out : node_.attributes.contraction.out) at.push_back(simplify(substitute(out, plan_.axis_values), e.extents()));
+    e.provide(node_.output, e.name_value("sum", loop::cast(g_.dtype(node_.output), value)));
+    std::vector<Expr> values;
+    for (ValueId v : c_.group.outputs) values.push_back(e.evaluate(v, at));
+    for (size_t i = 0; i < values.size(); ++i) e.store(c_.group.outputs[i], at, values[i]);
+    return loop::block(std::move(e.statements));
+  }
+
+  Context& c_;
+  const Graph& g_;
+  const Node& node_;
+  const ContractionPlan& plan_;
+  ValueId a_ = kNoValue, b_ = kNoValue;
+  loop::Buffer a_buffer_, b_buffer_;
+  DType accumulator_dtype_ = DType::kF32;
+  int lanes_ = 1;
+  int64_t rows_ = 1, columns_ = 1;
+};
+
+}  // namespace
+
+loop::Kernel lower_contract(Context context) {
+  Lowering(context).run();
+  return std::move(context.kernel);
+}
+
+}  // namespace quernel::lower

@@ -1,0 +1,318 @@
+// Reductions: vectors along an output axis where the operand is contiguous there, else along the innermost reduced axis with
+// several vector accumulators that are folded at the end. The epilogue runs on the result while it is in a register.
+#include <algorithm>
+#include <cmath>
+
+#include "lower/loop_nest.h"
+
+namespace quernel::lower {
+namespace {
+
+using loop::AxisKind;
+using loop::Expr;
+using loop::Stmt;
+
+constexpr int64_t kWorkPerGroup = 16384;
+constexpr int kAccumulators = 4;
+
+struct Reducer {
+  BinaryOp op = BinaryOp::k_add;
+  DType accumulator = DType::kF32;
+  Expr identity;
+};
+
+Reducer reducer_of(const Node& node, DType dtype) {
+  Reducer r;
+  r.accumulator = dtype;
+  double inf = INFINITY;
+  auto limit = [&](bool lowest) -> Expr {
+    if (dtype == DType::kBool) return loop::const_int(dtype, lowest ? 0 : 1);
+    if (is_float(dtype)) return loop::const_float(dtype, lowest ? -inf : inf);
+    int bits = bit_width(dtype);
+    if (is_unsigned_integer(dtype)) return loop::const_bits({dtype, 1}, lowest ? 0 : (bits == 64 ? ~0ull : (1ull << bits) - 1));
+    int64_t low = bits == 64 ? INT64_MIN : -(int64_t{1} << (bits - 1));
+    return loop::const_int(dtype, lowest ? low : -(low + 1));
+  };
+  switch (node.op) {
+    case OpKind::k_reduce_sum:
+    case OpKind::k_reduce_prod: {
+      r.accumulator = node.attributes.accumulator;
+      r.op = node.op == OpKind::k_reduce_sum ? BinaryOp::k_add : BinaryOp::k_mul;
+      int64_t unit = node.op == OpKind::k_reduce_sum ? 0 : 1;
+      r.identity = is_float(r.accumulator) ? loop::const_float(r.accumulator, static_cast<double>(unit)) : loop::const_int(r.accumulator, unit);
+      break;
+    }
+    case OpKind::k_reduce_max:
+    case OpKind::k_reduce_argmax: r.op = BinaryOp::k_max, r.identity = limit(true); break;
+    case OpKind::k_reduce_min:
+    case OpKind::k_reduce_argmin: r.op = BinaryOp::k_min, r.identity = limit(false); break;
+    case OpKind::k_reduce_and:
+      r.op = BinaryOp::k_and;
+      r.identity = dtype == DType::kBool ? loop::const_int(dtype, 1) : loop::const_int(dtype, -1);
+      break;
+    default: r.op = BinaryOp::k_or, r.identity = loop::const_int(dtype, 0); break;
+  }
+  return r;
+}
+
+class Lowering {
+ public:
+  explicit Lowering(Context& context)
+      : c_(context), g_(context.graph()), node_(g_.nodes[context.group.anchor]), x_(node_.inputs[0]),
+        reducer_(reducer_of(node_, g_.dtype(x_))),
+        is_arg_(node_.op == OpKind::k_reduce_argmax || node_.op == OpKind::k_reduce_argmin) {}
+
+  void run() {
+    choose_axes();
+    int lanes = c_.target.lanes(std::max(4, element_size(reducer_.accumulator)));
+    if (vector_axis_ < 0) lanes = 1;
+    std::vector<int64_t> outer;
+    std::vector<int> outer_axes;
+    int64_t reduced = 1;
+    for (int i = 0; i < count(); ++i) {
+      if (classes_[i] == 1) reduced *= extents_[i];
+      else if (i != vector_axis_) outer.push_back(extents_[i]), outer_axes.push_back(i);
+    }
+    positions_.assign(extents_.size(), index(0));
+    bool along_output = vector_axis_ >= 0 && classes_[vector_axis_] == 0;
+    int64_t inner = reduced * (along_output ? extents_[vector_axis_] : 1);
+    c_.kernel.body = outer_loops(c_.kernel, outer, inner, kWorkPerGroup, [&](const std::vector<Expr>& at) {
+      for (size_t i = 0; i < at.size(); ++i) positions_[outer_axes[i]] = at[i];
+      if (along_output)
+        return vector_loop("v", extents_[vector_axis_], lanes, c_.target, [&](Expr v) {
+          positions_[vector_axis_] = v;
+          return reduce_each();
+        });
+      return vector_axis_ >= 0 ? reduce_lanes(lanes) : reduce_each();
+    });
+  }
+
+ private:
+  int count() const { return static_cast<int>(extents_.size()); }
+
+  Evaluator evaluator() const {
+    Evaluator e = c_.evaluator();
+    for (int i = 0; i < count(); ++i) e.axes.push_back({positions_[i], extents_[i]});
+    return e;
+  }
+
+  // Axes: output dims, then reduced ones (class 1), merged; indices_[0] addresses the operand, indices_[1] the result.
+  void choose_axes() {
+    std::vector<int64_t> dims = static_dims(g_.shape(x_));
+    std::vector<int64_t> extents;
+    std::vector<int> classes;
+    indices_.assign(2, {});
+    indices_[0].assign(dims.size(), IndexExpr(0));
+    for (int cls : {0, 1})
+      for (size_t d = 0; d < dims.size(); ++d) {
+        bool reduced = std::binary_search(node_.attributes.ints.begin(), node_.attributes.ints.end(), static_cast<int64_t>(d));
+        if (reduced != (cls == 1)) continue;
+        indices_[0][d] = IndexExpr::axis(static_cast<int>(extents.size()));
+        extents.push_back(dims[d]);
+        classes.push_back(cls);
+      }
+    for (size_t d = 0; d < dims.size(); ++d) {
+      bool reduced = std::binary_search(node_.attributes.ints.begin(), node_.attributes.ints.end(), static_cast<int64_t>(d));
+      if (!reduced) indices_[1].push_back(indices_[0][d]);
+      else if (node_.attributes.keepdims) indices_[1].push_back(IndexExpr(0));
+    }
+    std::vector<IndexExpr> accesses;
+    auto probe = [&](const std::vector<std::vector<IndexExpr>>& at, const std::vector<int64_t>& sizes) {
+      Evaluator dry = c_.evaluator();
+      for (size_t i = 0; i < sizes.size(); ++i) dry.axes.push_back({loop::var_ref(index_var("a" + std::to_string(i))), sizes[i]});
+      dry.evaluate(x_, at[0]);
+      accesses = dry.accesses;
+      std::vector<IndexExpr> all = dry.accesses;
+      all.insert(all.end(), dry.guards.begin(), dry.guards.end());
+      for (ValueId v : c_.group.outputs) all.push_back(dry.offset_of(v, at[1]));
+      if (is_arg_)  // the position along the axis is needed as it is
+        for (size_t i = 0; i < at[0].size(); ++i)
+          if (static_cast<int64_t>(i) == node_.attributes.ints[0]) all.push_back(at[0][i]);
+      return all;
+    };
+    extents_ = merge_axes(extents, classes, indices_, classes_, probe);
+    probe(indices_, extents_);
+    int lanes = c_.target.lanes(std::max(4, element_size(reducer_.accumulator)));
+    double best = 0;
+    for (int i = 0; i < count(); ++i) {
+      if (extents_[i] <= 1 || (is_arg_ && classes_[i] == 1)) continue;
+      double n = static_cast<double>(extents_[i]), filled = n / (std::ceil(n / lanes) * lanes), sum = 0;
+      for (const IndexExpr& access : accesses) {
+        std::optional<int64_t> stride = stride_along(access, i, count());
+        sum += stride && (*stride == 0 || *stride == 1) ? 1.0 : 0.12;
+      }
+      double s = filled * sum / std::max<double>(1, static_cast<double>(accesses.size())) * (classes_[i] == 0 ? 1.2 : 1.0);
+      if (s > best) best = s, vector_axis_ = i;
+    }
+  }
+
+  loop::Buffer accumulator(const char* name, DType dtype, int64_t size) {
+    auto buffer = std::make_shared<loop::BufferNode>();
+    buffer->name = name;
+    buffer->dtype = dtype;
+    buffer->size = size;
+    buffer->scope = loop::Scope::kRegister;
+    buffer->access = loop::Access::kReadWrite;
+    return buffer;
+  }
+
+  // The loops over reduced axes other than `skip`, around `body`. Short ones are unrolled.
+  Stmt reduction_loops(int skip, const std::function<Stmt()>& body) {
+    std::vector<std::pair<loop::Var, int64_t>> loops;
+    for (int i = 0; i < count(); ++i) {
+      if (classes_[i] != 1 || i == skip) continue;
+      if (extents_[i] == 1) {
+        positions_[i] = index(0);
+        continue;
+      }
+      loops.emplace_back(index_var("r" + std::to_string(i)), extents_[i]);
+      positions_[i] = loop::var_ref(loops.back().first);
+    }
+    Stmt stmt = body();
+    int64_t copies = 1;
+    for (size_t i = loops.size(); i-- > 0;) {
+      copies *= loops[i].second;
+      stmt = loop::for_loop(loops[i].first, index(loops[i].second), copies <= 9 ? AxisKind::kUnrolled : AxisKind::kReduction, stmt);
+    }
+    return stmt;
+  }
+
+  // One result per call (per lane when inside a vector loop).
+  Stmt reduce_each() {
+    loop::Buffer acc = accumulator("acc", reducer_.accumulator, 1);
+    std::vector<Stmt> body{loop::alloc(acc)};
+    if (is_arg_) return reduce_arg(acc, std::move(body));
+    body.push_back(loop::store(acc, index(0), reducer_.identity));
+    body.push_back(reduction_loops(-1, [&] {
+      Evaluator e = evaluator();
+      Expr value = loop::cast(reducer_.accumulator, e.evaluate(x_, indices_[0]));
+      e.statements.push_back(loop::store(acc, index(0), loop::binary(reducer_.op, loop::load(acc, index(0)), value)));
+      return loop::block(std::move(e.statements));
+    }));
+    finish(loop::load(acc, index(0)), body);
+    return loop::block(std::move(body));
+  }
+
+  Stmt reduce_arg(const loop::Buffer& best, std::vector<Stmt> body) {
+    loop::Buffer where = accumulator("where", DType::kI64, 1);
+    body.push_back(loop::alloc(where));
+    int axis = -1;
+    for (int i = 0; i < count(); ++i)
+      if (classes_[i] == 1) axis = i;
+    auto step = [&](Expr position, bool first) {
+      if (axis >= 0) positions_[axis] = position;
+      Evaluator e = evaluator();
+      Expr value = e.evaluate(x_, indices_[0]);
+      if (first) {
+        e.statements.push_back(loop::store(best, index(0), value));
+        e.statements.push_back(loop::store(where, index(0), index(0)));
+        return loop::block(std::move(e.statements));
+      }
+      bool is_max = node_.op == OpKind::k_reduce_argmax;
+      BinaryOp compare = node_.attributes.select_last ? (is_max ? BinaryOp::k_ge : BinaryOp::k_le) : (is_max ? BinaryOp::k_gt : BinaryOp::k_lt);
+      Expr old = loop::load(best, index(0));
+      Expr better = loop::binary(compare, value, old);
+      if (is_float(g_.dtype(x_)))  // the first NaN wins, as numpy has it
+        better = loop::binary(BinaryOp::k_or, better,
+                              loop::binary(BinaryOp::k_and, loop::unary(UnaryOp::k_is_nan, value),
+                                           loop::unary(UnaryOp::k_not, loop::unary(UnaryOp::k_is_nan, old))));
+      better = e.name_value("better", better);
+      Expr new_value = e.name_value("best", loop::select(better, value, old));
+      Expr new_where = e.name_value("at", loop::select(better, position, loop::load(where, index(0))));
+      e.statements.push_back(loop::store(best, index(0), new_value));
+      e.statements.push_back(loop::store(where, index(0), new_where));
+      return loop::block(std::move(e.statements));
+    };
+    body.push_back(step(index(0), true));
+    if (axis >= 0 && extents_[axis] > 1) {
+      loop::Var r = index_var("r");
+      body.push_back(loop::for_loop(r, index(extents_[axis] - 1), AxisKind::kReduction, step(loop::var_ref(r) + index(1), false)));
+    }
+    finish(loop::load(where, index(0)), body);
+    return loop::block(std::move(body));
+  }
+
+  // Vectors along the reduced axis `vector_axis_`: kAccumulators vectors per step, then one at a time, then a tail.
+  Stmt reduce_lanes(int lanes) {
+    int64_t n = extents_[vector_axis_];
+    int wide = n >= 2 * lanes ? kAccumulators : 1;
+    loop::Buffer acc = accumulator("acc", reducer_.accumulator, int64_t{wide} * lanes);
+    auto each_lane = [&](int64_t vectors, const std::function<Stmt(Expr slot)>& body) {
+      loop::Var j = index_var("j"), l = index_var("l");
+      Expr slot = (vectors > 1 ? loop::var_ref(j) * index(lanes) : index(0)) + loop::var_ref(l);
+      Stmt stmt = loop::for_loop(l, index(lanes), AxisKind::kVector, body(slot));
+      return vectors > 1 ? loop::for_loop(j, index(vectors), AxisKind::kUnrolled, stmt) : stmt;
+    };
+    auto accumulate = [&](Expr position, Expr slot) {
+      positions_[vector_axis_] = position;
+      Evaluator e = evaluator();
+      Expr value = loop::cast(reducer_.accumulator, e.evaluate(x_, indices_[0]));
+      e.statements.push_back(loop::store(acc, slot, loop::binary(reducer_.op, loop::load(acc, slot), value)));
+      return loop::block(std::move(e.statements));
+    };
+    std::vector<Stmt> body{loop::alloc(acc)};
+    body.push_back(each_lane(wide, [&](Expr slot) { return loop::store(acc, slot, reducer_.identity); }));
+    body.push_back(reduction_loops(vector_axis_, [&] {
+      std::vector<Stmt> parts;
+      int64_t done = 0;
+      for (int64_t vectors : {int64_t{wide}, int64_t{1}}) {
+        int64_t step = vectors * lanes, times = (n - done) / step;
+        if (times == 0) continue;
+        loop::Var i = index_var("k" + std::to_string(vectors));
+        Expr base = index(done) + (times > 1 ? loop::var_ref(i) * index(step) : index(0));
+        Stmt stmt = each_lane(vectors, [&](Expr slot) { return accumulate(base + slot, slot); });
+        parts.push_back(times > 1 ? loop::for_loop(i, index(times), AxisKind::kReduction, stmt) : stmt);
+        done += times * step;
+        if (wide == 1) break;
+      }
+      if (done < n) {
+        if (c_.target.has_masks) {
+          parts.push_back(each_lane(1, [&](Expr slot) {
+            return loop::if_then(loop::binary(BinaryOp::k_lt, slot, index(n - done)), accumulate(index(done) + slot, slot));
+          }));
+        } else {
+          loop::Var t = index_var("t");
+          parts.push_back(loop::for_loop(t, index(n - done), AxisKind::kReduction, accumulate(index(done) + loop::var_ref(t), index(0))));
+        }
+      }
+      return loop::block(std::move(parts));
+    }));
+    Expr sum = loop::load(acc, loop::ramp(index(0), 1, lanes), lanes);
+    for (int j = 1; j < wide; ++j) sum = loop::binary(reducer_.op, sum, loop::load(acc, loop::ramp(index(j * lanes), 1, lanes), lanes));
+    positions_[vector_axis_] = index(0);
+    finish(loop::reduce_lanes(reducer_.op, sum), body);
+    return loop::block(std::move(body));
+  }
+
+  void finish(Expr result, std::vector<Stmt>& body) {
+    for (int i = 0; i < count(); ++i)
+      if (classes_[i] == 1) positions_[i] = index(0);
+    Evaluator e = evaluator();
+    e.provide(node_.output, e.name_value("result", loop::cast(g_.dtype(node_.output), result)));
+    std::vector<Expr> values;
+    for (ValueId v : c_.group.outputs) values.push_back(e.evaluate(v, indices_[1]));
+    for (size_t i = 0; i < values.size(); ++i) e.store(c_.group.outputs[i], indices_[1], values[i]);
+    body.insert(body.end(), e.statements.begin(), e.statements.end());
+  }
+
+  Context& c_;
+  const Graph& g_;
+  const Node& node_;
+  ValueId x_;
+  Reducer reducer_;
+  bool is_arg_;
+  std::vector<int64_t> extents_;
+  std::vector<int> classes_;
+  std::vector<std::vector<IndexExpr>> indices_;
+  std::vector<Expr> positions_;
+  int vector_axis_ = -1;
+};
+
+}  // namespace
+
+loop::Kernel lower_reduce(Context context) {
+  Lowering(context).run();
+  return std::move(context.kernel);
+}
+
+}  // namespace quernel::lower

@@ -1,0 +1,20 @@
+// Shape and dtype rules of the op families; one function per family, defined in the file of that name.
+#pragma once
+
+#include "graph/ir.h"
+
+namespace quernel::ops {
+
+using Types = std::vector<TensorType>;
+Expected<TensorType> infer_unary(OpKind op, const Types& inputs, const Attributes& attributes);
+Expected<TensorType> infer_binary(OpKind op, const Types& inputs, const Attributes& attributes);
+Expected<TensorType> infer_ternary(OpKind op, const Types& inputs, const Attributes& attributes);
+Expected<TensorType> infer_convert(OpKind op, const Types& inputs, const Attributes& attributes);
+Expected<TensorType> infer_source(OpKind op, const Types& inputs, const Attributes& attributes);
+Expected<TensorType> infer_movement(OpKind op, const Types& inputs, const Attributes& attributes);
+Expected<TensorType> infer_cat(OpKind op, const Types& inputs, const Attributes& attributes);
+Expected<TensorType> infer_reduce(OpKind op, const Types& inputs, const Attributes& attributes);
+Expected<TensorType> infer_contract(OpKind op, const Types& inputs, const Attributes& attributes);
+Expected<TensorType> infer_gather(OpKind op, const Types& inputs, const Attributes& attributes);
+
+}  // namespace quernel::ops

@@ -1,0 +1,44 @@
+// The pipeline: the one place that knows which stages and passes there are, and in which order they run.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "bundle/bundle_from_schedule.h"
+#include "graph/ir.h"
+#include "loop/ir.h"
+#include "quernel/compiler.h"
+#include "targets/target.h"
+
+namespace quernel {
+
+struct GraphPass {
+  std::string_view name;      // as --print-after and --disable-pass name it
+  std::string_view sentence;  // what it does
+  std::function<Expected<Graph>(const Graph&, const Target&)> run;
+  bool optional = true;       // may be disabled: results do not change
+};
+struct LoopPass {
+  std::string_view name;
+  std::string_view sentence;
+  void (*run)(loop::Kernel&);
+  bool optional = true;
+};
+const std::vector<GraphPass>& graph_passes();
+const std::vector<LoopPass>& loop_passes();
+
+struct Imported {
+  Graph graph;
+  std::vector<std::string> notes;
+};
+// By the file's name: .qg is graph IR text, anything else ONNX.
+Expected<Imported> import_model(const std::string& path, const CompileOptions& options);
+// All graph passes in order.
+Expected<Graph> run_graph_passes(Graph graph, const Target& target, const CompileOptions& options);
+// An imported graph to one target's schedule, kernels and image.
+Expected<bundle::CompiledVariant> compile_variant(const Graph& graph, const Target& target, const CompileOptions& options);
+// Imported graph to bundle file.
+Expected<CompileReport> compile_graph(const Graph& graph, const std::string& path, const CompileOptions& options);
+
+}  // namespace quernel

@@ -1,0 +1,205 @@
+// Where stored values live. Outputs go straight into the caller's slots; operands of a cat into its storage where their
+// producer can write there; everything else into a workspace buffer of its own.
+#include <algorithm>
+#include <map>
+#include <unordered_set>
+
+#include "schedule/schedule.h"
+
+namespace quernel::schedule {
+namespace {
+
+int64_t value_bytes(const Graph& graph, ValueId v) {
+  return byte_size(graph.dtype(v), *element_count(static_dims(graph.shape(v))));
+}
+
+class Assigner {
+ public:
+  Assigner(Schedule& schedule, const Target& target) : s_(schedule), g_(schedule.graph), target_(target) {
+    s_.storage.assign(g_.values.size(), {});
+    producer_.assign(g_.values.size(), -1);
+    for (size_t i = 0; i < s_.groups.size(); ++i)
+      for (ValueId v : s_.groups[i].outputs) producer_[v] = static_cast<int>(i);
+  }
+
+  Status run() {
+    for (size_t i = 0; i < g_.inputs.size(); ++i) place(g_.inputs[i], BufferKind::kInput, static_cast<int>(i));
+    for (size_t i = 0; i < g_.outputs.size(); ++i) place(g_.outputs[i].value, BufferKind::kOutput, static_cast<int>(i));
+    for (size_t i = s_.groups.size(); i-- > 0;) {
+      Group& group = s_.groups[i];
+      for (ValueId v : group.outputs)
+        if (!s_.storage[v].valid()) place(v, BufferKind::kWorkspace, -1);
+      if (group.kind == GroupKind::kCat) write_cat_in_place(group);
+    }
+    for (Group& group : s_.groups) collect_reads(group);
+    for (Group& group : s_.groups) {
+      if (group.kind == GroupKind::kContract) plan(group);
+      for (ValueId v : group.reads)
+        if (!s_.storage[v].valid()) place_constant(v);
+    }
+    return {};
+  }
+
+ private:
+  int add_buffer(BufferKind kind, DType dtype, int64_t bytes, int slot, std::string name) {
+    Buffer buffer;
+    buffer.kind = kind;
+    buffer.dtype = dtype;
+    buffer.bytes = bytes;
+    buffer.slot = slot;
+    buffer.name = std::move(name);
+    s_.buffers.push_back(std::move(buffer));
+    return static_cast<int>(s_.buffers.size()) - 1;
+  }
+
+  void place(ValueId v, BufferKind kind, int slot) {
+    int buffer = add_buffer(kind, g_.dtype(v), value_bytes(g_, v), slot, g_.values[v].name);
+    s_.storage[v] = {buffer, 0, contiguous_strides(static_dims(g_.shape(v)))};
+  }
+
+  int constant_buffer(const Tensor& data, const std::string& name) {
+    // Equal contents share a buffer; candidates by size and a few bytes, then compared whole.
+    std::string_view bytes(reinterpret_cast<const char*>(data.bytes.data()), data.bytes.size());
+    auto range = constants_.equal_range(std::hash<std::string_view>()(bytes));
+    for (auto it = range.first; it != range.second; ++it) {
+      const Buffer& known = s_.buffers[it->second];
+      if (known.dtype == data.dtype && known.data.bytes.size() == bytes.size() &&
+          std::memcmp(known.data.bytes.data(), bytes.data(), bytes.size()) == 0)
+        return it->second;
+    }
+    int buffer = add_buffer(BufferKind::kConstant, data.dtype, static_cast<int64_t>(bytes.size()), -1, name);
+    s_.buffers[buffer].data = data;
+    constants_.emplace(std::hash<std::string_view>()(bytes), buffer);
+    return buffer;
+  }
+
+  void place_constant(ValueId v) {
+    const Tensor* data = g_.constant(v);
+    QUERNEL_ASSERT(data);
+    s_.storage[v] = {constant_buffer(*data, g_.values[v].name), 0, contiguous_strides(data->dims)};
+  }
+
+  void write_cat_in_place(Group& group) {
+    const Node& cat = g_.nodes[group.anchor];
+    Storage whole = s_.storage[cat.output];
+    size_t axis = static_cast<size_t>(cat.attributes.ints[0]);
+    int64_t start = 0;
+    for (size_t i = 0; i < cat.inputs.size(); ++i) {
+      ValueId v = cat.inputs[i];
+      // A producer of ours that has no place yet writes here; the operand's own groups come before the cat's.
+      if (producer_[v] >= 0 && !s_.storage[v].valid()) {
+        s_.storage[v] = {whole.buffer, whole.offset + start * whole.strides[axis], whole.strides};
+      } else {
+        group.copied.push_back(static_cast<int>(i));
+      }
+      start += g_.shape(v)[axis].value();
+    }
+  }
+
+  void collect_reads(Group& group) {
+    std::unordered_set<ValueId> own, seen;
+    for (int n : group.nodes) own.insert(g_.nodes[n].output);
+    std::vector<ValueId> stack;
+    auto visit = [&](ValueId v) {
+      if (!own.count(v) && seen.insert(v).second) stack.push_back(v);
+    };
+    if (group.kind == GroupKind::kCat) {
+      for (int i : group.copied) visit(g_.nodes[group.anchor].inputs[i]);
+    } else {
+      for (int n : group.nodes) {
+        const Node& node = g_.nodes[n];
+        if (node.op == OpKind::k_contract) continue;
+        for (ValueId v : node.inputs) visit(v);
+      }
+      if (group.kind == GroupKind::kContract)
+        for (int i = 0; i < 2; ++i) visit(resolve_operand(g_, g_.nodes[group.anchor], i).base);
+    }
+    while (!stack.empty()) {
+      ValueId v = stack.back();
+      stack.pop_back();
+      const Tensor* constant = g_.constant(v);
+      if (s_.storage[v].valid() || constant) {
+        if (!(constant && constant->count() == 1)) group.reads.push_back(v);
+        else if (group.kind == GroupKind::kContract) scalars_.insert(v);
+        continue;
+      }
+      for (ValueId input : g_.def(v)->inputs) visit(input);
+    }
+    std::sort(group.reads.begin(), group.reads.end());
+  }
+
+  void plan(Group& group) {
+    const Node& node = g_.nodes[group.anchor];
+    OperandAccess access[2];
+    OperandStrides strides[2];
+    for (int i = 0; i < 2; ++i) {
+      access[i] = resolve_operand(g_, node, i);
+      ValueId base = access[i].base;
+      const Tensor* constant = g_.constant(base);
+      std::vector<int64_t> dims = constant ? contiguous_strides(constant->dims) : s_.storage[base].strides;
+      strides[i] = operand_strides(g_, access[i], dims, 0, node.attributes.contraction.axes.size());
+    }
+    group.contraction = plan_contraction(node.attributes.contraction, strides[0], strides[1], target_);
+    ContractionPlan& p = group.contraction;
+    QUERNEL_ASSERT(p.copy_operand < 0 && p.vector_axis >= 0);
+    ValueId a = access[p.swapped ? 1 : 0].base, b = access[p.swapped ? 0 : 1].base;
+    if (p.packed) {
+      const Tensor& data = *g_.constant(b);
+      auto key = std::make_pair(data.bytes.data(), packing_key(p));
+      auto it = packed_.find(key);
+      if (it == packed_.end()) it = packed_.emplace(key, constant_buffer(pack_operand(data, p), g_.values[b].name + ".packed")).first;
+      group.packed_buffer = it->second;
+      if (a != b && !read_by_epilogue(group, b)) std::erase(group.reads, b);
+    }
+    // Single-element operands are read from memory like any other.
+    for (ValueId v : {a, b})
+      if (scalars_.count(v) && !(p.packed && v == b) && std::find(group.reads.begin(), group.reads.end(), v) == group.reads.end())
+        group.reads.push_back(v);
+  }
+
+  std::string packing_key(const ContractionPlan& p) const {
+    std::string key = std::to_string(p.tile_n()) + "/" + std::to_string(p.b_offset);
+    auto axis = [&](int i) {
+      key += ",";
+      for (int m : p.axes[i].members) key += std::to_string(p.member_extents[m]) + "*" + std::to_string(p.member_b_strides[m]) + ".";
+    };
+    for (int i : p.grid_axes)
+      if (p.axes[i].b != 0) axis(i);
+    key += "|";
+    for (int i : p.reduction_axes) axis(i);
+    key += "|";
+    axis(p.vector_axis);
+    return key;
+  }
+
+  bool read_by_epilogue(const Group& group, ValueId v) const {
+    std::vector<ValueId> stack;
+    std::unordered_set<ValueId> seen;
+    for (int n : group.nodes)
+      if (g_.nodes[n].op != OpKind::k_contract)
+        for (ValueId x : g_.nodes[n].inputs) stack.push_back(x);
+    while (!stack.empty()) {
+      ValueId x = stack.back();
+      stack.pop_back();
+      if (x == v) return true;
+      if (!seen.insert(x).second || s_.storage[x].valid() || g_.constant(x)) continue;
+      if (const Node* node = g_.def(x))
+        for (ValueId y : node->inputs) stack.push_back(y);
+    }
+    return false;
+  }
+
+  Schedule& s_;
+  const Graph& g_;
+  const Target& target_;
+  std::vector<int> producer_;  // per value: group that stores it
+  std::multimap<size_t, int> constants_;
+  std::map<std::pair<const uint8_t*, std::string>, int> packed_;
+  std::unordered_set<ValueId> scalars_;
+};
+
+}  // namespace
+
+Status assign_storage(Schedule& schedule, const Target& target) { return Assigner(schedule, target).run(); }
+
+}  // namespace quernel::schedule

@@ -1,0 +1,196 @@
+// Fusion. Groups are numbered in execution order and a group depends on lower numbers only: a node may join the latest group
+// among its operands' if it reads that group's values at its own indices, so no cycle can arise and the walk is linear.
+#include <algorithm>
+#include <set>
+
+#include "schedule/schedule.h"
+
+namespace quernel::schedule {
+namespace {
+
+constexpr size_t kMaxGroupNodes = 48;  // keeps kernels small enough to compile quickly
+
+class Former {
+ public:
+  Former(Schedule& schedule) : s_(schedule), g_(schedule.graph), group_of_(g_.values.size(), -1), member_(g_.values.size(), 0) {}
+
+  void run() {
+    for (const Graph::Output& output : g_.outputs) is_output_.insert(output.value);
+    for (size_t i = 0; i < g_.nodes.size(); ++i) place(static_cast<int>(i));
+    fuse_prologues();
+    find_outputs();
+    compact();
+  }
+
+ private:
+  int start(GroupKind kind, int node) {
+    Group group;
+    group.kind = kind;
+    group.anchor = node;
+    group.nodes = {node};
+    s_.groups.push_back(std::move(group));
+    ValueId v = g_.nodes[node].output;
+    member_[v] = 1;
+    group_of_[v] = static_cast<int>(s_.groups.size()) - 1;
+    return group_of_[v];
+  }
+
+  int latest_operand_group(const Node& node) const {
+    int latest = -1;
+    for (ValueId v : node.inputs) latest = std::max(latest, group_of_[v]);
+    return latest;
+  }
+
+  void place(int index) {
+    const Node& node = g_.nodes[index];
+    ValueId v = node.output;
+    if (node.op == OpKind::k_constant) return;
+    if (node.op == OpKind::k_contract) return void(start(GroupKind::kContract, index));
+    if (is_reduce(node.op)) return void(start(GroupKind::kReduce, index));
+    if (node.op == OpKind::k_cat) return void(start(GroupKind::kCat, index));
+    int latest = latest_operand_group(node);
+    if (is_movement(node.op) && node.op != OpKind::k_contiguous && !is_output_.count(v)) {
+      group_of_[v] = latest;  // read through its index map by whoever needs it
+      return;
+    }
+    if (is_elementwise(node.op) && latest >= 0 && can_join(node, latest)) {
+      s_.groups[latest].nodes.push_back(index);
+      group_of_[v] = latest;
+      member_[v] = 1;
+      return;
+    }
+    start(GroupKind::kMap, index);
+  }
+
+  bool can_join(const Node& node, int group) const {
+    const Group& target = s_.groups[group];
+    if (target.kind == GroupKind::kCat || target.nodes.size() >= kMaxGroupNodes) return false;
+    bool direct = false;
+    for (ValueId v : node.inputs) {
+      if (group_of_[v] != group) continue;
+      if (!member_[v]) return false;  // another element of this very group
+      direct = true;
+    }
+    return direct && g_.shape(node.output) == g_.shape(g_.nodes[target.anchor].output);
+  }
+
+  // A value computed elementwise with a single consuming group is not stored: the consumer evaluates it where it reads it.
+  void fuse_prologues() {
+    size_t count = g_.values.size();
+    // Per value: the groups that need it, through movement, and how many elements they read at most.
+    std::vector<std::set<int>> consumers(count);
+    std::vector<int64_t> read(count, 0);
+    std::vector<char> pinned(count, 0);  // needed in memory
+    for (const Graph::Output& output : g_.outputs) pinned[output.value] = 1;
+    for (size_t i = g_.nodes.size(); i-- > 0;) {
+      const Node& node = g_.nodes[i];
+      bool inlined = !member_[node.output];
+      for (ValueId v : node.inputs) {
+        if (inlined) {
+          consumers[v].insert(consumers[node.output].begin(), consumers[node.output].end());
+          read[v] += read[node.output];
+          pinned[v] |= pinned[node.output];
+          continue;
+        }
+        int group = group_of_[node.output];
+        if (group == group_of_[v] && member_[v]) continue;  // within the group, at the same index
+        consumers[v].insert(group);
+        bool whole = is_reduce(node.op) || node.op == OpKind::k_contract;
+        bool indirect = (node.op == OpKind::k_take || node.op == OpKind::k_gather_elements || node.op == OpKind::k_gather_nd) &&
+                        v == node.inputs[0];
+        read[v] += *element_count(static_dims(whole || node.op == OpKind::k_cat ? g_.shape(v) : g_.shape(node.output)));
+        pinned[v] |= node.op == OpKind::k_contract || node.op == OpKind::k_cat;
+        pinned[v] |= indirect && *element_count(static_dims(g_.shape(node.output))) > *element_count(static_dims(g_.shape(v)));
+      }
+    }
+    for (size_t index = s_.groups.size(); index-- > 0;) {
+      Group& group = s_.groups[index];
+      if (group.kind != GroupKind::kMap || g_.nodes[group.anchor].op == OpKind::k_contiguous) continue;
+      // The one value that others need.
+      ValueId result = kNoValue;
+      int needed = 0;
+      for (int n : group.nodes) {
+        ValueId v = g_.nodes[n].output;
+        if (!consumers[v].empty() || pinned[v]) ++needed, result = v;
+      }
+      if (needed != 1 || pinned[result] || consumers[result].size() != 1) continue;
+      int target = find(*consumers[result].begin());
+      Group& into = s_.groups[target];
+      if (into.kind == GroupKind::kCat || into.nodes.size() + into.inlined.size() + group.nodes.size() > kMaxGroupNodes) continue;
+      int64_t size = *element_count(static_dims(g_.shape(result)));
+      if (read[result] > size) continue;
+      merged_into_.resize(s_.groups.size(), -1);
+      merged_into_[index] = target;
+      for (int n : group.nodes) {
+        member_[g_.nodes[n].output] = 0;
+        into.inlined.push_back(n);
+      }
+      into.inlined.insert(into.inlined.end(), group.inlined.begin(), group.inlined.end());
+      group.nodes.clear();
+      group.inlined.clear();
+    }
+  }
+
+  int find(int group) const {
+    while (group < static_cast<int>(merged_into_.size()) && merged_into_[group] >= 0) group = merged_into_[group];
+    return group;
+  }
+
+  void find_outputs() {
+    // A member is stored if a graph output or anything outside the group reads it.
+    for (size_t i = 0; i < group_of_.size(); ++i)
+      if (group_of_[i] >= 0) group_of_[i] = find(group_of_[i]);
+    std::vector<char> stored(g_.values.size(), 0);
+    for (const Graph::Output& output : g_.outputs)
+      if (member_[output.value]) stored[output.value] = 1;
+    for (const Node& node : g_.nodes) {
+      bool inlined = !member_[node.output];
+      for (ValueId v : node.inputs)
+        if (member_[v] && (inlined || group_of_[v] != group_of_[node.output])) stored[v] = 1;
+    }
+    for (Group& group : s_.groups)
+      for (int n : group.nodes)
+        if (stored[g_.nodes[n].output]) group.outputs.push_back(g_.nodes[n].output);
+    // An inlined reader inside the same group as its operand (a merged prologue) does not need it stored.
+  }
+
+  void compact() {
+    std::vector<Group> groups;
+    for (Group& group : s_.groups)
+      if (!group.nodes.empty()) groups.push_back(std::move(group));
+    s_.groups = std::move(groups);
+    for (Group& group : s_.groups) std::sort(group.inlined.begin(), group.inlined.end());
+  }
+
+  Schedule& s_;
+  const Graph& g_;
+  std::vector<int> group_of_;     // per value: the latest group it depends on, or belongs to
+  std::vector<char> member_;      // per value: computed at its group's own indices
+  std::vector<int> merged_into_;  // per group
+  std::set<ValueId> is_output_;
+};
+
+}  // namespace
+
+Expected<Schedule> form_groups(Graph graph, const Target&) {
+  for (const Value& value : graph.values)
+    if (!is_static(value.type.shape))
+      return unsupported("expected static shapes, found '" + value.name + "' of type " + to_string(value.type), {},
+                         "fix the free dims with --dim NAME=SIZE");
+  Schedule schedule;
+  schedule.graph = std::move(graph);
+  Former(schedule).run();
+  return schedule;
+}
+
+std::string_view to_string(GroupKind kind) {
+  switch (kind) {
+    case GroupKind::kMap: return "map";
+    case GroupKind::kReduce: return "reduce";
+    case GroupKind::kContract: return "contract";
+    case GroupKind::kCat: return "cat";
+  }
+  return "map";
+}
+
+}  // namespace quernel::schedule

@@ -1,0 +1,96 @@
+// Makes every contraction operand readable in place by a contraction kernel.
+#include <algorithm>
+
+#include "graph/rewrite.h"
+#include "schedule/schedule.h"
+
+namespace quernel::schedule {
+
+std::vector<int64_t> contiguous_strides(const std::vector<int64_t>& dims) {
+  std::vector<int64_t> strides(dims.size(), 1);
+  for (size_t i = dims.size(); i-- > 1;) strides[i - 1] = strides[i] * std::max<int64_t>(dims[i], 1);
+  return strides;
+}
+
+OperandAccess resolve_operand(const Graph& graph, const Node& contract, int operand) {
+  const Contraction& c = contract.attributes.contraction;
+  std::vector<int64_t> extents;
+  for (const Contraction::Axis& axis : c.axes) extents.push_back(axis.extent);
+  OperandAccess access{contract.inputs[operand], operand == 0 ? c.a : c.b, true};
+  IndexMap map{access.indices, {}};
+  bool empty = std::find(extents.begin(), extents.end(), 0) != extents.end();
+  while (const Node* node = graph.def(access.base)) {
+    if (node->op == OpKind::k_contiguous || !has_index_map(*node) || empty) break;
+    map = compose(index_map_of(graph, *node), map, extents);
+    access.base = node->inputs[0];
+  }
+  access.indices = map.indices;
+  access.direct = map.guards.empty();
+  for (const IndexExpr& e : map.indices) access.direct &= as_affine(e, static_cast<int>(extents.size())).has_value();
+  return access;
+}
+
+namespace {
+
+ValueId contiguous(GraphBuilder& build, ValueId x) { return build.add(OpKind::k_contiguous, {x}); }
+
+// The whole contraction as an elementwise product and a sum, for shapes without an axis to vectorise.
+ValueId product_and_sum(GraphBuilder& build, const Contraction& c, ValueId a, ValueId b) {
+  Shape domain;
+  std::vector<int64_t> reduced;
+  for (size_t i = 0; i < c.axes.size(); ++i) {
+    domain.push_back(c.axes[i].extent);
+    if (c.axes[i].reduction) reduced.push_back(static_cast<int64_t>(i));
+  }
+  a = build.cast(build.view(a, domain, {c.a, {}}), c.accumulator);
+  b = build.cast(build.view(b, domain, {c.b, {}}), c.accumulator);
+  ValueId sum = build.reduce(OpKind::k_reduce_sum, build.binary(BinaryOp::k_mul, a, b), reduced, false);
+  return sum;
+}
+
+}  // namespace
+
+Expected<Graph> materialize_operands(const Graph& graph, const Target& target) {
+  auto rule = [&](Rewriter& r, const Node& node) -> ValueId {
+    if (node.op != OpKind::k_contract) return kNoValue;
+    const Contraction& c = node.attributes.contraction;
+    OperandStrides strides[2];
+    std::vector<ValueId> inputs{r(node.inputs[0]), r(node.inputs[1])};
+    for (int i = 0; i < 2; ++i) {
+      OperandAccess access = resolve_operand(graph, node, i);
+      if (!access.direct) {
+        inputs[i] = contiguous(r.build, inputs[i]);
+        access = {node.inputs[i], i == 0 ? c.a : c.b, true};
+      }
+      strides[i] = operand_strides(graph, access, contiguous_strides(static_dims(graph.shape(access.base))), 0, c.axes.size());
+    }
+    ContractionPlan plan = plan_contraction(c, strides[0], strides[1], target);
+    if (plan.vector_axis < 0) {
+      ValueId sum = product_and_sum(r.build, c, inputs[0], inputs[1]);
+      std::vector<int64_t> ones(graph.shape(node.output).size(), 1);
+      return r.build.reshape(r.build.cast(sum, graph.dtype(node.output)), graph.shape(node.output));
+    }
+    Contraction contraction = c;
+    if (plan.copy_operand >= 0) {
+      // Bring the dim that the vector axis walks last.
+      int axis = plan.axes[plan.vector_axis].members.back();
+      std::vector<IndexExpr>& map = plan.copy_operand == 0 ? contraction.a : contraction.b;
+      std::vector<int64_t> order;
+      size_t last = map.size();
+      for (size_t d = 0; d < map.size(); ++d)
+        if (uses_axis(map[d], axis)) last = d;
+      for (size_t d = 0; d < map.size(); ++d)
+        if (d != last) order.push_back(static_cast<int64_t>(d));
+      order.push_back(static_cast<int64_t>(last));
+      std::vector<IndexExpr> permuted;
+      for (int64_t d : order) permuted.push_back(map[d]);
+      map = permuted;
+      ValueId& x = inputs[plan.copy_operand];
+      x = contiguous(r.build, r.build.permute(x, order));
+    }
+    return r.build.contract(inputs[0], inputs[1], std::move(contraction));
+  };
+  return rewrite(graph, rule);
+}
+
+}  // namespace quernel::schedule

@@ -1,0 +1,283 @@
+// Tiling of contractions: which axis runs in vectors, which in rows, and the size of the register tile, by estimated cycles.
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "schedule/schedule.h"
+
+namespace quernel::schedule {
+namespace {
+
+using Axis = ContractionPlan::Axis;
+
+// Vector instructions that reads along one axis need: contiguous and packed operands come in whole vectors.
+struct Candidate {
+  int axis = -1;
+  bool swapped = false, elementwise = false, packed = false;
+  int copy_operand = -1;
+  double cost = 0;
+};
+
+int64_t product(const std::vector<Axis>& axes, const std::vector<int>& which) {
+  int64_t n = 1;
+  for (int i : which) n *= axes[i].extent;
+  return n;
+}
+
+// Estimated cost of running vectors along output axis `i`, in units of vector multiply-adds.
+std::vector<Candidate> candidates(const std::vector<Axis>& axes, int i, const OperandStrides& x, const OperandStrides& y,
+                                  int lanes) {
+  const Axis& v = axes[i];
+  double total = 1, operand_x = 1, operand_y = 1, reduction = 1;
+  for (const Axis& axis : axes) {
+    total *= static_cast<double>(axis.extent);
+    if (axis.a != 0) operand_x *= static_cast<double>(axis.extent);
+    if (axis.b != 0) operand_y *= static_cast<double>(axis.extent);
+    if (axis.reduction) reduction *= static_cast<double>(axis.extent);
+  }
+  double vectors = std::ceil(static_cast<double>(v.extent) / lanes) / static_cast<double>(v.extent) * total;
+  double stores = total / reduction;
+  std::vector<Candidate> result;
+  for (bool swapped : {false, true}) {
+    // b is the vector operand: y, or x when swapped. In `axes`, a is x and b is y.
+    int64_t a_stride = swapped ? v.b : v.a, b_stride = swapped ? v.a : v.b;
+    const OperandStrides& b = swapped ? x : y;
+    const OperandStrides& a = swapped ? y : x;
+    if (b_stride == 0) continue;
+    Candidate c{i, swapped, a_stride != 0, b.constant, -1, vectors};
+    if (c.elementwise) c.cost *= 1.5;
+    if (c.elementwise && a_stride != 1) {
+      if (a.constant && !b.constant) continue;  // the other order packs it
+      c.copy_operand = swapped ? 1 : 0;
+      c.cost += 3 * (swapped ? operand_y : operand_x) / 4;
+    }
+    if (!b.constant && b_stride != 1) {
+      if (c.copy_operand >= 0) continue;
+      c.copy_operand = swapped ? 0 : 1;
+      c.cost += 3 * (swapped ? operand_x : operand_y) / 4;
+    }
+    if (v.out != 1) c.cost += 2 * stores;  // scattered stores
+    result.push_back(c);
+  }
+  return result;
+}
+
+// Merges neighbours of `order` (outermost first) into one axis where `contiguous` says that the strides allow it.
+template <class Contiguous>
+void coalesce(std::vector<Axis>& axes, std::vector<int>& order, const Contiguous& contiguous) {
+  std::vector<int> result;
+  for (int i : order) {
+    if (!result.empty() && contiguous(axes[result.back()], axes[i])) {
+      Axis& outer = axes[result.back()];
+      const Axis& inner = axes[i];
+      outer.extent *= inner.extent;
+      outer.a = inner.a;
+      outer.b = inner.b;
+      outer.out = inner.out;
+      outer.name += "." + inner.name;
+      outer.members.insert(outer.members.end(), inner.members.begin(), inner.members.end());
+      axes[i].extent = 0;  // gone
+    } else {
+      result.push_back(i);
+    }
+  }
+  order = std::move(result);
+}
+
+void choose_tile(ContractionPlan& plan, const Target& target) {
+  double rows = static_cast<double>(product(plan.axes, plan.row_axes));
+  double columns = plan.vector_axis >= 0 ? static_cast<double>(plan.axes[plan.vector_axis].extent) : 1;
+  double steps = static_cast<double>(product(plan.axes, plan.reduction_axes));
+  double best = -1;
+  for (int v : {1, 2, 3, 4, 6, 8}) {
+    for (int m = 1; m <= 14; ++m) {
+      if (m > rows && m > 1) break;
+      int extra = plan.elementwise ? v + 2 : v + 1;
+      if (m * v + extra > target.vector_registers && !(m == 1 && v == 1)) break;
+      double tiles = std::ceil(rows / m) * std::ceil(columns / (static_cast<double>(v) * plan.lanes));
+      double multiply_adds = m * v / static_cast<double>(target.peak_fma_per_cycle);
+      double loads = (plan.elementwise ? m * v + v : m + v) / 2.0;
+      double step = std::max({multiply_adds, loads, 4.0});
+      double cycles = tiles * (steps * step + 12 + 2.0 * m * v);
+      if (best < 0 || cycles < best * 0.999) {
+        best = cycles;
+        plan.tile_m = m;
+        plan.tile_v = v;
+      }
+    }
+  }
+  plan.reason = "estimated " + std::to_string(static_cast<int64_t>(best)) + " cycles per grid point";
+}
+
+}  // namespace
+
+OperandStrides operand_strides(const Graph& graph, const OperandAccess& access, const std::vector<int64_t>& dim_strides,
+                               int64_t offset, size_t axes) {
+  OperandStrides result{std::vector<int64_t>(axes, 0), offset, graph.constant(access.base) != nullptr};
+  for (size_t d = 0; d < access.indices.size(); ++d) {
+    AffineForm form = *as_affine(access.indices[d], static_cast<int>(axes));
+    result.offset += form.offset * dim_strides[d];
+    for (size_t i = 0; i < axes; ++i) result.axis[i] += form.coefficients[i] * dim_strides[d];
+  }
+  return result;
+}
+
+ContractionPlan plan_contraction(const Contraction& contraction, const OperandStrides& x, const OperandStrides& y,
+                                 const Target& target) {
+  ContractionPlan plan;
+  size_t count = contraction.axes.size();
+  std::vector<int64_t> out_dims(contraction.out.size(), 1), extents(count);
+  for (size_t i = 0; i < count; ++i) extents[i] = contraction.axes[i].extent;
+  for (size_t d = 0; d < contraction.out.size(); ++d) out_dims[d] = range_of(contraction.out[d], extents).hi + 1;
+  std::vector<int64_t> dim_strides = contiguous_strides(out_dims), out_strides(count, 0);
+  for (size_t d = 0; d < contraction.out.size(); ++d) {
+    AffineForm form = *as_affine(contraction.out[d], static_cast<int>(count));
+    for (size_t i = 0; i < count; ++i) out_strides[i] += form.coefficients[i] * dim_strides[d];
+  }
+  for (size_t i = 0; i < count; ++i) {
+    if (extents[i] == 1) continue;
+    plan.axes.push_back({contraction.axes[i].name, extents[i], contraction.axes[i].reduction, x.axis[i], y.axis[i], out_strides[i],
+                         {static_cast<int>(i)}});
+  }
+  plan.member_extents = extents;
+  std::vector<Axis>& axes = plan.axes;
+  plan.lanes = std::max(1, target.lanes(element_size(contraction.accumulator)));
+
+  Candidate best;
+  for (size_t i = 0; i < axes.size(); ++i) {
+    if (axes[i].reduction) continue;
+    for (const Candidate& c : candidates(axes, static_cast<int>(i), x, y, plan.lanes))
+      if (best.axis < 0 || c.cost < best.cost) best = c;
+  }
+  plan.vector_axis = best.axis;
+  plan.swapped = best.swapped;
+  plan.elementwise = best.elementwise;
+  plan.copy_operand = best.copy_operand;
+  if (best.axis < 0) plan.lanes = 1;
+  plan.packed = best.axis >= 0 && best.packed;
+  if (plan.swapped)
+    for (Axis& axis : axes) std::swap(axis.a, axis.b);
+  plan.a_offset = plan.swapped ? y.offset : x.offset;
+  plan.b_offset = plan.swapped ? x.offset : y.offset;
+  plan.member_b_strides = plan.swapped ? x.axis : y.axis;
+
+  std::vector<int> outputs;
+  for (size_t i = 0; i < axes.size(); ++i) {
+    if (axes[i].reduction) plan.reduction_axes.push_back(static_cast<int>(i));
+    else if (static_cast<int>(i) != plan.vector_axis) outputs.push_back(static_cast<int>(i));
+  }
+  auto by_out = [&](int i, int j) { return axes[i].out > axes[j].out; };
+  std::stable_sort(outputs.begin(), outputs.end(), by_out);
+  for (int i : outputs) (axes[i].b == 0 ? plan.row_axes : plan.grid_axes).push_back(i);
+
+  // Columns that "a" does not see join the vector axis.
+  auto fits_b = [&](const Axis& outer, const Axis& inner) { return plan.packed || outer.b == inner.b * inner.extent; };
+  auto fits_a = [](const Axis& outer, const Axis& inner) { return outer.a == inner.a * inner.extent; };
+  auto fits_out = [](const Axis& outer, const Axis& inner) { return outer.out == inner.out * inner.extent; };
+  if (plan.vector_axis >= 0) {
+    while (!plan.grid_axes.empty()) {
+      int outer = plan.grid_axes.back();
+      if (!fits_a(axes[outer], axes[plan.vector_axis]) || !fits_b(axes[outer], axes[plan.vector_axis]) ||
+          !fits_out(axes[outer], axes[plan.vector_axis]))
+        break;
+      std::vector<int> pair{outer, plan.vector_axis};
+      coalesce(axes, pair, [](const Axis&, const Axis&) { return true; });
+      plan.vector_axis = outer;
+      plan.grid_axes.pop_back();
+    }
+  }
+  coalesce(axes, plan.reduction_axes, [&](const Axis& o, const Axis& i) { return fits_a(o, i) && fits_b(o, i); });
+  coalesce(axes, plan.row_axes, [&](const Axis& o, const Axis& i) { return fits_a(o, i) && fits_out(o, i); });
+  // Rows of a depthwise kernel walk one axis, so that neighbours share their loads.
+  if (plan.elementwise)
+    while (plan.row_axes.size() > 1) {
+      plan.grid_axes.push_back(plan.row_axes.front());
+      plan.row_axes.erase(plan.row_axes.begin());
+    }
+  choose_tile(plan, target);
+
+  // The contraction's axes in terms of the merged ones: digits of a mixed radix number.
+  plan.axis_values.assign(count, IndexExpr(0));
+  for (size_t i = 0; i < axes.size(); ++i) {
+    if (axes[i].extent == 0) continue;
+    int64_t radix = 1;
+    for (size_t m = axes[i].members.size(); m-- > 0;) {
+      int member = axes[i].members[m];
+      IndexExpr digit = floordiv(IndexExpr::axis(static_cast<int>(i)), radix);
+      plan.axis_values[member] = m == 0 ? digit : floormod(digit, extents[member]);
+      radix *= extents[member];
+    }
+  }
+  return plan;
+}
+
+int64_t row_count(const ContractionPlan& plan) { return product(plan.axes, plan.row_axes); }
+int64_t reduction_count(const ContractionPlan& plan) { return product(plan.axes, plan.reduction_axes); }
+int64_t panel_count(const ContractionPlan& plan) {
+  int64_t n = plan.vector_axis >= 0 ? plan.axes[plan.vector_axis].extent : 1;
+  return (n + plan.tile_n() - 1) / plan.tile_n();
+}
+
+namespace {
+// Offset in b of each position of an axis.
+std::vector<int64_t> b_offsets(const ContractionPlan& plan, int axis) {
+  const Axis& a = plan.axes[axis];
+  std::vector<int64_t> offsets(a.extent);
+  for (int64_t i = 0; i < a.extent; ++i) {
+    int64_t rest = i, offset = 0;
+    for (size_t m = a.members.size(); m-- > 0;) {
+      int64_t extent = plan.member_extents[a.members[m]];
+      offset += rest % extent * plan.member_b_strides[a.members[m]];
+      rest /= extent;
+    }
+    offsets[i] = offset;
+  }
+  return offsets;
+}
+}  // namespace
+
+int64_t packed_stride(const ContractionPlan& plan, int axis) {
+  if (plan.axes[axis].b == 0) return 0;
+  int64_t stride = panel_count(plan) * reduction_count(plan) * plan.tile_n();
+  for (size_t i = plan.grid_axes.size(); i-- > 0;) {
+    if (plan.grid_axes[i] == axis) return stride;
+    if (plan.axes[plan.grid_axes[i]].b != 0) stride *= plan.axes[plan.grid_axes[i]].extent;
+  }
+  return 0;
+}
+
+Tensor pack_operand(const Tensor& data, const ContractionPlan& plan) {
+  int64_t panels = panel_count(plan), steps = reduction_count(plan), tile_n = plan.tile_n();
+  int64_t columns = plan.axes[plan.vector_axis].extent;
+  // Offsets of every grid point, reduction step and column, each in packed order.
+  std::vector<int64_t> grid{0}, reduction{0};
+  auto outer_product = [](std::vector<int64_t>& offsets, const std::vector<int64_t>& inner) {
+    std::vector<int64_t> result;
+    result.reserve(offsets.size() * inner.size());
+    for (int64_t o : offsets)
+      for (int64_t i : inner) result.push_back(o + i);
+    offsets = std::move(result);
+  };
+  for (int axis : plan.grid_axes)
+    if (plan.axes[axis].b != 0) outer_product(grid, b_offsets(plan, axis));
+  for (int axis : plan.reduction_axes) outer_product(reduction, b_offsets(plan, axis));
+  std::vector<int64_t> column = b_offsets(plan, plan.vector_axis);
+
+  int size = element_size(data.dtype);
+  int64_t count = static_cast<int64_t>(grid.size()) * panels * steps * tile_n;
+  std::vector<uint8_t> bytes(static_cast<size_t>(count * size), 0);
+  const uint8_t* source = data.bytes.data() + plan.b_offset * size;
+  uint8_t* target = bytes.data();
+  for (int64_t g : grid)
+    for (int64_t p = 0; p < panels; ++p) {
+      int64_t width = std::min(tile_n, columns - p * tile_n);
+      for (int64_t k : reduction) {
+        for (int64_t n = 0; n < width; ++n)
+          std::memcpy(target + n * size, source + (g + k + column[p * tile_n + n]) * size, static_cast<size_t>(size));
+        target += tile_n * size;
+      }
+    }
+  return {data.dtype, {static_cast<int64_t>(grid.size()), panels, steps, tile_n}, Bytes::own(std::move(bytes))};
+}
+
+}  // namespace quernel::schedule

@@ -1,0 +1,84 @@
+// Looks presets up by name, "native" included, and answers a mistyped name with the nearest one and all legal
+// ones.
+#include <algorithm>
+
+#include "targets/target_files.h"
+
+namespace quernel {
+namespace {
+
+const std::vector<Target>& presets() {
+  static const std::vector<Target> all = [] {
+    std::vector<Target> list;
+#define QUERNEL_TARGET_FILE(file) \
+  for (Target & t : file##_targets()) list.push_back(std::move(t));
+#include "targets/targets.def"
+    return list;
+  }();
+  return all;
+}
+
+// Levenshtein distance.
+size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<size_t> row(b.size() + 1);
+  for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
+  for (size_t i = 1; i <= a.size(); ++i) {
+    size_t diagonal = row[0];
+    row[0] = i;
+    for (size_t j = 1; j <= b.size(); ++j) {
+      size_t previous = row[j];
+      row[j] = std::min({row[j] + 1, row[j - 1] + 1, diagonal + (a[i - 1] != b[j - 1])});
+      diagonal = previous;
+    }
+  }
+  return row[b.size()];
+}
+
+// The highest psABI level of the present host; empty where it is no x86-64.
+std::string_view native_name() {
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("x86-64-v4")) return "x86-64-v4";
+  if (__builtin_cpu_supports("x86-64-v3")) return "x86-64-v3";
+  if (__builtin_cpu_supports("x86-64-v2")) return "x86-64-v2";
+  return "x86-64";
+#else
+  return {};
+#endif
+}
+
+std::string legal_names() {
+  std::string text = "native";
+  for (const Target& t : presets()) text += ", " + t.name;
+  return text;
+}
+
+}  // namespace
+
+std::vector<std::string_view> target_names() {
+  std::vector<std::string_view> names;
+  for (const Target& t : presets()) names.push_back(t.name);
+  return names;
+}
+
+Expected<Target> find_target(std::string_view name) {
+  std::string_view wanted = name;
+  if (name == "native") {
+    wanted = native_name();
+    if (wanted.empty())
+      return unsupported("target 'native': no preset describes the present host", {},
+                         "name one of: " + legal_names());
+  }
+  for (const Target& t : presets())
+    if (t.name == wanted) return t;
+
+  std::string_view nearest = "native";
+  size_t best = edit_distance(name, nearest);
+  for (const Target& t : presets())
+    if (size_t d = edit_distance(name, t.name); d < best) best = d, nearest = t.name;
+  std::string hint;
+  if (best <= std::max<size_t>(2, name.size() / 2)) hint = "did you mean '" + std::string(nearest) + "'? ";
+  return invalid_input("target: expected one of " + legal_names() + ", found '" + std::string(name) + "'", {},
+                       hint + "`quernel targets` describes each");
+}
+
+}  // namespace quernel

@@ -1,0 +1,64 @@
+// quernel check: everything of a model that cannot be compiled, reported together; no code is generated.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <set>
+
+#include "command.h"
+#include "compile_flags.h"
+#include "json.h"
+#include "quernel/compiler.h"
+
+namespace quernel::tools {
+namespace {
+
+struct Options {
+  std::string model;
+  CompileFlags flags;
+  bool json = false;
+};
+
+Json to_json(const std::string& model, const Diagnostics& diagnostics, const std::vector<std::string>& notes) {
+  Json::Array problems, note_list;
+  for (const Diagnostic& d : diagnostics)
+    problems.push_back(Json::Object{{"kind", to_string(d.kind)}, {"node", d.place.node}, {"op", d.place.op}, {"line", d.place.line}, {"pass", d.pass}, {"message", d.message}, {"hint", d.hint}});
+  for (const std::string& note : notes) note_list.push_back(note);
+  return Json::Object{{"model", model}, {"supported", diagnostics.empty()}, {"problems", std::move(problems)}, {"notes", std::move(note_list)}};
+}
+
+int run(const Options& options) {
+  Expected<CompileOptions> compile_flags = compile_options(options.flags);
+  if (!compile_flags) return fail(compile_flags.errors()), kUsage;
+  Expected<std::vector<std::string>> notes = check(options.model, *compile_flags);
+  Diagnostics diagnostics = notes ? Diagnostics{} : notes.errors();
+  if (options.json) {
+    fmt::print("{}", to_json(options.model, diagnostics, notes ? *notes : std::vector<std::string>{}).dump());
+    return diagnostics.empty() ? kOk : kFailure;
+  }
+  if (diagnostics.empty()) {
+    fmt::print("{}: can be compiled\n", options.model);
+    for (const std::string& note : *notes) fmt::print("note: {}\n", note);
+    return kOk;
+  }
+  fail(diagnostics);
+  std::set<std::string> ops;
+  for (const Diagnostic& d : diagnostics)
+    if (!d.place.op.empty()) ops.insert(d.place.op);
+  std::string names;
+  for (const std::string& op : ops) names += (names.empty() ? " (" : ", ") + op;
+  fmt::print("{}: {} problem{}{}\n", options.model, diagnostics.size(), diagnostics.size() == 1 ? "" : "s", names.empty() ? "" : names + ")");
+  return kFailure;
+}
+
+}  // namespace
+
+Action define_check(CLI::App& app) {
+  auto options = std::make_shared<Options>();
+  app.add_option("MODEL", options->model, "the model")->required();
+  add_target_flags(app, options->flags);
+  add_shape_flags(app, options->flags);
+  app.add_flag("--json", options->json, "print one JSON object instead of text");
+  return [options] { return run(*options); };
+}
+
+}  // namespace quernel::tools

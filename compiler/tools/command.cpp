@@ -1,0 +1,75 @@
+#include "command.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+
+namespace quernel::tools {
+
+std::string one_line(const Diagnostic& diagnostic) {
+  std::string text = to_string(diagnostic);
+  while (!text.empty() && text.back() == '\n') text.pop_back();
+  for (char& c : text)
+    if (c == '\n' || c == '\r') c = ' ';
+  return text;
+}
+
+int fail(const Diagnostics& diagnostics) {
+  for (const Diagnostic& d : diagnostics) fmt::print(stderr, "quernel: {}\n", one_line(d));
+  return kFailure;
+}
+
+int fail(const Diagnostic& diagnostic) { return fail(Diagnostics{diagnostic}); }
+
+int usage_error(const std::string& message) {
+  fmt::print(stderr, "quernel: {}\n", message);
+  return kUsage;
+}
+
+std::string format_bytes(uint64_t bytes) {
+  if (bytes < 1000) return fmt::format("{} B", bytes);
+  constexpr const char* kUnits[] = {"kB", "MB", "GB", "TB"};
+  double value = static_cast<double>(bytes) / 1e3;
+  int unit = 0;
+  while (value >= 999.95 && unit < 3) value /= 1e3, ++unit;
+  return fmt::format("{:.1f} {}", value, kUnits[unit]);
+}
+
+std::string format_seconds(double seconds) {
+  if (seconds < 1e-3) return fmt::format("{:.1f} us", seconds * 1e6);
+  if (seconds < 1) return fmt::format("{:.2f} ms", seconds * 1e3);
+  return fmt::format("{:.2f} s", seconds);
+}
+
+double now_seconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+std::string file_name(const std::string& path) {
+  std::filesystem::path p = std::filesystem::path(path).lexically_normal();
+  return (p.has_filename() ? p.filename() : p.parent_path().filename()).string();
+}
+
+Status write_text_file(const std::string& path, const std::string& text) {
+  if (path == "-") {
+    std::fwrite(text.data(), 1, text.size(), stdout);
+    if (std::fflush(stdout) != 0) return invalid_input("standard output cannot be written");
+    return {};
+  }
+  std::string temporary = fmt::format("{}.{}.tmp", path, getpid());
+  std::FILE* file = std::fopen(temporary.c_str(), "wb");
+  bool ok = file != nullptr && std::fwrite(text.data(), 1, text.size(), file) == text.size();
+  if (file != nullptr) ok = (std::fclose(file) == 0) && ok;
+  ok = ok && std::rename(temporary.c_str(), path.c_str()) == 0;
+  if (ok) return {};
+  int error = errno;
+  if (file != nullptr) std::remove(temporary.c_str());
+  return invalid_input(std::string("cannot be written: ") + std::strerror(error), {.file = path});
+}
+
+}  // namespace quernel::tools

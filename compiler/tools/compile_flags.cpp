@@ -1,0 +1,96 @@
+#include "compile_flags.h"
+
+#include <CLI/CLI.hpp>
+#include <charconv>
+
+#include "pipeline.h"
+
+namespace quernel::tools {
+namespace {
+
+bool parse_integer(std::string_view text, int64_t* value) {
+  auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), *value);
+  return code == std::errc() && end == text.data() + text.size();
+}
+
+// "NAME=VALUE", split at the last '=': names may hold one, values never do.
+bool split_assignment(const std::string& text, std::string* name, std::string* value) {
+  size_t at = text.rfind('=');
+  if (at == std::string::npos || at == 0) return false;
+  *name = text.substr(0, at);
+  *value = text.substr(at + 1);
+  return true;
+}
+
+// "1x3x224x224" or "1,3,224,224"; "" is a scalar.
+bool parse_shape(const std::string& text, std::vector<int64_t>* shape) {
+  for (size_t at = 0; at < text.size();) {
+    size_t end = text.find_first_of("x,", at);
+    if (end == std::string::npos) end = text.size();
+    int64_t dim;
+    if (!parse_integer(std::string_view(text).substr(at, end - at), &dim) || dim < 0) return false;
+    if (end + 1 == text.size()) return false;
+    shape->push_back(dim);
+    at = end + 1;
+  }
+  return true;
+}
+
+// Every name a pass flag may have.
+Status check_pass_name(const std::string& flag, const std::string& name, bool optional_only) {
+  std::string legal;
+  auto known = [&](std::string_view pass, bool optional) {
+    if (optional_only && !optional) return false;
+    legal += (legal.empty() ? "" : ", ") + std::string(pass);
+    return pass == name;
+  };
+  for (const GraphPass& pass : graph_passes())
+    if (known(pass.name, pass.optional)) return {};
+  for (const LoopPass& pass : loop_passes())
+    if (known(pass.name, pass.optional)) return {};
+  return invalid_input(flag + ": expected one of " + legal + ", found '" + name + "'");
+}
+
+}  // namespace
+
+void add_target_flags(CLI::App& app, CompileFlags& flags) {
+  app.add_option("--target", flags.targets, "what to generate code for; may be repeated (default: native)")->type_name("T")->allow_extra_args(false);
+}
+
+void add_shape_flags(CLI::App& app, CompileFlags& flags) {
+  app.add_option("--dim", flags.dims, "fix a free dim of the model")->type_name("NAME=N")->allow_extra_args(false);
+  app.add_option("--input-shape", flags.input_shapes, "fix the whole shape of an input")->type_name("NAME=1x3x224x224")->allow_extra_args(false);
+}
+
+void add_developer_flags(CLI::App& app, CompileFlags& flags) {
+  const char* group = "For developers";
+  app.add_option("--disable-pass", flags.disabled_passes, "leave a pass out (`quernel opt --list` names them)")->type_name("P")->allow_extra_args(false)->group(group);
+  app.add_option("--print-after", flags.print_after, "print the IR after a pass, to stderr")->type_name("P|all|changed")->allow_extra_args(false)->group(group);
+  app.add_option("--stop-after", flags.stop_after, "end after a pass; no bundle is written")->type_name("P")->group(group);
+  app.add_option("--dump-dir", flags.dump_dir, "numbered files of every stage, down to assembly")->type_name("D")->group(group);
+  app.add_flag("--verify-each", flags.verify_each, "verify the IR after every pass")->group(group);
+}
+
+Expected<CompileOptions> compile_options(const CompileFlags& flags) {
+  CompileOptions options;
+  if (!flags.targets.empty()) options.targets = flags.targets;
+  std::string name, value;
+  for (const std::string& text : flags.dims)
+    if (!split_assignment(text, &name, &value) || !parse_integer(value, &options.dims[name]))
+      return invalid_input("--dim: expected NAME=N, found '" + text + "'");
+  for (const std::string& text : flags.input_shapes)
+    if (!split_assignment(text, &name, &value) || !parse_shape(value, &options.input_shapes[name]))
+      return invalid_input("--input-shape: expected NAME=1x3x224x224, found '" + text + "'");
+  for (const std::string& pass : flags.disabled_passes) QUERNEL_CHECK(check_pass_name("--disable-pass", pass, true));
+  for (const std::string& pass : flags.print_after)
+    if (pass != "all" && pass != "changed") QUERNEL_CHECK(check_pass_name("--print-after", pass, false));
+  if (!flags.stop_after.empty()) QUERNEL_CHECK(check_pass_name("--stop-after", flags.stop_after, false));
+  options.disabled_passes = flags.disabled_passes;
+  options.print_after = flags.print_after;
+  options.stop_after = flags.stop_after;
+  options.dump_dir = flags.dump_dir;
+  options.verify_each = flags.verify_each;
+  return options;
+}
+
+}  // namespace quernel::tools

@@ -1,0 +1,21 @@
+// Names of architectures and of the feature bits of kernel_abi.h, for people.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "schemas/kernel_abi.h"
+#include "targets/target.h"
+
+namespace quernel::tools {
+
+std::string_view arch_name(qnl_arch arch);  // "x86-64"; "unknown" for a number without a name
+qnl_arch arch_of(Arch arch);
+// Names of the bits that are set, lowest first; a bit without a name is "bit N".
+std::vector<std::string> feature_names(qnl_arch arch, uint64_t features);
+// "v1 v2 v3", or "nothing".
+std::string feature_text(qnl_arch arch, uint64_t features);
+
+}  // namespace quernel::tools

@@ -1,0 +1,67 @@
+// quernel targets: the presets that --target names, with their facts.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+
+#include "command.h"
+#include "features.h"
+#include "json.h"
+#include "targets/target.h"
+
+namespace quernel::tools {
+namespace {
+
+Json to_json(const Target& target, bool native) {
+  Json::Array features;
+  for (std::string& name : feature_names(arch_of(target.arch), target.required_features)) features.push_back(std::move(name));
+  return Json::Object{{"name", target.name},
+                      {"description", target.description},
+                      {"native", native},
+                      {"arch", arch_name(arch_of(target.arch))},
+                      {"triple", target.triple},
+                      {"cpu", target.cpu},
+                      {"features", target.features},
+                      {"required_features", std::move(features)},
+                      {"vector_bytes", target.vector_bytes},
+                      {"vector_registers", target.vector_registers},
+                      {"fma", target.has_fma},
+                      {"masks", target.has_masks},
+                      {"gather", target.has_gather},
+                      {"f16", target.has_f16},
+                      {"l1_bytes", target.l1_bytes},
+                      {"l2_bytes", target.l2_bytes},
+                      {"peak_fma_per_cycle", target.peak_fma_per_cycle}};
+}
+
+void print_text(const Target& target, bool native) {
+  fmt::print("{}{}: {}\n", target.name, native ? " (native: this machine)" : "", target.description);
+  fmt::print("    vectors   {} x {} bits{}{}{}{}\n", target.vector_registers, target.vector_bytes * 8, target.has_fma ? ", fma" : "",
+             target.has_masks ? ", masks" : "", target.has_gather ? ", gather" : "", target.has_f16 ? ", f16 conversion" : "");
+  fmt::print("    caches    L1 {} KiB, L2 {} KiB\n", target.l1_bytes >> 10, target.l2_bytes >> 10);
+  fmt::print("    llvm      {}, cpu {}{}{}\n", target.triple, target.cpu, target.features.empty() ? "" : ", ", target.features);
+  fmt::print("    requires  {}\n", feature_text(arch_of(target.arch), target.required_features));
+}
+
+int run(bool json) {
+  std::string native;
+  if (Expected<Target> target = find_target("native")) native = target->name;
+  Json::Array list;
+  for (std::string_view name : target_names()) {
+    Expected<Target> target = find_target(name);
+    if (!target) return fail(target.errors());
+    if (json) list.push_back(to_json(*target, target->name == native));
+    else print_text(*target, target->name == native);
+  }
+  if (json) fmt::print("{}", Json(std::move(list)).dump());
+  return kOk;
+}
+
+}  // namespace
+
+Action define_targets(CLI::App& app) {
+  auto json = std::make_shared<bool>(false);
+  app.add_flag("--json", *json, "print a JSON array instead of text");
+  return [json] { return run(*json); };
+}
+
+}  // namespace quernel::tools

@@ -1,0 +1,26 @@
+// One case of `quernel verify`: a model with its data sets is compiled, run and compared. Runs in a process of its own,
+// since compiler, kernels and runtime are all under test.
+#pragma once
+
+#include <string>
+
+#include "compile_flags.h"
+
+namespace quernel::tools {
+
+enum class Verdict : char { kPass = 'P', kFail = 'F', kUnsupported = 'U' };
+
+struct CaseResult {
+  Verdict verdict = Verdict::kFail;
+  std::string reason;  // one line; of a pass, how many data sets
+};
+
+struct CaseOptions {
+  CompileOptions compile;
+  int run_threads = 1;
+  std::string scratch_dir;  // private to the case; bundles are written there
+};
+
+CaseResult verify_case(const std::string& dir, const CaseOptions& options);
+
+}  // namespace quernel::tools

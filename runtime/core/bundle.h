@@ -1,0 +1,11 @@
+// The bundle object behind the C interface: a reader over a mapped file or the caller's memory.
+#pragma once
+
+#include "core/bundle_reader.h"
+#include "platform/platform.h"
+
+struct qnl_bundle {
+  quernel::runtime::BundleReader reader;
+  quernel::platform::MappedFile file;  // unmapped on close when it holds data
+  bool owns_memory = false;            // of this object
+};

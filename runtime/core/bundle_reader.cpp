@@ -1,0 +1,297 @@
+#include "core/bundle_reader.h"
+
+#include <string.h>
+
+#include "core/bundle_reader_verify.h"
+#include "schemas/bundle_hash.h"
+
+namespace quernel::runtime {
+namespace {
+
+constexpr uint32_t kIdentifier = 0x314C4E51;  // "QNL1"
+constexpr uint32_t kByteOrder = 0x01020304;
+constexpr uint32_t kSwappedByteOrder = 0x04030201;
+constexpr uint32_t kSchemaVersion = 1;
+constexpr uint64_t kImplementedFeatures = 0;
+// FlatBuffers offsets are 32-bit and signed.
+constexpr uint64_t kMaxStructureBytes = uint64_t{1} << 30;
+// Nesting of tables is Bundle > EntryPoint > Plan > Item; the count bounds the time that verification can
+// take.
+constexpr flatbuffers::uoffset_t kMaxDepth = 16;
+constexpr flatbuffers::uoffset_t kMaxTables = 1000000;
+
+static_assert(sizeof(schema::FileHeader) == 64);
+
+const char* feature_name(uint32_t bit) { return (uint64_t{1} << bit) == 1 ? "symbols" : nullptr; }
+
+Failure corrupt(qnl_error* error, qnl_status status, const char* what, uint64_t expected, uint64_t found) {
+  return Failure(error, status) << what << ": expected hash " << expected << ", found " << found
+                                << "; the file is damaged, copy or compile it again";
+}
+
+qnl_status check_features(uint64_t features, qnl_error* error) {
+  uint64_t missing = features & ~kImplementedFeatures;
+  if (missing == 0) return QNL_OK;
+  uint32_t bit = 0;
+  while (((missing >> bit) & 1) == 0) ++bit;
+  Failure failure(error, QNL_UNKNOWN_FEATURE);
+  if (feature_name(bit) != nullptr) {
+    failure << "bundle: needs the feature '" << feature_name(bit)
+            << "', which this runtime does not implement";
+  } else {
+    failure << "bundle: needs feature bit " << bit
+            << ", which this runtime does not know; use a newer runtime";
+  }
+  return failure;
+}
+
+void append_version(Failure& failure, uint32_t version) {
+  failure << (version >> 16) << "." << (version >> 8 & 255) << "." << (version & 255);
+}
+
+qnl_status check_header(const schema::FileHeader& header, uint64_t bytes, qnl_error* error) {
+  if (header.byte_order() == kSwappedByteOrder)
+    return Failure(error, QNL_WRONG_BYTE_ORDER) << "bundle: expected little-endian, found big-endian";
+  uint64_t hash = qnl_hash(&header, sizeof header - sizeof(uint64_t));
+  if (hash != header.header_hash())
+    return corrupt(error, QNL_CORRUPT_HEADER, "bundle header", header.header_hash(), hash);
+  if (header.byte_order() != kByteOrder)
+    return Failure(error, QNL_WRONG_BYTE_ORDER)
+           << "bundle: byte order mark is neither little- nor big-endian";
+  if (header.schema_version() > kSchemaVersion || header.schema_version() == 0)
+    return Failure(error, QNL_NEWER_SCHEMA)
+           << "bundle: expected schema version 1 to " << kSchemaVersion << ", found "
+           << header.schema_version() << "; use a newer runtime";
+  if (header.min_runtime_version() > QNL_RUNTIME_VERSION) {
+    Failure failure(error, QNL_NEWER_RUNTIME_NEEDED);
+    failure << "bundle: needs runtime ";
+    append_version(failure, header.min_runtime_version());
+    failure << " or newer, this one is ";
+    append_version(failure, QNL_RUNTIME_VERSION);
+    return failure;
+  }
+  if (qnl_status status = check_features(header.features(), error); status != QNL_OK) return status;
+  if (bytes < header.file_bytes())
+    return Failure(error, QNL_TRUNCATED)
+           << "bundle: expected " << header.file_bytes() << " bytes, found " << bytes;
+  if (bytes > header.file_bytes())
+    return Failure(error, QNL_INVALID_BUNDLE) << "bundle: expected " << header.file_bytes()
+                                              << " bytes, found " << bytes << "; something was appended";
+  uint64_t offset = header.structure_offset(), size = header.structure_bytes();
+  if (offset < sizeof header || offset % 64 != 0 || offset > bytes || size > bytes - offset ||
+      size > kMaxStructureBytes)
+    return Failure(error, QNL_INVALID_BUNDLE) << "bundle: structure lies outside the file";
+  return QNL_OK;
+}
+
+bool all_zero(const uint8_t* begin, uint64_t bytes) {
+  uint8_t any = 0;
+  for (uint64_t i = 0; i < bytes; ++i) any |= begin[i];
+  return any == 0;
+}
+
+// Ranges of segments, in order and inside the file, then hashes of those with (weights == is constants or
+// test values), and zeros in the gap before each such segment. The gap after a weights segment belongs to its
+// page: it is looked at only together with the weights.
+qnl_status check_segment_ranges(const schema::Bundle& bundle, uint64_t begin, uint64_t file_bytes,
+                                qnl_error* error) {
+  uint64_t end = begin;
+  if (!aligned_to_8(bundle.segments()))
+    return Failure(error, QNL_INVALID_BUNDLE) << "bundle: its list of segments is misaligned";
+  for (uint32_t i = 0; i < count(bundle.segments()); ++i) {
+    const schema::Segment& s = *bundle.segments()->Get(i);
+    if (s.offset() % 4096 != 0 || s.offset() < end || s.offset() > file_bytes ||
+        s.bytes() > file_bytes - s.offset() || s.kind() > schema::SegmentKind::test_values)
+      return Failure(error, QNL_INVALID_BUNDLE)
+             << "segment " << i << ": expected a page-aligned range inside the file, after the one before";
+    end = s.offset() + s.bytes();
+  }
+  if (end != file_bytes)
+    return Failure(error, QNL_INVALID_BUNDLE) << "bundle: expected the last segment to end the file";
+  return QNL_OK;
+}
+
+qnl_status check_segment_hashes(const schema::Bundle& bundle, const uint8_t* data, uint64_t begin,
+                                bool weights, qnl_error* error) {
+  uint64_t end = begin;
+  bool after_weights = false;
+  for (uint32_t i = 0; i < count(bundle.segments()); ++i) {
+    const schema::Segment& s = *bundle.segments()->Get(i);
+    bool is_code = s.kind() == schema::SegmentKind::code;
+    qnl_status status = is_code ? QNL_CORRUPT_CODE : QNL_CORRUPT_CONSTANTS;
+    if (after_weights == weights && !all_zero(data + end, s.offset() - end))
+      return Failure(error, after_weights ? QNL_CORRUPT_CONSTANTS : QNL_CORRUPT_STRUCTURE)
+             << "segment " << i << ": expected zeros between it and the one before; the file is damaged";
+    if (is_code != weights) {
+      uint64_t hash = qnl_hash(data + s.offset(), s.bytes());
+      if (hash != s.hash())
+        return corrupt(error, status, is_code ? "code segment" : "constants", s.hash(), hash);
+    }
+    end = s.offset() + s.bytes();
+    after_weights = !is_code;
+  }
+  return QNL_OK;
+}
+
+const char* text(const flatbuffers::String* s) { return s == nullptr ? "" : s->c_str(); }
+
+}  // namespace
+
+qnl_status BundleReader::open(const void* data, uint64_t bytes, qnl_error* error) {
+  data_ = static_cast<const uint8_t*>(data);
+  bytes_ = bytes;
+  if (reinterpret_cast<uintptr_t>(data) % 64 != 0)
+    return Failure(error, QNL_INVALID_ARGUMENT) << "bundle memory: expected 64-byte alignment";
+  uint32_t identifier = 0;
+  if (bytes >= sizeof identifier) memcpy(&identifier, data_, sizeof identifier);
+  if (identifier != kIdentifier)
+    return Failure(error, QNL_NOT_A_BUNDLE) << "file: expected a bundle, which begins with 'QNL1'; found "
+                                            << (bytes == 0 ? "an empty file" : "something else");
+  if (bytes < sizeof(schema::FileHeader))
+    return Failure(error, QNL_TRUNCATED) << "bundle: expected at least 64 bytes, found " << bytes;
+  const auto& header = *reinterpret_cast<const schema::FileHeader*>(data_);
+  if (qnl_status status = check_header(header, bytes, error); status != QNL_OK) return status;
+  return open_structure(error);
+}
+
+qnl_status BundleReader::open_structure(qnl_error* error) {
+  const auto& header = *reinterpret_cast<const schema::FileHeader*>(data_);
+  const uint8_t* structure = data_ + header.structure_offset();
+  uint64_t hash = qnl_hash(structure, header.structure_bytes());
+  if (hash != header.structure_hash())
+    return corrupt(error, QNL_CORRUPT_STRUCTURE, "bundle structure", header.structure_hash(), hash);
+  if (!all_zero(data_ + sizeof header, header.structure_offset() - sizeof header))
+    return Failure(error, QNL_CORRUPT_STRUCTURE) << "bundle: expected zeros before the structure";
+  flatbuffers::Verifier verifier(structure, header.structure_bytes(), kMaxDepth, kMaxTables);
+  if (header.structure_bytes() < 8 || !schema::VerifyBundleBuffer(verifier))
+    return Failure(error, QNL_INVALID_BUNDLE)
+           << "bundle: structure is not a well-formed FlatBuffer of this schema";
+  const schema::Bundle* bundle = schema::GetBundle(structure);
+  uint64_t structure_end = header.structure_offset() + header.structure_bytes();
+  if (qnl_status status = check_segment_ranges(*bundle, structure_end, bytes_, error); status != QNL_OK)
+    return status;
+  if (qnl_status status = check_segment_hashes(*bundle, data_, structure_end, false, error); status != QNL_OK)
+    return status;
+  if (qnl_status status = verify_structure(*bundle, header.structure_bytes(), error); status != QNL_OK)
+    return status;
+  bundle_ = bundle;
+  return QNL_OK;
+}
+
+qnl_status BundleReader::verify_weights(qnl_error* error) const {
+  const auto& header = *reinterpret_cast<const schema::FileHeader*>(data_);
+  return check_segment_hashes(*bundle_, data_, header.structure_offset() + header.structure_bytes(), true,
+                              error);
+}
+
+const char* BundleReader::producer() const { return text(bundle_->producer()); }
+
+uint32_t BundleReader::schema_version() const {
+  return reinterpret_cast<const schema::FileHeader*>(data_)->schema_version();
+}
+
+uint64_t BundleReader::constants_bytes() const {
+  uint64_t total = 0;
+  for (uint32_t i = 0; i < count(bundle_->segments()); ++i)
+    if (bundle_->segments()->Get(i)->kind() == schema::SegmentKind::constants)
+      total += bundle_->segments()->Get(i)->bytes();
+  return total;
+}
+
+uint64_t BundleReader::code_bytes() const {
+  uint64_t total = 0;
+  for (uint32_t i = 0; i < count(bundle_->segments()); ++i)
+    if (bundle_->segments()->Get(i)->kind() == schema::SegmentKind::code)
+      total += bundle_->segments()->Get(i)->bytes();
+  return total;
+}
+
+uint32_t BundleReader::arena_count() const { return count(bundle_->arenas()); }
+
+ArenaView BundleReader::arena(uint32_t index) const {
+  const schema::Arena& a = *bundle_->arenas()->Get(index);
+  const void* contents = a.segment() < 0 ? nullptr : data_ + bundle_->segments()->Get(a.segment())->offset();
+  return {static_cast<ArenaKind>(a.kind()), a.bytes(), a.alignment(), contents};
+}
+
+uint32_t BundleReader::variant_count() const { return bundle_->variants()->size(); }
+
+VariantView BundleReader::variant(uint32_t index) const {
+  const schema::Variant& v = *bundle_->variants()->Get(index);
+  const schema::Segment& code = *bundle_->segments()->Get(v.code_segment());
+  return {
+      text(v.target()),      v.arch(),     v.required_features(), static_cast<CodeFormat>(v.code_format()),
+      data_ + code.offset(), code.bytes(), v.kernels()->size()};
+}
+
+KernelView BundleReader::kernel(uint32_t variant, uint32_t index) const {
+  const schema::Kernel& k = *bundle_->variants()->Get(variant)->kernels()->Get(index);
+  return {text(k.name()), k.scratch_bytes()};
+}
+
+uint32_t BundleReader::entry_point_count() const { return bundle_->entry_points()->size(); }
+
+EntryPointView BundleReader::entry_point(uint32_t index) const {
+  const schema::EntryPoint& e = *bundle_->entry_points()->Get(index);
+  return {text(e.name()), count(e.inputs()), count(e.outputs()), count(e.states())};
+}
+
+void BundleReader::tensor(uint32_t entry, qnl_tensor_role role, uint32_t index, qnl_tensor* out,
+                          uint32_t* arena, uint64_t* offset) const {
+  const schema::EntryPoint& e = *bundle_->entry_points()->Get(entry);
+  const schema::Tensor* t = role == QNL_INPUT    ? e.inputs()->Get(index)
+                            : role == QNL_OUTPUT ? e.outputs()->Get(index)
+                                                 : bundle_->states()->Get(e.states()->Get(index));
+  *out = {};
+  out->name = text(t->name());
+  out->dtype = static_cast<qnl_dtype>(t->dtype());
+  out->rank = count(t->shape());
+  for (uint32_t d = 0; d < out->rank; ++d) out->shape[d] = t->shape()->Get(d);
+  out->bytes = t->bytes();
+  if (arena != nullptr) *arena = t->arena();
+  if (offset != nullptr) *offset = t->offset();
+}
+
+const schema::Plan* BundleReader::plan(uint32_t entry, uint32_t variant) const {
+  return bundle_->entry_points()->Get(entry)->plans()->Get(variant);
+}
+
+uint32_t BundleReader::item_count(uint32_t entry, uint32_t variant) const {
+  return plan(entry, variant)->items()->size();
+}
+
+ItemView BundleReader::item(uint32_t entry, uint32_t variant, uint32_t index) const {
+  const schema::Item& i = *plan(entry, variant)->items()->Get(index);
+  ItemView view = {};
+  view.kind = static_cast<qnl_item_kind>(i.kind());
+  view.kernel = i.kernel();
+  view.workgroups = i.workgroups();
+  view.binding_count = count(i.bindings());
+  view.copy_bytes = i.copy_bytes();
+  view.copy_loop_count = count(i.copy_loops());
+  for (uint32_t l = 0; l < view.copy_loop_count; ++l) {
+    const schema::CopyLoop& loop = *i.copy_loops()->Get(l);
+    view.copy_loops[l] = {loop.count(), loop.source_stride(), loop.target_stride()};
+  }
+  view.callback = text(i.callback());
+  view.source_node = count(i.source_nodes()) == 0 ? "" : text(i.source_nodes()->Get(0));
+  view.flops = i.flops();
+  view.bytes_read = i.bytes_read();
+  view.bytes_written = i.bytes_written();
+  return view;
+}
+
+BindingView BundleReader::binding(uint32_t entry, uint32_t variant, uint32_t item, uint32_t index) const {
+  const schema::Binding& b = *plan(entry, variant)->items()->Get(item)->bindings()->Get(index);
+  return {b.arena(), static_cast<Access>(b.access()), b.offset(), b.bytes()};
+}
+
+uint32_t BundleReader::workspace_count(uint32_t entry, uint32_t variant) const {
+  return count(plan(entry, variant)->workspaces());
+}
+
+uint32_t BundleReader::workspace(uint32_t entry, uint32_t variant, uint32_t index) const {
+  return plan(entry, variant)->workspaces()->Get(index);
+}
+
+}  // namespace quernel::runtime

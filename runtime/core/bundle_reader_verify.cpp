@@ -1,0 +1,361 @@
+#include "core/bundle_reader_verify.h"
+
+#include <stdint.h>
+#include <string.h>
+
+#include "core/bundle_reader.h"
+
+namespace quernel::runtime {
+namespace {
+
+// Limits far above any use, so that sums of a few of them cannot overflow 64 bits.
+constexpr uint64_t kMaxArenaBytes = uint64_t{1} << 46;
+constexpr uint64_t kMaxWorkgroups = uint64_t{1} << 48;
+constexpr uint64_t kMaxScratchBytes = uint64_t{1} << 30;
+constexpr uint32_t kMaxTensors = 4096;  // of one role of one entry point
+constexpr uint32_t kMaxArenas = 65536;
+constexpr uint64_t kMaxNameComparisons = uint64_t{1} << 26;
+
+bool power_of_two(uint32_t n) { return n != 0 && (n & (n - 1)) == 0; }
+
+// a + b and a * b, false on overflow.
+bool add(uint64_t a, uint64_t b, uint64_t* sum) { return !__builtin_add_overflow(a, b, sum); }
+bool multiply(uint64_t a, uint64_t b, uint64_t* product) { return !__builtin_mul_overflow(a, b, product); }
+
+class StructureVerifier {
+ public:
+  StructureVerifier(const schema::Bundle& bundle, uint64_t structure_bytes, qnl_error* error)
+      : bundle_(bundle), budget_(structure_bytes), error_(error) {}
+
+  bool verify() {
+    return verify_symbols() && verify_arenas() && verify_states() && verify_variants() &&
+           verify_entry_points() && verify_test_vectors();
+  }
+
+ private:
+  // A failed check: the text, then false. Used as `return fail() << …` through its conversion.
+  struct Failed {
+    Failure failure;
+    template <class T>
+    Failed& operator<<(const T& value) {
+      failure << value;
+      return *this;
+    }
+    operator bool() const { return false; }
+  };
+  Failed fail() const { return {Failure(error_, QNL_INVALID_BUNDLE)}; }
+
+  // FlatBuffers may share tables and vectors, so a small file can describe much more than its size. What we
+  // walk is held to what an unshared file of this size could contain.
+  bool spend(uint64_t elements) {
+    if (elements > budget_) return fail() << "bundle: tables are shared more often than this reader accepts";
+    budget_ -= elements;
+    return true;
+  }
+
+  bool verify_symbols() const {
+    if (count(bundle_.symbols()) != 0 || count(bundle_.expressions()) != 0)
+      return fail() << "bundle: has symbols, but its header does not ask for the feature 'symbols'";
+    return true;
+  }
+
+  const schema::Segment* segment(int64_t index, schema::SegmentKind kind) const {
+    if (index < 0 || index >= count(bundle_.segments())) return nullptr;
+    const schema::Segment* s = bundle_.segments()->Get(static_cast<uint32_t>(index));
+    return s->kind() == kind ? s : nullptr;
+  }
+
+  bool verify_arenas() {
+    uint64_t total = 0;
+    if (count(bundle_.arenas()) > kMaxArenas)
+      return fail() << "bundle: more than " << kMaxArenas << " arenas";
+    for (uint32_t i = 0; i < count(bundle_.arenas()); ++i) {
+      const schema::Arena& a = *bundle_.arenas()->Get(i);
+      if (a.kind() > schema::ArenaKind::state) return fail() << "arena " << i << ": unknown kind";
+      if (!power_of_two(a.alignment()) || a.alignment() > 4096)
+        return fail() << "arena " << i << ": expected an alignment that is a power of two up to 4096, found "
+                      << a.alignment();
+      if (a.bytes_expression() != -1) return fail() << "arena " << i << ": has a symbolic size";
+      if (a.bytes() > kMaxArenaBytes || !add(total, a.bytes(), &total) || total > kMaxArenaBytes)
+        return fail() << "arena " << i << ": size " << a.bytes() << " is beyond what any device has";
+      bool constants = a.kind() == schema::ArenaKind::constants;
+      if (a.segment() == -1 && !constants) continue;
+      const schema::Segment* s = segment(a.segment(), schema::SegmentKind::constants);
+      if (s == nullptr || !(constants || a.kind() == schema::ArenaKind::state))
+        return fail() << "arena " << i << ": wrong segment";
+      if (s->bytes() != a.bytes())
+        return fail() << "arena " << i << ": expected " << a.bytes() << " bytes, its segment has "
+                      << s->bytes();
+    }
+    return true;
+  }
+
+  bool verify_tensor(const schema::Tensor& t, const char* role) {
+    const char* name = t.name()->c_str();
+    if (static_cast<uint32_t>(t.dtype()) >= QNL_DTYPE_COUNT)
+      return fail() << role << " '" << name << "': unknown dtype";
+    if (count(t.shape()) > QNL_MAX_RANK)
+      return fail() << role << " '" << name << "': expected rank up to " << QNL_MAX_RANK << ", found "
+                    << count(t.shape());
+    if (!aligned_to_8(t.shape())) return fail() << role << " '" << name << "': its shape is misaligned";
+    for (uint32_t d = 0; d < count(t.shape_expressions()); ++d)
+      if (t.shape_expressions()->Get(d) != -1)
+        return fail() << role << " '" << name << "': has a symbolic shape";
+    uint64_t elements = 1;
+    for (uint32_t d = 0; d < count(t.shape()); ++d) {
+      int64_t dim = t.shape()->Get(d);
+      if (dim < 0 || !multiply(elements, static_cast<uint64_t>(dim), &elements) || elements > kMaxArenaBytes)
+        return fail() << role << " '" << name << "': dim " << d << " is negative or too large";
+    }
+    uint64_t bytes = qnl_dtype_bytes(static_cast<qnl_dtype>(t.dtype()), elements);
+    if (t.bytes() != bytes)
+      return fail() << role << " '" << name << "': expected " << bytes << " bytes for its shape, found "
+                    << t.bytes();
+    if (t.arena() >= count(bundle_.arenas())) return fail() << role << " '" << name << "': no such arena";
+    return true;
+  }
+
+  template <class Get>
+  bool unique_names(uint32_t n, const char* role, Get name) {
+    for (uint32_t i = 1; i < n; ++i) {
+      for (uint32_t j = 0; j < i; ++j) {
+        if (++comparisons_ > kMaxNameComparisons) return fail() << role << ": too many";
+        const flatbuffers::String &a = *name(i), &b = *name(j);
+        if (a.size() == b.size() && memcmp(a.Data(), b.Data(), a.size()) == 0)
+          return fail() << role << " '" << a.c_str() << "': the name is used twice";
+      }
+    }
+    return true;
+  }
+
+  bool verify_states() {
+    if (count(bundle_.states()) > kMaxTensors)
+      return fail() << "bundle: more than " << kMaxTensors << " states";
+    for (uint32_t i = 0; i < count(bundle_.states()); ++i) {
+      const schema::Tensor& t = *bundle_.states()->Get(i);
+      if (!verify_tensor(t, "state")) return false;
+      const schema::Arena& a = *bundle_.arenas()->Get(t.arena());
+      uint64_t element = qnl_dtype_bytes(static_cast<qnl_dtype>(t.dtype()), 1);
+      if (a.kind() != schema::ArenaKind::state || t.bytes() > a.bytes() ||
+          t.offset() > a.bytes() - t.bytes() || t.offset() % element != 0)
+        return fail() << "state '" << t.name()->c_str() << "': does not lie in a state arena";
+    }
+    return unique_names(count(bundle_.states()), "state",
+                        [&](uint32_t i) { return bundle_.states()->Get(i)->name(); });
+  }
+
+  bool verify_variants() {
+    if (bundle_.variants()->size() == 0) return fail() << "bundle: expected at least one variant";
+    if (bundle_.variants()->size() > 256) return fail() << "bundle: more than 256 variants";
+    for (uint32_t v = 0; v < bundle_.variants()->size(); ++v) {
+      const schema::Variant& variant = *bundle_.variants()->Get(v);
+      if (segment(variant.code_segment(), schema::SegmentKind::code) == nullptr)
+        return fail() << "variant '" << variant.target()->c_str() << "': wrong code segment";
+      if (variant.code_format() > schema::CodeFormat::spirv)
+        return fail() << "variant '" << variant.target()->c_str() << "': unknown code format";
+      if (!spend(variant.kernels()->size())) return false;
+      for (uint32_t k = 0; k < variant.kernels()->size(); ++k)
+        if (variant.kernels()->Get(k)->scratch_bytes() > kMaxScratchBytes)
+          return fail() << "kernel '" << variant.kernels()->Get(k)->name()->c_str()
+                        << "': scratch is too large";
+    }
+    return true;
+  }
+
+  using Tensors = flatbuffers::Vector<flatbuffers::Offset<schema::Tensor>>;
+
+  bool verify_slots(const Tensors* tensors, schema::ArenaKind kind, const char* role) {
+    if (count(tensors) > kMaxTensors) return fail() << role << "s: more than " << kMaxTensors;
+    for (uint32_t i = 0; i < count(tensors); ++i) {
+      const schema::Tensor& t = *tensors->Get(i);
+      if (!verify_tensor(t, role)) return false;
+      const schema::Arena& slot = *bundle_.arenas()->Get(t.arena());
+      if (slot.kind() != kind || slot.bytes() != t.bytes() || t.offset() != 0)
+        return fail() << role << " '" << t.name()->c_str() << "': expected a slot of its kind and size";
+      for (uint32_t j = 0; j < i; ++j) {
+        if (++comparisons_ > kMaxNameComparisons) return fail() << role << "s: too many";
+        if (tensors->Get(j)->arena() == t.arena())
+          return fail() << role << " '" << t.name()->c_str() << "': shares its slot";
+      }
+    }
+    return unique_names(count(tensors), role, [&](uint32_t i) { return tensors->Get(i)->name(); });
+  }
+
+  bool owns_slot(const Tensors* tensors, uint32_t arena) {
+    for (uint32_t i = 0; i < count(tensors); ++i) {
+      ++comparisons_;
+      if (tensors->Get(i)->arena() == arena) return true;
+    }
+    return false;
+  }
+
+  bool verify_binding(const schema::EntryPoint& entry, const schema::Plan& plan, const schema::Binding& b) {
+    if (b.arena() >= count(bundle_.arenas())) return fail() << "binding: no such arena";
+    if (b.access() > schema::Access::read_write) return fail() << "binding: unknown access";
+    const schema::Arena& a = *bundle_.arenas()->Get(b.arena());
+    if (b.bytes() > a.bytes() || b.offset() > a.bytes() - b.bytes())
+      return fail() << "binding: bytes " << b.offset() << " to " << b.offset() << "+" << b.bytes()
+                    << " lie outside arena " << b.arena() << " of " << a.bytes();
+    bool writes = b.access() != schema::Access::read;
+    if (comparisons_ > kMaxNameComparisons) return fail() << "bundle: too many inputs, outputs and bindings";
+    switch (a.kind()) {
+      case schema::ArenaKind::constants:
+        if (writes) return fail() << "binding: writes to constants";
+        return true;
+      case schema::ArenaKind::workspace:
+        for (uint32_t i = 0; i < count(plan.workspaces()); ++i)
+          if (plan.workspaces()->Get(i) == b.arena()) return true;
+        return fail() << "binding: arena " << b.arena() << " is not one of the plan's workspaces";
+      case schema::ArenaKind::input:
+        if (writes) return fail() << "binding: writes to an input";
+        if (!owns_slot(entry.inputs(), b.arena())) return fail() << "binding: slot of another entry point";
+        return true;
+      case schema::ArenaKind::output:
+        if (!owns_slot(entry.outputs(), b.arena())) return fail() << "binding: slot of another entry point";
+        return true;
+      case schema::ArenaKind::state:
+        return true;
+    }
+    return false;
+  }
+
+  // The farthest byte that the strided side touches must lie in its binding.
+  bool fits(const schema::Item& item, bool source, uint64_t binding_bytes) const {
+    uint64_t extent = item.copy_bytes();
+    for (uint32_t l = 0; l < count(item.copy_loops()); ++l) {
+      const schema::CopyLoop& loop = *item.copy_loops()->Get(l);
+      uint64_t span = 0;
+      if (loop.count() == 0) return false;
+      if (!multiply(loop.count() - 1, source ? loop.source_stride() : loop.target_stride(), &span))
+        return false;
+      if (!add(extent, span, &extent)) return false;
+    }
+    return extent <= binding_bytes;
+  }
+
+  bool verify_copy(const schema::Item& item) {
+    if (count(item.bindings()) != 2) return fail() << "copy: expected two bindings";
+    const schema::Binding& source = *item.bindings()->Get(0);
+    const schema::Binding& target = *item.bindings()->Get(1);
+    if (source.access() != schema::Access::read || target.access() == schema::Access::read)
+      return fail() << "copy: expected to read its first binding and write its second";
+    if (item.copy_bytes() == 0 || !fits(item, true, source.bytes()) || !fits(item, false, target.bytes()))
+      return fail() << "copy: reaches outside its bindings, or is empty";
+    uint64_t total = item.copy_bytes();  // no byte is written twice, which also bounds the time
+    for (uint32_t l = 0; l < count(item.copy_loops()); ++l)
+      if (!multiply(total, item.copy_loops()->Get(l)->count(), &total)) total = ~uint64_t{0};
+    if (total > target.bytes()) return fail() << "copy: writes more bytes than its target has";
+    return true;
+  }
+
+  bool verify_item(const schema::EntryPoint& entry, const schema::Plan& plan, uint32_t index) {
+    const schema::Item& item = *plan.items()->Get(index);
+    if (!spend(uint64_t{1} + count(item.bindings()) + count(item.edges()) + count(item.source_nodes())))
+      return false;
+    if (!aligned_to_8(item.bindings()) || !aligned_to_8(item.copy_loops()))
+      return fail() << "item " << index << ": its bindings are misaligned";
+    if (count(item.copy_loops()) > kMaxCopyLoops)
+      return fail() << "item " << index << ": more than " << kMaxCopyLoops << " copy loops";
+    if (item.kind() > schema::ItemKind::host_callback) return fail() << "item " << index << ": unknown kind";
+    if (item.workgroups_expression() != -1) return fail() << "item " << index << ": has a symbolic size";
+    for (uint32_t b = 0; b < count(item.bindings()); ++b)
+      if (!verify_binding(entry, plan, *item.bindings()->Get(b))) return false;
+    for (uint32_t e = 0; e < count(item.edges()); ++e) {
+      const schema::Edge& edge = *item.edges()->Get(e);
+      if (edge.item() >= index || edge.kind() > schema::EdgeKind::alias)
+        return fail() << "item " << index << ": expected edges to earlier items, found one to "
+                      << edge.item();
+    }
+    switch (item.kind()) {
+      case schema::ItemKind::dispatch:
+        if (item.kernel() >= bundle_.variants()->Get(plan.variant())->kernels()->size())
+          return fail() << "item " << index << ": no kernel " << item.kernel();
+        if (item.workgroups() > kMaxWorkgroups) return fail() << "item " << index << ": too many workgroups";
+        return true;
+      case schema::ItemKind::copy:
+        return verify_copy(item);
+      case schema::ItemKind::synchronize:
+        return true;
+      case schema::ItemKind::host_callback:
+        if (item.callback() == nullptr || item.callback()->size() == 0)
+          return fail() << "item " << index << ": callback without a name";
+        return true;
+    }
+    return false;
+  }
+
+  bool verify_plan(const schema::EntryPoint& entry, uint32_t variant) {
+    const schema::Plan& plan = *entry.plans()->Get(variant);
+    if (plan.variant() != variant)
+      return fail() << "plan " << variant << ": is for variant " << plan.variant();
+    if (count(plan.workspaces()) > kMaxWorkspaces)
+      return fail() << "plan " << variant << ": more than " << kMaxWorkspaces << " workspaces";
+    for (uint32_t i = 0; i < count(plan.workspaces()); ++i) {
+      uint32_t arena = plan.workspaces()->Get(i);
+      if (arena >= count(bundle_.arenas()) ||
+          bundle_.arenas()->Get(arena)->kind() != schema::ArenaKind::workspace ||
+          (i > 0 && arena <= plan.workspaces()->Get(i - 1)))
+        return fail() << "plan " << variant << ": expected ascending workspace arenas";
+    }
+    for (uint32_t i = 0; i < plan.items()->size(); ++i)
+      if (!verify_item(entry, plan, i)) return false;
+    return true;
+  }
+
+  bool verify_entry_points() {
+    uint32_t entries = bundle_.entry_points()->size();
+    if (entries == 0) return fail() << "bundle: expected at least one entry point";
+    if (entries > kMaxTensors) return fail() << "bundle: more than " << kMaxTensors << " entry points";
+    for (uint32_t e = 0; e < entries; ++e) {
+      const schema::EntryPoint& entry = *bundle_.entry_points()->Get(e);
+      if (!spend(uint64_t{1} + count(entry.inputs()) + count(entry.outputs()) + count(entry.states())))
+        return false;
+      if (!verify_slots(entry.inputs(), schema::ArenaKind::input, "input") ||
+          !verify_slots(entry.outputs(), schema::ArenaKind::output, "output"))
+        return false;
+      for (uint32_t s = 0; s < count(entry.states()); ++s)
+        if (entry.states()->Get(s) >= count(bundle_.states()))
+          return fail() << "entry point '" << entry.name()->c_str() << "': no such state";
+      if (entry.plans()->size() != bundle_.variants()->size())
+        return fail() << "entry point '" << entry.name()->c_str() << "': expected one plan per variant";
+      for (uint32_t v = 0; v < entry.plans()->size(); ++v)
+        if (!verify_plan(entry, v)) return false;
+    }
+    return unique_names(entries, "entry point",
+                        [&](uint32_t i) { return bundle_.entry_points()->Get(i)->name(); });
+  }
+
+  bool verify_test_vectors() {
+    for (uint32_t i = 0; i < count(bundle_.test_vectors()); ++i) {
+      const schema::TestVector& test = *bundle_.test_vectors()->Get(i);
+      if (test.entry_point() >= bundle_.entry_points()->size())
+        return fail() << "test vector " << i << ": no such entry point";
+      const schema::EntryPoint& entry = *bundle_.entry_points()->Get(test.entry_point());
+      if (!spend(count(test.tensors()))) return false;
+      if (!aligned_to_8(test.tensors()))
+        return fail() << "test vector " << i << ": its values are misaligned";
+      for (uint32_t j = 0; j < count(test.tensors()); ++j) {
+        const schema::TestTensor& t = *test.tensors()->Get(j);
+        const Tensors* tensors = t.output() ? entry.outputs() : entry.inputs();
+        const schema::Segment* s = segment(t.segment(), schema::SegmentKind::test_values);
+        if (s == nullptr || t.bytes() > s->bytes() || t.offset() > s->bytes() - t.bytes() ||
+            t.tensor() >= count(tensors) || tensors->Get(t.tensor())->bytes() != t.bytes())
+          return fail() << "test vector " << i << ": value " << j << " does not fit the signature";
+      }
+    }
+    return true;
+  }
+
+  const schema::Bundle& bundle_;
+  uint64_t budget_;
+  uint64_t comparisons_ = 0;
+  qnl_error* error_;
+};
+
+}  // namespace
+
+qnl_status verify_structure(const schema::Bundle& bundle, uint64_t structure_bytes, qnl_error* error) {
+  return StructureVerifier(bundle, structure_bytes, error).verify() ? QNL_OK : QNL_INVALID_BUNDLE;
+}
+
+}  // namespace quernel::runtime

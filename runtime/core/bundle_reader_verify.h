@@ -1,0 +1,27 @@
+// The second half of opening a bundle: FlatBuffers has checked that the structure can be read;
+// verify_structure checks that what it says makes sense. Included by bundle_reader*.cpp only.
+#pragma once
+
+#include "core/failure.h"
+#include "schemas/bundle_generated.h"
+
+namespace quernel::runtime {
+
+// Elements of a vector that may be absent.
+template <class Vector>
+uint32_t count(const Vector* vector) {
+  return vector == nullptr ? 0 : vector->size();
+}
+
+// FlatBuffers' verifier leaves open whether the 8-byte elements of a vector are aligned; reading them needs
+// it.
+template <class Vector>
+bool aligned_to_8(const Vector* vector) {
+  return count(vector) == 0 || reinterpret_cast<uintptr_t>(vector->Data()) % 8 == 0;
+}
+
+// Every index, range, size, name and dependency of a structure whose FlatBuffer is well-formed and whose
+// segments lie inside the file. The work is bounded by the structure's size, also for crafted input.
+qnl_status verify_structure(const schema::Bundle& bundle, uint64_t structure_bytes, qnl_error* error);
+
+}  // namespace quernel::runtime

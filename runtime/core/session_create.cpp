@@ -1,0 +1,252 @@
+// Creating and destroying sessions: memory of each lifetime, code, bindings, recording.
+#include <string.h>
+
+#include <new>
+
+#include "core/session.h"
+#include "platform/platform.h"
+
+using quernel::runtime::Access;
+using quernel::runtime::ArenaKind;
+using quernel::runtime::ArenaView;
+using quernel::runtime::BindingView;
+using quernel::runtime::BundleReader;
+using quernel::runtime::Command;
+using quernel::runtime::Device;
+using quernel::runtime::DeviceArena;
+using quernel::runtime::DeviceRange;
+using quernel::runtime::Failure;
+using quernel::runtime::ItemView;
+using quernel::runtime::KernelCode;
+using quernel::runtime::SessionLayout;
+using quernel::runtime::SessionPlan;
+using quernel::runtime::Slot;
+using quernel::runtime::VariantView;
+namespace platform = quernel::platform;
+
+namespace {
+
+qnl_status check_memory(const char* what, const void* memory, uint64_t has, uint64_t needs,
+                        uint32_t alignment, qnl_error* error) {
+  if (has < needs)
+    return Failure(error, QNL_MEMORY_TOO_SMALL)
+           << what << " memory: expected " << needs << " bytes, found " << has;
+  if (reinterpret_cast<uintptr_t>(memory) % alignment != 0)
+    return Failure(error, QNL_MISALIGNED) << what << " memory: expected " << alignment << "-byte alignment";
+  return QNL_OK;
+}
+
+// The block itself and the object at its beginning.
+qnl_status place_session(const SessionPlan& plan, const qnl_session_options& options, qnl_session** session,
+                         qnl_error* error) {
+  void* memory = options.session_memory;
+  if (memory != nullptr) {
+    qnl_status status = check_memory("session", memory, options.session_memory_bytes, plan.session_bytes,
+                                     QNL_DEFAULT_ALIGNMENT, error);
+    if (status != QNL_OK) return status;
+    memset(memory, 0, plan.session_bytes);
+  } else {
+    memory = platform::allocate_pages(plan.session_bytes);
+    if (memory == nullptr)
+      return Failure(error, QNL_OUT_OF_MEMORY) << "session: no memory for " << plan.session_bytes << " bytes";
+  }
+  auto* s = new (memory) qnl_session;
+  s->owns_memory = options.session_memory == nullptr;
+  s->plan = plan;
+  char* base = static_cast<char*>(memory);
+  SessionLayout layout = quernel::runtime::layout_session(plan);
+  s->arenas = reinterpret_cast<DeviceRange*>(base + layout.arenas);
+  s->constants = reinterpret_cast<DeviceArena*>(base + layout.constants);
+  s->slots = reinterpret_cast<Slot*>(base + layout.slots);
+  s->commands = reinterpret_cast<Command*>(base + layout.commands);
+  s->bindings = reinterpret_cast<DeviceRange*>(base + layout.bindings);
+  s->binding_bytes = reinterpret_cast<uint64_t*>(base + layout.binding_bytes);
+  s->io_bindings = reinterpret_cast<qnl_session::IoBinding*>(base + layout.io_bindings);
+  for (uint32_t a = 0; a < plan.arena_count; ++a) new (&s->arenas[a]) DeviceRange;
+  for (uint32_t a = 0; a < plan.arena_count; ++a) new (&s->constants[a]) DeviceArena;
+  for (uint32_t i = 0; i < plan.slot_count; ++i) new (&s->slots[i]) Slot;
+  for (uint32_t c = 0; c < plan.command_count; ++c) new (&s->commands[c]) Command;
+  for (uint32_t b = 0; b < plan.binding_count; ++b) new (&s->bindings[b]) DeviceRange;
+  *session = s;
+  return QNL_OK;
+}
+
+// One lifetime's memory: the caller's, checked, or the device's.
+qnl_status make_block(Device* device, const char* what, void* memory, uint64_t has, uint64_t needs,
+                      uint32_t alignment, DeviceArena* block, qnl_error* error) {
+  if (memory != nullptr) {
+    if (qnl_status status = check_memory(what, memory, has, needs, alignment, error); status != QNL_OK)
+      return status;
+    return device->table->wrap_arena(device, memory, needs, false, block);
+  }
+  qnl_status status = device->table->allocate_arena(device, needs, block);
+  if (status != QNL_OK) return Failure(error, status) << what << ": no memory for " << needs << " bytes";
+  return QNL_OK;
+}
+
+qnl_status place_memory(qnl_session* s, const qnl_session_options& o, qnl_error* error) {
+  const SessionPlan& p = s->plan;
+  const BundleReader& reader = s->bundle->reader;
+  qnl_status status = make_block(s->device, "workspace", o.workspace_memory, o.workspace_memory_bytes,
+                                 p.workspace_bytes, p.alignment, &s->workspace, error);
+  if (status != QNL_OK) return status;
+  place_arenas(reader, p, ArenaKind::kWorkspace, s->arenas, &s->workspace);
+
+  const DeviceArena* state = &s->state;
+  if (o.share_state_with != nullptr) {
+    const qnl_session* owner = o.share_state_with;
+    s->state_owner = owner->state_owner != nullptr ? owner->state_owner : o.share_state_with;
+    if (owner->bundle != s->bundle || owner->device != s->device)
+      return Failure(error, QNL_INVALID_ARGUMENT)
+             << "session: shares state with one of another bundle or device";
+    state = &s->state_owner->state;
+  } else {
+    status = make_block(s->device, "state", o.state_memory, o.state_memory_bytes, p.state_bytes, p.alignment,
+                        &s->state, error);
+    if (status != QNL_OK) return status;
+  }
+  place_arenas(reader, p, ArenaKind::kState, s->arenas, state);
+
+  if (o.io_bound_by_caller == 0) {
+    status = make_block(s->device, "input and output", o.io_memory, o.io_memory_bytes, p.io_bytes,
+                        p.alignment, &s->io, error);
+    if (status != QNL_OK) return status;
+    place_arenas(reader, p, ArenaKind::kInput, s->arenas, &s->io);
+  }
+  for (uint32_t a = 0; a < p.arena_count; ++a) {
+    ArenaView arena = reader.arena(a);
+    if (arena.kind != ArenaKind::kConstants) continue;
+    status = s->device->table->wrap_arena(s->device, arena.contents, arena.bytes, true, &s->constants[a]);
+    if (status != QNL_OK) return Failure(error, status) << "constants: the device cannot use them";
+    s->arenas[a] = {&s->constants[a], 0};
+  }
+  return QNL_OK;
+}
+
+void describe_slots(qnl_session* s) {
+  for (uint32_t i = 0; i < s->plan.slot_count; ++i) {
+    Slot& slot = s->slots[i];
+    slot.role = i < s->plan.input_count ? QNL_INPUT : QNL_OUTPUT;
+    s->bundle->reader.tensor(s->plan.entry, slot.role, i < s->plan.input_count ? i : i - s->plan.input_count,
+                             &slot.tensor, &slot.arena, nullptr);
+  }
+}
+
+void build_commands(qnl_session* s) {
+  const BundleReader& reader = s->bundle->reader;
+  const SessionPlan& p = s->plan;
+  uint32_t next = 0, next_io = 0;
+  for (uint32_t c = 0; c < p.command_count; ++c) {
+    ItemView item = reader.item(p.entry, p.variant, c);
+    Command& command = s->commands[c];
+    command.kind = item.kind;
+    command.kernel = item.kernel;
+    command.workgroups = item.workgroups;
+    command.first_binding = next;
+    command.binding_count = item.binding_count;
+    if (item.kind == QNL_ITEM_DISPATCH)
+      command.scratch_bytes = reader.kernel(p.variant, item.kernel).scratch_bytes;
+    command.flops = item.flops;
+    command.bytes_moved = item.bytes_read + item.bytes_written;
+    command.copy_bytes = item.copy_bytes;
+    command.copy_loop_count = item.copy_loop_count;
+    memcpy(command.copy_loops, item.copy_loops, sizeof item.copy_loops);
+    for (uint32_t b = 0; b < item.binding_count; ++b, ++next) {
+      BindingView binding = reader.binding(p.entry, p.variant, c, b);
+      s->bindings[next] = {s->arenas[binding.arena].arena, s->arenas[binding.arena].offset + binding.offset};
+      s->binding_bytes[next] = binding.bytes;
+      ArenaKind kind = reader.arena(binding.arena).kind;
+      if (kind == ArenaKind::kInput || kind == ArenaKind::kOutput)
+        s->io_bindings[next_io++] = {next, binding.arena, binding.offset};
+    }
+  }
+  s->list = {s->commands,      p.command_count, s->bindings,
+             s->binding_bytes, p.binding_count, p.max_scratch_bytes};
+}
+
+qnl_status load_code(qnl_session* s, qnl_error* error) {
+  VariantView variant = s->bundle->reader.variant(s->plan.variant);
+  KernelCode code = {variant.code, variant.code_bytes, variant.arch, variant.kernel_count};
+  return s->device->table->load_kernels(s->device, code, &s->kernels, error);
+}
+
+qnl_status set_up(qnl_session* s, const qnl_session_options& options, qnl_error* error) {
+  if (qnl_status status = place_memory(s, options, error); status != QNL_OK) return status;
+  if (qnl_status status = load_code(s, error); status != QNL_OK) return status;
+  describe_slots(s);
+  build_commands(s);
+  char* base = reinterpret_cast<char*>(s);
+  SessionLayout layout = quernel::runtime::layout_session(s->plan);
+  qnl_status status =
+      s->device->table->record(s->device, s->list, s->kernels, base + layout.recording, &s->recording, error);
+  if (status != QNL_OK) return status;
+  return s->state_owner != nullptr ? QNL_OK : qnl_session_reset_state(s, error);
+}
+
+}  // namespace
+
+extern "C" {
+
+qnl_status qnl_session_query(const qnl_bundle* bundle, qnl_device* device, const qnl_session_options* options,
+                             qnl_requirements* requirements, qnl_error* error) {
+  if (bundle == nullptr || device == nullptr || requirements == nullptr)
+    return Failure(error, QNL_INVALID_ARGUMENT)
+           << "session: expected a bundle, a device and a place for the result";
+  qnl_session_options defaults = {};
+  const qnl_session_options& o = options == nullptr ? defaults : *options;
+  SessionPlan plan;
+  if (qnl_status status = plan_session(bundle->reader, device, o, &plan, error); status != QNL_OK)
+    return status;
+  *requirements = {plan.variant,
+                   plan.alignment,
+                   plan.session_bytes,
+                   plan.workspace_bytes,
+                   o.share_state_with != nullptr ? 0 : plan.state_bytes,
+                   o.io_bound_by_caller != 0 ? 0 : plan.io_bytes,
+                   bundle->reader.constants_bytes(),
+                   bundle->reader.variant(plan.variant).code_bytes};
+  return QNL_OK;
+}
+
+qnl_status qnl_session_create(const qnl_bundle* bundle, qnl_device* device,
+                              const qnl_session_options* options, qnl_session** session, qnl_error* error) {
+  if (bundle == nullptr || device == nullptr || session == nullptr)
+    return Failure(error, QNL_INVALID_ARGUMENT)
+           << "session: expected a bundle, a device and a place for the result";
+  *session = nullptr;
+  qnl_session_options defaults = {};
+  const qnl_session_options& o = options == nullptr ? defaults : *options;
+  SessionPlan plan;
+  if (qnl_status status = plan_session(bundle->reader, device, o, &plan, error); status != QNL_OK)
+    return status;
+  qnl_session* s = nullptr;
+  if (qnl_status status = place_session(plan, o, &s, error); status != QNL_OK) return status;
+  s->bundle = bundle;
+  s->device = device;
+  if (qnl_status status = set_up(s, o, error); status != QNL_OK) {
+    qnl_session_destroy(s);
+    return status;
+  }
+  *session = s;
+  return QNL_OK;
+}
+
+void qnl_session_destroy(qnl_session* session) {
+  if (session == nullptr) return;
+  Device* device = session->device;
+  if (session->recording != nullptr) device->table->release(device, session->recording);
+  if (session->kernels != nullptr) device->table->unload_kernels(device, session->kernels);
+  for (uint32_t i = 0; i < session->plan.slot_count; ++i)
+    device->table->free_arena(device, &session->slots[i].bound_arena);
+  for (uint32_t a = 0; a < session->plan.arena_count; ++a)
+    device->table->free_arena(device, &session->constants[a]);
+  device->table->free_arena(device, &session->workspace);
+  device->table->free_arena(device, &session->state);
+  device->table->free_arena(device, &session->io);
+  uint64_t bytes = session->plan.session_bytes;
+  bool owns = session->owns_memory;
+  session->~qnl_session();
+  if (owns) platform::free_pages(session, bytes);
+}
+
+}  // extern "C"

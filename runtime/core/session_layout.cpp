@@ -1,0 +1,163 @@
+#include <string.h>
+
+#include "core/session.h"
+
+namespace quernel::runtime {
+namespace {
+
+uint64_t align(uint64_t offset, uint64_t alignment) { return (offset + alignment - 1) & ~(alignment - 1); }
+
+qnl_status find_entry(const BundleReader& reader, const char* name, uint32_t* entry, qnl_error* error) {
+  *entry = 0;
+  if (name == nullptr) return QNL_OK;
+  for (uint32_t e = 0; e < reader.entry_point_count(); ++e) {
+    if (strcmp(reader.entry_point(e).name, name) != 0) continue;
+    *entry = e;
+    return QNL_OK;
+  }
+  Failure failure(error, QNL_UNKNOWN_NAME);
+  failure << "entry point '" << name << "': not in the bundle, which has";
+  for (uint32_t e = 0; e < reader.entry_point_count(); ++e)
+    failure << " '" << reader.entry_point(e).name << "'";
+  return failure;
+}
+
+bool usable(const VariantView& variant, const DeviceProperties& device) {
+  if (device.arch == QNL_ARCH_NONE) return true;
+  return variant.arch == device.arch && variant.code_format == device.code_format &&
+         (variant.required_features & ~device.features) == 0;
+}
+
+qnl_status pick_variant(const BundleReader& reader, const DeviceProperties& device, uint32_t* picked,
+                        qnl_error* error) {
+  bool found = false;
+  for (uint32_t v = 0; v < reader.variant_count(); ++v) {
+    VariantView variant = reader.variant(v);
+    if (!usable(variant, device)) continue;
+    if (found && variant.required_features <= reader.variant(*picked).required_features) continue;
+    *picked = v;
+    found = true;
+  }
+  if (found) return QNL_OK;
+  Failure failure(error, QNL_NO_MATCHING_VARIANT);
+  failure << "device '" << device.name << "': has " << arch_name(device.arch) << " (";
+  append_features(failure, device.arch, device.features);
+  failure << "), the bundle has";
+  for (uint32_t v = 0; v < reader.variant_count(); ++v) {
+    VariantView variant = reader.variant(v);
+    failure << (v == 0 ? " " : "; ") << variant.target << ": " << arch_name(variant.arch) << " (";
+    append_features(failure, variant.arch, variant.required_features);
+    failure << ")";
+  }
+  failure << "; compile for this device with --target";
+  return failure;
+}
+
+void count_items(const BundleReader& reader, SessionPlan* plan) {
+  plan->command_count = reader.item_count(plan->entry, plan->variant);
+  for (uint32_t i = 0; i < plan->command_count; ++i) {
+    ItemView item = reader.item(plan->entry, plan->variant, i);
+    plan->binding_count += item.binding_count;
+    for (uint32_t b = 0; b < item.binding_count; ++b) {
+      ArenaKind kind = reader.arena(reader.binding(plan->entry, plan->variant, i, b).arena).kind;
+      if (kind == ArenaKind::kInput || kind == ArenaKind::kOutput) plan->io_binding_count += 1;
+    }
+    if (item.kind != QNL_ITEM_DISPATCH) continue;
+    uint64_t scratch = reader.kernel(plan->variant, item.kernel).scratch_bytes;
+    if (scratch > plan->max_scratch_bytes) plan->max_scratch_bytes = scratch;
+  }
+}
+
+}  // namespace
+
+uint64_t place_arenas(const BundleReader& reader, const SessionPlan& plan, ArenaKind lifetime,
+                      DeviceRange* ranges, const DeviceArena* block) {
+  uint64_t end = 0;
+  auto place = [&](uint32_t index) {
+    ArenaView arena = reader.arena(index);
+    uint64_t offset =
+        align(end, arena.alignment < QNL_DEFAULT_ALIGNMENT ? QNL_DEFAULT_ALIGNMENT : arena.alignment);
+    if (ranges != nullptr) ranges[index] = {block, offset};
+    end = offset + arena.bytes;
+  };
+  switch (lifetime) {
+    case ArenaKind::kWorkspace:
+      for (uint32_t i = 0; i < reader.workspace_count(plan.entry, plan.variant); ++i)
+        place(reader.workspace(plan.entry, plan.variant, i));
+      break;
+    case ArenaKind::kState:
+      for (uint32_t a = 0; a < plan.arena_count; ++a)
+        if (reader.arena(a).kind == ArenaKind::kState) place(a);
+      break;
+    case ArenaKind::kInput:
+    case ArenaKind::kOutput:
+      for (uint32_t s = 0; s < plan.slot_count; ++s) {
+        bool input = s < plan.input_count;
+        qnl_tensor tensor;
+        uint32_t arena = 0;
+        reader.tensor(plan.entry, input ? QNL_INPUT : QNL_OUTPUT, input ? s : s - plan.input_count, &tensor,
+                      &arena, nullptr);
+        place(arena);
+      }
+      break;
+    case ArenaKind::kConstants:
+      break;
+  }
+  return end;
+}
+
+SessionLayout layout_session(const SessionPlan& plan) {
+  SessionLayout layout;
+  uint64_t at = align(sizeof(qnl_session), 64);
+  auto take = [&](uint64_t count, uint64_t size) {
+    uint64_t begin = at;
+    at = align(at + count * size, 64);
+    return begin;
+  };
+  layout.arenas = take(plan.arena_count, sizeof(DeviceRange));
+  layout.constants = take(plan.arena_count, sizeof(DeviceArena));
+  layout.slots = take(plan.slot_count, sizeof(Slot));
+  layout.commands = take(plan.command_count, sizeof(Command));
+  layout.bindings = take(plan.binding_count, sizeof(DeviceRange));
+  layout.binding_bytes = take(plan.binding_count, sizeof(uint64_t));
+  layout.io_bindings = take(plan.io_binding_count, sizeof(qnl_session::IoBinding));
+  layout.recording = take(1, plan.recording_bytes);
+  layout.end = at;
+  return layout;
+}
+
+qnl_status plan_session(const BundleReader& reader, Device* device, const qnl_session_options& options,
+                        SessionPlan* plan, qnl_error* error) {
+  *plan = {};
+  if (qnl_status status = find_entry(reader, options.entry_point, &plan->entry, error); status != QNL_OK)
+    return status;
+  DeviceProperties properties;
+  device->table->properties(device, &properties);
+  if (qnl_status status = pick_variant(reader, properties, &plan->variant, error); status != QNL_OK)
+    return status;
+
+  EntryPointView entry = reader.entry_point(plan->entry);
+  plan->arena_count = reader.arena_count();
+  plan->input_count = entry.input_count;
+  plan->slot_count = entry.input_count + entry.output_count;
+  plan->alignment = properties.arena_alignment;
+  for (uint32_t a = 0; a < plan->arena_count; ++a) {
+    ArenaView arena = reader.arena(a);
+    if (arena.kind != ArenaKind::kConstants && arena.alignment > plan->alignment)
+      plan->alignment = arena.alignment;
+  }
+  count_items(reader, plan);
+  plan->workspace_bytes = place_arenas(reader, *plan, ArenaKind::kWorkspace, nullptr, nullptr);
+  plan->state_bytes = place_arenas(reader, *plan, ArenaKind::kState, nullptr, nullptr);
+  plan->io_bytes = place_arenas(reader, *plan, ArenaKind::kInput, nullptr, nullptr);
+
+  CommandList sizes;
+  sizes.command_count = plan->command_count;
+  sizes.binding_count = plan->binding_count;
+  sizes.max_scratch_bytes = plan->max_scratch_bytes;
+  plan->recording_bytes = device->table->record_bytes(device, sizes);
+  plan->session_bytes = layout_session(*plan).end;
+  return QNL_OK;
+}
+
+}  // namespace quernel::runtime

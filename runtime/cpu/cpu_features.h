@@ -1,0 +1,12 @@
+// What the CPU we run on can execute: its architecture and QNL_<ARCH>_* bits, including what the operating
+// system has to enable (wide register state).
+#pragma once
+
+#include <stdint.h>
+
+namespace quernel::runtime {
+
+uint32_t host_arch();
+uint64_t host_features();
+
+}  // namespace quernel::runtime

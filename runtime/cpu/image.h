@@ -1,0 +1,40 @@
+// The loader of code images: one strictly checked ELF segment, copied to pages that are first writable, then
+// executable. The form that is accepted is written down in schemas/kernel_abi.h.
+#pragma once
+
+#include <stdint.h>
+
+#include "core/failure.h"
+
+namespace quernel::runtime {
+
+// Where the one loadable segment of a checked image is.
+struct ImageLayout {
+  uint64_t segment_offset = 0;  // in the file
+  uint64_t segment_bytes = 0;
+  uint64_t entry = 0;  // offset of the query function inside the segment
+};
+
+// Checks an image of this architecture without running or mapping anything.
+qnl_status verify_image(const void* data, uint64_t bytes, uint32_t arch, ImageLayout* layout,
+                        qnl_error* error);
+
+// Kernels of a loaded image; its pages are read-only and executable.
+class Image {
+ public:
+  // Verifies, maps and queries. kernel_count: what the bundle says.
+  qnl_status load(const void* data, uint64_t bytes, uint32_t arch, uint32_t kernel_count, qnl_error* error);
+  void unload();
+
+  qnl_kernel_fn kernel(uint32_t index) const;
+  uint64_t page_bytes() const { return bytes_; }
+
+ private:
+  qnl_status query(uint64_t entry, uint32_t kernel_count, qnl_error* error);
+
+  char* pages_ = nullptr;
+  uint64_t bytes_ = 0;
+  const qnl_image_table* table_ = nullptr;
+};
+
+}  // namespace quernel::runtime

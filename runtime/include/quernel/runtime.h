@@ -1,0 +1,315 @@
+/* The runtime's C interface: open a bundle, create a session on a device, set inputs, run, read outputs.
+ * Nothing is allocated after qnl_session_create has returned. Objects are not synchronised: use each session
+ * from one thread at a time; one bundle may serve sessions on many threads; a device serves one run at a
+ * time. */
+#ifndef QUERNEL_RUNTIME_H_
+#define QUERNEL_RUNTIME_H_
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "schemas/kernel_abi.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* major << 16 | minor << 8 | patch. A bundle says which is the oldest that can run it. */
+#define QNL_RUNTIME_VERSION 0x000100u
+
+#define QNL_MAX_RANK 8u
+#define QNL_DEFAULT_ALIGNMENT 64u /* of every arena that the runtime allocates */
+
+#if defined(__GNUC__) || defined(__clang__)
+#define QNL_NODISCARD __attribute__((warn_unused_result))
+#else
+#define QNL_NODISCARD
+#endif
+
+/* ---- status
+ * -------------------------------------------------------------------------------------------------- */
+
+/* Codes are banded: 1xx the caller's arguments, 2xx the system, 3xx the bundle file, 4xx no code for this
+ * device, 5xx while running. A value is never reused. */
+typedef enum qnl_status {
+  QNL_OK = 0,
+
+  QNL_INVALID_ARGUMENT = 100,
+  QNL_UNKNOWN_NAME = 101, /* no entry point, tensor or callback of that name */
+  QNL_DTYPE_MISMATCH = 102,
+  QNL_SHAPE_MISMATCH = 103,
+  QNL_SIZE_MISMATCH = 104,    /* byte count does not follow from dtype and shape */
+  QNL_MISALIGNED = 105,       /* a bound pointer is not aligned to its element size */
+  QNL_OVERLAP = 106,          /* a bound output overlaps another bound tensor */
+  QNL_MEMORY_TOO_SMALL = 107, /* memory supplied by the caller */
+  QNL_INPUT_NOT_SET = 108,
+
+  QNL_FILE_NOT_FOUND = 200,
+  QNL_FILE_UNREADABLE = 201,
+  QNL_OUT_OF_MEMORY = 202,
+  QNL_CODE_MEMORY_REFUSED = 203, /* the system does not let this process create executable pages */
+  QNL_THREAD_FAILED = 204,
+  QNL_TIMEOUT = 205,
+
+  QNL_NOT_A_BUNDLE = 300,
+  QNL_WRONG_BYTE_ORDER = 301,
+  QNL_TRUNCATED = 302,
+  QNL_CORRUPT_HEADER = 303,
+  QNL_CORRUPT_STRUCTURE = 304,
+  QNL_CORRUPT_CODE = 305,
+  QNL_CORRUPT_CONSTANTS = 306,
+  QNL_NEWER_SCHEMA = 307,
+  QNL_NEWER_RUNTIME_NEEDED = 308,
+  QNL_UNKNOWN_FEATURE = 309, /* the bundle needs something that this runtime does not know or implement */
+  QNL_INVALID_BUNDLE = 310,  /* hashes are right, but the contents contradict themselves */
+
+  QNL_NO_MATCHING_VARIANT = 400,
+  QNL_MALFORMED_IMAGE = 401,
+  QNL_KERNEL_ABI_MISMATCH = 402,
+
+  QNL_KERNEL_FAILED = 500,
+  QNL_CALLBACK_FAILED = 501,
+  QNL_CALLBACK_MISSING = 502,
+  QNL_DEVICE_FAULT = 503 /* sticky: an earlier fault made the device unusable */
+} qnl_status;
+
+/* Static text of a status, never NULL. */
+const char* qnl_status_text(qnl_status status);
+
+/* Detail of a failure: "subject: expected X, found Y". Every function that takes one accepts NULL, writes it
+ * only when it fails, and always terminates the text. */
+typedef struct qnl_error {
+  qnl_status status;
+  char text[508];
+} qnl_error;
+
+/* QNL_RUNTIME_VERSION of the library. */
+uint32_t qnl_runtime_version(void);
+
+/* Bytes of `count` elements, packed types rounded up; 0 for an unknown dtype. */
+uint64_t qnl_dtype_bytes(qnl_dtype dtype, uint64_t count);
+/* "f32", "i8", "bool"…; "?" for an unknown dtype. */
+const char* qnl_dtype_name(qnl_dtype dtype);
+
+/* ---- tensors
+ * ------------------------------------------------------------------------------------------------- */
+
+/* A dense row-major tensor, or the description of one (data NULL). */
+typedef struct qnl_tensor {
+  const char* name; /* owned by the bundle when the runtime fills it in */
+  qnl_dtype dtype;
+  uint32_t rank;
+  int64_t shape[QNL_MAX_RANK];
+  uint64_t bytes;
+  void* data;
+} qnl_tensor;
+
+typedef enum qnl_tensor_role { QNL_INPUT = 0, QNL_OUTPUT = 1, QNL_STATE = 2 } qnl_tensor_role;
+
+/* ---- bundle
+ * -------------------------------------------------------------------------------------------------- */
+
+typedef struct qnl_bundle qnl_bundle;
+
+typedef struct qnl_bundle_options {
+  int verify_weights;    /* non-zero: also check the hashes of constants, which reads all of them */
+  void* memory;          /* for the bundle object; NULL: allocated. 64-byte aligned */
+  uint64_t memory_bytes; /* at least qnl_bundle_memory_bytes() */
+} qnl_bundle_options;
+
+/* Size of the object that qnl_bundle_open_* places in options->memory. */
+uint64_t qnl_bundle_memory_bytes(void);
+
+/* Maps the file read-only and checks it: header, versions, features, hashes of structure and code, then every
+ * index and range, so that nothing needs checking later. Constants are only mapped. The file must not be
+ * modified while the bundle is open (replace it by renaming). options may be NULL. On failure *bundle is
+ * NULL. */
+QNL_NODISCARD qnl_status qnl_bundle_open_file(const char* path, const qnl_bundle_options* options,
+                                              qnl_bundle** bundle, qnl_error* error);
+/* As above, from memory that the caller keeps alive and unchanged until the bundle is closed; 64-byte
+ * aligned. */
+QNL_NODISCARD qnl_status qnl_bundle_open_memory(const void* data, uint64_t bytes,
+                                                const qnl_bundle_options* options, qnl_bundle** bundle,
+                                                qnl_error* error);
+/* Closes a bundle whose sessions are all destroyed. NULL is ignored. */
+void qnl_bundle_close(qnl_bundle* bundle);
+
+/* Checks the hashes of all constants and test values. */
+QNL_NODISCARD qnl_status qnl_bundle_verify_weights(const qnl_bundle* bundle, qnl_error* error);
+
+typedef struct qnl_bundle_info {
+  const char* producer;
+  uint32_t schema_version;
+  uint32_t entry_point_count;
+  uint32_t variant_count;
+  uint64_t file_bytes;
+  uint64_t constants_bytes;
+  uint64_t code_bytes; /* all variants */
+} qnl_bundle_info;
+void qnl_bundle_get_info(const qnl_bundle* bundle, qnl_bundle_info* info);
+
+typedef struct qnl_entry_info {
+  const char* name;
+  uint32_t input_count;
+  uint32_t output_count;
+  uint32_t state_count;
+} qnl_entry_info;
+/* Entry point by index; QNL_INVALID_ARGUMENT past the end. */
+QNL_NODISCARD qnl_status qnl_bundle_get_entry(const qnl_bundle* bundle, uint32_t entry, qnl_entry_info* info);
+/* Signature of an entry point: tensor `index` of `role`, data NULL. QNL_INVALID_ARGUMENT past the end. */
+QNL_NODISCARD qnl_status qnl_bundle_get_tensor(const qnl_bundle* bundle, uint32_t entry, qnl_tensor_role role,
+                                               uint32_t index, qnl_tensor* tensor);
+
+typedef struct qnl_variant_info {
+  const char* target;
+  qnl_arch arch;
+  uint64_t required_features;
+  uint32_t kernel_count;
+  uint64_t code_bytes;
+} qnl_variant_info;
+QNL_NODISCARD qnl_status qnl_bundle_get_variant(const qnl_bundle* bundle, uint32_t variant,
+                                                qnl_variant_info* info);
+
+/* ---- devices
+ * ------------------------------------------------------------------------------------------------- */
+
+typedef struct qnl_device qnl_device;
+
+typedef struct qnl_cpu_options {
+  uint32_t threads; /* 0 or 1: everything on the calling thread; N: N - 1 workers beside it, at most 256 */
+  uint64_t feature_mask; /* features to use of those that the CPU has; 0: all */
+} qnl_cpu_options;
+
+/* The CPU this process runs on. options may be NULL. Workers sleep when there is nothing to do. */
+QNL_NODISCARD qnl_status qnl_device_open_cpu(const qnl_cpu_options* options, qnl_device** device,
+                                             qnl_error* error);
+/* A device that accepts any variant, validates and counts launches, and computes nothing. */
+QNL_NODISCARD qnl_status qnl_device_open_null(qnl_device** device, qnl_error* error);
+/* Closes a device whose sessions are all destroyed. NULL is ignored. */
+void qnl_device_close(qnl_device* device);
+
+typedef struct qnl_device_info {
+  const char* name;     /* "cpu", "null"… */
+  qnl_arch arch;        /* QNL_ARCH_NONE: accepts every variant */
+  uint64_t features;    /* QNL_<ARCH>_* bits it has and may use */
+  uint32_t threads;     /* that run workgroups */
+  uint64_t memory_used; /* bytes of arenas and code that its sessions hold now */
+} qnl_device_info;
+void qnl_device_get_info(const qnl_device* device, qnl_device_info* info);
+
+/* ---- sessions
+ * ------------------------------------------------------------------------------------------------ */
+
+typedef struct qnl_session qnl_session;
+
+/* Memory in four lifetimes. */
+typedef struct qnl_requirements {
+  uint32_t variant;         /* the one that is picked for the device */
+  uint32_t alignment;       /* of every block that the caller supplies: at least 64, a power of two */
+  uint64_t session_bytes;   /* session object, binding tables, recorded schedule, scratch of all threads */
+  uint64_t workspace_bytes; /* meaningless between runs: sessions that never run at once may share it */
+  uint64_t state_bytes;     /* kept from run to run */
+  uint64_t io_bytes;        /* slots of all inputs and outputs; not needed for those that the caller binds */
+  uint64_t constants_bytes; /* mapped from the bundle, never copied; for information */
+  uint64_t code_bytes;      /* pages for the image, allocated by the device; for information */
+} qnl_requirements;
+
+/* All zero is a good default: entry point 0, everything allocated by the runtime. Pointers to memory stay the
+ * caller's and must outlive the session; each needs the size of qnl_requirements, else QNL_MEMORY_TOO_SMALL.
+ */
+typedef struct qnl_session_options {
+  const char* entry_point; /* NULL: the first */
+  void* session_memory;
+  uint64_t session_memory_bytes;
+  void* workspace_memory;
+  uint64_t workspace_memory_bytes;
+  void* state_memory;
+  uint64_t state_memory_bytes;
+  void* io_memory;
+  uint64_t io_memory_bytes;
+  /* Non-zero: no slots are allocated for inputs and outputs; every one must be bound before a run. */
+  int io_bound_by_caller;
+  /* Use the state arenas of this session of the same bundle (another entry point, say) instead of own ones.
+   * It must outlive the new session, and the two must not run at the same time. */
+  qnl_session* share_state_with;
+} qnl_session_options;
+
+/* What qnl_session_create with the same arguments would need; allocates nothing. */
+QNL_NODISCARD qnl_status qnl_session_query(const qnl_bundle* bundle, qnl_device* device,
+                                           const qnl_session_options* options, qnl_requirements* requirements,
+                                           qnl_error* error);
+/* Picks the best variant for the device, loads its code, places all arenas and precomputes every binding.
+ * bundle and device must outlive the session. State starts with its initial values. options may be NULL. */
+QNL_NODISCARD qnl_status qnl_session_create(const qnl_bundle* bundle, qnl_device* device,
+                                            const qnl_session_options* options, qnl_session** session,
+                                            qnl_error* error);
+void qnl_session_destroy(qnl_session* session);
+
+/* Copies tensor->data into the input named tensor->name (NULL: the only input). Name, dtype, shape and bytes
+ * must be exactly those of the signature. An input bound before is copied into its bound memory. */
+QNL_NODISCARD qnl_status qnl_session_set_input(qnl_session* session, const qnl_tensor* tensor,
+                                               qnl_error* error);
+/* Uses tensor->data itself, without a copy, as the input or output of that name from now on; checked as
+ * above, aligned to the element size; kept alive by the caller. data NULL returns to the session's own slot.
+ * Outputs must not overlap any other bound tensor; this is checked by the next run. */
+QNL_NODISCARD qnl_status qnl_session_bind(qnl_session* session, qnl_tensor_role role,
+                                          const qnl_tensor* tensor, qnl_error* error);
+/* The tensor with its current memory: for an output the result of the last run, for an input its slot, which
+ * may be filled in place; for a state its current value. name NULL: the only one of its role. data stays
+ * valid until it is bound anew or the session is destroyed. Filling an input's slot counts as setting it. */
+QNL_NODISCARD qnl_status qnl_session_get(qnl_session* session, qnl_tensor_role role, const char* name,
+                                         qnl_tensor* tensor, qnl_error* error);
+
+/* Runs the entry point once and returns when its outputs are complete. Every input must have been set, bound
+ * or got once; inputs keep their values between runs. After a failure the outputs and states are undefined.
+ */
+QNL_NODISCARD qnl_status qnl_session_run(qnl_session* session, qnl_error* error);
+
+/* Sets all state to its initial values. */
+QNL_NODISCARD qnl_status qnl_session_reset_state(qnl_session* session, qnl_error* error);
+/* Copies all state out of or into a session; bytes must be the state_bytes of its requirements. Restoring
+ * into another session of the same bundle forks it. */
+QNL_NODISCARD qnl_status qnl_session_save_state(qnl_session* session, void* data, uint64_t bytes,
+                                                qnl_error* error);
+QNL_NODISCARD qnl_status qnl_session_restore_state(qnl_session* session, const void* data, uint64_t bytes,
+                                                   qnl_error* error);
+
+/* A function the schedule calls: pointers to the item's bindings, in order, and their byte counts. Returns 0,
+ * or a code that ends the run with QNL_CALLBACK_FAILED. */
+typedef int32_t (*qnl_host_callback)(void* user, void* const* bindings, const uint64_t* bytes,
+                                     uint32_t count);
+/* Registers the function for every item with that callback name; QNL_UNKNOWN_NAME if the plan has none. */
+QNL_NODISCARD qnl_status qnl_session_set_callback(qnl_session* session, const char* name,
+                                                  qnl_host_callback callback, void* user, qnl_error* error);
+
+typedef enum qnl_item_kind {
+  QNL_ITEM_DISPATCH = 0,
+  QNL_ITEM_COPY = 1,
+  QNL_ITEM_SYNCHRONIZE = 2,
+  QNL_ITEM_HOST_CALLBACK = 3
+} qnl_item_kind;
+
+typedef struct qnl_item_info {
+  qnl_item_kind kind;
+  const char* name;        /* kernel or callback name; "copy", "synchronize" */
+  const char* source_node; /* first model node it computes, "" when not recorded */
+  uint64_t workgroups;
+  uint64_t flops;
+  uint64_t bytes_read;
+  uint64_t bytes_written;
+} qnl_item_info;
+
+uint32_t qnl_session_item_count(const qnl_session* session);
+/* Item of the session's plan; QNL_INVALID_ARGUMENT past the end. */
+QNL_NODISCARD qnl_status qnl_session_get_item(const qnl_session* session, uint32_t item, qnl_item_info* info);
+
+/* Called after each item of a run with its wall-clock time. Items run one after another while it is set; NULL
+ * turns it off. */
+typedef void (*qnl_profile_hook)(void* user, uint32_t item, uint64_t nanoseconds);
+void qnl_session_set_profile(qnl_session* session, qnl_profile_hook hook, void* user);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* QUERNEL_RUNTIME_H_ */

@@ -1,0 +1,107 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "platform/platform.h"
+
+namespace quernel::platform {
+
+MapResult map_file(const char* path, MappedFile* file, const char** reason) {
+  int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // O_NONBLOCK: opening a fifo must not hang
+  if (fd < 0) {
+    *reason = errno == ENOENT || errno == ENOTDIR ? "no such file" : "it cannot be opened for reading";
+    return errno == ENOENT || errno == ENOTDIR ? MapResult::kNotFound : MapResult::kUnreadable;
+  }
+  struct stat info;
+  *reason = "not a regular file";
+  bool ok = fstat(fd, &info) == 0 && S_ISREG(info.st_mode);
+  if (ok) {
+    file->bytes = static_cast<uint64_t>(info.st_size);
+    file->data = nullptr;
+    if (file->bytes > 0) {
+      *reason = "it cannot be mapped";
+      void* data = mmap(nullptr, file->bytes, PROT_READ, MAP_PRIVATE, fd, 0);
+      ok = data != MAP_FAILED;
+      if (ok) file->data = data;
+    }
+  }
+  close(fd);
+  return ok ? MapResult::kOk : MapResult::kUnreadable;
+}
+
+void unmap_file(const MappedFile& file) {
+  if (file.data != nullptr) munmap(const_cast<void*>(file.data), file.bytes);
+}
+
+void* allocate_pages(uint64_t bytes) {
+  if (bytes > SIZE_MAX / 2) return nullptr;
+  void* pages = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (pages == MAP_FAILED) return nullptr;
+  if (bytes >= (uint64_t{2} << 20))
+    madvise(pages, bytes, MADV_HUGEPAGE);  // fewer faults in large arenas; a hint
+  return pages;
+}
+
+void free_pages(void* pages, uint64_t bytes) {
+  if (pages != nullptr) munmap(pages, bytes);
+}
+
+bool make_executable(void* pages, uint64_t bytes) {
+  char* begin = static_cast<char*>(pages);
+  __builtin___clear_cache(begin, begin + bytes);
+  return mprotect(pages, bytes, PROT_READ | PROT_EXEC) == 0;
+}
+
+uint64_t now_nanoseconds() {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<uint64_t>(now.tv_sec) * 1000000000u + static_cast<uint64_t>(now.tv_nsec);
+}
+
+namespace {
+// pthreads wants a function returning void*; this carries ours over the start of the thread.
+struct Start {
+  void (*run)(void*);
+  void* argument;
+  uint32_t taken;
+};
+void* start_routine(void* raw) {
+  Start* start = static_cast<Start*>(raw);
+  Start copy = *start;
+  __atomic_store_n(&start->taken, 1u, __ATOMIC_RELEASE);
+  wake(&start->taken, 1);
+  copy.run(copy.argument);
+  return nullptr;
+}
+}  // namespace
+
+bool start_thread(Thread* thread, void (*run)(void*), void* argument) {
+  Start start{run, argument, 0};
+  pthread_t handle;
+  if (pthread_create(&handle, nullptr, start_routine, &start) != 0) return false;
+  while (__atomic_load_n(&start.taken, __ATOMIC_ACQUIRE) == 0) park(&start.taken, 0, kForever);
+  thread->handle = static_cast<uintptr_t>(handle);
+  return true;
+}
+
+void join_thread(const Thread& thread) { pthread_join(static_cast<pthread_t>(thread.handle), nullptr); }
+
+void park(const uint32_t* word, uint32_t expected, uint64_t timeout_nanoseconds) {
+  struct timespec timeout;
+  timeout.tv_sec = static_cast<time_t>(timeout_nanoseconds / 1000000000u);
+  timeout.tv_nsec = static_cast<long>(timeout_nanoseconds % 1000000000u);
+  syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, expected, timeout_nanoseconds == kForever ? nullptr : &timeout,
+          nullptr, 0);
+}
+
+void wake(const uint32_t* word, uint32_t count) {
+  syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, count, nullptr, nullptr, 0);
+}
+
+}  // namespace quernel::platform

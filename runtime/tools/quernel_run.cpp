@@ -1,0 +1,454 @@
+// quernel-run: loads a bundle, runs one entry point on this machine's CPU, prints or stores the outputs.
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "quernel/runtime.hpp"
+#include "tensor_file.h"
+
+using quernel::tensor_file::Error;
+using quernel::tensor_file::HostTensor;
+
+namespace {
+
+constexpr const char* kUsage =
+    "usage: quernel-run BUNDLE [options] [INPUT]\n"
+    "  --entry NAME         entry point (default: the first)\n"
+    "  --input NAME=SPEC    value of an input; NAME= may be left out when there is only one, and INPUT is "
+    "the same\n"
+    "                       SPEC: FILE.npy, FILE.pb (ONNX TensorProto), raw:FILE, random:SEED (default: "
+    "random:0)\n"
+    "  --output NAME=FILE   store an output: .npy, .pb, anything else raw bytes\n"
+    "  --threads N          threads that run kernels (default 1)\n"
+    "  --repeat N           run N times and report latency\n"
+    "  --verify-weights     also check the hashes of the weights\n"
+    "  --list               print what the bundle holds, run nothing\n"
+    "  --json               print one JSON object instead of text\n";
+
+struct Assignment {
+  std::string name;  // empty: the only one
+  std::string value;
+};
+
+struct Options {
+  std::string bundle;
+  std::string entry;
+  std::vector<Assignment> inputs, outputs;
+  uint32_t threads = 1, repeat = 1;
+  bool verify_weights = false, list = false, json = false, help = false;
+};
+
+int fail(const std::string& message) {
+  fprintf(stderr, "quernel-run: %s\n", message.c_str());
+  return 1;
+}
+
+int fail(const qnl_error& error) {
+  return fail(std::string(qnl_status_text(error.status)) + ": " + error.text);
+}
+
+// "NAME=VALUE" or "VALUE". A name may contain ':' or '/', a specification no '=' before its path.
+Assignment split(const std::string& text) {
+  size_t at = text.find('=');
+  if (at == std::string::npos) return {"", text};
+  return {text.substr(0, at), text.substr(at + 1)};
+}
+
+bool parse_count(const char* text, uint32_t* count) {
+  char* end = nullptr;
+  unsigned long value = strtoul(text, &end, 10);
+  if (*text < '0' || *text > '9' || *end != '\0' || value == 0 || value > 1000000) return false;
+  *count = static_cast<uint32_t>(value);
+  return true;
+}
+
+// Returns a message when the command line is wrong.
+Error parse_options(int argc, char** argv, Options* options) {
+  std::vector<const char*> positional;
+  for (int i = 1; i < argc; ++i) {
+    const char* name = argv[i];
+    if (name[0] != '-') {
+      positional.push_back(name);
+      continue;
+    }
+    std::string flag = name;
+    if (flag == "--help" || flag == "-h")
+      options->help = true;
+    else if (flag == "--verify-weights")
+      options->verify_weights = true;
+    else if (flag == "--list")
+      options->list = true;
+    else if (flag == "--json")
+      options->json = true;
+    else if (flag == "--entry" || flag == "--input" || flag == "--output" || flag == "--threads" ||
+             flag == "--repeat") {
+      if (++i >= argc) return flag + ": expected a value";
+      if (flag == "--entry") options->entry = argv[i];
+      if (flag == "--input") options->inputs.push_back(split(argv[i]));
+      if (flag == "--output") options->outputs.push_back(split(argv[i]));
+      if (flag == "--threads" && !parse_count(argv[i], &options->threads))
+        return std::string("--threads: expected a number from 1 on, found '") + argv[i] + "'";
+      if (flag == "--repeat" && !parse_count(argv[i], &options->repeat))
+        return std::string("--repeat: expected a number from 1 to 1000000, found '") + argv[i] + "'";
+    } else {
+      return "unknown option '" + flag + "'";
+    }
+  }
+  if (options->help) return std::nullopt;
+  if (positional.empty()) return std::string("expected a bundle");
+  if (positional.size() > 2) return std::string("unexpected argument '") + positional[2] + "'";
+  options->bundle = positional[0];
+  if (positional.size() == 2) options->inputs.push_back(split(positional[1]));
+  return std::nullopt;
+}
+
+std::string type_text(const qnl_tensor& t) {
+  std::string text = qnl_dtype_name(t.dtype);
+  text += '[';
+  for (uint32_t d = 0; d < t.rank; ++d) text += (d == 0 ? "" : ",") + std::to_string(t.shape[d]);
+  return text + "]";
+}
+
+std::string json_string(const char* text) {
+  std::string out = "\"";
+  for (; *text != '\0'; ++text) {
+    unsigned char c = static_cast<unsigned char>(*text);
+    char escaped[8];
+    if (c == '"' || c == '\\') {
+      out += '\\';
+      out += static_cast<char>(c);
+    } else if (c < 0x20) {
+      snprintf(escaped, sizeof escaped, "\\u%04x", c);
+      out += escaped;
+    } else {
+      out += static_cast<char>(c);
+    }
+  }
+  return out + "\"";
+}
+
+std::string json_number(double value) {
+  if (!std::isfinite(value)) return "null";
+  char text[32];
+  snprintf(text, sizeof text, "%.9g", value);
+  return text;
+}
+
+std::string json_tensor(const qnl_tensor& t) {
+  std::string out =
+      "{\"name\": " + json_string(t.name) + ", \"dtype\": \"" + qnl_dtype_name(t.dtype) + "\", \"shape\": [";
+  for (uint32_t d = 0; d < t.rank; ++d) out += (d == 0 ? "" : ", ") + std::to_string(t.shape[d]);
+  return out + "], \"bytes\": " + std::to_string(t.bytes) + "}";
+}
+
+const char* arch_text(qnl_arch arch) {
+  constexpr const char* kNames[] = {"none", "x86-64", "aarch64", "arm", "riscv64", "riscv32", "spirv"};
+  return static_cast<uint32_t>(arch) < 7 ? kNames[arch] : "unknown";
+}
+
+constexpr qnl_tensor_role kRoles[] = {QNL_INPUT, QNL_OUTPUT, QNL_STATE};
+constexpr const char* kRoleNames[] = {"input", "output", "state"};
+
+template <class Visit>
+void each_tensor(const quernel::Bundle& bundle, uint32_t entry, qnl_tensor_role role, Visit visit) {
+  qnl_tensor tensor;
+  for (uint32_t i = 0; qnl_bundle_get_tensor(bundle.get(), entry, role, i, &tensor) == QNL_OK; ++i)
+    visit(tensor);
+}
+
+void list_text(const quernel::Bundle& bundle) {
+  qnl_bundle_info info = bundle.info();
+  printf("producer %s, schema %u, file %" PRIu64 " bytes, weights %" PRIu64 ", code %" PRIu64 "\n",
+         info.producer, info.schema_version, info.file_bytes, info.constants_bytes, info.code_bytes);
+  qnl_entry_info entry;
+  for (uint32_t e = 0; qnl_bundle_get_entry(bundle.get(), e, &entry) == QNL_OK; ++e) {
+    printf("entry point %s\n", entry.name);
+    for (qnl_tensor_role role : kRoles)
+      each_tensor(bundle, e, role, [&](const qnl_tensor& t) {
+        printf("  %-6s %s  %s\n", kRoleNames[role], t.name, type_text(t).c_str());
+      });
+  }
+  qnl_variant_info variant;
+  for (uint32_t v = 0; qnl_bundle_get_variant(bundle.get(), v, &variant) == QNL_OK; ++v)
+    printf("variant %s: %s, %u kernels, %" PRIu64 " bytes of code\n", variant.target, arch_text(variant.arch),
+           variant.kernel_count, variant.code_bytes);
+}
+
+void list_json(const quernel::Bundle& bundle) {
+  qnl_bundle_info info = bundle.info();
+  printf("{\"producer\": %s, \"schema_version\": %u, \"file_bytes\": %" PRIu64
+         ", \"constants_bytes\": %" PRIu64 ", \"code_bytes\": %" PRIu64 ", \"entry_points\": [",
+         json_string(info.producer).c_str(), info.schema_version, info.file_bytes, info.constants_bytes,
+         info.code_bytes);
+  qnl_entry_info entry;
+  for (uint32_t e = 0; qnl_bundle_get_entry(bundle.get(), e, &entry) == QNL_OK; ++e) {
+    printf("%s{\"name\": %s", e == 0 ? "" : ", ", json_string(entry.name).c_str());
+    for (qnl_tensor_role role : kRoles) {
+      std::string tensors;
+      each_tensor(bundle, e, role,
+                  [&](const qnl_tensor& t) { tensors += (tensors.empty() ? "" : ", ") + json_tensor(t); });
+      printf(", \"%ss\": [%s]", kRoleNames[role], tensors.c_str());
+    }
+    printf("}");
+  }
+  printf("], \"variants\": [");
+  qnl_variant_info variant;
+  for (uint32_t v = 0; qnl_bundle_get_variant(bundle.get(), v, &variant) == QNL_OK; ++v)
+    printf("%s{\"target\": %s, \"arch\": \"%s\", \"kernels\": %u, \"code_bytes\": %" PRIu64 "}",
+           v == 0 ? "" : ", ", json_string(variant.target).c_str(), arch_text(variant.arch),
+           variant.kernel_count, variant.code_bytes);
+  printf("]}\n");
+}
+
+// The entry point's index; the bundle has it, because the session does.
+uint32_t entry_index(const quernel::Bundle& bundle, const Options& options) {
+  qnl_entry_info entry;
+  for (uint32_t e = 0; qnl_bundle_get_entry(bundle.get(), e, &entry) == QNL_OK; ++e)
+    if (options.entry == entry.name) return e;
+  return 0;
+}
+
+std::vector<qnl_tensor> tensors_of(const quernel::Bundle& bundle, uint32_t entry, qnl_tensor_role role) {
+  std::vector<qnl_tensor> tensors;
+  each_tensor(bundle, entry, role, [&](const qnl_tensor& t) { tensors.push_back(t); });
+  return tensors;
+}
+
+// Finds the tensor an assignment means.
+Error find_tensor(const std::vector<qnl_tensor>& tensors, const Assignment& assignment, const char* what,
+                  size_t* index) {
+  if (assignment.name.empty() && tensors.size() == 1) {
+    *index = 0;
+    return std::nullopt;
+  }
+  std::string names;
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    if (assignment.name == tensors[i].name) {
+      *index = i;
+      return std::nullopt;
+    }
+    names += std::string(i == 0 ? "" : ", ") + "'" + tensors[i].name + "'";
+  }
+  return std::string("unknown name: ") + what + " '" + assignment.name + "': expected one of " + names;
+}
+
+Error set_inputs(const Options& options, const std::vector<qnl_tensor>& inputs, quernel::Session* session) {
+  std::vector<std::string> specifications(inputs.size(), "random:0");
+  for (const Assignment& assignment : options.inputs) {
+    size_t index = 0;
+    if (Error error = find_tensor(inputs, assignment, "input", &index)) return error;
+    specifications[index] = assignment.value;
+  }
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    HostTensor expected, found;
+    expected.name = inputs[i].name;
+    expected.dtype = inputs[i].dtype;
+    expected.shape.assign(inputs[i].shape, inputs[i].shape + inputs[i].rank);
+    if (Error error = read_any(specifications[i], expected, &found))
+      return "input '" + expected.name + "': " + *error;
+    qnl_tensor tensor = {};
+    tensor.name = inputs[i].name;
+    tensor.dtype = found.dtype;
+    tensor.rank = static_cast<uint32_t>(found.shape.size());
+    for (uint32_t d = 0; d < tensor.rank && d < QNL_MAX_RANK; ++d) tensor.shape[d] = found.shape[d];
+    tensor.bytes = found.bytes.size();
+    tensor.data = found.bytes.data();
+    qnl_error error;
+    if (session->set_input(tensor, &error) != QNL_OK)
+      return std::string(qnl_status_text(error.status)) + ": " + error.text;
+  }
+  return std::nullopt;
+}
+
+HostTensor to_host(const qnl_tensor& t) {
+  HostTensor host;
+  host.name = t.name;
+  host.dtype = t.dtype;
+  host.shape.assign(t.shape, t.shape + t.rank);
+  const auto* data = static_cast<const std::byte*>(t.data);
+  if (t.bytes > 0) host.bytes.assign(data, data + t.bytes);
+  return host;
+}
+
+struct Summary {
+  uint64_t count = 0, not_finite = 0;
+  double min = 0, max = 0, mean = 0;
+};
+
+Summary summarize(const HostTensor& tensor) {
+  Summary s;
+  s.count = quernel::tensor_file::element_count(tensor.shape).value_or(0);
+  double sum = 0;
+  uint64_t finite = 0;
+  for (uint64_t i = 0; i < s.count; ++i) {
+    double v = value_at(tensor, i);
+    if (!std::isfinite(v)) {
+      ++s.not_finite;
+      continue;
+    }
+    s.min = finite == 0 ? v : std::min(s.min, v);
+    s.max = finite == 0 ? v : std::max(s.max, v);
+    sum += v;
+    ++finite;
+  }
+  if (finite > 0) s.mean = sum / static_cast<double>(finite);
+  return s;
+}
+
+// A single row of scores: [n] or [1,…,1,n] with n > 5, floating point.
+bool is_score_row(const HostTensor& tensor, uint64_t count) {
+  return !tensor.shape.empty() && count > 5 && static_cast<uint64_t>(tensor.shape.back()) == count &&
+         (tensor.dtype == QNL_F32 || tensor.dtype == QNL_F16 || tensor.dtype == QNL_BF16 ||
+          tensor.dtype == QNL_F64);
+}
+
+std::vector<uint64_t> top_5(const HostTensor& tensor, uint64_t count) {
+  std::vector<uint64_t> best;
+  while (best.size() < 5) {
+    uint64_t pick = count;
+    for (uint64_t i = 0; i < count; ++i) {
+      bool taken = std::find(best.begin(), best.end(), i) != best.end();
+      if (!taken && (pick == count || value_at(tensor, i) > value_at(tensor, pick))) pick = i;
+    }
+    best.push_back(pick);
+  }
+  return best;
+}
+
+void print_output(const qnl_tensor& t, const HostTensor& tensor) {
+  Summary s = summarize(tensor);
+  printf("%s  %s  min %.6g  max %.6g  mean %.6g", t.name, type_text(t).c_str(), s.min, s.max, s.mean);
+  if (s.not_finite > 0) printf("  not finite: %" PRIu64, s.not_finite);
+  printf("\n  first:");
+  for (uint64_t i = 0; i < s.count && i < 8; ++i) printf(" %.6g", value_at(tensor, i));
+  printf("%s\n", s.count > 8 ? " …" : "");
+  if (!is_score_row(tensor, s.count)) return;
+  printf("  top 5:");
+  for (uint64_t i : top_5(tensor, s.count)) printf(" %" PRIu64 " (%.6g)", i, value_at(tensor, i));
+  printf("\n");
+}
+
+std::string json_output(const qnl_tensor& t, const HostTensor& tensor) {
+  Summary s = summarize(tensor);
+  std::string out = json_tensor(t);
+  out.pop_back();
+  out += ", \"min\": " + json_number(s.min) + ", \"max\": " + json_number(s.max) +
+         ", \"mean\": " + json_number(s.mean) + ", \"not_finite\": " + std::to_string(s.not_finite) +
+         ", \"first\": [";
+  for (uint64_t i = 0; i < s.count && i < 8; ++i)
+    out += (i == 0 ? "" : ", ") + json_number(value_at(tensor, i));
+  out += "]";
+  if (is_score_row(tensor, s.count)) {
+    out += ", \"top_5\": [";
+    for (uint64_t i : top_5(tensor, s.count)) out += (out.back() == '[' ? "" : ", ") + std::to_string(i);
+    out += "]";
+  }
+  return out + "}";
+}
+
+double now_milliseconds() {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<double>(now.tv_sec) * 1e3 + static_cast<double>(now.tv_nsec) * 1e-6;
+}
+
+// Outputs, in the entry point's order, then the latency.
+Error report(const Options& options, const std::vector<qnl_tensor>& outputs, quernel::Session* session,
+             std::vector<double> times, const char* target) {
+  std::vector<std::string> files(outputs.size());
+  for (const Assignment& assignment : options.outputs) {
+    size_t index = 0;
+    if (Error error = find_tensor(outputs, assignment, "output", &index)) return error;
+    files[index] = assignment.value;
+  }
+  std::string json;
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    qnl_tensor tensor;
+    if (session->tensor(QNL_OUTPUT, outputs[i].name, &tensor) != QNL_OK)
+      return std::string("output disappeared");
+    HostTensor host = to_host(tensor);
+    if (!files[i].empty())
+      if (Error error = write_any(files[i], host)) return "output '" + host.name + "': " + *error;
+    if (options.json) {
+      json += (json.empty() ? "" : ", ") + json_output(tensor, host);
+    } else {
+      print_output(tensor, host);
+    }
+  }
+  std::sort(times.begin(), times.end());
+  double median = times[times.size() / 2];
+  if (options.json) {
+    printf(
+        "{\"target\": %s, \"threads\": %u, \"repeat\": %u, \"median_ms\": %s, \"min_ms\": %s, \"outputs\": "
+        "[%s]}\n",
+        json_string(target).c_str(), options.threads, options.repeat, json_number(median).c_str(),
+        json_number(times[0]).c_str(), json.c_str());
+  } else if (options.repeat > 1) {
+    printf("latency over %u runs: median %.4f ms, min %.4f ms (%u thread%s, %s)\n", options.repeat, median,
+           times[0], options.threads, options.threads == 1 ? "" : "s", target);
+  }
+  return std::nullopt;
+}
+
+int run(const Options& options) {
+  qnl_error error;
+  quernel::Bundle bundle;
+  qnl_bundle_options bundle_options = {};
+  bundle_options.verify_weights = options.verify_weights;
+  qnl_status status = bundle.open(options.bundle.c_str(), &bundle_options, &error);
+  if (status == QNL_FILE_NOT_FOUND || status == QNL_FILE_UNREADABLE)
+    return fail(error.text);  // it has the path
+  if (status != QNL_OK)
+    return fail("'" + options.bundle + "': " + qnl_status_text(error.status) + ": " + error.text);
+  if (options.list) {
+    options.json ? list_json(bundle) : list_text(bundle);
+    return 0;
+  }
+  quernel::Device device;
+  if (device.open_cpu(options.threads, &error) != QNL_OK) return fail(error);
+  quernel::Session session;
+  qnl_session_options session_options = {};
+  if (!options.entry.empty()) session_options.entry_point = options.entry.c_str();
+  if (session.create(bundle, device, &session_options, &error) != QNL_OK) return fail(error);
+  qnl_requirements requirements;
+  if (qnl_session_query(bundle.get(), device.get(), &session_options, &requirements, &error) != QNL_OK)
+    return fail(error);
+  qnl_variant_info variant;
+  if (qnl_bundle_get_variant(bundle.get(), requirements.variant, &variant) != QNL_OK)
+    return fail("no such variant");
+
+  uint32_t entry = entry_index(bundle, options);
+  if (Error message = set_inputs(options, tensors_of(bundle, entry, QNL_INPUT), &session))
+    return fail(*message);
+  std::vector<double> times;
+  for (uint32_t i = 0; i < options.repeat; ++i) {
+    double begin = now_milliseconds();
+    if (session.run(&error) != QNL_OK) return fail(error);
+    times.push_back(now_milliseconds() - begin);
+  }
+  if (Error message = report(options, tensors_of(bundle, entry, QNL_OUTPUT), &session, times, variant.target))
+    return fail(*message);
+  return fflush(stdout) == 0 ? 0 : fail("standard output cannot be written");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Options options;
+  if (Error error = parse_options(argc, argv, &options)) {
+    fprintf(stderr, "quernel-run: %s\n%s", error->c_str(), kUsage);
+    return 2;
+  }
+  if (options.help) {
+    fputs(kUsage, stdout);
+    return 0;
+  }
+  return run(options);
+}

@@ -1,0 +1,264 @@
+#include "tensor_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <bit>
+
+#include "quernel/runtime.h"
+
+namespace quernel::tensor_file {
+namespace {
+
+bool ends_with(const std::string& text, const char* end) {
+  size_t n = strlen(end);
+  return text.size() >= n && text.compare(text.size() - n, n, end) == 0;
+}
+
+bool begins_with(const std::string& text, const char* begin) {
+  return text.compare(0, strlen(begin), begin) == 0;
+}
+
+// Small float formats: `exponent` and `mantissa` bits, sign above them. Infinities and NaNs as IEEE 754,
+// except for f8e4m3, which has no infinity and one NaN pattern (OCP 8-bit floating point specification, 1.0).
+double small_float(uint32_t bits, int exponent, int mantissa, bool finite_only) {
+  uint32_t top = (1u << exponent) - 1;
+  uint32_t e = bits >> mantissa & top, m = bits & ((1u << mantissa) - 1);
+  double sign = (bits >> (exponent + mantissa) & 1) != 0 ? -1.0 : 1.0;
+  if (e == top && !finite_only) return m == 0 ? sign * __builtin_inf() : __builtin_nan("");
+  if (finite_only && e == top && m == (1u << mantissa) - 1) return __builtin_nan("");
+  int bias = (1 << (exponent - 1)) - 1;
+  double fraction = static_cast<double>(m) / (1u << mantissa);
+  int power = e == 0 ? 1 - bias : static_cast<int>(e) - bias;
+  double scale = 1.0;
+  for (; power > 0; --power) scale *= 2.0;
+  for (; power < 0; ++power) scale *= 0.5;
+  return sign * (e == 0 ? fraction : 1.0 + fraction) * scale;
+}
+
+template <class T>
+T element(const HostTensor& tensor, uint64_t index) {
+  T value;
+  memcpy(&value, tensor.bytes.data() + index * sizeof value, sizeof value);
+  return value;
+}
+
+// f32 → f16 bits, round to nearest even.
+uint16_t to_f16(float value) {
+  uint32_t bits = std::bit_cast<uint32_t>(value);
+  uint32_t sign = bits >> 16 & 0x8000, magnitude = bits & 0x7FFFFFFF;
+  if (magnitude >= 0x47800000)
+    return static_cast<uint16_t>(sign | (magnitude > 0x7F800000 ? 0x7E00 : 0x7C00));
+  if (magnitude < 0x38800000) {  // subnormal: scaled by 2^24 it is an integer plus a fraction to round
+    float scaled = std::bit_cast<float>(magnitude) * 16777216.0f;
+    uint32_t integer = static_cast<uint32_t>(scaled);
+    float rest = scaled - static_cast<float>(integer);
+    if (rest > 0.5f || (rest == 0.5f && (integer & 1) != 0)) ++integer;
+    return static_cast<uint16_t>(sign | integer);
+  }
+  uint32_t rounded = magnitude + 0xFFF + (magnitude >> 13 & 1);
+  return static_cast<uint16_t>(sign | ((rounded - 0x38000000) >> 13));
+}
+
+uint64_t split_mix(uint64_t* state) {
+  uint64_t z = (*state += UINT64_C(0x9E3779B97F4A7C15));
+  z = (z ^ (z >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
+  z = (z ^ (z >> 27)) * UINT64_C(0x94D049BB133111EB);
+  return z ^ (z >> 31);
+}
+
+// A random element as bits of its type.
+uint64_t random_bits(qnl_dtype dtype, uint64_t random) {
+  float unit = static_cast<float>(random >> 40) * (2.0f / 16777216.0f) - 1.0f;
+  switch (dtype) {
+    case QNL_F32:
+      return std::bit_cast<uint32_t>(unit);
+    case QNL_F64:
+      return std::bit_cast<uint64_t>(static_cast<double>(unit));
+    case QNL_F16:
+      return to_f16(unit);
+    case QNL_BF16:
+      return std::bit_cast<uint32_t>(unit) >> 16;
+    case QNL_F8E4M3:
+      return (random & 0x80) | (random >> 8) % 0x38;  // |value| < 1
+    case QNL_F8E5M2:
+      return (random & 0x80) | (random >> 8) % 0x3C;
+    case QNL_BOOL:
+      return random >> 63;
+    default:
+      return random >> 61;
+  }
+}
+
+}  // namespace
+
+std::optional<uint64_t> element_count(const std::vector<int64_t>& shape) {
+  uint64_t count = 1;
+  for (int64_t dim : shape) {
+    if (dim < 0 || __builtin_mul_overflow(count, static_cast<uint64_t>(dim), &count) ||
+        count > (UINT64_C(1) << 48))
+      return std::nullopt;
+  }
+  return count;
+}
+
+Error read_file(const std::string& path, std::vector<std::byte>* bytes) {
+  int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (fd < 0) return "'" + path + "': cannot be opened: " + strerror(errno);
+  struct stat info;
+  if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) {
+    close(fd);
+    return "'" + path + "': expected a regular file";
+  }
+  bytes->resize(static_cast<size_t>(info.st_size));
+  size_t have = 0;
+  while (have < bytes->size()) {
+    ssize_t n = read(fd, bytes->data() + have, bytes->size() - have);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) {
+      close(fd);
+      return "'" + path + "': cannot be read: " + (n < 0 ? strerror(errno) : "it became shorter");
+    }
+    have += static_cast<size_t>(n);
+  }
+  close(fd);
+  return std::nullopt;
+}
+
+Error write_file(const std::string& path, const void* data, size_t bytes) {
+  struct stat info;
+  if (stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode))
+    return "'" + path + "': expected a regular file or nothing";
+  std::string temporary = path + ".tmp-" + std::to_string(getpid());
+  int fd = open(temporary.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666);
+  if (fd < 0) return "'" + path + "': cannot be written: " + strerror(errno);
+  const char* p = static_cast<const char*>(data);
+  bool ok = true;
+  while (ok && bytes > 0) {
+    ssize_t n = write(fd, p, bytes);
+    if (n < 0 && errno == EINTR) continue;
+    ok = n > 0;
+    if (ok) p += n, bytes -= static_cast<size_t>(n);
+  }
+  ok = close(fd) == 0 && ok;
+  ok = ok && rename(temporary.c_str(), path.c_str()) == 0;
+  if (ok) return std::nullopt;
+  std::string reason = strerror(errno);
+  unlink(temporary.c_str());
+  return "'" + path + "': cannot be written: " + reason;
+}
+
+Error read_npy(const std::string& path, HostTensor* tensor) {
+  std::vector<std::byte> file;
+  if (Error error = read_file(path, &file)) return error;
+  Error error = parse_npy(file, tensor);
+  return error ? "'" + path + "': " + *error : error;
+}
+
+Error read_pb(const std::string& path, HostTensor* tensor) {
+  std::vector<std::byte> file;
+  if (Error error = read_file(path, &file)) return error;
+  Error error = parse_pb(file, tensor);
+  return error ? "'" + path + "': " + *error : error;
+}
+
+Error read_any(const std::string& specification, const HostTensor& expected, HostTensor* tensor) {
+  if (ends_with(specification, ".npy") && !begins_with(specification, "raw:"))
+    return read_npy(specification, tensor);
+  if (ends_with(specification, ".pb") && !begins_with(specification, "raw:"))
+    return read_pb(specification, tensor);
+  bool random = begins_with(specification, "random:");
+  if (!random && !begins_with(specification, "raw:"))
+    return "'" + specification + "': expected a path ending in .npy or .pb, raw:PATH or random:SEED";
+  tensor->name = expected.name;
+  tensor->dtype = expected.dtype;
+  tensor->shape = expected.shape;
+  std::optional<uint64_t> count = element_count(expected.shape);
+  if (!count) return "tensor '" + expected.name + "': its shape is too large";
+  uint64_t bytes = qnl_dtype_bytes(expected.dtype, *count);
+  if (random) {
+    char* end = nullptr;
+    const char* digits = specification.c_str() + strlen("random:");
+    uint64_t seed = strtoull(digits, &end, 10);
+    if (*digits < '0' || *digits > '9' || *end != '\0')
+      return "'" + specification + "': expected random:SEED, a number";
+    fill_random(seed, tensor);
+    return std::nullopt;
+  }
+  std::string path = specification.substr(strlen("raw:"));
+  if (Error error = read_file(path, &tensor->bytes)) return error;
+  if (tensor->bytes.size() != bytes)
+    return "'" + path + "': expected " + std::to_string(bytes) + " bytes, found " +
+           std::to_string(tensor->bytes.size());
+  return std::nullopt;
+}
+
+Error write_any(const std::string& path, const HostTensor& tensor) {
+  if (begins_with(path, "raw:"))
+    return write_file(path.substr(strlen("raw:")), tensor.bytes.data(), tensor.bytes.size());
+  if (ends_with(path, ".npy")) return write_npy(path, tensor);
+  if (ends_with(path, ".pb")) return write_pb(path, tensor);
+  return write_file(path, tensor.bytes.data(), tensor.bytes.size());
+}
+
+void fill_random(uint64_t seed, HostTensor* tensor) {
+  uint64_t count = element_count(tensor->shape).value_or(0);
+  tensor->bytes.assign(qnl_dtype_bytes(tensor->dtype, count), std::byte{0});
+  bool packed = tensor->dtype == QNL_I4 || tensor->dtype == QNL_U4;
+  size_t size = qnl_dtype_bytes(tensor->dtype, 1);
+  for (uint64_t i = 0; i < count; ++i) {
+    uint64_t bits = random_bits(tensor->dtype, split_mix(&seed));
+    if (packed) {
+      tensor->bytes[i / 2] |= static_cast<std::byte>(bits << (i % 2 * 4));
+    } else {
+      memcpy(tensor->bytes.data() + i * size, &bits, size);
+    }
+  }
+}
+
+double value_at(const HostTensor& tensor, uint64_t index) {
+  switch (tensor.dtype) {
+    case QNL_F32:
+      return element<float>(tensor, index);
+    case QNL_F64:
+      return element<double>(tensor, index);
+    case QNL_F16:
+      return small_float(element<uint16_t>(tensor, index), 5, 10, false);
+    case QNL_BF16:
+      return std::bit_cast<float>(uint32_t{element<uint16_t>(tensor, index)} << 16);
+    case QNL_F8E4M3:
+      return small_float(element<uint8_t>(tensor, index), 4, 3, true);
+    case QNL_F8E5M2:
+      return small_float(element<uint8_t>(tensor, index), 5, 2, false);
+    case QNL_I8:
+      return element<int8_t>(tensor, index);
+    case QNL_U8:
+      return element<uint8_t>(tensor, index);
+    case QNL_I16:
+      return element<int16_t>(tensor, index);
+    case QNL_U16:
+      return element<uint16_t>(tensor, index);
+    case QNL_I32:
+      return element<int32_t>(tensor, index);
+    case QNL_U32:
+      return element<uint32_t>(tensor, index);
+    case QNL_I64:
+      return static_cast<double>(element<int64_t>(tensor, index));
+    case QNL_U64:
+      return static_cast<double>(element<uint64_t>(tensor, index));
+    case QNL_BOOL:
+      return element<uint8_t>(tensor, index) != 0;
+    case QNL_I4:
+    case QNL_U4: {
+      int nibble = static_cast<int>(static_cast<uint8_t>(tensor.bytes[index / 2]) >> (index % 2 * 4)) & 15;
+      return tensor.dtype == QNL_I4 && nibble >= 8 ? nibble - 16 : nibble;
+    }
+  }
+  return 0;
+}
+
+}  // namespace quernel::tensor_file

@@ -1,0 +1,153 @@
+/* The contract between generated kernels and whatever calls them: standalone C99, versioned, no other header
+ * of the project is needed. The code generator emits functions and one table in this form; the runtime's
+ * loaders and bare-metal firmware call them. A change of any layout or meaning below is a new
+ * QNL_KERNEL_ABI_VERSION. */
+#ifndef QUERNEL_SCHEMAS_KERNEL_ABI_H_
+#define QUERNEL_SCHEMAS_KERNEL_ABI_H_
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Version passed to the image's query function. Layouts below are those of this version. */
+#define QNL_KERNEL_ABI_VERSION 1u
+
+/* First word of the image table: the bytes 'Q' 'N' 'L' 'K' on a little-endian machine. */
+#define QNL_IMAGE_MAGIC 0x4B4C4E51u
+
+/* What one kernel call gets. Nothing here is written by the kernel except the memory that bindings and
+ * scratch point to. */
+typedef struct qnl_kernel_args {
+  /* One pointer per binding of the dispatch, in the order of the schedule item. The byte offset inside the
+   * arena is already added. A pointer is aligned to the element size of its tensor and to nothing more,
+   * because the caller of a session may bind inputs and outputs of his own. The pointers of one dispatch may
+   * be equal or overlap only where the memory plan says so. */
+  void* const* bindings;
+  /* Values of the bundle's symbols, in their order; NULL when the bundle has none. */
+  const int64_t* symbols;
+  /* scratch_bytes of the kernel (bundle.fbs), private to the calling thread, 64-byte aligned, contents
+   * undefined on entry; NULL when the kernel asks for none. */
+  void* scratch;
+} qnl_kernel_args;
+
+/* Runs the workgroups [workgroup_begin, workgroup_end) of the kernel's linearised grid (workgroup id x runs
+ * fastest, then y, then z); the kernel decodes the ids itself. Workgroups are independent: they may run in
+ * any order and on any thread, and each is run exactly once per dispatch. The total count is stored in the
+ * schedule item. Kernels keep no state between calls, call nothing outside their image, allocate nothing and
+ * change no floating-point mode. Returns QNL_KERNEL_OK, or a non-zero code (then the contents of what the
+ * dispatch writes are undefined). */
+typedef int32_t (*qnl_kernel_fn)(const qnl_kernel_args* args, uint64_t workgroup_begin,
+                                 uint64_t workgroup_end);
+
+#define QNL_KERNEL_OK 0
+/* An index read from a tensor (gather, scatter…) lies outside the range that it indexes. */
+#define QNL_KERNEL_INDEX_OUT_OF_RANGE 1
+/* An integer division by zero that the op's definition calls an error. */
+#define QNL_KERNEL_DIVISION_BY_ZERO 2
+
+/* The table of an image. Kernel k is the function at (const char*)table + table->offsets[k]; offsets instead
+ * of pointers, so that the image needs no relocation. Constant data, aligned to 4 bytes, inside the image's
+ * segment. */
+typedef struct qnl_image_table {
+  uint32_t magic;        /* QNL_IMAGE_MAGIC */
+  uint32_t abi_version;  /* the version that was asked for */
+  uint32_t kernel_count; /* number of offsets; equals the number of kernels of the bundle's variant */
+  uint32_t reserved;     /* 0 */
+  int32_t offsets[];     /* byte offset of each kernel relative to the table's own address */
+} qnl_image_table;
+
+/* The image's entry (ELF e_entry): returns its table, or NULL if it does not implement abi_version. */
+typedef const qnl_image_table* (*qnl_image_query_fn)(uint32_t abi_version);
+
+/* An image is one freestanding ELF shared object (little-endian, ET_DYN, class and machine of the variant)
+ * with:
+ *   - exactly one PT_LOAD, flags R and X, never W, p_offset 0; p_memsz equals p_filesz (no .bss);
+ *   - e_entry = the query function, inside that segment;
+ *   - no relocation of any kind, no DT_NEEDED, DT_INIT*, DT_FINI*, DT_TEXTREL, no PT_TLS, no PT_INTERP.
+ * PT_DYNAMIC, PT_PHDR, PT_NOTE and a PT_GNU_STACK without X may be there. The loader rejects anything else.
+ */
+
+/* Element types of tensors, as stored in bundles; a value is never reused. Little-endian. bool takes one byte
+ * (0 or 1); i4 and u4 are packed two per byte, the element of even index in the low half. */
+typedef enum qnl_dtype {
+  QNL_F32 = 0,
+  QNL_F16 = 1,
+  QNL_BF16 = 2,
+  QNL_F64 = 3,
+  QNL_I8 = 4,
+  QNL_U8 = 5,
+  QNL_I16 = 6,
+  QNL_U16 = 7,
+  QNL_I32 = 8,
+  QNL_U32 = 9,
+  QNL_I64 = 10,
+  QNL_U64 = 11,
+  QNL_BOOL = 12,
+  QNL_I4 = 13,
+  QNL_U4 = 14,
+  QNL_F8E4M3 = 15,
+  QNL_F8E5M2 = 16
+} qnl_dtype;
+#define QNL_DTYPE_COUNT 17
+
+/* What code is generated for. Values are stored in bundles and never reused. */
+typedef enum qnl_arch {
+  QNL_ARCH_NONE = 0, /* no machine code: the null device */
+  QNL_ARCH_X86_64 = 1,
+  QNL_ARCH_AARCH64 = 2,
+  QNL_ARCH_ARM = 3, /* 32-bit A and M profile */
+  QNL_ARCH_RISCV64 = 4,
+  QNL_ARCH_RISCV32 = 5,
+  QNL_ARCH_SPIRV = 6
+} qnl_arch;
+
+/* Features that a variant requires, one 64-bit set per architecture; stored in bundles, a bit is never
+ * reused. A device may run a variant when its own set includes all required bits. Bit order is the order of
+ * preference: of two usable variants the one with the numerically greater set is picked. */
+
+/* x86-64: the psABI's microarchitecture levels, each including the ones below it… */
+#define QNL_X86_64_V1 (UINT64_C(1) << 0) /* SSE2 */
+#define QNL_X86_64_V2 (UINT64_C(1) << 1) /* + CX16, LAHF, POPCNT, SSE3, SSSE3, SSE4.1, SSE4.2 */
+#define QNL_X86_64_V3 \
+  (UINT64_C(1) << 2) /* + AVX, AVX2, BMI1, BMI2, F16C, FMA, LZCNT, MOVBE, ymm state enabled */
+#define QNL_X86_64_V4 (UINT64_C(1) << 3) /* + AVX512 F, BW, CD, DQ, VL, zmm and opmask state enabled */
+/* …and single features above the levels. */
+#define QNL_X86_64_AVX_VNNI (UINT64_C(1) << 8)
+#define QNL_X86_64_AVX512_VNNI (UINT64_C(1) << 9)
+#define QNL_X86_64_AVX512_BF16 (UINT64_C(1) << 10)
+#define QNL_X86_64_AVX512_FP16 (UINT64_C(1) << 11)
+#define QNL_X86_64_AVX_VNNI_INT8 (UINT64_C(1) << 12)
+#define QNL_X86_64_AVX512_VBMI (UINT64_C(1) << 13)
+#define QNL_X86_64_AMX_INT8 (UINT64_C(1) << 14) /* with AMX-TILE, tile state enabled */
+#define QNL_X86_64_AMX_BF16 (UINT64_C(1) << 15) /* with AMX-TILE, tile state enabled */
+
+/* AArch64 (names as in Linux HWCAP). NEON is always there. */
+#define QNL_AARCH64_NEON (UINT64_C(1) << 0)
+#define QNL_AARCH64_FP16 (UINT64_C(1) << 1)
+#define QNL_AARCH64_DOTPROD (UINT64_C(1) << 2)
+#define QNL_AARCH64_I8MM (UINT64_C(1) << 3)
+#define QNL_AARCH64_BF16 (UINT64_C(1) << 4)
+#define QNL_AARCH64_SVE (UINT64_C(1) << 5)
+#define QNL_AARCH64_SVE2 (UINT64_C(1) << 6)
+
+/* 32-bit Arm. */
+#define QNL_ARM_THUMB2 (UINT64_C(1) << 0)
+#define QNL_ARM_VFP4_SP (UINT64_C(1) << 1)
+#define QNL_ARM_VFP4_DP (UINT64_C(1) << 2)
+#define QNL_ARM_DSP (UINT64_C(1) << 3)
+#define QNL_ARM_NEON (UINT64_C(1) << 4)
+#define QNL_ARM_MVE_INT (UINT64_C(1) << 5)
+#define QNL_ARM_MVE_FP (UINT64_C(1) << 6)
+
+/* RISC-V. */
+#define QNL_RISCV_GC (UINT64_C(1) << 0)
+#define QNL_RISCV_V (UINT64_C(1) << 1)
+#define QNL_RISCV_ZVFH (UINT64_C(1) << 2)
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* QUERNEL_SCHEMAS_KERNEL_ABI_H_ */

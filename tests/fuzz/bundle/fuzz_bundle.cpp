@@ -1,0 +1,152 @@
+// Opens mutated bundles: bit flips, truncations, overwritten words, splices of the file with itself. Half of
+// them get right hashes afterwards, so that they reach the verification behind the hashes. What still opens
+// is used with the null device (its code is never run: hashes are no signature) and must behave. usage:
+// fuzz_bundle COUNT [SEED]
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+
+#include "cpu/cpu_features.h"
+#include "cpu/image.h"
+#include "quernel/runtime.hpp"
+#include "test_bundle.h"
+
+namespace {
+
+using quernel::test::AlignedBytes;
+using Bytes = std::vector<std::byte>;
+
+struct Random {
+  uint64_t state;
+  uint64_t next() {
+    uint64_t z = (state += UINT64_C(0x9E3779B97F4A7C15));
+    z = (z ^ (z >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
+    z = (z ^ (z >> 27)) * UINT64_C(0x94D049BB133111EB);
+    return z ^ (z >> 31);
+  }
+  uint64_t below(uint64_t n) { return n == 0 ? 0 : next() % n; }
+};
+
+// Positions are mostly in the header and the structure, where most of the meaning is.
+size_t position(const Bytes& bytes, size_t structure_end, Random& random) {
+  size_t end = random.below(8) == 0 || structure_end > bytes.size() ? bytes.size() : structure_end;
+  return random.below(end);
+}
+
+void mutate_once(Bytes& bytes, size_t structure_end, Random& random) {
+  if (bytes.empty()) return;
+  size_t at = position(bytes, structure_end, random);
+  switch (random.below(6)) {
+    case 0:
+      bytes[at] ^= static_cast<std::byte>(1u << random.below(8));
+      break;
+    case 1:
+      bytes[at] = static_cast<std::byte>(random.next());
+      break;
+    case 2: {  // a word that is small, huge, or near a limit
+      const uint64_t words[] = {0,
+                                1,
+                                ~UINT64_C(0),
+                                UINT64_C(1) << 63,
+                                0x7FFFFFFF,
+                                0x80000000,
+                                bytes.size(),
+                                random.next(),
+                                random.below(256)};
+      uint64_t word = words[random.below(sizeof words / sizeof words[0])];
+      size_t size = random.below(2) == 0 ? 4 : 8;
+      at &= ~(size - 1);
+      if (at + size <= bytes.size()) std::memcpy(bytes.data() + at, &word, size);
+      break;
+    }
+    case 3: {  // splice
+      size_t from = position(bytes, structure_end, random);
+      size_t room = bytes.size() - (from > at ? from : at);
+      std::memmove(bytes.data() + at, bytes.data() + from, random.below(room < 256 ? room : 256));
+      break;
+    }
+    case 4:  // small change of a word: off by one, off by an element
+      if (at + 4 <= bytes.size()) {
+        uint32_t word;
+        std::memcpy(&word, bytes.data() + at, 4);
+        word += static_cast<uint32_t>(random.below(17)) - 8;
+        std::memcpy(bytes.data() + at, &word, 4);
+      }
+      break;
+    case 5:
+      if (random.below(4) == 0) bytes.resize(random.below(bytes.size() + 64));
+      break;
+  }
+}
+
+// Everything a caller would read, then a run on the null device.
+void use(const quernel::Bundle& bundle) {
+  qnl_bundle_info info = bundle.info();
+  volatile size_t sum = std::strlen(info.producer);
+  qnl_entry_info entry;
+  for (uint32_t e = 0; qnl_bundle_get_entry(bundle.get(), e, &entry) == QNL_OK; ++e) {
+    for (qnl_tensor_role role : {QNL_INPUT, QNL_OUTPUT, QNL_STATE}) {
+      qnl_tensor tensor;
+      for (uint32_t i = 0; qnl_bundle_get_tensor(bundle.get(), e, role, i, &tensor) == QNL_OK; ++i)
+        sum = sum + std::strlen(tensor.name);
+    }
+    quernel::Device device;
+    if (device.open_null() != QNL_OK) std::abort();
+    quernel::Session session;
+    qnl_session_options options = {};
+    options.entry_point = entry.name;
+    qnl_error error;
+    qnl_requirements needs;
+    if (qnl_session_query(bundle.get(), device.get(), &options, &needs, &error) != QNL_OK) continue;
+    // Sizes a mutation may have made large are legal; memory for them is not the subject here.
+    if (needs.workspace_bytes + needs.state_bytes + needs.io_bytes + needs.session_bytes >
+        (UINT64_C(1) << 28))
+      continue;
+    if (session.create(bundle, device, &options, &error) != QNL_OK) continue;
+    qnl_tensor tensor;
+    for (uint32_t i = 0; qnl_bundle_get_tensor(bundle.get(), e, QNL_INPUT, i, &tensor) == QNL_OK; ++i)
+      (void)!session.tensor(QNL_INPUT, tensor.name, &tensor);
+    (void)!session.run(&error);
+    qnl_item_info item;
+    for (uint32_t i = 0; qnl_session_get_item(session.get(), i, &item) == QNL_OK; ++i)
+      sum = sum + std::strlen(item.name);
+  }
+  (void)!qnl_bundle_verify_weights(bundle.get(), nullptr);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const long count = argc > 1 ? std::atol(argv[1]) : 10000;
+  Random random{argc > 2 ? std::strtoull(argv[2], nullptr, 10) : 1};
+  const Bytes valid = quernel::test::bundle_bytes(quernel::test::test_contents());
+  const Bytes image = quernel::test::test_image();
+  uint64_t structure_bytes;
+  std::memcpy(&structure_bytes, valid.data() + 32, 8);
+  std::map<qnl_status, long> statuses;
+  for (long i = 0; i < count; ++i) {
+    Bytes bytes = valid;
+    for (uint64_t m = 1 + random.below(4); m > 0; --m) mutate_once(bytes, 64 + structure_bytes, random);
+    if (i % 2 == 1) quernel::test::rehash_segments(bytes);
+    AlignedBytes aligned(bytes);
+    quernel::Bundle bundle;
+    qnl_error error;
+    qnl_status status = bundle.open(aligned.data(), aligned.size(), nullptr, &error);
+    statuses[status] += 1;
+    if (status != QNL_OK && (error.status != status || error.text[0] == '\0')) {
+      std::fprintf(stderr, "mutation %ld: status %d without a text\n", i, status);
+      return 1;
+    }
+    if (status == QNL_OK) use(bundle);
+
+    Bytes code = image;
+    mutate_once(code, 512, random);
+    quernel::runtime::ImageLayout layout;
+    status = quernel::runtime::verify_image(code.data(), code.size(), quernel::runtime::host_arch(), &layout,
+                                            nullptr);
+    if (status == QNL_OK && layout.segment_offset + layout.segment_bytes > code.size()) return 1;
+  }
+  for (const auto& [status, n] : statuses) std::printf("%6ld  %s\n", n, qnl_status_text(status));
+  return 0;
+}

@@ -1,0 +1,158 @@
+#include <algorithm>
+
+#include "random_graph/generator.h"
+
+namespace quernel::random_graph_parts {
+
+namespace {
+
+IndexExpr axis(size_t i) { return IndexExpr::axis(static_cast<int>(i)); }
+
+std::string axis_name(size_t i) { return std::string(1, static_cast<char>('a' + i)); }
+
+}  // namespace
+
+ValueId Generator::finish_contract(ValueId a, ValueId b, Contraction contraction) {
+  DType dtype = graph.dtype(a);
+  contraction.accumulator = default_accumulator(dtype);
+  double count = 1;
+  for (size_t i = 0; i < contraction.axes.size(); ++i) {
+    contraction.axes[i].name = axis_name(i);
+    if (contraction.axes[i].reduction) count *= static_cast<double>(contraction.axes[i].extent);
+  }
+  bool both = exact(a) && exact(b);
+  Facts f = facts_of(dtype, facts(a).bound * facts(b).bound * std::max(count, 1.0),
+                     both ? facts(a).fraction_bits + facts(b).fraction_bits : kInexact);
+  ValueId result = build.contract(a, b, std::move(contraction));
+  return keep(result, f);
+}
+
+ValueId Generator::random_contract() {
+  ValueId x = operand_if([&](ValueId v) { return graph.dtype(v) != DType::kBool && graph.rank(v) >= 1 && graph.rank(v) <= 5; });
+  if (x == kNoValue) return kNoValue;
+  switch (random.below(3)) {
+    case 0: return random_linear(x);
+    case 1: return random_convolution(x);
+    default: return random_einsum(x);
+  }
+}
+
+// x[…, k] * w[k, n], or w[n, k].
+ValueId Generator::random_linear(ValueId x) {
+  std::vector<int64_t> dims = static_dims(graph.shape(x));
+  size_t rank = dims.size();
+  int64_t k = dims.back(), n = random.pick(std::vector<int64_t>{1, 3, 4, 8, 17});
+  bool transposed = random.chance(50);
+  ValueId w = source(graph.dtype(x), transposed ? std::vector<int64_t>{n, k} : std::vector<int64_t>{k, n});
+  Contraction c;
+  for (size_t d = 0; d + 1 < rank; ++d) {
+    c.axes.push_back({"", dims[d], false});
+    c.a.push_back(axis(d));
+    c.out.push_back(axis(d));
+  }
+  c.axes.push_back({"", n, false});
+  c.axes.push_back({"", k, true});
+  c.out.push_back(axis(rank - 1));
+  c.a.push_back(axis(rank));
+  c.b = transposed ? std::vector<IndexExpr>{axis(rank - 1), axis(rank)} : std::vector<IndexExpr>{axis(rank), axis(rank - 1)};
+  return finish_contract(x, w, std::move(c));
+}
+
+// One spatial dim, the last; channels before it. Depthwise, or over all channels; padded, strided, dilated.
+ValueId Generator::random_convolution(ValueId x) {
+  if (graph.rank(x) < 2) return kNoValue;
+  bool padded = random.chance(50);
+  if (padded) {
+    Shape pads(static_cast<size_t>(graph.rank(x)), Dim(0));
+    pads.back() = 1;
+    Facts f = facts(x);
+    x = keep(build.pad(x, pads, pads), f);
+  }
+  std::vector<int64_t> dims = static_dims(graph.shape(x));
+  size_t lead = dims.size() - 2;
+  int64_t channels = dims[lead], size = dims[lead + 1];
+  int64_t taps = random.between(1, 3), stride = random.between(1, 2), dilation = random.between(1, 2);
+  int64_t span = (taps - 1) * dilation + 1;
+  if (size < span) return kNoValue;
+  int64_t outputs = random.pick(std::vector<int64_t>{1, 3, 8}), positions = (size - span) / stride + 1;
+  bool depthwise = random.chance(40);
+  Contraction c;
+  for (size_t d = 0; d < lead; ++d) {
+    c.axes.push_back({"", dims[d], false});
+    c.a.push_back(axis(d));
+    c.out.push_back(axis(d));
+  }
+  c.axes.push_back({"", depthwise ? channels : outputs, false});
+  c.axes.push_back({"", positions, false});
+  size_t channel = lead, tap = lead + 2;
+  if (!depthwise) {
+    c.axes.push_back({"", channels, true});
+    channel = lead + 2, tap = lead + 3;
+  }
+  c.axes.push_back({"", taps, true});
+  c.a.push_back(axis(channel));
+  c.a.push_back(axis(lead + 1) * stride + axis(tap) * dilation);
+  c.out.push_back(axis(lead));
+  c.out.push_back(axis(lead + 1));
+  c.b = depthwise ? std::vector<IndexExpr>{axis(lead), axis(tap)} : std::vector<IndexExpr>{axis(lead), axis(channel), axis(tap)};
+  std::vector<int64_t> weights = depthwise ? std::vector<int64_t>{channels, taps} : std::vector<int64_t>{outputs, channels, taps};
+  return finish_contract(x, source(graph.dtype(x), weights), std::move(c));
+}
+
+// Two values of one shape: each dim is kept or summed; the kept ones come out in another order, sometimes two as one dim.
+ValueId Generator::random_einsum(ValueId x) {
+  ValueId y = partner(x);
+  std::vector<int64_t> dims = static_dims(graph.shape(x));
+  std::vector<size_t> kept, summed;
+  for (size_t d = 0; d < dims.size(); ++d) (random.chance(50) ? kept : summed).push_back(d);
+  if (random.chance(50)) std::reverse(kept.begin(), kept.end());
+  Contraction c;
+  c.a.assign(dims.size(), IndexExpr(0));
+  for (size_t d : kept) {
+    c.a[d] = axis(c.axes.size());
+    c.out.push_back(c.a[d]);
+    c.axes.push_back({"", dims[d], false});
+  }
+  for (size_t d : summed) {
+    c.a[d] = axis(c.axes.size());
+    c.axes.push_back({"", dims[d], true});
+  }
+  c.b = c.a;
+  if (kept.size() >= 2 && random.chance(30)) {
+    c.out[0] = c.out[0] * c.axes[1].extent + c.out[1];
+    c.out.erase(c.out.begin() + 1);
+  }
+  return finish_contract(x, y, std::move(c));
+}
+
+ValueId Generator::random_gather() {
+  ValueId x = operand_if([&](ValueId v) {
+    std::vector<int64_t> dims = static_dims(graph.shape(v));
+    return !dims.empty() && std::find(dims.begin(), dims.end(), 0) == dims.end();
+  });
+  if (x == kNoValue) return kNoValue;
+  std::vector<int64_t> dims = static_dims(graph.shape(x));
+  Facts f = facts(x);
+  DType dtype = random.chance(70) ? DType::kI64 : DType::kI32;
+  Attributes attributes;
+  int64_t choice = random.below(3);
+  if (choice == 2) {
+    int64_t batch = random.chance(70) ? 0 : random.between(0, static_cast<int64_t>(dims.size()) - 1);
+    std::vector<int64_t> index(dims.begin(), dims.begin() + batch);
+    if (random.chance(60)) index.push_back(random.between(1, 4));
+    index.push_back(random.between(1, static_cast<int64_t>(dims.size()) - batch));
+    attributes.ints = {batch};
+    return keep(build.add(OpKind::k_gather_nd, {x, source(dtype, index)}, std::move(attributes)), f);
+  }
+  int64_t along = random.below(static_cast<int64_t>(dims.size()));
+  attributes.ints = {along};
+  if (choice == 1) {
+    dims[static_cast<size_t>(along)] = random.between(1, 5);
+    return keep(build.add(OpKind::k_gather_elements, {x, source(dtype, dims)}, std::move(attributes)), f);
+  }
+  std::vector<int64_t> index;
+  for (int64_t d = random.between(0, 2); d > 0; --d) index.push_back(random.between(1, 4));
+  return keep(build.add(OpKind::k_take, {x, source(dtype, index)}, std::move(attributes)), f);
+}
+
+}  // namespace quernel::random_graph_parts

@@ -1,0 +1,93 @@
+#!/usr/bin/env python3
+"""Every rule of the lint finds what it is for: each case is a small tree with one thing wrong, or nothing."""
+import os
+import tempfile
+import unittest
+
+import lint
+
+HEADER = "// What it is.\n#pragma once\n"
+README = {"README.md": "x", "compiler/README.md": "x", "compiler/graph/README.md": "x", "compiler/loop/README.md": "x",
+          "runtime/README.md": "x", "runtime/core/README.md": "x"}
+
+
+def found(files):
+    """The findings in a tree of these files (path: text)."""
+    with tempfile.TemporaryDirectory() as root:
+        for path, text in {**README, **files}.items():
+            full = os.path.join(root, path)
+            os.makedirs(os.path.dirname(full), exist_ok=True)
+            with open(full, "w") as f:
+                f.write(text)
+        return [f for f in lint.findings(lint.Tree(root))]
+
+
+class LintTest(unittest.TestCase):
+    def expect(self, files, *wanted):
+        """Exactly one finding for each (path:line, rule)."""
+        got = found(files)
+        self.assertEqual(len(got), len(wanted), got)
+        for (place, rule), line in zip(wanted, got):
+            self.assertTrue(line.startswith(place + ":") and line.endswith(f"[{rule}]"), line)
+
+    def test_a_clean_tree_has_no_findings(self):
+        self.expect({"compiler/graph/graph.h": HEADER,
+                     "compiler/graph/print.cpp": '#include "graph/graph.h"\n#include <string>\n'})
+
+    def test_the_loop_ir_never_sees_the_graph(self):
+        self.expect({"compiler/graph/graph.h": HEADER, "compiler/loop/loop.cpp": '#include "graph/graph.h"\n'},
+                    ("compiler/loop/loop.cpp:1", "layers"))
+
+    def test_the_compiler_never_sees_the_runtime(self):
+        self.expect({"runtime/include/quernel/runtime.h": HEADER,
+                     "compiler/graph/a.cpp": "\n#include <quernel/runtime.h>\n"},
+                    ("compiler/graph/a.cpp:2", "layers"))
+
+    def test_the_runtime_never_sees_the_compiler_even_by_a_relative_path(self):
+        self.expect({"compiler/graph/graph.h": HEADER,
+                     "runtime/core/a.cpp": '#include "../../compiler/graph/graph.h"\n'},
+                    ("runtime/core/a.cpp:1", "layers"))
+
+    def test_tools_may_link_the_runtime(self):
+        self.expect({"runtime/include/quernel/runtime.h": HEADER, "compiler/tools/README.md": "x",
+                     "compiler/tools/run.cpp": "#include <quernel/runtime.h>\n"})
+
+    def test_a_source_file_belongs_to_a_layer(self):
+        self.expect({"compiler/odd/a.cpp": ""}, ("compiler/odd/a.cpp:1", "layers"))
+
+    def test_llvm_stays_in_its_folder(self):
+        self.expect({"compiler/graph/a.cpp": "#include <llvm/IR/Module.h>\n"}, ("compiler/graph/a.cpp:1", "libraries"))
+        self.expect({"compiler/codegen/README.md": "x", "compiler/codegen/llvm/a.cpp": '#include "llvm/IR/Module.h"\n'})
+
+    def test_flatbuffers_stay_in_the_bundle_reader(self):
+        self.expect({"runtime/core/session.cpp": '#include "bundle_generated.h"\n'},
+                    ("runtime/core/session.cpp:1", "libraries"))
+        self.expect({"runtime/core/bundle_reader.cpp": '#include "bundle_generated.h"\n'})
+
+    def test_the_core_has_no_threads(self):
+        self.expect({"runtime/core/a.cpp": "#include <thread>\n"}, ("runtime/core/a.cpp:1", "libraries"))
+
+    def test_a_long_file_says_why(self):
+        self.expect({"compiler/graph/a.cpp": "\n" * 601}, ("compiler/graph/a.cpp:1", "length"))
+        self.expect({"compiler/graph/a.cpp": "// Over 600 lines because the table is one.\n" + "\n" * 700})
+
+    def test_a_file_over_the_limit_has_no_excuse(self):
+        self.expect({"compiler/graph/a.cpp": "// Over 600 lines because the table is one.\n" + "\n" * 1000},
+                    ("compiler/graph/a.cpp:1", "length"))
+
+    def test_a_header_opens_with_a_comment(self):
+        self.expect({"compiler/graph/a.h": "#pragma once\n"}, ("compiler/graph/a.h:1", "headers"))
+
+    def test_no_path_of_one_machine(self):
+        self.expect({"compiler/graph/a.cpp": "// see /ho" + "me/me/notes\n"}, ("compiler/graph/a.cpp:1", "machine-paths"))
+        self.expect({"compiler/graph/a.cpp": "// the model's node /model/root" + "/Conv, not a path\n"})
+
+    def test_the_top_level_is_fixed(self):
+        self.expect({"scripts/a.txt": "x"}, ("scripts:1", "top-level"))
+
+    def test_a_folder_says_what_it_is(self):
+        self.expect({"compiler/lower/a.cpp": ""}, ("compiler/lower/README.md:1", "documented"))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,73 @@
+"""The rules of the source tree, as data. lint.py reads them; a rule that is wrong is changed here, and nowhere else."""
+
+# What the top level holds, besides files whose name begins with a dot.
+TOP_LEVEL = {"CMakeLists.txt", "CMakePresets.json", "LICENSE", "README.md",
+             "compiler", "runtime", "schemas", "toolchains", "tests", "examples"}
+
+# folder or file: what its files may include besides themselves. What a listed folder may include is
+# included: lower may include graph, so it may include support.
+LAYERS = {
+    "schemas":              (),
+    "compiler/support":     (),
+    "compiler/include":     ("compiler/support",),
+    "compiler/ops/ops.def": (),                                         # the table of ops; ops/ itself is code over IRs
+    "compiler/graph":       ("compiler/support", "compiler/ops/ops.def"),
+    "compiler/targets":     ("compiler/support", "schemas"),            # feature bits are kernel_abi.h's
+    "compiler/loop":        ("compiler/support", "compiler/targets"),
+    "compiler/ops":         ("compiler/graph", "compiler/loop"),
+    "compiler/frontends":   ("compiler/graph",),
+    "compiler/schedule":    ("compiler/graph", "compiler/targets"),
+    "compiler/lower":       ("compiler/graph", "compiler/schedule", "compiler/loop", "compiler/ops"),
+    "compiler/codegen":     ("compiler/loop", "compiler/targets", "schemas"),
+    "compiler/bundle":      ("compiler/schedule", "compiler/codegen", "schemas"),
+    "compiler/pipeline":    ("compiler/include", "compiler/frontends", "compiler/lower", "compiler/bundle"),
+    # the one place that may link the runtime, to verify and time what was compiled
+    "compiler/tools":       ("compiler/pipeline", "runtime/include", "runtime/tools/tensor_file"),
+    "runtime/include":      ("schemas",),
+    "runtime/platform":     ("runtime/include",),
+    "runtime/core":         ("runtime/platform",),
+    "runtime/baremetal":    ("runtime/core",),
+    "runtime/cpu":          ("runtime/core",),
+    "runtime/vulkan":       ("runtime/core",),
+    "runtime/null":         ("runtime/core",),
+    "runtime/tools/tensor_file": ("runtime/include",),
+    "runtime/tools":        ("runtime/tools/tensor_file", "runtime/baremetal", "runtime/cpu", "runtime/vulkan",
+                             "runtime/null"),
+    "tests":                ("compiler/tools", "runtime/tools"),
+    "examples":             (),                                           # built against the installed packages
+}
+
+# include path (regular expression): who may include it, and why nobody else.
+LIBRARIES = [
+    (r"(llvm|lld|llvm-c)/",           ("compiler/codegen/llvm/",), "LLVM stays behind codegen/llvm"),
+    (r"(glslang|spirv-tools|SPIRV)/", ("compiler/codegen/spirv/",), "SPIR-V tools stay behind codegen/spirv"),
+    (r"(onnx|google/protobuf)/|.*\.pb\.h$", ("compiler/frontends/onnx/", "tests/"),
+     "nothing after the importer knows ONNX"),
+    (r"flatbuffers/|.*bundle_generated\.h$", ("compiler/bundle/", "runtime/core/bundle_reader", "tests/"),
+     "the bundle is written in one place and read in one place"),
+    (r"vulkan/",                      ("runtime/vulkan/",), "Vulkan is a layer on top of the core"),
+    (r"CLI/",                         ("compiler/tools/",), "command lines are the tools' business"),
+    (r"(iostream|fstream|sstream|thread|mutex|condition_variable|future|filesystem|stdexcept|regex)$",
+     ("compiler/", "runtime/cpu/", "runtime/platform/", "runtime/vulkan/", "runtime/tools/", "tests/", "examples/"),
+     "the runtime's core needs no files, threads or exceptions"),
+]
+
+# Folders that explain themselves in a README.md as soon as they hold a file.
+DOCUMENTED = [
+    ".", "compiler", "compiler/support", "compiler/frontends", "compiler/graph", "compiler/ops", "compiler/schedule",
+    "compiler/lower", "compiler/loop", "compiler/targets", "compiler/codegen", "compiler/bundle", "compiler/tools",
+    "runtime", "runtime/platform", "runtime/core", "runtime/baremetal", "runtime/cpu", "runtime/vulkan", "runtime/null",
+    "runtime/tools", "schemas", "toolchains", "examples", "examples/digits",
+    "tests", "tests/golden", "tests/error", "tests/unit", "tests/conformance", "tests/end_to_end", "tests/package",
+    "tests/fuzz", "tests/bench", "tests/lint",
+]
+
+# Lines in a source file: above the first figure it says at its top why it is long, above the second it is split.
+LONG_FILE = 600
+TOO_LONG_FILE = 1000
+REASON_WITHIN = 30                                                       # lines from the top
+REASON = r"\blines\b.*\bbecause\b|\bone file\b.*\bbecause\b|\blong because\b"
+SOURCE_SUFFIXES = (".cpp", ".h", ".hpp", ".c", ".fbs", ".def", ".cmake", ".py", ".sh", "CMakeLists.txt")
+
+# Paths that exist on somebody's machine only.
+MACHINE_PATH = r"(?<![\w.])/(home|root|Users|mnt|media|work|workspace)/[\w.]"

@@ -1,0 +1,55 @@
+#!/usr/bin/env bash
+# Installs a build, moves the installation elsewhere, and uses it as a stranger would.
+#
+#   package_test.sh BUILD_FOLDER SCRATCH_FOLDER
+#
+# 1. The installed quernel and quernel-run start, and quernel-run needs no LLVM.
+# 2. The installed quernel compiles the digits model; the installed quernel-run runs it.
+# 3. A consumer in C and one in C++ build against find_package(QuernelRuntime) and run that bundle.
+# 4. examples/digits builds against the same package and recognises the held-out digits.
+set -euo pipefail
+build=$1 scratch=$2
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+source=$(cd "$here/../.." && pwd)
+
+say() { printf '== %s\n' "$*"; }
+fail() { echo "package_test: $*" >&2; exit 1; }
+
+rm -rf "$scratch"
+mkdir -p "$scratch"
+say "install, then move"
+cmake --install "$build" --prefix "$scratch/first" >"$scratch/install.log"
+mv "$scratch/first" "$scratch/moved"
+prefix=$scratch/moved
+if grep -rIl --include='*.cmake' --include='*.h' --include='*.hpp' --include='*.pc' -e "$build" -e "$source" "$prefix"; then
+  fail "expected a package that may be moved, found the paths of its build in the files above"
+fi
+
+say "the installed tools start"
+"$prefix/bin/quernel" --version
+"$prefix/bin/quernel" targets >"$scratch/targets.txt"
+grep -q 'x86-64' "$scratch/targets.txt" || fail "quernel targets: expected x86-64 among them, found: $(head -n 5 "$scratch/targets.txt")"
+needed=$(readelf -d "$prefix/bin/quernel-run" | sed -n 's/.*NEEDED.*\[\(.*\)\]/\1/p')
+if grep -qiE 'llvm|protobuf|onnx|flatbuffers|fmt' <<<"$needed"; then
+  fail "quernel-run: expected the system's libraries only, found: $needed"
+fi
+
+say "the installed tools compile and run a model"
+"$prefix/bin/quernel" compile "$source/examples/digits/digits.onnx" -o "$scratch/digits.qnl"
+"$prefix/bin/quernel-run" "$scratch/digits.qnl" --input image=random:1 --threads 1 >"$scratch/run.txt"
+
+say "a consumer in C and one in C++"
+cmake -S "$here/consumer" -B "$scratch/consumer" -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_PREFIX_PATH="$prefix" \
+  >"$scratch/consumer.log"
+cmake --build "$scratch/consumer"
+for language in c cpp; do
+  "$scratch/consumer/consumer_$language" "$scratch/digits.qnl" >"$scratch/consumer_$language.txt"
+  printf 'input image\noutput scores\n' | diff - "$scratch/consumer_$language.txt" || fail "consumer_$language: wrong signature"
+done
+
+say "examples/digits"
+cmake -S "$source/examples/digits" -B "$scratch/digits" -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_PREFIX_PATH="$prefix" \
+  >"$scratch/digits.log"
+cmake --build "$scratch/digits"
+"$scratch/digits/digits" "$scratch/digits.qnl" "$source/examples/digits/digits_test.npy" \
+  "$source/examples/digits/digits_test_labels.npy" | tail -n 4

@@ -1,0 +1,45 @@
+// Presets are found by name; mistakes are answered with the nearest name and all names.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "targets/target.h"
+
+namespace quernel {
+namespace {
+
+TEST(Target, EveryNameIsFound) {
+  for (std::string_view name : target_names()) {
+    auto target = find_target(name);
+    ASSERT_TRUE(target);
+    EXPECT_EQ(target->name, name);
+    EXPECT_FALSE(target->description.empty());
+    EXPECT_NE(target->required_features, 0u);
+    EXPECT_GE(target->lanes(4), 4);
+  }
+}
+
+TEST(Target, NativeIsAPreset) {
+  auto target = find_target("native");
+  ASSERT_TRUE(target);
+  auto names = target_names();
+  EXPECT_NE(std::find(names.begin(), names.end(), target->name), names.end());
+}
+
+TEST(Target, MistakesGetSuggestions) {
+  auto target = find_target("x86_64-v3");
+  ASSERT_FALSE(target);
+  EXPECT_EQ(target.errors()[0].kind, DiagnosticKind::kInvalidInput);
+  EXPECT_NE(target.errors()[0].hint.find("'x86-64-v3'"), std::string::npos);
+  for (std::string_view name : target_names())
+    EXPECT_NE(target.errors()[0].message.find(name), std::string::npos);
+}
+
+TEST(Target, NonsenseGetsNoSuggestion) {
+  auto target = find_target("quantum");
+  ASSERT_FALSE(target);
+  EXPECT_EQ(target.errors()[0].hint.find("did you mean"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace quernel

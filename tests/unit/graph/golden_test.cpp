@@ -1,0 +1,123 @@
+// Runs every case of tests/golden/graph: the pass that the file names, on the case's input, must print the expected graph,
+// and the interpreter must give the same results before and after. QUERNEL_UPDATE_GOLDEN=1 rewrites the expectations.
+#include <cstdlib>
+#include <fstream>
+
+#include "graph/passes/passes.h"
+#include "graph_testing.h"
+#include "random_graph/random_graph.h"
+#include "test_case_file.h"
+
+namespace quernel {
+namespace {
+
+struct Pass {
+  const char* name;
+  Expected<Graph> (*run)(const Graph&);
+  double tolerance;  // of results, relative; 0 for passes that keep every bit
+};
+const Pass kPasses[] = {
+    {"canonicalize-movement", canonicalize_movement, 0},
+    {"choose-channels-last", choose_channels_last, 1e-6},
+    {"compose-views", compose_views, 0},
+    {"eliminate-dead-nodes", eliminate_dead_nodes, 0},
+    {"fold-constants", fold_constants, 0},
+    {"fold-scales-into-contractions", fold_scales_into_contractions, 1e-5},
+    {"merge-common-subexpressions", merge_common_subexpressions, 0},
+    {"simplify-algebra", simplify_algebra, 0},
+};
+
+struct GoldenCase {
+  std::string pass;
+  TestCase test;
+};
+
+bool updating() { return std::getenv("QUERNEL_UPDATE_GOLDEN") != nullptr; }
+
+std::vector<TestCaseFile>& files() {
+  static std::vector<TestCaseFile> files = read_test_folder(QUERNEL_GOLDEN_FOLDER);
+  return files;
+}
+
+std::vector<GoldenCase> all_cases() {
+  std::vector<GoldenCase> cases;
+  for (const TestCaseFile& file : files())
+    for (const TestCase& test : file.cases) {
+      auto pass = file.keys.find("pass");
+      cases.push_back({pass == file.keys.end() ? "" : pass->second, test});
+    }
+  return cases;
+}
+
+std::string case_name(const testing::TestParamInfo<GoldenCase>& info) {
+  std::string name = info.param.test.file + "_" + info.param.test.name;
+  for (char& c : name)
+    if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
+  return name;
+}
+
+class GraphGolden : public testing::TestWithParam<GoldenCase> {};
+
+TEST_P(GraphGolden, prints_as_expected_and_computes_the_same) {
+  const GoldenCase& golden = GetParam();
+  const Pass* pass = nullptr;
+  for (const Pass& p : kPasses)
+    if (golden.pass == p.name) pass = &p;
+  ASSERT_NE(pass, nullptr) << "the file's first line names no pass: '" << golden.pass << "'";
+
+  Graph before = graph_of(golden.test.sections.at("input"));
+  Expected<Graph> after = pass->run(before);
+  ASSERT_TRUE(after) << to_string(after.errors());
+  Status status = verify(*after, pass->name);
+  EXPECT_TRUE(status) << to_string(status.errors());
+  std::string text = print(*after);
+  if (updating()) {
+    for (TestCaseFile& file : files())
+      for (TestCase& test : file.cases)
+        if (test.file == golden.test.file && test.name == golden.test.name) test.sections["expect"] = text;
+  } else {
+    std::string expected = golden.test.sections.at("expect");
+    while (expected.size() > 1 && expected.substr(expected.size() - 2) == "\n\n") expected.pop_back();
+    EXPECT_EQ(text, expected);
+  }
+  if (!before.symbols.empty()) return;
+  for (uint64_t seed = 1; seed <= 3; ++seed) {
+    std::vector<Tensor> inputs = random_inputs(before, seed), expected = run(before, inputs), found = run(*after, inputs);
+    ASSERT_EQ(expected.size(), found.size());
+    for (size_t i = 0; i < found.size(); ++i)
+      EXPECT_TRUE(same_tensor(expected[i], found[i], pass->tolerance)) << "output " << before.outputs[i].name;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(cases, GraphGolden, testing::ValuesIn(all_cases()), case_name);
+
+TEST(GraphGoldenFiles, every_pass_has_one) {
+  for (const Pass& pass : kPasses) {
+    bool found = std::string(pass.name) == "choose-channels-last";  // tested where it is owned
+    for (const TestCaseFile& file : files()) {
+      auto key = file.keys.find("pass");
+      found |= key != file.keys.end() && key->second == pass.name;
+    }
+    EXPECT_TRUE(found) << pass.name;
+  }
+}
+
+class UpdateGolden : public testing::Environment {
+ public:
+  void TearDown() override {
+    if (!updating()) return;
+    for (const TestCaseFile& file : files()) {
+      std::ofstream out(file.path);
+      out << file.header;
+      for (const TestCase& test : file.cases) {
+        std::string input = test.sections.at("input");
+        while (input.size() > 1 && input.substr(input.size() - 2) == "\n\n") input.pop_back();
+        out << "\n# case: " << test.name << "\n# input\n" << input << "# expect\n" << test.sections.at("expect");
+      }
+    }
+  }
+};
+const testing::Environment* const kUpdate = testing::AddGlobalTestEnvironment(new UpdateGolden);
+
+}  // namespace
+}  // namespace quernel

@@ -1,0 +1,100 @@
+// Properties of passes that no single golden case shows: time linear in the graph's size, and sizes of what is folded.
+#include <gmock/gmock.h>
+
+#include <chrono>
+
+#include "graph/build.h"
+#include "graph/passes/passes.h"
+#include "graph_testing.h"
+
+namespace quernel {
+namespace {
+
+constexpr Expected<Graph> (*kAllPasses[])(const Graph&) = {
+    canonicalize_movement, compose_views, eliminate_dead_nodes, fold_constants, fold_scales_into_contractions,
+    merge_common_subexpressions, simplify_algebra};
+
+template <class Step>
+Graph chain(int length, Step step) {
+  Graph graph;
+  GraphBuilder build(graph);
+  ValueId v = graph.add_input("x", {DType::kF32, {4, 4}});
+  for (int i = 0; i < length; ++i) v = step(build, v, i);
+  EXPECT_TRUE(build.ok()) << to_string(build.take_status().errors());
+  graph.outputs.push_back({"y", v});
+  return graph;
+}
+
+template <class Step>
+void expect_linear(Step step) {
+  Graph graph = chain(10000, step);
+  for (auto pass : kAllPasses) {
+    auto start = std::chrono::steady_clock::now();
+    Expected<Graph> result = pass(graph);
+    double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    ASSERT_TRUE(result) << to_string(result.errors());
+    EXPECT_LT(seconds, 5);  // well under a second; sanitizers and a busy machine take longer
+  }
+}
+
+// ---- seed traps ----
+TEST(SeedTraps, deep_chain) {
+  expect_linear([](GraphBuilder& b, ValueId v, int i) { return i % 2 ? b.unary(UnaryOp::k_exp, v) : b.binary(BinaryOp::k_add, v, v); });
+  expect_linear([](GraphBuilder& b, ValueId v, int) { return b.permute(v, {1, 0}); });
+  expect_linear([](GraphBuilder& b, ValueId v, int i) { return i % 2 ? b.flip(v, {0}) : b.permute(v, {1, 0}); });
+  expect_linear([](GraphBuilder& b, ValueId v, int i) { return b.binary(i % 2 ? BinaryOp::k_mul : BinaryOp::k_add, v, 1.5); });
+  expect_linear([](GraphBuilder& b, ValueId v, int i) { return b.reshape(v, i % 2 ? Shape{4, 4} : Shape{16}); });
+  expect_linear([](GraphBuilder& b, ValueId v, int i) { return b.unary(i % 3 ? UnaryOp::k_neg : UnaryOp::k_abs, v); });
+  expect_linear([](GraphBuilder& b, ValueId v, int) {
+    ValueId row = b.slice(v, {0, 0}, {1, 4});
+    return b.slice(b.cat({row, v}, 0), {0, 0}, {4, 4});
+  });
+}
+
+TEST(SeedTraps, deep_chain_of_constants) {
+  Graph graph;
+  GraphBuilder build(graph);
+  ValueId v = build.full(DType::kF32, {4}, 1);
+  for (int i = 0; i < 10000; ++i) v = build.binary(BinaryOp::k_add, v, 1);
+  graph.outputs.push_back({"y", v});
+  Expected<Graph> folded = fold_constants(graph);
+  ASSERT_TRUE(folded);
+  EXPECT_LE(folded->nodes.size(), 2u);
+  EXPECT_THAT(values(run(*folded)[0]), testing::Each(10001.0));
+}
+
+TEST(FoldConstants, keeps_large_broadcasts_small) {
+  Graph graph = graph_of(R"(graph @g(%x: f32[1,64,512,512]) {
+    %s = constant f32[1,64,1,1] {2 ...}
+    %b = expand %s : f32[1,64,512,512]
+    %c = mul %b, %b : f32[1,64,512,512]
+    %p = permute %c {0, 2, 3, 1} : f32[1,512,512,64]
+    %q = permute %p {0, 3, 1, 2} : f32[1,64,512,512]
+    %y = add %x, %q : f32[1,64,512,512]
+    return y = %y
+  })");
+  Expected<Graph> folded = fold_constants(graph);
+  ASSERT_TRUE(folded) << to_string(folded.errors());
+  int64_t bytes = 0;
+  for (const Node& node : folded->nodes) bytes += static_cast<int64_t>(node.attributes.tensor.bytes.size());
+  EXPECT_EQ(bytes, 64 * 4);
+  EXPECT_EQ(folded->nodes.size(), 3u) << print(*folded);
+}
+
+TEST(FoldConstants, weights_made_of_one_element_become_data) {
+  Graph graph = graph_of(R"(graph @g(%x: f32[1,8]) {
+    %s = constant f32[1,1] {0.5}
+    %w = expand %s : f32[8,4]
+    %y = contract %x, %w axes(m: 1, n: 4 | k: 8) a[m, k] b[k, n] out[m, n] acc f32 : f32[1,4]
+    return y = %y
+  })");
+  Expected<Graph> folded = fold_constants(graph);
+  ASSERT_TRUE(folded);
+  const Node& contract = folded->nodes.back();
+  ASSERT_EQ(contract.op, OpKind::k_contract);
+  ASSERT_NE(folded->constant(contract.inputs[1]), nullptr);
+  EXPECT_EQ(folded->constant(contract.inputs[1])->count(), 32);
+}
+
+}  // namespace
+}  // namespace quernel

@@ -1,0 +1,168 @@
+// The interpreter: known answers, and every access checked.
+#include "loop/interpret.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "loop/evaluate_scalar.h"
+#include "run_kernel.h"
+
+namespace quernel::loop {
+namespace {
+
+template <class T>
+std::vector<uint8_t> bytes_of(const std::vector<T>& values) {
+  std::vector<uint8_t> bytes(values.size() * sizeof(T));
+  std::memcpy(bytes.data(), values.data(), bytes.size());
+  return bytes;
+}
+template <class T>
+std::vector<T> values_of(const std::vector<uint8_t>& bytes) {
+  std::vector<T> values(bytes.size() / sizeof(T));
+  std::memcpy(values.data(), bytes.data(), bytes.size());
+  return values;
+}
+
+TEST(Interpret, RunsAllWorkgroupsWithSymbols) {
+  Kernel kernel = parsed(R"(kernel @k symbols($n) grid(a: 2, b: $n) {
+  buffer %x: f32[6] read binding 0
+  buffer %y: f32[6] readwrite binding 1
+  alloc %acc: f32[1] register
+  %acc[0] = 0f32
+  for k in reduction(a + 1) {
+    %acc[0] = mulacc(%x[b], 2f32, %acc[0])
+  }
+  %y[a * $n + b] = %acc[0]
+}
+)");
+  std::string error;
+  Bytes after =
+      run(kernel, {bytes_of<float>({1, 2, 3, 0, 0, 0}), bytes_of<float>(std::vector<float>(6))}, &error, {3});
+  EXPECT_EQ(error, "");
+  EXPECT_EQ(values_of<float>(after[1]), (std::vector<float>{2, 4, 6, 4, 8, 12}));
+}
+
+TEST(Interpret, ReportsKernelBufferIndexAndSize) {
+  Kernel kernel = parsed(
+      "kernel @k {\n  buffer %x: f32[4] read binding 0\n  buffer %y: f32[8] write binding 1\n"
+      "  for i in serial(8) {\n    %y[i] = %x[i]\n  }\n}\n");
+  std::string error;
+  run(kernel, seeded_buffers(kernel, 1), &error);
+  EXPECT_NE(error.find("node 'k': index 4 is outside buffer '%x' of 4 elements"), std::string::npos) << error;
+  kernel = parsed("kernel @k {\n  buffer %y: f32[8] write binding 0\n  let i: i64 = -1\n  %y[i] = 0f32\n}\n");
+  run(kernel, seeded_buffers(kernel, 1), &error);
+  EXPECT_NE(error.find("index -1 is outside buffer '%y' of 8 elements"), std::string::npos) << error;
+}
+
+TEST(Interpret, GuardsTouchNoMemory) {
+  Kernel kernel = parsed(
+      "kernel @k {\n  buffer %x: f32[4] read binding 0\n  buffer %y: f32[4] write binding 1\n"
+      "  %y[ramp(2, 1, 4) if ramp(2, 1, 4) < splat(4, 4)] = "
+      "%x[ramp(-1, 1, 4) if ramp(-1, 1, 4) >= splat(0, 4) else splat(7f32, 4)]\n}\n");
+  std::string error;
+  Bytes after = run(kernel, {bytes_of<float>({1, 2, 3, 4}), bytes_of<float>({0, 0, 0, 0})}, &error);
+  EXPECT_EQ(error, "");
+  EXPECT_EQ(values_of<float>(after[1]), (std::vector<float>{0, 0, 7, 1}));
+}
+
+TEST(Interpret, ChecksItsArguments) {
+  Kernel kernel = parsed("kernel @k symbols($n) {\n  buffer %x: f32[4] read binding 0\n}\n");
+  std::string error;
+  run(kernel, {}, &error, {1});
+  EXPECT_NE(error.find("expected 1 bindings, found 0"), std::string::npos);
+  run(kernel, {std::vector<uint8_t>(15)}, &error, {1});
+  EXPECT_NE(error.find("buffer '%x' expected 16 bytes, found 15"), std::string::npos);
+  run(kernel, {std::vector<uint8_t>(16)}, &error);
+  EXPECT_NE(error.find("expected 1 symbols, found 0"), std::string::npos);
+}
+
+TEST(Interpret, BitcastsAcrossLanesAndPackedStorage) {
+  Kernel kernel = parsed(
+      "kernel @k {\n  buffer %x: u32[1] read binding 0\n  buffer %y: u8[4] write binding 1\n"
+      "  buffer %n: i4[4] readwrite binding 2\n"
+      "  %y[ramp(0, 1, 4)] = bitcast(u8x4, %x[0])\n"
+      "  %n[ramp(0, 1, 3)] = cast(i4, cast(i32, %n[ramp(1, 1, 3)]))\n}\n");
+  std::string error;
+  Bytes after =
+      run(kernel, {bytes_of<uint32_t>({0x04030201}), bytes_of<uint32_t>({0}), {0x21, 0xf3}}, &error);
+  EXPECT_EQ(error, "");
+  EXPECT_EQ(values_of<uint8_t>(after[1]), (std::vector<uint8_t>{1, 2, 3, 4}));
+  EXPECT_EQ(after[2], (std::vector<uint8_t>{0x32, 0xff}));  // [1 2 3 -1] became [2 3 -1 -1]
+}
+
+int64_t eval_int(BinaryOp op, DType dtype, int64_t a, int64_t b) {
+  return bits_to_int(dtype, evaluate_binary(op, dtype, int_to_bits(dtype, a), int_to_bits(dtype, b)));
+}
+
+TEST(EvaluateScalar, IntegerDivision) {
+  EXPECT_EQ(eval_int(BinaryOp::k_idiv, DType::kI32, -7, 2), -3);
+  EXPECT_EQ(eval_int(BinaryOp::k_fdiv, DType::kI32, -7, 2), -4);
+  EXPECT_EQ(eval_int(BinaryOp::k_mod, DType::kI32, -7, 3), 2);
+  EXPECT_EQ(eval_int(BinaryOp::k_mod, DType::kI32, 7, -3), -2);
+  EXPECT_EQ(eval_int(BinaryOp::k_fmod, DType::kI32, -7, 3), -1);
+  for (BinaryOp op : {BinaryOp::k_div, BinaryOp::k_idiv, BinaryOp::k_fdiv, BinaryOp::k_mod, BinaryOp::k_fmod})
+    EXPECT_EQ(eval_int(op, DType::kI64, 5, 0), 0);
+  EXPECT_EQ(eval_int(BinaryOp::k_idiv, DType::kI32, INT32_MIN, -1), INT32_MIN);
+  EXPECT_EQ(eval_int(BinaryOp::k_fdiv, DType::kI64, INT64_MIN, -1), INT64_MIN);
+  EXPECT_EQ(eval_int(BinaryOp::k_idiv, DType::kU8, 200, 3), 66);
+}
+
+TEST(EvaluateScalar, ShiftsPowersAndWrapping) {
+  EXPECT_EQ(eval_int(BinaryOp::k_shl, DType::kU8, 1, 8), 0);
+  EXPECT_EQ(eval_int(BinaryOp::k_shr, DType::kI8, -128, 9), -1);
+  EXPECT_EQ(eval_int(BinaryOp::k_shr, DType::kU8, 128, 7), 1);
+  EXPECT_EQ(eval_int(BinaryOp::k_add, DType::kI8, 127, 1), -128);
+  EXPECT_EQ(eval_int(BinaryOp::k_mul, DType::kU8, 16, 17), 16);
+  EXPECT_EQ(eval_int(BinaryOp::k_pow, DType::kI32, 3, 4), 81);
+  EXPECT_EQ(eval_int(BinaryOp::k_pow, DType::kI32, -1, -3), -1);
+  EXPECT_EQ(eval_int(BinaryOp::k_lt, DType::kU64, -1, 1), 0);
+}
+
+TEST(EvaluateScalar, CastsSaturateAndRoundOnce) {
+  auto to_int = [](double value, DType to) {
+    return bits_to_int(to, evaluate_cast(DType::kF64, to, double_to_bits(DType::kF64, value)));
+  };
+  EXPECT_EQ(to_int(-1.9, DType::kI32), -1);
+  EXPECT_EQ(to_int(1e20, DType::kI64), INT64_MAX);
+  EXPECT_EQ(to_int(-1e20, DType::kI32), INT32_MIN);
+  EXPECT_EQ(to_int(-3, DType::kU8), 0);
+  EXPECT_EQ(to_int(300, DType::kU8), 255);
+  EXPECT_EQ(to_int(9, DType::kI4), 7);
+  EXPECT_EQ(to_int(std::nan(""), DType::kI32), 0);
+  EXPECT_EQ(to_int(std::nan(""), DType::kBool), 1);
+  // 2^24 + 1 + a little: to f32 directly, not through f64's neighbour.
+  EXPECT_EQ(evaluate_cast(DType::kI64, DType::kF32, (uint64_t{1} << 60) + (uint64_t{1} << 36) + 1),
+            double_to_bits(DType::kF32, 0x1.000002p60));
+}
+
+TEST(EvaluateScalar, Float8IsExactOnItsOwnValues) {
+  for (DType dtype : {DType::kF8E4M3, DType::kF8E5M2})
+    for (uint64_t bits = 0; bits < 256; ++bits) {
+      double value = bits_to_double(dtype, bits);
+      if (!std::isfinite(value)) continue;
+      EXPECT_EQ(double_to_bits(dtype, value), bits);
+    }
+  EXPECT_EQ(double_to_bits(DType::kF8E4M3, 1e9), 0x7eu);
+  EXPECT_EQ(double_to_bits(DType::kF8E4M3, -449), 0xfeu);
+  EXPECT_EQ(bits_to_double(DType::kF8E4M3, double_to_bits(DType::kF8E4M3, 17)), 16);  // tie to even
+}
+
+TEST(EvaluateScalar, FloatsPropagateNanAndRoundHalfToEven) {
+  uint64_t nan = double_to_bits(DType::kF32, std::nan("")), one = double_to_bits(DType::kF32, 1);
+  for (BinaryOp op : {BinaryOp::k_max, BinaryOp::k_min}) {
+    EXPECT_TRUE(std::isnan(bits_to_double(DType::kF32, evaluate_binary(op, DType::kF32, nan, one))));
+    EXPECT_TRUE(std::isnan(bits_to_double(DType::kF32, evaluate_binary(op, DType::kF32, one, nan))));
+  }
+  auto rounded = [](double v) {
+    return bits_to_double(DType::kF16,
+                          evaluate_unary(UnaryOp::k_round, DType::kF16, double_to_bits(DType::kF16, v)));
+  };
+  EXPECT_EQ(rounded(2.5), 2);
+  EXPECT_EQ(rounded(-3.5), -4);
+}
+
+}  // namespace
+}  // namespace quernel::loop

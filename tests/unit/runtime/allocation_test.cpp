@@ -1,0 +1,103 @@
+// After a session exists, nothing allocates: not malloc (which operator new calls), not pages from the
+// system.
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <vector>
+
+#include "quernel/runtime.hpp"
+#include "test_bundle.h"
+
+namespace {
+std::atomic<bool> counting{false};
+std::atomic<uint64_t> allocations{0};
+[[maybe_unused]] void count() {
+  if (counting.load(std::memory_order_relaxed)) allocations.fetch_add(1);
+}
+}  // namespace
+
+#if defined(__SANITIZE_ADDRESS__)  // the sanitizer brings its own malloc and mmap
+constexpr bool kCounts = false;
+#else
+constexpr bool kCounts = true;
+extern "C" {
+void* __libc_malloc(size_t);
+void* __libc_calloc(size_t, size_t);
+void* __libc_realloc(void*, size_t);
+void* malloc(size_t size) {
+  count();
+  return __libc_malloc(size);
+}
+void* calloc(size_t n, size_t size) {
+  count();
+  return __libc_calloc(n, size);
+}
+void* realloc(void* p, size_t size) {
+  count();
+  return __libc_realloc(p, size);
+}
+void* mmap(void* address, size_t length, int protection, int flags, int fd, off_t offset) noexcept {
+  count();
+  return reinterpret_cast<void*>(syscall(SYS_mmap, address, length, protection, flags, fd, offset));
+}
+}
+#endif
+
+namespace quernel::test {
+namespace {
+
+TEST(Allocation, CountingWorks) {
+  if (!kCounts) GTEST_SKIP() << "not with a sanitizer";
+  allocations = 0;
+  counting = true;
+  int* volatile number = new int(3);  // volatile: else the compiler may drop the pair
+  delete number;
+  void* pages = mmap(nullptr, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  counting = false;
+  munmap(pages, 4096);
+  EXPECT_GE(allocations, 2u);
+}
+
+void run_everything(uint32_t threads) {
+  AlignedBytes bytes(bundle_bytes(test_contents()));
+  Bundle bundle;
+  ASSERT_EQ(bundle.open(bytes.data(), bytes.size()), QNL_OK);
+  Device device;
+  ASSERT_EQ(device.open_cpu(threads), QNL_OK);
+  Session session;
+  ASSERT_EQ(session.create(bundle, device), QNL_OK);
+  std::vector<float> a(kElements, 1.0f), b(kElements, 2.0f), sum(kElements), state(16);
+  qnl_tensor in_a = tensor("a", QNL_F32, {64, 64}, a), in_b = tensor("b", QNL_F32, {64, 64}, b);
+  qnl_tensor out = tensor("sum", QNL_F32, {64, 64}, sum);
+
+  allocations = 0;
+  counting = true;
+  bool ok = true;
+  for (int r = 0; r < 100; ++r) {
+    ok = ok && session.set_input(in_a) == QNL_OK && session.bind_input(in_b) == QNL_OK;
+    out.data = r % 2 == 0 ? sum.data() : nullptr;
+    ok = ok && session.bind_output(out) == QNL_OK && session.run() == QNL_OK;
+    qnl_tensor result;
+    ok = ok && session.tensor(QNL_OUTPUT, "sum", &result) == QNL_OK;
+    ok = ok && static_cast<float*>(result.data)[7] == 7.0f;
+    qnl_error error;
+    qnl_tensor wrong = in_a;
+    wrong.rank = 1;
+    ok = ok && session.set_input(wrong, &error) == QNL_SHAPE_MISMATCH;
+    ok = ok && qnl_session_save_state(session.get(), state.data(), 64, &error) == QNL_OK;
+    ok = ok && qnl_session_restore_state(session.get(), state.data(), 64, &error) == QNL_OK;
+    ok = ok && qnl_session_reset_state(session.get(), &error) == QNL_OK;
+  }
+  counting = false;
+  EXPECT_TRUE(ok);
+  EXPECT_EQ(allocations, 0u);
+}
+
+TEST(Allocation, NoneAfterLoadOnOneThread) { run_everything(1); }
+TEST(Allocation, NoneAfterLoadOnFourThreads) { run_everything(4); }
+
+}  // namespace
+}  // namespace quernel::test

@@ -1,0 +1,355 @@
+// Bundles: what is written is what is read, and everything that can be wrong with a file has its own
+// diagnostic.
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <fstream>
+
+#include "bundle/write_bundle.h"
+#include "cpu/cpu_features.h"
+#include "quernel/runtime.hpp"
+#include "schemas/bundle_generated.h"
+#include "test_bundle.h"
+
+namespace quernel::test {
+namespace {
+
+struct Opened {
+  qnl_status status = QNL_OK;
+  std::string text;
+};
+
+Opened open(const std::vector<std::byte>& bytes, bool verify_weights = false) {
+  AlignedBytes aligned(bytes);
+  Bundle bundle;
+  qnl_bundle_options options = {};
+  options.verify_weights = verify_weights;
+  qnl_error error = {};
+  qnl_status status = bundle.open(aligned.data(), aligned.size(), &options, &error);
+  EXPECT_EQ(error.status, status);
+  return {status, error.text};
+}
+
+const std::vector<std::byte>& valid_bytes() {
+  static const std::vector<std::byte> bytes = bundle_bytes(test_contents());
+  return bytes;
+}
+
+const schema::Bundle* structure_of(const std::vector<std::byte>& bytes) {
+  return schema::GetBundle(bytes.data() + 64);
+}
+
+template <class T>
+void put(std::vector<std::byte>& bytes, size_t offset, T value) {
+  std::memcpy(bytes.data() + offset, &value, sizeof value);
+}
+
+// A bundle whose contents the writer accepted, opened after `change` and rehashing.
+template <class Change>
+Opened open_changed(Change change) {
+  std::vector<std::byte> bytes = valid_bytes();
+  change(const_cast<schema::Bundle*>(structure_of(bytes)));
+  rehash(bytes);
+  return open(bytes);
+}
+
+// Overwrites a scalar inside the structure, whose location a schema accessor gives by address.
+template <class T>
+void poke(const void* at, T value) {
+  std::memcpy(const_cast<void*>(at), &value, sizeof value);
+}
+
+TEST(Bundle, RoundTripKeepsEverything) {
+  std::string path = temporary_path("round_trip.qnl");
+  bundle::BundleContents contents = test_contents();
+  auto written = bundle::write_bundle(contents, path);
+  ASSERT_TRUE(written);
+  Bundle bundle;
+  qnl_error error = {};
+  qnl_bundle_options options = {};
+  options.verify_weights = 1;
+  ASSERT_EQ(bundle.open(path.c_str(), &options, &error), QNL_OK) << error.text;
+  qnl_bundle_info info = bundle.info();
+  EXPECT_STREQ(info.producer, "runtime tests");
+  EXPECT_EQ(info.entry_point_count, 5u);
+  EXPECT_EQ(info.variant_count, 3u);
+  EXPECT_EQ(info.constants_bytes, 10000u);
+  EXPECT_EQ(info.file_bytes, written->file);
+  EXPECT_EQ(info.code_bytes, test_image().size()) << "equal images are stored once";
+  qnl_entry_info entry;
+  ASSERT_EQ(qnl_bundle_get_entry(bundle.get(), 0, &entry), QNL_OK);
+  EXPECT_STREQ(entry.name, "main");
+  EXPECT_EQ(entry.input_count, 2u);
+  qnl_tensor tensor;
+  ASSERT_EQ(qnl_bundle_get_tensor(bundle.get(), 0, QNL_INPUT, 1, &tensor), QNL_OK);
+  EXPECT_STREQ(tensor.name, "b");
+  EXPECT_EQ(tensor.dtype, QNL_F32);
+  EXPECT_EQ(tensor.rank, 2u);
+  EXPECT_EQ(tensor.shape[1], 64);
+  ASSERT_EQ(qnl_bundle_get_tensor(bundle.get(), 1, QNL_STATE, 0, &tensor), QNL_OK);
+  EXPECT_STREQ(tensor.name, "acc");
+  EXPECT_EQ(qnl_bundle_get_tensor(bundle.get(), 1, QNL_STATE, 1, &tensor), QNL_INVALID_ARGUMENT);
+  EXPECT_EQ(qnl_bundle_get_entry(bundle.get(), 5, &entry), QNL_INVALID_ARGUMENT);
+  qnl_variant_info variant;
+  ASSERT_EQ(qnl_bundle_get_variant(bundle.get(), 1, &variant), QNL_OK);
+  EXPECT_STREQ(variant.target, "future");
+  EXPECT_EQ(variant.kernel_count, kKernelCount);
+}
+
+TEST(Bundle, SameContentsGiveSameBytes) { EXPECT_EQ(bundle_bytes(test_contents()), valid_bytes()); }
+
+TEST(Bundle, SegmentsArePageAligned) {
+  const schema::Bundle* structure = structure_of(valid_bytes());
+  ASSERT_EQ(structure->segments()->size(), 3u);
+  for (uint32_t i = 0; i < structure->segments()->size(); ++i)
+    EXPECT_EQ(structure->segments()->Get(i)->offset() % 4096, 0u);
+}
+
+TEST(Bundle, TruncatedAtEveryBoundary) {
+  const std::vector<std::byte>& valid = valid_bytes();
+  std::vector<size_t> lengths = {4, 8, 12, 16, 24, 32, 40, 48, 56, 63, 64, 65, valid.size() - 1};
+  const schema::Bundle* structure = structure_of(valid);
+  for (uint32_t i = 0; i < structure->segments()->size(); ++i) {
+    const schema::Segment* s = structure->segments()->Get(i);
+    for (uint64_t at : {s->offset() - 1, s->offset(), s->offset() + 1, s->offset() + s->bytes() - 1})
+      lengths.push_back(at);
+  }
+  for (size_t length : lengths)
+    EXPECT_EQ(open({valid.begin(), valid.begin() + static_cast<long>(length)}).status, QNL_TRUNCATED)
+        << length;
+  for (size_t length : {0, 1, 3})
+    EXPECT_EQ(open({valid.begin(), valid.begin() + length}).status, QNL_NOT_A_BUNDLE) << length;
+}
+
+TEST(Bundle, AppendedBytesAreRefused) {
+  std::vector<std::byte> bytes = valid_bytes();
+  bytes.resize(bytes.size() + 1);
+  EXPECT_EQ(open(bytes).status, QNL_INVALID_BUNDLE);
+}
+
+TEST(Bundle, EveryBitFlipIsDetected) {
+  std::vector<std::byte> bytes = valid_bytes();
+  AlignedBytes aligned(bytes);
+  auto* data = static_cast<std::byte*>(const_cast<void*>(aligned.data()));
+  for (size_t i = 0; i < bytes.size(); ++i) {
+    // every bit of the header and some bits of the rest: a test of all of them would take minutes
+    for (int bit = static_cast<int>(i % 8); bit < 8; bit += i < 64 ? 1 : 8) {
+      data[i] ^= static_cast<std::byte>(1 << bit);
+      Bundle bundle;
+      qnl_bundle_options options = {};
+      options.verify_weights = 1;
+      qnl_status status = bundle.open(aligned.data(), aligned.size(), &options, nullptr);
+      ASSERT_NE(status, QNL_OK) << "byte " << i << " bit " << bit;
+      data[i] ^= static_cast<std::byte>(1 << bit);
+    }
+  }
+}
+
+TEST(Bundle, BitFlipsAreNamedByTheirPlace) {
+  const schema::Bundle* structure = structure_of(valid_bytes());
+  auto flipped = [](size_t at, bool verify_weights) {
+    std::vector<std::byte> bytes = valid_bytes();
+    bytes[at] ^= std::byte{4};
+    return open(bytes, verify_weights).status;
+  };
+  EXPECT_EQ(flipped(2, false), QNL_NOT_A_BUNDLE);
+  EXPECT_EQ(flipped(9, false), QNL_CORRUPT_HEADER);
+  EXPECT_EQ(flipped(60, false), QNL_CORRUPT_HEADER);
+  EXPECT_EQ(flipped(100, false), QNL_CORRUPT_STRUCTURE);
+  EXPECT_EQ(flipped(structure->segments()->Get(0)->offset() - 1, false), QNL_CORRUPT_STRUCTURE);
+  EXPECT_EQ(flipped(structure->segments()->Get(0)->offset() + 200, false), QNL_CORRUPT_CODE);
+  EXPECT_EQ(flipped(structure->segments()->Get(1)->offset() + 5000, false), QNL_OK)
+      << "weights are only mapped";
+  EXPECT_EQ(flipped(structure->segments()->Get(1)->offset() + 5000, true), QNL_CORRUPT_CONSTANTS);
+  EXPECT_EQ(flipped(structure->segments()->Get(2)->offset() - 1, true), QNL_CORRUPT_CONSTANTS);
+}
+
+TEST(Bundle, HeaderSaysWhatIsNeeded) {
+  auto changed = [](size_t at, auto value) {
+    std::vector<std::byte> bytes = valid_bytes();
+    put(bytes, at, value);
+    rehash(bytes);
+    return open(bytes);
+  };
+  EXPECT_EQ(changed(4, uint32_t{0x04030201}).status, QNL_WRONG_BYTE_ORDER);
+  EXPECT_EQ(changed(4, uint32_t{7}).status, QNL_WRONG_BYTE_ORDER);
+  EXPECT_EQ(changed(8, uint32_t{2}).status, QNL_NEWER_SCHEMA);
+  EXPECT_EQ(changed(12, uint32_t{0x7F0000}).status, QNL_NEWER_RUNTIME_NEEDED);
+  Opened symbols = changed(16, uint64_t{1});
+  EXPECT_EQ(symbols.status, QNL_UNKNOWN_FEATURE);
+  EXPECT_NE(symbols.text.find("'symbols'"), std::string::npos) << symbols.text;
+  Opened unknown = changed(16, uint64_t{1} << 40);
+  EXPECT_EQ(unknown.status, QNL_UNKNOWN_FEATURE);
+  EXPECT_NE(unknown.text.find("bit 40"), std::string::npos) << unknown.text;
+  EXPECT_EQ(changed(24, uint64_t{1} << 60).status, QNL_INVALID_BUNDLE) << "structure outside the file";
+  EXPECT_EQ(changed(32, ~uint64_t{0}).status, QNL_INVALID_BUNDLE);
+}
+
+TEST(Bundle, AWriterThatUsesSymbolsSetsTheirFeature) {
+  bundle::BundleContents contents = test_contents();
+  contents.symbols.push_back({"batch", 1, 8, 1});
+  EXPECT_EQ(open(bundle_bytes(contents)).status, QNL_UNKNOWN_FEATURE);
+}
+
+TEST(Bundle, SegmentRangesAreChecked) {
+  auto with_segment = [](uint32_t index, int field, uint64_t value) {
+    return open_changed([&](schema::Bundle* b) {
+      poke(reinterpret_cast<const char*>(b->segments()->Get(index)) + 8 * field, value);
+    });
+  };
+  EXPECT_EQ(with_segment(1, 0, 4097).status, QNL_INVALID_BUNDLE) << "not page-aligned";
+  EXPECT_EQ(with_segment(1, 0, uint64_t{1} << 63).status, QNL_INVALID_BUNDLE);
+  EXPECT_EQ(with_segment(1, 0, 0).status, QNL_INVALID_BUNDLE) << "overlaps";
+  EXPECT_EQ(with_segment(2, 1, ~uint64_t{0}).status, QNL_INVALID_BUNDLE) << "offset + size overflows";
+  EXPECT_EQ(with_segment(2, 1, 1).status, QNL_INVALID_BUNDLE) << "does not end the file";
+  EXPECT_EQ(with_segment(0, 3, 9).status, QNL_INVALID_BUNDLE) << "unknown kind";
+}
+
+const schema::Item* item_of(schema::Bundle* b, uint32_t entry, uint32_t item) {
+  return b->entry_points()->Get(entry)->plans()->Get(0)->items()->Get(item);
+}
+
+TEST(Bundle, BindingsAndEdgesAreChecked) {
+  auto with_binding = [](int offset, auto value) {
+    return open_changed([&](schema::Bundle* b) {
+      poke(reinterpret_cast<const char*>(item_of(b, 0, 1)->bindings()->Get(0)) + offset, value);
+    });
+  };
+  EXPECT_EQ(with_binding(0, uint32_t{1000}).status, QNL_INVALID_BUNDLE) << "no such arena";
+  EXPECT_EQ(with_binding(4, uint8_t{3}).status, QNL_INVALID_BUNDLE) << "unknown access";
+  EXPECT_EQ(with_binding(8, uint64_t{65}).status, QNL_INVALID_BUNDLE) << "leaves its arena";
+  EXPECT_EQ(with_binding(8, ~uint64_t{0}).status, QNL_INVALID_BUNDLE) << "offset + size overflows";
+  EXPECT_EQ(with_binding(16, ~uint64_t{0}).status, QNL_INVALID_BUNDLE);
+  Opened constants = open_changed([](schema::Bundle* b) {
+    poke(reinterpret_cast<const char*>(item_of(b, 0, 1)->bindings()->Get(1)) + 4, uint8_t{1});
+  });
+  EXPECT_EQ(constants.status, QNL_INVALID_BUNDLE);
+  EXPECT_NE(constants.text.find("writes to constants"), std::string::npos) << constants.text;
+  Opened input = open_changed([](schema::Bundle* b) {
+    poke(reinterpret_cast<const char*>(item_of(b, 0, 0)->bindings()->Get(0)) + 4, uint8_t{2});
+  });
+  EXPECT_NE(input.text.find("writes to an input"), std::string::npos) << input.text;
+  Opened foreign = open_changed([](schema::Bundle* b) {  // slot of another entry point
+    poke(item_of(b, 4, 0)->bindings()->Get(1), uint32_t{4});
+  });
+  EXPECT_NE(foreign.text.find("another entry point"), std::string::npos) << foreign.text;
+  Opened cycle =
+      open_changed([](schema::Bundle* b) { poke(item_of(b, 0, 1)->edges()->Get(0), uint32_t{1}); });
+  EXPECT_NE(cycle.text.find("earlier"), std::string::npos) << cycle.text;
+}
+
+TEST(Bundle, CopiesAreChecked) {
+  auto with_loop = [](int offset, uint64_t value) {
+    return open_changed([&](schema::Bundle* b) {
+      poke(reinterpret_cast<const char*>(item_of(b, 2, 0)->copy_loops()->Get(0)) + offset, value);
+    });
+  };
+  EXPECT_EQ(with_loop(0, 5).status, QNL_INVALID_BUNDLE) << "reads past the end";
+  EXPECT_EQ(with_loop(0, 0).status, QNL_INVALID_BUNDLE) << "empty";
+  EXPECT_EQ(with_loop(0, uint64_t{1} << 62).status, QNL_INVALID_BUNDLE);
+  EXPECT_EQ(with_loop(8, uint64_t{1} << 62).status, QNL_INVALID_BUNDLE) << "stride overflows";
+  EXPECT_EQ(with_loop(16, 1000).status, QNL_INVALID_BUNDLE) << "writes past the end";
+}
+
+TEST(Bundle, TensorsAndArenasAreChecked) {
+  auto shape = [](int64_t dim) {
+    return open_changed(
+        [&](schema::Bundle* b) { poke(b->entry_points()->Get(0)->inputs()->Get(0)->shape()->Data(), dim); });
+  };
+  EXPECT_EQ(shape(-1).status, QNL_INVALID_BUNDLE);
+  EXPECT_EQ(shape(63).status, QNL_INVALID_BUNDLE) << "bytes do not follow from the shape";
+  EXPECT_EQ(shape(int64_t{1} << 62).status, QNL_INVALID_BUNDLE);
+}
+
+bundle::BundleContents with_name_twice() {
+  bundle::BundleContents contents = test_contents();
+  contents.entry_points[3].name = "main";
+  return contents;
+}
+
+TEST(Bundle, WriterRefusesContradictions) {
+  auto refused = [](auto change) {
+    bundle::BundleContents contents = test_contents();
+    change(contents);
+    std::string path = temporary_path("refused.qnl");
+    auto result = bundle::write_bundle(contents, path);
+    EXPECT_EQ(access(path.c_str(), F_OK), -1) << "something was written";
+    return !result;
+  };
+  EXPECT_FALSE(bundle::write_bundle(with_name_twice(), temporary_path("twice.qnl")));
+  EXPECT_TRUE(refused([](auto& c) { c.entry_points[0].plans.pop_back(); }));
+  EXPECT_TRUE(refused([](auto& c) { c.entry_points[0].plans[0].items[0].kernel = 99; }));
+  EXPECT_TRUE(refused([](auto& c) { c.entry_points[0].plans[0].items[0].bindings[0].offset = 4; }));
+  EXPECT_TRUE(refused([](auto& c) { c.entry_points[0].plans[0].items[1].edges[0].item = 1; }));
+  EXPECT_TRUE(refused([](auto& c) { c.entry_points[0].inputs[1].name = "a"; }));
+  EXPECT_TRUE(refused([](auto& c) { c.entry_points[0].inputs[1].arena = 2; }));
+  EXPECT_TRUE(refused([](auto& c) { c.constants[0].pieces[1].offset = 4; }));
+  EXPECT_TRUE(refused([](auto& c) { c.constants[0].pieces[1].bytes += 1; }));
+  EXPECT_TRUE(refused([](auto& c) {  // a producer that gives less than it promised
+    c.constants[0].pieces[1].produce = [](const bundle::ByteSink&) {};
+  }));
+  EXPECT_TRUE(refused([](auto& c) { c.test_vectors[0].tensors[0].value.resize(4); }));
+}
+
+// Found by fuzzing: a dispatch with copy loops, which nothing uses but the reader hands out.
+TEST(Bundle, TooManyCopyLoopsOfADispatch) {
+  Opened opened = open_changed([](schema::Bundle* b) {
+    poke(item_of(b, 2, 0)->copy_loops(), uint32_t{5});  // a vector begins with its length
+  });
+  EXPECT_EQ(opened.status, QNL_INVALID_BUNDLE);
+  EXPECT_NE(opened.text.find("copy loops"), std::string::npos) << opened.text;
+}
+
+TEST(Bundle, UnwritablePathsGiveADiagnostic) {
+  bundle::BundleContents contents = test_contents();
+  for (const std::string& path :
+       {std::string("/no/such/directory/x.qnl"), std::string("/dev/null"), std::string("/")}) {
+    auto result = bundle::write_bundle(contents, path);
+    ASSERT_FALSE(result) << path;
+    EXPECT_NE(to_string(result.errors()).find(path), std::string::npos);
+  }
+  struct stat info;
+  ASSERT_EQ(stat("/dev/null", &info), 0);
+  EXPECT_TRUE(S_ISCHR(info.st_mode));
+}
+
+TEST(Bundle, FilesThatCannotBeOpened) {
+  Bundle bundle;
+  qnl_error error = {};
+  EXPECT_EQ(bundle.open("/no/such/file.qnl", nullptr, &error), QNL_FILE_NOT_FOUND);
+  EXPECT_NE(std::string(error.text).find("/no/such/file.qnl"), std::string::npos);
+  EXPECT_EQ(bundle.open("/", nullptr, &error), QNL_FILE_UNREADABLE);
+  EXPECT_EQ(bundle.open("/dev/null", nullptr, &error), QNL_FILE_UNREADABLE);
+  std::string empty = temporary_path("empty.qnl");
+  std::ofstream(empty).close();
+  EXPECT_EQ(bundle.open(empty.c_str(), nullptr, &error), QNL_NOT_A_BUNDLE);
+}
+
+TEST(Bundle, MemoryOfTheCaller) {
+  AlignedBytes aligned(valid_bytes());
+  alignas(64) static char memory[4096];
+  ASSERT_LE(qnl_bundle_memory_bytes(), sizeof memory);
+  qnl_bundle_options options = {};
+  options.memory = memory;
+  options.memory_bytes = qnl_bundle_memory_bytes();
+  Bundle bundle;
+  ASSERT_EQ(bundle.open(aligned.data(), aligned.size(), &options), QNL_OK);
+  EXPECT_EQ(static_cast<void*>(bundle.get()), memory);
+  options.memory_bytes -= 1;
+  Bundle other;
+  EXPECT_EQ(other.open(aligned.data(), aligned.size(), &options), QNL_MEMORY_TOO_SMALL);
+  EXPECT_EQ(other.open(static_cast<const char*>(aligned.data()) + 8, 100), QNL_INVALID_ARGUMENT)
+      << "alignment";
+}
+
+TEST(Status, EveryCodeHasText) {
+  for (int code : {0,   100, 101, 102, 103, 104, 105, 106, 107, 108, 200, 201, 202, 203, 204, 205, 300,
+                   301, 302, 303, 304, 305, 306, 307, 308, 309, 310, 400, 401, 402, 500, 501, 502, 503})
+    EXPECT_STRNE(qnl_status_text(static_cast<qnl_status>(code)), "unknown status") << code;
+  EXPECT_STREQ(qnl_status_text(static_cast<qnl_status>(999)), "unknown status");
+}
+
+}  // namespace
+}  // namespace quernel::test

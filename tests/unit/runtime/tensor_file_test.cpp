@@ -1,0 +1,171 @@
+// Tensor files: what is written is read again, what others write is read, and damaged files give a message.
+#include "tensor_file.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <string>
+
+#include "quernel/runtime.h"
+#include "test_bundle.h"
+
+namespace quernel::tensor_file {
+namespace {
+
+constexpr qnl_dtype kAllTypes[] = {QNL_F32,  QNL_F16, QNL_BF16, QNL_F64,    QNL_I8,    QNL_U8,
+                                   QNL_I16,  QNL_U16, QNL_I32,  QNL_U32,    QNL_I64,   QNL_U64,
+                                   QNL_BOOL, QNL_I4,  QNL_U4,   QNL_F8E4M3, QNL_F8E5M2};
+
+std::vector<std::byte> to_bytes(const std::string& text) {
+  const auto* data = reinterpret_cast<const std::byte*>(text.data());
+  return {data, data + text.size()};
+}
+
+HostTensor random_tensor(qnl_dtype dtype, std::vector<int64_t> shape, uint64_t seed = 1) {
+  HostTensor tensor;
+  tensor.name = "t";
+  tensor.dtype = dtype;
+  tensor.shape = std::move(shape);
+  fill_random(seed, &tensor);
+  return tensor;
+}
+
+TEST(TensorFile, PbRoundTripOfEveryType) {
+  for (qnl_dtype dtype : kAllTypes) {
+    HostTensor in = random_tensor(dtype, {3, 1, 5}), out;
+    std::string path = test::temporary_path("t.pb");
+    ASSERT_EQ(write_pb(path, in), std::nullopt);
+    ASSERT_EQ(read_pb(path, &out), std::nullopt) << qnl_dtype_name(dtype);
+    EXPECT_EQ(out.dtype, dtype);
+    EXPECT_EQ(out.shape, in.shape);
+    EXPECT_EQ(out.name, "t");
+    EXPECT_EQ(out.bytes, in.bytes);
+  }
+}
+
+TEST(TensorFile, NpyRoundTrip) {
+  for (qnl_dtype dtype : kAllTypes) {
+    HostTensor in = random_tensor(dtype, {4, 3}), out;
+    std::string path = test::temporary_path("t.npy");
+    ASSERT_EQ(write_npy(path, in), std::nullopt);
+    ASSERT_EQ(read_npy(path, &out), std::nullopt) << qnl_dtype_name(dtype);
+    ASSERT_EQ(out.shape, in.shape);
+    for (uint64_t i = 0; i < 12; ++i) EXPECT_EQ(value_at(out, i), value_at(in, i)) << qnl_dtype_name(dtype);
+  }
+  HostTensor scalar = random_tensor(QNL_F32, {}), vector = random_tensor(QNL_I64, {7}), empty, out;
+  empty = random_tensor(QNL_F32, {0, 4});
+  for (const HostTensor& in : {scalar, vector, empty}) {
+    std::string path = test::temporary_path("t.npy");
+    ASSERT_EQ(write_npy(path, in), std::nullopt);
+    ASSERT_EQ(read_npy(path, &out), std::nullopt);
+    EXPECT_EQ(out.shape, in.shape);
+    EXPECT_EQ(out.bytes, in.bytes);
+  }
+}
+
+std::string npy(const std::string& header, const std::string& data) {
+  std::string file("\x93NUMPY\x01", 7);
+  file += '\0';
+  file += static_cast<char>(header.size());
+  file += '\0';
+  return file + header + data;
+}
+
+TEST(TensorFile, NpyFortranOrderIsTransposed) {
+  HostTensor out;
+  std::string data("\1\2\3\4\5\6", 6);
+  ASSERT_EQ(
+      parse_npy(to_bytes(npy("{'descr': '|u1', 'fortran_order': True, 'shape': (2, 3), }", data)), &out),
+      std::nullopt);
+  const double expected[] = {1, 3, 5, 2, 4, 6};
+  for (int i = 0; i < 6; ++i) EXPECT_EQ(value_at(out, i), expected[i]);
+}
+
+TEST(TensorFile, BadNpyGivesAMessage) {
+  HostTensor out;
+  for (const std::string& bad :
+       {std::string(), std::string("hello, this is text"),
+        npy("{'descr': '<f4', 'shape': (2,), }", "1234567"), npy("{'descr': '>f4', 'shape': (1,), }", "1234"),
+        npy("{'descr': '<c8', 'shape': (1,), }", "12345678"),
+        npy("{'descr': '<f4', 'shape': (999999999999999999, 999999999999999999), }", ""),
+        npy("{'descr': '<f4'", ""), npy("{'descr': '<f4', 'shape': (-1,), }", ""),
+        npy("{'descr': '<f4', 'shape': (", ""),
+        npy("{'descr': '<f4', 'shape': (1,1,1,1,1,1,1,1,1), }", "1234")})
+    EXPECT_TRUE(parse_npy(to_bytes(bad), &out)) << bad;
+  std::string good = npy("{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }", "12345678");
+  for (size_t length = 0; length < good.size(); ++length)
+    EXPECT_TRUE(parse_npy(to_bytes(good.substr(0, length)), &out)) << length;
+}
+
+TEST(TensorFile, PbTypedFields) {
+  HostTensor out;
+  // dims 2; data_type FLOAT; float_data packed {1.0, -2.0}; name "x"
+  std::string packed("\x08\x02\x10\x01\x22\x08\x00\x00\x80\x3f\x00\x00\x00\xc0\x42\x01x", 17);
+  ASSERT_EQ(parse_pb(to_bytes(packed), &out), std::nullopt);
+  EXPECT_EQ(out.name, "x");
+  EXPECT_EQ(value_at(out, 0), 1.0);
+  EXPECT_EQ(value_at(out, 1), -2.0);
+  // dims 2 (packed); data_type INT64; int64_data one by one {5, -1}
+  std::string unpacked("\x0a\x01\x02\x10\x07\x38\x05\x38\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", 18);
+  ASSERT_EQ(parse_pb(to_bytes(unpacked), &out), std::nullopt);
+  EXPECT_EQ(value_at(out, 0), 5.0);
+  EXPECT_EQ(value_at(out, 1), -1.0);
+  // data_type FLOAT16 (10); int32_data {0x3C00}: the bits of 1.0
+  std::string half("\x10\x0a\x2a\x02\x80\x78", 6);
+  ASSERT_EQ(parse_pb(to_bytes(half), &out), std::nullopt);
+  EXPECT_EQ(value_at(out, 0), 1.0);
+  // data_type BOOL; int32_data {1}
+  ASSERT_EQ(parse_pb(to_bytes(std::string("\x10\x09\x2a\x01\x01", 5)), &out), std::nullopt);
+  EXPECT_EQ(value_at(out, 0), 1.0);
+}
+
+TEST(TensorFile, BadPbGivesAMessage) {
+  HostTensor out;
+  std::string good("\x08\x02\x10\x01\x22\x08\x00\x00\x80\x3f\x00\x00\x00\xc0\x42\x01x", 17);
+  for (size_t length = 0; length < 14; ++length)
+    EXPECT_TRUE(parse_pb(to_bytes(good.substr(0, length)), &out)) << length;
+  for (size_t at = 0; at < good.size(); ++at) {
+    for (int bit = 0; bit < 8; ++bit) {
+      std::string bad = good;
+      bad[at] = static_cast<char>(bad[at] ^ (1 << bit));
+      (void)parse_pb(to_bytes(bad), &out);  // any answer, no crash
+    }
+  }
+  EXPECT_TRUE(parse_pb(to_bytes(std::string("\x08\x02\x10\x08", 4)), &out)) << "strings";
+  EXPECT_TRUE(parse_pb(to_bytes(std::string("\x10\x01\x70\x01\x4a\x00", 6)), &out)) << "external data";
+  EXPECT_TRUE(
+      parse_pb(to_bytes(std::string("\x08\xff\xff\xff\xff\xff\xff\xff\x7f\x10\x01\x4a\x00", 13)), &out));
+}
+
+TEST(TensorFile, RandomIsTheSameEverywhere) {
+  HostTensor a = random_tensor(QNL_F32, {4}, 42);
+  EXPECT_EQ(a.bytes, random_tensor(QNL_F32, {4}, 42).bytes);
+  EXPECT_NE(a.bytes, random_tensor(QNL_F32, {4}, 43).bytes);
+  EXPECT_EQ(static_cast<float>(value_at(a, 0)), 0.48312973976135254f);
+  for (qnl_dtype dtype : kAllTypes) {
+    HostTensor t = random_tensor(dtype, {1000});
+    for (uint64_t i = 0; i < 1000; ++i) {
+      bool real = dtype <= QNL_F64 || dtype >= QNL_F8E4M3;
+      ASSERT_LT(value_at(t, i), real ? 1.0 + 1e-3 : 8.0) << qnl_dtype_name(dtype);
+      ASSERT_GE(value_at(t, i), real ? -1.0 - 1e-3 : dtype == QNL_I4 ? -8.0 : 0.0) << qnl_dtype_name(dtype);
+    }
+  }
+}
+
+TEST(TensorFile, SpecificationsAreChecked) {
+  HostTensor expected = random_tensor(QNL_F32, {2}), out;
+  EXPECT_TRUE(read_any("nothing", expected, &out));
+  EXPECT_TRUE(read_any("random:abc", expected, &out));
+  EXPECT_TRUE(read_any("/no/such.npy", expected, &out));
+  EXPECT_TRUE(read_any("raw:/no/such", expected, &out));
+  EXPECT_TRUE(write_any("/no/such/directory/x.npy", expected));
+  std::string path = test::temporary_path("t.bin");
+  ASSERT_EQ(write_any(path, expected), std::nullopt);
+  ASSERT_EQ(read_any("raw:" + path, expected, &out), std::nullopt);
+  EXPECT_EQ(out.bytes, expected.bytes);
+  expected.shape = {3};
+  EXPECT_TRUE(read_any("raw:" + path, expected, &out)) << "wrong size";
+}
+
+}  // namespace
+}  // namespace quernel::tensor_file

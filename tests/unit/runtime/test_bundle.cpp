@@ -1,0 +1,285 @@
+#include "test_bundle.h"
+
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+#include "bundle/write_bundle.h"
+#include "cpu/cpu_features.h"
+#include "schemas/bundle_generated.h"
+#include "schemas/bundle_hash.h"
+
+namespace quernel::test {
+namespace {
+
+namespace fs = std::filesystem;
+using bundle::Access;
+using bundle::ArenaKind;
+using bundle::BundleContents;
+using bundle::Item;
+using bundle::ItemKind;
+
+enum ArenaIndex : uint32_t {
+  kConstants,
+  kWorkspace,
+  kA,
+  kB,
+  kSum,
+  kState,
+  kX,
+  kY,
+  kIn,
+  kOut,
+  kCounts,
+  kFailX,
+  kFailY
+};
+
+struct TemporaryDirectory {
+  fs::path path = fs::temp_directory_path() / ("quernel-test-" + std::to_string(getpid()));
+  TemporaryDirectory() { fs::create_directories(path); }
+  ~TemporaryDirectory() {
+    std::error_code ignored;
+    fs::remove_all(path, ignored);
+  }
+};
+
+std::vector<std::byte> read_bytes(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) {
+    std::fprintf(stderr, "cannot read %s\n", path.c_str());
+    std::abort();
+  }
+  std::vector<char> chars((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  const auto* data = reinterpret_cast<const std::byte*>(chars.data());
+  return {data, data + chars.size()};
+}
+
+// Contents of the constants: scale 2, bias 1, then a pattern of more than a page.
+const std::vector<std::byte>& constants_bytes() {
+  static const std::vector<std::byte> bytes = [] {
+    std::vector<float> values(2500);
+    for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i) * 0.5f;
+    values[0] = 2.0f;
+    values[1] = 1.0f;
+    const auto* data = reinterpret_cast<const std::byte*>(values.data());
+    return std::vector<std::byte>(data, data + values.size() * sizeof(float));
+  }();
+  return bytes;
+}
+
+Item dispatch(uint32_t kernel, uint64_t workgroups, std::vector<bundle::Binding> bindings) {
+  Item item;
+  item.kind = ItemKind::kDispatch;
+  item.kernel = kernel;
+  item.workgroups = workgroups;
+  item.bindings = std::move(bindings);
+  return item;
+}
+
+std::vector<Item> main_items() {
+  const uint64_t bytes = kElements * 4;
+  Item add = dispatch(kAdd, kElements / 16,
+                      {{kA, Access::kRead, 0, bytes},
+                       {kB, Access::kRead, 0, bytes},
+                       {kWorkspace, Access::kWrite, 64, bytes}});
+  add.source_nodes = {"Add_0"};
+  Item scale = dispatch(kScale, kElements / 16,
+                        {{kWorkspace, Access::kRead, 64, bytes},
+                         {kConstants, Access::kRead, 0, constants_bytes().size()},
+                         {kSum, Access::kWrite, 0, bytes}});
+  scale.edges = {{0, bundle::EdgeKind::kRaw}};
+  scale.source_nodes = {"Mul_1", "Add_2"};
+  scale.flops = 2 * kElements;
+  scale.bytes_read = bytes;
+  scale.bytes_written = bytes;
+  return {add, scale};
+}
+
+std::vector<Item> accumulate_items() {
+  Item accumulate =
+      dispatch(kAccumulate, 1, {{kX, Access::kRead, 0, 64}, {kState, Access::kReadWrite, 0, 64}});
+  Item copy;
+  copy.kind = ItemKind::kCopy;
+  copy.bindings = {{kState, Access::kRead, 0, 64}, {kY, Access::kWrite, 0, 64}};
+  copy.copy_bytes = 64;
+  copy.edges = {{0, bundle::EdgeKind::kRaw}};
+  return {accumulate, copy};
+}
+
+std::vector<Item> extras_items() {
+  Item transpose;  // out[c][r] = in[r][c], in is 4 x 6
+  transpose.kind = ItemKind::kCopy;
+  transpose.bindings = {{kIn, Access::kRead, 0, 96}, {kOut, Access::kWrite, 0, 96}};
+  transpose.copy_bytes = 4;
+  transpose.copy_loops = {{4, 24, 4}, {6, 4, 16}};
+  Item synchronize;
+  synchronize.kind = ItemKind::kSynchronize;
+  Item callback;
+  callback.kind = ItemKind::kHostCallback;
+  callback.callback = "notify";
+  callback.bindings = {{kOut, Access::kReadWrite, 0, 96}};
+  return {transpose, synchronize, callback};
+}
+
+std::vector<Item> count_items(uint64_t workgroups) {
+  Item clear;  // the workspace is never written, so its zeros are a source
+  clear.kind = ItemKind::kCopy;
+  clear.bindings = {{kWorkspace, Access::kRead, 0, workgroups * 4},
+                    {kCounts, Access::kWrite, 0, workgroups * 4}};
+  clear.copy_bytes = workgroups * 4;
+  Item count = dispatch(kCount, workgroups, {{kCounts, Access::kReadWrite, 0, workgroups * 4}});
+  return {clear, count};
+}
+
+void add_entry(BundleContents& contents, const char* name, std::vector<bundle::Tensor> inputs,
+               std::vector<bundle::Tensor> outputs, std::vector<uint32_t> states,
+               const std::vector<Item>& items) {
+  bundle::EntryPoint entry;
+  entry.name = name;
+  entry.inputs = std::move(inputs);
+  entry.outputs = std::move(outputs);
+  entry.states = std::move(states);
+  for (uint32_t v = 0; v < contents.variants.size(); ++v)
+    entry.plans.push_back({v, items, "plan of " + entry.name});
+  contents.entry_points.push_back(std::move(entry));
+}
+
+void add_variants(BundleContents& contents) {
+  const uint32_t host = runtime::host_arch();
+  const uint32_t foreign = host == QNL_ARCH_X86_64 ? QNL_ARCH_AARCH64 : QNL_ARCH_X86_64;
+  bundle::Variant variant;
+  variant.target = "host";
+  variant.arch = host;
+  variant.required_features = 1;
+  variant.code = test_image();
+  for (const char* name : {"add", "scale", "accumulate", "fail", "count"}) variant.kernels.push_back({name});
+  variant.kernels[kCount].scratch_bytes = 64;
+  contents.variants.push_back(variant);
+  variant.target = "future";
+  variant.required_features = UINT64_C(1) << 63;
+  contents.variants.push_back(variant);
+  variant.target = "foreign";
+  variant.arch = foreign;
+  variant.required_features = 1;
+  contents.variants.push_back(variant);
+}
+
+}  // namespace
+
+std::vector<std::byte> test_image() { return read_bytes(TEST_KERNELS_IMAGE); }
+
+BundleContents test_contents(uint64_t count_workgroups) {
+  BundleContents contents;
+  contents.producer = "runtime tests";
+  const std::vector<std::byte>& constants = constants_bytes();
+  bundle::ConstantsSegment segment;
+  segment.bytes = constants.size();
+  segment.pieces.push_back({0, 8, std::span(constants).first(8), {}});
+  segment.pieces.push_back({8, constants.size() - 8, {}, [](const bundle::ByteSink& sink) {
+                              std::span<const std::byte> rest = std::span(constants_bytes()).subspan(8);
+                              sink(rest.first(1000));
+                              sink(rest.subspan(1000));
+                            }});
+  contents.constants.push_back(std::move(segment));
+  contents.arenas = {
+      {"constants", ArenaKind::kConstants, constants.size(), 64, 0},
+      {"workspace", ArenaKind::kWorkspace, std::max<uint64_t>(kElements * 4 + 64, count_workgroups * 4)},
+      {"a", ArenaKind::kInput, kElements * 4},
+      {"b", ArenaKind::kInput, kElements * 4},
+      {"sum", ArenaKind::kOutput, kElements * 4},
+      {"state", ArenaKind::kState, 64},
+      {"x", ArenaKind::kInput, 64},
+      {"y", ArenaKind::kOutput, 64},
+      {"in", ArenaKind::kInput, 96},
+      {"out", ArenaKind::kOutput, 96},
+      {"counts", ArenaKind::kOutput, count_workgroups * 4},
+      {"fail x", ArenaKind::kInput, 64},
+      {"fail y", ArenaKind::kOutput, 64},
+  };
+  contents.states.push_back({"acc", DType::kF32, {16}, {}, 64, kState, 0});
+  add_variants(contents);
+  const uint64_t bytes = kElements * 4;
+  add_entry(contents, "main",
+            {{"a", DType::kF32, {64, 64}, {}, bytes, kA}, {"b", DType::kF32, {64, 64}, {}, bytes, kB}},
+            {{"sum", DType::kF32, {64, 64}, {}, bytes, kSum}}, {}, main_items());
+  add_entry(contents, "accumulate", {{"x", DType::kF32, {16}, {}, 64, kX}},
+            {{"y", DType::kF32, {16}, {}, 64, kY}}, {0}, accumulate_items());
+  add_entry(contents, "extras", {{"in", DType::kI32, {4, 6}, {}, 96, kIn}},
+            {{"out", DType::kI32, {6, 4}, {}, 96, kOut}}, {}, extras_items());
+  add_entry(contents, "failing", {{"x", DType::kF32, {16}, {}, 64, kFailX}},
+            {{"y", DType::kF32, {16}, {}, 64, kFailY}}, {},
+            {dispatch(kFail, 1, {{kFailX, Access::kRead, 0, 64}, {kFailY, Access::kWrite, 0, 64}})});
+  add_entry(
+      contents, "count", {},
+      {{"counts", DType::kI32, {static_cast<int64_t>(count_workgroups)}, {}, count_workgroups * 4, kCounts}},
+      {}, count_items(count_workgroups));
+  bundle::TestVector test;
+  test.name = "zeros";
+  test.entry_point = 1;
+  test.tensors = {{0, false, std::vector<std::byte>(64)}, {0, true, std::vector<std::byte>(64)}};
+  contents.test_vectors.push_back(test);
+  return contents;
+}
+
+std::string temporary_path(const std::string& name) {
+  static TemporaryDirectory directory;
+  static int next = 0;
+  return (directory.path / (std::to_string(next++) + "-" + name)).string();
+}
+
+std::vector<std::byte> bundle_bytes(const BundleContents& contents) {
+  std::string path = temporary_path("bundle.qnl");
+  auto written = bundle::write_bundle(contents, path);
+  if (!written) {
+    std::fprintf(stderr, "%s\n", to_string(written.errors()).c_str());
+    std::abort();
+  }
+  return read_bytes(path);
+}
+
+void rehash(std::vector<std::byte>& bytes) {
+  schema::FileHeader h;
+  if (bytes.size() < sizeof h) return;
+  std::memcpy(&h, bytes.data(), sizeof h);
+  uint64_t structure_hash = h.structure_hash();
+  if (h.structure_offset() <= bytes.size() && h.structure_bytes() <= bytes.size() - h.structure_offset())
+    structure_hash = qnl_hash(bytes.data() + h.structure_offset(), h.structure_bytes());
+  std::memcpy(bytes.data() + 40, &structure_hash, 8);
+  uint64_t header_hash = qnl_hash(bytes.data(), 56);
+  std::memcpy(bytes.data() + 56, &header_hash, 8);
+}
+
+void rehash_segments(std::vector<std::byte>& bytes) {
+  schema::FileHeader h;
+  if (bytes.size() < sizeof h) return;
+  std::memcpy(&h, bytes.data(), sizeof h);
+  if (h.structure_offset() <= bytes.size() && h.structure_bytes() <= bytes.size() - h.structure_offset()) {
+    auto* structure = reinterpret_cast<uint8_t*>(bytes.data()) + h.structure_offset();
+    flatbuffers::Verifier verifier(structure, h.structure_bytes(), 16, 1000000);
+    if (h.structure_bytes() >= 8 && schema::VerifyBundleBuffer(verifier)) {
+      const auto* segments = schema::GetBundle(structure)->segments();
+      for (uint32_t i = 0; segments != nullptr && i < segments->size(); ++i) {
+        const schema::Segment* s = segments->Get(i);
+        if (s->offset() > bytes.size() || s->bytes() > bytes.size() - s->offset()) continue;
+        uint64_t hash = qnl_hash(bytes.data() + s->offset(), s->bytes());
+        auto* at = reinterpret_cast<std::byte*>(const_cast<schema::Segment*>(s)) + 16;
+        std::memcpy(at, &hash, 8);
+      }
+    }
+  }
+  rehash(bytes);
+}
+
+AlignedBytes::AlignedBytes(const std::vector<std::byte>& bytes)
+    : storage_(bytes.size() + 64), size_(bytes.size()) {
+  auto address = reinterpret_cast<uintptr_t>(storage_.data());
+  data_ = storage_.data() + (64 - address % 64) % 64;
+  if (!bytes.empty()) std::memcpy(data_, bytes.data(), bytes.size());
+}
+
+}  // namespace quernel::test
