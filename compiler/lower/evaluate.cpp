@@ -32,9 +32,10 @@ namespace {
 thread_local int next_name = 0;
 }
 void restart_names() { next_name = 0; }
+std::string fresh_name(const std::string& base) { return base + "_" + std::to_string(next_name++); }
 loop::Var fresh_var(const std::string& name, loop::Type type) {
   auto var = std::make_shared<loop::VarNode>();
-  var->name = name + "_" + std::to_string(next_name++);
+  var->name = fresh_name(name);
   var->type = type;
   return var;
 }

@@ -22,6 +22,7 @@ struct KernelBuffers {
 // A variable whose name is unique in the kernel being lowered; restart_names begins a kernel. Names depend on the kernel
 // alone, so that equal kernels print alike.
 loop::Var fresh_var(const std::string& name, loop::Type type);
+std::string fresh_name(const std::string& base);
 void restart_names();
 
 KernelBuffers make_buffers(const schedule::Schedule& schedule, const schedule::Item& item);

@@ -46,7 +46,7 @@ class Lowering {
  private:
   loop::Buffer local(const char* name, DType dtype, int64_t size, loop::Scope scope) {
     auto buffer = std::make_shared<loop::BufferNode>();
-    buffer->name = name;
+    buffer->name = fresh_name(name);
     buffer->dtype = dtype;
     buffer->size = size;
     buffer->scope = scope;

@@ -148,7 +148,7 @@ class Lowering {
 
   loop::Buffer accumulator(const char* name, DType dtype, int64_t size) {
     auto buffer = std::make_shared<loop::BufferNode>();
-    buffer->name = name;
+    buffer->name = fresh_name(name);
     buffer->dtype = dtype;
     buffer->size = size;
     buffer->scope = loop::Scope::kRegister;

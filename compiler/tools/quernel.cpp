@@ -18,6 +18,10 @@ constexpr Command kCommands[] = {
     {"compile", "compile a model into a bundle", define_compile},
     {"check", "list what of a model cannot be compiled", define_check},
     {"verify", "compile and run models, compare with their reference data", define_verify},
+    {"inspect", "print what a bundle holds", define_inspect},
+    {"bench", "measure load time, latency and kernels", define_bench},
+    {"opt", "run passes on IR text", define_opt},
+    {"targets", "list the targets", define_targets},
 };
 
 constexpr const char* kFooter =

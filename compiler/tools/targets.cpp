@@ -4,7 +4,7 @@
 #include <CLI/CLI.hpp>
 
 #include "command.h"
-#include "features.h"
+#include "feature_names.h"
 #include "json.h"
 #include "targets/target.h"
 

@@ -1,6 +1,5 @@
 // quernel verify: ONNX test directories (model.onnx beside test_data_set_N) are compiled, run and compared.
 #include <fmt/format.h>
-#include <stdlib.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -11,6 +10,7 @@
 #include "command.h"
 #include "compile_flags.h"
 #include "json.h"
+#include "scratch_dir.h"
 #include "verify_case.h"
 
 namespace quernel::tools {
@@ -50,25 +50,6 @@ Expected<std::vector<std::string>> find_cases(const std::vector<std::string>& di
   }
   return cases;
 }
-
-// A private directory for bundles and logs, removed at the end.
-class ScratchDir {
- public:
-  ScratchDir() {
-    std::string pattern = (fs::temp_directory_path() / "quernel-verify-XXXXXX").string();
-    if (mkdtemp(pattern.data()) != nullptr) path_ = pattern;
-  }
-  ~ScratchDir() {
-    std::error_code error;
-    if (!path_.empty()) fs::remove_all(path_, error);
-  }
-  ScratchDir(const ScratchDir&) = delete;
-  ScratchDir& operator=(const ScratchDir&) = delete;
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
 
 constexpr const char* verdict_text(Verdict verdict) {
   return verdict == Verdict::kPass ? "PASS" : verdict == Verdict::kFail ? "FAIL" : "UNSUPPORTED";

@@ -34,7 +34,8 @@ ValueId contract_windows(NodeImport& n, ValueId x, ValueId weights, const Window
 }  // namespace
 
 Status import_conv(NodeImport& n) {
-  ValueId x = n.widen(n.in(0)), weights = n.widen(n.in(1));
+  // With a bias, narrow floats are rounded once, after it.
+  ValueId x = n.has(2) ? n.widen(n.in(0)) : n.in(0), weights = n.has(2) ? n.widen(n.in(1)) : n.in(1);
   QUERNEL_TRY(std::vector<int64_t> dims, n.dims(x));
   QUERNEL_TRY(std::vector<int64_t> weight_dims, n.dims(weights));
   if (dims.size() < 3 || weight_dims.size() != dims.size())

@@ -225,9 +225,8 @@ Expected<NamedTensor> read_tensor_proto(const std::string& path) {
   if (bytes.size() > static_cast<size_t>(INT32_MAX)) return invalid_input("a tensor file holds at most 2 GiB", place);
   google::protobuf::LogSilencer silence;
   auto proto = std::make_shared<onnx::TensorProto>();
-  // A sequence or optional file has its values in field 2 or above as messages, which do not parse as a tensor or leave it
-  // without an element type.
-  if (!proto->ParseFromArray(bytes.data(), static_cast<int>(bytes.size())) || proto->data_type() == 0)
+  // The values of a sequence or optional file look like the segment of a tensor, or leave it without an element type.
+  if (!proto->ParseFromArray(bytes.data(), static_cast<int>(bytes.size())) || proto->data_type() == 0 || proto->has_segment())
     return invalid_input("expected an ONNX TensorProto, found something else", place,
                          "sequence, optional and map values are not supported");
   TensorSource source{proto, path, {}, INT64_MAX};

@@ -1,4 +1,4 @@
-#include "features.h"
+#include "feature_names.h"
 
 namespace quernel::tools {
 namespace {

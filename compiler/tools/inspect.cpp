@@ -1,0 +1,259 @@
+// quernel inspect: what a bundle holds, for a person to read. The one tool that looks behind the C interface, at the
+// arenas and bindings that runtime/core's reader has checked.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <map>
+
+#include "command.h"
+#include "core/bundle.h"
+#include "feature_names.h"
+#include "json.h"
+#include "quernel/runtime.hpp"
+
+namespace quernel::tools {
+namespace {
+
+using runtime::ArenaKind;
+using runtime::ArenaView;
+using runtime::BindingView;
+using runtime::BundleReader;
+using runtime::ItemView;
+using runtime::VariantView;
+
+struct Options {
+  std::string bundle;
+  bool json = false, check = false, schedule = false, kernels = false;
+};
+
+constexpr qnl_tensor_role kRoles[] = {QNL_INPUT, QNL_OUTPUT, QNL_STATE};
+constexpr const char* kRoleNames[] = {"input", "output", "state"};
+
+const char* text(ArenaKind kind) {
+  constexpr const char* kNames[] = {"constants", "workspace", "input", "output", "state"};
+  return kNames[static_cast<size_t>(kind)];
+}
+
+const char* text(qnl_item_kind kind) {
+  constexpr const char* kNames[] = {"dispatch", "copy", "synchronize", "callback"};
+  return kNames[static_cast<size_t>(kind)];
+}
+
+const char* text(runtime::Access access) {
+  constexpr const char* kNames[] = {"read", "write", "update"};
+  return kNames[static_cast<size_t>(access)];
+}
+
+uint32_t tensor_count(const BundleReader& reader, uint32_t entry, qnl_tensor_role role) {
+  runtime::EntryPointView view = reader.entry_point(entry);
+  return role == QNL_INPUT ? view.input_count : role == QNL_OUTPUT ? view.output_count : view.state_count;
+}
+
+std::string shape_text(const qnl_tensor& t) {
+  std::string out = std::string(qnl_dtype_name(t.dtype)) + "[";
+  for (uint32_t d = 0; d < t.rank; ++d) out += (d == 0 ? "" : ",") + std::to_string(t.shape[d]);
+  return out + "]";
+}
+
+std::string item_name(const BundleReader& reader, uint32_t variant, const ItemView& item) {
+  if (item.kind == QNL_ITEM_DISPATCH) return reader.kernel(variant, item.kernel).name;
+  return item.kind == QNL_ITEM_HOST_CALLBACK ? item.callback : text(item.kind);
+}
+
+// Bytes of all arenas of a kind.
+uint64_t arena_bytes(const BundleReader& reader, ArenaKind kind) {
+  uint64_t bytes = 0;
+  for (uint32_t a = 0; a < reader.arena_count(); ++a)
+    if (reader.arena(a).kind == kind) bytes += reader.arena(a).bytes;
+  return bytes;
+}
+
+// What a kernel does in one plan, all its dispatches together.
+struct KernelUse {
+  uint32_t dispatches = 0;
+  uint64_t workgroups = 0, flops = 0, bytes = 0;
+  std::string node;
+};
+
+std::map<uint32_t, KernelUse> kernel_uses(const BundleReader& reader, uint32_t entry, uint32_t variant) {
+  std::map<uint32_t, KernelUse> uses;
+  for (uint32_t i = 0; i < reader.item_count(entry, variant); ++i) {
+    ItemView item = reader.item(entry, variant, i);
+    if (item.kind != QNL_ITEM_DISPATCH) continue;
+    KernelUse& use = uses[item.kernel];
+    if (use.dispatches++ == 0) use.node = item.source_node;
+    use.workgroups += item.workgroups;
+    use.flops += item.flops;
+    use.bytes += item.bytes_read + item.bytes_written;
+  }
+  return uses;
+}
+
+void print_entry(const BundleReader& reader, uint32_t entry) {
+  fmt::print("\nentry point {}\n", reader.entry_point(entry).name);
+  for (qnl_tensor_role role : kRoles)
+    for (uint32_t i = 0; i < tensor_count(reader, entry, role); ++i) {
+      qnl_tensor tensor;
+      reader.tensor(entry, role, i, &tensor, nullptr, nullptr);
+      fmt::print("  {:<7} {}  {}  {}\n", kRoleNames[role], tensor.name, shape_text(tensor), format_bytes(tensor.bytes));
+    }
+}
+
+void print_memory(const BundleReader& reader) {
+  fmt::print("\nmemory\n");
+  fmt::print("  weights    {:>9}  mapped from the file, never copied\n", format_bytes(arena_bytes(reader, ArenaKind::kConstants)));
+  fmt::print("  workspace  {:>9}  contents matter within a run only\n", format_bytes(arena_bytes(reader, ArenaKind::kWorkspace)));
+  fmt::print("  state      {:>9}  kept between runs\n", format_bytes(arena_bytes(reader, ArenaKind::kState)));
+  fmt::print("  in, out    {:>9}  unless the caller binds memory of his own\n",
+             format_bytes(arena_bytes(reader, ArenaKind::kInput) + arena_bytes(reader, ArenaKind::kOutput)));
+  fmt::print("\narenas\n");
+  for (uint32_t a = 0; a < reader.arena_count(); ++a) {
+    ArenaView arena = reader.arena(a);
+    fmt::print("  {:>3}  {:<9}  {:>12} bytes, aligned to {}\n", a, text(arena.kind), arena.bytes, arena.alignment);
+  }
+}
+
+void print_kernels(const BundleReader& reader, uint32_t variant) {
+  fmt::print("  {:<24} {:>8} {:>10} {:>11} {:>9} {:>10}  {}\n", "kernel", "scratch", "dispatches", "workgroups", "MFLOP", "traffic", "first node");
+  std::map<uint32_t, KernelUse> uses = kernel_uses(reader, 0, variant);
+  for (uint32_t k = 0; k < reader.variant(variant).kernel_count; ++k) {
+    const KernelUse& use = uses[k];
+    fmt::print("  {:<24} {:>8} {:>10} {:>11} {:>9.2f} {:>10}  {}\n", reader.kernel(variant, k).name, format_bytes(reader.kernel(variant, k).scratch_bytes),
+               use.dispatches, use.workgroups, static_cast<double>(use.flops) / 1e6, format_bytes(use.bytes), use.node);
+  }
+}
+
+void print_schedule(const BundleReader& reader, uint32_t entry, uint32_t variant) {
+  fmt::print("\nschedule of {} for {}; bindings as arena+offset:bytes\n", reader.entry_point(entry).name, reader.variant(variant).target);
+  for (uint32_t i = 0; i < reader.item_count(entry, variant); ++i) {
+    ItemView item = reader.item(entry, variant, i);
+    fmt::print("  {:>4}  {:<8} {:<24} {:>6} workgroups  {:>9.3f} MFLOP  {}\n", i, text(item.kind), item_name(reader, variant, item),
+               item.workgroups, static_cast<double>(item.flops) / 1e6, item.source_node);
+    std::string bindings;
+    for (uint32_t b = 0; b < item.binding_count; ++b) {
+      BindingView binding = reader.binding(entry, variant, i, b);
+      bindings += fmt::format("{}{} {}+{}:{}", b == 0 ? "" : ", ", text(binding.access), binding.arena, binding.offset, binding.bytes);
+    }
+    fmt::print("        {}\n", bindings);
+  }
+}
+
+void print_text(const BundleReader& reader, const Options& options) {
+  fmt::print("{}: {}, schema {}, made by {}\n", options.bundle, format_bytes(reader.file_bytes()), reader.schema_version(), reader.producer());
+  for (uint32_t e = 0; e < reader.entry_point_count(); ++e) print_entry(reader, e);
+  print_memory(reader);
+  for (uint32_t v = 0; v < reader.variant_count(); ++v) {
+    VariantView variant = reader.variant(v);
+    qnl_arch arch = static_cast<qnl_arch>(variant.arch);
+    uint64_t flops = 0;
+    for (const auto& [kernel, use] : kernel_uses(reader, 0, v)) flops += use.flops;
+    fmt::print("\nvariant {}: {} {}, needs {}\n", variant.target, arch_name(arch),
+               variant.code_format == runtime::CodeFormat::kElfImage ? "image" : "SPIR-V", feature_text(arch, variant.required_features));
+    fmt::print("  {} of code, {} kernels, {} schedule items, {:.2f} MFLOP a run\n", format_bytes(variant.code_bytes), variant.kernel_count,
+               reader.item_count(0, v), static_cast<double>(flops) / 1e6);
+    if (options.kernels) print_kernels(reader, v);
+  }
+  if (options.schedule)
+    for (uint32_t e = 0; e < reader.entry_point_count(); ++e)
+      for (uint32_t v = 0; v < reader.variant_count(); ++v) print_schedule(reader, e, v);
+  if (options.check) fmt::print("\nchecked: header, structure, code and weights are intact\n");
+}
+
+Json entry_json(const BundleReader& reader, uint32_t entry) {
+  Json result = Json::Object{{"name", reader.entry_point(entry).name}};
+  for (qnl_tensor_role role : kRoles) {
+    Json::Array tensors;
+    for (uint32_t i = 0; i < tensor_count(reader, entry, role); ++i) {
+      qnl_tensor tensor;
+      reader.tensor(entry, role, i, &tensor, nullptr, nullptr);
+      tensors.push_back(Json::Object{{"name", tensor.name},
+                                     {"dtype", qnl_dtype_name(tensor.dtype)},
+                                     {"shape", Json::Array(tensor.shape, tensor.shape + tensor.rank)},
+                                     {"bytes", tensor.bytes}});
+    }
+    result.set(std::string(kRoleNames[role]) + "s", std::move(tensors));
+  }
+  return result;
+}
+
+Json schedule_json(const BundleReader& reader, uint32_t entry, uint32_t variant) {
+  Json::Array items;
+  for (uint32_t i = 0; i < reader.item_count(entry, variant); ++i) {
+    ItemView item = reader.item(entry, variant, i);
+    Json::Array bindings;
+    for (uint32_t b = 0; b < item.binding_count; ++b) {
+      BindingView binding = reader.binding(entry, variant, i, b);
+      bindings.push_back(Json::Object{{"arena", binding.arena}, {"access", text(binding.access)}, {"offset", binding.offset}, {"bytes", binding.bytes}});
+    }
+    items.push_back(Json::Object{{"kind", text(item.kind)},
+                                 {"name", item_name(reader, variant, item)},
+                                 {"node", item.source_node},
+                                 {"workgroups", item.workgroups},
+                                 {"flops", item.flops},
+                                 {"bytes_read", item.bytes_read},
+                                 {"bytes_written", item.bytes_written},
+                                 {"bindings", std::move(bindings)}});
+  }
+  return items;
+}
+
+Json variant_json(const BundleReader& reader, uint32_t v, const Options& options) {
+  VariantView variant = reader.variant(v);
+  qnl_arch arch = static_cast<qnl_arch>(variant.arch);
+  Json::Array features, kernels;
+  for (std::string& name : feature_names(arch, variant.required_features)) features.push_back(std::move(name));
+  for (uint32_t k = 0; k < variant.kernel_count; ++k)
+    kernels.push_back(Json::Object{{"name", reader.kernel(v, k).name}, {"scratch_bytes", reader.kernel(v, k).scratch_bytes}});
+  Json result = Json::Object{{"target", variant.target},
+                             {"arch", arch_name(arch)},
+                             {"required_features", std::move(features)},
+                             {"code_bytes", variant.code_bytes},
+                             {"items", reader.item_count(0, v)},
+                             {"kernels", std::move(kernels)}};
+  if (options.schedule) result.set("schedule", schedule_json(reader, 0, v));
+  return result;
+}
+
+Json to_json(const BundleReader& reader, const Options& options) {
+  Json::Array entries, arenas, variants;
+  for (uint32_t e = 0; e < reader.entry_point_count(); ++e) entries.push_back(entry_json(reader, e));
+  for (uint32_t a = 0; a < reader.arena_count(); ++a)
+    arenas.push_back(Json::Object{{"kind", text(reader.arena(a).kind)}, {"bytes", reader.arena(a).bytes}, {"alignment", reader.arena(a).alignment}});
+  for (uint32_t v = 0; v < reader.variant_count(); ++v) variants.push_back(variant_json(reader, v, options));
+  return Json::Object{{"producer", reader.producer()},
+                      {"schema_version", reader.schema_version()},
+                      {"file_bytes", reader.file_bytes()},
+                      {"constants_bytes", reader.constants_bytes()},
+                      {"code_bytes", reader.code_bytes()},
+                      {"weights_checked", options.check},
+                      {"entry_points", std::move(entries)},
+                      {"arenas", std::move(arenas)},
+                      {"variants", std::move(variants)}};
+}
+
+int run(const Options& options) {
+  qnl_bundle_options open_options = {};
+  open_options.verify_weights = options.check ? 1 : 0;
+  qnl_error error;
+  Bundle bundle;
+  if (bundle.open(options.bundle.c_str(), &open_options, &error) != QNL_OK)
+    return fail(invalid_input(fmt::format("{}: {}", qnl_status_text(error.status), error.text), {.file = options.bundle}));
+  const BundleReader& reader = bundle.get()->reader;
+  if (options.json) fmt::print("{}", to_json(reader, options).dump());
+  else print_text(reader, options);
+  return kOk;
+}
+
+}  // namespace
+
+Action define_inspect(CLI::App& app) {
+  auto options = std::make_shared<Options>();
+  app.add_option("BUNDLE", options->bundle, "the bundle")->required();
+  app.add_flag("--check", options->check, "also check the hashes of the weights, which reads them all");
+  app.add_flag("--kernels", options->kernels, "print every kernel");
+  app.add_flag("--schedule", options->schedule, "print every schedule item with its bindings");
+  app.add_flag("--json", options->json, "print one JSON object instead of text");
+  return [options] { return run(*options); };
+}
+
+}  // namespace quernel::tools

@@ -1,0 +1,245 @@
+// What cannot be imported is refused with one clear diagnostic for each thing that is wrong.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "model_builder.h"
+
+namespace quernel::onnx_test {
+namespace {
+
+std::string errors_of(const ModelBuilder& m, const ImportOptions& options = {}, const std::string& file_name = "test.onnx") {
+  Expected<ImportedModel> imported = m.import(options, file_name);
+  return imported ? "no error" : to_string(imported.errors());
+}
+
+void expect_contains(const std::string& text, const std::string& part) { EXPECT_NE(text.find(part), std::string::npos) << text; }
+
+std::string import_text(const std::string& text) {
+  Expected<ImportedModel> imported = import_onnx_bytes({reinterpret_cast<const uint8_t*>(text.data()), text.size()}, "m.onnx");
+  return imported ? "no error" : to_string(imported.errors());
+}
+
+ModelBuilder relu_model() {
+  ModelBuilder m;
+  m.input("x", {2}).output("y");
+  m.node("Relu", {"x"}, {"y"}, "r");
+  return m;
+}
+
+TEST(ImportErrors, not_onnx) {
+  expect_contains(import_text(""), "empty file");
+  expect_contains(import_text("version https://git-lfs.github.com/spec/v1\n"), "not an ONNX model");
+  std::string truncated = relu_model().bytes();
+  truncated.resize(truncated.size() / 2);
+  expect_contains(import_text(truncated), "not an ONNX model");
+  expect_contains(to_string(import_onnx("/nonexistent/model.onnx").errors()), "cannot open the model file");
+}
+
+TEST(ImportErrors, old_opset_names_the_offending_attributes) {
+  ModelBuilder m(6);
+  m.input("x", {2}).output("y");
+  set_int(m.node("Add", {"x", "x"}, {"y"}, "plus"), "broadcast", 1);
+  expect_contains(errors_of(m), "opset 6 is older than 7");
+  expect_contains(errors_of(m), "'plus' (Add: broadcast)");
+}
+
+TEST(ImportErrors, future_opset) {
+  ModelBuilder m(1000);
+  expect_contains(errors_of(m), "opset 1000 is newer");
+}
+
+TEST(ImportErrors, all_unsupported_nodes_are_reported_together) {
+  ModelBuilder m;
+  m.input("x", {2}).output("y");
+  m.node("LSTM", {"x"}, {"a"}, "first");
+  m.node("Relu", {"a"}, {"b"}, "between");
+  m.node("NoSuchOperator", {"b"}, {"y"}, "second");
+  Expected<ImportedModel> imported = m.import();
+  ASSERT_FALSE(imported);
+  ASSERT_EQ(imported.errors().size(), 2u) << to_string(imported.errors());
+  EXPECT_EQ(imported.errors()[0].kind, DiagnosticKind::kUnsupported);
+  EXPECT_EQ(imported.errors()[0].place.node, "first");
+  EXPECT_EQ(imported.errors()[0].place.op, "LSTM");
+  EXPECT_EQ(imported.errors()[1].place.node, "second");
+}
+
+TEST(ImportErrors, other_domain) {
+  ModelBuilder m = relu_model();
+  m.graph().mutable_node(0)->set_domain("com.example");
+  expect_contains(errors_of(m), "of domain 'com.example' is not supported");
+}
+
+TEST(ImportErrors, operator_of_a_newer_opset) {
+  ModelBuilder m(9);
+  m.input("x", {2}).output("y");
+  m.node("Gelu", {"x"}, {"y"});
+  expect_contains(errors_of(m), "does not exist at opset 9; expected opset 20 on");
+}
+
+TEST(ImportErrors, unknown_attribute_is_not_ignored) {
+  ModelBuilder m = relu_model();
+  set_float(*m.graph().mutable_node(0), "leak", 0.5);
+  expect_contains(errors_of(m), "unknown attribute 'leak'");
+}
+
+TEST(ImportErrors, attribute_of_wrong_type) {
+  ModelBuilder m;
+  m.input("x", {2}).output("y");
+  set_string(m.node("Softmax", {"x"}, {"y"}), "axis", "one");
+  expect_contains(errors_of(m), "attribute 'axis': expected an integer");
+}
+
+TEST(ImportErrors, cycle_names_its_nodes) {
+  ModelBuilder m;
+  m.input("x", {2}).output("c");
+  m.node("Add", {"x", "c"}, {"a"}, "one");
+  m.node("Relu", {"a"}, {"b"}, "two");
+  m.node("Neg", {"b"}, {"c"}, "three");
+  std::string text = errors_of(m);
+  expect_contains(text, "the graph has a cycle");
+  for (const char* name : {"'one'", "'two'", "'three'"}) expect_contains(text, name);
+}
+
+TEST(ImportErrors, missing_and_duplicated_tensors) {
+  ModelBuilder m = relu_model();
+  m.graph().mutable_node(0)->set_input(0, "nowhere");
+  expect_contains(errors_of(m), "input 'nowhere' is produced by no node");
+  ModelBuilder twice = relu_model();
+  twice.node("Neg", {"x"}, {"y"}, "again");
+  expect_contains(errors_of(twice), "tensor 'y' is produced twice");
+  ModelBuilder no_output = relu_model();
+  no_output.output("z");
+  expect_contains(errors_of(no_output), "output 'z' is produced by no node");
+}
+
+TEST(ImportErrors, contradictory_shapes) {
+  ModelBuilder m;
+  m.input("x", {2}).input("z", {3}).output("y");
+  m.node("Add", {"x", "z"}, {"y"}, "sum");
+  expect_contains(errors_of(m), "'sum'");
+  expect_contains(errors_of(m), "[2] and [3]");
+}
+
+TEST(ImportErrors, wrong_number_of_inputs) {
+  ModelBuilder m;
+  m.input("x", {2}).output("y");
+  m.node("Add", {"x"}, {"y"});
+  expect_contains(errors_of(m), "expected at least 2 inputs");
+}
+
+TEST(ImportErrors, computed_operand_that_must_be_known) {
+  ModelBuilder m;
+  m.input("x", {4}).input("shape", {1}, kInt64).output("y");
+  m.node("Reshape", {"x", "shape"}, {"y"});
+  expect_contains(errors_of(m), "operand 1 (shape) to be known at compile time");
+}
+
+TEST(ImportErrors, free_dims_are_reported_once) {
+  ModelBuilder m;
+  m.input("x", {-1, 1, 4, 4}, kFloat, {"batch"}).output("y");
+  m.floats("w", {1, 1, 1, 1}, {1});
+  m.node("Conv", {"x", "w"}, {"a"}, "c1");
+  m.node("Conv", {"x", "w"}, {"b"}, "c2");
+  m.node("Add", {"a", "b"}, {"y"});
+  Expected<ImportedModel> imported = m.import();
+  ASSERT_FALSE(imported);
+  ASSERT_EQ(imported.errors().size(), 1u) << to_string(imported.errors());
+  expect_contains(to_string(imported.errors()), "free dims 'batch' must be fixed");
+  expect_contains(to_string(imported.errors()), "--dim batch=N");
+}
+
+TEST(ImportErrors, options_that_fit_nothing) {
+  ModelBuilder m = relu_model();
+  ImportOptions dims;
+  dims.dims["batch"] = 2;
+  expect_contains(errors_of(m, dims), "no free dim 'batch'");
+  ImportOptions shapes;
+  shapes.input_shapes["z"] = {2};
+  expect_contains(errors_of(m, shapes), "no input 'z'");
+  ImportOptions contradiction;
+  contradiction.input_shapes["x"] = {3};
+  expect_contains(errors_of(m, contradiction), "dim 0 is 2 in the model, and was asked to be 3");
+}
+
+TEST(ImportErrors, unsupported_types) {
+  ModelBuilder text;
+  text.input("x", {2}, kString).output("y");
+  text.node("Identity", {"x"}, {"y"});
+  expect_contains(errors_of(text), "element type string is not supported");
+  ModelBuilder sequence = relu_model();
+  sequence.graph().mutable_input(0)->mutable_type()->mutable_sequence_type();
+  expect_contains(errors_of(sequence), "expected a tensor");
+}
+
+TEST(ImportErrors, initializer_data_that_do_not_fit_the_dims) {
+  ModelBuilder m = relu_model();
+  m.floats("w", {1000000, 1000000}, {1, 2});
+  m.output("z");
+  m.node("Neg", {"w"}, {"z"});
+  expect_contains(errors_of(m), "tensor 'w': expected 1000000000000 values for its dims, found 2");
+  ModelBuilder overflow = relu_model();
+  overflow.floats("w", {INT64_MAX, 4}, {1});
+  overflow.output("z");
+  overflow.node("Neg", {"w"}, {"z"});
+  expect_contains(errors_of(overflow), "the product of its dims overflows");
+}
+
+class ExternalData : public testing::Test {
+ protected:
+  void SetUp() override {
+    folder = std::filesystem::path(testing::TempDir()) / "quernel_external_data";
+    std::filesystem::create_directories(folder);
+    std::ofstream(folder / "weights.bin", std::ios::binary) << std::string(16, '\0');
+  }
+  std::string import_with(const std::string& location, const std::string& offset, const std::string& length) {
+    ModelBuilder m;
+    m.input("x", {2}).output("y");
+    onnx::TensorProto& w = m.floats("w", {2}, {});
+    w.set_data_location(onnx::TensorProto::EXTERNAL);
+    for (auto [key, value] : {std::pair{"location", location}, std::pair{"offset", offset}, std::pair{"length", length}}) {
+      auto* entry = w.add_external_data();
+      entry->set_key(key);
+      entry->set_value(value);
+    }
+    m.node("Add", {"x", "w"}, {"y"});
+    return errors_of(m, {}, (folder / "model.onnx").string());
+  }
+  std::filesystem::path folder;
+};
+
+TEST_F(ExternalData, is_read_beside_the_model) { EXPECT_EQ(import_with("weights.bin", "8", "8"), "no error"); }
+TEST_F(ExternalData, missing_file) { expect_contains(import_with("absent.bin", "0", "8"), "cannot open the external data"); }
+TEST_F(ExternalData, path_that_leaves_the_folder) {
+  expect_contains(import_with("../weights.bin", "0", "8"), "leaves the model's folder");
+  expect_contains(import_with((folder / "weights.bin").string(), "0", "8"), "leaves the model's folder");
+}
+TEST_F(ExternalData, range_outside_of_the_file) {
+  expect_contains(import_with("weights.bin", "12", "8"), "lies outside of 'weights.bin'");
+  expect_contains(import_with("weights.bin", "0", "4"), "expected 8 bytes of external data, found 4");
+  expect_contains(import_with("weights.bin", "-1", "8"), "expected external data offset to be a number");
+}
+
+TEST(TensorFiles, are_read_or_refused) {
+  std::filesystem::path path = std::filesystem::path(testing::TempDir()) / "quernel_tensor.pb";
+  onnx::TensorProto tensor;
+  tensor.set_name("t");
+  tensor.set_data_type(kFloat);
+  tensor.add_dims(1);
+  tensor.add_float_data(2);
+  std::ofstream(path, std::ios::binary) << tensor.SerializeAsString();
+  Expected<NamedTensor> read = read_tensor_proto(path.string());
+  ASSERT_TRUE(read) << to_string(read.errors());
+  EXPECT_EQ(read->name, "t");
+  EXPECT_EQ(element_as_f64(read->tensor, 0), 2);
+  // A SequenceProto: name, elem_type TENSOR, one tensor value.
+  std::string value = tensor.SerializeAsString();
+  std::ofstream(path, std::ios::binary) << std::string("\x0a\x01s\x10\x01\x1a") + static_cast<char>(value.size()) + value;
+  Expected<NamedTensor> sequence = read_tensor_proto(path.string());
+  ASSERT_FALSE(sequence);
+  expect_contains(to_string(sequence.errors()), "expected an ONNX TensorProto");
+}
+
+}  // namespace
+}  // namespace quernel::onnx_test

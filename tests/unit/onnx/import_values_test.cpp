@@ -1,0 +1,311 @@
+// Imported models compute what their operators mean: interpreted, and compared with values worked out by hand.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "graph/interpret.h"
+#include "graph/verify.h"
+#include "model_builder.h"
+
+namespace quernel::onnx_test {
+namespace {
+
+std::vector<Tensor> run(const ModelBuilder& m, const std::vector<Tensor>& inputs, const ImportOptions& options = {}) {
+  Expected<ImportedModel> imported = m.import(options);
+  if (!imported) {
+    ADD_FAILURE() << to_string(imported.errors());
+    return {};
+  }
+  if (Status ok = verify(imported->graph); !ok) ADD_FAILURE() << to_string(ok.errors());
+  Expected<std::vector<Tensor>> outputs = interpret(imported->graph, inputs);
+  if (!outputs) {
+    ADD_FAILURE() << to_string(outputs.errors());
+    return {};
+  }
+  return *outputs;
+}
+
+void expect_values(const Tensor& tensor, const std::vector<int64_t>& dims, const std::vector<double>& values, double tolerance = 1e-5) {
+  EXPECT_EQ(tensor.dims, dims);
+  ASSERT_EQ(static_cast<size_t>(tensor.count()), values.size());
+  for (size_t i = 0; i < values.size(); ++i) EXPECT_NEAR(element_as_f64(tensor, static_cast<int64_t>(i)), values[i], tolerance) << "element " << i;
+}
+
+TEST(ImportValues, conv_pads_strides_and_adds_bias) {
+  ModelBuilder m;
+  m.input("x", {1, 1, 3, 3}).output("y");
+  m.floats("w", {1, 1, 2, 2}, {1, 2, 3, 4});
+  m.floats("b", {1}, {10});
+  auto& node = m.node("Conv", {"x", "w", "b"}, {"y"});
+  set_ints(node, "pads", {1, 1, 0, 0});
+  set_ints(node, "strides", {2, 2});
+  std::vector<Tensor> y = run(m, {f32_tensor({1, 1, 3, 3}, {1, 2, 3, 4, 5, 6, 7, 8, 9})});
+  // Windows at -1 and 1: 4*1; 3*2 + 4*3; 2*4 + 4*7; 1*5 + 2*6 + 3*8 + 4*9.
+  expect_values(y.at(0), {1, 1, 2, 2}, {14, 28, 46, 87});
+}
+
+TEST(ImportValues, depthwise_conv_keeps_channels_apart) {
+  ModelBuilder m;
+  m.input("x", {1, 2, 1, 2}).output("y");
+  m.floats("w", {2, 1, 1, 1}, {2, 3});
+  set_int(m.node("Conv", {"x", "w"}, {"y"}), "group", 2);
+  expect_values(run(m, {f32_tensor({1, 2, 1, 2}, {1, 2, 3, 4})}).at(0), {1, 2, 1, 2}, {2, 4, 9, 12});
+}
+
+TEST(ImportValues, conv_transpose_spreads_the_kernel) {
+  ModelBuilder m;
+  m.input("x", {1, 1, 2}).output("y");
+  m.floats("w", {1, 1, 3}, {1, 10, 100});
+  set_ints(m.node("ConvTranspose", {"x", "w"}, {"y"}), "strides", {2});
+  expect_values(run(m, {f32_tensor({1, 1, 2}, {1, 2})}).at(0), {1, 1, 5}, {1, 10, 102, 20, 200});
+}
+
+TEST(ImportValues, max_pool_ceil_mode_adds_a_partial_window) {
+  ModelBuilder m;
+  m.input("x", {1, 1, 5}).output("y");
+  auto& node = m.node("MaxPool", {"x"}, {"y"});
+  set_ints(node, "kernel_shape", {2});
+  set_ints(node, "strides", {2});
+  set_int(node, "ceil_mode", 1);
+  expect_values(run(m, {f32_tensor({1, 1, 5}, {-5, -4, -3, -2, -1})}).at(0), {1, 1, 3}, {-4, -2, -1});
+}
+
+TEST(ImportValues, average_pool_counts_only_the_input_unless_asked) {
+  for (bool include_pad : {false, true}) {
+    ModelBuilder m;
+    m.input("x", {1, 1, 3}).output("y");
+    auto& node = m.node("AveragePool", {"x"}, {"y"});
+    set_ints(node, "kernel_shape", {2});
+    set_ints(node, "pads", {1, 0});
+    set_int(node, "count_include_pad", include_pad);
+    expect_values(run(m, {f32_tensor({1, 1, 3}, {2, 4, 6})}).at(0), {1, 1, 3}, {include_pad ? 1.0 : 2.0, 3, 5});
+  }
+}
+
+TEST(ImportValues, batch_normalization_becomes_scale_and_shift) {
+  ModelBuilder m;
+  m.input("x", {1, 2, 1}).output("y");
+  m.floats("gamma", {2}, {2, 1});
+  m.floats("beta", {2}, {1, 0});
+  m.floats("mean", {2}, {1, 2});
+  m.floats("var", {2}, {4, 1});
+  set_float(m.node("BatchNormalization", {"x", "gamma", "beta", "mean", "var"}, {"y"}), "epsilon", 0);
+  expect_values(run(m, {f32_tensor({1, 2, 1}, {5, 5})}).at(0), {1, 2, 1}, {5, 3});
+}
+
+TEST(ImportValues, gemm_transposes_and_scales) {
+  ModelBuilder m;
+  m.input("a", {2, 1}).output("y");
+  m.floats("b", {2, 2}, {1, 2, 3, 4});
+  m.floats("c", {2}, {1, 1});
+  auto& node = m.node("Gemm", {"a", "b", "c"}, {"y"});
+  set_int(node, "transA", 1);
+  set_int(node, "transB", 1);
+  set_float(node, "alpha", 2);
+  set_float(node, "beta", 3);
+  expect_values(run(m, {f32_tensor({2, 1}, {1, 10})}).at(0), {1, 2}, {2 * 21 + 3, 2 * 43 + 3});
+}
+
+TEST(ImportValues, matmul_broadcasts_batches) {
+  ModelBuilder m;
+  m.input("a", {2, 1, 2}).output("y");
+  m.floats("b", {2, 1}, {1, 10});
+  m.node("MatMul", {"a", "b"}, {"y"});
+  expect_values(run(m, {f32_tensor({2, 1, 2}, {1, 2, 3, 4})}).at(0), {2, 1, 1}, {21, 43});
+}
+
+TEST(ImportValues, einsum_takes_a_diagonal) {
+  ModelBuilder m;
+  m.input("a", {2, 2}).output("y");
+  set_string(m.node("Einsum", {"a"}, {"y"}), "equation", "ii->i");
+  expect_values(run(m, {f32_tensor({2, 2}, {1, 2, 3, 4})}).at(0), {2}, {1, 4});
+}
+
+TEST(ImportValues, softmax_before_opset_13_flattens) {
+  ModelBuilder m(11);
+  m.input("x", {1, 2, 2}).output("y");
+  m.node("Softmax", {"x"}, {"y"});
+  expect_values(run(m, {f32_tensor({1, 2, 2}, {0, 0, 0, 0})}).at(0), {1, 2, 2}, {.25, .25, .25, .25});
+}
+
+TEST(ImportValues, layer_normalization_has_unit_variance) {
+  ModelBuilder m;
+  m.input("x", {1, 2}).output("y");
+  m.floats("scale", {2}, {1, 2});
+  m.floats("bias", {2}, {0, 1});
+  set_float(m.node("LayerNormalization", {"x", "scale", "bias"}, {"y"}), "epsilon", 0);
+  expect_values(run(m, {f32_tensor({1, 2}, {1, 3})}).at(0), {1, 2}, {-1, 3});
+}
+
+TEST(ImportValues, clip_with_min_above_max_gives_max) {
+  ModelBuilder m;
+  m.input("x", {3}).output("y");
+  m.floats("lo", {}, {2});
+  m.floats("hi", {}, {1});
+  m.node("Clip", {"x", "lo", "hi"}, {"y"});
+  expect_values(run(m, {f32_tensor({3}, {0, 1.5, 3})}).at(0), {3}, {1, 1, 1});
+}
+
+TEST(ImportValues, slice_backwards_from_the_end) {
+  ModelBuilder m;
+  m.input("x", {5}).output("y");
+  m.ints("starts", {1}, {-1});
+  m.ints("ends", {1}, {INT64_MIN});
+  m.ints("axes", {1}, {0});
+  m.ints("steps", {1}, {-2});
+  m.node("Slice", {"x", "starts", "ends", "axes", "steps"}, {"y"});
+  expect_values(run(m, {f32_tensor({5}, {0, 1, 2, 3, 4})}).at(0), {3}, {4, 2, 0});
+}
+
+TEST(ImportValues, split_with_num_outputs_leaves_a_smaller_last_part) {
+  ModelBuilder m(18);
+  m.input("x", {5}).output("a").output("b");
+  set_int(m.node("Split", {"x"}, {"a", "b"}), "num_outputs", 2);
+  std::vector<Tensor> y = run(m, {f32_tensor({5}, {0, 1, 2, 3, 4})});
+  expect_values(y.at(0), {3}, {0, 1, 2});
+  expect_values(y.at(1), {2}, {3, 4});
+}
+
+TEST(ImportValues, negative_pads_cut) {
+  ModelBuilder m;
+  m.input("x", {3}).output("y");
+  m.ints("pads", {2}, {-1, 2});
+  m.floats("value", {}, {9});
+  m.node("Pad", {"x", "pads", "value"}, {"y"});
+  expect_values(run(m, {f32_tensor({3}, {1, 2, 3})}).at(0), {4}, {2, 3, 9, 9});
+}
+
+TEST(ImportValues, resize_nearest_doubles) {
+  ModelBuilder m;
+  m.input("x", {1, 1, 2}).output("y");
+  m.floats("scales", {3}, {1, 1, 2});
+  m.node("Resize", {"x", "", "scales"}, {"y"});
+  expect_values(run(m, {f32_tensor({1, 1, 2}, {1, 2})}).at(0), {1, 1, 4}, {1, 1, 2, 2});
+}
+
+TEST(ImportValues, resize_linear_half_pixel) {
+  ModelBuilder m;
+  m.input("x", {1, 1, 2}).output("y");
+  m.ints("sizes", {3}, {1, 1, 4});
+  set_string(m.node("Resize", {"x", "", "", "sizes"}, {"y"}), "mode", "linear");
+  expect_values(run(m, {f32_tensor({1, 1, 2}, {1, 2})}).at(0), {1, 1, 4}, {1, 1.25, 1.75, 2});
+}
+
+TEST(ImportValues, dropout_passes_data_and_a_mask_of_true) {
+  ModelBuilder m;
+  m.input("x", {2}).output("y").output("mask");
+  m.node("Dropout", {"x"}, {"y", "mask"});
+  std::vector<Tensor> y = run(m, {f32_tensor({2}, {1, 2})});
+  expect_values(y.at(0), {2}, {1, 2});
+  expect_values(y.at(1), {2}, {1, 1});
+}
+
+TEST(ImportValues, shape_arithmetic_folds_into_the_reshape) {
+  ModelBuilder m;
+  m.input("x", {2, 3, 4}).output("y");
+  m.ints("zero", {1}, {0});
+  m.ints("minus_one", {1}, {-1});
+  m.node("Shape", {"x"}, {"shape"});
+  m.node("Gather", {"shape", "zero"}, {"batch"});
+  set_int(m.node("Concat", {"batch", "minus_one"}, {"target"}), "axis", 0);
+  m.node("Reshape", {"x", "target"}, {"y"});
+  Expected<ImportedModel> imported = m.import();
+  ASSERT_TRUE(imported) << to_string(imported.errors());
+  EXPECT_EQ(to_string(imported->graph.shape(imported->graph.outputs[0].value)), "[2,12]");
+}
+
+TEST(ImportValues, constant_of_shape_is_an_expanded_scalar) {
+  ModelBuilder m;
+  m.output("y");
+  m.ints("shape", {3}, {1000, 1000, 1000});
+  m.node("ConstantOfShape", {"shape"}, {"y"});
+  Expected<ImportedModel> imported = m.import();
+  ASSERT_TRUE(imported) << to_string(imported.errors());
+  EXPECT_EQ(imported->graph.def(imported->graph.outputs[0].value)->op, OpKind::k_expand);
+}
+
+TEST(ImportValues, initializers_among_the_inputs_are_constants) {
+  ModelBuilder m(8);
+  m.model.set_ir_version(3);
+  m.input("x", {2}).input("w", {2}).output("y");
+  m.floats("w", {2}, {10, 20});
+  m.node("Add", {"x", "w"}, {"y"});
+  expect_values(run(m, {f32_tensor({2}, {1, 2})}).at(0), {2}, {11, 22});
+}
+
+TEST(ImportValues, nodes_in_any_order) {
+  ModelBuilder m;
+  m.input("x", {1}).output("y");
+  m.node("Neg", {"t"}, {"y"});
+  m.node("Abs", {"x"}, {"t"});
+  expect_values(run(m, {f32_tensor({1}, {-3})}).at(0), {1}, {-3});
+}
+
+TEST(ImportValues, if_with_a_known_condition_is_inlined) {
+  ModelBuilder m;
+  m.input("x", {1}).output("y");
+  auto& condition = *m.graph().add_initializer();
+  condition.set_name("c");
+  condition.set_data_type(kBool);
+  condition.add_int32_data(1);
+  auto& node = m.node("If", {"c"}, {"y"});
+  for (const char* branch : {"then_branch", "else_branch"}) {
+    onnx::GraphProto& g = set_graph(node, branch);
+    auto& inner = *g.add_node();
+    inner.set_op_type(std::string(branch) == "then_branch" ? "Neg" : "Loop");
+    inner.add_input("x");
+    inner.add_output("z");
+    g.add_output()->set_name("z");
+  }
+  expect_values(run(m, {f32_tensor({1}, {3})}).at(0), {1}, {-3});
+}
+
+TEST(ImportValues, model_local_functions_are_inlined_with_their_attributes) {
+  ModelBuilder m;
+  m.input("x", {2}).output("y");
+  auto& function = *m.model.add_functions();
+  function.set_name("Leak");
+  function.set_domain("own");
+  function.add_input("a");
+  function.add_output("b");
+  auto& inner = *function.add_node();
+  inner.set_op_type("LeakyRelu");
+  inner.add_input("a");
+  inner.add_output("b");
+  auto& reference = attribute(inner, "alpha", onnx::AttributeProto::FLOAT);
+  reference.set_ref_attr_name("slope");
+  auto& call = m.node("Leak", {"x"}, {"y"});
+  call.set_domain("own");
+  set_float(call, "slope", 0.5);
+  expect_values(run(m, {f32_tensor({2}, {-2, 2})}).at(0), {2}, {-1, 2});
+}
+
+TEST(ImportValues, named_dims_become_symbols_or_numbers) {
+  ModelBuilder m;
+  m.input("x", {-1, 2}, kFloat, {"batch"}).output("y");
+  m.node("Relu", {"x"}, {"y"});
+  Expected<ImportedModel> symbolic = m.import();
+  ASSERT_TRUE(symbolic) << to_string(symbolic.errors());
+  EXPECT_EQ(to_string(symbolic->graph.shape(symbolic->graph.outputs[0].value)), "[batch,2]");
+  ImportOptions options;
+  options.dims["batch"] = 3;
+  Expected<ImportedModel> fixed = m.import(options);
+  ASSERT_TRUE(fixed) << to_string(fixed.errors());
+  EXPECT_EQ(to_string(fixed->graph.shape(fixed->graph.outputs[0].value)), "[3,2]");
+}
+
+TEST(ImportValues, an_input_that_must_be_known_is_fixed_to_its_value) {
+  ModelBuilder m;
+  m.input("x", {4}).input("shape", {2}, kInt64).output("y");
+  m.node("Reshape", {"x", "shape"}, {"y"});
+  ImportOptions options;
+  options.input_values["x"] = f32_tensor({4}, {0, 0, 0, 0});
+  options.input_values["shape"] = i64_tensor({2}, {2, 2});
+  Expected<ImportedModel> imported = m.import(options);
+  ASSERT_TRUE(imported) << to_string(imported.errors());
+  EXPECT_EQ(imported->fixed_inputs, std::vector<std::string>{"shape"});
+  EXPECT_EQ(imported->graph.inputs.size(), 1u);
+}
+
+}  // namespace
+}  // namespace quernel::onnx_test
