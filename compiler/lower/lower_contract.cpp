@@ -135,25 +135,27 @@ class Lowering {
       b_step = b_step + position * index(plan_.packed ? b_stride : k.b);
     }
     bool partial = columns_ % plan_.tile_n() != 0;
-    Stmt stmt = for_columns([&](Expr n) {
-      std::vector<Stmt> parts;
-      auto mask = [&]() { return loop::binary(BinaryOp::k_lt, first_column + n, index(columns_)); };
-      auto read = [&](const loop::Buffer& buffer, Expr at, bool masked) {
-        Expr zero = is_float(buffer->dtype) ? loop::const_float(buffer->dtype, 0) : loop::const_int(buffer->dtype, 0);
-        Expr value = masked && partial ? loop::load_guarded(buffer, at, mask(), zero) : loop::load(buffer, at);
-        return loop::cast(accumulator_dtype_, value);
-      };
-      loop::Var b = fresh_var("b", {accumulator_dtype_, 1});
-      parts.push_back(loop::let(b, read(b_buffer_, b_base + b_step + n, !plan_.packed)));
-      parts.push_back(for_rows([&](Expr m) {
-        Expr a_at = loop::load(row_offsets, m) + a_step;
-        if (plan_.elementwise) a_at = a_at + first_column + n;
-        Expr a = read(a_buffer_, a_at, plan_.elementwise);
+    auto read = [&](const loop::Buffer& buffer, Expr at, Expr n, bool masked) {
+      Expr zero = is_float(buffer->dtype) ? loop::const_float(buffer->dtype, 0) : loop::const_int(buffer->dtype, 0);
+      Expr inside = masked && partial ? loop::binary(BinaryOp::k_lt, first_column + n, index(columns_)) : nullptr;
+      return loop::cast(accumulator_dtype_, inside ? loop::load_guarded(buffer, at, inside, zero) : loop::load(buffer, at));
+    };
+    // All vectors of b first, then row by row: one element (or vector) of a lives at a time, so the tile fits the registers.
+    loop::Buffer columns = local("columns", accumulator_dtype_, plan_.tile_n(), loop::Scope::kRegister);
+    std::vector<Stmt> parts{loop::alloc(columns)};
+    parts.push_back(for_columns([&](Expr n) { return loop::store(columns, n, read(b_buffer_, b_base + b_step + n, n, !plan_.packed)); }));
+    parts.push_back(for_rows([&](Expr m) {
+      Expr a_at = loop::load(row_offsets, m) + a_step;
+      auto multiply = [&](Expr n, Expr a) {
         Expr slot = m * index(plan_.tile_n()) + n;
-        return loop::store(acc, slot, loop::mul_acc(a, loop::var_ref(b), loop::load(acc, slot)));
-      }));
-      return loop::block(std::move(parts));
-    });
+        return loop::store(acc, slot, loop::mul_acc(a, loop::load(columns, n), loop::load(acc, slot)));
+      };
+      if (plan_.elementwise) return for_columns([&](Expr n) { return multiply(n, read(a_buffer_, a_at + first_column + n, n, true)); });
+      loop::Var a = fresh_var("a", {accumulator_dtype_, 1});
+      Stmt element = loop::let(a, read(a_buffer_, a_at, index(0), false));
+      return loop::block({element, for_columns([&](Expr n) { return multiply(n, loop::var_ref(a)); })});
+    }));
+    Stmt stmt = loop::block(std::move(parts));
     int64_t copies = 1;
     for (size_t i = loops.size(); i-- > 0;) {
       copies *= loops[i].second;

@@ -174,9 +174,9 @@ class Assigner {
 
   bool read_by_epilogue(const Group& group, ValueId v) const {
     std::vector<ValueId> stack;
-    std::unordered_set<ValueId> seen;
+    std::unordered_set<ValueId> seen{g_.nodes[group.anchor].output};
     for (int n : group.nodes)
-      if (g_.nodes[n].op != OpKind::k_contract)
+      if (n != group.anchor)
         for (ValueId x : g_.nodes[n].inputs) stack.push_back(x);
     while (!stack.empty()) {
       ValueId x = stack.back();

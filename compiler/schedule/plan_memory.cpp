@@ -201,6 +201,7 @@ class Planner {
       int item, buffer;
       bool write;
     };
+    reaches_.resize(s_.items.size());
     std::map<int, std::vector<Access>> live;  // arena: -1 workspace, else the buffer (slots)
     for (size_t i = 0; i < s_.items.size(); ++i) {
       Item& item = s_.items[i];
@@ -219,7 +220,17 @@ class Planner {
           if (!fresh && hazard == Hazard::kReadAfterWrite) it->second = hazard;
         }
       }
-      for (auto [from, hazard] : found) item.dependencies.push_back({from, hazard});
+      // Latest first; those that a later one already waits for are implied.
+      for (auto it = found.rbegin(); it != found.rend(); ++it) {
+        std::vector<bool>& before = reaches_[i];
+        before.resize(i, false);
+        if (before[it->first]) continue;
+        item.dependencies.insert(item.dependencies.begin(), {it->first, it->second});
+        before[it->first] = true;
+        const std::vector<bool>& further = reaches_[it->first];
+        for (size_t k = 0; k < further.size(); ++k)
+          if (further[k]) before[k] = true;
+      }
       for (const Binding& b : item.bindings) {
         const Buffer& buffer = s_.buffers[b.buffer];
         if (buffer.kind == BufferKind::kConstant || b.bytes == 0) continue;
@@ -237,6 +248,7 @@ class Planner {
   Schedule& s_;
   const Graph& g_;
   std::unordered_set<int> shared_;
+  std::vector<std::vector<bool>> reaches_;  // per item: the earlier items that it comes after
 };
 
 }  // namespace
