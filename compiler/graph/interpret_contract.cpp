@@ -1,5 +1,5 @@
-// Contraction by its definition: for each point of the output axes, the sum over the reduction axes of a * b. Floats
-// multiply and add in f64 and are rounded to the accumulator dtype at the end; integers wrap in it.
+// Contraction by its definition: for each point of the output axes, the sum over the reduction axes of a * b.
+// Floats multiply and add in f64 and are rounded to the accumulator dtype at the end; integers wrap in it.
 #include <algorithm>
 #include <type_traits>
 
@@ -34,7 +34,8 @@ struct Axes {
   }
 };
 
-// The reduction as a list of offset pairs per block; a long reduction has several blocks, one per point of its outer axes.
+// The reduction as a list of offset pairs per block; a long reduction has several blocks, one per point of
+// its outer axes.
 struct Offsets {
   int64_t a = 0, b = 0;
 };
@@ -61,7 +62,8 @@ struct Loops {
   const std::vector<Offsets>& outer;
   const std::vector<Offsets>& block;
 
-  // The sums of kWide outputs whose accesses lie step.a and step.b apart: independent chains, each in the defined order.
+  // The sums of kWide outputs whose accesses lie step.a and step.b apart: independent chains, each in the
+  // defined order.
   template <int kWide>
   void sums(int64_t a0, int64_t b0, Offsets step, Sum* result) const {
     Sum sum[kWide] = {};
@@ -78,16 +80,19 @@ struct Loops {
 };
 
 template <class T, class Sum>
-std::vector<Sum> contract(const Contraction& c, const Tensor& a, const Tensor& b, const T* a_data, const T* b_data,
-                          const ResultType& type) {
+std::vector<Sum> contract(const Contraction& c, const Tensor& a, const Tensor& b, const T* a_data,
+                          const T* b_data, const ResultType& type) {
   int rank = static_cast<int>(c.axes.size());
-  AffineForm fa = flatten(c.a, a.dims, rank), fb = flatten(c.b, b.dims, rank), fo = flatten(c.out, type.dims, rank);
+  AffineForm fa = flatten(c.a, a.dims, rank), fb = flatten(c.b, b.dims, rank),
+             fo = flatten(c.out, type.dims, rank);
   Axes output, outer, block;
   for (int i = 0; i < rank; ++i)
-    if (!c.axes[i].reduction) output.add(c.axes[i].extent, fa.coefficients[i], fb.coefficients[i], fo.coefficients[i]);
+    if (!c.axes[i].reduction)
+      output.add(c.axes[i].extent, fa.coefficients[i], fb.coefficients[i], fo.coefficients[i]);
   int64_t reduced = 1;  // the innermost axes that make up a block
   int first_in_block = rank;
-  while (first_in_block > 0 && c.axes[first_in_block - 1].reduction && reduced * c.axes[first_in_block - 1].extent <= kBlock)
+  while (first_in_block > 0 && c.axes[first_in_block - 1].reduction &&
+         reduced * c.axes[first_in_block - 1].extent <= kBlock)
     reduced *= c.axes[--first_in_block].extent;
   for (int i = 0; i < rank; ++i)
     if (c.axes[i].reduction)
@@ -105,30 +110,48 @@ std::vector<Sum> contract(const Contraction& c, const Tensor& a, const Tensor& b
       int64_t a0 = fa.offset + offsets[0] + i * step.a, b0 = fb.offset + offsets[1] + i * step.b;
       Sum sums[kWide];
       int width = i + kWide <= n ? kWide : 1;
-      width == kWide ? loops.template sums<kWide>(a0, b0, step, sums) : loops.template sums<1>(a0, b0, step, sums);
+      width == kWide ? loops.template sums<kWide>(a0, b0, step, sums)
+                     : loops.template sums<1>(a0, b0, step, sums);
       for (int k = 0; k < width; ++k, ++i) result[fo.offset + offsets[2] + i * output.out.back()] = sums[k];
     }
   });
   return result;
 }
 
+// An operand's elements as T: its own bytes where they are that already, else converted.
 template <class T>
-std::vector<T> loaded(const Tensor& tensor) {
-  using Element = std::conditional_t<std::is_floating_point_v<T>, double, int64_t>;
-  constexpr int64_t kChunk = 4096;
-  std::vector<T> values(tensor.count());
-  std::vector<Element> chunk(kChunk);
-  for (int64_t first = 0; first < tensor.count(); first += kChunk) {
-    int64_t n = std::min(kChunk, tensor.count() - first);
-    load(tensor, first, n, chunk.data());
-    for (int64_t i = 0; i < n; ++i) values[first + i] = static_cast<T>(chunk[i]);
+class Loaded {
+ public:
+  explicit Loaded(const Tensor& tensor) {
+    using Element = std::conditional_t<std::is_floating_point_v<T>, double, int64_t>;
+    constexpr DType kOwn = std::is_same_v<T, float>    ? DType::kF32
+                           : std::is_same_v<T, double> ? DType::kF64
+                                                       : DType::kI64;
+    if (tensor.dtype == kOwn && reinterpret_cast<uintptr_t>(tensor.bytes.data()) % alignof(T) == 0) {
+      data_ = reinterpret_cast<const T*>(tensor.bytes.data());
+      return;
+    }
+    constexpr int64_t kChunk = 4096;
+    values_.resize(static_cast<size_t>(tensor.count()));
+    std::vector<Element> chunk(kChunk);
+    for (int64_t first = 0; first < tensor.count(); first += kChunk) {
+      int64_t n = std::min(kChunk, tensor.count() - first);
+      load(tensor, first, n, chunk.data());
+      for (int64_t i = 0; i < n; ++i) values_[first + i] = static_cast<T>(chunk[i]);
+    }
+    data_ = values_.data();
   }
-  return values;
-}
+  const T* data() const { return data_; }
+
+ private:
+  std::vector<T> values_;
+  const T* data_ = nullptr;
+};
 
 template <class T, class Sum>
-std::vector<Sum> contract_loaded(const Contraction& c, const Tensor& a, const Tensor& b, const ResultType& type) {
-  std::vector<T> a_data = loaded<T>(a), b_data = loaded<T>(b);
+std::vector<Sum> contract_loaded(const Contraction& c, const Tensor& a, const Tensor& b,
+                                 const ResultType& type) {
+  Loaded<T> a_data(a), b_data(b);
   return contract<T, Sum>(c, a, b, a_data.data(), b_data.data(), type);
 }
 
@@ -140,14 +163,16 @@ Expected<Tensor> run_contract(const Node& node, const Operands& operands, const 
   std::vector<uint8_t> bytes(byte_size(type.dtype, type.count()));
   if (is_float(c.accumulator)) {
     bool wide = a.dtype == DType::kF64 || b.dtype == DType::kF64 || !is_float(a.dtype) || !is_float(b.dtype);
-    std::vector<double> sums = wide ? contract_loaded<double, double>(c, a, b, type)
-                                    : contract_loaded<float, double>(c, a, b, type);  // f32 holds f16 and bf16 exactly
+    std::vector<double> sums =
+        wide ? contract_loaded<double, double>(c, a, b, type)
+             : contract_loaded<float, double>(c, a, b, type);  // f32 holds f16 and bf16 exactly
     for (double& v : sums) v = round_to(c.accumulator, v);
     store(type.dtype, bytes.data(), 0, type.count(), sums.data());
   } else {
     std::vector<uint64_t> sums = contract_loaded<int64_t, uint64_t>(c, a, b, type);
     std::vector<int64_t> values(sums.size());
-    for (size_t i = 0; i < sums.size(); ++i) values[i] = wrap_to(c.accumulator, static_cast<int64_t>(sums[i]));
+    for (size_t i = 0; i < sums.size(); ++i)
+      values[i] = wrap_to(c.accumulator, static_cast<int64_t>(sums[i]));
     store(type.dtype, bytes.data(), 0, type.count(), values.data());
   }
   return Tensor{type.dtype, type.dims, Bytes::own(std::move(bytes))};

@@ -27,8 +27,8 @@ void store_as(uint8_t* data, int64_t first, int64_t count, const In* values) {
   }
 }
 
-// The OCP 8-bit formats, saturating as ONNX's Cast does by default: out of range values, infinities included, become the
-// largest finite one.
+// The OCP 8-bit formats, saturating as ONNX's Cast does by default: out of range values, infinities included,
+// become the largest finite one.
 uint8_t encode_float8(DType dtype, double value) {
   int mantissa_bits = dtype == DType::kF8E4M3 ? 3 : 2;
   int bias = dtype == DType::kF8E4M3 ? 7 : 15;
@@ -54,12 +54,18 @@ int64_t ResultType::count() const {
 
 void load(const Tensor& tensor, int64_t first, int64_t count, double* out) {
   switch (tensor.dtype) {
-    case DType::kF32: return load_as<float>(tensor, first, count, out);
-    case DType::kF64: return load_as<double>(tensor, first, count, out);
-    case DType::kI8: return load_as<int8_t>(tensor, first, count, out);
-    case DType::kU8: return load_as<uint8_t>(tensor, first, count, out);
-    case DType::kI32: return load_as<int32_t>(tensor, first, count, out);
-    case DType::kI64: return load_as<int64_t>(tensor, first, count, out);
+    case DType::kF32:
+      return load_as<float>(tensor, first, count, out);
+    case DType::kF64:
+      return load_as<double>(tensor, first, count, out);
+    case DType::kI8:
+      return load_as<int8_t>(tensor, first, count, out);
+    case DType::kU8:
+      return load_as<uint8_t>(tensor, first, count, out);
+    case DType::kI32:
+      return load_as<int32_t>(tensor, first, count, out);
+    case DType::kI64:
+      return load_as<int64_t>(tensor, first, count, out);
     default:
       for (int64_t i = 0; i < count; ++i) out[i] = element_as_f64(tensor, first + i);
   }
@@ -67,10 +73,14 @@ void load(const Tensor& tensor, int64_t first, int64_t count, double* out) {
 
 void load(const Tensor& tensor, int64_t first, int64_t count, int64_t* out) {
   switch (tensor.dtype) {
-    case DType::kI8: return load_as<int8_t>(tensor, first, count, out);
-    case DType::kU8: return load_as<uint8_t>(tensor, first, count, out);
-    case DType::kI32: return load_as<int32_t>(tensor, first, count, out);
-    case DType::kI64: return load_as<int64_t>(tensor, first, count, out);
+    case DType::kI8:
+      return load_as<int8_t>(tensor, first, count, out);
+    case DType::kU8:
+      return load_as<uint8_t>(tensor, first, count, out);
+    case DType::kI32:
+      return load_as<int32_t>(tensor, first, count, out);
+    case DType::kI64:
+      return load_as<int64_t>(tensor, first, count, out);
     default:
       for (int64_t i = 0; i < count; ++i) out[i] = element_as_i64(tensor, first + i);
   }
@@ -78,8 +88,10 @@ void load(const Tensor& tensor, int64_t first, int64_t count, int64_t* out) {
 
 void store(DType dtype, uint8_t* data, int64_t first, int64_t count, const double* values) {
   switch (dtype) {
-    case DType::kF32: return store_as<float>(data, first, count, values);
-    case DType::kF64: return store_as<double>(data, first, count, values);
+    case DType::kF32:
+      return store_as<float>(data, first, count, values);
+    case DType::kF64:
+      return store_as<double>(data, first, count, values);
     case DType::kF8E4M3:
     case DType::kF8E5M2:
       for (int64_t i = 0; i < count; ++i) data[first + i] = encode_float8(dtype, values[i]);
@@ -92,11 +104,14 @@ void store(DType dtype, uint8_t* data, int64_t first, int64_t count, const doubl
 void store(DType dtype, uint8_t* data, int64_t first, int64_t count, const int64_t* values) {
   switch (dtype) {
     case DType::kI8:
-    case DType::kU8: return store_as<uint8_t>(data, first, count, values);
+    case DType::kU8:
+      return store_as<uint8_t>(data, first, count, values);
     case DType::kI32:
-    case DType::kU32: return store_as<uint32_t>(data, first, count, values);
+    case DType::kU32:
+      return store_as<uint32_t>(data, first, count, values);
     case DType::kI64:
-    case DType::kU64: return store_as<uint64_t>(data, first, count, values);
+    case DType::kU64:
+      return store_as<uint64_t>(data, first, count, values);
     default:
       for (int64_t i = 0; i < count; ++i) store_i64(dtype, data, first + i, values[i]);
   }
@@ -104,11 +119,16 @@ void store(DType dtype, uint8_t* data, int64_t first, int64_t count, const int64
 
 double round_to(DType dtype, double value) {
   switch (dtype) {
-    case DType::kF64: return value;
-    case DType::kF32: return static_cast<float>(value);
-    case DType::kF16: return f16_bits_to_f32(f64_to_f16_bits(value));
-    case DType::kBF16: return bf16_bits_to_f32(f64_to_bf16_bits(value));
-    default: QUERNEL_UNREACHABLE("round_to expects a compute float dtype");
+    case DType::kF64:
+      return value;
+    case DType::kF32:
+      return static_cast<float>(value);
+    case DType::kF16:
+      return f16_bits_to_f32(f64_to_f16_bits(value));
+    case DType::kBF16:
+      return bf16_bits_to_f32(f64_to_bf16_bits(value));
+    default:
+      QUERNEL_UNREACHABLE("round_to expects a compute float dtype");
   }
 }
 
@@ -138,14 +158,14 @@ bool is_packed(DType dtype) { return bit_width(dtype) < 8; }
 
 std::vector<uint8_t> unpack(const Tensor& tensor) {
   std::vector<uint8_t> elements(tensor.count());
-  for (size_t i = 0; i < elements.size(); ++i)
-    elements[i] = (tensor.bytes.data()[i / 2] >> (i % 2 * 4)) & 15;
+  for (size_t i = 0; i < elements.size(); ++i) elements[i] = (tensor.bytes.data()[i / 2] >> (i % 2 * 4)) & 15;
   return elements;
 }
 
 std::vector<uint8_t> pack(const std::vector<uint8_t>& elements) {
   std::vector<uint8_t> bytes((elements.size() + 1) / 2);
-  for (size_t i = 0; i < elements.size(); ++i) bytes[i / 2] |= static_cast<uint8_t>((elements[i] & 15) << (i % 2 * 4));
+  for (size_t i = 0; i < elements.size(); ++i)
+    bytes[i / 2] |= static_cast<uint8_t>((elements[i] & 15) << (i % 2 * 4));
   return bytes;
 }
 

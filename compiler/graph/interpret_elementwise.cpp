@@ -1,5 +1,5 @@
-// Elementwise ops: a chunk of each operand is loaded as f64 (floats) or i64 (integers, bool), computed, and rounded or
-// wrapped to the result's dtype. support/scalar_ops.h states the semantics.
+// Elementwise ops: a chunk of each operand is loaded as f64 (floats) or i64 (integers, bool), computed, and
+// rounded or wrapped to the result's dtype. support/scalar_ops.h states the semantics.
 #include <array>
 #include <cmath>
 
@@ -15,36 +15,66 @@ void unary_floats(UnaryOp op, int64_t n, const double* x, double* r) {
     for (int64_t i = 0; i < n; ++i) r[i] = f(x[i]);
   };
   switch (op) {
-    case UnaryOp::k_neg: return each([](double v) { return -v; });
-    case UnaryOp::k_abs: return each([](double v) { return std::fabs(v); });
-    case UnaryOp::k_sign: return each([](double v) { return v > 0 ? 1.0 : v < 0 ? -1.0 : v; });
-    case UnaryOp::k_floor: return each([](double v) { return std::floor(v); });
-    case UnaryOp::k_ceil: return each([](double v) { return std::ceil(v); });
-    case UnaryOp::k_round: return each([](double v) { return std::nearbyint(v); });
-    case UnaryOp::k_trunc: return each([](double v) { return std::trunc(v); });
-    case UnaryOp::k_sqrt: return each([](double v) { return std::sqrt(v); });
-    case UnaryOp::k_rsqrt: return each([](double v) { return 1 / std::sqrt(v); });
-    case UnaryOp::k_recip: return each([](double v) { return 1 / v; });
-    case UnaryOp::k_exp: return each([](double v) { return std::exp(v); });
-    case UnaryOp::k_exp2: return each([](double v) { return std::exp2(v); });
-    case UnaryOp::k_log: return each([](double v) { return std::log(v); });
-    case UnaryOp::k_log2: return each([](double v) { return std::log2(v); });
-    case UnaryOp::k_log1p: return each([](double v) { return std::log1p(v); });
-    case UnaryOp::k_expm1: return each([](double v) { return std::expm1(v); });
-    case UnaryOp::k_sin: return each([](double v) { return std::sin(v); });
-    case UnaryOp::k_cos: return each([](double v) { return std::cos(v); });
-    case UnaryOp::k_tan: return each([](double v) { return std::tan(v); });
-    case UnaryOp::k_asin: return each([](double v) { return std::asin(v); });
-    case UnaryOp::k_acos: return each([](double v) { return std::acos(v); });
-    case UnaryOp::k_atan: return each([](double v) { return std::atan(v); });
-    case UnaryOp::k_sinh: return each([](double v) { return std::sinh(v); });
-    case UnaryOp::k_cosh: return each([](double v) { return std::cosh(v); });
-    case UnaryOp::k_tanh: return each([](double v) { return std::tanh(v); });
-    case UnaryOp::k_asinh: return each([](double v) { return std::asinh(v); });
-    case UnaryOp::k_acosh: return each([](double v) { return std::acosh(v); });
-    case UnaryOp::k_atanh: return each([](double v) { return std::atanh(v); });
-    case UnaryOp::k_erf: return each([](double v) { return std::erf(v); });
-    default: QUERNEL_UNREACHABLE("unary op without a float meaning");
+    case UnaryOp::k_neg:
+      return each([](double v) { return -v; });
+    case UnaryOp::k_abs:
+      return each([](double v) { return std::fabs(v); });
+    case UnaryOp::k_sign:
+      return each([](double v) { return v > 0 ? 1.0 : v < 0 ? -1.0 : v; });
+    case UnaryOp::k_floor:
+      return each([](double v) { return std::floor(v); });
+    case UnaryOp::k_ceil:
+      return each([](double v) { return std::ceil(v); });
+    case UnaryOp::k_round:
+      return each([](double v) { return std::nearbyint(v); });
+    case UnaryOp::k_trunc:
+      return each([](double v) { return std::trunc(v); });
+    case UnaryOp::k_sqrt:
+      return each([](double v) { return std::sqrt(v); });
+    case UnaryOp::k_rsqrt:
+      return each([](double v) { return 1 / std::sqrt(v); });
+    case UnaryOp::k_recip:
+      return each([](double v) { return 1 / v; });
+    case UnaryOp::k_exp:
+      return each([](double v) { return std::exp(v); });
+    case UnaryOp::k_exp2:
+      return each([](double v) { return std::exp2(v); });
+    case UnaryOp::k_log:
+      return each([](double v) { return std::log(v); });
+    case UnaryOp::k_log2:
+      return each([](double v) { return std::log2(v); });
+    case UnaryOp::k_log1p:
+      return each([](double v) { return std::log1p(v); });
+    case UnaryOp::k_expm1:
+      return each([](double v) { return std::expm1(v); });
+    case UnaryOp::k_sin:
+      return each([](double v) { return std::sin(v); });
+    case UnaryOp::k_cos:
+      return each([](double v) { return std::cos(v); });
+    case UnaryOp::k_tan:
+      return each([](double v) { return std::tan(v); });
+    case UnaryOp::k_asin:
+      return each([](double v) { return std::asin(v); });
+    case UnaryOp::k_acos:
+      return each([](double v) { return std::acos(v); });
+    case UnaryOp::k_atan:
+      return each([](double v) { return std::atan(v); });
+    case UnaryOp::k_sinh:
+      return each([](double v) { return std::sinh(v); });
+    case UnaryOp::k_cosh:
+      return each([](double v) { return std::cosh(v); });
+    case UnaryOp::k_tanh:
+      return each([](double v) { return std::tanh(v); });
+    case UnaryOp::k_asinh:
+      return each([](double v) { return std::asinh(v); });
+    case UnaryOp::k_acosh:
+      return each([](double v) { return std::acosh(v); });
+    case UnaryOp::k_atanh:
+      return each([](double v) { return std::atanh(v); });
+    case UnaryOp::k_erf:
+      return each([](double v) { return std::erf(v); });
+    default:
+      QUERNEL_UNREACHABLE("unary op without a float meaning");
   }
 }
 
@@ -56,16 +86,22 @@ void unary_integers(UnaryOp op, DType dtype, int64_t n, const int64_t* x, int64_
   };
   bool logical = dtype == DType::kBool, is_signed = is_signed_integer(dtype);
   switch (op) {
-    case UnaryOp::k_neg: return each([=](int64_t v) { return logical ? !v : negate(v); });
-    case UnaryOp::k_abs: return each([=](int64_t v) { return is_signed && v < 0 ? negate(v) : v; });
-    case UnaryOp::k_sign: return each([=](int64_t v) { return is_signed && v < 0 ? -1 : v != 0; });
+    case UnaryOp::k_neg:
+      return each([=](int64_t v) { return logical ? !v : negate(v); });
+    case UnaryOp::k_abs:
+      return each([=](int64_t v) { return is_signed && v < 0 ? negate(v) : v; });
+    case UnaryOp::k_sign:
+      return each([=](int64_t v) { return is_signed && v < 0 ? -1 : v != 0; });
     case UnaryOp::k_not:
-    case UnaryOp::k_bit_not: return each([=](int64_t v) { return logical ? !v : ~v; });
+    case UnaryOp::k_bit_not:
+      return each([=](int64_t v) { return logical ? !v : ~v; });
     case UnaryOp::k_floor:
     case UnaryOp::k_ceil:
     case UnaryOp::k_round:
-    case UnaryOp::k_trunc: return each([](int64_t v) { return v; });
-    default: QUERNEL_UNREACHABLE("unary op without an integer meaning");
+    case UnaryOp::k_trunc:
+      return each([](int64_t v) { return v; });
+    default:
+      QUERNEL_UNREACHABLE("unary op without an integer meaning");
   }
 }
 
@@ -80,18 +116,30 @@ void binary_floats(BinaryOp op, int64_t n, const double* a, const double* b, dou
     for (int64_t i = 0; i < n; ++i) r[i] = f(a[i], b[i]);
   };
   switch (op) {
-    case BinaryOp::k_add: return each([](double x, double y) { return x + y; });
-    case BinaryOp::k_sub: return each([](double x, double y) { return x - y; });
-    case BinaryOp::k_mul: return each([](double x, double y) { return x * y; });
-    case BinaryOp::k_div: return each([](double x, double y) { return x / y; });
-    case BinaryOp::k_idiv: return each([](double x, double y) { return std::trunc(x / y); });
-    case BinaryOp::k_fdiv: return each([](double x, double y) { return std::floor(x / y); });
-    case BinaryOp::k_mod: return each(floored_mod);
-    case BinaryOp::k_fmod: return each([](double x, double y) { return std::fmod(x, y); });
-    case BinaryOp::k_pow: return each([](double x, double y) { return std::pow(x, y); });
-    case BinaryOp::k_max: return each([](double x, double y) { return std::isnan(x) || x > y ? x : y; });
-    case BinaryOp::k_min: return each([](double x, double y) { return std::isnan(x) || x < y ? x : y; });
-    default: QUERNEL_UNREACHABLE("binary op without a float meaning");
+    case BinaryOp::k_add:
+      return each([](double x, double y) { return x + y; });
+    case BinaryOp::k_sub:
+      return each([](double x, double y) { return x - y; });
+    case BinaryOp::k_mul:
+      return each([](double x, double y) { return x * y; });
+    case BinaryOp::k_div:
+      return each([](double x, double y) { return x / y; });
+    case BinaryOp::k_idiv:
+      return each([](double x, double y) { return std::trunc(x / y); });
+    case BinaryOp::k_fdiv:
+      return each([](double x, double y) { return std::floor(x / y); });
+    case BinaryOp::k_mod:
+      return each(floored_mod);
+    case BinaryOp::k_fmod:
+      return each([](double x, double y) { return std::fmod(x, y); });
+    case BinaryOp::k_pow:
+      return each([](double x, double y) { return std::pow(x, y); });
+    case BinaryOp::k_max:
+      return each([](double x, double y) { return std::isnan(x) || x > y ? x : y; });
+    case BinaryOp::k_min:
+      return each([](double x, double y) { return std::isnan(x) || x < y ? x : y; });
+    default:
+      QUERNEL_UNREACHABLE("binary op without a float meaning");
   }
 }
 
@@ -134,7 +182,8 @@ T integer_power(T x, T y) {
 template <class T>
 void binary_integers(BinaryOp op, int width, int64_t n, const int64_t* a, const int64_t* b, int64_t* r) {
   auto each = [&](auto f) {
-    for (int64_t i = 0; i < n; ++i) r[i] = static_cast<int64_t>(f(static_cast<T>(a[i]), static_cast<T>(b[i])));
+    for (int64_t i = 0; i < n; ++i)
+      r[i] = static_cast<int64_t>(f(static_cast<T>(a[i]), static_cast<T>(b[i])));
   };
   auto wrapping = [&](auto f) {
     for (int64_t i = 0; i < n; ++i)
@@ -142,24 +191,40 @@ void binary_integers(BinaryOp op, int width, int64_t n, const int64_t* a, const 
   };
   uint64_t limit = static_cast<uint64_t>(width);
   switch (op) {
-    case BinaryOp::k_add: return wrapping([](uint64_t x, uint64_t y) { return x + y; });
-    case BinaryOp::k_sub: return wrapping([](uint64_t x, uint64_t y) { return x - y; });
-    case BinaryOp::k_mul: return wrapping([](uint64_t x, uint64_t y) { return x * y; });
-    case BinaryOp::k_and: return wrapping([](uint64_t x, uint64_t y) { return x & y; });
-    case BinaryOp::k_or: return wrapping([](uint64_t x, uint64_t y) { return x | y; });
-    case BinaryOp::k_xor: return wrapping([](uint64_t x, uint64_t y) { return x ^ y; });
-    case BinaryOp::k_shl: return wrapping([=](uint64_t x, uint64_t y) { return y >= limit ? 0 : x << y; });
+    case BinaryOp::k_add:
+      return wrapping([](uint64_t x, uint64_t y) { return x + y; });
+    case BinaryOp::k_sub:
+      return wrapping([](uint64_t x, uint64_t y) { return x - y; });
+    case BinaryOp::k_mul:
+      return wrapping([](uint64_t x, uint64_t y) { return x * y; });
+    case BinaryOp::k_and:
+      return wrapping([](uint64_t x, uint64_t y) { return x & y; });
+    case BinaryOp::k_or:
+      return wrapping([](uint64_t x, uint64_t y) { return x | y; });
+    case BinaryOp::k_xor:
+      return wrapping([](uint64_t x, uint64_t y) { return x ^ y; });
+    case BinaryOp::k_shl:
+      return wrapping([=](uint64_t x, uint64_t y) { return y >= limit ? 0 : x << y; });
     case BinaryOp::k_shr:  // a negative amount counts as one beyond the width
-      return each([=](T x, T y) { return static_cast<uint64_t>(y) >= limit ? (x < 0 ? T(-1) : T(0)) : x >> y; });
+      return each(
+          [=](T x, T y) { return static_cast<uint64_t>(y) >= limit ? (x < 0 ? T(-1) : T(0)) : x >> y; });
     case BinaryOp::k_div:
-    case BinaryOp::k_idiv: return each([](T x, T y) { return truncated_quotient(x, y); });
-    case BinaryOp::k_fdiv: return each([](T x, T y) { return truncated_quotient(x, y) - (rounds_up(x, y) ? 1 : 0); });
-    case BinaryOp::k_mod: return each([](T x, T y) { return truncated_remainder(x, y) + (rounds_up(x, y) ? y : 0); });
-    case BinaryOp::k_fmod: return each([](T x, T y) { return truncated_remainder(x, y); });
-    case BinaryOp::k_pow: return each([](T x, T y) { return integer_power(x, y); });
-    case BinaryOp::k_max: return each([](T x, T y) { return x > y ? x : y; });
-    case BinaryOp::k_min: return each([](T x, T y) { return x < y ? x : y; });
-    default: QUERNEL_UNREACHABLE("binary op without an integer meaning");
+    case BinaryOp::k_idiv:
+      return each([](T x, T y) { return truncated_quotient(x, y); });
+    case BinaryOp::k_fdiv:
+      return each([](T x, T y) { return truncated_quotient(x, y) - (rounds_up(x, y) ? 1 : 0); });
+    case BinaryOp::k_mod:
+      return each([](T x, T y) { return truncated_remainder(x, y) + (rounds_up(x, y) ? y : 0); });
+    case BinaryOp::k_fmod:
+      return each([](T x, T y) { return truncated_remainder(x, y); });
+    case BinaryOp::k_pow:
+      return each([](T x, T y) { return integer_power(x, y); });
+    case BinaryOp::k_max:
+      return each([](T x, T y) { return x > y ? x : y; });
+    case BinaryOp::k_min:
+      return each([](T x, T y) { return x < y ? x : y; });
+    default:
+      QUERNEL_UNREACHABLE("binary op without an integer meaning");
   }
 }
 
@@ -169,13 +234,20 @@ void compare(BinaryOp op, int64_t n, const Loaded* a, const Loaded* b, int64_t* 
     for (int64_t i = 0; i < n; ++i) r[i] = f(static_cast<T>(a[i]), static_cast<T>(b[i]));
   };
   switch (op) {
-    case BinaryOp::k_eq: return each([](T x, T y) { return x == y; });
-    case BinaryOp::k_ne: return each([](T x, T y) { return x != y; });
-    case BinaryOp::k_lt: return each([](T x, T y) { return x < y; });
-    case BinaryOp::k_le: return each([](T x, T y) { return x <= y; });
-    case BinaryOp::k_gt: return each([](T x, T y) { return x > y; });
-    case BinaryOp::k_ge: return each([](T x, T y) { return x >= y; });
-    default: QUERNEL_UNREACHABLE("not a comparison");
+    case BinaryOp::k_eq:
+      return each([](T x, T y) { return x == y; });
+    case BinaryOp::k_ne:
+      return each([](T x, T y) { return x != y; });
+    case BinaryOp::k_lt:
+      return each([](T x, T y) { return x < y; });
+    case BinaryOp::k_le:
+      return each([](T x, T y) { return x <= y; });
+    case BinaryOp::k_gt:
+      return each([](T x, T y) { return x > y; });
+    case BinaryOp::k_ge:
+      return each([](T x, T y) { return x >= y; });
+    default:
+      QUERNEL_UNREACHABLE("not a comparison");
   }
 }
 
@@ -217,7 +289,8 @@ void compute_binary(BinaryOp op, DType dtype, int64_t n, Chunk& c) {
   const int64_t *a = c.i[0].data(), *b = c.i[1].data();
   int64_t* r = c.result_i.data();
   bool is_signed = is_signed_integer(dtype);
-  if (is_comparison(op)) return is_signed ? compare<int64_t>(op, n, a, b, r) : compare<uint64_t>(op, n, a, b, r);
+  if (is_comparison(op))
+    return is_signed ? compare<int64_t>(op, n, a, b, r) : compare<uint64_t>(op, n, a, b, r);
   is_signed ? binary_integers<int64_t>(op, bit_width(dtype), n, a, b, r)
             : binary_integers<uint64_t>(op, bit_width(dtype), n, a, b, r);
 }
@@ -226,12 +299,14 @@ void compute_ternary(OpKind op, DType dtype, int64_t n, Chunk& c) {
   if (op == OpKind::k_mulacc) {
     for (int64_t i = 0; i < n; ++i) {
       if (dtype == DType::kF32)  // one rounding; through f64 there would be two
-        c.result_f[i] = std::fma(static_cast<float>(c.f[0][i]), static_cast<float>(c.f[1][i]), static_cast<float>(c.f[2][i]));
+        c.result_f[i] = std::fma(static_cast<float>(c.f[0][i]), static_cast<float>(c.f[1][i]),
+                                 static_cast<float>(c.f[2][i]));
       else if (is_float(dtype))
         c.result_f[i] = std::fma(c.f[0][i], c.f[1][i], c.f[2][i]);
       else
-        c.result_i[i] = static_cast<int64_t>(
-            static_cast<uint64_t>(c.i[0][i]) * static_cast<uint64_t>(c.i[1][i]) + static_cast<uint64_t>(c.i[2][i]));
+        c.result_i[i] =
+            static_cast<int64_t>(static_cast<uint64_t>(c.i[0][i]) * static_cast<uint64_t>(c.i[1][i]) +
+                                 static_cast<uint64_t>(c.i[2][i]));
     }
     return;
   }
@@ -294,7 +369,8 @@ Tensor cast(const Tensor& x, const ResultType& type) {
 Expected<Tensor> run_elementwise(const Node& node, const Operands& operands, const ResultType& type) {
   if (node.op == OpKind::k_where) return select(operands, type);
   if (node.op == OpKind::k_cast) return cast(*operands[0], type);
-  DType dtype = operands[0]->dtype;  // comparisons and predicates have bool results, and compute in the operands' dtype
+  DType dtype =
+      operands[0]->dtype;  // comparisons and predicates have bool results, and compute in the operands' dtype
   bool floats = is_float(dtype);
   Chunk chunk(floats);
   int64_t n = type.count();
@@ -302,7 +378,8 @@ Expected<Tensor> run_elementwise(const Node& node, const Operands& operands, con
   for (int64_t first = 0; first < n; first += kChunk) {
     int64_t count = std::min(kChunk, n - first);
     for (size_t k = 0; k < operands.size(); ++k)
-      floats ? load(*operands[k], first, count, chunk.f[k].data()) : load(*operands[k], first, count, chunk.i[k].data());
+      floats ? load(*operands[k], first, count, chunk.f[k].data())
+             : load(*operands[k], first, count, chunk.i[k].data());
     if (auto unary = unary_op(node.op))
       compute_unary(*unary, dtype, count, chunk);
     else if (auto binary = binary_op(node.op))

@@ -1,4 +1,5 @@
-// take, gather_elements and gather_nd. An index below zero counts from the end, then indices are clamped into range.
+// take, gather_elements and gather_nd. An index below zero counts from the end, then indices are clamped into
+// range.
 #include <algorithm>
 #include <cstring>
 
@@ -7,7 +8,9 @@
 namespace quernel::interpreter {
 namespace {
 
-int64_t in_range(int64_t index, int64_t dim) { return std::clamp<int64_t>(index < 0 ? index + dim : index, 0, dim - 1); }
+int64_t in_range(int64_t index, int64_t dim) {
+  return std::clamp<int64_t>(index < 0 ? index + dim : index, 0, dim - 1);
+}
 
 std::vector<int64_t> all_indices(const Tensor& indices) {
   std::vector<int64_t> values(indices.count());
@@ -29,7 +32,8 @@ std::vector<uint8_t> copy_blocks(const Tensor& x, int64_t blocks, int64_t block,
   int64_t size = element_size(x.dtype);
   std::vector<uint8_t> out(blocks * block * size);
   if (!out.empty())
-    for (int64_t i = 0; i < blocks; ++i) std::memcpy(out.data() + i * block * size, in + first_of(i) * size, block * size);
+    for (int64_t i = 0; i < blocks; ++i)
+      std::memcpy(out.data() + i * block * size, in + first_of(i) * size, block * size);
   return is_packed(x.dtype) ? pack(out) : out;
 }
 
@@ -38,7 +42,8 @@ std::vector<uint8_t> take(const Node& node, const Tensor& x, const Tensor& indic
   std::vector<int64_t> index = all_indices(indices);
   int64_t outer = product(x.dims, 0, axis), inner = product(x.dims, axis + 1, x.dims.size());
   int64_t n = static_cast<int64_t>(index.size()), dim = x.dims[axis];
-  return copy_blocks(x, outer * n, inner, [&](int64_t i) { return (i / n * dim + in_range(index[i % n], dim)) * inner; });
+  return copy_blocks(x, outer * n, inner,
+                     [&](int64_t i) { return (i / n * dim + in_range(index[i % n], dim)) * inner; });
 }
 
 std::vector<uint8_t> gather_elements(const Node& node, const Tensor& x, const Tensor& indices) {
@@ -64,7 +69,8 @@ std::vector<uint8_t> gather_nd(const Node& node, const Tensor& x, const Tensor& 
   int64_t block = product(x.dims, batch + length, x.dims.size());
   return copy_blocks(x, tuples, block, [&](int64_t i) {
     int64_t offset = i / tuples_per_batch * batch_stride;
-    for (size_t k = 0; k < length; ++k) offset += in_range(index[i * length + k], x.dims[batch + k]) * strides[batch + k];
+    for (size_t k = 0; k < length; ++k)
+      offset += in_range(index[i * length + k], x.dims[batch + k]) * strides[batch + k];
     return offset;
   });
 }
@@ -74,7 +80,9 @@ std::vector<uint8_t> gather_nd(const Node& node, const Tensor& x, const Tensor& 
 Expected<Tensor> run_gather(const Node& node, const Operands& operands, const ResultType& type) {
   const Tensor &x = *operands[0], &indices = *operands[1];
   if (type.count() > 0 && x.count() == 0)
-    return invalid_input("expected elements to gather from, found a tensor of " + to_string(make_shape(x.dims)), node.location);
+    return invalid_input(
+        "expected elements to gather from, found a tensor of " + to_string(make_shape(x.dims)),
+        node.location);
   std::vector<uint8_t> bytes = node.op == OpKind::k_take              ? take(node, x, indices)
                                : node.op == OpKind::k_gather_elements ? gather_elements(node, x, indices)
                                                                       : gather_nd(node, x, indices);

@@ -1,5 +1,6 @@
-// Movement ops. Each but view says, for every result dim, which input offset each index contributes or that it reads the
-// fill; the element's offset is the sum. This restates the ops' definitions and does not use graph/index_map.
+// Movement ops. Each but view says, for every result dim, which input offset each index contributes or that
+// it reads the fill; the element's offset is the sum. This restates the ops' definitions and does not use
+// graph/index_map.
 #include <algorithm>
 #include <cstring>
 #include <optional>
@@ -9,7 +10,7 @@
 namespace quernel::interpreter {
 namespace {
 
-constexpr int64_t kFill = INT64_MIN;  // instead of an offset: this index reads the fill
+constexpr int64_t kFill = INT64_MIN;                     // instead of an offset: this index reads the fill
 using OffsetTables = std::vector<std::vector<int64_t>>;  // [result dim][index]
 
 // One element per byte for packed dtypes, else the tensor's own bytes.
@@ -42,7 +43,8 @@ std::vector<uint8_t> fill_element(DType dtype, double fill) {
 }
 
 template <int64_t kSize>
-void move_row(const std::vector<int64_t>& table, int64_t base, const uint8_t* in, const uint8_t* fill, uint8_t* out) {
+void move_row(const std::vector<int64_t>& table, int64_t base, const uint8_t* in, const uint8_t* fill,
+              uint8_t* out) {
   for (int64_t offset : table) {
     const uint8_t* source = base == kFill || offset == kFill ? fill : in + (base + offset) * kSize;
     std::memcpy(out, source, kSize);
@@ -54,7 +56,10 @@ Tensor move(const Tensor& x, const ResultType& type, const OffsetTables& tables,
   Elements in(x);
   std::vector<uint8_t> fill_bytes = fill_element(type.dtype, fill);
   std::vector<uint8_t> out(type.count() * in.size);
-  auto move_row_of_size = in.size == 1 ? move_row<1> : in.size == 2 ? move_row<2> : in.size == 4 ? move_row<4> : move_row<8>;
+  auto move_row_of_size = in.size == 1   ? move_row<1>
+                          : in.size == 2 ? move_row<2>
+                          : in.size == 4 ? move_row<4>
+                                         : move_row<8>;
   const std::vector<int64_t> single(1, 0);
   const std::vector<int64_t>& last = tables.empty() ? single : tables.back();
   std::vector<int64_t> index(tables.size(), 0);
@@ -76,9 +81,12 @@ std::optional<int64_t> pad_source(PadMode mode, int64_t i, int64_t dim) {
   if (i >= 0 && i < dim) return i;
   if (dim == 0) return std::nullopt;
   switch (mode) {
-    case PadMode::kConstant: return std::nullopt;
-    case PadMode::kEdge: return i < 0 ? 0 : dim - 1;
-    case PadMode::kWrap: return ((i % dim) + dim) % dim;
+    case PadMode::kConstant:
+      return std::nullopt;
+    case PadMode::kEdge:
+      return i < 0 ? 0 : dim - 1;
+    case PadMode::kWrap:
+      return ((i % dim) + dim) % dim;
     case PadMode::kReflect: {  // … 2 1 0 1 2 … : the ends are not repeated
       if (dim == 1) return 0;
       int64_t period = 2 * (dim - 1);
@@ -99,30 +107,47 @@ OffsetTables offset_tables(const Node& node, const Tensor& x, const ResultType& 
     bool flipped = node.op == OpKind::k_flip && std::find(at.ints.begin(), at.ints.end(), d) != at.ints.end();
     for (int64_t i = 0; i < type.dims[d]; ++i) {
       switch (node.op) {
-        case OpKind::k_permute: table[i] = i * strides[at.ints[d]]; break;
-        case OpKind::k_expand: table[i] = x.dims[d] == 1 ? 0 : i * strides[d]; break;
-        case OpKind::k_slice: table[i] = (at.starts[d].value() + i * at.steps[d]) * strides[d]; break;
-        case OpKind::k_flip: table[i] = (flipped ? x.dims[d] - 1 - i : i) * strides[d]; break;
+        case OpKind::k_permute:
+          table[i] = i * strides[at.ints[d]];
+          break;
+        case OpKind::k_expand:
+          table[i] = x.dims[d] == 1 ? 0 : i * strides[d];
+          break;
+        case OpKind::k_slice:
+          table[i] = (at.starts[d].value() + i * at.steps[d]) * strides[d];
+          break;
+        case OpKind::k_flip:
+          table[i] = (flipped ? x.dims[d] - 1 - i : i) * strides[d];
+          break;
         case OpKind::k_pad: {
           auto source = pad_source(at.mode, i - at.starts[d].value(), x.dims[d]);
           table[i] = source ? *source * strides[d] : kFill;
           break;
         }
-        default: QUERNEL_UNREACHABLE("not a movement op");
+        default:
+          QUERNEL_UNREACHABLE("not a movement op");
       }
     }
   }
   return tables;
 }
 
-// An index expression along a row of the result: affine ones advance by a constant, others are evaluated at each point.
+// An index expression along a row of the result: affine ones advance by a constant, others are evaluated at
+// each point.
 struct RowExpr {
   const IndexExpr* expr;
   std::optional<AffineForm> affine;
   int64_t value = 0;
 
   RowExpr(const IndexExpr& e, int rank) : expr(&e), affine(as_affine(e, rank)) {}
-  void start(const std::vector<int64_t>& point) { value = evaluate(*expr, point.data()); }
+  void start(const std::vector<int64_t>& point) {
+    if (!affine) {
+      value = evaluate(*expr, point.data());
+      return;
+    }
+    value = affine->offset;
+    for (size_t i = 0; i < affine->coefficients.size(); ++i) value += affine->coefficients[i] * point[i];
+  }
   void advance(const std::vector<int64_t>& point) {
     if (affine)
       value += affine->coefficients.back();
@@ -148,14 +173,16 @@ Expected<Tensor> run_view(const Node& node, const Tensor& x, const ResultType& t
     for (int64_t i = 0; i < row_length; ++i, target += in.size) {
       bool valid = true;
       for (size_t g = 0; g < guards.size(); ++g)
-        valid &= guards[g].value >= node.attributes.map.guards[g].lo && guards[g].value < node.attributes.map.guards[g].hi;
+        valid &= guards[g].value >= node.attributes.map.guards[g].lo &&
+                 guards[g].value < node.attributes.map.guards[g].hi;
       const uint8_t* source = fill.data();
       if (valid) {
         int64_t offset = 0;
         for (size_t d = 0; d < indices.size(); ++d) {
           if (indices[d].value < 0 || indices[d].value >= x.dims[d])
-            return internal_error("view reads index " + std::to_string(indices[d].value) + " of dim " + std::to_string(d) +
-                                  ", whose size is " + std::to_string(x.dims[d]), node.location);
+            return internal_error("view reads index " + std::to_string(indices[d].value) + " of dim " +
+                                      std::to_string(d) + ", whose size is " + std::to_string(x.dims[d]),
+                                  node.location);
           offset += indices[d].value * strides[d];
         }
         source = in.data + offset * in.size;
@@ -180,7 +207,8 @@ Expected<Tensor> run_view(const Node& node, const Tensor& x, const ResultType& t
 
 Expected<Tensor> run_movement(const Node& node, const Operands& operands, const ResultType& type) {
   const Tensor& x = *operands[0];
-  if (node.op == OpKind::k_reshape || node.op == OpKind::k_contiguous) return Tensor{type.dtype, type.dims, x.bytes};
+  if (node.op == OpKind::k_reshape || node.op == OpKind::k_contiguous)
+    return Tensor{type.dtype, type.dims, x.bytes};
   if (node.op == OpKind::k_view) return run_view(node, x, type);
   return move(x, type, offset_tables(node, x, type), node.attributes.fill);
 }

@@ -1,5 +1,5 @@
-// The interpreter's parts, one function per op family, and the element access they share. Operands and attributes have
-// passed the op table's rules; results are dense, row-major tensors of the given type.
+// The interpreter's parts, one function per op family, and the element access they share. Operands and
+// attributes have passed the op table's rules; results are dense, row-major tensors of the given type.
 #pragma once
 
 #include <cstdint>
@@ -24,10 +24,13 @@ Expected<Tensor> run_reduce(const Node& node, const Operands& operands, const Re
 Expected<Tensor> run_contract(const Node& node, const Operands& operands, const ResultType& type);
 Expected<Tensor> run_gather(const Node& node, const Operands& operands, const ResultType& type);
 
-// ---- element access: `count` elements from element `first` on ------------------------------------------------------
-void load(const Tensor& tensor, int64_t first, int64_t count, double* out);   // u64 as its value
-void load(const Tensor& tensor, int64_t first, int64_t count, int64_t* out);  // integers and bool; u64 as its bits
-void store(DType dtype, uint8_t* data, int64_t first, int64_t count, const double* values);   // floats: to nearest even
+// ---- element access: `count` elements from element `first` on
+// ------------------------------------------------------
+void load(const Tensor& tensor, int64_t first, int64_t count, double* out);  // u64 as its value
+void load(const Tensor& tensor, int64_t first, int64_t count,
+          int64_t* out);  // integers and bool; u64 as its bits
+void store(DType dtype, uint8_t* data, int64_t first, int64_t count,
+           const double* values);  // floats: to nearest even
 void store(DType dtype, uint8_t* data, int64_t first, int64_t count, const int64_t* values);  // integers wrap
 // The value after one rounding to the dtype.
 double round_to(DType dtype, double value);
@@ -43,10 +46,12 @@ std::vector<uint8_t> pack(const std::vector<uint8_t>& elements);
 
 std::vector<int64_t> row_major_strides(const std::vector<int64_t>& dims);
 
-// Visits each row (all elements along the last dim) of a box in row-major order: visit(offsets) with, for each stride
-// list, the sum of index * stride at the row's first element. Rank 0 is one row of one element; empty boxes have no rows.
+// Visits each row (all elements along the last dim) of a box in row-major order: visit(offsets) with, for
+// each stride list, the sum of index * stride at the row's first element. Rank 0 is one row of one element;
+// empty boxes have no rows.
 template <class Visit>
-void for_each_row(const std::vector<int64_t>& dims, const std::vector<std::vector<int64_t>>& strides, Visit visit) {
+void for_each_row(const std::vector<int64_t>& dims, const std::vector<std::vector<int64_t>>& strides,
+                  Visit visit) {
   for (int64_t d : dims)
     if (d == 0) return;
   std::vector<int64_t> index(dims.size(), 0), offsets(strides.size(), 0);

@@ -1,7 +1,8 @@
-// Reductions: the input is visited in row-major order, and each element goes into the accumulator of its output element.
-// Sums and products accumulate in f64 (rounded once to the accumulator dtype) or modulo 2^64. max and min propagate NaN.
-// argmax and argmin take the first NaN if there is one, as numpy does; among equals the first index, or the last with
-// select_last. Over several axes the index is the row-major position within them.
+// Reductions: the input is visited in row-major order, and each element goes into the accumulator of its
+// output element. Sums and products accumulate in f64 (rounded once to the accumulator dtype) or modulo 2^64.
+// max and min propagate NaN. argmax and argmin take the first NaN if there is one, as numpy does; among
+// equals the first index, or the last with select_last. Over several axes the index is the row-major position
+// within them.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -11,8 +12,8 @@
 namespace quernel::interpreter {
 namespace {
 
-// Where an input element goes: per input dim, the strides of its output element and of its position within the reduced
-// axes.
+// Where an input element goes: per input dim, the strides of its output element and of its position within
+// the reduced axes.
 struct Strides {
   std::vector<int64_t> output, position;
 };
@@ -40,31 +41,43 @@ void for_each_element(const Tensor& x, const std::vector<int64_t>& axes, Take ta
   int64_t first = 0;
   for_each_row(x.dims, {strides.output, strides.position}, [&](const int64_t* offsets) {
     load(x, first, row, values.data());
-    for (int64_t i = 0; i < row; ++i) take(values[i], offsets[0] + i * output_step, offsets[1] + i * position_step);
+    for (int64_t i = 0; i < row; ++i)
+      take(values[i], offsets[0] + i * output_step, offsets[1] + i * position_step);
     first += row;
   });
 }
 
 template <class T, class Combine>
-std::vector<T> accumulate(const Tensor& x, const Node& node, const ResultType& type, T identity, Combine combine) {
+std::vector<T> accumulate(const Tensor& x, const Node& node, const ResultType& type, T identity,
+                          Combine combine) {
   std::vector<T> result(type.count(), identity);
-  for_each_element<T>(x, node.attributes.ints, [&](T v, int64_t out, int64_t) { result[out] = combine(result[out], v); });
+  for_each_element<T>(x, node.attributes.ints,
+                      [&](T v, int64_t out, int64_t) { result[out] = combine(result[out], v); });
   return result;
 }
 
 std::vector<double> reduce_floats(const Node& node, const Tensor& x, const ResultType& type) {
   const double inf = std::numeric_limits<double>::infinity();
-  auto fold = [&](double identity, auto combine) { return accumulate<double>(x, node, type, identity, combine); };
+  auto fold = [&](double identity, auto combine) {
+    return accumulate<double>(x, node, type, identity, combine);
+  };
   switch (node.op) {
-    case OpKind::k_reduce_sum: return fold(0, [](double a, double v) { return a + v; });
-    case OpKind::k_reduce_prod: return fold(1, [](double a, double v) { return a * v; });
-    case OpKind::k_reduce_max: return fold(-inf, [](double a, double v) { return std::isnan(a) || a > v ? a : v; });
-    case OpKind::k_reduce_min: return fold(inf, [](double a, double v) { return std::isnan(a) || a < v ? a : v; });
-    default: QUERNEL_UNREACHABLE("reduction without a float meaning");
+    case OpKind::k_reduce_sum:
+      return fold(0, [](double a, double v) { return a + v; });
+    case OpKind::k_reduce_prod:
+      return fold(1, [](double a, double v) { return a * v; });
+    case OpKind::k_reduce_max:
+      return fold(-inf, [](double a, double v) { return std::isnan(a) || a > v ? a : v; });
+    case OpKind::k_reduce_min:
+      return fold(inf, [](double a, double v) { return std::isnan(a) || a < v ? a : v; });
+    default:
+      QUERNEL_UNREACHABLE("reduction without a float meaning");
   }
 }
 
-uint64_t lowest(DType dtype) { return is_signed_integer(dtype) ? static_cast<uint64_t>(INT64_MIN >> (64 - bit_width(dtype))) : 0; }
+uint64_t lowest(DType dtype) {
+  return is_signed_integer(dtype) ? static_cast<uint64_t>(INT64_MIN >> (64 - bit_width(dtype))) : 0;
+}
 uint64_t highest(DType dtype) {
   if (dtype == DType::kBool) return 1;
   return ~uint64_t{0} >> (64 - bit_width(dtype) + (is_signed_integer(dtype) ? 1 : 0));
@@ -79,13 +92,20 @@ std::vector<int64_t> reduce_integers(const Node& node, const Tensor& x, const Re
     });
   };
   switch (node.op) {
-    case OpKind::k_reduce_sum: return fold(0, [](T a, T v) { return static_cast<uint64_t>(a) + static_cast<uint64_t>(v); });
-    case OpKind::k_reduce_prod: return fold(1, [](T a, T v) { return static_cast<uint64_t>(a) * static_cast<uint64_t>(v); });
-    case OpKind::k_reduce_max: return fold(lowest(x.dtype), [](T a, T v) { return a > v ? a : v; });
-    case OpKind::k_reduce_min: return fold(highest(x.dtype), [](T a, T v) { return a < v ? a : v; });
-    case OpKind::k_reduce_and: return fold(~uint64_t{0}, [](T a, T v) { return a & v; });
-    case OpKind::k_reduce_or: return fold(0, [](T a, T v) { return a | v; });
-    default: QUERNEL_UNREACHABLE("not a reduction");
+    case OpKind::k_reduce_sum:
+      return fold(0, [](T a, T v) { return static_cast<uint64_t>(a) + static_cast<uint64_t>(v); });
+    case OpKind::k_reduce_prod:
+      return fold(1, [](T a, T v) { return static_cast<uint64_t>(a) * static_cast<uint64_t>(v); });
+    case OpKind::k_reduce_max:
+      return fold(lowest(x.dtype), [](T a, T v) { return a > v ? a : v; });
+    case OpKind::k_reduce_min:
+      return fold(highest(x.dtype), [](T a, T v) { return a < v ? a : v; });
+    case OpKind::k_reduce_and:
+      return fold(~uint64_t{0}, [](T a, T v) { return a & v; });
+    case OpKind::k_reduce_or:
+      return fold(0, [](T a, T v) { return a | v; });
+    default:
+      QUERNEL_UNREACHABLE("not a reduction");
   }
 }
 
@@ -99,7 +119,8 @@ std::vector<int64_t> arg_reduce(const Node& node, const Tensor& x, const ResultT
     bool take = index[out] < 0;
     if (!take) take = (largest ? v > b : v < b) || (last && v == b);
     if constexpr (std::is_floating_point_v<T>)
-      if (index[out] >= 0 && (std::isnan(v) || std::isnan(b))) take = std::isnan(v) && (last || !std::isnan(b));
+      if (index[out] >= 0 && (std::isnan(v) || std::isnan(b)))
+        take = std::isnan(v) && (last || !std::isnan(b));
     if (take) best[out] = loaded, index[out] = position;
   });
   for (int64_t& i : index) i = std::max<int64_t>(i, 0);  // of nothing: 0

@@ -1,4 +1,5 @@
-// Parser of the graph's text form (graph/text.h). Every statement is read by TextReader, which keeps the first failure.
+// Parser of the graph's text form (graph/text.h). Every statement is read by TextReader, which keeps the
+// first failure.
 #include <charconv>
 #include <limits>
 #include <unordered_map>
@@ -11,11 +12,16 @@
 namespace quernel {
 namespace {
 
-constexpr int kMaxDepth = 256;                      // of parentheses
-constexpr int64_t kMaxBytes = int64_t{1} << 31;     // of one constant
+constexpr int kMaxDepth = 256;                   // of parentheses
+constexpr int64_t kMaxBytes = int64_t{1} << 31;  // of one constant
 constexpr int64_t kMaxRank = 64;
 
-int digit(char c) { return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1; }
+int digit(char c) {
+  return c >= '0' && c <= '9'   ? c - '0'
+         : c >= 'a' && c <= 'f' ? c - 'a' + 10
+         : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                : -1;
+}
 
 class GraphParser {
  public:
@@ -43,7 +49,10 @@ class GraphParser {
     Symbol s;
     s.name = symbol_name();
     while (in_.ok()) {
-      int64_t* field = in_.accept_word("min") ? &s.min : in_.accept_word("max") ? &s.max : in_.accept_word("multiple_of") ? &s.multiple_of : nullptr;
+      int64_t* field = in_.accept_word("min")           ? &s.min
+                       : in_.accept_word("max")         ? &s.max
+                       : in_.accept_word("multiple_of") ? &s.multiple_of
+                                                        : nullptr;
       if (!field) break;
       in_.expect("=");
       *field = in_.integer("a bound");
@@ -112,7 +121,8 @@ class GraphParser {
     while (in_.ok() && !in_.accept("]")) {
       if (!type.shape.empty()) in_.expect(",");
       type.shape.push_back(parse_dim(0));
-      if (type.shape.back().is_const() && type.shape.back().value() < 0) in_.fail("expected dims of at least 0, found a negative one");
+      if (type.shape.back().is_const() && type.shape.back().value() < 0)
+        in_.fail("expected dims of at least 0, found a negative one");
       if (type.shape.size() > kMaxRank) in_.fail("expected at most " + std::to_string(kMaxRank) + " dims");
     }
     return type;
@@ -123,12 +133,12 @@ class GraphParser {
     if (!in_.ok()) return 0;
     if (in_.accept("(")) {
       Dim result = parse_dim(depth + 1);
-      std::optional<Dim::Kind> kind = in_.accept("+")                ? std::optional(Dim::Kind::kAdd)
-                                      : in_.accept("-")              ? std::optional(Dim::Kind::kSub)
-                                      : in_.accept("*")              ? std::optional(Dim::Kind::kMul)
-                                      : in_.accept_word("floordiv")  ? std::optional(Dim::Kind::kFloorDiv)
-                                      : in_.accept_word("mod")       ? std::optional(Dim::Kind::kMod)
-                                                                     : std::nullopt;
+      std::optional<Dim::Kind> kind = in_.accept("+")               ? std::optional(Dim::Kind::kAdd)
+                                      : in_.accept("-")             ? std::optional(Dim::Kind::kSub)
+                                      : in_.accept("*")             ? std::optional(Dim::Kind::kMul)
+                                      : in_.accept_word("floordiv") ? std::optional(Dim::Kind::kFloorDiv)
+                                      : in_.accept_word("mod")      ? std::optional(Dim::Kind::kMod)
+                                                                    : std::nullopt;
       if (kind) result = make_dim(*kind, result, parse_dim(depth + 1));
       in_.expect(")");
       return result;
@@ -148,13 +158,15 @@ class GraphParser {
     std::string name = symbol_name();
     for (const Symbol& s : graph_.symbols)
       if (s.name == name) return Dim::symbol(name);
-    in_.fail("symbol '" + name + "' is not declared", "declare it before the graph: symbol " + name + " min=1");
+    in_.fail("symbol '" + name + "' is not declared",
+             "declare it before the graph: symbol " + name + " min=1");
     return 0;
   }
 
   Dim make_dim(Dim::Kind kind, const Dim& a, const Dim& b) {
     bool divides = kind == Dim::Kind::kFloorDiv || kind == Dim::Kind::kMod;
-    if (divides && b.is_const() && b.value() <= 0) in_.fail("expected a divisor of at least 1, found " + to_string(b));
+    if (divides && b.is_const() && b.value() <= 0)
+      in_.fail("expected a divisor of at least 1, found " + to_string(b));
     return in_.ok() ? Dim::make(kind, a, b) : Dim(0);
   }
 
@@ -194,7 +206,8 @@ class GraphParser {
     if (names) {
       for (size_t i = 0; i < names->size(); ++i)
         if ((*names)[i] == axis) return IndexExpr::axis(static_cast<int>(i));
-    } else if (axis.size() > 1 && axis.size() < 6 && axis[0] == 'd' && axis.find_first_not_of("0123456789", 1) == std::string::npos) {
+    } else if (axis.size() > 1 && axis.size() < 6 && axis[0] == 'd' &&
+               axis.find_first_not_of("0123456789", 1) == std::string::npos) {
       return IndexExpr::axis(std::stoi(axis.substr(1)));
     }
     in_.fail("axis '" + axis + "' is not known");
@@ -242,11 +255,16 @@ class GraphParser {
 
   void parse_pad(Attributes& a) {
     parse_ranges(a, false);
-    if (in_.accept_word("edge")) a.mode = PadMode::kEdge;
-    else if (in_.accept_word("reflect")) a.mode = PadMode::kReflect;
-    else if (in_.accept_word("wrap")) a.mode = PadMode::kWrap;
-    else if (in_.accept_word("fill")) a.fill = parse_fill();
-    else in_.fail_expected("fill, edge, reflect or wrap");
+    if (in_.accept_word("edge"))
+      a.mode = PadMode::kEdge;
+    else if (in_.accept_word("reflect"))
+      a.mode = PadMode::kReflect;
+    else if (in_.accept_word("wrap"))
+      a.mode = PadMode::kWrap;
+    else if (in_.accept_word("fill"))
+      a.fill = parse_fill();
+    else
+      in_.fail_expected("fill, edge, reflect or wrap");
   }
 
   void parse_view(Attributes& a) {
@@ -307,11 +325,17 @@ class GraphParser {
       case OpKind::k_cat:
       case OpKind::k_take:
       case OpKind::k_gather_elements:
-      case OpKind::k_gather_nd: a.ints = parse_ints(); return;
-      case OpKind::k_slice: return parse_ranges(a, true);
-      case OpKind::k_pad: return parse_pad(a);
-      case OpKind::k_view: return parse_view(a);
-      case OpKind::k_contract: return parse_contraction(a.contraction);
+      case OpKind::k_gather_nd:
+        a.ints = parse_ints();
+        return;
+      case OpKind::k_slice:
+        return parse_ranges(a, true);
+      case OpKind::k_pad:
+        return parse_pad(a);
+      case OpKind::k_view:
+        return parse_view(a);
+      case OpKind::k_contract:
+        return parse_contraction(a.contraction);
       default:
         if (is_reduce(op)) parse_reduce(op, a);
     }
@@ -328,7 +352,8 @@ class GraphParser {
     std::string_view token = in_.number("an element");
     if (is_float(dtype)) {
       if (token.starts_with("bits(0x")) return parse_bits(token.substr(7), dtype, data, i);
-      std::optional<double> value = dtype == DType::kF32 ? std::optional<double>(parse_f32(token)) : parse_f64(token);
+      std::optional<double> value =
+          dtype == DType::kF32 ? std::optional<double>(parse_f32(token)) : parse_f64(token);
       if (value) interpreter::store(dtype, data, i, 1, &*value);
       return value.has_value();
     }
@@ -356,6 +381,7 @@ class GraphParser {
   }
 
   void parse_element_list(const TensorType& type, int64_t count, std::vector<uint8_t>& bytes) {
+    Location place = in_.location();
     int64_t n = 0;
     while (in_.ok() && !in_.accept("}")) {
       if (n > 0) {
@@ -367,11 +393,13 @@ class GraphParser {
         in_.expect(",");
       }
       if (n == count) in_.fail("expected " + std::to_string(count) + " elements, found more");
-      if (in_.ok() && !parse_element(type.dtype, bytes.data(), n)) in_.fail("expected a value of " + std::string(to_string(type.dtype)));
+      if (in_.ok() && !parse_element(type.dtype, bytes.data(), n))
+        in_.fail("expected a value of " + std::string(to_string(type.dtype)));
       ++n;
     }
     if (in_.ok() && n != count)
-      in_.fail("expected " + std::to_string(count) + " elements, found " + std::to_string(n), "{x ...} repeats one element");
+      in_.fail(invalid_input("expected " + std::to_string(count) + " elements, found " + std::to_string(n),
+                             place, "{x ...} repeats one element"));
   }
 
   static void splat(DType dtype, int64_t count, std::vector<uint8_t>& bytes) {
@@ -385,33 +413,41 @@ class GraphParser {
   }
 
   void parse_hex(std::vector<uint8_t>& bytes) {
+    Location place = in_.location();
     std::string_view text = in_.until('>', "the bytes");
     size_t n = 0;
     int high = -1;
     for (char c : text) {
       if (c == ' ' || c == '\n' || c == '\r' || c == '\t') continue;
       int value = digit(c);
-      if (value < 0) return in_.fail("expected hexadecimal digits, found '" + std::string(1, c) + "'");
+      if (value < 0)
+        return in_.fail(
+            invalid_input("expected hexadecimal digits, found '" + std::string(1, c) + "'", place));
       if (high < 0) {
         high = value;
         continue;
       }
-      if (n == bytes.size()) return in_.fail("expected " + std::to_string(bytes.size()) + " bytes, found more");
+      if (n == bytes.size())
+        return in_.fail(
+            invalid_input("expected " + std::to_string(bytes.size()) + " bytes, found more", place));
       bytes[n++] = static_cast<uint8_t>(high * 16 + value);
       high = -1;
     }
     if (in_.ok() && (n != bytes.size() || high >= 0))
-      in_.fail("expected " + std::to_string(bytes.size()) + " bytes, found " + std::to_string(n));
+      in_.fail(invalid_input(
+          "expected " + std::to_string(bytes.size()) + " bytes, found " + std::to_string(n), place));
   }
 
   void parse_constant(Attributes& a) {
     TensorType type = parse_type();
-    if (in_.ok() && !is_static(type.shape)) in_.fail("expected a static shape for a constant, found " + to_string(type));
+    if (in_.ok() && !is_static(type.shape))
+      in_.fail("expected a static shape for a constant, found " + to_string(type));
     if (!in_.ok()) return;
     std::vector<int64_t> dims = static_dims(type.shape);
     std::optional<int64_t> count = element_count(dims);
     if (!count || *count > kMaxBytes / element_size(type.dtype))
-      return in_.fail("expected a constant of at most " + std::to_string(kMaxBytes) + " bytes, found " + to_string(type));
+      return in_.fail("expected a constant of at most " + std::to_string(kMaxBytes) + " bytes, found " +
+                      to_string(type));
     // A splat of nothing still reads its one element.
     std::vector<uint8_t> bytes(static_cast<size_t>(byte_size(type.dtype, *count)));
     if (in_.accept("<"))
@@ -443,7 +479,8 @@ class GraphParser {
       in_.expect(":");
       type = parse_type();
       attributes.dtype = type.dtype;
-      if (*op == OpKind::k_reshape || *op == OpKind::k_expand || *op == OpKind::k_view) attributes.shape = type.shape;
+      if (*op == OpKind::k_reshape || *op == OpKind::k_expand || *op == OpKind::k_view)
+        attributes.shape = type.shape;
     }
     if (!in_.ok()) return;
     Expected<ValueId> value = graph_.add(*op, std::move(operands), std::move(attributes), location, name);
@@ -453,7 +490,9 @@ class GraphParser {
       return in_.fail(std::move(d));
     }
     if (graph_.type(*value) != type) {
-      Diagnostic d = invalid_input(op_name + ": expected result " + to_string(graph_.type(*value)) + ", found " + to_string(type), location);
+      Diagnostic d = invalid_input(
+          op_name + ": expected result " + to_string(graph_.type(*value)) + ", found " + to_string(type),
+          location);
       return in_.fail(std::move(d));
     }
     define(name, *value);
@@ -466,6 +505,8 @@ class GraphParser {
 
 }  // namespace
 
-Expected<Graph> parse_graph(std::string_view text, const std::string& file) { return GraphParser(text, file).parse(); }
+Expected<Graph> parse_graph(std::string_view text, const std::string& file) {
+  return GraphParser(text, file).parse();
+}
 
 }  // namespace quernel

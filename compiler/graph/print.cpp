@@ -37,7 +37,8 @@ std::string exprs(const std::vector<IndexExpr>& list, const std::vector<std::str
 std::string hex(const uint8_t* data, size_t size) {
   const char* digits = "0123456789abcdef";
   std::string text(size * 2, '0');
-  for (size_t i = 0; i < size; ++i) text[2 * i] = digits[data[i] / 16], text[2 * i + 1] = digits[data[i] % 16];
+  for (size_t i = 0; i < size; ++i)
+    text[2 * i] = digits[data[i] / 16], text[2 * i + 1] = digits[data[i] % 16];
   return text;
 }
 
@@ -49,7 +50,8 @@ std::string element_text(const Tensor& tensor, int64_t i) {
   double value = element_as_f64(tensor, i);
   size_t size = static_cast<size_t>(element_size(tensor.dtype));
   const uint8_t* bits = tensor.bytes.data() + static_cast<size_t>(i) * size;
-  std::string text = tensor.dtype == DType::kF64 ? shortest_decimal(value) : shortest_decimal(static_cast<float>(value));
+  std::string text =
+      tensor.dtype == DType::kF64 ? shortest_decimal(value) : shortest_decimal(static_cast<float>(value));
   uint8_t read_back[8] = {};
   if (value != value) value = std::numeric_limits<double>::quiet_NaN();
   interpreter::store(tensor.dtype, read_back, 0, 1, &value);
@@ -72,21 +74,29 @@ bool is_splat(const Tensor& tensor) {
 }
 
 std::string slice_text(const Attributes& a) {
-  return "[" + joined(a.starts.size(), [&](size_t i) {
-    std::string range = dim_text(a.starts[i]) + ":" + dim_text(a.stops[i]);
-    return a.steps[i] == 1 ? range : range + ":" + std::to_string(a.steps[i]);
-  }) + "]";
+  return "[" +
+         joined(a.starts.size(),
+                [&](size_t i) {
+                  std::string range = dim_text(a.starts[i]) + ":" + dim_text(a.stops[i]);
+                  return a.steps[i] == 1 ? range : range + ":" + std::to_string(a.steps[i]);
+                }) +
+         "]";
 }
 
 std::string pad_text(const Attributes& a) {
-  std::string text = "[" + joined(a.starts.size(), [&](size_t i) {
-    return dim_text(a.starts[i]) + ":" + dim_text(a.stops[i]);
-  }) + "]";
+  std::string text =
+      "[" +
+      joined(a.starts.size(), [&](size_t i) { return dim_text(a.starts[i]) + ":" + dim_text(a.stops[i]); }) +
+      "]";
   switch (a.mode) {
-    case PadMode::kConstant: return text + " fill " + shortest_decimal(a.fill);
-    case PadMode::kEdge: return text + " edge";
-    case PadMode::kReflect: return text + " reflect";
-    case PadMode::kWrap: return text + " wrap";
+    case PadMode::kConstant:
+      return text + " fill " + shortest_decimal(a.fill);
+    case PadMode::kEdge:
+      return text + " edge";
+    case PadMode::kReflect:
+      return text + " reflect";
+    case PadMode::kWrap:
+      return text + " wrap";
   }
   return text;
 }
@@ -95,9 +105,9 @@ std::string view_text(const Attributes& a) {
   std::string text = exprs(a.map.indices, nullptr);
   if (a.map.guards.empty()) return text;
   text += " if " + joined(a.map.guards.size(), [&](size_t i) {
-    const IndexGuard& g = a.map.guards[i];
-    return std::to_string(g.lo) + " <= " + to_string(g.expr) + " < " + std::to_string(g.hi);
-  });
+            const IndexGuard& g = a.map.guards[i];
+            return std::to_string(g.lo) + " <= " + to_string(g.expr) + " < " + std::to_string(g.hi);
+          });
   return text + " fill " + shortest_decimal(a.fill);
 }
 
@@ -106,7 +116,8 @@ std::string contract_text(const Contraction& c) {
   auto axes = [&](bool reduction) {
     std::string text;
     for (size_t i = 0; i < c.axes.size(); ++i)
-      if (c.axes[i].reduction == reduction) text += (text.empty() ? "" : ", ") + names[i] + ": " + std::to_string(c.axes[i].extent);
+      if (c.axes[i].reduction == reduction)
+        text += (text.empty() ? "" : ", ") + names[i] + ": " + std::to_string(c.axes[i].extent);
     return text;
   };
   std::string output = axes(false), reduction = axes(true);
@@ -117,7 +128,8 @@ std::string contract_text(const Contraction& c) {
 std::string reduce_text(OpKind op, const Attributes& a) {
   std::string text = list(a.ints);
   if (a.keepdims) text += " keepdims";
-  if (op == OpKind::k_reduce_argmax || op == OpKind::k_reduce_argmin) return a.select_last ? text + " last" : text;
+  if (op == OpKind::k_reduce_argmax || op == OpKind::k_reduce_argmin)
+    return a.select_last ? text + " last" : text;
   bool accumulates = op == OpKind::k_reduce_sum || op == OpKind::k_reduce_prod;
   return accumulates ? text + " acc " + std::string(to_string(a.accumulator)) : text;
 }
@@ -130,11 +142,13 @@ bool is_text_keyword(std::string_view word) {
 
 std::string dim_text(const Dim& d) {
   switch (d.kind()) {
-    case Dim::Kind::kConst: return std::to_string(d.value());
+    case Dim::Kind::kConst:
+      return std::to_string(d.value());
     case Dim::Kind::kSymbol:
       if (is_identifier(d.name()) && !is_text_keyword(d.name())) return d.name();
       return quoted_text(d.name());
-    default: break;
+    default:
+      break;
   }
   const char* names[] = {"", "", " + ", " - ", " * ", " floordiv ", " mod ", "min", "max"};
   std::string op = names[static_cast<int>(d.kind())];
@@ -151,9 +165,13 @@ std::string type_text(const TensorType& type) {
 std::string data_text(const Tensor& tensor, int64_t elide_constants) {
   int64_t count = tensor.count();
   if (count > 1 && is_splat(tensor)) return "{" + element_text(tensor, 0) + " ...}";
-  if (elide_constants > 0 && count > elide_constants) return "<" + std::to_string(tensor.bytes.size()) + " bytes>";
+  if (elide_constants > 0 && count > elide_constants)
+    return "<" + std::to_string(tensor.bytes.size()) + " bytes>";
   if (count > kMaxListed) return "<" + hex(tensor.bytes.data(), tensor.bytes.size()) + ">";
-  return "{" + joined(static_cast<size_t>(count), [&](size_t i) { return element_text(tensor, static_cast<int64_t>(i)); }) + "}";
+  return "{" +
+         joined(static_cast<size_t>(count),
+                [&](size_t i) { return element_text(tensor, static_cast<int64_t>(i)); }) +
+         "}";
 }
 
 std::vector<std::string> axis_names(const Contraction& contraction) {
@@ -173,18 +191,25 @@ std::vector<std::string> axis_names(const Contraction& contraction) {
 std::string attributes_text(const Node& node, int64_t elide_constants) {
   const Attributes& a = node.attributes;
   switch (node.op) {
-    case OpKind::k_constant: return data_text(a.tensor, elide_constants);
+    case OpKind::k_constant:
+      return data_text(a.tensor, elide_constants);
     case OpKind::k_permute:
     case OpKind::k_flip:
     case OpKind::k_cat:
     case OpKind::k_take:
     case OpKind::k_gather_elements:
-    case OpKind::k_gather_nd: return list(a.ints);
-    case OpKind::k_slice: return slice_text(a);
-    case OpKind::k_pad: return pad_text(a);
-    case OpKind::k_view: return view_text(a);
-    case OpKind::k_contract: return contract_text(a.contraction);
-    default: return is_reduce(node.op) ? reduce_text(node.op, a) : std::string();
+    case OpKind::k_gather_nd:
+      return list(a.ints);
+    case OpKind::k_slice:
+      return slice_text(a);
+    case OpKind::k_pad:
+      return pad_text(a);
+    case OpKind::k_view:
+      return view_text(a);
+    case OpKind::k_contract:
+      return contract_text(a.contraction);
+    default:
+      return is_reduce(node.op) ? reduce_text(node.op, a) : std::string();
   }
 }
 
@@ -197,9 +222,12 @@ std::string print(const Graph& graph, int64_t elide_constants) {
     text += "\n";
   }
   auto value = [&](ValueId v) { return "%" + quote_name(graph.values[v].name); };
-  text += "graph @" + quote_name(graph.name) + "(" + joined(graph.inputs.size(), [&](size_t i) {
-    return value(graph.inputs[i]) + ": " + type_text(graph.type(graph.inputs[i]));
-  }) + ") {\n";
+  text += "graph @" + quote_name(graph.name) + "(" +
+          joined(graph.inputs.size(),
+                 [&](size_t i) {
+                   return value(graph.inputs[i]) + ": " + type_text(graph.type(graph.inputs[i]));
+                 }) +
+          ") {\n";
   for (const Node& node : graph.nodes) {
     text += "  " + value(node.output) + " = " + std::string(to_string(node.op));
     std::string type = type_text(graph.type(node.output));

@@ -113,14 +113,11 @@ Expr Evaluator::evaluate(ValueId v, const std::vector<IndexExpr>& indices) {
 
 Expr Evaluator::evaluate_node(const Node& node, const std::vector<IndexExpr>& indices) {
   if (node.op == OpKind::k_contiguous) return evaluate(node.inputs[0], indices);
-  if (is_movement(node.op)) return through_map(node, indices);
+  if (has_index_map(node)) return through_map(node, indices);
+  if (node.op == OpKind::k_pad) return evaluate(node.inputs[0], padded_indices(node, indices));
   if (node.op == OpKind::k_take || node.op == OpKind::k_gather_elements || node.op == OpKind::k_gather_nd)
     return evaluate(node.inputs[0], gather_indices(node, indices));
-  if (node.op == OpKind::k_bitcast) {
-    DType from = graph_.dtype(node.inputs[0]), to = node.attributes.dtype;
-    QUERNEL_ASSERT(bit_width(from) == bit_width(to));
-    return name_value("v", loop::bitcast({to, 1}, evaluate(node.inputs[0], indices)));
-  }
+  if (node.op == OpKind::k_bitcast) return reinterpret(node, indices);
   std::vector<Expr> args;
   for (ValueId v : node.inputs) args.push_back(evaluate(v, indices));
   if (auto op = unary_op(node.op)) return name_value("v", loop::unary(*op, args[0]));
@@ -160,6 +157,65 @@ Expr Evaluator::through_map(const Node& node, const std::vector<IndexExpr>& indi
   double fill = node.attributes.fill;
   Expr otherwise = is_float(dtype) ? loop::const_float(dtype, fill) : loop::const_int(dtype, static_cast<int64_t>(fill));
   return name_value("v", loop::select(condition, value, otherwise));
+}
+
+namespace {
+DType unsigned_of_width(int bits) {
+  switch (bits) {
+    case 8: return DType::kU8;
+    case 16: return DType::kU16;
+    case 32: return DType::kU32;
+    default: return DType::kU64;
+  }
+}
+}  // namespace
+
+// Bits as another dtype; between widths the last dim is rescaled, low-order parts first.
+Expr Evaluator::reinterpret(const Node& node, const std::vector<IndexExpr>& indices) {
+  DType from = graph_.dtype(node.inputs[0]), to = node.attributes.dtype;
+  int from_bits = bit_width(from), to_bits = bit_width(to);
+  if (from_bits == to_bits) return name_value("v", loop::bitcast({to, 1}, evaluate(node.inputs[0], indices)));
+  DType narrow = unsigned_of_width(std::min(from_bits, to_bits)), wide = unsigned_of_width(std::max(from_bits, to_bits));
+  std::vector<IndexExpr> inner = indices;
+  if (from_bits < to_bits) {
+    Expr whole = loop::const_int(wide, 0);
+    for (int part = 0; part < to_bits / from_bits; ++part) {
+      inner.back() = simplify(indices.back() * (to_bits / from_bits) + part, extents());
+      Expr bits = loop::cast(wide, loop::bitcast({narrow, 1}, evaluate(node.inputs[0], inner)));
+      whole = loop::binary(BinaryOp::k_or, whole, loop::binary(BinaryOp::k_shl, bits, loop::const_int(wide, part * from_bits)));
+    }
+    return name_value("v", loop::bitcast({to, 1}, whole));
+  }
+  int64_t parts = from_bits / to_bits;
+  inner.back() = simplify(floordiv(indices.back(), parts), extents());
+  Expr whole = loop::bitcast({wide, 1}, evaluate(node.inputs[0], inner));
+  Expr shift = loop::cast(wide, expression(simplify(floormod(indices.back(), parts), extents())) * loop::const_index(to_bits));
+  return name_value("v", loop::bitcast({to, 1}, loop::cast(narrow, loop::binary(BinaryOp::k_shr, whole, shift))));
+}
+
+// Edge and reflect padding: positions outside come from inside.
+std::vector<IndexExpr> Evaluator::padded_indices(const Node& node, const std::vector<IndexExpr>& indices) {
+  std::vector<int64_t> dims = static_dims(graph_.shape(node.inputs[0]));
+  std::vector<IndexExpr> inner;
+  for (size_t d = 0; d < dims.size(); ++d) {
+    int64_t before = node.attributes.starts[d].value(), after = node.attributes.stops[d].value(), last = dims[d] - 1;
+    if (before == 0 && after == 0) {
+      inner.push_back(indices[d]);
+      continue;
+    }
+    Expr p = expression(simplify(indices[d] + -before, extents()));
+    auto larger = [](Expr a, Expr b) { return loop::binary(BinaryOp::k_max, a, b); };
+    auto smaller = [](Expr a, Expr b) { return loop::binary(BinaryOp::k_min, a, b); };
+    if (node.attributes.mode == PadMode::kReflect) {
+      p = larger(p, loop::const_index(0) - p);                                  // mirrored at 0
+      p = smaller(p, loop::const_index(2 * last) - p);                          // and at the last element
+    } else {
+      p = larger(loop::const_index(0), smaller(p, loop::const_index(last)));
+    }
+    axes.push_back({name_value("p", p), std::max<int64_t>(dims[d], 1)});
+    inner.push_back(IndexExpr::axis(static_cast<int>(axes.size()) - 1));
+  }
+  return inner;
 }
 
 // An axis whose position is read from memory: negative counts from the end, then clamped into range.

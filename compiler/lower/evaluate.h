@@ -67,6 +67,8 @@ class Evaluator {
 
   loop::Expr evaluate_node(const Node& node, const std::vector<IndexExpr>& indices);
   loop::Expr load_value(ValueId v, const std::vector<IndexExpr>& indices);
+  loop::Expr reinterpret(const Node& node, const std::vector<IndexExpr>& indices);
+  std::vector<IndexExpr> padded_indices(const Node& node, const std::vector<IndexExpr>& indices);
   loop::Expr through_map(const Node& node, const std::vector<IndexExpr>& indices);
   std::vector<IndexExpr> gather_indices(const Node& node, const std::vector<IndexExpr>& indices);
   IndexExpr dynamic_axis(ValueId index_value, const std::vector<IndexExpr>& at, int64_t extent);

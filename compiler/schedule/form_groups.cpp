@@ -49,7 +49,7 @@ class Former {
     if (is_reduce(node.op)) return void(start(GroupKind::kReduce, index));
     if (node.op == OpKind::k_cat) return void(start(GroupKind::kCat, index));
     int latest = latest_operand_group(node);
-    if (is_movement(node.op) && node.op != OpKind::k_contiguous && !is_output_.count(v)) {
+    if (has_index_map(node) && node.op != OpKind::k_contiguous && !is_output_.count(v)) {
       group_of_[v] = latest;  // read through its index map by whoever needs it
       return;
     }

@@ -54,28 +54,36 @@ Expected<Graph> materialize_operands(const Graph& graph, const Target& target) {
   auto rule = [&](Rewriter& r, const Node& node) -> ValueId {
     if (node.op != OpKind::k_contract) return kNoValue;
     const Contraction& c = node.attributes.contraction;
-    OperandStrides strides[2];
-    std::vector<ValueId> inputs{r(node.inputs[0]), r(node.inputs[1])};
-    for (int i = 0; i < 2; ++i) {
-      OperandAccess access = resolve_operand(graph, node, i);
-      if (!access.direct) {
-        inputs[i] = contiguous(r.build, inputs[i]);
-        access = {node.inputs[i], i == 0 ? c.a : c.b, true};
-      }
-      strides[i] = operand_strides(graph, access, contiguous_strides(static_dims(graph.shape(access.base))), 0, c.axes.size());
-    }
-    ContractionPlan plan = plan_contraction(c, strides[0], strides[1], target);
-    if (plan.vector_axis < 0) {
-      ValueId sum = product_and_sum(r.build, c, inputs[0], inputs[1]);
-      std::vector<int64_t> ones(graph.shape(node.output).size(), 1);
-      return r.build.reshape(r.build.cast(sum, graph.dtype(node.output)), graph.shape(node.output));
-    }
+    if (std::any_of(c.axes.begin(), c.axes.end(), [](const Contraction::Axis& axis) { return axis.extent == 0; }))
+      return r.build.full(graph.dtype(node.output), graph.shape(node.output), 0);  // an empty sum
     Contraction contraction = c;
-    if (plan.copy_operand >= 0) {
+    OperandAccess access[2];
+    OperandStrides strides[2];
+    std::vector<int64_t> dims[2];
+    std::vector<ValueId> inputs{r(node.inputs[0]), r(node.inputs[1])};
+    auto copy = [&](int i) {
+      inputs[i] = contiguous(r.build, inputs[i]);
+      access[i] = {node.inputs[i], i == 0 ? contraction.a : contraction.b, true};
+    };
+    for (int i = 0; i < 2; ++i) {
+      access[i] = resolve_operand(graph, node, i);
+      if (!access[i].direct) copy(i);
+      dims[i] = static_dims(graph.shape(access[i].base));
+    }
+    ContractionPlan plan;
+    for (int copies = 0;; ++copies) {
+      for (int i = 0; i < 2; ++i) strides[i] = operand_strides(graph, access[i], contiguous_strides(dims[i]), 0, c.axes.size());
+      plan = plan_contraction(c, strides[0], strides[1], target);
+      if (plan.vector_axis < 0) {
+        ValueId sum = product_and_sum(r.build, contraction, inputs[0], inputs[1]);
+        return r.build.reshape(r.build.cast(sum, graph.dtype(node.output)), graph.shape(node.output));
+      }
+      if (plan.copy_operand < 0) break;
+      QUERNEL_ASSERT(copies < 2);
       // Bring the dim that the vector axis walks last.
-      int axis = plan.axes[plan.vector_axis].members.back();
-      std::vector<IndexExpr>& map = plan.copy_operand == 0 ? contraction.a : contraction.b;
-      std::vector<int64_t> order;
+      int operand = plan.copy_operand, axis = plan.axes[plan.vector_axis].members.back();
+      std::vector<IndexExpr>& map = operand == 0 ? contraction.a : contraction.b;
+      std::vector<int64_t> order, shape = static_dims(r.build.graph().shape(inputs[operand]));
       size_t last = map.size();
       for (size_t d = 0; d < map.size(); ++d)
         if (uses_axis(map[d], axis)) last = d;
@@ -83,10 +91,11 @@ Expected<Graph> materialize_operands(const Graph& graph, const Target& target) {
         if (d != last) order.push_back(static_cast<int64_t>(d));
       order.push_back(static_cast<int64_t>(last));
       std::vector<IndexExpr> permuted;
-      for (int64_t d : order) permuted.push_back(map[d]);
+      dims[operand].clear();
+      for (int64_t d : order) permuted.push_back(map[d]), dims[operand].push_back(shape[d]);
       map = permuted;
-      ValueId& x = inputs[plan.copy_operand];
-      x = contiguous(r.build, r.build.permute(x, order));
+      inputs[operand] = r.build.permute(inputs[operand], order);
+      copy(operand);
     }
     return r.build.contract(inputs[0], inputs[1], std::move(contraction));
   };

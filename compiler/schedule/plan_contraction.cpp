@@ -48,11 +48,12 @@ std::vector<Candidate> candidates(const std::vector<Axis>& axes, int i, const Op
     if (c.elementwise) c.cost *= 1.5;
     if (c.elementwise && a_stride != 1) {
       if (a.constant && !b.constant) continue;  // the other order packs it
+      if (!a.copyable[v.members.front()]) continue;
       c.copy_operand = swapped ? 1 : 0;
       c.cost += 3 * (swapped ? operand_y : operand_x) / 4;
     }
     if (!b.constant && b_stride != 1) {
-      if (c.copy_operand >= 0) continue;
+      if (c.copy_operand >= 0 || !b.copyable[v.members.front()]) continue;
       c.copy_operand = swapped ? 0 : 1;
       c.cost += 3 * (swapped ? operand_x : operand_y) / 4;
     }
@@ -118,6 +119,14 @@ OperandStrides operand_strides(const Graph& graph, const OperandAccess& access, 
     AffineForm form = *as_affine(access.indices[d], static_cast<int>(axes));
     result.offset += form.offset * dim_strides[d];
     for (size_t i = 0; i < axes; ++i) result.axis[i] += form.coefficients[i] * dim_strides[d];
+  }
+  result.copyable.assign(axes, 0);
+  for (size_t i = 0; i < axes; ++i) {
+    int dims = 0;
+    bool unit = false;
+    for (const IndexExpr& e : access.indices)
+      if (uses_axis(e, static_cast<int>(i))) ++dims, unit = as_affine(e, static_cast<int>(axes))->coefficients[i] == 1;
+    result.copyable[i] = dims == 1 && unit;
   }
   return result;
 }

@@ -150,6 +150,7 @@ struct OperandStrides {
   std::vector<int64_t> axis;
   int64_t offset = 0;
   bool constant = false;
+  std::vector<char> copyable;  // per axis: a permuted copy would be contiguous along it
 };
 OperandStrides operand_strides(const Graph& graph, const OperandAccess& access, const std::vector<int64_t>& dim_strides,
                                int64_t offset, size_t axes);

@@ -32,7 +32,8 @@ std::optional<T> parse_float(std::string_view text) {
       text.remove_prefix(2);
       format = std::chars_format::hex;
     }
-    if (text.empty() || (!is_digit(text[0]) && text[0] != '.' && format == std::chars_format::general)) return std::nullopt;
+    if (text.empty() || (!is_digit(text[0]) && text[0] != '.' && format == std::chars_format::general))
+      return std::nullopt;
     T parsed = 0;
     auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), parsed, format);
     if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
@@ -152,7 +153,8 @@ std::string TextReader::quoted() {
     if (next == '"' || next == '\\') {
       result += next;
       i += 1;
-    } else if (next == 'x' && i + 3 < text_.size() && hex_value(text_[i + 2]) >= 0 && hex_value(text_[i + 3]) >= 0) {
+    } else if (next == 'x' && i + 3 < text_.size() && hex_value(text_[i + 2]) >= 0 &&
+               hex_value(text_[i + 3]) >= 0) {
       result += static_cast<char>(hex_value(text_[i + 2]) * 16 + hex_value(text_[i + 3]));
       i += 3;
     } else {

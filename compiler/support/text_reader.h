@@ -1,6 +1,6 @@
-// TextReader: the tokens of a text form, read one at a time. Blanks and comments (// to the end of the line) separate
-// tokens. The first failure is kept with its line; afterwards every read gives an empty result, so that a parser checks
-// once per statement.
+// TextReader: the tokens of a text form, read one at a time. Blanks and comments (// to the end of the line)
+// separate tokens. The first failure is kept with its line; afterwards every read gives an empty result, so
+// that a parser checks once per statement.
 #pragma once
 
 #include <cstdint>
@@ -63,7 +63,8 @@ class TextReader {
 std::string quote_name(std::string_view name);
 std::string quoted_text(std::string_view name);  // always quoted
 
-// Decimal ("1", "-2.5e-3"), hexadecimal ("0x1.8p+3"), inf and nan, with an optional sign; nullopt for anything else.
+// Decimal ("1", "-2.5e-3"), hexadecimal ("0x1.8p+3"), inf and nan, with an optional sign; nullopt for
+// anything else.
 std::optional<double> parse_f64(std::string_view text);
 std::optional<float> parse_f32(std::string_view text);
 // The shortest decimal that reads back as the same value; "inf", "-inf", "nan".

@@ -1,5 +1,5 @@
-// A target: the facts of one kind of processor that scheduling, lowering and code generation need. Data, no behaviour.
-// Presets are listed in targets.def; each lives in its own file.
+// A target: the facts of one kind of processor that scheduling, lowering and code generation need. Data, no
+// behaviour. Presets are listed in targets.def; each lives in its own file.
 #pragma once
 
 #include <cstdint>
@@ -17,28 +17,28 @@ struct Target {
   std::string name;         // what --target names, e.g. "x86-64-v4"
   std::string description;  // one line for `quernel targets`
   Arch arch = Arch::kX86_64;
-  std::string triple;       // LLVM's, normalised
-  std::string cpu;          // LLVM's -mcpu
-  std::string features;     // LLVM's feature string, "+fma,+avx2"
+  std::string triple;              // LLVM's, normalised
+  std::string cpu;                 // LLVM's -mcpu
+  std::string features;            // LLVM's feature string, "+fma,+avx2"
   uint64_t required_features = 0;  // QNL_FEATURE_* bits of schemas/kernel_abi.h that a device must have
 
-  int vector_bytes = 16;      // widest vector register worth using
-  int vector_registers = 16;  // architectural vector registers
-  bool has_fma = false;       // fused multiply-add in hardware for f32/f64
-  bool has_masks = false;     // predicated vector loads and stores are cheap
-  bool has_gather = false;    // vector gather loads are worth using
-  bool has_f16 = false;       // f16 <-> f32 conversion in hardware
-  int64_t l1_bytes = 32 << 10;  // data cache of a core
-  int64_t l2_bytes = 512 << 10; // second level of a core
-  int peak_fma_per_cycle = 1;   // vector FMAs issued per cycle, for the cost model
+  int vector_bytes = 16;         // widest vector register worth using
+  int vector_registers = 16;     // architectural vector registers
+  bool has_fma = false;          // fused multiply-add in hardware for f32/f64
+  bool has_masks = false;        // predicated vector loads and stores are cheap
+  bool has_gather = false;       // vector gather loads are worth using
+  bool has_f16 = false;          // f16 <-> f32 conversion in hardware
+  int64_t l1_bytes = 32 << 10;   // data cache of a core
+  int64_t l2_bytes = 512 << 10;  // second level of a core
+  int peak_fma_per_cycle = 1;    // vector FMAs issued per cycle, for the cost model
 
   int lanes(int element_bytes) const { return vector_bytes / element_bytes; }
 };
 
 // Names of all presets, in the order of targets.def.
 std::vector<std::string_view> target_names();
-// The preset `name`; "native" is the best x86-64 preset that the present host runs. An unknown name is answered with the
-// list of presets and the nearest one.
+// The preset `name`; "native" is the best x86-64 preset that the present host runs. An unknown name is
+// answered with the list of presets and the nearest one.
 Expected<Target> find_target(std::string_view name);
 
 }  // namespace quernel

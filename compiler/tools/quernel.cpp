@@ -2,6 +2,9 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <cstdio>
+#include <exception>
+#include <new>
 
 #include "command.h"
 
@@ -74,4 +77,15 @@ int run(int argc, char** argv) {
 }  // namespace
 }  // namespace quernel::tools
 
-int main(int argc, char** argv) { return quernel::tools::run(argc, argv); }
+int main(int argc, char** argv) {
+  using namespace quernel;
+  try {
+    int code = tools::run(argc, argv);
+    if (std::fflush(stdout) != 0 && code == tools::kOk) return tools::fail(invalid_input("standard output cannot be written"));
+    return code;
+  } catch (const std::bad_alloc&) {
+    return tools::fail(invalid_input("out of memory"));
+  } catch (const std::exception& error) {
+    return tools::fail(internal_error(error.what()));
+  }
+}

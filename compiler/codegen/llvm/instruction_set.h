@@ -6,7 +6,6 @@ namespace quernel::codegen {
 
 struct InstructionSet {
   bool x86 = false;
-  int vector_bytes = 16;
   bool fma = false;             // llvm.fma is an instruction, else it would be a call
   bool masks = false;           // masked loads and stores of any element size
   bool masks_of_words = false;  // masked loads and stores of 4- and 8-byte elements

@@ -74,7 +74,6 @@ void initialize_targets() {
 InstructionSet instruction_set(const Target& target, const llvm::MCSubtargetInfo& subtarget) {
   InstructionSet isa;
   isa.x86 = target.arch == Arch::kX86_64;
-  isa.vector_bytes = target.vector_bytes;
   isa.fma = target.has_fma;
   isa.masks = target.has_masks;
   isa.masks_of_words = target.has_masks || (isa.x86 && subtarget.checkFeatures("+avx2"));

@@ -12,7 +12,8 @@ Expected<Graph> import_text(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   std::stringstream text;
   if (!file || !(text << file.rdbuf()))
-    return invalid_input("cannot read the file, or it is empty", {path}, "check the path and its permissions");
+    return invalid_input("cannot read the file, or it is empty", {path},
+                         "check the path and its permissions");
   QUERNEL_TRY(Graph graph, parse_graph(text.str(), path));
   Status status = verify(graph);
   if (!status) {

@@ -59,7 +59,8 @@ ValueId canonical_flip(Rewriter& r, const Node& node) {
   // Twice is none, and so is a dim of one element.
   std::vector<int64_t> kept;
   for (int64_t axis = 0; axis < r.graph.rank(x); ++axis)
-    if (std::count(axes.begin(), axes.end(), axis) % 2 == 1 && !(r.graph.shape(x)[axis] == Dim(1))) kept.push_back(axis);
+    if (std::count(axes.begin(), axes.end(), axis) % 2 == 1 && !(r.graph.shape(x)[axis] == Dim(1)))
+      kept.push_back(axis);
   if (kept.empty()) return x;
   return !inner && kept == node.attributes.ints ? kNoValue : r.build.flip(x, std::move(kept));
 }
@@ -88,13 +89,15 @@ ValueId canonical_pad(Rewriter& r, const Node& node) {
 // ---- slice ----
 ValueId slice_of_slice(Rewriter& r, const Node& node, const Node& inner) {
   const Attributes &outer_at = node.attributes, &inner_at = inner.attributes;
-  if (!all_const(outer_at.starts) || !all_const(inner_at.starts) || !is_static(r.old.shape(node.output))) return kNoValue;
+  if (!all_const(outer_at.starts) || !all_const(inner_at.starts) || !is_static(r.old.shape(node.output)))
+    return kNoValue;
   Shape starts, stops;
   std::vector<int64_t> steps;
   for (size_t d = 0; d < outer_at.starts.size(); ++d) {
     int64_t count = r.old.shape(node.output)[d].value();
     int64_t step = count > 1 ? outer_at.steps[d] * inner_at.steps[d] : 1;
-    int64_t start = count == 0 ? 0 : inner_at.starts[d].value() + outer_at.starts[d].value() * inner_at.steps[d];
+    int64_t start =
+        count == 0 ? 0 : inner_at.starts[d].value() + outer_at.starts[d].value() * inner_at.steps[d];
     starts.push_back(start);
     stops.push_back(count == 0 ? 0 : start + (count - 1) * step + 1);
     steps.push_back(step);
@@ -108,13 +111,15 @@ bool is_identity_slice(const Attributes& a, const Shape& shape) {
   return true;
 }
 
-// A window of padded data with steps of 1: less padding, and a slice only where the window cuts into the data itself.
+// A window of padded data with steps of 1: less padding, and a slice only where the window cuts into the data
+// itself.
 //   slice(pad(x: 4, 2 before, 2 after), 1:8) -> pad(x, 1 before, 2 after)
 ValueId slice_of_pad(Rewriter& r, const Node& node, const Node& inner) {
   const Attributes &window = node.attributes, &pad = inner.attributes;
   ValueId x = inner.inputs[0];
   const Shape& shape = r.graph.shape(x);
-  if (pad.mode != PadMode::kConstant || !is_static(shape) || !all_const(pad.starts) || !all_const(pad.stops)) return kNoValue;
+  if (pad.mode != PadMode::kConstant || !is_static(shape) || !all_const(pad.starts) || !all_const(pad.stops))
+    return kNoValue;
   if (!all_const(window.starts) || !all_const(window.stops)) return kNoValue;
   Shape starts, stops, before, after;
   for (size_t d = 0; d < shape.size(); ++d) {
@@ -127,7 +132,8 @@ ValueId slice_of_pad(Rewriter& r, const Node& node, const Node& inner) {
     before.push_back(std::max<int64_t>(-first, 0));
     after.push_back(std::max<int64_t>(last - size, 0));
   }
-  bool slices = starts != Shape(shape.size(), Dim(0)) || stops != shape, pads = !all_zero(before) || !all_zero(after);
+  bool slices = starts != Shape(shape.size(), Dim(0)) || stops != shape,
+       pads = !all_zero(before) || !all_zero(after);
   if (slices && pads) return kNoValue;
   if (slices) return r.build.slice(x, std::move(starts), std::move(stops));
   return r.build.pad(x, std::move(before), std::move(after), PadMode::kConstant, pad.fill);
@@ -149,7 +155,9 @@ ValueId slice_of_cat(Rewriter& r, const Node& node, const Node& inner) {
       stops[axis] = stop - first;
       Attributes shifted = a;
       shifted.starts = starts, shifted.stops = stops;
-      return is_identity_slice(shifted, r.graph.shape(x)) ? x : r.build.slice(x, std::move(starts), std::move(stops), a.steps);
+      return is_identity_slice(shifted, r.graph.shape(x))
+                 ? x
+                 : r.build.slice(x, std::move(starts), std::move(stops), a.steps);
     }
     first += size.value();
   }
@@ -163,17 +171,25 @@ ValueId canonical_slice(Rewriter& r, const Node& node) {
   if (!inner) return kNoValue;
   Node copy;  // building appends to the graph, and moves its nodes
   switch (inner->op) {
-    case OpKind::k_slice: copy = *inner; return slice_of_slice(r, node, copy);
-    case OpKind::k_pad: copy = *inner; return slice_of_pad(r, node, copy);
-    case OpKind::k_cat: copy = *inner; return slice_of_cat(r, node, copy);
-    default: return kNoValue;
+    case OpKind::k_slice:
+      copy = *inner;
+      return slice_of_slice(r, node, copy);
+    case OpKind::k_pad:
+      copy = *inner;
+      return slice_of_pad(r, node, copy);
+    case OpKind::k_cat:
+      copy = *inner;
+      return slice_of_cat(r, node, copy);
+    default:
+      return kNoValue;
   }
 }
 
 // ---- cat ----
 constexpr size_t kMaxOperands = 64;  // of a flattened cat: a chain of cats must not take quadratic time
 
-// Operands that are cats along the same axis, and used only here, give their own operands; empty operands vanish.
+// Operands that are cats along the same axis, and used only here, give their own operands; empty operands
+// vanish.
 ValueId canonical_cat(Rewriter& r, const Node& node, const std::vector<int32_t>& uses) {
   std::vector<ValueId> operands;
   size_t axis = static_cast<size_t>(node.attributes.ints[0]);
@@ -181,8 +197,8 @@ ValueId canonical_cat(Rewriter& r, const Node& node, const std::vector<int32_t>&
   for (ValueId old : node.inputs) {
     ValueId x = r(old);
     const Node* inner = r.graph.def(x);
-    if (inner && inner->op == OpKind::k_cat && inner->attributes.ints == node.attributes.ints && uses[old] == 1 &&
-        inner->inputs.size() + node.inputs.size() <= kMaxOperands) {
+    if (inner && inner->op == OpKind::k_cat && inner->attributes.ints == node.attributes.ints &&
+        uses[old] == 1 && inner->inputs.size() + node.inputs.size() <= kMaxOperands) {
       operands.insert(operands.end(), inner->inputs.begin(), inner->inputs.end());
       changed = true;
     } else if (is_zero(r.graph.shape(x)[axis]) && node.inputs.size() > 1) {
@@ -192,27 +208,38 @@ ValueId canonical_cat(Rewriter& r, const Node& node, const std::vector<int32_t>&
     }
   }
   if (operands.empty()) return r(node.inputs[0]);
-  return changed || operands.size() == 1 ? r.build.cat(std::move(operands), node.attributes.ints[0]) : kNoValue;
+  return changed || operands.size() == 1 ? r.build.cat(std::move(operands), node.attributes.ints[0])
+                                         : kNoValue;
 }
 
 }  // namespace
 
 Expected<Graph> canonicalize_movement(const Graph& graph) {
-  QUERNEL_TRY(Graph live, rewrite(graph, [](Rewriter&, const Node&) { return kNoValue; }));  // dead uses do not count
+  QUERNEL_TRY(Graph live,
+              rewrite(graph, [](Rewriter&, const Node&) { return kNoValue; }));  // dead uses do not count
   std::vector<int32_t> uses = live.use_counts();
   QUERNEL_TRY(Graph result, rewrite(live, [&](Rewriter& r, const Node& node) {
-    switch (node.op) {
-      case OpKind::k_reshape: return canonical_reshape(r, node);
-      case OpKind::k_permute: return canonical_permute(r, node);
-      case OpKind::k_expand: return canonical_expand(r, node);
-      case OpKind::k_flip: return canonical_flip(r, node);
-      case OpKind::k_pad: return canonical_pad(r, node);
-      case OpKind::k_slice: return canonical_slice(r, node);
-      case OpKind::k_cat: return canonical_cat(r, node, uses);
-      case OpKind::k_contiguous: return operand_node(r, node, OpKind::k_contiguous) ? r(node.inputs[0]) : kNoValue;
-      default: return kNoValue;
-    }
-  }));
+                switch (node.op) {
+                  case OpKind::k_reshape:
+                    return canonical_reshape(r, node);
+                  case OpKind::k_permute:
+                    return canonical_permute(r, node);
+                  case OpKind::k_expand:
+                    return canonical_expand(r, node);
+                  case OpKind::k_flip:
+                    return canonical_flip(r, node);
+                  case OpKind::k_pad:
+                    return canonical_pad(r, node);
+                  case OpKind::k_slice:
+                    return canonical_slice(r, node);
+                  case OpKind::k_cat:
+                    return canonical_cat(r, node, uses);
+                  case OpKind::k_contiguous:
+                    return operand_node(r, node, OpKind::k_contiguous) ? r(node.inputs[0]) : kNoValue;
+                  default:
+                    return kNoValue;
+                }
+              }));
   return rewrite(result, [](Rewriter&, const Node&) { return kNoValue; });
 }
 

@@ -1,5 +1,6 @@
-// Operands known at compile time, as the passes see them: a constant, or the expand of a constant, which stays an expand so
-// that broadcast data costs nothing. The tensor has the value's rank, and dims of 1 where it repeats along a dim.
+// Operands known at compile time, as the passes see them: a constant, or the expand of a constant, which
+// stays an expand so that broadcast data costs nothing. The tensor has the value's rank, and dims of 1 where
+// it repeats along a dim.
 #pragma once
 
 #include <optional>
@@ -16,7 +17,8 @@ std::optional<Tensor> uniform_operand(const Graph& graph, ValueId v);
 bool all_elements_equal(const Tensor& tensor);
 
 // A node computed by the interpreter on constants. Elementwise operands broadcast against each other.
-Expected<Tensor> evaluate_node(OpKind op, const std::vector<Tensor>& operands, const Attributes& attributes = {});
+Expected<Tensor> evaluate_node(OpKind op, const std::vector<Tensor>& operands,
+                               const Attributes& attributes = {});
 // The tensor as a constant in the graph, followed by an expand where the shape is larger.
 ValueId add_constant(GraphBuilder& build, Tensor tensor, const Shape& shape);
 

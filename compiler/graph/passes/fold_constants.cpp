@@ -1,8 +1,11 @@
 // What is folded, and what is not:
-//   - An expand of a constant stays an expand: broadcast data costs nothing as an index map. Elementwise ops, permutes,
-//     slices, flips and uniform reshapes of such operands are computed on the small tensor, and expanded again.
+//   - An expand of a constant stays an expand: broadcast data costs nothing as an index map. Elementwise ops,
+//   permutes,
+//     slices, flips and uniform reshapes of such operands are computed on the small tensor, and expanded
+//     again.
 //   - A contraction's operands are materialised: weights need bytes to be packed at compile time.
-//   - Anything else is folded while its result is no larger than kMaxResult or than its operands together, and no
+//   - Anything else is folded while its result is no larger than kMaxResult or than its operands together,
+//   and no
 //     contraction takes more than kMaxProducts multiplications.
 #include <algorithm>
 
@@ -13,8 +16,8 @@
 namespace quernel {
 namespace {
 
-constexpr int64_t kMaxResult = int64_t{64} << 20;    // bytes
-constexpr int64_t kMaxWeights = int64_t{1} << 30;    // bytes
+constexpr int64_t kMaxResult = int64_t{64} << 20;  // bytes
+constexpr int64_t kMaxWeights = int64_t{1} << 30;  // bytes
 constexpr int64_t kMaxProducts = int64_t{1} << 28;
 
 // Bytes of a static type; nullopt when symbolic or beyond any limit.
@@ -49,13 +52,17 @@ Attributes on_unexpanded(OpKind op, Attributes a, const Tensor& tensor, const Sh
 ValueId move_unexpanded(Rewriter& r, const Node& node, const Tensor& tensor, const Shape& shape) {
   const Shape& result = r.old.shape(node.output);
   switch (node.op) {
-    case OpKind::k_expand: return add_constant(r.build, tensor, result);
-    case OpKind::k_permute: return add_or_fail(r, evaluate_node(node.op, {tensor}, node.attributes), result);
+    case OpKind::k_expand:
+      return add_constant(r.build, tensor, result);
+    case OpKind::k_permute:
+      return add_or_fail(r, evaluate_node(node.op, {tensor}, node.attributes), result);
     case OpKind::k_slice:
     case OpKind::k_flip: {
       Attributes attributes = on_unexpanded(node.op, node.attributes, tensor, shape);
-      bool is_const = std::all_of(attributes.starts.begin(), attributes.starts.end(), [](const Dim& d) { return d.is_const(); }) &&
-                      std::all_of(attributes.stops.begin(), attributes.stops.end(), [](const Dim& d) { return d.is_const(); });
+      bool is_const = std::all_of(attributes.starts.begin(), attributes.starts.end(),
+                                  [](const Dim& d) { return d.is_const(); }) &&
+                      std::all_of(attributes.stops.begin(), attributes.stops.end(),
+                                  [](const Dim& d) { return d.is_const(); });
       if (!is_const) return kNoValue;
       return add_or_fail(r, evaluate_node(node.op, {tensor}, attributes), result);
     }
@@ -65,7 +72,8 @@ ValueId move_unexpanded(Rewriter& r, const Node& node, const Tensor& tensor, con
       scalar.dims.assign(result.size(), 1);
       return add_constant(r.build, std::move(scalar), result);
     }
-    default: return kNoValue;
+    default:
+      return kNoValue;
   }
 }
 
@@ -96,7 +104,8 @@ bool within_limits(const Rewriter& r, const Node& node, const std::vector<Tensor
     if (!operand || *operand > kMaxWeights) return false;
   }
   double products = 1;
-  for (const Contraction::Axis& axis : node.attributes.contraction.axes) products *= static_cast<double>(axis.extent);
+  for (const Contraction::Axis& axis : node.attributes.contraction.axes)
+    products *= static_cast<double>(axis.extent);
   return node.op != OpKind::k_contract || products <= static_cast<double>(kMaxProducts);
 }
 
@@ -110,11 +119,13 @@ ValueId fold(Rewriter& r, const Node& node) {
     operands.push_back(std::move(*tensor));
   }
   const Shape& shape = r.old.shape(node.output);
-  if (is_elementwise(node.op)) return add_or_fail(r, evaluate_node(node.op, operands, node.attributes), shape);
+  if (is_elementwise(node.op))
+    return add_or_fail(r, evaluate_node(node.op, operands, node.attributes), shape);
   if (is_movement(node.op)) {
     bool is_expanded = !r.graph.constant(r(node.inputs[0]));
     if (is_expanded)
-      if (ValueId v = move_unexpanded(r, node, operands[0], r.graph.shape(r(node.inputs[0]))); v != kNoValue) return v;
+      if (ValueId v = move_unexpanded(r, node, operands[0], r.graph.shape(r(node.inputs[0]))); v != kNoValue)
+        return v;
   }
   if (!within_limits(r, node, operands)) return kNoValue;
   for (size_t i = 0; i < operands.size(); ++i) {
@@ -129,7 +140,8 @@ ValueId fold(Rewriter& r, const Node& node) {
 
 Expected<Graph> fold_constants(const Graph& graph) {
   QUERNEL_TRY(Graph folded, rewrite(graph, fold));
-  return rewrite(folded, [](Rewriter&, const Node&) { return kNoValue; });  // drops constants that were folded away
+  return rewrite(folded,
+                 [](Rewriter&, const Node&) { return kNoValue; });  // drops constants that were folded away
 }
 
 }  // namespace quernel

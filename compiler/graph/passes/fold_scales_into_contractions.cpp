@@ -10,7 +10,8 @@
 namespace quernel {
 namespace {
 
-constexpr int64_t kMaxCopy = 1 << 20;  // bytes of weights that are worth a scaled copy although others use them as well
+constexpr int64_t kMaxCopy =
+    1 << 20;  // bytes of weights that are worth a scaled copy although others use them as well
 
 // A factor per element of a value: dims of 1 repeat. The value is multiplied or divided by it.
 struct Scale {
@@ -18,25 +19,30 @@ struct Scale {
   bool divide = false;
 };
 
-// Offset of an access into a tensor as coefficients of the axes; dims of 1 count nothing. nullopt unless affine.
-std::optional<AffineForm> offset_form(const std::vector<IndexExpr>& access, const std::vector<int64_t>& dims, int axes) {
+// Offset of an access into a tensor as coefficients of the axes; dims of 1 count nothing. nullopt unless
+// affine.
+std::optional<AffineForm> offset_form(const std::vector<IndexExpr>& access, const std::vector<int64_t>& dims,
+                                      int axes) {
   std::vector<int64_t> strides = interpreter::row_major_strides(dims);
   AffineForm form{std::vector<int64_t>(static_cast<size_t>(axes), 0), 0};
   for (size_t d = 0; d < access.size(); ++d) {
     if (dims[d] == 1) continue;
     std::optional<AffineForm> e = as_affine(access[d], axes);
     if (!e) return std::nullopt;
-    for (size_t i = 0; i < form.coefficients.size(); ++i) form.coefficients[i] += e->coefficients[i] * strides[d];
+    for (size_t i = 0; i < form.coefficients.size(); ++i)
+      form.coefficients[i] += e->coefficients[i] * strides[d];
     form.offset += e->offset * strides[d];
   }
   return form;
 }
 
-// For each element of the weights, the factor that every product it takes part in is multiplied by; nullopt where the
-// scale varies along an axis that the weights do not have. `scaled`: the access of the value that the scale stands on.
-std::optional<std::vector<double>> factor_per_weight(const Contraction& c, const std::vector<IndexExpr>& weights_access,
-                                                     const std::vector<IndexExpr>& scaled, const Tensor& weights,
-                                                     const Tensor& factors) {
+// For each element of the weights, the factor that every product it takes part in is multiplied by; nullopt
+// where the scale varies along an axis that the weights do not have. `scaled`: the access of the value that
+// the scale stands on.
+std::optional<std::vector<double>> factor_per_weight(const Contraction& c,
+                                                     const std::vector<IndexExpr>& weights_access,
+                                                     const std::vector<IndexExpr>& scaled,
+                                                     const Tensor& weights, const Tensor& factors) {
   int axes = static_cast<int>(c.axes.size());
   std::optional<AffineForm> weight_at = offset_form(weights_access, weights.dims, axes);
   std::optional<AffineForm> factor_at = offset_form(scaled, factors.dims, axes);
@@ -55,9 +61,11 @@ std::optional<std::vector<double>> factor_per_weight(const Contraction& c, const
     points *= static_cast<double>(c.axes[i].extent);
   }
   if (points > 4.0 * static_cast<double>(weights.count())) return std::nullopt;
-  std::vector<double> values(factors.count()), result(weights.count(), std::numeric_limits<double>::quiet_NaN());
+  std::vector<double> values(factors.count()),
+      result(weights.count(), std::numeric_limits<double>::quiet_NaN());
   interpreter::load(factors, 0, factors.count(), values.data());
-  if (!std::all_of(values.begin(), values.end(), [](double v) { return std::isfinite(v); })) return std::nullopt;
+  if (!std::all_of(values.begin(), values.end(), [](double v) { return std::isfinite(v); }))
+    return std::nullopt;
   if (extents.empty()) extents = {1}, weight_strides = {0}, factor_strides = {0};
   bool consistent = true;
   interpreter::for_each_row(extents, {weight_strides, factor_strides}, [&](const int64_t* offsets) {
@@ -78,7 +86,8 @@ std::optional<Tensor> scaled_weights(const Tensor& weights, const std::vector<do
   std::vector<double> values(weights.count());
   interpreter::load(weights, 0, weights.count(), values.data());
   for (size_t i = 0; i < values.size(); ++i) {
-    double result = interpreter::round_to(weights.dtype, divide ? values[i] / factors[i] : values[i] * factors[i]);
+    double result =
+        interpreter::round_to(weights.dtype, divide ? values[i] / factors[i] : values[i] * factors[i]);
     if (std::isfinite(values[i]) && !std::isfinite(result)) return std::nullopt;
     values[i] = result;
   }
@@ -115,7 +124,8 @@ class ScaleFolding {
     ValueId value = kNoValue;
     Tensor constant;
   };
-  static std::optional<Operands> with_constant(const Graph& graph, const std::vector<ValueId>& inputs, bool commutes) {
+  static std::optional<Operands> with_constant(const Graph& graph, const std::vector<ValueId>& inputs,
+                                               bool commutes) {
     for (size_t i = 2; i-- > (commutes ? 0u : 1u);) {
       std::optional<Tensor> constant = constant_operand(graph, inputs[i]);
       if (constant) return Operands{inputs[1 - i], std::move(*constant)};
@@ -148,12 +158,14 @@ class ScaleFolding {
     std::optional<Shifted> shifted = shifted_contraction(r.graph, scale->value);
     if (!shifted) return kNoValue;
     const Contraction& c = shifted->contraction.attributes.contraction;
-    ValueId scaled = scale_weights(r, shifted->contraction, shifted->contraction.inputs, c.out, {scale->constant, divide});
+    ValueId scaled =
+        scale_weights(r, shifted->contraction, shifted->contraction.inputs, c.out, {scale->constant, divide});
     if (scaled == kNoValue || !shifted->shift) return scaled;
     set_uses(scaled, 1);
     Expected<Tensor> shift = evaluate_node(node.op, {*shifted->shift, scale->constant});
     if (!shift) return r.build.fail(shift.take_errors().front());
-    return r.build.add(OpKind::k_add, {scaled, add_constant(r.build, std::move(*shift), r.old.shape(node.output))});
+    return r.build.add(OpKind::k_add,
+                       {scaled, add_constant(r.build, std::move(*shift), r.old.shape(node.output))});
   }
 
   //   add(add(contract(x, w), b), t) -> add(contract(x, w), b + t)
@@ -173,7 +185,8 @@ class ScaleFolding {
     for (size_t i = 0; i < 2; ++i) {
       ValueId v = r(node.inputs[i]);
       const Node* scaling = r.graph.def(v);
-      if (!scaling || !used_once(v) || (scaling->op != OpKind::k_mul && scaling->op != OpKind::k_div)) continue;
+      if (!scaling || !used_once(v) || (scaling->op != OpKind::k_mul && scaling->op != OpKind::k_div))
+        continue;
       bool divide = scaling->op == OpKind::k_div;
       std::optional<Operands> scale = with_constant(r.graph, scaling->inputs, !divide);
       if (!scale || constant_operand(r.graph, scale->value)) continue;
@@ -187,14 +200,15 @@ class ScaleFolding {
   }
 
   // The contraction of `inputs` with its constant operand scaled.
-  ValueId scale_weights(Rewriter& r, const Node& contraction, std::vector<ValueId> inputs, const std::vector<IndexExpr>& scaled,
-                        const Scale& scale) {
+  ValueId scale_weights(Rewriter& r, const Node& contraction, std::vector<ValueId> inputs,
+                        const std::vector<IndexExpr>& scaled, const Scale& scale) {
     const Contraction& c = contraction.attributes.contraction;
     for (size_t i = 2; i-- > 0;) {
       const Tensor* weights = r.graph.constant(inputs[i]);
       if (!weights || weights->dtype != scale.factors.dtype || weights->count() == 0) continue;
       if (!used_once(inputs[i]) && static_cast<int64_t>(weights->bytes.size()) > kMaxCopy) continue;
-      std::optional<std::vector<double>> factors = factor_per_weight(c, i == 0 ? c.a : c.b, scaled, *weights, scale.factors);
+      std::optional<std::vector<double>> factors =
+          factor_per_weight(c, i == 0 ? c.a : c.b, scaled, *weights, scale.factors);
       if (!factors) continue;
       if (scale.divide && std::find(factors->begin(), factors->end(), 0.0) != factors->end()) continue;
       std::optional<Tensor> result = scaled_weights(*weights, *factors, scale.divide);
@@ -215,7 +229,8 @@ class ScaleFolding {
 Expected<Graph> fold_scales_into_contractions(const Graph& graph) {
   QUERNEL_TRY(Graph live, rewrite(graph, [](Rewriter&, const Node&) { return kNoValue; }));
   ScaleFolding folding(live.use_counts());
-  QUERNEL_TRY(Graph folded, rewrite(live, [&](Rewriter& r, const Node& node) { return folding.rule(r, node); }));
+  QUERNEL_TRY(Graph folded,
+              rewrite(live, [&](Rewriter& r, const Node& node) { return folding.rule(r, node); }));
   return rewrite(folded, [](Rewriter&, const Node&) { return kNoValue; });
 }
 

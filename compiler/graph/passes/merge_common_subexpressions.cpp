@@ -18,12 +18,15 @@ bool is_commutative(OpKind op) {
     case OpKind::k_or:
     case OpKind::k_xor:
     case OpKind::k_eq:
-    case OpKind::k_ne: return true;
-    default: return false;
+    case OpKind::k_ne:
+      return true;
+    default:
+      return false;
   }
 }
 
-// What makes two nodes equal: op, operands, every attribute that the op uses (its text form has them all), result type.
+// What makes two nodes equal: op, operands, every attribute that the op uses (its text form has them all),
+// result type.
 std::string key_of(const Rewriter& r, const Node& node) {
   std::vector<ValueId> operands;
   for (ValueId v : node.inputs) operands.push_back(r(v));
@@ -33,8 +36,8 @@ std::string key_of(const Rewriter& r, const Node& node) {
   return key + " " + attributes_text(node) + " " + type_text(r.old.type(node.output));
 }
 
-// Constants with equal keys may still differ: the key covers the type and the first bytes, so that large weights are read
-// in full only where another constant starts alike.
+// Constants with equal keys may still differ: the key covers the type and the first bytes, so that large
+// weights are read in full only where another constant starts alike.
 std::string key_of(const Tensor& tensor) {
   std::string key(to_string(tensor.dtype));
   for (int64_t d : tensor.dims) key += "," + std::to_string(d);
@@ -43,7 +46,8 @@ std::string key_of(const Tensor& tensor) {
 }
 bool same_data(const Tensor& a, const Tensor& b) {
   return a.bytes.size() == b.bytes.size() &&
-         (a.bytes.data() == b.bytes.data() || std::memcmp(a.bytes.data(), b.bytes.data(), a.bytes.size()) == 0);
+         (a.bytes.data() == b.bytes.data() ||
+          std::memcmp(a.bytes.data(), b.bytes.data(), a.bytes.size()) == 0);
 }
 
 class Merge {

@@ -1,4 +1,5 @@
-// The graph passes, in the order compiler/pipeline.cpp runs them. Each builds a new graph that computes the same.
+// The graph passes, in the order compiler/pipeline.cpp runs them. Each builds a new graph that computes the
+// same.
 #pragma once
 
 #include "graph/ir.h"
@@ -16,18 +17,21 @@ Expected<Graph> merge_common_subexpressions(const Graph& graph);
 // Nodes that reach no output disappear; inputs stay.
 Expected<Graph> eliminate_dead_nodes(const Graph& graph);
 
-// Identities: x+0, x*1, x*0 only where exact for the dtype, cast to the same type, double negation, where with constant
-// condition, relu(relu x), max/min chains with constants, pow(x, 2|0.5|1), div by constant power of two, …
+// Identities: x+0, x*1, x*0 only where exact for the dtype, cast to the same type, double negation, where
+// with constant condition, relu(relu x), max/min chains with constants, pow(x, 2|0.5|1), div by constant
+// power of two, …
 Expected<Graph> simplify_algebra(const Graph& graph);
 
 // Scales and shifts by constants along output channels move into the weights of the contraction before them:
-//   mul(contract(x, w), s) -> contract(x, w*s);  add(add(contract, b), t) -> add(contract, b+t); this is batch-norm folding.
+//   mul(contract(x, w), s) -> contract(x, w*s);  add(add(contract, b), t) -> add(contract, b+t); this is
+//   batch-norm folding.
 // Products are associated anew, so that results may differ in the last bits.
 Expected<Graph> fold_scales_into_contractions(const Graph& graph);
 
 // Movement chains that a named op can express become that op, and those that move nothing vanish:
-//   permute(permute(x, p), q) -> permute(x, p[q]);  reshape(reshape(x)) -> reshape(x);  flip(flip(x, a), a) -> x
-//   slice(slice), pad(pad) with one fill, slice(pad) inside or around the data, slice(cat) within one operand, cat(cat)
+//   permute(permute(x, p), q) -> permute(x, p[q]);  reshape(reshape(x)) -> reshape(x);  flip(flip(x, a), a)
+//   -> x slice(slice), pad(pad) with one fill, slice(pad) inside or around the data, slice(cat) within one
+//   operand, cat(cat)
 // Permutes stay permutes, so that layout passes recognise them.
 Expected<Graph> canonicalize_movement(const Graph& graph);
 
@@ -36,8 +40,8 @@ Expected<Graph> canonicalize_movement(const Graph& graph);
 // The last word on movement: later passes no longer see which op it was.
 Expected<Graph> compose_views(const Graph& graph);
 
-// Convolutions and pools run channels-last: permutes are inserted around them and pushed outward through elementwise ops,
-// pads, windows, cat, reductions and takes until they meet and cancel.
+// Convolutions and pools run channels-last: permutes are inserted around them and pushed outward through
+// elementwise ops, pads, windows, cat, reductions and takes until they meet and cancel.
 Expected<Graph> choose_channels_last(const Graph& graph);
 
 }  // namespace quernel

@@ -1,4 +1,5 @@
-// The rules behind simplify_algebra's table. A rule returns the value that replaces the matched node, or kNoValue.
+// The rules behind simplify_algebra's table. A rule returns the value that replaces the matched node, or
+// kNoValue.
 #pragma once
 
 #include <string_view>
@@ -37,7 +38,6 @@ ValueId infinite_clamp(const SimplifyMatch& m);
 // simplify_structure.cpp: how operands were made.
 ValueId equal_operands(const SimplifyMatch& m);
 ValueId unary_pair(const SimplifyMatch& m);
-ValueId round_integer(const SimplifyMatch& m);
 ValueId negated_comparison(const SimplifyMatch& m);
 ValueId known_condition(const SimplifyMatch& m);
 ValueId redundant_cast(const SimplifyMatch& m);

@@ -12,6 +12,10 @@ const Node* made_by(const SimplifyMatch& m, size_t operand, OpKind op) {
   return node && node->op == op ? node : nullptr;
 }
 
+ValueId uniform(const SimplifyMatch& m, DType dtype, double value) {
+  return add_constant(m.build, scalar_tensor(dtype, value), m.type.shape);
+}
+
 bool is_rounding(OpKind op) {
   return op == OpKind::k_floor || op == OpKind::k_ceil || op == OpKind::k_round || op == OpKind::k_trunc;
 }
@@ -19,14 +23,22 @@ bool is_rounding(OpKind op) {
 // Bits of the integers that a dtype holds exactly, from zero up; the sign apart.
 int exact_bits(DType dtype) {
   switch (dtype) {
-    case DType::kF64: return 53;
-    case DType::kF32: return 24;
-    case DType::kF16: return 11;
-    case DType::kBF16: return 8;
-    case DType::kF8E4M3: return 4;
-    case DType::kF8E5M2: return 3;
-    case DType::kBool: return 1;
-    default: return bit_width(dtype) - (is_signed_integer(dtype) ? 1 : 0);
+    case DType::kF64:
+      return 53;
+    case DType::kF32:
+      return 24;
+    case DType::kF16:
+      return 11;
+    case DType::kBF16:
+      return 8;
+    case DType::kF8E4M3:
+      return 4;
+    case DType::kF8E5M2:
+      return 3;
+    case DType::kBool:
+      return 1;
+    default:
+      return bit_width(dtype) - (is_signed_integer(dtype) ? 1 : 0);
   }
 }
 
@@ -54,16 +66,22 @@ ValueId equal_operands(const SimplifyMatch& m) {
     case OpKind::k_max:
     case OpKind::k_min:
     case OpKind::k_and:
-    case OpKind::k_or: return m.inputs[0];
+    case OpKind::k_or:
+      return m.inputs[0];
     case OpKind::k_sub:
-    case OpKind::k_xor: return floats ? kNoValue : m.build.full(m.type.dtype, m.type.shape, 0);
+    case OpKind::k_xor:
+      return floats ? kNoValue : uniform(m, m.type.dtype, 0);
     case OpKind::k_eq:
     case OpKind::k_le:
-    case OpKind::k_ge: return floats ? kNoValue : m.build.full(DType::kBool, m.type.shape, 1);
-    case OpKind::k_ne: return floats ? kNoValue : m.build.full(DType::kBool, m.type.shape, 0);
+    case OpKind::k_ge:
+      return floats ? kNoValue : uniform(m, DType::kBool, 1);
+    case OpKind::k_ne:
+      return floats ? kNoValue : uniform(m, DType::kBool, 0);
     case OpKind::k_lt:
-    case OpKind::k_gt: return m.build.full(DType::kBool, m.type.shape, 0);
-    default: return kNoValue;
+    case OpKind::k_gt:
+      return uniform(m, DType::kBool, 0);
+    default:
+      return kNoValue;
   }
 }
 
@@ -76,12 +94,9 @@ ValueId unary_pair(const SimplifyMatch& m) {
   if (is_rounding(m.op) && is_rounding(inner->op)) return m.inputs[0];
   bool idempotent = m.op == OpKind::k_abs || m.op == OpKind::k_sign;
   if (idempotent && inner->op == m.op) return m.inputs[0];
-  if (m.op == OpKind::k_abs && inner->op == OpKind::k_neg) return m.build.add(OpKind::k_abs, {inner->inputs[0]});
+  if (m.op == OpKind::k_abs && inner->op == OpKind::k_neg)
+    return m.build.add(OpKind::k_abs, {inner->inputs[0]});
   return kNoValue;
-}
-
-ValueId round_integer(const SimplifyMatch& m) {
-  return is_rounding(m.op) && !is_float(m.type.dtype) ? m.inputs[0] : kNoValue;
 }
 
 ValueId negated_comparison(const SimplifyMatch& m) {
@@ -92,13 +107,26 @@ ValueId negated_comparison(const SimplifyMatch& m) {
   bool ordered = !is_float(m.build.graph().dtype(inner->inputs[0]));
   std::optional<OpKind> opposite;
   switch (inner->op) {
-    case OpKind::k_eq: opposite = OpKind::k_ne; break;
-    case OpKind::k_ne: opposite = OpKind::k_eq; break;
-    case OpKind::k_lt: opposite = OpKind::k_ge; break;
-    case OpKind::k_le: opposite = OpKind::k_gt; break;
-    case OpKind::k_gt: opposite = OpKind::k_le; break;
-    case OpKind::k_ge: opposite = OpKind::k_lt; break;
-    default: return kNoValue;
+    case OpKind::k_eq:
+      opposite = OpKind::k_ne;
+      break;
+    case OpKind::k_ne:
+      opposite = OpKind::k_eq;
+      break;
+    case OpKind::k_lt:
+      opposite = OpKind::k_ge;
+      break;
+    case OpKind::k_le:
+      opposite = OpKind::k_gt;
+      break;
+    case OpKind::k_gt:
+      opposite = OpKind::k_le;
+      break;
+    case OpKind::k_ge:
+      opposite = OpKind::k_lt;
+      break;
+    default:
+      return kNoValue;
   }
   bool is_equality = inner->op == OpKind::k_eq || inner->op == OpKind::k_ne;
   std::vector<ValueId> operands = inner->inputs;
@@ -128,7 +156,8 @@ ValueId redundant_cast(const SimplifyMatch& m) {
   if (!holds_all(from, middle)) return kNoValue;
   if (from == to) return x;
   // Out of range, an integer wraps where a float saturates.
-  bool differs = !is_float(from) && is_float(middle) && !is_float(to) && to != DType::kBool && !holds_all(from, to);
+  bool differs =
+      !is_float(from) && is_float(middle) && !is_float(to) && to != DType::kBool && !holds_all(from, to);
   return differs ? kNoValue : m.build.cast(x, to);
 }
 
@@ -138,7 +167,7 @@ ValueId reduce_of_one(const SimplifyMatch& m) {
   const Shape& shape = graph.shape(m.inputs[0]);
   for (int64_t axis : m.attributes.ints)
     if (!(shape[axis] == Dim(1))) return kNoValue;
-  if (m.op == OpKind::k_reduce_argmax || m.op == OpKind::k_reduce_argmin) return m.build.full(m.type.dtype, m.type.shape, 0);
+  if (m.op == OpKind::k_reduce_argmax || m.op == OpKind::k_reduce_argmin) return uniform(m, m.type.dtype, 0);
   bool accumulates = m.op == OpKind::k_reduce_sum || m.op == OpKind::k_reduce_prod;
   if (accumulates && !holds_all(m.type.dtype, m.attributes.accumulator)) return kNoValue;
   return m.build.reshape(m.inputs[0], m.type.shape);
@@ -165,7 +194,8 @@ ValueId expand_after(const SimplifyMatch& m) {
   }
   Attributes attributes;
   attributes.shape = m.type.shape;
-  return m.build.add(OpKind::k_expand, {m.build.add(m.op, std::move(operands), m.attributes)}, std::move(attributes));
+  return m.build.add(OpKind::k_expand, {m.build.add(m.op, std::move(operands), m.attributes)},
+                     std::move(attributes));
 }
 
 }  // namespace quernel

@@ -1,4 +1,5 @@
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 #include "graph/passes/constant_operand.h"
@@ -6,6 +7,11 @@
 
 namespace quernel {
 namespace {
+
+bool same_tensor(const Tensor& a, const Tensor& b) {
+  return a.dims == b.dims && a.bytes.size() == b.bytes.size() &&
+         std::memcmp(a.bytes.data(), b.bytes.data(), a.bytes.size()) == 0;
+}
 
 bool is_known(const Graph& graph, ValueId v) { return constant_operand(graph, v).has_value(); }
 
@@ -20,12 +26,18 @@ std::optional<OpKind> exchanged(OpKind op) {
     case OpKind::k_or:
     case OpKind::k_xor:
     case OpKind::k_eq:
-    case OpKind::k_ne: return op;
-    case OpKind::k_lt: return OpKind::k_gt;
-    case OpKind::k_le: return OpKind::k_ge;
-    case OpKind::k_gt: return OpKind::k_lt;
-    case OpKind::k_ge: return OpKind::k_le;
-    default: return std::nullopt;
+    case OpKind::k_ne:
+      return op;
+    case OpKind::k_lt:
+      return OpKind::k_gt;
+    case OpKind::k_le:
+      return OpKind::k_ge;
+    case OpKind::k_gt:
+      return OpKind::k_lt;
+    case OpKind::k_ge:
+      return OpKind::k_le;
+    default:
+      return std::nullopt;
   }
 }
 
@@ -33,7 +45,9 @@ bool is_zero(const Tensor& scalar) { return element_as_f64(scalar, 0) == 0; }
 bool is_one(const Tensor& scalar) { return element_as_f64(scalar, 0) == 1; }
 bool is_negative_zero(const Tensor& s) { return is_zero(s) && std::signbit(element_as_f64(s, 0)); }
 
-int64_t lowest_integer(DType dtype) { return is_signed_integer(dtype) ? INT64_MIN >> (64 - bit_width(dtype)) : 0; }
+int64_t lowest_integer(DType dtype) {
+  return is_signed_integer(dtype) ? INT64_MIN >> (64 - bit_width(dtype)) : 0;
+}
 int64_t highest_integer(DType dtype) {  // as element_as_i64 gives it
   if (dtype == DType::kBool) return 1;
   return static_cast<int64_t>(~uint64_t{0} >> (64 - bit_width(dtype) + (is_signed_integer(dtype) ? 1 : 0)));
@@ -53,21 +67,29 @@ bool is_all_ones(const Tensor& s) {  // the bits of an integer, or true
 bool is_neutral(OpKind op, const Tensor& c) {
   bool floats = is_float(c.dtype);
   switch (op) {
-    case OpKind::k_add: return floats ? is_negative_zero(c) : is_zero(c);  // -0 + 0 is 0
-    case OpKind::k_sub: return is_zero(c) && !is_negative_zero(c);
+    case OpKind::k_add:
+      return floats ? is_negative_zero(c) : is_zero(c);  // -0 + 0 is 0
+    case OpKind::k_sub:
+      return is_zero(c) && !is_negative_zero(c);
     case OpKind::k_mul:
     case OpKind::k_div:
     case OpKind::k_idiv:
     case OpKind::k_fdiv:
-    case OpKind::k_pow: return is_one(c);
+    case OpKind::k_pow:
+      return is_one(c);
     case OpKind::k_or:
     case OpKind::k_xor:
     case OpKind::k_shl:
-    case OpKind::k_shr: return is_zero(c);
-    case OpKind::k_and: return is_all_ones(c);
-    case OpKind::k_max: return is_lowest(c);
-    case OpKind::k_min: return is_highest(c);
-    default: return false;
+    case OpKind::k_shr:
+      return is_zero(c);
+    case OpKind::k_and:
+      return is_all_ones(c);
+    case OpKind::k_max:
+      return is_lowest(c);
+    case OpKind::k_min:
+      return is_highest(c);
+    default:
+      return false;
   }
 }
 
@@ -76,11 +98,16 @@ bool is_absorbing(OpKind op, const Tensor& c) {
   if (is_float(c.dtype)) return false;
   switch (op) {
     case OpKind::k_mul:
-    case OpKind::k_and: return is_zero(c);
-    case OpKind::k_or: return is_all_ones(c);
-    case OpKind::k_max: return is_highest(c);
-    case OpKind::k_min: return is_lowest(c);
-    default: return false;
+    case OpKind::k_and:
+      return is_zero(c);
+    case OpKind::k_or:
+      return is_all_ones(c);
+    case OpKind::k_max:
+      return is_highest(c);
+    case OpKind::k_min:
+      return is_lowest(c);
+    default:
+      return false;
   }
 }
 
@@ -91,25 +118,31 @@ const Node* inner_with_constant(const SimplifyMatch& m, OpKind op) {
 }
 
 bool known_non_negative(const Graph& graph, ValueId v, int depth = 0) {
-  if (std::optional<Tensor> c = uniform_operand(graph, v)) return element_as_f64(*c, 0) >= 0 && !is_negative_zero(*c);
+  if (std::optional<Tensor> c = uniform_operand(graph, v))
+    return element_as_f64(*c, 0) >= 0 && !is_negative_zero(*c);
   const Node* node = graph.def(v);
   if (!node || depth > 6) return false;
   auto operand = [&](size_t i) { return known_non_negative(graph, node->inputs[i], depth + 1); };
   switch (node->op) {
     case OpKind::k_abs:
     case OpKind::k_exp:
-    case OpKind::k_exp2: return true;
-    case OpKind::k_mul: return node->inputs[0] == node->inputs[1] || (operand(0) && operand(1));
+    case OpKind::k_exp2:
+      return true;
+    case OpKind::k_mul:
+      return node->inputs[0] == node->inputs[1] || (operand(0) && operand(1));
     case OpKind::k_add:
-    case OpKind::k_div: return operand(0) && operand(1);
+    case OpKind::k_div:
+      return operand(0) && operand(1);
     case OpKind::k_sqrt:
     case OpKind::k_reshape:
     case OpKind::k_permute:
     case OpKind::k_expand:
     case OpKind::k_slice:
     case OpKind::k_flip:
-    case OpKind::k_reduce_sum: return operand(0);
-    default: return false;
+    case OpKind::k_reduce_sum:
+      return operand(0);
+    default:
+      return false;
   }
 }
 
@@ -166,16 +199,19 @@ ValueId multiply_by_minus_one(const SimplifyMatch& m) {
 }
 
 ValueId join_constants(const SimplifyMatch& m) {
-  bool exact = m.op == OpKind::k_max || m.op == OpKind::k_min || m.op == OpKind::k_and || m.op == OpKind::k_or ||
-               m.op == OpKind::k_xor || ((m.op == OpKind::k_add || m.op == OpKind::k_mul) && is_integer(m.type.dtype));
+  bool exact = m.op == OpKind::k_max || m.op == OpKind::k_min || m.op == OpKind::k_and ||
+               m.op == OpKind::k_or || m.op == OpKind::k_xor ||
+               ((m.op == OpKind::k_add || m.op == OpKind::k_mul) && is_integer(m.type.dtype));
   if (!exact) return kNoValue;
   std::optional<Tensor> c = constant_operand(m.build.graph(), m.inputs[1]);
   const Node* inner = inner_with_constant(m, m.op);
   if (!c || !inner) return kNoValue;
   ValueId x = inner->inputs[0];
   if (is_known(m.build.graph(), x)) return kNoValue;
-  Expected<Tensor> joined = evaluate_node(m.op, {*constant_operand(m.build.graph(), inner->inputs[1]), *c});
+  Tensor before = *constant_operand(m.build.graph(), inner->inputs[1]);
+  Expected<Tensor> joined = evaluate_node(m.op, {before, *c});
   if (!joined) return m.build.fail(joined.take_errors().front());
+  if (same_tensor(before, *joined)) return m.inputs[0];
   return m.build.add(m.op, {x, add_constant(m.build, std::move(*joined), m.type.shape)});
 }
 
@@ -185,7 +221,7 @@ ValueId constant_power(const SimplifyMatch& m) {
   if (!c) return kNoValue;
   ValueId x = m.inputs[0];
   double exponent = element_as_f64(*c, 0);
-  if (exponent == 0) return m.build.full(m.type.dtype, m.type.shape, 1);
+  if (exponent == 0) return add_constant(m.build, scalar_tensor(m.type.dtype, 1), m.type.shape);
   if (exponent == 2) return m.build.add(OpKind::k_mul, {x, x});
   if (!is_float(m.type.dtype)) return kNoValue;
   if (exponent == -1) return m.build.add(OpKind::k_recip, {x});
@@ -202,7 +238,8 @@ ValueId reciprocal(const SimplifyMatch& m) {
 
 ValueId infinite_clamp(const SimplifyMatch& m) {
   if (m.op != OpKind::k_clamp) return kNoValue;
-  std::optional<Tensor> lo = uniform_operand(m.build.graph(), m.inputs[1]), hi = uniform_operand(m.build.graph(), m.inputs[2]);
+  std::optional<Tensor> lo = uniform_operand(m.build.graph(), m.inputs[1]),
+                        hi = uniform_operand(m.build.graph(), m.inputs[2]);
   return lo && hi && is_lowest(*lo) && is_highest(*hi) ? m.inputs[0] : kNoValue;
 }
 

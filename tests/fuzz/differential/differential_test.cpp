@@ -8,7 +8,7 @@
 #include "graph/interpret.h"
 #include "graph/text.h"
 #include "pipeline.h"
-#include "random_graph.h"
+#include "random_graph/random_graph.h"
 #include "run_compiled.h"
 
 namespace quernel::testing {

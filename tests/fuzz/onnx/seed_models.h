@@ -108,7 +108,7 @@ inline onnx::ModelProto resize_model() {
 }
 
 inline onnx::ModelProto nested_model() {
-  ModelBuilder m(16);
+  ModelBuilder m(18);
   m.input("x", {2, 3}).output("y");
   auto& condition = *m.graph().add_initializer();
   condition.set_name("c");

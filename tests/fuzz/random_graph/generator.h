@@ -1,4 +1,5 @@
-// The generator behind random_graph: a growing graph, what is known of each value, and one function per op family.
+// The generator behind random_graph: a growing graph, what is known of each value, and one function per op
+// family.
 #pragma once
 
 #include <functional>
@@ -11,7 +12,8 @@ namespace quernel::random_graph_parts {
 
 inline constexpr int kInexact = -1;
 
-// |v| <= bound. While exact, v is a multiple of 2^-fraction_bits that its dtype holds, however it is computed.
+// |v| <= bound. While exact, v is a multiple of 2^-fraction_bits that its dtype holds, however it is
+// computed.
 struct Facts {
   double bound = 1;
   int fraction_bits = 0;

@@ -28,12 +28,16 @@ ValueId Generator::finish_contract(ValueId a, ValueId b, Contraction contraction
 }
 
 ValueId Generator::random_contract() {
-  ValueId x = operand_if([&](ValueId v) { return graph.dtype(v) != DType::kBool && graph.rank(v) >= 1 && graph.rank(v) <= 5; });
+  ValueId x = operand_if(
+      [&](ValueId v) { return graph.dtype(v) != DType::kBool && graph.rank(v) >= 1 && graph.rank(v) <= 5; });
   if (x == kNoValue) return kNoValue;
   switch (random.below(3)) {
-    case 0: return random_linear(x);
-    case 1: return random_convolution(x);
-    default: return random_einsum(x);
+    case 0:
+      return random_linear(x);
+    case 1:
+      return random_convolution(x);
+    default:
+      return random_einsum(x);
   }
 }
 
@@ -54,7 +58,8 @@ ValueId Generator::random_linear(ValueId x) {
   c.axes.push_back({"", k, true});
   c.out.push_back(axis(rank - 1));
   c.a.push_back(axis(rank));
-  c.b = transposed ? std::vector<IndexExpr>{axis(rank - 1), axis(rank)} : std::vector<IndexExpr>{axis(rank), axis(rank - 1)};
+  c.b = transposed ? std::vector<IndexExpr>{axis(rank - 1), axis(rank)}
+                   : std::vector<IndexExpr>{axis(rank), axis(rank - 1)};
   return finish_contract(x, w, std::move(c));
 }
 
@@ -94,12 +99,15 @@ ValueId Generator::random_convolution(ValueId x) {
   c.a.push_back(axis(lead + 1) * stride + axis(tap) * dilation);
   c.out.push_back(axis(lead));
   c.out.push_back(axis(lead + 1));
-  c.b = depthwise ? std::vector<IndexExpr>{axis(lead), axis(tap)} : std::vector<IndexExpr>{axis(lead), axis(channel), axis(tap)};
-  std::vector<int64_t> weights = depthwise ? std::vector<int64_t>{channels, taps} : std::vector<int64_t>{outputs, channels, taps};
+  c.b = depthwise ? std::vector<IndexExpr>{axis(lead), axis(tap)}
+                  : std::vector<IndexExpr>{axis(lead), axis(channel), axis(tap)};
+  std::vector<int64_t> weights =
+      depthwise ? std::vector<int64_t>{channels, taps} : std::vector<int64_t>{outputs, channels, taps};
   return finish_contract(x, source(graph.dtype(x), weights), std::move(c));
 }
 
-// Two values of one shape: each dim is kept or summed; the kept ones come out in another order, sometimes two as one dim.
+// Two values of one shape: each dim is kept or summed; the kept ones come out in another order, sometimes two
+// as one dim.
 ValueId Generator::random_einsum(ValueId x) {
   ValueId y = partner(x);
   std::vector<int64_t> dims = static_dims(graph.shape(x));

@@ -13,14 +13,17 @@ struct Domain {
   double lo, hi, bound;
 };
 const std::vector<Domain> kDomains{
-    {UnaryOp::k_sqrt, 0.25, 8, 3},      {UnaryOp::k_rsqrt, 0.25, 8, 2},   {UnaryOp::k_recip, 0.25, 8, 4},
-    {UnaryOp::k_exp, -4, 4, 55},        {UnaryOp::k_exp2, -4, 4, 16},     {UnaryOp::k_log, 0.25, 8, 3},
-    {UnaryOp::k_log2, 0.25, 8, 3},      {UnaryOp::k_log1p, -0.5, 8, 3},   {UnaryOp::k_expm1, -4, 4, 55},
-    {UnaryOp::k_sin, -6, 6, 1},         {UnaryOp::k_cos, -6, 6, 1},       {UnaryOp::k_tan, -1, 1, 2},
-    {UnaryOp::k_asin, -0.875, 0.875, 2}, {UnaryOp::k_acos, -0.875, 0.875, 3}, {UnaryOp::k_atan, -8, 8, 2},
-    {UnaryOp::k_sinh, -4, 4, 28},       {UnaryOp::k_cosh, -4, 4, 28},     {UnaryOp::k_tanh, -8, 8, 1},
-    {UnaryOp::k_asinh, -8, 8, 3},       {UnaryOp::k_acosh, 1.25, 8, 3},   {UnaryOp::k_atanh, -0.875, 0.875, 2},
-    {UnaryOp::k_erf, -4, 4, 1},
+    {UnaryOp::k_sqrt, 0.25, 8, 3},        {UnaryOp::k_rsqrt, 0.25, 8, 2},
+    {UnaryOp::k_recip, 0.25, 8, 4},       {UnaryOp::k_exp, -4, 4, 55},
+    {UnaryOp::k_exp2, -4, 4, 16},         {UnaryOp::k_log, 0.25, 8, 3},
+    {UnaryOp::k_log2, 0.25, 8, 3},        {UnaryOp::k_log1p, -0.5, 8, 3},
+    {UnaryOp::k_expm1, -4, 4, 55},        {UnaryOp::k_sin, -6, 6, 1},
+    {UnaryOp::k_cos, -6, 6, 1},           {UnaryOp::k_tan, -1, 1, 2},
+    {UnaryOp::k_asin, -0.875, 0.875, 2},  {UnaryOp::k_acos, -0.875, 0.875, 3},
+    {UnaryOp::k_atan, -8, 8, 2},          {UnaryOp::k_sinh, -4, 4, 28},
+    {UnaryOp::k_cosh, -4, 4, 28},         {UnaryOp::k_tanh, -8, 8, 1},
+    {UnaryOp::k_asinh, -8, 8, 3},         {UnaryOp::k_acosh, 1.25, 8, 3},
+    {UnaryOp::k_atanh, -0.875, 0.875, 2}, {UnaryOp::k_erf, -4, 4, 1},
 };
 
 }  // namespace
@@ -37,7 +40,8 @@ ValueId Generator::random_unary() {
   Facts f = facts(x);
   if (dtype == DType::kBool) return keep(build.unary(UnaryOp::k_not, x), {});
   if (!is_float(dtype)) {
-    static const std::vector<UnaryOp> kIntegers{UnaryOp::k_neg, UnaryOp::k_abs, UnaryOp::k_sign, UnaryOp::k_bit_not};
+    static const std::vector<UnaryOp> kIntegers{UnaryOp::k_neg, UnaryOp::k_abs, UnaryOp::k_sign,
+                                                UnaryOp::k_bit_not};
     return keep(build.unary(random.pick(kIntegers), x), {});
   }
   if (options.transcendentals && random.chance(50)) return random_inexact_unary(x);
@@ -45,7 +49,8 @@ ValueId Generator::random_unary() {
   static const std::vector<UnaryOp> kSteps{UnaryOp::k_sign, UnaryOp::k_floor, UnaryOp::k_ceil,
                                            UnaryOp::k_round, UnaryOp::k_trunc};
   if (!exact(x) || random.chance(40)) return keep(build.unary(random.pick(kSmooth), x), f);
-  if (random.chance(10)) return keep(build.unary(random.chance(50) ? UnaryOp::k_is_nan : UnaryOp::k_is_inf, x), {});
+  if (random.chance(10))
+    return keep(build.unary(random.chance(50) ? UnaryOp::k_is_nan : UnaryOp::k_is_inf, x), {});
   return keep(build.unary(random.pick(kSteps), x), facts_of(dtype, f.bound + 1, 0));
 }
 
@@ -54,7 +59,8 @@ ValueId Generator::random_binary() {
   if (random.chance(15)) return random_compare(x);
   DType dtype = graph.dtype(x);
   if (dtype == DType::kBool) {
-    static const std::vector<BinaryOp> kLogical{BinaryOp::k_and, BinaryOp::k_or, BinaryOp::k_xor, BinaryOp::k_max, BinaryOp::k_min};
+    static const std::vector<BinaryOp> kLogical{BinaryOp::k_and, BinaryOp::k_or, BinaryOp::k_xor,
+                                                BinaryOp::k_max, BinaryOp::k_min};
     return keep(build.binary(random.pick(kLogical), x, partner(x)), {});
   }
   return is_float(dtype) ? random_binary_of_floats(x) : random_binary_of_integers(x);
@@ -84,21 +90,26 @@ ValueId Generator::random_binary_of_floats(ValueId x) {
   }
   switch (random.below(7)) {
     case 0:
-    case 1: return keep(build.binary(BinaryOp::k_add, x, y), facts_of(dtype, a.bound + b.bound, bits));
-    case 2: return keep(build.binary(BinaryOp::k_sub, x, y), facts_of(dtype, a.bound + b.bound, bits));
+    case 1:
+      return keep(build.binary(BinaryOp::k_add, x, y), facts_of(dtype, a.bound + b.bound, bits));
+    case 2:
+      return keep(build.binary(BinaryOp::k_sub, x, y), facts_of(dtype, a.bound + b.bound, bits));
     case 3:
-    case 4: return keep(build.binary(BinaryOp::k_mul, x, y),
-                        facts_of(dtype, a.bound * b.bound, both ? a.fraction_bits + b.fraction_bits : kInexact));
-    case 5: return keep(build.binary(BinaryOp::k_max, x, y), facts_of(dtype, std::max(a.bound, b.bound), bits));
-    default: return keep(build.binary(BinaryOp::k_min, x, y), facts_of(dtype, std::max(a.bound, b.bound), bits));
+    case 4:
+      return keep(build.binary(BinaryOp::k_mul, x, y),
+                  facts_of(dtype, a.bound * b.bound, both ? a.fraction_bits + b.fraction_bits : kInexact));
+    case 5:
+      return keep(build.binary(BinaryOp::k_max, x, y), facts_of(dtype, std::max(a.bound, b.bound), bits));
+    default:
+      return keep(build.binary(BinaryOp::k_min, x, y), facts_of(dtype, std::max(a.bound, b.bound), bits));
   }
 }
 
 ValueId Generator::random_binary_of_integers(ValueId x) {
   static const std::vector<BinaryOp> kOps{
-      BinaryOp::k_add, BinaryOp::k_sub, BinaryOp::k_mul, BinaryOp::k_idiv, BinaryOp::k_fdiv, BinaryOp::k_mod,
-      BinaryOp::k_fmod, BinaryOp::k_max, BinaryOp::k_min, BinaryOp::k_and, BinaryOp::k_or, BinaryOp::k_xor,
-      BinaryOp::k_shl, BinaryOp::k_shr, BinaryOp::k_pow};
+      BinaryOp::k_add, BinaryOp::k_sub,  BinaryOp::k_mul, BinaryOp::k_idiv, BinaryOp::k_fdiv,
+      BinaryOp::k_mod, BinaryOp::k_fmod, BinaryOp::k_max, BinaryOp::k_min,  BinaryOp::k_and,
+      BinaryOp::k_or,  BinaryOp::k_xor,  BinaryOp::k_shl, BinaryOp::k_shr,  BinaryOp::k_pow};
   BinaryOp op = random.pick(kOps);
   ValueId y = partner(x);
   if (op == BinaryOp::k_pow) y = clamp(y, 0, 3);
@@ -112,16 +123,19 @@ ValueId Generator::random_ternary() {
   Facts a = facts(x), b = facts(y);
   int64_t choice = random.below(3);
   if (choice == 0 || dtype == DType::kBool) {
-    ValueId condition = operand_if([&](ValueId v) { return graph.dtype(v) == DType::kBool && broadcasts_to(v, x); });
+    ValueId condition =
+        operand_if([&](ValueId v) { return graph.dtype(v) == DType::kBool && broadcasts_to(v, x); });
     condition = condition == kNoValue ? source(DType::kBool, static_dims(graph.shape(x))) : condition;
     int bits = exact(x) && exact(y) ? std::max(a.fraction_bits, b.fraction_bits) : kInexact;
-    return keep(build.where(broadcast(condition, x), x, y), facts_of(dtype, std::max(a.bound, b.bound), bits));
+    return keep(build.where(broadcast(condition, x), x, y),
+                facts_of(dtype, std::max(a.bound, b.bound), bits));
   }
   if (choice == 1) return clamp(x, -1, 1.5);
   ValueId z = partner(x);
   bool all = exact(x) && exact(y) && exact(z);
   int bits = all ? std::max(a.fraction_bits + b.fraction_bits, facts(z).fraction_bits) : kInexact;
-  return keep(build.add(OpKind::k_mulacc, {x, y, z}), facts_of(dtype, a.bound * b.bound + facts(z).bound, bits));
+  return keep(build.add(OpKind::k_mulacc, {x, y, z}),
+              facts_of(dtype, a.bound * b.bound + facts(z).bound, bits));
 }
 
 ValueId Generator::random_cast() {

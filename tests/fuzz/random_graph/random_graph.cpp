@@ -10,11 +10,16 @@ namespace quernel::random_graph_parts {
 
 int mantissa_bits(DType dtype) {
   switch (dtype) {
-    case DType::kF64: return 52;
-    case DType::kF32: return 23;
-    case DType::kF16: return 10;
-    case DType::kBF16: return 7;
-    default: return 63;
+    case DType::kF64:
+      return 52;
+    case DType::kF32:
+      return 23;
+    case DType::kF16:
+      return 10;
+    case DType::kBF16:
+      return 7;
+    default:
+      return 63;
   }
 }
 
@@ -39,7 +44,9 @@ ValueId Generator::clamp(ValueId v, double lo, double hi) {
   if (is_unsigned_integer(dtype)) lo = std::max(lo, 0.0);
   Facts f = facts(v);
   int bits = is_float(dtype) && exact(v) ? std::max(f.fraction_bits, 3) : f.fraction_bits;
-  ValueId result = build.add(OpKind::k_clamp, {v, build.full(dtype, graph.shape(v), lo), build.full(dtype, graph.shape(v), hi)});
+  const Shape shape = graph.shape(v);  // a copy: the graph grows
+  ValueId result =
+      build.add(OpKind::k_clamp, {v, build.full(dtype, shape, lo), build.full(dtype, shape, hi)});
   return keep(result, facts_of(dtype, std::max(std::fabs(lo), std::fabs(hi)), bits));
 }
 
@@ -74,8 +81,9 @@ ValueId Generator::source(DType dtype, const std::vector<int64_t>& dims) {
     return keep(graph.add_input("x" + std::to_string(inputs_), {dtype, make_shape(dims)}), facts);
   }
   if (random.chance(30)) {
-    double value = dtype == DType::kBool ? static_cast<double>(random.below(2))
-                                         : static_cast<double>(random.between(is_unsigned_integer(dtype) ? 0 : -2, 2));
+    double value = dtype == DType::kBool
+                       ? static_cast<double>(random.below(2))
+                       : static_cast<double>(random.between(is_unsigned_integer(dtype) ? 0 : -2, 2));
     return keep(build.full(dtype, make_shape(dims), value), facts);
   }
   return keep(build.constant(random_tensor(dtype, dims, random)), facts);
@@ -96,7 +104,8 @@ ValueId Generator::partner(ValueId v) {
   });
   if (other != kNoValue && random.chance(70)) return broadcast(other, v);
   std::vector<int64_t> dims = static_dims(graph.shape(v));
-  if (random.chance(20)) dims.erase(dims.begin(), dims.begin() + random.below(static_cast<int64_t>(dims.size()) + 1));
+  if (random.chance(20))
+    dims.erase(dims.begin(), dims.begin() + random.below(static_cast<int64_t>(dims.size()) + 1));
   for (int64_t& d : dims)
     if (random.chance(25)) d = 1;
   return broadcast(source(dtype, dims), v);
@@ -109,7 +118,8 @@ bool Generator::broadcasts_to(ValueId from, ValueId to) const {
 
 ValueId Generator::broadcast(ValueId v, ValueId like) {
   Facts f = facts(v);
-  return keep(build.broadcast_to(v, graph.shape(like)), f);
+  const Shape shape = graph.shape(like);
+  return keep(build.broadcast_to(v, shape), f);
 }
 
 void Generator::run() {
@@ -149,7 +159,8 @@ void Generator::choose_outputs() {
     if (uses[static_cast<size_t>(*it)] == 0 && graph.def(*it)) chosen.push_back(*it);
   if (random.chance(40)) chosen.push_back(operand());
   if (chosen.empty()) chosen.push_back(values_.back());
-  for (size_t i = 0; i < chosen.size(); ++i) graph.outputs.push_back({"y" + std::to_string(i + 1), chosen[i]});
+  for (size_t i = 0; i < chosen.size(); ++i)
+    graph.outputs.push_back({"y" + std::to_string(i + 1), chosen[i]});
 }
 
 }  // namespace quernel::random_graph_parts

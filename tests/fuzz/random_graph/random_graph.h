@@ -1,6 +1,7 @@
-// Random well-typed graphs over all core ops, for tests that compare two ways of computing the same. Values stay tame: the
-// arguments of exp, log, div and the like are brought into range first, and ops that jump (floor, comparisons, casts to
-// integers, argmax) only take operands that every correct implementation computes to the bit.
+// Random well-typed graphs over all core ops, for tests that compare two ways of computing the same. Values
+// stay tame: the arguments of exp, log, div and the like are brought into range first, and ops that jump
+// (floor, comparisons, casts to integers, argmax) only take operands that every correct implementation
+// computes to the bit.
 #pragma once
 
 #include <cstdint>
@@ -14,9 +15,9 @@ struct RandomGraphOptions {
   int min_nodes = 3, max_nodes = 25;  // ops asked for; broadcasts and range limits come on top
   int64_t max_elements = 4096;        // of one value
   bool zero_size_dims = true;
-  bool half_floats = true;            // f16 and bf16
-  bool all_integers = true;           // i8 u8 i16 u16 u32 u64 besides i32 i64
-  bool transcendentals = true;        // ops whose last bits may differ between implementations
+  bool half_floats = true;      // f16 and bf16
+  bool all_integers = true;     // i8 u8 i16 u16 u32 u64 besides i32 i64
+  bool transcendentals = true;  // ops whose last bits may differ between implementations
   bool contractions = true;
   bool gathers = true;
   bool bitcasts = true;
@@ -25,7 +26,8 @@ struct RandomGraphOptions {
 // The same seed and options give the same graph on every machine.
 Graph random_graph(uint64_t seed, const RandomGraphOptions& options = {});
 
-// Inputs for any graph of static shapes: floats are multiples of 1/8 in [-2, 2], integers mostly small with some extremes.
+// Inputs for any graph of static shapes: floats are multiples of 1/8 in [-2, 2], integers mostly small with
+// some extremes.
 std::vector<Tensor> random_inputs(const Graph& graph, uint64_t seed);
 
 // A small, seeded generator (splitmix64).

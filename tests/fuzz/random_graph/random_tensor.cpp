@@ -15,7 +15,9 @@ Tensor random_tensor(DType dtype, const std::vector<int64_t>& dims, Random& rand
     } else if (dtype == DType::kBool) {
       store_i64(dtype, bytes.data(), i, random.below(2));
     } else if (random.chance(3)) {
-      store_i64(dtype, bytes.data(), i, static_cast<int64_t>(random.chance(50) ? ~uint64_t{0} >> 1 : uint64_t{1} << (bit_width(dtype) - 1)));
+      store_i64(dtype, bytes.data(), i,
+                static_cast<int64_t>(random.chance(50) ? ~uint64_t{0} >> 1
+                                                       : uint64_t{1} << (bit_width(dtype) - 1)));
     } else {
       store_i64(dtype, bytes.data(), i, random.between(is_signed_integer(dtype) ? -8 : 0, 8));
     }
@@ -27,7 +29,8 @@ Tensor random_tensor(DType dtype, const std::vector<int64_t>& dims, Random& rand
 std::vector<Tensor> random_inputs(const Graph& graph, uint64_t seed) {
   std::vector<Tensor> inputs;
   Random random(seed ^ 0x5eed);
-  for (ValueId v : graph.inputs) inputs.push_back(random_tensor(graph.dtype(v), static_dims(graph.shape(v)), random));
+  for (ValueId v : graph.inputs)
+    inputs.push_back(random_tensor(graph.dtype(v), static_dims(graph.shape(v)), random));
   return inputs;
 }
 

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 #include <random>
+#include <span>
 
 #include "kernel_maker.h"
 #include "loop/evaluate_scalar.h"
@@ -148,40 +149,76 @@ bool equal(DType d, uint64_t got, uint64_t want, bool zero_sign_matters = true) 
 
 constexpr size_t kCount = 1600;
 
+using Builder = std::function<loop::Expr(const std::vector<loop::Expr>&)>;
+
 struct Case {
-  loop::Kernel kernel;
   DType in, out;
+  int lanes;
+  bool is_binary;
+  Builder build;
   std::function<uint64_t(uint64_t, uint64_t)> want;
   std::string what;
   bool zero_sign_matters = true;
 };
 
-// One image of all cases per preset; inputs are padded so that 16 divides their count.
+bool shares_kernel(const Case& a, const Case& b) {
+  return a.in == b.in && a.lanes == b.lanes && a.is_binary == b.is_binary;
+}
+
+// out0[i] = f0(a[i], b[i]), out1[i] = f1(a[i], b[i]) ...
+loop::Kernel kernel_of(std::span<const Case> cases) {
+  KernelMaker m(cases[0].what);
+  std::vector<loop::Buffer> inputs = {m.global(cases[0].in, kCount)};
+  if (cases[0].is_binary) inputs.push_back(m.global(cases[0].in, kCount));
+  loop::Var i = m.var();
+  int lanes = cases[0].lanes;
+  loop::Expr index = lanes_from(loop::var_ref(i) * loop::const_index(lanes), lanes);
+  std::vector<loop::Expr> values;
+  for (const loop::Buffer& b : inputs) values.push_back(loop::load(b, index, lanes));
+  std::vector<loop::Stmt> body;
+  for (const Case& c : cases) body.push_back(loop::store(m.output(c.out, kCount), index, c.build(values)));
+  m.kernel.body = loop::for_loop(i, loop::const_index(static_cast<int64_t>(kCount) / lanes),
+                                 loop::AxisKind::kSerial, loop::block(body));
+  return m.kernel;
+}
+
+// One image per preset, several cases to a kernel.
 void check(const std::vector<Case>& cases) {
+  constexpr size_t kLargestGroup = 12;
+  std::vector<std::span<const Case>> groups;
+  for (size_t first = 0; first < cases.size();) {
+    size_t last = first + 1;
+    while (last < cases.size() && last - first < kLargestGroup && shares_kernel(cases[first], cases[last]))
+      ++last;
+    groups.push_back(std::span(cases).subspan(first, last - first));
+    first = last;
+  }
   for (const std::string& target : runnable_targets()) {
     if (target == "x86-64-v2")
       continue;  // next to v1 nothing but rounding is new there, which math_test covers
     std::vector<loop::Kernel> kernels;
-    for (const Case& c : cases) kernels.push_back(c.kernel);
+    for (auto group : groups) kernels.push_back(kernel_of(group));
     codegen::Image image = compile_or_fail(kernels, target);
     if (image.elf.empty()) return;
     MappedImage mapped(image.elf);
-    for (size_t k = 0; k < cases.size(); ++k) {
-      const Case& c = cases[k];
-      auto [a, b] = operands(c.in, kCount);
-      Data out(c.out, kCount);
-      bool is_binary = c.kernel.buffers.size() == 3;
+    for (size_t k = 0; k < groups.size(); ++k) {
+      auto [a, b] = operands(groups[k][0].in, kCount);
       std::vector<void*> bindings = {a.bytes.data()};
-      if (is_binary) bindings.push_back(b.bytes.data());
-      bindings.push_back(out.bytes.data());
+      if (groups[k][0].is_binary) bindings.push_back(b.bytes.data());
+      std::vector<Data> outputs;
+      for (const Case& c : groups[k]) outputs.emplace_back(c.out, kCount);
+      for (Data& out : outputs) bindings.push_back(out.bytes.data());
       EXPECT_EQ(mapped.call(k, bindings), 0);
-      int shown = 0;
-      for (size_t i = 0; i < kCount && shown < 3; ++i) {
-        uint64_t want = c.want(a.get(i), b.get(i));
-        if (equal(c.out, out.get(i), want, c.zero_sign_matters)) continue;
-        ++shown;
-        ADD_FAILURE() << target << ": " << c.what << "(0x" << std::hex << a.get(i) << ", 0x" << b.get(i)
-                      << ") = 0x" << out.get(i) << ", want 0x" << want;
+      for (size_t n = 0; n < outputs.size(); ++n) {
+        const Case& c = groups[k][n];
+        int shown = 0;
+        for (size_t i = 0; i < kCount && shown < 3; ++i) {
+          uint64_t want = c.want(a.get(i), b.get(i)), got = outputs[n].get(i);
+          if (equal(c.out, got, want, c.zero_sign_matters)) continue;
+          ++shown;
+          ADD_FAILURE() << target << ": " << c.what << "(0x" << std::hex << a.get(i) << ", 0x" << b.get(i)
+                        << ") = 0x" << got << ", want 0x" << want;
+        }
       }
     }
   }
@@ -194,18 +231,15 @@ std::string name_of(std::string_view op, DType d, int lanes) {
 TEST(Elementwise, Unary) {
   std::vector<Case> cases;
   for (DType d : kTypes)
-    for (UnaryOp op : kUnary)
-      for (int lanes : {1, 16}) {
+    for (int lanes : {1, 16})
+      for (UnaryOp op : kUnary) {
         if (!loop::unary_accepts(op, d)) continue;
         DType out = is_predicate(op) ? DType::kBool : d;
-        std::string name = name_of(to_string(op), d, lanes);
-        cases.push_back({elementwise(name, {d}, out, kCount, lanes,
-                                     [&](const auto& in) { return loop::unary(op, in[0]); }),
-                         d, out,
-                         [=](uint64_t a, uint64_t) {
-                           return is_predicate(op) && !is_float(d) ? 0 : loop::evaluate_unary(op, d, a);
-                         },
-                         name});
+        auto want = [=](uint64_t a, uint64_t) {
+          return is_predicate(op) && !is_float(d) ? 0 : loop::evaluate_unary(op, d, a);
+        };
+        cases.push_back({d, out, lanes, false, [=](const auto& in) { return loop::unary(op, in[0]); }, want,
+                         name_of(to_string(op), d, lanes)});
       }
   check(cases);
 }
@@ -213,16 +247,14 @@ TEST(Elementwise, Unary) {
 TEST(Elementwise, Binary) {
   std::vector<Case> cases;
   for (DType d : kTypes)
-    for (BinaryOp op : kBinary)
-      for (int lanes : {1, 16}) {
+    for (int lanes : {1, 16})
+      for (BinaryOp op : kBinary) {
         if (!loop::binary_accepts(op, d) || (op == BinaryOp::k_pow && is_float(d))) continue;
         DType out = is_comparison(op) ? DType::kBool : d;
-        std::string name = name_of(to_string(op), d, lanes);
         bool extreme = op == BinaryOp::k_max || op == BinaryOp::k_min;
-        cases.push_back({elementwise(name, {d, d}, out, kCount, lanes,
-                                     [&](const auto& in) { return loop::binary(op, in[0], in[1]); }),
-                         d, out, [=](uint64_t a, uint64_t b) { return loop::evaluate_binary(op, d, a, b); },
-                         name, !extreme});
+        cases.push_back({d, out, lanes, true, [=](const auto& in) { return loop::binary(op, in[0], in[1]); },
+                         [=](uint64_t a, uint64_t b) { return loop::evaluate_binary(op, d, a, b); },
+                         name_of(to_string(op), d, lanes), !extreme});
       }
   check(cases);
 }
@@ -236,13 +268,13 @@ TEST(Elementwise, BinaryWithConstants) {
         if (!loop::binary_accepts(op, d) || d == DType::kBool) continue;
         uint64_t bits = is_float(d) ? loop::double_to_bits(d, static_cast<double>(constant))
                                     : loop::int_to_bits(d, constant);
-        std::string name = name_of(to_string(op), d, 16) + "_by" + std::to_string(constant);
-        cases.push_back({elementwise(name, {d}, d, kCount, 16,
-                                     [&](const auto& in) {
-                                       return loop::binary(op, in[0], loop::const_bits({d, 16}, bits));
-                                     }),
-                         d, d, [=](uint64_t a, uint64_t) { return loop::evaluate_binary(op, d, a, bits); },
-                         name, op != BinaryOp::k_max});
+        cases.push_back({d, d, 16, false,
+                         [=](const auto& in) {
+                           return loop::binary(op, in[0], loop::const_bits({d, 16}, bits));
+                         },
+                         [=](uint64_t a, uint64_t) { return loop::evaluate_binary(op, d, a, bits); },
+                         name_of(to_string(op), d, 16) + "_by" + std::to_string(constant),
+                         op != BinaryOp::k_max});
       }
   check(cases);
 }
@@ -266,13 +298,11 @@ uint64_t want_cast(DType from, DType to, uint64_t bits) {
 TEST(Elementwise, Casts) {
   std::vector<Case> cases;
   for (DType from : kTypes)
-    for (DType to : kTypes)
-      for (int lanes : {1, 16}) {
-        std::string name = name_of(to_string(from), to, lanes);
-        cases.push_back({elementwise(name, {from}, to, kCount, lanes,
-                                     [&](const auto& in) { return loop::cast(to, in[0]); }),
-                         from, to, [=](uint64_t a, uint64_t) { return want_cast(from, to, a); }, name});
-      }
+    for (int lanes : {1, 16})
+      for (DType to : kTypes)
+        cases.push_back({from, to, lanes, false, [=](const auto& in) { return loop::cast(to, in[0]); },
+                         [=](uint64_t a, uint64_t) { return want_cast(from, to, a); },
+                         name_of(std::string(to_string(from)) + "_to", to, lanes)});
   check(cases);
 }
 
@@ -281,34 +311,31 @@ TEST(Elementwise, MulAccSelectAndBitcast) {
   for (DType d : kTypes)
     for (int lanes : {1, 16}) {
       if (d == DType::kBool) continue;
-      std::string name = name_of("mulacc", d, lanes);
-      // On targets without FMA there are two roundings: compare where one does as well (16-bit floats,
+      // Without FMA there are two roundings: compare where that makes no difference (16-bit floats,
       // integers).
       if (d != DType::kF32 && d != DType::kF64)
-        cases.push_back({elementwise(name, {d, d}, d, kCount, lanes,
-                                     [&](const auto& in) { return loop::mul_acc(in[0], in[1], in[0]); }),
-                         d, d, [=](uint64_t a, uint64_t b) { return loop::evaluate_mul_acc(d, a, b, a); },
-                         name});
-      name = name_of("select", d, lanes);
+        cases.push_back({d, d, lanes, true, [](const auto& in) { return loop::mul_acc(in[0], in[1], in[0]); },
+                         [=](uint64_t a, uint64_t b) { return loop::evaluate_mul_acc(d, a, b, a); },
+                         name_of("mulacc", d, lanes)});
       cases.push_back(
-          {elementwise(name, {d, d}, d, kCount, lanes,
-                       [&](const auto& in) {
-                         return loop::select(loop::binary(BinaryOp::k_lt, in[0], in[1]), in[1], in[0]);
-                       }),
-           d, d,
+          {d, d, lanes, true,
+           [](const auto& in) {
+             return loop::select(loop::binary(BinaryOp::k_lt, in[0], in[1]), in[1], in[0]);
+           },
            [=](uint64_t a, uint64_t b) { return loop::evaluate_binary(BinaryOp::k_lt, d, a, b) ? b : a; },
-           name});
+           name_of("select", d, lanes)});
     }
-  cases.push_back({elementwise("bits", {DType::kF32}, DType::kU32, kCount, 16,
-                               [&](const auto& in) {
-                                 return loop::bitcast({DType::kU32, 16}, in[0]);
-                               }),
-                   DType::kF32, DType::kU32, [](uint64_t a, uint64_t) { return a; }, "bitcast"});
-  cases.push_back({elementwise("bits", {DType::kI16}, DType::kBF16, kCount, 1,
-                               [&](const auto& in) {
-                                 return loop::bitcast({DType::kBF16, 1}, in[0]);
-                               }),
-                   DType::kI16, DType::kBF16, [](uint64_t a, uint64_t) { return a; }, "bitcast"});
+  auto same = [](uint64_t a, uint64_t) { return a; };
+  cases.push_back({DType::kF32, DType::kU32, 16, false,
+                   [](const auto& in) {
+                     return loop::bitcast({DType::kU32, 16}, in[0]);
+                   },
+                   same, "bitcast"});
+  cases.push_back({DType::kI16, DType::kBF16, 1, false,
+                   [](const auto& in) {
+                     return loop::bitcast({DType::kBF16, 1}, in[0]);
+                   },
+                   same, "bitcast"});
   check(cases);
 }
 

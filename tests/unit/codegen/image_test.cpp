@@ -3,6 +3,7 @@
 #include <elf.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 
@@ -102,15 +103,18 @@ TEST(Image, SameInputSameBytes) {
 }
 
 TEST(Image, LeavesNoTemporaryFiles) {
-  auto count = [] {
-    int n = 0;
-    for (const auto& entry : std::filesystem::directory_iterator(std::filesystem::temp_directory_path()))
-      n += entry.path().filename().string().starts_with("quernel-");
-    return n;
-  };
-  int before = count();
+  std::string directory = testing::TempDir() + "codegen-test-XXXXXX";
+  ASSERT_NE(mkdtemp(directory.data()), nullptr);
+  const char* previous = std::getenv("TMPDIR");
+  std::string restored = previous ? previous : "";
+  setenv("TMPDIR", directory.c_str(), 1);
   compile_or_fail({}, "native");
-  EXPECT_EQ(count(), before);
+  if (previous)
+    setenv("TMPDIR", restored.c_str(), 1);
+  else
+    unsetenv("TMPDIR");
+  EXPECT_TRUE(std::filesystem::is_empty(directory));
+  std::filesystem::remove_all(directory);
 }
 
 TEST(Image, StorageOnlyTypesAreRefusedByName) {

@@ -62,7 +62,7 @@ class Strided : public testing::TestWithParam<std::tuple<int64_t, DType>> {};
 TEST_P(Strided, LoadsStayInside) {
   auto [stride, dtype] = GetParam();
   int element = element_size(dtype);
-  for (int lanes : {2, 4, 8, 16, 32}) {
+  for (int lanes : {4, 16, 32}) {
     int64_t span = std::abs(stride) * (lanes - 1) + 1;
     KernelMaker m("strided");
     Buffer in = m.global(dtype, span), out = m.output(dtype, lanes);

@@ -1,5 +1,6 @@
-// Runs every case of tests/golden/graph: the pass that the file names, on the case's input, must print the expected graph,
-// and the interpreter must give the same results before and after. QUERNEL_UPDATE_GOLDEN=1 rewrites the expectations.
+// Runs every case of tests/golden/graph: the pass that the file names, on the case's input, must print the
+// expected graph, and the interpreter must give the same results before and after. QUERNEL_UPDATE_GOLDEN=1
+// rewrites the expectations.
 #include <cstdlib>
 #include <fstream>
 
@@ -31,6 +32,8 @@ struct GoldenCase {
   std::string pass;
   TestCase test;
 };
+
+void PrintTo(const GoldenCase& golden, std::ostream* out) { PrintTo(golden.test, out); }
 
 bool updating() { return std::getenv("QUERNEL_UPDATE_GOLDEN") != nullptr; }
 
@@ -82,7 +85,8 @@ TEST_P(GraphGolden, prints_as_expected_and_computes_the_same) {
   }
   if (!before.symbols.empty()) return;
   for (uint64_t seed = 1; seed <= 3; ++seed) {
-    std::vector<Tensor> inputs = random_inputs(before, seed), expected = run(before, inputs), found = run(*after, inputs);
+    std::vector<Tensor> inputs = random_inputs(before, seed), expected = run(before, inputs),
+                        found = run(*after, inputs);
     ASSERT_EQ(expected.size(), found.size());
     for (size_t i = 0; i < found.size(); ++i)
       EXPECT_TRUE(same_tensor(expected[i], found[i], pass->tolerance)) << "output " << before.outputs[i].name;
@@ -112,7 +116,9 @@ class UpdateGolden : public testing::Environment {
       for (const TestCase& test : file.cases) {
         std::string input = test.sections.at("input");
         while (input.size() > 1 && input.substr(input.size() - 2) == "\n\n") input.pop_back();
-        out << "\n# case: " << test.name << "\n# input\n" << input << "# expect\n" << test.sections.at("expect");
+        out << "\n# case: " << test.name << "\n# input\n"
+            << input << "# expect\n"
+            << test.sections.at("expect");
       }
     }
   }

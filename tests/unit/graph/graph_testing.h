@@ -1,4 +1,5 @@
-// What the graph tests share: parsing text that must be right, running the interpreter, and comparing tensors.
+// What the graph tests share: parsing text that must be right, running the interpreter, and comparing
+// tensors.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -50,7 +51,8 @@ inline std::vector<double> values(const Tensor& tensor) {
 
 inline testing::AssertionResult same_tensor(const Tensor& a, const Tensor& b, double tolerance = 0) {
   if (a.dtype != b.dtype || a.dims != b.dims) return testing::AssertionFailure() << "types differ";
-  if (a.bytes.size() == b.bytes.size() && (a.bytes.size() == 0 || std::memcmp(a.bytes.data(), b.bytes.data(), a.bytes.size()) == 0))
+  if (a.bytes.size() == b.bytes.size() &&
+      (a.bytes.size() == 0 || std::memcmp(a.bytes.data(), b.bytes.data(), a.bytes.size()) == 0))
     return testing::AssertionSuccess();
   for (int64_t i = 0; i < a.count(); ++i) {
     double x = element_as_f64(a, i), y = element_as_f64(b, i);

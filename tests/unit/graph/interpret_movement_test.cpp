@@ -10,27 +10,37 @@ using testing::ElementsAre;
 
 const std::string kSix = "%x = constant f32[2,3] {1, 2, 3, 4, 5, 6}\n";
 
-std::vector<double> of_six(const std::string& op) { return values(evaluate(kSix + "%y = " + op + "\nreturn y = %y")); }
+std::vector<double> of_six(const std::string& op) {
+  return values(evaluate(kSix + "%y = " + op + "\nreturn y = %y"));
+}
 
 TEST(InterpretMovement, reshape_and_permute) {
   EXPECT_THAT(of_six("reshape %x : f32[3,2]"), ElementsAre(1, 2, 3, 4, 5, 6));
   EXPECT_THAT(of_six("permute %x {1, 0} : f32[3,2]"), ElementsAre(1, 4, 2, 5, 3, 6));
-  EXPECT_THAT(values(evaluate("%x = constant i8[2,1,3] {1, 2, 3, 4, 5, 6}\n%y = permute %x {2, 0, 1} : i8[3,2,1]\nreturn y = %y")),
+  EXPECT_THAT(values(evaluate("%x = constant i8[2,1,3] {1, 2, 3, 4, 5, 6}\n%y = permute %x {2, 0, 1} : "
+                              "i8[3,2,1]\nreturn y = %y")),
               ElementsAre(1, 4, 2, 5, 3, 6));
 }
 
 TEST(InterpretMovement, pads_of_every_mode) {
-  EXPECT_THAT(of_six("pad %x [0:0, 2:2] edge : f32[2,7]"), ElementsAre(1, 1, 1, 2, 3, 3, 3, 4, 4, 4, 5, 6, 6, 6));
-  EXPECT_THAT(of_six("pad %x [0:0, 2:2] reflect : f32[2,7]"), ElementsAre(3, 2, 1, 2, 3, 2, 1, 6, 5, 4, 5, 6, 5, 4));
-  EXPECT_THAT(of_six("pad %x [0:0, 2:2] wrap : f32[2,7]"), ElementsAre(2, 3, 1, 2, 3, 1, 2, 5, 6, 4, 5, 6, 4, 5));
-  EXPECT_THAT(of_six("pad %x [1:0, 0:1] reflect : f32[3,4]"), ElementsAre(4, 5, 6, 5, 1, 2, 3, 2, 4, 5, 6, 5));
-  EXPECT_THAT(values(evaluate("%x = constant f32[0] {}\n%y = pad %x [1:1] fill 7 : f32[2]\nreturn y = %y")), ElementsAre(7, 7));
+  EXPECT_THAT(of_six("pad %x [0:0, 2:2] edge : f32[2,7]"),
+              ElementsAre(1, 1, 1, 2, 3, 3, 3, 4, 4, 4, 5, 6, 6, 6));
+  EXPECT_THAT(of_six("pad %x [0:0, 2:2] reflect : f32[2,7]"),
+              ElementsAre(3, 2, 1, 2, 3, 2, 1, 6, 5, 4, 5, 6, 5, 4));
+  EXPECT_THAT(of_six("pad %x [0:0, 2:2] wrap : f32[2,7]"),
+              ElementsAre(2, 3, 1, 2, 3, 1, 2, 5, 6, 4, 5, 6, 4, 5));
+  EXPECT_THAT(of_six("pad %x [1:0, 0:1] reflect : f32[3,4]"),
+              ElementsAre(4, 5, 6, 5, 1, 2, 3, 2, 4, 5, 6, 5));
+  EXPECT_THAT(values(evaluate("%x = constant f32[0] {}\n%y = pad %x [1:1] fill 7 : f32[2]\nreturn y = %y")),
+              ElementsAre(7, 7));
 }
 
 TEST(InterpretMovement, packed_elements) {
-  EXPECT_THAT(values(evaluate("%x = constant i4[3] {1, -2, 3}\n%y = flip %x {0} : i4[3]\nreturn y = %y")), ElementsAre(3, -2, 1));
-  EXPECT_THAT(values(evaluate("%x = constant u4[1,3] {1, 2, 15}\n%y = cat %x, %x {1} : u4[1,6]\nreturn y = %y")),
-              ElementsAre(1, 2, 15, 1, 2, 15));
+  EXPECT_THAT(values(evaluate("%x = constant i4[3] {1, -2, 3}\n%y = flip %x {0} : i4[3]\nreturn y = %y")),
+              ElementsAre(3, -2, 1));
+  EXPECT_THAT(
+      values(evaluate("%x = constant u4[1,3] {1, 2, 15}\n%y = cat %x, %x {1} : u4[1,6]\nreturn y = %y")),
+      ElementsAre(1, 2, 15, 1, 2, 15));
 }
 
 // The interpreter implements movement from the ops' definitions; index_map_of must say the same.
@@ -39,7 +49,8 @@ TEST(InterpretMovement, agrees_with_index_maps) {
   for (uint64_t seed = 1; seed <= 200; ++seed) {
     Graph graph = random_graph(seed);
     for (const Node& node : graph.nodes) {
-      if (!is_movement(node.op) || (node.op == OpKind::k_pad && node.attributes.mode != PadMode::kConstant)) continue;
+      if (!is_movement(node.op) || (node.op == OpKind::k_pad && node.attributes.mode != PadMode::kConstant))
+        continue;
       Graph single;
       ValueId x = single.add_input("x", graph.type(node.inputs[0]));
       Attributes view;
@@ -62,13 +73,16 @@ TEST(InterpretMovement, agrees_with_index_maps) {
 // ---- seed traps ----
 TEST(SeedTraps, view_strided) {
   EXPECT_THAT(of_six("view %x [d1, 2*d0] : f32[2,2]"), ElementsAre(1, 4, 3, 6));
-  EXPECT_THAT(values(evaluate("%x = constant f32[5] {1, 2, 3, 4, 5}\n%y = view %x [2*d0 + d1] : f32[2,3]\nreturn y = %y")),
-              ElementsAre(1, 2, 3, 3, 4, 5));
+  EXPECT_THAT(
+      values(evaluate(
+          "%x = constant f32[5] {1, 2, 3, 4, 5}\n%y = view %x [2*d0 + d1] : f32[2,3]\nreturn y = %y")),
+      ElementsAre(1, 2, 3, 3, 4, 5));
   EXPECT_THAT(of_six("view %x [(d0 floordiv 3), (d0 mod 3)] : f32[6]"), ElementsAre(1, 2, 3, 4, 5, 6));
 }
 
 TEST(SeedTraps, view_masked) {
-  EXPECT_THAT(values(evaluate("%x = constant i32[3] {1, 2, 3}\n%y = view %x [d0 + -1] if 0 <= d0 + -1 < 3 fill -9 : i32[5]\nreturn y = %y")),
+  EXPECT_THAT(values(evaluate("%x = constant i32[3] {1, 2, 3}\n%y = view %x [d0 + -1] if 0 <= d0 + -1 < 3 "
+                              "fill -9 : i32[5]\nreturn y = %y")),
               ElementsAre(-9, 1, 2, 3, -9));
 }
 
@@ -78,23 +92,28 @@ TEST(SeedTraps, index_gated) {
 }
 
 TEST(SeedTraps, reshape_noncontiguous) {
-  EXPECT_THAT(values(evaluate(kSix + "%1 = permute %x {1, 0} : f32[3,2]\n%y = reshape %1 : f32[6]\nreturn y = %y")),
-              ElementsAre(1, 4, 2, 5, 3, 6));
+  EXPECT_THAT(
+      values(evaluate(kSix + "%1 = permute %x {1, 0} : f32[3,2]\n%y = reshape %1 : f32[6]\nreturn y = %y")),
+      ElementsAre(1, 4, 2, 5, 3, 6));
 }
 
 TEST(SeedTraps, permute_contiguous) {
-  EXPECT_THAT(values(evaluate(kSix + "%1 = permute %x {1, 0} : f32[3,2]\n%y = add %1, %1 : f32[3,2]\nreturn y = %y")),
-              ElementsAre(2, 8, 4, 10, 6, 12));
+  EXPECT_THAT(
+      values(evaluate(kSix + "%1 = permute %x {1, 0} : f32[3,2]\n%y = add %1, %1 : f32[3,2]\nreturn y = %y")),
+      ElementsAre(2, 8, 4, 10, 6, 12));
 }
 
 TEST(SeedTraps, contiguous_after_permute) {
-  EXPECT_THAT(values(evaluate(kSix + "%1 = permute %x {1, 0} : f32[3,2]\n%y = contiguous %1 : f32[3,2]\nreturn y = %y")),
+  EXPECT_THAT(values(evaluate(
+                  kSix + "%1 = permute %x {1, 0} : f32[3,2]\n%y = contiguous %1 : f32[3,2]\nreturn y = %y")),
               ElementsAre(1, 4, 2, 5, 3, 6));
 }
 
 TEST(SeedTraps, expand_read) {
-  EXPECT_THAT(values(evaluate("%x = constant f32[1,2] {1, 2}\n%y = expand %x : f32[3,2]\nreturn y = %y")), ElementsAre(1, 2, 1, 2, 1, 2));
-  EXPECT_THAT(values(evaluate("%x = constant f32[2,1] {1, 2}\n%y = expand %x : f32[2,3]\nreturn y = %y")), ElementsAre(1, 1, 1, 2, 2, 2));
+  EXPECT_THAT(values(evaluate("%x = constant f32[1,2] {1, 2}\n%y = expand %x : f32[3,2]\nreturn y = %y")),
+              ElementsAre(1, 2, 1, 2, 1, 2));
+  EXPECT_THAT(values(evaluate("%x = constant f32[2,1] {1, 2}\n%y = expand %x : f32[2,3]\nreturn y = %y")),
+              ElementsAre(1, 1, 1, 2, 2, 2));
 }
 
 TEST(SeedTraps, shrink_offset) {
@@ -109,16 +128,23 @@ TEST(SeedTraps, flip_negative_stride) {
 }
 
 TEST(SeedTraps, pad_fill) {
-  EXPECT_THAT(of_six("pad %x [0:1, 1:0] fill -inf : f32[3,4]"),
-              ElementsAre(-INFINITY, 1, 2, 3, -INFINITY, 4, 5, 6, -INFINITY, -INFINITY, -INFINITY, -INFINITY));
+  EXPECT_THAT(
+      of_six("pad %x [0:1, 1:0] fill -inf : f32[3,4]"),
+      ElementsAre(-INFINITY, 1, 2, 3, -INFINITY, 4, 5, 6, -INFINITY, -INFINITY, -INFINITY, -INFINITY));
 }
 
 TEST(SeedTraps, cat_three_inputs) {
-  std::string parts = "%a = constant f32[1,2] {1, 2}\n%b = constant f32[1,2] {3, 4}\n%c = constant f32[1,2] {5, 6}\n";
-  EXPECT_THAT(values(evaluate(parts + "%y = cat %a, %b, %c {0} : f32[3,2]\nreturn y = %y")), ElementsAre(1, 2, 3, 4, 5, 6));
-  EXPECT_THAT(values(evaluate(parts + "%y = cat %a, %b, %c {1} : f32[1,6]\nreturn y = %y")), ElementsAre(1, 2, 3, 4, 5, 6));
-  EXPECT_THAT(values(evaluate("%a = constant f32[2,1] {1, 2}\n%b = constant f32[2,2] {3, 4, 5, 6}\n%e = constant f32[2,0] {}\n"
-                              "%y = cat %a, %e, %b {1} : f32[2,3]\nreturn y = %y")), ElementsAre(1, 3, 4, 2, 5, 6));
+  std::string parts =
+      "%a = constant f32[1,2] {1, 2}\n%b = constant f32[1,2] {3, 4}\n%c = constant f32[1,2] {5, 6}\n";
+  EXPECT_THAT(values(evaluate(parts + "%y = cat %a, %b, %c {0} : f32[3,2]\nreturn y = %y")),
+              ElementsAre(1, 2, 3, 4, 5, 6));
+  EXPECT_THAT(values(evaluate(parts + "%y = cat %a, %b, %c {1} : f32[1,6]\nreturn y = %y")),
+              ElementsAre(1, 2, 3, 4, 5, 6));
+  EXPECT_THAT(
+      values(evaluate(
+          "%a = constant f32[2,1] {1, 2}\n%b = constant f32[2,2] {3, 4, 5, 6}\n%e = constant f32[2,0] {}\n"
+          "%y = cat %a, %e, %b {1} : f32[2,3]\nreturn y = %y")),
+      ElementsAre(1, 3, 4, 2, 5, 6));
 }
 
 }  // namespace

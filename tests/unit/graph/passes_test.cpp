@@ -1,4 +1,5 @@
-// Properties of passes that no single golden case shows: time linear in the graph's size, and sizes of what is folded.
+// Properties of passes that no single golden case shows: time linear in the graph's size, and sizes of what
+// is folded.
 #include <gmock/gmock.h>
 
 #include <chrono>
@@ -10,9 +11,13 @@
 namespace quernel {
 namespace {
 
-constexpr Expected<Graph> (*kAllPasses[])(const Graph&) = {
-    canonicalize_movement, compose_views, eliminate_dead_nodes, fold_constants, fold_scales_into_contractions,
-    merge_common_subexpressions, simplify_algebra};
+constexpr Expected<Graph> (*kAllPasses[])(const Graph&) = {canonicalize_movement,
+                                                           compose_views,
+                                                           eliminate_dead_nodes,
+                                                           fold_constants,
+                                                           fold_scales_into_contractions,
+                                                           merge_common_subexpressions,
+                                                           simplify_algebra};
 
 template <class Step>
 Graph chain(int length, Step step) {
@@ -39,12 +44,21 @@ void expect_linear(Step step) {
 
 // ---- seed traps ----
 TEST(SeedTraps, deep_chain) {
-  expect_linear([](GraphBuilder& b, ValueId v, int i) { return i % 2 ? b.unary(UnaryOp::k_exp, v) : b.binary(BinaryOp::k_add, v, v); });
+  expect_linear([](GraphBuilder& b, ValueId v, int i) {
+    return i % 2 ? b.unary(UnaryOp::k_exp, v) : b.binary(BinaryOp::k_add, v, v);
+  });
   expect_linear([](GraphBuilder& b, ValueId v, int) { return b.permute(v, {1, 0}); });
-  expect_linear([](GraphBuilder& b, ValueId v, int i) { return i % 2 ? b.flip(v, {0}) : b.permute(v, {1, 0}); });
-  expect_linear([](GraphBuilder& b, ValueId v, int i) { return b.binary(i % 2 ? BinaryOp::k_mul : BinaryOp::k_add, v, 1.5); });
-  expect_linear([](GraphBuilder& b, ValueId v, int i) { return b.reshape(v, i % 2 ? Shape{4, 4} : Shape{16}); });
-  expect_linear([](GraphBuilder& b, ValueId v, int i) { return b.unary(i % 3 ? UnaryOp::k_neg : UnaryOp::k_abs, v); });
+  expect_linear([](GraphBuilder& b, ValueId v, int i) {
+    return i % 2 ? b.flip(v, {0}) : b.permute(v, {1, 0});
+  });
+  expect_linear([](GraphBuilder& b, ValueId v, int i) {
+    return b.binary(i % 2 ? BinaryOp::k_mul : BinaryOp::k_add, v, 1.5);
+  });
+  expect_linear([](GraphBuilder& b, ValueId v, int i) {
+    return b.reshape(v, i % 2 ? Shape{4, 4} : Shape{16});
+  });
+  expect_linear(
+      [](GraphBuilder& b, ValueId v, int i) { return b.unary(i % 3 ? UnaryOp::k_neg : UnaryOp::k_abs, v); });
   expect_linear([](GraphBuilder& b, ValueId v, int) {
     ValueId row = b.slice(v, {0, 0}, {1, 4});
     return b.slice(b.cat({row, v}, 0), {0, 0}, {4, 4});

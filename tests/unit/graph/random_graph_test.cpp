@@ -1,5 +1,5 @@
-// Every graph pass on random graphs: results before and after must be the same bits, but for the pass that associates
-// products anew.
+// Every graph pass on random graphs: results before and after must be the same bits, but for the pass that
+// associates products anew.
 #include <set>
 
 #include "graph/passes/passes.h"
@@ -11,7 +11,8 @@ namespace {
 
 constexpr uint64_t kGraphs = 500;
 
-void expect_same_results(Expected<Graph> (*pass)(const Graph&), double tolerance, const RandomGraphOptions& options = {}) {
+void expect_same_results(Expected<Graph> (*pass)(const Graph&), double tolerance,
+                         const RandomGraphOptions& options = {}) {
   for (uint64_t seed = 1; seed <= kGraphs; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     Graph before = random_graph(seed, options);
@@ -19,11 +20,13 @@ void expect_same_results(Expected<Graph> (*pass)(const Graph&), double tolerance
     ASSERT_TRUE(after) << to_string(after.errors()) << print(before);
     Status status = verify(*after);
     ASSERT_TRUE(status) << to_string(status.errors()) << print(before) << print(*after);
-    std::vector<Tensor> inputs = random_inputs(before, seed), expected = run(before, inputs), found = run(*after, inputs);
+    std::vector<Tensor> inputs = random_inputs(before, seed), expected = run(before, inputs),
+                        found = run(*after, inputs);
     ASSERT_EQ(expected.size(), found.size());
     for (size_t i = 0; i < found.size(); ++i)
       ASSERT_TRUE(same_tensor(expected[i], found[i], tolerance))
-          << "output " << before.outputs[i].name << "\n" << print(before) << print(*after);
+          << "output " << before.outputs[i].name << "\n"
+          << print(before) << print(*after);
   }
 }
 
@@ -36,11 +39,13 @@ TEST(RandomGraphs, are_valid_and_varied) {
     Status status = verify(graph);
     ASSERT_TRUE(status) << to_string(status.errors()) << print(graph);
     for (const Node& node : graph.nodes) ops.insert(node.op);
-    for (const Value& value : graph.values) dtypes.insert(value.type.dtype), ranks.insert(value.type.shape.size());
+    for (const Value& value : graph.values)
+      dtypes.insert(value.type.dtype), ranks.insert(value.type.shape.size());
   }
   std::string missing;
   for (int op = 0; op <= static_cast<int>(OpKind::k_gather_nd); ++op)
-    if (!ops.contains(static_cast<OpKind>(op))) missing += " " + std::string(to_string(static_cast<OpKind>(op)));
+    if (!ops.contains(static_cast<OpKind>(op)))
+      missing += " " + std::string(to_string(static_cast<OpKind>(op)));
   EXPECT_EQ(missing, "");
   for (int dtype = 0; dtype <= static_cast<int>(DType::kBool); ++dtype)
     EXPECT_TRUE(dtypes.contains(static_cast<DType>(dtype))) << to_string(static_cast<DType>(dtype));
@@ -56,7 +61,8 @@ TEST(RandomGraphs, stay_finite) {
   for (uint64_t seed = 1; seed <= kGraphs; ++seed) {
     Graph graph = random_graph(seed);
     for (const Tensor& output : run(graph, random_inputs(graph, seed)))
-      for (double v : values(output)) ASSERT_TRUE(std::isfinite(v)) << "seed " << seed << "\n" << print(graph);
+      for (double v : values(output))
+        ASSERT_TRUE(std::isfinite(v)) << "seed " << seed << "\n" << print(graph);
   }
 }
 

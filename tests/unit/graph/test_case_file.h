@@ -1,8 +1,9 @@
-// Test files of cases in text: "# case: NAME" starts one, "# SECTION" lines split it into sections. What stands before the
-// first case is the header: "# KEY: VALUE" lines and a sentence of intent.
+// Test files of cases in text: "# case: NAME" starts one, "# SECTION" lines split it into sections. What
+// stands before the first case is the header: "# KEY: VALUE" lines and a sentence of intent.
 #pragma once
 
 #include <map>
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,10 @@ struct TestCase {
   std::string file, name;                       // file: its stem
   std::map<std::string, std::string> sections;  // section name -> text
 };
+inline void PrintTo(const TestCase& test, std::ostream* out) {
+  *out << test.file << "/" << test.name;
+}  // for gtest
+
 struct TestCaseFile {
   std::string path, stem, header;
   std::map<std::string, std::string> keys;

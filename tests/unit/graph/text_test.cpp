@@ -67,7 +67,8 @@ TEST(GraphText, every_bit_pattern_of_the_8_bit_floats) {
     for (int bits = 0; bits < 256; ++bits) {
       Graph graph;
       GraphBuilder build(graph);
-      graph.outputs.push_back({"y", build.constant(make_tensor<uint8_t>(dtype, {1}, {static_cast<uint8_t>(bits)}))});
+      graph.outputs.push_back(
+          {"y", build.constant(make_tensor<uint8_t>(dtype, {1}, {static_cast<uint8_t>(bits)}))});
       EXPECT_EQ(graph_of(print(graph)).constant(0)->bytes.data()[0], bits) << print(graph);
     }
   }
@@ -80,7 +81,8 @@ TEST(GraphText, every_bit_pattern_of_f16) {
     for (size_t first = 0; first < bits.size(); first += 64) {
       Graph graph;
       GraphBuilder build(graph);
-      std::vector<uint16_t> part(bits.begin() + static_cast<long>(first), bits.begin() + static_cast<long>(first) + 64);
+      std::vector<uint16_t> part(bits.begin() + static_cast<long>(first),
+                                 bits.begin() + static_cast<long>(first) + 64);
       graph.outputs.push_back({"y", build.constant(make_tensor(dtype, {64}, part))});
       Graph parsed = graph_of(print(graph));
       ASSERT_EQ(std::memcmp(parsed.constant(0)->bytes.data(), part.data(), 128), 0) << print(graph);
@@ -122,7 +124,8 @@ TEST(GraphText, damaged_texts_are_refused_or_valid) {
 
 // ---- seed traps ----
 TEST(SeedTraps, symbol_nested) {
-  Expected<Graph> graph = parse_graph("symbol n min=1 max=8\ngraph @g(%x: f32[((n * 2) + 1)]) {\n return y = %x\n}");
+  Expected<Graph> graph =
+      parse_graph("symbol n min=1 max=8\ngraph @g(%x: f32[((n * 2) + 1)]) {\n return y = %x\n}");
   ASSERT_TRUE(graph) << to_string(graph.errors());
   std::vector<std::string> names;
   graph->shape(0)[0].collect_symbols(names);

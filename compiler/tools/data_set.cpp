@@ -1,0 +1,56 @@
+#include "data_set.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+
+namespace quernel::tools {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::vector<DataFile> read_files(const fs::path& folder, const std::string& role) {
+  std::vector<DataFile> files;
+  for (int k = 0;; ++k) {
+    std::string name = fmt::format("{}_{}.pb", role, k);
+    std::error_code error;
+    if (!fs::exists(folder / name, error)) return files;
+    DataFile file;
+    file.name = folder.filename().string() + "/" + name;
+    file.path = (folder / name).string();
+    file.error = tensor_file::read_pb(file.path, &file.tensor);
+    files.push_back(std::move(file));
+  }
+}
+
+}  // namespace
+
+std::vector<DataSet> read_data_sets(const std::string& dir) {
+  std::vector<fs::path> folders;
+  std::error_code error;
+  for (fs::directory_iterator entry(dir, error), end; !error && entry != end; entry.increment(error))
+    if (entry->is_directory(error) && entry->path().filename().string().starts_with("test_data_set_")) folders.push_back(entry->path());
+  std::sort(folders.begin(), folders.end());
+  std::vector<DataSet> sets;
+  for (const fs::path& folder : folders)
+    sets.push_back({folder.filename().string(), read_files(folder, "input"), read_files(folder, "output")});
+  return sets;
+}
+
+std::vector<int> match_files(const std::vector<std::string>& names, const std::vector<DataFile>& files) {
+  std::vector<int> match(names.size(), -1);
+  std::vector<bool> used(files.size(), false);
+  for (size_t i = 0; i < names.size(); ++i)
+    for (size_t k = 0; k < files.size() && match[i] < 0; ++k)
+      if (!used[k] && files[k].tensor.name == names[i]) match[i] = static_cast<int>(k), used[k] = true;
+  size_t next = 0;
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (match[i] >= 0) continue;
+    while (next < files.size() && used[next]) ++next;
+    if (next < files.size()) match[i] = static_cast<int>(next), used[next] = true;
+  }
+  return match;
+}
+
+}  // namespace quernel::tools

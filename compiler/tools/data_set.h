@@ -1,0 +1,30 @@
+// The files of an ONNX data set: test_data_set_N/{input,output}_K.pb beside a model.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tensor_file.h"
+
+namespace quernel::tools {
+
+// A damaged file matters only where it is needed.
+struct DataFile {
+  std::string name;  // "test_data_set_0/input_0.pb"
+  std::string path;
+  tensor_file::HostTensor tensor;
+  tensor_file::Error error;
+};
+
+struct DataSet {
+  std::string name;
+  std::vector<DataFile> inputs, outputs;
+};
+
+// All sets of a directory, by name.
+std::vector<DataSet> read_data_sets(const std::string& dir);
+
+// Which file holds each of the named tensors: the one of that name, else the first of the rest in order; -1: none.
+std::vector<int> match_files(const std::vector<std::string>& names, const std::vector<DataFile>& files);
+
+}  // namespace quernel::tools
