@@ -27,6 +27,17 @@ void store_as(uint8_t* data, int64_t first, int64_t count, const In* values) {
   }
 }
 
+// Every value of f16, by its bits.
+const std::vector<float>& f16_values() {
+  static const std::vector<float> values = [] {
+    std::vector<float> result(1 << 16);
+    for (size_t bits = 0; bits < result.size(); ++bits)
+      result[bits] = f16_bits_to_f32(static_cast<uint16_t>(bits));
+    return result;
+  }();
+  return values;
+}
+
 // The OCP 8-bit formats, saturating as ONNX's Cast does by default: out of range values, infinities included,
 // become the largest finite one.
 uint8_t encode_float8(DType dtype, double value) {
@@ -66,6 +77,9 @@ void load(const Tensor& tensor, int64_t first, int64_t count, double* out) {
       return load_as<int32_t>(tensor, first, count, out);
     case DType::kI64:
       return load_as<int64_t>(tensor, first, count, out);
+    case DType::kF16:
+      for (int64_t i = 0; i < count; ++i) out[i] = f16_values()[tensor.at<uint16_t>(first + i)];
+      return;
     default:
       for (int64_t i = 0; i < count; ++i) out[i] = element_as_f64(tensor, first + i);
   }
@@ -152,6 +166,16 @@ int64_t saturate_to(DType dtype, double value) {
   if (value >= limit) return static_cast<int64_t>(~uint64_t{0} >> (65 - bits));
   if (value <= -limit) return INT64_MIN >> (64 - bits);
   return static_cast<int64_t>(value);
+}
+
+double maximum(double x, double y) {
+  if (std::isnan(x) || std::isnan(y)) return std::isnan(x) ? x : y;
+  return x > y || (x == y && std::signbit(y)) ? x : y;
+}
+
+double minimum(double x, double y) {
+  if (std::isnan(x) || std::isnan(y)) return std::isnan(x) ? x : y;
+  return x < y || (x == y && std::signbit(x)) ? x : y;
 }
 
 bool is_packed(DType dtype) { return bit_width(dtype) < 8; }

@@ -135,9 +135,9 @@ void binary_floats(BinaryOp op, int64_t n, const double* a, const double* b, dou
     case BinaryOp::k_pow:
       return each([](double x, double y) { return std::pow(x, y); });
     case BinaryOp::k_max:
-      return each([](double x, double y) { return std::isnan(x) || x > y ? x : y; });
+      return each(maximum);
     case BinaryOp::k_min:
-      return each([](double x, double y) { return std::isnan(x) || x < y ? x : y; });
+      return each(minimum);
     default:
       QUERNEL_UNREACHABLE("binary op without a float meaning");
   }

@@ -58,18 +58,20 @@ std::vector<T> accumulate(const Tensor& x, const Node& node, const ResultType& t
 
 std::vector<double> reduce_floats(const Node& node, const Tensor& x, const ResultType& type) {
   const double inf = std::numeric_limits<double>::infinity();
+  // -0 is the sum's identity, so that the sum of one element is that element; of nothing it is 0.
+  const double zero = x.count() == 0 ? 0.0 : -0.0;
   auto fold = [&](double identity, auto combine) {
     return accumulate<double>(x, node, type, identity, combine);
   };
   switch (node.op) {
     case OpKind::k_reduce_sum:
-      return fold(0, [](double a, double v) { return a + v; });
+      return fold(zero, [](double a, double v) { return a + v; });
     case OpKind::k_reduce_prod:
       return fold(1, [](double a, double v) { return a * v; });
     case OpKind::k_reduce_max:
-      return fold(-inf, [](double a, double v) { return std::isnan(a) || a > v ? a : v; });
+      return fold(-inf, maximum);
     case OpKind::k_reduce_min:
-      return fold(inf, [](double a, double v) { return std::isnan(a) || a < v ? a : v; });
+      return fold(inf, minimum);
     default:
       QUERNEL_UNREACHABLE("reduction without a float meaning");
   }

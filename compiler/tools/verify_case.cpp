@@ -112,6 +112,7 @@ CaseResult verify_case(const std::string& dir, const CaseOptions& options) {
     if (tensor_file::Error error = tensor_file::read_file(path, &bytes)) return failed("tolerance.json: " + *error);
     Expected<Json> json = parse_json({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, path);
     if (!json) return failed(one_line(json.errors()[0]));
+    if (!json->is_object()) return failed("tolerance.json: expected an object");
     tolerances = std::move(*json);
   }
   std::vector<DataSet> sets = read_data_sets(dir);

@@ -7,9 +7,8 @@
 namespace quernel::onnx_import {
 namespace {
 
-constexpr int kMaxDepth = 32;                          // of nested functions and branches
-constexpr int64_t kMaxNodes = 1000000;                 // after inlining
-constexpr int64_t kMaxTensorBytes = int64_t{1} << 40;  // of any tensor of the model
+constexpr int kMaxDepth = 32;           // of nested functions and branches
+constexpr int64_t kMaxNodes = 1000000;  // after inlining
 
 }  // namespace
 
@@ -129,10 +128,11 @@ void GraphImport::import_nodes(const NodeList& nodes, Scope& scope) {
 bool GraphImport::check_sizes(int32_t first_new_value, const Location& place) {
   for (size_t v = static_cast<size_t>(first_new_value); v < graph_.values.size(); ++v) {
     const TensorType& type = graph_.values[v].type;
-    if (!is_static(type.shape)) continue;
-    std::optional<int64_t> count = element_count(static_dims(type.shape));
-    if (count && *count <= kMaxTensorBytes / element_size(type.dtype)) continue;
-    report({unsupported("a tensor of shape " + to_string(type.shape) + " is larger than the limit of 1 TiB", place)});
+    std::vector<int64_t> known;
+    for (const Dim& d : type.shape)
+      if (d.is_const()) known.push_back(d.value());
+    if (is_sane_shape(known)) continue;
+    report({unsupported("a tensor of shape " + to_string(type.shape) + " is larger than the limit of 2^40 elements", place)});
     return false;
   }
   return true;

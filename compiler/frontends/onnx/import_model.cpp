@@ -156,12 +156,11 @@ Expected<TensorType> InputShapes::type_of(const onnx::ValueInfoProto& input, Gra
     }
     type.shape.push_back(Dim::symbol(symbol->second));
   }
-  int64_t bytes = element_size(dtype);
-  for (const Dim& d : type.shape) {
-    if (!d.is_const()) continue;
-    if (d.value() < 0 || __builtin_mul_overflow(bytes, d.value(), &bytes) || bytes > int64_t{1} << 40)
-      return invalid_input("input '" + input.name() + "': shape " + to_string(type.shape) + " is negative or larger than 1 TiB", place);
-  }
+  std::vector<int64_t> known;
+  for (const Dim& d : type.shape)
+    if (d.is_const()) known.push_back(d.value());
+  if (!is_sane_shape(known))
+    return invalid_input("input '" + input.name() + "': shape " + to_string(type.shape) + " is negative or too large", place);
   return type;
 }
 

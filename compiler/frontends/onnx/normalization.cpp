@@ -10,7 +10,7 @@ namespace {
 // [1, C, 1, …] of the given rank.
 ValueId per_channel(NodeImport& n, ValueId v, int rank) {
   Shape shape(static_cast<size_t>(rank), Dim(1));
-  shape[1] = n.shape(v)[0];
+  shape[1] = element_count(n.shape(v));
   return n.build.reshape(v, shape);
 }
 

@@ -89,6 +89,13 @@ Expected<DType> dtype_from_onnx(int element_type, const Location& place) {
                      "use float, float16, bfloat16, double, bool or an integer type");
 }
 
+bool is_sane_shape(const std::vector<int64_t>& dims) {
+  int64_t count = 1;
+  for (int64_t d : dims)
+    if (d < 0 || (d > 0 && (__builtin_mul_overflow(count, d, &count) || count > int64_t{1} << 40))) return false;
+  return true;
+}
+
 namespace {
 
 Diagnostic size_mismatch(const onnx::TensorProto& proto, const Location& place, int64_t expected, int64_t found,
@@ -193,11 +200,9 @@ Expected<Bytes> read_external(const onnx::TensorProto& proto, int64_t size, Tens
 Expected<Tensor> read_tensor(const onnx::TensorProto& proto, TensorSource& source, Location place) {
   QUERNEL_TRY(DType dtype, dtype_from_onnx(proto.data_type(), place));
   std::vector<int64_t> dims(proto.dims().begin(), proto.dims().end());
-  for (int64_t d : dims)
-    if (d < 0) return invalid_input("tensor '" + proto.name() + "': negative dim " + std::to_string(d), place);
   std::optional<int64_t> count = element_count(dims);
-  if (!count || *count > INT64_MAX / 16)
-    return invalid_input("tensor '" + proto.name() + "': the product of its dims overflows", place);
+  if (!count || !is_sane_shape(dims))
+    return invalid_input("tensor '" + proto.name() + "': dims " + to_string(make_shape(dims)) + " are negative or too large", place);
   if (proto.has_segment()) return unsupported("tensor '" + proto.name() + "': segmented tensors are not supported", place);
   int64_t size = byte_size(dtype, *count);
   if (size > source.bytes_left)

@@ -18,6 +18,10 @@ Expected<std::shared_ptr<const onnx::ModelProto>> parse_model(std::span<const ui
 // A read-only mapping of a whole file.
 Expected<Bytes> map_file(const std::string& path, const std::string& what);
 
+// Whether a tensor of these dims is one that sizes can be computed for: no negative dim, and a product, zeros left out, that
+// stays below 2^40 elements. Zeros are left out because sums over the other dims must not overflow either.
+bool is_sane_shape(const std::vector<int64_t>& dims);
+
 // What tensors are read against: the message that owns them, the model's folder, and the files mapped so far.
 struct TensorSource {
   std::shared_ptr<const void> owner;

@@ -10,6 +10,8 @@
 namespace quernel::onnx_import {
 namespace {
 
+constexpr int64_t kMaxExtent = 1 << 22;  // of a resized dim: tables of positions are made for it
+
 struct ResizeOptions {
   std::string mode = "nearest";
   std::string coordinates = "half_pixel";
@@ -138,6 +140,8 @@ ValueId read_axis(NodeImport& n, ValueId x, const ResizeAxis& a, const std::vect
 ValueId multiply_axis(NodeImport& n, ValueId x, const ResizeAxis& a, const Taps& taps) {
   Expected<std::vector<int64_t>> dims = n.dims(x);
   if (!dims) return n.build.fail(dims.take_errors().front());
+  constexpr int64_t kMaxMatrix = 1 << 24;
+  if (a.in > kMaxMatrix / std::max<int64_t>(a.out, 1)) return n.build.fail(n.refuse("the resize filter is too large"));
   std::vector<float> matrix(static_cast<size_t>(a.out * a.in));
   for (size_t t = 0; t < taps.index.size(); ++t)
     for (size_t o = 0; o < taps.index[t].size(); ++o)
@@ -200,14 +204,16 @@ Status emit_resize(NodeImport& n, const ResizeOptions& r, const std::vector<Resi
   if (r.mode != "nearest" && !is_float(n.dtype(x)))
     return n.refuse("resizing " + std::string(to_string(n.dtype(x))) + " other than to the nearest element is not supported", "cast to float before");
   Shape shape = n.shape(x);
-  Dim count = 1;
   for (const ResizeAxis& a : axes) shape[a.axis] = a.out;
+  for (const ResizeAxis& a : axes)
+    if (a.out < 0 || a.out > kMaxExtent) return n.refuse("resized dims above 2^22 are not supported, found " + std::to_string(a.out));
   if (is_static(shape) && !element_count(static_dims(shape))) return n.refuse("a resized tensor of more elements than fit 63 bits");
   for (const ResizeAxis& a : axes) {
     bool crops = r.coordinates == "tf_crop_and_resize";
     if (a.in == a.out && a.scale == 1 && !crops) continue;
     QUERNEL_TRY(Taps taps, compute_taps(n, r, a));
     x = resize_axis(n, x, r, a, taps);
+    QUERNEL_CHECK(n.build.take_status());
   }
   return n.output(x);
 }

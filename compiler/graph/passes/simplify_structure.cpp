@@ -94,7 +94,8 @@ ValueId unary_pair(const SimplifyMatch& m) {
   if (is_rounding(m.op) && is_rounding(inner->op)) return m.inputs[0];
   bool idempotent = m.op == OpKind::k_abs || m.op == OpKind::k_sign;
   if (idempotent && inner->op == m.op) return m.inputs[0];
-  if (m.op == OpKind::k_abs && inner->op == OpKind::k_neg)
+  bool has_sign = !is_unsigned_integer(m.type.dtype);
+  if (m.op == OpKind::k_abs && inner->op == OpKind::k_neg && has_sign)
     return m.build.add(OpKind::k_abs, {inner->inputs[0]});
   return kNoValue;
 }

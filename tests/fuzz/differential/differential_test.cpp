@@ -17,8 +17,20 @@ namespace {
 struct Tolerance {
   double rtol, atol;
 };
-Tolerance tolerance_of(DType dtype) {
-  switch (dtype) {
+// By the narrowest float that the output is computed from.
+Tolerance tolerance_of(const Graph& graph, ValueId output) {
+  DType narrowest = DType::kF64;
+  std::vector<char> needed(graph.values.size(), 0);
+  needed[output] = 1;
+  for (ValueId v = static_cast<ValueId>(graph.values.size()) - 1; v >= 0; --v) {
+    if (!needed[v]) continue;
+    DType dtype = graph.dtype(v);
+    bool narrower = bit_width(dtype) < bit_width(narrowest) || (dtype == DType::kBF16 && narrowest == DType::kF16);
+    if (is_float(dtype) && narrower) narrowest = dtype;
+    if (const Node* node = graph.def(v))
+      for (ValueId x : node->inputs) needed[x] = 1;
+  }
+  switch (narrowest) {
     case DType::kF64: return {1e-6, 1e-9};
     case DType::kF16: return {2e-2, 2e-2};   // several ops, each rounded to 11 bits
     case DType::kBF16: return {8e-2, 8e-2};  // each rounded to 8 bits
@@ -34,7 +46,7 @@ void compare(uint64_t seed, const CompileOptions& options, unsigned threads) {
   Expected<std::vector<Tensor>> got = run_compiled(graph, inputs, options, threads);
   ASSERT_TRUE(got) << "seed " << seed << ": " << to_string(got.errors()) << print(graph);
   for (size_t i = 0; i < want->size(); ++i) {
-    Tolerance t = tolerance_of((*want)[i].dtype);
+    Tolerance t = tolerance_of(graph, graph.outputs[i].value);
     std::string problem = difference((*got)[i], (*want)[i], t.rtol, t.atol);
     EXPECT_EQ(problem, "") << "seed " << seed << " output " << graph.outputs[i].name << "\n" << print(graph, 64);
   }

@@ -126,7 +126,7 @@ ValueId Generator::random_einsum(ValueId x) {
     c.axes.push_back({"", dims[d], true});
   }
   c.b = c.a;
-  if (kept.size() >= 2 && random.chance(30)) {
+  if (kept.size() >= 2 && c.axes[1].extent > 0 && random.chance(30)) {
     c.out[0] = c.out[0] * c.axes[1].extent + c.out[1];
     c.out.erase(c.out.begin() + 1);
   }

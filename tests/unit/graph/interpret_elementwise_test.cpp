@@ -104,6 +104,14 @@ TEST(InterpretBinary, max_and_min_propagate_nan) {
   EXPECT_THAT(binary("max", "i64[1]", "-1", "1"), ElementsAre(1));
 }
 
+TEST(InterpretBinary, zero_is_above_negative_zero) {
+  for (const char* zeros : {"0, -0", "-0, 0"}) {
+    std::string a = zeros, b = a == "0, -0" ? "-0, 0" : "0, -0";
+    for (double v : binary("max", "f32[2]", a, b)) EXPECT_FALSE(std::signbit(v));
+    for (double v : binary("min", "f32[2]", a, b)) EXPECT_TRUE(std::signbit(v));
+  }
+}
+
 TEST(InterpretBinary, shifts_past_the_width) {
   EXPECT_THAT(binary("shl", "i32[3]", "1, 1, 1", "31, 32, 100"), ElementsAre(-2147483648.0, 0, 0));
   EXPECT_THAT(binary("shr", "i32[3]", "-8, -8, 8", "1, 40, 40"), ElementsAre(-4, -1, 0));

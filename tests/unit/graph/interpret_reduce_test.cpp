@@ -35,6 +35,11 @@ TEST(InterpretReduce, accumulators) {
               ElementsAre(2));
 }
 
+TEST(InterpretReduce, sum_of_one_element_is_that_element) {
+  EXPECT_TRUE(std::signbit(reduce("f32[1] {-0}", "reduce_sum %x {0} acc f32 : f32[]")[0]));
+  EXPECT_FALSE(std::signbit(reduce("f32[0] {}", "reduce_sum %x {0} acc f32 : f32[]")[0]));
+}
+
 TEST(InterpretReduce, nan_wins) {
   EXPECT_THAT(reduce("f32[3] {1, nan, 2}", "reduce_max %x {0} : f32[]"),
               ElementsAre(NanSensitiveDoubleEq(NAN)));

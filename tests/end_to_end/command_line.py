@@ -1,0 +1,86 @@
+#!/usr/bin/env python3
+"""Command lines: help, exit codes, and the tools that look at what was made."""
+import json
+import os
+import unittest
+
+from tools import DIGITS, ToolTest
+
+COMMANDS = ("compile", "check", "verify", "inspect", "bench", "opt", "targets")
+
+
+class CommandLine(ToolTest):
+    def test_help_lists_every_command(self):
+        text = self.succeeds("quernel")
+        for command in COMMANDS:
+            self.assertIn(command, text)
+            self.assertIn("Usage", self.succeeds("quernel", command, "--help"))
+        self.assertRegex(self.succeeds("quernel", "--version"), r"^quernel \d+\.\d+\.\d+\n$")
+
+    def test_wrong_command_lines_exit_with_2(self):
+        self.fails("quernel", "compil", says=["compil", "expected one of", "compile"], code=2)
+        self.fails("quernel", "--nonsense", code=2)
+        self.fails("quernel", "compile", says=["MODEL"], code=2)
+        self.fails("quernel", "compile", DIGITS, says=["output"], code=2)
+        self.fails("quernel", "compile", DIGITS, "-o", "x.qnl", "--threads", "0", says=["--threads"], code=2)
+        self.fails("quernel", "compile", DIGITS, "-o", "x.qnl", "--dim", "n", says=["NAME=N"], code=2)
+        self.fails("quernel", "compile", DIGITS, "-o", "x.qnl", "--input-shape", "x=1x", says=["NAME=1x3"], code=2)
+        self.fails("quernel", "compile", DIGITS, "-o", "x.qnl", "--disable-pass", "nonsense", says=["fold-constants"], code=2)
+
+    def test_unknown_target_is_answered_with_near_matches(self):
+        self.fails("quernel", "compile", DIGITS, "-o", "x.qnl", "--target", "x86-64-v33",
+                   says=["x86-64-v33", "did you mean", "x86-64-v3", "native"])
+
+    def test_targets(self):
+        targets = json.loads(self.succeeds("quernel", "targets", "--json"))
+        self.assertIn("x86-64-v3", [t["name"] for t in targets])
+        self.assertLessEqual(sum(t["native"] for t in targets), 1)
+        self.assertIn("x86-64-v3", self.succeeds("quernel", "targets"))
+
+    def test_inspect_shows_all_parts(self):
+        self.compile_digits()
+        text = self.succeeds("quernel", "inspect", "digits.qnl", "--check", "--kernels", "--schedule")
+        for word in ("entry point", "input", "output", "weights", "workspace", "arenas", "variant", "kernel", "schedule", "intact"):
+            self.assertIn(word, text)
+        document = json.loads(self.succeeds("quernel", "inspect", "digits.qnl", "--json", "--schedule"))
+        self.assertEqual(len(document["variants"][0]["schedule"]), document["variants"][0]["items"])
+        self.assertFalse(document["weights_checked"])
+
+    def test_bench_of_bundle_and_of_model(self):
+        self.compile_digits()
+        for what in ("digits.qnl", DIGITS):
+            document = json.loads(self.succeeds("quernel", "bench", what, "--repeat", "5", "--per-kernel", "--json"))
+            self.assertEqual(document["runs"], 5)
+            self.assertGreater(document["min_seconds"], 0)
+            self.assertGreater(len(document["kernels"]), 0)
+        self.assertIn("latency", self.succeeds("quernel", "bench", "digits.qnl", "--repeat", "5"))
+
+    def test_check_of_a_supported_model(self):
+        self.assertIn("can be compiled", self.succeeds("quernel", "check", DIGITS))
+        self.assertTrue(json.loads(self.succeeds("quernel", "check", DIGITS, "--json"))["supported"])
+
+    def test_opt_runs_passes_on_text_and_prints_what_it_can_read(self):
+        listed = self.succeeds("quernel", "opt", "--list")
+        self.assertIn("fold-constants", listed)
+        self.assertIn("vectorize-loops", listed)
+        self.succeeds("quernel", "opt", DIGITS, "--stop-after", "fold-constants", "-o", "a.qg")
+        self.succeeds("quernel", "opt", "a.qg", "--passes", "fold-constants", "-o", "b.qg")
+        self.assertEqual(self.read("a.qg"), self.read("b.qg"))
+        self.succeeds("quernel", "compile", "a.qg", "-o", "a.qnl")
+        self.fails("quernel", "opt", "a.qg", "--passes", "fold-constnts", says=["fold-constants", "fold-constnts"])
+
+    def test_opt_on_text_that_cannot_be_read(self):
+        self.write("a.qg", b"graph @main(%x: f32[4]) {\n  %1 = nonsense %x : f32[4]\n  return y = %1\n}\n")
+        self.fails("quernel", "opt", "a.qg", says=["a.qg:2", "nonsense"])
+        self.write("a.loop", b"kernel {")
+        self.fails("quernel", "opt", "a.loop", says=["a.loop:1"])
+
+    def test_dump_dir_holds_every_stage(self):
+        self.succeeds("quernel", "compile", DIGITS, "-o", "digits.qnl", "-q", "--dump-dir", "dump")
+        names = [f for _, _, files in os.walk(self.path("dump")) for f in files]
+        for part in ("import.qg", "schedule.txt", "lowered.loop"):
+            self.assertTrue(any(part in n for n in names), f"{part} not in {names}")
+
+
+if __name__ == "__main__":
+    unittest.main()

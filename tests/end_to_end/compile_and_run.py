@@ -1,0 +1,68 @@
+#!/usr/bin/env python3
+"""The main path: a model becomes a bundle, the bundle runs; its bytes do not depend on when or how it is compiled."""
+import json
+import struct
+import unittest
+
+import onnx_file
+from tools import DIGITS, ToolTest
+
+
+class CompileAndRun(ToolTest):
+    def test_compiled_model_runs(self):
+        report = json.loads(self.succeeds("quernel", "compile", DIGITS, "-o", "digits.qnl", "--json"))
+        self.assertEqual(report["file_bytes"], len(self.read("digits.qnl")))
+        self.assertGreater(report["kernels"], 0)
+        result = json.loads(self.succeeds("quernel-run", "digits.qnl", "random:1", "--output", "scores.npy", "--json"))
+        self.assertTrue(result)
+        self.assertTrue(self.read("scores.npy").startswith(b"\x93NUMPY"))
+
+    def test_summary_names_file_and_sizes_and_quiet_is_quiet(self):
+        text = self.succeeds("quernel", "compile", DIGITS, "-o", "digits.qnl")
+        for word in ("digits.qnl", "constants", "code", "workspace", "time"):
+            self.assertIn(word, text)
+        self.assertEqual(self.succeeds("quernel", "compile", DIGITS, "-o", "digits.qnl", "-q"), "")
+
+    def test_threads_give_the_same_result(self):
+        self.compile_digits()
+        for threads in ("1", "2", "3"):
+            self.succeeds("quernel-run", "digits.qnl", "random:7", "--threads", threads, "--output", f"{threads}.npy")
+        self.assertEqual(self.read("1.npy"), self.read("2.npy"))
+        self.assertEqual(self.read("1.npy"), self.read("3.npy"))
+
+    def test_same_input_same_bytes(self):
+        self.compile_digits("a.qnl")
+        self.compile_digits("b.qnl")
+        self.compile_digits("c.qnl", "--threads", "1")
+        self.compile_digits("d.qnl", "--threads", "3")
+        expected = self.read("a.qnl")
+        for name in ("b.qnl", "c.qnl", "d.qnl"):
+            self.assertTrue(self.read(name) == expected, name + " differs from a.qnl")
+
+    def test_several_targets_in_one_bundle(self):
+        self.compile_digits("both.qnl", "--target", "x86-64", "--target", "native")
+        self.compile_digits("one.qnl", "--target", "x86-64")
+        targets = [v["target"] for v in json.loads(self.succeeds("quernel", "inspect", "both.qnl", "--json"))["variants"]]
+        self.assertEqual(len(targets), 2)
+        self.succeeds("quernel-run", "both.qnl", "random:1")
+
+    def test_an_older_bundle_is_replaced(self):
+        self.write("digits.qnl", b"something else")
+        self.compile_digits("digits.qnl")
+        self.succeeds("quernel", "inspect", "digits.qnl", "--check")
+
+    def test_free_dim_is_fixed_on_the_command_line(self):
+        shape = ["batch", 4]
+        self.write("free.onnx", onnx_file.model([onnx_file.node("Relu", ["x"], ["y"])], [onnx_file.value("x", onnx_file.FLOAT, shape)],
+                                                [onnx_file.value("y", onnx_file.FLOAT, shape)]))
+        for option in (("--dim", "batch=3"), ("--input-shape", "x=3x4"), ("--input-shape", "x=3,4")):
+            self.succeeds("quernel", "compile", "free.onnx", "-o", "free.qnl", *option)
+            entry = json.loads(self.succeeds("quernel", "inspect", "free.qnl", "--json"))["entry_points"][0]
+            self.assertEqual(entry["inputs"][0]["shape"], [3, 4])
+        self.write("x.npy", onnx_file.npy([3, 4], "f", [-1.5, 2.5] * 6))
+        self.succeeds("quernel-run", "free.qnl", "x.npy", "--output", "y.npy")
+        self.assertEqual(self.read("y.npy")[-48:], struct.pack("<12f", *[0, 2.5] * 6))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,68 @@
+"""Writes small ONNX models and tensors, correct or deliberately wrong; protocol buffers by hand, field numbers of
+onnx.proto."""
+import struct
+
+FLOAT, UINT8, INT64, STRING, COMPLEX64 = 1, 2, 7, 8, 14
+
+
+def varint(value):
+    value &= (1 << 64) - 1
+    out = b""
+    while value >= 128:
+        out += bytes([value & 127 | 128])
+        value >>= 7
+    return out + bytes([value])
+
+
+def number(field, value):
+    return varint(field << 3) + varint(value)
+
+
+def message(field, data):
+    data = data.encode() if isinstance(data, str) else data
+    return varint(field << 3 | 2) + varint(len(data)) + data
+
+
+def tensor(name, dtype, shape, data):
+    return b"".join(number(1, d) for d in shape) + number(2, dtype) + message(8, name) + message(9, data)
+
+
+def float_tensor(name, shape, values):
+    return tensor(name, FLOAT, shape, struct.pack(f"<{len(values)}f", *values))
+
+
+def int_tensor(name, shape, values):
+    return tensor(name, INT64, shape, struct.pack(f"<{len(values)}q", *values))
+
+
+def external_tensor(name, dtype, shape, location):
+    entry = message(1, "location") + message(2, location)
+    return b"".join(number(1, d) for d in shape) + number(2, dtype) + message(8, name) + message(13, entry) + number(14, 1)
+
+
+def value(name, dtype, shape):
+    dims = b"".join(message(1, message(2, d) if isinstance(d, str) else number(1, d)) for d in shape)
+    return message(1, name) + message(2, message(1, number(1, dtype) + message(2, dims)))
+
+
+def int_attribute(name, integer):
+    return message(1, name) + number(3, integer) + number(20, 2)
+
+
+def node(op, inputs, outputs, name="", domain="", attributes=()):
+    return (b"".join(message(1, i) for i in inputs) + b"".join(message(2, o) for o in outputs) + message(3, name) +
+            message(4, op) + b"".join(message(5, a) for a in attributes) + message(7, domain))
+
+
+def model(nodes, inputs, outputs, initializers=(), opset=17):
+    graph = (b"".join(message(1, n) for n in nodes) + message(2, "test") + b"".join(message(5, t) for t in initializers) +
+             b"".join(message(11, v) for v in inputs) + b"".join(message(12, v) for v in outputs))
+    return number(1, 8) + message(7, graph) + message(8, number(2, opset))
+
+
+def npy(shape, code, values):
+    """A .npy file; code is both NumPy's and struct's: f, d, b, B, i, q."""
+    kinds = {"f": "<f4", "d": "<f8", "b": "|i1", "B": "|u1", "i": "<i4", "q": "<i8"}
+    header = str({"descr": kinds[code], "fortran_order": False, "shape": tuple(shape)})
+    header += " " * (-(len(header) + 11) % 64) + "\n"
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode() + struct.pack(f"<{len(values)}{code}", *values)

@@ -1,0 +1,33 @@
+#!/usr/bin/env python3
+"""Real models against their reference data: the eight that models.tsv marks as spine must all pass.
+
+    verify_models.py [--threads N]
+"""
+import csv
+import os
+import subprocess
+import sys
+
+from tools import skip, test_data, tool
+
+
+def spine_models(folder):
+    with open(os.path.join(folder, "models.tsv"), newline="") as f:
+        rows = list(csv.DictReader(f, delimiter="\t", quoting=csv.QUOTE_NONE))
+    return [os.path.join(folder, row["name"]) for row in rows if "spine" in row["marks"].split()]
+
+
+def main(arguments):
+    folder = os.path.join(test_data(), "models")
+    if not os.path.isfile(os.path.join(folder, "models.tsv")):
+        skip(f"no test models in {folder} (set QUERNEL_TEST_DATA)")
+    models = spine_models(folder)
+    done = subprocess.run([tool("quernel"), "verify", *arguments, *models], stdout=subprocess.PIPE, text=True)
+    print(done.stdout, end="")
+    passed = sum(line.startswith("PASS ") for line in done.stdout.splitlines())
+    if done.returncode != 0 or not models or passed != len(models):
+        sys.exit(f"expected all of {len(models)} models to pass, {passed} did")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

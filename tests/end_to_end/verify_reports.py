@@ -1,0 +1,123 @@
+#!/usr/bin/env python3
+"""quernel verify says PASS only of right answers, and tells failures apart."""
+import json
+import os
+import struct
+import unittest
+
+import onnx_file as onnx
+from tools import ToolTest
+
+VALUES = [-1.0, 0.5, 2.0, -3.0, 0.0, 8.0]
+RELU = [max(v, 0.0) for v in VALUES]
+
+
+def relu_model(op="Relu", shape=(2, 3)):
+    shape = list(shape)
+    return onnx.model([onnx.node(op, ["x"], ["y"], "the_node")], [onnx.value("x", onnx.FLOAT, shape)], [onnx.value("y", onnx.FLOAT, shape)])
+
+
+class VerifyReports(ToolTest):
+    def case(self, name, model, sets, tolerance=None):
+        """A test directory; sets: pairs of input and output TensorProtos."""
+        os.makedirs(self.path(name))
+        self.write(f"{name}/model.onnx", model)
+        for k, (inputs, outputs) in enumerate(sets):
+            os.makedirs(self.path(f"{name}/test_data_set_{k}"))
+            for role, tensors in (("input", inputs), ("output", outputs)):
+                for i, tensor in enumerate(tensors):
+                    self.write(f"{name}/test_data_set_{k}/{role}_{i}.pb", tensor)
+        if tolerance is not None:
+            self.write(f"{name}/tolerance.json", json.dumps(tolerance).encode())
+        return name
+
+    def relu_case(self, name, expected, tolerance=None):
+        return self.case(name, relu_model(), [([onnx.float_tensor("x", [2, 3], VALUES)], [onnx.float_tensor("y", [2, 3], expected)])], tolerance)
+
+    def verdict(self, name, *options):
+        done = self.run_tool("quernel", "verify", name, *options)
+        line = done.stdout.splitlines()[0]
+        self.assertEqual(done.returncode, 1 if line.startswith("FAIL") else 0, done.stdout + done.stderr)
+        return line
+
+    def test_right_answer_passes(self):
+        self.assertEqual(self.verdict(self.relu_case("right", RELU)), "PASS right: 1 data set")
+
+    def test_wrong_value_fails_and_is_named(self):
+        line = self.verdict(self.relu_case("wrong", RELU[:5] + [8.1]))
+        for text in ("FAIL wrong: test_data_set_0: output 'y'", "1 of 6", "[1,2]", "expected 8.1", "found 8"):
+            self.assertIn(text, line)
+
+    def test_tolerance_file_is_honoured(self):
+        wrong = RELU[:5] + [8.1]
+        self.assertIn("PASS", self.verdict(self.relu_case("loose", wrong, {"rtol": 0, "atol": 0.2})))
+        self.assertIn("FAIL", self.verdict(self.relu_case("tight", wrong, {"rtol": 0, "atol": 0.05})))
+        self.assertIn("PASS", self.verdict(self.relu_case("own", wrong, {"rtol": 0, "atol": 0, "outputs": {"y": {"atol": 0.2}}})))
+        self.assertIn("FAIL", self.verdict(self.relu_case("mean", wrong, {"rtol": 0, "atol": 0.2, "outputs": {"y": {"mean_atol": 0.01}}})))
+        self.assertIn("FAIL", self.verdict(self.relu_case("top1", [0, 0.5, 2, 8.4, 0, 8], {"rtol": 0, "atol": 10, "top1": True})))
+        self.assertIn("FAIL no_object: tolerance.json", self.verdict(self.relu_case("no_object", RELU, "text")))
+        self.write(self.relu_case("damaged", RELU) + "/tolerance.json", b'{"rtol": 1e-3,')
+        self.assertIn("FAIL damaged", self.verdict("damaged"))
+
+    def test_nan_only_where_nan_is_expected(self):
+        nan, infinity = float("nan"), float("inf")
+        self.assertIn("FAIL", self.verdict(self.relu_case("unexpected_number", RELU[:5] + [nan])))
+        self.assertIn("FAIL", self.verdict(self.relu_case("infinity", RELU[:5] + [infinity])))
+        tensors = [onnx.float_tensor("x", [2, 3], VALUES[:4] + [nan, infinity])], [onnx.float_tensor("y", [2, 3], [-v for v in VALUES[:4]] + [nan, -infinity])]
+        self.assertIn("PASS", self.verdict(self.case("expected_nan", relu_model("Neg"), [tensors])))
+
+    def test_dtype_and_shape_are_compared(self):
+        x = onnx.float_tensor("x", [2, 3], VALUES)
+        self.assertIn("expected f32[3,2], found f32[2,3]", self.verdict(self.case("shape", relu_model(), [([x], [onnx.float_tensor("y", [3, 2], RELU)])])))
+        other = onnx.tensor("y", 11, [2, 3], struct.pack("<6d", *RELU))
+        self.assertIn("expected f64[2,3], found f32[2,3]", self.verdict(self.case("dtype", relu_model(), [([x], [other])])))
+
+    def test_missing_data_fails(self):
+        x = onnx.float_tensor("x", [2, 3], VALUES)
+        self.assertIn("FAIL", self.verdict(self.case("no_output", relu_model(), [([x], [])])))
+        self.assertIn("FAIL", self.verdict(self.case("no_input", relu_model(), [([], [onnx.float_tensor("y", [2, 3], RELU)])])))
+        self.assertIn("FAIL", self.verdict(self.case("no_set", relu_model(), [])))
+        self.assertIn("FAIL", self.verdict(self.case("damaged_input", relu_model(), [([b"hello"], [onnx.float_tensor("y", [2, 3], RELU)])])))
+
+    def test_free_dims_come_from_each_data_set(self):
+        sets = [([onnx.float_tensor("x", [n, 3], VALUES[:3] * n)], [onnx.float_tensor("y", [n, 3], RELU[:3] * n)]) for n in (1, 4)]
+        self.assertEqual(self.verdict(self.case("free", relu_model(shape=("n", 3)), sets)), "PASS free: 2 data sets")
+
+    def test_values_that_must_be_known_come_from_the_data_set(self):
+        model = onnx.model([onnx.node("Reshape", ["x", "shape"], ["y"])],
+                           [onnx.value("x", onnx.FLOAT, [2, 3]), onnx.value("shape", onnx.INT64, [1])], [onnx.value("y", onnx.FLOAT, [6])])
+        inputs = [onnx.float_tensor("x", [2, 3], VALUES), onnx.int_tensor("shape", [1], [6])]
+        line = self.verdict(self.case("reshape", model, [(inputs, [onnx.float_tensor("y", [6], VALUES)])]))
+        self.assertEqual(line, "PASS reshape: 1 data set, compiled with the values of shape")
+
+    def test_unsupported_is_told_from_invalid(self):
+        sets = [([onnx.float_tensor("x", [2, 3], VALUES)], [onnx.float_tensor("y", [2, 3], RELU)])]
+        line = self.verdict(self.case("unknown", relu_model("Bogus"), sets))
+        self.assertTrue(line.startswith("UNSUPPORTED unknown: 1 diagnostic"), line)
+        self.assertIn("Bogus", line)
+        self.assertIn("FAIL", self.verdict(self.case("invalid", b"hello", sets)))
+
+    def test_folder_of_cases_counts_and_goes_on(self):
+        self.relu_case("all/a", RELU)
+        self.relu_case("all/b", VALUES)
+        self.case("all/c", relu_model("Bogus"), [([onnx.float_tensor("x", [2, 3], VALUES)], [onnx.float_tensor("y", [2, 3], RELU)])])
+        done = self.run_tool("quernel", "verify", "all", "--jobs", "2", "--json", "report.json")
+        lines = done.stdout.splitlines()
+        self.assertEqual([l.split(":")[0] for l in lines], ["PASS a", "FAIL b", "UNSUPPORTED c", "1 passed, 1 failed, 1 unsupported"])
+        self.assertEqual(done.returncode, 1)
+        report = json.loads(self.read("report.json"))
+        self.assertEqual((report["passed"], report["failed"], report["unsupported"]), (1, 1, 1))
+        self.assertEqual([c["verdict"] for c in report["cases"]], ["PASS", "FAIL", "UNSUPPORTED"])
+
+    def test_time_limit(self):
+        line = self.verdict(self.relu_case("slow", RELU), "--timeout", "0.0001")
+        self.assertIn("FAIL slow: timed out", line)
+
+    def test_nothing_to_verify(self):
+        os.mkdir(self.path("empty"))
+        self.fails("quernel", "verify", "empty", says=["model.onnx"])
+        self.fails("quernel", "verify", "empty", "--device", "vulkan", says=["vulkan", "cpu"])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,83 @@
+// Golden texts of the stages between graph and loop IR, for the target x86-64-v4: tests/golden/schedule (materialize-operands
+// and the printed schedule) and tests/golden/lower (the kernels before loop passes). QUERNEL_UPDATE_GOLDEN=1 rewrites them.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <fstream>
+
+#include "graph/text.h"
+#include "graph/verify.h"
+#include "loop/print.h"
+#include "loop/verify.h"
+#include "lower/lower.h"
+#include "schedule/schedule.h"
+#include "test_case_file.h"
+
+namespace quernel {
+namespace {
+
+Target target() {
+  Expected<Target> t = find_target("x86-64-v4");
+  EXPECT_TRUE(t);
+  return *t;
+}
+
+Expected<schedule::Schedule> schedule_of(const Graph& graph) {
+  QUERNEL_TRY(Graph ready, schedule::materialize_operands(graph, target()));
+  return schedule::make_schedule(std::move(ready), target());
+}
+
+std::string run_stage(const std::string& stage, const Graph& graph) {
+  if (stage == "materialize-operands") {
+    Expected<Graph> result = schedule::materialize_operands(graph, target());
+    if (!result) return to_string(result.errors());
+    Status status = verify(*result, stage);
+    EXPECT_TRUE(status) << to_string(status.errors());
+    return print(*result);
+  }
+  Expected<schedule::Schedule> s = schedule_of(graph);
+  if (!s) return to_string(s.errors());
+  if (stage == "schedule") return schedule::print(*s);
+  std::string text;
+  for (const schedule::Item& item : s->items) {
+    loop::Kernel kernel = lower::lower_item(*s, item, target());
+    kernel.name = "item" + std::to_string(&item - s->items.data());
+    Status status = loop::verify(kernel);
+    EXPECT_TRUE(status) << to_string(status.errors());
+    text += loop::to_string(kernel);
+  }
+  return text;
+}
+
+class ScheduleGolden : public testing::TestWithParam<const char*> {};
+
+TEST_P(ScheduleGolden, PrintsAsExpected) {
+  for (TestCaseFile& file : read_test_folder(std::string(QUERNEL_GOLDEN_ROOT) + "/" + GetParam())) {
+    ASSERT_TRUE(file.keys.count("stage")) << file.path;
+    std::string rewritten = file.header;
+    for (TestCase& test : file.cases) {
+      Expected<Graph> graph = parse_graph(test.sections.at("input"), file.path);
+      ASSERT_TRUE(graph) << to_string(graph.errors());
+      std::string text = run_stage(file.keys.at("stage"), *graph), expected = test.sections["expect"];
+      while (expected.size() > 1 && expected.ends_with("\n\n")) expected.pop_back();
+      if (!std::getenv("QUERNEL_UPDATE_GOLDEN")) EXPECT_EQ(text, expected) << file.path << ", case " << test.name;
+      std::string input = test.sections.at("input");
+      while (input.size() > 1 && input.ends_with("\n\n")) input.pop_back();
+      rewritten += "\n# case: " + test.name + "\n# input\n" + input + "# expect\n" + text;
+    }
+    if (std::getenv("QUERNEL_UPDATE_GOLDEN")) std::ofstream(file.path) << rewritten;
+  }
+}
+INSTANTIATE_TEST_SUITE_P(Stages, ScheduleGolden, testing::Values("schedule", "lower"));
+
+TEST(Schedule, SymbolicShapesAreRefusedByName) {
+  Expected<Graph> graph = parse_graph("symbol n min=1 max=8\ngraph @g(%x: f32[n,4]) {\n  %1 = neg %x : f32[n,4]\n  return y = %1\n}\n");
+  ASSERT_TRUE(graph) << to_string(graph.errors());
+  Expected<schedule::Schedule> s = schedule::make_schedule(*graph, target());
+  ASSERT_FALSE(s);
+  EXPECT_NE(to_string(s.errors()).find("f32[n,4]"), std::string::npos);
+  EXPECT_NE(to_string(s.errors()).find("--dim"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace quernel

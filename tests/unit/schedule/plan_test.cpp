@@ -1,0 +1,100 @@
+// Properties of every schedule, on random graphs: stored values have homes, live buffers do not overlap, and every pair of
+// conflicting accesses is ordered by dependencies.
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "random_graph/random_graph.h"
+#include "schedule/schedule.h"
+
+namespace quernel::schedule {
+namespace {
+
+Expected<Schedule> random_schedule(uint64_t seed) {
+  Target target = *find_target("x86-64-v4");
+  QUERNEL_TRY(Graph graph, materialize_operands(random_graph(seed, {}), target));
+  return make_schedule(std::move(graph), target);
+}
+
+struct Range {
+  int arena;
+  int64_t from, to;
+  bool write;
+};
+std::vector<Range> ranges(const Schedule& s, const Item& item) {
+  std::vector<Range> result;
+  for (const Binding& b : item.bindings) {
+    const Buffer& buffer = s.buffers[b.buffer];
+    if (buffer.kind == BufferKind::kConstant) continue;
+    bool workspace = buffer.kind == BufferKind::kWorkspace;
+    int64_t base = (workspace ? buffer.offset : 0) + b.offset;
+    result.push_back({workspace ? -1 : b.buffer, base, base + b.bytes, b.write});
+  }
+  return result;
+}
+
+TEST(Plan, WorkspaceBuffersAliveTogetherDoNotOverlap) {
+  for (uint64_t seed = 0; seed < 200; ++seed) {
+    Expected<Schedule> s = random_schedule(seed);
+    ASSERT_TRUE(s) << to_string(s.errors());
+    for (size_t a = 0; a < s->buffers.size(); ++a)
+      for (size_t b = a + 1; b < s->buffers.size(); ++b) {
+        const Buffer &x = s->buffers[a], &y = s->buffers[b];
+        if (x.kind != BufferKind::kWorkspace || y.kind != BufferKind::kWorkspace || x.first_item < 0 || y.first_item < 0) continue;
+        bool together = x.first_item <= y.last_item && y.first_item <= x.last_item;
+        bool in_place = (y.shares == static_cast<int>(a) && x.last_item == y.first_item) ||
+                        (x.shares == static_cast<int>(b) && y.last_item == x.first_item);
+        if (!together || in_place) continue;
+        EXPECT_TRUE(x.offset + x.bytes <= y.offset || y.offset + y.bytes <= x.offset) << "seed " << seed << ": " << x.name << ", " << y.name;
+      }
+    for (const Buffer& x : s->buffers)
+      if (x.kind == BufferKind::kWorkspace && x.first_item >= 0) {
+        EXPECT_EQ(x.offset % 64, 0);
+        EXPECT_LE(x.offset + x.bytes, s->workspace_bytes);
+      }
+  }
+}
+
+// war_hazard_reused_slot of the traps: write-after-read and alias edges exist, not only read-after-write.
+TEST(Plan, ConflictingAccessesAreOrdered) {
+  for (uint64_t seed = 0; seed < 200; ++seed) {
+    Expected<Schedule> s = random_schedule(seed);
+    ASSERT_TRUE(s) << to_string(s.errors());
+    size_t n = s->items.size();
+    std::vector<std::vector<bool>> before(n, std::vector<bool>(n, false));
+    for (size_t i = 0; i < n; ++i)
+      for (const Dependency& d : s->items[i].dependencies) {
+        ASSERT_LT(d.item, static_cast<int>(i));
+        before[i][d.item] = true;
+        for (size_t k = 0; k < i; ++k)
+          if (before[d.item][k]) before[i][k] = true;
+      }
+    for (size_t i = 0; i < n; ++i)
+      for (size_t j = 0; j < i; ++j)
+        for (const Range& a : ranges(*s, s->items[i]))
+          for (const Range& b : ranges(*s, s->items[j]))
+            if (a.arena == b.arena && (a.write || b.write) && a.from < b.to && b.from < a.to)
+              EXPECT_TRUE(before[i][j]) << "seed " << seed << ": item " << i << " must come after " << j;
+  }
+}
+
+TEST(Plan, EveryReadIsOfSomethingWritten) {
+  for (uint64_t seed = 0; seed < 200; ++seed) {
+    Expected<Schedule> s = random_schedule(seed);
+    ASSERT_TRUE(s) << to_string(s.errors());
+    std::vector<char> written(s->graph.values.size(), 0);
+    for (ValueId v : s->graph.inputs) written[v] = 1;
+    for (const Item& item : s->items) {
+      for (const Binding& b : item.bindings) {
+        if (b.write || b.value == kNoValue || s->graph.constant(b.value) || b.bytes == 0) continue;
+        const Node* node = s->graph.def(b.value);
+        EXPECT_TRUE(written[b.value] || (node && node->op == OpKind::k_cat)) << "seed " << seed << ": " << s->graph.values[b.value].name;
+      }
+      for (const Binding& b : item.bindings)
+        if (b.write) written[b.value] = 1;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace quernel::schedule
