@@ -80,6 +80,7 @@ const std::vector<GraphPass>& graph_passes() {
       {"choose-channels-last", "convolutions and pools run channels-last", graph_pass(choose_channels_last)},
       {"canonicalize-movement-2", "permutes that met cancel", graph_pass(canonicalize_movement)},
       {"simplify-algebra-2", "identities that the layout uncovered", graph_pass(simplify_algebra)},
+      {"compose-views", "movement chains that no named op can say become one index map", graph_pass(compose_views)},
       {"materialize-operands", "contraction operands become readable in place", schedule::materialize_operands, false},
       {"fold-constants-2", "constants in their new layout", graph_pass(fold_constants)},
       {"merge-common-subexpressions-2", "copies made twice become one", graph_pass(merge_common_subexpressions)},

@@ -1,5 +1,6 @@
-// The interpreter: the oracle every compiled result is compared with. Simple scalar code, no sharing with lowering or code
-// generation; floats are computed in f64 and rounded to the dtype after each op, integers in i64 with wrap-around.
+// The interpreter: the oracle every compiled result is compared with. Simple scalar code, no sharing with
+// lowering or code generation; floats are computed in f64 and rounded to the dtype after each op, integers in
+// i64 with wrap-around.
 #pragma once
 
 #include <vector>
@@ -8,10 +9,11 @@
 
 namespace quernel {
 
-// Runs the graph on inputs in the order of graph.inputs; returns outputs in the order of graph.outputs. Shapes must be
-// static; inputs of another dtype or shape are invalid input.
+// Runs the graph on inputs in the order of graph.inputs; returns outputs in the order of graph.outputs.
+// Shapes must be static; inputs of another dtype or shape are invalid input.
 Expected<std::vector<Tensor>> interpret(const Graph& graph, const std::vector<Tensor>& inputs);
 // One node on given operands.
-Expected<Tensor> interpret_node(const Graph& graph, const Node& node, const std::vector<const Tensor*>& operands);
+Expected<Tensor> interpret_node(const Graph& graph, const Node& node,
+                                const std::vector<const Tensor*>& operands);
 
 }  // namespace quernel

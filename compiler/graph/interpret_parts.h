@@ -39,7 +39,8 @@ int64_t wrap_to(DType dtype, int64_t value);
 // Float to integer: toward zero, saturating, NaN gives 0.
 int64_t saturate_to(DType dtype, double value);
 
-// max and min of floats: NaN if either is one, and +0 above -0, so that they are commutative and associative to the bit.
+// max and min of floats: NaN if either is one, and +0 above -0, so that they are commutative and associative
+// to the bit.
 double maximum(double x, double y);
 double minimum(double x, double y);
 

@@ -3,10 +3,9 @@
 //   symbol n min=1 max=64 multiple_of=8
 //   graph @main(%x: f32[1,8], %y: f32[n,4]) {
 //     %w = constant f32[2] {1, -0x1.8p+3}
-//     %b = constant f32[512,512] <0102…>            // raw little-endian bytes in hex, for larger data; or splat: {0.5 ...}
-//     %1 = permute %x {1, 0} : f32[8,1]
-//     %2 = contract %1, %w axes(m: 8, n: 4 | k: 1) a[m, k] b[k, n] out[m, n] acc f32 : f32[8,4]
-//     return logits = %2
+//     %b = constant f32[512,512] <0102…>            // raw little-endian bytes in hex, for larger data; or
+//     splat: {0.5 ...} %1 = permute %x {1, 0} : f32[8,1] %2 = contract %1, %w axes(m: 8, n: 4 | k: 1) a[m, k]
+//     b[k, n] out[m, n] acc f32 : f32[8,4] return logits = %2
 //   }
 #pragma once
 
@@ -17,7 +16,8 @@
 
 namespace quernel {
 
-// `elide_constants`: print "<N bytes>" for constants above this many elements (readable, not parseable); 0: never.
+// `elide_constants`: print "<N bytes>" for constants above this many elements (readable, not parseable); 0:
+// never.
 std::string print(const Graph& graph, int64_t elide_constants = 0);
 Expected<Graph> parse_graph(std::string_view text, const std::string& file = {});
 

@@ -1,5 +1,5 @@
-// Progress of a long job on a terminal: one line with the stage and the elapsed time, from the first second on, erased at
-// the end. Silent where the stream is not a terminal.
+// Progress of a long job on a terminal: one line with the stage and the elapsed time, from the first second
+// on, erased at the end. Silent where the stream is not a terminal.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,5 @@
-// quernel bench: load time, latency and the share of each kernel, of a bundle or of a model that is compiled first.
+// quernel bench: load time, latency and the share of each kernel, of a bundle or of a model that is compiled
+// first.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -103,7 +104,8 @@ Status profile(Session& session, int runs, Measured& measured) {
     kernel.bytes += info.bytes_read + info.bytes_written;
   }
   for (auto& [name, kernel] : by_name) measured.kernels.push_back(std::move(kernel));
-  std::sort(measured.kernels.begin(), measured.kernels.end(), [](const KernelTime& a, const KernelTime& b) { return a.seconds > b.seconds; });
+  std::sort(measured.kernels.begin(), measured.kernels.end(),
+            [](const KernelTime& a, const KernelTime& b) { return a.seconds > b.seconds; });
   return {};
 }
 
@@ -133,10 +135,12 @@ Expected<Measured> measure(const std::string& path, const Options& options) {
       session.create(bundle, device, nullptr, &error) != QNL_OK)
     return runtime_error(error);
   qnl_variant_info variant;
-  if (qnl_bundle_get_variant(bundle.get(), result.memory.variant, &variant) == QNL_OK) result.variant = variant.target;
+  if (qnl_bundle_get_variant(bundle.get(), result.memory.variant, &variant) == QNL_OK)
+    result.variant = variant.target;
   QUERNEL_CHECK(fill_inputs(bundle, session));
   for (uint32_t i = 0; i < qnl_session_item_count(session.get()); ++i)
-    if (qnl_item_info info; qnl_session_get_item(session.get(), i, &info) == QNL_OK) result.flops += info.flops;
+    if (qnl_item_info info; qnl_session_get_item(session.get(), i, &info) == QNL_OK)
+      result.flops += info.flops;
 
   for (int i = 0; i < kWarmUpRuns; ++i)
     if (session.run(&error) != QNL_OK) return runtime_error(error);
@@ -152,27 +156,37 @@ Expected<Measured> measure(const std::string& path, const Options& options) {
   }
   std::sort(result.runs.begin(), result.runs.end());
   if (options.per_kernel) {
-    int runs = options.repeat > 0 ? options.repeat : std::max(1, std::min<int>(static_cast<int>(result.runs.size()), 200));
+    int runs = options.repeat > 0 ? options.repeat
+                                  : std::max(1, std::min<int>(static_cast<int>(result.runs.size()), 200));
     QUERNEL_CHECK(profile(session, runs, result));
   }
   return result;
 }
 
-double giga_per_second(uint64_t amount, double seconds) { return seconds > 0 ? static_cast<double>(amount) / seconds / 1e9 : 0; }
+double giga_per_second(uint64_t amount, double seconds) {
+  return seconds > 0 ? static_cast<double>(amount) / seconds / 1e9 : 0;
+}
 
 void print_text(const Options& options, const Measured& m) {
   double middle = median(m.runs);
-  fmt::print("{}: variant {}, {} thread{}\n", options.input, m.variant, options.threads, options.threads == 1 ? "" : "s");
-  fmt::print("  load      {} (open {}, session {})\n", format_seconds(m.open_seconds + m.session_seconds), format_seconds(m.open_seconds), format_seconds(m.session_seconds));
-  fmt::print("  latency   median {}, min {} of {} runs\n", format_seconds(middle), format_seconds(m.runs.front()), m.runs.size());
-  fmt::print("  speed     {:.2f} GFLOP/s ({:.2f} MFLOP a run)\n", giga_per_second(m.flops, middle), static_cast<double>(m.flops) / 1e6);
-  fmt::print("  memory    weights {}, workspace {}, code {}\n", format_bytes(m.memory.constants_bytes), format_bytes(m.memory.workspace_bytes), format_bytes(m.memory.code_bytes));
+  fmt::print("{}: variant {}, {} thread{}\n", options.input, m.variant, options.threads,
+             options.threads == 1 ? "" : "s");
+  fmt::print("  load      {} (open {}, session {})\n", format_seconds(m.open_seconds + m.session_seconds),
+             format_seconds(m.open_seconds), format_seconds(m.session_seconds));
+  fmt::print("  latency   median {}, min {} of {} runs\n", format_seconds(middle),
+             format_seconds(m.runs.front()), m.runs.size());
+  fmt::print("  speed     {:.2f} GFLOP/s ({:.2f} MFLOP a run)\n", giga_per_second(m.flops, middle),
+             static_cast<double>(m.flops) / 1e6);
+  fmt::print("  memory    weights {}, workspace {}, code {}\n", format_bytes(m.memory.constants_bytes),
+             format_bytes(m.memory.workspace_bytes), format_bytes(m.memory.code_bytes));
   if (!options.per_kernel) return;
   double total = 0;
   for (const KernelTime& k : m.kernels) total += k.seconds;
-  fmt::print("\n  {:>6} {:>10} {:>10} {:>9} {:>8}  {:<24} {}\n", "share", "time", "dispatches", "GFLOP/s", "GB/s", "kernel", "first node");
+  fmt::print("\n  {:>6} {:>10} {:>10} {:>9} {:>8}  {:<24} {}\n", "share", "time", "dispatches", "GFLOP/s",
+             "GB/s", "kernel", "first node");
   for (const KernelTime& k : m.kernels)
-    fmt::print("  {:>5.1f}% {:>10} {:>10} {:>9.2f} {:>8.2f}  {:<24} {}\n", total > 0 ? 100 * k.seconds / total : 0, format_seconds(k.seconds), k.dispatches,
+    fmt::print("  {:>5.1f}% {:>10} {:>10} {:>9.2f} {:>8.2f}  {:<24} {}\n",
+               total > 0 ? 100 * k.seconds / total : 0, format_seconds(k.seconds), k.dispatches,
                giga_per_second(k.flops, k.seconds), giga_per_second(k.bytes, k.seconds), k.name, k.node);
 }
 
@@ -193,7 +207,12 @@ Json to_json(const Options& options, const Measured& m) {
   if (!options.per_kernel) return result;
   Json::Array kernels;
   for (const KernelTime& k : m.kernels)
-    kernels.push_back(Json::Object{{"name", k.name}, {"node", k.node}, {"dispatches", k.dispatches}, {"seconds", k.seconds}, {"flops", k.flops}, {"bytes", k.bytes}});
+    kernels.push_back(Json::Object{{"name", k.name},
+                                   {"node", k.node},
+                                   {"dispatches", k.dispatches},
+                                   {"seconds", k.seconds},
+                                   {"flops", k.flops},
+                                   {"bytes", k.bytes}});
   result.set("kernels", std::move(kernels));
   return result;
 }
@@ -204,7 +223,8 @@ int run(const Options& options) {
   ScratchDir scratch;
   std::string bundle = options.input;
   if (!is_bundle(options.input) && !options.input.ends_with(".qnl")) {
-    if (scratch.path().empty()) return fail(invalid_input("cannot create a temporary directory; set TMPDIR to a writable place"));
+    if (scratch.path().empty())
+      return fail(invalid_input("cannot create a temporary directory; set TMPDIR to a writable place"));
     bundle = scratch.path() + "/model.qnl";
     Progress progress("compiling " + file_name(options.input));
     compile_flags->on_stage = [&](const std::string& stage) { progress.stage(stage); };
@@ -214,8 +234,10 @@ int run(const Options& options) {
   }
   Expected<Measured> measured = measure(bundle, options);
   if (!measured) return fail(measured.errors());
-  if (options.json) fmt::print("{}", to_json(options, *measured).dump());
-  else print_text(options, *measured);
+  if (options.json)
+    fmt::print("{}", to_json(options, *measured).dump());
+  else
+    print_text(options, *measured);
   return kOk;
 }
 
@@ -224,9 +246,16 @@ int run(const Options& options) {
 Action define_bench(CLI::App& app) {
   auto options = std::make_shared<Options>();
   app.add_option("BUNDLE|MODEL", options->input, "a bundle, or a model that is compiled first")->required();
-  app.add_option("--threads", options->threads, "threads that run kernels (default: 1)")->type_name("N")->check(CLI::Range(1, 256));
-  CLI::Option* repeat = app.add_option("--repeat", options->repeat, "number of runs")->type_name("N")->check(CLI::Range(1, kMostRuns));
-  app.add_option("--seconds", options->seconds, "time to spend on runs (default: 1)")->type_name("S")->check(CLI::NonNegativeNumber)->excludes(repeat);
+  app.add_option("--threads", options->threads, "threads that run kernels (default: 1)")
+      ->type_name("N")
+      ->check(CLI::Range(1, 256));
+  CLI::Option* repeat = app.add_option("--repeat", options->repeat, "number of runs")
+                            ->type_name("N")
+                            ->check(CLI::Range(1, kMostRuns));
+  app.add_option("--seconds", options->seconds, "time to spend on runs (default: 1)")
+      ->type_name("S")
+      ->check(CLI::NonNegativeNumber)
+      ->excludes(repeat);
   app.add_flag("--per-kernel", options->per_kernel, "also time every kernel");
   app.add_flag("--json", options->json, "print one JSON object instead of text");
   add_target_flags(app, options->flags);

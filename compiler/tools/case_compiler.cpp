@@ -10,25 +10,29 @@ namespace quernel::tools {
 namespace {
 
 bool all_unsupported(const Diagnostics& diagnostics) {
-  return std::all_of(diagnostics.begin(), diagnostics.end(), [](const Diagnostic& d) { return d.kind == DiagnosticKind::kUnsupported; });
+  return std::all_of(diagnostics.begin(), diagnostics.end(),
+                     [](const Diagnostic& d) { return d.kind == DiagnosticKind::kUnsupported; });
 }
 
 bool has_static_inputs(const Graph& graph) {
-  return std::all_of(graph.inputs.begin(), graph.inputs.end(), [&](ValueId v) { return is_static(graph.shape(v)); });
+  return std::all_of(graph.inputs.begin(), graph.inputs.end(),
+                     [&](ValueId v) { return is_static(graph.shape(v)); });
 }
 
 bool is_integer_dtype(qnl_dtype dtype) { return dtype == QNL_I64 || dtype == QNL_I32 || dtype == QNL_BOOL; }
 
-// What to make constant, least first: the inputs that diagnostics quote, then also small integers (shapes, axes), then
-// also small floats (scales).
+// What to make constant, least first: the inputs that diagnostics quote, then also small integers (shapes,
+// axes), then also small floats (scales).
 std::vector<const DataFile*> inputs_to_fix(const DataSet& set, const Diagnostics& reasons, int attempt) {
   constexpr uint64_t kSmall = 64;
   std::vector<const DataFile*> files;
   for (const DataFile& file : set.inputs) {
     if (file.error || file.tensor.name.empty()) continue;
     std::string quoted = "'" + file.tensor.name + "'";
-    bool fix = std::any_of(reasons.begin(), reasons.end(), [&](const Diagnostic& d) { return d.message.find(quoted) != std::string::npos; });
-    bool small = file.tensor.shape.size() <= 1 && tensor_file::element_count(file.tensor.shape).value_or(kSmall + 1) <= kSmall;
+    bool fix = std::any_of(reasons.begin(), reasons.end(),
+                           [&](const Diagnostic& d) { return d.message.find(quoted) != std::string::npos; });
+    bool small = file.tensor.shape.size() <= 1 &&
+                 tensor_file::element_count(file.tensor.shape).value_or(kSmall + 1) <= kSmall;
     fix |= attempt >= 1 && small && is_integer_dtype(file.tensor.dtype);
     fix |= attempt >= 2 && small;
     if (fix) files.push_back(&file);
@@ -56,7 +60,8 @@ CaseCompiler::Shapes CaseCompiler::shapes_of(const DataSet& set) const {
   return shapes;
 }
 
-// Shapes by the files' names may make things worse (no such input…): then the model's own diagnostics are the better ones.
+// Shapes by the files' names may make things worse (no such input…): then the model's own diagnostics are the
+// better ones.
 Diagnostics CaseCompiler::better_of(Diagnostics with_shapes) const {
   return *imported_ || all_unsupported(with_shapes) ? with_shapes : imported_->errors();
 }
@@ -88,7 +93,8 @@ Expected<CompiledCase> CaseCompiler::compile_for(const DataSet& set) {
 }
 
 // Bundles of this kind hold values of the data set: each serves one set only.
-Expected<CompiledCase> CaseCompiler::compile_fixed(const DataSet& set, const Shapes& shapes, Diagnostics reasons) {
+Expected<CompiledCase> CaseCompiler::compile_fixed(const DataSet& set, const Shapes& shapes,
+                                                   Diagnostics reasons) {
   size_t tried = 0;
   for (int attempt = 0; attempt < 3; ++attempt) {
     std::vector<const DataFile*> files = inputs_to_fix(set, reasons, attempt);

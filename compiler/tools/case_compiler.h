@@ -1,6 +1,6 @@
-// Compiles the model of a verify case as its data sets need it: as it is when all shapes are fixed, else with the free
-// dims of a data set, and, where operands must be known at compile time (Slice's starts, Reshape's shape…) but the
-// model takes them as inputs, with their values from the data set.
+// Compiles the model of a verify case as its data sets need it: as it is when all shapes are fixed, else with
+// the free dims of a data set, and, where operands must be known at compile time (Slice's starts, Reshape's
+// shape…) but the model takes them as inputs, with their values from the data set.
 #pragma once
 
 #include <map>
@@ -15,8 +15,8 @@
 namespace quernel::tools {
 
 struct CompiledCase {
-  std::string bundle;            // path
-  std::set<std::string> fixed;   // inputs that are constants in it
+  std::string bundle;           // path
+  std::set<std::string> fixed;  // inputs that are constants in it
 };
 
 class CaseCompiler {

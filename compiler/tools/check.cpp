@@ -18,12 +18,22 @@ struct Options {
   bool json = false;
 };
 
-Json to_json(const std::string& model, const Diagnostics& diagnostics, const std::vector<std::string>& notes) {
+Json to_json(const std::string& model, const Diagnostics& diagnostics,
+             const std::vector<std::string>& notes) {
   Json::Array problems, note_list;
   for (const Diagnostic& d : diagnostics)
-    problems.push_back(Json::Object{{"kind", to_string(d.kind)}, {"node", d.place.node}, {"op", d.place.op}, {"line", d.place.line}, {"pass", d.pass}, {"message", d.message}, {"hint", d.hint}});
+    problems.push_back(Json::Object{{"kind", to_string(d.kind)},
+                                    {"node", d.place.node},
+                                    {"op", d.place.op},
+                                    {"line", d.place.line},
+                                    {"pass", d.pass},
+                                    {"message", d.message},
+                                    {"hint", d.hint}});
   for (const std::string& note : notes) note_list.push_back(note);
-  return Json::Object{{"model", model}, {"supported", diagnostics.empty()}, {"problems", std::move(problems)}, {"notes", std::move(note_list)}};
+  return Json::Object{{"model", model},
+                      {"supported", diagnostics.empty()},
+                      {"problems", std::move(problems)},
+                      {"notes", std::move(note_list)}};
 }
 
 int run(const Options& options) {
@@ -46,7 +56,8 @@ int run(const Options& options) {
     if (!d.place.op.empty()) ops.insert(d.place.op);
   std::string names;
   for (const std::string& op : ops) names += (names.empty() ? " (" : ", ") + op;
-  fmt::print("{}: {} problem{}{}\n", options.model, diagnostics.size(), diagnostics.size() == 1 ? "" : "s", names.empty() ? "" : names + ")");
+  fmt::print("{}: {} problem{}{}\n", options.model, diagnostics.size(), diagnostics.size() == 1 ? "" : "s",
+             names.empty() ? "" : names + ")");
   return kFailure;
 }
 

@@ -48,7 +48,8 @@ std::string last_words(const std::string& path) {
 }
 
 // In the child: never returns. Whole results only, so that the parent can tell a finished job.
-[[noreturn]] void run_child(const std::function<std::string(int)>& job, int index, int pipe, const std::string& log) {
+[[noreturn]] void run_child(const std::function<std::string(int)>& job, int index, int pipe,
+                            const std::string& log) {
   signal(SIGINT, SIG_DFL);
   signal(SIGTERM, SIG_DFL);
   if (int file = open(log.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600); file >= 0) dup2(file, STDERR_FILENO);
@@ -61,7 +62,8 @@ std::string last_words(const std::string& path) {
   _exit(0);
 }
 
-bool start_child(const std::function<std::string(int)>& job, int index, const std::string& scratch_dir, Child* child) {
+bool start_child(const std::function<std::string(int)>& job, int index, const std::string& scratch_dir,
+                 Child* child) {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) return false;
   child->index = index;
@@ -83,7 +85,8 @@ ChildResult reap(Child& child, bool timed_out, double limit) {
   if (timed_out) kill(child.pid, SIGKILL);
   close(child.pipe);
   int status = 0;
-  while (waitpid(child.pid, &status, 0) < 0 && errno == EINTR) {}
+  while (waitpid(child.pid, &status, 0) < 0 && errno == EINTR) {
+  }
   ChildResult result;
   result.seconds = now_seconds() - child.start;
   result.finished = !timed_out && WIFEXITED(status) && WEXITSTATUS(status) == 0;
@@ -92,7 +95,8 @@ ChildResult reap(Child& child, bool timed_out, double limit) {
   } else if (timed_out) {
     result.text = fmt::format("timed out after {:g} s", limit);
   } else {
-    result.text = "crashed: " + (WIFSIGNALED(status) ? signal_name(WTERMSIG(status)) : fmt::format("exit status {}", WEXITSTATUS(status)));
+    result.text = "crashed: " + (WIFSIGNALED(status) ? signal_name(WTERMSIG(status))
+                                                     : fmt::format("exit status {}", WEXITSTATUS(status)));
     if (std::string words = last_words(child.log); !words.empty()) result.text += ": " + words;
   }
   unlink(child.log.c_str());
@@ -121,7 +125,8 @@ void wait_for_any(const std::vector<Child>& running, double limit, std::vector<p
 
 }  // namespace
 
-bool ChildPool::run(int count, const std::function<std::string(int)>& job, const std::function<void(int, const ChildResult&)>& done) const {
+bool ChildPool::run(int count, const std::function<std::string(int)>& job,
+                    const std::function<void(int, const ChildResult&)>& done) const {
   struct sigaction action = {}, old_int, old_term;
   action.sa_handler = [](int) { interrupted = 1; };
   sigaction(SIGINT, &action, &old_int);
@@ -133,8 +138,10 @@ bool ChildPool::run(int count, const std::function<std::string(int)>& job, const
   while (!interrupted && reported < count) {
     while (next < count && static_cast<int>(running.size()) < jobs) {
       Child child;
-      if (start_child(job, next, scratch_dir, &child)) running.push_back(std::move(child));
-      else finished[next] = {false, fmt::format("cannot start a process: {}", std::strerror(errno)), 0};
+      if (start_child(job, next, scratch_dir, &child))
+        running.push_back(std::move(child));
+      else
+        finished[next] = {false, fmt::format("cannot start a process: {}", std::strerror(errno)), 0};
       ++next;
     }
     if (!running.empty()) wait_for_any(running, timeout_seconds, &files);

@@ -37,9 +37,9 @@ int usage_error(const std::string& message);
 // A diagnostic on one line, whatever its texts hold.
 std::string one_line(const Diagnostic& diagnostic);
 
-std::string format_bytes(uint64_t bytes);     // "1.5 MB", powers of 1000
-std::string format_seconds(double seconds);   // "1.2 ms"
-double now_seconds();                         // monotonic
+std::string format_bytes(uint64_t bytes);    // "1.5 MB", powers of 1000
+std::string format_seconds(double seconds);  // "1.2 ms"
+double now_seconds();                        // monotonic
 std::string file_name(const std::string& path);
 
 // Writes text to a file, whole or not at all: beside it, then renamed. "-" is stdout.

@@ -20,8 +20,10 @@ bool is_float(qnl_dtype dtype) {
     case QNL_BF16:
     case QNL_F64:
     case QNL_F8E4M3:
-    case QNL_F8E5M2: return true;
-    default: return false;
+    case QNL_F8E5M2:
+      return true;
+    default:
+      return false;
   }
 }
 
@@ -51,29 +53,34 @@ std::string value_text(const HostTensor& t, uint64_t index) {
   return fmt::format("{:.8g}", value_at(t, index));
 }
 
-std::optional<std::string> compare_exactly(const HostTensor& expected, const HostTensor& found, uint64_t count) {
+std::optional<std::string> compare_exactly(const HostTensor& expected, const HostTensor& found,
+                                           uint64_t count) {
   bool packed = expected.dtype == QNL_I4 || expected.dtype == QNL_U4;
   uint64_t size = qnl_dtype_bytes(expected.dtype, 1), differ = 0, first = 0;
   for (uint64_t i = 0; i < count; ++i) {
-    bool same = packed ? value_at(expected, i) == value_at(found, i)
-                       : std::memcmp(expected.bytes.data() + i * size, found.bytes.data() + i * size, size) == 0;
+    bool same = packed
+                    ? value_at(expected, i) == value_at(found, i)
+                    : std::memcmp(expected.bytes.data() + i * size, found.bytes.data() + i * size, size) == 0;
     if (!same && differ++ == 0) first = i;
   }
   if (differ == 0) return std::nullopt;
-  return fmt::format("{} of {} elements differ, first at {}: expected {}, found {}", differ, count, index_text(expected, first),
-                     value_text(expected, first), value_text(found, first));
+  return fmt::format("{} of {} elements differ, first at {}: expected {}, found {}", differ, count,
+                     index_text(expected, first), value_text(expected, first), value_text(found, first));
 }
 
-// Error beyond what is allowed, in units of what is allowed; <= 1 is fine, infinity where no tolerance applies.
+// Error beyond what is allowed, in units of what is allowed; <= 1 is fine, infinity where no tolerance
+// applies.
 double excess(double expected, double found, const Tolerance& tolerance) {
-  if (std::isnan(expected) || std::isnan(found)) return std::isnan(expected) && std::isnan(found) ? 0 : INFINITY;
+  if (std::isnan(expected) || std::isnan(found))
+    return std::isnan(expected) && std::isnan(found) ? 0 : INFINITY;
   if (std::isinf(expected) || std::isinf(found)) return expected == found ? 0 : INFINITY;
   double error = std::fabs(found - expected), allowed = tolerance.atol + tolerance.rtol * std::fabs(expected);
   if (error == 0) return 0;
   return allowed > 0 ? error / allowed : INFINITY;
 }
 
-std::optional<std::string> compare_floats(const HostTensor& expected, const HostTensor& found, uint64_t count, const Tolerance& tolerance) {
+std::optional<std::string> compare_floats(const HostTensor& expected, const HostTensor& found, uint64_t count,
+                                          const Tolerance& tolerance) {
   uint64_t differ = 0, worst = 0, finite = 0;
   double worst_excess = 0, max_absolute = 0, max_relative = 0, sum = 0;
   for (uint64_t i = 0; i < count; ++i) {
@@ -89,10 +96,13 @@ std::optional<std::string> compare_floats(const HostTensor& expected, const Host
     if (e != 0) max_relative = std::max(max_relative, error / std::fabs(e));
   }
   if (differ > 0)
-    return fmt::format("{} of {} elements beyond rtol {:g}, atol {:g}; max abs error {:.3g}, max rel error {:.3g}; worst at {}: expected {}, found {}",
-                       differ, count, tolerance.rtol, tolerance.atol, max_absolute, max_relative, index_text(expected, worst),
-                       value_text(expected, worst), value_text(found, worst));
-  if (double mean = finite > 0 ? sum / static_cast<double>(finite) : 0; tolerance.mean_atol && mean > *tolerance.mean_atol)
+    return fmt::format(
+        "{} of {} elements beyond rtol {:g}, atol {:g}; max abs error {:.3g}, max rel error {:.3g}; worst at "
+        "{}: expected {}, found {}",
+        differ, count, tolerance.rtol, tolerance.atol, max_absolute, max_relative,
+        index_text(expected, worst), value_text(expected, worst), value_text(found, worst));
+  if (double mean = finite > 0 ? sum / static_cast<double>(finite) : 0;
+      tolerance.mean_atol && mean > *tolerance.mean_atol)
     return fmt::format("mean abs error {:.3g} beyond {:g}", mean, *tolerance.mean_atol);
   return std::nullopt;
 }
@@ -107,8 +117,8 @@ std::optional<std::string> compare_top1(const HostTensor& expected, const HostTe
       if (value_at(found, i) > value_at(found, f)) f = i;
     }
     if (value_at(found, e) == value_at(found, f) || value_at(expected, e) == value_at(expected, f)) continue;
-    return fmt::format("top-1 differs: expected {} ({}), found {} ({})", index_text(expected, e), value_text(expected, e),
-                       index_text(expected, f), value_text(found, f));
+    return fmt::format("top-1 differs: expected {} ({}), found {} ({})", index_text(expected, e),
+                       value_text(expected, e), index_text(expected, f), value_text(found, f));
   }
   return std::nullopt;
 }
@@ -123,7 +133,9 @@ Tolerance tolerance_of(const Json* file, const std::string& output, qnl_dtype dt
   const Json* own = outputs == nullptr ? nullptr : outputs->find(output);
   for (const Json* level : {static_cast<const Json*>(file), own}) {
     if (level == nullptr) continue;
-    auto read = [&](const char* name) { return level->find(name) == nullptr ? std::nullopt : level->find(name)->number(); };
+    auto read = [&](const char* name) {
+      return level->find(name) == nullptr ? std::nullopt : level->find(name)->number();
+    };
     if (std::optional<double> rtol = read("rtol")) result.rtol = *rtol;
     if (std::optional<double> atol = read("atol")) result.atol = *atol;
     if (std::optional<double> mean = read("mean_atol")) result.mean_atol = *mean;
@@ -132,11 +144,13 @@ Tolerance tolerance_of(const Json* file, const std::string& output, qnl_dtype dt
   return result;
 }
 
-std::optional<std::string> compare(const HostTensor& expected, const HostTensor& found, const Tolerance& tolerance) {
+std::optional<std::string> compare(const HostTensor& expected, const HostTensor& found,
+                                   const Tolerance& tolerance) {
   if (expected.dtype != found.dtype || expected.shape != found.shape)
     return fmt::format("expected {}, found {}", type_text(expected), type_text(found));
   uint64_t count = tensor_file::element_count(expected.shape).value_or(0);
-  if (expected.bytes.size() != found.bytes.size()) return fmt::format("expected {} bytes, found {}", expected.bytes.size(), found.bytes.size());
+  if (expected.bytes.size() != found.bytes.size())
+    return fmt::format("expected {} bytes, found {}", expected.bytes.size(), found.bytes.size());
   if (!is_float(expected.dtype)) return compare_exactly(expected, found, count);
   if (auto message = compare_floats(expected, found, count, tolerance)) return message;
   return tolerance.top1 ? compare_top1(expected, found, count) : std::nullopt;

@@ -1,5 +1,5 @@
-// Compares a computed tensor with reference data: |found - expected| <= atol + rtol * |expected|, integers and booleans
-// exactly, NaN only where NaN is expected, infinities exactly.
+// Compares a computed tensor with reference data: |found - expected| <= atol + rtol * |expected|, integers
+// and booleans exactly, NaN only where NaN is expected, infinities exactly.
 #pragma once
 
 #include <optional>
@@ -16,11 +16,12 @@ struct Tolerance {
   bool top1 = false;                // the largest value of every row (last axis) is in the same place
 };
 
-// Of an output: what tolerance.json says under "outputs", else at its top level, else ONNX's defaults for the dtype.
-// `file` null: there is none.
+// Of an output: what tolerance.json says under "outputs", else at its top level, else ONNX's defaults for the
+// dtype. `file` null: there is none.
 Tolerance tolerance_of(const Json* file, const std::string& output, qnl_dtype dtype);
 
 // What is wrong, with the worst element and its place; nothing when all is within tolerance.
-std::optional<std::string> compare(const tensor_file::HostTensor& expected, const tensor_file::HostTensor& found, const Tolerance& tolerance);
+std::optional<std::string> compare(const tensor_file::HostTensor& expected,
+                                   const tensor_file::HostTensor& found, const Tolerance& tolerance);
 
 }  // namespace quernel::tools

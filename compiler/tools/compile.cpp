@@ -27,11 +27,14 @@ Status check_output(const std::string& model, const std::string& output) {
   std::error_code error;
   fs::path path = output, folder = path.parent_path().empty() ? fs::path(".") : path.parent_path();
   Location place{.file = output};
-  if (fs::is_directory(path, error)) return invalid_input("expected a file to write, found a directory", place);
+  if (fs::is_directory(path, error))
+    return invalid_input("expected a file to write, found a directory", place);
   if (!fs::is_directory(folder, error))
-    return invalid_input("cannot be written: there is no directory '" + folder.string() + "'", place, "create it first");
+    return invalid_input("cannot be written: there is no directory '" + folder.string() + "'", place,
+                         "create it first");
   if (access(folder.c_str(), W_OK) != 0)
-    return invalid_input("cannot be written: no permission to create files in '" + folder.string() + "'", place);
+    return invalid_input("cannot be written: no permission to create files in '" + folder.string() + "'",
+                         place);
   if (fs::equivalent(path, model, error)) return invalid_input("the bundle would overwrite the model", place);
   return {};
 }
@@ -39,19 +42,22 @@ Status check_output(const std::string& model, const std::string& output) {
 void print_summary(const Options& options, const CompileReport& report, double seconds) {
   fmt::print("{}: {}\n", options.output, format_bytes(report.file_bytes));
   fmt::print("  constants  {}\n", format_bytes(report.constant_bytes));
-  fmt::print("  code       {}, {} kernels, {} dispatches\n", format_bytes(report.code_bytes), report.kernels, report.dispatches);
+  fmt::print("  code       {}, {} kernels, {} dispatches\n", format_bytes(report.code_bytes), report.kernels,
+             report.dispatches);
   fmt::print("  workspace  {}\n", format_bytes(report.workspace_bytes));
   fmt::print("  time       {}\n", format_seconds(seconds));
   for (const std::string& note : report.notes) fmt::print("  note       {}\n", note);
 }
 
 void print_times(const CompileReport& report) {
-  for (const StageTime& stage : report.stages) fmt::print(stderr, "{:>10.1f} ms  {}\n", stage.seconds * 1e3, stage.name);
+  for (const StageTime& stage : report.stages)
+    fmt::print(stderr, "{:>10.1f} ms  {}\n", stage.seconds * 1e3, stage.name);
 }
 
 Json to_json(const Options& options, const CompileReport& report, double seconds) {
   Json::Array stages, notes;
-  for (const StageTime& stage : report.stages) stages.push_back(Json::Object{{"name", stage.name}, {"seconds", stage.seconds}});
+  for (const StageTime& stage : report.stages)
+    stages.push_back(Json::Object{{"name", stage.name}, {"seconds", stage.seconds}});
   for (const std::string& note : report.notes) notes.push_back(note);
   return Json::Object{{"model", options.model},
                       {"bundle", options.output},
@@ -81,8 +87,10 @@ int run(const Options& options) {
   progress.finish();
   if (!report) return fail(report.errors());
   if (options.time_passes) print_times(*report);
-  if (options.json) fmt::print("{}", to_json(options, *report, seconds).dump());
-  else if (!options.quiet && options.flags.stop_after.empty()) print_summary(options, *report, seconds);
+  if (options.json)
+    fmt::print("{}", to_json(options, *report, seconds).dump());
+  else if (!options.quiet && options.flags.stop_after.empty())
+    print_summary(options, *report, seconds);
   return kOk;
 }
 
@@ -94,11 +102,14 @@ Action define_compile(CLI::App& app) {
   app.add_option("-o,--output", options->output, "the bundle to write")->required()->type_name("OUT.qnl");
   add_target_flags(app, options->flags);
   add_shape_flags(app, options->flags);
-  app.add_option("--threads", options->threads, "code generation threads (default: one per core)")->type_name("N")->check(CLI::Range(1, 1024));
+  app.add_option("--threads", options->threads, "code generation threads (default: one per core)")
+      ->type_name("N")
+      ->check(CLI::Range(1, 1024));
   app.add_flag("--json", options->json, "print one JSON object instead of text");
   app.add_flag("-q,--quiet", options->quiet, "print nothing but diagnostics");
   add_developer_flags(app, options->flags);
-  app.add_flag("--time-passes", options->time_passes, "print the time of every stage, to stderr")->group("For developers");
+  app.add_flag("--time-passes", options->time_passes, "print the time of every stage, to stderr")
+      ->group("For developers");
   return [options] { return run(*options); };
 }
 

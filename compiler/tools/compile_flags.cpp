@@ -54,20 +54,37 @@ Status check_pass_name(const std::string& flag, const std::string& name, bool op
 }  // namespace
 
 void add_target_flags(CLI::App& app, CompileFlags& flags) {
-  app.add_option("--target", flags.targets, "what to generate code for; may be repeated (default: native)")->type_name("T")->allow_extra_args(false);
+  app.add_option("--target", flags.targets, "what to generate code for; may be repeated (default: native)")
+      ->type_name("T")
+      ->allow_extra_args(false);
 }
 
 void add_shape_flags(CLI::App& app, CompileFlags& flags) {
-  app.add_option("--dim", flags.dims, "fix a free dim of the model")->type_name("NAME=N")->allow_extra_args(false);
-  app.add_option("--input-shape", flags.input_shapes, "fix the whole shape of an input")->type_name("NAME=1x3x224x224")->allow_extra_args(false);
+  app.add_option("--dim", flags.dims, "fix a free dim of the model")
+      ->type_name("NAME=N")
+      ->allow_extra_args(false);
+  app.add_option("--input-shape", flags.input_shapes, "fix the whole shape of an input")
+      ->type_name("NAME=1x3x224x224")
+      ->allow_extra_args(false);
 }
 
 void add_developer_flags(CLI::App& app, CompileFlags& flags) {
   const char* group = "For developers";
-  app.add_option("--disable-pass", flags.disabled_passes, "leave a pass out (`quernel opt --list` names them)")->type_name("P")->allow_extra_args(false)->group(group);
-  app.add_option("--print-after", flags.print_after, "print the IR after a pass, to stderr")->type_name("P|all|changed")->allow_extra_args(false)->group(group);
-  app.add_option("--stop-after", flags.stop_after, "end after a pass; no bundle is written")->type_name("P")->group(group);
-  app.add_option("--dump-dir", flags.dump_dir, "numbered files of every stage, down to assembly")->type_name("D")->group(group);
+  app.add_option("--disable-pass", flags.disabled_passes,
+                 "leave a pass out (`quernel opt --list` names them)")
+      ->type_name("P")
+      ->allow_extra_args(false)
+      ->group(group);
+  app.add_option("--print-after", flags.print_after, "print the IR after a pass, to stderr")
+      ->type_name("P|all|changed")
+      ->allow_extra_args(false)
+      ->group(group);
+  app.add_option("--stop-after", flags.stop_after, "end after a pass; no bundle is written")
+      ->type_name("P")
+      ->group(group);
+  app.add_option("--dump-dir", flags.dump_dir, "numbered files of every stage, down to assembly")
+      ->type_name("D")
+      ->group(group);
   app.add_flag("--verify-each", flags.verify_each, "verify the IR after every pass")->group(group);
 }
 
@@ -81,7 +98,8 @@ Expected<CompileOptions> compile_options(const CompileFlags& flags) {
   for (const std::string& text : flags.input_shapes)
     if (!split_assignment(text, &name, &value) || !parse_shape(value, &options.input_shapes[name]))
       return invalid_input("--input-shape: expected NAME=1x3x224x224, found '" + text + "'");
-  for (const std::string& pass : flags.disabled_passes) QUERNEL_CHECK(check_pass_name("--disable-pass", pass, true));
+  for (const std::string& pass : flags.disabled_passes)
+    QUERNEL_CHECK(check_pass_name("--disable-pass", pass, true));
   for (const std::string& pass : flags.print_after)
     if (pass != "all" && pass != "changed") QUERNEL_CHECK(check_pass_name("--print-after", pass, false));
   if (!flags.stop_after.empty()) QUERNEL_CHECK(check_pass_name("--stop-after", flags.stop_after, false));

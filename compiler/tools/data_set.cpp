@@ -30,7 +30,8 @@ std::vector<DataSet> read_data_sets(const std::string& dir) {
   std::vector<fs::path> folders;
   std::error_code error;
   for (fs::directory_iterator entry(dir, error), end; !error && entry != end; entry.increment(error))
-    if (entry->is_directory(error) && entry->path().filename().string().starts_with("test_data_set_")) folders.push_back(entry->path());
+    if (entry->is_directory(error) && entry->path().filename().string().starts_with("test_data_set_"))
+      folders.push_back(entry->path());
   std::sort(folders.begin(), folders.end());
   std::vector<DataSet> sets;
   for (const fs::path& folder : folders)

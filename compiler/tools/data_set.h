@@ -24,7 +24,8 @@ struct DataSet {
 // All sets of a directory, by name.
 std::vector<DataSet> read_data_sets(const std::string& dir);
 
-// Which file holds each of the named tensors: the one of that name, else the first of the rest in order; -1: none.
+// Which file holds each of the named tensors: the one of that name, else the first of the rest in order; -1:
+// none.
 std::vector<int> match_files(const std::vector<std::string>& names, const std::vector<DataFile>& files);
 
 }  // namespace quernel::tools

@@ -48,24 +48,36 @@ constexpr Feature kFeatures[] = {
 
 std::string_view arch_name(qnl_arch arch) {
   switch (arch) {
-    case QNL_ARCH_NONE: return "none";
-    case QNL_ARCH_X86_64: return "x86-64";
-    case QNL_ARCH_AARCH64: return "aarch64";
-    case QNL_ARCH_ARM: return "arm";
-    case QNL_ARCH_RISCV64: return "riscv64";
-    case QNL_ARCH_RISCV32: return "riscv32";
-    case QNL_ARCH_SPIRV: return "spirv";
+    case QNL_ARCH_NONE:
+      return "none";
+    case QNL_ARCH_X86_64:
+      return "x86-64";
+    case QNL_ARCH_AARCH64:
+      return "aarch64";
+    case QNL_ARCH_ARM:
+      return "arm";
+    case QNL_ARCH_RISCV64:
+      return "riscv64";
+    case QNL_ARCH_RISCV32:
+      return "riscv32";
+    case QNL_ARCH_SPIRV:
+      return "spirv";
   }
   return "unknown";
 }
 
 qnl_arch arch_of(Arch arch) {
   switch (arch) {
-    case Arch::kX86_64: return QNL_ARCH_X86_64;
-    case Arch::kAArch64: return QNL_ARCH_AARCH64;
-    case Arch::kArm: return QNL_ARCH_ARM;
-    case Arch::kRiscV64: return QNL_ARCH_RISCV64;
-    case Arch::kRiscV32: return QNL_ARCH_RISCV32;
+    case Arch::kX86_64:
+      return QNL_ARCH_X86_64;
+    case Arch::kAArch64:
+      return QNL_ARCH_AARCH64;
+    case Arch::kArm:
+      return QNL_ARCH_ARM;
+    case Arch::kRiscV64:
+      return QNL_ARCH_RISCV64;
+    case Arch::kRiscV32:
+      return QNL_ARCH_RISCV32;
   }
   return QNL_ARCH_NONE;
 }

@@ -26,7 +26,8 @@ Expected<std::string> read_text(const std::string& path) {
 
 }  // namespace
 
-Status fix_inputs(const std::string& model, const std::vector<const DataFile*>& files, const std::string& fixed_model) {
+Status fix_inputs(const std::string& model, const std::vector<const DataFile*>& files,
+                  const std::string& fixed_model) {
   std::string graph;
   for (const DataFile* file : files) {
     QUERNEL_TRY(std::string tensor, read_text(file->path));
@@ -34,7 +35,8 @@ Status fix_inputs(const std::string& model, const std::vector<const DataFile*>& 
   }
   QUERNEL_TRY(std::string bytes, read_text(model));
   append_message(bytes, kModelGraph, graph);
-  if (tensor_file::Error error = tensor_file::write_file(fixed_model, bytes.data(), bytes.size())) return invalid_input(*error);
+  if (tensor_file::Error error = tensor_file::write_file(fixed_model, bytes.data(), bytes.size()))
+    return invalid_input(*error);
   return {};
 }
 

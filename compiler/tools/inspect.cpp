@@ -1,5 +1,5 @@
-// quernel inspect: what a bundle holds, for a person to read. The one tool that looks behind the C interface, at the
-// arenas and bindings that runtime/core's reader has checked.
+// quernel inspect: what a bundle holds, for a person to read. The one tool that looks behind the C interface,
+// at the arenas and bindings that runtime/core's reader has checked.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -95,51 +95,61 @@ void print_entry(const BundleReader& reader, uint32_t entry) {
     for (uint32_t i = 0; i < tensor_count(reader, entry, role); ++i) {
       qnl_tensor tensor;
       reader.tensor(entry, role, i, &tensor, nullptr, nullptr);
-      fmt::print("  {:<7} {}  {}  {}\n", kRoleNames[role], tensor.name, shape_text(tensor), format_bytes(tensor.bytes));
+      fmt::print("  {:<7} {}  {}  {}\n", kRoleNames[role], tensor.name, shape_text(tensor),
+                 format_bytes(tensor.bytes));
     }
 }
 
 void print_memory(const BundleReader& reader) {
   fmt::print("\nmemory\n");
-  fmt::print("  weights    {:>9}  mapped from the file, never copied\n", format_bytes(arena_bytes(reader, ArenaKind::kConstants)));
-  fmt::print("  workspace  {:>9}  contents matter within a run only\n", format_bytes(arena_bytes(reader, ArenaKind::kWorkspace)));
+  fmt::print("  weights    {:>9}  mapped from the file, never copied\n",
+             format_bytes(arena_bytes(reader, ArenaKind::kConstants)));
+  fmt::print("  workspace  {:>9}  contents matter within a run only\n",
+             format_bytes(arena_bytes(reader, ArenaKind::kWorkspace)));
   fmt::print("  state      {:>9}  kept between runs\n", format_bytes(arena_bytes(reader, ArenaKind::kState)));
   fmt::print("  in, out    {:>9}  unless the caller binds memory of his own\n",
              format_bytes(arena_bytes(reader, ArenaKind::kInput) + arena_bytes(reader, ArenaKind::kOutput)));
   fmt::print("\narenas\n");
   for (uint32_t a = 0; a < reader.arena_count(); ++a) {
     ArenaView arena = reader.arena(a);
-    fmt::print("  {:>3}  {:<9}  {:>12} bytes, aligned to {}\n", a, text(arena.kind), arena.bytes, arena.alignment);
+    fmt::print("  {:>3}  {:<9}  {:>12} bytes, aligned to {}\n", a, text(arena.kind), arena.bytes,
+               arena.alignment);
   }
 }
 
 void print_kernels(const BundleReader& reader, uint32_t variant) {
-  fmt::print("  {:<24} {:>8} {:>10} {:>11} {:>9} {:>10}  {}\n", "kernel", "scratch", "dispatches", "workgroups", "MFLOP", "traffic", "first node");
+  fmt::print("  {:<24} {:>8} {:>10} {:>11} {:>9} {:>10}  {}\n", "kernel", "scratch", "dispatches",
+             "workgroups", "MFLOP", "traffic", "first node");
   std::map<uint32_t, KernelUse> uses = kernel_uses(reader, 0, variant);
   for (uint32_t k = 0; k < reader.variant(variant).kernel_count; ++k) {
     const KernelUse& use = uses[k];
-    fmt::print("  {:<24} {:>8} {:>10} {:>11} {:>9.2f} {:>10}  {}\n", reader.kernel(variant, k).name, format_bytes(reader.kernel(variant, k).scratch_bytes),
-               use.dispatches, use.workgroups, static_cast<double>(use.flops) / 1e6, format_bytes(use.bytes), use.node);
+    fmt::print("  {:<24} {:>8} {:>10} {:>11} {:>9.2f} {:>10}  {}\n", reader.kernel(variant, k).name,
+               format_bytes(reader.kernel(variant, k).scratch_bytes), use.dispatches, use.workgroups,
+               static_cast<double>(use.flops) / 1e6, format_bytes(use.bytes), use.node);
   }
 }
 
 void print_schedule(const BundleReader& reader, uint32_t entry, uint32_t variant) {
-  fmt::print("\nschedule of {} for {}; bindings as arena+offset:bytes\n", reader.entry_point(entry).name, reader.variant(variant).target);
+  fmt::print("\nschedule of {} for {}; bindings as arena+offset:bytes\n", reader.entry_point(entry).name,
+             reader.variant(variant).target);
   for (uint32_t i = 0; i < reader.item_count(entry, variant); ++i) {
     ItemView item = reader.item(entry, variant, i);
-    fmt::print("  {:>4}  {:<8} {:<24} {:>6} workgroups  {:>9.3f} MFLOP  {}\n", i, text(item.kind), item_name(reader, variant, item),
-               item.workgroups, static_cast<double>(item.flops) / 1e6, item.source_node);
+    fmt::print("  {:>4}  {:<8} {:<24} {:>6} workgroups  {:>9.3f} MFLOP  {}\n", i, text(item.kind),
+               item_name(reader, variant, item), item.workgroups, static_cast<double>(item.flops) / 1e6,
+               item.source_node);
     std::string bindings;
     for (uint32_t b = 0; b < item.binding_count; ++b) {
       BindingView binding = reader.binding(entry, variant, i, b);
-      bindings += fmt::format("{}{} {}+{}:{}", b == 0 ? "" : ", ", text(binding.access), binding.arena, binding.offset, binding.bytes);
+      bindings += fmt::format("{}{} {}+{}:{}", b == 0 ? "" : ", ", text(binding.access), binding.arena,
+                              binding.offset, binding.bytes);
     }
     fmt::print("        {}\n", bindings);
   }
 }
 
 void print_text(const BundleReader& reader, const Options& options) {
-  fmt::print("{}: {}, schema {}, made by {}\n", options.bundle, format_bytes(reader.file_bytes()), reader.schema_version(), reader.producer());
+  fmt::print("{}: {}, schema {}, made by {}\n", options.bundle, format_bytes(reader.file_bytes()),
+             reader.schema_version(), reader.producer());
   for (uint32_t e = 0; e < reader.entry_point_count(); ++e) print_entry(reader, e);
   print_memory(reader);
   for (uint32_t v = 0; v < reader.variant_count(); ++v) {
@@ -148,9 +158,11 @@ void print_text(const BundleReader& reader, const Options& options) {
     uint64_t flops = 0;
     for (const auto& [kernel, use] : kernel_uses(reader, 0, v)) flops += use.flops;
     fmt::print("\nvariant {}: {} {}, needs {}\n", variant.target, arch_name(arch),
-               variant.code_format == runtime::CodeFormat::kElfImage ? "image" : "SPIR-V", feature_text(arch, variant.required_features));
-    fmt::print("  {} of code, {} kernels, {} schedule items, {:.2f} MFLOP a run\n", format_bytes(variant.code_bytes), variant.kernel_count,
-               reader.item_count(0, v), static_cast<double>(flops) / 1e6);
+               variant.code_format == runtime::CodeFormat::kElfImage ? "image" : "SPIR-V",
+               feature_text(arch, variant.required_features));
+    fmt::print("  {} of code, {} kernels, {} schedule items, {:.2f} MFLOP a run\n",
+               format_bytes(variant.code_bytes), variant.kernel_count, reader.item_count(0, v),
+               static_cast<double>(flops) / 1e6);
     if (options.kernels) print_kernels(reader, v);
   }
   if (options.schedule)
@@ -183,7 +195,10 @@ Json schedule_json(const BundleReader& reader, uint32_t entry, uint32_t variant)
     Json::Array bindings;
     for (uint32_t b = 0; b < item.binding_count; ++b) {
       BindingView binding = reader.binding(entry, variant, i, b);
-      bindings.push_back(Json::Object{{"arena", binding.arena}, {"access", text(binding.access)}, {"offset", binding.offset}, {"bytes", binding.bytes}});
+      bindings.push_back(Json::Object{{"arena", binding.arena},
+                                      {"access", text(binding.access)},
+                                      {"offset", binding.offset},
+                                      {"bytes", binding.bytes}});
     }
     items.push_back(Json::Object{{"kind", text(item.kind)},
                                  {"name", item_name(reader, variant, item)},
@@ -201,9 +216,11 @@ Json variant_json(const BundleReader& reader, uint32_t v, const Options& options
   VariantView variant = reader.variant(v);
   qnl_arch arch = static_cast<qnl_arch>(variant.arch);
   Json::Array features, kernels;
-  for (std::string& name : feature_names(arch, variant.required_features)) features.push_back(std::move(name));
+  for (std::string& name : feature_names(arch, variant.required_features))
+    features.push_back(std::move(name));
   for (uint32_t k = 0; k < variant.kernel_count; ++k)
-    kernels.push_back(Json::Object{{"name", reader.kernel(v, k).name}, {"scratch_bytes", reader.kernel(v, k).scratch_bytes}});
+    kernels.push_back(Json::Object{{"name", reader.kernel(v, k).name},
+                                   {"scratch_bytes", reader.kernel(v, k).scratch_bytes}});
   Json result = Json::Object{{"target", variant.target},
                              {"arch", arch_name(arch)},
                              {"required_features", std::move(features)},
@@ -218,16 +235,14 @@ Json to_json(const BundleReader& reader, const Options& options) {
   Json::Array entries, arenas, variants;
   for (uint32_t e = 0; e < reader.entry_point_count(); ++e) entries.push_back(entry_json(reader, e));
   for (uint32_t a = 0; a < reader.arena_count(); ++a)
-    arenas.push_back(Json::Object{{"kind", text(reader.arena(a).kind)}, {"bytes", reader.arena(a).bytes}, {"alignment", reader.arena(a).alignment}});
+    arenas.push_back(Json::Object{{"kind", text(reader.arena(a).kind)},
+                                  {"bytes", reader.arena(a).bytes},
+                                  {"alignment", reader.arena(a).alignment}});
   for (uint32_t v = 0; v < reader.variant_count(); ++v) variants.push_back(variant_json(reader, v, options));
-  return Json::Object{{"producer", reader.producer()},
-                      {"schema_version", reader.schema_version()},
-                      {"file_bytes", reader.file_bytes()},
-                      {"constants_bytes", reader.constants_bytes()},
-                      {"code_bytes", reader.code_bytes()},
-                      {"weights_checked", options.check},
-                      {"entry_points", std::move(entries)},
-                      {"arenas", std::move(arenas)},
+  return Json::Object{{"producer", reader.producer()},      {"schema_version", reader.schema_version()},
+                      {"file_bytes", reader.file_bytes()},  {"constants_bytes", reader.constants_bytes()},
+                      {"code_bytes", reader.code_bytes()},  {"weights_checked", options.check},
+                      {"entry_points", std::move(entries)}, {"arenas", std::move(arenas)},
                       {"variants", std::move(variants)}};
 }
 
@@ -237,10 +252,13 @@ int run(const Options& options) {
   qnl_error error;
   Bundle bundle;
   if (bundle.open(options.bundle.c_str(), &open_options, &error) != QNL_OK)
-    return fail(invalid_input(fmt::format("{}: {}", qnl_status_text(error.status), error.text), {.file = options.bundle}));
+    return fail(invalid_input(fmt::format("{}: {}", qnl_status_text(error.status), error.text),
+                              {.file = options.bundle}));
   const BundleReader& reader = bundle.get()->reader;
-  if (options.json) fmt::print("{}", to_json(reader, options).dump());
-  else print_text(reader, options);
+  if (options.json)
+    fmt::print("{}", to_json(reader, options).dump());
+  else
+    print_text(reader, options);
   return kOk;
 }
 

@@ -11,7 +11,11 @@ namespace {
 // Length of the well-formed UTF-8 sequence at `i`, or 0.
 size_t utf8_length(std::string_view text, size_t i) {
   unsigned char lead = static_cast<unsigned char>(text[i]);
-  size_t length = lead < 0x80 ? 1 : lead >= 0xC2 && lead < 0xE0 ? 2 : lead >= 0xE0 && lead < 0xF0 ? 3 : lead >= 0xF0 && lead < 0xF5 ? 4 : 0;
+  size_t length = lead < 0x80                   ? 1
+                  : lead >= 0xC2 && lead < 0xE0 ? 2
+                  : lead >= 0xE0 && lead < 0xF0 ? 3
+                  : lead >= 0xF0 && lead < 0xF5 ? 4
+                                                : 0;
   if (length == 0 || i + length > text.size()) return 0;
   for (size_t k = 1; k < length; ++k)
     if ((static_cast<unsigned char>(text[i + k]) & 0xC0) != 0x80) return 0;
@@ -52,7 +56,8 @@ class Parser {
     return invalid_input("JSON: expected " + expected + ", found " + found, {.file = file_, .line = line});
   }
   void skip_space() {
-    while (at_ < text_.size() && std::string_view(" \t\r\n").find(text_[at_]) != std::string_view::npos) ++at_;
+    while (at_ < text_.size() && std::string_view(" \t\r\n").find(text_[at_]) != std::string_view::npos)
+      ++at_;
   }
   bool accept(std::string_view token) {
     skip_space();
@@ -126,7 +131,8 @@ class Parser {
       }
       uint32_t code = 0;
       std::string_view digits = text_.substr(at_ + 1, 4);
-      if (text_[at_] != 'u' || digits.size() != 4 || std::from_chars(digits.data(), digits.data() + 4, code, 16).ptr != digits.data() + 4)
+      if (text_[at_] != 'u' || digits.size() != 4 ||
+          std::from_chars(digits.data(), digits.data() + 4, code, 16).ptr != digits.data() + 4)
         return error("an escape sequence");
       append_utf8(out, code);
       at_ += 4;
@@ -146,12 +152,18 @@ std::string json_string(std::string_view text) {
   for (size_t i = 0; i < text.size();) {
     size_t length = utf8_length(text, i);
     char c = text[i];
-    if (length == 0) out += "\\ufffd";
-    else if (c == '"' || c == '\\') (out += '\\') += c;
-    else if (c == '\n') out += "\\n";
-    else if (c == '\t') out += "\\t";
-    else if (static_cast<unsigned char>(c) < 0x20) out += fmt::format("\\u{:04x}", static_cast<unsigned>(c));
-    else out += text.substr(i, length);
+    if (length == 0)
+      out += "\\ufffd";
+    else if (c == '"' || c == '\\')
+      (out += '\\') += c;
+    else if (c == '\n')
+      out += "\\n";
+    else if (c == '\t')
+      out += "\\t";
+    else if (static_cast<unsigned char>(c) < 0x20)
+      out += fmt::format("\\u{:04x}", static_cast<unsigned>(c));
+    else
+      out += text.substr(i, length);
     i += length == 0 ? 1 : length;
   }
   return out + "\"";
@@ -178,15 +190,21 @@ std::string Json::dump() const {
 
 void Json::write(std::string& out, int depth) const {
   std::string indent(2 * static_cast<size_t>(depth + 1), ' ');
-  if (std::holds_alternative<std::nullptr_t>(value_)) out += "null";
-  else if (const bool* b = std::get_if<bool>(&value_)) out += *b ? "true" : "false";
-  else if (const int64_t* i = std::get_if<int64_t>(&value_)) out += std::to_string(*i);
-  else if (const double* d = std::get_if<double>(&value_)) out += std::isfinite(*d) ? fmt::format("{:.9g}", *d) : "null";
-  else if (const std::string* s = std::get_if<std::string>(&value_)) out += json_string(*s);
+  if (std::holds_alternative<std::nullptr_t>(value_))
+    out += "null";
+  else if (const bool* b = std::get_if<bool>(&value_))
+    out += *b ? "true" : "false";
+  else if (const int64_t* i = std::get_if<int64_t>(&value_))
+    out += std::to_string(*i);
+  else if (const double* d = std::get_if<double>(&value_))
+    out += std::isfinite(*d) ? fmt::format("{:.9g}", *d) : "null";
+  else if (const std::string* s = std::get_if<std::string>(&value_))
+    out += json_string(*s);
   else if (const Array* a = std::get_if<Array>(&value_)) {
     // Arrays of plain values stay on one line.
     bool flat = true;
-    for (const Json& item : *a) flat = flat && !std::holds_alternative<Array>(item.value_) && !item.is_object();
+    for (const Json& item : *a)
+      flat = flat && !std::holds_alternative<Array>(item.value_) && !item.is_object();
     out += '[';
     for (size_t k = 0; k < a->size(); ++k) {
       out += k == 0 ? "" : flat ? ", " : ",";
@@ -205,6 +223,8 @@ void Json::write(std::string& out, int depth) const {
   }
 }
 
-Expected<Json> parse_json(std::string_view text, const std::string& file) { return Parser(text, file).document(); }
+Expected<Json> parse_json(std::string_view text, const std::string& file) {
+  return Parser(text, file).document();
+}
 
 }  // namespace quernel::tools

@@ -30,7 +30,9 @@ class Json {
   Json(Object value) : value_(std::move(value)) {}
 
   // Appends a member to an object.
-  void set(std::string name, Json value) { std::get<Object>(value_).emplace_back(std::move(name), std::move(value)); }
+  void set(std::string name, Json value) {
+    std::get<Object>(value_).emplace_back(std::move(name), std::move(value));
+  }
   void push(Json value) { std::get<Array>(value_).push_back(std::move(value)); }
 
   bool is_object() const { return std::holds_alternative<Object>(value_); }

@@ -1,4 +1,5 @@
-// quernel opt: runs passes on IR text (or on an imported model) and prints the result, which can be read back.
+// quernel opt: runs passes on IR text (or on an imported model) and prints the result, which can be read
+// back.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -32,7 +33,8 @@ bool contains(const std::vector<std::string>& list, std::string_view name) {
 template <class Pass>
 void print_list(const char* title, const std::vector<Pass>& passes) {
   fmt::print("{}\n", title);
-  for (const Pass& pass : passes) fmt::print("  {:<32} {}{}\n", pass.name, pass.sentence, pass.optional ? "" : " (always runs)");
+  for (const Pass& pass : passes)
+    fmt::print("  {:<32} {}{}\n", pass.name, pass.sentence, pass.optional ? "" : " (always runs)");
 }
 
 // The passes to run: those named, in that order, else all from --start-from to --stop-after.
@@ -81,7 +83,8 @@ Status run_passes(const std::vector<const Pass*>& passes, const Options& options
   for (const Pass* pass : passes) {
     double start = now_seconds();
     QUERNEL_CHECK(run(*pass));
-    if (options.time_passes) fmt::print(stderr, "{:>10.3f} ms  {}\n", (now_seconds() - start) * 1e3, pass->name);
+    if (options.time_passes)
+      fmt::print(stderr, "{:>10.3f} ms  {}\n", (now_seconds() - start) * 1e3, pass->name);
     if (!all && !changed && !contains(print_after, pass->name)) continue;
     std::string text = print();
     if (!changed || text != last) fmt::print(stderr, "// after {}\n{}", pass->name, text);
@@ -109,7 +112,9 @@ Expected<std::string> optimize_kernels(const Options& options) {
   QUERNEL_TRY(std::vector<const LoopPass*> passes, select_passes(loop_passes(), options));
   std::vector<std::byte> bytes;
   if (tensor_file::Error error = tensor_file::read_file(options.input, &bytes)) return invalid_input(*error);
-  QUERNEL_TRY(std::vector<loop::Kernel> kernels, loop::parse_kernels({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, options.input));
+  QUERNEL_TRY(
+      std::vector<loop::Kernel> kernels,
+      loop::parse_kernels({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, options.input));
   auto verify_all = [&]() -> Status {
     for (const loop::Kernel& kernel : kernels) QUERNEL_CHECK(loop::verify(kernel));
     return {};
@@ -141,7 +146,8 @@ int run(const Options& options) {
   shape_flags.print_after = options.flags.print_after;
   Expected<CompileOptions> compile_flags = compile_options(shape_flags);
   if (!compile_flags) return fail(compile_flags.errors()), kUsage;
-  Expected<std::string> text = options.input.ends_with(".loop") ? optimize_kernels(options) : optimize_graph(options, *compile_flags);
+  Expected<std::string> text =
+      options.input.ends_with(".loop") ? optimize_kernels(options) : optimize_graph(options, *compile_flags);
   if (!text) return fail(text.errors());
   if (Status status = write_text_file(options.output, *text); !status) return fail(status.errors());
   return kOk;
@@ -152,16 +158,28 @@ int run(const Options& options) {
 Action define_opt(CLI::App& app) {
   auto options = std::make_shared<Options>();
   app.add_option("FILE", options->input, "graph IR (.qg), loop IR (.loop), or a model");
-  app.add_option("--passes", options->passes, "passes to run, in this order (default: all)")->type_name("A,B,C")->delimiter(',')->allow_extra_args(false);
+  app.add_option("--passes", options->passes, "passes to run, in this order (default: all)")
+      ->type_name("A,B,C")
+      ->delimiter(',')
+      ->allow_extra_args(false);
   app.add_flag("--list", options->list, "print all passes");
-  app.add_option("-o,--output", options->output, "where to write the result (default: stdout)")->type_name("F");
+  app.add_option("-o,--output", options->output, "where to write the result (default: stdout)")
+      ->type_name("F");
   app.add_option("--start-from", options->start_from, "leave out the passes before this one")->type_name("P");
-  app.add_option("--stop-after", options->flags.stop_after, "leave out the passes after this one")->type_name("P");
-  app.add_option("--disable-pass", options->flags.disabled_passes, "leave a pass out")->type_name("P")->allow_extra_args(false);
-  app.add_option("--print-after", options->flags.print_after, "print the IR after a pass, to stderr")->type_name("P|all|changed")->allow_extra_args(false);
+  app.add_option("--stop-after", options->flags.stop_after, "leave out the passes after this one")
+      ->type_name("P");
+  app.add_option("--disable-pass", options->flags.disabled_passes, "leave a pass out")
+      ->type_name("P")
+      ->allow_extra_args(false);
+  app.add_option("--print-after", options->flags.print_after, "print the IR after a pass, to stderr")
+      ->type_name("P|all|changed")
+      ->allow_extra_args(false);
   app.add_flag("--time-passes", options->time_passes, "print the time of every pass, to stderr");
-  app.add_option("--elide-constants", options->elide, "do not print constants of more elements than this; the result cannot be read back")->type_name("N");
-  app.add_option("--target", options->target, "what graph passes choose layouts for (default: native)")->type_name("T");
+  app.add_option("--elide-constants", options->elide,
+                 "do not print constants of more elements than this; the result cannot be read back")
+      ->type_name("N");
+  app.add_option("--target", options->target, "what graph passes choose layouts for (default: native)")
+      ->type_name("T");
   add_shape_flags(app, options->flags);
   return [options] { return run(*options); };
 }

@@ -44,7 +44,8 @@ bool is_command(const std::string& name) {
 }
 
 int run(int argc, char** argv) {
-  CLI::App app("Quernel compiles trained models ahead of time into bundles that a tiny runtime runs.", "quernel");
+  CLI::App app("Quernel compiles trained models ahead of time into bundles that a tiny runtime runs.",
+               "quernel");
   app.footer(kFooter);
   app.set_version_flag("--version", "quernel " QUERNEL_VERSION);
   app.require_subcommand(0, 1);
@@ -81,7 +82,8 @@ int main(int argc, char** argv) {
   using namespace quernel;
   try {
     int code = tools::run(argc, argv);
-    if (std::fflush(stdout) != 0 && code == tools::kOk) return tools::fail(invalid_input("standard output cannot be written"));
+    if (std::fflush(stdout) != 0 && code == tools::kOk)
+      return tools::fail(invalid_input("standard output cannot be written"));
     return code;
   } catch (const std::bad_alloc&) {
     return tools::fail(invalid_input("out of memory"));

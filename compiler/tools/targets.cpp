@@ -13,7 +13,8 @@ namespace {
 
 Json to_json(const Target& target, bool native) {
   Json::Array features;
-  for (std::string& name : feature_names(arch_of(target.arch), target.required_features)) features.push_back(std::move(name));
+  for (std::string& name : feature_names(arch_of(target.arch), target.required_features))
+    features.push_back(std::move(name));
   return Json::Object{{"name", target.name},
                       {"description", target.description},
                       {"native", native},
@@ -35,10 +36,12 @@ Json to_json(const Target& target, bool native) {
 
 void print_text(const Target& target, bool native) {
   fmt::print("{}{}: {}\n", target.name, native ? " (native: this machine)" : "", target.description);
-  fmt::print("    vectors   {} x {} bits{}{}{}{}\n", target.vector_registers, target.vector_bytes * 8, target.has_fma ? ", fma" : "",
-             target.has_masks ? ", masks" : "", target.has_gather ? ", gather" : "", target.has_f16 ? ", f16 conversion" : "");
+  fmt::print("    vectors   {} x {} bits{}{}{}{}\n", target.vector_registers, target.vector_bytes * 8,
+             target.has_fma ? ", fma" : "", target.has_masks ? ", masks" : "",
+             target.has_gather ? ", gather" : "", target.has_f16 ? ", f16 conversion" : "");
   fmt::print("    caches    L1 {} KiB, L2 {} KiB\n", target.l1_bytes >> 10, target.l2_bytes >> 10);
-  fmt::print("    llvm      {}, cpu {}{}{}\n", target.triple, target.cpu, target.features.empty() ? "" : ", ", target.features);
+  fmt::print("    llvm      {}, cpu {}{}{}\n", target.triple, target.cpu, target.features.empty() ? "" : ", ",
+             target.features);
   fmt::print("    requires  {}\n", feature_text(arch_of(target.arch), target.required_features));
 }
 
@@ -49,8 +52,10 @@ int run(bool json) {
   for (std::string_view name : target_names()) {
     Expected<Target> target = find_target(name);
     if (!target) return fail(target.errors());
-    if (json) list.push_back(to_json(*target, target->name == native));
-    else print_text(*target, target->name == native);
+    if (json)
+      list.push_back(to_json(*target, target->name == native));
+    else
+      print_text(*target, target->name == native);
   }
   if (json) fmt::print("{}", Json(std::move(list)).dump());
   return kOk;

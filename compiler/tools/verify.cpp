@@ -36,7 +36,8 @@ Expected<std::vector<std::string>> find_cases(const std::vector<std::string>& di
   std::vector<std::string> cases;
   for (const std::string& dir : dirs) {
     std::error_code error;
-    if (!fs::is_directory(dir, error)) return invalid_input("expected a directory with a model.onnx, found none", {.file = dir});
+    if (!fs::is_directory(dir, error))
+      return invalid_input("expected a directory with a model.onnx, found none", {.file = dir});
     if (is_case(dir)) {
       cases.push_back(dir);
       continue;
@@ -44,7 +45,9 @@ Expected<std::vector<std::string>> find_cases(const std::vector<std::string>& di
     std::vector<std::string> children;
     for (const fs::directory_entry& entry : fs::directory_iterator(dir, error))
       if (is_case(entry.path())) children.push_back(entry.path().string());
-    if (children.empty()) return invalid_input("expected a model.onnx in the directory or in its children, found none", {.file = dir});
+    if (children.empty())
+      return invalid_input("expected a model.onnx in the directory or in its children, found none",
+                           {.file = dir});
     std::sort(children.begin(), children.end());
     cases.insert(cases.end(), children.begin(), children.end());
   }
@@ -56,22 +59,28 @@ constexpr const char* verdict_text(Verdict verdict) {
 }
 
 CaseResult from_child(const ChildResult& child) {
-  if (!child.finished || child.text.empty()) return {Verdict::kFail, child.finished ? "the case gave no result" : child.text};
+  if (!child.finished || child.text.empty())
+    return {Verdict::kFail, child.finished ? "the case gave no result" : child.text};
   return {static_cast<Verdict>(child.text[0]), child.text.substr(1)};
 }
 
 int run(const Options& options) {
   Expected<CompileOptions> compile_flags = compile_options(options.flags);
   if (!compile_flags) return fail(compile_flags.errors()), kUsage;
-  if (options.device != "cpu") return fail(unsupported(fmt::format("--device: expected cpu, found '{}'; verify runs on no other device yet", options.device)));
+  if (options.device != "cpu")
+    return fail(unsupported(fmt::format(
+        "--device: expected cpu, found '{}'; verify runs on no other device yet", options.device)));
   Expected<std::vector<std::string>> cases = find_cases(options.dirs);
   if (!cases) return fail(cases.errors());
   ScratchDir scratch;
-  if (scratch.path().empty()) return fail(invalid_input("cannot create a temporary directory; set TMPDIR to a writable place"));
+  if (scratch.path().empty())
+    return fail(invalid_input("cannot create a temporary directory; set TMPDIR to a writable place"));
 
   int count = static_cast<int>(cases->size());
   ChildPool pool;
-  pool.jobs = std::min(count, options.jobs > 0 ? options.jobs : std::max(1, static_cast<int>(std::thread::hardware_concurrency())));
+  pool.jobs =
+      std::min(count, options.jobs > 0 ? options.jobs
+                                       : std::max(1, static_cast<int>(std::thread::hardware_concurrency())));
   pool.timeout_seconds = options.timeout;
   pool.scratch_dir = scratch.path();
   compile_flags->threads = pool.jobs > 1 ? 1 : 0;
@@ -91,13 +100,20 @@ int run(const Options& options) {
     std::string name = file_name((*cases)[static_cast<size_t>(index)]);
     fmt::print("{} {}: {}\n", verdict_text(result.verdict), name, result.reason);
     std::fflush(stdout);
-    results.push_back(Json::Object{{"name", name}, {"verdict", verdict_text(result.verdict)}, {"reason", result.reason}, {"seconds", child.seconds}});
+    results.push_back(Json::Object{{"name", name},
+                                   {"verdict", verdict_text(result.verdict)},
+                                   {"reason", result.reason},
+                                   {"seconds", child.seconds}});
     std::error_code error;
     fs::remove_all(fmt::format("{}/{}", scratch.path(), index), error);
   });
   fmt::print("{} passed, {} failed, {} unsupported\n", passed, failed, unsupported);
   if (!options.json.empty()) {
-    Json document = Json::Object{{"passed", passed}, {"failed", failed}, {"unsupported", unsupported}, {"threads", options.threads}, {"cases", std::move(results)}};
+    Json document = Json::Object{{"passed", passed},
+                                 {"failed", failed},
+                                 {"unsupported", unsupported},
+                                 {"threads", options.threads},
+                                 {"cases", std::move(results)}};
     if (Status status = write_text_file(options.json, document.dump()); !status) return fail(status.errors());
   }
   if (!complete) return fail(invalid_input("interrupted"));
@@ -108,17 +124,26 @@ int run(const Options& options) {
 
 Action define_verify(CLI::App& app) {
   auto options = std::make_shared<Options>();
-  app.add_option("DIR", options->dirs, "directories with model.onnx and test_data_set_N, or parents of such")->required();
+  app.add_option("DIR", options->dirs, "directories with model.onnx and test_data_set_N, or parents of such")
+      ->required();
   add_target_flags(app, options->flags);
   app.add_option("--device", options->device, "where to run (default: cpu)")->type_name("D");
-  app.add_option("--threads", options->threads, "threads that run kernels (default: 1)")->type_name("N")->check(CLI::Range(1, 256));
-  app.add_option("--jobs", options->jobs, "cases at once (default: one per core)")->type_name("N")->check(CLI::Range(1, 1024));
-  app.add_option("--timeout", options->timeout, "seconds that a case may take (default: 120)")->type_name("S")->check(CLI::PositiveNumber);
+  app.add_option("--threads", options->threads, "threads that run kernels (default: 1)")
+      ->type_name("N")
+      ->check(CLI::Range(1, 256));
+  app.add_option("--jobs", options->jobs, "cases at once (default: one per core)")
+      ->type_name("N")
+      ->check(CLI::Range(1, 1024));
+  app.add_option("--timeout", options->timeout, "seconds that a case may take (default: 120)")
+      ->type_name("S")
+      ->check(CLI::PositiveNumber);
   app.add_option("--json", options->json, "write the results to a file, too; - is stdout")->type_name("F");
   add_developer_flags(app, options->flags);
   app.footer(
-      "Tolerances come from tolerance.json beside the model, else they are ONNX's. Prints a line per case: PASS, FAIL, or\n"
-      "UNSUPPORTED when the compiler does not know how to do all that the model asks for. Exit status 0 when none failed.");
+      "Tolerances come from tolerance.json beside the model, else they are ONNX's. Prints a line per case: "
+      "PASS, FAIL, or\n"
+      "UNSUPPORTED when the compiler does not know how to do all that the model asks for. Exit status 0 when "
+      "none failed.");
   return [options] { return run(*options); };
 }
 

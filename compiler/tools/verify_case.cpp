@@ -24,14 +24,16 @@ CaseResult from_diagnostics(const Diagnostics& diagnostics) {
   bool unsupported = true;
   for (const Diagnostic& d : diagnostics)
     if (d.kind != DiagnosticKind::kUnsupported && unsupported) unsupported = false, first = &d;
-  std::string count = fmt::format("{} diagnostic{}, first: ", diagnostics.size(), diagnostics.size() == 1 ? "" : "s");
+  std::string count =
+      fmt::format("{} diagnostic{}, first: ", diagnostics.size(), diagnostics.size() == 1 ? "" : "s");
   return {unsupported ? Verdict::kUnsupported : Verdict::kFail, count + one_line(*first)};
 }
 
 std::vector<qnl_tensor> signature(const Bundle& bundle, qnl_tensor_role role) {
   std::vector<qnl_tensor> tensors;
   qnl_tensor tensor;
-  for (uint32_t i = 0; qnl_bundle_get_tensor(bundle.get(), 0, role, i, &tensor) == QNL_OK; ++i) tensors.push_back(tensor);
+  for (uint32_t i = 0; qnl_bundle_get_tensor(bundle.get(), 0, role, i, &tensor) == QNL_OK; ++i)
+    tensors.push_back(tensor);
   return tensors;
 }
 
@@ -41,7 +43,9 @@ std::vector<std::string> names_of(const std::vector<qnl_tensor>& tensors) {
   return names;
 }
 
-std::string runtime_text(const qnl_error& error) { return fmt::format("{}: {}", qnl_status_text(error.status), error.text); }
+std::string runtime_text(const qnl_error& error) {
+  return fmt::format("{}: {}", qnl_status_text(error.status), error.text);
+}
 
 // A file of data that cannot be read: strings and the like are beyond Quernel, anything else is a failure.
 CaseResult unreadable(const DataFile& file) {
@@ -56,12 +60,14 @@ HostTensor typed_as(HostTensor tensor, qnl_dtype dtype) {
 }
 
 // Nothing when the set passes.
-std::optional<CaseResult> run_data_set(const std::string& path, const DataSet& set, const Json* tolerances, int threads) {
+std::optional<CaseResult> run_data_set(const std::string& path, const DataSet& set, const Json* tolerances,
+                                       int threads) {
   qnl_error error;
   Bundle bundle;
   Device device;
   Session session;
-  if (bundle.open(path.c_str(), nullptr, &error) != QNL_OK || device.open_cpu(static_cast<uint32_t>(threads), &error) != QNL_OK ||
+  if (bundle.open(path.c_str(), nullptr, &error) != QNL_OK ||
+      device.open_cpu(static_cast<uint32_t>(threads), &error) != QNL_OK ||
       session.create(bundle, device, nullptr, &error) != QNL_OK)
     return failed(set.name + ": " + runtime_text(error));
 
@@ -84,19 +90,22 @@ std::optional<CaseResult> run_data_set(const std::string& path, const DataSet& s
   if (session.run(&error) != QNL_OK) return failed(set.name + ": " + runtime_text(error));
 
   if (set.outputs.size() != outputs.size())
-    return failed(fmt::format("{}: expected a file for each of {} outputs, found {} files", set.name, outputs.size(), set.outputs.size()));
+    return failed(fmt::format("{}: expected a file for each of {} outputs, found {} files", set.name,
+                              outputs.size(), set.outputs.size()));
   match = match_files(names_of(outputs), set.outputs);
   for (size_t i = 0; i < outputs.size(); ++i) {
     const DataFile& file = set.outputs[match[i]];
     if (file.error) return unreadable(file);
     qnl_tensor tensor;
-    if (session.tensor(QNL_OUTPUT, outputs[i].name, &tensor, &error) != QNL_OK) return failed(set.name + ": " + runtime_text(error));
+    if (session.tensor(QNL_OUTPUT, outputs[i].name, &tensor, &error) != QNL_OK)
+      return failed(set.name + ": " + runtime_text(error));
     HostTensor found;
     found.dtype = tensor.dtype;
     found.shape.assign(tensor.shape, tensor.shape + tensor.rank);
     const auto* data = static_cast<const std::byte*>(tensor.data);
     if (tensor.bytes > 0) found.bytes.assign(data, data + tensor.bytes);
-    if (auto message = compare(typed_as(file.tensor, found.dtype), found, tolerance_of(tolerances, outputs[i].name, found.dtype)))
+    if (auto message = compare(typed_as(file.tensor, found.dtype), found,
+                               tolerance_of(tolerances, outputs[i].name, found.dtype)))
       return failed(fmt::format("{}: output '{}': {}", set.name, outputs[i].name, *message));
   }
   return std::nullopt;
@@ -109,7 +118,8 @@ CaseResult verify_case(const std::string& dir, const CaseOptions& options) {
   std::error_code code;
   if (std::string path = dir + "/tolerance.json"; std::filesystem::exists(path, code)) {
     std::vector<std::byte> bytes;
-    if (tensor_file::Error error = tensor_file::read_file(path, &bytes)) return failed("tolerance.json: " + *error);
+    if (tensor_file::Error error = tensor_file::read_file(path, &bytes))
+      return failed("tolerance.json: " + *error);
     Expected<Json> json = parse_json({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, path);
     if (!json) return failed(one_line(json.errors()[0]));
     if (!json->is_object()) return failed("tolerance.json: expected an object");
@@ -122,9 +132,12 @@ CaseResult verify_case(const std::string& dir, const CaseOptions& options) {
   for (DataSet& set : sets) {
     Expected<CompiledCase> compiled = compiler.compile_for(set);
     if (!compiled) return from_diagnostics(compiled.errors());
-    std::erase_if(set.inputs, [&](const DataFile& file) { return compiled->fixed.count(file.tensor.name) > 0; });
+    std::erase_if(set.inputs,
+                  [&](const DataFile& file) { return compiled->fixed.count(file.tensor.name) > 0; });
     fixed.merge(compiled->fixed);
-    if (auto result = run_data_set(compiled->bundle, set, tolerances ? &*tolerances : nullptr, options.run_threads)) return *result;
+    if (auto result =
+            run_data_set(compiled->bundle, set, tolerances ? &*tolerances : nullptr, options.run_threads))
+      return *result;
   }
   std::string reason = fmt::format("{} data set{}", sets.size(), sets.size() == 1 ? "" : "s");
   if (!fixed.empty()) reason += fmt::format(", compiled with the values of {}", fmt::join(fixed, ", "));

@@ -1,5 +1,5 @@
-// One case of `quernel verify`: a model with its data sets is compiled, run and compared. Runs in a process of its own,
-// since compiler, kernels and runtime are all under test.
+// One case of `quernel verify`: a model with its data sets is compiled, run and compared. Runs in a process
+// of its own, since compiler, kernels and runtime are all under test.
 #pragma once
 
 #include <string>

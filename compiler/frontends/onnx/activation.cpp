@@ -180,7 +180,7 @@ Status import_hardmax(NodeImport& n) {
   QUERNEL_TRY(std::vector<int64_t> axes, softmax_axes(n));
   ValueId x = n.in(0);
   QUERNEL_TRY(std::vector<int64_t> dims, n.dims(x));
-  if (axes.empty()) return n.output(n.build.full(n.dtype(x), n.shape(x), 1));
+  if (axes.empty()) return n.output(n.full(n.dtype(x), n.shape(x), 1));
   int64_t outer = 1, inner = 1, tail = 1;
   for (int64_t i = 0; i < static_cast<int64_t>(dims.size()); ++i) (i < axes.front() ? outer : i <= axes.back() ? inner : tail) *= dims[i];
   ValueId rows = n.reshape(x, {outer, inner, tail});

@@ -25,7 +25,7 @@ ValueId ContractionBuilder::emit(NodeImport& n, ValueId a, std::vector<IndexExpr
         if (uses_axis(e, static_cast<int>(i))) size *= axes_[i].extent;
       shape.push_back(size);
     }
-    return n.build.full(dtype, shape, 0);
+    return n.full(dtype, shape, 0);
   }
   if (dtype == DType::kBool || n.dtype(b) == DType::kBool) return n.build.fail(n.invalid("expected numbers, found bool"));
   Contraction c;

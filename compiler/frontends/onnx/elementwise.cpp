@@ -108,7 +108,7 @@ Status import_mean(NodeImport& n) {
 Status import_is_inf(NodeImport& n) {
   bool positive = n.attr_int("detect_positive", 1) != 0, negative = n.attr_int("detect_negative", 1) != 0;
   ValueId x = n.in(0), result = n.unary(UnaryOp::k_is_inf, x);
-  if (!positive && !negative) result = n.build.full(DType::kBool, n.shape(x), 0);
+  if (!positive && !negative) result = n.full(DType::kBool, n.shape(x), 0);
   else if (!positive || !negative)
     result = n.binary(BinaryOp::k_and, result, n.binary(positive ? BinaryOp::k_gt : BinaryOp::k_lt, x, 0.0));
   return n.output(result);
@@ -149,7 +149,7 @@ Status import_dropout(NodeImport& n) {
       return n.refuse("dropout in training mode is not supported", "export the model for inference");
   }
   ValueId x = n.in(0), mask = kNoValue;
-  if (n.wants_output(1)) mask = n.build.full(n.opset < 10 ? n.dtype(x) : DType::kBool, n.shape(x), 1);
+  if (n.wants_output(1)) mask = n.full(n.opset < 10 ? n.dtype(x) : DType::kBool, n.shape(x), 1);
   return n.set_outputs({x, mask});
 }
 

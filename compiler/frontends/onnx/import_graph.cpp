@@ -69,6 +69,14 @@ ValueId GraphImport::value_of(Scope& scope, const std::string& name) {
   return entry->value;
 }
 
+ValueId GraphImport::result_of(Scope& scope, const std::string& name, const Location& place) {
+  ValueId value = value_of(scope, name);
+  // Without an earlier problem to blame, the body does not produce it.
+  if (value == kNoValue && errors_.empty() && free_dim_errors_.empty())
+    report({invalid_input("result '" + name + "' of the function or branch is produced by none of its nodes", place)});
+  return value;
+}
+
 void GraphImport::define(Scope& scope, const std::string& name, ValueId value, int32_t first_new_value) {
   scope.entries[name] = {value, nullptr};
   if (value >= first_new_value) graph_.rename(value, name);
@@ -163,7 +171,8 @@ void GraphImport::import_node(const onnx::NodeProto& node, Scope& scope) {
   while (!n.inputs.empty() && n.inputs.back() == kNoValue) n.inputs.pop_back();
   if (op->max_inputs >= 0 && n.input_count() > op->max_inputs)
     return fail({n.invalid("expected at most " + std::to_string(op->max_inputs) + " inputs, found " + std::to_string(n.input_count()))});
-  for (int i = 0; i < op->min_inputs; ++i)
+  // Of any number of inputs none is optional.
+  for (int i = 0; i < (op->max_inputs < 0 ? std::max(op->min_inputs, n.input_count()) : op->min_inputs); ++i)
     if (!n.has(i)) return fail({n.invalid("expected at least " + std::to_string(op->min_inputs) + " inputs, found input " + std::to_string(i) + " missing")});
 
   int32_t first_new_value = static_cast<int32_t>(graph_.values.size());
@@ -222,7 +231,7 @@ void GraphImport::import_if(const onnx::NodeProto& node, Scope& scope) {
   add_initializers(*branch, inner);
   import_nodes(branch->node(), inner);
   for (int i = 0; i < node.output_size(); ++i)
-    if (!node.output(i).empty()) scope.entries[node.output(i)] = {value_of(inner, branch->output(i).name()), nullptr};
+    if (!node.output(i).empty()) scope.entries[node.output(i)] = {result_of(inner, branch->output(i).name(), place), nullptr};
 }
 
 const onnx::FunctionProto* GraphImport::find_function(const onnx::NodeProto& node) const {
@@ -280,7 +289,7 @@ void GraphImport::import_function(const onnx::FunctionProto& function, const onn
   }
   for (int i = 0; i < node.output_size(); ++i)
     if (!node.output(i).empty())
-      scope.entries[node.output(i)] = {fits ? value_of(inner, function.output(i)) : kNoValue, nullptr};
+      scope.entries[node.output(i)] = {fits ? result_of(inner, function.output(i), place) : kNoValue, nullptr};
 }
 
 }  // namespace quernel::onnx_import

@@ -47,6 +47,8 @@ class GraphImport {
   // Entry of a name in this or an outer scope; null when there is none.
   Entry* find(Scope& scope, const std::string& name);
   ValueId value_of(Scope& scope, const std::string& name);
+  // The value of an output of an inlined body; reports a missing one.
+  ValueId result_of(Scope& scope, const std::string& name, const Location& place);
   void define(Scope& scope, const std::string& name, ValueId value, int32_t first_new_value);
   bool check_sizes(int32_t first_new_value, const Location& place);
   bool enter(const Location& place, int depth);

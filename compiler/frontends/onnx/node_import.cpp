@@ -155,6 +155,11 @@ Expected<std::vector<int64_t>> NodeImport::axes_in_range(std::vector<int64_t> va
 
 // ---- emission
 
+ValueId NodeImport::scalar(DType dtype, double value) {
+  if (dtype >= DType::kI4) return build.fail(refuse("computing in " + std::string(to_string(dtype)) + " is not supported", "cast to a wider type before"));
+  return build.constant(scalar_tensor(dtype, value));
+}
+
 ValueId NodeImport::widen(ValueId x) {
   return dtype(x) == DType::kF16 || dtype(x) == DType::kBF16 ? build.cast(x, DType::kF32) : x;
 }

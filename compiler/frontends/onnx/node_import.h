@@ -80,7 +80,9 @@ class NodeImport {
   ValueId unary(UnaryOp op, ValueId x) { return build.unary(op, x); }
   ValueId binary(BinaryOp op, ValueId a, ValueId b) { return build.binary(op, a, b); }
   ValueId binary(BinaryOp op, ValueId a, double b) { return build.binary(op, a, scalar(dtype(a), b)); }
-  ValueId scalar(DType dtype, double value) { return build.constant(scalar_tensor(dtype, value)); }
+  // Constants of a compute dtype; unsupported for storage-only ones.
+  ValueId scalar(DType dtype, double value);
+  ValueId full(DType dtype, const Shape& shape, double value) { return build.broadcast_to(scalar(dtype, value), shape); }
   ValueId reshape(ValueId x, const std::vector<int64_t>& dims) { return build.reshape(x, make_shape(dims)); }
   // f16 and bf16 as f32, for steps whose intermediates must be neither rounded nor overflow; others as they are.
   ValueId widen(ValueId x);

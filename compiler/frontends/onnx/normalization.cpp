@@ -59,7 +59,7 @@ Status import_batch_normalization(NodeImport& n) {
     all_constant = all_constant && parameters[i];
   }
   DType dtype = n.dtype(x);
-  if (all_constant && is_float(dtype)) {
+  if (all_constant && is_float(dtype) && dtype < DType::kI4) {
     for (int i = 0; i < 4; ++i) parameters[i] = n.build.graph().constant(n.in(i + 1));
     int64_t channels = parameters[0]->count();
     int64_t width = element_size(dtype);

@@ -208,6 +208,7 @@ Status emit_resize(NodeImport& n, const ResizeOptions& r, const std::vector<Resi
   for (const ResizeAxis& a : axes)
     if (a.out < 0 || a.out > kMaxExtent) return n.refuse("resized dims above 2^22 are not supported, found " + std::to_string(a.out));
   if (is_static(shape) && !element_count(static_dims(shape))) return n.refuse("a resized tensor of more elements than fit 63 bits");
+  if (std::any_of(axes.begin(), axes.end(), [](const ResizeAxis& a) { return a.out == 0; })) return n.output(n.full(n.dtype(x), shape, 0));
   for (const ResizeAxis& a : axes) {
     bool crops = r.coordinates == "tf_crop_and_resize";
     if (a.in == a.out && a.scale == 1 && !crops) continue;

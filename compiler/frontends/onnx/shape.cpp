@@ -78,6 +78,7 @@ Status import_range(NodeImport& n) {
     if (bounds[i].count() != 1 || bounds[i].dtype != bounds[0].dtype) return n.invalid("expected scalars of one dtype");
   }
   DType dtype = bounds[0].dtype;
+  if (dtype >= DType::kBool) return n.refuse("expected a numeric range, found " + std::string(to_string(dtype)));
   double start = element_as_f64(bounds[0], 0), limit = element_as_f64(bounds[1], 0), delta = element_as_f64(bounds[2], 0);
   if (delta == 0 || !std::isfinite(start) || !std::isfinite(limit) || !std::isfinite(delta)) return n.invalid("expected a finite range with a delta other than 0");
   double wanted = std::max(0.0, std::ceil((limit - start) / delta));
