@@ -67,6 +67,89 @@ bool should_verify(const CompileOptions& options) {
 #endif
 }
 
+// What the options ask for after a pass: files of --dump-dir, text of --print-after.
+class PassOutput {
+ public:
+  // `print` gives the IR's text; it is called only where that is used.
+  PassOutput(const CompileOptions& options, Dump& dump, std::string suffix, std::function<std::string()> print)
+      : options_(options),
+        dump_(dump),
+        suffix_(std::move(suffix)),
+        print_(std::move(print)),
+        all_(contains(options.print_after, "all")),
+        changed_(contains(options.print_after, "changed")) {
+    if (changed_) last_ = print_();
+  }
+  Status after(std::string_view pass) {
+    std::string name(pass);
+    bool show = all_ || changed_ || contains(options_.print_after, pass);
+    if (!show && !dump_.active()) return {};
+    std::string text = print_();
+    if (dump_.active()) QUERNEL_CHECK(dump_.write(name + suffix_, text));
+    if (show && (!changed_ || text != last_)) std::fprintf(stderr, "// after %s\n%s", name.c_str(), text.c_str());
+    last_ = std::move(text);
+    return {};
+  }
+
+ private:
+  const CompileOptions& options_;
+  Dump& dump_;
+  std::string suffix_;
+  std::function<std::string()> print_;
+  bool all_, changed_;
+  std::string last_;
+};
+
+// Runs `run` for every pass that is not disabled, up to stop_after; all passes go through here.
+template <class Pass, class Run>
+Status run_passes(const std::vector<Pass>& passes, const CompileOptions& options, PassOutput& output, Run run) {
+  for (const Pass& pass : passes) {
+    if (!pass.optional || !contains(options.disabled_passes, pass.name)) {
+      if (options.on_stage) options.on_stage(std::string(pass.name));
+      QUERNEL_CHECK(run(pass));
+      QUERNEL_CHECK(output.after(pass.name));
+    }
+    if (options.stop_after == pass.name) break;
+  }
+  return {};
+}
+
+template <class Pass>
+bool has_pass(const std::vector<Pass>& passes, std::string_view name) {
+  return std::any_of(passes.begin(), passes.end(), [&](const Pass& pass) { return pass.name == name; });
+}
+
+// Levenshtein distance.
+size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<size_t> row(b.size() + 1);
+  for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
+  for (size_t i = 1; i <= a.size(); ++i) {
+    size_t diagonal = row[0];
+    row[0] = i;
+    for (size_t j = 1; j <= b.size(); ++j) {
+      size_t previous = row[j];
+      row[j] = std::min({row[j] + 1, row[j - 1] + 1, diagonal + (a[i - 1] != b[j - 1])});
+      diagonal = previous;
+    }
+  }
+  return row[b.size()];
+}
+
+// Every value that was given is an input's; notes those that nobody needed.
+Status check_input_values(const CompileOptions& options, Imported& imported) {
+  std::string legal;
+  std::vector<std::string> names = imported.fixed_inputs;
+  for (ValueId v : imported.graph.inputs) names.push_back(imported.graph.values[v].name);
+  for (const std::string& name : names) legal += (legal.empty() ? "'" : ", '") + name + "'";
+  for (const auto& [name, value] : options.input_values) {
+    if (!contains(names, name))
+      return invalid_input("input value: expected the name of an input (" + legal + "), found '" + name + "'");
+    if (!contains(imported.fixed_inputs, name))
+      imported.notes.push_back("the value of input '" + name + "' is not used: no operator needs it at compile time");
+  }
+  return {};
+}
+
 }  // namespace
 
 const std::vector<GraphPass>& graph_passes() {
@@ -98,51 +181,84 @@ const std::vector<LoopPass>& loop_passes() {
   return passes;
 }
 
+Diagnostic unknown_pass(const std::string& option, const std::string& name,
+                        const std::vector<std::string_view>& legal) {
+  auto nearest = std::min_element(legal.begin(), legal.end(), [&](std::string_view a, std::string_view b) {
+    return edit_distance(name, a) < edit_distance(name, b);
+  });
+  std::string names;
+  if (nearest != legal.end()) names = *nearest;
+  for (auto it = legal.begin(); it != legal.end(); ++it)
+    if (it != nearest) names += ", " + std::string(*it);
+  return invalid_input(option + ": expected one of " + names + "; found '" + name + "'");
+}
+
+Status check_pass_names(const CompileOptions& options) {
+  std::vector<std::string_view> all, optional;
+  auto add = [&](const auto& pass) {
+    all.push_back(pass.name);
+    if (pass.optional) optional.push_back(pass.name);
+  };
+  for (const GraphPass& pass : graph_passes()) add(pass);
+  for (const LoopPass& pass : loop_passes()) add(pass);
+  auto is_one_of = [](const std::vector<std::string_view>& names, std::string_view name) {
+    return std::find(names.begin(), names.end(), name) != names.end();
+  };
+  for (const std::string& name : options.disabled_passes)
+    if (!is_one_of(optional, name)) return unknown_pass("--disable-pass", name, optional);
+  if (!options.stop_after.empty() && !is_one_of(all, options.stop_after))
+    return unknown_pass("--stop-after", options.stop_after, all);
+  all.insert(all.end(), {"all", "changed"});
+  for (const std::string& name : options.print_after)
+    if (!is_one_of(all, name)) return unknown_pass("--print-after", name, all);
+  return {};
+}
+
 Expected<Imported> import_model(const std::string& path, const CompileOptions& options) {
   if (path.size() > 3 && path.ends_with(".qg")) {
     QUERNEL_TRY(Graph graph, import_text(path));
-    return Imported{std::move(graph), {}};
+    Imported imported{std::move(graph), {}, {}};
+    QUERNEL_CHECK(check_input_values(options, imported));
+    return imported;
   }
   ImportOptions import_options;
   import_options.dims = options.dims;
   import_options.input_shapes = options.input_shapes;
+  import_options.input_values = options.input_values;
   QUERNEL_TRY(ImportedModel model, import_onnx(path, import_options));
-  return Imported{std::move(model.graph), std::move(model.notes)};
+  Imported imported{std::move(model.graph), std::move(model.notes), std::move(model.fixed_inputs)};
+  QUERNEL_CHECK(check_input_values(options, imported));
+  return imported;
 }
 
 Expected<Graph> run_graph_passes(Graph graph, const Target& target, const CompileOptions& options) {
   Dump dump(options.dump_dir);
   QUERNEL_CHECK(verify(graph, "import"));
   if (dump.active()) QUERNEL_CHECK(dump.write("import.qg", print(graph, 64)));
-  std::string last = contains(options.print_after, "changed") ? print(graph, 64) : std::string();
-  for (const GraphPass& pass : graph_passes()) {
-    if (pass.optional && contains(options.disabled_passes, pass.name)) continue;
-    if (options.on_stage) options.on_stage(std::string(pass.name));
+  PassOutput output(options, dump, ".qg", [&] { return print(graph, 64); });
+  QUERNEL_CHECK(run_passes(graph_passes(), options, output, [&](const GraphPass& pass) -> Status {
     QUERNEL_TRY(graph, pass.run(graph, target));
-    if (should_verify(options)) QUERNEL_CHECK(verify(graph, std::string(pass.name)));
-    if (dump.active()) QUERNEL_CHECK(dump.write(std::string(pass.name) + ".qg", print(graph, 64)));
-    bool all = contains(options.print_after, "all"), changed = contains(options.print_after, "changed");
-    if (all || changed || contains(options.print_after, pass.name)) {
-      std::string text = print(graph, 64);
-      if (!changed || text != last) std::fprintf(stderr, "// after %s\n%s", std::string(pass.name).c_str(), text.c_str());
-      last = std::move(text);
-    }
-    if (options.stop_after == pass.name) break;
-  }
+    return should_verify(options) ? verify(graph, std::string(pass.name)) : Status();
+  }));
   return graph;
 }
 
-Expected<bundle::CompiledVariant> compile_variant(const Graph& graph, const Target& target, const CompileOptions& options) {
-  bundle::CompiledVariant variant;
+namespace {
+
+struct Lowered {
+  bundle::CompiledVariant variant;  // without its image
+  std::vector<loop::Kernel> kernels;
+};
+
+// Schedules and lowers an optimized graph; equal kernels appear once: their text, without the name, is their identity.
+Expected<Lowered> lower_variant(Graph optimized, const Target& target, const CompileOptions& options) {
+  Lowered result;
+  bundle::CompiledVariant& variant = result.variant;
   variant.target = target;
-  QUERNEL_TRY(Graph optimized, run_graph_passes(graph, target, options));
   if (options.on_stage) options.on_stage("schedule");
   QUERNEL_TRY(variant.schedule, schedule::make_schedule(std::move(optimized), target));
   if (options.on_stage) options.on_stage("lower");
-  // Equal kernels are emitted once: their text, without the name, is their identity.
-  std::vector<loop::Kernel> kernels;
   std::unordered_map<std::string, int> known;
-  std::string lowered_text;
   for (const schedule::Item& item : variant.schedule.items) {
     loop::Kernel kernel = lower::lower_item(variant.schedule, item, target);
     int64_t workgroups = 1;
@@ -152,41 +268,66 @@ Expected<bundle::CompiledVariant> compile_variant(const Graph& graph, const Targ
       workgroups *= extent;
     }
     variant.workgroups.push_back(workgroups);
-    auto [it, fresh] = known.try_emplace(loop::to_string(kernel), static_cast<int>(kernels.size()));
+    auto [it, fresh] = known.try_emplace(loop::to_string(kernel), static_cast<int>(result.kernels.size()));
     if (fresh) {
-      kernel.name = std::string(to_string(variant.schedule.groups[item.group].kind)) + "_" + std::to_string(kernels.size());
-      kernels.push_back(std::move(kernel));
+      kernel.name = std::string(to_string(variant.schedule.groups[item.group].kind)) + "_" +
+                    std::to_string(result.kernels.size());
+      result.kernels.push_back(std::move(kernel));
     }
     variant.kernel_of_item.push_back(it->second);
   }
-  Dump dump(options.dump_dir.empty() ? std::string() : options.dump_dir + "/" + target.name);
+  return result;
+}
+
+// All loop passes in order over every kernel, up to stop_after.
+Status run_loop_passes(Lowered& lowered, const CompileOptions& options) {
+  const std::string& target = lowered.variant.target.name;
+  Dump dump(options.dump_dir.empty() ? std::string() : options.dump_dir + "/" + target);
+  auto print_kernels = [&] {
+    std::string text;
+    for (const loop::Kernel& kernel : lowered.kernels) text += loop::to_string(kernel);
+    return text;
+  };
   if (dump.active()) {
-    QUERNEL_CHECK(dump.write("schedule.txt", schedule::print(variant.schedule)));
-    for (const loop::Kernel& kernel : kernels) lowered_text += loop::to_string(kernel);
-    QUERNEL_CHECK(dump.write("lowered.loop", lowered_text));
+    QUERNEL_CHECK(dump.write("schedule.txt", schedule::print(lowered.variant.schedule)));
+    QUERNEL_CHECK(dump.write("lowered.loop", print_kernels()));
   }
-  for (const LoopPass& pass : loop_passes()) {
-    if (pass.optional && contains(options.disabled_passes, pass.name)) continue;
-    for (loop::Kernel& kernel : kernels) {
+  PassOutput output(options, dump, ".loop", print_kernels);
+  return run_passes(loop_passes(), options, output, [&](const LoopPass& pass) -> Status {
+    for (loop::Kernel& kernel : lowered.kernels) {
       pass.run(kernel);
       if (should_verify(options)) QUERNEL_CHECK(loop::verify(kernel));
     }
-    if (dump.active()) {
-      std::string text;
-      for (const loop::Kernel& kernel : kernels) text += loop::to_string(kernel);
-      QUERNEL_CHECK(dump.write(std::string(pass.name) + ".loop", text));
-    }
-  }
+    return {};
+  });
+}
+
+Status run_passes_to_stop(const Graph& graph, const Target& target, const CompileOptions& options) {
+  QUERNEL_TRY(Graph optimized, run_graph_passes(graph, target, options));
+  if (has_pass(graph_passes(), options.stop_after)) return {};
+  QUERNEL_TRY(Lowered lowered, lower_variant(std::move(optimized), target, options));
+  return run_loop_passes(lowered, options);
+}
+
+}  // namespace
+
+Expected<bundle::CompiledVariant> compile_variant(const Graph& graph, const Target& target, const CompileOptions& options) {
+  QUERNEL_ASSERT(options.stop_after.empty());
+  QUERNEL_TRY(Graph optimized, run_graph_passes(graph, target, options));
+  QUERNEL_TRY(Lowered lowered, lower_variant(std::move(optimized), target, options));
+  QUERNEL_CHECK(run_loop_passes(lowered, options));
   if (options.on_stage) options.on_stage("code generation");
   codegen::CompileOptions codegen_options;
   codegen_options.threads = options.threads;
-  if (dump.active()) codegen_options.dump_dir = options.dump_dir + "/" + target.name;
-  QUERNEL_TRY(variant.image, codegen::compile_kernels(kernels, target, codegen_options));
-  return variant;
+  if (!options.dump_dir.empty()) codegen_options.dump_dir = options.dump_dir + "/" + target.name;
+  QUERNEL_TRY(lowered.variant.image, codegen::compile_kernels(lowered.kernels, target, codegen_options));
+  return std::move(lowered.variant);
 }
 
 Expected<CompileReport> compile_graph(const Graph& graph, const std::string& path, const CompileOptions& options) {
+  QUERNEL_CHECK(check_pass_names(options));
   CompileReport report;
+  report.stopped = !options.stop_after.empty();
   // Times the stages that the callbacks mark.
   CompileOptions timed = options;
   auto start = std::chrono::steady_clock::now();
@@ -202,8 +343,16 @@ Expected<CompileReport> compile_graph(const Graph& graph, const std::string& pat
   std::vector<bundle::CompiledVariant> variants;
   for (const std::string& name : options.targets) {
     QUERNEL_TRY(Target target, find_target(name));
+    if (report.stopped) {
+      QUERNEL_CHECK(run_passes_to_stop(graph, target, timed));
+      continue;
+    }
     QUERNEL_TRY(bundle::CompiledVariant variant, compile_variant(graph, target, timed));
     variants.push_back(std::move(variant));
+  }
+  if (report.stopped) {
+    finish();
+    return report;
   }
   timed.on_stage("write bundle");
   bundle::BundleContents contents = bundle::bundle_from_schedule(variants, std::string(kProducer));
@@ -226,14 +375,17 @@ Expected<CompileReport> compile(const std::string& model, const std::string& bun
   QUERNEL_TRY(CompileReport report, compile_graph(imported.graph, bundle, options));
   report.stages.insert(report.stages.begin(), {"import", import_seconds});
   report.notes = std::move(imported.notes);
+  report.fixed_inputs = std::move(imported.fixed_inputs);
   return report;
 }
 
 Expected<std::vector<std::string>> check(const std::string& model, const CompileOptions& options) {
+  QUERNEL_CHECK(check_pass_names(options));
   QUERNEL_TRY(Imported imported, import_model(model, options));
   for (const std::string& name : options.targets) {
     QUERNEL_TRY(Target target, find_target(name));
     QUERNEL_TRY(Graph graph, run_graph_passes(imported.graph, target, options));
+    if (has_pass(graph_passes(), options.stop_after)) continue;
     QUERNEL_TRY(schedule::Schedule schedule, schedule::make_schedule(std::move(graph), target));
   }
   return imported.notes;

@@ -28,9 +28,9 @@ ValueId GraphBuilder::constant(Tensor tensor) {
   return add(OpKind::k_constant, {}, std::move(attributes));
 }
 
-ValueId GraphBuilder::full(DType dtype, const Shape& shape, double value) {
+ValueId GraphBuilder::full(DType dtype, Shape shape, double value) {
   ValueId scalar = constant(scalar_tensor(dtype, value));
-  return shape.empty() ? scalar : broadcast_to(scalar, shape);
+  return shape.empty() ? scalar : broadcast_to(scalar, std::move(shape));
 }
 
 ValueId GraphBuilder::unary(UnaryOp op, ValueId x) { return add(op_kind(op), {x}); }
@@ -82,7 +82,7 @@ ValueId GraphBuilder::permute(ValueId x, std::vector<int64_t> perm) {
   return add(OpKind::k_permute, {x}, std::move(attributes));
 }
 
-ValueId GraphBuilder::broadcast_to(ValueId x, const Shape& shape) {
+ValueId GraphBuilder::broadcast_to(ValueId x, Shape shape) {
   if (!ok() || x == kNoValue) return kNoValue;
   if (graph_.shape(x) == shape) return x;
   Shape padded = graph_.shape(x);

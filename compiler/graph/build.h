@@ -31,7 +31,7 @@ class GraphBuilder {
   ValueId add(OpKind op, std::vector<ValueId> inputs, Attributes attributes = {});
   ValueId constant(Tensor tensor);
   // A scalar constant expanded to `shape`.
-  ValueId full(DType dtype, const Shape& shape, double value);
+  ValueId full(DType dtype, Shape shape, double value);
 
   ValueId unary(UnaryOp op, ValueId x);
   // Elementwise with numpy broadcasting: operands are reshaped (leading 1s) and expanded to the common shape.
@@ -43,7 +43,7 @@ class GraphBuilder {
 
   ValueId reshape(ValueId x, Shape shape);
   ValueId permute(ValueId x, std::vector<int64_t> perm);
-  ValueId broadcast_to(ValueId x, const Shape& shape);  // numpy rules
+  ValueId broadcast_to(ValueId x, Shape shape);  // numpy rules
   ValueId slice(ValueId x, Shape starts, Shape stops, std::vector<int64_t> steps = {});
   ValueId flip(ValueId x, std::vector<int64_t> axes);
   ValueId pad(ValueId x, Shape before, Shape after, PadMode mode = PadMode::kConstant, double fill = 0);

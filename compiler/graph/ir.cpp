@@ -58,6 +58,9 @@ std::string Graph::unique_name(std::string name) {
     while (!names_.insert(name).second);
     return name;
   }
+  // Numbers given by hand (a parsed text) are not given again.
+  if (name.size() < 9 && name.find_first_not_of("0123456789") == std::string::npos)
+    next_name_ = std::max(next_name_, std::stoi(name) + 1);
   if (names_.insert(name).second) return name;
   std::string base = name + "_";
   int32_t& next = suffixes_[base];

@@ -138,6 +138,8 @@ struct Graph {
   std::vector<int32_t> use_counts() const;
   // Reserves and returns `name`, or a variant of it that no value has; a fresh number for an empty one.
   std::string unique_name(std::string name);
+  // Fresh numbers begin after those of `other`, so that values can take over its names.
+  void continue_names(const Graph& other) { next_name_ = other.next_name_; }
   // Gives a value another name (or a variant of it that is free).
   void rename(ValueId v, const std::string& name);
 

@@ -6,6 +6,7 @@ ValueId Rewriter::copy(const Node& node) {
   std::vector<ValueId> inputs;
   inputs.reserve(node.inputs.size());
   for (ValueId v : node.inputs) inputs.push_back(mapped[v]);
+  build.set_name(old.values[node.output].name);
   return build.add(node.op, std::move(inputs), node.attributes);
 }
 
@@ -13,6 +14,7 @@ Expected<Graph> rewrite(const Graph& graph, const std::function<ValueId(Rewriter
   Rewriter rewriter(graph);
   rewriter.graph.name = graph.name;
   rewriter.graph.symbols = graph.symbols;
+  rewriter.graph.continue_names(graph);
   rewriter.mapped.assign(graph.values.size(), kNoValue);
 
   std::vector<char> live(graph.values.size(), 0);

@@ -31,6 +31,9 @@ Expected<TensorType> infer_contract(OpKind, const Types& inputs, const Attribute
     return invalid_input("expected operands of one dtype, found " + to_string(inputs[0]) + " and " + to_string(inputs[1]));
   DType dtype = inputs[0].dtype;
   if (dtype >= DType::kBool) return unsupported("expected numbers, found " + to_string(inputs[0]));
+  if (is_float(c.accumulator) != is_float(dtype) || c.accumulator >= DType::kBool)
+    return invalid_input("expected an accumulator " + std::string(is_float(dtype) ? "float" : "integer") + " for " + to_string(inputs[0]) +
+                         ", found " + std::string(to_string(c.accumulator)));
   std::vector<int64_t> extents;
   for (size_t i = 0; i < c.axes.size(); ++i) {
     if (c.axes[i].extent < 0) return invalid_input("expected axis extents of at least 0, found " + std::to_string(c.axes[i].extent));

@@ -17,6 +17,10 @@ Expected<TensorType> infer_reduce(OpKind op, const Types& inputs, const Attribut
   if (!is_logical && x.dtype == DType::kBool && (op == OpKind::k_reduce_sum || op == OpKind::k_reduce_prod))
     return unsupported("expected a number, found " + to_string(x));
   if (x.dtype >= DType::kI4) return unsupported("expected a compute dtype, found " + to_string(x));
+  bool accumulates = op == OpKind::k_reduce_sum || op == OpKind::k_reduce_prod;
+  if (accumulates && (is_float(a.accumulator) != is_float(x.dtype) || a.accumulator >= DType::kBool))
+    return invalid_input("expected an accumulator " + std::string(is_float(x.dtype) ? "float" : "integer") + " for " + to_string(x) +
+                         ", found " + std::string(to_string(a.accumulator)));
   TensorType result{is_arg ? a.dtype : x.dtype, {}};
   if (is_arg && a.dtype != DType::kI64 && a.dtype != DType::kI32)
     return invalid_input("expected an index dtype of i32 or i64, found " + std::string(to_string(a.dtype)));

@@ -1,11 +1,10 @@
-// Compiles the model of a verify case as its data sets need it: as it is when all shapes are fixed, else with
-// the free dims of a data set, and, where operands must be known at compile time (Slice's starts, Reshape's
-// shape…) but the model takes them as inputs, with their values from the data set.
+// Compiles the model of a verify case as its data sets need it: with the shapes of a data set, and, where operands
+// must be known at compile time (Slice's starts, Reshape's shape…) but the model takes them as inputs, with their
+// values. One bundle serves all sets that agree in these.
 #pragma once
 
+#include <list>
 #include <map>
-#include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -15,8 +14,9 @@
 namespace quernel::tools {
 
 struct CompiledCase {
-  std::string bundle;           // path
-  std::set<std::string> fixed;  // inputs that are constants in it
+  std::map<std::string, std::vector<int64_t>> shapes;            // of all inputs in the data set
+  std::map<std::string, std::vector<std::byte>> fixed;           // inputs that are constants in it, with their values
+  std::string bundle;                                            // path
 };
 
 class CaseCompiler {
@@ -25,22 +25,14 @@ class CaseCompiler {
   CaseCompiler(std::string model, CompileOptions options, std::string scratch_dir)
       : model_(std::move(model)), options_(std::move(options)), scratch_dir_(std::move(scratch_dir)) {}
 
-  Expected<CompiledCase> compile_for(const DataSet& set);
+  // The set's inputs have the model's names. The result lives as long as the compiler.
+  Expected<const CompiledCase*> compile_for(const DataSet& set);
 
  private:
-  using Shapes = std::map<std::string, std::vector<int64_t>>;
-
-  Shapes shapes_of(const DataSet& set) const;
-  Diagnostics better_of(Diagnostics with_shapes) const;
-  Expected<CompiledCase> compile_fixed(const DataSet& set, const Shapes& shapes, Diagnostics reasons);
-  Expected<std::string> write_bundle(const Graph& graph, const Shapes& shapes);
-
   std::string model_;
   CompileOptions options_;
   std::string scratch_dir_;
-  std::optional<Expected<Imported>> imported_;  // without shapes from data
-  std::map<Shapes, std::string> bundles_;
-  int files_ = 0;
+  std::list<CompiledCase> compiled_;
 };
 
 }  // namespace quernel::tools

@@ -54,6 +54,15 @@ void print_times(const CompileReport& report) {
     fmt::print(stderr, "{:>10.1f} ms  {}\n", stage.seconds * 1e3, stage.name);
 }
 
+Json stopped_json(const Options& options, const CompileReport& report) {
+  Json::Array notes;
+  for (const std::string& note : report.notes) notes.push_back(note);
+  return Json::Object{{"model", options.model},
+                      {"bundle", nullptr},
+                      {"stopped_after", options.flags.stop_after},
+                      {"notes", std::move(notes)}};
+}
+
 Json to_json(const Options& options, const CompileReport& report, double seconds) {
   Json::Array stages, notes;
   for (const StageTime& stage : report.stages)
@@ -87,9 +96,16 @@ int run(const Options& options) {
   progress.finish();
   if (!report) return fail(report.errors());
   if (options.time_passes) print_times(*report);
+  if (report->stopped) {
+    if (options.json)
+      fmt::print("{}", stopped_json(options, *report).dump());
+    else if (!options.quiet)
+      fmt::print("{}: stopped after {}; no bundle was written\n", options.model, options.flags.stop_after);
+    return kOk;
+  }
   if (options.json)
     fmt::print("{}", to_json(options, *report, seconds).dump());
-  else if (!options.quiet && options.flags.stop_after.empty())
+  else if (!options.quiet)
     print_summary(options, *report, seconds);
   return kOk;
 }

@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <charconv>
 
+#include "input_values.h"
 #include "pipeline.h"
 
 namespace quernel::tools {
@@ -36,21 +37,6 @@ bool parse_shape(const std::string& text, std::vector<int64_t>* shape) {
   return true;
 }
 
-// Every name a pass flag may have.
-Status check_pass_name(const std::string& flag, const std::string& name, bool optional_only) {
-  std::string legal;
-  auto known = [&](std::string_view pass, bool optional) {
-    if (optional_only && !optional) return false;
-    legal += (legal.empty() ? "" : ", ") + std::string(pass);
-    return pass == name;
-  };
-  for (const GraphPass& pass : graph_passes())
-    if (known(pass.name, pass.optional)) return {};
-  for (const LoopPass& pass : loop_passes())
-    if (known(pass.name, pass.optional)) return {};
-  return invalid_input(flag + ": expected one of " + legal + ", found '" + name + "'");
-}
-
 }  // namespace
 
 void add_target_flags(CLI::App& app, CompileFlags& flags) {
@@ -65,6 +51,10 @@ void add_shape_flags(CLI::App& app, CompileFlags& flags) {
       ->allow_extra_args(false);
   app.add_option("--input-shape", flags.input_shapes, "fix the whole shape of an input")
       ->type_name("NAME=1x3x224x224")
+      ->allow_extra_args(false);
+  app.add_option("--input-value", flags.input_values,
+                 "the value of an input, .npy or .pb: a constant where an operator needs it at compile time")
+      ->type_name("NAME=FILE")
       ->allow_extra_args(false);
 }
 
@@ -98,16 +88,21 @@ Expected<CompileOptions> compile_options(const CompileFlags& flags) {
   for (const std::string& text : flags.input_shapes)
     if (!split_assignment(text, &name, &value) || !parse_shape(value, &options.input_shapes[name]))
       return invalid_input("--input-shape: expected NAME=1x3x224x224, found '" + text + "'");
-  for (const std::string& pass : flags.disabled_passes)
-    QUERNEL_CHECK(check_pass_name("--disable-pass", pass, true));
-  for (const std::string& pass : flags.print_after)
-    if (pass != "all" && pass != "changed") QUERNEL_CHECK(check_pass_name("--print-after", pass, false));
-  if (!flags.stop_after.empty()) QUERNEL_CHECK(check_pass_name("--stop-after", flags.stop_after, false));
   options.disabled_passes = flags.disabled_passes;
   options.print_after = flags.print_after;
   options.stop_after = flags.stop_after;
   options.dump_dir = flags.dump_dir;
   options.verify_each = flags.verify_each;
+  QUERNEL_CHECK(check_pass_names(options));
+  // Paths hold '=' more often than names of inputs do.
+  for (const std::string& text : flags.input_values) {
+    size_t at = text.find('=');
+    if (at == std::string::npos || at == 0)
+      return invalid_input("--input-value: expected NAME=FILE, found '" + text + "'");
+    Expected<Tensor> tensor = read_input_value(text.substr(at + 1));
+    if (!tensor) return invalid_input("--input-value: " + tensor.errors()[0].message);
+    options.input_values[text.substr(0, at)] = std::move(*tensor);
+  }
   return options;
 }
 

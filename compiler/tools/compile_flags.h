@@ -1,4 +1,5 @@
-// The options that every command which compiles shares: targets, free dims, and what developers switch.
+// The options that every command which compiles shares: targets, free dims, values of inputs, and what
+// developers switch.
 #pragma once
 
 #include <map>
@@ -14,17 +15,18 @@ class App;
 namespace quernel::tools {
 
 struct CompileFlags {
-  std::vector<std::string> targets, dims, input_shapes;
+  std::vector<std::string> targets, dims, input_shapes, input_values;
   std::vector<std::string> disabled_passes, print_after;
   std::string stop_after, dump_dir;
   bool verify_each = false;
 };
 
 void add_target_flags(CLI::App& app, CompileFlags& flags);     // --target
-void add_shape_flags(CLI::App& app, CompileFlags& flags);      // --dim, --input-shape
+void add_shape_flags(CLI::App& app, CompileFlags& flags);      // --dim, --input-shape, --input-value
 void add_developer_flags(CLI::App& app, CompileFlags& flags);  // --disable-pass, --print-after, --stop-after…
 
-// What the flags say; a message of one line when they cannot be understood (exit code kUsage).
+// What the flags say; a message of one line when they, or the files of --input-value, cannot be
+// understood (exit code kUsage).
 Expected<CompileOptions> compile_options(const CompileFlags& flags);
 
 }  // namespace quernel::tools

@@ -40,12 +40,12 @@ void print_list(const char* title, const std::vector<Pass>& passes) {
 // The passes to run: those named, in that order, else all from --start-from to --stop-after.
 template <class Pass>
 Expected<std::vector<const Pass*>> select_passes(const std::vector<Pass>& all, const Options& options) {
-  std::string legal;
-  for (const Pass& pass : all) legal += (legal.empty() ? "" : ", ") + std::string(pass.name);
+  std::vector<std::string_view> legal;
+  for (const Pass& pass : all) legal.push_back(pass.name);
   auto find = [&](const std::string& flag, const std::string& name) -> Expected<size_t> {
     for (size_t i = 0; i < all.size(); ++i)
       if (all[i].name == name) return i;
-    return invalid_input(flag + ": expected one of " + legal + ", found '" + name + "'");
+    return unknown_pass(flag, name, legal);
   };
   std::vector<size_t> order;
   if (!options.passes.empty()) {

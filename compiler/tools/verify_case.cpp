@@ -4,11 +4,13 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <set>
 
 #include "case_compiler.h"
 #include "command.h"
 #include "compare.h"
 #include "data_set.h"
+#include "frontends/onnx/import_model.h"
 #include "quernel/runtime.hpp"
 
 namespace quernel::tools {
@@ -57,6 +59,13 @@ CaseResult unreadable(const DataFile& file) {
 HostTensor typed_as(HostTensor tensor, qnl_dtype dtype) {
   if (tensor.dtype == QNL_U16 && dtype == QNL_BF16) tensor.dtype = QNL_BF16;
   return tensor;
+}
+
+// Gives the files of inputs the model's names.
+void name_inputs(DataSet& set, const std::vector<std::string>& names) {
+  std::vector<int> match = match_files(names, set.inputs);
+  for (size_t i = 0; i < names.size(); ++i)
+    if (match[i] >= 0) set.inputs[match[i]].tensor.name = names[i];
 }
 
 // Nothing when the set passes.
@@ -127,16 +136,18 @@ CaseResult verify_case(const std::string& dir, const CaseOptions& options) {
   }
   std::vector<DataSet> sets = read_data_sets(dir);
   if (sets.empty()) return failed("expected a folder test_data_set_0 beside the model");
+  Expected<std::vector<std::string>> names = read_onnx_input_names(dir + "/model.onnx");
+  if (!names) return from_diagnostics(names.errors());
   CaseCompiler compiler(dir + "/model.onnx", options.compile, options.scratch_dir);
   std::set<std::string> fixed;
   for (DataSet& set : sets) {
-    Expected<CompiledCase> compiled = compiler.compile_for(set);
+    name_inputs(set, *names);
+    Expected<const CompiledCase*> compiled = compiler.compile_for(set);
     if (!compiled) return from_diagnostics(compiled.errors());
-    std::erase_if(set.inputs,
-                  [&](const DataFile& file) { return compiled->fixed.count(file.tensor.name) > 0; });
-    fixed.merge(compiled->fixed);
+    for (const auto& [name, value] : (*compiled)->fixed) fixed.insert(name);
+    std::erase_if(set.inputs, [&](const DataFile& file) { return fixed.count(file.tensor.name) > 0; });
     if (auto result =
-            run_data_set(compiled->bundle, set, tolerances ? &*tolerances : nullptr, options.run_threads))
+            run_data_set((*compiled)->bundle, set, tolerances ? &*tolerances : nullptr, options.run_threads))
       return *result;
   }
   std::string reason = fmt::format("{} data set{}", sets.size(), sets.size() == 1 ? "" : "s");

@@ -9,7 +9,8 @@ namespace quernel::onnx_import {
 namespace {
 
 ValueId sigmoid(NodeImport& n, ValueId x) {
-  return n.unary(UnaryOp::k_recip, n.binary(BinaryOp::k_add, n.unary(UnaryOp::k_exp, n.unary(UnaryOp::k_neg, x)), 1.0));
+  return n.unary(UnaryOp::k_recip,
+                 n.binary(BinaryOp::k_add, n.unary(UnaryOp::k_exp, n.unary(UnaryOp::k_neg, x)), 1.0));
 }
 
 // max(x, 0) + log1p(exp(-|x|)): never overflows.
@@ -69,7 +70,8 @@ Status import_elu(NodeImport& n) {
 }
 
 Status import_selu(NodeImport& n) {
-  double alpha = n.attr_float("alpha", 1.67326319217681884765625), gamma = n.attr_float("gamma", 1.05070102214813232421875);
+  double alpha = n.attr_float("alpha", 1.67326319217681884765625),
+         gamma = n.attr_float("gamma", 1.05070102214813232421875);
   ValueId x = n.in(0);
   ValueId y = select_negative(n, x, n.binary(BinaryOp::k_mul, n.unary(UnaryOp::k_expm1, x), alpha));
   return n.output(n.binary(BinaryOp::k_mul, y, gamma));
@@ -93,8 +95,10 @@ Status import_thresholded_relu(NodeImport& n) {
 Status import_shrink(NodeImport& n) {
   double lambda = n.attr_float("lambd", 0.5), bias = n.attr_float("bias", 0);
   ValueId x = n.in(0), zero = n.scalar(n.dtype(x), 0);
-  ValueId positive = n.build.where(n.binary(BinaryOp::k_gt, x, lambda), n.binary(BinaryOp::k_sub, x, bias), zero);
-  return n.output(n.build.where(n.binary(BinaryOp::k_lt, x, -lambda), n.binary(BinaryOp::k_add, x, bias), positive));
+  ValueId positive =
+      n.build.where(n.binary(BinaryOp::k_gt, x, lambda), n.binary(BinaryOp::k_sub, x, bias), zero);
+  return n.output(
+      n.build.where(n.binary(BinaryOp::k_lt, x, -lambda), n.binary(BinaryOp::k_add, x, bias), positive));
 }
 
 Status import_hard_sigmoid(NodeImport& n) {
@@ -133,7 +137,9 @@ Status import_gelu(NodeImport& n) {
   return n.output(approximate == "tanh" ? gelu_tanh(n, n.in(0)) : gelu_erf(n, n.in(0)));
 }
 
-Status import_bias_gelu(NodeImport& n) { return n.output(gelu_erf(n, n.binary(BinaryOp::k_add, n.in(0), n.in(1)))); }
+Status import_bias_gelu(NodeImport& n) {
+  return n.output(gelu_erf(n, n.binary(BinaryOp::k_add, n.in(0), n.in(1))));
+}
 
 Status import_fast_gelu(NodeImport& n) {
   ValueId x = n.has(1) ? n.binary(BinaryOp::k_add, n.in(0), n.in(1)) : n.in(0);
@@ -154,7 +160,8 @@ Status import_clip(NodeImport& n) {
   for (int i = 1; i <= 2; ++i) {
     if (!n.has(i)) continue;
     Shape bound = n.shape(n.in(i));
-    if (!is_static(bound) || element_count(bound) != Dim(1)) return n.invalid("expected scalar bounds, found shape " + to_string(bound));
+    if (!is_static(bound) || element_count(bound) != Dim(1))
+      return n.invalid("expected scalar bounds, found shape " + to_string(bound));
     x = n.binary(i == 1 ? BinaryOp::k_max : BinaryOp::k_min, x, n.build.reshape(n.in(i), {}));
   }
   return n.output(x);
@@ -163,8 +170,10 @@ Status import_clip(NodeImport& n) {
 Status import_softmax(NodeImport& n) {
   QUERNEL_TRY(std::vector<int64_t> axes, softmax_axes(n));
   ValueId x = n.widen(n.in(0));
-  ValueId e = n.unary(UnaryOp::k_exp, n.binary(BinaryOp::k_sub, x, n.build.reduce(OpKind::k_reduce_max, x, axes, true)));
-  return n.output(n.build.cast(n.binary(BinaryOp::k_div, e, n.build.reduce(OpKind::k_reduce_sum, e, axes, true)), n.dtype(n.in(0))));
+  ValueId e = n.unary(UnaryOp::k_exp,
+                      n.binary(BinaryOp::k_sub, x, n.build.reduce(OpKind::k_reduce_max, x, axes, true)));
+  return n.output(n.build.cast(
+      n.binary(BinaryOp::k_div, e, n.build.reduce(OpKind::k_reduce_sum, e, axes, true)), n.dtype(n.in(0))));
 }
 
 Status import_log_softmax(NodeImport& n) {
@@ -172,7 +181,8 @@ Status import_log_softmax(NodeImport& n) {
   ValueId x = n.widen(n.in(0));
   ValueId shifted = n.binary(BinaryOp::k_sub, x, n.build.reduce(OpKind::k_reduce_max, x, axes, true));
   ValueId sum = n.build.reduce(OpKind::k_reduce_sum, n.unary(UnaryOp::k_exp, shifted), axes, true);
-  return n.output(n.build.cast(n.binary(BinaryOp::k_sub, shifted, n.unary(UnaryOp::k_log, sum)), n.dtype(n.in(0))));
+  return n.output(
+      n.build.cast(n.binary(BinaryOp::k_sub, shifted, n.unary(UnaryOp::k_log, sum)), n.dtype(n.in(0))));
 }
 
 // One at the first largest element of each row, else zero.
@@ -182,7 +192,8 @@ Status import_hardmax(NodeImport& n) {
   QUERNEL_TRY(std::vector<int64_t> dims, n.dims(x));
   if (axes.empty()) return n.output(n.full(n.dtype(x), n.shape(x), 1));
   int64_t outer = 1, inner = 1, tail = 1;
-  for (int64_t i = 0; i < static_cast<int64_t>(dims.size()); ++i) (i < axes.front() ? outer : i <= axes.back() ? inner : tail) *= dims[i];
+  for (int64_t i = 0; i < static_cast<int64_t>(dims.size()); ++i)
+    (i < axes.front() ? outer : i <= axes.back() ? inner : tail) *= dims[i];
   ValueId rows = n.reshape(x, {outer, inner, tail});
   std::vector<int64_t> positions(static_cast<size_t>(inner));
   std::iota(positions.begin(), positions.end(), 0);

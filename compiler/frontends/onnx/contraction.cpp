@@ -10,8 +10,8 @@ IndexExpr ContractionBuilder::add(std::string name, int64_t extent, bool reducti
   return IndexExpr::axis(static_cast<int>(axes_.size()) - 1);
 }
 
-ValueId ContractionBuilder::emit(NodeImport& n, ValueId a, std::vector<IndexExpr> index_a, ValueId b, std::vector<IndexExpr> index_b,
-                                 std::vector<IndexExpr> index_out) {
+ValueId ContractionBuilder::emit(NodeImport& n, ValueId a, std::vector<IndexExpr> index_a, ValueId b,
+                                 std::vector<IndexExpr> index_b, std::vector<IndexExpr> index_out) {
   DType dtype = n.dtype(a);
   int64_t count = 1;
   for (const auto& axis : axes_)
@@ -27,7 +27,8 @@ ValueId ContractionBuilder::emit(NodeImport& n, ValueId a, std::vector<IndexExpr
     }
     return n.full(dtype, shape, 0);
   }
-  if (dtype == DType::kBool || n.dtype(b) == DType::kBool) return n.build.fail(n.invalid("expected numbers, found bool"));
+  if (dtype == DType::kBool || n.dtype(b) == DType::kBool)
+    return n.build.fail(n.invalid("expected numbers, found bool"));
   Contraction c;
   c.axes = axes_;
   c.a = std::move(index_a);

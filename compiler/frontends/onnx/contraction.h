@@ -1,4 +1,5 @@
-// Building contractions: axes in order, extent-1 axes left out of the iteration, empty ones answered without one.
+// Building contractions: axes in order, extent-1 axes left out of the iteration, empty ones answered without
+// one.
 #pragma once
 
 #include <string>
@@ -10,13 +11,14 @@ namespace quernel::onnx_import {
 
 class ContractionBuilder {
  public:
-  // The index of a new axis; the constant 0 where its extent is 1. All output axes come before the reduction axes.
+  // The index of a new axis; the constant 0 where its extent is 1. All output axes come before the reduction
+  // axes.
   IndexExpr axis(std::string name, int64_t extent) { return add(std::move(name), extent, false); }
   IndexExpr reduction(std::string name, int64_t extent) { return add(std::move(name), extent, true); }
 
   // Emits out[...] = sum a[...] * b[...]; zeros where an extent is 0.
-  ValueId emit(NodeImport& n, ValueId a, std::vector<IndexExpr> index_a, ValueId b, std::vector<IndexExpr> index_b,
-               std::vector<IndexExpr> index_out);
+  ValueId emit(NodeImport& n, ValueId a, std::vector<IndexExpr> index_a, ValueId b,
+               std::vector<IndexExpr> index_b, std::vector<IndexExpr> index_out);
 
  private:
   IndexExpr add(std::string name, int64_t extent, bool reduction);

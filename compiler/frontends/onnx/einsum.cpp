@@ -8,7 +8,8 @@
 namespace quernel::onnx_import {
 namespace {
 
-// Labels are letters; the dims of an ellipsis are the characters from kEllipsis on, counted from its last dim.
+// Labels are letters; the dims of an ellipsis are the characters from kEllipsis on, counted from its last
+// dim.
 constexpr int kEllipsis = 256;
 using Labels = std::vector<int>;
 
@@ -32,7 +33,8 @@ Expected<Labels> parse_term(NodeImport& n, const std::string& text, int rank) {
     }
   }
   if (rank >= 0 && static_cast<int>(labels.size()) != rank)
-    return n.invalid("attribute 'equation': term '" + text + "' does not fit an operand of rank " + std::to_string(rank));
+    return n.invalid("attribute 'equation': term '" + text + "' does not fit an operand of rank " +
+                     std::to_string(rank));
   return labels;
 }
 
@@ -44,7 +46,8 @@ Expected<Term> contract_terms(NodeImport& n, const Term& a, const Term& b, const
     for (size_t i = 0; i < dims.size(); ++i) {
       int64_t& extent = extents.try_emplace(term->labels[i], 1).first->second;
       if (extent != 1 && dims[i] != 1 && extent != dims[i])
-        return n.invalid("a label stands for dims of " + std::to_string(extent) + " and of " + std::to_string(dims[i]));
+        return n.invalid("a label stands for dims of " + std::to_string(extent) + " and of " +
+                         std::to_string(dims[i]));
       if (dims[i] != 1) extent = dims[i];
     }
   }
@@ -52,7 +55,10 @@ Expected<Term> contract_terms(NodeImport& n, const Term& a, const Term& b, const
   std::map<int, IndexExpr> index;
   Term result{kNoValue, {}};
   std::vector<IndexExpr> index_a, index_b, index_out;
-  auto name = [](int label) { return label >= kEllipsis ? "e" + std::to_string(label - kEllipsis) : std::string(1, static_cast<char>(label)); };
+  auto name = [](int label) {
+    return label >= kEllipsis ? "e" + std::to_string(label - kEllipsis)
+                              : std::string(1, static_cast<char>(label));
+  };
   for (int label : keep)
     if (extents.count(label)) {
       index.emplace(label, c.axis(name(label), extents[label]));
@@ -63,7 +69,8 @@ Expected<Term> contract_terms(NodeImport& n, const Term& a, const Term& b, const
     if (!index.count(label)) index.emplace(label, c.reduction(name(label), extent));
   auto access = [&](const Term& term, std::vector<IndexExpr>& map) -> Status {
     QUERNEL_TRY(std::vector<int64_t> dims, n.dims(term.value));
-    for (size_t i = 0; i < dims.size(); ++i) map.push_back(dims[i] == 1 ? IndexExpr(0) : index.at(term.labels[i]));
+    for (size_t i = 0; i < dims.size(); ++i)
+      map.push_back(dims[i] == 1 ? IndexExpr(0) : index.at(term.labels[i]));
     return {};
   };
   QUERNEL_CHECK(access(a, index_a));
@@ -82,11 +89,14 @@ Status import_einsum(NodeImport& n) {
   std::string left = equation.substr(0, arrow);
   std::vector<std::string> texts{""};
   for (char ch : left) {
-    if (ch == ',') texts.emplace_back();
-    else texts.back() += ch;
+    if (ch == ',')
+      texts.emplace_back();
+    else
+      texts.back() += ch;
   }
   if (static_cast<int>(texts.size()) != n.input_count())
-    return n.invalid("attribute 'equation': expected " + std::to_string(n.input_count()) + " terms, found " + std::to_string(texts.size()));
+    return n.invalid("attribute 'equation': expected " + std::to_string(n.input_count()) + " terms, found " +
+                     std::to_string(texts.size()));
   std::vector<Term> terms;
   int ellipsis_rank = 0;
   for (int i = 0; i < n.input_count(); ++i) {
@@ -110,9 +120,13 @@ Status import_einsum(NodeImport& n) {
       if (label < kEllipsis && count == 1) output.push_back(label);
   }
   for (size_t i = 0; i < output.size(); ++i) {
-    bool known = std::any_of(terms.begin(), terms.end(), [&](const Term& t) { return std::count(t.labels.begin(), t.labels.end(), output[i]) > 0; });
+    bool known = std::any_of(terms.begin(), terms.end(), [&](const Term& t) {
+      return std::count(t.labels.begin(), t.labels.end(), output[i]) > 0;
+    });
     if (!known || std::count(output.begin(), output.end(), output[i]) > 1)
-      return n.invalid("attribute 'equation': expected output labels that appear once and in a term, found '" + equation + "'");
+      return n.invalid(
+          "attribute 'equation': expected output labels that appear once and in a term, found '" + equation +
+          "'");
   }
   // A single operand is multiplied by one.
   if (terms.size() == 1) terms.push_back({n.scalar(n.dtype(n.in(0)), 1), {}});

@@ -14,7 +14,8 @@ ValueId fold_operands(NodeImport& n, BinaryOp op) {
   return result;
 }
 
-// Floats out of range of a 4-bit integer are left open by ONNX; its reference data wrap, so the cast goes through i32.
+// Floats out of range of a 4-bit integer are left open by ONNX; its reference data wrap, so the cast goes
+// through i32.
 ValueId cast(NodeImport& n, ValueId x, DType dtype) {
   bool packed = dtype == DType::kI4 || dtype == DType::kU4;
   if (packed && is_float(n.dtype(x))) x = n.build.cast(x, DType::kI32);
@@ -108,7 +109,8 @@ Status import_mean(NodeImport& n) {
 Status import_is_inf(NodeImport& n) {
   bool positive = n.attr_int("detect_positive", 1) != 0, negative = n.attr_int("detect_negative", 1) != 0;
   ValueId x = n.in(0), result = n.unary(UnaryOp::k_is_inf, x);
-  if (!positive && !negative) result = n.full(DType::kBool, n.shape(x), 0);
+  if (!positive && !negative)
+    result = n.full(DType::kBool, n.shape(x), 0);
   else if (!positive || !negative)
     result = n.binary(BinaryOp::k_and, result, n.binary(positive ? BinaryOp::k_gt : BinaryOp::k_lt, x, 0.0));
   return n.output(result);
@@ -122,7 +124,8 @@ Status import_cast(NodeImport& n) {
   if (!to || !to->has_i()) return n.invalid("attribute 'to': expected an element type");
   QUERNEL_TRY(DType dtype, dtype_from_onnx(static_cast<int>(to->i()), n.build.location()));
   bool is_f8 = dtype == DType::kF8E4M3 || dtype == DType::kF8E5M2;
-  if (n.attr_int("saturate", 1) == 0 && is_f8) return n.refuse("attribute 'saturate': float8 without saturation is not supported");
+  if (n.attr_int("saturate", 1) == 0 && is_f8)
+    return n.refuse("attribute 'saturate': float8 without saturation is not supported");
   n.ignore_attribute("round_mode");  // of float8e8m0, which is refused above
   return n.output(cast(n, n.in(0), dtype));
 }
@@ -130,7 +133,8 @@ Status import_cast(NodeImport& n) {
 Status import_cast_like(NodeImport& n) {
   DType dtype = n.dtype(n.in(1));
   bool is_f8 = dtype == DType::kF8E4M3 || dtype == DType::kF8E5M2;
-  if (n.attr_int("saturate", 1) == 0 && is_f8) return n.refuse("attribute 'saturate': float8 without saturation is not supported");
+  if (n.attr_int("saturate", 1) == 0 && is_f8)
+    return n.refuse("attribute 'saturate': float8 without saturation is not supported");
   n.ignore_attribute("round_mode");
   return n.output(cast(n, n.in(0), dtype));
 }

@@ -16,7 +16,8 @@ bool ConstantFolder::is_cheap(const Node& node) const {
   if (node.op == OpKind::k_contract) {
     int64_t work = 1;
     for (const auto& axis : node.attributes.contraction.axes)
-      if (__builtin_mul_overflow(work, std::max<int64_t>(axis.extent, 1), &work) || work > kMaxWork) return false;
+      if (__builtin_mul_overflow(work, std::max<int64_t>(axis.extent, 1), &work) || work > kMaxWork)
+        return false;
   }
   if (is_reduce(node.op)) {
     std::optional<int64_t> operand = count(node.inputs[0]);
@@ -30,7 +31,8 @@ bool ConstantFolder::is_known(ValueId value) {
     const Node* node = graph_.def(static_cast<ValueId>(v));
     bool known = node != nullptr;
     if (known && node->op != OpKind::k_constant)
-      known = std::all_of(node->inputs.begin(), node->inputs.end(), [&](ValueId operand) { return known_[operand]; }) &&
+      known = std::all_of(node->inputs.begin(), node->inputs.end(),
+                          [&](ValueId operand) { return known_[operand]; }) &&
               is_cheap(*node);
     known_.push_back(known);
   }
@@ -72,15 +74,18 @@ const Tensor* ConstantFolder::evaluate(ValueId value) {
   return graph_.constant(value);
 }
 
-void ConstantFolder::collect_inputs(ValueId value, std::set<ValueId>& inputs) const {
+void ConstantFolder::collect_inputs(ValueId value, std::set<ValueId>& inputs) {
   std::vector<ValueId> stack{value};
-  std::set<ValueId> seen;
+  collected_.resize(graph_.values.size(), false);
   while (!stack.empty()) {
     ValueId v = stack.back();
     stack.pop_back();
-    if (v == kNoValue || !seen.insert(v).second) continue;
-    if (const Node* node = graph_.def(v)) stack.insert(stack.end(), node->inputs.begin(), node->inputs.end());
-    else inputs.insert(v);
+    if (v == kNoValue || collected_[v]) continue;
+    collected_[v] = true;
+    if (const Node* node = graph_.def(v))
+      stack.insert(stack.end(), node->inputs.begin(), node->inputs.end());
+    else
+      inputs.insert(v);
   }
 }
 

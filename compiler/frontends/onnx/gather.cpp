@@ -12,7 +12,8 @@ Status check_indices(NodeImport& n, ValueId indices, int64_t size) {
   for (int64_t i = 0; known && i < known->count(); ++i) {
     int64_t index = element_as_i64(*known, i);
     if (index < -size || index >= size)
-      return n.invalid("index " + std::to_string(index) + " is out of range for a dim of " + std::to_string(size));
+      return n.invalid("index " + std::to_string(index) + " is out of range for a dim of " +
+                       std::to_string(size));
   }
   return {};
 }
@@ -69,9 +70,11 @@ Status import_one_hot(NodeImport& n) {
   int64_t depth = static_cast<int64_t>(depths[0]);
   int rank = n.rank(indices);
   QUERNEL_TRY(int64_t axis, n.axis(n.attr_int("axis", -1), rank + 1));
-  if (n.shape(n.in(2)) != Shape{2}) return n.invalid("expected values of [2], found " + to_string(n.shape(n.in(2))));
+  if (n.shape(n.in(2)) != Shape{2})
+    return n.invalid("expected values of [2], found " + to_string(n.shape(n.in(2))));
   DType dtype = n.dtype(indices);
-  ValueId wrapped = n.build.where(n.binary(BinaryOp::k_lt, indices, 0.0), n.binary(BinaryOp::k_add, indices, static_cast<double>(depth)), indices);
+  ValueId wrapped = n.build.where(n.binary(BinaryOp::k_lt, indices, 0.0),
+                                  n.binary(BinaryOp::k_add, indices, static_cast<double>(depth)), indices);
   Shape shape = n.shape(indices);
   shape.insert(shape.begin() + axis, Dim(1));
   std::vector<int64_t> positions(static_cast<size_t>(depth));
@@ -80,7 +83,8 @@ Status import_one_hot(NodeImport& n) {
   position_dims[0] = depth;
   ValueId range = n.build.cast(n.build.constant(i64_tensor(position_dims, positions)), dtype);
   ValueId hit = n.binary(BinaryOp::k_eq, n.build.reshape(wrapped, shape), range);
-  ValueId off = n.build.reshape(n.build.slice(n.in(2), {0}, {1}), {}), on = n.build.reshape(n.build.slice(n.in(2), {1}, {2}), {});
+  ValueId off = n.build.reshape(n.build.slice(n.in(2), {0}, {1}), {}),
+          on = n.build.reshape(n.build.slice(n.in(2), {1}, {2}), {});
   return n.output(n.build.where(hit, on, off));
 }
 

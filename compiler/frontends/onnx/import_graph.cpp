@@ -13,7 +13,10 @@ constexpr int64_t kMaxNodes = 1000000;  // after inlining
 }  // namespace
 
 GraphImport::GraphImport(const onnx::ModelProto& model, int64_t opset, TensorSource source, Graph& graph)
-    : model_(model), opset_(opset), source_(std::move(source)), graph_(graph), build_(graph), folder_(graph) {}
+    : model_(model), opset_(opset), source_(std::move(source)), graph_(graph), build_(graph), folder_(graph) {
+  for (const onnx::FunctionProto& function : model.functions())
+    functions_.try_emplace({normal_domain(function.domain()), function.name()}, &function);
+}
 
 Location GraphImport::place_of(const onnx::NodeProto& node) const {
   return {source_.file_name, node_name(node), operator_name(node)};
@@ -35,9 +38,12 @@ Diagnostics GraphImport::take_errors() {
       names += (names.empty() ? "'" : ", '") + name + "'";
       options += (options.empty() ? "--dim " : " --dim ") + name + "=N";
     }
-    std::string count = free_dim_errors_.size() == 1 ? "" : " (and " + std::to_string(free_dim_errors_.size() - 1) + " more nodes)";
-    errors_.push_back(unsupported("free dims " + names + " must be fixed for this node" + count + ": " + first.message, first.place,
-                                  "fix them with " + options));
+    std::string count = free_dim_errors_.size() == 1
+                            ? ""
+                            : " (and " + std::to_string(free_dim_errors_.size() - 1) + " more nodes)";
+    errors_.push_back(
+        unsupported("free dims " + names + " must be fixed for this node" + count + ": " + first.message,
+                    first.place, "fix them with " + options));
     free_dim_errors_.clear();
   }
   return std::move(errors_);
@@ -73,7 +79,8 @@ ValueId GraphImport::result_of(Scope& scope, const std::string& name, const Loca
   ValueId value = value_of(scope, name);
   // Without an earlier problem to blame, the body does not produce it.
   if (value == kNoValue && errors_.empty() && free_dim_errors_.empty())
-    report({invalid_input("result '" + name + "' of the function or branch is produced by none of its nodes", place)});
+    report({invalid_input("result '" + name + "' of the function or branch is produced by none of its nodes",
+                          place)});
   return value;
 }
 
@@ -91,7 +98,8 @@ void GraphImport::add_initializers(const onnx::GraphProto& graph, Scope& scope) 
   }
   for (const onnx::SparseTensorProto& tensor : graph.sparse_initializer())
     report({unsupported("sparse initializers are not supported",
-                        Location{source_.file_name, tensor.values().name(), "initializer"}, "store the tensor densely")});
+                        Location{source_.file_name, tensor.values().name(), "initializer"},
+                        "store the tensor densely")});
 }
 
 // ---- nodes
@@ -106,28 +114,33 @@ void GraphImport::run(const std::unordered_map<std::string, ValueId>& inputs) {
   for (const onnx::ValueInfoProto& output : model_.graph().output()) {
     Location place{source_.file_name, output.name(), "output"};
     if (!find(scope, output.name())) {
-      if (errors_.empty()) report({invalid_input("output '" + output.name() + "' is produced by no node", place)});
+      if (errors_.empty())
+        report({invalid_input("output '" + output.name() + "' is produced by no node", place)});
       continue;
     }
-    if (!names.insert(output.name()).second) report({invalid_input("output '" + output.name() + "' is listed twice", place)});
+    if (!names.insert(output.name()).second)
+      report({invalid_input("output '" + output.name() + "' is listed twice", place)});
     graph_.outputs.push_back({output.name(), value_of(scope, output.name())});
   }
-  if (model_.graph().output_size() == 0) report({invalid_input("the model has no outputs", Location{source_.file_name})});
+  if (model_.graph().output_size() == 0)
+    report({invalid_input("the model has no outputs", Location{source_.file_name})});
 }
 
 bool GraphImport::enter(const Location& place, int depth) {
   if (depth <= kMaxDepth) return true;
-  report({unsupported("functions and branches nested more than " + std::to_string(kMaxDepth) + " deep", place)});
+  report(
+      {unsupported("functions and branches nested more than " + std::to_string(kMaxDepth) + " deep", place)});
   return false;
 }
 
 void GraphImport::import_nodes(const NodeList& nodes, Scope& scope) {
-  Expected<std::vector<const onnx::NodeProto*>> order =
-      sort_nodes(nodes, source_.file_name, [&](const std::string& name) { return find(scope, name) != nullptr; });
+  Expected<std::vector<const onnx::NodeProto*>> order = sort_nodes(
+      nodes, source_.file_name, [&](const std::string& name) { return find(scope, name) != nullptr; });
   if (!order) return report(order.take_errors());
   for (const onnx::NodeProto* node : *order) {
     if (++nodes_imported_ == kMaxNodes)
-      report({unsupported("more than " + std::to_string(kMaxNodes) + " nodes after inlining", place_of(*node))});
+      report(
+          {unsupported("more than " + std::to_string(kMaxNodes) + " nodes after inlining", place_of(*node))});
     if (nodes_imported_ >= kMaxNodes) return;
     import_node(*node, scope);
   }
@@ -140,7 +153,8 @@ bool GraphImport::check_sizes(int32_t first_new_value, const Location& place) {
     for (const Dim& d : type.shape)
       if (d.is_const()) known.push_back(d.value());
     if (is_sane_shape(known)) continue;
-    report({unsupported("a tensor of shape " + to_string(type.shape) + " is larger than the limit of 2^40 elements", place)});
+    report({unsupported(
+        "a tensor of shape " + to_string(type.shape) + " is larger than the limit of 2^40 elements", place)});
     return false;
   }
   return true;
@@ -153,7 +167,8 @@ void GraphImport::import_node(const onnx::NodeProto& node, Scope& scope) {
     for (const std::string& name : node.output())
       if (!name.empty()) scope.entries[name] = {};
   };
-  if (const onnx::FunctionProto* function = find_function(node)) return import_function(*function, node, scope);
+  if (const onnx::FunctionProto* function = find_function(node))
+    return import_function(*function, node, scope);
   std::string_view domain = normal_domain(node.domain());
   if (domain.empty() && node.op_type() == "If") return import_if(node, scope);
   const Operator* op = find_operator(domain, node.op_type(), opset_);
@@ -170,10 +185,13 @@ void GraphImport::import_node(const onnx::NodeProto& node, Scope& scope) {
   if (poisoned) return fail({});
   while (!n.inputs.empty() && n.inputs.back() == kNoValue) n.inputs.pop_back();
   if (op->max_inputs >= 0 && n.input_count() > op->max_inputs)
-    return fail({n.invalid("expected at most " + std::to_string(op->max_inputs) + " inputs, found " + std::to_string(n.input_count()))});
+    return fail({n.invalid("expected at most " + std::to_string(op->max_inputs) + " inputs, found " +
+                           std::to_string(n.input_count()))});
   // Of any number of inputs none is optional.
   for (int i = 0; i < (op->max_inputs < 0 ? std::max(op->min_inputs, n.input_count()) : op->min_inputs); ++i)
-    if (!n.has(i)) return fail({n.invalid("expected at least " + std::to_string(op->min_inputs) + " inputs, found input " + std::to_string(i) + " missing")});
+    if (!n.has(i))
+      return fail({n.invalid("expected at least " + std::to_string(op->min_inputs) + " inputs, found input " +
+                             std::to_string(i) + " missing")});
 
   int32_t first_new_value = static_cast<int32_t>(graph_.values.size());
   Status status = op->import(n);
@@ -181,7 +199,8 @@ void GraphImport::import_node(const onnx::NodeProto& node, Scope& scope) {
   if (Status kept = build_.take_status(); status && !kept) status = std::move(kept);
   if (!status) {
     want(n.wanted_inputs);
-    bool free_operand = std::any_of(n.inputs.begin(), n.inputs.end(), [&](ValueId v) { return !is_static(n.shape(v)); });
+    bool free_operand =
+        std::any_of(n.inputs.begin(), n.inputs.end(), [&](ValueId v) { return !is_static(n.shape(v)); });
     if (free_operand || !n.free_dims.empty()) {
       for (ValueId v : n.inputs) {
         std::vector<std::string> names;
@@ -216,8 +235,10 @@ void GraphImport::import_if(const onnx::NodeProto& node, Scope& scope) {
     std::set<ValueId> inputs;
     folder_.collect_inputs(condition, inputs);
     want(inputs);
-    return fail({unsupported("If is supported only where its condition is known at compile time, found computed condition '" + node.input(0) + "'",
-                             place, "fix the inputs it depends on, or export the model without control flow")});
+    return fail({unsupported(
+        "If is supported only where its condition is known at compile time, found computed condition '" +
+            node.input(0) + "'",
+        place, "fix the inputs it depends on, or export the model without control flow")});
   }
   if (known->count() != 1) return fail({invalid_input("expected a condition of one element", place)});
   const char* wanted = element_as_i64(*known, 0) ? "then_branch" : "else_branch";
@@ -225,28 +246,32 @@ void GraphImport::import_if(const onnx::NodeProto& node, Scope& scope) {
   for (const onnx::AttributeProto& a : node.attribute())
     if (a.name() == wanted && a.has_g()) branch = &a.g();
   if (!branch || branch->output_size() != node.output_size())
-    return fail({invalid_input(std::string("expected a graph attribute ") + wanted + " with as many outputs as the node", place)});
+    return fail({invalid_input(
+        std::string("expected a graph attribute ") + wanted + " with as many outputs as the node", place)});
   if (!enter(place, scope.depth + 1)) return fail({});
   Scope inner{&scope, {}, scope.depth + 1};
   add_initializers(*branch, inner);
   import_nodes(branch->node(), inner);
   for (int i = 0; i < node.output_size(); ++i)
-    if (!node.output(i).empty()) scope.entries[node.output(i)] = {result_of(inner, branch->output(i).name(), place), nullptr};
+    if (!node.output(i).empty())
+      scope.entries[node.output(i)] = {result_of(inner, branch->output(i).name(), place), nullptr};
 }
 
 const onnx::FunctionProto* GraphImport::find_function(const onnx::NodeProto& node) const {
-  for (const onnx::FunctionProto& function : model_.functions())
-    if (function.name() == node.op_type() && normal_domain(function.domain()) == normal_domain(node.domain())) return &function;
-  return nullptr;
+  if (functions_.empty()) return nullptr;
+  auto it = functions_.find({normal_domain(node.domain()), node.op_type()});
+  return it == functions_.end() ? nullptr : it->second;
 }
 
-void GraphImport::import_function(const onnx::FunctionProto& function, const onnx::NodeProto& node, Scope& scope) {
+void GraphImport::import_function(const onnx::FunctionProto& function, const onnx::NodeProto& node,
+                                  Scope& scope) {
   Location place = place_of(node);
   // A function sees its own inputs only, so its scope has no outer one.
   Scope inner{nullptr, {}, scope.depth + 1};
   bool fits = enter(place, inner.depth);
   if (node.input_size() > function.input_size() || node.output_size() > function.output_size()) {
-    report({invalid_input("call of function '" + function.name() + "' with more inputs or outputs than it has", place)});
+    report({invalid_input(
+        "call of function '" + function.name() + "' with more inputs or outputs than it has", place)});
     fits = false;
   }
   if (fits) {
@@ -263,13 +288,16 @@ void GraphImport::import_function(const onnx::FunctionProto& function, const onn
       copy.set_name(node_name(node) + "/" + node_name(inner_node));
       for (int i = 0; i < copy.input_size(); ++i)
         for (int k = 0; k < function.input_size(); ++k)
-          if (copy.input(i) == function.input(k) && (k >= node.input_size() || node.input(k).empty())) copy.set_input(i, "");
-      // An attribute that refers to one of the call's takes its value, or vanishes when the call does not give it.
+          if (copy.input(i) == function.input(k) && (k >= node.input_size() || node.input(k).empty()))
+            copy.set_input(i, "");
+      // An attribute that refers to one of the call's takes its value, or vanishes when the call does not
+      // give it.
       for (int i = copy.attribute_size() - 1; i >= 0; --i) {
         onnx::AttributeProto& attribute = *copy.mutable_attribute(i);
         if (attribute.ref_attr_name().empty()) continue;
         std::string name = attribute.name(), wanted = attribute.ref_attr_name();
-        auto given = std::find_if(node.attribute().begin(), node.attribute().end(), [&](const auto& a) { return a.name() == wanted; });
+        auto given = std::find_if(node.attribute().begin(), node.attribute().end(),
+                                  [&](const auto& a) { return a.name() == wanted; });
         if (given == node.attribute().end()) {
           copy.mutable_attribute()->DeleteSubrange(i, 1);
         } else {
@@ -289,7 +317,8 @@ void GraphImport::import_function(const onnx::FunctionProto& function, const onn
   }
   for (int i = 0; i < node.output_size(); ++i)
     if (!node.output(i).empty())
-      scope.entries[node.output(i)] = {fits ? result_of(inner, function.output(i), place) : kNoValue, nullptr};
+      scope.entries[node.output(i)] = {fits ? result_of(inner, function.output(i), place) : kNoValue,
+                                       nullptr};
 }
 
 }  // namespace quernel::onnx_import

@@ -1,10 +1,12 @@
-// Walks the nodes of an ONNX graph in order and runs their importers: scopes of names, inlining of model-local functions and
-// of If with a constant condition, and the gathering of all diagnostics.
+// Walks the nodes of an ONNX graph in order and runs their importers: scopes of names, inlining of
+// model-local functions and of If with a constant condition, and the gathering of all diagnostics.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <set>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -57,6 +59,8 @@ class GraphImport {
   Location place_of(const onnx::NodeProto& node) const;
 
   const onnx::ModelProto& model_;
+  std::map<std::pair<std::string_view, std::string_view>, const onnx::FunctionProto*>
+      functions_;  // by domain and name
   int64_t opset_;
   TensorSource source_;
   Graph& graph_;

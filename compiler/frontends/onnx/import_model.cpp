@@ -14,11 +14,31 @@ namespace {
 // Opset 6 and older wrote some things as attributes that later became operands or numpy broadcasting.
 std::string legacy_forms(const onnx::GraphProto& graph) {
   static const std::set<std::pair<std::string_view, std::string_view>> kAttributes = {
-      {"Add", "axis"}, {"Add", "broadcast"}, {"Sub", "axis"}, {"Sub", "broadcast"}, {"Mul", "axis"}, {"Mul", "broadcast"},
-      {"Div", "axis"}, {"Div", "broadcast"}, {"Pow", "axis"}, {"Pow", "broadcast"}, {"Gemm", "broadcast"}, {"PRelu", "broadcast"},
-      {"And", "broadcast"}, {"Or", "broadcast"}, {"Xor", "broadcast"}, {"Equal", "broadcast"}, {"Greater", "broadcast"},
-      {"Less", "broadcast"}, {"Reshape", "shape"}, {"Tile", "tiles"}, {"BatchNormalization", "is_test"},
-      {"BatchNormalization", "consumed_inputs"}, {"Dropout", "is_test"}, {"Upsample", "width_scale"}, {"Pad", "paddings"}};
+      {"Add", "axis"},
+      {"Add", "broadcast"},
+      {"Sub", "axis"},
+      {"Sub", "broadcast"},
+      {"Mul", "axis"},
+      {"Mul", "broadcast"},
+      {"Div", "axis"},
+      {"Div", "broadcast"},
+      {"Pow", "axis"},
+      {"Pow", "broadcast"},
+      {"Gemm", "broadcast"},
+      {"PRelu", "broadcast"},
+      {"And", "broadcast"},
+      {"Or", "broadcast"},
+      {"Xor", "broadcast"},
+      {"Equal", "broadcast"},
+      {"Greater", "broadcast"},
+      {"Less", "broadcast"},
+      {"Reshape", "shape"},
+      {"Tile", "tiles"},
+      {"BatchNormalization", "is_test"},
+      {"BatchNormalization", "consumed_inputs"},
+      {"Dropout", "is_test"},
+      {"Upsample", "width_scale"},
+      {"Pad", "paddings"}};
   std::string text;
   int found = 0;
   for (const onnx::NodeProto& node : graph.node()) {
@@ -27,7 +47,8 @@ std::string legacy_forms(const onnx::GraphProto& graph) {
       if (a.name() == "consumed_inputs" || kAttributes.count({node.op_type(), a.name()}))
         attributes += (attributes.empty() ? "" : ", ") + a.name();
     if (attributes.empty() || ++found > 16) continue;
-    text += (text.empty() ? "" : "; ") + ("'" + node_name(node) + "' (" + node.op_type() + ": " + attributes + ")");
+    text += (text.empty() ? "" : "; ") +
+            ("'" + node_name(node) + "' (" + node.op_type() + ": " + attributes + ")");
   }
   if (found > 16) text += " and " + std::to_string(found - 16) + " more";
   return text;
@@ -45,12 +66,16 @@ Expected<int64_t> read_opset(const onnx::ModelProto& model, const Location& plac
   }
   if (opset < kOldestOpset) {
     std::string forms = legacy_forms(model.graph());
-    return unsupported("opset " + std::to_string(opset) + " is older than " + std::to_string(kOldestOpset) +
-                           (forms.empty() ? "" : "; these nodes use attributes that mean nothing since: " + forms),
-                       place, "convert the model to opset " + std::to_string(kOldestOpset) + " or newer with onnx.version_converter");
+    return unsupported(
+        "opset " + std::to_string(opset) + " is older than " + std::to_string(kOldestOpset) +
+            (forms.empty() ? "" : "; these nodes use attributes that mean nothing since: " + forms),
+        place,
+        "convert the model to opset " + std::to_string(kOldestOpset) +
+            " or newer with onnx.version_converter");
   }
   if (opset > kNewestOpset)
-    return unsupported("opset " + std::to_string(opset) + " is newer than " + std::to_string(kNewestOpset) + ", the newest that is known",
+    return unsupported("opset " + std::to_string(opset) + " is newer than " + std::to_string(kNewestOpset) +
+                           ", the newest that is known",
                        place, "export the model at opset " + std::to_string(kNewestOpset) + " or older");
   return opset;
 }
@@ -66,7 +91,8 @@ std::string symbol_name(const std::string& name) {
 // The graph inputs' shapes: fixes free dims from the options, makes symbols of the others.
 class InputShapes {
  public:
-  InputShapes(const ImportOptions& options, std::string file_name) : options_(options), file_name_(std::move(file_name)) {}
+  InputShapes(const ImportOptions& options, std::string file_name)
+      : options_(options), file_name_(std::move(file_name)) {}
 
   // Binds named dims from whole input shapes first, so that they hold for all inputs.
   void bind(const onnx::ValueInfoProto& input);
@@ -102,7 +128,8 @@ void InputShapes::bind(const onnx::ValueInfoProto& input) {
   const auto& declared = input.type().tensor_type().shape();
   if (!shape || static_cast<int>(shape->size()) != declared.dim_size()) return;
   for (int i = 0; i < declared.dim_size(); ++i)
-    if (!declared.dim(i).has_dim_value() || declared.dim(i).dim_value() < 0) bound_.emplace(dim_name(input, i), (*shape)[i]);
+    if (!declared.dim(i).has_dim_value() || declared.dim(i).dim_value() < 0)
+      bound_.emplace(dim_name(input, i), (*shape)[i]);
 }
 
 Expected<TensorType> InputShapes::type_of(const onnx::ValueInfoProto& input, Graph& graph) {
@@ -121,16 +148,18 @@ Expected<TensorType> InputShapes::type_of(const onnx::ValueInfoProto& input, Gra
                          "fix it with --input-shape " + input.name() + "=D0,D1,...");
     type.shape = make_shape(*fixed);
   } else if (fixed && static_cast<int>(fixed->size()) != tensor.shape().dim_size()) {
-    return invalid_input("input '" + input.name() + "': expected a shape of rank " + std::to_string(tensor.shape().dim_size()) +
-                             ", found one of rank " + std::to_string(fixed->size()),
+    return invalid_input("input '" + input.name() + "': expected a shape of rank " +
+                             std::to_string(tensor.shape().dim_size()) + ", found one of rank " +
+                             std::to_string(fixed->size()),
                          place);
   }
   for (int i = 0; tensor.has_shape() && i < tensor.shape().dim_size(); ++i) {
     const auto& dim = tensor.shape().dim(i);
     if (dim.has_dim_value() && dim.dim_value() >= 0) {
       if (fixed && (*fixed)[i] != dim.dim_value())
-        return invalid_input("input '" + input.name() + "': dim " + std::to_string(i) + " is " + std::to_string(dim.dim_value()) +
-                                 " in the model, and was asked to be " + std::to_string((*fixed)[i]),
+        return invalid_input("input '" + input.name() + "': dim " + std::to_string(i) + " is " +
+                                 std::to_string(dim.dim_value()) + " in the model, and was asked to be " +
+                                 std::to_string((*fixed)[i]),
                              place);
       type.shape.push_back(dim.dim_value());
       continue;
@@ -141,8 +170,8 @@ Expected<TensorType> InputShapes::type_of(const onnx::ValueInfoProto& input, Gra
     if (auto it = bound_.find(name); it != bound_.end()) value = it->second;
     if (auto it = options_.dims.find(name); it != options_.dims.end()) value = it->second;
     if (fixed && *value != (*fixed)[i])
-      return invalid_input("input '" + input.name() + "': free dim '" + name + "' cannot be both " + std::to_string(*value) + " and " +
-                               std::to_string((*fixed)[i]),
+      return invalid_input("input '" + input.name() + "': free dim '" + name + "' cannot be both " +
+                               std::to_string(*value) + " and " + std::to_string((*fixed)[i]),
                            place);
     if (value) {
       type.shape.push_back(*value);
@@ -160,7 +189,8 @@ Expected<TensorType> InputShapes::type_of(const onnx::ValueInfoProto& input, Gra
   for (const Dim& d : type.shape)
     if (d.is_const()) known.push_back(d.value());
   if (!is_sane_shape(known))
-    return invalid_input("input '" + input.name() + "': shape " + to_string(type.shape) + " is negative or too large", place);
+    return invalid_input(
+        "input '" + input.name() + "': shape " + to_string(type.shape) + " is negative or too large", place);
   return type;
 }
 
@@ -174,17 +204,21 @@ Status InputShapes::check_unused() const {
   Location place{.file = file_name_};
   for (const auto& [name, value] : options_.dims) {
     if (!free_names_.count(name))
-      errors.push_back(invalid_input("the model has no free dim '" + name + "'", place, "its free dims: " + list(free_names_)));
-    if (value < 1) errors.push_back(invalid_input("expected dim '" + name + "' to be at least 1, found " + std::to_string(value), place));
+      errors.push_back(invalid_input("the model has no free dim '" + name + "'", place,
+                                     "its free dims: " + list(free_names_)));
+    if (value < 1)
+      errors.push_back(invalid_input(
+          "expected dim '" + name + "' to be at least 1, found " + std::to_string(value), place));
   }
   for (const auto& [name, shape] : options_.input_shapes)
     if (!input_names_.count(name))
-      errors.push_back(invalid_input("the model has no input '" + name + "'", place, "its inputs: " + list(input_names_)));
+      errors.push_back(
+          invalid_input("the model has no input '" + name + "'", place, "its inputs: " + list(input_names_)));
   return errors;
 }
 
-// The model's inputs that are not initializers. Before IR version 4 initializers were listed among the inputs; they are
-// constants all the same.
+// The model's inputs that are not initializers. Before IR version 4 initializers were listed among the
+// inputs; they are constants all the same.
 std::vector<const onnx::ValueInfoProto*> inputs_of(const onnx::GraphProto& graph) {
   std::set<std::string> initializers;
   for (const auto& tensor : graph.initializer()) initializers.insert(tensor.name());
@@ -194,9 +228,11 @@ std::vector<const onnx::ValueInfoProto*> inputs_of(const onnx::GraphProto& graph
   return inputs;
 }
 
-Expected<ValueId> fixed_input(const std::string& name, const TensorType& type, const Tensor& value, Graph& graph, const Location& place) {
+Expected<ValueId> fixed_input(const std::string& name, const TensorType& type, const Tensor& value,
+                              Graph& graph, const Location& place) {
   bool fits = value.dtype == type.dtype && value.dims.size() == type.shape.size();
-  for (size_t i = 0; fits && i < value.dims.size(); ++i) fits = !type.shape[i].is_const() || type.shape[i].value() == value.dims[i];
+  for (size_t i = 0; fits && i < value.dims.size(); ++i)
+    fits = !type.shape[i].is_const() || type.shape[i].value() == value.dims[i];
   if (!fits)
     return invalid_input("input '" + name + "': expected a value of " + to_string(type) + ", found " +
                              to_string(TensorType{value.dtype, make_shape(value.dims)}),
@@ -206,18 +242,23 @@ Expected<ValueId> fixed_input(const std::string& name, const TensorType& type, c
   return graph.add(OpKind::k_constant, {}, std::move(attributes), place, name);
 }
 
-// One attempt. `fixed`: inputs that are constants, with their values from the options; `wanted` receives those that should be.
-Expected<ImportedModel> try_import(const std::shared_ptr<const onnx::ModelProto>& model, const std::string& file_name,
-                                   const ImportOptions& options, const std::set<std::string>& fixed, std::set<std::string>& wanted) {
+// One attempt. `fixed`: inputs that are constants, with their values from the options; `wanted` receives
+// those that should be.
+Expected<ImportedModel> try_import(const std::shared_ptr<const onnx::ModelProto>& model,
+                                   const std::string& file_name, const ImportOptions& options,
+                                   const std::set<std::string>& fixed, std::set<std::string>& wanted) {
   Location place{.file = file_name};
   ImportedModel result;
-  result.producer = model->producer_name() + (model->producer_version().empty() ? "" : " " + model->producer_version());
+  result.producer =
+      model->producer_name() + (model->producer_version().empty() ? "" : " " + model->producer_version());
   QUERNEL_TRY(result.opset, read_opset(*model, place));
   if (!model->graph().name().empty()) result.graph.name = symbol_name(model->graph().name());
 
   std::vector<const onnx::ValueInfoProto*> inputs = inputs_of(model->graph());
-  if (size_t listed = static_cast<size_t>(model->graph().input_size()) - inputs.size(); listed && model->ir_version() >= 4)
-    result.notes.push_back(std::to_string(listed) + " initializers that the model lists as inputs are taken as constants");
+  if (size_t listed = static_cast<size_t>(model->graph().input_size()) - inputs.size();
+      listed && model->ir_version() >= 4)
+    result.notes.push_back(std::to_string(listed) +
+                           " initializers that the model lists as inputs are taken as constants");
 
   Diagnostics errors;
   InputShapes shapes(options, file_name);
@@ -229,13 +270,18 @@ Expected<ImportedModel> try_import(const std::shared_ptr<const onnx::ModelProto>
     if (!type) {
       for (Diagnostic& error : type.take_errors()) errors.push_back(std::move(error));
     } else if (input->name().empty() || values.count(input->name())) {
-      errors.push_back(invalid_input("input '" + input->name() + "' has no name, or one that is taken", input_place));
+      errors.push_back(
+          invalid_input("input '" + input->name() + "' has no name, or one that is taken", input_place));
     } else {
-      Expected<ValueId> value = fixed.count(input->name())
-                                    ? fixed_input(input->name(), *type, options.input_values.at(input->name()), result.graph, input_place)
-                                    : result.graph.add_input(input->name(), std::move(*type), input_place);
-      if (value) values[input->name()] = *value;
-      else errors.push_back(value.take_errors().front());
+      Expected<ValueId> value =
+          fixed.count(input->name())
+              ? fixed_input(input->name(), *type, options.input_values.at(input->name()), result.graph,
+                            input_place)
+              : result.graph.add_input(input->name(), std::move(*type), input_place);
+      if (value)
+        values[input->name()] = *value;
+      else
+        errors.push_back(value.take_errors().front());
     }
   }
   if (errors.empty())
@@ -250,15 +296,16 @@ Expected<ImportedModel> try_import(const std::shared_ptr<const onnx::ModelProto>
   wanted = import.wanted_inputs();
   if (!errors.empty()) return errors;
   for (const std::string& name : fixed) {
-    result.notes.push_back("input '" + name + "' is fixed to the given value, which an operator needs at compile time");
+    result.notes.push_back("input '" + name +
+                           "' is fixed to the given value, which an operator needs at compile time");
     result.fixed_inputs.push_back(name);
   }
   return result;
 }
 
 // Inputs whose values turn out to be needed become constants, one round of them after the other.
-Expected<ImportedModel> import_model(const std::shared_ptr<const onnx::ModelProto>& model, const std::string& file_name,
-                                     const ImportOptions& options) {
+Expected<ImportedModel> import_model(const std::shared_ptr<const onnx::ModelProto>& model,
+                                     const std::string& file_name, const ImportOptions& options) {
   std::set<std::string> fixed;
   while (true) {
     std::set<std::string> wanted;
@@ -273,7 +320,8 @@ Expected<ImportedModel> import_model(const std::shared_ptr<const onnx::ModelProt
 }  // namespace
 }  // namespace onnx_import
 
-Expected<ImportedModel> import_onnx_bytes(std::span<const uint8_t> bytes, const std::string& file_name, const ImportOptions& options) {
+Expected<ImportedModel> import_onnx_bytes(std::span<const uint8_t> bytes, const std::string& file_name,
+                                          const ImportOptions& options) {
   QUERNEL_TRY(std::shared_ptr<const onnx::ModelProto> model, onnx_import::parse_model(bytes, file_name));
   return onnx_import::import_model(model, file_name, options);
 }

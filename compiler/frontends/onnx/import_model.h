@@ -1,5 +1,5 @@
-// The ONNX importer: a model file becomes graph IR. Every operator is decomposed into the core op set; nothing after this
-// knows ONNX. All nodes that cannot be imported are reported together.
+// The ONNX importer: a model file becomes graph IR. Every operator is decomposed into the core op set;
+// nothing after this knows ONNX. All nodes that cannot be imported are reported together.
 #pragma once
 
 #include <cstdint>
@@ -15,18 +15,19 @@ namespace quernel {
 struct ImportOptions {
   std::map<std::string, int64_t> dims;                       // fixes a named free dim: --dim name=value
   std::map<std::string, std::vector<int64_t>> input_shapes;  // fixes the whole shape of an input
-  // Values of inputs. Where an operator needs one at compile time (a Reshape's shape, an If's condition), the input becomes
-  // a constant and is no input of the graph any more; the others stay inputs, and their values are not used.
+  // Values of inputs. Where an operator needs one at compile time (a Reshape's shape, an If's condition), the
+  // input becomes a constant and is no input of the graph any more; the others stay inputs, and their values
+  // are not used.
   std::map<std::string, Tensor> input_values;
-  int64_t max_initializer_bytes = int64_t{64} << 30;         // of all initializers together; more is refused
+  int64_t max_initializer_bytes = int64_t{64} << 30;  // of all initializers together; more is refused
 };
 
 struct ImportedModel {
   Graph graph;
   std::vector<std::string> notes;         // what the user may want to know, one sentence each
   std::vector<std::string> fixed_inputs;  // inputs that became constants through ImportOptions::input_values
-  std::string producer;            // as the file says, e.g. "pytorch 1.9"
-  int64_t opset = 0;               // of the default domain
+  std::string producer;                   // as the file says, e.g. "pytorch 1.9"
+  int64_t opset = 0;                      // of the default domain
 };
 
 // Imports a model file; external data are read relative to its folder.
@@ -35,7 +36,8 @@ Expected<ImportedModel> import_onnx(const std::string& path, const ImportOptions
 Expected<ImportedModel> import_onnx_bytes(std::span<const uint8_t> bytes, const std::string& file_name,
                                           const ImportOptions& options = {});
 
-// The names of a model's inputs, in its order, without those that are initializers. Needs nothing of the model to be supported.
+// The names of a model's inputs, in its order, without those that are initializers. Needs nothing of the
+// model to be supported.
 Expected<std::vector<std::string>> read_onnx_input_names(const std::string& path);
 
 // A tensor file as ONNX data sets have them (one TensorProto).

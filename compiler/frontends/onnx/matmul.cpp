@@ -14,8 +14,10 @@ Status import_matmul(NodeImport& n) {
   bool a_vector = a.size() == 1, b_vector = b.size() == 1;
   int64_t k = a.back(), k_b = b_vector ? b[0] : b[b.size() - 2];
   if (k != k_b)
-    return n.invalid("expected equal inner dims, found " + to_string(n.shape(n.in(0))) + " and " + to_string(n.shape(n.in(1))));
-  std::vector<int64_t> batch_a(a.begin(), a.end() - (a_vector ? 1 : 2)), batch_b(b.begin(), b.end() - (b_vector ? 1 : 2));
+    return n.invalid("expected equal inner dims, found " + to_string(n.shape(n.in(0))) + " and " +
+                     to_string(n.shape(n.in(1))));
+  std::vector<int64_t> batch_a(a.begin(), a.end() - (a_vector ? 1 : 2)),
+      batch_b(b.begin(), b.end() - (b_vector ? 1 : 2));
   size_t batch_rank = std::max(batch_a.size(), batch_b.size());
 
   ContractionBuilder c;
@@ -24,7 +26,8 @@ Status import_matmul(NodeImport& n) {
     size_t skip_a = batch_rank - batch_a.size(), skip_b = batch_rank - batch_b.size();
     int64_t da = i < skip_a ? 1 : batch_a[i - skip_a], db = i < skip_b ? 1 : batch_b[i - skip_b];
     if (da != db && da != 1 && db != 1)
-      return n.invalid("expected batch dims that broadcast, found " + to_string(n.shape(n.in(0))) + " and " + to_string(n.shape(n.in(1))));
+      return n.invalid("expected batch dims that broadcast, found " + to_string(n.shape(n.in(0))) + " and " +
+                       to_string(n.shape(n.in(1))));
     IndexExpr axis = c.axis("b" + std::to_string(i), da == 1 ? db : da);
     if (i >= skip_a) index_a.push_back(da == 1 ? IndexExpr(0) : axis);
     if (i >= skip_b) index_b.push_back(db == 1 ? IndexExpr(0) : axis);
@@ -50,11 +53,14 @@ Status import_gemm(NodeImport& n) {
   bool trans_a = n.attr_int("transA", 0) != 0, trans_b = n.attr_int("transB", 0) != 0;
   QUERNEL_TRY(std::vector<int64_t> a, n.dims(n.in(0)));
   QUERNEL_TRY(std::vector<int64_t> b, n.dims(n.in(1)));
-  if (a.size() != 2 || b.size() != 2) return n.invalid("expected matrices, found ranks " + std::to_string(a.size()) + " and " + std::to_string(b.size()));
+  if (a.size() != 2 || b.size() != 2)
+    return n.invalid("expected matrices, found ranks " + std::to_string(a.size()) + " and " +
+                     std::to_string(b.size()));
   if (trans_a) std::swap(a[0], a[1]);
   if (trans_b) std::swap(b[0], b[1]);
   if (a[1] != b[0])
-    return n.invalid("expected equal inner dims, found " + to_string(n.shape(n.in(0))) + " and " + to_string(n.shape(n.in(1))));
+    return n.invalid("expected equal inner dims, found " + to_string(n.shape(n.in(0))) + " and " +
+                     to_string(n.shape(n.in(1))));
   ContractionBuilder c;
   IndexExpr row = c.axis("m", a[0]), column = c.axis("n", b[1]), k = c.reduction("k", a[1]);
   std::vector<IndexExpr> index_a{row, k}, index_b{k, column};

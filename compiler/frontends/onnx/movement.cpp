@@ -10,7 +10,8 @@ namespace {
 Status check_count(NodeImport& n, const std::vector<int64_t>& dims) {
   for (int64_t d : dims)
     if (d < 0) return n.invalid("expected dims of at least 0, found " + to_string(make_shape(dims)));
-  if (!element_count(dims)) return n.refuse("shape " + to_string(make_shape(dims)) + " has more elements than fit 63 bits");
+  if (!element_count(dims))
+    return n.refuse("shape " + to_string(make_shape(dims)) + " has more elements than fit 63 bits");
   return {};
 }
 
@@ -23,7 +24,9 @@ struct SliceAxis {
 
 // A bound that counts from the start or, when negative, from the end of a dim, as a Dim within it.
 Dim bound_of(int64_t value, const Dim& size) {
-  if (size.is_const()) return std::clamp<int64_t>(value < 0 ? std::max(value, -size.value()) + size.value() : value, 0, size.value());
+  if (size.is_const())
+    return std::clamp<int64_t>(value < 0 ? std::max(value, -size.value()) + size.value() : value, 0,
+                               size.value());
   if (value >= INT32_MAX) return size;
   return value < 0 ? max(size + Dim(value), Dim(0)) : min(Dim(value), size);
 }
@@ -37,14 +40,16 @@ Status emit_slice(NodeImport& n, ValueId x, const std::vector<SliceAxis>& slices
       starts[s.axis] = bound_of(s.start, shape[s.axis]);
       stops[s.axis] = bound_of(s.end, shape[s.axis]);
       steps[s.axis] = s.step;
-      if (stops[s.axis].is_const() && starts[s.axis].is_const() && stops[s.axis].value() < starts[s.axis].value())
+      if (stops[s.axis].is_const() && starts[s.axis].is_const() &&
+          stops[s.axis].value() < starts[s.axis].value())
         stops[s.axis] = starts[s.axis];
       continue;
     }
     // Backward: the same elements counted from the end of the flipped axis.
     QUERNEL_TRY(int64_t size, n.dim(shape[s.axis]));
     auto from_end = [&](int64_t value) { return value < 0 ? std::max(value, -size - 1) + size : value; };
-    int64_t start = std::clamp<int64_t>(from_end(s.start), -1, size - 1), end = std::clamp<int64_t>(from_end(s.end), -1, size - 1);
+    int64_t start = std::clamp<int64_t>(from_end(s.start), -1, size - 1),
+            end = std::clamp<int64_t>(from_end(s.end), -1, size - 1);
     flipped.push_back(s.axis);
     starts[s.axis] = size - 1 - start;
     stops[s.axis] = std::max(size - 1 - end, size - 1 - start);
@@ -60,15 +65,22 @@ Status emit_slice(NodeImport& n, ValueId x, const std::vector<SliceAxis>& slices
 // ---- pad
 
 // Negative pads cut off first, then positive ones grow.
-Status emit_pad(NodeImport& n, const std::vector<int64_t>& before, const std::vector<int64_t>& after, double fill) {
+Status emit_pad(NodeImport& n, const std::vector<int64_t>& before, const std::vector<int64_t>& after,
+                double fill) {
   constexpr int64_t kLimit = int64_t{1} << 40;
   std::string mode = n.attr_string("mode", "constant");
   PadMode pad_mode;
-  if (mode == "constant") pad_mode = PadMode::kConstant;
-  else if (mode == "edge") pad_mode = PadMode::kEdge;
-  else if (mode == "reflect") pad_mode = PadMode::kReflect;
-  else if (mode == "wrap" && n.opset >= 19) pad_mode = PadMode::kWrap;
-  else return n.invalid("attribute 'mode': expected constant, reflect, edge or wrap (opset 19), found '" + mode + "'");
+  if (mode == "constant")
+    pad_mode = PadMode::kConstant;
+  else if (mode == "edge")
+    pad_mode = PadMode::kEdge;
+  else if (mode == "reflect")
+    pad_mode = PadMode::kReflect;
+  else if (mode == "wrap" && n.opset >= 19)
+    pad_mode = PadMode::kWrap;
+  else
+    return n.invalid("attribute 'mode': expected constant, reflect, edge or wrap (opset 19), found '" + mode +
+                     "'");
   ValueId x = n.in(0);
   Shape shape = n.shape(x), starts(shape.size(), Dim(0)), stops = shape, grow_before, grow_after;
   bool cuts = false;
@@ -79,7 +91,8 @@ Status emit_pad(NodeImport& n, const std::vector<int64_t>& before, const std::ve
     if (after[i] < 0) stops[i] = shape[i] + Dim(after[i]);
     cuts = cuts || before[i] < 0 || after[i] < 0;
     if (starts[i].is_const() && stops[i].is_const() && stops[i].value() < starts[i].value())
-      return n.invalid("negative pads cut more than dim " + std::to_string(i) + " of " + to_string(shape) + " has");
+      return n.invalid("negative pads cut more than dim " + std::to_string(i) + " of " + to_string(shape) +
+                       " has");
     grow_before.push_back(std::max<int64_t>(before[i], 0));
     grow_after.push_back(std::max<int64_t>(after[i], 0));
   }
@@ -89,7 +102,8 @@ Status emit_pad(NodeImport& n, const std::vector<int64_t>& before, const std::ve
 
 Expected<double> exact_fill(NodeImport& n, int operand) {
   QUERNEL_TRY(Tensor tensor, n.constant_in(operand, "constant_value"));
-  if (tensor.count() != 1) return n.invalid("expected one constant_value, found " + std::to_string(tensor.count()));
+  if (tensor.count() != 1)
+    return n.invalid("expected one constant_value, found " + std::to_string(tensor.count()));
   if (!is_float(tensor.dtype) && std::abs(element_as_f64(tensor, 0)) > static_cast<double>(int64_t{1} << 53))
     return n.refuse("integer fill values beyond 2^53 are not supported");
   return element_as_f64(tensor, 0);
@@ -100,7 +114,8 @@ Expected<double> exact_fill(NodeImport& n, int operand) {
 Shape without(const Shape& shape, const std::vector<int64_t>& axes) {
   Shape result;
   for (size_t i = 0; i < shape.size(); ++i)
-    if (std::find(axes.begin(), axes.end(), static_cast<int64_t>(i)) == axes.end()) result.push_back(shape[i]);
+    if (std::find(axes.begin(), axes.end(), static_cast<int64_t>(i)) == axes.end())
+      result.push_back(shape[i]);
   return result;
 }
 
@@ -116,29 +131,35 @@ Status import_reshape(NodeImport& n) {
   for (size_t i = 0; i < wanted.size(); ++i) {
     Dim d = wanted[i];
     if (wanted[i] == -1) {
-      if (inferred >= 0) return n.invalid("expected at most one dim of -1, found shape " + to_string(make_shape(wanted)));
+      if (inferred >= 0)
+        return n.invalid("expected at most one dim of -1, found shape " + to_string(make_shape(wanted)));
       inferred = static_cast<int64_t>(i);
       d = 1;
     } else if (wanted[i] == 0 && !allow_zero) {
-      if (i >= from.size()) return n.invalid("dim " + std::to_string(i) + " of 0 copies a dim that " + to_string(from) + " does not have");
+      if (i >= from.size())
+        return n.invalid("dim " + std::to_string(i) + " of 0 copies a dim that " + to_string(from) +
+                         " does not have");
       d = from[i];
     } else if (wanted[i] < 0) {
       return n.invalid("expected dims of at least -1, found shape " + to_string(make_shape(wanted)));
     }
     to.push_back(d);
-    if (d.is_const() && __builtin_mul_overflow(known, d.value(), &known)) return n.invalid("shape " + to_string(make_shape(wanted)) + " overflows");
+    if (d.is_const() && __builtin_mul_overflow(known, d.value(), &known))
+      return n.invalid("shape " + to_string(make_shape(wanted)) + " overflows");
     if (!is_const) others = others * d;
   }
   if (inferred >= 0 && is_const) {
     std::optional<int64_t> count = element_count(static_dims(from));
     if (!count || known == 0 || *count % known != 0)
-      return n.invalid("cannot infer the dim of -1: " + to_string(from) + " does not divide by the rest of " + to_string(make_shape(wanted)));
+      return n.invalid("cannot infer the dim of -1: " + to_string(from) + " does not divide by the rest of " +
+                       to_string(make_shape(wanted)));
     to[inferred] = *count / known;
   } else if (inferred >= 0) {
     // Dims copied from the input cancel, so that [b, 4, 4] to [0, -1] needs no division by a symbol.
     Dim numerator = 1, denominator = 1;
     for (size_t i = 0; i < std::max(from.size(), to.size()); ++i) {
-      bool copied = i < from.size() && i < to.size() && from[i] == to[i] && static_cast<int64_t>(i) != inferred;
+      bool copied =
+          i < from.size() && i < to.size() && from[i] == to[i] && static_cast<int64_t>(i) != inferred;
       if (i < from.size() && !copied) numerator = numerator * from[i];
       if (i < to.size() && !copied && static_cast<int64_t>(i) != inferred) denominator = denominator * to[i];
     }
@@ -152,7 +173,8 @@ Status import_flatten(NodeImport& n) {
   ValueId x = n.in(0);
   Shape shape = n.shape(x);
   int64_t axis = n.attr_int("axis", 1), rank = static_cast<int64_t>(shape.size());
-  if (axis < -rank || axis > rank) return n.invalid("axis " + std::to_string(axis) + " is out of range for rank " + std::to_string(rank));
+  if (axis < -rank || axis > rank)
+    return n.invalid("axis " + std::to_string(axis) + " is out of range for rank " + std::to_string(rank));
   if (axis < 0) axis += rank;
   Shape left(shape.begin(), shape.begin() + axis), right(shape.begin() + axis, shape.end());
   return n.output(n.build.reshape(x, {element_count(left), element_count(right)}));
@@ -169,7 +191,8 @@ Status import_squeeze(NodeImport& n) {
   }
   QUERNEL_TRY(axes, n.axes_in_range(*axes, n.rank(x)));
   for (int64_t axis : *axes)
-    if (shape[axis] != Dim(1)) return n.invalid("expected dim " + std::to_string(axis) + " of " + to_string(shape) + " to be 1");
+    if (shape[axis] != Dim(1))
+      return n.invalid("expected dim " + std::to_string(axis) + " of " + to_string(shape) + " to be 1");
   return n.output(n.build.reshape(x, without(shape, *axes)));
 }
 
@@ -190,7 +213,9 @@ Status import_transpose(NodeImport& n) {
   std::vector<int64_t> perm(static_cast<size_t>(rank));
   std::iota(perm.rbegin(), perm.rend(), 0);
   perm = n.attr_ints("perm").value_or(perm);
-  if (static_cast<int>(perm.size()) != rank) return n.invalid("attribute 'perm': expected " + std::to_string(rank) + " values, found " + std::to_string(perm.size()));
+  if (static_cast<int>(perm.size()) != rank)
+    return n.invalid("attribute 'perm': expected " + std::to_string(rank) + " values, found " +
+                     std::to_string(perm.size()));
   QUERNEL_TRY(perm, n.axes_in_range(perm, rank));
   return n.output(n.build.permute(n.in(0), perm));
 }
@@ -207,12 +232,16 @@ Status import_expand(NodeImport& n) {
 Status import_tile(NodeImport& n) {
   QUERNEL_TRY(std::vector<int64_t> repeats, n.ints_in(1, "repeats"));
   Shape shape = n.shape(n.in(0)), split, grown, merged;
-  if (repeats.size() != shape.size()) return n.invalid("expected " + std::to_string(shape.size()) + " repeats, found " + std::to_string(repeats.size()));
+  if (repeats.size() != shape.size())
+    return n.invalid("expected " + std::to_string(shape.size()) + " repeats, found " +
+                     std::to_string(repeats.size()));
   int64_t count = 1;
   for (size_t i = 0; i < shape.size(); ++i) {
-    if (repeats[i] < 0) return n.invalid("expected repeats of at least 0, found " + std::to_string(repeats[i]));
+    if (repeats[i] < 0)
+      return n.invalid("expected repeats of at least 0, found " + std::to_string(repeats[i]));
     for (int64_t factor : {repeats[i], shape[i].is_const() ? shape[i].value() : 1})
-      if (__builtin_mul_overflow(count, factor, &count)) return n.refuse("a tiled tensor of more elements than fit 63 bits");
+      if (__builtin_mul_overflow(count, factor, &count))
+        return n.refuse("a tiled tensor of more elements than fit 63 bits");
     split.insert(split.end(), {Dim(1), shape[i]});
     grown.insert(grown.end(), {Dim(repeats[i]), shape[i]});
     merged.push_back(shape[i] * Dim(repeats[i]));
@@ -226,7 +255,8 @@ Status import_concat(NodeImport& n) {
   return n.output(n.build.cat(n.inputs, axis));
 }
 
-// Sizes from the attribute (before opset 13) or the operand, else equal parts; the last may be smaller with num_outputs.
+// Sizes from the attribute (before opset 13) or the operand, else equal parts; the last may be smaller with
+// num_outputs.
 Status import_split(NodeImport& n) {
   ValueId x = n.in(0);
   QUERNEL_TRY(int64_t axis, n.axis(n.attr_int("axis", 0), n.rank(x)));
@@ -238,20 +268,24 @@ Status import_split(NodeImport& n) {
     QUERNEL_TRY(sizes, n.ints_in(1, "split"));
   }
   if (n.opset >= 18 && n.attribute("num_outputs") && n.attr_int("num_outputs", 0) != parts)
-    return n.invalid("attribute 'num_outputs': expected " + std::to_string(parts) + ", found " + std::to_string(n.attr_int("num_outputs", 0)));
+    return n.invalid("attribute 'num_outputs': expected " + std::to_string(parts) + ", found " +
+                     std::to_string(n.attr_int("num_outputs", 0)));
   QUERNEL_TRY(int64_t total, n.dim(x, axis));
   if (!sizes) {
     if (n.opset < 18 && total % parts != 0)
-      return n.invalid("expected dim " + std::to_string(axis) + " of " + to_string(n.shape(x)) + " to divide by " + std::to_string(parts));
+      return n.invalid("expected dim " + std::to_string(axis) + " of " + to_string(n.shape(x)) +
+                       " to divide by " + std::to_string(parts));
     int64_t part = (total + parts - 1) / parts;
     sizes.emplace(static_cast<size_t>(parts), part);
     sizes->back() = total - part * (parts - 1);
   }
   int64_t start = 0;
   for (int64_t size : *sizes)
-    if (size < 0 || size > total || (start += size) > total) return n.invalid("expected split sizes that add up to " + std::to_string(total));
+    if (size < 0 || size > total || (start += size) > total)
+      return n.invalid("expected split sizes that add up to " + std::to_string(total));
   if (start != total || static_cast<int64_t>(sizes->size()) != parts)
-    return n.invalid("expected " + std::to_string(parts) + " split sizes that add up to " + std::to_string(total));
+    return n.invalid("expected " + std::to_string(parts) + " split sizes that add up to " +
+                     std::to_string(total));
   std::vector<ValueId> outputs;
   Shape starts(n.shape(x).size(), Dim(0)), stops = n.shape(x);
   start = 0;
@@ -264,7 +298,8 @@ Status import_split(NodeImport& n) {
 }
 
 Status import_slice_attributes(NodeImport& n) {
-  std::optional<std::vector<int64_t>> starts = n.attr_ints("starts"), ends = n.attr_ints("ends"), axes = n.attr_ints("axes");
+  std::optional<std::vector<int64_t>> starts = n.attr_ints("starts"), ends = n.attr_ints("ends"),
+                                      axes = n.attr_ints("axes");
   if (!starts || !ends || starts->size() != ends->size() || (axes && axes->size() != starts->size()))
     return n.invalid("expected attributes 'starts', 'ends' and 'axes' of one length");
   std::vector<int64_t> order(starts->size());
@@ -297,7 +332,9 @@ Status import_slice(NodeImport& n) {
 Status import_pad_attributes(NodeImport& n) {
   size_t rank = static_cast<size_t>(n.rank(n.in(0)));
   std::vector<int64_t> pads = n.attr_ints("pads").value_or(std::vector<int64_t>());
-  if (pads.size() != 2 * rank) return n.invalid("attribute 'pads': expected " + std::to_string(2 * rank) + " values, found " + std::to_string(pads.size()));
+  if (pads.size() != 2 * rank)
+    return n.invalid("attribute 'pads': expected " + std::to_string(2 * rank) + " values, found " +
+                     std::to_string(pads.size()));
   double fill = n.attr_float("value", 0);
   auto middle = pads.begin() + static_cast<std::ptrdiff_t>(rank);
   return emit_pad(n, {pads.begin(), middle}, {middle, pads.end()}, fill);
@@ -316,7 +353,9 @@ Status import_pad(NodeImport& n) {
     QUERNEL_TRY(axes, n.ints_in(3, "axes"));
     QUERNEL_TRY(axes, n.axes_in_range(axes, rank));
   }
-  if (pads.size() != 2 * axes.size()) return n.invalid("expected " + std::to_string(2 * axes.size()) + " pads, found " + std::to_string(pads.size()));
+  if (pads.size() != 2 * axes.size())
+    return n.invalid("expected " + std::to_string(2 * axes.size()) + " pads, found " +
+                     std::to_string(pads.size()));
   std::vector<int64_t> before(static_cast<size_t>(rank), 0), after(before);
   for (size_t i = 0; i < axes.size(); ++i) {
     before[axes[i]] = pads[i];
@@ -330,13 +369,16 @@ Status import_depth_to_space(NodeImport& n) {
   std::string mode = n.opset < 11 ? "DCR" : n.attr_string("mode", "DCR");
   QUERNEL_TRY(std::vector<int64_t> d, n.dims(n.in(0)));
   if (d.size() != 4 || block < 1 || block > (1 << 20) || d[1] % (block * block) != 0)
-    return n.invalid("expected [N,C,H,W] with channels in blocks of " + std::to_string(block) + " squared, found " + to_string(n.shape(n.in(0))));
-  if (mode != "DCR" && mode != "CRD") return n.invalid("attribute 'mode': expected DCR or CRD, found '" + mode + "'");
+    return n.invalid("expected [N,C,H,W] with channels in blocks of " + std::to_string(block) +
+                     " squared, found " + to_string(n.shape(n.in(0))));
+  if (mode != "DCR" && mode != "CRD")
+    return n.invalid("attribute 'mode': expected DCR or CRD, found '" + mode + "'");
   int64_t channels = d[1] / (block * block);
   bool depth_first = mode == "DCR";
   ValueId x = depth_first ? n.reshape(n.in(0), {d[0], block, block, channels, d[2], d[3]})
                           : n.reshape(n.in(0), {d[0], channels, block, block, d[2], d[3]});
-  x = n.build.permute(x, depth_first ? std::vector<int64_t>{0, 3, 4, 1, 5, 2} : std::vector<int64_t>{0, 1, 4, 2, 5, 3});
+  x = n.build.permute(
+      x, depth_first ? std::vector<int64_t>{0, 3, 4, 1, 5, 2} : std::vector<int64_t>{0, 1, 4, 2, 5, 3});
   return n.output(n.reshape(x, {d[0], channels, d[2] * block, d[3] * block}));
 }
 
@@ -344,7 +386,8 @@ Status import_space_to_depth(NodeImport& n) {
   int64_t block = n.attr_int("blocksize", 0);
   QUERNEL_TRY(std::vector<int64_t> d, n.dims(n.in(0)));
   if (d.size() != 4 || block < 1 || block > (1 << 20) || d[2] % block != 0 || d[3] % block != 0)
-    return n.invalid("expected [N,C,H,W] with height and width in blocks of " + std::to_string(block) + ", found " + to_string(n.shape(n.in(0))));
+    return n.invalid("expected [N,C,H,W] with height and width in blocks of " + std::to_string(block) +
+                     ", found " + to_string(n.shape(n.in(0))));
   ValueId x = n.reshape(n.in(0), {d[0], d[1], d[2] / block, block, d[3] / block, block});
   x = n.build.permute(x, {0, 3, 5, 1, 2, 4});
   return n.output(n.reshape(x, {d[0], d[1] * block * block, d[2] / block, d[3] / block}));
@@ -363,11 +406,13 @@ Status import_trilu(NodeImport& n) {
   if (rank < 2) return n.invalid("expected rank 2 or more, found " + to_string(n.shape(x)));
   QUERNEL_TRY(int64_t rows, n.dim(x, rank - 2));
   QUERNEL_TRY(int64_t columns, n.dim(x, rank - 1));
-  if (rows > 0 && columns > kMaxMask / rows) return n.refuse("matrices of more than 2^26 elements are not supported");
+  if (rows > 0 && columns > kMaxMask / rows)
+    return n.refuse("matrices of more than 2^26 elements are not supported");
   diagonal = std::clamp(diagonal, -rows, columns);
   std::vector<uint8_t> mask(static_cast<size_t>(rows * columns));
   for (int64_t i = 0; i < rows; ++i)
-    for (int64_t j = 0; j < columns; ++j) mask[static_cast<size_t>(i * columns + j)] = upper ? j >= i + diagonal : j <= i + diagonal;
+    for (int64_t j = 0; j < columns; ++j)
+      mask[static_cast<size_t>(i * columns + j)] = upper ? j >= i + diagonal : j <= i + diagonal;
   ValueId keep = n.build.constant({DType::kBool, {rows, columns}, Bytes::own(std::move(mask))});
   return n.output(n.build.where(keep, x, n.scalar(n.dtype(x), 0)));
 }

@@ -13,7 +13,8 @@ Expected<int64_t> NodeImport::dim(const Dim& d) {
   std::vector<std::string> symbols;
   d.collect_symbols(symbols);
   free_dims.insert(symbols.begin(), symbols.end());
-  return refuse("expected a fixed dim, found free dim " + to_string(d), "fix it with --dim " + symbols.front() + "=N");
+  return refuse("expected a fixed dim, found free dim " + to_string(d),
+                "fix it with --dim " + symbols.front() + "=N");
 }
 
 Expected<std::vector<int64_t>> NodeImport::dims(ValueId v) {
@@ -31,7 +32,8 @@ Expected<Tensor> NodeImport::constant_in(int i, std::string_view what) {
   const Tensor* tensor = constant(in(i));
   if (!tensor) want_value(in(i));
   if (!tensor)
-    return refuse("expected operand " + std::to_string(i) + " (" + std::string(what) + ") to be known at compile time, found a computed value" +
+    return refuse("expected operand " + std::to_string(i) + " (" + std::string(what) +
+                      ") to be known at compile time, found a computed value" +
                       (i < proto.input_size() ? " '" + proto.input(i) + "'" : ""),
                   "fold it into the model, or fix the input shapes it is computed from");
   return *tensor;
@@ -39,8 +41,12 @@ Expected<Tensor> NodeImport::constant_in(int i, std::string_view what) {
 
 Expected<std::vector<int64_t>> NodeImport::ints_in(int i, std::string_view what) {
   QUERNEL_TRY(Tensor tensor, constant_in(i, what));
-  if (tensor.dims.size() > 1) return invalid("expected " + std::string(what) + " of rank 1, found rank " + std::to_string(tensor.dims.size()));
-  if (is_float(tensor.dtype)) return invalid("expected integer " + std::string(what) + ", found " + std::string(to_string(tensor.dtype)));
+  if (tensor.dims.size() > 1)
+    return invalid("expected " + std::string(what) + " of rank 1, found rank " +
+                   std::to_string(tensor.dims.size()));
+  if (is_float(tensor.dtype))
+    return invalid("expected integer " + std::string(what) + ", found " +
+                   std::string(to_string(tensor.dtype)));
   std::vector<int64_t> values(static_cast<size_t>(tensor.count()));
   for (size_t k = 0; k < values.size(); ++k) values[k] = element_as_i64(tensor, static_cast<int64_t>(k));
   return values;
@@ -48,7 +54,9 @@ Expected<std::vector<int64_t>> NodeImport::ints_in(int i, std::string_view what)
 
 Expected<std::vector<double>> NodeImport::floats_in(int i, std::string_view what) {
   QUERNEL_TRY(Tensor tensor, constant_in(i, what));
-  if (tensor.dims.size() > 1) return invalid("expected " + std::string(what) + " of rank 1, found rank " + std::to_string(tensor.dims.size()));
+  if (tensor.dims.size() > 1)
+    return invalid("expected " + std::string(what) + " of rank 1, found rank " +
+                   std::to_string(tensor.dims.size()));
   std::vector<double> values(static_cast<size_t>(tensor.count()));
   for (size_t k = 0; k < values.size(); ++k) values[k] = element_as_f64(tensor, static_cast<int64_t>(k));
   return values;
@@ -56,13 +64,17 @@ Expected<std::vector<double>> NodeImport::floats_in(int i, std::string_view what
 
 Expected<int64_t> NodeImport::int_in(int i, std::string_view what) {
   QUERNEL_TRY(std::vector<int64_t> values, ints_in(i, what));
-  if (values.size() != 1) return invalid("expected " + std::string(what) + " of one element, found " + std::to_string(values.size()));
+  if (values.size() != 1)
+    return invalid("expected " + std::string(what) + " of one element, found " +
+                   std::to_string(values.size()));
   return values[0];
 }
 
 Expected<double> NodeImport::float_in(int i, std::string_view what) {
   QUERNEL_TRY(std::vector<double> values, floats_in(i, what));
-  if (values.size() != 1) return invalid("expected " + std::string(what) + " of one element, found " + std::to_string(values.size()));
+  if (values.size() != 1)
+    return invalid("expected " + std::string(what) + " of one element, found " +
+                   std::to_string(values.size()));
   return values[0];
 }
 
@@ -82,10 +94,10 @@ bool has_type(const AttributeProto& a, AttributeProto::AttributeType type) {
 }
 }  // namespace
 
-#define QUERNEL_EXPECT_TYPE(a, type_, words)                                                         \
-  if (!has_type(*(a), AttributeProto::type_)) {                                                      \
+#define QUERNEL_EXPECT_TYPE(a, type_, words)                                                        \
+  if (!has_type(*(a), AttributeProto::type_)) {                                                     \
     build.fail(invalid("attribute '" + (a)->name() + "': expected " words ", found another type")); \
-    return {};                                                                                       \
+    return {};                                                                                      \
   }
 
 int64_t NodeImport::attr_int(const char* name, int64_t fallback) {
@@ -156,7 +168,9 @@ Expected<std::vector<int64_t>> NodeImport::axes_in_range(std::vector<int64_t> va
 // ---- emission
 
 ValueId NodeImport::scalar(DType dtype, double value) {
-  if (dtype >= DType::kI4) return build.fail(refuse("computing in " + std::string(to_string(dtype)) + " is not supported", "cast to a wider type before"));
+  if (dtype >= DType::kI4)
+    return build.fail(refuse("computing in " + std::string(to_string(dtype)) + " is not supported",
+                             "cast to a wider type before"));
   return build.constant(scalar_tensor(dtype, value));
 }
 
@@ -172,7 +186,8 @@ ValueId NodeImport::mean(ValueId x, const std::vector<int64_t>& axes, bool keepd
     count *= *extent;
   }
   ValueId sum = build.reduce(OpKind::k_reduce_sum, widen(x), axes, keepdims);
-  ValueId quotient = binary(is_float(dtype(x)) ? BinaryOp::k_div : BinaryOp::k_idiv, sum, static_cast<double>(count));
+  ValueId quotient =
+      binary(is_float(dtype(x)) ? BinaryOp::k_div : BinaryOp::k_idiv, sum, static_cast<double>(count));
   return build.cast(quotient, dtype(x));
 }
 
@@ -183,15 +198,17 @@ Status NodeImport::set_outputs(std::vector<ValueId> values) {
   for (size_t i = 0; i < outputs.size(); ++i) {
     if (i < values.size()) outputs[i] = values[i];
     if (outputs[i] == kNoValue && wants_output(static_cast<int>(i)))
-      return refuse("output " + std::to_string(i) + " '" + proto.output(static_cast<int>(i)) + "' is not supported",
-                    "remove the uses of this output from the model");
+      return refuse(
+          "output " + std::to_string(i) + " '" + proto.output(static_cast<int>(i)) + "' is not supported",
+          "remove the uses of this output from the model");
   }
   std::vector<std::string> unknown = unused_attributes();
   if (!unknown.empty()) {
     std::string names;
     for (const std::string& name : unknown) names += (names.empty() ? "'" : ", '") + name + "'";
-    return invalid("unknown attribute " + names + " at opset " + std::to_string(opset),
-                   "the attribute may change the result, so it is not ignored; re-export the model, or remove it");
+    return invalid(
+        "unknown attribute " + names + " at opset " + std::to_string(opset),
+        "the attribute may change the result, so it is not ignored; re-export the model, or remove it");
   }
   return {};
 }

@@ -1,8 +1,10 @@
-// What an operator's importer sees of its node: operands, attributes, constants, and the builder it emits core ops with.
+// What an operator's importer sees of its node: operands, attributes, constants, and the builder it emits
+// core ops with.
 //
-// An importer is `Status import_<operator>(NodeImport& n)` and ends in `return n.output(value)`. Failures of the builder and
-// of attribute reads are kept by the builder, so a straight line of calls needs no check between them; what is needed as a
-// number (dims, constants) comes as Expected. Attributes that no importer asked for are reported as unknown.
+// An importer is `Status import_<operator>(NodeImport& n)` and ends in `return n.output(value)`. Failures of
+// the builder and of attribute reads are kept by the builder, so a straight line of calls needs no check
+// between them; what is needed as a number (dims, constants) comes as Expected. Attributes that no importer
+// asked for are reported as unknown.
 #pragma once
 
 #include <onnx/onnx_pb.h>
@@ -21,16 +23,22 @@ namespace quernel::onnx_import {
 
 class NodeImport {
  public:
-  NodeImport(const onnx::NodeProto& node, int64_t model_opset, GraphBuilder& builder, ConstantFolder& fold, TensorSource& tensors)
-      : proto(node), opset(model_opset), build(builder), folder(fold), source(tensors), outputs(node.output_size(), kNoValue) {}
+  NodeImport(const onnx::NodeProto& node, int64_t model_opset, GraphBuilder& builder, ConstantFolder& fold,
+             TensorSource& tensors)
+      : proto(node),
+        opset(model_opset),
+        build(builder),
+        folder(fold),
+        source(tensors),
+        outputs(node.output_size(), kNoValue) {}
 
   const onnx::NodeProto& proto;
   const int64_t opset;
   GraphBuilder& build;
   ConstantFolder& folder;
   TensorSource& source;
-  std::vector<ValueId> inputs;   // kNoValue for an omitted optional operand; trailing ones may be missing
-  std::vector<ValueId> outputs;  // set by output()
+  std::vector<ValueId> inputs;      // kNoValue for an omitted optional operand; trailing ones may be missing
+  std::vector<ValueId> outputs;     // set by output()
   std::set<std::string> free_dims;  // symbols that had to be constants
   std::set<ValueId> wanted_inputs;  // graph inputs whose values had to be known
 
@@ -74,7 +82,8 @@ class NodeImport {
 
   // A negative axis counted from the end; invalid input when out of range.
   Expected<int64_t> axis(int64_t value, int rank) const;
-  Expected<std::vector<int64_t>> axes_in_range(std::vector<int64_t> values, int rank) const;  // distinct, in the given order
+  Expected<std::vector<int64_t>> axes_in_range(std::vector<int64_t> values,
+                                               int rank) const;  // distinct, in the given order
 
   // ---- emission shorthands
   ValueId unary(UnaryOp op, ValueId x) { return build.unary(op, x); }
@@ -82,9 +91,12 @@ class NodeImport {
   ValueId binary(BinaryOp op, ValueId a, double b) { return build.binary(op, a, scalar(dtype(a), b)); }
   // Constants of a compute dtype; unsupported for storage-only ones.
   ValueId scalar(DType dtype, double value);
-  ValueId full(DType dtype, const Shape& shape, double value) { return build.broadcast_to(scalar(dtype, value), shape); }
+  ValueId full(DType dtype, const Shape& shape, double value) {
+    return build.broadcast_to(scalar(dtype, value), shape);
+  }
   ValueId reshape(ValueId x, const std::vector<int64_t>& dims) { return build.reshape(x, make_shape(dims)); }
-  // f16 and bf16 as f32, for steps whose intermediates must be neither rounded nor overflow; others as they are.
+  // f16 and bf16 as f32, for steps whose intermediates must be neither rounded nor overflow; others as they
+  // are.
   ValueId widen(ValueId x);
   // Computed wide, in x's dtype.
   ValueId mean(ValueId x, const std::vector<int64_t>& axes, bool keepdims);

@@ -20,7 +20,8 @@ std::vector<int64_t> axes_from(int64_t first, int rank) {
   return axes;
 }
 
-// (x - mean) / sqrt(variance + epsilon) over axes; also gives the mean and 1/sqrt(…), which some operators return.
+// (x - mean) / sqrt(variance + epsilon) over axes; also gives the mean and 1/sqrt(…), which some operators
+// return.
 struct Standardized {
   ValueId value, mean, inverse_deviation;
 };
@@ -37,7 +38,8 @@ Standardized standardize(NodeImport& n, ValueId x, const std::vector<int64_t>& a
 
 Status check_channels(NodeImport& n, const char* what, ValueId v, const Dim& channels) {
   if (n.rank(v) == 1 && n.shape(v)[0] == channels) return {};
-  return n.invalid(std::string("expected ") + what + " of [" + to_string(channels) + "], found " + to_string(n.shape(v)));
+  return n.invalid(std::string("expected ") + what + " of [" + to_string(channels) + "], found " +
+                   to_string(n.shape(v)));
 }
 
 }  // namespace
@@ -48,7 +50,8 @@ Status import_batch_normalization(NodeImport& n) {
   n.ignore_attribute("momentum");
   if (n.opset >= 14 ? n.attr_int("training_mode", 0) != 0 : n.wants_output(1))
     return n.refuse("training mode is not supported", "export the model for inference");
-  if (n.opset < 9 && n.attr_int("spatial", 1) == 0) return n.refuse("attribute 'spatial': only 1 is supported, found 0");
+  if (n.opset < 9 && n.attr_int("spatial", 1) == 0)
+    return n.refuse("attribute 'spatial': only 1 is supported, found 0");
   ValueId x = n.in(0);
   if (n.rank(x) < 2) return n.invalid("expected an input [N,C,...], found " + to_string(n.shape(x)));
   for (int i = 1; i <= 4; ++i) QUERNEL_CHECK(check_channels(n, "parameters", n.in(i), n.shape(x)[1]));
@@ -67,7 +70,8 @@ Status import_batch_normalization(NodeImport& n) {
     for (int64_t c = 0; c < channels; ++c) {
       double s = element_as_f64(*parameters[0], c) / std::sqrt(element_as_f64(*parameters[3], c) + epsilon);
       store_f64(dtype, scale.data(), c, s);
-      store_f64(dtype, shift.data(), c, element_as_f64(*parameters[1], c) - element_as_f64(*parameters[2], c) * s);
+      store_f64(dtype, shift.data(), c,
+                element_as_f64(*parameters[1], c) - element_as_f64(*parameters[2], c) * s);
     }
     std::vector<int64_t> dims(static_cast<size_t>(n.rank(x)) - 1, 1);
     dims[0] = channels;
@@ -77,7 +81,8 @@ Status import_batch_normalization(NodeImport& n) {
   }
   ValueId p[4];
   for (int i = 0; i < 4; ++i) p[i] = per_channel(n, n.build.cast(n.in(i + 1), dtype), n.rank(x));
-  ValueId s = n.binary(BinaryOp::k_div, p[0], n.unary(UnaryOp::k_sqrt, n.binary(BinaryOp::k_add, p[3], epsilon)));
+  ValueId s =
+      n.binary(BinaryOp::k_div, p[0], n.unary(UnaryOp::k_sqrt, n.binary(BinaryOp::k_add, p[3], epsilon)));
   ValueId y = n.binary(BinaryOp::k_mul, n.binary(BinaryOp::k_sub, x, p[2]), s);
   return n.output(n.binary(BinaryOp::k_add, y, p[1]));
 }
@@ -102,7 +107,8 @@ Status import_group_normalization(NodeImport& n) {
   ValueId x = n.in(0);
   QUERNEL_TRY(std::vector<int64_t> dims, n.dims(x));
   if (dims.size() < 2 || groups < 1 || dims[1] % groups != 0)
-    return n.invalid("attribute 'num_groups': expected a divisor of the channels of " + to_string(n.shape(x)) + ", found " + std::to_string(groups));
+    return n.invalid("attribute 'num_groups': expected a divisor of the channels of " +
+                     to_string(n.shape(x)) + ", found " + std::to_string(groups));
   int64_t scales = n.opset < 21 ? groups : dims[1];
   for (int i = 1; i <= 2; ++i) QUERNEL_CHECK(check_channels(n, "scale and bias", n.in(i), scales));
   std::vector<int64_t> grouped{dims[0], groups, dims[1] / groups}, parameter{1, groups, scales / groups};
@@ -125,7 +131,8 @@ Status import_layer_normalization(NodeImport& n) {
   Standardized s = standardize(n, n.widen(x), axes_from(axis, rank), epsilon);
   ValueId y = n.binary(BinaryOp::k_mul, n.build.cast(s.value, n.dtype(x)), n.in(1));
   if (n.has(2)) y = n.binary(BinaryOp::k_add, y, n.in(2));
-  if (n.build.ok() && n.shape(y) != n.shape(x)) return n.invalid("expected scale and bias that broadcast to " + to_string(n.shape(x)));
+  if (n.build.ok() && n.shape(y) != n.shape(x))
+    return n.invalid("expected scale and bias that broadcast to " + to_string(n.shape(x)));
   return n.set_outputs({y, s.mean, s.inverse_deviation});
 }
 
@@ -143,12 +150,14 @@ Status import_rms_normalization(NodeImport& n) {
 
 // x / (bias + alpha/size * sum of squares over `size` channels around)^beta
 Status import_lrn(NodeImport& n) {
-  double alpha = n.attr_float("alpha", 0.0001f), beta = n.attr_float("beta", 0.75), bias = n.attr_float("bias", 1);
+  double alpha = n.attr_float("alpha", 0.0001f), beta = n.attr_float("beta", 0.75),
+         bias = n.attr_float("bias", 1);
   int64_t size = n.attr_int("size", 0);
   ValueId x = n.in(0);
   QUERNEL_TRY(std::vector<int64_t> dims, n.dims(x));
   if (dims.size() < 2) return n.invalid("expected an input [N,C,...], found " + to_string(n.shape(x)));
-  if (size < 1 || size > (int64_t{1} << 20)) return n.invalid("attribute 'size': expected at least 1, found " + std::to_string(size));
+  if (size < 1 || size > (int64_t{1} << 20))
+    return n.invalid("attribute 'size': expected at least 1, found " + std::to_string(size));
   ValueId wide = n.widen(x), square = n.binary(BinaryOp::k_mul, wide, wide);
   Shape before(dims.size(), Dim(0)), after(dims.size(), Dim(0));
   before[1] = (size - 1) / 2;
@@ -163,8 +172,10 @@ Status import_lrn(NodeImport& n) {
   map.indices[1] = map.indices[1] + IndexExpr::axis(static_cast<int>(dims.size()));
   ValueId windows = n.build.view(padded, make_shape(window_dims), std::move(map));
   ValueId sum = n.build.reduce(OpKind::k_reduce_sum, windows, {static_cast<int64_t>(dims.size())}, false);
-  ValueId base = n.binary(BinaryOp::k_add, n.binary(BinaryOp::k_mul, sum, alpha / static_cast<double>(size)), bias);
-  return n.output(n.build.cast(n.binary(BinaryOp::k_div, wide, n.binary(BinaryOp::k_pow, base, beta)), n.dtype(x)));
+  ValueId base =
+      n.binary(BinaryOp::k_add, n.binary(BinaryOp::k_mul, sum, alpha / static_cast<double>(size)), bias);
+  return n.output(
+      n.build.cast(n.binary(BinaryOp::k_div, wide, n.binary(BinaryOp::k_pow, base, beta)), n.dtype(x)));
 }
 
 Status import_lp_normalization(NodeImport& n) {
@@ -172,8 +183,10 @@ Status import_lp_normalization(NodeImport& n) {
   ValueId x = n.in(0);
   QUERNEL_TRY(int64_t axis, n.axis(n.attr_int("axis", -1), n.rank(x)));
   if (p != 1 && p != 2) return n.invalid("attribute 'p': expected 1 or 2, found " + std::to_string(p));
-  ValueId norm = p == 1 ? n.build.reduce(OpKind::k_reduce_sum, n.unary(UnaryOp::k_abs, x), {axis}, true)
-                        : n.unary(UnaryOp::k_sqrt, n.build.reduce(OpKind::k_reduce_sum, n.binary(BinaryOp::k_mul, x, x), {axis}, true));
+  ValueId norm =
+      p == 1 ? n.build.reduce(OpKind::k_reduce_sum, n.unary(UnaryOp::k_abs, x), {axis}, true)
+             : n.unary(UnaryOp::k_sqrt,
+                       n.build.reduce(OpKind::k_reduce_sum, n.binary(BinaryOp::k_mul, x, x), {axis}, true));
   // A zero norm gives zeros, as ONNX's reference does.
   ValueId zero = n.scalar(n.dtype(x), 0);
   ValueId is_zero = n.binary(BinaryOp::k_eq, norm, zero);

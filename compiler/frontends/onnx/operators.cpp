@@ -24,21 +24,57 @@ constexpr std::string_view kSequence = "sequences, optionals, maps and strings a
 constexpr std::string_view kRandom = "random numbers are not supported yet";
 constexpr std::string_view kLegacy = "an experimental operator that left the ONNX standard";
 constexpr Reason kReasons[] = {
-    {"LSTM", kRecurrent}, {"GRU", kRecurrent}, {"RNN", kRecurrent},
-    {"Loop", kControlFlow}, {"Scan", kControlFlow},
-    {"QuantizeLinear", kQuantised}, {"DequantizeLinear", kQuantised}, {"DynamicQuantizeLinear", kQuantised},
-    {"QLinearConv", kQuantised}, {"QLinearMatMul", kQuantised}, {"ConvInteger", kQuantised}, {"MatMulInteger", kQuantised},
-    {"Scatter", kScatter}, {"ScatterElements", kScatter}, {"ScatterND", kScatter},
-    {"Compress", kDynamicSize}, {"Unique", kDynamicSize}, {"NonMaxSuppression", kDynamicSize},
-    {"SequenceConstruct", kSequence}, {"SequenceEmpty", kSequence}, {"SequenceAt", kSequence}, {"SequenceInsert", kSequence},
-    {"SequenceErase", kSequence}, {"SequenceLength", kSequence}, {"SequenceMap", kSequence}, {"SplitToSequence", kSequence},
-    {"ConcatFromSequence", kSequence}, {"Optional", kSequence}, {"OptionalGetElement", kSequence},
-    {"OptionalHasElement", kSequence}, {"StringNormalizer", kSequence}, {"StringConcat", kSequence}, {"StringSplit", kSequence},
-    {"RegexFullMatch", kSequence}, {"TfIdfVectorizer", kSequence},
-    {"RandomNormal", kRandom}, {"RandomNormalLike", kRandom}, {"RandomUniform", kRandom}, {"RandomUniformLike", kRandom},
-    {"Bernoulli", kRandom}, {"Multinomial", kRandom},
-    {"Affine", kLegacy}, {"Crop", kLegacy}, {"ImageScaler", kLegacy}, {"ParametricSoftplus", kLegacy}, {"ScaledTanh", kLegacy},
-    {"GivenTensorFill", kLegacy}, {"DynamicSlice", kLegacy}, {"GRUUnit", kLegacy}, {"ATen", kLegacy}, {"Scale", kLegacy},
+    {"LSTM", kRecurrent},
+    {"GRU", kRecurrent},
+    {"RNN", kRecurrent},
+    {"Loop", kControlFlow},
+    {"Scan", kControlFlow},
+    {"QuantizeLinear", kQuantised},
+    {"DequantizeLinear", kQuantised},
+    {"DynamicQuantizeLinear", kQuantised},
+    {"QLinearConv", kQuantised},
+    {"QLinearMatMul", kQuantised},
+    {"ConvInteger", kQuantised},
+    {"MatMulInteger", kQuantised},
+    {"Scatter", kScatter},
+    {"ScatterElements", kScatter},
+    {"ScatterND", kScatter},
+    {"Compress", kDynamicSize},
+    {"Unique", kDynamicSize},
+    {"NonMaxSuppression", kDynamicSize},
+    {"SequenceConstruct", kSequence},
+    {"SequenceEmpty", kSequence},
+    {"SequenceAt", kSequence},
+    {"SequenceInsert", kSequence},
+    {"SequenceErase", kSequence},
+    {"SequenceLength", kSequence},
+    {"SequenceMap", kSequence},
+    {"SplitToSequence", kSequence},
+    {"ConcatFromSequence", kSequence},
+    {"Optional", kSequence},
+    {"OptionalGetElement", kSequence},
+    {"OptionalHasElement", kSequence},
+    {"StringNormalizer", kSequence},
+    {"StringConcat", kSequence},
+    {"StringSplit", kSequence},
+    {"RegexFullMatch", kSequence},
+    {"TfIdfVectorizer", kSequence},
+    {"RandomNormal", kRandom},
+    {"RandomNormalLike", kRandom},
+    {"RandomUniform", kRandom},
+    {"RandomUniformLike", kRandom},
+    {"Bernoulli", kRandom},
+    {"Multinomial", kRandom},
+    {"Affine", kLegacy},
+    {"Crop", kLegacy},
+    {"ImageScaler", kLegacy},
+    {"ParametricSoftplus", kLegacy},
+    {"ScaledTanh", kLegacy},
+    {"GivenTensorFill", kLegacy},
+    {"DynamicSlice", kLegacy},
+    {"GRUUnit", kLegacy},
+    {"ATen", kLegacy},
+    {"Scale", kLegacy},
 };
 
 std::string versions(const Operator& op) {
@@ -67,7 +103,8 @@ const Operator* find_operator(std::string_view domain, std::string_view name, in
   return nullptr;
 }
 
-Diagnostic why_unsupported(std::string_view domain, std::string_view name, int64_t opset, const Location& place) {
+Diagnostic why_unsupported(std::string_view domain, std::string_view name, int64_t opset,
+                           const Location& place) {
   std::string op(name);
   if (!domain.empty())
     return unsupported("operator " + op + " of domain '" + std::string(domain) + "' is not supported", place,
@@ -77,14 +114,17 @@ Diagnostic why_unsupported(std::string_view domain, std::string_view name, int64
   for (auto it = begin; it != end; ++it)
     if (it->second->domain.empty()) available += (available.empty() ? "" : ", ") + versions(*it->second);
   if (!available.empty())
-    return invalid_input("operator " + op + " does not exist at opset " + std::to_string(opset) + "; expected " + available, place,
-                         "re-export the model at an opset that has it");
+    return invalid_input(
+        "operator " + op + " does not exist at opset " + std::to_string(opset) + "; expected " + available,
+        place, "re-export the model at an opset that has it");
   for (const Reason& reason : kReasons)
     if (reason.name == name)
       return unsupported("operator " + op + " is not supported: " + std::string(reason.reason), place,
-                         reason.reason == kLegacy ? "convert the model to operators of opset 7 or newer"
-                                                  : "replace the node in the model, or simplify the model (e.g. with onnxsim)");
-  return unsupported("operator " + op + " is not supported", place, "express it with operators of the table in frontends/onnx");
+                         reason.reason == kLegacy
+                             ? "convert the model to operators of opset 7 or newer"
+                             : "replace the node in the model, or simplify the model (e.g. with onnxsim)");
+  return unsupported("operator " + op + " is not supported", place,
+                     "replace the node by supported operators (`quernel check` lists all that are missing)");
 }
 
 }  // namespace quernel::onnx_import

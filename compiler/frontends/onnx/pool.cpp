@@ -19,12 +19,14 @@ struct Pool {
 Expected<Pool> read_pool(NodeImport& n) {
   Pool pool;
   QUERNEL_TRY(pool.dims, n.dims(n.in(0)));
-  if (pool.dims.size() < 3) return n.invalid("expected an input [N,C,D...], found " + to_string(n.shape(n.in(0))));
+  if (pool.dims.size() < 3)
+    return n.invalid("expected an input [N,C,D...], found " + to_string(n.shape(n.in(0))));
   pool.spatial.assign(pool.dims.begin() + 2, pool.dims.end());
   std::optional<std::vector<int64_t>> kernel = n.attr_ints("kernel_shape");
   if (!kernel) return n.invalid("attribute 'kernel_shape' is missing");
   QUERNEL_TRY(pool.window, read_window(n, *kernel, pool.spatial, n.attr_int("ceil_mode", 0) != 0));
-  for (size_t i = 0; i < pool.spatial.size(); ++i) pool.axes.push_back(static_cast<int64_t>(2 + pool.spatial.size() + i));
+  for (size_t i = 0; i < pool.spatial.size(); ++i)
+    pool.axes.push_back(static_cast<int64_t>(2 + pool.spatial.size() + i));
   return pool;
 }
 
@@ -44,8 +46,10 @@ ValueId windows(NodeImport& n, ValueId x, const Pool& pool, double fill) {
   return n.build.view(padded, make_shape(dims), std::move(map));
 }
 
-// How many elements of the input (or of its padding, which the node asked for) each window position covers, per spatial dim.
-std::vector<int64_t> covered(const Window& w, const std::vector<int64_t>& spatial, size_t i, bool include_pad) {
+// How many elements of the input (or of its padding, which the node asked for) each window position covers,
+// per spatial dim.
+std::vector<int64_t> covered(const Window& w, const std::vector<int64_t>& spatial, size_t i,
+                             bool include_pad) {
   int64_t lo = include_pad ? -w.pad_before[i] : 0, hi = spatial[i] + (include_pad ? w.pad_after[i] : 0);
   std::vector<int64_t> counts(static_cast<size_t>(w.out[i]));
   for (size_t o = 0; o < counts.size(); ++o)
@@ -60,7 +64,8 @@ std::vector<int64_t> covered(const Window& w, const std::vector<int64_t>& spatia
 Expected<std::vector<int64_t>> spatial_axes(NodeImport& n) {
   std::vector<int64_t> axes;
   for (int i = 2; i < n.rank(n.in(0)); ++i) axes.push_back(i);
-  if (n.rank(n.in(0)) < 2) return n.invalid("expected an input [N,C,D...], found " + to_string(n.shape(n.in(0))));
+  if (n.rank(n.in(0)) < 2)
+    return n.invalid("expected an input [N,C,D...], found " + to_string(n.shape(n.in(0))));
   return axes;
 }
 
@@ -74,9 +79,12 @@ ValueId p_norm(NodeImport& n, ValueId x, int64_t p, const std::vector<int64_t>& 
   DType dtype = n.dtype(x);
   x = n.unary(UnaryOp::k_abs, n.widen(x));
   auto narrow = [&](ValueId v) { return n.build.cast(v, dtype); };
-  if (p == 2) return narrow(n.unary(UnaryOp::k_sqrt, n.build.reduce(OpKind::k_reduce_sum, n.binary(BinaryOp::k_mul, x, x), axes, keepdims)));
+  if (p == 2)
+    return narrow(n.unary(UnaryOp::k_sqrt, n.build.reduce(OpKind::k_reduce_sum,
+                                                          n.binary(BinaryOp::k_mul, x, x), axes, keepdims)));
   if (p == 1) return narrow(n.build.reduce(OpKind::k_reduce_sum, x, axes, keepdims));
-  ValueId sum = n.build.reduce(OpKind::k_reduce_sum, n.binary(BinaryOp::k_pow, x, static_cast<double>(p)), axes, keepdims);
+  ValueId sum = n.build.reduce(OpKind::k_reduce_sum, n.binary(BinaryOp::k_pow, x, static_cast<double>(p)),
+                               axes, keepdims);
   return narrow(n.binary(BinaryOp::k_pow, sum, 1.0 / static_cast<double>(p)));
 }
 
@@ -93,13 +101,15 @@ Status import_average_pool(NodeImport& n) {
   bool include_pad = n.attr_int("count_include_pad", 0) != 0;
   QUERNEL_TRY(Pool pool, read_pool(n));
   ValueId sum = n.build.reduce(OpKind::k_reduce_sum, windows(n, n.widen(n.in(0)), pool, 0), pool.axes, false);
-  // The divisor is a product over the spatial dims; a dim where it does not vary gives a 1 in the constant's shape.
+  // The divisor is a product over the spatial dims; a dim where it does not vary gives a 1 in the constant's
+  // shape.
   QUERNEL_CHECK(n.build.take_status());
   int64_t uniform = 1;
   ValueId result = sum;
   for (size_t i = 0; i < pool.spatial.size(); ++i) {
     constexpr int64_t kMaxSteps = int64_t{1} << 24;
-    if (pool.window.out[i] > kMaxSteps / pool.window.kernel[i]) return n.refuse("the pool's windows are too many to count");
+    if (pool.window.out[i] > kMaxSteps / pool.window.kernel[i])
+      return n.refuse("the pool's windows are too many to count");
     std::vector<int64_t> counts = covered(pool.window, pool.spatial, i, include_pad);
     if (std::all_of(counts.begin(), counts.end(), [&](int64_t c) { return c == counts[0]; })) {
       if (!counts.empty()) uniform *= std::max<int64_t>(1, counts[0]);
@@ -109,7 +119,8 @@ Status import_average_pool(NodeImport& n) {
     dims[0] = static_cast<int64_t>(counts.size());
     std::vector<float> divisors(counts.begin(), counts.end());
     for (float& d : divisors) d = std::max(d, 1.0f);
-    result = n.binary(BinaryOp::k_div, result, n.build.cast(n.build.constant(f32_tensor(dims, divisors)), n.dtype(sum)));
+    result = n.binary(BinaryOp::k_div, result,
+                      n.build.cast(n.build.constant(f32_tensor(dims, divisors)), n.dtype(sum)));
   }
   if (uniform != 1) result = n.binary(BinaryOp::k_div, result, static_cast<double>(uniform));
   return n.output(n.build.cast(result, n.dtype(n.in(0))));

@@ -13,19 +13,21 @@
 
 namespace quernel::onnx_import {
 
-Expected<std::shared_ptr<const onnx::ModelProto>> parse_model(std::span<const uint8_t> bytes, const std::string& file_name) {
+Expected<std::shared_ptr<const onnx::ModelProto>> parse_model(std::span<const uint8_t> bytes,
+                                                              const std::string& file_name) {
   Location place{.file = file_name};
   if (bytes.empty()) return invalid_input("expected an ONNX model, found an empty file", place);
   if (bytes.size() > static_cast<size_t>(INT32_MAX))
-    return invalid_input("file of " + std::to_string(bytes.size()) + " bytes, but one protobuf message holds at most 2 GiB",
-                         place, "store the weights as external data");
+    return invalid_input(
+        "file of " + std::to_string(bytes.size()) + " bytes, but one protobuf message holds at most 2 GiB",
+        place, "store the weights as external data");
   google::protobuf::LogSilencer silence;
   auto model = std::make_shared<onnx::ModelProto>();
   google::protobuf::io::CodedInputStream stream(bytes.data(), static_cast<int>(bytes.size()));
   stream.SetTotalBytesLimit(INT32_MAX);
   if (!model->ParseFromCodedStream(&stream) || !stream.ConsumedEntireMessage())
-    return invalid_input("not an ONNX model, or truncated or corrupted: the protobuf message does not parse", place,
-                         "check that the file is complete (a Git LFS pointer is a common cause)");
+    return invalid_input("not an ONNX model, or truncated or corrupted: the protobuf message does not parse",
+                         place, "check that the file is complete (a Git LFS pointer is a common cause)");
   if (!model->has_graph() || model->opset_import_size() == 0)
     return invalid_input(std::string("not an ONNX model: expected a graph and an opset import, found no ") +
                              (model->has_graph() ? "opset import" : "graph"),
@@ -55,34 +57,55 @@ Expected<Bytes> map_file(const std::string& path, const std::string& what) {
 }
 
 std::string element_type_name(int element_type) {
-  static const char* const kNames[] = {"undefined", "float",      "uint8",  "int8",      "uint16",     "int16",          "int32",
-                                       "int64",     "string",     "bool",   "float16",   "double",     "uint32",         "uint64",
-                                       "complex64", "complex128", "bfloat16", "float8e4m3fn", "float8e4m3fnuz", "float8e5m2",
-                                       "float8e5m2fnuz", "uint4", "int4", "float4e2m1", "float8e8m0", "uint2", "int2"};
+  static const char* const kNames[] = {
+      "undefined",      "float",    "uint8",        "int8",           "uint16",
+      "int16",          "int32",    "int64",        "string",         "bool",
+      "float16",        "double",   "uint32",       "uint64",         "complex64",
+      "complex128",     "bfloat16", "float8e4m3fn", "float8e4m3fnuz", "float8e5m2",
+      "float8e5m2fnuz", "uint4",    "int4",         "float4e2m1",     "float8e8m0",
+      "uint2",          "int2"};
   if (element_type >= 0 && element_type < static_cast<int>(std::size(kNames))) return kNames[element_type];
   return "element type " + std::to_string(element_type);
 }
 
 Expected<DType> dtype_from_onnx(int element_type, const Location& place) {
   switch (element_type) {
-    case 1: return DType::kF32;
-    case 2: return DType::kU8;
-    case 3: return DType::kI8;
-    case 4: return DType::kU16;
-    case 5: return DType::kI16;
-    case 6: return DType::kI32;
-    case 7: return DType::kI64;
-    case 9: return DType::kBool;
-    case 10: return DType::kF16;
-    case 11: return DType::kF64;
-    case 12: return DType::kU32;
-    case 13: return DType::kU64;
-    case 16: return DType::kBF16;
-    case 17: return DType::kF8E4M3;
-    case 19: return DType::kF8E5M2;
-    case 21: return DType::kU4;
-    case 22: return DType::kI4;
-    default: break;
+    case 1:
+      return DType::kF32;
+    case 2:
+      return DType::kU8;
+    case 3:
+      return DType::kI8;
+    case 4:
+      return DType::kU16;
+    case 5:
+      return DType::kI16;
+    case 6:
+      return DType::kI32;
+    case 7:
+      return DType::kI64;
+    case 9:
+      return DType::kBool;
+    case 10:
+      return DType::kF16;
+    case 11:
+      return DType::kF64;
+    case 12:
+      return DType::kU32;
+    case 13:
+      return DType::kU64;
+    case 16:
+      return DType::kBF16;
+    case 17:
+      return DType::kF8E4M3;
+    case 19:
+      return DType::kF8E5M2;
+    case 21:
+      return DType::kU4;
+    case 22:
+      return DType::kI4;
+    default:
+      break;
   }
   if (element_type == 0) return invalid_input("element type is missing", place);
   return unsupported("element type " + element_type_name(element_type) + " is not supported", place,
@@ -92,16 +115,17 @@ Expected<DType> dtype_from_onnx(int element_type, const Location& place) {
 bool is_sane_shape(const std::vector<int64_t>& dims) {
   int64_t count = 1;
   for (int64_t d : dims)
-    if (d < 0 || (d > 0 && (__builtin_mul_overflow(count, d, &count) || count > int64_t{1} << 40))) return false;
+    if (d < 0 || (d > 0 && (__builtin_mul_overflow(count, d, &count) || count > int64_t{1} << 40)))
+      return false;
   return true;
 }
 
 namespace {
 
-Diagnostic size_mismatch(const onnx::TensorProto& proto, const Location& place, int64_t expected, int64_t found,
-                         const char* unit) {
-  return invalid_input("tensor '" + proto.name() + "': expected " + std::to_string(expected) + " " + unit + " for its dims, found " +
-                           std::to_string(found),
+Diagnostic size_mismatch(const onnx::TensorProto& proto, const Location& place, int64_t expected,
+                         int64_t found, const char* unit) {
+  return invalid_input("tensor '" + proto.name() + "': expected " + std::to_string(expected) + " " + unit +
+                           " for its dims, found " + std::to_string(found),
                        place);
 }
 
@@ -116,38 +140,57 @@ Tensor from_field(DType dtype, const std::vector<int64_t>& dims, const Field& fi
   return {dtype, dims, Bytes::own(std::move(bytes))};
 }
 
-Expected<Tensor> read_typed(const onnx::TensorProto& proto, DType dtype, const std::vector<int64_t>& dims, int64_t count,
-                            const Location& place) {
+Expected<Tensor> read_typed(const onnx::TensorProto& proto, DType dtype, const std::vector<int64_t>& dims,
+                            int64_t count, const Location& place) {
   int64_t expected = bit_width(dtype) < 8 ? byte_size(dtype, count) : count;
   int64_t found = 0;
   switch (dtype) {
-    case DType::kF32: found = proto.float_data_size(); break;
-    case DType::kF64: found = proto.double_data_size(); break;
-    case DType::kI64: found = proto.int64_data_size(); break;
+    case DType::kF32:
+      found = proto.float_data_size();
+      break;
+    case DType::kF64:
+      found = proto.double_data_size();
+      break;
+    case DType::kI64:
+      found = proto.int64_data_size();
+      break;
     case DType::kU32:
-    case DType::kU64: found = proto.uint64_data_size(); break;
-    default: found = proto.int32_data_size(); break;
+    case DType::kU64:
+      found = proto.uint64_data_size();
+      break;
+    default:
+      found = proto.int32_data_size();
+      break;
   }
   if (found != expected) return size_mismatch(proto, place, expected, found, "values");
   switch (dtype) {
-    case DType::kF32: return from_field<float>(dtype, dims, proto.float_data());
-    case DType::kF64: return from_field<double>(dtype, dims, proto.double_data());
-    case DType::kI64: return from_field<int64_t>(dtype, dims, proto.int64_data());
-    case DType::kU32: return from_field<uint32_t>(dtype, dims, proto.uint64_data());
-    case DType::kU64: return from_field<uint64_t>(dtype, dims, proto.uint64_data());
-    case DType::kI32: return from_field<int32_t>(dtype, dims, proto.int32_data());
+    case DType::kF32:
+      return from_field<float>(dtype, dims, proto.float_data());
+    case DType::kF64:
+      return from_field<double>(dtype, dims, proto.double_data());
+    case DType::kI64:
+      return from_field<int64_t>(dtype, dims, proto.int64_data());
+    case DType::kU32:
+      return from_field<uint32_t>(dtype, dims, proto.uint64_data());
+    case DType::kU64:
+      return from_field<uint64_t>(dtype, dims, proto.uint64_data());
+    case DType::kI32:
+      return from_field<int32_t>(dtype, dims, proto.int32_data());
     case DType::kBool: {
       std::vector<uint8_t> bytes(static_cast<size_t>(found));
-      for (int i = 0; i < proto.int32_data_size(); ++i) bytes[static_cast<size_t>(i)] = proto.int32_data(i) != 0;
+      for (int i = 0; i < proto.int32_data_size(); ++i)
+        bytes[static_cast<size_t>(i)] = proto.int32_data(i) != 0;
       return Tensor{dtype, dims, Bytes::own(std::move(bytes))};
     }
-    default: break;
+    default:
+      break;
   }
   if (bit_width(dtype) == 16) return from_field<uint16_t>(dtype, dims, proto.int32_data());
   return from_field<uint8_t>(dtype, dims, proto.int32_data());
 }
 
-Expected<Bytes> read_external(const onnx::TensorProto& proto, int64_t size, TensorSource& source, const Location& place) {
+Expected<Bytes> read_external(const onnx::TensorProto& proto, int64_t size, TensorSource& source,
+                              const Location& place) {
   std::string location;
   int64_t offset = 0, length = -1;
   for (const auto& entry : proto.external_data()) {
@@ -157,8 +200,8 @@ Expected<Bytes> read_external(const onnx::TensorProto& proto, int64_t size, Tens
     char* end = nullptr;
     long long value = std::strtoll(entry.value().c_str(), &end, 10);
     if (entry.value().empty() || *end != 0 || errno != 0 || value < 0)
-      return invalid_input("tensor '" + proto.name() + "': expected external data " + entry.key() + " to be a number, found '" +
-                               entry.value() + "'",
+      return invalid_input("tensor '" + proto.name() + "': expected external data " + entry.key() +
+                               " to be a number, found '" + entry.value() + "'",
                            place);
     (entry.key() == "offset" ? offset : length) = value;
   }
@@ -168,8 +211,9 @@ Expected<Bytes> read_external(const onnx::TensorProto& proto, int64_t size, Tens
   bool escapes = relative.is_absolute();
   for (const auto& part : relative) escapes = escapes || part == "..";
   if (escapes)
-    return invalid_input("tensor '" + proto.name() + "': external data location '" + location + "' leaves the model's folder",
-                         place, "use a path relative to the model file, without '..'");
+    return invalid_input(
+        "tensor '" + proto.name() + "': external data location '" + location + "' leaves the model's folder",
+        place, "use a path relative to the model file, without '..'");
   auto [file, inserted] = source.external_files.try_emplace(location);
   if (inserted) {
     std::filesystem::path full = std::filesystem::path(source.file_name).parent_path() / relative;
@@ -188,8 +232,9 @@ Expected<Bytes> read_external(const onnx::TensorProto& proto, int64_t size, Tens
   int64_t file_size = static_cast<int64_t>(bytes.size());
   if (length < 0) length = offset <= file_size ? std::min(size, file_size - offset) : 0;
   if (offset > file_size || length > file_size - offset)
-    return invalid_input("tensor '" + proto.name() + "': external data " + std::to_string(offset) + "+" + std::to_string(length) +
-                             " lies outside of '" + location + "' of " + std::to_string(file_size) + " bytes",
+    return invalid_input("tensor '" + proto.name() + "': external data " + std::to_string(offset) + "+" +
+                             std::to_string(length) + " lies outside of '" + location + "' of " +
+                             std::to_string(file_size) + " bytes",
                          place);
   if (length != size) return size_mismatch(proto, place, size, length, "bytes of external data");
   return Bytes(std::make_shared<Bytes>(bytes), bytes.data() + offset, static_cast<size_t>(size));
@@ -202,11 +247,16 @@ Expected<Tensor> read_tensor(const onnx::TensorProto& proto, TensorSource& sourc
   std::vector<int64_t> dims(proto.dims().begin(), proto.dims().end());
   std::optional<int64_t> count = element_count(dims);
   if (!count || !is_sane_shape(dims))
-    return invalid_input("tensor '" + proto.name() + "': dims " + to_string(make_shape(dims)) + " are negative or too large", place);
-  if (proto.has_segment()) return unsupported("tensor '" + proto.name() + "': segmented tensors are not supported", place);
+    return invalid_input(
+        "tensor '" + proto.name() + "': dims " + to_string(make_shape(dims)) + " are negative or too large",
+        place);
+  if (proto.has_segment())
+    return unsupported("tensor '" + proto.name() + "': segmented tensors are not supported", place);
   int64_t size = byte_size(dtype, *count);
   if (size > source.bytes_left)
-    return unsupported("tensor '" + proto.name() + "' of " + std::to_string(size) + " bytes exceeds the limit on initializers", place);
+    return unsupported("tensor '" + proto.name() + "' of " + std::to_string(size) +
+                           " bytes exceeds the limit on initializers",
+                       place);
   source.bytes_left -= size;
   if (proto.has_data_location() && proto.data_location() == onnx::TensorProto::EXTERNAL) {
     QUERNEL_TRY(Bytes bytes, read_external(proto, size, source, place));
@@ -227,11 +277,14 @@ Expected<NamedTensor> read_tensor_proto(const std::string& path) {
   using namespace onnx_import;
   Location place{.file = path};
   QUERNEL_TRY(Bytes bytes, map_file(path, "tensor file"));
-  if (bytes.size() > static_cast<size_t>(INT32_MAX)) return invalid_input("a tensor file holds at most 2 GiB", place);
+  if (bytes.size() > static_cast<size_t>(INT32_MAX))
+    return invalid_input("a tensor file holds at most 2 GiB", place);
   google::protobuf::LogSilencer silence;
   auto proto = std::make_shared<onnx::TensorProto>();
-  // The values of a sequence or optional file look like the segment of a tensor, or leave it without an element type.
-  if (!proto->ParseFromArray(bytes.data(), static_cast<int>(bytes.size())) || proto->data_type() == 0 || proto->has_segment())
+  // The values of a sequence or optional file look like the segment of a tensor, or leave it without an
+  // element type.
+  if (!proto->ParseFromArray(bytes.data(), static_cast<int>(bytes.size())) || proto->data_type() == 0 ||
+      proto->has_segment())
     return invalid_input("expected an ONNX TensorProto, found something else", place,
                          "sequence, optional and map values are not supported");
   TensorSource source{proto, path, {}, INT64_MAX};

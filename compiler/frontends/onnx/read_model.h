@@ -1,5 +1,5 @@
-// Reading of ONNX files: the model's protobuf message, tensors of every storage form, and external data files. Sizes are
-// checked against what is really there before anything is allocated.
+// Reading of ONNX files: the model's protobuf message, tensors of every storage form, and external data
+// files. Sizes are checked against what is really there before anything is allocated.
 #pragma once
 
 #include <onnx/onnx_pb.h>
@@ -12,14 +12,17 @@
 
 namespace quernel::onnx_import {
 
-// Parses a model and checks that it is one. The message is shared: tensors made from it point into its raw data.
-Expected<std::shared_ptr<const onnx::ModelProto>> parse_model(std::span<const uint8_t> bytes, const std::string& file_name);
+// Parses a model and checks that it is one. The message is shared: tensors made from it point into its raw
+// data.
+Expected<std::shared_ptr<const onnx::ModelProto>> parse_model(std::span<const uint8_t> bytes,
+                                                              const std::string& file_name);
 
 // A read-only mapping of a whole file.
 Expected<Bytes> map_file(const std::string& path, const std::string& what);
 
-// Whether a tensor of these dims is one that sizes can be computed for: no negative dim, and a product, zeros left out, that
-// stays below 2^40 elements. Zeros are left out because sums over the other dims must not overflow either.
+// Whether a tensor of these dims is one that sizes can be computed for: no negative dim, and a product, zeros
+// left out, that stays below 2^40 elements. Zeros are left out because sums over the other dims must not
+// overflow either.
 bool is_sane_shape(const std::vector<int64_t>& dims);
 
 // What tensors are read against: the message that owns them, the model's folder, and the files mapped so far.

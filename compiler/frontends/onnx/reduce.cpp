@@ -18,7 +18,8 @@ Expected<Reduction> read_reduction(NodeImport& n, int64_t since) {
   Reduction r;
   r.keepdims = n.attr_int("keepdims", 1) != 0;
   bool noop = n.opset >= since && n.attr_int("noop_with_empty_axes", 0) != 0;
-  if (n.opset < since && n.has(1)) return n.invalid("axes are an attribute before opset " + std::to_string(since) + ", found an input");
+  if (n.opset < since && n.has(1))
+    return n.invalid("axes are an attribute before opset " + std::to_string(since) + ", found an input");
   QUERNEL_TRY(std::optional<std::vector<int64_t>> axes, n.axes(1, since));
   int rank = n.rank(n.in(0));
   if (axes && !axes->empty()) {
@@ -117,7 +118,9 @@ Status import_cum_sum(NodeImport& n) {
   QUERNEL_TRY(int64_t axis, n.int_in(1, "axis"));
   QUERNEL_TRY(axis, n.axis(axis, n.rank(x)));
   QUERNEL_TRY(int64_t length, n.dim(x, axis));
-  if (length > kMaxLength) return n.refuse("cumulative sums over more than " + std::to_string(kMaxLength) + " elements are not supported, found " + std::to_string(length));
+  if (length > kMaxLength)
+    return n.refuse("cumulative sums over more than " + std::to_string(kMaxLength) +
+                    " elements are not supported, found " + std::to_string(length));
   std::vector<uint8_t> mask(static_cast<size_t>(length * length));
   for (int64_t o = 0; o < length; ++o)
     for (int64_t i = 0; i < length; ++i)

@@ -1,5 +1,5 @@
-// Resize and Upsample: separable; per axis, each output element is a weighted sum of few input elements whose positions and
-// weights are known while importing.
+// Resize and Upsample: separable; per axis, each output element is a weighted sum of few input elements whose
+// positions and weights are known while importing.
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -25,11 +25,12 @@ struct ResizeOptions {
 struct ResizeAxis {
   int64_t axis = 0;
   int64_t in = 1, out = 1;
-  double scale = 1;            // out / in as the model gives it
+  double scale = 1;  // out / in as the model gives it
   double roi_start = 0, roi_end = 1;
 };
 
-// Element o of the output is the sum over t of input[index[t][o]] * weight[t][o]; nan weight: the extrapolation value.
+// Element o of the output is the sum over t of input[index[t][o]] * weight[t][o]; nan weight: the
+// extrapolation value.
 struct Taps {
   std::vector<std::vector<int64_t>> index;
   std::vector<std::vector<double>> weight;
@@ -68,15 +69,18 @@ double cubic_weight(double a, double distance) {
 }
 
 // The taps of one output element, positions not yet clamped.
-std::vector<std::pair<int64_t, double>> taps_at(const ResizeOptions& r, const ResizeAxis& a, double position) {
+std::vector<std::pair<int64_t, double>> taps_at(const ResizeOptions& r, const ResizeAxis& a,
+                                                double position) {
   if (r.mode == "nearest") return {{nearest_index(r.nearest_mode, position), 1.0}};
   bool cubic = r.mode == "cubic";
   // Antialiasing widens the filter when shrinking.
   double stretch = r.antialias && a.scale < 1 ? 1 / a.scale : 1, support = (cubic ? 2 : 1) * stretch;
   std::vector<std::pair<int64_t, double>> taps;
   double floor = std::floor(position);
-  int64_t first = r.antialias ? static_cast<int64_t>(std::floor(position - support)) + 1 : static_cast<int64_t>(floor) - (cubic ? 1 : 0);
-  int64_t last = r.antialias ? static_cast<int64_t>(std::ceil(position + support)) - 1 : static_cast<int64_t>(floor) + (cubic ? 2 : 1);
+  int64_t first = r.antialias ? static_cast<int64_t>(std::floor(position - support)) + 1
+                              : static_cast<int64_t>(floor) - (cubic ? 1 : 0);
+  int64_t last = r.antialias ? static_cast<int64_t>(std::ceil(position + support)) - 1
+                             : static_cast<int64_t>(floor) + (cubic ? 2 : 1);
   double sum = 0;
   for (int64_t i = first; i <= last; ++i) {
     double distance = (static_cast<double>(i) - position) / stretch;
@@ -91,7 +95,7 @@ std::vector<std::pair<int64_t, double>> taps_at(const ResizeOptions& r, const Re
 }
 
 Expected<Taps> compute_taps(NodeImport& n, const ResizeOptions& r, const ResizeAxis& a) {
-  constexpr int64_t kMaxTaps = 1 << 26;
+  constexpr int64_t kMaxTaps = 1 << 24;
   Taps result;
   for (int64_t o = 0; o < a.out; ++o) {
     double position = input_position(r, a, static_cast<double>(o));
@@ -99,7 +103,8 @@ Expected<Taps> compute_taps(NodeImport& n, const ResizeOptions& r, const ResizeA
     double filter = r.antialias && a.scale < 1 ? 4 / a.scale : 4;
     if (filter * static_cast<double>(a.out) > kMaxTaps) return n.refuse("the resize filter is too large");
     std::vector<std::pair<int64_t, double>> taps = taps_at(r, a, position);
-    bool outside = r.coordinates == "tf_crop_and_resize" && (position < 0 || position > static_cast<double>(a.in - 1));
+    bool outside =
+        r.coordinates == "tf_crop_and_resize" && (position < 0 || position > static_cast<double>(a.in - 1));
     while (result.index.size() < taps.size()) {
       result.index.emplace_back(static_cast<size_t>(a.out), 0);
       result.weight.emplace_back(static_cast<size_t>(a.out), 0.0);
@@ -123,7 +128,8 @@ ValueId read_axis(NodeImport& n, ValueId x, const ResizeAxis& a, const std::vect
   if (a.out % a.in == 0) {
     int64_t times = a.out / a.in;
     bool repeats = true;
-    for (size_t o = 0; o < index.size(); ++o) repeats = repeats && index[o] == static_cast<int64_t>(o) / times;
+    for (size_t o = 0; o < index.size(); ++o)
+      repeats = repeats && index[o] == static_cast<int64_t>(o) / times;
     if (repeats) {
       Shape split = shape, grown, merged = shape;
       split.insert(split.begin() + a.axis + 1, Dim(1));
@@ -141,11 +147,13 @@ ValueId multiply_axis(NodeImport& n, ValueId x, const ResizeAxis& a, const Taps&
   Expected<std::vector<int64_t>> dims = n.dims(x);
   if (!dims) return n.build.fail(dims.take_errors().front());
   constexpr int64_t kMaxMatrix = 1 << 24;
-  if (a.in > kMaxMatrix / std::max<int64_t>(a.out, 1)) return n.build.fail(n.refuse("the resize filter is too large"));
+  if (a.in > kMaxMatrix / std::max<int64_t>(a.out, 1))
+    return n.build.fail(n.refuse("the resize filter is too large"));
   std::vector<float> matrix(static_cast<size_t>(a.out * a.in));
   for (size_t t = 0; t < taps.index.size(); ++t)
     for (size_t o = 0; o < taps.index[t].size(); ++o)
-      matrix[o * static_cast<size_t>(a.in) + static_cast<size_t>(taps.index[t][o])] += static_cast<float>(taps.weight[t][o]);
+      matrix[o * static_cast<size_t>(a.in) + static_cast<size_t>(taps.index[t][o])] +=
+          static_cast<float>(taps.weight[t][o]);
   ValueId weights = n.build.cast(n.build.constant(f32_tensor({a.out, a.in}, matrix)), n.dtype(x));
   ContractionBuilder c;
   std::vector<IndexExpr> index_x, index_out;
@@ -182,33 +190,45 @@ ValueId resize_axis(NodeImport& n, ValueId x, const ResizeOptions& r, const Resi
     }
     if (all_zero && (sum != kNoValue || t + 1 < taps.index.size())) continue;
     ValueId term = read_axis(n, x, a, taps.index[t]);
-    if (!all_one) term = n.binary(BinaryOp::k_mul, term, n.build.cast(n.build.constant(f32_tensor(weight_dims, weights)), n.dtype(x)));
+    if (!all_one)
+      term = n.binary(BinaryOp::k_mul, term,
+                      n.build.cast(n.build.constant(f32_tensor(weight_dims, weights)), n.dtype(x)));
     sum = sum == kNoValue ? term : n.binary(BinaryOp::k_add, sum, term);
   }
   if (any_outside)
-    sum = n.build.where(n.build.constant({DType::kBool, weight_dims, Bytes::own(std::move(inside))}), sum, n.scalar(n.dtype(x), r.extrapolation));
+    sum = n.build.where(n.build.constant({DType::kBool, weight_dims, Bytes::own(std::move(inside))}), sum,
+                        n.scalar(n.dtype(x), r.extrapolation));
   return sum;
 }
 
 Status emit_resize(NodeImport& n, const ResizeOptions& r, const std::vector<ResizeAxis>& axes) {
-  static const char* const kCoordinates[] = {"half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric",
-                                             "tf_half_pixel_for_nn", "tf_crop_and_resize"};
+  static const char* const kCoordinates[] = {
+      "half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners",
+      "asymmetric", "tf_half_pixel_for_nn", "tf_crop_and_resize"};
   static const char* const kNearest[] = {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"};
-  auto listed = [](const auto& names, const std::string& name) { return std::find(std::begin(names), std::end(names), name) != std::end(names); };
+  auto listed = [](const auto& names, const std::string& name) {
+    return std::find(std::begin(names), std::end(names), name) != std::end(names);
+  };
   if (r.mode != "nearest" && r.mode != "linear" && r.mode != "cubic")
     return n.invalid("attribute 'mode': expected nearest, linear or cubic, found '" + r.mode + "'");
   if (!listed(kCoordinates, r.coordinates))
     return n.invalid("attribute 'coordinate_transformation_mode': found unknown '" + r.coordinates + "'");
-  if (!listed(kNearest, r.nearest_mode)) return n.invalid("attribute 'nearest_mode': found unknown '" + r.nearest_mode + "'");
+  if (!listed(kNearest, r.nearest_mode))
+    return n.invalid("attribute 'nearest_mode': found unknown '" + r.nearest_mode + "'");
   ValueId x = n.in(0);
   if (r.mode != "nearest" && !is_float(n.dtype(x)))
-    return n.refuse("resizing " + std::string(to_string(n.dtype(x))) + " other than to the nearest element is not supported", "cast to float before");
+    return n.refuse("resizing " + std::string(to_string(n.dtype(x))) +
+                        " other than to the nearest element is not supported",
+                    "cast to float before");
   Shape shape = n.shape(x);
   for (const ResizeAxis& a : axes) shape[a.axis] = a.out;
   for (const ResizeAxis& a : axes)
-    if (a.out < 0 || a.out > kMaxExtent) return n.refuse("resized dims above 2^22 are not supported, found " + std::to_string(a.out));
-  if (is_static(shape) && !element_count(static_dims(shape))) return n.refuse("a resized tensor of more elements than fit 63 bits");
-  if (std::any_of(axes.begin(), axes.end(), [](const ResizeAxis& a) { return a.out == 0; })) return n.output(n.full(n.dtype(x), shape, 0));
+    if (a.out < 0 || a.out > kMaxExtent)
+      return n.refuse("resized dims above 2^22 are not supported, found " + std::to_string(a.out));
+  if (is_static(shape) && !element_count(static_dims(shape)))
+    return n.refuse("a resized tensor of more elements than fit 63 bits");
+  if (std::any_of(axes.begin(), axes.end(), [](const ResizeAxis& a) { return a.out == 0; }))
+    return n.output(n.full(n.dtype(x), shape, 0));
   for (const ResizeAxis& a : axes) {
     bool crops = r.coordinates == "tf_crop_and_resize";
     if (a.in == a.out && a.scale == 1 && !crops) continue;
@@ -224,7 +244,8 @@ Expected<ResizeAxis> scaled_axis(NodeImport& n, int64_t axis, double scale) {
   ResizeAxis a{axis};
   QUERNEL_TRY(a.in, n.dim(n.in(0), axis));
   double out = std::floor(static_cast<double>(a.in) * scale);
-  if (!(scale > 0) || !(out < 1e9)) return n.invalid("expected positive scales that give dims below 1e9, found " + std::to_string(scale));
+  if (!(scale > 0) || !(out < 1e9))
+    return n.invalid("expected positive scales that give dims below 1e9, found " + std::to_string(scale));
   a.scale = scale;
   a.out = static_cast<int64_t>(out);
   if (a.in < 1 && a.out > 0) return n.invalid("cannot resize an empty dim");
@@ -233,7 +254,8 @@ Expected<ResizeAxis> scaled_axis(NodeImport& n, int64_t axis, double scale) {
 
 Expected<std::vector<ResizeAxis>> scaled_axes(NodeImport& n, const std::vector<double>& scales) {
   if (static_cast<int>(scales.size()) != n.rank(n.in(0)))
-    return n.invalid("expected " + std::to_string(n.rank(n.in(0))) + " scales, found " + std::to_string(scales.size()));
+    return n.invalid("expected " + std::to_string(n.rank(n.in(0))) + " scales, found " +
+                     std::to_string(scales.size()));
   std::vector<ResizeAxis> axes;
   for (size_t i = 0; i < scales.size(); ++i) {
     // A free dim that keeps its size needs no number.
@@ -300,13 +322,16 @@ Status import_resize(NodeImport& n) {
   std::vector<ResizeAxis> axes;
   if (given(3)) {
     QUERNEL_TRY(std::vector<int64_t> sizes, n.ints_in(3, "sizes"));
-    if (sizes.size() != which.size()) return n.invalid("expected " + std::to_string(which.size()) + " sizes, found " + std::to_string(sizes.size()));
+    if (sizes.size() != which.size())
+      return n.invalid("expected " + std::to_string(which.size()) + " sizes, found " +
+                       std::to_string(sizes.size()));
     double common = policy == "not_larger" ? INFINITY : 0;
     for (size_t i = 0; i < which.size(); ++i) {
       // A free dim cannot be known to keep its size.
       ResizeAxis a{which[i]};
       QUERNEL_TRY(a.in, n.dim(n.in(0), which[i]));
-      if (sizes[i] < 1 || sizes[i] > 1000000000 || a.in < 1) return n.invalid("expected sizes of at least 1 and below 1e9, found " + std::to_string(sizes[i]));
+      if (sizes[i] < 1 || sizes[i] > 1000000000 || a.in < 1)
+        return n.invalid("expected sizes of at least 1 and below 1e9, found " + std::to_string(sizes[i]));
       a.out = sizes[i];
       a.scale = static_cast<double>(a.out) / static_cast<double>(a.in);
       common = policy == "not_larger" ? std::min(common, a.scale) : std::max(common, a.scale);
@@ -318,11 +343,15 @@ Status import_resize(NodeImport& n) {
         a.out = static_cast<int64_t>(std::floor(common * static_cast<double>(a.in) + 0.5));
       }
     } else if (policy != "stretch") {
-      return n.invalid("attribute 'keep_aspect_ratio_policy': expected stretch, not_larger or not_smaller, found '" + policy + "'");
+      return n.invalid(
+          "attribute 'keep_aspect_ratio_policy': expected stretch, not_larger or not_smaller, found '" +
+          policy + "'");
     }
   } else if (given(2)) {
     QUERNEL_TRY(std::vector<double> scales, n.floats_in(2, "scales"));
-    if (scales.size() != which.size()) return n.invalid("expected " + std::to_string(which.size()) + " scales, found " + std::to_string(scales.size()));
+    if (scales.size() != which.size())
+      return n.invalid("expected " + std::to_string(which.size()) + " scales, found " +
+                       std::to_string(scales.size()));
     bool crops = r.coordinates == "tf_crop_and_resize";
     for (size_t i = 0; i < which.size(); ++i) {
       if (scales[i] == 1 && !crops) continue;
@@ -334,7 +363,9 @@ Status import_resize(NodeImport& n) {
   }
   if (r.coordinates == "tf_crop_and_resize") {
     QUERNEL_TRY(std::vector<double> roi, n.floats_in(1, "roi"));
-    if (roi.size() != 2 * which.size() || axes.size() != which.size()) return n.invalid("expected a roi of " + std::to_string(2 * which.size()) + " values, found " + std::to_string(roi.size()));
+    if (roi.size() != 2 * which.size() || axes.size() != which.size())
+      return n.invalid("expected a roi of " + std::to_string(2 * which.size()) + " values, found " +
+                       std::to_string(roi.size()));
     for (size_t i = 0; i < axes.size(); ++i) {
       axes[i].roi_start = roi[i];
       axes[i].roi_end = roi[which.size() + i];

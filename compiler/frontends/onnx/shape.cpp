@@ -7,25 +7,31 @@
 namespace quernel::onnx_import {
 namespace {
 
-constexpr int64_t kMaxMaterialized = int64_t{1} << 27;  // elements of a constant made by the importer
+constexpr int64_t kMaxMaterialized = int64_t{1} << 24;  // elements of a constant made by the importer
 
 Tensor typed_scalar(float value) { return make_tensor<float>(DType::kF32, {}, {value}); }
 
 }  // namespace
 
 Status import_constant(NodeImport& n) {
-  if (n.proto.attribute_size() != 1) return n.invalid("expected one attribute with the value, found " + std::to_string(n.proto.attribute_size()));
-  if (n.attribute("value_string") || n.attribute("value_strings")) return n.refuse("string constants are not supported");
-  if (n.attribute("sparse_value")) return n.refuse("attribute 'sparse_value': sparse constants are not supported");
+  if (n.proto.attribute_size() != 1)
+    return n.invalid("expected one attribute with the value, found " +
+                     std::to_string(n.proto.attribute_size()));
+  if (n.attribute("value_string") || n.attribute("value_strings"))
+    return n.refuse("string constants are not supported");
+  if (n.attribute("sparse_value"))
+    return n.refuse("attribute 'sparse_value': sparse constants are not supported");
   if (const onnx::AttributeProto* a = n.attribute("value")) {
     QUERNEL_TRY(Tensor tensor, read_tensor(a->t(), n.source, n.build.location()));
     return n.output(n.build.constant(std::move(tensor)));
   }
-  if (const onnx::AttributeProto* a = n.attribute("value_float")) return n.output(n.build.constant(typed_scalar(a->f())));
+  if (const onnx::AttributeProto* a = n.attribute("value_float"))
+    return n.output(n.build.constant(typed_scalar(a->f())));
   if (const onnx::AttributeProto* a = n.attribute("value_int"))
     return n.output(n.build.constant(i64_tensor({}, {a->i()})));
   if (const onnx::AttributeProto* a = n.attribute("value_floats"))
-    return n.output(n.build.constant(f32_tensor({a->floats_size()}, {a->floats().begin(), a->floats().end()})));
+    return n.output(
+        n.build.constant(f32_tensor({a->floats_size()}, {a->floats().begin(), a->floats().end()})));
   if (const onnx::AttributeProto* a = n.attribute("value_ints"))
     return n.output(n.build.constant(i64_tensor({a->ints_size()}, {a->ints().begin(), a->ints().end()})));
   return n.invalid("expected one of the value attributes, found '" + n.proto.attribute(0).name() + "'");
@@ -40,7 +46,8 @@ Status import_constant_of_shape(NodeImport& n) {
   Tensor value = typed_scalar(0);
   if (const onnx::AttributeProto* a = n.attribute("value")) {
     QUERNEL_TRY(value, read_tensor(a->t(), n.source, n.build.location()));
-    if (value.count() != 1) return n.invalid("attribute 'value': expected one element, found " + std::to_string(value.count()));
+    if (value.count() != 1)
+      return n.invalid("attribute 'value': expected one element, found " + std::to_string(value.count()));
     value.dims = {};
   }
   return n.output(n.build.broadcast_to(n.build.constant(std::move(value)), make_shape(dims)));
@@ -75,19 +82,26 @@ Status import_range(NodeImport& n) {
   static const char* const kNames[] = {"start", "limit", "delta"};
   for (int i = 0; i < 3; ++i) {
     QUERNEL_TRY(bounds[i], n.constant_in(i, kNames[i]));
-    if (bounds[i].count() != 1 || bounds[i].dtype != bounds[0].dtype) return n.invalid("expected scalars of one dtype");
+    if (bounds[i].count() != 1 || bounds[i].dtype != bounds[0].dtype)
+      return n.invalid("expected scalars of one dtype");
   }
   DType dtype = bounds[0].dtype;
-  if (dtype >= DType::kBool) return n.refuse("expected a numeric range, found " + std::string(to_string(dtype)));
-  double start = element_as_f64(bounds[0], 0), limit = element_as_f64(bounds[1], 0), delta = element_as_f64(bounds[2], 0);
-  if (delta == 0 || !std::isfinite(start) || !std::isfinite(limit) || !std::isfinite(delta)) return n.invalid("expected a finite range with a delta other than 0");
+  if (dtype >= DType::kBool)
+    return n.refuse("expected a numeric range, found " + std::string(to_string(dtype)));
+  double start = element_as_f64(bounds[0], 0), limit = element_as_f64(bounds[1], 0),
+         delta = element_as_f64(bounds[2], 0);
+  if (delta == 0 || !std::isfinite(start) || !std::isfinite(limit) || !std::isfinite(delta))
+    return n.invalid("expected a finite range with a delta other than 0");
   double wanted = std::max(0.0, std::ceil((limit - start) / delta));
-  if (!(wanted <= static_cast<double>(kMaxMaterialized))) return n.refuse("a range of more than 2^27 elements");
+  if (!(wanted <= static_cast<double>(kMaxMaterialized)))
+    return n.refuse("a range of more than 2^24 elements");
   int64_t count = static_cast<int64_t>(wanted);
   std::vector<uint8_t> data(static_cast<size_t>(byte_size(dtype, count)));
   for (int64_t i = 0; i < count; ++i) {
-    if (is_float(dtype)) store_f64(dtype, data.data(), i, start + static_cast<double>(i) * delta);
-    else store_i64(dtype, data.data(), i, element_as_i64(bounds[0], 0) + i * element_as_i64(bounds[2], 0));
+    if (is_float(dtype))
+      store_f64(dtype, data.data(), i, start + static_cast<double>(i) * delta);
+    else
+      store_i64(dtype, data.data(), i, element_as_i64(bounds[0], 0) + i * element_as_i64(bounds[2], 0));
   }
   return n.output(n.build.constant({dtype, {count}, Bytes::own(std::move(data))}));
 }
@@ -101,10 +115,11 @@ Status import_eye_like(NodeImport& n) {
   }
   if (dims.size() != 2) return n.invalid("expected a matrix, found " + to_string(n.shape(n.in(0))));
   std::optional<int64_t> count = element_count(dims);
-  if (!count || *count > kMaxMaterialized) return n.refuse("a matrix of more than 2^27 elements");
+  if (!count || *count > kMaxMaterialized) return n.refuse("a matrix of more than 2^24 elements");
   std::vector<uint8_t> data(static_cast<size_t>(*count));
   for (int64_t i = 0; i < dims[0]; ++i)
-    if (int64_t j = i + std::clamp(diagonal, -dims[0], dims[1]); j >= 0 && j < dims[1]) data[static_cast<size_t>(i * dims[1] + j)] = 1;
+    if (int64_t j = i + std::clamp(diagonal, -dims[0], dims[1]); j >= 0 && j < dims[1])
+      data[static_cast<size_t>(i * dims[1] + j)] = 1;
   return n.output(n.build.cast(n.build.constant({DType::kBool, dims, Bytes::own(std::move(data))}), dtype));
 }
 
@@ -112,10 +127,13 @@ Status import_eye_like(NodeImport& n) {
 Status import_non_zero(NodeImport& n) {
   const Tensor* x = n.constant(n.in(0));
   if (!x) n.want_value(n.in(0));
-  if (!x) return n.refuse("NonZero of a computed value is not supported: its result's size depends on the data");
+  if (!x)
+    return n.refuse("NonZero of a computed value is not supported: its result's size depends on the data");
   std::vector<int64_t> found;  // linear positions
   for (int64_t i = 0; i < x->count(); ++i)
     if (element_as_f64(*x, i) != 0) found.push_back(i);
+  if (static_cast<int64_t>(found.size()) > kMaxMaterialized / 4)
+    return n.refuse("NonZero with more than 2^22 results is not supported");
   int64_t rank = static_cast<int64_t>(x->dims.size()), count = static_cast<int64_t>(found.size());
   std::vector<int64_t> positions(static_cast<size_t>(rank * count));
   for (int64_t i = 0; i < count; ++i) {

@@ -34,7 +34,8 @@ void collect_reads(const onnx::NodeProto& node, std::vector<std::string>& reads,
 }
 
 // Nodes of one cycle among those that are left: follow unfinished producers until one repeats.
-std::string describe_cycle(const NodeList& nodes, const std::vector<std::vector<int>>& producers, const std::vector<int>& waiting) {
+std::string describe_cycle(const NodeList& nodes, const std::vector<std::vector<int>>& producers,
+                           const std::vector<int>& waiting) {
   int start = 0;
   while (waiting[start] == 0) ++start;
   std::vector<int> path;
@@ -75,8 +76,9 @@ std::string operator_name(const onnx::NodeProto& node) {
   return domain.empty() ? node.op_type() : domain + "." + node.op_type();
 }
 
-Expected<std::vector<const onnx::NodeProto*>> sort_nodes(const NodeList& nodes, const std::string& file_name,
-                                                         const std::function<bool(const std::string&)>& is_defined) {
+Expected<std::vector<const onnx::NodeProto*>> sort_nodes(
+    const NodeList& nodes, const std::string& file_name,
+    const std::function<bool(const std::string&)>& is_defined) {
   Diagnostics errors;
   auto place = [&](int i) { return Location{file_name, node_name(nodes[i]), operator_name(nodes[i])}; };
   std::unordered_map<std::string, int> producer_of;
@@ -85,9 +87,12 @@ Expected<std::vector<const onnx::NodeProto*>> sort_nodes(const NodeList& nodes, 
       if (name.empty()) continue;
       auto [it, inserted] = producer_of.emplace(name, i);
       if (!inserted)
-        errors.push_back(invalid_input("tensor '" + name + "' is produced twice, also by node '" + node_name(nodes[it->second]) + "'", place(i)));
+        errors.push_back(invalid_input(
+            "tensor '" + name + "' is produced twice, also by node '" + node_name(nodes[it->second]) + "'",
+            place(i)));
       else if (is_defined(name))
-        errors.push_back(invalid_input("tensor '" + name + "' is already defined as an input or initializer", place(i)));
+        errors.push_back(
+            invalid_input("tensor '" + name + "' is already defined as an input or initializer", place(i)));
     }
 
   std::vector<std::vector<int>> producers(nodes.size()), consumers(nodes.size());
@@ -99,7 +104,9 @@ Expected<std::vector<const onnx::NodeProto*>> sort_nodes(const NodeList& nodes, 
       auto it = producer_of.find(name);
       if (it == producer_of.end()) {
         if (!is_defined(name))
-          errors.push_back(invalid_input("input '" + name + "' is produced by no node, and is neither an input nor an initializer", place(i)));
+          errors.push_back(invalid_input(
+              "input '" + name + "' is produced by no node, and is neither an input nor an initializer",
+              place(i)));
         continue;
       }
       producers[i].push_back(it->second);
@@ -121,8 +128,8 @@ Expected<std::vector<const onnx::NodeProto*>> sort_nodes(const NodeList& nodes, 
       if (--waiting[consumer] == 0) ready.push(consumer);
   }
   if (static_cast<int>(order.size()) != nodes.size())
-    return invalid_input("the graph has a cycle: " + describe_cycle(nodes, producers, waiting), Location{file_name},
-                         "a node must not depend on its own result");
+    return invalid_input("the graph has a cycle: " + describe_cycle(nodes, producers, waiting),
+                         Location{file_name}, "a node must not depend on its own result");
   return order;
 }
 

@@ -8,11 +8,13 @@ namespace {
 constexpr int64_t kMaxWindow = int64_t{1} << 31;  // bound of kernel sizes, strides, dilations and pads
 
 Diagnostic out_of_range(const NodeImport& n, const char* name, int64_t found, const char* expected) {
-  return n.invalid(std::string("attribute '") + name + "': expected " + expected + ", found " + std::to_string(found));
+  return n.invalid(std::string("attribute '") + name + "': expected " + expected + ", found " +
+                   std::to_string(found));
 }
 
 Diagnostic wrong_count(const NodeImport& n, const char* name, size_t expected, size_t found) {
-  return n.invalid(std::string("attribute '") + name + "': expected " + std::to_string(expected) + " values, found " + std::to_string(found));
+  return n.invalid(std::string("attribute '") + name + "': expected " + std::to_string(expected) +
+                   " values, found " + std::to_string(found));
 }
 
 }  // namespace
@@ -29,14 +31,17 @@ Expected<WindowPads> read_window_pads(NodeImport& n, size_t rank) {
   std::vector<int64_t> pads = n.attr_ints("pads").value_or(std::vector<int64_t>(2 * rank, 0));
   if (pads.size() != 2 * rank) return wrong_count(n, "pads", 2 * rank, pads.size());
   for (int64_t pad : pads) {
-    if (pad < 0) return n.refuse("attribute 'pads': negative pads are not supported, found " + std::to_string(pad), "use a Slice before");
+    if (pad < 0)
+      return n.refuse("attribute 'pads': negative pads are not supported, found " + std::to_string(pad),
+                      "use a Slice before");
     if (pad > kMaxWindow) return out_of_range(n, "pads", pad, "values below 2^31");
   }
   auto middle = pads.begin() + static_cast<std::ptrdiff_t>(rank);
   return WindowPads{{pads.begin(), middle}, {middle, pads.end()}};
 }
 
-Expected<Window> read_window(NodeImport& n, std::vector<int64_t> kernel, const std::vector<int64_t>& spatial, bool ceil_mode) {
+Expected<Window> read_window(NodeImport& n, std::vector<int64_t> kernel, const std::vector<int64_t>& spatial,
+                             bool ceil_mode) {
   Window w;
   size_t rank = spatial.size();
   if (kernel.size() != rank) return wrong_count(n, "kernel_shape", rank, kernel.size());
@@ -51,7 +56,8 @@ Expected<Window> read_window(NodeImport& n, std::vector<int64_t> kernel, const s
   w.pad_after = std::move(pads.after);
   bool same = auto_pad == "SAME_UPPER" || auto_pad == "SAME_LOWER";
   if (!same && auto_pad != "VALID" && auto_pad != "NOTSET" && !auto_pad.empty())
-    return n.invalid("attribute 'auto_pad': expected NOTSET, SAME_UPPER, SAME_LOWER or VALID, found '" + auto_pad + "'");
+    return n.invalid("attribute 'auto_pad': expected NOTSET, SAME_UPPER, SAME_LOWER or VALID, found '" +
+                     auto_pad + "'");
   for (size_t i = 0; i < rank; ++i) {
     int64_t stride = w.strides[i];
     if (auto_pad == "VALID") w.pad_before[i] = w.pad_after[i] = 0;
@@ -63,8 +69,9 @@ Expected<Window> read_window(NodeImport& n, std::vector<int64_t> kernel, const s
     }
     int64_t room = spatial[i] + w.pad_before[i] + w.pad_after[i] - w.extent(i);
     if (room < 0)
-      return n.invalid("the window of " + std::to_string(w.extent(i)) + " is larger than the padded input of " +
-                       std::to_string(room + w.extent(i)) + " on spatial dim " + std::to_string(i));
+      return n.invalid("the window of " + std::to_string(w.extent(i)) +
+                       " is larger than the padded input of " + std::to_string(room + w.extent(i)) +
+                       " on spatial dim " + std::to_string(i));
     int64_t out = room / stride + 1;
     if (ceil_mode && room % stride != 0 && out * stride < spatial[i] + w.pad_before[i]) ++out;
     w.out.push_back(out);
@@ -73,7 +80,8 @@ Expected<Window> read_window(NodeImport& n, std::vector<int64_t> kernel, const s
   return w;
 }
 
-ValueId pad_for_windows(NodeImport& n, ValueId x, const Window& w, const std::vector<int64_t>& spatial, double fill) {
+ValueId pad_for_windows(NodeImport& n, ValueId x, const Window& w, const std::vector<int64_t>& spatial,
+                        double fill) {
   Shape before{0, 0}, after{0, 0};
   for (size_t i = 0; i < w.rank(); ++i) {
     before.push_back(w.pad_before[i]);

@@ -1,4 +1,5 @@
-// The sliding window that convolutions and pools share: its attributes, read and checked, and the sizes they give.
+// The sliding window that convolutions and pools share: its attributes, read and checked, and the sizes they
+// give.
 #pragma once
 
 #include <vector>
@@ -11,15 +12,17 @@ struct Window {
   std::vector<int64_t> kernel, strides, dilations;  // one per spatial dim
   std::vector<int64_t> pad_before, pad_after;       // as the node asks for
   std::vector<int64_t> out;                         // output sizes
-  std::vector<int64_t> reach;                       // elements of the padded input that the windows cover: (out-1)*stride + extent
+  std::vector<int64_t> reach;  // elements of the padded input that the windows cover: (out-1)*stride + extent
 
   size_t rank() const { return kernel.size(); }
   int64_t extent(size_t i) const { return (kernel[i] - 1) * dilations[i] + 1; }
 };
 
-// Reads strides, dilations, pads and auto_pad; `kernel` is what the window measures, `spatial` the input's sizes. ceil_mode
-// (pools) rounds output sizes up, but drops a last window that would start in the padding at the end.
-Expected<Window> read_window(NodeImport& n, std::vector<int64_t> kernel, const std::vector<int64_t>& spatial, bool ceil_mode);
+// Reads strides, dilations, pads and auto_pad; `kernel` is what the window measures, `spatial` the input's
+// sizes. ceil_mode (pools) rounds output sizes up, but drops a last window that would start in the padding at
+// the end.
+Expected<Window> read_window(NodeImport& n, std::vector<int64_t> kernel, const std::vector<int64_t>& spatial,
+                             bool ceil_mode);
 // Strides or dilations: one positive value per spatial dim.
 Expected<std::vector<int64_t>> read_window_steps(NodeImport& n, const char* name, size_t rank);
 // Pads before and after; zero by default. Negative ones are refused.
@@ -28,8 +31,10 @@ struct WindowPads {
 };
 Expected<WindowPads> read_window_pads(NodeImport& n, size_t rank);
 
-// x of [N, C, spatial…] with padding so that every window lies inside: exactly the elements that windows read.
-ValueId pad_for_windows(NodeImport& n, ValueId x, const Window& w, const std::vector<int64_t>& spatial, double fill);
+// x of [N, C, spatial…] with padding so that every window lies inside: exactly the elements that windows
+// read.
+ValueId pad_for_windows(NodeImport& n, ValueId x, const Window& w, const std::vector<int64_t>& spatial,
+                        double fill);
 
 // Names of the spatial axes: "z", "y", "x" for the last three.
 std::string spatial_axis_name(size_t i, size_t rank, const char* prefix = "");

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "graph/tensor.h"
 #include "support/expected.h"
 
 namespace quernel {
@@ -15,12 +16,15 @@ struct CompileOptions {
   std::vector<std::string> targets = {"native"};  // names of presets; one variant each
   std::map<std::string, int64_t> dims;                       // fixes named free dims
   std::map<std::string, std::vector<int64_t>> input_shapes;  // fixes whole inputs
+  // Values of inputs. Where an operator needs one at compile time (a Reshape's shape), the input becomes a constant and is
+  // no input of the bundle any more; the others stay inputs.
+  std::map<std::string, Tensor> input_values;
   int threads = 0;                                           // code generation threads; 0: one per core
 
   // For developers: passes by name (`quernel opt --list`).
   std::vector<std::string> disabled_passes;
   std::vector<std::string> print_after;  // pass names, or "all", or "changed"; printed to stderr
-  std::string stop_after;                // the pass to end after; no bundle is written
+  std::string stop_after;                // the pass (of graph or loops) to end after; no bundle is written
   bool verify_each = false;              // verify the IR after every pass (always on in debug builds)
   std::string dump_dir;                  // numbered files: graph after each pass, schedule, loop IR, LLVM IR, assembly
 
@@ -36,12 +40,15 @@ struct StageTime {
 struct CompileReport {
   std::vector<StageTime> stages;
   std::vector<std::string> notes;
+  std::vector<std::string> fixed_inputs;  // those that input_values made constants
+  bool stopped = false;                   // at stop_after: no bundle was written, the figures below are 0
   uint64_t file_bytes = 0, code_bytes = 0, constant_bytes = 0, workspace_bytes = 0;
   int kernels = 0;     // distinct ones, of the first variant
   int dispatches = 0;  // items of the first variant
 };
 
-// Compiles the model (.onnx, or .qg: graph IR text) and writes the bundle; on failure nothing is written.
+// Compiles the model (.onnx, or .qg: graph IR text) and writes the bundle; on failure, and where stop_after ends it, nothing
+// is written.
 Expected<CompileReport> compile(const std::string& model, const std::string& bundle, const CompileOptions& options);
 
 // Imports and schedules without generating code; what `quernel check` runs. Returns notes.

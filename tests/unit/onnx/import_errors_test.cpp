@@ -9,15 +9,19 @@
 namespace quernel::onnx_test {
 namespace {
 
-std::string errors_of(const ModelBuilder& m, const ImportOptions& options = {}, const std::string& file_name = "test.onnx") {
+std::string errors_of(const ModelBuilder& m, const ImportOptions& options = {},
+                      const std::string& file_name = "test.onnx") {
   Expected<ImportedModel> imported = m.import(options, file_name);
   return imported ? "no error" : to_string(imported.errors());
 }
 
-void expect_contains(const std::string& text, const std::string& part) { EXPECT_NE(text.find(part), std::string::npos) << text; }
+void expect_contains(const std::string& text, const std::string& part) {
+  EXPECT_NE(text.find(part), std::string::npos) << text;
+}
 
 std::string import_text(const std::string& text) {
-  Expected<ImportedModel> imported = import_onnx_bytes({reinterpret_cast<const uint8_t*>(text.data()), text.size()}, "m.onnx");
+  Expected<ImportedModel> imported =
+      import_onnx_bytes({reinterpret_cast<const uint8_t*>(text.data()), text.size()}, "m.onnx");
   return imported ? "no error" : to_string(imported.errors());
 }
 
@@ -198,7 +202,8 @@ class ExternalData : public testing::Test {
     m.input("x", {2}).output("y");
     onnx::TensorProto& w = m.floats("w", {2}, {});
     w.set_data_location(onnx::TensorProto::EXTERNAL);
-    for (auto [key, value] : {std::pair{"location", location}, std::pair{"offset", offset}, std::pair{"length", length}}) {
+    for (auto [key, value] :
+         {std::pair{"location", location}, std::pair{"offset", offset}, std::pair{"length", length}}) {
       auto* entry = w.add_external_data();
       entry->set_key(key);
       entry->set_value(value);
@@ -209,15 +214,20 @@ class ExternalData : public testing::Test {
   std::filesystem::path folder;
 };
 
-TEST_F(ExternalData, is_read_beside_the_model) { EXPECT_EQ(import_with("weights.bin", "8", "8"), "no error"); }
-TEST_F(ExternalData, missing_file) { expect_contains(import_with("absent.bin", "0", "8"), "cannot open the external data"); }
+TEST_F(ExternalData, is_read_beside_the_model) {
+  EXPECT_EQ(import_with("weights.bin", "8", "8"), "no error");
+}
+TEST_F(ExternalData, missing_file) {
+  expect_contains(import_with("absent.bin", "0", "8"), "cannot open the external data");
+}
 TEST_F(ExternalData, path_that_leaves_the_folder) {
   expect_contains(import_with("../weights.bin", "0", "8"), "leaves the model's folder");
   expect_contains(import_with((folder / "weights.bin").string(), "0", "8"), "leaves the model's folder");
 }
 TEST_F(ExternalData, range_outside_of_the_file) {
   expect_contains(import_with("weights.bin", "12", "8"), "lies outside of 'weights.bin'");
-  expect_contains(import_with("weights.bin", "0", "4"), "expected 8 bytes of external data for its dims, found 4");
+  expect_contains(import_with("weights.bin", "0", "4"),
+                  "expected 8 bytes of external data for its dims, found 4");
   expect_contains(import_with("weights.bin", "-1", "8"), "expected external data offset to be a number");
 }
 
@@ -235,7 +245,8 @@ TEST(TensorFiles, are_read_or_refused) {
   EXPECT_EQ(element_as_f64(read->tensor, 0), 2);
   // A SequenceProto: name, elem_type TENSOR, one tensor value.
   std::string value = tensor.SerializeAsString();
-  std::ofstream(path, std::ios::binary) << std::string("\x0a\x01s\x10\x01\x1a") + static_cast<char>(value.size()) + value;
+  std::ofstream(path, std::ios::binary)
+      << std::string("\x0a\x01s\x10\x01\x1a") + static_cast<char>(value.size()) + value;
   Expected<NamedTensor> sequence = read_tensor_proto(path.string());
   ASSERT_FALSE(sequence);
   expect_contains(to_string(sequence.errors()), "expected an ONNX TensorProto");

@@ -1,4 +1,5 @@
-// Imported models compute what their operators mean: interpreted, and compared with values worked out by hand.
+// Imported models compute what their operators mean: interpreted, and compared with values worked out by
+// hand.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -10,7 +11,8 @@
 namespace quernel::onnx_test {
 namespace {
 
-std::vector<Tensor> run(const ModelBuilder& m, const std::vector<Tensor>& inputs, const ImportOptions& options = {}) {
+std::vector<Tensor> run(const ModelBuilder& m, const std::vector<Tensor>& inputs,
+                        const ImportOptions& options = {}) {
   Expected<ImportedModel> imported = m.import(options);
   if (!imported) {
     ADD_FAILURE() << to_string(imported.errors());
@@ -25,10 +27,12 @@ std::vector<Tensor> run(const ModelBuilder& m, const std::vector<Tensor>& inputs
   return *outputs;
 }
 
-void expect_values(const Tensor& tensor, const std::vector<int64_t>& dims, const std::vector<double>& values, double tolerance = 1e-5) {
+void expect_values(const Tensor& tensor, const std::vector<int64_t>& dims, const std::vector<double>& values,
+                   double tolerance = 1e-5) {
   EXPECT_EQ(tensor.dims, dims);
   ASSERT_EQ(static_cast<size_t>(tensor.count()), values.size());
-  for (size_t i = 0; i < values.size(); ++i) EXPECT_NEAR(element_as_f64(tensor, static_cast<int64_t>(i)), values[i], tolerance) << "element " << i;
+  for (size_t i = 0; i < values.size(); ++i)
+    EXPECT_NEAR(element_as_f64(tensor, static_cast<int64_t>(i)), values[i], tolerance) << "element " << i;
 }
 
 TEST(ImportValues, conv_pads_strides_and_adds_bias) {
@@ -78,7 +82,8 @@ TEST(ImportValues, average_pool_counts_only_the_input_unless_asked) {
     set_ints(node, "kernel_shape", {2});
     set_ints(node, "pads", {1, 0});
     set_int(node, "count_include_pad", include_pad);
-    expect_values(run(m, {f32_tensor({1, 1, 3}, {2, 4, 6})}).at(0), {1, 1, 3}, {include_pad ? 1.0 : 2.0, 3, 5});
+    expect_values(run(m, {f32_tensor({1, 1, 3}, {2, 4, 6})}).at(0), {1, 1, 3},
+                  {include_pad ? 1.0 : 2.0, 3, 5});
   }
 }
 

@@ -26,7 +26,8 @@ class ModelBuilder {
   onnx::GraphProto& graph() { return *model.mutable_graph(); }
 
   // Dims of -1 have no name; names are given by `names` where not empty.
-  ModelBuilder& input(const std::string& name, const std::vector<int64_t>& dims, int type = kFloat, const std::vector<std::string>& names = {}) {
+  ModelBuilder& input(const std::string& name, const std::vector<int64_t>& dims, int type = kFloat,
+                      const std::vector<std::string>& names = {}) {
     describe(*graph().add_input(), name, dims, type, names);
     return *this;
   }
@@ -34,18 +35,20 @@ class ModelBuilder {
     graph().add_output()->set_name(name);
     return *this;
   }
-  onnx::TensorProto& floats(const std::string& name, const std::vector<int64_t>& dims, const std::vector<float>& values) {
+  onnx::TensorProto& floats(const std::string& name, const std::vector<int64_t>& dims,
+                            const std::vector<float>& values) {
     onnx::TensorProto& tensor = initializer(name, dims, kFloat);
     for (float v : values) tensor.add_float_data(v);
     return tensor;
   }
-  onnx::TensorProto& ints(const std::string& name, const std::vector<int64_t>& dims, const std::vector<int64_t>& values) {
+  onnx::TensorProto& ints(const std::string& name, const std::vector<int64_t>& dims,
+                          const std::vector<int64_t>& values) {
     onnx::TensorProto& tensor = initializer(name, dims, kInt64);
     for (int64_t v : values) tensor.add_int64_data(v);
     return tensor;
   }
-  onnx::NodeProto& node(const std::string& op, const std::vector<std::string>& inputs, const std::vector<std::string>& outputs,
-                        const std::string& name = {}) {
+  onnx::NodeProto& node(const std::string& op, const std::vector<std::string>& inputs,
+                        const std::vector<std::string>& outputs, const std::string& name = {}) {
     onnx::NodeProto& n = *graph().add_node();
     n.set_op_type(op);
     n.set_name(name.empty() ? op + "_" + std::to_string(graph().node_size()) : name);
@@ -55,21 +58,25 @@ class ModelBuilder {
   }
 
   std::string bytes() const { return model.SerializeAsString(); }
-  Expected<ImportedModel> import(const ImportOptions& options = {}, const std::string& file_name = "test.onnx") const {
+  Expected<ImportedModel> import(const ImportOptions& options = {},
+                                 const std::string& file_name = "test.onnx") const {
     std::string data = bytes();
-    return import_onnx_bytes({reinterpret_cast<const uint8_t*>(data.data()), data.size()}, file_name, options);
+    return import_onnx_bytes({reinterpret_cast<const uint8_t*>(data.data()), data.size()}, file_name,
+                             options);
   }
 
-  static void describe(onnx::ValueInfoProto& info, const std::string& name, const std::vector<int64_t>& dims, int type,
-                       const std::vector<std::string>& names = {}) {
+  static void describe(onnx::ValueInfoProto& info, const std::string& name, const std::vector<int64_t>& dims,
+                       int type, const std::vector<std::string>& names = {}) {
     info.set_name(name);
     auto* tensor = info.mutable_type()->mutable_tensor_type();
     tensor->set_elem_type(type);
     tensor->mutable_shape();
     for (size_t i = 0; i < dims.size(); ++i) {
       auto* dim = tensor->mutable_shape()->add_dim();
-      if (i < names.size() && !names[i].empty()) dim->set_dim_param(names[i]);
-      else if (dims[i] >= 0) dim->set_dim_value(dims[i]);
+      if (i < names.size() && !names[i].empty())
+        dim->set_dim_param(names[i]);
+      else if (dims[i] >= 0)
+        dim->set_dim_value(dims[i]);
     }
   }
 
@@ -83,14 +90,19 @@ class ModelBuilder {
   }
 };
 
-inline onnx::AttributeProto& attribute(onnx::NodeProto& node, const std::string& name, onnx::AttributeProto::AttributeType type) {
+inline onnx::AttributeProto& attribute(onnx::NodeProto& node, const std::string& name,
+                                       onnx::AttributeProto::AttributeType type) {
   onnx::AttributeProto& a = *node.add_attribute();
   a.set_name(name);
   a.set_type(type);
   return a;
 }
-inline void set_int(onnx::NodeProto& node, const std::string& name, int64_t value) { attribute(node, name, onnx::AttributeProto::INT).set_i(value); }
-inline void set_float(onnx::NodeProto& node, const std::string& name, float value) { attribute(node, name, onnx::AttributeProto::FLOAT).set_f(value); }
+inline void set_int(onnx::NodeProto& node, const std::string& name, int64_t value) {
+  attribute(node, name, onnx::AttributeProto::INT).set_i(value);
+}
+inline void set_float(onnx::NodeProto& node, const std::string& name, float value) {
+  attribute(node, name, onnx::AttributeProto::FLOAT).set_f(value);
+}
 inline void set_string(onnx::NodeProto& node, const std::string& name, const std::string& value) {
   attribute(node, name, onnx::AttributeProto::STRING).set_s(value);
 }

@@ -1,7 +1,8 @@
-// Imports ONNX conformance cases and models, runs them in the graph interpreter and compares with their reference outputs.
+// Imports ONNX conformance cases and models, runs them in the graph interpreter and compares with their
+// reference outputs.
 //   onnx_reference_cases [--filter TEXT] [--max-work N] [--verbose] [--list-unsupported] FOLDER...
-// A folder is one case (with model.onnx) or holds cases. Prints PASS, FAIL, UNSUPPORTED or SKIPPED per case; fails on any
-// FAIL. A model that is valid but refused as invalid is a FAIL.
+// A folder is one case (with model.onnx) or holds cases. Prints PASS, FAIL, UNSUPPORTED or SKIPPED per case;
+// fails on any FAIL. A model that is valid but refused as invalid is a FAIL.
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -29,7 +30,8 @@ struct Tolerance {
 Tolerance read_pair(const std::string& text, size_t from) {
   Tolerance t;
   for (auto [key, value] : {std::pair{"\"rtol\":", &t.rtol}, std::pair{"\"atol\":", &t.atol}})
-    if (size_t at = text.find(key, from); at != std::string::npos) *value = std::strtod(text.c_str() + at + std::strlen(key), nullptr);
+    if (size_t at = text.find(key, from); at != std::string::npos)
+      *value = std::strtod(text.c_str() + at + std::strlen(key), nullptr);
   return t;
 }
 
@@ -54,11 +56,14 @@ std::string compare(const Tensor& got, const Tensor& want, Tolerance t) {
     if (is_float(got.dtype)) {
       double g = element_as_f64(got, i), w = element_as_f64(want, i);
       equal = std::isnan(w) ? std::isnan(g) : g == w || std::abs(g - w) <= t.atol + t.rtol * std::abs(w);
-      if (!equal && wrong == 0) first = "element " + std::to_string(i) + ": expected " + std::to_string(w) + ", found " + std::to_string(g);
+      if (!equal && wrong == 0)
+        first = "element " + std::to_string(i) + ": expected " + std::to_string(w) + ", found " +
+                std::to_string(g);
     } else {
       equal = element_as_i64(got, i) == element_as_i64(want, i);
       if (!equal && wrong == 0)
-        first = "element " + std::to_string(i) + ": expected " + std::to_string(element_as_i64(want, i)) + ", found " + std::to_string(element_as_i64(got, i));
+        first = "element " + std::to_string(i) + ": expected " + std::to_string(element_as_i64(want, i)) +
+                ", found " + std::to_string(element_as_i64(got, i));
     }
     wrong += !equal;
   }
@@ -87,13 +92,15 @@ struct Result {
 };
 
 Result refused(const Diagnostics& errors) {
-  bool all_unsupported = std::all_of(errors.begin(), errors.end(), [](const auto& e) { return e.kind == DiagnosticKind::kUnsupported; });
+  bool all_unsupported = std::all_of(errors.begin(), errors.end(),
+                                     [](const auto& e) { return e.kind == DiagnosticKind::kUnsupported; });
   return {all_unsupported ? Outcome::kUnsupported : Outcome::kFail, to_string(errors)};
 }
 
 std::vector<fs::path> numbered(const fs::path& folder, const std::string& prefix) {
   std::vector<fs::path> paths;
-  for (int i = 0; fs::exists(folder / (prefix + std::to_string(i) + ".pb")); ++i) paths.push_back(folder / (prefix + std::to_string(i) + ".pb"));
+  for (int i = 0; fs::exists(folder / (prefix + std::to_string(i) + ".pb")); ++i)
+    paths.push_back(folder / (prefix + std::to_string(i) + ".pb"));
   return paths;
 }
 
@@ -127,13 +134,15 @@ Result run_set(const fs::path& folder, const fs::path& set, double max_work) {
   if (Status ok = verify(graph); !ok) return {Outcome::kFail, to_string(ok.errors())};
   if (!inputs_read) return {Outcome::kFail, "an input file is not a tensor"};
   double work = work_of(graph);
-  if (work > max_work) return {Outcome::kSkipped, std::to_string(static_cast<int64_t>(work / 1e6)) + " M steps"};
+  if (work > max_work)
+    return {Outcome::kSkipped, std::to_string(static_cast<int64_t>(work / 1e6)) + " M steps"};
   std::vector<Tensor> inputs;
   for (ValueId v : graph.inputs) {
     Tensor& tensor = options.input_values[graph.values[v].name];
     // Old files store bfloat16 data as uint16.
     if (graph.dtype(v) == DType::kBF16 && tensor.dtype == DType::kU16) tensor.dtype = DType::kBF16;
-    if (make_shape(tensor.dims) != graph.shape(v)) return {Outcome::kSkipped, "the data contradict the model's input shapes"};
+    if (make_shape(tensor.dims) != graph.shape(v))
+      return {Outcome::kSkipped, "the data contradict the model's input shapes"};
     inputs.push_back(tensor);
   }
   Expected<std::vector<Tensor>> outputs = interpret(graph, inputs);
@@ -142,10 +151,14 @@ Result run_set(const fs::path& folder, const fs::path& set, double max_work) {
   for (size_t i = 0; i < wanted.size(); ++i) {
     Expected<Tensor> want = read_value(wanted[i]);
     if (!want) return refused(want.errors());
-    if (i < outputs->size() && (*outputs)[i].dtype == DType::kBF16 && want->dtype == DType::kU16) want->dtype = DType::kBF16;
+    if (i < outputs->size() && (*outputs)[i].dtype == DType::kBF16 && want->dtype == DType::kU16)
+      want->dtype = DType::kBF16;
     if (i >= outputs->size()) return {Outcome::kFail, "fewer outputs than reference data"};
-    std::string difference = compare((*outputs)[i], *want, tolerance_of(folder, graph.outputs[i].name, want->dtype));
-    if (!difference.empty()) return {Outcome::kFail, set.filename().string() + " output '" + graph.outputs[i].name + "': " + difference};
+    std::string difference =
+        compare((*outputs)[i], *want, tolerance_of(folder, graph.outputs[i].name, want->dtype));
+    if (!difference.empty())
+      return {Outcome::kFail,
+              set.filename().string() + " output '" + graph.outputs[i].name + "': " + difference};
   }
   return {Outcome::kPass, ""};
 }
@@ -168,11 +181,16 @@ int main(int argc, char** argv) {
   bool verbose = false, list_unsupported = false;
   for (int i = 1; i < argc; ++i) {
     std::string arg = argv[i];
-    if (arg == "--filter" && i + 1 < argc) filter = argv[++i];
-    else if (arg == "--max-work" && i + 1 < argc) max_work = std::strtod(argv[++i], nullptr);
-    else if (arg == "--verbose") verbose = true;
-    else if (arg == "--list-unsupported") list_unsupported = true;
-    else if (fs::exists(fs::path(arg) / "model.onnx")) cases.push_back(arg);
+    if (arg == "--filter" && i + 1 < argc)
+      filter = argv[++i];
+    else if (arg == "--max-work" && i + 1 < argc)
+      max_work = std::strtod(argv[++i], nullptr);
+    else if (arg == "--verbose")
+      verbose = true;
+    else if (arg == "--list-unsupported")
+      list_unsupported = true;
+    else if (fs::exists(fs::path(arg) / "model.onnx"))
+      cases.push_back(arg);
     else if (fs::is_directory(arg))
       for (const auto& entry : fs::directory_iterator(arg))
         if (fs::exists(entry.path() / "model.onnx")) cases.push_back(entry.path());
@@ -189,12 +207,13 @@ int main(int argc, char** argv) {
     double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     ++counts[result.outcome];
     bool detail = result.outcome == Outcome::kFail || result.outcome == Outcome::kSkipped || list_unsupported;
-    std::cout << kNames[static_cast<int>(result.outcome)] << " " << name << (detail && !result.detail.empty() ? ": " + result.detail : "");
+    std::cout << kNames[static_cast<int>(result.outcome)] << " " << name
+              << (detail && !result.detail.empty() ? ": " + result.detail : "");
     if (seconds > 1) std::cout << " (" << static_cast<int>(seconds) << " s)";
     std::cout << std::endl;
   }
   if (cases.empty()) std::cout << "no reference cases found; nothing was tested\n";
-  std::cout << counts[Outcome::kPass] << " pass, " << counts[Outcome::kFail] << " fail, " << counts[Outcome::kUnsupported] << " unsupported, "
-            << counts[Outcome::kSkipped] << " skipped\n";
+  std::cout << counts[Outcome::kPass] << " pass, " << counts[Outcome::kFail] << " fail, "
+            << counts[Outcome::kUnsupported] << " unsupported, " << counts[Outcome::kSkipped] << " skipped\n";
   return counts[Outcome::kFail] != 0;
 }
