@@ -16,11 +16,16 @@ std::string_view bytes_of(const schedule::Buffer& buffer) {
 
 uint32_t arch_code(Arch arch) {
   switch (arch) {
-    case Arch::kX86_64: return QNL_ARCH_X86_64;
-    case Arch::kAArch64: return QNL_ARCH_AARCH64;
-    case Arch::kArm: return QNL_ARCH_ARM;
-    case Arch::kRiscV64: return QNL_ARCH_RISCV64;
-    case Arch::kRiscV32: return QNL_ARCH_RISCV32;
+    case Arch::kX86_64:
+      return QNL_ARCH_X86_64;
+    case Arch::kAArch64:
+      return QNL_ARCH_AARCH64;
+    case Arch::kArm:
+      return QNL_ARCH_ARM;
+    case Arch::kRiscV64:
+      return QNL_ARCH_RISCV64;
+    case Arch::kRiscV32:
+      return QNL_ARCH_RISCV32;
   }
   return QNL_ARCH_NONE;
 }
@@ -29,10 +34,14 @@ Access access_of(bool write) { return write ? Access::kWrite : Access::kRead; }
 
 EdgeKind edge_kind(schedule::Hazard hazard) {
   switch (hazard) {
-    case schedule::Hazard::kReadAfterWrite: return EdgeKind::kRaw;
-    case schedule::Hazard::kWriteAfterRead: return EdgeKind::kWar;
-    case schedule::Hazard::kWriteAfterWrite: return EdgeKind::kWaw;
-    case schedule::Hazard::kAlias: return EdgeKind::kAlias;
+    case schedule::Hazard::kReadAfterWrite:
+      return EdgeKind::kRaw;
+    case schedule::Hazard::kWriteAfterRead:
+      return EdgeKind::kWar;
+    case schedule::Hazard::kWriteAfterWrite:
+      return EdgeKind::kWaw;
+    case schedule::Hazard::kAlias:
+      return EdgeKind::kAlias;
   }
   return EdgeKind::kRaw;
 }
@@ -107,9 +116,11 @@ class Assembler {
     variant.arch = arch_code(compiled.target.arch);
     variant.required_features = compiled.target.required_features;
     variant.code.resize(compiled.image.elf.size());
-    if (!variant.code.empty()) std::memcpy(variant.code.data(), compiled.image.elf.data(), variant.code.size());
+    if (!variant.code.empty())
+      std::memcpy(variant.code.data(), compiled.image.elf.data(), variant.code.size());
     for (size_t k = 0; k < compiled.image.kernel_names.size(); ++k)
-      variant.kernels.push_back({compiled.image.kernel_names[k], 0, static_cast<uint32_t>(compiled.image.stack_bytes[k])});
+      variant.kernels.push_back(
+          {compiled.image.kernel_names[k], 0, static_cast<uint32_t>(compiled.image.stack_bytes[k])});
     contents_.variants.push_back(std::move(variant));
 
     const schedule::Schedule& s = compiled.schedule;
@@ -123,7 +134,8 @@ class Assembler {
       item.kernel = static_cast<uint32_t>(compiled.kernel_of_item[i]);
       item.workgroups = static_cast<uint64_t>(compiled.workgroups[i]);
       for (const schedule::Binding& b : from.bindings) item.bindings.push_back(binding(s, b));
-      for (const schedule::Dependency& d : from.dependencies) item.edges.push_back({static_cast<uint32_t>(d.item), edge_kind(d.hazard)});
+      for (const schedule::Dependency& d : from.dependencies)
+        item.edges.push_back({static_cast<uint32_t>(d.item), edge_kind(d.hazard)});
       item.flops = static_cast<uint64_t>(from.flops);
       item.bytes_read = static_cast<uint64_t>(from.bytes_read);
       item.bytes_written = static_cast<uint64_t>(from.bytes_written);
@@ -140,10 +152,18 @@ class Assembler {
     to.offset = static_cast<uint64_t>(from.offset);
     to.bytes = static_cast<uint64_t>(from.bytes);
     switch (buffer.kind) {
-      case schedule::BufferKind::kConstant: to.arena = 0, to.offset += constant_offset(buffer); break;
-      case schedule::BufferKind::kWorkspace: to.arena = 1, to.offset += static_cast<uint64_t>(buffer.offset); break;
-      case schedule::BufferKind::kInput: to.arena = input_arenas_[buffer.slot]; break;
-      case schedule::BufferKind::kOutput: to.arena = output_arenas_[buffer.slot]; break;
+      case schedule::BufferKind::kConstant:
+        to.arena = 0, to.offset += constant_offset(buffer);
+        break;
+      case schedule::BufferKind::kWorkspace:
+        to.arena = 1, to.offset += static_cast<uint64_t>(buffer.offset);
+        break;
+      case schedule::BufferKind::kInput:
+        to.arena = input_arenas_[buffer.slot];
+        break;
+      case schedule::BufferKind::kOutput:
+        to.arena = output_arenas_[buffer.slot];
+        break;
     }
     return to;
   }
@@ -168,7 +188,8 @@ class Assembler {
 
 }  // namespace
 
-BundleContents bundle_from_schedule(const std::vector<CompiledVariant>& variants, const std::string& producer) {
+BundleContents bundle_from_schedule(const std::vector<CompiledVariant>& variants,
+                                    const std::string& producer) {
   return Assembler(variants).run(producer);
 }
 

@@ -17,7 +17,8 @@ ValueId GraphBuilder::add(OpKind op, std::vector<ValueId> inputs, Attributes att
     if (ok()) fail(internal_error("operand of " + std::string(to_string(op)) + " is not defined"));
     return kNoValue;
   }
-  Expected<ValueId> value = graph_.add(op, std::move(inputs), std::move(attributes), location_, std::move(name));
+  Expected<ValueId> value =
+      graph_.add(op, std::move(inputs), std::move(attributes), location_, std::move(name));
   if (!value) return fail(value.take_errors().front());
   return *value;
 }
@@ -47,7 +48,8 @@ ValueId GraphBuilder::binary(BinaryOp op, ValueId a, ValueId b) {
 }
 
 ValueId GraphBuilder::where(ValueId condition, ValueId a, ValueId b) {
-  if (!ok() || condition == kNoValue || a == kNoValue || b == kNoValue) return add(OpKind::k_where, {condition, a, b});
+  if (!ok() || condition == kNoValue || a == kNoValue || b == kNoValue)
+    return add(OpKind::k_where, {condition, a, b});
   std::string name = std::exchange(name_, {});
   Expected<Shape> shape = broadcast_shapes(graph_.shape(a), graph_.shape(b));
   if (shape) shape = broadcast_shapes(*shape, graph_.shape(condition));
@@ -74,7 +76,8 @@ ValueId GraphBuilder::reshape(ValueId x, Shape shape) {
 }
 
 ValueId GraphBuilder::permute(ValueId x, std::vector<int64_t> perm) {
-  if (std::is_sorted(perm.begin(), perm.end()) && ok() && x != kNoValue && static_cast<int>(perm.size()) == graph_.rank(x) &&
+  if (std::is_sorted(perm.begin(), perm.end()) && ok() && x != kNoValue &&
+      static_cast<int>(perm.size()) == graph_.rank(x) &&
       std::adjacent_find(perm.begin(), perm.end()) == perm.end())
     return x;
   Attributes attributes;
@@ -87,7 +90,8 @@ ValueId GraphBuilder::broadcast_to(ValueId x, Shape shape) {
   if (graph_.shape(x) == shape) return x;
   Shape padded = graph_.shape(x);
   if (padded.size() > shape.size())
-    return fail(invalid_input("expected a shape that broadcasts to " + to_string(shape) + ", found " + to_string(padded)));
+    return fail(invalid_input("expected a shape that broadcasts to " + to_string(shape) + ", found " +
+                              to_string(padded)));
   padded.insert(padded.begin(), shape.size() - padded.size(), Dim(1));
   x = reshape(x, padded);
   if (x == kNoValue || graph_.shape(x) == shape) return x;
@@ -113,7 +117,8 @@ ValueId GraphBuilder::flip(ValueId x, std::vector<int64_t> axes) {
 
 ValueId GraphBuilder::pad(ValueId x, Shape before, Shape after, PadMode mode, double fill) {
   auto zero = [](const Dim& d) { return d.is_const() && d.value() == 0; };
-  if (std::all_of(before.begin(), before.end(), zero) && std::all_of(after.begin(), after.end(), zero)) return x;
+  if (std::all_of(before.begin(), before.end(), zero) && std::all_of(after.begin(), after.end(), zero))
+    return x;
   Attributes attributes;
   attributes.starts = std::move(before);
   attributes.stops = std::move(after);

@@ -1,5 +1,6 @@
-// GraphBuilder: terse construction of graph IR for importers and passes. Every method returns the value it made; the first
-// failure is kept (status()) and later calls return kNoValue, so that a sequence of calls needs one check at its end.
+// GraphBuilder: terse construction of graph IR for importers and passes. Every method returns the value it
+// made; the first failure is kept (status()) and later calls return kNoValue, so that a sequence of calls
+// needs one check at its end.
 #pragma once
 
 #include <string>
@@ -60,7 +61,8 @@ class GraphBuilder {
   Diagnostics errors_;
 };
 
-// What reductions and contractions accumulate in by default: f16, bf16 -> f32; i8, u8 -> i32; else the dtype itself.
+// What reductions and contractions accumulate in by default: f16, bf16 -> f32; i8, u8 -> i32; else the dtype
+// itself.
 DType default_accumulator(DType dtype);
 
 // The numpy broadcast of two shapes; invalid input when dims disagree.

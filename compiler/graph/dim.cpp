@@ -14,14 +14,22 @@ int64_t floor_div(int64_t a, int64_t b) {
 std::optional<int64_t> fold(Dim::Kind kind, int64_t a, int64_t b) {
   int64_t r = 0;
   switch (kind) {
-    case Dim::Kind::kAdd: return __builtin_add_overflow(a, b, &r) ? std::nullopt : std::optional(r);
-    case Dim::Kind::kSub: return __builtin_sub_overflow(a, b, &r) ? std::nullopt : std::optional(r);
-    case Dim::Kind::kMul: return __builtin_mul_overflow(a, b, &r) ? std::nullopt : std::optional(r);
-    case Dim::Kind::kFloorDiv: return b == 0 ? std::nullopt : std::optional(floor_div(a, b));
-    case Dim::Kind::kMod: return b == 0 ? std::nullopt : std::optional(a - floor_div(a, b) * b);
-    case Dim::Kind::kMin: return std::min(a, b);
-    case Dim::Kind::kMax: return std::max(a, b);
-    default: return std::nullopt;
+    case Dim::Kind::kAdd:
+      return __builtin_add_overflow(a, b, &r) ? std::nullopt : std::optional(r);
+    case Dim::Kind::kSub:
+      return __builtin_sub_overflow(a, b, &r) ? std::nullopt : std::optional(r);
+    case Dim::Kind::kMul:
+      return __builtin_mul_overflow(a, b, &r) ? std::nullopt : std::optional(r);
+    case Dim::Kind::kFloorDiv:
+      return b == 0 ? std::nullopt : std::optional(floor_div(a, b));
+    case Dim::Kind::kMod:
+      return b == 0 ? std::nullopt : std::optional(a - floor_div(a, b) * b);
+    case Dim::Kind::kMin:
+      return std::min(a, b);
+    case Dim::Kind::kMax:
+      return std::max(a, b);
+    default:
+      return std::nullopt;
   }
 }
 
@@ -54,8 +62,10 @@ Dim Dim::make(Kind kind, const Dim& a, const Dim& b) {
       if (is(a, 0)) return b;
       if (is(b, 0)) return a;
       if (a.is_const() && !b.is_const()) return make(kind, b, a);  // constants last
-      if (b.is_const() && a.kind() == Kind::kAdd && a.rhs().is_const()) return make(kind, a.lhs(), a.rhs() + b);
-      if (b.is_const() && a.kind() == Kind::kSub && a.rhs().is_const()) return make(kind, a.lhs(), b - a.rhs());
+      if (b.is_const() && a.kind() == Kind::kAdd && a.rhs().is_const())
+        return make(kind, a.lhs(), a.rhs() + b);
+      if (b.is_const() && a.kind() == Kind::kSub && a.rhs().is_const())
+        return make(kind, a.lhs(), b - a.rhs());
       break;
     case Kind::kSub:
       if (is(b, 0)) return a;
@@ -67,11 +77,13 @@ Dim Dim::make(Kind kind, const Dim& a, const Dim& b) {
       if (is(a, 1)) return b;
       if (is(b, 1)) return a;
       if (a.is_const() && !b.is_const()) return make(kind, b, a);
-      if (b.is_const() && a.kind() == Kind::kMul && a.rhs().is_const()) return make(kind, a.lhs(), a.rhs() * b);
+      if (b.is_const() && a.kind() == Kind::kMul && a.rhs().is_const())
+        return make(kind, a.lhs(), a.rhs() * b);
       break;
     case Kind::kFloorDiv:
       if (is(b, 1)) return a;
-      if (a.kind() == Kind::kMul && b.is_const() && a.rhs().is_const() && b.value_ != 0 && a.rhs().value_ % b.value_ == 0)
+      if (a.kind() == Kind::kMul && b.is_const() && a.rhs().is_const() && b.value_ != 0 &&
+          a.rhs().value_ % b.value_ == 0)
         return a.lhs() * Dim(a.rhs().value_ / b.value_);
       if (a.kind() == Kind::kMul && (a.rhs() == b)) return a.lhs();
       if (a.kind() == Kind::kMul && (a.lhs() == b)) return a.rhs();
@@ -79,14 +91,16 @@ Dim Dim::make(Kind kind, const Dim& a, const Dim& b) {
       break;
     case Kind::kMod:
       if (is(b, 1)) return 0;
-      if (a.kind() == Kind::kMul && b.is_const() && a.rhs().is_const() && b.value_ != 0 && a.rhs().value_ % b.value_ == 0)
+      if (a.kind() == Kind::kMul && b.is_const() && a.rhs().is_const() && b.value_ != 0 &&
+          a.rhs().value_ % b.value_ == 0)
         return 0;
       break;
     case Kind::kMin:
     case Kind::kMax:
       if (a == b) return a;
       break;
-    default: break;
+    default:
+      break;
   }
   Dim d;
   d.node_ = std::make_shared<Node>(Node{kind, {}, {a, b}});
@@ -96,7 +110,8 @@ Dim Dim::make(Kind kind, const Dim& a, const Dim& b) {
 bool Dim::operator==(const Dim& other) const {
   if (is_const() || other.is_const()) return is_const() && other.is_const() && value_ == other.value_;
   if (node_ == other.node_) return true;
-  return node_->kind == other.node_->kind && node_->name == other.node_->name && node_->args == other.node_->args;
+  return node_->kind == other.node_->kind && node_->name == other.node_->name &&
+         node_->args == other.node_->args;
 }
 
 void Dim::collect_symbols(std::vector<std::string>& names) const {
@@ -132,12 +147,16 @@ Interval Dim::bounds(const std::vector<Symbol>& symbols) const {
   Interval a = lhs().bounds(symbols), b = rhs().bounds(symbols);
   using Wide = __int128;
   auto span = [](std::array<Wide, 4> v) {
-    return Interval{clamp128(*std::min_element(v.begin(), v.end())), clamp128(*std::max_element(v.begin(), v.end()))};
+    return Interval{clamp128(*std::min_element(v.begin(), v.end())),
+                    clamp128(*std::max_element(v.begin(), v.end()))};
   };
   switch (kind()) {
-    case Kind::kAdd: return {clamp128(Wide(a.lo) + b.lo), clamp128(Wide(a.hi) + b.hi)};
-    case Kind::kSub: return {clamp128(Wide(a.lo) - b.hi), clamp128(Wide(a.hi) - b.lo)};
-    case Kind::kMul: return span({Wide(a.lo) * b.lo, Wide(a.lo) * b.hi, Wide(a.hi) * b.lo, Wide(a.hi) * b.hi});
+    case Kind::kAdd:
+      return {clamp128(Wide(a.lo) + b.lo), clamp128(Wide(a.hi) + b.hi)};
+    case Kind::kSub:
+      return {clamp128(Wide(a.lo) - b.hi), clamp128(Wide(a.hi) - b.lo)};
+    case Kind::kMul:
+      return span({Wide(a.lo) * b.lo, Wide(a.lo) * b.hi, Wide(a.hi) * b.lo, Wide(a.hi) * b.hi});
     case Kind::kFloorDiv:
       if (b.lo <= 0 && b.hi >= 0) return {INT64_MIN, INT64_MAX};
       return span({Wide(floor_div(a.lo, b.lo)), Wide(floor_div(a.lo, b.hi)), Wide(floor_div(a.hi, b.lo)),
@@ -146,9 +165,12 @@ Interval Dim::bounds(const std::vector<Symbol>& symbols) const {
       if (b.lo <= 0) return {INT64_MIN, INT64_MAX};
       if (a.lo >= 0 && a.hi < b.lo) return a;
       return {0, b.hi - 1};
-    case Kind::kMin: return {std::min(a.lo, b.lo), std::min(a.hi, b.hi)};
-    case Kind::kMax: return {std::max(a.lo, b.lo), std::max(a.hi, b.hi)};
-    default: return {INT64_MIN, INT64_MAX};
+    case Kind::kMin:
+      return {std::min(a.lo, b.lo), std::min(a.hi, b.hi)};
+    case Kind::kMax:
+      return {std::max(a.lo, b.lo), std::max(a.hi, b.hi)};
+    default:
+      return {INT64_MIN, INT64_MAX};
   }
 }
 
@@ -162,9 +184,12 @@ Dim max(const Dim& a, const Dim& b) { return Dim::make(Dim::Kind::kMax, a, b); }
 
 std::string to_string(const Dim& d) {
   switch (d.kind()) {
-    case Dim::Kind::kConst: return std::to_string(d.value());
-    case Dim::Kind::kSymbol: return d.name();
-    default: break;
+    case Dim::Kind::kConst:
+      return std::to_string(d.value());
+    case Dim::Kind::kSymbol:
+      return d.name();
+    default:
+      break;
   }
   const char* names[] = {"", "", " + ", " - ", " * ", " floordiv ", " mod ", "min", "max"};
   std::string op = names[static_cast<int>(d.kind())];

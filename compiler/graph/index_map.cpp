@@ -20,10 +20,17 @@ struct Sum {
 
   void add(const IndexExpr& e, int64_t factor) {
     switch (e.kind()) {
-      case IndexExpr::Kind::kConst: constant += e.value() * factor; return;
-      case IndexExpr::Kind::kAdd: add(e.lhs(), factor), add(e.rhs(), factor); return;
-      case IndexExpr::Kind::kMul: add(e.lhs(), factor * e.value()); return;
-      default: break;
+      case IndexExpr::Kind::kConst:
+        constant += e.value() * factor;
+        return;
+      case IndexExpr::Kind::kAdd:
+        add(e.lhs(), factor), add(e.rhs(), factor);
+        return;
+      case IndexExpr::Kind::kMul:
+        add(e.lhs(), factor * e.value());
+        return;
+      default:
+        break;
     }
     for (auto& [atom, coefficient] : terms)
       if (atom == e) {
@@ -68,11 +75,14 @@ void sort_terms(Sum& sum) {
 }  // namespace
 
 IndexExpr::IndexExpr(int64_t value) : node_(std::make_shared<Node>(Node{Kind::kConst, value, {}})) {}
-IndexExpr IndexExpr::axis(int index) { return IndexExpr(std::make_shared<Node>(Node{Kind::kAxis, index, {}})); }
+IndexExpr IndexExpr::axis(int index) {
+  return IndexExpr(std::make_shared<Node>(Node{Kind::kAxis, index, {}}));
+}
 
 bool IndexExpr::operator==(const IndexExpr& other) const {
   if (node_ == other.node_) return true;
-  return node_->kind == other.node_->kind && node_->value == other.node_->value && node_->args == other.node_->args;
+  return node_->kind == other.node_->kind && node_->value == other.node_->value &&
+         node_->args == other.node_->args;
 }
 
 IndexExpr operator*(const IndexExpr& a, int64_t factor) {
@@ -96,7 +106,9 @@ IndexExpr operator+(const IndexExpr& a, const IndexExpr& b) {
   IndexExpr result = 0;
   bool first = true;
   auto append = [&](const IndexExpr& term) {
-    result = first ? term : IndexExpr(std::make_shared<IndexExpr::Node>(IndexExpr::Node{K::kAdd, 0, {result, term}}));
+    result = first
+                 ? term
+                 : IndexExpr(std::make_shared<IndexExpr::Node>(IndexExpr::Node{K::kAdd, 0, {result, term}}));
     first = false;
   };
   for (const auto& [atom, coefficient] : sum.terms) append(atom * coefficient);
@@ -110,7 +122,8 @@ IndexExpr floordiv(const IndexExpr& a, int64_t divisor) {
   if (a.is_const()) return floor_div(a.value(), divisor);
   if (a.kind() == IndexExpr::Kind::kMul && a.value() % divisor == 0) return a.lhs() * (a.value() / divisor);
   if (a.kind() == IndexExpr::Kind::kFloorDiv) return floordiv(a.lhs(), a.value() * divisor);
-  return IndexExpr(std::make_shared<IndexExpr::Node>(IndexExpr::Node{IndexExpr::Kind::kFloorDiv, divisor, {a}}));
+  return IndexExpr(
+      std::make_shared<IndexExpr::Node>(IndexExpr::Node{IndexExpr::Kind::kFloorDiv, divisor, {a}}));
 }
 
 IndexExpr floormod(const IndexExpr& a, int64_t divisor) {
@@ -135,35 +148,48 @@ std::optional<AffineForm> as_affine(const IndexExpr& e, int axes) {
 
 IndexExpr from_affine(const AffineForm& form) {
   IndexExpr e = 0;
-  for (size_t i = 0; i < form.coefficients.size(); ++i) e = e + IndexExpr::axis(static_cast<int>(i)) * form.coefficients[i];
+  for (size_t i = 0; i < form.coefficients.size(); ++i)
+    e = e + IndexExpr::axis(static_cast<int>(i)) * form.coefficients[i];
   return e + form.offset;
 }
 
 bool uses_axis(const IndexExpr& e, int index) {
   switch (e.kind()) {
-    case IndexExpr::Kind::kConst: return false;
-    case IndexExpr::Kind::kAxis: return e.value() == index;
-    case IndexExpr::Kind::kAdd: return uses_axis(e.lhs(), index) || uses_axis(e.rhs(), index);
-    default: return uses_axis(e.lhs(), index);
+    case IndexExpr::Kind::kConst:
+      return false;
+    case IndexExpr::Kind::kAxis:
+      return e.value() == index;
+    case IndexExpr::Kind::kAdd:
+      return uses_axis(e.lhs(), index) || uses_axis(e.rhs(), index);
+    default:
+      return uses_axis(e.lhs(), index);
   }
 }
 
 IndexExpr substitute(const IndexExpr& e, const std::vector<IndexExpr>& values) {
   switch (e.kind()) {
-    case IndexExpr::Kind::kConst: return e;
-    case IndexExpr::Kind::kAxis: return values[e.value()];
-    case IndexExpr::Kind::kAdd: return substitute(e.lhs(), values) + substitute(e.rhs(), values);
-    case IndexExpr::Kind::kMul: return substitute(e.lhs(), values) * e.value();
-    case IndexExpr::Kind::kFloorDiv: return floordiv(substitute(e.lhs(), values), e.value());
-    case IndexExpr::Kind::kMod: return floormod(substitute(e.lhs(), values), e.value());
+    case IndexExpr::Kind::kConst:
+      return e;
+    case IndexExpr::Kind::kAxis:
+      return values[e.value()];
+    case IndexExpr::Kind::kAdd:
+      return substitute(e.lhs(), values) + substitute(e.rhs(), values);
+    case IndexExpr::Kind::kMul:
+      return substitute(e.lhs(), values) * e.value();
+    case IndexExpr::Kind::kFloorDiv:
+      return floordiv(substitute(e.lhs(), values), e.value());
+    case IndexExpr::Kind::kMod:
+      return floormod(substitute(e.lhs(), values), e.value());
   }
   return e;
 }
 
 IndexRange range_of(const IndexExpr& e, const std::vector<int64_t>& extents) {
   switch (e.kind()) {
-    case IndexExpr::Kind::kConst: return {e.value(), e.value()};
-    case IndexExpr::Kind::kAxis: return {0, std::max<int64_t>(extents[e.value()] - 1, 0)};
+    case IndexExpr::Kind::kConst:
+      return {e.value(), e.value()};
+    case IndexExpr::Kind::kAxis:
+      return {0, std::max<int64_t>(extents[e.value()] - 1, 0)};
     case IndexExpr::Kind::kAdd: {
       IndexRange a = range_of(e.lhs(), extents), b = range_of(e.rhs(), extents);
       return {a.lo + b.lo, a.hi + b.hi};
@@ -191,11 +217,16 @@ IndexRange range_of(const IndexExpr& e, const std::vector<int64_t>& extents) {
 
 IndexExpr simplify(const IndexExpr& e, const std::vector<int64_t>& extents) {
   switch (e.kind()) {
-    case IndexExpr::Kind::kConst: return e;
-    case IndexExpr::Kind::kAxis: return extents[e.value()] == 1 ? IndexExpr(0) : e;
-    case IndexExpr::Kind::kAdd: return simplify(e.lhs(), extents) + simplify(e.rhs(), extents);
-    case IndexExpr::Kind::kMul: return simplify(e.lhs(), extents) * e.value();
-    default: break;
+    case IndexExpr::Kind::kConst:
+      return e;
+    case IndexExpr::Kind::kAxis:
+      return extents[e.value()] == 1 ? IndexExpr(0) : e;
+    case IndexExpr::Kind::kAdd:
+      return simplify(e.lhs(), extents) + simplify(e.rhs(), extents);
+    case IndexExpr::Kind::kMul:
+      return simplify(e.lhs(), extents) * e.value();
+    default:
+      break;
   }
   bool is_div = e.kind() == IndexExpr::Kind::kFloorDiv;
   int64_t c = e.value();
@@ -250,11 +281,16 @@ IndexExpr simplify(const IndexExpr& e, const std::vector<int64_t>& extents) {
 
 int64_t evaluate(const IndexExpr& e, const int64_t* point) {
   switch (e.kind()) {
-    case IndexExpr::Kind::kConst: return e.value();
-    case IndexExpr::Kind::kAxis: return point[e.value()];
-    case IndexExpr::Kind::kAdd: return evaluate(e.lhs(), point) + evaluate(e.rhs(), point);
-    case IndexExpr::Kind::kMul: return evaluate(e.lhs(), point) * e.value();
-    case IndexExpr::Kind::kFloorDiv: return floor_div(evaluate(e.lhs(), point), e.value());
+    case IndexExpr::Kind::kConst:
+      return e.value();
+    case IndexExpr::Kind::kAxis:
+      return point[e.value()];
+    case IndexExpr::Kind::kAdd:
+      return evaluate(e.lhs(), point) + evaluate(e.rhs(), point);
+    case IndexExpr::Kind::kMul:
+      return evaluate(e.lhs(), point) * e.value();
+    case IndexExpr::Kind::kFloorDiv:
+      return floor_div(evaluate(e.lhs(), point), e.value());
     case IndexExpr::Kind::kMod: {
       int64_t a = evaluate(e.lhs(), point);
       return a - floor_div(a, e.value()) * e.value();
@@ -265,13 +301,18 @@ int64_t evaluate(const IndexExpr& e, const int64_t* point) {
 
 std::string to_string(const IndexExpr& e, const std::vector<std::string>* names) {
   switch (e.kind()) {
-    case IndexExpr::Kind::kConst: return std::to_string(e.value());
+    case IndexExpr::Kind::kConst:
+      return std::to_string(e.value());
     case IndexExpr::Kind::kAxis:
       return names ? (*names)[e.value()] : "d" + std::to_string(e.value());
-    case IndexExpr::Kind::kAdd: return to_string(e.lhs(), names) + " + " + to_string(e.rhs(), names);
-    case IndexExpr::Kind::kMul: return std::to_string(e.value()) + "*" + to_string(e.lhs(), names);
-    case IndexExpr::Kind::kFloorDiv: return "((" + to_string(e.lhs(), names) + ") floordiv " + std::to_string(e.value()) + ")";
-    case IndexExpr::Kind::kMod: return "((" + to_string(e.lhs(), names) + ") mod " + std::to_string(e.value()) + ")";
+    case IndexExpr::Kind::kAdd:
+      return to_string(e.lhs(), names) + " + " + to_string(e.rhs(), names);
+    case IndexExpr::Kind::kMul:
+      return std::to_string(e.value()) + "*" + to_string(e.lhs(), names);
+    case IndexExpr::Kind::kFloorDiv:
+      return "((" + to_string(e.lhs(), names) + ") floordiv " + std::to_string(e.value()) + ")";
+    case IndexExpr::Kind::kMod:
+      return "((" + to_string(e.lhs(), names) + ") mod " + std::to_string(e.value()) + ")";
   }
   return {};
 }

@@ -1,5 +1,5 @@
-// Index maps: how an access reads a tensor, as integer expressions over the axes of an iteration domain. Movement ops are
-// index maps; contractions state their accesses as affine ones.
+// Index maps: how an access reads a tensor, as integer expressions over the axes of an iteration domain.
+// Movement ops are index maps; contractions state their accesses as affine ones.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@
 
 namespace quernel {
 
-// Integer expression over axes d0, d1, …: sums, products with constants, floordiv and mod by positive constants.
-// Immutable and kept simplified.
+// Integer expression over axes d0, d1, …: sums, products with constants, floordiv and mod by positive
+// constants. Immutable and kept simplified.
 class IndexExpr {
  public:
   enum class Kind : uint8_t { kConst, kAxis, kAdd, kMul, kFloorDiv, kMod };
@@ -20,7 +20,9 @@ class IndexExpr {
   static IndexExpr axis(int index);
 
   Kind kind() const { return node_->kind; }
-  int64_t value() const { return node_->value; }  // kConst: the constant; kAxis: the axis; kMul, kFloorDiv, kMod: the right operand
+  int64_t value() const {
+    return node_->value;
+  }  // kConst: the constant; kAxis: the axis; kMul, kFloorDiv, kMod: the right operand
   const IndexExpr& lhs() const { return node_->args[0]; }
   const IndexExpr& rhs() const { return node_->args[1]; }  // of kAdd
 
@@ -54,7 +56,8 @@ IndexExpr from_affine(const AffineForm& form);
 bool uses_axis(const IndexExpr& e, int index);
 // Replaces axis i by values[i].
 IndexExpr substitute(const IndexExpr& e, const std::vector<IndexExpr>& values);
-// Smallest and largest value over the box 0 <= d_i < extents[i] (extents positive); conservative, exact for affine forms.
+// Smallest and largest value over the box 0 <= d_i < extents[i] (extents positive); conservative, exact for
+// affine forms.
 struct IndexRange {
   int64_t lo = 0, hi = 0;
 };
@@ -67,8 +70,8 @@ int64_t evaluate(const IndexExpr& e, const int64_t* point);
 // "2*d0 + d1 + 3", "(d0 floordiv 4)", "(d0 mod 4)". `names`: the axes' names, else d0, d1, ….
 std::string to_string(const IndexExpr& e, const std::vector<std::string>* names = nullptr);
 
-// The access of one tensor from a domain: indices[i] addresses dim i. Where a guard's expression is outside [lo, hi), the
-// access reads the fill value of the op that carries the map, and memory is not touched.
+// The access of one tensor from a domain: indices[i] addresses dim i. Where a guard's expression is outside
+// [lo, hi), the access reads the fill value of the op that carries the map, and memory is not touched.
 struct IndexGuard {
   IndexExpr expr;
   int64_t lo = 0, hi = 0;

@@ -34,7 +34,8 @@ std::optional<UnaryOp> unary_op(OpKind op) {
 }
 std::optional<BinaryOp> binary_op(OpKind op) {
   int i = static_cast<int>(op);
-  return i >= kFirstBinary && i < kFirstTernary ? std::optional(static_cast<BinaryOp>(i - kFirstBinary)) : std::nullopt;
+  return i >= kFirstBinary && i < kFirstTernary ? std::optional(static_cast<BinaryOp>(i - kFirstBinary))
+                                                : std::nullopt;
 }
 OpKind op_kind(UnaryOp op) { return static_cast<OpKind>(static_cast<int>(op)); }
 OpKind op_kind(BinaryOp op) { return static_cast<OpKind>(static_cast<int>(op) + kFirstBinary); }
@@ -43,7 +44,9 @@ bool is_elementwise(OpKind op) { return op <= OpKind::k_cast; }
 bool is_movement(OpKind op) { return op >= OpKind::k_reshape && op <= OpKind::k_contiguous; }
 bool is_reduce(OpKind op) { return op >= OpKind::k_reduce_sum && op <= OpKind::k_reduce_argmin; }
 
-std::string to_string(const TensorType& type) { return std::string(to_string(type.dtype)) + to_string(type.shape); }
+std::string to_string(const TensorType& type) {
+  return std::string(to_string(type.dtype)) + to_string(type.shape);
+}
 
 ValueId Graph::add_input(std::string name, TensorType type, Location) {
   ValueId id = static_cast<ValueId>(values.size());
@@ -75,8 +78,8 @@ void Graph::rename(ValueId v, const std::string& name) {
   values[v].name = unique_name(name);
 }
 
-Expected<ValueId> Graph::add(OpKind op, std::vector<ValueId> node_inputs, Attributes attributes, Location location,
-                             std::string name) {
+Expected<ValueId> Graph::add(OpKind op, std::vector<ValueId> node_inputs, Attributes attributes,
+                             Location location, std::string name) {
   const OpInfo& info = op_info(op);
   int count = static_cast<int>(node_inputs.size());
   auto fail = [&](Diagnostic d) {
@@ -85,7 +88,8 @@ Expected<ValueId> Graph::add(OpKind op, std::vector<ValueId> node_inputs, Attrib
     return d;
   };
   if (count < info.min_inputs || count > info.max_inputs)
-    return fail(invalid_input("expected " + std::to_string(info.min_inputs) + " operands, found " + std::to_string(count)));
+    return fail(invalid_input("expected " + std::to_string(info.min_inputs) + " operands, found " +
+                              std::to_string(count)));
   std::vector<TensorType> types;
   types.reserve(node_inputs.size());
   for (ValueId v : node_inputs) {

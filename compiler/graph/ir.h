@@ -1,5 +1,6 @@
-// The graph IR: SSA values over tensors and nodes of the closed core op set (ops/ops.def, CORE_OPS semantics). A Graph is
-// append-only and always in topological order; a pass builds a new Graph from an old one (graph/rewrite.h).
+// The graph IR: SSA values over tensors and nodes of the closed core op set (ops/ops.def, CORE_OPS
+// semantics). A Graph is append-only and always in topological order; a pass builds a new Graph from an old
+// one (graph/rewrite.h).
 #pragma once
 
 #include <cstdint>
@@ -43,8 +44,9 @@ struct TensorType {
 };
 std::string to_string(const TensorType& type);  // "f32[1,3,8,8]"
 
-// out[map_out(p)] += a[map_a(p)] * b[map_b(p)] over all points p of the axes' box. Output axes come first and the output
-// map covers every element exactly once over them; reduction axes are summed. All maps are affine and in bounds.
+// out[map_out(p)] += a[map_a(p)] * b[map_b(p)] over all points p of the axes' box. Output axes come first and
+// the output map covers every element exactly once over them; reduction axes are summed. All maps are affine
+// and in bounds.
 struct Contraction {
   struct Axis {
     std::string name;
@@ -67,11 +69,10 @@ enum class PadMode : uint8_t { kConstant, kEdge, kReflect, kWrap };
 //   constant            tensor
 //   reshape, expand     shape: the result's. expand: same rank as the input; only dims of 1 grow
 //   permute             ints: result dim i is input dim ints[i]
-//   slice               starts, stops, steps: per dim, 0 <= start <= stop <= dim, step >= 1; elements start, start+step … < stop
-//   flip                ints: axes
-//   pad                 starts: elements before, stops: elements after, per dim, >= 0; mode; fill (kConstant)
-//   view                shape: the result's; map: access of the input from the result's indices; fill where a guard fails
-//   cat                 ints[0]: axis
+//   slice               starts, stops, steps: per dim, 0 <= start <= stop <= dim, step >= 1; elements start,
+//   start+step … < stop flip                ints: axes pad                 starts: elements before, stops:
+//   elements after, per dim, >= 0; mode; fill (kConstant) view                shape: the result's; map:
+//   access of the input from the result's indices; fill where a guard fails cat                 ints[0]: axis
 //   reduce_*            ints: axes, ascending; keepdims; accumulator (reduce_sum, reduce_prod)
 //   contract            contraction
 //   take                ints[0]: axis; result = x.shape with dim `axis` replaced by the indices' shape
@@ -86,7 +87,7 @@ struct Attributes {
   Shape starts, stops;
   std::vector<int64_t> steps;
   PadMode mode = PadMode::kConstant;
-  double fill = 0;        // exact for every dtype but i64/u64 beyond 2^53, which the importer refuses
+  double fill = 0;  // exact for every dtype but i64/u64 beyond 2^53, which the importer refuses
   bool keepdims = false;
   bool select_last = false;
   IndexMap map;
@@ -99,7 +100,7 @@ struct Node {
   std::vector<ValueId> inputs;
   ValueId output = kNoValue;  // ops with several results get one node per result
   Attributes attributes;
-  Location location;          // the source node this one came from
+  Location location;  // the source node this one came from
 };
 
 struct Value {
@@ -122,10 +123,10 @@ struct Graph {
   std::vector<Output> outputs;
 
   ValueId add_input(std::string name, TensorType type, Location location = {});
-  // Appends a node: infers the result type and checks the op's rules. An empty name gives a fresh one; a taken name gets
-  // a suffix. Diagnostics carry the node's location.
-  Expected<ValueId> add(OpKind op, std::vector<ValueId> inputs, Attributes attributes = {}, Location location = {},
-                        std::string name = {});
+  // Appends a node: infers the result type and checks the op's rules. An empty name gives a fresh one; a
+  // taken name gets a suffix. Diagnostics carry the node's location.
+  Expected<ValueId> add(OpKind op, std::vector<ValueId> inputs, Attributes attributes = {},
+                        Location location = {}, std::string name = {});
 
   const TensorType& type(ValueId v) const { return values[v].type; }
   const Shape& shape(ValueId v) const { return values[v].type.shape; }
@@ -149,24 +150,26 @@ struct Graph {
   int32_t next_name_ = 1;
 };
 
-// ---- the op table (defined in ops/) -------------------------------------------------------------------------------
+// ---- the op table (defined in ops/)
+// -------------------------------------------------------------------------------
 struct OpInfo {
   std::string_view name;
   std::string_view family;
   int min_inputs = 1, max_inputs = 1;
   // Type of the result, or what is wrong with operands or attributes.
-  Expected<TensorType> (*infer)(OpKind op, const std::vector<TensorType>& inputs, const Attributes& attributes) = nullptr;
+  Expected<TensorType> (*infer)(OpKind op, const std::vector<TensorType>& inputs,
+                                const Attributes& attributes) = nullptr;
 };
 const OpInfo& op_info(OpKind op);
 
-// Whether a node is a movement op whose access is an index map: all but edge and reflect padding, which importers and
-// passes express as a take with constant indices.
+// Whether a node is a movement op whose access is an index map: all but edge and reflect padding, which
+// importers and passes express as a take with constant indices.
 bool has_index_map(const Node& node);
-// The index map of a movement op's access to its input, from the result's indices (static shapes); needs has_index_map.
-// contiguous is the identity.
+// The index map of a movement op's access to its input, from the result's indices (static shapes); needs
+// has_index_map. contiguous is the identity.
 IndexMap index_map_of(const Graph& graph, const Node& node);
-// The access of `inner` seen through `outer`: inner after outer, e.g. composing view(permute(x)). `extents`: the outer
-// result's dims.
+// The access of `inner` seen through `outer`: inner after outer, e.g. composing view(permute(x)). `extents`:
+// the outer result's dims.
 IndexMap compose(const IndexMap& inner, const IndexMap& outer, const std::vector<int64_t>& extents);
 
 }  // namespace quernel

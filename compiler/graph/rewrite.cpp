@@ -23,7 +23,8 @@ Expected<Graph> rewrite(const Graph& graph, const std::function<ValueId(Rewriter
     if (live[graph.nodes[i].output])
       for (ValueId v : graph.nodes[i].inputs) live[v] = 1;
 
-  for (ValueId v : graph.inputs) rewriter.mapped[v] = rewriter.graph.add_input(graph.values[v].name, graph.values[v].type);
+  for (ValueId v : graph.inputs)
+    rewriter.mapped[v] = rewriter.graph.add_input(graph.values[v].name, graph.values[v].type);
   for (const Node& node : graph.nodes) {
     if (!live[node.output]) continue;
     rewriter.build.set_location(node.location);

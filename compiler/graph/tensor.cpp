@@ -32,30 +32,49 @@ double decode_f8(uint8_t bits, int man_bits, int bias, bool ieee) {
 
 double element_as_f64(const Tensor& t, int64_t i) {
   switch (t.dtype) {
-    case DType::kF32: return get<float>(t, i);
-    case DType::kF64: return get<double>(t, i);
-    case DType::kF16: return f16_bits_to_f32(get<uint16_t>(t, i));
-    case DType::kBF16: return bf16_bits_to_f32(get<uint16_t>(t, i));
-    case DType::kU64: return static_cast<double>(get<uint64_t>(t, i));
-    case DType::kF8E4M3: return decode_f8(get<uint8_t>(t, i), 3, 7, false);
-    case DType::kF8E5M2: return decode_f8(get<uint8_t>(t, i), 2, 15, true);
-    default: return static_cast<double>(element_as_i64(t, i));
+    case DType::kF32:
+      return get<float>(t, i);
+    case DType::kF64:
+      return get<double>(t, i);
+    case DType::kF16:
+      return f16_bits_to_f32(get<uint16_t>(t, i));
+    case DType::kBF16:
+      return bf16_bits_to_f32(get<uint16_t>(t, i));
+    case DType::kU64:
+      return static_cast<double>(get<uint64_t>(t, i));
+    case DType::kF8E4M3:
+      return decode_f8(get<uint8_t>(t, i), 3, 7, false);
+    case DType::kF8E5M2:
+      return decode_f8(get<uint8_t>(t, i), 2, 15, true);
+    default:
+      return static_cast<double>(element_as_i64(t, i));
   }
 }
 
 int64_t element_as_i64(const Tensor& t, int64_t i) {
   switch (t.dtype) {
-    case DType::kI8: return get<int8_t>(t, i);
-    case DType::kU8: return get<uint8_t>(t, i);
-    case DType::kBool: return get<uint8_t>(t, i) != 0;
-    case DType::kI16: return get<int16_t>(t, i);
-    case DType::kU16: return get<uint16_t>(t, i);
-    case DType::kI32: return get<int32_t>(t, i);
-    case DType::kU32: return get<uint32_t>(t, i);
-    case DType::kI64: return get<int64_t>(t, i);
-    case DType::kU64: return static_cast<int64_t>(get<uint64_t>(t, i));
-    case DType::kU4: return nibble(t, i);
-    case DType::kI4: return nibble(t, i) >= 8 ? nibble(t, i) - 16 : nibble(t, i);
+    case DType::kI8:
+      return get<int8_t>(t, i);
+    case DType::kU8:
+      return get<uint8_t>(t, i);
+    case DType::kBool:
+      return get<uint8_t>(t, i) != 0;
+    case DType::kI16:
+      return get<int16_t>(t, i);
+    case DType::kU16:
+      return get<uint16_t>(t, i);
+    case DType::kI32:
+      return get<int32_t>(t, i);
+    case DType::kU32:
+      return get<uint32_t>(t, i);
+    case DType::kI64:
+      return get<int64_t>(t, i);
+    case DType::kU64:
+      return static_cast<int64_t>(get<uint64_t>(t, i));
+    case DType::kU4:
+      return nibble(t, i);
+    case DType::kI4:
+      return nibble(t, i) >= 8 ? nibble(t, i) - 16 : nibble(t, i);
     default: {
       double v = element_as_f64(t, i);
       if (std::isnan(v)) return 0;
@@ -68,32 +87,43 @@ int64_t element_as_i64(const Tensor& t, int64_t i) {
 
 void store_f64(DType dtype, uint8_t* data, int64_t i, double value) {
   switch (dtype) {
-    case DType::kF32: return put<float>(data, i, static_cast<float>(value));
-    case DType::kF64: return put<double>(data, i, value);
-    case DType::kF16: return put<uint16_t>(data, i, f64_to_f16_bits(value));
-    case DType::kBF16: return put<uint16_t>(data, i, f64_to_bf16_bits(value));
-    default: QUERNEL_UNREACHABLE("store_f64 expects a compute float dtype");
+    case DType::kF32:
+      return put<float>(data, i, static_cast<float>(value));
+    case DType::kF64:
+      return put<double>(data, i, value);
+    case DType::kF16:
+      return put<uint16_t>(data, i, f64_to_f16_bits(value));
+    case DType::kBF16:
+      return put<uint16_t>(data, i, f64_to_bf16_bits(value));
+    default:
+      QUERNEL_UNREACHABLE("store_f64 expects a compute float dtype");
   }
 }
 
 void store_i64(DType dtype, uint8_t* data, int64_t i, int64_t value) {
   switch (dtype) {
     case DType::kI8:
-    case DType::kU8: return put<uint8_t>(data, i, static_cast<uint8_t>(value));
-    case DType::kBool: return put<uint8_t>(data, i, value != 0);
+    case DType::kU8:
+      return put<uint8_t>(data, i, static_cast<uint8_t>(value));
+    case DType::kBool:
+      return put<uint8_t>(data, i, value != 0);
     case DType::kI16:
-    case DType::kU16: return put<uint16_t>(data, i, static_cast<uint16_t>(value));
+    case DType::kU16:
+      return put<uint16_t>(data, i, static_cast<uint16_t>(value));
     case DType::kI32:
-    case DType::kU32: return put<uint32_t>(data, i, static_cast<uint32_t>(value));
+    case DType::kU32:
+      return put<uint32_t>(data, i, static_cast<uint32_t>(value));
     case DType::kI64:
-    case DType::kU64: return put<uint64_t>(data, i, static_cast<uint64_t>(value));
+    case DType::kU64:
+      return put<uint64_t>(data, i, static_cast<uint64_t>(value));
     case DType::kI4:
     case DType::kU4: {
       int shift = i % 2 * 4;
       data[i / 2] = static_cast<uint8_t>((data[i / 2] & ~(15 << shift)) | ((value & 15) << shift));
       return;
     }
-    default: QUERNEL_UNREACHABLE("store_i64 expects an integer dtype");
+    default:
+      QUERNEL_UNREACHABLE("store_i64 expects an integer dtype");
   }
 }
 

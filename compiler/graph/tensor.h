@@ -50,10 +50,12 @@ struct Tensor {
   }
 };
 
-// Element i converted: as f64 (exact but for i64/u64 beyond 2^53) or as i64 (integers and bool exact; floats truncate).
+// Element i converted: as f64 (exact but for i64/u64 beyond 2^53) or as i64 (integers and bool exact; floats
+// truncate).
 double element_as_f64(const Tensor& tensor, int64_t i);
 int64_t element_as_i64(const Tensor& tensor, int64_t i);
-// Writes a value into element i of a raw buffer of `dtype`, rounding floats to nearest even, wrapping integers.
+// Writes a value into element i of a raw buffer of `dtype`, rounding floats to nearest even, wrapping
+// integers.
 void store_f64(DType dtype, uint8_t* data, int64_t i, double value);
 void store_i64(DType dtype, uint8_t* data, int64_t i, int64_t value);
 

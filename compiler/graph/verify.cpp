@@ -12,15 +12,18 @@ Status verify(const Graph& graph, const std::string& after) {
   std::unordered_set<std::string> names;
   std::vector<std::string> symbols;
   for (const Value& value : graph.values) {
-    if (!names.insert(value.name).second) return fail("expected unique value names, found '" + value.name + "' twice");
+    if (!names.insert(value.name).second)
+      return fail("expected unique value names, found '" + value.name + "' twice");
     for (const Dim& d : value.type.shape) d.collect_symbols(symbols);
   }
   for (const std::string& s : symbols)
-    if (std::none_of(graph.symbols.begin(), graph.symbols.end(), [&](const Symbol& k) { return k.name == s; }))
+    if (std::none_of(graph.symbols.begin(), graph.symbols.end(),
+                     [&](const Symbol& k) { return k.name == s; }))
       return fail("expected symbol '" + s + "' to be declared");
   std::vector<char> defined(graph.values.size(), 0);
   for (ValueId v : graph.inputs) {
-    if (v < 0 || v >= static_cast<ValueId>(graph.values.size()) || graph.values[v].node != -1) return fail("expected inputs without a defining node");
+    if (v < 0 || v >= static_cast<ValueId>(graph.values.size()) || graph.values[v].node != -1)
+      return fail("expected inputs without a defining node");
     defined[v] = 1;
   }
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
@@ -28,25 +31,30 @@ Status verify(const Graph& graph, const std::string& after) {
     std::vector<TensorType> types;
     for (ValueId v : node.inputs) {
       if (v < 0 || v >= static_cast<ValueId>(graph.values.size()) || !defined[v])
-        return fail("expected operands of " + std::string(to_string(node.op)) + " to be defined before it", node.location);
+        return fail("expected operands of " + std::string(to_string(node.op)) + " to be defined before it",
+                    node.location);
       types.push_back(graph.values[v].type);
     }
     const OpInfo& info = op_info(node.op);
     int count = static_cast<int>(types.size());
     if (count < info.min_inputs || count > info.max_inputs)
-      return fail("expected " + std::to_string(info.min_inputs) + " operands of " + std::string(info.name) + ", found " + std::to_string(count), node.location);
+      return fail("expected " + std::to_string(info.min_inputs) + " operands of " + std::string(info.name) +
+                      ", found " + std::to_string(count),
+                  node.location);
     Expected<TensorType> type = info.infer(node.op, types, node.attributes);
     if (!type) return fail(std::string(info.name) + ": " + type.errors().front().message, node.location);
     if (node.output < 0 || node.output >= static_cast<ValueId>(graph.values.size()) ||
         graph.values[node.output].node != static_cast<int32_t>(i) || defined[node.output])
       return fail("expected " + std::string(info.name) + " to define one value of its own", node.location);
     if (!(*type == graph.values[node.output].type))
-      return fail("expected '" + graph.values[node.output].name + "' of type " + to_string(*type) + ", found " +
-                      to_string(graph.values[node.output].type), node.location);
+      return fail("expected '" + graph.values[node.output].name + "' of type " + to_string(*type) +
+                      ", found " + to_string(graph.values[node.output].type),
+                  node.location);
     defined[node.output] = 1;
   }
   for (const Graph::Output& output : graph.outputs)
-    if (output.value < 0 || output.value >= static_cast<ValueId>(graph.values.size()) || !defined[output.value])
+    if (output.value < 0 || output.value >= static_cast<ValueId>(graph.values.size()) ||
+        !defined[output.value])
       return fail("expected output '" + output.name + "' to be produced by a node or an input");
   return {};
 }

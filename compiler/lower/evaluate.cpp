@@ -12,19 +12,26 @@ KernelBuffers make_buffers(const schedule::Schedule& s, const schedule::Item& it
     const schedule::Binding& binding = item.bindings[i];
     auto buffer = std::make_shared<loop::BufferNode>();
     buffer->name = (binding.write ? "out" : "in") + std::to_string(i);
-    buffer->dtype = binding.value == kNoValue ? s.buffers[binding.buffer].dtype : s.graph.dtype(binding.value);
+    buffer->dtype =
+        binding.value == kNoValue ? s.buffers[binding.buffer].dtype : s.graph.dtype(binding.value);
     buffer->size = binding.bytes / element_size(buffer->dtype);
     buffer->binding = static_cast<int>(i);
     buffer->access = binding.write ? loop::Access::kWrite : loop::Access::kRead;
-    if (binding.value == kNoValue) result.packed = buffer;
-    else (binding.write ? result.writes : result.reads)[binding.value] = buffer;
+    if (binding.value == kNoValue)
+      result.packed = buffer;
+    else
+      (binding.write ? result.writes : result.reads)[binding.value] = buffer;
     result.buffers.push_back(buffer);
   }
   return result;
 }
 
-Evaluator::Evaluator(const schedule::Schedule& schedule, const schedule::Group& group, const KernelBuffers& buffers)
-    : schedule_(schedule), graph_(schedule.graph), buffers_(buffers), computed_(schedule.graph.values.size(), 0) {
+Evaluator::Evaluator(const schedule::Schedule& schedule, const schedule::Group& group,
+                     const KernelBuffers& buffers)
+    : schedule_(schedule),
+      graph_(schedule.graph),
+      buffers_(buffers),
+      computed_(schedule.graph.values.size(), 0) {
   for (int n : group.nodes) computed_[graph_.nodes[n].output] = 1;
 }
 
@@ -55,10 +62,14 @@ std::vector<int64_t> Evaluator::extents() const {
 
 Expr Evaluator::expression(const IndexExpr& e) const {
   switch (e.kind()) {
-    case IndexExpr::Kind::kConst: return loop::const_index(e.value());
-    case IndexExpr::Kind::kAxis: return axes[e.value()].value;
-    case IndexExpr::Kind::kAdd: return expression(e.lhs()) + expression(e.rhs());
-    case IndexExpr::Kind::kMul: return expression(e.lhs()) * loop::const_index(e.value());
+    case IndexExpr::Kind::kConst:
+      return loop::const_index(e.value());
+    case IndexExpr::Kind::kAxis:
+      return axes[e.value()].value;
+    case IndexExpr::Kind::kAdd:
+      return expression(e.lhs()) + expression(e.rhs());
+    case IndexExpr::Kind::kMul:
+      return expression(e.lhs()) * loop::const_index(e.value());
     case IndexExpr::Kind::kFloorDiv:
     case IndexExpr::Kind::kMod: {
       bool negative = range_of(e.lhs(), extents()).lo < 0;
@@ -80,12 +91,14 @@ IndexExpr Evaluator::offset_of(ValueId v, const std::vector<IndexExpr>& indices)
 
 Expr Evaluator::load_value(ValueId v, const std::vector<IndexExpr>& indices) {
   auto it = buffers_.reads.find(v);
-  if (it == buffers_.reads.end()) QUERNEL_UNREACHABLE("value '" + graph_.values[v].name + "' is read but not bound");
+  if (it == buffers_.reads.end())
+    QUERNEL_UNREACHABLE("value '" + graph_.values[v].name + "' is read but not bound");
   IndexExpr offset = offset_of(v, indices);
   accesses.push_back(offset);
   Expr index = expression(offset);
   if (!predicate_) return name_value("x", loop::load(it->second, index));
-  Expr zero = is_float(graph_.dtype(v)) ? loop::const_float(graph_.dtype(v), 0) : loop::const_int(graph_.dtype(v), 0);
+  Expr zero =
+      is_float(graph_.dtype(v)) ? loop::const_float(graph_.dtype(v), 0) : loop::const_int(graph_.dtype(v), 0);
   return name_value("x", loop::load_guarded(it->second, index, predicate_, zero));
 }
 
@@ -97,7 +110,8 @@ void Evaluator::store(ValueId v, const std::vector<IndexExpr>& indices, Expr val
 
 Expr Evaluator::evaluate(ValueId v, const std::vector<IndexExpr>& indices) {
   if (auto it = provided_.find(v); it != provided_.end()) return it->second;
-  if (const Tensor* constant = graph_.constant(v); constant && constant->count() == 1 && element_size(constant->dtype) <= 8) {
+  if (const Tensor* constant = graph_.constant(v);
+      constant && constant->count() == 1 && element_size(constant->dtype) <= 8) {
     uint64_t bits = 0;
     std::memcpy(&bits, constant->bytes.data(), constant->bytes.size());
     return loop::const_bits({constant->dtype, 1}, bits);
@@ -106,7 +120,8 @@ Expr Evaluator::evaluate(ValueId v, const std::vector<IndexExpr>& indices) {
     if (known.predicate == predicate_ && known.indices == indices) return known.value;
   const Node* node = graph_.def(v);
   bool stored = !computed_[v] && schedule_.storage[v].valid();
-  Expr value = !node || stored || node->op == OpKind::k_constant ? load_value(v, indices) : evaluate_node(*node, indices);
+  Expr value = !node || stored || node->op == OpKind::k_constant ? load_value(v, indices)
+                                                                 : evaluate_node(*node, indices);
   memo_[v].push_back({indices, predicate_, value});
   return value;
 }
@@ -123,12 +138,17 @@ Expr Evaluator::evaluate_node(const Node& node, const std::vector<IndexExpr>& in
   if (auto op = unary_op(node.op)) return name_value("v", loop::unary(*op, args[0]));
   if (auto op = binary_op(node.op)) return name_value("v", loop::binary(*op, args[0], args[1]));
   switch (node.op) {
-    case OpKind::k_where: return name_value("v", loop::select(args[0], args[1], args[2]));
-    case OpKind::k_mulacc: return name_value("v", loop::mul_acc(args[0], args[1], args[2]));
+    case OpKind::k_where:
+      return name_value("v", loop::select(args[0], args[1], args[2]));
+    case OpKind::k_mulacc:
+      return name_value("v", loop::mul_acc(args[0], args[1], args[2]));
     case OpKind::k_clamp:
-      return name_value("v", loop::binary(BinaryOp::k_min, loop::binary(BinaryOp::k_max, args[0], args[1]), args[2]));
-    case OpKind::k_cast: return name_value("v", loop::cast(node.attributes.dtype, args[0]));
-    default: QUERNEL_UNREACHABLE("op " + std::string(to_string(node.op)) + " is not evaluated inside a kernel");
+      return name_value(
+          "v", loop::binary(BinaryOp::k_min, loop::binary(BinaryOp::k_max, args[0], args[1]), args[2]));
+    case OpKind::k_cast:
+      return name_value("v", loop::cast(node.attributes.dtype, args[0]));
+    default:
+      QUERNEL_UNREACHABLE("op " + std::string(to_string(node.op)) + " is not evaluated inside a kernel");
   }
 }
 
@@ -155,17 +175,22 @@ Expr Evaluator::through_map(const Node& node, const std::vector<IndexExpr>& indi
   predicate_ = outside;
   DType dtype = graph_.dtype(node.output);
   double fill = node.attributes.fill;
-  Expr otherwise = is_float(dtype) ? loop::const_float(dtype, fill) : loop::const_int(dtype, static_cast<int64_t>(fill));
+  Expr otherwise =
+      is_float(dtype) ? loop::const_float(dtype, fill) : loop::const_int(dtype, static_cast<int64_t>(fill));
   return name_value("v", loop::select(condition, value, otherwise));
 }
 
 namespace {
 DType unsigned_of_width(int bits) {
   switch (bits) {
-    case 8: return DType::kU8;
-    case 16: return DType::kU16;
-    case 32: return DType::kU32;
-    default: return DType::kU64;
+    case 8:
+      return DType::kU8;
+    case 16:
+      return DType::kU16;
+    case 32:
+      return DType::kU32;
+    default:
+      return DType::kU64;
   }
 }
 }  // namespace
@@ -175,22 +200,26 @@ Expr Evaluator::reinterpret(const Node& node, const std::vector<IndexExpr>& indi
   DType from = graph_.dtype(node.inputs[0]), to = node.attributes.dtype;
   int from_bits = bit_width(from), to_bits = bit_width(to);
   if (from_bits == to_bits) return name_value("v", loop::bitcast({to, 1}, evaluate(node.inputs[0], indices)));
-  DType narrow = unsigned_of_width(std::min(from_bits, to_bits)), wide = unsigned_of_width(std::max(from_bits, to_bits));
+  DType narrow = unsigned_of_width(std::min(from_bits, to_bits)),
+        wide = unsigned_of_width(std::max(from_bits, to_bits));
   std::vector<IndexExpr> inner = indices;
   if (from_bits < to_bits) {
     Expr whole = loop::const_int(wide, 0);
     for (int part = 0; part < to_bits / from_bits; ++part) {
       inner.back() = simplify(indices.back() * (to_bits / from_bits) + part, extents());
       Expr bits = loop::cast(wide, loop::bitcast({narrow, 1}, evaluate(node.inputs[0], inner)));
-      whole = loop::binary(BinaryOp::k_or, whole, loop::binary(BinaryOp::k_shl, bits, loop::const_int(wide, part * from_bits)));
+      whole = loop::binary(BinaryOp::k_or, whole,
+                           loop::binary(BinaryOp::k_shl, bits, loop::const_int(wide, part * from_bits)));
     }
     return name_value("v", loop::bitcast({to, 1}, whole));
   }
   int64_t parts = from_bits / to_bits;
   inner.back() = simplify(floordiv(indices.back(), parts), extents());
   Expr whole = loop::bitcast({wide, 1}, evaluate(node.inputs[0], inner));
-  Expr shift = loop::cast(wide, expression(simplify(floormod(indices.back(), parts), extents())) * loop::const_index(to_bits));
-  return name_value("v", loop::bitcast({to, 1}, loop::cast(narrow, loop::binary(BinaryOp::k_shr, whole, shift))));
+  Expr shift = loop::cast(
+      wide, expression(simplify(floormod(indices.back(), parts), extents())) * loop::const_index(to_bits));
+  return name_value("v",
+                    loop::bitcast({to, 1}, loop::cast(narrow, loop::binary(BinaryOp::k_shr, whole, shift))));
 }
 
 // Edge and reflect padding: positions outside come from inside.
@@ -198,7 +227,8 @@ std::vector<IndexExpr> Evaluator::padded_indices(const Node& node, const std::ve
   std::vector<int64_t> dims = static_dims(graph_.shape(node.inputs[0]));
   std::vector<IndexExpr> inner;
   for (size_t d = 0; d < dims.size(); ++d) {
-    int64_t before = node.attributes.starts[d].value(), after = node.attributes.stops[d].value(), last = dims[d] - 1;
+    int64_t before = node.attributes.starts[d].value(), after = node.attributes.stops[d].value(),
+            last = dims[d] - 1;
     if (before == 0 && after == 0) {
       inner.push_back(indices[d]);
       continue;
@@ -207,8 +237,8 @@ std::vector<IndexExpr> Evaluator::padded_indices(const Node& node, const std::ve
     auto larger = [](Expr a, Expr b) { return loop::binary(BinaryOp::k_max, a, b); };
     auto smaller = [](Expr a, Expr b) { return loop::binary(BinaryOp::k_min, a, b); };
     if (node.attributes.mode == PadMode::kReflect) {
-      p = larger(p, loop::const_index(0) - p);                                  // mirrored at 0
-      p = smaller(p, loop::const_index(2 * last) - p);                          // and at the last element
+      p = larger(p, loop::const_index(0) - p);          // mirrored at 0
+      p = smaller(p, loop::const_index(2 * last) - p);  // and at the last element
     } else {
       p = larger(loop::const_index(0), smaller(p, loop::const_index(last)));
     }
@@ -236,8 +266,10 @@ IndexExpr Evaluator::dynamic_axis(ValueId index_value, const std::vector<IndexEx
   }
   Expr index = loop::cast(DType::kI64, evaluate(index_value, at));
   index = name_value("i", index);
-  Expr wrapped = loop::select(loop::binary(BinaryOp::k_lt, index, loop::const_index(0)), index + loop::const_index(extent), index);
-  wrapped = loop::binary(BinaryOp::k_max, loop::const_index(0), loop::binary(BinaryOp::k_min, wrapped, loop::const_index(extent - 1)));
+  Expr wrapped = loop::select(loop::binary(BinaryOp::k_lt, index, loop::const_index(0)),
+                              index + loop::const_index(extent), index);
+  wrapped = loop::binary(BinaryOp::k_max, loop::const_index(0),
+                         loop::binary(BinaryOp::k_min, wrapped, loop::const_index(extent - 1)));
   axes.push_back({name_value("i", wrapped), std::max<int64_t>(extent, 1)});
   return IndexExpr::axis(static_cast<int>(axes.size()) - 1);
 }
@@ -249,7 +281,8 @@ std::vector<IndexExpr> Evaluator::gather_indices(const Node& node, const std::ve
   std::vector<IndexExpr> inner;
   if (node.op == OpKind::k_take) {
     inner.assign(indices.begin(), indices.begin() + axis);
-    inner.push_back(dynamic_axis(node.inputs[1], {indices.begin() + axis, indices.begin() + axis + index_rank}, dims[axis]));
+    inner.push_back(dynamic_axis(node.inputs[1],
+                                 {indices.begin() + axis, indices.begin() + axis + index_rank}, dims[axis]));
     inner.insert(inner.end(), indices.begin() + axis + index_rank, indices.end());
   } else if (node.op == OpKind::k_gather_elements) {
     inner = indices;

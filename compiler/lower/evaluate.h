@@ -1,5 +1,6 @@
-// Evaluation of graph values inside a kernel: a demand-driven walk from the value that is wanted, through elementwise nodes and
-// index maps, down to loads of stored values. Every node becomes one Let per distinct index.
+// Evaluation of graph values inside a kernel: a demand-driven walk from the value that is wanted, through
+// elementwise nodes and index maps, down to loads of stored values. Every node becomes one Let per distinct
+// index.
 #pragma once
 
 #include <map>
@@ -19,8 +20,8 @@ struct KernelBuffers {
   std::unordered_map<ValueId, loop::Buffer> reads, writes;
   loop::Buffer packed;
 };
-// A variable whose name is unique in the kernel being lowered; restart_names begins a kernel. Names depend on the kernel
-// alone, so that equal kernels print alike.
+// A variable whose name is unique in the kernel being lowered; restart_names begins a kernel. Names depend on
+// the kernel alone, so that equal kernels print alike.
 loop::Var fresh_var(const std::string& name, loop::Type type);
 std::string fresh_name(const std::string& base);
 void restart_names();

@@ -31,16 +31,17 @@ Stmt vector_loop(const std::string& name, int64_t extent, int lanes, const Targe
     loop::Var l = index_var(name + "_tail");
     Expr position = index(full * lanes) + loop::var_ref(l);
     if (target.has_masks && tail > 1)
-      parts.push_back(loop::for_loop(l, index(lanes), AxisKind::kVector,
-                                     loop::if_then(loop::binary(BinaryOp::k_lt, loop::var_ref(l), index(tail)), body(position))));
+      parts.push_back(loop::for_loop(
+          l, index(lanes), AxisKind::kVector,
+          loop::if_then(loop::binary(BinaryOp::k_lt, loop::var_ref(l), index(tail)), body(position))));
     else
       parts.push_back(loop::for_loop(l, index(tail), AxisKind::kSerial, body(position)));
   }
   return parts.size() == 1 ? parts[0] : loop::block(std::move(parts));
 }
 
-Stmt outer_loops(loop::Kernel& kernel, const std::vector<int64_t>& extents, int64_t inner_work, int64_t target_work,
-                 const std::function<Stmt(const std::vector<Expr>&)>& body) {
+Stmt outer_loops(loop::Kernel& kernel, const std::vector<int64_t>& extents, int64_t inner_work,
+                 int64_t target_work, const std::function<Stmt(const std::vector<Expr>&)>& body) {
   std::vector<Expr> positions(extents.size());
   struct Serial {
     loop::Var var;
@@ -73,7 +74,8 @@ Stmt outer_loops(loop::Kernel& kernel, const std::vector<int64_t>& extents, int6
       grid.push_back({outer, index(chunks)});
       loop::Var inner = index_var(name);
       Expr extent = n % chunk == 0 ? index(chunk)
-                                   : loop::binary(BinaryOp::k_min, index(chunk), index(n) - loop::var_ref(outer) * index(chunk));
+                                   : loop::binary(BinaryOp::k_min, index(chunk),
+                                                  index(n) - loop::var_ref(outer) * index(chunk));
       serial.push_back({inner, extent});
       positions[i] = loop::var_ref(outer) * index(chunk) + loop::var_ref(inner);
       work = target_work;
@@ -89,10 +91,14 @@ namespace {
 int digits(const IndexExpr& e) {
   switch (e.kind()) {
     case IndexExpr::Kind::kConst:
-    case IndexExpr::Kind::kAxis: return 0;
-    case IndexExpr::Kind::kAdd: return digits(e.lhs()) + digits(e.rhs());
-    case IndexExpr::Kind::kMul: return digits(e.lhs());
-    default: return 1 + digits(e.lhs());
+    case IndexExpr::Kind::kAxis:
+      return 0;
+    case IndexExpr::Kind::kAdd:
+      return digits(e.lhs()) + digits(e.rhs());
+    case IndexExpr::Kind::kMul:
+      return digits(e.lhs());
+    default:
+      return 1 + digits(e.lhs());
   }
 }
 int digits(const std::vector<IndexExpr>& es) {
@@ -102,9 +108,11 @@ int digits(const std::vector<IndexExpr>& es) {
 }
 }  // namespace
 
-std::vector<int64_t> merge_axes(std::vector<int64_t> extents, const std::vector<int>& classes, std::vector<std::vector<IndexExpr>>& indices,
-                                std::vector<int>& merged_classes,
-                                const std::function<std::vector<IndexExpr>(const std::vector<std::vector<IndexExpr>>&, const std::vector<int64_t>&)>& probe) {
+std::vector<int64_t> merge_axes(
+    std::vector<int64_t> extents, const std::vector<int>& classes,
+    std::vector<std::vector<IndexExpr>>& indices, std::vector<int>& merged_classes,
+    const std::function<std::vector<IndexExpr>(const std::vector<std::vector<IndexExpr>>&,
+                                               const std::vector<int64_t>&)>& probe) {
   merged_classes = classes;
   if (std::find(extents.begin(), extents.end(), 0) != extents.end()) return extents;
   int cost = digits(probe(indices, extents));
@@ -117,9 +125,12 @@ std::vector<int64_t> merge_axes(std::vector<int64_t> extents, const std::vector<
     std::vector<IndexExpr> renamed;
     for (size_t k = 0; k < extents.size(); ++k) {
       IndexExpr merged = IndexExpr::axis(static_cast<int>(i) - 1);
-      if (k == i - 1) renamed.push_back(floordiv(merged, extents[i]));
-      else if (k == i) renamed.push_back(extents[i - 1] == 1 ? merged : floormod(merged, extents[i]));
-      else renamed.push_back(IndexExpr::axis(static_cast<int>(k > i ? k - 1 : k)));
+      if (k == i - 1)
+        renamed.push_back(floordiv(merged, extents[i]));
+      else if (k == i)
+        renamed.push_back(extents[i - 1] == 1 ? merged : floormod(merged, extents[i]));
+      else
+        renamed.push_back(IndexExpr::axis(static_cast<int>(k > i ? k - 1 : k)));
     }
     std::vector<std::vector<IndexExpr>> rewritten = indices;
     for (std::vector<IndexExpr>& list : rewritten)
@@ -142,22 +153,28 @@ std::optional<int64_t> stride_along(const IndexExpr& access, int axis, int axes)
   if (form) return form->coefficients[static_cast<size_t>(axis)];
   // Digits of other axes do not matter: split the sum and look at the terms that use this axis.
   if (access.kind() == IndexExpr::Kind::kAdd) {
-    std::optional<int64_t> a = stride_along(access.lhs(), axis, axes), b = stride_along(access.rhs(), axis, axes);
+    std::optional<int64_t> a = stride_along(access.lhs(), axis, axes),
+                           b = stride_along(access.rhs(), axis, axes);
     return a && b ? std::optional(*a + *b) : std::nullopt;
   }
   return std::nullopt;
 }
 
-loop::Kernel lower_item(const schedule::Schedule& schedule, const schedule::Item& item, const Target& target) {
+loop::Kernel lower_item(const schedule::Schedule& schedule, const schedule::Item& item,
+                        const Target& target) {
   const schedule::Group& group = schedule.groups[item.group];
   restart_names();
   Context context{schedule, item, group, target, make_buffers(schedule, item), {}};
   context.kernel.buffers = context.buffers.buffers;
   switch (group.kind) {
-    case schedule::GroupKind::kMap: return lower_map(std::move(context));
-    case schedule::GroupKind::kReduce: return lower_reduce(std::move(context));
-    case schedule::GroupKind::kContract: return lower_contract(std::move(context));
-    case schedule::GroupKind::kCat: return lower_cat(std::move(context));
+    case schedule::GroupKind::kMap:
+      return lower_map(std::move(context));
+    case schedule::GroupKind::kReduce:
+      return lower_reduce(std::move(context));
+    case schedule::GroupKind::kContract:
+      return lower_contract(std::move(context));
+    case schedule::GroupKind::kCat:
+      return lower_cat(std::move(context));
   }
   return {};
 }

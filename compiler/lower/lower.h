@@ -1,4 +1,5 @@
-// Lowering: one schedule item to one loop-IR kernel, with axis kinds on its loops (vector, unrolled, serial, reduction).
+// Lowering: one schedule item to one loop-IR kernel, with axis kinds on its loops (vector, unrolled, serial,
+// reduction).
 #pragma once
 
 #include "loop/ir.h"

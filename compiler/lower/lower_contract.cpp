@@ -1,6 +1,7 @@
-// Contractions as register tiles: tile_m rows by tile_v vectors of accumulators live in registers over the whole reduction;
-// "b" is read in vectors (packed where it is constant), "a" is broadcast (or read in vectors too, for depthwise kernels).
-// Rows past the end read row 0's data and are not stored; columns past the end are zero in packed operands and masked else.
+// Contractions as register tiles: tile_m rows by tile_v vectors of accumulators live in registers over the
+// whole reduction; "b" is read in vectors (packed where it is constant), "a" is broadcast (or read in vectors
+// too, for depthwise kernels). Rows past the end read row 0's data and are not stored; columns past the end
+// are zero in packed operands and masked else.
 #include <algorithm>
 
 #include "lower/loop_nest.h"
@@ -19,7 +20,10 @@ constexpr int64_t kUnrolledSteps = 9;       // depthwise reductions up to 3x3 ar
 class Lowering {
  public:
   explicit Lowering(Context& context)
-      : c_(context), g_(context.graph()), node_(g_.nodes[context.group.anchor]), plan_(context.group.contraction) {
+      : c_(context),
+        g_(context.graph()),
+        node_(g_.nodes[context.group.anchor]),
+        plan_(context.group.contraction) {
     for (int i = 0; i < 2; ++i) {
       bool is_a = (i == 0) != plan_.swapped;
       schedule::OperandAccess access = schedule::resolve_operand(g_, node_, i);
@@ -40,7 +44,8 @@ class Lowering {
     outer.push_back(schedule::panel_count(plan_));
     outer.push_back((rows_ + plan_.tile_m - 1) / plan_.tile_m);
     int64_t tile_work = schedule::reduction_count(plan_) * plan_.tile_m * plan_.tile_n();
-    c_.kernel.body = outer_loops(c_.kernel, outer, tile_work, kWorkPerGroup, [&](const std::vector<Expr>& at) { return tile(at); });
+    c_.kernel.body = outer_loops(c_.kernel, outer, tile_work, kWorkPerGroup,
+                                 [&](const std::vector<Expr>& at) { return tile(at); });
   }
 
  private:
@@ -64,7 +69,8 @@ class Lowering {
     loop::Var l = index_var("l");
     if (plan_.tile_v == 1) return loop::for_loop(l, index(lanes_), AxisKind::kVector, body(loop::var_ref(l)));
     loop::Var v = index_var("v");
-    Stmt lanes = loop::for_loop(l, index(lanes_), AxisKind::kVector, body(loop::var_ref(v) * index(lanes_) + loop::var_ref(l)));
+    Stmt lanes = loop::for_loop(l, index(lanes_), AxisKind::kVector,
+                                body(loop::var_ref(v) * index(lanes_) + loop::var_ref(l)));
     return loop::for_loop(v, index(plan_.tile_v), AxisKind::kUnrolled, lanes);
   }
 
@@ -90,7 +96,8 @@ class Lowering {
     Expr panel = at[at.size() - 2], first_row = at.back() * index(plan_.tile_m);
     Expr first_column = panel * index(plan_.tile_n());
 
-    loop::Buffer acc = local("acc", accumulator_dtype_, plan_.tile_m * plan_.tile_n(), loop::Scope::kRegister);
+    loop::Buffer acc =
+        local("acc", accumulator_dtype_, plan_.tile_m * plan_.tile_n(), loop::Scope::kRegister);
     loop::Buffer row_offsets = local("rows", DType::kI64, plan_.tile_m, loop::Scope::kRegister);
     body.push_back(loop::alloc(acc));
     body.push_back(loop::alloc(row_offsets));
@@ -108,21 +115,25 @@ class Lowering {
           offset = offset + positions[i] * index(plan_.axes[i].a);
       return loop::store(row_offsets, m, offset);
     }));
-    Expr zero = is_float(accumulator_dtype_) ? loop::const_float(accumulator_dtype_, 0) : loop::const_int(accumulator_dtype_, 0);
+    Expr zero = is_float(accumulator_dtype_) ? loop::const_float(accumulator_dtype_, 0)
+                                             : loop::const_int(accumulator_dtype_, 0);
     body.push_back(for_rows([&](Expr m) {
       return for_columns([&](Expr n) { return loop::store(acc, m * index(plan_.tile_n()) + n, zero); });
     }));
 
-    Expr b_base = plan_.packed ? panel * index(schedule::reduction_count(plan_) * plan_.tile_n()) : index(plan_.b_offset);
+    Expr b_base = plan_.packed ? panel * index(schedule::reduction_count(plan_) * plan_.tile_n())
+                               : index(plan_.b_offset);
     for (int axis : plan_.grid_axes)
-      b_base = b_base + base[axis] * index(plan_.packed ? schedule::packed_stride(plan_, axis) : plan_.axes[axis].b);
+      b_base = b_base +
+               base[axis] * index(plan_.packed ? schedule::packed_stride(plan_, axis) : plan_.axes[axis].b);
     if (!plan_.packed) b_base = b_base + first_column;
     body.push_back(reduce(acc, row_offsets, b_base, first_column));
     body.push_back(finish(acc, base, first_row, first_column, partial_rows));
     return loop::block(std::move(body));
   }
 
-  Stmt reduce(const loop::Buffer& acc, const loop::Buffer& row_offsets, const Expr& b_base, const Expr& first_column) {
+  Stmt reduce(const loop::Buffer& acc, const loop::Buffer& row_offsets, const Expr& b_base,
+              const Expr& first_column) {
     Expr a_step = index(0), b_step = index(0);
     std::vector<std::pair<loop::Var, int64_t>> loops;
     int64_t b_stride = plan_.tile_n() * schedule::reduction_count(plan_);
@@ -136,21 +147,29 @@ class Lowering {
     }
     bool partial = columns_ % plan_.tile_n() != 0;
     auto read = [&](const loop::Buffer& buffer, Expr at, Expr n, bool masked) {
-      Expr zero = is_float(buffer->dtype) ? loop::const_float(buffer->dtype, 0) : loop::const_int(buffer->dtype, 0);
-      Expr inside = masked && partial ? loop::binary(BinaryOp::k_lt, first_column + n, index(columns_)) : nullptr;
-      return loop::cast(accumulator_dtype_, inside ? loop::load_guarded(buffer, at, inside, zero) : loop::load(buffer, at));
+      Expr zero =
+          is_float(buffer->dtype) ? loop::const_float(buffer->dtype, 0) : loop::const_int(buffer->dtype, 0);
+      Expr inside =
+          masked && partial ? loop::binary(BinaryOp::k_lt, first_column + n, index(columns_)) : nullptr;
+      return loop::cast(accumulator_dtype_,
+                        inside ? loop::load_guarded(buffer, at, inside, zero) : loop::load(buffer, at));
     };
-    // All vectors of b first, then row by row: one element (or vector) of a lives at a time, so the tile fits the registers.
+    // All vectors of b first, then row by row: one element (or vector) of a lives at a time, so the tile fits
+    // the registers.
     loop::Buffer columns = local("columns", accumulator_dtype_, plan_.tile_n(), loop::Scope::kRegister);
     std::vector<Stmt> parts{loop::alloc(columns)};
-    parts.push_back(for_columns([&](Expr n) { return loop::store(columns, n, read(b_buffer_, b_base + b_step + n, n, !plan_.packed)); }));
+    parts.push_back(for_columns([&](Expr n) {
+      return loop::store(columns, n, read(b_buffer_, b_base + b_step + n, n, !plan_.packed));
+    }));
     parts.push_back(for_rows([&](Expr m) {
       Expr a_at = loop::load(row_offsets, m) + a_step;
       auto multiply = [&](Expr n, Expr a) {
         Expr slot = m * index(plan_.tile_n()) + n;
         return loop::store(acc, slot, loop::mul_acc(a, loop::load(columns, n), loop::load(acc, slot)));
       };
-      if (plan_.elementwise) return for_columns([&](Expr n) { return multiply(n, read(a_buffer_, a_at + first_column + n, n, true)); });
+      if (plan_.elementwise)
+        return for_columns(
+            [&](Expr n) { return multiply(n, read(a_buffer_, a_at + first_column + n, n, true)); });
       loop::Var a = fresh_var("a", {accumulator_dtype_, 1});
       Stmt element = loop::let(a, read(a_buffer_, a_at, index(0), false));
       return loop::block({element, for_columns([&](Expr n) { return multiply(n, loop::var_ref(a)); })});
@@ -160,24 +179,30 @@ class Lowering {
     for (size_t i = loops.size(); i-- > 0;) {
       copies *= loops[i].second;
       bool unroll = plan_.elementwise && copies <= kUnrolledSteps;
-      stmt = loop::for_loop(loops[i].first, index(loops[i].second), unroll ? AxisKind::kUnrolled : AxisKind::kReduction, stmt);
+      stmt = loop::for_loop(loops[i].first, index(loops[i].second),
+                            unroll ? AxisKind::kUnrolled : AxisKind::kReduction, stmt);
     }
     return stmt;
   }
 
-  // Whether the epilogue is heavy: then it is written once, over a copy of the tile in memory, instead of once per vector.
+  // Whether the epilogue is heavy: then it is written once, over a copy of the tile in memory, instead of
+  // once per vector.
   bool heavy_epilogue() const {
     int weight = 0;
     for (const std::vector<int>* nodes : {&c_.group.nodes, &c_.group.inlined})
       for (int n : *nodes) {
-        if (auto op = unary_op(g_.nodes[n].op); op && *op >= UnaryOp::k_exp && *op <= UnaryOp::k_erf) weight += 16;
-        else if (g_.nodes[n].op == OpKind::k_pow) weight += 32;
-        else if (is_elementwise(g_.nodes[n].op)) weight += 1;
+        if (auto op = unary_op(g_.nodes[n].op); op && *op >= UnaryOp::k_exp && *op <= UnaryOp::k_erf)
+          weight += 16;
+        else if (g_.nodes[n].op == OpKind::k_pow)
+          weight += 32;
+        else if (is_elementwise(g_.nodes[n].op))
+          weight += 1;
       }
     return weight * plan_.tile_m * plan_.tile_v > 256;
   }
 
-  Stmt finish(loop::Buffer acc, const std::vector<Expr>& base, const Expr& first_row, const Expr& first_column, bool partial_rows) {
+  Stmt finish(loop::Buffer acc, const std::vector<Expr>& base, const Expr& first_row,
+              const Expr& first_column, bool partial_rows) {
     std::vector<Stmt> body;
     AxisKind rows = AxisKind::kUnrolled;
     if (heavy_epilogue() && plan_.tile_m > 1) {
@@ -192,28 +217,32 @@ class Lowering {
       acc = copy;
       rows = AxisKind::kSerial;
     }
-    body.push_back(for_rows([&](Expr m) {
-      Expr row = first_row + m;
-      Stmt stmt = for_columns([&](Expr n) {
-        Expr column = first_column + n;
-        std::vector<Expr> positions = base;
-        set_rows(positions, row);
-        positions[plan_.vector_axis] = column;
-        Stmt point = store_point(positions, loop::load(acc, m * index(plan_.tile_n()) + n));
-        if (columns_ % plan_.tile_n() == 0) return point;
-        return loop::if_then(loop::binary(BinaryOp::k_lt, column, index(columns_)), point);
-      });
-      if (!partial_rows) return stmt;
-      return loop::if_then(loop::binary(BinaryOp::k_lt, row, index(rows_)), stmt);
-    }, rows));
+    body.push_back(for_rows(
+        [&](Expr m) {
+          Expr row = first_row + m;
+          Stmt stmt = for_columns([&](Expr n) {
+            Expr column = first_column + n;
+            std::vector<Expr> positions = base;
+            set_rows(positions, row);
+            positions[plan_.vector_axis] = column;
+            Stmt point = store_point(positions, loop::load(acc, m * index(plan_.tile_n()) + n));
+            if (columns_ % plan_.tile_n() == 0) return point;
+            return loop::if_then(loop::binary(BinaryOp::k_lt, column, index(columns_)), point);
+          });
+          if (!partial_rows) return stmt;
+          return loop::if_then(loop::binary(BinaryOp::k_lt, row, index(rows_)), stmt);
+        },
+        rows));
     return loop::block(std::move(body));
   }
 
   Stmt store_point(const std::vector<Expr>& positions, Expr value) {
     Evaluator e = c_.evaluator();
-    for (size_t i = 0; i < plan_.axes.size(); ++i) e.axes.push_back({positions[i], std::max<int64_t>(plan_.axes[i].extent, 1)});
+    for (size_t i = 0; i < plan_.axes.size(); ++i)
+      e.axes.push_back({positions[i], std::max<int64_t>(plan_.axes[i].extent, 1)});
     std::vector<IndexExpr> at;
-    for (const IndexExpr& out : node_.attributes.contraction.out) at.push_back(simplify(substitute(out, plan_.axis_values), e.extents()));
+    for (const IndexExpr& out : node_.attributes.contraction.out)
+      at.push_back(simplify(substitute(out, plan_.axis_values), e.extents()));
     e.provide(node_.output, e.name_value("sum", loop::cast(g_.dtype(node_.output), value)));
     std::vector<Expr> values;
     for (ValueId v : c_.group.outputs) values.push_back(e.evaluate(v, at));

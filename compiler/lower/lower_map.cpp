@@ -1,5 +1,5 @@
-// Elementwise groups and cat copies: every element of the iteration space once, vectors along the axis that most accesses
-// walk contiguously.
+// Elementwise groups and cat copies: every element of the iteration space once, vectors along the axis that
+// most accesses walk contiguously.
 #include <algorithm>
 #include <cmath>
 
@@ -14,7 +14,8 @@ using loop::Stmt;
 constexpr int64_t kWorkPerGroup = 8192;  // elements; a few microseconds
 
 // Share of full speed at which `accesses` run in vectors along `axis`.
-double score(const std::vector<IndexExpr>& accesses, const std::vector<int64_t>& extents, int axis, int lanes) {
+double score(const std::vector<IndexExpr>& accesses, const std::vector<int64_t>& extents, int axis,
+             int lanes) {
   double n = static_cast<double>(extents[axis]);
   double filled = n / (std::ceil(n / lanes) * lanes);
   double sum = 0;
@@ -33,7 +34,8 @@ Stmt map_nest(Context& context, const std::vector<int64_t>& dims, bool workgroup
   std::vector<IndexExpr> accesses;
   auto probe = [&](const std::vector<std::vector<IndexExpr>>& at, const std::vector<int64_t>& extents) {
     Evaluator dry = context.evaluator();
-    for (size_t i = 0; i < extents.size(); ++i) dry.axes.push_back({loop::var_ref(index_var("a" + std::to_string(i))), extents[i]});
+    for (size_t i = 0; i < extents.size(); ++i)
+      dry.axes.push_back({loop::var_ref(index_var("a" + std::to_string(i))), extents[i]});
     emit(dry, at[0]);
     accesses = dry.accesses;
     std::vector<IndexExpr> all = dry.accesses;
@@ -82,10 +84,12 @@ Stmt map_nest(Context& context, const std::vector<int64_t>& dims, bool workgroup
   int64_t rest = inner % chunk;
   return outer_loops(context.kernel, outer, chunk, chunk, [&](const std::vector<Expr>& positions) {
     Expr part = positions.back();
-    Stmt body = vector_loop("v", chunk, lanes, context.target, [&](Expr v) { return point(positions, part * index(chunk) + v); });
+    Stmt body = vector_loop("v", chunk, lanes, context.target,
+                            [&](Expr v) { return point(positions, part * index(chunk) + v); });
     if (rest == 0) return body;
     // The last workgroup of a row also takes what is left over.
-    Stmt tail = vector_loop("r", rest, lanes, context.target, [&](Expr v) { return point(positions, index(inner - rest) + v); });
+    Stmt tail = vector_loop("r", rest, lanes, context.target,
+                            [&](Expr v) { return point(positions, index(inner - rest) + v); });
     Expr last = loop::binary(BinaryOp::k_eq, part, index(inner / chunk - 1));
     return loop::block({body, loop::if_then(last, tail)});
   });
@@ -108,11 +112,14 @@ DType widest_dtype(const Context& context) {
 loop::Kernel lower_map(Context context) {
   const Graph& g = context.graph();
   std::vector<int64_t> dims = static_dims(g.shape(context.group.outputs[0]));
-  context.kernel.body = map_nest(context, dims, true, [&](Evaluator& e, const std::vector<IndexExpr>& at) {
-    std::vector<Expr> values;
-    for (ValueId v : context.group.outputs) values.push_back(e.evaluate(v, at));
-    for (size_t i = 0; i < values.size(); ++i) e.store(context.group.outputs[i], at, values[i]);
-  }, widest_dtype(context));
+  context.kernel.body = map_nest(
+      context, dims, true,
+      [&](Evaluator& e, const std::vector<IndexExpr>& at) {
+        std::vector<Expr> values;
+        for (ValueId v : context.group.outputs) values.push_back(e.evaluate(v, at));
+        for (size_t i = 0; i < values.size(); ++i) e.store(context.group.outputs[i], at, values[i]);
+      },
+      widest_dtype(context));
   return std::move(context.kernel);
 }
 
@@ -128,12 +135,15 @@ loop::Kernel lower_cat(Context context) {
     int64_t start = 0;
     for (int k = 0; k < i; ++k) start += g.shape(cat.inputs[k])[axis].value();
     if (element_count(static_dims(g.shape(x))).value_or(0) == 0) continue;
-    parts.push_back(map_nest(context, static_dims(g.shape(x)), workgroups, [&](Evaluator& e, const std::vector<IndexExpr>& at) {
-      Expr value = e.evaluate(x, at);
-      std::vector<IndexExpr> shifted = at;
-      shifted[axis] = shifted[axis] + start;
-      e.store(cat.output, shifted, value);
-    }, widest_dtype(context)));
+    parts.push_back(map_nest(
+        context, static_dims(g.shape(x)), workgroups,
+        [&](Evaluator& e, const std::vector<IndexExpr>& at) {
+          Expr value = e.evaluate(x, at);
+          std::vector<IndexExpr> shifted = at;
+          shifted[axis] = shifted[axis] + start;
+          e.store(cat.output, shifted, value);
+        },
+        widest_dtype(context)));
   }
   context.kernel.body = loop::block(std::move(parts));
   return std::move(context.kernel);

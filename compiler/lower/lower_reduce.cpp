@@ -1,5 +1,6 @@
-// Reductions: vectors along an output axis where the operand is contiguous there, else along the innermost reduced axis with
-// several vector accumulators that are folded at the end. The epilogue runs on the result while it is in a register.
+// Reductions: vectors along an output axis where the operand is contiguous there, else along the innermost
+// reduced axis with several vector accumulators that are folded at the end. The epilogue runs on the result
+// while it is in a register.
 #include <algorithm>
 #include <cmath>
 
@@ -29,7 +30,8 @@ Reducer reducer_of(const Node& node, DType dtype) {
     if (dtype == DType::kBool) return loop::const_int(dtype, lowest ? 0 : 1);
     if (is_float(dtype)) return loop::const_float(dtype, lowest ? -inf : inf);
     int bits = bit_width(dtype);
-    if (is_unsigned_integer(dtype)) return loop::const_bits({dtype, 1}, lowest ? 0 : (bits == 64 ? ~0ull : (1ull << bits) - 1));
+    if (is_unsigned_integer(dtype))
+      return loop::const_bits({dtype, 1}, lowest ? 0 : (bits == 64 ? ~0ull : (1ull << bits) - 1));
     int64_t low = bits == 64 ? INT64_MIN : -(int64_t{1} << (bits - 1));
     return loop::const_int(dtype, lowest ? low : -(low + 1));
   };
@@ -39,18 +41,25 @@ Reducer reducer_of(const Node& node, DType dtype) {
       r.accumulator = node.attributes.accumulator;
       r.op = node.op == OpKind::k_reduce_sum ? BinaryOp::k_add : BinaryOp::k_mul;
       int64_t unit = node.op == OpKind::k_reduce_sum ? 0 : 1;
-      r.identity = is_float(r.accumulator) ? loop::const_float(r.accumulator, static_cast<double>(unit)) : loop::const_int(r.accumulator, unit);
+      r.identity = is_float(r.accumulator) ? loop::const_float(r.accumulator, static_cast<double>(unit))
+                                           : loop::const_int(r.accumulator, unit);
       break;
     }
     case OpKind::k_reduce_max:
-    case OpKind::k_reduce_argmax: r.op = BinaryOp::k_max, r.identity = limit(true); break;
+    case OpKind::k_reduce_argmax:
+      r.op = BinaryOp::k_max, r.identity = limit(true);
+      break;
     case OpKind::k_reduce_min:
-    case OpKind::k_reduce_argmin: r.op = BinaryOp::k_min, r.identity = limit(false); break;
+    case OpKind::k_reduce_argmin:
+      r.op = BinaryOp::k_min, r.identity = limit(false);
+      break;
     case OpKind::k_reduce_and:
       r.op = BinaryOp::k_and;
       r.identity = dtype == DType::kBool ? loop::const_int(dtype, 1) : loop::const_int(dtype, -1);
       break;
-    default: r.op = BinaryOp::k_or, r.identity = loop::const_int(dtype, 0); break;
+    default:
+      r.op = BinaryOp::k_or, r.identity = loop::const_int(dtype, 0);
+      break;
   }
   return r;
 }
@@ -58,7 +67,10 @@ Reducer reducer_of(const Node& node, DType dtype) {
 class Lowering {
  public:
   explicit Lowering(Context& context)
-      : c_(context), g_(context.graph()), node_(g_.nodes[context.group.anchor]), x_(node_.inputs[0]),
+      : c_(context),
+        g_(context.graph()),
+        node_(g_.nodes[context.group.anchor]),
+        x_(node_.inputs[0]),
         reducer_(reducer_of(node_, g_.dtype(x_))),
         is_arg_(node_.op == OpKind::k_reduce_argmax || node_.op == OpKind::k_reduce_argmin) {}
 
@@ -70,8 +82,10 @@ class Lowering {
     std::vector<int> outer_axes;
     int64_t reduced = 1;
     for (int i = 0; i < count(); ++i) {
-      if (classes_[i] == 1) reduced *= extents_[i];
-      else if (i != vector_axis_) outer.push_back(extents_[i]), outer_axes.push_back(i);
+      if (classes_[i] == 1)
+        reduced *= extents_[i];
+      else if (i != vector_axis_)
+        outer.push_back(extents_[i]), outer_axes.push_back(i);
     }
     positions_.assign(extents_.size(), index(0));
     bool along_output = vector_axis_ >= 0 && classes_[vector_axis_] == 0;
@@ -96,7 +110,8 @@ class Lowering {
     return e;
   }
 
-  // Axes: output dims, then reduced ones (class 1), merged; indices_[0] addresses the operand, indices_[1] the result.
+  // Axes: output dims, then reduced ones (class 1), merged; indices_[0] addresses the operand, indices_[1]
+  // the result.
   void choose_axes() {
     std::vector<int64_t> dims = static_dims(g_.shape(x_));
     std::vector<int64_t> extents;
@@ -105,21 +120,26 @@ class Lowering {
     indices_[0].assign(dims.size(), IndexExpr(0));
     for (int cls : {0, 1})
       for (size_t d = 0; d < dims.size(); ++d) {
-        bool reduced = std::binary_search(node_.attributes.ints.begin(), node_.attributes.ints.end(), static_cast<int64_t>(d));
+        bool reduced = std::binary_search(node_.attributes.ints.begin(), node_.attributes.ints.end(),
+                                          static_cast<int64_t>(d));
         if (reduced != (cls == 1)) continue;
         indices_[0][d] = IndexExpr::axis(static_cast<int>(extents.size()));
         extents.push_back(dims[d]);
         classes.push_back(cls);
       }
     for (size_t d = 0; d < dims.size(); ++d) {
-      bool reduced = std::binary_search(node_.attributes.ints.begin(), node_.attributes.ints.end(), static_cast<int64_t>(d));
-      if (!reduced) indices_[1].push_back(indices_[0][d]);
-      else if (node_.attributes.keepdims) indices_[1].push_back(IndexExpr(0));
+      bool reduced = std::binary_search(node_.attributes.ints.begin(), node_.attributes.ints.end(),
+                                        static_cast<int64_t>(d));
+      if (!reduced)
+        indices_[1].push_back(indices_[0][d]);
+      else if (node_.attributes.keepdims)
+        indices_[1].push_back(IndexExpr(0));
     }
     std::vector<IndexExpr> accesses;
     auto probe = [&](const std::vector<std::vector<IndexExpr>>& at, const std::vector<int64_t>& sizes) {
       Evaluator dry = c_.evaluator();
-      for (size_t i = 0; i < sizes.size(); ++i) dry.axes.push_back({loop::var_ref(index_var("a" + std::to_string(i))), sizes[i]});
+      for (size_t i = 0; i < sizes.size(); ++i)
+        dry.axes.push_back({loop::var_ref(index_var("a" + std::to_string(i))), sizes[i]});
       dry.evaluate(x_, at[0]);
       accesses = dry.accesses;
       std::vector<IndexExpr> all = dry.accesses;
@@ -141,7 +161,8 @@ class Lowering {
         std::optional<int64_t> stride = stride_along(access, i, count());
         sum += stride && (*stride == 0 || *stride == 1) ? 1.0 : 0.12;
       }
-      double s = filled * sum / std::max<double>(1, static_cast<double>(accesses.size())) * (classes_[i] == 0 ? 1.2 : 1.0);
+      double s = filled * sum / std::max<double>(1, static_cast<double>(accesses.size())) *
+                 (classes_[i] == 0 ? 1.2 : 1.0);
       if (s > best) best = s, vector_axis_ = i;
     }
   }
@@ -172,7 +193,8 @@ class Lowering {
     int64_t copies = 1;
     for (size_t i = loops.size(); i-- > 0;) {
       copies *= loops[i].second;
-      stmt = loop::for_loop(loops[i].first, index(loops[i].second), copies <= 9 ? AxisKind::kUnrolled : AxisKind::kReduction, stmt);
+      stmt = loop::for_loop(loops[i].first, index(loops[i].second),
+                            copies <= 9 ? AxisKind::kUnrolled : AxisKind::kReduction, stmt);
     }
     return stmt;
   }
@@ -186,7 +208,8 @@ class Lowering {
     body.push_back(reduction_loops(-1, [&] {
       Evaluator e = evaluator();
       Expr value = loop::cast(reducer_.accumulator, e.evaluate(x_, indices_[0]));
-      e.statements.push_back(loop::store(acc, index(0), loop::binary(reducer_.op, loop::load(acc, index(0)), value)));
+      e.statements.push_back(
+          loop::store(acc, index(0), loop::binary(reducer_.op, loop::load(acc, index(0)), value)));
       return loop::block(std::move(e.statements));
     }));
     finish(loop::load(acc, index(0)), body);
@@ -209,7 +232,8 @@ class Lowering {
         return loop::block(std::move(e.statements));
       }
       bool is_max = node_.op == OpKind::k_reduce_argmax;
-      BinaryOp compare = node_.attributes.select_last ? (is_max ? BinaryOp::k_ge : BinaryOp::k_le) : (is_max ? BinaryOp::k_gt : BinaryOp::k_lt);
+      BinaryOp compare = node_.attributes.select_last ? (is_max ? BinaryOp::k_ge : BinaryOp::k_le)
+                                                      : (is_max ? BinaryOp::k_gt : BinaryOp::k_lt);
       Expr old = loop::load(best, index(0));
       Expr better = loop::binary(compare, value, old);
       if (is_float(g_.dtype(x_)))  // the first NaN wins, as numpy has it
@@ -226,13 +250,15 @@ class Lowering {
     body.push_back(step(index(0), true));
     if (axis >= 0 && extents_[axis] > 1) {
       loop::Var r = index_var("r");
-      body.push_back(loop::for_loop(r, index(extents_[axis] - 1), AxisKind::kReduction, step(loop::var_ref(r) + index(1), false)));
+      body.push_back(loop::for_loop(r, index(extents_[axis] - 1), AxisKind::kReduction,
+                                    step(loop::var_ref(r) + index(1), false)));
     }
     finish(loop::load(where, index(0)), body);
     return loop::block(std::move(body));
   }
 
-  // Vectors along the reduced axis `vector_axis_`: kAccumulators vectors per step, then one at a time, then a tail.
+  // Vectors along the reduced axis `vector_axis_`: kAccumulators vectors per step, then one at a time, then a
+  // tail.
   Stmt reduce_lanes(int lanes) {
     int64_t n = extents_[vector_axis_];
     int wide = n >= 2 * lanes ? kAccumulators : 1;
@@ -268,17 +294,20 @@ class Lowering {
       if (done < n) {
         if (c_.target.has_masks) {
           parts.push_back(each_lane(1, [&](Expr slot) {
-            return loop::if_then(loop::binary(BinaryOp::k_lt, slot, index(n - done)), accumulate(index(done) + slot, slot));
+            return loop::if_then(loop::binary(BinaryOp::k_lt, slot, index(n - done)),
+                                 accumulate(index(done) + slot, slot));
           }));
         } else {
           loop::Var t = index_var("t");
-          parts.push_back(loop::for_loop(t, index(n - done), AxisKind::kReduction, accumulate(index(done) + loop::var_ref(t), index(0))));
+          parts.push_back(loop::for_loop(t, index(n - done), AxisKind::kReduction,
+                                         accumulate(index(done) + loop::var_ref(t), index(0))));
         }
       }
       return loop::block(std::move(parts));
     }));
     Expr sum = loop::load(acc, loop::ramp(index(0), 1, lanes), lanes);
-    for (int j = 1; j < wide; ++j) sum = loop::binary(reducer_.op, sum, loop::load(acc, loop::ramp(index(j * lanes), 1, lanes), lanes));
+    for (int j = 1; j < wide; ++j)
+      sum = loop::binary(reducer_.op, sum, loop::load(acc, loop::ramp(index(j * lanes), 1, lanes), lanes));
     positions_[vector_axis_] = index(0);
     finish(loop::reduce_lanes(reducer_.op, sum), body);
     return loop::block(std::move(body));

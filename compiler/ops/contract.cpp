@@ -6,19 +6,25 @@
 namespace quernel::ops {
 namespace {
 
-Status check_map(const char* operand, const std::vector<IndexExpr>& map, const Shape& shape, const std::vector<int64_t>& extents) {
+Status check_map(const char* operand, const std::vector<IndexExpr>& map, const Shape& shape,
+                 const std::vector<int64_t>& extents) {
   if (map.size() != shape.size())
-    return invalid_input(std::string("expected one expression per dim of operand ") + operand + " " + to_string(shape) + ", found " +
-                         std::to_string(map.size()));
+    return invalid_input(std::string("expected one expression per dim of operand ") + operand + " " +
+                         to_string(shape) + ", found " + std::to_string(map.size()));
   for (size_t i = 0; i < map.size(); ++i) {
     std::optional<AffineForm> form = as_affine(map[i], static_cast<int>(extents.size()));
-    if (!form) return invalid_input(std::string("expected affine accesses of operand ") + operand + ", found " + to_string(map[i]));
-    if (!shape[i].is_const()) return unsupported("expected static shapes, found " + to_string(shape), {}, "fix the free dims with --dim");
+    if (!form)
+      return invalid_input(std::string("expected affine accesses of operand ") + operand + ", found " +
+                           to_string(map[i]));
+    if (!shape[i].is_const())
+      return unsupported("expected static shapes, found " + to_string(shape), {},
+                         "fix the free dims with --dim");
     IndexRange r = range_of(map[i], extents);
     bool empty = std::find(extents.begin(), extents.end(), 0) != extents.end();
     if (!empty && (r.lo < 0 || r.hi >= shape[i].value()))
-      return invalid_input(std::string("expected accesses of operand ") + operand + " within dim " + std::to_string(i) + " of " +
-                           to_string(shape) + ", found " + std::to_string(r.lo) + ".." + std::to_string(r.hi));
+      return invalid_input(std::string("expected accesses of operand ") + operand + " within dim " +
+                           std::to_string(i) + " of " + to_string(shape) + ", found " + std::to_string(r.lo) +
+                           ".." + std::to_string(r.hi));
   }
   return {};
 }
@@ -28,36 +34,44 @@ Status check_map(const char* operand, const std::vector<IndexExpr>& map, const S
 Expected<TensorType> infer_contract(OpKind, const Types& inputs, const Attributes& attributes) {
   const Contraction& c = attributes.contraction;
   if (inputs[0].dtype != inputs[1].dtype)
-    return invalid_input("expected operands of one dtype, found " + to_string(inputs[0]) + " and " + to_string(inputs[1]));
+    return invalid_input("expected operands of one dtype, found " + to_string(inputs[0]) + " and " +
+                         to_string(inputs[1]));
   DType dtype = inputs[0].dtype;
   if (dtype >= DType::kBool) return unsupported("expected numbers, found " + to_string(inputs[0]));
   if (is_float(c.accumulator) != is_float(dtype) || c.accumulator >= DType::kBool)
-    return invalid_input("expected an accumulator " + std::string(is_float(dtype) ? "float" : "integer") + " for " + to_string(inputs[0]) +
-                         ", found " + std::string(to_string(c.accumulator)));
+    return invalid_input("expected an accumulator " + std::string(is_float(dtype) ? "float" : "integer") +
+                         " for " + to_string(inputs[0]) + ", found " + std::string(to_string(c.accumulator)));
   std::vector<int64_t> extents;
   for (size_t i = 0; i < c.axes.size(); ++i) {
-    if (c.axes[i].extent < 0) return invalid_input("expected axis extents of at least 0, found " + std::to_string(c.axes[i].extent));
-    if (i > 0 && c.axes[i - 1].reduction && !c.axes[i].reduction) return invalid_input("expected output axes before reduction axes");
+    if (c.axes[i].extent < 0)
+      return invalid_input("expected axis extents of at least 0, found " + std::to_string(c.axes[i].extent));
+    if (i > 0 && c.axes[i - 1].reduction && !c.axes[i].reduction)
+      return invalid_input("expected output axes before reduction axes");
     extents.push_back(c.axes[i].extent);
   }
   QUERNEL_CHECK(check_map("a", c.a, inputs[0].shape, extents));
   QUERNEL_CHECK(check_map("b", c.b, inputs[1].shape, extents));
-  // Output: every output axis in exactly one dim; per dim a mixed radix over its axes, so that it is covered exactly once.
-  TensorType result{attributes.contraction.accumulator == DType::kI32 && !is_float(dtype) ? DType::kI32 : dtype, {}};
+  // Output: every output axis in exactly one dim; per dim a mixed radix over its axes, so that it is covered
+  // exactly once.
+  TensorType result{
+      attributes.contraction.accumulator == DType::kI32 && !is_float(dtype) ? DType::kI32 : dtype, {}};
   std::vector<int> used(c.axes.size(), 0);
   for (const IndexExpr& e : c.out) {
     std::optional<AffineForm> form = as_affine(e, static_cast<int>(c.axes.size()));
-    if (!form || form->offset != 0) return invalid_input("expected linear output accesses, found " + to_string(e));
+    if (!form || form->offset != 0)
+      return invalid_input("expected linear output accesses, found " + to_string(e));
     std::vector<std::pair<int64_t, int64_t>> digits;  // coefficient, extent
     for (size_t i = 0; i < c.axes.size(); ++i) {
       if (form->coefficients[i] == 0) continue;
-      if (c.axes[i].reduction || used[i]++) return invalid_input("expected each output axis in one dim of the output, found " + to_string(e));
+      if (c.axes[i].reduction || used[i]++)
+        return invalid_input("expected each output axis in one dim of the output, found " + to_string(e));
       digits.emplace_back(form->coefficients[i], c.axes[i].extent);
     }
     std::sort(digits.begin(), digits.end());
     int64_t radix = 1;
     for (auto [coefficient, extent] : digits) {
-      if (coefficient != radix && extent > 1) return invalid_input("expected an output access that covers its dim once, found " + to_string(e));
+      if (coefficient != radix && extent > 1)
+        return invalid_input("expected an output access that covers its dim once, found " + to_string(e));
       radix *= extent;
     }
     result.shape.push_back(radix);

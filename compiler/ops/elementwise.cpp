@@ -1,4 +1,5 @@
-// Elementwise ops and conversions: operands of equal shape (broadcasting is an explicit expand), result of that shape.
+// Elementwise ops and conversions: operands of equal shape (broadcasting is an explicit expand), result of
+// that shape.
 #include "ops/families.h"
 
 namespace quernel::ops {
@@ -11,7 +12,8 @@ Diagnostic wrong_dtype(const std::string& expected, const TensorType& found) {
 Status check_same_shape(const Types& inputs) {
   for (size_t i = 1; i < inputs.size(); ++i)
     if (inputs[i].shape != inputs[0].shape)
-      return invalid_input("expected operands of equal shape, found " + to_string(inputs[0]) + " and " + to_string(inputs[i]));
+      return invalid_input("expected operands of equal shape, found " + to_string(inputs[0]) + " and " +
+                           to_string(inputs[i]));
   return {};
 }
 
@@ -71,9 +73,11 @@ Expected<TensorType> infer_binary(OpKind op, const Types& inputs, const Attribut
     case BinaryOp::k_fdiv:
       if (!is_integer(a.dtype)) return wrong_dtype("an integer", a);
       return result;
-    default: break;
+    default:
+      break;
   }
-  if (is_comparison(binary)) result.dtype = DType::kBool;
+  if (is_comparison(binary))
+    result.dtype = DType::kBool;
   else if (a.dtype == DType::kBool && binary != BinaryOp::k_max && binary != BinaryOp::k_min)
     return wrong_dtype("a number", a);
   return result;
@@ -82,10 +86,12 @@ Expected<TensorType> infer_binary(OpKind op, const Types& inputs, const Attribut
 Expected<TensorType> infer_ternary(OpKind op, const Types& inputs, const Attributes&) {
   QUERNEL_CHECK(check_same_shape(inputs));
   size_t first = op == OpKind::k_where ? 1 : 0;
-  if (op == OpKind::k_where && inputs[0].dtype != DType::kBool) return wrong_dtype("a bool condition", inputs[0]);
+  if (op == OpKind::k_where && inputs[0].dtype != DType::kBool)
+    return wrong_dtype("a bool condition", inputs[0]);
   for (size_t i = first + 1; i < 3; ++i)
     if (inputs[i].dtype != inputs[first].dtype)
-      return invalid_input("expected operands of one dtype, found " + to_string(inputs[first]) + " and " + to_string(inputs[i]));
+      return invalid_input("expected operands of one dtype, found " + to_string(inputs[first]) + " and " +
+                           to_string(inputs[i]));
   if (op != OpKind::k_where && inputs[0].dtype == DType::kBool) return wrong_dtype("a number", inputs[0]);
   if (!is_compute(inputs[first].dtype)) return wrong_dtype("a compute dtype", inputs[first]);
   return inputs[first];
@@ -105,7 +111,8 @@ Expected<TensorType> infer_convert(OpKind op, const Types& inputs, const Attribu
   } else {
     int ratio = to / from;
     if (!last.is_const() || last.value() % ratio != 0)
-      return invalid_input("expected a last dim divisible by " + std::to_string(ratio) + ", found " + to_string(last));
+      return invalid_input("expected a last dim divisible by " + std::to_string(ratio) + ", found " +
+                           to_string(last));
     last = last.value() / ratio;
   }
   return result;

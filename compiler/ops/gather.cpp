@@ -1,23 +1,29 @@
-// Gathers: rows along an axis (take), elements (index shape = result shape), and n-dimensional tuples (gather_nd).
-// Negative indices count from the end; out of range ones are clamped into range.
+// Gathers: rows along an axis (take), elements (index shape = result shape), and n-dimensional tuples
+// (gather_nd). Negative indices count from the end; out of range ones are clamped into range.
 #include "ops/families.h"
 
 namespace quernel::ops {
 
 Expected<TensorType> infer_gather(OpKind op, const Types& inputs, const Attributes& a) {
   const TensorType &x = inputs[0], &indices = inputs[1];
-  int64_t rank = static_cast<int64_t>(x.shape.size()), index_rank = static_cast<int64_t>(indices.shape.size());
+  int64_t rank = static_cast<int64_t>(x.shape.size()),
+          index_rank = static_cast<int64_t>(indices.shape.size());
   if (indices.dtype != DType::kI64 && indices.dtype != DType::kI32)
     return invalid_input("expected indices of i32 or i64, found " + to_string(indices));
   int64_t parameter = a.ints.size() == 1 ? a.ints[0] : -1;
   TensorType result{x.dtype, {}};
   if (op == OpKind::k_gather_nd) {
     if (parameter < 0 || index_rank < 1 || parameter >= index_rank || !indices.shape.back().is_const())
-      return invalid_input("expected batch_dims below the index rank and a static tuple size, found " + to_string(indices));
+      return invalid_input("expected batch_dims below the index rank and a static tuple size, found " +
+                           to_string(indices));
     int64_t tuple = indices.shape.back().value();
-    if (parameter + tuple > rank) return invalid_input("expected index tuples of at most " + std::to_string(rank - parameter) + " values, found " + std::to_string(tuple));
+    if (parameter + tuple > rank)
+      return invalid_input("expected index tuples of at most " + std::to_string(rank - parameter) +
+                           " values, found " + std::to_string(tuple));
     for (int64_t i = 0; i < parameter; ++i)
-      if (!(x.shape[i] == indices.shape[i])) return invalid_input("expected equal batch dims, found " + to_string(x) + " and " + to_string(indices));
+      if (!(x.shape[i] == indices.shape[i]))
+        return invalid_input("expected equal batch dims, found " + to_string(x) + " and " +
+                             to_string(indices));
     result.shape.assign(indices.shape.begin(), indices.shape.end() - 1);
     result.shape.insert(result.shape.end(), x.shape.begin() + parameter + tuple, x.shape.end());
     return result;
@@ -27,8 +33,11 @@ Expected<TensorType> infer_gather(OpKind op, const Types& inputs, const Attribut
     bool fits = index_rank == rank;
     for (int64_t i = 0; fits && i < rank; ++i)
       fits = i == parameter || indices.shape[i] == x.shape[i] ||
-             (indices.shape[i].is_const() && x.shape[i].is_const() && indices.shape[i].value() <= x.shape[i].value());
-    if (!fits) return invalid_input("expected indices no larger than the data off the axis, found " + to_string(indices) + " for " + to_string(x));
+             (indices.shape[i].is_const() && x.shape[i].is_const() &&
+              indices.shape[i].value() <= x.shape[i].value());
+    if (!fits)
+      return invalid_input("expected indices no larger than the data off the axis, found " +
+                           to_string(indices) + " for " + to_string(x));
     result.shape = indices.shape;
     return result;
   }

@@ -9,13 +9,15 @@ namespace ops {
 namespace {
 
 Diagnostic rank_mismatch(const char* what, size_t found, const TensorType& x) {
-  return invalid_input(std::string("expected ") + what + " for each dim of " + to_string(x) + ", found " + std::to_string(found));
+  return invalid_input(std::string("expected ") + what + " for each dim of " + to_string(x) + ", found " +
+                       std::to_string(found));
 }
 
 Expected<TensorType> infer_reshape(const TensorType& x, const Attributes& a) {
   Dim from = element_count(x.shape), to = element_count(a.shape);
   if (from.is_const() && to.is_const() && from.value() != to.value())
-    return invalid_input("expected a shape of " + to_string(from) + " elements, found " + to_string(a.shape) + " for " + to_string(x));
+    return invalid_input("expected a shape of " + to_string(from) + " elements, found " + to_string(a.shape) +
+                         " for " + to_string(x));
   return TensorType{x.dtype, a.shape};
 }
 
@@ -25,7 +27,8 @@ Expected<TensorType> infer_permute(const TensorType& x, const Attributes& a) {
   TensorType result{x.dtype, {}};
   if (a.ints.size() != rank) return rank_mismatch("one source dim", a.ints.size(), x);
   for (int64_t d : a.ints) {
-    if (d < 0 || d >= static_cast<int64_t>(rank) || seen[d]++) return invalid_input("expected a permutation of the dims of " + to_string(x));
+    if (d < 0 || d >= static_cast<int64_t>(rank) || seen[d]++)
+      return invalid_input("expected a permutation of the dims of " + to_string(x));
     result.shape.push_back(x.shape[d]);
   }
   return result;
@@ -35,7 +38,8 @@ Expected<TensorType> infer_expand(const TensorType& x, const Attributes& a) {
   if (a.shape.size() != x.shape.size()) return rank_mismatch("one size", a.shape.size(), x);
   for (size_t i = 0; i < a.shape.size(); ++i)
     if (!(x.shape[i] == a.shape[i]) && !(x.shape[i] == Dim(1)))
-      return invalid_input("expected only dims of 1 to grow, found " + to_string(x) + " to " + to_string(a.shape));
+      return invalid_input("expected only dims of 1 to grow, found " + to_string(x) + " to " +
+                           to_string(a.shape));
   return TensorType{x.dtype, a.shape};
 }
 
@@ -45,12 +49,14 @@ Expected<TensorType> infer_slice(const TensorType& x, const Attributes& a) {
     return rank_mismatch("start, stop and step", a.starts.size(), x);
   TensorType result{x.dtype, {}};
   for (size_t i = 0; i < rank; ++i) {
-    if (a.steps[i] < 1) return invalid_input("expected steps of at least 1, found " + std::to_string(a.steps[i]));
+    if (a.steps[i] < 1)
+      return invalid_input("expected steps of at least 1, found " + std::to_string(a.steps[i]));
     if (a.starts[i].is_const() && a.stops[i].is_const()) {
       int64_t start = a.starts[i].value(), stop = a.stops[i].value();
       if (start < 0 || stop < start || (x.shape[i].is_const() && stop > x.shape[i].value()))
-        return invalid_input("expected 0 <= start <= stop <= " + to_string(x.shape[i]) + " on dim " + std::to_string(i) + ", found " +
-                             std::to_string(start) + " and " + std::to_string(stop));
+        return invalid_input("expected 0 <= start <= stop <= " + to_string(x.shape[i]) + " on dim " +
+                             std::to_string(i) + ", found " + std::to_string(start) + " and " +
+                             std::to_string(stop));
     }
     result.shape.push_back(floordiv(a.stops[i] - a.starts[i] + Dim(a.steps[i] - 1), a.steps[i]));
   }
@@ -66,17 +72,22 @@ Expected<TensorType> infer_flip(const TensorType& x, const Attributes& a) {
 
 Expected<TensorType> infer_pad(const TensorType& x, const Attributes& a) {
   size_t rank = x.shape.size();
-  if (a.starts.size() != rank || a.stops.size() != rank) return rank_mismatch("padding before and after", a.starts.size(), x);
+  if (a.starts.size() != rank || a.stops.size() != rank)
+    return rank_mismatch("padding before and after", a.starts.size(), x);
   TensorType result{x.dtype, {}};
   for (size_t i = 0; i < rank; ++i) {
     for (const Dim& amount : {a.starts[i], a.stops[i]}) {
       if (!amount.is_const() || !x.shape[i].is_const()) continue;
       int64_t size = x.shape[i].value(), n = amount.value();
-      if (n < 0) return invalid_input("expected padding of at least 0, found " + std::to_string(n) + " on dim " + std::to_string(i));
+      if (n < 0)
+        return invalid_input("expected padding of at least 0, found " + std::to_string(n) + " on dim " +
+                             std::to_string(i));
       if (n > 0 && a.mode == PadMode::kReflect && n >= size)
-        return invalid_input("expected reflect padding below the dim's size " + std::to_string(size) + ", found " + std::to_string(n));
+        return invalid_input("expected reflect padding below the dim's size " + std::to_string(size) +
+                             ", found " + std::to_string(n));
       if (n > 0 && a.mode != PadMode::kConstant && size == 0)
-        return invalid_input("expected a non-empty dim to pad from, found dim " + std::to_string(i) + " of " + to_string(x));
+        return invalid_input("expected a non-empty dim to pad from, found dim " + std::to_string(i) + " of " +
+                             to_string(x));
     }
     result.shape.push_back(x.shape[i] + a.starts[i] + a.stops[i]);
   }
@@ -85,33 +96,42 @@ Expected<TensorType> infer_pad(const TensorType& x, const Attributes& a) {
 
 Expected<TensorType> infer_view(const TensorType& x, const Attributes& a) {
   if (!is_static(x.shape) || !is_static(a.shape))
-    return unsupported("expected static shapes, found " + to_string(x) + " to " + to_string(a.shape), {}, "fix the free dims with --dim");
-  if (a.map.indices.size() != x.shape.size()) return rank_mismatch("one index expression", a.map.indices.size(), x);
+    return unsupported("expected static shapes, found " + to_string(x) + " to " + to_string(a.shape), {},
+                       "fix the free dims with --dim");
+  if (a.map.indices.size() != x.shape.size())
+    return rank_mismatch("one index expression", a.map.indices.size(), x);
   std::vector<int64_t> extents = static_dims(a.shape);
   int rank = static_cast<int>(extents.size());
   auto check_axes = [&](const IndexExpr& e) {
     struct Walk {
       static bool ok(const IndexExpr& e, int rank) {
         switch (e.kind()) {
-          case IndexExpr::Kind::kConst: return true;
-          case IndexExpr::Kind::kAxis: return e.value() < rank;
-          case IndexExpr::Kind::kAdd: return ok(e.lhs(), rank) && ok(e.rhs(), rank);
-          default: return ok(e.lhs(), rank);
+          case IndexExpr::Kind::kConst:
+            return true;
+          case IndexExpr::Kind::kAxis:
+            return e.value() < rank;
+          case IndexExpr::Kind::kAdd:
+            return ok(e.lhs(), rank) && ok(e.rhs(), rank);
+          default:
+            return ok(e.lhs(), rank);
         }
       }
     };
     return Walk::ok(e, rank);
   };
   for (const IndexExpr& e : a.map.indices)
-    if (!check_axes(e)) return invalid_input("expected axes below " + std::to_string(rank) + ", found " + to_string(e));
+    if (!check_axes(e))
+      return invalid_input("expected axes below " + std::to_string(rank) + ", found " + to_string(e));
   for (const IndexGuard& g : a.map.guards)
-    if (!check_axes(g.expr)) return invalid_input("expected axes below " + std::to_string(rank) + ", found " + to_string(g.expr));
+    if (!check_axes(g.expr))
+      return invalid_input("expected axes below " + std::to_string(rank) + ", found " + to_string(g.expr));
   if (a.map.guards.empty() && element_count(extents).value_or(0) > 0)
     for (size_t i = 0; i < a.map.indices.size(); ++i) {
       IndexRange r = range_of(a.map.indices[i], extents);
       if (r.lo < 0 || r.hi >= x.shape[i].value())
-        return invalid_input("expected indices within dim " + std::to_string(i) + " of " + to_string(x) + ", found " +
-                             to_string(a.map.indices[i]) + " in " + std::to_string(r.lo) + ".." + std::to_string(r.hi));
+        return invalid_input("expected indices within dim " + std::to_string(i) + " of " + to_string(x) +
+                             ", found " + to_string(a.map.indices[i]) + " in " + std::to_string(r.lo) + ".." +
+                             std::to_string(r.hi));
     }
   return TensorType{x.dtype, a.shape};
 }
@@ -121,14 +141,22 @@ Expected<TensorType> infer_view(const TensorType& x, const Attributes& a) {
 Expected<TensorType> infer_movement(OpKind op, const Types& inputs, const Attributes& a) {
   const TensorType& x = inputs[0];
   switch (op) {
-    case OpKind::k_reshape: return infer_reshape(x, a);
-    case OpKind::k_permute: return infer_permute(x, a);
-    case OpKind::k_expand: return infer_expand(x, a);
-    case OpKind::k_slice: return infer_slice(x, a);
-    case OpKind::k_flip: return infer_flip(x, a);
-    case OpKind::k_pad: return infer_pad(x, a);
-    case OpKind::k_view: return infer_view(x, a);
-    default: return x;
+    case OpKind::k_reshape:
+      return infer_reshape(x, a);
+    case OpKind::k_permute:
+      return infer_permute(x, a);
+    case OpKind::k_expand:
+      return infer_expand(x, a);
+    case OpKind::k_slice:
+      return infer_slice(x, a);
+    case OpKind::k_flip:
+      return infer_flip(x, a);
+    case OpKind::k_pad:
+      return infer_pad(x, a);
+    case OpKind::k_view:
+      return infer_view(x, a);
+    default:
+      return x;
   }
 }
 
@@ -144,8 +172,8 @@ Exprs axes_of(size_t rank) {
   return axes;
 }
 
-// Row-major linear index split into the input's dims. Runs of dims with equal products on both sides are handled on
-// their own, so that only dims which really merge or split get a floordiv or mod.
+// Row-major linear index split into the input's dims. Runs of dims with equal products on both sides are
+// handled on their own, so that only dims which really merge or split get a floordiv or mod.
 Exprs reshape_indices(const std::vector<int64_t>& in, const std::vector<int64_t>& out) {
   Exprs indices(in.size(), IndexExpr(0));
   size_t i = 0, o = 0;
@@ -153,8 +181,10 @@ Exprs reshape_indices(const std::vector<int64_t>& in, const std::vector<int64_t>
     int64_t pi = i < in.size() ? in[i] : 1, po = o < out.size() ? out[o] : 1;
     size_t i_end = i < in.size() ? i + 1 : i, o_end = o < out.size() ? o + 1 : o;
     while (pi != po) {
-      if (pi < po) pi *= in[i_end++];
-      else po *= out[o_end++];
+      if (pi < po)
+        pi *= in[i_end++];
+      else
+        po *= out[o_end++];
     }
     IndexExpr linear = 0;
     for (size_t k = o; k < o_end; ++k) linear = linear * out[k] + IndexExpr::axis(static_cast<int>(k));
@@ -181,16 +211,20 @@ IndexExpr pad_index(PadMode mode, const IndexExpr& p, int64_t before, int64_t af
 
 bool has_index_map(const Node& node) {
   if (!is_movement(node.op)) return false;
-  return node.op != OpKind::k_pad || node.attributes.mode == PadMode::kConstant || node.attributes.mode == PadMode::kWrap;
+  return node.op != OpKind::k_pad || node.attributes.mode == PadMode::kConstant ||
+         node.attributes.mode == PadMode::kWrap;
 }
 
 IndexMap index_map_of(const Graph& graph, const Node& node) {
   QUERNEL_ASSERT(has_index_map(node));
   const Attributes& a = node.attributes;
-  std::vector<int64_t> in = static_dims(graph.shape(node.inputs[0])), out = static_dims(graph.shape(node.output));
+  std::vector<int64_t> in = static_dims(graph.shape(node.inputs[0])),
+                       out = static_dims(graph.shape(node.output));
   IndexMap map;
   map.indices = axes_of(in.size());
-  auto empty = [](const std::vector<int64_t>& dims) { return std::find(dims.begin(), dims.end(), 0) != dims.end(); };
+  auto empty = [](const std::vector<int64_t>& dims) {
+    return std::find(dims.begin(), dims.end(), 0) != dims.end();
+  };
   switch (node.op) {
     case OpKind::k_reshape:
       map.indices = empty(in) ? Exprs(in.size(), IndexExpr(0)) : reshape_indices(in, out);
@@ -205,7 +239,8 @@ IndexMap index_map_of(const Graph& graph, const Node& node) {
         if (in[i] == 1) map.indices[i] = 0;
       break;
     case OpKind::k_slice:
-      for (size_t i = 0; i < in.size(); ++i) map.indices[i] = map.indices[i] * a.steps[i] + a.starts[i].value();
+      for (size_t i = 0; i < in.size(); ++i)
+        map.indices[i] = map.indices[i] * a.steps[i] + a.starts[i].value();
       break;
     case OpKind::k_flip:
       for (int64_t axis : a.ints) map.indices[axis] = map.indices[axis] * -1 + (in[axis] - 1);
@@ -219,8 +254,11 @@ IndexMap index_map_of(const Graph& graph, const Node& node) {
         if (a.mode == PadMode::kConstant) map.guards.push_back({p, 0, in[i]});
       }
       break;
-    case OpKind::k_view: map = a.map; break;
-    default: break;
+    case OpKind::k_view:
+      map = a.map;
+      break;
+    default:
+      break;
   }
   return map;
 }

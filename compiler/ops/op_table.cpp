@@ -17,7 +17,8 @@ constexpr Arity arity_of(std::string_view family) {
 }
 
 const OpInfo kTable[] = {
-#define QUERNEL_OP(name, family) {#name, #family, arity_of(#family).min, arity_of(#family).max, ops::infer_##family},
+#define QUERNEL_OP(name, family) \
+  {#name, #family, arity_of(#family).min, arity_of(#family).max, ops::infer_##family},
 #include "ops/ops.def"
 };
 

@@ -1,5 +1,5 @@
-// Where stored values live. Outputs go straight into the caller's slots; operands of a cat into its storage where their
-// producer can write there; everything else into a workspace buffer of its own.
+// Where stored values live. Outputs go straight into the caller's slots; operands of a cat into its storage
+// where their producer can write there; everything else into a workspace buffer of its own.
 #include <algorithm>
 #include <map>
 #include <unordered_set>
@@ -23,8 +23,10 @@ class Assigner {
   }
 
   Status run() {
-    for (size_t i = 0; i < g_.inputs.size(); ++i) place(g_.inputs[i], BufferKind::kInput, static_cast<int>(i));
-    for (size_t i = 0; i < g_.outputs.size(); ++i) place(g_.outputs[i].value, BufferKind::kOutput, static_cast<int>(i));
+    for (size_t i = 0; i < g_.inputs.size(); ++i)
+      place(g_.inputs[i], BufferKind::kInput, static_cast<int>(i));
+    for (size_t i = 0; i < g_.outputs.size(); ++i)
+      place(g_.outputs[i].value, BufferKind::kOutput, static_cast<int>(i));
     for (size_t i = s_.groups.size(); i-- > 0;) {
       Group& group = s_.groups[i];
       for (ValueId v : group.outputs)
@@ -119,8 +121,10 @@ class Assigner {
       stack.pop_back();
       const Tensor* constant = g_.constant(v);
       if (s_.storage[v].valid() || constant) {
-        if (!(constant && constant->count() == 1)) group.reads.push_back(v);
-        else if (group.kind == GroupKind::kContract) scalars_.insert(v);
+        if (!(constant && constant->count() == 1))
+          group.reads.push_back(v);
+        else if (group.kind == GroupKind::kContract)
+          scalars_.insert(v);
         continue;
       }
       for (ValueId input : g_.def(v)->inputs) visit(input);
@@ -147,13 +151,16 @@ class Assigner {
       const Tensor& data = *g_.constant(b);
       auto key = std::make_pair(data.bytes.data(), packing_key(p));
       auto it = packed_.find(key);
-      if (it == packed_.end()) it = packed_.emplace(key, constant_buffer(pack_operand(data, p), g_.values[b].name + ".packed")).first;
+      if (it == packed_.end())
+        it =
+            packed_.emplace(key, constant_buffer(pack_operand(data, p), g_.values[b].name + ".packed")).first;
       group.packed_buffer = it->second;
       if (a != b && !read_by_epilogue(group, b)) std::erase(group.reads, b);
     }
     // Single-element operands are read from memory like any other.
     for (ValueId v : {a, b})
-      if (scalars_.count(v) && !(p.packed && v == b) && std::find(group.reads.begin(), group.reads.end(), v) == group.reads.end())
+      if (scalars_.count(v) && !(p.packed && v == b) &&
+          std::find(group.reads.begin(), group.reads.end(), v) == group.reads.end())
         group.reads.push_back(v);
   }
 
@@ -161,7 +168,8 @@ class Assigner {
     std::string key = std::to_string(p.tile_n()) + "/" + std::to_string(p.b_offset);
     auto axis = [&](int i) {
       key += ",";
-      for (int m : p.axes[i].members) key += std::to_string(p.member_extents[m]) + "*" + std::to_string(p.member_b_strides[m]) + ".";
+      for (int m : p.axes[i].members)
+        key += std::to_string(p.member_extents[m]) + "*" + std::to_string(p.member_b_strides[m]) + ".";
     };
     for (int i : p.grid_axes)
       if (p.axes[i].b != 0) axis(i);

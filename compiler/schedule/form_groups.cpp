@@ -1,5 +1,6 @@
-// Fusion. Groups are numbered in execution order and a group depends on lower numbers only: a node may join the latest group
-// among its operands' if it reads that group's values at its own indices, so no cycle can arise and the walk is linear.
+// Fusion. Groups are numbered in execution order and a group depends on lower numbers only: a node may join
+// the latest group among its operands' if it reads that group's values at its own indices, so no cycle can
+// arise and the walk is linear.
 #include <algorithm>
 #include <set>
 
@@ -12,7 +13,8 @@ constexpr size_t kMaxGroupNodes = 48;  // keeps kernels small enough to compile 
 
 class Former {
  public:
-  Former(Schedule& schedule) : s_(schedule), g_(schedule.graph), group_of_(g_.values.size(), -1), member_(g_.values.size(), 0) {}
+  Former(Schedule& schedule)
+      : s_(schedule), g_(schedule.graph), group_of_(g_.values.size(), -1), member_(g_.values.size(), 0) {}
 
   void run() {
     for (const Graph::Output& output : g_.outputs) is_output_.insert(output.value);
@@ -74,7 +76,8 @@ class Former {
     return direct && g_.shape(node.output) == g_.shape(g_.nodes[target.anchor].output);
   }
 
-  // A value computed elementwise with a single consuming group is not stored: the consumer evaluates it where it reads it.
+  // A value computed elementwise with a single consuming group is not stored: the consumer evaluates it where
+  // it reads it.
   void fuse_prologues() {
     size_t count = g_.values.size();
     // Per value: the groups that need it, through movement, and how many elements they read at most.
@@ -96,11 +99,14 @@ class Former {
         if (group == group_of_[v] && member_[v]) continue;  // within the group, at the same index
         consumers[v].insert(group);
         bool whole = is_reduce(node.op) || node.op == OpKind::k_contract;
-        bool indirect = (node.op == OpKind::k_take || node.op == OpKind::k_gather_elements || node.op == OpKind::k_gather_nd) &&
+        bool indirect = (node.op == OpKind::k_take || node.op == OpKind::k_gather_elements ||
+                         node.op == OpKind::k_gather_nd) &&
                         v == node.inputs[0];
-        read[v] += *element_count(static_dims(whole || node.op == OpKind::k_cat ? g_.shape(v) : g_.shape(node.output)));
+        read[v] += *element_count(
+            static_dims(whole || node.op == OpKind::k_cat ? g_.shape(v) : g_.shape(node.output)));
         pinned[v] |= node.op == OpKind::k_contract || node.op == OpKind::k_cat;
-        pinned[v] |= indirect && *element_count(static_dims(g_.shape(node.output))) > *element_count(static_dims(g_.shape(v)));
+        pinned[v] |= indirect && *element_count(static_dims(g_.shape(node.output))) >
+                                     *element_count(static_dims(g_.shape(v)));
       }
     }
     for (size_t index = s_.groups.size(); index-- > 0;) {
@@ -116,7 +122,9 @@ class Former {
       if (needed != 1 || pinned[result] || consumers[result].size() != 1) continue;
       int target = find(*consumers[result].begin());
       Group& into = s_.groups[target];
-      if (into.kind == GroupKind::kCat || into.nodes.size() + into.inlined.size() + group.nodes.size() > kMaxGroupNodes) continue;
+      if (into.kind == GroupKind::kCat ||
+          into.nodes.size() + into.inlined.size() + group.nodes.size() > kMaxGroupNodes)
+        continue;
       int64_t size = *element_count(static_dims(g_.shape(result)));
       if (read[result] > size) continue;
       merged_into_.resize(s_.groups.size(), -1);
@@ -132,7 +140,8 @@ class Former {
   }
 
   int find(int group) const {
-    while (group < static_cast<int>(merged_into_.size()) && merged_into_[group] >= 0) group = merged_into_[group];
+    while (group < static_cast<int>(merged_into_.size()) && merged_into_[group] >= 0)
+      group = merged_into_[group];
     return group;
   }
 
@@ -175,8 +184,9 @@ class Former {
 Expected<Schedule> form_groups(Graph graph, const Target&) {
   for (const Value& value : graph.values)
     if (!is_static(value.type.shape))
-      return unsupported("expected static shapes, found '" + value.name + "' of type " + to_string(value.type), {},
-                         "fix the free dims with --dim NAME=SIZE");
+      return unsupported(
+          "expected static shapes, found '" + value.name + "' of type " + to_string(value.type), {},
+          "fix the free dims with --dim NAME=SIZE");
   Schedule schedule;
   schedule.graph = std::move(graph);
   Former(schedule).run();
@@ -185,10 +195,14 @@ Expected<Schedule> form_groups(Graph graph, const Target&) {
 
 std::string_view to_string(GroupKind kind) {
   switch (kind) {
-    case GroupKind::kMap: return "map";
-    case GroupKind::kReduce: return "reduce";
-    case GroupKind::kContract: return "contract";
-    case GroupKind::kCat: return "cat";
+    case GroupKind::kMap:
+      return "map";
+    case GroupKind::kReduce:
+      return "reduce";
+    case GroupKind::kContract:
+      return "contract";
+    case GroupKind::kCat:
+      return "cat";
   }
   return "map";
 }

@@ -6,7 +6,8 @@
 namespace quernel::schedule {
 namespace {
 
-// Every output gets a value of its own that a kernel writes: inputs, constants and values named twice are copied.
+// Every output gets a value of its own that a kernel writes: inputs, constants and values named twice are
+// copied.
 Expected<Graph> give_outputs_storage(const Graph& graph) {
   QUERNEL_TRY(Graph result, rewrite(graph, [](Rewriter&, const Node&) { return kNoValue; }));
   std::set<ValueId> taken;
@@ -31,24 +32,33 @@ Expected<Schedule> make_schedule(Graph graph, const Target& target) {
 
 std::string_view to_string(Hazard hazard) {
   switch (hazard) {
-    case Hazard::kReadAfterWrite: return "RAW";
-    case Hazard::kWriteAfterRead: return "WAR";
-    case Hazard::kWriteAfterWrite: return "WAW";
-    case Hazard::kAlias: return "alias";
+    case Hazard::kReadAfterWrite:
+      return "RAW";
+    case Hazard::kWriteAfterRead:
+      return "WAR";
+    case Hazard::kWriteAfterWrite:
+      return "WAW";
+    case Hazard::kAlias:
+      return "alias";
   }
   return "RAW";
 }
 
 std::string print(const Schedule& s) {
   std::string text = "schedule " + s.graph.name + "\n";
-  text += "  constants " + std::to_string(s.constant_bytes) + " bytes, workspace " + std::to_string(s.workspace_bytes) + " bytes\n";
+  text += "  constants " + std::to_string(s.constant_bytes) + " bytes, workspace " +
+          std::to_string(s.workspace_bytes) + " bytes\n";
   auto place = [&](int b) {
     const Buffer& buffer = s.buffers[b];
     switch (buffer.kind) {
-      case BufferKind::kConstant: return "constants+" + std::to_string(buffer.offset);
-      case BufferKind::kWorkspace: return "workspace+" + std::to_string(buffer.offset);
-      case BufferKind::kInput: return "input " + std::to_string(buffer.slot);
-      case BufferKind::kOutput: return "output " + std::to_string(buffer.slot);
+      case BufferKind::kConstant:
+        return "constants+" + std::to_string(buffer.offset);
+      case BufferKind::kWorkspace:
+        return "workspace+" + std::to_string(buffer.offset);
+      case BufferKind::kInput:
+        return "input " + std::to_string(buffer.slot);
+      case BufferKind::kOutput:
+        return "output " + std::to_string(buffer.slot);
     }
     return std::string();
   };
@@ -61,8 +71,9 @@ std::string print(const Schedule& s) {
     text += "\n";
     if (group.kind == GroupKind::kContract) {
       const ContractionPlan& p = group.contraction;
-      text += "    tile " + std::to_string(p.tile_m) + "x" + std::to_string(p.tile_n()) + (p.elementwise ? " elementwise" : "") +
-              (p.packed ? " packed" : "") + (p.swapped ? " swapped" : "");
+      text += "    tile " + std::to_string(p.tile_m) + "x" + std::to_string(p.tile_n()) +
+              (p.elementwise ? " elementwise" : "") + (p.packed ? " packed" : "") +
+              (p.swapped ? " swapped" : "");
       auto axes = [&](const char* role, const std::vector<int>& which) {
         if (which.empty()) return;
         text += std::string(" ") + role;
@@ -76,15 +87,17 @@ std::string print(const Schedule& s) {
     }
     for (const Binding& b : item.bindings) {
       text += std::string("    ") + (b.write ? "writes " : "reads ");
-      text += b.value == kNoValue ? "packed weights" : s.graph.values[b.value].name + ": " + to_string(s.graph.type(b.value));
+      text += b.value == kNoValue ? "packed weights"
+                                  : s.graph.values[b.value].name + ": " + to_string(s.graph.type(b.value));
       text += " at " + place(b.buffer) + (b.offset ? "+" + std::to_string(b.offset) : "");
       if (b.write && s.buffers[b.buffer].shares >= 0) text += " in place";
       text += "\n";
     }
-    text += "    " + std::to_string(item.flops) + " flops, " + std::to_string(item.bytes_read) + " bytes read, " +
-            std::to_string(item.bytes_written) + " bytes written";
+    text += "    " + std::to_string(item.flops) + " flops, " + std::to_string(item.bytes_read) +
+            " bytes read, " + std::to_string(item.bytes_written) + " bytes written";
     if (!item.dependencies.empty()) text += ", after";
-    for (const Dependency& d : item.dependencies) text += " " + std::to_string(d.item) + ":" + std::string(to_string(d.hazard));
+    for (const Dependency& d : item.dependencies)
+      text += " " + std::to_string(d.item) + ":" + std::string(to_string(d.hazard));
     text += "\n";
   }
   return text;

@@ -26,7 +26,8 @@ OperandAccess resolve_operand(const Graph& graph, const Node& contract, int oper
   }
   access.indices = map.indices;
   access.direct = map.guards.empty();
-  for (const IndexExpr& e : map.indices) access.direct &= as_affine(e, static_cast<int>(extents.size())).has_value();
+  for (const IndexExpr& e : map.indices)
+    access.direct &= as_affine(e, static_cast<int>(extents.size())).has_value();
   return access;
 }
 
@@ -54,7 +55,8 @@ Expected<Graph> materialize_operands(const Graph& graph, const Target& target) {
   auto rule = [&](Rewriter& r, const Node& node) -> ValueId {
     if (node.op != OpKind::k_contract) return kNoValue;
     const Contraction& c = node.attributes.contraction;
-    if (std::any_of(c.axes.begin(), c.axes.end(), [](const Contraction::Axis& axis) { return axis.extent == 0; }))
+    if (std::any_of(c.axes.begin(), c.axes.end(),
+                    [](const Contraction::Axis& axis) { return axis.extent == 0; }))
       return r.build.full(graph.dtype(node.output), graph.shape(node.output), 0);  // an empty sum
     Contraction contraction = c;
     OperandAccess access[2];
@@ -72,7 +74,8 @@ Expected<Graph> materialize_operands(const Graph& graph, const Target& target) {
     }
     ContractionPlan plan;
     for (int copies = 0;; ++copies) {
-      for (int i = 0; i < 2; ++i) strides[i] = operand_strides(graph, access[i], contiguous_strides(dims[i]), 0, c.axes.size());
+      for (int i = 0; i < 2; ++i)
+        strides[i] = operand_strides(graph, access[i], contiguous_strides(dims[i]), 0, c.axes.size());
       plan = plan_contraction(c, strides[0], strides[1], target);
       if (plan.vector_axis < 0) {
         ValueId sum = product_and_sum(r.build, contraction, inputs[0], inputs[1]);

@@ -1,4 +1,5 @@
-// Tiling of contractions: which axis runs in vectors, which in rows, and the size of the register tile, by estimated cycles.
+// Tiling of contractions: which axis runs in vectors, which in rows, and the size of the register tile, by
+// estimated cycles.
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -25,8 +26,8 @@ int64_t product(const std::vector<Axis>& axes, const std::vector<int>& which) {
 }
 
 // Estimated cost of running vectors along output axis `i`, in units of vector multiply-adds.
-std::vector<Candidate> candidates(const std::vector<Axis>& axes, int i, const OperandStrides& x, const OperandStrides& y,
-                                  int lanes) {
+std::vector<Candidate> candidates(const std::vector<Axis>& axes, int i, const OperandStrides& x,
+                                  const OperandStrides& y, int lanes) {
   const Axis& v = axes[i];
   double total = 1, operand_x = 1, operand_y = 1, reduction = 1;
   for (const Axis& axis : axes) {
@@ -63,7 +64,8 @@ std::vector<Candidate> candidates(const std::vector<Axis>& axes, int i, const Op
   return result;
 }
 
-// Merges neighbours of `order` (outermost first) into one axis where `contiguous` says that the strides allow it.
+// Merges neighbours of `order` (outermost first) into one axis where `contiguous` says that the strides allow
+// it.
 template <class Contiguous>
 void coalesce(std::vector<Axis>& axes, std::vector<int>& order, const Contiguous& contiguous) {
   std::vector<int> result;
@@ -112,8 +114,8 @@ void choose_tile(ContractionPlan& plan, const Target& target) {
 
 }  // namespace
 
-OperandStrides operand_strides(const Graph& graph, const OperandAccess& access, const std::vector<int64_t>& dim_strides,
-                               int64_t offset, size_t axes) {
+OperandStrides operand_strides(const Graph& graph, const OperandAccess& access,
+                               const std::vector<int64_t>& dim_strides, int64_t offset, size_t axes) {
   OperandStrides result{std::vector<int64_t>(axes, 0), offset, graph.constant(access.base) != nullptr};
   for (size_t d = 0; d < access.indices.size(); ++d) {
     AffineForm form = *as_affine(access.indices[d], static_cast<int>(axes));
@@ -125,19 +127,21 @@ OperandStrides operand_strides(const Graph& graph, const OperandAccess& access, 
     int dims = 0;
     bool unit = false;
     for (const IndexExpr& e : access.indices)
-      if (uses_axis(e, static_cast<int>(i))) ++dims, unit = as_affine(e, static_cast<int>(axes))->coefficients[i] == 1;
+      if (uses_axis(e, static_cast<int>(i)))
+        ++dims, unit = as_affine(e, static_cast<int>(axes))->coefficients[i] == 1;
     result.copyable[i] = dims == 1 && unit;
   }
   return result;
 }
 
-ContractionPlan plan_contraction(const Contraction& contraction, const OperandStrides& x, const OperandStrides& y,
-                                 const Target& target) {
+ContractionPlan plan_contraction(const Contraction& contraction, const OperandStrides& x,
+                                 const OperandStrides& y, const Target& target) {
   ContractionPlan plan;
   size_t count = contraction.axes.size();
   std::vector<int64_t> out_dims(contraction.out.size(), 1), extents(count);
   for (size_t i = 0; i < count; ++i) extents[i] = contraction.axes[i].extent;
-  for (size_t d = 0; d < contraction.out.size(); ++d) out_dims[d] = range_of(contraction.out[d], extents).hi + 1;
+  for (size_t d = 0; d < contraction.out.size(); ++d)
+    out_dims[d] = range_of(contraction.out[d], extents).hi + 1;
   std::vector<int64_t> dim_strides = contiguous_strides(out_dims), out_strides(count, 0);
   for (size_t d = 0; d < contraction.out.size(); ++d) {
     AffineForm form = *as_affine(contraction.out[d], static_cast<int>(count));
@@ -145,7 +149,12 @@ ContractionPlan plan_contraction(const Contraction& contraction, const OperandSt
   }
   for (size_t i = 0; i < count; ++i) {
     if (extents[i] == 1) continue;
-    plan.axes.push_back({contraction.axes[i].name, extents[i], contraction.axes[i].reduction, x.axis[i], y.axis[i], out_strides[i],
+    plan.axes.push_back({contraction.axes[i].name,
+                         extents[i],
+                         contraction.axes[i].reduction,
+                         x.axis[i],
+                         y.axis[i],
+                         out_strides[i],
                          {static_cast<int>(i)}});
   }
   plan.member_extents = extents;
@@ -172,15 +181,19 @@ ContractionPlan plan_contraction(const Contraction& contraction, const OperandSt
 
   std::vector<int> outputs;
   for (size_t i = 0; i < axes.size(); ++i) {
-    if (axes[i].reduction) plan.reduction_axes.push_back(static_cast<int>(i));
-    else if (static_cast<int>(i) != plan.vector_axis) outputs.push_back(static_cast<int>(i));
+    if (axes[i].reduction)
+      plan.reduction_axes.push_back(static_cast<int>(i));
+    else if (static_cast<int>(i) != plan.vector_axis)
+      outputs.push_back(static_cast<int>(i));
   }
   auto by_out = [&](int i, int j) { return axes[i].out > axes[j].out; };
   std::stable_sort(outputs.begin(), outputs.end(), by_out);
   for (int i : outputs) (axes[i].b == 0 ? plan.row_axes : plan.grid_axes).push_back(i);
 
   // Columns that "a" does not see join the vector axis.
-  auto fits_b = [&](const Axis& outer, const Axis& inner) { return plan.packed || outer.b == inner.b * inner.extent; };
+  auto fits_b = [&](const Axis& outer, const Axis& inner) {
+    return plan.packed || outer.b == inner.b * inner.extent;
+  };
   auto fits_a = [](const Axis& outer, const Axis& inner) { return outer.a == inner.a * inner.extent; };
   auto fits_out = [](const Axis& outer, const Axis& inner) { return outer.out == inner.out * inner.extent; };
   if (plan.vector_axis >= 0) {
@@ -195,7 +208,8 @@ ContractionPlan plan_contraction(const Contraction& contraction, const OperandSt
       plan.grid_axes.pop_back();
     }
   }
-  coalesce(axes, plan.reduction_axes, [&](const Axis& o, const Axis& i) { return fits_a(o, i) && fits_b(o, i); });
+  coalesce(axes, plan.reduction_axes,
+           [&](const Axis& o, const Axis& i) { return fits_a(o, i) && fits_b(o, i); });
   coalesce(axes, plan.row_axes, [&](const Axis& o, const Axis& i) { return fits_a(o, i) && fits_out(o, i); });
   // Rows of a depthwise kernel walk one axis, so that neighbours share their loads.
   if (plan.elementwise)
@@ -282,11 +296,13 @@ Tensor pack_operand(const Tensor& data, const ContractionPlan& plan) {
       int64_t width = std::min(tile_n, columns - p * tile_n);
       for (int64_t k : reduction) {
         for (int64_t n = 0; n < width; ++n)
-          std::memcpy(target + n * size, source + (g + k + column[p * tile_n + n]) * size, static_cast<size_t>(size));
+          std::memcpy(target + n * size, source + (g + k + column[p * tile_n + n]) * size,
+                      static_cast<size_t>(size));
         target += tile_n * size;
       }
     }
-  return {data.dtype, {static_cast<int64_t>(grid.size()), panels, steps, tile_n}, Bytes::own(std::move(bytes))};
+  return {
+      data.dtype, {static_cast<int64_t>(grid.size()), panels, steps, tile_n}, Bytes::own(std::move(bytes))};
 }
 
 }  // namespace quernel::schedule

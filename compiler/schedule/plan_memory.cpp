@@ -1,5 +1,5 @@
-// Items with their hazards and analysis; live ranges; arena offsets by largest-first best fit, in place where a kernel reads
-// an element just before it writes it.
+// Items with their hazards and analysis; live ranges; arena offsets by largest-first best fit, in place where
+// a kernel reads an element just before it writes it.
 #include <algorithm>
 #include <map>
 #include <unordered_set>
@@ -39,7 +39,8 @@ class Planner {
   Binding bind(ValueId v, bool write) {
     const Storage& storage = s_.storage[v];
     int size = element_size(g_.dtype(v));
-    return {v, storage.buffer, storage.offset * size, span(static_dims(g_.shape(v)), storage.strides) * size, write};
+    return {v, storage.buffer, storage.offset * size, span(static_dims(g_.shape(v)), storage.strides) * size,
+            write};
   }
 
   void add_item(int index) {
@@ -54,7 +55,9 @@ class Planner {
     }
     if (empty) return;
     for (ValueId v : group.reads) item.bindings.push_back(bind(v, false));
-    if (group.packed_buffer >= 0) item.bindings.push_back({kNoValue, group.packed_buffer, 0, s_.buffers[group.packed_buffer].bytes, false});
+    if (group.packed_buffer >= 0)
+      item.bindings.push_back(
+          {kNoValue, group.packed_buffer, 0, s_.buffers[group.packed_buffer].bytes, false});
     analyse(group, item);
     s_.items.push_back(std::move(item));
   }
@@ -86,7 +89,8 @@ class Planner {
       }
   }
 
-  // Values that the group reads at exactly the indices it writes: operands of members, not seen through any index map.
+  // Values that the group reads at exactly the indices it writes: operands of members, not seen through any
+  // index map.
   bool read_elementwise_only(const Group& group, ValueId v) const {
     if (group.kind == GroupKind::kCat) return false;
     auto uses = [&](int n) {
@@ -104,7 +108,8 @@ class Planner {
       stack.pop_back();
       if (!seen.insert(x).second || s_.storage[x].valid()) continue;
       const Node* node = g_.def(x);
-      if (!node || std::find(group.nodes.begin(), group.nodes.end(), g_.values[x].node) != group.nodes.end()) continue;
+      if (!node || std::find(group.nodes.begin(), group.nodes.end(), g_.values[x].node) != group.nodes.end())
+        continue;
       for (ValueId y : node->inputs) {
         if (y == v) return false;  // through a movement op or a prologue
         stack.push_back(y);
@@ -120,13 +125,17 @@ class Planner {
       if (group.outputs.size() != 1 || group.kind == GroupKind::kReduce) continue;
       Buffer& target = s_.buffers[item.bindings[0].buffer];
       const Binding& out = item.bindings[0];
-      if (target.kind != BufferKind::kWorkspace || target.first_item != static_cast<int>(i) || out.bytes != target.bytes) continue;
+      if (target.kind != BufferKind::kWorkspace || target.first_item != static_cast<int>(i) ||
+          out.bytes != target.bytes)
+        continue;
       for (const Binding& in : item.bindings) {
         if (in.write || in.value == kNoValue) continue;
         Buffer& source = s_.buffers[in.buffer];
-        if (source.kind != BufferKind::kWorkspace || source.last_item != static_cast<int>(i) || source.bytes != target.bytes ||
-            in.bytes != source.bytes || element_size(source.dtype) != element_size(target.dtype) || shared_.count(in.buffer) ||
-            g_.shape(in.value) != g_.shape(out.value) || s_.storage[in.value].strides != s_.storage[out.value].strides ||
+        if (source.kind != BufferKind::kWorkspace || source.last_item != static_cast<int>(i) ||
+            source.bytes != target.bytes || in.bytes != source.bytes ||
+            element_size(source.dtype) != element_size(target.dtype) || shared_.count(in.buffer) ||
+            g_.shape(in.value) != g_.shape(out.value) ||
+            s_.storage[in.value].strides != s_.storage[out.value].strides ||
             !read_elementwise_only(group, in.value))
           continue;
         // Another binding of the same item may read the source in another way.
@@ -165,13 +174,15 @@ class Planner {
       const Buffer& buffer = s_.buffers[b];
       if (buffer.kind != BufferKind::kWorkspace || buffer.first_item < 0 || buffer.bytes == 0) continue;
       int r = root(static_cast<int>(b));
-      auto [it, fresh] = blocks.try_emplace(r, Block{r, buffer.first_item, buffer.last_item, align(buffer.bytes)});
+      auto [it, fresh] =
+          blocks.try_emplace(r, Block{r, buffer.first_item, buffer.last_item, align(buffer.bytes)});
       it->second.first = std::min(it->second.first, buffer.first_item);
       it->second.last = std::max(it->second.last, buffer.last_item);
     }
     std::vector<Block> order;
     for (auto& [r, block] : blocks) order.push_back(block);
-    std::stable_sort(order.begin(), order.end(), [](const Block& a, const Block& b) { return a.bytes > b.bytes; });
+    std::stable_sort(order.begin(), order.end(),
+                     [](const Block& a, const Block& b) { return a.bytes > b.bytes; });
     std::vector<Block> placed;
     for (const Block& block : order) {
       // Gaps between blocks that are alive at the same time; the smallest that fits.
@@ -193,8 +204,8 @@ class Planner {
       if (s_.buffers[b].shares >= 0) s_.buffers[b].offset = s_.buffers[root(static_cast<int>(b))].offset;
   }
 
-  // Every pair of accesses to the same bytes of which one writes is ordered. Per arena, the accesses since the last write
-  // of each byte range.
+  // Every pair of accesses to the same bytes of which one writes is ordered. Per arena, the accesses since
+  // the last write of each byte range.
   void find_hazards() {
     struct Access {
       int64_t from, to;
@@ -211,7 +222,8 @@ class Planner {
         if (buffer.kind == BufferKind::kConstant || b.bytes == 0) continue;
         int64_t base = buffer.kind == BufferKind::kWorkspace ? buffer.offset : 0;
         for (const Access& a : live[buffer.kind == BufferKind::kWorkspace ? -1 : b.buffer]) {
-          if (a.to <= base + b.offset || base + b.offset + b.bytes <= a.from || (!a.write && !b.write)) continue;
+          if (a.to <= base + b.offset || base + b.offset + b.bytes <= a.from || (!a.write && !b.write))
+            continue;
           Hazard hazard = a.buffer != b.buffer && root(a.buffer) != root(b.buffer) ? Hazard::kAlias
                           : a.write && b.write                                     ? Hazard::kWriteAfterWrite
                           : a.write                                                ? Hazard::kReadAfterWrite
@@ -238,8 +250,11 @@ class Planner {
         std::vector<Access>& accesses = live[buffer.kind == BufferKind::kWorkspace ? -1 : b.buffer];
         Access access{base + b.offset, base + b.offset + b.bytes, static_cast<int>(i), b.buffer, b.write};
         // A write orders everything that it covers wholly: later accesses need only wait for it.
-        bool whole = b.write && s_.storage[b.value].strides == contiguous_strides(static_dims(g_.shape(b.value)));
-        if (whole) std::erase_if(accesses, [&](const Access& a) { return a.from >= access.from && a.to <= access.to; });
+        bool whole =
+            b.write && s_.storage[b.value].strides == contiguous_strides(static_dims(g_.shape(b.value)));
+        if (whole)
+          std::erase_if(accesses,
+                        [&](const Access& a) { return a.from >= access.from && a.to <= access.to; });
         accesses.push_back(access);
       }
     }

@@ -1,5 +1,6 @@
-// The schedule: fusion groups (one kernel each), where every stored value lives, constants in the layout the kernels read,
-// and the order of execution with its hazards. It is data: lowering and the bundle read it, and it prints.
+// The schedule: fusion groups (one kernel each), where every stored value lives, constants in the layout the
+// kernels read, and the order of execution with its hazards. It is data: lowering and the bundle read it, and
+// it prints.
 #pragma once
 
 #include <cstdint>
@@ -20,47 +21,49 @@ enum class GroupKind : uint8_t {
 };
 std::string_view to_string(GroupKind kind);
 
-// The tiling of a contraction: its axes merged as far as the strides allow and given roles. Strides in elements; roles are
-// indices into `axes`. "a" is the operand that is broadcast (or, elementwise, the one that is read in rows), "b" the one that
-// is read in vectors and shared by the rows of a tile.
+// The tiling of a contraction: its axes merged as far as the strides allow and given roles. Strides in
+// elements; roles are indices into `axes`. "a" is the operand that is broadcast (or, elementwise, the one
+// that is read in rows), "b" the one that is read in vectors and shared by the rows of a tile.
 struct ContractionPlan {
   struct Axis {
     std::string name;
     int64_t extent = 1;
     bool reduction = false;
-    int64_t a = 0, b = 0, out = 0;  // strides; b's is meaningless where b is packed and the axis has several members
-    std::vector<int> members;       // the contraction's axes merged into it, outermost first
+    int64_t a = 0, b = 0,
+            out = 0;  // strides; b's is meaningless where b is packed and the axis has several members
+    std::vector<int> members;  // the contraction's axes merged into it, outermost first
   };
   std::vector<Axis> axes;
   // Per axis of the contraction: its value as an expression over `axes`.
   std::vector<IndexExpr> axis_values;
   int64_t a_offset = 0, b_offset = 0;
-  bool swapped = false;        // "a" is the contraction's second operand
-  int vector_axis = -1;        // output axis along which vectors run; -1: none can
-  bool elementwise = false;    // both operands run along the vector axis (depthwise)
-  bool packed = false;         // "b" is a constant, packed to [grid axes][panel][reduction][tile_n]
-  int copy_operand = -1;       // contraction operand (0, 1) that must be copied first to be contiguous along the vector axis
+  bool swapped = false;      // "a" is the contraction's second operand
+  int vector_axis = -1;      // output axis along which vectors run; -1: none can
+  bool elementwise = false;  // both operands run along the vector axis (depthwise)
+  bool packed = false;       // "b" is a constant, packed to [grid axes][panel][reduction][tile_n]
+  int copy_operand =
+      -1;  // contraction operand (0, 1) that must be copied first to be contiguous along the vector axis
   std::vector<int> row_axes;   // output axes that "b" does not depend on: flattened into the rows of a tile
   std::vector<int> grid_axes;  // other output axes
   std::vector<int> reduction_axes;
   std::vector<int64_t> member_extents, member_b_strides;  // per axis of the contraction
-  int lanes = 1;               // of one vector
-  int tile_m = 1;              // rows of a register tile
-  int tile_v = 1;              // vectors of a register tile
+  int lanes = 1;                                          // of one vector
+  int tile_m = 1;                                         // rows of a register tile
+  int tile_v = 1;                                         // vectors of a register tile
   int64_t tile_n() const { return int64_t{lanes} * tile_v; }
-  std::string reason;          // how the tile was chosen, for people
+  std::string reason;  // how the tile was chosen, for people
 };
 
 struct Group {
   GroupKind kind = GroupKind::kMap;
-  int anchor = -1;              // node: the reduction, contraction or cat; for kMap the first node
-  std::vector<int> nodes;       // nodes computed at the group's own indices, in order (anchor included)
-  std::vector<int> inlined;     // nodes evaluated inside it through index maps (movement, prologues)
-  std::vector<ValueId> outputs; // values it stores
-  std::vector<ValueId> reads;   // stored values it loads
-  ContractionPlan contraction;  // kContract
-  int packed_buffer = -1;       // kContract: the buffer of the packed vector operand, where there is one
-  std::vector<int> copied;      // kCat: operands (positions) that the kernel copies
+  int anchor = -1;               // node: the reduction, contraction or cat; for kMap the first node
+  std::vector<int> nodes;        // nodes computed at the group's own indices, in order (anchor included)
+  std::vector<int> inlined;      // nodes evaluated inside it through index maps (movement, prologues)
+  std::vector<ValueId> outputs;  // values it stores
+  std::vector<ValueId> reads;    // stored values it loads
+  ContractionPlan contraction;   // kContract
+  int packed_buffer = -1;        // kContract: the buffer of the packed vector operand, where there is one
+  std::vector<int> copied;       // kCat: operands (positions) that the kernel copies
 };
 
 enum class BufferKind : uint8_t { kConstant, kWorkspace, kInput, kOutput };
@@ -69,11 +72,11 @@ struct Buffer {
   BufferKind kind = BufferKind::kWorkspace;
   DType dtype = DType::kF32;
   int64_t bytes = 0;
-  int64_t offset = 0;  // in its arena (kConstant, kWorkspace)
-  int slot = -1;       // kInput, kOutput: index in graph.inputs, graph.outputs
-  Tensor data;         // kConstant
+  int64_t offset = 0;                   // in its arena (kConstant, kWorkspace)
+  int slot = -1;                        // kInput, kOutput: index in graph.inputs, graph.outputs
+  Tensor data;                          // kConstant
   int first_item = -1, last_item = -1;  // kWorkspace: live range over items
-  int shares = -1;     // kWorkspace: written in place over this buffer, which dies there
+  int shares = -1;                      // kWorkspace: written in place over this buffer, which dies there
   std::string name;
 };
 
@@ -95,9 +98,9 @@ struct Dependency {
 
 // What a kernel's binding sees: the elements of a stored value (or a packed constant) within a buffer.
 struct Binding {
-  ValueId value = kNoValue;      // kNoValue: the group's packed operand
+  ValueId value = kNoValue;  // kNoValue: the group's packed operand
   int buffer = -1;
-  int64_t offset = 0, bytes = 0; // within the buffer
+  int64_t offset = 0, bytes = 0;  // within the buffer
   bool write = false;
 };
 
@@ -120,9 +123,11 @@ struct Schedule {
 
 std::vector<int64_t> contiguous_strides(const std::vector<int64_t>& dims);
 
-// ---- the steps, in order -------------------------------------------------------------------------------------------
-// Operands that a contraction kernel cannot read in place get an explicit copy: guarded or non-affine accesses, and vector
-// operands that are not contiguous along the vector axis.   contract(q, k) -> contract(q, contiguous(permute(k)))
+// ---- the steps, in order
+// ------------------------------------------------------------------------------------------- Operands that a
+// contraction kernel cannot read in place get an explicit copy: guarded or non-affine accesses, and vector
+// operands that are not contiguous along the vector axis.   contract(q, k) -> contract(q,
+// contiguous(permute(k)))
 Expected<Graph> materialize_operands(const Graph& graph, const Target& target);
 // Fusion: which nodes share a kernel, and which values are stored.
 Expected<Schedule> form_groups(Graph graph, const Target& target);
@@ -137,11 +142,12 @@ Expected<Schedule> make_schedule(Graph graph, const Target& target);
 // A table of groups, buffers and items.
 std::string print(const Schedule& schedule);
 
-// Tiling of the contraction `node`. `a`, `b`, `out` strides: elements per step of each dim of the operand as stored.
+// Tiling of the contraction `node`. `a`, `b`, `out` strides: elements per step of each dim of the operand as
+// stored.
 struct OperandAccess {
-  ValueId base = kNoValue;          // the stored value that is read
-  std::vector<IndexExpr> indices;   // of the base, over the contraction's axes
-  bool direct = false;              // affine and unguarded
+  ValueId base = kNoValue;         // the stored value that is read
+  std::vector<IndexExpr> indices;  // of the base, over the contraction's axes
+  bool direct = false;             // affine and unguarded
 };
 // The operand seen through its movement ops. `operand` is 0 or 1.
 OperandAccess resolve_operand(const Graph& graph, const Node& contract, int operand);
@@ -152,11 +158,12 @@ struct OperandStrides {
   bool constant = false;
   std::vector<char> copyable;  // per axis: a permuted copy would be contiguous along it
 };
-OperandStrides operand_strides(const Graph& graph, const OperandAccess& access, const std::vector<int64_t>& dim_strides,
-                               int64_t offset, size_t axes);
-ContractionPlan plan_contraction(const Contraction& contraction, const OperandStrides& a, const OperandStrides& b,
-                                 const Target& target);
-// The constant vector operand in packed order: [grid axes it depends on][panel][reduction axes][tile_n], zero-filled.
+OperandStrides operand_strides(const Graph& graph, const OperandAccess& access,
+                               const std::vector<int64_t>& dim_strides, int64_t offset, size_t axes);
+ContractionPlan plan_contraction(const Contraction& contraction, const OperandStrides& a,
+                                 const OperandStrides& b, const Target& target);
+// The constant vector operand in packed order: [grid axes it depends on][panel][reduction axes][tile_n],
+// zero-filled.
 Tensor pack_operand(const Tensor& data, const ContractionPlan& plan);
 // Stride of grid axis `axis` in the packed operand, in elements; 0 where it does not depend on it.
 int64_t packed_stride(const ContractionPlan& plan, int axis);

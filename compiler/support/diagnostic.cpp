@@ -8,9 +8,12 @@ namespace quernel {
 
 std::string_view to_string(DiagnosticKind kind) {
   switch (kind) {
-    case DiagnosticKind::kInvalidInput: return "invalid input";
-    case DiagnosticKind::kUnsupported: return "unsupported";
-    case DiagnosticKind::kInternal: return "internal";
+    case DiagnosticKind::kInvalidInput:
+      return "invalid input";
+    case DiagnosticKind::kUnsupported:
+      return "unsupported";
+    case DiagnosticKind::kInternal:
+      return "internal";
   }
   return "internal";
 }
@@ -27,7 +30,8 @@ std::string to_string(const Diagnostic& d) {
     text += "line " + std::to_string(d.place.line) + ": ";
   }
   if (!d.place.node.empty()) text += "node '" + d.place.node + "'";
-  if (!d.place.op.empty()) text += (d.place.node.empty() ? "op " : " (") + d.place.op + (d.place.node.empty() ? "" : ")");
+  if (!d.place.op.empty())
+    text += (d.place.node.empty() ? "op " : " (") + d.place.op + (d.place.node.empty() ? "" : ")");
   if (!d.place.node.empty() || !d.place.op.empty()) text += ": ";
   text += d.message;
   if (!d.pass.empty()) text += " [" + d.pass + "]";

@@ -46,8 +46,8 @@ Diagnostic internal_error(std::string message, Location place = {}, std::string 
 
 }  // namespace quernel
 
-#define QUERNEL_ASSERT(cond)                                                        \
-  do {                                                                              \
+#define QUERNEL_ASSERT(cond)                                                       \
+  do {                                                                             \
     if (!(cond)) ::quernel::fatal(__FILE__, __LINE__, "broken invariant: " #cond); \
   } while (0)
 #define QUERNEL_UNREACHABLE(what) ::quernel::fatal(__FILE__, __LINE__, what)

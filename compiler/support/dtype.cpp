@@ -14,9 +14,23 @@ struct DTypeFacts {
   char cls;  // f float, i signed, u unsigned, b bool
 };
 constexpr std::array<DTypeFacts, kDTypeCount> kFacts = {{
-    {"f32", 32, 'f'}, {"f16", 16, 'f'}, {"bf16", 16, 'f'}, {"f64", 64, 'f'}, {"i8", 8, 'i'}, {"u8", 8, 'u'},
-    {"i16", 16, 'i'}, {"u16", 16, 'u'}, {"i32", 32, 'i'}, {"u32", 32, 'u'}, {"i64", 64, 'i'}, {"u64", 64, 'u'},
-    {"bool", 8, 'b'}, {"i4", 4, 'i'}, {"u4", 4, 'u'}, {"f8e4m3", 8, 'f'}, {"f8e5m2", 8, 'f'},
+    {"f32", 32, 'f'},
+    {"f16", 16, 'f'},
+    {"bf16", 16, 'f'},
+    {"f64", 64, 'f'},
+    {"i8", 8, 'i'},
+    {"u8", 8, 'u'},
+    {"i16", 16, 'i'},
+    {"u16", 16, 'u'},
+    {"i32", 32, 'i'},
+    {"u32", 32, 'u'},
+    {"i64", 64, 'i'},
+    {"u64", 64, 'u'},
+    {"bool", 8, 'b'},
+    {"i4", 4, 'i'},
+    {"u4", 4, 'u'},
+    {"f8e4m3", 8, 'f'},
+    {"f8e5m2", 8, 'f'},
 }};
 const DTypeFacts& facts(DType d) { return kFacts[static_cast<size_t>(d)]; }
 
@@ -66,8 +80,9 @@ uint16_t f32_to_bf16_bits(float value) { return round_to_format(value, 8, 7); }
 float f16_bits_to_f32(uint16_t bits) {
   uint32_t sign = (bits >> 15) & 1, exponent = (bits >> 10) & 31, mantissa = bits & 1023;
   if (exponent == 31) return std::bit_cast<float>((sign << 31) | 0x7f800000u | (mantissa << 13));
-  float magnitude = exponent == 0 ? std::ldexp(static_cast<float>(mantissa), -24)
-                                  : std::ldexp(static_cast<float>(mantissa | 1024), static_cast<int>(exponent) - 25);
+  float magnitude = exponent == 0
+                        ? std::ldexp(static_cast<float>(mantissa), -24)
+                        : std::ldexp(static_cast<float>(mantissa | 1024), static_cast<int>(exponent) - 25);
   return sign ? -magnitude : magnitude;
 }
 float bf16_bits_to_f32(uint16_t bits) { return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16); }

@@ -8,8 +8,23 @@
 namespace quernel {
 
 enum class DType : uint8_t {
-  kF32, kF16, kBF16, kF64, kI8, kU8, kI16, kU16, kI32, kU32, kI64, kU64, kBool,
-  kI4, kU4, kF8E4M3, kF8E5M2,  // storage only
+  kF32,
+  kF16,
+  kBF16,
+  kF64,
+  kI8,
+  kU8,
+  kI16,
+  kU16,
+  kI32,
+  kU32,
+  kI64,
+  kU64,
+  kBool,
+  kI4,
+  kU4,
+  kF8E4M3,
+  kF8E5M2,  // storage only
 };
 inline constexpr int kDTypeCount = 17;
 
@@ -22,8 +37,8 @@ int64_t byte_size(DType dtype, int64_t count);
 std::string_view to_string(DType dtype);
 std::optional<DType> parse_dtype(std::string_view name);
 
-bool is_float(DType dtype);            // f32 f16 bf16 f64 f8*
-bool is_integer(DType dtype);          // signed or unsigned, not bool
+bool is_float(DType dtype);    // f32 f16 bf16 f64 f8*
+bool is_integer(DType dtype);  // signed or unsigned, not bool
 bool is_signed_integer(DType dtype);
 bool is_unsigned_integer(DType dtype);
 

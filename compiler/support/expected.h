@@ -56,7 +56,7 @@ class [[nodiscard]] Status {
   if (!tmp) return tmp.take_errors();      \
   decl = std::move(*tmp)
 #define QUERNEL_TRY(decl, expr) QUERNEL_TRY_IMPL_(QUERNEL_CONCAT(expected_, __LINE__), decl, expr)
-#define QUERNEL_CHECK(expr)                                   \
-  do {                                                        \
+#define QUERNEL_CHECK(expr)                                            \
+  do {                                                                 \
     if (auto status_ = (expr); !status_) return status_.take_errors(); \
   } while (0)

@@ -1,9 +1,10 @@
 // Scalar operations shared by the graph IR (elementwise ops) and the loop IR (expressions).
 //
-// Semantics where ONNX leaves room: idiv truncates toward zero, fdiv floors; mod takes the divisor's sign, fmod the
-// dividend's; integer x/0 and x%0 give 0; INT_MIN/-1 wraps to INT_MIN; integer add/sub/mul wrap; max and min propagate
-// NaN; round is half to even; shl by >= width gives 0, shr by >= width gives 0 or the sign; comparisons
-// yield bool; is_nan/is_inf yield bool; sign(NaN) is NaN; `not`, and, or, xor are logical on bool and bitwise on integers.
+// Semantics where ONNX leaves room: idiv truncates toward zero, fdiv floors; mod takes the divisor's sign,
+// fmod the dividend's; integer x/0 and x%0 give 0; INT_MIN/-1 wraps to INT_MIN; integer add/sub/mul wrap; max
+// and min propagate NaN; round is half to even; shl by >= width gives 0, shr by >= width gives 0 or the sign;
+// comparisons yield bool; is_nan/is_inf yield bool; sign(NaN) is NaN; `not`, and, or, xor are logical on bool
+// and bitwise on integers.
 #pragma once
 
 #include <cstdint>

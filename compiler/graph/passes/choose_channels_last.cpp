@@ -1,5 +1,6 @@
-// Channels-last for the whole graph. Every value may exist in its own order ("plain") and in one permuted order; an op
-// that can run on permuted operands does, so that permutes appear only where the two worlds meet.
+// Channels-last for the whole graph. Every value may exist in its own order ("plain") and in one permuted
+// order; an op that can run on permuted operands does, so that permutes appear only where the two worlds
+// meet.
 #include <algorithm>
 #include <numeric>
 #include <set>
@@ -32,14 +33,16 @@ std::vector<int64_t> map_axes(const std::vector<int64_t>& axes, const Order& ord
   return result;
 }
 
-// A convolution as importers write it: channels in dim 1, reduced or grouped there; further dims slide with the output's.
+// A convolution as importers write it: channels in dim 1, reduced or grouped there; further dims slide with
+// the output's.
 bool is_convolution(const Graph& graph, const Node& node) {
   const Contraction& c = node.attributes.contraction;
   size_t rank = c.out.size();
   if (rank < 3 || c.a.size() != rank || !graph.constant(node.inputs[1])) return false;
   auto uses = [&](const IndexExpr& e, bool reduction) {
     for (size_t i = 0; i < c.axes.size(); ++i)
-      if (c.axes[i].reduction == reduction && c.axes[i].extent > 1 && uses_axis(e, static_cast<int>(i))) return true;
+      if (c.axes[i].reduction == reduction && c.axes[i].extent > 1 && uses_axis(e, static_cast<int>(i)))
+        return true;
     return false;
   };
   for (size_t i = 0; i < c.axes.size(); ++i) {
@@ -115,7 +118,8 @@ class ChannelsLast {
       return true;
     }
     // Every other op follows its first permuted operand.
-    auto lead = std::find_if(node.inputs.begin(), node.inputs.end(), [&](ValueId v) { return is_permuted(v); });
+    auto lead =
+        std::find_if(node.inputs.begin(), node.inputs.end(), [&](ValueId v) { return is_permuted(v); });
     if (lead == node.inputs.end()) return false;
     form.order = permuted_[*lead].order;
     Attributes attributes = a;
@@ -141,13 +145,18 @@ class ChannelsLast {
         attributes.stops = reorder(a.stops, form.order);
         if (node.op == OpKind::k_slice) attributes.steps = reorder(a.steps, form.order);
         break;
-      case OpKind::k_flip: attributes.ints = map_axes(a.ints, form.order); break;
-      case OpKind::k_expand: attributes.shape = reorder(a.shape, form.order); break;
+      case OpKind::k_flip:
+        attributes.ints = map_axes(a.ints, form.order);
+        break;
+      case OpKind::k_expand:
+        attributes.shape = reorder(a.shape, form.order);
+        break;
       case OpKind::k_view: {
         if (!is_window(old_, node)) return false;
         // Result dims in the operand's order, the window's dims after them.
         Order result = form.order;
-        for (int64_t d = static_cast<int64_t>(result.size()); d < old_.rank(node.output); ++d) result.push_back(d);
+        for (int64_t d = static_cast<int64_t>(result.size()); d < old_.rank(node.output); ++d)
+          result.push_back(d);
         Order position = inverse(result);
         std::vector<IndexExpr> renamed;
         for (int64_t p : position) renamed.push_back(IndexExpr::axis(static_cast<int>(p)));
@@ -181,7 +190,8 @@ class ChannelsLast {
     return true;
   }
 
-  // Reduction axes in the order of the permuted operand, so that the innermost walks channels, which are contiguous now.
+  // Reduction axes in the order of the permuted operand, so that the innermost walks channels, which are
+  // contiguous now.
   static void move_channels_last(Contraction& c) {
     size_t first = 0;
     while (first < c.axes.size() && !c.axes[first].reduction) ++first;
@@ -211,10 +221,12 @@ class ChannelsLast {
 }  // namespace
 
 Expected<Graph> choose_channels_last(const Graph& graph) {
-  if (!std::any_of(graph.nodes.begin(), graph.nodes.end(), [&](const Node& n) { return n.op == OpKind::k_contract && is_convolution(graph, n); }))
+  if (!std::any_of(graph.nodes.begin(), graph.nodes.end(),
+                   [&](const Node& n) { return n.op == OpKind::k_contract && is_convolution(graph, n); }))
     return graph;
   ChannelsLast state(graph);
-  QUERNEL_TRY(Graph result, rewrite(graph, [&](Rewriter& r, const Node& node) { return state.rule(r, node); }));
+  QUERNEL_TRY(Graph result,
+              rewrite(graph, [&](Rewriter& r, const Node& node) { return state.rule(r, node); }));
   // Drop the plain forms that nobody used.
   return rewrite(result, [](Rewriter&, const Node&) { return kNoValue; });
 }

@@ -1,5 +1,5 @@
-// The interpreter and the compiled result agree on random graphs, on every target this machine runs and on several threads.
-// QUERNEL_FUZZ_SEEDS=FIRST:COUNT runs other seeds, for long runs by hand.
+// The interpreter and the compiled result agree on random graphs, on every target this machine runs and on
+// several threads. QUERNEL_FUZZ_SEEDS=FIRST:COUNT runs other seeds, for long runs by hand.
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -25,16 +25,21 @@ Tolerance tolerance_of(const Graph& graph, ValueId output) {
   for (ValueId v = static_cast<ValueId>(graph.values.size()) - 1; v >= 0; --v) {
     if (!needed[v]) continue;
     DType dtype = graph.dtype(v);
-    bool narrower = bit_width(dtype) < bit_width(narrowest) || (dtype == DType::kBF16 && narrowest == DType::kF16);
+    bool narrower =
+        bit_width(dtype) < bit_width(narrowest) || (dtype == DType::kBF16 && narrowest == DType::kF16);
     if (is_float(dtype) && narrower) narrowest = dtype;
     if (const Node* node = graph.def(v))
       for (ValueId x : node->inputs) needed[x] = 1;
   }
   switch (narrowest) {
-    case DType::kF64: return {1e-6, 1e-9};
-    case DType::kF16: return {2e-2, 2e-2};   // several ops, each rounded to 11 bits
-    case DType::kBF16: return {8e-2, 8e-2};  // each rounded to 8 bits
-    default: return {1e-3, 1e-4};
+    case DType::kF64:
+      return {1e-6, 1e-9};
+    case DType::kF16:
+      return {2e-2, 2e-2};  // several ops, each rounded to 11 bits
+    case DType::kBF16:
+      return {8e-2, 8e-2};  // each rounded to 8 bits
+    default:
+      return {1e-3, 1e-4};
   }
 }
 
@@ -48,7 +53,8 @@ void compare(uint64_t seed, const CompileOptions& options, unsigned threads) {
   for (size_t i = 0; i < want->size(); ++i) {
     Tolerance t = tolerance_of(graph, graph.outputs[i].value);
     std::string problem = difference((*got)[i], (*want)[i], t.rtol, t.atol);
-    EXPECT_EQ(problem, "") << "seed " << seed << " output " << graph.outputs[i].name << "\n" << print(graph, 64);
+    EXPECT_EQ(problem, "") << "seed " << seed << " output " << graph.outputs[i].name << "\n"
+                           << print(graph, 64);
   }
 }
 
@@ -60,7 +66,8 @@ std::pair<uint64_t, uint64_t> seeds(uint64_t count) {
 
 TEST(Differential, NativeTarget) {
   auto [first, count] = seeds(500);
-  for (uint64_t seed = first; seed < first + count && !HasFatalFailure(); ++seed) compare(seed, {}, 1 + seed % 2);
+  for (uint64_t seed = first; seed < first + count && !HasFatalFailure(); ++seed)
+    compare(seed, {}, 1 + seed % 2);
 }
 
 TEST(Differential, EveryHostTarget) {

@@ -28,8 +28,8 @@ qnl_tensor view_of(const std::string& name, const Tensor& t) {
 
 }  // namespace
 
-Expected<std::vector<Tensor>> run_compiled(const Graph& graph, const std::vector<Tensor>& inputs, const CompileOptions& options,
-                                           unsigned threads) {
+Expected<std::vector<Tensor>> run_compiled(const Graph& graph, const std::vector<Tensor>& inputs,
+                                           const CompileOptions& options, unsigned threads) {
   char path[] = "/tmp/quernel-differential-XXXXXX";
   int file = mkstemp(path);
   if (file < 0) return internal_error("cannot make a temporary file");
@@ -50,15 +50,19 @@ Expected<std::vector<Tensor>> run_compiled(const Graph& graph, const std::vector
   if (session.create(bundle, device, nullptr, &error) != QNL_OK) return runtime_failure("create", error);
   for (size_t i = 0; i < inputs.size(); ++i) {
     qnl_tensor tensor = view_of(graph.values[graph.inputs[i]].name, inputs[i]);
-    if (qnl_session_set_input(session.get(), &tensor, &error) != QNL_OK) return runtime_failure("set input", error);
+    if (qnl_session_set_input(session.get(), &tensor, &error) != QNL_OK)
+      return runtime_failure("set input", error);
   }
   if (qnl_session_run(session.get(), &error) != QNL_OK) return runtime_failure("run", error);
   std::vector<Tensor> outputs;
   for (const Graph::Output& output : graph.outputs) {
     qnl_tensor tensor = {};
-    if (qnl_session_get(session.get(), QNL_OUTPUT, output.name.c_str(), &tensor, &error) != QNL_OK) return runtime_failure("get output", error);
+    if (qnl_session_get(session.get(), QNL_OUTPUT, output.name.c_str(), &tensor, &error) != QNL_OK)
+      return runtime_failure("get output", error);
     const uint8_t* data = static_cast<const uint8_t*>(tensor.data);
-    outputs.push_back({static_cast<DType>(tensor.dtype), {tensor.shape, tensor.shape + tensor.rank}, Bytes::own({data, data + tensor.bytes})});
+    outputs.push_back({static_cast<DType>(tensor.dtype),
+                       {tensor.shape, tensor.shape + tensor.rank},
+                       Bytes::own({data, data + tensor.bytes})});
   }
   return outputs;
 }
@@ -70,18 +74,19 @@ std::string difference(const Tensor& got, const Tensor& want, double rtol, doubl
   for (int64_t i = 0; i < want.count(); ++i) {
     if (!is_float(want.dtype)) {
       if (element_as_i64(got, i) == element_as_i64(want, i)) continue;
-      return "element " + std::to_string(i) + ": expected " + std::to_string(element_as_i64(want, i)) + ", found " +
-             std::to_string(element_as_i64(got, i));
+      return "element " + std::to_string(i) + ": expected " + std::to_string(element_as_i64(want, i)) +
+             ", found " + std::to_string(element_as_i64(got, i));
     }
     double a = element_as_f64(got, i), b = element_as_f64(want, i);
     if (std::isnan(a) && std::isnan(b)) continue;
     if (a == b) continue;
-    double error = std::isfinite(a) && std::isfinite(b) ? std::fabs(a - b) - (atol + rtol * std::fabs(b)) : INFINITY;
+    double error =
+        std::isfinite(a) && std::isfinite(b) ? std::fabs(a - b) - (atol + rtol * std::fabs(b)) : INFINITY;
     if (error > worst_error) worst_error = error, worst = i;
   }
   if (worst < 0) return {};
-  return "element " + std::to_string(worst) + ": expected " + std::to_string(element_as_f64(want, worst)) + ", found " +
-         std::to_string(element_as_f64(got, worst));
+  return "element " + std::to_string(worst) + ": expected " + std::to_string(element_as_f64(want, worst)) +
+         ", found " + std::to_string(element_as_f64(got, worst));
 }
 
 }  // namespace quernel::testing

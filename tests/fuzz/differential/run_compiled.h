@@ -10,11 +10,11 @@
 namespace quernel::testing {
 
 // Inputs and outputs in the order of the graph's. Failures of the runtime become diagnostics, too.
-Expected<std::vector<Tensor>> run_compiled(const Graph& graph, const std::vector<Tensor>& inputs, const CompileOptions& options,
-                                           unsigned threads);
+Expected<std::vector<Tensor>> run_compiled(const Graph& graph, const std::vector<Tensor>& inputs,
+                                           const CompileOptions& options, unsigned threads);
 
-// Where and by how much two tensors differ most beyond |got - want| <= atol + rtol |want|; empty when they agree. NaN equals
-// NaN; infinities must match; integers and bool exactly.
+// Where and by how much two tensors differ most beyond |got - want| <= atol + rtol |want|; empty when they
+// agree. NaN equals NaN; infinities must match; integers and bool exactly.
 std::string difference(const Tensor& got, const Tensor& want, double rtol, double atol);
 
 }  // namespace quernel::testing

@@ -1,5 +1,5 @@
-// A code image written by hand, so that the runtime is tested without the compiler. Every kernel works on blocks of 16
-// elements per workgroup.
+// A code image written by hand, so that the runtime is tested without the compiler. Every kernel works on
+// blocks of 16 elements per workgroup.
 #include "schemas/kernel_abi.h"
 
 enum { kBlock = 16 };
@@ -39,8 +39,8 @@ KERNEL int32_t kernel_fail(const qnl_kernel_args* args, uint64_t begin, uint64_t
   return QNL_KERNEL_INDEX_OUT_OF_RANGE;
 }
 
-// counts[workgroup] += 1, so that a workgroup run twice or never shows; goes through scratch, so that a scratch
-// shared by two threads shows, too.
+// counts[workgroup] += 1, so that a workgroup run twice or never shows; goes through scratch, so that a
+// scratch shared by two threads shows, too.
 KERNEL int32_t kernel_count(const qnl_kernel_args* args, uint64_t begin, uint64_t end) {
   int32_t* counts = args->bindings[0];
   volatile uint64_t* scratch = args->scratch;

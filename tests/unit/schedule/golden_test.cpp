@@ -1,5 +1,6 @@
-// Golden texts of the stages between graph and loop IR, for the target x86-64-v4: tests/golden/schedule (materialize-operands
-// and the printed schedule) and tests/golden/lower (the kernels before loop passes). QUERNEL_UPDATE_GOLDEN=1 rewrites them.
+// Golden texts of the stages between graph and loop IR, for the target x86-64-v4: tests/golden/schedule
+// (materialize-operands and the printed schedule) and tests/golden/lower (the kernels before loop passes).
+// QUERNEL_UPDATE_GOLDEN=1 rewrites them.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -60,7 +61,8 @@ TEST_P(ScheduleGolden, PrintsAsExpected) {
       ASSERT_TRUE(graph) << to_string(graph.errors());
       std::string text = run_stage(file.keys.at("stage"), *graph), expected = test.sections["expect"];
       while (expected.size() > 1 && expected.ends_with("\n\n")) expected.pop_back();
-      if (!std::getenv("QUERNEL_UPDATE_GOLDEN")) EXPECT_EQ(text, expected) << file.path << ", case " << test.name;
+      if (!std::getenv("QUERNEL_UPDATE_GOLDEN"))
+        EXPECT_EQ(text, expected) << file.path << ", case " << test.name;
       std::string input = test.sections.at("input");
       while (input.size() > 1 && input.ends_with("\n\n")) input.pop_back();
       rewritten += "\n# case: " + test.name + "\n# input\n" + input + "# expect\n" + text;
@@ -71,7 +73,8 @@ TEST_P(ScheduleGolden, PrintsAsExpected) {
 INSTANTIATE_TEST_SUITE_P(Stages, ScheduleGolden, testing::Values("schedule", "lower"));
 
 TEST(Schedule, SymbolicShapesAreRefusedByName) {
-  Expected<Graph> graph = parse_graph("symbol n min=1 max=8\ngraph @g(%x: f32[n,4]) {\n  %1 = neg %x : f32[n,4]\n  return y = %1\n}\n");
+  Expected<Graph> graph = parse_graph(
+      "symbol n min=1 max=8\ngraph @g(%x: f32[n,4]) {\n  %1 = neg %x : f32[n,4]\n  return y = %1\n}\n");
   ASSERT_TRUE(graph) << to_string(graph.errors());
   Expected<schedule::Schedule> s = schedule::make_schedule(*graph, target());
   ASSERT_FALSE(s);

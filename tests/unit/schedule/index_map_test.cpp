@@ -31,18 +31,34 @@ TEST(IndexExpr, SimplificationKeepsEveryValue) {
       std::vector<int64_t> result;
       auto floor_div = [](int64_t a, int64_t b) { return a >= 0 ? a / b : -((-a + b - 1) / b); };
       switch (pick(5)) {
-        case 0: pool.push_back(pool[x] + pool[y]); for (size_t p = 0; p < points.size(); ++p) result.push_back(values[x][p] + values[y][p]); break;
-        case 1: pool.push_back(pool[x] * (c - 3)); for (int64_t v : values[x]) result.push_back(v * (c - 3)); break;
-        case 2: pool.push_back(floordiv(pool[x], c)); for (int64_t v : values[x]) result.push_back(floor_div(v, c)); break;
-        case 3: pool.push_back(floormod(pool[x], c)); for (int64_t v : values[x]) result.push_back(v - floor_div(v, c) * c); break;
-        default: pool.push_back(pool[x] + (c - 4)); for (int64_t v : values[x]) result.push_back(v + c - 4); break;
+        case 0:
+          pool.push_back(pool[x] + pool[y]);
+          for (size_t p = 0; p < points.size(); ++p) result.push_back(values[x][p] + values[y][p]);
+          break;
+        case 1:
+          pool.push_back(pool[x] * (c - 3));
+          for (int64_t v : values[x]) result.push_back(v * (c - 3));
+          break;
+        case 2:
+          pool.push_back(floordiv(pool[x], c));
+          for (int64_t v : values[x]) result.push_back(floor_div(v, c));
+          break;
+        case 3:
+          pool.push_back(floormod(pool[x], c));
+          for (int64_t v : values[x]) result.push_back(v - floor_div(v, c) * c);
+          break;
+        default:
+          pool.push_back(pool[x] + (c - 4));
+          for (int64_t v : values[x]) result.push_back(v + c - 4);
+          break;
       }
       values.push_back(result);
       IndexExpr simple = simplify(pool.back(), extents);
       IndexRange range = range_of(simple, extents);
       for (size_t p = 0; p < points.size(); ++p) {
         ASSERT_EQ(evaluate(pool.back(), points[p].data()), result[p]) << to_string(pool.back());
-        ASSERT_EQ(evaluate(simple, points[p].data()), result[p]) << to_string(pool.back()) << " -> " << to_string(simple);
+        ASSERT_EQ(evaluate(simple, points[p].data()), result[p])
+            << to_string(pool.back()) << " -> " << to_string(simple);
         ASSERT_LE(range.lo, result[p]);
         ASSERT_GE(range.hi, result[p]);
       }

@@ -1,5 +1,5 @@
-// Properties of every schedule, on random graphs: stored values have homes, live buffers do not overlap, and every pair of
-// conflicting accesses is ordered by dependencies.
+// Properties of every schedule, on random graphs: stored values have homes, live buffers do not overlap, and
+// every pair of conflicting accesses is ordered by dependencies.
 #include <gtest/gtest.h>
 
 #include <vector>
@@ -40,12 +40,15 @@ TEST(Plan, WorkspaceBuffersAliveTogetherDoNotOverlap) {
     for (size_t a = 0; a < s->buffers.size(); ++a)
       for (size_t b = a + 1; b < s->buffers.size(); ++b) {
         const Buffer &x = s->buffers[a], &y = s->buffers[b];
-        if (x.kind != BufferKind::kWorkspace || y.kind != BufferKind::kWorkspace || x.first_item < 0 || y.first_item < 0) continue;
+        if (x.kind != BufferKind::kWorkspace || y.kind != BufferKind::kWorkspace || x.first_item < 0 ||
+            y.first_item < 0)
+          continue;
         bool together = x.first_item <= y.last_item && y.first_item <= x.last_item;
         bool in_place = (y.shares == static_cast<int>(a) && x.last_item == y.first_item) ||
                         (x.shares == static_cast<int>(b) && y.last_item == x.first_item);
         if (!together || in_place) continue;
-        EXPECT_TRUE(x.offset + x.bytes <= y.offset || y.offset + y.bytes <= x.offset) << "seed " << seed << ": " << x.name << ", " << y.name;
+        EXPECT_TRUE(x.offset + x.bytes <= y.offset || y.offset + y.bytes <= x.offset)
+            << "seed " << seed << ": " << x.name << ", " << y.name;
       }
     for (const Buffer& x : s->buffers)
       if (x.kind == BufferKind::kWorkspace && x.first_item >= 0) {
@@ -88,7 +91,8 @@ TEST(Plan, EveryReadIsOfSomethingWritten) {
       for (const Binding& b : item.bindings) {
         if (b.write || b.value == kNoValue || s->graph.constant(b.value) || b.bytes == 0) continue;
         const Node* node = s->graph.def(b.value);
-        EXPECT_TRUE(written[b.value] || (node && node->op == OpKind::k_cat)) << "seed " << seed << ": " << s->graph.values[b.value].name;
+        EXPECT_TRUE(written[b.value] || (node && node->op == OpKind::k_cat))
+            << "seed " << seed << ": " << s->graph.values[b.value].name;
       }
       for (const Binding& b : item.bindings)
         if (b.write) written[b.value] = 1;
