@@ -71,7 +71,8 @@ bool should_verify(const CompileOptions& options) {
 class PassOutput {
  public:
   // `print` gives the IR's text; it is called only where that is used.
-  PassOutput(const CompileOptions& options, Dump& dump, std::string suffix, std::function<std::string()> print)
+  PassOutput(const CompileOptions& options, Dump& dump, std::string suffix,
+             std::function<std::string()> print)
       : options_(options),
         dump_(dump),
         suffix_(std::move(suffix)),
@@ -86,7 +87,8 @@ class PassOutput {
     if (!show && !dump_.active()) return {};
     std::string text = print_();
     if (dump_.active()) QUERNEL_CHECK(dump_.write(name + suffix_, text));
-    if (show && (!changed_ || text != last_)) std::fprintf(stderr, "// after %s\n%s", name.c_str(), text.c_str());
+    if (show && (!changed_ || text != last_))
+      std::fprintf(stderr, "// after %s\n%s", name.c_str(), text.c_str());
     last_ = std::move(text);
     return {};
   }
@@ -102,7 +104,8 @@ class PassOutput {
 
 // Runs `run` for every pass that is not disabled, up to stop_after; all passes go through here.
 template <class Pass, class Run>
-Status run_passes(const std::vector<Pass>& passes, const CompileOptions& options, PassOutput& output, Run run) {
+Status run_passes(const std::vector<Pass>& passes, const CompileOptions& options, PassOutput& output,
+                  Run run) {
   for (const Pass& pass : passes) {
     if (!pass.optional || !contains(options.disabled_passes, pass.name)) {
       if (options.on_stage) options.on_stage(std::string(pass.name));
@@ -143,9 +146,11 @@ Status check_input_values(const CompileOptions& options, Imported& imported) {
   for (const std::string& name : names) legal += (legal.empty() ? "'" : ", '") + name + "'";
   for (const auto& [name, value] : options.input_values) {
     if (!contains(names, name))
-      return invalid_input("input value: expected the name of an input (" + legal + "), found '" + name + "'");
+      return invalid_input("input value: expected the name of an input (" + legal + "), found '" + name +
+                           "'");
     if (!contains(imported.fixed_inputs, name))
-      imported.notes.push_back("the value of input '" + name + "' is not used: no operator needs it at compile time");
+      imported.notes.push_back("the value of input '" + name +
+                               "' is not used: no operator needs it at compile time");
   }
   return {};
 }
@@ -159,14 +164,18 @@ const std::vector<GraphPass>& graph_passes() {
       {"merge-common-subexpressions", "equal nodes become one", graph_pass(merge_common_subexpressions)},
       {"simplify-algebra", "identities of arithmetic", graph_pass(simplify_algebra)},
       {"canonicalize-movement", "chains of movement ops become one", graph_pass(canonicalize_movement)},
-      {"fold-scales-into-contractions", "batch normalisation moves into weights", graph_pass(fold_scales_into_contractions)},
+      {"fold-scales-into-contractions", "batch normalisation moves into weights",
+       graph_pass(fold_scales_into_contractions)},
       {"choose-channels-last", "convolutions and pools run channels-last", graph_pass(choose_channels_last)},
       {"canonicalize-movement-2", "permutes that met cancel", graph_pass(canonicalize_movement)},
       {"simplify-algebra-2", "identities that the layout uncovered", graph_pass(simplify_algebra)},
-      {"compose-views", "movement chains that no named op can say become one index map", graph_pass(compose_views)},
-      {"materialize-operands", "contraction operands become readable in place", schedule::materialize_operands, false},
+      {"compose-views", "movement chains that no named op can say become one index map",
+       graph_pass(compose_views)},
+      {"materialize-operands", "contraction operands become readable in place",
+       schedule::materialize_operands, false},
       {"fold-constants-2", "constants in their new layout", graph_pass(fold_constants)},
-      {"merge-common-subexpressions-2", "copies made twice become one", graph_pass(merge_common_subexpressions)},
+      {"merge-common-subexpressions-2", "copies made twice become one",
+       graph_pass(merge_common_subexpressions)},
   };
   return passes;
 }
@@ -205,7 +214,10 @@ Status check_pass_names(const CompileOptions& options) {
     return std::find(names.begin(), names.end(), name) != names.end();
   };
   for (const std::string& name : options.disabled_passes)
-    if (!is_one_of(optional, name)) return unknown_pass("--disable-pass", name, optional);
+    if (!is_one_of(optional, name))
+      return is_one_of(all, name)
+                 ? invalid_input("--disable-pass: '" + name + "' always runs: later stages need it")
+                 : unknown_pass("--disable-pass", name, optional);
   if (!options.stop_after.empty() && !is_one_of(all, options.stop_after))
     return unknown_pass("--stop-after", options.stop_after, all);
   all.insert(all.end(), {"all", "changed"});
@@ -250,7 +262,8 @@ struct Lowered {
   std::vector<loop::Kernel> kernels;
 };
 
-// Schedules and lowers an optimized graph; equal kernels appear once: their text, without the name, is their identity.
+// Schedules and lowers an optimized graph; equal kernels appear once: their text, without the name, is their
+// identity.
 Expected<Lowered> lower_variant(Graph optimized, const Target& target, const CompileOptions& options) {
   Lowered result;
   bundle::CompiledVariant& variant = result.variant;
@@ -311,7 +324,8 @@ Status run_passes_to_stop(const Graph& graph, const Target& target, const Compil
 
 }  // namespace
 
-Expected<bundle::CompiledVariant> compile_variant(const Graph& graph, const Target& target, const CompileOptions& options) {
+Expected<bundle::CompiledVariant> compile_variant(const Graph& graph, const Target& target,
+                                                  const CompileOptions& options) {
   QUERNEL_ASSERT(options.stop_after.empty());
   QUERNEL_TRY(Graph optimized, run_graph_passes(graph, target, options));
   QUERNEL_TRY(Lowered lowered, lower_variant(std::move(optimized), target, options));
@@ -324,7 +338,8 @@ Expected<bundle::CompiledVariant> compile_variant(const Graph& graph, const Targ
   return std::move(lowered.variant);
 }
 
-Expected<CompileReport> compile_graph(const Graph& graph, const std::string& path, const CompileOptions& options) {
+Expected<CompileReport> compile_graph(const Graph& graph, const std::string& path,
+                                      const CompileOptions& options) {
   QUERNEL_CHECK(check_pass_names(options));
   CompileReport report;
   report.stopped = !options.stop_after.empty();
@@ -367,7 +382,8 @@ Expected<CompileReport> compile_graph(const Graph& graph, const std::string& pat
   return report;
 }
 
-Expected<CompileReport> compile(const std::string& model, const std::string& bundle, const CompileOptions& options) {
+Expected<CompileReport> compile(const std::string& model, const std::string& bundle,
+                                const CompileOptions& options) {
   if (options.on_stage) options.on_stage("import");
   auto start = std::chrono::steady_clock::now();
   QUERNEL_TRY(Imported imported, import_model(model, options));

@@ -17,7 +17,7 @@ struct GraphPass {
   std::string_view name;      // as --print-after and --disable-pass name it
   std::string_view sentence;  // what it does
   std::function<Expected<Graph>(const Graph&, const Target&)> run;
-  bool optional = true;       // may be disabled: results do not change
+  bool optional = true;  // may be disabled: results do not change
 };
 struct LoopPass {
   std::string_view name;
@@ -28,7 +28,8 @@ struct LoopPass {
 const std::vector<GraphPass>& graph_passes();
 const std::vector<LoopPass>& loop_passes();
 
-// Names in disabled_passes, print_after and stop_after that are no pass's; the message begins with the option's name.
+// Names in disabled_passes, print_after and stop_after that are no pass's; the message begins with the
+// option's name.
 Status check_pass_names(const CompileOptions& options);
 // Answers a mistyped pass name of an option: the nearest legal one, then all.
 Diagnostic unknown_pass(const std::string& option, const std::string& name,
@@ -44,8 +45,10 @@ Expected<Imported> import_model(const std::string& path, const CompileOptions& o
 // All graph passes in order, up to stop_after where that is one of them.
 Expected<Graph> run_graph_passes(Graph graph, const Target& target, const CompileOptions& options);
 // An imported graph to one target's schedule, kernels and image. options.stop_after must be empty.
-Expected<bundle::CompiledVariant> compile_variant(const Graph& graph, const Target& target, const CompileOptions& options);
+Expected<bundle::CompiledVariant> compile_variant(const Graph& graph, const Target& target,
+                                                  const CompileOptions& options);
 // Imported graph to bundle file, or, with stop_after, through the passes up to that one for every target.
-Expected<CompileReport> compile_graph(const Graph& graph, const std::string& path, const CompileOptions& options);
+Expected<CompileReport> compile_graph(const Graph& graph, const std::string& path,
+                                      const CompileOptions& options);
 
 }  // namespace quernel

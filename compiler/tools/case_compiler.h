@@ -1,6 +1,6 @@
-// Compiles the model of a verify case as its data sets need it: with the shapes of a data set, and, where operands
-// must be known at compile time (Slice's starts, Reshape's shape…) but the model takes them as inputs, with their
-// values. One bundle serves all sets that agree in these.
+// Compiles the model of a verify case as its data sets need it: with the shapes of a data set, and, where
+// operands must be known at compile time (Slice's starts, Reshape's shape…) but the model takes them as
+// inputs, with their values. One bundle serves all sets that agree in these.
 #pragma once
 
 #include <list>
@@ -14,9 +14,9 @@
 namespace quernel::tools {
 
 struct CompiledCase {
-  std::map<std::string, std::vector<int64_t>> shapes;            // of all inputs in the data set
-  std::map<std::string, std::vector<std::byte>> fixed;           // inputs that are constants in it, with their values
-  std::string bundle;                                            // path
+  std::map<std::string, std::vector<int64_t>> shapes;   // of all inputs in the data set
+  std::map<std::string, std::vector<std::byte>> fixed;  // inputs that are constants in it, with their values
+  std::string bundle;                                   // path
 };
 
 class CaseCompiler {

@@ -58,7 +58,7 @@ Json stopped_json(const Options& options, const CompileReport& report) {
   Json::Array notes;
   for (const std::string& note : report.notes) notes.push_back(note);
   return Json::Object{{"model", options.model},
-                      {"bundle", nullptr},
+                      {"bundle", Json()},
                       {"stopped_after", options.flags.stop_after},
                       {"notes", std::move(notes)}};
 }
@@ -124,6 +124,9 @@ Action define_compile(CLI::App& app) {
   app.add_flag("--json", options->json, "print one JSON object instead of text");
   app.add_flag("-q,--quiet", options->quiet, "print nothing but diagnostics");
   add_developer_flags(app, options->flags);
+  app.add_option("--stop-after", options->flags.stop_after, "end after a pass; no bundle is written")
+      ->type_name("P")
+      ->group("For developers");
   app.add_flag("--time-passes", options->time_passes, "print the time of every stage, to stderr")
       ->group("For developers");
   return [options] { return run(*options); };

@@ -69,9 +69,6 @@ void add_developer_flags(CLI::App& app, CompileFlags& flags) {
       ->type_name("P|all|changed")
       ->allow_extra_args(false)
       ->group(group);
-  app.add_option("--stop-after", flags.stop_after, "end after a pass; no bundle is written")
-      ->type_name("P")
-      ->group(group);
   app.add_option("--dump-dir", flags.dump_dir, "numbered files of every stage, down to assembly")
       ->type_name("D")
       ->group(group);

@@ -23,7 +23,7 @@ struct CompileFlags {
 
 void add_target_flags(CLI::App& app, CompileFlags& flags);     // --target
 void add_shape_flags(CLI::App& app, CompileFlags& flags);      // --dim, --input-shape, --input-value
-void add_developer_flags(CLI::App& app, CompileFlags& flags);  // --disable-pass, --print-after, --stop-after…
+void add_developer_flags(CLI::App& app, CompileFlags& flags);  // --disable-pass, --print-after, --dump-dir…
 
 // What the flags say; a message of one line when they, or the files of --input-value, cannot be
 // understood (exit code kUsage).

@@ -118,20 +118,26 @@ void print_memory(const BundleReader& reader) {
 }
 
 void print_kernels(const BundleReader& reader, uint32_t variant) {
-  fmt::print("  {:<24} {:>8} {:>10} {:>11} {:>9} {:>10}  {}\n", "kernel", "scratch", "dispatches",
-             "workgroups", "MFLOP", "traffic", "first node");
+  fmt::print("  {:<24} {:>8} {:>8} {:>10} {:>11} {:>9} {:>10}  {}\n", "kernel", "stack", "scratch",
+             "dispatches", "workgroups", "MFLOP", "traffic", "first node");
   std::map<uint32_t, KernelUse> uses = kernel_uses(reader, 0, variant);
   for (uint32_t k = 0; k < reader.variant(variant).kernel_count; ++k) {
     const KernelUse& use = uses[k];
-    fmt::print("  {:<24} {:>8} {:>10} {:>11} {:>9.2f} {:>10}  {}\n", reader.kernel(variant, k).name,
-               format_bytes(reader.kernel(variant, k).scratch_bytes), use.dispatches, use.workgroups,
-               static_cast<double>(use.flops) / 1e6, format_bytes(use.bytes), use.node);
+    uint32_t stack = reader.kernel(variant, k).stack_bytes;
+    fmt::print("  {:<24} {:>8} {:>8} {:>10} {:>11} {:>9.2f} {:>10}  {}\n", reader.kernel(variant, k).name,
+               stack == 0 ? "-" : format_bytes(stack), format_bytes(reader.kernel(variant, k).scratch_bytes),
+               use.dispatches, use.workgroups, static_cast<double>(use.flops) / 1e6, format_bytes(use.bytes),
+               use.node);
   }
 }
 
 void print_schedule(const BundleReader& reader, uint32_t entry, uint32_t variant) {
-  fmt::print("\nschedule of {} for {}; bindings as arena+offset:bytes\n", reader.entry_point(entry).name,
-             reader.variant(variant).target);
+  fmt::print("\nschedule of {} for {}\n", reader.entry_point(entry).name, reader.variant(variant).target);
+  if (const char* plan = reader.plan_text(entry, variant); *plan != '\0') {
+    fmt::print("{}", plan);
+    return;
+  }
+  fmt::print("  the bundle does not hold its text; bindings as arena+offset:bytes\n");
   for (uint32_t i = 0; i < reader.item_count(entry, variant); ++i) {
     ItemView item = reader.item(entry, variant, i);
     fmt::print("  {:>4}  {:<8} {:<24} {:>6} workgroups  {:>9.3f} MFLOP  {}\n", i, text(item.kind),
@@ -220,6 +226,7 @@ Json variant_json(const BundleReader& reader, uint32_t v, const Options& options
     features.push_back(std::move(name));
   for (uint32_t k = 0; k < variant.kernel_count; ++k)
     kernels.push_back(Json::Object{{"name", reader.kernel(v, k).name},
+                                   {"stack_bytes", reader.kernel(v, k).stack_bytes},
                                    {"scratch_bytes", reader.kernel(v, k).scratch_bytes}});
   Json result = Json::Object{{"target", variant.target},
                              {"arch", arch_name(arch)},
@@ -227,7 +234,10 @@ Json variant_json(const BundleReader& reader, uint32_t v, const Options& options
                              {"code_bytes", variant.code_bytes},
                              {"items", reader.item_count(0, v)},
                              {"kernels", std::move(kernels)}};
-  if (options.schedule) result.set("schedule", schedule_json(reader, 0, v));
+  if (options.schedule) {
+    result.set("schedule", schedule_json(reader, 0, v));
+    result.set("plan_text", reader.plan_text(0, v));
+  }
   return result;
 }
 
@@ -269,7 +279,7 @@ Action define_inspect(CLI::App& app) {
   app.add_option("BUNDLE", options->bundle, "the bundle")->required();
   app.add_flag("--check", options->check, "also check the hashes of the weights, which reads them all");
   app.add_flag("--kernels", options->kernels, "print every kernel");
-  app.add_flag("--schedule", options->schedule, "print every schedule item with its bindings");
+  app.add_flag("--schedule", options->schedule, "print the schedule: every item, what it reads and writes");
   app.add_flag("--json", options->json, "print one JSON object instead of text");
   return [options] { return run(*options); };
 }

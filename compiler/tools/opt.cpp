@@ -74,6 +74,12 @@ Expected<std::vector<const Pass*>> select_passes(const std::vector<Pass>& all, c
   return selected;
 }
 
+template <class Pass>
+Status check_passes(const std::vector<Pass>& all, const Options& options) {
+  QUERNEL_TRY([[maybe_unused]] std::vector<const Pass*> passes, select_passes(all, options));
+  return {};
+}
+
 // Around every pass: times it, verifies what it made, prints it when asked to.
 template <class Pass, class Run, class Print>
 Status run_passes(const std::vector<const Pass*>& passes, const Options& options, Run run, Print print) {
@@ -143,11 +149,15 @@ int run(const Options& options) {
   CompileFlags shape_flags;
   shape_flags.dims = options.flags.dims;
   shape_flags.input_shapes = options.flags.input_shapes;
+  shape_flags.input_values = options.flags.input_values;
   shape_flags.print_after = options.flags.print_after;
   Expected<CompileOptions> compile_flags = compile_options(shape_flags);
   if (!compile_flags) return fail(compile_flags.errors()), kUsage;
-  Expected<std::string> text =
-      options.input.ends_with(".loop") ? optimize_kernels(options) : optimize_graph(options, *compile_flags);
+  bool loops = options.input.ends_with(".loop");
+  if (Status status = loops ? check_passes(loop_passes(), options) : check_passes(graph_passes(), options);
+      !status)
+    return fail(status.errors()), kUsage;
+  Expected<std::string> text = loops ? optimize_kernels(options) : optimize_graph(options, *compile_flags);
   if (!text) return fail(text.errors());
   if (Status status = write_text_file(options.output, *text); !status) return fail(status.errors());
   return kOk;

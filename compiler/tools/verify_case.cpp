@@ -145,7 +145,8 @@ CaseResult verify_case(const std::string& dir, const CaseOptions& options) {
     Expected<const CompiledCase*> compiled = compiler.compile_for(set);
     if (!compiled) return from_diagnostics(compiled.errors());
     for (const auto& [name, value] : (*compiled)->fixed) fixed.insert(name);
-    std::erase_if(set.inputs, [&](const DataFile& file) { return fixed.count(file.tensor.name) > 0; });
+    std::erase_if(set.inputs,
+                  [&](const DataFile& file) { return (*compiled)->fixed.count(file.tensor.name) > 0; });
     if (auto result =
             run_data_set((*compiled)->bundle, set, tolerances ? &*tolerances : nullptr, options.run_threads))
       return *result;

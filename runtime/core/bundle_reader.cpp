@@ -226,7 +226,7 @@ VariantView BundleReader::variant(uint32_t index) const {
 
 KernelView BundleReader::kernel(uint32_t variant, uint32_t index) const {
   const schema::Kernel& k = *bundle_->variants()->Get(variant)->kernels()->Get(index);
-  return {text(k.name()), k.scratch_bytes()};
+  return {text(k.name()), k.scratch_bytes(), k.stack_bytes()};
 }
 
 uint32_t BundleReader::entry_point_count() const { return bundle_->entry_points()->size(); }
@@ -284,6 +284,10 @@ ItemView BundleReader::item(uint32_t entry, uint32_t variant, uint32_t index) co
 BindingView BundleReader::binding(uint32_t entry, uint32_t variant, uint32_t item, uint32_t index) const {
   const schema::Binding& b = *plan(entry, variant)->items()->Get(item)->bindings()->Get(index);
   return {b.arena(), static_cast<Access>(b.access()), b.offset(), b.bytes()};
+}
+
+const char* BundleReader::plan_text(uint32_t entry, uint32_t variant) const {
+  return text(plan(entry, variant)->text());
 }
 
 uint32_t BundleReader::workspace_count(uint32_t entry, uint32_t variant) const {

@@ -71,6 +71,7 @@ struct VariantView {
 struct KernelView {
   const char* name;
   uint64_t scratch_bytes;
+  uint32_t stack_bytes;  // upper bound of what a call takes; 0: not known
 };
 
 struct EntryPointView {
@@ -109,6 +110,8 @@ class BundleReader {
   uint32_t item_count(uint32_t entry, uint32_t variant) const;
   ItemView item(uint32_t entry, uint32_t variant, uint32_t index) const;
   BindingView binding(uint32_t entry, uint32_t variant, uint32_t item, uint32_t index) const;
+  const char* plan_text(uint32_t entry,
+                        uint32_t variant) const;  // the printed schedule; "" when not recorded
   uint32_t workspace_count(uint32_t entry, uint32_t variant) const;
   uint32_t workspace(uint32_t entry, uint32_t variant, uint32_t index) const;
 

@@ -359,9 +359,38 @@ double now_milliseconds() {
   return static_cast<double>(now.tv_sec) * 1e3 + static_cast<double>(now.tv_nsec) * 1e-6;
 }
 
+// Peak of the process's resident memory (VmHWM); 0 where the system does not say.
+uint64_t peak_rss_bytes() {
+  FILE* status = fopen("/proc/self/status", "r");
+  if (status == nullptr) return 0;
+  char line[256];
+  uint64_t kibibytes = 0;
+  while (fgets(line, sizeof line, status) != nullptr)
+    if (sscanf(line, "VmHWM: %" SCNu64 " kB", &kibibytes) == 1) break;
+  fclose(status);
+  return kibibytes * 1024;
+}
+
+std::string json_memory(const qnl_requirements& memory) {
+  return "{\"constants_bytes\": " + std::to_string(memory.constants_bytes) +
+         ", \"workspace_bytes\": " + std::to_string(memory.workspace_bytes) +
+         ", \"state_bytes\": " + std::to_string(memory.state_bytes) +
+         ", \"io_bytes\": " + std::to_string(memory.io_bytes) +
+         ", \"code_bytes\": " + std::to_string(memory.code_bytes) + "}";
+}
+
+// What was measured.
+struct Figures {
+  const char* target;
+  double load_milliseconds;   // from the file to a session that can run
+  std::vector<double> times;  // of each run, milliseconds
+  uint64_t peak_rss_bytes;    // before outputs are printed and stored
+  qnl_requirements memory;
+};
+
 // Outputs, in the entry point's order, then the latency.
 Error report(const Options& options, const std::vector<qnl_tensor>& outputs, quernel::Session* session,
-             std::vector<double> times, const char* target) {
+             const Figures& figures) {
   std::vector<std::string> files(outputs.size());
   for (const Assignment& assignment : options.outputs) {
     size_t index = 0;
@@ -382,23 +411,29 @@ Error report(const Options& options, const std::vector<qnl_tensor>& outputs, que
       print_output(tensor, host);
     }
   }
+  std::vector<double> times = figures.times;
   std::sort(times.begin(), times.end());
   double median = times[times.size() / 2];
   if (options.json) {
+    std::string median_text = json_number(median), min_text = json_number(times[0]);
     printf(
-        "{\"target\": %s, \"threads\": %u, \"repeat\": %u, \"median_ms\": %s, \"min_ms\": %s, \"outputs\": "
-        "[%s]}\n",
-        json_string(target).c_str(), options.threads, options.repeat, json_number(median).c_str(),
-        json_number(times[0]).c_str(), json.c_str());
+        "{\"target\": %s, \"threads\": %u, \"repeat\": %u, \"load_ms\": %s, "
+        "\"latency_ms\": {\"median\": %s, \"min\": %s}, \"median_ms\": %s, \"min_ms\": %s, "
+        "\"peak_rss_bytes\": %" PRIu64 ", \"memory\": %s, \"outputs\": [%s]}\n",
+        json_string(figures.target).c_str(), options.threads, options.repeat,
+        json_number(figures.load_milliseconds).c_str(), median_text.c_str(), min_text.c_str(),
+        median_text.c_str(), min_text.c_str(), figures.peak_rss_bytes, json_memory(figures.memory).c_str(),
+        json.c_str());
   } else if (options.repeat > 1) {
     printf("latency over %u runs: median %.4f ms, min %.4f ms (%u thread%s, %s)\n", options.repeat, median,
-           times[0], options.threads, options.threads == 1 ? "" : "s", target);
+           times[0], options.threads, options.threads == 1 ? "" : "s", figures.target);
   }
   return std::nullopt;
 }
 
 int run(const Options& options) {
   qnl_error error;
+  double begin_load = now_milliseconds();
   quernel::Bundle bundle;
   qnl_bundle_options bundle_options = {};
   bundle_options.verify_weights = options.verify_weights;
@@ -417,23 +452,26 @@ int run(const Options& options) {
   qnl_session_options session_options = {};
   if (!options.entry.empty()) session_options.entry_point = options.entry.c_str();
   if (session.create(bundle, device, &session_options, &error) != QNL_OK) return fail(error);
-  qnl_requirements requirements;
+  Figures figures = {};
+  figures.load_milliseconds = now_milliseconds() - begin_load;
+  qnl_requirements& requirements = figures.memory;
   if (qnl_session_query(bundle.get(), device.get(), &session_options, &requirements, &error) != QNL_OK)
     return fail(error);
   qnl_variant_info variant;
   if (qnl_bundle_get_variant(bundle.get(), requirements.variant, &variant) != QNL_OK)
     return fail("no such variant");
+  figures.target = variant.target;
 
   uint32_t entry = entry_index(bundle, options);
   if (Error message = set_inputs(options, tensors_of(bundle, entry, QNL_INPUT), &session))
     return fail(*message);
-  std::vector<double> times;
   for (uint32_t i = 0; i < options.repeat; ++i) {
     double begin = now_milliseconds();
     if (session.run(&error) != QNL_OK) return fail(error);
-    times.push_back(now_milliseconds() - begin);
+    figures.times.push_back(now_milliseconds() - begin);
   }
-  if (Error message = report(options, tensors_of(bundle, entry, QNL_OUTPUT), &session, times, variant.target))
+  figures.peak_rss_bytes = peak_rss_bytes();
+  if (Error message = report(options, tensors_of(bundle, entry, QNL_OUTPUT), &session, figures))
     return fail(*message);
   return fflush(stdout) == 0 ? 0 : fail("standard output cannot be written");
 }

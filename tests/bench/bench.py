@@ -71,8 +71,6 @@ class Best:
 
     def add(self, run):
         fields = {"load_ms": None, "peak_rss_bytes": None, **run.json()}
-        if "latency_ms" not in fields:
-            fields["latency_ms"] = {"median": fields["median_ms"], "min": fields["min_ms"]}
         self.noise = max(self.noise, run.other_cores)
         self.round_trip = max(self.round_trip, fields.get("core_round_trip_ns", 0))
         loads = [f["load_ms"] for f in (fields, self.turn) if f and f["load_ms"] is not None]

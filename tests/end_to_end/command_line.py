@@ -25,7 +25,40 @@ class CommandLine(ToolTest):
         self.fails("quernel", "compile", DIGITS, "-o", "x.qnl", "--threads", "0", says=["--threads"], code=2)
         self.fails("quernel", "compile", DIGITS, "-o", "x.qnl", "--dim", "n", says=["NAME=N"], code=2)
         self.fails("quernel", "compile", DIGITS, "-o", "x.qnl", "--input-shape", "x=1x", says=["NAME=1x3"], code=2)
-        self.fails("quernel", "compile", DIGITS, "-o", "x.qnl", "--disable-pass", "nonsense", says=["fold-constants"], code=2)
+        self.fails("quernel", "compile", DIGITS, "-o", "x.qnl", "--input-value", "x.npy", says=["NAME=FILE"], code=2)
+        self.fails("quernel", "check", DIGITS, "--input-value", "x=x.txt", says=[".npy", "x.txt"], code=2)
+        self.fails("quernel", "check", DIGITS, "--input-value", "x=none.npy", says=["none.npy"], code=2)
+
+    def test_mistyped_pass_is_answered_with_the_nearest_one_first(self):
+        for option in ("--disable-pass", "--print-after", "--stop-after"):
+            self.fails("quernel", "compile", DIGITS, "-o", "x.qnl", option, "fold-constnts",
+                       says=[f"{option}: expected one of fold-constants, ", "simplify-2", "found 'fold-constnts'"], code=2)
+        self.fails("quernel", "compile", DIGITS, "-o", "x.qnl", "--disable-pass", "vectorize-loops", says=["always runs"], code=2)
+        self.fails("quernel", "compile", DIGITS, "-o", "x.qnl", "--print-after", "alll", says=["expected one of all, "], code=2)
+
+    def test_stop_after_runs_the_passes_up_to_it_and_writes_no_bundle(self):
+        for number, (name, suffix, begin) in enumerate((("simplify-algebra", ".qg", "graph @"), ("materialize-operands", ".qg", "graph @"),
+                                                        ("simplify", ".loop", "kernel @"), ("vectorize-loops", ".loop", "kernel @"))):
+            dump = f"dump{number}"
+            done = self.run_tool("quernel", "compile", DIGITS, "-o", "x.qnl", "--stop-after", name, "--print-after", name, "--dump-dir", dump)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn(f"stopped after {name}; no bundle was written", done.stdout)
+            self.assertTrue(done.stderr.startswith(f"// after {name}\n{begin}"), done.stderr[:200])
+            self.assertEqual(done.stderr.count("// after"), 1)
+            self.assertFalse(os.path.exists(self.path("x.qnl")))
+            folder = max((f for f, _, files in os.walk(self.path(dump)) if files), key=len)
+            if suffix == ".qg":
+                self.assertEqual(folder, self.path(dump))
+            self.assertTrue(sorted(os.listdir(folder))[-1].endswith(f"-{name}{suffix}"), sorted(os.listdir(folder)))
+        document = json.loads(self.succeeds("quernel", "compile", DIGITS, "-o", "x.qnl", "--stop-after", "simplify", "--json"))
+        self.assertEqual((document["stopped_after"], document["bundle"]), ("simplify", None))
+
+    def test_loop_passes_can_be_printed_and_disabled(self):
+        done = self.run_tool("quernel", "compile", DIGITS, "-o", "x.qnl", "-q", "--disable-pass", "simplify-2", "--print-after", "all")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        printed = [line.removeprefix("// after ") for line in done.stderr.splitlines() if line.startswith("// after ")]
+        self.assertEqual(printed[-3:], ["simplify", "vectorize-loops", "unroll-loops"])
+        self.succeeds("quernel-run", "x.qnl", "random:1")
 
     def test_unknown_target_is_answered_with_near_matches(self):
         self.fails("quernel", "compile", DIGITS, "-o", "x.qnl", "--target", "x86-64-v33",
@@ -43,7 +76,11 @@ class CommandLine(ToolTest):
         for word in ("entry point", "input", "output", "weights", "workspace", "arenas", "variant", "kernel", "schedule", "intact"):
             self.assertIn(word, text)
         document = json.loads(self.succeeds("quernel", "inspect", "digits.qnl", "--json", "--schedule"))
-        self.assertEqual(len(document["variants"][0]["schedule"]), document["variants"][0]["items"])
+        variant = document["variants"][0]
+        self.assertEqual(len(variant["schedule"]), variant["items"])
+        self.assertTrue(all(kernel["stack_bytes"] > 0 for kernel in variant["kernels"]))
+        self.assertTrue(variant["plan_text"].startswith("schedule "))
+        self.assertIn(variant["plan_text"], text)
         self.assertFalse(document["weights_checked"])
 
     def test_bench_of_bundle_and_of_model(self):
@@ -67,7 +104,7 @@ class CommandLine(ToolTest):
         self.succeeds("quernel", "opt", "a.qg", "--passes", "fold-constants", "-o", "b.qg")
         self.assertEqual(self.read("a.qg"), self.read("b.qg"))
         self.succeeds("quernel", "compile", "a.qg", "-o", "a.qnl")
-        self.fails("quernel", "opt", "a.qg", "--passes", "fold-constnts", says=["fold-constants", "fold-constnts"])
+        self.fails("quernel", "opt", "a.qg", "--passes", "fold-constnts", says=["expected one of fold-constants, ", "fold-constnts"], code=2)
 
     def test_opt_on_text_that_cannot_be_read(self):
         self.write("a.qg", b"graph @main(%x: f32[4]) {\n  %1 = nonsense %x : f32[4]\n  return y = %1\n}\n")

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """The main path: a model becomes a bundle, the bundle runs; its bytes do not depend on when or how it is compiled."""
 import json
+import os
 import struct
 import unittest
 
@@ -14,7 +15,11 @@ class CompileAndRun(ToolTest):
         self.assertEqual(report["file_bytes"], len(self.read("digits.qnl")))
         self.assertGreater(report["kernels"], 0)
         result = json.loads(self.succeeds("quernel-run", "digits.qnl", "random:1", "--output", "scores.npy", "--json"))
-        self.assertTrue(result)
+        self.assertLessEqual(result["latency_ms"]["min"], result["latency_ms"]["median"])
+        self.assertGreater(result["load_ms"], 0)
+        self.assertGreater(result["peak_rss_bytes"], 0)
+        self.assertEqual(result["memory"]["constants_bytes"], report["constants_bytes"])
+        self.assertEqual(set(result["memory"]), {"constants_bytes", "workspace_bytes", "state_bytes", "io_bytes", "code_bytes"})
         self.assertTrue(self.read("scores.npy").startswith(b"\x93NUMPY"))
 
     def test_summary_names_file_and_sizes_and_quiet_is_quiet(self):
@@ -62,6 +67,29 @@ class CompileAndRun(ToolTest):
         self.write("x.npy", onnx_file.npy([3, 4], "f", [-1.5, 2.5] * 6))
         self.succeeds("quernel-run", "free.qnl", "x.npy", "--output", "y.npy")
         self.assertEqual(self.read("y.npy")[-48:], struct.pack("<12f", *[0, 2.5] * 6))
+
+    def test_value_of_an_input_on_the_command_line_makes_it_a_constant(self):
+        for shape_dims in ([2], ["rank"]):
+            self.write("reshape.onnx", onnx_file.model(
+                [onnx_file.node("Reshape", ["x", "shape"], ["y"])],
+                [onnx_file.value("x", onnx_file.FLOAT, [2, 3]), onnx_file.value("shape", onnx_file.INT64, shape_dims)],
+                [onnx_file.value("y", onnx_file.FLOAT, ["a", "b"])]))
+            self.fails("quernel", "check", "reshape.onnx", says=["shape"], lines=None)
+            self.write("shape.npy", onnx_file.npy([2], "q", [3, 2]))
+            self.write("shape.pb", onnx_file.int_tensor("other name", [2], [3, 2]))
+            for file in ("shape.npy", "shape.pb"):
+                option = ("--input-value", f"shape={file}")
+                self.assertIn("input 'shape' is fixed", self.succeeds("quernel", "check", "reshape.onnx", *option))
+                self.assertIn("input 'shape' is fixed", self.succeeds("quernel", "compile", "reshape.onnx", "-o", "r.qnl", *option))
+                entry = json.loads(self.succeeds("quernel", "inspect", "r.qnl", "--json"))["entry_points"][0]
+                self.assertEqual([t["name"] for t in entry["inputs"]], ["x"])
+                self.assertEqual(entry["outputs"][0]["shape"], [3, 2])
+                os.remove(self.path("r.qnl"))
+        self.write("x.npy", onnx_file.npy([2, 3], "f", [0.0] * 6))
+        self.assertIn("the value of input 'x' is not used",
+                      self.succeeds("quernel", "check", "reshape.onnx", *option, "--input-value", "x=x.npy"))
+        self.fails("quernel", "check", "reshape.onnx", *option, "--input-value", "z=x.npy", says=["'x'", "'z'"])
+        self.fails("quernel", "check", "reshape.onnx", "--input-value", "shape=x.npy", says=["'shape'", "i64", "f32"], lines=None)
 
 
 if __name__ == "__main__":

@@ -90,6 +90,13 @@ class VerifyReports(ToolTest):
         line = self.verdict(self.case("reshape", model, [(inputs, [onnx.float_tensor("y", [6], VALUES)])]))
         self.assertEqual(line, "PASS reshape: 1 data set, compiled with the values of shape")
 
+    def test_sets_of_other_values_get_a_bundle_of_their_own(self):
+        model = onnx.model([onnx.node("Reshape", ["x", "shape"], ["y"])],
+                           [onnx.value("x", onnx.FLOAT, [2, 3]), onnx.value("shape", onnx.INT64, [2])], [onnx.value("y", onnx.FLOAT, ["a", "b"])])
+        sets = [([onnx.float_tensor("x", [2, 3], VALUES), onnx.int_tensor("shape", [2], shape)], [onnx.float_tensor("y", shape, VALUES)])
+                for shape in ([3, 2], [1, 6], [3, 2])]
+        self.assertEqual(self.verdict(self.case("values", model, sets)), "PASS values: 3 data sets, compiled with the values of shape")
+
     def test_unsupported_is_told_from_invalid(self):
         sets = [([onnx.float_tensor("x", [2, 3], VALUES)], [onnx.float_tensor("y", [2, 3], RELU)])]
         line = self.verdict(self.case("unknown", relu_model("Bogus"), sets))

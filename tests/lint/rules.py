@@ -9,7 +9,7 @@ TOP_LEVEL = {"CMakeLists.txt", "CMakePresets.json", "LICENSE", "README.md",
 LAYERS = {
     "schemas":              (),
     "compiler/support":     (),
-    "compiler/include":     ("compiler/support",),
+    "compiler/include":     ("compiler/graph",),                        # compile options hold tensors
     "compiler/ops/ops.def": (),                                         # the table of ops; ops/ itself is code over IRs
     "compiler/graph":       ("compiler/support", "compiler/ops/ops.def"),
     "compiler/targets":     ("compiler/support", "schemas"),            # feature bits are kernel_abi.h's
@@ -23,6 +23,8 @@ LAYERS = {
     "compiler/pipeline":    ("compiler/include", "compiler/frontends", "compiler/lower", "compiler/bundle"),
     # the one place that may link the runtime, to verify and time what was compiled
     "compiler/tools":       ("compiler/pipeline", "runtime/include", "runtime/tools/tensor_file"),
+    # shows arenas, bindings and plans, which the C interface does not tell
+    "compiler/tools/inspect": ("compiler/tools", "runtime/core"),
     "runtime/include":      ("schemas",),
     "runtime/platform":     ("runtime/include",),
     "runtime/core":         ("runtime/platform",),

@@ -13,20 +13,20 @@
 namespace quernel {
 
 struct CompileOptions {
-  std::vector<std::string> targets = {"native"};  // names of presets; one variant each
+  std::vector<std::string> targets = {"native"};             // names of presets; one variant each
   std::map<std::string, int64_t> dims;                       // fixes named free dims
   std::map<std::string, std::vector<int64_t>> input_shapes;  // fixes whole inputs
-  // Values of inputs. Where an operator needs one at compile time (a Reshape's shape), the input becomes a constant and is
-  // no input of the bundle any more; the others stay inputs.
+  // Values of inputs. Where an operator needs one at compile time (a Reshape's shape), the input becomes a
+  // constant and is no input of the bundle any more; the others stay inputs.
   std::map<std::string, Tensor> input_values;
-  int threads = 0;                                           // code generation threads; 0: one per core
+  int threads = 0;  // code generation threads; 0: one per core
 
   // For developers: passes by name (`quernel opt --list`).
   std::vector<std::string> disabled_passes;
   std::vector<std::string> print_after;  // pass names, or "all", or "changed"; printed to stderr
   std::string stop_after;                // the pass (of graph or loops) to end after; no bundle is written
   bool verify_each = false;              // verify the IR after every pass (always on in debug builds)
-  std::string dump_dir;                  // numbered files: graph after each pass, schedule, loop IR, LLVM IR, assembly
+  std::string dump_dir;  // numbered files: graph after each pass, schedule, loop IR, LLVM IR, assembly
 
   // Called when a stage begins, with its name; for progress display.
   std::function<void(const std::string& stage)> on_stage;
@@ -47,9 +47,10 @@ struct CompileReport {
   int dispatches = 0;  // items of the first variant
 };
 
-// Compiles the model (.onnx, or .qg: graph IR text) and writes the bundle; on failure, and where stop_after ends it, nothing
-// is written.
-Expected<CompileReport> compile(const std::string& model, const std::string& bundle, const CompileOptions& options);
+// Compiles the model (.onnx, or .qg: graph IR text) and writes the bundle; on failure, and where stop_after
+// ends it, nothing is written.
+Expected<CompileReport> compile(const std::string& model, const std::string& bundle,
+                                const CompileOptions& options);
 
 // Imports and schedules without generating code; what `quernel check` runs. Returns notes.
 Expected<std::vector<std::string>> check(const std::string& model, const CompileOptions& options);
