@@ -1,12 +1,11 @@
 // What is folded, and what is not:
-//   - An expand of a constant stays an expand: broadcast data costs nothing as an index map. Elementwise ops,
-//   permutes,
-//     slices, flips and uniform reshapes of such operands are computed on the small tensor, and expanded
-//     again.
+//   - An expand (or a view that repeats elements) of a constant stays one: broadcast data costs nothing as an
+//     index map. Elementwise ops, permutes, slices, flips and uniform reshapes of such operands are computed
+//     on the small tensor, and expanded again.
 //   - A contraction's operands are materialised: weights need bytes to be packed at compile time.
 //   - Anything else is folded while its result is no larger than kMaxResult or than its operands together,
-//   and no
-//     contraction takes more than kMaxProducts multiplications.
+//   and
+//     no contraction takes more than kMaxProducts multiplications.
 #include <algorithm>
 
 #include "graph/passes/constant_operand.h"
@@ -112,6 +111,10 @@ bool within_limits(const Rewriter& r, const Node& node, const std::vector<Tensor
 ValueId fold(Rewriter& r, const Node& node) {
   if (node.op == OpKind::k_constant) return kNoValue;
   if (node.op == OpKind::k_expand && r.graph.constant(r(node.inputs[0]))) return kNoValue;
+  // A view that repeats elements is an expand in another form.
+  if (const Tensor* x = node.op == OpKind::k_view ? r.graph.constant(r(node.inputs[0])) : nullptr)
+    if (Dim count = element_count(r.old.shape(node.output)); !count.is_const() || count.value() > x->count())
+      return kNoValue;
   std::vector<Tensor> operands;
   for (ValueId old : node.inputs) {
     std::optional<Tensor> tensor = constant_operand(r.graph, r(old));
