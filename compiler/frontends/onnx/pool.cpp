@@ -88,13 +88,55 @@ ValueId p_norm(NodeImport& n, ValueId x, int64_t p, const std::vector<int64_t>& 
   return narrow(n.binary(BinaryOp::k_pow, sum, 1.0 / static_cast<double>(p)));
 }
 
+// The largest elements' positions in the flattened input: the windows of a constant that numbers one plane,
+// read where the data's windows have their maximum, plus the plane's offset. `column_major`: spatial dims are
+// numbered first to last.
+ValueId max_pool_indices(NodeImport& n, const Pool& pool, ValueId data_windows, bool column_major) {
+  constexpr int64_t kMaxPlane = int64_t{1} << 24;
+  const Window& w = pool.window;
+  std::optional<int64_t> plane = element_count(pool.spatial),
+                         planes = element_count({pool.dims[0], pool.dims[1]});
+  if (!plane || !planes || *plane > kMaxPlane || *planes > kMaxPlane)
+    return n.build.fail(n.refuse("indices of planes of more than 2^24 elements are not supported"));
+  std::vector<int64_t> positions(static_cast<size_t>(*plane)), offsets(static_cast<size_t>(*planes));
+  for (int64_t i = 0; i < *plane; ++i) {
+    int64_t rest = i, number = 0, stride = *plane;
+    for (size_t d = pool.spatial.size(); column_major && d-- > 0; rest /= pool.spatial[d]) {
+      stride /= pool.spatial[d];
+      number += rest % pool.spatial[d] * stride;
+    }
+    positions[static_cast<size_t>(i)] = column_major ? number : i;
+  }
+  for (int64_t i = 0; i < *planes; ++i) offsets[static_cast<size_t>(i)] = i * *plane;
+  std::vector<int64_t> one_plane{1, 1}, rows{pool.dims[0], pool.dims[1]}, result, offset_dims = rows;
+  one_plane.insert(one_plane.end(), pool.spatial.begin(), pool.spatial.end());
+  rows.insert(rows.end(), w.out.begin(), w.out.end());
+  result = rows;
+  offset_dims.resize(rows.size(), 1);
+  rows.push_back(element_count(w.kernel).value_or(0));
+  std::vector<int64_t> plane_rows = rows;
+  plane_rows[0] = plane_rows[1] = 1;
+  Pool numbers = pool;
+  numbers.dims[0] = numbers.dims[1] = 1;
+  ValueId numbered = windows(n, n.build.constant(i64_tensor(one_plane, positions)), numbers, 0);
+  ValueId candidates = n.build.broadcast_to(n.reshape(numbered, plane_rows), make_shape(rows));
+  int64_t last = static_cast<int64_t>(rows.size()) - 1;
+  ValueId best = n.build.reduce(OpKind::k_reduce_argmax, n.reshape(data_windows, rows), {last}, true);
+  Attributes along_last;
+  along_last.ints = {last};
+  ValueId found = n.build.add(OpKind::k_gather_elements, {candidates, best}, std::move(along_last));
+  return n.binary(BinaryOp::k_add, n.reshape(found, result),
+                  n.build.constant(i64_tensor(offset_dims, offsets)));
+}
+
 }  // namespace
 
 Status import_max_pool(NodeImport& n) {
-  n.ignore_attribute("storage_order");  // of the second output, which is refused
+  bool column_major = n.attr_int("storage_order", 0) != 0;
   QUERNEL_TRY(Pool pool, read_pool(n));
   ValueId x = windows(n, n.in(0), pool, lowest(n.dtype(n.in(0))));
-  return n.output(n.build.reduce(OpKind::k_reduce_max, x, pool.axes, false));
+  ValueId indices = n.wants_output(1) ? max_pool_indices(n, pool, x, column_major) : kNoValue;
+  return n.set_outputs({n.build.reduce(OpKind::k_reduce_max, x, pool.axes, false), indices});
 }
 
 Status import_average_pool(NodeImport& n) {

@@ -3,8 +3,7 @@
 //     index map. Elementwise ops, permutes, slices, flips and uniform reshapes of such operands are computed
 //     on the small tensor, and expanded again.
 //   - A contraction's operands are materialised: weights need bytes to be packed at compile time.
-//   - Anything else is folded while its result is no larger than kMaxResult or than its operands together,
-//   and
+//   - Anything else is folded while its result is no larger than kMaxResult or than its operands together;
 //     no contraction takes more than kMaxProducts multiplications.
 #include <algorithm>
 
