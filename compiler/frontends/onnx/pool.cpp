@@ -95,7 +95,7 @@ ValueId max_pool_indices(NodeImport& n, const Pool& pool, ValueId data_windows, 
   constexpr int64_t kMaxPlane = int64_t{1} << 24;
   const Window& w = pool.window;
   std::optional<int64_t> plane = element_count(pool.spatial),
-                         planes = element_count({pool.dims[0], pool.dims[1]});
+                         planes = element_count(std::vector<int64_t>{pool.dims[0], pool.dims[1]});
   if (!plane || !planes || *plane > kMaxPlane || *planes > kMaxPlane)
     return n.build.fail(n.refuse("indices of planes of more than 2^24 elements are not supported"));
   std::vector<int64_t> positions(static_cast<size_t>(*plane)), offsets(static_cast<size_t>(*planes));

@@ -74,6 +74,15 @@ TEST(ImportValues, max_pool_ceil_mode_adds_a_partial_window) {
   expect_values(run(m, {f32_tensor({1, 1, 5}, {-5, -4, -3, -2, -1})}).at(0), {1, 1, 3}, {-4, -2, -1});
 }
 
+TEST(ImportValues, max_pool_indices_count_through_all_planes) {
+  ModelBuilder m;
+  m.input("x", {1, 2, 3}).output("y").output("i");
+  set_ints(m.node("MaxPool", {"x"}, {"y", "i"}), "kernel_shape", {2});
+  std::vector<Tensor> y = run(m, {f32_tensor({1, 2, 3}, {1, 3, 2, 6, 5, 7})});
+  expect_values(y.at(0), {1, 2, 2}, {3, 3, 6, 7});
+  expect_values(y.at(1), {1, 2, 2}, {1, 1, 3, 5});
+}
+
 TEST(ImportValues, average_pool_counts_only_the_input_unless_asked) {
   for (bool include_pad : {false, true}) {
     ModelBuilder m;
