@@ -64,7 +64,12 @@ Expected<int64_t> read_opset(const onnx::ModelProto& model, const Location& plac
     if (uses_default) return invalid_input("the model imports no opset of the default domain", place);
     return kNewestOpset;
   }
-  if (opset < kOldestOpset) {
+  // Older opsets are read where no operator of the model has changed since.
+  bool unchanged =
+      std::all_of(model.graph().node().begin(), model.graph().node().end(), [&](const auto& node) {
+        return !normal_domain(node.domain()).empty() || find_operator("", node.op_type(), opset);
+      });
+  if (opset < kOldestOpset && !unchanged) {
     std::string forms = legacy_forms(model.graph());
     return unsupported(
         "opset " + std::to_string(opset) + " is older than " + std::to_string(kOldestOpset) +
