@@ -19,6 +19,7 @@
 #include "loop/verify.h"
 #include "lower/lower.h"
 #include "schedule/schedule.h"
+#include "support/edit_distance.h"
 
 namespace quernel {
 namespace {
@@ -120,22 +121,6 @@ Status run_passes(const std::vector<Pass>& passes, const CompileOptions& options
 template <class Pass>
 bool has_pass(const std::vector<Pass>& passes, std::string_view name) {
   return std::any_of(passes.begin(), passes.end(), [&](const Pass& pass) { return pass.name == name; });
-}
-
-// Levenshtein distance.
-size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<size_t> row(b.size() + 1);
-  for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
-  for (size_t i = 1; i <= a.size(); ++i) {
-    size_t diagonal = row[0];
-    row[0] = i;
-    for (size_t j = 1; j <= b.size(); ++j) {
-      size_t previous = row[j];
-      row[j] = std::min({row[j] + 1, row[j - 1] + 1, diagonal + (a[i - 1] != b[j - 1])});
-      diagonal = previous;
-    }
-  }
-  return row[b.size()];
 }
 
 // Every value that was given is an input's; notes those that nobody needed.
@@ -244,7 +229,7 @@ Expected<Imported> import_model(const std::string& path, const CompileOptions& o
 }
 
 Expected<Graph> run_graph_passes(Graph graph, const Target& target, const CompileOptions& options) {
-  Dump dump(options.dump_dir);
+  Dump dump(options.dump_dir.empty() ? std::string() : options.dump_dir + "/" + target.name + "/graph");
   QUERNEL_CHECK(verify(graph, "import"));
   if (dump.active()) QUERNEL_CHECK(dump.write("import.qg", print(graph, 64)));
   PassOutput output(options, dump, ".qg", [&] { return print(graph, 64); });

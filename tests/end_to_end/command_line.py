@@ -46,10 +46,10 @@ class CommandLine(ToolTest):
             self.assertTrue(done.stderr.startswith(f"// after {name}\n{begin}"), done.stderr[:200])
             self.assertEqual(done.stderr.count("// after"), 1)
             self.assertFalse(os.path.exists(self.path("x.qnl")))
-            folder = max((f for f, _, files in os.walk(self.path(dump)) if files), key=len)
-            if suffix == ".qg":
-                self.assertEqual(folder, self.path(dump))
-            self.assertTrue(sorted(os.listdir(folder))[-1].endswith(f"-{name}{suffix}"), sorted(os.listdir(folder)))
+            (target,) = os.listdir(self.path(dump))
+            folder = os.path.join(self.path(dump), target, "graph" if suffix == ".qg" else "")
+            files = sorted(f for f in os.listdir(folder) if f[0].isdigit())
+            self.assertTrue(files[-1].endswith(f"-{name}{suffix}"), files)
         document = json.loads(self.succeeds("quernel", "compile", DIGITS, "-o", "x.qnl", "--stop-after", "simplify", "--json"))
         self.assertEqual((document["stopped_after"], document["bundle"]), ("simplify", None))
 
