@@ -5,7 +5,8 @@
 #
 # 1. The installed quernel and quernel-run start, and quernel-run needs no LLVM.
 # 2. The installed quernel compiles the digits model; the installed quernel-run runs it.
-# 3. A consumer in C and one in C++ build against find_package(QuernelRuntime) and run that bundle.
+# 3. A consumer in C and one in C++ build against find_package(QuernelRuntime) and run that bundle; it also compiles the
+#    model through find_package(QuernelCompiler).
 # 4. examples/digits builds against the same package and recognises the held-out digits.
 set -euo pipefail
 build=$1 scratch=$2
@@ -40,8 +41,9 @@ say "the installed tools compile and run a model"
 
 say "a consumer in C and one in C++"
 cmake -S "$here/consumer" -B "$scratch/consumer" -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_PREFIX_PATH="$prefix" \
-  >"$scratch/consumer.log"
+  -DQUERNEL_MODEL="$source/examples/digits/digits.onnx" >"$scratch/consumer.log"
 cmake --build "$scratch/consumer"
+cmp "$scratch/consumer/model.qnl" "$scratch/digits.qnl" || fail "QuernelCompiler: expected the bundle that the installed tool wrote"
 for language in c cpp; do
   "$scratch/consumer/consumer_$language" "$scratch/digits.qnl" >"$scratch/consumer_$language.txt"
   printf 'input image\noutput scores\n' | diff - "$scratch/consumer_$language.txt" || fail "consumer_$language: wrong signature"
