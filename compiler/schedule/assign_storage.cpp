@@ -59,15 +59,17 @@ class Assigner {
     s_.storage[v] = {buffer, 0, contiguous_strides(static_dims(g_.shape(v)))};
   }
 
+  static std::string_view bytes_of(const Tensor& data) {
+    return {reinterpret_cast<const char*>(data.bytes.data()), data.bytes.size()};
+  }
+
   int constant_buffer(const Tensor& data, const std::string& name) {
     // Equal contents share a buffer; candidates by size and a few bytes, then compared whole.
-    std::string_view bytes(reinterpret_cast<const char*>(data.bytes.data()), data.bytes.size());
+    std::string_view bytes = bytes_of(data);
     auto range = constants_.equal_range(std::hash<std::string_view>()(bytes));
     for (auto it = range.first; it != range.second; ++it) {
       const Buffer& known = s_.buffers[it->second];
-      if (known.dtype == data.dtype && known.data.bytes.size() == bytes.size() &&
-          std::memcmp(known.data.bytes.data(), bytes.data(), bytes.size()) == 0)
-        return it->second;
+      if (known.dtype == data.dtype && bytes_of(known.data) == bytes) return it->second;
     }
     int buffer = add_buffer(BufferKind::kConstant, data.dtype, static_cast<int64_t>(bytes.size()), -1, name);
     s_.buffers[buffer].data = data;
