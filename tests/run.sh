@@ -22,6 +22,7 @@ export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1}
 failed=()
 passed_tests=0
 failed_tests=0
+skipped_tests=0
 
 stage() { printf '\n== %s (%d min %02d s so far)\n' "$1" $((SECONDS / 60)) $((SECONDS % 60)); }
 
@@ -50,8 +51,12 @@ run_tests() {  # run_tests NAME PRESET CTEST-ARGUMENTS...
   line=$(grep -E 'tests failed out of [0-9]+$' "$log" | tail -n 1) || return 0
   local bad=${line##*passed, } total=${line##* }
   bad=${bad%% *}
+  # ctest counts a skipped test as passed; here it is neither.
+  local skipped
+  skipped=$(grep -cE '\*\*\*(Skipped|Not Run)' "$log") || true
   failed_tests=$((failed_tests + bad))
-  passed_tests=$((passed_tests + total - bad))
+  skipped_tests=$((skipped_tests + skipped))
+  passed_tests=$((passed_tests + total - bad - skipped))
 }
 
 stage "packages"
@@ -74,5 +79,5 @@ fi
 
 stage "done"
 for name in "${failed[@]}"; do echo "failed: $name"; done
-echo "$passed_tests passed, $failed_tests failed"
+echo "$passed_tests passed, $failed_tests failed, $skipped_tests skipped"
 [[ ${#failed[@]} == 0 ]]
