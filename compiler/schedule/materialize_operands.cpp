@@ -6,19 +6,13 @@
 
 namespace quernel::schedule {
 
-std::vector<int64_t> contiguous_strides(const std::vector<int64_t>& dims) {
-  std::vector<int64_t> strides(dims.size(), 1);
-  for (size_t i = dims.size(); i-- > 1;) strides[i - 1] = strides[i] * std::max<int64_t>(dims[i], 1);
-  return strides;
-}
-
 OperandAccess resolve_operand(const Graph& graph, const Node& contract, int operand) {
   const Contraction& c = contract.attributes.contraction;
-  std::vector<int64_t> extents;
+  Shape extents;
   for (const Contraction::Axis& axis : c.axes) extents.push_back(axis.extent);
   OperandAccess access{contract.inputs[operand], operand == 0 ? c.a : c.b, true};
   IndexMap map{access.indices, {}};
-  bool empty = std::find(extents.begin(), extents.end(), 0) != extents.end();
+  bool empty = std::find(extents.begin(), extents.end(), Dim(0)) != extents.end();
   while (const Node* node = graph.def(access.base)) {
     if (node->op == OpKind::k_contiguous || !has_index_map(*node) || empty) break;
     map = compose(index_map_of(graph, *node), map, extents);
@@ -56,12 +50,12 @@ Expected<Graph> materialize_operands(const Graph& graph, const Target& target) {
     if (node.op != OpKind::k_contract) return kNoValue;
     const Contraction& c = node.attributes.contraction;
     if (std::any_of(c.axes.begin(), c.axes.end(),
-                    [](const Contraction::Axis& axis) { return axis.extent == 0; }))
+                    [](const Contraction::Axis& axis) { return axis.extent == Dim(0); }))
       return r.build.full(graph.dtype(node.output), graph.shape(node.output), 0);  // an empty sum
     Contraction contraction = c;
     OperandAccess access[2];
     OperandStrides strides[2];
-    std::vector<int64_t> dims[2];
+    Shape dims[2];
     std::vector<ValueId> inputs{r(node.inputs[0]), r(node.inputs[1])};
     auto copy = [&](int i) {
       inputs[i] = contiguous(r.build, inputs[i]);
@@ -70,7 +64,7 @@ Expected<Graph> materialize_operands(const Graph& graph, const Target& target) {
     for (int i = 0; i < 2; ++i) {
       access[i] = resolve_operand(graph, node, i);
       if (!access[i].direct) copy(i);
-      dims[i] = static_dims(graph.shape(access[i].base));
+      dims[i] = graph.shape(access[i].base);
     }
     ContractionPlan plan;
     for (int copies = 0;; ++copies) {
@@ -86,7 +80,8 @@ Expected<Graph> materialize_operands(const Graph& graph, const Target& target) {
       // Bring the dim that the vector axis walks last.
       int operand = plan.copy_operand, axis = plan.axes[plan.vector_axis].members.back();
       std::vector<IndexExpr>& map = operand == 0 ? contraction.a : contraction.b;
-      std::vector<int64_t> order, shape = static_dims(r.build.graph().shape(inputs[operand]));
+      std::vector<int64_t> order;
+      Shape shape = r.build.graph().shape(inputs[operand]);
       size_t last = map.size();
       for (size_t d = 0; d < map.size(); ++d)
         if (uses_axis(map[d], axis)) last = d;

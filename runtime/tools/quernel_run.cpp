@@ -473,7 +473,7 @@ int run(const Options& options) {
   figures.peak_rss_bytes = peak_rss_bytes();
   if (Error message = report(options, tensors_of(bundle, entry, QNL_OUTPUT), &session, figures))
     return fail(*message);
-  return fflush(stdout) == 0 ? 0 : fail("standard output cannot be written");
+  return fflush(stdout) == 0 && ferror(stdout) == 0 ? 0 : fail("standard output cannot be written");
 }
 
 }  // namespace
