@@ -62,6 +62,7 @@ qnl_status copy(const DeviceRange& source, const DeviceRange& target, uint64_t b
 }
 
 void copy_strided(const Command& command, const char* source, char* target) {
+  if (command.copy_bytes == 0) return;
   uint64_t index[kMaxCopyLoops] = {};
   for (;;) {
     memmove(target, source, command.copy_bytes);

@@ -68,9 +68,12 @@ struct Command {
   uint32_t copy_loop_count = 0;
   CopyLoop copy_loops[kMaxCopyLoops] = {};
   HostCallback callback;
+  const int64_t* symbols = nullptr;  // that the kernel gets; null when it has none
 };
 
-// A plan as the session built it; it stays in place for as long as a recording of it exists.
+// A plan as the session built it; it stays in place for as long as a recording of it exists. Between
+// submissions the session may change workgroups, copy_bytes, binding_bytes and the symbols' values. Commands
+// of the kinds read_symbol, loop and branch are the session's: a device never gets them.
 struct CommandList {
   const Command* commands = nullptr;
   uint32_t command_count = 0;
@@ -137,8 +140,8 @@ struct DeviceTable {
   void (*release)(Device* device, Recording* recording);
   // Executes commands [begin, end) in order of their dependencies and signals the event when they are
   // complete. A device without a queue of its own completes them before it returns. event is given pending.
-  qnl_status (*submit)(Device* device, Recording* recording, uint32_t begin, uint32_t end,
-                       const int64_t* symbols, Event* event, CommandFailure* failure);
+  qnl_status (*submit)(Device* device, Recording* recording, uint32_t begin, uint32_t end, Event* event,
+                       CommandFailure* failure);
 
   void (*event_signal)(Device* device, Event* event);
   bool (*event_done)(Device* device, const Event* event);
