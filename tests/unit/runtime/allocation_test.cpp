@@ -116,15 +116,19 @@ TEST(Allocation, ShapesThatFitDoNotAllocate) {
   ASSERT_EQ(add.set_symbol("bias", 0), QNL_OK);
   std::vector<float> values(8 * 64, 1.0f);
   std::vector<int64_t> n = {0}, rows(12);
+  // made before counting begins
+  qnl_tensor a = tensor("a", QNL_F32, {0, 0}, values), b = tensor("b", QNL_F32, {0, 0}, values);
+  qnl_tensor c = tensor("c", QNL_F32, {0}, values), count = tensor("n", QNL_I64, {}, n);
+  qnl_tensor room = tensor("rows", QNL_I64, {0}, rows);
   auto run = [&](int64_t batch, int64_t width) {
-    qnl_tensor a = tensor("a", QNL_F32, {batch, width}, values),
-               b = tensor("b", QNL_F32, {batch, width}, values);
-    qnl_tensor c = tensor("c", QNL_F32, {batch * 2}, values);
+    qnl_tensor out;
+    a.shape[0] = b.shape[0] = batch;
+    a.shape[1] = b.shape[1] = width;
+    c.shape[0] = room.shape[0] = batch * 2;
     a.bytes = b.bytes = static_cast<uint64_t>(batch * width) * 4;
     c.bytes = static_cast<uint64_t>(batch) * 8;
-    qnl_tensor count = tensor("n", QNL_I64, {}, n), room = tensor("rows", QNL_I64, {batch * 2}, rows), out;
-    n[0] = batch;
     room.bytes = static_cast<uint64_t>(batch) * 16;
+    n[0] = batch;
     bool ok = add.set_input(a) == QNL_OK && add.set_input(b) == QNL_OK && add.set_input(c) == QNL_OK &&
               add.run() == QNL_OK && add.tensor(QNL_OUTPUT, "sum", &out) == QNL_OK && out.shape[0] == batch;
     if (batch > 6) return ok;
@@ -150,7 +154,7 @@ TEST(Allocation, ShapesThatFitDoNotAllocate) {
   const qnl_symbol_value more[] = {{"rows", 100}};
   ASSERT_EQ(steps.reserve(more, 1), QNL_OK);
   std::vector<int64_t> many(100);
-  qnl_tensor room = tensor("rows", QNL_I64, {100}, many);
+  room = tensor("rows", QNL_I64, {100}, many);
   allocations = 0;
   counting = true;
   ok = steps.set_input(room) == QNL_OK && steps.run() == QNL_OK;
