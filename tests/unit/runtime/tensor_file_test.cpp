@@ -156,6 +156,12 @@ TEST(TensorFile, SpecificationsAreChecked) {
   HostTensor expected = random_tensor(QNL_F32, {2}), out;
   EXPECT_TRUE(read_any("nothing", expected, &out));
   EXPECT_TRUE(read_any("random:abc", expected, &out));
+  for (const char* wrong : {"random:1:", "random:1:2x", "random:1:x2", "random:1:2x-3", "random:1:2,3",
+                            "random:1:99999999x99999999"})
+    EXPECT_TRUE(read_any(wrong, expected, &out)) << wrong;
+  ASSERT_EQ(read_any("random:1:2x3", expected, &out), std::nullopt);
+  EXPECT_EQ(out.shape, (std::vector<int64_t>{2, 3}));
+  EXPECT_EQ(out.bytes.size(), 24u);
   EXPECT_TRUE(read_any("/no/such.npy", expected, &out));
   EXPECT_TRUE(read_any("raw:/no/such", expected, &out));
   EXPECT_TRUE(write_any("/no/such/directory/x.npy", expected));
