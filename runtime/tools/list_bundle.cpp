@@ -95,10 +95,12 @@ void list_text(const quernel::Bundle& bundle) {
       });
   }
   qnl_symbol_info symbol;
-  for (uint32_t i = 0; qnl_bundle_get_symbol(bundle.get(), i, &symbol) == QNL_OK; ++i)
-    if (symbol.runtime == 0)
-      printf("symbol %s: %" PRId64 " to %s, a multiple of %" PRId64 "\n", symbol.name, symbol.min,
-             symbol.max == INT64_MAX ? "any" : std::to_string(symbol.max).c_str(), symbol.multiple_of);
+  for (uint32_t i = 0; qnl_bundle_get_symbol(bundle.get(), i, &symbol) == QNL_OK; ++i) {
+    if (symbol.runtime != 0) continue;
+    std::string to = symbol.max == INT64_MAX ? "up" : "to " + std::to_string(symbol.max);
+    if (symbol.multiple_of != 1) to += ", a multiple of " + std::to_string(symbol.multiple_of);
+    printf("symbol %s: %" PRId64 " %s\n", symbol.name, symbol.min, to.c_str());
+  }
   qnl_variant_info variant;
   for (uint32_t v = 0; qnl_bundle_get_variant(bundle.get(), v, &variant) == QNL_OK; ++v)
     printf("variant %s: %s, %u kernels, %" PRIu64 " bytes of code\n", variant.target, arch_text(variant.arch),
