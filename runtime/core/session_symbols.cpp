@@ -156,13 +156,25 @@ uint64_t align_slot(uint64_t offset, uint32_t alignment) {
   return (offset + a - 1) & ~(a - 1);
 }
 
-// Gives each slot at least needs(slot) bytes; all keep their contents.
-template <class Needs>
-qnl_status grow_slots(qnl_session* s, Needs needs, qnl_error* error) {
+// Bytes that a slot shall have at least: for one input's new shape, for the run to come, or to reserve.
+struct SlotNeeds {
+  const Slot* slot = nullptr;
+  uint64_t bytes = 0;                // of that slot, when it is set
+  const int64_t* symbols = nullptr;  // else by these values, or by the sizes now
+};
+
+uint64_t needed(const qnl_session* s, const Slot& slot, const SlotNeeds& needs) {
+  if (needs.slot != nullptr) return needs.slot == &slot ? needs.bytes : 0;
+  if (needs.symbols != nullptr) return arena_size(s->bundle->reader, slot.arena, needs.symbols);
+  return slot.bound ? 0 : s->arena_bytes[slot.arena];
+}
+
+// All slots keep their contents.
+qnl_status grow_slots(qnl_session* s, const SlotNeeds& needs, qnl_error* error) {
   bool any = false;
   uint64_t total = 0;
   auto wanted = [&](const Slot& slot) {
-    uint64_t has = s->slot_bytes[slot.arena], more = needs(slot);
+    uint64_t has = s->slot_bytes[slot.arena], more = needed(s, slot, needs);
     return more > has ? more : has;
   };
   for (uint32_t i = 0; i < s->plan.slot_count; ++i) {
@@ -379,8 +391,7 @@ qnl_status make_room(qnl_session* s, const Slot& slot, uint64_t bytes, qnl_error
            << role_name(slot.role) << " '" << slot.tensor.name << "': expected " << bytes
            << " bytes, the memory bound to it has " << slot.bound_arena.bytes;
   }
-  return grow_slots(
-      s, [&](const Slot& other) { return &other == &slot ? bytes : 0; }, error);
+  return grow_slots(s, {&slot, bytes, nullptr}, error);
 }
 
 qnl_status place_commands(qnl_session* s, qnl_error* error) {
@@ -411,8 +422,7 @@ qnl_status resolve_symbols(qnl_session* s, qnl_error* error) {
   uint64_t workspace =
       place_arenas(s->bundle->reader, s->plan, ArenaKind::kWorkspace, sizes, s->arenas, &s->workspace);
   if (status = grow_workspace(s, workspace, error); status != QNL_OK) return status;
-  status = grow_slots(
-      s, [&](const Slot& slot) { return slot.bound ? 0 : s->arena_bytes[slot.arena]; }, error);
+  status = grow_slots(s, {}, error);
   if (status == QNL_OK) status = place_commands(s, error);
   if (status != QNL_OK) return status;
   for (uint64_t& changed : s->changed_at) changed = s->changes + 1;
@@ -468,9 +478,7 @@ qnl_status reserve_symbols(qnl_session* s, const qnl_symbol_value* named, uint32
     return Failure(error, QNL_SYMBOL_OUT_OF_RANGE)
            << "workspace: its size for these symbols is beyond what any device has";
   if (status = grow_workspace(s, workspace, error); status != QNL_OK) return status;
-  return grow_slots(
-      s, [&](const Slot& slot) { return arena_size(s->bundle->reader, slot.arena, s->symbols.capacity); },
-      error);
+  return grow_slots(s, {nullptr, 0, s->symbols.capacity}, error);
 }
 
 }  // namespace quernel::runtime
