@@ -146,8 +146,10 @@ void print_entry(const BundleReader& reader, uint32_t entry) {
       qnl_tensor tensor;
       reader.tensor(entry, role, i, &tensor, nullptr, nullptr);
       std::string shape = shape_text(reader, entry, role, i, tensor);
-      fmt::print("  {:<7} {}  {}  {}\n", kRoleNames[role], tensor.name, shape,
-                 tensor.bytes == 0 && tensor.rank > 0 ? "" : format_bytes(tensor.bytes));
+      std::string bytes = "  " + format_bytes(tensor.bytes);
+      for (uint32_t d = 0; d < tensor.rank; ++d)
+        if (tensor.shape[d] < 0) bytes.clear();
+      fmt::print("  {:<7} {}  {}{}\n", kRoleNames[role], tensor.name, shape, bytes);
     }
 }
 
@@ -172,6 +174,7 @@ void print_memory(const BundleReader& reader) {
   fmt::print("  state      {:>9}  kept between runs\n", format_bytes(arena_bytes(reader, ArenaKind::kState)));
   fmt::print("  in, out    {:>9}  unless the caller binds memory of his own\n",
              format_bytes(arena_bytes(reader, ArenaKind::kInput) + arena_bytes(reader, ArenaKind::kOutput)));
+  if (reader.symbol_count() > 0) fmt::print("  not counting what depends on symbols\n");
   fmt::print("\narenas\n");
   for (uint32_t a = 0; a < reader.arena_count(); ++a) {
     ArenaView arena = reader.arena(a);

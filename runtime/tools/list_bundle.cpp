@@ -124,7 +124,9 @@ void list_json(const quernel::Bundle& bundle) {
         for (uint32_t d = 0; d < t.rank; ++d)
           dims += (d == 0 ? "" : ", ") + json_string(dim_text(bundle, e, role, index, d).c_str());
         ++index;
-        if (t.bytes != 0 || t.rank == 0) return;
+        bool symbolic = false;
+        for (uint32_t d = 0; d < t.rank; ++d) symbolic = symbolic || t.shape[d] < 0;
+        if (!symbolic) return;
         tensors.pop_back();
         tensors += ", \"dims\": [" + dims + "]}";
       });

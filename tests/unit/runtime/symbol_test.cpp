@@ -305,6 +305,41 @@ TEST(Symbols, MemoryGrowsWithShapesAndKeepsValues) {
   EXPECT_EQ(f.output<float>("sum"), Floats(64, 7.0f));
 }
 
+TEST(Symbols, StatesSurviveGrowth) {
+  bundle::BundleContents contents = test_contents();
+  contents.symbols.push_back({"n", 1, INT64_MAX});
+  contents.expressions = {{{1, 0}}, {{1, 0, 0, 4, 4, 0}}};
+  contents.arenas.push_back({"pad", bundle::ArenaKind::kInput});
+  contents.arenas.back().bytes_expression = 1;
+  contents.entry_points[1].inputs.push_back(
+      {"pad", DType::kF32, {-1}, {0}, 0, static_cast<uint32_t>(contents.arenas.size()) - 1});
+  AlignedBytes bytes(bundle_bytes(contents));
+  Bundle bundle;
+  Device device;
+  Session owner, other;
+  qnl_error error = {};
+  ASSERT_EQ(bundle.open(bytes.data(), bytes.size(), nullptr, &error), QNL_OK) << error.text;
+  ASSERT_EQ(device.open_cpu(), QNL_OK);
+  qnl_session_options options = {};
+  options.entry_point = "accumulate";
+  ASSERT_EQ(owner.create(bundle, device, &options, &error), QNL_OK) << error.text;
+  options.share_state_with = owner.get();
+  ASSERT_EQ(other.create(bundle, device, &options, &error), QNL_OK) << error.text;
+  Floats x(16, 1.0f);
+  float expected = 0;
+  for (Session* session : {&owner, &other})
+    for (size_t n : {1, 5000, 20000}) {
+      Floats pad(n);
+      qnl_tensor y;
+      ASSERT_EQ(session->set_input(tensor("x", QNL_F32, {16}, x)), QNL_OK);
+      ASSERT_EQ(session->set_input(tensor("pad", QNL_F32, {static_cast<int64_t>(n)}, pad), &error), QNL_OK)
+          << error.text;
+      ASSERT_EQ(session->run(&error), QNL_OK) << error.text;
+      ASSERT_EQ(session->tensor(QNL_OUTPUT, "y", &y), QNL_OK);
+      EXPECT_EQ(static_cast<float*>(y.data)[15], expected += 1);
+    }
+}
+
 TEST(Symbols, SuppliedMemoryDoesNotGrow) {
   Fixture f("add");
   std::vector<qnl_symbol_value> capacity = {{"batch", 2}, {"width", 32}};
