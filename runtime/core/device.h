@@ -86,7 +86,7 @@ struct CommandList {
 // A command list in the device's own form, replayed by submit. A device derives its own type from it.
 struct Recording {};
 
-// A point in a device's work. word counts 0 pending, 1 done; handle is the device's own.
+// A point in a device's work. word: 0 pending, 1 done, others the device's; handle is the device's own.
 struct Event {
   uint32_t word = 0;
   void* handle = nullptr;
@@ -146,7 +146,7 @@ struct DeviceTable {
   void (*event_signal)(Device* device, Event* event);
   bool (*event_done)(Device* device, const Event* event);
   // QNL_TIMEOUT when the event is still pending after that time; ~0: for ever.
-  qnl_status (*event_wait)(Device* device, const Event* event, uint64_t timeout_nanoseconds);
+  qnl_status (*event_wait)(Device* device, Event* event, uint64_t timeout_nanoseconds);
   // Returns when everything submitted is complete; QNL_DEVICE_FAULT when the device has faulted.
   qnl_status (*wait_idle)(Device* device);
 };
@@ -177,7 +177,7 @@ void copy_strided(const Command& command, const char* source, char* target);
 
 void event_signal(Event* event);
 bool event_done(const Event* event);
-qnl_status event_wait(const Event* event, uint64_t timeout_nanoseconds);
+qnl_status event_wait(Event* event, uint64_t timeout_nanoseconds);
 }  // namespace host_memory
 
 }  // namespace quernel::runtime

@@ -147,7 +147,7 @@ qnl_status submit(Device* device, Recording* recording, uint32_t begin, uint32_t
 
 void event_signal(Device*, Event* event) { host_memory::event_signal(event); }
 bool event_done(Device*, const Event* event) { return host_memory::event_done(event); }
-qnl_status event_wait(Device*, const Event* event, uint64_t timeout) {
+qnl_status event_wait(Device*, Event* event, uint64_t timeout) {
   return host_memory::event_wait(event, timeout);
 }
 qnl_status wait_idle(Device* device) { return self_of(device)->faulted ? QNL_DEVICE_FAULT : QNL_OK; }
