@@ -385,6 +385,8 @@ class StructureVerifier {
     if (count(item.copy_loops()) > kMaxCopyLoops)
       return fail() << "item " << index << ": more than " << kMaxCopyLoops << " copy loops";
     if (item.kind() > schema::ItemKind::branch) return fail() << "item " << index << ": unknown kind";
+    if (static_cast<uint32_t>(item.dtype()) >= QNL_DTYPE_COUNT)
+      return fail() << "item " << index << ": unknown dtype";
     if (!verify_expressions(item, index)) return false;
     for (uint32_t b = 0; b < count(item.bindings()); ++b)
       if (!verify_binding(entry, plan, *item.bindings()->Get(b), has_expressions(item, b))) return false;
