@@ -192,6 +192,12 @@ TEST(TensorFile, SpecificationsAreChecked) {
   says(read_any("raw:/dev/null", expected, &out), "'/dev/null': expected a regular file");
   says(write_any("/no/such/directory/x.npy", expected), "'/no/such/directory/x.npy': cannot be written: ");
   says(write_any("/dev/null", expected), "'/dev/null': expected a regular file or nothing");
+  for (const char* wrong : {"random:1:", "random:1:2x", "random:1:x2", "random:1:2x-3", "random:1:2,3",
+                            "random:1:99999999x99999999"})
+    EXPECT_TRUE(read_any(wrong, expected, &out)) << wrong;
+  ASSERT_EQ(read_any("random:1:2x3", expected, &out), std::nullopt);
+  EXPECT_EQ(out.shape, (std::vector<int64_t>{2, 3}));
+  EXPECT_EQ(out.bytes.size(), 24u);
   std::string path = test::temporary_path("t.bin");
   ASSERT_EQ(write_any(path, expected), std::nullopt);
   ASSERT_EQ(read_any("raw:" + path, expected, &out), std::nullopt);
