@@ -52,6 +52,9 @@ Expected<Tensor> interpret_node(const Graph& graph, const Node& node,
   if (is_elementwise(node.op)) return interpreter::run_elementwise(node, operands, type);
   if (is_movement(node.op)) return interpreter::run_movement(node, operands, type);
   if (is_reduce(node.op)) return interpreter::run_reduce(node, operands, type);
+  if (is_scan(node.op)) return interpreter::run_scan(node, operands, type);
+  if (is_gather(node.op)) return interpreter::run_gather(node, operands, type);
+  if (is_scatter(node.op)) return interpreter::run_scatter(node, operands, type);
   switch (node.op) {
     case OpKind::k_bitcast:
       return interpreter::run_bitcast(node, operands, type);
@@ -59,10 +62,8 @@ Expected<Tensor> interpret_node(const Graph& graph, const Node& node,
       return interpreter::run_cat(node, operands, type);
     case OpKind::k_contract:
       return interpreter::run_contract(node, operands, type);
-    case OpKind::k_take:
-    case OpKind::k_gather_elements:
-    case OpKind::k_gather_nd:
-      return interpreter::run_gather(node, operands, type);
+    case OpKind::k_argsort:
+      return interpreter::run_sort(node, operands, type);
     default:
       return internal_error("the interpreter does not know op " + std::string(to_string(node.op)),
                             node.location);

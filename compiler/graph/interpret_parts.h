@@ -21,8 +21,11 @@ Expected<Tensor> run_bitcast(const Node& node, const Operands& operands, const R
 Expected<Tensor> run_movement(const Node& node, const Operands& operands, const ResultType& type);
 Expected<Tensor> run_cat(const Node& node, const Operands& operands, const ResultType& type);
 Expected<Tensor> run_reduce(const Node& node, const Operands& operands, const ResultType& type);
+Expected<Tensor> run_scan(const Node& node, const Operands& operands, const ResultType& type);
+Expected<Tensor> run_sort(const Node& node, const Operands& operands, const ResultType& type);
 Expected<Tensor> run_contract(const Node& node, const Operands& operands, const ResultType& type);
 Expected<Tensor> run_gather(const Node& node, const Operands& operands, const ResultType& type);
+Expected<Tensor> run_scatter(const Node& node, const Operands& operands, const ResultType& type);
 
 // ---- element access: `count` elements from element `first` on
 // ------------------------------------------------------

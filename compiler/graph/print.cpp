@@ -134,6 +134,19 @@ std::string reduce_text(OpKind op, const Attributes& a) {
   return accumulates ? text + " acc " + std::string(to_string(a.accumulator)) : text;
 }
 
+std::string scan_text(OpKind op, const Attributes& a) {
+  std::string text = list(a.ints);
+  if (a.exclusive) text += " exclusive";
+  if (a.reverse) text += " reverse";
+  bool accumulates = op == OpKind::k_scan_sum || op == OpKind::k_scan_prod;
+  return accumulates ? text + " acc " + std::string(to_string(a.accumulator)) : text;
+}
+
+std::string scatter_text(const Attributes& a) {
+  const char* modes[] = {"set", "add", "mul", "max", "min"};
+  return list(a.ints) + " " + modes[static_cast<int>(a.scatter)] + (a.unique ? " unique" : "");
+}
+
 }  // namespace
 
 bool is_text_keyword(std::string_view word) {
@@ -208,8 +221,13 @@ std::string attributes_text(const Node& node, int64_t elide_constants) {
       return view_text(a);
     case OpKind::k_contract:
       return contract_text(a.contraction);
+    case OpKind::k_argsort:
+      return list(a.ints) + (a.descending ? " descending" : "");
     default:
-      return is_reduce(node.op) ? reduce_text(node.op, a) : std::string();
+      return is_reduce(node.op)    ? reduce_text(node.op, a)
+             : is_scan(node.op)    ? scan_text(node.op, a)
+             : is_scatter(node.op) ? scatter_text(a)
+                                   : std::string();
   }
 }
 

@@ -85,6 +85,7 @@ class KernelEmitter {
   Value* integer_division(BinaryOp op, bool is_signed, Value* a, Value* b);
   Value* integer_power(bool is_signed, Value* base, Value* exponent);
   Value* integer_shift(BinaryOp op, bool is_signed, Value* a, Value* b);
+  Value* threefry(Value* key, Value* counter);
   Value* non_negative_division(BinaryOp op, Value* a, Value* b);
 
   // emit_float.cpp: operands and results are float or double.
