@@ -48,7 +48,6 @@ double maximum(double x, double y);
 double minimum(double x, double y);
 
 // i4 and u4 as one byte per element and back, for code that addresses single elements.
-bool is_packed(DType dtype);
 std::vector<uint8_t> unpack(const Tensor& tensor);
 std::vector<uint8_t> pack(const std::vector<uint8_t>& elements);
 

@@ -432,7 +432,7 @@ class GraphParser {
   }
 
   static void splat(DType dtype, int64_t count, std::vector<uint8_t>& bytes) {
-    if (interpreter::is_packed(dtype)) {
+    if (is_packed(dtype)) {
       Tensor one{dtype, {1}, Bytes::own({bytes.at(0)})};
       for (int64_t i = 1; i < count; ++i) store_i64(dtype, bytes.data(), i, element_as_i64(one, 0));
       return;

@@ -62,7 +62,7 @@ std::string element_text(const Tensor& tensor, int64_t i) {
 }
 
 bool is_splat(const Tensor& tensor) {
-  if (interpreter::is_packed(tensor.dtype)) {
+  if (is_packed(tensor.dtype)) {
     for (int64_t i = 1; i < tensor.count(); ++i)
       if (element_as_i64(tensor, i) != element_as_i64(tensor, 0)) return false;
     return true;

@@ -107,10 +107,55 @@ DType widest_dtype(const Context& context) {
   return element_size(widest) < 4 ? DType::kF32 : widest;
 }
 
+// The indices of element number `flat`.
+std::vector<IndexExpr> unflatten(const IndexExpr& flat, const std::vector<int64_t>& dims,
+                                 const std::vector<int64_t>& extents) {
+  std::vector<IndexExpr> indices(dims.size(), IndexExpr(0));
+  int64_t stride = 1;
+  for (size_t d = dims.size(); d-- > 0; stride *= dims[d]) {
+    if (dims[d] == 1) continue;
+    indices[d] = simplify(floormod(floordiv(flat, stride), dims[d]), extents);
+  }
+  return indices;
+}
+
+// A value of packed dtype is written byte by byte, so that no two steps write the same one; the half byte
+// that may be left over comes last.
+loop::Kernel lower_packed_map(Context context) {
+  ValueId v = context.group.outputs[0];
+  std::vector<int64_t> dims = static_dims(context.graph().shape(v));
+  int64_t count = element_count(dims).value_or(0), pairs = count / 2;
+  loop::Buffer out = context.buffers.writes.at(v);
+  std::vector<Stmt> parts;
+  if (pairs > 0)
+    parts.push_back(map_nest(
+        context, {pairs}, true,
+        [&](Evaluator& e, const std::vector<IndexExpr>& at) {
+          IndexExpr first = at[0] * 2;
+          Expr pair =
+              e.packed_pair(v, unflatten(first, dims, e.extents()), unflatten(first + 1, dims, e.extents()));
+          e.accesses.push_back(at[0]);
+          e.statements.push_back(loop::store(out, e.expression(at[0]), pair));
+        },
+        widest_dtype(context)));
+  if (count % 2 != 0) {
+    Evaluator e = context.evaluator();
+    Expr last = e.packed_element(v, unflatten(IndexExpr(count - 1), dims, {}));
+    e.statements.push_back(loop::store(out, index(pairs), last));
+    Stmt tail = loop::block(std::move(e.statements));
+    for (const loop::GridAxis& axis : context.kernel.grid)
+      tail = loop::if_then(loop::binary(BinaryOp::k_eq, loop::var_ref(axis.var), index(0)), tail);
+    parts.push_back(tail);
+  }
+  context.kernel.body = loop::block(std::move(parts));
+  return std::move(context.kernel);
+}
+
 }  // namespace
 
 loop::Kernel lower_map(Context context) {
   const Graph& g = context.graph();
+  if (is_packed(g.dtype(context.group.outputs[0]))) return lower_packed_map(std::move(context));
   std::vector<int64_t> dims = static_dims(g.shape(context.group.outputs[0]));
   context.kernel.body = map_nest(
       context, dims, true,

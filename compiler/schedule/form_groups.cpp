@@ -66,6 +66,8 @@ class Former {
 
   bool can_join(const Node& node, int group) const {
     const Group& target = s_.groups[group];
+    // Packed values are written two at a time, by a kernel of their own.
+    if (is_packed(g_.dtype(node.output)) || is_packed(g_.dtype(g_.nodes[target.anchor].output))) return false;
     if (target.kind == GroupKind::kCat || target.nodes.size() >= kMaxGroupNodes) return false;
     bool direct = false;
     for (ValueId v : node.inputs) {

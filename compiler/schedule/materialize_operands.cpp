@@ -1,4 +1,5 @@
-// Makes every contraction operand readable in place by a contraction kernel.
+// Makes every contraction operand readable in place by a contraction kernel, and takes packed dtypes out of
+// cats.
 #include <algorithm>
 
 #include "graph/rewrite.h"
@@ -49,10 +50,20 @@ ValueId product_and_sum(GraphBuilder& build, const Contraction& c, ValueId a, Va
   return sum;
 }
 
+// Operands of packed dtype may begin within a byte, so they are put together as bytes.
+ValueId cat_unpacked(Rewriter& r, const Node& node) {
+  DType dtype = r.old.dtype(node.output);
+  std::vector<ValueId> bytes;
+  for (ValueId v : node.inputs)
+    bytes.push_back(r.build.cast(r(v), dtype == DType::kI4 ? DType::kI8 : DType::kU8));
+  return r.build.cast(r.build.cat(std::move(bytes), node.attributes.ints[0]), dtype);
+}
+
 }  // namespace
 
 Expected<Graph> materialize_operands(const Graph& graph, const Target& target) {
   auto rule = [&](Rewriter& r, const Node& node) -> ValueId {
+    if (node.op == OpKind::k_cat && is_packed(graph.dtype(node.output))) return cat_unpacked(r, node);
     if (node.op != OpKind::k_contract) return kNoValue;
     const Contraction& c = node.attributes.contraction;
     if (std::any_of(c.axes.begin(), c.axes.end(),

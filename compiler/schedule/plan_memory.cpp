@@ -38,9 +38,9 @@ class Planner {
  private:
   Binding bind(ValueId v, bool write) {
     const Storage& storage = s_.storage[v];
-    int size = element_size(g_.dtype(v));
-    return {v, storage.buffer, storage.offset * size, span(static_dims(g_.shape(v)), storage.strides) * size,
-            write};
+    DType dtype = g_.dtype(v);
+    return {v, storage.buffer, byte_size(dtype, storage.offset),
+            byte_size(dtype, span(static_dims(g_.shape(v)), storage.strides)), write};
   }
 
   void add_item(int index) {
