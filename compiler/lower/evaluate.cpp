@@ -20,10 +20,12 @@ KernelBuffers make_buffers(const schedule::Schedule& s, const schedule::Item& it
     if (is_packed(buffer->dtype)) buffer->dtype = DType::kU8;
     buffer->binding = static_cast<int>(i);
     buffer->access = binding.write ? loop::Access::kWrite : loop::Access::kRead;
-    if (binding.value == kNoValue)
-      result.packed = buffer;
-    else
+    if (binding.value == kNoValue) {
+      if (binding.write) buffer->access = loop::Access::kReadWrite;
+      (binding.write ? result.scratch : result.packed) = buffer;
+    } else {
       (binding.write ? result.writes : result.reads)[binding.value] = buffer;
+    }
     result.buffers.push_back(buffer);
   }
   return result;

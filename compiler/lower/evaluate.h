@@ -18,7 +18,7 @@ namespace quernel::lower {
 struct KernelBuffers {
   std::vector<loop::Buffer> buffers;
   std::unordered_map<ValueId, loop::Buffer> reads, writes;
-  loop::Buffer packed;
+  loop::Buffer packed, scratch;
 };
 // What a value is in a kernel's registers: packed dtypes one element each in i8 and u8; the others as they
 // are.

@@ -1,6 +1,7 @@
 #include "lower/loop_nest.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "lower/lower.h"
 
@@ -85,6 +86,16 @@ Stmt outer_loops(loop::Kernel& kernel, const std::vector<int64_t>& extents, int6
   for (const Serial& s : serial) stmt = loop::for_loop(s.var, s.extent, AxisKind::kSerial, stmt);
   kernel.grid.insert(kernel.grid.begin(), grid.rbegin(), grid.rend());
   return stmt;
+}
+
+Expr extreme_value(DType dtype, bool lowest) {
+  if (dtype == DType::kBool) return loop::const_int(dtype, lowest ? 0 : 1);
+  if (is_float(dtype)) return loop::const_float(dtype, lowest ? -INFINITY : INFINITY);
+  int bits = bit_width(dtype);
+  if (is_unsigned_integer(dtype))
+    return loop::const_bits({dtype, 1}, lowest ? 0 : (bits == 64 ? ~0ull : (1ull << bits) - 1));
+  int64_t low = bits == 64 ? INT64_MIN : -(int64_t{1} << (bits - 1));
+  return loop::const_int(dtype, lowest ? low : -(low + 1));
 }
 
 namespace {
@@ -175,6 +186,12 @@ loop::Kernel lower_item(const schedule::Schedule& schedule, const schedule::Item
       return lower_contract(std::move(context));
     case schedule::GroupKind::kCat:
       return lower_cat(std::move(context));
+    case schedule::GroupKind::kOrdered: {
+      OpKind op = schedule.graph.nodes[group.anchor].op;
+      return is_scan(op)      ? lower_scan(std::move(context))
+             : is_scatter(op) ? lower_scatter(std::move(context))
+                              : lower_sort(std::move(context));
+    }
   }
   return {};
 }

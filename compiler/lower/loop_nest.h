@@ -52,9 +52,15 @@ std::vector<int64_t> merge_axes(
 // Stride of an access along an axis: its coefficient, or nullopt where it is not affine in it.
 std::optional<int64_t> stride_along(const IndexExpr& access, int axis, int axes);
 
+// The dtype's lowest or highest value: infinities for floats.
+loop::Expr extreme_value(DType dtype, bool lowest);
+
 loop::Kernel lower_map(Context context);
 loop::Kernel lower_reduce(Context context);
 loop::Kernel lower_contract(Context context);
 loop::Kernel lower_cat(Context context);
+loop::Kernel lower_scan(Context context);
+loop::Kernel lower_sort(Context context);
+loop::Kernel lower_scatter(Context context);
 
 }  // namespace quernel::lower

@@ -58,6 +58,9 @@ class Planner {
     if (group.packed_buffer >= 0)
       item.bindings.push_back(
           {kNoValue, group.packed_buffer, 0, s_.buffers[group.packed_buffer].bytes, false});
+    if (group.scratch_buffer >= 0)
+      item.bindings.push_back(
+          {kNoValue, group.scratch_buffer, 0, s_.buffers[group.scratch_buffer].bytes, true});
     analyse(group, item);
     s_.items.push_back(std::move(item));
   }
@@ -72,7 +75,7 @@ class Planner {
           int64_t points = 2;
           for (const Contraction::Axis& axis : node.attributes.contraction.axes) points *= axis.extent;
           item.flops += points;
-        } else if (is_reduce(node.op)) {
+        } else if (is_reduce(node.op) || is_scan(node.op)) {
           item.flops += elements(node.inputs[0]);
         } else if (is_elementwise(node.op)) {
           item.flops += elements(node.output);
@@ -92,7 +95,7 @@ class Planner {
   // Values that the group reads at exactly the indices it writes: operands of members, not seen through any
   // index map.
   bool read_elementwise_only(const Group& group, ValueId v) const {
-    if (group.kind == GroupKind::kCat) return false;
+    if (group.kind == GroupKind::kCat || group.kind == GroupKind::kOrdered) return false;
     auto uses = [&](int n) {
       const Node& node = g_.nodes[n];
       return std::find(node.inputs.begin(), node.inputs.end(), v) != node.inputs.end();
@@ -250,8 +253,8 @@ class Planner {
         std::vector<Access>& accesses = live[buffer.kind == BufferKind::kWorkspace ? -1 : b.buffer];
         Access access{base + b.offset, base + b.offset + b.bytes, static_cast<int>(i), b.buffer, b.write};
         // A write orders everything that it covers wholly: later accesses need only wait for it.
-        bool whole =
-            b.write && s_.storage[b.value].strides == contiguous_strides(static_dims(g_.shape(b.value)));
+        bool whole = b.write && b.value != kNoValue &&
+                     s_.storage[b.value].strides == contiguous_strides(static_dims(g_.shape(b.value)));
         if (whole)
           std::erase_if(accesses,
                         [&](const Access& a) { return a.from >= access.from && a.to <= access.to; });

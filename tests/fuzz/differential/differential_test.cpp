@@ -44,9 +44,7 @@ Tolerance tolerance_of(const Graph& graph, ValueId output) {
 }
 
 void compare(uint64_t seed, const CompileOptions& options, unsigned threads) {
-  RandomGraphOptions random;
-  random.ordered = false;
-  Graph graph = random_graph(seed, random);
+  Graph graph = random_graph(seed, {});
   std::vector<Tensor> inputs = random_inputs(graph, seed);
   Expected<std::vector<Tensor>> want = interpret(graph, inputs);
   ASSERT_TRUE(want) << to_string(want.errors());
