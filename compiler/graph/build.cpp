@@ -164,6 +164,31 @@ ValueId GraphBuilder::take(ValueId x, ValueId indices, int64_t axis) {
   return add(OpKind::k_take, {x, indices}, std::move(attributes));
 }
 
+ValueId GraphBuilder::scan(OpKind op, ValueId x, int64_t axis, bool exclusive, bool reverse) {
+  Attributes attributes;
+  attributes.ints = {axis};
+  attributes.exclusive = exclusive;
+  attributes.reverse = reverse;
+  if (ok() && x != kNoValue) attributes.accumulator = default_accumulator(graph_.dtype(x));
+  return add(op, {x}, std::move(attributes));
+}
+
+ValueId GraphBuilder::argsort(ValueId x, int64_t axis, Dim count, bool descending) {
+  Attributes attributes;
+  attributes.ints = {axis};
+  attributes.shape = {std::move(count)};
+  attributes.descending = descending;
+  return add(OpKind::k_argsort, {x}, std::move(attributes));
+}
+
+ValueId GraphBuilder::scatter(OpKind op, ValueId x, ValueId indices, ValueId updates, int64_t parameter,
+                              ScatterMode mode) {
+  Attributes attributes;
+  attributes.ints = {parameter};
+  attributes.scatter = mode;
+  return add(op, {x, indices, updates}, std::move(attributes));
+}
+
 DType default_accumulator(DType dtype) {
   if (dtype == DType::kF16 || dtype == DType::kBF16) return DType::kF32;
   if (dtype == DType::kI8 || dtype == DType::kU8) return DType::kI32;

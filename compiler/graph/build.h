@@ -53,6 +53,11 @@ class GraphBuilder {
   ValueId reduce(OpKind op, ValueId x, std::vector<int64_t> axes, bool keepdims);
   ValueId contract(ValueId a, ValueId b, Contraction contraction);
   ValueId take(ValueId x, ValueId indices, int64_t axis);
+  ValueId scan(OpKind op, ValueId x, int64_t axis, bool exclusive, bool reverse);
+  ValueId argsort(ValueId x, int64_t axis, Dim count, bool descending);
+  // `parameter`: the axis, or scatter_nd's batch_dims.
+  ValueId scatter(OpKind op, ValueId x, ValueId indices, ValueId updates, int64_t parameter,
+                  ScatterMode mode);
 
  private:
   Graph& graph_;

@@ -80,6 +80,9 @@ Expected<Tensor> run_node(const Node& node, const TensorType& type, const Operan
   if (is_elementwise(node.op)) return interpreter::run_elementwise(node, operands, result);
   if (is_movement(node.op)) return interpreter::run_movement(node, operands, result);
   if (is_reduce(node.op)) return interpreter::run_reduce(node, operands, result);
+  if (is_scan(node.op)) return interpreter::run_scan(node, operands, result);
+  if (is_gather(node.op)) return interpreter::run_gather(node, operands, result);
+  if (is_scatter(node.op)) return interpreter::run_scatter(node, operands, result);
   switch (node.op) {
     case OpKind::k_bitcast:
       return interpreter::run_bitcast(node, operands, result);
@@ -87,10 +90,8 @@ Expected<Tensor> run_node(const Node& node, const TensorType& type, const Operan
       return interpreter::run_cat(node, operands, result);
     case OpKind::k_contract:
       return interpreter::run_contract(node, operands, result);
-    case OpKind::k_take:
-    case OpKind::k_gather_elements:
-    case OpKind::k_gather_nd:
-      return interpreter::run_gather(node, operands, result);
+    case OpKind::k_argsort:
+      return interpreter::run_sort(node, operands, result);
     default:
       return internal_error("the interpreter does not know op " + std::string(to_string(node.op)),
                             node.location);

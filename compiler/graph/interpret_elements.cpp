@@ -178,8 +178,6 @@ double minimum(double x, double y) {
   return x < y || (x == y && std::signbit(x)) ? x : y;
 }
 
-bool is_packed(DType dtype) { return bit_width(dtype) < 8; }
-
 std::vector<uint8_t> unpack(const Tensor& tensor) {
   std::vector<uint8_t> elements(tensor.count());
   for (size_t i = 0; i < elements.size(); ++i) elements[i] = (tensor.bytes.data()[i / 2] >> (i % 2 * 4)) & 15;

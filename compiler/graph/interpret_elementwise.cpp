@@ -178,6 +178,23 @@ T integer_power(T x, T y) {
   return static_cast<T>(power(static_cast<uint64_t>(x), static_cast<uint64_t>(y)));
 }
 
+// Threefry-2x32 of 20 rounds, as its paper defines it, one round after the other: word 0 in the low halves.
+uint64_t threefry(uint64_t key, uint64_t counter) {
+  const uint32_t k0 = static_cast<uint32_t>(key), k1 = static_cast<uint32_t>(key >> 32);
+  const uint32_t schedule[6] = {k0, k1, 0x1bd11bda ^ k0 ^ k1, k0, k1, 0x1bd11bda ^ k0 ^ k1};
+  const int rotations[2][4] = {{13, 15, 26, 6}, {17, 29, 16, 24}};
+  uint32_t x0 = static_cast<uint32_t>(counter) + k0, x1 = static_cast<uint32_t>(counter >> 32) + k1;
+  for (uint32_t group = 0; group < 5; ++group) {
+    for (int r : rotations[group % 2]) {
+      x0 += x1;
+      x1 = (x1 << r | x1 >> (32 - r)) ^ x0;
+    }
+    x0 += schedule[(group + 1) % 3];
+    x1 += schedule[(group + 1) % 3 + 1] + group + 1;
+  }
+  return static_cast<uint64_t>(x1) << 32 | x0;
+}
+
 // T is int64_t for signed dtypes and uint64_t for unsigned ones and bool.
 template <class T>
 void binary_integers(BinaryOp op, int width, int64_t n, const int64_t* a, const int64_t* b, int64_t* r) {
@@ -219,6 +236,8 @@ void binary_integers(BinaryOp op, int width, int64_t n, const int64_t* a, const 
       return each([](T x, T y) { return truncated_remainder(x, y); });
     case BinaryOp::k_pow:
       return each([](T x, T y) { return integer_power(x, y); });
+    case BinaryOp::k_threefry2x32:
+      return wrapping(threefry);
     case BinaryOp::k_max:
       return each([](T x, T y) { return x > y ? x : y; });
     case BinaryOp::k_min:

@@ -21,8 +21,11 @@ Expected<Tensor> run_bitcast(const Node& node, const Operands& operands, const R
 Expected<Tensor> run_movement(const Node& node, const Operands& operands, const ResultType& type);
 Expected<Tensor> run_cat(const Node& node, const Operands& operands, const ResultType& type);
 Expected<Tensor> run_reduce(const Node& node, const Operands& operands, const ResultType& type);
+Expected<Tensor> run_scan(const Node& node, const Operands& operands, const ResultType& type);
+Expected<Tensor> run_sort(const Node& node, const Operands& operands, const ResultType& type);
 Expected<Tensor> run_contract(const Node& node, const Operands& operands, const ResultType& type);
 Expected<Tensor> run_gather(const Node& node, const Operands& operands, const ResultType& type);
+Expected<Tensor> run_scatter(const Node& node, const Operands& operands, const ResultType& type);
 
 // ---- element access: `count` elements from element `first` on
 // ------------------------------------------------------
@@ -45,7 +48,6 @@ double maximum(double x, double y);
 double minimum(double x, double y);
 
 // i4 and u4 as one byte per element and back, for code that addresses single elements.
-bool is_packed(DType dtype);
 std::vector<uint8_t> unpack(const Tensor& tensor);
 std::vector<uint8_t> pack(const std::vector<uint8_t>& elements);
 

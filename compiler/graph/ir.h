@@ -33,6 +33,9 @@ OpKind op_kind(BinaryOp op);
 bool is_elementwise(OpKind op);  // unary, binary, ternary, cast
 bool is_movement(OpKind op);     // reshape … view, contiguous: one input, result is an index map of it
 bool is_reduce(OpKind op);
+bool is_scan(OpKind op);
+bool is_gather(OpKind op);
+bool is_scatter(OpKind op);
 
 using ValueId = int32_t;
 inline constexpr ValueId kNoValue = -1;
@@ -63,6 +66,10 @@ struct Contraction {
 // How pad fills: with a constant, or from the input itself.
 enum class PadMode : uint8_t { kConstant, kEdge, kReflect, kWrap };
 
+// What a scatter does with an update and what stands at its place: of several updates of one place, kSet
+// keeps the last in row-major order.
+enum class ScatterMode : uint8_t { kSet, kAdd, kMul, kMax, kMin };
+
 // Attributes of a node; which are used, and what they mean, by op:
 //   cast, bitcast       dtype: the result's
 //   reduce_arg*         dtype: the index type of the result (i32, i64); select_last
@@ -75,11 +82,20 @@ enum class PadMode : uint8_t { kConstant, kEdge, kReflect, kWrap };
 //   elements after, per dim, >= 0; mode; fill (kConstant) view                shape: the result's; map:
 //   access of the input from the result's indices; fill where a guard fails cat                 ints[0]: axis
 //   reduce_*            ints: axes, ascending; keepdims; accumulator (reduce_sum, reduce_prod)
+//   scan_*              ints[0]: axis; exclusive; reverse; accumulator (scan_sum, scan_prod)
+//   argsort             ints[0]: axis; shape[0]: how many; descending. i64 positions along the axis, the
+//   first in order
+//                       of each line; equal elements keep their order, either way
 //   contract            contraction
 //   take                ints[0]: axis; result = x.shape with dim `axis` replaced by the indices' shape
 //   gather_elements     ints[0]: axis; result shape = index shape
 //   gather_nd           ints[0]: batch_dims (ONNX GatherND)
-// Gather indices are i32 or i64; negative ones count from the end; out of range ones are clamped into range.
+//   scatter_*           operands template, indices, updates; ints[0], shapes of indices and updates as those
+//   of
+//                       indices and result of gather_elements, take (scatter_rows) and gather_nd; scatter;
+//                       unique: no two updates have the same place
+// Indices are i32 or i64 and negative ones count from the end. Out of range: gathers clamp into range,
+// scatters ignore the update.
 struct Attributes {
   DType dtype = DType::kF32;
   DType accumulator = DType::kF32;
@@ -91,6 +107,10 @@ struct Attributes {
   double fill = 0;  // exact for every dtype but i64/u64 beyond 2^53, which the importer refuses
   bool keepdims = false;
   bool select_last = false;
+  bool exclusive = false, reverse = false;
+  bool descending = false;
+  ScatterMode scatter = ScatterMode::kSet;
+  bool unique = false;
   IndexMap map;
   Contraction contraction;
   Tensor tensor;

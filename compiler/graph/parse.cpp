@@ -340,6 +340,29 @@ class GraphParser {
     if (accumulates && in_.expect_word("acc")) a.accumulator = parse_dtype_word();
   }
 
+  void parse_scan(OpKind op, Attributes& a) {
+    a.ints = parse_ints();
+    a.exclusive = in_.accept_word("exclusive");
+    a.reverse = in_.accept_word("reverse");
+    bool accumulates = op == OpKind::k_scan_sum || op == OpKind::k_scan_prod;
+    if (accumulates && in_.expect_word("acc")) a.accumulator = parse_dtype_word();
+  }
+
+  void parse_scatter(Attributes& a) {
+    a.ints = parse_ints();
+    if (in_.accept_word("add"))
+      a.scatter = ScatterMode::kAdd;
+    else if (in_.accept_word("mul"))
+      a.scatter = ScatterMode::kMul;
+    else if (in_.accept_word("max"))
+      a.scatter = ScatterMode::kMax;
+    else if (in_.accept_word("min"))
+      a.scatter = ScatterMode::kMin;
+    else if (!in_.accept_word("set"))
+      in_.fail_expected("set, add, mul, max or min");
+    a.unique = in_.accept_word("unique");
+  }
+
   void parse_attributes(OpKind op, Attributes& a) {
     switch (op) {
       case OpKind::k_permute:
@@ -358,8 +381,14 @@ class GraphParser {
         return parse_view(a);
       case OpKind::k_contract:
         return parse_contraction(a.contraction);
+      case OpKind::k_argsort:
+        a.ints = parse_ints();
+        a.descending = in_.accept_word("descending");
+        return;
       default:
         if (is_reduce(op)) parse_reduce(op, a);
+        if (is_scan(op)) parse_scan(op, a);
+        if (is_scatter(op)) parse_scatter(a);
     }
   }
 
@@ -425,7 +454,7 @@ class GraphParser {
   }
 
   static void splat(DType dtype, int64_t count, std::vector<uint8_t>& bytes) {
-    if (interpreter::is_packed(dtype)) {
+    if (is_packed(dtype)) {
       Tensor one{dtype, {1}, Bytes::own({bytes.at(0)})};
       for (int64_t i = 1; i < count; ++i) store_i64(dtype, bytes.data(), i, element_as_i64(one, 0));
       return;
@@ -526,6 +555,9 @@ class GraphParser {
       attributes.dtype = type.dtype;
       if (*op == OpKind::k_reshape || *op == OpKind::k_expand || *op == OpKind::k_view)
         attributes.shape = type.shape;
+      // How many positions an argsort gives stands in its type only.
+      size_t axis = attributes.ints.empty() ? type.shape.size() : static_cast<size_t>(attributes.ints[0]);
+      if (*op == OpKind::k_argsort && axis < type.shape.size()) attributes.shape = {type.shape[axis]};
     }
     if (!in_.ok()) return;
     Expected<ValueId> value = graph_.add(*op, std::move(operands), std::move(attributes), location, name);

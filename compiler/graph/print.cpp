@@ -66,7 +66,7 @@ std::string element_text(const Tensor& tensor, int64_t i) {
 }
 
 bool is_splat(const Tensor& tensor) {
-  if (interpreter::is_packed(tensor.dtype)) {
+  if (is_packed(tensor.dtype)) {
     for (int64_t i = 1; i < tensor.count(); ++i)
       if (element_as_i64(tensor, i) != element_as_i64(tensor, 0)) return false;
     return true;
@@ -138,6 +138,19 @@ std::string reduce_text(OpKind op, const Attributes& a) {
   return accumulates ? text + " acc " + std::string(to_string(a.accumulator)) : text;
 }
 
+std::string scan_text(OpKind op, const Attributes& a) {
+  std::string text = list(a.ints);
+  if (a.exclusive) text += " exclusive";
+  if (a.reverse) text += " reverse";
+  bool accumulates = op == OpKind::k_scan_sum || op == OpKind::k_scan_prod;
+  return accumulates ? text + " acc " + std::string(to_string(a.accumulator)) : text;
+}
+
+std::string scatter_text(const Attributes& a) {
+  const char* modes[] = {"set", "add", "mul", "max", "min"};
+  return list(a.ints) + " " + modes[static_cast<int>(a.scatter)] + (a.unique ? " unique" : "");
+}
+
 }  // namespace
 
 std::string type_text(const TensorType& type) {
@@ -194,8 +207,13 @@ std::string attributes_text(const Node& node, int64_t elide_constants) {
       return view_text(a);
     case OpKind::k_contract:
       return contract_text(a.contraction);
+    case OpKind::k_argsort:
+      return list(a.ints) + (a.descending ? " descending" : "");
     default:
-      return is_reduce(node.op) ? reduce_text(node.op, a) : std::string();
+      return is_reduce(node.op)    ? reduce_text(node.op, a)
+             : is_scan(node.op)    ? scan_text(node.op, a)
+             : is_scatter(node.op) ? scatter_text(a)
+                                   : std::string();
   }
 }
 

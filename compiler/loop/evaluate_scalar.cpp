@@ -179,6 +179,25 @@ uint64_t integer_power(uint64_t base, uint64_t exponent) {  // modulo 2^64, so a
   return result;
 }
 
+// Salmon et al., "Parallel random numbers: as easy as 1, 2, 3" (2011): 20 rounds, a key injection after each
+// four.
+uint64_t threefry2x32(uint64_t key, uint64_t counter) {
+  static constexpr int kRotations[] = {13, 15, 26, 6, 17, 29, 16, 24};
+  uint32_t keys[3] = {static_cast<uint32_t>(key), static_cast<uint32_t>(key >> 32), 0x1bd11bda};
+  keys[2] ^= keys[0] ^ keys[1];
+  uint32_t a = static_cast<uint32_t>(counter) + keys[0];
+  uint32_t b = static_cast<uint32_t>(counter >> 32) + keys[1];
+  for (uint32_t round = 0; round < 20; ++round) {
+    a += b;
+    b = std::rotl(b, kRotations[round % 8]) ^ a;
+    if (round % 4 != 3) continue;
+    uint32_t injection = round / 4 + 1;
+    a += keys[injection % 3];
+    b += keys[(injection + 1) % 3] + injection;
+  }
+  return a | uint64_t{b} << 32;
+}
+
 // On 64-bit two's complement values, sign- or zero-extended from the dtype; the caller wraps the result.
 uint64_t binary_unsigned(BinaryOp op, uint64_t a, uint64_t b, int width) {
   switch (op) {
@@ -251,6 +270,8 @@ uint64_t binary_integer(BinaryOp op, DType dtype, uint64_t a, uint64_t b) {
       return a ^ b;
     case BinaryOp::k_shl:
       return b >= static_cast<uint64_t>(width) ? 0 : a << b;
+    case BinaryOp::k_threefry2x32:
+      return threefry2x32(a, b);
     default:
       break;
   }
@@ -449,6 +470,8 @@ bool binary_accepts(BinaryOp op, DType dtype) {
     case BinaryOp::k_shl:
     case BinaryOp::k_shr:
       return is_integer(dtype);
+    case BinaryOp::k_threefry2x32:
+      return dtype == DType::kU64;
     default:
       return dtype != DType::kBool;
   }

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "loop/evaluate_scalar.h"
+
 namespace quernel::lower {
 
 using loop::Expr;
@@ -23,12 +25,15 @@ KernelBuffers make_buffers(const schedule::Schedule& s, const schedule::Item& it
         binding.value == kNoValue ? s.buffers[binding.buffer].dtype : s.graph.dtype(binding.value);
     buffer->size =
         binding.bytes.is_const() ? binding.bytes.value() / element_size(buffer->dtype) : loop::kUnknownSize;
+    if (is_packed(buffer->dtype)) buffer->dtype = DType::kU8;
     buffer->binding = static_cast<int>(i);
     buffer->access = binding.write ? loop::Access::kWrite : loop::Access::kRead;
-    if (binding.value == kNoValue)
-      result.packed = buffer;
-    else
+    if (binding.value == kNoValue) {
+      if (binding.write) buffer->access = loop::Access::kReadWrite;
+      (binding.write ? result.scratch : result.packed) = buffer;
+    } else {
       (binding.write ? result.writes : result.reads)[binding.value] = buffer;
+    }
     result.buffers.push_back(buffer);
   }
   return result;
@@ -104,11 +109,63 @@ Expr Evaluator::load_value(ValueId v, const std::vector<IndexExpr>& indices) {
     QUERNEL_UNREACHABLE("value '" + graph_.values[v].name + "' is read but not bound");
   IndexExpr offset = offset_of(v, indices);
   accesses.push_back(offset);
-  Expr index = expression(offset);
-  if (!predicate_) return name_value("x", loop::load(it->second, index));
-  Expr zero =
-      is_float(graph_.dtype(v)) ? loop::const_float(graph_.dtype(v), 0) : loop::const_int(graph_.dtype(v), 0);
-  return name_value("x", loop::load_guarded(it->second, index, predicate_, zero));
+  if (is_packed(graph_.dtype(v))) return load_packed(it->second, graph_.dtype(v), offset);
+  return load_element(it->second, expression(offset));
+}
+
+Expr Evaluator::load_element(const loop::Buffer& buffer, Expr index) {
+  if (!predicate_) return name_value("x", loop::load(buffer, index));
+  return name_value("x",
+                    loop::load_guarded(buffer, index, predicate_, loop::const_bits({buffer->dtype, 1}, 0)));
+}
+
+namespace {
+// The low half of a byte as an element.
+Expr from_nibble(DType dtype, Expr byte) {
+  Expr four = loop::const_int(DType::kU8, 4);
+  if (dtype == DType::kU4) return loop::binary(BinaryOp::k_and, byte, loop::const_int(DType::kU8, 15));
+  Expr high = loop::bitcast({DType::kI8, 1}, loop::binary(BinaryOp::k_shl, byte, four));
+  return loop::binary(BinaryOp::k_shr, high, loop::const_int(DType::kI8, 4));
+}
+Expr to_nibble(Expr x) {
+  return loop::binary(BinaryOp::k_and, loop::bitcast({DType::kU8, 1}, x), loop::const_int(DType::kU8, 15));
+}
+}  // namespace
+
+DType register_dtype(DType dtype) {
+  return dtype == DType::kI4 ? DType::kI8 : dtype == DType::kU4 ? DType::kU8 : dtype;
+}
+
+Expr Evaluator::load_packed(const loop::Buffer& buffer, DType dtype, const IndexExpr& offset) {
+  Expr byte = load_element(buffer, expression(simplify(floordiv(offset, 2), extents())));
+  Expr shift = loop::cast(DType::kU8, expression(simplify(floormod(offset, 2) * 4, extents())));
+  return name_value("x", from_nibble(dtype, loop::binary(BinaryOp::k_shr, byte, shift)));
+}
+
+Expr Evaluator::packed_pair(ValueId v, const std::vector<IndexExpr>& at, const std::vector<IndexExpr>& next) {
+  Expr low = packed_element(v, at);
+  Expr high = loop::bitcast({DType::kU8, 1}, evaluate(v, next));
+  high = loop::binary(BinaryOp::k_shl, high, loop::const_int(DType::kU8, 4));
+  return name_value("pair", loop::binary(BinaryOp::k_or, low, high));
+}
+
+Expr Evaluator::packed_element(ValueId v, const std::vector<IndexExpr>& at) {
+  return to_nibble(evaluate(v, at));
+}
+
+// Into packed dtypes, integers keep their low four bits, floats saturate.
+Expr Evaluator::convert(Expr x, DType from, DType to) {
+  if (!is_packed(to)) return loop::cast(to, x);
+  if (is_float(from)) {
+    if (loop::is_storage_only(from) || from == DType::kF16 || from == DType::kBF16)
+      x = loop::cast(DType::kF32, x);
+    DType wide = x->type.dtype;
+    Expr low = loop::const_float(wide, to == DType::kI4 ? -8 : 0),
+         high = loop::const_float(wide, to == DType::kI4 ? 7 : 15);
+    x = loop::binary(BinaryOp::k_min, loop::binary(BinaryOp::k_max, x, low), high);
+    return loop::cast(register_dtype(to), x);
+  }
+  return from_nibble(to, loop::cast(DType::kU8, x));
 }
 
 void Evaluator::store(ValueId v, const std::vector<IndexExpr>& indices, Expr value) {
@@ -123,6 +180,8 @@ Expr Evaluator::evaluate(ValueId v, const std::vector<IndexExpr>& indices) {
       constant && constant->count() == 1 && element_size(constant->dtype) <= 8) {
     uint64_t bits = 0;
     std::memcpy(&bits, constant->bytes.data(), constant->bytes.size());
+    if (is_packed(constant->dtype))
+      return loop::const_int(register_dtype(constant->dtype), element_as_i64(*constant, 0));
     return loop::const_bits({constant->dtype, 1}, bits);
   }
   for (const Known& known : memo_[v])
@@ -156,7 +215,7 @@ Expr Evaluator::evaluate_node(const Node& node, const std::vector<IndexExpr>& in
       return name_value(
           "v", loop::binary(BinaryOp::k_min, loop::binary(BinaryOp::k_max, args[0], args[1]), args[2]));
     case OpKind::k_cast:
-      return name_value("v", loop::cast(node.attributes.dtype, args[0]));
+      return name_value("v", convert(args[0], graph_.dtype(node.inputs[0]), node.attributes.dtype));
     default:
       QUERNEL_UNREACHABLE("op " + std::string(to_string(node.op)) + " is not evaluated inside a kernel");
   }
@@ -184,7 +243,7 @@ Expr Evaluator::through_map(const Node& node, const std::vector<IndexExpr>& indi
   predicate_ = outside ? name_value("ok", loop::binary(BinaryOp::k_and, outside, condition)) : condition;
   Expr value = evaluate(node.inputs[0], inner);
   predicate_ = outside;
-  DType dtype = graph_.dtype(node.output);
+  DType dtype = register_dtype(graph_.dtype(node.output));
   double fill = node.attributes.fill;
   Expr otherwise =
       is_float(dtype) ? loop::const_float(dtype, fill) : loop::const_int(dtype, static_cast<int64_t>(fill));
@@ -221,6 +280,7 @@ Expr Evaluator::dim_element(const Node& node, const IndexExpr& index) {
 Expr Evaluator::reinterpret(const Node& node, const std::vector<IndexExpr>& indices) {
   DType from = graph_.dtype(node.inputs[0]), to = node.attributes.dtype;
   int from_bits = bit_width(from), to_bits = bit_width(to);
+  if (is_packed(from) || is_packed(to)) return reinterpret_packed(node, indices);
   if (from_bits == to_bits) return name_value("v", loop::bitcast({to, 1}, evaluate(node.inputs[0], indices)));
   DType narrow = unsigned_of_width(std::min(from_bits, to_bits)),
         wide = unsigned_of_width(std::max(from_bits, to_bits));
@@ -242,6 +302,36 @@ Expr Evaluator::reinterpret(const Node& node, const std::vector<IndexExpr>& indi
       wide, expression(simplify(floormod(indices.back(), parts), extents())) * loop::const_index(to_bits));
   return name_value("v",
                     loop::bitcast({to, 1}, loop::cast(narrow, loop::binary(BinaryOp::k_shr, whole, shift))));
+}
+
+// The same where one of the two is packed: the others are whole numbers of bytes.
+Expr Evaluator::reinterpret_packed(const Node& node, const std::vector<IndexExpr>& indices) {
+  DType from = graph_.dtype(node.inputs[0]), to = node.attributes.dtype;
+  if (is_packed(from) && is_packed(to)) {
+    Expr x = loop::bitcast({DType::kU8, 1}, evaluate(node.inputs[0], indices));
+    return name_value("v", from_nibble(to, x));
+  }
+  std::vector<IndexExpr> inner = indices;
+  if (is_packed(from)) {
+    DType bits = unsigned_of_width(bit_width(to));
+    int64_t parts = bit_width(to) / 4;
+    Expr whole = loop::const_int(bits, 0);
+    for (int64_t part = 0; part < parts; ++part) {
+      inner.back() = simplify(indices.back() * parts + part, extents());
+      Expr nibble = loop::cast(bits, to_nibble(evaluate(node.inputs[0], inner)));
+      whole = loop::binary(BinaryOp::k_or, whole,
+                           loop::binary(BinaryOp::k_shl, nibble, loop::const_int(bits, part * 4)));
+    }
+    return name_value("v", to == DType::kBool ? loop::cast(to, whole) : loop::bitcast({to, 1}, whole));
+  }
+  DType bits = unsigned_of_width(bit_width(from));
+  int64_t parts = bit_width(from) / 4;
+  inner.back() = simplify(floordiv(indices.back(), parts), extents());
+  Expr x = evaluate(node.inputs[0], inner);
+  Expr whole = from == DType::kBool ? loop::cast(bits, x) : loop::bitcast({bits, 1}, x);
+  Expr shift = loop::cast(bits, expression(simplify(floormod(indices.back(), parts) * 4, extents())));
+  return name_value("v",
+                    from_nibble(to, loop::cast(DType::kU8, loop::binary(BinaryOp::k_shr, whole, shift))));
 }
 
 // Edge and reflect padding: positions outside come from inside.

@@ -25,8 +25,12 @@ struct LaunchSymbols {
 struct KernelBuffers {
   std::vector<loop::Buffer> buffers;
   std::unordered_map<ValueId, loop::Buffer> reads, writes;
-  loop::Buffer packed;
+  loop::Buffer packed, scratch;
 };
+// What a value is in a kernel's registers: packed dtypes one element each in i8 and u8; the others as they
+// are.
+DType register_dtype(DType dtype);
+
 // A variable whose name is unique in the kernel being lowered; restart_names begins a kernel. Names depend on
 // the kernel alone, so that equal kernels print alike.
 loop::Var fresh_var(const std::string& name, loop::Type type);
@@ -56,7 +60,10 @@ class Evaluator {
   loop::Expr evaluate(ValueId v, const std::vector<IndexExpr>& indices);
   // From here on, `v` is `value` wherever it is asked for (an accumulator at the present indices).
   void provide(ValueId v, loop::Expr value) { provided_[v] = std::move(value); }
-  // Stores `value` as element `indices` of the stored value `v`.
+  // The byte that holds elements `at` and `next` of a value of packed dtype, or `at` alone.
+  loop::Expr packed_pair(ValueId v, const std::vector<IndexExpr>& at, const std::vector<IndexExpr>& next);
+  loop::Expr packed_element(ValueId v, const std::vector<IndexExpr>& at);
+  // Stores `value` as element `indices` of the stored value `v`, which is not packed.
   void store(ValueId v, const std::vector<IndexExpr>& indices, loop::Expr value);
   // Forgets lets (a new scope begins).
   void reset() { memo_.clear(), statements.clear(); }
@@ -77,7 +84,11 @@ class Evaluator {
   loop::Expr evaluate_node(const Node& node, const std::vector<IndexExpr>& indices);
   loop::Expr load_value(ValueId v, const std::vector<IndexExpr>& indices);
   loop::Expr dim_element(const Node& node, const IndexExpr& index);
+  loop::Expr load_packed(const loop::Buffer& buffer, DType dtype, const IndexExpr& offset);
+  loop::Expr load_element(const loop::Buffer& buffer, loop::Expr index);
+  loop::Expr convert(loop::Expr x, DType from, DType to);
   loop::Expr reinterpret(const Node& node, const std::vector<IndexExpr>& indices);
+  loop::Expr reinterpret_packed(const Node& node, const std::vector<IndexExpr>& indices);
   std::vector<IndexExpr> padded_indices(const Node& node, const std::vector<IndexExpr>& indices);
   loop::Expr through_map(const Node& node, const std::vector<IndexExpr>& indices);
   std::vector<IndexExpr> gather_indices(const Node& node, const std::vector<IndexExpr>& indices);

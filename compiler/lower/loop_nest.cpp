@@ -1,6 +1,7 @@
 #include "lower/loop_nest.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "lower/lower.h"
 
@@ -100,6 +101,16 @@ Stmt outer_loops(Context& context, const Shape& extents, int64_t inner_work, int
   return stmt;
 }
 
+Expr extreme_value(DType dtype, bool lowest) {
+  if (dtype == DType::kBool) return loop::const_int(dtype, lowest ? 0 : 1);
+  if (is_float(dtype)) return loop::const_float(dtype, lowest ? -INFINITY : INFINITY);
+  int bits = bit_width(dtype);
+  if (is_unsigned_integer(dtype))
+    return loop::const_bits({dtype, 1}, lowest ? 0 : (bits == 64 ? ~0ull : (1ull << bits) - 1));
+  int64_t low = bits == 64 ? INT64_MIN : -(int64_t{1} << (bits - 1));
+  return loop::const_int(dtype, lowest ? low : -(low + 1));
+}
+
 namespace {
 int digits(const IndexExpr& e) {
   switch (e.kind()) {
@@ -191,6 +202,11 @@ LoweredItem lower_item(const schedule::Schedule& schedule, const schedule::Item&
     case schedule::GroupKind::kCat:
       lower_cat(context);
       break;
+    case schedule::GroupKind::kOrdered: {
+      OpKind op = schedule.graph.nodes[group.anchor].op;
+      is_scan(op) ? lower_scan(context) : is_scatter(op) ? lower_scatter(context) : lower_sort(context);
+      break;
+    }
   }
   for (size_t i = 0; i < context.symbols.dims.size(); ++i)
     context.kernel.symbols.push_back("s" + std::to_string(i));

@@ -54,10 +54,16 @@ Shape merge_axes(Shape extents, const std::vector<int>& classes, std::vector<std
 // Stride of an access along an axis: its coefficient, or nullopt where it is not affine in it.
 std::optional<Dim> stride_along(const IndexExpr& access, int axis, int axes);
 
+// The dtype's lowest or highest value: infinities for floats.
+loop::Expr extreme_value(DType dtype, bool lowest);
+
 // Each fills in the context's kernel.
 void lower_map(Context& context);
 void lower_reduce(Context& context);
 void lower_contract(Context& context);
 void lower_cat(Context& context);
+void lower_scan(Context& context);
+void lower_sort(Context& context);
+void lower_scatter(Context& context);
 
 }  // namespace quernel::lower

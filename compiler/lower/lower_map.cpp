@@ -113,10 +113,55 @@ DType widest_dtype(const Context& context) {
   return element_size(widest) < 4 ? DType::kF32 : widest;
 }
 
+// The indices of element number `flat`.
+std::vector<IndexExpr> unflatten(const IndexExpr& flat, const Shape& dims, const Shape& extents) {
+  std::vector<IndexExpr> indices(dims.size(), IndexExpr(0));
+  Dim stride = 1;
+  for (size_t d = dims.size(); d-- > 0; stride *= dims[d]) {
+    if (dims[d] == Dim(1)) continue;
+    indices[d] = simplify(floormod(floordiv(flat, stride), dims[d]), extents);
+  }
+  return indices;
+}
+
+// A value of packed dtype is written byte by byte, so that no two steps write the same one; the half byte
+// that may be left over comes last.
+void lower_packed_map(Context& context) {
+  ValueId v = context.group.outputs[0];
+  const Shape& dims = context.graph().shape(v);
+  Dim count = element_count(dims), pairs = floordiv(count, 2);
+  loop::Buffer out = context.buffers.writes.at(v);
+  std::vector<Stmt> parts;
+  if (!(pairs == Dim(0)))
+    parts.push_back(map_nest(
+        context, {pairs}, true,
+        [&](Evaluator& e, const std::vector<IndexExpr>& at) {
+          IndexExpr first = at[0] * 2;
+          Expr pair =
+              e.packed_pair(v, unflatten(first, dims, e.extents()), unflatten(first + 1, dims, e.extents()));
+          e.accesses.push_back(at[0]);
+          e.statements.push_back(loop::store(out, e.expression(at[0]), pair));
+        },
+        widest_dtype(context)));
+  if (Dim odd = floormod(count, 2); !(odd == Dim(0))) {
+    Evaluator e = context.evaluator();
+    Expr last = e.packed_element(v, unflatten(IndexExpr(count - 1), dims, {}));
+    e.statements.push_back(loop::store(out, context.symbols(pairs), last));
+    Stmt tail = loop::block(std::move(e.statements));
+    if (!odd.is_const())
+      tail = loop::if_then(loop::binary(BinaryOp::k_eq, context.symbols(odd), index(1)), tail);
+    for (const loop::GridAxis& axis : context.kernel.grid)
+      tail = loop::if_then(loop::binary(BinaryOp::k_eq, loop::var_ref(axis.var), index(0)), tail);
+    parts.push_back(tail);
+  }
+  context.kernel.body = loop::block(std::move(parts));
+}
+
 }  // namespace
 
 void lower_map(Context& context) {
   const Graph& g = context.graph();
+  if (is_packed(g.dtype(context.group.outputs[0]))) return lower_packed_map(context);
   context.kernel.body = map_nest(
       context, g.shape(context.group.outputs[0]), true,
       [&](Evaluator& e, const std::vector<IndexExpr>& at) {

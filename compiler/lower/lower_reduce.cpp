@@ -25,16 +25,6 @@ struct Reducer {
 Reducer reducer_of(const Node& node, DType dtype) {
   Reducer r;
   r.accumulator = dtype;
-  double inf = INFINITY;
-  auto limit = [&](bool lowest) -> Expr {
-    if (dtype == DType::kBool) return loop::const_int(dtype, lowest ? 0 : 1);
-    if (is_float(dtype)) return loop::const_float(dtype, lowest ? -inf : inf);
-    int bits = bit_width(dtype);
-    if (is_unsigned_integer(dtype))
-      return loop::const_bits({dtype, 1}, lowest ? 0 : (bits == 64 ? ~0ull : (1ull << bits) - 1));
-    int64_t low = bits == 64 ? INT64_MIN : -(int64_t{1} << (bits - 1));
-    return loop::const_int(dtype, lowest ? low : -(low + 1));
-  };
   switch (node.op) {
     case OpKind::k_reduce_sum:
     case OpKind::k_reduce_prod: {
@@ -47,11 +37,11 @@ Reducer reducer_of(const Node& node, DType dtype) {
     }
     case OpKind::k_reduce_max:
     case OpKind::k_reduce_argmax:
-      r.op = BinaryOp::k_max, r.identity = limit(true);
+      r.op = BinaryOp::k_max, r.identity = extreme_value(dtype, true);
       break;
     case OpKind::k_reduce_min:
     case OpKind::k_reduce_argmin:
-      r.op = BinaryOp::k_min, r.identity = limit(false);
+      r.op = BinaryOp::k_min, r.identity = extreme_value(dtype, false);
       break;
     case OpKind::k_reduce_and:
       r.op = BinaryOp::k_and;

@@ -66,6 +66,9 @@ Expected<TensorType> infer_binary(OpKind op, const Types& inputs, const Attribut
     case BinaryOp::k_shr:
       if (!is_integer(a.dtype)) return wrong_dtype("an integer", a);
       return result;
+    case BinaryOp::k_threefry2x32:
+      if (a.dtype != DType::kU64) return wrong_dtype("u64", a);
+      return result;
     case BinaryOp::k_div:
       if (!is_float(a.dtype)) return wrong_dtype("a float (integers use idiv or fdiv)", a);
       return result;

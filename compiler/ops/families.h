@@ -14,7 +14,10 @@ Expected<TensorType> infer_source(OpKind op, const Types& inputs, const Attribut
 Expected<TensorType> infer_movement(OpKind op, const Types& inputs, const Attributes& attributes);
 Expected<TensorType> infer_cat(OpKind op, const Types& inputs, const Attributes& attributes);
 Expected<TensorType> infer_reduce(OpKind op, const Types& inputs, const Attributes& attributes);
+Expected<TensorType> infer_scan(OpKind op, const Types& inputs, const Attributes& attributes);
+Expected<TensorType> infer_sort(OpKind op, const Types& inputs, const Attributes& attributes);
 Expected<TensorType> infer_contract(OpKind op, const Types& inputs, const Attributes& attributes);
 Expected<TensorType> infer_gather(OpKind op, const Types& inputs, const Attributes& attributes);
+Expected<TensorType> infer_scatter(OpKind op, const Types& inputs, const Attributes& attributes);
 
 }  // namespace quernel::ops

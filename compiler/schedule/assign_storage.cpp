@@ -33,7 +33,10 @@ class Assigner {
         if (!s_.storage[v].valid()) place(v, BufferKind::kWorkspace, -1);
       if (group.kind == GroupKind::kCat) write_cat_in_place(group);
     }
-    for (Group& group : s_.groups) collect_reads(group);
+    for (Group& group : s_.groups) {
+      collect_reads(group);
+      if (g_.nodes[group.anchor].op == OpKind::k_argsort) add_scratch(group);
+    }
     for (Group& group : s_.groups) {
       if (group.kind == GroupKind::kContract) plan(group);
       for (ValueId v : group.reads)
@@ -165,6 +168,16 @@ class Assigner {
       if (scalars_.count(v) && !(p.packed && v == b) &&
           std::find(group.reads.begin(), group.reads.end(), v) == group.reads.end())
         group.reads.push_back(v);
+  }
+
+  // Two positions for each element that is sorted.
+  void add_scratch(Group& group) {
+    const Node& node = g_.nodes[group.anchor];
+    std::vector<int64_t> dims = static_dims(g_.shape(node.inputs[0]));
+    DType dtype = dims[static_cast<size_t>(node.attributes.ints[0])] <= INT32_MAX ? DType::kI32 : DType::kI64;
+    group.scratch_buffer =
+        add_buffer(BufferKind::kWorkspace, dtype, byte_size(dtype, 2 * *element_count(dims)), -1,
+                   g_.values[node.output].name + ".scratch");
   }
 
   std::string packing_key(const ContractionPlan& p) const {

@@ -11,6 +11,8 @@ namespace {
 
 constexpr size_t kMaxGroupNodes = 48;  // keeps kernels small enough to compile quickly
 
+bool is_ordered(OpKind op) { return is_scan(op) || is_scatter(op) || op == OpKind::k_argsort; }
+
 class Former {
  public:
   Former(Schedule& schedule)
@@ -64,6 +66,7 @@ class Former {
     if (node.op == OpKind::k_contract) return void(start(GroupKind::kContract, index));
     if (is_reduce(node.op)) return void(start(GroupKind::kReduce, index));
     if (node.op == OpKind::k_cat) return void(start(GroupKind::kCat, index));
+    if (is_ordered(node.op)) return void(start(GroupKind::kOrdered, index));
     int latest = latest_operand_group(node);
     if (has_index_map(node) && node.op != OpKind::k_contiguous && !is_output_.count(v)) {
       group_of_[v] = latest;  // read through its index map by whoever needs it
@@ -80,7 +83,10 @@ class Former {
 
   bool can_join(const Node& node, int group) const {
     const Group& target = s_.groups[group];
-    if (target.kind == GroupKind::kCat || target.nodes.size() >= kMaxGroupNodes) return false;
+    // Packed values are written two at a time, by a kernel of their own.
+    if (is_packed(g_.dtype(node.output)) || is_packed(g_.dtype(g_.nodes[target.anchor].output))) return false;
+    bool alone = target.kind == GroupKind::kCat || target.kind == GroupKind::kOrdered;
+    if (alone || target.nodes.size() >= kMaxGroupNodes) return false;
     bool direct = false;
     for (ValueId v : sources_of(node))
       if (group_of_[v] == group) return false;  // the symbol has to be read first
@@ -114,12 +120,14 @@ class Former {
         int group = group_of_[node.output];
         if (group == group_of_[v] && member_[v]) continue;  // within the group, at the same index
         consumers[v].insert(group);
-        bool whole = is_reduce(node.op) || node.op == OpKind::k_contract;
+        bool whole = is_reduce(node.op) || node.op == OpKind::k_contract || is_ordered(node.op);
         bool indirect = (node.op == OpKind::k_take || node.op == OpKind::k_gather_elements ||
                          node.op == OpKind::k_gather_nd) &&
                         v == node.inputs[0];
         read[v] += size(whole || node.op == OpKind::k_cat ? v : node.output);
-        pinned[v] |= node.op == OpKind::k_contract || node.op == OpKind::k_cat;
+        // A sort reads each element many times.
+        pinned[v] |=
+            node.op == OpKind::k_contract || node.op == OpKind::k_cat || node.op == OpKind::k_argsort;
         pinned[v] |= indirect && size(node.output) > size(v);
       }
     }
@@ -211,6 +219,8 @@ std::string_view to_string(GroupKind kind) {
       return "contract";
     case GroupKind::kCat:
       return "cat";
+    case GroupKind::kOrdered:
+      return "ordered";
   }
   return "map";
 }

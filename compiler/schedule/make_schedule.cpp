@@ -96,7 +96,7 @@ std::string print(const Schedule& s) {
     }
     for (const Binding& b : item.bindings) {
       text += std::string("    ") + (b.write ? "writes " : "reads ");
-      text += b.value == kNoValue ? "packed weights"
+      text += b.value == kNoValue ? (b.write ? "scratch" : "packed weights")
                                   : s.graph.values[b.value].name + ": " + to_string(s.graph.type(b.value));
       text += " at " + place(b.buffer) + (b.offset == Dim(0) ? "" : "+" + to_string(b.offset));
       if (b.write && s.buffers[b.buffer].shares >= 0) text += " in place";

@@ -1,4 +1,5 @@
-// Makes every contraction operand readable in place by a contraction kernel.
+// Makes every contraction operand readable in place by a contraction kernel, and takes packed dtypes out of
+// cats.
 #include <algorithm>
 
 #include "graph/rewrite.h"
@@ -43,15 +44,32 @@ ValueId product_and_sum(GraphBuilder& build, const Contraction& c, ValueId a, Va
   return sum;
 }
 
+// Operands of packed dtype may begin within a byte, so they are put together as bytes.
+ValueId cat_unpacked(Rewriter& r, const Node& node) {
+  DType dtype = r.old.dtype(node.output);
+  std::vector<ValueId> bytes;
+  for (ValueId v : node.inputs)
+    bytes.push_back(r.build.cast(r(v), dtype == DType::kI4 ? DType::kI8 : DType::kU8));
+  return r.build.cast(r.build.cat(std::move(bytes), node.attributes.ints[0]), dtype);
+}
+
+// What is no operand of a contraction as it is; afterwards every operand is what it will be.
+ValueId replace_special(Rewriter& r, const Node& node) {
+  if (node.op == OpKind::k_cat && is_packed(r.old.dtype(node.output))) return cat_unpacked(r, node);
+  if (node.op != OpKind::k_contract) return kNoValue;
+  const std::vector<Contraction::Axis>& axes = node.attributes.contraction.axes;
+  bool empty =
+      std::any_of(axes.begin(), axes.end(), [](const Contraction::Axis& axis) { return axis.extent == 0; });
+  return empty ? r.build.full(r.old.dtype(node.output), r.old.shape(node.output), 0) : kNoValue;
+}
+
 }  // namespace
 
-Expected<Graph> materialize_operands(const Graph& graph, const Target& target) {
+Expected<Graph> materialize_operands(const Graph& original, const Target& target) {
+  QUERNEL_TRY(Graph graph, rewrite(original, replace_special));
   auto rule = [&](Rewriter& r, const Node& node) -> ValueId {
     if (node.op != OpKind::k_contract) return kNoValue;
     const Contraction& c = node.attributes.contraction;
-    if (std::any_of(c.axes.begin(), c.axes.end(),
-                    [](const Contraction::Axis& axis) { return axis.extent == Dim(0); }))
-      return r.build.full(graph.dtype(node.output), graph.shape(node.output), 0);  // an empty sum
     Contraction contraction = c;
     OperandAccess access[2];
     OperandStrides strides[2];

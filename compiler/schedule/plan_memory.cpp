@@ -77,6 +77,9 @@ class Planner {
     if (group.packed_buffer >= 0)
       item.bindings.push_back(
           {kNoValue, group.packed_buffer, 0, s_.buffers[group.packed_buffer].bytes, false});
+    if (group.scratch_buffer >= 0)
+      item.bindings.push_back(
+          {kNoValue, group.scratch_buffer, 0, s_.buffers[group.scratch_buffer].bytes, true});
     analyse(group, item);
     s_.items.push_back(std::move(item));
   }
@@ -93,7 +96,7 @@ class Planner {
           for (const Contraction::Axis& axis : node.attributes.contraction.axes)
             points *= axis.extent.estimate();
           item.flops += points;
-        } else if (is_reduce(node.op)) {
+        } else if (is_reduce(node.op) || is_scan(node.op)) {
           item.flops += elements(node.inputs[0]);
         } else if (is_elementwise(node.op)) {
           item.flops += elements(node.output);
@@ -113,7 +116,7 @@ class Planner {
   // Values that the group reads at exactly the indices it writes: operands of members, not seen through any
   // index map.
   bool read_elementwise_only(const Group& group, ValueId v) const {
-    if (group.kind == GroupKind::kCat) return false;
+    if (group.kind == GroupKind::kCat || group.kind == GroupKind::kOrdered) return false;
     auto uses = [&](int n) {
       const Node& node = g_.nodes[n];
       return std::find(node.inputs.begin(), node.inputs.end(), v) != node.inputs.end();
@@ -295,7 +298,8 @@ class Planner {
         std::vector<Access>& accesses = live[buffer.kind == BufferKind::kWorkspace ? -1 : b.buffer];
         Access access{base + b.offset, base + b.offset + b.bytes, static_cast<int>(i), b.buffer, b.write};
         // A write orders everything that it covers wholly: later accesses need only wait for it.
-        bool whole = b.write && s_.storage[b.value].strides == contiguous_strides(g_.shape(b.value)) &&
+        bool whole = b.write && b.value != kNoValue &&
+                     s_.storage[b.value].strides == contiguous_strides(g_.shape(b.value)) &&
                      b.bytes == byte_size(g_.dtype(b.value), element_count(g_.shape(b.value)));
         if (whole)
           std::erase_if(accesses, [&](const Access& a) {

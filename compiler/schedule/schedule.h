@@ -18,6 +18,7 @@ enum class GroupKind : uint8_t {
   kReduce,    // a reduction, elementwise prologue and epilogue
   kContract,  // a contraction in register tiles, elementwise epilogue
   kCat,       // copies of the cat operands that their producers could not write in place
+  kOrdered,   // a scan, a sort or a scatter: steps in order; elementwise prologue
 };
 std::string_view to_string(GroupKind kind);
 
@@ -63,6 +64,7 @@ struct Group {
   std::vector<ValueId> reads;    // stored values it loads
   ContractionPlan contraction;   // kContract
   int packed_buffer = -1;        // kContract: the buffer of the packed vector operand, where there is one
+  int scratch_buffer = -1;       // a sort's: workspace that nothing else reads
   std::vector<int> copied;       // kCat: operands (positions) that the kernel copies
 };
 
@@ -98,13 +100,13 @@ struct Dependency {
 
 // What a kernel's binding sees: the elements of a stored value (or a packed constant) within a buffer.
 struct Binding {
-  ValueId value = kNoValue;  // kNoValue: the group's packed operand
+  ValueId value = kNoValue;  // kNoValue: the group's packed operand, or (written) its scratch
   int buffer = -1;
   Dim offset = 0, bytes = 0;  // within the buffer, over bound symbols only
   bool write = false;
 };
 
-// A dispatch of one kernel; bindings: the group's outputs, then its reads, then the packed operand. Or,
+// A dispatch of one kernel; bindings: the group's outputs, its reads, the packed operand, its scratch. Or,
 // without a group, the reading of a run-time symbol from its one binding.
 struct Item {
   int group = -1;

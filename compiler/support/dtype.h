@@ -29,6 +29,8 @@ enum class DType : uint8_t {
 inline constexpr int kDTypeCount = 17;
 
 int bit_width(DType dtype);  // bool is stored in 8 bits
+// i4 and u4: two elements per byte, the first in the low half.
+inline bool is_packed(DType dtype) { return bit_width(dtype) < 8; }
 // Bytes of one element; for i4/u4, which are packed two per byte, use byte_size(dtype, count).
 inline int element_size(DType dtype) { return (bit_width(dtype) + 7) / 8; }
 // Bytes that `count` elements take, packed types rounded up to whole bytes.

@@ -4,7 +4,8 @@
 // fmod the dividend's; integer x/0 and x%0 give 0; INT_MIN/-1 wraps to INT_MIN; integer add/sub/mul wrap; max
 // and min propagate NaN; round is half to even; shl by >= width gives 0, shr by >= width gives 0 or the sign;
 // comparisons yield bool; is_nan/is_inf yield bool; sign(NaN) is NaN; `not`, and, or, xor are logical on bool
-// and bitwise on integers.
+// and bitwise on integers. threefry2x32(key, counter) is the random function of 20 rounds on u64: of key,
+// counter and result, the first word is the low half.
 #pragma once
 
 #include <cstdint>

@@ -35,7 +35,8 @@ class Checker {
     errors_.push_back(internal_error("kernel '" + kernel_.name + "': " + what, {}, "codegen-llvm"));
   }
   void dtype(DType d, const std::string& where) {
-    if (loop::is_storage_only(d)) refuse("dtype " + std::string(to_string(d)) + where);
+    // Lowering makes packed elements the bytes that hold them.
+    if (bit_width(d) < 8) refuse("dtype " + std::string(to_string(d)) + where);
   }
   void buffer(const loop::BufferNode& b) { dtype(b.dtype, " of buffer '" + b.name + "'"); }
 

@@ -26,6 +26,7 @@ KernelEmitter::Value* KernelEmitter::cast(Value* x, DType from, DType to) {
 KernelEmitter::Value* KernelEmitter::widen(Value* x, DType dtype) {
   if (dtype == DType::kF16) return f16_to_f32(x);
   if (dtype == DType::kBF16) return bf16_to_f32(x);
+  if (dtype == DType::kF8E4M3 || dtype == DType::kF8E5M2) return f8_to_f32(x, dtype);
   return x;
 }
 
@@ -34,6 +35,7 @@ KernelEmitter::Value* KernelEmitter::narrow(Value* x, DType dtype) {
   if (dtype == DType::kF32)
     return builder_.CreateFPTrunc(x, x->getType()->getWithNewType(builder_.getFloatTy()));
   if (x->getType()->getScalarType()->isDoubleTy()) x = f64_to_f32_odd(x);
+  if (dtype == DType::kF8E4M3 || dtype == DType::kF8E5M2) return f32_to_f8(x, dtype);
   return dtype == DType::kF16 ? f32_to_f16(x) : f32_to_bf16(x);
 }
 
@@ -98,6 +100,49 @@ KernelEmitter::Value* KernelEmitter::f32_to_bf16(Value* x) {
       builder_.CreateOr(bits, int_constant(i32, 0x400000));  // rounding could turn a NaN into infinity
   bits = builder_.CreateSelect(builder_.CreateFCmpUNO(x, x), quiet, rounded);
   return builder_.CreateTrunc(builder_.CreateLShr(bits, int_constant(i32, 16)), i16);
+}
+
+// f8e5m2 is the upper byte of a f16. f8e4m3 has f16's layout with a shorter mantissa and an exponent that is
+// less by 8, and no infinities.
+KernelEmitter::Value* KernelEmitter::f8_to_f32(Value* x, DType dtype) {
+  llvm::Type* i16 = x->getType()->getWithNewType(builder_.getInt16Ty());
+  auto c = [&](uint64_t value) { return int_constant(i16, value); };
+  Value* upper = builder_.CreateShl(builder_.CreateZExt(x, i16), c(8));
+  if (dtype == DType::kF8E5M2) return f16_to_f32(upper);
+  Value* sign = builder_.CreateAnd(upper, c(0x8000));
+  Value* magnitude = builder_.CreateAnd(upper, c(0x7f00));
+  Value* half = builder_.CreateOr(sign, builder_.CreateLShr(magnitude, c(1)));
+  Value* scaled = f16_to_f32(half);
+  Value* value = builder_.CreateFMul(scaled, llvm::ConstantFP::get(scaled->getType(), 256.0));
+  Value* nan = llvm::ConstantFP::getNaN(scaled->getType());
+  return builder_.CreateSelect(builder_.CreateICmpEQ(magnitude, c(0x7f00)), nan, value);
+}
+
+// As f32_to_f16, but that what is too large, infinities included, becomes the largest finite value.
+KernelEmitter::Value* KernelEmitter::f32_to_f8(Value* x, DType dtype) {
+  bool is_e4m3 = dtype == DType::kF8E4M3;
+  uint32_t bias = is_e4m3 ? 7 : 15, mantissa = is_e4m3 ? 3 : 2, shift = 23 - mantissa;
+  uint32_t largest = is_e4m3 ? 0x7e : 0x7b, not_a_number = is_e4m3 ? 0x7f : 0x7e;
+  llvm::Type* i8 = x->getType()->getWithNewType(builder_.getInt8Ty());
+  llvm::Type* i32 = x->getType()->getWithNewType(builder_.getInt32Ty());
+  auto c = [&](uint32_t value) { return int_constant(i32, value); };
+  Value* bits = builder_.CreateBitCast(x, i32);
+  Value* sign = builder_.CreateAnd(builder_.CreateLShr(bits, c(24)), c(0x80));
+  Value* magnitude = builder_.CreateAnd(bits, c(0x7fffffff));
+  // Adding a power of two leaves a value below the smallest normal as a multiple of the smallest denormal.
+  uint32_t power = 127 + 23 + 1 - bias - mantissa;
+  Value* unit = builder_.CreateBitCast(c(power << 23), x->getType());
+  Value* sum = builder_.CreateFAdd(builder_.CreateBitCast(magnitude, x->getType()), unit);
+  Value* denormal = builder_.CreateSub(builder_.CreateBitCast(sum, i32), c(power << 23));
+  Value* odd = builder_.CreateAnd(builder_.CreateLShr(magnitude, c(shift)), c(1));
+  Value* rebiased = builder_.CreateAdd(magnitude, c((1u << (shift - 1)) - 1 - ((127 - bias) << 23)));
+  Value* normal = builder_.CreateLShr(builder_.CreateAdd(rebiased, odd), c(shift));
+  Value* result =
+      builder_.CreateSelect(builder_.CreateICmpULT(magnitude, c((128 - bias) << 23)), denormal, normal);
+  uint32_t limit = is_e4m3 ? 0x43e00000 : 0x47600000;  // 448, 57344
+  result = builder_.CreateSelect(builder_.CreateICmpUGE(magnitude, c(limit)), c(largest), result);
+  result = builder_.CreateSelect(builder_.CreateICmpUGT(magnitude, c(0x7f800000)), c(not_a_number), result);
+  return builder_.CreateTrunc(builder_.CreateOr(result, sign), i8);
 }
 
 KernelEmitter::Value* KernelEmitter::f16_to_f32(Value* x) {

@@ -96,6 +96,8 @@ KernelEmitter::Value* KernelEmitter::integer_binary(BinaryOp op, DType dtype, Va
     case BinaryOp::k_shl:
     case BinaryOp::k_shr:
       return integer_shift(op, is_signed, a, b);
+    case BinaryOp::k_threefry2x32:
+      return threefry(a, b);
   }
   QUERNEL_UNREACHABLE("integer operation");
 }
@@ -179,6 +181,30 @@ KernelEmitter::Value* KernelEmitter::integer_power(bool is_signed, Value* base, 
   Value* inverse = builder_.CreateSelect(builder_.CreateICmpEQ(base, minus_one), of_minus_one, zero);
   inverse = builder_.CreateSelect(builder_.CreateICmpEQ(base, one), one, inverse);
   return builder_.CreateSelect(builder_.CreateICmpSLT(exponent, zero), inverse, next);
+}
+
+// 20 rounds; the parity constant is SKEIN's. The halves are computed as vectors of 32-bit elements.
+KernelEmitter::Value* KernelEmitter::threefry(Value* key, Value* counter) {
+  static constexpr uint64_t kRotations[] = {13, 15, 26, 6, 17, 29, 16, 24};
+  llvm::Type* wide = key->getType();
+  llvm::Type* word = wide->getWithNewBitWidth(32);
+  auto low = [&](Value* x) { return builder_.CreateTrunc(x, word); };
+  auto high = [&](Value* x) { return low(builder_.CreateLShr(x, int_constant(wide, 32))); };
+  Value* keys[3] = {low(key), high(key), nullptr};
+  keys[2] = builder_.CreateXor(builder_.CreateXor(keys[0], keys[1]), int_constant(word, 0x1bd11bda));
+  Value* a = builder_.CreateAdd(low(counter), keys[0]);
+  Value* b = builder_.CreateAdd(high(counter), keys[1]);
+  for (uint64_t round = 0; round < 20; ++round) {
+    a = builder_.CreateAdd(a, b);
+    Value* count = int_constant(word, kRotations[round % 8]);
+    b = builder_.CreateXor(builder_.CreateIntrinsic(llvm::Intrinsic::fshl, {word}, {b, b, count}), a);
+    if (round % 4 != 3) continue;
+    uint64_t injection = round / 4 + 1;
+    a = builder_.CreateAdd(a, keys[injection % 3]);
+    b = builder_.CreateAdd(b, builder_.CreateAdd(keys[(injection + 1) % 3], int_constant(word, injection)));
+  }
+  Value* upper = builder_.CreateShl(builder_.CreateZExt(b, wide), int_constant(wide, 32));
+  return builder_.CreateOr(builder_.CreateZExt(a, wide), upper);
 }
 
 // A count outside [0, width), seen as unsigned, shifts everything out.

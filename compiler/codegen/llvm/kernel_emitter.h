@@ -1,8 +1,8 @@
 // Translates one loop-IR kernel into one LLVM function. Members are split by IR category: emit_kernel.cpp
 // (function, grid loop, statements), emit_expr.cpp, emit_integer.cpp, emit_float.cpp, emit_load_store.cpp,
-// emit_cast.cpp; the transcendentals are in math_builder.h. SSA values hold bool as i1, f16 and bf16 as their
-// bits (i16), vectors as <n x T>; in memory a bool is an i8 that is 0 or 1. The kernel must have passed
-// check_kernel.
+// emit_cast.cpp; the transcendentals are in math_builder.h. SSA values hold bool as i1, narrow floats as
+// their bits (i16, i8), vectors as <n x T>; in memory a bool is an i8 that is 0 or 1. The kernel must have
+// passed check_kernel.
 #pragma once
 
 #include <llvm/IR/IRBuilder.h>
@@ -85,6 +85,7 @@ class KernelEmitter {
   Value* integer_division(BinaryOp op, bool is_signed, Value* a, Value* b);
   Value* integer_power(bool is_signed, Value* base, Value* exponent);
   Value* integer_shift(BinaryOp op, bool is_signed, Value* a, Value* b);
+  Value* threefry(Value* key, Value* counter);
   Value* non_negative_division(BinaryOp op, Value* a, Value* b);
 
   // emit_float.cpp: operands and results are float or double.
@@ -97,8 +98,10 @@ class KernelEmitter {
 
   // emit_cast.cpp
   Value* cast(Value* x, DType from, DType to);
-  Value* widen(Value* x, DType dtype);   // f16, bf16 to f32; f32 and f64 as they are
+  Value* widen(Value* x, DType dtype);   // narrow floats to f32; f32 and f64 as they are
   Value* narrow(Value* x, DType dtype);  // the inverse, from f32 or f64, in one rounding
+  Value* f8_to_f32(Value* x, DType dtype);
+  Value* f32_to_f8(Value* x, DType dtype);
   Value* f16_to_f32(Value* x);
   Value* f32_to_f16(Value* x);
   Value* bf16_to_f32(Value* x);

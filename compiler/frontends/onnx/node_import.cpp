@@ -1,6 +1,7 @@
 #include "frontends/onnx/node_import.h"
 
 #include <algorithm>
+#include <numeric>
 
 namespace quernel::onnx_import {
 
@@ -172,6 +173,16 @@ ValueId NodeImport::scalar(DType dtype, double value) {
     return build.fail(refuse("computing in " + std::string(to_string(dtype)) + " is not supported",
                              "cast to a wider type before"));
   return build.constant(scalar_tensor(dtype, value));
+}
+
+// A constant, or what costs nothing until it runs.
+ValueId NodeImport::iota(DType dtype, const Dim& count) {
+  constexpr int64_t kMaxConstant = 1 << 12;
+  if (!count.is_const() || count.value() > kMaxConstant)
+    return build.scan(OpKind::k_scan_sum, full(dtype, {count}, 1), 0, true, false);
+  std::vector<int64_t> values(static_cast<size_t>(count.value()));
+  std::iota(values.begin(), values.end(), 0);
+  return build.cast(build.constant(i64_tensor({count.value()}, values)), dtype);
 }
 
 ValueId NodeImport::widen(ValueId x) {

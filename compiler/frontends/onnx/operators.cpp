@@ -18,10 +18,8 @@ struct Reason {
 constexpr std::string_view kRecurrent = "recurrent operators are not supported yet";
 constexpr std::string_view kControlFlow = "control flow is not supported yet";
 constexpr std::string_view kQuantised = "quantised operators are not supported yet";
-constexpr std::string_view kScatter = "scatter is not supported yet";
 constexpr std::string_view kDynamicSize = "results whose size depends on the data are not supported yet";
 constexpr std::string_view kSequence = "sequences, optionals, maps and strings are not supported";
-constexpr std::string_view kRandom = "random numbers are not supported yet";
 constexpr std::string_view kLegacy = "an experimental operator that left the ONNX standard";
 constexpr Reason kReasons[] = {
     {"LSTM", kRecurrent},
@@ -36,9 +34,6 @@ constexpr Reason kReasons[] = {
     {"QLinearMatMul", kQuantised},
     {"ConvInteger", kQuantised},
     {"MatMulInteger", kQuantised},
-    {"Scatter", kScatter},
-    {"ScatterElements", kScatter},
-    {"ScatterND", kScatter},
     {"Compress", kDynamicSize},
     {"Unique", kDynamicSize},
     {"NonMaxSuppression", kDynamicSize},
@@ -59,12 +54,6 @@ constexpr Reason kReasons[] = {
     {"StringSplit", kSequence},
     {"RegexFullMatch", kSequence},
     {"TfIdfVectorizer", kSequence},
-    {"RandomNormal", kRandom},
-    {"RandomNormalLike", kRandom},
-    {"RandomUniform", kRandom},
-    {"RandomUniformLike", kRandom},
-    {"Bernoulli", kRandom},
-    {"Multinomial", kRandom},
     {"Affine", kLegacy},
     {"Crop", kLegacy},
     {"ImageScaler", kLegacy},

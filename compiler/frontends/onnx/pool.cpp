@@ -168,6 +168,52 @@ Status import_average_pool(NodeImport& n) {
   return n.output(n.build.cast(result, n.dtype(n.in(0))));
 }
 
+// The inverse of cutting an image [N, C, P…] into blocks: each pixel sums what the blocks [N, C*block,
+// blocks] hold of it, seen as a view [N, C, P…, block…] that is zero where no block has the pixel.
+Status import_col2im(NodeImport& n) {
+  QUERNEL_TRY(std::vector<int64_t> dims, n.dims(n.in(0)));
+  QUERNEL_TRY(std::vector<int64_t> image, n.ints_in(1, "image_shape"));
+  QUERNEL_TRY(std::vector<int64_t> block, n.ints_in(2, "block_shape"));
+  size_t rank = image.size();
+  if (dims.size() != 3 || block.size() != rank)
+    return n.invalid("expected an input [N,C*block,blocks] and a block_shape of the image's rank, found " +
+                     to_string(n.shape(n.in(0))));
+  QUERNEL_TRY(std::vector<int64_t> strides, read_window_steps(n, "strides", rank));
+  QUERNEL_TRY(std::vector<int64_t> dilations, read_window_steps(n, "dilations", rank));
+  QUERNEL_TRY(WindowPads pads, read_window_pads(n, rank));
+  std::optional<int64_t> elements = element_count(block);
+  if (!elements || *elements < 1 || dims[1] % *elements != 0)
+    return n.invalid("expected a multiple of the block's elements on dim 1, found " +
+                     to_string(n.shape(n.in(0))));
+  std::vector<int64_t> result{dims[0], dims[1] / *elements}, axes;
+  result.insert(result.end(), image.begin(), image.end());
+  IndexExpr row = IndexExpr::axis(1), column = 0;
+  IndexMap map;
+  int64_t blocks = 1;
+  for (size_t i = 0; i < rank; ++i) {
+    int64_t extent = (block[i] - 1) * dilations[i] + 1;
+    int64_t count = (image[i] + pads.before[i] + pads.after[i] - extent) / strides[i] + 1;
+    if (block[i] < 1 || image[i] < 0 || image[i] + pads.before[i] + pads.after[i] < extent)
+      return n.invalid("expected a block that fits the padded image");
+    axes.push_back(static_cast<int64_t>(2 + rank + i));
+    IndexExpr tap = IndexExpr::axis(static_cast<int>(2 + rank + i));
+    IndexExpr from = IndexExpr::axis(static_cast<int>(2 + i)) + tap * -dilations[i] + pads.before[i];
+    map.guards.push_back({from, 0, count * strides[i]});
+    if (strides[i] > 1) map.guards.push_back({floormod(from, strides[i]), 0, 1});
+    row = row * block[i] + tap;
+    column = column * count + floordiv(from, strides[i]);
+    blocks *= count;
+  }
+  if (blocks != dims[2])
+    return n.invalid("expected " + std::to_string(blocks) + " blocks on dim 2, found " +
+                     std::to_string(dims[2]));
+  map.indices = {IndexExpr::axis(0), row, column};
+  result.insert(result.end(), block.begin(), block.end());
+  if (!element_count(result)) return n.refuse("the blocks have more elements than fit 63 bits");
+  ValueId parts = n.build.view(n.widen(n.in(0)), make_shape(result), std::move(map));
+  return n.output(n.build.cast(n.build.reduce(OpKind::k_reduce_sum, parts, axes, false), n.dtype(n.in(0))));
+}
+
 Status import_lp_pool(NodeImport& n) {
   int64_t p = n.attr_int("p", 2);
   if (p < 1) return n.invalid("attribute 'p': expected at least 1, found " + std::to_string(p));

@@ -1,4 +1,4 @@
-// Reductions, arg-reductions and cumulative sums.
+// Reductions, arg-reductions and scans.
 #include <algorithm>
 #include <numeric>
 
@@ -110,28 +110,16 @@ Status import_reduce_log_sum_exp(NodeImport& n) {
 Status import_arg_max(NodeImport& n) { return import_arg(n, OpKind::k_reduce_argmax); }
 Status import_arg_min(NodeImport& n) { return import_arg(n, OpKind::k_reduce_argmin); }
 
-// A masked sum over a second copy of the axis: exact, infinities included, and quadratic in the axis.
-Status import_cum_sum(NodeImport& n) {
-  constexpr int64_t kMaxLength = 4096;
+namespace {
+Status import_scan(NodeImport& n, OpKind op) {
   bool exclusive = n.attr_int("exclusive", 0) != 0, reverse = n.attr_int("reverse", 0) != 0;
-  ValueId x = n.in(0);
   QUERNEL_TRY(int64_t axis, n.int_in(1, "axis"));
-  QUERNEL_TRY(axis, n.axis(axis, n.rank(x)));
-  QUERNEL_TRY(int64_t length, n.dim(x, axis));
-  if (length > kMaxLength)
-    return n.refuse("cumulative sums over more than " + std::to_string(kMaxLength) +
-                    " elements are not supported, found " + std::to_string(length));
-  std::vector<uint8_t> mask(static_cast<size_t>(length * length));
-  for (int64_t o = 0; o < length; ++o)
-    for (int64_t i = 0; i < length; ++i)
-      mask[static_cast<size_t>(o * length + i)] = i == o ? !exclusive : (reverse ? i > o : i < o);
-  std::vector<int64_t> mask_dims(static_cast<size_t>(n.rank(x) - axis) + 1, 1);
-  mask_dims[0] = mask_dims[1] = length;
-  ValueId included = n.build.constant({DType::kBool, mask_dims, Bytes::own(std::move(mask))});
-  Shape copies = n.shape(x);  // [..., 1, length, ...]
-  copies.insert(copies.begin() + axis, Dim(1));
-  ValueId terms = n.build.where(included, n.build.reshape(x, copies), n.scalar(n.dtype(x), 0));
-  return n.output(n.build.reduce(OpKind::k_reduce_sum, terms, {axis + 1}, false));
+  QUERNEL_TRY(axis, n.axis(axis, n.rank(n.in(0))));
+  return n.output(n.build.scan(op, n.in(0), axis, exclusive, reverse));
 }
+}  // namespace
+
+Status import_cum_sum(NodeImport& n) { return import_scan(n, OpKind::k_scan_sum); }
+Status import_cum_prod(NodeImport& n) { return import_scan(n, OpKind::k_scan_prod); }
 
 }  // namespace quernel::onnx_import

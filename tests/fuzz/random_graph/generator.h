@@ -70,6 +70,9 @@ class Generator {
   ValueId random_einsum(ValueId x);
   ValueId finish_contract(ValueId a, ValueId b, Contraction contraction);
   ValueId random_gather();
+  ValueId random_scan();
+  ValueId random_argsort();
+  ValueId random_scatter();
   void choose_outputs();
 
   std::vector<Facts> facts_;

@@ -111,6 +111,7 @@ ValueId Generator::random_binary_of_integers(ValueId x) {
       BinaryOp::k_mod, BinaryOp::k_fmod, BinaryOp::k_max, BinaryOp::k_min,  BinaryOp::k_and,
       BinaryOp::k_or,  BinaryOp::k_xor,  BinaryOp::k_shl, BinaryOp::k_shr,  BinaryOp::k_pow};
   BinaryOp op = random.pick(kOps);
+  if (graph.dtype(x) == DType::kU64 && random.chance(25)) op = BinaryOp::k_threefry2x32;
   ValueId y = partner(x);
   if (op == BinaryOp::k_pow) y = clamp(y, 0, 3);
   return keep(build.binary(op, x, y), {});

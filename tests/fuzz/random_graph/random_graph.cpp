@@ -151,8 +151,12 @@ ValueId Generator::random_node() {
   if (choice < 54) return random_cast();
   if (choice < 74) return random_movement();
   if (choice < 77) return random_cat();
-  if (choice < 86) return random_reduce();
-  if (choice < 94) return options.contractions ? random_contract() : kNoValue;
+  if (choice < 84) return random_reduce();
+  if (choice < 90) return options.contractions ? random_contract() : kNoValue;
+  if (choice < 96) {
+    if (!options.ordered) return kNoValue;
+    return choice < 92 ? random_scan() : choice < 93 ? random_argsort() : random_scatter();
+  }
   return options.gathers ? random_gather() : kNoValue;
 }
 

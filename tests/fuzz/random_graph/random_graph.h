@@ -20,6 +20,7 @@ struct RandomGraphOptions {
   bool transcendentals = true;  // ops whose last bits may differ between implementations
   bool contractions = true;
   bool gathers = true;
+  bool ordered = true;  // scans, sorts, scatters
   bool bitcasts = true;
 };
 

@@ -21,11 +21,12 @@ constexpr UnaryOp kUnary[] = {UnaryOp::k_neg,   UnaryOp::k_abs,   UnaryOp::k_sig
                               UnaryOp::k_ceil,  UnaryOp::k_round, UnaryOp::k_trunc,   UnaryOp::k_sqrt,
                               UnaryOp::k_recip, UnaryOp::k_not,   UnaryOp::k_bit_not, UnaryOp::k_is_nan,
                               UnaryOp::k_is_inf};
-constexpr BinaryOp kBinary[] = {
-    BinaryOp::k_add, BinaryOp::k_sub,  BinaryOp::k_mul, BinaryOp::k_div, BinaryOp::k_idiv, BinaryOp::k_fdiv,
-    BinaryOp::k_mod, BinaryOp::k_fmod, BinaryOp::k_pow, BinaryOp::k_max, BinaryOp::k_min,  BinaryOp::k_and,
-    BinaryOp::k_or,  BinaryOp::k_xor,  BinaryOp::k_shl, BinaryOp::k_shr, BinaryOp::k_eq,   BinaryOp::k_ne,
-    BinaryOp::k_lt,  BinaryOp::k_le,   BinaryOp::k_gt,  BinaryOp::k_ge};
+constexpr BinaryOp kBinary[] = {BinaryOp::k_add,  BinaryOp::k_sub,  BinaryOp::k_mul,         BinaryOp::k_div,
+                                BinaryOp::k_idiv, BinaryOp::k_fdiv, BinaryOp::k_mod,         BinaryOp::k_fmod,
+                                BinaryOp::k_pow,  BinaryOp::k_max,  BinaryOp::k_min,         BinaryOp::k_and,
+                                BinaryOp::k_or,   BinaryOp::k_xor,  BinaryOp::k_shl,         BinaryOp::k_shr,
+                                BinaryOp::k_eq,   BinaryOp::k_ne,   BinaryOp::k_lt,          BinaryOp::k_le,
+                                BinaryOp::k_gt,   BinaryOp::k_ge,   BinaryOp::k_threefry2x32};
 
 // Raw elements in memory, and their bits.
 struct Data {
@@ -297,9 +298,11 @@ uint64_t want_cast(DType from, DType to, uint64_t bits) {
 
 TEST(Elementwise, Casts) {
   std::vector<Case> cases;
-  for (DType from : kTypes)
+  std::vector<DType> types(std::begin(kTypes), std::end(kTypes));
+  types.insert(types.end(), {DType::kF8E4M3, DType::kF8E5M2});
+  for (DType from : types)
     for (int lanes : {1, 16})
-      for (DType to : kTypes)
+      for (DType to : types)
         cases.push_back({from, to, lanes, false, [=](const auto& in) { return loop::cast(to, in[0]); },
                          [=](uint64_t a, uint64_t) { return want_cast(from, to, a); },
                          name_of(std::string(to_string(from)) + "_to", to, lanes)});
@@ -346,9 +349,11 @@ TEST(Elementwise, NarrowFloatsExhaustively) {
     auto kernel = [&](DType from, DType to) {
       return elementwise("convert", {from}, to, n, 16, [&](const auto& in) { return loop::cast(to, in[0]); });
     };
-    std::vector<std::pair<DType, DType>> pairs = {{DType::kF16, DType::kF32},  {DType::kF32, DType::kF16},
-                                                  {DType::kF64, DType::kF16},  {DType::kF32, DType::kBF16},
-                                                  {DType::kF64, DType::kBF16}, {DType::kBF16, DType::kF16}};
+    std::vector<std::pair<DType, DType>> pairs = {
+        {DType::kF16, DType::kF32},    {DType::kF32, DType::kF16},    {DType::kF64, DType::kF16},
+        {DType::kF32, DType::kBF16},   {DType::kF64, DType::kBF16},   {DType::kBF16, DType::kF16},
+        {DType::kF16, DType::kF8E4M3}, {DType::kF16, DType::kF8E5M2}, {DType::kF32, DType::kF8E4M3},
+        {DType::kF64, DType::kF8E5M2}};
     std::vector<loop::Kernel> kernels;
     for (auto [from, to] : pairs) kernels.push_back(kernel(from, to));
     codegen::Image image = compile_or_fail(kernels, target);

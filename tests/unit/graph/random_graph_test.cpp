@@ -43,7 +43,7 @@ TEST(RandomGraphs, are_valid_and_varied) {
       dtypes.insert(value.type.dtype), ranks.insert(value.type.shape.size());
   }
   std::string missing;
-  for (int op = 0; op <= static_cast<int>(OpKind::k_gather_nd); ++op)
+  for (int op = 0; op <= static_cast<int>(OpKind::k_scatter_nd); ++op)
     if (!ops.contains(static_cast<OpKind>(op)))
       missing += " " + std::string(to_string(static_cast<OpKind>(op)));
   EXPECT_EQ(missing, "");

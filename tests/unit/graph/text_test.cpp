@@ -36,6 +36,10 @@ graph @main(%x: f32[1,8], %y: f32[n,4], %z: f16[(n + 1),"seq len",min(n, 4)], %i
   %"odd name" = cat %2, %9 {0} : f32[2,3]
   %10 = cast %"odd name" : bool[2,3]
   %11 = slice %y [0:(n floordiv 2), 0:4] : f32[((((n floordiv 2) - 0) + 0) floordiv 1),4]
+  %12 = scan_sum %y {0} exclusive reverse acc f64 : f32[n,4]
+  %13 = argsort %y {1} descending : i64[n,3]
+  %14 = argsort %y {0} : i64[n,4]
+  %15 = scatter_rows %x, %i, %9 {1} add unique : f32[1,8]
   return a = %3, b = %4, c = %6, d = %7, e = %8, f = %10
 }
 )";

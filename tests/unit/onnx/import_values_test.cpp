@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstring>
+#include <limits>
 
 #include "graph/interpret.h"
 #include "graph/verify.h"
@@ -319,6 +321,101 @@ TEST(ImportValues, an_input_that_must_be_known_is_fixed_to_its_value) {
   ASSERT_TRUE(imported) << to_string(imported.errors());
   EXPECT_EQ(imported->fixed_inputs, std::vector<std::string>{"shape"});
   EXPECT_EQ(imported->graph.inputs.size(), 1u);
+}
+
+// Mean and variance of all elements.
+std::pair<double, double> moments(const Tensor& x) {
+  double sum = 0, squares = 0, count = static_cast<double>(x.count());
+  for (int64_t i = 0; i < x.count(); ++i) sum += element_as_f64(x, i);
+  for (int64_t i = 0; i < x.count(); ++i) squares += std::pow(element_as_f64(x, i) - sum / count, 2);
+  return {sum / count, squares / count};
+}
+
+TEST(ImportValues, random_numbers_have_their_distribution) {
+  ModelBuilder m;
+  m.output("u").output("n").output("d");
+  auto& uniform = m.node("RandomUniform", {}, {"u"});
+  set_ints(uniform, "shape", {100, 200});
+  set_float(uniform, "low", -1);
+  set_float(uniform, "high", 3);
+  auto& normal = m.node("RandomNormal", {}, {"n"});
+  set_ints(normal, "shape", {20000});
+  set_float(normal, "mean", 5);
+  set_float(normal, "scale", 2);
+  auto& wide = m.node("RandomNormal", {}, {"d"});
+  set_ints(wide, "shape", {20000});
+  set_int(wide, "dtype", 11);
+  std::vector<Tensor> y = run(m, {});
+  auto [u_mean, u_variance] = moments(y.at(0));
+  EXPECT_NEAR(u_mean, 1, 0.03);
+  EXPECT_NEAR(u_variance, 16.0 / 12, 0.03);
+  for (int64_t i = 0; i < y[0].count(); ++i) {
+    EXPECT_GE(element_as_f64(y[0], i), -1);
+    EXPECT_LT(element_as_f64(y[0], i), 3);
+  }
+  auto [n_mean, n_variance] = moments(y.at(1));
+  EXPECT_NEAR(n_mean, 5, 0.06);
+  EXPECT_NEAR(n_variance, 4, 0.15);
+  auto [d_mean, d_variance] = moments(y.at(2));
+  EXPECT_NEAR(d_mean, 0, 0.03);
+  EXPECT_NEAR(d_variance, 1, 0.04);
+}
+
+TEST(ImportValues, equal_seeds_give_equal_numbers_and_no_seed_one_of_its_own) {
+  ModelBuilder m;
+  m.input("x", {64});
+  for (const char* name : {"a", "b", "c", "d", "e"}) {
+    m.output(name);
+    auto& node = m.node("RandomUniformLike", {"x"}, {name});
+    if (*name < 'd') set_float(node, "seed", *name == 'c' ? 2.0f : 1.0f);
+  }
+  std::vector<Tensor> y = run(m, {f32_tensor({64}, std::vector<float>(64))});
+  auto same = [&](size_t i, size_t j) {
+    return std::memcmp(y.at(i).bytes.data(), y.at(j).bytes.data(), y[i].bytes.size()) == 0;
+  };
+  EXPECT_TRUE(same(0, 1));
+  EXPECT_FALSE(same(0, 2));
+  EXPECT_FALSE(same(0, 3));
+  EXPECT_FALSE(same(3, 4));
+}
+
+TEST(ImportValues, bernoulli_and_multinomial_follow_the_probabilities) {
+  ModelBuilder m;
+  m.input("p", {10000}).input("logits", {2, 3}).output("b").output("s");
+  set_int(m.node("Bernoulli", {"p"}, {"b"}), "dtype", kBool);
+  auto& draw = m.node("Multinomial", {"logits"}, {"s"});
+  set_int(draw, "sample_size", 10000);
+  set_int(draw, "dtype", kInt64);
+  float none = -std::numeric_limits<float>::infinity();
+  std::vector<Tensor> y = run(m, {f32_tensor({10000}, std::vector<float>(10000, 0.3f)),
+                                  f32_tensor({2, 3}, {0, std::log(3.0f), none, none, 0, none})});
+  EXPECT_NEAR(moments(y.at(0)).first, 0.3, 0.02);
+  double ones = 0;
+  for (int64_t i = 0; i < 10000; ++i) {
+    EXPECT_LE(element_as_i64(y.at(1), i), 1);
+    EXPECT_EQ(element_as_i64(y[1], 10000 + i), 1);
+    ones += static_cast<double>(element_as_i64(y[1], i));
+  }
+  EXPECT_NEAR(ones / 10000, 0.75, 0.02);
+}
+
+TEST(ImportValues, tensor_scatter_wraps_around_a_circular_cache) {
+  ModelBuilder m(24);
+  m.input("cache", {2, 4, 1}).input("update", {2, 2, 1}).output("y");
+  m.ints("at", {2}, {3, 1});
+  set_string(m.node("TensorScatter", {"cache", "update", "at"}, {"y"}), "mode", "circular");
+  std::vector<Tensor> y =
+      run(m, {f32_tensor({2, 4, 1}, {0, 1, 2, 3, 4, 5, 6, 7}), f32_tensor({2, 2, 1}, {10, 20, 30, 40})});
+  expect_values(y.at(0), {2, 4, 1}, {20, 1, 2, 10, 4, 30, 40, 7});
+}
+
+TEST(ImportValues, top_k_of_old_opsets) {
+  ModelBuilder m(9);
+  m.input("x", {4}).output("v").output("i");
+  set_int(m.node("TopK", {"x"}, {"v", "i"}), "k", 2);
+  std::vector<Tensor> y = run(m, {f32_tensor({4}, {1, 4, 3, 4})});
+  expect_values(y.at(0), {2}, {4, 4});
+  expect_values(y.at(1), {2}, {1, 3});
 }
 
 }  // namespace

@@ -95,7 +95,7 @@ TEST(Plan, EveryReadIsOfSomethingWritten) {
             << "seed " << seed << ": " << s->graph.values[b.value].name;
       }
       for (const Binding& b : item.bindings)
-        if (b.write) written[b.value] = 1;
+        if (b.write && b.value != kNoValue) written[b.value] = 1;
     }
   }
 }

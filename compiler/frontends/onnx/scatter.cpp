@@ -1,0 +1,103 @@
+// Scatters, and operators that are one: cache updates and the inverse of max pools.
+#include "frontends/onnx/operators.h"
+
+namespace quernel::onnx_import {
+namespace {
+
+Expected<ScatterMode> read_mode(NodeImport& n) {
+  if (n.opset < 16) return ScatterMode::kSet;
+  std::string name = n.attr_string("reduction", "none");
+  if (name == "none") return ScatterMode::kSet;
+  if (name == "add") return ScatterMode::kAdd;
+  if (name == "mul") return ScatterMode::kMul;
+  if (n.opset >= 18 && name == "max") return ScatterMode::kMax;
+  if (n.opset >= 18 && name == "min") return ScatterMode::kMin;
+  return n.invalid("attribute 'reduction': expected none, add, mul, max or min, found '" + name + "'");
+}
+
+// One dim of [] or [1] for a window's attribute.
+int64_t window_value(const std::vector<int64_t>& values, size_t i, int64_t fallback) {
+  return i < values.size() ? values[i] : fallback;
+}
+
+}  // namespace
+
+Status import_scatter_elements(NodeImport& n) {
+  ValueId x = n.in(0);
+  QUERNEL_TRY(int64_t axis, n.axis(n.attr_int("axis", 0), n.rank(x)));
+  QUERNEL_TRY(ScatterMode mode, read_mode(n));
+  return n.output(n.build.scatter(OpKind::k_scatter_elements, x, n.in(1), n.in(2), axis, mode));
+}
+
+Status import_scatter_nd(NodeImport& n) {
+  QUERNEL_TRY(ScatterMode mode, read_mode(n));
+  return n.output(n.build.scatter(OpKind::k_scatter_nd, n.in(0), n.in(1), n.in(2), 0, mode));
+}
+
+// past_cache with the update's rows at write_indices[batch] … along the axis; circular ones wrap around.
+Status import_tensor_scatter(NodeImport& n) {
+  ValueId cache = n.in(0), update = n.in(1);
+  int rank = n.rank(cache);
+  QUERNEL_TRY(int64_t axis, n.axis(n.attr_int("axis", -2), rank));
+  std::string mode = n.attr_string("mode", "linear");
+  if (mode != "linear" && mode != "circular")
+    return n.invalid("attribute 'mode': expected linear or circular, found '" + mode + "'");
+  if (axis == 0) return n.invalid("attribute 'axis': expected an axis after the batch");
+  if (n.rank(update) != rank)
+    return n.invalid("expected an update of rank " + std::to_string(rank) + ", found " +
+                     to_string(n.shape(update)));
+  Shape steps(static_cast<size_t>(rank), Dim(1)), starts = steps;
+  steps[axis] = n.shape(update)[axis];
+  ValueId position = n.build.reshape(n.iota(DType::kI64, steps[axis]), steps);
+  if (n.has(2)) {
+    starts[0] = n.shape(cache)[0];
+    position =
+        n.binary(BinaryOp::k_add, n.build.reshape(n.build.cast(n.in(2), DType::kI64), starts), position);
+  }
+  if (mode == "circular") {
+    QUERNEL_TRY(int64_t size, n.dim(cache, axis));
+    position = n.binary(BinaryOp::k_mod, position, static_cast<double>(size));
+  }
+  position = n.build.broadcast_to(position, n.shape(update));
+  return n.output(
+      n.build.scatter(OpKind::k_scatter_elements, cache, position, update, axis, ScatterMode::kSet));
+}
+
+// The indices number the elements of the tensor that the pool took; a larger output_shape puts it into a
+// corner.
+Status import_max_unpool(NodeImport& n) {
+  ValueId x = n.in(0);
+  QUERNEL_TRY(std::vector<int64_t> dims, n.dims(x));
+  std::optional<std::vector<int64_t>> kernel = n.attr_ints("kernel_shape");
+  if (dims.size() < 3 || !kernel || kernel->size() != dims.size() - 2)
+    return n.invalid("expected an input [N,C,D...] and a kernel_shape of its rank less 2, found " +
+                     to_string(n.shape(x)));
+  std::vector<int64_t> strides = n.attr_ints("strides").value_or(std::vector<int64_t>()),
+                       pads = n.attr_ints("pads").value_or(std::vector<int64_t>()), pooled = dims;
+  for (size_t i = 0; i < kernel->size(); ++i) {
+    pooled[i + 2] = (dims[i + 2] - 1) * window_value(strides, i, 1) + (*kernel)[i] -
+                    window_value(pads, i, 0) - window_value(pads, i + kernel->size(), 0);
+    if (pooled[i + 2] < 0) return n.invalid("expected a window that leaves elements");
+  }
+  std::optional<int64_t> count = element_count(pooled), updates = element_count(dims);
+  if (!count || !updates) return n.refuse("a tensor of more elements than fit 63 bits");
+  ValueId empty = n.full(n.dtype(x), {Dim(*count)}, 0);
+  ValueId flat = n.build.scatter(OpKind::k_scatter_elements, empty, n.reshape(n.in(1), {*updates}),
+                                 n.reshape(x, {*updates}), 0, ScatterMode::kSet);
+  ValueId result = n.reshape(flat, pooled);
+  if (!n.has(2)) return n.output(result);
+  QUERNEL_TRY(std::vector<int64_t> wanted, n.ints_in(2, "output_shape"));
+  if (wanted.size() != pooled.size())
+    return n.invalid("expected an output_shape of " + std::to_string(pooled.size()) + " dims, found " +
+                     std::to_string(wanted.size()));
+  Shape before(wanted.size(), Dim(0)), after = before;
+  for (size_t d = 0; d < wanted.size(); ++d) {
+    if (wanted[d] < pooled[d])
+      return n.invalid("expected an output_shape of at least " + to_string(make_shape(pooled)) + ", found " +
+                       to_string(make_shape(wanted)));
+    after[d] = wanted[d] - pooled[d];
+  }
+  return n.output(n.build.pad(result, before, after));
+}
+
+}  // namespace quernel::onnx_import

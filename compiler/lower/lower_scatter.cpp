@@ -1,0 +1,237 @@
+// Scatters: each workgroup copies its part of the template and then applies, in order, the updates that fall
+// into it. Parts are slices that updates do not leave (dims that the indices do not address), and where these
+// are few also ranges of the first dim that they do address; the updates outside of the range are skipped.
+#include "lower/loop_nest.h"
+
+namespace quernel::lower {
+namespace {
+
+using loop::AxisKind;
+using loop::Expr;
+using loop::Stmt;
+
+constexpr int64_t kWorkPerGroup = 16384;
+constexpr int64_t kRangeWork = 65536;  // elements of a range
+constexpr int64_t kMaxRanges = 16;     // each reads all indices
+
+Expr both(Expr a, Expr b) { return a ? loop::binary(BinaryOp::k_and, std::move(a), std::move(b)) : b; }
+
+class Lowering {
+ public:
+  explicit Lowering(Context& context)
+      : c_(context),
+        g_(context.graph()),
+        node_(g_.nodes[context.group.anchor]),
+        template_(node_.inputs[0]),
+        indices_(node_.inputs[1]),
+        updates_(node_.inputs[2]),
+        dims_(g_.shape(template_)),
+        index_dims_(g_.shape(indices_)),
+        update_dims_(g_.shape(updates_)) {
+    size_t parameter = static_cast<size_t>(node_.attributes.ints[0]);
+    first_ = parameter;
+    addressed_ = node_.op == OpKind::k_scatter_nd ? static_cast<size_t>(index_dims_.back().value()) : 1;
+    numbers_ = node_.op == OpKind::k_scatter_elements ? 1
+               : node_.op == OpKind::k_scatter_rows   ? index_dims_.size()
+                                                      : index_dims_.size() - 1 - parameter;
+  }
+
+  void run() {
+    make_readable();
+    size_t rank = dims_.size();
+    bool inner_slices = first_ + addressed_ < rank;  // the last dim is no addressed one: vectors run along it
+    vector_dim_ = inner_slices ? rank - 1 : rank;
+    Shape outer;
+    std::vector<size_t> sliced;
+    Dim slices = 1, addressed = 1;
+    for (size_t d = 0; d < rank; ++d) {
+      if (d >= first_ && d < first_ + addressed_) {
+        addressed = addressed * dims_[d];
+      } else if (d != vector_dim_) {
+        outer.push_back(dims_[d]), sliced.push_back(d);
+        slices = slices * dims_[d];
+      }
+    }
+    int64_t work = (addressed * (inner_slices ? dims_[rank - 1] : Dim(1))).estimate(), number = 1;
+    for (size_t i = 0; i < numbers_; ++i) number *= update_dims_[first_ + i].estimate();
+    Dim size = addressed_ == 0 ? Dim(0) : dims_[first_];
+    range_ = size;
+    if (addressed_ > 0 && slices.is_const() && slices.value() < kMaxRanges && size.is_const()) {
+      ranges_ = std::min({kMaxRanges, size.value(), work / kRangeWork,
+                          addressed.estimate() / std::max<int64_t>(number, 1)});
+      ranges_ = std::max<int64_t>(ranges_, 1);
+      range_ = ceildiv(size, ranges_);
+      if (ranges_ > 1) ranges_ = ceildiv(size, range_).value();
+    }
+    outer.insert(outer.begin(), Dim(ranges_));
+    c_.kernel.body =
+        outer_loops(c_, outer, work / ranges_, kWorkPerGroup, [&](const std::vector<Expr>& at) {
+          slice_.assign(rank, nullptr);
+          for (size_t i = 0; i < sliced.size(); ++i) slice_[sliced[i]] = at[i + 1];
+          begin_ = at[0] * c_.symbols(range_);
+          bool even = ranges_ == 1 || floormod(size, range_) == Dim(0);
+          size_ = even ? c_.symbols(range_)
+                       : loop::binary(BinaryOp::k_min, c_.symbols(range_), c_.symbols(size) - begin_);
+          return loop::block({copy(first_, {}), update(0, {})});
+        });
+  }
+
+ private:
+  // Modes that combine read what they have written.
+  void make_readable() {
+    auto buffer = std::make_shared<loop::BufferNode>(*c_.buffers.writes.at(node_.output));
+    buffer->access = loop::Access::kReadWrite;
+    out_ = buffer;
+    c_.buffers.writes[node_.output] = out_;
+    c_.kernel.buffers[static_cast<size_t>(buffer->binding)] = out_;
+    c_.buffers.buffers = c_.kernel.buffers;
+  }
+
+  int lanes() const { return c_.target.lanes(std::max(4, element_size(g_.dtype(template_)))); }
+  Stmt serial(const char* what, Expr extent, const std::function<Stmt(Expr)>& body) {
+    int64_t fixed = 0;
+    if (loop::as_const_int(extent, &fixed) && fixed == 1) return body(index(0));
+    loop::Var var = index_var(what);
+    return loop::for_loop(var, std::move(extent), AxisKind::kSerial, body(loop::var_ref(var)));
+  }
+
+  // The slice's part of the template: loops over the addressed dims from `d` on, vectors along the last dim.
+  Stmt copy(size_t d, std::vector<Expr> addressed) {
+    bool last = d + 1 == dims_.size();
+    auto next = [&](Expr position) {
+      std::vector<Expr> inner = addressed;
+      inner.push_back(std::move(position));
+      return copy(d + 1, std::move(inner));
+    };
+    if (d < first_ + addressed_) {
+      bool in_ranges = d == first_ && ranges_ > 1;
+      if (in_ranges && !last) return serial("c", size_, [&](Expr p) { return next(begin_ + p); });
+      if (in_ranges)
+        return vector_loop("c", c_.symbols(range_), lanes(), c_.target, [&](Expr p) {
+          return loop::if_then(loop::binary(BinaryOp::k_lt, p, size_), next(begin_ + p));
+        });
+      if (!last) return serial("c", c_.symbols(dims_[d]), next);
+      return vector_loop("c", c_.symbols(dims_[d]), lanes(), c_.target, next);
+    }
+    if (vector_dim_ == dims_.size()) return copy_element(addressed, nullptr);
+    return vector_loop("v", c_.symbols(dims_[vector_dim_]), lanes(), c_.target,
+                       [&](Expr v) { return copy_element(addressed, v); });
+  }
+
+  Stmt copy_element(const std::vector<Expr>& addressed, Expr along) {
+    Evaluator e = c_.evaluator();
+    std::vector<IndexExpr> at = place(e, addressed, along);
+    e.store(node_.output, at, e.evaluate(template_, at));
+    return loop::block(std::move(e.statements));
+  }
+
+  // Indices of the template: the slice's, with the addressed dims given. An axis of the evaluator for each.
+  std::vector<IndexExpr> place(Evaluator& e, const std::vector<Expr>& addressed, const Expr& along) const {
+    std::vector<IndexExpr> at;
+    for (size_t d = 0; d < dims_.size(); ++d) {
+      bool is_addressed = d >= first_ && d < first_ + addressed_;
+      Expr position = is_addressed ? addressed[d - first_] : d == vector_dim_ ? along : slice_[d];
+      e.axes.push_back({std::move(position), dims_[d]});
+      at.push_back(IndexExpr::axis(static_cast<int>(e.axes.size()) - 1));
+    }
+    return at;
+  }
+
+  // Loops over the updates' numbers, in order.
+  Stmt update(size_t number, std::vector<Expr> numbers) {
+    if (number < numbers_)
+      return serial("u", c_.symbols(update_dims_[first_ + number]), [&](Expr p) {
+        std::vector<Expr> inner = numbers;
+        inner.push_back(std::move(p));
+        return update(number + 1, std::move(inner));
+      });
+    if (vector_dim_ == dims_.size()) return update_element(numbers, nullptr);
+    return vector_loop("v", c_.symbols(update_dims_.back()), lanes(), c_.target,
+                       [&](Expr v) { return update_element(numbers, v); });
+  }
+
+  Stmt update_element(const std::vector<Expr>& numbers, const Expr& along) {
+    Evaluator e = c_.evaluator();
+    // Indices of the updates: the slice's dims before, the numbers, the slice's dims behind.
+    std::vector<IndexExpr> at;
+    Expr inside;
+    for (size_t d = 0; d < update_dims_.size(); ++d) {
+      bool is_number = d >= first_ && d < first_ + numbers_;
+      size_t of_template = d < first_ ? d : d - numbers_ + addressed_;
+      Expr position = is_number                    ? numbers[d - first_]
+                      : of_template == vector_dim_ ? along
+                                                   : slice_[of_template];
+      // Elements may have updates for a part of the slices only.
+      if (!is_number && of_template != vector_dim_ && !always_le(dims_[of_template], update_dims_[d]))
+        inside = both(inside, loop::binary(BinaryOp::k_lt, position, c_.symbols(update_dims_[d])));
+      e.axes.push_back({std::move(position), update_dims_[d]});
+      at.push_back(IndexExpr::axis(static_cast<int>(d)));
+    }
+    std::vector<Expr> addressed;
+    Expr valid;
+    for (size_t k = 0; k < addressed_; ++k) {
+      Expr i = e.name_value("i", loop::cast(DType::kI64, e.evaluate(indices_, index_at(at, k))));
+      Expr size = c_.symbols(dims_[first_ + k]);
+      i = e.name_value("i", loop::select(loop::binary(BinaryOp::k_lt, i, index(0)), i + size, i));
+      bool in_range = k == 0 && ranges_ > 1;
+      Expr low = in_range ? begin_ : index(0), high = in_range ? begin_ + size_ : size;
+      valid = both(valid, both(loop::binary(BinaryOp::k_ge, i, low), loop::binary(BinaryOp::k_lt, i, high)));
+      addressed.push_back(i);
+    }
+    std::vector<Stmt> before = std::move(e.statements);
+    e.statements.clear();
+    Expr value = e.evaluate(updates_, at);
+    std::vector<IndexExpr> to = place(e, addressed, along);
+    if (node_.attributes.scatter != ScatterMode::kSet) {
+      Expr old = e.name_value("old", loop::load(out_, e.expression(e.offset_of(node_.output, to))));
+      value = e.name_value("new", loop::binary(combination(), old, value));
+    }
+    e.store(node_.output, to, value);
+    Stmt write = loop::block(std::move(e.statements));
+    before.push_back(valid ? loop::if_then(valid, write) : write);
+    Stmt all = loop::block(std::move(before));
+    return inside ? loop::if_then(inside, all) : all;
+  }
+
+  // Where the indices hold part k of the update's place.
+  std::vector<IndexExpr> index_at(const std::vector<IndexExpr>& at, size_t k) const {
+    if (node_.op == OpKind::k_scatter_elements) return at;
+    auto from = at.begin() + static_cast<std::ptrdiff_t>(node_.op == OpKind::k_scatter_rows ? first_ : 0);
+    std::vector<IndexExpr> result(from, at.begin() + static_cast<std::ptrdiff_t>(first_ + numbers_));
+    if (node_.op == OpKind::k_scatter_nd) result.push_back(IndexExpr(static_cast<int64_t>(k)));
+    return result;
+  }
+
+  BinaryOp combination() const {
+    switch (node_.attributes.scatter) {
+      case ScatterMode::kAdd:
+        return BinaryOp::k_add;
+      case ScatterMode::kMul:
+        return BinaryOp::k_mul;
+      case ScatterMode::kMax:
+        return BinaryOp::k_max;
+      default:
+        return BinaryOp::k_min;
+    }
+  }
+
+  Context& c_;
+  const Graph& g_;
+  const Node& node_;
+  ValueId template_, indices_, updates_;
+  Shape dims_, index_dims_, update_dims_;
+  size_t first_ = 0, addressed_ = 1;  // the template's dims that indices address
+  size_t numbers_ = 1;                // the updates' dims, from first_ on, that number them
+  size_t vector_dim_ = 0;             // the template's dim along which vectors run, or its rank
+  int64_t ranges_ = 1;
+  Dim range_ = 0;                     // of the first addressed dim: how many, and elements of one
+  loop::Buffer out_;
+  std::vector<Expr> slice_;  // per dim of the template, where it is part of the slice
+  Expr begin_, size_;        // this workgroup's range of the first addressed dim
+};
+
+}  // namespace
+
+void lower_scatter(Context& context) { Lowering(context).run(); }
+
+}  // namespace quernel::lower

@@ -1,0 +1,194 @@
+// argsort: a stable merge sort of positions, bottom up. Runs of w positions become runs of 2w, from one half
+// of a scratch buffer to the other; a run keeps no more positions than are asked for, so that the first k of
+// n cost O(n log k). The loops have fixed trip counts: which run a position comes from is a selection.
+#include "lower/loop_nest.h"
+
+namespace quernel::lower {
+namespace {
+
+using loop::AxisKind;
+using loop::Expr;
+using loop::Stmt;
+
+constexpr int64_t kWorkPerGroup = 4096;
+
+Expr smaller(Expr a, Expr b) { return loop::binary(BinaryOp::k_min, std::move(a), std::move(b)); }
+Expr both(Expr a, Expr b) { return loop::binary(BinaryOp::k_and, std::move(a), std::move(b)); }
+Expr either(Expr a, Expr b) { return loop::binary(BinaryOp::k_or, std::move(a), std::move(b)); }
+Expr negated(Expr a) { return loop::unary(UnaryOp::k_not, std::move(a)); }
+
+class Lowering {
+ public:
+  explicit Lowering(Context& context)
+      : c_(context),
+        g_(context.graph()),
+        node_(g_.nodes[context.group.anchor]),
+        x_(node_.inputs[0]),
+        dims_(g_.shape(x_)),
+        axis_(static_cast<size_t>(node_.attributes.ints[0])),
+        count_(dims_[axis_]),
+        kept_(node_.attributes.shape[0]),
+        scratch_(context.buffers.scratch) {}
+
+  void run() {
+    Shape outer;
+    for (size_t d = 0; d < dims_.size(); ++d)
+      if (d != axis_) outer.push_back(dims_[d]);
+    int64_t estimate = count_.estimate(), pass_count = 0;
+    for (int64_t width = 1; width < estimate; width *= 2) ++pass_count;
+    int64_t work = estimate * (pass_count + 1);
+    c_.kernel.body = outer_loops(c_, outer, work, kWorkPerGroup, [&](const std::vector<Expr>& at) {
+      positions_ = at;
+      Expr line = index(0);
+      for (size_t i = 0; i < outer.size(); ++i) line = line * c_.symbols(outer[i]) + at[i];
+      std::vector<Stmt> body;
+      n_ = c_.symbols(count_), kept_n_ = c_.symbols(kept_);
+      passes_ = count_.is_const() ? index(pass_count) : count_passes(body);
+      line_ = name(body, "line", line * c_.symbols(count_ * 2));
+      body.push_back(number());
+      body.push_back(passes());
+      body.push_back(finish());
+      return loop::block(std::move(body));
+    });
+  }
+
+ private:
+  static Expr name(std::vector<Stmt>& body, const char* what, Expr value) {
+    loop::Var var = fresh_var(what, value->type);
+    body.push_back(loop::let(var, std::move(value)));
+    return loop::var_ref(var);
+  }
+  // The smallest p with 2^p >= n.
+  Expr count_passes(std::vector<Stmt>& body) {
+    loop::Buffer passes = counter("passes");
+    body.insert(body.end(), {loop::alloc(passes), loop::store(passes, index(0), index(0))});
+    body.push_back(for_each("p", index(62), [&](Expr p) {
+      Expr needed = loop::binary(BinaryOp::k_lt, loop::binary(BinaryOp::k_shl, index(1), p), n_);
+      return loop::if_then(needed, loop::store(passes, index(0), p + index(1)));
+    }));
+    return name(body, "pass_count", loop::load(passes, index(0)));
+  }
+  Stmt for_each(const char* what, Expr extent, const std::function<Stmt(Expr)>& body) {
+    loop::Var var = index_var(what);
+    return loop::for_loop(var, std::move(extent), AxisKind::kSerial, body(loop::var_ref(var)));
+  }
+
+  // An evaluator whose axes are the line's position and the given places along the sorted axis.
+  Evaluator evaluator(const std::vector<Expr>& places) {
+    Evaluator e = c_.evaluator();
+    size_t next = 0;
+    for (size_t d = 0; d < dims_.size(); ++d)
+      if (d != axis_) e.axes.push_back({positions_[next++], dims_[d]});
+    for (const Expr& place : places) e.axes.push_back({place, count_});
+    return e;
+  }
+  // The indices of place number `which` of an evaluator.
+  std::vector<IndexExpr> indices(int which) const {
+    std::vector<IndexExpr> result;
+    int next = 0, lines = static_cast<int>(dims_.size()) - 1;
+    for (size_t d = 0; d < dims_.size(); ++d)
+      result.push_back(IndexExpr::axis(d == axis_ ? lines + which : next++));
+    return result;
+  }
+
+  Stmt number() {
+    return for_each("n", n_,
+                    [&](Expr i) { return loop::store(scratch_, line_ + i, loop::cast(scratch_->dtype, i)); });
+  }
+
+  // Pass p merges pairs of runs of 2^p from half p % 2 into the other.
+  Stmt passes() {
+    return for_each("pass", passes_, [&](Expr p) {
+      std::vector<Stmt> body;
+      Expr width = name(body, "width", loop::binary(BinaryOp::k_shl, index(1), p));
+      Expr half = name(body, "half", loop::binary(BinaryOp::k_fmod, p, index(2)) * n_);
+      Expr from = name(body, "from", line_ + half), to = name(body, "to", line_ + n_ - half);
+      Expr pair = name(body, "pair", width * index(2));
+      Expr pairs = loop::binary(BinaryOp::k_idiv, n_ - index(1) + pair, pair);
+      body.push_back(for_each("m", pairs, [&](Expr m) { return merge(m * pair, width, from, to); }));
+      return loop::block(std::move(body));
+    });
+  }
+
+  loop::Buffer counter(const char* what) {
+    auto buffer = std::make_shared<loop::BufferNode>();
+    buffer->name = fresh_name(what);
+    buffer->dtype = DType::kI64;
+    buffer->size = 1;
+    buffer->scope = loop::Scope::kRegister;
+    buffer->access = loop::Access::kReadWrite;
+    return buffer;
+  }
+
+  // The runs of `width` that begin at `first`; of equal elements those of the left run go first.
+  Stmt merge(Expr first_value, const Expr& width, const Expr& from, const Expr& to) {
+    std::vector<Stmt> body;
+    loop::Buffer left = counter("left"), right = counter("right");
+    body.insert(body.end(), {loop::alloc(left), loop::alloc(right), loop::store(left, index(0), index(0)),
+                             loop::store(right, index(0), index(0))});
+    Expr first = name(body, "first", std::move(first_value));
+    Expr middle = name(body, "middle", smaller(first + width, n_));
+    Expr end = name(body, "end", smaller(middle + width, n_));
+    Expr left_size = name(body, "left_size", smaller(middle - first, kept_n_));
+    Expr right_size = name(body, "right_size", smaller(end - middle, kept_n_));
+    Expr size = smaller(left_size + right_size, kept_n_);
+    body.push_back(for_each("t", size, [&](Expr t) {
+      std::vector<Stmt> step;
+      Expr i = name(step, "i", loop::load(left, index(0))), j = name(step, "j", loop::load(right, index(0)));
+      Expr has_left = name(step, "has_left", loop::binary(BinaryOp::k_lt, i, left_size));
+      Expr has_right = name(step, "has_right", loop::binary(BinaryOp::k_lt, j, right_size));
+      Expr none = loop::const_int(scratch_->dtype, 0);
+      Expr a = name(step, "a", loop::load_guarded(scratch_, from + first + i, has_left, none));
+      Expr b = name(step, "b", loop::load_guarded(scratch_, from + middle + j, has_right, none));
+      Evaluator e = evaluator({loop::cast(DType::kI64, a), loop::cast(DType::kI64, b)});
+      Expr x = e.evaluate(x_, indices(0)), y = e.evaluate(x_, indices(1));
+      step.insert(step.end(), e.statements.begin(), e.statements.end());
+      Expr take_right = name(step, "take_right", both(has_right, either(negated(has_left), before(y, x))));
+      step.push_back(loop::store(scratch_, to + first + t, loop::select(take_right, b, a)));
+      Expr moved = name(step, "moved", loop::cast(DType::kI64, take_right));
+      step.push_back(loop::store(left, index(0), i + (index(1) - moved)));
+      step.push_back(loop::store(right, index(0), j + moved));
+      return loop::block(std::move(step));
+    }));
+    return loop::block(std::move(body));
+  }
+
+  // Whether x must stand before y. NaN is above everything.
+  Expr before(Expr x, Expr y) const {
+    bool descending = node_.attributes.descending;
+    Expr result = loop::binary(descending ? BinaryOp::k_gt : BinaryOp::k_lt, x, y);
+    if (!is_float(g_.dtype(x_))) return result;
+    Expr low = loop::unary(UnaryOp::k_is_nan, descending ? y : x),
+         high = loop::unary(UnaryOp::k_is_nan, descending ? x : y);
+    return either(result, both(high, negated(low)));
+  }
+
+  Stmt finish() {
+    Expr from = line_ + loop::binary(BinaryOp::k_fmod, passes_, index(2)) * n_;
+    return for_each("k", kept_n_, [&](Expr k) {
+      Evaluator e = evaluator({k});
+      Expr place = loop::cast(DType::kI64, loop::load(scratch_, from + k));
+      e.store(node_.output, indices(0), place);
+      return loop::block(std::move(e.statements));
+    });
+  }
+
+  Context& c_;
+  const Graph& g_;
+  const Node& node_;
+  ValueId x_;
+  Shape dims_;
+  size_t axis_;
+  Dim count_, kept_;  // elements of a line, and positions that are wanted
+  Expr n_, kept_n_;   // the same
+  loop::Buffer scratch_;  // per line, two halves of count_ positions
+  Expr passes_;
+  std::vector<Expr> positions_;  // of the line, for each dim but the sorted one
+  Expr line_;                    // where the line's part of the scratch buffer begins
+};
+
+}  // namespace
+
+void lower_sort(Context& context) { Lowering(context).run(); }
+
+}  // namespace quernel::lower

@@ -1,0 +1,120 @@
+// Scans, sorts and scatters of sizes that take several workgroups, ranges and vector tails; random graphs
+// have small ones.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "graph/interpret.h"
+#include "graph/text.h"
+#include "random_graph/random_graph.h"
+#include "run_compiled.h"
+
+namespace quernel::testing {
+namespace {
+
+// Small integers, so that there are equal elements and sums are exact; indices some of which are out of
+// range.
+std::vector<Tensor> inputs_of(const Graph& graph, int64_t largest_index) {
+  Random random(3);
+  std::vector<Tensor> inputs;
+  for (ValueId v : graph.inputs) {
+    Tensor tensor = random_tensor(graph.dtype(v), static_dims(graph.shape(v)), random);
+    std::vector<uint8_t> bytes(tensor.bytes.data(), tensor.bytes.data() + tensor.bytes.size());
+    for (int64_t i = 0; i < tensor.count(); ++i) {
+      if (graph.dtype(v) == DType::kI64)
+        store_i64(DType::kI64, bytes.data(), i, random.between(-largest_index, largest_index));
+      else if (is_float(graph.dtype(v)))
+        store_f64(graph.dtype(v), bytes.data(), i,
+                  random.chance(1) ? NAN : static_cast<double>(random.between(-500, 500)));
+    }
+    tensor.bytes = Bytes::own(std::move(bytes));
+    inputs.push_back(std::move(tensor));
+  }
+  return inputs;
+}
+
+void expect_same(const std::string& text, int64_t largest_index = 0) {
+  Expected<Graph> graph = parse_graph(text);
+  ASSERT_TRUE(graph) << to_string(graph.errors()) << text;
+  std::vector<Tensor> inputs = inputs_of(*graph, largest_index);
+  Expected<std::vector<Tensor>> want = interpret(*graph, inputs);
+  ASSERT_TRUE(want) << to_string(want.errors());
+  for (const char* target : {"native", "x86-64"})
+    for (unsigned threads : {1u, 4u}) {
+      CompileOptions options;
+      options.targets = {target};
+      Expected<std::vector<Tensor>> got = run_compiled(*graph, inputs, options, threads);
+      ASSERT_TRUE(got) << to_string(got.errors()) << text;
+      for (size_t i = 0; i < want->size(); ++i)
+        EXPECT_EQ(difference((*got)[i], (*want)[i], 0, 0), "") << target << "\n" << text;
+    }
+}
+
+TEST(Ordered, scans) {
+  expect_same(
+      "graph @g(%x: f64[3,2000,37]) {\n%y = scan_sum %x {1} acc f64 : f64[3,2000,37]\nreturn y = %y\n}");
+  expect_same("graph @g(%x: f32[200000]) {\n%y = scan_max %x {0} reverse : f32[200000]\nreturn y = %y\n}");
+  expect_same(
+      "graph @g(%x: i16[900,130]) {\n%y = scan_prod %x {1} exclusive acc i32 : i16[900,130]\nreturn y = "
+      "%y\n}");
+  expect_same(
+      "graph @g(%x: i32[50,60,70]) {\n%p = permute %x {2, 0, 1} : i32[70,50,60]\n%n = neg %p : "
+      "i32[70,50,60]\n"
+      "%y = scan_sum %n {0} acc i32 : i32[70,50,60]\nreturn y = %y\n}");
+}
+
+TEST(Ordered, sorts) {
+  expect_same(
+      "graph @g(%x: f32[50000]) {\n%y = argsort %x {0} : i64[50000]\n%z = argsort %x {0} descending : "
+      "i64[7]\n"
+      "return y = %y, z = %z\n}");
+  expect_same(
+      "graph @g(%x: f16[7,333,5]) {\n%y = argsort %x {1} descending : i64[7,333,5]\nreturn y = %y\n}");
+  expect_same("graph @g(%x: u8[2,1000]) {\n%y = argsort %x {1} : i64[2,600]\nreturn y = %y\n}");
+  expect_same(
+      "graph @g(%x: f32[31,70]) {\n%n = neg %x : f32[31,70]\n%y = argsort %n {0} : i64[1,70]\nreturn y = "
+      "%y\n}");
+  expect_same("graph @g(%x: bool[1000]) {\n%y = argsort %x {0} descending : i64[1000]\nreturn y = %y\n}");
+}
+
+TEST(Ordered, scatters) {
+  for (std::string mode : {"set", "add", "min"}) {
+    expect_same(
+        "graph @g(%x: f64[300001], %i: i64[5000], %u: f64[5000]) {\n%y = scatter_elements %x, %i, %u {0} " +
+            mode + " : f64[300001]\nreturn y = %y\n}",
+        310000);
+    expect_same(
+        "graph @g(%x: i32[5003,61], %i: i64[20,30], %u: i32[20,30,61]) {\n%y = scatter_rows %x, %i, %u {0} " +
+            mode + " : i32[5003,61]\nreturn y = %y\n}",
+        5010);
+    expect_same(
+        "graph @g(%x: f32[40,301], %i: i64[33,70], %u: f32[33,70]) {\n%y = scatter_elements %x, %i, %u {1} " +
+            mode + " : f32[40,301]\nreturn y = %y\n}",
+        302);
+    expect_same(
+        "graph @g(%x: f32[70,301], %i: i64[9,290], %u: f32[9,290]) {\n%y = scatter_elements %x, %i, %u {0} " +
+            mode + " : f32[70,301]\nreturn y = %y\n}",
+        70);
+    expect_same(
+        "graph @g(%x: i64[600,500], %i: i64[999,2], %u: i64[999]) {\n%y = scatter_nd %x, %i, %u {0} " + mode +
+            " : i64[600,500]\nreturn y = %y\n}",
+        505);
+    expect_same(
+        "graph @g(%x: f32[6,50,9,33], %i: i64[6,70,1], %u: f32[6,70,9,33]) {\n%y = scatter_nd %x, %i, %u "
+        "{1} " +
+            mode + " : f32[6,50,9,33]\nreturn y = %y\n}",
+        50);
+  }
+}
+
+// Random bits are the same on every target, in vectors and their tails.
+TEST(Ordered, random_bits) {
+  expect_same(
+      "graph @g(%x: u64[1001]) {\n%o = constant u64[] {1}\n%r = reshape %o : u64[1]\n%e = expand %r : "
+      "u64[1001]\n"
+      "%c = scan_sum %e {0} exclusive acc u64 : u64[1001]\n%y = threefry2x32 %x, %c : u64[1001]\nreturn y = "
+      "%y\n}");
+}
+
+}  // namespace
+}  // namespace quernel::testing
