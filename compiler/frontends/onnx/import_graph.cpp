@@ -10,6 +10,10 @@ namespace {
 constexpr int kMaxDepth = 32;           // of nested functions and branches
 constexpr int64_t kMaxNodes = 1000000;  // after inlining
 
+bool takes_collections(std::string_view op) {
+  return op == "Identity" || op.find("Sequence") != op.npos || op.find("Optional") != op.npos;
+}
+
 }  // namespace
 
 GraphImport::GraphImport(const onnx::ModelProto& model, int64_t opset, TensorSource source, Graph& graph)
@@ -120,7 +124,12 @@ void GraphImport::run(const std::unordered_map<std::string, ValueId>& inputs) {
     }
     if (!names.insert(output.name()).second)
       report({invalid_input("output '" + output.name() + "' is listed twice", place)});
-    graph_.outputs.push_back({output.name(), value_of(scope, output.name())});
+    ValueId value = value_of(scope, output.name());
+    if (is_collection(value))
+      report({unsupported("an output that is a sequence or an optional is not supported", place,
+                          "give its elements as outputs")});
+    else
+      graph_.outputs.push_back({output.name(), value});
   }
   if (model_.graph().output_size() == 0)
     report({invalid_input("the model has no outputs", Location{source_.file_name})});
@@ -176,6 +185,7 @@ void GraphImport::import_node(const onnx::NodeProto& node, Scope& scope) {
 
   build_.set_location(place);
   NodeImport n(node, opset_, build_, folder_, source_);
+  n.collections = &collections_;
   bool poisoned = false;
   for (const std::string& name : node.input()) {
     n.inputs.push_back(name.empty() ? kNoValue : value_of(scope, name));
@@ -192,6 +202,9 @@ void GraphImport::import_node(const onnx::NodeProto& node, Scope& scope) {
     if (!n.has(i))
       return fail({n.invalid("expected at least " + std::to_string(op->min_inputs) + " inputs, found input " +
                              std::to_string(i) + " missing")});
+
+  if (!takes_collections(op->name) && std::any_of(n.inputs.begin(), n.inputs.end(), is_collection))
+    return fail({n.refuse("expected tensors, found a sequence or an optional")});
 
   int32_t first_new_value = static_cast<int32_t>(graph_.values.size());
   Status status = op->import(n);
@@ -230,6 +243,7 @@ void GraphImport::import_if(const onnx::NodeProto& node, Scope& scope) {
   if (node.input_size() != 1) return fail({invalid_input("expected one input, the condition", place)});
   ValueId condition = value_of(scope, node.input(0));
   if (condition == kNoValue) return fail({});
+  if (is_collection(condition)) return fail({invalid_input("expected a tensor as the condition", place)});
   const Tensor* known = folder_.evaluate(condition);
   if (!known) {
     std::set<ValueId> inputs;

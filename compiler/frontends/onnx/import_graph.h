@@ -66,6 +66,7 @@ class GraphImport {
   Graph& graph_;
   GraphBuilder build_;
   ConstantFolder folder_;
+  CollectionTable collections_;
   Diagnostics errors_;
   int64_t nodes_imported_ = 0;
   // Nodes that failed because a dim is free: reported once for the model.
