@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "frontends/onnx/legacy.h"
 #include "frontends/onnx/operators.h"
 
 namespace quernel::onnx_import {
@@ -184,7 +185,9 @@ void GraphImport::import_node(const onnx::NodeProto& node, Scope& scope) {
   if (!op) return fail({why_unsupported(domain, node.op_type(), opset_, place)});
 
   build_.set_location(place);
-  NodeImport n(node, opset_, build_, folder_, source_);
+  Expected<std::optional<onnx::NodeProto>> modern = modern_attributes(node, opset_, place);
+  if (!modern) return fail(modern.take_errors());
+  NodeImport n(*modern ? **modern : node, opset_, build_, folder_, source_);
   n.collections = &collections_;
   bool poisoned = false;
   for (const std::string& name : node.input()) {
@@ -207,7 +210,8 @@ void GraphImport::import_node(const onnx::NodeProto& node, Scope& scope) {
     return fail({n.refuse("expected tensors, found a sequence or an optional")});
 
   int32_t first_new_value = static_cast<int32_t>(graph_.values.size());
-  Status status = op->import(n);
+  Status status = align_legacy_operands(n);
+  if (status) status = op->import(n);
   // What an importer left in the builder came before what it returned, and is mostly its cause.
   if (Status kept = build_.take_status(); !kept) status = std::move(kept);
   if (!status) {

@@ -40,7 +40,6 @@ constexpr Reason kReasons[] = {
     {"StringConcat", kSequence},
     {"StringSplit", kSequence},
     {"RegexFullMatch", kSequence},
-    {"TfIdfVectorizer", kSequence},
     {"RandomNormal", kRandom},
     {"RandomNormalLike", kRandom},
     {"RandomUniform", kRandom},
