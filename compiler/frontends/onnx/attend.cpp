@@ -87,7 +87,9 @@ Expected<ValueId> split_heads(NodeImport& n, ValueId x, int64_t heads) {
     return n.invalid("expected a number of heads that divides " + std::to_string(features) + ", found " +
                      std::to_string(heads));
   ValueId split = n.build.reshape(x, {shape[0], shape[1], heads, features / heads});
-  return n.build.permute(split, {0, 2, 1, 3});
+  ValueId by_head = n.build.permute(split, {0, 2, 1, 3});
+  QUERNEL_CHECK(n.build.status());
+  return by_head;
 }
 
 ValueId merge_heads(NodeImport& n, ValueId x) {
@@ -121,7 +123,9 @@ ValueId both_allowed(NodeImport& n, ValueId a, ValueId b) {
 
 ValueId rotate(NodeImport& n, ValueId x, ValueId cosines, ValueId sines, int64_t rotated, bool interleaved) {
   Shape shape = n.shape(x), starts(4, Dim(0));
-  if (shape.size() != 4) return n.build.fail(n.invalid("expected four dims, found " + to_string(shape)));
+  if (shape.size() != 4 || n.rank(cosines) != 3 || n.rank(sines) != 3)
+    return n.build.fail(n.invalid("expected heads of four dims and tables of three, found " +
+                                  to_string(shape) + " and " + to_string(n.shape(cosines))));
   auto cut = [&](const Dim& from, const Dim& to, int64_t step) {
     Shape first = starts, last = shape;
     first[3] = from;

@@ -87,9 +87,10 @@ Status import_attention(NodeImport& n) {
   if (left >= 0 || right >= 0) {
     ValueId offset = n.build.constant(i64_tensor({}, {past}));
     if (lengths != kNoValue)
-      offset = n.binary(BinaryOp::k_sub,
-                        n.build.reshape(n.build.cast(lengths, DType::kI64), {n.shape(lengths)[0], 1, 1, 1}),
-                        static_cast<double>(queries));
+      offset = n.binary(
+          BinaryOp::k_sub,
+          n.build.reshape(n.build.cast(lengths, DType::kI64), {element_count(n.shape(lengths)), 1, 1, 1}),
+          static_cast<double>(queries));
     x.allowed = both_allowed(n, x.allowed, window_mask(n, queries, keys, offset, left, right));
   }
   if (lengths != kNoValue) x.allowed = both_allowed(n, x.allowed, length_mask(n, lengths, keys));

@@ -28,6 +28,7 @@ Expected<ValueId> linear(NodeImport& n, int64_t outputs) {
   ValueId weights = n.reshape(row(n, *coefficients), {outputs, features});
   QUERNEL_TRY(ValueId y, matmul(n, x, n.build.permute(weights, {1, 0})));
   if (intercepts && !intercepts->empty()) y = n.binary(BinaryOp::k_add, y, row(n, *intercepts));
+  QUERNEL_CHECK(n.build.status());
   return y;
 }
 
@@ -58,7 +59,9 @@ Status import_linear_classifier(NodeImport& n) {
   if (one_sided) {
     chosen = n.build.cast(n.build.reshape(n.binary(BinaryOp::k_gt, scores, 0.0), {n.shape(scores)[0]}),
                           DType::kI64);
-    scores = n.build.cat({n.unary(UnaryOp::k_neg, scores), scores}, 1);
+    ValueId other = transform == "NONE" ? n.binary(BinaryOp::k_sub, n.scalar(DType::kF32, 1), scores)
+                                        : n.unary(UnaryOp::k_neg, scores);
+    scores = n.build.cat({other, scores}, 1);
   } else {
     chosen = n.build.reduce(OpKind::k_reduce_argmax, scores, {1}, false);
   }
@@ -137,6 +140,80 @@ Status import_imputer(NodeImport& n) {
         n.build.cast(n.build.constant(i64_tensor({static_cast<int64_t>(values.size())}, values)), n.dtype(x));
   }
   return n.output(n.build.where(absent, filler, x));
+}
+
+namespace {
+
+// A list attribute of numbers, under the first of its names that is there, as a constant of its own type.
+Expected<std::optional<Tensor>> list_constant(NodeImport& n, const std::string& prefix) {
+  if (auto ints = n.attr_ints((prefix + "_int64s").c_str()))
+    return std::optional(i64_tensor({static_cast<int64_t>(ints->size())}, *ints));
+  if (auto floats = n.attr_floats((prefix + "_floats").c_str()))
+    return std::optional(
+        f32_tensor({static_cast<int64_t>(floats->size())}, {floats->begin(), floats->end()}));
+  const onnx::AttributeProto* tensor = n.attribute((prefix + "_tensor").c_str());
+  if (!tensor) return std::optional<Tensor>();
+  QUERNEL_TRY(Tensor read, read_tensor(tensor->t(), n.source, n.build.location()));
+  return std::optional(std::move(read));
+}
+
+}  // namespace
+
+// The value that stands beside the first equal key, or the default.
+Status import_label_encoder(NodeImport& n) {
+  for (const char* name : {"keys_strings", "values_strings"})
+    if (n.attribute(name))
+      return n.refuse(std::string("attribute '") + name + "': strings are not supported");
+  QUERNEL_TRY(std::optional<Tensor> keys, list_constant(n, "keys"));
+  QUERNEL_TRY(std::optional<Tensor> values, list_constant(n, "values"));
+  if (!keys || !values || keys->count() < 1 || keys->count() != values->count() || keys->count() > (1 << 20))
+    return n.invalid("expected as many keys as values");
+  ValueId x = n.in(0);
+  if (n.dtype(x) != keys->dtype)
+    return n.invalid("expected an input of the keys' type " + std::string(to_string(keys->dtype)) +
+                     ", found " + std::string(to_string(n.dtype(x))));
+  ValueId fallback;
+  n.ignore_attribute("default_string");
+  if (const onnx::AttributeProto* given = n.attribute("default_tensor")) {
+    QUERNEL_TRY(Tensor tensor, read_tensor(given->t(), n.source, n.build.location()));
+    if (tensor.count() != 1) return n.invalid("attribute 'default_tensor': expected one value");
+    fallback = n.build.reshape(n.build.constant(std::move(tensor)), {});
+  } else if (is_float(values->dtype)) {
+    fallback = n.scalar(values->dtype, n.attr_float("default_float", -0.0));
+  } else {
+    fallback =
+        n.build.cast(n.build.constant(i64_tensor({}, {n.attr_int("default_int64", -1)})), values->dtype);
+  }
+  n.ignore_attribute(is_float(values->dtype) ? "default_int64" : "default_float");
+  Shape column = n.shape(x);
+  column.push_back(Dim(1));
+  keys->dims = values->dims = {keys->count()};
+  ValueId key = n.build.constant(std::move(*keys)), wide = n.build.reshape(x, column);
+  ValueId equal = n.binary(BinaryOp::k_eq, wide, key);
+  // NaN is a key like others.
+  if (is_float(n.dtype(x)))
+    equal = n.binary(
+        BinaryOp::k_or, equal,
+        n.binary(BinaryOp::k_and, n.unary(UnaryOp::k_is_nan, wide), n.unary(UnaryOp::k_is_nan, key)));
+  std::vector<int64_t> last{static_cast<int64_t>(column.size()) - 1};
+  ValueId found = n.build.reduce(OpKind::k_reduce_or, equal, last, false);
+  ValueId which = n.build.reduce(OpKind::k_reduce_argmax, n.build.cast(equal, DType::kU8), last, false);
+  ValueId value = n.build.take(n.build.constant(std::move(*values)), which, 0);
+  return n.output(n.build.where(found, value, fallback));
+}
+
+// A new last dim with a one where the category is; without one for what is no category.
+Status import_one_hot_encoder(NodeImport& n) {
+  if (n.attribute("cats_strings")) return n.refuse("attribute 'cats_strings': strings are not supported");
+  std::optional<std::vector<int64_t>> categories = n.attr_ints("cats_int64s");
+  if (!categories || categories->empty()) return n.invalid("attribute 'cats_int64s' is missing");
+  if (n.attr_int("zeros", 1) == 0)
+    return n.refuse("attribute 'zeros': only 1 is supported, as a run cannot fail");
+  Shape column = n.shape(n.in(0));
+  column.push_back(Dim(1));
+  ValueId x = n.build.cast(n.build.reshape(n.in(0), column), DType::kI64);
+  ValueId all = n.build.constant(i64_tensor({static_cast<int64_t>(categories->size())}, *categories));
+  return n.output(n.build.cast(n.binary(BinaryOp::k_eq, x, all), DType::kF32));
 }
 
 }  // namespace quernel::onnx_import

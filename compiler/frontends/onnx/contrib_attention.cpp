@@ -76,7 +76,10 @@ Status import_contrib_attention(NodeImport& n) {
     return n.refuse("a buffer shared by past and present is not supported");
   n.ignore_attribute("rotary_embedding_dim");  // without rotation it means nothing
   ValueId x = n.widen(n.in(0));
-  QUERNEL_TRY(int64_t width, n.dim(n.in(1), n.rank(n.in(1)) - 1));
+  if (n.rank(x) != 3 || n.rank(n.in(1)) != 2)
+    return n.invalid("expected an input [B,S,F] and weights [F,3*H*D], found " + to_string(n.shape(x)) +
+                     " and " + to_string(n.shape(n.in(1))));
+  QUERNEL_TRY(int64_t width, n.dim(n.in(1), 1));
   std::vector<int64_t> sizes = n.attr_ints("qkv_hidden_sizes").value_or(std::vector<int64_t>(3, width / 3));
   if (sizes.size() != 3 || sizes[0] != sizes[1] || sizes[0] + sizes[1] + sizes[2] != width)
     return n.invalid("expected weights for queries, keys and values, found " + to_string(n.shape(n.in(1))));
@@ -149,8 +152,8 @@ Status import_multi_head_attention(NodeImport& n) {
       a.key = key;
       a.value = value;
     } else {
-      if (value == kNoValue) return n.invalid("expected values beside the keys");
-      QUERNEL_TRY(int64_t value_width, n.dim(value, n.rank(value) - 1));
+      if (n.rank(value) != 3) return n.invalid("expected values [B,T,H*D] beside the keys");
+      QUERNEL_TRY(int64_t value_width, n.dim(value, 2));
       QUERNEL_TRY(a.key, split_heads(n, with_bias(key, width, 2 * width), heads));
       QUERNEL_TRY(a.value, split_heads(n, with_bias(value, 2 * width, 2 * width + value_width), heads));
     }
@@ -211,6 +214,7 @@ Status import_group_query_attention(NodeImport& n) {
   QUERNEL_TRY(a.value, split_heads(n, value, groups));
   QUERNEL_TRY(std::vector<int64_t> q, n.dims(a.query));
   int64_t past = 0;
+  if (!n.has(5)) return n.invalid("expected input 5, seqlens_k, found it missing");
   if (n.has(3) != n.has(4)) return n.invalid("expected past_key and past_value together");
   if (n.has(3) && n.rank(n.in(3)) == 4) {
     QUERNEL_TRY(past, n.dim(n.in(3), 2));

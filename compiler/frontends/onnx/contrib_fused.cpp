@@ -105,6 +105,8 @@ Status import_embed_layer_normalization(NodeImport& n) {
   n.ignore_attribute("mask_index_type");  // the mask index is the number of tokens, as by default
   if (n.attr_int("mask_index_type", 1) > 1)
     return n.refuse("attribute 'mask_index_type': only 0 and 1 are supported");
+  for (int i : {2, 3, 5, 6})
+    if (!n.has(i)) return n.invalid("expected input " + std::to_string(i) + ", found it missing");
   if (n.rank(n.in(0)) != 2) return n.invalid("expected tokens [B,S], found " + to_string(n.shape(n.in(0))));
   Shape tokens = n.shape(n.in(0));
   ValueId sum = n.widen(n.build.take(n.in(2), n.in(0), 0));

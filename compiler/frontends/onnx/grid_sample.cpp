@@ -61,8 +61,10 @@ std::vector<Tap> taps_along(NodeImport& n, ValueId position, int64_t size, const
   double last = static_cast<double>(size - 1);
   double lo = s.align_corners ? 0 : -0.5, hi = s.align_corners ? last : last + 0.5;
   if (s.interpolation == Interpolation::kNearest) position = n.unary(UnaryOp::k_round, position);
-  if (s.outside == Outside::kReflection) position = reflect(n, position, lo, hi);
-  if (s.outside == Outside::kBorder) {
+  // Where a cubic's position lies outside, only its taps move inside.
+  bool moves = s.interpolation != Interpolation::kCubic;
+  if (moves && s.outside == Outside::kReflection) position = reflect(n, position, lo, hi);
+  if (moves && s.outside == Outside::kBorder) {
     ValueId beyond = n.binary(BinaryOp::k_or, n.binary(BinaryOp::k_lt, position, lo),
                               n.binary(BinaryOp::k_gt, position, hi));
     position = n.build.where(beyond, clamp(n, position, 0, last), position);
@@ -252,6 +254,9 @@ Status import_deform_conv(NodeImport& n) {
       dims[1] % parts != 0 || offsets != std::vector<int64_t>{dims[0], parts * taps * 2, w.out[0], w.out[1]})
     return n.invalid("expected weights and offsets that fit the input, found " + to_string(n.shape(n.in(1))) +
                      " and " + to_string(n.shape(n.in(2))) + " for " + to_string(n.shape(n.in(0))));
+  constexpr int64_t kMaxPositions = int64_t{1} << 26;
+  if (points > kMaxPositions / std::max<int64_t>(taps, 1))
+    return n.refuse("expected at most 2^26 sampled positions");
   ValueId moved = n.reshape(n.widen(n.in(2)), {dims[0] * parts, taps, 2, points});
   std::vector<ValueId> position;
   for (int64_t d = 0; d < 2; ++d) {

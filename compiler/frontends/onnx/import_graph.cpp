@@ -181,6 +181,7 @@ void GraphImport::import_node(const onnx::NodeProto& node, Scope& scope) {
     return import_function(*function, node, scope);
   std::string_view domain = normal_domain(node.domain());
   if (domain.empty() && node.op_type() == "If") return import_if(node, scope);
+  if (domain.empty() && node.op_type() == "SequenceMap") return import_sequence_map(node, scope);
   const Operator* op = find_operator(domain, node.op_type(), opset_);
   if (!op) return fail({why_unsupported(domain, node.op_type(), opset_, place)});
 
@@ -273,6 +274,52 @@ void GraphImport::import_if(const onnx::NodeProto& node, Scope& scope) {
   for (int i = 0; i < node.output_size(); ++i)
     if (!node.output(i).empty())
       scope.entries[node.output(i)] = {result_of(inner, branch->output(i).name(), place), nullptr};
+}
+
+// The body once per element: the elements of all sequences, and tensors as they are, are its inputs.
+void GraphImport::import_sequence_map(const onnx::NodeProto& node, Scope& scope) {
+  Location place = place_of(node);
+  auto fail = [&](Diagnostics errors) {
+    report(std::move(errors));
+    for (const std::string& name : node.output())
+      if (!name.empty()) scope.entries[name] = {};
+  };
+  const onnx::GraphProto* body = nullptr;
+  for (const onnx::AttributeProto& a : node.attribute())
+    if (a.name() == "body" && a.has_g()) body = &a.g();
+  if (!body || body->input_size() != node.input_size() || body->output_size() != node.output_size())
+    return fail({invalid_input("expected a graph attribute body with as many inputs and outputs as the node",
+                               place)});
+  std::vector<ValueId> operands;
+  size_t length = 0;
+  for (int i = 0; i < node.input_size(); ++i) {
+    operands.push_back(value_of(scope, node.input(i)));
+    if (operands.back() == kNoValue) return fail({});
+    bool sequence = is_collection(operands.back()) && !collections_.at(operands.back()).is_optional;
+    size_t count = sequence ? collections_.at(operands.back()).elements.size() : length;
+    if (i == 0) length = count;
+    if ((i == 0 && !sequence) || count != length || (is_collection(operands.back()) && !sequence))
+      return fail({invalid_input("expected a sequence first, and others of its length or tensors", place)});
+  }
+  if (!enter(place, scope.depth + 1)) return fail({});
+  std::vector<Collection> results(static_cast<size_t>(node.output_size()));
+  for (size_t k = 0; k < length; ++k) {
+    Scope inner{&scope, {}, scope.depth + 1};
+    for (int i = 0; i < node.input_size(); ++i) {
+      ValueId v = operands[static_cast<size_t>(i)];
+      inner.entries[body->input(i).name()] = {is_collection(v) ? collections_.at(v).elements[k] : v, nullptr};
+    }
+    add_initializers(*body, inner);
+    import_nodes(body->node(), inner);
+    for (size_t i = 0; i < results.size(); ++i) {
+      ValueId v = result_of(inner, body->output(static_cast<int>(i)).name(), place);
+      if (v == kNoValue) return fail({});
+      results[i].elements.push_back(v);
+    }
+  }
+  for (int i = 0; i < node.output_size(); ++i)
+    if (!node.output(i).empty())
+      scope.entries[node.output(i)] = {collections_.add(std::move(results[static_cast<size_t>(i)])), nullptr};
 }
 
 const onnx::FunctionProto* GraphImport::find_function(const onnx::NodeProto& node) const {

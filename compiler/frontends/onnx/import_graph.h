@@ -44,6 +44,7 @@ class GraphImport {
   void import_nodes(const NodeList& nodes, Scope& scope);
   void import_node(const onnx::NodeProto& node, Scope& scope);
   void import_if(const onnx::NodeProto& node, Scope& scope);
+  void import_sequence_map(const onnx::NodeProto& node, Scope& scope);
   void import_function(const onnx::FunctionProto& function, const onnx::NodeProto& node, Scope& scope);
   const onnx::FunctionProto* find_function(const onnx::NodeProto& node) const;
   // Entry of a name in this or an outer scope; null when there is none.

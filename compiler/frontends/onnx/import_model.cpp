@@ -82,6 +82,14 @@ void InputShapes::bind(const onnx::ValueInfoProto& input) {
       bound_.emplace(dim_name(input, i), (*shape)[i]);
 }
 
+bool contradicts(const onnx::TensorShapeProto& declared, const std::vector<int64_t>& shape) {
+  bool differs = static_cast<int>(shape.size()) != declared.dim_size();
+  for (int i = 0; !differs && i < declared.dim_size(); ++i)
+    differs = declared.dim(i).has_dim_value() && declared.dim(i).dim_value() >= 0 &&
+              declared.dim(i).dim_value() != shape[static_cast<size_t>(i)];
+  return differs;
+}
+
 Expected<TensorType> InputShapes::type_of(const onnx::ValueInfoProto& input, Graph& graph) {
   Location place{file_name_, input.name(), "input"};
   input_names_.insert(input.name());
@@ -97,6 +105,13 @@ Expected<TensorType> InputShapes::type_of(const onnx::ValueInfoProto& input, Gra
       return unsupported("input '" + input.name() + "' has no shape, not even a rank", place,
                          "fix it with --input-shape " + input.name() + "=D0,D1,...");
     type.shape = make_shape(*fixed);
+  } else if (fixed && options_.declared_shapes_yield && contradicts(tensor.shape(), *fixed)) {
+    type.shape = make_shape(*fixed);
+    if (!is_sane_shape(*fixed))
+      return invalid_input(
+          "input '" + input.name() + "': shape " + to_string(type.shape) + " is negative or too large",
+          place);
+    return type;
   } else if (fixed && static_cast<int>(fixed->size()) != tensor.shape().dim_size()) {
     return invalid_input("input '" + input.name() + "': expected a shape of rank " +
                              std::to_string(tensor.shape().dim_size()) + ", found one of rank " +

@@ -60,7 +60,9 @@ Status import_linear_attention(NodeImport& n) {
                      " and " + to_string(n.shape(n.in(2))));
   DType dtype = n.dtype(query);
   auto unpack = [&](int i) -> Expected<ValueId> {  // [B,T,H] or [B,T,H*k] as [B,H or 1,T,1 or k]
-    QUERNEL_TRY(int64_t width, n.dim(n.in(i), n.rank(n.in(i)) - 1));
+    if (n.rank(n.in(i)) != 3)
+      return n.invalid("expected gates [B,T,H], found " + to_string(n.shape(n.in(i))));
+    QUERNEL_TRY(int64_t width, n.dim(n.in(i), 2));
     return split_heads(n, n.widen(n.in(i)), width == 1 ? 1 : groups);
   };
   ValueId decay = kNoValue, rate = kNoValue;

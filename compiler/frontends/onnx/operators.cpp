@@ -35,7 +35,6 @@ constexpr Reason kReasons[] = {
     {"Compress", kDynamicSize},
     {"Unique", kDynamicSize},
     {"NonMaxSuppression", kDynamicSize},
-    {"SequenceMap", kSequence},
     {"StringNormalizer", kSequence},
     {"StringConcat", kSequence},
     {"StringSplit", kSequence},

@@ -132,6 +132,7 @@ Expected<ValueId> integer_matmul(NodeImport& n, ValueId a, ValueId a_zero, Value
   QUERNEL_TRY(ValueId y, matmul(n, p.left, p.right, DType::kI32));
   if (p.left_zero == 0) return y;
   bool vector = n.rank(b) == 1;
+  QUERNEL_CHECK(n.build.status());
   ValueId sums = n.build.reduce(OpKind::k_reduce_sum, n.build.cast(p.right, DType::kI32),
                                 {vector ? 0 : static_cast<int64_t>(n.rank(b)) - 2}, !vector);
   if (n.rank(a) == 1 && !vector) {

@@ -40,8 +40,9 @@ Status import_tfidf_vectorizer(NodeImport& n) {
   bool one_row = dims.size() == 1;
   if (one_row) dims.insert(dims.begin(), 1);
   if (dims.size() != 2 || shortest < 1 || longest < shortest || max_skip < 0 || max_skip > kLimit ||
-      columns.empty() || static_cast<int64_t>(firsts.size()) < longest ||
-      static_cast<int64_t>(pool.size()) > kLimit)
+      columns.empty() || *std::min_element(columns.begin(), columns.end()) < 0 ||
+      *std::max_element(columns.begin(), columns.end()) > kLimit ||
+      static_cast<int64_t>(firsts.size()) < longest || static_cast<int64_t>(pool.size()) > kLimit)
     return n.invalid("expected tokens [C] or [N,C] and a pool of n-grams up to length " +
                      std::to_string(longest));
   x = n.reshape(x, dims);

@@ -1,6 +1,8 @@
 // ai.onnx.ml's decision trees: all trees walk down one level at a time, by gathers.
 #include <algorithm>
+#include <cmath>
 #include <functional>
+#include <limits>
 #include <map>
 
 #include "frontends/onnx/activation.h"
@@ -16,7 +18,7 @@ struct Node {
   int64_t feature = 0, when_true = 0, when_false = 0;
   double threshold = 0;
   bool missing_is_true = false;
-  std::vector<double> weights;  // per target, of a leaf
+  std::vector<double> weights;  // per target, of a leaf; NaN where it has none
 };
 
 struct Forest {
@@ -66,6 +68,12 @@ Expected<int64_t> depth_of(NodeImport& n, const Forest& forest) {
     level = std::move(next);
   }
   return depth;
+}
+
+void add_weight(std::vector<double>& weights, int64_t targets, int64_t target, double weight) {
+  weights.resize(static_cast<size_t>(targets), NAN);
+  double& sum = weights[static_cast<size_t>(target)];
+  sum = std::isnan(sum) ? weight : sum + weight;
 }
 
 // The old operators' nodes, as parallel lists.
@@ -124,9 +132,81 @@ Expected<Forest> read_forest(NodeImport& n, const std::string& leaf_prefix) {
     if (leaf == index.end() || leaf_target[i] < 0 || forest.targets > (1 << 20))
       return n.invalid("expected weights of nodes that exist");
     std::vector<double>& w = forest.nodes[static_cast<size_t>(leaf->second)].weights;
-    w.resize(static_cast<size_t>(forest.targets));
-    w[static_cast<size_t>(leaf_target[i])] += (*weights)[i];
+    add_weight(w, forest.targets, leaf_target[i], (*weights)[i]);
   }
+  return forest;
+}
+
+// The nodes of TreeEnsemble: inner nodes and leaves in lists of their own; a leaf has one target.
+Expected<Forest> read_split_forest(NodeImport& n) {
+  auto list = [&](const char* name) { return n.attr_ints(name).value_or(std::vector<int64_t>()); };
+  auto tensor = [&](const char* name) -> Expected<std::vector<double>> {
+    const onnx::AttributeProto* a = n.attribute(name);
+    std::vector<double> values;
+    if (!a) return values;
+    QUERNEL_TRY(Tensor t, read_tensor(a->t(), n.source, n.build.location()));
+    for (int64_t i = 0; i < t.count(); ++i) values.push_back(element_as_f64(t, i));
+    return values;
+  };
+  std::vector<int64_t> feature = list("nodes_featureids"), yes = list("nodes_truenodeids"),
+                       no = list("nodes_falsenodeids"), yes_leaf = list("nodes_trueleafs"),
+                       no_leaf = list("nodes_falseleafs"), missing = list("nodes_missing_value_tracks_true"),
+                       target = list("leaf_targetids");
+  QUERNEL_TRY(std::vector<double> split, tensor("nodes_splits"));
+  QUERNEL_TRY(std::vector<double> mode, tensor("nodes_modes"));
+  QUERNEL_TRY(std::vector<double> weight, tensor("leaf_weights"));
+  QUERNEL_TRY(std::vector<double> members, tensor("membership_values"));
+  n.ignore_attribute("nodes_hitrates");
+  Forest forest;
+  forest.roots = list("tree_roots");
+  forest.targets = n.attr_int("n_targets", 1);
+  int64_t inner = static_cast<int64_t>(feature.size()), leaves = static_cast<int64_t>(target.size());
+  for (size_t size : {yes.size(), no.size(), yes_leaf.size(), no_leaf.size(), split.size(), mode.size()})
+    if (size != feature.size()) return n.invalid("expected lists nodes_* of one length");
+  if (weight.size() != target.size() || forest.targets < 1 || forest.targets > (1 << 20) || inner < 1)
+    return n.invalid("expected nodes, and a weight and a target for each leaf");
+  forest.nodes.resize(static_cast<size_t>(inner + leaves));
+  for (int64_t i = 0; i < leaves; ++i) {
+    if (target[i] < 0 || target[i] >= forest.targets) return n.invalid("expected targets below n_targets");
+    Node& leaf = forest.nodes[static_cast<size_t>(inner + i)];
+    leaf.when_true = leaf.when_false = inner + i;
+    add_weight(leaf.weights, forest.targets, target[i], weight[i]);
+  }
+  static constexpr Branch kModes[] = {Branch::kLessOrEqual, Branch::kLess,  Branch::kGreaterOrEqual,
+                                      Branch::kGreater,     Branch::kEqual, Branch::kNotEqual};
+  auto member = members.begin();
+  for (int64_t i = 0; i < inner; ++i) {
+    Node node;
+    node.feature = feature[i];
+    node.threshold = split[i];
+    node.missing_is_true = i < static_cast<int64_t>(missing.size()) && missing[i] != 0;
+    node.when_true = yes[i] + (yes_leaf[i] ? inner : 0);
+    node.when_false = no[i] + (no_leaf[i] ? inner : 0);
+    for (auto [child, is_leaf] : {std::pair{yes[i], yes_leaf[i]}, {no[i], no_leaf[i]}})
+      if (child < 0 || child >= (is_leaf ? leaves : inner)) return n.invalid("expected children that exist");
+    if (!(mode[i] >= 0 && mode[i] <= 6)) return n.invalid("attribute 'nodes_modes': expected 0 to 6");
+    node.branch = mode[i] == 6 ? Branch::kEqual : kModes[static_cast<size_t>(mode[i])];
+    if (mode[i] == 6 && (member == members.end() || std::isnan(*member)))
+      return n.invalid("attribute 'membership_values': expected members for each set");
+    size_t at = static_cast<size_t>(i);
+    // Membership is one comparison after the other, up to the NaN that ends the set.
+    while (mode[i] == 6 && member != members.end() && !std::isnan(*member)) {
+      node.threshold = *member++;
+      bool last = member == members.end() || std::isnan(*member);
+      Node step = node;
+      if (!last) step.when_false = static_cast<int64_t>(forest.nodes.size());
+      forest.nodes[at] = step;
+      at = forest.nodes.size();
+      if (!last) forest.nodes.emplace_back();
+    }
+    if (mode[i] == 6 && member != members.end()) ++member;
+    if (mode[i] != 6) forest.nodes[at] = node;
+  }
+  for (int64_t& root : forest.roots) {
+    if (root < 0 || root >= inner) return n.invalid("attribute 'tree_roots': expected nodes that exist");
+    if (yes_leaf[root] && no_leaf[root] && yes[root] == no[root]) root = inner + yes[root];
+  }
+  if (forest.roots.empty()) return n.invalid("attribute 'tree_roots' is missing");
   return forest;
 }
 
@@ -197,12 +277,22 @@ Expected<ValueId> walk(NodeImport& n, const Forest& forest, ValueId x) {
 // Sums (or averages, or extremes) of the reached leaves' weights [N,targets].
 Expected<ValueId> aggregate(NodeImport& n, const Forest& forest, ValueId leaves, const std::string& function,
                             DType dtype) {
+  constexpr int64_t kMaxTable = int64_t{1} << 26;
+  if (forest.targets < 1 || forest.targets > kMaxTable / static_cast<int64_t>(forest.nodes.size()))
+    return n.refuse("expected at most 2^26 weights, found " + std::to_string(forest.targets) +
+                    " for each node");
   std::vector<uint8_t> data(forest.nodes.size() * static_cast<size_t>(forest.targets) *
                             static_cast<size_t>(element_size(dtype)));
-  for (size_t i = 0; i < forest.nodes.size(); ++i)
-    for (size_t t = 0; t < forest.nodes[i].weights.size(); ++t)
-      store_f64(dtype, data.data(), static_cast<int64_t>(i) * forest.targets + static_cast<int64_t>(t),
-                forest.nodes[i].weights[t]);
+  // A leaf that says nothing of a target adds nothing to a sum, and is no extreme.
+  double absent = function == "MIN"   ? std::numeric_limits<float>::max()
+                  : function == "MAX" ? std::numeric_limits<float>::lowest()
+                                      : 0;
+  for (int64_t i = 0; i < static_cast<int64_t>(forest.nodes.size()); ++i)
+    for (int64_t t = 0; t < forest.targets; ++t) {
+      const std::vector<double>& w = forest.nodes[static_cast<size_t>(i)].weights;
+      bool has = t < static_cast<int64_t>(w.size()) && !std::isnan(w[static_cast<size_t>(t)]);
+      store_f64(dtype, data.data(), i * forest.targets + t, has ? w[static_cast<size_t>(t)] : absent);
+    }
   ValueId weights = n.build.constant(
       {dtype, {static_cast<int64_t>(forest.nodes.size()), forest.targets}, Bytes::own(std::move(data))});
   ValueId reached = n.build.take(weights, leaves, 0);  // [N,T,targets]
@@ -242,6 +332,23 @@ Status import_tree_ensemble_regressor(NodeImport& n) {
   return n.output(n.build.cast(y, DType::kF32));
 }
 
+Status import_tree_ensemble(NodeImport& n) {
+  static const char* const kFunctions[] = {"AVERAGE", "SUM", "MIN", "MAX"};
+  int64_t function = n.attr_int("aggregate_function", 1), transform = n.attr_int("post_transform", 0);
+  if (function < 0 || function > 3)
+    return n.invalid("attribute 'aggregate_function': expected 0 to 3, found " + std::to_string(function));
+  if (transform < 0 || transform > 2)
+    return n.refuse("attribute 'post_transform': only 0 to 2 are supported, found " +
+                    std::to_string(transform));
+  QUERNEL_TRY(Forest forest, read_split_forest(n));
+  ValueId x = as_features(n, n.in(0));
+  QUERNEL_TRY(ValueId leaves, walk(n, forest, x));
+  QUERNEL_TRY(ValueId y, aggregate(n, forest, leaves, kFunctions[function], n.dtype(x)));
+  if (transform == 1) y = softmax(n, y, {1});
+  if (transform == 2) y = sigmoid(n, y);
+  return n.output(n.build.cast(y, n.dtype(n.in(0))));
+}
+
 // Labels are integers; scores are per class, also of two classes with weights for one.
 Status import_tree_ensemble_classifier(NodeImport& n) {
   QUERNEL_TRY(Forest forest, read_forest(n, "class"));
@@ -252,28 +359,41 @@ Status import_tree_ensemble_classifier(NodeImport& n) {
   std::string transform = n.attr_string("post_transform", "NONE");
   if (transform != "NONE" && transform != "LOGISTIC" && transform != "SOFTMAX")
     return n.refuse("attribute 'post_transform': '" + transform + "' is not supported");
+  // Two classes may have weights for one of them only: the sum then stands against 0, or, where all weights
+  // are positive and so a probability, against 1/2.
   int64_t classes = static_cast<int64_t>(labels->size());
-  bool one_sided = classes == 2 && forest.targets == 1;
-  if (!one_sided) {
-    if (forest.targets > classes)
-      return n.invalid("expected weights of " + std::to_string(classes) + " classes");
-    forest.targets = classes;
-  }
+  std::vector<bool> weighted(static_cast<size_t>(std::max(classes, forest.targets)), false);
+  bool positive = true;
+  for (const Node& node : forest.nodes)
+    for (size_t t = 0; t < node.weights.size(); ++t) {
+      if (std::isnan(node.weights[t])) continue;
+      weighted[t] = true;
+      positive = positive && node.weights[t] >= 0;
+    }
+  bool one_sided = classes == 2 && std::count(weighted.begin(), weighted.end(), true) == 1;
+  if (forest.targets > classes)
+    return n.invalid("expected weights of " + std::to_string(classes) + " classes");
+  if (one_sided && transform == "SOFTMAX")
+    return n.refuse("attribute 'post_transform': SOFTMAX of one class is not supported");
+  forest.targets = classes;
   ValueId x = as_features(n, n.in(0));
   QUERNEL_TRY(ValueId leaves, walk(n, forest, x));
   QUERNEL_TRY(ValueId scores, aggregate(n, forest, leaves, "SUM", n.dtype(x)));
   QUERNEL_TRY(scores, add_base(n, scores));
+  QUERNEL_CHECK(n.build.status());
   ValueId chosen;
   if (one_sided) {
-    // The weights are of the second class; without a transform they are its probability.
-    QUERNEL_CHECK(n.build.status());
-    bool probability = transform == "NONE";
-    double limit = probability ? 0.5 : 0;
-    chosen = n.build.cast(n.build.reshape(n.binary(BinaryOp::k_gt, scores, limit), {n.shape(scores)[0]}),
-                          DType::kI64);
-    ValueId first = probability ? n.binary(BinaryOp::k_sub, n.scalar(n.dtype(scores), 1), scores)
-                                : n.unary(UnaryOp::k_neg, scores);
-    scores = n.build.cat({first, scores}, 1);
+    Dim rows = n.shape(scores)[0];
+    int64_t column = weighted[0] ? 0 : 1;
+    ValueId sum = n.build.slice(scores, {0, column}, {rows, column + 1});
+    ValueId second = n.binary(BinaryOp::k_gt, sum, positive ? 0.5 : 0.0);
+    chosen = n.build.cast(n.build.reshape(second, {rows}), DType::kI64);
+    if (column == 0) {
+      ValueId first = positive && transform == "NONE"
+                          ? n.binary(BinaryOp::k_sub, n.scalar(n.dtype(sum), 1), sum)
+                          : n.unary(UnaryOp::k_neg, sum);
+      scores = n.build.cat({first, sum}, 1);
+    }
   } else {
     chosen = n.build.reduce(OpKind::k_reduce_argmax, scores, {1}, false);
   }
