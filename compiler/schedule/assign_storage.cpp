@@ -173,10 +173,11 @@ class Assigner {
   // Two positions for each element that is sorted.
   void add_scratch(Group& group) {
     const Node& node = g_.nodes[group.anchor];
-    std::vector<int64_t> dims = static_dims(g_.shape(node.inputs[0]));
-    DType dtype = dims[static_cast<size_t>(node.attributes.ints[0])] <= INT32_MAX ? DType::kI32 : DType::kI64;
+    const Shape& dims = g_.shape(node.inputs[0]);
+    bool narrow = always_le(dims[static_cast<size_t>(node.attributes.ints[0])], INT32_MAX);
+    DType dtype = narrow ? DType::kI32 : DType::kI64;
     group.scratch_buffer =
-        add_buffer(BufferKind::kWorkspace, dtype, byte_size(dtype, 2 * *element_count(dims)), -1,
+        add_buffer(BufferKind::kWorkspace, dtype, byte_size(dtype, element_count(dims) * 2).upper_bound(), -1,
                    g_.values[node.output].name + ".scratch");
   }
 
