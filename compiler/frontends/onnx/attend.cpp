@@ -122,10 +122,8 @@ ValueId both_allowed(NodeImport& n, ValueId a, ValueId b) {
 }
 
 ValueId rotate(NodeImport& n, ValueId x, ValueId cosines, ValueId sines, int64_t rotated, bool interleaved) {
+  if (!n.build.ok()) return kNoValue;
   Shape shape = n.shape(x), starts(4, Dim(0));
-  if (shape.size() != 4 || n.rank(cosines) != 3 || n.rank(sines) != 3)
-    return n.build.fail(n.invalid("expected heads of four dims and tables of three, found " +
-                                  to_string(shape) + " and " + to_string(n.shape(cosines))));
   auto cut = [&](const Dim& from, const Dim& to, int64_t step) {
     Shape first = starts, last = shape;
     first[3] = from;

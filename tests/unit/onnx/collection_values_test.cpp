@@ -38,6 +38,24 @@ TEST(Collections, optionals_answer_while_importing) {
   expect_values(y.at(2), {}, {0});
 }
 
+TEST(Collections, map_runs_its_body_per_element) {
+  ModelBuilder m;
+  m.input("x", {3}).input("b", {1}).output("y");
+  m.node("SplitToSequence", {"x"}, {"parts"});
+  onnx::NodeProto& map = m.node("SequenceMap", {"parts", "b"}, {"sums"});
+  onnx::GraphProto& body = set_graph(map, "body");
+  body.add_input()->set_name("part");
+  body.add_input()->set_name("addend");
+  body.add_output()->set_name("sum");
+  onnx::NodeProto& add = *body.add_node();
+  add.set_op_type("Add");
+  add.add_input("part");
+  add.add_input("addend");
+  add.add_output("sum");
+  set_int(m.node("ConcatFromSequence", {"sums"}, {"y"}), "axis", 0);
+  expect_values(run(m, {f32_tensor({3}, {1, 2, 3}), f32_tensor({1}, {10})}).at(0), {3}, {11, 12, 13});
+}
+
 TEST(Collections, a_tensor_operator_refuses_a_sequence) {
   ModelBuilder m;
   m.input("x", {1}).output("y");

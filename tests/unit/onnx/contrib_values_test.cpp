@@ -160,6 +160,84 @@ TEST(Contrib, tree_regressor_sums_the_trees) {
   expect_values(run(m, {x}).at(0), {4, 1}, {110.5, 120.5, 130.5, 130.5});
 }
 
+TEST(Contrib, trees_have_a_bounded_depth) {
+  constexpr int kLevels = 258;
+  ModelBuilder m;
+  m.input("x", {1, 1}).output("y");
+  onnx::NodeProto& node = ml(m.node("TreeEnsembleRegressor", {"x"}, {"y"}));
+  std::vector<int64_t> zeros(2 * kLevels + 1, 0), ids, yes, no;
+  std::vector<std::string> modes;
+  for (int i = 0; i <= 2 * kLevels; ++i) {
+    bool leaf = i >= kLevels;  // node i goes on to i + 1, or ends in a leaf
+    ids.push_back(i);
+    modes.push_back(leaf ? "LEAF" : "BRANCH_LEQ");
+    yes.push_back(leaf ? 0 : i + 1);
+    no.push_back(leaf ? 0 : kLevels + 1 + i);
+  }
+  set_ints(node, "nodes_treeids", zeros);
+  set_ints(node, "nodes_nodeids", ids);
+  set_ints(node, "nodes_featureids", zeros);
+  set_floats(node, "nodes_values", std::vector<float>(zeros.size(), 0));
+  set_strings(node, "nodes_modes", modes);
+  set_ints(node, "nodes_truenodeids", yes);
+  set_ints(node, "nodes_falsenodeids", no);
+  set_ints(node, "target_treeids", {0});
+  set_ints(node, "target_nodeids", {kLevels});
+  set_ints(node, "target_ids", {0});
+  set_floats(node, "target_weights", {1});
+  Expected<ImportedModel> imported = m.import();
+  ASSERT_FALSE(imported);
+  EXPECT_NE(to_string(imported.errors()).find("trees of more than 256 levels are not supported"),
+            std::string::npos);
+}
+
+TEST(Contrib, tree_ensemble_tests_membership) {
+  ModelBuilder m;
+  m.input("x", {4, 1}).output("y");
+  onnx::NodeProto& node = ml(m.node("TreeEnsemble", {"x"}, {"y"}));
+  auto tensor = [&](const char* name, int type, int64_t count) -> onnx::TensorProto& {
+    onnx::TensorProto& t = *attribute(node, name, onnx::AttributeProto::TENSOR).mutable_t();
+    t.set_data_type(type);
+    t.add_dims(count);
+    return t;
+  };
+  // Node 0: x in {1, 5} ? leaf 0 : node 1. Node 1: x < 3 ? leaf 1 : leaf 2.
+  set_ints(node, "nodes_featureids", {0, 0});
+  set_ints(node, "nodes_truenodeids", {0, 1});
+  set_ints(node, "nodes_trueleafs", {1, 1});
+  set_ints(node, "nodes_falsenodeids", {1, 2});
+  set_ints(node, "nodes_falseleafs", {0, 1});
+  onnx::TensorProto& modes = tensor("nodes_modes", 2, 2);
+  for (int mode : {6, 1}) modes.add_int32_data(mode);
+  onnx::TensorProto& splits = tensor("nodes_splits", kFloat, 2);
+  for (float split : {0.0f, 3.0f}) splits.add_float_data(split);
+  onnx::TensorProto& members = tensor("membership_values", kFloat, 3);
+  for (float member : {1.0f, 5.0f, NAN}) members.add_float_data(member);
+  onnx::TensorProto& weights = tensor("leaf_weights", kFloat, 3);
+  for (float weight : {10.0f, 20.0f, 30.0f}) weights.add_float_data(weight);
+  set_ints(node, "leaf_targetids", {0, 0, 0});
+  set_ints(node, "tree_roots", {0});
+  set_int(node, "n_targets", 1);
+  expect_values(run(m, {f32_tensor({4, 1}, {1, 5, 2, 4})}).at(0), {4, 1}, {10, 10, 20, 30});
+}
+
+TEST(Contrib, label_encoder_has_a_default) {
+  ModelBuilder m;
+  m.input("x", {3}, kInt64).output("y");
+  onnx::NodeProto& node = ml(m.node("LabelEncoder", {"x"}, {"y"}));
+  set_ints(node, "keys_int64s", {7, 9});
+  set_floats(node, "values_floats", {0.5, 1.5});
+  set_float(node, "default_float", -2);
+  expect_values(run(m, {i64_tensor({3}, {9, 8, 7})}).at(0), {3}, {1.5, -2, 0.5});
+}
+
+TEST(Contrib, one_hot_encoder_leaves_strangers_out) {
+  ModelBuilder m;
+  m.input("x", {2}, kInt64).output("y");
+  set_ints(ml(m.node("OneHotEncoder", {"x"}, {"y"})), "cats_int64s", {3, 5});
+  expect_values(run(m, {i64_tensor({2}, {5, 4})}).at(0), {2, 2}, {0, 1, 0, 0});
+}
+
 TEST(Contrib, tree_classifier_chooses_the_largest_sum) {
   ModelBuilder m;
   m.input("x", {3, 2}).output("label").output("scores");

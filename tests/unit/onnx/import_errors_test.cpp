@@ -73,6 +73,11 @@ TEST(ImportErrors, old_operands_broadcast_only_where_they_say_so) {
   expect_contains(errors_of(m), "broadcast");
 }
 
+TEST(ImportErrors, negative_opset) {
+  ModelBuilder m(-1);
+  expect_contains(errors_of(m), "expected an opset of at least 1");
+}
+
 TEST(ImportErrors, future_opset) {
   ModelBuilder m(1000);
   expect_contains(errors_of(m), "opset 1000 is newer");

@@ -51,6 +51,17 @@ TEST(Quantized, blocks_have_scales_of_their_own) {
   expect_values(run(m, {f32_tensor({5}, {3, -20, 6, 6, 40})}).at(0), {5}, {3, -8, 3, 3, 7});
 }
 
+TEST(Quantized, float8_has_no_zero_point) {
+  constexpr int kFloat8E4M3FN = 17;
+  ModelBuilder m(19);
+  m.input("x", {1}).input("zero", {}, kFloat8E4M3FN).output("y");
+  m.floats("scale", {}, {1});
+  m.node("QuantizeLinear", {"x", "scale", "zero"}, {"y"});
+  Expected<ImportedModel> imported = m.import();
+  ASSERT_FALSE(imported);
+  EXPECT_NE(to_string(imported.errors()).find("expected a zero point of 0 for float8"), std::string::npos);
+}
+
 TEST(Quantized, dequantizes_per_channel) {
   ModelBuilder m;
   m.input("x", {2, 2}, kUint8).output("y");

@@ -78,7 +78,8 @@ double work_of(const Graph& graph) {
     for (const Dim& d : graph.shape(node.output)) steps *= d.is_const() ? static_cast<double>(d.value()) : 1;
     if (node.op == OpKind::k_contract) {
       steps = 1;
-      for (const auto& axis : node.attributes.contraction.axes) steps *= static_cast<double>(axis.extent);
+      for (const auto& axis : node.attributes.contraction.axes)
+        steps *= axis.extent.is_const() ? static_cast<double>(axis.extent.value()) : 1;
     }
     work += steps;
   }
