@@ -193,26 +193,29 @@ Status import_col2im(NodeImport& n) {
                      to_string(n.shape(n.in(0))));
   std::vector<int64_t> result{dims[0], dims[1] / *elements}, axes;
   result.insert(result.end(), image.begin(), image.end());
+  std::vector<int64_t> counts;
+  for (size_t i = 0; i < rank; ++i) {
+    constexpr int64_t kMaxSize = int64_t{1} << 31;
+    if (block[i] < 1 || block[i] > kMaxSize || image[i] < 0 || image[i] > kMaxSize)
+      return n.invalid("expected sizes of at least 1 and below 2^31");
+    int64_t room = image[i] + pads.before[i] + pads.after[i] - ((block[i] - 1) * dilations[i] + 1);
+    if (room < 0) return n.invalid("expected a block that fits the padded image");
+    counts.push_back(room / strides[i] + 1);
+  }
+  if (element_count(counts) != dims[2])
+    return n.invalid("expected as many blocks on dim 2 as fit the padded image, found " +
+                     std::to_string(dims[2]));
   IndexExpr row = IndexExpr::axis(1), column = 0;
   IndexMap map;
-  int64_t blocks = 1;
   for (size_t i = 0; i < rank; ++i) {
-    int64_t extent = (block[i] - 1) * dilations[i] + 1;
-    int64_t count = (image[i] + pads.before[i] + pads.after[i] - extent) / strides[i] + 1;
-    if (block[i] < 1 || image[i] < 0 || image[i] + pads.before[i] + pads.after[i] < extent)
-      return n.invalid("expected a block that fits the padded image");
     axes.push_back(static_cast<int64_t>(2 + rank + i));
     IndexExpr tap = IndexExpr::axis(static_cast<int>(2 + rank + i));
     IndexExpr from = IndexExpr::axis(static_cast<int>(2 + i)) + tap * -dilations[i] + pads.before[i];
-    map.guards.push_back({from, 0, count * strides[i]});
+    map.guards.push_back({from, 0, counts[i] * strides[i]});
     if (strides[i] > 1) map.guards.push_back({floormod(from, strides[i]), 0, 1});
     row = row * block[i] + tap;
-    column = column * count + floordiv(from, strides[i]);
-    blocks *= count;
+    column = column * counts[i] + floordiv(from, strides[i]);
   }
-  if (blocks != dims[2])
-    return n.invalid("expected " + std::to_string(blocks) + " blocks on dim 2, found " +
-                     std::to_string(dims[2]));
   map.indices = {IndexExpr::axis(0), row, column};
   result.insert(result.end(), block.begin(), block.end());
   if (!element_count(result)) return n.refuse("the blocks have more elements than fit 63 bits");

@@ -136,7 +136,9 @@ Status import_multinomial(NodeImport& n) {
   QUERNEL_TRY(DType dtype, read_dtype(n, DType::kI32));
   Shape shape = n.shape(x);
   if (shape.size() != 2) return n.invalid("expected an input [batch,classes], found " + to_string(shape));
-  if (samples < 1) return n.invalid("expected a sample_size of at least 1, found " + std::to_string(samples));
+  if (samples < 1 || samples > (int64_t{1} << 31))
+    return n.invalid("expected a sample_size of at least 1 and at most 2^31, found " +
+                     std::to_string(samples));
   if (dtype != DType::kI32 && dtype != DType::kI64)
     return n.invalid("expected int32 or int64, found " + std::string(to_string(dtype)));
   QUERNEL_TRY(int64_t classes, n.dim(shape[1]));

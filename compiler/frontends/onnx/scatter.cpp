@@ -1,8 +1,11 @@
 // Scatters, and operators that are one: cache updates and the inverse of max pools.
 #include "frontends/onnx/operators.h"
+#include "frontends/onnx/window.h"
 
 namespace quernel::onnx_import {
 namespace {
+
+constexpr int64_t kMaxSize = int64_t{1} << 31;  // of a window, and of a dim that it moves along
 
 Expected<ScatterMode> read_mode(NodeImport& n) {
   if (n.opset < 16) return ScatterMode::kSet;
@@ -13,11 +16,6 @@ Expected<ScatterMode> read_mode(NodeImport& n) {
   if (n.opset >= 18 && name == "max") return ScatterMode::kMax;
   if (n.opset >= 18 && name == "min") return ScatterMode::kMin;
   return n.invalid("attribute 'reduction': expected none, add, mul, max or min, found '" + name + "'");
-}
-
-// One dim of [] or [1] for a window's attribute.
-int64_t window_value(const std::vector<int64_t>& values, size_t i, int64_t fallback) {
-  return i < values.size() ? values[i] : fallback;
 }
 
 }  // namespace
@@ -72,11 +70,14 @@ Status import_max_unpool(NodeImport& n) {
   if (dims.size() < 3 || !kernel || kernel->size() != dims.size() - 2)
     return n.invalid("expected an input [N,C,D...] and a kernel_shape of its rank less 2, found " +
                      to_string(n.shape(x)));
-  std::vector<int64_t> strides = n.attr_ints("strides").value_or(std::vector<int64_t>()),
-                       pads = n.attr_ints("pads").value_or(std::vector<int64_t>()), pooled = dims;
+  QUERNEL_TRY(std::vector<int64_t> strides, read_window_steps(n, "strides", kernel->size()));
+  QUERNEL_TRY(WindowPads pads, read_window_pads(n, kernel->size()));
+  std::vector<int64_t> pooled = dims;
   for (size_t i = 0; i < kernel->size(); ++i) {
-    pooled[i + 2] = (dims[i + 2] - 1) * window_value(strides, i, 1) + (*kernel)[i] -
-                    window_value(pads, i, 0) - window_value(pads, i + kernel->size(), 0);
+    int64_t size = (*kernel)[i];
+    if (size < 1 || size > kMaxSize || dims[i + 2] > kMaxSize)
+      return n.invalid("attribute 'kernel_shape': expected values of at least 1 and below 2^31");
+    pooled[i + 2] = (dims[i + 2] - 1) * strides[i] + size - pads.before[i] - pads.after[i];
     if (pooled[i + 2] < 0) return n.invalid("expected a window that leaves elements");
   }
   std::optional<int64_t> count = element_count(pooled), updates = element_count(dims);

@@ -146,8 +146,40 @@ inline onnx::ModelProto nested_model() {
   return m.model;
 }
 
+inline onnx::ModelProto ordered_model() {
+  ModelBuilder m(26);
+  m.input("x", {1, 1, 4, 6}).input("i", {1, 1, 4, 2}, kInt64).input("at", {1}, kInt64);
+  for (const char* output : {"y", "c", "m", "v", "p"}) m.output(output);
+  m.ints("axis", {}, {2});
+  m.ints("k", {1}, {2});
+  set_int(m.node("CumProd", {"x", "axis"}, {"prod"}), "reverse", 1);
+  auto& top = m.node("TopK", {"prod", "k"}, {"v", "p"});
+  set_int(top, "largest", 0);
+  auto& elements = m.node("ScatterElements", {"x", "i", "v"}, {"e"});
+  set_int(elements, "axis", -1);
+  set_string(elements, "reduction", "max");
+  m.node("TensorScatter", {"e", "v6", "at"}, {"t"});
+  m.floats("v6", {1, 1, 2, 6}, std::vector<float>(12, 1.0f));
+  set_string(m.node("ScatterND", {"t", "tuples", "row"}, {"y"}), "reduction", "add");
+  m.ints("tuples", {2, 3}, {0, 0, 1, 0, 0, -1});
+  m.floats("row", {2, 6}, std::vector<float>(12, 2.0f));
+  m.ints("image", {2}, {5, 5});
+  m.ints("block", {2}, {2, 2});
+  set_ints(m.node("Col2Im", {"columns", "image", "block"}, {"c"}), "strides", {3, 3});
+  m.node("RandomNormalLike", {"noise"}, {"columns"});
+  m.floats("noise", {1, 8, 4}, std::vector<float>(32));
+  auto& unpool = m.node("MaxUnpool", {"bits", "places"}, {"m"});
+  set_ints(unpool, "kernel_shape", {2});
+  set_ints(unpool, "strides", {2});
+  m.ints("places", {1, 1, 3}, {0, 3, 5});
+  m.node("Bernoulli", {"half"}, {"bits"});
+  m.floats("half", {1, 1, 3}, {0.5f, 0.5f, 0.5f});
+  return m.model;
+}
+
 inline std::vector<onnx::ModelProto> seed_models() {
-  return {convolution_model(), attention_model(), shapes_model(), resize_model(), nested_model()};
+  return {convolution_model(), attention_model(), shapes_model(),
+          resize_model(),      nested_model(),    ordered_model()};
 }
 
 }  // namespace quernel::onnx_test
