@@ -220,6 +220,7 @@ Expected<Imported> import_model(const std::string& path, const CompileOptions& o
   }
   ImportOptions import_options;
   import_options.dims = options.dims;
+  import_options.dim_ranges = options.dim_ranges;
   import_options.input_shapes = options.input_shapes;
   import_options.declared_shapes_yield = options.declared_shapes_yield;
   import_options.input_values = options.input_values;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "input_values.h"
 
@@ -24,6 +25,27 @@ bool has_values(const DataSet& set, const CompiledCase& compiled) {
 
 }  // namespace
 
+Expected<CompiledCase> CaseCompiler::compile_with(const DataSet& set, const CompileOptions& options) {
+  CompiledCase result;
+  result.bundle = fmt::format("{}/{}.qnl", scratch_dir_, compiled_.size());
+  QUERNEL_TRY(CompileReport report, compile(model_, result.bundle, options));
+  for (const std::string& name : report.fixed_inputs)
+    result.fixed.emplace(name, find_input(set, name)->tensor.bytes);
+  return result;
+}
+
+Expected<CompiledCase> CaseCompiler::compile_free(const DataSet& set) {
+  CompileOptions options = options_;
+  for (const DataFile& file : set.inputs)
+    if (!file.error && !file.tensor.name.empty())
+      options.input_values.emplace(file.tensor.name, to_tensor(file.tensor));
+  QUERNEL_TRY(Imported imported, import_model(model_, options));
+  if (imported.graph.symbols.empty()) return unsupported("the model has no free dims");
+  QUERNEL_TRY(CompiledCase result, compile_with(set, options));
+  result.any_shape = true;
+  return result;
+}
+
 Expected<const CompiledCase*> CaseCompiler::compile_for(const DataSet& set) {
   CompileOptions options = options_;
   options.declared_shapes_yield = true;  // as ONNX's own runner takes the data's shapes
@@ -32,14 +54,12 @@ Expected<const CompiledCase*> CaseCompiler::compile_for(const DataSet& set) {
     options.input_shapes.emplace(file.tensor.name, file.tensor.shape);
     options.input_values.emplace(file.tensor.name, to_tensor(file.tensor));
   }
+  if (!std::exchange(tried_free_, true))
+    if (Expected<CompiledCase> free = compile_free(set)) compiled_.push_back(std::move(*free));
   for (const CompiledCase& known : compiled_)
-    if (known.shapes == options.input_shapes && has_values(set, known)) return &known;
-  CompiledCase result;
+    if ((known.any_shape || known.shapes == options.input_shapes) && has_values(set, known)) return &known;
+  QUERNEL_TRY(CompiledCase result, compile_with(set, options));
   result.shapes = options.input_shapes;
-  result.bundle = fmt::format("{}/{}.qnl", scratch_dir_, compiled_.size());
-  QUERNEL_TRY(CompileReport report, compile(model_, result.bundle, options));
-  for (const std::string& name : report.fixed_inputs)
-    result.fixed.emplace(name, find_input(set, name)->tensor.bytes);
   compiled_.push_back(std::move(result));
   return &compiled_.back();
 }

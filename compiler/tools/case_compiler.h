@@ -1,6 +1,7 @@
-// Compiles the model of a verify case as its data sets need it: with the shapes of a data set, and, where
-// operands must be known at compile time (Slice's starts, Reshape's shape…) but the model takes them as
-// inputs, with their values. One bundle serves all sets that agree in these.
+// Compiles the model of a verify case as its data sets need it: once for all sizes where its free dims can
+// stay free, else with the shapes of a data set; and, where operands must be known at compile time (Slice's
+// starts, Reshape's shape…) but the model takes them as inputs, with their values. One bundle serves all sets
+// that agree in these.
 #pragma once
 
 #include <list>
@@ -14,7 +15,8 @@
 namespace quernel::tools {
 
 struct CompiledCase {
-  std::map<std::string, std::vector<int64_t>> shapes;   // of all inputs in the data set
+  bool any_shape = false;                               // free dims are free in it
+  std::map<std::string, std::vector<int64_t>> shapes;   // else of all inputs in the data set
   std::map<std::string, std::vector<std::byte>> fixed;  // inputs that are constants in it, with their values
   std::string bundle;                                   // path
 };
@@ -32,7 +34,12 @@ class CaseCompiler {
   std::string model_;
   CompileOptions options_;
   std::string scratch_dir_;
+  // The model with its free dims, where it has any and is supported so.
+  Expected<CompiledCase> compile_free(const DataSet& set);
+  Expected<CompiledCase> compile_with(const DataSet& set, const CompileOptions& options);
+
   std::list<CompiledCase> compiled_;
+  bool tried_free_ = false;
 };
 
 }  // namespace quernel::tools

@@ -46,7 +46,8 @@ void add_target_flags(CLI::App& app, CompileFlags& flags) {
 }
 
 void add_shape_flags(CLI::App& app, CompileFlags& flags) {
-  app.add_option("--dim", flags.dims, "fix a free dim of the model")
+  app.add_option("--dim", flags.dims,
+                 "fix a free dim of the model, or say its range: N=8, N=1..64, N=8..512/8")
       ->type_name("NAME=N")
       ->allow_extra_args(false);
   app.add_option("--input-shape", flags.input_shapes, "fix the whole shape of an input")
@@ -75,13 +76,33 @@ void add_developer_flags(CLI::App& app, CompileFlags& flags) {
   app.add_flag("--verify-each", flags.verify_each, "verify the IR after every pass")->group(group);
 }
 
+namespace {
+
+// "8", "1..64" or "8..512/8".
+bool parse_dim(const std::string& name, const std::string& value, CompileOptions& options) {
+  size_t dots = value.find("..");
+  if (dots == std::string::npos) return parse_integer(value, &options.dims[name]);
+  Symbol range{name, 1, 1, 1, false, {}};
+  std::string_view text = value;
+  size_t slash = std::min(text.find('/'), text.size());
+  bool read = parse_integer(text.substr(0, dots), &range.min) &&
+              parse_integer(text.substr(dots + 2, slash - dots - 2), &range.max) &&
+              (slash == text.size() || parse_integer(text.substr(slash + 1), &range.multiple_of));
+  options.dim_ranges[name] = range;
+  return read && range.min >= 0 && range.min <= range.max && range.max <= (int64_t{1} << 31) &&
+         range.multiple_of >= 1;
+}
+
+}  // namespace
+
 Expected<CompileOptions> compile_options(const CompileFlags& flags) {
   CompileOptions options;
   if (!flags.targets.empty()) options.targets = flags.targets;
   std::string name, value;
   for (const std::string& text : flags.dims)
-    if (!split_assignment(text, &name, &value) || !parse_integer(value, &options.dims[name]))
-      return invalid_input("--dim: expected NAME=N, found '" + text + "'");
+    if (!split_assignment(text, &name, &value) || !parse_dim(name, value, options))
+      return invalid_input("--dim: expected NAME=N, NAME=MIN..MAX or NAME=MIN..MAX/MULTIPLE, found '" + text +
+                           "'");
   for (const std::string& text : flags.input_shapes)
     if (!split_assignment(text, &name, &value) || !parse_shape(value, &options.input_shapes[name]))
       return invalid_input("--input-shape: expected NAME=1x3x224x224, found '" + text + "'");

@@ -145,10 +145,12 @@ CaseResult verify_case(const std::string& dir, const CaseOptions& options) {
   if (!names) return from_diagnostics(names.errors());
   CaseCompiler compiler(dir + "/model.onnx", options.compile, options.scratch_dir);
   std::set<std::string> fixed;
+  bool any_shape = false;
   for (DataSet& set : sets) {
     name_inputs(set, *names);
     Expected<const CompiledCase*> compiled = compiler.compile_for(set);
     if (!compiled) return from_diagnostics(compiled.errors());
+    any_shape = (*compiled)->any_shape;
     for (const auto& [name, value] : (*compiled)->fixed) fixed.insert(name);
     std::erase_if(set.inputs,
                   [&](const DataFile& file) { return (*compiled)->fixed.count(file.tensor.name) > 0; });
@@ -157,6 +159,7 @@ CaseResult verify_case(const std::string& dir, const CaseOptions& options) {
       return *result;
   }
   std::string reason = fmt::format("{} data set{}", sets.size(), sets.size() == 1 ? "" : "s");
+  if (any_shape) reason += ", any shape";
   if (!fixed.empty()) reason += fmt::format(", compiled with the values of {}", fmt::join(fixed, ", "));
   return {Verdict::kPass, reason};
 }

@@ -5,6 +5,7 @@
 
 #include "frontends/onnx/activation.h"
 #include "frontends/onnx/operators.h"
+#include "frontends/onnx/positions.h"
 
 namespace quernel::onnx_import {
 
@@ -211,17 +212,15 @@ Status import_log_softmax(NodeImport& n) {
 Status import_hardmax(NodeImport& n) {
   QUERNEL_TRY(std::vector<int64_t> axes, softmax_axes(n));
   ValueId x = n.in(0);
-  QUERNEL_TRY(std::vector<int64_t> dims, n.dims(x));
-  if (axes.empty()) return n.output(n.full(n.dtype(x), n.shape(x), 1));
-  int64_t outer = 1, inner = 1, tail = 1;
+  Shape dims = n.shape(x);
+  if (axes.empty()) return n.output(n.full(n.dtype(x), dims, 1));
+  Dim outer = 1, inner = 1, tail = 1;
   for (int64_t i = 0; i < static_cast<int64_t>(dims.size()); ++i)
     (i < axes.front() ? outer : i <= axes.back() ? inner : tail) *= dims[i];
-  ValueId rows = n.reshape(x, {outer, inner, tail});
-  std::vector<int64_t> positions(static_cast<size_t>(inner));
-  std::iota(positions.begin(), positions.end(), 0);
+  ValueId rows = n.build.reshape(x, {outer, inner, tail});
   ValueId best = n.build.reduce(OpKind::k_reduce_argmax, rows, {1}, true);
-  ValueId hit = n.binary(BinaryOp::k_eq, n.build.constant(i64_tensor({inner, 1}, positions)), best);
-  return n.output(n.reshape(n.build.cast(hit, n.dtype(x)), dims));
+  ValueId hit = n.binary(BinaryOp::k_eq, positions(n, DType::kI64, inner, 1), best);
+  return n.output(n.build.reshape(n.build.cast(hit, n.dtype(x)), dims));
 }
 
 }  // namespace quernel::onnx_import

@@ -32,15 +32,19 @@ ValueId masked_softmax(NodeImport& n, ValueId x, ValueId sink) {
 
 Expected<AttentionValues> attend(NodeImport& n, const AttentionOperands& x) {
   QUERNEL_CHECK(n.build.status());
-  QUERNEL_TRY(std::vector<int64_t> q, n.dims(x.query));
-  QUERNEL_TRY(std::vector<int64_t> k, n.dims(x.key));
-  QUERNEL_TRY(std::vector<int64_t> v, n.dims(x.value));
-  if (q.size() != 4 || k.size() != 4 || v.size() != 4 || k[0] != q[0] || v[0] != q[0] || k[1] != v[1] ||
-      k[2] != v[2] || q[3] != k[3] || k[1] < 1 || q[1] % k[1] != 0)
+  Shape q = n.shape(x.query), k = n.shape(x.key), v = n.shape(x.value);
+  bool fits = q.size() == 4 && k.size() == 4 && v.size() == 4 && k[0] == q[0] && v[0] == q[0] &&
+              k[1] == v[1] && k[2] == v[2] && q[3] == k[3];
+  if (fits) {
+    QUERNEL_TRY(int64_t heads, n.dim(q[1]));
+    QUERNEL_TRY(int64_t key_heads, n.dim(k[1]));
+    fits = key_heads >= 1 && heads % key_heads == 0;
+  }
+  if (!fits)
     return n.invalid("expected queries, keys and values that fit each other, found " +
                      to_string(n.shape(x.query)) + ", " + to_string(n.shape(x.key)) + " and " +
                      to_string(n.shape(x.value)));
-  int64_t groups = k[1], sharing = q[1] / k[1];
+  int64_t groups = k[1].value(), sharing = q[1].value() / groups;
   DType dtype = n.dtype(x.query);
   AttentionValues r;
   {
@@ -66,7 +70,7 @@ Expected<AttentionValues> attend(NodeImport& n, const AttentionOperands& x) {
   ValueId scores = r.biased;
   if (x.softmax_rounding) scores = n.widen(n.build.cast(scores, *x.softmax_rounding));
   ValueId sink = kNoValue;
-  if (x.sink != kNoValue) sink = n.reshape(n.build.cast(x.sink, n.dtype(scores)), {1, q[1], 1, 1});
+  if (x.sink != kNoValue) sink = n.reshape(n.build.cast(x.sink, n.dtype(scores)), {1, q[1].value(), 1, 1});
   r.weights = masked ? masked_softmax(n, scores, sink) : softmax(n, scores, {3});
   if (x.softmax_rounding) r.weights = n.build.cast(r.weights, *x.softmax_rounding);
   r.weights = n.build.cast(r.weights, dtype);
@@ -98,7 +102,7 @@ ValueId merge_heads(NodeImport& n, ValueId x) {
   return n.build.reshape(n.build.permute(x, {0, 2, 1, 3}), {shape[0], shape[2], shape[1] * shape[3]});
 }
 
-ValueId window_mask(NodeImport& n, int64_t queries, int64_t keys, ValueId offset, int64_t left,
+ValueId window_mask(NodeImport& n, const Dim& queries, const Dim& keys, ValueId offset, int64_t left,
                     int64_t right) {
   ValueId here = n.binary(BinaryOp::k_add, positions(n, DType::kI64, queries, 1), offset);
   ValueId there = positions(n, DType::kI64, keys), allowed = kNoValue;
@@ -111,7 +115,7 @@ ValueId window_mask(NodeImport& n, int64_t queries, int64_t keys, ValueId offset
   return allowed;
 }
 
-ValueId length_mask(NodeImport& n, ValueId lengths, int64_t keys) {
+ValueId length_mask(NodeImport& n, ValueId lengths, const Dim& keys) {
   ValueId column = n.build.reshape(lengths, {element_count(n.shape(lengths)), 1, 1, 1});
   return n.binary(BinaryOp::k_lt, positions(n, n.dtype(lengths), keys), column);
 }

@@ -31,10 +31,10 @@ ValueId merge_heads(NodeImport& n, ValueId x);
 
 // bool [S,T] or [B,1,S,T]: whether key j lies between i + offset - left and i + offset + right; a negative
 // bound is none. `offset` is a value of [] or [B,1,1,1], int64.
-ValueId window_mask(NodeImport& n, int64_t queries, int64_t keys, ValueId offset, int64_t left,
+ValueId window_mask(NodeImport& n, const Dim& queries, const Dim& keys, ValueId offset, int64_t left,
                     int64_t right);
 // bool [B,1,1,T]: whether key j < lengths[b].
-ValueId length_mask(NodeImport& n, ValueId lengths, int64_t keys);
+ValueId length_mask(NodeImport& n, ValueId lengths, const Dim& keys);
 // Both where both are given.
 ValueId both_allowed(NodeImport& n, ValueId a, ValueId b);
 

@@ -19,13 +19,13 @@ Expected<DType> softmax_precision(NodeImport& n, DType wide) {
 }
 
 // The mask operand, padded to all keys with hidden ones, as what may be seen or what is added.
-Status read_mask(NodeImport& n, ValueId mask, int64_t keys, AttentionOperands& x) {
+Status read_mask(NodeImport& n, ValueId mask, const Dim& keys, AttentionOperands& x) {
   int rank = n.rank(mask);
   if (rank < 1 || rank > 4)
     return n.invalid("expected a mask of rank 1 to 4, found " + to_string(n.shape(mask)));
-  QUERNEL_TRY(int64_t columns, n.dim(mask, rank - 1));
-  if (columns > keys && columns != 1)
-    return n.invalid("expected a mask for at most " + std::to_string(keys) + " keys, found " +
+  Dim columns = n.shape(mask)[static_cast<size_t>(rank) - 1];
+  if (always_lt(keys, columns) && !(columns == Dim(1)))
+    return n.invalid("expected a mask for at most " + to_string(keys) + " keys, found " +
                      to_string(n.shape(mask)));
   bool is_bool = n.dtype(mask) == DType::kBool;
   if (!is_bool) mask = n.build.cast(mask, n.dtype(x.query));
@@ -62,11 +62,11 @@ Status import_attention(NodeImport& n) {
     QUERNEL_TRY(value, split_heads(n, value, kv_heads));
   }
   if (n.has(4) != n.has(5)) return n.invalid("expected past_key and past_value together");
-  int64_t past = 0;
+  Dim past = 0;
   if (n.has(4)) {
     if (n.rank(n.in(4)) != 4)
       return n.invalid("expected past keys [B,H,T,D], found " + to_string(n.shape(n.in(4))));
-    QUERNEL_TRY(past, n.dim(n.in(4), 2));
+    past = n.shape(n.in(4))[2];
     key = n.build.cat({n.in(4), key}, 2);
     value = n.build.cat({n.in(5), value}, 2);
   }
@@ -77,20 +77,19 @@ Status import_attention(NodeImport& n) {
   x.value = n.build.cast(value, wide);
   QUERNEL_TRY(int64_t head_size, n.dim(x.query, 3));
   x.scale = n.attr_float("scale", 1 / std::sqrt(static_cast<double>(head_size)));
-  QUERNEL_TRY(int64_t queries, n.dim(x.query, 2));
-  QUERNEL_TRY(int64_t keys, n.dim(x.key, 2));
+  Dim queries = n.shape(x.query)[2], keys = n.shape(x.key)[2];
   if (n.has(3)) QUERNEL_CHECK(read_mask(n, n.in(3), keys, x));
   if (causal) right = right < 0 ? 0 : std::min<int64_t>(right, 0);
   ValueId lengths = n.in(6);
   if (lengths != kNoValue && n.has(4))
     return n.invalid("expected either nonpad_kv_seqlen or past keys, found both");
   if (left >= 0 || right >= 0) {
-    ValueId offset = n.build.constant(i64_tensor({}, {past}));
+    ValueId offset = n.number(DType::kI64, past);
     if (lengths != kNoValue)
       offset = n.binary(
           BinaryOp::k_sub,
           n.build.reshape(n.build.cast(lengths, DType::kI64), {element_count(n.shape(lengths)), 1, 1, 1}),
-          static_cast<double>(queries));
+          n.number(DType::kI64, queries));
     x.allowed = both_allowed(n, x.allowed, window_mask(n, queries, keys, offset, left, right));
   }
   if (lengths != kNoValue) x.allowed = both_allowed(n, x.allowed, length_mask(n, lengths, keys));

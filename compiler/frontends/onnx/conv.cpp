@@ -11,7 +11,7 @@ namespace {
 
 // out[n, g*OG+o, y, x] = sum over c, ky, kx of x[n, g*CG+c, sy*y + dy*ky, …] * w[g*OG+o, c, ky, kx]
 ValueId contract_windows(NodeImport& n, ValueId x, ValueId weights, const Window& w,
-                         const std::vector<int64_t>& weight_dims, int64_t batch, int64_t groups,
+                         const std::vector<int64_t>& weight_dims, const Dim& batch, int64_t groups,
                          std::optional<DType> accumulator = {}) {
   int64_t channels_out = weight_dims[0] / groups, channels_in = weight_dims[1];
   ContractionBuilder c;
@@ -37,7 +37,7 @@ ValueId contract_windows(NodeImport& n, ValueId x, ValueId weights, const Window
 
 Expected<ValueId> convolve(NodeImport& n, ValueId x, ValueId weights, double fill,
                            std::optional<DType> accumulator) {
-  QUERNEL_TRY(std::vector<int64_t> dims, n.dims(x));
+  Shape dims = n.shape(x);
   QUERNEL_TRY(std::vector<int64_t> weight_dims, n.dims(weights));
   if (dims.size() < 3 || weight_dims.size() != dims.size())
     return n.invalid("expected input [N,C,D...] and weights [M,C/group,K...] of one rank, found " +
@@ -46,12 +46,12 @@ Expected<ValueId> convolve(NodeImport& n, ValueId x, ValueId weights, double fil
   if (groups < 1 || groups > weight_dims[0] || weight_dims[0] % groups != 0)
     return n.invalid("attribute 'group': expected a divisor of " + std::to_string(weight_dims[0]) +
                      " output channels, found " + std::to_string(groups));
-  if (dims[1] % groups != 0 || dims[1] / groups != weight_dims[1])
+  if (!(dims[1] == Dim(weight_dims[1] * groups)))
     return n.invalid("expected " + std::to_string(weight_dims[1]) + " * group " + std::to_string(groups) +
                      " input channels for weights " + to_string(n.shape(weights)) + ", found " +
-                     std::to_string(dims[1]));
-  std::vector<int64_t> kernel(weight_dims.begin() + 2, weight_dims.end()),
-      spatial(dims.begin() + 2, dims.end());
+                     to_string(dims[1]));
+  std::vector<int64_t> kernel(weight_dims.begin() + 2, weight_dims.end());
+  Shape spatial(dims.begin() + 2, dims.end());
   if (auto declared = n.attr_ints("kernel_shape"); declared && *declared != kernel)
     return n.invalid("attribute 'kernel_shape' disagrees with weights of shape " +
                      to_string(n.shape(weights)));
@@ -85,15 +85,16 @@ Status import_conv(NodeImport& n) {
 // space.
 Status import_conv_transpose(NodeImport& n) {
   ValueId x = n.in(0), weights = n.in(1);
-  QUERNEL_TRY(std::vector<int64_t> dims, n.dims(x));
+  Shape dims = n.shape(x);
   QUERNEL_TRY(std::vector<int64_t> weight_dims, n.dims(weights));
   size_t rank = dims.size() - 2;
   if (dims.size() < 3 || weight_dims.size() != dims.size())
     return n.invalid("expected input [N,C,D...] and weights [C,M/group,K...] of one rank, found " +
                      to_string(n.shape(x)) + " and " + to_string(n.shape(weights)));
   int64_t groups = n.attr_int("group", 1);
-  if (groups < 1 || groups > dims[1] || dims[1] % groups != 0 || weight_dims[0] != dims[1])
-    return n.invalid("expected weights for " + std::to_string(dims[1]) +
+  QUERNEL_TRY(int64_t channels, n.dim(dims[1]));
+  if (groups < 1 || groups > channels || channels % groups != 0 || weight_dims[0] != channels)
+    return n.invalid("expected weights for " + std::to_string(channels) +
                      " input channels in whole groups, found " + to_string(n.shape(weights)) + " and group " +
                      std::to_string(groups));
   std::vector<int64_t> kernel(weight_dims.begin() + 2, weight_dims.end());
@@ -114,47 +115,48 @@ Status import_conv_transpose(NodeImport& n) {
   // A view of x: element (position - before) / stride where that is whole and inside, else 0.
   IndexMap stuffed;
   stuffed.indices = {IndexExpr::axis(0), IndexExpr::axis(1)};
-  std::vector<int64_t> stuffed_dims{dims[0], dims[1]};
+  Shape stuffed_dims{dims[0], dims[1]};
   Window w{kernel, std::vector<int64_t>(rank, 1), dilations, {}, {}, {}, {}};
   for (size_t i = 0; i < rank; ++i) {
     constexpr int64_t kLimit = int64_t{1} << 31;
-    int64_t size = dims[i + 2], stride = strides[i];
-    if (kernel[i] < 1 || kernel[i] > kLimit || size > kLimit || extra[i] < 0 || extra[i] > kLimit ||
+    const Dim& size = dims[i + 2];
+    int64_t stride = strides[i];
+    if (kernel[i] < 1 || kernel[i] > kLimit || always_lt(kLimit, size) || extra[i] < 0 || extra[i] > kLimit ||
         (wanted && ((*wanted)[i] < 1 || (*wanted)[i] > kLimit)))
       return n.invalid("expected kernel sizes of at least 1 and output padding of at least 0, below 2^31");
-    int64_t full = (size - 1) * stride + w.extent(i) + extra[i];
+    Dim full = (size - 1) * stride + w.extent(i) + extra[i], before = pads.before[i], after = pads.after[i];
     bool same = auto_pad == "SAME_UPPER" || auto_pad == "SAME_LOWER";
     if (wanted || same) {
-      int64_t target = wanted ? (*wanted)[i] : size * stride;
-      int64_t total = std::max<int64_t>(0, full - target);
-      pads.before[i] = auto_pad == "SAME_UPPER" ? total / 2 : total - total / 2;
-      pads.after[i] = total - pads.before[i];
-      full = std::max(full, target);
+      Dim target = wanted ? Dim((*wanted)[i]) : size * stride;
+      Dim total = max(full - target, 0), smaller = floordiv(total, 2);
+      before = auto_pad == "SAME_UPPER" ? smaller : total - smaller;
+      after = total - before;
+      full = max(full, target);
     } else if (auto_pad == "VALID") {
-      pads.before[i] = pads.after[i] = 0;
+      before = after = 0;
     } else if (auto_pad != "NOTSET" && !auto_pad.empty()) {
       return n.invalid("attribute 'auto_pad': expected NOTSET, SAME_UPPER, SAME_LOWER or VALID, found '" +
                        auto_pad + "'");
     }
-    int64_t out = full - pads.before[i] - pads.after[i];
-    if (size < 1 || out < 1)
+    Dim out = full - before - after;
+    if (always_lt(size, 1) || always_lt(out, 1))
       return n.invalid("expected an output of at least one element on spatial dim " + std::to_string(i));
     w.out.push_back(out);
-    int64_t before = w.extent(i) - 1 - pads.before[i];
-    IndexExpr position = IndexExpr::axis(static_cast<int>(i) + 2) + IndexExpr(-before);
+    IndexExpr position = IndexExpr::axis(static_cast<int>(i) + 2) + (before - (w.extent(i) - 1));
     stuffed_dims.push_back(out + w.extent(i) - 1);
     stuffed.indices.push_back(floordiv(position, stride));
     stuffed.guards.push_back({position, 0, (size - 1) * stride + 1});
     if (stride > 1) stuffed.guards.push_back({floormod(position, stride), 0, 1});
   }
-  if (!element_count(stuffed_dims)) return n.refuse("the padded input has more elements than fit 63 bits");
-  ValueId padded = n.build.view(x, make_shape(stuffed_dims), stuffed, 0);
+  if (is_static(stuffed_dims) && !element_count(static_dims(stuffed_dims)))
+    return n.refuse("the padded input has more elements than fit 63 bits");
+  ValueId padded = n.build.view(x, stuffed_dims, stuffed, 0);
   std::vector<int64_t> spatial_axes;
   for (size_t i = 0; i < rank; ++i) spatial_axes.push_back(static_cast<int64_t>(i) + 2);
   ValueId flipped = n.build.flip(weights, spatial_axes);
 
   // Weights [g*CG+c, o, k…] become [g*OG+o, c, k…], as Conv has them.
-  int64_t channels_in = dims[1] / groups, channels_out = weight_dims[1];
+  int64_t channels_in = channels / groups, channels_out = weight_dims[1];
   std::vector<int64_t> split{groups, channels_in, channels_out}, order{0, 2, 1},
       merged{groups * channels_out, channels_in};
   for (size_t i = 0; i < rank; ++i) {

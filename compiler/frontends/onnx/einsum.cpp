@@ -40,15 +40,14 @@ Expected<Labels> parse_term(NodeImport& n, const std::string& text, int rank) {
 
 // Output labels first, then the reduced ones; each operand's dims of 1 broadcast.
 Expected<Term> contract_terms(NodeImport& n, const Term& a, const Term& b, const Labels& keep) {
-  std::map<int, int64_t> extents;
+  std::map<int, Dim> extents;
   for (const Term* term : {&a, &b}) {
-    QUERNEL_TRY(std::vector<int64_t> dims, n.dims(term->value));
+    Shape dims = n.shape(term->value);
     for (size_t i = 0; i < dims.size(); ++i) {
-      int64_t& extent = extents.try_emplace(term->labels[i], 1).first->second;
-      if (extent != 1 && dims[i] != 1 && extent != dims[i])
-        return n.invalid("a label stands for dims of " + std::to_string(extent) + " and of " +
-                         std::to_string(dims[i]));
-      if (dims[i] != 1) extent = dims[i];
+      Dim& extent = extents.try_emplace(term->labels[i], 1).first->second;
+      if (!(extent == Dim(1)) && !(dims[i] == Dim(1)) && !(extent == dims[i]))
+        return n.invalid("a label stands for dims of " + to_string(extent) + " and of " + to_string(dims[i]));
+      if (!(dims[i] == Dim(1))) extent = dims[i];
     }
   }
   ContractionBuilder c;
@@ -67,14 +66,13 @@ Expected<Term> contract_terms(NodeImport& n, const Term& a, const Term& b, const
     }
   for (auto [label, extent] : extents)
     if (!index.count(label)) index.emplace(label, c.reduction(name(label), extent));
-  auto access = [&](const Term& term, std::vector<IndexExpr>& map) -> Status {
-    QUERNEL_TRY(std::vector<int64_t> dims, n.dims(term.value));
+  auto access = [&](const Term& term, std::vector<IndexExpr>& map) {
+    Shape dims = n.shape(term.value);
     for (size_t i = 0; i < dims.size(); ++i)
-      map.push_back(dims[i] == 1 ? IndexExpr(0) : index.at(term.labels[i]));
-    return {};
+      map.push_back(dims[i] == Dim(1) ? IndexExpr(0) : index.at(term.labels[i]));
   };
-  QUERNEL_CHECK(access(a, index_a));
-  QUERNEL_CHECK(access(b, index_b));
+  access(a, index_a);
+  access(b, index_b);
   result.value = c.emit(n, a.value, index_a, b.value, index_b, index_out);
   QUERNEL_CHECK(n.build.take_status());
   return result;

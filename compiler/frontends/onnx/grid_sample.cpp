@@ -249,9 +249,10 @@ Status import_deform_conv(NodeImport& n) {
     return n.invalid("attribute 'kernel_shape' disagrees with weights of shape " +
                      to_string(n.shape(n.in(1))));
   QUERNEL_TRY(Window w, read_window(n, {weights[2], weights[3]}, {dims[2], dims[3]}, false));
-  int64_t taps = weights[2] * weights[3], points = w.out[0] * w.out[1];
+  int64_t height = w.out[0].value(), width = w.out[1].value();
+  int64_t taps = weights[2] * weights[3], points = height * width;
   if (groups < 1 || parts < 1 || weights[0] % groups != 0 || dims[1] != weights[1] * groups ||
-      dims[1] % parts != 0 || offsets != std::vector<int64_t>{dims[0], parts * taps * 2, w.out[0], w.out[1]})
+      dims[1] % parts != 0 || offsets != std::vector<int64_t>{dims[0], parts * taps * 2, height, width})
     return n.invalid("expected weights and offsets that fit the input, found " + to_string(n.shape(n.in(1))) +
                      " and " + to_string(n.shape(n.in(2))) + " for " + to_string(n.shape(n.in(0))));
   constexpr int64_t kMaxPositions = int64_t{1} << 26;
@@ -263,9 +264,9 @@ Status import_deform_conv(NodeImport& n) {
     std::vector<float> undisturbed;
     for (int64_t k = 0; k < taps; ++k)
       for (int64_t p = 0; p < points; ++p) {
-        int64_t kernel = d == 0 ? k / weights[3] : k % weights[3], out = d == 0 ? p / w.out[1] : p % w.out[1];
+        int64_t kernel = d == 0 ? k / weights[3] : k % weights[3], out = d == 0 ? p / width : p % width;
         undisturbed.push_back(
-            static_cast<float>(out * w.strides[d] - w.pad_before[d] + kernel * w.dilations[d]));
+            static_cast<float>(out * w.strides[d] - w.pad_before[d].value() + kernel * w.dilations[d]));
       }
     ValueId offset = n.reshape(n.build.slice(moved, {0, 0, d, 0}, {dims[0] * parts, taps, d + 1, points}),
                                {dims[0] * parts, taps * points});
@@ -286,7 +287,7 @@ Status import_deform_conv(NodeImport& n) {
   ValueId y =
       c.emit(n, columns, {image, g * in + i, k, p}, n.reshape(n.widen(n.in(1)), {weights[0], in, taps}),
              {g * out + o, i, k}, {image, g * out + o, p});
-  y = n.reshape(y, {dims[0], weights[0], w.out[0], w.out[1]});
+  y = n.reshape(y, {dims[0], weights[0], height, width});
   QUERNEL_CHECK(n.build.status());
   if (n.has(3)) {
     QUERNEL_TRY(y, add_bias(n, y, n.widen(n.in(3))));

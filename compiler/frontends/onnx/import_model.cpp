@@ -38,6 +38,9 @@ std::string symbol_name(const std::string& name) {
   return result;
 }
 
+// What a free dim may be at most, so that products of dims do not overflow.
+constexpr int64_t kMaxFreeDim = int64_t{1} << 31;
+
 // The graph inputs' shapes: fixes free dims from the options, makes symbols of the others.
 class InputShapes {
  public:
@@ -146,9 +149,14 @@ Expected<TensorType> InputShapes::type_of(const onnx::ValueInfoProto& input, Gra
     if (inserted) {
       symbol->second = symbol_name(name);
       while (!used_symbols_.insert(symbol->second).second) symbol->second += "_";
-      graph.symbols.push_back({symbol->second});
+      Symbol facts{symbol->second, 1, kMaxFreeDim, 1, false, {}};
+      if (auto it = options_.dim_ranges.find(name); it != options_.dim_ranges.end()) {
+        facts = it->second;
+        facts.name = symbol->second;
+      }
+      graph.symbols.push_back(facts);
     }
-    type.shape.push_back(Dim::symbol(symbol->second));
+    type.shape.push_back(Dim::symbol(*graph.find_symbol(symbol->second)));
   }
   std::vector<int64_t> known;
   for (const Dim& d : type.shape)
@@ -175,6 +183,10 @@ Status InputShapes::check_unused() const {
       errors.push_back(invalid_input(
           "expected dim '" + name + "' to be at least 1, found " + std::to_string(value), place));
   }
+  for (const auto& [name, range] : options_.dim_ranges)
+    if (!free_names_.count(name))
+      errors.push_back(invalid_input("the model has no free dim '" + name + "'", place,
+                                     "its free dims: " + list(free_names_)));
   for (const auto& [name, shape] : options_.input_shapes)
     if (!input_names_.count(name))
       errors.push_back(

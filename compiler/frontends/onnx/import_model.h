@@ -14,6 +14,7 @@ namespace quernel {
 
 struct ImportOptions {
   std::map<std::string, int64_t> dims;                       // fixes a named free dim: --dim name=value
+  std::map<std::string, Symbol> dim_ranges;                  // min, max and multiple_of of a named free dim
   std::map<std::string, std::vector<int64_t>> input_shapes;  // fixes the whole shape of an input
   // Such a shape replaces one that the model declares and that contradicts it, as ONNX's own test runner
   // takes the data's shapes; else that is an error.

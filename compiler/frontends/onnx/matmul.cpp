@@ -9,29 +9,28 @@ namespace quernel::onnx_import {
 
 // numpy.matmul: 1-D operands get a dim of 1 that leaves the result again; leading dims broadcast.
 Expected<ValueId> matmul(NodeImport& n, ValueId left, ValueId right, std::optional<DType> accumulator) {
-  QUERNEL_TRY(std::vector<int64_t> a, n.dims(left));
-  QUERNEL_TRY(std::vector<int64_t> b, n.dims(right));
+  Shape a = n.shape(left), b = n.shape(right);
   if (a.empty() || b.empty()) return n.invalid("expected operands of rank 1 or more");
   bool a_vector = a.size() == 1, b_vector = b.size() == 1;
-  int64_t k = a.back(), k_b = b_vector ? b[0] : b[b.size() - 2];
-  if (k != k_b)
+  Dim k = a.back(), k_b = b_vector ? b[0] : b[b.size() - 2];
+  if (!(k == k_b))
     return n.invalid("expected equal inner dims, found " + to_string(n.shape(left)) + " and " +
                      to_string(n.shape(right)));
-  std::vector<int64_t> batch_a(a.begin(), a.end() - (a_vector ? 1 : 2)),
-      batch_b(b.begin(), b.end() - (b_vector ? 1 : 2));
+  Shape batch_a(a.begin(), a.end() - (a_vector ? 1 : 2)), batch_b(b.begin(), b.end() - (b_vector ? 1 : 2));
   size_t batch_rank = std::max(batch_a.size(), batch_b.size());
 
   ContractionBuilder c;
   std::vector<IndexExpr> index_a, index_b, index_out;
   for (size_t i = 0; i < batch_rank; ++i) {
     size_t skip_a = batch_rank - batch_a.size(), skip_b = batch_rank - batch_b.size();
-    int64_t da = i < skip_a ? 1 : batch_a[i - skip_a], db = i < skip_b ? 1 : batch_b[i - skip_b];
-    if (da != db && da != 1 && db != 1)
+    Dim da = i < skip_a ? Dim(1) : batch_a[i - skip_a], db = i < skip_b ? Dim(1) : batch_b[i - skip_b];
+    bool one_a = da == Dim(1), one_b = db == Dim(1);
+    if (!(da == db) && !one_a && !one_b)
       return n.invalid("expected batch dims that broadcast, found " + to_string(n.shape(left)) + " and " +
                        to_string(n.shape(right)));
-    IndexExpr axis = c.axis("b" + std::to_string(i), da == 1 ? db : da);
-    if (i >= skip_a) index_a.push_back(da == 1 ? IndexExpr(0) : axis);
-    if (i >= skip_b) index_b.push_back(db == 1 ? IndexExpr(0) : axis);
+    IndexExpr axis = c.axis("b" + std::to_string(i), one_a ? db : da);
+    if (i >= skip_a) index_a.push_back(one_a ? IndexExpr(0) : axis);
+    if (i >= skip_b) index_b.push_back(one_b ? IndexExpr(0) : axis);
     index_out.push_back(axis);
   }
   if (!a_vector) {
@@ -60,14 +59,13 @@ Status import_matmul(NodeImport& n) {
 Expected<ValueId> gemm(NodeImport& n) {
   double alpha = n.attr_float("alpha", 1), beta = n.attr_float("beta", 1);
   bool trans_a = n.attr_int("transA", 0) != 0, trans_b = n.attr_int("transB", 0) != 0;
-  QUERNEL_TRY(std::vector<int64_t> a, n.dims(n.in(0)));
-  QUERNEL_TRY(std::vector<int64_t> b, n.dims(n.in(1)));
+  Shape a = n.shape(n.in(0)), b = n.shape(n.in(1));
   if (a.size() != 2 || b.size() != 2)
     return n.invalid("expected matrices, found ranks " + std::to_string(a.size()) + " and " +
                      std::to_string(b.size()));
   if (trans_a) std::swap(a[0], a[1]);
   if (trans_b) std::swap(b[0], b[1]);
-  if (a[1] != b[0])
+  if (!(a[1] == b[0]))
     return n.invalid("expected equal inner dims, found " + to_string(n.shape(n.in(0))) + " and " +
                      to_string(n.shape(n.in(1))));
   ContractionBuilder c;
@@ -79,7 +77,7 @@ Expected<ValueId> gemm(NodeImport& n) {
   if (alpha != 1) y = n.binary(BinaryOp::k_mul, y, alpha);
   if (n.has(2) && beta != 0) {
     ValueId addend = beta == 1 ? n.in(2) : n.binary(BinaryOp::k_mul, n.in(2), beta);
-    y = n.binary(BinaryOp::k_add, y, n.build.broadcast_to(addend, make_shape({a[0], b[1]})));
+    y = n.binary(BinaryOp::k_add, y, n.build.broadcast_to(addend, Shape{a[0], b[1]}));
   }
   QUERNEL_CHECK(n.build.status());
   return y;

@@ -7,11 +7,11 @@
 namespace quernel::onnx_import {
 namespace {
 
-Status check_count(NodeImport& n, const std::vector<int64_t>& dims) {
-  for (int64_t d : dims)
-    if (d < 0) return n.invalid("expected dims of at least 0, found " + to_string(make_shape(dims)));
-  if (!element_count(dims))
-    return n.refuse("shape " + to_string(make_shape(dims)) + " has more elements than fit 63 bits");
+Status check_count(NodeImport& n, const Shape& dims) {
+  for (const Dim& d : dims)
+    if (always_lt(d, 0)) return n.invalid("expected dims of at least 0, found " + to_string(dims));
+  if (is_static(dims) && !element_count(static_dims(dims)))
+    return n.refuse("shape " + to_string(dims) + " has more elements than fit 63 bits");
   return {};
 }
 
@@ -19,16 +19,17 @@ Status check_count(NodeImport& n, const std::vector<int64_t>& dims) {
 
 // One axis of a Slice in ONNX's terms: bounds may be negative or far out of range, and the step negative.
 struct SliceAxis {
-  int64_t axis, start, end, step;
+  int64_t axis;
+  Dim start, end;
+  int64_t step;
 };
 
-// A bound that counts from the start or, when negative, from the end of a dim, as a Dim within it.
-Dim bound_of(int64_t value, const Dim& size) {
-  if (size.is_const())
-    return std::clamp<int64_t>(value < 0 ? std::max(value, -size.value()) + size.value() : value, 0,
-                               size.value());
-  if (value >= INT32_MAX) return size;
-  return value < 0 ? max(size + Dim(value), Dim(0)) : min(Dim(value), size);
+// A bound that counts from the start or, when negative, from the end of a dim, as a Dim within it. A bound
+// that may be either counts from the start, as computed ones do.
+Dim bound_of(const Dim& value, const Dim& size) {
+  if (value.is_const() && value.value() >= INT32_MAX) return size;
+  if (value.is_const() && value.value() < INT32_MIN) return 0;
+  return max(min(always_lt(value, 0) ? size + value : value, size), 0);
 }
 
 Status emit_slice(NodeImport& n, ValueId x, const std::vector<SliceAxis>& slices) {
@@ -40,19 +41,20 @@ Status emit_slice(NodeImport& n, ValueId x, const std::vector<SliceAxis>& slices
       starts[s.axis] = bound_of(s.start, shape[s.axis]);
       stops[s.axis] = bound_of(s.end, shape[s.axis]);
       steps[s.axis] = s.step;
-      if (stops[s.axis].is_const() && starts[s.axis].is_const() &&
-          stops[s.axis].value() < starts[s.axis].value())
-        stops[s.axis] = starts[s.axis];
+      stops[s.axis] = max(stops[s.axis], starts[s.axis]);
       continue;
     }
     // Backward: the same elements counted from the end of the flipped axis.
-    QUERNEL_TRY(int64_t size, n.dim(shape[s.axis]));
-    auto from_end = [&](int64_t value) { return value < 0 ? std::max(value, -size - 1) + size : value; };
-    int64_t start = std::clamp<int64_t>(from_end(s.start), -1, size - 1),
-            end = std::clamp<int64_t>(from_end(s.end), -1, size - 1);
+    const Dim& size = shape[s.axis];
+    auto within = [&](const Dim& value) {
+      if (value.is_const() && value.value() >= INT32_MAX) return size - 1;
+      if (value.is_const() && value.value() < INT32_MIN) return Dim(-1);
+      return max(min(always_lt(value, 0) ? size + value : value, size - 1), -1);
+    };
+    Dim start = within(s.start), end = within(s.end);
     flipped.push_back(s.axis);
     starts[s.axis] = size - 1 - start;
-    stops[s.axis] = std::max(size - 1 - end, size - 1 - start);
+    stops[s.axis] = max(size - 1 - end, size - 1 - start);
     steps[s.axis] = s.step == INT64_MIN ? INT64_MAX : -s.step;
   }
   // A step beyond the axis takes the first element only, as any larger one does.
@@ -65,8 +67,7 @@ Status emit_slice(NodeImport& n, ValueId x, const std::vector<SliceAxis>& slices
 // ---- pad
 
 // Negative pads cut off first, then positive ones grow.
-Status emit_pad(NodeImport& n, const std::vector<int64_t>& before, const std::vector<int64_t>& after,
-                double fill) {
+Status emit_pad(NodeImport& n, const Shape& before, const Shape& after, double fill) {
   constexpr int64_t kLimit = int64_t{1} << 40;
   std::string mode = n.attr_string("mode", "constant");
   PadMode pad_mode;
@@ -85,16 +86,16 @@ Status emit_pad(NodeImport& n, const std::vector<int64_t>& before, const std::ve
   Shape shape = n.shape(x), starts(shape.size(), Dim(0)), stops = shape, grow_before, grow_after;
   bool cuts = false;
   for (size_t i = 0; i < shape.size(); ++i) {
-    if (std::max(before[i], after[i]) > kLimit || std::min(before[i], after[i]) < -kLimit)
+    if (always_lt(kLimit, max(before[i], after[i])) || always_lt(min(before[i], after[i]), -kLimit))
       return n.refuse("expected pads below 2^40 elements");
-    if (before[i] < 0) starts[i] = -before[i];
-    if (after[i] < 0) stops[i] = shape[i] + Dim(after[i]);
-    cuts = cuts || before[i] < 0 || after[i] < 0;
-    if (starts[i].is_const() && stops[i].is_const() && stops[i].value() < starts[i].value())
+    starts[i] = max(Dim(0) - before[i], 0);
+    stops[i] = shape[i] + min(after[i], 0);
+    cuts = cuts || !(starts[i] == Dim(0)) || !(stops[i] == shape[i]);
+    if (always_lt(stops[i], starts[i]))
       return n.invalid("negative pads cut more than dim " + std::to_string(i) + " of " + to_string(shape) +
                        " has");
-    grow_before.push_back(std::max<int64_t>(before[i], 0));
-    grow_after.push_back(std::max<int64_t>(after[i], 0));
+    grow_before.push_back(max(before[i], 0));
+    grow_after.push_back(max(after[i], 0));
   }
   if (cuts) x = n.build.slice(x, starts, stops);
   return n.output(n.build.pad(x, grow_before, grow_after, pad_mode, fill));
@@ -122,50 +123,35 @@ Shape without(const Shape& shape, const std::vector<int64_t>& axes) {
 }  // namespace
 
 Status import_reshape(NodeImport& n) {
-  if (!n.has(1)) return n.invalid("expected a shape as the second input");
-  QUERNEL_TRY(std::vector<int64_t> wanted, n.ints_in(1, "shape"));
+  QUERNEL_TRY(Shape wanted, n.dims_in(1, "shape"));
   bool allow_zero = n.opset >= 14 && n.attr_int("allowzero", 0) != 0;
   Shape from = n.shape(n.in(0)), to;
   int64_t inferred = -1, known = 1;
-  Dim others = 1;
-  bool is_const = is_static(from);
   for (size_t i = 0; i < wanted.size(); ++i) {
     Dim d = wanted[i];
-    if (wanted[i] == -1) {
-      if (inferred >= 0)
-        return n.invalid("expected at most one dim of -1, found shape " + to_string(make_shape(wanted)));
+    if (d == Dim(-1)) {
+      if (inferred >= 0) return n.invalid("expected at most one dim of -1, found shape " + to_string(wanted));
       inferred = static_cast<int64_t>(i);
       d = 1;
-    } else if (wanted[i] == 0 && !allow_zero) {
+    } else if (d == Dim(0) && !allow_zero) {
       if (i >= from.size())
         return n.invalid("dim " + std::to_string(i) + " of 0 copies a dim that " + to_string(from) +
                          " does not have");
       d = from[i];
-    } else if (wanted[i] < 0) {
-      return n.invalid("expected dims of at least -1, found shape " + to_string(make_shape(wanted)));
+    } else if (always_lt(d, 0)) {
+      return n.invalid("expected dims of at least -1, found shape " + to_string(wanted));
     }
     to.push_back(d);
     if (d.is_const() && __builtin_mul_overflow(known, d.value(), &known))
-      return n.invalid("shape " + to_string(make_shape(wanted)) + " overflows");
-    if (!is_const) others = others * d;
+      return n.invalid("shape " + to_string(wanted) + " overflows");
   }
-  if (inferred >= 0 && is_const) {
-    std::optional<int64_t> count = element_count(static_dims(from));
-    if (!count || known == 0 || *count % known != 0)
+  if (inferred >= 0) {
+    Dim count = element_count(from), others = element_count(to);
+    std::optional<Dim> rest = divide_exactly(count, others);
+    if (others == Dim(0) || (!rest && is_static(from) && is_static(to)))
       return n.invalid("cannot infer the dim of -1: " + to_string(from) + " does not divide by the rest of " +
-                       to_string(make_shape(wanted)));
-    to[inferred] = *count / known;
-  } else if (inferred >= 0) {
-    // Dims copied from the input cancel, so that [b, 4, 4] to [0, -1] needs no division by a symbol.
-    Dim numerator = 1, denominator = 1;
-    for (size_t i = 0; i < std::max(from.size(), to.size()); ++i) {
-      bool copied =
-          i < from.size() && i < to.size() && from[i] == to[i] && static_cast<int64_t>(i) != inferred;
-      if (i < from.size() && !copied) numerator = numerator * from[i];
-      if (i < to.size() && !copied && static_cast<int64_t>(i) != inferred) denominator = denominator * to[i];
-    }
-    if (denominator == Dim(0)) return n.invalid("cannot infer the dim of -1 of an empty tensor");
-    to[inferred] = floordiv(numerator, denominator);
+                       to_string(wanted));
+    to[inferred] = rest ? *rest : floordiv(count, others);
   }
   return n.output(n.build.reshape(n.in(0), to));
 }
@@ -222,30 +208,30 @@ Status import_transpose(NodeImport& n) {
 }
 
 Status import_expand(NodeImport& n) {
-  QUERNEL_TRY(std::vector<int64_t> dims, n.ints_in(1, "shape"));
+  QUERNEL_TRY(Shape dims, n.dims_in(1, "shape"));
   QUERNEL_CHECK(check_count(n, dims));
-  Expected<Shape> shape = broadcast_shapes(n.shape(n.in(0)), make_shape(dims));
+  Expected<Shape> shape = broadcast_shapes(n.shape(n.in(0)), dims);
   if (!shape) return n.invalid(shape.errors().front().message);
   return n.output(n.build.broadcast_to(n.in(0), *shape));
 }
 
 // [d0, d1, …] as [1, d0, 1, d1, …], expanded to [r0, d0, r1, d1, …] and merged.
 Status import_tile(NodeImport& n) {
-  QUERNEL_TRY(std::vector<int64_t> repeats, n.ints_in(1, "repeats"));
+  QUERNEL_TRY(Shape repeats, n.dims_in(1, "repeats"));
   Shape shape = n.shape(n.in(0)), split, grown, merged;
   if (repeats.size() != shape.size())
     return n.invalid("expected " + std::to_string(shape.size()) + " repeats, found " +
                      std::to_string(repeats.size()));
   int64_t count = 1;
   for (size_t i = 0; i < shape.size(); ++i) {
-    if (repeats[i] < 0)
-      return n.invalid("expected repeats of at least 0, found " + std::to_string(repeats[i]));
-    for (int64_t factor : {repeats[i], shape[i].is_const() ? shape[i].value() : 1})
-      if (__builtin_mul_overflow(count, factor, &count))
+    if (always_lt(repeats[i], 0))
+      return n.invalid("expected repeats of at least 0, found " + to_string(repeats[i]));
+    for (const Dim& factor : {repeats[i], shape[i]})
+      if (factor.is_const() && __builtin_mul_overflow(count, factor.value(), &count))
         return n.refuse("a tiled tensor of more elements than fit 63 bits");
     split.insert(split.end(), {Dim(1), shape[i]});
-    grown.insert(grown.end(), {Dim(repeats[i]), shape[i]});
-    merged.push_back(shape[i] * Dim(repeats[i]));
+    grown.insert(grown.end(), {repeats[i], shape[i]});
+    merged.push_back(shape[i] * repeats[i]);
   }
   return n.output(n.build.reshape(n.build.broadcast_to(n.build.reshape(n.in(0), split), grown), merged));
 }
@@ -262,35 +248,37 @@ Status import_split(NodeImport& n) {
   ValueId x = n.in(0);
   QUERNEL_TRY(int64_t axis, n.axis(n.attr_int("axis", 0), n.rank(x)));
   int64_t parts = n.proto.output_size();
-  std::optional<std::vector<int64_t>> sizes;
+  std::optional<Shape> sizes;
   if (n.opset < 13) {
-    sizes = n.attr_ints("split");
+    if (std::optional<std::vector<int64_t>> given = n.attr_ints("split")) sizes = make_shape(*given);
   } else if (n.has(1)) {
-    QUERNEL_TRY(sizes, n.ints_in(1, "split"));
+    QUERNEL_TRY(sizes, n.dims_in(1, "split"));
   }
   if (n.opset >= 18 && n.attribute("num_outputs") && n.attr_int("num_outputs", 0) != parts)
     return n.invalid("attribute 'num_outputs': expected " + std::to_string(parts) + ", found " +
                      std::to_string(n.attr_int("num_outputs", 0)));
-  QUERNEL_TRY(int64_t total, n.dim(x, axis));
+  Dim total = n.shape(x)[static_cast<size_t>(axis)];
   if (!sizes) {
-    if (n.opset < 18 && total % parts != 0)
+    if (n.opset < 18 && total.is_const() && total.value() % parts != 0)
       return n.invalid("expected dim " + std::to_string(axis) + " of " + to_string(n.shape(x)) +
                        " to divide by " + std::to_string(parts));
-    int64_t part = (total + parts - 1) / parts;
+    Dim part = ceildiv(total, parts);
     sizes.emplace(static_cast<size_t>(parts), part);
     sizes->back() = total - part * (parts - 1);
   }
-  int64_t start = 0;
-  for (int64_t size : *sizes)
-    if (size < 0 || size > total || (start += size) > total)
-      return n.invalid("expected split sizes that add up to " + std::to_string(total));
-  if (start != total || static_cast<int64_t>(sizes->size()) != parts)
-    return n.invalid("expected " + std::to_string(parts) + " split sizes that add up to " +
-                     std::to_string(total));
+  Dim start = 0;
+  for (const Dim& size : *sizes) {
+    start += size;
+    if (always_lt(size, 0) || always_lt(total, start))
+      return n.invalid("expected split sizes that add up to " + to_string(total));
+  }
+  bool adds_up = start == total || !start.is_const() || !total.is_const();
+  if (!adds_up || static_cast<int64_t>(sizes->size()) != parts)
+    return n.invalid("expected " + std::to_string(parts) + " split sizes that add up to " + to_string(total));
   std::vector<ValueId> outputs;
   Shape starts(n.shape(x).size(), Dim(0)), stops = n.shape(x);
   start = 0;
-  for (int64_t size : *sizes) {
+  for (const Dim& size : *sizes) {
     starts[axis] = start;
     stops[axis] = start += size;
     outputs.push_back(n.build.slice(x, starts, stops));
@@ -312,8 +300,8 @@ Status import_slice_attributes(NodeImport& n) {
 }
 
 Status import_slice(NodeImport& n) {
-  QUERNEL_TRY(std::vector<int64_t> starts, n.ints_in(1, "starts"));
-  QUERNEL_TRY(std::vector<int64_t> ends, n.ints_in(2, "ends"));
+  QUERNEL_TRY(Shape starts, n.dims_in(1, "starts"));
+  QUERNEL_TRY(Shape ends, n.dims_in(2, "ends"));
   std::vector<int64_t> axes(starts.size()), steps(starts.size(), 1);
   std::iota(axes.begin(), axes.end(), 0);
   if (n.has(3)) {
@@ -338,12 +326,12 @@ Status import_pad_attributes(NodeImport& n) {
                      std::to_string(pads.size()));
   double fill = n.attr_float("value", 0);
   auto middle = pads.begin() + static_cast<std::ptrdiff_t>(rank);
-  return emit_pad(n, {pads.begin(), middle}, {middle, pads.end()}, fill);
+  return emit_pad(n, Shape(pads.begin(), middle), Shape(middle, pads.end()), fill);
 }
 
 Status import_pad(NodeImport& n) {
   int rank = n.rank(n.in(0));
-  QUERNEL_TRY(std::vector<int64_t> pads, n.ints_in(1, "pads"));
+  QUERNEL_TRY(Shape pads, n.dims_in(1, "pads"));
   double fill = 0;
   if (n.has(2) && n.attr_string("mode", "constant") == "constant") {
     QUERNEL_TRY(fill, exact_fill(n, 2));
@@ -357,7 +345,7 @@ Status import_pad(NodeImport& n) {
   if (pads.size() != 2 * axes.size())
     return n.invalid("expected " + std::to_string(2 * axes.size()) + " pads, found " +
                      std::to_string(pads.size()));
-  std::vector<int64_t> before(static_cast<size_t>(rank), 0), after(before);
+  Shape before(static_cast<size_t>(rank), 0), after(before);
   for (size_t i = 0; i < axes.size(); ++i) {
     before[axes[i]] = pads[i];
     after[axes[i]] = pads[axes.size() + i];
@@ -368,30 +356,32 @@ Status import_pad(NodeImport& n) {
 Status import_depth_to_space(NodeImport& n) {
   int64_t block = n.attr_int("blocksize", 0);
   std::string mode = n.opset < 11 ? "DCR" : n.attr_string("mode", "DCR");
-  QUERNEL_TRY(std::vector<int64_t> d, n.dims(n.in(0)));
-  if (d.size() != 4 || block < 1 || block > (1 << 20) || d[1] % (block * block) != 0)
+  Shape d = n.shape(n.in(0));
+  if (d.size() != 4 || block < 1 || block > (1 << 20) || !divide_exactly(d[1], block * block))
     return n.invalid("expected [N,C,H,W] with channels in blocks of " + std::to_string(block) +
                      " squared, found " + to_string(n.shape(n.in(0))));
   if (mode != "DCR" && mode != "CRD")
     return n.invalid("attribute 'mode': expected DCR or CRD, found '" + mode + "'");
-  int64_t channels = d[1] / (block * block);
+  Dim channels = floordiv(d[1], block * block);
   bool depth_first = mode == "DCR";
-  ValueId x = depth_first ? n.reshape(n.in(0), {d[0], block, block, channels, d[2], d[3]})
-                          : n.reshape(n.in(0), {d[0], channels, block, block, d[2], d[3]});
+  ValueId x = depth_first ? n.build.reshape(n.in(0), {d[0], block, block, channels, d[2], d[3]})
+                          : n.build.reshape(n.in(0), {d[0], channels, block, block, d[2], d[3]});
   x = n.build.permute(
       x, depth_first ? std::vector<int64_t>{0, 3, 4, 1, 5, 2} : std::vector<int64_t>{0, 1, 4, 2, 5, 3});
-  return n.output(n.reshape(x, {d[0], channels, d[2] * block, d[3] * block}));
+  return n.output(n.build.reshape(x, {d[0], channels, d[2] * block, d[3] * block}));
 }
 
 Status import_space_to_depth(NodeImport& n) {
   int64_t block = n.attr_int("blocksize", 0);
-  QUERNEL_TRY(std::vector<int64_t> d, n.dims(n.in(0)));
-  if (d.size() != 4 || block < 1 || block > (1 << 20) || d[2] % block != 0 || d[3] % block != 0)
+  Shape d = n.shape(n.in(0));
+  auto divides = [&](const Dim& size) { return !size.is_const() || size.value() % block == 0; };
+  if (d.size() != 4 || block < 1 || block > (1 << 20) || !divides(d[2]) || !divides(d[3]))
     return n.invalid("expected [N,C,H,W] with height and width in blocks of " + std::to_string(block) +
                      ", found " + to_string(n.shape(n.in(0))));
-  ValueId x = n.reshape(n.in(0), {d[0], d[1], d[2] / block, block, d[3] / block, block});
+  Dim rows = floordiv(d[2], block), columns = floordiv(d[3], block);
+  ValueId x = n.build.reshape(n.in(0), {d[0], d[1], rows, block, columns, block});
   x = n.build.permute(x, {0, 3, 5, 1, 2, 4});
-  return n.output(n.reshape(x, {d[0], d[1] * block * block, d[2] / block, d[3] / block}));
+  return n.output(n.build.reshape(x, {d[0], d[1] * (block * block), rows, columns}));
 }
 
 // Keeps a triangle of the last two dims, by a constant mask.

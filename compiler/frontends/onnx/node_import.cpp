@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "graph/dim_values.h"
+
 namespace quernel::onnx_import {
 
 using onnx::AttributeProto;
@@ -51,6 +53,14 @@ Expected<std::vector<int64_t>> NodeImport::ints_in(int i, std::string_view what)
   std::vector<int64_t> values(static_cast<size_t>(tensor.count()));
   for (size_t k = 0; k < values.size(); ++k) values[k] = element_as_i64(tensor, static_cast<int64_t>(k));
   return values;
+}
+
+Expected<Shape> NodeImport::dims_in(int i, std::string_view what) {
+  ValueId v = in(i);
+  if (has(i) && !constant(v) && rank(v) <= 1 && !is_float(dtype(v)))
+    if (std::optional<Shape> values = dim_values(build.graph(), v)) return *values;
+  QUERNEL_TRY(std::vector<int64_t> values, ints_in(i, what));
+  return make_shape(values);
 }
 
 Expected<std::vector<double>> NodeImport::floats_in(int i, std::string_view what) {
@@ -189,16 +199,20 @@ ValueId NodeImport::widen(ValueId x) {
   return dtype(x) == DType::kF16 || dtype(x) == DType::kBF16 ? build.cast(x, DType::kF32) : x;
 }
 
+ValueId NodeImport::number(DType dtype, const Dim& value) {
+  if (value.is_const()) return scalar(dtype, static_cast<double>(value.value()));
+  Attributes attributes;
+  attributes.shape = {value};
+  return build.cast(build.reshape(build.add(OpKind::k_dims, {}, std::move(attributes)), {}), dtype);
+}
+
 ValueId NodeImport::mean(ValueId x, const std::vector<int64_t>& axes, bool keepdims) {
-  int64_t count = 1;
-  for (int64_t axis : axes) {
-    Expected<int64_t> extent = axis < rank(x) ? dim(x, axis) : Expected<int64_t>(int64_t{1});
-    if (!extent) return build.fail(extent.take_errors().front());
-    count *= *extent;
-  }
+  Dim count = 1;
+  for (int64_t axis : axes)
+    if (axis < rank(x)) count *= shape(x)[static_cast<size_t>(axis)];
   ValueId sum = build.reduce(OpKind::k_reduce_sum, widen(x), axes, keepdims);
   ValueId quotient =
-      binary(is_float(dtype(x)) ? BinaryOp::k_div : BinaryOp::k_idiv, sum, static_cast<double>(count));
+      binary(is_float(dtype(x)) ? BinaryOp::k_div : BinaryOp::k_idiv, sum, number(dtype(sum), count));
   return build.cast(quotient, dtype(x));
 }
 

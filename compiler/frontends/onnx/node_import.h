@@ -66,6 +66,8 @@ class NodeImport {
   Expected<Tensor> constant_in(int i, std::string_view what);
   // All elements of an integer operand of rank 0 or 1.
   Expected<std::vector<int64_t>> ints_in(int i, std::string_view what);
+  // The same where it may also follow from free dims: a Reshape's shape, a Slice's bounds.
+  Expected<Shape> dims_in(int i, std::string_view what);
   Expected<std::vector<double>> floats_in(int i, std::string_view what);
   Expected<int64_t> int_in(int i, std::string_view what);
   Expected<double> float_in(int i, std::string_view what);
@@ -93,6 +95,8 @@ class NodeImport {
   ValueId binary(BinaryOp op, ValueId a, double b) { return build.binary(op, a, scalar(dtype(a), b)); }
   // Constants of a compute dtype; unsupported for storage-only ones.
   ValueId scalar(DType dtype, double value);
+  // A scalar with the value of a dim.
+  ValueId number(DType dtype, const Dim& value);
   ValueId full(DType dtype, const Shape& shape, double value) {
     return build.broadcast_to(scalar(dtype, value), shape);
   }

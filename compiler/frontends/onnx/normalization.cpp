@@ -137,21 +137,24 @@ Status import_group_normalization(NodeImport& n) {
   int64_t groups = n.attr_int("num_groups", 0);
   n.ignore_attribute("stash_type");  // f32, which narrow data are computed in anyway
   ValueId x = n.in(0);
-  QUERNEL_TRY(std::vector<int64_t> dims, n.dims(x));
-  if (dims.size() < 2 || groups < 1 || dims[1] % groups != 0)
+  Shape dims = n.shape(x);
+  if (dims.size() < 2) return n.invalid("expected an input [N,C,...], found " + to_string(dims));
+  QUERNEL_TRY(int64_t channels, n.dim(dims[1]));
+  if (groups < 1 || channels % groups != 0)
     return n.invalid("attribute 'num_groups': expected a divisor of the channels of " +
                      to_string(n.shape(x)) + ", found " + std::to_string(groups));
-  int64_t scales = n.opset < 21 ? groups : dims[1];
+  int64_t scales = n.opset < 21 ? groups : channels;
   for (int i = 1; i <= 2; ++i) QUERNEL_CHECK(check_channels(n, "scale and bias", n.in(i), scales));
-  std::vector<int64_t> grouped{dims[0], groups, dims[1] / groups}, parameter{1, groups, scales / groups};
+  Shape grouped{dims[0], groups, channels / groups};
+  std::vector<int64_t> parameter{1, groups, scales / groups};
   grouped.insert(grouped.end(), dims.begin() + 2, dims.end());
   parameter.resize(grouped.size(), 1);
-  ValueId wide = n.widen(n.reshape(x, grouped));
+  ValueId wide = n.widen(n.build.reshape(x, grouped));
   ValueId y = standardize(n, wide, axes_from(2, static_cast<int>(grouped.size())), epsilon).value;
   y = n.build.cast(y, n.dtype(x));
   y = n.binary(BinaryOp::k_mul, y, n.reshape(n.in(1), parameter));
   y = n.binary(BinaryOp::k_add, y, n.reshape(n.in(2), parameter));
-  return n.output(n.reshape(y, dims));
+  return n.output(n.build.reshape(y, dims));
 }
 
 namespace {
@@ -208,7 +211,7 @@ Status import_lrn(NodeImport& n) {
          bias = n.attr_float("bias", 1);
   int64_t size = n.attr_int("size", 0);
   ValueId x = n.in(0);
-  QUERNEL_TRY(std::vector<int64_t> dims, n.dims(x));
+  Shape dims = n.shape(x);
   if (dims.size() < 2) return n.invalid("expected an input [N,C,...], found " + to_string(n.shape(x)));
   if (size < 1 || size > (int64_t{1} << 20))
     return n.invalid("attribute 'size': expected at least 1, found " + std::to_string(size));
@@ -218,13 +221,14 @@ Status import_lrn(NodeImport& n) {
   after[1] = size - 1 - (size - 1) / 2;
   ValueId padded = n.build.pad(square, before, after);
   // [N, C, …, size]: the channels around each.
-  std::vector<int64_t> window_dims = dims;
+  Shape window_dims = dims;
   window_dims.push_back(size);
-  if (!element_count(window_dims)) return n.refuse("the windows have more elements than fit 63 bits");
+  if (is_static(window_dims) && !element_count(static_dims(window_dims)))
+    return n.refuse("the windows have more elements than fit 63 bits");
   IndexMap map;
   for (size_t i = 0; i < dims.size(); ++i) map.indices.push_back(IndexExpr::axis(static_cast<int>(i)));
   map.indices[1] = map.indices[1] + IndexExpr::axis(static_cast<int>(dims.size()));
-  ValueId windows = n.build.view(padded, make_shape(window_dims), std::move(map));
+  ValueId windows = n.build.view(padded, window_dims, std::move(map));
   ValueId sum = n.build.reduce(OpKind::k_reduce_sum, windows, {static_cast<int64_t>(dims.size())}, false);
   ValueId base =
       n.binary(BinaryOp::k_add, n.binary(BinaryOp::k_mul, sum, alpha / static_cast<double>(size)), bias);

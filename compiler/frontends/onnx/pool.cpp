@@ -12,14 +12,14 @@ namespace {
 
 struct Pool {
   Window window;
-  std::vector<int64_t> dims;     // of the input
-  std::vector<int64_t> spatial;  // its spatial part
-  std::vector<int64_t> axes;     // of the window in the view [N, C, out…, kernel…]
+  Shape dims;                 // of the input
+  Shape spatial;              // its spatial part
+  std::vector<int64_t> axes;  // of the window in the view [N, C, out…, kernel…]
 };
 
 Expected<Pool> read_pool(NodeImport& n) {
   Pool pool;
-  QUERNEL_TRY(pool.dims, n.dims(n.in(0)));
+  pool.dims = n.shape(n.in(0));
   if (pool.dims.size() < 3)
     return n.invalid("expected an input [N,C,D...], found " + to_string(n.shape(n.in(0))));
   pool.spatial.assign(pool.dims.begin() + 2, pool.dims.end());
@@ -35,30 +35,43 @@ Expected<Pool> read_pool(NodeImport& n) {
 ValueId windows(NodeImport& n, ValueId x, const Pool& pool, double fill) {
   const Window& w = pool.window;
   ValueId padded = pad_for_windows(n, x, w, pool.spatial, fill);
-  std::vector<int64_t> dims{pool.dims[0], pool.dims[1]};
+  Shape dims{pool.dims[0], pool.dims[1]};
   dims.insert(dims.end(), w.out.begin(), w.out.end());
   dims.insert(dims.end(), w.kernel.begin(), w.kernel.end());
-  if (!element_count(dims)) return n.build.fail(n.refuse("the windows have more elements than fit 63 bits"));
+  if (is_static(dims) && !element_count(static_dims(dims)))
+    return n.build.fail(n.refuse("the windows have more elements than fit 63 bits"));
   IndexMap map;
   map.indices = {IndexExpr::axis(0), IndexExpr::axis(1)};
   for (size_t i = 0; i < w.rank(); ++i)
     map.indices.push_back(IndexExpr::axis(static_cast<int>(2 + i)) * w.strides[i] +
                           IndexExpr::axis(static_cast<int>(2 + w.rank() + i)) * w.dilations[i]);
-  return n.build.view(padded, make_shape(dims), std::move(map));
+  return n.build.view(padded, dims, std::move(map));
 }
 
 // How many elements of the input (or of its padding, which the node asked for) each window position covers,
 // per spatial dim.
-std::vector<int64_t> covered(const Window& w, const std::vector<int64_t>& spatial, size_t i,
-                             bool include_pad) {
-  int64_t lo = include_pad ? -w.pad_before[i] : 0, hi = spatial[i] + (include_pad ? w.pad_after[i] : 0);
-  std::vector<int64_t> counts(static_cast<size_t>(w.out[i]));
+std::vector<int64_t> covered(const Window& w, int64_t size, size_t i, bool include_pad) {
+  int64_t before = w.pad_before[i].value(), lo = include_pad ? -before : 0,
+          hi = size + (include_pad ? w.pad_after[i].value() : 0);
+  std::vector<int64_t> counts(static_cast<size_t>(w.out[i].value()));
   for (size_t o = 0; o < counts.size(); ++o)
     for (int64_t k = 0; k < w.kernel[i]; ++k) {
-      int64_t position = static_cast<int64_t>(o) * w.strides[i] - w.pad_before[i] + k * w.dilations[i];
+      int64_t position = static_cast<int64_t>(o) * w.strides[i] - before + k * w.dilations[i];
       counts[o] += position >= lo && position < hi;
     }
   return counts;
+}
+
+// The same, at least 1, where the sizes are free: sums of windows over ones.
+ValueId count_covered(NodeImport& n, const Window& w, const Dim& size, size_t i, bool include_pad) {
+  Dim inside = size + (include_pad ? w.pad_before[i] + w.pad_after[i] : Dim(0)),
+      before = include_pad ? Dim(0) : w.pad_before[i];
+  ValueId ones = n.full(DType::kF32, {inside}, 1);
+  ValueId padded = n.build.pad(ones, {before}, {max(w.reach[i] - before - inside, 0)});
+  IndexMap map;
+  map.indices = {IndexExpr::axis(0) * w.strides[i] + IndexExpr::axis(1) * w.dilations[i]};
+  ValueId windows = n.build.view(padded, {w.out[i], w.kernel[i]}, std::move(map));
+  return n.binary(BinaryOp::k_max, n.build.reduce(OpKind::k_reduce_sum, windows, {1}, false), 1);
 }
 
 double lowest(DType dtype) {
@@ -86,23 +99,26 @@ ValueId p_norm(NodeImport& n, ValueId x, int64_t p, const std::vector<int64_t>& 
 ValueId max_pool_indices(NodeImport& n, const Pool& pool, ValueId data_windows, bool column_major) {
   constexpr int64_t kMaxPlane = int64_t{1} << 24;
   const Window& w = pool.window;
-  std::optional<int64_t> plane = element_count(pool.spatial),
-                         planes = element_count(std::vector<int64_t>{pool.dims[0], pool.dims[1]});
+  Expected<std::vector<int64_t>> dims = n.dims(n.in(0));
+  if (!dims) return n.build.fail(dims.take_errors().front());
+  std::vector<int64_t> spatial(dims->begin() + 2, dims->end());
+  std::optional<int64_t> plane = element_count(spatial),
+                         planes = element_count(std::vector<int64_t>{(*dims)[0], (*dims)[1]});
   if (!plane || !planes || *plane > kMaxPlane || *planes > kMaxPlane)
     return n.build.fail(n.refuse("indices of planes of more than 2^24 elements are not supported"));
   std::vector<int64_t> positions(static_cast<size_t>(*plane)), offsets(static_cast<size_t>(*planes));
   for (int64_t i = 0; i < *plane; ++i) {
     int64_t rest = i, number = 0, stride = *plane;
-    for (size_t d = pool.spatial.size(); column_major && d-- > 0; rest /= pool.spatial[d]) {
-      stride /= pool.spatial[d];
-      number += rest % pool.spatial[d] * stride;
+    for (size_t d = spatial.size(); column_major && d-- > 0; rest /= spatial[d]) {
+      stride /= spatial[d];
+      number += rest % spatial[d] * stride;
     }
     positions[static_cast<size_t>(i)] = column_major ? number : i;
   }
   for (int64_t i = 0; i < *planes; ++i) offsets[static_cast<size_t>(i)] = i * *plane;
-  std::vector<int64_t> one_plane{1, 1}, rows{pool.dims[0], pool.dims[1]}, result, offset_dims = rows;
-  one_plane.insert(one_plane.end(), pool.spatial.begin(), pool.spatial.end());
-  rows.insert(rows.end(), w.out.begin(), w.out.end());
+  std::vector<int64_t> one_plane{1, 1}, rows{(*dims)[0], (*dims)[1]}, result, offset_dims = rows;
+  one_plane.insert(one_plane.end(), spatial.begin(), spatial.end());
+  for (const Dim& size : w.out) rows.push_back(size.value());
   result = rows;
   offset_dims.resize(rows.size(), 1);
   rows.push_back(element_count(w.kernel).value_or(0));
@@ -150,9 +166,23 @@ Expected<ValueId> average_pool(NodeImport& n, ValueId x) {
   ValueId result = sum;
   for (size_t i = 0; i < pool.spatial.size(); ++i) {
     constexpr int64_t kMaxSteps = int64_t{1} << 24;
-    if (pool.window.out[i] > kMaxSteps / pool.window.kernel[i])
+    const Window& w = pool.window;
+    bool whole = (include_pad || (w.pad_before[i] == Dim(0) && w.pad_after[i] == Dim(0))) &&
+                 always_le(w.reach[i], pool.spatial[i] + w.pad_before[i] + w.pad_after[i]);
+    if (whole) {
+      uniform *= w.kernel[i];
+      continue;
+    }
+    if (!w.out[i].is_const()) {
+      ValueId counts = count_covered(n, w, pool.spatial[i], i, include_pad);
+      Shape dims(pool.spatial.size() - i, 1);
+      dims[0] = w.out[i];
+      result = n.binary(BinaryOp::k_div, result, n.build.reshape(n.build.cast(counts, n.dtype(sum)), dims));
+      continue;
+    }
+    if (w.out[i].value() > kMaxSteps / w.kernel[i])
       return n.refuse("the pool's windows are too many to count");
-    std::vector<int64_t> counts = covered(pool.window, pool.spatial, i, include_pad);
+    std::vector<int64_t> counts = covered(w, pool.spatial[i].value(), i, include_pad);
     if (std::all_of(counts.begin(), counts.end(), [&](int64_t c) { return c == counts[0]; })) {
       if (!counts.empty()) uniform *= std::max<int64_t>(1, counts[0]);
       continue;

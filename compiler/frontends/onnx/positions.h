@@ -1,4 +1,4 @@
-// Constants that number the elements of an axis.
+// Values that number the elements of an axis.
 #pragma once
 
 #include "frontends/onnx/node_import.h"
@@ -6,6 +6,6 @@
 namespace quernel::onnx_import {
 
 // 0, 1, … count-1 along the first dim of [count, 1 × trailing].
-ValueId positions(NodeImport& n, DType dtype, int64_t count, int trailing = 0);
+ValueId positions(NodeImport& n, DType dtype, const Dim& count, int trailing = 0);
 
 }  // namespace quernel::onnx_import

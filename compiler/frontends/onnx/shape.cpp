@@ -3,6 +3,8 @@
 #include <limits>
 
 #include "frontends/onnx/operators.h"
+#include "frontends/onnx/positions.h"
+#include "graph/dim_values.h"
 
 namespace quernel::onnx_import {
 namespace {
@@ -39,10 +41,11 @@ Status import_constant(NodeImport& n) {
 
 // A scalar that is expanded, so that its size costs nothing.
 Status import_constant_of_shape(NodeImport& n) {
-  QUERNEL_TRY(std::vector<int64_t> dims, n.ints_in(0, "shape"));
-  for (int64_t d : dims)
-    if (d < 0) return n.invalid("expected dims of at least 0, found " + std::to_string(d));
-  if (!element_count(dims)) return n.refuse("a tensor of more elements than fit 63 bits");
+  QUERNEL_TRY(Shape dims, n.dims_in(0, "shape"));
+  for (const Dim& d : dims)
+    if (always_lt(d, 0)) return n.invalid("expected dims of at least 0, found " + to_string(d));
+  if (is_static(dims) && !element_count(static_dims(dims)))
+    return n.refuse("a tensor of more elements than fit 63 bits");
   Tensor value = typed_scalar(0);
   if (const onnx::AttributeProto* a = n.attribute("value")) {
     QUERNEL_TRY(value, read_tensor(a->t(), n.source, n.build.location()));
@@ -50,7 +53,7 @@ Status import_constant_of_shape(NodeImport& n) {
       return n.invalid("attribute 'value': expected one element, found " + std::to_string(value.count()));
     value.dims = {};
   }
-  return n.output(n.build.broadcast_to(n.build.constant(std::move(value)), make_shape(dims)));
+  return n.output(n.build.broadcast_to(n.build.constant(std::move(value)), dims));
 }
 
 Status import_shape(NodeImport& n) {
@@ -63,21 +66,41 @@ Status import_shape(NodeImport& n) {
   auto clamp = [&](int64_t v) { return std::min(std::max<int64_t>(v < 0 ? v + rank : v, 0), rank); };
   start = clamp(start);
   end = clamp(end);
-  std::vector<int64_t> dims;
-  for (int64_t i = start; i < end; ++i) {
-    QUERNEL_TRY(int64_t d, n.dim(n.in(0), i));
-    dims.push_back(d);
-  }
-  int64_t count = static_cast<int64_t>(dims.size());
-  return n.output(n.build.constant(i64_tensor({count}, dims)));
+  Shape shape = n.shape(n.in(0));
+  Attributes attributes;
+  if (start < end) attributes.shape.assign(shape.begin() + start, shape.begin() + end);
+  return n.output(n.build.add(OpKind::k_dims, {}, std::move(attributes)));
 }
 
-Status import_size(NodeImport& n) {
-  QUERNEL_TRY(std::vector<int64_t> dims, n.dims(n.in(0)));
-  return n.output(n.build.constant(i64_tensor({}, {element_count(dims).value_or(0)})));
+Status import_size(NodeImport& n) { return n.output(n.number(DType::kI64, element_count(n.shape(n.in(0))))); }
+
+namespace {
+
+// A range whose bounds follow from free dims; nullopt where they do not.
+std::optional<ValueId> range_of_dims(NodeImport& n) {
+  std::optional<Dim> bounds[3];
+  bool known = true;
+  for (int i = 0; i < 3; ++i) {
+    std::optional<Shape> value = dim_values(n.build.graph(), n.in(i));
+    if (!value || value->size() != 1) return std::nullopt;
+    bounds[i] = (*value)[0];
+    known = known && bounds[i]->is_const();
+  }
+  if (known || !bounds[2]->is_const() || bounds[2]->value() == 0) return std::nullopt;
+  int64_t delta = bounds[2]->value();
+  Dim distance = delta > 0 ? *bounds[1] - *bounds[0] : *bounds[0] - *bounds[1];
+  Dim count = max(ceildiv(distance, delta > 0 ? delta : -delta), 0);
+  ValueId steps = positions(n, DType::kI64, count);
+  ValueId scaled = delta == 1 ? steps : n.binary(BinaryOp::k_mul, steps, n.number(DType::kI64, delta));
+  ValueId values =
+      *bounds[0] == Dim(0) ? scaled : n.binary(BinaryOp::k_add, scaled, n.number(DType::kI64, *bounds[0]));
+  return n.build.cast(values, n.dtype(n.in(0)));
 }
+
+}  // namespace
 
 Status import_range(NodeImport& n) {
+  if (std::optional<ValueId> range = range_of_dims(n)) return n.output(*range);
   Tensor bounds[3];
   static const char* const kNames[] = {"start", "limit", "delta"};
   for (int i = 0; i < 3; ++i) {

@@ -40,7 +40,7 @@ Expected<WindowPads> read_window_pads(NodeImport& n, size_t rank) {
   return WindowPads{{pads.begin(), middle}, {middle, pads.end()}};
 }
 
-Expected<Window> read_window(NodeImport& n, std::vector<int64_t> kernel, const std::vector<int64_t>& spatial,
+Expected<Window> read_window(NodeImport& n, std::vector<int64_t> kernel, const Shape& spatial,
                              bool ceil_mode) {
   Window w;
   size_t rank = spatial.size();
@@ -52,8 +52,8 @@ Expected<Window> read_window(NodeImport& n, std::vector<int64_t> kernel, const s
   QUERNEL_TRY(w.dilations, read_window_steps(n, "dilations", rank));
   std::string auto_pad = n.attr_string("auto_pad", "NOTSET");
   QUERNEL_TRY(WindowPads pads, read_window_pads(n, rank));
-  w.pad_before = std::move(pads.before);
-  w.pad_after = std::move(pads.after);
+  w.pad_before = make_shape(pads.before);
+  w.pad_after = make_shape(pads.after);
   bool same = auto_pad == "SAME_UPPER" || auto_pad == "SAME_LOWER";
   if (!same && auto_pad != "VALID" && auto_pad != "NOTSET" && !auto_pad.empty())
     return n.invalid("attribute 'auto_pad': expected NOTSET, SAME_UPPER, SAME_LOWER or VALID, found '" +
@@ -62,30 +62,33 @@ Expected<Window> read_window(NodeImport& n, std::vector<int64_t> kernel, const s
     int64_t stride = w.strides[i];
     if (auto_pad == "VALID") w.pad_before[i] = w.pad_after[i] = 0;
     if (same) {
-      int64_t out = (spatial[i] + stride - 1) / stride;
-      int64_t total = std::max<int64_t>(0, (out - 1) * stride + w.extent(i) - spatial[i]);
-      w.pad_before[i] = auto_pad == "SAME_UPPER" ? total / 2 : total - total / 2;
+      Dim total = max((ceildiv(spatial[i], stride) - 1) * stride + w.extent(i) - spatial[i], 0);
+      Dim smaller = floordiv(total, 2);
+      w.pad_before[i] = auto_pad == "SAME_UPPER" ? smaller : total - smaller;
       w.pad_after[i] = total - w.pad_before[i];
     }
-    int64_t room = spatial[i] + w.pad_before[i] + w.pad_after[i] - w.extent(i);
-    if (room < 0)
+    Dim room = spatial[i] + w.pad_before[i] + w.pad_after[i] - w.extent(i);
+    if (always_lt(room, 0))
       return n.invalid("the window of " + std::to_string(w.extent(i)) +
-                       " is larger than the padded input of " + std::to_string(room + w.extent(i)) +
+                       " is larger than the padded input of " + to_string(room + w.extent(i)) +
                        " on spatial dim " + std::to_string(i));
-    int64_t out = room / stride + 1;
-    if (ceil_mode && room % stride != 0 && out * stride < spatial[i] + w.pad_before[i]) ++out;
+    // Rounded up, but for a last window that would start in the padding at the end.
+    Dim out = floordiv(room, stride) + 1;
+    if (ceil_mode)
+      out = max(out, min(ceildiv(room, stride) + 1, ceildiv(spatial[i] + w.pad_before[i], stride)));
+    // Smaller inputs than the window leave nothing.
+    if (!always_le(0, room)) out = max(out, 0);
     w.out.push_back(out);
     w.reach.push_back((out - 1) * stride + w.extent(i));
   }
   return w;
 }
 
-ValueId pad_for_windows(NodeImport& n, ValueId x, const Window& w, const std::vector<int64_t>& spatial,
-                        double fill) {
+ValueId pad_for_windows(NodeImport& n, ValueId x, const Window& w, const Shape& spatial, double fill) {
   Shape before{0, 0}, after{0, 0};
   for (size_t i = 0; i < w.rank(); ++i) {
     before.push_back(w.pad_before[i]);
-    after.push_back(std::max<int64_t>(0, w.reach[i] - w.pad_before[i] - spatial[i]));
+    after.push_back(max(w.reach[i] - w.pad_before[i] - spatial[i], 0));
   }
   return n.build.pad(x, before, after, PadMode::kConstant, fill);
 }
