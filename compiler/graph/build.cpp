@@ -11,6 +11,16 @@ ValueId GraphBuilder::fail(Diagnostic diagnostic) {
   return kNoValue;
 }
 
+ValueId GraphBuilder::cannot_broadcast(const Shape& a, const Shape& b, Diagnostic diagnostic) {
+  size_t count = std::min(a.size(), b.size());
+  for (size_t i = 1; i <= count; ++i) {
+    const Dim &x = a[a.size() - i], &y = b[b.size() - i];
+    bool free = !x.is_const() || !y.is_const();
+    if (free && !(x == y) && !(x == Dim(1)) && !(y == Dim(1))) unequal_dims_.emplace_back(x, y);
+  }
+  return fail(std::move(diagnostic));
+}
+
 ValueId GraphBuilder::add(OpKind op, std::vector<ValueId> inputs, Attributes attributes) {
   std::string name = std::exchange(name_, {});
   if (!ok() || std::find(inputs.begin(), inputs.end(), kNoValue) != inputs.end()) {
@@ -40,7 +50,7 @@ ValueId GraphBuilder::binary(BinaryOp op, ValueId a, ValueId b) {
   if (!ok() || a == kNoValue || b == kNoValue) return add(op_kind(op), {a, b});
   std::string name = std::exchange(name_, {});
   Expected<Shape> shape = broadcast_shapes(graph_.shape(a), graph_.shape(b));
-  if (!shape) return fail(shape.take_errors().front());
+  if (!shape) return cannot_broadcast(graph_.shape(a), graph_.shape(b), shape.take_errors().front());
   a = broadcast_to(a, *shape);
   b = broadcast_to(b, *shape);
   name_ = std::move(name);

@@ -28,6 +28,8 @@ class GraphBuilder {
     return errors.empty() ? Status() : Status(std::move(errors));
   }
   ValueId fail(Diagnostic diagnostic);
+  // Pairs of dims, at least one of them free, that would have to be equal for operands to broadcast.
+  const std::vector<std::pair<Dim, Dim>>& unequal_dims() const { return unequal_dims_; }
 
   ValueId add(OpKind op, std::vector<ValueId> inputs, Attributes attributes = {});
   ValueId constant(Tensor tensor);
@@ -60,10 +62,13 @@ class GraphBuilder {
                   ScatterMode mode);
 
  private:
+  ValueId cannot_broadcast(const Shape& a, const Shape& b, Diagnostic diagnostic);
+
   Graph& graph_;
   Location location_;
   std::string name_;
   Diagnostics errors_;
+  std::vector<std::pair<Dim, Dim>> unequal_dims_;
 };
 
 // What reductions and contractions accumulate in by default: f16, bf16 -> f32; i8, u8 -> i32; else the dtype

@@ -237,6 +237,13 @@ Dim Dim::make(Kind kind, const Dim& a, const Dim& b) {
       if (a.kind() == Kind::kFloorDiv && kind == Kind::kFloorDiv && b.bounds().lo > 0 &&
           a.rhs().bounds().lo > 0)
         return floordiv(a.lhs(), a.rhs() * b);
+      // ((x floordiv c) + k) floordiv b = (x + k*c) floordiv (c*b)
+      if (kind == Kind::kFloorDiv && (a.kind() == Kind::kAdd || a.kind() == Kind::kSub) &&
+          a.lhs().kind() == Kind::kFloorDiv && a.rhs().is_const() && b.bounds().lo > 0 &&
+          a.lhs().rhs().bounds().lo > 0) {
+        Dim c = a.lhs().rhs(), k = a.kind() == Kind::kAdd ? a.rhs() : Dim(0) - a.rhs();
+        return floordiv(a.lhs().lhs() + k * c, c * b);
+      }
       return node(kind, a, b);
     }
     case Kind::kMin:

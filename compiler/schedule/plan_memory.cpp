@@ -218,6 +218,9 @@ class Planner {
       for (const Block& other : placed)
         if (other.first <= block.last && block.first <= other.last) alive.push_back(&other);
       block.offset = place(block, alive);
+      // Sums of sizes only: a maximum of ends that cannot be compared would make expressions grow with each block.
+      bool comparable = always_le(block.end(), s_.workspace_bytes) || always_le(s_.workspace_bytes, block.end());
+      if (!comparable) block.offset = s_.workspace_bytes;
       s_.buffers[block.buffer].offset = block.offset;
       s_.workspace_bytes = max(s_.workspace_bytes, block.end());
       placed.push_back(block);
@@ -227,14 +230,10 @@ class Planner {
   }
 
   // The smallest gap between the blocks alive at the same time that fits for all values of the symbols, else
-  // the end of them all.
-  static Dim place(const Block& block, const std::vector<const Block*>& alive) {
-    Dim end = 0;
+  // the end of them all, or of the workspace where none is always the last.
+  Dim place(const Block& block, const std::vector<const Block*>& alive) const {
     std::vector<Dim> candidates{0};
-    for (const Block* other : alive) {
-      end = max(end, other->end());
-      candidates.push_back(other->end());
-    }
+    for (const Block* other : alive) candidates.push_back(other->end());
     std::stable_sort(candidates.begin(), candidates.end(),
                      [](const Dim& a, const Dim& b) { return a.estimate() < b.estimate(); });
     const Dim* best = nullptr;
@@ -249,7 +248,7 @@ class Planner {
       }
       if (fits && (!best || gap < best_gap)) best = &candidate, best_gap = gap;
     }
-    return best ? *best : end;
+    return best ? *best : s_.workspace_bytes;
   }
 
   // Every pair of accesses to the same bytes of which one writes is ordered. Per arena, the accesses since

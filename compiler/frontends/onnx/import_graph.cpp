@@ -4,6 +4,7 @@
 
 #include "frontends/onnx/legacy.h"
 #include "frontends/onnx/operators.h"
+#include "graph/dim_values.h"
 
 namespace quernel::onnx_import {
 namespace {
@@ -250,6 +251,11 @@ void GraphImport::import_if(const onnx::NodeProto& node, Scope& scope) {
   if (condition == kNoValue) return fail({});
   if (is_collection(condition)) return fail({invalid_input("expected a tensor as the condition", place)});
   const Tensor* known = folder_.evaluate(condition);
+  if (!known)
+    if (std::optional<Shape> value = dim_values(graph_, condition);
+        value && value->size() == 1 && (*value)[0].is_const())
+      known = graph_.constant(
+          build_.constant(make_tensor<uint8_t>(DType::kBool, {}, {(*value)[0].value() != 0})));
   if (!known) {
     std::set<ValueId> inputs;
     folder_.collect_inputs(condition, inputs);

@@ -41,11 +41,41 @@ std::string symbol_name(const std::string& name) {
 // What a free dim may be at most, so that products of dims do not overflow.
 constexpr int64_t kMaxFreeDim = int64_t{1} << 31;
 
+// What has to hold of free dims for the model to make sense: found while importing, then checked whenever the model
+// runs, as the symbols' ranges and the inputs' shapes are.
+struct DimAssumptions {
+  std::map<std::string, int64_t> max;          // by symbol
+  std::map<std::string, std::string> same_as;  // symbol -> the one that stands for both
+  std::vector<std::string> notes;
+
+  // Adds what would make the two equal; false where nothing simple would.
+  bool make_equal(const Dim& a, const Dim& b) {
+    using K = Dim::Kind;
+    auto plain = [](const Dim& d) { return d.kind() == K::kSymbol && !d.facts().runtime; };
+    for (auto [x, y] : {std::pair(a, b), std::pair(b, a)}) {
+      if (plain(x) && y.kind() == K::kMin && y.rhs().is_const() && y.lhs() == x)
+        return add_max(x.name(), y.rhs().value());
+      if (plain(x) && plain(y) && same_as.emplace(y.name(), x.name()).second) {
+        notes.push_back("free dims '" + x.name() + "' and '" + y.name() + "' must be equal");
+        return true;
+      }
+    }
+    return false;
+  }
+
+ private:
+  bool add_max(const std::string& name, int64_t value) {
+    if (!max.emplace(name, value).second) return false;
+    notes.push_back("free dim '" + name + "' must be at most " + std::to_string(value));
+    return true;
+  }
+};
+
 // The graph inputs' shapes: fixes free dims from the options, makes symbols of the others.
 class InputShapes {
  public:
-  InputShapes(const ImportOptions& options, std::string file_name)
-      : options_(options), file_name_(std::move(file_name)) {}
+  InputShapes(const ImportOptions& options, const DimAssumptions& assumptions, std::string file_name)
+      : options_(options), assumptions_(assumptions), file_name_(std::move(file_name)) {}
 
   // Binds named dims from whole input shapes first, so that they hold for all inputs.
   void bind(const onnx::ValueInfoProto& input);
@@ -58,6 +88,7 @@ class InputShapes {
   const std::vector<int64_t>* shape_option(const std::string& input) const;
 
   const ImportOptions& options_;
+  const DimAssumptions& assumptions_;
   std::string file_name_;
   std::map<std::string, int64_t> bound_;  // named dims fixed through input_shapes
   std::set<std::string> free_names_, input_names_, used_symbols_;
@@ -154,7 +185,14 @@ Expected<TensorType> InputShapes::type_of(const onnx::ValueInfoProto& input, Gra
         facts = it->second;
         facts.name = symbol->second;
       }
-      graph.symbols.push_back(facts);
+      if (auto it = assumptions_.max.find(facts.name); it != assumptions_.max.end())
+        facts.max = std::min(facts.max, it->second);
+      if (auto it = assumptions_.same_as.find(facts.name); it != assumptions_.same_as.end())
+        symbol->second = it->second;
+      if (!graph.find_symbol(symbol->second)) {
+        facts.name = symbol->second;
+        graph.symbols.push_back(facts);
+      }
     }
     type.shape.push_back(Dim::symbol(*graph.find_symbol(symbol->second)));
   }
@@ -220,10 +258,11 @@ Expected<ValueId> fixed_input(const std::string& name, const TensorType& type, c
 }
 
 // One attempt. `fixed`: inputs that are constants, with their values from the options; `wanted` receives
-// those that should be.
+// those that should be; what free dims must fulfil is added to `assumptions`, and then `assumed` is set.
 Expected<ImportedModel> try_import(const std::shared_ptr<const onnx::ModelProto>& model,
                                    const std::string& file_name, const ImportOptions& options,
-                                   const std::set<std::string>& fixed, std::set<std::string>& wanted) {
+                                   const std::set<std::string>& fixed, std::set<std::string>& wanted,
+                                   DimAssumptions& assumptions, bool& assumed) {
   Location place{.file = file_name};
   ImportedModel result;
   result.producer =
@@ -238,7 +277,7 @@ Expected<ImportedModel> try_import(const std::shared_ptr<const onnx::ModelProto>
                            " initializers that the model lists as inputs are taken as constants");
 
   Diagnostics errors;
-  InputShapes shapes(options, file_name);
+  InputShapes shapes(options, assumptions, file_name);
   std::unordered_map<std::string, ValueId> values;
   for (const auto* input : inputs) shapes.bind(*input);
   for (const auto* input : inputs) {
@@ -271,7 +310,10 @@ Expected<ImportedModel> try_import(const std::shared_ptr<const onnx::ModelProto>
   import.run(values);
   for (Diagnostic& error : import.take_errors()) errors.push_back(std::move(error));
   wanted = import.wanted_inputs();
+  if (!errors.empty())
+    for (const auto& [a, b] : import.unequal_dims()) assumed |= assumptions.make_equal(a, b);
   if (!errors.empty()) return errors;
+  result.notes.insert(result.notes.end(), assumptions.notes.begin(), assumptions.notes.end());
   for (const std::string& name : fixed) {
     result.notes.push_back("input '" + name +
                            "' is fixed to the given value, which an operator needs at compile time");
@@ -284,13 +326,16 @@ Expected<ImportedModel> try_import(const std::shared_ptr<const onnx::ModelProto>
 Expected<ImportedModel> import_model(const std::shared_ptr<const onnx::ModelProto>& model,
                                      const std::string& file_name, const ImportOptions& options) {
   std::set<std::string> fixed;
+  DimAssumptions assumptions;
   while (true) {
     std::set<std::string> wanted;
-    Expected<ImportedModel> result = try_import(model, file_name, options, fixed, wanted);
+    bool assumed = false;
+    Expected<ImportedModel> result =
+        try_import(model, file_name, options, fixed, wanted, assumptions, assumed);
     size_t before = fixed.size();
     for (const std::string& name : wanted)
       if (options.input_values.count(name)) fixed.insert(name);
-    if (result || fixed.size() == before) return result;
+    if (result || (fixed.size() == before && !assumed)) return result;
   }
 }
 
