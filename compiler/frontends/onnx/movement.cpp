@@ -123,6 +123,7 @@ Shape without(const Shape& shape, const std::vector<int64_t>& axes) {
 }  // namespace
 
 Status import_reshape(NodeImport& n) {
+  if (!n.has(1)) return n.invalid("expected a shape as the second input");
   QUERNEL_TRY(Shape wanted, n.dims_in(1, "shape"));
   bool allow_zero = n.opset >= 14 && n.attr_int("allowzero", 0) != 0;
   Shape from = n.shape(n.in(0)), to;
