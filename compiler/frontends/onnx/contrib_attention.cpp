@@ -147,6 +147,7 @@ Status import_multi_head_attention(NodeImport& n) {
       a.value = unpack(n, key, 1);
       if (n.has(3)) return n.refuse("a bias of packed keys is not supported");
     } else if (n.rank(key) == 4) {
+      if (n.rank(value) != 4) return n.invalid("expected values [B,H,T,D] beside the keys");
       a.key = key;
       a.value = value;
     } else {
