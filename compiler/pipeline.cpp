@@ -258,21 +258,17 @@ Expected<Lowered> lower_variant(Graph optimized, const Target& target, const Com
   if (options.on_stage) options.on_stage("lower");
   std::unordered_map<std::string, int> known;
   for (const schedule::Item& item : variant.schedule.items) {
-    loop::Kernel kernel = lower::lower_item(variant.schedule, item, target);
-    int64_t workgroups = 1;
-    for (const loop::GridAxis& axis : kernel.grid) {
-      int64_t extent = 1;
-      QUERNEL_ASSERT(loop::as_const_int(axis.extent, &extent));
-      workgroups *= extent;
-    }
-    variant.workgroups.push_back(workgroups);
+    bundle::Dispatch& dispatch = variant.dispatches.emplace_back();
+    if (item.group < 0) continue;
+    lower::LoweredItem lowered = lower::lower_item(variant.schedule, item, target);
+    loop::Kernel& kernel = lowered.kernel;
     auto [it, fresh] = known.try_emplace(loop::to_string(kernel), static_cast<int>(result.kernels.size()));
     if (fresh) {
       kernel.name = std::string(to_string(variant.schedule.groups[item.group].kind)) + "_" +
                     std::to_string(result.kernels.size());
       result.kernels.push_back(std::move(kernel));
     }
-    variant.kernel_of_item.push_back(it->second);
+    dispatch = {it->second, std::move(lowered.symbols), lowered.workgroups};
   }
   return result;
 }
@@ -361,7 +357,7 @@ Expected<CompileReport> compile_graph(const Graph& graph, const std::string& pat
   report.file_bytes = sizes.file;
   report.code_bytes = sizes.code;
   report.constant_bytes = sizes.constants;
-  report.workspace_bytes = static_cast<uint64_t>(variants[0].schedule.workspace_bytes);
+  report.workspace_bytes = static_cast<uint64_t>(variants[0].schedule.workspace_bytes.estimate());
   report.kernels = static_cast<int>(variants[0].image.kernel_names.size());
   report.dispatches = static_cast<int>(variants[0].schedule.items.size());
   return report;

@@ -25,7 +25,7 @@ typedef struct qnl_kernel_args {
    * because the caller of a session may bind inputs and outputs of his own. The pointers of one dispatch may
    * be equal or overlap only where the memory plan says so. */
   void* const* bindings;
-  /* Values of the bundle's symbols, in their order; NULL when the bundle has none. */
+  /* Values of the schedule item's symbol expressions, in their order; NULL when it has none. */
   const int64_t* symbols;
   /* scratch_bytes of the kernel (bundle.fbs), private to the calling thread, 64-byte aligned, contents
    * undefined on entry; NULL when the kernel asks for none. */

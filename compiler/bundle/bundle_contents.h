@@ -15,12 +15,16 @@
 
 namespace quernel::bundle {
 
+enum class SymbolKind : uint8_t { kBound, kRuntime };
+
 // A run-time integer that sizes depend on, min <= value <= max, a multiple of multiple_of.
 struct Symbol {
   std::string name;
   int64_t min = 0;
   int64_t max = 0;
   int64_t multiple_of = 1;
+  SymbolKind kind = SymbolKind::kBound;
+  int32_t max_expression = -1;  // runtime symbols: over bound symbols, replaces max in the range check
 };
 
 // Postfix code, two words per step {opcode, operand}; the opcodes are listed in bundle.fbs.
@@ -56,7 +60,7 @@ struct Arena {
   uint64_t bytes = 0;
   uint32_t alignment = 64;  // power of two, at most 4096
   int32_t constants = -1;  // index of a ConstantsSegment: constants arena (required), state arena (-1: zeros)
-  int32_t bytes_expression = -1;
+  int32_t bytes_expression = -1;  // over bound symbols: replaces bytes (workspace, input, output)
 };
 
 // An input, output or state tensor.
@@ -65,7 +69,7 @@ struct Tensor {
   DType dtype = DType::kF32;
   std::vector<int64_t> shape;              // -1 where shape_expressions has the dim
   std::vector<int32_t> shape_expressions;  // empty, or per dim an expression index or -1
-  uint64_t bytes = 0;
+  uint64_t bytes = 0;                      // not used when the shape is symbolic
   uint32_t arena = 0;   // inputs and outputs: an arena of their own, of kind kInput / kOutput, at offset 0
   uint64_t offset = 0;  // states only
 };
@@ -77,6 +81,8 @@ struct Binding {
   Access access = Access::kRead;
   uint64_t offset = 0;
   uint64_t bytes = 0;
+  int32_t offset_expression = -1;  // over bound symbols: replace offset and bytes
+  int32_t bytes_expression = -1;
 };
 
 enum class EdgeKind : uint8_t { kRaw, kWar, kWaw, kAlias };
@@ -93,7 +99,7 @@ struct CopyLoop {
   uint64_t target_stride = 0;
 };
 
-enum class ItemKind : uint8_t { kDispatch, kCopy, kSynchronize, kHostCallback };
+enum class ItemKind : uint8_t { kDispatch, kCopy, kSynchronize, kHostCallback, kReadSymbol, kLoop, kBranch };
 
 struct Item {
   ItemKind kind = ItemKind::kDispatch;
@@ -109,6 +115,14 @@ struct Item {
   uint64_t bytes_read = 0;
   uint64_t bytes_written = 0;
   std::vector<std::string> source_nodes;
+  std::vector<int32_t> symbols;  // dispatch: expressions whose values the kernel gets, in this order
+  int32_t copy_bytes_expression = -1;
+  int32_t symbol = -1;                // read_symbol, loop: the runtime symbol that it sets
+  DType dtype = DType::kF32;          // read_symbol: of the element that it reads
+  uint32_t end = 0;                   // loop, branch: index of the item after its last one
+  uint32_t else_begin = 0;            // branch: of the first item of its else part; `end` when it has none
+  int32_t count_expression = -1;      // loop
+  int32_t condition_expression = -1;  // loop, branch
 };
 
 // The schedule of one entry point for one variant.

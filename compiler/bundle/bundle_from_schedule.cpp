@@ -53,6 +53,15 @@ class Assembler {
   BundleContents run(const std::string& producer) {
     const schedule::Schedule& first = variants_[0].schedule;
     contents_.producer = producer;
+    for (const quernel::Symbol& symbol : first.graph.symbols) {
+      Symbol to{symbol.name, symbol.min, symbol.max, symbol.multiple_of};
+      if (symbol.runtime) to.kind = SymbolKind::kRuntime;
+      symbol_index_[symbol.name] = static_cast<int64_t>(contents_.symbols.size());
+      contents_.symbols.push_back(std::move(to));
+    }
+    for (size_t i = 0; i < contents_.symbols.size(); ++i)
+      if (const quernel::Symbol& symbol = first.graph.symbols[i]; !symbol.bound.empty())
+        contents_.symbols[i].max_expression = expression(symbol.bound[0].upper_bound());
     contents_.constants.emplace_back();
     add_arena("constants", ArenaKind::kConstants, 0);
     contents_.arenas[0].constants = 0;
@@ -70,6 +79,7 @@ class Assembler {
     for (size_t i = 0; i < variants_.size(); ++i) add_variant(variants_[i], static_cast<uint32_t>(i), entry);
     contents_.entry_points.push_back(std::move(entry));
     contents_.arenas[0].bytes = contents_.constants[0].bytes;
+    set_bytes(contents_.arenas[1], workspace_bytes_);
     return std::move(contents_);
   }
 
@@ -87,11 +97,43 @@ class Assembler {
     Tensor t;
     t.name = name;
     t.dtype = s.graph.dtype(v);
-    t.shape = static_dims(s.graph.shape(v));
-    t.bytes = static_cast<uint64_t>(byte_size(t.dtype, *element_count(t.shape)));
+    const Shape& shape = s.graph.shape(v);
+    for (const Dim& d : shape) t.shape.push_back(d.is_const() ? d.value() : -1);
+    if (!is_static(shape))
+      for (const Dim& d : shape) t.shape_expressions.push_back(d.is_const() ? -1 : expression(d));
+    Dim bytes = schedule::byte_size(t.dtype, element_count(shape));
+    t.bytes = bytes.is_const() ? static_cast<uint64_t>(bytes.value()) : 0;
     t.arena = arena;
-    contents_.arenas[arena].bytes = t.bytes;
+    set_bytes(contents_.arenas[arena], bytes.upper_bound());
     return t;
+  }
+
+  void set_bytes(Arena& arena, const Dim& bytes) {
+    if (bytes.is_const())
+      arena.bytes = static_cast<uint64_t>(bytes.value());
+    else
+      arena.bytes_expression = expression(bytes);
+  }
+
+  // Index of the postfix code of a dim; equal dims share it.
+  int32_t expression(const Dim& dim) {
+    auto [it, fresh] =
+        expressions_.try_emplace(to_string(dim), static_cast<int32_t>(contents_.expressions.size()));
+    if (fresh) {
+      SizeExpression code;
+      emit(dim, code.code);
+      contents_.expressions.push_back(std::move(code));
+    }
+    return it->second;
+  }
+
+  void emit(const Dim& dim, std::vector<int64_t>& code) const {
+    auto step = [&](int64_t opcode, int64_t operand) { code.push_back(opcode), code.push_back(operand); };
+    if (dim.is_const()) return step(0, dim.value());
+    if (dim.kind() == Dim::Kind::kSymbol) return step(1, symbol_index_.at(dim.name()));
+    emit(dim.lhs(), code);
+    emit(dim.rhs(), code);
+    step(2 + (static_cast<int64_t>(dim.kind()) - static_cast<int64_t>(Dim::Kind::kAdd)), 0);
   }
 
   // Offset of the constant in the one constants segment; equal contents share it.
@@ -124,22 +166,33 @@ class Assembler {
     contents_.variants.push_back(std::move(variant));
 
     const schedule::Schedule& s = compiled.schedule;
-    contents_.arenas[1].bytes = std::max(contents_.arenas[1].bytes, static_cast<uint64_t>(s.workspace_bytes));
+    workspace_bytes_ = max(workspace_bytes_, s.workspace_bytes);
     Plan plan;
     plan.variant = index;
     plan.text = schedule::print(s);
     for (size_t i = 0; i < s.items.size(); ++i) {
       const schedule::Item& from = s.items[i];
+      const Dispatch& dispatch = compiled.dispatches[i];
       Item item;
-      item.kernel = static_cast<uint32_t>(compiled.kernel_of_item[i]);
-      item.workgroups = static_cast<uint64_t>(compiled.workgroups[i]);
+      if (from.group < 0) {
+        item.kind = ItemKind::kReadSymbol;
+        item.symbol = static_cast<int32_t>(symbol_index_.at(from.symbol));
+        item.dtype = s.graph.dtype(from.bindings[0].value);
+      } else {
+        item.kernel = static_cast<uint32_t>(dispatch.kernel);
+        if (dispatch.workgroups.is_const())
+          item.workgroups = static_cast<uint64_t>(dispatch.workgroups.value());
+        else
+          item.workgroups_expression = expression(dispatch.workgroups);
+        for (const Dim& d : dispatch.symbols) item.symbols.push_back(expression(d));
+        item.source_nodes = source_nodes(s, s.groups[from.group]);
+      }
       for (const schedule::Binding& b : from.bindings) item.bindings.push_back(binding(s, b));
       for (const schedule::Dependency& d : from.dependencies)
         item.edges.push_back({static_cast<uint32_t>(d.item), edge_kind(d.hazard)});
       item.flops = static_cast<uint64_t>(from.flops);
       item.bytes_read = static_cast<uint64_t>(from.bytes_read);
       item.bytes_written = static_cast<uint64_t>(from.bytes_written);
-      item.source_nodes = source_nodes(s, s.groups[from.group]);
       plan.items.push_back(std::move(item));
     }
     entry.plans.push_back(std::move(plan));
@@ -149,14 +202,13 @@ class Assembler {
     const schedule::Buffer& buffer = s.buffers[from.buffer];
     Binding to;
     to.access = access_of(from.write);
-    to.offset = static_cast<uint64_t>(from.offset);
-    to.bytes = static_cast<uint64_t>(from.bytes);
+    Dim offset = from.offset;
     switch (buffer.kind) {
       case schedule::BufferKind::kConstant:
-        to.arena = 0, to.offset += constant_offset(buffer);
+        to.arena = 0, offset += Dim(static_cast<int64_t>(constant_offset(buffer)));
         break;
       case schedule::BufferKind::kWorkspace:
-        to.arena = 1, to.offset += static_cast<uint64_t>(buffer.offset);
+        to.arena = 1, offset += buffer.offset;
         break;
       case schedule::BufferKind::kInput:
         to.arena = input_arenas_[buffer.slot];
@@ -165,6 +217,14 @@ class Assembler {
         to.arena = output_arenas_[buffer.slot];
         break;
     }
+    if (offset.is_const())
+      to.offset = static_cast<uint64_t>(offset.value());
+    else
+      to.offset_expression = expression(offset);
+    if (from.bytes.is_const())
+      to.bytes = static_cast<uint64_t>(from.bytes.value());
+    else
+      to.bytes_expression = expression(from.bytes);
     return to;
   }
 
@@ -182,6 +242,9 @@ class Assembler {
 
   const std::vector<CompiledVariant>& variants_;
   BundleContents contents_;
+  Dim workspace_bytes_ = 0;
+  std::unordered_map<std::string, int64_t> symbol_index_;
+  std::unordered_map<std::string, int32_t> expressions_;
   std::vector<uint32_t> input_arenas_, output_arenas_;
   std::unordered_map<std::string_view, uint64_t> constants_;
 };

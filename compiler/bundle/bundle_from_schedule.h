@@ -11,14 +11,19 @@
 
 namespace quernel::bundle {
 
-// One target's share of a bundle. kernel_of_item[i] is the kernel (of the image) that item i dispatches;
-// workgroups[i] its grid's total.
+// What an item of the schedule dispatches.
+struct Dispatch {
+  int kernel = -1;           // of the image; -1: the item is no dispatch
+  std::vector<Dim> symbols;  // the kernel's launch-time symbols
+  Dim workgroups = 0;        // its grid's total
+};
+
+// One target's share of a bundle; one dispatch per item of the schedule.
 struct CompiledVariant {
   Target target;
   schedule::Schedule schedule;
   codegen::Image image;
-  std::vector<int> kernel_of_item;
-  std::vector<int64_t> workgroups;
+  std::vector<Dispatch> dispatches;
 };
 
 // `variants` share the entry point's signature. The contents refer to the constants held by `variants`, which

@@ -20,7 +20,8 @@ static_assert(static_cast<int>(DType::kF32) == QNL_F32 && static_cast<int>(DType
 static_assert(static_cast<int>(ArenaKind::kState) == static_cast<int>(schema::ArenaKind::state));
 static_assert(static_cast<int>(Access::kReadWrite) == static_cast<int>(schema::Access::read_write));
 static_assert(static_cast<int>(EdgeKind::kAlias) == static_cast<int>(schema::EdgeKind::alias));
-static_assert(static_cast<int>(ItemKind::kHostCallback) == static_cast<int>(schema::ItemKind::host_callback));
+static_assert(static_cast<int>(SymbolKind::kRuntime) == static_cast<int>(schema::SymbolKind::runtime));
+static_assert(static_cast<int>(ItemKind::kBranch) == static_cast<int>(schema::ItemKind::branch));
 static_assert(static_cast<int>(CodeFormat::kSpirv) == static_cast<int>(schema::CodeFormat::spirv));
 static_assert(static_cast<int>(SegmentKind::kTestValues) ==
               static_cast<int>(schema::SegmentKind::test_values));
@@ -29,6 +30,40 @@ std::string at(const std::string& what, size_t index) { return what + " " + std:
 
 Status broken(const std::string& where, const std::string& message) {
   return internal_error(where + ": " + message, {}, "write_bundle");
+}
+
+bool is_control(ItemKind kind) { return kind >= ItemKind::kReadSymbol; }
+
+// The shape is known before a run only.
+bool is_symbolic(const Tensor& tensor) {
+  for (int32_t expression : tensor.shape_expressions)
+    if (expression >= 0) return true;
+  return false;
+}
+
+// An index of an expression, or -1 where one need not be there.
+bool is_expression(const BundleContents& contents, int32_t index) {
+  return index >= -1 && index < static_cast<int32_t>(contents.expressions.size());
+}
+
+Status check_symbols(const BundleContents& contents) {
+  for (const Symbol& symbol : contents.symbols) {
+    bool runtime = symbol.kind == SymbolKind::kRuntime;
+    if (symbol.min > symbol.max || symbol.multiple_of < 1 || (!runtime && symbol.min < 0))
+      return broken("symbol '" + symbol.name + "'", "its range is empty or negative");
+    if (!is_expression(contents, symbol.max_expression) || (!runtime && symbol.max_expression != -1))
+      return broken("symbol '" + symbol.name + "'", "wrong max_expression");
+  }
+  for (size_t i = 0; i < contents.expressions.size(); ++i) {
+    const std::vector<int64_t>& code = contents.expressions[i].code;
+    if (code.empty() || code.size() % 2 != 0)
+      return broken(at("expression", i), "expected two words per step");
+    for (size_t step = 0; step < code.size(); step += 2)
+      if (code[step] == 1 &&
+          (code[step + 1] < 0 || code[step + 1] >= static_cast<int64_t>(contents.symbols.size())))
+        return broken(at("expression", i), "no such symbol");
+  }
+  return {};
 }
 
 Status check_constants(const BundleContents& contents) {
@@ -68,16 +103,75 @@ Status check_slots(const BundleContents& contents, const EntryPoint& entry,
     if (tensor.arena >= contents.arenas.size()) return broken(where, "arena index out of range");
     const Arena& arena = contents.arenas[tensor.arena];
     if (arena.kind != kind) return broken(where, "arena is of another kind");
-    if (arena.bytes != tensor.bytes) return broken(where, "byte count differs from its slot");
+    if (!tensor.shape_expressions.empty() && tensor.shape_expressions.size() != tensor.shape.size())
+      return broken(where, "expected no shape expressions, or one per dim");
+    for (int32_t expression : tensor.shape_expressions)
+      if (!is_expression(contents, expression)) return broken(where, "no such shape expression");
+    if (is_symbolic(tensor) != (arena.bytes_expression >= 0))
+      return broken(where, "either its shape or the size of its slot is symbolic, but not both");
+    if (!is_symbolic(tensor) && arena.bytes != tensor.bytes)
+      return broken(where, "byte count differs from its slot");
     if (!used.insert(tensor.arena).second) return broken(where, "slot is used twice");
+  }
+  return {};
+}
+
+Status check_expressions(const BundleContents& contents, const Item& item, const std::string& where) {
+  for (int32_t expression : {item.workgroups_expression, item.copy_bytes_expression, item.count_expression,
+                             item.condition_expression})
+    if (!is_expression(contents, expression)) return broken(where, "no such expression");
+  for (int32_t expression : item.symbols)
+    if (expression < 0 || !is_expression(contents, expression))
+      return broken(where, "no such expression among its symbols");
+  for (const Binding& binding : item.bindings)
+    if (!is_expression(contents, binding.offset_expression) ||
+        !is_expression(contents, binding.bytes_expression))
+      return broken(where, "no such expression of a binding");
+  if (item.symbols.size() > 256) return broken(where, "more than 256 symbols");
+  return {};
+}
+
+// Of items that set symbols or run others; nesting is checked by check_bodies.
+Status check_control(const BundleContents& contents, const Item& item, const std::string& where) {
+  if (item.kind == ItemKind::kReadSymbol || item.kind == ItemKind::kLoop) {
+    if (item.symbol < 0 || item.symbol >= static_cast<int32_t>(contents.symbols.size()) ||
+        contents.symbols[item.symbol].kind != SymbolKind::kRuntime)
+      return broken(where, "expected a runtime symbol");
+  }
+  if (item.kind == ItemKind::kReadSymbol && item.bindings.size() != 1)
+    return broken(where, "expected one binding");
+  if (item.kind == ItemKind::kLoop && item.count_expression < 0 && item.condition_expression < 0)
+    return broken(where, "a loop needs a count or a condition");
+  if (item.kind == ItemKind::kBranch && item.condition_expression < 0)
+    return broken(where, "a branch needs a condition");
+  return {};
+}
+
+Status check_bodies(const Plan& plan, const std::string& where) {
+  std::vector<size_t> ends = {plan.items.size()};
+  for (size_t i = 0; i < plan.items.size(); ++i) {
+    while (i == ends.back()) ends.pop_back();
+    const Item& item = plan.items[i];
+    if (item.kind != ItemKind::kLoop && item.kind != ItemKind::kBranch) continue;
+    bool branch = item.kind == ItemKind::kBranch;
+    if (item.end <= i || item.end > ends.back() ||
+        (branch && (item.else_begin <= i || item.else_begin > item.end)))
+      return broken(where + ", " + at("item", i), "its body is not nested in the one around it");
+    ends.push_back(item.end);
+    if (branch) ends.push_back(item.else_begin);
   }
   return {};
 }
 
 Status check_item(const BundleContents& contents, const Variant& variant, const Item& item, size_t index,
                   const std::string& where) {
+  QUERNEL_CHECK(check_expressions(contents, item, where));
+  if (is_control(item.kind)) QUERNEL_CHECK(check_control(contents, item, where));
   for (const Binding& binding : item.bindings) {
     if (binding.arena >= contents.arenas.size()) return broken(where, "arena index out of range");
+    if (contents.arenas[binding.arena].bytes_expression >= 0 || binding.offset_expression >= 0 ||
+        binding.bytes_expression >= 0)
+      continue;
     uint64_t bytes = contents.arenas[binding.arena].bytes;
     if (binding.bytes > bytes || binding.offset > bytes - binding.bytes)
       return broken(where, "binding lies outside arena " + std::to_string(binding.arena));
@@ -108,6 +202,7 @@ Status check_entry_point(const BundleContents& contents, const EntryPoint& entry
     for (size_t i = 0; i < plan.items.size(); ++i)
       QUERNEL_CHECK(check_item(contents, contents.variants[v], plan.items[i], i,
                                "entry point '" + entry.name + "', " + at("item", i)));
+    QUERNEL_CHECK(check_bodies(plan, "entry point '" + entry.name + "'"));
   }
   return {};
 }
@@ -127,7 +222,8 @@ class StructureBuilder {
     auto producer = string(contents_.producer);
     auto segment_vector = builder_.CreateVectorOfStructs(segments);
     auto symbols = all<schema::Symbol>(contents_.symbols, [&](const Symbol& s) {
-      return schema::CreateSymbol(builder_, string(s.name), s.min, s.max, s.multiple_of);
+      return schema::CreateSymbol(builder_, string(s.name), s.min, s.max, s.multiple_of,
+                                  static_cast<schema::SymbolKind>(s.kind), s.max_expression);
     });
     auto expressions = all<schema::SizeExpression>(contents_.expressions, [&](const SizeExpression& e) {
       return schema::CreateSizeExpression(builder_, builder_.CreateVector(e.code));
@@ -168,7 +264,7 @@ class StructureBuilder {
   Offset<schema::Tensor> tensor(const Tensor& t) {
     return schema::CreateTensor(builder_, string(t.name), static_cast<schema::DType>(t.dtype),
                                 builder_.CreateVector(t.shape), builder_.CreateVector(t.shape_expressions),
-                                t.bytes, t.arena, t.offset);
+                                is_symbolic(t) ? 0 : t.bytes, t.arena, t.offset);
   }
 
   Offset<schema::Variant> variant(const Variant& v, size_t index) {
@@ -195,9 +291,24 @@ class StructureBuilder {
     auto loop_vector = builder_.CreateVectorOfStructs(loops);
     auto callback = string(i.callback);
     auto node_vector = builder_.CreateVector(nodes);
-    return schema::CreateItem(builder_, static_cast<schema::ItemKind>(i.kind), i.kernel, i.workgroups,
-                              i.workgroups_expression, binding_vector, edge_vector, i.copy_bytes, loop_vector,
-                              callback, i.flops, i.bytes_read, i.bytes_written, node_vector);
+    Vec<int32_t> symbols = i.symbols.empty() ? 0 : builder_.CreateVector(i.symbols);
+    return schema::CreateItem(
+        builder_, static_cast<schema::ItemKind>(i.kind), i.kernel, i.workgroups, i.workgroups_expression,
+        binding_vector, edge_vector, i.copy_bytes, loop_vector, callback, i.flops, i.bytes_read,
+        i.bytes_written, node_vector, symbols, i.copy_bytes_expression, binding_expressions(i), i.symbol,
+        static_cast<schema::DType>(i.dtype), i.end, i.else_begin, i.count_expression, i.condition_expression);
+  }
+
+  // None when all bindings are constant.
+  Offset<flatbuffers::Vector<const schema::BindingExpressions*>> binding_expressions(const Item& i) {
+    std::vector<schema::BindingExpressions> expressions;
+    bool any = false;
+    for (const Binding& b : i.bindings) {
+      expressions.emplace_back(b.offset_expression, b.bytes_expression);
+      any = any || b.offset_expression >= 0 || b.bytes_expression >= 0;
+    }
+    if (!any) return 0;
+    return builder_.CreateVectorOfStructs(expressions);
   }
 
   Offset<schema::EntryPoint> entry_point(const EntryPoint& e) {
@@ -238,6 +349,7 @@ class StructureBuilder {
 }  // namespace
 
 Status check_contents(const BundleContents& contents) {
+  QUERNEL_CHECK(check_symbols(contents));
   QUERNEL_CHECK(check_constants(contents));
   if (contents.variants.empty()) return broken("bundle", "expected at least one variant");
   if (contents.entry_points.empty()) return broken("bundle", "expected at least one entry point");
@@ -259,7 +371,8 @@ Status check_contents(const BundleContents& contents) {
     const EntryPoint& entry = contents.entry_points[test.entry_point];
     for (const TestTensor& tensor : test.tensors) {
       const std::vector<Tensor>& tensors = tensor.output ? entry.outputs : entry.inputs;
-      if (tensor.tensor >= tensors.size() || tensor.value.size() != tensors[tensor.tensor].bytes)
+      if (tensor.tensor >= tensors.size() ||
+          (!is_symbolic(tensors[tensor.tensor]) && tensor.value.size() != tensors[tensor.tensor].bytes))
         return broken("test vector", "tensor index or byte count does not fit the signature");
     }
   }
@@ -302,6 +415,17 @@ uint64_t place_segments(SegmentPlan& plan, uint64_t begin) {
     end = segment.offset + segment.bytes;
   }
   return end;
+}
+
+uint64_t required_features(const BundleContents& contents) {
+  uint64_t features = 0;
+  if (!contents.symbols.empty() || !contents.expressions.empty())
+    features |= static_cast<uint64_t>(schema::Feature::symbols);
+  for (const EntryPoint& entry : contents.entry_points)
+    for (const Plan& plan : entry.plans)
+      for (const Item& item : plan.items)
+        if (is_control(item.kind)) features |= static_cast<uint64_t>(schema::Feature::control_flow);
+  return features;
 }
 
 std::vector<uint8_t> build_structure(const BundleContents& contents, const SegmentPlan& plan) {

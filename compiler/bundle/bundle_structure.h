@@ -43,6 +43,9 @@ SegmentPlan plan_segments(const BundleContents& contents);
 // Sets all offsets, page-aligned from `begin` on; returns the file's size.
 uint64_t place_segments(SegmentPlan& plan, uint64_t begin);
 
+// Bits of schema::Feature that a reader of these contents must implement.
+uint64_t required_features(const BundleContents& contents);
+
 // The FlatBuffer. Its size does not depend on the segments' offsets and hashes.
 std::vector<uint8_t> build_structure(const BundleContents& contents, const SegmentPlan& plan);
 

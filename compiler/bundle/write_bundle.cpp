@@ -181,10 +181,7 @@ Expected<BundleSizes> write_bundle(const BundleContents& contents, const std::st
 
   std::vector<uint8_t> structure = build_structure(contents, plan);
   QUERNEL_ASSERT(structure.size() == structure_bytes);
-  uint64_t features = contents.symbols.empty() && contents.expressions.empty()
-                          ? 0
-                          : static_cast<uint64_t>(schema::Feature::symbols);
-  schema::FileHeader header = make_header(structure, kStructureOffset, end, features);
+  schema::FileHeader header = make_header(structure, kStructureOffset, end, required_features(contents));
   QUERNEL_CHECK(file.seek(0));
   QUERNEL_CHECK(file.write(&header, sizeof header));
   QUERNEL_CHECK(file.write(structure.data(), structure.size()));

@@ -2,6 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
+#include <numeric>
+
+#include "support/text_reader.h"
 
 namespace quernel {
 namespace {
@@ -21,8 +25,9 @@ std::optional<int64_t> fold(Dim::Kind kind, int64_t a, int64_t b) {
     case Dim::Kind::kMul:
       return __builtin_mul_overflow(a, b, &r) ? std::nullopt : std::optional(r);
     case Dim::Kind::kFloorDiv:
-      return b == 0 ? std::nullopt : std::optional(floor_div(a, b));
+      return b == 0 || (b == -1 && a == INT64_MIN) ? std::nullopt : std::optional(floor_div(a, b));
     case Dim::Kind::kMod:
+      if (b == -1) return 0;
       return b == 0 ? std::nullopt : std::optional(a - floor_div(a, b) * b);
     case Dim::Kind::kMin:
       return std::min(a, b);
@@ -39,12 +44,155 @@ int64_t clamp128(__int128 v) {
   if (v < INT64_MIN) return INT64_MIN;
   return static_cast<int64_t>(v);
 }
+// Ends that are saturated stay so: infinity minus something is still infinity.
+int64_t add_ends(int64_t a, int64_t b) {
+  if (a == INT64_MAX || b == INT64_MAX) return INT64_MAX;
+  if (a == INT64_MIN || b == INT64_MIN) return INT64_MIN;
+  return clamp128(static_cast<__int128>(a) + b);
+}
+int64_t negate_end(int64_t a) {
+  if (a == INT64_MAX) return INT64_MIN;
+  return a == INT64_MIN ? INT64_MAX : -a;
+}
+
+// A dim as a sum of products. Factors are sorted by their text; a term's key is their texts.
+struct Term {
+  std::vector<Dim> factors;
+  int64_t coefficient = 0;
+};
+struct Polynomial {
+  std::map<std::string, Term> terms;
+  bool overflow = false;
+
+  void add(const std::vector<Dim>& factors, int64_t coefficient) {
+    std::string key;
+    for (const Dim& f : factors) key += to_string(f) + "\n";
+    Term& term = terms[key];
+    if (term.factors.empty()) term.factors = factors;
+    overflow |= __builtin_add_overflow(term.coefficient, coefficient, &term.coefficient);
+    if (term.coefficient == 0) terms.erase(key);
+  }
+  void add(const Polynomial& other, int64_t factor) {
+    overflow |= other.overflow;
+    for (const auto& [key, term] : other.terms) {
+      int64_t c = 0;
+      overflow |= __builtin_mul_overflow(term.coefficient, factor, &c);
+      add(term.factors, c);
+    }
+  }
+};
+
+Polynomial polynomial(const Dim& d);
+
+Polynomial product(const Polynomial& a, const Polynomial& b) {
+  Polynomial result;
+  result.overflow = a.overflow || b.overflow;
+  for (const auto& [ka, x] : a.terms)
+    for (const auto& [kb, y] : b.terms) {
+      std::vector<Dim> factors = x.factors;
+      factors.insert(factors.end(), y.factors.begin(), y.factors.end());
+      std::stable_sort(factors.begin(), factors.end(),
+                       [](const Dim& p, const Dim& q) { return to_string(p) < to_string(q); });
+      int64_t c = 0;
+      result.overflow |= __builtin_mul_overflow(x.coefficient, y.coefficient, &c);
+      result.add(factors, c);
+    }
+  return result;
+}
+
+Polynomial polynomial(const Dim& d) {
+  Polynomial p;
+  switch (d.kind()) {
+    case Dim::Kind::kConst:
+      if (d.value() != 0) p.add(std::vector<Dim>{}, d.value());
+      break;
+    case Dim::Kind::kAdd:
+    case Dim::Kind::kSub:
+      p = polynomial(d.lhs());
+      p.add(polynomial(d.rhs()), d.kind() == Dim::Kind::kAdd ? 1 : -1);
+      break;
+    case Dim::Kind::kMul:
+      return product(polynomial(d.lhs()), polynomial(d.rhs()));
+    default:
+      p.add({d}, 1);
+      break;
+  }
+  return p;
+}
+
+// The term's factors without those of `divisor`; nullopt when one is missing or the coefficient does not
+// divide.
+std::optional<Term> divide(const Term& term, const Term& divisor) {
+  if (divisor.coefficient == 0 || term.coefficient % divisor.coefficient != 0) return std::nullopt;
+  Term result{term.factors, term.coefficient / divisor.coefficient};
+  for (const Dim& f : divisor.factors) {
+    auto it = std::find(result.factors.begin(), result.factors.end(), f);
+    if (it == result.factors.end()) return std::nullopt;
+    result.factors.erase(it);
+  }
+  return result;
+}
 
 }  // namespace
 
-Dim Dim::symbol(std::string name) {
+Dim Dim::node(Kind kind, const Dim& a, const Dim& b) {
+  const char* names[] = {"", "", " + ", " - ", " * ", " floordiv ", " mod ", "min", "max"};
+  std::string op = names[static_cast<int>(kind)];
   Dim d;
-  d.node_ = std::make_shared<Node>(Node{Kind::kSymbol, std::move(name), {}});
+  d.node_ =
+      std::make_shared<Node>(Node{kind,
+                                  {},
+                                  {a, b},
+                                  kind >= Kind::kMin ? op + "(" + to_string(a) + ", " + to_string(b) + ")"
+                                                     : "(" + to_string(a) + op + to_string(b) + ")"});
+  return d;
+}
+
+namespace {
+
+Dim from_term(const Term& term, int64_t coefficient,
+              const std::function<Dim(Dim::Kind, const Dim&, const Dim&)>& node) {
+  if (term.factors.empty()) return coefficient;
+  Dim d = term.factors[0];
+  for (size_t i = 1; i < term.factors.size(); ++i) d = node(Dim::Kind::kMul, d, term.factors[i]);
+  return coefficient == 1 ? d : node(Dim::Kind::kMul, d, coefficient);
+}
+
+Dim from_polynomial(const Polynomial& p, const std::function<Dim(Dim::Kind, const Dim&, const Dim&)>& node) {
+  // Positive terms first, the constant last.
+  std::vector<const Term*> order;
+  for (const auto& [key, term] : p.terms)
+    if (!term.factors.empty() && term.coefficient > 0) order.push_back(&term);
+  for (const auto& [key, term] : p.terms)
+    if (!term.factors.empty() && term.coefficient < 0) order.push_back(&term);
+  if (auto it = p.terms.find(""); it != p.terms.end()) order.push_back(&it->second);
+  if (order.empty()) return 0;
+  Dim sum = from_term(*order[0], order[0]->coefficient, node);
+  for (size_t i = 1; i < order.size(); ++i) {
+    bool minus = order[i]->coefficient < 0 && order[i]->coefficient != INT64_MIN;
+    Dim term = from_term(*order[i], minus ? -order[i]->coefficient : order[i]->coefficient, node);
+    sum = node(minus ? Dim::Kind::kSub : Dim::Kind::kAdd, sum, term);
+  }
+  return sum;
+}
+
+}  // namespace
+
+namespace {
+// Names that the text form would read as something else stand in quotes.
+std::string symbol_text(const std::string& name) {
+  auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
+  bool plain = !name.empty() && letter(name[0]) && name != "floordiv" && name != "mod" && name != "min" &&
+               name != "max";
+  for (char c : name) plain &= letter(c) || (c >= '0' && c <= '9');
+  return plain ? name : quoted_text(name);
+}
+}  // namespace
+
+Dim Dim::symbol(Symbol facts) {
+  Dim d;
+  std::string text = symbol_text(facts.name);
+  d.node_ = std::make_shared<Node>(Node{Kind::kSymbol, std::move(facts), {}, std::move(text)});
   return d;
 }
 
@@ -59,92 +207,96 @@ Dim Dim::make(Kind kind, const Dim& a, const Dim& b) {
   auto is = [](const Dim& d, int64_t v) { return d.is_const() && d.value_ == v; };
   switch (kind) {
     case Kind::kAdd:
-      if (is(a, 0)) return b;
-      if (is(b, 0)) return a;
-      if (a.is_const() && !b.is_const()) return make(kind, b, a);  // constants last
-      if (b.is_const() && a.kind() == Kind::kAdd && a.rhs().is_const())
-        return make(kind, a.lhs(), a.rhs() + b);
-      if (b.is_const() && a.kind() == Kind::kSub && a.rhs().is_const())
-        return make(kind, a.lhs(), b - a.rhs());
-      break;
     case Kind::kSub:
-      if (is(b, 0)) return a;
-      if (a == b) return 0;
-      if (b.is_const() && b.value_ != INT64_MIN) return make(Kind::kAdd, a, Dim(-b.value_));
-      break;
-    case Kind::kMul:
-      if (is(a, 0) || is(b, 0)) return 0;
-      if (is(a, 1)) return b;
-      if (is(b, 1)) return a;
-      if (a.is_const() && !b.is_const()) return make(kind, b, a);
-      if (b.is_const() && a.kind() == Kind::kMul && a.rhs().is_const())
-        return make(kind, a.lhs(), a.rhs() * b);
-      break;
+    case Kind::kMul: {
+      if (is(b, kind == Kind::kMul ? 1 : 0)) return a;
+      if (kind != Kind::kSub && is(a, kind == Kind::kMul ? 1 : 0)) return b;
+      if (kind == Kind::kMul && (is(a, 0) || is(b, 0))) return 0;
+      Polynomial p = polynomial(a), q = polynomial(b);
+      if (kind == Kind::kMul)
+        p = product(p, q);
+      else
+        p.add(q, kind == Kind::kAdd ? 1 : -1);
+      return p.overflow ? node(kind, a, b) : from_polynomial(p, node);
+    }
     case Kind::kFloorDiv:
-      if (is(b, 1)) return a;
-      if (a.kind() == Kind::kMul && b.is_const() && a.rhs().is_const() && b.value_ != 0 &&
-          a.rhs().value_ % b.value_ == 0)
-        return a.lhs() * Dim(a.rhs().value_ / b.value_);
-      if (a.kind() == Kind::kMul && (a.rhs() == b)) return a.lhs();
-      if (a.kind() == Kind::kMul && (a.lhs() == b)) return a.rhs();
-      if (a == b && !a.is_const()) return 1;
-      break;
-    case Kind::kMod:
-      if (is(b, 1)) return 0;
-      if (a.kind() == Kind::kMul && b.is_const() && a.rhs().is_const() && b.value_ != 0 &&
-          a.rhs().value_ % b.value_ == 0)
-        return 0;
-      break;
+    case Kind::kMod: {
+      if (is(b, 0)) return node(kind, a, b);
+      if (is(b, 1)) return kind == Kind::kFloorDiv ? a : Dim(0);
+      if (is(a, 0)) return 0;
+      if (kind == Kind::kMod && b.is_const() && b.value_ > 0 && a.known_divisor() % b.value_ == 0) return 0;
+      // a = multiple * b + rest
+      DimSplit split = split_by(a, b);
+      if (b.bounds().lo > 0) {
+        if (always_le(0, split.rest) && always_lt(split.rest, b))
+          return kind == Kind::kFloorDiv ? split.multiple : split.rest;
+        if (kind == Kind::kFloorDiv && !is(split.multiple, 0))
+          return split.multiple + floordiv(split.rest, b);
+        if (kind == Kind::kMod && !is(split.multiple, 0)) return floormod(split.rest, b);
+      }
+      if (a.kind() == Kind::kFloorDiv && kind == Kind::kFloorDiv && b.bounds().lo > 0 &&
+          a.rhs().bounds().lo > 0)
+        return floordiv(a.lhs(), a.rhs() * b);
+      return node(kind, a, b);
+    }
     case Kind::kMin:
     case Kind::kMax:
-      if (a == b) return a;
-      break;
+      if (always_le(a, b)) return kind == Kind::kMin ? a : b;
+      if (always_le(b, a)) return kind == Kind::kMin ? b : a;
+      if (a.is_const() || b.is_const()) return a.is_const() ? node(kind, b, a) : node(kind, a, b);
+      return to_string(b) < to_string(a) ? node(kind, b, a) : node(kind, a, b);
     default:
-      break;
+      return node(kind, a, b);
   }
-  Dim d;
-  d.node_ = std::make_shared<Node>(Node{kind, {}, {a, b}});
-  return d;
 }
 
 bool Dim::operator==(const Dim& other) const {
   if (is_const() || other.is_const()) return is_const() && other.is_const() && value_ == other.value_;
-  if (node_ == other.node_) return true;
-  return node_->kind == other.node_->kind && node_->name == other.node_->name &&
-         node_->args == other.node_->args;
+  return node_ == other.node_ || node_->text == other.node_->text;
 }
 
-void Dim::collect_symbols(std::vector<std::string>& names) const {
+void Dim::collect_symbols(std::vector<Symbol>& symbols) const {
   if (is_const()) return;
   if (kind() == Kind::kSymbol) {
-    if (std::find(names.begin(), names.end(), node_->name) == names.end()) names.push_back(node_->name);
+    if (std::none_of(symbols.begin(), symbols.end(), [&](const Symbol& s) { return s.name == name(); }))
+      symbols.push_back(node_->facts);
     return;
   }
-  for (const Dim& arg : node_->args) arg.collect_symbols(names);
+  for (const Dim& arg : node_->args) arg.collect_symbols(symbols);
 }
 
 std::optional<int64_t> Dim::evaluate(const std::map<std::string, int64_t>& bindings) const {
-  Dim d = substitute(bindings);
-  return d.is_const() ? std::optional(d.value_) : std::nullopt;
+  if (is_const()) return value_;
+  if (kind() == Kind::kSymbol) {
+    auto it = bindings.find(name());
+    return it == bindings.end() ? std::nullopt : std::optional(it->second);
+  }
+  std::optional<int64_t> a = lhs().evaluate(bindings), b = rhs().evaluate(bindings);
+  return a && b ? fold(kind(), *a, *b) : std::nullopt;
 }
 
 Dim Dim::substitute(const std::map<std::string, int64_t>& bindings) const {
   if (is_const()) return *this;
   if (kind() == Kind::kSymbol) {
-    auto it = bindings.find(node_->name);
+    auto it = bindings.find(name());
     return it == bindings.end() ? *this : Dim(it->second);
   }
   return make(kind(), lhs().substitute(bindings), rhs().substitute(bindings));
 }
 
-Interval Dim::bounds(const std::vector<Symbol>& symbols) const {
-  if (is_const()) return {value_, value_};
+Dim Dim::substitute(const std::map<std::string, Dim>& values) const {
+  if (is_const()) return *this;
   if (kind() == Kind::kSymbol) {
-    for (const Symbol& s : symbols)
-      if (s.name == node_->name) return {s.min, s.max};
-    return {0, INT64_MAX};
+    auto it = values.find(name());
+    return it == values.end() ? *this : it->second;
   }
-  Interval a = lhs().bounds(symbols), b = rhs().bounds(symbols);
+  return make(kind(), lhs().substitute(values), rhs().substitute(values));
+}
+
+Interval Dim::bounds() const {
+  if (is_const()) return {value_, value_};
+  if (kind() == Kind::kSymbol) return {node_->facts.min, node_->facts.max};
+  Interval a = lhs().bounds(), b = rhs().bounds();
   using Wide = __int128;
   auto span = [](std::array<Wide, 4> v) {
     return Interval{clamp128(*std::min_element(v.begin(), v.end())),
@@ -152,19 +304,23 @@ Interval Dim::bounds(const std::vector<Symbol>& symbols) const {
   };
   switch (kind()) {
     case Kind::kAdd:
-      return {clamp128(Wide(a.lo) + b.lo), clamp128(Wide(a.hi) + b.hi)};
+      return {add_ends(a.lo, b.lo), add_ends(a.hi, b.hi)};
     case Kind::kSub:
-      return {clamp128(Wide(a.lo) - b.hi), clamp128(Wide(a.hi) - b.lo)};
+      return {add_ends(a.lo, negate_end(b.hi)), add_ends(a.hi, negate_end(b.lo))};
     case Kind::kMul:
       return span({Wide(a.lo) * b.lo, Wide(a.lo) * b.hi, Wide(a.hi) * b.lo, Wide(a.hi) * b.hi});
-    case Kind::kFloorDiv:
-      if (b.lo <= 0 && b.hi >= 0) return {INT64_MIN, INT64_MAX};
-      return span({Wide(floor_div(a.lo, b.lo)), Wide(floor_div(a.lo, b.hi)), Wide(floor_div(a.hi, b.lo)),
-                   Wide(floor_div(a.hi, b.hi))});
+    case Kind::kFloorDiv: {
+      if (b.lo <= 0) return {INT64_MIN, INT64_MAX};
+      auto divide = [](int64_t x, int64_t y) -> Wide {
+        if (x == INT64_MAX || x == INT64_MIN) return y == INT64_MAX ? 0 : x;
+        return floor_div(x, y);
+      };
+      return span({divide(a.lo, b.lo), divide(a.lo, b.hi), divide(a.hi, b.lo), divide(a.hi, b.hi)});
+    }
     case Kind::kMod:
       if (b.lo <= 0) return {INT64_MIN, INT64_MAX};
       if (a.lo >= 0 && a.hi < b.lo) return a;
-      return {0, b.hi - 1};
+      return {0, b.hi == INT64_MAX ? (a.lo >= 0 ? a.hi : INT64_MAX) : b.hi - 1};
     case Kind::kMin:
       return {std::min(a.lo, b.lo), std::min(a.hi, b.hi)};
     case Kind::kMax:
@@ -174,28 +330,161 @@ Interval Dim::bounds(const std::vector<Symbol>& symbols) const {
   }
 }
 
+int64_t Dim::known_divisor() const {
+  if (is_const()) return value_ == INT64_MIN ? 1 : std::abs(value_);
+  if (kind() == Kind::kSymbol) return node_->facts.multiple_of;
+  int64_t a = lhs().known_divisor(), b = rhs().known_divisor(), r = 0;
+  switch (kind()) {
+    case Kind::kAdd:
+    case Kind::kSub:
+    case Kind::kMin:
+    case Kind::kMax:
+    case Kind::kMod:
+      return std::gcd(a, b);
+    case Kind::kMul:
+      return __builtin_mul_overflow(a, b, &r) ? std::max(a, b) : r;
+    default:
+      return 1;
+  }
+}
+
+int64_t Dim::estimate() const {
+  if (is_const()) return value_;
+  std::vector<Symbol> symbols;
+  collect_symbols(symbols);
+  std::map<std::string, int64_t> bindings;
+  for (const Symbol& s : symbols)
+    bindings[s.name] =
+        std::clamp<int64_t>((64 + s.multiple_of - 1) / s.multiple_of * s.multiple_of, s.min, s.max);
+  return evaluate(bindings).value_or(64);
+}
+
+bool Dim::is_bound() const {
+  std::vector<Symbol> symbols;
+  collect_symbols(symbols);
+  return std::none_of(symbols.begin(), symbols.end(), [](const Symbol& s) { return s.runtime; });
+}
+
+Dim Dim::upper_bound() const {
+  if (is_bound()) return *this;
+  if (kind() == Kind::kSymbol)
+    return node_->facts.bound.empty() ? Dim(node_->facts.max) : node_->facts.bound[0].upper_bound();
+  // For subtrahends, divisors: what makes the whole largest is their smallest value.
+  auto smallest = [](const Dim& d) { return d.is_bound() ? d : Dim(d.bounds().lo); };
+  switch (kind()) {
+    case Kind::kSub:
+      return lhs().upper_bound() - smallest(rhs());
+    case Kind::kFloorDiv:
+      return floordiv(lhs().upper_bound(), smallest(rhs()));
+    case Kind::kMod:
+      return rhs().upper_bound() - 1;
+    default:
+      return make(kind(), lhs().upper_bound(), rhs().upper_bound());
+  }
+}
+
 Dim operator+(const Dim& a, const Dim& b) { return Dim::make(Dim::Kind::kAdd, a, b); }
 Dim operator-(const Dim& a, const Dim& b) { return Dim::make(Dim::Kind::kSub, a, b); }
 Dim operator*(const Dim& a, const Dim& b) { return Dim::make(Dim::Kind::kMul, a, b); }
 Dim floordiv(const Dim& a, const Dim& b) { return Dim::make(Dim::Kind::kFloorDiv, a, b); }
 Dim floormod(const Dim& a, const Dim& b) { return Dim::make(Dim::Kind::kMod, a, b); }
+Dim ceildiv(const Dim& a, const Dim& b) { return floordiv(a + b - 1, b); }
 Dim min(const Dim& a, const Dim& b) { return Dim::make(Dim::Kind::kMin, a, b); }
 Dim max(const Dim& a, const Dim& b) { return Dim::make(Dim::Kind::kMax, a, b); }
 
-std::string to_string(const Dim& d) {
-  switch (d.kind()) {
-    case Dim::Kind::kConst:
-      return std::to_string(d.value());
-    case Dim::Kind::kSymbol:
-      return d.name();
-    default:
-      break;
+bool always_le(const Dim& a, const Dim& b) {
+  if (a.is_const() && b.is_const()) return a.value() <= b.value();
+  // Through min and max: min(x, y) <= b when either is, and so on.
+  using K = Dim::Kind;
+  if (a.kind() == K::kMax) return always_le(a.lhs(), b) && always_le(a.rhs(), b);
+  if (b.kind() == K::kMin) return always_le(a, b.lhs()) && always_le(a, b.rhs());
+  if (a.kind() == K::kMin && (always_le(a.lhs(), b) || always_le(a.rhs(), b))) return true;
+  if (b.kind() == K::kMax && (always_le(a, b.lhs()) || always_le(a, b.rhs()))) return true;
+  Dim difference = b - a;
+  if (difference.bounds().lo >= 0) return true;
+  // c * (x floordiv c) lies in [x - c + 1, x]: terms of that form are replaced by the end that makes the
+  // difference smallest.
+  Polynomial p = polynomial(difference), relaxed;
+  bool changed = false;
+  for (const auto& [key, term] : p.terms) {
+    const Dim* atom = term.factors.size() == 1 ? &term.factors[0] : nullptr;
+    if (atom && atom->kind() == K::kFloorDiv && atom->rhs().is_const() && atom->rhs().value() > 0 &&
+        term.coefficient % atom->rhs().value() == 0) {
+      int64_t times = term.coefficient / atom->rhs().value();
+      relaxed.add(polynomial(times > 0 ? atom->lhs() - atom->rhs() + 1 : atom->lhs()), times);
+      changed = true;
+    } else {
+      relaxed.add(term.factors, term.coefficient);
+    }
   }
-  const char* names[] = {"", "", " + ", " - ", " * ", " floordiv ", " mod ", "min", "max"};
-  std::string op = names[static_cast<int>(d.kind())];
-  if (d.kind() >= Dim::Kind::kMin) return op + "(" + to_string(d.lhs()) + ", " + to_string(d.rhs()) + ")";
-  return "(" + to_string(d.lhs()) + op + to_string(d.rhs()) + ")";
+  if (!changed || relaxed.overflow) return false;
+  Dim smallest = 0;
+  for (const auto& [key, term] : relaxed.terms) {
+    Dim whole = term.coefficient;
+    for (const Dim& f : term.factors) whole = whole * f;
+    smallest = smallest + whole;
+  }
+  return smallest.bounds().lo >= 0;
 }
+
+std::optional<Dim> divide_exactly(const Dim& a, const Dim& b) {
+  if (a.is_const() && b.is_const())
+    return b.value() != 0 && a.value() % b.value() == 0 ? std::optional<Dim>(a.value() / b.value())
+                                                        : std::nullopt;
+  DimSplit split = split_by(a, b);
+  return split.rest == Dim(0) ? std::optional(split.multiple) : std::nullopt;
+}
+
+DimSplit split_by(const Dim& a, const Dim& b) {
+  if (a.is_const() && b.is_const()) {
+    if (b.value() == 0) return {0, a};
+    int64_t q = floor_div(a.value(), b.value());
+    return {q, a - Dim(q) * b};
+  }
+  if (a == b) return {1, 0};
+  Polynomial p = polynomial(a), q = polynomial(b);
+  if (p.overflow || q.overflow || q.terms.empty()) return {0, a};
+  if (q.terms.size() == 1) {
+    const Term& divisor = q.terms.begin()->second;
+    Dim multiple = 0, rest = 0;
+    for (const auto& [key, term] : p.terms) {
+      Dim whole = term.coefficient;
+      for (const Dim& f : term.factors) whole = whole * f;
+      if (std::optional<Term> part = divide(term, divisor)) {
+        Dim quotient = part->coefficient;
+        for (const Dim& f : part->factors) quotient = quotient * f;
+        multiple = multiple + quotient;
+      } else if (term.factors.empty() && divisor.factors.empty()) {
+        DimSplit constant = split_by(whole, b);
+        multiple = multiple + constant.multiple;
+        rest = rest + constant.rest;
+      } else {
+        rest = rest + whole;
+      }
+    }
+    return {multiple, rest};
+  }
+  // A sum as the divisor: long division by its first term, as long as it goes.
+  Dim multiple = 0, rest = a;
+  const Term& lead = q.terms.rbegin()->second;
+  for (size_t step = 0; step <= p.terms.size(); ++step) {
+    bool found = false;
+    for (const auto& [key, term] : polynomial(rest).terms) {
+      std::optional<Term> part = divide(term, lead);
+      if (!part) continue;
+      Dim quotient = part->coefficient;
+      for (const Dim& f : part->factors) quotient = quotient * f;
+      multiple = multiple + quotient;
+      rest = rest - quotient * b;
+      found = true;
+      break;
+    }
+    if (!found || rest == Dim(0)) break;
+  }
+  return rest == Dim(0) ? DimSplit{multiple, rest} : DimSplit{0, a};
+}
+
+std::string to_string(const Dim& d) { return d.is_const() ? std::to_string(d.value()) : d.node_->text; }
 
 std::string to_string(const Shape& shape) {
   std::string text = "[";
@@ -228,6 +517,12 @@ Dim element_count(const Shape& shape) {
   Dim n = 1;
   for (const Dim& d : shape) n = n * d;
   return n;
+}
+
+Shape contiguous_strides(const Shape& dims) {
+  Shape strides(dims.size(), 1);
+  for (size_t i = dims.size(); i-- > 1;) strides[i - 1] = strides[i] * max(dims[i], 1);
+  return strides;
 }
 
 }  // namespace quernel

@@ -15,13 +15,13 @@ int64_t floor_div(int64_t a, int64_t b) {
 
 // A sum as a canonical list of terms: (non-constant, non-sum atom) * coefficient, plus a constant.
 struct Sum {
-  std::vector<std::pair<IndexExpr, int64_t>> terms;
-  int64_t constant = 0;
+  std::vector<std::pair<IndexExpr, Dim>> terms;
+  Dim constant = 0;
 
-  void add(const IndexExpr& e, int64_t factor) {
+  void add(const IndexExpr& e, const Dim& factor) {
     switch (e.kind()) {
       case IndexExpr::Kind::kConst:
-        constant += e.value() * factor;
+        constant = constant + e.value() * factor;
         return;
       case IndexExpr::Kind::kAdd:
         add(e.lhs(), factor), add(e.rhs(), factor);
@@ -34,7 +34,7 @@ struct Sum {
     }
     for (auto& [atom, coefficient] : terms)
       if (atom == e) {
-        coefficient += factor;
+        coefficient = coefficient + factor;
         return;
       }
     terms.emplace_back(e, factor);
@@ -47,11 +47,11 @@ void rejoin_digits(Sum& sum) {
     changed = false;
     for (size_t i = 0; i < sum.terms.size() && !changed; ++i) {
       auto [mod, k] = sum.terms[i];
-      if (mod.kind() != IndexExpr::Kind::kMod || k == 0) continue;
+      if (mod.kind() != IndexExpr::Kind::kMod || k == Dim(0)) continue;
       for (size_t j = 0; j < sum.terms.size(); ++j) {
         auto [div, kc] = sum.terms[j];
-        if (div.kind() != IndexExpr::Kind::kFloorDiv || div.value() != mod.value() || kc != k * mod.value() ||
-            !(div.lhs() == mod.lhs()))
+        if (div.kind() != IndexExpr::Kind::kFloorDiv || !(div.value() == mod.value()) ||
+            !(kc == k * mod.value()) || !(div.lhs() == mod.lhs()))
           continue;
         sum.terms[i].second = sum.terms[j].second = 0;
         sum.add(mod.lhs(), k);
@@ -65,40 +65,46 @@ void rejoin_digits(Sum& sum) {
 // Stable order: axes by index first, then other atoms in order of appearance.
 void sort_terms(Sum& sum) {
   rejoin_digits(sum);
-  std::erase_if(sum.terms, [](const auto& t) { return t.second == 0; });
+  std::erase_if(sum.terms, [](const auto& t) { return t.second == Dim(0); });
   std::stable_sort(sum.terms.begin(), sum.terms.end(), [](const auto& a, const auto& b) {
-    auto key = [](const IndexExpr& e) { return e.kind() == IndexExpr::Kind::kAxis ? e.value() : INT64_MAX; };
+    auto key = [](const IndexExpr& e) {
+      return e.kind() == IndexExpr::Kind::kAxis ? e.axis_index() : INT32_MAX;
+    };
     return key(a.first) < key(b.first);
   });
 }
 
+bool is_zero(const Dim& d) { return d.is_const() && d.value() == 0; }
+bool is_one(const Dim& d) { return d.is_const() && d.value() == 1; }
+
 }  // namespace
 
-IndexExpr::IndexExpr(int64_t value) : node_(std::make_shared<Node>(Node{Kind::kConst, value, {}})) {}
+IndexExpr::IndexExpr(Dim value)
+    : node_(std::make_shared<Node>(Node{Kind::kConst, std::move(value), -1, {}})) {}
 IndexExpr IndexExpr::axis(int index) {
-  return IndexExpr(std::make_shared<Node>(Node{Kind::kAxis, index, {}}));
+  return IndexExpr(std::make_shared<Node>(Node{Kind::kAxis, 0, index, {}}));
 }
 
 bool IndexExpr::operator==(const IndexExpr& other) const {
   if (node_ == other.node_) return true;
   return node_->kind == other.node_->kind && node_->value == other.node_->value &&
-         node_->args == other.node_->args;
+         node_->axis == other.node_->axis && node_->args == other.node_->args;
 }
 
-IndexExpr operator*(const IndexExpr& a, int64_t factor) {
+IndexExpr operator*(const IndexExpr& a, const Dim& factor) {
   using K = IndexExpr::Kind;
-  if (factor == 0) return 0;
-  if (factor == 1) return a;
+  if (is_zero(factor)) return 0;
+  if (is_one(factor)) return a;
   if (a.is_const()) return a.value() * factor;
   if (a.kind() == K::kMul) return a.lhs() * (a.value() * factor);
   if (a.kind() == K::kAdd) return a.lhs() * factor + a.rhs() * factor;
-  return IndexExpr(std::make_shared<IndexExpr::Node>(IndexExpr::Node{K::kMul, factor, {a}}));
+  return IndexExpr(std::make_shared<IndexExpr::Node>(IndexExpr::Node{K::kMul, factor, -1, {a}}));
 }
 
 IndexExpr operator+(const IndexExpr& a, const IndexExpr& b) {
   using K = IndexExpr::Kind;
-  if (a.is_const() && a.value() == 0) return b;
-  if (b.is_const() && b.value() == 0) return a;
+  if (a.is_const() && is_zero(a.value())) return b;
+  if (b.is_const() && is_zero(b.value())) return a;
   Sum sum;
   sum.add(a, 1);
   sum.add(b, 1);
@@ -106,42 +112,44 @@ IndexExpr operator+(const IndexExpr& a, const IndexExpr& b) {
   IndexExpr result = 0;
   bool first = true;
   auto append = [&](const IndexExpr& term) {
-    result = first
-                 ? term
-                 : IndexExpr(std::make_shared<IndexExpr::Node>(IndexExpr::Node{K::kAdd, 0, {result, term}}));
+    result =
+        first ? term
+              : IndexExpr(std::make_shared<IndexExpr::Node>(IndexExpr::Node{K::kAdd, 0, -1, {result, term}}));
     first = false;
   };
   for (const auto& [atom, coefficient] : sum.terms) append(atom * coefficient);
-  if (sum.constant != 0 || first) append(sum.constant);
+  if (!is_zero(sum.constant) || first) append(sum.constant);
   return result;
 }
 
-IndexExpr floordiv(const IndexExpr& a, int64_t divisor) {
-  QUERNEL_ASSERT(divisor > 0);
-  if (divisor == 1) return a;
-  if (a.is_const()) return floor_div(a.value(), divisor);
-  if (a.kind() == IndexExpr::Kind::kMul && a.value() % divisor == 0) return a.lhs() * (a.value() / divisor);
+IndexExpr floordiv(const IndexExpr& a, const Dim& divisor) {
+  QUERNEL_ASSERT(!divisor.is_const() || divisor.value() > 0);
+  if (is_one(divisor)) return a;
+  if (a.is_const()) return floordiv(a.value(), divisor);
+  if (a.kind() == IndexExpr::Kind::kMul)
+    if (std::optional<Dim> q = divide_exactly(a.value(), divisor)) return a.lhs() * *q;
   if (a.kind() == IndexExpr::Kind::kFloorDiv) return floordiv(a.lhs(), a.value() * divisor);
   return IndexExpr(
-      std::make_shared<IndexExpr::Node>(IndexExpr::Node{IndexExpr::Kind::kFloorDiv, divisor, {a}}));
+      std::make_shared<IndexExpr::Node>(IndexExpr::Node{IndexExpr::Kind::kFloorDiv, divisor, -1, {a}}));
 }
 
-IndexExpr floormod(const IndexExpr& a, int64_t divisor) {
-  QUERNEL_ASSERT(divisor > 0);
-  if (divisor == 1) return 0;
-  if (a.is_const()) return a.value() - floor_div(a.value(), divisor) * divisor;
-  if (a.kind() == IndexExpr::Kind::kMul && a.value() % divisor == 0) return 0;
-  return IndexExpr(std::make_shared<IndexExpr::Node>(IndexExpr::Node{IndexExpr::Kind::kMod, divisor, {a}}));
+IndexExpr floormod(const IndexExpr& a, const Dim& divisor) {
+  QUERNEL_ASSERT(!divisor.is_const() || divisor.value() > 0);
+  if (is_one(divisor)) return 0;
+  if (a.is_const()) return floormod(a.value(), divisor);
+  if (a.kind() == IndexExpr::Kind::kMul && divide_exactly(a.value(), divisor)) return 0;
+  return IndexExpr(
+      std::make_shared<IndexExpr::Node>(IndexExpr::Node{IndexExpr::Kind::kMod, divisor, -1, {a}}));
 }
 
 std::optional<AffineForm> as_affine(const IndexExpr& e, int axes) {
   Sum sum;
   sum.add(e, 1);
-  AffineForm form{std::vector<int64_t>(axes, 0), sum.constant};
+  AffineForm form{std::vector<Dim>(axes, 0), sum.constant};
   for (const auto& [atom, coefficient] : sum.terms) {
-    if (coefficient == 0) continue;
-    if (atom.kind() != IndexExpr::Kind::kAxis || atom.value() >= axes) return std::nullopt;
-    form.coefficients[atom.value()] += coefficient;
+    if (is_zero(coefficient)) continue;
+    if (atom.kind() != IndexExpr::Kind::kAxis || atom.axis_index() >= axes) return std::nullopt;
+    form.coefficients[atom.axis_index()] += coefficient;
   }
   return form;
 }
@@ -158,7 +166,7 @@ bool uses_axis(const IndexExpr& e, int index) {
     case IndexExpr::Kind::kConst:
       return false;
     case IndexExpr::Kind::kAxis:
-      return e.value() == index;
+      return e.axis_index() == index;
     case IndexExpr::Kind::kAdd:
       return uses_axis(e.lhs(), index) || uses_axis(e.rhs(), index);
     default:
@@ -171,7 +179,7 @@ IndexExpr substitute(const IndexExpr& e, const std::vector<IndexExpr>& values) {
     case IndexExpr::Kind::kConst:
       return e;
     case IndexExpr::Kind::kAxis:
-      return values[e.value()];
+      return values[e.axis_index()];
     case IndexExpr::Kind::kAdd:
       return substitute(e.lhs(), values) + substitute(e.rhs(), values);
     case IndexExpr::Kind::kMul:
@@ -184,29 +192,30 @@ IndexExpr substitute(const IndexExpr& e, const std::vector<IndexExpr>& values) {
   return e;
 }
 
-IndexRange range_of(const IndexExpr& e, const std::vector<int64_t>& extents) {
+IndexRange range_of(const IndexExpr& e, const Shape& extents) {
   switch (e.kind()) {
     case IndexExpr::Kind::kConst:
       return {e.value(), e.value()};
     case IndexExpr::Kind::kAxis:
-      return {0, std::max<int64_t>(extents[e.value()] - 1, 0)};
+      return {0, max(extents[e.axis_index()] - 1, 0)};
     case IndexExpr::Kind::kAdd: {
       IndexRange a = range_of(e.lhs(), extents), b = range_of(e.rhs(), extents);
       return {a.lo + b.lo, a.hi + b.hi};
     }
     case IndexExpr::Kind::kMul: {
       IndexRange a = range_of(e.lhs(), extents);
-      int64_t x = a.lo * e.value(), y = a.hi * e.value();
-      return {std::min(x, y), std::max(x, y)};
+      Dim x = a.lo * e.value(), y = a.hi * e.value();
+      return {min(x, y), max(x, y)};
     }
     case IndexExpr::Kind::kFloorDiv: {
       IndexRange a = range_of(e.lhs(), extents);
-      return {floor_div(a.lo, e.value()), floor_div(a.hi, e.value())};
+      return {floordiv(a.lo, e.value()), floordiv(a.hi, e.value())};
     }
     case IndexExpr::Kind::kMod: {
       IndexRange a = range_of(e.lhs(), extents);
-      if (floor_div(a.lo, e.value()) == floor_div(a.hi, e.value())) {
-        int64_t base = floor_div(a.lo, e.value()) * e.value();
+      Dim digit = floordiv(a.lo, e.value());
+      if (digit == floordiv(a.hi, e.value())) {
+        Dim base = digit * e.value();
         return {a.lo - base, a.hi - base};
       }
       return {0, e.value() - 1};
@@ -215,12 +224,35 @@ IndexRange range_of(const IndexExpr& e, const std::vector<int64_t>& extents) {
   return {0, 0};
 }
 
-IndexExpr simplify(const IndexExpr& e, const std::vector<int64_t>& extents) {
+namespace {
+
+// The constant part of a sum's remainder by g, and atoms whose coefficients g does not divide; the rest
+// divided by g.
+struct Digits {
+  IndexExpr large = 0, small = 0;
+};
+Digits split_digits(const Sum& sum, const Dim& g) {
+  Digits d;
+  for (const auto& [atom, coefficient] : sum.terms) {
+    if (std::optional<Dim> q = divide_exactly(coefficient, g))
+      d.large = d.large + atom * *q;
+    else
+      d.small = d.small + atom * coefficient;
+  }
+  DimSplit constant = split_by(sum.constant, g);
+  d.large = d.large + constant.multiple;
+  d.small = d.small + constant.rest;
+  return d;
+}
+
+}  // namespace
+
+IndexExpr simplify(const IndexExpr& e, const Shape& extents) {
   switch (e.kind()) {
     case IndexExpr::Kind::kConst:
       return e;
     case IndexExpr::Kind::kAxis:
-      return extents[e.value()] == 1 ? IndexExpr(0) : e;
+      return is_one(extents[e.axis_index()]) ? IndexExpr(0) : e;
     case IndexExpr::Kind::kAdd:
       return simplify(e.lhs(), extents) + simplify(e.rhs(), extents);
     case IndexExpr::Kind::kMul:
@@ -229,52 +261,32 @@ IndexExpr simplify(const IndexExpr& e, const std::vector<int64_t>& extents) {
       break;
   }
   bool is_div = e.kind() == IndexExpr::Kind::kFloorDiv;
-  int64_t c = e.value();
+  Dim c = e.value();
   IndexExpr inner = simplify(e.lhs(), extents);
   // Split the sum into multiples of c and a rest: (c*q + r) div c = q + r div c, (c*q + r) mod c = r mod c.
   Sum sum;
   sum.add(inner, 1);
-  IndexExpr quotient = 0, rest = 0;
-  for (const auto& [atom, coefficient] : sum.terms) {
-    if (coefficient % c == 0)
-      quotient = quotient + atom * (coefficient / c);
-    else
-      rest = rest + atom * coefficient;
-  }
-  int64_t whole = floor_div(sum.constant, c);
-  quotient = quotient + whole;
-  rest = rest + (sum.constant - whole * c);
+  Digits parts = split_digits(sum, c);
+  IndexExpr quotient = parts.large, rest = parts.small;
   IndexRange r = range_of(rest, extents);
-  if (floor_div(r.lo, c) == floor_div(r.hi, c)) {
-    int64_t k = floor_div(r.lo, c);
-    return is_div ? quotient + k : rest + (-k * c);
-  }
+  Dim k = floordiv(r.lo, c);
+  if (k == floordiv(r.hi, c)) return is_div ? quotient + k : rest + (Dim(0) - k) * c;
   // (g*a + r) div (g*b) with 0 <= r < g is a div b: lets nested reshapes cancel.
-  int64_t g = c;
-  IndexExpr small = 0;
   Sum rest_sum;
   rest_sum.add(rest, 1);
   for (const auto& [atom, coefficient] : rest_sum.terms) {
-    int64_t common = std::__gcd(g, coefficient < 0 ? -coefficient : coefficient);
-    if (common > 1) {
-      // Try to treat atoms with coefficient divisible by `common` as the large part.
-      IndexExpr large = 0;
-      small = rest_sum.constant % common;
-      IndexExpr kept = 0;
-      for (const auto& [other, k] : rest_sum.terms) {
-        if (k % common == 0)
-          large = large + other * (k / common);
-        else
-          kept = kept + other * k;
-      }
-      large = large + floor_div(rest_sum.constant, common);
-      IndexExpr low = kept + (rest_sum.constant - floor_div(rest_sum.constant, common) * common);
-      IndexRange low_range = range_of(low, extents);
-      if (low_range.lo >= 0 && low_range.hi < common && c % common == 0 && common < c) {
-        if (is_div) return quotient + floordiv(large, c / common);
-        return floormod(large, c / common) * common + low;
-      }
-    }
+    Dim common = coefficient;
+    if (coefficient.is_const() && c.is_const())
+      common = std::__gcd(c.value(), coefficient.value() < 0 ? -coefficient.value() : coefficient.value());
+    if (is_one(common) || is_zero(common) || common == c) continue;
+    std::optional<Dim> outer = divide_exactly(c, common);
+    if (!outer || always_le(common, 0)) continue;
+    // Atoms whose coefficients `common` divides are the large part.
+    Digits digits = split_digits(rest_sum, common);
+    IndexRange low = range_of(digits.small, extents);
+    if (!always_le(0, low.lo) || !always_lt(low.hi, common)) continue;
+    if (is_div) return quotient + floordiv(digits.large, *outer);
+    return floormod(digits.large, *outer) * common + digits.small;
   }
   return is_div ? quotient + floordiv(rest, c) : floormod(rest, c);
 }
@@ -282,37 +294,66 @@ IndexExpr simplify(const IndexExpr& e, const std::vector<int64_t>& extents) {
 int64_t evaluate(const IndexExpr& e, const int64_t* point) {
   switch (e.kind()) {
     case IndexExpr::Kind::kConst:
-      return e.value();
+      return e.value().value();
     case IndexExpr::Kind::kAxis:
-      return point[e.value()];
+      return point[e.axis_index()];
     case IndexExpr::Kind::kAdd:
       return evaluate(e.lhs(), point) + evaluate(e.rhs(), point);
     case IndexExpr::Kind::kMul:
-      return evaluate(e.lhs(), point) * e.value();
+      return evaluate(e.lhs(), point) * e.value().value();
     case IndexExpr::Kind::kFloorDiv:
-      return floor_div(evaluate(e.lhs(), point), e.value());
+      return floor_div(evaluate(e.lhs(), point), e.value().value());
     case IndexExpr::Kind::kMod: {
-      int64_t a = evaluate(e.lhs(), point);
-      return a - floor_div(a, e.value()) * e.value();
+      int64_t a = evaluate(e.lhs(), point), c = e.value().value();
+      return a - floor_div(a, c) * c;
     }
   }
   return 0;
 }
 
+IndexExpr bind_symbols(const IndexExpr& e, const std::map<std::string, int64_t>& bindings) {
+  switch (e.kind()) {
+    case IndexExpr::Kind::kConst:
+      return e.value().substitute(bindings);
+    case IndexExpr::Kind::kAxis:
+      return e;
+    case IndexExpr::Kind::kAdd:
+      return bind_symbols(e.lhs(), bindings) + bind_symbols(e.rhs(), bindings);
+    case IndexExpr::Kind::kMul:
+      return bind_symbols(e.lhs(), bindings) * e.value().substitute(bindings);
+    case IndexExpr::Kind::kFloorDiv:
+      return floordiv(bind_symbols(e.lhs(), bindings), e.value().substitute(bindings));
+    case IndexExpr::Kind::kMod:
+      return floormod(bind_symbols(e.lhs(), bindings), e.value().substitute(bindings));
+  }
+  return e;
+}
+
+void collect_symbols(const IndexExpr& e, std::vector<Symbol>& symbols) {
+  if (e.kind() != IndexExpr::Kind::kAxis) e.value().collect_symbols(symbols);
+  if (e.kind() == IndexExpr::Kind::kConst || e.kind() == IndexExpr::Kind::kAxis) return;
+  collect_symbols(e.lhs(), symbols);
+  if (e.kind() == IndexExpr::Kind::kAdd) collect_symbols(e.rhs(), symbols);
+}
+
+namespace {
+std::string factor_text(const Dim& d) { return d.is_const() ? to_string(d) : "{" + to_string(d) + "}"; }
+}  // namespace
+
 std::string to_string(const IndexExpr& e, const std::vector<std::string>* names) {
   switch (e.kind()) {
     case IndexExpr::Kind::kConst:
-      return std::to_string(e.value());
+      return factor_text(e.value());
     case IndexExpr::Kind::kAxis:
-      return names ? (*names)[e.value()] : "d" + std::to_string(e.value());
+      return names ? (*names)[e.axis_index()] : "d" + std::to_string(e.axis_index());
     case IndexExpr::Kind::kAdd:
       return to_string(e.lhs(), names) + " + " + to_string(e.rhs(), names);
     case IndexExpr::Kind::kMul:
-      return std::to_string(e.value()) + "*" + to_string(e.lhs(), names);
+      return factor_text(e.value()) + "*" + to_string(e.lhs(), names);
     case IndexExpr::Kind::kFloorDiv:
-      return "((" + to_string(e.lhs(), names) + ") floordiv " + std::to_string(e.value()) + ")";
+      return "((" + to_string(e.lhs(), names) + ") floordiv " + factor_text(e.value()) + ")";
     case IndexExpr::Kind::kMod:
-      return "((" + to_string(e.lhs(), names) + ") mod " + std::to_string(e.value()) + ")";
+      return "((" + to_string(e.lhs(), names) + ") mod " + factor_text(e.value()) + ")";
   }
   return {};
 }

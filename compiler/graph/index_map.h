@@ -8,36 +8,42 @@
 #include <string>
 #include <vector>
 
+#include "graph/dim.h"
+
 namespace quernel {
 
-// Integer expression over axes d0, d1, …: sums, products with constants, floordiv and mod by positive
-// constants. Immutable and kept simplified.
+// Integer expression over axes d0, d1, …: sums, products with dims, floordiv and mod by positive dims, where
+// a dim is a constant or an expression over symbols. Immutable and kept simplified.
 class IndexExpr {
  public:
   enum class Kind : uint8_t { kConst, kAxis, kAdd, kMul, kFloorDiv, kMod };
 
-  IndexExpr(int64_t value = 0);
+  IndexExpr(Dim value = 0);
+  IndexExpr(int64_t value) : IndexExpr(Dim(value)) {}
+  IndexExpr(int value) : IndexExpr(Dim(value)) {}
   static IndexExpr axis(int index);
 
   Kind kind() const { return node_->kind; }
-  int64_t value() const {
+  const Dim& value() const {
     return node_->value;
-  }  // kConst: the constant; kAxis: the axis; kMul, kFloorDiv, kMod: the right operand
+  }                                               // kConst: itself; kMul, kFloorDiv, kMod: the right operand
+  int axis_index() const { return node_->axis; }  // kAxis
   const IndexExpr& lhs() const { return node_->args[0]; }
   const IndexExpr& rhs() const { return node_->args[1]; }  // of kAdd
 
-  bool is_const() const { return kind() == Kind::kConst; }
+  bool is_const() const { return kind() == Kind::kConst; }  // the same at every point
   bool operator==(const IndexExpr& other) const;
 
   friend IndexExpr operator+(const IndexExpr& a, const IndexExpr& b);
-  friend IndexExpr operator*(const IndexExpr& a, int64_t factor);
-  friend IndexExpr floordiv(const IndexExpr& a, int64_t divisor);
-  friend IndexExpr floormod(const IndexExpr& a, int64_t divisor);
+  friend IndexExpr operator*(const IndexExpr& a, const Dim& factor);
+  friend IndexExpr floordiv(const IndexExpr& a, const Dim& divisor);
+  friend IndexExpr floormod(const IndexExpr& a, const Dim& divisor);
 
  private:
   struct Node {
     Kind kind;
-    int64_t value;
+    Dim value;
+    int axis = -1;
     std::vector<IndexExpr> args;
   };
   explicit IndexExpr(std::shared_ptr<const Node> node) : node_(std::move(node)) {}
@@ -46,8 +52,8 @@ class IndexExpr {
 
 // offset + sum over axes of coefficient[i] * d_i.
 struct AffineForm {
-  std::vector<int64_t> coefficients;  // one per axis of the domain
-  int64_t offset = 0;
+  std::vector<Dim> coefficients;  // one per axis of the domain
+  Dim offset = 0;
 };
 // The affine form of `e` over `axes` axes; nullopt when it contains floordiv or mod.
 std::optional<AffineForm> as_affine(const IndexExpr& e, int axes);
@@ -59,22 +65,26 @@ IndexExpr substitute(const IndexExpr& e, const std::vector<IndexExpr>& values);
 // Smallest and largest value over the box 0 <= d_i < extents[i] (extents positive); conservative, exact for
 // affine forms.
 struct IndexRange {
-  int64_t lo = 0, hi = 0;
+  Dim lo = 0, hi = 0;
 };
-IndexRange range_of(const IndexExpr& e, const std::vector<int64_t>& extents);
+IndexRange range_of(const IndexExpr& e, const Shape& extents);
 // Simplifies floordiv and mod that the extents decide, e.g. (4*d0 + d1) mod 4 -> d1 when extent(d1) <= 4.
-IndexExpr simplify(const IndexExpr& e, const std::vector<int64_t>& extents);
-// Value at a point.
+IndexExpr simplify(const IndexExpr& e, const Shape& extents);
+// Value of an expression without symbols at a point.
 int64_t evaluate(const IndexExpr& e, const int64_t* point);
+// With symbols replaced.
+IndexExpr bind_symbols(const IndexExpr& e, const std::map<std::string, int64_t>& bindings);
+// Adds the symbols of its dims.
+void collect_symbols(const IndexExpr& e, std::vector<Symbol>& symbols);
 
-// "2*d0 + d1 + 3", "(d0 floordiv 4)", "(d0 mod 4)". `names`: the axes' names, else d0, d1, ….
+// "2*d0 + d1 + 3", "(d0 floordiv 4)", "({n} * d0 mod {(n * 4)})". `names`: the axes' names, else d0, d1, ….
 std::string to_string(const IndexExpr& e, const std::vector<std::string>* names = nullptr);
 
 // The access of one tensor from a domain: indices[i] addresses dim i. Where a guard's expression is outside
 // [lo, hi), the access reads the fill value of the op that carries the map, and memory is not touched.
 struct IndexGuard {
   IndexExpr expr;
-  int64_t lo = 0, hi = 0;
+  Dim lo = 0, hi = 0;
   bool operator==(const IndexGuard&) const = default;
 };
 struct IndexMap {

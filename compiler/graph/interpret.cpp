@@ -11,11 +11,12 @@ using interpreter::ResultType;
 // Refused rather than attempted: nothing that is worth checking is larger.
 constexpr int64_t kMaxBytes = int64_t{1} << 35;
 
-Expected<ResultType> result_type(const Graph& graph, const Node& node) {
-  const TensorType& type = graph.type(node.output);
+using Bindings = std::map<std::string, int64_t>;
+
+Expected<ResultType> result_type(const TensorType& type, const Node& node) {
   if (!is_static(type.shape))
-    return unsupported("the interpreter expects static shapes, found " + to_string(type), node.location,
-                       "bind the symbols first");
+    return unsupported("the interpreter expects the value of every symbol, found " + to_string(type),
+                       node.location, "bind the symbols first");
   ResultType result{type.dtype, static_dims(type.shape)};
   std::optional<int64_t> count = element_count(result.dims);
   if (!count || *count > kMaxBytes / element_size(type.dtype))
@@ -25,15 +26,35 @@ Expected<ResultType> result_type(const Graph& graph, const Node& node) {
   return result;
 }
 
-Status check_inputs(const Graph& graph, const std::vector<Tensor>& inputs) {
+Status check_range(const Symbol& symbol, int64_t value) {
+  if (value >= symbol.min && value <= symbol.max && value % symbol.multiple_of == 0) return {};
+  return invalid_input(
+      "symbol '" + symbol.name + "': expected " + std::to_string(symbol.min) + ".." +
+      std::to_string(symbol.max) +
+      (symbol.multiple_of > 1 ? ", a multiple of " + std::to_string(symbol.multiple_of) : "") + ", found " +
+      std::to_string(value));
+}
+
+// Checks the inputs and takes the symbols' values from their shapes.
+Status bind_inputs(const Graph& graph, const std::vector<Tensor>& inputs, Bindings& bindings) {
   if (inputs.size() != graph.inputs.size())
     return invalid_input("expected " + std::to_string(graph.inputs.size()) + " inputs, found " +
                          std::to_string(inputs.size()));
   for (size_t i = 0; i < inputs.size(); ++i) {
+    const Shape& shape = graph.shape(graph.inputs[i]);
+    for (size_t d = 0; d < shape.size() && shape.size() == inputs[i].dims.size(); ++d)
+      if (shape[d].kind() == Dim::Kind::kSymbol) bindings.try_emplace(shape[d].name(), inputs[i].dims[d]);
+  }
+  for (const Symbol& symbol : graph.symbols)
+    if (auto it = bindings.find(symbol.name); it != bindings.end())
+      QUERNEL_CHECK(check_range(symbol, it->second));
+  for (size_t i = 0; i < inputs.size(); ++i) {
     const Value& value = graph.values[graph.inputs[i]];
-    TensorType found{inputs[i].dtype, make_shape(inputs[i].dims)};
-    if (found != value.type)
-      return invalid_input("input '" + value.name + "': expected " + to_string(value.type) + ", found " +
+    TensorType expected = value.type, found{inputs[i].dtype, make_shape(inputs[i].dims)};
+    for (Dim& d : expected.shape) d = d.substitute(bindings);
+    if (found != expected)
+      return invalid_input("input '" + value.name + "': expected " + to_string(value.type) +
+                           (expected == value.type ? "" : " = " + to_string(expected)) + ", found " +
                            to_string(found));
     auto expected_bytes = static_cast<size_t>(byte_size(found.dtype, inputs[i].count()));
     if (inputs[i].bytes.size() != expected_bytes)
@@ -43,39 +64,70 @@ Status check_inputs(const Graph& graph, const std::vector<Tensor>& inputs) {
   return {};
 }
 
-}  // namespace
-
-Expected<Tensor> interpret_node(const Graph& graph, const Node& node,
-                                const std::vector<const Tensor*>& operands) {
-  QUERNEL_TRY(ResultType type, result_type(graph, node));
+Expected<Tensor> run_node(const Node& node, const TensorType& type, const Operands& operands) {
+  QUERNEL_TRY(ResultType result, result_type(type, node));
   if (node.op == OpKind::k_constant) return node.attributes.tensor;
-  if (is_elementwise(node.op)) return interpreter::run_elementwise(node, operands, type);
-  if (is_movement(node.op)) return interpreter::run_movement(node, operands, type);
-  if (is_reduce(node.op)) return interpreter::run_reduce(node, operands, type);
-  if (is_scan(node.op)) return interpreter::run_scan(node, operands, type);
-  if (is_gather(node.op)) return interpreter::run_gather(node, operands, type);
-  if (is_scatter(node.op)) return interpreter::run_scatter(node, operands, type);
+  if (node.op == OpKind::k_dims) {
+    std::vector<int64_t> elements;
+    for (const Dim& d : node.attributes.shape) {
+      if (!d.is_const())
+        return unsupported("the interpreter expects the value of every symbol, found " + to_string(d),
+                           node.location, "bind the symbols first");
+      elements.push_back(d.value());
+    }
+    return i64_tensor(result.dims, elements);
+  }
+  if (is_elementwise(node.op)) return interpreter::run_elementwise(node, operands, result);
+  if (is_movement(node.op)) return interpreter::run_movement(node, operands, result);
+  if (is_reduce(node.op)) return interpreter::run_reduce(node, operands, result);
+  if (is_scan(node.op)) return interpreter::run_scan(node, operands, result);
+  if (is_gather(node.op)) return interpreter::run_gather(node, operands, result);
+  if (is_scatter(node.op)) return interpreter::run_scatter(node, operands, result);
   switch (node.op) {
     case OpKind::k_bitcast:
-      return interpreter::run_bitcast(node, operands, type);
+      return interpreter::run_bitcast(node, operands, result);
     case OpKind::k_cat:
-      return interpreter::run_cat(node, operands, type);
+      return interpreter::run_cat(node, operands, result);
     case OpKind::k_contract:
-      return interpreter::run_contract(node, operands, type);
+      return interpreter::run_contract(node, operands, result);
     case OpKind::k_argsort:
-      return interpreter::run_sort(node, operands, type);
+      return interpreter::run_sort(node, operands, result);
     default:
       return internal_error("the interpreter does not know op " + std::string(to_string(node.op)),
                             node.location);
   }
 }
 
-Expected<std::vector<Tensor>> interpret(const Graph& graph, const std::vector<Tensor>& inputs) {
-  QUERNEL_CHECK(check_inputs(graph, inputs));
+}  // namespace
+
+Expected<Tensor> interpret_node(const Graph& graph, const Node& node,
+                                const std::vector<const Tensor*>& operands) {
+  return run_node(node, graph.type(node.output), operands);
+}
+
+Expected<std::vector<Tensor>> interpret(const Graph& graph, const std::vector<Tensor>& inputs,
+                                        Bindings bindings) {
+  QUERNEL_CHECK(bind_inputs(graph, inputs, bindings));
   std::vector<int32_t> uses_left = graph.use_counts();
   std::vector<Tensor> values(graph.values.size());
   for (size_t i = 0; i < inputs.size(); ++i) values[graph.inputs[i]] = inputs[i];
 
+  std::map<ValueId, std::vector<const Symbol*>> sources;
+  for (const Graph::SymbolSource& s : graph.symbol_sources)
+    sources[s.value].push_back(graph.find_symbol(s.symbol));
+  auto bind_sources = [&](ValueId v) -> Status {
+    auto it = sources.find(v);
+    if (it == sources.end()) return {};
+    for (const Symbol* symbol : it->second) {
+      int64_t value = element_as_i64(values[v], 0);
+      Symbol range = *symbol;
+      if (!range.bound.empty()) range.max = range.bound[0].evaluate(bindings).value_or(range.max);
+      QUERNEL_CHECK(check_range(range, value));
+      bindings[symbol->name] = value;
+    }
+    return {};
+  };
+  for (ValueId v : graph.inputs) QUERNEL_CHECK(bind_sources(v));
   for (const Node& node : graph.nodes) {
     if (uses_left[node.output] == 0) {
       for (ValueId v : node.inputs) --uses_left[v];
@@ -83,7 +135,16 @@ Expected<std::vector<Tensor>> interpret(const Graph& graph, const std::vector<Te
     }
     Operands operands;
     for (ValueId v : node.inputs) operands.push_back(&values[v]);
-    QUERNEL_TRY(values[node.output], interpret_node(graph, node, operands));
+    if (symbols_of(graph, node).empty()) {
+      QUERNEL_TRY(values[node.output], interpret_node(graph, node, operands));
+    } else {
+      Node bound = node;
+      bound.attributes = bind_symbols(node.attributes, bindings);
+      TensorType type = graph.type(node.output);
+      for (Dim& d : type.shape) d = d.substitute(bindings);
+      QUERNEL_TRY(values[node.output], run_node(bound, type, operands));
+    }
+    QUERNEL_CHECK(bind_sources(node.output));
     for (ValueId v : node.inputs)
       if (--uses_left[v] == 0) values[v] = {};  // outputs hold a use of their own
   }

@@ -10,9 +10,11 @@
 namespace quernel {
 
 // Runs the graph on inputs in the order of graph.inputs; returns outputs in the order of graph.outputs.
-// Shapes must be static; inputs of another dtype or shape are invalid input.
-Expected<std::vector<Tensor>> interpret(const Graph& graph, const std::vector<Tensor>& inputs);
-// One node on given operands.
+// Symbols take their values from the inputs' shapes, or from `bindings` where no input has them; inputs of
+// another dtype or shape, and values outside a symbol's range, are invalid input.
+Expected<std::vector<Tensor>> interpret(const Graph& graph, const std::vector<Tensor>& inputs,
+                                        std::map<std::string, int64_t> bindings = {});
+// One node without symbols on given operands.
 Expected<Tensor> interpret_node(const Graph& graph, const Node& node,
                                 const std::vector<const Tensor*>& operands);
 

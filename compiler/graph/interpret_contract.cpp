@@ -9,14 +9,15 @@ namespace quernel::interpreter {
 namespace {
 
 // Element offset of an operand's access as an affine form of the axes.
-AffineForm flatten(const std::vector<IndexExpr>& map, const std::vector<int64_t>& dims, int axes) {
+StaticForm flatten(const std::vector<IndexExpr>& map, const std::vector<int64_t>& dims, int axes) {
   std::vector<int64_t> strides = row_major_strides(dims);
-  AffineForm flat{std::vector<int64_t>(axes, 0), 0};
+  StaticForm flat{std::vector<int64_t>(axes, 0), 0};
   for (size_t d = 0; d < map.size(); ++d) {
-    std::optional<AffineForm> form = as_affine(map[d], axes);
-    QUERNEL_ASSERT(form.has_value());
-    for (int i = 0; i < axes; ++i) flat.coefficients[i] += form->coefficients[i] * strides[d];
-    flat.offset += form->offset * strides[d];
+    std::optional<AffineForm> affine = as_affine(map[d], axes);
+    QUERNEL_ASSERT(affine.has_value());
+    StaticForm form = static_form(*affine);
+    for (int i = 0; i < axes; ++i) flat.coefficients[i] += form.coefficients[i] * strides[d];
+    flat.offset += form.offset * strides[d];
   }
   return flat;
 }
@@ -83,20 +84,21 @@ template <class T, class Sum>
 std::vector<Sum> contract(const Contraction& c, const Tensor& a, const Tensor& b, const T* a_data,
                           const T* b_data, const ResultType& type) {
   int rank = static_cast<int>(c.axes.size());
-  AffineForm fa = flatten(c.a, a.dims, rank), fb = flatten(c.b, b.dims, rank),
+  StaticForm fa = flatten(c.a, a.dims, rank), fb = flatten(c.b, b.dims, rank),
              fo = flatten(c.out, type.dims, rank);
   Axes output, outer, block;
+  auto extent = [&](int i) { return c.axes[i].extent.value(); };
   for (int i = 0; i < rank; ++i)
     if (!c.axes[i].reduction)
-      output.add(c.axes[i].extent, fa.coefficients[i], fb.coefficients[i], fo.coefficients[i]);
+      output.add(extent(i), fa.coefficients[i], fb.coefficients[i], fo.coefficients[i]);
   int64_t reduced = 1;  // the innermost axes that make up a block
   int first_in_block = rank;
   while (first_in_block > 0 && c.axes[first_in_block - 1].reduction &&
-         reduced * c.axes[first_in_block - 1].extent <= kBlock)
-    reduced *= c.axes[--first_in_block].extent;
+         reduced * extent(first_in_block - 1) <= kBlock)
+    reduced *= extent(--first_in_block);
   for (int i = 0; i < rank; ++i)
     if (c.axes[i].reduction)
-      (i < first_in_block ? outer : block).add(c.axes[i].extent, fa.coefficients[i], fb.coefficients[i], 0);
+      (i < first_in_block ? outer : block).add(extent(i), fa.coefficients[i], fb.coefficients[i], 0);
 
   std::vector<Sum> result(type.count());
   if (output.extents.empty()) output.add(1, 0, 0, 0);

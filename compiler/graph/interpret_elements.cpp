@@ -191,6 +191,10 @@ std::vector<uint8_t> pack(const std::vector<uint8_t>& elements) {
   return bytes;
 }
 
+StaticForm static_form(const AffineForm& form) {
+  return {static_dims(form.coefficients), form.offset.value()};
+}
+
 std::vector<int64_t> row_major_strides(const std::vector<int64_t>& dims) {
   std::vector<int64_t> strides(dims.size(), 1);
   for (size_t d = dims.size(); d-- > 1;) strides[d - 1] = strides[d] * dims[d];

@@ -136,10 +136,12 @@ OffsetTables offset_tables(const Node& node, const Tensor& x, const ResultType& 
 // each point.
 struct RowExpr {
   const IndexExpr* expr;
-  std::optional<AffineForm> affine;
+  std::optional<StaticForm> affine;
   int64_t value = 0;
 
-  RowExpr(const IndexExpr& e, int rank) : expr(&e), affine(as_affine(e, rank)) {}
+  RowExpr(const IndexExpr& e, int rank) : expr(&e) {
+    if (std::optional<AffineForm> form = as_affine(e, rank)) affine = static_form(*form);
+  }
   void start(const std::vector<int64_t>& point) {
     if (!affine) {
       value = evaluate(*expr, point.data());
@@ -173,8 +175,8 @@ Expected<Tensor> run_view(const Node& node, const Tensor& x, const ResultType& t
     for (int64_t i = 0; i < row_length; ++i, target += in.size) {
       bool valid = true;
       for (size_t g = 0; g < guards.size(); ++g)
-        valid &= guards[g].value >= node.attributes.map.guards[g].lo &&
-                 guards[g].value < node.attributes.map.guards[g].hi;
+        valid &= guards[g].value >= node.attributes.map.guards[g].lo.value() &&
+                 guards[g].value < node.attributes.map.guards[g].hi.value();
       const uint8_t* source = fill.data();
       if (valid) {
         int64_t offset = 0;

@@ -51,6 +51,13 @@ double minimum(double x, double y);
 std::vector<uint8_t> unpack(const Tensor& tensor);
 std::vector<uint8_t> pack(const std::vector<uint8_t>& elements);
 
+// An affine form without symbols.
+struct StaticForm {
+  std::vector<int64_t> coefficients;
+  int64_t offset = 0;
+};
+StaticForm static_form(const AffineForm& form);
+
 std::vector<int64_t> row_major_strides(const std::vector<int64_t>& dims);
 
 // Visits each row (all elements along the last dim) of a box in row-major order: visit(offsets) with, for

@@ -118,7 +118,64 @@ std::vector<int32_t> Graph::use_counts() const {
   for (const Node& node : nodes)
     for (ValueId v : node.inputs) ++counts[v];
   for (const Output& output : outputs) ++counts[output.value];
+  for (const SymbolSource& source : symbol_sources) ++counts[source.value];
   return counts;
+}
+
+Dim Graph::add_symbol(Symbol symbol, ValueId source) {
+  std::string base = symbol.name;
+  for (int i = 2; find_symbol(symbol.name); ++i) symbol.name = base + "_" + std::to_string(i);
+  if (source != kNoValue) {
+    symbol.runtime = true;
+    symbol_sources.push_back({symbol.name, source});
+  }
+  symbols.push_back(symbol);
+  return Dim::symbol(std::move(symbol));
+}
+
+const Symbol* Graph::find_symbol(std::string_view symbol_name) const {
+  for (const Symbol& s : symbols)
+    if (s.name == symbol_name) return &s;
+  return nullptr;
+}
+
+ValueId Graph::symbol_source(std::string_view symbol_name) const {
+  for (const SymbolSource& s : symbol_sources)
+    if (s.symbol == symbol_name) return s.value;
+  return kNoValue;
+}
+
+Attributes bind_symbols(const Attributes& attributes, const std::map<std::string, int64_t>& bindings) {
+  Attributes a = attributes;
+  for (Shape* dims : {&a.shape, &a.starts, &a.stops})
+    for (Dim& d : *dims) d = d.substitute(bindings);
+  for (IndexExpr& e : a.map.indices) e = bind_symbols(e, bindings);
+  for (IndexGuard& g : a.map.guards)
+    g = {bind_symbols(g.expr, bindings), g.lo.substitute(bindings), g.hi.substitute(bindings)};
+  for (Contraction::Axis& axis : a.contraction.axes) axis.extent = axis.extent.substitute(bindings);
+  for (std::vector<IndexExpr>* map : {&a.contraction.a, &a.contraction.b, &a.contraction.out})
+    for (IndexExpr& e : *map) e = bind_symbols(e, bindings);
+  return a;
+}
+
+std::vector<Symbol> symbols_of(const Graph& graph, const Node& node) {
+  std::vector<Symbol> symbols;
+  const Attributes& a = node.attributes;
+  for (const Shape* dims : {&graph.shape(node.output), &a.shape, &a.starts, &a.stops})
+    for (const Dim& d : *dims) d.collect_symbols(symbols);
+  auto collect = [&](const std::vector<IndexExpr>& exprs) {
+    for (const IndexExpr& e : exprs) collect_symbols(e, symbols);
+  };
+  collect(a.map.indices);
+  for (const IndexGuard& g : a.map.guards) {
+    collect_symbols(g.expr, symbols);
+    g.lo.collect_symbols(symbols);
+    g.hi.collect_symbols(symbols);
+  }
+  for (const Contraction::Axis& axis : a.contraction.axes) axis.extent.collect_symbols(symbols);
+  for (const std::vector<IndexExpr>* map : {&a.contraction.a, &a.contraction.b, &a.contraction.out})
+    collect(*map);
+  return symbols;
 }
 
 }  // namespace quernel

@@ -53,7 +53,7 @@ std::string to_string(const TensorType& type);  // "f32[1,3,8,8]"
 struct Contraction {
   struct Axis {
     std::string name;
-    int64_t extent = 1;
+    Dim extent = 1;
     bool reduction = false;
     bool operator==(const Axis&) const = default;
   };
@@ -74,6 +74,7 @@ enum class ScatterMode : uint8_t { kSet, kAdd, kMul, kMax, kMin };
 //   cast, bitcast       dtype: the result's
 //   reduce_arg*         dtype: the index type of the result (i32, i64); select_last
 //   constant            tensor
+//   dims                shape: the elements of the result, an i64 vector
 //   reshape, expand     shape: the result's. expand: same rank as the input; only dims of 1 grow
 //   permute             ints: result dim i is input dim ints[i]
 //   slice               starts, stops, steps: per dim, 0 <= start <= stop <= dim, step >= 1; elements start,
@@ -132,6 +133,12 @@ struct Value {
 struct Graph {
   std::string name = "main";
   std::vector<Symbol> symbols;
+  // Run-time symbols and the scalars they are read from; those are used like outputs.
+  struct SymbolSource {
+    std::string symbol;
+    ValueId value = kNoValue;
+  };
+  std::vector<SymbolSource> symbol_sources;
   std::vector<Value> values;
   std::vector<Node> nodes;  // topological order
   std::vector<ValueId> inputs;
@@ -155,6 +162,13 @@ struct Graph {
   const Node* def(ValueId v) const { return values[v].node < 0 ? nullptr : &nodes[values[v].node]; }
   // The constant's data if `v` is one, else null.
   const Tensor* constant(ValueId v) const;
+  // Declares a symbol (or another name like it where one is taken) and returns it as a dim. A run-time symbol
+  // takes its value from `source`, a scalar integer or bool, when that has been computed.
+  Dim add_symbol(Symbol symbol, ValueId source = kNoValue);
+  // The symbol of that name; null where none is declared.
+  const Symbol* find_symbol(std::string_view symbol_name) const;
+  // Where a run-time symbol gets its value; kNoValue for others.
+  ValueId symbol_source(std::string_view symbol_name) const;
   // Number of uses per value (outputs count).
   std::vector<int32_t> use_counts() const;
   // Reserves and returns `name`, or a variant of it that no value has; a fresh number for an empty one.
@@ -190,6 +204,11 @@ bool has_index_map(const Node& node);
 IndexMap index_map_of(const Graph& graph, const Node& node);
 // The access of `inner` seen through `outer`: inner after outer, e.g. composing view(permute(x)). `extents`:
 // the outer result's dims.
-IndexMap compose(const IndexMap& inner, const IndexMap& outer, const std::vector<int64_t>& extents);
+IndexMap compose(const IndexMap& inner, const IndexMap& outer, const Shape& extents);
+
+// The attributes with symbols replaced by values.
+Attributes bind_symbols(const Attributes& attributes, const std::map<std::string, int64_t>& bindings);
+// Every symbol that the node's attributes and result type mention.
+std::vector<Symbol> symbols_of(const Graph& graph, const Node& node);
 
 }  // namespace quernel

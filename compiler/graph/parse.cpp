@@ -34,7 +34,12 @@ class GraphParser {
     graph_.name = in_.name("a graph name");
     parse_inputs();
     in_.expect("{");
-    while (in_.ok() && !in_.accept_word("return")) parse_node();
+    while (in_.ok() && !in_.accept_word("return")) {
+      if (in_.accept_word("bind"))
+        parse_bind();
+      else
+        parse_node();
+    }
     parse_outputs();
     if (in_.ok() && !in_.at_end()) in_.fail_expected("the end of the text");
     if (!in_.ok()) return in_.take_error();
@@ -49,6 +54,15 @@ class GraphParser {
     Symbol s;
     s.name = symbol_name();
     while (in_.ok()) {
+      if (in_.accept_word("runtime")) {
+        s.runtime = true;
+        continue;
+      }
+      if (in_.accept_word("bound")) {
+        in_.expect("=");
+        s.bound = {parse_dim(0)};
+        continue;
+      }
       int64_t* field = in_.accept_word("min")           ? &s.min
                        : in_.accept_word("max")         ? &s.max
                        : in_.accept_word("multiple_of") ? &s.multiple_of
@@ -157,7 +171,7 @@ class GraphParser {
     if (word.empty() && !in_.next_is_quote()) return in_.integer("a dim");
     std::string name = symbol_name();
     for (const Symbol& s : graph_.symbols)
-      if (s.name == name) return Dim::symbol(name);
+      if (s.name == name) return Dim::symbol(s);
     in_.fail("symbol '" + name + "' is not declared",
              "declare it before the graph: symbol " + name + " min=1");
     return 0;
@@ -184,6 +198,14 @@ class GraphParser {
     return sum;
   }
 
+  // A number, or a dim in braces.
+  Dim parse_factor(const char* what) {
+    if (!in_.accept("{")) return in_.integer(what);
+    Dim d = parse_dim(0);
+    in_.expect("}");
+    return d;
+  }
+
   IndexExpr parse_term(const std::vector<std::string>* names, int depth) {
     if (depth > kMaxDepth) in_.fail("expected parentheses at most " + std::to_string(kMaxDepth) + " deep");
     if (!in_.ok()) return 0;
@@ -191,15 +213,15 @@ class GraphParser {
       IndexExpr e = parse_expr(names, depth + 1);
       bool is_div = in_.accept_word("floordiv"), is_mod = !is_div && in_.accept_word("mod");
       if (is_div || is_mod) {
-        int64_t divisor = in_.integer("a divisor");
-        if (divisor < 1) in_.fail("expected a divisor of at least 1, found " + std::to_string(divisor));
+        Dim divisor = parse_factor("a divisor");
+        if (always_lt(divisor, 1)) in_.fail("expected a divisor of at least 1, found " + to_string(divisor));
         if (in_.ok()) e = is_div ? floordiv(e, divisor) : floormod(e, divisor);
       }
       in_.expect(")");
       return e;
     }
     if (in_.peek_word().empty()) {
-      int64_t value = in_.integer("an index expression");
+      Dim value = parse_factor("an index expression");
       return in_.accept("*") ? parse_term(names, depth + 1) * value : IndexExpr(value);
     }
     std::string axis = in_.word("an axis");
@@ -271,11 +293,11 @@ class GraphParser {
     a.map.indices = parse_exprs(nullptr);
     if (in_.accept_word("if")) {
       do {
-        int64_t lo = in_.integer("a lower bound");
+        Dim lo = parse_dim(0);
         in_.expect("<=");
         IndexExpr expr = parse_expr(nullptr, 0);
         in_.expect("<");
-        a.map.guards.push_back({expr, lo, in_.integer("an upper bound")});
+        a.map.guards.push_back({expr, lo, parse_dim(0)});
       } while (in_.ok() && in_.accept(","));
       in_.expect_word("fill");
       a.fill = parse_fill();
@@ -289,7 +311,7 @@ class GraphParser {
       in_.expect(":");
       for (const std::string& other : names)
         if (other == name) in_.fail("axis '" + name + "' is defined twice");
-      c.axes.push_back({name, in_.integer("an extent"), reduction});
+      c.axes.push_back({name, parse_dim(0), reduction});
       names.push_back(name);
     }
   }
@@ -486,6 +508,21 @@ class GraphParser {
     a.tensor = {type.dtype, std::move(dims), Bytes::own(std::move(bytes))};
   }
 
+  // "bind n = %count": the run-time symbol n takes its value from %count.
+  void parse_bind() {
+    std::string name = symbol_name();
+    in_.expect("=");
+    ValueId value = parse_value();
+    if (!in_.ok()) return;
+    const Symbol* symbol = graph_.find_symbol(name);
+    if (!symbol || !symbol->runtime)
+      return in_.fail("expected a symbol declared as runtime, found '" + name + "'");
+    if (graph_.symbol_source(name) != kNoValue) return in_.fail("symbol '" + name + "' is bound twice");
+    if (is_float(graph_.dtype(value)) || graph_.rank(value) != 0)
+      return in_.fail("expected an integer or bool scalar, found " + to_string(graph_.type(value)));
+    graph_.symbol_sources.push_back({name, value});
+  }
+
   // ---- nodes ----
   void parse_node() {
     Location location = in_.location();
@@ -501,6 +538,14 @@ class GraphParser {
     if (*op == OpKind::k_constant) {
       parse_constant(attributes);
       type = {attributes.tensor.dtype, make_shape(attributes.tensor.dims)};
+    } else if (*op == OpKind::k_dims) {
+      in_.expect("[");
+      while (in_.ok() && !in_.accept("]")) {
+        if (!attributes.shape.empty()) in_.expect(",");
+        attributes.shape.push_back(parse_dim(0));
+      }
+      in_.expect(":");
+      type = parse_type();
     } else {
       do operands.push_back(parse_value());
       while (in_.ok() && in_.accept(","));

@@ -26,6 +26,10 @@ std::string joined(size_t count, Item item) {
   return text;
 }
 
+bool is_dim_word(std::string_view word) {
+  return word == "floordiv" || word == "mod" || word == "min" || word == "max";
+}
+
 std::string list(const std::vector<int64_t>& values) {
   return "{" + joined(values.size(), [&](size_t i) { return std::to_string(values[i]); }) + "}";
 }
@@ -77,17 +81,17 @@ std::string slice_text(const Attributes& a) {
   return "[" +
          joined(a.starts.size(),
                 [&](size_t i) {
-                  std::string range = dim_text(a.starts[i]) + ":" + dim_text(a.stops[i]);
+                  std::string range = to_string(a.starts[i]) + ":" + to_string(a.stops[i]);
                   return a.steps[i] == 1 ? range : range + ":" + std::to_string(a.steps[i]);
                 }) +
          "]";
 }
 
 std::string pad_text(const Attributes& a) {
-  std::string text =
-      "[" +
-      joined(a.starts.size(), [&](size_t i) { return dim_text(a.starts[i]) + ":" + dim_text(a.stops[i]); }) +
-      "]";
+  std::string text = "[" +
+                     joined(a.starts.size(),
+                            [&](size_t i) { return to_string(a.starts[i]) + ":" + to_string(a.stops[i]); }) +
+                     "]";
   switch (a.mode) {
     case PadMode::kConstant:
       return text + " fill " + shortest_decimal(a.fill);
@@ -106,7 +110,7 @@ std::string view_text(const Attributes& a) {
   if (a.map.guards.empty()) return text;
   text += " if " + joined(a.map.guards.size(), [&](size_t i) {
             const IndexGuard& g = a.map.guards[i];
-            return std::to_string(g.lo) + " <= " + to_string(g.expr) + " < " + std::to_string(g.hi);
+            return to_string(g.lo) + " <= " + to_string(g.expr) + " < " + to_string(g.hi);
           });
   return text + " fill " + shortest_decimal(a.fill);
 }
@@ -117,7 +121,7 @@ std::string contract_text(const Contraction& c) {
     std::string text;
     for (size_t i = 0; i < c.axes.size(); ++i)
       if (c.axes[i].reduction == reduction)
-        text += (text.empty() ? "" : ", ") + names[i] + ": " + std::to_string(c.axes[i].extent);
+        text += (text.empty() ? "" : ", ") + names[i] + ": " + to_string(c.axes[i].extent);
     return text;
   };
   std::string output = axes(false), reduction = axes(true);
@@ -149,29 +153,9 @@ std::string scatter_text(const Attributes& a) {
 
 }  // namespace
 
-bool is_text_keyword(std::string_view word) {
-  return word == "floordiv" || word == "mod" || word == "min" || word == "max";
-}
-
-std::string dim_text(const Dim& d) {
-  switch (d.kind()) {
-    case Dim::Kind::kConst:
-      return std::to_string(d.value());
-    case Dim::Kind::kSymbol:
-      if (is_identifier(d.name()) && !is_text_keyword(d.name())) return d.name();
-      return quoted_text(d.name());
-    default:
-      break;
-  }
-  const char* names[] = {"", "", " + ", " - ", " * ", " floordiv ", " mod ", "min", "max"};
-  std::string op = names[static_cast<int>(d.kind())];
-  if (d.kind() >= Dim::Kind::kMin) return op + "(" + dim_text(d.lhs()) + ", " + dim_text(d.rhs()) + ")";
-  return "(" + dim_text(d.lhs()) + op + dim_text(d.rhs()) + ")";
-}
-
 std::string type_text(const TensorType& type) {
   std::string text = std::string(to_string(type.dtype)) + "[";
-  for (size_t i = 0; i < type.shape.size(); ++i) text += (i ? "," : "") + dim_text(type.shape[i]);
+  for (size_t i = 0; i < type.shape.size(); ++i) text += (i ? "," : "") + to_string(type.shape[i]);
   return text + "]";
 }
 
@@ -191,7 +175,7 @@ std::vector<std::string> axis_names(const Contraction& contraction) {
   std::vector<std::string> names;
   std::set<std::string> seen;
   for (const Contraction::Axis& axis : contraction.axes) {
-    if (!is_identifier(axis.name) || is_text_keyword(axis.name) || !seen.insert(axis.name).second) {
+    if (!is_identifier(axis.name) || is_dim_word(axis.name) || !seen.insert(axis.name).second) {
       names.clear();
       for (size_t i = 0; i < contraction.axes.size(); ++i) names.push_back("d" + std::to_string(i));
       return names;
@@ -206,6 +190,8 @@ std::string attributes_text(const Node& node, int64_t elide_constants) {
   switch (node.op) {
     case OpKind::k_constant:
       return data_text(a.tensor, elide_constants);
+    case OpKind::k_dims:
+      return to_string(a.shape);
     case OpKind::k_permute:
     case OpKind::k_flip:
     case OpKind::k_cat:
@@ -234,9 +220,11 @@ std::string attributes_text(const Node& node, int64_t elide_constants) {
 std::string print(const Graph& graph, int64_t elide_constants) {
   std::string text;
   for (const Symbol& s : graph.symbols) {
-    text += "symbol " + dim_text(Dim::symbol(s.name)) + " min=" + std::to_string(s.min);
+    text += "symbol " + to_string(Dim::symbol(s.name)) + " min=" + std::to_string(s.min);
     if (s.max != INT64_MAX) text += " max=" + std::to_string(s.max);
     if (s.multiple_of != 1) text += " multiple_of=" + std::to_string(s.multiple_of);
+    if (s.runtime) text += " runtime";
+    if (!s.bound.empty()) text += " bound=" + to_string(s.bound[0]);
     text += "\n";
   }
   auto value = [&](ValueId v) { return "%" + quote_name(graph.values[v].name); };
@@ -246,7 +234,14 @@ std::string print(const Graph& graph, int64_t elide_constants) {
                    return value(graph.inputs[i]) + ": " + type_text(graph.type(graph.inputs[i]));
                  }) +
           ") {\n";
+  auto bind_symbols = [&](int node) {
+    for (const Graph::SymbolSource& s : graph.symbol_sources)
+      if (graph.values[s.value].node == node)
+        text += "  bind " + to_string(Dim::symbol(s.symbol)) + " = " + value(s.value) + "\n";
+  };
+  bind_symbols(-1);
   for (const Node& node : graph.nodes) {
+    if (&node != &graph.nodes.front()) bind_symbols(graph.values[node.output].node - 1);
     text += "  " + value(node.output) + " = " + std::string(to_string(node.op));
     std::string type = type_text(graph.type(node.output));
     std::string attributes = attributes_text(node, elide_constants);
@@ -258,6 +253,7 @@ std::string print(const Graph& graph, int64_t elide_constants) {
     if (!attributes.empty()) text += " " + attributes;
     text += " : " + type + "\n";
   }
+  if (!graph.nodes.empty()) bind_symbols(static_cast<int>(graph.nodes.size()) - 1);
   text += "  return";
   if (!graph.outputs.empty()) text += " ";
   text += joined(graph.outputs.size(), [&](size_t i) {

@@ -11,14 +11,11 @@ namespace quernel {
 // The node's attributes as they stand between its operands and its type: "{1, 0}", "[0:8:2] edge", "acc f32",
 // …; only those that the op uses. Constants give their data.
 std::string attributes_text(const Node& node, int64_t elide_constants = 0);
-std::string type_text(
-    const TensorType& type);  // as to_string, with symbol names quoted where they are no identifiers
-std::string dim_text(const Dim& dim);
-// A constant's data: "{1, 2}", "{0.5 ...}" where all elements are equal, "<0102>" for larger data.
+std::string type_text(const TensorType& type);  // A constant's data: "{1, 2}", "{0.5 ...}" where all elements
+                                                // are equal, "<0102>" for larger data.
 std::string data_text(const Tensor& tensor, int64_t elide_constants = 0);
 // The names that a contraction's axes have in the text: their own where these are unique identifiers, else
 // d0, d1, ….
 std::vector<std::string> axis_names(const Contraction& contraction);
-bool is_text_keyword(std::string_view word);  // words that mean something inside an expression
 
 }  // namespace quernel

@@ -19,6 +19,7 @@ Expected<Graph> rewrite(const Graph& graph, const std::function<ValueId(Rewriter
 
   std::vector<char> live(graph.values.size(), 0);
   for (const Graph::Output& output : graph.outputs) live[output.value] = 1;
+  for (const Graph::SymbolSource& source : graph.symbol_sources) live[source.value] = 1;
   for (size_t i = graph.nodes.size(); i-- > 0;)
     if (live[graph.nodes[i].output])
       for (ValueId v : graph.nodes[i].inputs) live[v] = 1;
@@ -37,6 +38,8 @@ Expected<Graph> rewrite(const Graph& graph, const std::function<ValueId(Rewriter
   }
   for (const Graph::Output& output : graph.outputs)
     rewriter.graph.outputs.push_back({output.name, rewriter.mapped[output.value]});
+  for (const Graph::SymbolSource& source : graph.symbol_sources)
+    rewriter.graph.symbol_sources.push_back({source.symbol, rewriter.mapped[source.value]});
   return std::move(rewriter.graph);
 }
 

@@ -10,17 +10,26 @@ Status verify(const Graph& graph, const std::string& after) {
     return internal_error("invalid graph: " + std::move(message), place, after);
   };
   std::unordered_set<std::string> names;
-  std::vector<std::string> symbols;
+  std::vector<Symbol> symbols;
   for (const Value& value : graph.values) {
     if (!names.insert(value.name).second)
       return fail("expected unique value names, found '" + value.name + "' twice");
     for (const Dim& d : value.type.shape) d.collect_symbols(symbols);
   }
-  for (const std::string& s : symbols)
-    if (std::none_of(graph.symbols.begin(), graph.symbols.end(),
-                     [&](const Symbol& k) { return k.name == s; }))
-      return fail("expected symbol '" + s + "' to be declared");
+  for (const Node& node : graph.nodes)
+    for (const Symbol& s : symbols_of(graph, node)) Dim::symbol(s).collect_symbols(symbols);
+  for (const Symbol& s : symbols) {
+    const Symbol* declared = graph.find_symbol(s.name);
+    if (!declared) return fail("expected symbol '" + s.name + "' to be declared");
+    if (declared->min != s.min || declared->max != s.max || declared->multiple_of != s.multiple_of ||
+        declared->runtime != s.runtime)
+      return fail("expected symbol '" + s.name + "' to be used as it is declared");
+  }
   std::vector<char> defined(graph.values.size(), 0);
+  auto source_defined = [&](const Symbol& s) {
+    ValueId source = graph.symbol_source(s.name);
+    return source == kNoValue || defined[source];
+  };
   for (ValueId v : graph.inputs) {
     if (v < 0 || v >= static_cast<ValueId>(graph.values.size()) || graph.values[v].node != -1)
       return fail("expected inputs without a defining node");
@@ -35,6 +44,10 @@ Status verify(const Graph& graph, const std::string& after) {
                     node.location);
       types.push_back(graph.values[v].type);
     }
+    for (const Symbol& s : symbols_of(graph, node))
+      if (!source_defined(s))
+        return fail("expected the value of symbol '" + s.name + "' to be defined before it is used",
+                    node.location);
     const OpInfo& info = op_info(node.op);
     int count = static_cast<int>(types.size());
     if (count < info.min_inputs || count > info.max_inputs)

@@ -93,10 +93,14 @@ uint8_t* Interpreter::bytes(const BufferNode& buffer) {
 }
 
 bool Interpreter::in_bounds(const BufferNode& buffer, int64_t index) {
-  if (index >= 0 && index < buffer.size) return true;
+  int64_t size = buffer.size;
+  if (size == kUnknownSize)
+    size = static_cast<int64_t>(bindings_[static_cast<size_t>(buffer.binding)].size()) * 8 /
+           bit_width(buffer.dtype);
+  if (index >= 0 && index < size) return true;
   if (errors_.empty())
     errors_.push_back(error("index " + std::to_string(index) + " is outside buffer '%" + buffer.name +
-                            "' of " + std::to_string(buffer.size) + " elements"));
+                            "' of " + std::to_string(size) + " elements"));
   return false;
 }
 
@@ -238,6 +242,7 @@ Status Interpreter::check_arguments() const {
     return error("expected " + std::to_string(kernel_.symbols.size()) + " symbols, found " +
                  std::to_string(symbols_.size()));
   for (const Buffer& buffer : kernel_.buffers) {
+    if (buffer->size == kUnknownSize) continue;
     auto bytes = static_cast<size_t>(byte_size(buffer->dtype, buffer->size));
     if (size_t found = bindings_[static_cast<size_t>(buffer->binding)].size(); found < bytes)
       return error("buffer '%" + buffer->name + "' expected " + std::to_string(bytes) + " bytes, found " +

@@ -35,10 +35,12 @@ enum class Scope : uint8_t {
 };
 enum class Access : uint8_t { kRead, kWrite, kReadWrite };
 
+inline constexpr int64_t kUnknownSize = INT64_MAX;
+
 struct BufferNode {
   std::string name;  // unique in the kernel
   DType dtype = DType::kF32;
-  int64_t size = 0;  // elements
+  int64_t size = 0;  // elements; kUnknownSize: depends on launch-time symbols (global buffers only)
   Scope scope = Scope::kGlobal;
   int binding = -1;  // kGlobal: index into the kernel's buffers, which is the binding index
   Access access = Access::kRead;

@@ -189,9 +189,12 @@ Buffer Parser::buffer_declaration(bool global) {
   if (!expect("%")) return nullptr;
   node.name = take_name("a buffer name");
   Type element;
-  if (error_ || !expect(":") || !type(&element) || !expect("[") ||
-      !integer(&node.size, "a number of elements") || !expect("]"))
-    return nullptr;
+  auto size = [&] {
+    if (!accept("?")) return integer(&node.size, "a number of elements");
+    node.size = kUnknownSize;
+    return true;
+  };
+  if (error_ || !expect(":") || !type(&element) || !expect("[") || !size() || !expect("]")) return nullptr;
   node.dtype = element.dtype;
   std::string_view word = peek_name();
   bool readable = word == "read" || word == "readwrite";

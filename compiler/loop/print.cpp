@@ -166,7 +166,7 @@ void Printer::expr(const Expr& e, Precedence context) {
 
 void Printer::buffer(const BufferNode& buffer) {
   out_ += "%" + buffer.name + ": " + std::string(quernel::to_string(buffer.dtype)) + "[" +
-          std::to_string(buffer.size) + "] ";
+          (buffer.size == kUnknownSize ? "?" : std::to_string(buffer.size)) + "] ";
   if (buffer.scope != Scope::kGlobal) {
     out_ += to_string(buffer.scope);
   } else {

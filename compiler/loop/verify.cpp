@@ -28,7 +28,7 @@ class Verifier {
   void stmt(const Stmt& s);
   void for_loop(const StmtNode& s);
   void store(const StmtNode& s);
-  void expr(const Expr& e);
+  bool expr(const Expr& e);  // false: there is nothing whose type could be looked at
   std::string expr_problem(const ExprNode& e);
   std::string load_problem(const ExprNode& e);
   std::string binary_problem(const ExprNode& e);
@@ -75,6 +75,8 @@ void Verifier::declare(const Buffer& buffer) {
   check(is_identifier(buffer->name, true), "'%" + buffer->name + "' is not a buffer name");
   check(buffer_names_.insert(buffer->name).second, "buffer '%" + buffer->name + "' is declared twice");
   check(buffer->size >= 0, "buffer '%" + buffer->name + "' has a negative size");
+  check(buffer->size != kUnknownSize || buffer->scope == Scope::kGlobal,
+        "buffer '%" + buffer->name + "' expected a known size, as it is local");
   buffers_.insert(buffer.get());
 }
 
@@ -94,7 +96,7 @@ void Verifier::header() {
     check(symbols.insert(symbol).second, "symbol '$" + symbol + "' is declared twice");
   }
   for (const GridAxis& axis : kernel_.grid) {  // before any variable is in scope: constants and symbols only
-    expr(axis.extent);
+    if (!expr(axis.extent)) continue;
     check(axis.extent->type == kIndexType, "grid axis '" + axis.var->name +
                                                "' expected an extent of type i64, found " +
                                                to_string(axis.extent->type));
@@ -117,8 +119,7 @@ void Verifier::index_in_bounds(const BufferNode& buffer, const Expr& index) {
 }
 
 std::string Verifier::load_problem(const ExprNode& e) {
-  if (!e.buffer || !buffers_.contains(e.buffer.get())) return "load from a buffer that is not declared here";
-  if (e.args.size() != 1 && e.args.size() != 3) return "load expected 1 or 3 operands";
+  if (!buffers_.contains(e.buffer.get())) return "load from a buffer that is not declared here";
   if (e.buffer->scope == Scope::kGlobal && e.buffer->access == Access::kWrite)
     return "load from write-only buffer '%" + e.buffer->name + "'";
   if (e.type.dtype != e.buffer->dtype) return "load's dtype is not the buffer's";
@@ -134,7 +135,6 @@ std::string Verifier::load_problem(const ExprNode& e) {
 }
 
 std::string Verifier::binary_problem(const ExprNode& e) {
-  if (e.args.size() != 2) return "binary operation expected 2 operands";
   Type type = e.args[0]->type;
   if (e.args[1]->type != type)
     return "expected operands of one type, found " + to_string(type) + " and " + to_string(e.args[1]->type);
@@ -158,10 +158,14 @@ bool is_lane_reduction(BinaryOp op) {
   }
 }
 
-std::string Verifier::expr_problem(const ExprNode& e) {
+// Whether what the rest of the verifier and the printer rely on is there.
+bool is_complete(const ExprNode& e) {
   constexpr size_t kOperands[] = {0, 0, 0, 0, 1, 2, 3, 3, 1, 1, 1, 1, 1};
-  if (e.kind != ExprKind::kLoad && e.args.size() != kOperands[static_cast<size_t>(e.kind)])
-    return "wrong number of operands";
+  if (e.kind == ExprKind::kLoad) return e.buffer && (e.args.size() == 1 || e.args.size() == 3);
+  return e.args.size() == kOperands[static_cast<size_t>(e.kind)] && (e.kind != ExprKind::kVar || e.var);
+}
+
+std::string Verifier::expr_problem(const ExprNode& e) {
   if (e.type.lanes < 1) return "no lanes";
   const Type first = e.args.empty() ? Type{} : e.args[0]->type;
   switch (e.kind) {
@@ -170,7 +174,7 @@ std::string Verifier::expr_problem(const ExprNode& e) {
       return width < 64 && e.bits >> width != 0 ? "constant has bits beyond its dtype" : "";
     }
     case ExprKind::kVar:
-      if (!e.var || !vars_.contains(e.var.get())) return "variable is not in scope";
+      if (!vars_.contains(e.var.get())) return "variable is not in scope";
       return e.type == e.var->type ? "" : "variable reference has the wrong type";
     case ExprKind::kSymbol:
       if (e.symbol < 0 || static_cast<size_t>(e.symbol) >= kernel_.symbols.size())
@@ -219,19 +223,24 @@ std::string Verifier::expr_problem(const ExprNode& e) {
   return "unknown expression kind";
 }
 
-void Verifier::expr(const Expr& e) {
-  if (!e) return report("missing expression");
-  if (!checked_.insert(e.get()).second) return;
-  for (const Expr& arg : e->args) {
-    if (!arg) return report("missing operand");
-    expr(arg);
+bool Verifier::expr(const Expr& e) {
+  if (!e) {
+    report("missing expression");
+    return false;
   }
-  std::string problem = expr_problem(*e);
-  if (!problem.empty()) quote(problem, e);
+  if (!checked_.insert(e.get()).second) return true;
+  for (const Expr& arg : e->args)
+    if (!expr(arg)) return true;
+  if (!is_complete(*e)) {
+    report("expression without its operands, buffer or variable");
+  } else if (std::string problem = expr_problem(*e); !problem.empty()) {
+    quote(problem, e);
+  }
+  return true;
 }
 
 void Verifier::for_loop(const StmtNode& s) {
-  expr(s.extent);
+  if (!expr(s.extent)) return;
   const std::string& name = s.var->name;
   check(s.extent->type == kIndexType, "loop '" + name + "' expected an extent of type i64");
   check(s.var->type == kIndexType, "loop variable '" + name + "' is not i64");
@@ -250,8 +259,7 @@ void Verifier::for_loop(const StmtNode& s) {
 }
 
 void Verifier::store(const StmtNode& s) {
-  expr(s.index);
-  expr(s.value);
+  if (!expr(s.index) || !expr(s.value)) return;
   if (s.condition) expr(s.condition);
   if (!s.buffer || !buffers_.contains(s.buffer.get()))
     return report("store to a buffer that is not declared here");
@@ -288,15 +296,14 @@ void Verifier::stmt(const Stmt& s) {
     case StmtKind::kFor:
       return for_loop(*s);
     case StmtKind::kIf:
-      expr(s->condition);
-      if (s->condition->type != Type{DType::kBool, 1})
+      if (expr(s->condition) && s->condition->type != Type{DType::kBool, 1})
         quote("expected a condition of type bool", s->condition);
       ++conditional_;
       for (const Stmt& branch : s->body) stmt(branch);
       --conditional_;
       return;
     case StmtKind::kLet:
-      expr(s->value);
+      if (!expr(s->value)) return declare(s->var);
       check(s->value->type == s->var->type, "variable '" + s->var->name + "' expected a value of type " +
                                                 to_string(s->var->type) + ", found " +
                                                 to_string(s->value->type));

@@ -8,6 +8,13 @@ namespace quernel::lower {
 
 using loop::Expr;
 
+Expr LaunchSymbols::operator()(const Dim& dim) {
+  if (dim.is_const()) return loop::const_index(dim.value());
+  auto it = std::find(dims.begin(), dims.end(), dim);
+  if (it == dims.end()) it = dims.insert(it, dim);
+  return loop::symbol_ref(static_cast<int>(it - dims.begin()));
+}
+
 KernelBuffers make_buffers(const schedule::Schedule& s, const schedule::Item& item) {
   KernelBuffers result;
   for (size_t i = 0; i < item.bindings.size(); ++i) {
@@ -16,7 +23,8 @@ KernelBuffers make_buffers(const schedule::Schedule& s, const schedule::Item& it
     buffer->name = (binding.write ? "out" : "in") + std::to_string(i);
     buffer->dtype =
         binding.value == kNoValue ? s.buffers[binding.buffer].dtype : s.graph.dtype(binding.value);
-    buffer->size = binding.bytes / element_size(buffer->dtype);
+    buffer->size =
+        binding.bytes.is_const() ? binding.bytes.value() / element_size(buffer->dtype) : loop::kUnknownSize;
     if (is_packed(buffer->dtype)) buffer->dtype = DType::kU8;
     buffer->binding = static_cast<int>(i);
     buffer->access = binding.write ? loop::Access::kWrite : loop::Access::kRead;
@@ -32,10 +40,11 @@ KernelBuffers make_buffers(const schedule::Schedule& s, const schedule::Item& it
 }
 
 Evaluator::Evaluator(const schedule::Schedule& schedule, const schedule::Group& group,
-                     const KernelBuffers& buffers)
+                     const KernelBuffers& buffers, LaunchSymbols& symbols)
     : schedule_(schedule),
       graph_(schedule.graph),
       buffers_(buffers),
+      symbols_(symbols),
       computed_(schedule.graph.values.size(), 0) {
   for (int n : group.nodes) computed_[graph_.nodes[n].output] = 1;
 }
@@ -59,8 +68,8 @@ Expr Evaluator::name_value(std::string name, Expr value) {
   return loop::var_ref(var);
 }
 
-std::vector<int64_t> Evaluator::extents() const {
-  std::vector<int64_t> result;
+Shape Evaluator::extents() const {
+  Shape result;
   for (const Axis& axis : axes) result.push_back(axis.extent);
   return result;
 }
@@ -68,17 +77,17 @@ std::vector<int64_t> Evaluator::extents() const {
 Expr Evaluator::expression(const IndexExpr& e) const {
   switch (e.kind()) {
     case IndexExpr::Kind::kConst:
-      return loop::const_index(e.value());
+      return symbols_(e.value());
     case IndexExpr::Kind::kAxis:
-      return axes[e.value()].value;
+      return axes[e.axis_index()].value;
     case IndexExpr::Kind::kAdd:
       return expression(e.lhs()) + expression(e.rhs());
     case IndexExpr::Kind::kMul:
-      return expression(e.lhs()) * loop::const_index(e.value());
+      return expression(e.lhs()) * symbols_(e.value());
     case IndexExpr::Kind::kFloorDiv:
     case IndexExpr::Kind::kMod: {
-      bool negative = range_of(e.lhs(), extents()).lo < 0;
-      Expr divisor = loop::const_index(e.value());
+      bool negative = !always_le(0, range_of(e.lhs(), extents()).lo);
+      Expr divisor = symbols_(e.value());
       if (e.kind() == IndexExpr::Kind::kMod)
         return loop::binary(negative ? BinaryOp::k_mod : BinaryOp::k_fmod, expression(e.lhs()), divisor);
       return loop::binary(negative ? BinaryOp::k_fdiv : BinaryOp::k_idiv, expression(e.lhs()), divisor);
@@ -89,7 +98,7 @@ Expr Evaluator::expression(const IndexExpr& e) const {
 
 IndexExpr Evaluator::offset_of(ValueId v, const std::vector<IndexExpr>& indices) const {
   const schedule::Storage& storage = schedule_.storage[v];
-  IndexExpr offset = 0;
+  IndexExpr offset = storage.offset.is_bound() ? Dim(0) : storage.offset;
   for (size_t d = 0; d < indices.size(); ++d) offset = offset + indices[d] * storage.strides[d];
   return simplify(offset, extents());
 }
@@ -192,6 +201,7 @@ Expr Evaluator::evaluate_node(const Node& node, const std::vector<IndexExpr>& in
   if (node.op == OpKind::k_take || node.op == OpKind::k_gather_elements || node.op == OpKind::k_gather_nd)
     return evaluate(node.inputs[0], gather_indices(node, indices));
   if (node.op == OpKind::k_bitcast) return reinterpret(node, indices);
+  if (node.op == OpKind::k_dims) return dim_element(node, indices[0]);
   std::vector<Expr> args;
   for (ValueId v : node.inputs) args.push_back(evaluate(v, indices));
   if (auto op = unary_op(node.op)) return name_value("v", loop::unary(*op, args[0]));
@@ -213,7 +223,7 @@ Expr Evaluator::evaluate_node(const Node& node, const std::vector<IndexExpr>& in
 
 Expr Evaluator::through_map(const Node& node, const std::vector<IndexExpr>& indices) {
   IndexMap map = index_map_of(graph_, node);
-  std::vector<int64_t> bounds = extents();
+  Shape bounds = extents();
   std::vector<IndexExpr> inner;
   for (const IndexExpr& e : map.indices) inner.push_back(simplify(substitute(e, indices), bounds));
   Expr condition;
@@ -221,10 +231,11 @@ Expr Evaluator::through_map(const Node& node, const std::vector<IndexExpr>& indi
   for (const IndexGuard& g : map.guards) {
     IndexExpr e = simplify(substitute(g.expr, indices), bounds);
     IndexRange r = range_of(e, bounds);
-    if (r.lo >= g.lo && r.hi < g.hi) continue;
+    bool above = always_le(g.lo, r.lo), below = always_lt(r.hi, g.hi);
+    if (above && below) continue;
     guards.push_back(e);
-    if (r.lo < g.lo) require(loop::binary(BinaryOp::k_ge, expression(e), loop::const_index(g.lo)));
-    if (r.hi >= g.hi) require(loop::binary(BinaryOp::k_lt, expression(e), loop::const_index(g.hi)));
+    if (!above) require(loop::binary(BinaryOp::k_ge, expression(e), symbols_(g.lo)));
+    if (!below) require(loop::binary(BinaryOp::k_lt, expression(e), symbols_(g.hi)));
   }
   if (!condition) return evaluate(node.inputs[0], inner);
   condition = name_value("ok", condition);
@@ -253,6 +264,17 @@ DType unsigned_of_width(int bits) {
   }
 }
 }  // namespace
+
+// An element of a vector of dims: the dim, or a choice among all of them.
+Expr Evaluator::dim_element(const Node& node, const IndexExpr& index) {
+  const Shape& elements = node.attributes.shape;
+  if (index.is_const() && index.value().is_const()) return symbols_(elements[index.value().value()]);
+  Expr position = expression(index), value = symbols_(elements[0]);
+  for (size_t i = 1; i < elements.size(); ++i)
+    value = loop::select(loop::binary(BinaryOp::k_eq, position, loop::const_index(static_cast<int64_t>(i))),
+                         symbols_(elements[i]), value);
+  return name_value("v", value);
+}
 
 // Bits as another dtype; between widths the last dim is rescaled, low-order parts first.
 Expr Evaluator::reinterpret(const Node& node, const std::vector<IndexExpr>& indices) {
@@ -314,33 +336,34 @@ Expr Evaluator::reinterpret_packed(const Node& node, const std::vector<IndexExpr
 
 // Edge and reflect padding: positions outside come from inside.
 std::vector<IndexExpr> Evaluator::padded_indices(const Node& node, const std::vector<IndexExpr>& indices) {
-  std::vector<int64_t> dims = static_dims(graph_.shape(node.inputs[0]));
+  const Shape& dims = graph_.shape(node.inputs[0]);
   std::vector<IndexExpr> inner;
   for (size_t d = 0; d < dims.size(); ++d) {
-    int64_t before = node.attributes.starts[d].value(), after = node.attributes.stops[d].value(),
-            last = dims[d] - 1;
-    if (before == 0 && after == 0) {
+    const Dim &before = node.attributes.starts[d], &after = node.attributes.stops[d];
+    Dim last = dims[d] - 1;
+    if (before == Dim(0) && after == Dim(0)) {
       inner.push_back(indices[d]);
       continue;
     }
-    Expr p = expression(simplify(indices[d] + -before, extents()));
+    Expr p = expression(simplify(indices[d] + (Dim(0) - before), extents()));
     auto larger = [](Expr a, Expr b) { return loop::binary(BinaryOp::k_max, a, b); };
     auto smaller = [](Expr a, Expr b) { return loop::binary(BinaryOp::k_min, a, b); };
     if (node.attributes.mode == PadMode::kReflect) {
-      p = larger(p, loop::const_index(0) - p);          // mirrored at 0
-      p = smaller(p, loop::const_index(2 * last) - p);  // and at the last element
+      p = larger(p, loop::const_index(0) - p);  // mirrored at 0
+      p = smaller(p, symbols_(last * 2) - p);   // and at the last element
     } else {
-      p = larger(loop::const_index(0), smaller(p, loop::const_index(last)));
+      p = larger(loop::const_index(0), smaller(p, symbols_(last)));
     }
-    axes.push_back({name_value("p", p), std::max<int64_t>(dims[d], 1)});
+    axes.push_back({name_value("p", p), max(dims[d], 1)});
     inner.push_back(IndexExpr::axis(static_cast<int>(axes.size()) - 1));
   }
   return inner;
 }
 
 // An axis whose position is read from memory: negative counts from the end, then clamped into range.
-IndexExpr Evaluator::dynamic_axis(ValueId index_value, const std::vector<IndexExpr>& at, int64_t extent) {
-  if (const Tensor* table = graph_.constant(index_value); table && at.size() == 1 && table->count() > 1) {
+IndexExpr Evaluator::dynamic_axis(ValueId index_value, const std::vector<IndexExpr>& at, const Dim& extent) {
+  if (const Tensor* table = graph_.constant(index_value);
+      table && at.size() == 1 && table->count() > 1 && extent.is_const()) {
     // Tables that are an affine function or a run-length one (nearest-neighbour resizing) need no memory.
     int64_t n = table->count(), first = element_as_i64(*table, 0), step = element_as_i64(*table, 1) - first;
     int64_t run = 1;
@@ -348,8 +371,8 @@ IndexExpr Evaluator::dynamic_axis(ValueId index_value, const std::vector<IndexEx
     bool affine = true, runs = first == 0;
     for (int64_t i = 0; i < n; ++i) {
       int64_t t = element_as_i64(*table, i);
-      affine = affine && t == first + i * step && t >= 0 && t < extent;
-      runs = runs && t == i / run && t < extent;
+      affine = affine && t == first + i * step && t >= 0 && t < extent.value();
+      runs = runs && t == i / run && t < extent.value();
     }
     if (affine) return at[0] * step + first;
     if (runs) return simplify(floordiv(at[0], run), extents());
@@ -357,15 +380,15 @@ IndexExpr Evaluator::dynamic_axis(ValueId index_value, const std::vector<IndexEx
   Expr index = loop::cast(DType::kI64, evaluate(index_value, at));
   index = name_value("i", index);
   Expr wrapped = loop::select(loop::binary(BinaryOp::k_lt, index, loop::const_index(0)),
-                              index + loop::const_index(extent), index);
+                              index + symbols_(extent), index);
   wrapped = loop::binary(BinaryOp::k_max, loop::const_index(0),
-                         loop::binary(BinaryOp::k_min, wrapped, loop::const_index(extent - 1)));
-  axes.push_back({name_value("i", wrapped), std::max<int64_t>(extent, 1)});
+                         loop::binary(BinaryOp::k_min, wrapped, symbols_(extent - 1)));
+  axes.push_back({name_value("i", wrapped), max(extent, 1)});
   return IndexExpr::axis(static_cast<int>(axes.size()) - 1);
 }
 
 std::vector<IndexExpr> Evaluator::gather_indices(const Node& node, const std::vector<IndexExpr>& indices) {
-  std::vector<int64_t> dims = static_dims(graph_.shape(node.inputs[0]));
+  const Shape& dims = graph_.shape(node.inputs[0]);
   size_t index_rank = graph_.shape(node.inputs[1]).size();
   size_t axis = static_cast<size_t>(node.attributes.ints[0]);
   std::vector<IndexExpr> inner;

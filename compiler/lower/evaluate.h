@@ -14,6 +14,13 @@
 
 namespace quernel::lower {
 
+// The dims that a kernel gets as launch-time symbols, each once.
+struct LaunchSymbols {
+  std::vector<Dim> dims;
+  // A constant, or the symbol of a dim.
+  loop::Expr operator()(const Dim& dim);
+};
+
 // The buffers of a kernel: binding i of the item is kernel buffer i.
 struct KernelBuffers {
   std::vector<loop::Buffer> buffers;
@@ -37,10 +44,11 @@ class Evaluator {
   // Axes of the iteration domain. Their loop expressions may be set later, before anything is evaluated.
   struct Axis {
     loop::Expr value;
-    int64_t extent = 1;
+    Dim extent = 1;
   };
 
-  Evaluator(const schedule::Schedule& schedule, const schedule::Group& group, const KernelBuffers& buffers);
+  Evaluator(const schedule::Schedule& schedule, const schedule::Group& group, const KernelBuffers& buffers,
+            LaunchSymbols& symbols);
 
   std::vector<Axis> axes;
   // Statements that the evaluated expressions need, in order; the caller moves them into the loop body.
@@ -61,7 +69,7 @@ class Evaluator {
   void reset() { memo_.clear(), statements.clear(); }
 
   loop::Expr expression(const IndexExpr& e) const;
-  std::vector<int64_t> extents() const;
+  Shape extents() const;
   // Element offset of `indices` in the storage of `v`, relative to its binding.
   IndexExpr offset_of(ValueId v, const std::vector<IndexExpr>& indices) const;
   loop::Expr name_value(std::string name, loop::Expr value);
@@ -78,16 +86,18 @@ class Evaluator {
   loop::Expr load_packed(const loop::Buffer& buffer, DType dtype, const IndexExpr& offset);
   loop::Expr load_element(const loop::Buffer& buffer, loop::Expr index);
   loop::Expr convert(loop::Expr x, DType from, DType to);
+  loop::Expr dim_element(const Node& node, const IndexExpr& index);
   loop::Expr reinterpret(const Node& node, const std::vector<IndexExpr>& indices);
   loop::Expr reinterpret_packed(const Node& node, const std::vector<IndexExpr>& indices);
   std::vector<IndexExpr> padded_indices(const Node& node, const std::vector<IndexExpr>& indices);
   loop::Expr through_map(const Node& node, const std::vector<IndexExpr>& indices);
   std::vector<IndexExpr> gather_indices(const Node& node, const std::vector<IndexExpr>& indices);
-  IndexExpr dynamic_axis(ValueId index_value, const std::vector<IndexExpr>& at, int64_t extent);
+  IndexExpr dynamic_axis(ValueId index_value, const std::vector<IndexExpr>& at, const Dim& extent);
 
   const schedule::Schedule& schedule_;
   const Graph& graph_;
   const KernelBuffers& buffers_;
+  LaunchSymbols& symbols_;
   std::vector<char> computed_;  // per value: computed in this kernel
   std::unordered_map<ValueId, loop::Expr> provided_;
   std::unordered_map<ValueId, std::vector<Known>> memo_;

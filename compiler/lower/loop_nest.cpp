@@ -13,36 +13,42 @@ using loop::Stmt;
 
 loop::Var index_var(const std::string& name) { return fresh_var(name, loop::kIndexType); }
 
-Stmt vector_loop(const std::string& name, int64_t extent, int lanes, const Target& target,
+Stmt vector_loop(const std::string& name, const Expr& extent, int lanes, const Target& target,
                  const std::function<Stmt(Expr)>& body) {
-  if (lanes <= 1 || extent == 1) {
-    if (extent == 1) return body(index(0));
+  int64_t n = -1;
+  bool known = loop::as_const_int(extent, &n);
+  if (known && n == 1) return body(index(0));
+  if (lanes <= 1) {
     loop::Var i = index_var(name);
-    return loop::for_loop(i, index(extent), AxisKind::kSerial, body(loop::var_ref(i)));
+    return loop::for_loop(i, extent, AxisKind::kSerial, body(loop::var_ref(i)));
   }
   std::vector<Stmt> parts;
-  int64_t full = extent / lanes, tail = extent % lanes;
-  if (full > 0) {
+  Expr full = loop::binary(BinaryOp::k_idiv, extent, index(lanes));
+  Expr done = full * index(lanes), tail = extent - done;
+  if (!known || n >= lanes) {
+    bool once = known && n / lanes == 1;
     loop::Var i = index_var(name), l = index_var(name + "_lane");
-    Expr position = (full > 1 ? loop::var_ref(i) * index(lanes) : index(0)) + loop::var_ref(l);
+    Expr position = (once ? index(0) : loop::var_ref(i) * index(lanes)) + loop::var_ref(l);
     Stmt inner = loop::for_loop(l, index(lanes), AxisKind::kVector, body(position));
-    parts.push_back(full > 1 ? loop::for_loop(i, index(full), AxisKind::kSerial, inner) : inner);
+    parts.push_back(once ? inner : loop::for_loop(i, full, AxisKind::kSerial, inner));
   }
-  if (tail > 0) {
+  if (!known || n % lanes != 0) {
     loop::Var l = index_var(name + "_tail");
-    Expr position = index(full * lanes) + loop::var_ref(l);
-    if (target.has_masks && tail > 1)
-      parts.push_back(loop::for_loop(
-          l, index(lanes), AxisKind::kVector,
-          loop::if_then(loop::binary(BinaryOp::k_lt, loop::var_ref(l), index(tail)), body(position))));
-    else
-      parts.push_back(loop::for_loop(l, index(tail), AxisKind::kSerial, body(position)));
+    Expr position = done + loop::var_ref(l);
+    if (target.has_masks && !(known && n % lanes == 1)) {
+      Stmt masked =
+          loop::for_loop(l, index(lanes), AxisKind::kVector,
+                         loop::if_then(loop::binary(BinaryOp::k_lt, loop::var_ref(l), tail), body(position)));
+      parts.push_back(known ? masked : loop::if_then(loop::binary(BinaryOp::k_gt, tail, index(0)), masked));
+    } else {
+      parts.push_back(loop::for_loop(l, tail, AxisKind::kSerial, body(position)));
+    }
   }
   return parts.size() == 1 ? parts[0] : loop::block(std::move(parts));
 }
 
-Stmt outer_loops(loop::Kernel& kernel, const std::vector<int64_t>& extents, int64_t inner_work,
-                 int64_t target_work, const std::function<Stmt(const std::vector<Expr>&)>& body) {
+Stmt outer_loops(Context& context, const Shape& extents, int64_t inner_work, int64_t target_work,
+                 const std::function<Stmt(const std::vector<Expr>&)>& body) {
   std::vector<Expr> positions(extents.size());
   struct Serial {
     loop::Var var;
@@ -50,41 +56,48 @@ Stmt outer_loops(loop::Kernel& kernel, const std::vector<int64_t>& extents, int6
   };
   std::vector<Serial> serial;  // innermost first
   std::vector<loop::GridAxis> grid;
+  auto add_grid = [&](const std::string& name, const Dim& extent) {
+    loop::Var var = index_var(name);
+    grid.push_back({var, context.symbols(extent)});
+    context.workgroups = context.workgroups * extent;
+    return loop::var_ref(var);
+  };
   int64_t work = std::max<int64_t>(inner_work, 1);
   for (size_t i = extents.size(); i-- > 0;) {
-    int64_t n = extents[i];
-    std::string name = "i" + std::to_string(i);
-    if (n == 1) {
+    const Dim& n = extents[i];
+    std::string name = "i" + std::to_string(i), grid_name = "g" + std::to_string(i);
+    if (n == Dim(1)) {
       positions[i] = index(0);
       continue;
     }
-    int64_t room = std::max<int64_t>(1, target_work / work);
-    if (room >= n) {
-      serial.push_back({index_var(name), index(n)});
+    int64_t room = target_work == kNoWorkgroups ? kNoWorkgroups : std::max<int64_t>(1, target_work / work);
+    if (room == kNoWorkgroups || (n.is_const() && room >= n.value())) {
+      serial.push_back({index_var(name), context.symbols(n)});
       positions[i] = loop::var_ref(serial.back().var);
-      work *= n;
+      if (room != kNoWorkgroups) work *= n.value();
     } else if (room == 1) {
-      loop::Var var = index_var("g" + std::to_string(i));
-      grid.push_back({var, index(n)});
-      positions[i] = loop::var_ref(var);
+      positions[i] = add_grid(grid_name, n);
       work = target_work;
     } else {
-      int64_t chunks = (n + room - 1) / room, chunk = (n + chunks - 1) / chunks;
-      chunks = (n + chunk - 1) / chunk;
-      loop::Var outer = index_var("g" + std::to_string(i));
-      grid.push_back({outer, index(chunks)});
+      // Chunks of equal size where the extent is known; else full ones but for the last.
+      int64_t chunk = room;
+      if (n.is_const()) {
+        int64_t chunks = (n.value() + room - 1) / room;
+        chunk = (n.value() + chunks - 1) / chunks;
+      }
+      Expr outer = add_grid(grid_name, ceildiv(n, chunk));
       loop::Var inner = index_var(name);
-      Expr extent = n % chunk == 0 ? index(chunk)
-                                   : loop::binary(BinaryOp::k_min, index(chunk),
-                                                  index(n) - loop::var_ref(outer) * index(chunk));
+      Expr extent = floormod(n, chunk) == Dim(0) ? index(chunk)
+                                                 : loop::binary(BinaryOp::k_min, index(chunk),
+                                                                context.symbols(n) - outer * index(chunk));
       serial.push_back({inner, extent});
-      positions[i] = loop::var_ref(outer) * index(chunk) + loop::var_ref(inner);
-      work = target_work;
+      positions[i] = outer * index(chunk) + loop::var_ref(inner);
+      work = n.is_const() ? target_work : work * std::min(chunk, std::max<int64_t>(n.estimate(), 1));
     }
   }
   Stmt stmt = body(positions);
   for (const Serial& s : serial) stmt = loop::for_loop(s.var, s.extent, AxisKind::kSerial, stmt);
-  kernel.grid.insert(kernel.grid.begin(), grid.rbegin(), grid.rend());
+  context.kernel.grid.insert(context.kernel.grid.begin(), grid.rbegin(), grid.rend());
   return stmt;
 }
 
@@ -119,19 +132,20 @@ int digits(const std::vector<IndexExpr>& es) {
 }
 }  // namespace
 
-std::vector<int64_t> merge_axes(
-    std::vector<int64_t> extents, const std::vector<int>& classes,
-    std::vector<std::vector<IndexExpr>>& indices, std::vector<int>& merged_classes,
-    const std::function<std::vector<IndexExpr>(const std::vector<std::vector<IndexExpr>>&,
-                                               const std::vector<int64_t>&)>& probe) {
+Shape merge_axes(Shape extents, const std::vector<int>& classes, std::vector<std::vector<IndexExpr>>& indices,
+                 std::vector<int>& merged_classes,
+                 const std::function<std::vector<IndexExpr>(const std::vector<std::vector<IndexExpr>>&,
+                                                            const Shape&)>& probe) {
   merged_classes = classes;
-  if (std::find(extents.begin(), extents.end(), 0) != extents.end()) return extents;
+  auto is_one = [](const Dim& d) { return d == Dim(1); };
+  if (std::find(extents.begin(), extents.end(), Dim(0)) != extents.end()) return extents;
   int cost = digits(probe(indices, extents));
   for (size_t i = extents.size(); i-- > 1;) {
-    if (merged_classes[i - 1] != merged_classes[i] && extents[i] != 1 && extents[i - 1] != 1) continue;
+    if (merged_classes[i - 1] != merged_classes[i] && !is_one(extents[i]) && !is_one(extents[i - 1]))
+      continue;
     // Axis i-1 and i become one at i-1.
-    std::vector<int64_t> trial = extents;
-    trial[i - 1] *= trial[i];
+    Shape trial = extents;
+    trial[i - 1] = trial[i - 1] * trial[i];
     trial.erase(trial.begin() + static_cast<std::ptrdiff_t>(i));
     std::vector<IndexExpr> renamed;
     for (size_t k = 0; k < extents.size(); ++k) {
@@ -139,7 +153,7 @@ std::vector<int64_t> merge_axes(
       if (k == i - 1)
         renamed.push_back(floordiv(merged, extents[i]));
       else if (k == i)
-        renamed.push_back(extents[i - 1] == 1 ? merged : floormod(merged, extents[i]));
+        renamed.push_back(is_one(extents[i - 1]) ? merged : floormod(merged, extents[i]));
       else
         renamed.push_back(IndexExpr::axis(static_cast<int>(k > i ? k - 1 : k)));
     }
@@ -149,7 +163,7 @@ std::vector<int64_t> merge_axes(
     int trial_cost = digits(probe(rewritten, trial));
     if (trial_cost > cost) continue;
     cost = trial_cost;
-    int kept = extents[i - 1] == 1 ? merged_classes[i] : merged_classes[i - 1];
+    int kept = is_one(extents[i - 1]) ? merged_classes[i] : merged_classes[i - 1];
     extents = std::move(trial);
     indices = std::move(rewritten);
     merged_classes.erase(merged_classes.begin() + static_cast<std::ptrdiff_t>(i));
@@ -158,42 +172,45 @@ std::vector<int64_t> merge_axes(
   return extents;
 }
 
-std::optional<int64_t> stride_along(const IndexExpr& access, int axis, int axes) {
-  if (!uses_axis(access, axis)) return 0;
+std::optional<Dim> stride_along(const IndexExpr& access, int axis, int axes) {
+  if (!uses_axis(access, axis)) return Dim(0);
   std::optional<AffineForm> form = as_affine(access, axes);
   if (form) return form->coefficients[static_cast<size_t>(axis)];
   // Digits of other axes do not matter: split the sum and look at the terms that use this axis.
   if (access.kind() == IndexExpr::Kind::kAdd) {
-    std::optional<int64_t> a = stride_along(access.lhs(), axis, axes),
-                           b = stride_along(access.rhs(), axis, axes);
+    std::optional<Dim> a = stride_along(access.lhs(), axis, axes), b = stride_along(access.rhs(), axis, axes);
     return a && b ? std::optional(*a + *b) : std::nullopt;
   }
   return std::nullopt;
 }
 
-loop::Kernel lower_item(const schedule::Schedule& schedule, const schedule::Item& item,
-                        const Target& target) {
+LoweredItem lower_item(const schedule::Schedule& schedule, const schedule::Item& item, const Target& target) {
   const schedule::Group& group = schedule.groups[item.group];
   restart_names();
-  Context context{schedule, item, group, target, make_buffers(schedule, item), {}};
+  Context context{schedule, item, group, target, make_buffers(schedule, item), {}, {}, {}, 1};
   context.kernel.buffers = context.buffers.buffers;
   switch (group.kind) {
     case schedule::GroupKind::kMap:
-      return lower_map(std::move(context));
+      lower_map(context);
+      break;
     case schedule::GroupKind::kReduce:
-      return lower_reduce(std::move(context));
+      lower_reduce(context);
+      break;
     case schedule::GroupKind::kContract:
-      return lower_contract(std::move(context));
+      lower_contract(context);
+      break;
     case schedule::GroupKind::kCat:
-      return lower_cat(std::move(context));
+      lower_cat(context);
+      break;
     case schedule::GroupKind::kOrdered: {
       OpKind op = schedule.graph.nodes[group.anchor].op;
-      return is_scan(op)      ? lower_scan(std::move(context))
-             : is_scatter(op) ? lower_scatter(std::move(context))
-                              : lower_sort(std::move(context));
+      is_scan(op) ? lower_scan(context) : is_scatter(op) ? lower_scatter(context) : lower_sort(context);
+      break;
     }
   }
-  return {};
+  for (size_t i = 0; i < context.symbols.dims.size(); ++i)
+    context.kernel.symbols.push_back("s" + std::to_string(i));
+  return {std::move(context.kernel), std::move(context.symbols.dims), context.workgroups};
 }
 
 }  // namespace quernel::lower

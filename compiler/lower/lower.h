@@ -7,6 +7,12 @@
 
 namespace quernel::lower {
 
-loop::Kernel lower_item(const schedule::Schedule& schedule, const schedule::Item& item, const Target& target);
+struct LoweredItem {
+  loop::Kernel kernel;
+  std::vector<Dim> symbols;  // the kernel's launch-time symbols, in order
+  Dim workgroups;            // the product of its grid
+};
+
+LoweredItem lower_item(const schedule::Schedule& schedule, const schedule::Item& item, const Target& target);
 
 }  // namespace quernel::lower

@@ -37,18 +37,21 @@ class Lowering {
     a_buffer_ = c_.buffers.reads.at(a_);
     b_buffer_ = plan_.packed ? c_.buffers.packed : c_.buffers.reads.at(b_);
     // Grid: grid axes, column panels, row tiles (fastest, so that a panel of b stays in cache).
-    std::vector<int64_t> outer;
+    Shape outer;
     for (int axis : plan_.grid_axes) outer.push_back(plan_.axes[axis].extent);
     rows_ = schedule::row_count(plan_);
     columns_ = plan_.axes[plan_.vector_axis].extent;
     outer.push_back(schedule::panel_count(plan_));
-    outer.push_back((rows_ + plan_.tile_m - 1) / plan_.tile_m);
-    int64_t tile_work = schedule::reduction_count(plan_) * plan_.tile_m * plan_.tile_n();
-    c_.kernel.body = outer_loops(c_.kernel, outer, tile_work, kWorkPerGroup,
+    outer.push_back(ceildiv(rows_, plan_.tile_m));
+    int64_t tile_work = schedule::reduction_count(plan_).estimate() * plan_.tile_m * plan_.tile_n();
+    c_.kernel.body = outer_loops(c_, outer, tile_work, kWorkPerGroup,
                                  [&](const std::vector<Expr>& at) { return tile(at); });
   }
 
  private:
+  Expr at(const Dim& dim) const { return c_.symbols(dim); }
+  bool whole_columns() const { return floormod(columns_, plan_.tile_n()) == Dim(0); }
+
   loop::Buffer local(const char* name, DType dtype, int64_t size, loop::Scope scope) {
     auto buffer = std::make_shared<loop::BufferNode>();
     buffer->name = fresh_name(name);
@@ -82,18 +85,18 @@ class Lowering {
       if (i == 0) {
         positions[axis] = rest;
       } else {
-        Expr extent = index(plan_.axes[axis].extent);
+        Expr extent = at(plan_.axes[axis].extent);
         positions[axis] = loop::binary(BinaryOp::k_fmod, rest, extent);
         rest = loop::binary(BinaryOp::k_idiv, rest, extent);
       }
     }
   }
 
-  Stmt tile(const std::vector<Expr>& at) {
+  Stmt tile(const std::vector<Expr>& place) {
     std::vector<Stmt> body;
     std::vector<Expr> base(plan_.axes.size(), index(0));
-    for (size_t i = 0; i < plan_.grid_axes.size(); ++i) base[plan_.grid_axes[i]] = at[i];
-    Expr panel = at[at.size() - 2], first_row = at.back() * index(plan_.tile_m);
+    for (size_t i = 0; i < plan_.grid_axes.size(); ++i) base[plan_.grid_axes[i]] = place[i];
+    Expr panel = place[place.size() - 2], first_row = place.back() * index(plan_.tile_m);
     Expr first_column = panel * index(plan_.tile_n());
 
     loop::Buffer acc =
@@ -101,18 +104,18 @@ class Lowering {
     loop::Buffer row_offsets = local("rows", DType::kI64, plan_.tile_m, loop::Scope::kRegister);
     body.push_back(loop::alloc(acc));
     body.push_back(loop::alloc(row_offsets));
-    bool partial_rows = rows_ % plan_.tile_m != 0;
+    bool partial_rows = !(floormod(rows_, plan_.tile_m) == Dim(0));
 
     // Offset of each row in a.
     body.push_back(for_rows([&](Expr m) {
       Expr row = first_row + m;
-      if (partial_rows) row = loop::binary(BinaryOp::k_min, row, index(rows_ - 1));
+      if (partial_rows) row = loop::binary(BinaryOp::k_min, row, at(rows_ - 1));
       std::vector<Expr> positions = base;
       set_rows(positions, row);
-      Expr offset = index(plan_.a_offset);
+      Expr offset = at(plan_.a_offset);
       for (size_t i = 0; i < plan_.axes.size(); ++i)
         if (!plan_.axes[i].reduction && static_cast<int>(i) != plan_.vector_axis)
-          offset = offset + positions[i] * index(plan_.axes[i].a);
+          offset = offset + positions[i] * at(plan_.axes[i].a);
       return loop::store(row_offsets, m, offset);
     }));
     Expr zero = is_float(accumulator_dtype_) ? loop::const_float(accumulator_dtype_, 0)
@@ -121,11 +124,11 @@ class Lowering {
       return for_columns([&](Expr n) { return loop::store(acc, m * index(plan_.tile_n()) + n, zero); });
     }));
 
-    Expr b_base = plan_.packed ? panel * index(schedule::reduction_count(plan_) * plan_.tile_n())
-                               : index(plan_.b_offset);
+    Expr b_base =
+        plan_.packed ? panel * at(schedule::reduction_count(plan_) * plan_.tile_n()) : at(plan_.b_offset);
     for (int axis : plan_.grid_axes)
-      b_base = b_base +
-               base[axis] * index(plan_.packed ? schedule::packed_stride(plan_, axis) : plan_.axes[axis].b);
+      b_base =
+          b_base + base[axis] * at(plan_.packed ? schedule::packed_stride(plan_, axis) : plan_.axes[axis].b);
     if (!plan_.packed) b_base = b_base + first_column;
     body.push_back(reduce(acc, row_offsets, b_base, first_column));
     body.push_back(finish(acc, base, first_row, first_column, partial_rows));
@@ -135,24 +138,24 @@ class Lowering {
   Stmt reduce(const loop::Buffer& acc, const loop::Buffer& row_offsets, const Expr& b_base,
               const Expr& first_column) {
     Expr a_step = index(0), b_step = index(0);
-    std::vector<std::pair<loop::Var, int64_t>> loops;
-    int64_t b_stride = plan_.tile_n() * schedule::reduction_count(plan_);
+    std::vector<std::pair<loop::Var, Dim>> loops;
+    Dim b_stride = plan_.packed ? schedule::reduction_count(plan_) * plan_.tile_n() : Dim(0);
     for (int axis : plan_.reduction_axes) {
       const ContractionPlan::Axis& k = plan_.axes[axis];
-      b_stride /= k.extent;
+      b_stride = floordiv(b_stride, k.extent);
       loops.emplace_back(index_var("k"), k.extent);
       Expr position = loop::var_ref(loops.back().first);
-      a_step = a_step + position * index(k.a);
-      b_step = b_step + position * index(plan_.packed ? b_stride : k.b);
+      a_step = a_step + position * at(k.a);
+      b_step = b_step + position * at(plan_.packed ? b_stride : k.b);
     }
-    bool partial = columns_ % plan_.tile_n() != 0;
-    auto read = [&](const loop::Buffer& buffer, Expr at, Expr n, bool masked) {
+    bool partial = !whole_columns();
+    auto read = [&](const loop::Buffer& buffer, Expr offset, Expr n, bool masked) {
       Expr zero =
           is_float(buffer->dtype) ? loop::const_float(buffer->dtype, 0) : loop::const_int(buffer->dtype, 0);
       Expr inside =
-          masked && partial ? loop::binary(BinaryOp::k_lt, first_column + n, index(columns_)) : nullptr;
-      return loop::cast(accumulator_dtype_,
-                        inside ? loop::load_guarded(buffer, at, inside, zero) : loop::load(buffer, at));
+          masked && partial ? loop::binary(BinaryOp::k_lt, first_column + n, at(columns_)) : nullptr;
+      return loop::cast(accumulator_dtype_, inside ? loop::load_guarded(buffer, offset, inside, zero)
+                                                   : loop::load(buffer, offset));
     };
     // All vectors of b first, then row by row: one element (or vector) of a lives at a time, so the tile fits
     // the registers.
@@ -175,11 +178,11 @@ class Lowering {
       return loop::block({element, for_columns([&](Expr n) { return multiply(n, loop::var_ref(a)); })});
     }));
     Stmt stmt = loop::block(std::move(parts));
-    int64_t copies = 1;
+    Dim copies = 1;
     for (size_t i = loops.size(); i-- > 0;) {
-      copies *= loops[i].second;
-      bool unroll = plan_.elementwise && copies <= kUnrolledSteps;
-      stmt = loop::for_loop(loops[i].first, index(loops[i].second),
+      copies = copies * loops[i].second;
+      bool unroll = plan_.elementwise && copies.is_const() && copies.value() <= kUnrolledSteps;
+      stmt = loop::for_loop(loops[i].first, at(loops[i].second),
                             unroll ? AxisKind::kUnrolled : AxisKind::kReduction, stmt);
     }
     return stmt;
@@ -226,11 +229,11 @@ class Lowering {
             set_rows(positions, row);
             positions[plan_.vector_axis] = column;
             Stmt point = store_point(positions, loop::load(acc, m * index(plan_.tile_n()) + n));
-            if (columns_ % plan_.tile_n() == 0) return point;
-            return loop::if_then(loop::binary(BinaryOp::k_lt, column, index(columns_)), point);
+            if (whole_columns()) return point;
+            return loop::if_then(loop::binary(BinaryOp::k_lt, column, at(columns_)), point);
           });
           if (!partial_rows) return stmt;
-          return loop::if_then(loop::binary(BinaryOp::k_lt, row, index(rows_)), stmt);
+          return loop::if_then(loop::binary(BinaryOp::k_lt, row, at(rows_)), stmt);
         },
         rows));
     return loop::block(std::move(body));
@@ -239,14 +242,14 @@ class Lowering {
   Stmt store_point(const std::vector<Expr>& positions, Expr value) {
     Evaluator e = c_.evaluator();
     for (size_t i = 0; i < plan_.axes.size(); ++i)
-      e.axes.push_back({positions[i], std::max<int64_t>(plan_.axes[i].extent, 1)});
-    std::vector<IndexExpr> at;
+      e.axes.push_back({positions[i], max(plan_.axes[i].extent, 1)});
+    std::vector<IndexExpr> indices;
     for (const IndexExpr& out : node_.attributes.contraction.out)
-      at.push_back(simplify(substitute(out, plan_.axis_values), e.extents()));
+      indices.push_back(simplify(substitute(out, plan_.axis_values), e.extents()));
     e.provide(node_.output, e.name_value("sum", loop::cast(g_.dtype(node_.output), value)));
     std::vector<Expr> values;
-    for (ValueId v : c_.group.outputs) values.push_back(e.evaluate(v, at));
-    for (size_t i = 0; i < values.size(); ++i) e.store(c_.group.outputs[i], at, values[i]);
+    for (ValueId v : c_.group.outputs) values.push_back(e.evaluate(v, indices));
+    for (size_t i = 0; i < values.size(); ++i) e.store(c_.group.outputs[i], indices, values[i]);
     return loop::block(std::move(e.statements));
   }
 
@@ -258,14 +261,11 @@ class Lowering {
   loop::Buffer a_buffer_, b_buffer_;
   DType accumulator_dtype_ = DType::kF32;
   int lanes_ = 1;
-  int64_t rows_ = 1, columns_ = 1;
+  Dim rows_ = 1, columns_ = 1;
 };
 
 }  // namespace
 
-loop::Kernel lower_contract(Context context) {
-  Lowering(context).run();
-  return std::move(context.kernel);
-}
+void lower_contract(Context& context) { Lowering(context).run(); }
 
 }  // namespace quernel::lower

@@ -14,26 +14,25 @@ using loop::Stmt;
 constexpr int64_t kWorkPerGroup = 8192;  // elements; a few microseconds
 
 // Share of full speed at which `accesses` run in vectors along `axis`.
-double score(const std::vector<IndexExpr>& accesses, const std::vector<int64_t>& extents, int axis,
-             int lanes) {
-  double n = static_cast<double>(extents[axis]);
+double score(const std::vector<IndexExpr>& accesses, const Shape& extents, int axis, int lanes) {
+  double n = static_cast<double>(std::max<int64_t>(extents[axis].estimate(), 1));
   double filled = n / (std::ceil(n / lanes) * lanes);
   double sum = 0;
   for (const IndexExpr& access : accesses) {
-    std::optional<int64_t> stride = stride_along(access, axis, static_cast<int>(extents.size()));
-    sum += stride && (*stride == 0 || *stride == 1) ? 1.0 : 0.12;
+    std::optional<Dim> stride = stride_along(access, axis, static_cast<int>(extents.size()));
+    sum += stride && (*stride == Dim(0) || *stride == Dim(1)) ? 1.0 : 0.12;
   }
   return filled * sum / std::max<double>(1, static_cast<double>(accesses.size()));
 }
 
 // One loop nest that stores, for every point of `dims`, what `emit` emits.
-Stmt map_nest(Context& context, const std::vector<int64_t>& dims, bool workgroups,
+Stmt map_nest(Context& context, const Shape& dims, bool workgroups,
               const std::function<void(Evaluator&, const std::vector<IndexExpr>&)>& emit, DType widest) {
   std::vector<std::vector<IndexExpr>> indices(1);
   for (size_t d = 0; d < dims.size(); ++d) indices[0].push_back(IndexExpr::axis(static_cast<int>(d)));
   std::vector<IndexExpr> accesses;
-  auto probe = [&](const std::vector<std::vector<IndexExpr>>& at, const std::vector<int64_t>& extents) {
-    Evaluator dry = context.evaluator();
+  auto probe = [&](const std::vector<std::vector<IndexExpr>>& at, const Shape& extents) {
+    Evaluator dry = context.dry_evaluator();
     for (size_t i = 0; i < extents.size(); ++i)
       dry.axes.push_back({loop::var_ref(index_var("a" + std::to_string(i))), extents[i]});
     emit(dry, at[0]);
@@ -43,7 +42,7 @@ Stmt map_nest(Context& context, const std::vector<int64_t>& dims, bool workgroup
     return all;
   };
   std::vector<int> classes;
-  std::vector<int64_t> extents = merge_axes(dims, std::vector<int>(dims.size(), 0), indices, classes, probe);
+  Shape extents = merge_axes(dims, std::vector<int>(dims.size(), 0), indices, classes, probe);
   probe(indices, extents);
   if (extents.empty()) {
     extents = {1};
@@ -54,15 +53,10 @@ Stmt map_nest(Context& context, const std::vector<int64_t>& dims, bool workgroup
   for (int i = vector_axis - 1; i >= 0; --i)
     if (double s = score(accesses, extents, i, lanes); s > best * 1.3) best = s, vector_axis = i;
 
-  // A long vector axis is split so that workgroups get a fair size.
-  std::vector<int64_t> outer;
+  Shape outer;
   for (int i = 0; i < static_cast<int>(extents.size()); ++i)
     if (i != vector_axis) outer.push_back(extents[i]);
-  int64_t inner = extents[vector_axis];
-  bool split = workgroups && inner > 2 * kWorkPerGroup;
-  int64_t chunk = split ? kWorkPerGroup : inner;
-  if (split) outer.push_back(inner / chunk);
-
+  const Dim& inner = extents[vector_axis];
   auto point = [&](const std::vector<Expr>& positions, Expr v) {
     Evaluator e = context.evaluator();
     size_t next = 0;
@@ -71,26 +65,38 @@ Stmt map_nest(Context& context, const std::vector<int64_t>& dims, bool workgroup
     emit(e, indices[0]);
     return loop::block(std::move(e.statements));
   };
-  if (!workgroups) {
-    loop::Kernel scratch;
-    return outer_loops(scratch, outer, inner, INT64_MAX, [&](const std::vector<Expr>& positions) {
-      return vector_loop("v", inner, lanes, context.target, [&](Expr v) { return point(positions, v); });
+  // A long vector axis is split so that workgroups get a fair size.
+  bool split = workgroups && !always_le(inner, 2 * kWorkPerGroup);
+  if (!split)
+    return outer_loops(context, outer, std::max<int64_t>(inner.estimate(), 1),
+                       workgroups ? kWorkPerGroup : kNoWorkgroups, [&](const std::vector<Expr>& positions) {
+                         return vector_loop("v", context.symbols(inner), lanes, context.target,
+                                            [&](Expr v) { return point(positions, v); });
+                       });
+  constexpr int64_t chunk = kWorkPerGroup;
+  if (!inner.is_const()) {
+    outer.push_back(ceildiv(inner, chunk));
+    int64_t work = std::min(chunk, std::max<int64_t>(inner.estimate(), 1));
+    return outer_loops(context, outer, work, chunk, [&](const std::vector<Expr>& positions) {
+      Expr first = positions.back() * index(chunk);
+      Expr count = loop::binary(BinaryOp::k_min, index(chunk), context.symbols(inner) - first);
+      loop::Var n = index_var("n");
+      Stmt loop = vector_loop("v", loop::var_ref(n), lanes, context.target,
+                              [&](Expr v) { return point(positions, first + v); });
+      return loop::block({loop::let(n, count), loop});
     });
   }
-  if (!split)
-    return outer_loops(context.kernel, outer, inner, kWorkPerGroup, [&](const std::vector<Expr>& positions) {
-      return vector_loop("v", inner, lanes, context.target, [&](Expr v) { return point(positions, v); });
-    });
-  int64_t rest = inner % chunk;
-  return outer_loops(context.kernel, outer, chunk, chunk, [&](const std::vector<Expr>& positions) {
+  outer.push_back(inner.value() / chunk);
+  int64_t rest = inner.value() % chunk;
+  return outer_loops(context, outer, chunk, chunk, [&](const std::vector<Expr>& positions) {
     Expr part = positions.back();
-    Stmt body = vector_loop("v", chunk, lanes, context.target,
+    Stmt body = vector_loop("v", index(chunk), lanes, context.target,
                             [&](Expr v) { return point(positions, part * index(chunk) + v); });
     if (rest == 0) return body;
     // The last workgroup of a row also takes what is left over.
-    Stmt tail = vector_loop("r", rest, lanes, context.target,
-                            [&](Expr v) { return point(positions, index(inner - rest) + v); });
-    Expr last = loop::binary(BinaryOp::k_eq, part, index(inner / chunk - 1));
+    Stmt tail = vector_loop("r", index(rest), lanes, context.target,
+                            [&](Expr v) { return point(positions, index(inner.value() - rest) + v); });
+    Expr last = loop::binary(BinaryOp::k_eq, part, index(inner.value() / chunk - 1));
     return loop::block({body, loop::if_then(last, tail)});
   });
 }
@@ -108,12 +114,11 @@ DType widest_dtype(const Context& context) {
 }
 
 // The indices of element number `flat`.
-std::vector<IndexExpr> unflatten(const IndexExpr& flat, const std::vector<int64_t>& dims,
-                                 const std::vector<int64_t>& extents) {
+std::vector<IndexExpr> unflatten(const IndexExpr& flat, const Shape& dims, const Shape& extents) {
   std::vector<IndexExpr> indices(dims.size(), IndexExpr(0));
-  int64_t stride = 1;
+  Dim stride = 1;
   for (size_t d = dims.size(); d-- > 0; stride *= dims[d]) {
-    if (dims[d] == 1) continue;
+    if (dims[d] == Dim(1)) continue;
     indices[d] = simplify(floormod(floordiv(flat, stride), dims[d]), extents);
   }
   return indices;
@@ -121,13 +126,13 @@ std::vector<IndexExpr> unflatten(const IndexExpr& flat, const std::vector<int64_
 
 // A value of packed dtype is written byte by byte, so that no two steps write the same one; the half byte
 // that may be left over comes last.
-loop::Kernel lower_packed_map(Context context) {
+void lower_packed_map(Context& context) {
   ValueId v = context.group.outputs[0];
-  std::vector<int64_t> dims = static_dims(context.graph().shape(v));
-  int64_t count = element_count(dims).value_or(0), pairs = count / 2;
+  const Shape& dims = context.graph().shape(v);
+  Dim count = element_count(dims), pairs = floordiv(count, 2), rest = floormod(count, 2);
   loop::Buffer out = context.buffers.writes.at(v);
   std::vector<Stmt> parts;
-  if (pairs > 0)
+  if (!(pairs == Dim(0)))
     parts.push_back(map_nest(
         context, {pairs}, true,
         [&](Evaluator& e, const std::vector<IndexExpr>& at) {
@@ -138,37 +143,36 @@ loop::Kernel lower_packed_map(Context context) {
           e.statements.push_back(loop::store(out, e.expression(at[0]), pair));
         },
         widest_dtype(context)));
-  if (count % 2 != 0) {
+  if (!(rest == Dim(0))) {
     Evaluator e = context.evaluator();
     Expr last = e.packed_element(v, unflatten(IndexExpr(count - 1), dims, {}));
-    e.statements.push_back(loop::store(out, index(pairs), last));
+    e.statements.push_back(loop::store(out, context.symbols(pairs), last));
     Stmt tail = loop::block(std::move(e.statements));
     for (const loop::GridAxis& axis : context.kernel.grid)
       tail = loop::if_then(loop::binary(BinaryOp::k_eq, loop::var_ref(axis.var), index(0)), tail);
+    if (!rest.is_const())
+      tail = loop::if_then(loop::binary(BinaryOp::k_ne, context.symbols(rest), index(0)), tail);
     parts.push_back(tail);
   }
   context.kernel.body = loop::block(std::move(parts));
-  return std::move(context.kernel);
 }
 
 }  // namespace
 
-loop::Kernel lower_map(Context context) {
+void lower_map(Context& context) {
   const Graph& g = context.graph();
-  if (is_packed(g.dtype(context.group.outputs[0]))) return lower_packed_map(std::move(context));
-  std::vector<int64_t> dims = static_dims(g.shape(context.group.outputs[0]));
+  if (is_packed(g.dtype(context.group.outputs[0]))) return lower_packed_map(context);
   context.kernel.body = map_nest(
-      context, dims, true,
+      context, g.shape(context.group.outputs[0]), true,
       [&](Evaluator& e, const std::vector<IndexExpr>& at) {
         std::vector<Expr> values;
         for (ValueId v : context.group.outputs) values.push_back(e.evaluate(v, at));
         for (size_t i = 0; i < values.size(); ++i) e.store(context.group.outputs[i], at, values[i]);
       },
       widest_dtype(context));
-  return std::move(context.kernel);
 }
 
-loop::Kernel lower_cat(Context context) {
+void lower_cat(Context& context) {
   const Graph& g = context.graph();
   const Node& cat = g.nodes[context.group.anchor];
   size_t axis = static_cast<size_t>(cat.attributes.ints[0]);
@@ -177,11 +181,11 @@ loop::Kernel lower_cat(Context context) {
   bool workgroups = context.group.copied.size() == 1;
   for (int i : context.group.copied) {
     ValueId x = cat.inputs[i];
-    int64_t start = 0;
-    for (int k = 0; k < i; ++k) start += g.shape(cat.inputs[k])[axis].value();
-    if (element_count(static_dims(g.shape(x))).value_or(0) == 0) continue;
+    Dim start = 0;
+    for (int k = 0; k < i; ++k) start += g.shape(cat.inputs[k])[axis];
+    if (element_count(g.shape(x)) == Dim(0)) continue;
     parts.push_back(map_nest(
-        context, static_dims(g.shape(x)), workgroups,
+        context, g.shape(x), workgroups,
         [&](Evaluator& e, const std::vector<IndexExpr>& at) {
           Expr value = e.evaluate(x, at);
           std::vector<IndexExpr> shifted = at;
@@ -191,7 +195,6 @@ loop::Kernel lower_cat(Context context) {
         widest_dtype(context)));
   }
   context.kernel.body = loop::block(std::move(parts));
-  return std::move(context.kernel);
 }
 
 }  // namespace quernel::lower

@@ -68,22 +68,22 @@ class Lowering {
     choose_axes();
     int lanes = c_.target.lanes(std::max(4, element_size(reducer_.accumulator)));
     if (vector_axis_ < 0) lanes = 1;
-    std::vector<int64_t> outer;
+    Shape outer;
     std::vector<int> outer_axes;
-    int64_t reduced = 1;
+    Dim reduced = 1;
     for (int i = 0; i < count(); ++i) {
       if (classes_[i] == 1)
-        reduced *= extents_[i];
+        reduced = reduced * extents_[i];
       else if (i != vector_axis_)
         outer.push_back(extents_[i]), outer_axes.push_back(i);
     }
     positions_.assign(extents_.size(), index(0));
     bool along_output = vector_axis_ >= 0 && classes_[vector_axis_] == 0;
-    int64_t inner = reduced * (along_output ? extents_[vector_axis_] : 1);
-    c_.kernel.body = outer_loops(c_.kernel, outer, inner, kWorkPerGroup, [&](const std::vector<Expr>& at) {
+    int64_t inner = (reduced * (along_output ? extents_[vector_axis_] : Dim(1))).estimate();
+    c_.kernel.body = outer_loops(c_, outer, inner, kWorkPerGroup, [&](const std::vector<Expr>& at) {
       for (size_t i = 0; i < at.size(); ++i) positions_[outer_axes[i]] = at[i];
       if (along_output)
-        return vector_loop("v", extents_[vector_axis_], lanes, c_.target, [&](Expr v) {
+        return vector_loop("v", c_.symbols(extents_[vector_axis_]), lanes, c_.target, [&](Expr v) {
           positions_[vector_axis_] = v;
           return reduce_each();
         });
@@ -94,7 +94,7 @@ class Lowering {
  private:
   int count() const { return static_cast<int>(extents_.size()); }
 
-  Evaluator evaluator() const {
+  Evaluator evaluator() {
     Evaluator e = c_.evaluator();
     for (int i = 0; i < count(); ++i) e.axes.push_back({positions_[i], extents_[i]});
     return e;
@@ -103,8 +103,8 @@ class Lowering {
   // Axes: output dims, then reduced ones (class 1), merged; indices_[0] addresses the operand, indices_[1]
   // the result.
   void choose_axes() {
-    std::vector<int64_t> dims = static_dims(g_.shape(x_));
-    std::vector<int64_t> extents;
+    const Shape& dims = g_.shape(x_);
+    Shape extents;
     std::vector<int> classes;
     indices_.assign(2, {});
     indices_[0].assign(dims.size(), IndexExpr(0));
@@ -126,8 +126,8 @@ class Lowering {
         indices_[1].push_back(IndexExpr(0));
     }
     std::vector<IndexExpr> accesses;
-    auto probe = [&](const std::vector<std::vector<IndexExpr>>& at, const std::vector<int64_t>& sizes) {
-      Evaluator dry = c_.evaluator();
+    auto probe = [&](const std::vector<std::vector<IndexExpr>>& at, const Shape& sizes) {
+      Evaluator dry = c_.dry_evaluator();
       for (size_t i = 0; i < sizes.size(); ++i)
         dry.axes.push_back({loop::var_ref(index_var("a" + std::to_string(i))), sizes[i]});
       dry.evaluate(x_, at[0]);
@@ -145,11 +145,12 @@ class Lowering {
     int lanes = c_.target.lanes(std::max(4, element_size(reducer_.accumulator)));
     double best = 0;
     for (int i = 0; i < count(); ++i) {
-      if (extents_[i] <= 1 || (is_arg_ && classes_[i] == 1)) continue;
-      double n = static_cast<double>(extents_[i]), filled = n / (std::ceil(n / lanes) * lanes), sum = 0;
+      if (always_le(extents_[i], 1) || (is_arg_ && classes_[i] == 1)) continue;
+      double n = static_cast<double>(extents_[i].estimate()), filled = n / (std::ceil(n / lanes) * lanes),
+             sum = 0;
       for (const IndexExpr& access : accesses) {
-        std::optional<int64_t> stride = stride_along(access, i, count());
-        sum += stride && (*stride == 0 || *stride == 1) ? 1.0 : 0.12;
+        std::optional<Dim> stride = stride_along(access, i, count());
+        sum += stride && (*stride == Dim(0) || *stride == Dim(1)) ? 1.0 : 0.12;
       }
       double s = filled * sum / std::max<double>(1, static_cast<double>(accesses.size())) *
                  (classes_[i] == 0 ? 1.2 : 1.0);
@@ -169,10 +170,10 @@ class Lowering {
 
   // The loops over reduced axes other than `skip`, around `body`. Short ones are unrolled.
   Stmt reduction_loops(int skip, const std::function<Stmt()>& body) {
-    std::vector<std::pair<loop::Var, int64_t>> loops;
+    std::vector<std::pair<loop::Var, Dim>> loops;
     for (int i = 0; i < count(); ++i) {
       if (classes_[i] != 1 || i == skip) continue;
-      if (extents_[i] == 1) {
+      if (extents_[i] == Dim(1)) {
         positions_[i] = index(0);
         continue;
       }
@@ -180,11 +181,12 @@ class Lowering {
       positions_[i] = loop::var_ref(loops.back().first);
     }
     Stmt stmt = body();
-    int64_t copies = 1;
+    Dim copies = 1;
     for (size_t i = loops.size(); i-- > 0;) {
-      copies *= loops[i].second;
-      stmt = loop::for_loop(loops[i].first, index(loops[i].second),
-                            copies <= 9 ? AxisKind::kUnrolled : AxisKind::kReduction, stmt);
+      copies = copies * loops[i].second;
+      bool unroll = copies.is_const() && copies.value() <= 9;
+      stmt = loop::for_loop(loops[i].first, c_.symbols(loops[i].second),
+                            unroll ? AxisKind::kUnrolled : AxisKind::kReduction, stmt);
     }
     return stmt;
   }
@@ -238,9 +240,9 @@ class Lowering {
       return loop::block(std::move(e.statements));
     };
     body.push_back(step(index(0), true));
-    if (axis >= 0 && extents_[axis] > 1) {
+    if (axis >= 0 && !always_le(extents_[axis], 1)) {
       loop::Var r = index_var("r");
-      body.push_back(loop::for_loop(r, index(extents_[axis] - 1), AxisKind::kReduction,
+      body.push_back(loop::for_loop(r, c_.symbols(extents_[axis] - 1), AxisKind::kReduction,
                                     step(loop::var_ref(r) + index(1), false)));
     }
     finish(loop::load(where, index(0)), body);
@@ -250,8 +252,8 @@ class Lowering {
   // Vectors along the reduced axis `vector_axis_`: kAccumulators vectors per step, then one at a time, then a
   // tail.
   Stmt reduce_lanes(int lanes) {
-    int64_t n = extents_[vector_axis_];
-    int wide = n >= 2 * lanes ? kAccumulators : 1;
+    const Dim& extent = extents_[vector_axis_];
+    int wide = extent.estimate() >= 2 * lanes ? kAccumulators : 1;
     loop::Buffer acc = accumulator("acc", reducer_.accumulator, int64_t{wide} * lanes);
     auto each_lane = [&](int64_t vectors, const std::function<Stmt(Expr slot)>& body) {
       loop::Var j = index_var("j"), l = index_var("l");
@@ -270,27 +272,31 @@ class Lowering {
     body.push_back(each_lane(wide, [&](Expr slot) { return loop::store(acc, slot, reducer_.identity); }));
     body.push_back(reduction_loops(vector_axis_, [&] {
       std::vector<Stmt> parts;
-      int64_t done = 0;
+      Expr n = c_.symbols(extent), done = index(0);
+      bool known = extent.is_const();
       for (int64_t vectors : {int64_t{wide}, int64_t{1}}) {
-        int64_t step = vectors * lanes, times = (n - done) / step;
-        if (times == 0) continue;
+        Expr step = index(vectors * lanes), times = loop::binary(BinaryOp::k_idiv, n - done, step);
+        int64_t count = -1;
+        if (loop::as_const_int(times, &count) && count == 0) continue;
         loop::Var i = index_var("k" + std::to_string(vectors));
-        Expr base = index(done) + (times > 1 ? loop::var_ref(i) * index(step) : index(0));
+        Expr base = done + (count != 1 ? loop::var_ref(i) * step : index(0));
         Stmt stmt = each_lane(vectors, [&](Expr slot) { return accumulate(base + slot, slot); });
-        parts.push_back(times > 1 ? loop::for_loop(i, index(times), AxisKind::kReduction, stmt) : stmt);
-        done += times * step;
+        parts.push_back(count != 1 ? loop::for_loop(i, times, AxisKind::kReduction, stmt) : stmt);
+        done = done + times * step;
         if (wide == 1) break;
       }
-      if (done < n) {
+      Expr rest = n - done;
+      if (!known || extent.value() % lanes != 0) {
         if (c_.target.has_masks) {
-          parts.push_back(each_lane(1, [&](Expr slot) {
-            return loop::if_then(loop::binary(BinaryOp::k_lt, slot, index(n - done)),
-                                 accumulate(index(done) + slot, slot));
-          }));
+          Stmt masked = each_lane(1, [&](Expr slot) {
+            return loop::if_then(loop::binary(BinaryOp::k_lt, slot, rest), accumulate(done + slot, slot));
+          });
+          parts.push_back(known ? masked
+                                : loop::if_then(loop::binary(BinaryOp::k_gt, rest, index(0)), masked));
         } else {
           loop::Var t = index_var("t");
-          parts.push_back(loop::for_loop(t, index(n - done), AxisKind::kReduction,
-                                         accumulate(index(done) + loop::var_ref(t), index(0))));
+          parts.push_back(
+              loop::for_loop(t, rest, AxisKind::kReduction, accumulate(done + loop::var_ref(t), index(0))));
         }
       }
       return loop::block(std::move(parts));
@@ -320,7 +326,7 @@ class Lowering {
   ValueId x_;
   Reducer reducer_;
   bool is_arg_;
-  std::vector<int64_t> extents_;
+  Shape extents_;
   std::vector<int> classes_;
   std::vector<std::vector<IndexExpr>> indices_;
   std::vector<Expr> positions_;
@@ -329,9 +335,6 @@ class Lowering {
 
 }  // namespace
 
-loop::Kernel lower_reduce(Context context) {
-  Lowering(context).run();
-  return std::move(context.kernel);
-}
+void lower_reduce(Context& context) { Lowering(context).run(); }
 
 }  // namespace quernel::lower

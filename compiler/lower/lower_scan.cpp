@@ -20,7 +20,7 @@ class Lowering {
         g_(context.graph()),
         node_(g_.nodes[context.group.anchor]),
         x_(node_.inputs[0]),
-        dims_(static_dims(g_.shape(x_))),
+        dims_(g_.shape(x_)),
         axis_(static_cast<size_t>(node_.attributes.ints[0])) {}
 
   void run() {
@@ -28,18 +28,18 @@ class Lowering {
     bool accumulates = node_.op == OpKind::k_scan_sum || node_.op == OpKind::k_scan_prod;
     accumulator_ = accumulates ? node_.attributes.accumulator : dtype;
     choose_axes();
-    std::vector<int64_t> outer;
+    Shape outer;
     std::vector<size_t> outer_axes;
     for (size_t i = 0; i < extents_.size(); ++i)
       if (classes_[i] == 0 && static_cast<int>(i) != vector_axis_)
         outer.push_back(extents_[i]), outer_axes.push_back(i);
     positions_.assign(extents_.size(), index(0));
-    int64_t across = vector_axis_ < 0 ? 1 : extents_[static_cast<size_t>(vector_axis_)];
-    int64_t work = dims_[axis_] * across;
-    c_.kernel.body = outer_loops(c_.kernel, outer, work, kWorkPerGroup, [&](const std::vector<Expr>& at) {
+    Dim across = vector_axis_ < 0 ? Dim(1) : extents_[static_cast<size_t>(vector_axis_)];
+    int64_t work = (dims_[axis_] * across).estimate();
+    c_.kernel.body = outer_loops(c_, outer, work, kWorkPerGroup, [&](const std::vector<Expr>& at) {
       for (size_t i = 0; i < at.size(); ++i) positions_[outer_axes[i]] = at[i];
       if (vector_axis_ < 0) return scan_line();
-      return vector_loop("v", across, lanes(), c_.target, [&](Expr v) {
+      return vector_loop("v", c_.symbols(across), lanes(), c_.target, [&](Expr v) {
         positions_[static_cast<size_t>(vector_axis_)] = v;
         return scan_line();
       });
@@ -49,7 +49,7 @@ class Lowering {
  private:
   int lanes() const { return c_.target.lanes(std::max(4, element_size(accumulator_))); }
 
-  Evaluator evaluator() const {
+  Evaluator evaluator() {
     Evaluator e = c_.evaluator();
     for (size_t i = 0; i < extents_.size(); ++i) e.axes.push_back({positions_[i], extents_[i]});
     return e;
@@ -57,7 +57,7 @@ class Lowering {
 
   // Axes: every dim but the scanned one, then that one, of class 1. indices_[0] addresses operand and result.
   void choose_axes() {
-    std::vector<int64_t> extents;
+    Shape extents;
     std::vector<int> classes;
     indices_.assign(1, std::vector<IndexExpr>(dims_.size(), IndexExpr(0)));
     for (int cls : {0, 1})
@@ -68,8 +68,8 @@ class Lowering {
         classes.push_back(cls);
       }
     std::vector<IndexExpr> accesses;
-    auto probe = [&](const std::vector<std::vector<IndexExpr>>& at, const std::vector<int64_t>& sizes) {
-      Evaluator dry = c_.evaluator();
+    auto probe = [&](const std::vector<std::vector<IndexExpr>>& at, const Shape& sizes) {
+      Evaluator dry = c_.dry_evaluator();
       for (size_t i = 0; i < sizes.size(); ++i)
         dry.axes.push_back({loop::var_ref(index_var("a" + std::to_string(i))), sizes[i]});
       dry.evaluate(x_, at[0]);
@@ -85,12 +85,13 @@ class Lowering {
     double best = 0.5;  // below that, scalar code is as good
     for (size_t i = 0; i < extents_.size(); ++i) {
       if (classes_[i] == 1) scanned_ = static_cast<int>(i);
-      if (classes_[i] == 1 || extents_[i] <= 1) continue;
-      double n = static_cast<double>(extents_[i]), filled = n / (std::ceil(n / lanes()) * lanes()), sum = 0;
+      if (classes_[i] == 1 || always_le(extents_[i], 1)) continue;
+      double n = static_cast<double>(std::max<int64_t>(extents_[i].estimate(), 1)),
+             filled = n / (std::ceil(n / lanes()) * lanes()), sum = 0;
       for (const IndexExpr& access : accesses) {
-        std::optional<int64_t> stride =
+        std::optional<Dim> stride =
             stride_along(access, static_cast<int>(i), static_cast<int>(extents_.size()));
-        sum += stride && (*stride == 0 || *stride == 1) ? 1.0 : 0.12;
+        sum += stride && (*stride == Dim(0) || *stride == Dim(1)) ? 1.0 : 0.12;
       }
       double score = filled * sum / static_cast<double>(accesses.size());
       if (score > best) best = score, vector_axis_ = static_cast<int>(i);
@@ -126,12 +127,12 @@ class Lowering {
     running->size = 1;
     running->scope = loop::Scope::kRegister;
     running->access = loop::Access::kReadWrite;
-    int64_t count = dims_[axis_];
+    const Dim& count = dims_[axis_];
     loop::Var step = index_var("s");
-    Expr position = count > 1 ? loop::var_ref(step) : index(0);
+    Expr position = count == Dim(1) ? index(0) : loop::var_ref(step);
     if (scanned_ >= 0)
       positions_[static_cast<size_t>(scanned_)] =
-          node_.attributes.reverse ? index(count - 1) - position : position;
+          node_.attributes.reverse ? c_.symbols(count - 1) - position : position;
     Evaluator e = evaluator();
     Expr value = loop::cast(accumulator_, e.evaluate(x_, indices_[0]));
     Expr before = e.name_value("before", loop::load(running, index(0)));
@@ -141,17 +142,17 @@ class Lowering {
             loop::cast(g_.dtype(node_.output), node_.attributes.exclusive ? before : after));
     Stmt body = loop::block(std::move(e.statements));
     return loop::block({loop::alloc(running), loop::store(running, index(0), identity()),
-                        loop::for_loop(step, index(count), AxisKind::kSerial, body)});
+                        loop::for_loop(step, c_.symbols(count), AxisKind::kSerial, body)});
   }
 
   Context& c_;
   const Graph& g_;
   const Node& node_;
   ValueId x_;
-  std::vector<int64_t> dims_;
+  Shape dims_;
   size_t axis_;
   DType accumulator_ = DType::kF32;
-  std::vector<int64_t> extents_;
+  Shape extents_;
   std::vector<int> classes_;
   std::vector<std::vector<IndexExpr>> indices_;
   std::vector<Expr> positions_;
@@ -161,9 +162,6 @@ class Lowering {
 
 }  // namespace
 
-loop::Kernel lower_scan(Context context) {
-  Lowering(context).run();
-  return std::move(context.kernel);
-}
+void lower_scan(Context& context) { Lowering(context).run(); }
 
 }  // namespace quernel::lower

@@ -25,12 +25,12 @@ class Lowering {
         template_(node_.inputs[0]),
         indices_(node_.inputs[1]),
         updates_(node_.inputs[2]),
-        dims_(static_dims(g_.shape(template_))),
-        index_dims_(static_dims(g_.shape(indices_))),
-        update_dims_(static_dims(g_.shape(updates_))) {
+        dims_(g_.shape(template_)),
+        index_dims_(g_.shape(indices_)),
+        update_dims_(g_.shape(updates_)) {
     size_t parameter = static_cast<size_t>(node_.attributes.ints[0]);
     first_ = parameter;
-    addressed_ = node_.op == OpKind::k_scatter_nd ? static_cast<size_t>(index_dims_.back()) : 1;
+    addressed_ = node_.op == OpKind::k_scatter_nd ? static_cast<size_t>(index_dims_.back().value()) : 1;
     numbers_ = node_.op == OpKind::k_scatter_elements ? 1
                : node_.op == OpKind::k_scatter_rows   ? index_dims_.size()
                                                       : index_dims_.size() - 1 - parameter;
@@ -41,9 +41,9 @@ class Lowering {
     size_t rank = dims_.size();
     bool inner_slices = first_ + addressed_ < rank;  // the last dim is no addressed one: vectors run along it
     vector_dim_ = inner_slices ? rank - 1 : rank;
-    std::vector<int64_t> outer;
+    Shape outer;
     std::vector<size_t> sliced;
-    int64_t slices = 1, addressed = 1;
+    Dim slices = 1, addressed = 1;
     for (size_t d = 0; d < rank; ++d) {
       if (d >= first_ && d < first_ + addressed_) {
         addressed *= dims_[d];
@@ -52,24 +52,27 @@ class Lowering {
         slices *= dims_[d];
       }
     }
-    int64_t work = addressed * (inner_slices ? dims_[rank - 1] : 1), number = 1;
+    Dim work = addressed * (inner_slices ? dims_[rank - 1] : Dim(1)), number = 1;
     for (size_t i = 0; i < numbers_; ++i) number *= update_dims_[first_ + i];
-    if (addressed_ > 0 && slices < kMaxRanges) {
-      ranges_ =
-          std::min({kMaxRanges, dims_[first_], work / kRangeWork, addressed / std::max<int64_t>(number, 1)});
+    if (addressed_ > 0 && dims_[first_].is_const() && slices.estimate() < kMaxRanges) {
+      ranges_ = std::min({kMaxRanges, dims_[first_].value(), work.estimate() / kRangeWork,
+                          addressed.estimate() / std::max<int64_t>(number.estimate(), 1)});
       ranges_ = std::max<int64_t>(ranges_, 1);
     }
-    int64_t size = addressed_ == 0 ? 0 : dims_[first_];
-    range_ = (size + ranges_ - 1) / ranges_;
-    if (ranges_ > 1) ranges_ = (size + range_ - 1) / range_;
+    Dim size = addressed_ == 0 ? Dim(0) : dims_[first_];
+    if (ranges_ > 1) {
+      range_ = (size.value() + ranges_ - 1) / ranges_;
+      ranges_ = (size.value() + range_ - 1) / range_;
+    }
     outer.insert(outer.begin(), ranges_);
     c_.kernel.body =
-        outer_loops(c_.kernel, outer, work / ranges_, kWorkPerGroup, [&](const std::vector<Expr>& at) {
+        outer_loops(c_, outer, work.estimate() / ranges_, kWorkPerGroup, [&](const std::vector<Expr>& at) {
           slice_.assign(rank, nullptr);
           for (size_t i = 0; i < sliced.size(); ++i) slice_[sliced[i]] = at[i + 1];
           begin_ = at[0] * index(range_);
-          bool even = ranges_ == 1 || size % range_ == 0;
-          size_ = even ? index(range_) : loop::binary(BinaryOp::k_min, index(range_), index(size) - begin_);
+          bool even = ranges_ == 1 || size.value() % range_ == 0;
+          size_ =
+              even ? index(range_) : loop::binary(BinaryOp::k_min, index(range_), c_.symbols(size) - begin_);
           return loop::block({copy(first_, {}), update(0, {})});
         });
   }
@@ -105,14 +108,14 @@ class Lowering {
       bool in_ranges = d == first_ && ranges_ > 1;
       if (in_ranges && !last) return serial("c", size_, [&](Expr p) { return next(begin_ + p); });
       if (in_ranges)
-        return vector_loop("c", range_, lanes(), c_.target, [&](Expr p) {
+        return vector_loop("c", index(range_), lanes(), c_.target, [&](Expr p) {
           return loop::if_then(loop::binary(BinaryOp::k_lt, p, size_), next(begin_ + p));
         });
-      if (!last) return serial("c", index(dims_[d]), next);
-      return vector_loop("c", dims_[d], lanes(), c_.target, next);
+      if (!last) return serial("c", c_.symbols(dims_[d]), next);
+      return vector_loop("c", c_.symbols(dims_[d]), lanes(), c_.target, next);
     }
     if (vector_dim_ == dims_.size()) return copy_element(addressed, nullptr);
-    return vector_loop("v", dims_[vector_dim_], lanes(), c_.target,
+    return vector_loop("v", c_.symbols(dims_[vector_dim_]), lanes(), c_.target,
                        [&](Expr v) { return copy_element(addressed, v); });
   }
 
@@ -138,13 +141,13 @@ class Lowering {
   // Loops over the updates' numbers, in order.
   Stmt update(size_t number, std::vector<Expr> numbers) {
     if (number < numbers_)
-      return serial("u", index(update_dims_[first_ + number]), [&](Expr p) {
+      return serial("u", c_.symbols(update_dims_[first_ + number]), [&](Expr p) {
         std::vector<Expr> inner = numbers;
         inner.push_back(std::move(p));
         return update(number + 1, std::move(inner));
       });
     if (vector_dim_ == dims_.size()) return update_element(numbers, nullptr);
-    return vector_loop("v", update_dims_.back(), lanes(), c_.target,
+    return vector_loop("v", c_.symbols(update_dims_.back()), lanes(), c_.target,
                        [&](Expr v) { return update_element(numbers, v); });
   }
 
@@ -160,8 +163,8 @@ class Lowering {
                       : of_template == vector_dim_ ? along
                                                    : slice_[of_template];
       // Elements may have updates for a part of the slices only.
-      if (!is_number && of_template != vector_dim_ && update_dims_[d] < dims_[of_template])
-        inside = both(inside, loop::binary(BinaryOp::k_lt, position, index(update_dims_[d])));
+      if (!is_number && of_template != vector_dim_ && !(update_dims_[d] == dims_[of_template]))
+        inside = both(inside, loop::binary(BinaryOp::k_lt, position, c_.symbols(update_dims_[d])));
       e.axes.push_back({std::move(position), update_dims_[d]});
       at.push_back(IndexExpr::axis(static_cast<int>(d)));
     }
@@ -169,10 +172,10 @@ class Lowering {
     Expr valid;
     for (size_t k = 0; k < addressed_; ++k) {
       Expr i = e.name_value("i", loop::cast(DType::kI64, e.evaluate(indices_, index_at(at, k))));
-      int64_t size = dims_[first_ + k];
-      i = e.name_value("i", loop::select(loop::binary(BinaryOp::k_lt, i, index(0)), i + index(size), i));
+      Expr size = c_.symbols(dims_[first_ + k]);
+      i = e.name_value("i", loop::select(loop::binary(BinaryOp::k_lt, i, index(0)), i + size, i));
       bool in_range = k == 0 && ranges_ > 1;
-      Expr low = in_range ? begin_ : index(0), high = in_range ? begin_ + size_ : index(size);
+      Expr low = in_range ? begin_ : index(0), high = in_range ? begin_ + size_ : size;
       valid = both(valid, both(loop::binary(BinaryOp::k_ge, i, low), loop::binary(BinaryOp::k_lt, i, high)));
       addressed.push_back(i);
     }
@@ -217,7 +220,7 @@ class Lowering {
   const Graph& g_;
   const Node& node_;
   ValueId template_, indices_, updates_;
-  std::vector<int64_t> dims_, index_dims_, update_dims_;
+  Shape dims_, index_dims_, update_dims_;
   size_t first_ = 0, addressed_ = 1;  // the template's dims that indices address
   size_t numbers_ = 1;                // the updates' dims, from first_ on, that number them
   size_t vector_dim_ = 0;             // the template's dim along which vectors run, or its rank
@@ -229,9 +232,6 @@ class Lowering {
 
 }  // namespace
 
-loop::Kernel lower_scatter(Context context) {
-  Lowering(context).run();
-  return std::move(context.kernel);
-}
+void lower_scatter(Context& context) { Lowering(context).run(); }
 
 }  // namespace quernel::lower

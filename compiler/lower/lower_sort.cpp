@@ -11,6 +11,7 @@ using loop::Expr;
 using loop::Stmt;
 
 constexpr int64_t kWorkPerGroup = 4096;
+constexpr int64_t kMaxCount = int64_t{1} << 40;  // that a symbol can have
 
 Expr smaller(Expr a, Expr b) { return loop::binary(BinaryOp::k_min, std::move(a), std::move(b)); }
 Expr both(Expr a, Expr b) { return loop::binary(BinaryOp::k_and, std::move(a), std::move(b)); }
@@ -24,25 +25,32 @@ class Lowering {
         g_(context.graph()),
         node_(g_.nodes[context.group.anchor]),
         x_(node_.inputs[0]),
-        dims_(static_dims(g_.shape(x_))),
+        dims_(g_.shape(x_)),
         axis_(static_cast<size_t>(node_.attributes.ints[0])),
         count_(dims_[axis_]),
-        kept_(node_.attributes.shape[0].value()),
+        kept_(node_.attributes.shape[0]),
         scratch_(context.buffers.scratch) {}
 
   void run() {
-    std::vector<int64_t> outer;
+    Shape outer;
     for (size_t d = 0; d < dims_.size(); ++d)
       if (d != axis_) outer.push_back(dims_[d]);
-    for (int64_t width = 1; width < count_; width *= 2) ++passes_;
-    int64_t work = count_ * (passes_ + 1);
-    c_.kernel.body = outer_loops(c_.kernel, outer, work, kWorkPerGroup, [&](const std::vector<Expr>& at) {
+    int64_t largest = std::min<int64_t>(count_.bounds().hi, kMaxCount);
+    for (int64_t width = 1; width < largest; width *= 2) ++passes_;
+    int64_t work = count_.estimate() * (passes_ + 1);
+    c_.kernel.body = outer_loops(c_, outer, work, kWorkPerGroup, [&](const std::vector<Expr>& at) {
       positions_ = at;
       Expr line = index(0);
-      for (size_t i = 0; i < outer.size(); ++i) line = line * index(outer[i]) + at[i];
+      for (size_t i = 0; i < outer.size(); ++i) line = line * c_.symbols(outer[i]) + at[i];
       std::vector<Stmt> body;
-      line_ = name(body, "line", line * index(2 * count_));
+      count_value_ = c_.symbols(count_);
+      kept_value_ = c_.symbols(kept_);
+      line_ = name(body, "line", line * c_.symbols(count_ * 2));
       body.push_back(number());
+      if (!count_.is_const()) {
+        done_ = counter("done");
+        body.insert(body.end(), {loop::alloc(done_), loop::store(done_, index(0), index(0))});
+      }
       body.push_back(passes());
       body.push_back(finish());
       return loop::block(std::move(body));
@@ -61,7 +69,7 @@ class Lowering {
   }
 
   // An evaluator whose axes are the line's position and the given places along the sorted axis.
-  Evaluator evaluator(const std::vector<Expr>& places) const {
+  Evaluator evaluator(const std::vector<Expr>& places) {
     Evaluator e = c_.evaluator();
     size_t next = 0;
     for (size_t d = 0; d < dims_.size(); ++d)
@@ -79,21 +87,24 @@ class Lowering {
   }
 
   Stmt number() {
-    return for_each("n", index(count_),
+    return for_each("n", count_value_,
                     [&](Expr i) { return loop::store(scratch_, line_ + i, loop::cast(scratch_->dtype, i)); });
   }
 
-  // Pass p merges pairs of runs of 2^p from half p % 2 into the other.
+  // Pass p merges pairs of runs of 2^p from half p % 2 into the other, while they are shorter than the line.
   Stmt passes() {
     return for_each("pass", index(passes_), [&](Expr p) {
       std::vector<Stmt> body;
       Expr width = name(body, "width", loop::binary(BinaryOp::k_shl, index(1), p));
-      Expr half = name(body, "half", loop::binary(BinaryOp::k_fmod, p, index(2)) * index(count_));
-      Expr from = name(body, "from", line_ + half), to = name(body, "to", line_ + index(count_) - half);
+      Expr half = name(body, "half", loop::binary(BinaryOp::k_fmod, p, index(2)) * count_value_);
+      Expr from = name(body, "from", line_ + half), to = name(body, "to", line_ + count_value_ - half);
       Expr pair = name(body, "pair", width * index(2));
-      Expr pairs = loop::binary(BinaryOp::k_idiv, index(count_ - 1) + pair, pair);
+      Expr pairs = loop::binary(BinaryOp::k_idiv, c_.symbols(count_ - 1) + pair, pair);
       body.push_back(for_each("m", pairs, [&](Expr m) { return merge(m * pair, width, from, to); }));
-      return loop::block(std::move(body));
+      if (count_.is_const()) return loop::block(std::move(body));
+      body.push_back(loop::store(done_, index(0), p + index(1)));
+      Stmt rest = loop::block({body.begin() + 1, body.end()});
+      return loop::block({body[0], loop::if_then(loop::binary(BinaryOp::k_lt, width, count_value_), rest)});
     });
   }
 
@@ -114,11 +125,11 @@ class Lowering {
     body.insert(body.end(), {loop::alloc(left), loop::alloc(right), loop::store(left, index(0), index(0)),
                              loop::store(right, index(0), index(0))});
     Expr first = name(body, "first", std::move(first_value));
-    Expr middle = name(body, "middle", smaller(first + width, index(count_)));
-    Expr end = name(body, "end", smaller(middle + width, index(count_)));
-    Expr left_size = name(body, "left_size", smaller(middle - first, index(kept_)));
-    Expr right_size = name(body, "right_size", smaller(end - middle, index(kept_)));
-    Expr size = smaller(left_size + right_size, index(kept_));
+    Expr middle = name(body, "middle", smaller(first + width, count_value_));
+    Expr end = name(body, "end", smaller(middle + width, count_value_));
+    Expr left_size = name(body, "left_size", smaller(middle - first, kept_value_));
+    Expr right_size = name(body, "right_size", smaller(end - middle, kept_value_));
+    Expr size = smaller(left_size + right_size, kept_value_);
     body.push_back(for_each("t", size, [&](Expr t) {
       std::vector<Stmt> step;
       Expr i = name(step, "i", loop::load(left, index(0))), j = name(step, "j", loop::load(right, index(0)));
@@ -151,8 +162,9 @@ class Lowering {
   }
 
   Stmt finish() {
-    Expr from = line_ + index(passes_ % 2 * count_);
-    return for_each("k", index(kept_), [&](Expr k) {
+    Expr done = done_ ? loop::load(done_, index(0)) : index(passes_);
+    Expr from = line_ + loop::binary(BinaryOp::k_fmod, done, index(2)) * count_value_;
+    return for_each("k", kept_value_, [&](Expr k) {
       Evaluator e = evaluator({k});
       Expr place = loop::cast(DType::kI64, loop::load(scratch_, from + k));
       e.store(node_.output, indices(0), place);
@@ -164,20 +176,19 @@ class Lowering {
   const Graph& g_;
   const Node& node_;
   ValueId x_;
-  std::vector<int64_t> dims_;
+  Shape dims_;
   size_t axis_;
-  int64_t count_, kept_;  // elements of a line, and positions that are wanted
+  Dim count_, kept_;  // elements of a line, and positions that are wanted
+  Expr count_value_, kept_value_;
   loop::Buffer scratch_;  // per line, two halves of count_ positions
   int64_t passes_ = 0;
+  loop::Buffer done_;            // passes made, where that is not known before
   std::vector<Expr> positions_;  // of the line, for each dim but the sorted one
   Expr line_;                    // where the line's part of the scratch buffer begins
 };
 
 }  // namespace
 
-loop::Kernel lower_sort(Context context) {
-  Lowering(context).run();
-  return std::move(context.kernel);
-}
+void lower_sort(Context& context) { Lowering(context).run(); }
 
 }  // namespace quernel::lower

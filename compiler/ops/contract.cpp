@@ -7,7 +7,7 @@ namespace quernel::ops {
 namespace {
 
 Status check_map(const char* operand, const std::vector<IndexExpr>& map, const Shape& shape,
-                 const std::vector<int64_t>& extents) {
+                 const Shape& extents) {
   if (map.size() != shape.size())
     return invalid_input(std::string("expected one expression per dim of operand ") + operand + " " +
                          to_string(shape) + ", found " + std::to_string(map.size()));
@@ -16,15 +16,12 @@ Status check_map(const char* operand, const std::vector<IndexExpr>& map, const S
     if (!form)
       return invalid_input(std::string("expected affine accesses of operand ") + operand + ", found " +
                            to_string(map[i]));
-    if (!shape[i].is_const())
-      return unsupported("expected static shapes, found " + to_string(shape), {},
-                         "fix the free dims with --dim");
     IndexRange r = range_of(map[i], extents);
-    bool empty = std::find(extents.begin(), extents.end(), 0) != extents.end();
-    if (!empty && (r.lo < 0 || r.hi >= shape[i].value()))
+    bool empty = std::find(extents.begin(), extents.end(), Dim(0)) != extents.end();
+    if (!empty && (always_lt(r.lo, 0) || always_le(shape[i], r.hi)))
       return invalid_input(std::string("expected accesses of operand ") + operand + " within dim " +
-                           std::to_string(i) + " of " + to_string(shape) + ", found " + std::to_string(r.lo) +
-                           ".." + std::to_string(r.hi));
+                           std::to_string(i) + " of " + to_string(shape) + ", found " + to_string(r.lo) +
+                           ".." + to_string(r.hi));
   }
   return {};
 }
@@ -41,10 +38,10 @@ Expected<TensorType> infer_contract(OpKind, const Types& inputs, const Attribute
   if (is_float(c.accumulator) != is_float(dtype) || c.accumulator >= DType::kBool)
     return invalid_input("expected an accumulator " + std::string(is_float(dtype) ? "float" : "integer") +
                          " for " + to_string(inputs[0]) + ", found " + std::string(to_string(c.accumulator)));
-  std::vector<int64_t> extents;
+  Shape extents;
   for (size_t i = 0; i < c.axes.size(); ++i) {
-    if (c.axes[i].extent < 0)
-      return invalid_input("expected axis extents of at least 0, found " + std::to_string(c.axes[i].extent));
+    if (always_lt(c.axes[i].extent, 0))
+      return invalid_input("expected axis extents of at least 0, found " + to_string(c.axes[i].extent));
     if (i > 0 && c.axes[i - 1].reduction && !c.axes[i].reduction)
       return invalid_input("expected output axes before reduction axes");
     extents.push_back(c.axes[i].extent);
@@ -58,26 +55,29 @@ Expected<TensorType> infer_contract(OpKind, const Types& inputs, const Attribute
   std::vector<int> used(c.axes.size(), 0);
   for (const IndexExpr& e : c.out) {
     std::optional<AffineForm> form = as_affine(e, static_cast<int>(c.axes.size()));
-    if (!form || form->offset != 0)
+    if (!form || !(form->offset == Dim(0)))
       return invalid_input("expected linear output accesses, found " + to_string(e));
-    std::vector<std::pair<int64_t, int64_t>> digits;  // coefficient, extent
+    std::vector<std::pair<Dim, Dim>> digits;  // coefficient, extent
     for (size_t i = 0; i < c.axes.size(); ++i) {
-      if (form->coefficients[i] == 0) continue;
+      if (form->coefficients[i] == Dim(0)) continue;
       if (c.axes[i].reduction || used[i]++)
         return invalid_input("expected each output axis in one dim of the output, found " + to_string(e));
       digits.emplace_back(form->coefficients[i], c.axes[i].extent);
     }
-    std::sort(digits.begin(), digits.end());
-    int64_t radix = 1;
-    for (auto [coefficient, extent] : digits) {
-      if (coefficient != radix && extent > 1)
+    Dim radix = 1;
+    while (!digits.empty()) {
+      auto next = std::find_if(digits.begin(), digits.end(), [&](const auto& digit) {
+        return digit.first == radix || always_le(digit.second, 1);
+      });
+      if (next == digits.end())
         return invalid_input("expected an output access that covers its dim once, found " + to_string(e));
-      radix *= extent;
+      radix = radix * next->second;
+      digits.erase(next);
     }
     result.shape.push_back(radix);
   }
   for (size_t i = 0; i < c.axes.size(); ++i)
-    if (!c.axes[i].reduction && !used[i] && c.axes[i].extent != 1)
+    if (!c.axes[i].reduction && !used[i] && !(c.axes[i].extent == Dim(1)))
       return invalid_input("expected output axis " + c.axes[i].name + " in the output map");
   return result;
 }

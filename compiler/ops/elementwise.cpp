@@ -121,7 +121,8 @@ Expected<TensorType> infer_convert(OpKind op, const Types& inputs, const Attribu
   return result;
 }
 
-Expected<TensorType> infer_source(OpKind, const Types&, const Attributes& attributes) {
+Expected<TensorType> infer_source(OpKind op, const Types&, const Attributes& attributes) {
+  if (op == OpKind::k_dims) return TensorType{DType::kI64, {static_cast<int64_t>(attributes.shape.size())}};
   const Tensor& t = attributes.tensor;
   std::optional<int64_t> count = element_count(t.dims);
   if (!count) return invalid_input("expected dims whose product fits 63 bits");

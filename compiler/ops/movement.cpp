@@ -51,14 +51,11 @@ Expected<TensorType> infer_slice(const TensorType& x, const Attributes& a) {
   for (size_t i = 0; i < rank; ++i) {
     if (a.steps[i] < 1)
       return invalid_input("expected steps of at least 1, found " + std::to_string(a.steps[i]));
-    if (a.starts[i].is_const() && a.stops[i].is_const()) {
-      int64_t start = a.starts[i].value(), stop = a.stops[i].value();
-      if (start < 0 || stop < start || (x.shape[i].is_const() && stop > x.shape[i].value()))
-        return invalid_input("expected 0 <= start <= stop <= " + to_string(x.shape[i]) + " on dim " +
-                             std::to_string(i) + ", found " + std::to_string(start) + " and " +
-                             std::to_string(stop));
-    }
-    result.shape.push_back(floordiv(a.stops[i] - a.starts[i] + Dim(a.steps[i] - 1), a.steps[i]));
+    const Dim &start = a.starts[i], &stop = a.stops[i];
+    if (always_lt(start, 0) || always_lt(stop, start) || always_lt(x.shape[i], stop))
+      return invalid_input("expected 0 <= start <= stop <= " + to_string(x.shape[i]) + " on dim " +
+                           std::to_string(i) + ", found " + to_string(start) + " and " + to_string(stop));
+    result.shape.push_back(ceildiv(stop - start, a.steps[i]));
   }
   return result;
 }
@@ -95,12 +92,9 @@ Expected<TensorType> infer_pad(const TensorType& x, const Attributes& a) {
 }
 
 Expected<TensorType> infer_view(const TensorType& x, const Attributes& a) {
-  if (!is_static(x.shape) || !is_static(a.shape))
-    return unsupported("expected static shapes, found " + to_string(x) + " to " + to_string(a.shape), {},
-                       "fix the free dims with --dim");
   if (a.map.indices.size() != x.shape.size())
     return rank_mismatch("one index expression", a.map.indices.size(), x);
-  std::vector<int64_t> extents = static_dims(a.shape);
+  const Shape& extents = a.shape;
   int rank = static_cast<int>(extents.size());
   auto check_axes = [&](const IndexExpr& e) {
     struct Walk {
@@ -109,7 +103,7 @@ Expected<TensorType> infer_view(const TensorType& x, const Attributes& a) {
           case IndexExpr::Kind::kConst:
             return true;
           case IndexExpr::Kind::kAxis:
-            return e.value() < rank;
+            return e.axis_index() < rank;
           case IndexExpr::Kind::kAdd:
             return ok(e.lhs(), rank) && ok(e.rhs(), rank);
           default:
@@ -125,13 +119,14 @@ Expected<TensorType> infer_view(const TensorType& x, const Attributes& a) {
   for (const IndexGuard& g : a.map.guards)
     if (!check_axes(g.expr))
       return invalid_input("expected axes below " + std::to_string(rank) + ", found " + to_string(g.expr));
-  if (a.map.guards.empty() && element_count(extents).value_or(0) > 0)
+  bool empty = std::find(extents.begin(), extents.end(), Dim(0)) != extents.end();
+  if (a.map.guards.empty() && !empty)
     for (size_t i = 0; i < a.map.indices.size(); ++i) {
       IndexRange r = range_of(a.map.indices[i], extents);
-      if (r.lo < 0 || r.hi >= x.shape[i].value())
+      if (always_lt(r.lo, 0) || always_le(x.shape[i], r.hi))
         return invalid_input("expected indices within dim " + std::to_string(i) + " of " + to_string(x) +
-                             ", found " + to_string(a.map.indices[i]) + " in " + std::to_string(r.lo) + ".." +
-                             std::to_string(r.hi));
+                             ", found " + to_string(a.map.indices[i]) + " in " + to_string(r.lo) + ".." +
+                             to_string(r.hi));
     }
   return TensorType{x.dtype, a.shape};
 }
@@ -174,25 +169,29 @@ Exprs axes_of(size_t rank) {
 
 // Row-major linear index split into the input's dims. Runs of dims with equal products on both sides are
 // handled on their own, so that only dims which really merge or split get a floordiv or mod.
-Exprs reshape_indices(const std::vector<int64_t>& in, const std::vector<int64_t>& out) {
+Exprs reshape_indices(const Shape& in, const Shape& out) {
   Exprs indices(in.size(), IndexExpr(0));
   size_t i = 0, o = 0;
   while (i < in.size() || o < out.size()) {
-    int64_t pi = i < in.size() ? in[i] : 1, po = o < out.size() ? out[o] : 1;
+    Dim pi = i < in.size() ? in[i] : Dim(1), po = o < out.size() ? out[o] : Dim(1);
     size_t i_end = i < in.size() ? i + 1 : i, o_end = o < out.size() ? o + 1 : o;
-    while (pi != po) {
-      if (pi < po)
-        pi *= in[i_end++];
+    while (!(pi == po) && (i_end < in.size() || o_end < out.size())) {
+      // The side that is a factor of the other grows; where neither is, the one that looks smaller.
+      bool grow_in = o_end == out.size() ||
+                     (i_end < in.size() &&
+                      (divide_exactly(po, pi) || (!divide_exactly(pi, po) && pi.estimate() < po.estimate())));
+      if (grow_in)
+        pi = pi * in[i_end++];
       else
-        po *= out[o_end++];
+        po = po * out[o_end++];
     }
     IndexExpr linear = 0;
     for (size_t k = o; k < o_end; ++k) linear = linear * out[k] + IndexExpr::axis(static_cast<int>(k));
-    int64_t stride = 1;
+    Dim stride = 1;
     for (size_t k = i_end; k-- > i;) {
       IndexExpr e = floordiv(linear, stride);
       indices[k] = k == i ? e : floormod(e, in[k]);
-      stride *= in[k];
+      stride = stride * in[k];
     }
     i = i_end;
     o = o_end;
@@ -201,8 +200,8 @@ Exprs reshape_indices(const std::vector<int64_t>& in, const std::vector<int64_t>
 }
 
 // Source index of a padded dim at position p = axis - before.
-IndexExpr pad_index(PadMode mode, const IndexExpr& p, int64_t before, int64_t after, int64_t size) {
-  if (mode == PadMode::kConstant || (before == 0 && after == 0)) return p;
+IndexExpr pad_index(PadMode mode, const IndexExpr& p, const Dim& size) {
+  if (mode == PadMode::kConstant) return p;
   if (mode == PadMode::kWrap) return floormod(p, size);
   QUERNEL_UNREACHABLE("edge and reflect padding have no index map");
 }
@@ -218,13 +217,10 @@ bool has_index_map(const Node& node) {
 IndexMap index_map_of(const Graph& graph, const Node& node) {
   QUERNEL_ASSERT(has_index_map(node));
   const Attributes& a = node.attributes;
-  std::vector<int64_t> in = static_dims(graph.shape(node.inputs[0])),
-                       out = static_dims(graph.shape(node.output));
+  const Shape &in = graph.shape(node.inputs[0]), &out = graph.shape(node.output);
   IndexMap map;
   map.indices = axes_of(in.size());
-  auto empty = [](const std::vector<int64_t>& dims) {
-    return std::find(dims.begin(), dims.end(), 0) != dims.end();
-  };
+  auto empty = [](const Shape& dims) { return std::find(dims.begin(), dims.end(), Dim(0)) != dims.end(); };
   switch (node.op) {
     case OpKind::k_reshape:
       map.indices = empty(in) ? Exprs(in.size(), IndexExpr(0)) : reshape_indices(in, out);
@@ -236,21 +232,20 @@ IndexMap index_map_of(const Graph& graph, const Node& node) {
       break;
     case OpKind::k_expand:
       for (size_t i = 0; i < in.size(); ++i)
-        if (in[i] == 1) map.indices[i] = 0;
+        if (in[i] == Dim(1)) map.indices[i] = 0;
       break;
     case OpKind::k_slice:
-      for (size_t i = 0; i < in.size(); ++i)
-        map.indices[i] = map.indices[i] * a.steps[i] + a.starts[i].value();
+      for (size_t i = 0; i < in.size(); ++i) map.indices[i] = map.indices[i] * a.steps[i] + a.starts[i];
       break;
     case OpKind::k_flip:
       for (int64_t axis : a.ints) map.indices[axis] = map.indices[axis] * -1 + (in[axis] - 1);
       break;
     case OpKind::k_pad:
       for (size_t i = 0; i < in.size(); ++i) {
-        int64_t before = a.starts[i].value(), after = a.stops[i].value();
-        if (before == 0 && after == 0) continue;
-        IndexExpr p = map.indices[i] + -before;
-        map.indices[i] = pad_index(a.mode, p, before, after, in[i]);
+        const Dim &before = a.starts[i], &after = a.stops[i];
+        if (before == Dim(0) && after == Dim(0)) continue;
+        IndexExpr p = map.indices[i] + (Dim(0) - before);
+        map.indices[i] = pad_index(a.mode, p, in[i]);
         if (a.mode == PadMode::kConstant) map.guards.push_back({p, 0, in[i]});
       }
       break;
@@ -263,9 +258,9 @@ IndexMap index_map_of(const Graph& graph, const Node& node) {
   return map;
 }
 
-IndexMap compose(const IndexMap& inner, const IndexMap& outer, const std::vector<int64_t>& extents) {
+IndexMap compose(const IndexMap& inner, const IndexMap& outer, const Shape& extents) {
   IndexMap result;
-  bool simple = std::find(extents.begin(), extents.end(), 0) == extents.end();
+  bool simple = std::find(extents.begin(), extents.end(), Dim(0)) == extents.end();
   auto through = [&](const IndexExpr& e) {
     IndexExpr r = substitute(e, outer.indices);
     return simple ? simplify(r, extents) : r;
@@ -276,7 +271,7 @@ IndexMap compose(const IndexMap& inner, const IndexMap& outer, const std::vector
     IndexGuard guard{through(g.expr), g.lo, g.hi};
     if (simple) {
       IndexRange r = range_of(guard.expr, extents);
-      if (r.lo >= guard.lo && r.hi < guard.hi) continue;  // always holds
+      if (always_le(guard.lo, r.lo) && always_lt(r.hi, guard.hi)) continue;  // always holds
     }
     result.guards.push_back(guard);
   }

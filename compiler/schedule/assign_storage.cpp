@@ -9,8 +9,8 @@
 namespace quernel::schedule {
 namespace {
 
-int64_t value_bytes(const Graph& graph, ValueId v) {
-  return byte_size(graph.dtype(v), *element_count(static_dims(graph.shape(v))));
+Dim value_bytes(const Graph& graph, ValueId v) {
+  return byte_size(graph.dtype(v), element_count(graph.shape(v))).upper_bound();
 }
 
 class Assigner {
@@ -46,7 +46,7 @@ class Assigner {
   }
 
  private:
-  int add_buffer(BufferKind kind, DType dtype, int64_t bytes, int slot, std::string name) {
+  int add_buffer(BufferKind kind, DType dtype, Dim bytes, int slot, std::string name) {
     Buffer buffer;
     buffer.kind = kind;
     buffer.dtype = dtype;
@@ -59,7 +59,7 @@ class Assigner {
 
   void place(ValueId v, BufferKind kind, int slot) {
     int buffer = add_buffer(kind, g_.dtype(v), value_bytes(g_, v), slot, g_.values[v].name);
-    s_.storage[v] = {buffer, 0, contiguous_strides(static_dims(g_.shape(v)))};
+    s_.storage[v] = {buffer, 0, contiguous_strides(g_.shape(v))};
   }
 
   static std::string_view bytes_of(const Tensor& data) {
@@ -83,14 +83,15 @@ class Assigner {
   void place_constant(ValueId v) {
     const Tensor* data = g_.constant(v);
     QUERNEL_ASSERT(data);
-    s_.storage[v] = {constant_buffer(*data, g_.values[v].name), 0, contiguous_strides(data->dims)};
+    s_.storage[v] = {constant_buffer(*data, g_.values[v].name), 0,
+                     contiguous_strides(make_shape(data->dims))};
   }
 
   void write_cat_in_place(Group& group) {
     const Node& cat = g_.nodes[group.anchor];
     Storage whole = s_.storage[cat.output];
     size_t axis = static_cast<size_t>(cat.attributes.ints[0]);
-    int64_t start = 0;
+    Dim start = 0;
     for (size_t i = 0; i < cat.inputs.size(); ++i) {
       ValueId v = cat.inputs[i];
       // A producer of ours that has no place yet writes here; the operand's own groups come before the cat's.
@@ -99,7 +100,7 @@ class Assigner {
       } else {
         group.copied.push_back(static_cast<int>(i));
       }
-      start += g_.shape(v)[axis].value();
+      start += g_.shape(v)[axis];
     }
   }
 
@@ -145,7 +146,7 @@ class Assigner {
       access[i] = resolve_operand(g_, node, i);
       ValueId base = access[i].base;
       const Tensor* constant = g_.constant(base);
-      std::vector<int64_t> dims = constant ? contiguous_strides(constant->dims) : s_.storage[base].strides;
+      Shape dims = constant ? contiguous_strides(make_shape(constant->dims)) : s_.storage[base].strides;
       strides[i] = operand_strides(g_, access[i], dims, 0, node.attributes.contraction.axes.size());
     }
     group.contraction = plan_contraction(node.attributes.contraction, strides[0], strides[1], target_);
@@ -172,22 +173,23 @@ class Assigner {
   // Two positions for each element that is sorted.
   void add_scratch(Group& group) {
     const Node& node = g_.nodes[group.anchor];
-    std::vector<int64_t> dims = static_dims(g_.shape(node.inputs[0]));
-    DType dtype = dims[static_cast<size_t>(node.attributes.ints[0])] <= INT32_MAX ? DType::kI32 : DType::kI64;
+    const Shape& dims = g_.shape(node.inputs[0]);
+    bool fits = always_le(dims[static_cast<size_t>(node.attributes.ints[0])], INT32_MAX);
+    DType dtype = fits ? DType::kI32 : DType::kI64;
+    Dim bytes = byte_size(dtype, element_count(dims) * 2).upper_bound();
     group.scratch_buffer =
-        add_buffer(BufferKind::kWorkspace, dtype, byte_size(dtype, 2 * *element_count(dims)), -1,
-                   g_.values[node.output].name + ".scratch");
+        add_buffer(BufferKind::kWorkspace, dtype, bytes, -1, g_.values[node.output].name + ".scratch");
   }
 
   std::string packing_key(const ContractionPlan& p) const {
-    std::string key = std::to_string(p.tile_n()) + "/" + std::to_string(p.b_offset);
+    std::string key = std::to_string(p.tile_n()) + "/" + to_string(p.b_offset);
     auto axis = [&](int i) {
       key += ",";
       for (int m : p.axes[i].members)
-        key += std::to_string(p.member_extents[m]) + "*" + std::to_string(p.member_b_strides[m]) + ".";
+        key += to_string(p.member_extents[m]) + "*" + to_string(p.member_b_strides[m]) + ".";
     };
     for (int i : p.grid_axes)
-      if (p.axes[i].b != 0) axis(i);
+      if (!(p.axes[i].b == Dim(0))) axis(i);
     key += "|";
     for (int i : p.reduction_axes) axis(i);
     key += "|";
@@ -222,6 +224,12 @@ class Assigner {
 };
 
 }  // namespace
+
+Dim byte_size(DType dtype, const Dim& count) {
+  if (count.is_const()) return quernel::byte_size(dtype, count.value());
+  int bits = bit_width(dtype);
+  return bits >= 8 ? count * (bits / 8) : ceildiv(count * bits, 8);
+}
 
 Status assign_storage(Schedule& schedule, const Target& target) { return Assigner(schedule, target).run(); }
 

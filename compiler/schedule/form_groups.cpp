@@ -20,6 +20,7 @@ class Former {
 
   void run() {
     for (const Graph::Output& output : g_.outputs) is_output_.insert(output.value);
+    for (const Graph::SymbolSource& source : g_.symbol_sources) is_output_.insert(source.value);
     for (size_t i = 0; i < g_.nodes.size(); ++i) place(static_cast<int>(i));
     fuse_prologues();
     find_outputs();
@@ -27,6 +28,9 @@ class Former {
   }
 
  private:
+  // Elements of a value, for typical values of the symbols.
+  double size(ValueId v) const { return static_cast<double>(element_count(g_.shape(v)).estimate()); }
+
   int start(GroupKind kind, int node) {
     Group group;
     group.kind = kind;
@@ -42,7 +46,17 @@ class Former {
   int latest_operand_group(const Node& node) const {
     int latest = -1;
     for (ValueId v : node.inputs) latest = std::max(latest, group_of_[v]);
+    for (ValueId v : sources_of(node)) latest = std::max(latest, group_of_[v]);
     return latest;
+  }
+
+  // The values from which the run-time symbols that the node mentions are read.
+  std::vector<ValueId> sources_of(const Node& node) const {
+    std::vector<ValueId> sources;
+    if (g_.symbol_sources.empty()) return sources;
+    for (const Symbol& s : symbols_of(g_, node))
+      if (ValueId v = g_.symbol_source(s.name); v != kNoValue) sources.push_back(v);
+    return sources;
   }
 
   void place(int index) {
@@ -74,6 +88,8 @@ class Former {
     bool alone = target.kind == GroupKind::kCat || target.kind == GroupKind::kOrdered;
     if (alone || target.nodes.size() >= kMaxGroupNodes) return false;
     bool direct = false;
+    for (ValueId v : sources_of(node))
+      if (group_of_[v] == group) return false;  // the symbol has to be read first
     for (ValueId v : node.inputs) {
       if (group_of_[v] != group) continue;
       if (!member_[v]) return false;  // another element of this very group
@@ -88,9 +104,9 @@ class Former {
     size_t count = g_.values.size();
     // Per value: the groups that need it, through movement, and how many elements they read at most.
     std::vector<std::set<int>> consumers(count);
-    std::vector<int64_t> read(count, 0);
+    std::vector<double> read(count, 0);
     std::vector<char> pinned(count, 0);  // needed in memory
-    for (const Graph::Output& output : g_.outputs) pinned[output.value] = 1;
+    for (ValueId v : is_output_) pinned[v] = 1;
     for (size_t i = g_.nodes.size(); i-- > 0;) {
       const Node& node = g_.nodes[i];
       bool inlined = !member_[node.output];
@@ -108,13 +124,11 @@ class Former {
         bool indirect = (node.op == OpKind::k_take || node.op == OpKind::k_gather_elements ||
                          node.op == OpKind::k_gather_nd) &&
                         v == node.inputs[0];
-        read[v] += *element_count(
-            static_dims(whole || node.op == OpKind::k_cat ? g_.shape(v) : g_.shape(node.output)));
+        read[v] += size(whole || node.op == OpKind::k_cat ? v : node.output);
         // A sort reads each element many times.
         pinned[v] |=
             node.op == OpKind::k_contract || node.op == OpKind::k_cat || node.op == OpKind::k_argsort;
-        pinned[v] |= indirect && *element_count(static_dims(g_.shape(node.output))) >
-                                     *element_count(static_dims(g_.shape(v)));
+        pinned[v] |= indirect && size(node.output) > size(v);
       }
     }
     for (size_t index = s_.groups.size(); index-- > 0;) {
@@ -133,8 +147,7 @@ class Former {
       if (into.kind == GroupKind::kCat ||
           into.nodes.size() + into.inlined.size() + group.nodes.size() > kMaxGroupNodes)
         continue;
-      int64_t size = *element_count(static_dims(g_.shape(result)));
-      if (read[result] > size) continue;
+      if (read[result] > size(result)) continue;
       merged_into_.resize(s_.groups.size(), -1);
       merged_into_[index] = target;
       for (int n : group.nodes) {
@@ -158,8 +171,8 @@ class Former {
     for (size_t i = 0; i < group_of_.size(); ++i)
       if (group_of_[i] >= 0) group_of_[i] = find(group_of_[i]);
     std::vector<char> stored(g_.values.size(), 0);
-    for (const Graph::Output& output : g_.outputs)
-      if (member_[output.value]) stored[output.value] = 1;
+    for (ValueId v : is_output_)
+      if (member_[v]) stored[v] = 1;
     for (const Node& node : g_.nodes) {
       bool inlined = !member_[node.output];
       for (ValueId v : node.inputs)
@@ -190,11 +203,6 @@ class Former {
 }  // namespace
 
 Expected<Schedule> form_groups(Graph graph, const Target&) {
-  for (const Value& value : graph.values)
-    if (!is_static(value.type.shape))
-      return unsupported(
-          "expected static shapes, found '" + value.name + "' of type " + to_string(value.type), {},
-          "fix the free dims with --dim NAME=SIZE");
   Schedule schedule;
   schedule.graph = std::move(graph);
   Former(schedule).run();

@@ -17,6 +17,10 @@ Expected<Graph> give_outputs_storage(const Graph& graph) {
     QUERNEL_TRY(output.value, result.add(OpKind::k_contiguous, {output.value}, {}, {}, output.name));
     taken.insert(output.value);
   }
+  for (Graph::SymbolSource& source : result.symbol_sources)
+    if (result.constant(source.value)) {
+      QUERNEL_TRY(source.value, result.add(OpKind::k_contiguous, {source.value}));
+    }
   return result;
 }
 
@@ -47,14 +51,14 @@ std::string_view to_string(Hazard hazard) {
 std::string print(const Schedule& s) {
   std::string text = "schedule " + s.graph.name + "\n";
   text += "  constants " + std::to_string(s.constant_bytes) + " bytes, workspace " +
-          std::to_string(s.workspace_bytes) + " bytes\n";
+          to_string(s.workspace_bytes) + " bytes\n";
   auto place = [&](int b) {
     const Buffer& buffer = s.buffers[b];
     switch (buffer.kind) {
       case BufferKind::kConstant:
-        return "constants+" + std::to_string(buffer.offset);
+        return "constants+" + to_string(buffer.offset);
       case BufferKind::kWorkspace:
-        return "workspace+" + std::to_string(buffer.offset);
+        return "workspace+" + to_string(buffer.offset);
       case BufferKind::kInput:
         return "input " + std::to_string(buffer.slot);
       case BufferKind::kOutput:
@@ -64,8 +68,13 @@ std::string print(const Schedule& s) {
   };
   for (size_t i = 0; i < s.items.size(); ++i) {
     const Item& item = s.items[i];
+    text += "  item " + std::to_string(i) + ": ";
+    if (item.group < 0) {
+      text += "read symbol " + item.symbol + " from " + s.graph.values[item.bindings[0].value].name + "\n";
+      continue;
+    }
     const Group& group = s.groups[item.group];
-    text += "  item " + std::to_string(i) + ": " + std::string(to_string(group.kind));
+    text += std::string(to_string(group.kind));
     for (int n : group.inlined) text += " (" + std::string(to_string(s.graph.nodes[n].op)) + ")";
     for (int n : group.nodes) text += " " + std::string(to_string(s.graph.nodes[n].op));
     text += "\n";
@@ -77,7 +86,7 @@ std::string print(const Schedule& s) {
       auto axes = [&](const char* role, const std::vector<int>& which) {
         if (which.empty()) return;
         text += std::string(" ") + role;
-        for (int a : which) text += " " + p.axes[a].name + ":" + std::to_string(p.axes[a].extent);
+        for (int a : which) text += " " + p.axes[a].name + ":" + to_string(p.axes[a].extent);
       };
       axes("grid", p.grid_axes);
       axes("rows", p.row_axes);
@@ -89,7 +98,7 @@ std::string print(const Schedule& s) {
       text += std::string("    ") + (b.write ? "writes " : "reads ");
       text += b.value == kNoValue ? (b.write ? "scratch" : "packed weights")
                                   : s.graph.values[b.value].name + ": " + to_string(s.graph.type(b.value));
-      text += " at " + place(b.buffer) + (b.offset ? "+" + std::to_string(b.offset) : "");
+      text += " at " + place(b.buffer) + (b.offset == Dim(0) ? "" : "+" + to_string(b.offset));
       if (b.write && s.buffers[b.buffer].shares >= 0) text += " in place";
       text += "\n";
     }

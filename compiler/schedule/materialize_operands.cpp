@@ -7,19 +7,13 @@
 
 namespace quernel::schedule {
 
-std::vector<int64_t> contiguous_strides(const std::vector<int64_t>& dims) {
-  std::vector<int64_t> strides(dims.size(), 1);
-  for (size_t i = dims.size(); i-- > 1;) strides[i - 1] = strides[i] * std::max<int64_t>(dims[i], 1);
-  return strides;
-}
-
 OperandAccess resolve_operand(const Graph& graph, const Node& contract, int operand) {
   const Contraction& c = contract.attributes.contraction;
-  std::vector<int64_t> extents;
+  Shape extents;
   for (const Contraction::Axis& axis : c.axes) extents.push_back(axis.extent);
   OperandAccess access{contract.inputs[operand], operand == 0 ? c.a : c.b, true};
   IndexMap map{access.indices, {}};
-  bool empty = std::find(extents.begin(), extents.end(), 0) != extents.end();
+  bool empty = std::find(extents.begin(), extents.end(), Dim(0)) != extents.end();
   while (const Node* node = graph.def(access.base)) {
     if (node->op == OpKind::k_contiguous || !has_index_map(*node) || empty) break;
     map = compose(index_map_of(graph, *node), map, extents);
@@ -64,8 +58,8 @@ ValueId replace_special(Rewriter& r, const Node& node) {
   if (node.op == OpKind::k_cat && is_packed(r.old.dtype(node.output))) return cat_unpacked(r, node);
   if (node.op != OpKind::k_contract) return kNoValue;
   const std::vector<Contraction::Axis>& axes = node.attributes.contraction.axes;
-  bool empty =
-      std::any_of(axes.begin(), axes.end(), [](const Contraction::Axis& axis) { return axis.extent == 0; });
+  bool empty = std::any_of(axes.begin(), axes.end(),
+                           [](const Contraction::Axis& axis) { return axis.extent == Dim(0); });
   return empty ? r.build.full(r.old.dtype(node.output), r.old.shape(node.output), 0) : kNoValue;
 }
 
@@ -79,7 +73,7 @@ Expected<Graph> materialize_operands(const Graph& original, const Target& target
     Contraction contraction = c;
     OperandAccess access[2];
     OperandStrides strides[2];
-    std::vector<int64_t> dims[2];
+    Shape dims[2];
     std::vector<ValueId> inputs{r(node.inputs[0]), r(node.inputs[1])};
     auto copy = [&](int i) {
       inputs[i] = contiguous(r.build, inputs[i]);
@@ -88,7 +82,7 @@ Expected<Graph> materialize_operands(const Graph& original, const Target& target
     for (int i = 0; i < 2; ++i) {
       access[i] = resolve_operand(graph, node, i);
       if (!access[i].direct) copy(i);
-      dims[i] = static_dims(graph.shape(access[i].base));
+      dims[i] = graph.shape(access[i].base);
     }
     ContractionPlan plan;
     for (int copies = 0;; ++copies) {
@@ -104,7 +98,8 @@ Expected<Graph> materialize_operands(const Graph& original, const Target& target
       // Bring the dim that the vector axis walks last.
       int operand = plan.copy_operand, axis = plan.axes[plan.vector_axis].members.back();
       std::vector<IndexExpr>& map = operand == 0 ? contraction.a : contraction.b;
-      std::vector<int64_t> order, shape = static_dims(r.build.graph().shape(inputs[operand]));
+      std::vector<int64_t> order;
+      Shape shape = r.build.graph().shape(inputs[operand]);
       size_t last = map.size();
       for (size_t d = 0; d < map.size(); ++d)
         if (uses_axis(map[d], axis)) last = d;

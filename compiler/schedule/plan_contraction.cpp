@@ -19,11 +19,15 @@ struct Candidate {
   double cost = 0;
 };
 
-int64_t product(const std::vector<Axis>& axes, const std::vector<int>& which) {
-  int64_t n = 1;
+Dim product(const std::vector<Axis>& axes, const std::vector<int>& which) {
+  Dim n = 1;
   for (int i : which) n *= axes[i].extent;
   return n;
 }
+
+bool is_zero(const Dim& d) { return d == Dim(0); }
+bool is_one(const Dim& d) { return d == Dim(1); }
+double size_of(const Dim& d) { return static_cast<double>(d.estimate()); }
 
 // Estimated cost of running vectors along output axis `i`, in units of vector multiply-adds.
 std::vector<Candidate> candidates(const std::vector<Axis>& axes, int i, const OperandStrides& x,
@@ -31,34 +35,35 @@ std::vector<Candidate> candidates(const std::vector<Axis>& axes, int i, const Op
   const Axis& v = axes[i];
   double total = 1, operand_x = 1, operand_y = 1, reduction = 1;
   for (const Axis& axis : axes) {
-    total *= static_cast<double>(axis.extent);
-    if (axis.a != 0) operand_x *= static_cast<double>(axis.extent);
-    if (axis.b != 0) operand_y *= static_cast<double>(axis.extent);
-    if (axis.reduction) reduction *= static_cast<double>(axis.extent);
+    double extent = size_of(axis.extent);
+    total *= extent;
+    if (!is_zero(axis.a)) operand_x *= extent;
+    if (!is_zero(axis.b)) operand_y *= extent;
+    if (axis.reduction) reduction *= extent;
   }
-  double vectors = std::ceil(static_cast<double>(v.extent) / lanes) / static_cast<double>(v.extent) * total;
+  double vectors = std::ceil(size_of(v.extent) / lanes) / size_of(v.extent) * total;
   double stores = total / reduction;
   std::vector<Candidate> result;
   for (bool swapped : {false, true}) {
     // b is the vector operand: y, or x when swapped. In `axes`, a is x and b is y.
-    int64_t a_stride = swapped ? v.b : v.a, b_stride = swapped ? v.a : v.b;
+    const Dim &a_stride = swapped ? v.b : v.a, &b_stride = swapped ? v.a : v.b;
     const OperandStrides& b = swapped ? x : y;
     const OperandStrides& a = swapped ? y : x;
-    if (b_stride == 0) continue;
-    Candidate c{i, swapped, a_stride != 0, b.constant, -1, vectors};
+    if (is_zero(b_stride)) continue;
+    Candidate c{i, swapped, !is_zero(a_stride), b.constant, -1, vectors};
     if (c.elementwise) c.cost *= 1.5;
-    if (c.elementwise && a_stride != 1) {
+    if (c.elementwise && !is_one(a_stride)) {
       if (a.constant && !b.constant) continue;  // the other order packs it
       if (!a.copyable[v.members.front()]) continue;
       c.copy_operand = swapped ? 1 : 0;
       c.cost += 3 * (swapped ? operand_y : operand_x) / 4;
     }
-    if (!b.constant && b_stride != 1) {
+    if (!b.constant && !is_one(b_stride)) {
       if (c.copy_operand >= 0 || !b.copyable[v.members.front()]) continue;
       c.copy_operand = swapped ? 0 : 1;
       c.cost += 3 * (swapped ? operand_x : operand_y) / 4;
     }
-    if (v.out != 1) c.cost += 2 * stores;  // scattered stores
+    if (!is_one(v.out)) c.cost += 2 * stores;  // scattered stores
     result.push_back(c);
   }
   return result;
@@ -88,9 +93,9 @@ void coalesce(std::vector<Axis>& axes, std::vector<int>& order, const Contiguous
 }
 
 void choose_tile(ContractionPlan& plan, const Target& target) {
-  double rows = static_cast<double>(product(plan.axes, plan.row_axes));
-  double columns = plan.vector_axis >= 0 ? static_cast<double>(plan.axes[plan.vector_axis].extent) : 1;
-  double steps = static_cast<double>(product(plan.axes, plan.reduction_axes));
+  double rows = size_of(product(plan.axes, plan.row_axes));
+  double columns = plan.vector_axis >= 0 ? size_of(plan.axes[plan.vector_axis].extent) : 1;
+  double steps = size_of(product(plan.axes, plan.reduction_axes));
   double best = -1;
   for (int v : {1, 2, 3, 4, 6, 8}) {
     for (int m = 1; m <= 14; ++m) {
@@ -114,9 +119,9 @@ void choose_tile(ContractionPlan& plan, const Target& target) {
 
 }  // namespace
 
-OperandStrides operand_strides(const Graph& graph, const OperandAccess& access,
-                               const std::vector<int64_t>& dim_strides, int64_t offset, size_t axes) {
-  OperandStrides result{std::vector<int64_t>(axes, 0), offset, graph.constant(access.base) != nullptr};
+OperandStrides operand_strides(const Graph& graph, const OperandAccess& access, const Shape& dim_strides,
+                               const Dim& offset, size_t axes) {
+  OperandStrides result{Shape(axes, 0), offset, graph.constant(access.base) != nullptr, {}};
   for (size_t d = 0; d < access.indices.size(); ++d) {
     AffineForm form = *as_affine(access.indices[d], static_cast<int>(axes));
     result.offset += form.offset * dim_strides[d];
@@ -128,27 +133,30 @@ OperandStrides operand_strides(const Graph& graph, const OperandAccess& access,
     bool unit = false;
     for (const IndexExpr& e : access.indices)
       if (uses_axis(e, static_cast<int>(i)))
-        ++dims, unit = as_affine(e, static_cast<int>(axes))->coefficients[i] == 1;
+        ++dims, unit = is_one(as_affine(e, static_cast<int>(axes))->coefficients[i]);
     result.copyable[i] = dims == 1 && unit;
   }
   return result;
 }
 
-ContractionPlan plan_contraction(const Contraction& contraction, const OperandStrides& x,
-                                 const OperandStrides& y, const Target& target) {
+ContractionPlan plan_contraction(const Contraction& contraction, const OperandStrides& given_x,
+                                 const OperandStrides& given_y, const Target& target) {
   ContractionPlan plan;
   size_t count = contraction.axes.size();
-  std::vector<int64_t> out_dims(contraction.out.size(), 1), extents(count);
+  OperandStrides x = given_x, y = given_y;
+  for (const Contraction::Axis& axis : contraction.axes)
+    if (axis.reduction && !axis.extent.is_const()) x.constant = y.constant = false;  // nothing to pack for
+  Shape out_dims(contraction.out.size(), 1), extents(count);
   for (size_t i = 0; i < count; ++i) extents[i] = contraction.axes[i].extent;
   for (size_t d = 0; d < contraction.out.size(); ++d)
     out_dims[d] = range_of(contraction.out[d], extents).hi + 1;
-  std::vector<int64_t> dim_strides = contiguous_strides(out_dims), out_strides(count, 0);
+  Shape dim_strides = contiguous_strides(out_dims), out_strides(count, 0);
   for (size_t d = 0; d < contraction.out.size(); ++d) {
     AffineForm form = *as_affine(contraction.out[d], static_cast<int>(count));
     for (size_t i = 0; i < count; ++i) out_strides[i] += form.coefficients[i] * dim_strides[d];
   }
   for (size_t i = 0; i < count; ++i) {
-    if (extents[i] == 1) continue;
+    if (is_one(extents[i])) continue;
     plan.axes.push_back({contraction.axes[i].name,
                          extents[i],
                          contraction.axes[i].reduction,
@@ -186,9 +194,9 @@ ContractionPlan plan_contraction(const Contraction& contraction, const OperandSt
     else if (static_cast<int>(i) != plan.vector_axis)
       outputs.push_back(static_cast<int>(i));
   }
-  auto by_out = [&](int i, int j) { return axes[i].out > axes[j].out; };
+  auto by_out = [&](int i, int j) { return axes[i].out.estimate() > axes[j].out.estimate(); };
   std::stable_sort(outputs.begin(), outputs.end(), by_out);
-  for (int i : outputs) (axes[i].b == 0 ? plan.row_axes : plan.grid_axes).push_back(i);
+  for (int i : outputs) (is_zero(axes[i].b) ? plan.row_axes : plan.grid_axes).push_back(i);
 
   // Columns that "a" does not see join the vector axis.
   auto fits_b = [&](const Axis& outer, const Axis& inner) {
@@ -222,8 +230,8 @@ ContractionPlan plan_contraction(const Contraction& contraction, const OperandSt
   // The contraction's axes in terms of the merged ones: digits of a mixed radix number.
   plan.axis_values.assign(count, IndexExpr(0));
   for (size_t i = 0; i < axes.size(); ++i) {
-    if (axes[i].extent == 0) continue;
-    int64_t radix = 1;
+    if (is_zero(axes[i].extent)) continue;
+    Dim radix = 1;
     for (size_t m = axes[i].members.size(); m-- > 0;) {
       int member = axes[i].members[m];
       IndexExpr digit = floordiv(IndexExpr::axis(static_cast<int>(i)), radix);
@@ -234,23 +242,23 @@ ContractionPlan plan_contraction(const Contraction& contraction, const OperandSt
   return plan;
 }
 
-int64_t row_count(const ContractionPlan& plan) { return product(plan.axes, plan.row_axes); }
-int64_t reduction_count(const ContractionPlan& plan) { return product(plan.axes, plan.reduction_axes); }
-int64_t panel_count(const ContractionPlan& plan) {
-  int64_t n = plan.vector_axis >= 0 ? plan.axes[plan.vector_axis].extent : 1;
-  return (n + plan.tile_n() - 1) / plan.tile_n();
+Dim row_count(const ContractionPlan& plan) { return product(plan.axes, plan.row_axes); }
+Dim reduction_count(const ContractionPlan& plan) { return product(plan.axes, plan.reduction_axes); }
+Dim panel_count(const ContractionPlan& plan) {
+  Dim n = plan.vector_axis >= 0 ? plan.axes[plan.vector_axis].extent : Dim(1);
+  return ceildiv(n, plan.tile_n());
 }
 
 namespace {
 // Offset in b of each position of an axis.
 std::vector<int64_t> b_offsets(const ContractionPlan& plan, int axis) {
   const Axis& a = plan.axes[axis];
-  std::vector<int64_t> offsets(a.extent);
-  for (int64_t i = 0; i < a.extent; ++i) {
+  std::vector<int64_t> offsets(a.extent.value());
+  for (int64_t i = 0; i < a.extent.value(); ++i) {
     int64_t rest = i, offset = 0;
     for (size_t m = a.members.size(); m-- > 0;) {
-      int64_t extent = plan.member_extents[a.members[m]];
-      offset += rest % extent * plan.member_b_strides[a.members[m]];
+      int64_t extent = plan.member_extents[a.members[m]].value();
+      offset += rest % extent * plan.member_b_strides[a.members[m]].value();
       rest /= extent;
     }
     offsets[i] = offset;
@@ -259,19 +267,19 @@ std::vector<int64_t> b_offsets(const ContractionPlan& plan, int axis) {
 }
 }  // namespace
 
-int64_t packed_stride(const ContractionPlan& plan, int axis) {
-  if (plan.axes[axis].b == 0) return 0;
-  int64_t stride = panel_count(plan) * reduction_count(plan) * plan.tile_n();
+Dim packed_stride(const ContractionPlan& plan, int axis) {
+  if (is_zero(plan.axes[axis].b)) return 0;
+  Dim stride = panel_count(plan) * reduction_count(plan) * plan.tile_n();
   for (size_t i = plan.grid_axes.size(); i-- > 0;) {
     if (plan.grid_axes[i] == axis) return stride;
-    if (plan.axes[plan.grid_axes[i]].b != 0) stride *= plan.axes[plan.grid_axes[i]].extent;
+    if (!is_zero(plan.axes[plan.grid_axes[i]].b)) stride *= plan.axes[plan.grid_axes[i]].extent;
   }
   return 0;
 }
 
 Tensor pack_operand(const Tensor& data, const ContractionPlan& plan) {
-  int64_t panels = panel_count(plan), steps = reduction_count(plan), tile_n = plan.tile_n();
-  int64_t columns = plan.axes[plan.vector_axis].extent;
+  int64_t panels = panel_count(plan).value(), steps = reduction_count(plan).value(), tile_n = plan.tile_n();
+  int64_t columns = plan.axes[plan.vector_axis].extent.value();
   // Offsets of every grid point, reduction step and column, each in packed order.
   std::vector<int64_t> grid{0}, reduction{0};
   auto outer_product = [](std::vector<int64_t>& offsets, const std::vector<int64_t>& inner) {
@@ -282,14 +290,14 @@ Tensor pack_operand(const Tensor& data, const ContractionPlan& plan) {
     offsets = std::move(result);
   };
   for (int axis : plan.grid_axes)
-    if (plan.axes[axis].b != 0) outer_product(grid, b_offsets(plan, axis));
+    if (!is_zero(plan.axes[axis].b)) outer_product(grid, b_offsets(plan, axis));
   for (int axis : plan.reduction_axes) outer_product(reduction, b_offsets(plan, axis));
   std::vector<int64_t> column = b_offsets(plan, plan.vector_axis);
 
   int size = element_size(data.dtype);
   int64_t count = static_cast<int64_t>(grid.size()) * panels * steps * tile_n;
   std::vector<uint8_t> bytes(static_cast<size_t>(count * size), 0);
-  const uint8_t* source = data.bytes.data() + plan.b_offset * size;
+  const uint8_t* source = data.bytes.data() + plan.b_offset.value() * size;
   uint8_t* target = bytes.data();
   for (int64_t g : grid)
     for (int64_t p = 0; p < panels; ++p) {

@@ -10,14 +10,15 @@ namespace quernel::schedule {
 namespace {
 
 constexpr int64_t kAlignment = 64;
-int64_t align(int64_t n) { return (n + kAlignment - 1) / kAlignment * kAlignment; }
+Dim align(const Dim& n) { return ceildiv(n, kAlignment) * kAlignment; }
+bool is_zero(const Dim& d) { return d == Dim(0); }
 
 // Elements from the first to one past the last that a stored value spans.
-int64_t span(const std::vector<int64_t>& dims, const std::vector<int64_t>& strides) {
-  int64_t last = 0;
+Dim span(const Shape& dims, const Shape& strides) {
+  Dim last = 0;
   for (size_t d = 0; d < dims.size(); ++d) {
-    if (dims[d] == 0) return 0;
-    last += (dims[d] - 1) * strides[d];
+    if (is_zero(dims[d])) return 0;
+    last = last + (dims[d] - 1) * strides[d];
   }
   return last + 1;
 }
@@ -27,7 +28,11 @@ class Planner {
   explicit Planner(Schedule& schedule) : s_(schedule), g_(schedule.graph) {}
 
   void run() {
-    for (size_t i = 0; i < s_.groups.size(); ++i) add_item(static_cast<int>(i));
+    read_symbols(-1);
+    for (size_t i = 0; i < s_.groups.size(); ++i) {
+      add_item(static_cast<int>(i));
+      read_symbols(static_cast<int>(i));
+    }
     live_ranges();
     share_in_place();
     place_constants();
@@ -39,8 +44,22 @@ class Planner {
   Binding bind(ValueId v, bool write) {
     const Storage& storage = s_.storage[v];
     DType dtype = g_.dtype(v);
+    // A place that depends on a run-time symbol is found by the kernel, within the whole buffer.
+    if (!storage.offset.is_bound()) return {v, storage.buffer, 0, s_.buffers[storage.buffer].bytes, write};
     return {v, storage.buffer, byte_size(dtype, storage.offset),
-            byte_size(dtype, span(static_dims(g_.shape(v)), storage.strides)), write};
+            byte_size(dtype, span(g_.shape(v), storage.strides)).upper_bound(), write};
+  }
+
+  // Run-time symbols whose values the group has stored (-1: graph inputs) are read before anything uses them.
+  void read_symbols(int group) {
+    for (const Graph::SymbolSource& source : g_.symbol_sources) {
+      const std::vector<ValueId>* stored = group < 0 ? &g_.inputs : &s_.groups[group].outputs;
+      if (std::find(stored->begin(), stored->end(), source.value) == stored->end()) continue;
+      Item item;
+      item.symbol = source.symbol;
+      item.bindings.push_back(bind(source.value, false));
+      s_.items.push_back(std::move(item));
+    }
   }
 
   void add_item(int index) {
@@ -51,7 +70,7 @@ class Planner {
     bool empty = true;
     for (ValueId v : group.outputs) {
       item.bindings.push_back(bind(v, true));
-      empty &= item.bindings.back().bytes == 0;
+      empty &= is_zero(item.bindings.back().bytes);
     }
     if (empty) return;
     for (ValueId v : group.reads) item.bindings.push_back(bind(v, false));
@@ -66,14 +85,16 @@ class Planner {
   }
 
   void analyse(const Group& group, Item& item) {
-    for (const Binding& b : item.bindings) (b.write ? item.bytes_written : item.bytes_read) += b.bytes;
-    auto elements = [&](ValueId v) { return *element_count(static_dims(g_.shape(v))); };
+    for (const Binding& b : item.bindings)
+      (b.write ? item.bytes_written : item.bytes_read) += b.bytes.estimate();
+    auto elements = [&](ValueId v) { return element_count(g_.shape(v)).estimate(); };
     for (const std::vector<int>* nodes : {&group.nodes, &group.inlined})
       for (int n : *nodes) {
         const Node& node = g_.nodes[n];
         if (node.op == OpKind::k_contract) {
           int64_t points = 2;
-          for (const Contraction::Axis& axis : node.attributes.contraction.axes) points *= axis.extent;
+          for (const Contraction::Axis& axis : node.attributes.contraction.axes)
+            points *= axis.extent.estimate();
           item.flops += points;
         } else if (is_reduce(node.op) || is_scan(node.op)) {
           item.flops += elements(node.inputs[0]);
@@ -124,18 +145,19 @@ class Planner {
   void share_in_place() {
     for (size_t i = 0; i < s_.items.size(); ++i) {
       const Item& item = s_.items[i];
+      if (item.group < 0) continue;
       const Group& group = s_.groups[item.group];
       if (group.outputs.size() != 1 || group.kind == GroupKind::kReduce) continue;
       Buffer& target = s_.buffers[item.bindings[0].buffer];
       const Binding& out = item.bindings[0];
       if (target.kind != BufferKind::kWorkspace || target.first_item != static_cast<int>(i) ||
-          out.bytes != target.bytes)
+          !(out.bytes == target.bytes))
         continue;
       for (const Binding& in : item.bindings) {
         if (in.write || in.value == kNoValue) continue;
         Buffer& source = s_.buffers[in.buffer];
         if (source.kind != BufferKind::kWorkspace || source.last_item != static_cast<int>(i) ||
-            source.bytes != target.bytes || in.bytes != source.bytes ||
+            !(source.bytes == target.bytes) || !(in.bytes == source.bytes) ||
             element_size(source.dtype) != element_size(target.dtype) || shared_.count(in.buffer) ||
             g_.shape(in.value) != g_.shape(out.value) ||
             s_.storage[in.value].strides != s_.storage[out.value].strides ||
@@ -153,13 +175,13 @@ class Planner {
   }
 
   void place_constants() {
-    int64_t offset = 0;
+    Dim offset = 0;
     for (Buffer& buffer : s_.buffers) {
       if (buffer.kind != BufferKind::kConstant || buffer.first_item < 0) continue;
       buffer.offset = offset;
       offset = align(offset + buffer.bytes);
     }
-    s_.constant_bytes = offset;
+    s_.constant_bytes = offset.value();
   }
 
   int root(int b) const {
@@ -167,15 +189,19 @@ class Planner {
     return b;
   }
 
+  // A block of the workspace: a buffer and those written in place over it.
+  struct Block {
+    int buffer, first, last;
+    Dim bytes;
+    Dim offset = 0;
+    Dim end() const { return offset + bytes; }
+  };
+
   void place_workspace() {
-    struct Block {
-      int buffer, first, last;
-      int64_t bytes;
-    };
-    std::map<int, Block> blocks;  // by root buffer: chains of in-place buffers are one block
+    std::map<int, Block> blocks;  // by root buffer
     for (size_t b = 0; b < s_.buffers.size(); ++b) {
       const Buffer& buffer = s_.buffers[b];
-      if (buffer.kind != BufferKind::kWorkspace || buffer.first_item < 0 || buffer.bytes == 0) continue;
+      if (buffer.kind != BufferKind::kWorkspace || buffer.first_item < 0 || is_zero(buffer.bytes)) continue;
       int r = root(static_cast<int>(b));
       auto [it, fresh] =
           blocks.try_emplace(r, Block{r, buffer.first_item, buffer.last_item, align(buffer.bytes)});
@@ -185,33 +211,52 @@ class Planner {
     std::vector<Block> order;
     for (auto& [r, block] : blocks) order.push_back(block);
     std::stable_sort(order.begin(), order.end(),
-                     [](const Block& a, const Block& b) { return a.bytes > b.bytes; });
+                     [](const Block& a, const Block& b) { return a.bytes.estimate() > b.bytes.estimate(); });
     std::vector<Block> placed;
-    for (const Block& block : order) {
-      // Gaps between blocks that are alive at the same time; the smallest that fits.
-      std::vector<std::pair<int64_t, int64_t>> taken;
+    for (Block& block : order) {
+      std::vector<const Block*> alive;  // at the same time
       for (const Block& other : placed)
-        if (other.first <= block.last && block.first <= other.last)
-          taken.emplace_back(s_.buffers[other.buffer].offset, s_.buffers[other.buffer].offset + other.bytes);
-      std::sort(taken.begin(), taken.end());
-      int64_t best = -1, best_gap = INT64_MAX, end = 0;
-      for (auto [from, to] : taken) {
-        if (from - end >= block.bytes && from - end < best_gap) best = end, best_gap = from - end;
-        end = std::max(end, to);
-      }
-      s_.buffers[block.buffer].offset = best >= 0 ? best : end;
-      s_.workspace_bytes = std::max(s_.workspace_bytes, s_.buffers[block.buffer].offset + block.bytes);
+        if (other.first <= block.last && block.first <= other.last) alive.push_back(&other);
+      block.offset = place(block, alive);
+      s_.buffers[block.buffer].offset = block.offset;
+      s_.workspace_bytes = max(s_.workspace_bytes, block.end());
       placed.push_back(block);
     }
     for (size_t b = 0; b < s_.buffers.size(); ++b)
       if (s_.buffers[b].shares >= 0) s_.buffers[b].offset = s_.buffers[root(static_cast<int>(b))].offset;
   }
 
+  // The smallest gap between the blocks alive at the same time that fits for all values of the symbols, else
+  // the end of them all.
+  static Dim place(const Block& block, const std::vector<const Block*>& alive) {
+    Dim end = 0;
+    std::vector<Dim> candidates{0};
+    for (const Block* other : alive) {
+      end = max(end, other->end());
+      candidates.push_back(other->end());
+    }
+    std::stable_sort(candidates.begin(), candidates.end(),
+                     [](const Dim& a, const Dim& b) { return a.estimate() < b.estimate(); });
+    const Dim* best = nullptr;
+    int64_t best_gap = INT64_MAX;
+    for (const Dim& candidate : candidates) {
+      int64_t gap = INT64_MAX, at = candidate.estimate();
+      bool fits = true;
+      for (const Block* other : alive) {
+        if (always_le(other->end(), candidate)) continue;
+        fits = fits && always_le(candidate + block.bytes, other->offset);
+        gap = std::min(gap, other->offset.estimate() - at);
+      }
+      if (fits && (!best || gap < best_gap)) best = &candidate, best_gap = gap;
+    }
+    return best ? *best : end;
+  }
+
   // Every pair of accesses to the same bytes of which one writes is ordered. Per arena, the accesses since
   // the last write of each byte range.
   void find_hazards() {
     struct Access {
-      int64_t from, to;
+      Dim from, to;
       int item, buffer;
       bool write;
     };
@@ -222,11 +267,11 @@ class Planner {
       std::map<int, Hazard> found;
       for (const Binding& b : item.bindings) {
         const Buffer& buffer = s_.buffers[b.buffer];
-        if (buffer.kind == BufferKind::kConstant || b.bytes == 0) continue;
-        int64_t base = buffer.kind == BufferKind::kWorkspace ? buffer.offset : 0;
+        if (buffer.kind == BufferKind::kConstant || is_zero(b.bytes)) continue;
+        Dim base = buffer.kind == BufferKind::kWorkspace ? buffer.offset : Dim(0);
         for (const Access& a : live[buffer.kind == BufferKind::kWorkspace ? -1 : b.buffer]) {
-          if (a.to <= base + b.offset || base + b.offset + b.bytes <= a.from || (!a.write && !b.write))
-            continue;
+          if (!a.write && !b.write) continue;
+          if (always_le(a.to, base + b.offset) || always_le(base + b.offset + b.bytes, a.from)) continue;
           Hazard hazard = a.buffer != b.buffer && root(a.buffer) != root(b.buffer) ? Hazard::kAlias
                           : a.write && b.write                                     ? Hazard::kWriteAfterWrite
                           : a.write                                                ? Hazard::kReadAfterWrite
@@ -248,16 +293,18 @@ class Planner {
       }
       for (const Binding& b : item.bindings) {
         const Buffer& buffer = s_.buffers[b.buffer];
-        if (buffer.kind == BufferKind::kConstant || b.bytes == 0) continue;
-        int64_t base = buffer.kind == BufferKind::kWorkspace ? buffer.offset : 0;
+        if (buffer.kind == BufferKind::kConstant || is_zero(b.bytes)) continue;
+        Dim base = buffer.kind == BufferKind::kWorkspace ? buffer.offset : Dim(0);
         std::vector<Access>& accesses = live[buffer.kind == BufferKind::kWorkspace ? -1 : b.buffer];
         Access access{base + b.offset, base + b.offset + b.bytes, static_cast<int>(i), b.buffer, b.write};
         // A write orders everything that it covers wholly: later accesses need only wait for it.
         bool whole = b.write && b.value != kNoValue &&
-                     s_.storage[b.value].strides == contiguous_strides(static_dims(g_.shape(b.value)));
+                     s_.storage[b.value].strides == contiguous_strides(g_.shape(b.value)) &&
+                     b.bytes == byte_size(g_.dtype(b.value), element_count(g_.shape(b.value)));
         if (whole)
-          std::erase_if(accesses,
-                        [&](const Access& a) { return a.from >= access.from && a.to <= access.to; });
+          std::erase_if(accesses, [&](const Access& a) {
+            return always_le(access.from, a.from) && always_le(a.to, access.to);
+          });
         accesses.push_back(access);
       }
     }

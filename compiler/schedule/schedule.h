@@ -28,16 +28,16 @@ std::string_view to_string(GroupKind kind);
 struct ContractionPlan {
   struct Axis {
     std::string name;
-    int64_t extent = 1;
+    Dim extent = 1;
     bool reduction = false;
-    int64_t a = 0, b = 0,
-            out = 0;  // strides; b's is meaningless where b is packed and the axis has several members
+    Dim a = 0, b = 0,
+        out = 0;  // strides; b's is meaningless where b is packed and the axis has several members
     std::vector<int> members;  // the contraction's axes merged into it, outermost first
   };
   std::vector<Axis> axes;
   // Per axis of the contraction: its value as an expression over `axes`.
   std::vector<IndexExpr> axis_values;
-  int64_t a_offset = 0, b_offset = 0;
+  Dim a_offset = 0, b_offset = 0;
   bool swapped = false;      // "a" is the contraction's second operand
   int vector_axis = -1;      // output axis along which vectors run; -1: none can
   bool elementwise = false;  // both operands run along the vector axis (depthwise)
@@ -47,10 +47,10 @@ struct ContractionPlan {
   std::vector<int> row_axes;   // output axes that "b" does not depend on: flattened into the rows of a tile
   std::vector<int> grid_axes;  // other output axes
   std::vector<int> reduction_axes;
-  std::vector<int64_t> member_extents, member_b_strides;  // per axis of the contraction
-  int lanes = 1;                                          // of one vector
-  int tile_m = 1;                                         // rows of a register tile
-  int tile_v = 1;                                         // vectors of a register tile
+  Shape member_extents, member_b_strides;  // per axis of the contraction
+  int lanes = 1;                           // of one vector
+  int tile_m = 1;                          // rows of a register tile
+  int tile_v = 1;                          // vectors of a register tile
   int64_t tile_n() const { return int64_t{lanes} * tile_v; }
   std::string reason;  // how the tile was chosen, for people
 };
@@ -73,8 +73,8 @@ enum class BufferKind : uint8_t { kConstant, kWorkspace, kInput, kOutput };
 struct Buffer {
   BufferKind kind = BufferKind::kWorkspace;
   DType dtype = DType::kF32;
-  int64_t bytes = 0;
-  int64_t offset = 0;                   // in its arena (kConstant, kWorkspace)
+  Dim bytes = 0;                        // over bound symbols only: run-time ones count as their bounds
+  Dim offset = 0;                       // in its arena (kConstant, kWorkspace)
   int slot = -1;                        // kInput, kOutput: index in graph.inputs, graph.outputs
   Tensor data;                          // kConstant
   int first_item = -1, last_item = -1;  // kWorkspace: live range over items
@@ -85,8 +85,8 @@ struct Buffer {
 // Where a stored value lives: element index = offset + sum of indices[i] * strides[i].
 struct Storage {
   int buffer = -1;
-  int64_t offset = 0;
-  std::vector<int64_t> strides;
+  Dim offset = 0;
+  Shape strides;
   bool valid() const { return buffer >= 0; }
 };
 
@@ -102,16 +102,18 @@ struct Dependency {
 struct Binding {
   ValueId value = kNoValue;  // kNoValue: the group's packed operand, or (written) its scratch
   int buffer = -1;
-  int64_t offset = 0, bytes = 0;  // within the buffer
+  Dim offset = 0, bytes = 0;  // within the buffer, over bound symbols only
   bool write = false;
 };
 
-// A dispatch of one kernel. Bindings: the group's outputs, its reads, the packed operand, its scratch.
+// A dispatch of one kernel; bindings: the group's outputs, its reads, the packed operand, its scratch. Or,
+// without a group, the reading of a run-time symbol from its one binding.
 struct Item {
   int group = -1;
+  std::string symbol;
   std::vector<Binding> bindings;
   std::vector<Dependency> dependencies;
-  int64_t flops = 0, bytes_read = 0, bytes_written = 0;
+  int64_t flops = 0, bytes_read = 0, bytes_written = 0;  // for typical values of the symbols
 };
 
 struct Schedule {
@@ -120,10 +122,12 @@ struct Schedule {
   std::vector<Buffer> buffers;
   std::vector<Storage> storage;  // per value of the graph; invalid where not stored
   std::vector<Item> items;       // in execution order
-  int64_t workspace_bytes = 0, constant_bytes = 0;
+  Dim workspace_bytes = 0;
+  int64_t constant_bytes = 0;
 };
 
-std::vector<int64_t> contiguous_strides(const std::vector<int64_t>& dims);
+// Bytes of `count` elements.
+Dim byte_size(DType dtype, const Dim& count);
 
 // ---- the steps, in order
 // ------------------------------------------------------------------------------------------- Operands that a
@@ -155,22 +159,22 @@ struct OperandAccess {
 OperandAccess resolve_operand(const Graph& graph, const Node& contract, int operand);
 // Strides of an operand along the contraction's axes, from the strides of its stored value.
 struct OperandStrides {
-  std::vector<int64_t> axis;
-  int64_t offset = 0;
+  Shape axis;
+  Dim offset = 0;
   bool constant = false;
   std::vector<char> copyable;  // per axis: a permuted copy would be contiguous along it
 };
-OperandStrides operand_strides(const Graph& graph, const OperandAccess& access,
-                               const std::vector<int64_t>& dim_strides, int64_t offset, size_t axes);
+OperandStrides operand_strides(const Graph& graph, const OperandAccess& access, const Shape& dim_strides,
+                               const Dim& offset, size_t axes);
 ContractionPlan plan_contraction(const Contraction& contraction, const OperandStrides& a,
                                  const OperandStrides& b, const Target& target);
 // The constant vector operand in packed order: [grid axes it depends on][panel][reduction axes][tile_n],
 // zero-filled.
 Tensor pack_operand(const Tensor& data, const ContractionPlan& plan);
 // Stride of grid axis `axis` in the packed operand, in elements; 0 where it does not depend on it.
-int64_t packed_stride(const ContractionPlan& plan, int axis);
-int64_t panel_count(const ContractionPlan& plan);
-int64_t reduction_count(const ContractionPlan& plan);
-int64_t row_count(const ContractionPlan& plan);
+Dim packed_stride(const ContractionPlan& plan, int axis);
+Dim panel_count(const ContractionPlan& plan);
+Dim reduction_count(const ContractionPlan& plan);
+Dim row_count(const ContractionPlan& plan);
 
 }  // namespace quernel::schedule

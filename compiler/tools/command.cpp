@@ -58,7 +58,8 @@ std::string file_name(const std::string& path) {
 Status write_text_file(const std::string& path, const std::string& text) {
   if (path == "-") {
     std::fwrite(text.data(), 1, text.size(), stdout);
-    if (std::fflush(stdout) != 0) return invalid_input("standard output cannot be written");
+    if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
+      return invalid_input("standard output cannot be written");
     return {};
   }
   std::string temporary = fmt::format("{}.{}.tmp", path, getpid());

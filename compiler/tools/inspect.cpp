@@ -19,6 +19,7 @@ using runtime::ArenaView;
 using runtime::BindingView;
 using runtime::BundleReader;
 using runtime::ItemView;
+using runtime::SymbolView;
 using runtime::VariantView;
 
 struct Options {
@@ -35,7 +36,7 @@ const char* text(ArenaKind kind) {
 }
 
 const char* text(qnl_item_kind kind) {
-  constexpr const char* kNames[] = {"dispatch", "copy", "synchronize", "callback"};
+  constexpr const char* kNames[] = {"dispatch", "copy", "synchronize", "callback", "read", "loop", "branch"};
   return kNames[static_cast<size_t>(kind)];
 }
 
@@ -49,10 +50,59 @@ uint32_t tensor_count(const BundleReader& reader, uint32_t entry, qnl_tensor_rol
   return role == QNL_INPUT ? view.input_count : role == QNL_OUTPUT ? view.output_count : view.state_count;
 }
 
-std::string shape_text(const qnl_tensor& t) {
+// "(batch * 2)"
+std::string expression_text(const BundleReader& reader, int32_t expression) {
+  qnl_error text;
+  runtime::Failure out(&text, QNL_OK);
+  reader.append_expression(out, expression);
+  return text.text;
+}
+
+// An expression, or the constant that holds where there is none.
+std::string size_text(const BundleReader& reader, int32_t expression, uint64_t constant) {
+  return expression >= 0 ? expression_text(reader, expression) : std::to_string(constant);
+}
+
+std::string symbol_name(const BundleReader& reader, int32_t symbol) {
+  return symbol < 0 ? "" : reader.symbol(static_cast<uint32_t>(symbol)).name;
+}
+
+// Tensor `index` of a signature.
+std::string shape_text(const BundleReader& reader, uint32_t entry, qnl_tensor_role role, uint32_t index,
+                       const qnl_tensor& t) {
   std::string out = std::string(qnl_dtype_name(t.dtype)) + "[";
-  for (uint32_t d = 0; d < t.rank; ++d) out += (d == 0 ? "" : ",") + std::to_string(t.shape[d]);
+  for (uint32_t d = 0; d < t.rank; ++d)
+    out += (d == 0 ? "" : ",") +
+           size_text(reader, reader.dim_expression(entry, role, index, d), static_cast<uint64_t>(t.shape[d]));
   return out + "]";
+}
+
+// What a read, loop or branch does: "n", "i < n while go, to 7", "if n, else from 5, to 7".
+std::string control_text(const BundleReader& reader, const ItemView& item) {
+  std::string condition;
+  if (item.condition_expression >= 0) condition = expression_text(reader, item.condition_expression);
+  switch (item.kind) {
+    case QNL_ITEM_READ_SYMBOL:
+      return fmt::format("{} ({})", symbol_name(reader, item.symbol), qnl_dtype_name(item.dtype));
+    case QNL_ITEM_LOOP:
+      return fmt::format(
+          "{}{}{}, to {}", symbol_name(reader, item.symbol),
+          item.count_expression < 0 ? "" : " < " + expression_text(reader, item.count_expression),
+          condition.empty() ? "" : " while " + condition, item.end);
+    case QNL_ITEM_BRANCH:
+      return fmt::format("if {}, else from {}, to {}", condition, item.else_begin, item.end);
+    default:
+      return "";
+  }
+}
+
+// Values that the kernel gets: "n, (n * 2)".
+std::string item_symbols_text(const BundleReader& reader, uint32_t entry, uint32_t variant, uint32_t index,
+                              const ItemView& item) {
+  std::string out;
+  for (uint32_t s = 0; s < item.symbol_count; ++s)
+    out += (s == 0 ? "" : ", ") + expression_text(reader, reader.item_symbol(entry, variant, index, s));
+  return out;
 }
 
 std::string item_name(const BundleReader& reader, uint32_t variant, const ItemView& item) {
@@ -95,9 +145,24 @@ void print_entry(const BundleReader& reader, uint32_t entry) {
     for (uint32_t i = 0; i < tensor_count(reader, entry, role); ++i) {
       qnl_tensor tensor;
       reader.tensor(entry, role, i, &tensor, nullptr, nullptr);
-      fmt::print("  {:<7} {}  {}  {}\n", kRoleNames[role], tensor.name, shape_text(tensor),
-                 format_bytes(tensor.bytes));
+      std::string shape = shape_text(reader, entry, role, i, tensor);
+      std::string bytes = "  " + format_bytes(tensor.bytes);
+      for (uint32_t d = 0; d < tensor.rank; ++d)
+        if (tensor.shape[d] < 0) bytes.clear();
+      fmt::print("  {:<7} {}  {}{}\n", kRoleNames[role], tensor.name, shape, bytes);
     }
+}
+
+void print_symbols(const BundleReader& reader) {
+  if (reader.symbol_count() > 0) fmt::print("\nsymbols\n");
+  for (uint32_t i = 0; i < reader.symbol_count(); ++i) {
+    SymbolView s = reader.symbol(i);
+    std::string to = s.max_expression >= 0 ? "to " + expression_text(reader, s.max_expression)
+                     : s.max == INT64_MAX  ? "up"
+                                           : "to " + std::to_string(s.max);
+    if (s.multiple_of != 1) to += ", a multiple of " + std::to_string(s.multiple_of);
+    fmt::print("  {}  {} {}{}\n", s.name, s.min, to, s.runtime ? ", computed during the run" : "");
+  }
 }
 
 void print_memory(const BundleReader& reader) {
@@ -109,11 +174,12 @@ void print_memory(const BundleReader& reader) {
   fmt::print("  state      {:>9}  kept between runs\n", format_bytes(arena_bytes(reader, ArenaKind::kState)));
   fmt::print("  in, out    {:>9}  unless the caller binds memory of his own\n",
              format_bytes(arena_bytes(reader, ArenaKind::kInput) + arena_bytes(reader, ArenaKind::kOutput)));
+  if (reader.symbol_count() > 0) fmt::print("  not counting what depends on symbols\n");
   fmt::print("\narenas\n");
   for (uint32_t a = 0; a < reader.arena_count(); ++a) {
     ArenaView arena = reader.arena(a);
-    fmt::print("  {:>3}  {:<9}  {:>12} bytes, aligned to {}\n", a, text(arena.kind), arena.bytes,
-               arena.alignment);
+    fmt::print("  {:>3}  {:<9}  {:>12} bytes, aligned to {}\n", a, text(arena.kind),
+               size_text(reader, arena.bytes_expression, arena.bytes), arena.alignment);
   }
 }
 
@@ -140,16 +206,24 @@ void print_schedule(const BundleReader& reader, uint32_t entry, uint32_t variant
   fmt::print("  the bundle does not hold its text; bindings as arena+offset:bytes\n");
   for (uint32_t i = 0; i < reader.item_count(entry, variant); ++i) {
     ItemView item = reader.item(entry, variant, i);
-    fmt::print("  {:>4}  {:<8} {:<24} {:>6} workgroups  {:>9.3f} MFLOP  {}\n", i, text(item.kind),
-               item_name(reader, variant, item), item.workgroups, static_cast<double>(item.flops) / 1e6,
-               item.source_node);
+    if (item.kind >= QNL_ITEM_READ_SYMBOL) {
+      fmt::print("  {:>4}  {:<8} {}\n", i, text(item.kind), control_text(reader, item));
+    } else {
+      fmt::print("  {:>4}  {:<8} {:<24} {:>6} workgroups  {:>9.3f} MFLOP  {}\n", i, text(item.kind),
+                 item_name(reader, variant, item),
+                 size_text(reader, item.workgroups_expression, item.workgroups),
+                 static_cast<double>(item.flops) / 1e6, item.source_node);
+    }
     std::string bindings;
     for (uint32_t b = 0; b < item.binding_count; ++b) {
       BindingView binding = reader.binding(entry, variant, i, b);
       bindings += fmt::format("{}{} {}+{}:{}", b == 0 ? "" : ", ", text(binding.access), binding.arena,
-                              binding.offset, binding.bytes);
+                              size_text(reader, binding.offset_expression, binding.offset),
+                              size_text(reader, binding.bytes_expression, binding.bytes));
     }
-    fmt::print("        {}\n", bindings);
+    if (!bindings.empty()) fmt::print("        {}\n", bindings);
+    std::string symbols = item_symbols_text(reader, entry, variant, i, item);
+    if (!symbols.empty()) fmt::print("        symbols {}\n", symbols);
   }
 }
 
@@ -157,6 +231,7 @@ void print_text(const BundleReader& reader, const Options& options) {
   fmt::print("{}: {}, schema {}, made by {}\n", options.bundle, format_bytes(reader.file_bytes()),
              reader.schema_version(), reader.producer());
   for (uint32_t e = 0; e < reader.entry_point_count(); ++e) print_entry(reader, e);
+  print_symbols(reader);
   print_memory(reader);
   for (uint32_t v = 0; v < reader.variant_count(); ++v) {
     VariantView variant = reader.variant(v);
@@ -187,6 +262,7 @@ Json entry_json(const BundleReader& reader, uint32_t entry) {
       tensors.push_back(Json::Object{{"name", tensor.name},
                                      {"dtype", qnl_dtype_name(tensor.dtype)},
                                      {"shape", Json::Array(tensor.shape, tensor.shape + tensor.rank)},
+                                     {"type", shape_text(reader, entry, role, i, tensor)},
                                      {"bytes", tensor.bytes}});
     }
     result.set(std::string(kRoleNames[role]) + "s", std::move(tensors));
@@ -205,6 +281,10 @@ Json schedule_json(const BundleReader& reader, uint32_t entry, uint32_t variant)
                                       {"access", text(binding.access)},
                                       {"offset", binding.offset},
                                       {"bytes", binding.bytes}});
+      if (binding.offset_expression >= 0)
+        bindings.back().set("offset_expression", expression_text(reader, binding.offset_expression));
+      if (binding.bytes_expression >= 0)
+        bindings.back().set("bytes_expression", expression_text(reader, binding.bytes_expression));
     }
     items.push_back(Json::Object{{"kind", text(item.kind)},
                                  {"name", item_name(reader, variant, item)},
@@ -214,6 +294,11 @@ Json schedule_json(const BundleReader& reader, uint32_t entry, uint32_t variant)
                                  {"bytes_read", item.bytes_read},
                                  {"bytes_written", item.bytes_written},
                                  {"bindings", std::move(bindings)}});
+    if (item.workgroups_expression >= 0)
+      items.back().set("workgroups_expression", expression_text(reader, item.workgroups_expression));
+    if (item.symbol_count > 0)
+      items.back().set("symbols", item_symbols_text(reader, entry, variant, i, item));
+    if (item.kind >= QNL_ITEM_READ_SYMBOL) items.back().set("control", control_text(reader, item));
   }
   return items;
 }
@@ -242,18 +327,28 @@ Json variant_json(const BundleReader& reader, uint32_t v, const Options& options
 }
 
 Json to_json(const BundleReader& reader, const Options& options) {
-  Json::Array entries, arenas, variants;
+  Json::Array entries, arenas, symbols, variants;
+  for (uint32_t i = 0; i < reader.symbol_count(); ++i) {
+    SymbolView s = reader.symbol(i);
+    symbols.push_back(Json::Object{{"name", s.name},
+                                   {"min", s.min},
+                                   {"max", s.max},
+                                   {"multiple_of", s.multiple_of},
+                                   {"runtime", s.runtime}});
+  }
   for (uint32_t e = 0; e < reader.entry_point_count(); ++e) entries.push_back(entry_json(reader, e));
   for (uint32_t a = 0; a < reader.arena_count(); ++a)
-    arenas.push_back(Json::Object{{"kind", text(reader.arena(a).kind)},
-                                  {"bytes", reader.arena(a).bytes},
-                                  {"alignment", reader.arena(a).alignment}});
+    arenas.push_back(
+        Json::Object{{"kind", text(reader.arena(a).kind)},
+                     {"bytes", reader.arena(a).bytes},
+                     {"size", size_text(reader, reader.arena(a).bytes_expression, reader.arena(a).bytes)},
+                     {"alignment", reader.arena(a).alignment}});
   for (uint32_t v = 0; v < reader.variant_count(); ++v) variants.push_back(variant_json(reader, v, options));
   return Json::Object{{"producer", reader.producer()},      {"schema_version", reader.schema_version()},
                       {"file_bytes", reader.file_bytes()},  {"constants_bytes", reader.constants_bytes()},
                       {"code_bytes", reader.code_bytes()},  {"weights_checked", options.check},
-                      {"entry_points", std::move(entries)}, {"arenas", std::move(arenas)},
-                      {"variants", std::move(variants)}};
+                      {"entry_points", std::move(entries)}, {"symbols", std::move(symbols)},
+                      {"arenas", std::move(arenas)},        {"variants", std::move(variants)}};
 }
 
 int run(const Options& options) {

@@ -82,7 +82,7 @@ int main(int argc, char** argv) {
   using namespace quernel;
   try {
     int code = tools::run(argc, argv);
-    if (std::fflush(stdout) != 0 && code == tools::kOk)
+    if ((std::fflush(stdout) != 0 || std::ferror(stdout) != 0) && code == tools::kOk)
       return tools::fail(invalid_input("standard output cannot be written"));
     return code;
   } catch (const std::bad_alloc&) {

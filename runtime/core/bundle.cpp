@@ -5,6 +5,7 @@
 using quernel::platform::MappedFile;
 using quernel::platform::MapResult;
 using quernel::runtime::Failure;
+using quernel::runtime::SymbolView;
 using quernel::runtime::VariantView;
 namespace platform = quernel::platform;
 
@@ -88,7 +89,7 @@ qnl_status qnl_bundle_verify_weights(const qnl_bundle* bundle, qnl_error* error)
 void qnl_bundle_get_info(const qnl_bundle* bundle, qnl_bundle_info* info) {
   const auto& reader = bundle->reader;
   *info = {reader.producer(),   reader.schema_version(),  reader.entry_point_count(), reader.variant_count(),
-           reader.file_bytes(), reader.constants_bytes(), reader.code_bytes()};
+           reader.file_bytes(), reader.constants_bytes(), reader.code_bytes(),        reader.symbol_count()};
 }
 
 qnl_status qnl_bundle_get_entry(const qnl_bundle* bundle, uint32_t entry, qnl_entry_info* info) {
@@ -105,6 +106,32 @@ qnl_status qnl_bundle_get_tensor(const qnl_bundle* bundle, uint32_t entry, qnl_t
   uint32_t counts[] = {view.input_count, view.output_count, view.state_count};
   if (static_cast<uint32_t>(role) > QNL_STATE || index >= counts[role]) return QNL_INVALID_ARGUMENT;
   bundle->reader.tensor(entry, role, index, tensor, nullptr, nullptr);
+  return QNL_OK;
+}
+
+qnl_status qnl_bundle_get_dim_text(const qnl_bundle* bundle, uint32_t entry, qnl_tensor_role role,
+                                   uint32_t index, uint32_t dim, char* text, uint64_t bytes) {
+  qnl_tensor tensor;
+  qnl_status status = qnl_bundle_get_tensor(bundle, entry, role, index, &tensor);
+  if (status != QNL_OK || dim >= tensor.rank || text == nullptr || bytes == 0) return QNL_INVALID_ARGUMENT;
+  qnl_error scratch;
+  Failure written(&scratch, QNL_OK);
+  int32_t expression = bundle->reader.dim_expression(entry, role, index, dim);
+  if (expression >= 0) {
+    bundle->reader.append_expression(written, expression);
+  } else {
+    written << tensor.shape[dim];
+  }
+  uint64_t used = 0;
+  for (; scratch.text[used] != '\0' && used + 1 < bytes; ++used) text[used] = scratch.text[used];
+  text[used] = '\0';
+  return QNL_OK;
+}
+
+qnl_status qnl_bundle_get_symbol(const qnl_bundle* bundle, uint32_t symbol, qnl_symbol_info* info) {
+  if (symbol >= bundle->reader.symbol_count()) return QNL_INVALID_ARGUMENT;
+  SymbolView view = bundle->reader.symbol(symbol);
+  *info = {view.name, view.min, view.max, view.multiple_of, view.runtime ? 1 : 0};
   return QNL_OK;
 }
 

@@ -12,7 +12,8 @@ constexpr uint32_t kIdentifier = 0x314C4E51;  // "QNL1"
 constexpr uint32_t kByteOrder = 0x01020304;
 constexpr uint32_t kSwappedByteOrder = 0x04030201;
 constexpr uint32_t kSchemaVersion = 1;
-constexpr uint64_t kImplementedFeatures = 0;
+constexpr uint64_t kImplementedFeatures =
+    static_cast<uint64_t>(schema::Feature::symbols) | static_cast<uint64_t>(schema::Feature::control_flow);
 // FlatBuffers offsets are 32-bit and signed.
 constexpr uint64_t kMaxStructureBytes = uint64_t{1} << 30;
 // Nesting of tables is Bundle > EntryPoint > Plan > Item; the count bounds the time that verification can
@@ -21,8 +22,6 @@ constexpr flatbuffers::uoffset_t kMaxDepth = 16;
 constexpr flatbuffers::uoffset_t kMaxTables = 1000000;
 
 static_assert(sizeof(schema::FileHeader) == 64);
-
-const char* feature_name(uint32_t bit) { return (uint64_t{1} << bit) == 1 ? "symbols" : nullptr; }
 
 Failure corrupt(qnl_error* error, qnl_status status, const char* what, uint64_t expected, uint64_t found) {
   return Failure(error, status) << what << ": expected hash " << expected << ", found " << found
@@ -34,15 +33,8 @@ qnl_status check_features(uint64_t features, qnl_error* error) {
   if (missing == 0) return QNL_OK;
   uint32_t bit = 0;
   while (((missing >> bit) & 1) == 0) ++bit;
-  Failure failure(error, QNL_UNKNOWN_FEATURE);
-  if (feature_name(bit) != nullptr) {
-    failure << "bundle: needs the feature '" << feature_name(bit)
-            << "', which this runtime does not implement";
-  } else {
-    failure << "bundle: needs feature bit " << bit
-            << ", which this runtime does not know; use a newer runtime";
-  }
-  return failure;
+  return Failure(error, QNL_UNKNOWN_FEATURE)
+         << "bundle: needs feature bit " << bit << ", which this runtime does not know; use a newer runtime";
 }
 
 void append_version(Failure& failure, uint32_t version) {
@@ -133,9 +125,38 @@ qnl_status check_segment_hashes(const schema::Bundle& bundle, const uint8_t* dat
   return QNL_OK;
 }
 
+// First step of the sub-expression that ends before `end`.
+uint32_t begin_of(const Expression& expression, uint32_t end) {
+  for (uint32_t values = 1; values > 0; --end)
+    values += expression.code[2 * (end - 1)] > static_cast<int64_t>(Opcode::kSymbol) ? 1u : ~0u;
+  return end;
+}
+
 const char* text(const flatbuffers::String* s) { return s == nullptr ? "" : s->c_str(); }
 
 }  // namespace
+
+// The infix text of the steps before `end`. What lies deeper than a reader would follow is left out, which
+// bounds the stack that this takes.
+void BundleReader::append_steps(Failure& failure, const Expression& expression, uint32_t end,
+                                uint32_t depth) const {
+  constexpr const char* kInfix[] = {"", "", " + ", " - ", " * ", " / ", " % ", ", ", ", "};
+  auto opcode = static_cast<Opcode>(expression.code[2 * end - 2]);
+  int64_t operand = expression.code[2 * end - 1];
+  if (depth > 32) {
+    failure << "...";
+  } else if (opcode == Opcode::kConstant) {
+    failure << operand;
+  } else if (opcode == Opcode::kSymbol) {
+    failure << symbol(static_cast<uint32_t>(operand)).name;
+  } else {
+    failure << (opcode == Opcode::kMin ? "min(" : opcode == Opcode::kMax ? "max(" : "(");
+    append_steps(failure, expression, begin_of(expression, end - 1), depth + 1);
+    failure << kInfix[static_cast<size_t>(opcode)];
+    append_steps(failure, expression, end - 1, depth + 1);
+    failure << ")";
+  }
+}
 
 qnl_status BundleReader::open(const void* data, uint64_t bytes, qnl_error* error) {
   data_ = static_cast<const uint8_t*>(data);
@@ -172,8 +193,8 @@ qnl_status BundleReader::open_structure(qnl_error* error) {
     return status;
   if (qnl_status status = check_segment_hashes(*bundle, data_, structure_end, false, error); status != QNL_OK)
     return status;
-  if (qnl_status status = verify_structure(*bundle, header.structure_bytes(), error); status != QNL_OK)
-    return status;
+  qnl_status status = verify_structure(*bundle, header.features(), header.structure_bytes(), error);
+  if (status != QNL_OK) return status;
   bundle_ = bundle;
   return QNL_OK;
 }
@@ -206,12 +227,43 @@ uint64_t BundleReader::code_bytes() const {
   return total;
 }
 
+uint32_t BundleReader::symbol_count() const { return count(bundle_->symbols()); }
+
+SymbolView BundleReader::symbol(uint32_t index) const {
+  const schema::Symbol& s = *bundle_->symbols()->Get(index);
+  return {text(s.name()),    s.min(), s.max(), s.multiple_of(), s.kind() == schema::SymbolKind::runtime,
+          s.max_expression()};
+}
+
+Expression BundleReader::expression(int32_t index) const {
+  return code_of(*bundle_->expressions()->Get(static_cast<uint32_t>(index)));
+}
+
+bool BundleReader::uses_runtime_symbols(int32_t expression) const {
+  return expression >= 0 && runtime::uses_runtime_symbols(*bundle_, this->expression(expression));
+}
+
+uint64_t BundleReader::runtime_mask(int32_t expression) const {
+  Expression e = this->expression(expression);
+  uint64_t mask = 0;
+  for (uint32_t i = 0; i < e.steps; ++i) {
+    if (e.code[2 * i] != static_cast<int64_t>(Opcode::kSymbol)) continue;
+    auto index = static_cast<uint32_t>(e.code[2 * i + 1]);
+    if (symbol(index).runtime) mask |= uint64_t{1} << index % 64;
+  }
+  return mask;
+}
+
+void BundleReader::append_expression(Failure& failure, int32_t expression) const {
+  append_steps(failure, this->expression(expression), this->expression(expression).steps, 0);
+}
+
 uint32_t BundleReader::arena_count() const { return count(bundle_->arenas()); }
 
 ArenaView BundleReader::arena(uint32_t index) const {
   const schema::Arena& a = *bundle_->arenas()->Get(index);
   const void* contents = a.segment() < 0 ? nullptr : data_ + bundle_->segments()->Get(a.segment())->offset();
-  return {static_cast<ArenaKind>(a.kind()), a.bytes(), a.alignment(), contents};
+  return {static_cast<ArenaKind>(a.kind()), a.bytes(), a.alignment(), contents, a.bytes_expression()};
 }
 
 uint32_t BundleReader::variant_count() const { return bundle_->variants()->size(); }
@@ -236,18 +288,33 @@ EntryPointView BundleReader::entry_point(uint32_t index) const {
   return {text(e.name()), count(e.inputs()), count(e.outputs()), count(e.states())};
 }
 
+const schema::Tensor* BundleReader::signature(uint32_t entry, qnl_tensor_role role, uint32_t index) const {
+  const schema::EntryPoint& e = *bundle_->entry_points()->Get(entry);
+  return role == QNL_INPUT    ? e.inputs()->Get(index)
+         : role == QNL_OUTPUT ? e.outputs()->Get(index)
+                              : bundle_->states()->Get(e.states()->Get(index));
+}
+
+int32_t BundleReader::dim_expression(uint32_t entry, qnl_tensor_role role, uint32_t index,
+                                     uint32_t dim) const {
+  const schema::Tensor* t = signature(entry, role, index);
+  return dim < count(t->shape_expressions()) ? t->shape_expressions()->Get(dim) : -1;
+}
+
 void BundleReader::tensor(uint32_t entry, qnl_tensor_role role, uint32_t index, qnl_tensor* out,
                           uint32_t* arena, uint64_t* offset) const {
-  const schema::EntryPoint& e = *bundle_->entry_points()->Get(entry);
-  const schema::Tensor* t = role == QNL_INPUT    ? e.inputs()->Get(index)
-                            : role == QNL_OUTPUT ? e.outputs()->Get(index)
-                                                 : bundle_->states()->Get(e.states()->Get(index));
+  const schema::Tensor* t = signature(entry, role, index);
   *out = {};
   out->name = text(t->name());
   out->dtype = static_cast<qnl_dtype>(t->dtype());
   out->rank = count(t->shape());
   for (uint32_t d = 0; d < out->rank; ++d) out->shape[d] = t->shape()->Get(d);
   out->bytes = t->bytes();
+  for (uint32_t d = 0; d < count(t->shape_expressions()); ++d) {
+    if (t->shape_expressions()->Get(d) < 0) continue;
+    out->shape[d] = -1;
+    out->bytes = 0;
+  }
   if (arena != nullptr) *arena = t->arena();
   if (offset != nullptr) *offset = t->offset();
 }
@@ -278,12 +345,30 @@ ItemView BundleReader::item(uint32_t entry, uint32_t variant, uint32_t index) co
   view.flops = i.flops();
   view.bytes_read = i.bytes_read();
   view.bytes_written = i.bytes_written();
+  view.workgroups_expression = i.workgroups_expression();
+  view.copy_bytes_expression = i.copy_bytes_expression();
+  view.symbol_count = count(i.symbols());
+  view.symbol = i.symbol();
+  view.dtype = static_cast<qnl_dtype>(i.dtype());
+  view.end = i.end();
+  view.else_begin = i.else_begin();
+  view.count_expression = i.count_expression();
+  view.condition_expression = i.condition_expression();
   return view;
 }
 
 BindingView BundleReader::binding(uint32_t entry, uint32_t variant, uint32_t item, uint32_t index) const {
-  const schema::Binding& b = *plan(entry, variant)->items()->Get(item)->bindings()->Get(index);
-  return {b.arena(), static_cast<Access>(b.access()), b.offset(), b.bytes()};
+  const schema::Item& i = *plan(entry, variant)->items()->Get(item);
+  const schema::Binding& b = *i.bindings()->Get(index);
+  BindingView view = {b.arena(), static_cast<Access>(b.access()), b.offset(), b.bytes(), -1, -1};
+  if (count(i.binding_expressions()) == 0) return view;
+  view.offset_expression = i.binding_expressions()->Get(index)->offset();
+  view.bytes_expression = i.binding_expressions()->Get(index)->bytes();
+  return view;
+}
+
+int32_t BundleReader::item_symbol(uint32_t entry, uint32_t variant, uint32_t item, uint32_t index) const {
+  return plan(entry, variant)->items()->Get(item)->symbols()->Get(index);
 }
 
 const char* BundleReader::plan_text(uint32_t entry, uint32_t variant) const {

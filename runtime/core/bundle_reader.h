@@ -5,6 +5,7 @@
 
 #include <stdint.h>
 
+#include "core/expression.h"
 #include "core/failure.h"
 #include "quernel/runtime.h"
 
@@ -23,11 +24,28 @@ enum class CodeFormat : uint8_t { kElfImage, kSpirv };
 inline constexpr uint32_t kMaxCopyLoops = 4;
 inline constexpr uint32_t kMaxWorkspaces = 64;  // of one plan
 
+inline constexpr uint32_t kMaxItemSymbols = 256;
+inline constexpr uint32_t kMaxNesting = 32;                    // of loops and branches
+inline constexpr uint64_t kMaxArenaBytes = uint64_t{1} << 46;  // far above any use, so that sums of a few
+inline constexpr uint64_t kMaxWorkgroups = uint64_t{1} << 48;  // of them cannot overflow 64 bits
+
+// In these views an index of an expression is -1 where the constant beside it holds.
+
+struct SymbolView {
+  const char* name;
+  int64_t min;
+  int64_t max;
+  int64_t multiple_of;
+  bool runtime;            // gets its value during a run
+  int32_t max_expression;  // replaces max
+};
+
 struct ArenaView {
   ArenaKind kind;
   uint64_t bytes;
   uint32_t alignment;
   const void* contents;  // constants, or the initial contents of a state; null: zeros
+  int32_t bytes_expression;
 };
 
 struct BindingView {
@@ -35,6 +53,8 @@ struct BindingView {
   Access access;
   uint64_t offset;
   uint64_t bytes;
+  int32_t offset_expression;
+  int32_t bytes_expression;
 };
 
 struct CopyLoop {
@@ -56,7 +76,20 @@ struct ItemView {
   uint64_t flops;
   uint64_t bytes_read;
   uint64_t bytes_written;
+  int32_t workgroups_expression;
+  int32_t copy_bytes_expression;
+  uint32_t symbol_count;  // expressions whose values the kernel gets
+  int32_t symbol;         // that the item sets
+  qnl_dtype dtype;
+  uint32_t end;
+  uint32_t else_begin;
+  int32_t count_expression;
+  int32_t condition_expression;
 };
+
+// True when the farthest byte that one side of a strided copy touches lies in its binding.
+bool copy_fits(const CopyLoop* loops, uint32_t count, uint64_t copy_bytes, bool source,
+               uint64_t binding_bytes);
 
 struct VariantView {
   const char* target;
@@ -94,6 +127,16 @@ class BundleReader {
   uint64_t constants_bytes() const;
   uint64_t code_bytes() const;
 
+  uint32_t symbol_count() const;
+  SymbolView symbol(uint32_t index) const;
+  Expression expression(int32_t index) const;
+  // True when the expression uses a symbol that gets its value during a run.
+  bool uses_runtime_symbols(int32_t expression) const;
+  // Those symbols, each as bit `index % 64`.
+  uint64_t runtime_mask(int32_t expression) const;
+  // Appends "(n * 2)" to the text.
+  void append_expression(Failure& failure, int32_t expression) const;
+
   uint32_t arena_count() const;
   ArenaView arena(uint32_t index) const;
 
@@ -103,13 +146,16 @@ class BundleReader {
 
   uint32_t entry_point_count() const;
   EntryPointView entry_point(uint32_t index) const;
-  // Tensor of a signature with data null; *arena and *offset (both optional) say where it lives.
+  // Tensor of a signature with data null, dims -1 and bytes 0 where they are symbolic; *arena and *offset
+  // (both optional) say where it lives.
   void tensor(uint32_t entry, qnl_tensor_role role, uint32_t index, qnl_tensor* out, uint32_t* arena,
               uint64_t* offset) const;
+  int32_t dim_expression(uint32_t entry, qnl_tensor_role role, uint32_t index, uint32_t dim) const;
 
   uint32_t item_count(uint32_t entry, uint32_t variant) const;
   ItemView item(uint32_t entry, uint32_t variant, uint32_t index) const;
   BindingView binding(uint32_t entry, uint32_t variant, uint32_t item, uint32_t index) const;
+  int32_t item_symbol(uint32_t entry, uint32_t variant, uint32_t item, uint32_t index) const;
   const char* plan_text(uint32_t entry,
                         uint32_t variant) const;  // the printed schedule; "" when not recorded
   uint32_t workspace_count(uint32_t entry, uint32_t variant) const;
@@ -117,7 +163,9 @@ class BundleReader {
 
  private:
   const schema::Plan* plan(uint32_t entry, uint32_t variant) const;
+  const schema::Tensor* signature(uint32_t entry, qnl_tensor_role role, uint32_t index) const;
   qnl_status open_structure(qnl_error* error);
+  void append_steps(Failure& failure, const Expression& expression, uint32_t end, uint32_t depth) const;
 
   const uint8_t* data_ = nullptr;
   uint64_t bytes_ = 0;

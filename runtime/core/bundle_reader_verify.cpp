@@ -4,13 +4,12 @@
 #include <string.h>
 
 #include "core/bundle_reader.h"
+#include "core/bundle_reader_bodies.h"
 
 namespace quernel::runtime {
 namespace {
 
-// Limits far above any use, so that sums of a few of them cannot overflow 64 bits.
-constexpr uint64_t kMaxArenaBytes = uint64_t{1} << 46;
-constexpr uint64_t kMaxWorkgroups = uint64_t{1} << 48;
+// Limits far above any use.
 constexpr uint64_t kMaxScratchBytes = uint64_t{1} << 30;
 constexpr uint32_t kMaxTensors = 4096;  // of one role of one entry point
 constexpr uint32_t kMaxArenas = 65536;
@@ -22,17 +21,28 @@ bool power_of_two(uint32_t n) { return n != 0 && (n & (n - 1)) == 0; }
 bool add(uint64_t a, uint64_t b, uint64_t* sum) { return !__builtin_add_overflow(a, b, sum); }
 bool multiply(uint64_t a, uint64_t b, uint64_t* product) { return !__builtin_mul_overflow(a, b, product); }
 
+uint64_t bit(schema::Feature feature) { return static_cast<uint64_t>(feature); }
+
+bool is_symbolic(const schema::Tensor& tensor) {
+  for (uint32_t d = 0; d < count(tensor.shape_expressions()); ++d)
+    if (tensor.shape_expressions()->Get(d) >= 0) return true;
+  return false;
+}
+
 class StructureVerifier {
  public:
-  StructureVerifier(const schema::Bundle& bundle, uint64_t structure_bytes, qnl_error* error)
-      : bundle_(bundle), budget_(structure_bytes), error_(error) {}
+  StructureVerifier(const schema::Bundle& bundle, uint64_t features, uint64_t structure_bytes,
+                    qnl_error* error)
+      : bundle_(bundle), features_(features), budget_(structure_bytes), error_(error) {}
 
-  bool verify() {
+  qnl_status verify() { return verify_all() ? QNL_OK : status_; }
+
+ private:
+  bool verify_all() {
     return verify_symbols() && verify_arenas() && verify_states() && verify_variants() &&
            verify_entry_points() && verify_test_vectors();
   }
 
- private:
   // A failed check: the text, then false. Used as `return fail() << …` through its conversion.
   struct Failed {
     Failure failure;
@@ -43,7 +53,7 @@ class StructureVerifier {
     }
     operator bool() const { return false; }
   };
-  Failed fail() const { return {Failure(error_, QNL_INVALID_BUNDLE)}; }
+  Failed fail() { return {Failure(error_, status_ = QNL_INVALID_BUNDLE)}; }
 
   // FlatBuffers may share tables and vectors, so a small file can describe much more than its size. What we
   // walk is held to what an unshared file of this size could contain.
@@ -53,10 +63,42 @@ class StructureVerifier {
     return true;
   }
 
-  bool verify_symbols() const {
-    if (count(bundle_.symbols()) != 0 || count(bundle_.expressions()) != 0)
+  bool verify_symbols() {
+    if ((count(bundle_.symbols()) != 0 || count(bundle_.expressions()) != 0) &&
+        (features_ & bit(schema::Feature::symbols)) == 0)
       return fail() << "bundle: has symbols, but its header does not ask for the feature 'symbols'";
-    return true;
+    if (count(bundle_.symbols()) > kMaxSymbols)
+      return fail() << "bundle: more than " << kMaxSymbols << " symbols";
+    for (uint32_t i = 0; i < count(bundle_.expressions()); ++i) {
+      const auto& code = *bundle_.expressions()->Get(i)->code();
+      if (!spend(code.size())) return false;
+      if (!aligned_to_8(&code) || code.size() % 2 != 0 ||
+          !well_formed(code_of(*bundle_.expressions()->Get(i)), count(bundle_.symbols())))
+        return fail() << "expression " << i << ": malformed";
+    }
+    for (uint32_t i = 0; i < count(bundle_.symbols()); ++i) {
+      const schema::Symbol& s = *bundle_.symbols()->Get(i);
+      bool runtime = s.kind() == schema::SymbolKind::runtime;
+      if (s.kind() > schema::SymbolKind::runtime || s.min() > s.max() || s.multiple_of() < 1 ||
+          s.min() == kUnset || (!runtime && s.min() < 0))
+        return fail() << "symbol '" << s.name()->c_str() << "': wrong kind or range";
+      if (runtime ? !is_bound(s.max_expression()) : s.max_expression() != -1)
+        return fail() << "symbol '" << s.name()->c_str() << "': wrong expression of its maximum";
+    }
+    return unique_names(count(bundle_.symbols()), "symbol",
+                        [&](uint32_t i) { return bundle_.symbols()->Get(i)->name(); });
+  }
+
+  // An index of an expression, or -1.
+  bool is_any(int32_t expression) const {
+    return expression == -1 ||
+           (expression >= 0 && static_cast<uint32_t>(expression) < count(bundle_.expressions()));
+  }
+  // The same, of one over bound symbols only.
+  bool is_bound(int32_t expression) const {
+    return is_any(expression) &&
+           (expression == -1 || !uses_runtime_symbols(bundle_, code_of(*bundle_.expressions()->Get(
+                                                                   static_cast<uint32_t>(expression)))));
   }
 
   const schema::Segment* segment(int64_t index, schema::SegmentKind kind) const {
@@ -75,7 +117,12 @@ class StructureVerifier {
       if (!power_of_two(a.alignment()) || a.alignment() > 4096)
         return fail() << "arena " << i << ": expected an alignment that is a power of two up to 4096, found "
                       << a.alignment();
-      if (a.bytes_expression() != -1) return fail() << "arena " << i << ": has a symbolic size";
+      if (a.bytes_expression() != -1) {
+        if (!is_bound(a.bytes_expression()) || a.kind() == schema::ArenaKind::constants ||
+            a.kind() == schema::ArenaKind::state || a.segment() != -1)
+          return fail() << "arena " << i << ": wrong expression of its size";
+        continue;
+      }
       if (a.bytes() > kMaxArenaBytes || !add(total, a.bytes(), &total) || total > kMaxArenaBytes)
         return fail() << "arena " << i << ": size " << a.bytes() << " is beyond what any device has";
       bool constants = a.kind() == schema::ArenaKind::constants;
@@ -90,7 +137,7 @@ class StructureVerifier {
     return true;
   }
 
-  bool verify_tensor(const schema::Tensor& t, const char* role) {
+  bool verify_tensor(const schema::Tensor& t, const char* role, bool outputs) {
     const char* name = t.name()->c_str();
     if (static_cast<uint32_t>(t.dtype()) >= QNL_DTYPE_COUNT)
       return fail() << role << " '" << name << "': unknown dtype";
@@ -98,20 +145,24 @@ class StructureVerifier {
       return fail() << role << " '" << name << "': expected rank up to " << QNL_MAX_RANK << ", found "
                     << count(t.shape());
     if (!aligned_to_8(t.shape())) return fail() << role << " '" << name << "': its shape is misaligned";
-    for (uint32_t d = 0; d < count(t.shape_expressions()); ++d)
-      if (t.shape_expressions()->Get(d) != -1)
-        return fail() << role << " '" << name << "': has a symbolic shape";
+    if (t.arena() >= count(bundle_.arenas())) return fail() << role << " '" << name << "': no such arena";
+    if (count(t.shape_expressions()) != 0 && count(t.shape_expressions()) != count(t.shape()))
+      return fail() << role << " '" << name << "': expected no expressions of dims or one for each";
     uint64_t elements = 1;
     for (uint32_t d = 0; d < count(t.shape()); ++d) {
+      int32_t expression = count(t.shape_expressions()) == 0 ? -1 : t.shape_expressions()->Get(d);
+      if (!(outputs ? is_any(expression) : is_bound(expression)))
+        return fail() << role << " '" << name << "': dim " << d << " has a wrong expression";
+      if (expression >= 0) continue;
       int64_t dim = t.shape()->Get(d);
       if (dim < 0 || !multiply(elements, static_cast<uint64_t>(dim), &elements) || elements > kMaxArenaBytes)
         return fail() << role << " '" << name << "': dim " << d << " is negative or too large";
     }
+    if (is_symbolic(t)) return true;
     uint64_t bytes = qnl_dtype_bytes(static_cast<qnl_dtype>(t.dtype()), elements);
     if (t.bytes() != bytes)
       return fail() << role << " '" << name << "': expected " << bytes << " bytes for its shape, found "
                     << t.bytes();
-    if (t.arena() >= count(bundle_.arenas())) return fail() << role << " '" << name << "': no such arena";
     return true;
   }
 
@@ -133,7 +184,8 @@ class StructureVerifier {
       return fail() << "bundle: more than " << kMaxTensors << " states";
     for (uint32_t i = 0; i < count(bundle_.states()); ++i) {
       const schema::Tensor& t = *bundle_.states()->Get(i);
-      if (!verify_tensor(t, "state")) return false;
+      if (!verify_tensor(t, "state", false)) return false;
+      if (is_symbolic(t)) return fail() << "state '" << t.name()->c_str() << "': has a symbolic shape";
       const schema::Arena& a = *bundle_.arenas()->Get(t.arena());
       uint64_t element = qnl_dtype_bytes(static_cast<qnl_dtype>(t.dtype()), 1);
       if (a.kind() != schema::ArenaKind::state || t.bytes() > a.bytes() ||
@@ -168,9 +220,11 @@ class StructureVerifier {
     if (count(tensors) > kMaxTensors) return fail() << role << "s: more than " << kMaxTensors;
     for (uint32_t i = 0; i < count(tensors); ++i) {
       const schema::Tensor& t = *tensors->Get(i);
-      if (!verify_tensor(t, role)) return false;
+      if (!verify_tensor(t, role, kind == schema::ArenaKind::output)) return false;
       const schema::Arena& slot = *bundle_.arenas()->Get(t.arena());
-      if (slot.kind() != kind || slot.bytes() != t.bytes() || t.offset() != 0)
+      bool same_size = is_symbolic(t) ? slot.bytes_expression() != -1
+                                      : slot.bytes_expression() == -1 && slot.bytes() == t.bytes();
+      if (slot.kind() != kind || !same_size || t.offset() != 0)
         return fail() << role << " '" << t.name()->c_str() << "': expected a slot of its kind and size";
       for (uint32_t j = 0; j < i; ++j) {
         if (++comparisons_ > kMaxNameComparisons) return fail() << role << "s: too many";
@@ -189,11 +243,14 @@ class StructureVerifier {
     return false;
   }
 
-  bool verify_binding(const schema::EntryPoint& entry, const schema::Plan& plan, const schema::Binding& b) {
+  // symbolic: has expressions, so that its range is known before a run only.
+  bool verify_binding(const schema::EntryPoint& entry, const schema::Plan& plan, const schema::Binding& b,
+                      bool symbolic) {
     if (b.arena() >= count(bundle_.arenas())) return fail() << "binding: no such arena";
     if (b.access() > schema::Access::read_write) return fail() << "binding: unknown access";
     const schema::Arena& a = *bundle_.arenas()->Get(b.arena());
-    if (b.bytes() > a.bytes() || b.offset() > a.bytes() - b.bytes())
+    if (!symbolic && a.bytes_expression() == -1 &&
+        (b.bytes() > a.bytes() || b.offset() > a.bytes() - b.bytes()))
       return fail() << "binding: bytes " << b.offset() << " to " << b.offset() << "+" << b.bytes()
                     << " lie outside arena " << b.arena() << " of " << a.bytes();
     bool writes = b.access() != schema::Access::read;
@@ -219,53 +276,120 @@ class StructureVerifier {
     return false;
   }
 
-  // The farthest byte that the strided side touches must lie in its binding.
-  bool fits(const schema::Item& item, bool source, uint64_t binding_bytes) const {
-    uint64_t extent = item.copy_bytes();
-    for (uint32_t l = 0; l < count(item.copy_loops()); ++l) {
-      const schema::CopyLoop& loop = *item.copy_loops()->Get(l);
-      uint64_t span = 0;
-      if (loop.count() == 0) return false;
-      if (!multiply(loop.count() - 1, source ? loop.source_stride() : loop.target_stride(), &span))
-        return false;
-      if (!add(extent, span, &extent)) return false;
-    }
-    return extent <= binding_bytes;
-  }
-
   bool verify_copy(const schema::Item& item) {
     if (count(item.bindings()) != 2) return fail() << "copy: expected two bindings";
     const schema::Binding& source = *item.bindings()->Get(0);
     const schema::Binding& target = *item.bindings()->Get(1);
     if (source.access() != schema::Access::read || target.access() == schema::Access::read)
       return fail() << "copy: expected to read its first binding and write its second";
-    if (item.copy_bytes() == 0 || !fits(item, true, source.bytes()) || !fits(item, false, target.bytes()))
-      return fail() << "copy: reaches outside its bindings, or is empty";
+    CopyLoop loops[kMaxCopyLoops];
     uint64_t total = item.copy_bytes();  // no byte is written twice, which also bounds the time
-    for (uint32_t l = 0; l < count(item.copy_loops()); ++l)
-      if (!multiply(total, item.copy_loops()->Get(l)->count(), &total)) total = ~uint64_t{0};
+    for (uint32_t l = 0; l < count(item.copy_loops()); ++l) {
+      const schema::CopyLoop& loop = *item.copy_loops()->Get(l);
+      loops[l] = {loop.count(), loop.source_stride(), loop.target_stride()};
+      if (loop.count() == 0) return fail() << "copy: is empty";
+      if (!multiply(total, loop.count(), &total)) total = ~uint64_t{0};
+    }
+    if (item.copy_bytes_expression() != -1 || has_symbolic_range(item, 0) || has_symbolic_range(item, 1))
+      return true;
+    if (item.copy_bytes() == 0 ||
+        !copy_fits(loops, count(item.copy_loops()), item.copy_bytes(), true, source.bytes()) ||
+        !copy_fits(loops, count(item.copy_loops()), item.copy_bytes(), false, target.bytes()))
+      return fail() << "copy: reaches outside its bindings, or is empty";
     if (total > target.bytes()) return fail() << "copy: writes more bytes than its target has";
     return true;
   }
 
-  bool verify_item(const schema::EntryPoint& entry, const schema::Plan& plan, uint32_t index) {
-    const schema::Item& item = *plan.items()->Get(index);
-    if (!spend(uint64_t{1} + count(item.bindings()) + count(item.edges()) + count(item.source_nodes())))
-      return false;
-    if (!aligned_to_8(item.bindings()) || !aligned_to_8(item.copy_loops()))
-      return fail() << "item " << index << ": its bindings are misaligned";
-    if (count(item.copy_loops()) > kMaxCopyLoops)
-      return fail() << "item " << index << ": more than " << kMaxCopyLoops << " copy loops";
-    if (item.kind() > schema::ItemKind::host_callback) return fail() << "item " << index << ": unknown kind";
-    if (item.workgroups_expression() != -1) return fail() << "item " << index << ": has a symbolic size";
+  bool has_expressions(const schema::Item& item, uint32_t binding) const {
+    if (count(item.binding_expressions()) == 0) return false;
+    const schema::BindingExpressions& e = *item.binding_expressions()->Get(binding);
+    return e.offset() != -1 || e.bytes() != -1;
+  }
+  bool has_symbolic_range(const schema::Item& item, uint32_t binding) const {
+    return has_expressions(item, binding) ||
+           bundle_.arenas()->Get(item.bindings()->Get(binding)->arena())->bytes_expression() != -1;
+  }
+
+  bool verify_expressions(const schema::Item& item, uint32_t index) {
+    bool dispatch = item.kind() == schema::ItemKind::dispatch;
+    if (!is_any(item.workgroups_expression()) || (!dispatch && item.workgroups_expression() != -1) ||
+        !is_any(item.copy_bytes_expression()) ||
+        (item.kind() != schema::ItemKind::copy && item.copy_bytes_expression() != -1))
+      return fail() << "item " << index << ": wrong expression of its size";
+    if (count(item.symbols()) > (dispatch ? kMaxItemSymbols : 0))
+      return fail() << "item " << index << ": too many symbols";
+    for (uint32_t i = 0; i < count(item.symbols()); ++i)
+      if (item.symbols()->Get(i) < 0 || !is_any(item.symbols()->Get(i)))
+        return fail() << "item " << index << ": wrong expression of a symbol";
+    if (count(item.binding_expressions()) == 0) return true;
+    if (count(item.binding_expressions()) != count(item.bindings()))
+      return fail() << "item " << index << ": expected expressions for each binding or none";
     for (uint32_t b = 0; b < count(item.bindings()); ++b)
-      if (!verify_binding(entry, plan, *item.bindings()->Get(b))) return false;
+      if (!is_bound(item.binding_expressions()->Get(b)->offset()) ||
+          !is_bound(item.binding_expressions()->Get(b)->bytes()))
+        return fail() << "item " << index << ": wrong expression of a binding";
+    return true;
+  }
+
+  bool is_runtime_symbol(int32_t symbol) const {
+    return symbol >= 0 && static_cast<uint32_t>(symbol) < count(bundle_.symbols()) &&
+           bundle_.symbols()->Get(static_cast<uint32_t>(symbol))->kind() == schema::SymbolKind::runtime;
+  }
+
+  bool verify_read_symbol(const schema::Item& item, uint32_t index) {
+    auto dtype = static_cast<qnl_dtype>(item.dtype());
+    bool whole = dtype >= QNL_I8 && dtype <= QNL_BOOL;
+    if (count(item.bindings()) != 1 || !whole || item.bindings()->Get(0)->access() != schema::Access::read ||
+        item.bindings()->Get(0)->bytes() != qnl_dtype_bytes(dtype, 1) ||
+        (has_expressions(item, 0) && item.binding_expressions()->Get(0)->bytes() != -1))
+      return fail() << "item " << index << ": expected to read one integer or boolean";
+    return true;
+  }
+
+  bool verify_control(const schema::Item& item, uint32_t index, const OpenBodies& bodies) {
+    if ((features_ & bit(schema::Feature::control_flow)) == 0)
+      return fail() << "item " << index
+                    << ": needs the feature 'control_flow', which the header does not ask for";
+    if (item.kind() != schema::ItemKind::branch &&
+        (!is_runtime_symbol(item.symbol()) || bodies.counts_with(item.symbol())))
+      return fail() << "item " << index << ": expected a runtime symbol that no loop around it counts with";
+    if (item.kind() == schema::ItemKind::read_symbol) return verify_read_symbol(item, index);
+    bool loop = item.kind() == schema::ItemKind::loop;
+    if (count(item.bindings()) != 0 || !is_any(item.condition_expression()) ||
+        !is_any(loop ? item.count_expression() : -1) ||
+        (item.condition_expression() == -1 && !(loop && item.count_expression() != -1)))
+      return fail() << "item " << index << ": wrong condition or count";
+    return true;
+  }
+
+  bool verify_edges(const schema::Item& item, uint32_t index, const OpenBodies& bodies, BodyOfItem* body_of) {
     for (uint32_t e = 0; e < count(item.edges()); ++e) {
       const schema::Edge& edge = *item.edges()->Get(e);
       if (edge.item() >= index || edge.kind() > schema::EdgeKind::alias)
         return fail() << "item " << index << ": expected edges to earlier items, found one to "
                       << edge.item();
+      if (body_of != nullptr && !bodies.contains((*body_of)[edge.item()]))
+        return fail() << "item " << index << ": has an edge into another body, to item " << edge.item();
     }
+    return true;
+  }
+
+  bool verify_item(const schema::EntryPoint& entry, const schema::Plan& plan, uint32_t index,
+                   const OpenBodies& bodies) {
+    const schema::Item& item = *plan.items()->Get(index);
+    if (!spend(uint64_t{1} + count(item.bindings()) + count(item.edges()) + count(item.source_nodes()) +
+               count(item.symbols())))
+      return false;
+    if (!aligned_to_8(item.bindings()) || !aligned_to_8(item.copy_loops()))
+      return fail() << "item " << index << ": its bindings are misaligned";
+    if (count(item.copy_loops()) > kMaxCopyLoops)
+      return fail() << "item " << index << ": more than " << kMaxCopyLoops << " copy loops";
+    if (item.kind() > schema::ItemKind::branch) return fail() << "item " << index << ": unknown kind";
+    if (static_cast<uint32_t>(item.dtype()) >= QNL_DTYPE_COUNT)
+      return fail() << "item " << index << ": unknown dtype";
+    if (!verify_expressions(item, index)) return false;
+    for (uint32_t b = 0; b < count(item.bindings()); ++b)
+      if (!verify_binding(entry, plan, *item.bindings()->Get(b), has_expressions(item, b))) return false;
     switch (item.kind()) {
       case schema::ItemKind::dispatch:
         if (item.kernel() >= bundle_.variants()->Get(plan.variant())->kernels()->size())
@@ -280,8 +404,35 @@ class StructureVerifier {
         if (item.callback() == nullptr || item.callback()->size() == 0)
           return fail() << "item " << index << ": callback without a name";
         return true;
+      case schema::ItemKind::read_symbol:
+      case schema::ItemKind::loop:
+      case schema::ItemKind::branch:
+        return verify_control(item, index, bodies);
     }
     return false;
+  }
+
+  bool verify_items(const schema::EntryPoint& entry, const schema::Plan& plan) {
+    uint32_t items = plan.items()->size();
+    OpenBodies bodies(items);
+    BodyOfItem body_of;
+    bool has_bodies = false;
+    for (uint32_t i = 0; i < items; ++i) {
+      const schema::Item& item = *plan.items()->Get(i);
+      bodies.advance_to(i);
+      if (!verify_item(entry, plan, i, bodies)) return false;
+      if (runs_others(item.kind()) && !has_bodies) {
+        if (!body_of.allocate(items))
+          return Failed{Failure(error_, status_ = QNL_OUT_OF_MEMORY)} << "bundle: no memory to check it";
+        has_bodies = true;  // items before are in body 0, which fresh pages say
+      }
+      if (!verify_edges(item, i, bodies, has_bodies ? &body_of : nullptr)) return false;
+      if (has_bodies) body_of[i] = bodies.innermost();
+      if (runs_others(item.kind()) && !bodies.enter(item, i))
+        return fail() << "item " << i << ": its body is not nested in the one around it, or more than "
+                      << kMaxNesting << " deep";
+    }
+    return true;
   }
 
   bool verify_plan(const schema::EntryPoint& entry, uint32_t variant) {
@@ -297,9 +448,7 @@ class StructureVerifier {
           (i > 0 && arena <= plan.workspaces()->Get(i - 1)))
         return fail() << "plan " << variant << ": expected ascending workspace arenas";
     }
-    for (uint32_t i = 0; i < plan.items()->size(); ++i)
-      if (!verify_item(entry, plan, i)) return false;
-    return true;
+    return verify_items(entry, plan);
   }
 
   bool verify_entry_points() {
@@ -339,7 +488,8 @@ class StructureVerifier {
         const Tensors* tensors = t.output() ? entry.outputs() : entry.inputs();
         const schema::Segment* s = segment(t.segment(), schema::SegmentKind::test_values);
         if (s == nullptr || t.bytes() > s->bytes() || t.offset() > s->bytes() - t.bytes() ||
-            t.tensor() >= count(tensors) || tensors->Get(t.tensor())->bytes() != t.bytes())
+            t.tensor() >= count(tensors) ||
+            (!is_symbolic(*tensors->Get(t.tensor())) && tensors->Get(t.tensor())->bytes() != t.bytes()))
           return fail() << "test vector " << i << ": value " << j << " does not fit the signature";
       }
     }
@@ -347,15 +497,39 @@ class StructureVerifier {
   }
 
   const schema::Bundle& bundle_;
+  uint64_t features_;
   uint64_t budget_;
   uint64_t comparisons_ = 0;
   qnl_error* error_;
+  qnl_status status_ = QNL_OK;
 };
 
 }  // namespace
 
-qnl_status verify_structure(const schema::Bundle& bundle, uint64_t structure_bytes, qnl_error* error) {
-  return StructureVerifier(bundle, structure_bytes, error).verify() ? QNL_OK : QNL_INVALID_BUNDLE;
+bool uses_runtime_symbols(const schema::Bundle& bundle, const Expression& expression) {
+  for (uint32_t i = 0; i < expression.steps; ++i)
+    if (expression.code[2 * i] == static_cast<int64_t>(Opcode::kSymbol) &&
+        bundle.symbols()->Get(static_cast<uint32_t>(expression.code[2 * i + 1]))->kind() ==
+            schema::SymbolKind::runtime)
+      return true;
+  return false;
+}
+
+bool copy_fits(const CopyLoop* loops, uint32_t count, uint64_t copy_bytes, bool source,
+               uint64_t binding_bytes) {
+  uint64_t extent = copy_bytes;
+  for (uint32_t l = 0; l < count; ++l) {
+    uint64_t span = 0;
+    if (!multiply(loops[l].count - 1, source ? loops[l].source_stride : loops[l].target_stride, &span) ||
+        !add(extent, span, &extent))
+      return false;
+  }
+  return extent <= binding_bytes;
+}
+
+qnl_status verify_structure(const schema::Bundle& bundle, uint64_t features, uint64_t structure_bytes,
+                            qnl_error* error) {
+  return StructureVerifier(bundle, features, structure_bytes, error).verify();
 }
 
 }  // namespace quernel::runtime

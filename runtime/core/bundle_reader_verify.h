@@ -2,6 +2,7 @@
 // verify_structure checks that what it says makes sense. Included by bundle_reader*.cpp only.
 #pragma once
 
+#include "core/expression.h"
 #include "core/failure.h"
 #include "schemas/bundle_generated.h"
 
@@ -20,8 +21,17 @@ bool aligned_to_8(const Vector* vector) {
   return count(vector) == 0 || reinterpret_cast<uintptr_t>(vector->Data()) % 8 == 0;
 }
 
+inline Expression code_of(const schema::SizeExpression& expression) {
+  return {expression.code()->data(), expression.code()->size() / 2};
+}
+
+// For well-formed code.
+bool uses_runtime_symbols(const schema::Bundle& bundle, const Expression& expression);
+
 // Every index, range, size, name and dependency of a structure whose FlatBuffer is well-formed and whose
-// segments lie inside the file. The work is bounded by the structure's size, also for crafted input.
-qnl_status verify_structure(const schema::Bundle& bundle, uint64_t structure_bytes, qnl_error* error);
+// segments lie inside the file. features: of the header. The work is bounded by the structure's size, also
+// for crafted input.
+qnl_status verify_structure(const schema::Bundle& bundle, uint64_t features, uint64_t structure_bytes,
+                            qnl_error* error);
 
 }  // namespace quernel::runtime

@@ -62,6 +62,7 @@ qnl_status copy(const DeviceRange& source, const DeviceRange& target, uint64_t b
 }
 
 void copy_strided(const Command& command, const char* source, char* target) {
+  if (command.copy_bytes == 0) return;
   uint64_t index[kMaxCopyLoops] = {};
   for (;;) {
     memmove(target, source, command.copy_bytes);
@@ -79,14 +80,23 @@ void copy_strided(const Command& command, const char* source, char* target) {
   }
 }
 
-void event_signal(Event* event) {
-  __atomic_store_n(&event->word, 1u, __ATOMIC_RELEASE);
-  platform::wake(&event->word, ~0u >> 1);
+namespace {
+constexpr uint32_t kPending = 0, kDone = 1,
+                   kAwaited = 2;  // of Event::word; awaited: pending, and someone sleeps
 }
 
-bool event_done(const Event* event) { return __atomic_load_n(&event->word, __ATOMIC_ACQUIRE) != 0; }
+// The system is asked to wake only when someone sleeps, which a device that completes before it returns never
+// sees.
+void event_signal(Event* event) {
+  if (__atomic_exchange_n(&event->word, kDone, __ATOMIC_ACQ_REL) == kAwaited)
+    platform::wake(&event->word, ~0u >> 1);
+}
 
-qnl_status event_wait(const Event* event, uint64_t timeout_nanoseconds) {
+bool event_done(const Event* event) { return __atomic_load_n(&event->word, __ATOMIC_ACQUIRE) == kDone; }
+
+qnl_status event_wait(Event* event, uint64_t timeout_nanoseconds) {
+  if (event_done(event)) return QNL_OK;
+  uint32_t* word = &event->word;
   uint64_t begin = platform::now_nanoseconds();
   while (!event_done(event)) {
     uint64_t left = platform::kForever;
@@ -95,7 +105,9 @@ qnl_status event_wait(const Event* event, uint64_t timeout_nanoseconds) {
       if (passed >= timeout_nanoseconds) return QNL_TIMEOUT;
       left = timeout_nanoseconds - passed;
     }
-    platform::park(&event->word, 0, left);
+    uint32_t pending = kPending;
+    __atomic_compare_exchange_n(word, &pending, kAwaited, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+    platform::park(word, kAwaited, left);
   }
   return QNL_OK;
 }

@@ -68,9 +68,12 @@ struct Command {
   uint32_t copy_loop_count = 0;
   CopyLoop copy_loops[kMaxCopyLoops] = {};
   HostCallback callback;
+  const int64_t* symbols = nullptr;  // that the kernel gets; null when it has none
 };
 
-// A plan as the session built it; it stays in place for as long as a recording of it exists.
+// A plan as the session built it; it stays in place for as long as a recording of it exists. Between
+// submissions the session may change workgroups, copy_bytes, binding_bytes and the symbols' values. Commands
+// of the kinds read_symbol, loop and branch are the session's: a device never gets them.
 struct CommandList {
   const Command* commands = nullptr;
   uint32_t command_count = 0;
@@ -83,7 +86,7 @@ struct CommandList {
 // A command list in the device's own form, replayed by submit. A device derives its own type from it.
 struct Recording {};
 
-// A point in a device's work. word counts 0 pending, 1 done; handle is the device's own.
+// A point in a device's work. word: 0 pending, 1 done, others the device's; handle is the device's own.
 struct Event {
   uint32_t word = 0;
   void* handle = nullptr;
@@ -137,13 +140,13 @@ struct DeviceTable {
   void (*release)(Device* device, Recording* recording);
   // Executes commands [begin, end) in order of their dependencies and signals the event when they are
   // complete. A device without a queue of its own completes them before it returns. event is given pending.
-  qnl_status (*submit)(Device* device, Recording* recording, uint32_t begin, uint32_t end,
-                       const int64_t* symbols, Event* event, CommandFailure* failure);
+  qnl_status (*submit)(Device* device, Recording* recording, uint32_t begin, uint32_t end, Event* event,
+                       CommandFailure* failure);
 
   void (*event_signal)(Device* device, Event* event);
   bool (*event_done)(Device* device, const Event* event);
   // QNL_TIMEOUT when the event is still pending after that time; ~0: for ever.
-  qnl_status (*event_wait)(Device* device, const Event* event, uint64_t timeout_nanoseconds);
+  qnl_status (*event_wait)(Device* device, Event* event, uint64_t timeout_nanoseconds);
   // Returns when everything submitted is complete; QNL_DEVICE_FAULT when the device has faulted.
   qnl_status (*wait_idle)(Device* device);
 };
@@ -174,7 +177,7 @@ void copy_strided(const Command& command, const char* source, char* target);
 
 void event_signal(Event* event);
 bool event_done(const Event* event);
-qnl_status event_wait(const Event* event, uint64_t timeout_nanoseconds);
+qnl_status event_wait(Event* event, uint64_t timeout_nanoseconds);
 }  // namespace host_memory
 
 }  // namespace quernel::runtime

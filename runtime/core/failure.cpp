@@ -138,6 +138,8 @@ const char* qnl_status_text(qnl_status status) {
       return "supplied memory is too small";
     case QNL_INPUT_NOT_SET:
       return "input not set";
+    case QNL_SYMBOL_OUT_OF_RANGE:
+      return "symbol out of range";
     case QNL_FILE_NOT_FOUND:
       return "file not found";
     case QNL_FILE_UNREADABLE:

@@ -17,11 +17,45 @@ using quernel::runtime::Failure;
 using quernel::runtime::ItemView;
 using quernel::runtime::Slot;
 
-namespace {
+namespace quernel::runtime {
 
 const char* role_name(qnl_tensor_role role) {
   return role == QNL_INPUT ? "input" : role == QNL_OUTPUT ? "output" : "state";
 }
+
+DeviceRange slot_range(const qnl_session* s, const Slot& slot) {
+  return slot.bound ? DeviceRange{&slot.bound_arena, 0} : s->arenas[slot.arena];
+}
+
+uint64_t slot_extent(const qnl_session* s, const Slot& slot) {
+  return slot.symbolic ? s->arena_bytes[slot.arena] : slot.tensor.bytes;
+}
+
+void patch_bindings(qnl_session* s, const Slot& slot) {
+  DeviceRange range = slot_range(s, slot);
+  for (uint32_t i = 0; i < s->plan.io_binding_count; ++i) {
+    const qnl_session::IoBinding& io = s->io_bindings[i];
+    if (io.arena != slot.arena) continue;
+    s->bindings[io.binding] = {range.arena, range.offset + io.offset};
+    s->device->table->rebind(s->device, s->recording, io.binding);
+  }
+}
+
+}  // namespace quernel::runtime
+
+using quernel::runtime::check_shape;
+using quernel::runtime::implied_shape;
+using quernel::runtime::make_room;
+using quernel::runtime::patch_bindings;
+using quernel::runtime::reserve_symbols;
+using quernel::runtime::resolve_symbols;
+using quernel::runtime::role_name;
+using quernel::runtime::run_plan;
+using quernel::runtime::shape_from_symbols;
+using quernel::runtime::slot_extent;
+using quernel::runtime::slot_range;
+
+namespace {
 
 // The slot of that name, or the only one of the role when name is null.
 qnl_status find_slot(qnl_session* s, qnl_tensor_role role, const char* name, Slot** slot, qnl_error* error) {
@@ -39,39 +73,74 @@ qnl_status find_slot(qnl_session* s, qnl_tensor_role role, const char* name, Slo
   return failure;
 }
 
-qnl_status check_tensor(const Slot& slot, const qnl_tensor& found, qnl_error* error) {
-  const qnl_tensor& expected = slot.tensor;
-  bool same_shape = found.rank == expected.rank &&
-                    memcmp(found.shape, expected.shape, expected.rank * sizeof expected.shape[0]) == 0;
-  qnl_status status = found.dtype != expected.dtype   ? QNL_DTYPE_MISMATCH
-                      : !same_shape                   ? QNL_SHAPE_MISMATCH
-                      : found.bytes != expected.bytes ? QNL_SIZE_MISMATCH
-                                                      : QNL_OK;
+void append_signature(Failure& failure, const qnl_session* s, const Slot& slot) {
+  failure << qnl_dtype_name(slot.tensor.dtype) << "[";
+  for (uint32_t d = 0; d < slot.tensor.rank; ++d) {
+    failure << (d == 0 ? "" : ",");
+    if (slot.dims[d] >= 0) {
+      s->bundle->reader.append_expression(failure, slot.dims[d]);
+    } else {
+      failure << slot.tensor.shape[d];
+    }
+  }
+  failure << "]";
+}
+
+// Rank and constant dims.
+bool same_shape(const Slot& slot, const qnl_tensor& found) {
+  bool same = found.rank == slot.tensor.rank;
+  for (uint32_t d = 0; d < slot.tensor.rank && same; ++d)
+    same = slot.dims[d] >= 0 || found.shape[d] == slot.tensor.shape[d];
+  return same;
+}
+
+constexpr uint64_t kTooLarge = ~uint64_t{0};
+
+uint64_t byte_count(const qnl_tensor& t) {
+  uint64_t elements = 1;
+  for (uint32_t d = 0; d < t.rank; ++d)
+    if (__builtin_mul_overflow(elements, static_cast<uint64_t>(t.shape[d]), &elements) ||
+        elements > quernel::runtime::kMaxArenaBytes)
+      return kTooLarge;
+  return qnl_dtype_bytes(t.dtype, elements);
+}
+
+// Against the signature. Bytes are those of the found shape; an output of symbolic shape may have any.
+qnl_status check_tensor(const qnl_session* s, const Slot& slot, const qnl_tensor& found, qnl_error* error) {
+  bool any_size = slot.symbolic && slot.role == QNL_OUTPUT;
+  qnl_status status = found.dtype != slot.tensor.dtype ? QNL_DTYPE_MISMATCH
+                      : !same_shape(slot, found)       ? QNL_SHAPE_MISMATCH
+                                                       : QNL_OK;
+  if (status == QNL_OK && slot.symbolic && !any_size)
+    if (status = check_shape(s, slot, found.shape, error); status != QNL_OK) return status;
+  uint64_t bytes = slot.symbolic ? (any_size ? found.bytes : byte_count(found)) : slot.tensor.bytes;
+  if (status == QNL_OK && found.bytes != bytes) status = QNL_SIZE_MISMATCH;
+  if (status == QNL_OK && bytes == kTooLarge) status = QNL_SHAPE_MISMATCH;
   if (status == QNL_OK) return QNL_OK;
   Failure failure(error, status);
-  failure << role_name(slot.role) << " '" << expected.name << "': expected ";
-  append_type(failure, expected.dtype, expected.rank, expected.shape);
-  if (status == QNL_SIZE_MISMATCH) failure << " of " << expected.bytes << " bytes";
+  failure << role_name(slot.role) << " '" << slot.tensor.name << "': expected ";
+  append_signature(failure, s, slot);
+  if (status == QNL_SIZE_MISMATCH) failure << " of " << bytes << " bytes";
   failure << ", found ";
   append_type(failure, found.dtype, found.rank, found.shape);
   if (status == QNL_SIZE_MISMATCH) failure << " of " << found.bytes << " bytes";
   return failure;
 }
 
-// Where the slot's memory is now; the arena is null when it has none.
-DeviceRange slot_range(const qnl_session* s, const Slot& slot) {
-  return slot.bound ? DeviceRange{&slot.bound_arena, 0} : s->arenas[slot.arena];
-}
-
-// After a slot has moved: every binding into it, in the list and in the device's recording.
-void patch_bindings(qnl_session* s, const Slot& slot) {
-  DeviceRange range = slot_range(s, slot);
-  for (uint32_t i = 0; i < s->plan.io_binding_count; ++i) {
-    const qnl_session::IoBinding& io = s->io_bindings[i];
-    if (io.arena != slot.arena) continue;
-    s->bindings[io.binding] = {range.arena, range.offset + io.offset};
-    s->device->table->rebind(s->device, s->recording, io.binding);
+// The shape that an input has from now on; checked before.
+void take_shape(qnl_session* s, Slot* slot, const int64_t* shape, uint64_t bytes, bool implied) {
+  if (!slot->symbolic) return;
+  slot->implied_shape = implied;
+  bool same = slot->has_shape;
+  for (uint32_t d = 0; d < slot->tensor.rank; ++d) {
+    same = same && slot->tensor.shape[d] == shape[d];
+    slot->tensor.shape[d] = shape[d];
   }
+  slot->tensor.bytes = bytes;
+  slot->has_shape = true;
+  if (same) return;
+  slot->is_set = false;
+  s->resolved = false;
 }
 
 // Kernels write outputs while others read inputs, so an output may not share a byte with anything else.
@@ -81,8 +150,8 @@ qnl_status check_overlap(const qnl_session* s, qnl_error* error) {
     if (begin == nullptr) continue;
     for (uint32_t i = 0; i < o; ++i) {
       const char* other = host_address(slot_range(s, s->slots[i]));
-      if (other == nullptr || other >= begin + s->slots[o].tensor.bytes ||
-          begin >= other + s->slots[i].tensor.bytes)
+      if (other == nullptr || other >= begin + slot_extent(s, s->slots[o]) ||
+          begin >= other + slot_extent(s, s->slots[i]))
         continue;
       return Failure(error, QNL_OVERLAP)
              << "output '" << s->slots[o].tensor.name << "': its memory overlaps that of "
@@ -100,36 +169,52 @@ qnl_status check_ready(qnl_session* s, qnl_error* error) {
     return Failure(error, QNL_INPUT_NOT_SET) << role_name(slot.role) << " '" << slot.tensor.name << "': not "
                                              << (has_memory ? "set" : "bound") << " before the run";
   }
+  if (!s->resolved)
+    if (qnl_status status = resolve_symbols(s, error); status != QNL_OK) return status;
   if (s->checked_overlap) return QNL_OK;
+  for (uint32_t i = 0; i < s->plan.slot_count; ++i) {
+    const Slot& slot = s->slots[i];
+    if (!slot.bound || slot.bound_arena.bytes >= slot_extent(s, slot)) continue;
+    return Failure(error, QNL_MEMORY_TOO_SMALL)
+           << role_name(slot.role) << " '" << slot.tensor.name << "': expected " << slot_extent(s, slot)
+           << " bytes, the memory bound to it has " << slot.bound_arena.bytes;
+  }
   if (qnl_status status = check_overlap(s, error); status != QNL_OK) return status;
   s->checked_overlap = true;
   return QNL_OK;
 }
 
-qnl_status describe_failure(const qnl_session* s, qnl_status status, const CommandFailure& failed,
-                            qnl_error* error) {
-  Failure failure(error, status);
-  if (failed.command >= s->plan.command_count) return failure << qnl_status_text(status);
-  qnl_item_info item;
-  (void)!qnl_session_get_item(s, failed.command, &item);
-  failure << "item " << failed.command << " '" << item.name << "'";
-  if (item.source_node[0] != '\0') failure << " (node '" << item.source_node << "')";
-  failure << ": " << qnl_status_text(status);
-  if (status == QNL_KERNEL_FAILED && failed.code == QNL_KERNEL_INDEX_OUT_OF_RANGE)
-    failure << ", index out of range";
-  if (status == QNL_KERNEL_FAILED && failed.code == QNL_KERNEL_DIVISION_BY_ZERO)
-    failure << ", division by zero";
-  if (failed.code != 0) failure << ", code " << int64_t{failed.code};
-  return failure;
+// An output's shape of the last run; before the first one what the inputs say.
+qnl_status output_tensor(qnl_session* s, const Slot& slot, qnl_tensor* tensor, qnl_error* error) {
+  qnl_status status = shape_from_symbols(s, slot, s->symbols.now, tensor, error);
+  if (status == QNL_INPUT_NOT_SET && !s->resolved && resolve_symbols(s, nullptr) == QNL_OK)
+    status = shape_from_symbols(s, slot, s->symbols.now, tensor, error);
+  if (status != QNL_OK || !slot.symbolic || tensor->bytes <= s->arena_bytes[slot.arena]) return status;
+  return Failure(error, QNL_SYMBOL_OUT_OF_RANGE)
+         << "output '" << slot.tensor.name << "': its shape takes " << tensor->bytes
+         << " bytes, expected at most " << s->arena_bytes[slot.arena];
 }
 
-qnl_status submit(qnl_session* s, uint32_t begin, uint32_t end, qnl_error* error) {
-  Event event;
-  CommandFailure failed;
-  failed.command = s->plan.command_count;
-  qnl_status status = s->device->table->submit(s->device, s->recording, begin, end, nullptr, &event, &failed);
-  if (status == QNL_OK) status = s->device->table->event_wait(s->device, &event, ~uint64_t{0});
-  return status == QNL_OK ? QNL_OK : describe_failure(s, status, failed, error);
+// An input with the shape that it has or that follows from symbols, ready to be filled.
+qnl_status input_tensor(qnl_session* s, Slot* slot, qnl_tensor* tensor, qnl_error* error) {
+  if (!slot->has_shape || slot->implied_shape) {
+    bool had_shape = slot->has_shape;
+    slot->has_shape = false;  // it does not imply itself
+    qnl_status status = implied_shape(s, *slot, tensor, error);
+    if (status == QNL_OK) status = check_shape(s, *slot, tensor->shape, error);
+    if (status != QNL_OK) {
+      slot->is_set = false;
+      return status;
+    }
+    slot->has_shape = had_shape;
+    take_shape(s, slot, tensor->shape, tensor->bytes, true);
+  }
+  *tensor = slot->tensor;
+  if (slot->symbolic && slot_range(s, *slot).arena != nullptr)
+    if (qnl_status status = make_room(s, *slot, tensor->bytes, error); status != QNL_OK) return status;
+  tensor->data = host_address(slot_range(s, *slot));
+  if (tensor->data != nullptr || tensor->bytes == 0) slot->is_set = true;
+  return QNL_OK;
 }
 
 const DeviceArena& state_arena(const qnl_session* s) {
@@ -152,12 +237,15 @@ qnl_status qnl_session_set_input(qnl_session* s, const qnl_tensor* tensor, qnl_e
   Slot* slot = nullptr;
   if (qnl_status status = find_slot(s, QNL_INPUT, tensor->name, &slot, error); status != QNL_OK)
     return status;
-  if (qnl_status status = check_tensor(*slot, *tensor, error); status != QNL_OK) return status;
-  DeviceRange range = slot_range(s, *slot);
-  if (range.arena == nullptr)
+  qnl_status status = check_tensor(s, *slot, *tensor, error);
+  if (status != QNL_OK) return status;
+  if (slot_range(s, *slot).arena == nullptr)
     return Failure(error, QNL_INPUT_NOT_SET)
            << "input '" << slot->tensor.name << "': has no slot, bind it instead";
-  qnl_status status = s->device->table->write(s->device, range, tensor->data, tensor->bytes);
+  if (slot->symbolic)
+    if (status = make_room(s, *slot, tensor->bytes, error); status != QNL_OK) return status;
+  take_shape(s, slot, tensor->shape, tensor->bytes, false);
+  status = s->device->table->write(s->device, slot_range(s, *slot), tensor->data, tensor->bytes);
   if (status != QNL_OK)
     return Failure(error, status) << "input '" << slot->tensor.name << "': cannot be written";
   slot->is_set = true;
@@ -172,7 +260,7 @@ qnl_status qnl_session_bind(qnl_session* s, qnl_tensor_role role, const qnl_tens
   if (qnl_status status = find_slot(s, role, tensor->name, &slot, error); status != QNL_OK) return status;
   bool to_own = tensor->data == nullptr;
   if (!to_own) {
-    if (qnl_status status = check_tensor(*slot, *tensor, error); status != QNL_OK) return status;
+    if (qnl_status status = check_tensor(s, *slot, *tensor, error); status != QNL_OK) return status;
     uint64_t element = qnl_dtype_bytes(tensor->dtype, 1);
     if (reinterpret_cast<uintptr_t>(tensor->data) % element != 0)
       return Failure(error, QNL_MISALIGNED) << role_name(role) << " '" << slot->tensor.name << "': expected "
@@ -188,7 +276,10 @@ qnl_status qnl_session_bind(qnl_session* s, qnl_tensor_role role, const qnl_tens
       return Failure(error, status) << role_name(role) << " '" << slot->tensor.name
                                     << "': cannot be used in place";
     slot->bound = true;
+    if (role == QNL_INPUT) take_shape(s, slot, tensor->shape, tensor->bytes, false);
     slot->is_set = true;
+  } else if (slot->symbolic) {
+    s->resolved = false;  // the slot may have to grow
   }
   s->checked_overlap = false;
   patch_bindings(s, *slot);
@@ -202,10 +293,10 @@ qnl_status qnl_session_get(qnl_session* s, qnl_tensor_role role, const char* nam
   if (role != QNL_STATE) {
     Slot* slot = nullptr;
     if (qnl_status status = find_slot(s, role, name, &slot, error); status != QNL_OK) return status;
-    *tensor = slot->tensor;
-    tensor->data = host_address(slot_range(s, *slot));
-    if (role == QNL_INPUT && (tensor->data != nullptr || tensor->bytes == 0)) slot->is_set = true;
-    return QNL_OK;
+    if (role == QNL_INPUT) return input_tensor(s, slot, tensor, error);
+    qnl_status status = output_tensor(s, *slot, tensor, error);
+    if (status == QNL_OK) tensor->data = host_address(slot_range(s, *slot));
+    return status;
   }
   uint32_t states = s->bundle->reader.entry_point(s->plan.entry).state_count;
   for (uint32_t i = 0; i < states; ++i) {
@@ -222,15 +313,39 @@ qnl_status qnl_session_get(qnl_session* s, qnl_tensor_role role, const char* nam
          << "state '" << (name == nullptr ? "" : name) << "': not one of the entry point's";
 }
 
+qnl_status qnl_session_set_shape(qnl_session* s, const qnl_tensor* tensor, qnl_error* error) {
+  if (tensor == nullptr) return Failure(error, QNL_INVALID_ARGUMENT) << "input: expected a name and a shape";
+  Slot* slot = nullptr;
+  if (qnl_status status = find_slot(s, QNL_INPUT, tensor->name, &slot, error); status != QNL_OK)
+    return status;
+  qnl_tensor shaped = *tensor;
+  shaped.dtype = slot->tensor.dtype;
+  shaped.bytes = same_shape(*slot, shaped) ? byte_count(shaped) : 0;
+  qnl_status status = check_tensor(s, *slot, shaped, error);
+  if (status == QNL_OK && slot->symbolic) status = make_room(s, *slot, shaped.bytes, error);
+  if (status == QNL_OK) take_shape(s, slot, shaped.shape, shaped.bytes, false);
+  return status;
+}
+
+qnl_status qnl_session_set_symbol(qnl_session* s, const char* name, int64_t value, qnl_error* error) {
+  uint32_t symbol = 0;
+  qnl_status status = find_symbol(s->bundle->reader, name, &symbol, error);
+  if (status == QNL_OK && value != QNL_SYMBOL_UNSET)
+    status = check_symbol(s->bundle->reader, symbol, value, nullptr, {"session"}, error);
+  if (status != QNL_OK) return status;
+  if (s->symbols.declared[symbol] != value) s->resolved = false;
+  s->symbols.declared[symbol] = value;
+  return QNL_OK;
+}
+
+qnl_status qnl_session_reserve(qnl_session* s, const qnl_symbol_value* symbols, uint32_t count,
+                               qnl_error* error) {
+  return reserve_symbols(s, symbols, count, error);
+}
+
 qnl_status qnl_session_run(qnl_session* s, qnl_error* error) {
   if (qnl_status status = check_ready(s, error); status != QNL_OK) return status;
-  if (s->profile == nullptr) return submit(s, 0, s->plan.command_count, error);
-  for (uint32_t c = 0; c < s->plan.command_count; ++c) {
-    uint64_t begin = quernel::platform::now_nanoseconds();
-    if (qnl_status status = submit(s, c, c + 1, error); status != QNL_OK) return status;
-    s->profile(s->profile_user, c, quernel::platform::now_nanoseconds() - begin);
-  }
-  return QNL_OK;
+  return run_plan(s, error);
 }
 
 qnl_status qnl_session_reset_state(qnl_session* s, qnl_error* error) {
@@ -264,25 +379,6 @@ qnl_status qnl_session_set_callback(qnl_session* s, const char* name, qnl_host_c
   }
   if (found) return QNL_OK;
   return Failure(error, QNL_UNKNOWN_NAME) << "callback '" << name << "': no item of the plan calls it";
-}
-
-uint32_t qnl_session_item_count(const qnl_session* s) { return s->plan.command_count; }
-
-qnl_status qnl_session_get_item(const qnl_session* s, uint32_t index, qnl_item_info* info) {
-  if (index >= s->plan.command_count) return QNL_INVALID_ARGUMENT;
-  ItemView item = s->bundle->reader.item(s->plan.entry, s->plan.variant, index);
-  const char* name = "copy";
-  if (item.kind == QNL_ITEM_DISPATCH) name = s->bundle->reader.kernel(s->plan.variant, item.kernel).name;
-  if (item.kind == QNL_ITEM_SYNCHRONIZE) name = "synchronize";
-  if (item.kind == QNL_ITEM_HOST_CALLBACK) name = item.callback;
-  *info = {item.kind,         name, item.source_node, item.workgroups, item.flops, item.bytes_read,
-           item.bytes_written};
-  return QNL_OK;
-}
-
-void qnl_session_set_profile(qnl_session* s, qnl_profile_hook hook, void* user) {
-  s->profile = hook;
-  s->profile_user = user;
 }
 
 }  // extern "C"

@@ -12,7 +12,13 @@ namespace quernel::runtime {
 
 // An input or output of the entry point.
 struct Slot {
-  qnl_tensor tensor = {};  // of the signature, data null
+  // Of the signature, data null. The dims of an input's symbolic shape are those it has now; of an output's
+  // they are -1.
+  qnl_tensor tensor = {};
+  int32_t dims[QNL_MAX_RANK] = {-1, -1, -1, -1, -1, -1, -1, -1};  // expressions, -1: the dim is constant
+  bool symbolic = false;                                          // has such a dim
+  bool has_shape = true;                                          // inputs: the dims are known
+  bool implied_shape = false;  // inputs: they follow from symbols, the caller has not given them
   uint32_t arena = 0;
   qnl_tensor_role role = QNL_INPUT;
   bool is_set = false;      // inputs: has a value
@@ -31,6 +37,10 @@ struct SessionPlan {
   uint32_t command_count = 0;
   uint32_t binding_count = 0;  // of all commands
   uint32_t io_binding_count = 0;
+  uint32_t symbol_count = 0;       // of the bundle
+  uint32_t item_symbol_count = 0;  // of all commands
+  uint32_t runtime_site_count = 0;
+  uint32_t control_count = 0;
   uint32_t alignment = QNL_DEFAULT_ALIGNMENT;
   uint64_t workspace_bytes = 0;
   uint64_t state_bytes = 0;
@@ -42,8 +52,39 @@ struct SessionPlan {
 
 // Offsets in the session's block, after the object itself.
 struct SessionLayout {
-  uint64_t arenas = 0, constants = 0, slots = 0, commands = 0, bindings = 0, binding_bytes = 0,
-           io_bindings = 0, recording = 0, end = 0;
+  uint64_t arenas = 0, constants = 0, arena_bytes = 0, slot_bytes = 0, slots = 0, commands = 0, bindings = 0,
+           binding_bytes = 0, io_bindings = 0, symbols = 0, item_symbols = 0, runtime_sites = 0, controls = 0,
+           recording = 0, end = 0;
+};
+
+// Values of symbols, four sets of them in a session's block.
+struct SymbolValues {
+  int64_t* now = nullptr;       // of the last run, kUnset before
+  int64_t* next = nullptr;      // collected for the run to come
+  int64_t* declared = nullptr;  // by the caller, or kUnset
+  int64_t* capacity = nullptr;  // that memory was made for
+};
+
+// A number of a command that depends on symbols that get their values during a run.
+struct RuntimeSite {
+  static constexpr uint32_t kWorkgroups = ~0u, kCopyBytes = ~0u - 1;
+  uint32_t command = 0;
+  int32_t expression = -1;
+  uint32_t target = 0;        // one of the above, or an index into the session's item symbols
+  uint64_t mask = 0;          // of its runtime symbols, each as bit `index % 64`
+  uint64_t evaluated_at = 0;  // the session's count of changes then
+};
+
+// A read_symbol, loop or branch. Controls are in the order of their commands; *_control is the first control
+// that lies at or after that command.
+struct Control {
+  uint32_t command = 0;
+  qnl_item_kind kind = QNL_ITEM_BRANCH;
+  qnl_dtype dtype = QNL_BOOL;
+  int32_t symbol = -1;
+  int32_t count = -1, condition = -1;  // expressions
+  uint32_t end = 0, end_control = 0;
+  uint32_t else_begin = 0, else_control = 0;
 };
 
 // Chooses entry point and variant and sizes everything; the same for a query and for a creation. Allocates
@@ -52,11 +93,73 @@ qnl_status plan_session(const BundleReader& reader, Device* device, const qnl_se
                         SessionPlan* plan, qnl_error* error);
 SessionLayout layout_session(const SessionPlan& plan);
 
+// Sizes of arenas: as listed, or those that follow from values of the symbols, 0 where the values make no
+// sense.
+struct ArenaSizes {
+  const uint64_t* bytes = nullptr;  // per arena of the bundle
+  const int64_t* symbols = nullptr;
+};
+
 // Places the arenas of one lifetime that the plan uses one after another in a block and returns the block's
 // bytes. workspace: those of the plan; state: all of the bundle; input: the inputs' and outputs' slots.
 // ranges (per arena of the bundle) and block may be null to get the size only.
 uint64_t place_arenas(const BundleReader& reader, const SessionPlan& plan, ArenaKind lifetime,
-                      DeviceRange* ranges, const DeviceArena* block);
+                      const ArenaSizes& sizes, DeviceRange* ranges, const DeviceArena* block);
+
+// Size of one arena by the symbols, as above.
+uint64_t arena_size(const BundleReader& reader, uint32_t arena, const int64_t* symbols);
+
+qnl_status find_symbol(const BundleReader& reader, const char* name, uint32_t* symbol, qnl_error* error);
+
+// Values that memory is made for: those named, else the largest ones that are finite, else the smallest.
+// symbols: kUnset where the caller wants the default; named ones are written over it.
+qnl_status capacity_values(const BundleReader& reader, const qnl_symbol_value* named, uint32_t count,
+                           int64_t* symbols, qnl_error* error);
+
+// What an expression is for, in texts: "item 3 'conv': workgroups".
+struct Subject {
+  const char* what = "";
+  int64_t index = -1;
+  const char* name = "";
+  const char* part = "";
+};
+
+// Value of an expression from min to max, with an error that says what it is for.
+qnl_status value_of(const BundleReader& reader, int32_t expression, const int64_t* symbols,
+                    const Subject& subject, int64_t min, int64_t max, int64_t* value, qnl_error* error);
+
+// QNL_SYMBOL_OUT_OF_RANGE when the symbol may not have the value. bound: values for the expression of its
+// maximum.
+qnl_status check_symbol(const BundleReader& reader, uint32_t symbol, int64_t value, const int64_t* bound,
+                        const Subject& subject, qnl_error* error);
+
+// Binds the symbols to the inputs' shapes, makes room, and places everything that depends on them. Sets
+// `resolved`.
+qnl_status resolve_symbols(qnl_session* s, qnl_error* error);
+qnl_status reserve_symbols(qnl_session* s, const qnl_symbol_value* named, uint32_t count, qnl_error* error);
+// Dims of an input against the ranges of the symbols that they are.
+qnl_status check_shape(const qnl_session* s, const Slot& slot, const int64_t* shape, qnl_error* error);
+// The slot's tensor with dims that follow from these values; for an input also from what the caller has given
+// so far.
+qnl_status shape_from_symbols(const qnl_session* s, const Slot& slot, const int64_t* symbols,
+                              qnl_tensor* tensor, qnl_error* error);
+qnl_status implied_shape(qnl_session* s, const Slot& slot, qnl_tensor* tensor, qnl_error* error);
+// Gives the input slot room for `bytes`.
+qnl_status make_room(qnl_session* s, const Slot& slot, uint64_t bytes, qnl_error* error);
+// The numbers of commands [begin, end) that depend on what changed during the run.
+qnl_status refresh_commands(qnl_session* s, uint32_t begin, uint32_t end, qnl_error* error);
+// Runs all commands.
+qnl_status run_plan(qnl_session* s, qnl_error* error);
+
+// Sizes and bindings of all commands, from the symbols' values where they depend on them.
+qnl_status place_commands(qnl_session* s, qnl_error* error);
+// Where the slot's memory is now; the arena is null when it has none.
+DeviceRange slot_range(const qnl_session* s, const Slot& slot);
+// Bytes that the slot's tensor takes now, at most.
+uint64_t slot_extent(const qnl_session* s, const Slot& slot);
+// After a slot has moved: every binding into it, in the list and in the device's recording.
+void patch_bindings(qnl_session* s, const Slot& slot);
+const char* role_name(qnl_tensor_role role);
 
 }  // namespace quernel::runtime
 
@@ -77,6 +180,8 @@ struct qnl_session {
   quernel::runtime::Command* commands = nullptr;
   quernel::runtime::DeviceRange* bindings = nullptr;
   uint64_t* binding_bytes = nullptr;
+  uint64_t* arena_bytes = nullptr;  // per arena of the bundle: its size now; not of other plans' arenas
+  uint64_t* slot_bytes = nullptr;   // per arena of the bundle: room that an input or output has in `io`
   // Bindings that move when the caller binds a slot: {index of the binding, arena, offset in it}.
   struct IoBinding {
     uint32_t binding, arena;
@@ -84,6 +189,16 @@ struct qnl_session {
   };
   IoBinding* io_bindings = nullptr;
 
+  quernel::runtime::SymbolValues symbols;
+  int64_t* item_symbols = nullptr;
+  quernel::runtime::RuntimeSite* runtime_sites = nullptr;
+  quernel::runtime::Control* controls = nullptr;
+  bool resolved = true;  // everything is placed for the inputs' shapes
+  // During a run: how often a symbol has changed, and when each did last; two symbols may share an entry.
+  uint64_t changes = 0;
+  uint64_t changed_at[64] = {};
+
+  bool owns_workspace = false, owns_io = false;  // may grow
   bool checked_overlap = false;
   bool owns_memory = false;  // of this block
   qnl_profile_hook profile = nullptr;

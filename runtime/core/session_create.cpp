@@ -8,16 +8,21 @@
 
 using quernel::runtime::Access;
 using quernel::runtime::ArenaKind;
+using quernel::runtime::ArenaSizes;
 using quernel::runtime::ArenaView;
 using quernel::runtime::BindingView;
 using quernel::runtime::BundleReader;
 using quernel::runtime::Command;
+using quernel::runtime::Control;
 using quernel::runtime::Device;
 using quernel::runtime::DeviceArena;
 using quernel::runtime::DeviceRange;
 using quernel::runtime::Failure;
 using quernel::runtime::ItemView;
 using quernel::runtime::KernelCode;
+using quernel::runtime::kUnset;
+using quernel::runtime::place_commands;
+using quernel::runtime::RuntimeSite;
 using quernel::runtime::SessionLayout;
 using quernel::runtime::SessionPlan;
 using quernel::runtime::Slot;
@@ -57,11 +62,22 @@ qnl_status place_session(const SessionPlan& plan, const qnl_session_options& opt
   SessionLayout layout = quernel::runtime::layout_session(plan);
   s->arenas = reinterpret_cast<DeviceRange*>(base + layout.arenas);
   s->constants = reinterpret_cast<DeviceArena*>(base + layout.constants);
+  s->arena_bytes = reinterpret_cast<uint64_t*>(base + layout.arena_bytes);
+  s->slot_bytes = reinterpret_cast<uint64_t*>(base + layout.slot_bytes);
   s->slots = reinterpret_cast<Slot*>(base + layout.slots);
   s->commands = reinterpret_cast<Command*>(base + layout.commands);
   s->bindings = reinterpret_cast<DeviceRange*>(base + layout.bindings);
   s->binding_bytes = reinterpret_cast<uint64_t*>(base + layout.binding_bytes);
   s->io_bindings = reinterpret_cast<qnl_session::IoBinding*>(base + layout.io_bindings);
+  auto* symbols = reinterpret_cast<int64_t*>(base + layout.symbols);
+  for (uint32_t i = 0; i < 4 * plan.symbol_count; ++i) symbols[i] = kUnset;
+  s->symbols = {symbols, symbols + plan.symbol_count, symbols + 2 * plan.symbol_count,
+                symbols + 3 * plan.symbol_count};
+  s->item_symbols = reinterpret_cast<int64_t*>(base + layout.item_symbols);
+  s->runtime_sites = reinterpret_cast<RuntimeSite*>(base + layout.runtime_sites);
+  s->controls = reinterpret_cast<Control*>(base + layout.controls);
+  for (uint32_t i = 0; i < plan.runtime_site_count; ++i) new (&s->runtime_sites[i]) RuntimeSite;
+  for (uint32_t i = 0; i < plan.control_count; ++i) new (&s->controls[i]) Control;
   for (uint32_t a = 0; a < plan.arena_count; ++a) new (&s->arenas[a]) DeviceRange;
   for (uint32_t a = 0; a < plan.arena_count; ++a) new (&s->constants[a]) DeviceArena;
   for (uint32_t i = 0; i < plan.slot_count; ++i) new (&s->slots[i]) Slot;
@@ -84,13 +100,29 @@ qnl_status make_block(Device* device, const char* what, void* memory, uint64_t h
   return QNL_OK;
 }
 
+// Sizes that no symbol changes, and the room that inputs and outputs get.
+void size_arenas(qnl_session* s) {
+  const BundleReader& reader = s->bundle->reader;
+  for (uint32_t a = 0; a < s->plan.arena_count; ++a) {
+    ArenaView arena = reader.arena(a);
+    s->arena_bytes[a] = arena.bytes_expression < 0 ? arena.bytes : 0;
+  }
+  for (uint32_t i = 0; i < s->plan.slot_count; ++i) {
+    uint32_t a = s->slots[i].arena;
+    s->slot_bytes[a] = quernel::runtime::arena_size(reader, a, s->symbols.capacity);
+  }
+}
+
 qnl_status place_memory(qnl_session* s, const qnl_session_options& o, qnl_error* error) {
   const SessionPlan& p = s->plan;
   const BundleReader& reader = s->bundle->reader;
+  const ArenaSizes capacity = {nullptr, s->symbols.capacity};
+  s->owns_workspace = o.workspace_memory == nullptr;
+  s->owns_io = o.io_memory == nullptr;
   qnl_status status = make_block(s->device, "workspace", o.workspace_memory, o.workspace_memory_bytes,
                                  p.workspace_bytes, p.alignment, &s->workspace, error);
   if (status != QNL_OK) return status;
-  place_arenas(reader, p, ArenaKind::kWorkspace, s->arenas, &s->workspace);
+  place_arenas(reader, p, ArenaKind::kWorkspace, capacity, s->arenas, &s->workspace);
 
   const DeviceArena* state = &s->state;
   if (o.share_state_with != nullptr) {
@@ -105,13 +137,13 @@ qnl_status place_memory(qnl_session* s, const qnl_session_options& o, qnl_error*
                         &s->state, error);
     if (status != QNL_OK) return status;
   }
-  place_arenas(reader, p, ArenaKind::kState, s->arenas, state);
+  place_arenas(reader, p, ArenaKind::kState, capacity, s->arenas, state);
 
   if (o.io_bound_by_caller == 0) {
     status = make_block(s->device, "input and output", o.io_memory, o.io_memory_bytes, p.io_bytes,
                         p.alignment, &s->io, error);
     if (status != QNL_OK) return status;
-    place_arenas(reader, p, ArenaKind::kInput, s->arenas, &s->io);
+    place_arenas(reader, p, ArenaKind::kInput, capacity, s->arenas, &s->io);
   }
   for (uint32_t a = 0; a < p.arena_count; ++a) {
     ArenaView arena = reader.arena(a);
@@ -127,15 +159,49 @@ void describe_slots(qnl_session* s) {
   for (uint32_t i = 0; i < s->plan.slot_count; ++i) {
     Slot& slot = s->slots[i];
     slot.role = i < s->plan.input_count ? QNL_INPUT : QNL_OUTPUT;
-    s->bundle->reader.tensor(s->plan.entry, slot.role, i < s->plan.input_count ? i : i - s->plan.input_count,
-                             &slot.tensor, &slot.arena, nullptr);
+    uint32_t index = i < s->plan.input_count ? i : i - s->plan.input_count;
+    s->bundle->reader.tensor(s->plan.entry, slot.role, index, &slot.tensor, &slot.arena, nullptr);
+    for (uint32_t d = 0; d < slot.tensor.rank; ++d) {
+      slot.dims[d] = s->bundle->reader.dim_expression(s->plan.entry, slot.role, index, d);
+      slot.symbolic = slot.symbolic || slot.dims[d] >= 0;
+    }
+    slot.has_shape = !slot.symbolic;
   }
 }
 
+// Which of the command's numbers follow the symbols during a run.
+void list_runtime_sites(qnl_session* s, uint32_t c, const ItemView& item, uint32_t first_symbol,
+                        uint32_t* next) {
+  const BundleReader& reader = s->bundle->reader;
+  auto add = [&](int32_t expression, uint32_t target) {
+    if (reader.uses_runtime_symbols(expression))
+      s->runtime_sites[(*next)++] = {c, expression, target, reader.runtime_mask(expression), 0};
+  };
+  add(item.workgroups_expression, RuntimeSite::kWorkgroups);
+  add(item.copy_bytes_expression, RuntimeSite::kCopyBytes);
+  for (uint32_t i = 0; i < item.symbol_count; ++i)
+    add(reader.item_symbol(s->plan.entry, s->plan.variant, c, i), first_symbol + i);
+}
+
+// Once all controls are listed: where to go on after a body.
+void link_controls(qnl_session* s) {
+  for (uint32_t i = 0; i < s->plan.control_count; ++i) {
+    Control& control = s->controls[i];
+    uint32_t next = i + 1;
+    while (control.kind == QNL_ITEM_BRANCH && next < s->plan.control_count &&
+           s->controls[next].command < control.else_begin)
+      ++next;
+    control.else_control = next;
+    while (next < s->plan.control_count && s->controls[next].command < control.end) ++next;
+    control.end_control = next;
+  }
+}
+
+// What no symbol changes; place_commands does the rest.
 void build_commands(qnl_session* s) {
   const BundleReader& reader = s->bundle->reader;
   const SessionPlan& p = s->plan;
-  uint32_t next = 0, next_io = 0;
+  uint32_t next = 0, next_io = 0, next_symbol = 0, next_site = 0, next_control = 0;
   for (uint32_t c = 0; c < p.command_count; ++c) {
     ItemView item = reader.item(p.entry, p.variant, c);
     Command& command = s->commands[c];
@@ -151,15 +217,28 @@ void build_commands(qnl_session* s) {
     command.copy_bytes = item.copy_bytes;
     command.copy_loop_count = item.copy_loop_count;
     memcpy(command.copy_loops, item.copy_loops, sizeof item.copy_loops);
+    if (item.symbol_count > 0) command.symbols = s->item_symbols + next_symbol;
+    list_runtime_sites(s, c, item, next_symbol, &next_site);
+    next_symbol += item.symbol_count;
+    if (item.kind > QNL_ITEM_HOST_CALLBACK)
+      s->controls[next_control++] = {c,
+                                     item.kind,
+                                     item.dtype,
+                                     item.symbol,
+                                     item.count_expression,
+                                     item.condition_expression,
+                                     item.end,
+                                     0,
+                                     item.else_begin,
+                                     0};
     for (uint32_t b = 0; b < item.binding_count; ++b, ++next) {
       BindingView binding = reader.binding(p.entry, p.variant, c, b);
-      s->bindings[next] = {s->arenas[binding.arena].arena, s->arenas[binding.arena].offset + binding.offset};
-      s->binding_bytes[next] = binding.bytes;
       ArenaKind kind = reader.arena(binding.arena).kind;
       if (kind == ArenaKind::kInput || kind == ArenaKind::kOutput)
         s->io_bindings[next_io++] = {next, binding.arena, binding.offset};
     }
   }
+  link_controls(s);
   s->list = {s->commands,      p.command_count, s->bindings,
              s->binding_bytes, p.binding_count, p.max_scratch_bytes};
 }
@@ -171,15 +250,21 @@ qnl_status load_code(qnl_session* s, qnl_error* error) {
 }
 
 qnl_status set_up(qnl_session* s, const qnl_session_options& options, qnl_error* error) {
-  if (qnl_status status = place_memory(s, options, error); status != QNL_OK) return status;
-  if (qnl_status status = load_code(s, error); status != QNL_OK) return status;
+  qnl_status status =
+      capacity_values(s->bundle->reader, options.symbols, options.symbol_count, s->symbols.capacity, error);
+  if (status != QNL_OK) return status;
   describe_slots(s);
+  size_arenas(s);
+  if (status = place_memory(s, options, error); status != QNL_OK) return status;
+  if (status = load_code(s, error); status != QNL_OK) return status;
   build_commands(s);
   char* base = reinterpret_cast<char*>(s);
   SessionLayout layout = quernel::runtime::layout_session(s->plan);
-  qnl_status status =
+  status =
       s->device->table->record(s->device, s->list, s->kernels, base + layout.recording, &s->recording, error);
   if (status != QNL_OK) return status;
+  s->resolved = s->plan.symbol_count == 0;
+  if (s->resolved && (status = place_commands(s, error)) != QNL_OK) return status;
   return s->state_owner != nullptr ? QNL_OK : qnl_session_reset_state(s, error);
 }
 

@@ -53,6 +53,32 @@ qnl_status pick_variant(const BundleReader& reader, const DeviceProperties& devi
   return failure;
 }
 
+uint64_t size_for(const BundleReader& reader, const ArenaView& arena, const int64_t* symbols) {
+  if (arena.bytes_expression < 0) return arena.bytes;
+  int64_t bytes = 0;
+  Evaluation result = evaluate(reader.expression(arena.bytes_expression), symbols, &bytes);
+  if (result == Evaluation::kOverflow || bytes > static_cast<int64_t>(kMaxArenaBytes))
+    return kMaxArenaBytes + 1;
+  return result == Evaluation::kOk && bytes > 0 ? static_cast<uint64_t>(bytes) : 0;
+}
+
+qnl_status check_total(const char* what, uint64_t bytes, qnl_error* error) {
+  if (bytes <= kMaxArenaBytes) return QNL_OK;
+  return Failure(error, QNL_SYMBOL_OUT_OF_RANGE)
+         << what
+         << ": its size for the symbols' capacity is beyond what any device has; name smaller values in "
+            "qnl_session_options";
+}
+
+uint32_t count_runtime_sites(const BundleReader& reader, const SessionPlan& plan, uint32_t index,
+                             const ItemView& item) {
+  uint32_t sites = reader.uses_runtime_symbols(item.workgroups_expression) ? 1 : 0;
+  if (reader.uses_runtime_symbols(item.copy_bytes_expression)) sites += 1;
+  for (uint32_t i = 0; i < item.symbol_count; ++i)
+    if (reader.uses_runtime_symbols(reader.item_symbol(plan.entry, plan.variant, index, i))) sites += 1;
+  return sites;
+}
+
 void count_items(const BundleReader& reader, SessionPlan* plan) {
   plan->command_count = reader.item_count(plan->entry, plan->variant);
   for (uint32_t i = 0; i < plan->command_count; ++i) {
@@ -62,6 +88,9 @@ void count_items(const BundleReader& reader, SessionPlan* plan) {
       ArenaKind kind = reader.arena(reader.binding(plan->entry, plan->variant, i, b).arena).kind;
       if (kind == ArenaKind::kInput || kind == ArenaKind::kOutput) plan->io_binding_count += 1;
     }
+    plan->item_symbol_count += item.symbol_count;
+    plan->runtime_site_count += count_runtime_sites(reader, *plan, i, item);
+    if (item.kind > QNL_ITEM_HOST_CALLBACK) plan->control_count += 1;
     if (item.kind != QNL_ITEM_DISPATCH) continue;
     uint64_t scratch = reader.kernel(plan->variant, item.kernel).scratch_bytes;
     if (scratch > plan->max_scratch_bytes) plan->max_scratch_bytes = scratch;
@@ -70,15 +99,19 @@ void count_items(const BundleReader& reader, SessionPlan* plan) {
 
 }  // namespace
 
+uint64_t arena_size(const BundleReader& reader, uint32_t arena, const int64_t* symbols) {
+  return size_for(reader, reader.arena(arena), symbols);
+}
+
 uint64_t place_arenas(const BundleReader& reader, const SessionPlan& plan, ArenaKind lifetime,
-                      DeviceRange* ranges, const DeviceArena* block) {
+                      const ArenaSizes& sizes, DeviceRange* ranges, const DeviceArena* block) {
   uint64_t end = 0;
   auto place = [&](uint32_t index) {
     ArenaView arena = reader.arena(index);
     uint64_t offset =
         align(end, arena.alignment < QNL_DEFAULT_ALIGNMENT ? QNL_DEFAULT_ALIGNMENT : arena.alignment);
     if (ranges != nullptr) ranges[index] = {block, offset};
-    end = offset + arena.bytes;
+    end = offset + (sizes.bytes != nullptr ? sizes.bytes[index] : size_for(reader, arena, sizes.symbols));
   };
   switch (lifetime) {
     case ArenaKind::kWorkspace:
@@ -116,14 +149,45 @@ SessionLayout layout_session(const SessionPlan& plan) {
   };
   layout.arenas = take(plan.arena_count, sizeof(DeviceRange));
   layout.constants = take(plan.arena_count, sizeof(DeviceArena));
+  layout.arena_bytes = take(plan.arena_count, sizeof(uint64_t));
+  layout.slot_bytes = take(plan.arena_count, sizeof(uint64_t));
   layout.slots = take(plan.slot_count, sizeof(Slot));
   layout.commands = take(plan.command_count, sizeof(Command));
   layout.bindings = take(plan.binding_count, sizeof(DeviceRange));
   layout.binding_bytes = take(plan.binding_count, sizeof(uint64_t));
   layout.io_bindings = take(plan.io_binding_count, sizeof(qnl_session::IoBinding));
+  layout.symbols = take(plan.symbol_count, 4 * sizeof(int64_t));
+  layout.item_symbols = take(plan.item_symbol_count, sizeof(int64_t));
+  layout.runtime_sites = take(plan.runtime_site_count, sizeof(RuntimeSite));
+  layout.controls = take(plan.control_count, sizeof(Control));
   layout.recording = take(1, plan.recording_bytes);
   layout.end = at;
   return layout;
+}
+
+qnl_status capacity_values(const BundleReader& reader, const qnl_symbol_value* named, uint32_t count,
+                           int64_t* symbols, qnl_error* error) {
+  if (named == nullptr && count != 0)
+    return Failure(error, QNL_INVALID_ARGUMENT) << "symbols: expected " << count << " values";
+  for (uint32_t i = 0; i < count; ++i) {
+    uint32_t symbol = 0;
+    qnl_status status = find_symbol(reader, named[i].name, &symbol, error);
+    if (status == QNL_OK) status = check_symbol(reader, symbol, named[i].value, nullptr, {"capacity"}, error);
+    if (status != QNL_OK) return status;
+    symbols[symbol] = named[i].value;
+  }
+  for (uint32_t i = 0; i < reader.symbol_count(); ++i) {
+    SymbolView symbol = reader.symbol(i);
+    if (symbol.runtime || symbols[i] != kUnset) continue;
+    bool finite = symbol.max < int64_t{1} << 31;
+    // the multiple in the range next to that end; the range's end itself when it has none
+    int64_t rest = (finite ? symbol.max : symbol.min) % symbol.multiple_of;
+    symbols[i] = finite ? symbol.max - rest : symbol.min;
+    if (!finite && rest != 0 && symbol.min <= symbol.max - (symbol.multiple_of - rest))
+      symbols[i] = symbol.min + (symbol.multiple_of - rest);
+    if (symbols[i] < symbol.min) symbols[i] = symbol.min;
+  }
+  return QNL_OK;
 }
 
 qnl_status plan_session(const BundleReader& reader, Device* device, const qnl_session_options& options,
@@ -147,15 +211,25 @@ qnl_status plan_session(const BundleReader& reader, Device* device, const qnl_se
       plan->alignment = arena.alignment;
   }
   count_items(reader, plan);
-  plan->workspace_bytes = place_arenas(reader, *plan, ArenaKind::kWorkspace, nullptr, nullptr);
-  plan->state_bytes = place_arenas(reader, *plan, ArenaKind::kState, nullptr, nullptr);
-  plan->io_bytes = place_arenas(reader, *plan, ArenaKind::kInput, nullptr, nullptr);
+  int64_t symbols[kMaxSymbols];
+  plan->symbol_count = reader.symbol_count();
+  for (uint32_t i = 0; i < plan->symbol_count; ++i) symbols[i] = kUnset;
+  qnl_status status = capacity_values(reader, options.symbols, options.symbol_count, symbols, error);
+  if (status != QNL_OK) return status;
+  ArenaSizes sizes = {nullptr, symbols};
+  plan->workspace_bytes = place_arenas(reader, *plan, ArenaKind::kWorkspace, sizes, nullptr, nullptr);
+  plan->state_bytes = place_arenas(reader, *plan, ArenaKind::kState, sizes, nullptr, nullptr);
+  plan->io_bytes = place_arenas(reader, *plan, ArenaKind::kInput, sizes, nullptr, nullptr);
+  status = check_total("workspace", plan->workspace_bytes, error);
+  if (status == QNL_OK && options.io_bound_by_caller == 0)
+    status = check_total("inputs and outputs", plan->io_bytes, error);
+  if (status != QNL_OK) return status;
 
-  CommandList sizes;
-  sizes.command_count = plan->command_count;
-  sizes.binding_count = plan->binding_count;
-  sizes.max_scratch_bytes = plan->max_scratch_bytes;
-  plan->recording_bytes = device->table->record_bytes(device, sizes);
+  CommandList counts;
+  counts.command_count = plan->command_count;
+  counts.binding_count = plan->binding_count;
+  counts.max_scratch_bytes = plan->max_scratch_bytes;
+  plan->recording_bytes = device->table->record_bytes(device, counts);
   plan->session_bytes = layout_session(*plan).end;
   return QNL_OK;
 }

@@ -167,12 +167,11 @@ bool worth_sharing(const Command& command) {
   return command.flops / kFlopsPerNanosecond + command.bytes_moved / kBytesPerNanosecond >= kShareNanoseconds;
 }
 
-qnl_status run_dispatch(CpuDevice* self, const CpuRecording& r, const Command& command,
-                        const int64_t* symbols, int32_t* code) {
+qnl_status run_dispatch(CpuDevice* self, const CpuRecording& r, const Command& command, int32_t* code) {
   Dispatch dispatch;
   dispatch.kernel = r.kernels->image.kernel(command.kernel);
   dispatch.bindings = r.bindings + command.first_binding;
-  dispatch.symbols = symbols;
+  dispatch.symbols = command.symbols;
   dispatch.scratch = command.scratch_bytes == 0 ? nullptr : r.scratch;
   dispatch.scratch_stride = r.scratch_stride;
   dispatch.workgroups = command.workgroups;
@@ -190,8 +189,8 @@ qnl_status run_callback(const CpuRecording& r, const Command& command, int32_t* 
 }
 
 // Commands run in their order, each complete before the next begins, so dependencies need no further care.
-qnl_status submit(Device* device, Recording* recording, uint32_t begin, uint32_t end, const int64_t* symbols,
-                  Event* event, CommandFailure* failure) {
+qnl_status submit(Device* device, Recording* recording, uint32_t begin, uint32_t end, Event* event,
+                  CommandFailure* failure) {
   CpuRecording* r = cpu(recording);
   for (uint32_t c = begin; c < end; ++c) {
     const Command& command = r->list->commands[c];
@@ -199,7 +198,7 @@ qnl_status submit(Device* device, Recording* recording, uint32_t begin, uint32_t
     failure->command = c;
     switch (command.kind) {
       case QNL_ITEM_DISPATCH:
-        status = run_dispatch(cpu(device), *r, command, symbols, &failure->code);
+        status = run_dispatch(cpu(device), *r, command, &failure->code);
         break;
       case QNL_ITEM_COPY:
         host_memory::copy_strided(command, static_cast<const char*>(r->bindings[command.first_binding]),
@@ -210,6 +209,10 @@ qnl_status submit(Device* device, Recording* recording, uint32_t begin, uint32_t
       case QNL_ITEM_HOST_CALLBACK:
         status = run_callback(*r, command, &failure->code);
         break;
+      case QNL_ITEM_READ_SYMBOL:
+      case QNL_ITEM_LOOP:
+      case QNL_ITEM_BRANCH:
+        return QNL_INVALID_ARGUMENT;
     }
     if (status != QNL_OK) return status;
   }
@@ -219,7 +222,7 @@ qnl_status submit(Device* device, Recording* recording, uint32_t begin, uint32_t
 
 void event_signal(Device*, Event* event) { host_memory::event_signal(event); }
 bool event_done(Device*, const Event* event) { return host_memory::event_done(event); }
-qnl_status event_wait(Device*, const Event* event, uint64_t timeout) {
+qnl_status event_wait(Device*, Event* event, uint64_t timeout) {
   return host_memory::event_wait(event, timeout);
 }
 qnl_status wait_idle(Device*) { return QNL_OK; }

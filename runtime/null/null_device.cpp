@@ -118,8 +118,8 @@ qnl_status record(Device*, const CommandList& list, KernelSet* kernels, void* me
 void rebind(Device*, Recording*, uint32_t) {}
 void release(Device*, Recording*) {}
 
-qnl_status submit(Device* device, Recording* recording, uint32_t begin, uint32_t end, const int64_t*,
-                  Event* event, CommandFailure* failure) {
+qnl_status submit(Device* device, Recording* recording, uint32_t begin, uint32_t end, Event* event,
+                  CommandFailure* failure) {
   const auto* r = static_cast<NullRecording*>(recording);
   NullDevice* self = self_of(device);
   if (self->faulted) return QNL_DEVICE_FAULT;
@@ -136,6 +136,8 @@ qnl_status submit(Device* device, Recording* recording, uint32_t begin, uint32_t
       self->counts.copies += 1;
     } else if (command.kind == QNL_ITEM_HOST_CALLBACK && command.callback.function == nullptr) {
       return QNL_CALLBACK_MISSING;
+    } else if (command.kind > QNL_ITEM_HOST_CALLBACK) {
+      return QNL_INVALID_ARGUMENT;
     }
   }
   self->counts.submissions += 1;
@@ -145,7 +147,7 @@ qnl_status submit(Device* device, Recording* recording, uint32_t begin, uint32_t
 
 void event_signal(Device*, Event* event) { host_memory::event_signal(event); }
 bool event_done(Device*, const Event* event) { return host_memory::event_done(event); }
-qnl_status event_wait(Device*, const Event* event, uint64_t timeout) {
+qnl_status event_wait(Device*, Event* event, uint64_t timeout) {
   return host_memory::event_wait(event, timeout);
 }
 qnl_status wait_idle(Device* device) { return self_of(device)->faulted ? QNL_DEVICE_FAULT : QNL_OK; }

@@ -10,10 +10,13 @@
 #include <string>
 #include <vector>
 
+#include "list_bundle.h"
 #include "quernel/runtime.hpp"
 #include "tensor_file.h"
 
+using namespace quernel::run;
 using quernel::tensor_file::Error;
+using quernel::tensor_file::has_own_shape;
 using quernel::tensor_file::HostTensor;
 
 namespace {
@@ -24,7 +27,9 @@ constexpr const char* kUsage =
     "  --input NAME=SPEC    value of an input; NAME= may be left out when there is only one, and INPUT is "
     "the same\n"
     "                       SPEC: FILE.npy, FILE.pb (ONNX TensorProto), raw:FILE, random:SEED (default: "
-    "random:0)\n"
+    "random:0),\n"
+    "                       random:SEED:2x3x4 with a shape\n"
+    "  --symbol NAME=VALUE  a size that the model leaves open, where no input's shape says it\n"
     "  --output NAME=FILE   store an output: .npy, .pb, anything else raw bytes\n"
     "  --threads N          threads that run kernels (default 1)\n"
     "  --repeat N           run N times and report latency\n"
@@ -40,7 +45,7 @@ struct Assignment {
 struct Options {
   std::string bundle;
   std::string entry;
-  std::vector<Assignment> inputs, outputs;
+  std::vector<Assignment> inputs, outputs, symbols;
   uint32_t threads = 1, repeat = 1;
   bool verify_weights = false, list = false, json = false, help = false;
 };
@@ -69,6 +74,13 @@ bool parse_count(const char* text, uint32_t* count) {
   return true;
 }
 
+bool parse_symbol(const char* text, std::vector<Assignment>* symbols) {
+  symbols->push_back(split(text));
+  const Assignment& symbol = symbols->back();
+  return !symbol.name.empty() && !symbol.value.empty() && symbol.value.size() < 19 &&
+         symbol.value.find_first_not_of("0123456789") == std::string::npos;
+}
+
 // Returns a message when the command line is wrong.
 Error parse_options(int argc, char** argv, Options* options) {
   std::vector<const char*> positional;
@@ -88,11 +100,13 @@ Error parse_options(int argc, char** argv, Options* options) {
     else if (flag == "--json")
       options->json = true;
     else if (flag == "--entry" || flag == "--input" || flag == "--output" || flag == "--threads" ||
-             flag == "--repeat") {
+             flag == "--repeat" || flag == "--symbol") {
       if (++i >= argc) return flag + ": expected a value";
       if (flag == "--entry") options->entry = argv[i];
       if (flag == "--input") options->inputs.push_back(split(argv[i]));
       if (flag == "--output") options->outputs.push_back(split(argv[i]));
+      if (flag == "--symbol" && !parse_symbol(argv[i], &options->symbols))
+        return std::string("--symbol: expected NAME=NUMBER, found '") + argv[i] + "'";
       if (flag == "--threads" && !parse_count(argv[i], &options->threads))
         return std::string("--threads: expected a number from 1 on, found '") + argv[i] + "'";
       if (flag == "--repeat" && !parse_count(argv[i], &options->repeat))
@@ -109,116 +123,12 @@ Error parse_options(int argc, char** argv, Options* options) {
   return std::nullopt;
 }
 
-std::string type_text(const qnl_tensor& t) {
-  std::string text = qnl_dtype_name(t.dtype);
-  text += '[';
-  for (uint32_t d = 0; d < t.rank; ++d) text += (d == 0 ? "" : ",") + std::to_string(t.shape[d]);
-  return text + "]";
-}
-
-std::string json_string(const char* text) {
-  std::string out = "\"";
-  for (; *text != '\0'; ++text) {
-    unsigned char c = static_cast<unsigned char>(*text);
-    char escaped[8];
-    if (c == '"' || c == '\\') {
-      out += '\\';
-      out += static_cast<char>(c);
-    } else if (c < 0x20) {
-      snprintf(escaped, sizeof escaped, "\\u%04x", c);
-      out += escaped;
-    } else {
-      out += static_cast<char>(c);
-    }
-  }
-  return out + "\"";
-}
-
-std::string json_number(double value) {
-  if (!std::isfinite(value)) return "null";
-  char text[32];
-  snprintf(text, sizeof text, "%.9g", value);
-  return text;
-}
-
-std::string json_tensor(const qnl_tensor& t) {
-  std::string out =
-      "{\"name\": " + json_string(t.name) + ", \"dtype\": \"" + qnl_dtype_name(t.dtype) + "\", \"shape\": [";
-  for (uint32_t d = 0; d < t.rank; ++d) out += (d == 0 ? "" : ", ") + std::to_string(t.shape[d]);
-  return out + "], \"bytes\": " + std::to_string(t.bytes) + "}";
-}
-
-const char* arch_text(qnl_arch arch) {
-  constexpr const char* kNames[] = {"none", "x86-64", "aarch64", "arm", "riscv64", "riscv32", "spirv"};
-  return static_cast<uint32_t>(arch) < 7 ? kNames[arch] : "unknown";
-}
-
-constexpr qnl_tensor_role kRoles[] = {QNL_INPUT, QNL_OUTPUT, QNL_STATE};
-constexpr const char* kRoleNames[] = {"input", "output", "state"};
-
-template <class Visit>
-void each_tensor(const quernel::Bundle& bundle, uint32_t entry, qnl_tensor_role role, Visit visit) {
-  qnl_tensor tensor;
-  for (uint32_t i = 0; qnl_bundle_get_tensor(bundle.get(), entry, role, i, &tensor) == QNL_OK; ++i)
-    visit(tensor);
-}
-
-void list_text(const quernel::Bundle& bundle) {
-  qnl_bundle_info info = bundle.info();
-  printf("producer %s, schema %u, file %" PRIu64 " bytes, weights %" PRIu64 ", code %" PRIu64 "\n",
-         info.producer, info.schema_version, info.file_bytes, info.constants_bytes, info.code_bytes);
-  qnl_entry_info entry;
-  for (uint32_t e = 0; qnl_bundle_get_entry(bundle.get(), e, &entry) == QNL_OK; ++e) {
-    printf("entry point %s\n", entry.name);
-    for (qnl_tensor_role role : kRoles)
-      each_tensor(bundle, e, role, [&](const qnl_tensor& t) {
-        printf("  %-6s %s  %s\n", kRoleNames[role], t.name, type_text(t).c_str());
-      });
-  }
-  qnl_variant_info variant;
-  for (uint32_t v = 0; qnl_bundle_get_variant(bundle.get(), v, &variant) == QNL_OK; ++v)
-    printf("variant %s: %s, %u kernels, %" PRIu64 " bytes of code\n", variant.target, arch_text(variant.arch),
-           variant.kernel_count, variant.code_bytes);
-}
-
-void list_json(const quernel::Bundle& bundle) {
-  qnl_bundle_info info = bundle.info();
-  printf("{\"producer\": %s, \"schema_version\": %u, \"file_bytes\": %" PRIu64
-         ", \"constants_bytes\": %" PRIu64 ", \"code_bytes\": %" PRIu64 ", \"entry_points\": [",
-         json_string(info.producer).c_str(), info.schema_version, info.file_bytes, info.constants_bytes,
-         info.code_bytes);
-  qnl_entry_info entry;
-  for (uint32_t e = 0; qnl_bundle_get_entry(bundle.get(), e, &entry) == QNL_OK; ++e) {
-    printf("%s{\"name\": %s", e == 0 ? "" : ", ", json_string(entry.name).c_str());
-    for (qnl_tensor_role role : kRoles) {
-      std::string tensors;
-      each_tensor(bundle, e, role,
-                  [&](const qnl_tensor& t) { tensors += (tensors.empty() ? "" : ", ") + json_tensor(t); });
-      printf(", \"%ss\": [%s]", kRoleNames[role], tensors.c_str());
-    }
-    printf("}");
-  }
-  printf("], \"variants\": [");
-  qnl_variant_info variant;
-  for (uint32_t v = 0; qnl_bundle_get_variant(bundle.get(), v, &variant) == QNL_OK; ++v)
-    printf("%s{\"target\": %s, \"arch\": \"%s\", \"kernels\": %u, \"code_bytes\": %" PRIu64 "}",
-           v == 0 ? "" : ", ", json_string(variant.target).c_str(), arch_text(variant.arch),
-           variant.kernel_count, variant.code_bytes);
-  printf("]}\n");
-}
-
 // The entry point's index; the bundle has it, because the session does.
 uint32_t entry_index(const quernel::Bundle& bundle, const Options& options) {
   qnl_entry_info entry;
   for (uint32_t e = 0; qnl_bundle_get_entry(bundle.get(), e, &entry) == QNL_OK; ++e)
     if (options.entry == entry.name) return e;
   return 0;
-}
-
-std::vector<qnl_tensor> tensors_of(const quernel::Bundle& bundle, uint32_t entry, qnl_tensor_role role) {
-  std::vector<qnl_tensor> tensors;
-  each_tensor(bundle, entry, role, [&](const qnl_tensor& t) { tensors.push_back(t); });
-  return tensors;
 }
 
 // Finds the tensor an assignment means.
@@ -239,31 +149,103 @@ Error find_tensor(const std::vector<qnl_tensor>& tensors, const Assignment& assi
   return std::string("unknown name: ") + what + " '" + assignment.name + "': expected one of " + names;
 }
 
-Error set_inputs(const Options& options, const std::vector<qnl_tensor>& inputs, quernel::Session* session) {
-  std::vector<std::string> specifications(inputs.size(), "random:0");
+bool is_symbolic(const qnl_tensor& t) {
+  for (uint32_t d = 0; d < t.rank; ++d)
+    if (t.shape[d] < 0) return true;
+  return false;
+}
+
+// An input on its way into the session.
+struct Input {
+  qnl_tensor signature;
+  std::string specification = "random:0";
+  HostTensor value;
+  bool read = false;
+};
+
+Error read_input(Input* input, const qnl_tensor& shaped) {
+  HostTensor expected;
+  expected.name = shaped.name;
+  expected.dtype = shaped.dtype;
+  expected.shape.assign(shaped.shape, shaped.shape + shaped.rank);
+  if (Error error = read_any(input->specification, expected, &input->value))
+    return "input '" + expected.name + "': " + *error;
+  input->read = true;
+  return std::nullopt;
+}
+
+// Finds what each input shall be, and reads those whose shapes may say how large the session has to be.
+Error find_inputs(const Options& options, const std::vector<qnl_tensor>& signature,
+                  std::vector<Input>* inputs) {
+  for (const qnl_tensor& t : signature) {
+    inputs->emplace_back();
+    inputs->back().signature = t;
+  }
   for (const Assignment& assignment : options.inputs) {
     size_t index = 0;
-    if (Error error = find_tensor(inputs, assignment, "input", &index)) return error;
-    specifications[index] = assignment.value;
+    if (Error error = find_tensor(signature, assignment, "input", &index)) return error;
+    (*inputs)[index].specification = assignment.value;
   }
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    HostTensor expected, found;
-    expected.name = inputs[i].name;
-    expected.dtype = inputs[i].dtype;
-    expected.shape.assign(inputs[i].shape, inputs[i].shape + inputs[i].rank);
-    if (Error error = read_any(specifications[i], expected, &found))
-      return "input '" + expected.name + "': " + *error;
-    qnl_tensor tensor = {};
-    tensor.name = inputs[i].name;
-    tensor.dtype = found.dtype;
-    tensor.rank = static_cast<uint32_t>(found.shape.size());
-    for (uint32_t d = 0; d < tensor.rank && d < QNL_MAX_RANK; ++d) tensor.shape[d] = found.shape[d];
-    tensor.bytes = found.bytes.size();
-    tensor.data = found.bytes.data();
-    qnl_error error;
-    if (session->set_input(tensor, &error) != QNL_OK)
+  for (Input& input : *inputs)
+    if (is_symbolic(input.signature) && has_own_shape(input.specification))
+      if (Error error = read_input(&input, input.signature)) return error;
+  return std::nullopt;
+}
+
+// Values of symbols: those of the command line, and dims of the inputs read so far.
+std::vector<qnl_symbol_value> find_symbols(const quernel::Bundle& bundle, uint32_t entry,
+                                           const Options& options, const std::vector<Input>& inputs) {
+  std::vector<qnl_symbol_value> values;
+  for (const Assignment& symbol : options.symbols)
+    values.push_back({symbol.name.c_str(), strtoll(symbol.value.c_str(), nullptr, 10)});
+  qnl_symbol_info symbol;
+  for (uint32_t s = 0; qnl_bundle_get_symbol(bundle.get(), s, &symbol) == QNL_OK; ++s)
+    for (uint32_t i = 0; i < inputs.size(); ++i)
+      for (uint32_t d = 0; inputs[i].read && d < inputs[i].value.shape.size(); ++d) {
+        int64_t dim = inputs[i].value.shape[d];
+        // what is out of range is the session's to refuse, with the input's name
+        if (d < inputs[i].signature.rank && inputs[i].signature.shape[d] < 0 && dim >= symbol.min &&
+            dim <= symbol.max && dim % symbol.multiple_of == 0 &&
+            dim_text(bundle, entry, QNL_INPUT, i, d) == symbol.name)
+          values.push_back({symbol.name, dim});
+      }
+  return values;
+}
+
+Error set_input(Input* input, quernel::Session* session) {
+  qnl_error error;
+  qnl_tensor shaped = input->signature;
+  if (!input->read && is_symbolic(shaped) &&
+      session->tensor(QNL_INPUT, shaped.name, &shaped, &error) != QNL_OK)
+    return std::string(qnl_status_text(error.status)) + ": " + error.text +
+           " (here: --symbol NAME=VALUE, or random:SEED:2x3x4 as the input)";
+  if (!input->read)
+    if (Error message = read_input(input, shaped)) return message;
+  HostTensor& found = input->value;
+  qnl_tensor tensor = {};
+  tensor.name = input->signature.name;
+  tensor.dtype = found.dtype;
+  tensor.rank = static_cast<uint32_t>(found.shape.size());
+  for (uint32_t d = 0; d < tensor.rank && d < QNL_MAX_RANK; ++d) tensor.shape[d] = found.shape[d];
+  tensor.bytes = found.bytes.size();
+  tensor.data = found.bytes.data();
+  if (session->set_input(tensor, &error) != QNL_OK)
+    return std::string(qnl_status_text(error.status)) + ": " + error.text;
+  found = HostTensor();
+  return std::nullopt;
+}
+
+// Those with shapes of their own first: others may follow from them.
+Error set_inputs(const Options& options, std::vector<Input>* inputs, quernel::Session* session) {
+  qnl_error error;
+  for (const Assignment& symbol : options.symbols)
+    if (session->set_symbol(symbol.name.c_str(), strtoll(symbol.value.c_str(), nullptr, 10), &error) !=
+        QNL_OK)
       return std::string(qnl_status_text(error.status)) + ": " + error.text;
-  }
+  for (bool own_shape : {true, false})
+    for (Input& input : *inputs)
+      if ((input.read || !is_symbolic(input.signature)) == own_shape)
+        if (Error message = set_input(&input, session)) return message;
   return std::nullopt;
 }
 
@@ -451,6 +433,15 @@ int run(const Options& options) {
   quernel::Session session;
   qnl_session_options session_options = {};
   if (!options.entry.empty()) session_options.entry_point = options.entry.c_str();
+  uint32_t entry = entry_index(bundle, options);
+  std::vector<Input> inputs;
+  double begin_inputs = now_milliseconds();
+  if (Error message = find_inputs(options, tensors_of(bundle, entry, QNL_INPUT), &inputs))
+    return fail(*message);
+  std::vector<qnl_symbol_value> symbols = find_symbols(bundle, entry, options, inputs);
+  session_options.symbols = symbols.data();
+  session_options.symbol_count = static_cast<uint32_t>(symbols.size());
+  begin_load += now_milliseconds() - begin_inputs;  // inputs are not part of loading
   if (session.create(bundle, device, &session_options, &error) != QNL_OK) return fail(error);
   Figures figures = {};
   figures.load_milliseconds = now_milliseconds() - begin_load;
@@ -462,9 +453,7 @@ int run(const Options& options) {
     return fail("no such variant");
   figures.target = variant.target;
 
-  uint32_t entry = entry_index(bundle, options);
-  if (Error message = set_inputs(options, tensors_of(bundle, entry, QNL_INPUT), &session))
-    return fail(*message);
+  if (Error message = set_inputs(options, &inputs, &session)) return fail(*message);
   for (uint32_t i = 0; i < options.repeat; ++i) {
     double begin = now_milliseconds();
     if (session.run(&error) != QNL_OK) return fail(error);
@@ -473,7 +462,7 @@ int run(const Options& options) {
   figures.peak_rss_bytes = peak_rss_bytes();
   if (Error message = report(options, tensors_of(bundle, entry, QNL_OUTPUT), &session, figures))
     return fail(*message);
-  return fflush(stdout) == 0 ? 0 : fail("standard output cannot be written");
+  return fflush(stdout) == 0 && ferror(stdout) == 0 ? 0 : fail("standard output cannot be written");
 }
 
 }  // namespace

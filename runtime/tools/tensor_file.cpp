@@ -166,6 +166,26 @@ Error read_pb(const std::string& path, HostTensor* tensor) {
   return error ? "'" + path + "': " + *error : error;
 }
 
+// "2x3x4" after a seed.
+bool parse_shape(const char* text, std::vector<int64_t>* shape) {
+  shape->clear();
+  for (;;) {
+    if (*text < '0' || *text > '9') return false;
+    char* end = nullptr;
+    shape->push_back(strtoll(text, &end, 10));
+    if (*end == '\0') return true;
+    if (*end != 'x') return false;
+    text = end + 1;
+  }
+}
+
+bool has_own_shape(const std::string& specification) {
+  if (begins_with(specification, "raw:")) return false;
+  if (begins_with(specification, "random:"))
+    return specification.find(':', strlen("random:")) != std::string::npos;
+  return true;
+}
+
 Error read_any(const std::string& specification, const HostTensor& expected, HostTensor* tensor) {
   if (ends_with(specification, ".npy") && !begins_with(specification, "raw:"))
     return read_npy(specification, tensor);
@@ -173,22 +193,25 @@ Error read_any(const std::string& specification, const HostTensor& expected, Hos
     return read_pb(specification, tensor);
   bool random = begins_with(specification, "random:");
   if (!random && !begins_with(specification, "raw:"))
-    return "'" + specification + "': expected a path ending in .npy or .pb, raw:PATH or random:SEED";
+    return "'" + specification +
+           "': expected a path ending in .npy or .pb, raw:PATH, random:SEED or random:SEED:2x3x4";
   tensor->name = expected.name;
   tensor->dtype = expected.dtype;
   tensor->shape = expected.shape;
-  std::optional<uint64_t> count = element_count(expected.shape);
-  if (!count) return "tensor '" + expected.name + "': its shape is too large";
-  uint64_t bytes = qnl_dtype_bytes(expected.dtype, *count);
   if (random) {
     char* end = nullptr;
     const char* digits = specification.c_str() + strlen("random:");
     uint64_t seed = strtoull(digits, &end, 10);
-    if (*digits < '0' || *digits > '9' || *end != '\0')
-      return "'" + specification + "': expected random:SEED, a number";
+    if (*digits < '0' || *digits > '9' ||
+        (*end != '\0' && (*end != ':' || !parse_shape(end + 1, &tensor->shape))))
+      return "'" + specification + "': expected random:SEED, a number, or random:SEED:2x3x4 with a shape";
+    if (!element_count(tensor->shape)) return "tensor '" + expected.name + "': its shape is too large";
     fill_random(seed, tensor);
     return std::nullopt;
   }
+  std::optional<uint64_t> count = element_count(expected.shape);
+  if (!count) return "tensor '" + expected.name + "': its shape is too large";
+  uint64_t bytes = qnl_dtype_bytes(expected.dtype, *count);
   std::string path = specification.substr(strlen("raw:"));
   if (Error error = read_file(path, &tensor->bytes)) return error;
   if (tensor->bytes.size() != bytes)

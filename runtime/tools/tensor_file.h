@@ -44,9 +44,12 @@ Error parse_pb(const std::vector<std::byte>& file, HostTensor* tensor);
 Error read_pb(const std::string& path, HostTensor* tensor);
 Error write_pb(const std::string& path, const HostTensor& tensor);
 
-// By specification: a path ending in .npy or .pb, "raw:PATH" or "random:SEED". expected gives dtype and shape
-// for raw and random (its bytes are not used); the result of a file has its own.
+// By specification: a path ending in .npy or .pb, "raw:PATH", "random:SEED" or "random:SEED:2x3x4". expected
+// gives dtype and shape for raw and random (its bytes are not used); a file has its own, the last form its
+// own shape.
 Error read_any(const std::string& specification, const HostTensor& expected, HostTensor* tensor);
+// True when the shape of what read_any returns does not come from `expected`.
+bool has_own_shape(const std::string& specification);
 // By the end of the path: .npy, .pb, else raw bytes; "raw:PATH" forces raw.
 Error write_any(const std::string& path, const HostTensor& tensor);
 

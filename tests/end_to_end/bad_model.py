@@ -6,10 +6,16 @@ import random
 import unittest
 
 import onnx_file as onnx
-from tools import DIGITS, SANITIZED, ToolTest
+from tools import DIGITS, SANITIZED, ToolTest, tool
 
 X = onnx.value("x", onnx.FLOAT, [2, 3])
 Y = onnx.value("y", onnx.FLOAT, [2, 3])
+
+
+def folders_of(path):
+    """Every folder on the way to a file."""
+    path = os.path.dirname(os.path.realpath(path))
+    return [path] + (folders_of(path) if path != os.path.dirname(path) else [])
 
 
 class BadModel(ToolTest):
@@ -118,15 +124,27 @@ class BadModel(ToolTest):
         self.fails("quernel", "compile", DIGITS, "-o", "out.qnl", "--input-shape", "nonsense=2", says=["nonsense", "image"])
 
     def test_unwritable_output(self):
-        self.fails("quernel", "compile", DIGITS, "-o", "nowhere/out.qnl", says=["nowhere/out.qnl", "no directory"])
+        self.fails("quernel", "compile", DIGITS, "-o", "nowhere/out.qnl", says=["nowhere/out.qnl", "cannot be written: there is no directory", "create it first"])
         os.mkdir(self.path("folder"))
-        self.fails("quernel", "compile", DIGITS, "-o", "folder", says=["folder", "directory"])
+        self.fails("quernel", "compile", DIGITS, "-o", "folder", says=["folder: expected a file to write, found a directory"])
         self.fails("quernel", "compile", DIGITS, "-o", "/proc/out.qnl", says=["/proc/out.qnl"])
         self.assertEqual(os.listdir(self.path("folder")), [])
 
+    def test_folder_without_permission(self):
+        os.chmod(self.dir, 0o755)
+        os.mkdir(self.path("closed"), 0o555)
+
+        def as_nobody():  # the superuser may write everywhere
+            if os.geteuid() == 0:
+                os.setuid(65534)
+        if os.geteuid() == 0 and not all(os.stat(p).st_mode & 1 for p in (tool("quernel"), *folders_of(tool("quernel")), *folders_of(DIGITS))):
+            self.skipTest("another user cannot reach the tool")
+        self.fails("quernel", "compile", DIGITS, "-o", "closed/out.qnl",
+                   says=["closed/out.qnl: cannot be written: no permission to create files in 'closed'"], preexec_fn=as_nobody)
+
     def test_the_model_is_not_overwritten(self):
         self.write("model.onnx", onnx.model([onnx.node("Relu", ["x"], ["y"])], [X], [Y]))
-        self.fails("quernel", "compile", "model.onnx", "-o", "model.onnx", says=["overwrite"])
+        self.fails("quernel", "compile", "model.onnx", "-o", "model.onnx", says=["the bundle would overwrite the model"])
 
     def test_a_failed_compile_keeps_the_older_bundle(self):
         self.write("out.qnl", b"precious")

@@ -2,9 +2,12 @@
 """Command lines: help, exit codes, and the tools that look at what was made."""
 import json
 import os
+import resource
+import shutil
 import unittest
 
-from tools import DIGITS, ToolTest
+import onnx_file as onnx
+from tools import DIGITS, SANITIZED, ToolTest
 
 COMMANDS = ("compile", "check", "verify", "inspect", "bench", "opt", "targets")
 
@@ -18,16 +21,60 @@ class CommandLine(ToolTest):
         self.assertRegex(self.succeeds("quernel", "--version"), r"^quernel \d+\.\d+\.\d+\n$")
 
     def test_wrong_command_lines_exit_with_2(self):
-        self.fails("quernel", "compil", says=["compil", "expected one of", "compile"], code=2)
-        self.fails("quernel", "--nonsense", code=2)
+        self.fails("quernel", "compil", says=["unknown command 'compil': expected one of", "compile"], code=2)
+        self.fails("quernel", "--nonsense", says=["`quernel --help` explains"], code=2)
+        self.fails("quernel", "opt", says=["opt: expected a file; `quernel opt --help` explains"], code=2)
         self.fails("quernel", "compile", says=["MODEL"], code=2)
         self.fails("quernel", "compile", DIGITS, says=["output"], code=2)
         self.fails("quernel", "compile", DIGITS, "-o", "x.qnl", "--threads", "0", says=["--threads"], code=2)
-        self.fails("quernel", "compile", DIGITS, "-o", "x.qnl", "--dim", "n", says=["NAME=N"], code=2)
-        self.fails("quernel", "compile", DIGITS, "-o", "x.qnl", "--input-shape", "x=1x", says=["NAME=1x3"], code=2)
-        self.fails("quernel", "compile", DIGITS, "-o", "x.qnl", "--input-value", "x.npy", says=["NAME=FILE"], code=2)
-        self.fails("quernel", "check", DIGITS, "--input-value", "x=x.txt", says=[".npy", "x.txt"], code=2)
-        self.fails("quernel", "check", DIGITS, "--input-value", "x=none.npy", says=["none.npy"], code=2)
+        self.fails("quernel", "compile", DIGITS, "-o", "x.qnl", "--dim", "n", says=["--dim: expected NAME=N, found 'n'"], code=2)
+        self.fails("quernel", "compile", DIGITS, "-o", "x.qnl", "--input-shape", "x=1x", says=["--input-shape: expected NAME=1x3x224x224, found 'x=1x'"], code=2)
+        self.fails("quernel", "compile", DIGITS, "-o", "x.qnl", "--input-value", "x.npy", says=["--input-value: expected NAME=FILE, found 'x.npy'"], code=2)
+        self.fails("quernel", "check", DIGITS, "--input-value", "x=x.txt", says=["expected a file that ends in .npy or .pb, found 'x.txt'"], code=2)
+        self.fails("quernel", "check", DIGITS, "--input-value", "x=none.npy", says=["'none.npy': cannot be opened"], code=2)
+
+    def test_wrong_command_lines_of_quernel_run_exit_with_2(self):
+        for arguments, says in (((), "expected a bundle"), (("a", "b", "c"), "unexpected argument 'c'"),
+                                (("a", "--nonsense"), "unknown option '--nonsense'"), (("a", "--threads"), "--threads: expected a value"),
+                                (("a", "--threads", "0"), "--threads: expected a number from 1 on, found '0'"),
+                                (("a", "--repeat", "x"), "--repeat: expected a number from 1 to 1000000, found 'x'")):
+            done = self.run_tool("quernel-run", *arguments)
+            self.assertEqual((done.returncode, done.stderr.splitlines()[0]), (2, "quernel-run: " + says))
+
+    def test_values_of_inputs_that_do_not_exist(self):
+        self.write("v.npy", onnx.npy([1], "f", [1.0]))
+        self.fails("quernel", "compile", DIGITS, "-o", "x.qnl", "--input-value", "nothing=v.npy",
+                   says=["input value: expected the name of an input (", "found 'nothing'"])
+
+    @unittest.skipUnless(os.path.exists("/dev/full"), "needs /dev/full")
+    def test_output_that_cannot_be_written(self):
+        bundle = self.compile_digits()
+        with open("/dev/full", "w") as full:
+            for command in (("quernel", "targets"), ("quernel", "--version"), ("quernel", "opt", DIGITS), ("quernel-run", bundle, "random:1")):
+                self.fails(*command, says=["standard output cannot be written"], stdout=full)
+
+    def test_no_place_for_temporary_files(self):
+        nowhere = {**os.environ, "TMPDIR": self.path("nowhere")}
+        os.mkdir(self.path("case"))
+        shutil.copy(DIGITS, self.path("case/model.onnx"))
+        for command in (("bench", DIGITS), ("verify", "case")):
+            self.fails("quernel", *command, says=["cannot create a temporary directory; set TMPDIR to a writable place"], env=nowhere)
+
+    def test_dump_dir_that_cannot_be_written(self):
+        self.write("file", b"")
+        self.fails("quernel", "compile", DIGITS, "-o", "x.qnl", "--dump-dir", "file/dump", says=["cannot write to the dump directory 'file/dump"])
+
+    @unittest.skipIf(SANITIZED, "the sanitizer needs more address space than the limit leaves")
+    def test_out_of_memory(self):
+        self.write("a.qg", b"graph @main() {\n  %1 = constant f32[500000000] {0 ...}\n  return y = %1\n}\n")
+
+        def little_memory():
+            resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))
+        self.fails("quernel", "compile", "a.qg", "-o", "x.qnl", says=["out of memory"], preexec_fn=little_memory)
+
+    def test_text_that_cannot_be_compiled(self):
+        self.write("empty.qg", b"")
+        self.fails("quernel", "compile", "empty.qg", "-o", "x.qnl", says=["empty.qg: cannot read the file, or it is empty"])
 
     def test_mistyped_pass_is_answered_with_the_nearest_one_first(self):
         for option in ("--disable-pass", "--print-after", "--stop-after"):
@@ -62,7 +109,7 @@ class CommandLine(ToolTest):
 
     def test_unknown_target_is_answered_with_near_matches(self):
         self.fails("quernel", "compile", DIGITS, "-o", "x.qnl", "--target", "x86-64-v33",
-                   says=["x86-64-v33", "did you mean", "x86-64-v3", "native"])
+                   says=["x86-64-v33", "did you mean", "x86-64-v3", "native", "`quernel targets` describes each"])
 
     def test_targets(self):
         targets = json.loads(self.succeeds("quernel", "targets", "--json"))

@@ -55,20 +55,21 @@ class ToolTest(unittest.TestCase):
         with open(self.path(name), "rb") as f:
             return f.read()
 
-    def run_tool(self, name, *arguments):
-        return subprocess.run([tool(name), *arguments], cwd=self.dir, capture_output=True, text=True,
-                              errors="replace", timeout=TIME_LIMIT, preexec_fn=limit_memory)
+    def run_tool(self, name, *arguments, **how):
+        """`how` replaces what subprocess.run is told: env, stdout, preexec_fn."""
+        return subprocess.run([tool(name), *arguments], cwd=self.dir, text=True, errors="replace", timeout=TIME_LIMIT,
+                              **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "preexec_fn": limit_memory, **how})
 
     def succeeds(self, name, *arguments):
         done = self.run_tool(name, *arguments)
         self.assertEqual(done.returncode, 0, f"{name} {' '.join(arguments)}: {done.stderr}")
         return done.stdout
 
-    def fails(self, name, *arguments, says=(), code=1, lines=1):
+    def fails(self, name, *arguments, says=(), code=1, lines=1, **how):
         """The command ends with `code`, one line per diagnostic on stderr that says all of `says`, and leaves no file
         that was not there before."""
         before = set(os.listdir(self.dir))
-        done = self.run_tool(name, *arguments)
+        done = self.run_tool(name, *arguments, **how)
         command = f"{name} {' '.join(arguments)}: exit {done.returncode}, stdout {done.stdout!r}, stderr {done.stderr!r}"
         self.assertEqual(done.returncode, code, command)
         found = done.stderr.splitlines()

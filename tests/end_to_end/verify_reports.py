@@ -2,11 +2,13 @@
 """quernel verify says PASS only of right answers, and tells failures apart."""
 import json
 import os
+import signal
 import struct
+import subprocess
 import unittest
 
 import onnx_file as onnx
-from tools import ToolTest
+from tools import TIME_LIMIT, ToolTest, tool
 
 VALUES = [-1.0, 0.5, 2.0, -3.0, 0.0, 8.0]
 RELU = [max(v, 0.0) for v in VALUES]
@@ -45,7 +47,7 @@ class VerifyReports(ToolTest):
 
     def test_wrong_value_fails_and_is_named(self):
         line = self.verdict(self.relu_case("wrong", RELU[:5] + [8.1]))
-        for text in ("FAIL wrong: test_data_set_0: output 'y'", "1 of 6", "[1,2]", "expected 8.1", "found 8"):
+        for text in ("FAIL wrong: test_data_set_0: output 'y'", "1 of 6 elements beyond rtol", "[1,2]", "expected 8.1", "found 8"):
             self.assertIn(text, line)
 
     def test_tolerance_file_is_honoured(self):
@@ -53,11 +55,25 @@ class VerifyReports(ToolTest):
         self.assertIn("PASS", self.verdict(self.relu_case("loose", wrong, {"rtol": 0, "atol": 0.2})))
         self.assertIn("FAIL", self.verdict(self.relu_case("tight", wrong, {"rtol": 0, "atol": 0.05})))
         self.assertIn("PASS", self.verdict(self.relu_case("own", wrong, {"rtol": 0, "atol": 0, "outputs": {"y": {"atol": 0.2}}})))
-        self.assertIn("FAIL", self.verdict(self.relu_case("mean", wrong, {"rtol": 0, "atol": 0.2, "outputs": {"y": {"mean_atol": 0.01}}})))
-        self.assertIn("FAIL", self.verdict(self.relu_case("top1", [0, 0.5, 2, 8.4, 0, 8], {"rtol": 0, "atol": 10, "top1": True})))
-        self.assertIn("FAIL no_object: tolerance.json", self.verdict(self.relu_case("no_object", RELU, "text")))
+        self.assertIn("mean abs error 0.0167 beyond 0.01", self.verdict(self.relu_case("mean", wrong, {"rtol": 0, "atol": 0.2, "outputs": {"y": {"mean_atol": 0.01}}})))
+        self.assertIn("top-1 differs: expected [1,0] (8.3999996), found [1,2] (8)", self.verdict(self.relu_case("top1", [0, 0.5, 2, 8.4, 0, 8], {"rtol": 0, "atol": 10, "top1": True})))
+        self.assertIn("FAIL no_object: tolerance.json: expected an object", self.verdict(self.relu_case("no_object", RELU, "text")))
         self.write(self.relu_case("damaged", RELU) + "/tolerance.json", b'{"rtol": 1e-3,')
         self.assertIn("FAIL damaged", self.verdict("damaged"))
+
+    def test_damaged_tolerance_files_say_where(self):
+        self.relu_case("case", RELU)
+        for text, says in ((b'{"rtol": 1e-3,', "JSON: expected a string, found the end"), (b'{} x', "JSON: expected the end of the file, found 'x'"),
+                           (b'{"rtol" 1}', "expected ':', found '1'"), (b'{"rtol": [1 2]}', "expected ',' or ']', found '2'"),
+                           (b'{"rtol": 1 2}', "expected ',' or '}', found '2'"), (b'{1: 2}', "expected a string, found '1'"),
+                           (b'{"\\q": 2}', "expected an escape sequence"), (b"[" * 10000, "expected fewer levels")):
+            self.write("case/tolerance.json", text)
+            self.assertIn(says, self.verdict("case"))
+
+    def test_integers_are_compared_exactly(self):
+        model = onnx.model([onnx.node("Neg", ["x"], ["y"])], [onnx.value("x", onnx.INT64, [2])], [onnx.value("y", onnx.INT64, [2])])
+        line = self.verdict(self.case("integers", model, [([onnx.int_tensor("x", [2], [1, 2])], [onnx.int_tensor("y", [2], [-1, -3])])]))
+        self.assertIn("1 of 2 elements differ, first at [1]: expected -3, found -2", line)
 
     def test_nan_only_where_nan_is_expected(self):
         nan, infinity = float("nan"), float("inf")
@@ -74,9 +90,9 @@ class VerifyReports(ToolTest):
 
     def test_missing_data_fails(self):
         x = onnx.float_tensor("x", [2, 3], VALUES)
-        self.assertIn("FAIL", self.verdict(self.case("no_output", relu_model(), [([x], [])])))
-        self.assertIn("FAIL", self.verdict(self.case("no_input", relu_model(), [([], [onnx.float_tensor("y", [2, 3], RELU)])])))
-        self.assertIn("FAIL", self.verdict(self.case("no_set", relu_model(), [])))
+        self.assertIn("expected a file for each of 1 outputs, found 0 files", self.verdict(self.case("no_output", relu_model(), [([x], [])])))
+        self.assertIn("no file for input 'x'", self.verdict(self.case("no_input", relu_model(), [([], [onnx.float_tensor("y", [2, 3], RELU)])])))
+        self.assertIn("expected a folder test_data_set_0 beside the model", self.verdict(self.case("no_set", relu_model(), [])))
         self.assertIn("FAIL", self.verdict(self.case("damaged_input", relu_model(), [([b"hello"], [onnx.float_tensor("y", [2, 3], RELU)])])))
 
     def test_free_dims_come_from_each_data_set(self):
@@ -122,8 +138,21 @@ class VerifyReports(ToolTest):
 
     def test_nothing_to_verify(self):
         os.mkdir(self.path("empty"))
-        self.fails("quernel", "verify", "empty", says=["model.onnx"])
-        self.fails("quernel", "verify", "empty", "--device", "vulkan", says=["vulkan", "cpu"])
+        self.fails("quernel", "verify", "empty", says=["expected a model.onnx in the directory or in its children, found none"])
+        self.fails("quernel", "verify", "nothing", says=["expected a directory with a model.onnx, found none"])
+        self.fails("quernel", "verify", "empty", "--device", "vulkan",
+                   says=["--device: expected cpu, found 'vulkan'; verify runs on no other device yet"])
+
+    def test_interrupted(self):
+        for i in range(200):
+            self.relu_case(f"many/{i}", RELU)
+        verify = subprocess.Popen([tool("quernel"), "verify", "many", "--jobs", "1"], cwd=self.dir, text=True,
+                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.assertIn("PASS", verify.stdout.readline())
+        verify.send_signal(signal.SIGINT)
+        rest, said = verify.communicate(timeout=TIME_LIMIT)
+        self.assertEqual((verify.returncode, said), (1, "quernel: error[invalid input]: interrupted\n"))
+        self.assertLess(rest.count("PASS"), 199)
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ import os
 import tempfile
 import unittest
 
+import diagnostics
 import lint
 
 HEADER = "// What it is.\n#pragma once\n"
@@ -11,7 +12,7 @@ README = {"README.md": "x", "compiler/README.md": "x", "compiler/graph/README.md
           "runtime/README.md": "x", "runtime/core/README.md": "x"}
 
 
-def found(files):
+def found(files, check=lambda root: lint.findings(lint.Tree(root))):
     """The findings in a tree of these files (path: text)."""
     with tempfile.TemporaryDirectory() as root:
         for path, text in {**README, **files}.items():
@@ -19,7 +20,7 @@ def found(files):
             os.makedirs(os.path.dirname(full), exist_ok=True)
             with open(full, "w") as f:
                 f.write(text)
-        return [f for f in lint.findings(lint.Tree(root))]
+        return list(check(root))
 
 
 class LintTest(unittest.TestCase):
@@ -87,6 +88,41 @@ class LintTest(unittest.TestCase):
 
     def test_a_folder_says_what_it_is(self):
         self.expect({"compiler/lower/a.cpp": ""}, ("compiler/lower/README.md:1", "documented"))
+
+
+class DiagnosticsTest(unittest.TestCase):
+    SOURCE = ('Status f(int n) {\n  if (n == 0)\n    return invalid_input("expected a size above 0, "\n'
+              '                         "found " + std::to_string(n), {.file = name});\n  return {};\n}\n')
+
+    def expect(self, files, *wanted):
+        got = found(files, diagnostics.findings)
+        self.assertEqual(len(got), len(wanted), got)
+        for place, line in zip(wanted, got):
+            self.assertTrue(line.startswith(place + ": "), line)
+
+    def test_a_diagnostic_without_a_test(self):
+        self.expect({"compiler/graph/a.cpp": self.SOURCE}, "compiler/graph/a.cpp:2")
+        self.expect({"compiler/graph/a.cpp": self.SOURCE, "tests/unit/a_test.cpp": '"expected a size"'}, "compiler/graph/a.cpp:2")
+        self.expect({"runtime/core/a.cpp": 'x = Failure(error, CODE) << "bundle: wrong \\"kind\\": " << 3;'}, "runtime/core/a.cpp:1")
+
+    def test_a_diagnostic_with_a_test(self):
+        for test in ("tests/unit/a_test.cpp", "tests/error/graph/a.test", "tests/end_to_end/a.py"):
+            self.expect({"compiler/graph/a.cpp": self.SOURCE, test: 'says "expected a size above 0, found 0"'})
+        self.expect({"compiler/graph/a.cpp": self.SOURCE, "tests/unit/a_test.cpp": '"expected a size "\n    "above 0"'})
+
+    def test_the_piece_that_is_no_other_diagnostics_counts(self):
+        two = 'fail("first thing" + s + " is given twice"); fail("second thing" + s + " is given twice");'
+        self.expect({"compiler/graph/a.cpp": two, "tests/unit/a_test.cpp": '"first thing is given twice"'}, "compiler/graph/a.cpp:1")
+
+    def test_internal_errors_need_none(self):
+        self.expect({"compiler/graph/a.cpp": 'return internal_error("expected a node");\nQUERNEL_UNREACHABLE("unknown kind");\n',
+                     "compiler/graph/b.cpp": 'Diagnostic broken(Text t, Place p = {}) {\n  return internal_error(t);\n}\n'
+                                             'Status f() { return broken("expected a node"); }\n'})
+
+    def test_exemptions_are_needed_and_say_why(self):
+        exemption = {diagnostics.EXEMPTIONS: "# a list\nexpected a size above 0 | a reason\n"}
+        self.expect({"compiler/graph/a.cpp": self.SOURCE, **exemption})
+        self.expect(exemption, diagnostics.EXEMPTIONS + ":2")
 
 
 if __name__ == "__main__":

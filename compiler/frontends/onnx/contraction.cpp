@@ -4,8 +4,8 @@
 
 namespace quernel::onnx_import {
 
-IndexExpr ContractionBuilder::add(std::string name, int64_t extent, bool reduction) {
-  if (extent == 1) return 0;
+IndexExpr ContractionBuilder::add(std::string name, const Dim& extent, bool reduction) {
+  if (extent == Dim(1)) return 0;
   axes_.push_back({std::move(name), extent, reduction});
   return IndexExpr::axis(static_cast<int>(axes_.size()) - 1);
 }
@@ -15,12 +15,13 @@ ValueId ContractionBuilder::emit(NodeImport& n, ValueId a, std::vector<IndexExpr
   DType dtype = n.dtype(a);
   int64_t count = 1;
   for (const auto& axis : axes_)
-    if (!axis.reduction && (axis.extent < 0 || __builtin_mul_overflow(count, axis.extent, &count)))
+    if (!axis.reduction && axis.extent.is_const() &&
+        (axis.extent.value() < 0 || __builtin_mul_overflow(count, axis.extent.value(), &count)))
       return n.build.fail(n.refuse("the result has more elements than fit 63 bits"));
-  if (std::any_of(axes_.begin(), axes_.end(), [](const auto& axis) { return axis.extent == 0; })) {
+  if (std::any_of(axes_.begin(), axes_.end(), [](const auto& axis) { return axis.extent == Dim(0); })) {
     Shape shape;
     for (const IndexExpr& e : index_out) {
-      int64_t size = 1;
+      Dim size = 1;
       for (size_t i = 0; i < axes_.size(); ++i)
         if (uses_axis(e, static_cast<int>(i))) size *= axes_[i].extent;
       shape.push_back(size);

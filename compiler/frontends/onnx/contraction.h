@@ -13,15 +13,15 @@ class ContractionBuilder {
  public:
   // The index of a new axis; the constant 0 where its extent is 1. All output axes come before the reduction
   // axes.
-  IndexExpr axis(std::string name, int64_t extent) { return add(std::move(name), extent, false); }
-  IndexExpr reduction(std::string name, int64_t extent) { return add(std::move(name), extent, true); }
+  IndexExpr axis(std::string name, const Dim& extent) { return add(std::move(name), extent, false); }
+  IndexExpr reduction(std::string name, const Dim& extent) { return add(std::move(name), extent, true); }
 
   // Emits out[...] = sum a[...] * b[...]; zeros where an extent is 0.
   ValueId emit(NodeImport& n, ValueId a, std::vector<IndexExpr> index_a, ValueId b,
                std::vector<IndexExpr> index_b, std::vector<IndexExpr> index_out);
 
  private:
-  IndexExpr add(std::string name, int64_t extent, bool reduction);
+  IndexExpr add(std::string name, const Dim& extent, bool reduction);
 
   std::vector<Contraction::Axis> axes_;
 };

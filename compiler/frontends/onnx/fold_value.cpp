@@ -11,12 +11,13 @@ bool ConstantFolder::is_cheap(const Node& node) const {
     if (!is_static(graph_.shape(v))) return std::nullopt;
     return element_count(static_dims(graph_.shape(v)));
   };
+  if (node.op != OpKind::k_constant && !symbols_of(graph_, node).empty()) return false;
   std::optional<int64_t> result = count(node.output);
   if (!result || *result > kMaxElements) return false;
   if (node.op == OpKind::k_contract) {
     int64_t work = 1;
     for (const auto& axis : node.attributes.contraction.axes)
-      if (__builtin_mul_overflow(work, std::max<int64_t>(axis.extent, 1), &work) || work > kMaxWork)
+      if (__builtin_mul_overflow(work, std::max<int64_t>(axis.extent.value(), 1), &work) || work > kMaxWork)
         return false;
   }
   if (is_reduce(node.op)) {

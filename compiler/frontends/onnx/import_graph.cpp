@@ -195,17 +195,17 @@ void GraphImport::import_node(const onnx::NodeProto& node, Scope& scope) {
 
   int32_t first_new_value = static_cast<int32_t>(graph_.values.size());
   Status status = op->import(n);
-  // What an importer left in the builder when it returned early is part of the same failure.
-  if (Status kept = build_.take_status(); status && !kept) status = std::move(kept);
+  // What an importer left in the builder came before what it returned, and is mostly its cause.
+  if (Status kept = build_.take_status(); !kept) status = std::move(kept);
   if (!status) {
     want(n.wanted_inputs);
     bool free_operand =
         std::any_of(n.inputs.begin(), n.inputs.end(), [&](ValueId v) { return !is_static(n.shape(v)); });
     if (free_operand || !n.free_dims.empty()) {
       for (ValueId v : n.inputs) {
-        std::vector<std::string> names;
-        for (const Dim& dim : n.shape(v)) dim.collect_symbols(names);
-        n.free_dims.insert(names.begin(), names.end());
+        std::vector<Symbol> symbols;
+        for (const Dim& dim : n.shape(v)) dim.collect_symbols(symbols);
+        for (const Symbol& s : symbols) n.free_dims.insert(s.name);
       }
       free_dims_.insert(n.free_dims.begin(), n.free_dims.end());
       free_dim_errors_.push_back(status.take_errors().front());

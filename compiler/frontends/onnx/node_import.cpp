@@ -11,11 +11,11 @@ Shape NodeImport::shape(ValueId v) const { return v == kNoValue ? Shape() : buil
 
 Expected<int64_t> NodeImport::dim(const Dim& d) {
   if (d.is_const()) return d.value();
-  std::vector<std::string> symbols;
+  std::vector<Symbol> symbols;
   d.collect_symbols(symbols);
-  free_dims.insert(symbols.begin(), symbols.end());
+  for (const Symbol& s : symbols) free_dims.insert(s.name);
   return refuse("expected a fixed dim, found free dim " + to_string(d),
-                "fix it with --dim " + symbols.front() + "=N");
+                "fix it with --dim " + symbols.front().name + "=N");
 }
 
 Expected<std::vector<int64_t>> NodeImport::dims(ValueId v) {

@@ -41,13 +41,14 @@ bool is_convolution(const Graph& graph, const Node& node) {
   if (rank < 3 || c.a.size() != rank || !graph.constant(node.inputs[1])) return false;
   auto uses = [&](const IndexExpr& e, bool reduction) {
     for (size_t i = 0; i < c.axes.size(); ++i)
-      if (c.axes[i].reduction == reduction && c.axes[i].extent > 1 && uses_axis(e, static_cast<int>(i)))
+      if (c.axes[i].reduction == reduction && !(c.axes[i].extent == Dim(1)) &&
+          uses_axis(e, static_cast<int>(i)))
         return true;
     return false;
   };
   for (size_t i = 0; i < c.axes.size(); ++i) {
     int axis = static_cast<int>(i);
-    if (c.axes[i].reduction || c.axes[i].extent == 1) continue;
+    if (c.axes[i].reduction || c.axes[i].extent == Dim(1)) continue;
     for (size_t d = 0; d < rank; ++d)
       if (d != 1 && uses_axis(c.a[d], axis) != uses_axis(c.out[d], axis)) return false;
     if (uses_axis(c.a[1], axis) && !uses_axis(c.out[1], axis)) return false;

@@ -103,12 +103,18 @@ bool within_limits(const Rewriter& r, const Node& node, const std::vector<Tensor
   }
   double products = 1;
   for (const Contraction::Axis& axis : node.attributes.contraction.axes)
-    products *= static_cast<double>(axis.extent);
+    products *= static_cast<double>(axis.extent.value());
   return node.op != OpKind::k_contract || products <= static_cast<double>(kMaxProducts);
 }
 
 ValueId fold(Rewriter& r, const Node& node) {
   if (node.op == OpKind::k_constant) return kNoValue;
+  if (node.op == OpKind::k_dims) {
+    const Shape& elements = node.attributes.shape;
+    return is_static(elements)
+               ? r.build.constant(i64_tensor({static_cast<int64_t>(elements.size())}, static_dims(elements)))
+               : kNoValue;
+  }
   if (node.op == OpKind::k_expand && r.graph.constant(r(node.inputs[0]))) return kNoValue;
   // A view that repeats elements is an expand in another form.
   if (const Tensor* x = node.op == OpKind::k_view ? r.graph.constant(r(node.inputs[0])) : nullptr)
@@ -121,6 +127,7 @@ ValueId fold(Rewriter& r, const Node& node) {
     operands.push_back(std::move(*tensor));
   }
   const Shape& shape = r.old.shape(node.output);
+  if (!is_elementwise(node.op) && !symbols_of(r.old, node).empty()) return kNoValue;
   if (is_elementwise(node.op))
     return add_or_fail(r, evaluate_node(node.op, operands, node.attributes), shape);
   if (is_movement(node.op)) {

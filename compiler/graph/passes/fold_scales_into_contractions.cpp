@@ -20,18 +20,19 @@ struct Scale {
 };
 
 // Offset of an access into a tensor as coefficients of the axes; dims of 1 count nothing. nullopt unless
-// affine.
-std::optional<AffineForm> offset_form(const std::vector<IndexExpr>& access, const std::vector<int64_t>& dims,
-                                      int axes) {
+// affine and free of symbols.
+std::optional<interpreter::StaticForm> offset_form(const std::vector<IndexExpr>& access,
+                                                   const std::vector<int64_t>& dims, int axes) {
   std::vector<int64_t> strides = interpreter::row_major_strides(dims);
-  AffineForm form{std::vector<int64_t>(static_cast<size_t>(axes), 0), 0};
+  interpreter::StaticForm form{std::vector<int64_t>(static_cast<size_t>(axes), 0), 0};
   for (size_t d = 0; d < access.size(); ++d) {
     if (dims[d] == 1) continue;
     std::optional<AffineForm> e = as_affine(access[d], axes);
-    if (!e) return std::nullopt;
+    if (!e || !is_static(e->coefficients) || !e->offset.is_const()) return std::nullopt;
+    interpreter::StaticForm dim = interpreter::static_form(*e);
     for (size_t i = 0; i < form.coefficients.size(); ++i)
-      form.coefficients[i] += e->coefficients[i] * strides[d];
-    form.offset += e->offset * strides[d];
+      form.coefficients[i] += dim.coefficients[i] * strides[d];
+    form.offset += dim.offset * strides[d];
   }
   return form;
 }
@@ -44,21 +45,22 @@ std::optional<std::vector<double>> factor_per_weight(const Contraction& c,
                                                      const std::vector<IndexExpr>& scaled,
                                                      const Tensor& weights, const Tensor& factors) {
   int axes = static_cast<int>(c.axes.size());
-  std::optional<AffineForm> weight_at = offset_form(weights_access, weights.dims, axes);
-  std::optional<AffineForm> factor_at = offset_form(scaled, factors.dims, axes);
+  std::optional<interpreter::StaticForm> weight_at = offset_form(weights_access, weights.dims, axes);
+  std::optional<interpreter::StaticForm> factor_at = offset_form(scaled, factors.dims, axes);
   if (!weight_at || !factor_at) return std::nullopt;
   std::vector<int64_t> extents, weight_strides, factor_strides;
   double points = 1;
   for (int i = 0; i < axes; ++i) {
-    if (c.axes[i].extent == 1) continue;
+    if (c.axes[i].extent == Dim(1)) continue;
     if (weight_at->coefficients[i] == 0) {
       if (factor_at->coefficients[i] != 0) return std::nullopt;
       continue;
     }
-    extents.push_back(c.axes[i].extent);
+    if (!c.axes[i].extent.is_const()) return std::nullopt;
+    extents.push_back(c.axes[i].extent.value());
     weight_strides.push_back(weight_at->coefficients[i]);
     factor_strides.push_back(factor_at->coefficients[i]);
-    points *= static_cast<double>(c.axes[i].extent);
+    points *= static_cast<double>(c.axes[i].extent.value());
   }
   if (points > 4.0 * static_cast<double>(weights.count())) return std::nullopt;
   std::vector<double> values(factors.count()),

@@ -1,7 +1,8 @@
 /* The runtime's C interface: open a bundle, create a session on a device, set inputs, run, read outputs.
- * Nothing is allocated after qnl_session_create has returned. Objects are not synchronised: use each session
- * from one thread at a time; one bundle may serve sessions on many threads; a device serves one run at a
- * time. */
+ * Nothing is allocated after qnl_session_create has returned, with one exception: a shape larger than memory
+ * was made for makes the session's memory grow, where the caller has not supplied it (qnl_session_reserve).
+ * Objects are not synchronised: use each session from one thread at a time; one bundle may serve sessions on
+ * many threads; a device serves one run at a time. */
 #ifndef QUERNEL_RUNTIME_H_
 #define QUERNEL_RUNTIME_H_
 
@@ -38,11 +39,12 @@ typedef enum qnl_status {
   QNL_UNKNOWN_NAME = 101, /* no entry point, tensor or callback of that name */
   QNL_DTYPE_MISMATCH = 102,
   QNL_SHAPE_MISMATCH = 103,
-  QNL_SIZE_MISMATCH = 104,    /* byte count does not follow from dtype and shape */
-  QNL_MISALIGNED = 105,       /* a bound pointer is not aligned to its element size */
-  QNL_OVERLAP = 106,          /* a bound output overlaps another bound tensor */
-  QNL_MEMORY_TOO_SMALL = 107, /* memory supplied by the caller */
-  QNL_INPUT_NOT_SET = 108,
+  QNL_SIZE_MISMATCH = 104,       /* byte count does not follow from dtype and shape */
+  QNL_MISALIGNED = 105,          /* a bound pointer is not aligned to its element size */
+  QNL_OVERLAP = 106,             /* a bound output overlaps another bound tensor */
+  QNL_MEMORY_TOO_SMALL = 107,    /* memory supplied by the caller */
+  QNL_INPUT_NOT_SET = 108,       /* also: a symbol that no input's shape and no call has given a value */
+  QNL_SYMBOL_OUT_OF_RANGE = 109, /* of a symbol's range, or a size that follows from symbols */
 
   QNL_FILE_NOT_FOUND = 200,
   QNL_FILE_UNREADABLE = 201,
@@ -94,7 +96,8 @@ const char* qnl_dtype_name(qnl_dtype dtype);
 /* ---- tensors
  * ------------------------------------------------------------------------------------------------- */
 
-/* A dense row-major tensor, or the description of one (data NULL). */
+/* A dense row-major tensor, or the description of one (data NULL). In the signature of a bundle a dim is -1,
+ * and bytes is 0, where it depends on symbols. */
 typedef struct qnl_tensor {
   const char* name; /* owned by the bundle when the runtime fills it in */
   qnl_dtype dtype;
@@ -145,6 +148,7 @@ typedef struct qnl_bundle_info {
   uint64_t file_bytes;
   uint64_t constants_bytes;
   uint64_t code_bytes; /* all variants */
+  uint32_t symbol_count;
 } qnl_bundle_info;
 void qnl_bundle_get_info(const qnl_bundle* bundle, qnl_bundle_info* info);
 
@@ -159,6 +163,23 @@ QNL_NODISCARD qnl_status qnl_bundle_get_entry(const qnl_bundle* bundle, uint32_t
 /* Signature of an entry point: tensor `index` of `role`, data NULL. QNL_INVALID_ARGUMENT past the end. */
 QNL_NODISCARD qnl_status qnl_bundle_get_tensor(const qnl_bundle* bundle, uint32_t entry, qnl_tensor_role role,
                                                uint32_t index, qnl_tensor* tensor);
+
+/* Text of a dim of that tensor: "64", "batch", "(batch * 2)"; cut to fit `bytes`, always terminated. */
+QNL_NODISCARD qnl_status qnl_bundle_get_dim_text(const qnl_bundle* bundle, uint32_t entry,
+                                                 qnl_tensor_role role, uint32_t index, uint32_t dim,
+                                                 char* text, uint64_t bytes);
+
+/* A number that sizes depend on: a multiple of multiple_of from min to max. */
+typedef struct qnl_symbol_info {
+  const char* name;
+  int64_t min;
+  int64_t max;
+  int64_t multiple_of;
+  int runtime; /* non-zero: computed during a run; zero: given by input shapes or qnl_session_set_symbol */
+} qnl_symbol_info;
+/* Symbol by index; QNL_INVALID_ARGUMENT past the end. */
+QNL_NODISCARD qnl_status qnl_bundle_get_symbol(const qnl_bundle* bundle, uint32_t symbol,
+                                               qnl_symbol_info* info);
 
 typedef struct qnl_variant_info {
   const char* target;
@@ -202,7 +223,14 @@ void qnl_device_get_info(const qnl_device* device, qnl_device_info* info);
 
 typedef struct qnl_session qnl_session;
 
-/* Memory in four lifetimes. */
+/* A value for the symbol of that name. */
+typedef struct qnl_symbol_value {
+  const char* name;
+  int64_t value;
+} qnl_symbol_value;
+#define QNL_SYMBOL_UNSET INT64_MIN
+
+/* Memory in four lifetimes, for the symbols' values of qnl_session_options. */
 typedef struct qnl_requirements {
   uint32_t variant;         /* the one that is picked for the device */
   uint32_t alignment;       /* of every block that the caller supplies: at least 64, a power of two */
@@ -232,6 +260,10 @@ typedef struct qnl_session_options {
   /* Use the state arenas of this session of the same bundle (another entry point, say) instead of own ones.
    * It must outlive the new session, and the two must not run at the same time. */
   qnl_session* share_state_with;
+  /* Values of symbols to make memory for. A symbol that is not named counts with its max where that is less
+   * than 2^31, else with its min. */
+  const qnl_symbol_value* symbols;
+  uint32_t symbol_count;
 } qnl_session_options;
 
 /* What qnl_session_create with the same arguments would need; allocates nothing. */
@@ -246,19 +278,42 @@ QNL_NODISCARD qnl_status qnl_session_create(const qnl_bundle* bundle, qnl_device
 void qnl_session_destroy(qnl_session* session);
 
 /* Copies tensor->data into the input named tensor->name (NULL: the only input). Name, dtype, shape and bytes
- * must be exactly those of the signature. An input bound before is copied into its bound memory. */
+ * must be exactly those of the signature; where that has -1, any dim that the symbols' ranges allow. An input
+ * bound before is copied into its bound memory. */
 QNL_NODISCARD qnl_status qnl_session_set_input(qnl_session* session, const qnl_tensor* tensor,
                                                qnl_error* error);
 /* Uses tensor->data itself, without a copy, as the input or output of that name from now on; checked as
  * above, aligned to the element size; kept alive by the caller. data NULL returns to the session's own slot.
- * Outputs must not overlap any other bound tensor; this is checked by the next run. */
+ * Of an output of symbolic shape, symbolic dims are not looked at and bytes is the room there is; a run that
+ * needs more fails. Outputs must not overlap any other bound tensor; this is checked by the next run. */
 QNL_NODISCARD qnl_status qnl_session_bind(qnl_session* session, qnl_tensor_role role,
                                           const qnl_tensor* tensor, qnl_error* error);
 /* The tensor with its current memory: for an output the result of the last run, for an input its slot, which
  * may be filled in place; for a state its current value. name NULL: the only one of its role. data stays
- * valid until it is bound anew or the session is destroyed. Filling an input's slot counts as setting it. */
+ * valid until it is bound anew, memory grows or the session is destroyed. Filling an input's slot counts as
+ * setting it. An input of symbolic shape has the shape that it was given, else the one that follows from
+ * symbols set by name and by other inputs; an output that of the last run. QNL_INPUT_NOT_SET when there is
+ * none yet. */
 QNL_NODISCARD qnl_status qnl_session_get(qnl_session* session, qnl_tensor_role role, const char* name,
                                          qnl_tensor* tensor, qnl_error* error);
+
+/* ---- symbols. Every run takes the values of symbols from the shapes of the inputs, and from these calls for
+ * those that no input's shape gives. Inputs that disagree, values out of range and missing ones are errors
+ * before anything runs. */
+
+/* Gives the input tensor->name the shape tensor->shape, to be filled in place afterwards (qnl_session_get);
+ * dtype, bytes and data are not looked at. Its contents are undefined when that changes its shape. */
+QNL_NODISCARD qnl_status qnl_session_set_shape(qnl_session* session, const qnl_tensor* tensor,
+                                               qnl_error* error);
+/* Sets a symbol by name, for all runs to come; input shapes then have to agree. QNL_SYMBOL_UNSET takes it
+ * back. */
+QNL_NODISCARD qnl_status qnl_session_set_symbol(qnl_session* session, const char* name, int64_t value,
+                                                qnl_error* error);
+/* Makes memory for these values, as qnl_session_options::symbols does at creation; symbols that are not named
+ * keep theirs. Runs within it do not allocate. Memory never shrinks. State is not touched; inputs and outputs
+ * keep their values, but their addresses change. */
+QNL_NODISCARD qnl_status qnl_session_reserve(qnl_session* session, const qnl_symbol_value* symbols,
+                                             uint32_t count, qnl_error* error);
 
 /* Runs the entry point once and returns when its outputs are complete. Every input must have been set, bound
  * or got once; inputs keep their values between runs. After a failure the outputs and states are undefined.
@@ -286,14 +341,17 @@ typedef enum qnl_item_kind {
   QNL_ITEM_DISPATCH = 0,
   QNL_ITEM_COPY = 1,
   QNL_ITEM_SYNCHRONIZE = 2,
-  QNL_ITEM_HOST_CALLBACK = 3
+  QNL_ITEM_HOST_CALLBACK = 3,
+  QNL_ITEM_READ_SYMBOL = 4, /* sets a symbol to a number that was computed */
+  QNL_ITEM_LOOP = 5,        /* runs the items in its body again and again */
+  QNL_ITEM_BRANCH = 6       /* runs one of two bodies */
 } qnl_item_kind;
 
 typedef struct qnl_item_info {
   qnl_item_kind kind;
-  const char* name;        /* kernel or callback name; "copy", "synchronize" */
+  const char* name;        /* kernel or callback name; "copy", "synchronize", "loop"… */
   const char* source_node; /* first model node it computes, "" when not recorded */
-  uint64_t workgroups;
+  uint64_t workgroups;     /* of the last run when symbolic */
   uint64_t flops;
   uint64_t bytes_read;
   uint64_t bytes_written;
@@ -303,8 +361,8 @@ uint32_t qnl_session_item_count(const qnl_session* session);
 /* Item of the session's plan; QNL_INVALID_ARGUMENT past the end. */
 QNL_NODISCARD qnl_status qnl_session_get_item(const qnl_session* session, uint32_t item, qnl_item_info* info);
 
-/* Called after each item of a run with its wall-clock time. Items run one after another while it is set; NULL
- * turns it off. */
+/* Called after each execution of an item with its wall-clock time; not of loops and branches, whose time is
+ * that of the items in them. Items run one after another while it is set; NULL turns it off. */
 typedef void (*qnl_profile_hook)(void* user, uint32_t item, uint64_t nanoseconds);
 void qnl_session_set_profile(qnl_session* session, qnl_profile_hook hook, void* user);
 

@@ -92,6 +92,17 @@ class Session {
                                   qnl_error* error = nullptr) {
     return qnl_session_get(get(), role, name, out, error);
   }
+  // Before an input of symbolic shape is filled in place.
+  [[nodiscard]] qnl_status set_shape(const qnl_tensor& tensor, qnl_error* error = nullptr) {
+    return qnl_session_set_shape(get(), &tensor, error);
+  }
+  [[nodiscard]] qnl_status set_symbol(const char* name, int64_t value, qnl_error* error = nullptr) {
+    return qnl_session_set_symbol(get(), name, value, error);
+  }
+  [[nodiscard]] qnl_status reserve(const qnl_symbol_value* symbols, uint32_t count,
+                                   qnl_error* error = nullptr) {
+    return qnl_session_reserve(get(), symbols, count, error);
+  }
   [[nodiscard]] qnl_status run(qnl_error* error = nullptr) { return qnl_session_run(get(), error); }
   qnl_session* get() const { return handle_.get(); }
 

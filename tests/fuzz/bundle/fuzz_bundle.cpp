@@ -1,12 +1,13 @@
-// Opens mutated bundles: bit flips, truncations, overwritten words, splices of the file with itself. Half of
-// them get right hashes afterwards, so that they reach the verification behind the hashes. What still opens
-// is used with the null device (its code is never run: hashes are no signature) and must behave. usage:
-// fuzz_bundle COUNT [SEED]
+// Opens mutated bundles, every other one with symbols and control flow: bit flips, truncations, overwritten
+// words, splices of the file with itself. Half of them get right hashes afterwards, so that they reach the
+// verification behind the hashes. What still opens is used with the null device (its code is never run:
+// hashes are no signature) and must behave. usage: fuzz_bundle COUNT [SEED]
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <map>
 
+#include "core/bundle.h"
 #include "cpu/cpu_features.h"
 #include "cpu/image.h"
 #include "quernel/runtime.hpp"
@@ -80,7 +81,31 @@ void mutate_once(Bytes& bytes, size_t structure_end, Random& random) {
   }
 }
 
-// Everything a caller would read, then a run on the null device.
+// Some shape for an input; -1 becomes what the symbols of that input's first dims often allow.
+void shape_input(quernel::Session& session, qnl_tensor tensor, int64_t dim) {
+  for (uint32_t d = 0; d < tensor.rank; ++d)
+    if (tensor.shape[d] < 0) tensor.shape[d] = dim * (d == 1 ? 16 : 1);
+  if (session.set_shape(tensor) != QNL_OK) {
+    tensor.shape[0] = 2 * dim;
+    (void)!session.set_shape(tensor);
+  }
+}
+
+// Ends runs whose loops a mutation made long: the hook cannot stop a run, so such bundles are not run.
+bool loops_are_short(const quernel::Bundle& bundle, uint32_t entry) {
+  const quernel::runtime::BundleReader& reader = bundle.get()->reader;
+  for (uint32_t i = 0; i < reader.symbol_count(); ++i)
+    if (reader.symbol(i).runtime && reader.symbol(i).max > 2000) return false;
+  for (uint32_t v = 0; v < reader.variant_count(); ++v) {
+    int loops = 0;
+    for (uint32_t i = 0; i < reader.item_count(entry, v); ++i)
+      if (reader.item(entry, v, i).kind == QNL_ITEM_LOOP) ++loops;
+    if (loops > 2) return false;
+  }
+  return true;
+}
+
+// Everything a caller would read, then runs of two sizes on the null device.
 void use(const quernel::Bundle& bundle) {
   qnl_bundle_info info = bundle.info();
   volatile size_t sum = std::strlen(info.producer);
@@ -88,8 +113,12 @@ void use(const quernel::Bundle& bundle) {
   for (uint32_t e = 0; qnl_bundle_get_entry(bundle.get(), e, &entry) == QNL_OK; ++e) {
     for (qnl_tensor_role role : {QNL_INPUT, QNL_OUTPUT, QNL_STATE}) {
       qnl_tensor tensor;
-      for (uint32_t i = 0; qnl_bundle_get_tensor(bundle.get(), e, role, i, &tensor) == QNL_OK; ++i)
+      for (uint32_t i = 0; qnl_bundle_get_tensor(bundle.get(), e, role, i, &tensor) == QNL_OK; ++i) {
         sum = sum + std::strlen(tensor.name);
+        char text[64];
+        for (uint32_t d = 0; d < tensor.rank; ++d)
+          if (qnl_bundle_get_dim_text(bundle.get(), e, role, i, d, text, sizeof text) != QNL_OK) std::abort();
+      }
     }
     quernel::Device device;
     if (device.open_null() != QNL_OK) std::abort();
@@ -104,10 +133,23 @@ void use(const quernel::Bundle& bundle) {
         (UINT64_C(1) << 28))
       continue;
     if (session.create(bundle, device, &options, &error) != QNL_OK) continue;
-    qnl_tensor tensor;
-    for (uint32_t i = 0; qnl_bundle_get_tensor(bundle.get(), e, QNL_INPUT, i, &tensor) == QNL_OK; ++i)
-      (void)!session.tensor(QNL_INPUT, tensor.name, &tensor);
-    (void)!session.run(&error);
+    if (!loops_are_short(bundle, e)) continue;
+    qnl_symbol_info symbol;
+    for (uint32_t i = 0; qnl_bundle_get_symbol(bundle.get(), i, &symbol) == QNL_OK; ++i)
+      if (std::strcmp(symbol.name, "bias") == 0) (void)!session.set_symbol(symbol.name, symbol.min);
+    for (int64_t dim : {1, 3}) {
+      qnl_tensor tensor;
+      for (uint32_t i = 0; qnl_bundle_get_tensor(bundle.get(), e, QNL_INPUT, i, &tensor) == QNL_OK; ++i) {
+        if (tensor.rank > 0 && tensor.bytes == 0) shape_input(session, tensor, dim);
+        if (session.tensor(QNL_INPUT, tensor.name, &tensor) == QNL_OK && tensor.bytes > 0)
+          std::memset(tensor.data, static_cast<int>(dim) - 1, 1);
+      }
+      (void)!session.run(&error);
+      for (uint32_t i = 0; qnl_bundle_get_tensor(bundle.get(), e, QNL_OUTPUT, i, &tensor) == QNL_OK; ++i) {
+        if (session.tensor(QNL_OUTPUT, tensor.name, &tensor, &error) != QNL_OK || tensor.bytes == 0) continue;
+        sum = sum + static_cast<unsigned char*>(tensor.data)[tensor.bytes - 1];
+      }
+    }
     qnl_item_info item;
     for (uint32_t i = 0; qnl_session_get_item(session.get(), i, &item) == QNL_OK; ++i)
       sum = sum + std::strlen(item.name);
@@ -120,13 +162,14 @@ void use(const quernel::Bundle& bundle) {
 int main(int argc, char** argv) {
   const long count = argc > 1 ? std::atol(argv[1]) : 10000;
   Random random{argc > 2 ? std::strtoull(argv[2], nullptr, 10) : 1};
-  const Bytes valid = quernel::test::bundle_bytes(quernel::test::test_contents());
+  const Bytes seeds[] = {quernel::test::bundle_bytes(quernel::test::test_contents()),
+                         quernel::test::bundle_bytes(quernel::test::symbolic_contents())};
   const Bytes image = quernel::test::test_image();
-  uint64_t structure_bytes;
-  std::memcpy(&structure_bytes, valid.data() + 32, 8);
   std::map<qnl_status, long> statuses;
   for (long i = 0; i < count; ++i) {
-    Bytes bytes = valid;
+    Bytes bytes = seeds[i / 2 % 2];
+    uint64_t structure_bytes;
+    std::memcpy(&structure_bytes, bytes.data() + 32, 8);
     for (uint64_t m = 1 + random.below(4); m > 0; --m) mutate_once(bytes, 64 + structure_bytes, random);
     if (i % 2 == 1) quernel::test::rehash_segments(bytes);
     AlignedBytes aligned(bytes);

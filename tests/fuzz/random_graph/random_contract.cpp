@@ -18,7 +18,7 @@ ValueId Generator::finish_contract(ValueId a, ValueId b, Contraction contraction
   double count = 1;
   for (size_t i = 0; i < contraction.axes.size(); ++i) {
     contraction.axes[i].name = axis_name(i);
-    if (contraction.axes[i].reduction) count *= static_cast<double>(contraction.axes[i].extent);
+    if (contraction.axes[i].reduction) count *= static_cast<double>(contraction.axes[i].extent.value());
   }
   bool both = exact(a) && exact(b);
   Facts f = facts_of(dtype, facts(a).bound * facts(b).bound * std::max(count, 1.0),
@@ -126,7 +126,7 @@ ValueId Generator::random_einsum(ValueId x) {
     c.axes.push_back({"", dims[d], true});
   }
   c.b = c.a;
-  if (kept.size() >= 2 && c.axes[1].extent > 0 && random.chance(30)) {
+  if (kept.size() >= 2 && c.axes[1].extent.value() > 0 && random.chance(30)) {
     c.out[0] = c.out[0] * c.axes[1].extent + c.out[1];
     c.out.erase(c.out.begin() + 1);
   }

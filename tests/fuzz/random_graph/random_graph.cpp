@@ -80,6 +80,11 @@ ValueId Generator::source(DType dtype, const std::vector<int64_t>& dims) {
     ++inputs_;
     return keep(graph.add_input("x" + std::to_string(inputs_), {dtype, make_shape(dims)}), facts);
   }
+  if (dtype == DType::kI64 && dims.size() == 1 && random.chance(20)) {
+    Attributes attributes;
+    for (int64_t i = 0; i < dims[0]; ++i) attributes.shape.push_back(random.between(0, 3));
+    return keep(build.add(OpKind::k_dims, {}, std::move(attributes)), facts);
+  }
   if (random.chance(30)) {
     double value = dtype == DType::kBool
                        ? static_cast<double>(random.below(2))

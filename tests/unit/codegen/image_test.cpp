@@ -128,6 +128,19 @@ TEST(Image, StorageOnlyTypesAreRefusedByName) {
   EXPECT_NE(image.errors()[0].message.find("i4"), std::string::npos);
 }
 
+TEST(Image, LargePrivateBuffersAreRefused) {
+  KernelMaker m("wide");
+  Buffer out = m.output(DType::kF32, 16);
+  Buffer wide = std::make_shared<const loop::BufferNode>(
+      loop::BufferNode{"wide", DType::kF32, 1 << 20, loop::Scope::kRegister, 0, loop::Access::kReadWrite});
+  m.kernel.body = block({alloc(wide), store(out, const_index(0), load(wide, const_index(0)))});
+  auto image = codegen::compile_kernels({m.kernel}, *find_target("native"), {});
+  ASSERT_FALSE(image);
+  EXPECT_EQ(image.errors()[0].kind, DiagnosticKind::kUnsupported);
+  EXPECT_EQ(image.errors()[0].message,
+            "kernel 'wide': shared and register buffers take 4194304 bytes, expected at most 1048576");
+}
+
 TEST(Image, UnfinishedLoopsAreInternalErrors) {
   KernelMaker m("raw");
   Buffer out = m.output(DType::kF32, 16);

@@ -87,14 +87,14 @@ TEST(InterpretContract, agrees_with_the_definition) {
         return offset;
       };
       bool empty = false;
-      for (const auto& axis : c.axes) empty |= axis.extent == 0;
+      for (const auto& axis : c.axes) empty |= axis.extent == Dim(0);
       for (bool done = empty; !done;) {
         expected[static_cast<size_t>(at(c.out, found.dims))] +=
             element_as_f64(inputs[0], at(c.a, inputs[0].dims)) *
             element_as_f64(inputs[1], at(c.b, inputs[1].dims));
         size_t i = c.axes.size();
         for (; i > 0; --i) {
-          if (++point[i - 1] < c.axes[i - 1].extent) break;
+          if (++point[i - 1] < c.axes[i - 1].extent.value()) break;
           point[i - 1] = 0;
         }
         done = i == 0;

@@ -131,17 +131,18 @@ TEST(SeedTraps, symbol_nested) {
   Expected<Graph> graph =
       parse_graph("symbol n min=1 max=8\ngraph @g(%x: f32[((n * 2) + 1)]) {\n return y = %x\n}");
   ASSERT_TRUE(graph) << to_string(graph.errors());
-  std::vector<std::string> names;
-  graph->shape(0)[0].collect_symbols(names);
-  EXPECT_THAT(names, testing::ElementsAre("n"));
+  std::vector<Symbol> symbols;
+  graph->shape(0)[0].collect_symbols(symbols);
+  ASSERT_EQ(symbols.size(), 1u);
+  EXPECT_EQ(symbols[0].name, "n");
+  EXPECT_EQ(symbols[0].max, 8);
   EXPECT_EQ(graph->shape(0)[0].evaluate({{"n", 3}}), 7);
 }
 
 TEST(SeedTraps, symbol_bounds_arithmetic) {
-  std::vector<Symbol> symbols{{"n", 2, 5, 1}, {"m", 3, 4, 1}};
-  Dim n = Dim::symbol("n"), m = Dim::symbol("m");
+  Dim n = Dim::symbol({"n", 2, 5, 1, false, {}}), m = Dim::symbol({"m", 3, 4, 1, false, {}});
   using Bounds = std::pair<int64_t, int64_t>;
-  auto bounds = [&](const Dim& d) { return Bounds(d.bounds(symbols).lo, d.bounds(symbols).hi); };
+  auto bounds = [&](const Dim& d) { return Bounds(d.bounds().lo, d.bounds().hi); };
   EXPECT_EQ(bounds(Dim(0) - n), Bounds(-5, -2));
   EXPECT_EQ(bounds(n * m), Bounds(6, 20));
   EXPECT_EQ(bounds((Dim(0) - n) * m), Bounds(-20, -6));

@@ -129,6 +129,21 @@ TEST(Text, ErrorsSayTheLineAndWhatWasExpected) {
       {"kernel @k {\n  let a: f32 = f32(0x1ffffffff)\n}", 2,
        "expected 32 bits in hexadecimal, found '1ffffffff'"},
       {"kernel @k {\n  let a: i64 = $n\n}", 2, "symbol '$n' is not declared"},
+      {"kernel @k {\n  let 1a: i64 = 1\n}", 2, "expected a variable name, found '1a'"},
+      {"kernel @k {\n  let a: f32x1 = 1\n}", 2, "expected a number of lanes from 2, found '1'"},
+      {"kernel @k {\n  let a: i64x2 = ramp(0, 1, 1)\n}", 2, "expected a number of lanes from 2, found 1"},
+      {"kernel @k {\n  buffer %x: f32[1] inout binding 0\n}", 2,
+       "expected read, write or readwrite, found 'inout'"},
+      {"kernel @k {\n  buffer %x: f32[1] read binding 0\n  buffer %x: f32[1] read binding 1\n}", 3,
+       "buffer '%x' is declared twice"},
+      {"kernel @k symbols($n, $n) {\n}", 1, "symbol '$n' is declared twice"},
+      {"kernel @k {\n  alloc %x: f32[1] heap\n}", 2, "expected register or shared, found 'heap'"},
+      {"kernel @k {\n  for i in serial(4i32) {\n  }\n}", 2, "expected an extent of type i64, found i32"},
+      {"kernel @k {\n  let a: i64 = 1bool\n}", 2, "expected a number's dtype such as f32, found 'bool'"},
+      {"kernel @k {\n  let b: i64 = 1\n  let a: i64x2 = splat(b, 2)\n}", 3, "expected a constant to splat"},
+      {"kernel @k {\n  let a: i64x2 = splat(splat(1, 2), 2)\n}", 2, "expected a scalar, found i64x2"},
+      {"kernel @k {\n  let a: i64 = reduce_lanes(sine, 1)\n}", 2, "expected an operation, found 'sine'"},
+      {"kernel @k {\n  let a: f32 = cast(f32x2, 1)\n}", 2, "expected the dtype to cast to, found f32x2"},
       {"kernel @k {\n}\nrest", 3, "expected the end of the text after the kernel, found 'rest'"},
   };
   for (const BadText& bad : kBad) {
@@ -142,9 +157,13 @@ TEST(Text, ErrorsSayTheLineAndWhatWasExpected) {
 
 TEST(Text, RefusesHostileNesting) {
   std::string deep = "kernel @k {\n  let a: i64 = " + std::string(100000, '(') + "1";
-  EXPECT_FALSE(parse_kernel(deep));
+  Expected<Kernel> deep_kernel = parse_kernel(deep);
+  ASSERT_FALSE(deep_kernel);
+  EXPECT_EQ(deep_kernel.errors()[0].message, "expressions are nested too deeply");
   std::string blocks = "kernel @k {" + std::string(100000, '{');
-  EXPECT_FALSE(parse_kernel(blocks));
+  Expected<Kernel> blocks_kernel = parse_kernel(blocks);
+  ASSERT_FALSE(blocks_kernel);
+  EXPECT_EQ(blocks_kernel.errors()[0].message, "statements are nested too deeply");
 }
 
 // Every single-character damage of a kernel either parses or is refused; neither crashes.

@@ -92,6 +92,120 @@ TEST(Verify, RefusesBindingsOutOfOrderAndNamesThatDoNotParse) {
   EXPECT_NE(errors.find("'%a b' is not a buffer name"), std::string::npos);
 }
 
+// What no text can say, only a pass that makes nodes by hand.
+TEST(Verify, RefusesMalformedNodes) {
+  auto of_value = [](const ExprNode& node) {
+    Kernel kernel = parsed(wrapped(""));
+    Expr value = std::make_shared<const ExprNode>(node);
+    kernel.body = block({let(std::make_shared<const VarNode>(VarNode{"a", node.type}), value)});
+    return errors_of(kernel);
+  };
+  auto node = [](ExprKind kind, Type type, std::vector<Expr> args) {
+    ExprNode n;
+    n.kind = kind;
+    n.type = type;
+    n.args = std::move(args);
+    return n;
+  };
+  const Type f32{DType::kF32, 1}, f32x2{DType::kF32, 2};
+  Expr one = const_float(DType::kF32, 1);
+  Kernel kernel = parsed(wrapped(""));
+  ExprNode load = node(ExprKind::kLoad, f32, {one, one});
+  load.buffer = kernel.buffers[0];
+  auto of_load = [&](const ExprNode& n) {
+    Kernel k = kernel;
+    k.body = block(
+        {let(std::make_shared<const VarNode>(VarNode{"a", n.type}), std::make_shared<const ExprNode>(n))});
+    return errors_of(k);
+  };
+  auto has = [](const std::string& errors, const char* message) {
+    EXPECT_NE(errors.find(message), std::string::npos) << message << "\nfound: " << errors;
+  };
+  const char* const incomplete = "expression without its operands, buffer or variable";
+  has(of_load(load), incomplete);
+  load.args = {const_index(0)};
+  load.type = {DType::kF16, 1};
+  has(of_load(load), "load's dtype is not the buffer's");
+  has(of_value(node(ExprKind::kLoad, f32, {const_index(0)})), incomplete);
+  has(of_value(node(ExprKind::kVar, f32, {})), incomplete);
+  load.type = f32;
+  load.buffer = std::make_shared<const BufferNode>(*kernel.buffers[0]);
+  has(of_load(load), "load from a buffer that is not declared here");
+  has(of_value(node(ExprKind::kSelect, f32, {one})), incomplete);
+  ExprNode wide = node(ExprKind::kConst, {DType::kI8, 1}, {});
+  wide.bits = 1 << 8;
+  has(of_value(wide), "constant has bits beyond its dtype");
+  has(of_value(node(ExprKind::kConst, {DType::kF32, 0}, {})), "variable 'a' has no lanes");
+  ExprNode add = node(ExprKind::kBinary, {DType::kF64, 1}, {one, one});
+  add.binary = BinaryOp::k_add;
+  has(of_value(add), "binary operation has the wrong type");
+  ExprNode mixed = node(ExprKind::kBinary, f32, {one, const_index(1)});
+  mixed.binary = BinaryOp::k_add;
+  has(of_value(mixed), "expected operands of one type, found f32 and i64");
+  ExprNode neg = node(ExprKind::kUnary, {DType::kF64, 1}, {one});
+  neg.unary = UnaryOp::k_neg;
+  has(of_value(neg), "unary operation has the wrong type");
+  has(of_value(node(ExprKind::kCast, f32x2, {one})), "cast changes the lanes");
+  has(of_value(node(ExprKind::kBroadcast, f32, {one})), "broadcast expected a scalar of its dtype");
+  has(of_value(node(ExprKind::kCast, f32, {nullptr})), "missing expression");
+  Expr yes = const_int(DType::kBool, 1);
+  has(of_value(node(ExprKind::kMulAcc, yes->type, {yes, yes, yes})), "mulacc is not defined on bool");
+
+  Kernel symbolic = parsed("kernel @k symbols($n) {\n  let a: i64 = $n\n}\n");
+  ExprNode symbol = *symbolic.body->body[0]->value;
+  symbol.type = f32;
+  symbolic.body = block(
+      {let(std::make_shared<const VarNode>(VarNode{"a", f32}), std::make_shared<const ExprNode>(symbol))});
+  has(errors_of(symbolic), "symbol is not i64");
+}
+
+TEST(Verify, RefusesMalformedKernelsAndStatements) {
+  auto has = [](const Kernel& kernel, const char* message) {
+    std::string errors = errors_of(kernel);
+    EXPECT_NE(errors.find(message), std::string::npos) << message << "\nfound: " << errors;
+  };
+  Kernel empty;
+  empty.name = "a b";
+  has(empty, "'@a b' is not a kernel name");
+  has(empty, "kernel has no body");
+  Kernel kernel;
+  kernel.name = "k";
+  kernel.symbols = {"a b", "n", "n"};
+  StmtNode statements;
+  statements.kind = StmtKind::kBlock;
+  statements.body = {nullptr};
+  kernel.body = std::make_shared<const StmtNode>(statements);
+  kernel.buffers = {std::make_shared<const BufferNode>(
+      BufferNode{"x", DType::kF32, -1, Scope::kRegister, 0, Access::kRead})};
+  has(kernel, "'$a b' is not a symbol name");
+  has(kernel, "symbol '$n' is declared twice");
+  has(kernel, "missing statement");
+  has(kernel, "buffer '%x' has a negative size");
+  has(kernel, "buffer '%x' of the kernel is not global");
+
+  kernel = parsed("kernel @k grid(a: 4) {\n}\n");
+  kernel.grid[0].extent = const_int(DType::kI32, 4);
+  has(kernel, "grid axis 'a' expected an extent of type i64, found i32");
+  kernel.grid.clear();
+  Expr four = const_int(DType::kI32, 4);
+  Var narrow = std::make_shared<const VarNode>(VarNode{"a b", {DType::kI32, 1}});
+  StmtNode loop;
+  loop.kind = StmtKind::kFor;
+  loop.var = narrow;
+  loop.extent = four;
+  loop.body = {block({})};
+  kernel.body = std::make_shared<const StmtNode>(loop);
+  has(kernel, "loop 'a b' expected an extent of type i64");
+  has(kernel, "loop variable 'a b' is not i64");
+  has(kernel, "'a b' is not a variable name");
+  StmtNode global;
+  global.kind = StmtKind::kAlloc;
+  global.buffer =
+      std::make_shared<const BufferNode>(BufferNode{"x", DType::kF32, 1, Scope::kGlobal, 0, Access::kRead});
+  kernel.body = std::make_shared<const StmtNode>(global);
+  has(kernel, "alloc of global buffer '%x'");
+}
+
 TEST(Verify, GridExtentsAreConstantsAndSymbols) {
   Kernel kernel = parsed("kernel @k symbols($n) grid(a: 4, b: $n) {\n}\n");
   EXPECT_EQ(errors_of(kernel), "");

@@ -33,12 +33,26 @@ ModelBuilder relu_model() {
 }
 
 TEST(ImportErrors, not_onnx) {
-  expect_contains(import_text(""), "empty file");
-  expect_contains(import_text("version https://git-lfs.github.com/spec/v1\n"), "not an ONNX model");
+  expect_contains(import_text(""), "expected an ONNX model, found an empty file");
+  expect_contains(import_text("version https://git-lfs.github.com/spec/v1\n"),
+                  "not an ONNX model, or truncated or corrupted: the protobuf message does not parse");
   std::string truncated = relu_model().bytes();
   truncated.resize(truncated.size() / 2);
   expect_contains(import_text(truncated), "not an ONNX model");
   expect_contains(to_string(import_onnx("/nonexistent/model.onnx").errors()), "cannot open the model file");
+  expect_contains(to_string(import_onnx(testing::TempDir()).errors()),
+                  "expected the model file to be a regular file");
+}
+
+// Sparse, so it takes no room on the disk.
+TEST(ImportErrors, files_larger_than_a_message) {
+  std::filesystem::path path = std::filesystem::path(testing::TempDir()) / "quernel_large.onnx";
+  std::ofstream(path).close();
+  std::filesystem::resize_file(path, (uint64_t{1} << 31) + 5);
+  expect_contains(to_string(import_onnx(path.string()).errors()),
+                  "file of 2147483653 bytes, but one protobuf message holds at most 2 GiB");
+  expect_contains(to_string(read_tensor_proto(path.string()).errors()), "a tensor file holds at most 2 GiB");
+  std::filesystem::remove(path);
 }
 
 TEST(ImportErrors, old_opset_names_the_offending_attributes) {
@@ -109,10 +123,11 @@ TEST(ImportErrors, cycle_names_its_nodes) {
 TEST(ImportErrors, missing_and_duplicated_tensors) {
   ModelBuilder m = relu_model();
   m.graph().mutable_node(0)->set_input(0, "nowhere");
-  expect_contains(errors_of(m), "input 'nowhere' is produced by no node");
+  expect_contains(errors_of(m),
+                  "input 'nowhere' is produced by no node, and is neither an input nor an initializer");
   ModelBuilder twice = relu_model();
   twice.node("Neg", {"x"}, {"y"}, "again");
-  expect_contains(errors_of(twice), "tensor 'y' is produced twice");
+  expect_contains(errors_of(twice), "tensor 'y' is produced twice, also by node 'r'");
   ModelBuilder no_output = relu_model();
   no_output.output("z");
   expect_contains(errors_of(no_output), "output 'z' is produced by no node");
@@ -158,13 +173,81 @@ TEST(ImportErrors, options_that_fit_nothing) {
   ModelBuilder m = relu_model();
   ImportOptions dims;
   dims.dims["batch"] = 2;
-  expect_contains(errors_of(m, dims), "no free dim 'batch'");
+  expect_contains(errors_of(m, dims), "the model has no free dim 'batch'");
   ImportOptions shapes;
   shapes.input_shapes["z"] = {2};
-  expect_contains(errors_of(m, shapes), "no input 'z'");
+  expect_contains(errors_of(m, shapes), "the model has no input 'z'");
   ImportOptions contradiction;
   contradiction.input_shapes["x"] = {3};
   expect_contains(errors_of(m, contradiction), "dim 0 is 2 in the model, and was asked to be 3");
+}
+
+TEST(ImportErrors, what_no_text_form_can_say) {
+  ModelBuilder nonzero;
+  nonzero.output("y");
+  onnx::TensorProto& ones = nonzero.ints("ones", {(1 << 22) + 1}, {});
+  ones.set_data_type(kBool);
+  ones.set_raw_data(std::string((1 << 22) + 1, '\1'));
+  nonzero.node("NonZero", {"ones"}, {"y"});
+  expect_contains(errors_of(nonzero), "NonZero with more than 2^22 results is not supported");
+
+  ModelBuilder unnamed = relu_model();
+  unnamed.floats("", {2}, {1, 2});
+  expect_contains(errors_of(unnamed), "initializer without a name");
+  ModelBuilder twice = relu_model();
+  twice.floats("w", {2}, {1, 2});
+  twice.floats("w", {2}, {1, 2});
+  expect_contains(errors_of(twice), "initializer 'w' is defined twice");
+  ModelBuilder sparse = relu_model();
+  sparse.graph().add_sparse_initializer()->mutable_values()->set_name("w");
+  expect_contains(errors_of(sparse), "sparse initializers are not supported; store the tensor densely");
+  ModelBuilder sparse_constant;
+  sparse_constant.output("y");
+  attribute(sparse_constant.node("Constant", {}, {"y"}), "sparse_value", onnx::AttributeProto::SPARSE_TENSOR);
+  expect_contains(errors_of(sparse_constant), "attribute 'sparse_value': sparse constants are not supported");
+  ModelBuilder segment = relu_model();
+  segment.floats("w", {2}, {1, 2}).mutable_segment();
+  segment.node("Neg", {"w"}, {"z"});
+  expect_contains(errors_of(segment), "tensor 'w': segmented tensors are not supported");
+
+  ModelBuilder no_rank = relu_model();
+  no_rank.graph().mutable_input(0)->mutable_type()->mutable_tensor_type()->clear_shape();
+  expect_contains(errors_of(no_rank),
+                  "input 'x' has no shape, not even a rank; fix it with --input-shape x=");
+  ModelBuilder negative = relu_model();
+  negative.input("z", {int64_t{1} << 30, int64_t{1} << 30});
+  expect_contains(errors_of(negative), "is negative or too large");
+  ModelBuilder taken = relu_model();
+  taken.input("x", {2});
+  expect_contains(errors_of(taken), "input 'x' has no name, or one that is taken");
+  ModelBuilder no_graph;
+  no_graph.model.clear_graph();
+  expect_contains(errors_of(no_graph),
+                  "not an ONNX model: expected a graph and an opset import, found no graph");
+}
+
+TEST(ImportErrors, model_is_larger_than_the_limits) {
+  ModelBuilder m = relu_model();
+  m.floats("w", {2}, {1, 2});
+  m.node("Neg", {"w"}, {"z"});
+  ImportOptions options;
+  options.max_initializer_bytes = 7;
+  expect_contains(errors_of(m, options), "tensor 'w' of 8 bytes exceeds the limit on initializers");
+}
+
+TEST(ImportErrors, options_that_contradict_the_model) {
+  ModelBuilder m;
+  m.input("x", {-1, -1}, kFloat, {"n", "n"}).output("y");
+  m.node("Relu", {"x"}, {"y"});
+  ImportOptions both;
+  both.input_shapes["x"] = {2, 3};
+  expect_contains(errors_of(m, both), "input 'x': free dim 'n' cannot be both 2 and 3");
+  ImportOptions rank;
+  rank.input_shapes["x"] = {2};
+  expect_contains(errors_of(m, rank), "input 'x': expected a shape of rank 2, found one of rank 1");
+  ImportOptions zero;
+  zero.dims["n"] = 0;
+  expect_contains(errors_of(m, zero), "expected dim 'n' to be at least 1, found 0");
 }
 
 TEST(ImportErrors, unsupported_types) {
@@ -224,6 +307,9 @@ TEST_F(ExternalData, path_that_leaves_the_folder) {
   expect_contains(import_with("../weights.bin", "0", "8"), "leaves the model's folder");
   expect_contains(import_with((folder / "weights.bin").string(), "0", "8"), "leaves the model's folder");
 }
+TEST_F(ExternalData, no_location) {
+  expect_contains(import_with("", "0", "8"), "tensor 'w': external data without a location");
+}
 TEST_F(ExternalData, range_outside_of_the_file) {
   expect_contains(import_with("weights.bin", "12", "8"), "lies outside of 'weights.bin'");
   expect_contains(import_with("weights.bin", "0", "4"),
@@ -249,7 +335,9 @@ TEST(TensorFiles, are_read_or_refused) {
       << std::string("\x0a\x01s\x10\x01\x1a") + static_cast<char>(value.size()) + value;
   Expected<NamedTensor> sequence = read_tensor_proto(path.string());
   ASSERT_FALSE(sequence);
-  expect_contains(to_string(sequence.errors()), "expected an ONNX TensorProto");
+  expect_contains(to_string(sequence.errors()),
+                  "expected an ONNX TensorProto, found something else; "
+                  "sequence, optional and map values are not supported");
 }
 
 }  // namespace

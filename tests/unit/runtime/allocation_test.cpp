@@ -96,6 +96,73 @@ void run_everything(uint32_t threads) {
   EXPECT_EQ(allocations, 0u);
 }
 
+// Shapes that change within what the session was made for do not allocate, nor do loops; larger ones do,
+// once.
+TEST(Allocation, ShapesThatFitDoNotAllocate) {
+  if (!kCounts) GTEST_SKIP() << "not with a sanitizer";
+  AlignedBytes bytes(bundle_bytes(symbolic_contents()));
+  Bundle bundle;
+  ASSERT_EQ(bundle.open(bytes.data(), bytes.size()), QNL_OK);
+  Device device;
+  ASSERT_EQ(device.open_cpu(), QNL_OK);
+  Session add, steps;
+  const qnl_symbol_value capacity[] = {{"batch", 4}, {"width", 32}, {"rows", 12}};
+  qnl_session_options options = {};
+  options.symbols = capacity;
+  options.symbol_count = 3;
+  ASSERT_EQ(add.create(bundle, device, &options), QNL_OK);
+  options.entry_point = "steps";
+  ASSERT_EQ(steps.create(bundle, device, &options), QNL_OK);
+  ASSERT_EQ(add.set_symbol("bias", 0), QNL_OK);
+  std::vector<float> values(8 * 64, 1.0f);
+  std::vector<int64_t> n = {0}, rows(12);
+  // made before counting begins
+  qnl_tensor a = tensor("a", QNL_F32, {0, 0}, values), b = tensor("b", QNL_F32, {0, 0}, values);
+  qnl_tensor c = tensor("c", QNL_F32, {0}, values), count = tensor("n", QNL_I64, {}, n);
+  qnl_tensor room = tensor("rows", QNL_I64, {0}, rows);
+  auto run = [&](int64_t batch, int64_t width) {
+    qnl_tensor out;
+    a.shape[0] = b.shape[0] = batch;
+    a.shape[1] = b.shape[1] = width;
+    c.shape[0] = room.shape[0] = batch * 2;
+    a.bytes = b.bytes = static_cast<uint64_t>(batch * width) * 4;
+    c.bytes = static_cast<uint64_t>(batch) * 8;
+    room.bytes = static_cast<uint64_t>(batch) * 16;
+    n[0] = batch;
+    bool ok = add.set_input(a) == QNL_OK && add.set_input(b) == QNL_OK && add.set_input(c) == QNL_OK &&
+              add.run() == QNL_OK && add.tensor(QNL_OUTPUT, "sum", &out) == QNL_OK && out.shape[0] == batch;
+    if (batch > 6) return ok;
+    return ok && steps.set_input(count) == QNL_OK && steps.set_input(room) == QNL_OK &&
+           steps.run() == QNL_OK && steps.tensor(QNL_OUTPUT, "steps", &out) == QNL_OK &&
+           out.shape[0] == batch;
+  };
+  allocations = 0;
+  counting = true;
+  bool ok = true;
+  for (int64_t r = 0; r < 100; ++r) ok = ok && run(1 + r % 4, 16 + 16 * (r % 2));
+  uint64_t within = allocations;
+  ok = ok && run(8, 64);
+  uint64_t beyond = allocations;
+  for (int64_t r = 0; r < 100; ++r) ok = ok && run(1 + r % 4, 16 + 16 * (r % 4));
+  uint64_t after = allocations;
+  counting = false;
+  EXPECT_TRUE(ok);
+  EXPECT_EQ(within, 0u);
+  EXPECT_GT(beyond, within);
+  EXPECT_EQ(after, beyond);
+
+  const qnl_symbol_value more[] = {{"rows", 100}};
+  ASSERT_EQ(steps.reserve(more, 1), QNL_OK);
+  std::vector<int64_t> many(100);
+  room = tensor("rows", QNL_I64, {100}, many);
+  allocations = 0;
+  counting = true;
+  ok = steps.set_input(room) == QNL_OK && steps.run() == QNL_OK;
+  counting = false;
+  EXPECT_TRUE(ok);
+  EXPECT_EQ(allocations, 0u) << "reserved";
+}
+
 TEST(Allocation, NoneAfterLoadOnOneThread) { run_everything(1); }
 TEST(Allocation, NoneAfterLoadOnFourThreads) { run_everything(4); }
 

@@ -8,6 +8,7 @@
 #include <fstream>
 
 #include "bundle/write_bundle.h"
+#include "core/failure.h"
 #include "cpu/cpu_features.h"
 #include "quernel/runtime.hpp"
 #include "schemas/bundle_generated.h"
@@ -119,8 +120,15 @@ TEST(Bundle, TruncatedAtEveryBoundary) {
   for (size_t length : lengths)
     EXPECT_EQ(open({valid.begin(), valid.begin() + static_cast<long>(length)}).status, QNL_TRUNCATED)
         << length;
-  for (size_t length : {0, 1, 3})
-    EXPECT_EQ(open({valid.begin(), valid.begin() + length}).status, QNL_NOT_A_BUNDLE) << length;
+  EXPECT_EQ(open({valid.begin(), valid.begin() + 63}).text, "bundle: expected at least 64 bytes, found 63");
+  EXPECT_EQ(open({valid.begin(), valid.begin() + 65}).text,
+            "bundle: expected " + std::to_string(valid.size()) + " bytes, found 65");
+  for (size_t length : {0, 1, 3}) {
+    Opened opened = open({valid.begin(), valid.begin() + length});
+    EXPECT_EQ(opened.status, QNL_NOT_A_BUNDLE) << length;
+    EXPECT_EQ(opened.text, std::string("file: expected a bundle, which begins with 'QNL1'; found ") +
+                               (length == 0 ? "an empty file" : "something else"));
+  }
 }
 
 TEST(Bundle, AppendedBytesAreRefused) {
@@ -149,21 +157,36 @@ TEST(Bundle, EveryBitFlipIsDetected) {
 
 TEST(Bundle, BitFlipsAreNamedByTheirPlace) {
   const schema::Bundle* structure = structure_of(valid_bytes());
-  auto flipped = [](size_t at, bool verify_weights) {
+  std::string said;
+  auto flipped = [&said](size_t at, bool verify_weights) {
     std::vector<std::byte> bytes = valid_bytes();
     bytes[at] ^= std::byte{4};
-    return open(bytes, verify_weights).status;
+    Opened opened = open(bytes, verify_weights);
+    said = opened.text;
+    return opened.status;
   };
+  auto expect_said = [&said](const char* what, const char* next) {
+    EXPECT_EQ(said.rfind(what, 0), 0u) << said;
+    EXPECT_NE(said.find(next), std::string::npos) << said;
+  };
+  const char* const again = "the file is damaged, copy or compile it again";
+  const char* const zeros = "expected zeros between it and the one before; the file is damaged";
   EXPECT_EQ(flipped(2, false), QNL_NOT_A_BUNDLE);
   EXPECT_EQ(flipped(9, false), QNL_CORRUPT_HEADER);
   EXPECT_EQ(flipped(60, false), QNL_CORRUPT_HEADER);
+  expect_said("bundle header", again);
   EXPECT_EQ(flipped(100, false), QNL_CORRUPT_STRUCTURE);
+  expect_said("bundle structure", again);
   EXPECT_EQ(flipped(structure->segments()->Get(0)->offset() - 1, false), QNL_CORRUPT_STRUCTURE);
+  expect_said("segment 0: ", zeros);
   EXPECT_EQ(flipped(structure->segments()->Get(0)->offset() + 200, false), QNL_CORRUPT_CODE);
+  expect_said("code segment", again);
   EXPECT_EQ(flipped(structure->segments()->Get(1)->offset() + 5000, false), QNL_OK)
       << "weights are only mapped";
   EXPECT_EQ(flipped(structure->segments()->Get(1)->offset() + 5000, true), QNL_CORRUPT_CONSTANTS);
+  expect_said("constants", again);
   EXPECT_EQ(flipped(structure->segments()->Get(2)->offset() - 1, true), QNL_CORRUPT_CONSTANTS);
+  expect_said("segment 2: ", zeros);
 }
 
 TEST(Bundle, HeaderSaysWhatIsNeeded) {
@@ -173,16 +196,24 @@ TEST(Bundle, HeaderSaysWhatIsNeeded) {
     rehash(bytes);
     return open(bytes);
   };
-  EXPECT_EQ(changed(4, uint32_t{0x04030201}).status, QNL_WRONG_BYTE_ORDER);
-  EXPECT_EQ(changed(4, uint32_t{7}).status, QNL_WRONG_BYTE_ORDER);
-  EXPECT_EQ(changed(8, uint32_t{2}).status, QNL_NEWER_SCHEMA);
-  EXPECT_EQ(changed(12, uint32_t{0x7F0000}).status, QNL_NEWER_RUNTIME_NEEDED);
-  Opened symbols = changed(16, uint64_t{1});
-  EXPECT_EQ(symbols.status, QNL_UNKNOWN_FEATURE);
-  EXPECT_NE(symbols.text.find("'symbols'"), std::string::npos) << symbols.text;
+  Opened big = changed(4, uint32_t{0x04030201});
+  EXPECT_EQ(big.status, QNL_WRONG_BYTE_ORDER);
+  EXPECT_EQ(big.text, "bundle: expected little-endian, found big-endian");
+  Opened neither = changed(4, uint32_t{7});
+  EXPECT_EQ(neither.status, QNL_WRONG_BYTE_ORDER);
+  EXPECT_EQ(neither.text, "bundle: byte order mark is neither little- nor big-endian");
+  Opened schema = changed(8, uint32_t{2});
+  EXPECT_EQ(schema.status, QNL_NEWER_SCHEMA);
+  EXPECT_EQ(schema.text, "bundle: expected schema version 1 to 1, found 2; use a newer runtime");
+  Opened runtime = changed(12, uint32_t{0x7F0000});
+  EXPECT_EQ(runtime.status, QNL_NEWER_RUNTIME_NEEDED);
+  EXPECT_EQ(runtime.text.rfind("bundle: needs runtime 127.0.0 or newer, this one is ", 0), 0u)
+      << runtime.text;
+  EXPECT_EQ(changed(16, uint64_t{3}).status, QNL_OK) << "features that are implemented but not used";
   Opened unknown = changed(16, uint64_t{1} << 40);
   EXPECT_EQ(unknown.status, QNL_UNKNOWN_FEATURE);
-  EXPECT_NE(unknown.text.find("bit 40"), std::string::npos) << unknown.text;
+  EXPECT_EQ(unknown.text,
+            "bundle: needs feature bit 40, which this runtime does not know; use a newer runtime");
   EXPECT_EQ(changed(24, uint64_t{1} << 60).status, QNL_INVALID_BUNDLE) << "structure outside the file";
   EXPECT_EQ(changed(32, ~uint64_t{0}).status, QNL_INVALID_BUNDLE);
 }
@@ -190,7 +221,14 @@ TEST(Bundle, HeaderSaysWhatIsNeeded) {
 TEST(Bundle, AWriterThatUsesSymbolsSetsTheirFeature) {
   bundle::BundleContents contents = test_contents();
   contents.symbols.push_back({"batch", 1, 8, 1});
-  EXPECT_EQ(open(bundle_bytes(contents)).status, QNL_UNKNOWN_FEATURE);
+  std::vector<std::byte> bytes = bundle_bytes(contents);
+  EXPECT_EQ(static_cast<int>(bytes[16]), 1);
+  EXPECT_EQ(open(bytes).status, QNL_OK);
+  put(bytes, 16, uint64_t{0});
+  rehash(bytes);
+  Opened without = open(bytes);
+  EXPECT_EQ(without.status, QNL_INVALID_BUNDLE);
+  EXPECT_NE(without.text.find("'symbols'"), std::string::npos) << without.text;
 }
 
 TEST(Bundle, SegmentRangesAreChecked) {
@@ -310,6 +348,8 @@ TEST(Bundle, UnwritablePathsGiveADiagnostic) {
     ASSERT_FALSE(result) << path;
     EXPECT_NE(to_string(result.errors()).find(path), std::string::npos);
   }
+  EXPECT_EQ(bundle::write_bundle(contents, "/dev/null").errors()[0].message,
+            "output '/dev/null': expected a regular file or nothing, found a special file");
   struct stat info;
   ASSERT_EQ(stat("/dev/null", &info), 0);
   EXPECT_TRUE(S_ISCHR(info.st_mode));
@@ -339,13 +379,55 @@ TEST(Bundle, MemoryOfTheCaller) {
   EXPECT_EQ(static_cast<void*>(bundle.get()), memory);
   options.memory_bytes -= 1;
   Bundle other;
-  EXPECT_EQ(other.open(aligned.data(), aligned.size(), &options), QNL_MEMORY_TOO_SMALL);
-  EXPECT_EQ(other.open(static_cast<const char*>(aligned.data()) + 8, 100), QNL_INVALID_ARGUMENT)
-      << "alignment";
+  qnl_error error = {};
+  EXPECT_EQ(other.open(aligned.data(), aligned.size(), &options, &error), QNL_MEMORY_TOO_SMALL);
+  EXPECT_EQ(error.text, "bundle memory: expected " + std::to_string(qnl_bundle_memory_bytes()) +
+                            " bytes, 64-byte aligned, found " + std::to_string(options.memory_bytes));
+  EXPECT_EQ(other.open(static_cast<const char*>(aligned.data()) + 8, 100, nullptr, &error),
+            QNL_INVALID_ARGUMENT);
+  EXPECT_STREQ(error.text, "bundle memory: expected 64-byte alignment");
+}
+
+TEST(Bundle, ArgumentsAreNeeded) {
+  AlignedBytes aligned(valid_bytes());
+  qnl_bundle* bundle = nullptr;
+  qnl_error error = {};
+  EXPECT_EQ(qnl_bundle_open_file(nullptr, nullptr, &bundle, &error), QNL_INVALID_ARGUMENT);
+  EXPECT_STREQ(error.text, "bundle: expected a path and a place for the result");
+  EXPECT_EQ(qnl_bundle_open_file("x.qnl", nullptr, nullptr, &error), QNL_INVALID_ARGUMENT);
+  EXPECT_EQ(qnl_bundle_open_memory(nullptr, 64, nullptr, &bundle, &error), QNL_INVALID_ARGUMENT);
+  EXPECT_STREQ(error.text, "bundle: expected data and a place for the result");
+  EXPECT_EQ(qnl_bundle_open_memory(aligned.data(), aligned.size(), nullptr, nullptr, &error),
+            QNL_INVALID_ARGUMENT);
+}
+
+// Bytes between the header and the structure may not carry anything.
+TEST(Bundle, GapBeforeTheStructureIsZero) {
+  std::vector<std::byte> bytes = valid_bytes();
+  uint64_t structure_bytes, file_bytes = bytes.size() + 4096, offset = 128;
+  std::memcpy(&structure_bytes, bytes.data() + 32, 8);
+  std::vector<std::byte> moved(file_bytes);
+  std::memcpy(moved.data(), bytes.data(), 64);
+  moved[100] = std::byte{1};
+  std::memcpy(moved.data() + 128, bytes.data() + 64, structure_bytes);
+  put(moved, 24, offset);
+  put(moved, 48, file_bytes);
+  rehash(moved);
+  Opened opened = open(moved);
+  EXPECT_EQ(opened.status, QNL_CORRUPT_STRUCTURE);
+  EXPECT_EQ(opened.text, "bundle: expected zeros before the structure");
+}
+
+TEST(Status, SomeTexts) {
+  EXPECT_STREQ(qnl_status_text(QNL_FILE_UNREADABLE), "file cannot be read");
+  EXPECT_STREQ(qnl_status_text(QNL_UNKNOWN_FEATURE), "bundle needs an unknown feature");
+  EXPECT_STREQ(qnl_status_text(QNL_MALFORMED_IMAGE), "malformed code image");
+  EXPECT_STREQ(qnl_status_text(QNL_UNKNOWN_NAME), "unknown name");
+  EXPECT_STREQ(runtime::arch_name(9999), "unknown architecture");
 }
 
 TEST(Status, EveryCodeHasText) {
-  for (int code : {0,   100, 101, 102, 103, 104, 105, 106, 107, 108, 200, 201, 202, 203, 204, 205, 300,
+  for (int code : {0,   100, 101, 102, 103, 104, 105, 106, 107, 108, 109, 200, 201, 202, 203, 204, 205, 300,
                    301, 302, 303, 304, 305, 306, 307, 308, 309, 310, 400, 401, 402, 500, 501, 502, 503})
     EXPECT_STRNE(qnl_status_text(static_cast<qnl_status>(code)), "unknown status") << code;
   EXPECT_STREQ(qnl_status_text(static_cast<qnl_status>(999)), "unknown status");

@@ -135,6 +135,15 @@ TEST_P(DeviceTest, EventsSignalAndTimeOut) {
 
 INSTANTIATE_TEST_SUITE_P(Devices, DeviceTest, testing::Values("cpu", "null"));
 
+TEST(Devices, NeedAPlaceForTheResult) {
+  qnl_error error = {};
+  EXPECT_EQ(qnl_device_open_cpu(nullptr, nullptr, &error), QNL_INVALID_ARGUMENT);
+  EXPECT_STREQ(error.text, "device: expected a place for the result");
+  error = {};
+  EXPECT_EQ(qnl_device_open_null(nullptr, &error), QNL_INVALID_ARGUMENT);
+  EXPECT_STREQ(error.text, "device: expected a place for the result");
+}
+
 TEST(CpuDevice, ThreadCountIsChecked) {
   qnl_cpu_options options = {};
   options.threads = 257;

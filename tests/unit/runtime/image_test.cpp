@@ -36,6 +36,14 @@ Verified verify(const std::vector<std::byte>& image) {
   return {status, error.text};
 }
 
+// The text of a malformed image, after the prefix that all have.
+std::string said(const Verified& verified) {
+  EXPECT_EQ(verified.status, QNL_MALFORMED_IMAGE);
+  const std::string prefix = "code image: ";
+  EXPECT_EQ(verified.text.rfind(prefix, 0), 0u) << verified.text;
+  return verified.text.substr(std::min(prefix.size(), verified.text.size()));
+}
+
 template <class Change>
 Verified verify_changed(Change change) {
   std::vector<std::byte> image = test_image();
@@ -64,6 +72,7 @@ TEST(Image, WrongKernelCountIsRefused) {
   qnl_error error = {};
   EXPECT_EQ(image.load(bytes.data(), bytes.size(), runtime::host_arch(), kKernelCount + 1, &error),
             QNL_MALFORMED_IMAGE);
+  EXPECT_STREQ(error.text, "code image: expected 6 kernels, found 5");
 }
 
 TEST(Image, OtherAbiVersionIsRefused) {
@@ -75,14 +84,38 @@ TEST(Image, OtherAbiVersionIsRefused) {
   uint32_t version = 2;
   std::memcpy(at + 4, &version, 4);
   Image image;
-  EXPECT_EQ(image.load(bytes.data(), bytes.size(), runtime::host_arch(), kKernelCount, nullptr),
-            QNL_KERNEL_ABI_MISMATCH);
+  qnl_error error = {};
+  auto load = [&] {
+    return image.load(bytes.data(), bytes.size(), runtime::host_arch(), kKernelCount, &error);
+  };
+  EXPECT_EQ(load(), QNL_KERNEL_ABI_MISMATCH);
+  EXPECT_STREQ(error.text, "code image: expected a kernel table of ABI version 1");
   version = 1;
   std::memcpy(at + 4, &version, 4);
   int32_t outside = 1 << 30;
   std::memcpy(at + 16 + 4 * kScale, &outside, 4);
-  EXPECT_EQ(image.load(bytes.data(), bytes.size(), runtime::host_arch(), kKernelCount, nullptr),
-            QNL_MALFORMED_IMAGE);
+  EXPECT_EQ(load(), QNL_MALFORMED_IMAGE);
+  EXPECT_STREQ(error.text, "code image: kernel 1 lies outside the image");
+  std::memcpy(at + 16 + 4 * kScale, &version, 4);  // inside again
+  uint32_t count = 1 << 30;
+  std::memcpy(at + 8, &count, 4);
+  EXPECT_EQ(load(), QNL_MALFORMED_IMAGE);
+  EXPECT_STREQ(error.text, "code image: the kernel table lies outside the image");
+}
+
+// The query function returns null instead of a table.
+TEST(Image, AbiThatIsNotImplemented) {
+  if (runtime::host_arch() != QNL_ARCH_X86_64) GTEST_SKIP() << "the patch is x86-64 code";
+  std::vector<std::byte> bytes = test_image();
+  const unsigned char return_null[] = {0x31, 0xC0, 0xC3};  // xor eax, eax; ret
+  uint64_t at = header(bytes).e_entry - program_header(bytes, PT_LOAD)->p_vaddr;
+  ASSERT_LT(at + sizeof return_null, bytes.size());
+  std::memcpy(bytes.data() + at, return_null, sizeof return_null);
+  Image image;
+  qnl_error error = {};
+  EXPECT_EQ(image.load(bytes.data(), bytes.size(), runtime::host_arch(), kKernelCount, &error),
+            QNL_KERNEL_ABI_MISMATCH);
+  EXPECT_STREQ(error.text, "code image: does not implement kernel ABI version 1");
 }
 
 TEST(Image, EveryTruncationIsRefused) {
@@ -95,66 +128,74 @@ TEST(Image, EveryTruncationIsRefused) {
 }
 
 TEST(Image, ElfHeaderIsChecked) {
-  auto refused = [](auto change) { return verify_changed([&](auto& i) { change(header(i)); }).status; };
-  EXPECT_EQ(refused([](Elf64_Ehdr& h) { h.e_ident[0] = 0; }), QNL_MALFORMED_IMAGE);
-  EXPECT_EQ(refused([](Elf64_Ehdr& h) { h.e_ident[EI_CLASS] = ELFCLASS32; }), QNL_MALFORMED_IMAGE);
-  EXPECT_EQ(refused([](Elf64_Ehdr& h) { h.e_ident[EI_DATA] = ELFDATA2MSB; }), QNL_MALFORMED_IMAGE);
-  EXPECT_EQ(refused([](Elf64_Ehdr& h) { h.e_type = ET_EXEC; }), QNL_MALFORMED_IMAGE);
-  EXPECT_EQ(refused([](Elf64_Ehdr& h) { h.e_machine = EM_SPARC; }), QNL_MALFORMED_IMAGE);
-  EXPECT_EQ(refused([](Elf64_Ehdr& h) { h.e_phoff = ~UINT64_C(0) - 10; }), QNL_MALFORMED_IMAGE);
-  EXPECT_EQ(refused([](Elf64_Ehdr& h) { h.e_phnum = 0; }), QNL_MALFORMED_IMAGE);
-  EXPECT_EQ(refused([](Elf64_Ehdr& h) { h.e_phnum = 0xFFFF; }), QNL_MALFORMED_IMAGE);
-  EXPECT_EQ(refused([](Elf64_Ehdr& h) { h.e_phentsize = 8; }), QNL_MALFORMED_IMAGE);
-  EXPECT_EQ(refused([](Elf64_Ehdr& h) { h.e_entry = 0; }), QNL_MALFORMED_IMAGE);
-  EXPECT_EQ(refused([](Elf64_Ehdr& h) { h.e_entry = UINT64_C(1) << 40; }), QNL_MALFORMED_IMAGE);
+  EXPECT_EQ(said(verify({})), "expected an ELF file, found 0 bytes");
+  auto refused = [](auto change) { return said(verify_changed([&](auto& i) { change(header(i)); })); };
+  const std::string shared = "expected a little-endian ELF shared object of this word size";
+  EXPECT_EQ(refused([](Elf64_Ehdr& h) { h.e_ident[0] = 0; }), shared);
+  EXPECT_EQ(refused([](Elf64_Ehdr& h) { h.e_ident[EI_CLASS] = ELFCLASS32; }), shared);
+  EXPECT_EQ(refused([](Elf64_Ehdr& h) { h.e_ident[EI_DATA] = ELFDATA2MSB; }), shared);
+  EXPECT_EQ(refused([](Elf64_Ehdr& h) { h.e_type = ET_EXEC; }), shared);
+  std::string machine = refused([](Elf64_Ehdr& h) { h.e_machine = EM_SPARC; });
+  EXPECT_EQ(machine.rfind("expected ELF machine ", 0), 0u) << machine;
+  EXPECT_NE(machine.find("), found 2"), std::string::npos) << machine;
+  const std::string outside = "the program headers lie outside the file";
+  EXPECT_EQ(refused([](Elf64_Ehdr& h) { h.e_phoff = ~UINT64_C(0) - 10; }), outside);
+  EXPECT_EQ(refused([](Elf64_Ehdr& h) { h.e_phnum = 0; }), outside);
+  EXPECT_EQ(refused([](Elf64_Ehdr& h) { h.e_phnum = 0xFFFF; }), outside);
+  EXPECT_EQ(refused([](Elf64_Ehdr& h) { h.e_phentsize = 8; }), outside);
+  EXPECT_EQ(refused([](Elf64_Ehdr& h) { h.e_entry = 0; }), "the entry lies outside the segment");
+  EXPECT_EQ(refused([](Elf64_Ehdr& h) { h.e_entry = UINT64_C(1) << 40; }),
+            "the entry lies outside the segment");
 }
 
 TEST(Image, SegmentsAreChecked) {
   auto load = [](auto change) {
-    return verify_changed([&](auto& i) { change(*program_header(i, PT_LOAD)); }).status;
+    return said(verify_changed([&](auto& i) { change(*program_header(i, PT_LOAD)); }));
   };
-  EXPECT_EQ(load([](Elf64_Phdr& p) { p.p_flags |= PF_W; }), QNL_MALFORMED_IMAGE) << "writable and executable";
-  EXPECT_EQ(load([](Elf64_Phdr& p) { p.p_flags = PF_R; }), QNL_MALFORMED_IMAGE);
-  EXPECT_EQ(load([](Elf64_Phdr& p) { p.p_offset = 8; }), QNL_MALFORMED_IMAGE);
-  EXPECT_EQ(load([](Elf64_Phdr& p) { p.p_filesz = ~UINT64_C(0); }), QNL_MALFORMED_IMAGE);
-  EXPECT_EQ(load([](Elf64_Phdr& p) { p.p_memsz += 4096; }), QNL_MALFORMED_IMAGE) << ".bss";
-  EXPECT_EQ(load([](Elf64_Phdr& p) { p.p_vaddr = 8; }), QNL_MALFORMED_IMAGE);
-  EXPECT_EQ(load([](Elf64_Phdr& p) { p.p_vaddr = ~UINT64_C(0) & ~UINT64_C(4095); }), QNL_MALFORMED_IMAGE);
-  EXPECT_EQ(load([](Elf64_Phdr& p) { p.p_type = PT_NULL; }), QNL_MALFORMED_IMAGE) << "nothing to load";
+  const std::string flags = "expected a segment that is readable and executable, found flags ";
+  EXPECT_EQ(load([](Elf64_Phdr& p) { p.p_flags |= PF_W; }), flags + "7") << "writable and executable";
+  EXPECT_EQ(load([](Elf64_Phdr& p) { p.p_flags = PF_R; }), flags + "4");
+  const std::string place =
+      "expected a segment that begins the file and ends inside it, without zero-filled data";
+  EXPECT_EQ(load([](Elf64_Phdr& p) { p.p_offset = 8; }), place);
+  EXPECT_EQ(load([](Elf64_Phdr& p) { p.p_filesz = ~UINT64_C(0); }), place);
+  EXPECT_EQ(load([](Elf64_Phdr& p) { p.p_memsz += 4096; }), place) << ".bss";
+  EXPECT_EQ(load([](Elf64_Phdr& p) { p.p_vaddr = 8; }), "expected a page-aligned segment address");
+  EXPECT_EQ(load([](Elf64_Phdr& p) { p.p_vaddr = ~UINT64_C(0) & ~UINT64_C(4095); }),
+            "the entry lies outside the segment");
+  EXPECT_EQ(load([](Elf64_Phdr& p) { p.p_type = PT_NULL; }), "expected one loadable segment, found none");
   auto dynamic = [](uint32_t type) {
-    return verify_changed([&](auto& i) { program_header(i, PT_DYNAMIC)->p_type = type; });
+    return said(verify_changed([&](auto& i) { program_header(i, PT_DYNAMIC)->p_type = type; }));
   };
-  EXPECT_NE(dynamic(PT_INTERP).text.find("interpreter"), std::string::npos);
-  EXPECT_NE(dynamic(PT_TLS).text.find("thread-local"), std::string::npos);
-  EXPECT_NE(dynamic(PT_LOAD).text.find("found more"), std::string::npos);
-  EXPECT_NE(dynamic(PT_GNU_RELRO).text.find("unknown program header"), std::string::npos);
-  EXPECT_EQ(verify_changed([](auto& i) {
-              program_header(i, PT_DYNAMIC)->p_type = PT_GNU_STACK;
-              header(i);
-              for (auto* p = program_header(i, PT_GNU_STACK); p != nullptr; p = nullptr)
-                p->p_flags = PF_R | PF_X;
-            }).status,
-            QNL_MALFORMED_IMAGE);
+  EXPECT_EQ(dynamic(PT_INTERP), "asks for an interpreter");
+  EXPECT_EQ(dynamic(PT_TLS), "has thread-local data");
+  EXPECT_EQ(dynamic(PT_LOAD), "expected one loadable segment, found more");
+  EXPECT_EQ(dynamic(PT_GNU_RELRO), "unknown program header 1685382482");
+  EXPECT_EQ(said(verify_changed([](auto& i) {
+              Elf64_Phdr* stack = program_header(i, PT_DYNAMIC);
+              stack->p_type = PT_GNU_STACK;
+              stack->p_flags = PF_R | PF_X;
+            })),
+            "asks for an executable stack");
 }
 
 TEST(Image, DynamicSectionIsChecked) {
   auto with_tag = [](uint64_t tag) {
-    return verify_changed([&](auto& i) {
+    return said(verify_changed([&](auto& i) {
       auto* first = reinterpret_cast<Elf64_Dyn*>(i.data() + program_header(i, PT_DYNAMIC)->p_offset);
       first->d_tag = static_cast<int64_t>(tag);
-    });
+    }));
   };
-  EXPECT_NE(with_tag(DT_NEEDED).text.find("library"), std::string::npos);
+  const std::string wanted = "expected a self-contained image, found ";
+  EXPECT_EQ(with_tag(DT_NEEDED), wanted + "a needed library");
   for (uint64_t tag : {DT_REL, DT_RELA, 36, DT_JMPREL, DT_TEXTREL})
-    EXPECT_NE(with_tag(tag).text.find("relocations"), std::string::npos) << tag;
+    EXPECT_EQ(with_tag(tag), wanted + "relocations") << tag;
   for (uint64_t tag : {DT_INIT, DT_FINI, DT_INIT_ARRAY, DT_FINI_ARRAY, DT_PREINIT_ARRAY})
-    EXPECT_NE(with_tag(tag).text.find("initialisation"), std::string::npos) << tag;
-  EXPECT_EQ(
-      verify_changed([](auto& i) { program_header(i, PT_DYNAMIC)->p_offset = ~UINT64_C(0) - 8; }).status,
-      QNL_MALFORMED_IMAGE);
-  EXPECT_EQ(verify_changed([](auto& i) { program_header(i, PT_DYNAMIC)->p_filesz = 16; }).status,
-            QNL_MALFORMED_IMAGE)
-      << "no terminator";
+    EXPECT_EQ(with_tag(tag), wanted + "initialisation functions") << tag;
+  EXPECT_EQ(said(verify_changed([](auto& i) { program_header(i, PT_DYNAMIC)->p_offset = ~UINT64_C(0) - 8; })),
+            "the dynamic section lies outside the file");
+  EXPECT_EQ(said(verify_changed([](auto& i) { program_header(i, PT_DYNAMIC)->p_filesz = 16; })),
+            "the dynamic section has no end");
 }
 
 }  // namespace

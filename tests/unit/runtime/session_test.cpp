@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "bundle/write_bundle.h"
+#include "core/device.h"
 #include "cpu/cpu_features.h"
 #include "null/null_device.h"
 #include "quernel/runtime.hpp"
@@ -104,6 +105,36 @@ TEST_F(SessionTest, InputsAreChecked) {
   qnl_tensor no_data = tensor("a", QNL_F32, {64, 64}, values);
   no_data.data = nullptr;
   EXPECT_EQ(s.set_input(no_data, &error_), QNL_INVALID_ARGUMENT);
+  EXPECT_STREQ(error_.text, "input: expected a tensor with data");
+}
+
+TEST_F(SessionTest, ArgumentsAreNeeded) {
+  const char* const session_needs = "session: expected a bundle, a device and a place for the result";
+  qnl_requirements needs;
+  EXPECT_EQ(qnl_session_query(nullptr, cpu_.get(), nullptr, &needs, &error_), QNL_INVALID_ARGUMENT);
+  EXPECT_STREQ(error_.text, session_needs);
+  error_ = {};
+  EXPECT_EQ(qnl_session_create(bundle_.get(), cpu_.get(), nullptr, nullptr, &error_), QNL_INVALID_ARGUMENT);
+  EXPECT_STREQ(error_.text, session_needs);
+  Session s = session("accumulate", cpu_);
+  EXPECT_EQ(qnl_session_bind(s.get(), QNL_INPUT, nullptr, &error_), QNL_INVALID_ARGUMENT);
+  EXPECT_STREQ(error_.text, "binding: expected an input or output tensor");
+  EXPECT_EQ(qnl_session_get(s.get(), QNL_INPUT, nullptr, nullptr, &error_), QNL_INVALID_ARGUMENT);
+  EXPECT_STREQ(error_.text, "tensor: expected a role and a place for the result");
+  qnl_tensor tensor;
+  EXPECT_EQ(qnl_session_get(s.get(), QNL_STATE, "other", &tensor, &error_), QNL_UNKNOWN_NAME);
+  EXPECT_STREQ(error_.text, "state 'other': not one of the entry point's");
+}
+
+TEST_F(SessionTest, StateIsSharedWithinOneBundleAndDevice) {
+  Session owner = session("accumulate", cpu_), other;
+  Device second;
+  ASSERT_EQ(second.open_cpu(1), QNL_OK);
+  qnl_session_options options = {};
+  options.entry_point = "accumulate";
+  options.share_state_with = owner.get();
+  EXPECT_EQ(other.create(bundle_, second, &options, &error_), QNL_INVALID_ARGUMENT);
+  EXPECT_STREQ(error_.text, "session: shares state with one of another bundle or device");
 }
 
 TEST_F(SessionTest, BoundTensorsAreUsedInPlace) {
@@ -136,6 +167,7 @@ TEST_F(SessionTest, BadBindingsAreRefused) {
   out.bytes = kElements * sizeof(float);
   out.data = reinterpret_cast<char*>(memory.data()) + 1;
   EXPECT_EQ(s.bind_output(out, &error_), QNL_MISALIGNED);
+  EXPECT_STREQ(error_.text, "output 'sum': expected 4-byte alignment");
   out.data = memory.data();
   out.dtype = QNL_I32;
   EXPECT_EQ(s.bind_output(out, &error_), QNL_DTYPE_MISMATCH);
@@ -192,6 +224,7 @@ TEST_F(SessionTest, CallerSuppliesAllMemory) {
   options.state_memory_bytes = 64;
   options.io_memory = memory.io + 4;
   EXPECT_EQ(s.create(bundle_, cpu_, &options, &error_), QNL_MISALIGNED);
+  EXPECT_STREQ(error_.text, "input and output memory: expected 64-byte alignment");
   qnl_device_info info;
   qnl_device_get_info(cpu_.get(), &info);
   EXPECT_EQ(info.memory_used, 0u) << "failed creations give everything back";
@@ -208,6 +241,7 @@ TEST_F(SessionTest, InputsAndOutputsBoundByTheCaller) {
   ASSERT_EQ(s.create(bundle_, cpu_, &options), QNL_OK);
   std::vector<float> x(16, 1.0f), y(16);
   EXPECT_EQ(s.set_input(tensor("x", QNL_F32, {16}, x), &error_), QNL_INPUT_NOT_SET);
+  EXPECT_STREQ(error_.text, "input 'x': has no slot, bind it instead");
   ASSERT_EQ(s.bind_input(tensor("x", QNL_F32, {16}, x)), QNL_OK);
   EXPECT_EQ(s.run(&error_), QNL_INPUT_NOT_SET);
   EXPECT_STREQ(error_.text, "output 'y': not bound before the run");
@@ -226,6 +260,7 @@ TEST_F(SessionTest, StateIsKeptResetSavedRestoredAndShared) {
   std::vector<float> saved(16);
   ASSERT_EQ(qnl_session_save_state(s.get(), saved.data(), 64, nullptr), QNL_OK);
   EXPECT_EQ(qnl_session_save_state(s.get(), saved.data(), 60, &error_), QNL_SIZE_MISMATCH);
+  EXPECT_STREQ(error_.text, "state: expected 64 bytes, found 60");
   ASSERT_EQ(qnl_session_reset_state(s.get(), nullptr), QNL_OK);
   ASSERT_EQ(s.run(), QNL_OK);
   EXPECT_EQ(output(s, "y")[0], 1.5f);
@@ -361,6 +396,40 @@ TEST(Variants, NoneUsableIsExplained) {
   std::string text = error.text;
   for (const char* part : {"host:", "future:", "foreign:", "bit-62", "device 'cpu': has"})
     EXPECT_NE(text.find(part), std::string::npos) << text;
+}
+
+// A device that can do less than the CPU: what it refuses is said in the words of the session.
+TEST_F(SessionTest, RefusalsOfTheDevice) {
+  Device device;
+  ASSERT_EQ(device.open_null(), QNL_OK);
+  static runtime::DeviceTable table;
+  table = *device.get()->table;
+  device.get()->table = &table;
+  auto refuse = [](runtime::Device*, const void*, uint64_t, bool, runtime::DeviceArena*) {
+    return QNL_INVALID_ARGUMENT;
+  };
+  auto wrap = table.wrap_arena;
+  table.wrap_arena = refuse;
+  Session s;
+  EXPECT_EQ(s.create(bundle_, device, nullptr, &error_), QNL_INVALID_ARGUMENT);
+  EXPECT_STREQ(error_.text, "constants: the device cannot use them");
+  table.wrap_arena = wrap;
+
+  s = session("accumulate", device);
+  std::vector<float> x(16);
+  table.wrap_arena = refuse;
+  EXPECT_EQ(s.bind_input(tensor("x", QNL_F32, {16}, x), &error_), QNL_INVALID_ARGUMENT);
+  EXPECT_STREQ(error_.text, "input 'x': cannot be used in place");
+  table.write = [](runtime::Device*, const runtime::DeviceRange&, const void*, uint64_t) {
+    return QNL_DEVICE_FAULT;
+  };
+  EXPECT_EQ(s.set_input(tensor("x", QNL_F32, {16}, x), &error_), QNL_DEVICE_FAULT);
+  EXPECT_STREQ(error_.text, "input 'x': cannot be written");
+  table.fill = [](runtime::Device*, const runtime::DeviceRange&, uint64_t, uint8_t) {
+    return QNL_DEVICE_FAULT;
+  };
+  EXPECT_EQ(qnl_session_reset_state(s.get(), &error_), QNL_DEVICE_FAULT);
+  EXPECT_STREQ(error_.text, "state: cannot be reset");
 }
 
 TEST(NullDevice, ValidatesAndCounts) {

@@ -83,15 +83,29 @@ TEST(TensorFile, NpyFortranOrderIsTransposed) {
 
 TEST(TensorFile, BadNpyGivesAMessage) {
   HostTensor out;
-  for (const std::string& bad :
-       {std::string(), std::string("hello, this is text"),
-        npy("{'descr': '<f4', 'shape': (2,), }", "1234567"), npy("{'descr': '>f4', 'shape': (1,), }", "1234"),
-        npy("{'descr': '<c8', 'shape': (1,), }", "12345678"),
-        npy("{'descr': '<f4', 'shape': (999999999999999999, 999999999999999999), }", ""),
-        npy("{'descr': '<f4'", ""), npy("{'descr': '<f4', 'shape': (-1,), }", ""),
-        npy("{'descr': '<f4', 'shape': (", ""),
-        npy("{'descr': '<f4', 'shape': (1,1,1,1,1,1,1,1,1), }", "1234")})
-    EXPECT_TRUE(parse_npy(to_bytes(bad), &out)) << bad;
+  const std::pair<std::string, const char*> kCases[] = {
+      {"", "expected a .npy file"},
+      {"hello, this is text", "expected a .npy file"},
+      {"\x93NUMPY\x07 and more of it", "npy header: unknown format version"},
+      {std::string("\x93NUMPY\x01\0\xff\xff{", 11), "npy header: longer than the file"},
+      {npy("{'shape': (2,), }", "12345678"), "npy header: expected 'descr': a simple type"},
+      {npy("{'descr': '<f4', 'shape': (2,), }", "1234567"),
+       "npy data: expected the bytes of its shape, found 7"},
+      {npy("{'descr': '>f4', 'shape': (1,), }", "1234"),
+       "npy header: expected one of <f2 <f4 <f8 |i1 |u1 <i2 <u2 <i4 <u4 <i8 <u8 |b1, found '>f4'"},
+      {npy("{'descr': '<c8', 'shape': (1,), }", "12345678"), "found '<c8'"},
+      {npy("{'descr': '<f4', 'shape': (999999999999999999, 999999999999999999), }", ""),
+       "npy data: expected the bytes of its shape, found 0"},
+      {npy("{'descr': '<f4'}", ""), "npy header: expected 'shape': a tuple"},
+      {npy("{'descr': '<f4', 'shape': (-1,), }", ""), "npy header: malformed shape or rank above 8"},
+      {npy("{'descr': '<f4', 'shape': (", ""), "npy header: malformed shape or rank above 8"},
+      {npy("{'descr': '<f4', 'shape': (1,1,1,1,1,1,1,1,1), }", "1234"),
+       "npy header: malformed shape or rank above 8"}};
+  for (const auto& [bad, says] : kCases) {
+    Error error = parse_npy(to_bytes(bad), &out);
+    ASSERT_TRUE(error) << bad;
+    EXPECT_NE(error->find(says), std::string::npos) << *error;
+  }
   std::string good = npy("{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }", "12345678");
   for (size_t length = 0; length < good.size(); ++length)
     EXPECT_TRUE(parse_npy(to_bytes(good.substr(0, length)), &out)) << length;
@@ -131,10 +145,22 @@ TEST(TensorFile, BadPbGivesAMessage) {
       (void)parse_pb(to_bytes(bad), &out);  // any answer, no crash
     }
   }
-  EXPECT_TRUE(parse_pb(to_bytes(std::string("\x08\x02\x10\x08", 4)), &out)) << "strings";
-  EXPECT_TRUE(parse_pb(to_bytes(std::string("\x10\x01\x70\x01\x4a\x00", 6)), &out)) << "external data";
-  EXPECT_TRUE(
-      parse_pb(to_bytes(std::string("\x08\xff\xff\xff\xff\xff\xff\xff\x7f\x10\x01\x4a\x00", 13)), &out));
+  const std::pair<std::string, const char*> kCases[] = {
+      {std::string("\x08\x02\x10\x08", 4), "TensorProto: data type 8 is not supported"},
+      {std::string("\x10\x01\x70\x01\x4a\x00", 6),
+       "TensorProto: its data is in another file, which is not supported here"},
+      {std::string("\x08\xff\xff\xff\xff\xff\xff\xff\x7f\x10\x01\x4a\x00", 13),
+       "TensorProto: its shape is negative or too large"},
+      {std::string("\x08\x02\x10\x01", 4), "TensorProto: expected raw data or the field of its data type"},
+      {std::string("\x08\x03\x10\x01\x22\x08\x00\x00\x80\x3f\x00\x00\x00\xc0", 14),
+       "TensorProto: expected 3 values, found 2"},
+      {std::string("\x08\x02\x10\x01\x4a\x04\x00\x00\x80\x3f", 10), "bytes of raw data, found 4"},
+      {"hello", "expected an ONNX TensorProto, found something else or a damaged one"}};
+  for (const auto& [bad, says] : kCases) {
+    Error error = parse_pb(to_bytes(bad), &out);
+    ASSERT_TRUE(error) << says;
+    EXPECT_NE(error->find(says), std::string::npos) << *error;
+  }
 }
 
 TEST(TensorFile, RandomIsTheSameEverywhere) {
@@ -154,17 +180,32 @@ TEST(TensorFile, RandomIsTheSameEverywhere) {
 
 TEST(TensorFile, SpecificationsAreChecked) {
   HostTensor expected = random_tensor(QNL_F32, {2}), out;
-  EXPECT_TRUE(read_any("nothing", expected, &out));
-  EXPECT_TRUE(read_any("random:abc", expected, &out));
-  EXPECT_TRUE(read_any("/no/such.npy", expected, &out));
-  EXPECT_TRUE(read_any("raw:/no/such", expected, &out));
-  EXPECT_TRUE(write_any("/no/such/directory/x.npy", expected));
+  auto says = [](const Error& error, const std::string& text) {
+    ASSERT_TRUE(error) << text;
+    EXPECT_NE(error->find(text), std::string::npos) << *error;
+  };
+  says(read_any("nothing", expected, &out),
+       "'nothing': expected a path ending in .npy or .pb, raw:PATH or random:SEED");
+  says(read_any("random:abc", expected, &out), "'random:abc': expected random:SEED, a number");
+  says(read_any("/no/such.npy", expected, &out), "'/no/such.npy': cannot be opened: ");
+  says(read_any("raw:/no/such", expected, &out), "'/no/such': cannot be opened: ");
+  says(read_any("raw:/dev/null", expected, &out), "'/dev/null': expected a regular file");
+  says(write_any("/no/such/directory/x.npy", expected), "'/no/such/directory/x.npy': cannot be written: ");
+  says(write_any("/dev/null", expected), "'/dev/null': expected a regular file or nothing");
+  for (const char* wrong : {"random:1:", "random:1:2x", "random:1:x2", "random:1:2x-3", "random:1:2,3",
+                            "random:1:99999999x99999999"})
+    EXPECT_TRUE(read_any(wrong, expected, &out)) << wrong;
+  ASSERT_EQ(read_any("random:1:2x3", expected, &out), std::nullopt);
+  EXPECT_EQ(out.shape, (std::vector<int64_t>{2, 3}));
+  EXPECT_EQ(out.bytes.size(), 24u);
   std::string path = test::temporary_path("t.bin");
   ASSERT_EQ(write_any(path, expected), std::nullopt);
   ASSERT_EQ(read_any("raw:" + path, expected, &out), std::nullopt);
   EXPECT_EQ(out.bytes, expected.bytes);
   expected.shape = {3};
-  EXPECT_TRUE(read_any("raw:" + path, expected, &out)) << "wrong size";
+  says(read_any("raw:" + path, expected, &out), "expected 12 bytes, found 8");
+  expected.shape = {int64_t{1} << 40, int64_t{1} << 40};
+  says(read_any("random:1", expected, &out), "its shape is too large");
 }
 
 }  // namespace

@@ -12,7 +12,8 @@
 namespace quernel::test {
 
 inline constexpr uint32_t kAdd = 0, kScale = 1, kAccumulate = 2, kFail = 3, kCount = 4;
-inline constexpr uint32_t kKernelCount = 5;
+inline constexpr uint32_t kOffset = 5, kStore = 6, kSumUp = 7;  // of symbols
+inline constexpr uint32_t kKernelCount = 8;
 inline constexpr uint64_t kElements = 4096;  // of the tensors of entry point "main"
 
 // The image that CMake builds from test_kernels.c.
@@ -27,6 +28,19 @@ std::vector<std::byte> test_image();
 // Variants, all with the same image: "host" for this machine's architecture, "future" that needs feature bit
 // 63 of it, "foreign" for an architecture that this machine is not.
 bundle::BundleContents test_contents(uint64_t count_workgroups = 1000);
+
+// The same constants and variants, with symbols and control flow. Symbols, as kBatch…:
+//   batch from 1 to 8, width a multiple of 16 from 16 to 64, bias from 0 to 100, rows from 1 up;
+//   during a run: count from 0 to 16 but at most rows, i and j from 0 up, go, pick.
+// Entry points:
+//   add:    a, b f32[batch,width], c f32[(batch * 2)] → sum f32[batch,width] = (a + b) * 2 + 1 + bias, twice
+//           f32[(batch * 2)] = c; a workspace in two parts
+//   steps:  n i64, rows i64[rows] → steps i64[count]; count = n; in a loop i < count: steps[i] = i * i + rows
+//   nested: x f32[16] → y f32[16] += i + j for i < 3, j < i
+//   until:  limit i64 → sum i64; adds 3 while sum < limit, and counts the iterations in trips i64
+//   choose: pick i32, x f32[16] → y f32[16] = x + 10 when pick is 0, else when it is 1 x + 20, else x + 30
+bundle::BundleContents symbolic_contents();
+inline constexpr uint32_t kSymbolCount = 9;
 
 // A new file in a directory of this test process; removed at exit.
 std::string temporary_path(const std::string& name);

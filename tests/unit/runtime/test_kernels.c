@@ -53,16 +53,46 @@ KERNEL int32_t kernel_count(const qnl_kernel_args* args, uint64_t begin, uint64_
   return QNL_KERNEL_OK;
 }
 
+// out = in + symbols[0], of the first symbols[1] elements
+KERNEL int32_t kernel_offset(const qnl_kernel_args* args, uint64_t begin, uint64_t end) {
+  const float* in = args->bindings[0];
+  float* out = args->bindings[1];
+  for (uint64_t i = begin * kBlock; i < end * kBlock && i < (uint64_t)args->symbols[1]; ++i)
+    out[i] = in[i] + (float)args->symbols[0];
+  return QNL_KERNEL_OK;
+}
+
+// out[symbols[0]] = symbols[1]
+KERNEL int32_t kernel_store(const qnl_kernel_args* args, uint64_t begin, uint64_t end) {
+  int64_t* out = args->bindings[0];
+  if (begin < end) out[args->symbols[0]] = args->symbols[1];
+  return QNL_KERNEL_OK;
+}
+
+// sum += symbols[0]; less = sum < limit
+KERNEL int32_t kernel_sum_up(const qnl_kernel_args* args, uint64_t begin, uint64_t end) {
+  int64_t* sum = args->bindings[0];
+  const int64_t* limit = args->bindings[1];
+  uint8_t* less = args->bindings[2];
+  if (begin == end) return QNL_KERNEL_OK;
+  *sum += args->symbols[0];
+  *less = *sum < *limit;
+  return QNL_KERNEL_OK;
+}
+
 __asm__(
     ".pushsection .rodata\n"
     ".balign 8\n"
     "test_table:\n"
-    ".long 0x4B4C4E51, 1, 5, 0\n"
+    ".long 0x4B4C4E51, 1, 8, 0\n"
     ".long kernel_add - test_table\n"
     ".long kernel_scale - test_table\n"
     ".long kernel_accumulate - test_table\n"
     ".long kernel_fail - test_table\n"
     ".long kernel_count - test_table\n"
+    ".long kernel_offset - test_table\n"
+    ".long kernel_store - test_table\n"
+    ".long kernel_sum_up - test_table\n"
     ".popsection\n");
 extern const qnl_image_table test_table __attribute__((visibility("hidden")));
 

@@ -53,14 +53,15 @@ TEST(IndexExpr, SimplificationKeepsEveryValue) {
           break;
       }
       values.push_back(result);
-      IndexExpr simple = simplify(pool.back(), extents);
-      IndexRange range = range_of(simple, extents);
+      Shape dims = make_shape(extents);
+      IndexExpr simple = simplify(pool.back(), dims);
+      IndexRange range = range_of(simple, dims);
       for (size_t p = 0; p < points.size(); ++p) {
         ASSERT_EQ(evaluate(pool.back(), points[p].data()), result[p]) << to_string(pool.back());
         ASSERT_EQ(evaluate(simple, points[p].data()), result[p])
             << to_string(pool.back()) << " -> " << to_string(simple);
-        ASSERT_LE(range.lo, result[p]);
-        ASSERT_GE(range.hi, result[p]);
+        ASSERT_LE(range.lo.value(), result[p]);
+        ASSERT_GE(range.hi.value(), result[p]);
       }
     }
   }
@@ -74,20 +75,90 @@ TEST(IndexExpr, DigitsOfOneNumberRejoin) {
 
 // symbol_bounds_arithmetic of the traps.
 TEST(Dim, BoundsOfNegatedAndMultipliedSymbols) {
-  std::vector<Symbol> symbols{{"n", 2, 10, 1}};
-  Dim n = Dim::symbol("n");
-  Interval negated = (Dim(0) - n).bounds(symbols), product = ((Dim(3) - n) * (n - Dim(5))).bounds(symbols);
+  Dim n = Dim::symbol({"n", 2, 10, 1, false, {}});
+  Interval negated = (Dim(0) - n).bounds(), product = ((Dim(3) - n) * (n - Dim(5))).bounds();
   EXPECT_EQ(negated.lo, -10);
   EXPECT_EQ(negated.hi, -2);
-  EXPECT_EQ(product.lo, -35);
-  EXPECT_EQ(product.hi, 21);
+  // Bounds of an interval per term: wider than the product's values (-35..1), never narrower.
+  EXPECT_LE(product.lo, -35);
+  EXPECT_GE(product.hi, 1);
+}
+
+TEST(Dim, EqualPolynomialsAreEqual) {
+  Dim n = Dim::symbol("n"), m = Dim::symbol("m");
+  EXPECT_EQ((n + 1) * (m - 2), n * m + m - n * 2 - 2);
+  EXPECT_EQ(n - n, Dim(0));
+  EXPECT_EQ(floordiv(n * 8 + 3, 4), n * 2);
+  EXPECT_EQ(floormod(n * 8 + 3, 4), Dim(3));
+  EXPECT_EQ(floordiv((n + 1) * m, n + 1), m);
+  EXPECT_EQ(max(n, 0), n);
+  EXPECT_EQ(min(n + 1, n), n);
+  EXPECT_TRUE(always_le(floordiv(n, 3) * 3, n));
+  EXPECT_TRUE(always_lt(n, floordiv(n, 3) * 3 + 3));
+  EXPECT_FALSE(always_le(n, m));
+}
+
+// Random expressions: the canonical form, the bounds and the upper bound against plain evaluation.
+TEST(Dim, ArithmeticKeepsEveryValue) {
+  std::mt19937 random(7);
+  auto pick = [&](int k) { return static_cast<int>(random() % static_cast<unsigned>(k)); };
+  Symbol bound{"n", 1, 6, 1, false, {}}, even{"m", 2, 8, 2, false, {}};
+  for (int round = 0; round < 3000; ++round) {
+    std::vector<Dim> pool{Dim::symbol(bound), Dim::symbol(even), Dim(pick(5))};
+    std::map<std::string, int64_t> at{{"n", 1 + pick(6)}, {"m", 2 + 2 * pick(4)}};
+    std::vector<int64_t> values{at["n"], at["m"], pool[2].value()};
+    for (int step = 0; step < 6; ++step) {
+      int x = pick(static_cast<int>(pool.size())), y = pick(static_cast<int>(pool.size()));
+      int64_t a = values[x], b = values[y];
+      auto floor_div = [](int64_t p, int64_t q) { return p / q - (p % q != 0 && (p < 0) != (q < 0)); };
+      switch (pick(7)) {
+        case 0:
+          pool.push_back(pool[x] + pool[y]), values.push_back(a + b);
+          break;
+        case 1:
+          pool.push_back(pool[x] - pool[y]), values.push_back(a - b);
+          break;
+        case 2:
+          if (std::abs(a) > 1000 || std::abs(b) > 1000) continue;
+          pool.push_back(pool[x] * pool[y]), values.push_back(a * b);
+          break;
+        case 3:
+          if (pool[y].bounds().lo < 1) continue;
+          pool.push_back(floordiv(pool[x], pool[y])), values.push_back(floor_div(a, b));
+          break;
+        case 4:
+          if (pool[y].bounds().lo < 1) continue;
+          pool.push_back(floormod(pool[x], pool[y])), values.push_back(a - floor_div(a, b) * b);
+          break;
+        case 5:
+          pool.push_back(min(pool[x], pool[y])), values.push_back(std::min(a, b));
+          break;
+        default:
+          pool.push_back(max(pool[x], pool[y])), values.push_back(std::max(a, b));
+          break;
+      }
+      const Dim& d = pool.back();
+      ASSERT_EQ(d.evaluate(at), values.back()) << to_string(d);
+      ASSERT_LE(d.bounds().lo, values.back()) << to_string(d);
+      ASSERT_GE(d.bounds().hi, values.back()) << to_string(d);
+      ASSERT_EQ(values.back() % std::max<int64_t>(d.known_divisor(), 1), 0) << to_string(d);
+      if (always_le(pool[x], pool[y])) {
+        ASSERT_LE(a, b) << to_string(pool[x]) << ", " << to_string(pool[y]);
+      }
+      if (std::optional<Dim> q = divide_exactly(pool[x], pool[y])) {
+        ASSERT_EQ(*q->evaluate(at) * b, a) << to_string(pool[x]) << " / " << to_string(pool[y]);
+      }
+    }
+  }
 }
 
 // symbol_nested of the traps.
 TEST(Dim, SymbolsInsideExpressionsAreFound) {
-  std::vector<std::string> names;
-  ((Dim::symbol("h") + 1) * Dim::symbol("w")).collect_symbols(names);
-  EXPECT_EQ(names, (std::vector<std::string>{"h", "w"}));
+  std::vector<Symbol> symbols;
+  ((Dim::symbol("h") + 1) * Dim::symbol("w")).collect_symbols(symbols);
+  ASSERT_EQ(symbols.size(), 2u);
+  EXPECT_EQ(symbols[0].name, "h");
+  EXPECT_EQ(symbols[1].name, "w");
 }
 
 }  // namespace

@@ -27,8 +27,8 @@ std::vector<Range> ranges(const Schedule& s, const Item& item) {
     const Buffer& buffer = s.buffers[b.buffer];
     if (buffer.kind == BufferKind::kConstant) continue;
     bool workspace = buffer.kind == BufferKind::kWorkspace;
-    int64_t base = (workspace ? buffer.offset : 0) + b.offset;
-    result.push_back({workspace ? -1 : b.buffer, base, base + b.bytes, b.write});
+    int64_t base = ((workspace ? buffer.offset : Dim(0)) + b.offset).value();
+    result.push_back({workspace ? -1 : b.buffer, base, base + b.bytes.value(), b.write});
   }
   return result;
 }
@@ -47,13 +47,13 @@ TEST(Plan, WorkspaceBuffersAliveTogetherDoNotOverlap) {
         bool in_place = (y.shares == static_cast<int>(a) && x.last_item == y.first_item) ||
                         (x.shares == static_cast<int>(b) && y.last_item == x.first_item);
         if (!together || in_place) continue;
-        EXPECT_TRUE(x.offset + x.bytes <= y.offset || y.offset + y.bytes <= x.offset)
+        EXPECT_TRUE(always_le(x.offset + x.bytes, y.offset) || always_le(y.offset + y.bytes, x.offset))
             << "seed " << seed << ": " << x.name << ", " << y.name;
       }
     for (const Buffer& x : s->buffers)
       if (x.kind == BufferKind::kWorkspace && x.first_item >= 0) {
-        EXPECT_EQ(x.offset % 64, 0);
-        EXPECT_LE(x.offset + x.bytes, s->workspace_bytes);
+        EXPECT_EQ(floormod(x.offset, 64), Dim(0));
+        EXPECT_TRUE(always_le(x.offset + x.bytes, s->workspace_bytes));
       }
   }
 }
@@ -89,7 +89,7 @@ TEST(Plan, EveryReadIsOfSomethingWritten) {
     for (ValueId v : s->graph.inputs) written[v] = 1;
     for (const Item& item : s->items) {
       for (const Binding& b : item.bindings) {
-        if (b.write || b.value == kNoValue || s->graph.constant(b.value) || b.bytes == 0) continue;
+        if (b.write || b.value == kNoValue || s->graph.constant(b.value) || b.bytes == Dim(0)) continue;
         const Node* node = s->graph.def(b.value);
         EXPECT_TRUE(written[b.value] || (node && node->op == OpKind::k_cat))
             << "seed " << seed << ": " << s->graph.values[b.value].name;

@@ -1,0 +1,89 @@
+// Bodies of loops and branches while a plan is checked: which ones an item lies in, and that they are nested.
+// Included by bundle_reader_verify.cpp only.
+#pragma once
+
+#include <stdint.h>
+
+#include "core/bundle_reader.h"
+#include "platform/platform.h"
+#include "schemas/bundle_generated.h"
+
+namespace quernel::runtime {
+
+inline bool runs_others(schema::ItemKind kind) {
+  return kind == schema::ItemKind::loop || kind == schema::ItemKind::branch;
+}
+
+// The bodies that an item lies in, from the plan itself inwards. A body is named by 2 * its item + 1, + 1 for
+// an else part; the plan is 0.
+class OpenBodies {
+ public:
+  explicit OpenBodies(uint32_t items) { levels_[0] = {0, items, items, -1}; }
+
+  // Closes those that end before `item`.
+  void advance_to(uint32_t item) {
+    while (depth_ > 0 && levels_[depth_].end == item) {
+      Level& level = levels_[depth_];
+      if (level.end == level.whole_end) {
+        depth_ -= 1;
+      } else {
+        level.id += 1;
+        level.end = level.whole_end;
+      }
+    }
+  }
+
+  // False when the body is not nested, too deep, or sets a symbol that a loop around it counts with.
+  bool enter(const schema::Item& item, uint32_t index) {
+    bool branch = item.kind() == schema::ItemKind::branch;
+    uint32_t first_end = branch ? item.else_begin() : item.end();
+    if (first_end <= index || first_end > item.end() || item.end() > levels_[depth_].end) return false;
+    if (depth_ == kMaxNesting) return false;
+    levels_[++depth_] = {2 * index + 1, first_end, item.end(), branch ? -1 : item.symbol()};
+    return true;
+  }
+
+  bool counts_with(int32_t symbol) const {
+    for (uint32_t l = 1; l <= depth_; ++l)
+      if (levels_[l].symbol == symbol) return true;
+    return false;
+  }
+  bool contains(uint32_t body) const {
+    for (uint32_t l = 0; l <= depth_; ++l)
+      if (levels_[l].id == body) return true;
+    return false;
+  }
+  uint32_t innermost() const { return levels_[depth_].id; }
+
+ private:
+  struct Level {
+    uint32_t id, end, whole_end;
+    int32_t symbol;
+  };
+  Level levels_[kMaxNesting + 1];
+  uint32_t depth_ = 0;
+};
+
+// One word per item, only for plans that need it.
+class BodyOfItem {
+ public:
+  BodyOfItem() = default;
+  ~BodyOfItem() {
+    if (words_ != nullptr) platform::free_pages(words_, bytes_);
+  }
+  BodyOfItem(const BodyOfItem&) = delete;
+  BodyOfItem& operator=(const BodyOfItem&) = delete;
+
+  bool allocate(uint32_t items) {
+    bytes_ = uint64_t{items} * sizeof(uint32_t);
+    words_ = static_cast<uint32_t*>(platform::allocate_pages(bytes_));
+    return words_ != nullptr;
+  }
+  uint32_t& operator[](uint32_t item) { return words_[item]; }
+
+ private:
+  uint32_t* words_ = nullptr;
+  uint64_t bytes_ = 0;
+};
+
+}  // namespace quernel::runtime

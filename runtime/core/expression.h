@@ -1,0 +1,36 @@
+// Expressions over symbols: the postfix code of bundle.fbs, checked once when a bundle is opened, then
+// evaluated without undefined behaviour on any values.
+#pragma once
+
+#include <stdint.h>
+
+namespace quernel::runtime {
+
+inline constexpr uint32_t kMaxSymbols = 1024;  // of one bundle
+inline constexpr uint32_t kMaxExpressionSteps = 1024;
+inline constexpr uint32_t kMaxExpressionStack = 32;
+
+// A symbol that has no value yet; no symbol's range includes it.
+inline constexpr int64_t kUnset = INT64_MIN;
+
+// Opcodes as in bundle.fbs.
+enum class Opcode : int64_t { kConstant, kSymbol, kAdd, kSubtract, kMultiply, kDivide, kModulo, kMin, kMax };
+
+// Two words per step: opcode, operand.
+struct Expression {
+  const int64_t* code = nullptr;
+  uint32_t steps = 0;
+};
+
+enum class Evaluation : uint8_t { kOk, kUnsetSymbol, kOverflow, kDivisionByZero };
+
+// Opcodes and symbols are known, the stack never runs empty or over, and one value is left at the end.
+bool well_formed(const Expression& expression, uint64_t symbol_count);
+
+// symbols: a value or kUnset per symbol of the bundle. *value is written only when all went well.
+Evaluation evaluate(const Expression& expression, const int64_t* symbols, int64_t* value);
+
+// The symbol that the expression is and nothing else; -1 for any other expression.
+int64_t plain_symbol(const Expression& expression);
+
+}  // namespace quernel::runtime

@@ -1,0 +1,214 @@
+// Running a session's plan: straight stretches of commands are submitted as they are, loops, branches and
+// numbers read from memory are followed here.
+#include "core/session.h"
+#include "platform/platform.h"
+
+namespace quernel::runtime {
+namespace {
+
+const char* item_name(const qnl_session* s, const ItemView& item) {
+  switch (item.kind) {
+    case QNL_ITEM_DISPATCH:
+      return s->bundle->reader.kernel(s->plan.variant, item.kernel).name;
+    case QNL_ITEM_HOST_CALLBACK:
+      return item.callback;
+    case QNL_ITEM_COPY:
+      return "copy";
+    case QNL_ITEM_SYNCHRONIZE:
+      return "synchronize";
+    case QNL_ITEM_READ_SYMBOL:
+      return "read_symbol";
+    case QNL_ITEM_LOOP:
+      return "loop";
+    case QNL_ITEM_BRANCH:
+      return "branch";
+  }
+  return "?";
+}
+
+qnl_status describe_failure(const qnl_session* s, qnl_status status, const CommandFailure& failed,
+                            qnl_error* error) {
+  Failure failure(error, status);
+  if (failed.command >= s->plan.command_count) return failure << qnl_status_text(status);
+  qnl_item_info item;
+  (void)!qnl_session_get_item(s, failed.command, &item);
+  failure << "item " << failed.command << " '" << item.name << "'";
+  if (item.source_node[0] != '\0') failure << " (node '" << item.source_node << "')";
+  failure << ": " << qnl_status_text(status);
+  if (status == QNL_KERNEL_FAILED && failed.code == QNL_KERNEL_INDEX_OUT_OF_RANGE)
+    failure << ", index out of range";
+  if (status == QNL_KERNEL_FAILED && failed.code == QNL_KERNEL_DIVISION_BY_ZERO)
+    failure << ", division by zero";
+  if (failed.code != 0) failure << ", code " << int64_t{failed.code};
+  return failure;
+}
+
+qnl_status submit(qnl_session* s, uint32_t begin, uint32_t end, qnl_error* error) {
+  Event event;
+  CommandFailure failed;
+  failed.command = s->plan.command_count;
+  qnl_status status = s->device->table->submit(s->device, s->recording, begin, end, &event, &failed);
+  if (status == QNL_OK) status = s->device->table->event_wait(s->device, &event, ~uint64_t{0});
+  return status == QNL_OK ? QNL_OK : describe_failure(s, status, failed, error);
+}
+
+// Commands without controls among them.
+qnl_status run_straight(qnl_session* s, uint32_t begin, uint32_t end, qnl_error* error) {
+  if (s->plan.runtime_site_count != 0)
+    if (qnl_status status = refresh_commands(s, begin, end, error); status != QNL_OK) return status;
+  if (s->profile == nullptr) return submit(s, begin, end, error);
+  for (uint32_t c = begin; c < end; ++c) {
+    uint64_t start = platform::now_nanoseconds();
+    if (qnl_status status = submit(s, c, c + 1, error); status != QNL_OK) return status;
+    s->profile(s->profile_user, c, platform::now_nanoseconds() - start);
+  }
+  return QNL_OK;
+}
+
+void set_symbol(qnl_session* s, int32_t symbol, int64_t value) {
+  if (s->symbols.now[symbol] == value) return;
+  s->symbols.now[symbol] = value;
+  s->changed_at[symbol % 64] = ++s->changes;
+}
+
+template <class T>
+int64_t widen(const void* value) {
+  T number;
+  __builtin_memcpy(&number, value, sizeof number);
+  return static_cast<int64_t>(number);
+}
+
+// What does not fit 64 bits with a sign becomes the value that no range has.
+int64_t widen(qnl_dtype dtype, const void* value) {
+  switch (dtype) {
+    case QNL_I8:
+      return widen<int8_t>(value);
+    case QNL_I16:
+      return widen<int16_t>(value);
+    case QNL_U16:
+      return widen<uint16_t>(value);
+    case QNL_I32:
+      return widen<int32_t>(value);
+    case QNL_U32:
+      return widen<uint32_t>(value);
+    case QNL_I64:
+      return widen<int64_t>(value);
+    case QNL_U64:
+      return widen<int64_t>(value) < 0 ? kUnset : widen<int64_t>(value);
+    case QNL_BOOL:
+      return widen<uint8_t>(value) != 0 ? 1 : 0;
+    default:
+      return widen<uint8_t>(value);
+  }
+}
+
+Subject subject_of(const Control& control) {
+  return {"item", control.command, "", control.kind == QNL_ITEM_LOOP ? "loop" : ""};
+}
+
+qnl_status read_symbol(qnl_session* s, const Control& control, qnl_error* error) {
+  uint64_t start = s->profile == nullptr ? 0 : platform::now_nanoseconds();
+  uint64_t element = 0;
+  DeviceRange range = s->bindings[s->commands[control.command].first_binding];
+  qnl_status status = s->device->table->read(s->device, range, &element, qnl_dtype_bytes(control.dtype, 1));
+  if (status != QNL_OK)
+    return Failure(error, status) << "item " << control.command << ": its number cannot be read";
+  int64_t value = widen(control.dtype, &element);
+  status = check_symbol(s->bundle->reader, static_cast<uint32_t>(control.symbol), value, s->symbols.now,
+                        subject_of(control), error);
+  if (status != QNL_OK) return status;
+  set_symbol(s, control.symbol, value);
+  if (s->profile != nullptr)
+    s->profile(s->profile_user, control.command, platform::now_nanoseconds() - start);
+  return QNL_OK;
+}
+
+qnl_status run_body(qnl_session* s, uint32_t begin, uint32_t end, uint32_t control, qnl_error* error);
+
+qnl_status evaluate_now(const qnl_session* s, const Control& control, int32_t expression, int64_t* value,
+                        qnl_error* error) {
+  return value_of(s->bundle->reader, expression, s->symbols.now, subject_of(control), INT64_MIN, INT64_MAX,
+                  value, error);
+}
+
+qnl_status run_loop(qnl_session* s, const Control& control, uint32_t first_control, qnl_error* error) {
+  int64_t count = INT64_MAX;
+  qnl_status status = QNL_OK;
+  if (control.count >= 0) status = evaluate_now(s, control, control.count, &count, error);
+  for (int64_t i = 0; status == QNL_OK; ++i) {
+    set_symbol(s, control.symbol, i);
+    if (i >= count) return QNL_OK;
+    int64_t condition = 1;
+    if (control.condition >= 0) status = evaluate_now(s, control, control.condition, &condition, error);
+    if (status != QNL_OK) return status;
+    if (condition == 0) return QNL_OK;
+    status = check_symbol(s->bundle->reader, static_cast<uint32_t>(control.symbol), i, s->symbols.now,
+                          subject_of(control), error);
+    if (status == QNL_OK) status = run_body(s, control.command + 1, control.end, first_control, error);
+  }
+  return status;
+}
+
+qnl_status run_branch(qnl_session* s, const Control& control, uint32_t first_control, qnl_error* error) {
+  int64_t condition = 0;
+  qnl_status status = evaluate_now(s, control, control.condition, &condition, error);
+  if (status != QNL_OK) return status;
+  return condition != 0 ? run_body(s, control.command + 1, control.else_begin, first_control, error)
+                        : run_body(s, control.else_begin, control.end, control.else_control, error);
+}
+
+// Commands [begin, end); `control` is the first control at or after `begin`. Recursion is as deep as bodies
+// are nested.
+qnl_status run_body(qnl_session* s, uint32_t begin, uint32_t end, uint32_t control, qnl_error* error) {
+  for (;;) {
+    bool more = control < s->plan.control_count && s->controls[control].command < end;
+    uint32_t stop = more ? s->controls[control].command : end;
+    qnl_status status = begin < stop ? run_straight(s, begin, stop, error) : QNL_OK;
+    if (status != QNL_OK || !more) return status;
+    const Control& c = s->controls[control];
+    if (c.kind == QNL_ITEM_READ_SYMBOL) {
+      status = read_symbol(s, c, error);
+      begin = c.command + 1;
+    } else {
+      status =
+          c.kind == QNL_ITEM_LOOP ? run_loop(s, c, control + 1, error) : run_branch(s, c, control + 1, error);
+      begin = c.end;
+    }
+    if (status != QNL_OK) return status;
+    control = c.end_control;
+  }
+}
+
+}  // namespace
+
+qnl_status run_plan(qnl_session* s, qnl_error* error) {
+  if (s->plan.control_count == 0) return run_straight(s, 0, s->plan.command_count, error);
+  for (uint32_t i = 0; i < s->plan.symbol_count; ++i)
+    if (s->bundle->reader.symbol(i).runtime) set_symbol(s, static_cast<int32_t>(i), kUnset);
+  return run_body(s, 0, s->plan.command_count, 0, error);
+}
+
+}  // namespace quernel::runtime
+
+using quernel::runtime::ItemView;
+
+extern "C" {
+
+uint32_t qnl_session_item_count(const qnl_session* s) { return s->plan.command_count; }
+
+qnl_status qnl_session_get_item(const qnl_session* s, uint32_t index, qnl_item_info* info) {
+  if (index >= s->plan.command_count) return QNL_INVALID_ARGUMENT;
+  ItemView item = s->bundle->reader.item(s->plan.entry, s->plan.variant, index);
+  *info = {item.kind,         quernel::runtime::item_name(s, item),
+           item.source_node,  s->commands[index].workgroups,
+           item.flops,        item.bytes_read,
+           item.bytes_written};
+  return QNL_OK;
+}
+
+void qnl_session_set_profile(qnl_session* s, qnl_profile_hook hook, void* user) {
+  s->profile = hook;
+  s->profile_user = user;
+}
+
+}  // extern "C"

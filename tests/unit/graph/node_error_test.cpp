@@ -1,0 +1,58 @@
+// Nodes that no text can say: the op rules refuse what a pass or a frontend makes wrong.
+#include <gtest/gtest.h>
+
+#include "graph/build.h"
+#include "graph_testing.h"
+
+namespace quernel {
+namespace {
+
+std::string error_of(const Expected<ValueId>& value) {
+  return value ? "no error" : value.errors().front().message;
+}
+
+TEST(NodeErrors, constants) {
+  Graph graph;
+  Attributes attributes;
+  attributes.tensor = {DType::kF32, {2}, Bytes::own({1, 2, 3})};
+  EXPECT_NE(error_of(graph.add(OpKind::k_constant, {}, attributes)).find("expected 8 bytes of data, found 3"),
+            std::string::npos);
+  attributes.tensor.dims = {int64_t{1} << 40, int64_t{1} << 40};
+  EXPECT_NE(error_of(graph.add(OpKind::k_constant, {}, attributes))
+                .find("expected dims whose product fits 63 bits"),
+            std::string::npos);
+}
+
+TEST(NodeErrors, reduction_axes_before_output_axes) {
+  Graph graph;
+  ValueId x = graph.add_input("x", {DType::kF32, {2, 2}}, {});
+  Attributes attributes;
+  Contraction& c = attributes.contraction;
+  c.axes = {{"k", 2, true}, {"m", 2, false}};
+  c.a = c.b = {IndexExpr::axis(1), IndexExpr::axis(0)};
+  c.out = {IndexExpr::axis(1)};
+  EXPECT_NE(error_of(graph.add(OpKind::k_contract, {x, x}, attributes))
+                .find("expected output axes before reduction axes"),
+            std::string::npos);
+}
+
+TEST(NodeErrors, broadcasts) {
+  Graph graph;
+  ValueId x = graph.add_input("x", {DType::kF32, {2, 2}}, {});
+  GraphBuilder build(graph);
+  build.broadcast_to(x, {2});
+  Status status = build.take_status();
+  ASSERT_FALSE(status);
+  EXPECT_EQ(status.errors().front().message, "expected a shape that broadcasts to [2], found [2,2]");
+}
+
+TEST(NodeErrors, tensors_too_large_to_interpret) {
+  Graph graph = graph_of("graph @g(%x: f32[1]) {\n  %y = expand %x : f32[68719476736]\n  return y = %y\n}\n");
+  Expected<std::vector<Tensor>> outputs = interpret(graph, {f32_tensor({1}, {1})});
+  ASSERT_FALSE(outputs);
+  EXPECT_NE(outputs.errors().front().message.find("the interpreter's tensors are limited to"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace quernel

@@ -1,0 +1,361 @@
+// Bundles whose hashes are right and whose contents are not: for each rule of the reader one change of a
+// valid bundle, and the text that says what is wrong.
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "quernel/runtime.hpp"
+#include "schemas/bundle_generated.h"
+#include "test_bundle.h"
+
+namespace quernel::test {
+namespace {
+
+std::vector<std::byte> valid_bytes() { return bundle_bytes(test_contents()); }
+
+schema::Bundle* structure_of(std::vector<std::byte>& bytes) {
+  return const_cast<schema::Bundle*>(schema::GetBundle(bytes.data() + 64));
+}
+
+std::string open(const std::vector<std::byte>& bytes) {
+  AlignedBytes aligned(bytes);
+  Bundle bundle;
+  qnl_error error = {};
+  qnl_status status = bundle.open(aligned.data(), aligned.size(), nullptr, &error);
+  EXPECT_EQ(status, QNL_INVALID_BUNDLE) << error.text;
+  return error.text;
+}
+
+// What is said of a bundle after `change` of its structure.
+template <class Change>
+std::string changed(Change change, std::vector<std::byte> bytes = valid_bytes()) {
+  change(structure_of(bytes));
+  rehash(bytes);
+  return open(bytes);
+}
+
+// The writer stores every scalar, so that each can be overwritten in place.
+template <class T, class Table>
+void set(const Table* table, flatbuffers::voffset_t field, T value) {
+  auto* fields = reinterpret_cast<flatbuffers::Table*>(const_cast<Table*>(table));
+  std::memcpy(fields->GetAddressOf(field), &value, sizeof value);
+}
+template <class T>
+void poke(const void* at, T value) {
+  std::memcpy(const_cast<void*>(at), &value, sizeof value);
+}
+// A vector begins with its length.
+template <class Vector>
+void resize(const Vector* vector, uint32_t size) {
+  poke(vector, size);
+}
+// Moves the reference in `field` by `bytes`, so that it points beside what it should.
+template <class Table>
+void shift(const Table* table, flatbuffers::voffset_t field, uint32_t bytes) {
+  auto* at = reinterpret_cast<flatbuffers::Table*>(const_cast<Table*>(table))->GetAddressOf(field);
+  uint32_t offset;
+  std::memcpy(&offset, at, sizeof offset);
+  poke(at, offset + bytes);
+}
+
+const schema::Plan* plan(const schema::Bundle* b, uint32_t entry) {
+  return b->entry_points()->Get(entry)->plans()->Get(0);
+}
+const schema::Item* item(const schema::Bundle* b, uint32_t entry, uint32_t index) {
+  return plan(b, entry)->items()->Get(index);
+}
+const char* binding(const schema::Bundle* b, uint32_t entry, uint32_t index, uint32_t which) {
+  return reinterpret_cast<const char*>(item(b, entry, index)->bindings()->Get(which));
+}
+const schema::Tensor* input(const schema::Bundle* b, uint32_t entry, uint32_t index) {
+  return b->entry_points()->Get(entry)->inputs()->Get(index);
+}
+
+TEST(RefusedBundle, Arenas) {
+  auto arena = [](uint32_t index, flatbuffers::voffset_t field, auto value) {
+    return changed([&](schema::Bundle* b) { set(b->arenas()->Get(index), field, value); });
+  };
+  using A = schema::Arena;
+  EXPECT_EQ(arena(1, A::VT_KIND, uint8_t{9}), "arena 1: unknown kind");
+  EXPECT_EQ(arena(1, A::VT_ALIGNMENT, 48u),
+            "arena 1: expected an alignment that is a power of two up to 4096, found 48");
+  EXPECT_EQ(arena(1, A::VT_BYTES_EXPRESSION, 0), "arena 1: has a symbolic size");
+  EXPECT_EQ(arena(1, A::VT_BYTES, uint64_t{1} << 60),
+            "arena 1: size 1152921504606846976 is beyond what any device has");
+  EXPECT_EQ(arena(0, A::VT_SEGMENT, 0), "arena 0: wrong segment") << "that of the code";
+  EXPECT_EQ(arena(0, A::VT_SEGMENT, -1), "arena 0: wrong segment");
+  EXPECT_EQ(arena(0, A::VT_BYTES, uint64_t{9999}), "arena 0: expected 9999 bytes, its segment has 10000");
+  bundle::BundleContents many = test_contents();
+  many.arenas.resize(65537, {"", bundle::ArenaKind::kWorkspace, 0});
+  EXPECT_EQ(open(bundle_bytes(many)), "bundle: more than 65536 arenas");
+}
+
+TEST(RefusedBundle, Tensors) {
+  auto tensor = [](flatbuffers::voffset_t field, auto value) {
+    return changed([&](schema::Bundle* b) { set(input(b, 0, 0), field, value); });
+  };
+  using T = schema::Tensor;
+  EXPECT_EQ(tensor(T::VT_DTYPE, uint8_t{99}), "input 'a': unknown dtype");
+  EXPECT_EQ(tensor(T::VT_BYTES, uint64_t{1}), "input 'a': expected 16384 bytes for its shape, found 1");
+  EXPECT_EQ(tensor(T::VT_ARENA, 1000u), "input 'a': no such arena");
+  EXPECT_EQ(tensor(T::VT_ARENA, 1u), "input 'a': expected a slot of its kind and size");
+  EXPECT_EQ(tensor(T::VT_OFFSET, uint64_t{4}), "input 'a': expected a slot of its kind and size");
+  EXPECT_EQ(changed([](schema::Bundle* b) { set(input(b, 0, 1), T::VT_ARENA, 2u); }),
+            "input 'b': shares its slot");
+  EXPECT_EQ(changed([](schema::Bundle* b) { poke(input(b, 0, 1)->name()->Data(), 'a'); }),
+            "input 'a': the name is used twice");
+  EXPECT_EQ(changed([](schema::Bundle* b) { poke(input(b, 0, 0)->shape()->Data(), int64_t{-1}); }),
+            "input 'a': dim 0 is negative or too large");
+  EXPECT_EQ(changed([](schema::Bundle* b) { shift(input(b, 2, 0), T::VT_SHAPE, 4); }),
+            "input 'in': its shape is misaligned");
+  bundle::BundleContents rank = test_contents();
+  rank.entry_points[0].inputs[0].shape = {64, 64, 1, 1, 1, 1, 1, 1, 1};
+  EXPECT_EQ(open(bundle_bytes(rank)), "input 'a': expected rank up to 8, found 9");
+  bundle::BundleContents symbolic = test_contents();
+  symbolic.entry_points[0].inputs[0].shape_expressions = {0, -1};
+  EXPECT_EQ(open(bundle_bytes(symbolic)), "input 'a': has a symbolic shape");
+}
+
+TEST(RefusedBundle, States) {
+  using T = schema::Tensor;
+  EXPECT_EQ(changed([](schema::Bundle* b) { set(b->states()->Get(0), T::VT_OFFSET, uint64_t{4}); }),
+            "state 'acc': does not lie in a state arena");
+  EXPECT_EQ(changed([](schema::Bundle* b) { set(b->states()->Get(0), T::VT_ARENA, 1u); }),
+            "state 'acc': does not lie in a state arena");
+  EXPECT_EQ(changed([](schema::Bundle* b) { poke(b->entry_points()->Get(1)->states()->Data(), 7u); }),
+            "entry point 'accumulate': no such state");
+  bundle::BundleContents many = test_contents();
+  many.states.resize(4097, many.states[0]);
+  EXPECT_EQ(open(bundle_bytes(many)), "bundle: more than 4096 states");
+}
+
+TEST(RefusedBundle, Variants) {
+  using V = schema::Variant;
+  EXPECT_EQ(changed([](schema::Bundle* b) { resize(b->variants(), 0); }),
+            "bundle: expected at least one variant");
+  EXPECT_EQ(changed([](schema::Bundle* b) { set(b->variants()->Get(0), V::VT_CODE_SEGMENT, 1u); }),
+            "variant 'host': wrong code segment");
+  EXPECT_EQ(changed([](schema::Bundle* b) { set(b->variants()->Get(0), V::VT_CODE_FORMAT, uint8_t{7}); }),
+            "variant 'host': unknown code format");
+  EXPECT_EQ(changed([](schema::Bundle* b) {
+              set(b->variants()->Get(0)->kernels()->Get(4), schema::Kernel::VT_SCRATCH_BYTES,
+                  uint64_t{1} << 40);
+            }),
+            "kernel 'count': scratch is too large");
+  bundle::BundleContents many = test_contents();
+  many.variants.resize(257, many.variants[0]);
+  many.entry_points.resize(1);
+  many.test_vectors.clear();
+  many.entry_points[0].plans.clear();
+  for (uint32_t v = 0; v < 257; ++v) many.entry_points[0].plans.push_back({v, {}, ""});
+  EXPECT_EQ(open(bundle_bytes(many)), "bundle: more than 256 variants");
+}
+
+// A small file may not describe more than its size by naming one table many times.
+TEST(RefusedBundle, SharedTables) {
+  bundle::BundleContents contents = test_contents();
+  contents.variants.resize(60, contents.variants[0]);
+  contents.variants[0].kernels.resize(10000, {"kernel"});
+  contents.entry_points.resize(1);
+  contents.test_vectors.clear();
+  contents.entry_points[0].plans.clear();
+  for (uint32_t v = 0; v < 60; ++v) contents.entry_points[0].plans.push_back({v, {}, ""});
+  EXPECT_EQ(changed(
+                [](schema::Bundle* b) {
+                  const auto* shared = reinterpret_cast<const char*>(b->variants()->Get(0)->kernels());
+                  for (uint32_t v = 1; v < 60; ++v) {
+                    const auto* variant = reinterpret_cast<const flatbuffers::Table*>(b->variants()->Get(v));
+                    const auto* at = variant->GetAddressOf(schema::Variant::VT_KERNELS);
+                    poke(at, static_cast<uint32_t>(shared - reinterpret_cast<const char*>(at)));
+                  }
+                },
+                bundle_bytes(contents)),
+            "bundle: tables are shared more often than this reader accepts");
+}
+
+TEST(RefusedBundle, EntryPoints) {
+  EXPECT_EQ(changed([](schema::Bundle* b) { resize(b->entry_points(), 0); }),
+            "bundle: expected at least one entry point");
+  EXPECT_EQ(changed([](schema::Bundle* b) { resize(b->entry_points()->Get(0)->plans(), 2); }),
+            "entry point 'main': expected one plan per variant");
+  EXPECT_EQ(changed([](schema::Bundle* b) {
+              // the fifth entry point is described by the first's table
+              const auto* vector = b->entry_points();
+              const char* first = reinterpret_cast<const char*>(vector->Get(0));
+              const char* at = reinterpret_cast<const char*>(vector->Data()) + 16;
+              poke(at, static_cast<uint32_t>(first - at));
+            }),
+            "entry point 'main': the name is used twice");
+  bundle::BundleContents many = test_contents();
+  bundle::EntryPoint empty{"", {}, {}, {}, {{0, {}, ""}, {1, {}, ""}, {2, {}, ""}}};
+  for (int i = 0; i < 4096; ++i) {
+    empty.name = std::to_string(i);
+    many.entry_points.push_back(empty);
+  }
+  EXPECT_EQ(open(bundle_bytes(many)), "bundle: more than 4096 entry points");
+}
+
+// Checking every pair of names takes time that grows with the square of their number, so it has an end.
+TEST(RefusedBundle, TooManyTensors) {
+  auto with_inputs = [](uint32_t entries, uint32_t inputs) {
+    bundle::BundleContents contents = test_contents();
+    for (uint32_t e = 0; e < entries; ++e) {
+      bundle::EntryPoint entry{
+          "more" + std::to_string(e), {}, {}, {}, {{0, {}, ""}, {1, {}, ""}, {2, {}, ""}}};
+      for (uint32_t i = 0; i < inputs; ++i) {
+        uint32_t arena = static_cast<uint32_t>(contents.arenas.size());
+        contents.arenas.push_back({"", bundle::ArenaKind::kInput, 0});
+        entry.inputs.push_back({std::to_string(i), DType::kF32, {0}, {}, 0, arena, 0});
+      }
+      contents.entry_points.push_back(entry);
+    }
+    return open(bundle_bytes(contents));
+  };
+  // Each binding is looked up among the inputs of its entry point.
+  bundle::BundleContents bound = test_contents();
+  bundle::EntryPoint wide{"wide", {}, {}, {}, {{0, {}, ""}, {1, {}, ""}, {2, {}, ""}}};
+  for (uint32_t i = 0; i < 4096; ++i) {
+    uint32_t arena = static_cast<uint32_t>(bound.arenas.size());
+    bound.arenas.push_back({"", bundle::ArenaKind::kInput, 0});
+    wide.inputs.push_back({std::to_string(i), DType::kF32, {0}, {}, 0, arena, 0});
+  }
+  bundle::Item item;
+  item.kind = bundle::ItemKind::kSynchronize;
+  item.bindings.resize(13000, {wide.inputs.back().arena, bundle::Access::kRead, 0, 0});
+  wide.plans[0].items.push_back(item);
+  bound.entry_points.push_back(wide);
+  EXPECT_EQ(open(bundle_bytes(bound)), "bundle: too many inputs, outputs and bindings");
+
+  EXPECT_EQ(with_inputs(1, 4097), "inputs: more than 4096");
+  std::string text = with_inputs(5, 4096);
+  EXPECT_TRUE(text == "inputs: too many" || text == "input: too many") << text;
+}
+
+TEST(RefusedBundle, SymbolsWithoutTheirFeature) {
+  bundle::BundleContents contents = test_contents();
+  contents.symbols.push_back({"batch", 1, 8, 1});
+  std::vector<std::byte> bytes = bundle_bytes(contents);
+  uint64_t none = 0;
+  std::memcpy(bytes.data() + 16, &none, sizeof none);
+  rehash(bytes);
+  EXPECT_EQ(open(bytes), "bundle: has symbols, but its header does not ask for the feature 'symbols'");
+}
+
+TEST(RefusedBundle, Plans) {
+  using P = schema::Plan;
+  EXPECT_EQ(changed([](schema::Bundle* b) { set(plan(b, 0), P::VT_VARIANT, 2u); }),
+            "plan 0: is for variant 2");
+  EXPECT_EQ(changed([](schema::Bundle* b) { poke(plan(b, 0)->workspaces()->Data(), 2u); }),
+            "plan 0: expected ascending workspace arenas")
+      << "an input's";
+  EXPECT_EQ(changed([](schema::Bundle* b) { resize(plan(b, 0)->workspaces(), 0); }),
+            "binding: arena 1 is not one of the plan's workspaces");
+  bundle::BundleContents many = test_contents();
+  for (int i = 0; i < 300; ++i) {
+    uint32_t arena = static_cast<uint32_t>(many.arenas.size());
+    many.arenas.push_back({"", bundle::ArenaKind::kWorkspace, 64});
+    many.entry_points[0].plans[0].items[0].bindings.push_back({arena, bundle::Access::kRead, 0, 64});
+  }
+  std::string text = open(bundle_bytes(many));
+  EXPECT_NE(text.find("plan 0: more than "), std::string::npos) << text;
+  EXPECT_NE(text.find(" workspaces"), std::string::npos) << text;
+}
+
+TEST(RefusedBundle, Items) {
+  auto first = [](flatbuffers::voffset_t field, auto value) {
+    return changed([&](schema::Bundle* b) { set(item(b, 0, 0), field, value); });
+  };
+  using I = schema::Item;
+  EXPECT_EQ(first(I::VT_KIND, uint8_t{9}), "item 0: unknown kind");
+  EXPECT_EQ(first(I::VT_KERNEL, 99u), "item 0: no kernel 99");
+  EXPECT_EQ(first(I::VT_WORKGROUPS, uint64_t{1} << 60), "item 0: too many workgroups");
+  EXPECT_EQ(first(I::VT_WORKGROUPS_EXPRESSION, 0), "item 0: has a symbolic size");
+  EXPECT_EQ(changed([](schema::Bundle* b) { shift(item(b, 0, 0), I::VT_BINDINGS, 4); }),
+            "item 0: its bindings are misaligned");
+  EXPECT_EQ(changed([](schema::Bundle* b) { poke(item(b, 0, 1)->edges()->Get(0), 1u); }),
+            "item 1: expected edges to earlier items, found one to 1");
+  EXPECT_EQ(changed([](schema::Bundle* b) { resize(item(b, 2, 0)->copy_loops(), 5); }),
+            "item 0: more than 4 copy loops");
+  EXPECT_EQ(changed([](schema::Bundle* b) { set(item(b, 0, 0), I::VT_KIND, uint8_t{3}); }),
+            "item 0: callback without a name");
+}
+
+TEST(RefusedBundle, Bindings) {
+  auto bound = [](uint32_t index, uint32_t which, int offset, auto value) {
+    return changed([&](schema::Bundle* b) { poke(binding(b, 0, index, which) + offset, value); });
+  };
+  EXPECT_EQ(bound(0, 0, 0, 1000u), "binding: no such arena");
+  EXPECT_EQ(bound(0, 0, 4, uint8_t{3}), "binding: unknown access");
+  EXPECT_EQ(bound(0, 0, 8, uint64_t{4}), "binding: bytes 4 to 4+16384 lie outside arena 2 of 16384");
+  EXPECT_EQ(bound(1, 1, 4, uint8_t{1}), "binding: writes to constants");
+  EXPECT_EQ(bound(0, 0, 4, uint8_t{2}), "binding: writes to an input");
+  EXPECT_EQ(changed([](schema::Bundle* b) { poke(binding(b, 1, 0, 0), 11u); }),
+            "binding: slot of another entry point");
+  EXPECT_EQ(changed([](schema::Bundle* b) { poke(binding(b, 1, 1, 1), 12u); }),
+            "binding: slot of another entry point");
+}
+
+TEST(RefusedBundle, Copies) {
+  EXPECT_EQ(changed([](schema::Bundle* b) { resize(item(b, 1, 1)->bindings(), 1); }),
+            "copy: expected two bindings");
+  EXPECT_EQ(changed([](schema::Bundle* b) { poke(binding(b, 1, 1, 1) + 4, uint8_t{0}); }),
+            "copy: expected to read its first binding and write its second");
+  EXPECT_EQ(changed([](schema::Bundle* b) { set(item(b, 1, 1), schema::Item::VT_COPY_BYTES, uint64_t{0}); }),
+            "copy: reaches outside its bindings, or is empty");
+  EXPECT_EQ(changed([](schema::Bundle* b) { set(item(b, 1, 1), schema::Item::VT_COPY_BYTES, uint64_t{65}); }),
+            "copy: reaches outside its bindings, or is empty");
+  EXPECT_EQ(changed([](schema::Bundle* b) {  // 1000 times onto the same place
+              const auto* loop = item(b, 2, 0)->copy_loops()->Get(0);
+              poke(loop, uint64_t{1000});
+              poke(reinterpret_cast<const char*>(loop) + 8, uint64_t{0});
+              poke(reinterpret_cast<const char*>(loop) + 16, uint64_t{0});
+            }),
+            "copy: writes more bytes than its target has");
+}
+
+TEST(RefusedBundle, TestVectors) {
+  using V = schema::TestVector;
+  EXPECT_EQ(changed([](schema::Bundle* b) { set(b->test_vectors()->Get(0), V::VT_ENTRY_POINT, 9u); }),
+            "test vector 0: no such entry point");
+  EXPECT_EQ(changed([](schema::Bundle* b) { poke(b->test_vectors()->Get(0)->tensors()->Get(0), 7u); }),
+            "test vector 0: value 0 does not fit the signature");
+  EXPECT_EQ(changed([](schema::Bundle* b) {
+              // Moved by half a word, its length is the index of the first tensor.
+              poke(b->test_vectors()->Get(0)->tensors()->Get(0), 1u);
+              shift(b->test_vectors()->Get(0), V::VT_TENSORS, 4);
+            }),
+            "test vector 0: its values are misaligned");
+}
+
+TEST(RefusedBundle, FilesAndSegments) {
+  std::vector<std::byte> bytes = valid_bytes();
+  auto segment = [&](uint32_t index, int field, uint64_t value) {
+    return changed([&](schema::Bundle* b) {
+      poke(reinterpret_cast<const char*>(b->segments()->Get(index)) + 8 * field, value);
+    });
+  };
+  EXPECT_EQ(segment(1, 0, 4097),
+            "segment 1: expected a page-aligned range inside the file, after the one before");
+  EXPECT_EQ(segment(2, 1, 1), "bundle: expected the last segment to end the file");
+  std::vector<std::byte> longer = bytes;
+  longer.resize(bytes.size() + 1);
+  std::string sizes =
+      "expected " + std::to_string(bytes.size()) + " bytes, found " + std::to_string(longer.size());
+  EXPECT_EQ(open(longer), "bundle: " + sizes + "; something was appended");
+  uint64_t far = uint64_t{1} << 60;
+  std::memcpy(bytes.data() + 24, &far, sizeof far);
+  rehash(bytes);
+  EXPECT_EQ(open(bytes), "bundle: structure lies outside the file");
+  EXPECT_EQ(changed([](schema::Bundle* b) { resize(b->entry_points(), 1u << 30); }),
+            "bundle: structure is not a well-formed FlatBuffer of this schema");
+  EXPECT_EQ(changed([](schema::Bundle* b) {
+              // The word before the list, taken as its length, must be made one.
+              const auto* list = reinterpret_cast<const char*>(b->segments());
+              poke(list + 4, 1u);
+              shift(b, schema::Bundle::VT_SEGMENTS, 4);
+            }),
+            "bundle: its list of segments is misaligned");
+}
+
+}  // namespace
+}  // namespace quernel::test
