@@ -221,6 +221,7 @@ Expected<Imported> import_model(const std::string& path, const CompileOptions& o
   ImportOptions import_options;
   import_options.dims = options.dims;
   import_options.input_shapes = options.input_shapes;
+  import_options.declared_shapes_yield = options.declared_shapes_yield;
   import_options.input_values = options.input_values;
   QUERNEL_TRY(ImportedModel model, import_onnx(path, import_options));
   Imported imported{std::move(model.graph), std::move(model.notes), std::move(model.fixed_inputs)};

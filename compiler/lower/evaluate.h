@@ -83,10 +83,10 @@ class Evaluator {
 
   loop::Expr evaluate_node(const Node& node, const std::vector<IndexExpr>& indices);
   loop::Expr load_value(ValueId v, const std::vector<IndexExpr>& indices);
+  loop::Expr dim_element(const Node& node, const IndexExpr& index);
   loop::Expr load_packed(const loop::Buffer& buffer, DType dtype, const IndexExpr& offset);
   loop::Expr load_element(const loop::Buffer& buffer, loop::Expr index);
   loop::Expr convert(loop::Expr x, DType from, DType to);
-  loop::Expr dim_element(const Node& node, const IndexExpr& index);
   loop::Expr reinterpret(const Node& node, const std::vector<IndexExpr>& indices);
   loop::Expr reinterpret_packed(const Node& node, const std::vector<IndexExpr>& indices);
   std::vector<IndexExpr> padded_indices(const Node& node, const std::vector<IndexExpr>& indices);

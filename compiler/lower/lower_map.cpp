@@ -129,7 +129,7 @@ std::vector<IndexExpr> unflatten(const IndexExpr& flat, const Shape& dims, const
 void lower_packed_map(Context& context) {
   ValueId v = context.group.outputs[0];
   const Shape& dims = context.graph().shape(v);
-  Dim count = element_count(dims), pairs = floordiv(count, 2), rest = floormod(count, 2);
+  Dim count = element_count(dims), pairs = floordiv(count, 2);
   loop::Buffer out = context.buffers.writes.at(v);
   std::vector<Stmt> parts;
   if (!(pairs == Dim(0)))
@@ -143,11 +143,13 @@ void lower_packed_map(Context& context) {
           e.statements.push_back(loop::store(out, e.expression(at[0]), pair));
         },
         widest_dtype(context)));
-  if (!(rest == Dim(0))) {
+  if (Dim odd = floormod(count, 2); !(odd == Dim(0))) {
     Evaluator e = context.evaluator();
     Expr last = e.packed_element(v, unflatten(IndexExpr(count - 1), dims, {}));
     e.statements.push_back(loop::store(out, context.symbols(pairs), last));
     Stmt tail = loop::block(std::move(e.statements));
+    if (!odd.is_const())
+      tail = loop::if_then(loop::binary(BinaryOp::k_eq, context.symbols(odd), index(1)), tail);
     for (const loop::GridAxis& axis : context.kernel.grid)
       tail = loop::if_then(loop::binary(BinaryOp::k_eq, loop::var_ref(axis.var), index(0)), tail);
     if (!rest.is_const())

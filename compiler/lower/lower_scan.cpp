@@ -86,8 +86,7 @@ class Lowering {
     for (size_t i = 0; i < extents_.size(); ++i) {
       if (classes_[i] == 1) scanned_ = static_cast<int>(i);
       if (classes_[i] == 1 || always_le(extents_[i], 1)) continue;
-      double n = static_cast<double>(std::max<int64_t>(extents_[i].estimate(), 1)),
-             filled = n / (std::ceil(n / lanes()) * lanes()), sum = 0;
+      double n = static_cast<double>(extents_[i].estimate()), filled = n / (std::ceil(n / lanes()) * lanes()), sum = 0;
       for (const IndexExpr& access : accesses) {
         std::optional<Dim> stride =
             stride_along(access, static_cast<int>(i), static_cast<int>(extents_.size()));
@@ -129,7 +128,7 @@ class Lowering {
     running->access = loop::Access::kReadWrite;
     const Dim& count = dims_[axis_];
     loop::Var step = index_var("s");
-    Expr position = count == Dim(1) ? index(0) : loop::var_ref(step);
+    Expr position = always_le(count, 1) ? index(0) : loop::var_ref(step);
     if (scanned_ >= 0)
       positions_[static_cast<size_t>(scanned_)] =
           node_.attributes.reverse ? c_.symbols(count - 1) - position : position;

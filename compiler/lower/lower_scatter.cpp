@@ -46,33 +46,32 @@ class Lowering {
     Dim slices = 1, addressed = 1;
     for (size_t d = 0; d < rank; ++d) {
       if (d >= first_ && d < first_ + addressed_) {
-        addressed *= dims_[d];
+        addressed = addressed * dims_[d];
       } else if (d != vector_dim_) {
         outer.push_back(dims_[d]), sliced.push_back(d);
-        slices *= dims_[d];
+        slices = slices * dims_[d];
       }
     }
-    Dim work = addressed * (inner_slices ? dims_[rank - 1] : Dim(1)), number = 1;
-    for (size_t i = 0; i < numbers_; ++i) number *= update_dims_[first_ + i];
-    if (addressed_ > 0 && dims_[first_].is_const() && slices.estimate() < kMaxRanges) {
-      ranges_ = std::min({kMaxRanges, dims_[first_].value(), work.estimate() / kRangeWork,
-                          addressed.estimate() / std::max<int64_t>(number.estimate(), 1)});
-      ranges_ = std::max<int64_t>(ranges_, 1);
-    }
+    int64_t work = (addressed * (inner_slices ? dims_[rank - 1] : Dim(1))).estimate(), number = 1;
+    for (size_t i = 0; i < numbers_; ++i) number *= update_dims_[first_ + i].estimate();
     Dim size = addressed_ == 0 ? Dim(0) : dims_[first_];
-    if (ranges_ > 1) {
-      range_ = (size.value() + ranges_ - 1) / ranges_;
-      ranges_ = (size.value() + range_ - 1) / range_;
+    range_ = size;
+    if (addressed_ > 0 && slices.is_const() && slices.value() < kMaxRanges && size.is_const()) {
+      ranges_ = std::min({kMaxRanges, size.value(), work / kRangeWork,
+                          addressed.estimate() / std::max<int64_t>(number, 1)});
+      ranges_ = std::max<int64_t>(ranges_, 1);
+      range_ = ceildiv(size, ranges_);
+      if (ranges_ > 1) ranges_ = ceildiv(size, range_).value();
     }
-    outer.insert(outer.begin(), ranges_);
+    outer.insert(outer.begin(), Dim(ranges_));
     c_.kernel.body =
-        outer_loops(c_, outer, work.estimate() / ranges_, kWorkPerGroup, [&](const std::vector<Expr>& at) {
+        outer_loops(c_, outer, work / ranges_, kWorkPerGroup, [&](const std::vector<Expr>& at) {
           slice_.assign(rank, nullptr);
           for (size_t i = 0; i < sliced.size(); ++i) slice_[sliced[i]] = at[i + 1];
-          begin_ = at[0] * index(range_);
-          bool even = ranges_ == 1 || size.value() % range_ == 0;
-          size_ =
-              even ? index(range_) : loop::binary(BinaryOp::k_min, index(range_), c_.symbols(size) - begin_);
+          begin_ = at[0] * c_.symbols(range_);
+          bool even = ranges_ == 1 || floormod(size, range_) == Dim(0);
+          size_ = even ? c_.symbols(range_)
+                       : loop::binary(BinaryOp::k_min, c_.symbols(range_), c_.symbols(size) - begin_);
           return loop::block({copy(first_, {}), update(0, {})});
         });
   }
@@ -108,7 +107,7 @@ class Lowering {
       bool in_ranges = d == first_ && ranges_ > 1;
       if (in_ranges && !last) return serial("c", size_, [&](Expr p) { return next(begin_ + p); });
       if (in_ranges)
-        return vector_loop("c", index(range_), lanes(), c_.target, [&](Expr p) {
+        return vector_loop("c", c_.symbols(range_), lanes(), c_.target, [&](Expr p) {
           return loop::if_then(loop::binary(BinaryOp::k_lt, p, size_), next(begin_ + p));
         });
       if (!last) return serial("c", c_.symbols(dims_[d]), next);
@@ -163,7 +162,7 @@ class Lowering {
                       : of_template == vector_dim_ ? along
                                                    : slice_[of_template];
       // Elements may have updates for a part of the slices only.
-      if (!is_number && of_template != vector_dim_ && !(update_dims_[d] == dims_[of_template]))
+      if (!is_number && of_template != vector_dim_ && !always_le(dims_[of_template], update_dims_[d]))
         inside = both(inside, loop::binary(BinaryOp::k_lt, position, c_.symbols(update_dims_[d])));
       e.axes.push_back({std::move(position), update_dims_[d]});
       at.push_back(IndexExpr::axis(static_cast<int>(d)));
@@ -224,7 +223,8 @@ class Lowering {
   size_t first_ = 0, addressed_ = 1;  // the template's dims that indices address
   size_t numbers_ = 1;                // the updates' dims, from first_ on, that number them
   size_t vector_dim_ = 0;             // the template's dim along which vectors run, or its rank
-  int64_t ranges_ = 1, range_ = 0;    // of the first addressed dim: how many, and elements of one
+  int64_t ranges_ = 1;
+  Dim range_ = 0;                     // of the first addressed dim: how many, and elements of one
   loop::Buffer out_;
   std::vector<Expr> slice_;  // per dim of the template, where it is part of the slice
   Expr begin_, size_;        // this workgroup's range of the first addressed dim

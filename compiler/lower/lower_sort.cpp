@@ -35,16 +35,16 @@ class Lowering {
     Shape outer;
     for (size_t d = 0; d < dims_.size(); ++d)
       if (d != axis_) outer.push_back(dims_[d]);
-    int64_t largest = std::min<int64_t>(count_.bounds().hi, kMaxCount);
-    for (int64_t width = 1; width < largest; width *= 2) ++passes_;
-    int64_t work = count_.estimate() * (passes_ + 1);
+    int64_t estimate = count_.estimate(), pass_count = 0;
+    for (int64_t width = 1; width < estimate; width *= 2) ++pass_count;
+    int64_t work = estimate * (pass_count + 1);
     c_.kernel.body = outer_loops(c_, outer, work, kWorkPerGroup, [&](const std::vector<Expr>& at) {
       positions_ = at;
       Expr line = index(0);
       for (size_t i = 0; i < outer.size(); ++i) line = line * c_.symbols(outer[i]) + at[i];
       std::vector<Stmt> body;
-      count_value_ = c_.symbols(count_);
-      kept_value_ = c_.symbols(kept_);
+      n_ = c_.symbols(count_), kept_n_ = c_.symbols(kept_);
+      passes_ = count_.is_const() ? index(pass_count) : count_passes(body);
       line_ = name(body, "line", line * c_.symbols(count_ * 2));
       body.push_back(number());
       if (!count_.is_const()) {
@@ -62,6 +62,16 @@ class Lowering {
     loop::Var var = fresh_var(what, value->type);
     body.push_back(loop::let(var, std::move(value)));
     return loop::var_ref(var);
+  }
+  // The smallest p with 2^p >= n.
+  Expr count_passes(std::vector<Stmt>& body) {
+    loop::Buffer passes = counter("passes");
+    body.insert(body.end(), {loop::alloc(passes), loop::store(passes, index(0), index(0))});
+    body.push_back(for_each("p", index(62), [&](Expr p) {
+      Expr needed = loop::binary(BinaryOp::k_lt, loop::binary(BinaryOp::k_shl, index(1), p), n_);
+      return loop::if_then(needed, loop::store(passes, index(0), p + index(1)));
+    }));
+    return name(body, "pass_count", loop::load(passes, index(0)));
   }
   Stmt for_each(const char* what, Expr extent, const std::function<Stmt(Expr)>& body) {
     loop::Var var = index_var(what);
@@ -87,19 +97,19 @@ class Lowering {
   }
 
   Stmt number() {
-    return for_each("n", count_value_,
+    return for_each("n", n_,
                     [&](Expr i) { return loop::store(scratch_, line_ + i, loop::cast(scratch_->dtype, i)); });
   }
 
   // Pass p merges pairs of runs of 2^p from half p % 2 into the other, while they are shorter than the line.
   Stmt passes() {
-    return for_each("pass", index(passes_), [&](Expr p) {
+    return for_each("pass", passes_, [&](Expr p) {
       std::vector<Stmt> body;
       Expr width = name(body, "width", loop::binary(BinaryOp::k_shl, index(1), p));
-      Expr half = name(body, "half", loop::binary(BinaryOp::k_fmod, p, index(2)) * count_value_);
-      Expr from = name(body, "from", line_ + half), to = name(body, "to", line_ + count_value_ - half);
+      Expr half = name(body, "half", loop::binary(BinaryOp::k_fmod, p, index(2)) * n_);
+      Expr from = name(body, "from", line_ + half), to = name(body, "to", line_ + n_ - half);
       Expr pair = name(body, "pair", width * index(2));
-      Expr pairs = loop::binary(BinaryOp::k_idiv, c_.symbols(count_ - 1) + pair, pair);
+      Expr pairs = loop::binary(BinaryOp::k_idiv, n_ - index(1) + pair, pair);
       body.push_back(for_each("m", pairs, [&](Expr m) { return merge(m * pair, width, from, to); }));
       if (count_.is_const()) return loop::block(std::move(body));
       body.push_back(loop::store(done_, index(0), p + index(1)));
@@ -125,11 +135,11 @@ class Lowering {
     body.insert(body.end(), {loop::alloc(left), loop::alloc(right), loop::store(left, index(0), index(0)),
                              loop::store(right, index(0), index(0))});
     Expr first = name(body, "first", std::move(first_value));
-    Expr middle = name(body, "middle", smaller(first + width, count_value_));
-    Expr end = name(body, "end", smaller(middle + width, count_value_));
-    Expr left_size = name(body, "left_size", smaller(middle - first, kept_value_));
-    Expr right_size = name(body, "right_size", smaller(end - middle, kept_value_));
-    Expr size = smaller(left_size + right_size, kept_value_);
+    Expr middle = name(body, "middle", smaller(first + width, n_));
+    Expr end = name(body, "end", smaller(middle + width, n_));
+    Expr left_size = name(body, "left_size", smaller(middle - first, kept_n_));
+    Expr right_size = name(body, "right_size", smaller(end - middle, kept_n_));
+    Expr size = smaller(left_size + right_size, kept_n_);
     body.push_back(for_each("t", size, [&](Expr t) {
       std::vector<Stmt> step;
       Expr i = name(step, "i", loop::load(left, index(0))), j = name(step, "j", loop::load(right, index(0)));
@@ -162,9 +172,8 @@ class Lowering {
   }
 
   Stmt finish() {
-    Expr done = done_ ? loop::load(done_, index(0)) : index(passes_);
-    Expr from = line_ + loop::binary(BinaryOp::k_fmod, done, index(2)) * count_value_;
-    return for_each("k", kept_value_, [&](Expr k) {
+    Expr from = line_ + loop::binary(BinaryOp::k_fmod, passes_, index(2)) * n_;
+    return for_each("k", kept_n_, [&](Expr k) {
       Evaluator e = evaluator({k});
       Expr place = loop::cast(DType::kI64, loop::load(scratch_, from + k));
       e.store(node_.output, indices(0), place);
@@ -179,10 +188,9 @@ class Lowering {
   Shape dims_;
   size_t axis_;
   Dim count_, kept_;  // elements of a line, and positions that are wanted
-  Expr count_value_, kept_value_;
+  Expr n_, kept_n_;   // the same
   loop::Buffer scratch_;  // per line, two halves of count_ positions
-  int64_t passes_ = 0;
-  loop::Buffer done_;            // passes made, where that is not known before
+  Expr passes_;
   std::vector<Expr> positions_;  // of the line, for each dim but the sorted one
   Expr line_;                    // where the line's part of the scratch buffer begins
 };

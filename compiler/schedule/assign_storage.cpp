@@ -174,11 +174,11 @@ class Assigner {
   void add_scratch(Group& group) {
     const Node& node = g_.nodes[group.anchor];
     const Shape& dims = g_.shape(node.inputs[0]);
-    bool fits = always_le(dims[static_cast<size_t>(node.attributes.ints[0])], INT32_MAX);
-    DType dtype = fits ? DType::kI32 : DType::kI64;
-    Dim bytes = byte_size(dtype, element_count(dims) * 2).upper_bound();
+    bool narrow = always_le(dims[static_cast<size_t>(node.attributes.ints[0])], INT32_MAX);
+    DType dtype = narrow ? DType::kI32 : DType::kI64;
     group.scratch_buffer =
-        add_buffer(BufferKind::kWorkspace, dtype, bytes, -1, g_.values[node.output].name + ".scratch");
+        add_buffer(BufferKind::kWorkspace, dtype, byte_size(dtype, element_count(dims) * 2).upper_bound(), -1,
+                   g_.values[node.output].name + ".scratch");
   }
 
   std::string packing_key(const ContractionPlan& p) const {

@@ -26,6 +26,7 @@ bool has_values(const DataSet& set, const CompiledCase& compiled) {
 
 Expected<const CompiledCase*> CaseCompiler::compile_for(const DataSet& set) {
   CompileOptions options = options_;
+  options.declared_shapes_yield = true;  // as ONNX's own runner takes the data's shapes
   for (const DataFile& file : set.inputs) {
     if (file.error || file.tensor.name.empty()) continue;
     options.input_shapes.emplace(file.tensor.name, file.tensor.shape);

@@ -3,20 +3,31 @@
 #include <limits>
 #include <numeric>
 
+#include "frontends/onnx/activation.h"
 #include "frontends/onnx/operators.h"
 
 namespace quernel::onnx_import {
-namespace {
 
 ValueId sigmoid(NodeImport& n, ValueId x) {
   return n.unary(UnaryOp::k_recip,
                  n.binary(BinaryOp::k_add, n.unary(UnaryOp::k_exp, n.unary(UnaryOp::k_neg, x)), 1.0));
 }
 
-// max(x, 0) + log1p(exp(-|x|)): never overflows.
-ValueId softplus(NodeImport& n, ValueId x) {
-  ValueId tail = n.unary(UnaryOp::k_exp, n.unary(UnaryOp::k_neg, n.unary(UnaryOp::k_abs, x)));
-  return n.binary(BinaryOp::k_add, n.binary(BinaryOp::k_max, x, 0.0), n.unary(UnaryOp::k_log1p, tail));
+ValueId swish(NodeImport& n, ValueId x, double alpha) {
+  ValueId scaled = alpha == 1 ? x : n.binary(BinaryOp::k_mul, x, alpha);
+  return n.binary(BinaryOp::k_mul, x, sigmoid(n, scaled));
+}
+
+ValueId softmax(NodeImport& n, ValueId x, const std::vector<int64_t>& axes) {
+  ValueId e = n.unary(UnaryOp::k_exp,
+                      n.binary(BinaryOp::k_sub, x, n.build.reduce(OpKind::k_reduce_max, x, axes, true)));
+  return n.binary(BinaryOp::k_div, e, n.build.reduce(OpKind::k_reduce_sum, e, axes, true));
+}
+
+ValueId log_softmax(NodeImport& n, ValueId x, const std::vector<int64_t>& axes) {
+  ValueId shifted = n.binary(BinaryOp::k_sub, x, n.build.reduce(OpKind::k_reduce_max, x, axes, true));
+  ValueId sum = n.build.reduce(OpKind::k_reduce_sum, n.unary(UnaryOp::k_exp, shifted), axes, true);
+  return n.binary(BinaryOp::k_sub, shifted, n.unary(UnaryOp::k_log, sum));
 }
 
 ValueId gelu_erf(NodeImport& n, ValueId x) {
@@ -30,6 +41,14 @@ ValueId gelu_tanh(NodeImport& n, ValueId x) {
   ValueId inner = n.binary(BinaryOp::k_add, x, n.binary(BinaryOp::k_mul, cube, 0.044715));
   ValueId t = n.unary(UnaryOp::k_tanh, n.binary(BinaryOp::k_mul, inner, std::sqrt(2 / std::acos(-1.0))));
   return n.binary(BinaryOp::k_mul, n.binary(BinaryOp::k_mul, x, 0.5), n.binary(BinaryOp::k_add, t, 1.0));
+}
+
+namespace {
+
+// max(x, 0) + log1p(exp(-|x|)): never overflows.
+ValueId softplus(NodeImport& n, ValueId x) {
+  ValueId tail = n.unary(UnaryOp::k_exp, n.unary(UnaryOp::k_neg, n.unary(UnaryOp::k_abs, x)));
+  return n.binary(BinaryOp::k_add, n.binary(BinaryOp::k_max, x, 0.0), n.unary(UnaryOp::k_log1p, tail));
 }
 
 ValueId select_negative(NodeImport& n, ValueId x, ValueId if_negative) {
@@ -54,9 +73,12 @@ Status import_relu(NodeImport& n) { return n.output(n.binary(BinaryOp::k_max, n.
 Status import_sigmoid(NodeImport& n) { return n.output(sigmoid(n, n.in(0))); }
 Status import_softplus(NodeImport& n) { return n.output(softplus(n, n.in(0))); }
 
+ValueId leaky_relu(NodeImport& n, ValueId x, double alpha) {
+  return select_negative(n, x, n.binary(BinaryOp::k_mul, x, alpha));
+}
+
 Status import_leaky_relu(NodeImport& n) {
-  double alpha = n.attr_float("alpha", 0.01f);
-  return n.output(select_negative(n, n.in(0), n.binary(BinaryOp::k_mul, n.in(0), alpha)));
+  return n.output(leaky_relu(n, n.in(0), n.attr_float("alpha", 0.01f)));
 }
 
 Status import_prelu(NodeImport& n) {
@@ -124,11 +146,19 @@ Status import_mish(NodeImport& n) {
   return n.output(n.binary(BinaryOp::k_mul, x, n.unary(UnaryOp::k_tanh, softplus(n, x))));
 }
 
-Status import_swish(NodeImport& n) {
+Status import_swish(NodeImport& n) { return n.output(swish(n, n.in(0), n.attr_float("alpha", 1))); }
+
+// The gate passes through Swish, the other operand multiplies it.
+Status import_swiglu(NodeImport& n) {
   double alpha = n.attr_float("alpha", 1);
-  ValueId x = n.in(0), scaled = alpha == 1 ? x : n.binary(BinaryOp::k_mul, x, alpha);
-  return n.output(n.binary(BinaryOp::k_mul, x, sigmoid(n, scaled)));
+  if (n.shape(n.in(0)) != n.shape(n.in(1)))
+    return n.invalid("expected operands of one shape, found " + to_string(n.shape(n.in(0))) + " and " +
+                     to_string(n.shape(n.in(1))));
+  ValueId gate = swish(n, n.widen(n.in(0)), alpha);
+  return n.output(n.build.cast(n.binary(BinaryOp::k_mul, gate, n.widen(n.in(1))), n.dtype(n.in(0))));
 }
+
+Status import_quick_gelu(NodeImport& n) { return n.output(swish(n, n.in(0), n.attr_float("alpha", 1.702f))); }
 
 Status import_gelu(NodeImport& n) {
   std::string approximate = n.attr_string("approximate", "none");
@@ -169,20 +199,12 @@ Status import_clip(NodeImport& n) {
 
 Status import_softmax(NodeImport& n) {
   QUERNEL_TRY(std::vector<int64_t> axes, softmax_axes(n));
-  ValueId x = n.widen(n.in(0));
-  ValueId e = n.unary(UnaryOp::k_exp,
-                      n.binary(BinaryOp::k_sub, x, n.build.reduce(OpKind::k_reduce_max, x, axes, true)));
-  return n.output(n.build.cast(
-      n.binary(BinaryOp::k_div, e, n.build.reduce(OpKind::k_reduce_sum, e, axes, true)), n.dtype(n.in(0))));
+  return n.output(n.build.cast(softmax(n, n.widen(n.in(0)), axes), n.dtype(n.in(0))));
 }
 
 Status import_log_softmax(NodeImport& n) {
   QUERNEL_TRY(std::vector<int64_t> axes, softmax_axes(n));
-  ValueId x = n.widen(n.in(0));
-  ValueId shifted = n.binary(BinaryOp::k_sub, x, n.build.reduce(OpKind::k_reduce_max, x, axes, true));
-  ValueId sum = n.build.reduce(OpKind::k_reduce_sum, n.unary(UnaryOp::k_exp, shifted), axes, true);
-  return n.output(
-      n.build.cast(n.binary(BinaryOp::k_sub, shifted, n.unary(UnaryOp::k_log, sum)), n.dtype(n.in(0))));
+  return n.output(n.build.cast(log_softmax(n, n.widen(n.in(0)), axes), n.dtype(n.in(0))));
 }
 
 // One at the first largest element of each row, else zero.

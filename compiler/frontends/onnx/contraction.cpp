@@ -11,7 +11,8 @@ IndexExpr ContractionBuilder::add(std::string name, const Dim& extent, bool redu
 }
 
 ValueId ContractionBuilder::emit(NodeImport& n, ValueId a, std::vector<IndexExpr> index_a, ValueId b,
-                                 std::vector<IndexExpr> index_b, std::vector<IndexExpr> index_out) {
+                                 std::vector<IndexExpr> index_b, std::vector<IndexExpr> index_out,
+                                 std::optional<DType> accumulator) {
   DType dtype = n.dtype(a);
   int64_t count = 1;
   for (const auto& axis : axes_)
@@ -26,7 +27,7 @@ ValueId ContractionBuilder::emit(NodeImport& n, ValueId a, std::vector<IndexExpr
         if (uses_axis(e, static_cast<int>(i))) size *= axes_[i].extent;
       shape.push_back(size);
     }
-    return n.full(dtype, shape, 0);
+    return n.full(accumulator.value_or(dtype), shape, 0);
   }
   if (dtype == DType::kBool || n.dtype(b) == DType::kBool)
     return n.build.fail(n.invalid("expected numbers, found bool"));
@@ -36,7 +37,7 @@ ValueId ContractionBuilder::emit(NodeImport& n, ValueId a, std::vector<IndexExpr
   c.b = std::move(index_b);
   c.out = std::move(index_out);
   // Integers keep their dtype, as the source operators wrap; i8 and u8 would widen.
-  c.accumulator = is_float(dtype) ? default_accumulator(dtype) : dtype;
+  c.accumulator = accumulator.value_or(is_float(dtype) ? default_accumulator(dtype) : dtype);
   return n.build.contract(a, b, std::move(c));
 }
 

@@ -16,9 +16,11 @@ class ContractionBuilder {
   IndexExpr axis(std::string name, const Dim& extent) { return add(std::move(name), extent, false); }
   IndexExpr reduction(std::string name, const Dim& extent) { return add(std::move(name), extent, true); }
 
-  // Emits out[...] = sum a[...] * b[...]; zeros where an extent is 0.
+  // Emits out[...] = sum a[...] * b[...]; zeros where an extent is 0. `accumulator`: i32 for narrow integers,
+  // which is then the result's dtype; integers wrap otherwise.
   ValueId emit(NodeImport& n, ValueId a, std::vector<IndexExpr> index_a, ValueId b,
-               std::vector<IndexExpr> index_b, std::vector<IndexExpr> index_out);
+               std::vector<IndexExpr> index_b, std::vector<IndexExpr> index_out,
+               std::optional<DType> accumulator = {});
 
  private:
   IndexExpr add(std::string name, const Dim& extent, bool reduction);

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "frontends/onnx/contraction.h"
+#include "frontends/onnx/conv.h"
 #include "frontends/onnx/operators.h"
 #include "frontends/onnx/window.h"
 
@@ -10,7 +11,8 @@ namespace {
 
 // out[n, g*OG+o, y, x] = sum over c, ky, kx of x[n, g*CG+c, sy*y + dy*ky, …] * w[g*OG+o, c, ky, kx]
 ValueId contract_windows(NodeImport& n, ValueId x, ValueId weights, const Window& w,
-                         const std::vector<int64_t>& weight_dims, int64_t batch, int64_t groups) {
+                         const std::vector<int64_t>& weight_dims, int64_t batch, int64_t groups,
+                         std::optional<DType> accumulator = {}) {
   int64_t channels_out = weight_dims[0] / groups, channels_in = weight_dims[1];
   ContractionBuilder c;
   IndexExpr image = c.axis("n", batch), group = c.axis("g", groups), o = c.axis("o", channels_out);
@@ -28,14 +30,13 @@ ValueId contract_windows(NodeImport& n, ValueId x, ValueId weights, const Window
     index_x.push_back(position[i] * w.strides[i] + k * w.dilations[i]);
     index_w.push_back(k);
   }
-  return c.emit(n, x, std::move(index_x), weights, std::move(index_w), std::move(index_out));
+  return c.emit(n, x, std::move(index_x), weights, std::move(index_w), std::move(index_out), accumulator);
 }
 
 }  // namespace
 
-Status import_conv(NodeImport& n) {
-  // With a bias, narrow floats are rounded once, after it.
-  ValueId x = n.has(2) ? n.widen(n.in(0)) : n.in(0), weights = n.has(2) ? n.widen(n.in(1)) : n.in(1);
+Expected<ValueId> convolve(NodeImport& n, ValueId x, ValueId weights, double fill,
+                           std::optional<DType> accumulator) {
   QUERNEL_TRY(std::vector<int64_t> dims, n.dims(x));
   QUERNEL_TRY(std::vector<int64_t> weight_dims, n.dims(weights));
   if (dims.size() < 3 || weight_dims.size() != dims.size())
@@ -55,15 +56,27 @@ Status import_conv(NodeImport& n) {
     return n.invalid("attribute 'kernel_shape' disagrees with weights of shape " +
                      to_string(n.shape(weights)));
   QUERNEL_TRY(Window w, read_window(n, kernel, spatial, false));
-  ValueId padded = pad_for_windows(n, x, w, spatial, 0);
-  ValueId y = contract_windows(n, padded, weights, w, weight_dims, dims[0], groups);
-  if (n.has(2)) {
-    if (n.shape(n.in(2)) != Shape{weight_dims[0]})
-      return n.invalid("expected a bias of [" + std::to_string(weight_dims[0]) + "], found " +
-                       to_string(n.shape(n.in(2))));
-    std::vector<int64_t> bias_dims(dims.size(), 1);
-    bias_dims[1] = weight_dims[0];
-    y = n.binary(BinaryOp::k_add, y, n.reshape(n.widen(n.in(2)), bias_dims));
+  ValueId padded = pad_for_windows(n, x, w, spatial, fill);
+  ValueId y = contract_windows(n, padded, weights, w, weight_dims, dims[0], groups, accumulator);
+  QUERNEL_CHECK(n.build.status());
+  return y;
+}
+
+Expected<ValueId> add_bias(NodeImport& n, ValueId y, ValueId v) {
+  Shape dims(static_cast<size_t>(n.rank(y)), Dim(1));
+  dims[1] = n.shape(y)[1];
+  if (n.shape(v) != Shape{dims[1]})
+    return n.invalid("expected a bias of [" + to_string(dims[1]) + "], found " + to_string(n.shape(v)));
+  return n.binary(BinaryOp::k_add, y, n.build.reshape(v, dims));
+}
+
+Status import_conv(NodeImport& n) {
+  // With a bias, narrow floats are rounded once, after it.
+  bool biased = n.has(2);
+  QUERNEL_TRY(ValueId y,
+              convolve(n, biased ? n.widen(n.in(0)) : n.in(0), biased ? n.widen(n.in(1)) : n.in(1)));
+  if (biased) {
+    QUERNEL_TRY(y, add_bias(n, y, n.widen(n.in(2))));
   }
   return n.output(n.build.cast(y, n.dtype(n.in(0))));
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "frontends/onnx/legacy.h"
 #include "frontends/onnx/operators.h"
 
 namespace quernel::onnx_import {
@@ -9,6 +10,10 @@ namespace {
 
 constexpr int kMaxDepth = 32;           // of nested functions and branches
 constexpr int64_t kMaxNodes = 1000000;  // after inlining
+
+bool takes_collections(std::string_view op) {
+  return op == "Identity" || op.find("Sequence") != op.npos || op.find("Optional") != op.npos;
+}
 
 }  // namespace
 
@@ -120,7 +125,12 @@ void GraphImport::run(const std::unordered_map<std::string, ValueId>& inputs) {
     }
     if (!names.insert(output.name()).second)
       report({invalid_input("output '" + output.name() + "' is listed twice", place)});
-    graph_.outputs.push_back({output.name(), value_of(scope, output.name())});
+    ValueId value = value_of(scope, output.name());
+    if (is_collection(value))
+      report({unsupported("an output that is a sequence or an optional is not supported", place,
+                          "give its elements as outputs")});
+    else
+      graph_.outputs.push_back({output.name(), value});
   }
   if (model_.graph().output_size() == 0)
     report({invalid_input("the model has no outputs", Location{source_.file_name})});
@@ -171,11 +181,15 @@ void GraphImport::import_node(const onnx::NodeProto& node, Scope& scope) {
     return import_function(*function, node, scope);
   std::string_view domain = normal_domain(node.domain());
   if (domain.empty() && node.op_type() == "If") return import_if(node, scope);
+  if (domain.empty() && node.op_type() == "SequenceMap") return import_sequence_map(node, scope);
   const Operator* op = find_operator(domain, node.op_type(), opset_);
   if (!op) return fail({why_unsupported(domain, node.op_type(), opset_, place)});
 
   build_.set_location(place);
-  NodeImport n(node, opset_, build_, folder_, source_);
+  Expected<std::optional<onnx::NodeProto>> modern = modern_attributes(node, opset_, place);
+  if (!modern) return fail(modern.take_errors());
+  NodeImport n(*modern ? **modern : node, opset_, build_, folder_, source_);
+  n.collections = &collections_;
   bool poisoned = false;
   for (const std::string& name : node.input()) {
     n.inputs.push_back(name.empty() ? kNoValue : value_of(scope, name));
@@ -193,8 +207,12 @@ void GraphImport::import_node(const onnx::NodeProto& node, Scope& scope) {
       return fail({n.invalid("expected at least " + std::to_string(op->min_inputs) + " inputs, found input " +
                              std::to_string(i) + " missing")});
 
+  if (!takes_collections(op->name) && std::any_of(n.inputs.begin(), n.inputs.end(), is_collection))
+    return fail({n.refuse("expected tensors, found a sequence or an optional")});
+
   int32_t first_new_value = static_cast<int32_t>(graph_.values.size());
-  Status status = op->import(n);
+  Status status = align_legacy_operands(n);
+  if (status) status = op->import(n);
   // What an importer left in the builder came before what it returned, and is mostly its cause.
   if (Status kept = build_.take_status(); !kept) status = std::move(kept);
   if (!status) {
@@ -230,6 +248,7 @@ void GraphImport::import_if(const onnx::NodeProto& node, Scope& scope) {
   if (node.input_size() != 1) return fail({invalid_input("expected one input, the condition", place)});
   ValueId condition = value_of(scope, node.input(0));
   if (condition == kNoValue) return fail({});
+  if (is_collection(condition)) return fail({invalid_input("expected a tensor as the condition", place)});
   const Tensor* known = folder_.evaluate(condition);
   if (!known) {
     std::set<ValueId> inputs;
@@ -255,6 +274,52 @@ void GraphImport::import_if(const onnx::NodeProto& node, Scope& scope) {
   for (int i = 0; i < node.output_size(); ++i)
     if (!node.output(i).empty())
       scope.entries[node.output(i)] = {result_of(inner, branch->output(i).name(), place), nullptr};
+}
+
+// The body once per element: the elements of all sequences, and tensors as they are, are its inputs.
+void GraphImport::import_sequence_map(const onnx::NodeProto& node, Scope& scope) {
+  Location place = place_of(node);
+  auto fail = [&](Diagnostics errors) {
+    report(std::move(errors));
+    for (const std::string& name : node.output())
+      if (!name.empty()) scope.entries[name] = {};
+  };
+  const onnx::GraphProto* body = nullptr;
+  for (const onnx::AttributeProto& a : node.attribute())
+    if (a.name() == "body" && a.has_g()) body = &a.g();
+  if (!body || body->input_size() != node.input_size() || body->output_size() != node.output_size())
+    return fail({invalid_input("expected a graph attribute body with as many inputs and outputs as the node",
+                               place)});
+  std::vector<ValueId> operands;
+  size_t length = 0;
+  for (int i = 0; i < node.input_size(); ++i) {
+    operands.push_back(value_of(scope, node.input(i)));
+    if (operands.back() == kNoValue) return fail({});
+    bool sequence = is_collection(operands.back()) && !collections_.at(operands.back()).is_optional;
+    size_t count = sequence ? collections_.at(operands.back()).elements.size() : length;
+    if (i == 0) length = count;
+    if ((i == 0 && !sequence) || count != length || (is_collection(operands.back()) && !sequence))
+      return fail({invalid_input("expected a sequence first, and others of its length or tensors", place)});
+  }
+  if (!enter(place, scope.depth + 1)) return fail({});
+  std::vector<Collection> results(static_cast<size_t>(node.output_size()));
+  for (size_t k = 0; k < length; ++k) {
+    Scope inner{&scope, {}, scope.depth + 1};
+    for (int i = 0; i < node.input_size(); ++i) {
+      ValueId v = operands[static_cast<size_t>(i)];
+      inner.entries[body->input(i).name()] = {is_collection(v) ? collections_.at(v).elements[k] : v, nullptr};
+    }
+    add_initializers(*body, inner);
+    import_nodes(body->node(), inner);
+    for (size_t i = 0; i < results.size(); ++i) {
+      ValueId v = result_of(inner, body->output(static_cast<int>(i)).name(), place);
+      if (v == kNoValue) return fail({});
+      results[i].elements.push_back(v);
+    }
+  }
+  for (int i = 0; i < node.output_size(); ++i)
+    if (!node.output(i).empty())
+      scope.entries[node.output(i)] = {collections_.add(std::move(results[static_cast<size_t>(i)])), nullptr};
 }
 
 const onnx::FunctionProto* GraphImport::find_function(const onnx::NodeProto& node) const {

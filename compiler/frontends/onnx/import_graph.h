@@ -44,6 +44,7 @@ class GraphImport {
   void import_nodes(const NodeList& nodes, Scope& scope);
   void import_node(const onnx::NodeProto& node, Scope& scope);
   void import_if(const onnx::NodeProto& node, Scope& scope);
+  void import_sequence_map(const onnx::NodeProto& node, Scope& scope);
   void import_function(const onnx::FunctionProto& function, const onnx::NodeProto& node, Scope& scope);
   const onnx::FunctionProto* find_function(const onnx::NodeProto& node) const;
   // Entry of a name in this or an outer scope; null when there is none.
@@ -66,6 +67,7 @@ class GraphImport {
   Graph& graph_;
   GraphBuilder build_;
   ConstantFolder folder_;
+  CollectionTable collections_;
   Diagnostics errors_;
   int64_t nodes_imported_ = 0;
   // Nodes that failed because a dim is free: reported once for the model.

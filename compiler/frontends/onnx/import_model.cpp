@@ -11,49 +11,6 @@ namespace quernel {
 namespace onnx_import {
 namespace {
 
-// Opset 6 and older wrote some things as attributes that later became operands or numpy broadcasting.
-std::string legacy_forms(const onnx::GraphProto& graph) {
-  static const std::set<std::pair<std::string_view, std::string_view>> kAttributes = {
-      {"Add", "axis"},
-      {"Add", "broadcast"},
-      {"Sub", "axis"},
-      {"Sub", "broadcast"},
-      {"Mul", "axis"},
-      {"Mul", "broadcast"},
-      {"Div", "axis"},
-      {"Div", "broadcast"},
-      {"Pow", "axis"},
-      {"Pow", "broadcast"},
-      {"Gemm", "broadcast"},
-      {"PRelu", "broadcast"},
-      {"And", "broadcast"},
-      {"Or", "broadcast"},
-      {"Xor", "broadcast"},
-      {"Equal", "broadcast"},
-      {"Greater", "broadcast"},
-      {"Less", "broadcast"},
-      {"Reshape", "shape"},
-      {"Tile", "tiles"},
-      {"BatchNormalization", "is_test"},
-      {"BatchNormalization", "consumed_inputs"},
-      {"Dropout", "is_test"},
-      {"Upsample", "width_scale"},
-      {"Pad", "paddings"}};
-  std::string text;
-  int found = 0;
-  for (const onnx::NodeProto& node : graph.node()) {
-    std::string attributes;
-    for (const onnx::AttributeProto& a : node.attribute())
-      if (a.name() == "consumed_inputs" || kAttributes.count({node.op_type(), a.name()}))
-        attributes += (attributes.empty() ? "" : ", ") + a.name();
-    if (attributes.empty() || ++found > 16) continue;
-    text += (text.empty() ? "" : "; ") +
-            ("'" + node_name(node) + "' (" + node.op_type() + ": " + attributes + ")");
-  }
-  if (found > 16) text += " and " + std::to_string(found - 16) + " more";
-  return text;
-}
-
 Expected<int64_t> read_opset(const onnx::ModelProto& model, const Location& place) {
   int64_t opset = 0;
   for (const onnx::OperatorSetIdProto& import : model.opset_import())
@@ -64,20 +21,8 @@ Expected<int64_t> read_opset(const onnx::ModelProto& model, const Location& plac
     if (uses_default) return invalid_input("the model imports no opset of the default domain", place);
     return kNewestOpset;
   }
-  // Older opsets are read where no operator of the model has changed since.
-  bool unchanged =
-      std::all_of(model.graph().node().begin(), model.graph().node().end(), [&](const auto& node) {
-        return !normal_domain(node.domain()).empty() || find_operator("", node.op_type(), opset);
-      });
-  if (opset < kOldestOpset && !unchanged) {
-    std::string forms = legacy_forms(model.graph());
-    return unsupported(
-        "opset " + std::to_string(opset) + " is older than " + std::to_string(kOldestOpset) +
-            (forms.empty() ? "" : "; these nodes use attributes that mean nothing since: " + forms),
-        place,
-        "convert the model to opset " + std::to_string(kOldestOpset) +
-            " or newer with onnx.version_converter");
-  }
+  if (opset < kOldestOpset)
+    return invalid_input("expected an opset of at least 1, found " + std::to_string(opset), place);
   if (opset > kNewestOpset)
     return unsupported("opset " + std::to_string(opset) + " is newer than " + std::to_string(kNewestOpset) +
                            ", the newest that is known",
@@ -137,6 +82,14 @@ void InputShapes::bind(const onnx::ValueInfoProto& input) {
       bound_.emplace(dim_name(input, i), (*shape)[i]);
 }
 
+bool contradicts(const onnx::TensorShapeProto& declared, const std::vector<int64_t>& shape) {
+  bool differs = static_cast<int>(shape.size()) != declared.dim_size();
+  for (int i = 0; !differs && i < declared.dim_size(); ++i)
+    differs = declared.dim(i).has_dim_value() && declared.dim(i).dim_value() >= 0 &&
+              declared.dim(i).dim_value() != shape[static_cast<size_t>(i)];
+  return differs;
+}
+
 Expected<TensorType> InputShapes::type_of(const onnx::ValueInfoProto& input, Graph& graph) {
   Location place{file_name_, input.name(), "input"};
   input_names_.insert(input.name());
@@ -152,6 +105,13 @@ Expected<TensorType> InputShapes::type_of(const onnx::ValueInfoProto& input, Gra
       return unsupported("input '" + input.name() + "' has no shape, not even a rank", place,
                          "fix it with --input-shape " + input.name() + "=D0,D1,...");
     type.shape = make_shape(*fixed);
+  } else if (fixed && options_.declared_shapes_yield && contradicts(tensor.shape(), *fixed)) {
+    type.shape = make_shape(*fixed);
+    if (!is_sane_shape(*fixed))
+      return invalid_input(
+          "input '" + input.name() + "': shape " + to_string(type.shape) + " is negative or too large",
+          place);
+    return type;
   } else if (fixed && static_cast<int>(fixed->size()) != tensor.shape().dim_size()) {
     return invalid_input("input '" + input.name() + "': expected a shape of rank " +
                              std::to_string(tensor.shape().dim_size()) + ", found one of rank " +

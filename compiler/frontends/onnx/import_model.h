@@ -15,6 +15,9 @@ namespace quernel {
 struct ImportOptions {
   std::map<std::string, int64_t> dims;                       // fixes a named free dim: --dim name=value
   std::map<std::string, std::vector<int64_t>> input_shapes;  // fixes the whole shape of an input
+  // Such a shape replaces one that the model declares and that contradicts it, as ONNX's own test runner
+  // takes the data's shapes; else that is an error.
+  bool declared_shapes_yield = false;
   // Values of inputs. Where an operator needs one at compile time (a Reshape's shape, an If's condition), the
   // input becomes a constant and is no input of the graph any more; the others stay inputs, and their values
   // are not used.

@@ -2,20 +2,21 @@
 #include <algorithm>
 
 #include "frontends/onnx/contraction.h"
+#include "frontends/onnx/matmul.h"
 #include "frontends/onnx/operators.h"
 
 namespace quernel::onnx_import {
 
 // numpy.matmul: 1-D operands get a dim of 1 that leaves the result again; leading dims broadcast.
-Status import_matmul(NodeImport& n) {
-  QUERNEL_TRY(std::vector<int64_t> a, n.dims(n.in(0)));
-  QUERNEL_TRY(std::vector<int64_t> b, n.dims(n.in(1)));
+Expected<ValueId> matmul(NodeImport& n, ValueId left, ValueId right, std::optional<DType> accumulator) {
+  QUERNEL_TRY(std::vector<int64_t> a, n.dims(left));
+  QUERNEL_TRY(std::vector<int64_t> b, n.dims(right));
   if (a.empty() || b.empty()) return n.invalid("expected operands of rank 1 or more");
   bool a_vector = a.size() == 1, b_vector = b.size() == 1;
   int64_t k = a.back(), k_b = b_vector ? b[0] : b[b.size() - 2];
   if (k != k_b)
-    return n.invalid("expected equal inner dims, found " + to_string(n.shape(n.in(0))) + " and " +
-                     to_string(n.shape(n.in(1))));
+    return n.invalid("expected equal inner dims, found " + to_string(n.shape(left)) + " and " +
+                     to_string(n.shape(right)));
   std::vector<int64_t> batch_a(a.begin(), a.end() - (a_vector ? 1 : 2)),
       batch_b(b.begin(), b.end() - (b_vector ? 1 : 2));
   size_t batch_rank = std::max(batch_a.size(), batch_b.size());
@@ -26,8 +27,8 @@ Status import_matmul(NodeImport& n) {
     size_t skip_a = batch_rank - batch_a.size(), skip_b = batch_rank - batch_b.size();
     int64_t da = i < skip_a ? 1 : batch_a[i - skip_a], db = i < skip_b ? 1 : batch_b[i - skip_b];
     if (da != db && da != 1 && db != 1)
-      return n.invalid("expected batch dims that broadcast, found " + to_string(n.shape(n.in(0))) + " and " +
-                       to_string(n.shape(n.in(1))));
+      return n.invalid("expected batch dims that broadcast, found " + to_string(n.shape(left)) + " and " +
+                       to_string(n.shape(right)));
     IndexExpr axis = c.axis("b" + std::to_string(i), da == 1 ? db : da);
     if (i >= skip_a) index_a.push_back(da == 1 ? IndexExpr(0) : axis);
     if (i >= skip_b) index_b.push_back(db == 1 ? IndexExpr(0) : axis);
@@ -44,11 +45,19 @@ Status import_matmul(NodeImport& n) {
   index_a.push_back(inner);
   index_b.push_back(inner);
   if (!b_vector) index_b.push_back(column);
-  return n.output(c.emit(n, n.in(0), std::move(index_a), n.in(1), std::move(index_b), std::move(index_out)));
+  ValueId y =
+      c.emit(n, left, std::move(index_a), right, std::move(index_b), std::move(index_out), accumulator);
+  QUERNEL_CHECK(n.build.status());
+  return y;
+}
+
+Status import_matmul(NodeImport& n) {
+  QUERNEL_TRY(ValueId y, matmul(n, n.in(0), n.in(1)));
+  return n.output(y);
 }
 
 // alpha * op(A) op(B) + beta * C
-Status import_gemm(NodeImport& n) {
+Expected<ValueId> gemm(NodeImport& n) {
   double alpha = n.attr_float("alpha", 1), beta = n.attr_float("beta", 1);
   bool trans_a = n.attr_int("transA", 0) != 0, trans_b = n.attr_int("transB", 0) != 0;
   QUERNEL_TRY(std::vector<int64_t> a, n.dims(n.in(0)));
@@ -72,6 +81,12 @@ Status import_gemm(NodeImport& n) {
     ValueId addend = beta == 1 ? n.in(2) : n.binary(BinaryOp::k_mul, n.in(2), beta);
     y = n.binary(BinaryOp::k_add, y, n.build.broadcast_to(addend, make_shape({a[0], b[1]})));
   }
+  QUERNEL_CHECK(n.build.status());
+  return y;
+}
+
+Status import_gemm(NodeImport& n) {
+  QUERNEL_TRY(ValueId y, gemm(n));
   return n.output(y);
 }
 

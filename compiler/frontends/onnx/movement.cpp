@@ -122,6 +122,7 @@ Shape without(const Shape& shape, const std::vector<int64_t>& axes) {
 }  // namespace
 
 Status import_reshape(NodeImport& n) {
+  if (!n.has(1)) return n.invalid("expected a shape as the second input");
   QUERNEL_TRY(std::vector<int64_t> wanted, n.ints_in(1, "shape"));
   bool allow_zero = n.opset >= 14 && n.attr_int("allowzero", 0) != 0;
   Shape from = n.shape(n.in(0)), to;
@@ -251,7 +252,7 @@ Status import_tile(NodeImport& n) {
 
 Status import_concat(NodeImport& n) {
   QUERNEL_TRY(int64_t axis, n.axis(n.attr_int("axis", 1), n.rank(n.in(0))));
-  if (!n.proto.attribute_size()) return n.invalid("attribute 'axis' is missing");
+  if (n.opset >= 4 && !n.attribute("axis")) return n.invalid("attribute 'axis' is missing");
   return n.output(n.build.cat(n.inputs, axis));
 }
 

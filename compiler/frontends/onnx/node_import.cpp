@@ -7,7 +7,7 @@ namespace quernel::onnx_import {
 
 using onnx::AttributeProto;
 
-Shape NodeImport::shape(ValueId v) const { return v == kNoValue ? Shape() : build.graph().shape(v); }
+Shape NodeImport::shape(ValueId v) const { return v < 0 ? Shape() : build.graph().shape(v); }
 
 Expected<int64_t> NodeImport::dim(const Dim& d) {
   if (d.is_const()) return d.value();

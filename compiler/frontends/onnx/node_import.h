@@ -17,6 +17,7 @@
 
 #include "frontends/onnx/fold_value.h"
 #include "frontends/onnx/read_model.h"
+#include "frontends/onnx/sequence.h"
 #include "graph/build.h"
 
 namespace quernel::onnx_import {
@@ -37,6 +38,7 @@ class NodeImport {
   GraphBuilder& build;
   ConstantFolder& folder;
   TensorSource& source;
+  CollectionTable* collections = nullptr;  // of sequences and optionals
   std::vector<ValueId> inputs;      // kNoValue for an omitted optional operand; trailing ones may be missing
   std::vector<ValueId> outputs;     // set by output()
   std::set<std::string> free_dims;  // symbols that had to be constants
@@ -51,7 +53,7 @@ class NodeImport {
 
   Shape shape(ValueId v) const;  // a copy: values move as nodes are added
   int rank(ValueId v) const { return static_cast<int>(shape(v).size()); }
-  DType dtype(ValueId v) const { return v == kNoValue ? DType::kF32 : build.graph().dtype(v); }
+  DType dtype(ValueId v) const { return v < 0 ? DType::kF32 : build.graph().dtype(v); }
   // The dims of a static shape; unsupported where one is free.
   Expected<std::vector<int64_t>> dims(ValueId v);
   Expected<int64_t> dim(const Dim& d);

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "frontends/onnx/normalization.h"
 #include "frontends/onnx/operators.h"
 
 namespace quernel::onnx_import {
@@ -14,17 +15,20 @@ ValueId per_channel(NodeImport& n, ValueId v, int rank) {
   return n.build.reshape(v, shape);
 }
 
+Status check_channels(NodeImport& n, const char* what, ValueId v, const Dim& channels) {
+  if (n.rank(v) == 1 && n.shape(v)[0] == channels) return {};
+  return n.invalid(std::string("expected ") + what + " of [" + to_string(channels) + "], found " +
+                   to_string(n.shape(v)));
+}
+
+}  // namespace
+
 std::vector<int64_t> axes_from(int64_t first, int rank) {
   std::vector<int64_t> axes;
   for (int64_t i = first; i < rank; ++i) axes.push_back(i);
   return axes;
 }
 
-// (x - mean) / sqrt(variance + epsilon) over axes; also gives the mean and 1/sqrt(…), which some operators
-// return.
-struct Standardized {
-  ValueId value, mean, inverse_deviation;
-};
 Standardized standardize(NodeImport& n, ValueId x, const std::vector<int64_t>& axes, double epsilon) {
   Standardized s;
   s.mean = n.mean(x, axes, true);
@@ -36,10 +40,36 @@ Standardized standardize(NodeImport& n, ValueId x, const std::vector<int64_t>& a
   return s;
 }
 
-Status check_channels(NodeImport& n, const char* what, ValueId v, const Dim& channels) {
-  if (n.rank(v) == 1 && n.shape(v)[0] == channels) return {};
-  return n.invalid(std::string("expected ") + what + " of [" + to_string(channels) + "], found " +
-                   to_string(n.shape(v)));
+Standardized divide_by_rms(NodeImport& n, ValueId x, const std::vector<int64_t>& axes, double epsilon) {
+  Standardized s;
+  s.mean = n.mean(n.binary(BinaryOp::k_mul, x, x), axes, true);
+  ValueId root = n.unary(UnaryOp::k_sqrt, n.binary(BinaryOp::k_add, s.mean, epsilon));
+  s.inverse_deviation = n.unary(UnaryOp::k_recip, root);
+  s.value = n.binary(BinaryOp::k_div, x, root);
+  return s;
+}
+
+namespace {
+
+// Normalises with the batch's own mean and variance, and blends these into the running ones.
+Status batch_statistics(NodeImport& n, double epsilon, double momentum) {
+  ValueId x = n.in(0), wide = n.widen(x);
+  int rank = n.rank(x);
+  std::vector<int64_t> axes = axes_from(2, rank);
+  axes.insert(axes.begin(), 0);
+  ValueId mean = n.mean(wide, axes, true), centered = n.binary(BinaryOp::k_sub, wide, mean);
+  ValueId variance = n.mean(n.binary(BinaryOp::k_mul, centered, centered), axes, true);
+  ValueId deviation = n.unary(UnaryOp::k_sqrt, n.binary(BinaryOp::k_add, variance, epsilon));
+  auto parameter = [&](int i) { return n.build.cast(per_channel(n, n.in(i), rank), n.dtype(wide)); };
+  ValueId y = n.binary(BinaryOp::k_div, n.binary(BinaryOp::k_mul, centered, parameter(1)), deviation);
+  y = n.build.cast(n.binary(BinaryOp::k_add, y, parameter(2)), n.dtype(x));
+  auto blend = [&](int i, ValueId current) {
+    ValueId flat = n.build.reshape(current, {n.shape(x)[1]}), running = n.build.cast(n.in(i), n.dtype(wide));
+    ValueId sum = n.binary(BinaryOp::k_add, n.binary(BinaryOp::k_mul, running, momentum),
+                           n.binary(BinaryOp::k_mul, flat, 1 - momentum));
+    return n.build.cast(sum, n.dtype(n.in(i)));
+  };
+  return n.set_outputs({y, blend(3, mean), blend(4, variance)});
 }
 
 }  // namespace
@@ -47,14 +77,16 @@ Status check_channels(NodeImport& n, const char* what, ValueId v, const Dim& cha
 // y = x * s + t per channel, with s = gamma / sqrt(var + eps), t = beta - mean * s.
 Status import_batch_normalization(NodeImport& n) {
   double epsilon = n.attr_float("epsilon", 1e-5f);
-  n.ignore_attribute("momentum");
-  if (n.opset >= 14 ? n.attr_int("training_mode", 0) != 0 : n.wants_output(1))
+  double momentum = n.attr_float("momentum", 0.9f);
+  bool training = n.opset >= 14 && n.attr_int("training_mode", 0) != 0;
+  if (!training && n.wants_output(1))
     return n.refuse("training mode is not supported", "export the model for inference");
   if (n.opset < 9 && n.attr_int("spatial", 1) == 0)
     return n.refuse("attribute 'spatial': only 1 is supported, found 0");
   ValueId x = n.in(0);
   if (n.rank(x) < 2) return n.invalid("expected an input [N,C,...], found " + to_string(n.shape(x)));
   for (int i = 1; i <= 4; ++i) QUERNEL_CHECK(check_channels(n, "parameters", n.in(i), n.shape(x)[1]));
+  if (training) return batch_statistics(n, epsilon, momentum);
   const Tensor* parameters[4];
   bool all_constant = true;
   for (int i = 0; i < 4; ++i) {
@@ -122,6 +154,19 @@ Status import_group_normalization(NodeImport& n) {
   return n.output(n.reshape(y, dims));
 }
 
+namespace {
+
+// Scale, and bias where there is one, of the normalised value; both broadcast to x.
+Expected<ValueId> scale_and_shift(NodeImport& n, ValueId normalized, ValueId x, ValueId scale, ValueId bias) {
+  ValueId y = n.binary(BinaryOp::k_mul, n.build.cast(normalized, n.dtype(x)), scale);
+  if (bias != kNoValue) y = n.binary(BinaryOp::k_add, y, bias);
+  if (n.build.ok() && n.shape(y) != n.shape(x))
+    return n.invalid("expected scale and bias that broadcast to " + to_string(n.shape(x)));
+  return y;
+}
+
+}  // namespace
+
 Status import_layer_normalization(NodeImport& n) {
   double epsilon = n.attr_float("epsilon", 1e-5f);
   n.ignore_attribute("stash_type");
@@ -129,23 +174,32 @@ Status import_layer_normalization(NodeImport& n) {
   int rank = n.rank(x);
   QUERNEL_TRY(int64_t axis, n.axis(n.attr_int("axis", -1), rank));
   Standardized s = standardize(n, n.widen(x), axes_from(axis, rank), epsilon);
-  ValueId y = n.binary(BinaryOp::k_mul, n.build.cast(s.value, n.dtype(x)), n.in(1));
-  if (n.has(2)) y = n.binary(BinaryOp::k_add, y, n.in(2));
-  if (n.build.ok() && n.shape(y) != n.shape(x))
-    return n.invalid("expected scale and bias that broadcast to " + to_string(n.shape(x)));
+  QUERNEL_TRY(ValueId y, scale_and_shift(n, s.value, x, n.in(1), n.in(2)));
   return n.set_outputs({y, s.mean, s.inverse_deviation});
 }
 
 Status import_rms_normalization(NodeImport& n) {
   double epsilon = n.attr_float("epsilon", 1e-5f);
   n.ignore_attribute("stash_type");
-  ValueId x = n.in(0), wide = n.widen(x);
+  ValueId x = n.in(0);
   int rank = n.rank(x);
   QUERNEL_TRY(int64_t axis, n.axis(n.attr_int("axis", -1), rank));
-  ValueId power = n.mean(n.binary(BinaryOp::k_mul, wide, wide), axes_from(axis, rank), true);
-  ValueId root = n.unary(UnaryOp::k_sqrt, n.binary(BinaryOp::k_add, power, epsilon));
-  ValueId y = n.build.cast(n.binary(BinaryOp::k_div, wide, root), n.dtype(x));
-  return n.output(n.binary(BinaryOp::k_mul, y, n.in(1)));
+  Standardized s = divide_by_rms(n, n.widen(x), axes_from(axis, rank), epsilon);
+  QUERNEL_TRY(ValueId y, scale_and_shift(n, s.value, x, n.in(1), kNoValue));
+  return n.output(y);
+}
+
+// The name that RMSNormalization had among ONNX Runtime's operators; its second result is 1 / root mean
+// square.
+Status import_simplified_layer_normalization(NodeImport& n) {
+  double epsilon = n.attr_float("epsilon", 1e-5f);
+  n.ignore_attribute("stash_type");
+  ValueId x = n.in(0);
+  int rank = n.rank(x);
+  QUERNEL_TRY(int64_t axis, n.axis(n.attr_int("axis", -1), rank));
+  Standardized s = divide_by_rms(n, n.widen(x), axes_from(axis, rank), epsilon);
+  QUERNEL_TRY(ValueId y, scale_and_shift(n, s.value, x, n.in(1), kNoValue));
+  return n.set_outputs({y, s.inverse_deviation});
 }
 
 // x / (bias + alpha/size * sum of squares over `size` channels around)^beta

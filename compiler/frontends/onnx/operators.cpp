@@ -17,9 +17,9 @@ struct Reason {
 };
 constexpr std::string_view kRecurrent = "recurrent operators are not supported yet";
 constexpr std::string_view kControlFlow = "control flow is not supported yet";
-constexpr std::string_view kQuantised = "quantised operators are not supported yet";
 constexpr std::string_view kDynamicSize = "results whose size depends on the data are not supported yet";
-constexpr std::string_view kSequence = "sequences, optionals, maps and strings are not supported";
+constexpr std::string_view kSequence =
+    "strings and maps, and operators on sequences whose length is not known, are not supported";
 constexpr std::string_view kLegacy = "an experimental operator that left the ONNX standard";
 constexpr Reason kReasons[] = {
     {"LSTM", kRecurrent},
@@ -27,33 +27,13 @@ constexpr Reason kReasons[] = {
     {"RNN", kRecurrent},
     {"Loop", kControlFlow},
     {"Scan", kControlFlow},
-    {"QuantizeLinear", kQuantised},
-    {"DequantizeLinear", kQuantised},
-    {"DynamicQuantizeLinear", kQuantised},
-    {"QLinearConv", kQuantised},
-    {"QLinearMatMul", kQuantised},
-    {"ConvInteger", kQuantised},
-    {"MatMulInteger", kQuantised},
     {"Compress", kDynamicSize},
     {"Unique", kDynamicSize},
     {"NonMaxSuppression", kDynamicSize},
-    {"SequenceConstruct", kSequence},
-    {"SequenceEmpty", kSequence},
-    {"SequenceAt", kSequence},
-    {"SequenceInsert", kSequence},
-    {"SequenceErase", kSequence},
-    {"SequenceLength", kSequence},
-    {"SequenceMap", kSequence},
-    {"SplitToSequence", kSequence},
-    {"ConcatFromSequence", kSequence},
-    {"Optional", kSequence},
-    {"OptionalGetElement", kSequence},
-    {"OptionalHasElement", kSequence},
     {"StringNormalizer", kSequence},
     {"StringConcat", kSequence},
     {"StringSplit", kSequence},
     {"RegexFullMatch", kSequence},
-    {"TfIdfVectorizer", kSequence},
     {"Affine", kLegacy},
     {"Crop", kLegacy},
     {"ImageScaler", kLegacy},

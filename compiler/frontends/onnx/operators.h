@@ -19,7 +19,7 @@ struct Operator {
 };
 
 // The newest opset whose changes have been read and are reflected in the table.
-inline constexpr int64_t kOldestOpset = 7;
+inline constexpr int64_t kOldestOpset = 1;
 inline constexpr int64_t kNewestOpset = 28;
 
 const Operator* find_operator(std::string_view domain, std::string_view name, int64_t opset);

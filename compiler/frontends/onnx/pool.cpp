@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "frontends/onnx/operators.h"
+#include "frontends/onnx/pool.h"
 #include "frontends/onnx/window.h"
 
 namespace quernel::onnx_import {
@@ -58,15 +59,6 @@ std::vector<int64_t> covered(const Window& w, const std::vector<int64_t>& spatia
       counts[o] += position >= lo && position < hi;
     }
   return counts;
-}
-
-// The axes of everything after batch and channels.
-Expected<std::vector<int64_t>> spatial_axes(NodeImport& n) {
-  std::vector<int64_t> axes;
-  for (int i = 2; i < n.rank(n.in(0)); ++i) axes.push_back(i);
-  if (n.rank(n.in(0)) < 2)
-    return n.invalid("expected an input [N,C,D...], found " + to_string(n.shape(n.in(0))));
-  return axes;
 }
 
 double lowest(DType dtype) {
@@ -131,6 +123,14 @@ ValueId max_pool_indices(NodeImport& n, const Pool& pool, ValueId data_windows, 
 
 }  // namespace
 
+Expected<std::vector<int64_t>> spatial_axes(NodeImport& n) {
+  std::vector<int64_t> axes;
+  for (int i = 2; i < n.rank(n.in(0)); ++i) axes.push_back(i);
+  if (n.rank(n.in(0)) < 2)
+    return n.invalid("expected an input [N,C,D...], found " + to_string(n.shape(n.in(0))));
+  return axes;
+}
+
 Status import_max_pool(NodeImport& n) {
   bool column_major = n.attr_int("storage_order", 0) != 0;
   QUERNEL_TRY(Pool pool, read_pool(n));
@@ -139,10 +139,10 @@ Status import_max_pool(NodeImport& n) {
   return n.set_outputs({n.build.reduce(OpKind::k_reduce_max, x, pool.axes, false), indices});
 }
 
-Status import_average_pool(NodeImport& n) {
+Expected<ValueId> average_pool(NodeImport& n, ValueId x) {
   bool include_pad = n.attr_int("count_include_pad", 0) != 0;
   QUERNEL_TRY(Pool pool, read_pool(n));
-  ValueId sum = n.build.reduce(OpKind::k_reduce_sum, windows(n, n.widen(n.in(0)), pool, 0), pool.axes, false);
+  ValueId sum = n.build.reduce(OpKind::k_reduce_sum, windows(n, x, pool, 0), pool.axes, false);
   // The divisor is a product over the spatial dims; a dim where it does not vary gives a 1 in the constant's
   // shape.
   QUERNEL_CHECK(n.build.take_status());
@@ -165,7 +165,13 @@ Status import_average_pool(NodeImport& n) {
                       n.build.cast(n.build.constant(f32_tensor(dims, divisors)), n.dtype(sum)));
   }
   if (uniform != 1) result = n.binary(BinaryOp::k_div, result, static_cast<double>(uniform));
-  return n.output(n.build.cast(result, n.dtype(n.in(0))));
+  QUERNEL_CHECK(n.build.status());
+  return result;
+}
+
+Status import_average_pool(NodeImport& n) {
+  QUERNEL_TRY(ValueId y, average_pool(n, n.widen(n.in(0))));
+  return n.output(n.build.cast(y, n.dtype(n.in(0))));
 }
 
 // The inverse of cutting an image [N, C, P…] into blocks: each pixel sums what the blocks [N, C*block,

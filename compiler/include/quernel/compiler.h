@@ -16,6 +16,7 @@ struct CompileOptions {
   std::vector<std::string> targets = {"native"};             // names of presets; one variant each
   std::map<std::string, int64_t> dims;                       // fixes named free dims
   std::map<std::string, std::vector<int64_t>> input_shapes;  // fixes whole inputs
+  bool declared_shapes_yield = false;  // where the model declares another shape, input_shapes holds
   // Values of inputs. Where an operator needs one at compile time (a Reshape's shape), the input becomes a
   // constant and is no input of the bundle any more; the others stay inputs.
   std::map<std::string, Tensor> input_values;

@@ -55,12 +55,27 @@ TEST(ImportErrors, files_larger_than_a_message) {
   std::filesystem::remove(path);
 }
 
-TEST(ImportErrors, old_opset_names_the_offending_attributes) {
+TEST(ImportErrors, training_form_of_an_old_opset) {
   ModelBuilder m(6);
   m.input("x", {2}).output("y");
-  set_int(m.node("Add", {"x", "x"}, {"y"}, "plus"), "broadcast", 1);
-  expect_contains(errors_of(m), "opset 6 is older than 7");
-  expect_contains(errors_of(m), "'plus' (Add: broadcast)");
+  m.node("Dropout", {"x"}, {"y"});
+  expect_contains(errors_of(m), "training mode is not supported");
+}
+
+TEST(ImportErrors, old_operands_broadcast_only_where_they_say_so) {
+  ModelBuilder m(6);
+  m.input("x", {2, 3}).input("b", {3}).output("y");
+  onnx::NodeProto& node = m.node("Add", {"x", "b"}, {"y"});
+  expect_contains(errors_of(m), "without attribute 'broadcast'");
+  set_int(node, "broadcast", 1);
+  EXPECT_TRUE(m.import());
+  set_int(node, "axis", 0);
+  expect_contains(errors_of(m), "broadcast");
+}
+
+TEST(ImportErrors, negative_opset) {
+  ModelBuilder m(-1);
+  expect_contains(errors_of(m), "expected an opset of at least 1");
 }
 
 TEST(ImportErrors, future_opset) {

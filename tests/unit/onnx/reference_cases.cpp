@@ -78,7 +78,8 @@ double work_of(const Graph& graph) {
     for (const Dim& d : graph.shape(node.output)) steps *= d.is_const() ? static_cast<double>(d.value()) : 1;
     if (node.op == OpKind::k_contract) {
       steps = 1;
-      for (const auto& axis : node.attributes.contraction.axes) steps *= static_cast<double>(axis.extent);
+      for (const auto& axis : node.attributes.contraction.axes)
+        steps *= axis.extent.is_const() ? static_cast<double>(axis.extent.value()) : 1;
     }
     work += steps;
   }
@@ -115,6 +116,7 @@ Result run_set(const fs::path& folder, const fs::path& set, double max_work) {
   if (!names) return refused(names.errors());
   // Free dims, and inputs that an operator needs to know (shapes, axes), are fixed from the data.
   ImportOptions options;
+  options.declared_shapes_yield = true;
   std::vector<fs::path> paths = numbered(set, "input_");
   bool inputs_read = true;
   for (size_t i = 0; i < std::min(paths.size(), names->size()); ++i) {
@@ -127,8 +129,6 @@ Result run_set(const fs::path& folder, const fs::path& set, double max_work) {
     }
   }
   Expected<ImportedModel> imported = import_onnx(model, options);
-  if (!imported && imported.errors().front().message.find("expected a shape of rank") != std::string::npos)
-    return {Outcome::kSkipped, "the data contradict the model's input shapes"};
   if (!imported) return refused(imported.errors());
   const Graph& graph = imported->graph;
   if (Status ok = verify(graph); !ok) return {Outcome::kFail, to_string(ok.errors())};
@@ -141,8 +141,6 @@ Result run_set(const fs::path& folder, const fs::path& set, double max_work) {
     Tensor& tensor = options.input_values[graph.values[v].name];
     // Old files store bfloat16 data as uint16.
     if (graph.dtype(v) == DType::kBF16 && tensor.dtype == DType::kU16) tensor.dtype = DType::kBF16;
-    if (make_shape(tensor.dims) != graph.shape(v))
-      return {Outcome::kSkipped, "the data contradict the model's input shapes"};
     inputs.push_back(tensor);
   }
   Expected<std::vector<Tensor>> outputs = interpret(graph, inputs);
@@ -154,8 +152,13 @@ Result run_set(const fs::path& folder, const fs::path& set, double max_work) {
     if (i < outputs->size() && (*outputs)[i].dtype == DType::kBF16 && want->dtype == DType::kU16)
       want->dtype = DType::kBF16;
     if (i >= outputs->size()) return {Outcome::kFail, "fewer outputs than reference data"};
-    std::string difference =
-        compare((*outputs)[i], *want, tolerance_of(folder, graph.outputs[i].name, want->dtype));
+    Tolerance tolerance = tolerance_of(folder, graph.outputs[i].name, want->dtype);
+    // Stored Fourier transforms are exact to a fraction of the largest element, also where the true value is
+    // 0.
+    if (folder.filename().string().rfind("test_dft", 0) == 0 && is_float(want->dtype))
+      for (int64_t k = 0; k < want->count(); ++k)
+        tolerance.atol = std::max(tolerance.atol, 1e-6 * std::abs(element_as_f64(*want, k)));
+    std::string difference = compare((*outputs)[i], *want, tolerance);
     if (!difference.empty())
       return {Outcome::kFail,
               set.filename().string() + " output '" + graph.outputs[i].name + "': " + difference};

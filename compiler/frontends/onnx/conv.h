@@ -1,0 +1,15 @@
+// Convolution as a value.
+#pragma once
+
+#include "frontends/onnx/node_import.h"
+
+namespace quernel::onnx_import {
+
+// x [N,C,D...] with weights [M,C/group,K...], as the node's attributes say. `fill`: what padding holds.
+// `accumulator`: i32 for narrow integers, which is then the result's dtype.
+Expected<ValueId> convolve(NodeImport& n, ValueId x, ValueId weights, double fill = 0,
+                           std::optional<DType> accumulator = {});
+// v [M] added to each channel of y [N,M,D...].
+Expected<ValueId> add_bias(NodeImport& n, ValueId y, ValueId v);
+
+}  // namespace quernel::onnx_import

@@ -1,0 +1,209 @@
+// QuantizeLinear, DequantizeLinear and what quantised products are made of.
+#include "frontends/onnx/quantize.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "frontends/onnx/matmul.h"
+#include "frontends/onnx/operators.h"
+
+namespace quernel::onnx_import {
+namespace {
+
+bool is_f8(DType dtype) { return dtype == DType::kF8E4M3 || dtype == DType::kF8E5M2; }
+
+// The reinterpretation of u8 as i8 that keeps the order: x - 128.
+ValueId as_signed(NodeImport& n, ValueId x) {
+  if (n.dtype(x) != DType::kU8) return x;
+  Attributes to;
+  to.dtype = DType::kI8;
+  return n.build.add(OpKind::k_bitcast, {n.binary(BinaryOp::k_xor, x, 128.0)}, std::move(to));
+}
+
+// The one value of a constant (or absent) zero point.
+std::optional<int64_t> uniform_zero(NodeImport& n, ValueId zero) {
+  if (zero == kNoValue) return 0;
+  const Tensor* known = n.constant(zero);
+  if (!known || known->count() == 0) return std::nullopt;
+  int64_t first = element_as_i64(*known, 0);
+  for (int64_t i = 1; i < known->count(); ++i)
+    if (element_as_i64(*known, i) != first) return std::nullopt;
+  return first;
+}
+
+ValueId centred(NodeImport& n, ValueId x, ValueId zero) {
+  x = n.build.cast(x, DType::kI16);
+  return zero == kNoValue ? x : n.binary(BinaryOp::k_sub, x, n.build.cast(zero, DType::kI16));
+}
+
+Expected<DType> given_dtype(NodeImport& n, const char* name, DType fallback) {
+  int64_t type = n.attr_int(name, 0);
+  if (type == 0) return fallback;
+  return dtype_from_onnx(static_cast<int>(type), n.build.location());
+}
+
+}  // namespace
+
+ValueId dequantize(NodeImport& n, ValueId x, const Quantization& q) {
+  ValueId scale = n.widen(q.scale);
+  DType dtype = n.dtype(scale);
+  if (q.zero == kNoValue) return n.binary(BinaryOp::k_mul, n.build.cast(x, dtype), scale);
+  // Differences of integers are exact before the conversion.
+  DType exact = is_float(n.dtype(x)) ? dtype : DType::kI32;
+  ValueId difference = n.binary(BinaryOp::k_sub, n.build.cast(x, exact), n.build.cast(q.zero, exact));
+  return n.binary(BinaryOp::k_mul, n.build.cast(difference, dtype), scale);
+}
+
+ValueId quantize(NodeImport& n, ValueId x, const Quantization& q, DType dtype,
+                 std::optional<DType> precision) {
+  DType division = precision.value_or(n.dtype(q.scale));
+  ValueId y = n.widen(n.binary(BinaryOp::k_div, n.build.cast(x, division), n.build.cast(q.scale, division)));
+  if (is_f8(dtype)) return n.build.cast(y, dtype);
+  y = n.unary(UnaryOp::k_round, y);
+  if (q.zero != kNoValue) y = n.binary(BinaryOp::k_add, y, n.build.cast(q.zero, n.dtype(y)));
+  if (dtype == DType::kI4 || dtype == DType::kU4) {
+    double lowest = dtype == DType::kI4 ? -8 : 0;
+    y = n.binary(BinaryOp::k_min, n.binary(BinaryOp::k_max, y, lowest), lowest + 15);
+  }
+  return n.build.cast(y, dtype);
+}
+
+Expected<ValueId> spread_parameter(NodeImport& n, ValueId parameter, const Shape& shape, int64_t axis,
+                                   int64_t block) {
+  if (parameter == kNoValue) return kNoValue;
+  Shape own = n.shape(parameter);
+  int rank = static_cast<int>(shape.size());
+  if (element_count(own) == Dim(1)) return n.build.reshape(parameter, {});
+  QUERNEL_TRY(axis, n.axis(axis, std::max(rank, 1)));
+  if (block == 0) {
+    if (rank < 1 || own != Shape{shape[axis]})
+      return n.invalid("expected a scalar, or one value per element of dim " + std::to_string(axis) + " of " +
+                       to_string(shape) + ", found " + to_string(own));
+    Shape column(static_cast<size_t>(rank - axis), Dim(1));
+    column[0] = shape[axis];
+    return n.build.reshape(parameter, column);
+  }
+  if (block < 0 || static_cast<int>(own.size()) != rank)
+    return n.invalid("expected blocks of at least one element, and scales of rank " + std::to_string(rank) +
+                     ", found " + std::to_string(block) + " and " + to_string(own));
+  QUERNEL_TRY(int64_t size, n.dim(shape[axis]));
+  QUERNEL_TRY(int64_t blocks, n.dim(own[axis]));
+  if (block > (int64_t{1} << 31) || blocks * block < size || (blocks - 1) * block >= size)
+    return n.invalid("expected " + std::to_string(size) + " elements in blocks of " + std::to_string(block) +
+                     ", found " + std::to_string(blocks) + " blocks");
+  Shape split = own, grown, merged = own, first(own.size(), Dim(0));
+  split.insert(split.begin() + axis + 1, Dim(1));
+  grown = split;
+  grown[axis + 1] = block;
+  merged[axis] = blocks * block;
+  ValueId repeated = n.build.reshape(n.build.broadcast_to(n.build.reshape(parameter, split), grown), merged);
+  Shape last = merged;
+  last[axis] = size;
+  return blocks * block == size ? repeated : n.build.slice(repeated, first, last);
+}
+
+bool zero_is(NodeImport& n, ValueId zero, int64_t value) { return uniform_zero(n, zero) == value; }
+
+IntegerProduct integer_product(NodeImport& n, ValueId left, ValueId left_zero, ValueId right,
+                               ValueId right_zero) {
+  IntegerProduct p;
+  std::optional<int64_t> known = uniform_zero(n, left_zero);
+  bool unsigned_both = n.dtype(left) == DType::kU8 && n.dtype(right) == DType::kU8;
+  if (known && unsigned_both && zero_is(n, right_zero, 0)) return {left, right, *known};
+  if (known && zero_is(n, right_zero, n.dtype(right) == DType::kU8 ? 128 : 0))
+    return {as_signed(n, left), as_signed(n, right), n.dtype(left) == DType::kU8 ? *known - 128 : *known};
+  return {centred(n, left, left_zero), centred(n, right, right_zero), 0};
+}
+
+Expected<ValueId> integer_matmul(NodeImport& n, ValueId a, ValueId a_zero, ValueId b, ValueId b_zero) {
+  for (ValueId v : {a, b})
+    if (n.dtype(v) != DType::kI8 && n.dtype(v) != DType::kU8)
+      return n.refuse("expected int8 or uint8 operands, found " + std::string(to_string(n.dtype(v))));
+  // A zero point per row of the left operand is [M] or [..., M, 1]; one per column of the right one is [N] or
+  // [..., 1, N].
+  if (a_zero != kNoValue && n.rank(a_zero) == 1) {
+    if (element_count(n.shape(a_zero)) == Dim(1))
+      a_zero = n.build.reshape(a_zero, {});
+    else
+      a_zero = n.build.reshape(a_zero, {n.shape(a_zero)[0], 1});
+  }
+  if (b_zero != kNoValue && element_count(n.shape(b_zero)) == Dim(1)) b_zero = n.build.reshape(b_zero, {});
+  IntegerProduct p = integer_product(n, a, a_zero, b, b_zero);
+  QUERNEL_TRY(ValueId y, matmul(n, p.left, p.right, DType::kI32));
+  if (p.left_zero == 0) return y;
+  bool vector = n.rank(b) == 1;
+  QUERNEL_CHECK(n.build.status());
+  ValueId sums = n.build.reduce(OpKind::k_reduce_sum, n.build.cast(p.right, DType::kI32),
+                                {vector ? 0 : static_cast<int64_t>(n.rank(b)) - 2}, !vector);
+  if (n.rank(a) == 1 && !vector) {
+    Shape columns = n.shape(sums);
+    columns.erase(columns.end() - 2);
+    sums = n.build.reshape(sums, columns);
+  }
+  return n.binary(BinaryOp::k_sub, y, n.binary(BinaryOp::k_mul, sums, static_cast<double>(p.left_zero)));
+}
+
+Expected<Quantization> per_tensor(NodeImport& n, int i) {
+  Quantization q{n.in(i), n.in(i + 1)};
+  for (ValueId* v : {&q.scale, &q.zero}) {
+    if (*v == kNoValue) continue;
+    if (element_count(n.shape(*v)) != Dim(1))
+      return n.refuse("expected one scale and zero point per tensor, found " + to_string(n.shape(*v)));
+    *v = n.build.reshape(*v, {});
+  }
+  return q;
+}
+
+Status import_quantize_linear(NodeImport& n) {
+  bool contrib = n.proto.domain() == "com.microsoft";
+  ValueId x = n.in(0);
+  Shape shape = n.shape(x);
+  int64_t axis = n.attr_int("axis", 1), block = contrib || n.opset >= 21 ? n.attr_int("block_size", 0) : 0;
+  QUERNEL_TRY(DType declared, given_dtype(n, "output_dtype", DType::kU8));
+  DType dtype = n.has(2) ? n.dtype(n.in(2)) : declared;
+  if (n.has(2) && n.attr_int("output_dtype", 0) != 0 && declared != dtype)
+    return n.invalid("attribute 'output_dtype': expected the zero point's type " +
+                     std::string(to_string(dtype)) + ", found " + std::string(to_string(declared)));
+  std::optional<DType> precision;
+  if (n.attr_int("precision", 0) != 0) {
+    QUERNEL_TRY(precision, given_dtype(n, "precision", DType::kF32));
+  }
+  if (n.attr_int("saturate", 1) == 0 && is_f8(dtype))
+    return n.refuse("attribute 'saturate': float8 without saturation is not supported");
+  if (is_f8(dtype) && n.has(2) && !zero_is(n, n.in(2), 0))
+    return n.refuse("expected a zero point of 0 for float8");
+  Quantization q;
+  QUERNEL_TRY(q.scale, spread_parameter(n, n.in(1), shape, axis, block));
+  if (!is_f8(dtype)) {
+    QUERNEL_TRY(q.zero, spread_parameter(n, n.in(2), shape, axis, block));
+  }
+  if (!is_float(n.dtype(q.scale))) q.scale = n.build.cast(q.scale, DType::kF32);
+  return n.output(quantize(n, x, q, dtype, precision));
+}
+
+Status import_dequantize_linear(NodeImport& n) {
+  bool contrib = n.proto.domain() == "com.microsoft";
+  ValueId x = n.in(0);
+  Shape shape = n.shape(x);
+  int64_t axis = n.attr_int("axis", 1), block = contrib || n.opset >= 21 ? n.attr_int("block_size", 0) : 0;
+  QUERNEL_TRY(DType dtype, given_dtype(n, "output_dtype", n.dtype(n.in(1))));
+  Quantization q;
+  QUERNEL_TRY(q.scale, spread_parameter(n, n.in(1), shape, axis, block));
+  QUERNEL_TRY(q.zero, spread_parameter(n, n.in(2), shape, axis, block));
+  return n.output(n.build.cast(dequantize(n, x, q), dtype));
+}
+
+// To u8, with the scale that spans the data and zero.
+Status import_dynamic_quantize_linear(NodeImport& n) {
+  ValueId x = n.in(0);
+  std::vector<int64_t> axes;
+  for (int i = 0; i < n.rank(x); ++i) axes.push_back(i);
+  ValueId top = n.binary(BinaryOp::k_max, n.build.reduce(OpKind::k_reduce_max, x, axes, false), 0.0),
+          bottom = n.binary(BinaryOp::k_min, n.build.reduce(OpKind::k_reduce_min, x, axes, false), 0.0);
+  ValueId scale = n.binary(BinaryOp::k_div, n.binary(BinaryOp::k_sub, top, bottom), 255.0);
+  ValueId origin = n.unary(UnaryOp::k_neg, n.binary(BinaryOp::k_div, bottom, scale));
+  ValueId zero = n.build.cast(n.unary(UnaryOp::k_round, origin), DType::kU8);
+  return n.set_outputs({quantize(n, x, {scale, zero}, DType::kU8), scale, zero});
+}
+
+}  // namespace quernel::onnx_import

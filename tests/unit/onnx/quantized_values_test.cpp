@@ -1,0 +1,154 @@
+// Quantised operators: products of integers around their zero points, rounding and saturation.
+#include <cmath>
+
+#include "run_model.h"
+
+namespace quernel::onnx_test {
+namespace {
+
+Tensor u8(std::vector<int64_t> dims, const std::vector<uint8_t>& values) {
+  return make_tensor(DType::kU8, std::move(dims), values);
+}
+Tensor i8(std::vector<int64_t> dims, const std::vector<int8_t>& values) {
+  return make_tensor(DType::kI8, std::move(dims), values);
+}
+
+constexpr int kUint8 = 2, kInt8 = 3, kInt4 = 22;
+
+// An initializer of small integers.
+void small_ints(ModelBuilder& m, const std::string& name, int type, const std::vector<int64_t>& dims,
+                const std::vector<int>& values) {
+  onnx::TensorProto& tensor = *m.graph().add_initializer();
+  tensor.set_name(name);
+  tensor.set_data_type(type);
+  for (int64_t d : dims) tensor.add_dims(d);
+  for (int v : values) tensor.add_int32_data(v);
+}
+
+onnx::NodeProto& contrib(onnx::NodeProto& node) {
+  node.set_domain("com.microsoft");
+  return node;
+}
+
+TEST(Quantized, rounds_half_to_even_and_saturates) {
+  ModelBuilder m;
+  m.input("x", {6}).output("y");
+  m.floats("scale", {}, {1});
+  small_ints(m, "zero", kInt8, {}, {1});
+  m.node("QuantizeLinear", {"x", "scale", "zero"}, {"y"});
+  expect_values(run(m, {f32_tensor({6}, {0.5, 1.5, 2.5, -2.5, -200, 300})}).at(0), {6},
+                {1, 3, 3, -1, -128, 127});
+}
+
+TEST(Quantized, blocks_have_scales_of_their_own) {
+  ModelBuilder m(21);
+  m.input("x", {5}).output("y");
+  m.floats("scale", {3}, {1, 2, 4});
+  onnx::NodeProto& node = m.node("QuantizeLinear", {"x", "scale"}, {"y"});
+  set_int(node, "axis", 0);
+  set_int(node, "block_size", 2);
+  set_int(node, "output_dtype", kInt4);
+  expect_values(run(m, {f32_tensor({5}, {3, -20, 6, 6, 40})}).at(0), {5}, {3, -8, 3, 3, 7});
+}
+
+TEST(Quantized, float8_has_no_zero_point) {
+  constexpr int kFloat8E4M3FN = 17;
+  ModelBuilder m(19);
+  m.input("x", {1}).input("zero", {}, kFloat8E4M3FN).output("y");
+  m.floats("scale", {}, {1});
+  m.node("QuantizeLinear", {"x", "scale", "zero"}, {"y"});
+  Expected<ImportedModel> imported = m.import();
+  ASSERT_FALSE(imported);
+  EXPECT_NE(to_string(imported.errors()).find("expected a zero point of 0 for float8"), std::string::npos);
+}
+
+TEST(Quantized, dequantizes_per_channel) {
+  ModelBuilder m;
+  m.input("x", {2, 2}, kUint8).output("y");
+  m.floats("scale", {2}, {0.5, 2});
+  small_ints(m, "zero", kUint8, {2}, {10, 200});
+  set_int(m.node("DequantizeLinear", {"x", "scale", "zero"}, {"y"}), "axis", -1);
+  expect_values(run(m, {u8({2, 2}, {0, 0, 20, 255})}).at(0), {2, 2}, {-5, -400, 5, 110});
+}
+
+// (5-3)*(130-zero) + (7-3)*(125-zero), however the product is computed.
+TEST(Quantized, products_take_any_zero_point) {
+  for (auto [zero, expected] : {std::pair{0, 760}, {128, -8}, {100, 160}}) {
+    ModelBuilder m;
+    m.input("a", {1, 2}, kUint8).output("y");
+    small_ints(m, "b", kUint8, {2, 1}, {130, 125});
+    small_ints(m, "a_zero", kUint8, {}, {3});
+    small_ints(m, "b_zero", kUint8, {}, {zero});
+    m.node("MatMulInteger", {"a", "b", "a_zero", "b_zero"}, {"y"});
+    expect_values(run(m, {u8({1, 2}, {5, 7})}).at(0), {1, 1}, {static_cast<double>(expected)});
+  }
+}
+
+TEST(Quantized, padding_stands_for_zero) {
+  for (int zero : {0, 1}) {
+    ModelBuilder m;
+    m.input("x", {1, 1, 1, 1}, kUint8).output("y");
+    small_ints(m, "w", kInt8, {1, 1, 3, 3}, {1, 1, 1, 1, 4, 1, 1, 1, 1});
+    small_ints(m, "x_zero", kUint8, {}, {3});
+    small_ints(m, "w_zero", kInt8, {}, {zero});
+    set_ints(m.node("ConvInteger", {"x", "w", "x_zero", "w_zero"}, {"y"}), "pads", {1, 1, 1, 1});
+    expect_values(run(m, {u8({1, 1, 1, 1}, {5})}).at(0), {1, 1, 1, 1}, {2.0 * (4 - zero)});
+  }
+}
+
+TEST(Quantized, elementwise_operators_rescale) {
+  ModelBuilder m;
+  m.input("a", {2}, kUint8).input("b", {2}, kUint8).output("y");
+  m.floats("sa", {}, {0.5});
+  m.floats("sb", {}, {2});
+  m.floats("sy", {}, {0.25});
+  small_ints(m, "za", kUint8, {}, {4});
+  small_ints(m, "zb", kUint8, {}, {5});
+  small_ints(m, "zy", kUint8, {}, {7});
+  contrib(m.node("QLinearAdd", {"a", "sa", "za", "b", "sb", "zb", "sy", "zy"}, {"y"}));
+  // 3 + 2 = 5 = 20 * 0.25; 125.5 + 500 saturates.
+  expect_values(run(m, {u8({2}, {10, 255}), u8({2}, {6, 255})}).at(0), {2}, {27, 255});
+}
+
+TEST(Quantized, concat_brings_operands_to_one_scale) {
+  ModelBuilder m;
+  m.input("a", {1}, kUint8).input("b", {1}, kUint8).output("y");
+  for (auto [name, value] : {std::pair{"sy", 1.0f}, {"sa", 2.0f}, {"sb", 0.5f}}) m.floats(name, {}, {value});
+  for (auto [name, value] : {std::pair{"zy", 10}, {"za", 1}, {"zb", 2}})
+    small_ints(m, name, kUint8, {}, {value});
+  onnx::NodeProto& node =
+      contrib(m.node("QLinearConcat", {"sy", "zy", "a", "sa", "za", "b", "sb", "zb"}, {"y"}));
+  set_int(node, "axis", 0);
+  expect_values(run(m, {u8({1}, {4}), u8({1}, {9})}).at(0), {2}, {16, 14});  // 6; 3.5, which rounds to 4
+}
+
+TEST(Quantized, qgemm_gives_floats_without_an_output_scale) {
+  ModelBuilder m;
+  m.input("a", {1, 2}, kInt8).output("y");
+  small_ints(m, "b", kInt8, {1, 2}, {3, -4});
+  small_ints(m, "c", 6, {1}, {100});
+  m.floats("sa", {}, {0.5});
+  m.floats("sb", {}, {0.25});
+  small_ints(m, "za", kInt8, {}, {-1});
+  small_ints(m, "zb", kInt8, {}, {0});
+  set_int(contrib(m.node("QGemm", {"a", "sa", "za", "b", "sb", "zb", "c"}, {"y"})), "transB", 1);
+  // (2+1)*3 + (5+1)*-4 + 100 = 85
+  expect_values(run(m, {i8({1, 2}, {2, 5})}).at(0), {1, 1}, {85 * 0.125});
+}
+
+TEST(Quantized, four_bit_weights_unpack_low_nibble_first) {
+  ModelBuilder m;
+  m.input("a", {1, 2}).output("y");
+  small_ints(m, "b", kUint8, {1, 1, 1}, {0x9a});
+  m.floats("scales", {1}, {0.5});
+  onnx::NodeProto& node = contrib(m.node("MatMulNBits", {"a", "b", "scales"}, {"y"}));
+  set_int(node, "K", 2);
+  set_int(node, "N", 1);
+  set_int(node, "bits", 4);
+  set_int(node, "block_size", 2);
+  // (10-8)/2 = 1 and (9-8)/2
+  expect_values(run(m, {f32_tensor({1, 2}, {4, 6})}).at(0), {1, 1}, {7});
+}
+
+}  // namespace
+}  // namespace quernel::onnx_test
