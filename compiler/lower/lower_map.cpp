@@ -152,8 +152,6 @@ void lower_packed_map(Context& context) {
       tail = loop::if_then(loop::binary(BinaryOp::k_eq, context.symbols(odd), index(1)), tail);
     for (const loop::GridAxis& axis : context.kernel.grid)
       tail = loop::if_then(loop::binary(BinaryOp::k_eq, loop::var_ref(axis.var), index(0)), tail);
-    if (!rest.is_const())
-      tail = loop::if_then(loop::binary(BinaryOp::k_ne, context.symbols(rest), index(0)), tail);
     parts.push_back(tail);
   }
   context.kernel.body = loop::block(std::move(parts));

@@ -11,7 +11,6 @@ using loop::Expr;
 using loop::Stmt;
 
 constexpr int64_t kWorkPerGroup = 4096;
-constexpr int64_t kMaxCount = int64_t{1} << 40;  // that a symbol can have
 
 Expr smaller(Expr a, Expr b) { return loop::binary(BinaryOp::k_min, std::move(a), std::move(b)); }
 Expr both(Expr a, Expr b) { return loop::binary(BinaryOp::k_and, std::move(a), std::move(b)); }
@@ -47,10 +46,6 @@ class Lowering {
       passes_ = count_.is_const() ? index(pass_count) : count_passes(body);
       line_ = name(body, "line", line * c_.symbols(count_ * 2));
       body.push_back(number());
-      if (!count_.is_const()) {
-        done_ = counter("done");
-        body.insert(body.end(), {loop::alloc(done_), loop::store(done_, index(0), index(0))});
-      }
       body.push_back(passes());
       body.push_back(finish());
       return loop::block(std::move(body));
@@ -101,7 +96,7 @@ class Lowering {
                     [&](Expr i) { return loop::store(scratch_, line_ + i, loop::cast(scratch_->dtype, i)); });
   }
 
-  // Pass p merges pairs of runs of 2^p from half p % 2 into the other, while they are shorter than the line.
+  // Pass p merges pairs of runs of 2^p from half p % 2 into the other.
   Stmt passes() {
     return for_each("pass", passes_, [&](Expr p) {
       std::vector<Stmt> body;
@@ -111,10 +106,7 @@ class Lowering {
       Expr pair = name(body, "pair", width * index(2));
       Expr pairs = loop::binary(BinaryOp::k_idiv, n_ - index(1) + pair, pair);
       body.push_back(for_each("m", pairs, [&](Expr m) { return merge(m * pair, width, from, to); }));
-      if (count_.is_const()) return loop::block(std::move(body));
-      body.push_back(loop::store(done_, index(0), p + index(1)));
-      Stmt rest = loop::block({body.begin() + 1, body.end()});
-      return loop::block({body[0], loop::if_then(loop::binary(BinaryOp::k_lt, width, count_value_), rest)});
+      return loop::block(std::move(body));
     });
   }
 
@@ -187,8 +179,8 @@ class Lowering {
   ValueId x_;
   Shape dims_;
   size_t axis_;
-  Dim count_, kept_;  // elements of a line, and positions that are wanted
-  Expr n_, kept_n_;   // the same
+  Dim count_, kept_;      // elements of a line, and positions that are wanted
+  Expr n_, kept_n_;       // the same
   loop::Buffer scratch_;  // per line, two halves of count_ positions
   Expr passes_;
   std::vector<Expr> positions_;  // of the line, for each dim but the sorted one
