@@ -86,7 +86,8 @@ class Lowering {
     for (size_t i = 0; i < extents_.size(); ++i) {
       if (classes_[i] == 1) scanned_ = static_cast<int>(i);
       if (classes_[i] == 1 || always_le(extents_[i], 1)) continue;
-      double n = static_cast<double>(extents_[i].estimate()), filled = n / (std::ceil(n / lanes()) * lanes()), sum = 0;
+      double n = static_cast<double>(extents_[i].estimate()), filled = n / (std::ceil(n / lanes()) * lanes()),
+             sum = 0;
       for (const IndexExpr& access : accesses) {
         std::optional<Dim> stride =
             stride_along(access, static_cast<int>(i), static_cast<int>(extents_.size()));

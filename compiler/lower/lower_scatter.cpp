@@ -57,23 +57,22 @@ class Lowering {
     Dim size = addressed_ == 0 ? Dim(0) : dims_[first_];
     range_ = size;
     if (addressed_ > 0 && slices.is_const() && slices.value() < kMaxRanges && size.is_const()) {
-      ranges_ = std::min({kMaxRanges, size.value(), work / kRangeWork,
-                          addressed.estimate() / std::max<int64_t>(number, 1)});
+      ranges_ = std::min(
+          {kMaxRanges, size.value(), work / kRangeWork, addressed.estimate() / std::max<int64_t>(number, 1)});
       ranges_ = std::max<int64_t>(ranges_, 1);
       range_ = ceildiv(size, ranges_);
       if (ranges_ > 1) ranges_ = ceildiv(size, range_).value();
     }
     outer.insert(outer.begin(), Dim(ranges_));
-    c_.kernel.body =
-        outer_loops(c_, outer, work / ranges_, kWorkPerGroup, [&](const std::vector<Expr>& at) {
-          slice_.assign(rank, nullptr);
-          for (size_t i = 0; i < sliced.size(); ++i) slice_[sliced[i]] = at[i + 1];
-          begin_ = at[0] * c_.symbols(range_);
-          bool even = ranges_ == 1 || floormod(size, range_) == Dim(0);
-          size_ = even ? c_.symbols(range_)
-                       : loop::binary(BinaryOp::k_min, c_.symbols(range_), c_.symbols(size) - begin_);
-          return loop::block({copy(first_, {}), update(0, {})});
-        });
+    c_.kernel.body = outer_loops(c_, outer, work / ranges_, kWorkPerGroup, [&](const std::vector<Expr>& at) {
+      slice_.assign(rank, nullptr);
+      for (size_t i = 0; i < sliced.size(); ++i) slice_[sliced[i]] = at[i + 1];
+      begin_ = at[0] * c_.symbols(range_);
+      bool even = ranges_ == 1 || floormod(size, range_) == Dim(0);
+      size_ = even ? c_.symbols(range_)
+                   : loop::binary(BinaryOp::k_min, c_.symbols(range_), c_.symbols(size) - begin_);
+      return loop::block({copy(first_, {}), update(0, {})});
+    });
   }
 
  private:
@@ -224,7 +223,7 @@ class Lowering {
   size_t numbers_ = 1;                // the updates' dims, from first_ on, that number them
   size_t vector_dim_ = 0;             // the template's dim along which vectors run, or its rank
   int64_t ranges_ = 1;
-  Dim range_ = 0;                     // of the first addressed dim: how many, and elements of one
+  Dim range_ = 0;  // of the first addressed dim: how many, and elements of one
   loop::Buffer out_;
   std::vector<Expr> slice_;  // per dim of the template, where it is part of the slice
   Expr begin_, size_;        // this workgroup's range of the first addressed dim

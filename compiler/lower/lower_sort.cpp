@@ -179,8 +179,8 @@ class Lowering {
   ValueId x_;
   Shape dims_;
   size_t axis_;
-  Dim count_, kept_;  // elements of a line, and positions that are wanted
-  Expr n_, kept_n_;   // the same
+  Dim count_, kept_;      // elements of a line, and positions that are wanted
+  Expr n_, kept_n_;       // the same
   loop::Buffer scratch_;  // per line, two halves of count_ positions
   Expr passes_;
   std::vector<Expr> positions_;  // of the line, for each dim but the sorted one

@@ -58,8 +58,8 @@ ValueId replace_special(Rewriter& r, const Node& node) {
   if (node.op == OpKind::k_cat && is_packed(r.old.dtype(node.output))) return cat_unpacked(r, node);
   if (node.op != OpKind::k_contract) return kNoValue;
   const std::vector<Contraction::Axis>& axes = node.attributes.contraction.axes;
-  bool empty =
-      std::any_of(axes.begin(), axes.end(), [](const Contraction::Axis& axis) { return axis.extent == 0; });
+  bool empty = std::any_of(axes.begin(), axes.end(),
+                           [](const Contraction::Axis& axis) { return axis.extent == Dim(0); });
   return empty ? r.build.full(r.old.dtype(node.output), r.old.shape(node.output), 0) : kNoValue;
 }
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <map>
 
 #include "graph/interpret.h"
 #include "graph/text.h"
@@ -14,11 +15,13 @@ namespace {
 
 // Small integers, so that there are equal elements and sums are exact; indices some of which are out of
 // range.
-std::vector<Tensor> inputs_of(const Graph& graph, int64_t largest_index) {
+std::vector<Tensor> inputs_of(const Graph& graph, int64_t largest_index, int64_t n) {
   Random random(3);
   std::vector<Tensor> inputs;
   for (ValueId v : graph.inputs) {
-    Tensor tensor = random_tensor(graph.dtype(v), static_dims(graph.shape(v)), random);
+    Shape shape = graph.shape(v);
+    for (Dim& d : shape) d = d.substitute(std::map<std::string, int64_t>{{"n", n}});
+    Tensor tensor = random_tensor(graph.dtype(v), static_dims(shape), random);
     std::vector<uint8_t> bytes(tensor.bytes.data(), tensor.bytes.data() + tensor.bytes.size());
     for (int64_t i = 0; i < tensor.count(); ++i) {
       if (graph.dtype(v) == DType::kI64)
@@ -33,10 +36,11 @@ std::vector<Tensor> inputs_of(const Graph& graph, int64_t largest_index) {
   return inputs;
 }
 
-void expect_same(const std::string& text, int64_t largest_index = 0) {
+// `n`: the value of the symbol of that name.
+void expect_same(const std::string& text, int64_t largest_index = 0, int64_t n = 0) {
   Expected<Graph> graph = parse_graph(text);
   ASSERT_TRUE(graph) << to_string(graph.errors()) << text;
-  std::vector<Tensor> inputs = inputs_of(*graph, largest_index);
+  std::vector<Tensor> inputs = inputs_of(*graph, largest_index, n);
   Expected<std::vector<Tensor>> want = interpret(*graph, inputs);
   ASSERT_TRUE(want) << to_string(want.errors());
   for (const char* target : {"native", "x86-64"})
@@ -104,6 +108,31 @@ TEST(Ordered, scatters) {
         "{1} " +
             mode + " : f32[6,50,9,33]\nreturn y = %y\n}",
         50);
+  }
+}
+
+TEST(Ordered, sizes_known_at_run_time) {
+  for (int64_t n : {1, 2, 3, 63, 1000}) {
+    auto symbolic = [&](const std::string& text) { expect_same("symbol n min=1\n" + text, n, n); };
+    symbolic("graph @g(%x: f64[n,37]) {\n%y = scan_sum %x {0} acc f64 : f64[n,37]\nreturn y = %y\n}");
+    symbolic(
+        "graph @g(%x: i32[5,n]) {\n%y = scan_sum %x {1} exclusive reverse acc i32 : i32[5,n]\nreturn y = "
+        "%y\n}");
+    symbolic(
+        "graph @g(%x: f32[n]) {\n%y = argsort %x {0} : i64[n]\n%z = argsort %x {0} descending : "
+        "i64[1]\nreturn y = %y, z = %z\n}");
+    symbolic("graph @g(%x: f32[n,6,4]) {\n%y = argsort %x {1} descending : i64[n,3,4]\nreturn y = %y\n}");
+    symbolic(
+        "graph @g(%x: f32[n,40], %i: i64[7], %u: f32[7,40]) {\n%y = scatter_rows %x, %i, %u {0} add : "
+        "f32[n,40]\nreturn y = %y\n}");
+    symbolic(
+        "graph @g(%x: f32[40,n], %i: i64[9,n], %u: f32[9,n]) {\n%y = scatter_elements %x, %i, %u {0} max : "
+        "f32[40,n]\nreturn y = %y\n}");
+    symbolic(
+        "graph @g(%x: f32[n,n], %i: i64[n,2], %u: f32[n]) {\n%y = scatter_nd %x, %i, %u {0} set : "
+        "f32[n,n]\nreturn y = %y\n}");
+    symbolic(
+        "graph @g(%x: f32[n,3]) {\n%y = cast %x : u4[n,3]\n%z = cast %y : i8[n,3]\nreturn y = %y, z = %z\n}");
   }
 }
 
