@@ -111,7 +111,7 @@ uint64_t arena_size(const BundleReader& reader, uint32_t arena, const int64_t* s
 
 qnl_status find_symbol(const BundleReader& reader, const char* name, uint32_t* symbol, qnl_error* error);
 
-// Values that memory is made for: those named, else the largest ones that are finite, else the smallest.
+// Values that memory is made for: those named, else the largest ones up to 2^16, else the smallest.
 // symbols: kUnset where the caller wants the default; named ones are written over it.
 qnl_status capacity_values(const BundleReader& reader, const qnl_symbol_value* named, uint32_t count,
                            int64_t* symbols, qnl_error* error);

@@ -165,6 +165,11 @@ SessionLayout layout_session(const SessionPlan& plan) {
   return layout;
 }
 
+namespace {
+// A maximum that somebody meant, and for which memory is made from the start; larger ones are mere bounds.
+constexpr int64_t kLargestPlanned = int64_t{1} << 16;
+}  // namespace
+
 qnl_status capacity_values(const BundleReader& reader, const qnl_symbol_value* named, uint32_t count,
                            int64_t* symbols, qnl_error* error) {
   if (named == nullptr && count != 0)
@@ -179,11 +184,11 @@ qnl_status capacity_values(const BundleReader& reader, const qnl_symbol_value* n
   for (uint32_t i = 0; i < reader.symbol_count(); ++i) {
     SymbolView symbol = reader.symbol(i);
     if (symbol.runtime || symbols[i] != kUnset) continue;
-    bool finite = symbol.max < int64_t{1} << 31;
+    bool planned = symbol.max <= kLargestPlanned;
     // the multiple in the range next to that end; the range's end itself when it has none
-    int64_t rest = (finite ? symbol.max : symbol.min) % symbol.multiple_of;
-    symbols[i] = finite ? symbol.max - rest : symbol.min;
-    if (!finite && rest != 0 && symbol.min <= symbol.max - (symbol.multiple_of - rest))
+    int64_t rest = (planned ? symbol.max : symbol.min) % symbol.multiple_of;
+    symbols[i] = planned ? symbol.max - rest : symbol.min;
+    if (!planned && rest != 0 && symbol.min <= symbol.max - (symbol.multiple_of - rest))
       symbols[i] = symbol.min + (symbol.multiple_of - rest);
     if (symbols[i] < symbol.min) symbols[i] = symbol.min;
   }

@@ -260,8 +260,8 @@ typedef struct qnl_session_options {
   /* Use the state arenas of this session of the same bundle (another entry point, say) instead of own ones.
    * It must outlive the new session, and the two must not run at the same time. */
   qnl_session* share_state_with;
-  /* Values of symbols to make memory for. A symbol that is not named counts with its max where that is less
-   * than 2^31, else with its min. */
+  /* Values of symbols to make memory for. A symbol that is not named counts with its max where that is at
+   * most 2^16, else with its min. */
   const qnl_symbol_value* symbols;
   uint32_t symbol_count;
 } qnl_session_options;
