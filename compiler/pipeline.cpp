@@ -365,6 +365,22 @@ Expected<CompileReport> compile_graph(const Graph& graph, const std::string& pat
   return report;
 }
 
+namespace {
+
+std::vector<std::string> random_outputs(const Graph& graph) {
+  std::vector<char> random(graph.values.size(), 0);
+  for (const Node& node : graph.nodes) {
+    random[node.output] = node.op == OpKind::k_threefry2x32;
+    for (ValueId v : node.inputs) random[node.output] |= random[v];
+  }
+  std::vector<std::string> names;
+  for (const Graph::Output& output : graph.outputs)
+    if (random[output.value]) names.push_back(output.name);
+  return names;
+}
+
+}  // namespace
+
 Expected<CompileReport> compile(const std::string& model, const std::string& bundle,
                                 const CompileOptions& options) {
   if (options.on_stage) options.on_stage("import");
@@ -375,6 +391,7 @@ Expected<CompileReport> compile(const std::string& model, const std::string& bun
   report.stages.insert(report.stages.begin(), {"import", import_seconds});
   report.notes = std::move(imported.notes);
   report.fixed_inputs = std::move(imported.fixed_inputs);
+  report.random_outputs = random_outputs(imported.graph);
   return report;
 }
 

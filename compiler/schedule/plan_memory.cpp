@@ -218,8 +218,10 @@ class Planner {
       for (const Block& other : placed)
         if (other.first <= block.last && block.first <= other.last) alive.push_back(&other);
       block.offset = place(block, alive);
-      // Sums of sizes only: a maximum of ends that cannot be compared would make expressions grow with each block.
-      bool comparable = always_le(block.end(), s_.workspace_bytes) || always_le(s_.workspace_bytes, block.end());
+      // Sums of sizes only: a maximum of ends that cannot be compared would make expressions grow with each
+      // block.
+      bool comparable =
+          always_le(block.end(), s_.workspace_bytes) || always_le(s_.workspace_bytes, block.end());
       if (!comparable) block.offset = s_.workspace_bytes;
       s_.buffers[block.buffer].offset = block.offset;
       s_.workspace_bytes = max(s_.workspace_bytes, block.end());

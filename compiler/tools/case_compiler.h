@@ -6,6 +6,7 @@
 
 #include <list>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,7 @@ struct CompiledCase {
   bool any_shape = false;                               // free dims are free in it
   std::map<std::string, std::vector<int64_t>> shapes;   // else of all inputs in the data set
   std::map<std::string, std::vector<std::byte>> fixed;  // inputs that are constants in it, with their values
+  std::set<std::string> random;                         // outputs computed from random numbers
   std::string bundle;                                   // path
 };
 

@@ -116,9 +116,6 @@ class BadModel(ToolTest):
         weights = onnx.tensor("w", onnx.COMPLEX64, [2, 3], bytes(48))
         self.refused(onnx.model([onnx.node("Add", ["x", "w"], ["y"])], [X], [Y], [weights]), says=["'w'", "complex64"], lines=None)
 
-    def test_old_opset(self):
-        self.refused(onnx.model([onnx.node("Relu", ["x"], ["y"])], [X], [Y], opset=1), says=["opset 1"])
-
     def test_free_dims_that_do_not_exist(self):
         self.fails("quernel", "compile", DIGITS, "-o", "out.qnl", "--dim", "nonsense=2", says=["nonsense"])
         self.fails("quernel", "compile", DIGITS, "-o", "out.qnl", "--input-shape", "nonsense=2", says=["nonsense", "image"])

@@ -41,8 +41,8 @@ std::string symbol_name(const std::string& name) {
 // What a free dim may be at most, so that products of dims do not overflow.
 constexpr int64_t kMaxFreeDim = int64_t{1} << 31;
 
-// What has to hold of free dims for the model to make sense: found while importing, then checked whenever the model
-// runs, as the symbols' ranges and the inputs' shapes are.
+// What has to hold of free dims for the model to make sense: found while importing, then checked whenever the
+// model runs, as the symbols' ranges and the inputs' shapes are.
 struct DimAssumptions {
   std::map<std::string, int64_t> max;          // by symbol
   std::map<std::string, std::string> same_as;  // symbol -> the one that stands for both

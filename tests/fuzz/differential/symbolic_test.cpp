@@ -1,4 +1,5 @@
-// Random graphs with symbols in their shapes: one graph, interpreted and compiled, at several values of the symbols.
+// Random graphs with symbols in their shapes: one graph, interpreted and compiled, at several values of the
+// symbols.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -14,8 +15,8 @@
 namespace quernel::testing {
 namespace {
 
-// Elementwise chains, reductions, products and movement over values whose dims are n, m, small constants, and what ops
-// make of them. All data are small integers in f32, so that sums are exact in any order.
+// Elementwise chains, reductions, products and movement over values whose dims are n, m, small constants, and
+// what ops make of them. All data are small integers in f32, so that sums are exact in any order.
 class SymbolicGraph {
  public:
   explicit SymbolicGraph(uint64_t seed) : random_(seed), build_(graph) {
@@ -59,7 +60,8 @@ class SymbolicGraph {
   }
   // Back to small integers.
   ValueId tame(ValueId v) {
-    ValueId low = build_.full(DType::kF32, graph.shape(v), -8), high = build_.full(DType::kF32, graph.shape(v), 8);
+    ValueId low = build_.full(DType::kF32, graph.shape(v), -8),
+            high = build_.full(DType::kF32, graph.shape(v), 8);
     return build_.add(OpKind::k_clamp, {v, low, high});
   }
 
@@ -72,7 +74,8 @@ class SymbolicGraph {
       case 1: {
         ValueId y = pick();
         if (!broadcast_shapes(shape, graph.shape(y))) return;
-        BinaryOp op = random_.pick(std::vector{BinaryOp::k_add, BinaryOp::k_sub, BinaryOp::k_max, BinaryOp::k_mul});
+        BinaryOp op =
+            random_.pick(std::vector{BinaryOp::k_add, BinaryOp::k_sub, BinaryOp::k_max, BinaryOp::k_mul});
         return keep(tame(build_.binary(op, x, y)));
       }
       case 2: {
@@ -130,7 +133,8 @@ class SymbolicGraph {
         std::vector<int64_t> axes;
         for (size_t i = 0; i < shape.size(); ++i)
           if (random_.chance(50)) axes.push_back(static_cast<int64_t>(i));
-        OpKind op = random_.pick(std::vector{OpKind::k_reduce_sum, OpKind::k_reduce_max, OpKind::k_reduce_min});
+        OpKind op =
+            random_.pick(std::vector{OpKind::k_reduce_sum, OpKind::k_reduce_max, OpKind::k_reduce_min});
         return keep(tame(build_.reduce(op, x, axes, random_.chance(50))));
       }
       case 9: {  // x [..., k] with weights or with another value that has k

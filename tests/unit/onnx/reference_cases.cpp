@@ -133,6 +133,9 @@ Result run_set(const fs::path& folder, const fs::path& set, double max_work) {
   const Graph& graph = imported->graph;
   if (Status ok = verify(graph); !ok) return {Outcome::kFail, to_string(ok.errors())};
   if (!inputs_read) return {Outcome::kFail, "an input file is not a tensor"};
+  for (const Node& node : graph.nodes)
+    if (node.op == OpKind::k_threefry2x32)
+      return {Outcome::kSkipped, "random numbers, which no two libraries draw the same"};
   double work = work_of(graph);
   if (work > max_work)
     return {Outcome::kSkipped, std::to_string(static_cast<int64_t>(work / 1e6)) + " M steps"};

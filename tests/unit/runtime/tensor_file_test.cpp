@@ -185,7 +185,8 @@ TEST(TensorFile, SpecificationsAreChecked) {
     EXPECT_NE(error->find(text), std::string::npos) << *error;
   };
   says(read_any("nothing", expected, &out),
-       "'nothing': expected a path ending in .npy or .pb, raw:PATH or random:SEED");
+       "'nothing': expected a path ending in .npy or .pb, raw:PATH, random:SEED or "
+       "random:SEED:2x3x4");
   says(read_any("random:abc", expected, &out), "'random:abc': expected random:SEED, a number");
   says(read_any("/no/such.npy", expected, &out), "'/no/such.npy': cannot be opened: ");
   says(read_any("raw:/no/such", expected, &out), "'/no/such': cannot be opened: ");
