@@ -362,8 +362,8 @@ Status import_recurrent(NodeImport& n, CellKind kind) {
   if (kind == CellKind::kGru) names = {"Sigmoid", "Tanh"};
   if (kind == CellKind::kLstm) names = {"Sigmoid", "Tanh", "Tanh"};
   size_t per_direction = names.size();
-  if (layer.directions == 2)
-    names.insert(names.end(), names.begin(), names.begin() + static_cast<int64_t>(per_direction));
+  for (size_t i = 0; layer.directions == 2 && i < per_direction; ++i)
+    names.push_back(std::string(names[i]));  // a copy: the vector grows
   QUERNEL_TRY(std::vector<Activation> activations, read_activations(n, names));
   Cell common;
   common.kind = kind;
