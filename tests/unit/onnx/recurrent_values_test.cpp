@@ -109,6 +109,20 @@ TEST(Recurrent, a_batch_may_be_free) {
   expect_values(run(m, {f32_tensor({2, 3, 1}, {1, 2, 3, 4, 5, 6})}).at(0), {1, 3, 1}, {5, 7, 9});
 }
 
+// 2048 + 1 + 1 is 2050 in f32, but 2048 in f16.
+TEST(Recurrent, narrow_floats_are_computed_wide) {
+  ModelBuilder m;
+  m.input("x", {3, 1, 1}).output("y");
+  m.floats("one", {1, 1, 1}, {1});
+  set_int(m.node("Cast", {"x"}, {"x16"}), "to", 10);
+  set_int(m.node("Cast", {"one"}, {"one16"}), "to", 10);
+  attribute(m.node("RNN", {"x16", "one16", "one16"}, {"", "y"}), "activations", onnx::AttributeProto::STRINGS)
+      .add_strings("Affine");
+  Tensor y = run(m, {f32_tensor({3, 1, 1}, {2048, 1, 1})}).at(0);
+  EXPECT_EQ(y.dtype, DType::kF16);
+  expect_values(y, {1, 1, 1}, {2050});
+}
+
 onnx::NodeProto& add_node(onnx::GraphProto& g, const std::string& op, const std::vector<std::string>& inputs,
                           const std::string& output) {
   onnx::NodeProto& node = *g.add_node();
@@ -154,6 +168,16 @@ TEST(Loops, without_iterations_carried_values_pass_and_scan_outputs_are_empty) {
   std::vector<Tensor> out = run(m, {f32_tensor({2}, {1, 2})});
   expect_values(out.at(0), {2}, {1, 2});
   expect_values(out.at(1), {0, 2}, {});
+}
+
+TEST(Loops, without_trip_count_and_condition_a_loop_is_refused) {
+  ModelBuilder m;
+  m.input("x", {2}).output("y").output("all");
+  m.ints("limit", {}, {2});
+  set_doubling_body(m.node("Loop", {"", "", "x"}, {"y", "all"}));
+  Expected<ImportedModel> imported = m.import();
+  ASSERT_FALSE(imported);
+  EXPECT_NE(to_string(imported.errors()).find("does not end"), std::string::npos);
 }
 
 TEST(Loops, sequences_grow_in_a_loop) {
