@@ -44,17 +44,42 @@ ValueId gelu_tanh(NodeImport& n, ValueId x) {
   return n.binary(BinaryOp::k_mul, n.binary(BinaryOp::k_mul, x, 0.5), n.binary(BinaryOp::k_add, t, 1.0));
 }
 
-namespace {
-
 // max(x, 0) + log1p(exp(-|x|)): never overflows.
 ValueId softplus(NodeImport& n, ValueId x) {
   ValueId tail = n.unary(UnaryOp::k_exp, n.unary(UnaryOp::k_neg, n.unary(UnaryOp::k_abs, x)));
   return n.binary(BinaryOp::k_add, n.binary(BinaryOp::k_max, x, 0.0), n.unary(UnaryOp::k_log1p, tail));
 }
 
+namespace {
+
 ValueId select_negative(NodeImport& n, ValueId x, ValueId if_negative) {
   return n.build.where(n.binary(BinaryOp::k_lt, x, 0.0), if_negative, x);
 }
+
+}  // namespace
+
+ValueId leaky_relu(NodeImport& n, ValueId x, double alpha) {
+  return select_negative(n, x, n.binary(BinaryOp::k_mul, x, alpha));
+}
+
+ValueId elu(NodeImport& n, ValueId x, double alpha) {
+  return select_negative(n, x, n.binary(BinaryOp::k_mul, n.unary(UnaryOp::k_expm1, x), alpha));
+}
+
+ValueId thresholded_relu(NodeImport& n, ValueId x, double alpha) {
+  return n.build.where(n.binary(BinaryOp::k_gt, x, alpha), x, n.scalar(n.dtype(x), 0));
+}
+
+ValueId hard_sigmoid(NodeImport& n, ValueId x, double alpha, double beta) {
+  ValueId y = n.binary(BinaryOp::k_add, n.binary(BinaryOp::k_mul, x, alpha), beta);
+  return n.binary(BinaryOp::k_min, n.binary(BinaryOp::k_max, y, 0.0), 1.0);
+}
+
+ValueId softsign(NodeImport& n, ValueId x) {
+  return n.binary(BinaryOp::k_div, x, n.binary(BinaryOp::k_add, n.unary(UnaryOp::k_abs, x), 1.0));
+}
+
+namespace {
 
 // The axes that softmax and its relatives normalise over: one from opset 13; before, all from `axis` on.
 Expected<std::vector<int64_t>> softmax_axes(NodeImport& n) {
@@ -74,10 +99,6 @@ Status import_relu(NodeImport& n) { return n.output(n.binary(BinaryOp::k_max, n.
 Status import_sigmoid(NodeImport& n) { return n.output(sigmoid(n, n.in(0))); }
 Status import_softplus(NodeImport& n) { return n.output(softplus(n, n.in(0))); }
 
-ValueId leaky_relu(NodeImport& n, ValueId x, double alpha) {
-  return select_negative(n, x, n.binary(BinaryOp::k_mul, x, alpha));
-}
-
 Status import_leaky_relu(NodeImport& n) {
   return n.output(leaky_relu(n, n.in(0), n.attr_float("alpha", 0.01f)));
 }
@@ -86,11 +107,7 @@ Status import_prelu(NodeImport& n) {
   return n.output(select_negative(n, n.in(0), n.binary(BinaryOp::k_mul, n.in(0), n.in(1))));
 }
 
-Status import_elu(NodeImport& n) {
-  double alpha = n.attr_float("alpha", 1);
-  ValueId x = n.in(0);
-  return n.output(select_negative(n, x, n.binary(BinaryOp::k_mul, n.unary(UnaryOp::k_expm1, x), alpha)));
-}
+Status import_elu(NodeImport& n) { return n.output(elu(n, n.in(0), n.attr_float("alpha", 1))); }
 
 Status import_selu(NodeImport& n) {
   double alpha = n.attr_float("alpha", 1.67326319217681884765625),
@@ -110,9 +127,7 @@ Status import_celu(NodeImport& n) {
 }
 
 Status import_thresholded_relu(NodeImport& n) {
-  double alpha = n.attr_float("alpha", 1);
-  ValueId x = n.in(0);
-  return n.output(n.build.where(n.binary(BinaryOp::k_gt, x, alpha), x, n.scalar(n.dtype(x), 0)));
+  return n.output(thresholded_relu(n, n.in(0), n.attr_float("alpha", 1)));
 }
 
 Status import_shrink(NodeImport& n) {
@@ -126,8 +141,7 @@ Status import_shrink(NodeImport& n) {
 
 Status import_hard_sigmoid(NodeImport& n) {
   double alpha = n.attr_float("alpha", 0.2f), beta = n.attr_float("beta", 0.5);
-  ValueId y = n.binary(BinaryOp::k_add, n.binary(BinaryOp::k_mul, n.in(0), alpha), beta);
-  return n.output(n.binary(BinaryOp::k_min, n.binary(BinaryOp::k_max, y, 0.0), 1.0));
+  return n.output(hard_sigmoid(n, n.in(0), alpha, beta));
 }
 
 Status import_hard_swish(NodeImport& n) {
@@ -137,10 +151,7 @@ Status import_hard_swish(NodeImport& n) {
   return n.output(n.binary(BinaryOp::k_mul, x, gate));
 }
 
-Status import_softsign(NodeImport& n) {
-  ValueId x = n.in(0);
-  return n.output(n.binary(BinaryOp::k_div, x, n.binary(BinaryOp::k_add, n.unary(UnaryOp::k_abs, x), 1.0)));
-}
+Status import_softsign(NodeImport& n) { return n.output(softsign(n, n.in(0))); }
 
 Status import_mish(NodeImport& n) {
   ValueId x = n.in(0);

@@ -13,6 +13,11 @@ ValueId swish(NodeImport& n, ValueId x, double alpha = 1);
 ValueId gelu_erf(NodeImport& n, ValueId x);
 ValueId gelu_tanh(NodeImport& n, ValueId x);
 ValueId leaky_relu(NodeImport& n, ValueId x, double alpha);
+ValueId elu(NodeImport& n, ValueId x, double alpha);
+ValueId thresholded_relu(NodeImport& n, ValueId x, double alpha);
+ValueId hard_sigmoid(NodeImport& n, ValueId x, double alpha, double beta);
+ValueId softsign(NodeImport& n, ValueId x);
+ValueId softplus(NodeImport& n, ValueId x);
 // x is wide (NodeImport::widen); the results are, too.
 ValueId softmax(NodeImport& n, ValueId x, const std::vector<int64_t>& axes);
 ValueId log_softmax(NodeImport& n, ValueId x, const std::vector<int64_t>& axes);

@@ -13,7 +13,7 @@ constexpr int kMaxDepth = 32;           // of nested functions and branches
 constexpr int64_t kMaxNodes = 1000000;  // after inlining
 
 bool takes_collections(std::string_view op) {
-  return op == "Identity" || op.find("Sequence") != op.npos || op.find("Optional") != op.npos;
+  return op == "Identity" || op == "Loop" || op.find("Sequence") != op.npos || op.find("Optional") != op.npos;
 }
 
 }  // namespace
@@ -144,15 +144,18 @@ bool GraphImport::enter(const Location& place, int depth) {
   return false;
 }
 
+bool GraphImport::count_node(const Location& place) {
+  if (++nodes_imported_ == kMaxNodes)
+    report({unsupported("more than " + std::to_string(kMaxNodes) + " nodes after inlining", place)});
+  return nodes_imported_ < kMaxNodes;
+}
+
 void GraphImport::import_nodes(const NodeList& nodes, Scope& scope) {
   Expected<std::vector<const onnx::NodeProto*>> order = sort_nodes(
       nodes, source_.file_name, [&](const std::string& name) { return find(scope, name) != nullptr; });
   if (!order) return report(order.take_errors());
   for (const onnx::NodeProto* node : *order) {
-    if (++nodes_imported_ == kMaxNodes)
-      report(
-          {unsupported("more than " + std::to_string(kMaxNodes) + " nodes after inlining", place_of(*node))});
-    if (nodes_imported_ >= kMaxNodes) return;
+    if (!count_node(place_of(*node))) return;
     import_node(*node, scope);
   }
 }
@@ -191,6 +194,12 @@ void GraphImport::import_node(const onnx::NodeProto& node, Scope& scope) {
   if (!modern) return fail(modern.take_errors());
   NodeImport n(*modern ? **modern : node, opset_, build_, folder_, source_);
   n.collections = &collections_;
+  std::map<const onnx::GraphProto*, Scope> bodies;  // their initializers, read once
+  n.inline_body = [&](const onnx::GraphProto& body, const std::vector<ValueId>& inputs) {
+    auto [it, is_new] = bodies.try_emplace(&body, Scope{&scope, {}, scope.depth + 1});
+    if (is_new) add_initializers(body, it->second);
+    return import_body(body, inputs, it->second, place);
+  };
   bool poisoned = false;
   for (const std::string& name : node.input()) {
     n.inputs.push_back(name.empty() ? kNoValue : value_of(scope, name));
@@ -280,6 +289,31 @@ void GraphImport::import_if(const onnx::NodeProto& node, Scope& scope) {
   for (int i = 0; i < node.output_size(); ++i)
     if (!node.output(i).empty())
       scope.entries[node.output(i)] = {result_of(inner, branch->output(i).name(), place), nullptr};
+}
+
+std::optional<std::vector<ValueId>> GraphImport::import_body(const onnx::GraphProto& body,
+                                                             const std::vector<ValueId>& inputs, Scope& outer,
+                                                             const Location& place) {
+  if (body.input_size() != static_cast<int>(inputs.size())) {
+    report({invalid_input("expected a body with " + std::to_string(inputs.size()) + " inputs, found " +
+                              std::to_string(body.input_size()),
+                          place)});
+    return std::nullopt;
+  }
+  // An iteration counts as a node, so that a long loop around nothing ends, too.
+  if (!enter(place, outer.depth) || !count_node(place)) return std::nullopt;
+  size_t problems = errors_.size() + free_dim_errors_.size();
+  Scope inner{&outer, {}, outer.depth};
+  for (size_t i = 0; i < inputs.size(); ++i)
+    inner.entries[body.input(static_cast<int>(i)).name()] = {inputs[i], nullptr};
+  import_nodes(body.node(), inner);
+  std::vector<ValueId> results;
+  for (const onnx::ValueInfoProto& output : body.output())
+    results.push_back(result_of(inner, output.name(), place));
+  build_.set_location(place);
+  bool complete = std::find(results.begin(), results.end(), kNoValue) == results.end();
+  if (!complete || errors_.size() + free_dim_errors_.size() != problems) return std::nullopt;
+  return results;
 }
 
 // The body once per element: the elements of all sequences, and tensors as they are, are its inputs.

@@ -47,6 +47,11 @@ class GraphImport {
   void import_if(const onnx::NodeProto& node, Scope& scope);
   void import_sequence_map(const onnx::NodeProto& node, Scope& scope);
   void import_function(const onnx::FunctionProto& function, const onnx::NodeProto& node, Scope& scope);
+  // One pass through a body within `outer`, which holds the body's initializers. For NodeImport::inline_body.
+  std::optional<std::vector<ValueId>> import_body(const onnx::GraphProto& body,
+                                                  const std::vector<ValueId>& inputs, Scope& outer,
+                                                  const Location& place);
+  bool count_node(const Location& place);
   const onnx::FunctionProto* find_function(const onnx::NodeProto& node) const;
   // Entry of a name in this or an outer scope; null when there is none.
   Entry* find(Scope& scope, const std::string& name);

@@ -9,6 +9,7 @@
 
 #include <onnx/onnx_pb.h>
 
+#include <functional>
 #include <optional>
 #include <set>
 #include <string>
@@ -39,6 +40,12 @@ class NodeImport {
   ConstantFolder& folder;
   TensorSource& source;
   CollectionTable* collections = nullptr;  // of sequences and optionals
+  // Imports the nodes of a graph attribute with these values as its inputs, and gives its outputs' values;
+  // nullopt where something failed and has been reported, which ends the import of this node: return {}.
+  // The builder must be ok.
+  std::function<std::optional<std::vector<ValueId>>(const onnx::GraphProto& body,
+                                                    const std::vector<ValueId>& inputs)>
+      inline_body;
   std::vector<ValueId> inputs;      // kNoValue for an omitted optional operand; trailing ones may be missing
   std::vector<ValueId> outputs;     // set by output()
   std::set<std::string> free_dims;  // symbols that had to be constants

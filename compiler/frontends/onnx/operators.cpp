@@ -5,6 +5,8 @@
 namespace quernel::onnx_import {
 namespace {
 
+constexpr int kManyInputs = 1 << 20;
+
 const Operator kOperators[] = {
 #define QUERNEL_ONNX(domain, name, since, until, min_inputs, max_inputs, function) \
   {domain, #name, since, until, min_inputs, max_inputs, import_##function},
@@ -15,18 +17,11 @@ struct Reason {
   std::string_view name;
   std::string_view reason;
 };
-constexpr std::string_view kRecurrent = "recurrent operators are not supported yet";
-constexpr std::string_view kControlFlow = "control flow is not supported yet";
 constexpr std::string_view kDynamicSize = "results whose size depends on the data are not supported yet";
 constexpr std::string_view kSequence =
     "strings and maps, and operators on sequences whose length is not known, are not supported";
 constexpr std::string_view kLegacy = "an experimental operator that left the ONNX standard";
 constexpr Reason kReasons[] = {
-    {"LSTM", kRecurrent},
-    {"GRU", kRecurrent},
-    {"RNN", kRecurrent},
-    {"Loop", kControlFlow},
-    {"Scan", kControlFlow},
     {"Compress", kDynamicSize},
     {"Unique", kDynamicSize},
     {"NonMaxSuppression", kDynamicSize},
