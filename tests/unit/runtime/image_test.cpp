@@ -72,7 +72,7 @@ TEST(Image, WrongKernelCountIsRefused) {
   qnl_error error = {};
   EXPECT_EQ(image.load(bytes.data(), bytes.size(), runtime::host_arch(), kKernelCount + 1, &error),
             QNL_MALFORMED_IMAGE);
-  EXPECT_STREQ(error.text, "code image: expected 6 kernels, found 5");
+  EXPECT_STREQ(error.text, "code image: expected 9 kernels, found 8");
 }
 
 TEST(Image, OtherAbiVersionIsRefused) {

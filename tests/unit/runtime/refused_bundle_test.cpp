@@ -79,7 +79,7 @@ TEST(RefusedBundle, Arenas) {
   EXPECT_EQ(arena(1, A::VT_KIND, uint8_t{9}), "arena 1: unknown kind");
   EXPECT_EQ(arena(1, A::VT_ALIGNMENT, 48u),
             "arena 1: expected an alignment that is a power of two up to 4096, found 48");
-  EXPECT_EQ(arena(1, A::VT_BYTES_EXPRESSION, 0), "arena 1: has a symbolic size");
+  EXPECT_EQ(arena(1, A::VT_BYTES_EXPRESSION, 0), "arena 1: wrong expression of its size");
   EXPECT_EQ(arena(1, A::VT_BYTES, uint64_t{1} << 60),
             "arena 1: size 1152921504606846976 is beyond what any device has");
   EXPECT_EQ(arena(0, A::VT_SEGMENT, 0), "arena 0: wrong segment") << "that of the code";
@@ -111,9 +111,12 @@ TEST(RefusedBundle, Tensors) {
   bundle::BundleContents rank = test_contents();
   rank.entry_points[0].inputs[0].shape = {64, 64, 1, 1, 1, 1, 1, 1, 1};
   EXPECT_EQ(open(bundle_bytes(rank)), "input 'a': expected rank up to 8, found 9");
-  bundle::BundleContents symbolic = test_contents();
-  symbolic.entry_points[0].inputs[0].shape_expressions = {0, -1};
-  EXPECT_EQ(open(bundle_bytes(symbolic)), "input 'a': has a symbolic shape");
+  std::vector<std::byte> symbolic = bundle_bytes(symbolic_contents());
+  EXPECT_EQ(
+      changed([](schema::Bundle* b) { poke(input(b, 0, 0)->shape_expressions()->Data(), 1000); }, symbolic),
+      "input 'a': dim 0 has a wrong expression");
+  EXPECT_EQ(changed([](schema::Bundle* b) { resize(input(b, 0, 0)->shape_expressions(), 1); }, symbolic),
+            "input 'a': expected no expressions of dims or one for each");
 }
 
 TEST(RefusedBundle, States) {
@@ -124,6 +127,11 @@ TEST(RefusedBundle, States) {
             "state 'acc': does not lie in a state arena");
   EXPECT_EQ(changed([](schema::Bundle* b) { poke(b->entry_points()->Get(1)->states()->Data(), 7u); }),
             "entry point 'accumulate': no such state");
+  bundle::BundleContents symbolic = test_contents();
+  symbolic.symbols.push_back({"n", 16, 16});
+  symbolic.expressions.push_back({{1, 0}});
+  symbolic.states[0].shape_expressions = {0};
+  EXPECT_EQ(open(bundle_bytes(symbolic)), "state 'acc': has a symbolic shape");
   bundle::BundleContents many = test_contents();
   many.states.resize(4097, many.states[0]);
   EXPECT_EQ(open(bundle_bytes(many)), "bundle: more than 4096 states");
@@ -241,6 +249,39 @@ TEST(RefusedBundle, SymbolsWithoutTheirFeature) {
   EXPECT_EQ(open(bytes), "bundle: has symbols, but its header does not ask for the feature 'symbols'");
 }
 
+TEST(RefusedBundle, Symbols) {
+  std::vector<std::byte> symbolic = bundle_bytes(symbolic_contents());
+  auto symbol = [&](flatbuffers::voffset_t field, auto value) {
+    return changed([&](schema::Bundle* b) { set(b->symbols()->Get(0), field, value); }, symbolic);
+  };
+  using S = schema::Symbol;
+  EXPECT_EQ(symbol(S::VT_MIN, int64_t{9}), "symbol 'batch': wrong kind or range");
+  EXPECT_EQ(symbol(S::VT_MIN, int64_t{-1}), "symbol 'batch': wrong kind or range");
+  EXPECT_EQ(symbol(S::VT_MULTIPLE_OF, int64_t{0}), "symbol 'batch': wrong kind or range");
+  EXPECT_EQ(symbol(S::VT_KIND, uint8_t{2}), "symbol 'batch': wrong kind or range");
+  EXPECT_EQ(symbol(S::VT_MAX_EXPRESSION, 0), "symbol 'batch': wrong expression of its maximum");
+  auto of_item = [&](int32_t value) {
+    return changed([&](schema::Bundle* b) { poke(item(b, 0, 2)->symbols()->Data(), value); }, symbolic);
+  };
+  EXPECT_EQ(of_item(-1), "item 2: wrong expression of a symbol");
+  EXPECT_EQ(of_item(1000), "item 2: wrong expression of a symbol");
+  EXPECT_EQ(changed([](schema::Bundle* b) { resize(item(b, 0, 0)->binding_expressions(), 1); }, symbolic),
+            "item 0: expected expressions for each binding or none");
+}
+
+TEST(RefusedBundle, ControlFlow) {
+  std::vector<std::byte> symbolic = bundle_bytes(symbolic_contents());
+  auto first_body = [&](uint32_t entry, flatbuffers::voffset_t field, auto value) {
+    return changed([&](schema::Bundle* b) { set(item(b, entry, 1), field, value); }, symbolic);
+  };
+  using I = schema::Item;
+  EXPECT_EQ(first_body(2, I::VT_COUNT_EXPRESSION, -1), "item 1: wrong condition or count");
+  EXPECT_EQ(first_body(2, I::VT_COUNT_EXPRESSION, 1000), "item 1: wrong condition or count");
+  EXPECT_EQ(first_body(4, I::VT_CONDITION_EXPRESSION, -1), "item 1: wrong condition or count");
+  EXPECT_EQ(first_body(2, I::VT_END, 3u),
+            "item 2: its body is not nested in the one around it, or more than 32 deep");
+}
+
 TEST(RefusedBundle, Plans) {
   using P = schema::Plan;
   EXPECT_EQ(changed([](schema::Bundle* b) { set(plan(b, 0), P::VT_VARIANT, 2u); }),
@@ -269,7 +310,7 @@ TEST(RefusedBundle, Items) {
   EXPECT_EQ(first(I::VT_KIND, uint8_t{9}), "item 0: unknown kind");
   EXPECT_EQ(first(I::VT_KERNEL, 99u), "item 0: no kernel 99");
   EXPECT_EQ(first(I::VT_WORKGROUPS, uint64_t{1} << 60), "item 0: too many workgroups");
-  EXPECT_EQ(first(I::VT_WORKGROUPS_EXPRESSION, 0), "item 0: has a symbolic size");
+  EXPECT_EQ(first(I::VT_WORKGROUPS_EXPRESSION, 0), "item 0: wrong expression of its size");
   EXPECT_EQ(changed([](schema::Bundle* b) { shift(item(b, 0, 0), I::VT_BINDINGS, 4); }),
             "item 0: its bindings are misaligned");
   EXPECT_EQ(changed([](schema::Bundle* b) { poke(item(b, 0, 1)->edges()->Get(0), 1u); }),
@@ -304,6 +345,8 @@ TEST(RefusedBundle, Copies) {
             "copy: reaches outside its bindings, or is empty");
   EXPECT_EQ(changed([](schema::Bundle* b) { set(item(b, 1, 1), schema::Item::VT_COPY_BYTES, uint64_t{65}); }),
             "copy: reaches outside its bindings, or is empty");
+  EXPECT_EQ(changed([](schema::Bundle* b) { poke(item(b, 2, 0)->copy_loops()->Get(1), uint64_t{0}); }),
+            "copy: is empty");
   EXPECT_EQ(changed([](schema::Bundle* b) {  // 1000 times onto the same place
               const auto* loop = item(b, 2, 0)->copy_loops()->Get(0);
               poke(loop, uint64_t{1000});
