@@ -3,6 +3,7 @@
 
 #include <functional>
 
+#include "core/device.h"
 #include "null/null_device.h"
 #include "quernel/runtime.hpp"
 #include "test_bundle.h"
@@ -70,6 +71,20 @@ TEST(Control, WhatIsReadMustBeInRange) {
   qnl_tensor steps;
   EXPECT_EQ(f.session.tensor(QNL_OUTPUT, "steps", &steps, &f.error), QNL_INPUT_NOT_SET)
       << "the failed run has not set it";
+}
+
+TEST(Control, WhatTheDeviceCannotReadIsNamed) {
+  Fixture f("steps");
+  f.set<int64_t>("rows", QNL_I64, {9}, Integers(9));
+  f.set<int64_t>("n", QNL_I64, {}, {3});
+  static runtime::DeviceTable table;
+  table = *f.device.get()->table;
+  table.read = [](runtime::Device*, const runtime::DeviceRange&, void*, uint64_t) {
+    return QNL_DEVICE_FAULT;
+  };
+  f.device.get()->table = &table;
+  EXPECT_EQ(f.session.run(&f.error), QNL_DEVICE_FAULT);
+  EXPECT_STREQ(f.error.text, "item 0: its number cannot be read");
 }
 
 TEST(Control, OutputShapesNeedTheRun) {
@@ -211,25 +226,26 @@ TEST(Control, MalformedControlFlowIsRefused) {
   using Items = std::vector<bundle::Item>;
   constexpr size_t kSteps = 1, kNested = 2, kChoose = 4;
   refused(
-      "another body",
+      "item 4: has an edge into another body, to item 3",
       [](Items& i) {
         i[4].edges = {{3, bundle::EdgeKind::kRaw}};
       },
       kChoose);
   refused(
-      "another body",
+      "item 5: has an edge into another body, to item 2",
       [](Items& i) {
         i[5].edges = {{2, bundle::EdgeKind::kRaw}};
       },
       kChoose);
   refused(
-      "no loop around it", [](Items& i) { i[2].symbol = i[1].symbol; }, kNested);
+      "item 2: expected a runtime symbol that no loop around it counts with",
+      [](Items& i) { i[2].symbol = i[1].symbol; }, kNested);
   refused(
-      "one integer or boolean", [](Items& i) { i[0].dtype = DType::kF64; }, kSteps);
+      "item 0: expected to read one integer or boolean", [](Items& i) { i[0].dtype = DType::kF64; }, kSteps);
   refused(
-      "one integer or boolean", [](Items& i) { i[0].dtype = DType::kI32; }, kSteps);
+      "item 0: expected to read one integer or boolean", [](Items& i) { i[0].dtype = DType::kI32; }, kSteps);
   refused(
-      "32 deep",
+      ": its body is not nested in the one around it, or more than 32 deep",
       [](Items& i) {
         for (int depth = 0; depth < 33; ++depth) i.insert(i.begin() + 2, i[1]);
         for (bundle::Item& item : i) {
@@ -261,7 +277,7 @@ TEST(Control, TheFeatureMustBeAskedFor) {
   Bundle bundle;
   qnl_error error = {};
   EXPECT_EQ(bundle.open(aligned.data(), aligned.size(), nullptr, &error), QNL_INVALID_BUNDLE);
-  EXPECT_NE(std::string(error.text).find("'control_flow'"), std::string::npos) << error.text;
+  EXPECT_STREQ(error.text, "item 0: needs the feature 'control_flow', which the header does not ask for");
 }
 
 }  // namespace

@@ -111,6 +111,12 @@ TEST(RefusedBundle, Tensors) {
   bundle::BundleContents rank = test_contents();
   rank.entry_points[0].inputs[0].shape = {64, 64, 1, 1, 1, 1, 1, 1, 1};
   EXPECT_EQ(open(bundle_bytes(rank)), "input 'a': expected rank up to 8, found 9");
+  std::vector<std::byte> symbolic = bundle_bytes(symbolic_contents());
+  EXPECT_EQ(
+      changed([](schema::Bundle* b) { poke(input(b, 0, 0)->shape_expressions()->Data(), 1000); }, symbolic),
+      "input 'a': dim 0 has a wrong expression");
+  EXPECT_EQ(changed([](schema::Bundle* b) { resize(input(b, 0, 0)->shape_expressions(), 1); }, symbolic),
+            "input 'a': expected no expressions of dims or one for each");
 }
 
 TEST(RefusedBundle, States) {
@@ -121,6 +127,11 @@ TEST(RefusedBundle, States) {
             "state 'acc': does not lie in a state arena");
   EXPECT_EQ(changed([](schema::Bundle* b) { poke(b->entry_points()->Get(1)->states()->Data(), 7u); }),
             "entry point 'accumulate': no such state");
+  bundle::BundleContents symbolic = test_contents();
+  symbolic.symbols.push_back({"n", 16, 16});
+  symbolic.expressions.push_back({{1, 0}});
+  symbolic.states[0].shape_expressions = {0};
+  EXPECT_EQ(open(bundle_bytes(symbolic)), "state 'acc': has a symbolic shape");
   bundle::BundleContents many = test_contents();
   many.states.resize(4097, many.states[0]);
   EXPECT_EQ(open(bundle_bytes(many)), "bundle: more than 4096 states");
@@ -238,6 +249,39 @@ TEST(RefusedBundle, SymbolsWithoutTheirFeature) {
   EXPECT_EQ(open(bytes), "bundle: has symbols, but its header does not ask for the feature 'symbols'");
 }
 
+TEST(RefusedBundle, Symbols) {
+  std::vector<std::byte> symbolic = bundle_bytes(symbolic_contents());
+  auto symbol = [&](flatbuffers::voffset_t field, auto value) {
+    return changed([&](schema::Bundle* b) { set(b->symbols()->Get(0), field, value); }, symbolic);
+  };
+  using S = schema::Symbol;
+  EXPECT_EQ(symbol(S::VT_MIN, int64_t{9}), "symbol 'batch': wrong kind or range");
+  EXPECT_EQ(symbol(S::VT_MIN, int64_t{-1}), "symbol 'batch': wrong kind or range");
+  EXPECT_EQ(symbol(S::VT_MULTIPLE_OF, int64_t{0}), "symbol 'batch': wrong kind or range");
+  EXPECT_EQ(symbol(S::VT_KIND, uint8_t{2}), "symbol 'batch': wrong kind or range");
+  EXPECT_EQ(symbol(S::VT_MAX_EXPRESSION, 0), "symbol 'batch': wrong expression of its maximum");
+  auto of_item = [&](int32_t value) {
+    return changed([&](schema::Bundle* b) { poke(item(b, 0, 2)->symbols()->Data(), value); }, symbolic);
+  };
+  EXPECT_EQ(of_item(-1), "item 2: wrong expression of a symbol");
+  EXPECT_EQ(of_item(1000), "item 2: wrong expression of a symbol");
+  EXPECT_EQ(changed([](schema::Bundle* b) { resize(item(b, 0, 0)->binding_expressions(), 1); }, symbolic),
+            "item 0: expected expressions for each binding or none");
+}
+
+TEST(RefusedBundle, ControlFlow) {
+  std::vector<std::byte> symbolic = bundle_bytes(symbolic_contents());
+  auto first_body = [&](uint32_t entry, flatbuffers::voffset_t field, auto value) {
+    return changed([&](schema::Bundle* b) { set(item(b, entry, 1), field, value); }, symbolic);
+  };
+  using I = schema::Item;
+  EXPECT_EQ(first_body(2, I::VT_COUNT_EXPRESSION, -1), "item 1: wrong condition or count");
+  EXPECT_EQ(first_body(2, I::VT_COUNT_EXPRESSION, 1000), "item 1: wrong condition or count");
+  EXPECT_EQ(first_body(4, I::VT_CONDITION_EXPRESSION, -1), "item 1: wrong condition or count");
+  EXPECT_EQ(first_body(2, I::VT_END, 3u),
+            "item 2: its body is not nested in the one around it, or more than 32 deep");
+}
+
 TEST(RefusedBundle, Plans) {
   using P = schema::Plan;
   EXPECT_EQ(changed([](schema::Bundle* b) { set(plan(b, 0), P::VT_VARIANT, 2u); }),
@@ -301,6 +345,8 @@ TEST(RefusedBundle, Copies) {
             "copy: reaches outside its bindings, or is empty");
   EXPECT_EQ(changed([](schema::Bundle* b) { set(item(b, 1, 1), schema::Item::VT_COPY_BYTES, uint64_t{65}); }),
             "copy: reaches outside its bindings, or is empty");
+  EXPECT_EQ(changed([](schema::Bundle* b) { poke(item(b, 2, 0)->copy_loops()->Get(1), uint64_t{0}); }),
+            "copy: is empty");
   EXPECT_EQ(changed([](schema::Bundle* b) {  // 1000 times onto the same place
               const auto* loop = item(b, 2, 0)->copy_loops()->Get(0);
               poke(loop, uint64_t{1000});

@@ -119,6 +119,8 @@ TEST_F(SessionTest, ArgumentsAreNeeded) {
   Session s = session("accumulate", cpu_);
   EXPECT_EQ(qnl_session_bind(s.get(), QNL_INPUT, nullptr, &error_), QNL_INVALID_ARGUMENT);
   EXPECT_STREQ(error_.text, "binding: expected an input or output tensor");
+  EXPECT_EQ(qnl_session_set_shape(s.get(), nullptr, &error_), QNL_INVALID_ARGUMENT);
+  EXPECT_STREQ(error_.text, "input: expected a name and a shape");
   EXPECT_EQ(qnl_session_get(s.get(), QNL_INPUT, nullptr, nullptr, &error_), QNL_INVALID_ARGUMENT);
   EXPECT_STREQ(error_.text, "tensor: expected a role and a place for the result");
   qnl_tensor tensor;
