@@ -27,7 +27,9 @@ class CommandLine(ToolTest):
         self.fails("quernel", "compile", says=["MODEL"], code=2)
         self.fails("quernel", "compile", DIGITS, says=["output"], code=2)
         self.fails("quernel", "compile", DIGITS, "-o", "x.qnl", "--threads", "0", says=["--threads"], code=2)
-        self.fails("quernel", "compile", DIGITS, "-o", "x.qnl", "--dim", "n", says=["--dim: expected NAME=N, NAME=MIN..MAX or NAME=MIN..MAX/MULTIPLE, found 'n'"], code=2)
+        for dim in "n", "n=4..2", "n=1..8/0":
+            self.fails("quernel", "compile", DIGITS, "-o", "x.qnl", "--dim", dim, code=2,
+                       says=[f"--dim: expected NAME=N, NAME=MIN..MAX or NAME=MIN..MAX/MULTIPLE, found '{dim}'"])
         self.fails("quernel", "compile", DIGITS, "-o", "x.qnl", "--input-shape", "x=1x", says=["--input-shape: expected NAME=1x3x224x224, found 'x=1x'"], code=2)
         self.fails("quernel", "compile", DIGITS, "-o", "x.qnl", "--input-value", "x.npy", says=["--input-value: expected NAME=FILE, found 'x.npy'"], code=2)
         self.fails("quernel", "check", DIGITS, "--input-value", "x=x.txt", says=["expected a file that ends in .npy or .pb, found 'x.txt'"], code=2)

@@ -54,5 +54,19 @@ TEST(NodeErrors, tensors_too_large_to_interpret) {
             std::string::npos);
 }
 
+// No input has the symbol as a dim, and the caller names no value for it.
+TEST(NodeErrors, symbols_without_a_value) {
+  for (const char* node : {"expand %x : f32[n]", "dims [n] : i64[1]"}) {
+    Expected<Graph> graph = parse_graph(
+        "symbol n max=8\ngraph @g(%x: f32[1]) {\n  %y = " + std::string(node) + "\n  return y = %y\n}\n");
+    ASSERT_TRUE(graph) << to_string(graph.errors());
+    Expected<std::vector<Tensor>> outputs = interpret(*graph, {f32_tensor({1}, {1})});
+    ASSERT_FALSE(outputs) << node;
+    EXPECT_NE(
+        outputs.errors().front().message.find("the interpreter expects the value of every symbol, found "),
+        std::string::npos);
+  }
+}
+
 }  // namespace
 }  // namespace quernel

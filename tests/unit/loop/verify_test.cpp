@@ -204,6 +204,11 @@ TEST(Verify, RefusesMalformedKernelsAndStatements) {
       std::make_shared<const BufferNode>(BufferNode{"x", DType::kF32, 1, Scope::kGlobal, 0, Access::kRead});
   kernel.body = std::make_shared<const StmtNode>(global);
   has(kernel, "alloc of global buffer '%x'");
+  StmtNode local = global;
+  local.buffer = std::make_shared<const BufferNode>(
+      BufferNode{"x", DType::kF32, kUnknownSize, Scope::kRegister, 0, Access::kRead});
+  kernel.body = std::make_shared<const StmtNode>(local);
+  has(kernel, "buffer '%x' expected a known size, as it is local");
 }
 
 TEST(Verify, GridExtentsAreConstantsAndSymbols) {
