@@ -104,7 +104,11 @@ class Assembler {
     Dim bytes = schedule::byte_size(t.dtype, element_count(shape));
     t.bytes = bytes.is_const() ? static_cast<uint64_t>(bytes.value()) : 0;
     t.arena = arena;
-    set_bytes(contents_.arenas[arena], bytes.upper_bound());
+    // A slot has a symbolic size exactly where its tensor has a symbolic shape.
+    if (is_static(shape))
+      set_bytes(contents_.arenas[arena], bytes);
+    else
+      contents_.arenas[arena].bytes_expression = expression(bytes.upper_bound());
     return t;
   }
 

@@ -88,4 +88,25 @@ Status import_one_hot(NodeImport& n) {
   return n.output(n.build.where(hit, on, off));
 }
 
+// The slices along an axis, or the elements of the flattened tensor, for which the condition holds; how many
+// is found at run time.
+Status import_compress(NodeImport& n) {
+  ValueId x = n.in(0), condition = n.in(1);
+  int64_t axis = 0;
+  if (n.attribute("axis")) {
+    QUERNEL_TRY(axis, n.axis(n.attr_int("axis", 0), n.rank(x)));
+  } else {
+    x = n.build.reshape(x, {element_count(n.shape(x))});
+  }
+  QUERNEL_CHECK(n.build.status());
+  Dim size = n.shape(x)[static_cast<size_t>(axis)];
+  if (n.rank(condition) != 1 || n.dtype(condition) != DType::kBool)
+    return n.invalid("expected a condition of rank 1, bool, found " +
+                     to_string(TensorType{n.dtype(condition), n.shape(condition)}));
+  if (!always_le(n.shape(condition)[0], size))
+    return n.invalid("expected a condition of at most " + to_string(size) + " elements, found " +
+                     to_string(n.shape(condition)));
+  return n.output(n.build.take(x, n.positions_where(condition), axis));
+}
+
 }  // namespace quernel::onnx_import

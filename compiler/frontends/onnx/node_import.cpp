@@ -195,6 +195,20 @@ ValueId NodeImport::iota(DType dtype, const Dim& count) {
   return build.cast(build.constant(i64_tensor({count.value()}, values)), dtype);
 }
 
+ValueId NodeImport::positions_where(ValueId mask) {
+  if (!build.ok() || mask < 0) return kNoValue;
+  Dim size = shape(mask)[0];
+  ValueId count = build.reduce(OpKind::k_reduce_sum, build.cast(mask, DType::kI64), {0}, false);
+  if (!build.ok()) return kNoValue;
+  Symbol found{
+      proto.output_size() > 0 ? proto.output(0) + "_count" : "count", 0, size.bounds().hi, 1, true, {size}};
+  Attributes attributes;
+  attributes.ints = {0};
+  attributes.descending = true;  // true before false, each in order
+  attributes.shape = {build.graph().add_symbol(std::move(found), count)};
+  return build.add(OpKind::k_argsort, {mask}, std::move(attributes));
+}
+
 ValueId NodeImport::widen(ValueId x) {
   return dtype(x) == DType::kF16 || dtype(x) == DType::kBF16 ? build.cast(x, DType::kF32) : x;
 }

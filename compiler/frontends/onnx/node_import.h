@@ -100,6 +100,8 @@ class NodeImport {
   ValueId unary(UnaryOp op, ValueId x) { return build.unary(op, x); }
   ValueId binary(BinaryOp op, ValueId a, ValueId b) { return build.binary(op, a, b); }
   ValueId binary(BinaryOp op, ValueId a, double b) { return build.binary(op, a, scalar(dtype(a), b)); }
+  // The positions where a mask, bool [n], holds, ascending: i64 of a size found at run time, at most n.
+  ValueId positions_where(ValueId mask);
   // Constants of a compute dtype; unsupported for storage-only ones.
   ValueId scalar(DType dtype, double value);
   // A scalar with the value of a dim.

@@ -146,12 +146,34 @@ Status import_eye_like(NodeImport& n) {
   return n.output(n.build.cast(n.build.constant({DType::kBool, dims, Bytes::own(std::move(data))}), dtype));
 }
 
-// Only of constants: the result's size depends on the data.
+namespace {
+
+// The size of the result is found at run time: row-major positions of the elements, split into indices.
+Status non_zero_of_computed(NodeImport& n) {
+  ValueId x = n.in(0);
+  Shape shape = n.shape(x);
+  if (shape.empty()) return n.refuse("NonZero of a computed scalar is not supported");
+  ValueId flat = n.build.reshape(x, {element_count(shape)});
+  ValueId mask = n.dtype(x) == DType::kBool ? flat : n.binary(BinaryOp::k_ne, flat, 0.0);
+  ValueId found = n.positions_where(mask);
+  QUERNEL_CHECK(n.build.status());
+  Dim count = n.shape(found)[0];
+  std::vector<ValueId> rows;
+  Shape strides = contiguous_strides(shape);
+  for (size_t d = 0; d < shape.size(); ++d) {
+    ValueId index = found;
+    if (!(strides[d] == Dim(1))) index = n.binary(BinaryOp::k_idiv, index, n.number(DType::kI64, strides[d]));
+    if (d > 0) index = n.binary(BinaryOp::k_fmod, index, n.number(DType::kI64, max(shape[d], 1)));
+    rows.push_back(n.build.reshape(index, {1, count}));
+  }
+  return n.output(n.build.cat(std::move(rows), 0));
+}
+
+}  // namespace
+
 Status import_non_zero(NodeImport& n) {
   const Tensor* x = n.constant(n.in(0));
-  if (!x) n.want_value(n.in(0));
-  if (!x)
-    return n.refuse("NonZero of a computed value is not supported: its result's size depends on the data");
+  if (!x) return non_zero_of_computed(n);
   std::vector<int64_t> found;  // linear positions
   for (int64_t i = 0; i < x->count(); ++i)
     if (element_as_f64(*x, i) != 0) found.push_back(i);
