@@ -38,7 +38,7 @@ Expected<std::vector<Tensor>> run_compiled(const Graph& graph, const std::vector
     const char* path;
     ~Remove() { unlink(path); }
   } remove{path};
-  QUERNEL_TRY(CompileReport report, compile_graph(graph, path, options));
+  QUERNEL_TRY(CompileReport report, compile_graphs({graph}, path, options));
   Bundle bundle;
   Device device;
   Session session;
