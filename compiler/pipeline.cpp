@@ -256,14 +256,20 @@ Diagnostic unknown_pass(const std::string& option, const std::string& name,
   return invalid_input(option + ": expected one of " + names + "; found '" + name + "'");
 }
 
+std::vector<std::string_view> optional_passes() {
+  std::vector<std::string_view> names;
+  for (const GraphPass& pass : graph_passes())
+    if (pass.optional) names.push_back(pass.name);
+  for (const LoopPass& pass : loop_passes())
+    if (pass.optional) names.push_back(pass.name);
+  names.push_back(kOptimizeCode);
+  return names;
+}
+
 Status check_pass_names(const CompileOptions& options) {
-  std::vector<std::string_view> all, optional;
-  auto add = [&](const auto& pass) {
-    all.push_back(pass.name);
-    if (pass.optional) optional.push_back(pass.name);
-  };
-  for (const GraphPass& pass : graph_passes()) add(pass);
-  for (const LoopPass& pass : loop_passes()) add(pass);
+  std::vector<std::string_view> all, optional = optional_passes();
+  for (const GraphPass& pass : graph_passes()) all.push_back(pass.name);
+  for (const LoopPass& pass : loop_passes()) all.push_back(pass.name);
   auto is_one_of = [](const std::vector<std::string_view>& names, std::string_view name) {
     return std::find(names.begin(), names.end(), name) != names.end();
   };
@@ -403,6 +409,7 @@ Expected<bundle::CompiledVariant> compile_variant(const std::vector<Graph>& grap
   if (options.on_stage) options.on_stage("code generation");
   codegen::CompileOptions codegen_options;
   codegen_options.threads = options.threads;
+  codegen_options.optimize = !contains(options.disabled_passes, kOptimizeCode);
   if (!options.dump_dir.empty()) codegen_options.dump_dir = options.dump_dir + "/" + target.name;
   QUERNEL_TRY(lowered.variant.image, codegen::compile_kernels(lowered.kernels, target, codegen_options));
   return std::move(lowered.variant);

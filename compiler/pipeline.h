@@ -27,6 +27,10 @@ struct LoopPass {
 };
 const std::vector<GraphPass>& graph_passes();
 const std::vector<LoopPass>& loop_passes();
+// LLVM's own passes over the kernels, as --disable-pass names them all.
+inline constexpr std::string_view kOptimizeCode = "optimize-code";
+// What --disable-pass takes: the optional passes of graphs and loops, and kOptimizeCode.
+std::vector<std::string_view> optional_passes();
 
 // Names in disabled_passes, print_after and stop_after that are no pass's; the message begins with the
 // option's name.

@@ -26,6 +26,9 @@ class Assigner {
   Status run() {
     for (size_t i = 0; i < g_.states.size(); ++i)
       place(g_.inputs[g_.states[i].input], BufferKind::kState, static_cast<int>(i));
+    for (const Group& group : s_.groups)
+      if (group.kind == GroupKind::kContract)
+        for (int i = 0; i < 2; ++i) contracted_.insert(resolve_operand(g_, g_.nodes[group.anchor], i).base);
     for (size_t i = 0; i < g_.inputs.size(); ++i)
       if (!g_.state_of_input(i)) place(g_.inputs[i], BufferKind::kInput, static_cast<int>(i));
     for (size_t i = 0; i < g_.outputs.size(); ++i)
@@ -90,6 +93,15 @@ class Assigner {
                      contiguous_strides(make_shape(data->dims))};
   }
 
+  // materialize_operands promised contractions that what they read in vectors is contiguous along them.
+  bool keeps_vectors(ValueId v, const Shape& strides) const {
+    if (!contracted_.count(v)) return true;
+    const Shape &dims = g_.shape(v), own = contiguous_strides(dims);
+    for (size_t d = 0; d < dims.size(); ++d)
+      if (!(dims[d] == Dim(1)) && own[d] == Dim(1) && !(strides[d] == Dim(1))) return false;
+    return true;
+  }
+
   void write_cat_in_place(Group& group) {
     const Node& cat = g_.nodes[group.anchor];
     Storage whole = s_.storage[cat.output];
@@ -98,7 +110,7 @@ class Assigner {
     for (size_t i = 0; i < cat.inputs.size(); ++i) {
       ValueId v = cat.inputs[i];
       // A producer of ours that has no place yet writes here; the operand's own groups come before the cat's.
-      if (producer_[v] >= 0 && !s_.storage[v].valid()) {
+      if (producer_[v] >= 0 && !s_.storage[v].valid() && keeps_vectors(v, whole.strides)) {
         s_.storage[v] = {whole.buffer, whole.offset + start * whole.strides[axis], whole.strides};
       } else {
         group.copied.push_back(static_cast<int>(i));
@@ -229,6 +241,7 @@ class Assigner {
   std::multimap<size_t, int> constants_;
   std::map<std::pair<const uint8_t*, std::string>, int> packed_;
   std::unordered_set<ValueId> scalars_;
+  std::unordered_set<ValueId> contracted_;  // stored values that contractions read
 };
 
 }  // namespace
