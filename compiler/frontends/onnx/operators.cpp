@@ -23,7 +23,6 @@ constexpr std::string_view kSequence =
 constexpr std::string_view kLegacy = "an experimental operator that left the ONNX standard";
 constexpr Reason kReasons[] = {
     {"Unique", kDynamicSize},
-    {"NonMaxSuppression", kDynamicSize},
     {"StringNormalizer", kSequence},
     {"StringConcat", kSequence},
     {"StringSplit", kSequence},
