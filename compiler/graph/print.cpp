@@ -239,12 +239,18 @@ std::string control_text(const Node& node, const std::string& indent, int64_t el
 std::string body_text(const Graph& graph, const std::string& indent, int64_t elide_constants) {
   std::string inner = indent + "  ";
   auto value = [&](ValueId v) { return "%" + quote_name(graph.values[v].name); };
-  std::string text = "(" +
-                     joined(graph.inputs.size(),
-                            [&](size_t i) {
-                              return value(graph.inputs[i]) + ": " + type_text(graph.type(graph.inputs[i]));
-                            }) +
-                     ") {\n";
+  std::string text =
+      "(" +
+      joined(graph.inputs.size(),
+             [&](size_t i) {
+               const Graph::State* state = graph.state_of_input(i);
+               std::string input = value(graph.inputs[i]) + ": " + type_text(graph.type(graph.inputs[i]));
+               if (!state) return input;
+               bool given = state->initial.bytes.size() != 0;
+               return "state " + input +
+                      (given ? " = " + data_text(state->initial, elide_constants) : std::string());
+             }) +
+      ") {\n";
   auto bind_symbols = [&](int node) {
     for (const Graph::SymbolSource& s : graph.symbol_sources)
       if (graph.values[s.value].node == node)
@@ -269,7 +275,10 @@ std::string body_text(const Graph& graph, const std::string& indent, int64_t eli
   text += inner + "return";
   if (!graph.outputs.empty()) text += " ";
   text += joined(graph.outputs.size(), [&](size_t i) {
-    return quote_name(graph.outputs[i].name) + " = " + value(graph.outputs[i].value);
+    const Graph::State* state = graph.state_of_output(i);
+    std::string name =
+        state ? "state " + value(graph.inputs[state->input]) : quote_name(graph.outputs[i].name);
+    return name + " = " + value(graph.outputs[i].value);
   });
   return text + "\n" + indent + "}";
 }

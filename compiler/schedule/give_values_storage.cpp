@@ -84,7 +84,10 @@ Expected<Graph> give_values_storage(const Graph& graph, bool is_body) {
   QUERNEL_TRY(Graph result,
               rewrite(graph, [&](Rewriter& r, const Node& node) { return isolation.rule(r, node); }));
   std::set<ValueId> taken;
-  for (Graph::Output& output : result.outputs) {
+  for (size_t i = 0; i < result.outputs.size(); ++i) {
+    Graph::Output& output = result.outputs[i];
+    const Graph::State* state = result.state_of_output(i);
+    if (state && result.inputs[state->input] == output.value) continue;  // keeps its value
     if (is_writable(result, output.value) && taken.insert(output.value).second) continue;
     QUERNEL_TRY(output.value, result.add(OpKind::k_contiguous, {output.value}, {}, {}, output.name));
     taken.insert(output.value);

@@ -3,16 +3,35 @@
 #include <sstream>
 
 namespace quernel::schedule {
-Expected<Schedule> make_schedule(Graph graph, const Target& target, std::vector<Port> inputs,
-                                 std::vector<Port> outputs) {
+namespace {
+
+// The graph with copies, after everything else, of these states' next values: over the present ones.
+Expected<Graph> copy_states_last(Graph graph, const std::vector<size_t>& states) {
+  for (size_t i : states) {
+    Graph::Output& output = graph.outputs[graph.states[i].output];
+    QUERNEL_TRY(output.value, graph.add(OpKind::k_contiguous, {output.value}, {}, {}, output.name));
+  }
+  return graph;
+}
+
+}  // namespace
+
+Expected<Schedule> make_schedule(Graph graph, const Target& target, Packings& packings,
+                                 std::vector<Port> inputs, std::vector<Port> outputs) {
   QUERNEL_TRY(graph, give_values_storage(graph, !inputs.empty()));
-  QUERNEL_TRY(Schedule schedule, form_groups(std::move(graph), target));
-  schedule.inputs = std::move(inputs);
-  schedule.outputs = std::move(outputs);
-  QUERNEL_CHECK(assign_storage(schedule, target));
-  QUERNEL_CHECK(schedule_bodies(schedule, target));
-  QUERNEL_CHECK(plan_memory(schedule));
-  return schedule;
+  for (;;) {
+    QUERNEL_TRY(Schedule schedule, form_groups(std::move(graph), target));
+    schedule.inputs = inputs;
+    schedule.outputs = outputs;
+    QUERNEL_CHECK(assign_storage(schedule, target, packings));
+    std::vector<size_t> clashes = place_states(schedule);
+    if (clashes.empty()) {
+      QUERNEL_CHECK(schedule_bodies(schedule, target, packings));
+      QUERNEL_CHECK(plan_memory(schedule));
+      return schedule;
+    }
+    QUERNEL_TRY(graph, copy_states_last(std::move(schedule.graph), clashes));
+  }
 }
 
 std::string_view to_string(Hazard hazard) {
@@ -65,6 +84,8 @@ std::string print(const Schedule& s) {
         return "input " + std::to_string(buffer.slot);
       case BufferKind::kOutput:
         return "output " + std::to_string(buffer.slot);
+      case BufferKind::kState:
+        return "state " + std::to_string(buffer.slot);
     }
     return std::string();
   };

@@ -9,7 +9,8 @@ constexpr int64_t kSlotAlignment = 64;  // bytes
 
 class Bodies {
  public:
-  Bodies(Schedule& schedule, const Target& target) : s_(schedule), g_(schedule.graph), target_(target) {}
+  Bodies(Schedule& schedule, const Target& target, Packings& packings)
+      : s_(schedule), g_(schedule.graph), target_(target), packings_(packings) {}
 
   Status run() {
     for (Group& group : s_.groups) {
@@ -17,7 +18,8 @@ class Bodies {
       const Node& node = g_.nodes[group.anchor];
       Dim workspace = 0;
       for (const Graph& body : node.attributes.control->bodies) {
-        QUERNEL_TRY(Schedule schedule, make_schedule(body, target_, inputs(node), outputs(group, node)));
+        QUERNEL_TRY(Schedule schedule,
+                    make_schedule(body, target_, packings_, inputs(node), outputs(group, node)));
         workspace = max(workspace, schedule.workspace_bytes);
         group.bodies.push_back(std::move(schedule));
       }
@@ -91,6 +93,7 @@ class Bodies {
   Schedule& s_;
   const Graph& g_;
   const Target& target_;
+  Packings& packings_;
 };
 
 }  // namespace
@@ -100,6 +103,8 @@ Dim slot_elements(const TensorType& type) {
   return ceildiv(bytes, kSlotAlignment) * (kSlotAlignment * 8 / bit_width(type.dtype));
 }
 
-Status schedule_bodies(Schedule& schedule, const Target& target) { return Bodies(schedule, target).run(); }
+Status schedule_bodies(Schedule& schedule, const Target& target, Packings& packings) {
+  return Bodies(schedule, target, packings).run();
+}
 
 }  // namespace quernel::schedule
