@@ -133,10 +133,79 @@ Status check_input_values(const CompileOptions& options, Imported& imported) {
     if (!contains(names, name))
       return invalid_input("input value: expected the name of an input (" + legal + "), found '" + name +
                            "'");
-    if (!contains(imported.fixed_inputs, name))
+    bool is_initial = std::any_of(
+        imported.graph.states.begin(), imported.graph.states.end(), [&](const Graph::State& state) {
+          return imported.graph.values[imported.graph.inputs[state.input]].name == name;
+        });
+    if (!contains(imported.fixed_inputs, name) && !is_initial)
       imported.notes.push_back("the value of input '" + name +
                                "' is not used: no operator needs it at compile time");
   }
+  return {};
+}
+
+Status finish_import(const CompileOptions& options, Imported& imported) {
+  QUERNEL_CHECK(make_states(imported.graph, options.states, options.input_values));
+  return check_input_values(options, imported);
+}
+
+// Options of one entry point, and its model.
+CompileOptions entry_options(const CompileOptions& options, const EntryPointOptions& entry) {
+  CompileOptions own = options;
+  for (const auto& [name, value] : entry.dims) own.dims[name] = value, own.dim_ranges.erase(name);
+  for (const auto& [name, range] : entry.dim_ranges) own.dim_ranges[name] = range, own.dims.erase(name);
+  own.entry_points.clear();
+  return own;
+}
+
+// The models of all entry points; notes begin with the entry point's name where there are several.
+Expected<std::vector<Imported>> import_entry_points(const std::string& model, const CompileOptions& options) {
+  std::vector<Imported> entries;
+  if (options.entry_points.empty()) {
+    QUERNEL_TRY(Imported imported, import_model(model, options));
+    entries.push_back(std::move(imported));
+  }
+  for (const EntryPointOptions& entry : options.entry_points) {
+    for (const Imported& other : entries)
+      if (other.graph.name == entry.name)
+        return invalid_input("expected entry points of different names, found '" + entry.name + "' twice");
+    Expected<Imported> imported =
+        import_model(entry.model.empty() ? model : entry.model, entry_options(options, entry));
+    if (!imported) {
+      Diagnostics errors = imported.errors();
+      for (Diagnostic& error : errors) error.message = "entry point '" + entry.name + "': " + error.message;
+      return errors;
+    }
+    imported->graph.name = entry.name;
+    for (std::string& note : imported->notes) note = entry.name + ": " + note;
+    entries.push_back(std::move(*imported));
+  }
+  return entries;
+}
+
+// Entry points see one variable by one name: it has to be the same to all.
+Status check_shared_states(const std::vector<Graph>& graphs) {
+  struct Known {
+    const Graph* graph;
+    const Graph::State* state;
+  };
+  std::unordered_map<std::string, Known> known;
+  for (const Graph& graph : graphs)
+    for (const Graph::State& state : graph.states) {
+      const Value& value = graph.values[graph.inputs[state.input]];
+      auto [it, fresh] = known.try_emplace(value.name, Known{&graph, &state});
+      if (fresh) continue;
+      const auto& [other, same] = it->second;
+      const TensorType& type = other->type(other->inputs[same->input]);
+      if (!(type == value.type))
+        return invalid_input("state '" + value.name + "': expected " + to_string(type) +
+                             " as in entry point '" + other->name + "', found " + to_string(value.type) +
+                             " in '" + graph.name + "'");
+      const Bytes &a = state.initial.bytes, &b = same->initial.bytes;
+      if (a.size() != b.size() || !std::equal(a.data(), a.data() + a.size(), b.data()))
+        return invalid_input("state '" + value.name + "': expected the same initial value in entry points '" +
+                             other->name + "' and '" + graph.name + "'");
+    }
   return {};
 }
 
@@ -221,7 +290,7 @@ Expected<Imported> import_model(const std::string& path, const CompileOptions& o
   if (path.size() > 3 && path.ends_with(".qg")) {
     QUERNEL_TRY(Graph graph, import_text(path));
     Imported imported{std::move(graph), {}, {}};
-    QUERNEL_CHECK(check_input_values(options, imported));
+    QUERNEL_CHECK(finish_import(options, imported));
     return imported;
   }
   ImportOptions import_options;
@@ -232,7 +301,7 @@ Expected<Imported> import_model(const std::string& path, const CompileOptions& o
   import_options.input_values = options.input_values;
   QUERNEL_TRY(ImportedModel model, import_onnx(path, import_options));
   Imported imported{std::move(model.graph), std::move(model.notes), std::move(model.fixed_inputs)};
-  QUERNEL_CHECK(check_input_values(options, imported));
+  QUERNEL_CHECK(finish_import(options, imported));
   return imported;
 }
 
@@ -253,30 +322,46 @@ namespace {
 struct Lowered {
   bundle::CompiledVariant variant;  // without its image
   std::vector<loop::Kernel> kernels;
+  std::unordered_map<std::string, int> known;  // kernels by their text, without the name
+  schedule::Packings packings;
 };
 
-// Schedules and lowers an optimized graph; equal kernels appear once: their text, without the name, is their
-// identity.
-Expected<Lowered> lower_variant(Graph optimized, const Target& target, const CompileOptions& options) {
-  Lowered result;
-  bundle::CompiledVariant& variant = result.variant;
-  variant.target = target;
+// Schedules and lowers an optimized graph, the next entry point; equal kernels appear once.
+Status lower_entry_point(Graph optimized, const CompileOptions& options, Lowered& result) {
+  bundle::CompiledEntry& entry = result.variant.entries.emplace_back();
   if (options.on_stage) options.on_stage("schedule");
-  QUERNEL_TRY(variant.schedule, schedule::make_schedule(std::move(optimized), target));
+  QUERNEL_TRY(entry.schedule,
+              schedule::make_schedule(std::move(optimized), result.variant.target, result.packings));
   if (options.on_stage) options.on_stage("lower");
-  std::unordered_map<std::string, int> known;
-  for (const schedule::Item& item : variant.schedule.items) {
-    bundle::Dispatch& dispatch = variant.dispatches.emplace_back();
+  for (const schedule::Item& item : entry.schedule.items) {
+    bundle::Dispatch& dispatch = entry.dispatches.emplace_back();
     if (item.group < 0) continue;
-    lower::LoweredItem lowered = lower::lower_item(variant.schedule, item, target);
+    lower::LoweredItem lowered = lower::lower_item(entry.schedule, item, result.variant.target);
     loop::Kernel& kernel = lowered.kernel;
-    auto [it, fresh] = known.try_emplace(loop::to_string(kernel), static_cast<int>(result.kernels.size()));
+    auto [it, fresh] =
+        result.known.try_emplace(loop::to_string(kernel), static_cast<int>(result.kernels.size()));
     if (fresh) {
-      kernel.name = std::string(to_string(variant.schedule.groups[item.group].kind)) + "_" +
+      kernel.name = std::string(to_string(entry.schedule.groups[item.group].kind)) + "_" +
                     std::to_string(result.kernels.size());
       result.kernels.push_back(std::move(kernel));
     }
     dispatch = {it->second, std::move(lowered.symbols), lowered.workgroups};
+  }
+  return {};
+}
+
+// Optimizes, schedules and lowers all entry points. Stops after the graph passes where stop_after is one of
+// them.
+Expected<Lowered> lower_variant(const std::vector<Graph>& graphs, const Target& target,
+                                const CompileOptions& options) {
+  Lowered result;
+  result.variant.target = target;
+  for (const Graph& graph : graphs) {
+    CompileOptions own = options;
+    if (graphs.size() > 1 && !options.dump_dir.empty()) own.dump_dir += "/" + graph.name;
+    QUERNEL_TRY(Graph optimized, run_graph_passes(graph, target, own));
+    if (has_pass(graph_passes(), options.stop_after)) continue;
+    QUERNEL_CHECK(lower_entry_point(std::move(optimized), options, result));
   }
   return result;
 }
@@ -291,7 +376,10 @@ Status run_loop_passes(Lowered& lowered, const CompileOptions& options) {
     return text;
   };
   if (dump.active()) {
-    QUERNEL_CHECK(dump.write("schedule.txt", schedule::print(lowered.variant.schedule)));
+    std::string schedules;
+    for (const bundle::CompiledEntry& entry : lowered.variant.entries)
+      schedules += schedule::print(entry.schedule);
+    QUERNEL_CHECK(dump.write("schedule.txt", schedules));
     QUERNEL_CHECK(dump.write("lowered.loop", print_kernels()));
   }
   PassOutput output(options, dump, ".loop", print_kernels);
@@ -304,20 +392,19 @@ Status run_loop_passes(Lowered& lowered, const CompileOptions& options) {
   });
 }
 
-Status run_passes_to_stop(const Graph& graph, const Target& target, const CompileOptions& options) {
-  QUERNEL_TRY(Graph optimized, run_graph_passes(graph, target, options));
+Status run_passes_to_stop(const std::vector<Graph>& graphs, const Target& target,
+                          const CompileOptions& options) {
+  QUERNEL_TRY(Lowered lowered, lower_variant(graphs, target, options));
   if (has_pass(graph_passes(), options.stop_after)) return {};
-  QUERNEL_TRY(Lowered lowered, lower_variant(std::move(optimized), target, options));
   return run_loop_passes(lowered, options);
 }
 
 }  // namespace
 
-Expected<bundle::CompiledVariant> compile_variant(const Graph& graph, const Target& target,
+Expected<bundle::CompiledVariant> compile_variant(const std::vector<Graph>& graphs, const Target& target,
                                                   const CompileOptions& options) {
   QUERNEL_ASSERT(options.stop_after.empty());
-  QUERNEL_TRY(Graph optimized, run_graph_passes(graph, target, options));
-  QUERNEL_TRY(Lowered lowered, lower_variant(std::move(optimized), target, options));
+  QUERNEL_TRY(Lowered lowered, lower_variant(graphs, target, options));
   QUERNEL_CHECK(run_loop_passes(lowered, options));
   if (options.on_stage) options.on_stage("code generation");
   codegen::CompileOptions codegen_options;
@@ -328,9 +415,10 @@ Expected<bundle::CompiledVariant> compile_variant(const Graph& graph, const Targ
   return std::move(lowered.variant);
 }
 
-Expected<CompileReport> compile_graph(const Graph& graph, const std::string& path,
-                                      const CompileOptions& options) {
+Expected<CompileReport> compile_graphs(const std::vector<Graph>& graphs, const std::string& path,
+                                       const CompileOptions& options) {
   QUERNEL_CHECK(check_pass_names(options));
+  QUERNEL_CHECK(check_shared_states(graphs));
   CompileReport report;
   report.stopped = !options.stop_after.empty();
   // Times the stages that the callbacks mark.
@@ -349,10 +437,10 @@ Expected<CompileReport> compile_graph(const Graph& graph, const std::string& pat
   for (const std::string& name : options.targets) {
     QUERNEL_TRY(Target target, find_target(name));
     if (report.stopped) {
-      QUERNEL_CHECK(run_passes_to_stop(graph, target, timed));
+      QUERNEL_CHECK(run_passes_to_stop(graphs, target, timed));
       continue;
     }
-    QUERNEL_TRY(bundle::CompiledVariant variant, compile_variant(graph, target, timed));
+    QUERNEL_TRY(bundle::CompiledVariant variant, compile_variant(graphs, target, timed));
     variants.push_back(std::move(variant));
   }
   if (report.stopped) {
@@ -366,9 +454,12 @@ Expected<CompileReport> compile_graph(const Graph& graph, const std::string& pat
   report.file_bytes = sizes.file;
   report.code_bytes = sizes.code;
   report.constant_bytes = sizes.constants;
-  report.workspace_bytes = static_cast<uint64_t>(variants[0].schedule.workspace_bytes.estimate());
   report.kernels = static_cast<int>(variants[0].image.kernel_names.size());
-  report.dispatches = static_cast<int>(variants[0].schedule.items.size());
+  for (const bundle::CompiledEntry& entry : variants[0].entries) {
+    auto workspace = static_cast<uint64_t>(entry.schedule.workspace_bytes.estimate());
+    report.workspace_bytes = std::max(report.workspace_bytes, workspace);
+    report.dispatches += static_cast<int>(entry.schedule.items.size());
+  }
   return report;
 }
 
@@ -392,26 +483,38 @@ Expected<CompileReport> compile(const std::string& model, const std::string& bun
                                 const CompileOptions& options) {
   if (options.on_stage) options.on_stage("import");
   auto start = std::chrono::steady_clock::now();
-  QUERNEL_TRY(Imported imported, import_model(model, options));
+  QUERNEL_TRY(std::vector<Imported> entries, import_entry_points(model, options));
   double import_seconds = seconds_since(start);
-  QUERNEL_TRY(CompileReport report, compile_graph(imported.graph, bundle, options));
+  std::vector<Graph> graphs;
+  for (Imported& entry : entries) graphs.push_back(std::move(entry.graph));
+  QUERNEL_TRY(CompileReport report, compile_graphs(graphs, bundle, options));
   report.stages.insert(report.stages.begin(), {"import", import_seconds});
-  report.notes = std::move(imported.notes);
-  report.fixed_inputs = std::move(imported.fixed_inputs);
-  report.random_outputs = random_outputs(imported.graph);
+  auto append = [](std::vector<std::string>& to, std::vector<std::string> from) {
+    to.insert(to.end(), from.begin(), from.end());
+  };
+  for (size_t i = 0; i < entries.size(); ++i) {
+    append(report.notes, entries[i].notes);
+    append(report.fixed_inputs, entries[i].fixed_inputs);
+    append(report.random_outputs, random_outputs(graphs[i]));
+  }
   return report;
 }
 
 Expected<std::vector<std::string>> check(const std::string& model, const CompileOptions& options) {
   QUERNEL_CHECK(check_pass_names(options));
-  QUERNEL_TRY(Imported imported, import_model(model, options));
+  QUERNEL_TRY(std::vector<Imported> entries, import_entry_points(model, options));
+  std::vector<std::string> notes;
   for (const std::string& name : options.targets) {
     QUERNEL_TRY(Target target, find_target(name));
-    QUERNEL_TRY(Graph graph, run_graph_passes(imported.graph, target, options));
-    if (has_pass(graph_passes(), options.stop_after)) continue;
-    QUERNEL_TRY(schedule::Schedule schedule, schedule::make_schedule(std::move(graph), target));
+    schedule::Packings packings;
+    for (const Imported& entry : entries) {
+      QUERNEL_TRY(Graph graph, run_graph_passes(entry.graph, target, options));
+      if (has_pass(graph_passes(), options.stop_after)) continue;
+      QUERNEL_TRY(schedule::Schedule schedule, schedule::make_schedule(std::move(graph), target, packings));
+    }
   }
-  return imported.notes;
+  for (const Imported& entry : entries) notes.insert(notes.end(), entry.notes.begin(), entry.notes.end());
+  return notes;
 }
 
 }  // namespace quernel

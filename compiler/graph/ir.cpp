@@ -139,6 +139,18 @@ const Symbol* Graph::find_symbol(std::string_view symbol_name) const {
   return nullptr;
 }
 
+const Graph::State* Graph::state_of_input(size_t index) const {
+  for (const State& state : states)
+    if (state.input == index) return &state;
+  return nullptr;
+}
+
+const Graph::State* Graph::state_of_output(size_t index) const {
+  for (const State& state : states)
+    if (state.output == index) return &state;
+  return nullptr;
+}
+
 ValueId Graph::symbol_source(std::string_view symbol_name) const {
   for (const SymbolSource& s : symbol_sources)
     if (s.symbol == symbol_name) return s.value;

@@ -148,6 +148,17 @@ struct Graph {
     ValueId value = kNoValue;
   };
   std::vector<Output> outputs;
+  // Variables that keep their value from run to run: an input (its value when the run begins; its name is the
+  // state's) and the output that is its value when the run has ended. Neither is seen by whoever runs the
+  // graph.
+  struct State {
+    size_t input = 0, output = 0;  // indices in `inputs` and `outputs`
+    Tensor initial;                // before the first run; no bytes: zeros
+  };
+  std::vector<State> states;
+  // The state that an input or output belongs to, or null.
+  const State* state_of_input(size_t index) const;
+  const State* state_of_output(size_t index) const;
 
   ValueId add_input(std::string name, TensorType type, Location location = {});
   // Appends a node: infers the result type and checks the op's rules. An empty name gives a fresh one; a

@@ -1,5 +1,5 @@
 // Parser of the graph's text form (graph/text.h). Every statement is read by TextReader, which keeps the
-// first failure.
+// first failure. Over 600 lines because one grammar is read in one place.
 #include <charconv>
 #include <limits>
 #include <unordered_map>
@@ -15,6 +15,7 @@ namespace {
 constexpr int kMaxDepth = 256;                   // of parentheses
 constexpr int64_t kMaxBytes = int64_t{1} << 31;  // of one constant
 constexpr int64_t kMaxRank = 64;
+constexpr size_t kNotAssigned = std::numeric_limits<size_t>::max();
 
 int digit(char c) {
   return c >= '0' && c <= '9'   ? c - '0'
@@ -82,23 +83,54 @@ class GraphParser {
     in_.expect("(");
     while (in_.ok() && !in_.accept(")")) {
       if (!graph_.inputs.empty()) in_.expect(",");
+      bool is_state = in_.accept_word("state");
       std::string name = new_value_name();
       in_.expect(":");
       TensorType type = parse_type();
-      if (in_.ok()) define(name, graph_.add_input(name, std::move(type), in_.location()));
+      if (!in_.ok()) return;
+      define(name, graph_.add_input(name, type, in_.location()));
+      if (!is_state) continue;
+      Graph::State& state = graph_.states.emplace_back();
+      state.input = graph_.inputs.size() - 1;
+      state.output = kNotAssigned;
+      if (in_.accept("=")) state.initial = parse_data(type);
     }
+  }
+
+  // The output that is the state's next value.
+  void parse_next_state() {
+    in_.expect("%");
+    std::string name = in_.name("the name of a state");
+    if (!in_.ok()) return;
+    for (Graph::State& state : graph_.states) {
+      if (graph_.values[graph_.inputs[state.input]].name != name) continue;
+      if (state.output != kNotAssigned) in_.fail("state '%" + name + "' is given two values");
+      state.output = graph_.outputs.size();
+      in_.expect("=");
+      graph_.outputs.push_back({name, parse_value()});
+      return;
+    }
+    in_.fail("expected the name of a state, found '%" + name + "'");
   }
 
   void parse_outputs() {
     while (in_.ok() && !in_.accept("}")) {
       if (!graph_.outputs.empty()) in_.expect(",");
       std::string name = in_.name("an output name");
-      in_.expect("=");
+      if (name == "state" && !in_.accept("=")) {
+        parse_next_state();
+        continue;
+      }
+      if (name != "state") in_.expect("=");
       ValueId value = parse_value();
       for (const Graph::Output& other : graph_.outputs)
         if (in_.ok() && other.name == name) in_.fail("output '" + name + "' is returned twice");
       graph_.outputs.push_back({std::move(name), value});
     }
+    for (const Graph::State& state : graph_.states)
+      if (in_.ok() && state.output == kNotAssigned)
+        in_.fail("expected a next value of state '%" + graph_.values[graph_.inputs[state.input]].name +
+                 "' to be returned");
   }
 
   // ---- values ----
@@ -489,23 +521,24 @@ class GraphParser {
           "expected " + std::to_string(bytes.size()) + " bytes, found " + std::to_string(n), place));
   }
 
-  void parse_constant(Attributes& a) {
-    TensorType type = parse_type();
+  Tensor parse_data(const TensorType& type) {
     if (in_.ok() && !is_static(type.shape))
       in_.fail("expected a static shape for a constant, found " + to_string(type));
-    if (!in_.ok()) return;
+    if (!in_.ok()) return {};
     std::vector<int64_t> dims = static_dims(type.shape);
     std::optional<int64_t> count = element_count(dims);
-    if (!count || *count > kMaxBytes / element_size(type.dtype))
-      return in_.fail("expected a constant of at most " + std::to_string(kMaxBytes) + " bytes, found " +
-                      to_string(type));
+    if (!count || *count > kMaxBytes / element_size(type.dtype)) {
+      in_.fail("expected a constant of at most " + std::to_string(kMaxBytes) + " bytes, found " +
+               to_string(type));
+      return {};
+    }
     // A splat of nothing still reads its one element.
     std::vector<uint8_t> bytes(static_cast<size_t>(byte_size(type.dtype, *count)));
     if (in_.accept("<"))
       parse_hex(bytes);
     else if (in_.expect("{"))
       parse_element_list(type, *count, bytes);
-    a.tensor = {type.dtype, std::move(dims), Bytes::own(std::move(bytes))};
+    return {type.dtype, std::move(dims), Bytes::own(std::move(bytes))};
   }
 
   // "bind n = %count": the run-time symbol n takes its value from %count.
@@ -536,7 +569,7 @@ class GraphParser {
     std::vector<ValueId> operands;
     TensorType type;
     if (*op == OpKind::k_constant) {
-      parse_constant(attributes);
+      attributes.tensor = parse_data(parse_type());
       type = {attributes.tensor.dtype, make_shape(attributes.tensor.dims)};
     } else if (*op == OpKind::k_dims) {
       in_.expect("[");

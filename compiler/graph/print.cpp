@@ -231,7 +231,12 @@ std::string print(const Graph& graph, int64_t elide_constants) {
   text += "graph @" + quote_name(graph.name) + "(" +
           joined(graph.inputs.size(),
                  [&](size_t i) {
-                   return value(graph.inputs[i]) + ": " + type_text(graph.type(graph.inputs[i]));
+                   const Graph::State* state = graph.state_of_input(i);
+                   std::string text = value(graph.inputs[i]) + ": " + type_text(graph.type(graph.inputs[i]));
+                   if (!state) return text;
+                   bool given = state->initial.bytes.size() != 0;
+                   return "state " + text +
+                          (given ? " = " + data_text(state->initial, elide_constants) : std::string());
                  }) +
           ") {\n";
   auto bind_symbols = [&](int node) {
@@ -257,7 +262,10 @@ std::string print(const Graph& graph, int64_t elide_constants) {
   text += "  return";
   if (!graph.outputs.empty()) text += " ";
   text += joined(graph.outputs.size(), [&](size_t i) {
-    return quote_name(graph.outputs[i].name) + " = " + value(graph.outputs[i].value);
+    const Graph::State* state = graph.state_of_output(i);
+    std::string name =
+        state ? "state " + value(graph.inputs[state->input]) : quote_name(graph.outputs[i].name);
+    return name + " = " + value(graph.outputs[i].value);
   });
   return text + "\n}\n";
 }

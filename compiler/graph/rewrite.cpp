@@ -40,6 +40,7 @@ Expected<Graph> rewrite(const Graph& graph, const std::function<ValueId(Rewriter
     rewriter.graph.outputs.push_back({output.name, rewriter.mapped[output.value]});
   for (const Graph::SymbolSource& source : graph.symbol_sources)
     rewriter.graph.symbol_sources.push_back({source.symbol, rewriter.mapped[source.value]});
+  rewriter.graph.states = graph.states;
   return std::move(rewriter.graph);
 }
 

@@ -4,6 +4,32 @@
 #include <unordered_set>
 
 namespace quernel {
+namespace {
+
+template <class Fail>
+Status verify_states(const Graph& graph, Fail fail) {
+  std::unordered_set<size_t> inputs, outputs;
+  for (const Graph::State& state : graph.states) {
+    if (state.input >= graph.inputs.size() || state.output >= graph.outputs.size())
+      return fail("expected a state to have an input and an output");
+    const Value& now = graph.values[graph.inputs[state.input]];
+    if (!inputs.insert(state.input).second || !outputs.insert(state.output).second)
+      return fail("expected state '" + now.name + "' to have an input and an output of its own");
+    const TensorType& next = graph.type(graph.outputs[state.output].value);
+    if (!(next == now.type))
+      return fail("expected state '" + now.name + "' to stay " + to_string(now.type) + ", found " +
+                  to_string(next));
+    if (!is_static(now.type.shape))
+      return fail("expected state '" + now.name + "' to have a shape without symbols, found " +
+                  to_string(now.type));
+    if (state.initial.bytes.size() != 0 &&
+        !(TensorType{state.initial.dtype, make_shape(state.initial.dims)} == now.type))
+      return fail("expected the initial value of state '" + now.name + "' to be " + to_string(now.type));
+  }
+  return {};
+}
+
+}  // namespace
 
 Status verify(const Graph& graph, const std::string& after) {
   auto fail = [&](std::string message, const Location& place = {}) {
@@ -69,7 +95,7 @@ Status verify(const Graph& graph, const std::string& after) {
     if (output.value < 0 || output.value >= static_cast<ValueId>(graph.values.size()) ||
         !defined[output.value])
       return fail("expected output '" + output.name + "' to be produced by a node or an input");
-  return {};
+  return verify_states(graph, fail);
 }
 
 }  // namespace quernel

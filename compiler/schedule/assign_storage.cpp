@@ -15,7 +15,8 @@ Dim value_bytes(const Graph& graph, ValueId v) {
 
 class Assigner {
  public:
-  Assigner(Schedule& schedule, const Target& target) : s_(schedule), g_(schedule.graph), target_(target) {
+  Assigner(Schedule& schedule, const Target& target, Packings& packings)
+      : s_(schedule), g_(schedule.graph), target_(target), packings_(packings) {
     s_.storage.assign(g_.values.size(), {});
     producer_.assign(g_.values.size(), -1);
     for (size_t i = 0; i < s_.groups.size(); ++i)
@@ -23,13 +24,15 @@ class Assigner {
   }
 
   Status run() {
+    for (size_t i = 0; i < g_.states.size(); ++i)
+      place(g_.inputs[g_.states[i].input], BufferKind::kState, static_cast<int>(i));
     for (const Group& group : s_.groups)
       if (group.kind == GroupKind::kContract)
         for (int i = 0; i < 2; ++i) contracted_.insert(resolve_operand(g_, g_.nodes[group.anchor], i).base);
     for (size_t i = 0; i < g_.inputs.size(); ++i)
-      place(g_.inputs[i], BufferKind::kInput, static_cast<int>(i));
+      if (!g_.state_of_input(i)) place(g_.inputs[i], BufferKind::kInput, static_cast<int>(i));
     for (size_t i = 0; i < g_.outputs.size(); ++i)
-      place(g_.outputs[i].value, BufferKind::kOutput, static_cast<int>(i));
+      if (!g_.state_of_output(i)) place(g_.outputs[i].value, BufferKind::kOutput, static_cast<int>(i));
     for (size_t i = s_.groups.size(); i-- > 0;) {
       Group& group = s_.groups[i];
       for (ValueId v : group.outputs)
@@ -167,7 +170,10 @@ class Assigner {
     ValueId a = access[p.swapped ? 1 : 0].base, b = access[p.swapped ? 0 : 1].base;
     if (p.packed) {
       const Tensor& data = *g_.constant(b);
-      auto key = std::make_pair(data.bytes.data(), packing_key(p));
+      std::string order = packing_order(p);
+      if (int panel_v = packings_.panel_v(data, order, p.panel_v); panel_v != p.panel_v)
+        p = plan_contraction(node.attributes.contraction, strides[0], strides[1], target_, panel_v);
+      auto key = std::make_pair(data.bytes.data(), std::to_string(p.panel_n()) + order);
       auto it = packed_.find(key);
       if (it == packed_.end())
         it =
@@ -193,8 +199,9 @@ class Assigner {
                    g_.values[node.output].name + ".scratch");
   }
 
-  std::string packing_key(const ContractionPlan& p) const {
-    std::string key = std::to_string(p.tile_n()) + "/" + to_string(p.b_offset);
+  // In which order the operand's elements are packed, but for the width of panels.
+  std::string packing_order(const ContractionPlan& p) const {
+    std::string key = "/" + to_string(p.b_offset);
     auto axis = [&](int i) {
       key += ",";
       for (int m : p.axes[i].members)
@@ -229,6 +236,7 @@ class Assigner {
   Schedule& s_;
   const Graph& g_;
   const Target& target_;
+  Packings& packings_;
   std::vector<int> producer_;  // per value: group that stores it
   std::multimap<size_t, int> constants_;
   std::map<std::pair<const uint8_t*, std::string>, int> packed_;
@@ -244,6 +252,24 @@ Dim byte_size(DType dtype, const Dim& count) {
   return bits >= 8 ? count * (bits / 8) : ceildiv(count * bits, 8);
 }
 
-Status assign_storage(Schedule& schedule, const Target& target) { return Assigner(schedule, target).run(); }
+int Packings::panel_v(const Tensor& data, const std::string& order, int wanted) {
+  std::string_view bytes{reinterpret_cast<const char*>(data.bytes.data()), data.bytes.size()};
+  size_t hash = std::hash<std::string_view>()(bytes);
+  auto range = known_.equal_range(hash);
+  for (auto it = range.first; it != range.second; ++it) {
+    const Known& known = it->second;
+    bool same =
+        known.order == order && known.data.dtype == data.dtype && known.data.dims == data.dims &&
+        known.data.bytes.size() == data.bytes.size() &&
+        std::equal(bytes.begin(), bytes.end(), reinterpret_cast<const char*>(known.data.bytes.data()));
+    if (same) return known.panel_v;
+  }
+  known_.emplace(hash, Known{data, order, wanted});
+  return wanted;
+}
+
+Status assign_storage(Schedule& schedule, const Target& target, Packings& packings) {
+  return Assigner(schedule, target, packings).run();
+}
 
 }  // namespace quernel::schedule

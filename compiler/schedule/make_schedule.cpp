@@ -11,7 +11,10 @@ namespace {
 Expected<Graph> give_outputs_storage(const Graph& graph) {
   QUERNEL_TRY(Graph result, rewrite(graph, [](Rewriter&, const Node&) { return kNoValue; }));
   std::set<ValueId> taken;
-  for (Graph::Output& output : result.outputs) {
+  for (size_t i = 0; i < result.outputs.size(); ++i) {
+    Graph::Output& output = result.outputs[i];
+    const Graph::State* state = result.state_of_output(i);
+    if (state && result.inputs[state->input] == output.value) continue;  // keeps its value
     const Node* node = result.def(output.value);
     if (node && node->op != OpKind::k_constant && taken.insert(output.value).second) continue;
     QUERNEL_TRY(output.value, result.add(OpKind::k_contiguous, {output.value}, {}, {}, output.name));
@@ -24,14 +27,29 @@ Expected<Graph> give_outputs_storage(const Graph& graph) {
   return result;
 }
 
+// The graph with copies, after everything else, of these states' next values: over the present ones.
+Expected<Graph> copy_states_last(Graph graph, const std::vector<size_t>& states) {
+  for (size_t i : states) {
+    Graph::Output& output = graph.outputs[graph.states[i].output];
+    QUERNEL_TRY(output.value, graph.add(OpKind::k_contiguous, {output.value}, {}, {}, output.name));
+  }
+  return graph;
+}
+
 }  // namespace
 
-Expected<Schedule> make_schedule(Graph graph, const Target& target) {
+Expected<Schedule> make_schedule(Graph graph, const Target& target, Packings& packings) {
   QUERNEL_TRY(graph, give_outputs_storage(graph));
-  QUERNEL_TRY(Schedule schedule, form_groups(std::move(graph), target));
-  QUERNEL_CHECK(assign_storage(schedule, target));
-  QUERNEL_CHECK(plan_memory(schedule));
-  return schedule;
+  for (;;) {
+    QUERNEL_TRY(Schedule schedule, form_groups(std::move(graph), target));
+    QUERNEL_CHECK(assign_storage(schedule, target, packings));
+    std::vector<size_t> clashes = place_states(schedule);
+    if (clashes.empty()) {
+      QUERNEL_CHECK(plan_memory(schedule));
+      return schedule;
+    }
+    QUERNEL_TRY(graph, copy_states_last(std::move(schedule.graph), clashes));
+  }
 }
 
 std::string_view to_string(Hazard hazard) {
@@ -63,6 +81,8 @@ std::string print(const Schedule& s) {
         return "input " + std::to_string(buffer.slot);
       case BufferKind::kOutput:
         return "output " + std::to_string(buffer.slot);
+      case BufferKind::kState:
+        return "state " + std::to_string(buffer.slot);
     }
     return std::string();
   };

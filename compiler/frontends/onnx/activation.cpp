@@ -5,7 +5,6 @@
 
 #include "frontends/onnx/activation.h"
 #include "frontends/onnx/operators.h"
-#include "frontends/onnx/positions.h"
 
 namespace quernel::onnx_import {
 
@@ -230,7 +229,7 @@ Status import_hardmax(NodeImport& n) {
     (i < axes.front() ? outer : i <= axes.back() ? inner : tail) *= dims[i];
   ValueId rows = n.build.reshape(x, {outer, inner, tail});
   ValueId best = n.build.reduce(OpKind::k_reduce_argmax, rows, {1}, true);
-  ValueId hit = n.binary(BinaryOp::k_eq, positions(n, DType::kI64, inner, 1), best);
+  ValueId hit = n.binary(BinaryOp::k_eq, n.positions(DType::kI64, inner, 1), best);
   return n.output(n.build.reshape(n.build.cast(hit, n.dtype(x)), dims));
 }
 

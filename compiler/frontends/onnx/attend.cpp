@@ -5,7 +5,6 @@
 
 #include "frontends/onnx/activation.h"
 #include "frontends/onnx/contraction.h"
-#include "frontends/onnx/positions.h"
 
 namespace quernel::onnx_import {
 namespace {
@@ -104,8 +103,8 @@ ValueId merge_heads(NodeImport& n, ValueId x) {
 
 ValueId window_mask(NodeImport& n, const Dim& queries, const Dim& keys, ValueId offset, int64_t left,
                     int64_t right) {
-  ValueId here = n.binary(BinaryOp::k_add, positions(n, DType::kI64, queries, 1), offset);
-  ValueId there = positions(n, DType::kI64, keys), allowed = kNoValue;
+  ValueId here = n.binary(BinaryOp::k_add, n.positions(DType::kI64, queries, 1), offset);
+  ValueId there = n.positions(DType::kI64, keys), allowed = kNoValue;
   if (right >= 0)
     allowed = n.binary(BinaryOp::k_le, there, n.binary(BinaryOp::k_add, here, static_cast<double>(right)));
   if (left >= 0)
@@ -117,7 +116,7 @@ ValueId window_mask(NodeImport& n, const Dim& queries, const Dim& keys, ValueId 
 
 ValueId length_mask(NodeImport& n, ValueId lengths, const Dim& keys) {
   ValueId column = n.build.reshape(lengths, {element_count(n.shape(lengths)), 1, 1, 1});
-  return n.binary(BinaryOp::k_lt, positions(n, n.dtype(lengths), keys), column);
+  return n.binary(BinaryOp::k_lt, n.positions(n.dtype(lengths), keys), column);
 }
 
 ValueId both_allowed(NodeImport& n, ValueId a, ValueId b) {

@@ -4,7 +4,6 @@
 #include "frontends/onnx/attend.h"
 #include "frontends/onnx/matmul.h"
 #include "frontends/onnx/operators.h"
-#include "frontends/onnx/positions.h"
 
 namespace quernel::onnx_import {
 namespace {
@@ -229,7 +228,7 @@ Status import_group_query_attention(NodeImport& n) {
     QUERNEL_TRY(int64_t half, n.dim(n.in(7), 1));
     ValueId positions_of =
         n.has(9) ? n.in(9)
-                 : n.binary(BinaryOp::k_add, n.reshape(positions(n, DType::kI64, q[2]), {1, q[2]}),
+                 : n.binary(BinaryOp::k_add, n.reshape(n.positions(DType::kI64, q[2]), {1, q[2]}),
                             static_cast<double>(past));
     ValueId cosines = n.widen(n.build.take(n.in(7), positions_of, 0)),
             sines = n.widen(n.build.take(n.in(8), positions_of, 0));
@@ -288,7 +287,7 @@ Status import_contrib_rotary_embedding(NodeImport& n) {
   ValueId where = n.in(1);
   if (element_count(n.shape(where)) == Dim(1)) {
     QUERNEL_TRY(int64_t steps, n.dim(x, 1));
-    where = n.binary(BinaryOp::k_add, n.reshape(positions(n, n.dtype(where), steps), {1, steps}),
+    where = n.binary(BinaryOp::k_add, n.reshape(n.positions(n.dtype(where), steps), {1, steps}),
                      n.build.reshape(where, {}));
   }
   ValueId y =

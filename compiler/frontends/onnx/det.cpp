@@ -1,6 +1,5 @@
 // Det: elimination with partial pivoting, unrolled.
 #include "frontends/onnx/operators.h"
-#include "frontends/onnx/positions.h"
 
 namespace quernel::onnx_import {
 
@@ -35,7 +34,7 @@ Status import_det(NodeImport& n) {
     ValueId factor = n.binary(BinaryOp::k_mul, pivot, n.build.where(in_place, one, minus_one));
     determinant = determinant == kNoValue ? factor : n.binary(BinaryOp::k_mul, determinant, factor);
     // The first row takes the pivot row's place; a zero pivot makes the product zero whatever follows.
-    ValueId number = n.binary(BinaryOp::k_add, positions(n, DType::kI64, size - 1, 1), 1.0);
+    ValueId number = n.binary(BinaryOp::k_add, n.positions(DType::kI64, size - 1, 1), 1.0);
     ValueId others =
         n.build.where(n.binary(BinaryOp::k_eq, number, best), cut(0, 1, 0, size), cut(1, size, 0, size));
     ValueId divisor = n.build.where(n.binary(BinaryOp::k_eq, pivot, 0.0), one, pivot);

@@ -1,6 +1,4 @@
 // Gathers and OneHot.
-#include <numeric>
-
 #include "frontends/onnx/operators.h"
 
 namespace quernel::onnx_import {
@@ -61,27 +59,39 @@ Status import_gather_nd(NodeImport& n) {
   return n.output(n.build.add(OpKind::k_gather_nd, {n.in(0), n.in(1)}, std::move(attributes)));
 }
 
+namespace {
+
+Expected<Dim> one_hot_depth(NodeImport& n) {
+  constexpr int64_t kMaxDepth = int64_t{1} << 24;
+  Shape depths;
+  if (is_float(n.dtype(n.in(1)))) {
+    QUERNEL_TRY(double depth, n.float_in(1, "depth"));
+    depths = {depth >= 0 && depth <= static_cast<double>(kMaxDepth) ? static_cast<int64_t>(depth) : -1};
+  } else {
+    QUERNEL_TRY(depths, n.dims_in(1, "depth"));
+  }
+  bool known = depths.size() == 1 && depths[0].is_const();
+  if (depths.size() != 1 || (known && (depths[0].value() < 0 || depths[0].value() > kMaxDepth)))
+    return n.invalid("expected one depth of at least 0 and at most 2^24");
+  return max(depths[0], 0);
+}
+
+}  // namespace
+
 // Compares indices with 0 … depth-1 along a new axis. Indices out of range give all-off rows.
 Status import_one_hot(NodeImport& n) {
   ValueId indices = n.in(0);
-  QUERNEL_TRY(std::vector<double> depths, n.floats_in(1, "depth"));
-  if (depths.size() != 1 || !(depths[0] >= 0) || depths[0] > static_cast<double>(int64_t{1} << 24))
-    return n.invalid("expected one depth of at least 0 and at most 2^24");
-  int64_t depth = static_cast<int64_t>(depths[0]);
+  QUERNEL_TRY(Dim depth, one_hot_depth(n));
   int rank = n.rank(indices);
   QUERNEL_TRY(int64_t axis, n.axis(n.attr_int("axis", -1), rank + 1));
   if (n.shape(n.in(2)) != Shape{2})
     return n.invalid("expected values of [2], found " + to_string(n.shape(n.in(2))));
   DType dtype = n.dtype(indices);
   ValueId wrapped = n.build.where(n.binary(BinaryOp::k_lt, indices, 0.0),
-                                  n.binary(BinaryOp::k_add, indices, static_cast<double>(depth)), indices);
+                                  n.binary(BinaryOp::k_add, indices, n.number(dtype, depth)), indices);
   Shape shape = n.shape(indices);
   shape.insert(shape.begin() + axis, Dim(1));
-  std::vector<int64_t> positions(static_cast<size_t>(depth));
-  std::iota(positions.begin(), positions.end(), 0);
-  std::vector<int64_t> position_dims(static_cast<size_t>(rank - axis) + 1, 1);
-  position_dims[0] = depth;
-  ValueId range = n.build.cast(n.build.constant(i64_tensor(position_dims, positions)), dtype);
+  ValueId range = n.positions(dtype, depth, static_cast<int>(rank - axis));
   ValueId hit = n.binary(BinaryOp::k_eq, n.build.reshape(wrapped, shape), range);
   ValueId off = n.build.reshape(n.build.slice(n.in(2), {0}, {1}), {}),
           on = n.build.reshape(n.build.slice(n.in(2), {1}, {2}), {});

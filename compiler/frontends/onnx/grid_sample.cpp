@@ -5,7 +5,6 @@
 #include "frontends/onnx/contraction.h"
 #include "frontends/onnx/conv.h"
 #include "frontends/onnx/operators.h"
-#include "frontends/onnx/positions.h"
 #include "frontends/onnx/window.h"
 
 namespace quernel::onnx_import {

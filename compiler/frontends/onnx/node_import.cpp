@@ -186,13 +186,19 @@ ValueId NodeImport::scalar(DType dtype, double value) {
 }
 
 // A constant, or what costs nothing until it runs.
-ValueId NodeImport::iota(DType dtype, const Dim& count) {
+ValueId NodeImport::positions(DType dtype, const Dim& count, int trailing) {
   constexpr int64_t kMaxConstant = 1 << 12;
-  if (!count.is_const() || count.value() > kMaxConstant)
-    return build.scan(OpKind::k_scan_sum, full(dtype, {count}, 1), 0, true, false);
-  std::vector<int64_t> values(static_cast<size_t>(count.value()));
-  std::iota(values.begin(), values.end(), 0);
-  return build.cast(build.constant(i64_tensor({count.value()}, values)), dtype);
+  ValueId numbers;
+  if (count.is_const() && count.value() <= kMaxConstant) {
+    std::vector<int64_t> values(static_cast<size_t>(count.value()));
+    std::iota(values.begin(), values.end(), 0);
+    numbers = build.constant(i64_tensor({count.value()}, values));
+  } else {
+    numbers = build.scan(OpKind::k_scan_sum, full(DType::kI64, {count}, 1), 0, true, false);
+  }
+  Shape shape(static_cast<size_t>(trailing) + 1, Dim(1));
+  shape[0] = count;
+  return build.reshape(build.cast(numbers, dtype), shape);
 }
 
 ValueId NodeImport::positions_where(ValueId mask) {

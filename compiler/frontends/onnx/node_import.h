@@ -110,8 +110,8 @@ class NodeImport {
     return build.broadcast_to(scalar(dtype, value), shape);
   }
   ValueId reshape(ValueId x, const std::vector<int64_t>& dims) { return build.reshape(x, make_shape(dims)); }
-  // 0, 1, … as a vector of an integer dtype.
-  ValueId iota(DType dtype, const Dim& count);
+  // 0, 1, … count-1 along the first dim of [count, 1 × trailing].
+  ValueId positions(DType dtype, const Dim& count, int trailing = 0);
   // f16 and bf16 as f32, for steps whose intermediates must be neither rounded nor overflow; others as they
   // are.
   ValueId widen(ValueId x);

@@ -54,6 +54,16 @@ ValueId dequantize(NodeImport& n, ValueId x, const Quantization& q) {
   return n.binary(BinaryOp::k_mul, n.build.cast(difference, dtype), scale);
 }
 
+Quantization dynamic_quantization(NodeImport& n, ValueId x) {
+  std::vector<int64_t> axes;
+  for (int i = 0; i < n.rank(x); ++i) axes.push_back(i);
+  ValueId top = n.binary(BinaryOp::k_max, n.build.reduce(OpKind::k_reduce_max, x, axes, false), 0.0),
+          bottom = n.binary(BinaryOp::k_min, n.build.reduce(OpKind::k_reduce_min, x, axes, false), 0.0);
+  ValueId scale = n.binary(BinaryOp::k_div, n.binary(BinaryOp::k_sub, top, bottom), 255.0);
+  ValueId origin = n.unary(UnaryOp::k_neg, n.binary(BinaryOp::k_div, bottom, scale));
+  return {scale, n.build.cast(n.unary(UnaryOp::k_round, origin), DType::kU8)};
+}
+
 ValueId quantize(NodeImport& n, ValueId x, const Quantization& q, DType dtype,
                  std::optional<DType> precision) {
   DType division = precision.value_or(n.dtype(q.scale));
@@ -193,17 +203,10 @@ Status import_dequantize_linear(NodeImport& n) {
   return n.output(n.build.cast(dequantize(n, x, q), dtype));
 }
 
-// To u8, with the scale that spans the data and zero.
 Status import_dynamic_quantize_linear(NodeImport& n) {
   ValueId x = n.in(0);
-  std::vector<int64_t> axes;
-  for (int i = 0; i < n.rank(x); ++i) axes.push_back(i);
-  ValueId top = n.binary(BinaryOp::k_max, n.build.reduce(OpKind::k_reduce_max, x, axes, false), 0.0),
-          bottom = n.binary(BinaryOp::k_min, n.build.reduce(OpKind::k_reduce_min, x, axes, false), 0.0);
-  ValueId scale = n.binary(BinaryOp::k_div, n.binary(BinaryOp::k_sub, top, bottom), 255.0);
-  ValueId origin = n.unary(UnaryOp::k_neg, n.binary(BinaryOp::k_div, bottom, scale));
-  ValueId zero = n.build.cast(n.unary(UnaryOp::k_round, origin), DType::kU8);
-  return n.set_outputs({quantize(n, x, {scale, zero}, DType::kU8), scale, zero});
+  Quantization q = dynamic_quantization(n, x);
+  return n.set_outputs({quantize(n, x, q, DType::kU8), q.scale, q.zero});
 }
 
 }  // namespace quernel::onnx_import

@@ -18,6 +18,9 @@ ValueId dequantize(NodeImport& n, ValueId x, const Quantization& q);
 ValueId quantize(NodeImport& n, ValueId x, const Quantization& q, DType dtype,
                  std::optional<DType> precision = {});
 
+// To u8, with the scale that spans the data and zero.
+Quantization dynamic_quantization(NodeImport& n, ValueId x);
+
 // Scales [] or [1]: per tensor; [C]: along `axis`; of the tensor's rank: in blocks of `block` along it.
 Expected<ValueId> spread_parameter(NodeImport& n, ValueId parameter, const Shape& shape, int64_t axis,
                                    int64_t block = 0);

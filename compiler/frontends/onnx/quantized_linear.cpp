@@ -125,17 +125,10 @@ Status import_matmul_integer_to_float(NodeImport& n) {
 // A is quantised here, as DynamicQuantizeLinear does.
 Status import_dynamic_quantize_matmul(NodeImport& n) {
   ValueId a = n.in(0);
-  std::vector<int64_t> axes;
-  for (int i = 0; i < n.rank(a); ++i) axes.push_back(i);
-  ValueId top = n.binary(BinaryOp::k_max, n.build.reduce(OpKind::k_reduce_max, a, axes, false), 0.0),
-          bottom = n.binary(BinaryOp::k_min, n.build.reduce(OpKind::k_reduce_min, a, axes, false), 0.0);
-  ValueId scale = n.binary(BinaryOp::k_div, n.binary(BinaryOp::k_sub, top, bottom), 255.0);
-  ValueId origin = n.unary(UnaryOp::k_neg, n.binary(BinaryOp::k_div, bottom, scale));
-  ValueId zero = n.build.cast(n.unary(UnaryOp::k_round, origin), DType::kU8);
-  QUERNEL_TRY(ValueId y,
-              integer_matmul(n, quantize(n, a, {scale, zero}, DType::kU8), zero, n.in(1), n.in(3)));
+  Quantization q = dynamic_quantization(n, a);
+  QUERNEL_TRY(ValueId y, integer_matmul(n, quantize(n, a, q, DType::kU8), q.zero, n.in(1), n.in(3)));
   y = n.binary(BinaryOp::k_mul, n.build.cast(y, DType::kF32),
-               n.binary(BinaryOp::k_mul, scale, product_scale(n, n.in(2), false)));
+               n.binary(BinaryOp::k_mul, q.scale, product_scale(n, n.in(2), false)));
   if (n.has(4)) y = n.binary(BinaryOp::k_add, y, n.in(4));
   return n.output(y);
 }

@@ -23,7 +23,7 @@ uint64_t key_of(NodeImport& n) {
 
 // 64 random bits per element, as u64.
 ValueId random_bits(NodeImport& n, const Shape& shape) {
-  ValueId counter = n.build.reshape(n.iota(DType::kU64, element_count(shape)), shape);
+  ValueId counter = n.build.reshape(n.positions(DType::kU64, element_count(shape)), shape);
   ValueId key = n.build.constant(make_tensor<uint64_t>(DType::kU64, {}, {key_of(n)}));
   return n.binary(BinaryOp::k_threefry2x32, key, counter);
 }
@@ -97,29 +97,25 @@ Status finish_normal(NodeImport& n, const Shape& shape, DType dtype) {
   return n.output(n.build.cast(n.binary(BinaryOp::k_add, x, mean), dtype));
 }
 
+using Finish = Status (*)(NodeImport& n, const Shape& shape, DType dtype);
+
+Status import_random(NodeImport& n, Finish finish) {
+  QUERNEL_TRY(Shape shape, read_shape(n));
+  QUERNEL_TRY(DType dtype, read_float_dtype(n, DType::kF32));
+  return finish(n, shape, dtype);
+}
+
+Status import_random_like(NodeImport& n, Finish finish) {
+  QUERNEL_TRY(DType dtype, read_float_dtype(n, n.dtype(n.in(0))));
+  return finish(n, n.shape(n.in(0)), dtype);
+}
+
 }  // namespace
 
-Status import_random_uniform(NodeImport& n) {
-  QUERNEL_TRY(Shape shape, read_shape(n));
-  QUERNEL_TRY(DType dtype, read_float_dtype(n, DType::kF32));
-  return finish_uniform(n, shape, dtype);
-}
-
-Status import_random_uniform_like(NodeImport& n) {
-  QUERNEL_TRY(DType dtype, read_float_dtype(n, n.dtype(n.in(0))));
-  return finish_uniform(n, n.shape(n.in(0)), dtype);
-}
-
-Status import_random_normal(NodeImport& n) {
-  QUERNEL_TRY(Shape shape, read_shape(n));
-  QUERNEL_TRY(DType dtype, read_float_dtype(n, DType::kF32));
-  return finish_normal(n, shape, dtype);
-}
-
-Status import_random_normal_like(NodeImport& n) {
-  QUERNEL_TRY(DType dtype, read_float_dtype(n, n.dtype(n.in(0))));
-  return finish_normal(n, n.shape(n.in(0)), dtype);
-}
+Status import_random_uniform(NodeImport& n) { return import_random(n, finish_uniform); }
+Status import_random_uniform_like(NodeImport& n) { return import_random_like(n, finish_uniform); }
+Status import_random_normal(NodeImport& n) { return import_random(n, finish_normal); }
+Status import_random_normal_like(NodeImport& n) { return import_random_like(n, finish_normal); }
 
 // 1 where a uniform number is below the probability.
 Status import_bernoulli(NodeImport& n) {

@@ -1,6 +1,5 @@
 // CenterCropPad, ReverseSequence and BitCast: the same elements elsewhere, or as another type.
 #include "frontends/onnx/operators.h"
-#include "frontends/onnx/positions.h"
 
 namespace quernel::onnx_import {
 
@@ -46,7 +45,7 @@ Status import_reverse_sequence(NodeImport& n) {
   Shape per_row(static_cast<size_t>(rank), Dim(1));
   per_row[batch_axis] = shape[batch_axis];
   ValueId length = n.build.reshape(lengths, per_row);
-  ValueId here = positions(n, n.dtype(lengths), steps, static_cast<int>(rank - 1 - time_axis));
+  ValueId here = n.positions(n.dtype(lengths), steps, static_cast<int>(rank - 1 - time_axis));
   ValueId mirrored = n.binary(BinaryOp::k_sub, n.binary(BinaryOp::k_sub, length, 1.0), here);
   ValueId index = n.build.where(n.binary(BinaryOp::k_lt, here, length), mirrored, here);
   Attributes along_time;

@@ -3,7 +3,6 @@
 #include <limits>
 
 #include "frontends/onnx/operators.h"
-#include "frontends/onnx/positions.h"
 
 namespace quernel::onnx_import {
 namespace {
@@ -83,7 +82,7 @@ Status import_roi_align(NodeImport& n) {
     ValueId start = corner(first), length = n.binary(BinaryOp::k_sub, corner(first + 2), start);
     if (!half_pixel) length = n.binary(BinaryOp::k_max, length, 1.0);
     ValueId step = n.binary(BinaryOp::k_div, length, static_cast<double>(bins * ratio));
-    ValueId index = n.binary(BinaryOp::k_add, positions(n, wide, bins * ratio), 0.5);
+    ValueId index = n.binary(BinaryOp::k_add, n.positions(wide, bins * ratio), 0.5);
     return n.binary(BinaryOp::k_add, start, n.binary(BinaryOp::k_mul, index, step));
   };
   Neighbours rows = around(n, samples(1, height), dims[2]), columns = around(n, samples(0, width), dims[3]);
@@ -139,14 +138,14 @@ Status import_max_roi_pool(NodeImport& n) {
     ValueId length = n.binary(BinaryOp::k_add, n.binary(BinaryOp::k_sub, corner(first + 2), start), 1.0);
     ValueId step =
         n.binary(BinaryOp::k_div, n.binary(BinaryOp::k_max, length, 1.0), static_cast<double>(bins));
-    ValueId index = positions(n, wide, bins);
+    ValueId index = n.positions(wide, bins);
     ValueId from =
         n.binary(BinaryOp::k_add, n.unary(UnaryOp::k_floor, n.binary(BinaryOp::k_mul, index, step)), start);
     ValueId past =
         n.unary(UnaryOp::k_ceil, n.binary(BinaryOp::k_mul, n.binary(BinaryOp::k_add, index, 1.0), step));
     past = n.binary(BinaryOp::k_add, past, start);
     Shape per_bin{rois[0], bins, 1};
-    ValueId element = positions(n, wide, size);
+    ValueId element = n.positions(wide, size);
     return n.binary(BinaryOp::k_and, n.binary(BinaryOp::k_ge, element, n.build.reshape(from, per_bin)),
                     n.binary(BinaryOp::k_lt, element, n.build.reshape(past, per_bin)));
   };

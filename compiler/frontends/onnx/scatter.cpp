@@ -46,7 +46,7 @@ Status import_tensor_scatter(NodeImport& n) {
                      to_string(n.shape(update)));
   Shape steps(static_cast<size_t>(rank), Dim(1)), starts = steps;
   steps[axis] = n.shape(update)[axis];
-  ValueId position = n.build.reshape(n.iota(DType::kI64, steps[axis]), steps);
+  ValueId position = n.build.reshape(n.positions(DType::kI64, steps[axis]), steps);
   if (n.has(2)) {
     starts[0] = n.shape(cache)[0];
     position =

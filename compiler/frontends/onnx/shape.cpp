@@ -3,7 +3,6 @@
 #include <limits>
 
 #include "frontends/onnx/operators.h"
-#include "frontends/onnx/positions.h"
 #include "graph/dim_values.h"
 
 namespace quernel::onnx_import {
@@ -90,7 +89,7 @@ std::optional<ValueId> range_of_dims(NodeImport& n) {
   int64_t delta = bounds[2]->value();
   Dim distance = delta > 0 ? *bounds[1] - *bounds[0] : *bounds[0] - *bounds[1];
   Dim count = max(ceildiv(distance, delta > 0 ? delta : -delta), 0);
-  ValueId steps = positions(n, DType::kI64, count);
+  ValueId steps = n.positions(DType::kI64, count);
   ValueId scaled = delta == 1 ? steps : n.binary(BinaryOp::k_mul, steps, n.number(DType::kI64, delta));
   ValueId values =
       *bounds[0] == Dim(0) ? scaled : n.binary(BinaryOp::k_add, scaled, n.number(DType::kI64, *bounds[0]));

@@ -37,7 +37,7 @@ Expected<CompiledGraph> CompiledGraph::make(const Graph& graph, const CompileOpt
     const char* path;
     ~Remove() { unlink(path); }
   } remove{path};
-  QUERNEL_TRY(CompileReport report, compile_graph(graph, path, options));
+  QUERNEL_TRY(CompileReport report, compile_graphs({graph}, path, options));
   CompiledGraph compiled;
   for (ValueId v : graph.inputs) compiled.inputs_.push_back(graph.values[static_cast<size_t>(v)].name);
   for (const Graph::Output& output : graph.outputs) compiled.outputs_.push_back(output.name);
