@@ -11,6 +11,7 @@
 #include "codegen/llvm/compile_kernels.h"
 #include "frontends/onnx/import_model.h"
 #include "frontends/text/import_text.h"
+#include "graph/control.h"
 #include "graph/passes/passes.h"
 #include "graph/text.h"
 #include "graph/verify.h"
@@ -215,6 +216,8 @@ const std::vector<GraphPass>& graph_passes() {
   static const std::vector<GraphPass> passes = {
       {"fold-constants", "nodes with constant operands become constants", graph_pass(fold_constants)},
       {"eliminate-dead-nodes", "nodes that reach no output disappear", graph_pass(eliminate_dead_nodes)},
+      {"simplify-control-flow", "loops and branches get and give what is needed",
+       graph_pass(simplify_control_flow)},
       {"merge-common-subexpressions", "equal nodes become one", graph_pass(merge_common_subexpressions)},
       {"simplify-algebra", "identities of arithmetic", graph_pass(simplify_algebra)},
       {"canonicalize-movement", "chains of movement ops become one", graph_pass(canonicalize_movement)},
@@ -305,13 +308,21 @@ Expected<Imported> import_model(const std::string& path, const CompileOptions& o
   return imported;
 }
 
+namespace {
+Expected<Graph> run_on_bodies_too(const GraphPass& pass, const Graph& graph, const Target& target) {
+  QUERNEL_TRY(Graph result, pass.run(graph, target));
+  return transform_bodies(std::move(result),
+                          [&](const Graph& body) { return run_on_bodies_too(pass, body, target); });
+}
+}  // namespace
+
 Expected<Graph> run_graph_passes(Graph graph, const Target& target, const CompileOptions& options) {
   Dump dump(options.dump_dir.empty() ? std::string() : options.dump_dir + "/" + target.name + "/graph");
   QUERNEL_CHECK(verify(graph, "import"));
   if (dump.active()) QUERNEL_CHECK(dump.write("import.qg", print(graph, 64)));
   PassOutput output(options, dump, ".qg", [&] { return print(graph, 64); });
   QUERNEL_CHECK(run_passes(graph_passes(), options, output, [&](const GraphPass& pass) -> Status {
-    QUERNEL_TRY(graph, pass.run(graph, target));
+    QUERNEL_TRY(graph, run_on_bodies_too(pass, graph, target));
     return should_verify(options) ? verify(graph, std::string(pass.name)) : Status();
   }));
   return graph;
@@ -326,6 +337,32 @@ struct Lowered {
   schedule::Packings packings;
 };
 
+// The items of a schedule and of the bodies in it; kernels by their text.
+std::vector<bundle::Dispatch> lower_items(const schedule::Schedule& schedule, const Target& target,
+                                          std::unordered_map<std::string, int>& known,
+                                          std::vector<loop::Kernel>& kernels) {
+  std::vector<bundle::Dispatch> dispatches;
+  for (const schedule::Item& item : schedule.items) {
+    bundle::Dispatch& dispatch = dispatches.emplace_back();
+    if (item.group < 0) continue;
+    const schedule::Group& group = schedule.groups[item.group];
+    if (group.kind == schedule::GroupKind::kControl) {
+      for (const schedule::Schedule& body : group.bodies)
+        dispatch.bodies.push_back(lower_items(body, target, known, kernels));
+      continue;
+    }
+    lower::LoweredItem lowered = lower::lower_item(schedule, item, target);
+    loop::Kernel& kernel = lowered.kernel;
+    auto [it, fresh] = known.try_emplace(loop::to_string(kernel), static_cast<int>(kernels.size()));
+    if (fresh) {
+      kernel.name = std::string(to_string(group.kind)) + "_" + std::to_string(kernels.size());
+      kernels.push_back(std::move(kernel));
+    }
+    dispatch = {it->second, std::move(lowered.symbols), lowered.workgroups, {}};
+  }
+  return dispatches;
+}
+
 // Schedules and lowers an optimized graph, the next entry point; equal kernels appear once.
 Status lower_entry_point(Graph optimized, const CompileOptions& options, Lowered& result) {
   bundle::CompiledEntry& entry = result.variant.entries.emplace_back();
@@ -333,20 +370,7 @@ Status lower_entry_point(Graph optimized, const CompileOptions& options, Lowered
   QUERNEL_TRY(entry.schedule,
               schedule::make_schedule(std::move(optimized), result.variant.target, result.packings));
   if (options.on_stage) options.on_stage("lower");
-  for (const schedule::Item& item : entry.schedule.items) {
-    bundle::Dispatch& dispatch = entry.dispatches.emplace_back();
-    if (item.group < 0) continue;
-    lower::LoweredItem lowered = lower::lower_item(entry.schedule, item, result.variant.target);
-    loop::Kernel& kernel = lowered.kernel;
-    auto [it, fresh] =
-        result.known.try_emplace(loop::to_string(kernel), static_cast<int>(result.kernels.size()));
-    if (fresh) {
-      kernel.name = std::string(to_string(entry.schedule.groups[item.group].kind)) + "_" +
-                    std::to_string(result.kernels.size());
-      result.kernels.push_back(std::move(kernel));
-    }
-    dispatch = {it->second, std::move(lowered.symbols), lowered.workgroups};
-  }
+  entry.dispatches = lower_items(entry.schedule, result.variant.target, result.known, result.kernels);
   return {};
 }
 
@@ -468,7 +492,10 @@ namespace {
 std::vector<std::string> random_outputs(const Graph& graph) {
   std::vector<char> random(graph.values.size(), 0);
   for (const Node& node : graph.nodes) {
-    random[node.output] = node.op == OpKind::k_threefry2x32;
+    auto draws = [](const Node& n) { return n.op == OpKind::k_threefry2x32; };
+    random[node.output] = draws(node);
+    if (is_control(node.op))
+      for (const Graph& body : node.attributes.control->bodies) random[node.output] |= any_node(body, draws);
     for (ValueId v : node.inputs) random[node.output] |= random[v];
   }
   std::vector<std::string> names;

@@ -231,56 +231,83 @@ class Assembler {
     Plan plan;
     plan.variant = variant;
     plan.text = schedule::print(s);
+    add_items(plan.items, s, compiled.dispatches, Frame{nullptr, &s, 0});
+    return plan;
+  }
+
+  // A schedule within the items of another one; its workspace begins at `workspace`.
+  struct Frame {
+    const Frame* outer = nullptr;
+    const schedule::Schedule* schedule = nullptr;
+    Dim workspace = 0;
+  };
+
+  // Bodies follow their loop or branch.
+  void add_items(std::vector<Item>& items, const schedule::Schedule& s,
+                 const std::vector<Dispatch>& dispatches, const Frame& frame) {
+    std::vector<uint32_t> index;  // of the schedule's items
     for (size_t i = 0; i < s.items.size(); ++i) {
       const schedule::Item& from = s.items[i];
-      const Dispatch& dispatch = compiled.dispatches[i];
+      index.push_back(static_cast<uint32_t>(items.size()));
       Item item;
       if (from.group < 0) {
         item.kind = ItemKind::kReadSymbol;
         item.symbol = static_cast<int32_t>(symbol_index_.at(from.symbol));
         item.dtype = s.graph.dtype(from.bindings[0].value);
+      } else if (s.groups[from.group].kind == schedule::GroupKind::kControl) {
+        add_control(item, s.graph.nodes[s.groups[from.group].anchor]);
       } else {
-        item.kernel = static_cast<uint32_t>(dispatch.kernel);
-        if (dispatch.workgroups.is_const())
-          item.workgroups = static_cast<uint64_t>(dispatch.workgroups.value());
-        else
-          item.workgroups_expression = expression(dispatch.workgroups);
-        for (const Dim& d : dispatch.symbols) item.symbols.push_back(expression(d));
-        item.source_nodes = source_nodes(s, s.groups[from.group]);
+        add_dispatch(item, dispatches[i]);
       }
-      for (const schedule::Binding& b : from.bindings) item.bindings.push_back(binding(s, b));
+      if (from.group >= 0) item.source_nodes = source_nodes(s, s.groups[from.group]);
+      if (item.kind == ItemKind::kDispatch || item.kind == ItemKind::kReadSymbol)
+        for (const schedule::Binding& b : from.bindings) item.bindings.push_back(binding(frame, b));
       for (const schedule::Dependency& d : from.dependencies)
-        item.edges.push_back({static_cast<uint32_t>(d.item), edge_kind(d.hazard)});
+        item.edges.push_back({index[static_cast<size_t>(d.item)], edge_kind(d.hazard)});
       item.flops = static_cast<uint64_t>(from.flops);
       item.bytes_read = static_cast<uint64_t>(from.bytes_read);
       item.bytes_written = static_cast<uint64_t>(from.bytes_written);
-      plan.items.push_back(std::move(item));
+      items.push_back(std::move(item));
+      if (from.group >= 0 && s.groups[from.group].kind == schedule::GroupKind::kControl)
+        add_bodies(items, frame, s.groups[from.group], dispatches[i]);
     }
-    return plan;
   }
 
-  Binding binding(const schedule::Schedule& s, const schedule::Binding& from) {
-    const schedule::Buffer& buffer = s.buffers[from.buffer];
+  void add_dispatch(Item& item, const Dispatch& dispatch) {
+    item.kernel = static_cast<uint32_t>(dispatch.kernel);
+    if (dispatch.workgroups.is_const())
+      item.workgroups = static_cast<uint64_t>(dispatch.workgroups.value());
+    else
+      item.workgroups_expression = expression(dispatch.workgroups);
+    for (const Dim& d : dispatch.symbols) item.symbols.push_back(expression(d));
+  }
+
+  void add_control(Item& item, const Node& node) {
+    const Control& control = *node.attributes.control;
+    item.kind = node.op == OpKind::k_loop ? ItemKind::kLoop : ItemKind::kBranch;
+    if (node.op == OpKind::k_loop) item.symbol = static_cast<int32_t>(symbol_index_.at(control.symbol));
+    if (control.count) item.count_expression = expression(*control.count);
+    if (control.condition) item.condition_expression = expression(*control.condition);
+  }
+
+  // The bodies of the last item.
+  void add_bodies(std::vector<Item>& items, const Frame& outer, const schedule::Group& group,
+                  const Dispatch& dispatch) {
+    size_t control = items.size() - 1;
+    for (size_t b = 0; b < group.bodies.size(); ++b) {
+      Frame frame{&outer, &group.bodies[b], outer.workspace};
+      if (group.scratch_buffer >= 0) frame.workspace += outer.schedule->buffers[group.scratch_buffer].offset;
+      add_items(items, group.bodies[b], dispatch.bodies[b], frame);
+      if (b == 0) items[control].else_begin = static_cast<uint32_t>(items.size());
+    }
+    items[control].end = static_cast<uint32_t>(items.size());
+  }
+
+  Binding binding(const Frame& frame, const schedule::Binding& from) {
     Binding to;
     to.access = access_of(from.write);
     Dim offset = from.offset;
-    switch (buffer.kind) {
-      case schedule::BufferKind::kConstant:
-        to.arena = 0, offset += Dim(static_cast<int64_t>(constant_offset(buffer)));
-        break;
-      case schedule::BufferKind::kWorkspace:
-        to.arena = workspace_, offset += buffer.offset;
-        break;
-      case schedule::BufferKind::kInput:
-        to.arena = inputs_[buffer.slot];
-        break;
-      case schedule::BufferKind::kOutput:
-        to.arena = outputs_[buffer.slot];
-        break;
-      case schedule::BufferKind::kState:
-        to.arena = states_[buffer.slot];
-        break;
-    }
+    to.arena = place(frame, from.buffer, offset);
     if (offset.is_const())
       to.offset = static_cast<uint64_t>(offset.value());
     else
@@ -290,6 +317,30 @@ class Assembler {
     else
       to.bytes_expression = expression(from.bytes);
     return to;
+  }
+
+  // The arena of a buffer, whose offset in it is added to `offset`.
+  uint32_t place(const Frame& frame, int index, Dim& offset) {
+    const schedule::Schedule& s = *frame.schedule;
+    const schedule::Buffer& buffer = s.buffers[static_cast<size_t>(index)];
+    bool input = buffer.kind == schedule::BufferKind::kInput;
+    switch (buffer.kind) {
+      case schedule::BufferKind::kConstant:
+        offset += Dim(static_cast<int64_t>(constant_offset(buffer)));
+        return 0;
+      case schedule::BufferKind::kWorkspace:
+        offset += buffer.offset + frame.workspace;
+        return workspace_;
+      case schedule::BufferKind::kState:
+        return states_[static_cast<size_t>(buffer.slot)];
+      case schedule::BufferKind::kInput:
+      case schedule::BufferKind::kOutput:
+        break;
+    }
+    if (!frame.outer) return (input ? inputs_ : outputs_)[static_cast<size_t>(buffer.slot)];
+    const schedule::Port& port = (input ? s.inputs : s.outputs)[static_cast<size_t>(buffer.slot)];
+    offset += port.base;
+    return place(*frame.outer, port.buffer, offset);
   }
 
   static std::vector<std::string> source_nodes(const schedule::Schedule& s, const schedule::Group& group) {

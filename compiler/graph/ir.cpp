@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "graph/control.h"
+
 namespace quernel {
 namespace {
 
@@ -46,6 +48,7 @@ bool is_reduce(OpKind op) { return op >= OpKind::k_reduce_sum && op <= OpKind::k
 bool is_scan(OpKind op) { return op >= OpKind::k_scan_sum && op <= OpKind::k_scan_min; }
 bool is_gather(OpKind op) { return op >= OpKind::k_take && op <= OpKind::k_gather_nd; }
 bool is_scatter(OpKind op) { return op >= OpKind::k_scatter_elements && op <= OpKind::k_scatter_nd; }
+bool is_control(OpKind op) { return op == OpKind::k_loop || op == OpKind::k_branch; }
 
 std::string to_string(const TensorType& type) {
   return std::string(to_string(type.dtype)) + to_string(type.shape);
@@ -119,6 +122,7 @@ std::vector<int32_t> Graph::use_counts() const {
     for (ValueId v : node.inputs) ++counts[v];
   for (const Output& output : outputs) ++counts[output.value];
   for (const SymbolSource& source : symbol_sources) ++counts[source.value];
+  for (const auto& [token, user] : uses_of_loop_symbols(*this)) ++counts[token];
   return counts;
 }
 
@@ -187,6 +191,13 @@ std::vector<Symbol> symbols_of(const Graph& graph, const Node& node) {
   for (const Contraction::Axis& axis : a.contraction.axes) axis.extent.collect_symbols(symbols);
   for (const std::vector<IndexExpr>* map : {&a.contraction.a, &a.contraction.b, &a.contraction.out})
     collect(*map);
+  if (a.control) {
+    for (const std::optional<Dim>* dim : {&a.control->count, &a.control->condition})
+      if (*dim) (*dim)->collect_symbols(symbols);
+    for (const Graph& body : a.control->bodies)
+      for (const Node& inner : body.nodes)
+        for (const Symbol& s : symbols_of(body, inner)) Dim::symbol(s).collect_symbols(symbols);
+  }
   return symbols;
 }
 

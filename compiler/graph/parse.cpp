@@ -3,7 +3,9 @@
 #include <charconv>
 #include <limits>
 #include <unordered_map>
+#include <utility>
 
+#include "graph/control.h"
 #include "graph/interpret_parts.h"
 #include "graph/print_parts.h"
 #include "graph/text.h"
@@ -33,6 +35,15 @@ class GraphParser {
     in_.expect_word("graph");
     in_.expect("@");
     graph_.name = in_.name("a graph name");
+    parse_body();
+    if (in_.ok() && !in_.at_end()) in_.fail_expected("the end of the text");
+    if (!in_.ok()) return in_.take_error();
+    return std::move(graph_);
+  }
+
+ private:
+  // Inputs, nodes and outputs of graph_.
+  void parse_body() {
     parse_inputs();
     in_.expect("{");
     while (in_.ok() && !in_.accept_word("return")) {
@@ -42,12 +53,48 @@ class GraphParser {
         parse_node();
     }
     parse_outputs();
-    if (in_.ok() && !in_.at_end()) in_.fail_expected("the end of the text");
-    if (!in_.ok()) return in_.take_error();
-    return std::move(graph_);
   }
 
- private:
+  // The body of a loop or branch: a graph of its own, with the same symbols.
+  Graph parse_inner(const char* name) {
+    constexpr int kMaxNesting = 32;
+    if (++nesting_ > kMaxNesting)
+      in_.fail("expected bodies at most " + std::to_string(kMaxNesting) + " deep");
+    Graph outer = std::exchange(graph_, Graph());
+    auto outer_ids = std::exchange(ids_, {});
+    graph_.name = name;
+    graph_.symbols = outer.symbols;
+    if (in_.ok()) parse_body();
+    ids_ = std::move(outer_ids);
+    --nesting_;
+    return std::exchange(graph_, std::move(outer));
+  }
+
+  // "carry 1 for i below n while go do (…) {…}" and "if go then (…) {…} else (…) {…}".
+  void parse_control(OpKind op, Attributes& a) {
+    auto control = std::make_shared<Control>();
+    if (op == OpKind::k_branch) {
+      in_.expect_word("if");
+      control->condition = parse_dim(0);
+      in_.expect_word("then");
+      control->bodies.push_back(parse_inner("then"));
+      in_.expect_word("else");
+      control->bodies.push_back(parse_inner("else"));
+    } else {
+      in_.expect_word("carry");
+      int64_t carried = in_.integer("how many values are carried");
+      if (carried < 0 || carried > INT32_MAX) in_.fail("expected at least 0 carried values");
+      control->carried = static_cast<int>(carried);
+      in_.expect_word("for");
+      control->symbol = symbol_name();
+      if (in_.accept_word("below")) control->count = parse_dim(0);
+      if (in_.accept_word("while")) control->condition = parse_dim(0);
+      in_.expect_word("do");
+      control->bodies.push_back(parse_inner("body"));
+    }
+    a.control = std::move(control);
+  }
+
   // ---- declarations ----
   std::string symbol_name() { return in_.next_is_quote() ? in_.quoted() : in_.word("a symbol name"); }
 
@@ -403,6 +450,7 @@ class GraphParser {
       case OpKind::k_take:
       case OpKind::k_gather_elements:
       case OpKind::k_gather_nd:
+      case OpKind::k_result:
         a.ints = parse_ints();
         return;
       case OpKind::k_slice:
@@ -579,6 +627,13 @@ class GraphParser {
       }
       in_.expect(":");
       type = parse_type();
+    } else if (is_control(*op)) {
+      if (in_.peek_word().empty()) {
+        do operands.push_back(parse_value());
+        while (in_.ok() && in_.accept(","));
+      }
+      parse_control(*op, attributes);
+      type = token_type();
     } else {
       do operands.push_back(parse_value());
       while (in_.ok() && in_.accept(","));
@@ -586,6 +641,7 @@ class GraphParser {
       in_.expect(":");
       type = parse_type();
       attributes.dtype = type.dtype;
+      if (*op == OpKind::k_result) attributes.shape = type.shape;
       if (*op == OpKind::k_reshape || *op == OpKind::k_expand || *op == OpKind::k_view)
         attributes.shape = type.shape;
       // How many positions an argsort gives stands in its type only.
@@ -611,6 +667,7 @@ class GraphParser {
   TextReader in_;
   Graph graph_;
   std::unordered_map<std::string, ValueId> ids_;
+  int nesting_ = 0;
 };
 
 }  // namespace

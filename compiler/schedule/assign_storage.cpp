@@ -31,10 +31,13 @@ class Assigner {
         for (int i = 0; i < 2; ++i) contracted_.insert(resolve_operand(g_, g_.nodes[group.anchor], i).base);
     for (size_t i = 0; i < g_.inputs.size(); ++i)
       if (!g_.state_of_input(i)) place(g_.inputs[i], BufferKind::kInput, static_cast<int>(i));
+    for (size_t i = 0; i < s_.inputs.size(); ++i) use_port(g_.inputs[i], s_.inputs[i]);
     for (size_t i = 0; i < g_.outputs.size(); ++i)
       if (!g_.state_of_output(i)) place(g_.outputs[i].value, BufferKind::kOutput, static_cast<int>(i));
+    for (size_t i = 0; i < s_.outputs.size(); ++i) use_port(g_.outputs[i].value, s_.outputs[i]);
     for (size_t i = s_.groups.size(); i-- > 0;) {
       Group& group = s_.groups[i];
+      if (group.kind == GroupKind::kControl) place_carried(group);
       for (ValueId v : group.outputs)
         if (!s_.storage[v].valid()) place(v, BufferKind::kWorkspace, -1);
       if (group.kind == GroupKind::kCat) write_cat_in_place(group);
@@ -66,6 +69,31 @@ class Assigner {
   void place(ValueId v, BufferKind kind, int slot) {
     int buffer = add_buffer(kind, g_.dtype(v), value_bytes(g_, v), slot, g_.values[v].name);
     s_.storage[v] = {buffer, 0, contiguous_strides(g_.shape(v))};
+  }
+
+  // An input or output of a body lies where the schedule around it says.
+  void use_port(ValueId v, const Port& port) {
+    s_.buffers[s_.storage[v].buffer].bytes = port.bytes;
+    s_.storage[v].offset = port.offset;
+    s_.storage[v].strides = port.strides;
+  }
+
+  // Two slots for each value that a loop carries: the initial value is written to the first, the last one is
+  // where the number of iterations says.
+  void place_carried(const Group& group) {
+    const Node& loop = g_.nodes[group.anchor];
+    const Control& control = *loop.attributes.control;
+    for (ValueId v : group.outputs) {
+      const Node& result = *g_.def(v);
+      if (!is_carried(g_, result)) continue;
+      Dim slot = slot_elements(g_.type(v));
+      int buffer = add_buffer(BufferKind::kWorkspace, g_.dtype(v), byte_size(g_.dtype(v), slot * 2), -1,
+                              g_.values[v].name);
+      Dim which = floormod(Dim::symbol(*g_.find_symbol(control.symbol)), 2);
+      ValueId initial = loop.inputs[static_cast<size_t>(result.attributes.ints[0])];
+      s_.storage[initial] = {buffer, 0, contiguous_strides(g_.shape(v))};
+      s_.storage[v] = {buffer, which * slot, contiguous_strides(g_.shape(v))};
+    }
   }
 
   static std::string_view bytes_of(const Tensor& data) {
@@ -110,7 +138,8 @@ class Assigner {
     for (size_t i = 0; i < cat.inputs.size(); ++i) {
       ValueId v = cat.inputs[i];
       // A producer of ours that has no place yet writes here; the operand's own groups come before the cat's.
-      if (producer_[v] >= 0 && !s_.storage[v].valid() && keeps_vectors(v, whole.strides)) {
+      bool free = producer_[v] >= 0 && !s_.storage[v].valid() && !is_carried(g_, *g_.def(v));
+      if (free && keeps_vectors(v, whole.strides)) {
         s_.storage[v] = {whole.buffer, whole.offset + start * whole.strides[axis], whole.strides};
       } else {
         group.copied.push_back(static_cast<int>(i));
@@ -162,7 +191,9 @@ class Assigner {
       ValueId base = access[i].base;
       const Tensor* constant = g_.constant(base);
       Shape dims = constant ? contiguous_strides(make_shape(constant->dims)) : s_.storage[base].strides;
-      strides[i] = operand_strides(g_, access[i], dims, 0, node.attributes.contraction.axes.size());
+      // A place that depends on a run-time symbol is found by the kernel.
+      Dim offset = constant || s_.storage[base].offset.is_bound() ? Dim(0) : s_.storage[base].offset;
+      strides[i] = operand_strides(g_, access[i], dims, offset, node.attributes.contraction.axes.size());
     }
     group.contraction = plan_contraction(node.attributes.contraction, strides[0], strides[1], target_);
     ContractionPlan& p = group.contraction;

@@ -59,6 +59,7 @@ class StatePlacer {
   bool place(const Graph::State& state) {
     ValueId now = g_.inputs[state.input], next = g_.outputs[state.output].value;
     if (next == now) return true;
+    if (!has_own_buffer(next)) return false;
     std::vector<ValueId> versions = versions_of(now, next);
     while (!versions.empty() && !may_replace(now, versions.front())) versions.erase(versions.begin());
     for (ValueId v : versions) move(s_.storage[v].buffer, s_.storage[now].buffer);
@@ -66,6 +67,15 @@ class StatePlacer {
   }
 
  private:
+  // In the workspace, alone and whole.
+  bool has_own_buffer(ValueId v) const {
+    const Storage& storage = s_.storage[v];
+    const Buffer& buffer = s_.buffers[storage.buffer];
+    return buffer.kind == BufferKind::kWorkspace && storage.offset == Dim(0) &&
+           storage.strides == contiguous_strides(g_.shape(v)) &&
+           buffer.bytes == byte_size(g_.dtype(v), element_count(g_.shape(v))).upper_bound();
+  }
+
   std::vector<int> writers(int buffer) const {
     std::vector<int> found;
     for (size_t i = 0; i < s_.groups.size(); ++i)
@@ -95,9 +105,7 @@ class StatePlacer {
       before = kNoValue;
       if (w.size() != 1) break;
       for (ValueId v : s_.groups[w[0]].reads) {
-        const Buffer& buffer = s_.buffers[s_.storage[v].buffer];
-        bool ours = buffer.kind == BufferKind::kWorkspace && v != now && !(buffer.bytes == Dim(0));
-        if (!ours || !(buffer.bytes == s_.buffers[s_.storage[now].buffer].bytes)) continue;
+        if (v == now || !has_own_buffer(v)) continue;
         if (may_replace(v, versions.front()) && may_write_over(s_, s_.groups[w[0]], v, versions.front())) {
           before = v;
           break;

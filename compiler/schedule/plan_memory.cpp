@@ -4,6 +4,7 @@
 #include <map>
 #include <unordered_set>
 
+#include "graph/control.h"
 #include "schedule/schedule.h"
 
 namespace quernel::schedule {
@@ -12,16 +13,6 @@ namespace {
 constexpr int64_t kAlignment = 64;
 Dim align(const Dim& n) { return ceildiv(n, kAlignment) * kAlignment; }
 bool is_zero(const Dim& d) { return d == Dim(0); }
-
-// Elements from the first to one past the last that a stored value spans.
-Dim span(const Shape& dims, const Shape& strides) {
-  Dim last = 0;
-  for (size_t d = 0; d < dims.size(); ++d) {
-    if (is_zero(dims[d])) return 0;
-    last = last + (dims[d] - 1) * strides[d];
-  }
-  return last + 1;
-}
 
 class Planner {
  public:
@@ -74,7 +65,7 @@ class Planner {
       item.bindings.push_back(bind(v, true));
       empty &= is_zero(item.bindings.back().bytes);
     }
-    if (empty) return;
+    if (empty && group.kind != GroupKind::kControl) return;
     for (ValueId v : group.reads) item.bindings.push_back(bind(v, false));
     if (group.packed_buffer >= 0)
       item.bindings.push_back(
@@ -85,7 +76,19 @@ class Planner {
     s_.items.push_back(std::move(item));
   }
 
+  // Bodies as often as they run; a branch as its first.
+  void analyse_bodies(const Group& group, Item& item) {
+    const Control& control = *g_.nodes[group.anchor].attributes.control;
+    int64_t times = g_.nodes[group.anchor].op == OpKind::k_loop ? iterations(control).estimate() : 1;
+    for (const Item& inner : group.bodies[0].items) {
+      item.flops += inner.flops * times;
+      item.bytes_read += inner.bytes_read * times;
+      item.bytes_written += inner.bytes_written * times;
+    }
+  }
+
   void analyse(const Group& group, Item& item) {
+    if (group.kind == GroupKind::kControl) return analyse_bodies(group, item);
     for (const Binding& b : item.bindings)
       (b.write ? item.bytes_written : item.bytes_read) += b.bytes.estimate();
     const Node& anchor = g_.nodes[group.anchor];
@@ -293,6 +296,15 @@ class Planner {
 };
 
 }  // namespace
+
+Dim span(const Shape& dims, const Shape& strides) {
+  Dim last = 0;
+  for (size_t d = 0; d < dims.size(); ++d) {
+    if (is_zero(dims[d])) return 0;
+    last = last + (dims[d] - 1) * strides[d];
+  }
+  return last + 1;
+}
 
 Status plan_memory(Schedule& schedule) {
   Planner(schedule).run();

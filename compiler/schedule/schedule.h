@@ -20,6 +20,7 @@ enum class GroupKind : uint8_t {
   kContract,  // a contraction in register tiles, elementwise epilogue
   kCat,       // copies of the cat operands that their producers could not write in place
   kOrdered,   // a scan, a sort or a scatter: steps in order; elementwise prologue
+  kControl,   // a loop or a branch and its results: no kernel, but schedules of its bodies
 };
 std::string_view to_string(GroupKind kind);
 
@@ -58,6 +59,7 @@ struct ContractionPlan {
   std::string reason;  // how the tile was chosen, for people
 };
 
+struct Schedule;
 struct Group {
   GroupKind kind = GroupKind::kMap;
   int anchor = -1;               // node: the reduction, contraction or cat; for kMap the first node
@@ -67,8 +69,9 @@ struct Group {
   std::vector<ValueId> reads;    // stored values it loads
   ContractionPlan contraction;   // kContract
   int packed_buffer = -1;        // kContract: the buffer of the packed vector operand, where there is one
-  int scratch_buffer = -1;       // a sort's: workspace that nothing else reads
+  int scratch_buffer = -1;       // a sort's, or of bodies: workspace that nothing else reads
   std::vector<int> copied;       // kCat: operands (positions) that the kernel copies
+  std::vector<Schedule> bodies;  // kControl
 };
 
 enum class BufferKind : uint8_t { kConstant, kWorkspace, kInput, kOutput, kState };
@@ -93,6 +96,15 @@ struct Storage {
   bool valid() const { return buffer >= 0; }
 };
 
+// Where an input or output of a body lies in the schedule around it: elements as in Storage, of the bytes
+// from `base` on in one of its buffers.
+struct Port {
+  int buffer = -1;
+  Dim base = 0, bytes = 0;  // over bound symbols only
+  Dim offset = 0;
+  Shape strides;
+};
+
 enum class Hazard : uint8_t { kReadAfterWrite, kWriteAfterRead, kWriteAfterWrite, kAlias };
 std::string_view to_string(Hazard hazard);
 
@@ -110,7 +122,8 @@ struct Binding {
 };
 
 // A dispatch of one kernel; bindings: the group's outputs, its reads, the packed operand, its scratch. Or,
-// without a group, the reading of a run-time symbol from its one binding.
+// without a group, the reading of a run-time symbol from its one binding. A loop or branch as a whole binds
+// what its bodies read and write around them.
 struct Item {
   int group = -1;
   std::string symbol;
@@ -127,10 +140,13 @@ struct Schedule {
   std::vector<Item> items;       // in execution order
   Dim workspace_bytes = 0;
   int64_t constant_bytes = 0;
+  std::vector<Port> inputs, outputs;  // of a body; its constants and workspace are its own
 };
 
 // Bytes of `count` elements.
 Dim byte_size(DType dtype, const Dim& count);
+// Elements from the first to one past the last that a stored value spans.
+Dim span(const Shape& dims, const Shape& strides);
 
 // ---- the steps, in order
 // ------------------------------------------------------------------------------------------- Operands that a
@@ -146,8 +162,20 @@ Status assign_storage(Schedule& schedule, const Target& target, Packings& packin
 // States' next values are written over the present ones where everything that reads those has been computed,
 // or reads just the element that it writes. Returns the states where that is not so: indices in graph.states.
 std::vector<size_t> place_states(Schedule& schedule);
+// Schedules of all bodies, in the storage that their inputs and outputs have been given. A carried value
+// lives in two slots: iteration i reads slot i mod 2 and writes the other; the initial value is written to
+// slot 0.
+Status schedule_bodies(Schedule& schedule, const Target& target, Packings& packings);
 // Items with analysis and hazards, live ranges and arena offsets.
 Status plan_memory(Schedule& schedule);
+
+// Before the steps: every output gets a value of its own that a kernel or body writes, and so does what a
+// body reads and carries; every loop and branch gets all of its results.
+Expected<Graph> give_values_storage(const Graph& graph, bool is_body);
+// Elements from one slot of a carried value to the other.
+Dim slot_elements(const TensorType& type);
+// Whether the node is a result that its loop carries.
+bool is_carried(const Graph& graph, const Node& node);
 
 // Whether the group may write `result` over `operand`, which has the same strides: it reads each element of
 // it just before it writes that very element, or it is a scatter into it.
@@ -173,8 +201,9 @@ class Packings {
   std::unordered_multimap<size_t, Known> known_;  // by hash
 };
 
-// All steps.
-Expected<Schedule> make_schedule(Graph graph, const Target& target, Packings& packings);
+// All steps. `inputs` and `outputs`: of a body.
+Expected<Schedule> make_schedule(Graph graph, const Target& target, Packings& packings,
+                                 std::vector<Port> inputs = {}, std::vector<Port> outputs = {});
 
 // A table of groups, buffers and items.
 std::string print(const Schedule& schedule);

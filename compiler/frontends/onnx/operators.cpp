@@ -22,7 +22,6 @@ constexpr std::string_view kSequence =
     "strings and maps, and operators on sequences whose length is not known, are not supported";
 constexpr std::string_view kLegacy = "an experimental operator that left the ONNX standard";
 constexpr Reason kReasons[] = {
-    {"NonMaxSuppression", kDynamicSize},
     {"StringNormalizer", kSequence},
     {"StringConcat", kSequence},
     {"StringSplit", kSequence},
