@@ -13,6 +13,7 @@
 #include "graph/interpret.h"
 #include "graph/text.h"
 #include "graph/verify.h"
+#include "host_targets.h"
 #include "join_graphs.h"
 #include "pipeline.h"
 #include "random_graph/random_graph.h"
@@ -64,22 +65,10 @@ struct Configuration {
   unsigned threads = 1;
 };
 
-std::vector<std::string> runnable_targets() {
-  Device device;
-  qnl_device_info info = {};
-  if (device.open_cpu(1) == QNL_OK) qnl_device_get_info(device.get(), &info);
-  std::vector<std::string> names{"native"};
-  for (std::string_view name : target_names()) {
-    uint64_t required = find_target(name)->required_features;
-    if ((required & info.features) == required) names.emplace_back(name);
-  }
-  return names;
-}
-
 // Most batches compile without LLVM's optimisation, which costs more than all else; of the others every
 // second one runs without one of our passes.
 Configuration configuration_of(uint64_t first) {
-  static const std::vector<std::string> targets = runnable_targets();
+  static const std::vector<std::string> targets = host_targets();
   static const std::vector<std::string_view> passes = quernel::optional_passes();
   Random random(first * 2 + 1);
   Configuration c;

@@ -39,8 +39,11 @@ Expected<CompiledGraph> CompiledGraph::make(const Graph& graph, const CompileOpt
   } remove{path};
   QUERNEL_TRY(CompileReport report, compile_graphs({graph}, path, options));
   CompiledGraph compiled;
-  for (ValueId v : graph.inputs) compiled.inputs_.push_back(graph.values[static_cast<size_t>(v)].name);
-  for (const Graph::Output& output : graph.outputs) compiled.outputs_.push_back(output.name);
+  for (size_t i = 0; i < graph.inputs.size(); ++i)
+    if (!graph.state_of_input(i))
+      compiled.inputs_.push_back(graph.values[static_cast<size_t>(graph.inputs[i])].name);
+  for (size_t i = 0; i < graph.outputs.size(); ++i)
+    if (!graph.state_of_output(i)) compiled.outputs_.push_back(graph.outputs[i].name);
   qnl_error error = {};
   qnl_bundle_options open_options = {};
   open_options.verify_weights = 1;

@@ -15,8 +15,10 @@ namespace quernel::testing {
 class CompiledGraph {
  public:
   static Expected<CompiledGraph> make(const Graph& graph, const CompileOptions& options, unsigned threads);
-  // Inputs and outputs in the order of the graph's.
+  // Inputs and outputs in the order of the graph's, without those of states.
   Expected<std::vector<Tensor>> run(const std::vector<Tensor>& inputs);
+
+  Session& session() { return session_; }
 
  private:
   std::vector<std::string> inputs_, outputs_;
