@@ -214,7 +214,7 @@ Status check_pass_names(const CompileOptions& options) {
 Expected<Imported> import_model(const std::string& path, const CompileOptions& options) {
   if (path.size() > 3 && path.ends_with(".qg")) {
     QUERNEL_TRY(Graph graph, import_text(path));
-    Imported imported{std::move(graph), {}, {}};
+    Imported imported{std::move(graph), {}, {}, {}};
     QUERNEL_CHECK(check_input_values(options, imported));
     return imported;
   }
@@ -225,7 +225,8 @@ Expected<Imported> import_model(const std::string& path, const CompileOptions& o
   import_options.declared_shapes_yield = options.declared_shapes_yield;
   import_options.input_values = options.input_values;
   QUERNEL_TRY(ImportedModel model, import_onnx(path, import_options));
-  Imported imported{std::move(model.graph), std::move(model.notes), std::move(model.fixed_inputs)};
+  Imported imported{std::move(model.graph), std::move(model.notes), std::move(model.fixed_inputs),
+                    std::move(model.fourier_outputs)};
   QUERNEL_CHECK(check_input_values(options, imported));
   return imported;
 }
@@ -392,6 +393,7 @@ Expected<CompileReport> compile(const std::string& model, const std::string& bun
   report.notes = std::move(imported.notes);
   report.fixed_inputs = std::move(imported.fixed_inputs);
   report.random_outputs = random_outputs(imported.graph);
+  report.fourier_outputs = std::move(imported.fourier_outputs);
   return report;
 }
 

@@ -23,6 +23,7 @@ constexpr std::string_view kSequence =
 constexpr std::string_view kLegacy = "an experimental operator that left the ONNX standard";
 constexpr Reason kReasons[] = {
     {"NonMaxSuppression", kDynamicSize},
+    {"ImageDecoder", "compressed images are decoded by the application"},
     {"StringNormalizer", kSequence},
     {"StringConcat", kSequence},
     {"StringSplit", kSequence},
@@ -68,6 +69,9 @@ const Operator* find_operator(std::string_view domain, std::string_view name, in
 Diagnostic why_unsupported(std::string_view domain, std::string_view name, int64_t opset,
                            const Location& place) {
   std::string op(name);
+  if (domain == "ai.onnx.ml" && name == "ZipMap")
+    return unsupported("operator ZipMap is not supported: sequences of maps are no tensors", place,
+                       "export the model with the option zipmap=False, or end it at the node's input");
   if (!domain.empty())
     return unsupported("operator " + op + " of domain '" + std::string(domain) + "' is not supported", place,
                        "export the model with operators of the default ONNX domain");
