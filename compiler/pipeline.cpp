@@ -11,6 +11,7 @@
 #include "codegen/llvm/compile_kernels.h"
 #include "frontends/onnx/import_model.h"
 #include "frontends/text/import_text.h"
+#include "graph/control.h"
 #include "graph/passes/passes.h"
 #include "graph/text.h"
 #include "graph/verify.h"
@@ -133,10 +134,79 @@ Status check_input_values(const CompileOptions& options, Imported& imported) {
     if (!contains(names, name))
       return invalid_input("input value: expected the name of an input (" + legal + "), found '" + name +
                            "'");
-    if (!contains(imported.fixed_inputs, name))
+    bool is_initial = std::any_of(
+        imported.graph.states.begin(), imported.graph.states.end(), [&](const Graph::State& state) {
+          return imported.graph.values[imported.graph.inputs[state.input]].name == name;
+        });
+    if (!contains(imported.fixed_inputs, name) && !is_initial)
       imported.notes.push_back("the value of input '" + name +
                                "' is not used: no operator needs it at compile time");
   }
+  return {};
+}
+
+Status finish_import(const CompileOptions& options, Imported& imported) {
+  QUERNEL_CHECK(make_states(imported.graph, options.states, options.input_values));
+  return check_input_values(options, imported);
+}
+
+// Options of one entry point, and its model.
+CompileOptions entry_options(const CompileOptions& options, const EntryPointOptions& entry) {
+  CompileOptions own = options;
+  for (const auto& [name, value] : entry.dims) own.dims[name] = value, own.dim_ranges.erase(name);
+  for (const auto& [name, range] : entry.dim_ranges) own.dim_ranges[name] = range, own.dims.erase(name);
+  own.entry_points.clear();
+  return own;
+}
+
+// The models of all entry points; notes begin with the entry point's name where there are several.
+Expected<std::vector<Imported>> import_entry_points(const std::string& model, const CompileOptions& options) {
+  std::vector<Imported> entries;
+  if (options.entry_points.empty()) {
+    QUERNEL_TRY(Imported imported, import_model(model, options));
+    entries.push_back(std::move(imported));
+  }
+  for (const EntryPointOptions& entry : options.entry_points) {
+    for (const Imported& other : entries)
+      if (other.graph.name == entry.name)
+        return invalid_input("expected entry points of different names, found '" + entry.name + "' twice");
+    Expected<Imported> imported =
+        import_model(entry.model.empty() ? model : entry.model, entry_options(options, entry));
+    if (!imported) {
+      Diagnostics errors = imported.errors();
+      for (Diagnostic& error : errors) error.message = "entry point '" + entry.name + "': " + error.message;
+      return errors;
+    }
+    imported->graph.name = entry.name;
+    for (std::string& note : imported->notes) note = entry.name + ": " + note;
+    entries.push_back(std::move(*imported));
+  }
+  return entries;
+}
+
+// Entry points see one variable by one name: it has to be the same to all.
+Status check_shared_states(const std::vector<Graph>& graphs) {
+  struct Known {
+    const Graph* graph;
+    const Graph::State* state;
+  };
+  std::unordered_map<std::string, Known> known;
+  for (const Graph& graph : graphs)
+    for (const Graph::State& state : graph.states) {
+      const Value& value = graph.values[graph.inputs[state.input]];
+      auto [it, fresh] = known.try_emplace(value.name, Known{&graph, &state});
+      if (fresh) continue;
+      const auto& [other, same] = it->second;
+      const TensorType& type = other->type(other->inputs[same->input]);
+      if (!(type == value.type))
+        return invalid_input("state '" + value.name + "': expected " + to_string(type) +
+                             " as in entry point '" + other->name + "', found " + to_string(value.type) +
+                             " in '" + graph.name + "'");
+      const Bytes &a = state.initial.bytes, &b = same->initial.bytes;
+      if (a.size() != b.size() || !std::equal(a.data(), a.data() + a.size(), b.data()))
+        return invalid_input("state '" + value.name + "': expected the same initial value in entry points '" +
+                             other->name + "' and '" + graph.name + "'");
+    }
   return {};
 }
 
@@ -146,6 +216,8 @@ const std::vector<GraphPass>& graph_passes() {
   static const std::vector<GraphPass> passes = {
       {"fold-constants", "nodes with constant operands become constants", graph_pass(fold_constants)},
       {"eliminate-dead-nodes", "nodes that reach no output disappear", graph_pass(eliminate_dead_nodes)},
+      {"simplify-control-flow", "loops and branches get and give what is needed",
+       graph_pass(simplify_control_flow)},
       {"merge-common-subexpressions", "equal nodes become one", graph_pass(merge_common_subexpressions)},
       {"simplify-algebra", "identities of arithmetic", graph_pass(simplify_algebra)},
       {"canonicalize-movement", "chains of movement ops become one", graph_pass(canonicalize_movement)},
@@ -187,14 +259,20 @@ Diagnostic unknown_pass(const std::string& option, const std::string& name,
   return invalid_input(option + ": expected one of " + names + "; found '" + name + "'");
 }
 
+std::vector<std::string_view> optional_passes() {
+  std::vector<std::string_view> names;
+  for (const GraphPass& pass : graph_passes())
+    if (pass.optional) names.push_back(pass.name);
+  for (const LoopPass& pass : loop_passes())
+    if (pass.optional) names.push_back(pass.name);
+  names.push_back(kOptimizeCode);
+  return names;
+}
+
 Status check_pass_names(const CompileOptions& options) {
-  std::vector<std::string_view> all, optional;
-  auto add = [&](const auto& pass) {
-    all.push_back(pass.name);
-    if (pass.optional) optional.push_back(pass.name);
-  };
-  for (const GraphPass& pass : graph_passes()) add(pass);
-  for (const LoopPass& pass : loop_passes()) add(pass);
+  std::vector<std::string_view> all, optional = optional_passes();
+  for (const GraphPass& pass : graph_passes()) all.push_back(pass.name);
+  for (const LoopPass& pass : loop_passes()) all.push_back(pass.name);
   auto is_one_of = [](const std::vector<std::string_view>& names, std::string_view name) {
     return std::find(names.begin(), names.end(), name) != names.end();
   };
@@ -215,7 +293,7 @@ Expected<Imported> import_model(const std::string& path, const CompileOptions& o
   if (path.size() > 3 && path.ends_with(".qg")) {
     QUERNEL_TRY(Graph graph, import_text(path));
     Imported imported{std::move(graph), {}, {}, {}};
-    QUERNEL_CHECK(check_input_values(options, imported));
+    QUERNEL_CHECK(finish_import(options, imported));
     return imported;
   }
   ImportOptions import_options;
@@ -227,9 +305,17 @@ Expected<Imported> import_model(const std::string& path, const CompileOptions& o
   QUERNEL_TRY(ImportedModel model, import_onnx(path, import_options));
   Imported imported{std::move(model.graph), std::move(model.notes), std::move(model.fixed_inputs),
                     std::move(model.fourier_outputs)};
-  QUERNEL_CHECK(check_input_values(options, imported));
+  QUERNEL_CHECK(finish_import(options, imported));
   return imported;
 }
+
+namespace {
+Expected<Graph> run_on_bodies_too(const GraphPass& pass, const Graph& graph, const Target& target) {
+  QUERNEL_TRY(Graph result, pass.run(graph, target));
+  return transform_bodies(std::move(result),
+                          [&](const Graph& body) { return run_on_bodies_too(pass, body, target); });
+}
+}  // namespace
 
 Expected<Graph> run_graph_passes(Graph graph, const Target& target, const CompileOptions& options) {
   Dump dump(options.dump_dir.empty() ? std::string() : options.dump_dir + "/" + target.name + "/graph");
@@ -237,7 +323,7 @@ Expected<Graph> run_graph_passes(Graph graph, const Target& target, const Compil
   if (dump.active()) QUERNEL_CHECK(dump.write("import.qg", print(graph, 64)));
   PassOutput output(options, dump, ".qg", [&] { return print(graph, 64); });
   QUERNEL_CHECK(run_passes(graph_passes(), options, output, [&](const GraphPass& pass) -> Status {
-    QUERNEL_TRY(graph, pass.run(graph, target));
+    QUERNEL_TRY(graph, run_on_bodies_too(pass, graph, target));
     return should_verify(options) ? verify(graph, std::string(pass.name)) : Status();
   }));
   return graph;
@@ -248,30 +334,59 @@ namespace {
 struct Lowered {
   bundle::CompiledVariant variant;  // without its image
   std::vector<loop::Kernel> kernels;
+  std::unordered_map<std::string, int> known;  // kernels by their text, without the name
+  schedule::Packings packings;
 };
 
-// Schedules and lowers an optimized graph; equal kernels appear once: their text, without the name, is their
-// identity.
-Expected<Lowered> lower_variant(Graph optimized, const Target& target, const CompileOptions& options) {
-  Lowered result;
-  bundle::CompiledVariant& variant = result.variant;
-  variant.target = target;
-  if (options.on_stage) options.on_stage("schedule");
-  QUERNEL_TRY(variant.schedule, schedule::make_schedule(std::move(optimized), target));
-  if (options.on_stage) options.on_stage("lower");
-  std::unordered_map<std::string, int> known;
-  for (const schedule::Item& item : variant.schedule.items) {
-    bundle::Dispatch& dispatch = variant.dispatches.emplace_back();
+// The items of a schedule and of the bodies in it; kernels by their text.
+std::vector<bundle::Dispatch> lower_items(const schedule::Schedule& schedule, const Target& target,
+                                          std::unordered_map<std::string, int>& known,
+                                          std::vector<loop::Kernel>& kernels) {
+  std::vector<bundle::Dispatch> dispatches;
+  for (const schedule::Item& item : schedule.items) {
+    bundle::Dispatch& dispatch = dispatches.emplace_back();
     if (item.group < 0) continue;
-    lower::LoweredItem lowered = lower::lower_item(variant.schedule, item, target);
-    loop::Kernel& kernel = lowered.kernel;
-    auto [it, fresh] = known.try_emplace(loop::to_string(kernel), static_cast<int>(result.kernels.size()));
-    if (fresh) {
-      kernel.name = std::string(to_string(variant.schedule.groups[item.group].kind)) + "_" +
-                    std::to_string(result.kernels.size());
-      result.kernels.push_back(std::move(kernel));
+    const schedule::Group& group = schedule.groups[item.group];
+    if (group.kind == schedule::GroupKind::kControl) {
+      for (const schedule::Schedule& body : group.bodies)
+        dispatch.bodies.push_back(lower_items(body, target, known, kernels));
+      continue;
     }
-    dispatch = {it->second, std::move(lowered.symbols), lowered.workgroups};
+    lower::LoweredItem lowered = lower::lower_item(schedule, item, target);
+    loop::Kernel& kernel = lowered.kernel;
+    auto [it, fresh] = known.try_emplace(loop::to_string(kernel), static_cast<int>(kernels.size()));
+    if (fresh) {
+      kernel.name = std::string(to_string(group.kind)) + "_" + std::to_string(kernels.size());
+      kernels.push_back(std::move(kernel));
+    }
+    dispatch = {it->second, std::move(lowered.symbols), lowered.workgroups, {}};
+  }
+  return dispatches;
+}
+
+// Schedules and lowers an optimized graph, the next entry point; equal kernels appear once.
+Status lower_entry_point(Graph optimized, const CompileOptions& options, Lowered& result) {
+  bundle::CompiledEntry& entry = result.variant.entries.emplace_back();
+  if (options.on_stage) options.on_stage("schedule");
+  QUERNEL_TRY(entry.schedule,
+              schedule::make_schedule(std::move(optimized), result.variant.target, result.packings));
+  if (options.on_stage) options.on_stage("lower");
+  entry.dispatches = lower_items(entry.schedule, result.variant.target, result.known, result.kernels);
+  return {};
+}
+
+// Optimizes, schedules and lowers all entry points. Stops after the graph passes where stop_after is one of
+// them.
+Expected<Lowered> lower_variant(const std::vector<Graph>& graphs, const Target& target,
+                                const CompileOptions& options) {
+  Lowered result;
+  result.variant.target = target;
+  for (const Graph& graph : graphs) {
+    CompileOptions own = options;
+    if (graphs.size() > 1 && !options.dump_dir.empty()) own.dump_dir += "/" + graph.name;
+    QUERNEL_TRY(Graph optimized, run_graph_passes(graph, target, own));
+    if (has_pass(graph_passes(), options.stop_after)) continue;
+    QUERNEL_CHECK(lower_entry_point(std::move(optimized), options, result));
   }
   return result;
 }
@@ -286,7 +401,10 @@ Status run_loop_passes(Lowered& lowered, const CompileOptions& options) {
     return text;
   };
   if (dump.active()) {
-    QUERNEL_CHECK(dump.write("schedule.txt", schedule::print(lowered.variant.schedule)));
+    std::string schedules;
+    for (const bundle::CompiledEntry& entry : lowered.variant.entries)
+      schedules += schedule::print(entry.schedule);
+    QUERNEL_CHECK(dump.write("schedule.txt", schedules));
     QUERNEL_CHECK(dump.write("lowered.loop", print_kernels()));
   }
   PassOutput output(options, dump, ".loop", print_kernels);
@@ -299,32 +417,33 @@ Status run_loop_passes(Lowered& lowered, const CompileOptions& options) {
   });
 }
 
-Status run_passes_to_stop(const Graph& graph, const Target& target, const CompileOptions& options) {
-  QUERNEL_TRY(Graph optimized, run_graph_passes(graph, target, options));
+Status run_passes_to_stop(const std::vector<Graph>& graphs, const Target& target,
+                          const CompileOptions& options) {
+  QUERNEL_TRY(Lowered lowered, lower_variant(graphs, target, options));
   if (has_pass(graph_passes(), options.stop_after)) return {};
-  QUERNEL_TRY(Lowered lowered, lower_variant(std::move(optimized), target, options));
   return run_loop_passes(lowered, options);
 }
 
 }  // namespace
 
-Expected<bundle::CompiledVariant> compile_variant(const Graph& graph, const Target& target,
+Expected<bundle::CompiledVariant> compile_variant(const std::vector<Graph>& graphs, const Target& target,
                                                   const CompileOptions& options) {
   QUERNEL_ASSERT(options.stop_after.empty());
-  QUERNEL_TRY(Graph optimized, run_graph_passes(graph, target, options));
-  QUERNEL_TRY(Lowered lowered, lower_variant(std::move(optimized), target, options));
+  QUERNEL_TRY(Lowered lowered, lower_variant(graphs, target, options));
   QUERNEL_CHECK(run_loop_passes(lowered, options));
   if (options.on_stage) options.on_stage("code generation");
   codegen::CompileOptions codegen_options;
   codegen_options.threads = options.threads;
+  codegen_options.optimize = !contains(options.disabled_passes, kOptimizeCode);
   if (!options.dump_dir.empty()) codegen_options.dump_dir = options.dump_dir + "/" + target.name;
   QUERNEL_TRY(lowered.variant.image, codegen::compile_kernels(lowered.kernels, target, codegen_options));
   return std::move(lowered.variant);
 }
 
-Expected<CompileReport> compile_graph(const Graph& graph, const std::string& path,
-                                      const CompileOptions& options) {
+Expected<CompileReport> compile_graphs(const std::vector<Graph>& graphs, const std::string& path,
+                                       const CompileOptions& options) {
   QUERNEL_CHECK(check_pass_names(options));
+  QUERNEL_CHECK(check_shared_states(graphs));
   CompileReport report;
   report.stopped = !options.stop_after.empty();
   // Times the stages that the callbacks mark.
@@ -343,10 +462,10 @@ Expected<CompileReport> compile_graph(const Graph& graph, const std::string& pat
   for (const std::string& name : options.targets) {
     QUERNEL_TRY(Target target, find_target(name));
     if (report.stopped) {
-      QUERNEL_CHECK(run_passes_to_stop(graph, target, timed));
+      QUERNEL_CHECK(run_passes_to_stop(graphs, target, timed));
       continue;
     }
-    QUERNEL_TRY(bundle::CompiledVariant variant, compile_variant(graph, target, timed));
+    QUERNEL_TRY(bundle::CompiledVariant variant, compile_variant(graphs, target, timed));
     variants.push_back(std::move(variant));
   }
   if (report.stopped) {
@@ -360,9 +479,12 @@ Expected<CompileReport> compile_graph(const Graph& graph, const std::string& pat
   report.file_bytes = sizes.file;
   report.code_bytes = sizes.code;
   report.constant_bytes = sizes.constants;
-  report.workspace_bytes = static_cast<uint64_t>(variants[0].schedule.workspace_bytes.estimate());
   report.kernels = static_cast<int>(variants[0].image.kernel_names.size());
-  report.dispatches = static_cast<int>(variants[0].schedule.items.size());
+  for (const bundle::CompiledEntry& entry : variants[0].entries) {
+    auto workspace = static_cast<uint64_t>(entry.schedule.workspace_bytes.estimate());
+    report.workspace_bytes = std::max(report.workspace_bytes, workspace);
+    report.dispatches += static_cast<int>(entry.schedule.items.size());
+  }
   return report;
 }
 
@@ -371,7 +493,10 @@ namespace {
 std::vector<std::string> random_outputs(const Graph& graph) {
   std::vector<char> random(graph.values.size(), 0);
   for (const Node& node : graph.nodes) {
-    random[node.output] = node.op == OpKind::k_threefry2x32;
+    auto draws = [](const Node& n) { return n.op == OpKind::k_threefry2x32; };
+    random[node.output] = draws(node);
+    if (is_control(node.op))
+      for (const Graph& body : node.attributes.control->bodies) random[node.output] |= any_node(body, draws);
     for (ValueId v : node.inputs) random[node.output] |= random[v];
   }
   std::vector<std::string> names;
@@ -386,27 +511,39 @@ Expected<CompileReport> compile(const std::string& model, const std::string& bun
                                 const CompileOptions& options) {
   if (options.on_stage) options.on_stage("import");
   auto start = std::chrono::steady_clock::now();
-  QUERNEL_TRY(Imported imported, import_model(model, options));
+  QUERNEL_TRY(std::vector<Imported> entries, import_entry_points(model, options));
   double import_seconds = seconds_since(start);
-  QUERNEL_TRY(CompileReport report, compile_graph(imported.graph, bundle, options));
+  std::vector<Graph> graphs;
+  for (Imported& entry : entries) graphs.push_back(std::move(entry.graph));
+  QUERNEL_TRY(CompileReport report, compile_graphs(graphs, bundle, options));
   report.stages.insert(report.stages.begin(), {"import", import_seconds});
-  report.notes = std::move(imported.notes);
-  report.fixed_inputs = std::move(imported.fixed_inputs);
-  report.random_outputs = random_outputs(imported.graph);
-  report.fourier_outputs = std::move(imported.fourier_outputs);
+  auto append = [](std::vector<std::string>& to, std::vector<std::string> from) {
+    to.insert(to.end(), from.begin(), from.end());
+  };
+  for (size_t i = 0; i < entries.size(); ++i) {
+    append(report.notes, entries[i].notes);
+    append(report.fixed_inputs, entries[i].fixed_inputs);
+    append(report.fourier_outputs, entries[i].fourier_outputs);
+    append(report.random_outputs, random_outputs(graphs[i]));
+  }
   return report;
 }
 
 Expected<std::vector<std::string>> check(const std::string& model, const CompileOptions& options) {
   QUERNEL_CHECK(check_pass_names(options));
-  QUERNEL_TRY(Imported imported, import_model(model, options));
+  QUERNEL_TRY(std::vector<Imported> entries, import_entry_points(model, options));
+  std::vector<std::string> notes;
   for (const std::string& name : options.targets) {
     QUERNEL_TRY(Target target, find_target(name));
-    QUERNEL_TRY(Graph graph, run_graph_passes(imported.graph, target, options));
-    if (has_pass(graph_passes(), options.stop_after)) continue;
-    QUERNEL_TRY(schedule::Schedule schedule, schedule::make_schedule(std::move(graph), target));
+    schedule::Packings packings;
+    for (const Imported& entry : entries) {
+      QUERNEL_TRY(Graph graph, run_graph_passes(entry.graph, target, options));
+      if (has_pass(graph_passes(), options.stop_after)) continue;
+      QUERNEL_TRY(schedule::Schedule schedule, schedule::make_schedule(std::move(graph), target, packings));
+    }
   }
-  return imported.notes;
+  for (const Imported& entry : entries) notes.insert(notes.end(), entry.notes.begin(), entry.notes.end());
+  return notes;
 }
 
 }  // namespace quernel

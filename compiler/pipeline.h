@@ -27,6 +27,10 @@ struct LoopPass {
 };
 const std::vector<GraphPass>& graph_passes();
 const std::vector<LoopPass>& loop_passes();
+// LLVM's own passes over the kernels, as --disable-pass names them all.
+inline constexpr std::string_view kOptimizeCode = "optimize-code";
+// What --disable-pass takes: the optional passes of graphs and loops, and kOptimizeCode.
+std::vector<std::string_view> optional_passes();
 
 // Names in disabled_passes, print_after and stop_after that are no pass's; the message begins with the
 // option's name.
@@ -45,11 +49,13 @@ struct Imported {
 Expected<Imported> import_model(const std::string& path, const CompileOptions& options);
 // All graph passes in order, up to stop_after where that is one of them.
 Expected<Graph> run_graph_passes(Graph graph, const Target& target, const CompileOptions& options);
-// An imported graph to one target's schedule, kernels and image. options.stop_after must be empty.
-Expected<bundle::CompiledVariant> compile_variant(const Graph& graph, const Target& target,
+// Imported graphs, one per entry point and named as those, to one target's schedules, kernels and image.
+// options.stop_after must be empty.
+Expected<bundle::CompiledVariant> compile_variant(const std::vector<Graph>& graphs, const Target& target,
                                                   const CompileOptions& options);
-// Imported graph to bundle file, or, with stop_after, through the passes up to that one for every target.
-Expected<CompileReport> compile_graph(const Graph& graph, const std::string& path,
-                                      const CompileOptions& options);
+// Imported graphs to a bundle file, or, with stop_after, through the passes up to that one for every target.
+// Errors: states of one name that differ.
+Expected<CompileReport> compile_graphs(const std::vector<Graph>& graphs, const std::string& path,
+                                       const CompileOptions& options);
 
 }  // namespace quernel

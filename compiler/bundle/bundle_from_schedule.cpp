@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <map>
 #include <set>
 #include <unordered_map>
 
@@ -51,39 +52,96 @@ class Assembler {
   explicit Assembler(const std::vector<CompiledVariant>& variants) : variants_(variants) {}
 
   BundleContents run(const std::string& producer) {
-    const schedule::Schedule& first = variants_[0].schedule;
     contents_.producer = producer;
-    for (const quernel::Symbol& symbol : first.graph.symbols) {
-      Symbol to{symbol.name, symbol.min, symbol.max, symbol.multiple_of};
-      if (symbol.runtime) to.kind = SymbolKind::kRuntime;
-      symbol_index_[symbol.name] = static_cast<int64_t>(contents_.symbols.size());
-      contents_.symbols.push_back(std::move(to));
-    }
-    for (size_t i = 0; i < contents_.symbols.size(); ++i)
-      if (const quernel::Symbol& symbol = first.graph.symbols[i]; !symbol.bound.empty())
-        contents_.symbols[i].max_expression = expression(symbol.bound[0].upper_bound());
     contents_.constants.emplace_back();
     add_arena("constants", ArenaKind::kConstants, 0);
     contents_.arenas[0].constants = 0;
-    add_arena("workspace", ArenaKind::kWorkspace, 0);
-    EntryPoint entry;
-    entry.name = first.graph.name;
-    for (ValueId v : first.graph.inputs) {
-      input_arenas_.push_back(add_arena("input " + first.graph.values[v].name, ArenaKind::kInput, 0));
-      entry.inputs.push_back(tensor(first, v, first.graph.values[v].name, input_arenas_.back()));
-    }
-    for (const Graph::Output& output : first.graph.outputs) {
-      output_arenas_.push_back(add_arena("output " + output.name, ArenaKind::kOutput, 0));
-      entry.outputs.push_back(tensor(first, output.value, output.name, output_arenas_.back()));
-    }
-    for (size_t i = 0; i < variants_.size(); ++i) add_variant(variants_[i], static_cast<uint32_t>(i), entry);
-    contents_.entry_points.push_back(std::move(entry));
+    for (const CompiledVariant& variant : variants_) add_variant(variant);
+    for (size_t e = 0; e < variants_[0].entries.size(); ++e) add_entry(e);
     contents_.arenas[0].bytes = contents_.constants[0].bytes;
-    set_bytes(contents_.arenas[1], workspace_bytes_);
     return std::move(contents_);
   }
 
  private:
+  // The signature is that of the first variant.
+  void add_entry(size_t index) {
+    const Graph& graph = variants_[0].entries[index].schedule.graph;
+    symbol_index_.clear(), inputs_.clear(), outputs_.clear(), states_.clear();
+    add_symbols(graph);
+    bool alone = variants_[0].entries.size() == 1;
+    EntryPoint entry;
+    entry.name = graph.name;
+    workspace_ = add_arena(alone ? "workspace" : "workspace of " + graph.name, ArenaKind::kWorkspace, 0);
+    for (size_t i = 0; i < graph.inputs.size(); ++i) {
+      const std::string& name = graph.values[graph.inputs[i]].name;
+      inputs_.push_back(0);
+      if (graph.state_of_input(i)) continue;
+      inputs_.back() = add_arena("input " + name, ArenaKind::kInput, 0);
+      entry.inputs.push_back(tensor(graph, graph.inputs[i], name, inputs_.back()));
+    }
+    for (size_t i = 0; i < graph.outputs.size(); ++i) {
+      const Graph::Output& output = graph.outputs[i];
+      outputs_.push_back(0);
+      if (graph.state_of_output(i)) continue;
+      outputs_.back() = add_arena("output " + output.name, ArenaKind::kOutput, 0);
+      entry.outputs.push_back(tensor(graph, output.value, output.name, outputs_.back()));
+    }
+    for (const Graph::State& state : graph.states) {
+      entry.states.push_back(state_index(graph, state));
+      states_.push_back(contents_.states[entry.states.back()].arena);
+    }
+    Dim workspace = 0;
+    for (size_t v = 0; v < variants_.size(); ++v) {
+      const CompiledEntry& compiled = variants_[v].entries[index];
+      workspace = max(workspace, compiled.schedule.workspace_bytes);
+      entry.plans.push_back(plan(compiled, static_cast<uint32_t>(v)));
+    }
+    set_bytes(contents_.arenas[workspace_], workspace);
+    contents_.entry_points.push_back(std::move(entry));
+  }
+
+  // Symbols that entry points have in common are one; another of a known name gets the entry point's before
+  // it.
+  void add_symbols(const Graph& graph) {
+    size_t first = contents_.symbols.size();
+    for (const quernel::Symbol& from : graph.symbols) {
+      Symbol to{from.name, from.min, from.max, from.multiple_of};
+      if (from.runtime) to.kind = SymbolKind::kRuntime;
+      auto known = std::find_if(contents_.symbols.begin(), contents_.symbols.end(),
+                                [&](const Symbol& s) { return s.name == to.name; });
+      bool same = known != contents_.symbols.end() && known->min == to.min && known->max == to.max &&
+                  known->multiple_of == to.multiple_of && known->kind == to.kind && !from.runtime;
+      if (known != contents_.symbols.end() && !same) to.name = graph.name + "." + to.name;
+      symbol_index_[from.name] =
+          same ? known - contents_.symbols.begin() : static_cast<int64_t>(contents_.symbols.size());
+      if (!same) contents_.symbols.push_back(std::move(to));
+    }
+    for (const quernel::Symbol& from : graph.symbols)
+      if (auto index = static_cast<size_t>(symbol_index_[from.name]); !from.bound.empty() && index >= first)
+        contents_.symbols[index].max_expression = expression(from.bound[0].upper_bound());
+  }
+
+  // Of the state of that name in the contents; each is an arena of its own.
+  uint32_t state_index(const Graph& graph, const Graph::State& state) {
+    ValueId v = graph.inputs[state.input];
+    const std::string& name = graph.values[v].name;
+    for (size_t i = 0; i < contents_.states.size(); ++i)
+      if (contents_.states[i].name == name) return static_cast<uint32_t>(i);
+    uint32_t arena = add_arena("state " + name, ArenaKind::kState, 0);
+    contents_.states.push_back(tensor(graph, v, name, arena));
+    if (state.initial.bytes.size() != 0) {
+      ConstantsSegment segment;
+      segment.bytes = state.initial.bytes.size();
+      ConstantPiece piece;
+      piece.bytes = segment.bytes;
+      piece.view = {reinterpret_cast<const std::byte*>(state.initial.bytes.data()), segment.bytes};
+      segment.pieces.push_back(std::move(piece));
+      contents_.arenas[arena].constants = static_cast<int32_t>(contents_.constants.size());
+      contents_.constants.push_back(std::move(segment));
+    }
+    return static_cast<uint32_t>(contents_.states.size()) - 1;
+  }
+
   uint32_t add_arena(std::string name, ArenaKind kind, uint64_t bytes) {
     Arena arena;
     arena.name = std::move(name);
@@ -93,11 +151,11 @@ class Assembler {
     return static_cast<uint32_t>(contents_.arenas.size()) - 1;
   }
 
-  Tensor tensor(const schedule::Schedule& s, ValueId v, const std::string& name, uint32_t arena) {
+  Tensor tensor(const Graph& graph, ValueId v, const std::string& name, uint32_t arena) {
     Tensor t;
     t.name = name;
-    t.dtype = s.graph.dtype(v);
-    const Shape& shape = s.graph.shape(v);
+    t.dtype = graph.dtype(v);
+    const Shape& shape = graph.shape(v);
     for (const Dim& d : shape) t.shape.push_back(d.is_const() ? d.value() : -1);
     if (!is_static(shape))
       for (const Dim& d : shape) t.shape_expressions.push_back(d.is_const() ? -1 : expression(d));
@@ -119,15 +177,13 @@ class Assembler {
       arena.bytes_expression = expression(bytes);
   }
 
-  // Index of the postfix code of a dim; equal dims share it.
+  // Index of the postfix code of a dim; equal ones are stored once.
   int32_t expression(const Dim& dim) {
+    SizeExpression expression;
+    emit(dim, expression.code);
     auto [it, fresh] =
-        expressions_.try_emplace(to_string(dim), static_cast<int32_t>(contents_.expressions.size()));
-    if (fresh) {
-      SizeExpression code;
-      emit(dim, code.code);
-      contents_.expressions.push_back(std::move(code));
-    }
+        expressions_.try_emplace(expression.code, static_cast<int32_t>(contents_.expressions.size()));
+    if (fresh) contents_.expressions.push_back(std::move(expression));
     return it->second;
   }
 
@@ -156,7 +212,7 @@ class Assembler {
     return it->second;
   }
 
-  void add_variant(const CompiledVariant& compiled, uint32_t index, EntryPoint& entry) {
+  void add_variant(const CompiledVariant& compiled) {
     Variant variant;
     variant.target = compiled.target.name;
     variant.arch = arch_code(compiled.target.arch);
@@ -168,59 +224,90 @@ class Assembler {
       variant.kernels.push_back(
           {compiled.image.kernel_names[k], 0, static_cast<uint32_t>(compiled.image.stack_bytes[k])});
     contents_.variants.push_back(std::move(variant));
+  }
 
+  Plan plan(const CompiledEntry& compiled, uint32_t variant) {
     const schedule::Schedule& s = compiled.schedule;
-    workspace_bytes_ = max(workspace_bytes_, s.workspace_bytes);
     Plan plan;
-    plan.variant = index;
+    plan.variant = variant;
     plan.text = schedule::print(s);
+    add_items(plan.items, s, compiled.dispatches, Frame{nullptr, &s, 0});
+    return plan;
+  }
+
+  // A schedule within the items of another one; its workspace begins at `workspace`.
+  struct Frame {
+    const Frame* outer = nullptr;
+    const schedule::Schedule* schedule = nullptr;
+    Dim workspace = 0;
+  };
+
+  // Bodies follow their loop or branch.
+  void add_items(std::vector<Item>& items, const schedule::Schedule& s,
+                 const std::vector<Dispatch>& dispatches, const Frame& frame) {
+    std::vector<uint32_t> index;  // of the schedule's items
     for (size_t i = 0; i < s.items.size(); ++i) {
       const schedule::Item& from = s.items[i];
-      const Dispatch& dispatch = compiled.dispatches[i];
+      index.push_back(static_cast<uint32_t>(items.size()));
       Item item;
       if (from.group < 0) {
         item.kind = ItemKind::kReadSymbol;
         item.symbol = static_cast<int32_t>(symbol_index_.at(from.symbol));
         item.dtype = s.graph.dtype(from.bindings[0].value);
+      } else if (s.groups[from.group].kind == schedule::GroupKind::kControl) {
+        add_control(item, s.graph.nodes[s.groups[from.group].anchor]);
       } else {
-        item.kernel = static_cast<uint32_t>(dispatch.kernel);
-        if (dispatch.workgroups.is_const())
-          item.workgroups = static_cast<uint64_t>(dispatch.workgroups.value());
-        else
-          item.workgroups_expression = expression(dispatch.workgroups);
-        for (const Dim& d : dispatch.symbols) item.symbols.push_back(expression(d));
-        item.source_nodes = source_nodes(s, s.groups[from.group]);
+        add_dispatch(item, dispatches[i]);
       }
-      for (const schedule::Binding& b : from.bindings) item.bindings.push_back(binding(s, b));
+      if (from.group >= 0) item.source_nodes = source_nodes(s, s.groups[from.group]);
+      if (item.kind == ItemKind::kDispatch || item.kind == ItemKind::kReadSymbol)
+        for (const schedule::Binding& b : from.bindings) item.bindings.push_back(binding(frame, b));
       for (const schedule::Dependency& d : from.dependencies)
-        item.edges.push_back({static_cast<uint32_t>(d.item), edge_kind(d.hazard)});
+        item.edges.push_back({index[static_cast<size_t>(d.item)], edge_kind(d.hazard)});
       item.flops = static_cast<uint64_t>(from.flops);
       item.bytes_read = static_cast<uint64_t>(from.bytes_read);
       item.bytes_written = static_cast<uint64_t>(from.bytes_written);
-      plan.items.push_back(std::move(item));
+      items.push_back(std::move(item));
+      if (from.group >= 0 && s.groups[from.group].kind == schedule::GroupKind::kControl)
+        add_bodies(items, frame, s.groups[from.group], dispatches[i]);
     }
-    entry.plans.push_back(std::move(plan));
   }
 
-  Binding binding(const schedule::Schedule& s, const schedule::Binding& from) {
-    const schedule::Buffer& buffer = s.buffers[from.buffer];
+  void add_dispatch(Item& item, const Dispatch& dispatch) {
+    item.kernel = static_cast<uint32_t>(dispatch.kernel);
+    if (dispatch.workgroups.is_const())
+      item.workgroups = static_cast<uint64_t>(dispatch.workgroups.value());
+    else
+      item.workgroups_expression = expression(dispatch.workgroups);
+    for (const Dim& d : dispatch.symbols) item.symbols.push_back(expression(d));
+  }
+
+  void add_control(Item& item, const Node& node) {
+    const Control& control = *node.attributes.control;
+    item.kind = node.op == OpKind::k_loop ? ItemKind::kLoop : ItemKind::kBranch;
+    if (node.op == OpKind::k_loop) item.symbol = static_cast<int32_t>(symbol_index_.at(control.symbol));
+    if (control.count) item.count_expression = expression(*control.count);
+    if (control.condition) item.condition_expression = expression(*control.condition);
+  }
+
+  // The bodies of the last item.
+  void add_bodies(std::vector<Item>& items, const Frame& outer, const schedule::Group& group,
+                  const Dispatch& dispatch) {
+    size_t control = items.size() - 1;
+    for (size_t b = 0; b < group.bodies.size(); ++b) {
+      Frame frame{&outer, &group.bodies[b], outer.workspace};
+      if (group.scratch_buffer >= 0) frame.workspace += outer.schedule->buffers[group.scratch_buffer].offset;
+      add_items(items, group.bodies[b], dispatch.bodies[b], frame);
+      if (b == 0) items[control].else_begin = static_cast<uint32_t>(items.size());
+    }
+    items[control].end = static_cast<uint32_t>(items.size());
+  }
+
+  Binding binding(const Frame& frame, const schedule::Binding& from) {
     Binding to;
     to.access = access_of(from.write);
     Dim offset = from.offset;
-    switch (buffer.kind) {
-      case schedule::BufferKind::kConstant:
-        to.arena = 0, offset += Dim(static_cast<int64_t>(constant_offset(buffer)));
-        break;
-      case schedule::BufferKind::kWorkspace:
-        to.arena = 1, offset += buffer.offset;
-        break;
-      case schedule::BufferKind::kInput:
-        to.arena = input_arenas_[buffer.slot];
-        break;
-      case schedule::BufferKind::kOutput:
-        to.arena = output_arenas_[buffer.slot];
-        break;
-    }
+    to.arena = place(frame, from.buffer, offset);
     if (offset.is_const())
       to.offset = static_cast<uint64_t>(offset.value());
     else
@@ -230,6 +317,30 @@ class Assembler {
     else
       to.bytes_expression = expression(from.bytes);
     return to;
+  }
+
+  // The arena of a buffer, whose offset in it is added to `offset`.
+  uint32_t place(const Frame& frame, int index, Dim& offset) {
+    const schedule::Schedule& s = *frame.schedule;
+    const schedule::Buffer& buffer = s.buffers[static_cast<size_t>(index)];
+    bool input = buffer.kind == schedule::BufferKind::kInput;
+    switch (buffer.kind) {
+      case schedule::BufferKind::kConstant:
+        offset += Dim(static_cast<int64_t>(constant_offset(buffer)));
+        return 0;
+      case schedule::BufferKind::kWorkspace:
+        offset += buffer.offset + frame.workspace;
+        return workspace_;
+      case schedule::BufferKind::kState:
+        return states_[static_cast<size_t>(buffer.slot)];
+      case schedule::BufferKind::kInput:
+      case schedule::BufferKind::kOutput:
+        break;
+    }
+    if (!frame.outer) return (input ? inputs_ : outputs_)[static_cast<size_t>(buffer.slot)];
+    const schedule::Port& port = (input ? s.inputs : s.outputs)[static_cast<size_t>(buffer.slot)];
+    offset += port.base;
+    return place(*frame.outer, port.buffer, offset);
   }
 
   static std::vector<std::string> source_nodes(const schedule::Schedule& s, const schedule::Group& group) {
@@ -246,10 +357,11 @@ class Assembler {
 
   const std::vector<CompiledVariant>& variants_;
   BundleContents contents_;
-  Dim workspace_bytes_ = 0;
+  std::map<std::vector<int64_t>, int32_t> expressions_;
+  // Of the present entry point.
   std::unordered_map<std::string, int64_t> symbol_index_;
-  std::unordered_map<std::string, int32_t> expressions_;
-  std::vector<uint32_t> input_arenas_, output_arenas_;
+  uint32_t workspace_ = 0;
+  std::vector<uint32_t> inputs_, outputs_, states_;  // arenas
   std::unordered_map<std::string_view, uint64_t> constants_;
 };
 

@@ -1,5 +1,5 @@
-// From schedules and images to the contents of a bundle: arenas, bindings, items and constants, one plan per
-// variant.
+// From schedules and images to the contents of a bundle: arenas, bindings, items and constants; per entry
+// point one plan for each variant.
 #pragma once
 
 #include <string>
@@ -13,21 +13,28 @@ namespace quernel::bundle {
 
 // What an item of the schedule dispatches.
 struct Dispatch {
-  int kernel = -1;           // of the image; -1: the item is no dispatch
-  std::vector<Dim> symbols;  // the kernel's launch-time symbols
-  Dim workgroups = 0;        // its grid's total
+  int kernel = -1;                            // of the image; -1: the item is no dispatch
+  std::vector<Dim> symbols;                   // the kernel's launch-time symbols
+  Dim workgroups = 0;                         // its grid's total
+  std::vector<std::vector<Dispatch>> bodies;  // of a loop or branch: one per item of each body
 };
 
-// One target's share of a bundle; one dispatch per item of the schedule.
-struct CompiledVariant {
-  Target target;
+// An entry point for one target; one dispatch per item of the schedule.
+struct CompiledEntry {
   schedule::Schedule schedule;
-  codegen::Image image;
   std::vector<Dispatch> dispatches;
 };
 
-// `variants` share the entry point's signature. The contents refer to the constants held by `variants`, which
-// must stay alive until they are written. Equal constants of several variants are stored once.
+// One target's share of a bundle: the kernels of all entry points in one image.
+struct CompiledVariant {
+  Target target;
+  codegen::Image image;
+  std::vector<CompiledEntry> entries;
+};
+
+// `variants` have the same entry points, each with the same signature in all, named as their graphs. States
+// of several entry points that have one name are one state. The contents refer to the constants held by
+// `variants`, which must stay alive until they are written. Equal constants are stored once.
 BundleContents bundle_from_schedule(const std::vector<CompiledVariant>& variants,
                                     const std::string& producer);
 

@@ -1,5 +1,8 @@
 #include "graph/interpret.h"
 
+#include <algorithm>
+
+#include "graph/control.h"
 #include "graph/interpret_parts.h"
 
 namespace quernel {
@@ -98,18 +101,86 @@ Expected<Tensor> run_node(const Node& node, const TensorType& type, const Operan
   }
 }
 
-}  // namespace
+using Tensors = std::vector<Tensor>;
 
-Expected<Tensor> interpret_node(const Graph& graph, const Node& node,
-                                const std::vector<const Tensor*>& operands) {
-  return run_node(node, graph.type(node.output), operands);
+Expected<Tensors> run_graph(const Graph& graph, const Tensors& inputs, Bindings& bindings);
+
+Status check_bound(Symbol symbol, int64_t value, const Bindings& bindings) {
+  if (!symbol.bound.empty()) symbol.max = symbol.bound[0].evaluate(bindings).value_or(symbol.max);
+  return check_range(symbol, value);
 }
 
-Expected<std::vector<Tensor>> interpret(const Graph& graph, const std::vector<Tensor>& inputs,
-                                        Bindings bindings) {
-  QUERNEL_CHECK(bind_inputs(graph, inputs, bindings));
+Expected<int64_t> evaluate_dim(const Dim& dim, const Bindings& bindings, const Node& node) {
+  std::optional<int64_t> value = dim.evaluate(bindings);
+  if (!value)
+    return unsupported("the interpreter expects the value of every symbol, found " + to_string(dim),
+                       node.location, "bind the symbols first");
+  return *value;
+}
+
+// Tensors of one type as one with a leading dim.
+Expected<Tensor> stacked(const Tensors& parts, TensorType type, const Bindings& bindings, const Node& node) {
+  for (Dim& d : type.shape) d = d.substitute(bindings);
+  QUERNEL_TRY(ResultType whole, result_type(type, node));
+  whole.dims[0] = static_cast<int64_t>(parts.size());
+  std::vector<uint8_t> elements;
+  for (const Tensor& part : parts) {
+    bool packed = is_packed(type.dtype);
+    std::vector<uint8_t> own =
+        packed ? interpreter::unpack(part)
+               : std::vector<uint8_t>(part.bytes.data(), part.bytes.data() + part.bytes.size());
+    elements.insert(elements.end(), own.begin(), own.end());
+  }
+  if (is_packed(type.dtype)) elements = interpreter::pack(elements);
+  return Tensor{type.dtype, std::move(whole.dims), Bytes::own(std::move(elements))};
+}
+
+Expected<Tensors> run_loop(const Node& node, Tensors operands, Bindings& bindings) {
+  const Control& control = *node.attributes.control;
+  const Graph& body = control.bodies[0];
+  const Symbol& symbol = *body.find_symbol(control.symbol);
+  auto carried = static_cast<size_t>(control.carried);
+  std::vector<Tensors> scanned(body.outputs.size() - carried);
+  int64_t count = INT64_MAX, i = 0;
+  if (control.count) {
+    QUERNEL_TRY(count, evaluate_dim(*control.count, bindings, node));
+  }
+  for (; i < count; ++i) {
+    if (control.condition) {
+      QUERNEL_TRY(int64_t goes_on, evaluate_dim(*control.condition, bindings, node));
+      if (goes_on == 0) break;
+    }
+    QUERNEL_CHECK(check_bound(symbol, i, bindings));
+    bindings[control.symbol] = i;
+    QUERNEL_TRY(Tensors outputs, run_graph(body, operands, bindings));
+    for (size_t k = 0; k < carried; ++k) operands[k] = std::move(outputs[k]);
+    for (size_t k = carried; k < outputs.size(); ++k) scanned[k - carried].push_back(std::move(outputs[k]));
+  }
+  bindings[control.symbol] = i;
+  Tensors results(std::make_move_iterator(operands.begin()),
+                  std::make_move_iterator(operands.begin() + static_cast<std::ptrdiff_t>(carried)));
+  std::vector<TensorType> types = result_types(node.op, control);
+  for (size_t k = carried; k < types.size(); ++k) {
+    QUERNEL_TRY(Tensor whole, stacked(scanned[k - carried], types[k], bindings, node));
+    results.push_back(std::move(whole));
+  }
+  return results;
+}
+
+// All results of a loop or branch.
+Expected<Tensors> run_control(const Node& node, const Operands& operands, Bindings& bindings) {
+  Tensors inputs;
+  for (const Tensor* operand : operands) inputs.push_back(*operand);
+  if (node.op == OpKind::k_loop) return run_loop(node, std::move(inputs), bindings);
+  QUERNEL_TRY(int64_t condition, evaluate_dim(*node.attributes.control->condition, bindings, node));
+  return run_graph(node.attributes.control->bodies[condition != 0 ? 0 : 1], inputs, bindings);
+}
+
+// Runs on inputs that have been checked. Symbols that get values while it runs keep them in `bindings`.
+Expected<Tensors> run_graph(const Graph& graph, const Tensors& inputs, Bindings& bindings) {
   std::vector<int32_t> uses_left = graph.use_counts();
   std::vector<Tensor> values(graph.values.size());
+  std::map<ValueId, Tensors> results;  // by token
   for (size_t i = 0; i < inputs.size(); ++i) values[graph.inputs[i]] = inputs[i];
 
   std::map<ValueId, std::vector<const Symbol*>> sources;
@@ -120,9 +191,7 @@ Expected<std::vector<Tensor>> interpret(const Graph& graph, const std::vector<Te
     if (it == sources.end()) return {};
     for (const Symbol* symbol : it->second) {
       int64_t value = element_as_i64(values[v], 0);
-      Symbol range = *symbol;
-      if (!range.bound.empty()) range.max = range.bound[0].evaluate(bindings).value_or(range.max);
-      QUERNEL_CHECK(check_range(range, value));
+      QUERNEL_CHECK(check_bound(*symbol, value, bindings));
       bindings[symbol->name] = value;
     }
     return {};
@@ -135,7 +204,12 @@ Expected<std::vector<Tensor>> interpret(const Graph& graph, const std::vector<Te
     }
     Operands operands;
     for (ValueId v : node.inputs) operands.push_back(&values[v]);
-    if (symbols_of(graph, node).empty()) {
+    if (is_control(node.op)) {
+      QUERNEL_TRY(results[node.output], run_control(node, operands, bindings));
+    } else if (node.op == OpKind::k_result) {
+      values[node.output] = results.at(node.inputs[0])[static_cast<size_t>(node.attributes.ints[0])];
+      if (uses_left[node.inputs[0]] == 1) results.erase(node.inputs[0]);
+    } else if (symbols_of(graph, node).empty()) {
       QUERNEL_TRY(values[node.output], interpret_node(graph, node, operands));
     } else {
       Node bound = node;
@@ -149,9 +223,22 @@ Expected<std::vector<Tensor>> interpret(const Graph& graph, const std::vector<Te
       if (--uses_left[v] == 0) values[v] = {};  // outputs hold a use of their own
   }
 
-  std::vector<Tensor> outputs;
+  Tensors outputs;
   for (const Graph::Output& output : graph.outputs) outputs.push_back(values[output.value]);
   return outputs;
+}
+
+}  // namespace
+
+Expected<Tensor> interpret_node(const Graph& graph, const Node& node,
+                                const std::vector<const Tensor*>& operands) {
+  return run_node(node, graph.type(node.output), operands);
+}
+
+Expected<std::vector<Tensor>> interpret(const Graph& graph, const std::vector<Tensor>& inputs,
+                                        Bindings bindings) {
+  QUERNEL_CHECK(bind_inputs(graph, inputs, bindings));
+  return run_graph(graph, inputs, bindings);
 }
 
 }  // namespace quernel

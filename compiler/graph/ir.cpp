@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "graph/control.h"
+
 namespace quernel {
 namespace {
 
@@ -46,6 +48,7 @@ bool is_reduce(OpKind op) { return op >= OpKind::k_reduce_sum && op <= OpKind::k
 bool is_scan(OpKind op) { return op >= OpKind::k_scan_sum && op <= OpKind::k_scan_min; }
 bool is_gather(OpKind op) { return op >= OpKind::k_take && op <= OpKind::k_gather_nd; }
 bool is_scatter(OpKind op) { return op >= OpKind::k_scatter_elements && op <= OpKind::k_scatter_nd; }
+bool is_control(OpKind op) { return op == OpKind::k_loop || op == OpKind::k_branch; }
 
 std::string to_string(const TensorType& type) {
   return std::string(to_string(type.dtype)) + to_string(type.shape);
@@ -119,6 +122,7 @@ std::vector<int32_t> Graph::use_counts() const {
     for (ValueId v : node.inputs) ++counts[v];
   for (const Output& output : outputs) ++counts[output.value];
   for (const SymbolSource& source : symbol_sources) ++counts[source.value];
+  for (const auto& [token, user] : uses_of_loop_symbols(*this)) ++counts[token];
   return counts;
 }
 
@@ -136,6 +140,18 @@ Dim Graph::add_symbol(Symbol symbol, ValueId source) {
 const Symbol* Graph::find_symbol(std::string_view symbol_name) const {
   for (const Symbol& s : symbols)
     if (s.name == symbol_name) return &s;
+  return nullptr;
+}
+
+const Graph::State* Graph::state_of_input(size_t index) const {
+  for (const State& state : states)
+    if (state.input == index) return &state;
+  return nullptr;
+}
+
+const Graph::State* Graph::state_of_output(size_t index) const {
+  for (const State& state : states)
+    if (state.output == index) return &state;
   return nullptr;
 }
 
@@ -175,6 +191,18 @@ std::vector<Symbol> symbols_of(const Graph& graph, const Node& node) {
   for (const Contraction::Axis& axis : a.contraction.axes) axis.extent.collect_symbols(symbols);
   for (const std::vector<IndexExpr>* map : {&a.contraction.a, &a.contraction.b, &a.contraction.out})
     collect(*map);
+  if (a.control) {
+    for (const std::optional<Dim>* dim : {&a.control->count, &a.control->condition})
+      if (*dim) (*dim)->collect_symbols(symbols);
+    for (const Graph& body : a.control->bodies) {
+      // Not what the body defines itself.
+      std::map<std::string, ValueId> own = symbol_definers(body);
+      own[a.control->symbol] = node.output;
+      for (const Node& inner : body.nodes)
+        for (const Symbol& s : symbols_of(body, inner))
+          if (!own.contains(s.name)) Dim::symbol(s).collect_symbols(symbols);
+    }
+  }
   return symbols;
 }
 

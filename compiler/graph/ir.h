@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -36,6 +37,7 @@ bool is_reduce(OpKind op);
 bool is_scan(OpKind op);
 bool is_gather(OpKind op);
 bool is_scatter(OpKind op);
+bool is_control(OpKind op);  // loop, branch: nodes with bodies
 
 using ValueId = int32_t;
 inline constexpr ValueId kNoValue = -1;
@@ -94,8 +96,12 @@ enum class ScatterMode : uint8_t { kSet, kAdd, kMul, kMax, kMin };
 //   of
 //                       indices and result of gather_elements, take (scatter_rows) and gather_nd; scatter;
 //                       unique: no two updates have the same place
+//   loop, branch
+//                       control. The value is a token without elements; result nodes read it
+//   result              of a token: ints[0]: which result; dtype, shape: its type
 // Indices are i32 or i64 and negative ones count from the end. Out of range: gathers clamp into range,
 // scatters ignore the update.
+struct Control;
 struct Attributes {
   DType dtype = DType::kF32;
   DType accumulator = DType::kF32;
@@ -114,6 +120,7 @@ struct Attributes {
   IndexMap map;
   Contraction contraction;
   Tensor tensor;
+  std::shared_ptr<const Control> control;
 };
 
 struct Node {
@@ -148,6 +155,17 @@ struct Graph {
     ValueId value = kNoValue;
   };
   std::vector<Output> outputs;
+  // Variables that keep their value from run to run: an input (its value when the run begins; its name is the
+  // state's) and the output that is its value when the run has ended. Neither is seen by whoever runs the
+  // graph.
+  struct State {
+    size_t input = 0, output = 0;  // indices in `inputs` and `outputs`
+    Tensor initial;                // before the first run; no bytes: zeros
+  };
+  std::vector<State> states;
+  // The state that an input or output belongs to, or null.
+  const State* state_of_input(size_t index) const;
+  const State* state_of_output(size_t index) const;
 
   ValueId add_input(std::string name, TensorType type, Location location = {});
   // Appends a node: infers the result type and checks the op's rules. An empty name gives a fresh one; a
@@ -182,6 +200,24 @@ struct Graph {
   std::unordered_set<std::string> names_;
   std::unordered_map<std::string, int32_t> suffixes_;
   int32_t next_name_ = 1;
+};
+
+// What loop and branch run. A body is a graph whose inputs are the node's operands, one for one and of the
+// same types: it reads nothing else from outside but symbols, which have one meaning in a graph and all its
+// bodies.
+//   loop    one body, again and again. Its first `carried` inputs are the same outputs of the iteration
+//           before, of the same types; at first, and as the results when there is no iteration, the operands.
+//           Further outputs are scanned: their results have a leading dim with one entry per iteration.
+//           It ends after `count` iterations, and as soon as `condition` is 0 before one. `symbol`, of kind
+//           runtime, is the number of the iteration, from 0 on, and afterwards the number of iterations.
+//   branch  runs the first body where `condition` is not 0, else the second; both have outputs of the same
+//   types.
+// A condition is in general a run-time symbol, bound before the node and, by the body of a loop, once more.
+struct Control {
+  std::vector<Graph> bodies;
+  int carried = 0;
+  std::string symbol;
+  std::optional<Dim> count, condition;
 };
 
 // ---- the op table (defined in ops/)

@@ -1,9 +1,11 @@
 // Parser of the graph's text form (graph/text.h). Every statement is read by TextReader, which keeps the
-// first failure.
+// first failure. Over 600 lines because one grammar is read in one place.
 #include <charconv>
 #include <limits>
 #include <unordered_map>
+#include <utility>
 
+#include "graph/control.h"
 #include "graph/interpret_parts.h"
 #include "graph/print_parts.h"
 #include "graph/text.h"
@@ -15,6 +17,7 @@ namespace {
 constexpr int kMaxDepth = 256;                   // of parentheses
 constexpr int64_t kMaxBytes = int64_t{1} << 31;  // of one constant
 constexpr int64_t kMaxRank = 64;
+constexpr size_t kNotAssigned = std::numeric_limits<size_t>::max();
 
 int digit(char c) {
   return c >= '0' && c <= '9'   ? c - '0'
@@ -32,6 +35,15 @@ class GraphParser {
     in_.expect_word("graph");
     in_.expect("@");
     graph_.name = in_.name("a graph name");
+    parse_body();
+    if (in_.ok() && !in_.at_end()) in_.fail_expected("the end of the text");
+    if (!in_.ok()) return in_.take_error();
+    return std::move(graph_);
+  }
+
+ private:
+  // Inputs, nodes and outputs of graph_.
+  void parse_body() {
     parse_inputs();
     in_.expect("{");
     while (in_.ok() && !in_.accept_word("return")) {
@@ -41,12 +53,48 @@ class GraphParser {
         parse_node();
     }
     parse_outputs();
-    if (in_.ok() && !in_.at_end()) in_.fail_expected("the end of the text");
-    if (!in_.ok()) return in_.take_error();
-    return std::move(graph_);
   }
 
- private:
+  // The body of a loop or branch: a graph of its own, with the same symbols.
+  Graph parse_inner(const char* name) {
+    constexpr int kMaxNesting = 32;
+    if (++nesting_ > kMaxNesting)
+      in_.fail("expected bodies at most " + std::to_string(kMaxNesting) + " deep");
+    Graph outer = std::exchange(graph_, Graph());
+    auto outer_ids = std::exchange(ids_, {});
+    graph_.name = name;
+    graph_.symbols = outer.symbols;
+    if (in_.ok()) parse_body();
+    ids_ = std::move(outer_ids);
+    --nesting_;
+    return std::exchange(graph_, std::move(outer));
+  }
+
+  // "carry 1 for i below n while go do (…) {…}" and "if go then (…) {…} else (…) {…}".
+  void parse_control(OpKind op, Attributes& a) {
+    auto control = std::make_shared<Control>();
+    if (op == OpKind::k_branch) {
+      in_.expect_word("if");
+      control->condition = parse_dim(0);
+      in_.expect_word("then");
+      control->bodies.push_back(parse_inner("then"));
+      in_.expect_word("else");
+      control->bodies.push_back(parse_inner("else"));
+    } else {
+      in_.expect_word("carry");
+      int64_t carried = in_.integer("how many values are carried");
+      if (carried < 0 || carried > INT32_MAX) in_.fail("expected at least 0 carried values");
+      control->carried = static_cast<int>(carried);
+      in_.expect_word("for");
+      control->symbol = symbol_name();
+      if (in_.accept_word("below")) control->count = parse_dim(0);
+      if (in_.accept_word("while")) control->condition = parse_dim(0);
+      in_.expect_word("do");
+      control->bodies.push_back(parse_inner("body"));
+    }
+    a.control = std::move(control);
+  }
+
   // ---- declarations ----
   std::string symbol_name() { return in_.next_is_quote() ? in_.quoted() : in_.word("a symbol name"); }
 
@@ -82,23 +130,54 @@ class GraphParser {
     in_.expect("(");
     while (in_.ok() && !in_.accept(")")) {
       if (!graph_.inputs.empty()) in_.expect(",");
+      bool is_state = in_.accept_word("state");
       std::string name = new_value_name();
       in_.expect(":");
       TensorType type = parse_type();
-      if (in_.ok()) define(name, graph_.add_input(name, std::move(type), in_.location()));
+      if (!in_.ok()) return;
+      define(name, graph_.add_input(name, type, in_.location()));
+      if (!is_state) continue;
+      Graph::State& state = graph_.states.emplace_back();
+      state.input = graph_.inputs.size() - 1;
+      state.output = kNotAssigned;
+      if (in_.accept("=")) state.initial = parse_data(type);
     }
+  }
+
+  // The output that is the state's next value.
+  void parse_next_state() {
+    in_.expect("%");
+    std::string name = in_.name("the name of a state");
+    if (!in_.ok()) return;
+    for (Graph::State& state : graph_.states) {
+      if (graph_.values[graph_.inputs[state.input]].name != name) continue;
+      if (state.output != kNotAssigned) in_.fail("state '%" + name + "' is given two values");
+      state.output = graph_.outputs.size();
+      in_.expect("=");
+      graph_.outputs.push_back({name, parse_value()});
+      return;
+    }
+    in_.fail("expected the name of a state, found '%" + name + "'");
   }
 
   void parse_outputs() {
     while (in_.ok() && !in_.accept("}")) {
       if (!graph_.outputs.empty()) in_.expect(",");
       std::string name = in_.name("an output name");
-      in_.expect("=");
+      if (name == "state" && !in_.accept("=")) {
+        parse_next_state();
+        continue;
+      }
+      if (name != "state") in_.expect("=");
       ValueId value = parse_value();
       for (const Graph::Output& other : graph_.outputs)
         if (in_.ok() && other.name == name) in_.fail("output '" + name + "' is returned twice");
       graph_.outputs.push_back({std::move(name), value});
     }
+    for (const Graph::State& state : graph_.states)
+      if (in_.ok() && state.output == kNotAssigned)
+        in_.fail("expected a next value of state '%" + graph_.values[graph_.inputs[state.input]].name +
+                 "' to be returned");
   }
 
   // ---- values ----
@@ -371,6 +450,7 @@ class GraphParser {
       case OpKind::k_take:
       case OpKind::k_gather_elements:
       case OpKind::k_gather_nd:
+      case OpKind::k_result:
         a.ints = parse_ints();
         return;
       case OpKind::k_slice:
@@ -489,23 +569,24 @@ class GraphParser {
           "expected " + std::to_string(bytes.size()) + " bytes, found " + std::to_string(n), place));
   }
 
-  void parse_constant(Attributes& a) {
-    TensorType type = parse_type();
+  Tensor parse_data(const TensorType& type) {
     if (in_.ok() && !is_static(type.shape))
       in_.fail("expected a static shape for a constant, found " + to_string(type));
-    if (!in_.ok()) return;
+    if (!in_.ok()) return {};
     std::vector<int64_t> dims = static_dims(type.shape);
     std::optional<int64_t> count = element_count(dims);
-    if (!count || *count > kMaxBytes / element_size(type.dtype))
-      return in_.fail("expected a constant of at most " + std::to_string(kMaxBytes) + " bytes, found " +
-                      to_string(type));
+    if (!count || *count > kMaxBytes / element_size(type.dtype)) {
+      in_.fail("expected a constant of at most " + std::to_string(kMaxBytes) + " bytes, found " +
+               to_string(type));
+      return {};
+    }
     // A splat of nothing still reads its one element.
     std::vector<uint8_t> bytes(static_cast<size_t>(byte_size(type.dtype, *count)));
     if (in_.accept("<"))
       parse_hex(bytes);
     else if (in_.expect("{"))
       parse_element_list(type, *count, bytes);
-    a.tensor = {type.dtype, std::move(dims), Bytes::own(std::move(bytes))};
+    return {type.dtype, std::move(dims), Bytes::own(std::move(bytes))};
   }
 
   // "bind n = %count": the run-time symbol n takes its value from %count.
@@ -536,7 +617,7 @@ class GraphParser {
     std::vector<ValueId> operands;
     TensorType type;
     if (*op == OpKind::k_constant) {
-      parse_constant(attributes);
+      attributes.tensor = parse_data(parse_type());
       type = {attributes.tensor.dtype, make_shape(attributes.tensor.dims)};
     } else if (*op == OpKind::k_dims) {
       in_.expect("[");
@@ -546,6 +627,13 @@ class GraphParser {
       }
       in_.expect(":");
       type = parse_type();
+    } else if (is_control(*op)) {
+      if (in_.peek_word().empty()) {
+        do operands.push_back(parse_value());
+        while (in_.ok() && in_.accept(","));
+      }
+      parse_control(*op, attributes);
+      type = token_type();
     } else {
       do operands.push_back(parse_value());
       while (in_.ok() && in_.accept(","));
@@ -553,6 +641,7 @@ class GraphParser {
       in_.expect(":");
       type = parse_type();
       attributes.dtype = type.dtype;
+      if (*op == OpKind::k_result) attributes.shape = type.shape;
       if (*op == OpKind::k_reshape || *op == OpKind::k_expand || *op == OpKind::k_view)
         attributes.shape = type.shape;
       // How many positions an argsort gives stands in its type only.
@@ -578,6 +667,7 @@ class GraphParser {
   TextReader in_;
   Graph graph_;
   std::unordered_map<std::string, ValueId> ids_;
+  int nesting_ = 0;
 };
 
 }  // namespace

@@ -198,6 +198,7 @@ std::string attributes_text(const Node& node, int64_t elide_constants) {
     case OpKind::k_take:
     case OpKind::k_gather_elements:
     case OpKind::k_gather_nd:
+    case OpKind::k_result:
       return list(a.ints);
     case OpKind::k_slice:
       return slice_text(a);
@@ -217,6 +218,73 @@ std::string attributes_text(const Node& node, int64_t elide_constants) {
   }
 }
 
+namespace {
+
+// "(%x: f32[4]) { … }" with nodes indented by `indent` and two more blanks.
+std::string body_text(const Graph& graph, const std::string& indent, int64_t elide_constants);
+
+// What stands between a loop's or branch's operands and its type.
+std::string control_text(const Node& node, const std::string& indent, int64_t elide_constants) {
+  const Control& control = *node.attributes.control;
+  auto body = [&](size_t i) { return body_text(control.bodies[i], indent, elide_constants); };
+  if (node.op == OpKind::k_branch)
+    return "if " + to_string(*control.condition) + " then " + body(0) + " else " + body(1);
+  const Symbol* symbol = control.bodies[0].find_symbol(control.symbol);
+  std::string text = "carry " + std::to_string(control.carried) + " for " + to_string(Dim::symbol(*symbol));
+  if (control.count) text += " below " + to_string(*control.count);
+  if (control.condition) text += " while " + to_string(*control.condition);
+  return text + " do " + body(0);
+}
+
+std::string body_text(const Graph& graph, const std::string& indent, int64_t elide_constants) {
+  std::string inner = indent + "  ";
+  auto value = [&](ValueId v) { return "%" + quote_name(graph.values[v].name); };
+  std::string text =
+      "(" +
+      joined(graph.inputs.size(),
+             [&](size_t i) {
+               const Graph::State* state = graph.state_of_input(i);
+               std::string input = value(graph.inputs[i]) + ": " + type_text(graph.type(graph.inputs[i]));
+               if (!state) return input;
+               bool given = state->initial.bytes.size() != 0;
+               return "state " + input +
+                      (given ? " = " + data_text(state->initial, elide_constants) : std::string());
+             }) +
+      ") {\n";
+  auto bind_symbols = [&](int node) {
+    for (const Graph::SymbolSource& s : graph.symbol_sources)
+      if (graph.values[s.value].node == node)
+        text += inner + "bind " + to_string(Dim::symbol(s.symbol)) + " = " + value(s.value) + "\n";
+  };
+  bind_symbols(-1);
+  for (const Node& node : graph.nodes) {
+    if (&node != &graph.nodes.front()) bind_symbols(graph.values[node.output].node - 1);
+    text += inner + value(node.output) + " = " + std::string(to_string(node.op));
+    std::string type = type_text(graph.type(node.output));
+    if (node.op == OpKind::k_constant) {
+      text += " " + type + " " + attributes_text(node, elide_constants) + "\n";
+      continue;
+    }
+    text += " " + joined(node.inputs.size(), [&](size_t i) { return value(node.inputs[i]); });
+    std::string attributes = is_control(node.op) ? control_text(node, inner, elide_constants)
+                                                 : attributes_text(node, elide_constants);
+    if (!attributes.empty()) text += (node.inputs.empty() && is_control(node.op) ? "" : " ") + attributes;
+    text += is_control(node.op) ? "\n" : " : " + type + "\n";
+  }
+  if (!graph.nodes.empty()) bind_symbols(static_cast<int>(graph.nodes.size()) - 1);
+  text += inner + "return";
+  if (!graph.outputs.empty()) text += " ";
+  text += joined(graph.outputs.size(), [&](size_t i) {
+    const Graph::State* state = graph.state_of_output(i);
+    std::string name =
+        state ? "state " + value(graph.inputs[state->input]) : quote_name(graph.outputs[i].name);
+    return name + " = " + value(graph.outputs[i].value);
+  });
+  return text + "\n" + indent + "}";
+}
+
+}  // namespace
+
 std::string print(const Graph& graph, int64_t elide_constants) {
   std::string text;
   for (const Symbol& s : graph.symbols) {
@@ -227,39 +295,7 @@ std::string print(const Graph& graph, int64_t elide_constants) {
     if (!s.bound.empty()) text += " bound=" + to_string(s.bound[0]);
     text += "\n";
   }
-  auto value = [&](ValueId v) { return "%" + quote_name(graph.values[v].name); };
-  text += "graph @" + quote_name(graph.name) + "(" +
-          joined(graph.inputs.size(),
-                 [&](size_t i) {
-                   return value(graph.inputs[i]) + ": " + type_text(graph.type(graph.inputs[i]));
-                 }) +
-          ") {\n";
-  auto bind_symbols = [&](int node) {
-    for (const Graph::SymbolSource& s : graph.symbol_sources)
-      if (graph.values[s.value].node == node)
-        text += "  bind " + to_string(Dim::symbol(s.symbol)) + " = " + value(s.value) + "\n";
-  };
-  bind_symbols(-1);
-  for (const Node& node : graph.nodes) {
-    if (&node != &graph.nodes.front()) bind_symbols(graph.values[node.output].node - 1);
-    text += "  " + value(node.output) + " = " + std::string(to_string(node.op));
-    std::string type = type_text(graph.type(node.output));
-    std::string attributes = attributes_text(node, elide_constants);
-    if (node.op == OpKind::k_constant) {
-      text += " " + type + " " + attributes + "\n";
-      continue;
-    }
-    text += " " + joined(node.inputs.size(), [&](size_t i) { return value(node.inputs[i]); });
-    if (!attributes.empty()) text += " " + attributes;
-    text += " : " + type + "\n";
-  }
-  if (!graph.nodes.empty()) bind_symbols(static_cast<int>(graph.nodes.size()) - 1);
-  text += "  return";
-  if (!graph.outputs.empty()) text += " ";
-  text += joined(graph.outputs.size(), [&](size_t i) {
-    return quote_name(graph.outputs[i].name) + " = " + value(graph.outputs[i].value);
-  });
-  return text + "\n}\n";
+  return text + "graph @" + quote_name(graph.name) + body_text(graph, "", elide_constants) + "\n";
 }
 
 }  // namespace quernel

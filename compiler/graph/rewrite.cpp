@@ -1,5 +1,9 @@
 #include "graph/rewrite.h"
 
+#include <map>
+
+#include "graph/control.h"
+
 namespace quernel {
 
 ValueId Rewriter::copy(const Node& node) {
@@ -20,9 +24,14 @@ Expected<Graph> rewrite(const Graph& graph, const std::function<ValueId(Rewriter
   std::vector<char> live(graph.values.size(), 0);
   for (const Graph::Output& output : graph.outputs) live[output.value] = 1;
   for (const Graph::SymbolSource& source : graph.symbol_sources) live[source.value] = 1;
-  for (size_t i = graph.nodes.size(); i-- > 0;)
-    if (live[graph.nodes[i].output])
-      for (ValueId v : graph.nodes[i].inputs) live[v] = 1;
+  std::map<int32_t, std::vector<ValueId>> loops;  // whose symbols a node uses
+  for (const auto& [token, user] : uses_of_loop_symbols(graph)) loops[user].push_back(token);
+  for (size_t i = graph.nodes.size(); i-- > 0;) {
+    if (!live[graph.nodes[i].output]) continue;
+    for (ValueId v : graph.nodes[i].inputs) live[v] = 1;
+    if (auto it = loops.find(static_cast<int32_t>(i)); it != loops.end())
+      for (ValueId v : it->second) live[v] = 1;
+  }
 
   for (ValueId v : graph.inputs)
     rewriter.mapped[v] = rewriter.graph.add_input(graph.values[v].name, graph.values[v].type);
@@ -40,6 +49,7 @@ Expected<Graph> rewrite(const Graph& graph, const std::function<ValueId(Rewriter
     rewriter.graph.outputs.push_back({output.name, rewriter.mapped[output.value]});
   for (const Graph::SymbolSource& source : graph.symbol_sources)
     rewriter.graph.symbol_sources.push_back({source.symbol, rewriter.mapped[source.value]});
+  rewriter.graph.states = graph.states;
   return std::move(rewriter.graph);
 }
 

@@ -1,11 +1,12 @@
 // Text form of the graph IR. Printing and parsing are inverse: parse(print(g)) prints the same text.
 //
 //   symbol n min=1 max=64 multiple_of=8
-//   graph @main(%x: f32[1,8], %y: f32[n,4]) {
+//   graph @main(%x: f32[1,8], state %s: f32[2] = {0, 1}) {  // a state without data begins as zeros
 //     %w = constant f32[2] {1, -0x1.8p+3}
-//     %b = constant f32[512,512] <0102…>            // raw little-endian bytes in hex, for larger data; or
-//     splat: {0.5 ...} %1 = permute %x {1, 0} : f32[8,1] %2 = contract %1, %w axes(m: 8, n: 4 | k: 1) a[m, k]
-//     b[k, n] out[m, n] acc f32 : f32[8,4] return logits = %2
+//     %b = constant f32[512,512] <0102…>  // larger data: raw little-endian bytes; or {0.5 ...}, all equal
+//     %1 = permute %x {1, 0} : f32[8,1]
+//     %2 = contract %1, %w axes(m: 8, n: 4 | k: 1) a[m, k] b[k, n] out[m, n] acc f32 : f32[8,4]
+//     return logits = %2, state %s = %w
 //   }
 #pragma once
 

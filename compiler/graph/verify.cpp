@@ -1,11 +1,91 @@
 #include "graph/verify.h"
 
 #include <algorithm>
+#include <set>
 #include <unordered_set>
 
-namespace quernel {
+#include "graph/control.h"
 
-Status verify(const Graph& graph, const std::string& after) {
+namespace quernel {
+namespace {
+
+template <class Fail>
+Status verify_states(const Graph& graph, Fail fail) {
+  std::unordered_set<size_t> inputs, outputs;
+  for (const Graph::State& state : graph.states) {
+    if (state.input >= graph.inputs.size() || state.output >= graph.outputs.size())
+      return fail("expected a state to have an input and an output");
+    const Value& now = graph.values[graph.inputs[state.input]];
+    if (!inputs.insert(state.input).second || !outputs.insert(state.output).second)
+      return fail("expected state '" + now.name + "' to have an input and an output of its own");
+    const TensorType& next = graph.type(graph.outputs[state.output].value);
+    if (!(next == now.type))
+      return fail("expected state '" + now.name + "' to stay " + to_string(now.type) + ", found " +
+                  to_string(next));
+    if (!is_static(now.type.shape))
+      return fail("expected state '" + now.name + "' to have a shape without symbols, found " +
+                  to_string(now.type));
+    if (state.initial.bytes.size() != 0 &&
+        !(TensorType{state.initial.dtype, make_shape(state.initial.dims)} == now.type))
+      return fail("expected the initial value of state '" + now.name + "' to be " + to_string(now.type));
+  }
+  return {};
+}
+
+// What a body's graph is verified within.
+struct Surroundings {
+  std::set<std::string> defined;  // run-time symbols of all graphs, each defined once
+  std::vector<Symbol> rebound;    // but for those that a loop around goes on by
+};
+
+Status verify_graph(const Graph& graph, const std::string& after, Surroundings& around);
+
+// A loop's or branch's bodies; the op's own rules have been checked.
+Status verify_bodies(const Graph& graph, const Node& node, const std::string& after, Surroundings& around) {
+  const Control& control = *node.attributes.control;
+  auto fail = [&](std::string message) {
+    return internal_error("invalid graph: " + std::move(message), node.location, after);
+  };
+  if (node.op == OpKind::k_loop && !around.defined.insert(control.symbol).second)
+    return fail("expected symbol '" + control.symbol + "' to be defined once");
+  std::vector<Symbol> outer = around.rebound;
+  if (node.op == OpKind::k_loop && control.condition) control.condition->collect_symbols(around.rebound);
+  for (const Graph& body : control.bodies) {
+    for (const Symbol& s : body.symbols)
+      if (!graph.find_symbol(s.name))
+        return fail("expected symbol '" + s.name + "' of a body to be declared around it, too");
+    QUERNEL_CHECK(verify_graph(body, after, around));
+    std::map<std::string, ValueId> definers = symbol_definers(body);
+    for (const Graph::Output& output : body.outputs) {
+      std::vector<Symbol> symbols;
+      for (const Dim& d : body.shape(output.value)) d.collect_symbols(symbols);
+      for (const Symbol& s : symbols)
+        if (definers.contains(s.name))
+          return fail("expected the size of output '" + output.name +
+                      "' to be known outside of the body, found symbol '" + s.name + "'");
+    }
+  }
+  around.rebound = std::move(outer);
+  return {};
+}
+
+Status verify_result(const Graph& graph, const Node& node, const std::string& after) {
+  const Node* from = graph.def(node.inputs[0]);
+  auto fail = [&](std::string message) {
+    return internal_error("invalid graph: result: " + std::move(message), node.location, after);
+  };
+  if (!from || !is_control(from->op)) return fail("expected the token of a loop or branch");
+  std::vector<TensorType> types = result_types(from->op, *from->attributes.control);
+  int64_t k = node.attributes.ints[0];
+  if (k >= static_cast<int64_t>(types.size()))
+    return fail("expected one of " + std::to_string(types.size()) + " results, found " + std::to_string(k));
+  if (types[static_cast<size_t>(k)] != graph.type(node.output))
+    return fail("expected " + to_string(types[static_cast<size_t>(k)]) + ", found " +
+                to_string(graph.type(node.output)));
+  return {};
+}
+
+Status verify_graph(const Graph& graph, const std::string& after, Surroundings& around) {
   auto fail = [&](std::string message, const Location& place = {}) {
     return internal_error("invalid graph: " + std::move(message), place, after);
   };
@@ -26,9 +106,18 @@ Status verify(const Graph& graph, const std::string& after) {
       return fail("expected symbol '" + s.name + "' to be used as it is declared");
   }
   std::vector<char> defined(graph.values.size(), 0);
+  std::map<std::string, ValueId> definers = symbol_definers(graph);
+  for (const Graph::SymbolSource& source : graph.symbol_sources) {
+    bool again = std::any_of(around.rebound.begin(), around.rebound.end(),
+                             [&](const Symbol& s) { return s.name == source.symbol; });
+    if (!again && !around.defined.insert(source.symbol).second)
+      return fail("expected symbol '" + source.symbol + "' to be defined once");
+  }
   auto source_defined = [&](const Symbol& s) {
-    ValueId source = graph.symbol_source(s.name);
-    return source == kNoValue || defined[source];
+    auto it = definers.find(s.name);
+    bool again = std::any_of(around.rebound.begin(), around.rebound.end(),
+                             [&](const Symbol& r) { return r.name == s.name; });
+    return it == definers.end() || again || defined[it->second];
   };
   for (ValueId v : graph.inputs) {
     if (v < 0 || v >= static_cast<ValueId>(graph.values.size()) || graph.values[v].node != -1)
@@ -63,13 +152,22 @@ Status verify(const Graph& graph, const std::string& after) {
       return fail("expected '" + graph.values[node.output].name + "' of type " + to_string(*type) +
                       ", found " + to_string(graph.values[node.output].type),
                   node.location);
+    if (is_control(node.op)) QUERNEL_CHECK(verify_bodies(graph, node, after, around));
+    if (node.op == OpKind::k_result) QUERNEL_CHECK(verify_result(graph, node, after));
     defined[node.output] = 1;
   }
   for (const Graph::Output& output : graph.outputs)
     if (output.value < 0 || output.value >= static_cast<ValueId>(graph.values.size()) ||
         !defined[output.value])
       return fail("expected output '" + output.name + "' to be produced by a node or an input");
-  return {};
+  return verify_states(graph, fail);
+}
+
+}  // namespace
+
+Status verify(const Graph& graph, const std::string& after) {
+  Surroundings around;
+  return verify_graph(graph, after, around);
 }
 
 }  // namespace quernel

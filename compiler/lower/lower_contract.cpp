@@ -41,7 +41,7 @@ class Lowering {
     for (int axis : plan_.grid_axes) outer.push_back(plan_.axes[axis].extent);
     rows_ = schedule::row_count(plan_);
     columns_ = plan_.axes[plan_.vector_axis].extent;
-    outer.push_back(schedule::panel_count(plan_));
+    outer.push_back(schedule::column_tile_count(plan_));
     outer.push_back(ceildiv(rows_, plan_.tile_m));
     int64_t tile_work = schedule::reduction_count(plan_).estimate() * plan_.tile_m * plan_.tile_n();
     c_.kernel.body = outer_loops(c_, outer, tile_work, kWorkPerGroup,
@@ -69,12 +69,34 @@ class Lowering {
     return loop::for_loop(m, index(plan_.tile_m), kind, body(loop::var_ref(m)));
   }
   Stmt for_columns(const std::function<Stmt(Expr)>& body) {
+    return for_vectors([&](Expr v, Expr l) { return body(v ? v * index(lanes_) + l : l); });
+  }
+  // `body` gets the vector's number, null where there is but one, and the lane.
+  Stmt for_vectors(const std::function<Stmt(Expr, Expr)>& body) {
     loop::Var l = index_var("l");
-    if (plan_.tile_v == 1) return loop::for_loop(l, index(lanes_), AxisKind::kVector, body(loop::var_ref(l)));
-    loop::Var v = index_var("v");
+    bool one = plan_.tile_v == 1;
+    loop::Var v = one ? nullptr : index_var("v");
     Stmt lanes = loop::for_loop(l, index(lanes_), AxisKind::kVector,
-                                body(loop::var_ref(v) * index(lanes_) + loop::var_ref(l)));
-    return loop::for_loop(v, index(plan_.tile_v), AxisKind::kUnrolled, lanes);
+                                body(one ? nullptr : loop::var_ref(v), loop::var_ref(l)));
+    return one ? lanes : loop::for_loop(v, index(plan_.tile_v), AxisKind::kUnrolled, lanes);
+  }
+
+  // Elements of a panel of b.
+  Dim panel_size() const { return schedule::reduction_count(plan_) * plan_.panel_n(); }
+  // Where the tile's columns begin in packed b.
+  Expr packed_tile(const Expr& tile) const {
+    int64_t tiles = plan_.panel_v / plan_.tile_v;  // of a panel
+    if (tiles < 2) return tile * at(panel_size() * std::max(1, plan_.tile_v / plan_.panel_v));
+    return loop::binary(BinaryOp::k_idiv, tile, index(tiles)) * at(panel_size()) +
+           loop::binary(BinaryOp::k_fmod, tile, index(tiles)) * index(plan_.tile_n());
+  }
+  // A column of the tile from there: vector v, lane l.
+  Expr packed_column(const Expr& v, const Expr& l) const {
+    if (!v) return l;
+    if (plan_.tile_v <= plan_.panel_v) return v * index(lanes_) + l;
+    Expr panel = loop::binary(BinaryOp::k_idiv, v, index(plan_.panel_v));
+    Expr vector = loop::binary(BinaryOp::k_fmod, v, index(plan_.panel_v));
+    return panel * at(panel_size()) + (vector * index(lanes_) + l);
   }
 
   // Digits of the flattened row number: positions on the row axes.
@@ -96,8 +118,8 @@ class Lowering {
     std::vector<Stmt> body;
     std::vector<Expr> base(plan_.axes.size(), index(0));
     for (size_t i = 0; i < plan_.grid_axes.size(); ++i) base[plan_.grid_axes[i]] = place[i];
-    Expr panel = place[place.size() - 2], first_row = place.back() * index(plan_.tile_m);
-    Expr first_column = panel * index(plan_.tile_n());
+    Expr column_tile = place[place.size() - 2], first_row = place.back() * index(plan_.tile_m);
+    Expr first_column = column_tile * index(plan_.tile_n());
 
     loop::Buffer acc =
         local("acc", accumulator_dtype_, plan_.tile_m * plan_.tile_n(), loop::Scope::kRegister);
@@ -124,8 +146,7 @@ class Lowering {
       return for_columns([&](Expr n) { return loop::store(acc, m * index(plan_.tile_n()) + n, zero); });
     }));
 
-    Expr b_base =
-        plan_.packed ? panel * at(schedule::reduction_count(plan_) * plan_.tile_n()) : at(plan_.b_offset);
+    Expr b_base = plan_.packed ? packed_tile(column_tile) : at(plan_.b_offset);
     for (int axis : plan_.grid_axes)
       b_base =
           b_base + base[axis] * at(plan_.packed ? schedule::packed_stride(plan_, axis) : plan_.axes[axis].b);
@@ -139,7 +160,7 @@ class Lowering {
               const Expr& first_column) {
     Expr a_step = index(0), b_step = index(0);
     std::vector<std::pair<loop::Var, Dim>> loops;
-    Dim b_stride = plan_.packed ? schedule::reduction_count(plan_) * plan_.tile_n() : Dim(0);
+    Dim b_stride = plan_.packed ? panel_size() : Dim(0);
     for (int axis : plan_.reduction_axes) {
       const ContractionPlan::Axis& k = plan_.axes[axis];
       b_stride = floordiv(b_stride, k.extent);
@@ -161,8 +182,10 @@ class Lowering {
     // the registers.
     loop::Buffer columns = local("columns", accumulator_dtype_, plan_.tile_n(), loop::Scope::kRegister);
     std::vector<Stmt> parts{loop::alloc(columns)};
-    parts.push_back(for_columns([&](Expr n) {
-      return loop::store(columns, n, read(b_buffer_, b_base + b_step + n, n, !plan_.packed));
+    parts.push_back(for_vectors([&](Expr v, Expr l) {
+      Expr n = v ? v * index(lanes_) + l : l;
+      Expr from = b_base + b_step + (plan_.packed ? packed_column(v, l) : n);
+      return loop::store(columns, n, read(b_buffer_, from, n, !plan_.packed));
     }));
     parts.push_back(for_rows([&](Expr m) {
       Expr a_at = loop::load(row_offsets, m) + a_step;

@@ -1,6 +1,7 @@
-// Scatters: each workgroup copies its part of the template and then applies, in order, the updates that fall
-// into it. Parts are slices that updates do not leave (dims that the indices do not address), and where these
-// are few also ranges of the first dim that they do address; the updates outside of the range are skipped.
+// Scatters: each workgroup copies its part of the template, unless it is written over that, and then applies,
+// in order, the updates that fall into it. Parts are slices that updates do not leave (dims that the indices
+// do not address), and where these are few also ranges of the first dim that they do address; the updates
+// outside of the range are skipped.
 #include "lower/loop_nest.h"
 
 namespace quernel::lower {
@@ -27,7 +28,8 @@ class Lowering {
         updates_(node_.inputs[2]),
         dims_(g_.shape(template_)),
         index_dims_(g_.shape(indices_)),
-        update_dims_(g_.shape(updates_)) {
+        update_dims_(g_.shape(updates_)),
+        in_place_(schedule::same_place(context.schedule, template_, node_.output)) {
     size_t parameter = static_cast<size_t>(node_.attributes.ints[0]);
     first_ = parameter;
     addressed_ = node_.op == OpKind::k_scatter_nd ? static_cast<size_t>(index_dims_.back().value()) : 1;
@@ -52,11 +54,13 @@ class Lowering {
         slices = slices * dims_[d];
       }
     }
-    int64_t work = (addressed * (inner_slices ? dims_[rank - 1] : Dim(1))).estimate(), number = 1;
+    int64_t number = 1;
     for (size_t i = 0; i < numbers_; ++i) number *= update_dims_[first_ + i].estimate();
+    int64_t work =
+        ((in_place_ ? Dim(number) : addressed) * (inner_slices ? dims_[rank - 1] : Dim(1))).estimate();
     Dim size = addressed_ == 0 ? Dim(0) : dims_[first_];
     range_ = size;
-    if (addressed_ > 0 && slices.is_const() && slices.value() < kMaxRanges && size.is_const()) {
+    if (!in_place_ && addressed_ > 0 && slices.is_const() && slices.value() < kMaxRanges && size.is_const()) {
       ranges_ = std::min(
           {kMaxRanges, size.value(), work / kRangeWork, addressed.estimate() / std::max<int64_t>(number, 1)});
       ranges_ = std::max<int64_t>(ranges_, 1);
@@ -71,7 +75,7 @@ class Lowering {
       bool even = ranges_ == 1 || floormod(size, range_) == Dim(0);
       size_ = even ? c_.symbols(range_)
                    : loop::binary(BinaryOp::k_min, c_.symbols(range_), c_.symbols(size) - begin_);
-      return loop::block({copy(first_, {}), update(0, {})});
+      return in_place_ ? update(0, {}) : loop::block({copy(first_, {}), update(0, {})});
     });
   }
 
@@ -219,6 +223,7 @@ class Lowering {
   const Node& node_;
   ValueId template_, indices_, updates_;
   Shape dims_, index_dims_, update_dims_;
+  bool in_place_;
   size_t first_ = 0, addressed_ = 1;  // the template's dims that indices address
   size_t numbers_ = 1;                // the updates' dims, from first_ on, that number them
   size_t vector_dim_ = 0;             // the template's dim along which vectors run, or its rank

@@ -65,16 +65,20 @@ Expected<TensorType> infer_contract(OpKind, const Types& inputs, const Attribute
       digits.emplace_back(form->coefficients[i], c.axes[i].extent);
     }
     Dim radix = 1;
+    bool empty = false;
     while (!digits.empty()) {
       auto next = std::find_if(digits.begin(), digits.end(), [&](const auto& digit) {
         return digit.first == radix || always_le(digit.second, 1);
       });
       if (next == digits.end())
         return invalid_input("expected an output access that covers its dim once, found " + to_string(e));
-      radix = radix * next->second;
+      if (next->second == Dim(0))
+        empty = true;
+      else
+        radix = radix * next->second;
       digits.erase(next);
     }
-    result.shape.push_back(radix);
+    result.shape.push_back(empty ? Dim(0) : radix);
   }
   for (size_t i = 0; i < c.axes.size(); ++i)
     if (!c.axes[i].reduction && !used[i] && !(c.axes[i].extent == Dim(1)))

@@ -19,5 +19,7 @@ Expected<TensorType> infer_sort(OpKind op, const Types& inputs, const Attributes
 Expected<TensorType> infer_contract(OpKind op, const Types& inputs, const Attributes& attributes);
 Expected<TensorType> infer_gather(OpKind op, const Types& inputs, const Attributes& attributes);
 Expected<TensorType> infer_scatter(OpKind op, const Types& inputs, const Attributes& attributes);
+Expected<TensorType> infer_control(OpKind op, const Types& inputs, const Attributes& attributes);
+Expected<TensorType> infer_result(OpKind op, const Types& inputs, const Attributes& attributes);
 
 }  // namespace quernel::ops

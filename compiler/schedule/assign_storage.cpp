@@ -15,7 +15,8 @@ Dim value_bytes(const Graph& graph, ValueId v) {
 
 class Assigner {
  public:
-  Assigner(Schedule& schedule, const Target& target) : s_(schedule), g_(schedule.graph), target_(target) {
+  Assigner(Schedule& schedule, const Target& target, Packings& packings)
+      : s_(schedule), g_(schedule.graph), target_(target), packings_(packings) {
     s_.storage.assign(g_.values.size(), {});
     producer_.assign(g_.values.size(), -1);
     for (size_t i = 0; i < s_.groups.size(); ++i)
@@ -23,12 +24,20 @@ class Assigner {
   }
 
   Status run() {
+    for (size_t i = 0; i < g_.states.size(); ++i)
+      place(g_.inputs[g_.states[i].input], BufferKind::kState, static_cast<int>(i));
+    for (const Group& group : s_.groups)
+      if (group.kind == GroupKind::kContract)
+        for (int i = 0; i < 2; ++i) contracted_.insert(resolve_operand(g_, g_.nodes[group.anchor], i).base);
     for (size_t i = 0; i < g_.inputs.size(); ++i)
-      place(g_.inputs[i], BufferKind::kInput, static_cast<int>(i));
+      if (!g_.state_of_input(i)) place(g_.inputs[i], BufferKind::kInput, static_cast<int>(i));
+    for (size_t i = 0; i < s_.inputs.size(); ++i) use_port(g_.inputs[i], s_.inputs[i]);
     for (size_t i = 0; i < g_.outputs.size(); ++i)
-      place(g_.outputs[i].value, BufferKind::kOutput, static_cast<int>(i));
+      if (!g_.state_of_output(i)) place(g_.outputs[i].value, BufferKind::kOutput, static_cast<int>(i));
+    for (size_t i = 0; i < s_.outputs.size(); ++i) use_port(g_.outputs[i].value, s_.outputs[i]);
     for (size_t i = s_.groups.size(); i-- > 0;) {
       Group& group = s_.groups[i];
+      if (group.kind == GroupKind::kControl) place_carried(group);
       for (ValueId v : group.outputs)
         if (!s_.storage[v].valid()) place(v, BufferKind::kWorkspace, -1);
       if (group.kind == GroupKind::kCat) write_cat_in_place(group);
@@ -62,6 +71,31 @@ class Assigner {
     s_.storage[v] = {buffer, 0, contiguous_strides(g_.shape(v))};
   }
 
+  // An input or output of a body lies where the schedule around it says.
+  void use_port(ValueId v, const Port& port) {
+    s_.buffers[s_.storage[v].buffer].bytes = port.bytes;
+    s_.storage[v].offset = port.offset;
+    s_.storage[v].strides = port.strides;
+  }
+
+  // Two slots for each value that a loop carries: the initial value is written to the first, the last one is
+  // where the number of iterations says.
+  void place_carried(const Group& group) {
+    const Node& loop = g_.nodes[group.anchor];
+    const Control& control = *loop.attributes.control;
+    for (ValueId v : group.outputs) {
+      const Node& result = *g_.def(v);
+      if (!is_carried(g_, result)) continue;
+      Dim slot = slot_elements(g_.type(v));
+      int buffer = add_buffer(BufferKind::kWorkspace, g_.dtype(v), byte_size(g_.dtype(v), slot * 2), -1,
+                              g_.values[v].name);
+      Dim which = floormod(Dim::symbol(*g_.find_symbol(control.symbol)), 2);
+      ValueId initial = loop.inputs[static_cast<size_t>(result.attributes.ints[0])];
+      s_.storage[initial] = {buffer, 0, contiguous_strides(g_.shape(v))};
+      s_.storage[v] = {buffer, which * slot, contiguous_strides(g_.shape(v))};
+    }
+  }
+
   static std::string_view bytes_of(const Tensor& data) {
     return {reinterpret_cast<const char*>(data.bytes.data()), data.bytes.size()};
   }
@@ -87,6 +121,15 @@ class Assigner {
                      contiguous_strides(make_shape(data->dims))};
   }
 
+  // materialize_operands promised contractions that what they read in vectors is contiguous along them.
+  bool keeps_vectors(ValueId v, const Shape& strides) const {
+    if (!contracted_.count(v)) return true;
+    const Shape &dims = g_.shape(v), own = contiguous_strides(dims);
+    for (size_t d = 0; d < dims.size(); ++d)
+      if (!(dims[d] == Dim(1)) && own[d] == Dim(1) && !(strides[d] == Dim(1))) return false;
+    return true;
+  }
+
   void write_cat_in_place(Group& group) {
     const Node& cat = g_.nodes[group.anchor];
     Storage whole = s_.storage[cat.output];
@@ -95,7 +138,8 @@ class Assigner {
     for (size_t i = 0; i < cat.inputs.size(); ++i) {
       ValueId v = cat.inputs[i];
       // A producer of ours that has no place yet writes here; the operand's own groups come before the cat's.
-      if (producer_[v] >= 0 && !s_.storage[v].valid()) {
+      bool free = producer_[v] >= 0 && !s_.storage[v].valid() && !is_carried(g_, *g_.def(v));
+      if (free && keeps_vectors(v, whole.strides)) {
         s_.storage[v] = {whole.buffer, whole.offset + start * whole.strides[axis], whole.strides};
       } else {
         group.copied.push_back(static_cast<int>(i));
@@ -147,7 +191,9 @@ class Assigner {
       ValueId base = access[i].base;
       const Tensor* constant = g_.constant(base);
       Shape dims = constant ? contiguous_strides(make_shape(constant->dims)) : s_.storage[base].strides;
-      strides[i] = operand_strides(g_, access[i], dims, 0, node.attributes.contraction.axes.size());
+      // A place that depends on a run-time symbol is found by the kernel.
+      Dim offset = constant || s_.storage[base].offset.is_bound() ? Dim(0) : s_.storage[base].offset;
+      strides[i] = operand_strides(g_, access[i], dims, offset, node.attributes.contraction.axes.size());
     }
     group.contraction = plan_contraction(node.attributes.contraction, strides[0], strides[1], target_);
     ContractionPlan& p = group.contraction;
@@ -155,7 +201,10 @@ class Assigner {
     ValueId a = access[p.swapped ? 1 : 0].base, b = access[p.swapped ? 0 : 1].base;
     if (p.packed) {
       const Tensor& data = *g_.constant(b);
-      auto key = std::make_pair(data.bytes.data(), packing_key(p));
+      std::string order = packing_order(p);
+      if (int panel_v = packings_.panel_v(data, order, p.panel_v); panel_v != p.panel_v)
+        p = plan_contraction(node.attributes.contraction, strides[0], strides[1], target_, panel_v);
+      auto key = std::make_pair(data.bytes.data(), std::to_string(p.panel_n()) + order);
       auto it = packed_.find(key);
       if (it == packed_.end())
         it =
@@ -181,8 +230,9 @@ class Assigner {
                    g_.values[node.output].name + ".scratch");
   }
 
-  std::string packing_key(const ContractionPlan& p) const {
-    std::string key = std::to_string(p.tile_n()) + "/" + to_string(p.b_offset);
+  // In which order the operand's elements are packed, but for the width of panels.
+  std::string packing_order(const ContractionPlan& p) const {
+    std::string key = "/" + to_string(p.b_offset);
     auto axis = [&](int i) {
       key += ",";
       for (int m : p.axes[i].members)
@@ -217,10 +267,12 @@ class Assigner {
   Schedule& s_;
   const Graph& g_;
   const Target& target_;
+  Packings& packings_;
   std::vector<int> producer_;  // per value: group that stores it
   std::multimap<size_t, int> constants_;
   std::map<std::pair<const uint8_t*, std::string>, int> packed_;
   std::unordered_set<ValueId> scalars_;
+  std::unordered_set<ValueId> contracted_;  // stored values that contractions read
 };
 
 }  // namespace
@@ -231,6 +283,24 @@ Dim byte_size(DType dtype, const Dim& count) {
   return bits >= 8 ? count * (bits / 8) : ceildiv(count * bits, 8);
 }
 
-Status assign_storage(Schedule& schedule, const Target& target) { return Assigner(schedule, target).run(); }
+int Packings::panel_v(const Tensor& data, const std::string& order, int wanted) {
+  std::string_view bytes{reinterpret_cast<const char*>(data.bytes.data()), data.bytes.size()};
+  size_t hash = std::hash<std::string_view>()(bytes);
+  auto range = known_.equal_range(hash);
+  for (auto it = range.first; it != range.second; ++it) {
+    const Known& known = it->second;
+    bool same =
+        known.order == order && known.data.dtype == data.dtype && known.data.dims == data.dims &&
+        known.data.bytes.size() == data.bytes.size() &&
+        std::equal(bytes.begin(), bytes.end(), reinterpret_cast<const char*>(known.data.bytes.data()));
+    if (same) return known.panel_v;
+  }
+  known_.emplace(hash, Known{data, order, wanted});
+  return wanted;
+}
+
+Status assign_storage(Schedule& schedule, const Target& target, Packings& packings) {
+  return Assigner(schedule, target, packings).run();
+}
 
 }  // namespace quernel::schedule

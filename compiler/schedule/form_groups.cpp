@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <set>
 
+#include "graph/control.h"
 #include "schedule/schedule.h"
 
 namespace quernel::schedule {
@@ -16,7 +17,11 @@ bool is_ordered(OpKind op) { return is_scan(op) || is_scatter(op) || op == OpKin
 class Former {
  public:
   Former(Schedule& schedule)
-      : s_(schedule), g_(schedule.graph), group_of_(g_.values.size(), -1), member_(g_.values.size(), 0) {}
+      : s_(schedule),
+        g_(schedule.graph),
+        definers_(symbol_definers(schedule.graph)),
+        group_of_(g_.values.size(), -1),
+        member_(g_.values.size(), 0) {}
 
   void run() {
     for (const Graph::Output& output : g_.outputs) is_output_.insert(output.value);
@@ -50,12 +55,12 @@ class Former {
     return latest;
   }
 
-  // The values from which the run-time symbols that the node mentions are read.
+  // The values from which the run-time symbols that the node mentions are read, and the loops that set them.
   std::vector<ValueId> sources_of(const Node& node) const {
     std::vector<ValueId> sources;
-    if (g_.symbol_sources.empty()) return sources;
+    if (definers_.empty()) return sources;
     for (const Symbol& s : symbols_of(g_, node))
-      if (ValueId v = g_.symbol_source(s.name); v != kNoValue) sources.push_back(v);
+      if (auto it = definers_.find(s.name); it != definers_.end()) sources.push_back(it->second);
     return sources;
   }
 
@@ -67,6 +72,13 @@ class Former {
     if (is_reduce(node.op)) return void(start(GroupKind::kReduce, index));
     if (node.op == OpKind::k_cat) return void(start(GroupKind::kCat, index));
     if (is_ordered(node.op)) return void(start(GroupKind::kOrdered, index));
+    if (is_control(node.op)) return void(start(GroupKind::kControl, index));
+    if (node.op == OpKind::k_result) {
+      group_of_[v] = group_of_[node.inputs[0]];
+      member_[v] = 1;
+      s_.groups[group_of_[v]].nodes.push_back(index);
+      return;
+    }
     int latest = latest_operand_group(node);
     if (has_index_map(node) && node.op != OpKind::k_contiguous && !is_output_.count(v)) {
       group_of_[v] = latest;  // read through its index map by whoever needs it
@@ -85,7 +97,8 @@ class Former {
     const Group& target = s_.groups[group];
     // Packed values are written two at a time, by a kernel of their own.
     if (is_packed(g_.dtype(node.output)) || is_packed(g_.dtype(g_.nodes[target.anchor].output))) return false;
-    bool alone = target.kind == GroupKind::kCat || target.kind == GroupKind::kOrdered;
+    bool alone = target.kind == GroupKind::kCat || target.kind == GroupKind::kOrdered ||
+                 target.kind == GroupKind::kControl;
     if (alone || target.nodes.size() >= kMaxGroupNodes) return false;
     bool direct = false;
     for (ValueId v : sources_of(node))
@@ -126,8 +139,8 @@ class Former {
                         v == node.inputs[0];
         read[v] += size(whole || node.op == OpKind::k_cat ? v : node.output);
         // A sort reads each element many times.
-        pinned[v] |=
-            node.op == OpKind::k_contract || node.op == OpKind::k_cat || node.op == OpKind::k_argsort;
+        pinned[v] |= node.op == OpKind::k_contract || node.op == OpKind::k_cat ||
+                     node.op == OpKind::k_argsort || is_control(node.op);
         pinned[v] |= indirect && size(node.output) > size(v);
       }
     }
@@ -180,7 +193,8 @@ class Former {
     }
     for (Group& group : s_.groups)
       for (int n : group.nodes)
-        if (stored[g_.nodes[n].output]) group.outputs.push_back(g_.nodes[n].output);
+        if (stored[g_.nodes[n].output] || g_.nodes[n].op == OpKind::k_result)
+          group.outputs.push_back(g_.nodes[n].output);
     // An inlined reader inside the same group as its operand (a merged prologue) does not need it stored.
   }
 
@@ -194,9 +208,10 @@ class Former {
 
   Schedule& s_;
   const Graph& g_;
-  std::vector<int> group_of_;     // per value: the latest group it depends on, or belongs to
-  std::vector<char> member_;      // per value: computed at its group's own indices
-  std::vector<int> merged_into_;  // per group
+  std::map<std::string, ValueId> definers_;  // of run-time symbols
+  std::vector<int> group_of_;                // per value: the latest group it depends on, or belongs to
+  std::vector<char> member_;                 // per value: computed at its group's own indices
+  std::vector<int> merged_into_;             // per group
   std::set<ValueId> is_output_;
 };
 
@@ -221,6 +236,8 @@ std::string_view to_string(GroupKind kind) {
       return "cat";
     case GroupKind::kOrdered:
       return "ordered";
+    case GroupKind::kControl:
+      return "control";
   }
   return "map";
 }

@@ -1,37 +1,37 @@
-#include <set>
-
-#include "graph/rewrite.h"
 #include "schedule/schedule.h"
+
+#include <sstream>
 
 namespace quernel::schedule {
 namespace {
 
-// Every output gets a value of its own that a kernel writes: inputs, constants and values named twice are
-// copied.
-Expected<Graph> give_outputs_storage(const Graph& graph) {
-  QUERNEL_TRY(Graph result, rewrite(graph, [](Rewriter&, const Node&) { return kNoValue; }));
-  std::set<ValueId> taken;
-  for (Graph::Output& output : result.outputs) {
-    const Node* node = result.def(output.value);
-    if (node && node->op != OpKind::k_constant && taken.insert(output.value).second) continue;
-    QUERNEL_TRY(output.value, result.add(OpKind::k_contiguous, {output.value}, {}, {}, output.name));
-    taken.insert(output.value);
+// The graph with copies, after everything else, of these states' next values: over the present ones.
+Expected<Graph> copy_states_last(Graph graph, const std::vector<size_t>& states) {
+  for (size_t i : states) {
+    Graph::Output& output = graph.outputs[graph.states[i].output];
+    QUERNEL_TRY(output.value, graph.add(OpKind::k_contiguous, {output.value}, {}, {}, output.name));
   }
-  for (Graph::SymbolSource& source : result.symbol_sources)
-    if (result.constant(source.value)) {
-      QUERNEL_TRY(source.value, result.add(OpKind::k_contiguous, {source.value}));
-    }
-  return result;
+  return graph;
 }
 
 }  // namespace
 
-Expected<Schedule> make_schedule(Graph graph, const Target& target) {
-  QUERNEL_TRY(graph, give_outputs_storage(graph));
-  QUERNEL_TRY(Schedule schedule, form_groups(std::move(graph), target));
-  QUERNEL_CHECK(assign_storage(schedule, target));
-  QUERNEL_CHECK(plan_memory(schedule));
-  return schedule;
+Expected<Schedule> make_schedule(Graph graph, const Target& target, Packings& packings,
+                                 std::vector<Port> inputs, std::vector<Port> outputs) {
+  QUERNEL_TRY(graph, give_values_storage(graph, !inputs.empty()));
+  for (;;) {
+    QUERNEL_TRY(Schedule schedule, form_groups(std::move(graph), target));
+    schedule.inputs = inputs;
+    schedule.outputs = outputs;
+    QUERNEL_CHECK(assign_storage(schedule, target, packings));
+    std::vector<size_t> clashes = place_states(schedule);
+    if (clashes.empty()) {
+      QUERNEL_CHECK(schedule_bodies(schedule, target, packings));
+      QUERNEL_CHECK(plan_memory(schedule));
+      return schedule;
+    }
+    QUERNEL_TRY(graph, copy_states_last(std::move(schedule.graph), clashes));
+  }
 }
 
 std::string_view to_string(Hazard hazard) {
@@ -48,6 +48,27 @@ std::string_view to_string(Hazard hazard) {
   return "RAW";
 }
 
+namespace {
+
+// "loop i below n while go", then the schedules of the bodies, indented.
+std::string control_text(const Schedule& s, const Group& group) {
+  const Node& node = s.graph.nodes[group.anchor];
+  const Control& control = *node.attributes.control;
+  bool loop = node.op == OpKind::k_loop;
+  std::string text(to_string(node.op));
+  if (loop) text += " " + control.symbol;
+  if (control.count) text += " below " + to_string(*control.count);
+  if (control.condition) text += (loop ? " while " : " if ") + to_string(*control.condition);
+  text += "\n";
+  for (const Schedule& body : group.bodies) {
+    std::istringstream lines(print(body));
+    for (std::string line; std::getline(lines, line);) text += "    " + line + "\n";
+  }
+  return text;
+}
+
+}  // namespace
+
 std::string print(const Schedule& s) {
   std::string text = "schedule " + s.graph.name + "\n";
   text += "  constants " + std::to_string(s.constant_bytes) + " bytes, workspace " +
@@ -63,6 +84,8 @@ std::string print(const Schedule& s) {
         return "input " + std::to_string(buffer.slot);
       case BufferKind::kOutput:
         return "output " + std::to_string(buffer.slot);
+      case BufferKind::kState:
+        return "state " + std::to_string(buffer.slot);
     }
     return std::string();
   };
@@ -74,10 +97,14 @@ std::string print(const Schedule& s) {
       continue;
     }
     const Group& group = s.groups[item.group];
-    text += std::string(to_string(group.kind));
-    for (int n : group.inlined) text += " (" + std::string(to_string(s.graph.nodes[n].op)) + ")";
-    for (int n : group.nodes) text += " " + std::string(to_string(s.graph.nodes[n].op));
-    text += "\n";
+    if (group.kind == GroupKind::kControl) {
+      text += control_text(s, group);
+    } else {
+      text += std::string(to_string(group.kind));
+      for (int n : group.inlined) text += " (" + std::string(to_string(s.graph.nodes[n].op)) + ")";
+      for (int n : group.nodes) text += " " + std::string(to_string(s.graph.nodes[n].op));
+      text += "\n";
+    }
     if (group.kind == GroupKind::kContract) {
       const ContractionPlan& p = group.contraction;
       text += "    tile " + std::to_string(p.tile_m) + "x" + std::to_string(p.tile_n()) +

@@ -92,12 +92,19 @@ void coalesce(std::vector<Axis>& axes, std::vector<int>& order, const Contiguous
   order = std::move(result);
 }
 
-void choose_tile(ContractionPlan& plan, const Target& target) {
+// Whether tiles of `v` vectors walk panels of `panel_v`, for that many vectors in all, without leaving them.
+bool fits_panels(int v, int panel_v, double vectors) {
+  if (panel_v % v == 0) return true;
+  return v % panel_v == 0 && std::ceil(vectors / v) * v <= std::ceil(vectors / panel_v) * panel_v;
+}
+
+void choose_tile(ContractionPlan& plan, const Target& target, int panel_v) {
   double rows = size_of(product(plan.axes, plan.row_axes));
   double columns = plan.vector_axis >= 0 ? size_of(plan.axes[plan.vector_axis].extent) : 1;
   double steps = size_of(product(plan.axes, plan.reduction_axes));
   double best = -1;
   for (int v : {1, 2, 3, 4, 6, 8}) {
+    if (plan.packed && panel_v != 0 && !fits_panels(v, panel_v, std::ceil(columns / plan.lanes))) continue;
     for (int m = 1; m <= 14; ++m) {
       if (m > rows && m > 1) break;
       int extra = plan.elementwise ? v + 2 : v + 1;
@@ -114,6 +121,7 @@ void choose_tile(ContractionPlan& plan, const Target& target) {
       }
     }
   }
+  plan.panel_v = panel_v != 0 ? panel_v : plan.tile_v;
   plan.reason = "estimated " + std::to_string(static_cast<int64_t>(best)) + " cycles per grid point";
 }
 
@@ -140,7 +148,7 @@ OperandStrides operand_strides(const Graph& graph, const OperandAccess& access, 
 }
 
 ContractionPlan plan_contraction(const Contraction& contraction, const OperandStrides& given_x,
-                                 const OperandStrides& given_y, const Target& target) {
+                                 const OperandStrides& given_y, const Target& target, int panel_v) {
   ContractionPlan plan;
   size_t count = contraction.axes.size();
   OperandStrides x = given_x, y = given_y;
@@ -225,7 +233,7 @@ ContractionPlan plan_contraction(const Contraction& contraction, const OperandSt
       plan.grid_axes.push_back(plan.row_axes.front());
       plan.row_axes.erase(plan.row_axes.begin());
     }
-  choose_tile(plan, target);
+  choose_tile(plan, target, panel_v);
 
   // The contraction's axes in terms of the merged ones: digits of a mixed radix number.
   plan.axis_values.assign(count, IndexExpr(0));
@@ -244,10 +252,13 @@ ContractionPlan plan_contraction(const Contraction& contraction, const OperandSt
 
 Dim row_count(const ContractionPlan& plan) { return product(plan.axes, plan.row_axes); }
 Dim reduction_count(const ContractionPlan& plan) { return product(plan.axes, plan.reduction_axes); }
-Dim panel_count(const ContractionPlan& plan) {
-  Dim n = plan.vector_axis >= 0 ? plan.axes[plan.vector_axis].extent : Dim(1);
-  return ceildiv(n, plan.tile_n());
+namespace {
+Dim column_count(const ContractionPlan& plan) {
+  return plan.vector_axis >= 0 ? plan.axes[plan.vector_axis].extent : Dim(1);
 }
+}  // namespace
+Dim panel_count(const ContractionPlan& plan) { return ceildiv(column_count(plan), plan.panel_n()); }
+Dim column_tile_count(const ContractionPlan& plan) { return ceildiv(column_count(plan), plan.tile_n()); }
 
 namespace {
 // Offset in b of each position of an axis.
@@ -269,7 +280,7 @@ std::vector<int64_t> b_offsets(const ContractionPlan& plan, int axis) {
 
 Dim packed_stride(const ContractionPlan& plan, int axis) {
   if (is_zero(plan.axes[axis].b)) return 0;
-  Dim stride = panel_count(plan) * reduction_count(plan) * plan.tile_n();
+  Dim stride = panel_count(plan) * reduction_count(plan) * plan.panel_n();
   for (size_t i = plan.grid_axes.size(); i-- > 0;) {
     if (plan.grid_axes[i] == axis) return stride;
     if (!is_zero(plan.axes[plan.grid_axes[i]].b)) stride *= plan.axes[plan.grid_axes[i]].extent;
@@ -278,7 +289,7 @@ Dim packed_stride(const ContractionPlan& plan, int axis) {
 }
 
 Tensor pack_operand(const Tensor& data, const ContractionPlan& plan) {
-  int64_t panels = panel_count(plan).value(), steps = reduction_count(plan).value(), tile_n = plan.tile_n();
+  int64_t panels = panel_count(plan).value(), steps = reduction_count(plan).value(), panel_n = plan.panel_n();
   int64_t columns = plan.axes[plan.vector_axis].extent.value();
   // Offsets of every grid point, reduction step and column, each in packed order.
   std::vector<int64_t> grid{0}, reduction{0};
@@ -295,22 +306,22 @@ Tensor pack_operand(const Tensor& data, const ContractionPlan& plan) {
   std::vector<int64_t> column = b_offsets(plan, plan.vector_axis);
 
   int size = element_size(data.dtype);
-  int64_t count = static_cast<int64_t>(grid.size()) * panels * steps * tile_n;
+  int64_t count = static_cast<int64_t>(grid.size()) * panels * steps * panel_n;
   std::vector<uint8_t> bytes(static_cast<size_t>(count * size), 0);
   const uint8_t* source = data.bytes.data() + plan.b_offset.value() * size;
   uint8_t* target = bytes.data();
   for (int64_t g : grid)
     for (int64_t p = 0; p < panels; ++p) {
-      int64_t width = std::min(tile_n, columns - p * tile_n);
+      int64_t width = std::min(panel_n, columns - p * panel_n);
       for (int64_t k : reduction) {
         for (int64_t n = 0; n < width; ++n)
-          std::memcpy(target + n * size, source + (g + k + column[p * tile_n + n]) * size,
+          std::memcpy(target + n * size, source + (g + k + column[p * panel_n + n]) * size,
                       static_cast<size_t>(size));
-        target += tile_n * size;
+        target += panel_n * size;
       }
     }
   return {
-      data.dtype, {static_cast<int64_t>(grid.size()), panels, steps, tile_n}, Bytes::own(std::move(bytes))};
+      data.dtype, {static_cast<int64_t>(grid.size()), panels, steps, panel_n}, Bytes::own(std::move(bytes))};
 }
 
 }  // namespace quernel::schedule

@@ -4,6 +4,7 @@
 #include <map>
 #include <unordered_set>
 
+#include "graph/control.h"
 #include "schedule/schedule.h"
 
 namespace quernel::schedule {
@@ -12,16 +13,6 @@ namespace {
 constexpr int64_t kAlignment = 64;
 Dim align(const Dim& n) { return ceildiv(n, kAlignment) * kAlignment; }
 bool is_zero(const Dim& d) { return d == Dim(0); }
-
-// Elements from the first to one past the last that a stored value spans.
-Dim span(const Shape& dims, const Shape& strides) {
-  Dim last = 0;
-  for (size_t d = 0; d < dims.size(); ++d) {
-    if (is_zero(dims[d])) return 0;
-    last = last + (dims[d] - 1) * strides[d];
-  }
-  return last + 1;
-}
 
 class Planner {
  public:
@@ -35,6 +26,8 @@ class Planner {
     }
     live_ranges();
     share_in_place();
+    for (Item& item : s_.items)
+      if (item.group >= 0) analyse(s_.groups[item.group], item);
     place_constants();
     place_workspace();
     find_hazards();
@@ -72,7 +65,7 @@ class Planner {
       item.bindings.push_back(bind(v, true));
       empty &= is_zero(item.bindings.back().bytes);
     }
-    if (empty) return;
+    if (empty && group.kind != GroupKind::kControl) return;
     for (ValueId v : group.reads) item.bindings.push_back(bind(v, false));
     if (group.packed_buffer >= 0)
       item.bindings.push_back(
@@ -80,13 +73,33 @@ class Planner {
     if (group.scratch_buffer >= 0)
       item.bindings.push_back(
           {kNoValue, group.scratch_buffer, 0, s_.buffers[group.scratch_buffer].bytes, true});
-    analyse(group, item);
     s_.items.push_back(std::move(item));
   }
 
+  // Bodies as often as they run; a branch as its first.
+  void analyse_bodies(const Group& group, Item& item) {
+    const Control& control = *g_.nodes[group.anchor].attributes.control;
+    int64_t times = g_.nodes[group.anchor].op == OpKind::k_loop ? iterations(control).estimate() : 1;
+    for (const Item& inner : group.bodies[0].items) {
+      item.flops += inner.flops * times;
+      item.bytes_read += inner.bytes_read * times;
+      item.bytes_written += inner.bytes_written * times;
+    }
+  }
+
   void analyse(const Group& group, Item& item) {
+    if (group.kind == GroupKind::kControl) return analyse_bodies(group, item);
     for (const Binding& b : item.bindings)
       (b.write ? item.bytes_written : item.bytes_read) += b.bytes.estimate();
+    const Node& anchor = g_.nodes[group.anchor];
+    if (is_scatter(anchor.op) && same_place(s_, anchor.inputs[0], anchor.output)) {
+      int64_t whole = byte_size(g_.dtype(anchor.output), element_count(g_.shape(anchor.output))).estimate();
+      int64_t updates =
+          byte_size(g_.dtype(anchor.output), element_count(g_.shape(anchor.inputs[2]))).estimate();
+      bool combines = anchor.attributes.scatter != ScatterMode::kSet;
+      item.bytes_read += (combines ? updates : 0) - whole;
+      item.bytes_written += updates - whole;
+    }
     auto elements = [&](ValueId v) { return element_count(g_.shape(v)).estimate(); };
     for (const std::vector<int>* nodes : {&group.nodes, &group.inlined})
       for (int n : *nodes) {
@@ -113,41 +126,12 @@ class Planner {
       }
   }
 
-  // Values that the group reads at exactly the indices it writes: operands of members, not seen through any
-  // index map.
-  bool read_elementwise_only(const Group& group, ValueId v) const {
-    if (group.kind == GroupKind::kCat || group.kind == GroupKind::kOrdered) return false;
-    auto uses = [&](int n) {
-      const Node& node = g_.nodes[n];
-      return std::find(node.inputs.begin(), node.inputs.end(), v) != node.inputs.end();
-    };
-    for (int n : group.nodes)
-      if (!is_elementwise(g_.nodes[n].op) && uses(n)) return false;
-    std::unordered_set<ValueId> seen;
-    std::vector<ValueId> stack;
-    for (int n : group.nodes)
-      for (ValueId x : g_.nodes[n].inputs) stack.push_back(x);
-    while (!stack.empty()) {
-      ValueId x = stack.back();
-      stack.pop_back();
-      if (!seen.insert(x).second || s_.storage[x].valid()) continue;
-      const Node* node = g_.def(x);
-      if (!node || std::find(group.nodes.begin(), group.nodes.end(), g_.values[x].node) != group.nodes.end())
-        continue;
-      for (ValueId y : node->inputs) {
-        if (y == v) return false;  // through a movement op or a prologue
-        stack.push_back(y);
-      }
-    }
-    return true;
-  }
-
   void share_in_place() {
     for (size_t i = 0; i < s_.items.size(); ++i) {
       const Item& item = s_.items[i];
       if (item.group < 0) continue;
       const Group& group = s_.groups[item.group];
-      if (group.outputs.size() != 1 || group.kind == GroupKind::kReduce) continue;
+      if (group.outputs.size() != 1) continue;
       Buffer& target = s_.buffers[item.bindings[0].buffer];
       const Binding& out = item.bindings[0];
       if (target.kind != BufferKind::kWorkspace || target.first_item != static_cast<int>(i) ||
@@ -157,11 +141,8 @@ class Planner {
         if (in.write || in.value == kNoValue) continue;
         Buffer& source = s_.buffers[in.buffer];
         if (source.kind != BufferKind::kWorkspace || source.last_item != static_cast<int>(i) ||
-            !(source.bytes == target.bytes) || !(in.bytes == source.bytes) ||
-            element_size(source.dtype) != element_size(target.dtype) || shared_.count(in.buffer) ||
-            g_.shape(in.value) != g_.shape(out.value) ||
-            s_.storage[in.value].strides != s_.storage[out.value].strides ||
-            !read_elementwise_only(group, in.value))
+            !(source.bytes == target.bytes) || !(in.bytes == source.bytes) || shared_.count(in.buffer) ||
+            !may_write_over(s_, group, in.value, out.value))
           continue;
         // Another binding of the same item may read the source in another way.
         int readers = 0;
@@ -184,10 +165,7 @@ class Planner {
     s_.constant_bytes = offset.value();
   }
 
-  int root(int b) const {
-    while (s_.buffers[b].shares >= 0) b = s_.buffers[b].shares;
-    return b;
-  }
+  int root(int b) const { return root_buffer(s_, b); }
 
   // A block of the workspace: a buffer and those written in place over it.
   struct Block {
@@ -336,6 +314,15 @@ class Planner {
 };
 
 }  // namespace
+
+Dim span(const Shape& dims, const Shape& strides) {
+  Dim last = 0;
+  for (size_t d = 0; d < dims.size(); ++d) {
+    if (is_zero(dims[d])) return 0;
+    last = last + (dims[d] - 1) * strides[d];
+  }
+  return last + 1;
+}
 
 Status plan_memory(Schedule& schedule) {
   Planner(schedule).run();

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "graph/ir.h"
@@ -19,6 +20,7 @@ enum class GroupKind : uint8_t {
   kContract,  // a contraction in register tiles, elementwise epilogue
   kCat,       // copies of the cat operands that their producers could not write in place
   kOrdered,   // a scan, a sort or a scatter: steps in order; elementwise prologue
+  kControl,   // a loop or a branch and its results: no kernel, but schedules of its bodies
 };
 std::string_view to_string(GroupKind kind);
 
@@ -41,7 +43,7 @@ struct ContractionPlan {
   bool swapped = false;      // "a" is the contraction's second operand
   int vector_axis = -1;      // output axis along which vectors run; -1: none can
   bool elementwise = false;  // both operands run along the vector axis (depthwise)
-  bool packed = false;       // "b" is a constant, packed to [grid axes][panel][reduction][tile_n]
+  bool packed = false;       // "b" is a constant, packed to [grid axes][panel][reduction][panel_n]
   int copy_operand =
       -1;  // contraction operand (0, 1) that must be copied first to be contiguous along the vector axis
   std::vector<int> row_axes;   // output axes that "b" does not depend on: flattened into the rows of a tile
@@ -51,10 +53,13 @@ struct ContractionPlan {
   int lanes = 1;                           // of one vector
   int tile_m = 1;                          // rows of a register tile
   int tile_v = 1;                          // vectors of a register tile
+  int panel_v = 1;                         // vectors of a panel: a multiple of tile_v, or a divisor
   int64_t tile_n() const { return int64_t{lanes} * tile_v; }
+  int64_t panel_n() const { return int64_t{lanes} * panel_v; }
   std::string reason;  // how the tile was chosen, for people
 };
 
+struct Schedule;
 struct Group {
   GroupKind kind = GroupKind::kMap;
   int anchor = -1;               // node: the reduction, contraction or cat; for kMap the first node
@@ -64,18 +69,19 @@ struct Group {
   std::vector<ValueId> reads;    // stored values it loads
   ContractionPlan contraction;   // kContract
   int packed_buffer = -1;        // kContract: the buffer of the packed vector operand, where there is one
-  int scratch_buffer = -1;       // a sort's: workspace that nothing else reads
+  int scratch_buffer = -1;       // a sort's, or of bodies: workspace that nothing else reads
   std::vector<int> copied;       // kCat: operands (positions) that the kernel copies
+  std::vector<Schedule> bodies;  // kControl
 };
 
-enum class BufferKind : uint8_t { kConstant, kWorkspace, kInput, kOutput };
+enum class BufferKind : uint8_t { kConstant, kWorkspace, kInput, kOutput, kState };
 
 struct Buffer {
   BufferKind kind = BufferKind::kWorkspace;
   DType dtype = DType::kF32;
   Dim bytes = 0;                        // over bound symbols only: run-time ones count as their bounds
   Dim offset = 0;                       // in its arena (kConstant, kWorkspace)
-  int slot = -1;                        // kInput, kOutput: index in graph.inputs, graph.outputs
+  int slot = -1;                        // kInput, kOutput, kState: index in graph.inputs, .outputs, .states
   Tensor data;                          // kConstant
   int first_item = -1, last_item = -1;  // kWorkspace: live range over items
   int shares = -1;                      // kWorkspace: written in place over this buffer, which dies there
@@ -88,6 +94,15 @@ struct Storage {
   Dim offset = 0;
   Shape strides;
   bool valid() const { return buffer >= 0; }
+};
+
+// Where an input or output of a body lies in the schedule around it: elements as in Storage, of the bytes
+// from `base` on in one of its buffers.
+struct Port {
+  int buffer = -1;
+  Dim base = 0, bytes = 0;  // over bound symbols only
+  Dim offset = 0;
+  Shape strides;
 };
 
 enum class Hazard : uint8_t { kReadAfterWrite, kWriteAfterRead, kWriteAfterWrite, kAlias };
@@ -107,7 +122,8 @@ struct Binding {
 };
 
 // A dispatch of one kernel; bindings: the group's outputs, its reads, the packed operand, its scratch. Or,
-// without a group, the reading of a run-time symbol from its one binding.
+// without a group, the reading of a run-time symbol from its one binding. A loop or branch as a whole binds
+// what its bodies read and write around them.
 struct Item {
   int group = -1;
   std::string symbol;
@@ -124,10 +140,13 @@ struct Schedule {
   std::vector<Item> items;       // in execution order
   Dim workspace_bytes = 0;
   int64_t constant_bytes = 0;
+  std::vector<Port> inputs, outputs;  // of a body; its constants and workspace are its own
 };
 
 // Bytes of `count` elements.
 Dim byte_size(DType dtype, const Dim& count);
+// Elements from the first to one past the last that a stored value spans.
+Dim span(const Shape& dims, const Shape& strides);
 
 // ---- the steps, in order
 // ------------------------------------------------------------------------------------------- Operands that a
@@ -138,12 +157,53 @@ Expected<Graph> materialize_operands(const Graph& graph, const Target& target);
 // Fusion: which nodes share a kernel, and which values are stored.
 Expected<Schedule> form_groups(Graph graph, const Target& target);
 // Buffers and strides of stored values; cat operands are written in place where they can be; packs constants.
-Status assign_storage(Schedule& schedule, const Target& target);
+class Packings;
+Status assign_storage(Schedule& schedule, const Target& target, Packings& packings);
+// States' next values are written over the present ones where everything that reads those has been computed,
+// or reads just the element that it writes. Returns the states where that is not so: indices in graph.states.
+std::vector<size_t> place_states(Schedule& schedule);
+// Schedules of all bodies, in the storage that their inputs and outputs have been given. A carried value
+// lives in two slots: iteration i reads slot i mod 2 and writes the other; the initial value is written to
+// slot 0.
+Status schedule_bodies(Schedule& schedule, const Target& target, Packings& packings);
 // Items with analysis and hazards, live ranges and arena offsets.
 Status plan_memory(Schedule& schedule);
 
-// All steps.
-Expected<Schedule> make_schedule(Graph graph, const Target& target);
+// Before the steps: every output gets a value of its own that a kernel or body writes, and so does what a
+// body reads and carries; every loop and branch gets all of its results.
+Expected<Graph> give_values_storage(const Graph& graph, bool is_body);
+// Elements from one slot of a carried value to the other.
+Dim slot_elements(const TensorType& type);
+// Whether the node is a result that its loop carries.
+bool is_carried(const Graph& graph, const Node& node);
+
+// Whether the group may write `result` over `operand`, which has the same strides: it reads each element of
+// it just before it writes that very element, or it is a scatter into it.
+bool may_write_over(const Schedule& schedule, const Group& group, ValueId operand, ValueId result);
+// The buffer over which, perhaps through others, `buffer` is written in place.
+int root_buffer(const Schedule& schedule, int buffer);
+// Whether two stored values live at the same place.
+bool same_place(const Schedule& schedule, ValueId a, ValueId b);
+
+// How constants have been packed so far, by their contents and order: schedules of one bundle that share this
+// pack equal weights alike, so that they are stored once.
+class Packings {
+ public:
+  // The vectors of a panel; `wanted` becomes those where the constant is new.
+  int panel_v(const Tensor& data, const std::string& order, int wanted);
+
+ private:
+  struct Known {
+    Tensor data;
+    std::string order;
+    int panel_v;
+  };
+  std::unordered_multimap<size_t, Known> known_;  // by hash
+};
+
+// All steps. `inputs` and `outputs`: of a body.
+Expected<Schedule> make_schedule(Graph graph, const Target& target, Packings& packings,
+                                 std::vector<Port> inputs = {}, std::vector<Port> outputs = {});
 
 // A table of groups, buffers and items.
 std::string print(const Schedule& schedule);
@@ -166,14 +226,16 @@ struct OperandStrides {
 };
 OperandStrides operand_strides(const Graph& graph, const OperandAccess& access, const Shape& dim_strides,
                                const Dim& offset, size_t axes);
+// `panel_v`: the width of panels that the tile has to fit; 0: panels become as wide as the tile.
 ContractionPlan plan_contraction(const Contraction& contraction, const OperandStrides& a,
-                                 const OperandStrides& b, const Target& target);
-// The constant vector operand in packed order: [grid axes it depends on][panel][reduction axes][tile_n],
+                                 const OperandStrides& b, const Target& target, int panel_v = 0);
+// The constant vector operand in packed order: [grid axes it depends on][panel][reduction axes][panel_n],
 // zero-filled.
 Tensor pack_operand(const Tensor& data, const ContractionPlan& plan);
 // Stride of grid axis `axis` in the packed operand, in elements; 0 where it does not depend on it.
 Dim packed_stride(const ContractionPlan& plan, int axis);
 Dim panel_count(const ContractionPlan& plan);
+Dim column_tile_count(const ContractionPlan& plan);
 Dim reduction_count(const ContractionPlan& plan);
 Dim row_count(const ContractionPlan& plan);
 

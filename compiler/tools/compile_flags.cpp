@@ -59,6 +59,21 @@ void add_shape_flags(CLI::App& app, CompileFlags& flags) {
       ->allow_extra_args(false);
 }
 
+void add_entry_flags(CLI::App& app, CompileFlags& flags) {
+  app.add_option(
+         "--state", flags.states,
+         "keep INPUT from run to run; a run makes it what OUTPUT is. One '*' in both stands for the same "
+         "text")
+      ->type_name("INPUT=OUTPUT")
+      ->allow_extra_args(false);
+  app.add_option(
+         "--entry", flags.entry_points,
+         "an entry point, with dims (as --dim) and a model of its own; repeated: several in one bundle, "
+         "which share weights and states")
+      ->type_name("NAME[@MODEL][:DIM=N,…]")
+      ->allow_extra_args(false);
+}
+
 void add_developer_flags(CLI::App& app, CompileFlags& flags) {
   const char* group = "For developers";
   app.add_option("--disable-pass", flags.disabled_passes,
@@ -78,8 +93,9 @@ void add_developer_flags(CLI::App& app, CompileFlags& flags) {
 
 namespace {
 
-// "8", "1..64" or "8..512/8".
-bool parse_dim(const std::string& name, const std::string& value, CompileOptions& options) {
+// "8", "1..64" or "8..512/8". `Options` has dims and dim_ranges.
+template <class Options>
+bool parse_dim(const std::string& name, const std::string& value, Options& options) {
   size_t dots = value.find("..");
   if (dots == std::string::npos) return parse_integer(value, &options.dims[name]);
   Symbol range{name, 1, 1, 1, false, {}};
@@ -91,6 +107,25 @@ bool parse_dim(const std::string& name, const std::string& value, CompileOptions
   options.dim_ranges[name] = range;
   return read && range.min >= 0 && range.min <= range.max && range.max <= (int64_t{1} << 31) &&
          range.multiple_of >= 1;
+}
+
+// "decode", "decode:N=1,M=1..64" or "decode@decode.onnx:N=1".
+bool parse_entry_point(const std::string& text, EntryPointOptions& entry) {
+  size_t colon = text.rfind(':');
+  std::string head = text.substr(0, colon);
+  size_t at = std::min(head.find('@'), head.size());
+  entry.name = head.substr(0, at);
+  if (at < head.size()) entry.model = head.substr(at + 1);
+  if (entry.name.empty() || (at < head.size() && entry.model.empty())) return false;
+  for (size_t begin = colon; begin < text.size();) {
+    size_t end = std::min(text.find(',', begin + 1), text.size());
+    std::string name, value;
+    if (!split_assignment(text.substr(begin + 1, end - begin - 1), &name, &value) ||
+        !parse_dim(name, value, entry))
+      return false;
+    begin = end;
+  }
+  return true;
 }
 
 }  // namespace
@@ -106,6 +141,14 @@ Expected<CompileOptions> compile_options(const CompileFlags& flags) {
   for (const std::string& text : flags.input_shapes)
     if (!split_assignment(text, &name, &value) || !parse_shape(value, &options.input_shapes[name]))
       return invalid_input("--input-shape: expected NAME=1x3x224x224, found '" + text + "'");
+  for (const std::string& text : flags.states) {
+    StatePair& pair = options.states.emplace_back();
+    if (!split_assignment(text, &pair.input, &pair.output) || pair.output.empty())
+      return invalid_input("--state: expected INPUT=OUTPUT, found '" + text + "'");
+  }
+  for (const std::string& text : flags.entry_points)
+    if (!parse_entry_point(text, options.entry_points.emplace_back()))
+      return invalid_input("--entry: expected NAME[@MODEL][:DIM=N,DIM=MIN..MAX,…], found '" + text + "'");
   options.disabled_passes = flags.disabled_passes;
   options.print_after = flags.print_after;
   options.stop_after = flags.stop_after;

@@ -15,7 +15,7 @@ class App;
 namespace quernel::tools {
 
 struct CompileFlags {
-  std::vector<std::string> targets, dims, input_shapes, input_values;
+  std::vector<std::string> targets, dims, input_shapes, input_values, states, entry_points;
   std::vector<std::string> disabled_passes, print_after;
   std::string stop_after, dump_dir;
   bool verify_each = false;
@@ -23,6 +23,7 @@ struct CompileFlags {
 
 void add_target_flags(CLI::App& app, CompileFlags& flags);     // --target
 void add_shape_flags(CLI::App& app, CompileFlags& flags);      // --dim, --input-shape, --input-value
+void add_entry_flags(CLI::App& app, CompileFlags& flags);      // --state, --entry
 void add_developer_flags(CLI::App& app, CompileFlags& flags);  // --disable-pass, --print-after, --dump-dir…
 
 // What the flags say; a message of one line when they, or the files of --input-value, cannot be

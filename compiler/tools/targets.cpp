@@ -6,6 +6,7 @@
 #include "command.h"
 #include "feature_names.h"
 #include "json.h"
+#include "ops/support.h"
 #include "targets/target.h"
 
 namespace quernel::tools {
@@ -64,9 +65,14 @@ int run(bool json) {
 }  // namespace
 
 Action define_targets(CLI::App& app) {
-  auto json = std::make_shared<bool>(false);
+  auto json = std::make_shared<bool>(false), ops = std::make_shared<bool>(false);
   app.add_flag("--json", *json, "print a JSON array instead of text");
-  return [json] { return run(*json); };
+  app.add_flag("--ops", *ops, "print what each core op does with each dtype on each device, as markdown");
+  return [json, ops] {
+    if (!*ops) return run(*json);
+    fmt::print("{}", quernel::ops::support_table());
+    return static_cast<int>(kOk);
+  };
 }
 
 }  // namespace quernel::tools

@@ -27,6 +27,12 @@ class CommandLine(ToolTest):
         self.fails("quernel", "compile", says=["MODEL"], code=2)
         self.fails("quernel", "compile", DIGITS, says=["output"], code=2)
         self.fails("quernel", "compile", DIGITS, "-o", "x.qnl", "--threads", "0", says=["--threads"], code=2)
+        self.fails("quernel", "compile", DIGITS, "-o", "x.qnl", "--state", "image", code=2,
+                   says=["--state: expected INPUT=OUTPUT, found 'image'"])
+        self.fails("quernel", "compile", DIGITS, "-o", "x.qnl", "--entry", "run:batch", code=2,
+                   says=["--entry: expected NAME[@MODEL][:DIM=N,DIM=MIN..MAX,…], found 'run:batch'"])
+        self.fails("quernel", "compile", DIGITS, "-o", "x.qnl", "--entry", "run", "--entry", "run", code=1,
+                   says=["expected entry points of different names, found 'run' twice"])
         for dim in "n", "n=4..2", "n=1..8/0":
             self.fails("quernel", "compile", DIGITS, "-o", "x.qnl", "--dim", dim, code=2,
                        says=[f"--dim: expected NAME=N, NAME=MIN..MAX or NAME=MIN..MAX/MULTIPLE, found '{dim}'"])

@@ -12,6 +12,9 @@
 namespace quernel::codegen {
 namespace {
 
+// A module costs as much as a small kernel, however many kernels are in it.
+constexpr size_t kKernelsPerObject = 8;
+
 // Symbols are for dumps only, the image is stripped.
 std::string symbol_of(size_t index) { return "kernel_" + std::to_string(index); }
 
@@ -22,7 +25,8 @@ int thread_count(const CompileOptions& options, size_t kernels) {
 
 }  // namespace
 
-// One object per kernel, linked in the kernels' order: the bytes do not depend on which thread compiled what.
+// One object per few kernels, linked in the kernels' order: the bytes do not depend on which thread compiled
+// what.
 Expected<Image> compile_kernels(const std::vector<loop::Kernel>& kernels, const Target& target,
                                 const CompileOptions& options) {
   Diagnostics errors;
@@ -32,37 +36,44 @@ Expected<Image> compile_kernels(const std::vector<loop::Kernel>& kernels, const 
   if (!errors.empty()) return errors;
 
   CrashGuard crash_guard;
-  std::vector<std::optional<Expected<ObjectCode>>> results(kernels.size());
+  size_t per_object = options.dump_dir.empty() ? kKernelsPerObject : 1;
+  size_t objects_needed = (kernels.size() + per_object - 1) / per_object;
+  std::vector<std::optional<Expected<ObjectCode>>> results(objects_needed);
   std::atomic<size_t> next{0};
   auto work = [&] {
-    auto compiler = Compiler::create(target);
-    for (size_t i = next++; i < kernels.size(); i = next++) {
+    auto compiler = Compiler::create(target, options.optimize);
+    for (size_t i = next++; i < objects_needed; i = next++) {
+      size_t first = i * per_object, count = std::min(per_object, kernels.size() - first);
+      std::vector<std::string> symbols;
+      for (size_t k = first; k < first + count; ++k) symbols.push_back(symbol_of(k));
       if (compiler)
-        results[i].emplace(compiler->compile(kernels[i], symbol_of(i), options.dump_dir));
+        results[i].emplace(compiler->compile({&kernels[first], count}, symbols, options.dump_dir));
       else
         results[i].emplace(compiler.errors());
     }
   };
   std::vector<std::thread> threads;
-  for (int i = 1; i < thread_count(options, kernels.size()); ++i) threads.emplace_back(work);
+  for (int i = 1; i < thread_count(options, objects_needed); ++i) threads.emplace_back(work);
   work();
   for (std::thread& t : threads) t.join();
 
   Image image;
   std::vector<std::string> objects(1), symbols;
-  for (size_t i = 0; i < kernels.size(); ++i) {
-    Expected<ObjectCode>& result = *results[i];
-    if (!result) {
-      for (Diagnostic& d : result.take_errors()) errors.push_back(std::move(d));
+  for (std::optional<Expected<ObjectCode>>& result : results) {
+    if (!*result) {
+      for (Diagnostic& d : result->take_errors()) errors.push_back(std::move(d));
       continue;
     }
-    objects.push_back(std::move(result->bytes));
+    objects.push_back(std::move((*result)->bytes));
+    image.stack_bytes.insert(image.stack_bytes.end(), (*result)->stack_bytes.begin(),
+                             (*result)->stack_bytes.end());
+  }
+  for (size_t i = 0; i < kernels.size(); ++i) {
     symbols.push_back(symbol_of(i));
     image.kernel_names.push_back(kernels[i].name);
-    image.stack_bytes.push_back(result->stack_bytes);
   }
   if (!errors.empty()) return errors;
-  QUERNEL_TRY(Compiler compiler, Compiler::create(target));
+  QUERNEL_TRY(Compiler compiler, Compiler::create(target, options.optimize));
   QUERNEL_TRY(ObjectCode table, compiler.compile_table(symbols));
   objects[0] = std::move(table.bytes);
   QUERNEL_TRY(image.elf, link_image(objects, kImageQuerySymbol));

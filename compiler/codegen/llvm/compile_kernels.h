@@ -13,6 +13,7 @@ namespace quernel::codegen {
 
 struct CompileOptions {
   int threads = 0;       // code generation threads; 0: one per core
+  bool optimize = true;  // false: the code that comes out soonest
   std::string dump_dir;  // when set: <kernel>.ll (optimised) and <kernel>.s land there
 };
 

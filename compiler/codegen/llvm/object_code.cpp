@@ -13,8 +13,10 @@
 #include <llvm/TargetParser/Triple.h>
 #include <llvm/Transforms/Utils/Cloning.h>
 
+#include <algorithm>
 #include <fstream>
 #include <functional>
+#include <map>
 #include <mutex>
 
 #include "codegen/llvm/kernel_emitter.h"
@@ -46,14 +48,14 @@ void note_fatal_error(void*, const char* reason, bool) {
 
 // What a context reports while one module is compiled.
 struct Report {
-  uint64_t stack_bytes = 0;
+  std::map<std::string, uint64_t> frames;  // bytes of each function's
   std::string errors;
 };
 
 void note_diagnostic(const llvm::DiagnosticInfo* info, void* context) {
   auto& report = *static_cast<Report*>(context);
   if (auto* stack = llvm::dyn_cast<llvm::DiagnosticInfoStackSize>(info)) {
-    report.stack_bytes += stack->getStackSize() + kCallOverheadBytes;
+    report.frames[stack->getFunction().getName().str()] = stack->getStackSize() + kCallOverheadBytes;
   } else if (info->getSeverity() == llvm::DS_Error) {
     llvm::raw_string_ostream stream(report.errors);
     llvm::DiagnosticPrinterRawOStream printer(stream);
@@ -88,6 +90,7 @@ InstructionSet instruction_set(const Target& target, const llvm::MCSubtargetInfo
 
 struct Compiler::State {
   Target target;
+  bool optimize = true;
   llvm::Triple triple;
   std::unique_ptr<llvm::TargetMachine> machine;
   InstructionSet isa;
@@ -125,8 +128,9 @@ bool Compiler::State::create_machine(std::string& error) {
       llvm::FPOpFusion::Strict;  // only llvm.fma fuses, so that results do not depend on LLVM
   options.FunctionSections = true;
   options.DataSections = true;
-  machine.reset(backend->createTargetMachine(triple, target.cpu, target.features, options, llvm::Reloc::PIC_,
-                                             llvm::CodeModel::Small, llvm::CodeGenOptLevel::Aggressive));
+  machine.reset(backend->createTargetMachine(
+      triple, target.cpu, target.features, options, llvm::Reloc::PIC_, llvm::CodeModel::Small,
+      optimize ? llvm::CodeGenOptLevel::Aggressive : llvm::CodeGenOptLevel::None));
   if (!machine) error = "no target machine for " + triple.str();
   return machine != nullptr;
 }
@@ -165,10 +169,11 @@ Compiler::Compiler(Compiler&&) noexcept = default;
 Compiler& Compiler::operator=(Compiler&&) noexcept = default;
 Compiler::~Compiler() = default;
 
-Expected<Compiler> Compiler::create(const Target& target) {
+Expected<Compiler> Compiler::create(const Target& target, bool optimize) {
   initialize_targets();
   auto state = std::make_unique<State>();
   state->target = target;
+  state->optimize = optimize;
   state->triple = llvm::Triple(llvm::Triple::normalize(target.triple));
   std::string error;
   if (!state->create_machine(error))
@@ -178,29 +183,52 @@ Expected<Compiler> Compiler::create(const Target& target) {
   return Compiler(std::move(state));
 }
 
-Expected<ObjectCode> Compiler::compile(const loop::Kernel& kernel, const std::string& symbol,
-                                       const std::string& dump_dir) {
+namespace {
+
+// A kernel may call the module's other functions, each of which calls at most those that are left.
+std::vector<uint64_t> stack_bounds(const Report& report, const std::vector<std::string>& kernels) {
+  uint64_t called = 0;
+  for (const auto& [name, bytes] : report.frames)
+    if (std::find(kernels.begin(), kernels.end(), name) == kernels.end()) called += bytes;
+  std::vector<uint64_t> bounds;
+  for (const std::string& name : kernels) {
+    auto own = report.frames.find(name);
+    bounds.push_back(called + (own == report.frames.end() ? 0 : own->second) + kCallOverheadBytes);
+  }
+  return bounds;
+}
+
+std::string names_of(std::span<const loop::Kernel> kernels) {
+  std::string names = "kernel '" + kernels[0].name + "'";
+  if (kernels.size() > 1) names += " to '" + kernels.back().name + "'";
+  return names;
+}
+
+}  // namespace
+
+Expected<ObjectCode> Compiler::compile(std::span<const loop::Kernel> kernels,
+                                       const std::vector<std::string>& symbols, const std::string& dump_dir) {
   auto* context = new llvm::LLVMContext;
   Report report;
   llvm::SmallVector<char, 0> object, assembly;
   std::string error, ir;
-  Status status = state_->guarded("kernel '" + kernel.name + "'", [&] {
+  Status status = state_->guarded(names_of(kernels), [&] {
     context->setDiagnosticHandlerCallBack(note_diagnostic, &report);
-    auto module = std::make_unique<llvm::Module>(kernel.name, *context);
+    auto module = std::make_unique<llvm::Module>(kernels[0].name, *context);
     module->setTargetTriple(state_->triple);
     module->setDataLayout(state_->machine->createDataLayout());
     module->setPICLevel(llvm::PICLevel::BigPIC);
-    KernelEmitter(*module, state_->isa, kernel, symbol).emit();
+    for (size_t i = 0; i < kernels.size(); ++i)
+      KernelEmitter(*module, state_->isa, kernels[i], symbols[i]).emit();
     state_->prepare(*module);
     llvm::raw_string_ostream message(error);
     if (llvm::verifyModule(*module, &message)) return;
-    optimize(*module, *state_->machine);
+    if (state_->optimize) optimize(*module, *state_->machine);
     if (!dump_dir.empty()) {
       llvm::raw_string_ostream text(ir);
       module->print(text, nullptr);
       auto copy = llvm::CloneModule(*module);
       emit_machine_code(*copy, *state_->machine, llvm::CodeGenFileType::AssemblyFile, assembly);
-      report.stack_bytes = 0;
     }
     if (!emit_machine_code(*module, *state_->machine, llvm::CodeGenFileType::ObjectFile, object))
       error = "the target cannot emit object files";
@@ -211,13 +239,13 @@ Expected<ObjectCode> Compiler::compile(const loop::Kernel& kernel, const std::st
   }
   delete context;
   if (error.empty()) error = report.errors;
-  if (!error.empty()) return internal_error("kernel '" + kernel.name + "': " + error, {}, "codegen-llvm");
+  if (!error.empty()) return internal_error(names_of(kernels) + ": " + error, {}, "codegen-llvm");
   if (!dump_dir.empty()) {
-    std::ofstream(dump_dir + "/" + kernel.name + ".ll") << ir;
-    std::ofstream(dump_dir + "/" + kernel.name + ".s")
+    std::ofstream(dump_dir + "/" + kernels[0].name + ".ll") << ir;
+    std::ofstream(dump_dir + "/" + kernels[0].name + ".s")
         .write(assembly.data(), static_cast<std::streamsize>(assembly.size()));
   }
-  return ObjectCode{std::string(object.begin(), object.end()), report.stack_bytes + kCallOverheadBytes};
+  return ObjectCode{std::string(object.begin(), object.end()), stack_bounds(report, symbols)};
 }
 
 // The table holds offsets relative to itself, so that the image needs no relocation.
@@ -265,7 +293,7 @@ Expected<ObjectCode> Compiler::compile_table(const std::vector<std::string>& ker
     return status.take_errors();
   }
   delete context;
-  return ObjectCode{std::string(object.begin(), object.end()), kCallOverheadBytes};
+  return ObjectCode{std::string(object.begin(), object.end()), {}};
 }
 
 }  // namespace quernel::codegen

@@ -1,9 +1,10 @@
-// One loop-IR kernel to one ELF object, in memory: LLVM IR, our pass pipeline, machine code. No LLVM type
+// A few loop-IR kernels to one ELF object, in memory: LLVM IR, our pass pipeline, machine code. No LLVM type
 // shows here. A Compiler is used by one thread at a time; a failure inside LLVM is caught and becomes an
 // internal diagnostic.
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -14,19 +15,21 @@
 namespace quernel::codegen {
 
 struct ObjectCode {
-  std::string bytes;         // an ELF relocatable file
-  uint64_t stack_bytes = 0;  // upper bound of what a call uses
+  std::string bytes;                  // an ELF relocatable file
+  std::vector<uint64_t> stack_bytes;  // per kernel, an upper bound of what a call uses
 };
 
 class Compiler {
  public:
-  static Expected<Compiler> create(const Target& target);
+  // Without `optimize`, code comes out soonest.
+  static Expected<Compiler> create(const Target& target, bool optimize);
   Compiler(Compiler&&) noexcept;
   Compiler& operator=(Compiler&&) noexcept;
   ~Compiler();
 
-  // A function named `symbol` of type qnl_kernel_fn. With a dump directory: <kernel>.ll and <kernel>.s.
-  Expected<ObjectCode> compile(const loop::Kernel& kernel, const std::string& symbol,
+  // Functions of type qnl_kernel_fn, named `symbols`. With a dump directory: .ll and .s files named after the
+  // first kernel.
+  Expected<ObjectCode> compile(std::span<const loop::Kernel> kernels, const std::vector<std::string>& symbols,
                                const std::string& dump_dir);
   // The image's table and its query function kImageQuerySymbol.
   Expected<ObjectCode> compile_table(const std::vector<std::string>& kernel_symbols);

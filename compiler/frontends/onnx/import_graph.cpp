@@ -5,12 +5,14 @@
 #include "frontends/onnx/legacy.h"
 #include "frontends/onnx/operators.h"
 #include "graph/dim_values.h"
+#include "graph/outline.h"
 
 namespace quernel::onnx_import {
 namespace {
 
 constexpr int kMaxDepth = 32;           // of nested functions and branches
 constexpr int64_t kMaxNodes = 1000000;  // after inlining
+constexpr int kSelectedNodes = 4;       // of a branch: up to here both are computed
 
 bool takes_collections(std::string_view op) {
   return op == "Identity" || op == "Loop" || op.find("Sequence") != op.npos || op.find("Optional") != op.npos;
@@ -33,7 +35,9 @@ void GraphImport::report(Diagnostics errors) {
 }
 
 void GraphImport::want(const std::set<ValueId>& inputs) {
-  for (ValueId v : inputs) wanted_inputs_.insert(graph_.values[v].name);
+  for (ValueId v : inputs)  // not those of a body
+    if (std::find(graph_.inputs.begin(), graph_.inputs.end(), v) != graph_.inputs.end())
+      wanted_inputs_.insert(graph_.values[v].name);
 }
 
 Diagnostics GraphImport::take_errors() {
@@ -195,11 +199,13 @@ void GraphImport::import_node(const onnx::NodeProto& node, Scope& scope) {
   NodeImport n(*modern ? **modern : node, opset_, build_, folder_, source_);
   n.collections = &collections_;
   std::map<const onnx::GraphProto*, Scope> bodies;  // their initializers, read once
-  n.inline_body = [&](const onnx::GraphProto& body, const std::vector<ValueId>& inputs) {
+  n.inline_body = [&](const onnx::GraphProto& body, const std::vector<ValueId>& inputs, ValueId iteration) {
     auto [it, is_new] = bodies.try_emplace(&body, Scope{&scope, {}, scope.depth + 1});
     if (is_new) add_initializers(body, it->second);
-    return import_body(body, inputs, it->second, place);
+    return import_body(body, inputs, iteration, it->second, place);
   };
+  n.attempt = [&](const std::function<bool()>& step) { return attempt(step); };
+  n.iterations = iterations_;
   bool poisoned = false;
   for (const std::string& name : node.input()) {
     n.inputs.push_back(name.empty() ? kNoValue : value_of(scope, name));
@@ -266,33 +272,71 @@ void GraphImport::import_if(const onnx::NodeProto& node, Scope& scope) {
       known = graph_.constant(
           build_.constant(make_tensor<uint8_t>(DType::kBool, {}, {(*value)[0].value() != 0})));
   if (!known) {
-    std::set<ValueId> inputs;
-    folder_.collect_inputs(condition, inputs);
-    want(inputs);
-    return fail({unsupported(
-        "If is supported only where its condition is known at compile time, found computed condition '" +
-            node.input(0) + "'",
-        place, "fix the inputs it depends on, or export the model without control flow")});
+    std::optional<std::vector<ValueId>> results = import_branches(node, condition, scope);
+    if (!results) return fail({});
+    for (int i = 0; i < node.output_size(); ++i)
+      if (!node.output(i).empty())
+        scope.entries[node.output(i)] = {(*results)[static_cast<size_t>(i)], nullptr};
+    return;
   }
   if (known->count() != 1) return fail({invalid_input("expected a condition of one element", place)});
-  const char* wanted = element_as_i64(*known, 0) ? "then_branch" : "else_branch";
+  std::vector<ValueId> results = import_branch(node, element_as_i64(*known, 0) != 0, scope);
+  if (results.empty()) return fail({});
+  for (int i = 0; i < node.output_size(); ++i)
+    if (!node.output(i).empty()) scope.entries[node.output(i)] = {results[static_cast<size_t>(i)], nullptr};
+}
+
+std::vector<ValueId> GraphImport::import_branch(const onnx::NodeProto& node, bool condition, Scope& scope) {
+  Location place = place_of(node);
+  const char* wanted = condition ? "then_branch" : "else_branch";
   const onnx::GraphProto* branch = nullptr;
   for (const onnx::AttributeProto& a : node.attribute())
     if (a.name() == wanted && a.has_g()) branch = &a.g();
-  if (!branch || branch->output_size() != node.output_size())
-    return fail({invalid_input(
+  if (!branch || branch->output_size() != node.output_size()) {
+    report({invalid_input(
         std::string("expected a graph attribute ") + wanted + " with as many outputs as the node", place)});
-  if (!enter(place, scope.depth + 1)) return fail({});
+    return {};
+  }
+  if (!enter(place, scope.depth + 1)) return {};
   Scope inner{&scope, {}, scope.depth + 1};
   add_initializers(*branch, inner);
   import_nodes(branch->node(), inner);
-  for (int i = 0; i < node.output_size(); ++i)
-    if (!node.output(i).empty())
-      scope.entries[node.output(i)] = {result_of(inner, branch->output(i).name(), place), nullptr};
+  std::vector<ValueId> results;
+  for (const onnx::ValueInfoProto& output : branch->output())
+    results.push_back(result_of(inner, output.name(), place));
+  return results;
+}
+
+std::optional<std::vector<ValueId>> GraphImport::import_branches(const onnx::NodeProto& node,
+                                                                 ValueId condition, Scope& scope) {
+  Location place = place_of(node);
+  size_t problems = errors_.size() + free_dim_errors_.size();
+  auto side = [&](bool which) -> std::optional<std::vector<ValueId>> {
+    std::vector<ValueId> results = import_branch(node, which, scope);
+    if (errors_.size() + free_dim_errors_.size() != problems) return std::nullopt;
+    if (std::any_of(results.begin(), results.end(), is_collection)) {
+      report({unsupported("If on a computed condition gives tensors only, found a sequence or an optional",
+                          place)});
+      return std::nullopt;
+    }
+    return results;
+  };
+  build_.set_location(place);
+  std::string name = node.output_size() && !node.output(0).empty() ? node.output(0) + "_if" : "if";
+  std::optional<std::vector<ValueId>> results = build_branch(
+      build_, name, condition, [&] { return side(true); }, [&] { return side(false); }, kSelectedNodes);
+  if (results) return results;
+  // A condition that the user may fix decides the branch.
+  std::set<ValueId> inputs;
+  folder_.collect_inputs(condition, inputs);
+  want(inputs);
+  if (Status kept = build_.take_status(); !kept) report(kept.take_errors());
+  return std::nullopt;
 }
 
 std::optional<std::vector<ValueId>> GraphImport::import_body(const onnx::GraphProto& body,
-                                                             const std::vector<ValueId>& inputs, Scope& outer,
+                                                             const std::vector<ValueId>& inputs,
+                                                             ValueId iteration, Scope& outer,
                                                              const Location& place) {
   if (body.input_size() != static_cast<int>(inputs.size())) {
     report({invalid_input("expected a body with " + std::to_string(inputs.size()) + " inputs, found " +
@@ -306,7 +350,9 @@ std::optional<std::vector<ValueId>> GraphImport::import_body(const onnx::GraphPr
   Scope inner{&outer, {}, outer.depth};
   for (size_t i = 0; i < inputs.size(); ++i)
     inner.entries[body.input(static_cast<int>(i)).name()] = {inputs[i], nullptr};
+  iterations_.push_back(iteration);
   import_nodes(body.node(), inner);
+  iterations_.pop_back();
   std::vector<ValueId> results;
   for (const onnx::ValueInfoProto& output : body.output())
     results.push_back(result_of(inner, output.name(), place));
@@ -314,6 +360,27 @@ std::optional<std::vector<ValueId>> GraphImport::import_body(const onnx::GraphPr
   bool complete = std::find(results.begin(), results.end(), kNoValue) == results.end();
   if (!complete || errors_.size() + free_dim_errors_.size() != problems) return std::nullopt;
   return results;
+}
+
+bool GraphImport::attempt(const std::function<bool()>& step) {
+  size_t errors = errors_.size(), free_dim_errors = free_dim_errors_.size();
+  size_t symbols = graph_.symbols.size(), sources = graph_.symbol_sources.size();
+  int64_t nodes = nodes_imported_;
+  std::set<std::string> free_dims = free_dims_, wanted = wanted_inputs_;
+  bool done = step();
+  done = static_cast<bool>(build_.take_status()) && done && errors_.size() == errors &&
+         free_dim_errors_.size() == free_dim_errors;
+  if (done) return true;
+  errors_.erase(errors_.begin() + static_cast<std::ptrdiff_t>(errors), errors_.end());
+  free_dim_errors_.erase(free_dim_errors_.begin() + static_cast<std::ptrdiff_t>(free_dim_errors),
+                         free_dim_errors_.end());
+  free_dims_ = std::move(free_dims);
+  wanted_inputs_ = std::move(wanted);
+  // What was emitted is dead, and goes when the import is done.
+  graph_.symbols.resize(symbols);
+  graph_.symbol_sources.resize(sources);
+  nodes_imported_ = nodes;
+  return false;
 }
 
 // The body once per element: the elements of all sequences, and tensors as they are, are its inputs.
@@ -350,7 +417,9 @@ void GraphImport::import_sequence_map(const onnx::NodeProto& node, Scope& scope)
       inner.entries[body->input(i).name()] = {is_collection(v) ? collections_.at(v).elements[k] : v, nullptr};
     }
     add_initializers(*body, inner);
+    iterations_.push_back(build_.constant(i64_tensor({}, {static_cast<int64_t>(k)})));
     import_nodes(body->node(), inner);
+    iterations_.pop_back();
     for (size_t i = 0; i < results.size(); ++i) {
       ValueId v = result_of(inner, body->output(static_cast<int>(i)).name(), place);
       if (v == kNoValue) return fail({});

@@ -2,6 +2,7 @@
 // model-local functions and of If with a constant condition, and the gathering of all diagnostics.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <set>
@@ -49,8 +50,15 @@ class GraphImport {
   void import_function(const onnx::FunctionProto& function, const onnx::NodeProto& node, Scope& scope);
   // One pass through a body within `outer`, which holds the body's initializers. For NodeImport::inline_body.
   std::optional<std::vector<ValueId>> import_body(const onnx::GraphProto& body,
-                                                  const std::vector<ValueId>& inputs, Scope& outer,
-                                                  const Location& place);
+                                                  const std::vector<ValueId>& inputs, ValueId iteration,
+                                                  Scope& outer, const Location& place);
+  // For NodeImport::attempt.
+  bool attempt(const std::function<bool()>& step);
+  // The results of one branch of an If; none after a failure.
+  std::vector<ValueId> import_branch(const onnx::NodeProto& node, bool condition, Scope& scope);
+  // Both branches of an If whose condition is computed: their results, or nothing after a failure.
+  std::optional<std::vector<ValueId>> import_branches(const onnx::NodeProto& node, ValueId condition,
+                                                      Scope& scope);
   bool count_node(const Location& place);
   const onnx::FunctionProto* find_function(const onnx::NodeProto& node) const;
   // Entry of a name in this or an outer scope; null when there is none.
@@ -74,6 +82,7 @@ class GraphImport {
   GraphBuilder build_;
   ConstantFolder folder_;
   CollectionTable collections_;
+  std::vector<ValueId> iterations_;  // the numbers of the iterations that are being imported
   Diagnostics errors_;
   int64_t nodes_imported_ = 0;
   // Nodes that failed because a dim is free: reported once for the model.

@@ -6,6 +6,7 @@
 #include "frontends/onnx/import_graph.h"
 #include "frontends/onnx/operators.h"
 #include "frontends/onnx/read_model.h"
+#include "graph/passes/passes.h"
 
 namespace quernel {
 namespace onnx_import {
@@ -379,6 +380,8 @@ Expected<ImportedModel> try_import(const std::shared_ptr<const onnx::ModelProto>
   if (!errors.empty())
     for (const auto& [a, b] : import.unequal_dims()) assumed |= assumptions.make_equal(a, b);
   if (!errors.empty()) return errors;
+  // Bodies and attempts leave dead nodes behind.
+  QUERNEL_TRY(result.graph, eliminate_dead_nodes(result.graph));
   result.notes.insert(result.notes.end(), assumptions.notes.begin(), assumptions.notes.end());
   for (const auto& [name, multiple] : assumptions.multiple_of)
     result.notes.push_back("free dim '" + name + "' must be a multiple of " + std::to_string(multiple));

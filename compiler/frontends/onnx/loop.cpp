@@ -1,13 +1,19 @@
-// Loop and Scan: the body is imported once per iteration, so the number of iterations must be known.
+// Loop and Scan. A short loop whose course is known is unrolled: its body is imported once per iteration.
+// Others become loops of the graph; what these cannot say, sequences and values of changing size, is unrolled
+// at length.
 #include <algorithm>
 
 #include "frontends/onnx/operators.h"
 #include "graph/dim_values.h"
+#include "graph/outline.h"
 
 namespace quernel::onnx_import {
 namespace {
 
 using Values = std::vector<ValueId>;
+
+constexpr int64_t kUnrolledNodes = 1000;          // of all iterations: a loop costs less beyond
+constexpr int64_t kUnlimited = int64_t{1} << 62;  // trip counts that exporters write for none
 
 Expected<const onnx::GraphProto*> body_of(NodeImport& n) {
   const onnx::AttributeProto* a = n.attribute("body");
@@ -15,9 +21,29 @@ Expected<const onnx::GraphProto*> body_of(NodeImport& n) {
   return &a->g();
 }
 
+// Nodes of a body and of those in it.
+int64_t node_count(const onnx::GraphProto& body) {
+  int64_t count = body.node_size();
+  for (const onnx::NodeProto& node : body.node())
+    for (const onnx::AttributeProto& a : node.attribute())
+      if (a.has_g()) count += node_count(a.g());
+  return count;
+}
+
+bool is_short(int64_t trips, const onnx::GraphProto& body) {
+  return trips <= kUnrolledNodes / std::max<int64_t>(node_count(body), 1);
+}
+
+std::string loop_name(NodeImport& n) {
+  for (const std::string& output : n.proto.output())
+    if (!output.empty()) return output + "_iteration";
+  return "iteration";
+}
+
 // Element i of x along an axis, without that axis.
-ValueId element(NodeImport& n, ValueId x, int64_t axis, int64_t i) {
+ValueId element(NodeImport& n, ValueId x, int64_t axis, const Dim& i) {
   Shape starts(n.shape(x).size(), Dim(0)), stops = n.shape(x), shape = stops;
+  if (shape.empty()) return x;  // after a failure
   starts[static_cast<size_t>(axis)] = i;
   stops[static_cast<size_t>(axis)] = i + 1;
   shape.erase(shape.begin() + axis);
@@ -52,34 +78,121 @@ Expected<ValueId> stack_of_none(NodeImport& n, ValueId example, int64_t axis) {
 
 // ---- Loop
 
-Diagnostic unknown_count(NodeImport& n, ValueId v, const std::string& what, const std::string& name) {
-  n.want_value(v);
-  if (std::optional<Shape> values = dim_values(n.build.graph(), v))
-    for (const Dim& d : *values) {
-      std::vector<Symbol> symbols;
-      d.collect_symbols(symbols);
-      for (const Symbol& s : symbols) n.free_dims.insert(s.name);
-    }
-  return n.refuse(
-      "Loop is supported only where its number of iterations is known at compile time, found computed " +
-          what + " '" + name + "'",
-      "fix the inputs it depends on, or export the model without control flow");
-}
+struct Loop {
+  const onnx::GraphProto* body = nullptr;
+  Values carried;
+  size_t scans = 0;
+  std::optional<int64_t> trips;  // where known
+  std::optional<bool> goes_on;   // at first, where known
+};
 
-// A trip count or condition: one element that is known.
-Expected<int64_t> known_scalar(NodeImport& n, ValueId v, const std::string& what, const std::string& name) {
+// A trip count or condition that is known: one element.
+Expected<std::optional<int64_t>> known_scalar(NodeImport& n, ValueId v, const std::string& what) {
   if (is_collection(v)) return n.invalid("expected a tensor as the " + what);
   const Tensor* known = n.constant(v);
-  if (!known) return unknown_count(n, v, what, name);
-  if (known->count() != 1) return n.invalid("expected a " + what + " of one element");
-  return element_as_i64(*known, 0);
+  if (known && known->count() != 1) return n.invalid("expected a " + what + " of one element");
+  return known ? std::optional(element_as_i64(*known, 0)) : std::nullopt;
 }
 
 // The number of this iteration, in the rank that the body declares: a scalar, or one element.
-ValueId iteration_number(NodeImport& n, const onnx::GraphProto& body, int64_t i) {
-  std::vector<int64_t> dims;
-  if (body.input_size() > 0 && body.input(0).type().tensor_type().shape().dim_size() == 1) dims = {1};
-  return n.build.constant(i64_tensor(dims, {i}));
+ValueId iteration_input(NodeImport& n, const onnx::GraphProto& body, ValueId number) {
+  bool vector = body.input_size() > 0 && body.input(0).type().tensor_type().shape().dim_size() == 1;
+  return vector ? n.build.reshape(number, {1}) : number;
+}
+
+Expected<std::optional<Values>> run_body(NodeImport& n, const Loop& loop, ValueId number,
+                                         const Values& carried) {
+  Values inputs{iteration_input(n, *loop.body, number),
+                n.build.constant(make_tensor<uint8_t>(DType::kBool, {}, {1}))};
+  inputs.insert(inputs.end(), carried.begin(), carried.end());
+  QUERNEL_CHECK(n.build.status());
+  return n.inline_body(*loop.body, inputs, number);
+}
+
+// Notes the inputs and free dims that a trip count or condition depends on.
+void want_course(NodeImport& n, ValueId v) {
+  n.want_value(v);
+  std::vector<Symbol> symbols;
+  if (std::optional<Shape> values = dim_values(n.build.graph(), v))
+    for (const Dim& d : *values) d.collect_symbols(symbols);
+  for (const Symbol& s : symbols) n.free_dims.insert(s.name);
+}
+
+// All results of a loop of known course; nothing where its course is not known, it has more nodes than
+// `limit`, or the body has failed.
+Expected<std::optional<Values>> unroll(NodeImport& n, const Loop& loop, int64_t limit) {
+  std::optional<Values> nothing;
+  if ((n.has(0) && !loop.trips) || (n.has(1) && !loop.goes_on)) return nothing;
+  int64_t trips = loop.trips.value_or(INT64_MAX), nodes = std::max<int64_t>(node_count(*loop.body), 1);
+  bool goes_on = loop.goes_on.value_or(true), none = trips <= 0 || !goes_on;
+  if (none) trips = loop.scans ? 1 : 0;  // without iterations, one tells the scan outputs' shapes
+  Values carried = loop.carried;
+  std::vector<Values> scanned(loop.scans);
+  for (int64_t i = 0; i < trips && (goes_on || none); ++i) {
+    if (i > limit / nodes) return nothing;
+    QUERNEL_TRY(std::optional<Values> results,
+                run_body(n, loop, n.build.constant(i64_tensor({}, {i})), carried));
+    if (!results) return nothing;
+    auto scans = results->begin() + 1 + static_cast<int64_t>(carried.size());
+    if (!none) carried.assign(results->begin() + 1, scans);
+    for (Values& s : scanned) s.push_back(*scans++);
+    // Without a condition to begin with, the body's is ignored.
+    if (!n.has(1) || none || i + 1 >= trips) continue;
+    QUERNEL_TRY(std::optional<int64_t> condition, known_scalar(n, results->front(), "condition"));
+    if (!condition) return nothing;
+    goes_on = *condition != 0;
+  }
+  for (Values& s : scanned) {
+    QUERNEL_TRY(ValueId stacked, none ? stack_of_none(n, s[0], 0) : stack(n, s, 0));
+    carried.push_back(stacked);
+  }
+  return std::optional(std::move(carried));
+}
+
+// The trip count as a dim: a number, one that follows from free dims, or one that the model computes.
+Expected<Dim> trip_count(NodeImport& n, const Loop& loop) {
+  if (loop.trips) return Dim(std::max<int64_t>(*loop.trips, 0));
+  ValueId v = n.in(0);
+  if (std::optional<Shape> values = dim_values(n.build.graph(), v); values && values->size() == 1)
+    return (*values)[0];
+  if (!(element_count(n.shape(v)) == Dim(1)) || is_float(n.dtype(v)))
+    return n.invalid("expected a trip count of one integer, found " + to_string(n.build.graph().type(v)));
+  ValueId count = n.binary(BinaryOp::k_max, n.build.cast(n.build.reshape(v, {}), DType::kI64), 0.0);
+  QUERNEL_CHECK(n.build.status());
+  return n.build.graph().add_symbol({loop_name(n) + "_count", 0, INT64_MAX, 1, true, {}}, count);
+}
+
+// All results of a loop that runs; nothing where the body has failed.
+Expected<std::optional<Values>> run(NodeImport& n, const Loop& loop) {
+  if (std::any_of(loop.carried.begin(), loop.carried.end(), is_collection))
+    return n.refuse(
+        "a loop that carries a sequence or an optional needs a number of iterations that is known "
+        "at compile time");
+  LoopSpec spec{loop_name(n), loop.carried, {}, n.in(1)};
+  if (n.has(0) && loop.trips.value_or(0) < kUnlimited) {
+    QUERNEL_TRY(spec.count, trip_count(n, loop));
+  }
+  Status failed;
+  auto step = [&](const Dim& iteration, const Values& carried) -> std::optional<LoopStep> {
+    Expected<std::optional<Values>> results = run_body(n, loop, n.number(DType::kI64, iteration), carried);
+    if (!results) failed = results.take_errors();
+    if (!results || !*results) return std::nullopt;
+    auto scans = (*results)->begin() + 1 + static_cast<int64_t>(carried.size());
+    LoopStep made{{(*results)->begin() + 1, scans}, {scans, (*results)->end()}, (*results)->front()};
+    if (std::any_of((*results)->begin(), (*results)->end(), is_collection))
+      failed = n.refuse(
+          "expected tensors as results of the body of a loop that runs, found a sequence or an optional");
+    if (is_collection(made.condition) || !failed) return std::nullopt;
+    const Tensor* known = n.constant(made.condition);
+    if (known && known->count() == 1 && element_as_i64(*known, 0) != 0 && loop.goes_on.value_or(false))
+      made.condition = kNoValue;
+    if (made.condition == kNoValue && !spec.count) failed = n.refuse("this Loop never ends");
+    return failed ? std::optional(std::move(made)) : std::nullopt;
+  };
+  std::optional<Values> results = build_loop(n.build, spec, step);
+  QUERNEL_CHECK(failed);
+  QUERNEL_CHECK(n.build.status());
+  return results;
 }
 
 // ---- Scan
@@ -112,43 +225,106 @@ Expected<std::vector<ScanAxis>> scan_axes(NodeImport& n, size_t count, const cha
 struct ScanSpec {
   const onnx::GraphProto* body = nullptr;
   std::vector<ScanAxis> inputs, outputs;
-  int64_t length = 0;  // of the scanned axes
-  int64_t steps = 0;   // at most length; outputs beyond are zeros
+  Dim length = 0;  // of the scanned axes
+  Dim steps = 0;   // at most length; outputs beyond are zeros
 };
 
+// Inputs of the body in step t.
+Values scan_step(NodeImport& n, const ScanSpec& spec, const Values& states, const Values& sequences,
+                 const Dim& t) {
+  Values inputs = states;
+  for (size_t i = 0; i < sequences.size(); ++i)
+    inputs.push_back(
+        element(n, sequences[i], spec.inputs[i].axis, spec.inputs[i].reverse ? spec.steps - 1 - t : t));
+  return inputs;
+}
+
 // Final states, then scan outputs; nullopt after a failure in the body, which has been reported.
-Expected<std::optional<Values>> scan(NodeImport& n, const ScanSpec& spec, const Values& initial,
-                                     const Values& sequences) {
+Expected<std::optional<Values>> unroll_scan(NodeImport& n, const ScanSpec& spec, const Values& initial,
+                                            const Values& sequences) {
+  int64_t steps = spec.steps.value(), length = spec.length.value();
   Values states = initial;
   std::vector<Values> scanned(spec.outputs.size());
   // Without steps, one on zeros tells the shapes.
-  for (int64_t t = 0; t < std::max<int64_t>(spec.steps, 1); ++t) {
+  for (int64_t t = 0; t < std::max<int64_t>(steps, 1); ++t) {
     Values inputs = states;
-    for (size_t i = 0; i < sequences.size(); ++i) {
-      int64_t at = spec.inputs[i].reverse ? spec.steps - 1 - t : t;
+    if (steps) inputs = scan_step(n, spec, states, sequences, t);
+    for (size_t i = 0; i < sequences.size() && !steps; ++i) {
       Shape shape = n.shape(sequences[i]);
       shape.erase(shape.begin() + spec.inputs[i].axis);
-      inputs.push_back(spec.steps ? element(n, sequences[i], spec.inputs[i].axis, at)
-                                  : n.full(n.dtype(sequences[i]), shape, 0));
+      inputs.push_back(n.full(n.dtype(sequences[i]), shape, 0));
     }
     QUERNEL_CHECK(n.build.status());
-    std::optional<Values> results = n.inline_body(*spec.body, inputs);
+    std::optional<Values> results = n.inline_body(*spec.body, inputs, n.build.constant(i64_tensor({}, {t})));
     if (!results) return std::optional<Values>();
-    if (spec.steps) states.assign(results->begin(), results->begin() + static_cast<int64_t>(states.size()));
+    if (steps) states.assign(results->begin(), results->begin() + static_cast<int64_t>(states.size()));
     for (size_t i = 0; i < scanned.size(); ++i) scanned[i].push_back((*results)[states.size() + i]);
   }
   Values outputs = states;
   for (size_t i = 0; i < scanned.size(); ++i) {
     ValueId example = scanned[i][0];
-    if (spec.steps == 0) scanned[i].clear();
+    if (steps == 0) scanned[i].clear();
     if (spec.outputs[i].reverse) std::reverse(scanned[i].begin(), scanned[i].end());
-    while (static_cast<int64_t>(scanned[i].size()) < spec.length)
+    while (static_cast<int64_t>(scanned[i].size()) < length)
       scanned[i].push_back(n.full(n.dtype(example), n.shape(example), 0));
     QUERNEL_TRY(ValueId stacked, scanned[i].empty() ? stack_of_none(n, example, spec.outputs[i].axis)
                                                     : stack(n, scanned[i], spec.outputs[i].axis));
     outputs.push_back(stacked);
   }
   return std::optional<Values>(std::move(outputs));
+}
+
+// A scan output, one step after the other, as the operator wants it.
+Expected<ValueId> arrange(NodeImport& n, ValueId x, const ScanAxis& output, const ScanSpec& spec) {
+  int rank = n.rank(x);
+  if (output.reverse) x = n.build.flip(x, {0});
+  if (!(spec.length == spec.steps)) {
+    Shape before(static_cast<size_t>(rank), Dim(0)), after = before;
+    after[0] = spec.length - spec.steps;
+    x = n.build.pad(x, before, after);
+  }
+  QUERNEL_TRY(int64_t axis, n.axis(output.axis, rank));
+  std::vector<int64_t> order;
+  for (int64_t d = 1; d < rank; ++d) order.push_back(d);
+  order.insert(order.begin() + axis, 0);
+  return axis == 0 ? x : n.build.permute(x, order);
+}
+
+Expected<std::optional<Values>> run_scan(NodeImport& n, const ScanSpec& spec, const Values& initial,
+                                         const Values& sequences) {
+  LoopSpec loop{loop_name(n), initial, spec.steps, kNoValue};
+  auto step = [&](const Dim& t, const Values& states) -> std::optional<LoopStep> {
+    Values inputs = scan_step(n, spec, states, sequences, t);
+    ValueId number = n.number(DType::kI64, t);
+    if (!n.build.ok()) return std::nullopt;
+    std::optional<Values> results = n.inline_body(*spec.body, inputs, number);
+    if (!results) return std::nullopt;
+    auto scans = results->begin() + static_cast<int64_t>(states.size());
+    return LoopStep{{results->begin(), scans}, {scans, results->end()}, kNoValue};
+  };
+  std::optional<Values> results = build_loop(n.build, loop, step);
+  QUERNEL_CHECK(n.build.status());
+  for (size_t i = 0; results && i < spec.outputs.size(); ++i) {
+    ValueId& scanned = (*results)[initial.size() + i];
+    QUERNEL_TRY(scanned, arrange(n, scanned, spec.outputs[i], spec));
+  }
+  QUERNEL_CHECK(n.build.status());
+  return results;
+}
+
+// Unrolled where that is short; a loop that runs elsewhere, if it can.
+Expected<std::optional<Values>> scan(NodeImport& n, const ScanSpec& spec, const Values& initial,
+                                     const Values& sequences) {
+  bool known = spec.steps.is_const() && spec.length.is_const();
+  if (known && is_short(spec.steps.value(), *spec.body)) return unroll_scan(n, spec, initial, sequences);
+  if (!known) return run_scan(n, spec, initial, sequences);
+  std::optional<Values> results;
+  bool ran = n.attempt([&] {
+    Expected<std::optional<Values>> made = run_scan(n, spec, initial, sequences);
+    if (made) results = std::move(*made);
+    return results.has_value();
+  });
+  return ran ? std::move(results) : unroll_scan(n, spec, initial, sequences);
 }
 
 // Reads the body and how operands divide into states and scan inputs, from operand `first` on.
@@ -177,47 +353,46 @@ Expected<ScanSpec> read_scan(NodeImport& n, int first, Values& states, Values& s
 // Trip count and condition, either of them optional, then what goes from iteration to iteration. The body
 // gives a condition, the carried values and scan outputs, which are stacked.
 Status import_loop(NodeImport& n) {
-  QUERNEL_TRY(const onnx::GraphProto* body, body_of(n));
-  Values carried(n.inputs.begin() + std::min(n.input_count(), 2), n.inputs.end());
-  if (std::find(carried.begin(), carried.end(), kNoValue) != carried.end())
+  Loop loop;
+  QUERNEL_TRY(loop.body, body_of(n));
+  loop.carried.assign(n.inputs.begin() + std::min(n.input_count(), 2), n.inputs.end());
+  if (std::find(loop.carried.begin(), loop.carried.end(), kNoValue) != loop.carried.end())
     return n.invalid("expected every carried value, found one missing");
-  int scan_count = body->output_size() - 1 - static_cast<int>(carried.size());
-  if (scan_count < 0 || body->output_size() - 1 != static_cast<int>(n.outputs.size()))
+  int scans = loop.body->output_size() - 1 - static_cast<int>(loop.carried.size());
+  if (scans < 0 || loop.body->output_size() - 1 != static_cast<int>(n.outputs.size()))
     return n.invalid("expected a body whose outputs are a condition and as many values as the node has, " +
-                     std::to_string(carried.size()) + " of them carried");
+                     std::to_string(loop.carried.size()) + " of them carried");
+  loop.scans = static_cast<size_t>(scans);
   if (!n.has(0) && !n.has(1)) return n.refuse("a Loop without trip count and condition does not end");
-  int64_t trips = INT64_MAX;
-  bool goes_on = true;
   if (n.has(0)) {
-    QUERNEL_TRY(trips, known_scalar(n, n.in(0), "trip count", n.proto.input(0)));
+    QUERNEL_TRY(loop.trips, known_scalar(n, n.in(0), "trip count"));
   }
   if (n.has(1)) {
-    QUERNEL_TRY(int64_t condition, known_scalar(n, n.in(1), "condition", n.proto.input(1)));
-    goes_on = condition != 0;
+    QUERNEL_TRY(std::optional<int64_t> condition, known_scalar(n, n.in(1), "condition"));
+    if (condition) loop.goes_on = *condition != 0;
   }
-  ValueId yes = n.build.constant(make_tensor<uint8_t>(DType::kBool, {}, {1}));
-  std::vector<Values> scanned(static_cast<size_t>(scan_count));
-  bool none = trips <= 0 || !goes_on;
-  if (none) trips = scan_count ? 1 : 0;  // without iterations, one tells the scan outputs' shapes
-  for (int64_t i = 0; i < trips && (goes_on || none); ++i) {
-    Values inputs{iteration_number(n, *body, i), yes};
-    inputs.insert(inputs.end(), carried.begin(), carried.end());
-    QUERNEL_CHECK(n.build.status());
-    std::optional<Values> results = n.inline_body(*body, inputs);
-    if (!results) return {};
-    auto scans = results->begin() + 1 + static_cast<int64_t>(carried.size());
-    if (!none) carried.assign(results->begin() + 1, scans);
-    for (Values& s : scanned) s.push_back(*scans++);
-    // Without a condition to begin with, the body's is ignored.
-    if (!n.has(1) || none || i + 1 >= trips) continue;
-    QUERNEL_TRY(int64_t condition, known_scalar(n, results->front(), "condition", body->output(0).name()));
-    goes_on = condition != 0;
+  std::optional<Values> results;
+  auto succeeds = [&](auto make) {
+    return n.attempt([&] {
+      Expected<std::optional<Values>> made = make();
+      if (made) results = std::move(*made);
+      return made && results;
+    });
+  };
+  bool none = (loop.trips && *loop.trips <= 0) || (loop.goes_on && !*loop.goes_on);
+  bool brief = none || !loop.trips || *loop.trips >= kUnlimited || is_short(*loop.trips, *loop.body);
+  if ((brief && succeeds([&] { return unroll(n, loop, kUnrolledNodes); })) ||
+      succeeds([&] { return run(n, loop); }) || succeeds([&] { return unroll(n, loop, INT64_MAX); }))
+    return n.set_outputs(std::move(*results));
+  // Once more, for what is wrong with it; values that would decide its course are wanted.
+  if (n.has(0) && !loop.trips) want_course(n, n.in(0));
+  if (n.has(1) && !loop.goes_on) want_course(n, n.in(1));
+  bool known = (!n.has(0) || loop.trips) && (!n.has(1) || loop.goes_on);
+  if (known) {
+    QUERNEL_TRY(results, unroll(n, loop, INT64_MAX));
   }
-  for (Values& s : scanned) {
-    QUERNEL_TRY(ValueId stacked, none ? stack_of_none(n, s[0], 0) : stack(n, s, 0));
-    carried.push_back(stacked);
-  }
-  return n.set_outputs(std::move(carried));
+  QUERNEL_TRY(results, run(n, loop));
+  return {};
 }
 
 Status import_scan(NodeImport& n) {
@@ -228,10 +403,13 @@ Status import_scan(NodeImport& n) {
               scan_axes(n, n.outputs.size() - states.size(), "scan_output_axes", "scan_output_directions"));
   for (size_t i = 0; i < sequences.size(); ++i) {
     QUERNEL_TRY(spec.inputs[i].axis, n.axis(spec.inputs[i].axis, n.rank(sequences[i])));
-    QUERNEL_TRY(int64_t length, n.dim(sequences[i], spec.inputs[i].axis));
-    if (i > 0 && length != spec.length)
-      return n.invalid("expected scan inputs of one length, found " + std::to_string(spec.length) + " and " +
-                       std::to_string(length));
+    Dim length = n.shape(sequences[i])[static_cast<size_t>(spec.inputs[i].axis)];
+    if (i > 0 && !(length == spec.length)) {
+      QUERNEL_CHECK(n.dim(length));
+      QUERNEL_CHECK(n.dim(spec.length));
+      return n.invalid("expected scan inputs of one length, found " + to_string(spec.length) + " and " +
+                       to_string(length));
+    }
     spec.length = spec.steps = length;
   }
   QUERNEL_TRY(std::optional<Values> outputs, scan(n, spec, states, sequences));
@@ -249,7 +427,7 @@ Status import_scan_8(NodeImport& n) {
     if (n.rank(sequences[i]) < 2) return n.invalid("expected scan inputs of rank 2 or more");
     QUERNEL_TRY(int64_t own_batch, n.dim(sequences[i], 0));
     QUERNEL_TRY(int64_t length, n.dim(sequences[i], 1));
-    if (i > 0 && (length != spec.length || own_batch != batch))
+    if (i > 0 && (!(spec.length == Dim(length)) || own_batch != batch))
       return n.invalid("expected scan inputs of one batch size and length");
     spec.length = length;
     batch = own_batch;
@@ -257,14 +435,15 @@ Status import_scan_8(NodeImport& n) {
   for (ValueId state : states)
     if (n.rank(state) < 1 || n.shape(state)[0] != Dim(batch))
       return n.invalid("expected states of batch size " + std::to_string(batch));
-  std::vector<int64_t> lengths(static_cast<size_t>(batch), spec.length);
+  int64_t longest = spec.length.value();
+  std::vector<int64_t> lengths(static_cast<size_t>(batch), longest);
   if (n.has(0)) {
     QUERNEL_TRY(lengths, n.ints_in(0, "sequence_lens"));
   }
   if (lengths.size() != static_cast<size_t>(batch) ||
-      std::any_of(lengths.begin(), lengths.end(), [&](int64_t l) { return l < 0 || l > spec.length; }))
+      std::any_of(lengths.begin(), lengths.end(), [&](int64_t l) { return l < 0 || l > longest; }))
     return n.invalid("expected sequence_lens of " + std::to_string(batch) + " values from 0 to " +
-                     std::to_string(spec.length));
+                     std::to_string(longest));
   if (batch == 0) return n.refuse("a Scan over an empty batch is not supported");
   std::vector<Values> results(n.outputs.size());
   for (int64_t b = 0; b < batch; ++b) {

@@ -206,8 +206,12 @@ ValueId NodeImport::positions_where(ValueId mask) {
   Dim size = shape(mask)[0];
   ValueId count = build.reduce(OpKind::k_reduce_sum, build.cast(mask, DType::kI64), {0}, false);
   if (!build.ok()) return kNoValue;
-  Symbol found{
-      proto.output_size() > 0 ? proto.output(0) + "_count" : "count", 0, size.bounds().hi, 1, true, {size}};
+  Symbol found{proto.output_size() > 0 ? proto.output(0) + "_count" : "count",
+               0,
+               size.bounds().hi,
+               1,
+               true,
+               {size.upper_bound()}};
   Attributes attributes;
   attributes.ints = {0};
   attributes.descending = true;  // true before false, each in order

@@ -42,10 +42,15 @@ class NodeImport {
   CollectionTable* collections = nullptr;  // of sequences and optionals
   // Imports the nodes of a graph attribute with these values as its inputs, and gives its outputs' values;
   // nullopt where something failed and has been reported, which ends the import of this node: return {}.
-  // The builder must be ok.
+  // `iteration`: the number of the loop's iteration, an integer scalar. The builder must be ok.
   std::function<std::optional<std::vector<ValueId>>(const onnx::GraphProto& body,
-                                                    const std::vector<ValueId>& inputs)>
+                                                    const std::vector<ValueId>& inputs, ValueId iteration)>
       inline_body;
+  // Runs a step that may fail, by its result or in bodies that it inlines; then what it reported, and the
+  // builder's failure, are forgotten. Whether it succeeded.
+  std::function<bool(const std::function<bool()>& step)> attempt;
+  // The numbers of the iterations around this node, outermost first.
+  std::vector<ValueId> iterations;
   std::vector<ValueId> inputs;      // kNoValue for an omitted optional operand; trailing ones may be missing
   std::vector<ValueId> outputs;     // set by output()
   std::set<std::string> free_dims;  // symbols that had to be constants

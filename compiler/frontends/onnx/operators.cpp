@@ -17,12 +17,10 @@ struct Reason {
   std::string_view name;
   std::string_view reason;
 };
-constexpr std::string_view kDynamicSize = "results whose size depends on the data are not supported yet";
 constexpr std::string_view kSequence =
     "strings and maps, and operators on sequences whose length is not known, are not supported";
 constexpr std::string_view kLegacy = "an experimental operator that left the ONNX standard";
 constexpr Reason kReasons[] = {
-    {"NonMaxSuppression", kDynamicSize},
     {"ImageDecoder", "compressed images are decoded by the application"},
     {"StringNormalizer", kSequence},
     {"StringConcat", kSequence},

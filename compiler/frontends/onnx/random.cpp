@@ -21,10 +21,14 @@ uint64_t key_of(NodeImport& n) {
   return hash;
 }
 
-// 64 random bits per element, as u64.
+// 64 random bits per element, as u64. Each iteration of a loop has a key of its own, whether it is unrolled
+// or runs.
 ValueId random_bits(NodeImport& n, const Shape& shape) {
   ValueId counter = n.build.reshape(n.positions(DType::kU64, element_count(shape)), shape);
   ValueId key = n.build.constant(make_tensor<uint64_t>(DType::kU64, {}, {key_of(n)}));
+  for (ValueId iteration : n.iterations)
+    key = n.binary(BinaryOp::k_threefry2x32, key,
+                   n.build.cast(n.binary(BinaryOp::k_add, iteration, 1.0), DType::kU64));
   return n.binary(BinaryOp::k_threefry2x32, key, counter);
 }
 

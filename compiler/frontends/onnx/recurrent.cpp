@@ -1,16 +1,18 @@
 // RNN, GRU and LSTM. The inputs' part of all gates, of every time step and direction, is one contraction up
-// front; `step` adds the state's part for one step, and `run_direction` unrolls the steps.
+// front; `step` adds the state's part for one step. Few steps are unrolled, others are a loop.
 #include <algorithm>
 #include <cctype>
+#include <tuple>
 
 #include "frontends/onnx/activation.h"
 #include "frontends/onnx/contraction.h"
 #include "frontends/onnx/operators.h"
+#include "graph/outline.h"
 
 namespace quernel::onnx_import {
 namespace {
 
-constexpr int64_t kMaxSteps = 4096;  // of all directions
+constexpr int64_t kUnrolledSteps = 64;  // of all directions; more of them are a loop
 
 enum class CellKind { kRnn, kGru, kLstm };
 
@@ -204,7 +206,8 @@ State step(NodeImport& n, const Cell& cell, ValueId x, const State& s) {
 
 struct Layer {
   CellKind kind = CellKind::kRnn;
-  int64_t gates = 1, directions = 1, hidden = 0, length = 0;
+  int64_t gates = 1, directions = 1, hidden = 0;
+  Dim length = 0;
   bool first_reversed = false;
   bool batch_first = false;
   Dim batch = 1;
@@ -213,7 +216,7 @@ struct Layer {
 };
 
 // Entry d of the first dim, without it.
-ValueId entry(NodeImport& n, ValueId x, int64_t d) {
+ValueId entry(NodeImport& n, ValueId x, const Dim& d) {
   Shape shape = n.shape(x), starts(shape.size(), Dim(0)), stops = shape;
   if (shape.empty()) return x;  // after a failure
   starts[0] = d;
@@ -222,25 +225,51 @@ ValueId entry(NodeImport& n, ValueId x, int64_t d) {
   return n.build.reshape(n.build.slice(x, starts, stops), shape);
 }
 
-// All steps of direction d, in its order: the last state, and the outputs by time.
+// The outputs of one direction: [batch, hidden] of each step, or [time, batch, hidden] of all.
+struct Outputs {
+  std::vector<ValueId> steps;
+  ValueId all = kNoValue;
+};
+
+// The output and the state after step t of a direction.
+std::pair<ValueId, State> step_at(NodeImport& n, const Layer& layer, const Cell& cell, ValueId projected,
+                                  const Dim& t, const State& s) {
+  State next = step(n, cell, entry(n, projected, t), s);
+  if (layer.lengths == kNoValue) return {next.h, next};
+  ValueId inside = n.binary(BinaryOp::k_gt, layer.lengths, n.number(n.dtype(layer.lengths), t));
+  ValueId output = n.build.where(inside, next.h, n.scalar(n.dtype(next.h), 0));
+  next.h = n.build.where(inside, next.h, s.h);
+  if (next.c != kNoValue) next.c = n.build.where(inside, next.c, s.c);
+  return {output, next};
+}
+
+// All steps of direction d, in its order: the last state.
 State run_direction(NodeImport& n, const Layer& layer, int64_t d, const Cell& cell, State s,
-                    std::vector<ValueId>& outputs) {
-  outputs.assign(static_cast<size_t>(layer.length), kNoValue);
+                    Outputs& outputs) {
+  bool reversed = d == 1 || layer.first_reversed;
   ValueId projected = entry(n, layer.projected, d);
-  for (int64_t i = 0; i < layer.length; ++i) {
-    int64_t t = (d == 1 || layer.first_reversed) ? layer.length - 1 - i : i;
-    State next = step(n, cell, entry(n, projected, t), s);
-    ValueId output = next.h;
-    if (layer.lengths != kNoValue) {
-      ValueId inside = n.binary(BinaryOp::k_gt, layer.lengths, static_cast<double>(t));
-      output = n.build.where(inside, next.h, n.scalar(n.dtype(next.h), 0));
-      next.h = n.build.where(inside, next.h, s.h);
-      if (next.c != kNoValue) next.c = n.build.where(inside, next.c, s.c);
+  if (layer.length.is_const() && layer.length.value() * layer.directions <= kUnrolledSteps) {
+    for (int64_t i = 0; i < layer.length.value(); ++i) {
+      ValueId output;
+      std::tie(output, s) = step_at(n, layer, cell, projected, reversed ? layer.length - 1 - i : Dim(i), s);
+      outputs.steps.push_back(output);
     }
-    outputs[static_cast<size_t>(t)] = output;
-    s = next;
+    if (reversed) std::reverse(outputs.steps.begin(), outputs.steps.end());
+    return s;
   }
-  return s;
+  LoopSpec loop{"step", {s.h}, layer.length, kNoValue};
+  if (s.c != kNoValue) loop.initial.push_back(s.c);
+  std::optional<std::vector<ValueId>> results =
+      build_loop(n.build, loop, [&](const Dim& i, const std::vector<ValueId>& carried) {
+        State now{carried[0], carried.size() > 1 ? carried[1] : kNoValue};
+        auto [output, next] = step_at(n, layer, cell, projected, reversed ? layer.length - 1 - i : i, now);
+        LoopStep made{{next.h}, {output}, kNoValue};
+        if (next.c != kNoValue) made.carried.push_back(next.c);
+        return std::optional(made);
+      });
+  if (!results) return {};
+  outputs.all = reversed ? n.build.flip(results->back(), {0}) : results->back();
+  return {(*results)[0], s.c == kNoValue ? kNoValue : (*results)[1]};
 }
 
 // ---- the operator
@@ -290,17 +319,13 @@ Expected<Layer> read_layer(NodeImport& n, CellKind kind) {
   QUERNEL_CHECK(expect_shape(n, 5, "initial_h", state));
   QUERNEL_CHECK(expect_shape(n, 6, "initial_c", state));
   QUERNEL_CHECK(expect_shape(n, 7, "P", {d, h * Dim(3)}));
-  QUERNEL_TRY(layer.length, n.dim(x[layer.batch_first ? 1 : 0]));
-  if (layer.length * layer.directions > kMaxSteps)
-    return n.refuse("expected at most " + std::to_string(kMaxSteps) + " steps of all directions, found " +
-                        std::to_string(layer.length) + " in " + std::to_string(layer.directions) +
-                        (layer.directions == 1 ? " direction" : " directions"),
-                    "run the model on shorter sequences");
+  layer.length = x[layer.batch_first ? 1 : 0];
   // Lengths that are known to be full need no masks.
   if (n.has(4)) {
     const Tensor* known = n.constant(n.in(4));
     bool full = known != nullptr;
-    for (int64_t i = 0; full && i < known->count(); ++i) full = element_as_i64(*known, i) >= layer.length;
+    for (int64_t i = 0; full && i < known->count(); ++i)
+      full = always_le(layer.length, element_as_i64(*known, i));
     if (!full) layer.lengths = n.build.reshape(n.in(4), {layer.batch, 1});
   }
   return layer;
@@ -337,19 +362,26 @@ ValueId join_states(NodeImport& n, const Layer& layer, const std::vector<ValueId
 }
 
 // All outputs as [time, direction, batch, hidden], or [batch, time, direction, hidden].
-ValueId join_outputs(NodeImport& n, const Layer& layer, const std::vector<std::vector<ValueId>>& outputs,
-                     DType dtype) {
+ValueId join_outputs(NodeImport& n, const Layer& layer, const std::vector<Outputs>& outputs, DType dtype) {
   Shape one =
       layer.batch_first ? Shape{layer.batch, 1, 1, layer.hidden} : Shape{1, 1, layer.batch, layer.hidden};
-  if (layer.length == 0) {
+  if (layer.length == Dim(0)) {
     one[layer.batch_first ? 1 : 0] = 0;
     one[layer.batch_first ? 2 : 1] = layer.directions;
     return n.full(dtype, one, 0);
   }
   std::vector<ValueId> directions;
-  for (const std::vector<ValueId>& by_time : outputs) {
+  for (const Outputs& of_direction : outputs) {
+    if (of_direction.all != kNoValue) {
+      Shape shape = one;
+      shape[layer.batch_first ? 1 : 0] = layer.length;
+      ValueId all = of_direction.all;
+      if (layer.batch_first) all = n.build.permute(all, {1, 0, 2});
+      directions.push_back(n.build.reshape(all, shape));
+      continue;
+    }
     std::vector<ValueId> parts;
-    for (ValueId h : by_time) parts.push_back(n.build.reshape(h, one));
+    for (ValueId h : of_direction.steps) parts.push_back(n.build.reshape(h, one));
     directions.push_back(parts.size() == 1 ? parts[0] : n.build.cat(parts, layer.batch_first ? 1 : 0));
   }
   ValueId y = directions.size() == 1 ? directions[0] : n.build.cat(directions, layer.batch_first ? 2 : 1);
@@ -392,7 +424,7 @@ Status import_recurrent(NodeImport& n, CellKind kind) {
   ValueId initial_h = initial_state(n, layer, 5, wide), initial_c = kNoValue;
   if (kind == CellKind::kLstm) initial_c = initial_state(n, layer, 6, wide);
   std::vector<ValueId> last_h, last_c;
-  std::vector<std::vector<ValueId>> outputs(static_cast<size_t>(layer.directions));
+  std::vector<Outputs> outputs(static_cast<size_t>(layer.directions));
   for (int64_t d = 0; d < layer.directions; ++d) {
     Cell cell = common;
     cell.recurrence = entry(n, recurrence, d);

@@ -54,6 +54,7 @@ class Merge {
  public:
   ValueId rule(Rewriter& r, const Node& node) {
     if (node.op == OpKind::k_constant) return merge_constant(r, node);
+    if (is_control(node.op)) return r.copy(node);
     auto [it, fresh] = nodes_.try_emplace(key_of(r, node), kNoValue);
     if (fresh) it->second = r.copy(node);
     return it->second;

@@ -35,6 +35,11 @@ Expected<Graph> fold_scales_into_contractions(const Graph& graph);
 // Permutes stay permutes, so that layout passes recognise them.
 Expected<Graph> canonicalize_movement(const Graph& graph);
 
+// What a body need not get, keep or give any more:
+//   constants and views that it reads move into it; operands that it does not read, values that a loop
+//   carries but never changes, and results that nobody reads disappear.
+Expected<Graph> simplify_control_flow(const Graph& graph);
+
 // What is left of movement chains with single uses becomes one view where the composed map is affine:
 //   flip(slice(permute(x))) -> view(x)
 // The last word on movement: later passes no longer see which op it was.

@@ -8,10 +8,19 @@
 #include <vector>
 
 #include "graph/dim.h"
+#include "graph/states.h"
 #include "graph/tensor.h"
 #include "support/expected.h"
 
 namespace quernel {
+
+// One of several entry points of a bundle.
+struct EntryPointOptions {
+  std::string name;
+  std::string model;                    // its own model file; empty: the one given to compile
+  std::map<std::string, int64_t> dims;  // beside, or instead of, those of CompileOptions
+  std::map<std::string, Symbol> dim_ranges;
+};
 
 struct CompileOptions {
   std::vector<std::string> targets = {"native"};             // names of presets; one variant each
@@ -22,7 +31,11 @@ struct CompileOptions {
   // Values of inputs. Where an operator needs one at compile time (a Reshape's shape), the input becomes a
   // constant and is no input of the bundle any more; the others stay inputs.
   std::map<std::string, Tensor> input_values;
-  int threads = 0;  // code generation threads; 0: one per core
+  // Inputs that are kept from run to run; they and their outputs leave the signature. input_values has their
+  // initial values, else they begin as zeros. Entry points share those that have one name.
+  std::vector<StatePair> states;
+  std::vector<EntryPointOptions> entry_points;  // none: the model is the only one
+  int threads = 0;                              // code generation threads; 0: one per core
 
   // For developers: passes by name (`quernel opt --list`).
   std::vector<std::string> disabled_passes;
@@ -49,7 +62,7 @@ struct CompileReport {
   bool stopped = false;                      // at stop_after: no bundle was written, the figures below are 0
   uint64_t file_bytes = 0, code_bytes = 0, constant_bytes = 0, workspace_bytes = 0;
   int kernels = 0;     // distinct ones, of the first variant
-  int dispatches = 0;  // items of the first variant
+  int dispatches = 0;  // items of the first variant, of all entry points
 };
 
 // Compiles the model (.onnx, or .qg: graph IR text) and writes the bundle; on failure, and where stop_after

@@ -7,42 +7,13 @@
 
 #include "graph/interpret.h"
 #include "graph/text.h"
+#include "host_targets.h"
 #include "pipeline.h"
-#include "quernel/runtime.hpp"
 #include "random_graph/random_graph.h"
 #include "run_compiled.h"
 
 namespace quernel::testing {
 namespace {
-
-struct Tolerance {
-  double rtol, atol;
-};
-// By the narrowest float that the output is computed from.
-Tolerance tolerance_of(const Graph& graph, ValueId output) {
-  DType narrowest = DType::kF64;
-  std::vector<char> needed(graph.values.size(), 0);
-  needed[output] = 1;
-  for (ValueId v = static_cast<ValueId>(graph.values.size()) - 1; v >= 0; --v) {
-    if (!needed[v]) continue;
-    DType dtype = graph.dtype(v);
-    bool narrower =
-        bit_width(dtype) < bit_width(narrowest) || (dtype == DType::kBF16 && narrowest == DType::kF16);
-    if (is_float(dtype) && narrower) narrowest = dtype;
-    if (const Node* node = graph.def(v))
-      for (ValueId x : node->inputs) needed[x] = 1;
-  }
-  switch (narrowest) {
-    case DType::kF64:
-      return {1e-6, 1e-9};
-    case DType::kF16:
-      return {2e-2, 2e-2};  // several ops, each rounded to 11 bits
-    case DType::kBF16:
-      return {8e-2, 8e-2};  // each rounded to 8 bits
-    default:
-      return {1e-3, 1e-4};
-  }
-}
 
 void compare(uint64_t seed, const CompileOptions& options, unsigned threads) {
   Graph graph = random_graph(seed, {});
@@ -73,18 +44,9 @@ TEST(Differential, NativeTarget) {
 
 TEST(Differential, EveryHostTarget) {
   auto [first, count] = seeds(60);
-  Device device;
-  ASSERT_EQ(device.open_cpu(1), QNL_OK);
-  qnl_device_info info;
-  qnl_device_get_info(device.get(), &info);
-  for (std::string_view name : target_names()) {
-    uint64_t required = find_target(name)->required_features;
-    if ((required & info.features) != required) {
-      std::printf("not run here: %s\n", std::string(name).c_str());
-      continue;
-    }
+  for (const std::string& name : host_targets()) {
     CompileOptions options;
-    options.targets = {std::string(name)};
+    options.targets = {name};
     for (uint64_t seed = first; seed < first + count && !HasFatalFailure(); ++seed) compare(seed, options, 1);
   }
 }
@@ -96,10 +58,7 @@ TEST(Differential, EveryPassDisabledInTurn) {
     options.disabled_passes = {std::string(name)};
     for (uint64_t seed = first; seed < first + count && !HasFatalFailure(); ++seed) compare(seed, options, 1);
   };
-  for (const GraphPass& pass : graph_passes())
-    if (pass.optional) each(pass.name);
-  for (const LoopPass& pass : loop_passes())
-    if (pass.optional) each(pass.name);
+  for (std::string_view name : optional_passes()) each(name);
 }
 
 }  // namespace

@@ -6,7 +6,6 @@
 #include <cstdlib>
 
 #include "pipeline.h"
-#include "quernel/runtime.hpp"
 
 namespace quernel::testing {
 namespace {
@@ -28,8 +27,8 @@ qnl_tensor view_of(const std::string& name, const Tensor& t) {
 
 }  // namespace
 
-Expected<std::vector<Tensor>> run_compiled(const Graph& graph, const std::vector<Tensor>& inputs,
-                                           const CompileOptions& options, unsigned threads) {
+Expected<CompiledGraph> CompiledGraph::make(const Graph& graph, const CompileOptions& options,
+                                            unsigned threads) {
   char path[] = "/tmp/quernel-differential-XXXXXX";
   int file = mkstemp(path);
   if (file < 0) return internal_error("cannot make a temporary file");
@@ -38,26 +37,35 @@ Expected<std::vector<Tensor>> run_compiled(const Graph& graph, const std::vector
     const char* path;
     ~Remove() { unlink(path); }
   } remove{path};
-  QUERNEL_TRY(CompileReport report, compile_graph(graph, path, options));
-  Bundle bundle;
-  Device device;
-  Session session;
+  QUERNEL_TRY(CompileReport report, compile_graphs({graph}, path, options));
+  CompiledGraph compiled;
+  for (size_t i = 0; i < graph.inputs.size(); ++i)
+    if (!graph.state_of_input(i))
+      compiled.inputs_.push_back(graph.values[static_cast<size_t>(graph.inputs[i])].name);
+  for (size_t i = 0; i < graph.outputs.size(); ++i)
+    if (!graph.state_of_output(i)) compiled.outputs_.push_back(graph.outputs[i].name);
   qnl_error error = {};
   qnl_bundle_options open_options = {};
   open_options.verify_weights = 1;
-  if (bundle.open(path, &open_options, &error) != QNL_OK) return runtime_failure("open", error);
-  if (device.open_cpu(threads, &error) != QNL_OK) return runtime_failure("device", error);
-  if (session.create(bundle, device, nullptr, &error) != QNL_OK) return runtime_failure("create", error);
+  if (compiled.bundle_.open(path, &open_options, &error) != QNL_OK) return runtime_failure("open", error);
+  if (compiled.device_.open_cpu(threads, &error) != QNL_OK) return runtime_failure("device", error);
+  if (compiled.session_.create(compiled.bundle_, compiled.device_, nullptr, &error) != QNL_OK)
+    return runtime_failure("create", error);
+  return compiled;
+}
+
+Expected<std::vector<Tensor>> CompiledGraph::run(const std::vector<Tensor>& inputs) {
+  qnl_error error = {};
   for (size_t i = 0; i < inputs.size(); ++i) {
-    qnl_tensor tensor = view_of(graph.values[graph.inputs[i]].name, inputs[i]);
-    if (qnl_session_set_input(session.get(), &tensor, &error) != QNL_OK)
+    qnl_tensor tensor = view_of(inputs_[i], inputs[i]);
+    if (qnl_session_set_input(session_.get(), &tensor, &error) != QNL_OK)
       return runtime_failure("set input", error);
   }
-  if (qnl_session_run(session.get(), &error) != QNL_OK) return runtime_failure("run", error);
+  if (qnl_session_run(session_.get(), &error) != QNL_OK) return runtime_failure("run", error);
   std::vector<Tensor> outputs;
-  for (const Graph::Output& output : graph.outputs) {
+  for (const std::string& name : outputs_) {
     qnl_tensor tensor = {};
-    if (qnl_session_get(session.get(), QNL_OUTPUT, output.name.c_str(), &tensor, &error) != QNL_OK)
+    if (qnl_session_get(session_.get(), QNL_OUTPUT, name.c_str(), &tensor, &error) != QNL_OK)
       return runtime_failure("get output", error);
     const uint8_t* data = static_cast<const uint8_t*>(tensor.data);
     outputs.push_back({static_cast<DType>(tensor.dtype),
@@ -65,6 +73,12 @@ Expected<std::vector<Tensor>> run_compiled(const Graph& graph, const std::vector
                        Bytes::own({data, data + tensor.bytes})});
   }
   return outputs;
+}
+
+Expected<std::vector<Tensor>> run_compiled(const Graph& graph, const std::vector<Tensor>& inputs,
+                                           const CompileOptions& options, unsigned threads) {
+  QUERNEL_TRY(CompiledGraph compiled, CompiledGraph::make(graph, options, threads));
+  return compiled.run(inputs);
 }
 
 std::string difference(const Tensor& got, const Tensor& want, double rtol, double atol) {
@@ -87,6 +101,32 @@ std::string difference(const Tensor& got, const Tensor& want, double rtol, doubl
   if (worst < 0) return {};
   return "element " + std::to_string(worst) + ": expected " + std::to_string(element_as_f64(want, worst)) +
          ", found " + std::to_string(element_as_f64(got, worst));
+}
+
+Tolerance tolerance_of(const Graph& graph, ValueId output) {
+  DType narrowest = DType::kF64;
+  std::vector<char> needed(graph.values.size(), 0);
+  needed[output] = 1;
+  for (ValueId v = static_cast<ValueId>(graph.values.size()) - 1; v >= 0; --v) {
+    if (!needed[v]) continue;
+    DType dtype = graph.dtype(v);
+    bool narrower =
+        bit_width(dtype) < bit_width(narrowest) || (dtype == DType::kBF16 && narrowest == DType::kF16);
+    // Only exact values are rounded to f8.
+    if (is_float(dtype) && bit_width(dtype) > 8 && narrower) narrowest = dtype;
+    if (const Node* node = graph.def(v))
+      for (ValueId x : node->inputs) needed[x] = 1;
+  }
+  switch (narrowest) {
+    case DType::kF64:
+      return {1e-6, 1e-9};
+    case DType::kF16:
+      return {2e-2, 2e-2};  // several ops, each rounded to 11 bits
+    case DType::kBF16:
+      return {8e-2, 8e-2};  // each rounded to 8 bits
+    default:
+      return {1e-3, 1e-4};
+  }
 }
 
 }  // namespace quernel::testing

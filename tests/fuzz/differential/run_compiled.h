@@ -6,15 +6,39 @@
 
 #include "graph/ir.h"
 #include "quernel/compiler.h"
+#include "quernel/runtime.hpp"
 
 namespace quernel::testing {
 
-// Inputs and outputs in the order of the graph's. Failures of the runtime become diagnostics, too.
+// A compiled graph, loaded and ready to run, again and again. Failures of the runtime become diagnostics,
+// too.
+class CompiledGraph {
+ public:
+  static Expected<CompiledGraph> make(const Graph& graph, const CompileOptions& options, unsigned threads);
+  // Inputs and outputs in the order of the graph's, without those of states.
+  Expected<std::vector<Tensor>> run(const std::vector<Tensor>& inputs);
+
+  Session& session() { return session_; }
+
+ private:
+  std::vector<std::string> inputs_, outputs_;
+  Bundle bundle_;
+  Device device_;
+  Session session_;
+};
+
+// Compiles and runs once.
 Expected<std::vector<Tensor>> run_compiled(const Graph& graph, const std::vector<Tensor>& inputs,
                                            const CompileOptions& options, unsigned threads);
 
 // Where and by how much two tensors differ most beyond |got - want| <= atol + rtol |want|; empty when they
 // agree. NaN equals NaN; infinities must match; integers and bool exactly.
 std::string difference(const Tensor& got, const Tensor& want, double rtol, double atol);
+
+// How far an output of a random graph may be off: by the narrowest float that it is computed from.
+struct Tolerance {
+  double rtol, atol;
+};
+Tolerance tolerance_of(const Graph& graph, ValueId output);
 
 }  // namespace quernel::testing

@@ -38,9 +38,11 @@ class Generator {
   ValueId clamp(ValueId v, double lo, double hi);
 
   std::vector<int64_t> random_dims();
-  DType random_dtype();
-  ValueId source(DType dtype, const std::vector<int64_t>& dims);  // an input or a constant
-  ValueId operand();
+  DType random_dtype();  // that ops compute in
+  DType random_storage_dtype();
+  ValueId source(DType dtype, const std::vector<int64_t>& dims);    // an input or a constant
+  ValueId operand();                                                // of a dtype that ops compute in
+  ValueId any_operand();                                            // of any, also those that are only stored
   ValueId operand_if(const std::function<bool(ValueId)>& accepts);  // kNoValue if none is found
   ValueId partner(ValueId v);                                       // a value of v's type, made if need be
   bool broadcasts_to(ValueId from, ValueId to) const;
@@ -56,6 +58,7 @@ class Generator {
   ValueId random_compare(ValueId x);
   ValueId random_ternary();
   ValueId random_cast();
+  ValueId random_bitcast(ValueId x, DType to);
   ValueId random_movement();
   ValueId random_reshape(ValueId x);
   ValueId random_expand(ValueId x);

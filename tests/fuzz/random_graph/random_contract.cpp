@@ -29,7 +29,7 @@ ValueId Generator::finish_contract(ValueId a, ValueId b, Contraction contraction
 
 ValueId Generator::random_contract() {
   ValueId x = operand_if(
-      [&](ValueId v) { return graph.dtype(v) != DType::kBool && graph.rank(v) >= 1 && graph.rank(v) <= 5; });
+      [&](ValueId v) { return graph.dtype(v) < DType::kBool && graph.rank(v) >= 1 && graph.rank(v) <= 5; });
   if (x == kNoValue) return kNoValue;
   switch (random.below(3)) {
     case 0:
@@ -144,6 +144,7 @@ ValueId Generator::random_gather() {
   DType dtype = random.chance(70) ? DType::kI64 : DType::kI32;
   Attributes attributes;
   int64_t choice = random.below(3);
+  if (choice == 0 && dims.size() > 7) choice = 1;  // the result would have too high a rank
   if (choice == 2) {
     int64_t batch = random.chance(70) ? 0 : random.between(0, static_cast<int64_t>(dims.size()) - 1);
     std::vector<int64_t> index(dims.begin(), dims.begin() + batch);

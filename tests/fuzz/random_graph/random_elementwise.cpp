@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "random_graph/generator.h"
 
@@ -88,6 +89,13 @@ ValueId Generator::random_binary_of_floats(ValueId x) {
     ValueId divisor = build.binary(BinaryOp::k_add, build.unary(UnaryOp::k_abs, y), 0.5);
     return keep(build.binary(BinaryOp::k_div, x, keep(divisor, positive)), {a.bound * 2, kInexact});
   }
+  if (both && random.chance(8)) {  // remainders jump
+    BinaryOp op = random.chance(50) ? BinaryOp::k_mod : BinaryOp::k_fmod;
+    Facts positive = facts_of(dtype, b.bound + 1, b.fraction_bits);
+    if (positive.fraction_bits == kInexact) return kNoValue;
+    ValueId divisor = keep(build.binary(BinaryOp::k_add, build.unary(UnaryOp::k_abs, y), 1.0), positive);
+    return keep(build.binary(op, x, divisor), facts_of(dtype, b.bound + 1, bits));
+  }
   switch (random.below(7)) {
     case 0:
     case 1:
@@ -140,23 +148,50 @@ ValueId Generator::random_ternary() {
 }
 
 ValueId Generator::random_cast() {
-  ValueId x = operand();
+  ValueId x = any_operand();
   DType from = graph.dtype(x), to = random_dtype();
-  if (options.bitcasts && random.chance(20) && exact(x)) {
-    // Not into floats: their bits would be NaNs and huge values.
-    if (is_float(to) || to == DType::kBool || from == DType::kBool || graph.rank(x) == 0) return kNoValue;
-    int ratio = bit_width(to) / std::min(bit_width(from), bit_width(to));
-    if (graph.shape(x).back().value() % ratio != 0) return kNoValue;
-    Attributes attributes;
-    attributes.dtype = to;
-    return keep(build.add(OpKind::k_bitcast, {x}, std::move(attributes)), {});
-  }
-  if (is_float(to) && !is_float(from) && from != DType::kBool) x = clamp(x, -100, 100);
+  if (options.storage_dtypes && random.chance(25)) to = random_storage_dtype();
+  if (options.bitcasts && random.chance(20) && exact(x)) return random_bitcast(x, to);
+  bool to_narrow = to == DType::kF8E4M3 || to == DType::kF8E5M2;
+  // A difference in the last bit may become one of an eighth.
+  if (to_narrow && is_float(from) && !exact(x)) return kNoValue;
+  bool wide_integer = !is_float(from) && from != DType::kBool && !is_packed(from);
+  if (is_float(to) && wide_integer) x = clamp(x, -100, 100);
+  if (to_narrow && is_float(from) && facts(x).bound > 100) x = clamp(x, -100, 100);
   Facts f = facts(x);
   if (is_float(from) && !is_float(to)) return exact(x) ? keep(build.cast(x, to), {}) : kNoValue;
   double bound = is_float(from) ? f.bound : 100;
   if (!is_float(to)) return keep(build.cast(x, to), {});
   return keep(build.cast(x, to), facts_of(to, bound, exact(x) ? f.fraction_bits : kInexact));
+}
+
+// Not into floats, where bits may be NaNs and huge values; but a float's own bits become that float again.
+ValueId Generator::random_bitcast(ValueId x, DType to) {
+  DType from = graph.dtype(x);
+  auto bits_as = [&](ValueId v, DType dtype) {
+    Attributes attributes;
+    attributes.dtype = dtype;
+    return build.add(OpKind::k_bitcast, {v}, std::move(attributes));
+  };
+  if (is_float(from) && random.chance(30)) {
+    static const std::map<int, std::vector<DType>> kSameWidth{{8, {DType::kI8, DType::kU8}},
+                                                              {16, {DType::kI16, DType::kU16}},
+                                                              {32, {DType::kI32, DType::kU32}},
+                                                              {64, {DType::kI64, DType::kU64}}};
+    Facts f = facts(x);
+    ValueId bits = keep(bits_as(x, random.pick(kSameWidth.at(bit_width(from)))), {});
+    return keep(bits_as(bits, from), f);
+  }
+  if (is_float(to) || to == DType::kBool || from == DType::kBool || graph.rank(x) == 0) return kNoValue;
+  int ratio = bit_width(to) / std::min(bit_width(from), bit_width(to));
+  if (graph.shape(x).back().value() % ratio != 0) return kNoValue;
+  if (is_float(from)) {  // the sign of a zero is anyone's choice: max(-0, 0)
+    if (from >= DType::kI4) return kNoValue;
+    const Shape shape = graph.shape(x);
+    ValueId zero = build.full(from, shape, 0);
+    x = build.where(build.binary(BinaryOp::k_eq, x, zero), zero, x);
+  }
+  return keep(bits_as(x, to), {});
 }
 
 }  // namespace quernel::random_graph_parts

@@ -18,6 +18,10 @@ int mantissa_bits(DType dtype) {
       return 10;
     case DType::kBF16:
       return 7;
+    case DType::kF8E4M3:
+      return 3;
+    case DType::kF8E5M2:
+      return 2;
     default:
       return 63;
   }
@@ -53,7 +57,7 @@ ValueId Generator::clamp(ValueId v, double lo, double hi) {
 std::vector<int64_t> Generator::random_dims() {
   static const std::vector<int64_t> kDims{1, 1, 2, 2, 3, 4, 5, 7, 8, 16, 17, 33, 67};
   std::vector<int64_t> dims;
-  int64_t rank = random.between(0, 5), count = 1;
+  int64_t rank = random.chance(4) ? random.between(6, 8) : random.between(0, 5), count = 1;
   for (int64_t d = 0; d < rank; ++d) {
     int64_t size = options.zero_size_dims && random.chance(1) ? 0 : random.pick(kDims);
     if (count * size > options.max_elements / 2) size = 1;
@@ -66,12 +70,17 @@ std::vector<int64_t> Generator::random_dims() {
 DType Generator::random_dtype() {
   static const std::vector<DType> kIntegers{DType::kI32, DType::kI64, DType::kU8, DType::kI8};
   static const std::vector<DType> kMore{DType::kI16, DType::kU16, DType::kU32, DType::kU64};
-  if (random.chance(60)) return DType::kF32;
-  if (random.chance(15)) return DType::kBool;
-  if (random.chance(25)) return DType::kF64;
+  if (random.chance(40)) return DType::kF32;
+  if (random.chance(12)) return DType::kBool;
+  if (random.chance(20)) return DType::kF64;
   if (options.half_floats && random.chance(35)) return random.chance(50) ? DType::kF16 : DType::kBF16;
   if (!options.all_integers) return random.chance(50) ? DType::kI32 : DType::kI64;
-  return random.pick(random.chance(75) ? kIntegers : kMore);
+  return random.pick(random.chance(50) ? kIntegers : kMore);
+}
+
+DType Generator::random_storage_dtype() {
+  static const std::vector<DType> kStored{DType::kI4, DType::kU4, DType::kF8E4M3, DType::kF8E5M2};
+  return random.pick(kStored);
 }
 
 ValueId Generator::source(DType dtype, const std::vector<int64_t>& dims) {
@@ -85,7 +94,7 @@ ValueId Generator::source(DType dtype, const std::vector<int64_t>& dims) {
     for (int64_t i = 0; i < dims[0]; ++i) attributes.shape.push_back(random.between(0, 3));
     return keep(build.add(OpKind::k_dims, {}, std::move(attributes)), facts);
   }
-  if (random.chance(30)) {
+  if (dtype < DType::kI4 && random.chance(30)) {
     double value = dtype == DType::kBool
                        ? static_cast<double>(random.below(2))
                        : static_cast<double>(random.between(is_unsigned_integer(dtype) ? 0 : -2, 2));
@@ -94,11 +103,17 @@ ValueId Generator::source(DType dtype, const std::vector<int64_t>& dims) {
   return keep(build.constant(random_tensor(dtype, dims, random)), facts);
 }
 
-ValueId Generator::operand() { return random.pick(values_); }
+// The first sources are of dtypes that ops compute in.
+ValueId Generator::operand() {
+  for (;;)
+    if (ValueId v = any_operand(); graph.dtype(v) < DType::kI4) return v;
+}
+
+ValueId Generator::any_operand() { return random.pick(values_); }
 
 ValueId Generator::operand_if(const std::function<bool(ValueId)>& accepts) {
   for (int attempt = 0; attempt < 12; ++attempt)
-    if (ValueId v = operand(); accepts(v)) return v;
+    if (ValueId v = any_operand(); accepts(v)) return v;
   return kNoValue;
 }
 
@@ -130,6 +145,8 @@ ValueId Generator::broadcast(ValueId v, ValueId like) {
 void Generator::run() {
   int sources = static_cast<int>(random.between(1, 3));
   for (int i = 0; i < sources; ++i) values_.push_back(source(random_dtype(), random_dims()));
+  if (options.storage_dtypes && random.chance(15))
+    values_.push_back(source(random_storage_dtype(), random_dims()));
   int64_t wanted = random.between(options.min_nodes, options.max_nodes);
   for (int64_t made = 0, attempts = 0; made < wanted && attempts < wanted * 20; ++attempts) {
     ValueId v = random_node();
@@ -166,7 +183,7 @@ void Generator::choose_outputs() {
   std::vector<ValueId> chosen;
   for (auto it = values_.rbegin(); it != values_.rend() && chosen.size() < 4; ++it)
     if (uses[static_cast<size_t>(*it)] == 0 && graph.def(*it)) chosen.push_back(*it);
-  if (random.chance(40)) chosen.push_back(operand());
+  if (random.chance(40)) chosen.push_back(any_operand());
   if (chosen.empty()) chosen.push_back(values_.back());
   for (size_t i = 0; i < chosen.size(); ++i)
     graph.outputs.push_back({"y" + std::to_string(i + 1), chosen[i]});

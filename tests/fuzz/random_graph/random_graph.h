@@ -5,6 +5,8 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <string>
 #include <vector>
 
 #include "graph/ir.h"
@@ -22,14 +24,22 @@ struct RandomGraphOptions {
   bool gathers = true;
   bool ordered = true;  // scans, sorts, scatters
   bool bitcasts = true;
+  bool storage_dtypes = true;  // i4 u4 f8e4m3 f8e5m2: converted and moved
 };
 
 // The same seed and options give the same graph on every machine.
 Graph random_graph(uint64_t seed, const RandomGraphOptions& options = {});
+// A graph whose shapes are made of the symbols n (1 to 40) and m (even, 2 to 32). All values are small
+// integers in one dtype or another, so that sums are exact in any order and every correct implementation
+// gives the same bits.
+Graph random_symbolic_graph(uint64_t seed, int min_nodes = 4, int max_nodes = 12);
 
 // Inputs for any graph of static shapes: floats are multiples of 1/8 in [-2, 2], integers mostly small with
 // some extremes.
 std::vector<Tensor> random_inputs(const Graph& graph, uint64_t seed);
+// Inputs for a symbolic graph, at these values of the symbols.
+std::vector<Tensor> random_inputs_at(const Graph& graph, const std::map<std::string, int64_t>& symbols,
+                                     uint64_t seed);
 
 // A small, seeded generator (splitmix64).
 class Random {

@@ -6,7 +6,7 @@
 namespace quernel::random_graph_parts {
 
 ValueId Generator::random_scan() {
-  ValueId x = operand_if([&](ValueId v) { return graph.rank(v) >= 1; });
+  ValueId x = operand_if([&](ValueId v) { return graph.rank(v) >= 1 && graph.dtype(v) < DType::kI4; });
   if (x == kNoValue) return kNoValue;
   DType dtype = graph.dtype(x);
   int64_t axis = random.below(graph.rank(x)), size = graph.shape(x)[static_cast<size_t>(axis)].value();
@@ -28,7 +28,8 @@ ValueId Generator::random_scan() {
 }
 
 ValueId Generator::random_argsort() {
-  ValueId x = operand_if([&](ValueId v) { return graph.rank(v) >= 1 && exact(v); });
+  ValueId x =
+      operand_if([&](ValueId v) { return graph.rank(v) >= 1 && exact(v) && graph.dtype(v) < DType::kI4; });
   if (x == kNoValue) return kNoValue;
   int64_t axis = random.below(graph.rank(x)), size = graph.shape(x)[static_cast<size_t>(axis)].value();
   int64_t count = random.chance(50) ? size : random.between(0, size);
@@ -36,7 +37,8 @@ ValueId Generator::random_argsort() {
 }
 
 ValueId Generator::random_scatter() {
-  ValueId x = operand_if([&](ValueId v) { return graph.rank(v) >= 1; });
+  ValueId x = operand_if(
+      [&](ValueId v) { return graph.rank(v) >= 1 && graph.rank(v) < 8 && graph.dtype(v) < DType::kI4; });
   if (x == kNoValue) return kNoValue;
   static const std::vector<ScatterMode> kModes{ScatterMode::kSet, ScatterMode::kMax, ScatterMode::kMin,
                                                ScatterMode::kAdd, ScatterMode::kMul};

@@ -6,7 +6,7 @@
 namespace quernel::random_graph_parts {
 
 ValueId Generator::random_movement() {
-  ValueId x = operand();
+  ValueId x = any_operand();
   Facts f = facts(x);
   int rank = graph.rank(x);
   switch (random.below(9)) {
@@ -105,7 +105,7 @@ ValueId Generator::random_pad(ValueId x) {
 // Overlapping windows along one dim, as poolings read them, sometimes past the ends where a guard gives the
 // fill.
 ValueId Generator::random_view(ValueId x) {
-  if (graph.rank(x) == 0) return kNoValue;
+  if (graph.rank(x) == 0 || graph.rank(x) > 7) return kNoValue;
   std::vector<int64_t> dims = static_dims(graph.shape(x));
   if (std::find(dims.begin(), dims.end(), 0) != dims.end()) return kNoValue;
   size_t axis = static_cast<size_t>(random.below(static_cast<int64_t>(dims.size())));
@@ -127,7 +127,7 @@ ValueId Generator::random_view(ValueId x) {
 }
 
 ValueId Generator::random_cat() {
-  ValueId x = operand();
+  ValueId x = any_operand();
   if (graph.rank(x) == 0) return kNoValue;
   std::vector<ValueId> operands{x};
   int64_t extra = random.between(1, 2), axis = random.below(graph.rank(x));

@@ -25,7 +25,8 @@ Target target() {
 
 Expected<schedule::Schedule> schedule_of(const Graph& graph) {
   QUERNEL_TRY(Graph ready, schedule::materialize_operands(graph, target()));
-  return schedule::make_schedule(std::move(ready), target());
+  schedule::Packings packings;
+  return schedule::make_schedule(std::move(ready), target(), packings);
 }
 
 std::string run_stage(const std::string& stage, const Graph& graph) {

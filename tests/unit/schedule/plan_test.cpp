@@ -13,7 +13,8 @@ namespace {
 Expected<Schedule> random_schedule(uint64_t seed) {
   Target target = *find_target("x86-64-v4");
   QUERNEL_TRY(Graph graph, materialize_operands(random_graph(seed, {}), target));
-  return make_schedule(std::move(graph), target);
+  Packings packings;
+  return make_schedule(std::move(graph), target, packings);
 }
 
 struct Range {

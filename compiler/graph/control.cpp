@@ -1,0 +1,82 @@
+#include "graph/control.h"
+
+#include <algorithm>
+
+namespace quernel {
+
+TensorType token_type() { return {DType::kBool, {0}}; }
+
+Dim iterations(const Control& control) {
+  if (!control.condition) return max(*control.count, 0);
+  const Symbol* symbol = control.bodies[0].find_symbol(control.symbol);
+  QUERNEL_ASSERT(symbol);
+  return Dim::symbol(*symbol);
+}
+
+std::vector<TensorType> result_types(OpKind op, const Control& control) {
+  std::vector<TensorType> types;
+  const Graph& body = control.bodies[0];
+  for (size_t i = 0; i < body.outputs.size(); ++i) {
+    types.push_back(body.type(body.outputs[i].value));
+    if (op == OpKind::k_loop && i >= static_cast<size_t>(control.carried))
+      types.back().shape.insert(types.back().shape.begin(), iterations(control));
+  }
+  return types;
+}
+
+ValueId add_result(GraphBuilder& build, ValueId token, int64_t k) {
+  if (token == kNoValue) return kNoValue;
+  const Node& node = *build.graph().def(token);
+  std::vector<TensorType> types = result_types(node.op, *node.attributes.control);
+  Attributes attributes;
+  attributes.ints = {k};
+  attributes.dtype = types[static_cast<size_t>(k)].dtype;
+  attributes.shape = types[static_cast<size_t>(k)].shape;
+  return build.add(OpKind::k_result, {token}, std::move(attributes));
+}
+
+std::map<std::string, ValueId> symbol_definers(const Graph& graph) {
+  std::map<std::string, ValueId> definers;
+  for (const Graph::SymbolSource& source : graph.symbol_sources) definers[source.symbol] = source.value;
+  for (const Node& node : graph.nodes)
+    if (node.op == OpKind::k_loop) definers[node.attributes.control->symbol] = node.output;
+  return definers;
+}
+
+std::vector<std::pair<ValueId, int32_t>> uses_of_loop_symbols(const Graph& graph) {
+  std::map<std::string, ValueId> tokens;
+  std::vector<std::pair<ValueId, int32_t>> uses;
+  for (size_t i = 0; i < graph.nodes.size(); ++i) {
+    const Node& node = graph.nodes[i];
+    if (!tokens.empty() && node.op != OpKind::k_constant && node.op != OpKind::k_result)
+      for (const Symbol& s : symbols_of(graph, node))
+        if (auto it = tokens.find(s.name); it != tokens.end())
+          uses.emplace_back(it->second, static_cast<int32_t>(i));
+    if (node.op == OpKind::k_loop) tokens[node.attributes.control->symbol] = node.output;
+  }
+  return uses;
+}
+
+Expected<Graph> transform_bodies(Graph graph, const std::function<Expected<Graph>(const Graph&)>& transform) {
+  for (Node& node : graph.nodes) {
+    if (!is_control(node.op)) continue;
+    auto control = std::make_shared<Control>(*node.attributes.control);
+    for (Graph& body : control->bodies) {
+      QUERNEL_TRY(body, transform(body));
+    }
+    node.attributes.control = std::move(control);
+  }
+  return graph;
+}
+
+bool any_node(const Graph& graph, const std::function<bool(const Node&)>& holds) {
+  return std::any_of(graph.nodes.begin(), graph.nodes.end(), [&](const Node& node) {
+    if (holds(node)) return true;
+    if (!is_control(node.op)) return false;
+    const std::vector<Graph>& bodies = node.attributes.control->bodies;
+    return std::any_of(bodies.begin(), bodies.end(),
+                       [&](const Graph& body) { return any_node(body, holds); });
+  });
+}
+
+}  // namespace quernel

@@ -1,0 +1,24 @@
+// Turning inputs into states: variables that a graph keeps from run to run (Graph::State).
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "graph/ir.h"
+
+namespace quernel {
+
+// The input that begins a run with the state's value and the output that ends it with the next one. One '*'
+// in `input` stands for any text, and one in `output` for the same.
+struct StatePair {
+  std::string input, output;
+};
+
+// Makes states of the pairs; `initial`: values before the first run, by input, of those that do not begin as
+// zeros. Errors: names that are not found, pairs of different types, types with free dims, initial values of
+// another type.
+Status make_states(Graph& graph, const std::vector<StatePair>& pairs,
+                   const std::map<std::string, Tensor>& initial);
+
+}  // namespace quernel

@@ -1,0 +1,110 @@
+// Schedules of the bodies of loops and branches, each a schedule of its own: its inputs and outputs lie in
+// the storage of the schedule around it, its workspace is a block of that one's.
+#include "schedule/schedule.h"
+
+namespace quernel::schedule {
+namespace {
+
+constexpr int64_t kSlotAlignment = 64;  // bytes
+
+class Bodies {
+ public:
+  Bodies(Schedule& schedule, const Target& target, Packings& packings)
+      : s_(schedule), g_(schedule.graph), target_(target), packings_(packings) {}
+
+  Status run() {
+    for (Group& group : s_.groups) {
+      if (group.kind != GroupKind::kControl) continue;
+      const Node& node = g_.nodes[group.anchor];
+      Dim workspace = 0;
+      for (const Graph& body : node.attributes.control->bodies) {
+        QUERNEL_TRY(Schedule schedule,
+                    make_schedule(body, target_, packings_, inputs(node), outputs(group, node)));
+        workspace = max(workspace, schedule.workspace_bytes);
+        group.bodies.push_back(std::move(schedule));
+      }
+      if (!(workspace == Dim(0)))
+        group.scratch_buffer = add_workspace(workspace, g_.values[node.output].name);
+    }
+    return {};
+  }
+
+ private:
+  int add_workspace(const Dim& bytes, const std::string& name) {
+    Buffer buffer;
+    buffer.dtype = DType::kU8;
+    buffer.bytes = bytes;
+    buffer.name = name + ".workspace";
+    s_.buffers.push_back(std::move(buffer));
+    return static_cast<int>(s_.buffers.size()) - 1;
+  }
+
+  // Where a stored value is. A place that depends on a run-time symbol is found within the whole buffer.
+  Port port_of(ValueId v) const {
+    const Storage& storage = s_.storage[v];
+    QUERNEL_ASSERT(storage.valid());
+    Port port{storage.buffer, 0, s_.buffers[storage.buffer].bytes, storage.offset, storage.strides};
+    if (storage.offset.is_bound()) {
+      port.base = byte_size(g_.dtype(v), storage.offset);
+      port.bytes = byte_size(g_.dtype(v), span(g_.shape(v), storage.strides)).upper_bound();
+      port.offset = 0;
+    }
+    return port;
+  }
+
+  Port slot_of(ValueId v, const Control& control, int64_t later) const {
+    Port port = port_of(v);
+    port.base = 0;
+    port.bytes = s_.buffers[port.buffer].bytes;
+    port.offset =
+        floormod(Dim::symbol(*g_.find_symbol(control.symbol)) + later, 2) * slot_elements(g_.type(v));
+    return port;
+  }
+
+  std::vector<Port> inputs(const Node& node) const {
+    const Control& control = *node.attributes.control;
+    std::vector<Port> ports;
+    for (size_t i = 0; i < node.inputs.size(); ++i)
+      ports.push_back(static_cast<int>(i) < control.carried ? slot_of(node.inputs[i], control, 0)
+                                                            : port_of(node.inputs[i]));
+    return ports;
+  }
+
+  // The results are the group's outputs, in order.
+  std::vector<Port> outputs(const Group& group, const Node& node) const {
+    const Control& control = *node.attributes.control;
+    std::vector<Port> ports;
+    for (size_t i = 0; i < group.outputs.size(); ++i) {
+      ValueId v = group.outputs[i];
+      if (static_cast<int>(i) < control.carried) {
+        ports.push_back(slot_of(v, control, 1));
+        continue;
+      }
+      ports.push_back(port_of(v));
+      if (node.op != OpKind::k_loop) continue;
+      // One entry of the leading dim for each iteration.
+      Port& port = ports.back();
+      port.offset += Dim::symbol(*g_.find_symbol(control.symbol)) * port.strides[0];
+      port.strides.erase(port.strides.begin());
+    }
+    return ports;
+  }
+
+  Schedule& s_;
+  const Graph& g_;
+  const Target& target_;
+  Packings& packings_;
+};
+
+}  // namespace
+
+Dim slot_elements(const TensorType& type) {
+  Dim bytes = byte_size(type.dtype, element_count(type.shape)).upper_bound();
+  return ceildiv(bytes, kSlotAlignment) * (kSlotAlignment * 8 / bit_width(type.dtype));
+}
+
+Status schedule_bodies(Schedule& schedule, const Target& target, Packings& packings) {
+  return Bodies(schedule, target, packings).run();
+}
+
+}  // namespace quernel::schedule

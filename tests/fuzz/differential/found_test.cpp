@@ -1,0 +1,40 @@
+// Graphs that a long run of random ones found to be compiled wrongly, or not at all; named after what was
+// wrong.
+#include <gtest/gtest.h>
+
+#include "graph/interpret.h"
+#include "graph/text.h"
+#include "random_graph/random_graph.h"
+#include "run_compiled.h"
+
+namespace quernel::testing {
+namespace {
+
+void expect_same(const std::string& text) {
+  Expected<Graph> graph = parse_graph(text);
+  ASSERT_TRUE(graph) << to_string(graph.errors()) << text;
+  std::vector<Tensor> inputs = random_inputs(*graph, 1);
+  Expected<std::vector<Tensor>> want = interpret(*graph, inputs);
+  ASSERT_TRUE(want) << to_string(want.errors());
+  for (const char* target : {"native", "x86-64"}) {
+    CompileOptions options;
+    options.targets = {target};
+    Expected<std::vector<Tensor>> got = run_compiled(*graph, inputs, options, 1);
+    ASSERT_TRUE(got) << to_string(got.errors()) << text;
+    for (size_t i = 0; i < want->size(); ++i)
+      EXPECT_EQ(difference((*got)[i], (*want)[i], 1e-6, 1e-6), "") << target << "\n" << text;
+  }
+}
+
+// An operand that was written into the place of a cat, where its vectors were no longer contiguous.
+TEST(Found, contraction_operand_inside_a_cat) {
+  expect_same(R"(graph @g(%x: f64[16,8,1], %w: f64[1]) {
+    %n = neg %x : f64[16,8,1]
+    %c = cat %x, %n {2} : f64[16,8,2]
+    %y = contract %n, %w axes(a: 16, b: 8 | k: 1) a[a, b, k] b[k] out[a, b] acc f64 : f64[16,8]
+    return y = %y, c = %c
+  })");
+}
+
+}  // namespace
+}  // namespace quernel::testing
