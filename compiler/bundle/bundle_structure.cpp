@@ -1,5 +1,6 @@
 #include "bundle/bundle_structure.h"
 
+#include <algorithm>
 #include <set>
 #include <string>
 
@@ -46,6 +47,23 @@ bool is_expression(const BundleContents& contents, int32_t index) {
   return index >= -1 && index < static_cast<int32_t>(contents.expressions.size());
 }
 
+// What a reader evaluates, as bundle.fbs says.
+constexpr size_t kMaxSteps = 1024;
+constexpr int kMaxStack = 32;
+
+Status check_limits(const SizeExpression& expression) {
+  int depth = 0, deepest = 0;
+  for (size_t step = 0; step < expression.code.size(); step += 2) {
+    depth += expression.code[step] <= 1 ? 1 : -1;
+    deepest = std::max(deepest, depth);
+  }
+  if (expression.code.size() / 2 <= kMaxSteps && deepest <= kMaxStack) return {};
+  return unsupported("expected sizes of at most " + std::to_string(kMaxSteps) + " steps and " +
+                         std::to_string(kMaxStack) + " values at once, found one of " +
+                         std::to_string(expression.code.size() / 2) + " and " + std::to_string(deepest),
+                     {}, "fix some of the model's free dims with --dim NAME=N");
+}
+
 Status check_symbols(const BundleContents& contents) {
   for (const Symbol& symbol : contents.symbols) {
     bool runtime = symbol.kind == SymbolKind::kRuntime;
@@ -62,6 +80,7 @@ Status check_symbols(const BundleContents& contents) {
       if (code[step] == 1 &&
           (code[step + 1] < 0 || code[step + 1] >= static_cast<int64_t>(contents.symbols.size())))
         return broken(at("expression", i), "no such symbol");
+    QUERNEL_CHECK(check_limits(contents.expressions[i]));
   }
   return {};
 }

@@ -11,12 +11,15 @@ ValueId GraphBuilder::fail(Diagnostic diagnostic) {
   return kNoValue;
 }
 
+void GraphBuilder::note_unequal(const Dim& a, const Dim& b) {
+  if ((!a.is_const() || !b.is_const()) && !(a == b)) unequal_dims_.emplace_back(a, b);
+}
+
 ValueId GraphBuilder::cannot_broadcast(const Shape& a, const Shape& b, Diagnostic diagnostic) {
   size_t count = std::min(a.size(), b.size());
   for (size_t i = 1; i <= count; ++i) {
     const Dim &x = a[a.size() - i], &y = b[b.size() - i];
-    bool free = !x.is_const() || !y.is_const();
-    if (free && !(x == y) && !(x == Dim(1)) && !(y == Dim(1))) unequal_dims_.emplace_back(x, y);
+    if (!(x == Dim(1)) && !(y == Dim(1))) note_unequal(x, y);
   }
   return fail(std::move(diagnostic));
 }
@@ -147,6 +150,12 @@ ValueId GraphBuilder::view(ValueId x, Shape shape, IndexMap map, double fill) {
 
 ValueId GraphBuilder::cat(std::vector<ValueId> xs, int64_t axis) {
   if (xs.size() == 1) return xs[0];
+  for (size_t i = 1; i < xs.size() && ok(); ++i) {
+    if (xs[0] == kNoValue || xs[i] == kNoValue) break;
+    const Shape &first = graph_.shape(xs[0]), &other = graph_.shape(xs[i]);
+    for (size_t d = 0; d < std::min(first.size(), other.size()); ++d)
+      if (static_cast<int64_t>(d) != axis) note_unequal(first[d], other[d]);
+  }
   Attributes attributes;
   attributes.ints = {axis};
   return add(OpKind::k_cat, std::move(xs), std::move(attributes));

@@ -28,7 +28,8 @@ class GraphBuilder {
     return errors.empty() ? Status() : Status(std::move(errors));
   }
   ValueId fail(Diagnostic diagnostic);
-  // Pairs of dims, at least one of them free, that would have to be equal for operands to broadcast.
+  // Pairs of dims, at least one of them free, that would have to be equal for operands to broadcast or to be
+  // concatenated.
   const std::vector<std::pair<Dim, Dim>>& unequal_dims() const { return unequal_dims_; }
 
   ValueId add(OpKind op, std::vector<ValueId> inputs, Attributes attributes = {});
@@ -63,6 +64,7 @@ class GraphBuilder {
 
  private:
   ValueId cannot_broadcast(const Shape& a, const Shape& b, Diagnostic diagnostic);
+  void note_unequal(const Dim& a, const Dim& b);
 
   Graph& graph_;
   Location location_;

@@ -4,6 +4,7 @@
 #include <array>
 #include <functional>
 #include <numeric>
+#include <unordered_map>
 
 #include "support/text_reader.h"
 
@@ -55,6 +56,15 @@ int64_t negate_end(int64_t a) {
   return a == INT64_MIN ? INT64_MAX : -a;
 }
 
+Interval span_of(const std::array<__int128, 4>& ends) {
+  return {clamp128(*std::min_element(ends.begin(), ends.end())),
+          clamp128(*std::max_element(ends.begin(), ends.end()))};
+}
+Interval multiply(const Interval& a, const Interval& b) {
+  using Wide = __int128;
+  return span_of({Wide(a.lo) * b.lo, Wide(a.lo) * b.hi, Wide(a.hi) * b.lo, Wide(a.hi) * b.hi});
+}
+
 // A dim as a sum of products. Factors are sorted by their text; a term's key is their texts.
 struct Term {
   std::vector<Dim> factors;
@@ -67,6 +77,9 @@ struct Polynomial {
   void add(const std::vector<Dim>& factors, int64_t coefficient) {
     std::string key;
     for (const Dim& f : factors) key += to_string(f) + "\n";
+    add(key, factors, coefficient);
+  }
+  void add(const std::string& key, const std::vector<Dim>& factors, int64_t coefficient) {
     Term& term = terms[key];
     if (term.factors.empty()) term.factors = factors;
     overflow |= __builtin_add_overflow(term.coefficient, coefficient, &term.coefficient);
@@ -77,8 +90,21 @@ struct Polynomial {
     for (const auto& [key, term] : other.terms) {
       int64_t c = 0;
       overflow |= __builtin_mul_overflow(term.coefficient, factor, &c);
-      add(term.factors, c);
+      add(key, term.factors, c);
     }
+  }
+  // As Dim::bounds gives it for the sum, without making one.
+  Interval bounds() const {
+    Interval sum{0, 0};
+    for (const auto& [key, term] : terms) {
+      bool minus = term.coefficient < 0 && term.coefficient != INT64_MIN;
+      int64_t coefficient = minus ? -term.coefficient : term.coefficient;
+      Interval product{coefficient, coefficient};
+      for (const Dim& f : term.factors) product = multiply(product, f.bounds());
+      if (minus) product = {negate_end(product.hi), negate_end(product.lo)};
+      sum = {add_ends(sum.lo, product.lo), add_ends(sum.hi, product.hi)};
+    }
+    return sum;
   }
 };
 
@@ -100,6 +126,29 @@ Polynomial product(const Polynomial& a, const Polynomial& b) {
   return result;
 }
 
+// A sum's terms, which hang on each other to the left.
+Polynomial sum_of_terms(const Dim& d) {
+  Polynomial p;
+  const Dim* rest = &d;
+  for (; rest->kind() == Dim::Kind::kAdd || rest->kind() == Dim::Kind::kSub; rest = &rest->lhs())
+    p.add(polynomial(rest->rhs()), rest->kind() == Dim::Kind::kAdd ? 1 : -1);
+  p.add(polynomial(*rest), 1);
+  return p;
+}
+
+// Sums are kept, as the same ones (places in an arena) are compared many times.
+std::shared_ptr<const Polynomial> kept_sum(const Dim& d) {
+  constexpr size_t kMaxKept = 4096;
+  using Kept = std::pair<Dim, std::shared_ptr<const Polynomial>>;
+  thread_local std::unordered_map<const Dim*, Kept> kept;  // by the node's operand
+  const Dim* node = &d.lhs();
+  if (auto it = kept.find(node); it != kept.end()) return it->second.second;
+  auto p = std::make_shared<const Polynomial>(sum_of_terms(d));
+  if (kept.size() >= kMaxKept) kept.clear();
+  kept.try_emplace(node, d, p);
+  return p;
+}
+
 Polynomial polynomial(const Dim& d) {
   Polynomial p;
   switch (d.kind()) {
@@ -108,9 +157,7 @@ Polynomial polynomial(const Dim& d) {
       break;
     case Dim::Kind::kAdd:
     case Dim::Kind::kSub:
-      p = polynomial(d.lhs());
-      p.add(polynomial(d.rhs()), d.kind() == Dim::Kind::kAdd ? 1 : -1);
-      break;
+      return *kept_sum(d);
     case Dim::Kind::kMul:
       return product(polynomial(d.lhs()), polynomial(d.rhs()));
     default:
@@ -158,7 +205,38 @@ Dim from_term(const Term& term, int64_t coefficient,
   return coefficient == 1 ? d : node(Dim::Kind::kMul, d, coefficient);
 }
 
-Dim from_polynomial(const Polynomial& p, const std::function<Dim(Dim::Kind, const Dim&, const Dim&)>& node) {
+// The symbol s of (s floordiv m), where s is a multiple of m.
+const Dim* symbol_of_quotient(const Dim& d) {
+  if (d.kind() != Dim::Kind::kFloorDiv || d.lhs().kind() != Dim::Kind::kSymbol || !d.rhs().is_const())
+    return nullptr;
+  int64_t m = d.lhs().facts().multiple_of;
+  return m > 1 && d.rhs().value() == m ? &d.lhs() : nullptr;
+}
+
+// As s = m * (s floordiv m), the quotient's coefficient is brought into 0 … m-1.
+void reduce_quotients(Polynomial& p) {
+  for (bool changed = true; changed && !p.overflow;) {
+    changed = false;
+    for (const auto& [key, term] : p.terms) {
+      auto quotient = std::find_if(term.factors.begin(), term.factors.end(),
+                                   [](const Dim& f) { return symbol_of_quotient(f) != nullptr; });
+      if (quotient == term.factors.end()) continue;
+      int64_t m = quotient->rhs().value(), times = floor_div(term.coefficient, m);
+      if (times == 0) continue;
+      std::vector<Dim> factors = term.factors, whole = factors;
+      whole[static_cast<size_t>(quotient - term.factors.begin())] = Dim(quotient->lhs());
+      std::stable_sort(whole.begin(), whole.end(),
+                       [](const Dim& x, const Dim& y) { return to_string(x) < to_string(y); });
+      p.add(factors, -times * m);
+      p.add(whole, times);
+      changed = true;
+      break;
+    }
+  }
+}
+
+Dim from_polynomial(Polynomial p, const std::function<Dim(Dim::Kind, const Dim&, const Dim&)>& node) {
+  reduce_quotients(p);
   // Positive terms first, the constant last.
   std::vector<const Term*> order;
   for (const auto& [key, term] : p.terms)
@@ -179,6 +257,35 @@ Dim from_polynomial(const Polynomial& p, const std::function<Dim(Dim::Kind, cons
 }  // namespace
 
 namespace {
+
+// The terms of `a` that `divisor` divides because a symbol is a multiple of something: their quotient, and
+// the rest.
+DimSplit split_multiples(const Dim& a, int64_t divisor,
+                         const std::function<Dim(Dim::Kind, const Dim&, const Dim&)>& node) {
+  Polynomial p = polynomial(a), quotient, rest;
+  for (const auto& [key, term] : p.terms) {
+    int64_t common = std::gcd(term.coefficient, divisor), needed = divisor / common;
+    auto symbol = std::find_if(term.factors.begin(), term.factors.end(), [&](const Dim& f) {
+      return f.kind() == Dim::Kind::kSymbol && f.facts().multiple_of % needed == 0 && needed > 1;
+    });
+    int64_t coefficient = 0;
+    if (symbol == term.factors.end() ||
+        __builtin_mul_overflow(term.coefficient / common, symbol->facts().multiple_of / needed,
+                               &coefficient)) {
+      rest.add(term.factors, term.coefficient);
+      continue;
+    }
+    std::vector<Dim> factors = term.factors;
+    Dim& factor = factors[static_cast<size_t>(symbol - term.factors.begin())];
+    factor = node(Dim::Kind::kFloorDiv, factor, factor.facts().multiple_of);
+    std::stable_sort(factors.begin(), factors.end(),
+                     [](const Dim& x, const Dim& y) { return to_string(x) < to_string(y); });
+    quotient.add(factors, coefficient);
+  }
+  if (p.overflow || quotient.terms.empty()) return {0, a};
+  return {from_polynomial(quotient, node), from_polynomial(rest, node)};
+}
+
 // Names that the text form would read as something else stand in quotes.
 std::string symbol_text(const std::string& name) {
   auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
@@ -234,6 +341,10 @@ Dim Dim::make(Kind kind, const Dim& a, const Dim& b) {
           return split.multiple + floordiv(split.rest, b);
         if (kind == Kind::kMod && !is(split.multiple, 0)) return floormod(split.rest, b);
       }
+      if (b.is_const() && b.value_ > 1)
+        if (DimSplit multiples = split_multiples(a, b.value_, node); !is(multiples.multiple, 0))
+          return kind == Kind::kFloorDiv ? multiples.multiple + floordiv(multiples.rest, b)
+                                         : floormod(multiples.rest, b);
       if (a.kind() == Kind::kFloorDiv && kind == Kind::kFloorDiv && b.bounds().lo > 0 &&
           a.rhs().bounds().lo > 0)
         return floordiv(a.lhs(), a.rhs() * b);
@@ -305,24 +416,20 @@ Interval Dim::bounds() const {
   if (kind() == Kind::kSymbol) return {node_->facts.min, node_->facts.max};
   Interval a = lhs().bounds(), b = rhs().bounds();
   using Wide = __int128;
-  auto span = [](std::array<Wide, 4> v) {
-    return Interval{clamp128(*std::min_element(v.begin(), v.end())),
-                    clamp128(*std::max_element(v.begin(), v.end()))};
-  };
   switch (kind()) {
     case Kind::kAdd:
       return {add_ends(a.lo, b.lo), add_ends(a.hi, b.hi)};
     case Kind::kSub:
       return {add_ends(a.lo, negate_end(b.hi)), add_ends(a.hi, negate_end(b.lo))};
     case Kind::kMul:
-      return span({Wide(a.lo) * b.lo, Wide(a.lo) * b.hi, Wide(a.hi) * b.lo, Wide(a.hi) * b.hi});
+      return multiply(a, b);
     case Kind::kFloorDiv: {
       if (b.lo <= 0) return {INT64_MIN, INT64_MAX};
       auto divide = [](int64_t x, int64_t y) -> Wide {
         if (x == INT64_MAX || x == INT64_MIN) return y == INT64_MAX ? 0 : x;
         return floor_div(x, y);
       };
-      return span({divide(a.lo, b.lo), divide(a.lo, b.hi), divide(a.hi, b.lo), divide(a.hi, b.hi)});
+      return span_of({divide(a.lo, b.lo), divide(a.lo, b.hi), divide(a.hi, b.lo), divide(a.hi, b.hi)});
     }
     case Kind::kMod:
       if (b.lo <= 0) return {INT64_MIN, INT64_MAX};
@@ -401,17 +508,20 @@ Dim max(const Dim& a, const Dim& b) { return Dim::make(Dim::Kind::kMax, a, b); }
 
 bool always_le(const Dim& a, const Dim& b) {
   if (a.is_const() && b.is_const()) return a.value() <= b.value();
+  if (a.estimate() > b.estimate()) return false;  // one counterexample is enough
   // Through min and max: min(x, y) <= b when either is, and so on.
   using K = Dim::Kind;
   if (a.kind() == K::kMax) return always_le(a.lhs(), b) && always_le(a.rhs(), b);
   if (b.kind() == K::kMin) return always_le(a, b.lhs()) && always_le(a, b.rhs());
   if (a.kind() == K::kMin && (always_le(a.lhs(), b) || always_le(a.rhs(), b))) return true;
   if (b.kind() == K::kMax && (always_le(a, b.lhs()) || always_le(a, b.rhs()))) return true;
-  Dim difference = b - a;
-  if (difference.bounds().lo >= 0) return true;
+  Polynomial p = polynomial(b), relaxed;
+  p.add(polynomial(a), -1);
+  reduce_quotients(p);
+  if (p.overflow) return (b - a).bounds().lo >= 0;
+  if (p.bounds().lo >= 0) return true;
   // c * (x floordiv c) lies in [x - c + 1, x]: terms of that form are replaced by the end that makes the
   // difference smallest.
-  Polynomial p = polynomial(difference), relaxed;
   bool changed = false;
   for (const auto& [key, term] : p.terms) {
     const Dim* atom = term.factors.size() == 1 ? &term.factors[0] : nullptr;
@@ -421,17 +531,10 @@ bool always_le(const Dim& a, const Dim& b) {
       relaxed.add(polynomial(times > 0 ? atom->lhs() - atom->rhs() + 1 : atom->lhs()), times);
       changed = true;
     } else {
-      relaxed.add(term.factors, term.coefficient);
+      relaxed.add(key, term.factors, term.coefficient);
     }
   }
-  if (!changed || relaxed.overflow) return false;
-  Dim smallest = 0;
-  for (const auto& [key, term] : relaxed.terms) {
-    Dim whole = term.coefficient;
-    for (const Dim& f : term.factors) whole = whole * f;
-    smallest = smallest + whole;
-  }
-  return smallest.bounds().lo >= 0;
+  return changed && !relaxed.overflow && relaxed.bounds().lo >= 0;
 }
 
 std::optional<Dim> divide_exactly(const Dim& a, const Dim& b) {

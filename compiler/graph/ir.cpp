@@ -194,9 +194,14 @@ std::vector<Symbol> symbols_of(const Graph& graph, const Node& node) {
   if (a.control) {
     for (const std::optional<Dim>* dim : {&a.control->count, &a.control->condition})
       if (*dim) (*dim)->collect_symbols(symbols);
-    for (const Graph& body : a.control->bodies)
+    for (const Graph& body : a.control->bodies) {
+      // Not what the body defines itself.
+      std::map<std::string, ValueId> own = symbol_definers(body);
+      own[a.control->symbol] = node.output;
       for (const Node& inner : body.nodes)
-        for (const Symbol& s : symbols_of(body, inner)) Dim::symbol(s).collect_symbols(symbols);
+        for (const Symbol& s : symbols_of(body, inner))
+          if (!own.contains(s.name)) Dim::symbol(s).collect_symbols(symbols);
+    }
   }
   return symbols;
 }

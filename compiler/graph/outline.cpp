@@ -140,6 +140,12 @@ bool known_outside(const Graph& body, const TensorType& type, const std::string&
                       [&](const Symbol& s) { return s.name == symbol || definers.contains(s.name); });
 }
 
+bool mentions(const TensorType& type, const std::string& symbol) {
+  std::vector<Symbol> symbols;
+  for (const Dim& d : type.shape) d.collect_symbols(symbols);
+  return std::any_of(symbols.begin(), symbols.end(), [&](const Symbol& s) { return s.name == symbol; });
+}
+
 bool is_limited(const Dim& d) { return d.is_bound() || d.upper_bound().bounds().hi < INT64_MAX; }
 
 }  // namespace
@@ -186,6 +192,15 @@ std::optional<std::vector<ValueId>> build_loop(
       outline.move("body", outputs, again, control->condition ? control->condition->name() : std::string());
   if (!body) return std::nullopt;
   if (again != kNoValue) graph.symbol_sources.push_back({control->condition->name(), condition});
+  bool limited = spec.count && is_limited(*spec.count);
+  for (const Value& value : body->values)
+    if (!limited && mentions(value.type, control->symbol)) {
+      build.fail(unsupported("a value whose size follows from the number of the iteration, " +
+                                 to_string(value.type) + ", needs a limit of that number, found none",
+                             location,
+                             "give the loop a trip count that is known or follows from input shapes"));
+      return std::nullopt;
+    }
   for (size_t i = carried.size(); i < outputs.size(); ++i) {
     if (!known_outside(*body, graph.type(outputs[i]), control->symbol)) {
       build.fail(unsupported(
@@ -193,7 +208,7 @@ std::optional<std::vector<ValueId>> build_loop(
           location));
       return std::nullopt;
     }
-    if (!spec.count || !is_limited(*spec.count)) {
+    if (!limited) {
       build.fail(unsupported("a loop with scan outputs needs a limit of its number of iterations, found none",
                              location,
                              "give the loop a trip count that is known or follows from input shapes"));

@@ -113,12 +113,11 @@ Status verify_graph(const Graph& graph, const std::string& after, Surroundings& 
     if (!again && !around.defined.insert(source.symbol).second)
       return fail("expected symbol '" + source.symbol + "' to be defined once");
   }
-  auto source_defined = [&](const Symbol& s, const Node& user) {
+  auto source_defined = [&](const Symbol& s) {
     auto it = definers.find(s.name);
-    bool own = it != definers.end() &&
-               (it->second == user.output || std::any_of(around.rebound.begin(), around.rebound.end(),
-                                                         [&](const Symbol& r) { return r.name == s.name; }));
-    return it == definers.end() || own || defined[it->second];
+    bool again = std::any_of(around.rebound.begin(), around.rebound.end(),
+                             [&](const Symbol& r) { return r.name == s.name; });
+    return it == definers.end() || again || defined[it->second];
   };
   for (ValueId v : graph.inputs) {
     if (v < 0 || v >= static_cast<ValueId>(graph.values.size()) || graph.values[v].node != -1)
@@ -135,7 +134,7 @@ Status verify_graph(const Graph& graph, const std::string& after, Surroundings& 
       types.push_back(graph.values[v].type);
     }
     for (const Symbol& s : symbols_of(graph, node))
-      if (!source_defined(s, node))
+      if (!source_defined(s))
         return fail("expected the value of symbol '" + s.name + "' to be defined before it is used",
                     node.location);
     const OpInfo& info = op_info(node.op);

@@ -207,6 +207,8 @@ LoweredItem lower_item(const schedule::Schedule& schedule, const schedule::Item&
       is_scan(op) ? lower_scan(context) : is_scatter(op) ? lower_scatter(context) : lower_sort(context);
       break;
     }
+    case schedule::GroupKind::kControl:
+      QUERNEL_UNREACHABLE("a loop or branch has no kernel of its own");
   }
   for (size_t i = 0; i < context.symbols.dims.size(); ++i)
     context.kernel.symbols.push_back("s" + std::to_string(i));

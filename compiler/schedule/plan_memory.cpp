@@ -231,6 +231,22 @@ class Planner {
     return best ? *best : s_.workspace_bytes;
   }
 
+  // Whether two buffers of the workspace have no byte in common; asked once per pair, as free sizes make it
+  // costly.
+  bool are_apart(int a, int b) {
+    a = root(a);
+    b = root(b);
+    if (a == b || s_.buffers[a].kind != BufferKind::kWorkspace ||
+        s_.buffers[b].kind != BufferKind::kWorkspace)
+      return false;
+    auto [it, fresh] = apart_.try_emplace(std::minmax(a, b));
+    if (fresh) {
+      const Buffer &x = s_.buffers[a], &y = s_.buffers[b];
+      it->second = always_le(x.offset + x.bytes, y.offset) || always_le(y.offset + y.bytes, x.offset);
+    }
+    return it->second;
+  }
+
   // Every pair of accesses to the same bytes of which one writes is ordered. Per arena, the accesses since
   // the last write of each byte range.
   void find_hazards() {
@@ -249,7 +265,7 @@ class Planner {
         if (buffer.kind == BufferKind::kConstant || is_zero(b.bytes)) continue;
         Dim base = buffer.kind == BufferKind::kWorkspace ? buffer.offset : Dim(0);
         for (const Access& a : live[buffer.kind == BufferKind::kWorkspace ? -1 : b.buffer]) {
-          if (!a.write && !b.write) continue;
+          if ((!a.write && !b.write) || are_apart(a.buffer, b.buffer)) continue;
           if (always_le(a.to, base + b.offset) || always_le(base + b.offset + b.bytes, a.from)) continue;
           Hazard hazard = a.buffer != b.buffer && root(a.buffer) != root(b.buffer) ? Hazard::kAlias
                           : a.write && b.write                                     ? Hazard::kWriteAfterWrite
@@ -282,7 +298,8 @@ class Planner {
                      b.bytes == byte_size(g_.dtype(b.value), element_count(g_.shape(b.value)));
         if (whole)
           std::erase_if(accesses, [&](const Access& a) {
-            return always_le(access.from, a.from) && always_le(a.to, access.to);
+            return !are_apart(a.buffer, access.buffer) && always_le(access.from, a.from) &&
+                   always_le(a.to, access.to);
           });
         accesses.push_back(access);
       }
@@ -292,7 +309,8 @@ class Planner {
   Schedule& s_;
   const Graph& g_;
   std::unordered_set<int> shared_;
-  std::vector<std::vector<bool>> reaches_;  // per item: the earlier items that it comes after
+  std::map<std::pair<int, int>, bool> apart_;  // of are_apart, by root buffers
+  std::vector<std::vector<bool>> reaches_;     // per item: the earlier items that it comes after
 };
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <charconv>
 #include <cstdio>
 #include <cstring>
 #include <map>
@@ -23,6 +24,8 @@ namespace {
 struct Options {
   std::string input;
   CompileFlags flags;
+  std::string entry;
+  std::vector<std::string> symbols;  // NAME=VALUE
   int threads = 1, repeat = 0;
   double seconds = 1;
   bool per_kernel = false, json = false;
@@ -66,15 +69,49 @@ bool is_bundle(const std::string& path) {
   return got == sizeof magic && std::memcmp(magic, "QNL1", sizeof magic) == 0;
 }
 
+// The entry point of that name, or the first.
+Expected<uint32_t> find_entry(const Bundle& bundle, const std::string& name) {
+  std::string legal;
+  qnl_entry_info info;
+  for (uint32_t i = 0; qnl_bundle_get_entry(bundle.get(), i, &info) == QNL_OK; ++i) {
+    if (name.empty() || name == info.name) return i;
+    legal += (legal.empty() ? "'" : ", '") + std::string(info.name) + "'";
+  }
+  return invalid_input("--entry: expected one of " + legal + ", found '" + name + "'");
+}
+
+// The bundle's symbols: as given, else the smallest.
+Status set_symbols(const Bundle& bundle, Session& session, const std::vector<std::string>& given) {
+  qnl_error error;
+  auto set = [&](const char* name, int64_t value) {
+    return qnl_session_set_symbol(session.get(), name, value, &error) == QNL_OK ? Status()
+                                                                                : runtime_error(error);
+  };
+  qnl_symbol_info symbol;
+  for (uint32_t i = 0; qnl_bundle_get_symbol(bundle.get(), i, &symbol) == QNL_OK; ++i)
+    if (!symbol.runtime) QUERNEL_CHECK(set(symbol.name, symbol.min));
+  for (const std::string& text : given) {
+    size_t at = text.find('=');
+    const char* end = text.data() + text.size();
+    int64_t value = 0;
+    if (at == std::string::npos || at == 0 || std::from_chars(text.data() + at + 1, end, value).ptr != end)
+      return invalid_input("--symbol: expected NAME=NUMBER, found '" + text + "'");
+    QUERNEL_CHECK(set(text.substr(0, at).c_str(), value));
+  }
+  return {};
+}
+
 // Seeded values in every input.
-Status fill_inputs(const Bundle& bundle, Session& session) {
+Status fill_inputs(const Bundle& bundle, uint32_t entry, Session& session) {
   qnl_tensor signature;
   qnl_error error;
-  for (uint32_t i = 0; qnl_bundle_get_tensor(bundle.get(), 0, QNL_INPUT, i, &signature) == QNL_OK; ++i) {
+  for (uint32_t i = 0; qnl_bundle_get_tensor(bundle.get(), entry, QNL_INPUT, i, &signature) == QNL_OK; ++i) {
+    if (session.tensor(QNL_INPUT, signature.name, &signature, &error) != QNL_OK) return runtime_error(error);
     tensor_file::HostTensor host;
     host.dtype = signature.dtype;
     host.shape.assign(signature.shape, signature.shape + signature.rank);
     tensor_file::fill_random(i, &host);
+    signature.bytes = host.bytes.size();
     signature.data = host.bytes.data();
     if (session.set_input(signature, &error) != QNL_OK) return runtime_error(error);
   }
@@ -115,13 +152,16 @@ Expected<Measured> measure(const std::string& path, const Options& options) {
   Device device;
   if (device.open_cpu(static_cast<uint32_t>(options.threads), &error) != QNL_OK) return runtime_error(error);
   std::vector<double> opens, creates;
+  qnl_session_options session_options = {};
+  if (!options.entry.empty()) session_options.entry_point = options.entry.c_str();
   for (int i = 0; i < kLoads; ++i) {
     double start = now_seconds();
     Bundle once;
     if (once.open(path.c_str(), nullptr, &error) != QNL_OK) return runtime_error(error);
     double opened = now_seconds();
     Session session;
-    if (session.create(once, device, nullptr, &error) != QNL_OK) return runtime_error(error);
+    QUERNEL_CHECK(find_entry(once, options.entry));
+    if (session.create(once, device, &session_options, &error) != QNL_OK) return runtime_error(error);
     opens.push_back(opened - start);
     creates.push_back(now_seconds() - opened);
   }
@@ -131,13 +171,15 @@ Expected<Measured> measure(const std::string& path, const Options& options) {
   Bundle bundle;
   Session session;
   if (bundle.open(path.c_str(), nullptr, &error) != QNL_OK ||
-      qnl_session_query(bundle.get(), device.get(), nullptr, &result.memory, &error) != QNL_OK ||
-      session.create(bundle, device, nullptr, &error) != QNL_OK)
+      qnl_session_query(bundle.get(), device.get(), &session_options, &result.memory, &error) != QNL_OK ||
+      session.create(bundle, device, &session_options, &error) != QNL_OK)
     return runtime_error(error);
+  QUERNEL_TRY(uint32_t entry, find_entry(bundle, options.entry));
+  QUERNEL_CHECK(set_symbols(bundle, session, options.symbols));
   qnl_variant_info variant;
   if (qnl_bundle_get_variant(bundle.get(), result.memory.variant, &variant) == QNL_OK)
     result.variant = variant.target;
-  QUERNEL_CHECK(fill_inputs(bundle, session));
+  QUERNEL_CHECK(fill_inputs(bundle, entry, session));
   for (uint32_t i = 0; i < qnl_session_item_count(session.get()); ++i)
     if (qnl_item_info info; qnl_session_get_item(session.get(), i, &info) == QNL_OK)
       result.flops += info.flops;
@@ -246,6 +288,11 @@ int run(const Options& options) {
 Action define_bench(CLI::App& app) {
   auto options = std::make_shared<Options>();
   app.add_option("BUNDLE|MODEL", options->input, "a bundle, or a model that is compiled first")->required();
+  app.add_option("--entry", options->entry, "entry point of a bundle (default: the first)")
+      ->type_name("NAME");
+  app.add_option("--symbol", options->symbols, "the value of a free dim of a bundle (default: the smallest)")
+      ->type_name("NAME=N")
+      ->allow_extra_args(false);
   app.add_option("--threads", options->threads, "threads that run kernels (default: 1)")
       ->type_name("N")
       ->check(CLI::Range(1, 256));

@@ -139,6 +139,20 @@ class BadModel(ToolTest):
         self.fails("quernel", "compile", DIGITS, "-o", "closed/out.qnl",
                    says=["closed/out.qnl: cannot be written: no permission to create files in 'closed'"], preexec_fn=as_nobody)
 
+    def test_check_names_every_unsupported_node_of_a_large_file(self):
+        """Each hangs on the one before, and every second one is an operator that ONNX has."""
+        rows, columns, names = 1024, 2048, [f"odd_{i}" for i in range(12)]
+        weights = [onnx.tensor(f"w{i}", onnx.FLOAT, [rows, columns], os.urandom(4) * (rows * columns)) for i in range(12)]
+        nodes = [onnx.node(*(("StringConcat",) if i % 2 else (f"Mystery{i}",)), [f"y{i}", f"w{i}"], [f"y{i + 1}"], name,
+                           "" if i % 2 else "com.example") for i, name in enumerate(names)]
+        shape = [rows, columns]
+        self.write("model.onnx", onnx.model(nodes, [onnx.value("y0", onnx.FLOAT, shape)], [onnx.value("y12", onnx.FLOAT, shape)],
+                                            weights, opset=20))
+        self.assertGreater(os.path.getsize(self.path("model.onnx")), 100_000_000)
+        done = self.fails("quernel", "check", "model.onnx", lines=12,
+                          says=[f"node '{name}'" for name in names] + ["com.example.Mystery0", "StringConcat"])
+        self.assertIn("12 problems", done.stdout)
+
     def test_the_model_is_not_overwritten(self):
         self.write("model.onnx", onnx.model([onnx.node("Relu", ["x"], ["y"])], [X], [Y]))
         self.fails("quernel", "compile", "model.onnx", "-o", "model.onnx", says=["the bundle would overwrite the model"])

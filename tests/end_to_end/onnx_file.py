@@ -1,8 +1,9 @@
 """Writes small ONNX models and tensors, correct or deliberately wrong; protocol buffers by hand, field numbers of
 onnx.proto."""
+import ast
 import struct
 
-FLOAT, UINT8, INT64, STRING, COMPLEX64 = 1, 2, 7, 8, 14
+FLOAT, UINT8, INT64, STRING, BOOL, COMPLEX64 = 1, 2, 7, 8, 9, 14
 
 
 def varint(value):
@@ -49,15 +50,22 @@ def int_attribute(name, integer):
     return message(1, name) + number(3, integer) + number(20, 2)
 
 
+def graph_attribute(name, nodes, inputs, outputs, initializers=()):
+    return message(1, name) + message(6, graph(nodes, inputs, outputs, initializers)) + number(20, 5)
+
+
+def graph(nodes, inputs, outputs, initializers=()):
+    return (b"".join(message(1, n) for n in nodes) + message(2, "test") + b"".join(message(5, t) for t in initializers) +
+            b"".join(message(11, v) for v in inputs) + b"".join(message(12, v) for v in outputs))
+
+
 def node(op, inputs, outputs, name="", domain="", attributes=()):
     return (b"".join(message(1, i) for i in inputs) + b"".join(message(2, o) for o in outputs) + message(3, name) +
             message(4, op) + b"".join(message(5, a) for a in attributes) + message(7, domain))
 
 
 def model(nodes, inputs, outputs, initializers=(), opset=17):
-    graph = (b"".join(message(1, n) for n in nodes) + message(2, "test") + b"".join(message(5, t) for t in initializers) +
-             b"".join(message(11, v) for v in inputs) + b"".join(message(12, v) for v in outputs))
-    return number(1, 8) + message(7, graph) + message(8, number(2, opset))
+    return number(1, 8) + message(7, graph(nodes, inputs, outputs, initializers)) + message(8, number(2, opset))
 
 
 def npy(shape, code, values):
@@ -66,3 +74,13 @@ def npy(shape, code, values):
     header = str({"descr": kinds[code], "fortran_order": False, "shape": tuple(shape)})
     header += " " * (-(len(header) + 11) % 64) + "\n"
     return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode() + struct.pack(f"<{len(values)}{code}", *values)
+
+
+def values_of_npy(data):
+    """Shape and elements of a .npy file."""
+    length = struct.unpack("<H", data[8:10])[0]
+    header = ast.literal_eval(data[10:10 + length].decode())
+    codes = {"<f4": "f", "<f8": "d", "|i1": "b", "|u1": "B", "<i4": "i", "<i8": "q", "|b1": "?"}
+    code = codes[header["descr"]]
+    body = data[10 + length:]
+    return list(header["shape"]), list(struct.unpack(f"<{len(body) // struct.calcsize(code)}{code}", body))

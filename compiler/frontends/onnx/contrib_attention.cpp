@@ -1,19 +1,12 @@
 // com.microsoft's attention operators: other operand forms of the same products.
 #include <cmath>
 
-#include "frontends/onnx/attend.h"
+#include "frontends/onnx/contrib_attention.h"
 #include "frontends/onnx/matmul.h"
 #include "frontends/onnx/operators.h"
 
 namespace quernel::onnx_import {
 namespace {
-
-// Features from..to of [B,S,F].
-ValueId features(NodeImport& n, ValueId x, int64_t from, int64_t to) {
-  Shape s = n.shape(x);
-  if (!n.build.ok()) return kNoValue;
-  return n.build.slice(x, {0, 0, from}, {s[0], s[1], to});
-}
 
 // Part `i` of a packed [B,S,H,parts,D] as [B,H,S,D].
 ValueId unpack(NodeImport& n, ValueId x, int64_t i) {
@@ -24,7 +17,7 @@ ValueId unpack(NodeImport& n, ValueId x, int64_t i) {
 
 // What the padding mask adds to the scores: `filter` for hidden keys. [B] counts keys; [2B] are ends, then
 // starts; [B,T] and [B,S,T] say for each.
-Expected<ValueId> padding_bias(NodeImport& n, ValueId mask, const Dim& batch, int64_t keys, DType dtype) {
+Expected<ValueId> padding_bias(NodeImport& n, ValueId mask, const Dim& batch, const Dim& keys, DType dtype) {
   ValueId zero = n.scalar(dtype, 0), filter = n.scalar(dtype, n.attr_float("mask_filter_value", -10000));
   Shape s = n.shape(mask);
   ValueId seen = kNoValue;
@@ -34,7 +27,7 @@ Expected<ValueId> padding_bias(NodeImport& n, ValueId mask, const Dim& batch, in
     seen = length_mask(n, n.build.slice(mask, {0}, {batch}), keys);
     ValueId hidden = length_mask(n, n.build.slice(mask, {batch}, {batch * Dim(2)}), keys);
     seen = n.binary(BinaryOp::k_and, seen, n.unary(UnaryOp::k_not, hidden));
-  } else if ((s.size() == 2 || s.size() == 3) && s[0] == batch && s.back() == Dim(keys)) {
+  } else if ((s.size() == 2 || s.size() == 3) && s[0] == batch && s.back() == keys) {
     s.insert(s.begin() + 1, Dim(1));
     if (s.size() == 3) s.insert(s.begin() + 1, Dim(1));
     seen = n.binary(BinaryOp::k_ne, n.build.reshape(mask, s), 0.0);
@@ -49,20 +42,29 @@ ValueId sum_of(NodeImport& n, ValueId a, ValueId b) {
   return a == kNoValue ? b : b == kNoValue ? a : n.binary(BinaryOp::k_add, a, b);
 }
 
-Status set_scale(NodeImport& n, AttentionOperands& x) {
+// The last query sees the last key.
+void hide_later_keys(NodeImport& n, AttentionOperands& x) {
+  Dim queries = n.shape(x.query)[2], keys = n.shape(x.key)[2];
+  ValueId offset = n.number(DType::kI64, keys - queries);
+  x.allowed = both_allowed(n, x.allowed, window_mask(n, queries, keys, offset, -1, 0));
+}
+
+}  // namespace
+
+ValueId features(NodeImport& n, ValueId x, int64_t from, int64_t to) {
+  Shape s = n.shape(x);
+  if (!n.build.ok()) return kNoValue;
+  return n.build.slice(x, {0, 0, from}, {s[0], s[1], to});
+}
+
+Status widen_operands(NodeImport& n, AttentionOperands& x) {
+  for (ValueId* operand : {&x.query, &x.key, &x.value}) *operand = n.widen(*operand);
   QUERNEL_CHECK(n.build.status());
   QUERNEL_TRY(int64_t head_size, n.dim(x.query, 3));
   x.scale = n.attr_float("scale", 0);
   if (x.scale == 0) x.scale = 1 / std::sqrt(static_cast<double>(head_size));
   return {};
 }
-
-void hide_later_keys(NodeImport& n, AttentionOperands& x, int64_t queries, int64_t keys) {
-  ValueId offset = n.build.constant(i64_tensor({}, {keys - queries}));
-  x.allowed = both_allowed(n, x.allowed, window_mask(n, queries, keys, offset, -1, 0));
-}
-
-}  // namespace
 
 // Projects the input to queries, keys and values first.
 Status import_contrib_attention(NodeImport& n) {
@@ -86,7 +88,6 @@ Status import_contrib_attention(NodeImport& n) {
   QUERNEL_TRY(a.query, split_heads(n, features(n, projected, 0, sizes[0]), heads));
   QUERNEL_TRY(a.key, split_heads(n, features(n, projected, sizes[0], 2 * sizes[0]), heads));
   QUERNEL_TRY(a.value, split_heads(n, features(n, projected, 2 * sizes[0], width), heads));
-  QUERNEL_CHECK(set_scale(n, a));
   if (n.has(4)) {  // [2,B,H,P,D]
     Shape past = n.shape(n.in(4));
     if (past.size() != 5) return n.invalid("expected a past of [2,B,H,P,D], found " + to_string(past));
@@ -97,14 +98,12 @@ Status import_contrib_attention(NodeImport& n) {
     a.key = n.build.cat({half(0), a.key}, 2);
     a.value = n.build.cat({half(1), a.value}, 2);
   }
-  QUERNEL_CHECK(n.build.status());
-  QUERNEL_TRY(int64_t queries, n.dim(a.query, 2));
-  QUERNEL_TRY(int64_t keys, n.dim(a.key, 2));
+  QUERNEL_CHECK(widen_operands(n, a));
   if (n.has(3)) {
-    QUERNEL_TRY(a.bias, padding_bias(n, n.in(3), n.shape(x)[0], keys, n.dtype(x)));
+    QUERNEL_TRY(a.bias, padding_bias(n, n.in(3), n.shape(x)[0], n.shape(a.key)[2], n.dtype(x)));
   }
   if (n.has(5)) a.bias = sum_of(n, a.bias, n.widen(n.in(5)));
-  if (causal) hide_later_keys(n, a, queries, keys);
+  if (causal) hide_later_keys(n, a);
   QUERNEL_TRY(AttentionValues r, attend(n, a));
   DType dtype = n.dtype(n.in(0));
   ValueId present = kNoValue;
@@ -162,105 +161,17 @@ Status import_multi_head_attention(NodeImport& n) {
     a.key = n.build.cat({n.in(6), a.key}, 2);
     a.value = n.build.cat({n.in(7), a.value}, 2);
   }
-  QUERNEL_CHECK(n.build.status());
   ValueId present_key = a.key, present_value = a.value;
-  a.query = n.widen(a.query);
-  a.key = n.widen(a.key);
-  a.value = n.widen(a.value);
-  QUERNEL_CHECK(set_scale(n, a));
-  QUERNEL_TRY(int64_t queries, n.dim(a.query, 2));
-  QUERNEL_TRY(int64_t keys, n.dim(a.key, 2));
+  QUERNEL_CHECK(widen_operands(n, a));
   if (n.has(4)) {
-    QUERNEL_TRY(a.bias, padding_bias(n, n.in(4), n.shape(a.query)[0], keys, n.dtype(a.query)));
+    QUERNEL_TRY(a.bias, padding_bias(n, n.in(4), n.shape(a.query)[0], n.shape(a.key)[2], n.dtype(a.query)));
   }
   if (n.has(5)) a.bias = sum_of(n, a.bias, n.widen(n.in(5)));
-  if (causal) hide_later_keys(n, a, queries, keys);
+  if (causal) hide_later_keys(n, a);
   n.ignore_attribute("mask_filter_value");  // without a mask there is nothing to fill
   QUERNEL_TRY(AttentionValues r, attend(n, a));
   return n.set_outputs({n.build.cast(merge_heads(n, r.output), dtype), present_key, present_value,
                         n.wants_output(3) ? n.build.cast(r.raw, dtype) : kNoValue});
-}
-
-// Causal attention whose keys and values serve several heads each, with rotation inside. The past is exactly
-// the tokens before, so a batch of several rows has none.
-Status import_group_query_attention(NodeImport& n) {
-  int64_t heads = n.attr_int("num_heads", 0), groups = n.attr_int("kv_num_heads", 0);
-  bool rotates = n.attr_int("do_rotary", 0) != 0, interleaved = n.attr_int("rotary_interleaved", 0) != 0;
-  int64_t window = n.attr_int("local_window_size", -1);
-  AttentionOperands a;
-  a.softcap = n.attr_float("softcap", 0);
-  if (n.attr_int("smooth_softmax", 0) == 1)
-    return n.refuse("attribute 'smooth_softmax': only 0 is supported");
-  for (const char* name : {"k_quant_type", "v_quant_type"})
-    if (n.attr_string(name, "NONE") != "NONE") return n.refuse("quantised keys and values are not supported");
-  n.ignore_attribute("kv_cache_bit_width");
-  if (n.attr_int("qk_output", 0) != 0) return n.refuse("attribute 'qk_output': only 0 is supported");
-  ValueId query = n.in(0), key = n.in(1), value = n.in(2);
-  if (n.rank(query) != 3 || groups < 1 || heads < 1 || heads % groups != 0)
-    return n.invalid("expected queries [B,S,H*D] and heads in whole groups, found " +
-                     to_string(n.shape(query)));
-  if (key == kNoValue) {
-    QUERNEL_TRY(int64_t width, n.dim(query, 2));
-    if (width % (heads + 2 * groups) != 0) return n.invalid("expected packed queries, keys and values");
-    int64_t size = width / (heads + 2 * groups);
-    key = features(n, query, heads * size, (heads + groups) * size);
-    value = features(n, query, (heads + groups) * size, width);
-    query = features(n, query, 0, heads * size);
-  }
-  QUERNEL_TRY(a.query, split_heads(n, query, heads));
-  QUERNEL_TRY(a.key, split_heads(n, key, groups));
-  QUERNEL_TRY(a.value, split_heads(n, value, groups));
-  QUERNEL_TRY(std::vector<int64_t> q, n.dims(a.query));
-  int64_t past = 0;
-  if (!n.has(5)) return n.invalid("expected input 5, seqlens_k, found it missing");
-  if (n.has(3) != n.has(4)) return n.invalid("expected past_key and past_value together");
-  if (n.has(3) && n.rank(n.in(3)) == 4) {
-    QUERNEL_TRY(past, n.dim(n.in(3), 2));
-  }
-  QUERNEL_TRY(int64_t total, n.int_in(6, "total_sequence_length"));
-  if (total != past + q[2] || (past > 0 && q[0] != 1))
-    return n.refuse("expected a past of exactly the tokens before, found " + std::to_string(past) + " and " +
-                        std::to_string(q[2]) + " new ones of " + std::to_string(total),
-                    "give the past as long as it is, and one row at a time");
-  if (rotates) {
-    if (!n.has(7) || !n.has(8) || n.rank(n.in(7)) != 2)
-      return n.invalid("expected caches [P,D/2] of cosines and sines");
-    QUERNEL_TRY(int64_t half, n.dim(n.in(7), 1));
-    ValueId positions_of =
-        n.has(9) ? n.in(9)
-                 : n.binary(BinaryOp::k_add, n.reshape(n.positions(DType::kI64, q[2]), {1, q[2]}),
-                            static_cast<double>(past));
-    ValueId cosines = n.widen(n.build.take(n.in(7), positions_of, 0)),
-            sines = n.widen(n.build.take(n.in(8), positions_of, 0));
-    auto turned = [&](ValueId x) {
-      ValueId by_token = n.widen(n.build.permute(x, {0, 2, 1, 3}));
-      ValueId y = rotate(n, by_token, cosines, sines, 2 * half, interleaved);
-      return n.build.cast(n.build.permute(y, {0, 2, 1, 3}), n.dtype(x));
-    };
-    a.query = turned(a.query);
-    a.key = turned(a.key);
-  }
-  if (past > 0) {
-    a.key = n.build.cat({n.in(3), a.key}, 2);
-    a.value = n.build.cat({n.in(4), a.value}, 2);
-  }
-  QUERNEL_CHECK(n.build.status());
-  ValueId present_key = a.key, present_value = a.value;
-  a.query = n.widen(a.query);
-  a.key = n.widen(a.key);
-  a.value = n.widen(a.value);
-  QUERNEL_CHECK(set_scale(n, a));
-  ValueId offset = n.build.constant(i64_tensor({}, {past}));
-  a.allowed = window_mask(n, q[2], total, offset, window < 0 ? -1 : window - 1, 0);
-  // seqlens_k counts from 0.
-  ValueId lengths =
-      n.binary(BinaryOp::k_add, n.build.reshape(n.in(5), {element_count(n.shape(n.in(5)))}), 1.0);
-  a.allowed = both_allowed(n, a.allowed, length_mask(n, lengths, total));
-  if (n.has(10)) a.bias = n.widen(n.in(10));
-  if (n.has(11)) a.sink = n.widen(n.in(11));
-  QUERNEL_TRY(AttentionValues r, attend(n, a));
-  return n.set_outputs(
-      {n.build.cast(merge_heads(n, r.output), n.dtype(n.in(0))), present_key, present_value});
 }
 
 // As the default domain's, with the positions before the caches; [1] is where all rows begin.
@@ -286,8 +197,8 @@ Status import_contrib_rotary_embedding(NodeImport& n) {
   }
   ValueId where = n.in(1);
   if (element_count(n.shape(where)) == Dim(1)) {
-    QUERNEL_TRY(int64_t steps, n.dim(x, 1));
-    where = n.binary(BinaryOp::k_add, n.reshape(n.positions(n.dtype(where), steps), {1, steps}),
+    Dim steps = n.shape(x)[1];
+    where = n.binary(BinaryOp::k_add, n.build.reshape(n.positions(n.dtype(where), steps), {1, steps}),
                      n.build.reshape(where, {}));
   }
   ValueId y =

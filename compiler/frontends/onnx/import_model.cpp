@@ -42,11 +42,20 @@ std::string symbol_name(const std::string& name) {
 // What a free dim may be at most, so that products of dims do not overflow.
 constexpr int64_t kMaxFreeDim = int64_t{1} << 31;
 
+// The symbol as a multiple of m, with a range that begins and ends with one.
+Symbol with_multiple(Symbol s, int64_t m) {
+  s.multiple_of = m;
+  s.min = std::max<int64_t>(s.min + m - 1, 0) / m * m;
+  s.max = s.max / m * m;
+  return s;
+}
+
 // What has to hold of free dims for the model to make sense: found while importing, then checked whenever the
 // model runs, as the symbols' ranges and the inputs' shapes are.
 struct DimAssumptions {
-  std::map<std::string, int64_t> max;          // by symbol
-  std::map<std::string, std::string> same_as;  // symbol -> the one that stands for both
+  std::map<std::string, int64_t> max;  // by symbol
+  std::map<std::string, Dim> same_as;  // symbol -> what stands for it, of symbols that stand for themselves
+  std::map<std::string, int64_t> multiple_of;  // by symbol
   std::vector<std::string> notes;
 
   // Adds what would make the two equal; false where nothing simple would.
@@ -56,15 +65,43 @@ struct DimAssumptions {
     for (auto [x, y] : {std::pair(a, b), std::pair(b, a)}) {
       if (plain(x) && y.kind() == K::kMin && y.rhs().is_const() && y.lhs() == x)
         return add_max(x.name(), y.rhs().value());
-      if (plain(x) && plain(y) && same_as.emplace(y.name(), x.name()).second) {
-        notes.push_back("free dims '" + x.name() + "' and '" + y.name() + "' must be equal");
+      if (plain(x) && plain(y) && add_same(y, x)) return true;
+      if (plain(x) && add_same(x, y)) return true;
+    }
+    return make_equal_as_multiple(a, b);
+  }
+
+ private:
+  bool add_same(const Dim& x, const Dim& y) {
+    std::vector<Symbol> symbols;
+    y.collect_symbols(symbols);
+    for (const Symbol& s : symbols)
+      if (s.runtime || s.name == x.name() || same_as.count(s.name)) return false;
+    if (symbols.empty() || !same_as.emplace(x.name(), y).second) return false;
+    for (auto& [name, value] : same_as) value = value.substitute(std::map<std::string, Dim>{{x.name(), y}});
+    notes.push_back("free dims '" + to_string(y) + "' and '" + x.name() + "' must be equal");
+    return true;
+  }
+
+  // Halves that are doubled again equal the whole when it is even.
+  bool make_equal_as_multiple(const Dim& a, const Dim& b) {
+    constexpr int64_t kMaxMultiple = 256;
+    std::vector<Symbol> symbols;
+    a.collect_symbols(symbols);
+    b.collect_symbols(symbols);
+    for (const Symbol& s : symbols) {
+      if (s.runtime) continue;
+      for (int64_t m = 2 * s.multiple_of; m <= kMaxMultiple; m += s.multiple_of) {
+        Symbol multiple = with_multiple(s, m);
+        std::map<std::string, Dim> values{{s.name, Dim::symbol(multiple)}};
+        if (multiple.min > multiple.max || !(a.substitute(values) == b.substitute(values))) continue;
+        multiple_of[s.name] = m;
         return true;
       }
     }
     return false;
   }
 
- private:
   bool add_max(const std::string& name, int64_t value) {
     if (!max.emplace(name, value).second) return false;
     notes.push_back("free dim '" + name + "' must be at most " + std::to_string(value));
@@ -80,7 +117,11 @@ class InputShapes {
 
   // Binds named dims from whole input shapes first, so that they hold for all inputs.
   void bind(const onnx::ValueInfoProto& input);
-  Expected<TensorType> type_of(const onnx::ValueInfoProto& input, Graph& graph);
+  Expected<TensorType> type_of(const onnx::ValueInfoProto& input);
+  // After all inputs: the type with what stands for its symbols.
+  void replace_symbols(TensorType& type) const;
+  // The symbols that stand for themselves.
+  std::vector<Symbol> symbols() const;
   // After all inputs: options that fit nothing.
   Status check_unused() const;
 
@@ -94,6 +135,7 @@ class InputShapes {
   std::map<std::string, int64_t> bound_;  // named dims fixed through input_shapes
   std::set<std::string> free_names_, input_names_, used_symbols_;
   std::map<std::string, std::string> symbols_;  // dim name -> symbol
+  std::vector<Symbol> facts_;                   // of all symbols
 };
 
 std::string InputShapes::dim_name(const onnx::ValueInfoProto& input, int i) {
@@ -125,7 +167,7 @@ bool contradicts(const onnx::TensorShapeProto& declared, const std::vector<int64
   return differs;
 }
 
-Expected<TensorType> InputShapes::type_of(const onnx::ValueInfoProto& input, Graph& graph) {
+Expected<TensorType> InputShapes::type_of(const onnx::ValueInfoProto& input) {
   Location place{file_name_, input.name(), "input"};
   input_names_.insert(input.name());
   if (!input.has_type() || input.type().value_case() != onnx::TypeProto::kTensorType)
@@ -188,14 +230,12 @@ Expected<TensorType> InputShapes::type_of(const onnx::ValueInfoProto& input, Gra
       }
       if (auto it = assumptions_.max.find(facts.name); it != assumptions_.max.end())
         facts.max = std::min(facts.max, it->second);
-      if (auto it = assumptions_.same_as.find(facts.name); it != assumptions_.same_as.end())
-        symbol->second = it->second;
-      if (!graph.find_symbol(symbol->second)) {
-        facts.name = symbol->second;
-        graph.symbols.push_back(facts);
-      }
+      if (auto it = assumptions_.multiple_of.find(facts.name); it != assumptions_.multiple_of.end())
+        facts = with_multiple(facts, it->second);
+      facts_.push_back(facts);
     }
-    type.shape.push_back(Dim::symbol(*graph.find_symbol(symbol->second)));
+    type.shape.push_back(Dim::symbol(*std::find_if(
+        facts_.begin(), facts_.end(), [&](const Symbol& s) { return s.name == symbol->second; })));
   }
   std::vector<int64_t> known;
   for (const Dim& d : type.shape)
@@ -204,6 +244,22 @@ Expected<TensorType> InputShapes::type_of(const onnx::ValueInfoProto& input, Gra
     return invalid_input(
         "input '" + input.name() + "': shape " + to_string(type.shape) + " is negative or too large", place);
   return type;
+}
+
+void InputShapes::replace_symbols(TensorType& type) const {
+  std::map<std::string, Dim> now;
+  for (const Symbol& facts : facts_) now.emplace(facts.name, Dim::symbol(facts));
+  for (Dim& dim : type.shape)
+    if (dim.kind() == Dim::Kind::kSymbol)
+      if (auto it = assumptions_.same_as.find(dim.name()); it != assumptions_.same_as.end())
+        dim = it->second.substitute(now);
+}
+
+std::vector<Symbol> InputShapes::symbols() const {
+  std::vector<Symbol> symbols;
+  for (const Symbol& facts : facts_)
+    if (!assumptions_.same_as.count(facts.name)) symbols.push_back(facts);
+  return symbols;
 }
 
 Status InputShapes::check_unused() const {
@@ -281,25 +337,35 @@ Expected<ImportedModel> try_import(const std::shared_ptr<const onnx::ModelProto>
   InputShapes shapes(options, assumptions, file_name);
   std::unordered_map<std::string, ValueId> values;
   for (const auto* input : inputs) shapes.bind(*input);
+  std::map<const onnx::ValueInfoProto*, TensorType> types;
   for (const auto* input : inputs) {
-    Expected<TensorType> type = shapes.type_of(*input, result.graph);
-    Location input_place{file_name, input->name(), "input"};
-    if (!type) {
+    Expected<TensorType> type = shapes.type_of(*input);
+    if (type) {
+      types.emplace(input, std::move(*type));
+    } else {
       for (Diagnostic& error : type.take_errors()) errors.push_back(std::move(error));
-    } else if (input->name().empty() || values.count(input->name())) {
+    }
+  }
+  result.graph.symbols = shapes.symbols();
+  for (const auto* input : inputs) {
+    auto type = types.find(input);
+    if (type == types.end()) continue;
+    shapes.replace_symbols(type->second);
+    Location input_place{file_name, input->name(), "input"};
+    if (input->name().empty() || values.count(input->name())) {
       errors.push_back(
           invalid_input("input '" + input->name() + "' has no name, or one that is taken", input_place));
-    } else {
-      Expected<ValueId> value =
-          fixed.count(input->name())
-              ? fixed_input(input->name(), *type, options.input_values.at(input->name()), result.graph,
-                            input_place)
-              : result.graph.add_input(input->name(), std::move(*type), input_place);
-      if (value)
-        values[input->name()] = *value;
-      else
-        errors.push_back(value.take_errors().front());
+      continue;
     }
+    Expected<ValueId> value =
+        fixed.count(input->name())
+            ? fixed_input(input->name(), type->second, options.input_values.at(input->name()), result.graph,
+                          input_place)
+            : result.graph.add_input(input->name(), std::move(type->second), input_place);
+    if (value)
+      values[input->name()] = *value;
+    else
+      errors.push_back(value.take_errors().front());
   }
   if (errors.empty())
     if (Status unused = shapes.check_unused(); !unused) return unused.take_errors();
@@ -317,6 +383,8 @@ Expected<ImportedModel> try_import(const std::shared_ptr<const onnx::ModelProto>
   // Bodies and attempts leave dead nodes behind.
   QUERNEL_TRY(result.graph, eliminate_dead_nodes(result.graph));
   result.notes.insert(result.notes.end(), assumptions.notes.begin(), assumptions.notes.end());
+  for (const auto& [name, multiple] : assumptions.multiple_of)
+    result.notes.push_back("free dim '" + name + "' must be a multiple of " + std::to_string(multiple));
   for (const std::string& name : fixed) {
     result.notes.push_back("input '" + name +
                            "' is fixed to the given value, which an operator needs at compile time");

@@ -109,6 +109,15 @@ Expected<std::optional<Values>> run_body(NodeImport& n, const Loop& loop, ValueI
   return n.inline_body(*loop.body, inputs, number);
 }
 
+// Notes the inputs and free dims that a trip count or condition depends on.
+void want_course(NodeImport& n, ValueId v) {
+  n.want_value(v);
+  std::vector<Symbol> symbols;
+  if (std::optional<Shape> values = dim_values(n.build.graph(), v))
+    for (const Dim& d : *values) d.collect_symbols(symbols);
+  for (const Symbol& s : symbols) n.free_dims.insert(s.name);
+}
+
 // All results of a loop of known course; nothing where its course is not known, it has more nodes than
 // `limit`, or the body has failed.
 Expected<std::optional<Values>> unroll(NodeImport& n, const Loop& loop, int64_t limit) {
@@ -375,7 +384,9 @@ Status import_loop(NodeImport& n) {
   if ((brief && succeeds([&] { return unroll(n, loop, kUnrolledNodes); })) ||
       succeeds([&] { return run(n, loop); }) || succeeds([&] { return unroll(n, loop, INT64_MAX); }))
     return n.set_outputs(std::move(*results));
-  // Once more, for what is wrong with it.
+  // Once more, for what is wrong with it; values that would decide its course are wanted.
+  if (n.has(0) && !loop.trips) want_course(n, n.in(0));
+  if (n.has(1) && !loop.goes_on) want_course(n, n.in(1));
   bool known = (!n.has(0) || loop.trips) && (!n.has(1) || loop.goes_on);
   if (known) {
     QUERNEL_TRY(results, unroll(n, loop, INT64_MAX));

@@ -13,7 +13,7 @@ class FreeAxis {
     scale_ = a.scale ? n.scalar(DType::kF64, *a.scale) : a.free_scale;
     in_ = n.number(DType::kF64, a.in);
     out_ = n.number(DType::kF64, a.out);
-    last_ = sub(in_, 1);
+    last_ = plus(in_, -1);
     position_ = position(numbers(a.out));
   }
 
@@ -24,9 +24,9 @@ class FreeAxis {
     else if (r_.nearest_mode == "ceil")
       index = ceil(position_);
     else if (r_.nearest_mode == "round_prefer_ceil")
-      index = floor(add(position_, 0.5));
+      index = floor(plus(position_, 0.5));
     else
-      index = ceil(sub(position_, 0.5));
+      index = ceil(plus(position_, -0.5));
     return read(x, index);
   }
 
@@ -35,7 +35,7 @@ class FreeAxis {
     ValueId first = floor(position_), total = kNoValue, sum = kNoValue;
     std::vector<ValueId> index, weight;
     for (int t = cubic ? -1 : 0; t <= (cubic ? 2 : 1); ++t) {
-      index.push_back(add(first, t));
+      index.push_back(plus(first, t));
       weight.push_back(weight_at(index.back(), sub(index.back(), position_)));
       total = total == kNoValue ? weight.back() : add(total, weight.back());
     }
@@ -70,11 +70,10 @@ class FreeAxis {
   }
 
  private:
-  ValueId add(ValueId a, double b) { return n_.binary(BinaryOp::k_add, a, b); }
   ValueId add(ValueId a, ValueId b) { return n_.binary(BinaryOp::k_add, a, b); }
-  ValueId sub(ValueId a, double b) { return n_.binary(BinaryOp::k_sub, a, b); }
   ValueId sub(ValueId a, ValueId b) { return n_.binary(BinaryOp::k_sub, a, b); }
-  ValueId mul(ValueId a, double b) { return n_.binary(BinaryOp::k_mul, a, b); }
+  ValueId plus(ValueId a, double number) { return n_.binary(BinaryOp::k_add, a, number); }
+  ValueId times(ValueId a, double number) { return n_.binary(BinaryOp::k_mul, a, number); }
   ValueId mul(ValueId a, ValueId b) { return n_.binary(BinaryOp::k_mul, a, b); }
   ValueId div(ValueId a, ValueId b) { return n_.binary(BinaryOp::k_div, a, b); }
   ValueId floor(ValueId a) { return n_.unary(UnaryOp::k_floor, a); }
@@ -85,22 +84,22 @@ class FreeAxis {
   }
 
   ValueId position(ValueId o) {
-    ValueId half_pixel = sub(div(add(o, 0.5), scale_), 0.5);
+    ValueId half_pixel = plus(div(plus(o, 0.5), scale_), -0.5);
     ValueId one = n_.binary(BinaryOp::k_eq, out_, 1.0), zero = n_.scalar(DType::kF64, 0);
     if (r_.coordinates == "asymmetric") return div(o, scale_);
     if (r_.coordinates == "align_corners")
-      return n_.build.where(one, zero, div(mul(o, last_), sub(mul(scale_, in_), 1)));
+      return n_.build.where(one, zero, div(mul(o, last_), plus(mul(scale_, in_), -1)));
     if (r_.coordinates == "pytorch_half_pixel") return n_.build.where(one, zero, half_pixel);
-    if (r_.coordinates == "tf_half_pixel_for_nn") return div(add(o, 0.5), scale_);
+    if (r_.coordinates == "tf_half_pixel_for_nn") return div(plus(o, 0.5), scale_);
     if (r_.coordinates == "half_pixel_symmetric") {
       ValueId adjustment = div(out_, mul(scale_, in_));
-      return add(mul(mul(in_, 0.5), sub(n_.scalar(DType::kF64, 1), adjustment)), half_pixel);
+      return add(mul(times(in_, 0.5), sub(n_.scalar(DType::kF64, 1), adjustment)), half_pixel);
     }
     if (r_.coordinates == "tf_crop_and_resize") {
       ValueId step =
-          div(mul(last_, a_.roi_end - a_.roi_start), n_.binary(BinaryOp::k_max, sub(out_, 1), 1.0));
-      return n_.build.where(one, mul(last_, 0.5 * (a_.roi_start + a_.roi_end)),
-                            add(mul(o, step), mul(last_, a_.roi_start)));
+          div(times(last_, a_.roi_end - a_.roi_start), n_.binary(BinaryOp::k_max, plus(out_, -1), 1.0));
+      return n_.build.where(one, times(last_, 0.5 * (a_.roi_start + a_.roi_end)),
+                            add(mul(o, step), times(last_, a_.roi_start)));
     }
     return half_pixel;
   }
@@ -108,8 +107,8 @@ class FreeAxis {
   ValueId cubic_weight(ValueId distance) {
     double a = r_.cubic_coeff_a;
     ValueId d = n_.unary(UnaryOp::k_abs, distance);
-    ValueId near = add(mul(mul(sub(mul(d, a + 2), a + 3), d), d), 1);
-    ValueId far = sub(mul(add(mul(sub(mul(d, a), 5 * a), d), 8 * a), d), 4 * a);
+    ValueId near = plus(mul(mul(plus(times(d, a + 2), -(a + 3)), d), d), 1);
+    ValueId far = plus(mul(plus(mul(plus(times(d, a), -5 * a), d), 8 * a), d), -4 * a);
     return n_.build.where(n_.binary(BinaryOp::k_le, d, 1.0), near,
                           n_.build.where(n_.binary(BinaryOp::k_lt, d, 2.0), far, n_.scalar(DType::kF64, 0)));
   }

@@ -1,4 +1,5 @@
 // Scatters, and operators that are one: cache updates and the inverse of max pools.
+#include "frontends/onnx/scatter.h"
 #include "frontends/onnx/operators.h"
 #include "frontends/onnx/window.h"
 
@@ -32,6 +33,21 @@ Status import_scatter_nd(NodeImport& n) {
   return n.output(n.build.scatter(OpKind::k_scatter_nd, n.in(0), n.in(1), n.in(2), 0, mode));
 }
 
+ValueId write_rows(NodeImport& n, ValueId cache, ValueId update, ValueId starts, int64_t axis, bool wraps) {
+  if (!n.build.ok()) return kNoValue;
+  Shape rows(static_cast<size_t>(n.rank(cache)), Dim(1)), first = rows;
+  size_t along = static_cast<size_t>(axis);
+  rows[along] = n.shape(update)[along];
+  ValueId position = n.build.reshape(n.positions(DType::kI64, rows[along]), rows);
+  if (starts != kNoValue) {
+    first[0] = n.shape(cache)[0];
+    position = n.binary(BinaryOp::k_add, n.build.reshape(n.build.cast(starts, DType::kI64), first), position);
+  }
+  if (wraps) position = n.binary(BinaryOp::k_mod, position, n.number(DType::kI64, n.shape(cache)[along]));
+  position = n.build.broadcast_to(position, n.shape(update));
+  return n.build.scatter(OpKind::k_scatter_elements, cache, position, update, axis, ScatterMode::kSet);
+}
+
 // past_cache with the update's rows at write_indices[batch] … along the axis; circular ones wrap around.
 Status import_tensor_scatter(NodeImport& n) {
   ValueId cache = n.in(0), update = n.in(1);
@@ -44,21 +60,7 @@ Status import_tensor_scatter(NodeImport& n) {
   if (n.rank(update) != rank)
     return n.invalid("expected an update of rank " + std::to_string(rank) + ", found " +
                      to_string(n.shape(update)));
-  Shape steps(static_cast<size_t>(rank), Dim(1)), starts = steps;
-  steps[axis] = n.shape(update)[axis];
-  ValueId position = n.build.reshape(n.positions(DType::kI64, steps[axis]), steps);
-  if (n.has(2)) {
-    starts[0] = n.shape(cache)[0];
-    position =
-        n.binary(BinaryOp::k_add, n.build.reshape(n.build.cast(n.in(2), DType::kI64), starts), position);
-  }
-  if (mode == "circular") {
-    QUERNEL_TRY(int64_t size, n.dim(cache, axis));
-    position = n.binary(BinaryOp::k_mod, position, static_cast<double>(size));
-  }
-  position = n.build.broadcast_to(position, n.shape(update));
-  return n.output(
-      n.build.scatter(OpKind::k_scatter_elements, cache, position, update, axis, ScatterMode::kSet));
+  return n.output(write_rows(n, cache, update, n.in(2), axis, mode == "circular"));
 }
 
 // The indices number the elements of the tensor that the pool took; a larger output_shape puts it into a
