@@ -127,7 +127,7 @@ Status import_non_max_suppression(NodeImport& n) {
         ValueId found =
             n.binary(BinaryOp::k_gt, n.build.reduce(OpKind::k_reduce_max, left, {2}, false), taken);
         ValueId itself = n.binary(BinaryOp::k_eq, n.build.reshape(pairs.chosen, {shape[0], shape[1], 1}),
-                                  n.iota(DType::kI64, shape[2]));
+                                  n.positions(DType::kI64, shape[2]));
         ValueId gone = n.binary(BinaryOp::k_or, itself, overlaps(n, boxes, pairs, threshold));
         ValueId next = n.build.where(gone, taken, left);
         if (!n.build.ok()) return std::nullopt;
