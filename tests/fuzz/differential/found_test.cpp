@@ -36,5 +36,13 @@ TEST(Found, contraction_operand_inside_a_cat) {
   })");
 }
 
+// Two output axes that become one dim, the outer one empty: was refused.
+TEST(Found, contraction_with_an_empty_merged_axis) {
+  expect_same(R"(graph @g(%x: f32[0,8,3], %w: f32[0,8,3]) {
+    %y = contract %x, %w axes(a: 0, b: 8 | k: 3) a[a, b, k] b[a, b, k] out[8*a + b] acc f32 : f32[0]
+    return y = %y
+  })");
+}
+
 }  // namespace
 }  // namespace quernel::testing
