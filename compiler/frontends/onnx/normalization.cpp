@@ -181,7 +181,10 @@ Status import_layer_normalization(NodeImport& n) {
   return n.set_outputs({y, s.mean, s.inverse_deviation});
 }
 
-Status import_rms_normalization(NodeImport& n) {
+namespace {
+
+// The normalised values, and 1 / root mean square.
+Expected<std::vector<ValueId>> normalize_by_rms(NodeImport& n) {
   double epsilon = n.attr_float("epsilon", 1e-5f);
   n.ignore_attribute("stash_type");
   ValueId x = n.in(0);
@@ -189,20 +192,20 @@ Status import_rms_normalization(NodeImport& n) {
   QUERNEL_TRY(int64_t axis, n.axis(n.attr_int("axis", -1), rank));
   Standardized s = divide_by_rms(n, n.widen(x), axes_from(axis, rank), epsilon);
   QUERNEL_TRY(ValueId y, scale_and_shift(n, s.value, x, n.in(1), kNoValue));
-  return n.output(y);
+  return std::vector<ValueId>{y, s.inverse_deviation};
 }
 
-// The name that RMSNormalization had among ONNX Runtime's operators; its second result is 1 / root mean
-// square.
+}  // namespace
+
+Status import_rms_normalization(NodeImport& n) {
+  QUERNEL_TRY(std::vector<ValueId> results, normalize_by_rms(n));
+  return n.output(results[0]);
+}
+
+// The name that RMSNormalization had among ONNX Runtime's operators, with a second result.
 Status import_simplified_layer_normalization(NodeImport& n) {
-  double epsilon = n.attr_float("epsilon", 1e-5f);
-  n.ignore_attribute("stash_type");
-  ValueId x = n.in(0);
-  int rank = n.rank(x);
-  QUERNEL_TRY(int64_t axis, n.axis(n.attr_int("axis", -1), rank));
-  Standardized s = divide_by_rms(n, n.widen(x), axes_from(axis, rank), epsilon);
-  QUERNEL_TRY(ValueId y, scale_and_shift(n, s.value, x, n.in(1), kNoValue));
-  return n.set_outputs({y, s.inverse_deviation});
+  QUERNEL_TRY(std::vector<ValueId> results, normalize_by_rms(n));
+  return n.set_outputs(results);
 }
 
 // x / (bias + alpha/size * sum of squares over `size` channels around)^beta
