@@ -292,7 +292,7 @@ Status check_pass_names(const CompileOptions& options) {
 Expected<Imported> import_model(const std::string& path, const CompileOptions& options) {
   if (path.size() > 3 && path.ends_with(".qg")) {
     QUERNEL_TRY(Graph graph, import_text(path));
-    Imported imported{std::move(graph), {}, {}};
+    Imported imported{std::move(graph), {}, {}, {}};
     QUERNEL_CHECK(finish_import(options, imported));
     return imported;
   }
@@ -303,7 +303,8 @@ Expected<Imported> import_model(const std::string& path, const CompileOptions& o
   import_options.declared_shapes_yield = options.declared_shapes_yield;
   import_options.input_values = options.input_values;
   QUERNEL_TRY(ImportedModel model, import_onnx(path, import_options));
-  Imported imported{std::move(model.graph), std::move(model.notes), std::move(model.fixed_inputs)};
+  Imported imported{std::move(model.graph), std::move(model.notes), std::move(model.fixed_inputs),
+                    std::move(model.fourier_outputs)};
   QUERNEL_CHECK(finish_import(options, imported));
   return imported;
 }
@@ -522,6 +523,7 @@ Expected<CompileReport> compile(const std::string& model, const std::string& bun
   for (size_t i = 0; i < entries.size(); ++i) {
     append(report.notes, entries[i].notes);
     append(report.fixed_inputs, entries[i].fixed_inputs);
+    append(report.fourier_outputs, entries[i].fourier_outputs);
     append(report.random_outputs, random_outputs(graphs[i]));
   }
   return report;

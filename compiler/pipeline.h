@@ -43,6 +43,7 @@ struct Imported {
   Graph graph;
   std::vector<std::string> notes;
   std::vector<std::string> fixed_inputs;  // constants now, through CompileOptions::input_values
+  std::vector<std::string> fourier_outputs;
 };
 // By the file's name: .qg is graph IR text, anything else ONNX.
 Expected<Imported> import_model(const std::string& path, const CompileOptions& options);

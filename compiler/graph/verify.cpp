@@ -60,7 +60,7 @@ Status verify_bodies(const Graph& graph, const Node& node, const std::string& af
       std::vector<Symbol> symbols;
       for (const Dim& d : body.shape(output.value)) d.collect_symbols(symbols);
       for (const Symbol& s : symbols)
-        if (definers.contains(s.name))
+        if (definers.contains(s.name) || s.name == control.symbol)
           return fail("expected the size of output '" + output.name +
                       "' to be known outside of the body, found symbol '" + s.name + "'");
     }

@@ -31,6 +31,7 @@ Expected<CompiledCase> CaseCompiler::compile_with(const DataSet& set, const Comp
   QUERNEL_TRY(CompileReport report, compile(model_, result.bundle, options));
   for (const std::string& name : report.fixed_inputs)
     result.fixed.emplace(name, find_input(set, name)->tensor.bytes);
+  result.fourier.insert(report.fourier_outputs.begin(), report.fourier_outputs.end());
   result.random.insert(report.random_outputs.begin(), report.random_outputs.end());
   return result;
 }

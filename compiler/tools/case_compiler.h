@@ -20,6 +20,7 @@ struct CompiledCase {
   std::map<std::string, std::vector<int64_t>> shapes;   // else of all inputs in the data set
   std::map<std::string, std::vector<std::byte>> fixed;  // inputs that are constants in it, with their values
   std::set<std::string> random;                         // outputs computed from random numbers
+  std::set<std::string> fourier;                        // outputs that a Fourier transform gives
   std::string bundle;                                   // path
 };
 

@@ -144,6 +144,17 @@ Tolerance tolerance_of(const Json* file, const std::string& output, qnl_dtype dt
   return result;
 }
 
+Tolerance fourier_tolerance_of(const Json* file, const std::string& output, const HostTensor& expected) {
+  Tolerance result = tolerance_of(file, output, expected.dtype);
+  if (file != nullptr || !is_float(expected.dtype)) return result;
+  double largest = 0;
+  for (uint64_t i = 0; i < tensor_file::element_count(expected.shape).value_or(0); ++i)
+    if (double value = std::fabs(value_at(expected, i)); std::isfinite(value))
+      largest = std::max(largest, value);
+  result.atol = std::max(result.atol, 1e-6 * largest);
+  return result;
+}
+
 std::optional<std::string> compare(const HostTensor& expected, const HostTensor& found,
                                    const Tolerance& tolerance) {
   if (expected.dtype != found.dtype || expected.shape != found.shape)

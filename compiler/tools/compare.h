@@ -20,6 +20,12 @@ struct Tolerance {
 // dtype. `file` null: there is none.
 Tolerance tolerance_of(const Json* file, const std::string& output, qnl_dtype dtype);
 
+// The same for results of Fourier transforms: without a file also 1e-6 of the largest element is allowed.
+// Stored answers come from f32 transforms, whose elements are all off by some 1e-7 of the largest, also where
+// the true value is 0; there no relative tolerance helps.
+Tolerance fourier_tolerance_of(const Json* file, const std::string& output,
+                               const tensor_file::HostTensor& expected);
+
 // What is wrong, with the worst element and its place; nothing when all is within tolerance.
 std::optional<std::string> compare(const tensor_file::HostTensor& expected,
                                    const tensor_file::HostTensor& found, const Tolerance& tolerance);

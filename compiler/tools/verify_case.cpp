@@ -118,8 +118,11 @@ std::optional<CaseResult> run_data_set(const CompiledCase& compiled, const DataS
     if (compiled.random.count(outputs[i].name) && file.tensor.shape == found.shape &&
         typed_as(file.tensor, found.dtype).dtype == found.dtype)
       continue;
-    if (auto message = compare(typed_as(file.tensor, found.dtype), found,
-                               tolerance_of(tolerances, outputs[i].name, found.dtype)))
+    HostTensor expected = typed_as(file.tensor, found.dtype);
+    if (auto message = compare(expected, found,
+                               compiled.fourier.count(outputs[i].name)
+                                   ? fourier_tolerance_of(tolerances, outputs[i].name, expected)
+                                   : tolerance_of(tolerances, outputs[i].name, found.dtype)))
       return failed(fmt::format("{}: output '{}': {}", set.name, outputs[i].name, *message));
   }
   return std::nullopt;
@@ -151,13 +154,14 @@ CaseResult verify_case(const std::string& dir, const CaseOptions& options) {
   CaseCompiler compiler(dir + "/model.onnx", options.compile, options.scratch_dir);
   std::set<std::string> fixed;
   bool any_shape = false;
-  std::set<std::string> random;
+  std::set<std::string> random, fourier;
   for (DataSet& set : sets) {
     name_inputs(set, *names);
     Expected<const CompiledCase*> compiled = compiler.compile_for(set);
     if (!compiled) return from_diagnostics(compiled.errors());
     any_shape = (*compiled)->any_shape;
     random.insert((*compiled)->random.begin(), (*compiled)->random.end());
+    fourier.insert((*compiled)->fourier.begin(), (*compiled)->fourier.end());
     for (const auto& [name, value] : (*compiled)->fixed) fixed.insert(name);
     std::erase_if(set.inputs,
                   [&](const DataFile& file) { return (*compiled)->fixed.count(file.tensor.name) > 0; });
@@ -166,6 +170,8 @@ CaseResult verify_case(const std::string& dir, const CaseOptions& options) {
   }
   std::string reason = fmt::format("{} data set{}", sets.size(), sets.size() == 1 ? "" : "s");
   if (any_shape) reason += ", any shape";
+  if (!fourier.empty() && !tolerances)
+    reason += fmt::format(", {} also to 1e-6 of the largest element", fmt::join(fourier, ", "));
   if (!random.empty())
     reason += fmt::format(", of the random {} type and shape only", fmt::join(random, ", "));
   if (!fixed.empty()) reason += fmt::format(", compiled with the values of {}", fmt::join(fixed, ", "));

@@ -50,6 +50,17 @@ class VerifyReports(ToolTest):
         for text in ("FAIL wrong: test_data_set_0: output 'y'", "1 of 6 elements beyond rtol", "[1,2]", "expected 8.1", "found 8"):
             self.assertIn(text, line)
 
+    def test_fourier_transforms_are_compared_with_their_largest_element(self):
+        """Of four equal elements only the sum is left; what a transform in f32 leaves of the others is forgiven."""
+        values = onnx.value("x", onnx.FLOAT, [1, 4, 1]), onnx.value("y", onnx.FLOAT, [1, 4, 2])
+        model = onnx.model([onnx.node("DFT", ["x"], ["y"])], [values[0]], [values[1]])
+        for name, rest, verdict in (("near", 5e-5, "PASS near: 1 data set, y also to 1e-6 of the largest element"), ("far", 5e-4, "FAIL")):
+            answer = [100.0, 0.0, rest, 0.0, 0.0, -rest, rest, 0.0]
+            sets = [([onnx.float_tensor("x", [1, 4, 1], [25.0] * 4)], [onnx.float_tensor("y", [1, 4, 2], answer)])]
+            self.assertTrue(self.verdict(self.case(name, model, sets)).startswith(verdict))
+        self.assertIn("FAIL", self.verdict(self.case("told", model, [([onnx.float_tensor("x", [1, 4, 1], [25.0] * 4)],
+                      [onnx.float_tensor("y", [1, 4, 2], [100.0] + [5e-5] * 7)])], {"rtol": 0, "atol": 1e-7})))
+
     def test_tolerance_file_is_honoured(self):
         wrong = RELU[:5] + [8.1]
         self.assertIn("PASS", self.verdict(self.relu_case("loose", wrong, {"rtol": 0, "atol": 0.2})))

@@ -70,6 +70,55 @@ Status import_linear_classifier(NodeImport& n) {
   return n.set_outputs({n.build.take(n.build.constant(i64_tensor({classes}, *labels)), chosen, 0), scores});
 }
 
+// The kernel of each row of x [N,F] with each support vector, times its coefficient, summed; without support
+// vectors the coefficients are the features' own.
+Status import_svm_regressor(NodeImport& n) {
+  std::string kernel = n.attr_string("kernel_type", "LINEAR"),
+              transform = n.attr_string("post_transform", "NONE");
+  std::vector<double> parameters = n.attr_floats("kernel_params").value_or(std::vector<double>{0, 0, 0}),
+                      coefficients = n.attr_floats("coefficients").value_or(std::vector<double>()),
+                      rho = n.attr_floats("rho").value_or(std::vector<double>()),
+                      vectors = n.attr_floats("support_vectors").value_or(std::vector<double>());
+  int64_t supports = n.attr_int("n_supports", 0);
+  bool one_class = n.attr_int("one_class", 0) != 0;
+  if (transform != "NONE")
+    return n.refuse("attribute 'post_transform': '" + transform + "' is not supported");
+  ValueId x = float_features(n, n.in(0));
+  if (n.rank(x) == 1) x = n.build.reshape(x, {1, n.shape(x)[0]});
+  QUERNEL_TRY(int64_t features, n.dim(x, n.rank(x) - 1));
+  bool linear = supports == 0;
+  int64_t weights = linear ? features : supports;
+  if (n.rank(x) != 2 || parameters.size() != 3 || rho.size() != 1 ||
+      static_cast<int64_t>(coefficients.size()) != weights ||
+      (!linear && static_cast<int64_t>(vectors.size()) != supports * features))
+    return n.invalid("expected rows of features, a coefficient for each support vector, and one rho");
+  ValueId products = x;
+  if (!linear) {
+    ValueId support = n.reshape(row(n, vectors), {supports, features});
+    QUERNEL_TRY(products, matmul(n, x, n.build.permute(support, {1, 0})));
+    ValueId scaled =
+        n.binary(BinaryOp::k_add, n.binary(BinaryOp::k_mul, products, parameters[0]), parameters[1]);
+    if (kernel == "POLY") {
+      products = n.binary(BinaryOp::k_pow, scaled, parameters[2]);
+    } else if (kernel == "SIGMOID") {
+      products = n.unary(UnaryOp::k_tanh, scaled);
+    } else if (kernel == "RBF") {
+      ValueId apart = n.binary(BinaryOp::k_sub, n.build.reshape(x, {n.shape(x)[0], 1, features}), support);
+      ValueId square =
+          n.build.reduce(OpKind::k_reduce_sum, n.binary(BinaryOp::k_mul, apart, apart), {2}, false);
+      products = n.unary(UnaryOp::k_exp, n.binary(BinaryOp::k_mul, square, -parameters[0]));
+    } else if (kernel != "LINEAR") {
+      return n.invalid("attribute 'kernel_type': expected LINEAR, POLY, RBF or SIGMOID, found '" + kernel +
+                       "'");
+    }
+  }
+  QUERNEL_TRY(ValueId y, matmul(n, products, n.reshape(row(n, coefficients), {weights, 1})));
+  y = n.binary(BinaryOp::k_add, y, rho[0]);
+  if (one_class)
+    y = n.build.where(n.binary(BinaryOp::k_gt, y, 0.0), n.scalar(DType::kF32, 1), n.scalar(DType::kF32, -1));
+  return n.output(y);
+}
+
 // (x - offset) * scale
 Status import_scaler(NodeImport& n) {
   std::vector<double> offset = n.attr_floats("offset").value_or(std::vector<double>{0}),

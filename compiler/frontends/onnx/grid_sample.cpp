@@ -19,20 +19,20 @@ struct Sampling {
   bool align_corners = false;
 };
 
-ValueId clamp(NodeImport& n, ValueId x, double lo, double hi) {
+ValueId clamp(NodeImport& n, ValueId x, ValueId lo, ValueId hi) {
   return n.binary(BinaryOp::k_min, n.binary(BinaryOp::k_max, x, lo), hi);
 }
 
 // Folds x back and forth between lo and hi.
-ValueId reflect(NodeImport& n, ValueId x, double lo, double hi) {
-  double range = hi - lo;
-  if (range <= 0) return n.full(n.dtype(x), n.shape(x), lo);
+ValueId reflect(NodeImport& n, ValueId x, ValueId lo, ValueId hi) {
+  ValueId range = n.binary(BinaryOp::k_sub, hi, lo);
   ValueId distance = n.unary(UnaryOp::k_abs, n.binary(BinaryOp::k_sub, x, lo));
   ValueId folds = n.unary(UnaryOp::k_floor, n.binary(BinaryOp::k_div, distance, range));
   ValueId rest = n.binary(BinaryOp::k_sub, distance, n.binary(BinaryOp::k_mul, folds, range));
   ValueId odd = n.binary(BinaryOp::k_ne, n.binary(BinaryOp::k_fmod, folds, 2.0), 0.0);
-  ValueId from_end = n.binary(BinaryOp::k_sub, n.scalar(n.dtype(x), hi), rest);
-  return n.build.where(odd, from_end, n.binary(BinaryOp::k_add, rest, lo));
+  ValueId folded =
+      n.build.where(odd, n.binary(BinaryOp::k_sub, hi, rest), n.binary(BinaryOp::k_add, rest, lo));
+  return n.build.where(n.binary(BinaryOp::k_le, range, 0.0), lo, folded);
 }
 
 // What one spatial dim contributes to a sample: an index, a weight (kNoValue: 1), and whether it is inside
@@ -56,9 +56,12 @@ ValueId cubic_weight(NodeImport& n, ValueId d, bool near) {
 }
 
 // The taps along one dim of `size` elements at float positions.
-std::vector<Tap> taps_along(NodeImport& n, ValueId position, int64_t size, const Sampling& s) {
-  double last = static_cast<double>(size - 1);
-  double lo = s.align_corners ? 0 : -0.5, hi = s.align_corners ? last : last + 0.5;
+std::vector<Tap> taps_along(NodeImport& n, ValueId position, const Dim& size, DType index_dtype,
+                            const Sampling& s) {
+  DType dtype = n.dtype(position);
+  ValueId zero = n.scalar(dtype, 0), last = n.number(dtype, size - 1);
+  ValueId lo = s.align_corners ? zero : n.scalar(dtype, -0.5);
+  ValueId hi = s.align_corners ? last : n.binary(BinaryOp::k_add, last, 0.5);
   if (s.interpolation == Interpolation::kNearest) position = n.unary(UnaryOp::k_round, position);
   // Where a cubic's position lies outside, only its taps move inside.
   bool moves = s.interpolation != Interpolation::kCubic;
@@ -66,7 +69,7 @@ std::vector<Tap> taps_along(NodeImport& n, ValueId position, int64_t size, const
   if (moves && s.outside == Outside::kBorder) {
     ValueId beyond = n.binary(BinaryOp::k_or, n.binary(BinaryOp::k_lt, position, lo),
                               n.binary(BinaryOp::k_gt, position, hi));
-    position = n.build.where(beyond, clamp(n, position, 0, last), position);
+    position = n.build.where(beyond, clamp(n, position, zero, last), position);
   }
   auto tap = [&](ValueId at, ValueId weight) {
     ValueId inside = kNoValue;
@@ -74,7 +77,7 @@ std::vector<Tap> taps_along(NodeImport& n, ValueId position, int64_t size, const
       inside =
           n.binary(BinaryOp::k_and, n.binary(BinaryOp::k_ge, at, 0.0), n.binary(BinaryOp::k_le, at, last));
     if (s.outside == Outside::kReflection) at = n.unary(UnaryOp::k_trunc, reflect(n, at, lo, hi));
-    return Tap{n.build.cast(clamp(n, at, 0, last), DType::kI32), weight, inside};
+    return Tap{n.build.cast(clamp(n, at, zero, last), index_dtype), weight, inside};
   };
   if (s.interpolation == Interpolation::kNearest) return {tap(position, kNoValue)};
   ValueId base = n.unary(UnaryOp::k_floor, position), fraction = n.binary(BinaryOp::k_sub, position, base);
@@ -87,14 +90,21 @@ std::vector<Tap> taps_along(NodeImport& n, ValueId position, int64_t size, const
 }
 
 // x [N, C, D...] read at positions (one value of [N, P] per spatial dim): [N, C, P].
-Expected<ValueId> sample(NodeImport& n, ValueId x, const std::vector<int64_t>& dims,
-                         const std::vector<ValueId>& position, const Sampling& s) {
-  std::vector<int64_t> spatial(dims.begin() + 2, dims.end());
-  std::optional<int64_t> plane = element_count(spatial);
-  if (!plane || *plane > (int64_t{1} << 31) - 1)
+Expected<ValueId> sample(NodeImport& n, ValueId x, const Shape& dims, const std::vector<ValueId>& position,
+                         const Sampling& s) {
+  constexpr int64_t kMaxPlane = (int64_t{1} << 31) - 1;
+  Shape spatial(dims.begin() + 2, dims.end());
+  std::optional<int64_t> known = is_static(spatial) ? element_count(static_dims(spatial)) : 1;
+  if (!known || *known > kMaxPlane)
     return n.refuse("sampling planes of more than 2^31 elements is not supported");
-  if (*plane == 0) return n.invalid("expected elements to sample, found " + to_string(n.shape(x)));
-  ValueId flat = n.reshape(x, {dims[0], dims[1], *plane});
+  for (const Dim& d : spatial) {
+    // Nothing can be read from a plane that may be empty.
+    if (!d.is_const() && !always_le(1, d)) QUERNEL_CHECK(n.dim(d));
+    if (d == Dim(0)) return n.invalid("expected elements to sample, found " + to_string(n.shape(x)));
+  }
+  Dim plane = element_count(spatial);
+  DType index_dtype = plane.bounds().hi <= kMaxPlane ? DType::kI32 : DType::kI64;
+  ValueId flat = n.build.reshape(x, {dims[0], dims[1], plane});
   // Every combination of taps, one per dim.
   std::vector<Tap> combined{{kNoValue, kNoValue, kNoValue}};
   auto join = [&](BinaryOp op, ValueId a, ValueId b) {
@@ -102,13 +112,13 @@ Expected<ValueId> sample(NodeImport& n, ValueId x, const std::vector<int64_t>& d
   };
   for (size_t d = 0; d < spatial.size(); ++d) {
     std::vector<Tap> next;
-    std::vector<Tap> along = taps_along(n, position[d], spatial[d], s);
+    std::vector<Tap> along = taps_along(n, position[d], spatial[d], index_dtype, s);
     for (const Tap& outer : combined)
       for (const Tap& inner : along) {
         ValueId index = inner.index;
         if (outer.index != kNoValue)
           index = n.binary(BinaryOp::k_add,
-                           n.binary(BinaryOp::k_mul, outer.index, static_cast<double>(spatial[d])), index);
+                           n.binary(BinaryOp::k_mul, outer.index, n.number(index_dtype, spatial[d])), index);
         next.push_back({index, join(BinaryOp::k_mul, outer.weight, inner.weight),
                         join(BinaryOp::k_and, outer.inside, inner.inside)});
       }
@@ -159,11 +169,10 @@ Expected<Sampling> read_sampling(NodeImport& n) {
 
 Status import_grid_sample(NodeImport& n) {
   QUERNEL_TRY(Sampling s, read_sampling(n));
-  QUERNEL_TRY(std::vector<int64_t> dims, n.dims(n.in(0)));
-  QUERNEL_TRY(std::vector<int64_t> grid, n.dims(n.in(1)));
+  Shape dims = n.shape(n.in(0)), grid = n.shape(n.in(1));
   size_t spatial = dims.size() - 2;
-  if (dims.size() < 3 || grid.size() != dims.size() || grid[0] != dims[0] ||
-      grid.back() != static_cast<int64_t>(spatial))
+  if (dims.size() < 3 || grid.size() != dims.size() || !(grid[0] == dims[0]) ||
+      !(grid.back() == Dim(static_cast<int64_t>(spatial))))
     return n.invalid("expected an input [N,C,D...] and a grid [N,O...," + std::to_string(spatial) +
                      "], found " + to_string(n.shape(n.in(0))) + " and " + to_string(n.shape(n.in(1))));
   DType dtype = n.dtype(n.in(0));
@@ -171,28 +180,27 @@ Status import_grid_sample(NodeImport& n) {
   if (!nearest && !is_float(dtype))
     return n.refuse("interpolating " + std::string(to_string(dtype)) + " is not supported",
                     "cast to float before");
-  std::vector<int64_t> result{dims[0], dims[1]};
+  Shape result{dims[0], dims[1]};
   result.insert(result.end(), grid.begin() + 1, grid.end() - 1);
-  int64_t points = 1;
-  for (size_t i = 1; i + 1 < grid.size(); ++i) points *= grid[i];
-  if (dims[0] == 0 || dims[1] == 0 || points == 0) return n.output(n.full(dtype, make_shape(result), 0));
-  ValueId flat_grid = n.reshape(n.widen(n.in(1)), {dims[0], points, grid.back()});
+  Dim points = element_count(Shape(grid.begin() + 1, grid.end() - 1));
+  if (element_count(result) == Dim(0)) return n.output(n.full(dtype, result, 0));
+  ValueId flat_grid = n.build.reshape(n.widen(n.in(1)), {dims[0], points, grid.back()});
   std::vector<ValueId> position;
   for (size_t d = 0; d < spatial; ++d) {
     // The grid names the last spatial dim first.
     int64_t column = static_cast<int64_t>(spatial - 1 - d);
-    ValueId g =
-        n.reshape(n.build.slice(flat_grid, {0, 0, column}, {dims[0], points, column + 1}), {dims[0], points});
-    double size = static_cast<double>(dims[d + 2]);
+    ValueId g = n.build.reshape(n.build.slice(flat_grid, {0, 0, column}, {dims[0], points, column + 1}),
+                                {dims[0], points});
     ValueId from_start = n.binary(BinaryOp::k_add, g, 1.0);
-    position.push_back(
-        s.align_corners
-            ? n.binary(BinaryOp::k_mul, n.binary(BinaryOp::k_div, from_start, 2.0), size - 1)
-            : n.binary(BinaryOp::k_div,
-                       n.binary(BinaryOp::k_sub, n.binary(BinaryOp::k_mul, from_start, size), 1.0), 2.0));
+    auto scaled = [&](const Dim& size) {
+      return n.binary(BinaryOp::k_mul, from_start, n.number(n.dtype(g), size));
+    };
+    ValueId twice =
+        s.align_corners ? scaled(dims[d + 2] - 1) : n.binary(BinaryOp::k_sub, scaled(dims[d + 2]), 1.0);
+    position.push_back(n.binary(BinaryOp::k_div, twice, 2.0));
   }
   QUERNEL_TRY(ValueId y, sample(n, nearest ? n.in(0) : n.widen(n.in(0)), dims, position, s));
-  return n.output(n.build.cast(n.reshape(y, result), dtype));
+  return n.output(n.build.cast(n.build.reshape(y, result), dtype));
 }
 
 // theta [N,k,k+1] applied to the homogeneous coordinates of a regular grid, which are constants.
@@ -274,7 +282,8 @@ Status import_deform_conv(NodeImport& n) {
     position.push_back(n.binary(BinaryOp::k_add, offset, regular));
   }
   std::vector<int64_t> split{dims[0] * parts, dims[1] / parts, dims[2], dims[3]};
-  QUERNEL_TRY(ValueId columns, sample(n, n.reshape(n.widen(n.in(0)), split), split, position, {}));
+  QUERNEL_TRY(ValueId columns,
+              sample(n, n.reshape(n.widen(n.in(0)), split), make_shape(split), position, {}));
   if (n.has(4))
     columns =
         n.binary(BinaryOp::k_mul, columns, n.reshape(n.widen(n.in(4)), {dims[0] * parts, 1, taps * points}));

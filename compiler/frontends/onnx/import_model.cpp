@@ -385,6 +385,10 @@ Expected<ImportedModel> try_import(const std::shared_ptr<const onnx::ModelProto>
   result.notes.insert(result.notes.end(), assumptions.notes.begin(), assumptions.notes.end());
   for (const auto& [name, multiple] : assumptions.multiple_of)
     result.notes.push_back("free dim '" + name + "' must be a multiple of " + std::to_string(multiple));
+  for (const Graph::Output& output : result.graph.outputs)
+    if (const Node* node = result.graph.def(output.value);
+        node && (node->location.op == "DFT" || node->location.op == "STFT"))
+      result.fourier_outputs.push_back(output.name);
   for (const std::string& name : fixed) {
     result.notes.push_back("input '" + name +
                            "' is fixed to the given value, which an operator needs at compile time");

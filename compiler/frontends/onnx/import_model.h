@@ -30,8 +30,9 @@ struct ImportedModel {
   Graph graph;
   std::vector<std::string> notes;         // what the user may want to know, one sentence each
   std::vector<std::string> fixed_inputs;  // inputs that became constants through ImportOptions::input_values
-  std::string producer;                   // as the file says, e.g. "pytorch 1.9"
-  int64_t opset = 0;                      // of the default domain
+  std::vector<std::string> fourier_outputs;  // those that a Fourier transform gives
+  std::string producer;                      // as the file says, e.g. "pytorch 1.9"
+  int64_t opset = 0;                         // of the default domain
 };
 
 // Imports a model file; external data are read relative to its folder.

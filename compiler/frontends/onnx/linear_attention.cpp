@@ -110,9 +110,9 @@ Status import_causal_conv_with_state(NodeImport& n) {
   std::string activation = n.attr_string("activation", "none");
   if (activation != "none" && activation != "silu" && activation != "swish")
     return n.invalid("attribute 'activation': expected none, silu or swish, found '" + activation + "'");
-  QUERNEL_TRY(std::vector<int64_t> x, n.dims(n.in(0)));
+  Shape x = n.shape(n.in(0));
   QUERNEL_TRY(std::vector<int64_t> w, n.dims(n.in(1)));
-  if (x.size() != 3 || w.size() != 3 || w[0] != x[1] || w[1] != 1 || w[2] < 1)
+  if (x.size() != 3 || w.size() != 3 || !(x[1] == Dim(w[0])) || w[1] != 1 || w[2] < 1)
     return n.invalid("expected an input [B,C,L] and weights [C,1,K], found " + to_string(n.shape(n.in(0))) +
                      " and " + to_string(n.shape(n.in(1))));
   int64_t past = w[2] - 1;
@@ -126,7 +126,7 @@ Status import_causal_conv_with_state(NodeImport& n) {
             k = c.reduction("kx", w[2]);
   ValueId y =
       c.emit(n, n.widen(history), {b, channel, t + k}, n.widen(n.in(1)), {channel, 0, k}, {b, channel, t});
-  if (n.has(2)) y = n.binary(BinaryOp::k_add, y, n.reshape(n.widen(n.in(2)), {x[1], 1}));
+  if (n.has(2)) y = n.binary(BinaryOp::k_add, y, n.build.reshape(n.widen(n.in(2)), {x[1], 1}));
   // Without an activation the sum is rounded once; with one, it is rounded before it, as the definition
   // composes them.
   if (activation != "none") y = swish(n, n.widen(n.build.cast(y, n.dtype(n.in(0)))));

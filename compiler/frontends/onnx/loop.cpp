@@ -186,7 +186,7 @@ Expected<std::optional<Values>> run(NodeImport& n, const Loop& loop) {
     const Tensor* known = n.constant(made.condition);
     if (known && known->count() == 1 && element_as_i64(*known, 0) != 0 && loop.goes_on.value_or(false))
       made.condition = kNoValue;
-    if (made.condition == kNoValue && !spec.count) failed = n.refuse("this Loop never ends");
+    if ((made.condition == kNoValue || !n.has(1)) && !spec.count) failed = n.refuse("this Loop never ends");
     return failed ? std::optional(std::move(made)) : std::nullopt;
   };
   std::optional<Values> results = build_loop(n.build, spec, step);

@@ -17,11 +17,11 @@ struct Reason {
   std::string_view name;
   std::string_view reason;
 };
-constexpr std::string_view kDynamicSize = "results whose size depends on the data are not supported yet";
 constexpr std::string_view kSequence =
     "strings and maps, and operators on sequences whose length is not known, are not supported";
 constexpr std::string_view kLegacy = "an experimental operator that left the ONNX standard";
 constexpr Reason kReasons[] = {
+    {"ImageDecoder", "compressed images are decoded by the application"},
     {"StringNormalizer", kSequence},
     {"StringConcat", kSequence},
     {"StringSplit", kSequence},
@@ -67,6 +67,9 @@ const Operator* find_operator(std::string_view domain, std::string_view name, in
 Diagnostic why_unsupported(std::string_view domain, std::string_view name, int64_t opset,
                            const Location& place) {
   std::string op(name);
+  if (domain == "ai.onnx.ml" && name == "ZipMap")
+    return unsupported("operator ZipMap is not supported: sequences of maps are no tensors", place,
+                       "export the model with the option zipmap=False, or end it at the node's input");
   if (!domain.empty())
     return unsupported("operator " + op + " of domain '" + std::string(domain) + "' is not supported", place,
                        "export the model with operators of the default ONNX domain");

@@ -143,7 +143,6 @@ Status import_matmul_n_bits(NodeImport& n) {
   constexpr int64_t kLimit = int64_t{1} << 31;
   if (k < 1 || columns < 1 || block < 1 || k > kLimit || columns > kLimit || block > kLimit || block % 2 != 0)
     return n.invalid("expected attributes 'K', 'N' and an even 'block_size' of at least 1");
-  if (n.has(4)) return n.refuse("reordered weights (input g_idx) are not supported");
   int64_t blocks = (k + block - 1) / block, padded = blocks * block;
   QUERNEL_TRY(Tensor packed, n.constant_in(1, "B"));
   if (packed.dtype != DType::kU8 || packed.count() * 8 != columns * padded * bits)
@@ -170,8 +169,22 @@ Status import_matmul_n_bits(NodeImport& n) {
                           {columns, blocks, 1});
   }
   ValueId weights = n.build.cast(n.build.constant(std::move(packed)), DType::kF32);
-  weights = n.binary(BinaryOp::k_mul, n.binary(BinaryOp::k_sub, weights, zeros), scales);
-  weights = n.build.slice(n.reshape(weights, {columns, padded}), {0, 0}, {columns, k});
+  if (n.has(4)) {
+    // Each row of the product names its block.
+    if (n.rank(n.in(4)) != 1 || !always_le(k, n.shape(n.in(4))[0]))
+      return n.invalid("expected g_idx of at least " + std::to_string(k) + " elements, found " +
+                       to_string(n.shape(n.in(4))));
+    ValueId block_of = n.build.slice(n.in(4), {0}, {k});
+    auto per_element = [&](ValueId by_block) {
+      return n.build.take(n.reshape(by_block, {columns, blocks}), block_of, 1);
+    };
+    weights = n.build.slice(n.reshape(weights, {columns, padded}), {0, 0}, {columns, k});
+    weights = n.binary(BinaryOp::k_sub, weights, n.rank(zeros) == 0 ? zeros : per_element(zeros));
+    weights = n.binary(BinaryOp::k_mul, weights, per_element(scales));
+  } else {
+    weights = n.binary(BinaryOp::k_mul, n.binary(BinaryOp::k_sub, weights, zeros), scales);
+    weights = n.build.slice(n.reshape(weights, {columns, padded}), {0, 0}, {columns, k});
+  }
   QUERNEL_TRY(ValueId y, matmul(n, n.widen(n.in(0)), n.build.permute(weights, {1, 0})));
   if (n.has(5)) y = n.binary(BinaryOp::k_add, y, n.widen(n.in(5)));
   return n.output(n.build.cast(y, n.dtype(n.in(0))));

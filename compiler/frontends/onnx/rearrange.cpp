@@ -41,7 +41,7 @@ Status import_reverse_sequence(NodeImport& n) {
   if (batch_axis == time_axis || n.shape(lengths) != Shape{shape[batch_axis]})
     return n.invalid("expected two different axes and a length per row of " + to_string(shape) + ", found " +
                      to_string(n.shape(lengths)));
-  QUERNEL_TRY(int64_t steps, n.dim(shape[time_axis]));
+  Dim steps = shape[time_axis];
   Shape per_row(static_cast<size_t>(rank), Dim(1));
   per_row[batch_axis] = shape[batch_axis];
   ValueId length = n.build.reshape(lengths, per_row);

@@ -20,16 +20,16 @@ struct Neighbours {
   ValueId low, high;                // i32, clamped
   ValueId low_weight, high_weight;  // 0 outside
 };
-Neighbours around(NodeImport& n, ValueId at, int64_t size) {
-  double last = static_cast<double>(size - 1);
+Neighbours around(NodeImport& n, ValueId at, const Dim& size, DType index_dtype) {
+  ValueId last = n.number(n.dtype(at), size - 1);
   ValueId inside = n.binary(BinaryOp::k_and, n.binary(BinaryOp::k_ge, at, -1.0),
-                            n.binary(BinaryOp::k_le, at, static_cast<double>(size)));
+                            n.binary(BinaryOp::k_le, at, n.number(n.dtype(at), size)));
   ValueId p = n.binary(BinaryOp::k_min, n.binary(BinaryOp::k_max, at, 0.0), last);
   ValueId low = n.unary(UnaryOp::k_floor, p),
           high = n.binary(BinaryOp::k_min, n.binary(BinaryOp::k_add, low, 1.0), last);
   ValueId fraction = n.binary(BinaryOp::k_sub, p, low), zero = n.scalar(n.dtype(at), 0);
   ValueId rest = n.binary(BinaryOp::k_sub, n.scalar(n.dtype(at), 1), fraction);
-  return {n.build.cast(low, DType::kI32), n.build.cast(high, DType::kI32), n.build.where(inside, rest, zero),
+  return {n.build.cast(low, index_dtype), n.build.cast(high, index_dtype), n.build.where(inside, rest, zero),
           n.build.where(inside, fraction, zero)};
 }
 
@@ -60,16 +60,19 @@ Status import_roi_align(NodeImport& n) {
     return n.refuse("attribute 'sampling_ratio': only a fixed number of samples is supported, found " +
                         std::to_string(ratio),
                     "export the model with a sampling ratio of at least 1");
-  QUERNEL_TRY(std::vector<int64_t> dims, n.dims(n.in(0)));
-  QUERNEL_TRY(std::vector<int64_t> rois, n.dims(n.in(1)));
-  if (dims.size() != 4 || rois.size() != 2 || rois[1] != 4 || n.shape(n.in(2)) != Shape{rois[0]})
+  Shape dims = n.shape(n.in(0)), rois = n.shape(n.in(1));
+  if (dims.size() != 4 || rois.size() != 2 || !(rois[1] == Dim(4)) || n.shape(n.in(2)) != Shape{rois[0]})
     return n.invalid("expected an input [N,C,H,W], regions [R,4] and batch indices [R], found " +
                      to_string(n.shape(n.in(0))) + ", " + to_string(n.shape(n.in(1))) + " and " +
                      to_string(n.shape(n.in(2))));
-  int64_t regions = rois[0], plane = dims[2] * dims[3];
-  if (dims[2] < 1 || dims[3] < 1 || dims[0] > ((int64_t{1} << 31) - 1) / plane)
+  constexpr int64_t kMaxIndex = (int64_t{1} << 31) - 1;
+  Dim regions = rois[0], plane = dims[2] * dims[3], pixel_count = dims[0] * plane;
+  if (always_lt(plane, 1) || always_lt(kMaxIndex, pixel_count))
     return n.refuse("expected images of at least one and below 2^31 elements, found " +
                     to_string(n.shape(n.in(0))));
+  // Nothing can be read from images that may be empty.
+  if (!always_le(1, plane)) QUERNEL_CHECK(n.dim(plane));
+  DType index_dtype = pixel_count.bounds().hi <= kMaxIndex ? DType::kI32 : DType::kI64;
   DType dtype = n.dtype(n.in(0));
   ValueId x = n.widen(n.in(0)), corners = n.build.cast(n.in(1), n.dtype(x));
   DType wide = n.dtype(x);
@@ -85,19 +88,20 @@ Status import_roi_align(NodeImport& n) {
     ValueId index = n.binary(BinaryOp::k_add, n.positions(wide, bins * ratio), 0.5);
     return n.binary(BinaryOp::k_add, start, n.binary(BinaryOp::k_mul, index, step));
   };
-  Neighbours rows = around(n, samples(1, height), dims[2]), columns = around(n, samples(0, width), dims[3]);
+  Neighbours rows = around(n, samples(1, height), dims[2], index_dtype),
+             columns = around(n, samples(0, width), dims[3], index_dtype);
   int64_t tall = height * ratio, wide_count = width * ratio;
   // The channels of one element are a row: [N*H*W, C].
-  ValueId pixels = n.reshape(n.build.permute(x, {0, 2, 3, 1}), {dims[0] * plane, dims[1]});
-  ValueId image = n.binary(BinaryOp::k_mul, n.build.cast(n.in(2), DType::kI32), static_cast<double>(plane));
+  ValueId pixels = n.build.reshape(n.build.permute(x, {0, 2, 3, 1}), {pixel_count, dims[1]});
+  ValueId image = n.binary(BinaryOp::k_mul, n.build.cast(n.in(2), index_dtype), n.number(index_dtype, plane));
   auto read = [&](ValueId row, ValueId row_weight, ValueId at, ValueId at_weight) {
-    ValueId index = n.binary(
-        BinaryOp::k_add,
-        n.binary(BinaryOp::k_add, n.reshape(image, {regions, 1, 1}),
-                 n.binary(BinaryOp::k_mul, n.reshape(row, {regions, tall, 1}), static_cast<double>(dims[3]))),
-        n.reshape(at, {regions, 1, wide_count}));
-    ValueId weight = n.binary(BinaryOp::k_mul, n.reshape(row_weight, {regions, tall, 1, 1}),
-                              n.reshape(at_weight, {regions, 1, wide_count, 1}));
+    ValueId index = n.binary(BinaryOp::k_add,
+                             n.binary(BinaryOp::k_add, n.build.reshape(image, {regions, 1, 1}),
+                                      n.binary(BinaryOp::k_mul, n.build.reshape(row, {regions, tall, 1}),
+                                               n.number(index_dtype, dims[3]))),
+                             n.build.reshape(at, {regions, 1, wide_count}));
+    ValueId weight = n.binary(BinaryOp::k_mul, n.build.reshape(row_weight, {regions, tall, 1, 1}),
+                              n.build.reshape(at_weight, {regions, 1, wide_count, 1}));
     return n.binary(BinaryOp::k_mul, n.build.take(pixels, index, 0), weight);
   };
   ValueId terms[] = {read(rows.low, rows.low_weight, columns.low, columns.low_weight),
@@ -108,7 +112,7 @@ Status import_roi_align(NodeImport& n) {
   ValueId y = terms[0];
   // In the mode max ONNX takes the largest of the weighted neighbours, not of their sums.
   for (int i = 1; i < 4; ++i) y = n.binary(average ? BinaryOp::k_add : BinaryOp::k_max, y, terms[i]);
-  y = n.reshape(y, {regions, height, ratio, width, ratio, dims[1]});
+  y = n.build.reshape(y, {regions, height, ratio, width, ratio, dims[1]});
   y = average ? n.mean(y, {2, 4}, false) : n.build.reduce(OpKind::k_reduce_max, y, {2, 4}, false);
   return n.output(n.build.cast(n.build.permute(y, {0, 3, 1, 2}), dtype));
 }

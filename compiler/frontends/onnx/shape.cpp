@@ -129,20 +129,16 @@ Status import_range(NodeImport& n) {
 }
 
 Status import_eye_like(NodeImport& n) {
-  QUERNEL_TRY(std::vector<int64_t> dims, n.dims(n.in(0)));
+  Shape shape = n.shape(n.in(0));
   int64_t diagonal = n.attr_int("k", 0);
   DType dtype = n.dtype(n.in(0));
   if (n.attribute("dtype")) {
     QUERNEL_TRY(dtype, dtype_from_onnx(static_cast<int>(n.attr_int("dtype", 0)), n.build.location()));
   }
-  if (dims.size() != 2) return n.invalid("expected a matrix, found " + to_string(n.shape(n.in(0))));
-  std::optional<int64_t> count = element_count(dims);
-  if (!count || *count > kMaxMaterialized) return n.refuse("a matrix of more than 2^24 elements");
-  std::vector<uint8_t> data(static_cast<size_t>(*count));
-  for (int64_t i = 0; i < dims[0]; ++i)
-    if (int64_t j = i + std::clamp(diagonal, -dims[0], dims[1]); j >= 0 && j < dims[1])
-      data[static_cast<size_t>(i * dims[1] + j)] = 1;
-  return n.output(n.build.cast(n.build.constant({DType::kBool, dims, Bytes::own(std::move(data))}), dtype));
+  if (shape.size() != 2) return n.invalid("expected a matrix, found " + to_string(shape));
+  ValueId row =
+      n.binary(BinaryOp::k_add, n.positions(DType::kI64, shape[0], 1), static_cast<double>(diagonal));
+  return n.output(n.build.cast(n.binary(BinaryOp::k_eq, row, n.positions(DType::kI64, shape[1])), dtype));
 }
 
 namespace {

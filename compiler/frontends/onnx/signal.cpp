@@ -75,8 +75,10 @@ Tensor second_matrix(DType dtype, const Transform& f, int64_t outer, int64_t inn
 // Computed in f64: a sum whose true value is near zero is then as accurate as its operands.
 Expected<ValueId> transform(NodeImport& n, ValueId x, const Transform& f, int64_t results) {
   QUERNEL_CHECK(n.build.status());
-  QUERNEL_TRY(std::vector<int64_t> dims, n.dims(x));
-  int64_t elements = dims[1], parts = dims[3], result_parts = f.to_real ? 1 : 2;
+  Shape dims = n.shape(x);
+  QUERNEL_TRY(int64_t elements, n.dim(dims[1]));
+  QUERNEL_TRY(int64_t parts, n.dim(dims[3]));
+  int64_t result_parts = f.to_real ? 1 : 2;
   DType dtype = DType::kF64;
   x = n.build.cast(x, dtype);
   constexpr int64_t kDirect = 512;  // lengths up to which one step is cheap
@@ -168,9 +170,9 @@ Status import_blackman_window(NodeImport& n) { return import_window(n, 0.42, 0.5
 // The axis is an attribute before opset 20, then an operand. The last dim holds the real part, or both parts.
 Status import_dft(NodeImport& n) {
   bool inverse = n.attr_int("inverse", 0) != 0, onesided = n.attr_int("onesided", 0) != 0;
-  QUERNEL_TRY(std::vector<int64_t> dims, n.dims(n.in(0)));
+  Shape dims = n.shape(n.in(0));
   int rank = static_cast<int>(dims.size());
-  if (rank < 2 || dims.back() < 1 || dims.back() > 2)
+  if (rank < 2 || !(dims.back() == Dim(1) || dims.back() == Dim(2)))
     return n.invalid("expected an input [...,1] or [...,2], found " + to_string(n.shape(n.in(0))));
   int64_t axis = n.opset < 20 ? n.attr_int("axis", 1) : -2;
   if (n.opset >= 20 && n.has(2)) {
@@ -181,34 +183,35 @@ Status import_dft(NodeImport& n) {
   Transform f;
   f.inverse = inverse;
   f.to_real = inverse && onesided;
-  f.length = f.to_real ? 2 * (dims[axis] - 1) : dims[axis];
+  size_t along = static_cast<size_t>(axis);
+  QUERNEL_TRY(int64_t elements, n.dim(dims[along]));
+  f.length = f.to_real ? 2 * (elements - 1) : elements;
   if (n.has(1)) {
     QUERNEL_TRY(f.length, n.int_in(1, "dft_length"));
   }
   QUERNEL_CHECK(check_length(n, f.length));
-  if (!inverse && onesided && dims.back() != 1)
+  if (!inverse && onesided && !(dims.back() == Dim(1)))
     return n.invalid("expected a real input for a one-sided transform");
-  int64_t outer = 1, inner = 1;
-  for (int64_t i = 0; i < axis; ++i) outer *= dims[i];
-  for (int64_t i = axis + 1; i + 1 < rank; ++i) inner *= dims[i];
-  ValueId x = n.reshape(n.in(0), {outer, dims[axis], inner, dims.back()});
+  Dim outer = element_count(Shape(dims.begin(), dims.begin() + axis)),
+      inner = element_count(Shape(dims.begin() + axis + 1, dims.end() - 1));
+  ValueId x = n.build.reshape(n.in(0), {outer, elements, inner, dims.back()});
   x = fit_length(n, x, f.to_real ? f.length / 2 + 1 : f.length);
   int64_t results = !inverse && onesided ? f.length / 2 + 1 : f.length;
   QUERNEL_TRY(ValueId y, transform(n, x, f, results));
-  dims[axis] = results;
+  dims[along] = results;
   dims.back() = f.to_real ? 1 : 2;
-  return n.output(n.build.cast(n.reshape(y, dims), n.dtype(n.in(0))));
+  return n.output(n.build.cast(n.build.reshape(y, dims), n.dtype(n.in(0))));
 }
 
 // Overlapping frames, weighted and transformed.
 Status import_stft(NodeImport& n) {
   bool onesided = n.attr_int("onesided", 1) != 0;
   QUERNEL_TRY(int64_t step, n.int_in(1, "frame_step"));
-  QUERNEL_TRY(std::vector<int64_t> dims, n.dims(n.in(0)));
+  Shape dims = n.shape(n.in(0));
   if (dims.size() == 2) dims.push_back(1);
-  if (dims.size() != 3 || dims[2] < 1 || dims[2] > 2)
+  if (dims.size() != 3 || !(dims[2] == Dim(1) || dims[2] == Dim(2)))
     return n.invalid("expected a signal [B,L,1] or [B,L,2], found " + to_string(n.shape(n.in(0))));
-  int64_t length = dims[1];
+  int64_t length = 0;
   if (n.has(2)) {
     if (n.rank(n.in(2)) != 1)
       return n.invalid("expected a window of rank 1, found " + to_string(n.shape(n.in(2))));
@@ -221,22 +224,26 @@ Status import_stft(NodeImport& n) {
                        " and " + std::to_string(given));
     length = given;
   }
+  if (!n.has(2) && !n.has(3)) {
+    QUERNEL_TRY(length, n.dim(dims[1]));
+  }
   QUERNEL_CHECK(check_length(n, length));
-  if (step < 1 || length > dims[1])
+  if (step < 1 || always_lt(dims[1], length))
     return n.invalid("expected a frame_step of at least 1 and frames within the signal, found " +
                      std::to_string(step) + " and " + std::to_string(length));
-  if (onesided && dims[2] != 1) return n.invalid("expected a real signal for a one-sided transform");
-  int64_t frames = (dims[1] - length) / step + 1;
+  if (onesided && !(dims[2] == Dim(1))) return n.invalid("expected a real signal for a one-sided transform");
+  Dim frames = max(floordiv(dims[1] - length, step) + 1, 0);
   IndexMap map;
   map.indices = {IndexExpr::axis(0), IndexExpr::axis(1) * step + IndexExpr::axis(2), IndexExpr::axis(3)};
-  ValueId x = n.build.view(n.reshape(n.in(0), dims), {dims[0], frames, length, dims[2]}, std::move(map));
+  ValueId x =
+      n.build.view(n.build.reshape(n.in(0), dims), {dims[0], frames, length, dims[2]}, std::move(map));
   if (n.has(2)) x = n.binary(BinaryOp::k_mul, x, n.reshape(n.build.cast(n.in(2), n.dtype(x)), {length, 1}));
-  x = n.reshape(x, {dims[0] * frames, length, 1, dims[2]});
+  x = n.build.reshape(x, {dims[0] * frames, length, 1, dims[2]});
   Transform f;
   f.length = length;
   int64_t results = onesided ? length / 2 + 1 : length;
   QUERNEL_TRY(ValueId y, transform(n, x, f, results));
-  return n.output(n.build.cast(n.reshape(y, {dims[0], frames, results, 2}), n.dtype(n.in(0))));
+  return n.output(n.build.cast(n.build.reshape(y, {dims[0], frames, results, 2}), n.dtype(n.in(0))));
 }
 
 // Triangles between the corner frequencies that are equidistant on the mel scale; all operands are constants.

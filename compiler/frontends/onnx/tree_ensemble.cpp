@@ -224,11 +224,11 @@ Tensor table(DType dtype, const Forest& forest, const std::function<double(const
 
 // The leaf that each row reaches in each tree, as node numbers [N,T].
 Expected<ValueId> walk(NodeImport& n, const Forest& forest, ValueId x) {
-  QUERNEL_TRY(std::vector<int64_t> dims, n.dims(x));
-  if (dims.size() != 2) return n.invalid("expected rows of features [N,F], found " + to_string(n.shape(x)));
+  if (n.rank(x) != 2) return n.invalid("expected rows of features [N,F], found " + to_string(n.shape(x)));
+  QUERNEL_TRY(int64_t features, n.dim(x, 1));
   for (const Node& node : forest.nodes)
-    if (node.branch != Branch::kLeaf && (node.feature < 0 || node.feature >= dims[1]))
-      return n.invalid("expected features below " + std::to_string(dims[1]) + ", found " +
+    if (node.branch != Branch::kLeaf && (node.feature < 0 || node.feature >= features))
+      return n.invalid("expected features below " + std::to_string(features) + ", found " +
                        std::to_string(node.feature));
   QUERNEL_TRY(int64_t depth, depth_of(n, forest));
   if (depth > 256) return n.refuse("trees of more than 256 levels are not supported");
@@ -245,7 +245,7 @@ Expected<ValueId> walk(NodeImport& n, const Forest& forest, ValueId x) {
       std::any_of(forest.nodes.begin(), forest.nodes.end(), [](const Node& v) { return v.missing_is_true; });
   std::vector<int32_t> roots(forest.roots.begin(), forest.roots.end());
   ValueId here = n.build.broadcast_to(n.build.constant(make_tensor<int32_t>(DType::kI32, {trees}, roots)),
-                                      make_shape({dims[0], trees}));
+                                      {n.shape(x)[0], trees});
   // The comparisons that occur; where several do, each node chooses its own.
   const std::pair<Branch, BinaryOp> kComparisons[] = {
       {Branch::kLessOrEqual, BinaryOp::k_le},    {Branch::kLess, BinaryOp::k_lt},

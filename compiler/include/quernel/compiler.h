@@ -56,9 +56,10 @@ struct StageTime {
 struct CompileReport {
   std::vector<StageTime> stages;
   std::vector<std::string> notes;
-  std::vector<std::string> fixed_inputs;    // those that input_values made constants
-  std::vector<std::string> random_outputs;  // those computed from random numbers
-  bool stopped = false;                     // at stop_after: no bundle was written, the figures below are 0
+  std::vector<std::string> fixed_inputs;     // those that input_values made constants
+  std::vector<std::string> random_outputs;   // those computed from random numbers
+  std::vector<std::string> fourier_outputs;  // those that a Fourier transform gives
+  bool stopped = false;                      // at stop_after: no bundle was written, the figures below are 0
   uint64_t file_bytes = 0, code_bytes = 0, constant_bytes = 0, workspace_bytes = 0;
   int kernels = 0;     // distinct ones, of the first variant
   int dispatches = 0;  // items of the first variant, of all entry points

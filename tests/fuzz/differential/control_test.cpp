@@ -2,6 +2,9 @@
 // graph pass disabled in turn.
 #include <gtest/gtest.h>
 
+#include <cstdio>
+#include <cstdlib>
+
 #include "graph/interpret.h"
 #include "graph/text.h"
 #include "graph/verify.h"
@@ -288,6 +291,43 @@ TEST_P(Control, every_graph_pass_disabled_in_turn) {
 
 INSTANTIATE_TEST_SUITE_P(programs, Control, ::testing::ValuesIn(kPrograms),
                          [](const auto& info) { return std::string(info.param.name); });
+
+// Random nodes in random loops and branches.
+void compare_random(uint64_t seed, const CompileOptions& options) {
+  RandomGraphOptions made_of;
+  made_of.control = true;
+  Graph graph = random_graph(seed, made_of);
+  Status valid = verify(graph);
+  ASSERT_TRUE(valid) << "seed " << seed << ": " << to_string(valid.errors()) << print(graph);
+  std::vector<Tensor> inputs = random_inputs(graph, seed);
+  Expected<std::vector<Tensor>> want = interpret(graph, inputs);
+  ASSERT_TRUE(want) << "seed " << seed << ": " << to_string(want.errors()) << print(graph);
+  Expected<std::vector<Tensor>> got = run_compiled(graph, inputs, options, 1 + seed % 2);
+  ASSERT_TRUE(got) << "seed " << seed << ": " << to_string(got.errors()) << print(graph);
+  for (size_t i = 0; i < want->size(); ++i) {
+    Tolerance t = tolerance_of(graph, graph.outputs[i].value);
+    EXPECT_EQ(difference((*got)[i], (*want)[i], t.rtol, t.atol), "")
+        << "seed " << seed << " output " << graph.outputs[i].name << "\n"
+        << print(graph, 64);
+  }
+}
+
+TEST(RandomControl, native_target) {
+  unsigned long long first = 0, count = 200;
+  if (const char* text = std::getenv("QUERNEL_FUZZ_SEEDS")) std::sscanf(text, "%llu:%llu", &first, &count);
+  for (uint64_t seed = first; seed < first + count && !::testing::Test::HasFailure(); ++seed)
+    compare_random(seed, {});
+}
+
+TEST(RandomControl, every_graph_pass_disabled_in_turn) {
+  for (const GraphPass& pass : graph_passes()) {
+    if (!pass.optional) continue;
+    CompileOptions options;
+    options.disabled_passes = {std::string(pass.name)};
+    for (uint64_t seed = 1; seed <= 8 && !::testing::Test::HasFailure(); ++seed)
+      compare_random(seed, options);
+  }
+}
 
 }  // namespace
 }  // namespace quernel::testing

@@ -103,19 +103,37 @@ std::string difference(const Tensor& got, const Tensor& want, double rtol, doubl
          ", found " + std::to_string(element_as_f64(got, worst));
 }
 
+namespace {
+
+void note_dtype(DType dtype, DType& narrowest) {
+  bool narrower =
+      bit_width(dtype) < bit_width(narrowest) || (dtype == DType::kBF16 && narrowest == DType::kF16);
+  // Only exact values are rounded to f8.
+  if (is_float(dtype) && bit_width(dtype) > 8 && narrower) narrowest = dtype;
+}
+
+// Everything that a loop or branch computes.
+void note_bodies(const Node& node, DType& narrowest) {
+  if (!is_control(node.op)) return;
+  for (const Graph& body : node.attributes.control->bodies) {
+    for (const Value& value : body.values) note_dtype(value.type.dtype, narrowest);
+    for (const Node& inner : body.nodes) note_bodies(inner, narrowest);
+  }
+}
+
+}  // namespace
+
 Tolerance tolerance_of(const Graph& graph, ValueId output) {
   DType narrowest = DType::kF64;
   std::vector<char> needed(graph.values.size(), 0);
   needed[output] = 1;
   for (ValueId v = static_cast<ValueId>(graph.values.size()) - 1; v >= 0; --v) {
     if (!needed[v]) continue;
-    DType dtype = graph.dtype(v);
-    bool narrower =
-        bit_width(dtype) < bit_width(narrowest) || (dtype == DType::kBF16 && narrowest == DType::kF16);
-    // Only exact values are rounded to f8.
-    if (is_float(dtype) && bit_width(dtype) > 8 && narrower) narrowest = dtype;
-    if (const Node* node = graph.def(v))
+    note_dtype(graph.dtype(v), narrowest);
+    if (const Node* node = graph.def(v)) {
+      note_bodies(*node, narrowest);
       for (ValueId x : node->inputs) needed[x] = 1;
+    }
   }
   switch (narrowest) {
     case DType::kF64:

@@ -76,11 +76,15 @@ class Generator {
   ValueId random_scan();
   ValueId random_argsort();
   ValueId random_scatter();
+  ValueId random_loop();
+  ValueId random_branch();
+  std::vector<ValueId> random_body();
+  ValueId small(ValueId v);
   void choose_outputs();
 
   std::vector<Facts> facts_;
   std::vector<ValueId> values_;  // that further nodes may use
-  int inputs_ = 0;
+  int inputs_ = 0, nesting_ = 0;
 };
 
 }  // namespace quernel::random_graph_parts

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "graph/passes/passes.h"
 #include "random_graph/generator.h"
 
 namespace quernel::random_graph_parts {
@@ -161,6 +162,8 @@ void Generator::run() {
 }
 
 ValueId Generator::random_node() {
+  if (options.control && nesting_ < 2 && random.chance(12))
+    return random.chance(60) ? random_loop() : random_branch();
   int64_t choice = random.below(100);
   if (choice < 18) return random_unary();
   if (choice < 40) return random_binary();
@@ -197,7 +200,10 @@ Graph random_graph(uint64_t seed, const RandomGraphOptions& options) {
   random_graph_parts::Generator generator(seed, options);
   generator.run();
   if (!generator.build.ok()) fatal(__FILE__, __LINE__, to_string(generator.build.take_status().errors()));
-  return std::move(generator.graph);
+  if (!options.control) return std::move(generator.graph);
+  Expected<Graph> graph = eliminate_dead_nodes(generator.graph);  // what bodies have left behind
+  if (!graph) fatal(__FILE__, __LINE__, to_string(graph.errors()));
+  return std::move(*graph);
 }
 
 }  // namespace quernel

@@ -25,6 +25,7 @@ struct RandomGraphOptions {
   bool ordered = true;  // scans, sorts, scatters
   bool bitcasts = true;
   bool storage_dtypes = true;  // i4 u4 f8e4m3 f8e5m2: converted and moved
+  bool control = false;        // loops and branches
 };
 
 // The same seed and options give the same graph on every machine.

@@ -227,6 +227,32 @@ onnx::NodeProto& two_trees(onnx::NodeProto& node) {
   return ml(node);
 }
 
+TEST(Contrib, svm_regressor_sums_kernels) {
+  const double v[2][2] = {{1, 2}, {-1, 0.5}}, x[2] = {0.5, -2}, gamma = 0.5, coef0 = 1;
+  for (const char* kernel : {"LINEAR", "POLY", "RBF", "SIGMOID"}) {
+    ModelBuilder m;
+    m.input("x", {-1, 2}, kFloat, {"n", ""}).output("y");
+    onnx::NodeProto& node = ml(m.node("SVMRegressor", {"x"}, {"y"}));
+    set_string(node, "kernel_type", kernel);
+    set_floats(node, "kernel_params", {0.5, 1, 3});
+    set_floats(node, "coefficients", {2, -3});
+    set_floats(node, "support_vectors", {1, 2, -1, 0.5});
+    set_floats(node, "rho", {0.25});
+    set_int(node, "n_supports", 2);
+    double sum = 0.25;
+    for (int j = 0; j < 2; ++j) {
+      double dot = x[0] * v[j][0] + x[1] * v[j][1];
+      double apart = std::pow(x[0] - v[j][0], 2) + std::pow(x[1] - v[j][1], 2);
+      double k = kernel[0] == 'L'   ? dot
+                 : kernel[0] == 'P' ? std::pow(gamma * dot + coef0, 3)
+                 : kernel[0] == 'R' ? std::exp(-gamma * apart)
+                                    : std::tanh(gamma * dot + coef0);
+      sum += (j == 0 ? 2 : -3) * k;
+    }
+    expect_values(run(m, {f32_tensor({1, 2}, {0.5, -2})}).at(0), {1, 1}, {sum});
+  }
+}
+
 TEST(Contrib, tree_regressor_sums_the_trees) {
   ModelBuilder m;
   m.input("x", {4, 2}).output("y");

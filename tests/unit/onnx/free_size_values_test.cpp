@@ -191,6 +191,95 @@ TEST(FreeSizes, a_dim_may_have_to_be_the_sum_of_others) {
                 {3}, {0, 4, 10});
 }
 
+// The image element at (i, j), or 0 outside.
+double pixel(const std::vector<float>& image, int height, int width, double i, double j) {
+  if (i < 0 || j < 0 || i > height - 1 || j > width - 1) return 0;
+  return image[static_cast<size_t>(i * width + j)];
+}
+double between(const std::vector<float>& image, int height, int width, double i, double j) {
+  double sum = 0, y = std::floor(i), x = std::floor(j);
+  for (double a : {y, y + 1})
+    for (double b : {x, x + 1})
+      sum += pixel(image, height, width, a, b) * (1 - std::fabs(i - a)) * (1 - std::fabs(j - b));
+  return sum;
+}
+
+TEST(FreeSizes, grid_sample_reads_between_elements) {
+  const int height = 3, width = 4;
+  std::vector<float> image, grid{-1, -1, 0.3f, 0.1f, 1, 0.9f, -0.2f, 0.6f, 1.4f, 0, 0, -1.2f};
+  for (int i = 0; i < height * width; ++i) image.push_back(static_cast<float>(i * i % 7));
+  for (bool corners : {false, true}) {
+    ModelBuilder m(20);
+    m.input("x", {-1, 1, -1, -1}, kFloat, {"n", "", "h", "w"});
+    m.input("g", {-1, -1, -1, 2}, kFloat, {"n", "a", "b", ""}).output("y");
+    set_int(m.node("GridSample", {"x", "g"}, {"y"}), "align_corners", corners);
+    std::vector<double> expected;
+    for (size_t p = 0; p < grid.size(); p += 2) {
+      double j = corners ? (grid[p] + 1) / 2 * (width - 1) : ((grid[p] + 1) * width - 1) / 2;
+      double i = corners ? (grid[p + 1] + 1) / 2 * (height - 1) : ((grid[p + 1] + 1) * height - 1) / 2;
+      expected.push_back(between(image, height, width, i, j));
+    }
+    expect_values(run(m, {f32_tensor({1, 1, height, width}, image), f32_tensor({1, 3, 2, 2}, grid)}).at(0),
+                  {1, 1, 3, 2}, expected);
+  }
+}
+
+TEST(FreeSizes, roi_align_of_any_number_of_regions) {
+  const int height = 5, width = 4;
+  std::vector<float> image;
+  for (int i = 0; i < 2 * height * width; ++i) image.push_back(static_cast<float>(i * 5 % 11));
+  ModelBuilder m;
+  m.input("x", {-1, 1, -1, -1}, kFloat, {"n", "", "h", "w"}).input("rois", {-1, 4}, kFloat, {"r", ""});
+  m.input("batch", {-1}, kInt64, {"r"}).output("y");
+  onnx::NodeProto& node = m.node("RoiAlign", {"x", "rois", "batch"}, {"y"});
+  set_int(node, "sampling_ratio", 1);
+  set_int(node, "output_height", 2);
+  std::vector<float> rois{0.5f, 0.5f, 2.5f, 3.5f, 1, 1, 3, 2, 0.25f, 2, 1.75f, 4};
+  std::vector<double> expected;
+  for (int r = 0; r < 3; ++r) {
+    std::vector<float> of(image.begin() + r % 2 * height * width,
+                          image.begin() + (r % 2 + 1) * height * width);
+    double x0 = rois[4 * r], y0 = rois[4 * r + 1], x1 = rois[4 * r + 2], y1 = rois[4 * r + 3];
+    for (double bin : {0.25, 0.75})
+      expected.push_back(between(of, height, width, y0 - 0.5 + (y1 - y0) * bin, x0 - 0.5 + (x1 - x0) * 0.5));
+  }
+  expect_values(
+      run(m, {f32_tensor({2, 1, height, width}, image), f32_tensor({3, 4}, rois), i64_tensor({3}, {0, 1, 0})})
+          .at(0),
+      {3, 1, 2, 1}, expected);
+}
+
+TEST(FreeSizes, short_transforms_of_a_free_signal) {
+  ModelBuilder m;
+  m.input("x", {-1, -1}, kFloat, {"n", "l"}).output("y");
+  m.ints("step", {}, {2});
+  m.ints("length", {}, {4});
+  m.node("STFT", {"x", "step", "", "length"}, {"y"});
+  std::vector<float> x{1, 3, -2, 0, 5, 4, 1, 2, 7};
+  std::vector<double> expected;
+  for (int frame = 0; frame < 3; ++frame)
+    for (int k = 0; k < 3; ++k) {
+      double real = 0, imaginary = 0;
+      for (int t = 0; t < 4; ++t) {
+        double angle = -2 * std::acos(-1.0) * k * t / 4;
+        real += x[static_cast<size_t>(2 * frame + t)] * std::cos(angle);
+        imaginary += x[static_cast<size_t>(2 * frame + t)] * std::sin(angle);
+      }
+      expected.insert(expected.end(), {real, imaginary});
+    }
+  expect_values(run(m, {f32_tensor({1, 9}, x)}).at(0), {1, 3, 3, 2}, expected);
+}
+
+TEST(FreeSizes, reverse_sequence_and_eye_like) {
+  ModelBuilder m;
+  m.input("x", {-1, -1}, kFloat, {"t", "b"}).input("lengths", {-1}, kInt64, {"b"}).output("y").output("e");
+  m.node("ReverseSequence", {"x", "lengths"}, {"y"});
+  set_int(m.node("EyeLike", {"x"}, {"e"}), "k", -1);
+  std::vector<Tensor> y = run(m, {f32_tensor({3, 2}, {1, 2, 3, 4, 5, 6}), i64_tensor({2}, {3, 2})});
+  expect_values(y.at(0), {3, 2}, {5, 4, 3, 2, 1, 6});
+  expect_values(y.at(1), {3, 2}, {0, 0, 1, 0, 0, 1});
+}
+
 // Rows of `x`, [rows,columns], are looked for among those seen.
 void check_unique(int64_t rows, int64_t columns, const std::vector<double>& x, int type, DType dtype,
                   bool sorted, bool by_axis) {

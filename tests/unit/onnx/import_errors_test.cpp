@@ -173,8 +173,8 @@ TEST(ImportErrors, computed_operand_that_must_be_known) {
 TEST(ImportErrors, free_dims_are_reported_once) {
   ModelBuilder m;
   m.input("x2", {-1, 4}, kFloat, {"batch"}).output("y");
-  m.node("EyeLike", {"x2"}, {"a"}, "e1");
-  m.node("EyeLike", {"x2"}, {"b"}, "e2");
+  m.node("Det", {"x2"}, {"a"}, "d1");
+  m.node("Det", {"x2"}, {"b"}, "d2");
   m.node("Add", {"a", "b"}, {"y"});
   Expected<ImportedModel> imported = m.import();
   ASSERT_FALSE(imported);

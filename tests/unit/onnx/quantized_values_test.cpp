@@ -150,5 +150,29 @@ TEST(Quantized, four_bit_weights_unpack_low_nibble_first) {
   expect_values(run(m, {f32_tensor({1, 2}, {4, 6})}).at(0), {1, 1}, {7});
 }
 
+// Of two blocks of two elements the first and last belong to the second one.
+TEST(Quantized, matmul_n_bits_in_the_order_of_g_idx) {
+  ModelBuilder m;
+  m.input("a", {1, 4}).output("y");
+  onnx::TensorProto& packed = *m.graph().add_initializer();
+  packed.set_name("b");
+  packed.set_data_type(2);
+  for (int d : {1, 2, 1}) packed.add_dims(d);
+  for (int v : {0x9a, 0xcb}) packed.add_int32_data(v);  // 10, 9, 11, 12
+  m.floats("scales", {2}, {2, 10});
+  onnx::TensorProto& order = *m.graph().add_initializer();
+  order.set_name("order");
+  order.set_data_type(6);
+  order.add_dims(4);
+  for (int v : {1, 0, 0, 1}) order.add_int32_data(v);
+  onnx::NodeProto& node = contrib(m.node("MatMulNBits", {"a", "b", "scales", "", "order"}, {"y"}));
+  set_int(node, "K", 4);
+  set_int(node, "N", 1);
+  set_int(node, "bits", 4);
+  set_int(node, "block_size", 2);
+  // 2*10, 1*2, 3*2, 4*10
+  expect_values(run(m, {f32_tensor({1, 4}, {1, 10, 100, 1000})}).at(0), {1, 1}, {20 + 20 + 600 + 40000});
+}
+
 }  // namespace
 }  // namespace quernel::onnx_test

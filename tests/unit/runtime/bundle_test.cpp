@@ -331,6 +331,49 @@ TEST(Bundle, WriterRefusesContradictions) {
   EXPECT_TRUE(refused([](auto& c) { c.test_vectors[0].tensors[0].value.resize(4); }));
 }
 
+// Sums of ones, every one pushed just before it is added.
+std::vector<int64_t> sum_of_ones(int count) {
+  std::vector<int64_t> code = {0, 1};
+  for (int i = 1; i < count; ++i) code.insert(code.end(), {0, 1, 2, 0});
+  return code;
+}
+
+TEST(Bundle, SizesBeyondTheLimitsAreRefused) {
+  auto opened = [](int count, auto change) {
+    bundle::BundleContents contents = symbolic_contents();
+    contents.expressions[1].code = sum_of_ones(count);
+    std::vector<std::byte> bytes = bundle_bytes(contents);
+    change(const_cast<schema::Bundle*>(structure_of(bytes))->expressions()->Get(1)->code());
+    rehash(bytes);
+    return open(bytes);
+  };
+  EXPECT_EQ(opened(512, [](auto*) {}).status, QNL_OK) << "1023 steps";
+  EXPECT_EQ(opened(512, [](auto* code) { poke(code, uint32_t{2 * 1025}); }).status, QNL_INVALID_BUNDLE)
+      << "1025 steps: a vector begins with its length";
+  EXPECT_EQ(opened(33,
+                   [](auto* code) {
+                     for (uint32_t i = 0; i < 65; ++i) {
+                       poke(code->Data() + 16 * i, int64_t{i < 33 ? 0 : 2});
+                       poke(code->Data() + 16 * i + 8, int64_t{i < 33 ? 1 : 0});
+                     }
+                   })
+                .status,
+            QNL_INVALID_BUNDLE)
+      << "33 values on the stack";
+
+  for (bool deep : {false, true}) {  // and are not written
+    bundle::BundleContents contents = symbolic_contents();
+    std::vector<int64_t>& code = contents.expressions[1].code;
+    code = sum_of_ones(deep ? 1 : 513);
+    for (int i = 1; deep && i < 33; ++i) code.insert(code.begin(), {0, 1}), code.insert(code.end(), {2, 0});
+    auto result = bundle::write_bundle(contents, temporary_path("limits.qnl"));
+    ASSERT_FALSE(result);
+    EXPECT_NE(to_string(result.errors()).find("expected sizes of at most 1024 steps and 32 values at once"),
+              std::string::npos)
+        << to_string(result.errors());
+  }
+}
+
 // Found by fuzzing: a dispatch with copy loops, which nothing uses but the reader hands out.
 TEST(Bundle, TooManyCopyLoopsOfADispatch) {
   Opened opened = open_changed([](schema::Bundle* b) {
