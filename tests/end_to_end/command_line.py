@@ -33,6 +33,10 @@ class CommandLine(ToolTest):
                    says=["--entry: expected NAME[@MODEL][:DIM=N,DIM=MIN..MAX,…], found 'run:batch'"])
         self.fails("quernel", "compile", DIGITS, "-o", "x.qnl", "--entry", "run", "--entry", "run", code=1,
                    says=["expected entry points of different names, found 'run' twice"])
+        self.fails("quernel", "bench", DIGITS, "--entry", "other", code=1,
+                   says=["--entry: expected one of 'torch_jit', found 'other'"])
+        self.fails("quernel", "bench", DIGITS, "--symbol", "n", code=1,
+                   says=["--symbol: expected NAME=NUMBER, found 'n'"])
         for dim in "n", "n=4..2", "n=1..8/0":
             self.fails("quernel", "compile", DIGITS, "-o", "x.qnl", "--dim", dim, code=2,
                        says=[f"--dim: expected NAME=N, NAME=MIN..MAX or NAME=MIN..MAX/MULTIPLE, found '{dim}'"])

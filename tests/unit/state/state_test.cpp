@@ -18,7 +18,8 @@ namespace {
 
 std::string text_of(const Diagnostics& errors) {
   std::string text;
-  for (const Diagnostic& error : errors) text += error.message + "\n";
+  for (const Diagnostic& error : errors)
+    text += error.message + (error.hint.empty() ? "" : "; " + error.hint) + "\n";
   return text;
 }
 
@@ -328,9 +329,12 @@ TEST(MakeStates, Refusals) {
   EXPECT_EQ(refusal(kPairs, {{"past_*", "next_0"}}),
             "state 'past_1': output 'next_0' is already the next value of 'past_0'\n");
   EXPECT_EQ(refusal(kPairs, {{"x", "shorter"}}),
-            "state 'x': expected output 'shorter' to be f32[4] like it, found f32[2]\n");
+            "state 'x': expected output 'shorter' to be f32[4] like it, found f32[2]; "
+            "a state keeps its size: fix free dims (--dim), and let the model write into a "
+            "buffer of the largest size rather than append\n");
   EXPECT_EQ(refusal(kPairs, {{"free", "freed"}}),
-            "state 'free': expected a shape without free dims, found f32[n]\n");
+            "state 'free': expected a shape without free dims, found f32[n]; fix them with --dim or "
+            "--input-shape\n");
   EXPECT_EQ(refusal(kPairs, {{"past_0", "next_0"}}, {{"past_0", ramp({2}, 1)}}),
             "state 'past_0': expected an initial value of f32[4], found f32[2]\n");
 }
