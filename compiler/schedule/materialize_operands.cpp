@@ -6,6 +6,14 @@
 #include "schedule/schedule.h"
 
 namespace quernel::schedule {
+namespace {
+
+bool is_output(const Graph& graph, ValueId v) {
+  return std::any_of(graph.outputs.begin(), graph.outputs.end(),
+                     [&](const Graph::Output& output) { return output.value == v; });
+}
+
+}  // namespace
 
 OperandAccess resolve_operand(const Graph& graph, const Node& contract, int operand) {
   const Contraction& c = contract.attributes.contraction;
@@ -16,6 +24,7 @@ OperandAccess resolve_operand(const Graph& graph, const Node& contract, int oper
   bool empty = std::find(extents.begin(), extents.end(), Dim(0)) != extents.end();
   while (const Node* node = graph.def(access.base)) {
     if (node->op == OpKind::k_contiguous || !has_index_map(*node) || empty) break;
+    if (is_output(graph, access.base)) break;  // stored itself; what it is a view of may not be
     map = compose(index_map_of(graph, *node), map, extents);
     access.base = node->inputs[0];
   }

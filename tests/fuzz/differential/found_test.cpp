@@ -44,5 +44,15 @@ TEST(Found, contraction_with_an_empty_merged_axis) {
   })");
 }
 
+// An operand that is a view and an output: what it is a view of was not stored. Crashed.
+TEST(Found, contraction_operand_that_is_an_output_view) {
+  expect_same(R"(graph @g(%x: f32[5,7,5], %w: f32[2,13]) {
+    %n = neg %x : f32[5,7,5]
+    %s = slice %n [0:5, 0:7, 0:3:2] : f32[5,7,2]
+    %y = contract %s, %w axes(a: 5, b: 7, c: 13 | k: 2) a[a, b, k] b[k, c] out[a, b, c] acc f32 : f32[5,7,13]
+    return s = %s, y = %y
+  })");
+}
+
 }  // namespace
 }  // namespace quernel::testing
