@@ -13,6 +13,7 @@ namespace {
 using Values = std::vector<ValueId>;
 
 constexpr int64_t kUnrolledNodes = 1000;          // of all iterations: a loop costs less beyond
+constexpr int64_t kMostNodes = 1000000;           // of a loop that has to be unrolled
 constexpr int64_t kUnlimited = int64_t{1} << 62;  // trip counts that exporters write for none
 
 Expected<const onnx::GraphProto*> body_of(NodeImport& n) {
@@ -30,8 +31,8 @@ int64_t node_count(const onnx::GraphProto& body) {
   return count;
 }
 
-bool is_short(int64_t trips, const onnx::GraphProto& body) {
-  return trips <= kUnrolledNodes / std::max<int64_t>(node_count(body), 1);
+bool is_short(int64_t trips, const onnx::GraphProto& body, int64_t limit = kUnrolledNodes) {
+  return trips <= limit / std::max<int64_t>(node_count(body), 1);
 }
 
 std::string loop_name(NodeImport& n) {
@@ -84,6 +85,7 @@ struct Loop {
   size_t scans = 0;
   std::optional<int64_t> trips;  // where known
   std::optional<bool> goes_on;   // at first, where known
+  bool body_failed = false;      // and has said why
 };
 
 // A trip count or condition that is known: one element.
@@ -100,13 +102,14 @@ ValueId iteration_input(NodeImport& n, const onnx::GraphProto& body, ValueId num
   return vector ? n.build.reshape(number, {1}) : number;
 }
 
-Expected<std::optional<Values>> run_body(NodeImport& n, const Loop& loop, ValueId number,
-                                         const Values& carried) {
+Expected<std::optional<Values>> run_body(NodeImport& n, Loop& loop, ValueId number, const Values& carried) {
   Values inputs{iteration_input(n, *loop.body, number),
                 n.build.constant(make_tensor<uint8_t>(DType::kBool, {}, {1}))};
   inputs.insert(inputs.end(), carried.begin(), carried.end());
   QUERNEL_CHECK(n.build.status());
-  return n.inline_body(*loop.body, inputs, number);
+  std::optional<Values> results = n.inline_body(*loop.body, inputs, number);
+  loop.body_failed |= !results;
+  return results;
 }
 
 // Notes the inputs and free dims that a trip count or condition depends on.
@@ -120,7 +123,7 @@ void want_course(NodeImport& n, ValueId v) {
 
 // All results of a loop of known course; nothing where its course is not known, it has more nodes than
 // `limit`, or the body has failed.
-Expected<std::optional<Values>> unroll(NodeImport& n, const Loop& loop, int64_t limit) {
+Expected<std::optional<Values>> unroll(NodeImport& n, Loop& loop, int64_t limit) {
   std::optional<Values> nothing;
   if ((n.has(0) && !loop.trips) || (n.has(1) && !loop.goes_on)) return nothing;
   int64_t trips = loop.trips.value_or(INT64_MAX), nodes = std::max<int64_t>(node_count(*loop.body), 1);
@@ -163,13 +166,13 @@ Expected<Dim> trip_count(NodeImport& n, const Loop& loop) {
 }
 
 // All results of a loop that runs; nothing where the body has failed.
-Expected<std::optional<Values>> run(NodeImport& n, const Loop& loop) {
+Expected<std::optional<Values>> run(NodeImport& n, Loop& loop) {
   if (std::any_of(loop.carried.begin(), loop.carried.end(), is_collection))
     return n.refuse(
         "a loop that carries a sequence or an optional needs a number of iterations that is known "
         "at compile time");
   LoopSpec spec{loop_name(n), loop.carried, {}, n.in(1)};
-  if (n.has(0) && loop.trips.value_or(0) < kUnlimited) {
+  if (n.has(0)) {
     QUERNEL_TRY(spec.count, trip_count(n, loop));
   }
   Status failed;
@@ -366,6 +369,7 @@ Status import_loop(NodeImport& n) {
   if (!n.has(0) && !n.has(1)) return n.refuse("a Loop without trip count and condition does not end");
   if (n.has(0)) {
     QUERNEL_TRY(loop.trips, known_scalar(n, n.in(0), "trip count"));
+    if (loop.trips.value_or(0) >= kUnlimited) n.inputs[0] = kNoValue, loop.trips.reset();
   }
   if (n.has(1)) {
     QUERNEL_TRY(std::optional<int64_t> condition, known_scalar(n, n.in(1), "condition"));
@@ -380,16 +384,20 @@ Status import_loop(NodeImport& n) {
     });
   };
   bool none = (loop.trips && *loop.trips <= 0) || (loop.goes_on && !*loop.goes_on);
-  bool brief = none || !loop.trips || *loop.trips >= kUnlimited || is_short(*loop.trips, *loop.body);
+  bool brief = none || !loop.trips || is_short(*loop.trips, *loop.body);
+  bool possible = !loop.trips || is_short(*loop.trips, *loop.body, kMostNodes);
+  int64_t most = loop.trips ? INT64_MAX : kMostNodes / 10;  // of a course that conditions tell
   if ((brief && succeeds([&] { return unroll(n, loop, kUnrolledNodes); })) ||
-      succeeds([&] { return run(n, loop); }) || succeeds([&] { return unroll(n, loop, INT64_MAX); }))
+      succeeds([&] { return run(n, loop); }) || (possible && succeeds([&] { return unroll(n, loop, most); })))
     return n.set_outputs(std::move(*results));
   // Once more, for what is wrong with it; values that would decide its course are wanted.
   if (n.has(0) && !loop.trips) want_course(n, n.in(0));
   if (n.has(1) && !loop.goes_on) want_course(n, n.in(1));
   bool known = (!n.has(0) || loop.trips) && (!n.has(1) || loop.goes_on);
-  if (known) {
-    QUERNEL_TRY(results, unroll(n, loop, INT64_MAX));
+  loop.body_failed = false;
+  if (known && possible) {
+    QUERNEL_TRY(results, unroll(n, loop, most));
+    if (loop.body_failed) return {};
   }
   QUERNEL_TRY(results, run(n, loop));
   return {};
