@@ -11,15 +11,15 @@ ValueId GraphBuilder::fail(Diagnostic diagnostic) {
   return kNoValue;
 }
 
-void GraphBuilder::note_unequal(const Dim& a, const Dim& b) {
-  if ((!a.is_const() || !b.is_const()) && !(a == b)) unequal_dims_.emplace_back(a, b);
+void GraphBuilder::note_unequal(const Dim& a, const Dim& b, bool only_equal) {
+  if ((!a.is_const() || !b.is_const()) && !(a == b)) unequal_dims_.push_back({a, b, only_equal});
 }
 
 ValueId GraphBuilder::cannot_broadcast(const Shape& a, const Shape& b, Diagnostic diagnostic) {
   size_t count = std::min(a.size(), b.size());
   for (size_t i = 1; i <= count; ++i) {
     const Dim &x = a[a.size() - i], &y = b[b.size() - i];
-    if (!(x == Dim(1)) && !(y == Dim(1))) note_unequal(x, y);
+    if (!(x == Dim(1)) && !(y == Dim(1))) note_unequal(x, y, false);
   }
   return fail(std::move(diagnostic));
 }
@@ -154,7 +154,7 @@ ValueId GraphBuilder::cat(std::vector<ValueId> xs, int64_t axis) {
     if (xs[0] == kNoValue || xs[i] == kNoValue) break;
     const Shape &first = graph_.shape(xs[0]), &other = graph_.shape(xs[i]);
     for (size_t d = 0; d < std::min(first.size(), other.size()); ++d)
-      if (static_cast<int64_t>(d) != axis) note_unequal(first[d], other[d]);
+      if (static_cast<int64_t>(d) != axis) note_unequal(first[d], other[d], true);
   }
   Attributes attributes;
   attributes.ints = {axis};

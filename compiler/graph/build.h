@@ -29,8 +29,14 @@ class GraphBuilder {
   }
   ValueId fail(Diagnostic diagnostic);
   // Pairs of dims, at least one of them free, that would have to be equal for operands to broadcast or to be
-  // concatenated.
-  const std::vector<std::pair<Dim, Dim>>& unequal_dims() const { return unequal_dims_; }
+  // concatenated. only_equal: broadcasting is no way out.
+  struct UnequalDims {
+    Dim a, b;
+    bool only_equal = false;
+  };
+  const std::vector<UnequalDims>& unequal_dims() const { return unequal_dims_; }
+  // Adds a pair, if one of the two is free and they differ.
+  void note_unequal(const Dim& a, const Dim& b, bool only_equal);
 
   ValueId add(OpKind op, std::vector<ValueId> inputs, Attributes attributes = {});
   ValueId constant(Tensor tensor);
@@ -64,13 +70,12 @@ class GraphBuilder {
 
  private:
   ValueId cannot_broadcast(const Shape& a, const Shape& b, Diagnostic diagnostic);
-  void note_unequal(const Dim& a, const Dim& b);
 
   Graph& graph_;
   Location location_;
   std::string name_;
   Diagnostics errors_;
-  std::vector<std::pair<Dim, Dim>> unequal_dims_;
+  std::vector<UnequalDims> unequal_dims_;
 };
 
 // What reductions and contractions accumulate in by default: f16, bf16 -> f32; i8, u8 -> i32; else the dtype

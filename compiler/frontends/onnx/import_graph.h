@@ -27,7 +27,7 @@ class GraphImport {
   // All that went wrong; empty on success.
   Diagnostics take_errors();
   // Names of graph inputs whose values failed nodes needed to know.
-  const std::vector<std::pair<Dim, Dim>>& unequal_dims() const { return build_.unequal_dims(); }
+  const std::vector<GraphBuilder::UnequalDims>& unequal_dims() const { return build_.unequal_dims(); }
   const std::set<std::string>& wanted_inputs() const { return wanted_inputs_; }
 
  private:

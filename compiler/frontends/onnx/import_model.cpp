@@ -59,16 +59,17 @@ struct DimAssumptions {
   std::vector<std::string> notes;
 
   // Adds what would make the two equal; false where nothing simple would.
-  bool make_equal(const Dim& a, const Dim& b) {
+  bool make_equal(const GraphBuilder::UnequalDims& dims) {
     using K = Dim::Kind;
     auto plain = [](const Dim& d) { return d.kind() == K::kSymbol && !d.facts().runtime; };
-    for (auto [x, y] : {std::pair(a, b), std::pair(b, a)}) {
+    for (auto [x, y] : {std::pair(dims.a, dims.b), std::pair(dims.b, dims.a)}) {
+      if (dims.only_equal && plain(x) && y.is_const()) return add_constant(x, y);
       if (plain(x) && y.kind() == K::kMin && y.rhs().is_const() && y.lhs() == x)
         return add_max(x.name(), y.rhs().value());
       if (plain(x) && plain(y) && add_same(y, x)) return true;
       if (plain(x) && add_same(x, y)) return true;
     }
-    return make_equal_as_multiple(a, b);
+    return make_equal_as_multiple(dims.a, dims.b);
   }
 
  private:
@@ -78,9 +79,23 @@ struct DimAssumptions {
     for (const Symbol& s : symbols)
       if (s.runtime || s.name == x.name() || same_as.count(s.name)) return false;
     if (symbols.empty() || !same_as.emplace(x.name(), y).second) return false;
-    for (auto& [name, value] : same_as) value = value.substitute(std::map<std::string, Dim>{{x.name(), y}});
+    replace(x, y);
     notes.push_back("free dims '" + to_string(y) + "' and '" + x.name() + "' must be equal");
     return true;
+  }
+
+  bool add_constant(const Dim& x, const Dim& y) {
+    const Symbol& facts = x.facts();
+    if (y.value() < facts.min || y.value() > facts.max || y.value() % facts.multiple_of != 0) return false;
+    if (!same_as.emplace(x.name(), y).second) return false;
+    replace(x, y);
+    notes.push_back("free dim '" + x.name() + "' must be " + to_string(y));
+    return true;
+  }
+
+  // In what stands for others.
+  void replace(const Dim& x, const Dim& y) {
+    for (auto& [name, value] : same_as) value = value.substitute(std::map<std::string, Dim>{{x.name(), y}});
   }
 
   // Halves that are doubled again equal the whole when it is even.
@@ -378,7 +393,8 @@ Expected<ImportedModel> try_import(const std::shared_ptr<const onnx::ModelProto>
   for (Diagnostic& error : import.take_errors()) errors.push_back(std::move(error));
   wanted = import.wanted_inputs();
   if (!errors.empty())
-    for (const auto& [a, b] : import.unequal_dims()) assumed |= assumptions.make_equal(a, b);
+    for (const GraphBuilder::UnequalDims& dims : import.unequal_dims())
+      assumed |= assumptions.make_equal(dims);
   if (!errors.empty()) return errors;
   // Bodies and attempts leave dead nodes behind.
   QUERNEL_TRY(result.graph, eliminate_dead_nodes(result.graph));

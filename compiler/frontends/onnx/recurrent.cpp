@@ -278,12 +278,14 @@ State run_direction(NodeImport& n, const Layer& layer, int64_t d, const Cell& ce
 Status expect_shape(NodeImport& n, int i, const char* what, const Shape& expected) {
   if (!n.has(i) || n.shape(n.in(i)) == expected) return {};
   Shape found = n.shape(n.in(i));
-  if (found.size() == expected.size())
+  if (found.size() == expected.size()) {
+    for (size_t k = 0; k < found.size(); ++k) n.build.note_unequal(found[k], expected[k], true);
     for (size_t k = 0; k < found.size(); ++k) {
       if (found[k] == expected[k]) continue;
       QUERNEL_CHECK(n.dim(found[k]));
       QUERNEL_CHECK(n.dim(expected[k]));
     }
+  }
   return n.invalid("expected " + std::string(what) + " of shape " + to_string(expected) + ", found " +
                    to_string(found));
 }

@@ -191,6 +191,15 @@ TEST(FreeSizes, a_dim_may_have_to_be_the_sum_of_others) {
                 {3}, {0, 4, 10});
 }
 
+TEST(FreeSizes, a_dim_may_have_to_be_a_number) {
+  ModelBuilder m;
+  m.input("x", {-1, 2}, kFloat, {"n"}).input("y", {2, 1}).output("z");
+  set_int(m.node("Concat", {"x", "y"}, {"z"}), "axis", 1);
+  expect_note(m, "free dim 'n' must be 2");
+  expect_values(run(m, {f32_tensor({2, 2}, {1, 2, 3, 4}), f32_tensor({2, 1}, {5, 6})}).at(0), {2, 3},
+                {1, 2, 5, 3, 4, 6});
+}
+
 // The image element at (i, j), or 0 outside.
 double pixel(const std::vector<float>& image, int height, int width, double i, double j) {
   if (i < 0 || j < 0 || i > height - 1 || j > width - 1) return 0;
