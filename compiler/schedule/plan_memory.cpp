@@ -39,8 +39,9 @@ class Planner {
     DType dtype = g_.dtype(v);
     // A place that depends on a run-time symbol is found by the kernel, within the whole buffer.
     if (!storage.offset.is_bound()) return {v, storage.buffer, 0, s_.buffers[storage.buffer].bytes, write};
-    return {v, storage.buffer, byte_size(dtype, storage.offset),
-            byte_size(dtype, span(g_.shape(v), storage.strides)).upper_bound(), write};
+    Dim bytes = byte_size(dtype, span(g_.shape(v), storage.strides)).upper_bound();
+    // Nothing lies anywhere: its place within an empty cat is no place of the buffer.
+    return {v, storage.buffer, is_zero(bytes) ? Dim(0) : byte_size(dtype, storage.offset), bytes, write};
   }
 
   // Run-time symbols whose values the group has stored (-1: graph inputs) are read before anything uses them.

@@ -54,5 +54,16 @@ TEST(Found, contraction_operand_that_is_an_output_view) {
   })");
 }
 
+// A kernel that writes a part of an empty cat beside something else: that part began behind the buffer.
+TEST(Found, part_of_an_empty_cat) {
+  expect_same(R"(graph @g(%x: f32[5,0,8]) {
+    %n = neg %x : f32[5,0,8]
+    %a = abs %n : f32[5,0,8]
+    %p = pad %n [0:0, 3:0, 0:0] fill 0 : f32[5,3,8]
+    %c = cat %x, %a, %n {2} : f32[5,0,24]
+    return p = %p, c = %c
+  })");
+}
+
 }  // namespace
 }  // namespace quernel::testing
