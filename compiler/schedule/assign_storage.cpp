@@ -28,7 +28,8 @@ class Assigner {
       place(g_.inputs[g_.states[i].input], BufferKind::kState, static_cast<int>(i));
     for (const Group& group : s_.groups)
       if (group.kind == GroupKind::kContract)
-        for (int i = 0; i < 2; ++i) contracted_.insert(resolve_operand(g_, g_.nodes[group.anchor], i).base);
+        for (int i = 0; i < 2; ++i)
+          contractions_.emplace(resolve_operand(g_, g_.nodes[group.anchor], i).base, group.anchor);
     for (size_t i = 0; i < g_.inputs.size(); ++i)
       if (!g_.state_of_input(i)) place(g_.inputs[i], BufferKind::kInput, static_cast<int>(i));
     for (size_t i = 0; i < s_.inputs.size(); ++i) use_port(g_.inputs[i], s_.inputs[i]);
@@ -121,13 +122,30 @@ class Assigner {
                      contiguous_strides(make_shape(data->dims))};
   }
 
-  // materialize_operands promised contractions that what they read in vectors is contiguous along them.
-  bool keeps_vectors(ValueId v, const Shape& strides) const {
-    if (!contracted_.count(v)) return true;
-    const Shape &dims = g_.shape(v), own = contiguous_strides(dims);
-    for (size_t d = 0; d < dims.size(); ++d)
-      if (!(dims[d] == Dim(1)) && own[d] == Dim(1) && !(strides[d] == Dim(1))) return false;
-    return true;
+  // Strides of a contraction's operand, from where its stored value lives or, without a place yet, will by
+  // default.
+  OperandStrides strides_of(const Node& contraction, const OperandAccess& access) const {
+    const Tensor* constant = g_.constant(access.base);
+    const Storage& storage = s_.storage[access.base];
+    bool placed = !constant && storage.valid();
+    Shape dims = placed ? storage.strides
+                        : contiguous_strides(constant ? make_shape(constant->dims) : g_.shape(access.base));
+    // A place that depends on a run-time symbol is found by the kernel.
+    Dim offset = placed && !storage.offset.is_bound() ? storage.offset : Dim(0);
+    return operand_strides(g_, access, dims, offset, contraction.attributes.contraction.axes.size());
+  }
+
+  // materialize_operands promised that contractions can read their operands in place: whether those that read
+  // `v` still can.
+  bool keeps_contractions(ValueId v) const {
+    auto [first, last] = contractions_.equal_range(v);
+    return std::all_of(first, last, [&](const std::pair<const ValueId, int>& entry) {
+      const Node& node = g_.nodes[entry.second];
+      ContractionPlan plan =
+          plan_contraction(node.attributes.contraction, strides_of(node, resolve_operand(g_, node, 0)),
+                           strides_of(node, resolve_operand(g_, node, 1)), target_);
+      return plan.vector_axis >= 0;
+    });
   }
 
   void write_cat_in_place(Group& group) {
@@ -138,12 +156,13 @@ class Assigner {
     for (size_t i = 0; i < cat.inputs.size(); ++i) {
       ValueId v = cat.inputs[i];
       // A producer of ours that has no place yet writes here; the operand's own groups come before the cat's.
-      bool free = producer_[v] >= 0 && !s_.storage[v].valid() && !is_carried(g_, *g_.def(v));
-      if (free && keeps_vectors(v, whole.strides)) {
+      bool in_place = producer_[v] >= 0 && !s_.storage[v].valid() && !is_carried(g_, *g_.def(v));
+      if (in_place) {
         s_.storage[v] = {whole.buffer, whole.offset + start * whole.strides[axis], whole.strides};
-      } else {
-        group.copied.push_back(static_cast<int>(i));
+        in_place = keeps_contractions(v);
+        if (!in_place) s_.storage[v] = {};
       }
+      if (!in_place) group.copied.push_back(static_cast<int>(i));
       start += g_.shape(v)[axis];
     }
   }
@@ -188,22 +207,18 @@ class Assigner {
     OperandStrides strides[2];
     for (int i = 0; i < 2; ++i) {
       access[i] = resolve_operand(g_, node, i);
-      ValueId base = access[i].base;
-      const Tensor* constant = g_.constant(base);
-      Shape dims = constant ? contiguous_strides(make_shape(constant->dims)) : s_.storage[base].strides;
-      // A place that depends on a run-time symbol is found by the kernel.
-      Dim offset = constant || s_.storage[base].offset.is_bound() ? Dim(0) : s_.storage[base].offset;
-      strides[i] = operand_strides(g_, access[i], dims, offset, node.attributes.contraction.axes.size());
+      strides[i] = strides_of(node, access[i]);
     }
     group.contraction = plan_contraction(node.attributes.contraction, strides[0], strides[1], target_);
     ContractionPlan& p = group.contraction;
-    QUERNEL_ASSERT(p.copy_operand < 0 && p.vector_axis >= 0);
+    QUERNEL_ASSERT(p.vector_axis >= 0);
     ValueId a = access[p.swapped ? 1 : 0].base, b = access[p.swapped ? 0 : 1].base;
     if (p.packed) {
       const Tensor& data = *g_.constant(b);
       std::string order = packing_order(p);
       if (int panel_v = packings_.panel_v(data, order, p.panel_v); panel_v != p.panel_v)
-        p = plan_contraction(node.attributes.contraction, strides[0], strides[1], target_, panel_v);
+        p = plan_contraction(node.attributes.contraction, strides[0], strides[1], target_,
+                             {.panel_v = panel_v});
       auto key = std::make_pair(data.bytes.data(), std::to_string(p.panel_n()) + order);
       auto it = packed_.find(key);
       if (it == packed_.end())
@@ -272,7 +287,7 @@ class Assigner {
   std::multimap<size_t, int> constants_;
   std::map<std::pair<const uint8_t*, std::string>, int> packed_;
   std::unordered_set<ValueId> scalars_;
-  std::unordered_set<ValueId> contracted_;  // stored values that contractions read
+  std::multimap<ValueId, int> contractions_;  // nodes, by the stored values that they read
 };
 
 }  // namespace

@@ -97,7 +97,7 @@ Expected<Graph> materialize_operands(const Graph& original, const Target& target
     for (int copies = 0;; ++copies) {
       for (int i = 0; i < 2; ++i)
         strides[i] = operand_strides(graph, access[i], contiguous_strides(dims[i]), 0, c.axes.size());
-      plan = plan_contraction(c, strides[0], strides[1], target);
+      plan = plan_contraction(c, strides[0], strides[1], target, {.may_copy = true});
       if (plan.vector_axis < 0) {
         ValueId sum = product_and_sum(r.build, contraction, inputs[0], inputs[1]);
         return r.build.reshape(r.build.cast(sum, graph.dtype(node.output)), graph.shape(node.output));

@@ -148,7 +148,8 @@ OperandStrides operand_strides(const Graph& graph, const OperandAccess& access, 
 }
 
 ContractionPlan plan_contraction(const Contraction& contraction, const OperandStrides& given_x,
-                                 const OperandStrides& given_y, const Target& target, int panel_v) {
+                                 const OperandStrides& given_y, const Target& target,
+                                 const PlanOptions& options) {
   ContractionPlan plan;
   size_t count = contraction.axes.size();
   OperandStrides x = given_x, y = given_y;
@@ -181,7 +182,7 @@ ContractionPlan plan_contraction(const Contraction& contraction, const OperandSt
   for (size_t i = 0; i < axes.size(); ++i) {
     if (axes[i].reduction) continue;
     for (const Candidate& c : candidates(axes, static_cast<int>(i), x, y, plan.lanes))
-      if (best.axis < 0 || c.cost < best.cost) best = c;
+      if ((options.may_copy || c.copy_operand < 0) && (best.axis < 0 || c.cost < best.cost)) best = c;
   }
   plan.vector_axis = best.axis;
   plan.swapped = best.swapped;
@@ -233,7 +234,7 @@ ContractionPlan plan_contraction(const Contraction& contraction, const OperandSt
       plan.grid_axes.push_back(plan.row_axes.front());
       plan.row_axes.erase(plan.row_axes.begin());
     }
-  choose_tile(plan, target, panel_v);
+  choose_tile(plan, target, options.panel_v);
 
   // The contraction's axes in terms of the merged ones: digits of a mixed radix number.
   plan.axis_values.assign(count, IndexExpr(0));

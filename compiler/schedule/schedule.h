@@ -226,9 +226,13 @@ struct OperandStrides {
 };
 OperandStrides operand_strides(const Graph& graph, const OperandAccess& access, const Shape& dim_strides,
                                const Dim& offset, size_t axes);
-// `panel_v`: the width of panels that the tile has to fit; 0: panels become as wide as the tile.
+struct PlanOptions {
+  bool may_copy = false;  // an operand may be copied first; else vector_axis is -1 where one had to be
+  int panel_v = 0;  // the width of panels that the tile has to fit; 0: panels become as wide as the tile
+};
 ContractionPlan plan_contraction(const Contraction& contraction, const OperandStrides& a,
-                                 const OperandStrides& b, const Target& target, int panel_v = 0);
+                                 const OperandStrides& b, const Target& target,
+                                 const PlanOptions& options = {});
 // The constant vector operand in packed order: [grid axes it depends on][panel][reduction axes][panel_n],
 // zero-filled.
 Tensor pack_operand(const Tensor& data, const ContractionPlan& plan);
