@@ -228,6 +228,8 @@ const std::vector<GraphPass>& graph_passes() {
       {"simplify-algebra-2", "identities that the layout uncovered", graph_pass(simplify_algebra)},
       {"compose-views", "movement chains that no named op can say become one index map",
        graph_pass(compose_views)},
+      {"choose-winograd", "3x3 convolutions that Winograd's algorithm computes faster",
+       schedule::choose_winograd},
       {"materialize-operands", "contraction operands become readable in place",
        schedule::materialize_operands, false},
       {"fold-constants-2", "constants in their new layout", graph_pass(fold_constants)},

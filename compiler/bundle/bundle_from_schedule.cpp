@@ -221,8 +221,8 @@ class Assembler {
     if (!variant.code.empty())
       std::memcpy(variant.code.data(), compiled.image.elf.data(), variant.code.size());
     for (size_t k = 0; k < compiled.image.kernel_names.size(); ++k)
-      variant.kernels.push_back(
-          {compiled.image.kernel_names[k], 0, static_cast<uint32_t>(compiled.image.stack_bytes[k])});
+      variant.kernels.push_back({compiled.image.kernel_names[k], compiled.image.scratch_bytes[k],
+                                 static_cast<uint32_t>(compiled.image.stack_bytes[k])});
     contents_.variants.push_back(std::move(variant));
   }
 

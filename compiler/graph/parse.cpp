@@ -409,6 +409,7 @@ class GraphParser {
     c.out = parse_exprs(&names);
     in_.expect_word("acc");
     c.accumulator = parse_dtype_word();
+    if (in_.accept_word("winograd")) c.winograd = static_cast<int>(in_.integer("2 or 4"));
   }
 
   void parse_reduce(OpKind op, Attributes& a) {

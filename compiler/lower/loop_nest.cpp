@@ -197,7 +197,7 @@ LoweredItem lower_item(const schedule::Schedule& schedule, const schedule::Item&
       lower_reduce(context);
       break;
     case schedule::GroupKind::kContract:
-      lower_contract(context);
+      group.winograd.tile != 0 ? lower_winograd(context) : lower_contract(context);
       break;
     case schedule::GroupKind::kCat:
       lower_cat(context);

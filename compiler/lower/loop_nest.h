@@ -61,6 +61,7 @@ loop::Expr extreme_value(DType dtype, bool lowest);
 void lower_map(Context& context);
 void lower_reduce(Context& context);
 void lower_contract(Context& context);
+void lower_winograd(Context& context);
 void lower_cat(Context& context);
 void lower_scan(Context& context);
 void lower_sort(Context& context);

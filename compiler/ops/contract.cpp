@@ -38,6 +38,8 @@ Expected<TensorType> infer_contract(OpKind, const Types& inputs, const Attribute
   if (is_float(c.accumulator) != is_float(dtype) || c.accumulator >= DType::kBool)
     return invalid_input("expected an accumulator " + std::string(is_float(dtype) ? "float" : "integer") +
                          " for " + to_string(inputs[0]) + ", found " + std::string(to_string(c.accumulator)));
+  if (c.winograd != 0 && c.winograd != 2 && c.winograd != 4)
+    return invalid_input("expected winograd tiles of side 2 or 4, found " + std::to_string(c.winograd));
   Shape extents;
   for (size_t i = 0; i < c.axes.size(); ++i) {
     if (always_lt(c.axes[i].extent, 0))

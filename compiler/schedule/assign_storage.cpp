@@ -141,10 +141,11 @@ class Assigner {
     auto [first, last] = contractions_.equal_range(v);
     return std::all_of(first, last, [&](const std::pair<const ValueId, int>& entry) {
       const Node& node = g_.nodes[entry.second];
-      ContractionPlan plan =
-          plan_contraction(node.attributes.contraction, strides_of(node, resolve_operand(g_, node, 0)),
-                           strides_of(node, resolve_operand(g_, node, 1)), target_);
-      return plan.vector_axis >= 0;
+      const Contraction& c = node.attributes.contraction;
+      OperandStrides a = strides_of(node, resolve_operand(g_, node, 0));
+      if (c.winograd != 0) return a.axis[winograd_form(g_, node)->channels] == Dim(1);
+      OperandStrides b = strides_of(node, resolve_operand(g_, node, 1));
+      return plan_contraction(c, a, b, target_).vector_axis >= 0;
     });
   }
 
@@ -209,6 +210,7 @@ class Assigner {
       access[i] = resolve_operand(g_, node, i);
       strides[i] = strides_of(node, access[i]);
     }
+    if (node.attributes.contraction.winograd != 0) return plan_winograd(group, access, strides);
     group.contraction = plan_contraction(node.attributes.contraction, strides[0], strides[1], target_);
     ContractionPlan& p = group.contraction;
     QUERNEL_ASSERT(p.vector_axis >= 0);
@@ -232,6 +234,30 @@ class Assigner {
       if (scalars_.count(v) && !(p.packed && v == b) &&
           std::find(group.reads.begin(), group.reads.end(), v) == group.reads.end())
         group.reads.push_back(v);
+  }
+
+  void plan_winograd(Group& group, const OperandAccess (&access)[2], const OperandStrides (&strides)[2]) {
+    const Node& node = g_.nodes[group.anchor];
+    const Contraction& c = node.attributes.contraction;
+    WinogradForm form = *winograd_form(g_, node);
+    ValueId weights = access[1].base;
+    const Tensor& data = *g_.constant(weights);
+    std::string order = "/winograd " + std::to_string(c.winograd) + "/" + to_string(strides[1].offset);
+    for (int axis : {form.window_y, form.window_x, form.channels, form.columns})
+      order += "," + to_string(strides[1].axis[axis]);
+    group.winograd = schedule::plan_winograd(c, form, c.winograd, strides[0], target_);
+    int panel_v = packings_.panel_v(data, order, group.winograd.tile_v);
+    if (panel_v != group.winograd.tile_v)
+      group.winograd = schedule::plan_winograd(c, form, c.winograd, strides[0], target_, panel_v);
+    auto key = std::make_pair(data.bytes.data(), std::to_string(panel_v) + order);
+    auto it = packed_.find(key);
+    if (it == packed_.end()) {
+      int buffer = constant_buffer(winograd_weights(data, group.winograd, strides[1]),
+                                   g_.values[weights].name + ".packed");
+      it = packed_.emplace(key, buffer).first;
+    }
+    group.packed_buffer = it->second;
+    if (access[0].base != weights && !read_by_epilogue(group, weights)) std::erase(group.reads, weights);
   }
 
   // Two positions for each element that is sorted.

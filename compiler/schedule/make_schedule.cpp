@@ -105,7 +105,13 @@ std::string print(const Schedule& s) {
       for (int n : group.nodes) text += " " + std::string(to_string(s.graph.nodes[n].op));
       text += "\n";
     }
-    if (group.kind == GroupKind::kContract) {
+    if (group.winograd.tile != 0) {
+      const WinogradPlan& p = group.winograd;
+      text += "    winograd " + std::to_string(p.tile) + ": " + std::to_string(p.tiles_y) + "x" +
+              std::to_string(p.tiles_x) + " tiles, " + std::to_string(p.block) + " at a time, tile " +
+              std::to_string(p.tile_m) + "x" + std::to_string(p.panel_n()) + " reduce " +
+              std::to_string(p.channels) + " columns " + std::to_string(p.columns) + "\n";
+    } else if (group.kind == GroupKind::kContract) {
       const ContractionPlan& p = group.contraction;
       text += "    tile " + std::to_string(p.tile_m) + "x" + std::to_string(p.tile_n()) +
               (p.elementwise ? " elementwise" : "") + (p.packed ? " packed" : "") +

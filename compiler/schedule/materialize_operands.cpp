@@ -1,6 +1,7 @@
 // Makes every contraction operand readable in place by a contraction kernel, and takes packed dtypes out of
 // cats.
 #include <algorithm>
+#include <limits>
 
 #include "graph/rewrite.h"
 #include "schedule/schedule.h"
@@ -19,19 +20,25 @@ OperandAccess resolve_operand(const Graph& graph, const Node& contract, int oper
   const Contraction& c = contract.attributes.contraction;
   Shape extents;
   for (const Contraction::Axis& axis : c.axes) extents.push_back(axis.extent);
-  OperandAccess access{contract.inputs[operand], operand == 0 ? c.a : c.b, true};
+  OperandAccess access{contract.inputs[operand], operand == 0 ? c.a : c.b};
   IndexMap map{access.indices, {}};
   bool empty = std::find(extents.begin(), extents.end(), Dim(0)) != extents.end();
   while (const Node* node = graph.def(access.base)) {
     if (node->op == OpKind::k_contiguous || !has_index_map(*node) || empty) break;
     if (is_output(graph, access.base)) break;  // stored itself; what it is a view of may not be
-    map = compose(index_map_of(graph, *node), map, extents);
+    IndexMap own = index_map_of(graph, *node);
+    if (!own.guards.empty())
+      access.fill = map.guards.empty() || access.fill == node->attributes.fill
+                        ? node->attributes.fill
+                        : std::numeric_limits<double>::quiet_NaN();
+    map = compose(own, map, extents);
     access.base = node->inputs[0];
   }
   access.indices = map.indices;
-  access.direct = map.guards.empty();
-  for (const IndexExpr& e : map.indices)
-    access.direct &= as_affine(e, static_cast<int>(extents.size())).has_value();
+  access.guards = map.guards;
+  access.affine = std::all_of(map.indices.begin(), map.indices.end(), [&](const IndexExpr& e) {
+    return as_affine(e, static_cast<int>(extents.size())).has_value();
+  });
   return access;
 }
 
@@ -79,18 +86,22 @@ Expected<Graph> materialize_operands(const Graph& original, const Target& target
   auto rule = [&](Rewriter& r, const Node& node) -> ValueId {
     if (node.op != OpKind::k_contract) return kNoValue;
     const Contraction& c = node.attributes.contraction;
+    if (c.winograd != 0 && winograd_form(graph, node))
+      return kNoValue;  // its kernel reads through the padding
     Contraction contraction = c;
+    contraction.winograd = 0;
     OperandAccess access[2];
     OperandStrides strides[2];
     Shape dims[2];
     std::vector<ValueId> inputs{r(node.inputs[0]), r(node.inputs[1])};
     auto copy = [&](int i) {
       inputs[i] = contiguous(r.build, inputs[i]);
-      access[i] = {node.inputs[i], i == 0 ? contraction.a : contraction.b, true};
+      access[i] = {node.inputs[i], i == 0 ? contraction.a : contraction.b};
+      access[i].affine = true;
     };
     for (int i = 0; i < 2; ++i) {
       access[i] = resolve_operand(graph, node, i);
-      if (!access[i].direct) copy(i);
+      if (!access[i].direct()) copy(i);
       dims[i] = graph.shape(access[i].base);
     }
     ContractionPlan plan;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -59,6 +60,32 @@ struct ContractionPlan {
   std::string reason;  // how the tile was chosen, for people
 };
 
+// A 3x3 convolution of stride 1 as Winograd's algorithm sees it. Members are indices into the contraction's
+// axes; those of extent 1 play no part.
+struct WinogradForm {
+  int batch = -1;                                   // -1: one image
+  int y = -1, x = -1;                               // output positions, along which the window slides
+  int window_y = -1, window_x = -1, channels = -1;  // reduced
+  int columns = -1;                                 // output channels
+  // Where along y + window_y and x + window_x the operand has elements; it is zero elsewhere.
+  int64_t y_begin = 0, y_end = 0, x_begin = 0, x_end = 0;
+};
+// The output in tiles of side `tile`, for each of which (tile + 2)^2 products of transformed inputs and
+// transformed weights are summed over the channels: so many matrix products, of `block` tiles at a time.
+struct WinogradPlan {
+  WinogradForm form;
+  int tile = 0;  // 0: the contraction is computed as it stands
+  int64_t tiles_y = 0, tiles_x = 0, channels = 0, columns = 0;
+  // Operand a: elements per step; channels are contiguous.
+  Dim offset = 0, batch_stride = 0, y_stride = 0, x_stride = 0;
+  int lanes = 1, tile_m = 1, tile_v = 1;  // of the register tile: tiles times vectors of output channels
+  int64_t block = 1;                      // tiles that a workgroup transforms at once, a multiple of tile_m
+  int64_t panels_per_group = 1;           // panels of output channels that a workgroup computes
+  int64_t points() const { return int64_t{tile + 2} * (tile + 2); }
+  int64_t panel_n() const { return int64_t{lanes} * tile_v; }
+  int64_t panels() const { return (columns + panel_n() - 1) / panel_n(); }
+};
+
 struct Schedule;
 struct Group {
   GroupKind kind = GroupKind::kMap;
@@ -67,7 +94,8 @@ struct Group {
   std::vector<int> inlined;      // nodes evaluated inside it through index maps (movement, prologues)
   std::vector<ValueId> outputs;  // values it stores
   std::vector<ValueId> reads;    // stored values it loads
-  ContractionPlan contraction;   // kContract
+  ContractionPlan contraction;   // kContract, unless winograd.tile is set
+  WinogradPlan winograd;         // kContract
   int packed_buffer = -1;        // kContract: the buffer of the packed vector operand, where there is one
   int scratch_buffer = -1;       // a sort's, or of bodies: workspace that nothing else reads
   std::vector<int> copied;       // kCat: operands (positions) that the kernel copies
@@ -149,10 +177,12 @@ Dim byte_size(DType dtype, const Dim& count);
 Dim span(const Shape& dims, const Shape& strides);
 
 // ---- the steps, in order
-// ------------------------------------------------------------------------------------------- Operands that a
-// contraction kernel cannot read in place get an explicit copy: guarded or non-affine accesses, and vector
-// operands that are not contiguous along the vector axis.   contract(q, k) -> contract(q,
-// contiguous(permute(k)))
+
+// Convolutions that Winograd's algorithm is estimated to compute faster are marked so.
+Expected<Graph> choose_winograd(const Graph& graph, const Target& target);
+// Operands that a contraction kernel cannot read in place get an explicit copy: guarded or non-affine
+// accesses, and vector operands that are not contiguous along the vector axis.
+//   contract(q, k) -> contract(q, contiguous(permute(k)))
 Expected<Graph> materialize_operands(const Graph& graph, const Target& target);
 // Fusion: which nodes share a kernel, and which values are stored.
 Expected<Schedule> form_groups(Graph graph, const Target& target);
@@ -213,7 +243,10 @@ std::string print(const Schedule& schedule);
 struct OperandAccess {
   ValueId base = kNoValue;         // the stored value that is read
   std::vector<IndexExpr> indices;  // of the base, over the contraction's axes
-  bool direct = false;             // affine and unguarded
+  std::vector<IndexGuard> guards;  // outside of which an element is `fill`, where there are any
+  double fill = 0;                 // NaN: different fills
+  bool affine = false;
+  bool direct() const { return affine && guards.empty(); }
 };
 // The operand seen through its movement ops. `operand` is 0 or 1.
 OperandAccess resolve_operand(const Graph& graph, const Node& contract, int operand);
@@ -242,5 +275,15 @@ Dim panel_count(const ContractionPlan& plan);
 Dim column_tile_count(const ContractionPlan& plan);
 Dim reduction_count(const ContractionPlan& plan);
 Dim row_count(const ContractionPlan& plan);
+
+// The contraction as Winograd's algorithm sees it, nullopt where it does not apply.
+std::optional<WinogradForm> winograd_form(const Graph& graph, const Node& contract);
+// `a`: strides of the first operand. `tile`: 2 or 4. `panel_v`: vectors of a panel of the weights; 0: free.
+WinogradPlan plan_winograd(const Contraction& contraction, const WinogradForm& form, int tile,
+                           const OperandStrides& a, const Target& target, int panel_v = 0);
+// Estimated cycles of one core; `images` convolutions.
+double winograd_cycles(const WinogradPlan& plan, double images, const Target& target);
+// The weights, transformed: [panel][point][channel][panel_n], zero-filled. `b`: strides of the weights.
+Tensor winograd_weights(const Tensor& data, const WinogradPlan& plan, const OperandStrides& b);
 
 }  // namespace quernel::schedule

@@ -10,8 +10,9 @@ namespace {
 using loop::ExprKind;
 using loop::StmtKind;
 
-// Shared and register buffers live on the stack of a worker thread.
-constexpr int64_t kLargestStackBytes = 1 << 20;
+// Register buffers and small shared ones live on the stack of a worker thread, large ones in scratch.
+constexpr int64_t kLargestStackBytes = 1 << 20, kLargestScratchBytes = int64_t{1} << 30;
+constexpr int64_t kScratchThreshold = 8 << 10;
 
 class Checker {
  public:
@@ -24,6 +25,9 @@ class Checker {
     if (stack_bytes_ > kLargestStackBytes)
       refuse("shared and register buffers take " + std::to_string(stack_bytes_) +
              " bytes, expected at most " + std::to_string(kLargestStackBytes));
+    if (scratch_bytes_ > kLargestScratchBytes)
+      refuse("large shared buffers take " + std::to_string(scratch_bytes_) + " bytes, expected at most " +
+             std::to_string(kLargestScratchBytes));
     return std::move(errors_);
   }
 
@@ -59,7 +63,8 @@ class Checker {
       broken("loop '" + s.var->name + "' is still to be vectorised or unrolled");
     if (s.kind == StmtKind::kAlloc) {
       buffer(*s.buffer);
-      stack_bytes_ += byte_size(s.buffer->dtype, s.buffer->size);
+      (lives_in_scratch(*s.buffer) ? scratch_bytes_ : stack_bytes_) +=
+          byte_size(s.buffer->dtype, s.buffer->size);
     }
     expr(s.extent);
     expr(s.condition);
@@ -71,12 +76,16 @@ class Checker {
 
   const loop::Kernel& kernel_;
   Diagnostics errors_;
-  int64_t stack_bytes_ = 0;
+  int64_t stack_bytes_ = 0, scratch_bytes_ = 0;
   std::unordered_set<std::string> seen_;
   std::unordered_set<const loop::ExprNode*> visited_;
 };
 
 }  // namespace
+
+bool lives_in_scratch(const loop::BufferNode& buffer) {
+  return buffer.scope == loop::Scope::kShared && byte_size(buffer.dtype, buffer.size) > kScratchThreshold;
+}
 
 Status check_kernel(const loop::Kernel& kernel) {
   Diagnostics errors = Checker(kernel).run();

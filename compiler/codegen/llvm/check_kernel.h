@@ -7,6 +7,10 @@
 
 namespace quernel::codegen {
 
+// Whether a shared buffer is too large for the stack of a worker thread: it lives in scratch that the caller
+// lends.
+bool lives_in_scratch(const loop::BufferNode& buffer);
+
 Status check_kernel(const loop::Kernel& kernel);
 
 }  // namespace quernel::codegen

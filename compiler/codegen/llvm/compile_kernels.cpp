@@ -65,8 +65,11 @@ Expected<Image> compile_kernels(const std::vector<loop::Kernel>& kernels, const 
       continue;
     }
     objects.push_back(std::move((*result)->bytes));
-    image.stack_bytes.insert(image.stack_bytes.end(), (*result)->stack_bytes.begin(),
-                             (*result)->stack_bytes.end());
+    auto append = [](std::vector<uint64_t>& to, const std::vector<uint64_t>& from) {
+      to.insert(to.end(), from.begin(), from.end());
+    };
+    append(image.stack_bytes, (*result)->stack_bytes);
+    append(image.scratch_bytes, (*result)->scratch_bytes);
   }
   for (size_t i = 0; i < kernels.size(); ++i) {
     symbols.push_back(symbol_of(i));

@@ -18,11 +18,12 @@ struct CompileOptions {
 };
 
 // A freestanding ELF shared object as schemas/kernel_abi.h describes; kernel i of the table is kernels[i].
-// `stack_bytes[i]` is an upper bound of kernel i's stack use.
+// `stack_bytes[i]` is an upper bound of kernel i's stack use; `scratch_bytes[i]` it wants lent
+// (kernel_abi.h).
 struct Image {
   std::vector<uint8_t> elf;
   std::vector<std::string> kernel_names;
-  std::vector<uint64_t> stack_bytes;
+  std::vector<uint64_t> stack_bytes, scratch_bytes;
 };
 
 // `kernels` must have been through loop/passes (no kVector or kUnrolled loops left). Same input, same bytes.

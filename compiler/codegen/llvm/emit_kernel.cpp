@@ -1,6 +1,7 @@
 // The function around a kernel, its loop over workgroups, and statements.
 #include <llvm/IR/MDBuilder.h>
 
+#include "codegen/llvm/check_kernel.h"
 #include "codegen/llvm/kernel_emitter.h"
 #include "support/diagnostic.h"
 
@@ -37,7 +38,7 @@ llvm::MDNode* KernelEmitter::loop_metadata() {
 
 // int32_t kernel(const qnl_kernel_args* args, uint64_t begin, uint64_t end): bindings and symbols are read
 // once, then `for (wg = begin; wg < end; ++wg) body`.
-void KernelEmitter::emit() {
+uint64_t KernelEmitter::emit() {
   llvm::Type* i64 = builder_.getInt64Ty();
   llvm::Type* i32 = builder_.getInt32Ty();
   auto* type = llvm::FunctionType::get(i32, {builder_.getPtrTy(), i64, i64}, false);
@@ -76,6 +77,7 @@ void KernelEmitter::emit() {
   builder_.CreateRet(builder_.getInt32(0));
   builder_.SetInsertPoint(entry_);
   builder_.CreateBr(setup);
+  return scratch_bytes_;
 }
 
 // struct { void* const* bindings; const int64_t* symbols; void* scratch; }. Distinct bindings do not overlap,
@@ -92,22 +94,29 @@ void KernelEmitter::bind_arguments() {
   };
   Value* args = function_->getArg(0);
   size_t count = kernel_.buffers.size();
+  llvm::MDBuilder metadata(context_);
+  llvm::MDNode* domain = metadata.createAnonymousAliasScopeDomain("bindings");
+  std::vector<llvm::Metadata*> scopes;
+  for (const loop::Buffer& b : kernel_.buffers)
+    scopes.push_back(metadata.createAnonymousAliasScope(domain, b->name));
+  scopes.push_back(metadata.createAnonymousAliasScope(domain, "scratch"));
+  auto set_scopes = [&](BufferSlot& slot, size_t i) {
+    std::vector<llvm::Metadata*> others = scopes;
+    others.erase(others.begin() + static_cast<std::ptrdiff_t>(i));
+    slot.alias_scope = llvm::MDNode::get(context_, {scopes[i]});
+    if (!others.empty()) slot.no_alias = llvm::MDNode::get(context_, others);
+  };
+  scratch_.pointer = load_invariant(pointer, args, 2);
+  scratch_.pointer->setName("scratch");
+  set_scopes(scratch_, count);
   if (count != 0) {
-    llvm::MDBuilder metadata(context_);
-    llvm::MDNode* domain = metadata.createAnonymousAliasScopeDomain("bindings");
-    std::vector<llvm::Metadata*> scopes;
-    for (const loop::Buffer& b : kernel_.buffers)
-      scopes.push_back(metadata.createAnonymousAliasScope(domain, b->name));
     Value* bindings = load_invariant(pointer, args, 0);
     for (size_t i = 0; i < count; ++i) {
       const loop::BufferNode& b = *kernel_.buffers[i];
       BufferSlot slot;
       slot.pointer = load_invariant(pointer, bindings, static_cast<uint64_t>(b.binding));
       slot.pointer->setName(b.name);
-      std::vector<llvm::Metadata*> others = scopes;
-      others.erase(others.begin() + static_cast<std::ptrdiff_t>(i));
-      slot.alias_scope = llvm::MDNode::get(context_, {scopes[i]});
-      if (!others.empty()) slot.no_alias = llvm::MDNode::get(context_, others);
+      set_scopes(slot, i);
       buffers_[&b] = slot;
     }
   }
@@ -255,8 +264,17 @@ void KernelEmitter::emit_if(const loop::StmtNode& s) {
   emitted_.clear();
 }
 
-// On the stack, in the entry block, so that register buffers are promoted and the frame has a fixed size.
+// On the stack, in the entry block, so that register buffers are promoted and the frame has a fixed size; or
+// in the scratch that the caller lends, of which every buffer has a part of its own.
 void KernelEmitter::emit_alloc(const loop::Buffer& buffer) {
+  if (lives_in_scratch(*buffer)) {
+    BufferSlot slot = scratch_;
+    slot.pointer =
+        builder_.CreateConstInBoundsGEP1_64(builder_.getInt8Ty(), scratch_.pointer, scratch_bytes_);
+    buffers_[buffer.get()] = slot;
+    scratch_bytes_ += (static_cast<uint64_t>(byte_size(buffer->dtype, buffer->size)) + 63) / 64 * 64;
+    return;
+  }
   llvm::IRBuilder<> entry(entry_);
   auto* type = llvm::ArrayType::get(memory_type(buffer->dtype), static_cast<uint64_t>(buffer->size));
   llvm::AllocaInst* memory = entry.CreateAlloca(type, nullptr, buffer->name);

@@ -22,7 +22,8 @@ class KernelEmitter {
  public:
   KernelEmitter(llvm::Module& module, const InstructionSet& isa, const loop::Kernel& kernel,
                 std::string symbol);
-  void emit();
+  // Returns the bytes of scratch that the kernel wants.
+  uint64_t emit();
 
  private:
   using Value = llvm::Value;
@@ -155,6 +156,8 @@ class KernelEmitter {
   std::unordered_map<const loop::VarNode*, Affine> affine_variables_;
   std::unordered_map<const loop::VarNode*, bool> non_negative_variables_;
   std::vector<Value*> symbols_;
+  BufferSlot scratch_;  // what the caller lends
+  uint64_t scratch_bytes_ = 0;
   // Values of the expressions of the present statement, so that shared subtrees are emitted once.
   std::unordered_map<const loop::ExprNode*, Value*> emitted_;
   Value* mask_ = nullptr;  // lanes that the enclosing vector conditions leave on

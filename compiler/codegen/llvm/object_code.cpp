@@ -212,6 +212,7 @@ Expected<ObjectCode> Compiler::compile(std::span<const loop::Kernel> kernels,
   Report report;
   llvm::SmallVector<char, 0> object, assembly;
   std::string error, ir;
+  std::vector<uint64_t> scratch_bytes;
   Status status = state_->guarded(names_of(kernels), [&] {
     context->setDiagnosticHandlerCallBack(note_diagnostic, &report);
     auto module = std::make_unique<llvm::Module>(kernels[0].name, *context);
@@ -219,7 +220,7 @@ Expected<ObjectCode> Compiler::compile(std::span<const loop::Kernel> kernels,
     module->setDataLayout(state_->machine->createDataLayout());
     module->setPICLevel(llvm::PICLevel::BigPIC);
     for (size_t i = 0; i < kernels.size(); ++i)
-      KernelEmitter(*module, state_->isa, kernels[i], symbols[i]).emit();
+      scratch_bytes.push_back(KernelEmitter(*module, state_->isa, kernels[i], symbols[i]).emit());
     state_->prepare(*module);
     llvm::raw_string_ostream message(error);
     if (llvm::verifyModule(*module, &message)) return;
@@ -245,7 +246,7 @@ Expected<ObjectCode> Compiler::compile(std::span<const loop::Kernel> kernels,
     std::ofstream(dump_dir + "/" + kernels[0].name + ".s")
         .write(assembly.data(), static_cast<std::streamsize>(assembly.size()));
   }
-  return ObjectCode{std::string(object.begin(), object.end()), stack_bounds(report, symbols)};
+  return ObjectCode{std::string(object.begin(), object.end()), stack_bounds(report, symbols), scratch_bytes};
 }
 
 // The table holds offsets relative to itself, so that the image needs no relocation.

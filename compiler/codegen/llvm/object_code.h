@@ -15,8 +15,9 @@
 namespace quernel::codegen {
 
 struct ObjectCode {
-  std::string bytes;                  // an ELF relocatable file
-  std::vector<uint64_t> stack_bytes;  // per kernel, an upper bound of what a call uses
+  std::string bytes;                    // an ELF relocatable file
+  std::vector<uint64_t> stack_bytes;    // per kernel, an upper bound of what a call uses
+  std::vector<uint64_t> scratch_bytes;  // per kernel, what it wants the caller to lend it
 };
 
 class Compiler {

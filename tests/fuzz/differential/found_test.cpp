@@ -66,8 +66,8 @@ TEST(Found, part_of_an_empty_cat) {
   })");
 }
 
-// An operand that became a constant after contractions had been planned: the plan then wanted a copy. Broke an
-// invariant.
+// An operand that became a constant after contractions had been planned: the plan then wanted a copy. Broke
+// an invariant.
 TEST(Found, contraction_operand_folded_after_planning) {
   const char* constant_rows = R"(graph @g(%w: f32[3,2]) {
     %c = constant f32[5,3,1] {1, -2, 3, 4, -5, 6, 7, 8, -9, 10, 11, 12, -13, 14, 15}

@@ -49,6 +49,7 @@ TEST(Image, KeepsTheKernelAbi) {
     codegen::Image image = compile_or_fail(kernels, std::string(target));
     ASSERT_EQ(image.kernel_names.size(), kernels.size());
     EXPECT_EQ(image.stack_bytes.size(), kernels.size());
+    EXPECT_EQ(image.scratch_bytes, std::vector<uint64_t>(kernels.size(), 0));
     Elf64_Ehdr header;
     std::memcpy(&header, image.elf.data(), sizeof(header));
     EXPECT_EQ(header.e_type, ET_DYN);
@@ -139,6 +140,17 @@ TEST(Image, LargePrivateBuffersAreRefused) {
   EXPECT_EQ(image.errors()[0].kind, DiagnosticKind::kUnsupported);
   EXPECT_EQ(image.errors()[0].message,
             "kernel 'wide': shared and register buffers take 4194304 bytes, expected at most 1048576");
+}
+
+TEST(Image, LargeSharedBuffersAreRefused) {
+  KernelMaker m("wide");
+  Buffer out = m.output(DType::kF32, 16), wide = m.local(DType::kF32, 1 << 29, loop::Scope::kShared);
+  m.kernel.body = block({alloc(wide), store(out, const_index(0), load(wide, const_index(0)))});
+  auto image = codegen::compile_kernels({m.kernel}, *find_target("native"), {});
+  ASSERT_FALSE(image);
+  EXPECT_EQ(image.errors()[0].kind, DiagnosticKind::kUnsupported);
+  EXPECT_EQ(image.errors()[0].message,
+            "kernel 'wide': large shared buffers take 2147483648 bytes, expected at most 1073741824");
 }
 
 TEST(Image, UnfinishedLoopsAreInternalErrors) {

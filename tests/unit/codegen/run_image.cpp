@@ -30,8 +30,8 @@ qnl_kernel_fn MappedImage::kernel(size_t index) const {
 }
 
 int32_t MappedImage::call(size_t index, const std::vector<void*>& bindings, uint64_t workgroups,
-                          const std::vector<int64_t>& symbols) const {
-  qnl_kernel_args args{bindings.data(), symbols.data(), nullptr};
+                          const std::vector<int64_t>& symbols, void* scratch) const {
+  qnl_kernel_args args{bindings.data(), symbols.data(), scratch};
   return kernel(index)(&args, 0, workgroups);
 }
 

@@ -19,7 +19,7 @@ class MappedImage {
   const qnl_image_table* table() const { return table_; }
   qnl_kernel_fn kernel(size_t index) const;
   int32_t call(size_t index, const std::vector<void*>& bindings, uint64_t workgroups = 1,
-               const std::vector<int64_t>& symbols = {}) const;
+               const std::vector<int64_t>& symbols = {}, void* scratch = nullptr) const;
 
  private:
   void* memory_ = nullptr;

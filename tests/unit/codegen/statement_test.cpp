@@ -2,6 +2,7 @@
 // shared buffers, lane reductions, index division, workgroup ranges.
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <numeric>
 
 #include "kernel_maker.h"
@@ -113,6 +114,37 @@ TEST(Statement, SharedBuffersAreOnTheStack) {
     std::iota(x.begin(), x.end(), int16_t{0});
     mapped.call(0, {x.data(), y.data()});
     EXPECT_EQ(y, std::vector<int16_t>(x.rbegin(), x.rend())) << target;
+  }
+}
+
+// Two large shared buffers: each has its own part of what the caller lends, and the stack has neither.
+TEST(Statement, LargeSharedBuffersAreInScratch) {
+  constexpr int64_t n = 4096;
+  KernelMaker m("swap");
+  Buffer in = m.output(DType::kF32, n), out = m.output(DType::kF32, n);
+  Buffer first = m.local(DType::kF32, n, Scope::kShared),
+         second = m.local(DType::kF32, n + 1, Scope::kShared);
+  auto copy = [&](const Buffer& to, const Buffer& from) {
+    Var i = m.var();
+    Expr at = ramp(var_ref(i) * const_index(16), 1, 16);
+    return for_loop(i, const_index(n / 16), AxisKind::kSerial, store(to, at, load(from, at, 16)));
+  };
+  m.kernel.body = block(
+      {alloc(first), alloc(second), copy(first, in), copy(second, out), copy(out, first), copy(in, second)});
+  for (const std::string& target : runnable_targets()) {
+    codegen::Image image = compile_or_fail({m.kernel}, target);
+    EXPECT_EQ(image.scratch_bytes.at(0), n * 4 + (n + 1) * 4 + 60u);
+    EXPECT_LE(image.stack_bytes.at(0), 4096u);
+    MappedImage mapped(image.elf);
+    std::vector<float> x(n), y(n);
+    std::iota(x.begin(), x.end(), 0.0f);
+    std::iota(y.begin(), y.end(), 5000.0f);
+    std::vector<float> want_x = y, want_y = x;
+    auto* scratch = static_cast<char*>(std::aligned_alloc(64, image.scratch_bytes[0]));
+    mapped.call(0, {x.data(), y.data()}, 1, {}, scratch);
+    std::free(scratch);
+    EXPECT_EQ(x, want_x) << target;
+    EXPECT_EQ(y, want_y) << target;
   }
 }
 

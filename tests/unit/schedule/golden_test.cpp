@@ -30,8 +30,9 @@ Expected<schedule::Schedule> schedule_of(const Graph& graph) {
 }
 
 std::string run_stage(const std::string& stage, const Graph& graph) {
-  if (stage == "materialize-operands") {
-    Expected<Graph> result = schedule::materialize_operands(graph, target());
+  if (stage == "choose-winograd" || stage == "materialize-operands") {
+    Expected<Graph> result = stage == "choose-winograd" ? schedule::choose_winograd(graph, target())
+                                                        : schedule::materialize_operands(graph, target());
     if (!result) return to_string(result.errors());
     Status status = verify(*result, stage);
     EXPECT_TRUE(status) << to_string(status.errors());

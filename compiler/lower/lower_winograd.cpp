@@ -1,0 +1,344 @@
+// Convolutions by Winograd's algorithm (schedule/winograd.cpp names the source), in three steps per
+// workgroup: a block of tiles is transformed into scratch; panel by panel of output channels, each point's
+// products are summed over the channels in register tiles; the sums are transformed back and go through the
+// epilogue. Positions outside the operand read as zero, so padding needs no copy.
+#include <array>
+
+#include "lower/loop_nest.h"
+
+namespace quernel::lower {
+namespace {
+
+using loop::AxisKind;
+using loop::Expr;
+using loop::Stmt;
+using schedule::WinogradPlan;
+
+// Expressions in which every intermediate has a name, so that it is computed once.
+class Straight {
+ public:
+  std::vector<Stmt> statements;
+  Expr name(const char* base, Expr value) {
+    if (value->kind == loop::ExprKind::kConst || value->kind == loop::ExprKind::kVar) return value;
+    loop::Var var = fresh_var(base, value->type);
+    statements.push_back(loop::let(var, value));
+    return loop::var_ref(var);
+  }
+  Expr add(Expr a, Expr b) { return name("t", a + b); }
+  Expr subtract(Expr a, Expr b) { return name("t", a - b); }
+  // a * k + b
+  Expr scaled(Expr a, double k, Expr b) {
+    return name("t", loop::mul_acc(a, loop::const_float(DType::kF32, k), b));
+  }
+  Expr times(Expr a, double k) { return name("t", a * loop::const_float(DType::kF32, k)); }
+};
+
+// The algorithm's points are the roots of polynomials: 0, 1, -1 and infinity for tiles of 2; 0, a, -a, b, -b
+// and infinity for tiles of 4, where a = sqrt(1/2) and b = sqrt(2) keep the transforms' factors near 1, which
+// halves the rounding error that 1 and 2 lead to.
+constexpr double kA = 0.70710678118654752440, kB = 1.41421356237309504880;
+constexpr double kA2 = 0.5, kB2 = 2, kA3 = kA * kA2, kB3 = kB * kB2;
+
+// Rows of the input's transform B^T, applied to one line of tile + 2 values: per point p the coefficients of
+// the product of all (x - q) over the other finite points q.
+std::vector<Expr> transform_input(Straight& s, const std::vector<Expr>& d) {
+  if (d.size() == 4)
+    return {s.subtract(d[0], d[2]), s.add(d[1], d[2]), s.subtract(d[2], d[1]), s.subtract(d[1], d[3])};
+  Expr even_a = s.scaled(d[2], -kB2, d[4]), odd_a = s.scaled(d[1], -kB2, d[3]);
+  Expr even_b = s.scaled(d[2], -kA2, d[4]), odd_b = s.scaled(d[1], -kA2, d[3]);
+  return {s.scaled(d[2], -(kA2 + kB2), s.add(d[0], d[4])),
+          s.scaled(odd_a, kA, even_a),
+          s.scaled(odd_a, -kA, even_a),
+          s.scaled(odd_b, kB, even_b),
+          s.scaled(odd_b, -kB, even_b),
+          s.scaled(d[3], -(kA2 + kB2), s.add(d[1], d[5]))};
+}
+
+// Rows of the output's transform A^T, applied to one line of tile + 2 sums: result k is the sum of p^k m[p]
+// over the finite points, the last one plus infinity's.
+std::vector<Expr> transform_output(Straight& s, const std::vector<Expr>& m) {
+  if (m.size() == 4) return {s.add(s.add(m[0], m[1]), m[2]), s.subtract(s.subtract(m[1], m[2]), m[3])};
+  Expr sum_a = s.add(m[1], m[2]), difference_a = s.subtract(m[1], m[2]);
+  Expr sum_b = s.add(m[3], m[4]), difference_b = s.subtract(m[3], m[4]);
+  return {s.add(s.add(m[0], sum_a), sum_b), s.scaled(difference_b, kB, s.times(difference_a, kA)),
+          s.scaled(sum_b, kB2, s.times(sum_a, kA2)),
+          s.scaled(difference_b, kB3, s.scaled(difference_a, kA3, m[5]))};
+}
+
+using Transform = std::vector<Expr> (*)(Straight&, const std::vector<Expr>&);
+
+// `transform` along both dims of a square of values: first each column, then each row of the result.
+std::vector<std::vector<Expr>> both_ways(Straight& s, Transform transform,
+                                         const std::vector<std::vector<Expr>>& square) {
+  size_t side = square.size();
+  std::vector<std::vector<Expr>> half;
+  for (size_t x = 0; x < side; ++x) {
+    std::vector<Expr> column;
+    for (size_t y = 0; y < side; ++y) column.push_back(square[y][x]);
+    std::vector<Expr> result = transform(s, column);
+    half.resize(result.size());
+    for (size_t y = 0; y < result.size(); ++y) half[y].push_back(result[y]);
+  }
+  for (std::vector<Expr>& row : half) row = transform(s, row);
+  return half;
+}
+
+class Lowering {
+ public:
+  explicit Lowering(Context& context)
+      : c_(context),
+        g_(context.graph()),
+        node_(g_.nodes[context.group.anchor]),
+        plan_(context.group.winograd),
+        side_(plan_.tile + 2) {}
+
+  void run() {
+    input_ = c_.buffers.reads.at(schedule::resolve_operand(g_, node_, 0).base);
+    transformed_ = local("inputs", plan_.points() * plan_.block * plan_.channels, loop::Scope::kShared);
+    sums_ = local("sums", plan_.points() * plan_.block * plan_.panel_n(), loop::Scope::kShared);
+    tiles_ = plan_.tiles_y * plan_.tiles_x;
+    int64_t shares = (plan_.panels() + plan_.panels_per_group - 1) / plan_.panels_per_group;
+    Shape grid{batch_extent(), shares, (tiles_ + plan_.block - 1) / plan_.block};
+    c_.kernel.body = outer_loops(c_, grid, 1, 1, [&](const std::vector<Expr>& at) { return group(at); });
+  }
+
+ private:
+  Dim batch_extent() const { return plan_.form.batch < 0 ? Dim(1) : axis_extent(plan_.form.batch); }
+  const Dim& axis_extent(int axis) const { return node_.attributes.contraction.axes[axis].extent; }
+
+  loop::Buffer local(const char* name, int64_t size, loop::Scope scope) {
+    auto buffer = std::make_shared<loop::BufferNode>();
+    buffer->name = fresh_name(name);
+    buffer->dtype = DType::kF32;
+    buffer->size = size;
+    buffer->scope = scope;
+    buffer->access = loop::Access::kReadWrite;
+    return buffer;
+  }
+  static Stmt loop_over(const char* name, const Expr& extent, AxisKind kind,
+                        const std::function<Stmt(Expr)>& body) {
+    int64_t n = 0;
+    if (loop::as_const_int(extent, &n) && n == 1) return body(index(0));
+    loop::Var var = index_var(name);
+    return loop::for_loop(var, extent, kind, body(loop::var_ref(var)));
+  }
+
+  Stmt group(const std::vector<Expr>& at) {
+    Expr batch = at[0], first_panel = at[1] * index(plan_.panels_per_group),
+         first_tile = at[2] * index(plan_.block);
+    Expr panels = index(plan_.panels_per_group);
+    if (plan_.panels() % plan_.panels_per_group != 0)
+      panels = loop::binary(BinaryOp::k_min, panels, index(plan_.panels()) - first_panel);
+    std::vector<Stmt> body{loop::alloc(transformed_), loop::alloc(sums_)};
+    body.push_back(loop_over("t", index(plan_.block), AxisKind::kSerial,
+                             [&](Expr t) { return transform_tile(batch, first_tile + t, t); }));
+    body.push_back(loop_over("panel", panels, AxisKind::kSerial, [&](Expr p) {
+      Expr panel = first_panel + p;
+      Stmt finish = loop_over("t", index(plan_.block), AxisKind::kSerial,
+                              [&](Expr t) { return finish_tile(batch, first_tile + t, t, panel); });
+      return loop::block({multiply(panel), finish});
+    }));
+    return loop::block(std::move(body));
+  }
+
+  struct Place {
+    Expr y, x;  // of the tile, in tiles
+  };
+  Place place_of(Straight& s, Expr tile) const {
+    return {s.name("ty", loop::binary(BinaryOp::k_idiv, tile, index(plan_.tiles_x))),
+            s.name("tx", loop::binary(BinaryOp::k_fmod, tile, index(plan_.tiles_x)))};
+  }
+
+  // A line of positions of the operand: clamped to where it has elements, and whether they had to be.
+  struct Line {
+    std::vector<Expr> offsets, inside;  // inside: null where always
+  };
+  Line line_of(Straight& s, Expr tile, int64_t tiles, int64_t begin, int64_t end, const Dim& stride) {
+    Line line;
+    Expr first = s.name("first", tile * index(plan_.tile));
+    for (int64_t i = 0; i < side_; ++i) {
+      Expr position = first + index(i);
+      bool above = i >= begin, below = (tiles - 1) * plan_.tile + i < end;
+      Expr inside;
+      if (!above) inside = loop::binary(BinaryOp::k_ge, position, index(begin));
+      if (!below) {
+        Expr in = loop::binary(BinaryOp::k_lt, position, index(end));
+        inside = inside ? loop::binary(BinaryOp::k_and, inside, in) : in;
+      }
+      if (!above) position = loop::binary(BinaryOp::k_max, position, index(begin));
+      if (!below) position = loop::binary(BinaryOp::k_min, position, index(end - 1));
+      line.offsets.push_back(s.name("at", position * c_.symbols(stride)));
+      line.inside.push_back(inside ? s.name("in", inside) : nullptr);
+    }
+    return line;
+  }
+
+  // Step 1. Tiles past the last one repeat it; nothing reads their sums.
+  Stmt transform_tile(const Expr& batch, Expr tile, const Expr& t) {
+    Straight outer;
+    if (tiles_ % plan_.block != 0) tile = loop::binary(BinaryOp::k_min, tile, index(tiles_ - 1));
+    Place place = place_of(outer, outer.name("tile", tile));
+    const schedule::WinogradForm& form = plan_.form;
+    Line rows = line_of(outer, place.y, plan_.tiles_y, form.y_begin, form.y_end, plan_.y_stride);
+    Line columns = line_of(outer, place.x, plan_.tiles_x, form.x_begin, form.x_end, plan_.x_stride);
+    Expr base = outer.name("base", c_.symbols(plan_.offset) + batch * c_.symbols(plan_.batch_stride));
+    Expr zero = loop::const_float(DType::kF32, 0);
+    Stmt channels = vector_loop("c", index(plan_.channels), plan_.lanes, c_.target, [&](Expr channel) {
+      Straight s;
+      std::vector<std::vector<Expr>> square(side_);
+      for (int64_t i = 0; i < side_; ++i)
+        for (int64_t j = 0; j < side_; ++j) {
+          Expr value = loop::load(input_, base + rows.offsets[i] + columns.offsets[j] + channel);
+          Expr inside = rows.inside[i];
+          if (columns.inside[j])
+            inside = inside ? loop::binary(BinaryOp::k_and, inside, columns.inside[j]) : columns.inside[j];
+          square[i].push_back(s.name("d", inside ? loop::select(inside, value, zero) : value));
+        }
+      square = both_ways(s, transform_input, square);
+      for (int64_t i = 0; i < side_; ++i)
+        for (int64_t j = 0; j < side_; ++j) {
+          Expr line = index((i * side_ + j) * plan_.block) + t;
+          s.statements.push_back(
+              loop::store(transformed_, line * index(plan_.channels) + channel, square[i][j]));
+        }
+      return loop::block(std::move(s.statements));
+    });
+    outer.statements.push_back(channels);
+    return loop::block(std::move(outer.statements));
+  }
+
+  // Step 2: sums[point][tile][n] = sum over c of inputs[point][tile][c] * weights[panel][point][c][n].
+  Stmt multiply(const Expr& panel) {
+    return loop_over("point", index(plan_.points()), AxisKind::kSerial, [&](Expr point) {
+      return loop_over("rows", index(plan_.block / plan_.tile_m), AxisKind::kSerial,
+                       [&](Expr rows) { return register_tile(panel, point, rows); });
+    });
+  }
+
+  // Loops over the elements of a register tile that the loop passes turn into copies and vectors.
+  Stmt for_rows(const std::function<Stmt(Expr)>& body) {
+    return loop_over("m", index(plan_.tile_m), AxisKind::kUnrolled, body);
+  }
+  Stmt for_columns(const std::function<Stmt(Expr)>& body) {
+    return loop_over("v", index(plan_.tile_v), AxisKind::kUnrolled, [&](Expr v) {
+      loop::Var l = index_var("l");
+      return loop::for_loop(l, index(plan_.lanes), AxisKind::kVector,
+                            body(v * index(plan_.lanes) + loop::var_ref(l)));
+    });
+  }
+
+  Stmt register_tile(const Expr& panel, const Expr& point, const Expr& rows) {
+    int64_t n = plan_.panel_n();
+    loop::Buffer acc = local("acc", plan_.tile_m * n, loop::Scope::kRegister);
+    loop::Buffer weights = local("columns", n, loop::Scope::kRegister);
+    Expr first_row = point * index(plan_.block) + rows * index(plan_.tile_m);
+    Expr a_base = first_row * index(plan_.channels);
+    Expr b_base = (panel * index(plan_.points()) + point) * index(plan_.channels * n);
+    std::vector<Stmt> body{loop::alloc(acc)};
+    body.push_back(for_rows([&](Expr m) {
+      return for_columns(
+          [&](Expr i) { return loop::store(acc, m * index(n) + i, loop::const_float(DType::kF32, 0)); });
+    }));
+    body.push_back(loop_over("k", index(plan_.channels), AxisKind::kReduction, [&](Expr k) {
+      std::vector<Stmt> step{loop::alloc(weights)};
+      step.push_back(for_columns([&](Expr i) {
+        return loop::store(weights, i, loop::load(c_.buffers.packed, b_base + k * index(n) + i));
+      }));
+      step.push_back(for_rows([&](Expr m) {
+        loop::Var a = fresh_var("a", {DType::kF32, 1});
+        Stmt element = loop::let(a, loop::load(transformed_, a_base + m * index(plan_.channels) + k));
+        return loop::block(
+            {element, for_columns([&](Expr i) {
+               Expr slot = m * index(n) + i;
+               return loop::store(
+                   acc, slot, loop::mul_acc(loop::var_ref(a), loop::load(weights, i), loop::load(acc, slot)));
+             })});
+      }));
+      return loop::block(std::move(step));
+    }));
+    body.push_back(for_rows([&](Expr m) {
+      return for_columns([&](Expr i) {
+        return loop::store(sums_, (first_row + m) * index(n) + i, loop::load(acc, m * index(n) + i));
+      });
+    }));
+    return loop::block(std::move(body));
+  }
+
+  // Step 3.
+  Stmt finish_tile(const Expr& batch, const Expr& tile, const Expr& t, const Expr& panel) {
+    Straight outer;
+    Place place = place_of(outer, tile);
+    Stmt columns = for_vectors([&](Expr n) {
+      Straight s;
+      std::vector<std::vector<Expr>> square(side_);
+      for (int64_t i = 0; i < side_; ++i)
+        for (int64_t j = 0; j < side_; ++j) {
+          Expr line = index((i * side_ + j) * plan_.block) + t;
+          square[i].push_back(s.name("s", loop::load(sums_, line * index(plan_.panel_n()) + n)));
+        }
+      square = both_ways(s, transform_output, square);
+      Expr column = panel * index(plan_.panel_n()) + n;
+      for (int64_t i = 0; i < plan_.tile; ++i)
+        for (int64_t j = 0; j < plan_.tile; ++j) {
+          Expr y = place.y * index(plan_.tile) + index(i), x = place.x * index(plan_.tile) + index(j);
+          s.statements.push_back(store_point(batch, y, x, column, square[i][j]));
+        }
+      return loop::block(std::move(s.statements));
+    });
+    outer.statements.push_back(columns);
+    Stmt stmt = loop::block(std::move(outer.statements));
+    if (tiles_ % plan_.block == 0) return stmt;
+    return loop::if_then(loop::binary(BinaryOp::k_lt, tile, index(tiles_)), stmt);
+  }
+  Stmt for_vectors(const std::function<Stmt(Expr)>& body) {
+    return loop_over("v", index(plan_.tile_v), AxisKind::kSerial, [&](Expr v) {
+      loop::Var l = index_var("l");
+      return loop::for_loop(l, index(plan_.lanes), AxisKind::kVector,
+                            body(v * index(plan_.lanes) + loop::var_ref(l)));
+    });
+  }
+
+  Stmt store_point(const Expr& batch, const Expr& y, const Expr& x, const Expr& column, const Expr& sum) {
+    const Contraction& c = node_.attributes.contraction;
+    const schedule::WinogradForm& form = plan_.form;
+    Evaluator e = c_.evaluator();
+    for (size_t i = 0; i < c.axes.size(); ++i) {
+      int axis = static_cast<int>(i);
+      Expr value = axis == form.batch     ? batch
+                   : axis == form.y       ? y
+                   : axis == form.x       ? x
+                   : axis == form.columns ? column
+                                          : index(0);
+      e.axes.push_back({value, c.axes[i].extent});
+    }
+    e.provide(node_.output, sum);
+    std::vector<Expr> values;
+    for (ValueId v : c_.group.outputs) values.push_back(e.evaluate(v, c.out));
+    for (size_t i = 0; i < values.size(); ++i) e.store(c_.group.outputs[i], c.out, values[i]);
+    Stmt stmt = loop::block(std::move(e.statements));
+    Expr inside;
+    auto require = [&](const Expr& position, int64_t covered, int axis) {
+      int64_t extent = axis_extent(axis).value();
+      if (covered == extent) return;
+      Expr in = loop::binary(BinaryOp::k_lt, position, index(extent));
+      inside = inside ? loop::binary(BinaryOp::k_and, inside, in) : in;
+    };
+    require(y, plan_.tiles_y * plan_.tile, form.y);
+    require(x, plan_.tiles_x * plan_.tile, form.x);
+    require(column, plan_.panels() * plan_.panel_n(), form.columns);
+    return inside ? loop::if_then(inside, stmt) : stmt;
+  }
+
+  Context& c_;
+  const Graph& g_;
+  const Node& node_;
+  const WinogradPlan& plan_;
+  int64_t side_ = 4, tiles_ = 1;
+  loop::Buffer input_, transformed_, sums_;
+};
+
+}  // namespace
+
+void lower_winograd(Context& context) { Lowering(context).run(); }
+
+}  // namespace quernel::lower

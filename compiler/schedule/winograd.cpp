@@ -1,0 +1,233 @@
+// Winograd's minimal filtering for 3x3 windows: F(2x2, 3x3) and F(4x4, 3x3) of A. Lavin and S. Gray, "Fast
+// Algorithms for Convolutional Neural Networks" (2015); lower/lower_winograd.cpp has the points and the
+// transforms of inputs and outputs. Per tile of the output the transformed input is multiplied by the
+// transformed weights point by point: 2.25 and 4 times fewer multiplications than the convolution as it
+// stands.
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "graph/rewrite.h"
+#include "schedule/schedule.h"
+
+namespace quernel::schedule {
+namespace {
+
+constexpr double kBytesPerCycle = 6;   // from memory to one core
+constexpr double kOtherCycles = 1.08;  // what a kernel of multiply-adds takes for each cycle of them
+constexpr double kWorthwhile = 0.9;    // of the cycles of the plain convolution
+
+// The weights' transform, from [3] to [points]: rows of G, which are {1, p, p^2} over the product of p - q
+// for all other finite points q; points 0, 1, -1, infinity or 0, a, -a, b, -b, infinity with a = sqrt(1/2), b
+// = sqrt(2).
+const std::vector<std::array<double, 3>>& weights_transform(int tile) {
+  static const double a = std::sqrt(0.5), b = std::sqrt(2.0);
+  static const std::vector<std::array<double, 3>> two = {
+      {1, 0, 0}, {0.5, 0.5, 0.5}, {0.5, -0.5, 0.5}, {0, 0, 1}};
+  static const std::vector<std::array<double, 3>> four = {{1, 0, 0},
+                                                          {-2.0 / 3, -2.0 / 3 * a, -1.0 / 3},
+                                                          {-2.0 / 3, 2.0 / 3 * a, -1.0 / 3},
+                                                          {1.0 / 6, 1.0 / 6 * b, 1.0 / 3},
+                                                          {1.0 / 6, -1.0 / 6 * b, 1.0 / 3},
+                                                          {0, 0, 1}};
+  return tile == 2 ? two : four;
+}
+
+// Coefficients of one axis in each dim of an operand.
+std::vector<Dim> coefficients_of(const OperandAccess& access, int axis, int axes) {
+  std::vector<Dim> result;
+  for (const IndexExpr& e : access.indices) result.push_back(as_affine(e, axes)->coefficients[axis]);
+  return result;
+}
+
+bool uses(const std::vector<IndexExpr>& map, int axis) {
+  return std::any_of(map.begin(), map.end(), [&](const IndexExpr& e) { return uses_axis(e, axis); });
+}
+
+// Narrows the bounds of y + window_y (or x) by a guard; false where the guard is of another form.
+bool apply_guard(const IndexGuard& guard, int axes, WinogradForm& form) {
+  std::optional<AffineForm> f = as_affine(guard.expr, axes);
+  if (!f || !f->offset.is_const() || !guard.lo.is_const() || !guard.hi.is_const()) return false;
+  auto only = [&](int position, int window) {
+    for (int i = 0; i < axes; ++i)
+      if (!(f->coefficients[i] == Dim(i == position || i == window ? 1 : 0))) return false;
+    return true;
+  };
+  int64_t lo = guard.lo.value() - f->offset.value(), hi = guard.hi.value() - f->offset.value();
+  if (only(form.y, form.window_y)) {
+    form.y_begin = std::max(form.y_begin, lo), form.y_end = std::min(form.y_end, hi);
+    return true;
+  }
+  if (only(form.x, form.window_x)) {
+    form.x_begin = std::max(form.x_begin, lo), form.x_end = std::min(form.x_end, hi);
+    return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+std::optional<WinogradForm> winograd_form(const Graph& graph, const Node& node) {
+  const Contraction& c = node.attributes.contraction;
+  int axes = static_cast<int>(c.axes.size());
+  if (graph.dtype(node.inputs[0]) != DType::kF32 || c.accumulator != DType::kF32) return std::nullopt;
+  OperandAccess a = resolve_operand(graph, node, 0), b = resolve_operand(graph, node, 1);
+  if (!a.affine || !(a.fill == 0) || !b.direct() || !graph.constant(b.base)) return std::nullopt;
+  WinogradForm form;
+  std::vector<int> reduced, outputs;
+  for (int i = 0; i < axes; ++i) {
+    if (c.axes[i].extent == Dim(1)) continue;
+    (c.axes[i].reduction ? reduced : outputs).push_back(i);
+  }
+  if (reduced.size() != 3) return std::nullopt;
+  // Pairs of an output axis and a window of three that walk the operand alike.
+  std::vector<std::pair<int, int>> pairs;
+  for (int k : reduced) {
+    if (!(c.axes[k].extent == Dim(3)) || !uses(a.indices, k)) continue;
+    for (int o : outputs)
+      if (!uses(b.indices, o) && coefficients_of(a, o, axes) == coefficients_of(a, k, axes))
+        pairs.emplace_back(o, k);
+  }
+  if (pairs.size() != 2) return std::nullopt;
+  std::tie(form.y, form.window_y) = pairs[0];
+  std::tie(form.x, form.window_x) = pairs[1];
+  for (int k : reduced)
+    if (k != form.window_y && k != form.window_x) form.channels = k;
+  for (int o : outputs) {
+    if (o == form.y || o == form.x) continue;
+    bool in_a = uses(a.indices, o), in_b = uses(b.indices, o);
+    int& role = in_b ? form.columns : form.batch;
+    if (in_a == in_b || role >= 0) return std::nullopt;
+    role = o;
+  }
+  if (form.columns < 0 || !uses(b.indices, form.channels)) return std::nullopt;
+  for (int i : {form.y, form.x, form.channels, form.columns})
+    if (!c.axes[i].extent.is_const()) return std::nullopt;
+  // Channels are contiguous in what is stored.
+  std::vector<Dim> channel = coefficients_of(a, form.channels, axes);
+  for (size_t d = 0; d < channel.size(); ++d)
+    if (!(channel[d] == Dim(d + 1 == channel.size() ? 1 : 0))) return std::nullopt;
+  form.y_end = c.axes[form.y].extent.value() + 2;
+  form.x_end = c.axes[form.x].extent.value() + 2;
+  for (const IndexGuard& guard : a.guards)
+    if (!apply_guard(guard, axes, form)) return std::nullopt;
+  if (form.y_begin >= form.y_end || form.x_begin >= form.x_end) return std::nullopt;
+  return form;
+}
+
+WinogradPlan plan_winograd(const Contraction& c, const WinogradForm& form, int tile, const OperandStrides& a,
+                           const Target& target, int panel_v) {
+  WinogradPlan plan;
+  plan.form = form;
+  plan.tile = tile;
+  plan.tiles_y = (c.axes[form.y].extent.value() + tile - 1) / tile;
+  plan.tiles_x = (c.axes[form.x].extent.value() + tile - 1) / tile;
+  plan.channels = c.axes[form.channels].extent.value();
+  plan.columns = c.axes[form.columns].extent.value();
+  plan.offset = a.offset;
+  plan.batch_stride = form.batch < 0 ? Dim(0) : a.axis[form.batch];
+  plan.y_stride = a.axis[form.y];
+  plan.x_stride = a.axis[form.x];
+  plan.lanes = std::max(1, target.lanes(4));
+  int64_t tiles = plan.tiles_y * plan.tiles_x;
+  // What is transformed at once stays in the second-level cache.
+  int64_t room = std::max<int64_t>(8, target.l2_bytes * 5 / 8 / (plan.points() * plan.channels * 4));
+  double best = -1;
+  for (int v = panel_v == 0 ? 1 : panel_v; v <= (panel_v == 0 ? 4 : panel_v); ++v)
+    for (int m = 1; m <= 14; ++m) {
+      if (m * v + v + 1 > target.vector_registers && !(m == 1 && v == 1)) break;
+      int64_t blocks = (tiles + room - 1) / room, block = (tiles + blocks - 1) / blocks;
+      block = (block + m - 1) / m * m;
+      blocks = (tiles + block - 1) / block;
+      double rows = static_cast<double>(blocks * (block / m));
+      double panels = static_cast<double>((plan.columns + v * plan.lanes - 1) / (v * plan.lanes));
+      double step = std::max({m * v / static_cast<double>(target.peak_fma_per_cycle), (m + v) / 2.0, 4.0});
+      double cycles = rows * panels * (static_cast<double>(plan.channels) * step + 12 + 2.0 * m * v);
+      if (best >= 0 && cycles >= best * 0.999) continue;
+      best = cycles;
+      plan.tile_m = m, plan.tile_v = v, plan.block = block;
+    }
+  // A second thread may take part even where there are few tiles.
+  int64_t blocks = (tiles + plan.block - 1) / plan.block;
+  int64_t shares = blocks == 1 ? 2 : 1;
+  plan.panels_per_group = (plan.panels() + shares - 1) / shares;
+  return plan;
+}
+
+double winograd_cycles(const WinogradPlan& plan, double images, const Target& target) {
+  double points = static_cast<double>(plan.points()), channels = static_cast<double>(plan.channels);
+  double tiles = static_cast<double>(plan.tiles_y * plan.tiles_x), block = static_cast<double>(plan.block);
+  double blocks = std::ceil(tiles / block), lanes = plan.lanes;
+  double columns = static_cast<double>(plan.panels() * plan.panel_n());
+  double products =
+      kOtherCycles * points * blocks * block * channels * columns / lanes / target.peak_fma_per_cycle;
+  double weights = points * channels * columns * 4 / kBytesPerCycle;
+  double transforms = points * tiles * (5 * std::ceil(channels / lanes) + 4 * columns / lanes);
+  return images * (std::max(products, weights) + transforms);
+}
+
+Tensor winograd_weights(const Tensor& data, const WinogradPlan& plan, const OperandStrides& b) {
+  const WinogradForm& form = plan.form;
+  const std::vector<std::array<double, 3>>& g = weights_transform(plan.tile);
+  const float* w = reinterpret_cast<const float*>(data.bytes.data()) + b.offset.value();
+  int64_t side = plan.tile + 2, points = plan.points(), n = plan.panel_n();
+  int64_t stride_y = b.axis[form.window_y].value(), stride_x = b.axis[form.window_x].value();
+  int64_t stride_c = b.axis[form.channels].value(), stride_n = b.axis[form.columns].value();
+  std::vector<uint8_t> bytes(static_cast<size_t>(plan.panels() * points * plan.channels * n * 4), 0);
+  float* target = reinterpret_cast<float*>(bytes.data());
+  std::vector<double> rows(static_cast<size_t>(side * 3));
+  for (int64_t column = 0; column < plan.columns; ++column)
+    for (int64_t channel = 0; channel < plan.channels; ++channel) {
+      const float* window = w + column * stride_n + channel * stride_c;
+      for (int64_t i = 0; i < side; ++i)
+        for (int64_t x = 0; x < 3; ++x)
+          rows[i * 3 + x] = g[i][0] * window[x * stride_x] + g[i][1] * window[stride_y + x * stride_x] +
+                            g[i][2] * window[2 * stride_y + x * stride_x];
+      for (int64_t i = 0; i < side; ++i)
+        for (int64_t j = 0; j < side; ++j) {
+          double sum = g[j][0] * rows[i * 3] + g[j][1] * rows[i * 3 + 1] + g[j][2] * rows[i * 3 + 2];
+          int64_t at = ((column / n * points + i * side + j) * plan.channels + channel) * n + column % n;
+          target[at] = static_cast<float>(sum);
+        }
+    }
+  return {DType::kF32, {plan.panels(), points, plan.channels, n}, Bytes::own(std::move(bytes))};
+}
+
+namespace {
+
+// 0 where the convolution is as fast as it stands.
+int best_tile(const Graph& graph, const Node& node, const Target& target) {
+  std::optional<WinogradForm> form = winograd_form(graph, node);
+  if (!form) return 0;
+  const Contraction& c = node.attributes.contraction;
+  OperandAccess a = resolve_operand(graph, node, 0);
+  OperandStrides strides =
+      operand_strides(graph, a, contiguous_strides(graph.shape(a.base)), 0, c.axes.size());
+  double images = form->batch < 0 ? 1 : static_cast<double>(c.axes[form->batch].extent.estimate());
+  double products = 1;
+  for (int i : {form->y, form->x, form->channels, form->columns})
+    products *= static_cast<double>(c.axes[i].extent.value());
+  double plain = images * kOtherCycles * 9 * products / target.lanes(4) / target.peak_fma_per_cycle;
+  double best = plain * kWorthwhile;
+  int tile = 0;
+  for (int side : {2, 4}) {
+    double cycles = winograd_cycles(plan_winograd(c, *form, side, strides, target), images, target);
+    if (cycles < best) best = cycles, tile = side;
+  }
+  return tile;
+}
+
+}  // namespace
+
+Expected<Graph> choose_winograd(const Graph& graph, const Target& target) {
+  return rewrite(graph, [&](Rewriter& r, const Node& node) -> ValueId {
+    if (node.op != OpKind::k_contract || node.attributes.contraction.winograd != 0) return kNoValue;
+    int tile = best_tile(graph, node, target);
+    if (tile == 0) return kNoValue;
+    Contraction contraction = node.attributes.contraction;
+    contraction.winograd = tile;
+    return r.build.contract(r(node.inputs[0]), r(node.inputs[1]), std::move(contraction));
+  });
+}
+
+}  // namespace quernel::schedule
