@@ -44,7 +44,33 @@ OperandAccess resolve_operand(const Graph& graph, const Node& contract, int oper
 
 namespace {
 
-ValueId contiguous(GraphBuilder& build, ValueId x) { return build.add(OpKind::k_contiguous, {x}); }
+constexpr int64_t kSmallPad = 4096;  // elements that one kernel copies as fast as three fill around them
+
+// A value's elements one after another. Large padded ones are put together from the value and its borders, so that
+// whoever computes the value may write it where it is padded:
+//   contiguous(pad x) -> cat(border, cat(border, x, border), border)
+ValueId contiguous(GraphBuilder& build, ValueId x) {
+  const Node* pad = build.graph().def(x);
+  bool splits = pad && pad->op == OpKind::k_pad && pad->attributes.mode == PadMode::kConstant &&
+                !always_lt(element_count(build.graph().shape(x)), kSmallPad);
+  if (!splits) return build.add(OpKind::k_contiguous, {x});
+  const Attributes attributes = pad->attributes;
+  ValueId whole = pad->inputs[0];
+  for (size_t d = attributes.starts.size(); d-- > 0;) {
+    std::vector<ValueId> parts;
+    auto border = [&](const Dim& width) {
+      if (width == Dim(0)) return;
+      Shape shape = build.graph().shape(whole);
+      shape[d] = width;
+      parts.push_back(build.full(build.graph().dtype(whole), shape, attributes.fill));
+    };
+    border(attributes.starts[d]);
+    parts.push_back(whole);
+    border(attributes.stops[d]);
+    if (parts.size() > 1) whole = build.cat(parts, static_cast<int64_t>(d));
+  }
+  return whole;
+}
 
 // The whole contraction as an elementwise product and a sum, for shapes without an axis to vectorise.
 ValueId product_and_sum(GraphBuilder& build, const Contraction& c, ValueId a, ValueId b) {
