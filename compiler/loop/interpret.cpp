@@ -142,6 +142,12 @@ Value Interpreter::eval(const Expr& e) {
       return bitcast(*e);
     case ExprKind::kReduceLanes:
       return Value(reduce(e->binary, e->type.dtype, eval(e->args[0])));
+    case ExprKind::kInterleave: {
+      Value a = eval(e->args[0]), b = eval(e->args[1]), result(lanes, 0);
+      int first = e->stride == 0 ? 0 : lanes / 2;
+      for (int i = 0; i < lanes; ++i) result[i] = (i % 2 == 0 ? a : b)[first + i / 2];
+      return result;
+    }
     default:
       break;
   }

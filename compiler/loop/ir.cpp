@@ -200,6 +200,16 @@ Expr reduce_lanes(BinaryOp op, Expr x) {
   return std::make_shared<const ExprNode>(std::move(node));
 }
 
+Expr interleave(bool upper, Expr a, Expr b) {
+  QUERNEL_ASSERT(a->type == b->type && a->type.lanes % 2 == 0);
+  ExprNode node;
+  node.kind = ExprKind::kInterleave;
+  node.type = a->type;
+  node.stride = upper;
+  node.args = {std::move(a), std::move(b)};
+  return std::make_shared<const ExprNode>(std::move(node));
+}
+
 bool as_const_int(const Expr& e, int64_t* value) {
   if (!e || e->kind != ExprKind::kConst || is_float(e->type.dtype)) return false;
   *value = bits_to_int(e->type.dtype, e->bits);

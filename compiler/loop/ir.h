@@ -64,6 +64,8 @@ enum class ExprKind : uint8_t {
   kRamp,         // i64 vector: args[0] + lane * stride (a constant), `type.lanes` lanes
   kBroadcast,    // scalar args[0] in every lane
   kReduceLanes,  // scalar: binary (add mul max min and or) folded over the lanes of args[0], pairwise halves
+  kInterleave,   // vector: lanes of args[0] and args[1] in turns, from their lower halves (stride 0) or upper
+                 // ones (stride 1); the step that a transpose of n vectors of n lanes repeats log2(n) times
 };
 
 struct VarNode {
@@ -85,7 +87,7 @@ struct ExprNode {
   Buffer buffer;       // kLoad
   UnaryOp unary{};     // kUnary
   BinaryOp binary{};   // kBinary, kReduceLanes
-  int64_t stride = 0;  // kRamp
+  int64_t stride = 0;  // kRamp, kInterleave
 };
 
 // Builders. They check types with assertions, and fold constants and identities (x+0, x*1, x*0, 0/c, 0%c) of
@@ -107,6 +109,7 @@ Expr bitcast(Type type, Expr x);
 Expr ramp(Expr base, int64_t stride, int lanes);
 Expr broadcast(Expr x, int lanes);
 Expr reduce_lanes(BinaryOp op, Expr x);
+Expr interleave(bool upper, Expr a, Expr b);
 inline Expr operator+(Expr a, Expr b) { return binary(BinaryOp::k_add, std::move(a), std::move(b)); }
 inline Expr operator-(Expr a, Expr b) { return binary(BinaryOp::k_sub, std::move(a), std::move(b)); }
 inline Expr operator*(Expr a, Expr b) { return binary(BinaryOp::k_mul, std::move(a), std::move(b)); }

@@ -277,6 +277,13 @@ Expr Parser::operation(std::string_view name) {
   std::optional<UnaryOp> unary_op = parse_unary_op(name);
   std::optional<BinaryOp> binary_op = parse_binary_op(name);
   bool ternary = name == "mulacc" || name == "select";
+  if (name == "interleave_lower" || name == "interleave_upper") {
+    if (!arguments(&node.args, 2)) return nullptr;
+    node.kind = ExprKind::kInterleave;
+    node.type = node.args[0]->type;
+    node.stride = name == "interleave_upper";
+    return make(std::move(node));
+  }
   if (!unary_op && !binary_op && !ternary)
     return fail_expr("operation '" + std::string(name) + "' is not known");
   if (!arguments(&node.args, unary_op ? 1 : binary_op ? 2 : 3)) return nullptr;

@@ -32,6 +32,8 @@ Expr with_args(const Expr& e, std::vector<Expr> args) {
       return broadcast(args[0], e->type.lanes);
     case ExprKind::kReduceLanes:
       return reduce_lanes(e->binary, args[0]);
+    case ExprKind::kInterleave:
+      return interleave(e->stride != 0, args[0], args[1]);
   }
   QUERNEL_UNREACHABLE("expression kind is not handled");
 }

@@ -160,7 +160,7 @@ bool is_lane_reduction(BinaryOp op) {
 
 // Whether what the rest of the verifier and the printer rely on is there.
 bool is_complete(const ExprNode& e) {
-  constexpr size_t kOperands[] = {0, 0, 0, 0, 1, 2, 3, 3, 1, 1, 1, 1, 1};
+  constexpr size_t kOperands[] = {0, 0, 0, 0, 1, 2, 3, 3, 1, 1, 1, 1, 1, 2};
   if (e.kind == ExprKind::kLoad) return e.buffer && (e.args.size() == 1 || e.args.size() == 3);
   return e.args.size() == kOperands[static_cast<size_t>(e.kind)] && (e.kind != ExprKind::kVar || e.var);
 }
@@ -219,6 +219,10 @@ std::string Verifier::expr_problem(const ExprNode& e) {
       return is_lane_reduction(e.binary) && binary_accepts(e.binary, first.dtype)
                  ? ""
                  : "reduce_lanes cannot fold with " + std::string(quernel::to_string(e.binary));
+    case ExprKind::kInterleave:
+      return first == e.type && e.args[1]->type == e.type && e.type.lanes % 2 == 0
+                 ? ""
+                 : "interleave expected vectors of its type with an even number of lanes";
   }
   return "unknown expression kind";
 }

@@ -110,7 +110,8 @@ Expr Evaluator::load_value(ValueId v, const std::vector<IndexExpr>& indices) {
   IndexExpr offset = offset_of(v, indices);
   accesses.push_back(offset);
   if (is_packed(graph_.dtype(v))) return load_packed(it->second, graph_.dtype(v), offset);
-  return load_element(it->second, expression(offset));
+  Expr loaded = load_element(it->second, expression(offset));
+  return on_load ? on_load(v, offset, loaded) : loaded;
 }
 
 Expr Evaluator::load_element(const loop::Buffer& buffer, Expr index) {

@@ -3,6 +3,7 @@
 // index.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <string>
 #include <unordered_map>
@@ -55,6 +56,9 @@ class Evaluator {
   std::vector<loop::Stmt> statements;
   // Element offsets of all loads, for choosing loops (recorded by a dry run), and guard expressions.
   std::vector<IndexExpr> accesses, guards;
+  // When set: what is used instead of `loaded`, which reads the stored value `v` at `offset` (as offset_of
+  // gives it).
+  std::function<loop::Expr(ValueId v, const IndexExpr& offset, loop::Expr loaded)> on_load;
 
   // The value of `v` at `indices` (over the axes).
   loop::Expr evaluate(ValueId v, const std::vector<IndexExpr>& indices);

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "lower/loop_nest.h"
+#include "lower/transpose_tiles.h"
 
 namespace quernel::lower {
 namespace {
@@ -25,16 +26,33 @@ double score(const std::vector<IndexExpr>& accesses, const Shape& extents, int a
   return filled * sum / std::max<double>(1, static_cast<double>(accesses.size()));
 }
 
+// Whether what is accessed but not loaded is contiguous along the axis.
+bool stores_contiguously(const std::vector<IndexExpr>& accesses, const std::vector<Load>& loads,
+                         const Shape& extents, int axis) {
+  return std::all_of(accesses.begin(), accesses.end(), [&](const IndexExpr& access) {
+    if (std::any_of(loads.begin(), loads.end(), [&](const Load& load) { return load.offset == access; }))
+      return true;
+    std::optional<Dim> stride = stride_along(access, axis, static_cast<int>(extents.size()));
+    return stride && *stride == Dim(1);
+  });
+}
+
 // One loop nest that stores, for every point of `dims`, what `emit` emits.
 Stmt map_nest(Context& context, const Shape& dims, bool workgroups,
               const std::function<void(Evaluator&, const std::vector<IndexExpr>&)>& emit, DType widest) {
   std::vector<std::vector<IndexExpr>> indices(1);
   for (size_t d = 0; d < dims.size(); ++d) indices[0].push_back(IndexExpr::axis(static_cast<int>(d)));
   std::vector<IndexExpr> accesses;
+  std::vector<Load> loads;
   auto probe = [&](const std::vector<std::vector<IndexExpr>>& at, const Shape& extents) {
     Evaluator dry = context.dry_evaluator();
     for (size_t i = 0; i < extents.size(); ++i)
       dry.axes.push_back({loop::var_ref(index_var("a" + std::to_string(i))), extents[i]});
+    loads.clear();
+    dry.on_load = [&](ValueId v, const IndexExpr& offset, Expr loaded) {
+      loads.push_back({v, offset});
+      return loaded;
+    };
     emit(dry, at[0]);
     accesses = dry.accesses;
     std::vector<IndexExpr> all = dry.accesses;
@@ -53,6 +71,12 @@ Stmt map_nest(Context& context, const Shape& dims, bool workgroups,
   for (int i = vector_axis - 1; i >= 0; --i)
     if (double s = score(accesses, extents, i, lanes); s > best * 1.3) best = s, vector_axis = i;
 
+  if (stores_contiguously(accesses, loads, extents, vector_axis)) {
+    EmitPoint emit_point = [&](Evaluator& e) { emit(e, indices[0]); };
+    Stmt tiles = transposed_nest(context, extents, vector_axis, lanes, loads,
+                                 workgroups ? kWorkPerGroup : kNoWorkgroups, emit_point);
+    if (tiles) return tiles;
+  }
   Shape outer;
   for (int i = 0; i < static_cast<int>(extents.size()); ++i)
     if (i != vector_axis) outer.push_back(extents[i]);

@@ -87,6 +87,12 @@ KernelEmitter::Value* KernelEmitter::emit_expr(const loop::ExprNode& e) {
       return splat(expr(e.args[0]), e.type.lanes);
     case ExprKind::kReduceLanes:
       return reduce_lanes(e);
+    case ExprKind::kInterleave: {
+      std::vector<int> lanes;
+      int half = e.type.lanes / 2, first = e.stride == 0 ? 0 : half;
+      for (int i = 0; i < half; ++i) lanes.insert(lanes.end(), {first + i, e.type.lanes + first + i});
+      return builder_.CreateShuffleVector(expr(e.args[0]), expr(e.args[1]), lanes);
+    }
   }
   QUERNEL_UNREACHABLE("expression kind");
 }

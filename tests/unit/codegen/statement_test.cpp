@@ -212,6 +212,28 @@ TEST(Statement, LaneReductions) {
     }
 }
 
+TEST(Statement, Interleaving) {
+  for (DType dtype : {DType::kU8, DType::kF16, DType::kF32, DType::kF64})
+    for (int lanes : {2, 4, 8, 16}) {
+      KernelMaker m("interleave");
+      Buffer in = m.global(dtype, 2 * lanes), out = m.output(dtype, 2 * lanes);
+      Expr first = ramp(const_index(0), 1, lanes), second = ramp(const_index(lanes), 1, lanes);
+      Expr a = load(in, first, lanes), b = load(in, second, lanes);
+      m.kernel.body =
+          block({store(out, first, interleave(false, a, b)), store(out, second, interleave(true, a, b))});
+      for_each_target(m.kernel, [&](const std::string& target, const MappedImage& image) {
+        size_t size = static_cast<size_t>(element_size(dtype));
+        std::vector<uint8_t> x(2 * lanes * size), want(x.size()), got(x.size());
+        std::iota(x.begin(), x.end(), uint8_t{1});
+        for (int i = 0; i < 2 * lanes; ++i)
+          std::copy_n(x.begin() + (i % 2 * lanes + i / 2) * static_cast<int>(size), size,
+                      want.begin() + i * static_cast<int>(size));
+        image.call(0, {x.data(), got.data()});
+        EXPECT_EQ(got, want) << target << " lanes " << lanes << " " << to_string(dtype);
+      });
+    }
+}
+
 // Index arithmetic of reshapes and views: i / c, i % c and i / symbol, i % symbol, zero included.
 TEST(Statement, IndexDivision) {
   KernelMaker m("index");

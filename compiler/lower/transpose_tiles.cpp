@@ -1,0 +1,175 @@
+#include "lower/transpose_tiles.h"
+
+#include <algorithm>
+
+namespace quernel::lower {
+namespace {
+
+using loop::AxisKind;
+using loop::Expr;
+using loop::Stmt;
+
+// Transposes the square in `tile`, lanes x lanes elements by rows: log2(lanes) times, row i and row i + lanes
+// / 2 are interleaved to rows 2 i and 2 i + 1. Each time moves the highest bit of the row number and of the
+// column number to the lowest place of the other.
+void transpose(std::vector<Stmt>& body, const loop::Buffer& tile, int lanes) {
+  std::vector<Expr> rows;
+  auto name = [&](Expr value) {
+    loop::Var var = fresh_var("row", value->type);
+    body.push_back(loop::let(var, value));
+    return loop::var_ref(var);
+  };
+  auto row = [&](int i) { return loop::ramp(index(int64_t{i} * lanes), 1, lanes); };
+  for (int i = 0; i < lanes; ++i) rows.push_back(name(loop::load(tile, row(i), lanes)));
+  for (int n = 1; n < lanes; n *= 2) {
+    std::vector<Expr> next;
+    for (int i = 0; i < lanes / 2; ++i)
+      for (bool upper : {false, true})
+        next.push_back(name(loop::interleave(upper, rows[i], rows[i + lanes / 2])));
+    rows = std::move(next);
+  }
+  for (int i = 0; i < lanes; ++i) body.push_back(loop::store(tile, row(i), rows[i]));
+}
+
+class Nest {
+ public:
+  Nest(Context& context, const Shape& extents, int vector_axis, int lanes, const EmitPoint& emit)
+      : c_(context), extents_(extents), v_(vector_axis), lanes_(lanes), emit_(emit) {}
+
+  // The axis along which most loads that are strided along the vector axis are contiguous.
+  bool choose(const std::vector<Load>& loads) {
+    int axes = static_cast<int>(extents_.size());
+    auto fits = [&](int axis) { return extents_[axis].is_const() && extents_[axis].value() >= lanes_; };
+    if (lanes_ < 4 || (lanes_ & (lanes_ - 1)) != 0 || !fits(v_)) return false;
+    for (int u = 0; u < axes; ++u) {
+      if (u == v_ || !fits(u)) continue;
+      std::vector<Load> turned;
+      for (const Load& load : loads) {
+        std::optional<Dim> along_v = stride_along(load.offset, v_, axes),
+                           along_u = stride_along(load.offset, u, axes);
+        DType dtype = c_.graph().dtype(load.value);
+        bool strided = !along_v || !(*along_v == Dim(0) || *along_v == Dim(1));
+        if (strided && along_u && *along_u == Dim(1) && dtype != DType::kBool && !is_packed(dtype) &&
+            once(loads, load))
+          turned.push_back(load);
+      }
+      if (turned.size() > turned_.size()) turned_ = std::move(turned), u_ = u;
+    }
+    return u_ >= 0;
+  }
+
+  Stmt nest(int64_t target_work) {
+    Shape outer;
+    std::vector<int> outer_axes;
+    for (size_t i = 0; i < extents_.size(); ++i)
+      if (static_cast<int>(i) != u_ && static_cast<int>(i) != v_)
+        outer.push_back(extents_[i]), outer_axes.push_back(static_cast<int>(i));
+    // Tiles that overlap the one before stay in its workgroup.
+    for (int axis : {v_, u_})
+      if (whole(axis)) outer.push_back(tiles(axis)), outer_axes.push_back(axis);
+    int64_t work = int64_t{lanes_} * lanes_;
+    for (int axis : {v_, u_})
+      if (!whole(axis)) work *= tiles(axis);
+    return outer_loops(c_, outer, work, target_work, [&](const std::vector<Expr>& at) {
+      std::vector<Expr> positions(extents_.size());
+      for (size_t i = 0; i < outer_axes.size(); ++i) positions[outer_axes[i]] = at[i];
+      return over_tiles(v_, positions,
+                        [&] { return over_tiles(u_, positions, [&] { return tile(positions); }); });
+    });
+  }
+
+ private:
+  static bool once(const std::vector<Load>& loads, const Load& load) {
+    return std::count_if(loads.begin(), loads.end(), [&](const Load& other) {
+             return other.value == load.value && other.offset == load.offset;
+           }) == 1;
+  }
+  int64_t tiles(int axis) const { return (extents_[axis].value() + lanes_ - 1) / lanes_; }
+  bool whole(int axis) const { return extents_[axis].value() % lanes_ == 0; }
+
+  // Turns the number of a tile at positions[axis] into its first element; loops over the tiles first where
+  // outer loops have not. The last tile begins early where the extent is no multiple.
+  Stmt over_tiles(int axis, std::vector<Expr>& positions, const std::function<Stmt()>& body) {
+    if (whole(axis)) {
+      positions[axis] = positions[axis] * index(lanes_);
+      return body();
+    }
+    loop::Var t = index_var("tile"), first = index_var("first");
+    positions[axis] = loop::var_ref(first);
+    Expr begin = loop::binary(BinaryOp::k_min, loop::var_ref(t) * index(lanes_),
+                              index(extents_[axis].value() - lanes_));
+    Stmt inner = body();
+    return loop::for_loop(t, index(tiles(axis)), AxisKind::kSerial,
+                          loop::block({loop::let(first, begin), inner}));
+  }
+
+  // A loop over `serial_axis` around a vector loop over `lane_axis`, both within the tile at `positions`.
+  Stmt within(const std::vector<Expr>& positions, int serial_axis, int lane_axis,
+              const std::function<Stmt(Evaluator&, Expr slot)>& body) {
+    loop::Var i = index_var("i"), l = index_var("l");
+    Evaluator e = c_.evaluator();
+    for (size_t axis = 0; axis < extents_.size(); ++axis) {
+      Expr at = positions[axis];
+      if (static_cast<int>(axis) == serial_axis) at = at + loop::var_ref(i);
+      if (static_cast<int>(axis) == lane_axis) at = at + loop::var_ref(l);
+      e.axes.push_back({at, extents_[axis]});
+    }
+    Stmt point = body(e, loop::var_ref(i) * index(lanes_) + loop::var_ref(l));
+    return loop::for_loop(i, index(lanes_), AxisKind::kSerial,
+                          loop::for_loop(l, index(lanes_), AxisKind::kVector, point));
+  }
+
+  Stmt tile(const std::vector<Expr>& positions) {
+    std::vector<Stmt> body;
+    std::vector<loop::Buffer> squares;
+    for (const Load& load : turned_) {
+      auto square = std::make_shared<loop::BufferNode>();
+      square->name = fresh_name("square");
+      square->dtype = c_.graph().dtype(load.value);
+      square->size = int64_t{lanes_} * lanes_;
+      square->scope = loop::Scope::kShared;
+      square->access = loop::Access::kReadWrite;
+      squares.push_back(square);
+      body.push_back(loop::alloc(square));
+      // The load alone, in vectors along the axis that suits it.
+      body.push_back(within(positions, v_, u_, [&](Evaluator& e, Expr slot) {
+        Expr wanted;
+        e.on_load = [&](ValueId v, const IndexExpr& offset, Expr loaded) {
+          if (v == load.value && offset == load.offset) wanted = loaded;
+          return loaded;
+        };
+        emit_(e);
+        std::erase_if(e.statements, [](const Stmt& s) { return s->kind == loop::StmtKind::kStore; });
+        e.statements.push_back(loop::store(square, slot, wanted));
+        return loop::block(std::move(e.statements));
+      }));
+      transpose(body, square, lanes_);
+    }
+    body.push_back(within(positions, u_, v_, [&](Evaluator& e, Expr slot) {
+      e.on_load = [&](ValueId v, const IndexExpr& offset, Expr loaded) {
+        for (size_t i = 0; i < turned_.size(); ++i)
+          if (v == turned_[i].value && offset == turned_[i].offset) return loop::load(squares[i], slot);
+        return loaded;
+      };
+      emit_(e);
+      return loop::block(std::move(e.statements));
+    }));
+    return loop::block(std::move(body));
+  }
+
+  Context& c_;
+  const Shape& extents_;
+  int v_ = -1, u_ = -1, lanes_ = 1;
+  const EmitPoint& emit_;
+  std::vector<Load> turned_;
+};
+
+}  // namespace
+
+Stmt transposed_nest(Context& context, const Shape& extents, int vector_axis, int lanes,
+                     const std::vector<Load>& loads, int64_t target_work, const EmitPoint& emit) {
+  Nest nest(context, extents, vector_axis, lanes, emit);
+  return nest.choose(loads) ? nest.nest(target_work) : nullptr;
+}
+
+}  // namespace quernel::lower
