@@ -46,8 +46,8 @@ namespace {
 
 constexpr int64_t kSmallPad = 4096;  // elements that one kernel copies as fast as three fill around them
 
-// A value's elements one after another. Large padded ones are put together from the value and its borders, so that
-// whoever computes the value may write it where it is padded:
+// A value's elements one after another. Large padded ones are put together from the value and its borders, so
+// that whoever computes the value may write it where it is padded:
 //   contiguous(pad x) -> cat(border, cat(border, x, border), border)
 ValueId contiguous(GraphBuilder& build, ValueId x) {
   const Node* pad = build.graph().def(x);
