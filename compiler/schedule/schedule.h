@@ -81,6 +81,7 @@ struct WinogradPlan {
   int lanes = 1, tile_m = 1, tile_v = 1;  // of the register tile: tiles times vectors of output channels
   int64_t block = 1;                      // tiles that a workgroup transforms at once, a multiple of tile_m
   int64_t panels_per_group = 1;           // panels of output channels that a workgroup computes
+  double cycles = 0;                      // estimated, of one core for one image
   int64_t points() const { return int64_t{tile + 2} * (tile + 2); }
   int64_t panel_n() const { return int64_t{lanes} * tile_v; }
   int64_t panels() const { return (columns + panel_n() - 1) / panel_n(); }
@@ -281,8 +282,6 @@ std::optional<WinogradForm> winograd_form(const Graph& graph, const Node& contra
 // `a`: strides of the first operand. `tile`: 2 or 4. `panel_v`: vectors of a panel of the weights; 0: free.
 WinogradPlan plan_winograd(const Contraction& contraction, const WinogradForm& form, int tile,
                            const OperandStrides& a, const Target& target, int panel_v = 0);
-// Estimated cycles of one core; `images` convolutions.
-double winograd_cycles(const WinogradPlan& plan, double images, const Target& target);
 // The weights, transformed: [panel][point][channel][panel_n], zero-filled. `b`: strides of the weights.
 Tensor winograd_weights(const Tensor& data, const WinogradPlan& plan, const OperandStrides& b);
 

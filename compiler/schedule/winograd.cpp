@@ -13,9 +13,11 @@
 namespace quernel::schedule {
 namespace {
 
-constexpr double kBytesPerCycle = 6;   // from memory to one core
-constexpr double kOtherCycles = 1.08;  // what a kernel of multiply-adds takes for each cycle of them
-constexpr double kWorthwhile = 0.9;    // of the cycles of the plain convolution
+constexpr double kMemoryBytesPerCycle = 6,
+                 kCacheBytesPerCycle = 16;      // to one core: from memory; from its caches
+constexpr double kLargestBlockBytes = 2 << 20;  // of scratch for transformed inputs
+constexpr double kOtherCycles = 1.08;           // what a kernel of multiply-adds takes for each cycle of them
+constexpr double kWorthwhile = 0.9;             // of the cycles of the plain convolution, or of smaller tiles
 
 // The weights' transform, from [3] to [points]: rows of G, which are {1, p, p^2} over the product of p - q
 // for all other finite points q; points 0, 1, -1, infinity or 0, a, -a, b, -b, infinity with a = sqrt(1/2), b
@@ -115,6 +117,49 @@ std::optional<WinogradForm> winograd_form(const Graph& graph, const Node& node) 
   return form;
 }
 
+namespace {
+
+// The register tile, and how many tiles of the output are transformed at once: few let the transformed inputs
+// stay in the second-level cache, many let the weights come from memory less often.
+void choose_blocks(WinogradPlan& plan, const Target& target, int panel_v) {
+  int64_t tiles = plan.tiles_y * plan.tiles_x;
+  double points = static_cast<double>(plan.points()), channels = static_cast<double>(plan.channels);
+  double near = static_cast<double>(target.l2_bytes) * 5 / 8;
+  plan.cycles = -1;
+  for (int v = panel_v == 0 ? 1 : panel_v; v <= (panel_v == 0 ? 4 : panel_v); ++v)
+    for (int m = 1; m <= 14; ++m) {
+      if (m * v + v + 1 > target.vector_registers && !(m == 1 && v == 1)) break;
+      int64_t panels = (plan.columns + v * plan.lanes - 1) / (v * plan.lanes);
+      double columns = static_cast<double>(panels * v * plan.lanes);
+      double step = std::max({m * v / static_cast<double>(target.peak_fma_per_cycle), (m + v) / 2.0, 4.0});
+      double weights = points * channels * columns * 4;
+      for (int64_t blocks = 1; blocks <= tiles; ++blocks) {
+        int64_t block = ((tiles + blocks - 1) / blocks + m - 1) / m * m;
+        double inputs = points * static_cast<double>(block) * channels * 4;
+        if (inputs > kLargestBlockBytes && block > m) continue;
+        double rows = static_cast<double>((tiles + block - 1) / block * (block / m));
+        double count = std::ceil(static_cast<double>(tiles) / static_cast<double>(block));
+        double products =
+            kOtherCycles * points * rows * static_cast<double>(panels) * (channels * step + 12 + 2.0 * m * v);
+        double traffic = count * weights / (weights > near ? kMemoryBytesPerCycle : kCacheBytesPerCycle);
+        if (inputs > near) traffic += count * static_cast<double>(panels) * inputs / kCacheBytesPerCycle;
+        double transforms = points * static_cast<double>(tiles) *
+                            (5 * std::ceil(channels / plan.lanes) + 4 * columns / plan.lanes);
+        double cycles = std::max(products, traffic) + 0.2 * std::min(products, traffic) + transforms;
+        if (plan.cycles < 0 || cycles < plan.cycles * 0.999) {
+          plan.cycles = cycles;
+          plan.tile_m = m, plan.tile_v = v, plan.block = block;
+        }
+        if (inputs < near / 4) break;
+      }
+    }
+  // A second thread may take part even where there are few tiles.
+  int64_t shares = plan.block >= tiles ? 2 : 1;
+  plan.panels_per_group = (plan.panels() + shares - 1) / shares;
+}
+
+}  // namespace
+
 WinogradPlan plan_winograd(const Contraction& c, const WinogradForm& form, int tile, const OperandStrides& a,
                            const Target& target, int panel_v) {
   WinogradPlan plan;
@@ -129,41 +174,8 @@ WinogradPlan plan_winograd(const Contraction& c, const WinogradForm& form, int t
   plan.y_stride = a.axis[form.y];
   plan.x_stride = a.axis[form.x];
   plan.lanes = std::max(1, target.lanes(4));
-  int64_t tiles = plan.tiles_y * plan.tiles_x;
-  // What is transformed at once stays in the second-level cache.
-  int64_t room = std::max<int64_t>(8, target.l2_bytes * 5 / 8 / (plan.points() * plan.channels * 4));
-  double best = -1;
-  for (int v = panel_v == 0 ? 1 : panel_v; v <= (panel_v == 0 ? 4 : panel_v); ++v)
-    for (int m = 1; m <= 14; ++m) {
-      if (m * v + v + 1 > target.vector_registers && !(m == 1 && v == 1)) break;
-      int64_t blocks = (tiles + room - 1) / room, block = (tiles + blocks - 1) / blocks;
-      block = (block + m - 1) / m * m;
-      blocks = (tiles + block - 1) / block;
-      double rows = static_cast<double>(blocks * (block / m));
-      double panels = static_cast<double>((plan.columns + v * plan.lanes - 1) / (v * plan.lanes));
-      double step = std::max({m * v / static_cast<double>(target.peak_fma_per_cycle), (m + v) / 2.0, 4.0});
-      double cycles = rows * panels * (static_cast<double>(plan.channels) * step + 12 + 2.0 * m * v);
-      if (best >= 0 && cycles >= best * 0.999) continue;
-      best = cycles;
-      plan.tile_m = m, plan.tile_v = v, plan.block = block;
-    }
-  // A second thread may take part even where there are few tiles.
-  int64_t blocks = (tiles + plan.block - 1) / plan.block;
-  int64_t shares = blocks == 1 ? 2 : 1;
-  plan.panels_per_group = (plan.panels() + shares - 1) / shares;
+  choose_blocks(plan, target, panel_v);
   return plan;
-}
-
-double winograd_cycles(const WinogradPlan& plan, double images, const Target& target) {
-  double points = static_cast<double>(plan.points()), channels = static_cast<double>(plan.channels);
-  double tiles = static_cast<double>(plan.tiles_y * plan.tiles_x), block = static_cast<double>(plan.block);
-  double blocks = std::ceil(tiles / block), lanes = plan.lanes;
-  double columns = static_cast<double>(plan.panels() * plan.panel_n());
-  double products =
-      kOtherCycles * points * blocks * block * channels * columns / lanes / target.peak_fma_per_cycle;
-  double weights = points * channels * columns * 4 / kBytesPerCycle;
-  double transforms = points * tiles * (5 * std::ceil(channels / lanes) + 4 * columns / lanes);
-  return images * (std::max(products, weights) + transforms);
 }
 
 Tensor winograd_weights(const Tensor& data, const WinogradPlan& plan, const OperandStrides& b) {
@@ -207,12 +219,15 @@ int best_tile(const Graph& graph, const Node& node, const Target& target) {
   double products = 1;
   for (int i : {form->y, form->x, form->channels, form->columns})
     products *= static_cast<double>(c.axes[i].extent.value());
-  double plain = images * kOtherCycles * 9 * products / target.lanes(4) / target.peak_fma_per_cycle;
-  double best = plain * kWorthwhile;
+  double plain = kOtherCycles * 9 * products / target.lanes(4) / target.peak_fma_per_cycle;
+  double weights = 9 * 4 * static_cast<double>(c.axes[form->channels].extent.value()) *
+                   static_cast<double>(c.axes[form->columns].extent.value());
+  plain = images * std::max(plain, weights / kMemoryBytesPerCycle);
+  double best = plain;
   int tile = 0;
   for (int side : {2, 4}) {
-    double cycles = winograd_cycles(plan_winograd(c, *form, side, strides, target), images, target);
-    if (cycles < best) best = cycles, tile = side;
+    double cycles = images * plan_winograd(c, *form, side, strides, target).cycles;
+    if (cycles < best * kWorthwhile) best = cycles, tile = side;
   }
   return tile;
 }

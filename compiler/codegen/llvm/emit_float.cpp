@@ -1,5 +1,7 @@
 // Float arithmetic on float and double values: NaN-propagating extremes, comparisons, remainders;
 // transcendental functions go to math_builder.h.
+#include <llvm/IR/IntrinsicsX86.h>
+
 #include "codegen/llvm/kernel_emitter.h"
 #include "codegen/llvm/math_builder.h"
 #include "support/diagnostic.h"
@@ -89,8 +91,9 @@ KernelEmitter::Value* KernelEmitter::float_compare(BinaryOp op, Value* a, Value*
 }
 
 // x86's max gives its second operand if either is NaN, so `a > b ? a : b` is one instruction that lets a NaN
-// in b through; a NaN in a needs a check, unless a is a constant. Of zeros with different signs either may
-// result.
+// in b through; a NaN in a needs a check, unless a is a constant. In a reduction the running value is the
+// first operand of max: the check is of the other one, off the chain of dependent instructions. Of zeros with
+// different signs either may result.
 KernelEmitter::Value* KernelEmitter::float_extreme(bool is_max, Value* a, Value* b) {
   auto is_number = [](Value* v) {
     auto* constant = llvm::dyn_cast<llvm::Constant>(v);
@@ -99,11 +102,47 @@ KernelEmitter::Value* KernelEmitter::float_extreme(bool is_max, Value* a, Value*
     auto* fp = llvm::dyn_cast_or_null<llvm::ConstantFP>(constant);
     return fp && !fp->isNaN();
   };
-  if (is_number(b)) std::swap(a, b);
-  Value* first = is_max ? builder_.CreateFCmpOGT(a, b) : builder_.CreateFCmpOLT(a, b);
-  Value* result = builder_.CreateSelect(first, a, b);
-  if (is_number(a)) return result;
-  return builder_.CreateSelect(builder_.CreateFCmpUNO(a, a), a, result);
+  auto larger = [&](Value* x, Value* y) {
+    return builder_.CreateSelect(is_max ? builder_.CreateFCmpOGT(x, y) : builder_.CreateFCmpOLT(x, y), x, y);
+  };
+  if (is_number(a)) return larger(a, b);
+  if (is_number(b)) return larger(b, a);
+  Value* result = vector_extreme(is_max, b, a);
+  return builder_.CreateSelect(builder_.CreateFCmpUNO(b, b), b, result ? result : larger(b, a));
+}
+
+// `x > y ? x : y` (or <) as the instruction itself, where vectors have one: as comparison and selection it
+// would be merged with the selection that follows into a longer chain. Null where there is none.
+KernelEmitter::Value* KernelEmitter::vector_extreme(bool is_max, Value* x, Value* y) {
+  auto* type = llvm::dyn_cast<llvm::FixedVectorType>(x->getType());
+  if (!isa_.x86 || !type) return nullptr;
+  namespace intrinsic = llvm::Intrinsic;
+  bool single = type->getElementType()->isFloatTy();
+  auto pick = [&](intrinsic::ID max_ps, intrinsic::ID min_ps, intrinsic::ID max_pd, intrinsic::ID min_pd) {
+    return single ? (is_max ? max_ps : min_ps) : (is_max ? max_pd : min_pd);
+  };
+  intrinsic::ID id;
+  std::vector<Value*> args{x, y};
+  switch (type->getPrimitiveSizeInBits().getFixedValue()) {
+    case 128:
+      id = pick(intrinsic::x86_sse_max_ps, intrinsic::x86_sse_min_ps, intrinsic::x86_sse2_max_pd,
+                intrinsic::x86_sse2_min_pd);
+      break;
+    case 256:
+      if (!isa_.avx) return nullptr;
+      id = pick(intrinsic::x86_avx_max_ps_256, intrinsic::x86_avx_min_ps_256, intrinsic::x86_avx_max_pd_256,
+                intrinsic::x86_avx_min_pd_256);
+      break;
+    case 512:
+      if (!isa_.avx512) return nullptr;
+      id = pick(intrinsic::x86_avx512_max_ps_512, intrinsic::x86_avx512_min_ps_512,
+                intrinsic::x86_avx512_max_pd_512, intrinsic::x86_avx512_min_pd_512);
+      args.push_back(builder_.getInt32(4));  // exceptions as the environment has them
+      break;
+    default:
+      return nullptr;
+  }
+  return builder_.CreateIntrinsic(id, {}, args);
 }
 
 // fmod is exact and has the dividend's sign; mod moves it into the divisor's range.

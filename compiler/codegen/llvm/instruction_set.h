@@ -12,6 +12,7 @@ struct InstructionSet {
   bool gather = false;          // gathers and scatters of 4- and 8-byte elements
   bool f16_conversion = false;  // f16 <-> f32
   bool rounding = false;        // floor, ceil, trunc, round to even
+  bool avx = false;             // 256-bit float vectors
   bool avx512 = false;          // vscalefps and other AVX-512F instructions
 };
 

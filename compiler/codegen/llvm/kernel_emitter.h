@@ -94,6 +94,7 @@ class KernelEmitter {
   Value* float_binary(BinaryOp op, Value* a, Value* b);
   Value* float_compare(BinaryOp op, Value* a, Value* b);
   Value* float_extreme(bool is_max, Value* a, Value* b);
+  Value* vector_extreme(bool is_max, Value* x, Value* y);
   Value* float_remainder(BinaryOp op, Value* a, Value* b);
   llvm::Function* remainder_function(llvm::Type* scalar);
 

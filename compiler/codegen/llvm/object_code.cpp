@@ -82,6 +82,7 @@ InstructionSet instruction_set(const Target& target, const llvm::MCSubtargetInfo
   isa.gather = target.has_gather;
   isa.f16_conversion = target.has_f16;
   isa.rounding = isa.x86 ? subtarget.checkFeatures("+sse4.1") : target.arch == Arch::kAArch64;
+  isa.avx = isa.x86 && subtarget.checkFeatures("+avx");
   isa.avx512 = isa.x86 && subtarget.checkFeatures("+avx512f");
   return isa;
 }

@@ -11,6 +11,8 @@
 namespace quernel {
 namespace {
 
+constexpr int64_t kFewChannels = 4;
+
 using Order = std::vector<int64_t>;  // permuted dim j is plain dim order[j]
 
 Order channels_last(int rank) {
@@ -105,6 +107,24 @@ class ChannelsLast {
     return r.build.permute(r(v), order);
   }
 
+  // Whether a convolution takes its operand as it comes: one of few channels, such as an image, that is not
+  // permuted yet would be read once to be permuted and once by the convolution, which reads elements in any
+  // order as fast.
+  bool reads_plain(const Node& node) const {
+    const Contraction& c = node.attributes.contraction;
+    ValueId x = node.inputs[0];
+    while (const Node* pad = old_.def(x)) {
+      if (pad->op != OpKind::k_pad) break;
+      x = pad->inputs[0];
+    }
+    if (is_permuted(node.inputs[0]) || is_permuted(x) || !always_le(old_.shape(x)[1], kFewChannels))
+      return false;
+    for (size_t i = 0; i < c.axes.size(); ++i)
+      if (!c.axes[i].reduction && !(c.axes[i].extent == Dim(1)) && uses_axis(c.a[1], static_cast<int>(i)))
+        return false;  // grouped: the operand is read in vectors
+    return true;
+  }
+
   bool run_permuted(Rewriter& r, const Node& node, Form& form) {
     const Attributes& a = node.attributes;
     ValueId x = node.inputs.empty() ? kNoValue : node.inputs[0];
@@ -112,8 +132,12 @@ class ChannelsLast {
       if (!is_convolution(old_, node)) return false;
       form.order = channels_last(old_.rank(node.output));
       Contraction c = a.contraction;
-      c.a = reorder(c.a, form.order);
       c.out = reorder(c.out, form.order);
+      if (reads_plain(node)) {
+        form.value = r.build.contract(plain(r, x), plain(r, node.inputs[1]), std::move(c));
+        return true;
+      }
+      c.a = reorder(c.a, form.order);
       move_channels_last(c);
       form.value = r.build.contract(in_order(r, x, form.order), plain(r, node.inputs[1]), std::move(c));
       return true;

@@ -47,6 +47,7 @@ Expected<Graph> compose_views(const Graph& graph);
 
 // Convolutions and pools run channels-last: permutes are inserted around them and pushed outward through
 // elementwise ops, pads, windows, cat, reductions and takes until they meet and cancel.
+// A convolution of few channels (an image's) reads its operand as it comes.
 Expected<Graph> choose_channels_last(const Graph& graph);
 
 }  // namespace quernel
