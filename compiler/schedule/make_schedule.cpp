@@ -99,6 +99,8 @@ std::string print(const Schedule& s) {
     const Group& group = s.groups[item.group];
     if (group.kind == GroupKind::kControl) {
       text += control_text(s, group);
+    } else if (group.kind == GroupKind::kCustom) {
+      text += "custom " + s.graph.nodes[group.anchor].attributes.custom->name + "\n";
     } else {
       text += std::string(to_string(group.kind));
       for (int n : group.inlined) text += " (" + std::string(to_string(s.graph.nodes[n].op)) + ")";
