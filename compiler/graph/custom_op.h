@@ -9,11 +9,15 @@
 // number, or a name that stands for whatever the model has there, the same everywhere. Dims of outputs are
 // expressions over these names: "(n floordiv 2)", "min(n, 8)".
 //
-// Without a kernel, the application gives a function of the op's name. Each `kernel` names a target, an object file
-// for it and for whatever runs its code (relative to the description's folder) and the function in that: a
-// qnl_kernel_fn of schemas/kernel_abi.h, which is linked into the bundle's code. Its bindings are the operands, the
-// attributes as text with a terminating zero, and the results, all dense; its symbols are the dims of all of these in
-// order, the text's length among them. It runs as one workgroup.
+// Without a kernel, the application gives a function of the op's name. Each `kernel` names a target, an
+// object file for it and for whatever runs its code (relative to the description's folder) and the function
+// in that: a qnl_kernel_fn of schemas/kernel_abi.h, which is linked into the bundle's code. Its bindings are
+// the operands, the attributes as text with a terminating zero, and the results, all dense; its symbols are
+// the dims of all of these in order, the text's length among them. It runs as one workgroup.
+//
+// Attributes are text: "alpha=0.5;axes=[1,2];mode=\"linear\"", ascending by name. Values are integers;
+// floats, which have a '.' or an exponent, or are inf, -inf or nan, and read back as the same f32; strings in
+// quotes with \" \\ and \xHH; lists of one kind.
 #pragma once
 
 #include <functional>

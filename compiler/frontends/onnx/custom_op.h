@@ -9,9 +9,8 @@ namespace quernel::onnx_import {
 // "domain::Operator", without a domain the operator alone.
 std::string custom_op_name(std::string_view domain, std::string_view op_type);
 
-// The node's attributes as a custom op carries them: "alpha=0.5;axes=[1,2];mode=\"linear\"", ascending by
-// name. A float has a '.' or an exponent, or is inf, -inf or nan, and reads back as the same f32; strings are
-// quoted with \" \\ and \xHH. Unsupported: tensors, graphs and types.
+// The node's attributes as a custom op carries them, in the text form of graph/custom_op.h. Unsupported:
+// tensors, graphs and types.
 Expected<std::string> custom_attributes(NodeImport& n);
 
 Status import_custom_op(NodeImport& n, const CustomOpDescription& op);

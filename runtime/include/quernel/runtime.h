@@ -237,7 +237,7 @@ typedef struct qnl_custom_call {
   uint32_t output_count;
   /* The node's attributes, ascending by name: "alpha=0.5;axes=[1,2];mode=\"linear\"", never NULL. Integers;
    * floats, which have a '.', an exponent, or are inf, -inf or nan; strings with \" \\ and \xHH; lists of
-   * these. quernel::CustomAttributes (runtime.hpp) reads them. */
+   * these. quernel::CustomAttributes (custom_op.hpp) reads them. */
   const char* attributes;
   /* Room for what went wrong, to be written with a terminating zero by a call that fails. */
   char* message;
