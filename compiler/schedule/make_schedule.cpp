@@ -18,7 +18,8 @@ Expected<Graph> copy_states_last(Graph graph, const std::vector<size_t>& states)
 
 Expected<Schedule> make_schedule(Graph graph, const Target& target, Packings& packings,
                                  std::vector<Port> inputs, std::vector<Port> outputs) {
-  QUERNEL_TRY(graph, give_values_storage(graph, !inputs.empty()));
+  bool is_body = !inputs.empty() || !outputs.empty();
+  QUERNEL_TRY(graph, give_values_storage(graph, is_body));
   for (;;) {
     QUERNEL_TRY(Schedule schedule, form_groups(std::move(graph), target));
     schedule.inputs = inputs;
