@@ -7,6 +7,7 @@
 #include <fstream>
 #include <unordered_map>
 
+#include "bundle/custom_kernels.h"
 #include "bundle/write_bundle.h"
 #include "codegen/llvm/compile_kernels.h"
 #include "frontends/onnx/import_model.h"
@@ -304,6 +305,7 @@ Expected<Imported> import_model(const std::string& path, const CompileOptions& o
   import_options.input_shapes = options.input_shapes;
   import_options.declared_shapes_yield = options.declared_shapes_yield;
   import_options.input_values = options.input_values;
+  import_options.custom_ops = options.custom_ops;
   QUERNEL_TRY(ImportedModel model, import_onnx(path, import_options));
   Imported imported{std::move(model.graph), std::move(model.notes), std::move(model.fixed_inputs),
                     std::move(model.fourier_outputs)};
@@ -335,28 +337,45 @@ namespace {
 
 struct Lowered {
   bundle::CompiledVariant variant;  // without its image
+  // Of custom ops, the image's first kernels.
+  std::vector<codegen::PrebuiltKernel> prebuilt;
   std::vector<loop::Kernel> kernels;
   std::unordered_map<std::string, int> known;  // kernels by their text, without the name
   schedule::Packings packings;
+
+  // The image's kernel of the custom op; -1 where it has none.
+  int prebuilt_kernel(const std::string& op) const {
+    for (size_t i = 0; i < prebuilt.size(); ++i)
+      if (prebuilt[i].name == op) return static_cast<int>(i);
+    return -1;
+  }
 };
 
 // The items of a schedule and of the bodies in it; kernels by their text.
-std::vector<bundle::Dispatch> lower_items(const schedule::Schedule& schedule, const Target& target,
-                                          std::unordered_map<std::string, int>& known,
-                                          std::vector<loop::Kernel>& kernels) {
+std::vector<bundle::Dispatch> lower_items(const schedule::Schedule& schedule, Lowered& result) {
   std::vector<bundle::Dispatch> dispatches;
   for (const schedule::Item& item : schedule.items) {
     bundle::Dispatch& dispatch = dispatches.emplace_back();
     if (item.group < 0) continue;
     const schedule::Group& group = schedule.groups[item.group];
-    if (group.kind == schedule::GroupKind::kControl) {
-      for (const schedule::Schedule& body : group.bodies)
-        dispatch.bodies.push_back(lower_items(body, target, known, kernels));
+    if (group.kind == schedule::GroupKind::kCustom) {
+      const Node& node = schedule.graph.nodes[group.anchor];
+      dispatch = {result.prebuilt_kernel(node.attributes.custom->name),
+                  schedule::custom_dims(schedule.graph, node),
+                  1,
+                  {}};
       continue;
     }
-    lower::LoweredItem lowered = lower::lower_item(schedule, item, target);
+    if (group.kind == schedule::GroupKind::kControl) {
+      for (const schedule::Schedule& body : group.bodies)
+        dispatch.bodies.push_back(lower_items(body, result));
+      continue;
+    }
+    lower::LoweredItem lowered = lower::lower_item(schedule, item, result.variant.target);
     loop::Kernel& kernel = lowered.kernel;
-    auto [it, fresh] = known.try_emplace(loop::to_string(kernel), static_cast<int>(kernels.size()));
+    std::vector<loop::Kernel>& kernels = result.kernels;
+    auto [it, fresh] = result.known.try_emplace(loop::to_string(kernel),
+                                                static_cast<int>(result.prebuilt.size() + kernels.size()));
     if (fresh) {
       kernel.name = std::string(to_string(group.kind)) + "_" + std::to_string(kernels.size());
       kernels.push_back(std::move(kernel));
@@ -370,10 +389,13 @@ std::vector<bundle::Dispatch> lower_items(const schedule::Schedule& schedule, co
 Status lower_entry_point(Graph optimized, const CompileOptions& options, Lowered& result) {
   bundle::CompiledEntry& entry = result.variant.entries.emplace_back();
   if (options.on_stage) options.on_stage("schedule");
+  QUERNEL_TRY(optimized, schedule::give_kernels_attributes(std::move(optimized), [&](const std::string& op) {
+                return result.prebuilt_kernel(op) >= 0;
+              }));
   QUERNEL_TRY(entry.schedule,
               schedule::make_schedule(std::move(optimized), result.variant.target, result.packings));
   if (options.on_stage) options.on_stage("lower");
-  entry.dispatches = lower_items(entry.schedule, result.variant.target, result.known, result.kernels);
+  entry.dispatches = lower_items(entry.schedule, result);
   return {};
 }
 
@@ -383,6 +405,7 @@ Expected<Lowered> lower_variant(const std::vector<Graph>& graphs, const Target& 
                                 const CompileOptions& options) {
   Lowered result;
   result.variant.target = target;
+  QUERNEL_TRY(result.prebuilt, bundle::read_custom_kernels(graphs, target, options.custom_ops));
   for (const Graph& graph : graphs) {
     CompileOptions own = options;
     if (graphs.size() > 1 && !options.dump_dir.empty()) own.dump_dir += "/" + graph.name;
@@ -438,7 +461,8 @@ Expected<bundle::CompiledVariant> compile_variant(const std::vector<Graph>& grap
   codegen_options.threads = options.threads;
   codegen_options.optimize = !contains(options.disabled_passes, kOptimizeCode);
   if (!options.dump_dir.empty()) codegen_options.dump_dir = options.dump_dir + "/" + target.name;
-  QUERNEL_TRY(lowered.variant.image, codegen::compile_kernels(lowered.kernels, target, codegen_options));
+  QUERNEL_TRY(lowered.variant.image,
+              codegen::compile_kernels(lowered.kernels, target, codegen_options, lowered.prebuilt));
   return std::move(lowered.variant);
 }
 
@@ -467,6 +491,9 @@ Expected<CompileReport> compile_graphs(const std::vector<Graph>& graphs, const s
       QUERNEL_CHECK(run_passes_to_stop(graphs, target, timed));
       continue;
     }
+    QUERNEL_TRY(std::vector<std::string> notes,
+                bundle::missing_custom_kernels(graphs, target, options.custom_ops));
+    report.notes.insert(report.notes.end(), notes.begin(), notes.end());
     QUERNEL_TRY(bundle::CompiledVariant variant, compile_variant(graphs, target, timed));
     variants.push_back(std::move(variant));
   }

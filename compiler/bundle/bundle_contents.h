@@ -108,14 +108,15 @@ struct Item {
   int32_t workgroups_expression = -1;
   std::vector<Binding> bindings;  // in the order of qnl_kernel_args::bindings
   std::vector<Edge> edges;
-  uint64_t copy_bytes = 0;           // copy: contiguous run, from bindings[0] to bindings[1]
-  std::vector<CopyLoop> copy_loops;  // copy: outermost first, at most 4; empty for a plain 1-D copy
-  std::string callback;              // host callback: its name
+  uint64_t copy_bytes = 0;            // copy: contiguous run, from bindings[0] to bindings[1]
+  std::vector<CopyLoop> copy_loops;   // copy: outermost first, at most 4; empty for a plain 1-D copy
+  std::string callback;               // host callback: its name
+  std::string signature, attributes;  // host callback of a custom op: as bundle.fbs says
   uint64_t flops = 0;
   uint64_t bytes_read = 0;
   uint64_t bytes_written = 0;
   std::vector<std::string> source_nodes;
-  std::vector<int32_t> symbols;  // dispatch: expressions whose values the kernel gets, in this order
+  std::vector<int32_t> symbols;  // dispatch, custom op: expressions whose values it gets, in this order
   int32_t copy_bytes_expression = -1;
   int32_t symbol = -1;                // read_symbol, loop: the runtime symbol that it sets
   DType dtype = DType::kF32;          // read_symbol: of the element that it reads

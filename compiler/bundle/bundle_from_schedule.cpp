@@ -256,11 +256,13 @@ class Assembler {
         item.dtype = s.graph.dtype(from.bindings[0].value);
       } else if (s.groups[from.group].kind == schedule::GroupKind::kControl) {
         add_control(item, s.graph.nodes[s.groups[from.group].anchor]);
+      } else if (s.groups[from.group].kind == schedule::GroupKind::kCustom && dispatches[i].kernel < 0) {
+        add_custom(item, s.graph, s.graph.nodes[s.groups[from.group].anchor], dispatches[i]);
       } else {
         add_dispatch(item, dispatches[i]);
       }
       if (from.group >= 0) item.source_nodes = source_nodes(s, s.groups[from.group]);
-      if (item.kind == ItemKind::kDispatch || item.kind == ItemKind::kReadSymbol)
+      if (item.kind != ItemKind::kLoop && item.kind != ItemKind::kBranch)
         for (const schedule::Binding& b : from.bindings) item.bindings.push_back(binding(frame, b));
       for (const schedule::Dependency& d : from.dependencies)
         item.edges.push_back({index[static_cast<size_t>(d.item)], edge_kind(d.hazard)});
@@ -279,6 +281,15 @@ class Assembler {
       item.workgroups = static_cast<uint64_t>(dispatch.workgroups.value());
     else
       item.workgroups_expression = expression(dispatch.workgroups);
+    for (const Dim& d : dispatch.symbols) item.symbols.push_back(expression(d));
+  }
+
+  // A function of the application computes it.
+  void add_custom(Item& item, const Graph& graph, const Node& node, const Dispatch& dispatch) {
+    item.kind = ItemKind::kHostCallback;
+    item.callback = node.attributes.custom->name;
+    item.signature = schedule::custom_signature(graph, node);
+    item.attributes = node.attributes.custom->attributes;
     for (const Dim& d : dispatch.symbols) item.symbols.push_back(expression(d));
   }
 

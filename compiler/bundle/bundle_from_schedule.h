@@ -14,7 +14,7 @@ namespace quernel::bundle {
 // What an item of the schedule dispatches.
 struct Dispatch {
   int kernel = -1;                            // of the image; -1: the item is no dispatch
-  std::vector<Dim> symbols;                   // the kernel's launch-time symbols
+  std::vector<Dim> symbols;                   // the kernel's launch-time symbols, or the custom op's dims
   Dim workgroups = 0;                         // its grid's total
   std::vector<std::vector<Dispatch>> bodies;  // of a loop or branch: one per item of each body
 };

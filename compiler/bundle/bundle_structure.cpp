@@ -146,6 +146,10 @@ Status check_expressions(const BundleContents& contents, const Item& item, const
     if (!is_expression(contents, binding.offset_expression) ||
         !is_expression(contents, binding.bytes_expression))
       return broken(where, "no such expression of a binding");
+  if (item.symbols.size() > 256 && !item.signature.empty())
+    return unsupported("custom op '" + item.callback +
+                       "': expected operands and results of at most 256 dims, found " +
+                       std::to_string(item.symbols.size()));
   if (item.symbols.size() > 256) return broken(where, "more than 256 symbols");
   return {};
 }
@@ -315,7 +319,8 @@ class StructureBuilder {
         builder_, static_cast<schema::ItemKind>(i.kind), i.kernel, i.workgroups, i.workgroups_expression,
         binding_vector, edge_vector, i.copy_bytes, loop_vector, callback, i.flops, i.bytes_read,
         i.bytes_written, node_vector, symbols, i.copy_bytes_expression, binding_expressions(i), i.symbol,
-        static_cast<schema::DType>(i.dtype), i.end, i.else_begin, i.count_expression, i.condition_expression);
+        static_cast<schema::DType>(i.dtype), i.end, i.else_begin, i.count_expression, i.condition_expression,
+        i.signature.empty() ? 0 : string(i.signature), i.signature.empty() ? 0 : string(i.attributes));
   }
 
   // None when all bindings are constant.
@@ -440,10 +445,14 @@ uint64_t required_features(const BundleContents& contents) {
   uint64_t features = 0;
   if (!contents.symbols.empty() || !contents.expressions.empty())
     features |= static_cast<uint64_t>(schema::Feature::symbols);
+  auto add = [&](schema::Feature feature) { features |= static_cast<uint64_t>(feature); };
   for (const EntryPoint& entry : contents.entry_points)
     for (const Plan& plan : entry.plans)
-      for (const Item& item : plan.items)
-        if (is_control(item.kind)) features |= static_cast<uint64_t>(schema::Feature::control_flow);
+      for (const Item& item : plan.items) {
+        if (is_control(item.kind)) add(schema::Feature::control_flow);
+        bool constant_symbols = !item.symbols.empty() && contents.symbols.empty();
+        if (!item.signature.empty() || constant_symbols) add(schema::Feature::custom_ops);
+      }
   return features;
 }
 

@@ -13,12 +13,14 @@ Dim iterations(const Control& control) {
   return Dim::symbol(*symbol);
 }
 
-std::vector<TensorType> result_types(OpKind op, const Control& control) {
+std::vector<TensorType> result_types(const Node& node) {
+  if (node.op == OpKind::k_custom) return node.attributes.custom->results;
+  const Control& control = *node.attributes.control;
   std::vector<TensorType> types;
   const Graph& body = control.bodies[0];
   for (size_t i = 0; i < body.outputs.size(); ++i) {
     types.push_back(body.type(body.outputs[i].value));
-    if (op == OpKind::k_loop && i >= static_cast<size_t>(control.carried))
+    if (node.op == OpKind::k_loop && i >= static_cast<size_t>(control.carried))
       types.back().shape.insert(types.back().shape.begin(), iterations(control));
   }
   return types;
@@ -26,8 +28,7 @@ std::vector<TensorType> result_types(OpKind op, const Control& control) {
 
 ValueId add_result(GraphBuilder& build, ValueId token, int64_t k) {
   if (token == kNoValue) return kNoValue;
-  const Node& node = *build.graph().def(token);
-  std::vector<TensorType> types = result_types(node.op, *node.attributes.control);
+  std::vector<TensorType> types = result_types(*build.graph().def(token));
   Attributes attributes;
   attributes.ints = {k};
   attributes.dtype = types[static_cast<size_t>(k)].dtype;

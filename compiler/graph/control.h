@@ -1,4 +1,5 @@
-// Loops and branches: the types of their results, and their bodies as graphs to work on.
+// Nodes of several results (loops, branches, custom ops): their types. Loops and branches: their bodies as
+// graphs to work on.
 #pragma once
 
 #include <functional>
@@ -11,13 +12,13 @@
 
 namespace quernel {
 
-// What the value of a loop or branch is: without elements, its results are read from it.
+// What the value of a node of several results is: without elements, its results are read from it.
 TensorType token_type();
 // The iterations of a loop: its count, or the symbol that holds how many there were.
 Dim iterations(const Control& control);
-// The types of all results of a loop or branch.
-std::vector<TensorType> result_types(OpKind op, const Control& control);
-// Result `k` of the loop or branch that `token` is.
+// The types of all results of a node that gives a token.
+std::vector<TensorType> result_types(const Node& node);
+// Result `k` of the node whose token `token` is.
 ValueId add_result(GraphBuilder& build, ValueId token, int64_t k);
 
 // The values that run-time symbols are defined by in this graph: sources, and tokens of loops.

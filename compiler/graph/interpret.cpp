@@ -103,7 +103,13 @@ Expected<Tensor> run_node(const Node& node, const TensorType& type, const Operan
 
 using Tensors = std::vector<Tensor>;
 
-Expected<Tensors> run_graph(const Graph& graph, const Tensors& inputs, Bindings& bindings);
+// What a run needs beside the graph. Symbols that get values while it runs keep them in `bindings`.
+struct Environment {
+  Bindings bindings;
+  const CustomFunctions& custom;
+};
+
+Expected<Tensors> run_graph(const Graph& graph, const Tensors& inputs, Environment& environment);
 
 Status check_bound(Symbol symbol, int64_t value, const Bindings& bindings) {
   if (!symbol.bound.empty()) symbol.max = symbol.bound[0].evaluate(bindings).value_or(symbol.max);
@@ -135,7 +141,8 @@ Expected<Tensor> stacked(const Tensors& parts, TensorType type, const Bindings& 
   return Tensor{type.dtype, std::move(whole.dims), Bytes::own(std::move(elements))};
 }
 
-Expected<Tensors> run_loop(const Node& node, Tensors operands, Bindings& bindings) {
+Expected<Tensors> run_loop(const Node& node, Tensors operands, Environment& environment) {
+  Bindings& bindings = environment.bindings;
   const Control& control = *node.attributes.control;
   const Graph& body = control.bodies[0];
   const Symbol& symbol = *body.find_symbol(control.symbol);
@@ -152,14 +159,14 @@ Expected<Tensors> run_loop(const Node& node, Tensors operands, Bindings& binding
     }
     QUERNEL_CHECK(check_bound(symbol, i, bindings));
     bindings[control.symbol] = i;
-    QUERNEL_TRY(Tensors outputs, run_graph(body, operands, bindings));
+    QUERNEL_TRY(Tensors outputs, run_graph(body, operands, environment));
     for (size_t k = 0; k < carried; ++k) operands[k] = std::move(outputs[k]);
     for (size_t k = carried; k < outputs.size(); ++k) scanned[k - carried].push_back(std::move(outputs[k]));
   }
   bindings[control.symbol] = i;
   Tensors results(std::make_move_iterator(operands.begin()),
                   std::make_move_iterator(operands.begin() + static_cast<std::ptrdiff_t>(carried)));
-  std::vector<TensorType> types = result_types(node.op, control);
+  std::vector<TensorType> types = result_types(node);
   for (size_t k = carried; k < types.size(); ++k) {
     QUERNEL_TRY(Tensor whole, stacked(scanned[k - carried], types[k], bindings, node));
     results.push_back(std::move(whole));
@@ -167,17 +174,46 @@ Expected<Tensors> run_loop(const Node& node, Tensors operands, Bindings& binding
   return results;
 }
 
-// All results of a loop or branch.
-Expected<Tensors> run_control(const Node& node, const Operands& operands, Bindings& bindings) {
-  Tensors inputs;
-  for (const Tensor* operand : operands) inputs.push_back(*operand);
-  if (node.op == OpKind::k_loop) return run_loop(node, std::move(inputs), bindings);
-  QUERNEL_TRY(int64_t condition, evaluate_dim(*node.attributes.control->condition, bindings, node));
-  return run_graph(node.attributes.control->bodies[condition != 0 ? 0 : 1], inputs, bindings);
+// Calls the function of that name and checks what it gives.
+Expected<Tensors> run_custom(const Node& node, const Operands& operands, const Environment& environment) {
+  Attributes bound = bind_symbols(node.attributes, environment.bindings);
+  const CustomOp& op = *bound.custom;
+  auto function = environment.custom.find(op.name);
+  if (function == environment.custom.end())
+    return unsupported("the interpreter does not know custom op '" + op.name + "'", node.location,
+                       "give it a function of that name");
+  for (const TensorType& type : op.results) {
+    QUERNEL_TRY(ResultType checked, result_type(type, node));
+  }
+  QUERNEL_TRY(Tensors results, function->second(op, operands));
+  if (results.size() != op.results.size())
+    return invalid_input("custom op '" + op.name + "': expected " + std::to_string(op.results.size()) +
+                             " results, found " + std::to_string(results.size()),
+                         node.location);
+  for (size_t k = 0; k < results.size(); ++k) {
+    TensorType found{results[k].dtype, make_shape(results[k].dims)};
+    if (found != op.results[k])
+      return invalid_input("custom op '" + op.name + "', result " + std::to_string(k) + ": expected " +
+                               to_string(op.results[k]) + ", found " + to_string(found),
+                           node.location);
+  }
+  return results;
 }
 
-// Runs on inputs that have been checked. Symbols that get values while it runs keep them in `bindings`.
-Expected<Tensors> run_graph(const Graph& graph, const Tensors& inputs, Bindings& bindings) {
+// All results of a node that gives a token.
+Expected<Tensors> run_several(const Node& node, const Operands& operands, Environment& environment) {
+  if (node.op == OpKind::k_custom) return run_custom(node, operands, environment);
+  Tensors inputs;
+  for (const Tensor* operand : operands) inputs.push_back(*operand);
+  if (node.op == OpKind::k_loop) return run_loop(node, std::move(inputs), environment);
+  QUERNEL_TRY(int64_t condition,
+              evaluate_dim(*node.attributes.control->condition, environment.bindings, node));
+  return run_graph(node.attributes.control->bodies[condition != 0 ? 0 : 1], inputs, environment);
+}
+
+// Runs on inputs that have been checked.
+Expected<Tensors> run_graph(const Graph& graph, const Tensors& inputs, Environment& environment) {
+  Bindings& bindings = environment.bindings;
   std::vector<int32_t> uses_left = graph.use_counts();
   std::vector<Tensor> values(graph.values.size());
   std::map<ValueId, Tensors> results;  // by token
@@ -204,8 +240,8 @@ Expected<Tensors> run_graph(const Graph& graph, const Tensors& inputs, Bindings&
     }
     Operands operands;
     for (ValueId v : node.inputs) operands.push_back(&values[v]);
-    if (is_control(node.op)) {
-      QUERNEL_TRY(results[node.output], run_control(node, operands, bindings));
+    if (gives_token(node.op)) {
+      QUERNEL_TRY(results[node.output], run_several(node, operands, environment));
     } else if (node.op == OpKind::k_result) {
       values[node.output] = results.at(node.inputs[0])[static_cast<size_t>(node.attributes.ints[0])];
       if (uses_left[node.inputs[0]] == 1) results.erase(node.inputs[0]);
@@ -236,9 +272,10 @@ Expected<Tensor> interpret_node(const Graph& graph, const Node& node,
 }
 
 Expected<std::vector<Tensor>> interpret(const Graph& graph, const std::vector<Tensor>& inputs,
-                                        Bindings bindings) {
+                                        Bindings bindings, const CustomFunctions& custom) {
   QUERNEL_CHECK(bind_inputs(graph, inputs, bindings));
-  return run_graph(graph, inputs, bindings);
+  Environment environment{std::move(bindings), custom};
+  return run_graph(graph, inputs, environment);
 }
 
 }  // namespace quernel

@@ -49,6 +49,7 @@ bool is_scan(OpKind op) { return op >= OpKind::k_scan_sum && op <= OpKind::k_sca
 bool is_gather(OpKind op) { return op >= OpKind::k_take && op <= OpKind::k_gather_nd; }
 bool is_scatter(OpKind op) { return op >= OpKind::k_scatter_elements && op <= OpKind::k_scatter_nd; }
 bool is_control(OpKind op) { return op == OpKind::k_loop || op == OpKind::k_branch; }
+bool gives_token(OpKind op) { return is_control(op) || op == OpKind::k_custom; }
 
 std::string to_string(const TensorType& type) {
   return std::string(to_string(type.dtype)) + to_string(type.shape);
@@ -171,6 +172,12 @@ Attributes bind_symbols(const Attributes& attributes, const std::map<std::string
   for (Contraction::Axis& axis : a.contraction.axes) axis.extent = axis.extent.substitute(bindings);
   for (std::vector<IndexExpr>* map : {&a.contraction.a, &a.contraction.b, &a.contraction.out})
     for (IndexExpr& e : *map) e = bind_symbols(e, bindings);
+  if (a.custom) {
+    auto custom = std::make_shared<CustomOp>(*a.custom);
+    for (TensorType& type : custom->results)
+      for (Dim& d : type.shape) d = d.substitute(bindings);
+    a.custom = std::move(custom);
+  }
   return a;
 }
 
@@ -191,6 +198,9 @@ std::vector<Symbol> symbols_of(const Graph& graph, const Node& node) {
   for (const Contraction::Axis& axis : a.contraction.axes) axis.extent.collect_symbols(symbols);
   for (const std::vector<IndexExpr>* map : {&a.contraction.a, &a.contraction.b, &a.contraction.out})
     collect(*map);
+  if (a.custom)
+    for (const TensorType& type : a.custom->results)
+      for (const Dim& d : type.shape) d.collect_symbols(symbols);
   if (a.control) {
     for (const std::optional<Dim>* dim : {&a.control->count, &a.control->condition})
       if (*dim) (*dim)->collect_symbols(symbols);

@@ -37,7 +37,8 @@ bool is_reduce(OpKind op);
 bool is_scan(OpKind op);
 bool is_gather(OpKind op);
 bool is_scatter(OpKind op);
-bool is_control(OpKind op);  // loop, branch: nodes with bodies
+bool is_control(OpKind op);   // loop, branch: nodes with bodies
+bool gives_token(OpKind op);  // loop, branch, custom: result nodes read what they compute
 
 using ValueId = int32_t;
 inline constexpr ValueId kNoValue = -1;
@@ -101,10 +102,12 @@ enum class ScatterMode : uint8_t { kSet, kAdd, kMul, kMax, kMin };
 //                       unique: no two updates have the same place
 //   loop, branch
 //                       control. The value is a token without elements; result nodes read it
+//   custom              custom. The value is a token, too
 //   result              of a token: ints[0]: which result; dtype, shape: its type
 // Indices are i32 or i64 and negative ones count from the end. Out of range: gathers clamp into range,
 // scatters ignore the update.
 struct Control;
+struct CustomOp;
 struct Attributes {
   DType dtype = DType::kF32;
   DType accumulator = DType::kF32;
@@ -124,6 +127,7 @@ struct Attributes {
   Contraction contraction;
   Tensor tensor;
   std::shared_ptr<const Control> control;
+  std::shared_ptr<const CustomOp> custom;
 };
 
 struct Node {
@@ -221,6 +225,16 @@ struct Control {
   int carried = 0;
   std::string symbol;
   std::optional<Dim> count, condition;
+};
+
+// An operator that the compiler does not know: a function of the application, bound by name when a bundle is
+// loaded, or a precompiled kernel (graph/custom_op.h). It is a pure function of its operands and attributes:
+// equal nodes are merged and unused ones dropped, but nothing here can evaluate it, so it is never folded.
+struct CustomOp {
+  std::string name;                 // "domain::Operator"
+  std::string attributes;           // "alpha=0.5;axes=[1,2]", as graph/custom_op.h says
+  std::vector<TensorType> results;  // at least one
+  bool operator==(const CustomOp&) const = default;
 };
 
 // ---- the op table (defined in ops/)

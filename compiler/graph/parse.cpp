@@ -7,6 +7,7 @@
 
 #include "graph/control.h"
 #include "graph/interpret_parts.h"
+#include "graph/parse_type.h"
 #include "graph/print_parts.h"
 #include "graph/text.h"
 #include "support/text_reader.h"
@@ -16,7 +17,6 @@ namespace {
 
 constexpr int kMaxDepth = 256;                   // of parentheses
 constexpr int64_t kMaxBytes = int64_t{1} << 31;  // of one constant
-constexpr int64_t kMaxRank = 64;
 constexpr size_t kNotAssigned = std::numeric_limits<size_t>::max();
 
 int digit(char c) {
@@ -28,7 +28,8 @@ int digit(char c) {
 
 class GraphParser {
  public:
-  GraphParser(std::string_view text, const std::string& file) : in_(text, file) {}
+  GraphParser(std::string_view text, const std::string& file)
+      : in_(text, file), types_(in_, [this](const std::string& name) { return find_symbol(name); }) {}
 
   Expected<Graph> parse() {
     while (in_.accept_word("symbol")) parse_symbol();
@@ -75,7 +76,7 @@ class GraphParser {
     auto control = std::make_shared<Control>();
     if (op == OpKind::k_branch) {
       in_.expect_word("if");
-      control->condition = parse_dim(0);
+      control->condition = types_.dim();
       in_.expect_word("then");
       control->bodies.push_back(parse_inner("then"));
       in_.expect_word("else");
@@ -86,9 +87,9 @@ class GraphParser {
       if (carried < 0 || carried > INT32_MAX) in_.fail("expected at least 0 carried values");
       control->carried = static_cast<int>(carried);
       in_.expect_word("for");
-      control->symbol = symbol_name();
-      if (in_.accept_word("below")) control->count = parse_dim(0);
-      if (in_.accept_word("while")) control->condition = parse_dim(0);
+      control->symbol = types_.symbol_name();
+      if (in_.accept_word("below")) control->count = types_.dim();
+      if (in_.accept_word("while")) control->condition = types_.dim();
       in_.expect_word("do");
       control->bodies.push_back(parse_inner("body"));
     }
@@ -96,11 +97,16 @@ class GraphParser {
   }
 
   // ---- declarations ----
-  std::string symbol_name() { return in_.next_is_quote() ? in_.quoted() : in_.word("a symbol name"); }
+  Dim find_symbol(const std::string& name) {
+    if (const Symbol* s = graph_.find_symbol(name)) return Dim::symbol(*s);
+    in_.fail("symbol '" + name + "' is not declared",
+             "declare it before the graph: symbol " + name + " min=1");
+    return 0;
+  }
 
   void parse_symbol() {
     Symbol s;
-    s.name = symbol_name();
+    s.name = types_.symbol_name();
     while (in_.ok()) {
       if (in_.accept_word("runtime")) {
         s.runtime = true;
@@ -108,7 +114,7 @@ class GraphParser {
       }
       if (in_.accept_word("bound")) {
         in_.expect("=");
-        s.bound = {parse_dim(0)};
+        s.bound = {types_.dim()};
         continue;
       }
       int64_t* field = in_.accept_word("min")           ? &s.min
@@ -133,7 +139,7 @@ class GraphParser {
       bool is_state = in_.accept_word("state");
       std::string name = new_value_name();
       in_.expect(":");
-      TensorType type = parse_type();
+      TensorType type = types_.type();
       if (!in_.ok()) return;
       define(name, graph_.add_input(name, type, in_.location()));
       if (!is_state) continue;
@@ -199,70 +205,6 @@ class GraphParser {
     return kNoValue;
   }
 
-  // ---- types ----
-  DType parse_dtype_word() {
-    std::string name = in_.word("a dtype");
-    std::optional<DType> dtype = parse_dtype(name);
-    if (in_.ok() && !dtype) in_.fail("expected a dtype such as f32, i64 or bool, found '" + name + "'");
-    return dtype.value_or(DType::kF32);
-  }
-
-  TensorType parse_type() {
-    TensorType type;
-    type.dtype = parse_dtype_word();
-    in_.expect("[");
-    while (in_.ok() && !in_.accept("]")) {
-      if (!type.shape.empty()) in_.expect(",");
-      type.shape.push_back(parse_dim(0));
-      if (type.shape.back().is_const() && type.shape.back().value() < 0)
-        in_.fail("expected dims of at least 0, found a negative one");
-      if (type.shape.size() > kMaxRank) in_.fail("expected at most " + std::to_string(kMaxRank) + " dims");
-    }
-    return type;
-  }
-
-  Dim parse_dim(int depth) {
-    if (depth > kMaxDepth) in_.fail("expected parentheses at most " + std::to_string(kMaxDepth) + " deep");
-    if (!in_.ok()) return 0;
-    if (in_.accept("(")) {
-      Dim result = parse_dim(depth + 1);
-      std::optional<Dim::Kind> kind = in_.accept("+")               ? std::optional(Dim::Kind::kAdd)
-                                      : in_.accept("-")             ? std::optional(Dim::Kind::kSub)
-                                      : in_.accept("*")             ? std::optional(Dim::Kind::kMul)
-                                      : in_.accept_word("floordiv") ? std::optional(Dim::Kind::kFloorDiv)
-                                      : in_.accept_word("mod")      ? std::optional(Dim::Kind::kMod)
-                                                                    : std::nullopt;
-      if (kind) result = make_dim(*kind, result, parse_dim(depth + 1));
-      in_.expect(")");
-      return result;
-    }
-    std::string_view word = in_.peek_word();
-    if (word == "min" || word == "max") {
-      Dim::Kind kind = word == "min" ? Dim::Kind::kMin : Dim::Kind::kMax;
-      in_.word("min or max");
-      in_.expect("(");
-      Dim a = parse_dim(depth + 1);
-      in_.expect(",");
-      Dim b = parse_dim(depth + 1);
-      in_.expect(")");
-      return make_dim(kind, a, b);
-    }
-    if (word.empty() && !in_.next_is_quote()) return in_.integer("a dim");
-    std::string name = symbol_name();
-    for (const Symbol& s : graph_.symbols)
-      if (s.name == name) return Dim::symbol(s);
-    in_.fail("symbol '" + name + "' is not declared",
-             "declare it before the graph: symbol " + name + " min=1");
-    return 0;
-  }
-
-  Dim make_dim(Dim::Kind kind, const Dim& a, const Dim& b) {
-    bool divides = kind == Dim::Kind::kFloorDiv || kind == Dim::Kind::kMod;
-    if (divides && b.is_const() && b.value() <= 0)
-      in_.fail("expected a divisor of at least 1, found " + to_string(b));
-    return in_.ok() ? Dim::make(kind, a, b) : Dim(0);
-  }
-
   // ---- index expressions ----
   IndexExpr parse_expr(const std::vector<std::string>* names, int depth) {
     IndexExpr sum = parse_term(names, depth);
@@ -280,7 +222,7 @@ class GraphParser {
   // A number, or a dim in braces.
   Dim parse_factor(const char* what) {
     if (!in_.accept("{")) return in_.integer(what);
-    Dim d = parse_dim(0);
+    Dim d = types_.dim();
     in_.expect("}");
     return d;
   }
@@ -326,6 +268,17 @@ class GraphParser {
   }
 
   // ---- attributes ----
+  // "\"demo::Scale\" \"alpha=0.5\" gives f32[4], i64[n]".
+  void parse_custom(Attributes& a) {
+    auto custom = std::make_shared<CustomOp>();
+    custom->name = in_.quoted();
+    custom->attributes = in_.quoted();
+    in_.expect_word("gives");
+    do custom->results.push_back(types_.type());
+    while (in_.ok() && in_.accept(","));
+    a.custom = std::move(custom);
+  }
+
   std::vector<int64_t> parse_ints() {
     std::vector<int64_t> values;
     in_.expect("{");
@@ -347,9 +300,9 @@ class GraphParser {
     in_.expect("[");
     while (in_.ok() && !in_.accept("]")) {
       if (!a.starts.empty()) in_.expect(",");
-      a.starts.push_back(parse_dim(0));
+      a.starts.push_back(types_.dim());
       in_.expect(":");
-      a.stops.push_back(parse_dim(0));
+      a.stops.push_back(types_.dim());
       if (steps) a.steps.push_back(in_.accept(":") ? in_.integer("a step") : 1);
     }
   }
@@ -372,11 +325,11 @@ class GraphParser {
     a.map.indices = parse_exprs(nullptr);
     if (in_.accept_word("if")) {
       do {
-        Dim lo = parse_dim(0);
+        Dim lo = types_.dim();
         in_.expect("<=");
         IndexExpr expr = parse_expr(nullptr, 0);
         in_.expect("<");
-        a.map.guards.push_back({expr, lo, parse_dim(0)});
+        a.map.guards.push_back({expr, lo, types_.dim()});
       } while (in_.ok() && in_.accept(","));
       in_.expect_word("fill");
       a.fill = parse_fill();
@@ -390,7 +343,7 @@ class GraphParser {
       in_.expect(":");
       for (const std::string& other : names)
         if (other == name) in_.fail("axis '" + name + "' is defined twice");
-      c.axes.push_back({name, parse_dim(0), reduction});
+      c.axes.push_back({name, types_.dim(), reduction});
       names.push_back(name);
     }
   }
@@ -408,7 +361,7 @@ class GraphParser {
     in_.expect_word("out");
     c.out = parse_exprs(&names);
     in_.expect_word("acc");
-    c.accumulator = parse_dtype_word();
+    c.accumulator = types_.dtype();
     if (in_.accept_word("winograd")) c.winograd = static_cast<int>(in_.integer("2 or 4"));
   }
 
@@ -417,7 +370,7 @@ class GraphParser {
     a.keepdims = in_.accept_word("keepdims");
     a.select_last = in_.accept_word("last");
     bool accumulates = op == OpKind::k_reduce_sum || op == OpKind::k_reduce_prod;
-    if (accumulates && in_.expect_word("acc")) a.accumulator = parse_dtype_word();
+    if (accumulates && in_.expect_word("acc")) a.accumulator = types_.dtype();
   }
 
   void parse_scan(OpKind op, Attributes& a) {
@@ -425,7 +378,7 @@ class GraphParser {
     a.exclusive = in_.accept_word("exclusive");
     a.reverse = in_.accept_word("reverse");
     bool accumulates = op == OpKind::k_scan_sum || op == OpKind::k_scan_prod;
-    if (accumulates && in_.expect_word("acc")) a.accumulator = parse_dtype_word();
+    if (accumulates && in_.expect_word("acc")) a.accumulator = types_.dtype();
   }
 
   void parse_scatter(Attributes& a) {
@@ -592,7 +545,7 @@ class GraphParser {
 
   // "bind n = %count": the run-time symbol n takes its value from %count.
   void parse_bind() {
-    std::string name = symbol_name();
+    std::string name = types_.symbol_name();
     in_.expect("=");
     ValueId value = parse_value();
     if (!in_.ok()) return;
@@ -606,6 +559,11 @@ class GraphParser {
   }
 
   // ---- nodes ----
+  void parse_operands(std::vector<ValueId>& operands) {
+    do operands.push_back(parse_value());
+    while (in_.ok() && in_.accept(","));
+  }
+
   void parse_node() {
     Location location = in_.location();
     std::string name = new_value_name();
@@ -618,29 +576,29 @@ class GraphParser {
     std::vector<ValueId> operands;
     TensorType type;
     if (*op == OpKind::k_constant) {
-      attributes.tensor = parse_data(parse_type());
+      attributes.tensor = parse_data(types_.type());
       type = {attributes.tensor.dtype, make_shape(attributes.tensor.dims)};
     } else if (*op == OpKind::k_dims) {
       in_.expect("[");
       while (in_.ok() && !in_.accept("]")) {
         if (!attributes.shape.empty()) in_.expect(",");
-        attributes.shape.push_back(parse_dim(0));
+        attributes.shape.push_back(types_.dim());
       }
       in_.expect(":");
-      type = parse_type();
+      type = types_.type();
     } else if (is_control(*op)) {
-      if (in_.peek_word().empty()) {
-        do operands.push_back(parse_value());
-        while (in_.ok() && in_.accept(","));
-      }
+      if (in_.peek_word().empty()) parse_operands(operands);
       parse_control(*op, attributes);
       type = token_type();
+    } else if (*op == OpKind::k_custom) {
+      if (!in_.next_is_quote()) parse_operands(operands);
+      parse_custom(attributes);
+      type = token_type();
     } else {
-      do operands.push_back(parse_value());
-      while (in_.ok() && in_.accept(","));
+      parse_operands(operands);
       parse_attributes(*op, attributes);
       in_.expect(":");
-      type = parse_type();
+      type = types_.type();
       attributes.dtype = type.dtype;
       if (*op == OpKind::k_result) attributes.shape = type.shape;
       if (*op == OpKind::k_reshape || *op == OpKind::k_expand || *op == OpKind::k_view)
@@ -666,6 +624,7 @@ class GraphParser {
   }
 
   TextReader in_;
+  TypeParser types_;
   Graph graph_;
   std::unordered_map<std::string, ValueId> ids_;
   int nesting_ = 0;

@@ -153,6 +153,11 @@ std::string scatter_text(const Attributes& a) {
   return list(a.ints) + " " + modes[static_cast<int>(a.scatter)] + (a.unique ? " unique" : "");
 }
 
+std::string custom_text(const CustomOp& op) {
+  return quoted_text(op.name) + " " + quoted_text(op.attributes) + " gives " +
+         joined(op.results.size(), [&](size_t i) { return type_text(op.results[i]); });
+}
+
 }  // namespace
 
 std::string type_text(const TensorType& type) {
@@ -212,6 +217,8 @@ std::string attributes_text(const Node& node, int64_t elide_constants) {
       return contract_text(a.contraction);
     case OpKind::k_argsort:
       return list(a.ints) + (a.descending ? " descending" : "");
+    case OpKind::k_custom:
+      return custom_text(*a.custom);
     default:
       return is_reduce(node.op)    ? reduce_text(node.op, a)
              : is_scan(node.op)    ? scan_text(node.op, a)
@@ -270,8 +277,8 @@ std::string body_text(const Graph& graph, const std::string& indent, int64_t eli
     text += " " + joined(node.inputs.size(), [&](size_t i) { return value(node.inputs[i]); });
     std::string attributes = is_control(node.op) ? control_text(node, inner, elide_constants)
                                                  : attributes_text(node, elide_constants);
-    if (!attributes.empty()) text += (node.inputs.empty() && is_control(node.op) ? "" : " ") + attributes;
-    text += is_control(node.op) ? "\n" : " : " + type + "\n";
+    if (!attributes.empty()) text += (node.inputs.empty() && gives_token(node.op) ? "" : " ") + attributes;
+    text += gives_token(node.op) ? "\n" : " : " + type + "\n";
   }
   if (!graph.nodes.empty()) bind_symbols(static_cast<int>(graph.nodes.size()) - 1);
   text += inner + "return";

@@ -74,8 +74,8 @@ Status verify_result(const Graph& graph, const Node& node, const std::string& af
   auto fail = [&](std::string message) {
     return internal_error("invalid graph: result: " + std::move(message), node.location, after);
   };
-  if (!from || !is_control(from->op)) return fail("expected the token of a loop or branch");
-  std::vector<TensorType> types = result_types(from->op, *from->attributes.control);
+  if (!from || !gives_token(from->op)) return fail("expected the token of a loop, branch or custom op");
+  std::vector<TensorType> types = result_types(*from);
   int64_t k = node.attributes.ints[0];
   if (k >= static_cast<int64_t>(types.size()))
     return fail("expected one of " + std::to_string(types.size()) + " results, found " + std::to_string(k));

@@ -208,7 +208,8 @@ LoweredItem lower_item(const schedule::Schedule& schedule, const schedule::Item&
       break;
     }
     case schedule::GroupKind::kControl:
-      QUERNEL_UNREACHABLE("a loop or branch has no kernel of its own");
+    case schedule::GroupKind::kCustom:
+      QUERNEL_UNREACHABLE("no kernel is generated for a loop, branch or custom op");
   }
   for (size_t i = 0; i < context.symbols.dims.size(); ++i)
     context.kernel.symbols.push_back("s" + std::to_string(i));

@@ -54,7 +54,7 @@ Expected<TensorType> infer_control(OpKind op, const Types& inputs, const Attribu
 
 Expected<TensorType> infer_result(OpKind, const Types& inputs, const Attributes& attributes) {
   if (inputs[0] != token_type() || attributes.ints.size() != 1 || attributes.ints[0] < 0)
-    return invalid_input("expected the token of a loop or branch and the number of a result");
+    return invalid_input("expected the token of a loop, branch or custom op and the number of a result");
   return TensorType{attributes.dtype, attributes.shape};
 }
 

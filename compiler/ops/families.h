@@ -20,6 +20,7 @@ Expected<TensorType> infer_contract(OpKind op, const Types& inputs, const Attrib
 Expected<TensorType> infer_gather(OpKind op, const Types& inputs, const Attributes& attributes);
 Expected<TensorType> infer_scatter(OpKind op, const Types& inputs, const Attributes& attributes);
 Expected<TensorType> infer_control(OpKind op, const Types& inputs, const Attributes& attributes);
+Expected<TensorType> infer_custom(OpKind op, const Types& inputs, const Attributes& attributes);
 Expected<TensorType> infer_result(OpKind op, const Types& inputs, const Attributes& attributes);
 
 }  // namespace quernel::ops

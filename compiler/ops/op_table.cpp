@@ -13,7 +13,7 @@ constexpr Arity arity_of(std::string_view family) {
   if (family == "binary" || family == "contract" || family == "gather") return {2, 2};
   if (family == "ternary" || family == "scatter") return {3, 3};
   if (family == "cat") return {1, kMany};
-  if (family == "control") return {0, kMany};
+  if (family == "control" || family == "custom") return {0, kMany};
   return {1, 1};
 }
 

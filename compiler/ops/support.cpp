@@ -126,13 +126,17 @@ std::optional<SampleNode> sample_node(OpKind op, DType dtype) {
     a.scatter = dtype == DType::kBool ? ScatterMode::kSet : ScatterMode::kAdd;
     return sample;
   }
+  if (op == OpKind::k_custom) {
+    a.custom = std::make_shared<CustomOp>(CustomOp{"support::Copy", "", {x}});
+    return sample;
+  }
   return {};
 }
 
 Support cpu_support(OpKind op, const SampleNode& sample, DType dtype) {
   const OpInfo& info = op_info(op);
   if (!info.infer(op, sample.inputs, sample.attributes)) return Support::kRefused;
-  if (op == OpKind::k_constant) return Support::kNative;
+  if (op == OpKind::k_constant || op == OpKind::k_custom) return Support::kNative;
   if (is_packed(dtype)) return Support::kWidened;
   bool narrow_float = is_float(dtype) && bit_width(dtype) < 32;
   return narrow_float && !moves_bits(op, info.family) ? Support::kWidened : Support::kNative;

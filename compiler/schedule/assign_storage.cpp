@@ -30,6 +30,9 @@ class Assigner {
       if (group.kind == GroupKind::kContract)
         for (int i = 0; i < 2; ++i)
           contractions_.emplace(resolve_operand(g_, g_.nodes[group.anchor], i).base, group.anchor);
+    for (const Group& group : s_.groups)
+      if (group.kind == GroupKind::kCustom)
+        for (ValueId v : g_.nodes[group.anchor].inputs) dense_.insert(v);
     for (size_t i = 0; i < g_.inputs.size(); ++i)
       if (!g_.state_of_input(i)) place(g_.inputs[i], BufferKind::kInput, static_cast<int>(i));
     for (size_t i = 0; i < s_.inputs.size(); ++i) use_port(g_.inputs[i], s_.inputs[i]);
@@ -157,7 +160,8 @@ class Assigner {
     for (size_t i = 0; i < cat.inputs.size(); ++i) {
       ValueId v = cat.inputs[i];
       // A producer of ours that has no place yet writes here; the operand's own groups come before the cat's.
-      bool in_place = producer_[v] >= 0 && !s_.storage[v].valid() && !is_carried(g_, *g_.def(v));
+      bool in_place = producer_[v] >= 0 && !s_.storage[v].valid() && !is_carried(g_, *g_.def(v)) &&
+                      !is_custom_result(g_, *g_.def(v)) && !dense_.count(v);
       if (in_place) {
         s_.storage[v] = {whole.buffer, whole.offset + start * whole.strides[axis], whole.strides};
         in_place = keeps_contractions(v);
@@ -169,6 +173,13 @@ class Assigner {
   }
 
   void collect_reads(Group& group) {
+    if (group.kind == GroupKind::kCustom) {  // constants of one element, too
+      std::unordered_set<ValueId> operands(g_.nodes[group.anchor].inputs.begin(),
+                                           g_.nodes[group.anchor].inputs.end());
+      group.reads.assign(operands.begin(), operands.end());
+      std::sort(group.reads.begin(), group.reads.end());
+      return;
+    }
     std::unordered_set<ValueId> own, seen;
     for (int n : group.nodes) own.insert(g_.nodes[n].output);
     std::vector<ValueId> stack;
@@ -314,6 +325,7 @@ class Assigner {
   std::map<std::pair<const uint8_t*, std::string>, int> packed_;
   std::unordered_set<ValueId> scalars_;
   std::multimap<ValueId, int> contractions_;  // nodes, by the stored values that they read
+  std::unordered_set<ValueId> dense_;         // those that custom ops read
 };
 
 }  // namespace

@@ -73,6 +73,7 @@ class Former {
     if (node.op == OpKind::k_cat) return void(start(GroupKind::kCat, index));
     if (is_ordered(node.op)) return void(start(GroupKind::kOrdered, index));
     if (is_control(node.op)) return void(start(GroupKind::kControl, index));
+    if (node.op == OpKind::k_custom) return void(start(GroupKind::kCustom, index));
     if (node.op == OpKind::k_result) {
       group_of_[v] = group_of_[node.inputs[0]];
       member_[v] = 1;
@@ -98,7 +99,7 @@ class Former {
     // Packed values are written two at a time, by a kernel of their own.
     if (is_packed(g_.dtype(node.output)) || is_packed(g_.dtype(g_.nodes[target.anchor].output))) return false;
     bool alone = target.kind == GroupKind::kCat || target.kind == GroupKind::kOrdered ||
-                 target.kind == GroupKind::kControl;
+                 target.kind == GroupKind::kControl || target.kind == GroupKind::kCustom;
     if (alone || target.nodes.size() >= kMaxGroupNodes) return false;
     bool direct = false;
     for (ValueId v : sources_of(node))
@@ -140,7 +141,7 @@ class Former {
         read[v] += size(whole || node.op == OpKind::k_cat ? v : node.output);
         // A sort reads each element many times.
         pinned[v] |= node.op == OpKind::k_contract || node.op == OpKind::k_cat ||
-                     node.op == OpKind::k_argsort || is_control(node.op);
+                     node.op == OpKind::k_argsort || gives_token(node.op);
         pinned[v] |= indirect && size(node.output) > size(v);
       }
     }
@@ -238,6 +239,8 @@ std::string_view to_string(GroupKind kind) {
       return "ordered";
     case GroupKind::kControl:
       return "control";
+    case GroupKind::kCustom:
+      return "custom";
   }
   return "map";
 }

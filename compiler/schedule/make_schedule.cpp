@@ -18,7 +18,8 @@ Expected<Graph> copy_states_last(Graph graph, const std::vector<size_t>& states)
 
 Expected<Schedule> make_schedule(Graph graph, const Target& target, Packings& packings,
                                  std::vector<Port> inputs, std::vector<Port> outputs) {
-  QUERNEL_TRY(graph, give_values_storage(graph, !inputs.empty()));
+  bool is_body = !inputs.empty() || !outputs.empty();
+  QUERNEL_TRY(graph, give_values_storage(graph, is_body));
   for (;;) {
     QUERNEL_TRY(Schedule schedule, form_groups(std::move(graph), target));
     schedule.inputs = inputs;
@@ -99,6 +100,8 @@ std::string print(const Schedule& s) {
     const Group& group = s.groups[item.group];
     if (group.kind == GroupKind::kControl) {
       text += control_text(s, group);
+    } else if (group.kind == GroupKind::kCustom) {
+      text += "custom " + s.graph.nodes[group.anchor].attributes.custom->name + "\n";
     } else {
       text += std::string(to_string(group.kind));
       for (int n : group.inlined) text += " (" + std::string(to_string(s.graph.nodes[n].op)) + ")";

@@ -61,6 +61,7 @@ class Planner {
     if (group.kind == GroupKind::kCat && group.copied.empty()) return;  // written in place
     Item item;
     item.group = index;
+    if (group.kind == GroupKind::kCustom) return add_custom(group, std::move(item));
     bool empty = true;
     for (ValueId v : group.outputs) {
       item.bindings.push_back(bind(v, true));
@@ -75,6 +76,17 @@ class Planner {
       item.bindings.push_back(
           {kNoValue, group.scratch_buffer, 0, s_.buffers[group.scratch_buffer].bytes, true});
     s_.items.push_back(std::move(item));
+  }
+
+  // Operands in order, then results.
+  void add_custom(const Group& group, Item item) {
+    bool empty = true;
+    for (ValueId v : g_.nodes[group.anchor].inputs) item.bindings.push_back(bind(v, false));
+    for (ValueId v : group.outputs) {
+      item.bindings.push_back(bind(v, true));
+      empty &= is_zero(item.bindings.back().bytes);
+    }
+    if (!empty) s_.items.push_back(std::move(item));
   }
 
   // Bodies as often as they run; a branch as its first.
@@ -132,7 +144,7 @@ class Planner {
       const Item& item = s_.items[i];
       if (item.group < 0) continue;
       const Group& group = s_.groups[item.group];
-      if (group.outputs.size() != 1) continue;
+      if (group.outputs.size() != 1 || group.kind == GroupKind::kCustom) continue;
       Buffer& target = s_.buffers[item.bindings[0].buffer];
       const Binding& out = item.bindings[0];
       if (target.kind != BufferKind::kWorkspace || target.first_item != static_cast<int>(i) ||

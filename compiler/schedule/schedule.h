@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -22,6 +23,7 @@ enum class GroupKind : uint8_t {
   kCat,       // copies of the cat operands that their producers could not write in place
   kOrdered,   // a scan, a sort or a scatter: steps in order; elementwise prologue
   kControl,   // a loop or a branch and its results: no kernel, but schedules of its bodies
+  kCustom,    // a custom op and its results: whoever computes it sees whole, dense tensors
 };
 std::string_view to_string(GroupKind kind);
 
@@ -150,7 +152,8 @@ struct Binding {
   bool write = false;
 };
 
-// A dispatch of one kernel; bindings: the group's outputs, its reads, the packed operand, its scratch. Or,
+// A dispatch of one kernel; bindings: the group's outputs, its reads, the packed operand, its scratch; of a
+// custom op: its operands in order, then its results, each dense. Or,
 // without a group, the reading of a run-time symbol from its one binding. A loop or branch as a whole binds
 // what its bodies read and write around them.
 struct Item {
@@ -201,12 +204,22 @@ Status schedule_bodies(Schedule& schedule, const Target& target, Packings& packi
 Status plan_memory(Schedule& schedule);
 
 // Before the steps: every output gets a value of its own that a kernel or body writes, and so does what a
-// body reads and carries; every loop and branch gets all of its results.
+// body reads and carries, and what a custom op reads; every node that gives a token gets all of its results.
 Expected<Graph> give_values_storage(const Graph& graph, bool is_body);
 // Elements from one slot of a carried value to the other.
 Dim slot_elements(const TensorType& type);
 // Whether the node is a result that its loop carries.
 bool is_carried(const Graph& graph, const Node& node);
+// Whether the node is a result of a custom op.
+bool is_custom_result(const Graph& graph, const Node& node);
+// Of a custom op, for whoever computes it: the dims of all operands, then of all results, in order; and its
+// dtypes and ranks, "f32[?,?],i64[?]->f32[?,?]".
+Shape custom_dims(const Graph& graph, const Node& node);
+std::string custom_signature(const Graph& graph, const Node& node);
+// The graph with a further operand, the last, of every custom op that has a kernel: its attributes, as text
+// with a terminating zero, u8[length].
+Expected<Graph> give_kernels_attributes(Graph graph,
+                                        const std::function<bool(const std::string& name)>& has_kernel);
 
 // Whether the group may write `result` over `operand`, which has the same strides: it reads each element of
 // it just before it writes that very element, or it is a scatter into it.

@@ -2,6 +2,7 @@
 // ones.
 #include <algorithm>
 
+#include "schemas/kernel_abi.h"
 #include "support/edit_distance.h"
 #include "targets/target_files.h"
 
@@ -64,6 +65,14 @@ Expected<Target> find_target(std::string_view name) {
   if (best <= std::max<size_t>(2, name.size() / 2)) hint = "did you mean '" + std::string(nearest) + "'? ";
   return invalid_input("target: expected one of " + legal_names() + ", found '" + std::string(name) + "'", {},
                        hint + "`quernel targets` describes each");
+}
+
+bool runs_code_of(const Target& target, const Target& other) {
+  uint64_t has = target.required_features;
+  if (target.arch == Arch::kX86_64)  // a level includes those below it
+    for (uint64_t level : {QNL_X86_64_V2, QNL_X86_64_V3, QNL_X86_64_V4})
+      if (has & level) has |= level - 1;
+  return target.arch == other.arch && (other.required_features & ~has) == 0;
 }
 
 }  // namespace quernel

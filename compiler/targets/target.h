@@ -40,5 +40,7 @@ std::vector<std::string_view> target_names();
 // The preset `name`; "native" is the best x86-64 preset that the present host runs. An unknown name is
 // answered with the list of presets and the nearest one.
 Expected<Target> find_target(std::string_view name);
+// Whether every device that runs code for `target` runs code for `other`, too.
+bool runs_code_of(const Target& target, const Target& other);
 
 }  // namespace quernel

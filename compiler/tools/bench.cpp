@@ -57,7 +57,11 @@ double median(std::vector<double> values) {
 }
 
 Diagnostic runtime_error(const qnl_error& error) {
-  return invalid_input(fmt::format("{}: {}", qnl_status_text(error.status), error.text));
+  std::string text = fmt::format("{}: {}", qnl_status_text(error.status), error.text);
+  return error.status == QNL_CUSTOM_OP_MISSING
+             ? unsupported(text, {},
+                           "only an application has its functions; a kernel in the description needs none")
+             : invalid_input(text);
 }
 
 bool is_bundle(const std::string& path) {
@@ -307,6 +311,7 @@ Action define_bench(CLI::App& app) {
   app.add_flag("--json", options->json, "print one JSON object instead of text");
   add_target_flags(app, options->flags);
   add_shape_flags(app, options->flags);
+  add_custom_op_flags(app, options->flags);
   add_developer_flags(app, options->flags);
   return [options] { return run(*options); };
 }

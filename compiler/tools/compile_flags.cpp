@@ -59,6 +59,13 @@ void add_shape_flags(CLI::App& app, CompileFlags& flags) {
       ->allow_extra_args(false);
 }
 
+void add_custom_op_flags(CLI::App& app, CompileFlags& flags) {
+  app.add_option("--custom-op", flags.custom_ops,
+                 "a description of operators that functions of yours, or precompiled kernels, compute")
+      ->type_name("FILE")
+      ->allow_extra_args(false);
+}
+
 void add_entry_flags(CLI::App& app, CompileFlags& flags) {
   app.add_option(
          "--state", flags.states,
@@ -149,6 +156,15 @@ Expected<CompileOptions> compile_options(const CompileFlags& flags) {
   for (const std::string& text : flags.entry_points)
     if (!parse_entry_point(text, options.entry_points.emplace_back()))
       return invalid_input("--entry: expected NAME[@MODEL][:DIM=N,DIM=MIN..MAX,…], found '" + text + "'");
+  for (const std::string& path : flags.custom_ops) {
+    QUERNEL_TRY(std::vector<CustomOpDescription> ops, read_custom_ops(path));
+    for (CustomOpDescription& op : ops) {
+      for (const CustomOpDescription& other : options.custom_ops)
+        if (other.name == op.name)
+          return invalid_input("--custom-op: '" + op.name + "' is described in two files");
+      options.custom_ops.push_back(std::move(op));
+    }
+  }
   options.disabled_passes = flags.disabled_passes;
   options.print_after = flags.print_after;
   options.stop_after = flags.stop_after;

@@ -15,7 +15,7 @@ class App;
 namespace quernel::tools {
 
 struct CompileFlags {
-  std::vector<std::string> targets, dims, input_shapes, input_values, states, entry_points;
+  std::vector<std::string> targets, dims, input_shapes, input_values, states, entry_points, custom_ops;
   std::vector<std::string> disabled_passes, print_after;
   std::string stop_after, dump_dir;
   bool verify_each = false;
@@ -23,11 +23,12 @@ struct CompileFlags {
 
 void add_target_flags(CLI::App& app, CompileFlags& flags);     // --target
 void add_shape_flags(CLI::App& app, CompileFlags& flags);      // --dim, --input-shape, --input-value
+void add_custom_op_flags(CLI::App& app, CompileFlags& flags);  // --custom-op
 void add_entry_flags(CLI::App& app, CompileFlags& flags);      // --state, --entry
 void add_developer_flags(CLI::App& app, CompileFlags& flags);  // --disable-pass, --print-after, --dump-dir…
 
-// What the flags say; a message of one line when they, or the files of --input-value, cannot be
-// understood (exit code kUsage).
+// What the flags say; a message of one line when they, or the files of --input-value and --custom-op, cannot
+// be understood (exit code kUsage).
 Expected<CompileOptions> compile_options(const CompileFlags& flags);
 
 }  // namespace quernel::tools

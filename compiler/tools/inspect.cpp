@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <map>
+#include <set>
 
 #include "command.h"
 #include "core/bundle.h"
@@ -227,6 +228,17 @@ void print_schedule(const BundleReader& reader, uint32_t entry, uint32_t variant
   }
 }
 
+// Operators that the application computes, each once.
+void print_custom_ops(const BundleReader& reader, uint32_t variant) {
+  std::set<std::string> ops;
+  for (uint32_t e = 0; e < reader.entry_point_count(); ++e)
+    for (uint32_t i = 0; i < reader.item_count(e, variant); ++i) {
+      ItemView item = reader.item(e, variant, i);
+      if (item.signature[0] != '\0') ops.insert(fmt::format("{}  {}", item.callback, item.signature));
+    }
+  for (const std::string& op : ops) fmt::print("  function of the application  {}\n", op);
+}
+
 void print_text(const BundleReader& reader, const Options& options) {
   fmt::print("{}: {}, schema {}, made by {}\n", options.bundle, format_bytes(reader.file_bytes()),
              reader.schema_version(), reader.producer());
@@ -244,6 +256,7 @@ void print_text(const BundleReader& reader, const Options& options) {
     fmt::print("  {} of code, {} kernels, {} schedule items, {:.2f} MFLOP a run\n",
                format_bytes(variant.code_bytes), variant.kernel_count, reader.item_count(0, v),
                static_cast<double>(flops) / 1e6);
+    print_custom_ops(reader, v);
     if (options.kernels) print_kernels(reader, v);
   }
   if (options.schedule)
@@ -298,6 +311,10 @@ Json schedule_json(const BundleReader& reader, uint32_t entry, uint32_t variant)
       items.back().set("workgroups_expression", expression_text(reader, item.workgroups_expression));
     if (item.symbol_count > 0)
       items.back().set("symbols", item_symbols_text(reader, entry, variant, i, item));
+    if (item.signature[0] != '\0') {
+      items.back().set("signature", item.signature);
+      items.back().set("attributes", item.attributes);
+    }
     if (item.kind >= QNL_ITEM_READ_SYMBOL) items.back().set("control", control_text(reader, item));
   }
   return items;

@@ -78,8 +78,10 @@ std::optional<CaseResult> run_data_set(const CompiledCase& compiled, const DataS
   Session session;
   if (bundle.open(path.c_str(), nullptr, &error) != QNL_OK ||
       device.open_cpu(static_cast<uint32_t>(threads), &error) != QNL_OK ||
-      session.create(bundle, device, nullptr, &error) != QNL_OK)
-    return failed(set.name + ": " + runtime_text(error));
+      session.create(bundle, device, nullptr, &error) != QNL_OK) {
+    Verdict verdict = error.status == QNL_CUSTOM_OP_MISSING ? Verdict::kUnsupported : Verdict::kFail;
+    return CaseResult{verdict, set.name + ": " + runtime_text(error)};
+  }
 
   std::vector<qnl_tensor> inputs = signature(bundle, QNL_INPUT), outputs = signature(bundle, QNL_OUTPUT);
   std::vector<int> match = match_files(names_of(inputs), set.inputs);

@@ -12,8 +12,9 @@ constexpr uint32_t kIdentifier = 0x314C4E51;  // "QNL1"
 constexpr uint32_t kByteOrder = 0x01020304;
 constexpr uint32_t kSwappedByteOrder = 0x04030201;
 constexpr uint32_t kSchemaVersion = 1;
-constexpr uint64_t kImplementedFeatures =
-    static_cast<uint64_t>(schema::Feature::symbols) | static_cast<uint64_t>(schema::Feature::control_flow);
+constexpr uint64_t kImplementedFeatures = static_cast<uint64_t>(schema::Feature::symbols) |
+                                          static_cast<uint64_t>(schema::Feature::control_flow) |
+                                          static_cast<uint64_t>(schema::Feature::custom_ops);
 // FlatBuffers offsets are 32-bit and signed.
 constexpr uint64_t kMaxStructureBytes = uint64_t{1} << 30;
 // Nesting of tables is Bundle > EntryPoint > Plan > Item; the count bounds the time that verification can
@@ -341,6 +342,8 @@ ItemView BundleReader::item(uint32_t entry, uint32_t variant, uint32_t index) co
     view.copy_loops[l] = {loop.count(), loop.source_stride(), loop.target_stride()};
   }
   view.callback = text(i.callback());
+  view.signature = view.kind == QNL_ITEM_HOST_CALLBACK ? text(i.signature()) : "";
+  view.attributes = text(i.attributes());
   view.source_node = count(i.source_nodes()) == 0 ? "" : text(i.source_nodes()->Get(0));
   view.flops = i.flops();
   view.bytes_read = i.bytes_read();

@@ -72,6 +72,8 @@ struct ItemView {
   uint32_t copy_loop_count;
   CopyLoop copy_loops[kMaxCopyLoops];
   const char* callback;     // "" when none
+  const char* signature;    // of a custom op; "" when it is none
+  const char* attributes;   // of a custom op
   const char* source_node;  // "" when not recorded
   uint64_t flops;
   uint64_t bytes_read;

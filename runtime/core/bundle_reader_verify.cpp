@@ -5,6 +5,7 @@
 
 #include "core/bundle_reader.h"
 #include "core/bundle_reader_bodies.h"
+#include "core/signature.h"
 
 namespace quernel::runtime {
 namespace {
@@ -310,13 +311,17 @@ class StructureVerifier {
            bundle_.arenas()->Get(item.bindings()->Get(binding)->arena())->bytes_expression() != -1;
   }
 
+  static bool is_custom(const schema::Item& item) {
+    return item.kind() == schema::ItemKind::host_callback && count(item.signature()) != 0;
+  }
+
   bool verify_expressions(const schema::Item& item, uint32_t index) {
     bool dispatch = item.kind() == schema::ItemKind::dispatch;
     if (!is_any(item.workgroups_expression()) || (!dispatch && item.workgroups_expression() != -1) ||
         !is_any(item.copy_bytes_expression()) ||
         (item.kind() != schema::ItemKind::copy && item.copy_bytes_expression() != -1))
       return fail() << "item " << index << ": wrong expression of its size";
-    if (count(item.symbols()) > (dispatch ? kMaxItemSymbols : 0))
+    if (count(item.symbols()) > (dispatch || is_custom(item) ? kMaxItemSymbols : 0))
       return fail() << "item " << index << ": too many symbols";
     for (uint32_t i = 0; i < count(item.symbols()); ++i)
       if (item.symbols()->Get(i) < 0 || !is_any(item.symbols()->Get(i)))
@@ -328,6 +333,29 @@ class StructureVerifier {
       if (!is_bound(item.binding_expressions()->Get(b)->offset()) ||
           !is_bound(item.binding_expressions()->Get(b)->bytes()))
         return fail() << "item " << index << ": wrong expression of a binding";
+    return true;
+  }
+
+  // A custom op's bindings and symbols are those of its signature.
+  bool verify_custom(const schema::Item& item, uint32_t index) {
+    if ((features_ & bit(schema::Feature::custom_ops)) == 0)
+      return fail() << "item " << index
+                    << ": needs the feature 'custom_ops', which the header does not ask for";
+    if (!spend(count(item.signature()) / 4)) return false;
+    SignatureReader signature(item.signature()->c_str());
+    SignatureType type;
+    uint32_t tensors = 0, dims = 0;
+    while (signature.next(&type)) {
+      if (tensors == count(item.bindings())) return fail() << "item " << index << ": too few bindings";
+      schema::Access access = type.is_result ? schema::Access::write : schema::Access::read;
+      if (item.bindings()->Get(tensors)->access() != access)
+        return fail() << "item " << index << ": expected to read operands and write results";
+      tensors += 1;
+      dims += type.rank;
+    }
+    if (!signature.complete() || tensors != count(item.bindings()) || dims != count(item.symbols()))
+      return fail() << "item " << index << ": expected a signature of its bindings and symbols, found "
+                    << item.signature()->c_str();
     return true;
   }
 
@@ -403,7 +431,7 @@ class StructureVerifier {
       case schema::ItemKind::host_callback:
         if (item.callback() == nullptr || item.callback()->size() == 0)
           return fail() << "item " << index << ": callback without a name";
-        return true;
+        return !is_custom(item) || verify_custom(item, index);
       case schema::ItemKind::read_symbol:
       case schema::ItemKind::loop:
       case schema::ItemKind::branch:

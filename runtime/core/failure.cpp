@@ -180,6 +180,10 @@ const char* qnl_status_text(qnl_status status) {
       return "malformed code image";
     case QNL_KERNEL_ABI_MISMATCH:
       return "kernel ABI mismatch";
+    case QNL_CUSTOM_OP_MISSING:
+      return "custom op missing";
+    case QNL_CUSTOM_OP_MISMATCH:
+      return "custom op mismatch";
     case QNL_KERNEL_FAILED:
       return "kernel failed";
     case QNL_CALLBACK_FAILED:

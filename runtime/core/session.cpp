@@ -373,7 +373,8 @@ qnl_status qnl_session_set_callback(qnl_session* s, const char* name, qnl_host_c
   bool found = false;
   for (uint32_t c = 0; c < s->plan.command_count; ++c) {
     if (s->commands[c].kind != QNL_ITEM_HOST_CALLBACK) continue;
-    if (strcmp(s->bundle->reader.item(s->plan.entry, s->plan.variant, c).callback, name) != 0) continue;
+    ItemView item = s->bundle->reader.item(s->plan.entry, s->plan.variant, c);
+    if (item.signature[0] != '\0' || strcmp(item.callback, name) != 0) continue;
     s->commands[c].callback = {callback, user};
     found = true;
   }

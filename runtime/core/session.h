@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "core/bundle.h"
+#include "core/custom_op.h"
 #include "core/device.h"
 
 namespace quernel::runtime {
@@ -41,6 +42,8 @@ struct SessionPlan {
   uint32_t item_symbol_count = 0;  // of all commands
   uint32_t runtime_site_count = 0;
   uint32_t control_count = 0;
+  uint32_t custom_count = 0;         // custom ops of all commands
+  uint32_t custom_tensor_count = 0;  // their operands and results
   uint32_t alignment = QNL_DEFAULT_ALIGNMENT;
   uint64_t workspace_bytes = 0;
   uint64_t state_bytes = 0;
@@ -54,7 +57,7 @@ struct SessionPlan {
 struct SessionLayout {
   uint64_t arenas = 0, constants = 0, arena_bytes = 0, slot_bytes = 0, slots = 0, commands = 0, bindings = 0,
            binding_bytes = 0, io_bindings = 0, symbols = 0, item_symbols = 0, runtime_sites = 0, controls = 0,
-           recording = 0, end = 0;
+           custom_calls = 0, custom_tensors = 0, recording = 0, end = 0;
 };
 
 // Values of symbols, four sets of them in a session's block.
@@ -193,6 +196,8 @@ struct qnl_session {
   int64_t* item_symbols = nullptr;
   quernel::runtime::RuntimeSite* runtime_sites = nullptr;
   quernel::runtime::Control* controls = nullptr;
+  quernel::runtime::CustomCall* custom_calls = nullptr;  // in the order of their commands
+  qnl_tensor* custom_tensors = nullptr;
   bool resolved = true;  // everything is placed for the inputs' shapes
   // During a run: how often a symbol has changed, and when each did last; two symbols may share an entry.
   uint64_t changes = 0;

@@ -14,6 +14,7 @@ using quernel::runtime::BindingView;
 using quernel::runtime::BundleReader;
 using quernel::runtime::Command;
 using quernel::runtime::Control;
+using quernel::runtime::CustomCall;
 using quernel::runtime::Device;
 using quernel::runtime::DeviceArena;
 using quernel::runtime::DeviceRange;
@@ -76,6 +77,9 @@ qnl_status place_session(const SessionPlan& plan, const qnl_session_options& opt
   s->item_symbols = reinterpret_cast<int64_t*>(base + layout.item_symbols);
   s->runtime_sites = reinterpret_cast<RuntimeSite*>(base + layout.runtime_sites);
   s->controls = reinterpret_cast<Control*>(base + layout.controls);
+  s->custom_calls = reinterpret_cast<CustomCall*>(base + layout.custom_calls);
+  s->custom_tensors = reinterpret_cast<qnl_tensor*>(base + layout.custom_tensors);
+  for (uint32_t i = 0; i < plan.custom_count; ++i) new (&s->custom_calls[i]) CustomCall;
   for (uint32_t i = 0; i < plan.runtime_site_count; ++i) new (&s->runtime_sites[i]) RuntimeSite;
   for (uint32_t i = 0; i < plan.control_count; ++i) new (&s->controls[i]) Control;
   for (uint32_t a = 0; a < plan.arena_count; ++a) new (&s->arenas[a]) DeviceRange;
@@ -243,6 +247,23 @@ void build_commands(qnl_session* s) {
              s->binding_bytes, p.binding_count, p.max_scratch_bytes};
 }
 
+// The functions behind the plan's custom ops.
+qnl_status bind_custom_ops(qnl_session* s, const qnl_session_options& options, qnl_error* error) {
+  uint32_t next = 0, next_tensor = 0;
+  for (uint32_t c = 0; c < s->plan.command_count && next < s->plan.custom_count; ++c) {
+    ItemView item = s->bundle->reader.item(s->plan.entry, s->plan.variant, c);
+    if (item.signature[0] == '\0') continue;
+    const qnl_custom_op* op = nullptr;
+    if (qnl_status status = find_custom_op(item, options, &op, error); status != QNL_OK) return status;
+    Command& command = s->commands[c];
+    CustomCall* call = &s->custom_calls[next++];
+    prepare_custom_call(item, *op, s->custom_tensors + next_tensor, command.symbols, call);
+    next_tensor += item.binding_count;
+    command.callback = {quernel::runtime::run_custom_call, call};
+  }
+  return QNL_OK;
+}
+
 qnl_status load_code(qnl_session* s, qnl_error* error) {
   VariantView variant = s->bundle->reader.variant(s->plan.variant);
   KernelCode code = {variant.code, variant.code_bytes, variant.arch, variant.kernel_count};
@@ -258,6 +279,7 @@ qnl_status set_up(qnl_session* s, const qnl_session_options& options, qnl_error*
   if (status = place_memory(s, options, error); status != QNL_OK) return status;
   if (status = load_code(s, error); status != QNL_OK) return status;
   build_commands(s);
+  if (status = bind_custom_ops(s, options, error); status != QNL_OK) return status;
   char* base = reinterpret_cast<char*>(s);
   SessionLayout layout = quernel::runtime::layout_session(s->plan);
   status =

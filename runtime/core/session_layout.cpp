@@ -91,6 +91,10 @@ void count_items(const BundleReader& reader, SessionPlan* plan) {
     plan->item_symbol_count += item.symbol_count;
     plan->runtime_site_count += count_runtime_sites(reader, *plan, i, item);
     if (item.kind > QNL_ITEM_HOST_CALLBACK) plan->control_count += 1;
+    if (item.signature[0] != '\0') {
+      plan->custom_count += 1;
+      plan->custom_tensor_count += item.binding_count;
+    }
     if (item.kind != QNL_ITEM_DISPATCH) continue;
     uint64_t scratch = reader.kernel(plan->variant, item.kernel).scratch_bytes;
     if (scratch > plan->max_scratch_bytes) plan->max_scratch_bytes = scratch;
@@ -160,6 +164,8 @@ SessionLayout layout_session(const SessionPlan& plan) {
   layout.item_symbols = take(plan.item_symbol_count, sizeof(int64_t));
   layout.runtime_sites = take(plan.runtime_site_count, sizeof(RuntimeSite));
   layout.controls = take(plan.control_count, sizeof(Control));
+  layout.custom_calls = take(plan.custom_count, sizeof(CustomCall));
+  layout.custom_tensors = take(plan.custom_tensor_count, sizeof(qnl_tensor));
   layout.recording = take(1, plan.recording_bytes);
   layout.end = at;
   return layout;

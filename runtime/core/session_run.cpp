@@ -40,6 +40,11 @@ qnl_status describe_failure(const qnl_session* s, qnl_status status, const Comma
   if (status == QNL_KERNEL_FAILED && failed.code == QNL_KERNEL_DIVISION_BY_ZERO)
     failure << ", division by zero";
   if (failed.code != 0) failure << ", code " << int64_t{failed.code};
+  const HostCallback& callback = s->commands[failed.command].callback;
+  if (status == QNL_CALLBACK_FAILED && callback.function == run_custom_call) {
+    const char* message = static_cast<const CustomCall*>(callback.user)->message;
+    if (message[0] != '\0') failure << ": " << message;
+  }
   return failure;
 }
 

@@ -404,7 +404,7 @@ qnl_status place_commands(qnl_session* s, qnl_error* error) {
       qnl_status status = place_binding(s, c, next++, binding, &next_io, error);
       if (status != QNL_OK) return status;
     }
-    if (p.symbol_count == 0) continue;
+    if (p.symbol_count == 0 && p.item_symbol_count == 0) continue;
     qnl_status status = size_command(s, c, reader.item(p.entry, p.variant, c), error);
     if (status != QNL_OK) return status;
   }

@@ -8,6 +8,7 @@
 # 3. A consumer in C and one in C++ build against find_package(QuernelRuntime) and run that bundle; it also compiles the
 #    model through find_package(QuernelCompiler).
 # 4. examples/digits builds against the same package and recognises the held-out digits.
+# 5. So does examples/custom_op, and its kernel: both print what its README says.
 set -euo pipefail
 build=$1 scratch=$2
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -55,3 +56,20 @@ cmake -S "$source/examples/digits" -B "$scratch/digits" -G Ninja -DCMAKE_BUILD_T
 cmake --build "$scratch/digits"
 "$scratch/digits/digits" "$scratch/digits.qnl" "$source/examples/digits/digits_test.npy" \
   "$source/examples/digits/digits_test_labels.npy" | tail -n 4
+
+say "examples/custom_op"
+example=$source/examples/custom_op
+PYTHONPATH=$source/tests/end_to_end python3 -B -c 'import custom_op, sys; sys.stdout.buffer.write(custom_op.compand_model())' \
+  >"$scratch/compand.onnx"
+cmake -S "$example" -B "$scratch/custom_op" -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_PREFIX_PATH="$prefix" >"$scratch/custom_op.log"
+cmake --build "$scratch/custom_op"
+cc -c -O2 -ffreestanding -fPIC -I "$prefix/include" "$example/compand_kernel.c" -o "$scratch/compand_kernel.o"
+cp "$example/compand_kernel.op" "$scratch/compand_kernel.op"
+for description in "$example/compand.op" "$scratch/compand_kernel.op"; do
+  "$prefix/bin/quernel" compile "$scratch/compand.onnx" -o "$scratch/compand.qnl" -q --custom-op "$description"
+  "$scratch/custom_op/compand" "$scratch/compand.qnl" | tee "$scratch/compand.txt"
+  grep -v called "$scratch/compand.txt" | while read -r line; do
+    grep -qxF "$line" "$example/README.md" || fail "examples/custom_op: expected a line of its README, found: $line"
+  done
+done
+grep -q 'called 0 times' "$scratch/compand.txt" || fail "examples/custom_op: expected the kernel to be run"

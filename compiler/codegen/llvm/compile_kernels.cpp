@@ -16,11 +16,27 @@ namespace {
 constexpr size_t kKernelsPerObject = 8;
 
 // Symbols are for dumps only, the image is stripped.
-std::string symbol_of(size_t index) { return "kernel_" + std::to_string(index); }
+std::string symbol_of(size_t index) { return kKernelSymbolPrefix + std::to_string(index); }
 
 int thread_count(const CompileOptions& options, size_t kernels) {
   int wanted = options.threads > 0 ? options.threads : static_cast<int>(std::thread::hardware_concurrency());
   return std::clamp(wanted, 1, static_cast<int>(std::max<size_t>(kernels, 1)));
+}
+
+// The table's object first, then each different object of the prebuilt kernels.
+std::vector<std::string> objects_before(const std::vector<PrebuiltKernel>& prebuilt) {
+  std::vector<std::string> objects(1);
+  for (const PrebuiltKernel& kernel : prebuilt)
+    if (std::find(objects.begin(), objects.end(), kernel.object) == objects.end())
+      objects.push_back(kernel.object);
+  return objects;
+}
+
+// What the linker says of objects that are not ours.
+Diagnostic cannot_link(const Diagnostics& errors) {
+  const std::string& text = errors[0].message;
+  return invalid_input("the kernels of custom ops cannot be linked: " + text.substr(0, text.find('\n')), {},
+                       "compile them with -c -ffreestanding -fPIC");
 }
 
 }  // namespace
@@ -28,7 +44,8 @@ int thread_count(const CompileOptions& options, size_t kernels) {
 // One object per few kernels, linked in the kernels' order: the bytes do not depend on which thread compiled
 // what.
 Expected<Image> compile_kernels(const std::vector<loop::Kernel>& kernels, const Target& target,
-                                const CompileOptions& options) {
+                                const CompileOptions& options, const std::vector<PrebuiltKernel>& prebuilt) {
+  QUERNEL_CHECK(check_prebuilt_kernels(prebuilt, target));
   Diagnostics errors;
   for (const loop::Kernel& kernel : kernels)
     if (Status status = check_kernel(kernel); !status)
@@ -58,7 +75,13 @@ Expected<Image> compile_kernels(const std::vector<loop::Kernel>& kernels, const 
   for (std::thread& t : threads) t.join();
 
   Image image;
-  std::vector<std::string> objects(1), symbols;
+  std::vector<std::string> objects = objects_before(prebuilt), symbols;
+  for (const PrebuiltKernel& kernel : prebuilt) {
+    symbols.push_back(kernel.symbol);
+    image.kernel_names.push_back(kernel.name);
+    image.stack_bytes.push_back(0);
+    image.scratch_bytes.push_back(0);
+  }
   for (std::optional<Expected<ObjectCode>>& result : results) {
     if (!*result) {
       for (Diagnostic& d : result->take_errors()) errors.push_back(std::move(d));
@@ -79,7 +102,9 @@ Expected<Image> compile_kernels(const std::vector<loop::Kernel>& kernels, const 
   QUERNEL_TRY(Compiler compiler, Compiler::create(target, options.optimize));
   QUERNEL_TRY(ObjectCode table, compiler.compile_table(symbols));
   objects[0] = std::move(table.bytes);
-  QUERNEL_TRY(image.elf, link_image(objects, kImageQuerySymbol));
+  Expected<std::vector<uint8_t>> elf = link_image(objects, kImageQuerySymbol);
+  if (!elf) return prebuilt.empty() ? elf.take_errors() : Diagnostics{cannot_link(elf.errors())};
+  image.elf = std::move(*elf);
   return image;
 }
 

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "codegen/llvm/prebuilt_kernel.h"
 #include "loop/ir.h"
 #include "support/expected.h"
 #include "targets/target.h"
@@ -17,9 +18,9 @@ struct CompileOptions {
   std::string dump_dir;  // when set: <kernel>.ll (optimised) and <kernel>.s land there
 };
 
-// A freestanding ELF shared object as schemas/kernel_abi.h describes; kernel i of the table is kernels[i].
-// `stack_bytes[i]` is an upper bound of kernel i's stack use; `scratch_bytes[i]` it wants lent
-// (kernel_abi.h).
+// A freestanding ELF shared object as schemas/kernel_abi.h describes: the prebuilt kernels, then the
+// generated ones. `stack_bytes[i]` is an upper bound of kernel i's stack use, 0 where it is not known;
+// `scratch_bytes[i]` it wants lent (kernel_abi.h).
 struct Image {
   std::vector<uint8_t> elf;
   std::vector<std::string> kernel_names;
@@ -27,8 +28,10 @@ struct Image {
 };
 
 // `kernels` must have been through loop/passes (no kVector or kUnrolled loops left). Same input, same bytes.
-// A failure inside LLVM becomes an internal diagnostic, not an abort.
+// A failure inside LLVM becomes an internal diagnostic, not an abort. Prebuilt kernels that cannot be linked
+// are invalid input.
 Expected<Image> compile_kernels(const std::vector<loop::Kernel>& kernels, const Target& target,
-                                const CompileOptions& options);
+                                const CompileOptions& options,
+                                const std::vector<PrebuiltKernel>& prebuilt = {});
 
 }  // namespace quernel::codegen

@@ -42,6 +42,7 @@ class Compiler {
 };
 
 inline constexpr const char* kImageQuerySymbol = "qnl_query";
+inline constexpr const char* kKernelSymbolPrefix = "qnl_kernel_";  // of generated kernels
 
 // Catches crashes inside LLVM while it lives; any number may. Process-wide signal handlers are installed by
 // the first.

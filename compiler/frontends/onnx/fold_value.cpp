@@ -7,7 +7,7 @@
 namespace quernel::onnx_import {
 
 bool ConstantFolder::is_cheap(const Node& node) const {
-  if (is_control(node.op) || node.op == OpKind::k_result) return false;
+  if (gives_token(node.op) || node.op == OpKind::k_result) return false;
   auto count = [&](ValueId v) -> std::optional<int64_t> {
     if (!is_static(graph_.shape(v))) return std::nullopt;
     return element_count(static_dims(graph_.shape(v)));

@@ -20,8 +20,15 @@ bool takes_collections(std::string_view op) {
 
 }  // namespace
 
-GraphImport::GraphImport(const onnx::ModelProto& model, int64_t opset, TensorSource source, Graph& graph)
-    : model_(model), opset_(opset), source_(std::move(source)), graph_(graph), build_(graph), folder_(graph) {
+GraphImport::GraphImport(const onnx::ModelProto& model, int64_t opset, TensorSource source,
+                         const std::vector<CustomOpDescription>& custom_ops, Graph& graph)
+    : model_(model),
+      opset_(opset),
+      source_(std::move(source)),
+      custom_ops_(custom_ops),
+      graph_(graph),
+      build_(graph),
+      folder_(graph) {
   for (const onnx::FunctionProto& function : model.functions())
     functions_.try_emplace({normal_domain(function.domain()), function.name()}, &function);
 }
@@ -185,16 +192,24 @@ void GraphImport::import_node(const onnx::NodeProto& node, Scope& scope) {
     for (const std::string& name : node.output())
       if (!name.empty()) scope.entries[name] = {};
   };
-  if (const onnx::FunctionProto* function = find_function(node))
+  const CustomOpDescription* custom = find_custom_op(node);
+  if (const onnx::FunctionProto* function = custom ? nullptr : find_function(node))
     return import_function(*function, node, scope);
   std::string_view domain = normal_domain(node.domain());
-  if (domain.empty() && node.op_type() == "If") return import_if(node, scope);
-  if (domain.empty() && node.op_type() == "SequenceMap") return import_sequence_map(node, scope);
-  const Operator* op = find_operator(domain, node.op_type(), opset_);
+  if (!custom && domain.empty() && node.op_type() == "If") return import_if(node, scope);
+  if (!custom && domain.empty() && node.op_type() == "SequenceMap") return import_sequence_map(node, scope);
+  Operator described;
+  if (custom) {
+    described.name = custom->name;
+    described.min_inputs = described.max_inputs = static_cast<int>(custom->inputs.size());
+    used_custom_ops_.insert(custom->name);
+  }
+  const Operator* op = custom ? &described : find_operator(domain, node.op_type(), opset_);
   if (!op) return fail({why_unsupported(domain, node.op_type(), opset_, place)});
 
   build_.set_location(place);
-  Expected<std::optional<onnx::NodeProto>> modern = modern_attributes(node, opset_, place);
+  Expected<std::optional<onnx::NodeProto>> modern = std::optional<onnx::NodeProto>();
+  if (!custom) modern = modern_attributes(node, opset_, place);
   if (!modern) return fail(modern.take_errors());
   NodeImport n(*modern ? **modern : node, opset_, build_, folder_, source_);
   n.collections = &collections_;
@@ -223,12 +238,13 @@ void GraphImport::import_node(const onnx::NodeProto& node, Scope& scope) {
       return fail({n.invalid("expected at least " + std::to_string(op->min_inputs) + " inputs, found input " +
                              std::to_string(i) + " missing")});
 
-  if (!takes_collections(op->name) && std::any_of(n.inputs.begin(), n.inputs.end(), is_collection))
+  if ((custom || !takes_collections(op->name)) &&
+      std::any_of(n.inputs.begin(), n.inputs.end(), is_collection))
     return fail({n.refuse("expected tensors, found a sequence or an optional")});
 
   int32_t first_new_value = static_cast<int32_t>(graph_.values.size());
-  Status status = align_legacy_operands(n);
-  if (status) status = op->import(n);
+  Status status = custom ? import_custom_op(n, *custom) : align_legacy_operands(n);
+  if (status && !custom) status = op->import(n);
   // What an importer left in the builder came before what it returned, and is mostly its cause.
   if (Status kept = build_.take_status(); !kept) status = std::move(kept);
   if (!status) {
@@ -429,6 +445,14 @@ void GraphImport::import_sequence_map(const onnx::NodeProto& node, Scope& scope)
   for (int i = 0; i < node.output_size(); ++i)
     if (!node.output(i).empty())
       scope.entries[node.output(i)] = {collections_.add(std::move(results[static_cast<size_t>(i)])), nullptr};
+}
+
+const CustomOpDescription* GraphImport::find_custom_op(const onnx::NodeProto& node) const {
+  if (custom_ops_.empty()) return nullptr;
+  std::string name = custom_op_name(normal_domain(node.domain()), node.op_type());
+  for (const CustomOpDescription& op : custom_ops_)
+    if (op.name == name) return &op;
+  return nullptr;
 }
 
 const onnx::FunctionProto* GraphImport::find_function(const onnx::NodeProto& node) const {

@@ -11,6 +11,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "frontends/onnx/custom_op.h"
 #include "frontends/onnx/fold_value.h"
 #include "frontends/onnx/node_import.h"
 #include "frontends/onnx/read_model.h"
@@ -20,7 +21,8 @@ namespace quernel::onnx_import {
 
 class GraphImport {
  public:
-  GraphImport(const onnx::ModelProto& model, int64_t opset, TensorSource source, Graph& graph);
+  GraphImport(const onnx::ModelProto& model, int64_t opset, TensorSource source,
+              const std::vector<CustomOpDescription>& custom_ops, Graph& graph);
 
   // Imports the main graph; `inputs` are the graph inputs that exist already, by name. Fills graph.outputs.
   void run(const std::unordered_map<std::string, ValueId>& inputs);
@@ -29,6 +31,8 @@ class GraphImport {
   // Names of graph inputs whose values failed nodes needed to know.
   const std::vector<GraphBuilder::UnequalDims>& unequal_dims() const { return build_.unequal_dims(); }
   const std::set<std::string>& wanted_inputs() const { return wanted_inputs_; }
+  // Names of the described custom ops that nodes use.
+  const std::set<std::string>& used_custom_ops() const { return used_custom_ops_; }
 
  private:
   // A tensor by name. A value that could not be computed because of an earlier, reported problem is kNoValue.
@@ -60,6 +64,8 @@ class GraphImport {
   std::optional<std::vector<ValueId>> import_branches(const onnx::NodeProto& node, ValueId condition,
                                                       Scope& scope);
   bool count_node(const Location& place);
+  // The description of the node's operator, if the user has given one.
+  const CustomOpDescription* find_custom_op(const onnx::NodeProto& node) const;
   const onnx::FunctionProto* find_function(const onnx::NodeProto& node) const;
   // Entry of a name in this or an outer scope; null when there is none.
   Entry* find(Scope& scope, const std::string& name);
@@ -78,6 +84,7 @@ class GraphImport {
       functions_;  // by domain and name
   int64_t opset_;
   TensorSource source_;
+  const std::vector<CustomOpDescription>& custom_ops_;
   Graph& graph_;
   GraphBuilder build_;
   ConstantFolder folder_;
@@ -88,6 +95,7 @@ class GraphImport {
   // Nodes that failed because a dim is free: reported once for the model.
   std::set<std::string> free_dims_;
   std::set<std::string> wanted_inputs_;
+  std::set<std::string> used_custom_ops_;
   std::vector<Diagnostic> free_dim_errors_;
 };
 

@@ -388,7 +388,7 @@ Expected<ImportedModel> try_import(const std::shared_ptr<const onnx::ModelProto>
   for (const auto* input : inputs) values.try_emplace(input->name(), kNoValue);
 
   TensorSource source{model, file_name, {}, options.max_initializer_bytes};
-  GraphImport import(*model, result.opset, std::move(source), result.graph);
+  GraphImport import(*model, result.opset, std::move(source), options.custom_ops, result.graph);
   import.run(values);
   for (Diagnostic& error : import.take_errors()) errors.push_back(std::move(error));
   wanted = import.wanted_inputs();
@@ -398,6 +398,9 @@ Expected<ImportedModel> try_import(const std::shared_ptr<const onnx::ModelProto>
   if (!errors.empty()) return errors;
   // Bodies and attempts leave dead nodes behind.
   QUERNEL_TRY(result.graph, eliminate_dead_nodes(result.graph));
+  for (const CustomOpDescription& op : options.custom_ops)
+    if (!import.used_custom_ops().count(op.name))
+      result.notes.push_back("custom op '" + op.name + "' is described, but no node of the model is one");
   result.notes.insert(result.notes.end(), assumptions.notes.begin(), assumptions.notes.end());
   for (const auto& [name, multiple] : assumptions.multiple_of)
     result.notes.push_back("free dim '" + name + "' must be a multiple of " + std::to_string(multiple));

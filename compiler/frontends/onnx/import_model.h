@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "graph/custom_op.h"
 #include "graph/ir.h"
 
 namespace quernel {
@@ -23,6 +24,8 @@ struct ImportOptions {
   // input becomes a constant and is no input of the graph any more; the others stay inputs, and their values
   // are not used.
   std::map<std::string, Tensor> input_values;
+  // Operators that become custom ops, also where an importer or a function of the model has their names.
+  std::vector<CustomOpDescription> custom_ops;
   int64_t max_initializer_bytes = int64_t{64} << 30;  // of all initializers together; more is refused
 };
 

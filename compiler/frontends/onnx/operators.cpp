@@ -71,8 +71,10 @@ Diagnostic why_unsupported(std::string_view domain, std::string_view name, int64
     return unsupported("operator ZipMap is not supported: sequences of maps are no tensors", place,
                        "export the model with the option zipmap=False, or end it at the node's input");
   if (!domain.empty())
-    return unsupported("operator " + op + " of domain '" + std::string(domain) + "' is not supported", place,
-                       "export the model with operators of the default ONNX domain");
+    return unsupported(
+        "operator " + op + " of domain '" + std::string(domain) + "' is not supported", place,
+        "export the model with operators of the default ONNX domain, or describe the operator to "
+        "compute it yourself: --custom-op FILE");
   auto [begin, end] = by_name().equal_range(name);
   std::string available;
   for (auto it = begin; it != end; ++it)
@@ -87,8 +89,10 @@ Diagnostic why_unsupported(std::string_view domain, std::string_view name, int64
                          reason.reason == kLegacy
                              ? "convert the model to operators of opset 7 or newer"
                              : "replace the node in the model, or simplify the model (e.g. with onnxsim)");
-  return unsupported("operator " + op + " is not supported", place,
-                     "replace the node by supported operators (`quernel check` lists all that are missing)");
+  return unsupported(
+      "operator " + op + " is not supported", place,
+      "replace the node by supported operators (`quernel check` lists all that are missing), or "
+      "describe it to compute it yourself: --custom-op FILE");
 }
 
 }  // namespace quernel::onnx_import

@@ -108,7 +108,7 @@ bool within_limits(const Rewriter& r, const Node& node, const std::vector<Tensor
 }
 
 ValueId fold(Rewriter& r, const Node& node) {
-  if (node.op == OpKind::k_constant || is_control(node.op)) return kNoValue;
+  if (node.op == OpKind::k_constant || gives_token(node.op)) return kNoValue;
   if (node.op == OpKind::k_dims) {
     const Shape& elements = node.attributes.shape;
     return is_static(elements)

@@ -40,7 +40,7 @@ class Simplify {
 
   ValueId rule(Rewriter& r, const Node& node) {
     if (is_control(node.op)) return reduce(r, node);
-    if (node.op != OpKind::k_result) return kNoValue;
+    if (node.op != OpKind::k_result || !results_.contains(node.inputs[0])) return kNoValue;
     const auto& [passed, number] =
         results_.at(node.inputs[0]).at(static_cast<size_t>(node.attributes.ints[0]));
     if (passed != kNoValue) return passed;

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "graph/custom_op.h"
 #include "graph/dim.h"
 #include "graph/states.h"
 #include "graph/tensor.h"
@@ -34,6 +35,7 @@ struct CompileOptions {
   // Inputs that are kept from run to run; they and their outputs leave the signature. input_values has their
   // initial values, else they begin as zeros. Entry points share those that have one name.
   std::vector<StatePair> states;
+  std::vector<CustomOpDescription> custom_ops;  // operators to import as custom ops
   std::vector<EntryPointOptions> entry_points;  // none: the model is the only one
   int threads = 0;                              // code generation threads; 0: one per core
 

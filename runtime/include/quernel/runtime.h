@@ -68,6 +68,8 @@ typedef enum qnl_status {
   QNL_NO_MATCHING_VARIANT = 400,
   QNL_MALFORMED_IMAGE = 401,
   QNL_KERNEL_ABI_MISMATCH = 402,
+  QNL_CUSTOM_OP_MISSING = 403,  /* no function for a custom op of the bundle */
+  QNL_CUSTOM_OP_MISMATCH = 404, /* one of another signature or calling convention */
 
   QNL_KERNEL_FAILED = 500,
   QNL_CALLBACK_FAILED = 501,
@@ -218,6 +220,44 @@ typedef struct qnl_device_info {
 } qnl_device_info;
 void qnl_device_get_info(const qnl_device* device, qnl_device_info* info);
 
+/* ---- custom ops: operators that the compiler does not know, computed by functions of the application. A
+ * bundle names them, "domain::Operator", with their signatures; qnl_session_options has the functions. */
+
+/* Version of qnl_custom_call, qnl_custom_fn and qnl_custom_op as they are here. */
+#define QNL_CUSTOM_OP_ABI_VERSION 1u
+
+/* What one call gets. Tensors are dense and row-major, of the signature's dtypes and ranks, with data, shape
+ * and bytes of this run and without names; data is aligned to the element size. Inputs must not be written;
+ * outputs must be, every byte: their contents are undefined on entry. Inputs may overlap one another, outputs
+ * overlap nothing. Everything is the runtime's and valid during the call only. */
+typedef struct qnl_custom_call {
+  const qnl_tensor* inputs;
+  uint32_t input_count;
+  const qnl_tensor* outputs;
+  uint32_t output_count;
+  /* The node's attributes, ascending by name: "alpha=0.5;axes=[1,2];mode=\"linear\"", never NULL. Integers;
+   * floats, which have a '.', an exponent, or are inf, -inf or nan; strings with \" \\ and \xHH; lists of
+   * these. quernel::CustomAttributes (custom_op.hpp) reads them. */
+  const char* attributes;
+  /* Room for what went wrong, to be written with a terminating zero by a call that fails. */
+  char* message;
+  uint64_t message_bytes;
+} qnl_custom_call;
+
+/* Computes the outputs from the inputs and attributes, and from nothing else: equal nodes of a model may be
+ * computed once, unused ones not at all. Called on the thread that calls qnl_session_run. Returns 0, or a
+ * code that ends the run with QNL_CALLBACK_FAILED and the message. */
+typedef int32_t (*qnl_custom_fn)(void* user, const qnl_custom_call* call);
+
+typedef struct qnl_custom_op {
+  uint32_t abi_version; /* QNL_CUSTOM_OP_ABI_VERSION; the first field in every version */
+  const char* name;     /* "domain::Operator" */
+  /* dtype and rank of every input, then of every output: "f32[?,?],i64[?]->f32[?,?]" */
+  const char* signature;
+  qnl_custom_fn function;
+  void* user; /* handed to the function */
+} qnl_custom_op;
+
 /* ---- sessions
  * ------------------------------------------------------------------------------------------------ */
 
@@ -264,6 +304,11 @@ typedef struct qnl_session_options {
    * most 2^16, else with its min. */
   const qnl_symbol_value* symbols;
   uint32_t symbol_count;
+  /* Functions of custom ops; more than the entry point needs is fine. Creation fails with
+   * QNL_CUSTOM_OP_MISSING or QNL_CUSTOM_OP_MISMATCH where one is missing or of another signature. The array
+   * may go after creation; what the functions and `user` point to may not. */
+  const qnl_custom_op* custom_ops;
+  uint32_t custom_op_count;
 } qnl_session_options;
 
 /* What qnl_session_create with the same arguments would need; allocates nothing. */
@@ -333,7 +378,8 @@ QNL_NODISCARD qnl_status qnl_session_restore_state(qnl_session* session, const v
  * or a code that ends the run with QNL_CALLBACK_FAILED. */
 typedef int32_t (*qnl_host_callback)(void* user, void* const* bindings, const uint64_t* bytes,
                                      uint32_t count);
-/* Registers the function for every item with that callback name; QNL_UNKNOWN_NAME if the plan has none. */
+/* Registers the function for every item with that callback name; QNL_UNKNOWN_NAME if the plan has none.
+ * Custom ops get theirs through qnl_session_options. */
 QNL_NODISCARD qnl_status qnl_session_set_callback(qnl_session* session, const char* name,
                                                   qnl_host_callback callback, void* user, qnl_error* error);
 

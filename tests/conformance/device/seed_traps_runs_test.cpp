@@ -232,6 +232,35 @@ TEST_P(SeedTraps, non_kernel_items) {
     for (int c = 0; c < 6; ++c) EXPECT_EQ(seen[c * 4 + r], in[r * 6 + c]);
 }
 
+// A kernel that somebody else has compiled: it gets its whole operands and writes whole results, before and
+// after kernels of ours.
+TEST_P(SeedTraps, kernel_prebuilt) {
+  Graph graph = graph_of(R"(symbol n min=1
+graph @g(%x: f32[n,3]) {
+  %d = add %x, %x : f32[n,3]
+  %t = custom %d "trap::Turn" "A" gives f32[3,n], f32[n]
+  %y = result %t {0} : f32[3,n]
+  %s = result %t {1} : f32[n]
+  %m = neg %y : f32[3,n]
+  return m = %m, s = %s
+})");
+  CustomOpDescription op;
+  op.name = "trap::Turn";
+  op.kernels = {{host_targets()[0], PREBUILT_KERNEL, "trap_turn"}};
+  CompileOptions options;
+  options.targets = {GetParam().target};
+  options.custom_ops = {op};
+  Expected<CompiledGraph> compiled = CompiledGraph::make(graph, options, GetParam().threads);
+  ASSERT_TRUE(compiled) << to_string(compiled.errors());
+  expect_equal(run(*compiled, {tensor_of(DType::kF32, {2, 3}, {1, 2, 3, 4, 5, 6})}),
+               {-4, -17, -8, -21, -12, -25, 65 + 12, 65 + 30}, "two rows");
+  std::vector<double> x(300), wanted(300);
+  for (int r = 0; r < 100; ++r)
+    for (int c = 0; c < 3; ++c) x[r * 3 + c] = r - c, wanted[c * 100 + r] = -4 * (r - c) - r;
+  for (int r = 0; r < 100; ++r) wanted.push_back(65 + 6 * (r - 1));
+  expect_equal(run(*compiled, {tensor_of(DType::kF32, {100, 3}, x)}), wanted, "a hundred rows");
+}
+
 // Chains of whole-tensor reads, whose slots are used again while other kernels still run.
 TEST_P(SeedTraps, war_hazard_reused_slot) {
   Graph graph;

@@ -125,6 +125,10 @@ void use(const quernel::Bundle& bundle) {
     quernel::Session session;
     qnl_session_options options = {};
     options.entry_point = entry.name;
+    const qnl_custom_op op = {QNL_CUSTOM_OP_ABI_VERSION, "test::Rows", "f32[?,?]->f32[?],i32[]",
+                              [](void*, const qnl_custom_call*) { return int32_t{0}; }, nullptr};
+    options.custom_ops = &op;
+    options.custom_op_count = 1;
     qnl_error error;
     qnl_requirements needs;
     if (qnl_session_query(bundle.get(), device.get(), &options, &needs, &error) != QNL_OK) continue;
@@ -163,11 +167,12 @@ int main(int argc, char** argv) {
   const long count = argc > 1 ? std::atol(argv[1]) : 10000;
   Random random{argc > 2 ? std::strtoull(argv[2], nullptr, 10) : 1};
   const Bytes seeds[] = {quernel::test::bundle_bytes(quernel::test::test_contents()),
-                         quernel::test::bundle_bytes(quernel::test::symbolic_contents())};
+                         quernel::test::bundle_bytes(quernel::test::symbolic_contents()),
+                         quernel::test::bundle_bytes(quernel::test::custom_contents())};
   const Bytes image = quernel::test::test_image();
   std::map<qnl_status, long> statuses;
   for (long i = 0; i < count; ++i) {
-    Bytes bytes = seeds[i / 2 % 2];
+    Bytes bytes = seeds[i / 2 % 3];
     uint64_t structure_bytes;
     std::memcpy(&structure_bytes, bytes.data() + 32, 8);
     for (uint64_t m = 1 + random.below(4); m > 0; --m) mutate_once(bytes, 64 + structure_bytes, random);

@@ -5,6 +5,9 @@
 #include <cmath>
 #include <cstdlib>
 
+#include <cstring>
+
+#include "graph/control.h"
 #include "pipeline.h"
 
 namespace quernel::testing {
@@ -25,10 +28,47 @@ qnl_tensor view_of(const std::string& name, const Tensor& t) {
   return view;
 }
 
+Tensor tensor_of(const qnl_tensor& t) {
+  const auto* data = static_cast<const uint8_t*>(t.data);
+  return {static_cast<DType>(t.dtype),
+          {t.shape, t.shape + t.rank},
+          Bytes::own(t.bytes == 0 ? std::vector<uint8_t>() : std::vector<uint8_t>(data, data + t.bytes))};
+}
+
 }  // namespace
 
+// A function of the interpreter behind the runtime's interface.
+struct CompiledGraph::Registered {
+  std::string name, signature;
+  CustomFunction function;
+
+  static int32_t run(void* user, const qnl_custom_call* call) {
+    const auto& self = *static_cast<const Registered*>(user);
+    CustomOp op{self.name, call->attributes, {}};
+    std::vector<Tensor> operands;
+    std::vector<const Tensor*> pointers;
+    for (uint32_t i = 0; i < call->input_count; ++i) operands.push_back(tensor_of(call->inputs[i]));
+    for (const Tensor& operand : operands) pointers.push_back(&operand);
+    for (uint32_t i = 0; i < call->output_count; ++i) {
+      const qnl_tensor& t = call->outputs[i];
+      op.results.push_back({static_cast<DType>(t.dtype), make_shape({t.shape, t.shape + t.rank})});
+    }
+    Expected<std::vector<Tensor>> results = self.function(op, pointers);
+    if (!results) {
+      std::snprintf(call->message, call->message_bytes, "%s", results.errors()[0].message.c_str());
+      return 1;
+    }
+    for (size_t i = 0; i < results->size(); ++i) {
+      const Bytes& bytes = (*results)[i].bytes;
+      if (bytes.size() != call->outputs[i].bytes) return 2;
+      if (bytes.size() != 0) std::memcpy(call->outputs[i].data, bytes.data(), bytes.size());
+    }
+    return 0;
+  }
+};
+
 Expected<CompiledGraph> CompiledGraph::make(const Graph& graph, const CompileOptions& options,
-                                            unsigned threads) {
+                                            unsigned threads, const CustomFunctions& custom) {
   char path[] = "/tmp/quernel-differential-XXXXXX";
   int file = mkstemp(path);
   if (file < 0) return internal_error("cannot make a temporary file");
@@ -49,7 +89,25 @@ Expected<CompiledGraph> CompiledGraph::make(const Graph& graph, const CompileOpt
   open_options.verify_weights = 1;
   if (compiled.bundle_.open(path, &open_options, &error) != QNL_OK) return runtime_failure("open", error);
   if (compiled.device_.open_cpu(threads, &error) != QNL_OK) return runtime_failure("device", error);
-  if (compiled.session_.create(compiled.bundle_, compiled.device_, nullptr, &error) != QNL_OK)
+  std::vector<qnl_custom_op> ops;
+  auto add_ops = [&](const Graph& g, const auto& self) -> void {
+    for (const Node& node : g.nodes) {
+      if (is_control(node.op))
+        for (const Graph& body : node.attributes.control->bodies) self(body, self);
+      if (node.op != OpKind::k_custom || !custom.contains(node.attributes.custom->name)) continue;
+      const std::string& name = node.attributes.custom->name;
+      auto registered = std::make_shared<Registered>(
+          Registered{name, schedule::custom_signature(g, node), custom.at(name)});
+      ops.push_back({QNL_CUSTOM_OP_ABI_VERSION, registered->name.c_str(), registered->signature.c_str(),
+                     Registered::run, registered.get()});
+      compiled.registered_.push_back(std::move(registered));
+    }
+  };
+  add_ops(graph, add_ops);
+  qnl_session_options session_options = {};
+  session_options.custom_ops = ops.data();
+  session_options.custom_op_count = static_cast<uint32_t>(ops.size());
+  if (compiled.session_.create(compiled.bundle_, compiled.device_, &session_options, &error) != QNL_OK)
     return runtime_failure("create", error);
   return compiled;
 }
@@ -67,17 +125,15 @@ Expected<std::vector<Tensor>> CompiledGraph::run(const std::vector<Tensor>& inpu
     qnl_tensor tensor = {};
     if (qnl_session_get(session_.get(), QNL_OUTPUT, name.c_str(), &tensor, &error) != QNL_OK)
       return runtime_failure("get output", error);
-    const uint8_t* data = static_cast<const uint8_t*>(tensor.data);
-    outputs.push_back({static_cast<DType>(tensor.dtype),
-                       {tensor.shape, tensor.shape + tensor.rank},
-                       Bytes::own({data, data + tensor.bytes})});
+    outputs.push_back(tensor_of(tensor));
   }
   return outputs;
 }
 
 Expected<std::vector<Tensor>> run_compiled(const Graph& graph, const std::vector<Tensor>& inputs,
-                                           const CompileOptions& options, unsigned threads) {
-  QUERNEL_TRY(CompiledGraph compiled, CompiledGraph::make(graph, options, threads));
+                                           const CompileOptions& options, unsigned threads,
+                                           const CustomFunctions& custom) {
+  QUERNEL_TRY(CompiledGraph compiled, CompiledGraph::make(graph, options, threads, custom));
   return compiled.run(inputs);
 }
 

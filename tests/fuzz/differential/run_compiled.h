@@ -1,9 +1,11 @@
 // Runs a graph the way a user does: through the whole compiler, a bundle file and the runtime.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "graph/interpret.h"
 #include "graph/ir.h"
 #include "quernel/compiler.h"
 #include "quernel/runtime.hpp"
@@ -14,7 +16,9 @@ namespace quernel::testing {
 // too.
 class CompiledGraph {
  public:
-  static Expected<CompiledGraph> make(const Graph& graph, const CompileOptions& options, unsigned threads);
+  // custom: of the graph's custom ops, called through the runtime's C interface.
+  static Expected<CompiledGraph> make(const Graph& graph, const CompileOptions& options, unsigned threads,
+                                      const CustomFunctions& custom = {});
   // Inputs and outputs in the order of the graph's, without those of states.
   Expected<std::vector<Tensor>> run(const std::vector<Tensor>& inputs);
 
@@ -22,6 +26,8 @@ class CompiledGraph {
 
  private:
   std::vector<std::string> inputs_, outputs_;
+  struct Registered;
+  std::vector<std::shared_ptr<Registered>> registered_;
   Bundle bundle_;
   Device device_;
   Session session_;
@@ -29,7 +35,8 @@ class CompiledGraph {
 
 // Compiles and runs once.
 Expected<std::vector<Tensor>> run_compiled(const Graph& graph, const std::vector<Tensor>& inputs,
-                                           const CompileOptions& options, unsigned threads);
+                                           const CompileOptions& options, unsigned threads,
+                                           const CustomFunctions& custom = {});
 
 // Where and by how much two tensors differ most beyond |got - want| <= atol + rtol |want|; empty when they
 // agree. NaN equals NaN; infinities must match; integers and bool exactly.

@@ -35,6 +35,17 @@ TEST(Target, MistakesGetSuggestions) {
     EXPECT_NE(target.errors()[0].message.find(name), std::string::npos);
 }
 
+TEST(Target, HigherLevelsRunCodeOfLowerOnes) {
+  std::vector<std::string> levels = {"x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4"};
+  for (size_t a = 0; a < levels.size(); ++a)
+    for (size_t b = 0; b < levels.size(); ++b)
+      EXPECT_EQ(runs_code_of(*find_target(levels[a]), *find_target(levels[b])), a >= b)
+          << levels[a] << levels[b];
+  Target other = *find_target("x86-64");
+  other.arch = Arch::kAArch64;
+  EXPECT_FALSE(runs_code_of(*find_target("x86-64-v4"), other));
+}
+
 TEST(Target, NonsenseGetsNoSuggestion) {
   auto target = find_target("quantum");
   ASSERT_FALSE(target);

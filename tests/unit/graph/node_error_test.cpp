@@ -68,5 +68,20 @@ TEST(NodeErrors, symbols_without_a_value) {
   }
 }
 
+TEST(NodeErrors, custom_ops) {
+  Graph graph = graph_of(
+      "graph @g(%x: f32[1]) {\n  %t = custom %x \"demo::Op\" \"\" gives f32[1]\n  %y = result %t {0} : "
+      "f32[1]\n"
+      "  return y = %y\n}\n");
+  Expected<std::vector<Tensor>> outputs = interpret(graph, {f32_tensor({1}, {1})});
+  ASSERT_FALSE(outputs);
+  EXPECT_EQ(outputs.errors().front().message, "the interpreter does not know custom op 'demo::Op'");
+  Attributes attributes;
+  attributes.custom = std::make_shared<CustomOp>(CustomOp{"demo::Op", "", {}});
+  Expected<ValueId> token = graph.add(OpKind::k_custom, {}, attributes);
+  ASSERT_FALSE(token);
+  EXPECT_EQ(token.errors().front().message, "custom: 'demo::Op': expected at least one result");
+}
+
 }  // namespace
 }  // namespace quernel

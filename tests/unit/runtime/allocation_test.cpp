@@ -57,6 +57,40 @@ void run_everything(uint32_t threads) {
   EXPECT_EQ(allocations, 0u);
 }
 
+// Nor do custom ops.
+TEST(Allocation, CustomOpsDoNotAllocate) {
+  if (!kCounts) GTEST_SKIP() << "not with a sanitizer";
+  AlignedBytes bytes(bundle_bytes(custom_contents()));
+  Bundle bundle;
+  ASSERT_EQ(bundle.open(bytes.data(), bytes.size()), QNL_OK);
+  Device device;
+  ASSERT_EQ(device.open_cpu(), QNL_OK);
+  auto last_dim = [](void*, const qnl_custom_call* call) {
+    *static_cast<int32_t*>(call->outputs[1].data) = static_cast<int32_t>(call->inputs[0].shape[1]);
+    return int32_t{0};
+  };
+  qnl_custom_op op = {QNL_CUSTOM_OP_ABI_VERSION, "test::Rows", "f32[?,?]->f32[?],i32[]", last_dim, nullptr};
+  qnl_session_options options = {};
+  options.custom_ops = &op;
+  options.custom_op_count = 1;
+  Session session;
+  ASSERT_EQ(session.create(bundle, device, &options), QNL_OK);
+  std::vector<float> narrow(2 * 16), wide(8 * 64);
+  qnl_tensor small = tensor("x", QNL_F32, {2, 16}, narrow), large = tensor("x", QNL_F32, {8, 64}, wide),
+             n = {};
+  allocations = 0;
+  counting = true;
+  bool ok = true;
+  for (int r = 0; r < 10; ++r) {
+    const qnl_tensor& x = r % 2 == 0 ? small : large;
+    ok = ok && session.set_input(x) == QNL_OK && session.run() == QNL_OK &&
+         session.tensor(QNL_OUTPUT, "n", &n) == QNL_OK && *static_cast<int32_t*>(n.data) == x.shape[1];
+  }
+  counting = false;
+  EXPECT_TRUE(ok);
+  EXPECT_EQ(allocations, 0u);
+}
+
 // Shapes that change within what the session was made for do not allocate, nor do loops; larger ones do,
 // once.
 TEST(Allocation, ShapesThatFitDoNotAllocate) {

@@ -282,6 +282,33 @@ TEST(RefusedBundle, ControlFlow) {
             "item 2: its body is not nested in the one around it, or more than 32 deep");
 }
 
+TEST(RefusedBundle, CustomOps) {
+  auto with = [](auto change) {
+    bundle::BundleContents contents = custom_contents();
+    change(contents.entry_points[0].plans[0].items[0]);
+    return open(bundle_bytes(contents));
+  };
+  using I = bundle::Item;
+  EXPECT_EQ(with([](I& i) { i.bindings.pop_back(); }), "item 0: too few bindings");
+  EXPECT_EQ(with([](I& i) { i.bindings[1].access = bundle::Access::kReadWrite; }),
+            "item 0: expected to read operands and write results");
+  EXPECT_EQ(with([](I& i) { i.symbols.pop_back(); }),
+            "item 0: expected a signature of its bindings and symbols, found f32[?,?]->f32[?],i32[]");
+  for (const char* wrong : {"f32[?,?]->f32[?]", "f32[?,?],f32[?],i32[]", "f32[?,?]->f33[?],i32[]",
+                            "f32[?,?]->f32[?],i32", "f32[?,?]->f32[?],i32[],", "f32[?,?]->f32[?],i32[]x",
+                            "f32[4,?]->f32[?],i32[]", "f32[?,?]->f32[?,?,?,?,?,?,?,?,?],i32[]"})
+    EXPECT_NE(with([&](I& i) { i.signature = wrong; }), "") << wrong;
+  // Without its feature, and of an item that may not have one.
+  std::vector<std::byte> bytes = bundle_bytes(custom_contents());
+  uint64_t symbols = static_cast<uint64_t>(schema::Feature::symbols);
+  std::memcpy(bytes.data() + 16, &symbols, sizeof symbols);
+  rehash(bytes);
+  EXPECT_EQ(open(bytes), "item 0: needs the feature 'custom_ops', which the header does not ask for");
+  EXPECT_EQ(changed([](schema::Bundle* b) { set(item(b, 0, 0), schema::Item::VT_KIND, uint8_t{2}); },
+                    bundle_bytes(custom_contents())),
+            "item 0: too many symbols");
+}
+
 TEST(RefusedBundle, Plans) {
   using P = schema::Plan;
   EXPECT_EQ(changed([](schema::Bundle* b) { set(plan(b, 0), P::VT_VARIANT, 2u); }),

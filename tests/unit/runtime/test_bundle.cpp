@@ -202,6 +202,30 @@ class SymbolicBundle {
     return std::move(contents_);
   }
 
+  // The bundle of custom_contents.
+  BundleContents build_custom() {
+    contents_.producer = "runtime tests";
+    symbols();
+    add_variants(contents_);
+    std::vector<bundle::Tensor> inputs, outputs;
+    const Code batch = symbol(kBatch), width = symbol(kWidth), twice = times(batch, number(2));
+    uint32_t x = slot(inputs, "x", DType::kF32, ArenaKind::kInput, {batch, width});
+    uint32_t y = slot(outputs, "y", DType::kF32, ArenaKind::kOutput, {twice});
+    uint32_t n = slot(outputs, "n", DType::kI32, ArenaKind::kOutput, {});
+    Item item;
+    item.kind = ItemKind::kHostCallback;
+    item.callback = "test::Rows";
+    item.signature = "f32[?,?]->f32[?],i32[]";
+    item.attributes = "gain=0.5";
+    item.source_nodes = {"rows"};
+    item.bindings = {part(x, Access::kRead, times(times(batch, width), number(4))),
+                     part(y, Access::kWrite, times(twice, number(4))),
+                     {n, Access::kWrite, 0, 4}};
+    item.symbols = {expression(batch), expression(width), expression(twice)};
+    add_entry(contents_, "custom", inputs, outputs, {}, {item});
+    return std::move(contents_);
+  }
+
  private:
   using Code = std::vector<int64_t>;
   enum Symbol : int64_t { kBatch, kWidth, kBias, kRows, kCountSymbol, kI, kJ, kGo, kPick };
@@ -411,6 +435,8 @@ class SymbolicBundle {
 std::vector<std::byte> test_image() { return read_bytes(TEST_KERNELS_IMAGE); }
 
 BundleContents symbolic_contents() { return SymbolicBundle().build(); }
+
+BundleContents custom_contents() { return SymbolicBundle().build_custom(); }
 
 BundleContents test_contents(uint64_t count_workgroups) {
   BundleContents contents;

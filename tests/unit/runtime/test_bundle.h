@@ -42,6 +42,11 @@ bundle::BundleContents test_contents(uint64_t count_workgroups = 1000);
 bundle::BundleContents symbolic_contents();
 inline constexpr uint32_t kSymbolCount = 9;
 
+// The symbols and variants of symbolic_contents, and an entry point `custom`: x f32[batch,width] → y
+// f32[(batch * 2)], n i32[] by the custom op test::Rows of signature f32[?,?]->f32[?],i32[] and attribute
+// gain=0.5, node "rows".
+bundle::BundleContents custom_contents();
+
 // A new file in a directory of this test process; removed at exit.
 std::string temporary_path(const std::string& name);
 
