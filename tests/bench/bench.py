@@ -6,7 +6,9 @@ several turns the one with the smallest median counts. Latencies are of warm run
 """
 import argparse
 import json
+import math
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -188,6 +190,57 @@ def footprint(fields):
     return sum(parts) if parts else None
 
 
+def read_bars(path):
+    """{model: {threads: bar}} from a Markdown file of tables with the columns "model" and "bar" (one for each number of
+    threads, ascending). A heading that mentions models/light/PREFIX_*.onnx says how its table's models are called here;
+    other tables are passed over. The bar is the better peer's latency as a share of ONNX Runtime's."""
+    bars, prefix, columns = {}, None, None
+    with open(path) as f:
+        for line in f:
+            if line.startswith("#"):
+                found = re.search(r"models/light/(\w+?)_\*\.onnx", line)
+                prefix, columns = found and found.group(1), None
+            if not prefix or not line.startswith("|"):
+                continue
+            cells = [c.strip() for c in line.strip().strip("|").split("|")]
+            if cells[0] == "model":
+                columns = [i for i, c in enumerate(cells) if c == "bar"]
+            elif columns and not cells[0].startswith("-"):
+                name = f"{prefix}_" + re.sub(r"\W", "_", cells[0])
+                bars[name] = {t + 1: float(cells[i]) for t, i in enumerate(columns)}
+    return bars
+
+
+def geometric_mean(values):
+    return math.exp(sum(map(math.log, values)) / len(values))
+
+
+def print_bars(rows, threads, bars):
+    """How Quernel stands against the better of all peers, where a bar is known."""
+    header, lines, all_shares = ["model"], [], {t: [] for t in threads}
+    for t in threads:
+        header += [f"{t}T ratio", "bar", "ratio / bar"]
+    for r in rows:
+        line = [r["model"]]
+        for t in threads:
+            ours, theirs = r["threads"][t]["quernel"], r["threads"][t]["peer"]
+            bar = bars.get(r["model"], {}).get(t)
+            if not (ours and theirs and bar):
+                line += ["-"] * 3
+                continue
+            ratio = ours["latency_ms"]["median"] / theirs["latency_ms"]["median"]
+            all_shares[t].append(ratio / bar)
+            line += [f"{ratio:.2f}", f"{bar:.2f}", f"{ratio / bar:.2f}"]
+        if any(c != "-" for c in line[1:]):
+            lines.append(line)
+    if lines:
+        table("Against the better peer (bar: its latency as a share of ONNX Runtime's, measured elsewhere)", header, lines)
+        for t in threads:
+            if all_shares[t]:
+                print(f"{t} thread{'s' if t > 1 else ''}: geometric mean of ratio / bar "
+                      f"{geometric_mean(all_shares[t]):.2f} over {len(all_shares[t])} models, largest {max(all_shares[t]):.2f}")
+
+
 def print_models(rows, threads):
     first = threads[0]
     lines = []
@@ -278,6 +331,7 @@ def main():
     p.add_argument("--threads", type=lambda s: [int(t) for t in s.split(",")], default=[1, 2])
     p.add_argument("--repeats", type=int, default=3, help="turns of each side (3)")
     p.add_argument("--min-seconds", type=float, default=0.7, help="timed runs in each turn go on for at least this long (0.7)")
+    p.add_argument("--bars", help="Markdown tables of what peers reach (default: bench/PEERS.md of the data, if it is there)")
     p.add_argument("--json", help="write everything measured to this file")
     p.add_argument("--data", required=True, help="folder with models/ and models/light/")
     p.add_argument("--bin", help="folder of quernel and quernel-run; none: the peer alone")
@@ -303,6 +357,9 @@ def main():
         print(f"peer: ONNX Runtime {version}, all graph optimisations; best of {args.repeats} turns")
     if rows:
         print_models(rows, args.threads)
+        bars = args.bars or os.path.join(args.data, "bench", "PEERS.md")
+        if os.path.exists(bars):
+            print_bars(rows, args.threads, read_bars(bars))
         print_conditions(rows)
     if args.minsize_build and shutil.which("size"):
         print_sizes(args.minsize_build, args.models_folder)
