@@ -187,6 +187,12 @@ Expr Evaluator::evaluate(ValueId v, const std::vector<IndexExpr>& indices) {
   }
   for (const Known& known : memo_[v])
     if (known.predicate == predicate_ && known.indices == indices) return known.value;
+  if (auto it = locals.find(v); it != locals.end()) {
+    Expr at = it->second.each ? expression(indices.back()) : loop::const_index(0);
+    Expr value = name_value("x", loop::load(it->second.buffer, at));
+    memo_[v].push_back({indices, predicate_, value});
+    return value;
+  }
   const Node* node = graph_.def(v);
   bool stored = !computed_[v] && schedule_.storage[v].valid();
   Expr value = !node || stored || node->op == OpKind::k_constant ? load_value(v, indices)

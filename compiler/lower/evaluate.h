@@ -60,6 +60,14 @@ class Evaluator {
   // gives it).
   std::function<loop::Expr(ValueId v, const IndexExpr& offset, loop::Expr loaded)> on_load;
 
+  // Values that the kernel has computed before and kept: one element, or one for each position of the last
+  // index.
+  struct Local {
+    loop::Buffer buffer;
+    bool each = false;
+  };
+  std::unordered_map<ValueId, Local> locals;
+
   // The value of `v` at `indices` (over the axes).
   loop::Expr evaluate(ValueId v, const std::vector<IndexExpr>& indices);
   // From here on, `v` is `value` wherever it is asked for (an accumulator at the present indices).

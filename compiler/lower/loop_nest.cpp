@@ -101,6 +101,18 @@ Stmt outer_loops(Context& context, const Shape& extents, int64_t inner_work, int
   return stmt;
 }
 
+DType widest_dtype(const Context& context) {
+  DType widest = DType::kBool;
+  auto consider = [&](DType d) {
+    if (d != DType::kI64 && d != DType::kU64 && element_size(d) > element_size(widest)) widest = d;
+  };
+  for (const schedule::Binding& b : context.item.bindings)
+    if (b.value != kNoValue) consider(context.graph().dtype(b.value));
+  for (const std::vector<int>* nodes : {&context.group.nodes, &context.group.inlined})
+    for (int n : *nodes) consider(context.graph().dtype(context.graph().nodes[n].output));
+  return element_size(widest) < 4 ? DType::kF32 : widest;
+}
+
 Expr extreme_value(DType dtype, bool lowest) {
   if (dtype == DType::kBool) return loop::const_int(dtype, lowest ? 0 : 1);
   if (is_float(dtype)) return loop::const_float(dtype, lowest ? -INFINITY : INFINITY);
@@ -195,6 +207,9 @@ LoweredItem lower_item(const schedule::Schedule& schedule, const schedule::Item&
       break;
     case schedule::GroupKind::kReduce:
       lower_reduce(context);
+      break;
+    case schedule::GroupKind::kRows:
+      lower_rows(context);
       break;
     case schedule::GroupKind::kContract:
       group.winograd.tile != 0 ? lower_winograd(context) : lower_contract(context);

@@ -54,6 +54,9 @@ Shape merge_axes(Shape extents, const std::vector<int>& classes, std::vector<std
 // Stride of an access along an axis: its coefficient, or nullopt where it is not affine in it.
 std::optional<Dim> stride_along(const IndexExpr& access, int axis, int axes);
 
+// The widest dtype that the kernel loads, stores or computes with, 64-bit integers aside; at least 4 bytes.
+DType widest_dtype(const Context& context);
+
 // The dtype's lowest or highest value: infinities for floats.
 loop::Expr extreme_value(DType dtype, bool lowest);
 
@@ -63,6 +66,7 @@ void lower_reduce(Context& context);
 void lower_contract(Context& context);
 void lower_winograd(Context& context);
 void lower_cat(Context& context);
+void lower_rows(Context& context);
 void lower_scan(Context& context);
 void lower_sort(Context& context);
 void lower_scatter(Context& context);

@@ -125,18 +125,6 @@ Stmt map_nest(Context& context, const Shape& dims, bool workgroups,
   });
 }
 
-DType widest_dtype(const Context& context) {
-  DType widest = DType::kBool;
-  auto consider = [&](DType d) {
-    if (d != DType::kI64 && d != DType::kU64 && element_size(d) > element_size(widest)) widest = d;
-  };
-  for (const schedule::Binding& b : context.item.bindings)
-    if (b.value != kNoValue) consider(context.graph().dtype(b.value));
-  for (const std::vector<int>* nodes : {&context.group.nodes, &context.group.inlined})
-    for (int n : *nodes) consider(context.graph().dtype(context.graph().nodes[n].output));
-  return element_size(widest) < 4 ? DType::kF32 : widest;
-}
-
 // The indices of element number `flat`.
 std::vector<IndexExpr> unflatten(const IndexExpr& flat, const Shape& dims, const Shape& extents) {
   std::vector<IndexExpr> indices(dims.size(), IndexExpr(0));

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "lower/loop_nest.h"
+#include "lower/lane_reduction.h"
 
 namespace quernel::lower {
 namespace {
@@ -14,46 +14,6 @@ using loop::Expr;
 using loop::Stmt;
 
 constexpr int64_t kWorkPerGroup = 16384;
-constexpr int kAccumulators = 4;
-
-struct Reducer {
-  BinaryOp op = BinaryOp::k_add;
-  DType accumulator = DType::kF32;
-  Expr identity;
-};
-
-Reducer reducer_of(const Node& node, DType dtype) {
-  Reducer r;
-  r.accumulator = dtype;
-  switch (node.op) {
-    case OpKind::k_reduce_sum:
-    case OpKind::k_reduce_prod: {
-      r.accumulator = node.attributes.accumulator;
-      r.op = node.op == OpKind::k_reduce_sum ? BinaryOp::k_add : BinaryOp::k_mul;
-      int64_t unit = node.op == OpKind::k_reduce_sum ? 0 : 1;
-      r.identity = is_float(r.accumulator) ? loop::const_float(r.accumulator, static_cast<double>(unit))
-                                           : loop::const_int(r.accumulator, unit);
-      break;
-    }
-    case OpKind::k_reduce_max:
-    case OpKind::k_reduce_argmax:
-      r.op = BinaryOp::k_max, r.identity = extreme_value(dtype, true);
-      break;
-    case OpKind::k_reduce_min:
-    case OpKind::k_reduce_argmin:
-      r.op = BinaryOp::k_min, r.identity = extreme_value(dtype, false);
-      break;
-    case OpKind::k_reduce_and:
-      r.op = BinaryOp::k_and;
-      r.identity = dtype == DType::kBool ? loop::const_int(dtype, 1) : loop::const_int(dtype, -1);
-      break;
-    default:
-      r.op = BinaryOp::k_or, r.identity = loop::const_int(dtype, 0);
-      break;
-  }
-  return r;
-}
-
 class Lowering {
  public:
   explicit Lowering(Context& context)
@@ -249,63 +209,21 @@ class Lowering {
     return loop::block(std::move(body));
   }
 
-  // Vectors along the reduced axis `vector_axis_`: kAccumulators vectors per step, then one at a time, then a
-  // tail.
+  // Vectors along the reduced axis `vector_axis_`.
   Stmt reduce_lanes(int lanes) {
-    const Dim& extent = extents_[vector_axis_];
-    int wide = extent.estimate() >= 2 * lanes ? kAccumulators : 1;
-    loop::Buffer acc = accumulator("acc", reducer_.accumulator, int64_t{wide} * lanes);
-    auto each_lane = [&](int64_t vectors, const std::function<Stmt(Expr slot)>& body) {
-      loop::Var j = index_var("j"), l = index_var("l");
-      Expr slot = (vectors > 1 ? loop::var_ref(j) * index(lanes) : index(0)) + loop::var_ref(l);
-      Stmt stmt = loop::for_loop(l, index(lanes), AxisKind::kVector, body(slot));
-      return vectors > 1 ? loop::for_loop(j, index(vectors), AxisKind::kUnrolled, stmt) : stmt;
-    };
-    auto accumulate = [&](Expr position, Expr slot) {
-      positions_[vector_axis_] = position;
-      Evaluator e = evaluator();
-      Expr value = loop::cast(reducer_.accumulator, e.evaluate(x_, indices_[0]));
-      e.statements.push_back(loop::store(acc, slot, loop::binary(reducer_.op, loop::load(acc, slot), value)));
-      return loop::block(std::move(e.statements));
-    };
-    std::vector<Stmt> body{loop::alloc(acc)};
-    body.push_back(each_lane(wide, [&](Expr slot) { return loop::store(acc, slot, reducer_.identity); }));
+    LaneReduction lane_reduction(c_, reducer_, extents_[vector_axis_], lanes);
+    std::vector<Stmt> body = lane_reduction.begin();
     body.push_back(reduction_loops(vector_axis_, [&] {
-      std::vector<Stmt> parts;
-      Expr n = c_.symbols(extent), done = index(0);
-      bool known = extent.is_const();
-      for (int64_t vectors : {int64_t{wide}, int64_t{1}}) {
-        Expr step = index(vectors * lanes), times = loop::binary(BinaryOp::k_idiv, n - done, step);
-        int64_t count = -1;
-        if (loop::as_const_int(times, &count) && count == 0) continue;
-        loop::Var i = index_var("k" + std::to_string(vectors));
-        Expr base = done + (count != 1 ? loop::var_ref(i) * step : index(0));
-        Stmt stmt = each_lane(vectors, [&](Expr slot) { return accumulate(base + slot, slot); });
-        parts.push_back(count != 1 ? loop::for_loop(i, times, AxisKind::kReduction, stmt) : stmt);
-        done = done + times * step;
-        if (wide == 1) break;
-      }
-      Expr rest = n - done;
-      if (!known || extent.value() % lanes != 0) {
-        if (c_.target.has_masks) {
-          Stmt masked = each_lane(1, [&](Expr slot) {
-            return loop::if_then(loop::binary(BinaryOp::k_lt, slot, rest), accumulate(done + slot, slot));
-          });
-          parts.push_back(known ? masked
-                                : loop::if_then(loop::binary(BinaryOp::k_gt, rest, index(0)), masked));
-        } else {
-          loop::Var t = index_var("t");
-          parts.push_back(
-              loop::for_loop(t, rest, AxisKind::kReduction, accumulate(done + loop::var_ref(t), index(0))));
-        }
-      }
-      return loop::block(std::move(parts));
+      return lane_reduction.fold([&](Expr position, std::vector<Stmt>& statements) {
+        positions_[vector_axis_] = position;
+        Evaluator e = evaluator();
+        Expr value = e.evaluate(x_, indices_[0]);
+        statements = std::move(e.statements);
+        return value;
+      });
     }));
-    Expr sum = loop::load(acc, loop::ramp(index(0), 1, lanes), lanes);
-    for (int j = 1; j < wide; ++j)
-      sum = loop::binary(reducer_.op, sum, loop::load(acc, loop::ramp(index(j * lanes), 1, lanes), lanes));
     positions_[vector_axis_] = index(0);
-    finish(loop::reduce_lanes(reducer_.op, sum), body);
+    finish(lane_reduction.result(), body);
     return loop::block(std::move(body));
   }
 

@@ -55,7 +55,7 @@ class Nest {
       }
       if (turned.size() > turned_.size()) turned_ = std::move(turned), u_ = u;
     }
-    return u_ >= 0;
+    return u_ >= 0 && ((whole(u_) && whole(v_)) || !writes_over_operand());
   }
 
   Stmt nest(int64_t target_work) {
@@ -83,6 +83,16 @@ class Nest {
     return std::count_if(loads.begin(), loads.end(), [&](const Load& other) {
              return other.value == load.value && other.offset == load.offset;
            }) == 1;
+  }
+  // Whether a result lies where an operand does: no element may then be computed twice, as those of
+  // overlapping tiles are.
+  bool writes_over_operand() const {
+    const schedule::Schedule& s = c_.schedule;
+    auto place = [&](ValueId v) { return schedule::root_buffer(s, s.storage[v].buffer); };
+    for (ValueId in : c_.group.reads)
+      for (ValueId out : c_.group.outputs)
+        if (s.storage[in].valid() && place(in) == place(out)) return true;
+    return false;
   }
   int64_t tiles(int axis) const { return (extents_[axis].value() + lanes_ - 1) / lanes_; }
   bool whole(int axis) const { return extents_[axis].value() % lanes_ == 0; }

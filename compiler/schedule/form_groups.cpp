@@ -222,6 +222,7 @@ Expected<Schedule> form_groups(Graph graph, const Target&) {
   Schedule schedule;
   schedule.graph = std::move(graph);
   Former(schedule).run();
+  form_rows(schedule);
   return schedule;
 }
 
@@ -237,6 +238,8 @@ std::string_view to_string(GroupKind kind) {
       return "cat";
     case GroupKind::kOrdered:
       return "ordered";
+    case GroupKind::kRows:
+      return "rows";
     case GroupKind::kControl:
       return "control";
     case GroupKind::kCustom:

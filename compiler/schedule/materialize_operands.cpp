@@ -72,6 +72,27 @@ ValueId contiguous(GraphBuilder& build, ValueId x) {
   return whole;
 }
 
+// The output axes in the order in which the output's elements walk them, the slowest first.
+std::vector<int64_t> output_order(const Contraction& c) {
+  int axes = static_cast<int>(c.axes.size());
+  std::vector<int64_t> order;
+  for (const IndexExpr& e : c.out) {
+    AffineForm form = *as_affine(e, axes);
+    size_t first = order.size();
+    for (int i = 0; i < axes; ++i)
+      if (!(form.coefficients[i] == Dim(0))) order.push_back(i);
+    std::stable_sort(order.begin() + static_cast<std::ptrdiff_t>(first), order.end(),
+                     [&](int64_t i, int64_t j) {
+                       // A digit of one value may have any coefficient.
+                       if (c.axes[i].extent == Dim(1) || c.axes[j].extent == Dim(1)) return false;
+                       return form.coefficients[i].estimate() > form.coefficients[j].estimate();
+                     });
+  }
+  for (int i = 0; i < axes && !c.axes[i].reduction; ++i)
+    if (std::find(order.begin(), order.end(), i) == order.end()) order.push_back(i);  // of one element
+  return order;
+}
+
 // The whole contraction as an elementwise product and a sum, for shapes without an axis to vectorise.
 ValueId product_and_sum(GraphBuilder& build, const Contraction& c, ValueId a, ValueId b) {
   Shape domain;
@@ -83,7 +104,7 @@ ValueId product_and_sum(GraphBuilder& build, const Contraction& c, ValueId a, Va
   a = build.cast(build.view(a, domain, {c.a, {}}), c.accumulator);
   b = build.cast(build.view(b, domain, {c.b, {}}), c.accumulator);
   ValueId sum = build.reduce(OpKind::k_reduce_sum, build.binary(BinaryOp::k_mul, a, b), reduced, false);
-  return sum;
+  return build.permute(sum, output_order(c));
 }
 
 // Operands of packed dtype may begin within a byte, so they are put together as bytes.

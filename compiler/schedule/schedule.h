@@ -22,8 +22,10 @@ enum class GroupKind : uint8_t {
   kContract,  // a contraction in register tiles, elementwise epilogue
   kCat,       // copies of the cat operands that their producers could not write in place
   kOrdered,   // a scan, a sort or a scatter: steps in order; elementwise prologue
-  kControl,   // a loop or a branch and its results: no kernel, but schedules of its bodies
-  kCustom,    // a custom op and its results: whoever computes it sees whole, dense tensors
+  kRows,     // stages over one row after the other: reductions along the last axis, elementwise values around
+             // them
+  kControl,  // a loop or a branch and its results: no kernel, but schedules of its bodies
+  kCustom,   // a custom op and its results: whoever computes it sees whole, dense tensors
 };
 std::string_view to_string(GroupKind kind);
 
@@ -89,6 +91,14 @@ struct WinogradPlan {
   int64_t panels() const { return (columns + panel_n() - 1) / panel_n(); }
 };
 
+// A reduction or an elementwise part of a kRows group. Values that only later stages of the group read stay
+// in the core: those are in `locals`, what is stored in `outputs`.
+struct RowStage {
+  GroupKind kind = GroupKind::kMap;  // or kReduce
+  int anchor = -1;
+  std::vector<ValueId> outputs, locals;
+};
+
 struct Schedule;
 struct Group {
   GroupKind kind = GroupKind::kMap;
@@ -103,6 +113,7 @@ struct Group {
   int scratch_buffer = -1;       // a sort's, or of bodies: workspace that nothing else reads
   std::vector<int> copied;       // kCat: operands (positions) that the kernel copies
   std::vector<Schedule> bodies;  // kControl
+  std::vector<RowStage> stages;  // kRows
 };
 
 enum class BufferKind : uint8_t { kConstant, kWorkspace, kInput, kOutput, kState };
@@ -190,6 +201,9 @@ Expected<Graph> choose_winograd(const Graph& graph, const Target& target);
 Expected<Graph> materialize_operands(const Graph& graph, const Target& target);
 // Fusion: which nodes share a kernel, and which values are stored.
 Expected<Schedule> form_groups(Graph graph, const Target& target);
+// Groups that follow one another and work on the same rows become one kernel where nothing but its own later
+// stages reads what the earlier ones compute:  reduce_max, map exp, reduce_sum, map div -> rows
+void form_rows(Schedule& schedule);
 // Buffers and strides of stored values; cat operands are written in place where they can be; packs constants.
 class Packings;
 Status assign_storage(Schedule& schedule, const Target& target, Packings& packings);

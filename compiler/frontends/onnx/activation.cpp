@@ -21,7 +21,9 @@ ValueId swish(NodeImport& n, ValueId x, double alpha) {
 ValueId softmax(NodeImport& n, ValueId x, const std::vector<int64_t>& axes) {
   ValueId e = n.unary(UnaryOp::k_exp,
                       n.binary(BinaryOp::k_sub, x, n.build.reduce(OpKind::k_reduce_max, x, axes, true)));
-  return n.binary(BinaryOp::k_div, e, n.build.reduce(OpKind::k_reduce_sum, e, axes, true));
+  // The sum is at least 1, so that its reciprocal is exact enough and one division per row will do.
+  ValueId share = n.unary(UnaryOp::k_recip, n.build.reduce(OpKind::k_reduce_sum, e, axes, true));
+  return n.binary(BinaryOp::k_mul, e, share);
 }
 
 ValueId log_softmax(NodeImport& n, ValueId x, const std::vector<int64_t>& axes) {

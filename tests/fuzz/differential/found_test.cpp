@@ -79,5 +79,28 @@ TEST(Found, contraction_operand_folded_after_planning) {
   expect_same(constant_rows, {"fold-constants"});
 }
 
+// A contraction without an axis for vectors whose output has its axes in another order: they were taken in
+// their own.
+TEST(Found, product_and_sum_in_the_order_of_the_output) {
+  expect_same(R"(graph @g(%x: f32[3,4,2,16], %w: f32[16]) {
+    %f = flip %x {0, 1, 2, 3} : f32[3,4,2,16]
+    %y = contract %f, %w axes(a: 3, b: 4, c: 2 | e: 16) a[a, b, c, e] b[e] out[a, c, b] acc f32 : f32[3,2,4]
+    %z = contract %f, %w axes(a: 3, b: 4, c: 2 | e: 16) a[a, b, c, e] b[e] out[b, a + 3*c] acc f32 : f32[4,6]
+    return y = %y, z = %z
+  })");
+}
+
+// A sum that is written over one of its operands, the other one transposed: tiles that overlap added it
+// twice.
+TEST(Found, transposed_operand_of_an_in_place_sum) {
+  expect_same(R"(graph @g(%x: f32[21,37], %z: f32[37,21]) {
+    %s = scan_sum %x {1} acc f32 : f32[21,37]
+    %p = permute %z {1, 0} : f32[21,37]
+    %y = add %s, %p : f32[21,37]
+    %r = scan_sum %y {0} acc f32 : f32[21,37]
+    return r = %r
+  })");
+}
+
 }  // namespace
 }  // namespace quernel::testing

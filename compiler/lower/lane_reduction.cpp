@@ -1,0 +1,113 @@
+#include "lower/lane_reduction.h"
+
+namespace quernel::lower {
+
+using loop::AxisKind;
+using loop::Expr;
+using loop::Stmt;
+
+namespace {
+constexpr int kAccumulators = 4;
+}
+
+Reducer reducer_of(const Node& node, DType dtype) {
+  Reducer r;
+  r.accumulator = dtype;
+  switch (node.op) {
+    case OpKind::k_reduce_sum:
+    case OpKind::k_reduce_prod: {
+      r.accumulator = node.attributes.accumulator;
+      r.op = node.op == OpKind::k_reduce_sum ? BinaryOp::k_add : BinaryOp::k_mul;
+      int64_t unit = node.op == OpKind::k_reduce_sum ? 0 : 1;
+      r.identity = is_float(r.accumulator) ? loop::const_float(r.accumulator, static_cast<double>(unit))
+                                           : loop::const_int(r.accumulator, unit);
+      break;
+    }
+    case OpKind::k_reduce_max:
+    case OpKind::k_reduce_argmax:
+      r.op = BinaryOp::k_max, r.identity = extreme_value(dtype, true);
+      break;
+    case OpKind::k_reduce_min:
+    case OpKind::k_reduce_argmin:
+      r.op = BinaryOp::k_min, r.identity = extreme_value(dtype, false);
+      break;
+    case OpKind::k_reduce_and:
+      r.op = BinaryOp::k_and;
+      r.identity = dtype == DType::kBool ? loop::const_int(dtype, 1) : loop::const_int(dtype, -1);
+      break;
+    default:
+      r.op = BinaryOp::k_or, r.identity = loop::const_int(dtype, 0);
+      break;
+  }
+  return r;
+}
+
+LaneReduction::LaneReduction(Context& context, const Reducer& reducer, const Dim& extent, int lanes)
+    : c_(context), reducer_(reducer), extent_(extent), lanes_(lanes) {
+  wide_ = extent.estimate() >= 2 * lanes ? kAccumulators : 1;
+  auto buffer = std::make_shared<loop::BufferNode>();
+  buffer->name = fresh_name("acc");
+  buffer->dtype = reducer_.accumulator;
+  buffer->size = int64_t{wide_} * lanes;
+  buffer->scope = loop::Scope::kRegister;
+  buffer->access = loop::Access::kReadWrite;
+  acc_ = buffer;
+}
+
+Stmt LaneReduction::each_lane(int64_t vectors, const std::function<Stmt(Expr slot)>& body) {
+  loop::Var j = index_var("j"), l = index_var("l");
+  Expr slot = (vectors > 1 ? loop::var_ref(j) * index(lanes_) : index(0)) + loop::var_ref(l);
+  Stmt stmt = loop::for_loop(l, index(lanes_), AxisKind::kVector, body(slot));
+  return vectors > 1 ? loop::for_loop(j, index(vectors), AxisKind::kUnrolled, stmt) : stmt;
+}
+
+std::vector<Stmt> LaneReduction::begin() {
+  return {loop::alloc(acc_),
+          each_lane(wide_, [&](Expr slot) { return loop::store(acc_, slot, reducer_.identity); })};
+}
+
+Stmt LaneReduction::fold(const std::function<Expr(Expr position, std::vector<Stmt>& statements)>& value_at) {
+  auto accumulate = [&](Expr position, Expr slot) {
+    std::vector<Stmt> statements;
+    Expr value = loop::cast(reducer_.accumulator, value_at(position, statements));
+    statements.push_back(loop::store(acc_, slot, loop::binary(reducer_.op, loop::load(acc_, slot), value)));
+    return loop::block(std::move(statements));
+  };
+  std::vector<Stmt> parts;
+  Expr n = c_.symbols(extent_), done = index(0);
+  bool known = extent_.is_const();
+  for (int64_t vectors : {int64_t{wide_}, int64_t{1}}) {
+    Expr step = index(vectors * lanes_), times = loop::binary(BinaryOp::k_idiv, n - done, step);
+    int64_t count = -1;
+    if (loop::as_const_int(times, &count) && count == 0) continue;
+    loop::Var i = index_var("k" + std::to_string(vectors));
+    Expr base = done + (count != 1 ? loop::var_ref(i) * step : index(0));
+    Stmt stmt = each_lane(vectors, [&](Expr slot) { return accumulate(base + slot, slot); });
+    parts.push_back(count != 1 ? loop::for_loop(i, times, AxisKind::kReduction, stmt) : stmt);
+    done = done + times * step;
+    if (wide_ == 1) break;
+  }
+  Expr rest = n - done;
+  if (!known || extent_.value() % lanes_ != 0) {
+    if (c_.target.has_masks) {
+      Stmt masked = each_lane(1, [&](Expr slot) {
+        return loop::if_then(loop::binary(BinaryOp::k_lt, slot, rest), accumulate(done + slot, slot));
+      });
+      parts.push_back(known ? masked : loop::if_then(loop::binary(BinaryOp::k_gt, rest, index(0)), masked));
+    } else {
+      loop::Var t = index_var("t");
+      parts.push_back(
+          loop::for_loop(t, rest, AxisKind::kReduction, accumulate(done + loop::var_ref(t), index(0))));
+    }
+  }
+  return loop::block(std::move(parts));
+}
+
+Expr LaneReduction::result() const {
+  Expr sum = loop::load(acc_, loop::ramp(index(0), 1, lanes_), lanes_);
+  for (int j = 1; j < wide_; ++j)
+    sum = loop::binary(reducer_.op, sum, loop::load(acc_, loop::ramp(index(j * lanes_), 1, lanes_), lanes_));
+  return loop::reduce_lanes(reducer_.op, sum);
+}
+
+}  // namespace quernel::lower

@@ -1,0 +1,124 @@
+// Groups of stages over rows: all stages of a row, then the next row. What only later stages read is in a
+// buffer of one row.
+#include "lower/lane_reduction.h"
+
+namespace quernel::lower {
+namespace {
+
+using loop::Expr;
+using loop::Stmt;
+
+constexpr int64_t kWorkPerGroup = 8192;  // elements of all stages
+
+class Lowering {
+ public:
+  explicit Lowering(Context& context) : c_(context), g_(context.graph()), group_(context.group) {
+    const Shape& dims = g_.shape(g_.nodes[group_.anchor].inputs[0]);
+    rows_.assign(dims.begin(), dims.end() - 1);
+    width_ = dims.back().value();
+    lanes_ = c_.target.lanes(element_size(widest_dtype(context)));
+  }
+
+  void run() {
+    int64_t work = width_ * static_cast<int64_t>(group_.stages.size());
+    c_.kernel.body = outer_loops(c_, rows_, work, kWorkPerGroup, [&](const std::vector<Expr>& at) {
+      row_ = at;
+      std::vector<Stmt> body;
+      known_.clear();
+      for (const schedule::RowStage& stage : group_.stages) {
+        std::unordered_map<ValueId, Evaluator::Local> made;
+        for (ValueId v : stage.locals) {
+          auto buffer = std::make_shared<loop::BufferNode>();
+          buffer->name = fresh_name("row");
+          buffer->dtype = g_.dtype(v);
+          bool each = g_.rank(v) > static_cast<int64_t>(rows_.size()) && !(g_.shape(v).back() == Dim(1));
+          buffer->size = each ? width_ : 1;
+          buffer->scope = loop::Scope::kShared;
+          buffer->access = loop::Access::kReadWrite;
+          body.push_back(loop::alloc(buffer));
+          made[v] = {buffer, each};
+        }
+        local_ = &made;
+        body.push_back(stage.kind == schedule::GroupKind::kReduce ? reduce(stage) : map(stage));
+        known_.insert(made.begin(), made.end());
+      }
+      return loop::block(std::move(body));
+    });
+  }
+
+ private:
+  Evaluator evaluator(const Expr& column) {
+    Evaluator e = c_.evaluator();
+    for (size_t i = 0; i < rows_.size(); ++i) e.axes.push_back({row_[i], max(rows_[i], 1)});
+    e.axes.push_back({column, width_});
+    e.locals = known_;
+    return e;
+  }
+  // The indices of a value of `rank` dims: the row, then a column.
+  std::vector<IndexExpr> indices(int64_t rank, const IndexExpr& column) const {
+    std::vector<IndexExpr> result;
+    for (size_t i = 0; i < rows_.size(); ++i) result.push_back(IndexExpr::axis(static_cast<int>(i)));
+    if (rank > static_cast<int64_t>(rows_.size())) result.push_back(column);
+    return result;
+  }
+  IndexExpr column_axis() const { return IndexExpr::axis(static_cast<int>(rows_.size())); }
+
+  Stmt map(const schedule::RowStage& stage) {
+    const Shape& dims = g_.shape(g_.nodes[stage.anchor].output);
+    bool each = dims.size() > rows_.size() && !(dims.back() == Dim(1));
+    auto point = [&](Expr column) {
+      Evaluator e = evaluator(column);
+      std::vector<IndexExpr> at =
+          indices(static_cast<int64_t>(dims.size()), each ? column_axis() : IndexExpr(0));
+      store_all(e, stage, at, column);
+      return loop::block(std::move(e.statements));
+    };
+    return each ? vector_loop("c", index(width_), lanes_, c_.target, point) : point(index(0));
+  }
+
+  Stmt reduce(const schedule::RowStage& stage) {
+    const Node& node = g_.nodes[stage.anchor];
+    ValueId x = node.inputs[0];
+    LaneReduction lanes(c_, reducer_of(node, g_.dtype(x)), width_, lanes_);
+    std::vector<Stmt> body = lanes.begin();
+    body.push_back(lanes.fold([&](Expr column, std::vector<Stmt>& statements) {
+      Evaluator e = evaluator(column);
+      Expr value = e.evaluate(x, indices(g_.rank(x), column_axis()));
+      statements = std::move(e.statements);
+      return value;
+    }));
+    Evaluator e = evaluator(index(0));
+    e.provide(node.output, e.name_value("result", loop::cast(g_.dtype(node.output), lanes.result())));
+    store_all(e, stage, indices(g_.rank(node.output), IndexExpr(0)), index(0));
+    body.insert(body.end(), e.statements.begin(), e.statements.end());
+    return loop::block(std::move(body));
+  }
+
+  void store_all(Evaluator& e, const schedule::RowStage& stage, const std::vector<IndexExpr>& at,
+                 const Expr& column) {
+    std::vector<Expr> locals, outputs;
+    for (ValueId v : stage.locals) locals.push_back(e.evaluate(v, at));
+    for (ValueId v : stage.outputs) outputs.push_back(e.evaluate(v, at));
+    for (size_t i = 0; i < locals.size(); ++i) {
+      const Evaluator::Local& local = local_->at(stage.locals[i]);
+      e.statements.push_back(loop::store(local.buffer, local.each ? column : index(0), locals[i]));
+    }
+    for (size_t i = 0; i < outputs.size(); ++i) e.store(stage.outputs[i], at, outputs[i]);
+  }
+
+  Context& c_;
+  const Graph& g_;
+  const schedule::Group& group_;
+  Shape rows_;
+  int64_t width_ = 0;
+  int lanes_ = 1;
+  std::vector<Expr> row_;
+  std::unordered_map<ValueId, Evaluator::Local> known_;                   // of earlier stages
+  const std::unordered_map<ValueId, Evaluator::Local>* local_ = nullptr;  // of the present one
+};
+
+}  // namespace
+
+void lower_rows(Context& context) { Lowering(context).run(); }
+
+}  // namespace quernel::lower
