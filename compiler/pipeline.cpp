@@ -321,9 +321,28 @@ Expected<Graph> run_on_bodies_too(const GraphPass& pass, const Graph& graph, con
 }
 }  // namespace
 
+namespace {
+// What a runtime can be given and give.
+Status check_interface(const Graph& graph) {
+  constexpr size_t kMaxRank = 8;
+  Diagnostics errors;
+  auto check_value = [&](const char* role, const std::string& name, ValueId v) {
+    if (graph.shape(v).size() > kMaxRank)
+      errors.push_back(unsupported(
+          std::string(role) + " '" + name + "': expected rank up to 8, found " + to_string(graph.type(v)), {},
+          "reshape it inside the model"));
+  };
+  for (ValueId v : graph.inputs) check_value("input", graph.values[v].name, v);
+  for (const Graph::Output& output : graph.outputs) check_value("output", output.name, output.value);
+  if (errors.empty()) return {};
+  return errors;
+}
+}  // namespace
+
 Expected<Graph> run_graph_passes(Graph graph, const Target& target, const CompileOptions& options) {
   Dump dump(options.dump_dir.empty() ? std::string() : options.dump_dir + "/" + target.name + "/graph");
   QUERNEL_CHECK(verify(graph, "import"));
+  QUERNEL_CHECK(check_interface(graph));
   if (dump.active()) QUERNEL_CHECK(dump.write("import.qg", print(graph, 64)));
   PassOutput output(options, dump, ".qg", [&] { return print(graph, 64); });
   QUERNEL_CHECK(run_passes(graph_passes(), options, output, [&](const GraphPass& pass) -> Status {

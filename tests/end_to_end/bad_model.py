@@ -29,6 +29,13 @@ class BadModel(ToolTest):
         self.write("model.onnx", onnx.model([onnx.node("Relu", ["x"], ["y"])], [X], [Y]))
         self.succeeds("quernel", "compile", "model.onnx", "-o", "out.qnl")
 
+    def test_inputs_and_outputs_of_too_high_a_rank(self):
+        dims = [1] * 8 + [3]
+        self.refused(onnx.model([onnx.node("Relu", ["x"], ["y"])], [onnx.value("x", onnx.FLOAT, dims)],
+                                [onnx.value("y", onnx.FLOAT, dims)]), lines=2,
+                     says=["input 'x': expected rank up to 8, found f32[1,1,1,1,1,1,1,1,3]",
+                           "output 'y': expected rank up to 8, found f32[1,1,1,1,1,1,1,1,3]"])
+
     def test_missing_file(self):
         self.fails("quernel", "compile", "missing.onnx", "-o", "out.qnl", says=["missing.onnx", "No such file"])
         self.fails("quernel", "check", "missing.onnx", says=["missing.onnx"])

@@ -86,7 +86,7 @@ DType Generator::random_storage_dtype() {
 
 ValueId Generator::source(DType dtype, const std::vector<int64_t>& dims) {
   Facts facts = is_float(dtype) ? Facts{2, 3} : Facts{};
-  if (inputs_ < 6 && random.chance(inputs_ == 0 ? 100 : 45)) {
+  if (inputs_ < 6 && dims.size() <= 8 && random.chance(inputs_ == 0 ? 100 : 45)) {
     ++inputs_;
     return keep(graph.add_input("x" + std::to_string(inputs_), {dtype, make_shape(dims)}), facts);
   }
