@@ -71,6 +71,14 @@ class RowFormer {
     return rows;
   }
 
+  // A run-time symbol is read between kernels.
+  bool gives_symbol(const Group& group) const {
+    return std::any_of(
+        g_.symbol_sources.begin(), g_.symbol_sources.end(), [&](const Graph::SymbolSource& source) {
+          return std::find(group.outputs.begin(), group.outputs.end(), source.value) != group.outputs.end();
+        });
+  }
+
   bool reads_within(size_t group, size_t first) const {
     for (size_t i = first; i < group; ++i)
       for (ValueId v : s_.groups[i].outputs)
@@ -89,7 +97,9 @@ class RowFormer {
           next && ((next->dims == rows->dims && next->width == rows->width) ||
                    // one element for each row
                    (s_.groups[end].kind == GroupKind::kMap && next->dims == rows->dims && next->width == 1));
-      if (!same || !reads_within(end, first) || !reads_own_rows(end, first, *rows)) break;
+      if (!same || gives_symbol(s_.groups[end - 1]) || !reads_within(end, first) ||
+          !reads_own_rows(end, first, *rows))
+        break;
     }
     // What is read inside must not be read outside, too.
     for (bool shrunk = true; shrunk;) {
@@ -117,14 +127,31 @@ class RowFormer {
     const Group& stage = s_.groups[group];
     for (int n : stage.nodes) {
       const Node& node = g_.nodes[n];
-      Shape domain = g_.shape(node.output);
-      if (stage.kind == GroupKind::kReduce && n == stage.anchor) domain = g_.shape(node.inputs[0]);
+      bool reduces = stage.kind == GroupKind::kReduce && n == stage.anchor;
+      const Shape& domain = g_.shape(reduces ? node.inputs[0] : node.output);
       std::vector<IndexExpr> identity;
       for (size_t d = 0; d < domain.size(); ++d) identity.push_back(IndexExpr::axis(static_cast<int>(d)));
-      for (ValueId v : node.inputs)
-        if (!reads_own_row(v, identity, domain, group, first, rows)) return false;
+      bool own = reduces ? reads_own_row(node.inputs[0], identity, domain, group, first, rows)
+                         : operands_read_own_row(node, identity, domain, group, first, rows);
+      if (!own) return false;
     }
     return true;
+  }
+
+  // The same for what `node` reads at `indices` of its result.
+  bool operands_read_own_row(const Node& node, const std::vector<IndexExpr>& indices, const Shape& domain,
+                             size_t group, size_t first, const Rows& rows) const {
+    std::vector<IndexExpr> inner = indices;
+    bool follows = is_elementwise(node.op);
+    if (has_index_map(node)) {
+      IndexMap map = index_map_of(g_, node);
+      inner.clear();
+      for (const IndexExpr& e : map.indices) inner.push_back(simplify(substitute(e, indices), domain));
+      follows = map.guards.empty();
+    }
+    return std::all_of(node.inputs.begin(), node.inputs.end(), [&](ValueId v) {
+      return follows ? reads_own_row(v, inner, domain, group, first, rows) : !depends_on(v, first, group);
+    });
   }
 
   bool reads_own_row(ValueId v, const std::vector<IndexExpr>& indices, const Shape& domain, size_t group,
@@ -141,17 +168,7 @@ class RowFormer {
              indices[r] == IndexExpr::axis(static_cast<int>(r));
     }
     const Node* node = g_.def(v);
-    if (!node || from >= 0 || node->op == OpKind::k_constant) return true;
-    if (has_index_map(*node)) {
-      IndexMap map = index_map_of(g_, *node);
-      if (!map.guards.empty()) return !depends_on(node->inputs[0], first, group);
-      std::vector<IndexExpr> inner;
-      for (const IndexExpr& e : map.indices) inner.push_back(simplify(substitute(e, indices), domain));
-      return reads_own_row(node->inputs[0], inner, domain, group, first, rows);
-    }
-    if (!is_elementwise(node->op)) return !depends_on(v, first, group);
-    return std::all_of(node->inputs.begin(), node->inputs.end(),
-                       [&](ValueId x) { return reads_own_row(x, indices, domain, group, first, rows); });
+    return !node || from >= 0 || operands_read_own_row(*node, indices, domain, group, first, rows);
   }
 
   bool depends_on(ValueId v, size_t first, size_t group) const {

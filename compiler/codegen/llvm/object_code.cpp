@@ -226,6 +226,7 @@ Expected<ObjectCode> Compiler::compile(std::span<const loop::Kernel> kernels,
     llvm::raw_string_ostream message(error);
     if (llvm::verifyModule(*module, &message)) return;
     if (state_->optimize) optimize(*module, *state_->machine);
+    scalarize_single_lanes(*module);
     if (!dump_dir.empty()) {
       llvm::raw_string_ostream text(ir);
       module->print(text, nullptr);

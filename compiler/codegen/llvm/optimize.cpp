@@ -1,6 +1,8 @@
 #include "codegen/llvm/optimize.h"
 
 #include <llvm/Analysis/TargetLibraryInfo.h>
+#include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/IntrinsicInst.h>
 #include <llvm/IR/LegacyPassManager.h>
 #include <llvm/Passes/PassBuilder.h>
 #include <llvm/Support/raw_ostream.h>
@@ -76,6 +78,62 @@ void optimize(llvm::Module& module, llvm::TargetMachine& machine) {
   llvm::ModulePassManager passes;
   passes.addPass(llvm::createModuleToFunctionPassAdaptor(pipeline()));
   passes.run(module, modules);
+}
+
+namespace {
+
+// The lane that the mask has on, -1 where it is not known or not one.
+int only_lane(const llvm::Value* mask) {
+  auto* constant = llvm::dyn_cast<llvm::Constant>(mask);
+  auto* type = llvm::cast<llvm::FixedVectorType>(mask->getType());
+  int lane = -1;
+  for (unsigned i = 0; constant && i < type->getNumElements(); ++i) {
+    auto* bit = llvm::dyn_cast_or_null<llvm::ConstantInt>(constant->getAggregateElement(i));
+    if (!bit || (bit->isOne() && lane >= 0)) return -1;
+    if (bit->isOne()) lane = static_cast<int>(i);
+  }
+  return lane;
+}
+
+// In place of a masked access of lane `lane` at `pointer`; returns what replaces its result, if it has one.
+llvm::Value* access_lane(llvm::IntrinsicInst& call, llvm::Value* pointer, int lane) {
+  llvm::IRBuilder<> builder(&call);
+  bool loads = call.getIntrinsicID() == llvm::Intrinsic::masked_load;
+  auto* vector = llvm::cast<llvm::FixedVectorType>(loads ? call.getType() : call.getArgOperand(0)->getType());
+  llvm::Type* element = vector->getElementType();
+  llvm::Value* address = builder.CreateConstGEP1_64(element, pointer, static_cast<uint64_t>(lane));
+  llvm::Align align(call.getModule()->getDataLayout().getTypeStoreSize(element).getFixedValue());
+  llvm::Value* result = nullptr;
+  llvm::Instruction* access;
+  if (loads) {
+    auto* load = builder.CreateAlignedLoad(element, address, align);
+    access = load;
+    result = builder.CreateInsertElement(call.getArgOperand(2), load, static_cast<uint64_t>(lane));
+  } else {
+    access = builder.CreateAlignedStore(
+        builder.CreateExtractElement(call.getArgOperand(0), static_cast<uint64_t>(lane)), address, align);
+  }
+  access->setAAMetadata(call.getAAMetadata());
+  return result;
+}
+
+}  // namespace
+
+void scalarize_single_lanes(llvm::Module& module) {
+  std::vector<llvm::IntrinsicInst*> done;
+  for (llvm::Function& function : module)
+    for (llvm::BasicBlock& block : function)
+      for (llvm::Instruction& instruction : block) {
+        auto* call = llvm::dyn_cast<llvm::IntrinsicInst>(&instruction);
+        bool loads = call && call->getIntrinsicID() == llvm::Intrinsic::masked_load;
+        if (!call || (!loads && call->getIntrinsicID() != llvm::Intrinsic::masked_store)) continue;
+        int lane = only_lane(call->getArgOperand(loads ? 1 : 2));
+        if (lane < 0) continue;
+        llvm::Value* result = access_lane(*call, call->getArgOperand(loads ? 0 : 1), lane);
+        if (result) call->replaceAllUsesWith(result);
+        done.push_back(call);
+      }
+  for (llvm::IntrinsicInst* call : done) call->eraseFromParent();
 }
 
 bool emit_machine_code(llvm::Module& module, llvm::TargetMachine& machine, llvm::CodeGenFileType type,

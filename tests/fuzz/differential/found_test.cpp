@@ -102,5 +102,27 @@ TEST(Found, transposed_operand_of_an_in_place_sum) {
   })");
 }
 
+// The last vector of a row has one lane: its 16-bit element was stored as a word, over the next row's first.
+TEST(Found, one_lane_of_narrow_elements) {
+  for (const char* dtype : {"bf16", "f16", "i16", "i8"}) {
+    std::string t = dtype, acc = t[0] == 'i' ? "i32" : "f32";
+    std::string out = acc == "i32" ? "i32" : t;
+    expect_same("graph @g(%x: " + t + "[2,7], %w: " + t + "[17,7]) {\n  %n = neg %x : " + t + "[2,7]\n" +
+                "  %m = contract %x, %w axes(a: 2, b: 17 | c: 7) a[a, c] b[b, c] out[a, b] acc " + acc +
+                " : " + out + "[2,17]\n  %r = cast %m : " + t + "[2,17]\n" +
+                "  %y = cat %n, %n, %r {1} : " + t + "[2,31]\n  return y = %y\n}");
+  }
+}
+
+// A view that is an output, of rows that a kernel computes: it was taken for the row at its own place.
+TEST(Found, stored_view_of_other_rows) {
+  expect_same(R"(graph @g(%x: f32[4,2,17]) {
+    %n = neg %x : f32[4,2,17]
+    %f = flip %n {1} : f32[4,2,17]
+    %m = reduce_max %n {2} keepdims : f32[4,2,1]
+    return m = %m, f = %f, g = %f
+  })");
+}
+
 }  // namespace
 }  // namespace quernel::testing
