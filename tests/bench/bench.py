@@ -18,8 +18,7 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 MIB = 1024.0 * 1024.0
-DEFAULT_MODELS = [
-    "ncnn_resnet50", "light_resnet50", "ncnn_mobilenet_v2", "ncnn_squeezenet",
+SMALL_MODELS = [                                                   # beside all light ones, by default
     "mnist_8", "ultraface_rfb320", "yunet_n_320", "super_resolution_10", "fsmn_vad_online", "cct_2_opset20",
     "micro_kws_fp32", "yolox_nano"]
 DEBIAN_PYTHON = "/usr/bin/python3"                                 # the only one that sees Debian's onnx module
@@ -327,7 +326,8 @@ def print_sizes(build, scratch):
 
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("--models", type=lambda s: s.split(","), default=DEFAULT_MODELS, help="comma-separated; default: %(default)s")
+    p.add_argument("--models", type=lambda s: s.split(","),
+                   help="comma-separated; default: all of models/light and " + ", ".join(SMALL_MODELS))
     p.add_argument("--threads", type=lambda s: [int(t) for t in s.split(",")], default=[1, 2])
     p.add_argument("--repeats", type=int, default=3, help="turns of each side (3)")
     p.add_argument("--min-seconds", type=float, default=0.7, help="timed runs in each turn go on for at least this long (0.7)")
@@ -340,6 +340,9 @@ def main():
     p.add_argument("--ort-bench", help="the program ort_bench; none: Quernel alone")
     p.add_argument("--ort-library")
     args = p.parse_args()
+    if not args.models:
+        light = os.listdir(os.path.join(args.data, "models", "light"))
+        args.models = sorted(f[:-len(".onnx")] for f in light if f.endswith(".onnx")) + SMALL_MODELS
     quernel = Quernel(args.bin, args.models_folder) if args.bin else None
     peer = OnnxRuntime(args.ort_bench, args.ort_library) if args.ort_bench else None
     rows = []
