@@ -45,13 +45,7 @@ Reducer reducer_of(const Node& node, DType dtype) {
 LaneReduction::LaneReduction(Context& context, const Reducer& reducer, const Dim& extent, int lanes)
     : c_(context), reducer_(reducer), extent_(extent), lanes_(lanes) {
   wide_ = extent.estimate() >= 2 * lanes ? kAccumulators : 1;
-  auto buffer = std::make_shared<loop::BufferNode>();
-  buffer->name = fresh_name("acc");
-  buffer->dtype = reducer_.accumulator;
-  buffer->size = int64_t{wide_} * lanes;
-  buffer->scope = loop::Scope::kRegister;
-  buffer->access = loop::Access::kReadWrite;
-  acc_ = buffer;
+  acc_ = local_buffer("acc", reducer_.accumulator, int64_t{wide_} * lanes, loop::Scope::kRegister);
 }
 
 Stmt LaneReduction::each_lane(int64_t vectors, const std::function<Stmt(Expr slot)>& body) {

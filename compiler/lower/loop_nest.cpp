@@ -13,6 +13,16 @@ using loop::Stmt;
 
 loop::Var index_var(const std::string& name) { return fresh_var(name, loop::kIndexType); }
 
+loop::Buffer local_buffer(const char* name, DType dtype, int64_t size, loop::Scope scope) {
+  auto buffer = std::make_shared<loop::BufferNode>();
+  buffer->name = fresh_name(name);
+  buffer->dtype = dtype;
+  buffer->size = size;
+  buffer->scope = scope;
+  buffer->access = loop::Access::kReadWrite;
+  return buffer;
+}
+
 Stmt vector_loop(const std::string& name, const Expr& extent, int lanes, const Target& target,
                  const std::function<Stmt(Expr)>& body) {
   int64_t n = -1;

@@ -30,6 +30,9 @@ struct Context {
 loop::Var index_var(const std::string& name);
 inline loop::Expr index(int64_t value) { return loop::const_index(value); }
 
+// A buffer of the kernel's own, still to be allocated; its name begins with `name`.
+loop::Buffer local_buffer(const char* name, DType dtype, int64_t size, loop::Scope scope);
+
 // Statements made by `body` for one position of an axis of `extent` (an index, constant or not), run in
 // vectors of `lanes` with a predicated tail (a scalar tail where the target has no masks). `body(position)`
 // returns the scalar statements of a position.

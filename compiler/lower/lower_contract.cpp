@@ -52,16 +52,6 @@ class Lowering {
   Expr at(const Dim& dim) const { return c_.symbols(dim); }
   bool whole_columns() const { return floormod(columns_, plan_.tile_n()) == Dim(0); }
 
-  loop::Buffer local(const char* name, DType dtype, int64_t size, loop::Scope scope) {
-    auto buffer = std::make_shared<loop::BufferNode>();
-    buffer->name = fresh_name(name);
-    buffer->dtype = dtype;
-    buffer->size = size;
-    buffer->scope = scope;
-    buffer->access = loop::Access::kReadWrite;
-    return buffer;
-  }
-
   // Loops over the accumulators of a tile: rows, vectors of a row, lanes.
   Stmt for_rows(const std::function<Stmt(Expr)>& body, AxisKind kind = AxisKind::kUnrolled) {
     if (plan_.tile_m == 1) return body(index(0));
@@ -122,8 +112,8 @@ class Lowering {
     Expr first_column = column_tile * index(plan_.tile_n());
 
     loop::Buffer acc =
-        local("acc", accumulator_dtype_, plan_.tile_m * plan_.tile_n(), loop::Scope::kRegister);
-    loop::Buffer row_offsets = local("rows", DType::kI64, plan_.tile_m, loop::Scope::kRegister);
+        local_buffer("acc", accumulator_dtype_, plan_.tile_m * plan_.tile_n(), loop::Scope::kRegister);
+    loop::Buffer row_offsets = local_buffer("rows", DType::kI64, plan_.tile_m, loop::Scope::kRegister);
     body.push_back(loop::alloc(acc));
     body.push_back(loop::alloc(row_offsets));
     bool partial_rows = !(floormod(rows_, plan_.tile_m) == Dim(0));
@@ -180,7 +170,8 @@ class Lowering {
     };
     // All vectors of b first, then row by row: one element (or vector) of a lives at a time, so the tile fits
     // the registers.
-    loop::Buffer columns = local("columns", accumulator_dtype_, plan_.tile_n(), loop::Scope::kRegister);
+    loop::Buffer columns =
+        local_buffer("columns", accumulator_dtype_, plan_.tile_n(), loop::Scope::kRegister);
     std::vector<Stmt> parts{loop::alloc(columns)};
     parts.push_back(for_vectors([&](Expr v, Expr l) {
       Expr n = v ? v * index(lanes_) + l : l;
@@ -232,7 +223,7 @@ class Lowering {
     std::vector<Stmt> body;
     AxisKind rows = AxisKind::kUnrolled;
     if (heavy_epilogue() && plan_.tile_m > 1) {
-      loop::Buffer copy = local("tile", accumulator_dtype_, acc->size, loop::Scope::kShared);
+      loop::Buffer copy = local_buffer("tile", accumulator_dtype_, acc->size, loop::Scope::kShared);
       body.push_back(loop::alloc(copy));
       body.push_back(for_rows([&](Expr m) {
         return for_columns([&](Expr n) {

@@ -118,16 +118,6 @@ class Lowering {
     }
   }
 
-  loop::Buffer accumulator(const char* name, DType dtype, int64_t size) {
-    auto buffer = std::make_shared<loop::BufferNode>();
-    buffer->name = fresh_name(name);
-    buffer->dtype = dtype;
-    buffer->size = size;
-    buffer->scope = loop::Scope::kRegister;
-    buffer->access = loop::Access::kReadWrite;
-    return buffer;
-  }
-
   // The loops over reduced axes other than `skip`, around `body`. Short ones are unrolled.
   Stmt reduction_loops(int skip, const std::function<Stmt()>& body) {
     std::vector<std::pair<loop::Var, Dim>> loops;
@@ -153,7 +143,7 @@ class Lowering {
 
   // One result per call (per lane when inside a vector loop).
   Stmt reduce_each() {
-    loop::Buffer acc = accumulator("acc", reducer_.accumulator, 1);
+    loop::Buffer acc = local_buffer("acc", reducer_.accumulator, 1, loop::Scope::kRegister);
     std::vector<Stmt> body{loop::alloc(acc)};
     if (is_arg_) return reduce_arg(acc, std::move(body));
     body.push_back(loop::store(acc, index(0), reducer_.identity));
@@ -169,7 +159,7 @@ class Lowering {
   }
 
   Stmt reduce_arg(const loop::Buffer& best, std::vector<Stmt> body) {
-    loop::Buffer where = accumulator("where", DType::kI64, 1);
+    loop::Buffer where = local_buffer("where", DType::kI64, 1, loop::Scope::kRegister);
     body.push_back(loop::alloc(where));
     int axis = -1;
     for (int i = 0; i < count(); ++i)

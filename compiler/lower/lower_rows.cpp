@@ -28,13 +28,8 @@ class Lowering {
       for (const schedule::RowStage& stage : group_.stages) {
         std::unordered_map<ValueId, Evaluator::Local> made;
         for (ValueId v : stage.locals) {
-          auto buffer = std::make_shared<loop::BufferNode>();
-          buffer->name = fresh_name("row");
-          buffer->dtype = g_.dtype(v);
           bool each = g_.rank(v) > static_cast<int64_t>(rows_.size()) && !(g_.shape(v).back() == Dim(1));
-          buffer->size = each ? width_ : 1;
-          buffer->scope = loop::Scope::kShared;
-          buffer->access = loop::Access::kReadWrite;
+          loop::Buffer buffer = local_buffer("row", g_.dtype(v), each ? width_ : 1, loop::Scope::kShared);
           body.push_back(loop::alloc(buffer));
           made[v] = {buffer, each};
         }

@@ -121,12 +121,7 @@ class Lowering {
   }
 
   Stmt scan_line() {
-    auto running = std::make_shared<loop::BufferNode>();
-    running->name = fresh_name("running");
-    running->dtype = accumulator_;
-    running->size = 1;
-    running->scope = loop::Scope::kRegister;
-    running->access = loop::Access::kReadWrite;
+    loop::Buffer running = local_buffer("running", accumulator_, 1, loop::Scope::kRegister);
     const Dim& count = dims_[axis_];
     loop::Var step = index_var("s");
     Expr position = always_le(count, 1) ? index(0) : loop::var_ref(step);

@@ -60,7 +60,7 @@ class Lowering {
   }
   // The smallest p with 2^p >= n.
   Expr count_passes(std::vector<Stmt>& body) {
-    loop::Buffer passes = counter("passes");
+    loop::Buffer passes = local_buffer("passes", DType::kI64, 1, loop::Scope::kRegister);
     body.insert(body.end(), {loop::alloc(passes), loop::store(passes, index(0), index(0))});
     body.push_back(for_each("p", index(62), [&](Expr p) {
       Expr needed = loop::binary(BinaryOp::k_lt, loop::binary(BinaryOp::k_shl, index(1), p), n_);
@@ -110,20 +110,11 @@ class Lowering {
     });
   }
 
-  loop::Buffer counter(const char* what) {
-    auto buffer = std::make_shared<loop::BufferNode>();
-    buffer->name = fresh_name(what);
-    buffer->dtype = DType::kI64;
-    buffer->size = 1;
-    buffer->scope = loop::Scope::kRegister;
-    buffer->access = loop::Access::kReadWrite;
-    return buffer;
-  }
-
   // The runs of `width` that begin at `first`; of equal elements those of the left run go first.
   Stmt merge(Expr first_value, const Expr& width, const Expr& from, const Expr& to) {
     std::vector<Stmt> body;
-    loop::Buffer left = counter("left"), right = counter("right");
+    loop::Buffer left = local_buffer("left", DType::kI64, 1, loop::Scope::kRegister),
+                 right = local_buffer("right", DType::kI64, 1, loop::Scope::kRegister);
     body.insert(body.end(), {loop::alloc(left), loop::alloc(right), loop::store(left, index(0), index(0)),
                              loop::store(right, index(0), index(0))});
     Expr first = name(body, "first", std::move(first_value));

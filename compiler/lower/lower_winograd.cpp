@@ -94,8 +94,10 @@ class Lowering {
 
   void run() {
     input_ = c_.buffers.reads.at(schedule::resolve_operand(g_, node_, 0).base);
-    transformed_ = local("inputs", plan_.points() * plan_.block * plan_.channels, loop::Scope::kShared);
-    sums_ = local("sums", plan_.points() * plan_.block * plan_.panel_n(), loop::Scope::kShared);
+    transformed_ = local_buffer("inputs", DType::kF32, plan_.points() * plan_.block * plan_.channels,
+                                loop::Scope::kShared);
+    sums_ = local_buffer("sums", DType::kF32, plan_.points() * plan_.block * plan_.panel_n(),
+                         loop::Scope::kShared);
     tiles_ = plan_.tiles_y * plan_.tiles_x;
     int64_t shares = (plan_.panels() + plan_.panels_per_group - 1) / plan_.panels_per_group;
     Shape grid{batch_extent(), shares, (tiles_ + plan_.block - 1) / plan_.block};
@@ -106,15 +108,6 @@ class Lowering {
   Dim batch_extent() const { return plan_.form.batch < 0 ? Dim(1) : axis_extent(plan_.form.batch); }
   const Dim& axis_extent(int axis) const { return node_.attributes.contraction.axes[axis].extent; }
 
-  loop::Buffer local(const char* name, int64_t size, loop::Scope scope) {
-    auto buffer = std::make_shared<loop::BufferNode>();
-    buffer->name = fresh_name(name);
-    buffer->dtype = DType::kF32;
-    buffer->size = size;
-    buffer->scope = scope;
-    buffer->access = loop::Access::kReadWrite;
-    return buffer;
-  }
   static Stmt loop_over(const char* name, const Expr& extent, AxisKind kind,
                         const std::function<Stmt(Expr)>& body) {
     int64_t n = 0;
@@ -229,8 +222,8 @@ class Lowering {
 
   Stmt register_tile(const Expr& panel, const Expr& point, const Expr& rows) {
     int64_t n = plan_.panel_n();
-    loop::Buffer acc = local("acc", plan_.tile_m * n, loop::Scope::kRegister);
-    loop::Buffer weights = local("columns", n, loop::Scope::kRegister);
+    loop::Buffer acc = local_buffer("acc", DType::kF32, plan_.tile_m * n, loop::Scope::kRegister);
+    loop::Buffer weights = local_buffer("columns", DType::kF32, n, loop::Scope::kRegister);
     Expr first_row = point * index(plan_.block) + rows * index(plan_.tile_m);
     Expr a_base = first_row * index(plan_.channels);
     Expr b_base = (panel * index(plan_.points()) + point) * index(plan_.channels * n);

@@ -133,12 +133,8 @@ class Nest {
     std::vector<Stmt> body;
     std::vector<loop::Buffer> squares;
     for (const Load& load : turned_) {
-      auto square = std::make_shared<loop::BufferNode>();
-      square->name = fresh_name("square");
-      square->dtype = c_.graph().dtype(load.value);
-      square->size = int64_t{lanes_} * lanes_;
-      square->scope = loop::Scope::kShared;
-      square->access = loop::Access::kReadWrite;
+      loop::Buffer square = local_buffer("square", c_.graph().dtype(load.value), int64_t{lanes_} * lanes_,
+                                         loop::Scope::kShared);
       squares.push_back(square);
       body.push_back(loop::alloc(square));
       // The load alone, in vectors along the axis that suits it.

@@ -228,7 +228,7 @@ def print_bars(rows, threads, bars):
                 line += ["-"] * 3
                 continue
             ratio = ours["latency_ms"]["median"] / theirs["latency_ms"]["median"]
-            all_shares[t].append(ratio / bar)
+            all_shares[t].append((ratio, ratio / bar))
             line += [f"{ratio:.2f}", f"{bar:.2f}", f"{ratio / bar:.2f}"]
         if any(c != "-" for c in line[1:]):
             lines.append(line)
@@ -236,8 +236,9 @@ def print_bars(rows, threads, bars):
         table("Against the better peer (bar: its latency as a share of ONNX Runtime's, measured elsewhere)", header, lines)
         for t in threads:
             if all_shares[t]:
-                print(f"{t} thread{'s' if t > 1 else ''}: geometric mean of ratio / bar "
-                      f"{geometric_mean(all_shares[t]):.2f} over {len(all_shares[t])} models, largest {max(all_shares[t]):.2f}")
+                ratios, shares = zip(*all_shares[t])
+                print(f"{t} thread{'s' if t > 1 else ''}, {len(ratios)} models: geometric mean of the ratio "
+                      f"{geometric_mean(ratios):.2f}, of ratio / bar {geometric_mean(shares):.2f}, at most {max(shares):.2f}")
 
 
 def print_models(rows, threads):
