@@ -11,6 +11,7 @@ namespace quernel::schedule {
 namespace {
 
 constexpr size_t kMaxGroupNodes = 48;  // keeps kernels small enough to compile quickly
+constexpr double kMostRepeats = 1.25;  // evaluating a value that much more often is better than storing it
 
 bool is_ordered(OpKind op) { return is_scan(op) || is_scatter(op) || op == OpKind::k_argsort; }
 
@@ -161,7 +162,7 @@ class Former {
       if (into.kind == GroupKind::kCat ||
           into.nodes.size() + into.inlined.size() + group.nodes.size() > kMaxGroupNodes)
         continue;
-      if (read[result] > size(result)) continue;
+      if (read[result] > kMostRepeats * size(result)) continue;
       merged_into_.resize(s_.groups.size(), -1);
       merged_into_[index] = target;
       for (int n : group.nodes) {

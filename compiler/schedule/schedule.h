@@ -304,8 +304,9 @@ Dim column_tile_count(const ContractionPlan& plan);
 Dim reduction_count(const ContractionPlan& plan);
 Dim row_count(const ContractionPlan& plan);
 
-// The contraction as Winograd's algorithm sees it, nullopt where it does not apply.
-std::optional<WinogradForm> winograd_form(const Graph& graph, const Node& contract);
+// The contraction as Winograd's algorithm sees it, nullopt where it does not apply. `any_order`: also where
+// channels are not contiguous, which no kernel reads.
+std::optional<WinogradForm> winograd_form(const Graph& graph, const Node& contract, bool any_order = false);
 // `a`: strides of the first operand. `tile`: 2 or 4. `panel_v`: vectors of a panel of the weights; 0: free.
 WinogradPlan plan_winograd(const Contraction& contraction, const WinogradForm& form, int tile,
                            const OperandStrides& a, const Target& target, int panel_v = 0);

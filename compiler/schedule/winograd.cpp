@@ -69,7 +69,7 @@ bool apply_guard(const IndexGuard& guard, int axes, WinogradForm& form) {
 
 }  // namespace
 
-std::optional<WinogradForm> winograd_form(const Graph& graph, const Node& node) {
+std::optional<WinogradForm> winograd_form(const Graph& graph, const Node& node, bool any_order) {
   const Contraction& c = node.attributes.contraction;
   int axes = static_cast<int>(c.axes.size());
   if (graph.dtype(node.inputs[0]) != DType::kF32 || c.accumulator != DType::kF32) return std::nullopt;
@@ -107,7 +107,7 @@ std::optional<WinogradForm> winograd_form(const Graph& graph, const Node& node) 
     if (!c.axes[i].extent.is_const()) return std::nullopt;
   // Channels are contiguous in what is stored.
   std::vector<Dim> channel = coefficients_of(a, form.channels, axes);
-  for (size_t d = 0; d < channel.size(); ++d)
+  for (size_t d = 0; d < channel.size() && !any_order; ++d)
     if (!(channel[d] == Dim(d + 1 == channel.size() ? 1 : 0))) return std::nullopt;
   form.y_end = c.axes[form.y].extent.value() + 2;
   form.x_end = c.axes[form.x].extent.value() + 2;
@@ -234,14 +234,33 @@ int best_tile(const Graph& graph, const Node& node, const Target& target) {
 
 }  // namespace
 
+namespace {
+
+// `x` with its elements in order below any padding: the channels of an image that is seen permuted become
+// contiguous, as whatever else computed the convolution would have to copy them, too.
+ValueId ordered_below_pads(Rewriter& r, ValueId x) {
+  const Node* node = r.old.def(x);
+  if (node && node->op == OpKind::k_pad)
+    return r.build.add(OpKind::k_pad, {ordered_below_pads(r, node->inputs[0])}, node->attributes);
+  return r.build.add(OpKind::k_contiguous, {r(x)});
+}
+
+}  // namespace
+
 Expected<Graph> choose_winograd(const Graph& graph, const Target& target) {
   return rewrite(graph, [&](Rewriter& r, const Node& node) -> ValueId {
     if (node.op != OpKind::k_contract || node.attributes.contraction.winograd != 0) return kNoValue;
-    int tile = best_tile(graph, node, target);
-    if (tile == 0) return kNoValue;
     Contraction contraction = node.attributes.contraction;
-    contraction.winograd = tile;
-    return r.build.contract(r(node.inputs[0]), r(node.inputs[1]), std::move(contraction));
+    ValueId image = r(node.inputs[0]), weights = r(node.inputs[1]);
+    contraction.winograd = best_tile(graph, node, target);
+    if (contraction.winograd == 0 && !winograd_form(graph, node) && winograd_form(graph, node, true)) {
+      image = ordered_below_pads(r, node.inputs[0]);
+      ValueId plain = r.build.contract(image, weights, contraction);
+      if (const Node* made = r.build.ok() ? r.graph.def(plain) : nullptr)
+        contraction.winograd = best_tile(r.graph, *made, target);
+    }
+    if (contraction.winograd == 0) return kNoValue;
+    return r.build.contract(image, weights, std::move(contraction));
   });
 }
 
