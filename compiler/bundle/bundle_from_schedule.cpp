@@ -347,6 +347,8 @@ class Assembler {
       case schedule::BufferKind::kInput:
       case schedule::BufferKind::kOutput:
         break;
+      case schedule::BufferKind::kBlock:
+        QUERNEL_UNREACHABLE("a kernel's own buffer is bound");
     }
     if (!frame.outer) return (input ? inputs_ : outputs_)[static_cast<size_t>(buffer.slot)];
     const schedule::Port& port = (input ? s.inputs : s.outputs)[static_cast<size_t>(buffer.slot)];

@@ -110,8 +110,13 @@ Expr Evaluator::load_value(ValueId v, const std::vector<IndexExpr>& indices) {
   IndexExpr offset = offset_of(v, indices);
   accesses.push_back(offset);
   if (is_packed(graph_.dtype(v))) return load_packed(it->second, graph_.dtype(v), offset);
-  Expr loaded = load_element(it->second, expression(offset));
+  Expr loaded = load_element(it->second, place_of(v, offset));
   return on_load ? on_load(v, offset, loaded) : loaded;
+}
+
+Expr Evaluator::place_of(ValueId v, const IndexExpr& offset) const {
+  auto first = buffers_.first.find(v);
+  return first == buffers_.first.end() ? expression(offset) : expression(offset) - first->second;
 }
 
 Expr Evaluator::load_element(const loop::Buffer& buffer, Expr index) {
@@ -172,7 +177,7 @@ Expr Evaluator::convert(Expr x, DType from, DType to) {
 void Evaluator::store(ValueId v, const std::vector<IndexExpr>& indices, Expr value) {
   IndexExpr offset = offset_of(v, indices);
   accesses.push_back(offset);
-  statements.push_back(loop::store(buffers_.writes.at(v), expression(offset), value));
+  statements.push_back(loop::store(buffers_.writes.at(v), place_of(v, offset), value));
 }
 
 Expr Evaluator::evaluate(ValueId v, const std::vector<IndexExpr>& indices) {

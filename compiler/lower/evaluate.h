@@ -26,6 +26,8 @@ struct LaunchSymbols {
 struct KernelBuffers {
   std::vector<loop::Buffer> buffers;
   std::unordered_map<ValueId, loop::Buffer> reads, writes;
+  std::unordered_map<ValueId, loop::Expr>
+      first;  // of a value of which a buffer holds a part: its element there
   loop::Buffer packed, scratch;
 };
 // What a value is in a kernel's registers: packed dtypes one element each in i8 and u8; the others as they
@@ -94,6 +96,7 @@ class Evaluator {
   };
 
   loop::Expr evaluate_node(const Node& node, const std::vector<IndexExpr>& indices);
+  loop::Expr place_of(ValueId v, const IndexExpr& offset) const;
   loop::Expr load_value(ValueId v, const std::vector<IndexExpr>& indices);
   loop::Expr dim_element(const Node& node, const IndexExpr& index);
   loop::Expr load_packed(const loop::Buffer& buffer, DType dtype, const IndexExpr& offset);

@@ -221,6 +221,9 @@ LoweredItem lower_item(const schedule::Schedule& schedule, const schedule::Item&
     case schedule::GroupKind::kRows:
       lower_rows(context);
       break;
+    case schedule::GroupKind::kAttention:
+      lower_attention(context);
+      break;
     case schedule::GroupKind::kContract:
       group.winograd.tile != 0 ? lower_winograd(context) : lower_contract(context);
       break;

@@ -63,6 +63,18 @@ DType widest_dtype(const Context& context);
 // The dtype's lowest or highest value: infinities for floats.
 loop::Expr extreme_value(DType dtype, bool lowest);
 
+// Rows of a value, in blocks: those from `begin` on, `most` in all, of which only the ones before `end` exist
+// (null: all do). `outer`: positions along the value's dims before the rows'.
+struct RowBlock {
+  std::vector<loop::Expr> outer;
+  loop::Expr begin, end;
+  int64_t most = 0;
+};
+// The group's contraction or stages for one block of rows, as part of a kernel. `axes`: per dim of the value
+// up to the rows', the contraction's axis that walks it, or -1.
+loop::Stmt contract_rows(Context& context, const RowBlock& block, const std::vector<int>& axes);
+loop::Stmt stages_of_rows(Context& context, const RowBlock& block);
+
 // Each fills in the context's kernel.
 void lower_map(Context& context);
 void lower_reduce(Context& context);
@@ -70,6 +82,7 @@ void lower_contract(Context& context);
 void lower_winograd(Context& context);
 void lower_cat(Context& context);
 void lower_rows(Context& context);
+void lower_attention(Context& context);
 void lower_scan(Context& context);
 void lower_sort(Context& context);
 void lower_scatter(Context& context);

@@ -3,6 +3,7 @@
 // too, for depthwise kernels). Rows past the end read row 0's data and are not stored; columns past the end
 // are zero in packed operands and masked else.
 #include <algorithm>
+#include <numeric>
 
 #include "lower/loop_nest.h"
 
@@ -14,8 +15,10 @@ using loop::Expr;
 using loop::Stmt;
 using schedule::ContractionPlan;
 
-constexpr int64_t kWorkPerGroup = 1 << 16;  // multiply-adds
-constexpr int64_t kUnrolledSteps = 9;       // depthwise reductions up to 3x3 are unrolled whole
+constexpr int64_t kWorkPerGroup = 1 << 16;                  // multiply-adds
+constexpr int64_t kFewestSharing = 32, kRowsSharing = 512;  // rows that read a column put together
+constexpr int64_t kLineBytes = 64, kWays = 16;              // of a second-level cache
+constexpr int64_t kUnrolledSteps = 9;  // depthwise reductions up to 3x3 are unrolled whole
 
 class Lowering {
  public:
@@ -31,21 +34,41 @@ class Lowering {
     }
     accumulator_dtype_ = node_.attributes.contraction.accumulator;
     lanes_ = plan_.lanes;
+    a_buffer_ = c_.buffers.reads.at(a_);
+    b_buffer_ = plan_.packed ? c_.buffers.packed : c_.buffers.reads.at(b_);
+    rows_ = schedule::row_count(plan_);
+    columns_ = plan_.axes[plan_.vector_axis].extent;
+    partial_rows_ = !(floormod(rows_, plan_.tile_m) == Dim(0));
+    end_row_ = at(rows_);
   }
 
   void run() {
-    a_buffer_ = c_.buffers.reads.at(a_);
-    b_buffer_ = plan_.packed ? c_.buffers.packed : c_.buffers.reads.at(b_);
     // Grid: grid axes, column panels, row tiles (fastest, so that a panel of b stays in cache).
     Shape outer;
     for (int axis : plan_.grid_axes) outer.push_back(plan_.axes[axis].extent);
-    rows_ = schedule::row_count(plan_);
-    columns_ = plan_.axes[plan_.vector_axis].extent;
     outer.push_back(schedule::column_tile_count(plan_));
+    if (gathers_columns(rows_)) return gathered_rows(outer);
     outer.push_back(ceildiv(rows_, plan_.tile_m));
     int64_t tile_work = schedule::reduction_count(plan_).estimate() * plan_.tile_m * plan_.tile_n();
     c_.kernel.body = outer_loops(c_, outer, tile_work, kWorkPerGroup,
                                  [&](const std::vector<Expr>& at) { return tile(at); });
+  }
+
+  // The tiles of a block of rows, column by column.
+  Stmt rows(const RowBlock& block, const std::vector<int>& axes) {
+    std::vector<Expr> place;
+    for (int grid : plan_.grid_axes) {
+      Expr position = index(0);
+      for (int member : plan_.axes[grid].members) {
+        size_t d = std::find(axes.begin(), axes.end(), member) - axes.begin();
+        position = position * at(plan_.member_extents[member]) + block.outer[d];
+      }
+      place.push_back(position);
+    }
+    loop::Var column = index_var("column");
+    place.push_back(loop::var_ref(column));
+    return loop::for_loop(column, at(schedule::column_tile_count(plan_)), AxisKind::kSerial,
+                          row_tiles(place, block));
   }
 
  private:
@@ -89,6 +112,118 @@ class Lowering {
     return panel * at(panel_size()) + (vector * index(lanes_) + l);
   }
 
+  // Whether a column of b that lies scattered is put together first: many rows read it, and its steps are at
+  // such distances that they fall into few sets of the second-level cache and push one another out.
+  bool gathers_columns(const Dim& rows) const {
+    if (plan_.packed || plan_.elementwise || plan_.reduction_axes.empty()) return false;
+    Dim steps = schedule::reduction_count(plan_), stride = plan_.axes[plan_.reduction_axes.back()].b;
+    if (!steps.is_const() || !stride.is_const() || rows.estimate() < kFewestSharing) return false;
+    int64_t size = element_size(accumulator_dtype_), bytes = steps.value() * plan_.tile_n() * size;
+    int64_t sets = c_.target.l2_bytes / kLineBytes / kWays, lines = (plan_.tile_n() * size + 63) / kLineBytes;
+    int64_t apart = std::max<int64_t>(stride.value() * element_size(b_buffer_->dtype) / kLineBytes, 1);
+    int64_t places = std::min(sets, sets / std::gcd(sets, apart) * lines) * kWays;
+    return steps.value() * lines > places && bytes <= c_.target.l2_bytes / 2;
+  }
+
+  // `outer`: grid axes, column tiles.
+  void gathered_rows(Shape outer) {
+    RowBlock block;
+    block.most = kRowsSharing / plan_.tile_m * plan_.tile_m;
+    if (rows_.is_const())  // blocks of equal size
+      block.most =
+          (rows_.value() - 1) / ((rows_.value() - 1) / block.most + 1) / plan_.tile_m * plan_.tile_m +
+          plan_.tile_m;
+    outer.push_back(ceildiv(rows_, block.most));
+    c_.kernel.body = outer_loops(c_, outer, 1, 1, [&](std::vector<Expr> at_grid) {
+      block.begin = at_grid.back() * index(block.most);
+      if (!(floormod(rows_, block.most) == Dim(0)))
+        block.end = loop::binary(BinaryOp::k_min, block.begin + index(block.most), at(rows_));
+      at_grid.pop_back();
+      return row_tiles(std::move(at_grid), block);
+    });
+  }
+
+  // The row tiles of one column. `place`: grid axes, column tile.
+  Stmt row_tiles(std::vector<Expr> place, const RowBlock& block) {
+    begin_row_ = block.begin;
+    partial_rows_ = block.end || block.most % plan_.tile_m != 0;
+    end_row_ = block.end ? block.end : block.begin + index(block.most);
+    std::vector<Stmt> body;
+    if (gathers_columns(block.most)) {
+      gathered_ =
+          local_buffer("column", accumulator_dtype_,
+                       schedule::reduction_count(plan_).value() * plan_.tile_n(), loop::Scope::kShared);
+      body = {loop::alloc(gathered_), gather_column(place)};
+    }
+    loop::Var row = index_var("row");
+    Expr count = index((block.most + plan_.tile_m - 1) / plan_.tile_m);
+    if (block.end)
+      count = loop::binary(BinaryOp::k_min, count,
+                           loop::binary(BinaryOp::k_idiv, block.end - block.begin + index(plan_.tile_m - 1),
+                                        index(plan_.tile_m)));
+    place.push_back(loop::var_ref(row));
+    body.push_back(loop::for_loop(row, count, AxisKind::kSerial, tile(place)));
+    return loop::block(std::move(body));
+  }
+
+  // The steps of the sum: positions on the reduction axes, and the loops over them, the outermost first.
+  struct Steps {
+    std::vector<std::pair<loop::Var, Dim>> loops;
+    Expr a = index(0), b = index(0);  // offsets in the operands
+  };
+  // `columns`: elements of b from one step to the next where those of a tile lie together, 0 where they do
+  // not.
+  Steps steps(int64_t columns) const {
+    Steps result;
+    Dim b_stride = schedule::reduction_count(plan_) * columns;
+    for (int axis : plan_.reduction_axes) {
+      const ContractionPlan::Axis& k = plan_.axes[axis];
+      b_stride = floordiv(b_stride, k.extent);
+      result.loops.emplace_back(index_var("k"), k.extent);
+      Expr position = loop::var_ref(result.loops.back().first);
+      result.a = result.a + position * at(k.a);
+      result.b = result.b + position * at(columns != 0 ? b_stride : k.b);
+    }
+    return result;
+  }
+
+  // Where b's columns begin, but for the tile's own number in packed b.
+  Expr grid_of_b(const std::vector<Expr>& positions) const {
+    Expr base = index(0);
+    for (int axis : plan_.grid_axes)
+      base = base +
+             positions[axis] * at(plan_.packed ? schedule::packed_stride(plan_, axis) : plan_.axes[axis].b);
+    return base;
+  }
+
+  Expr read(const loop::Buffer& buffer, Expr offset, Expr inside) const {
+    Expr zero =
+        is_float(buffer->dtype) ? loop::const_float(buffer->dtype, 0) : loop::const_int(buffer->dtype, 0);
+    return loop::cast(accumulator_dtype_,
+                      inside ? loop::load_guarded(buffer, offset, inside, zero) : loop::load(buffer, offset));
+  }
+  // Whether a column exists; null where all do.
+  Expr exists(const Expr& column) const {
+    return whole_columns() ? nullptr : loop::binary(BinaryOp::k_lt, column, at(columns_));
+  }
+
+  Stmt gather_column(const std::vector<Expr>& place) {
+    std::vector<Expr> positions(plan_.axes.size(), index(0));
+    for (size_t i = 0; i < plan_.grid_axes.size(); ++i) positions[plan_.grid_axes[i]] = place[i];
+    Expr first_column = place.back() * index(plan_.tile_n());
+    Expr base = at(plan_.b_offset) + grid_of_b(positions) + first_column;
+    Steps from = steps(0), to = steps(plan_.tile_n());
+    Stmt stmt = for_columns([&](Expr n) {
+      return loop::store(gathered_, to.b + n, read(b_buffer_, base + from.b + n, exists(first_column + n)));
+    });
+    for (size_t i = from.loops.size(); i-- > 0;) {
+      std::vector<Stmt> both{loop::let(to.loops[i].first, loop::var_ref(from.loops[i].first)), stmt};
+      stmt = loop::for_loop(from.loops[i].first, at(from.loops[i].second), AxisKind::kSerial,
+                            loop::block(std::move(both)));
+    }
+    return stmt;
+  }
+
   // Digits of the flattened row number: positions on the row axes.
   void set_rows(std::vector<Expr>& positions, const Expr& row) const {
     Expr rest = row;
@@ -109,6 +244,7 @@ class Lowering {
     std::vector<Expr> base(plan_.axes.size(), index(0));
     for (size_t i = 0; i < plan_.grid_axes.size(); ++i) base[plan_.grid_axes[i]] = place[i];
     Expr column_tile = place[place.size() - 2], first_row = place.back() * index(plan_.tile_m);
+    if (begin_row_) first_row = begin_row_ + first_row;
     Expr first_column = column_tile * index(plan_.tile_n());
 
     loop::Buffer acc =
@@ -116,15 +252,16 @@ class Lowering {
     loop::Buffer row_offsets = local_buffer("rows", DType::kI64, plan_.tile_m, loop::Scope::kRegister);
     body.push_back(loop::alloc(acc));
     body.push_back(loop::alloc(row_offsets));
-    bool partial_rows = !(floormod(rows_, plan_.tile_m) == Dim(0));
 
     // Offset of each row in a.
     body.push_back(for_rows([&](Expr m) {
       Expr row = first_row + m;
-      if (partial_rows) row = loop::binary(BinaryOp::k_min, row, at(rows_ - 1));
+      if (partial_rows_) row = loop::binary(BinaryOp::k_min, row, end_row_ - index(1));
       std::vector<Expr> positions = base;
       set_rows(positions, row);
       Expr offset = at(plan_.a_offset);
+      if (auto first = c_.buffers.first.find(a_); first != c_.buffers.first.end())
+        offset = offset - first->second;
       for (size_t i = 0; i < plan_.axes.size(); ++i)
         if (!plan_.axes[i].reduction && static_cast<int>(i) != plan_.vector_axis)
           offset = offset + positions[i] * at(plan_.axes[i].a);
@@ -136,38 +273,16 @@ class Lowering {
       return for_columns([&](Expr n) { return loop::store(acc, m * index(plan_.tile_n()) + n, zero); });
     }));
 
-    Expr b_base = plan_.packed ? packed_tile(column_tile) : at(plan_.b_offset);
-    for (int axis : plan_.grid_axes)
-      b_base =
-          b_base + base[axis] * at(plan_.packed ? schedule::packed_stride(plan_, axis) : plan_.axes[axis].b);
-    if (!plan_.packed) b_base = b_base + first_column;
+    Expr b_base = plan_.packed ? packed_tile(column_tile) : at(plan_.b_offset) + first_column;
+    b_base = gathered_ ? index(0) : b_base + grid_of_b(base);
     body.push_back(reduce(acc, row_offsets, b_base, first_column));
-    body.push_back(finish(acc, base, first_row, first_column, partial_rows));
+    body.push_back(finish(acc, base, first_row, first_column));
     return loop::block(std::move(body));
   }
 
   Stmt reduce(const loop::Buffer& acc, const loop::Buffer& row_offsets, const Expr& b_base,
               const Expr& first_column) {
-    Expr a_step = index(0), b_step = index(0);
-    std::vector<std::pair<loop::Var, Dim>> loops;
-    Dim b_stride = plan_.packed ? panel_size() : Dim(0);
-    for (int axis : plan_.reduction_axes) {
-      const ContractionPlan::Axis& k = plan_.axes[axis];
-      b_stride = floordiv(b_stride, k.extent);
-      loops.emplace_back(index_var("k"), k.extent);
-      Expr position = loop::var_ref(loops.back().first);
-      a_step = a_step + position * at(k.a);
-      b_step = b_step + position * at(plan_.packed ? b_stride : k.b);
-    }
-    bool partial = !whole_columns();
-    auto read = [&](const loop::Buffer& buffer, Expr offset, Expr n, bool masked) {
-      Expr zero =
-          is_float(buffer->dtype) ? loop::const_float(buffer->dtype, 0) : loop::const_int(buffer->dtype, 0);
-      Expr inside =
-          masked && partial ? loop::binary(BinaryOp::k_lt, first_column + n, at(columns_)) : nullptr;
-      return loop::cast(accumulator_dtype_, inside ? loop::load_guarded(buffer, offset, inside, zero)
-                                                   : loop::load(buffer, offset));
-    };
+    Steps k = steps(gathered_ ? plan_.tile_n() : plan_.packed ? plan_.panel_n() : 0);
     // All vectors of b first, then row by row: one element (or vector) of a lives at a time, so the tile fits
     // the registers.
     loop::Buffer columns =
@@ -175,28 +290,32 @@ class Lowering {
     std::vector<Stmt> parts{loop::alloc(columns)};
     parts.push_back(for_vectors([&](Expr v, Expr l) {
       Expr n = v ? v * index(lanes_) + l : l;
-      Expr from = b_base + b_step + (plan_.packed ? packed_column(v, l) : n);
-      return loop::store(columns, n, read(b_buffer_, from, n, !plan_.packed));
+      Expr from = b_base + k.b + (plan_.packed ? packed_column(v, l) : n);
+      bool filled = plan_.packed || gathered_;  // with zeros past the end
+      return loop::store(
+          columns, n,
+          read(gathered_ ? gathered_ : b_buffer_, from, filled ? nullptr : exists(first_column + n)));
     }));
     parts.push_back(for_rows([&](Expr m) {
-      Expr a_at = loop::load(row_offsets, m) + a_step;
+      Expr a_at = loop::load(row_offsets, m) + k.a;
       auto multiply = [&](Expr n, Expr a) {
         Expr slot = m * index(plan_.tile_n()) + n;
         return loop::store(acc, slot, loop::mul_acc(a, loop::load(columns, n), loop::load(acc, slot)));
       };
       if (plan_.elementwise)
-        return for_columns(
-            [&](Expr n) { return multiply(n, read(a_buffer_, a_at + first_column + n, n, true)); });
+        return for_columns([&](Expr n) {
+          return multiply(n, read(a_buffer_, a_at + first_column + n, exists(first_column + n)));
+        });
       loop::Var a = fresh_var("a", {accumulator_dtype_, 1});
-      Stmt element = loop::let(a, read(a_buffer_, a_at, index(0), false));
+      Stmt element = loop::let(a, read(a_buffer_, a_at, nullptr));
       return loop::block({element, for_columns([&](Expr n) { return multiply(n, loop::var_ref(a)); })});
     }));
     Stmt stmt = loop::block(std::move(parts));
     Dim copies = 1;
-    for (size_t i = loops.size(); i-- > 0;) {
-      copies = copies * loops[i].second;
+    for (size_t i = k.loops.size(); i-- > 0;) {
+      copies = copies * k.loops[i].second;
       bool unroll = plan_.elementwise && copies.is_const() && copies.value() <= kUnrolledSteps;
-      stmt = loop::for_loop(loops[i].first, at(loops[i].second),
+      stmt = loop::for_loop(k.loops[i].first, at(k.loops[i].second),
                             unroll ? AxisKind::kUnrolled : AxisKind::kReduction, stmt);
     }
     return stmt;
@@ -219,7 +338,7 @@ class Lowering {
   }
 
   Stmt finish(loop::Buffer acc, const std::vector<Expr>& base, const Expr& first_row,
-              const Expr& first_column, bool partial_rows) {
+              const Expr& first_column) {
     std::vector<Stmt> body;
     AxisKind rows = AxisKind::kUnrolled;
     if (heavy_epilogue() && plan_.tile_m > 1) {
@@ -246,8 +365,8 @@ class Lowering {
             if (whole_columns()) return point;
             return loop::if_then(loop::binary(BinaryOp::k_lt, column, at(columns_)), point);
           });
-          if (!partial_rows) return stmt;
-          return loop::if_then(loop::binary(BinaryOp::k_lt, row, at(rows_)), stmt);
+          if (!partial_rows_) return stmt;
+          return loop::if_then(loop::binary(BinaryOp::k_lt, row, end_row_), stmt);
         },
         rows));
     return loop::block(std::move(body));
@@ -276,10 +395,17 @@ class Lowering {
   DType accumulator_dtype_ = DType::kF32;
   int lanes_ = 1;
   Dim rows_ = 1, columns_ = 1;
+  Expr begin_row_, end_row_;  // of the present block of rows; no beginning: the first
+  bool partial_rows_ = false;
+  loop::Buffer gathered_;  // the present column of b where it has been put together
 };
 
 }  // namespace
 
 void lower_contract(Context& context) { Lowering(context).run(); }
+
+Stmt contract_rows(Context& context, const RowBlock& block, const std::vector<int>& axes) {
+  return Lowering(context).rows(block, axes);
+}
 
 }  // namespace quernel::lower

@@ -21,24 +21,28 @@ class Lowering {
 
   void run() {
     int64_t work = width_ * static_cast<int64_t>(group_.stages.size());
-    c_.kernel.body = outer_loops(c_, rows_, work, kWorkPerGroup, [&](const std::vector<Expr>& at) {
-      row_ = at;
-      std::vector<Stmt> body;
-      known_.clear();
-      for (const schedule::RowStage& stage : group_.stages) {
-        std::unordered_map<ValueId, Evaluator::Local> made;
-        for (ValueId v : stage.locals) {
-          bool each = g_.rank(v) > static_cast<int64_t>(rows_.size()) && !(g_.shape(v).back() == Dim(1));
-          loop::Buffer buffer = local_buffer("row", g_.dtype(v), each ? width_ : 1, loop::Scope::kShared);
-          body.push_back(loop::alloc(buffer));
-          made[v] = {buffer, each};
-        }
-        local_ = &made;
-        body.push_back(stage.kind == schedule::GroupKind::kReduce ? reduce(stage) : map(stage));
-        known_.insert(made.begin(), made.end());
+    c_.kernel.body =
+        outer_loops(c_, rows_, work, kWorkPerGroup, [&](const std::vector<Expr>& at) { return stages(at); });
+  }
+
+  // All stages of one row.
+  Stmt stages(std::vector<Expr> row) {
+    row_ = std::move(row);
+    std::vector<Stmt> body;
+    known_.clear();
+    for (const schedule::RowStage& stage : group_.stages) {
+      std::unordered_map<ValueId, Evaluator::Local> made;
+      for (ValueId v : stage.locals) {
+        bool each = g_.rank(v) > static_cast<int64_t>(rows_.size()) && !(g_.shape(v).back() == Dim(1));
+        loop::Buffer buffer = local_buffer("row", g_.dtype(v), each ? width_ : 1, loop::Scope::kShared);
+        body.push_back(loop::alloc(buffer));
+        made[v] = {buffer, each};
       }
-      return loop::block(std::move(body));
-    });
+      local_ = &made;
+      body.push_back(stage.kind == schedule::GroupKind::kReduce ? reduce(stage) : map(stage));
+      known_.insert(made.begin(), made.end());
+    }
+    return loop::block(std::move(body));
   }
 
  private:
@@ -115,5 +119,14 @@ class Lowering {
 }  // namespace
 
 void lower_rows(Context& context) { Lowering(context).run(); }
+
+Stmt stages_of_rows(Context& context, const RowBlock& block) {
+  loop::Var r = index_var("r");
+  std::vector<Expr> row = block.outer;
+  row.push_back(block.begin + loop::var_ref(r));
+  Expr count = block.end ? loop::binary(BinaryOp::k_min, index(block.most), block.end - block.begin)
+                         : index(block.most);
+  return loop::for_loop(r, count, loop::AxisKind::kSerial, Lowering(context).stages(std::move(row)));
+}
 
 }  // namespace quernel::lower

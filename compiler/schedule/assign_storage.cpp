@@ -2,12 +2,15 @@
 // where their producer can write there; everything else into a workspace buffer of its own.
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <unordered_set>
 
 #include "schedule/schedule.h"
 
 namespace quernel::schedule {
 namespace {
+
+constexpr int64_t kMostBlockRows = 96;  // of scores that an attention kernel holds at once
 
 Dim value_bytes(const Graph& graph, ValueId v) {
   return byte_size(graph.dtype(v), element_count(graph.shape(v))).upper_bound();
@@ -26,13 +29,19 @@ class Assigner {
   Status run() {
     for (size_t i = 0; i < g_.states.size(); ++i)
       place(g_.inputs[g_.states[i].input], BufferKind::kState, static_cast<int>(i));
-    for (const Group& group : s_.groups)
+    for (const Group& group : s_.groups) {
       if (group.kind == GroupKind::kContract)
         for (int i = 0; i < 2; ++i)
           contractions_.emplace(resolve_operand(g_, g_.nodes[group.anchor], i).base, group.anchor);
-    for (const Group& group : s_.groups)
       if (group.kind == GroupKind::kCustom)
         for (ValueId v : g_.nodes[group.anchor].inputs) dense_.insert(v);
+      for (const Group& part : group.parts) {
+        if (part.kind == GroupKind::kContract)  // form_attention has planned with dense operands
+          for (int i = 0; i < 2; ++i) dense_.insert(resolve_operand(g_, g_.nodes[part.anchor], i).base);
+        if (&part != &group.parts.back())
+          for (ValueId v : part.outputs) place(v, BufferKind::kBlock, -1);
+      }
+    }
     for (size_t i = 0; i < g_.inputs.size(); ++i)
       if (!g_.state_of_input(i)) place(g_.inputs[i], BufferKind::kInput, static_cast<int>(i));
     for (size_t i = 0; i < s_.inputs.size(); ++i) use_port(g_.inputs[i], s_.inputs[i]);
@@ -52,6 +61,7 @@ class Assigner {
     }
     for (Group& group : s_.groups) {
       if (group.kind == GroupKind::kContract) plan(group);
+      if (group.kind == GroupKind::kAttention) plan_attention(group);
       for (ValueId v : group.reads)
         if (!s_.storage[v].valid()) place_constant(v);
     }
@@ -196,6 +206,9 @@ class Assigner {
       }
       if (group.kind == GroupKind::kContract)
         for (int i = 0; i < 2; ++i) visit(resolve_operand(g_, g_.nodes[group.anchor], i).base);
+      for (const Group& part : group.parts)
+        if (part.kind == GroupKind::kContract)
+          for (int i = 0; i < 2; ++i) visit(resolve_operand(g_, g_.nodes[part.anchor], i).base);
     }
     while (!stack.empty()) {
       ValueId v = stack.back();
@@ -245,6 +258,26 @@ class Assigner {
       if (scalars_.count(v) && !(p.packed && v == b) &&
           std::find(group.reads.begin(), group.reads.end(), v) == group.reads.end())
         group.reads.push_back(v);
+  }
+
+  void plan_attention(Group& group) {
+    for (Group* part : {&group.parts.front(), &group.parts.back()}) {
+      const Node& node = g_.nodes[part->anchor];
+      OperandStrides strides[2];
+      for (int i = 0; i < 2; ++i) strides[i] = strides_of(node, resolve_operand(g_, node, i));
+      part->contraction = plan_contraction(node.attributes.contraction, strides[0], strides[1], target_);
+    }
+    int64_t width = g_.shape(group.parts[1].outputs[0]).back().value();
+    int64_t m = group.parts[0].contraction.tile_m, n = group.parts[2].contraction.tile_m;
+    // Whole tiles of both, where that many rows of scores stay in the second-level cache.
+    int64_t rows = std::clamp<int64_t>(target_.l2_bytes / 2 / (4 * width), m, kMostBlockRows);
+    int64_t both = std::lcm(m, n), unit = rows >= both ? both : m;
+    rows = rows / unit * unit;
+    if (Dim whole = schedule::row_count(group.parts[0].contraction); whole.is_const()) {  // equal blocks
+      int64_t each = ceildiv(whole, ceildiv(whole, rows)).value();
+      rows = (each + m - 1) / m * m;
+    }
+    group.block_rows = rows;
   }
 
   void plan_winograd(Group& group, const OperandAccess (&access)[2], const OperandStrides (&strides)[2]) {

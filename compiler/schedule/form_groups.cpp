@@ -241,6 +241,8 @@ std::string_view to_string(GroupKind kind) {
       return "ordered";
     case GroupKind::kRows:
       return "rows";
+    case GroupKind::kAttention:
+      return "attention";
     case GroupKind::kControl:
       return "control";
     case GroupKind::kCustom:

@@ -24,6 +24,7 @@ Expected<Schedule> make_schedule(Graph graph, const Target& target, Packings& pa
     QUERNEL_TRY(Schedule schedule, form_groups(std::move(graph), target));
     schedule.inputs = inputs;
     schedule.outputs = outputs;
+    form_attention(schedule, target);
     QUERNEL_CHECK(assign_storage(schedule, target, packings));
     std::vector<size_t> clashes = place_states(schedule);
     if (clashes.empty()) {
@@ -87,6 +88,8 @@ std::string print(const Schedule& s) {
         return "output " + std::to_string(buffer.slot);
       case BufferKind::kState:
         return "state " + std::to_string(buffer.slot);
+      case BufferKind::kBlock:
+        break;
     }
     return std::string();
   };
@@ -114,8 +117,8 @@ std::string print(const Schedule& s) {
               std::to_string(p.tiles_x) + " tiles, " + std::to_string(p.block) + " at a time, tile " +
               std::to_string(p.tile_m) + "x" + std::to_string(p.panel_n()) + " reduce " +
               std::to_string(p.channels) + " columns " + std::to_string(p.columns) + "\n";
-    } else if (group.kind == GroupKind::kContract) {
-      const ContractionPlan& p = group.contraction;
+    }
+    auto tiles = [&](const ContractionPlan& p) {
       text += "    tile " + std::to_string(p.tile_m) + "x" + std::to_string(p.tile_n()) +
               (p.elementwise ? " elementwise" : "") + (p.packed ? " packed" : "") +
               (p.swapped ? " swapped" : "");
@@ -129,6 +132,11 @@ std::string print(const Schedule& s) {
       axes("columns", {p.vector_axis});
       axes("reduce", p.reduction_axes);
       text += ", " + p.reason + "\n";
+    };
+    if (group.kind == GroupKind::kContract && group.winograd.tile == 0) tiles(group.contraction);
+    if (group.kind == GroupKind::kAttention) {
+      text += "    " + std::to_string(group.block_rows) + " rows at a time\n";
+      for (const Group* part : {&group.parts.front(), &group.parts.back()}) tiles(part->contraction);
     }
     for (const Binding& b : item.bindings) {
       text += std::string("    ") + (b.write ? "writes " : "reads ");

@@ -22,10 +22,12 @@ enum class GroupKind : uint8_t {
   kContract,  // a contraction in register tiles, elementwise epilogue
   kCat,       // copies of the cat operands that their producers could not write in place
   kOrdered,   // a scan, a sort or a scatter: steps in order; elementwise prologue
-  kRows,     // stages over one row after the other: reductions along the last axis, elementwise values around
-             // them
-  kControl,  // a loop or a branch and its results: no kernel, but schedules of its bodies
-  kCustom,   // a custom op and its results: whoever computes it sees whole, dense tensors
+  kRows,  // stages over one row after the other: reductions along the last axis, elementwise values around
+          // them
+  kAttention,  // a contraction, stages over the rows of its result, a contraction of those: a block of rows
+               // after the other
+  kControl,    // a loop or a branch and its results: no kernel, but schedules of its bodies
+  kCustom,     // a custom op and its results: whoever computes it sees whole, dense tensors
 };
 std::string_view to_string(GroupKind kind);
 
@@ -114,9 +116,18 @@ struct Group {
   std::vector<int> copied;       // kCat: operands (positions) that the kernel copies
   std::vector<Schedule> bodies;  // kControl
   std::vector<RowStage> stages;  // kRows
+  std::vector<Group> parts;      // kAttention: kContract, kRows, kContract
+  int64_t block_rows = 0;        // kAttention
 };
 
-enum class BufferKind : uint8_t { kConstant, kWorkspace, kInput, kOutput, kState };
+enum class BufferKind : uint8_t {
+  kConstant,
+  kWorkspace,
+  kInput,
+  kOutput,
+  kState,
+  kBlock,  // of a kAttention group: its kernel holds the present block of rows
+};
 
 struct Buffer {
   BufferKind kind = BufferKind::kWorkspace;
@@ -204,6 +215,13 @@ Expected<Schedule> form_groups(Graph graph, const Target& target);
 // Groups that follow one another and work on the same rows become one kernel where nothing but its own later
 // stages reads what the earlier ones compute:  reduce_max, map exp, reduce_sum, map div -> rows
 void form_rows(Schedule& schedule);
+// Softmax(q k) v becomes one kernel without the matrix of scores:
+//   contract(q, k), rows, contract(that, v) -> attention
+// `schedule.inputs` must be known.
+void form_attention(Schedule& schedule, const Target& target);
+// Whether the plan's tiles run over rows of the value that the contraction accesses at `indices`: row tiles
+// along the last dim but one, a grid over some before it, vectors along something else.
+bool follows_rows(const ContractionPlan& plan, const std::vector<IndexExpr>& indices);
 // Buffers and strides of stored values; cat operands are written in place where they can be; packs constants.
 class Packings;
 Status assign_storage(Schedule& schedule, const Target& target, Packings& packings);
