@@ -10,132 +10,37 @@ import math
 import os
 import re
 import shutil
-import subprocess
 import sys
-import tempfile
-import time
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-ROOT = os.path.dirname(os.path.dirname(HERE))
-MIB = 1024.0 * 1024.0
+import kernels
+from sides import MIB, Best, Failure, OnnxRuntime, Quernel, Run, geometric_mean, number, prepare, table
+
 SMALL_MODELS = [                                                   # beside all light ones, by default
     "mnist_8", "ultraface_rfb320", "yunet_n_320", "super_resolution_10", "fsmn_vad_online", "cct_2_opset20",
     "micro_kws_fp32", "yolox_nano"]
-DEBIAN_PYTHON = "/usr/bin/python3"                                 # the only one that sees Debian's onnx module
 FAR_CORES_NS = 150
 BUSY_CORES = 0.15
 
 
-class Failure(Exception):
-    pass
-
-
-def machine_cpu_seconds():
-    """CPU seconds used on the whole machine, those stolen by a hypervisor included."""
-    with open("/proc/stat") as f:
-        v = [int(x) for x in f.readline().split()[1:9]]
-    return (v[0] + v[1] + v[2] + v[5] + v[6] + v[7]) / os.sysconf("SC_CLK_TCK")
-
-
-class Run:
-    """One finished child process: its output, wall time, peak memory, and how busy others kept the machine meanwhile."""
-
-    def __init__(self, command, env=None):
-        busy, start = machine_cpu_seconds(), time.monotonic()
-        with tempfile.TemporaryFile("w+") as err:                  # no pipe: reading two in turn could wait for ever
-            try:
-                child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=err, env=env, text=True)
-            except OSError as e:
-                raise Failure(f"{command[0]}: {e.strerror}") from e
-            self.out = child.stdout.read()
-            _, status, usage = os.wait4(child.pid, 0)
-            err.seek(0)
-            self.err = err.read()
-        child.returncode = os.waitstatus_to_exitcode(status)
-        self.seconds = time.monotonic() - start
-        self.peak_bytes = usage.ru_maxrss * 1024                   # at least what this script held when it forked
-        own = usage.ru_utime + usage.ru_stime
-        self.other_cores = max(0.0, machine_cpu_seconds() - busy - own) / max(self.seconds, 1e-3)
-        if child.returncode != 0:
-            last = (self.err.strip() or self.out.strip() or "no message").splitlines()
-            raise Failure(f"{os.path.basename(command[0])} exited with {child.returncode}: {last[0][:200]}")
-
-    def json(self):
-        return json.loads(self.out[self.out.index("{"):])
-
-
-class Best:
-    """The turn with the smallest median latency, and the least favourable conditions seen."""
-
-    def __init__(self):
-        self.turn, self.noise, self.round_trip = None, 0.0, 0.0
-
-    def add(self, run):
-        fields = {"load_ms": None, "peak_rss_bytes": None, **run.json()}
-        self.noise = max(self.noise, run.other_cores)
-        self.round_trip = max(self.round_trip, fields.get("core_round_trip_ns", 0))
-        loads = [f["load_ms"] for f in (fields, self.turn) if f and f["load_ms"] is not None]
-        if self.turn is None or fields["latency_ms"]["median"] < self.turn["latency_ms"]["median"]:
-            self.turn = fields
-        self.turn["load_ms"] = min(loads, default=None)
-
-
-def prepare(name, data, folder):
-    """-> (path of the copy that both sides read, facts about it)"""
-    target = os.path.join(folder, name)
-    copy, facts = os.path.join(target, "bench.onnx"), os.path.join(target, "bench.json")
-    if not os.path.exists(facts):
-        source = os.path.join(data, "models", name, "model.onnx")
-        light = os.path.join(data, "models", "light", name + ".onnx")
-        if os.path.exists(light):
-            source = os.path.join(target, "model.onnx")
-            if not os.path.exists(source):
-                Run([DEBIAN_PYTHON, os.path.join(data, "models", "light", "materialize_weights.py"), light, target])
-        elif not os.path.exists(source):
-            raise Failure(f"no such model: expected {source} or {light}")
-        out = Run([DEBIAN_PYTHON, os.path.join(HERE, "prepare_model.py"), source, copy]).out
-        with open(facts, "w") as f:
-            f.write(out)
-    with open(facts) as f:
-        return copy, json.load(f)
-
-
-class Quernel:
-    """The two tools under test."""
-
-    def __init__(self, bin_folder, folder):
-        self.compiler, self.runner = os.path.join(bin_folder, "quernel"), os.path.join(bin_folder, "quernel-run")
-        self.folder = folder
-
-    def compile(self, name, model):
-        bundle = os.path.join(self.folder, name, "bench.qnl")
-        run = Run([self.compiler, "compile", model, "-o", bundle])
-        return bundle, {"seconds": run.seconds, "peak_bytes": run.peak_bytes, "bundle_bytes": os.path.getsize(bundle)}
-
-    def command(self, bundle, facts, threads, repeat):
-        inputs = [part for name in facts["inputs"] for part in ("--input", f"{name}=random:1")]
-        return [self.runner, bundle, *inputs, "--threads", str(threads), "--repeat", str(repeat), "--json"]
-
-    def repeats(self, bundle, facts, threads, min_seconds):
-        """How many runs fill the time."""
-        probe = Best()
-        probe.add(Run(self.command(bundle, facts, threads, 5)))
-        median = probe.turn["latency_ms"]["median"]
-        return max(15, min(20000, int(min_seconds * 1e3 / max(median, 1e-3))))
-
-
-class OnnxRuntime:
-    def __init__(self, binary, library):
-        self.binary, self.env = binary, {**os.environ, "ORT_LIB": library}
-
-    def run(self, model, threads, min_seconds):
-        return Run([self.binary, model, "--threads", str(threads), "--min-seconds", str(min_seconds)], self.env)
+def measure_cold_start(row, bundle, threads, args, quernel, peer):
+    """-> milliseconds from the start of a process to its first output; of the peer, also of session and first run alone"""
+    found = {}
+    for _ in range(args.repeats):
+        if bundle and "quernel_error" not in row:
+            times = Run([args.cold_start, "5", *quernel.command(bundle, row["facts"], threads, 1)]).json()
+            found["quernel"] = min(found.get("quernel", math.inf), times["first_output_ms"]["median"])
+        if peer and "peer_error" not in row:
+            times = Run([args.cold_start, "1", *peer.first_run_command(row["copy"], threads)], peer.env).json()
+            found["peer"] = min(found.get("peer", math.inf), times["first_output_ms"]["median"])
+            inside = times["output"]["load_ms"] + times["output"]["first_run_ms"]
+            found["peer_session"] = min(found.get("peer_session", math.inf), inside)
+    return found
 
 
 def measure(name, args, quernel, peer):
     """-> everything measured of one model; a side that fails has an "error" instead of figures."""
     model, facts = prepare(name, args.data, args.models_folder)
-    row = {"model": name, "facts": facts, "threads": {}}
+    row = {"model": name, "copy": model, "facts": facts, "threads": {}}
     bundle = None
     if quernel:
         try:
@@ -157,24 +62,11 @@ def measure(name, args, quernel, peer):
                     theirs.add(peer.run(model, threads, args.min_seconds))
                 except Failure as e:
                     row["peer_error"] = str(e)
+        if threads == args.threads[0] and args.cold_start:
+            row["cold_start"] = measure_cold_start(row, bundle, threads, args, quernel, peer)
         row["threads"][threads] = {"quernel": ours.turn, "peer": theirs.turn, "other_cores": max(ours.noise, theirs.noise),
                                    "core_round_trip_ns": theirs.round_trip}
     return row
-
-
-def number(value, digits=3):
-    """Significant digits, without exponents."""
-    if value is None:
-        return "-"
-    text = f"{value:.{digits}g}"
-    return f"{value:.0f}" if "e" in text or abs(value) >= 10 ** digits else text
-
-
-def table(title, header, rows):
-    print(f"\n{title}")
-    widths = [max(len(str(r[i])) for r in [header] + rows) for i in range(len(header))]
-    for r in [header, ["-" * w for w in widths]] + rows:
-        print("  ".join(str(c).ljust(w) if i == 0 else str(c).rjust(w) for i, (c, w) in enumerate(zip(r, widths))).rstrip())
 
 
 def mib(value):
@@ -210,10 +102,6 @@ def read_bars(path):
     return bars
 
 
-def geometric_mean(values):
-    return math.exp(sum(map(math.log, values)) / len(values))
-
-
 def print_bars(rows, threads, bars):
     """How Quernel stands against the better of all peers, where a bar is known."""
     header, lines, all_shares = ["model"], [], {t: [] for t in threads}
@@ -241,18 +129,40 @@ def print_bars(rows, threads, bars):
                       f"{geometric_mean(ratios):.2f}, of ratio / bar {geometric_mean(shares):.2f}, at most {max(shares):.2f}")
 
 
+def print_cold_starts(rows):
+    """Process start to first output. The last column is what is asked of Quernel: its whole process against the peer's
+    session creation and first run alone."""
+    lines, shares = [], []
+    for r in rows:
+        times = r.get("cold_start") or {}
+        ours, theirs, session = (times.get(k) for k in ("quernel", "peer", "peer_session"))
+        if ours and theirs:
+            shares.append((ours / theirs, ours / session))
+        lines.append([r["model"], number(ours), number(theirs), number(session),
+                      *([f"{ours / theirs:.3f}", f"{ours / session:.3f}"] if ours and theirs else ["-", "-"])])
+    table("Cold start, ms: process start to first output (files in the page cache)",
+          ["model", "start", "ORT start", "ORT session + run", "ratio", "to session + run"], lines)
+    if shares:
+        whole, session = zip(*shares)
+        print(f"{len(shares)} models: geometric mean of the ratio {geometric_mean(whole):.3f}, to session + run "
+              f"{geometric_mean(session):.3f}; {sum(s <= 0.05 for s in session)} at 0.05 or below")
+
+
 def print_models(rows, threads):
     first = threads[0]
     lines = []
     for r in rows:
         c, ours, theirs = r.get("compile") or {}, r["threads"][first]["quernel"] or {}, r["threads"][first]["peer"] or {}
+        needed, peak = footprint(ours), ours.get("peak_rss_bytes")
         lines.append([r["model"], r["facts"]["nodes"], mib(r["facts"]["weight_bytes"]), number(c.get("seconds")),
                       mib(c.get("peak_bytes")), mib(c.get("bundle_bytes")), number(ours.get("load_ms")),
-                      number(theirs.get("load_ms")), mib(ours.get("peak_rss_bytes")), mib(footprint(ours)),
-                      mib(theirs.get("peak_rss_bytes"))])
+                      number(theirs.get("load_ms")), mib(peak), mib(needed),
+                      f"{(peak - needed) / MIB:.1f}" if peak and needed else "-", mib(theirs.get("peak_rss_bytes"))])
     table(f"Size and start ({first} thread; MB are MiB; needed: weights + arenas + code)",
           ["model", "nodes", "weights MB", "compile s", "compile MB", "bundle MB", "load ms", "ORT load ms", "peak MB",
-           "needed MB", "ORT peak MB"], lines)
+           "needed MB", "over MB", "ORT peak MB"], lines)
+    if any("cold_start" in r for r in rows):
+        print_cold_starts(rows)
     header, lines = ["model"], []
     for t in threads:
         header += [f"{t}T median", "min", "ORT median", "min", "ratio"]
@@ -325,8 +235,10 @@ def print_sizes(build, scratch):
         print(f"\nno minsize build in {build}: sizes left out")
 
 
-def main():
+def parse_arguments():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("--kernels", action="store_true",
+                   help="measure single operators instead of networks; --models then picks those whose names contain a part")
     p.add_argument("--models", type=lambda s: s.split(","),
                    help="comma-separated; default: all of models/light and " + ", ".join(SMALL_MODELS))
     p.add_argument("--threads", type=lambda s: [int(t) for t in s.split(",")], default=[1, 2])
@@ -340,22 +252,30 @@ def main():
     p.add_argument("--models-folder", required=True, help="where model copies and bundles go")
     p.add_argument("--ort-bench", help="the program ort_bench; none: Quernel alone")
     p.add_argument("--ort-library")
+    p.add_argument("--cold-start", help="the program cold_start; none: cold starts are left out")
+    p.add_argument("--machine-peak", help="the program machine_peak, for --kernels")
     args = p.parse_args()
-    if not args.models:
-        light = os.listdir(os.path.join(args.data, "models", "light"))
-        args.models = sorted(f[:-len(".onnx")] for f in light if f.endswith(".onnx")) + SMALL_MODELS
-    quernel = Quernel(args.bin, args.models_folder) if args.bin else None
-    peer = OnnxRuntime(args.ort_bench, args.ort_library) if args.ort_bench else None
+    return args
+
+
+def progress(what=None, done=0, count=0):
+    """One line on a terminal, replaced each time; none: takes it away."""
+    if sys.stderr.isatty():
+        print(f"\r\033[K{what} ({done + 1} of {count})" if what else "\r\033[K", end="", file=sys.stderr, flush=True)
+
+
+def run_models(args, quernel, peer):
+    """Measures and prints the networks. -> what was measured, and how many failed"""
+    light = os.listdir(os.path.join(args.data, "models", "light"))
+    names = args.models or sorted(f[:-len(".onnx")] for f in light if f.endswith(".onnx")) + SMALL_MODELS
     rows = []
-    for name in args.models:
-        if sys.stderr.isatty():
-            print(f"\r\033[K{name} ({len(rows) + 1} of {len(args.models)})", end="", file=sys.stderr, flush=True)
+    for i, name in enumerate(names):
+        progress(name, i, len(names))
         try:
             rows.append(measure(name, args, quernel, peer))
         except Failure as e:
             print(f"failed: {name}: {e}")
-    if sys.stderr.isatty():
-        print("\r\033[K", end="", file=sys.stderr)
+    progress()
     version = next((t["peer"]["version"] for r in rows for t in r["threads"].values() if t["peer"]), None)
     if version:
         print(f"peer: ONNX Runtime {version}, all graph optimisations; best of {args.repeats} turns")
@@ -367,10 +287,23 @@ def main():
         print_conditions(rows)
     if args.minsize_build and shutil.which("size"):
         print_sizes(args.minsize_build, args.models_folder)
+    return rows, len(names) - sum("quernel_error" not in r and "peer_error" not in r for r in rows)
+
+
+def main():
+    args = parse_arguments()
+    quernel = Quernel(args.bin, args.models_folder) if args.bin else None
+    peer = OnnxRuntime(args.ort_bench, args.ort_library) if args.ort_bench else None
+    try:
+        measured, failed = (kernels.run(args, quernel, peer, progress) if args.kernels
+                            else run_models(args, quernel, peer))
+    except Failure as e:
+        print(f"bench: {e}", file=sys.stderr)
+        return 1
     if args.json:
         with open(args.json, "w") as f:
-            json.dump(rows, f, indent=1)
-    return 1 if len(rows) < len(args.models) or any("quernel_error" in r or "peer_error" in r for r in rows) else 0
+            json.dump(measured, f, indent=1)
+    return 1 if failed else 0
 
 
 if __name__ == "__main__":

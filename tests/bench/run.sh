@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# Measures Quernel beside ONNX Runtime and prints tables: compile time and memory, bundle size, load time, latency, peak
-# memory, size of the runtime by section.
+# Measures Quernel beside ONNX Runtime and prints tables: compile time and memory, bundle size, load time, cold start,
+# latency, peak memory, size of the runtime by section; with --kernels, single operators instead of networks.
 #
-#   tests/bench/run.sh [--peer-only] [--no-peer] [--no-build] [OPTIONS OF bench.py, e.g. --models mnist_8 --threads 1]
+#   tests/bench/run.sh [--kernels] [--peer-only] [--no-peer] [--no-build] [OPTIONS OF bench.py, e.g. --models mnist_8
+#                      --threads 1]
 #
 # Needs the models of the shared test data: $QUERNEL_TEST_DATA, else ../shared beside the repository. ONNX Runtime comes
 # from npm's onnxruntime-node into build/onnxruntime ($ORT_VERSION, default 1.30.0).
@@ -26,6 +27,14 @@ done
 mkdir -p build/bench "$ort"
 : >"$log"
 quietly() { "$@" >>"$log" 2>&1 </dev/null || { echo "bench: failed: $*" >&2; tail -n 30 "$log" >&2; exit 1; }; }
+# compile_program NAME [FLAG…]: one source file of this folder, where it has changed
+compile_program() {
+  local name=$1
+  shift
+  if [[ tests/bench/$name.cpp -nt build/bench/$name ]]; then
+    quietly g++ -std=c++20 -O2 -pthread "$@" -o "build/bench/$name" "tests/bench/$name.cpp" -ldl
+  fi
+}
 
 quietly ./toolchains/install_debian.sh --bench
 if [[ $own == 1 && $build == 1 ]]; then
@@ -50,9 +59,11 @@ if [[ $peer == 1 ]]; then
     quietly npm install --prefix "$ort" --ignore-scripts --no-audit --no-fund "onnxruntime-node@${ORT_VERSION:-1.30.0}"
     library=$(find_library $arch)
   fi
-  if [[ tests/bench/ort_bench.cpp -nt build/bench/ort_bench ]]; then
-    quietly g++ -std=c++20 -O2 -pthread -o build/bench/ort_bench tests/bench/ort_bench.cpp -ldl
-  fi
+  compile_program ort_bench
   options+=(--ort-bench build/bench/ort_bench --ort-library "$PWD/$library")
 fi
+compile_program cold_start
+compile_program machine_peak -march=native
+options+=(--cold-start build/bench/cold_start --machine-peak build/bench/machine_peak)
+
 exec python3 tests/bench/bench.py --data "$data" --models-folder build/bench-models "${options[@]}"

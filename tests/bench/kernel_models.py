@@ -1,0 +1,122 @@
+#!/usr/bin/python3
+"""Writes models of one operator each and prints what they are, as a JSON list.
+
+    kernel_models.py FOLDER NETWORK.onnx…
+
+Matrix products with constant weights and between activations, row-wise operators, and every distinct convolution of the
+networks (with bias and Relu). Each goes to FOLDER/NAME.onnx. Needs Debian's python3-onnx.
+"""
+import json
+import math
+import os
+import sys
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+RNG = np.random.default_rng(1)
+
+
+def constant(name, shape, fan_in):
+    values = RNG.standard_normal(shape, dtype=np.float32) / math.sqrt(fan_in)
+    return numpy_helper.from_array(values.astype(np.float32), name)
+
+
+class Folder:
+    """Writes the models and collects their description."""
+
+    def __init__(self, path):
+        self.path, self.kernels = path, []
+        os.makedirs(path, exist_ok=True)
+
+    def add(self, name, group, nodes, inputs, output, weights, flops, moved_bytes):
+        def values(shapes):
+            return [helper.make_tensor_value_info(n, TensorProto.FLOAT, s) for n, s in shapes.items()]
+        graph = helper.make_graph(nodes, name, values(inputs), values(output), weights)
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)])
+        model.ir_version = 8
+        path = os.path.join(self.path, name + ".onnx")
+        onnx.save(model, path)
+        weight_bytes = sum(numpy_helper.to_array(w).nbytes for w in weights)
+        self.kernels.append({"name": name, "group": group, "path": path, "inputs": list(inputs), "flops": flops,
+                             "moved_bytes": moved_bytes, "weight_bytes": weight_bytes})
+
+
+def product(folder, group, m, k, n, weights=True, heads=None):
+    """A MatMul: by constant weights, or of two inputs for each head."""
+    batch = [heads] if heads else []
+    left, right = batch + [m, k], batch + [k, n]
+    inputs, constants = {"a": left}, []
+    if weights:
+        constants.append(constant("b", right, k))
+    else:
+        inputs["b"] = right
+    count = (heads or 1) * m * n
+    name = "x".join(map(str, batch + [m, k, n]))
+    folder.add(f"{group}_{name}".replace(" ", "_"), group, [helper.make_node("MatMul", ["a", "b"], ["y"])], inputs,
+               {"y": batch + [m, n]}, constants, 2 * count * k, 4 * (heads or 1) * (m * k + k * n + m * n))
+
+
+def row_operator(folder, op, shape, flops_per_element, weights=(), **attributes):
+    name = f"{op.lower()}_" + "x".join(map(str, shape))
+    constants = [constant(w, shape[-1:], 1) for w in weights]
+    folder.add(name, "rows", [helper.make_node(op, ["x", *weights], ["y"], **attributes)], {"x": shape}, {"y": shape},
+               constants, flops_per_element * math.prod(shape), 8 * math.prod(shape))
+
+
+def layers(network):
+    """Shapes and attributes of the distinct convolutions, in their order."""
+    graph = onnx.shape_inference.infer_shapes(onnx.load(network)).graph
+    shapes = {w.name: list(w.dims) for w in graph.initializer}
+    for value in [*graph.input, *graph.value_info, *graph.output]:
+        shapes.setdefault(value.name, [d.dim_value for d in value.type.tensor_type.shape.dim])
+    found = {}
+    for node in graph.node:
+        if node.op_type != "Conv":
+            continue
+        attributes = {a.name: helper.get_attribute_value(a) for a in node.attribute}
+        image, weights, result = (shapes[n] for n in (node.input[0], node.input[1], node.output[0]))
+        key = json.dumps([image, weights, result, {k: str(v) for k, v in attributes.items()}], sort_keys=True)
+        found.setdefault(key, (image, weights, result, attributes))
+    return list(found.values())
+
+
+def convolution(folder, network, image, weights, result, attributes):
+    groups, stride = attributes.get("group", 1), attributes.get("strides", [1])[0]
+    name = f"{network}_{image[1]}x{image[2]}x{image[3]}_{weights[2]}x{weights[3]}_{weights[0]}"
+    name += (f"_s{stride}" if stride != 1 else "") + (f"_g{groups}" if groups != 1 else "")
+    fan_in = math.prod(weights[1:])
+    nodes = [helper.make_node("Conv", ["x", "w", "b"], ["c"], **attributes), helper.make_node("Relu", ["c"], ["y"])]
+    folder.add(name, network, nodes, {"x": image}, {"y": result},
+               [constant("w", weights, fan_in), constant("b", weights[:1], 1)], 2 * math.prod(result) * fan_in,
+               4 * (math.prod(image) + math.prod(weights) + math.prod(result)))
+
+
+def main(path, networks):
+    folder = Folder(path)
+    for size in (64, 128, 192, 256, 384, 512, 768, 1024):
+        product(folder, "gemm", size, size, size)
+    for m in (1, 8):
+        for k, n in ((256, 256), (768, 768), (768, 3072), (3072, 768), (2048, 1000), (4096, 4096)):
+            product(folder, f"m{m}", m, k, n)
+    for k, n in ((768, 768), (768, 3072), (3072, 768)):
+        product(folder, "bert", 128, k, n)
+    for rows in (128, 512):
+        product(folder, "attention", rows, 64, rows, weights=False, heads=12)
+        product(folder, "attention", rows, rows, 64, weights=False, heads=12)
+    for shape in ([12, 128, 128], [64, 1000]):
+        row_operator(folder, "Softmax", shape, 5, axis=-1)
+    row_operator(folder, "LayerNormalization", [128, 768], 8, weights=("scale", "bias"), axis=-1)
+    row_operator(folder, "Gelu", [128, 3072], 10)
+    for network in networks:
+        name = os.path.basename(os.path.dirname(network)).replace("ncnn_", "")
+        for layer in layers(network):
+            convolution(folder, name, *layer)
+    print(json.dumps(folder.kernels))
+
+
+if __name__ == "__main__":
+    if len(sys.argv) < 2:
+        sys.exit(__doc__)
+    main(sys.argv[1], sys.argv[2:])
