@@ -12,6 +12,10 @@
 
 namespace quernel::platform {
 
+namespace {
+constexpr uint64_t kHugePage = uint64_t{2} << 20;  // of x86-64, and of AArch64 with pages of 4 KiB
+}  // namespace
+
 MapResult map_file(const char* path, MappedFile* file, const char** reason) {
   int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // O_NONBLOCK: opening a fifo must not hang
   if (fd < 0) {
@@ -29,6 +33,9 @@ MapResult map_file(const char* path, MappedFile* file, const char** reason) {
       void* data = mmap(nullptr, file->bytes, PROT_READ, MAP_PRIVATE, fd, 0);
       ok = data != MAP_FAILED;
       if (ok) file->data = data;
+      // What is not in the page cache is then read in pieces of huge pages, where the file system has them; a
+      // hint.
+      if (ok && file->bytes >= kHugePage) madvise(data, file->bytes, MADV_HUGEPAGE);
     }
   }
   close(fd);
@@ -39,17 +46,34 @@ void unmap_file(const MappedFile& file) {
   if (file.data != nullptr) munmap(const_cast<void*>(file.data), file.bytes);
 }
 
+namespace {
+// What a block takes of the address space: whole huge pages where that adds less than a quarter of one.
+uint64_t mapped_bytes(uint64_t bytes) {
+  uint64_t unit = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+  if (bytes % kHugePage > kHugePage / 4 * 3) unit = kHugePage;
+  return (bytes + unit - 1) & ~(unit - 1);
+}
+}  // namespace
+
+// Blocks of a huge page and more begin at a boundary of one, so that the kernel uses huge pages as far as
+// they reach: one fault in place of 512 while a session runs first, fewer misses of translations ever after.
+// The advice is a hint.
 void* allocate_pages(uint64_t bytes) {
   if (bytes > SIZE_MAX / 2) return nullptr;
-  void* pages = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (pages == MAP_FAILED) return nullptr;
-  if (bytes >= (uint64_t{2} << 20))
-    madvise(pages, bytes, MADV_HUGEPAGE);  // fewer faults in large arenas; a hint
-  return pages;
+  uint64_t needed = mapped_bytes(bytes), spare = needed >= kHugePage ? kHugePage : 0;
+  void* pages = mmap(nullptr, needed + spare, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (pages == MAP_FAILED || spare == 0) return pages == MAP_FAILED ? nullptr : pages;
+  char* begin = static_cast<char*>(pages);
+  uint64_t before = (0 - reinterpret_cast<uintptr_t>(pages)) % kHugePage;
+  if (before > 0) munmap(begin, before);
+  begin += before;
+  if (before < spare) munmap(begin + needed, spare - before);
+  madvise(begin, needed, MADV_HUGEPAGE);
+  return begin;
 }
 
 void free_pages(void* pages, uint64_t bytes) {
-  if (pages != nullptr) munmap(pages, bytes);
+  if (pages != nullptr) munmap(pages, mapped_bytes(bytes));
 }
 
 bool make_executable(void* pages, uint64_t bytes) {

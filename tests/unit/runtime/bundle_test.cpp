@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 #include <fstream>
 
@@ -100,6 +101,35 @@ TEST(Bundle, RoundTripKeepsEverything) {
 }
 
 TEST(Bundle, SameContentsGiveSameBytes) { EXPECT_EQ(bundle_bytes(test_contents()), valid_bytes()); }
+
+// The structure, which is written last, reaches beyond the first pieces, and constants leave gaps of pieces.
+TEST(Bundle, LargeFilesArePutTogetherFromPieces) {
+  constexpr uint64_t kPiece = uint64_t{2} << 20;
+  bundle::BundleContents contents = test_contents();
+  std::string text(kPiece * 2 + 12345, 'x');
+  text.replace(text.size() - 3, 3, "end");
+  contents.entry_points[0].plans[0].text = text;
+  std::vector<std::byte> values(kPiece * 2 + 777);
+  for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<std::byte>(i * 31 + i / 251);
+  bundle::ConstantsSegment& constants = contents.constants[0];
+  const uint64_t offset = constants.bytes + kPiece * 3 + 64;
+  constants.pieces.push_back({offset, values.size(), values, {}});
+  constants.bytes = offset + values.size();
+  contents.arenas[0].bytes = constants.bytes;
+
+  std::vector<std::byte> bytes = bundle_bytes(contents);
+  ASSERT_EQ(open(bytes, true).text, "");
+  const schema::Bundle* structure = structure_of(bytes);
+  EXPECT_EQ(structure->entry_points()->Get(0)->plans()->Get(0)->text()->str(), text);
+  const schema::Segment* segment = structure->segments()->Get(structure->segments()->size() - 1);
+  for (uint32_t i = 0; i < structure->segments()->size(); ++i)
+    if (structure->segments()->Get(i)->bytes() == constants.bytes) segment = structure->segments()->Get(i);
+  ASSERT_EQ(segment->bytes(), constants.bytes);
+  const std::byte* stored = bytes.data() + segment->offset();
+  EXPECT_TRUE(std::equal(values.begin(), values.end(), stored + offset));
+  EXPECT_TRUE(std::all_of(stored + offset - kPiece * 3, stored + offset,
+                          [](std::byte b) { return b == std::byte{0}; }));
+}
 
 TEST(Bundle, SegmentsArePageAligned) {
   const schema::Bundle* structure = structure_of(valid_bytes());

@@ -11,6 +11,7 @@
 #include <fstream>
 #include <set>
 
+#include "platform/platform.h"
 #include "quernel/runtime.hpp"
 #include "test_bundle.h"
 
@@ -178,6 +179,26 @@ TEST_F(SystemFailure, EachThread) {
   threads_left = 3;
   Device device;
   EXPECT_EQ(device.open_cpu(4), QNL_OK);
+}
+
+// Large blocks begin where huge pages do; whatever was mapped to get there is given back.
+TEST_F(SystemFailure, BlocksOfEverySize) {
+  constexpr uint64_t kHuge = uint64_t{2} << 20;
+  for (uint64_t bytes : {uint64_t{1}, uint64_t{4096}, uint64_t{4097}, kHuge / 2, kHuge - 1, kHuge, kHuge + 1,
+                         kHuge + kHuge / 2, 3 * kHuge - 64, 3 * kHuge}) {
+    auto* block = static_cast<unsigned char*>(platform::allocate_pages(bytes));
+    ASSERT_NE(block, nullptr);
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(block) % (bytes < kHuge - 1 ? 4096 : kHuge), 0u) << bytes;
+    EXPECT_GE(mapped_bytes, static_cast<long>(bytes));
+    EXPECT_LE(mapped_bytes, static_cast<long>(bytes + kHuge / 4)) << bytes;
+    EXPECT_EQ(block[0] | block[bytes / 2] | block[bytes - 1], 0);
+    block[0] = block[bytes / 2] = block[bytes - 1] = 1;
+    platform::free_pages(block, bytes);
+    EXPECT_EQ(mapped_bytes, 0) << bytes;
+    memory_left = 0;
+    EXPECT_EQ(platform::allocate_pages(bytes), nullptr);
+    memory_left = -1;
+  }
 }
 
 TEST_F(SystemFailure, MappingOfAFile) {
