@@ -221,6 +221,7 @@ const std::vector<GraphPass>& graph_passes() {
        graph_pass(simplify_control_flow)},
       {"merge-common-subexpressions", "equal nodes become one", graph_pass(merge_common_subexpressions)},
       {"simplify-algebra", "identities of arithmetic", graph_pass(simplify_algebra)},
+      {"expand-powers", "powers with common exponents become products and roots", graph_pass(expand_powers)},
       {"canonicalize-movement", "chains of movement ops become one", graph_pass(canonicalize_movement)},
       {"fold-scales-into-contractions", "batch normalisation moves into weights",
        graph_pass(fold_scales_into_contractions)},

@@ -100,7 +100,7 @@ class Lowering {
                          loop::Scope::kShared);
     tiles_ = plan_.tiles_y * plan_.tiles_x;
     int64_t shares = (plan_.panels() + plan_.panels_per_group - 1) / plan_.panels_per_group;
-    Shape grid{batch_extent(), shares, (tiles_ + plan_.block - 1) / plan_.block};
+    Shape grid{batch_extent(), plan_.groups, shares, (tiles_ + plan_.block - 1) / plan_.block};
     c_.kernel.body = outer_loops(c_, grid, 1, 1, [&](const std::vector<Expr>& at) { return group(at); });
   }
 
@@ -117,18 +117,18 @@ class Lowering {
   }
 
   Stmt group(const std::vector<Expr>& at) {
-    Expr batch = at[0], first_panel = at[1] * index(plan_.panels_per_group),
-         first_tile = at[2] * index(plan_.block);
+    batch_ = at[0], group_ = at[1];
+    Expr first_panel = at[2] * index(plan_.panels_per_group), first_tile = at[3] * index(plan_.block);
     Expr panels = index(plan_.panels_per_group);
     if (plan_.panels() % plan_.panels_per_group != 0)
       panels = loop::binary(BinaryOp::k_min, panels, index(plan_.panels()) - first_panel);
     std::vector<Stmt> body{loop::alloc(transformed_), loop::alloc(sums_)};
     body.push_back(loop_over("t", index(plan_.block), AxisKind::kSerial,
-                             [&](Expr t) { return transform_tile(batch, first_tile + t, t); }));
+                             [&](Expr t) { return transform_tile(first_tile + t, t); }));
     body.push_back(loop_over("panel", panels, AxisKind::kSerial, [&](Expr p) {
       Expr panel = first_panel + p;
       Stmt finish = loop_over("t", index(plan_.block), AxisKind::kSerial,
-                              [&](Expr t) { return finish_tile(batch, first_tile + t, t, panel); });
+                              [&](Expr t) { return finish_tile(first_tile + t, t, panel); });
       return loop::block({multiply(panel), finish});
     }));
     return loop::block(std::move(body));
@@ -167,14 +167,15 @@ class Lowering {
   }
 
   // Step 1. Tiles past the last one repeat it; nothing reads their sums.
-  Stmt transform_tile(const Expr& batch, Expr tile, const Expr& t) {
+  Stmt transform_tile(Expr tile, const Expr& t) {
     Straight outer;
     if (tiles_ % plan_.block != 0) tile = loop::binary(BinaryOp::k_min, tile, index(tiles_ - 1));
     Place place = place_of(outer, outer.name("tile", tile));
     const schedule::WinogradForm& form = plan_.form;
     Line rows = line_of(outer, place.y, plan_.tiles_y, form.y_begin, form.y_end, plan_.y_stride);
     Line columns = line_of(outer, place.x, plan_.tiles_x, form.x_begin, form.x_end, plan_.x_stride);
-    Expr base = outer.name("base", c_.symbols(plan_.offset) + batch * c_.symbols(plan_.batch_stride));
+    Expr base = outer.name("base", c_.symbols(plan_.offset) + batch_ * c_.symbols(plan_.batch_stride) +
+                                       group_ * c_.symbols(plan_.group_stride));
     Expr zero = loop::const_float(DType::kF32, 0);
     Stmt channels = vector_loop("c", index(plan_.channels), plan_.lanes, c_.target, [&](Expr channel) {
       Straight s;
@@ -200,7 +201,7 @@ class Lowering {
     return loop::block(std::move(outer.statements));
   }
 
-  // Step 2: sums[point][tile][n] = sum over c of inputs[point][tile][c] * weights[panel][point][c][n].
+  // Step 2: sums[point][tile][n] = sum over c of inputs[point][tile][c] * weights[group][panel][point][c][n].
   Stmt multiply(const Expr& panel) {
     return loop_over("point", index(plan_.points()), AxisKind::kSerial, [&](Expr point) {
       return loop_over("rows", index(plan_.block / plan_.tile_m), AxisKind::kSerial,
@@ -226,7 +227,8 @@ class Lowering {
     loop::Buffer weights = local_buffer("columns", DType::kF32, n, loop::Scope::kRegister);
     Expr first_row = point * index(plan_.block) + rows * index(plan_.tile_m);
     Expr a_base = first_row * index(plan_.channels);
-    Expr b_base = (panel * index(plan_.points()) + point) * index(plan_.channels * n);
+    Expr b_base = ((group_ * index(plan_.panels()) + panel) * index(plan_.points()) + point) *
+                  index(plan_.channels * n);
     std::vector<Stmt> body{loop::alloc(acc)};
     body.push_back(for_rows([&](Expr m) {
       return for_columns(
@@ -258,7 +260,7 @@ class Lowering {
   }
 
   // Step 3.
-  Stmt finish_tile(const Expr& batch, const Expr& tile, const Expr& t, const Expr& panel) {
+  Stmt finish_tile(const Expr& tile, const Expr& t, const Expr& panel) {
     Straight outer;
     Place place = place_of(outer, tile);
     Stmt columns = for_vectors([&](Expr n) {
@@ -274,7 +276,7 @@ class Lowering {
       for (int64_t i = 0; i < plan_.tile; ++i)
         for (int64_t j = 0; j < plan_.tile; ++j) {
           Expr y = place.y * index(plan_.tile) + index(i), x = place.x * index(plan_.tile) + index(j);
-          s.statements.push_back(store_point(batch, y, x, column, square[i][j]));
+          s.statements.push_back(store_point(y, x, column, square[i][j]));
         }
       return loop::block(std::move(s.statements));
     });
@@ -291,13 +293,14 @@ class Lowering {
     });
   }
 
-  Stmt store_point(const Expr& batch, const Expr& y, const Expr& x, const Expr& column, const Expr& sum) {
+  Stmt store_point(const Expr& y, const Expr& x, const Expr& column, const Expr& sum) {
     const Contraction& c = node_.attributes.contraction;
     const schedule::WinogradForm& form = plan_.form;
     Evaluator e = c_.evaluator();
     for (size_t i = 0; i < c.axes.size(); ++i) {
       int axis = static_cast<int>(i);
-      Expr value = axis == form.batch     ? batch
+      Expr value = axis == form.batch     ? batch_
+                   : axis == form.group   ? group_
                    : axis == form.y       ? y
                    : axis == form.x       ? x
                    : axis == form.columns ? column
@@ -327,6 +330,7 @@ class Lowering {
   const Node& node_;
   const WinogradPlan& plan_;
   int64_t side_ = 4, tiles_ = 1;
+  Expr batch_, group_;  // of the present workgroup
   loop::Buffer input_, transformed_, sums_;
 };
 

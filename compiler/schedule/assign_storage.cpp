@@ -287,8 +287,8 @@ class Assigner {
     ValueId weights = access[1].base;
     const Tensor& data = *g_.constant(weights);
     std::string order = "/winograd " + std::to_string(c.winograd) + "/" + to_string(strides[1].offset);
-    for (int axis : {form.window_y, form.window_x, form.channels, form.columns})
-      order += "," + to_string(strides[1].axis[axis]);
+    for (int axis : {form.window_y, form.window_x, form.channels, form.columns, form.group})
+      if (axis >= 0) order += "," + to_string(strides[1].axis[axis]);
     group.winograd = schedule::plan_winograd(c, form, c.winograd, strides[0], target_);
     int panel_v = packings_.panel_v(data, order, group.winograd.tile_v);
     if (panel_v != group.winograd.tile_v)

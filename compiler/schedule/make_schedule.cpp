@@ -116,7 +116,8 @@ std::string print(const Schedule& s) {
       text += "    winograd " + std::to_string(p.tile) + ": " + std::to_string(p.tiles_y) + "x" +
               std::to_string(p.tiles_x) + " tiles, " + std::to_string(p.block) + " at a time, tile " +
               std::to_string(p.tile_m) + "x" + std::to_string(p.panel_n()) + " reduce " +
-              std::to_string(p.channels) + " columns " + std::to_string(p.columns) + "\n";
+              std::to_string(p.channels) + " columns " + std::to_string(p.columns) +
+              (p.groups > 1 ? " groups " + std::to_string(p.groups) : "") + "\n";
     }
     auto tiles = [&](const ContractionPlan& p) {
       text += "    tile " + std::to_string(p.tile_m) + "x" + std::to_string(p.tile_n()) +

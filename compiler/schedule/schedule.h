@@ -70,9 +70,10 @@ struct ContractionPlan {
 // axes; those of extent 1 play no part.
 struct WinogradForm {
   int batch = -1;                                   // -1: one image
+  int group = -1;                                   // of a grouped convolution; -1: one group
   int y = -1, x = -1;                               // output positions, along which the window slides
   int window_y = -1, window_x = -1, channels = -1;  // reduced
-  int columns = -1;                                 // output channels
+  int columns = -1;                                 // output channels (of a group)
   // Where along y + window_y and x + window_x the operand has elements; it is zero elsewhere.
   int64_t y_begin = 0, y_end = 0, x_begin = 0, x_end = 0;
 };
@@ -81,13 +82,13 @@ struct WinogradForm {
 struct WinogradPlan {
   WinogradForm form;
   int tile = 0;  // 0: the contraction is computed as it stands
-  int64_t tiles_y = 0, tiles_x = 0, channels = 0, columns = 0;
+  int64_t tiles_y = 0, tiles_x = 0, groups = 1, channels = 0, columns = 0;
   // Operand a: elements per step; channels are contiguous.
-  Dim offset = 0, batch_stride = 0, y_stride = 0, x_stride = 0;
+  Dim offset = 0, batch_stride = 0, group_stride = 0, y_stride = 0, x_stride = 0;
   int lanes = 1, tile_m = 1, tile_v = 1;  // of the register tile: tiles times vectors of output channels
   int64_t block = 1;                      // tiles that a workgroup transforms at once, a multiple of tile_m
   int64_t panels_per_group = 1;           // panels of output channels that a workgroup computes
-  double cycles = 0;                      // estimated, of one core for one image
+  double cycles = 0;                      // estimated, of one core for one group of one image
   int64_t points() const { return int64_t{tile + 2} * (tile + 2); }
   int64_t panel_n() const { return int64_t{lanes} * tile_v; }
   int64_t panels() const { return (columns + panel_n() - 1) / panel_n(); }

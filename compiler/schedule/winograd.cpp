@@ -98,13 +98,13 @@ std::optional<WinogradForm> winograd_form(const Graph& graph, const Node& node, 
   for (int o : outputs) {
     if (o == form.y || o == form.x) continue;
     bool in_a = uses(a.indices, o), in_b = uses(b.indices, o);
-    int& role = in_b ? form.columns : form.batch;
-    if (in_a == in_b || role >= 0) return std::nullopt;
+    int& role = in_a && in_b ? form.group : in_b ? form.columns : form.batch;
+    if ((!in_a && !in_b) || role >= 0) return std::nullopt;
     role = o;
   }
   if (form.columns < 0 || !uses(b.indices, form.channels)) return std::nullopt;
-  for (int i : {form.y, form.x, form.channels, form.columns})
-    if (!c.axes[i].extent.is_const()) return std::nullopt;
+  for (int i : {form.y, form.x, form.channels, form.columns, form.group})
+    if (i >= 0 && !c.axes[i].extent.is_const()) return std::nullopt;
   // Channels are contiguous in what is stored.
   std::vector<Dim> channel = coefficients_of(a, form.channels, axes);
   for (size_t d = 0; d < channel.size() && !any_order; ++d)
@@ -141,7 +141,9 @@ void choose_blocks(WinogradPlan& plan, const Target& target, int panel_v) {
         double count = std::ceil(static_cast<double>(tiles) / static_cast<double>(block));
         double products =
             kOtherCycles * points * rows * static_cast<double>(panels) * (channels * step + 12 + 2.0 * m * v);
-        double traffic = count * weights / (weights > near ? kMemoryBytesPerCycle : kCacheBytesPerCycle);
+        double traffic =
+            count * weights /
+            (weights * static_cast<double>(plan.groups) > near ? kMemoryBytesPerCycle : kCacheBytesPerCycle);
         if (inputs > near) traffic += count * static_cast<double>(panels) * inputs / kCacheBytesPerCycle;
         double transforms = points * static_cast<double>(tiles) *
                             (5 * std::ceil(channels / plan.lanes) + 4 * columns / plan.lanes);
@@ -154,7 +156,7 @@ void choose_blocks(WinogradPlan& plan, const Target& target, int panel_v) {
       }
     }
   // A second thread may take part even where there are few tiles.
-  int64_t shares = plan.block >= tiles ? 2 : 1;
+  int64_t shares = plan.block >= tiles && plan.groups == 1 ? 2 : 1;
   plan.panels_per_group = (plan.panels() + shares - 1) / shares;
 }
 
@@ -167,10 +169,12 @@ WinogradPlan plan_winograd(const Contraction& c, const WinogradForm& form, int t
   plan.tile = tile;
   plan.tiles_y = (c.axes[form.y].extent.value() + tile - 1) / tile;
   plan.tiles_x = (c.axes[form.x].extent.value() + tile - 1) / tile;
+  if (form.group >= 0) plan.groups = c.axes[form.group].extent.value();
   plan.channels = c.axes[form.channels].extent.value();
   plan.columns = c.axes[form.columns].extent.value();
   plan.offset = a.offset;
   plan.batch_stride = form.batch < 0 ? Dim(0) : a.axis[form.batch];
+  plan.group_stride = form.group < 0 ? Dim(0) : a.axis[form.group];
   plan.y_stride = a.axis[form.y];
   plan.x_stride = a.axis[form.x];
   plan.lanes = std::max(1, target.lanes(4));
@@ -185,24 +189,28 @@ Tensor winograd_weights(const Tensor& data, const WinogradPlan& plan, const Oper
   int64_t side = plan.tile + 2, points = plan.points(), n = plan.panel_n();
   int64_t stride_y = b.axis[form.window_y].value(), stride_x = b.axis[form.window_x].value();
   int64_t stride_c = b.axis[form.channels].value(), stride_n = b.axis[form.columns].value();
-  std::vector<uint8_t> bytes(static_cast<size_t>(plan.panels() * points * plan.channels * n * 4), 0);
+  int64_t stride_g = form.group < 0 ? 0 : b.axis[form.group].value();
+  std::vector<uint8_t> bytes(
+      static_cast<size_t>(plan.groups * plan.panels() * points * plan.channels * n * 4), 0);
   float* target = reinterpret_cast<float*>(bytes.data());
   std::vector<double> rows(static_cast<size_t>(side * 3));
-  for (int64_t column = 0; column < plan.columns; ++column)
-    for (int64_t channel = 0; channel < plan.channels; ++channel) {
-      const float* window = w + column * stride_n + channel * stride_c;
-      for (int64_t i = 0; i < side; ++i)
-        for (int64_t x = 0; x < 3; ++x)
-          rows[i * 3 + x] = g[i][0] * window[x * stride_x] + g[i][1] * window[stride_y + x * stride_x] +
-                            g[i][2] * window[2 * stride_y + x * stride_x];
-      for (int64_t i = 0; i < side; ++i)
-        for (int64_t j = 0; j < side; ++j) {
-          double sum = g[j][0] * rows[i * 3] + g[j][1] * rows[i * 3 + 1] + g[j][2] * rows[i * 3 + 2];
-          int64_t at = ((column / n * points + i * side + j) * plan.channels + channel) * n + column % n;
-          target[at] = static_cast<float>(sum);
-        }
-    }
-  return {DType::kF32, {plan.panels(), points, plan.channels, n}, Bytes::own(std::move(bytes))};
+  for (int64_t group = 0; group < plan.groups; ++group)
+    for (int64_t column = 0; column < plan.columns; ++column)
+      for (int64_t channel = 0; channel < plan.channels; ++channel) {
+        const float* window = w + group * stride_g + column * stride_n + channel * stride_c;
+        for (int64_t i = 0; i < side; ++i)
+          for (int64_t x = 0; x < 3; ++x)
+            rows[i * 3 + x] = g[i][0] * window[x * stride_x] + g[i][1] * window[stride_y + x * stride_x] +
+                              g[i][2] * window[2 * stride_y + x * stride_x];
+        int64_t panel = group * plan.panels() + column / n;
+        for (int64_t i = 0; i < side; ++i)
+          for (int64_t j = 0; j < side; ++j) {
+            double sum = g[j][0] * rows[i * 3] + g[j][1] * rows[i * 3 + 1] + g[j][2] * rows[i * 3 + 2];
+            int64_t at = ((panel * points + i * side + j) * plan.channels + channel) * n + column % n;
+            target[at] = static_cast<float>(sum);
+          }
+      }
+  return {DType::kF32, {plan.groups, plan.panels(), points, plan.channels, n}, Bytes::own(std::move(bytes))};
 }
 
 namespace {
@@ -215,18 +223,17 @@ int best_tile(const Graph& graph, const Node& node, const Target& target) {
   OperandAccess a = resolve_operand(graph, node, 0);
   OperandStrides strides =
       operand_strides(graph, a, contiguous_strides(graph.shape(a.base)), 0, c.axes.size());
-  double images = form->batch < 0 ? 1 : static_cast<double>(c.axes[form->batch].extent.estimate());
   double products = 1;
   for (int i : {form->y, form->x, form->channels, form->columns})
     products *= static_cast<double>(c.axes[i].extent.value());
   double plain = kOtherCycles * 9 * products / target.lanes(4) / target.peak_fma_per_cycle;
   double weights = 9 * 4 * static_cast<double>(c.axes[form->channels].extent.value()) *
                    static_cast<double>(c.axes[form->columns].extent.value());
-  plain = images * std::max(plain, weights / kMemoryBytesPerCycle);
+  plain = std::max(plain, weights / kMemoryBytesPerCycle);
   double best = plain;
   int tile = 0;
   for (int side : {2, 4}) {
-    double cycles = images * plan_winograd(c, *form, side, strides, target).cycles;
+    double cycles = plan_winograd(c, *form, side, strides, target).cycles;
     if (cycles < best * kWorthwhile) best = cycles, tile = side;
   }
   return tile;

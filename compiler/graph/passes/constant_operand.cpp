@@ -1,5 +1,6 @@
 #include "graph/passes/constant_operand.h"
 
+#include <cmath>
 #include <cstring>
 
 #include "graph/interpret.h"
@@ -30,6 +31,44 @@ std::optional<Tensor> uniform_operand(const Graph& graph, ValueId v) {
   std::vector<uint8_t> element(tensor->bytes.data(), tensor->bytes.data() + element_size(tensor->dtype));
   return Tensor{tensor->dtype, {}, Bytes::own(std::move(element))};
 }
+
+namespace {
+
+bool non_negative(const Graph& graph, ValueId v, int depth) {
+  if (std::optional<Tensor> c = uniform_operand(graph, v))
+    return element_as_f64(*c, 0) >= 0 && !std::signbit(element_as_f64(*c, 0));
+  const Node* node = graph.def(v);
+  if (!node || depth > 6) return false;
+  auto operand = [&](size_t i) { return non_negative(graph, node->inputs[i], depth + 1); };
+  switch (node->op) {
+    case OpKind::k_abs:
+    case OpKind::k_exp:
+    case OpKind::k_exp2:
+      return true;
+    case OpKind::k_mul:
+      return node->inputs[0] == node->inputs[1] || (operand(0) && operand(1));
+    case OpKind::k_add:
+    case OpKind::k_div:
+      return operand(0) && operand(1);
+    case OpKind::k_sqrt:
+    case OpKind::k_reshape:
+    case OpKind::k_permute:
+    case OpKind::k_expand:
+    case OpKind::k_slice:
+    case OpKind::k_flip:
+    case OpKind::k_reduce_sum:
+      return operand(0);
+    case OpKind::k_pad:
+    case OpKind::k_view:  // outside its guards
+      return operand(0) && node->attributes.fill >= 0 && !std::signbit(node->attributes.fill);
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+bool known_non_negative(const Graph& graph, ValueId v) { return non_negative(graph, v, 0); }
 
 Expected<Tensor> evaluate_node(OpKind op, const std::vector<Tensor>& operands, const Attributes& attributes) {
   Graph graph;

@@ -1,6 +1,6 @@
-// Operands known at compile time, as the passes see them: a constant, or the expand of a constant, which
-// stays an expand so that broadcast data costs nothing. The tensor has the value's rank, and dims of 1 where
-// it repeats along a dim.
+// What is known of operands at compile time, as the passes see them: a constant, or the expand of a constant,
+// which stays an expand so that broadcast data costs nothing. The tensor has the value's rank, and dims of 1
+// where it repeats along a dim.
 #pragma once
 
 #include <optional>
@@ -15,6 +15,8 @@ std::optional<Tensor> constant_operand(const Graph& graph, ValueId v);
 // The one element, as a scalar, that a known value consists of; nullopt when unknown, empty or not uniform.
 std::optional<Tensor> uniform_operand(const Graph& graph, ValueId v);
 bool all_elements_equal(const Tensor& tensor);
+// Whether no element can be below zero, or zero with a sign; it may be a NaN.
+bool known_non_negative(const Graph& graph, ValueId v);
 
 // A node computed by the interpreter on constants. Elementwise operands broadcast against each other.
 Expected<Tensor> evaluate_node(OpKind op, const std::vector<Tensor>& operands,

@@ -22,6 +22,11 @@ Expected<Graph> eliminate_dead_nodes(const Graph& graph);
 // power of two, …
 Expected<Graph> simplify_algebra(const Graph& graph);
 
+// Powers with common exponents as products and square roots, each rounded: within 1.5 units in the last
+// place.
+//   pow(x, 3) -> mul(mul(x, x), x);  where x >= 0: pow(x, 0.75) -> mul(sqrt(x), sqrt(sqrt(x)))
+Expected<Graph> expand_powers(const Graph& graph);
+
 // Scales and shifts by constants along output channels move into the weights of the contraction before them:
 //   mul(contract(x, w), s) -> contract(x, w*s);  add(add(contract, b), t) -> add(contract, b+t); this is
 //   batch-norm folding.

@@ -117,35 +117,6 @@ const Node* inner_with_constant(const SimplifyMatch& m, OpKind op) {
   return inner && inner->op == op && is_known(m.build.graph(), inner->inputs[1]) ? inner : nullptr;
 }
 
-bool known_non_negative(const Graph& graph, ValueId v, int depth = 0) {
-  if (std::optional<Tensor> c = uniform_operand(graph, v))
-    return element_as_f64(*c, 0) >= 0 && !is_negative_zero(*c);
-  const Node* node = graph.def(v);
-  if (!node || depth > 6) return false;
-  auto operand = [&](size_t i) { return known_non_negative(graph, node->inputs[i], depth + 1); };
-  switch (node->op) {
-    case OpKind::k_abs:
-    case OpKind::k_exp:
-    case OpKind::k_exp2:
-      return true;
-    case OpKind::k_mul:
-      return node->inputs[0] == node->inputs[1] || (operand(0) && operand(1));
-    case OpKind::k_add:
-    case OpKind::k_div:
-      return operand(0) && operand(1);
-    case OpKind::k_sqrt:
-    case OpKind::k_reshape:
-    case OpKind::k_permute:
-    case OpKind::k_expand:
-    case OpKind::k_slice:
-    case OpKind::k_flip:
-    case OpKind::k_reduce_sum:
-      return operand(0);
-    default:
-      return false;
-  }
-}
-
 }  // namespace
 
 ValueId constant_to_the_right(const SimplifyMatch& m) {

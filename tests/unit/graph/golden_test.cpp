@@ -22,6 +22,7 @@ const Pass kPasses[] = {
     {"choose-channels-last", choose_channels_last, 1e-6},
     {"compose-views", compose_views, 0},
     {"eliminate-dead-nodes", eliminate_dead_nodes, 0},
+    {"expand-powers", expand_powers, 3e-7},
     {"fold-constants", fold_constants, 0},
     {"fold-scales-into-contractions", fold_scales_into_contractions, 1e-5},
     {"merge-common-subexpressions", merge_common_subexpressions, 0},
