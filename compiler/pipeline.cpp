@@ -215,6 +215,8 @@ Status check_shared_states(const std::vector<Graph>& graphs) {
 
 const std::vector<GraphPass>& graph_passes() {
   static const std::vector<GraphPass> passes = {
+      {"form-integer-contractions", "contractions of 8-bit operands add up integers",
+       graph_pass(form_integer_contractions)},
       {"fold-constants", "nodes with constant operands become constants", graph_pass(fold_constants)},
       {"eliminate-dead-nodes", "nodes that reach no output disappear", graph_pass(eliminate_dead_nodes)},
       {"simplify-control-flow", "loops and branches get and give what is needed",

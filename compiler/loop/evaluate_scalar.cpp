@@ -415,6 +415,16 @@ uint64_t evaluate_mul_acc(DType dtype, uint64_t a, uint64_t b, uint64_t c) {
   return evaluate_binary(BinaryOp::k_add, dtype, evaluate_binary(BinaryOp::k_mul, dtype, a, b), c);
 }
 
+uint64_t evaluate_dot(DType a_dtype, DType b_dtype, uint64_t a, uint64_t b, uint64_t c) {
+  auto byte = [](DType dtype, uint64_t word, int i) -> int64_t {
+    auto bits = static_cast<uint8_t>(word >> (8 * i));
+    return dtype == DType::kI32 ? static_cast<int8_t>(bits) : int64_t{bits};
+  };
+  int64_t sum = bits_to_int(DType::kI32, c);
+  for (int i = 0; i < 4; ++i) sum += byte(a_dtype, a, i) * byte(b_dtype, b, i);
+  return int_to_bits(DType::kI32, sum);
+}
+
 uint64_t evaluate_cast(DType from, DType to, uint64_t bits) {
   if (from == to) return bits;
   if (is_float(from)) {

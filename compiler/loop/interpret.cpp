@@ -167,6 +167,9 @@ Value Interpreter::eval(const Expr& e) {
       case ExprKind::kMulAcc:
         result[i] = evaluate_mul_acc(dtype, a[i], b[i], c[i]);
         break;
+      case ExprKind::kDot:
+        result[i] = evaluate_dot(dtype, e->args[1]->type.dtype, a[i], b[i], c[i]);
+        break;
       case ExprKind::kSelect:
         result[i] = a[i] ? b[i] : c[i];
         break;

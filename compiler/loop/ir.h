@@ -66,6 +66,8 @@ enum class ExprKind : uint8_t {
   kReduceLanes,  // scalar: binary (add mul max min and or) folded over the lanes of args[0], pairwise halves
   kInterleave,   // vector: lanes of args[0] and args[1] in turns, from their lower halves (stride 0) or upper
                  // ones (stride 1); the step that a transpose of n vectors of n lanes repeats log2(n) times
+  kDot,  // i32, lane by lane: args[2] plus the products of the four bytes of args[0] with those of args[1],
+         // which are signed in an i32 and unsigned in a u32; the sum wraps
 };
 
 struct VarNode {
@@ -110,6 +112,7 @@ Expr ramp(Expr base, int64_t stride, int lanes);
 Expr broadcast(Expr x, int lanes);
 Expr reduce_lanes(BinaryOp op, Expr x);
 Expr interleave(bool upper, Expr a, Expr b);
+Expr dot(Expr a, Expr b, Expr c);
 inline Expr operator+(Expr a, Expr b) { return binary(BinaryOp::k_add, std::move(a), std::move(b)); }
 inline Expr operator-(Expr a, Expr b) { return binary(BinaryOp::k_sub, std::move(a), std::move(b)); }
 inline Expr operator*(Expr a, Expr b) { return binary(BinaryOp::k_mul, std::move(a), std::move(b)); }

@@ -153,6 +153,8 @@ void Printer::expr(const Expr& e, Precedence context) {
       return call("reduce_lanes", e->args, quernel::to_string(e->binary));
     case ExprKind::kInterleave:
       return call(e->stride == 0 ? "interleave_lower" : "interleave_upper", e->args);
+    case ExprKind::kDot:
+      return call("dot", e->args);
     case ExprKind::kBroadcast:
       call("broadcast", e->args);
       out_.pop_back();

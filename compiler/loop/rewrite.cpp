@@ -34,6 +34,8 @@ Expr with_args(const Expr& e, std::vector<Expr> args) {
       return reduce_lanes(e->binary, args[0]);
     case ExprKind::kInterleave:
       return interleave(e->stride != 0, args[0], args[1]);
+    case ExprKind::kDot:
+      return dot(args[0], args[1], args[2]);
   }
   QUERNEL_UNREACHABLE("expression kind is not handled");
 }

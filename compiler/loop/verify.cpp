@@ -160,7 +160,7 @@ bool is_lane_reduction(BinaryOp op) {
 
 // Whether what the rest of the verifier and the printer rely on is there.
 bool is_complete(const ExprNode& e) {
-  constexpr size_t kOperands[] = {0, 0, 0, 0, 1, 2, 3, 3, 1, 1, 1, 1, 1, 2};
+  constexpr size_t kOperands[] = {0, 0, 0, 0, 1, 2, 3, 3, 1, 1, 1, 1, 1, 2, 3};
   if (e.kind == ExprKind::kLoad) return e.buffer && (e.args.size() == 1 || e.args.size() == 3);
   return e.args.size() == kOperands[static_cast<size_t>(e.kind)] && (e.kind != ExprKind::kVar || e.var);
 }
@@ -223,6 +223,15 @@ std::string Verifier::expr_problem(const ExprNode& e) {
       return first == e.type && e.args[1]->type == e.type && e.type.lanes % 2 == 0
                  ? ""
                  : "interleave expected vectors of its type with an even number of lanes";
+    case ExprKind::kDot: {
+      auto is_word = [&](const Type& type) {
+        return (type.dtype == DType::kI32 || type.dtype == DType::kU32) && type.lanes == e.type.lanes;
+      };
+      return e.type.dtype == DType::kI32 && e.args[2]->type == e.type && is_word(first) &&
+                     is_word(e.args[1]->type)
+                 ? ""
+                 : "dot expected words of four bytes, i32 or u32, and a sum of type i32, all of its lanes";
+    }
   }
   return "unknown expression kind";
 }

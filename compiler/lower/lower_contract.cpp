@@ -95,7 +95,7 @@ class Lowering {
   }
 
   // Elements of a panel of b.
-  Dim panel_size() const { return schedule::reduction_count(plan_) * plan_.panel_n(); }
+  Dim panel_size() const { return schedule::panel_rows(plan_) * plan_.panel_n(); }
   // Where the tile's columns begin in packed b.
   Expr packed_tile(const Expr& tile) const {
     int64_t tiles = plan_.panel_v / plan_.tile_v;  // of a panel
@@ -269,19 +269,91 @@ class Lowering {
     }));
     Expr zero = is_float(accumulator_dtype_) ? loop::const_float(accumulator_dtype_, 0)
                                              : loop::const_int(accumulator_dtype_, 0);
-    body.push_back(for_rows([&](Expr m) {
-      return for_columns([&](Expr n) { return loop::store(acc, m * index(plan_.tile_n()) + n, zero); });
-    }));
 
     Expr b_base = plan_.packed ? packed_tile(column_tile) : at(plan_.b_offset) + first_column;
     b_base = gathered_ ? index(0) : b_base + grid_of_b(base);
+    body.push_back(for_rows([&](Expr m) {
+      return for_vectors([&](Expr v, Expr l) {
+        Expr n = v ? v * index(lanes_) + l : l;
+        Expr first = plan_.dot_shifts ? loop::load(b_buffer_, b_base + packed_column(v, l)) : zero;
+        return loop::store(acc, m * index(plan_.tile_n()) + n, first);
+      });
+    }));
     body.push_back(reduce(acc, row_offsets, b_base, first_column));
     body.push_back(finish(acc, base, first_row, first_column));
     return loop::block(std::move(body));
   }
 
+  // Four neighbours of a row of bytes, or what is left of them.
+  Expr word_of(const Expr& place, int64_t bytes) const {
+    Expr word;
+    if (bytes == plan_.dot) {
+      Expr all = loop::load(a_buffer_, loop::ramp(place, 1, plan_.dot), plan_.dot);
+      word = loop::bitcast({DType::kU32, 1}, all);
+    } else {
+      for (int64_t i = 0; i < bytes; ++i) {
+        Expr byte = loop::bitcast({DType::kU8, 1}, loop::load(a_buffer_, place + index(i)));
+        byte =
+            loop::binary(BinaryOp::k_shl, loop::cast(DType::kU32, byte), loop::const_int(DType::kU32, 8 * i));
+        word = word ? loop::binary(BinaryOp::k_or, word, byte) : byte;
+      }
+    }
+    if (plan_.dot_shifts)
+      word = loop::binary(BinaryOp::k_xor, word, loop::const_int(DType::kU32, 0x80808080));
+    bool is_signed = a_buffer_->dtype == DType::kI8 && !plan_.dot_shifts;
+    return loop::bitcast({is_signed ? DType::kI32 : DType::kU32, 1}, word);
+  }
+
+  // The sum in words of bytes. What is left of the last axis is a step of its own.
+  Stmt reduce_words(const loop::Buffer& acc, const loop::Buffer& row_offsets, const Expr& b_base) {
+    std::vector<std::pair<loop::Var, Dim>> loops;
+    Expr a_outer = index(0), row = index(0);
+    const ContractionPlan::Axis& last = plan_.axes[plan_.reduction_axes.back()];
+    for (int axis : plan_.reduction_axes) {
+      const ContractionPlan::Axis& k = plan_.axes[axis];
+      if (&k == &last) break;
+      loops.emplace_back(index_var("k"), k.extent);
+      Expr position = loop::var_ref(loops.back().first);
+      a_outer = a_outer + position * at(k.a);
+      row = row * at(k.extent) + position;
+    }
+    row = row * at(ceildiv(last.extent, plan_.dot)) + index(plan_.dot_shifts ? 1 : 0);
+    auto step = [&](const Expr& word, int64_t bytes) {
+      loop::Buffer columns =
+          local_buffer("columns", b_buffer_->dtype, plan_.tile_n(), loop::Scope::kRegister);
+      Stmt read = for_vectors([&](Expr v, Expr l) {
+        Expr from = b_base + (row + word) * index(plan_.panel_n()) + packed_column(v, l);
+        return loop::store(columns, v ? v * index(lanes_) + l : l, loop::load(b_buffer_, from));
+      });
+      Stmt multiply = for_rows([&](Expr m) {
+        Expr bytes_of_a = word_of(loop::load(row_offsets, m) + a_outer + word * index(plan_.dot), bytes);
+        loop::Var a = fresh_var("a", bytes_of_a->type);
+        return loop::block({loop::let(a, bytes_of_a), for_columns([&](Expr n) {
+                              Expr slot = m * index(plan_.tile_n()) + n;
+                              return loop::store(
+                                  acc, slot,
+                                  loop::dot(loop::var_ref(a), loop::load(columns, n), loop::load(acc, slot)));
+                            })});
+      });
+      return loop::block({loop::alloc(columns), read, multiply});
+    };
+    int64_t whole = last.extent.value() / plan_.dot, rest = last.extent.value() % plan_.dot;
+    std::vector<Stmt> steps;
+    if (whole > 0) {
+      loop::Var word = index_var("k");
+      steps.push_back(
+          loop::for_loop(word, index(whole), AxisKind::kReduction, step(loop::var_ref(word), plan_.dot)));
+    }
+    if (rest > 0) steps.push_back(step(index(whole), rest));
+    Stmt stmt = loop::block(std::move(steps));
+    for (size_t i = loops.size(); i-- > 0;)
+      stmt = loop::for_loop(loops[i].first, at(loops[i].second), AxisKind::kReduction, stmt);
+    return stmt;
+  }
+
   Stmt reduce(const loop::Buffer& acc, const loop::Buffer& row_offsets, const Expr& b_base,
               const Expr& first_column) {
+    if (plan_.dot > 1) return reduce_words(acc, row_offsets, b_base);
     Steps k = steps(gathered_ ? plan_.tile_n() : plan_.packed ? plan_.panel_n() : 0);
     // All vectors of b first, then row by row: one element (or vector) of a lives at a time, so the tile fits
     // the registers.

@@ -30,9 +30,10 @@ Status check_map(const char* operand, const std::vector<IndexExpr>& map, const S
 
 Expected<TensorType> infer_contract(OpKind, const Types& inputs, const Attributes& attributes) {
   const Contraction& c = attributes.contraction;
-  if (inputs[0].dtype != inputs[1].dtype)
-    return invalid_input("expected operands of one dtype, found " + to_string(inputs[0]) + " and " +
-                         to_string(inputs[1]));
+  auto is_8_bit = [](DType d) { return d == DType::kI8 || d == DType::kU8; };
+  if (inputs[0].dtype != inputs[1].dtype && !(is_8_bit(inputs[0].dtype) && is_8_bit(inputs[1].dtype)))
+    return invalid_input("expected operands of one dtype, or of i8 and u8, found " + to_string(inputs[0]) +
+                         " and " + to_string(inputs[1]));
   DType dtype = inputs[0].dtype;
   if (dtype >= DType::kBool) return unsupported("expected numbers, found " + to_string(inputs[0]));
   if (is_float(c.accumulator) != is_float(dtype) || c.accumulator >= DType::kBool)

@@ -329,6 +329,7 @@ class Assigner {
     for (int i : p.reduction_axes) axis(i);
     key += "|";
     axis(p.vector_axis);
+    if (p.dot > 1) key += p.dot_shifts ? "|shifted words" : "|words";
     return key;
   }
 

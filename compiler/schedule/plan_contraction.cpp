@@ -98,13 +98,20 @@ bool fits_panels(int v, int panel_v, double vectors) {
   return v % panel_v == 0 && std::ceil(vectors / v) * v <= std::ceil(vectors / panel_v) * panel_v;
 }
 
+constexpr int kDotWidth = 4;
+
+// Instructions of a sum of four products of bytes: one, or what pairs of 16-bit elements take.
+double dot_instructions(const ContractionPlan& plan, const Target& target) {
+  return plan.dot == 1 || target.has_dot_u8_s8 || target.has_dot_s8_s8 ? 1 : 4;
+}
+
 // Cycles of one step of a register tile's sum. Several limits lie close together and none is reached while
 // another is near, which a norm of high order says (fitted to tiles from 2x6 to 12x1 on Zen 5, within 4 %):
 // multiply-adds, loads, their latency, and, where a panel outgrows the nearest cache, what comes from the
 // second one.
 double step_cycles(const ContractionPlan& plan, const Target& target, int m, int v, double steps) {
   constexpr double kLatency = 4, kOrder = 8, kL2BytesPerCycle = 48;
-  double multiply_adds = m * v / static_cast<double>(target.peak_fma_per_cycle);
+  double multiply_adds = m * v * dot_instructions(plan, target) / target.peak_fma_per_cycle;
   double loads = (plan.elementwise ? m * v + v : m + v) / 2.0;
   double element = static_cast<double>(target.vector_bytes) / plan.lanes;
   double bytes = (static_cast<double>(v) * plan.lanes + m) * element;
@@ -119,13 +126,14 @@ double step_cycles(const ContractionPlan& plan, const Target& target, int m, int
 void choose_tile(ContractionPlan& plan, const Target& target, int panel_v) {
   double rows = size_of(product(plan.axes, plan.row_axes));
   double columns = plan.vector_axis >= 0 ? size_of(plan.axes[plan.vector_axis].extent) : 1;
-  double steps = size_of(product(plan.axes, plan.reduction_axes));
+  double steps = size_of(panel_rows(plan));
+  bool halves = dot_instructions(plan, target) > 1;  // even and odd bytes, each in a register
   double best = -1;
   for (int v : {1, 2, 3, 4, 6, 8}) {
     if (plan.packed && panel_v != 0 && !fits_panels(v, panel_v, std::ceil(columns / plan.lanes))) continue;
     for (int m = 1; m <= 14; ++m) {
       if (m > rows && m > 1) break;
-      int extra = plan.elementwise ? v + 2 : v + 1;
+      int extra = plan.elementwise ? v + 2 : halves ? 2 * v + 4 : v + 1;
       if (m * v + extra > target.vector_registers && !(m == 1 && v == 1)) break;
       double tiles = std::ceil(rows / m) * std::ceil(columns / (static_cast<double>(v) * plan.lanes));
       double step = step_cycles(plan, target, m, v, steps);
@@ -141,11 +149,26 @@ void choose_tile(ContractionPlan& plan, const Target& target, int panel_v) {
   plan.reason = "estimated " + std::to_string(static_cast<int64_t>(best)) + " cycles per grid point";
 }
 
+// Sums of products of bytes take four at a time where the bytes of "a" lie together; the order of a sum of
+// integers is free.
+void choose_dot(ContractionPlan& plan, DType a, DType b, DType accumulator, const Target& target) {
+  auto is_byte = [](DType dtype) { return dtype == DType::kI8 || dtype == DType::kU8; };
+  if (!plan.packed || plan.elementwise || !is_byte(a) || !is_byte(b) || accumulator != DType::kI32) return;
+  std::vector<int>& order = plan.reduction_axes;
+  auto last = std::find_if(order.rbegin(), order.rend(), [&](int i) { return is_one(plan.axes[i].a); });
+  if (last == order.rend()) return;
+  std::rotate(last.base() - 1, last.base(), order.end());
+  plan.dot = kDotWidth;
+  bool is_signed = a == DType::kI8 && b == DType::kI8;
+  plan.dot_shifts = is_signed && target.has_dot_u8_s8 && !target.has_dot_s8_s8;
+}
+
 }  // namespace
 
 OperandStrides operand_strides(const Graph& graph, const OperandAccess& access, const Shape& dim_strides,
                                const Dim& offset, size_t axes) {
-  OperandStrides result{Shape(axes, 0), offset, graph.constant(access.base) != nullptr, {}};
+  OperandStrides result{
+      Shape(axes, 0), offset, graph.constant(access.base) != nullptr, graph.dtype(access.base), {}};
   for (size_t d = 0; d < access.indices.size(); ++d) {
     AffineForm form = *as_affine(access.indices[d], static_cast<int>(axes));
     result.offset += form.offset * dim_strides[d];
@@ -241,6 +264,8 @@ ContractionPlan plan_contraction(const Contraction& contraction, const OperandSt
       plan.grid_axes.pop_back();
     }
   }
+  choose_dot(plan, plan.swapped ? y.dtype : x.dtype, plan.swapped ? x.dtype : y.dtype,
+             contraction.accumulator, target);
   coalesce(axes, plan.reduction_axes,
            [&](const Axis& o, const Axis& i) { return fits_a(o, i) && fits_b(o, i); });
   coalesce(axes, plan.row_axes, [&](const Axis& o, const Axis& i) { return fits_a(o, i) && fits_out(o, i); });
@@ -274,6 +299,14 @@ Dim column_count(const ContractionPlan& plan) {
   return plan.vector_axis >= 0 ? plan.axes[plan.vector_axis].extent : Dim(1);
 }
 }  // namespace
+Dim panel_rows(const ContractionPlan& plan) {
+  Dim rows = 1;
+  for (size_t i = 0; i < plan.reduction_axes.size(); ++i) {
+    const Dim& extent = plan.axes[plan.reduction_axes[i]].extent;
+    rows *= plan.dot > 1 && i + 1 == plan.reduction_axes.size() ? ceildiv(extent, plan.dot) : extent;
+  }
+  return plan.dot_shifts ? rows + 1 : rows;
+}
 Dim panel_count(const ContractionPlan& plan) { return ceildiv(column_count(plan), plan.panel_n()); }
 Dim column_tile_count(const ContractionPlan& plan) { return ceildiv(column_count(plan), plan.tile_n()); }
 
@@ -297,13 +330,41 @@ std::vector<int64_t> b_offsets(const ContractionPlan& plan, int axis) {
 
 Dim packed_stride(const ContractionPlan& plan, int axis) {
   if (is_zero(plan.axes[axis].b)) return 0;
-  Dim stride = panel_count(plan) * reduction_count(plan) * plan.panel_n();
+  Dim stride = panel_count(plan) * panel_rows(plan) * plan.panel_n();
   for (size_t i = plan.grid_axes.size(); i-- > 0;) {
     if (plan.grid_axes[i] == axis) return stride;
     if (!is_zero(plan.axes[plan.grid_axes[i]].b)) stride *= plan.axes[plan.grid_axes[i]].extent;
   }
   return 0;
 }
+
+namespace {
+// Words of four bytes; offsets of the grid points, steps and columns in the operand.
+Tensor pack_words(const Tensor& data, const ContractionPlan& plan, const std::vector<int64_t>& grid,
+                  const std::vector<int64_t>& reduction, const std::vector<int64_t>& column) {
+  int64_t panels = panel_count(plan).value(), rows = panel_rows(plan).value(), panel_n = plan.panel_n();
+  int64_t last = plan.axes[plan.reduction_axes.back()].extent.value();
+  int64_t words = (last + plan.dot - 1) / plan.dot, columns = static_cast<int64_t>(column.size());
+  std::vector<int32_t> packed(grid.size() * panels * rows * panel_n, 0);
+  int32_t* panel = packed.data();
+  for (int64_t g : grid)
+    for (int64_t p = 0; p < panels; ++p, panel += rows * panel_n)
+      for (int64_t n = 0; n < std::min(panel_n, columns - p * panel_n); ++n) {
+        const uint8_t* source = data.bytes.data() + plan.b_offset.value() + g + column[p * panel_n + n];
+        int32_t* first = panel + (plan.dot_shifts ? panel_n : 0) + n;
+        for (size_t k = 0; k < reduction.size(); ++k) {
+          int64_t step = static_cast<int64_t>(k), row = step / last * words + step % last / plan.dot;
+          uint8_t byte = source[reduction[k]];
+          auto word = static_cast<uint32_t>(first[row * panel_n]);
+          first[row * panel_n] =
+              static_cast<int32_t>(word | uint32_t{byte} << (8 * (step % last % plan.dot)));
+          if (plan.dot_shifts) panel[n] -= 128 * static_cast<int8_t>(byte);
+        }
+      }
+  DType dtype = data.dtype == DType::kI8 ? DType::kI32 : DType::kU32;
+  return make_tensor(dtype, {static_cast<int64_t>(grid.size()), panels, rows, panel_n}, packed);
+}
+}  // namespace
 
 Tensor pack_operand(const Tensor& data, const ContractionPlan& plan) {
   int64_t panels = panel_count(plan).value(), steps = reduction_count(plan).value(), panel_n = plan.panel_n();
@@ -322,6 +383,7 @@ Tensor pack_operand(const Tensor& data, const ContractionPlan& plan) {
   for (int axis : plan.reduction_axes) outer_product(reduction, b_offsets(plan, axis));
   std::vector<int64_t> column = b_offsets(plan, plan.vector_axis);
 
+  if (plan.dot > 1) return pack_words(data, plan, grid, reduction, column);
   int size = element_size(data.dtype);
   int64_t count = static_cast<int64_t>(grid.size()) * panels * steps * panel_n;
   std::vector<uint8_t> bytes(static_cast<size_t>(count * size), 0);

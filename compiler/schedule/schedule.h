@@ -51,6 +51,12 @@ struct ContractionPlan {
   int vector_axis = -1;      // output axis along which vectors run; -1: none can
   bool elementwise = false;  // both operands run along the vector axis (depthwise)
   bool packed = false;       // "b" is a constant, packed to [grid axes][panel][reduction][panel_n]
+  // 4: a step of the sum takes four neighbours along the last reduction axis, of one byte each, as words of
+  // 32 bits; packed to [grid axes][panel][reduction, its last axis / 4][panel_n][4]. Else 1.
+  int dot = 1;
+  // Bytes of "a" are signed but multiplied as unsigned ones, 128 more: the sums begin with what that adds, a
+  // row of words before each panel.
+  bool dot_shifts = false;
   int copy_operand =
       -1;  // contraction operand (0, 1) that must be copied first to be contiguous along the vector axis
   std::vector<int> row_axes;   // output axes that "b" does not depend on: flattened into the rows of a tile
@@ -302,6 +308,7 @@ struct OperandStrides {
   Shape axis;
   Dim offset = 0;
   bool constant = false;
+  DType dtype = DType::kF32;
   std::vector<char> copyable;  // per axis: a permuted copy would be contiguous along it
 };
 OperandStrides operand_strides(const Graph& graph, const OperandAccess& access, const Shape& dim_strides,
@@ -321,6 +328,8 @@ Dim packed_stride(const ContractionPlan& plan, int axis);
 Dim panel_count(const ContractionPlan& plan);
 Dim column_tile_count(const ContractionPlan& plan);
 Dim reduction_count(const ContractionPlan& plan);
+// Rows of panel_n elements, or words, of a panel.
+Dim panel_rows(const ContractionPlan& plan);
 Dim row_count(const ContractionPlan& plan);
 
 // The contraction as Winograd's algorithm sees it, nullopt where it does not apply. `any_order`: also where

@@ -20,10 +20,11 @@ const std::vector<Target>& presets() {
   return all;
 }
 
-// The highest psABI level of the present host; empty where it is no x86-64.
+// The best preset of the present host; empty where it is no x86-64.
 std::string_view native_name() {
 #if defined(__x86_64__)
-  if (__builtin_cpu_supports("x86-64-v4")) return "x86-64-v4";
+  if (__builtin_cpu_supports("x86-64-v4"))
+    return __builtin_cpu_supports("avx512vnni") ? "x86-64-v4-vnni" : "x86-64-v4";
   if (__builtin_cpu_supports("x86-64-v3")) return "x86-64-v3";
   if (__builtin_cpu_supports("x86-64-v2")) return "x86-64-v2";
   return "x86-64";

@@ -28,6 +28,8 @@ struct Target {
   bool has_masks = false;        // predicated vector loads and stores are cheap
   bool has_gather = false;       // vector gather loads are worth using
   bool has_f16 = false;          // f16 <-> f32 conversion in hardware
+  bool has_dot_u8_s8 = false;    // sums of four products of bytes in one instruction: unsigned by signed
+  bool has_dot_s8_s8 = false;    // signed by signed
   int64_t l1_bytes = 32 << 10;   // data cache of a core
   int64_t l2_bytes = 512 << 10;  // second level of a core
   int peak_fma_per_cycle = 1;    // vector FMAs issued per cycle, for the cost model

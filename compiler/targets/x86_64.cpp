@@ -47,7 +47,14 @@ std::vector<Target> x86_64_targets() {
   v4.has_gather = true;
   v4.l2_bytes = 1 << 20;
 
-  return {v1, v2, v3, v4};
+  Target vnni = v4;
+  vnni.name = "x86-64-v4-vnni";
+  vnni.description = "x86-64-v4 with AVX-512 VNNI (2019 and later): sums of products of bytes";
+  vnni.features = "+avx512vnni";
+  vnni.required_features = QNL_X86_64_V4 | QNL_X86_64_AVX512_VNNI;
+  vnni.has_dot_u8_s8 = true;
+
+  return {v1, v2, v3, v4, vnni};
 }
 
 }  // namespace quernel

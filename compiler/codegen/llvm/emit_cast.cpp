@@ -39,8 +39,23 @@ KernelEmitter::Value* KernelEmitter::narrow(Value* x, DType dtype) {
   return dtype == DType::kF16 ? f32_to_f16(x) : f32_to_bf16(x);
 }
 
+// LLVM takes vectors of narrow elements apart: they are brought into range here, and go through i32.
 KernelEmitter::Value* KernelEmitter::float_to_integer(Value* x, DType to) {
   llvm::Type* type = x->getType()->getWithNewType(element_type(to));
+  if (bit_width(to) < 32) {
+    int bits = bit_width(to);
+    bool is_signed = is_signed_integer(to);
+    auto number = [&](int64_t value) {
+      return llvm::ConstantFP::get(x->getType(), static_cast<double>(value));
+    };
+    llvm::Constant *lowest = number(is_signed ? -(int64_t{1} << (bits - 1)) : 0),
+                   *highest = number((int64_t{1} << (is_signed ? bits - 1 : bits)) - 1);
+    if (is_signed) x = builder_.CreateSelect(builder_.CreateFCmpUNO(x, x), number(0), x);
+    x = builder_.CreateSelect(builder_.CreateFCmpOGT(x, lowest), x, lowest);  // NaN is not above
+    x = builder_.CreateSelect(builder_.CreateFCmpOLT(x, highest), x, highest);
+    return builder_.CreateTrunc(builder_.CreateFPToSI(x, x->getType()->getWithNewType(builder_.getInt32Ty())),
+                                type);
+  }
   auto id = is_signed_integer(to) ? llvm::Intrinsic::fptosi_sat : llvm::Intrinsic::fptoui_sat;
   return builder_.CreateIntrinsic(id, {type, x->getType()}, {x});
 }

@@ -85,6 +85,8 @@ KernelEmitter::Value* KernelEmitter::emit_expr(const loop::ExprNode& e) {
       return ramp(expr(e.args[0]), e.stride, e.type.lanes);
     case ExprKind::kBroadcast:
       return splat(expr(e.args[0]), e.type.lanes);
+    case ExprKind::kDot:
+      return dot(e);
     case ExprKind::kReduceLanes:
       return reduce_lanes(e);
     case ExprKind::kInterleave: {

@@ -14,6 +14,9 @@ struct InstructionSet {
   bool rounding = false;        // floor, ceil, trunc, round to even
   bool avx = false;             // 256-bit float vectors
   bool avx512 = false;          // vscalefps and other AVX-512F instructions
+  bool avx2 = false;            // 256-bit integer vectors
+  bool avx512_bw = false;       // 512-bit vectors of 16-bit elements
+  bool dot_u8_s8 = false;       // sums of four products of unsigned and signed bytes: vpdpbusd
 };
 
 }  // namespace quernel::codegen

@@ -66,6 +66,8 @@ class KernelEmitter {
   Value* apply_binary(BinaryOp op, DType dtype, Value* a, Value* b);
   Value* apply_bool(BinaryOp op, Value* a, Value* b);
   Value* mul_acc(const loop::ExprNode& e);
+  Value* dot(const loop::ExprNode& e);
+  Value* dot_of_pairs(Value* a, bool a_signed, Value* b, bool b_signed, Value* sum);
   Value* bit_cast(const loop::ExprNode& e);
   Value* reduce_lanes(const loop::ExprNode& e);
   std::optional<Affine> affine(const loop::Expr& e);

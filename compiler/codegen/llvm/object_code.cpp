@@ -84,6 +84,9 @@ InstructionSet instruction_set(const Target& target, const llvm::MCSubtargetInfo
   isa.rounding = isa.x86 ? subtarget.checkFeatures("+sse4.1") : target.arch == Arch::kAArch64;
   isa.avx = isa.x86 && subtarget.checkFeatures("+avx");
   isa.avx512 = isa.x86 && subtarget.checkFeatures("+avx512f");
+  isa.avx2 = isa.x86 && subtarget.checkFeatures("+avx2");
+  isa.avx512_bw = isa.x86 && subtarget.checkFeatures("+avx512bw");
+  isa.dot_u8_s8 = isa.x86 && subtarget.checkFeatures("+avx512vnni,+avx512vl");
   return isa;
 }
 

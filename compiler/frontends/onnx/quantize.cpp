@@ -116,14 +116,43 @@ bool zero_is(NodeImport& n, ValueId zero, int64_t value) { return uniform_zero(n
 
 IntegerProduct integer_product(NodeImport& n, ValueId left, ValueId left_zero, ValueId right,
                                ValueId right_zero) {
-  IntegerProduct p;
-  std::optional<int64_t> known = uniform_zero(n, left_zero);
-  bool unsigned_both = n.dtype(left) == DType::kU8 && n.dtype(right) == DType::kU8;
-  if (known && unsigned_both && zero_is(n, right_zero, 0)) return {left, right, *known};
-  if (known && zero_is(n, right_zero, n.dtype(right) == DType::kU8 ? 128 : 0))
-    return {as_signed(n, left), as_signed(n, right), n.dtype(left) == DType::kU8 ? *known - 128 : *known};
+  if (std::optional<int64_t> known = uniform_zero(n, left_zero)) {
+    if (zero_is(n, right_zero, 0)) return {left, right, *known};
+    if (zero_is(n, right_zero, 128) && n.dtype(right) == DType::kU8)
+      return {left, as_signed(n, right), *known};
+  }
   return {centred(n, left, left_zero), centred(n, right, right_zero), 0};
 }
+
+namespace {
+
+// Matrices, with sum (a - za) * (b - zb) = sum a * b - za * (sum b - k * zb) - zb * sum a. Unsigned weights
+// are taken as signed ones, for targets that multiply unsigned by signed bytes.
+Expected<ValueId> product_of_matrices(NodeImport& n, ValueId a, ValueId a_zero, ValueId b, ValueId b_zero) {
+  bool shifts = n.dtype(b) == DType::kU8 && n.constant(b) != nullptr;
+  auto wide = [&](ValueId v) { return n.build.cast(v, DType::kI32); };
+  ValueId right = shifts ? as_signed(n, b) : b;
+  QUERNEL_TRY(ValueId y, matmul(n, a, right, DType::kI32));
+  QUERNEL_CHECK(n.build.status());
+  auto sums = [&](ValueId v, int64_t axis) {
+    return n.build.reduce(OpKind::k_reduce_sum, wide(v), {axis}, true);
+  };
+  ValueId zero = b_zero == kNoValue ? n.scalar(DType::kI32, 0) : wide(b_zero);
+  if (shifts) zero = n.binary(BinaryOp::k_sub, zero, 128.0);
+  bool centred = zero_is(n, b_zero, shifts ? 128 : 0);
+  if (!zero_is(n, a_zero, 0)) {
+    ValueId columns = sums(right, n.rank(b) - 2);
+    if (!centred) {
+      ValueId count = n.number(DType::kI32, n.shape(a).back());
+      columns = n.binary(BinaryOp::k_sub, columns, n.binary(BinaryOp::k_mul, count, zero));
+    }
+    y = n.binary(BinaryOp::k_sub, y, n.binary(BinaryOp::k_mul, wide(a_zero), columns));
+  }
+  if (!centred) y = n.binary(BinaryOp::k_sub, y, n.binary(BinaryOp::k_mul, sums(a, n.rank(a) - 1), zero));
+  return y;
+}
+
+}  // namespace
 
 Expected<ValueId> integer_matmul(NodeImport& n, ValueId a, ValueId a_zero, ValueId b, ValueId b_zero) {
   for (ValueId v : {a, b})
@@ -138,19 +167,8 @@ Expected<ValueId> integer_matmul(NodeImport& n, ValueId a, ValueId a_zero, Value
       a_zero = n.build.reshape(a_zero, {n.shape(a_zero)[0], 1});
   }
   if (b_zero != kNoValue && element_count(n.shape(b_zero)) == Dim(1)) b_zero = n.build.reshape(b_zero, {});
-  IntegerProduct p = integer_product(n, a, a_zero, b, b_zero);
-  QUERNEL_TRY(ValueId y, matmul(n, p.left, p.right, DType::kI32));
-  if (p.left_zero == 0) return y;
-  bool vector = n.rank(b) == 1;
-  QUERNEL_CHECK(n.build.status());
-  ValueId sums = n.build.reduce(OpKind::k_reduce_sum, n.build.cast(p.right, DType::kI32),
-                                {vector ? 0 : static_cast<int64_t>(n.rank(b)) - 2}, !vector);
-  if (n.rank(a) == 1 && !vector) {
-    Shape columns = n.shape(sums);
-    columns.erase(columns.end() - 2);
-    sums = n.build.reshape(sums, columns);
-  }
-  return n.binary(BinaryOp::k_sub, y, n.binary(BinaryOp::k_mul, sums, static_cast<double>(p.left_zero)));
+  if (n.rank(a) >= 2 && n.rank(b) >= 2) return product_of_matrices(n, a, a_zero, b, b_zero);
+  return matmul(n, centred(n, a, a_zero), centred(n, b, b_zero), DType::kI32);
 }
 
 Expected<Quantization> per_tensor(NodeImport& n, int i) {

@@ -31,7 +31,7 @@ bool zero_is(NodeImport& n, ValueId zero, int64_t value);
 // Two integer operands and zero points, made ready for a product that accumulates in i32.
 //
 // With a symmetric right operand (its zero point 0, or 128 for u8) both stay 8 bits wide, the left one's zero
-// point remains to be subtracted as `left_zero * sum(right)`, and padding of the left operand holds
+// point, known, remains to be subtracted as `left_zero * sum(right)`, and padding of the left operand holds
 // left_zero. Otherwise both are centred in 16 bits and left_zero is 0.
 struct IntegerProduct {
   ValueId left = kNoValue, right = kNoValue;

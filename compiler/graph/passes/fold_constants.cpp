@@ -147,10 +147,17 @@ ValueId fold(Rewriter& r, const Node& node) {
 
 }  // namespace
 
-Expected<Graph> fold_constants(const Graph& graph) {
-  QUERNEL_TRY(Graph folded, rewrite(graph, fold));
+Expected<Graph> fold_constants(const Graph& graph,
+                               const std::function<bool(const Graph&, const Node&)>& keep) {
+  QUERNEL_TRY(Graph folded, rewrite(graph, [&](Rewriter& r, const Node& node) {
+                return keep(graph, node) ? kNoValue : fold(r, node);
+              }));
   return rewrite(folded,
                  [](Rewriter&, const Node&) { return kNoValue; });  // drops constants that were folded away
+}
+
+Expected<Graph> fold_constants(const Graph& graph) {
+  return fold_constants(graph, [](const Graph&, const Node&) { return false; });
 }
 
 }  // namespace quernel

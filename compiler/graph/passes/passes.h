@@ -2,14 +2,25 @@
 // same.
 #pragma once
 
+#include <functional>
+
 #include "graph/ir.h"
 
 namespace quernel {
+
+// Contractions of dequantised 8-bit operands, weights constant, become sums of integers that are scaled:
+//   contract(mul(cast(sub(cast x, z)), s), mul(cast w, t)) -> mul(cast(add(contract(x, w), -z * sum w)), s*t)
+// A division by the next scale joins that scale, through bias and clamps. The integers' sums are exact; what
+// the scales are multiplied by is rounded in another order, so that results may differ in the last bits.
+Expected<Graph> form_integer_contractions(const Graph& graph);
 
 // Nodes whose operands are all constants become constants, computed by the interpreter.
 //   add(constant 1, constant 2) -> constant 3
 // Movement of large data that only grows it (expand) is left alone.
 Expected<Graph> fold_constants(const Graph& graph);
+// The same but for nodes that `keep` names.
+Expected<Graph> fold_constants(const Graph& graph,
+                               const std::function<bool(const Graph&, const Node&)>& keep);
 
 // Equal nodes (op, operands, attributes; constants by content) become one.
 Expected<Graph> merge_common_subexpressions(const Graph& graph);

@@ -125,6 +125,7 @@ Expr ExprSimplifier::rebuild(const Expr& model, const std::vector<Expr>& args) {
     case ExprKind::kUnary:
     case ExprKind::kBinary:
     case ExprKind::kMulAcc:
+    case ExprKind::kDot:
     case ExprKind::kSelect:
     case ExprKind::kCast: {  // lane by lane: on uniform operands compute the scalar once
       std::vector<Expr> scalars;

@@ -68,8 +68,11 @@ class Generator {
   ValueId random_cat();
   ValueId random_reduce();
   ValueId random_contract();
-  ValueId random_linear(ValueId x);
-  ValueId random_convolution(ValueId x);
+  ValueId random_linear(ValueId x, DType weights);
+  ValueId random_convolution(ValueId x, DType weights);
+  ValueId random_quantised();
+  DType weights_dtype(ValueId x);
+  ValueId weights(DType dtype, const std::vector<int64_t>& dims);
   ValueId random_einsum(ValueId x);
   ValueId finish_contract(ValueId a, ValueId b, Contraction contraction);
   ValueId random_gather();
@@ -85,6 +88,7 @@ class Generator {
   std::vector<Facts> facts_;
   std::vector<ValueId> values_;  // that further nodes may use
   int inputs_ = 0, nesting_ = 0;
+  double quantised_weights_ = 0;  // the scale of weights that are to be dequantised
 };
 
 }  // namespace quernel::random_graph_parts

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 
 #include "random_graph/generator.h"
 
@@ -28,26 +29,72 @@ ValueId Generator::finish_contract(ValueId a, ValueId b, Contraction contraction
 }
 
 ValueId Generator::random_contract() {
+  if (random.chance(20))
+    if (ValueId v = random_quantised(); v != kNoValue) return v;
   ValueId x = operand_if(
       [&](ValueId v) { return graph.dtype(v) < DType::kBool && graph.rank(v) >= 1 && graph.rank(v) <= 5; });
   if (x == kNoValue) return kNoValue;
   switch (random.below(3)) {
     case 0:
-      return random_linear(x);
+      return random_linear(x, weights_dtype(x));
     case 1:
-      return random_convolution(x);
+      return random_convolution(x, weights_dtype(x));
     default:
       return random_einsum(x);
   }
 }
 
+// That of x; of bytes, either one.
+DType Generator::weights_dtype(ValueId x) {
+  DType dtype = graph.dtype(x);
+  if (dtype != DType::kI8 && dtype != DType::kU8) return dtype;
+  return random.chance(50) ? DType::kI8 : DType::kU8;
+}
+
+// A contraction of dequantised bytes, weights constant, whose result is perhaps quantised again. Scales are
+// powers of two, so that floats and integers give the same bits.
+ValueId Generator::random_quantised() {
+  ValueId x = operand_if([&](ValueId v) {
+    return (graph.dtype(v) == DType::kI8 || graph.dtype(v) == DType::kU8) && graph.rank(v) >= 1 &&
+           graph.rank(v) <= 5;
+  });
+  if (x == kNoValue) return kNoValue;
+  auto scale = [&] { return std::ldexp(1.0, static_cast<int>(random.between(-12, -9))); };
+  double zero = random.chance(50) ? 0 : static_cast<double>(random.between(0, 127));
+  if (graph.dtype(x) == DType::kI8 && random.chance(50)) zero = -zero;
+  ValueId centred = build.binary(BinaryOp::k_sub, build.cast(x, DType::kI32), zero);
+  ValueId wide = build.binary(BinaryOp::k_mul, build.cast(centred, DType::kF32), scale());
+  wide = keep(wide, facts_of(DType::kF32, 0.5, 12));
+  quantised_weights_ = scale();
+  ValueId y = random.chance(50) ? random_linear(wide, DType::kF32) : random_convolution(wide, DType::kF32);
+  quantised_weights_ = 0;
+  if (y == kNoValue || random.chance(30)) return y;
+  const Shape shape = graph.shape(y);
+  if (random.chance(50)) y = build.binary(BinaryOp::k_add, y, build.full(DType::kF32, shape, 0.25));
+  if (random.chance(50)) y = build.binary(BinaryOp::k_max, y, build.full(DType::kF32, shape, 0));
+  y = build.unary(UnaryOp::k_round, build.binary(BinaryOp::k_div, y, std::ldexp(1.0, -6)));
+  y = build.binary(BinaryOp::k_add, y, static_cast<double>(random.between(0, 100)));
+  return keep(build.cast(y, random.chance(50) ? DType::kI8 : DType::kU8), {});
+}
+
+// Weights of a contraction: dequantised constants in random_quantised.
+ValueId Generator::weights(DType dtype, const std::vector<int64_t>& dims) {
+  if (quantised_weights_ == 0) return source(dtype, dims);
+  DType byte = random.chance(70) ? DType::kI8 : DType::kU8;
+  ValueId w = build.constant(random_tensor(byte, dims, random));
+  ValueId wide = build.cast(w, DType::kI32);
+  if (byte == DType::kU8) wide = build.binary(BinaryOp::k_sub, wide, random.chance(70) ? 128.0 : 5.0);
+  wide = build.binary(BinaryOp::k_mul, build.cast(wide, DType::kF32), quantised_weights_);
+  return keep(wide, facts_of(DType::kF32, 0.5, 12));
+}
+
 // x[…, k] * w[k, n], or w[n, k].
-ValueId Generator::random_linear(ValueId x) {
+ValueId Generator::random_linear(ValueId x, DType dtype) {
   std::vector<int64_t> dims = static_dims(graph.shape(x));
   size_t rank = dims.size();
   int64_t k = dims.back(), n = random.pick(std::vector<int64_t>{1, 3, 4, 8, 17});
   bool transposed = random.chance(50);
-  ValueId w = source(graph.dtype(x), transposed ? std::vector<int64_t>{n, k} : std::vector<int64_t>{k, n});
+  ValueId w = weights(dtype, transposed ? std::vector<int64_t>{n, k} : std::vector<int64_t>{k, n});
   Contraction c;
   for (size_t d = 0; d + 1 < rank; ++d) {
     c.axes.push_back({"", dims[d], false});
@@ -64,7 +111,7 @@ ValueId Generator::random_linear(ValueId x) {
 }
 
 // One spatial dim, the last; channels before it. Depthwise, or over all channels; padded, strided, dilated.
-ValueId Generator::random_convolution(ValueId x) {
+ValueId Generator::random_convolution(ValueId x, DType dtype) {
   if (graph.rank(x) < 2) return kNoValue;
   bool padded = random.chance(50);
   if (padded) {
@@ -101,9 +148,9 @@ ValueId Generator::random_convolution(ValueId x) {
   c.out.push_back(axis(lead + 1));
   c.b = depthwise ? std::vector<IndexExpr>{axis(lead), axis(tap)}
                   : std::vector<IndexExpr>{axis(lead), axis(channel), axis(tap)};
-  std::vector<int64_t> weights =
+  std::vector<int64_t> weight_dims =
       depthwise ? std::vector<int64_t>{channels, taps} : std::vector<int64_t>{outputs, channels, taps};
-  return finish_contract(x, source(graph.dtype(x), weights), std::move(c));
+  return finish_contract(x, weights(dtype, weight_dims), std::move(c));
 }
 
 // Two values of one shape: each dim is kept or summed; the kept ones come out in another order, sometimes two

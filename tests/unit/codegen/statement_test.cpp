@@ -48,6 +48,36 @@ TEST(Statement, GridAxesDecode) {
   });
 }
 
+// Sums of products of bytes, of all signs, with extremes whose pairs do not fit 16 bits.
+TEST(Statement, DotsOfBytes) {
+  constexpr int kWords = 48;
+  for (bool a_signed : {false, true})
+    for (bool b_signed : {false, true})
+      for (int lanes : {1, 3, 4, 8, 16}) {
+        DType a = a_signed ? DType::kI32 : DType::kU32, b = b_signed ? DType::kI32 : DType::kU32;
+        Kernel kernel = elementwise("dots", {a, b, DType::kI32}, DType::kI32, kWords, lanes,
+                                    [](const std::vector<Expr>& in) { return dot(in[0], in[1], in[2]); });
+        for_each_target(kernel, [&](const std::string& target, const MappedImage& image) {
+          std::vector<uint8_t> x(4 * kWords), y(4 * kWords);
+          std::vector<int32_t> sums(kWords), got(kWords), want(kWords);
+          for (size_t i = 0; i < x.size(); ++i) {
+            x[i] = static_cast<uint8_t>(i < 16 ? 128 : i < 32 ? 255 : i * 37);
+            y[i] = static_cast<uint8_t>(i < 8 || (i >= 16 && i < 24) ? 128
+                                        : i < 48                     ? 127 + i % 2
+                                                                     : i * 91 + 5);
+          }
+          auto value = [](uint8_t byte, bool is_signed) { return is_signed ? int8_t(byte) : int{byte}; };
+          for (size_t i = 0; i < kWords; ++i) {
+            sums[i] = want[i] = static_cast<int32_t>(i) * 1000 - 20000;
+            for (size_t k = 4 * i; k < 4 * i + 4; ++k)
+              want[i] += value(x[k], a_signed) * value(y[k], b_signed);
+          }
+          EXPECT_EQ(image.call(0, {x.data(), y.data(), sums.data(), got.data()}), QNL_KERNEL_OK);
+          EXPECT_EQ(got, want) << target << " " << lanes << " lanes " << a_signed << b_signed;
+        });
+      }
+}
+
 // A matrix product with a register accumulator, a let and a reduction over a symbolic extent.
 TEST(Statement, RegisterAccumulators) {
   constexpr int kRows = 3, kColumns = 32;

@@ -36,7 +36,7 @@ TEST(Target, MistakesGetSuggestions) {
 }
 
 TEST(Target, HigherLevelsRunCodeOfLowerOnes) {
-  std::vector<std::string> levels = {"x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4"};
+  std::vector<std::string> levels = {"x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4", "x86-64-v4-vnni"};
   for (size_t a = 0; a < levels.size(); ++a)
     for (size_t b = 0; b < levels.size(); ++b)
       EXPECT_EQ(runs_code_of(*find_target(levels[a]), *find_target(levels[b])), a >= b)

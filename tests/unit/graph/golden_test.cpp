@@ -25,6 +25,7 @@ const Pass kPasses[] = {
     {"expand-powers", expand_powers, 3e-7},
     {"fold-constants", fold_constants, 0},
     {"fold-scales-into-contractions", fold_scales_into_contractions, 1e-5},
+    {"form-integer-contractions", form_integer_contractions, 1e-5},
     {"merge-common-subexpressions", merge_common_subexpressions, 0},
     {"simplify-algebra", simplify_algebra, 0},
     {"simplify-control-flow", simplify_control_flow, 0},

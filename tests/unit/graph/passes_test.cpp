@@ -11,13 +11,11 @@
 namespace quernel {
 namespace {
 
-constexpr Expected<Graph> (*kAllPasses[])(const Graph&) = {canonicalize_movement,
-                                                           compose_views,
-                                                           eliminate_dead_nodes,
-                                                           fold_constants,
-                                                           fold_scales_into_contractions,
-                                                           merge_common_subexpressions,
-                                                           simplify_algebra};
+constexpr Expected<Graph> (*kAllPasses[])(const Graph&) = {
+    canonicalize_movement,         compose_views,
+    eliminate_dead_nodes,          fold_constants,
+    fold_scales_into_contractions, form_integer_contractions,
+    merge_common_subexpressions,   simplify_algebra};
 
 template <class Step>
 Graph chain(int length, Step step) {

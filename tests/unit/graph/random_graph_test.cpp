@@ -81,6 +81,8 @@ TEST(RandomGraphs, fold_scales_into_contractions) {
   expect_same_results(fold_scales_into_contractions, 1e-4, options);
 }
 
+TEST(RandomGraphs, form_integer_contractions) { expect_same_results(form_integer_contractions, 1e-5); }
+
 TEST(RandomGraphs, all_passes_in_a_row) {
   auto all = [](const Graph& graph) -> Expected<Graph> {
     QUERNEL_TRY(Graph a, fold_constants(graph));

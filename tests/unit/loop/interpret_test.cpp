@@ -45,6 +45,27 @@ TEST(Interpret, RunsAllWorkgroupsWithSymbols) {
   EXPECT_EQ(values_of<float>(after[1]), (std::vector<float>{2, 4, 6, 4, 8, 12}));
 }
 
+TEST(Interpret, DotMultipliesBytesAsTheirWordsSay) {
+  Kernel kernel = parsed(R"(kernel @k {
+  buffer %x: u8[8] read binding 0
+  buffer %y: i32[4] write binding 1
+  let a: u32 = bitcast(u32, %x[ramp(0, 1, 4)])
+  let b: u32 = bitcast(u32, %x[ramp(4, 1, 4)])
+  %y[0] = dot(a, b, 5i32)
+  %y[1] = dot(a, bitcast(i32, b), 5i32)
+  %y[2] = dot(bitcast(i32, a), b, 5i32)
+  %y[3] = dot(bitcast(i32, a), bitcast(i32, b), 2147483647i32)
+}
+)");
+  std::string error;
+  Bytes after = run(kernel, {{255, 128, 3, 0, 254, 127, 200, 9}, bytes_of<int32_t>({0, 0, 0, 0})}, &error);
+  EXPECT_EQ(error, "");
+  int unsigned_both = 255 * 254 + 128 * 127 + 3 * 200, b_signed = 255 * -2 + 128 * 127 + 3 * -56,
+      a_signed = -1 * 254 - 128 * 127 + 3 * 200;
+  EXPECT_EQ(values_of<int32_t>(after[1]), (std::vector<int32_t>{unsigned_both + 5, b_signed + 5, a_signed + 5,
+                                                                2147483647 + (2 - 128 * 127 - 3 * 56)}));
+}
+
 TEST(Interpret, ReportsKernelBufferIndexAndSize) {
   Kernel kernel = parsed(
       "kernel @k {\n  buffer %x: f32[4] read binding 0\n  buffer %y: f32[8] write binding 1\n"

@@ -147,6 +147,7 @@ class Generator {
       case 2:
         return binary(BinaryOp::k_max, a, b);
       case 3:
+        if (dtype_ == DType::kI32 && pick(2)) return dot(bitcast({DType::kU32, 1}, a), b, value(depth - 1));
         return mul_acc(a, const_int_value(1 + pick(3)), b);
       case 4:
         return select(condition(), a, b);

@@ -42,6 +42,7 @@ TEST(Text, RoundTripsEveryConstruct) {
     %y[2] = cast(f32, reduce_lanes(add, cast(i32, b)))
     %q[3] = cast(i4, cast(i32, %q[2]) + -7i32)
     let f: u8x4 = interleave_lower(b, interleave_upper(b, splat(1u8, 4)))
+    let g: i32 = dot(7u32, bitcast(i32, b), -3i32)
     let d: bool = not(is_nan(1f64)) == (2 < 3)
     let e: bool = (1 < 2) == d
   }
