@@ -202,6 +202,11 @@ class Lowering {
     return loop::cast(accumulator_dtype_,
                       inside ? loop::load_guarded(buffer, offset, inside, zero) : loop::load(buffer, offset));
   }
+  // Whether a depthwise kernel multiplies bytes, one in each word, by dot products.
+  bool multiplies_single_bytes() const {
+    return plan_.elementwise && c_.target.has_dot_u8_s8 && accumulator_dtype_ == DType::kI32 &&
+           a_buffer_->dtype == DType::kU8 && b_buffer_->dtype == DType::kI8;
+  }
   // Whether a column exists; null where all do.
   Expr exists(const Expr& column) const {
     return whole_columns() ? nullptr : loop::binary(BinaryOp::k_lt, column, at(columns_));
@@ -364,15 +369,18 @@ class Lowering {
       Expr n = v ? v * index(lanes_) + l : l;
       Expr from = b_base + k.b + (plan_.packed ? packed_column(v, l) : n);
       bool filled = plan_.packed || gathered_;  // with zeros past the end
-      return loop::store(
-          columns, n,
-          read(gathered_ ? gathered_ : b_buffer_, from, filled ? nullptr : exists(first_column + n)));
+      Expr value = read(gathered_ ? gathered_ : b_buffer_, from, filled ? nullptr : exists(first_column + n));
+      if (multiplies_single_bytes())
+        value = loop::binary(BinaryOp::k_and, value, loop::const_int(DType::kI32, 255));
+      return loop::store(columns, n, value);
     }));
     parts.push_back(for_rows([&](Expr m) {
       Expr a_at = loop::load(row_offsets, m) + k.a;
       auto multiply = [&](Expr n, Expr a) {
-        Expr slot = m * index(plan_.tile_n()) + n;
-        return loop::store(acc, slot, loop::mul_acc(a, loop::load(columns, n), loop::load(acc, slot)));
+        Expr slot = m * index(plan_.tile_n()) + n, b = loop::load(columns, n), sum = loop::load(acc, slot);
+        if (multiplies_single_bytes())
+          return loop::store(acc, slot, loop::dot(loop::bitcast({DType::kU32, 1}, a), b, sum));
+        return loop::store(acc, slot, loop::mul_acc(a, b, sum));
       };
       if (plan_.elementwise)
         return for_columns([&](Expr n) {

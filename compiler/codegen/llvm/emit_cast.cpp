@@ -1,6 +1,9 @@
 // Conversions between dtypes. Floats narrow in one rounding, to nearest even; float to integer truncates and
 // saturates, NaN gives 0. Where the target has no f16 conversion, integer code does it, so that no library
 // function is called.
+#include <llvm/IR/IntrinsicInst.h>
+#include <llvm/IR/PatternMatch.h>
+
 #include "codegen/llvm/kernel_emitter.h"
 #include "support/diagnostic.h"
 
@@ -39,23 +42,48 @@ KernelEmitter::Value* KernelEmitter::narrow(Value* x, DType dtype) {
   return dtype == DType::kF16 ? f32_to_f16(x) : f32_to_bf16(x);
 }
 
-// LLVM takes vectors of narrow elements apart: they are brought into range here, and go through i32.
-KernelEmitter::Value* KernelEmitter::float_to_integer(Value* x, DType to) {
-  llvm::Type* type = x->getType()->getWithNewType(element_type(to));
-  if (bit_width(to) < 32) {
-    int bits = bit_width(to);
-    bool is_signed = is_signed_integer(to);
-    auto number = [&](int64_t value) {
-      return llvm::ConstantFP::get(x->getType(), static_cast<double>(value));
-    };
-    llvm::Constant *lowest = number(is_signed ? -(int64_t{1} << (bits - 1)) : 0),
-                   *highest = number((int64_t{1} << (is_signed ? bits - 1 : bits)) - 1);
-    if (is_signed) x = builder_.CreateSelect(builder_.CreateFCmpUNO(x, x), number(0), x);
-    x = builder_.CreateSelect(builder_.CreateFCmpOGT(x, lowest), x, lowest);  // NaN is not above
-    x = builder_.CreateSelect(builder_.CreateFCmpOLT(x, highest), x, highest);
-    return builder_.CreateTrunc(builder_.CreateFPToSI(x, x->getType()->getWithNewType(builder_.getInt32Ty())),
-                                type);
+// LLVM takes vectors of narrow elements apart: they are brought into range here, and go through i32. Values
+// that were rounded, and perhaps moved by a whole number, which is exact within that range, are rounded by
+// the conversion.
+KernelEmitter::Value* KernelEmitter::float_to_narrow_integer(Value* x, DType to) {
+  int bits = bit_width(to);
+  bool is_signed = is_signed_integer(to);
+  int64_t lowest = is_signed ? -(int64_t{1} << (bits - 1)) : 0,
+          highest = (int64_t{1} << (is_signed ? bits - 1 : bits)) - 1, moved = 0;
+  Value* rounded = nullptr;
+  if (isa_.x86 && x->getType()->getScalarType()->isFloatTy()) {
+    Value* inner = x;
+    const llvm::APFloat* by = nullptr;
+    if (llvm::PatternMatch::match(x, llvm::PatternMatch::m_FAdd(llvm::PatternMatch::m_Value(inner),
+                                                                llvm::PatternMatch::m_APFloat(by))) &&
+        std::abs(by->convertToFloat()) <= 256 && by->isInteger())
+      moved = static_cast<int64_t>(by->convertToFloat());
+    else
+      inner = x;
+    auto* round = llvm::dyn_cast<llvm::IntrinsicInst>(inner);
+    if (round && round->getIntrinsicID() == llvm::Intrinsic::roundeven) rounded = round->getArgOperand(0);
   }
+  if (rounded)
+    x = rounded;
+  else
+    moved = 0;
+  auto number = [&](int64_t value) {
+    return llvm::ConstantFP::get(x->getType(), static_cast<double>(value - moved));
+  };
+  if (is_signed) x = builder_.CreateSelect(builder_.CreateFCmpUNO(x, x), number(0), x);
+  x = builder_.CreateSelect(builder_.CreateFCmpOGT(x, number(lowest)), x,
+                            number(lowest));  // NaN is not above
+  x = builder_.CreateSelect(builder_.CreateFCmpOLT(x, number(highest)), x, number(highest));
+  llvm::Type* i32 = x->getType()->getWithNewType(builder_.getInt32Ty());
+  x = rounded ? builder_.CreateIntrinsic(llvm::Intrinsic::lrint, {i32, x->getType()}, {x})
+              : builder_.CreateFPToSI(x, i32);
+  if (moved != 0) x = builder_.CreateAdd(x, int_constant(i32, static_cast<uint64_t>(moved)));
+  return builder_.CreateTrunc(x, x->getType()->getWithNewType(element_type(to)));
+}
+
+KernelEmitter::Value* KernelEmitter::float_to_integer(Value* x, DType to) {
+  if (bit_width(to) < 32) return float_to_narrow_integer(x, to);
+  llvm::Type* type = x->getType()->getWithNewType(element_type(to));
   auto id = is_signed_integer(to) ? llvm::Intrinsic::fptosi_sat : llvm::Intrinsic::fptoui_sat;
   return builder_.CreateIntrinsic(id, {type, x->getType()}, {x});
 }

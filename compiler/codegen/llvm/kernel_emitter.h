@@ -113,6 +113,7 @@ class KernelEmitter {
   Value* f64_to_f32_odd(Value* x);
   Value* integer_to_float(Value* x, DType from, DType to);
   Value* float_to_integer(Value* x, DType to);
+  Value* float_to_narrow_integer(Value* x, DType to);
 
   // emit_load_store.cpp
   Value* load(const loop::ExprNode& e);

@@ -248,6 +248,7 @@ class Requantisation {
   explicit Requantisation(const Graph& graph) : uses_(graph.use_counts()) {}
 
   ValueId rule(Rewriter& r, const Node& node) const {
+    if (node.op == OpKind::k_cast) return without_clamp(r, node);
     if ((node.op != OpKind::k_div && node.op != OpKind::k_mul) || r.old.dtype(node.output) != DType::kF32)
       return kNoValue;
     std::optional<Tensor> divisor = uniform_operand(r.old, node.inputs[1]);
@@ -281,6 +282,25 @@ class Requantisation {
   }
 
  private:
+  // The lowest value of the dtype stands for 0, and saturation clamps as well:
+  //   cast(add(round(max(y, 0)), lowest)) -> cast(add(round y, lowest))
+  ValueId without_clamp(Rewriter& r, const Node& node) const {
+    DType dtype = r.old.dtype(node.output);
+    if (!is_8_bit(dtype)) return kNoValue;
+    const Node* moved = r.old.def(node.inputs[0]);
+    if (!moved || moved->op != OpKind::k_add || uses_[moved->output] != 1) return kNoValue;
+    std::optional<Tensor> zero = uniform_operand(r.old, moved->inputs[1]);
+    const Node* round = r.old.def(moved->inputs[0]);
+    if (!zero || element_as_f64(*zero, 0) != (dtype == DType::kI8 ? -128 : 0)) return kNoValue;
+    if (!round || round->op != OpKind::k_round || uses_[round->output] != 1) return kNoValue;
+    const Node* clamp = r.old.def(round->inputs[0]);
+    if (!clamp || clamp->op != OpKind::k_max) return kNoValue;
+    std::optional<Tensor> bound = uniform_operand(r.old, clamp->inputs[1]);
+    if (!bound || element_as_f64(*bound, 0) != 0) return kNoValue;
+    ValueId y = r.build.add(OpKind::k_round, {r(clamp->inputs[0])});
+    return r.build.add(OpKind::k_cast, {r.build.add(OpKind::k_add, {y, r(moved->inputs[1])})},
+                       node.attributes);
+  }
   // Nothing overflowed, and no scale vanished.
   static bool is_normal(const Tensor& tensor) {
     for (int64_t i = 0; i < tensor.count(); ++i) {
@@ -316,14 +336,17 @@ Expected<Graph> form_integer_contractions(const Graph& graph) {
     if (node.op == OpKind::k_sub) centred[node.inputs[0]] = 1;
   QUERNEL_TRY(Graph known, fold_constants(graph, [&](const Graph& g, const Node& node) {
                 return node.op == OpKind::k_cast && is_8_bit(g.dtype(node.inputs[0])) &&
+                       g.rank(node.output) > 0 &&
                        (centred[node.output] != 0 || is_float(g.dtype(node.output)));
               }));
   QUERNEL_TRY(Graph formed, rewrite(known, form_integer_contraction));
-  QUERNEL_TRY(formed, rewrite(formed, [](Rewriter&, const Node&) { return kNoValue; }));
-  Requantisation requantisation(formed);
-  QUERNEL_TRY(Graph scaled,
-              rewrite(formed, [&](Rewriter& r, const Node& node) { return requantisation.rule(r, node); }));
-  return rewrite(scaled, [](Rewriter&, const Node&) { return kNoValue; });
+  for (int round = 0; round < 2; ++round) {  // divisions first, then clamps that meet what they divided
+    QUERNEL_TRY(formed, rewrite(formed, [](Rewriter&, const Node&) { return kNoValue; }));
+    Requantisation requantisation(formed);
+    QUERNEL_TRY(formed,
+                rewrite(formed, [&](Rewriter& r, const Node& node) { return requantisation.rule(r, node); }));
+  }
+  return rewrite(formed, [](Rewriter&, const Node&) { return kNoValue; });
 }
 
 }  // namespace quernel

@@ -309,6 +309,27 @@ TEST(Elementwise, Casts) {
   check(cases);
 }
 
+// As quantisation writes it: what is rounded, moved and saturated is one conversion.
+TEST(Elementwise, RoundedCastsToNarrowIntegers) {
+  std::vector<Case> cases;
+  for (DType to : {DType::kI8, DType::kU8, DType::kI16, DType::kU16})
+    for (double zero : {0.0, 3.0, -128.0, 255.0, 0.5, 1000.0})
+      for (int lanes : {1, 16}) {
+        auto moved = [=](uint64_t a, uint64_t) {
+          uint64_t rounded = loop::evaluate_unary(UnaryOp::k_round, DType::kF32, a);
+          uint64_t by = loop::const_float(DType::kF32, zero)->bits;
+          return want_cast(DType::kF32, to, loop::evaluate_binary(BinaryOp::k_add, DType::kF32, rounded, by));
+        };
+        cases.push_back({DType::kF32, to, lanes, false,
+                         [=](const auto& in) {
+                           loop::Expr by = loop::const_float(DType::kF32, zero, lanes);
+                           return loop::cast(to, loop::unary(UnaryOp::k_round, in[0]) + by);
+                         },
+                         moved, name_of("rounded_to", to, lanes) + std::to_string(zero)});
+      }
+  check(cases);
+}
+
 TEST(Elementwise, MulAccSelectAndBitcast) {
   std::vector<Case> cases;
   for (DType d : kTypes)
