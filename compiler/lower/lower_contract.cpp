@@ -15,9 +15,9 @@ using loop::Expr;
 using loop::Stmt;
 using schedule::ContractionPlan;
 
-constexpr int64_t kWorkPerGroup = 1 << 16;                  // multiply-adds
-constexpr int64_t kFewestSharing = 32, kRowsSharing = 512;  // rows that read a column put together
-constexpr int64_t kLineBytes = 64, kWays = 16;              // of a second-level cache
+constexpr int64_t kWorkPerGroup = 1 << 16;                        // multiply-adds
+constexpr int64_t kFewestSharing = 32, kRowsSharing = 512;        // rows that read a column put together
+constexpr int64_t kLineBytes = 64, kNearWays = 8, kFarWays = 16;  // of first and second-level caches
 constexpr int64_t kUnrolledSteps = 9;  // depthwise reductions up to 3x3 are unrolled whole
 
 class Lowering {
@@ -112,17 +112,22 @@ class Lowering {
     return panel * at(panel_size()) + (vector * index(lanes_) + l);
   }
 
-  // Whether a column of b that lies scattered is put together first: many rows read it, and its steps are at
-  // such distances that they fall into few sets of the second-level cache and push one another out.
+  // Whether a column of b that lies scattered is put together first: many rows read it, it would stay in a
+  // cache, but its steps are at such distances that they fall into few of the cache's sets and push one
+  // another out.
   bool gathers_columns(const Dim& rows) const {
     if (plan_.packed || plan_.elementwise || plan_.reduction_axes.empty()) return false;
     Dim steps = schedule::reduction_count(plan_), stride = plan_.axes[plan_.reduction_axes.back()].b;
     if (!steps.is_const() || !stride.is_const() || rows.estimate() < kFewestSharing) return false;
-    int64_t size = element_size(accumulator_dtype_), bytes = steps.value() * plan_.tile_n() * size;
-    int64_t sets = c_.target.l2_bytes / kLineBytes / kWays, lines = (plan_.tile_n() * size + 63) / kLineBytes;
+    int64_t row = plan_.tile_n() * element_size(accumulator_dtype_);
+    int64_t lines = (row + kLineBytes - 1) / kLineBytes;
     int64_t apart = std::max<int64_t>(stride.value() * element_size(b_buffer_->dtype) / kLineBytes, 1);
-    int64_t places = std::min(sets, sets / std::gcd(sets, apart) * lines) * kWays;
-    return steps.value() * lines > places && bytes <= c_.target.l2_bytes / 2;
+    auto overflows = [&](int64_t cache, int64_t ways) {
+      int64_t sets = std::max<int64_t>(cache / kLineBytes / ways, 1);
+      int64_t places = std::min(sets, sets / std::gcd(sets, apart) * lines) * ways;
+      return steps.value() * row <= cache / 2 && steps.value() * lines > places;
+    };
+    return overflows(c_.target.l1_bytes, kNearWays) || overflows(c_.target.l2_bytes, kFarWays);
   }
 
   // `outer`: grid axes, column tiles.

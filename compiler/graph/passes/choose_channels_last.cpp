@@ -2,6 +2,7 @@
 // order; an op that can run on permuted operands does, so that permutes appear only where the two worlds
 // meet.
 #include <algorithm>
+#include <map>
 #include <numeric>
 #include <set>
 
@@ -72,9 +73,29 @@ bool is_window(const Graph& graph, const Node& node) {
   return true;
 }
 
+// Whether a convolution reads and writes elements as fast with channels first: a matrix product of whole
+// images (windows of one position), or one that slides over each channel by itself, a step at a time.
+bool runs_as_fast_as_it_stands(const Graph& graph, const Node& node) {
+  const Contraction& c = node.attributes.contraction;
+  int axes = static_cast<int>(c.axes.size());
+  bool windows = false, mixes_channels = false;
+  for (int i = 0; i < axes; ++i) {
+    if (!c.axes[i].reduction || c.axes[i].extent == Dim(1)) continue;
+    for (size_t d = 0; d < c.a.size(); ++d) (d == 1 ? mixes_channels : windows) |= uses_axis(c.a[d], i);
+  }
+  if (!windows) return true;
+  std::optional<AffineForm> last = as_affine(c.a.back(), axes);
+  if (mixes_channels || !last) return false;
+  for (int i = 0; i < axes; ++i)
+    if (!c.axes[i].reduction && !(last->coefficients[i] == Dim(0)) && !(last->coefficients[i] == Dim(1)))
+      return false;
+  return always_le(graph.shape(node.inputs[1])[1], 1);
+}
+
 class ChannelsLast {
  public:
-  explicit ChannelsLast(const Graph& graph) : old_(graph), permuted_(graph.values.size()) {}
+  explicit ChannelsLast(const Graph& graph)
+      : old_(graph), permuted_(graph.values.size()), alone_(convolutions_alone()) {}
 
   ValueId rule(Rewriter& r, const Node& node) {
     Form form;
@@ -125,11 +146,78 @@ class ChannelsLast {
     return true;
   }
 
+  // The results of convolutions that do not need another order and have nothing to share it with: neither
+  // convolutions nor windows, nor permutes that would cancel. Both permutes would be for one kernel.
+  std::set<ValueId> convolutions_alone() const {
+    // Values that may run permuted together have one leader; kNoValue: stays plain.
+    std::vector<ValueId> leader(old_.values.size(), kNoValue);
+    std::map<ValueId, int> members;  // of leaders: convolutions, windows and permutes
+    auto find = [&](ValueId v) {
+      while (leader[v] != v) v = leader[v];
+      return v;
+    };
+    auto join = [&](ValueId v, ValueId with) {
+      if (leader[with] == kNoValue) return;
+      ValueId one = find(v), other = find(with);
+      if (one == other) return;
+      leader[other] = one;
+      members[one] += members[other];
+    };
+    auto without_pads = [&](ValueId v) {
+      for (const Node* pad = old_.def(v); pad && pad->op == OpKind::k_pad; pad = old_.def(v))
+        v = pad->inputs[0];
+      return v;
+    };
+    std::map<ValueId, std::vector<ValueId>> readers;  // of values: convolutions
+    for (const Node& node : old_.nodes) {
+      bool convolves = node.op == OpKind::k_contract && is_convolution(old_, node);
+      bool follows = !convolves && follows_operands(node) &&
+                     std::any_of(node.inputs.begin(), node.inputs.end(),
+                                 [&](ValueId v) { return leader[v] != kNoValue; });
+      if (node.op == OpKind::k_permute && leader[node.inputs[0]] != kNoValue) ++members[find(node.inputs[0])];
+      if (!convolves && !follows) continue;
+      leader[node.output] = node.output;
+      members[node.output] = convolves || node.op == OpKind::k_view ? 1 : 0;
+      for (ValueId v : node.inputs) join(node.output, v);
+      if (!convolves) continue;
+      ValueId x = without_pads(node.inputs[0]);
+      if (const Node* made = old_.def(x); made && made->op == OpKind::k_permute) ++members[find(node.output)];
+      // Convolutions of one operand share its permuted form.
+      std::vector<ValueId>& others = readers[x];
+      for (ValueId other : others) join(node.output, other);
+      others.push_back(node.output);
+    }
+    std::set<ValueId> alone;
+    for (const Node& node : old_.nodes)
+      if (node.op == OpKind::k_contract && is_convolution(old_, node) && members[find(node.output)] == 1 &&
+          runs_as_fast_as_it_stands(old_, node))
+        alone.insert(node.output);
+    return alone;
+  }
+
+  // Ops that run permuted where an operand is.
+  bool follows_operands(const Node& node) const {
+    switch (node.op) {
+      case OpKind::k_cat:
+      case OpKind::k_slice:
+      case OpKind::k_pad:
+      case OpKind::k_flip:
+      case OpKind::k_expand:
+        return true;
+      case OpKind::k_view:
+        return is_window(old_, node);
+      case OpKind::k_take:
+        return old_.rank(node.inputs[1]) == 1;
+      default:
+        return is_elementwise(node.op) || is_reduce(node.op);
+    }
+  }
+
   bool run_permuted(Rewriter& r, const Node& node, Form& form) {
     const Attributes& a = node.attributes;
     ValueId x = node.inputs.empty() ? kNoValue : node.inputs[0];
     if (node.op == OpKind::k_contract) {
-      if (!is_convolution(old_, node)) return false;
+      if (!is_convolution(old_, node) || alone_.contains(node.output)) return false;
       form.order = channels_last(old_.rank(node.output));
       Contraction c = a.contraction;
       c.out = reorder(c.out, form.order);
@@ -145,7 +233,7 @@ class ChannelsLast {
     // Every other op follows its first permuted operand.
     auto lead =
         std::find_if(node.inputs.begin(), node.inputs.end(), [&](ValueId v) { return is_permuted(v); });
-    if (lead == node.inputs.end()) return false;
+    if (lead == node.inputs.end() || !follows_operands(node)) return false;
     form.order = permuted_[*lead].order;
     Attributes attributes = a;
     if (is_elementwise(node.op)) {
@@ -177,7 +265,6 @@ class ChannelsLast {
         attributes.shape = reorder(a.shape, form.order);
         break;
       case OpKind::k_view: {
-        if (!is_window(old_, node)) return false;
         // Result dims in the operand's order, the window's dims after them.
         Order result = form.order;
         for (int64_t d = static_cast<int64_t>(result.size()); d < old_.rank(node.output); ++d)
@@ -192,12 +279,10 @@ class ChannelsLast {
         break;
       }
       case OpKind::k_take:
-        if (old_.rank(node.inputs[1]) != 1) return false;
         attributes.ints = map_axes(a.ints, form.order);
         form.value = r.build.add(node.op, {value, plain(r, node.inputs[1])}, std::move(attributes));
         return true;
-      default: {
-        if (!is_reduce(node.op)) return false;
+      default: {  // reductions
         attributes.ints = map_axes(a.ints, form.order);
         std::sort(attributes.ints.begin(), attributes.ints.end());
         if (!a.keepdims) {
@@ -241,6 +326,7 @@ class ChannelsLast {
 
   const Graph& old_;
   std::vector<Form> permuted_;
+  std::set<ValueId> alone_;
 };
 
 }  // namespace
