@@ -14,6 +14,7 @@
 #include "frontends/text/import_text.h"
 #include "graph/control.h"
 #include "graph/passes/passes.h"
+#include "graph/random_outputs.h"
 #include "graph/text.h"
 #include "graph/verify.h"
 #include "loop/passes.h"
@@ -29,7 +30,10 @@ namespace {
 constexpr std::string_view kProducer = "quernel 0.1.0";
 
 auto graph_pass(Expected<Graph> (*pass)(const Graph&)) {
-  return [pass](const Graph& graph, const Target&) { return pass(graph); };
+  return [pass](const Graph& graph, auto&...) { return pass(graph); };
+}
+auto target_pass(Expected<Graph> (*pass)(const Graph&, const Target&)) {
+  return [pass](const Graph& graph, const Target& target, auto&) { return pass(graph, target); };
 }
 
 double seconds_since(std::chrono::steady_clock::time_point start) {
@@ -233,10 +237,13 @@ const std::vector<GraphPass>& graph_passes() {
       {"compose-views", "movement chains that no named op can say become one index map",
        graph_pass(compose_views)},
       {"choose-winograd", "3x3 convolutions that Winograd's algorithm computes faster",
-       schedule::choose_winograd},
+       target_pass(schedule::choose_winograd)},
       {"materialize-operands", "contraction operands become readable in place",
-       schedule::materialize_operands, false},
+       target_pass(schedule::materialize_operands), false},
       {"fold-constants-2", "constants in their new layout", graph_pass(fold_constants)},
+      {"narrow-weights", "with --precision: large weights are stored in f16 or bf16",
+       [](const Graph& graph, auto&, auto& options) { return narrow_weights(graph, options.precision); },
+       false},
       {"merge-common-subexpressions-2", "copies made twice become one",
        graph_pass(merge_common_subexpressions)},
   };
@@ -317,14 +324,12 @@ Expected<Imported> import_model(const std::string& path, const CompileOptions& o
 }
 
 namespace {
-Expected<Graph> run_on_bodies_too(const GraphPass& pass, const Graph& graph, const Target& target) {
-  QUERNEL_TRY(Graph result, pass.run(graph, target));
-  return transform_bodies(std::move(result),
-                          [&](const Graph& body) { return run_on_bodies_too(pass, body, target); });
+template <class Run>
+Expected<Graph> run_on_bodies_too(const Run& run, const Graph& graph) {
+  QUERNEL_TRY(Graph result, run(graph));
+  return transform_bodies(std::move(result), [&](const Graph& body) { return run_on_bodies_too(run, body); });
 }
-}  // namespace
 
-namespace {
 // What a runtime can be given and give.
 Status check_interface(const Graph& graph) {
   constexpr size_t kMaxRank = 8;
@@ -349,7 +354,8 @@ Expected<Graph> run_graph_passes(Graph graph, const Target& target, const Compil
   if (dump.active()) QUERNEL_CHECK(dump.write("import.qg", print(graph, 64)));
   PassOutput output(options, dump, ".qg", [&] { return print(graph, 64); });
   QUERNEL_CHECK(run_passes(graph_passes(), options, output, [&](const GraphPass& pass) -> Status {
-    QUERNEL_TRY(graph, run_on_bodies_too(pass, graph, target));
+    auto run = [&](const Graph& g) { return pass.run(g, target, options); };
+    QUERNEL_TRY(graph, run_on_bodies_too(run, graph));
     return should_verify(options) ? verify(graph, std::string(pass.name)) : Status();
   }));
   return graph;
@@ -538,25 +544,6 @@ Expected<CompileReport> compile_graphs(const std::vector<Graph>& graphs, const s
   }
   return report;
 }
-
-namespace {
-
-std::vector<std::string> random_outputs(const Graph& graph) {
-  std::vector<char> random(graph.values.size(), 0);
-  for (const Node& node : graph.nodes) {
-    auto draws = [](const Node& n) { return n.op == OpKind::k_threefry2x32; };
-    random[node.output] = draws(node);
-    if (is_control(node.op))
-      for (const Graph& body : node.attributes.control->bodies) random[node.output] |= any_node(body, draws);
-    for (ValueId v : node.inputs) random[node.output] |= random[v];
-  }
-  std::vector<std::string> names;
-  for (const Graph::Output& output : graph.outputs)
-    if (random[output.value]) names.push_back(output.name);
-  return names;
-}
-
-}  // namespace
 
 Expected<CompileReport> compile(const std::string& model, const std::string& bundle,
                                 const CompileOptions& options) {

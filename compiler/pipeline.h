@@ -16,7 +16,7 @@ namespace quernel {
 struct GraphPass {
   std::string_view name;      // as --print-after and --disable-pass name it
   std::string_view sentence;  // what it does
-  std::function<Expected<Graph>(const Graph&, const Target&)> run;
+  std::function<Expected<Graph>(const Graph&, const Target&, const CompileOptions&)> run;
   bool optional = true;  // may be disabled: results do not change
 };
 struct LoopPass {

@@ -237,7 +237,8 @@ class Lowering {
     body.push_back(loop_over("k", index(plan_.channels), AxisKind::kReduction, [&](Expr k) {
       std::vector<Stmt> step{loop::alloc(weights)};
       step.push_back(for_columns([&](Expr i) {
-        return loop::store(weights, i, loop::load(c_.buffers.packed, b_base + k * index(n) + i));
+        Expr element = loop::load(c_.buffers.packed, b_base + k * index(n) + i);
+        return loop::store(weights, i, loop::cast(DType::kF32, element));
       }));
       step.push_back(for_rows([&](Expr m) {
         loop::Var a = fresh_var("a", {DType::kF32, 1});

@@ -1,10 +1,14 @@
 // The contraction: out[map_out] += a[map_a] * b[map_b]; matmul, einsum and convolution alike.
 #include <algorithm>
+#include <utility>
 
 #include "ops/families.h"
 
 namespace quernel::ops {
 namespace {
+
+bool is_8_bit(DType dtype) { return dtype == DType::kI8 || dtype == DType::kU8; }
+bool is_half(DType dtype) { return dtype == DType::kF16 || dtype == DType::kBF16; }
 
 Status check_map(const char* operand, const std::vector<IndexExpr>& map, const Shape& shape,
                  const Shape& extents) {
@@ -30,11 +34,11 @@ Status check_map(const char* operand, const std::vector<IndexExpr>& map, const S
 
 Expected<TensorType> infer_contract(OpKind, const Types& inputs, const Attributes& attributes) {
   const Contraction& c = attributes.contraction;
-  auto is_8_bit = [](DType d) { return d == DType::kI8 || d == DType::kU8; };
-  if (inputs[0].dtype != inputs[1].dtype && !(is_8_bit(inputs[0].dtype) && is_8_bit(inputs[1].dtype)))
-    return invalid_input("expected operands of one dtype, or of i8 and u8, found " + to_string(inputs[0]) +
-                         " and " + to_string(inputs[1]));
-  DType dtype = inputs[0].dtype;
+  DType dtype = inputs[0].dtype, other = inputs[1].dtype;
+  if (is_half(dtype) && other == DType::kF32) std::swap(dtype, other);
+  if (dtype != other && !(is_8_bit(dtype) && is_8_bit(other)) && !(dtype == DType::kF32 && is_half(other)))
+    return invalid_input("expected operands of one dtype, of i8 and u8, or of f32 and f16 or bf16, found " +
+                         to_string(inputs[0]) + " and " + to_string(inputs[1]));
   if (dtype >= DType::kBool) return unsupported("expected numbers, found " + to_string(inputs[0]));
   if (is_float(c.accumulator) != is_float(dtype) || c.accumulator >= DType::kBool)
     return invalid_input("expected an accumulator " + std::string(is_float(dtype) ? "float" : "integer") +

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "json.h"
+#include "support/dtype.h"
 #include "tensor_file.h"
 
 namespace quernel::tools {
@@ -25,6 +26,18 @@ Tolerance tolerance_of(const Json* file, const std::string& output, qnl_dtype dt
 // the true value is 0; there no relative tolerance helps.
 Tolerance fourier_tolerance_of(const Json* file, const std::string& output,
                                const tensor_file::HostTensor& expected);
+
+// The same where weights are stored in `precision`: for f16 and bf16 some share of the largest element is
+// allowed, too.
+Tolerance precision_tolerance_of(const Tolerance& tolerance, DType precision,
+                                 const tensor_file::HostTensor& expected);
+
+// How far a computed tensor is from reference data; of floats, over what is finite in both.
+struct Deviation {
+  double absolute = 0;  // the largest |found - expected|
+  double share = 0;     // that over the largest |expected|
+};
+Deviation deviation_of(const tensor_file::HostTensor& expected, const tensor_file::HostTensor& found);
 
 // What is wrong, with the worst element and its place; nothing when all is within tolerance.
 std::optional<std::string> compare(const tensor_file::HostTensor& expected,

@@ -43,6 +43,9 @@ void add_target_flags(CLI::App& app, CompileFlags& flags) {
   app.add_option("--target", flags.targets, "what to generate code for; may be repeated (default: native)")
       ->type_name("T")
       ->allow_extra_args(false);
+  app.add_option("--precision", flags.precision,
+                 "how large weights are stored: f32, f16 or bf16; arithmetic is f32 (default: f32)")
+      ->type_name("D");
 }
 
 void add_shape_flags(CLI::App& app, CompileFlags& flags) {
@@ -140,6 +143,10 @@ bool parse_entry_point(const std::string& text, EntryPointOptions& entry) {
 Expected<CompileOptions> compile_options(const CompileFlags& flags) {
   CompileOptions options;
   if (!flags.targets.empty()) options.targets = flags.targets;
+  std::optional<DType> precision = parse_dtype(flags.precision);
+  if (!precision || (*precision != DType::kF32 && *precision != DType::kF16 && *precision != DType::kBF16))
+    return invalid_input("--precision: expected f32, f16 or bf16, found '" + flags.precision + "'");
+  options.precision = *precision;
   std::string name, value;
   for (const std::string& text : flags.dims)
     if (!split_assignment(text, &name, &value) || !parse_dim(name, value, options))

@@ -17,11 +17,11 @@ namespace quernel::tools {
 struct CompileFlags {
   std::vector<std::string> targets, dims, input_shapes, input_values, states, entry_points, custom_ops;
   std::vector<std::string> disabled_passes, print_after;
-  std::string stop_after, dump_dir;
+  std::string stop_after, dump_dir, precision = "f32";
   bool verify_each = false;
 };
 
-void add_target_flags(CLI::App& app, CompileFlags& flags);     // --target
+void add_target_flags(CLI::App& app, CompileFlags& flags);     // --target, --precision
 void add_shape_flags(CLI::App& app, CompileFlags& flags);      // --dim, --input-shape, --input-value
 void add_custom_op_flags(CLI::App& app, CompileFlags& flags);  // --custom-op
 void add_entry_flags(CLI::App& app, CompileFlags& flags);      // --state, --entry

@@ -68,16 +68,16 @@ void name_inputs(DataSet& set, const std::vector<std::string>& names) {
     if (match[i] >= 0) set.inputs[match[i]].tensor.name = names[i];
 }
 
-// Nothing when the set passes.
+// Nothing when the set passes. `worst`: the largest deviation of an output so far.
 std::optional<CaseResult> run_data_set(const CompiledCase& compiled, const DataSet& set,
-                                       const Json* tolerances, int threads) {
+                                       const Json* tolerances, const CaseOptions& options, Deviation* worst) {
   const std::string& path = compiled.bundle;
   qnl_error error;
   Bundle bundle;
   Device device;
   Session session;
   if (bundle.open(path.c_str(), nullptr, &error) != QNL_OK ||
-      device.open_cpu(static_cast<uint32_t>(threads), &error) != QNL_OK ||
+      device.open_cpu(static_cast<uint32_t>(options.run_threads), &error) != QNL_OK ||
       session.create(bundle, device, nullptr, &error) != QNL_OK) {
     Verdict verdict = error.status == QNL_CUSTOM_OP_MISSING ? Verdict::kUnsupported : Verdict::kFail;
     return CaseResult{verdict, set.name + ": " + runtime_text(error)};
@@ -121,10 +121,13 @@ std::optional<CaseResult> run_data_set(const CompiledCase& compiled, const DataS
         typed_as(file.tensor, found.dtype).dtype == found.dtype)
       continue;
     HostTensor expected = typed_as(file.tensor, found.dtype);
-    if (auto message = compare(expected, found,
-                               compiled.fourier.count(outputs[i].name)
-                                   ? fourier_tolerance_of(tolerances, outputs[i].name, expected)
-                                   : tolerance_of(tolerances, outputs[i].name, found.dtype)))
+    Tolerance tolerance = compiled.fourier.count(outputs[i].name)
+                              ? fourier_tolerance_of(tolerances, outputs[i].name, expected)
+                              : tolerance_of(tolerances, outputs[i].name, found.dtype);
+    tolerance = precision_tolerance_of(tolerance, options.compile.precision, expected);
+    Deviation deviation = deviation_of(expected, found);
+    if (deviation.share >= worst->share) *worst = deviation;
+    if (auto message = compare(expected, found, tolerance))
       return failed(fmt::format("{}: output '{}': {}", set.name, outputs[i].name, *message));
   }
   return std::nullopt;
@@ -157,6 +160,7 @@ CaseResult verify_case(const std::string& dir, const CaseOptions& options) {
   std::set<std::string> fixed;
   bool any_shape = false;
   std::set<std::string> random, fourier;
+  Deviation worst;
   for (DataSet& set : sets) {
     name_inputs(set, *names);
     Expected<const CompiledCase*> compiled = compiler.compile_for(set);
@@ -167,11 +171,14 @@ CaseResult verify_case(const std::string& dir, const CaseOptions& options) {
     for (const auto& [name, value] : (*compiled)->fixed) fixed.insert(name);
     std::erase_if(set.inputs,
                   [&](const DataFile& file) { return (*compiled)->fixed.count(file.tensor.name) > 0; });
-    if (auto result = run_data_set(**compiled, set, tolerances ? &*tolerances : nullptr, options.run_threads))
+    if (auto result = run_data_set(**compiled, set, tolerances ? &*tolerances : nullptr, options, &worst))
       return *result;
   }
   std::string reason = fmt::format("{} data set{}", sets.size(), sets.size() == 1 ? "" : "s");
   if (any_shape) reason += ", any shape";
+  if (options.compile.precision != DType::kF32)
+    reason += fmt::format(", {} weights: off by {:.2g} at most, {:.2g} % of the largest element",
+                          to_string(options.compile.precision), worst.absolute, worst.share * 100);
   if (!fourier.empty() && !tolerances)
     reason += fmt::format(", {} also to 1e-6 of the largest element", fmt::join(fourier, ", "));
   if (!random.empty())

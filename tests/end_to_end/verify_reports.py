@@ -61,6 +61,18 @@ class VerifyReports(ToolTest):
         self.assertIn("FAIL", self.verdict(self.case("told", model, [([onnx.float_tensor("x", [1, 4, 1], [25.0] * 4)],
                       [onnx.float_tensor("y", [1, 4, 2], [100.0] + [5e-5] * 7)])], {"rtol": 0, "atol": 1e-7})))
 
+    def test_narrow_weights_are_allowed_a_share_of_the_largest_element(self):
+        """The line says how far off the outputs are; an error of 7.5 % is too much for f16, one of 11 % for bf16."""
+        self.relu_case("right", RELU)
+        self.relu_case("near", RELU[:5] + [8.65])
+        self.relu_case("far", RELU[:5] + [9.0])
+        self.assertEqual(self.verdict("right", "--precision", "f16"),
+                         "PASS right: 1 data set, f16 weights: off by 0 at most, 0 % of the largest element")
+        self.assertIn("FAIL near: test_data_set_0: output 'y'", self.verdict("near", "--precision", "f16"))
+        self.assertEqual(self.verdict("near", "--precision", "bf16"),
+                         "PASS near: 1 data set, bf16 weights: off by 0.65 at most, 7.5 % of the largest element")
+        self.assertIn("FAIL far", self.verdict("far", "--precision", "bf16"))
+
     def test_tolerance_file_is_honoured(self):
         wrong = RELU[:5] + [8.1]
         self.assertIn("PASS", self.verdict(self.relu_case("loose", wrong, {"rtol": 0, "atol": 0.2})))

@@ -44,6 +44,13 @@ Expected<Graph> expand_powers(const Graph& graph);
 // Products are associated anew, so that results may differ in the last bits.
 Expected<Graph> fold_scales_into_contractions(const Graph& graph);
 
+// Large f32 constants that contractions and takes read become `storage`, f16 or bf16, rounded to nearest; the
+// results stay f32, and so does all arithmetic:
+//   contract(x, w) -> contract(x, w');  take(w, i) -> cast(take(w', i))
+// Constants with elements beyond a quarter of f16's range stay, and so do those that others read, too; for
+// bf16, also those of convolutions by Winograd's algorithm.
+Expected<Graph> narrow_weights(const Graph& graph, DType storage);
+
 // Movement chains that a named op can express become that op, and those that move nothing vanish:
 //   permute(permute(x, p), q) -> permute(x, p[q]);  reshape(reshape(x)) -> reshape(x);  flip(flip(x, a), a)
 //   -> x slice(slice), pad(pad) with one fill, slice(pad) inside or around the data, slice(cat) within one

@@ -35,6 +35,9 @@ struct CompileOptions {
   // Inputs that are kept from run to run; they and their outputs leave the signature. input_values has their
   // initial values, else they begin as zeros. Entry points share those that have one name.
   std::vector<StatePair> states;
+  // How large weights are stored: kF32 (as they are), kF16 or kBF16, rounded to nearest. Arithmetic stays
+  // f32.
+  DType precision = DType::kF32;
   std::vector<CustomOpDescription> custom_ops;  // operators to import as custom ops
   std::vector<EntryPointOptions> entry_points;  // none: the model is the only one
   int threads = 0;                              // code generation threads; 0: one per core

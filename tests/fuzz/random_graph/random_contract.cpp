@@ -21,9 +21,12 @@ ValueId Generator::finish_contract(ValueId a, ValueId b, Contraction contraction
     contraction.axes[i].name = axis_name(i);
     if (contraction.axes[i].reduction) count *= static_cast<double>(contraction.axes[i].extent.value());
   }
-  bool both = exact(a) && exact(b);
-  Facts f = facts_of(dtype, facts(a).bound * facts(b).bound * std::max(count, 1.0),
+  // Weights may be stored narrower than what they are multiplied with.
+  bool narrow = dtype == DType::kF32 && random.chance(12), both = exact(a) && exact(b) && !narrow;
+  double bound = facts(b).bound * (narrow ? 1.01 : 1);
+  Facts f = facts_of(dtype, facts(a).bound * bound * std::max(count, 1.0),
                      both ? facts(a).fraction_bits + facts(b).fraction_bits : kInexact);
+  if (narrow) b = build.cast(b, bound < 60000 && random.chance(50) ? DType::kF16 : DType::kBF16);
   ValueId result = build.contract(a, b, std::move(contraction));
   return keep(result, f);
 }
