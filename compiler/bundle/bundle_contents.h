@@ -115,6 +115,7 @@ struct Item {
   uint64_t flops = 0;
   uint64_t bytes_read = 0;
   uint64_t bytes_written = 0;
+  int32_t flops_expression = -1, bytes_read_expression = -1, bytes_written_expression = -1;
   std::vector<std::string> source_nodes;
   std::vector<int32_t> symbols;  // dispatch, custom op: expressions whose values it gets, in this order
   int32_t copy_bytes_expression = -1;

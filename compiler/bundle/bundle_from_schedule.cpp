@@ -9,6 +9,8 @@
 namespace quernel::bundle {
 namespace {
 
+constexpr size_t kMaxAnalysisSteps = 30;  // of an amount that is worth computing for the symbols' values
+
 constexpr uint64_t kAlignment = 64;
 
 std::string_view bytes_of(const schedule::Buffer& buffer) {
@@ -266,9 +268,16 @@ class Assembler {
         for (const schedule::Binding& b : from.bindings) item.bindings.push_back(binding(frame, b));
       for (const schedule::Dependency& d : from.dependencies)
         item.edges.push_back({index[static_cast<size_t>(d.item)], edge_kind(d.hazard)});
-      item.flops = static_cast<uint64_t>(from.flops);
-      item.bytes_read = static_cast<uint64_t>(from.bytes_read);
-      item.bytes_written = static_cast<uint64_t>(from.bytes_written);
+      auto analyse = [&](const Dim& amount, uint64_t& typical, int32_t& exact) {
+        typical = static_cast<uint64_t>(amount.estimate());
+        if (amount.is_const() || !amount.is_bound()) return;
+        std::vector<int64_t> code;
+        emit(amount, code);
+        if (code.size() <= 2 * kMaxAnalysisSteps) exact = expression(amount);
+      };
+      analyse(from.flops, item.flops, item.flops_expression);
+      analyse(from.bytes_read, item.bytes_read, item.bytes_read_expression);
+      analyse(from.bytes_written, item.bytes_written, item.bytes_written_expression);
       items.push_back(std::move(item));
       if (from.group >= 0 && s.groups[from.group].kind == schedule::GroupKind::kControl)
         add_bodies(items, frame, s.groups[from.group], dispatches[i]);

@@ -137,7 +137,8 @@ Status check_slots(const BundleContents& contents, const EntryPoint& entry,
 
 Status check_expressions(const BundleContents& contents, const Item& item, const std::string& where) {
   for (int32_t expression : {item.workgroups_expression, item.copy_bytes_expression, item.count_expression,
-                             item.condition_expression})
+                             item.condition_expression, item.flops_expression, item.bytes_read_expression,
+                             item.bytes_written_expression})
     if (!is_expression(contents, expression)) return broken(where, "no such expression");
   for (int32_t expression : item.symbols)
     if (expression < 0 || !is_expression(contents, expression))
@@ -320,7 +321,8 @@ class StructureBuilder {
         binding_vector, edge_vector, i.copy_bytes, loop_vector, callback, i.flops, i.bytes_read,
         i.bytes_written, node_vector, symbols, i.copy_bytes_expression, binding_expressions(i), i.symbol,
         static_cast<schema::DType>(i.dtype), i.end, i.else_begin, i.count_expression, i.condition_expression,
-        i.signature.empty() ? 0 : string(i.signature), i.signature.empty() ? 0 : string(i.attributes));
+        i.signature.empty() ? 0 : string(i.signature), i.signature.empty() ? 0 : string(i.attributes),
+        i.flops_expression, i.bytes_read_expression, i.bytes_written_expression);
   }
 
   // None when all bindings are constant.

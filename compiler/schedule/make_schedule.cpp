@@ -148,8 +148,8 @@ std::string print(const Schedule& s) {
       if (b.write && s.buffers[b.buffer].shares >= 0) text += " in place";
       text += "\n";
     }
-    text += "    " + std::to_string(item.flops) + " flops, " + std::to_string(item.bytes_read) +
-            " bytes read, " + std::to_string(item.bytes_written) + " bytes written";
+    text += "    " + to_string(item.flops) + " flops, " + to_string(item.bytes_read) + " bytes read, " +
+            to_string(item.bytes_written) + " bytes written";
     if (!item.dependencies.empty()) text += ", after";
     for (const Dependency& d : item.dependencies)
       text += " " + std::to_string(d.item) + ":" + std::string(to_string(d.hazard));

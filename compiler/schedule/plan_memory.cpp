@@ -92,7 +92,7 @@ class Planner {
   // Bodies as often as they run; a branch as its first.
   void analyse_bodies(const Group& group, Item& item) {
     const Control& control = *g_.nodes[group.anchor].attributes.control;
-    int64_t times = g_.nodes[group.anchor].op == OpKind::k_loop ? iterations(control).estimate() : 1;
+    Dim times = g_.nodes[group.anchor].op == OpKind::k_loop ? iterations(control) : Dim(1);
     for (const Item& inner : group.bodies[0].items) {
       item.flops += inner.flops * times;
       item.bytes_read += inner.bytes_read * times;
@@ -102,25 +102,22 @@ class Planner {
 
   void analyse(const Group& group, Item& item) {
     if (group.kind == GroupKind::kControl) return analyse_bodies(group, item);
-    for (const Binding& b : item.bindings)
-      (b.write ? item.bytes_written : item.bytes_read) += b.bytes.estimate();
+    for (const Binding& b : item.bindings) (b.write ? item.bytes_written : item.bytes_read) += b.bytes;
     const Node& anchor = g_.nodes[group.anchor];
     if (is_scatter(anchor.op) && same_place(s_, anchor.inputs[0], anchor.output)) {
-      int64_t whole = byte_size(g_.dtype(anchor.output), element_count(g_.shape(anchor.output))).estimate();
-      int64_t updates =
-          byte_size(g_.dtype(anchor.output), element_count(g_.shape(anchor.inputs[2]))).estimate();
+      Dim whole = byte_size(g_.dtype(anchor.output), element_count(g_.shape(anchor.output)));
+      Dim updates = byte_size(g_.dtype(anchor.output), element_count(g_.shape(anchor.inputs[2])));
       bool combines = anchor.attributes.scatter != ScatterMode::kSet;
-      item.bytes_read += (combines ? updates : 0) - whole;
+      item.bytes_read += (combines ? updates : Dim(0)) - whole;
       item.bytes_written += updates - whole;
     }
-    auto elements = [&](ValueId v) { return element_count(g_.shape(v)).estimate(); };
+    auto elements = [&](ValueId v) { return element_count(g_.shape(v)); };
     for (const std::vector<int>* nodes : {&group.nodes, &group.inlined})
       for (int n : *nodes) {
         const Node& node = g_.nodes[n];
         if (node.op == OpKind::k_contract) {
-          int64_t points = 2;
-          for (const Contraction::Axis& axis : node.attributes.contraction.axes)
-            points *= axis.extent.estimate();
+          Dim points = 2;
+          for (const Contraction::Axis& axis : node.attributes.contraction.axes) points *= axis.extent;
           item.flops += points;
         } else if (is_reduce(node.op) || is_scan(node.op)) {
           item.flops += elements(node.inputs[0]);

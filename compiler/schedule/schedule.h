@@ -190,7 +190,7 @@ struct Item {
   std::string symbol;
   std::vector<Binding> bindings;
   std::vector<Dependency> dependencies;
-  int64_t flops = 0, bytes_read = 0, bytes_written = 0;  // for typical values of the symbols
+  Dim flops = 0, bytes_read = 0, bytes_written = 0;
 };
 
 struct Schedule {

@@ -184,12 +184,12 @@ Expected<Measured> measure(const std::string& path, const Options& options) {
   if (qnl_bundle_get_variant(bundle.get(), result.memory.variant, &variant) == QNL_OK)
     result.variant = variant.target;
   QUERNEL_CHECK(fill_inputs(bundle, entry, session));
+  for (int i = 0; i < kWarmUpRuns; ++i)
+    if (session.run(&error) != QNL_OK) return runtime_error(error);
   for (uint32_t i = 0; i < qnl_session_item_count(session.get()); ++i)
     if (qnl_item_info info; qnl_session_get_item(session.get(), i, &info) == QNL_OK)
       result.flops += info.flops;
 
-  for (int i = 0; i < kWarmUpRuns; ++i)
-    if (session.run(&error) != QNL_OK) return runtime_error(error);
   double begin = now_seconds();
   auto wants_more = [&](int done) {
     if (options.repeat > 0) return done < options.repeat;

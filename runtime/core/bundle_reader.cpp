@@ -348,6 +348,9 @@ ItemView BundleReader::item(uint32_t entry, uint32_t variant, uint32_t index) co
   view.flops = i.flops();
   view.bytes_read = i.bytes_read();
   view.bytes_written = i.bytes_written();
+  view.flops_expression = i.flops_expression();
+  view.bytes_read_expression = i.bytes_read_expression();
+  view.bytes_written_expression = i.bytes_written_expression();
   view.workgroups_expression = i.workgroups_expression();
   view.copy_bytes_expression = i.copy_bytes_expression();
   view.symbol_count = count(i.symbols());

@@ -78,6 +78,9 @@ struct ItemView {
   uint64_t flops;
   uint64_t bytes_read;
   uint64_t bytes_written;
+  int32_t flops_expression;
+  int32_t bytes_read_expression;
+  int32_t bytes_written_expression;
   int32_t workgroups_expression;
   int32_t copy_bytes_expression;
   uint32_t symbol_count;  // expressions whose values the kernel gets

@@ -318,7 +318,8 @@ class StructureVerifier {
   bool verify_expressions(const schema::Item& item, uint32_t index) {
     bool dispatch = item.kind() == schema::ItemKind::dispatch;
     if (!is_any(item.workgroups_expression()) || (!dispatch && item.workgroups_expression() != -1) ||
-        !is_any(item.copy_bytes_expression()) ||
+        !is_any(item.copy_bytes_expression()) || !is_bound(item.flops_expression()) ||
+        !is_bound(item.bytes_read_expression()) || !is_bound(item.bytes_written_expression()) ||
         (item.kind() != schema::ItemKind::copy && item.copy_bytes_expression() != -1))
       return fail() << "item " << index << ": wrong expression of its size";
     if (count(item.symbols()) > (dispatch || is_custom(item) ? kMaxItemSymbols : 0))

@@ -63,7 +63,7 @@ struct Command {
   uint32_t binding_count = 0;
   uint64_t scratch_bytes = 0;  // per thread
   uint64_t flops = 0;          // analysis, to judge whether sharing the work pays
-  uint64_t bytes_moved = 0;
+  uint64_t bytes_read = 0, bytes_written = 0;
   uint64_t copy_bytes = 0;
   uint32_t copy_loop_count = 0;
   CopyLoop copy_loops[kMaxCopyLoops] = {};

@@ -217,7 +217,8 @@ void build_commands(qnl_session* s) {
     if (item.kind == QNL_ITEM_DISPATCH)
       command.scratch_bytes = reader.kernel(p.variant, item.kernel).scratch_bytes;
     command.flops = item.flops;
-    command.bytes_moved = item.bytes_read + item.bytes_written;
+    command.bytes_read = item.bytes_read;
+    command.bytes_written = item.bytes_written;
     command.copy_bytes = item.copy_bytes;
     command.copy_loop_count = item.copy_loop_count;
     memcpy(command.copy_loops, item.copy_loops, sizeof item.copy_loops);

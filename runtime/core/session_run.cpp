@@ -204,10 +204,14 @@ uint32_t qnl_session_item_count(const qnl_session* s) { return s->plan.command_c
 qnl_status qnl_session_get_item(const qnl_session* s, uint32_t index, qnl_item_info* info) {
   if (index >= s->plan.command_count) return QNL_INVALID_ARGUMENT;
   ItemView item = s->bundle->reader.item(s->plan.entry, s->plan.variant, index);
-  *info = {item.kind,         quernel::runtime::item_name(s, item),
-           item.source_node,  s->commands[index].workgroups,
-           item.flops,        item.bytes_read,
-           item.bytes_written};
+  const quernel::runtime::Command& command = s->commands[index];
+  *info = {item.kind,
+           quernel::runtime::item_name(s, item),
+           item.source_node,
+           command.workgroups,
+           command.flops,
+           command.bytes_read,
+           command.bytes_written};
   return QNL_OK;
 }
 

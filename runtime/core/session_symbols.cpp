@@ -272,6 +272,17 @@ qnl_status size_command(qnl_session* s, uint32_t c, const ItemView& item, qnl_er
     if (status != QNL_OK) return status;
     command.workgroups = static_cast<uint64_t>(value);
   }
+  // Analysis: what cannot be computed stays typical.
+  auto refine = [&](int32_t expression, uint64_t* amount) {
+    int64_t exact = 0;
+    if (expression < 0 ||
+        evaluate(reader.expression(expression), s->symbols.now, &exact) != Evaluation::kOk || exact < 0)
+      return;
+    *amount = static_cast<uint64_t>(exact);
+  };
+  refine(item.flops_expression, &command.flops);
+  refine(item.bytes_read_expression, &command.bytes_read);
+  refine(item.bytes_written_expression, &command.bytes_written);
   bool runtime_copy = reader.uses_runtime_symbols(item.copy_bytes_expression);
   if (item.copy_bytes_expression >= 0 && !runtime_copy) {
     status = evaluate_now(item.copy_bytes_expression, "copy", 0, kMaxArenaBytes, &value);

@@ -163,8 +163,9 @@ void release(Device*, Recording*) {}
 // Commands whose analysis is empty are taken to be large.
 bool worth_sharing(const Command& command) {
   if (command.workgroups < 2) return false;
-  if (command.flops == 0 && command.bytes_moved == 0) return true;
-  return command.flops / kFlopsPerNanosecond + command.bytes_moved / kBytesPerNanosecond >= kShareNanoseconds;
+  uint64_t bytes_moved = command.bytes_read + command.bytes_written;
+  if (command.flops == 0 && bytes_moved == 0) return true;
+  return command.flops / kFlopsPerNanosecond + bytes_moved / kBytesPerNanosecond >= kShareNanoseconds;
 }
 
 qnl_status run_dispatch(CpuDevice* self, const CpuRecording& r, const Command& command, int32_t* code) {

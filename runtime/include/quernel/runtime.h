@@ -398,7 +398,7 @@ typedef struct qnl_item_info {
   const char* name;        /* kernel or callback name; "copy", "synchronize", "loop"… */
   const char* source_node; /* first model node it computes, "" when not recorded */
   uint64_t workgroups;     /* of the last run when symbolic */
-  uint64_t flops;
+  uint64_t flops;          /* these, too, where the bundle says how they follow from symbols */
   uint64_t bytes_read;
   uint64_t bytes_written;
 } qnl_item_info;

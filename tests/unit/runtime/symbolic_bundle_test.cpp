@@ -70,6 +70,8 @@ TEST(SymbolicBundle, WrongUsesOfSymbolsAreRefused) {
   refused("too many symbols", [&](BundleContents& c) { item(c, 0, 3).symbols = {0}; });
   refused("wrong expression of its size",
           [&](BundleContents& c) { item(c, 0, 3).workgroups_expression = 0; });
+  refused("wrong expression of its size",
+          [&](BundleContents& c) { item(c, 0, 0).flops_expression = runtime_expression(c); });
   refused("used twice", [&](BundleContents& c) { c.symbols[3].name = "batch"; });
 }
 
@@ -160,6 +162,30 @@ struct ChangedFixture {
   Session session;
   qnl_error error = {};
 };
+
+TEST(SymbolicBundle, AmountsFollowSymbolsWhereTheyCan) {
+  ChangedFixture f("add", [](bundle::BundleContents& c) {
+    bundle::Item& first = item(c, 0, 0);
+    first.flops = first.bytes_read = first.bytes_written = 7;
+    auto add = [&](std::vector<int64_t> code) {
+      c.expressions.push_back({std::move(code)});
+      return static_cast<int32_t>(c.expressions.size()) - 1;
+    };
+    first.flops_expression = add({1, 0, 0, 100, 4, 0});
+    first.bytes_read_expression = add({1, 0, 0, 0, 5, 0});  // divides by zero
+  });
+  Floats a(64), c(4);
+  ASSERT_EQ(f.session.set_input(tensor("a", QNL_F32, {2, 32}, a)), QNL_OK);
+  ASSERT_EQ(f.session.set_input(tensor("b", QNL_F32, {2, 32}, a)), QNL_OK);
+  ASSERT_EQ(f.session.set_input(tensor("c", QNL_F32, {4}, c)), QNL_OK);
+  ASSERT_EQ(f.session.set_symbol("bias", 1), QNL_OK);
+  ASSERT_EQ(f.session.run(&f.error), QNL_OK) << f.error.text;
+  qnl_item_info info = {};
+  ASSERT_EQ(qnl_session_get_item(f.session.get(), 0, &info), QNL_OK);
+  EXPECT_EQ(info.flops, 200u);  // 2 * 100
+  EXPECT_EQ(info.bytes_read, 7u);
+  EXPECT_EQ(info.bytes_written, 7u);
+}
 
 TEST(SymbolicBundle, OutputsLargerThanTheirSlotsAreRefused) {
   ChangedFixture f("add", [](bundle::BundleContents& c) {
