@@ -115,13 +115,14 @@ Expected<ValueId> spread_parameter(NodeImport& n, ValueId parameter, const Shape
 bool zero_is(NodeImport& n, ValueId zero, int64_t value) { return uniform_zero(n, zero) == value; }
 
 IntegerProduct integer_product(NodeImport& n, ValueId left, ValueId left_zero, ValueId right,
-                               ValueId right_zero) {
-  if (std::optional<int64_t> known = uniform_zero(n, left_zero)) {
-    if (zero_is(n, right_zero, 0)) return {left, right, *known};
-    if (zero_is(n, right_zero, 128) && n.dtype(right) == DType::kU8)
-      return {left, as_signed(n, right), *known};
+                               ValueId right_zero, bool sums_left) {
+  std::optional<int64_t> left_known = uniform_zero(n, left_zero), right_known = uniform_zero(n, right_zero);
+  if (left_known && right_known) {
+    bool shifts = n.dtype(right) == DType::kU8 && n.constant(right) && (sums_left || *right_known == 128);
+    int64_t origin = shifts ? *right_known - 128 : *right_known;
+    if (sums_left || origin == 0) return {left, shifts ? as_signed(n, right) : right, *left_known, origin};
   }
-  return {centred(n, left, left_zero), centred(n, right, right_zero), 0};
+  return {centred(n, left, left_zero), centred(n, right, right_zero)};
 }
 
 namespace {

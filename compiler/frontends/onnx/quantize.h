@@ -30,16 +30,19 @@ bool zero_is(NodeImport& n, ValueId zero, int64_t value);
 
 // Two integer operands and zero points, made ready for a product that accumulates in i32.
 //
-// With a symmetric right operand (its zero point 0, or 128 for u8) both stay 8 bits wide, the left one's zero
-// point, known, remains to be subtracted as `left_zero * sum(right)`, and padding of the left operand holds
-// left_zero. Otherwise both are centred in 16 bits and left_zero is 0.
+// With one known zero point each, both stay 8 bits wide, constant weights of u8 as i8, and
+//   sum (left - left_zero) * (right - right_zero)
+//     = sum left * right - left_zero * sum right - right_zero * sum (left - left_zero)
+// where padding of the left operand holds left_zero. Otherwise both are centred in 16 bits and the zeros are
+// 0.
 struct IntegerProduct {
   ValueId left = kNoValue, right = kNoValue;
-  int64_t left_zero = 0;
+  int64_t left_zero = 0, right_zero = 0;
 };
 // The zero points broadcast to their operands.
+// `sums_left`: whether the caller can sum the left operand; else right_zero is always 0.
 IntegerProduct integer_product(NodeImport& n, ValueId left, ValueId left_zero, ValueId right,
-                               ValueId right_zero);
+                               ValueId right_zero, bool sums_left);
 
 // numpy.matmul of quantised operands as i32; zero points as MatMulInteger has them.
 Expected<ValueId> integer_matmul(NodeImport& n, ValueId a, ValueId a_zero, ValueId b, ValueId b_zero);

@@ -47,13 +47,27 @@ Expected<ValueId> integer_conv(NodeImport& n, ValueId x, ValueId x_zero, ValueId
     x_zero = n.build.reshape(x_zero, {});
   }
   QUERNEL_TRY(w_zero, per_channel(n, w_zero, n.shape(w)[0], rank + 1));
-  IntegerProduct p = integer_product(n, x, x_zero, w, w_zero);
-  QUERNEL_TRY(ValueId y, convolve(n, p.left, p.right, static_cast<double>(p.left_zero), DType::kI32));
-  if (p.left_zero == 0) return y;
+  bool grouped = n.attr_int("group", 1) != 1;
+  IntegerProduct p = integer_product(n, x, x_zero, w, w_zero, !grouped);
+  auto fill = static_cast<double>(p.left_zero);
+  QUERNEL_TRY(ValueId y, convolve(n, p.left, p.right, fill, DType::kI32));
+  QUERNEL_CHECK(n.build.status());
+  auto zero = [](int64_t value) { return static_cast<double>(value); };
   std::vector<int64_t> axes;
   for (int i = 1; i < rank; ++i) axes.push_back(i);
-  ValueId sums = n.build.reduce(OpKind::k_reduce_sum, n.build.cast(p.right, DType::kI32), axes, false);
-  return add_bias(n, y, n.binary(BinaryOp::k_mul, sums, static_cast<double>(-p.left_zero)));
+  if (p.left_zero != 0) {
+    ValueId sums = n.build.reduce(OpKind::k_reduce_sum, n.build.cast(p.right, DType::kI32), axes, false);
+    QUERNEL_TRY(y, add_bias(n, y, n.binary(BinaryOp::k_mul, sums, zero(-p.left_zero))));
+  }
+  if (p.right_zero == 0) return y;
+  // The windows' sums, by weights of 1.
+  QUERNEL_TRY(std::vector<int64_t> ones, n.dims(w));
+  ones[0] = 1;
+  int64_t count = 1;
+  for (int64_t d : ones) count *= d;
+  QUERNEL_TRY(ValueId sums, convolve(n, p.left, n.full(DType::kI8, make_shape(ones), 1), fill, DType::kI32));
+  sums = n.binary(BinaryOp::k_sub, sums, zero(count * p.left_zero));
+  return n.binary(BinaryOp::k_sub, y, n.binary(BinaryOp::k_mul, sums, zero(p.right_zero)));
 }
 
 }  // namespace

@@ -96,6 +96,72 @@ TEST(Quantized, padding_stands_for_zero) {
   }
 }
 
+// Zero points known and not, weights of both dtypes: what the definition says.
+TEST(Quantized, products_of_any_zero_points) {
+  const std::vector<uint8_t> a{0, 5, 255, 7, 200, 31}, b{9, 250, 0, 128, 255, 3};
+  for (int weights : {kUint8, kInt8})
+    for (int a_zero : {0, 9})
+      for (int b_zero : {0, 5, 128})
+        for (int known = 0; known < 4; ++known) {
+          if (weights == kInt8 && b_zero > 127) continue;
+          ModelBuilder m;
+          m.input("a", {2, 3}, kUint8);
+          std::vector<Tensor> inputs{u8({2, 3}, a)};
+          if (known & 1) {
+            small_ints(m, "a_zero", kUint8, {}, {a_zero});
+          } else {
+            m.input("a_zero", {}, kUint8);
+            inputs.push_back(u8({}, {static_cast<uint8_t>(a_zero)}));
+          }
+          small_ints(m, "b_zero", weights, {}, {b_zero});
+          auto value = [&](size_t i) {
+            return weights == kInt8 ? int{static_cast<int8_t>(b[i])} : int{b[i]};
+          };
+          if (known & 2) {
+            std::vector<int> values;
+            for (size_t i = 0; i < b.size(); ++i) values.push_back(value(i));
+            small_ints(m, "b", weights, {3, 2}, values);
+          } else {
+            m.input("b", {3, 2}, weights);
+            Tensor bytes = u8({3, 2}, b);
+            bytes.dtype = weights == kInt8 ? DType::kI8 : DType::kU8;
+            inputs.push_back(bytes);
+          }
+          m.output("y");
+          m.node("MatMulInteger", {"a", "b", "a_zero", "b_zero"}, {"y"});
+          std::vector<double> want(4, 0);
+          for (size_t i = 0; i < 12; ++i)
+            want[i / 6 * 2 + i % 2] +=
+                (a[i / 6 * 3 + i / 2 % 3] - a_zero) * (value(i / 2 % 3 * 2 + i % 2) - b_zero);
+          expect_values(run(m, inputs).at(0), {2, 2}, want);
+        }
+}
+
+TEST(Quantized, convolutions_of_any_zero_points) {
+  const std::vector<uint8_t> x{0, 5, 255, 7, 200, 31, 128, 90};  // [1,2,2,2]
+  const std::vector<int> w{9, 250, 0, 128, 255, 3, 77, 1};       // [2,2,1,2]
+  for (int w_zero : {0, 5, 128}) {
+    ModelBuilder m;
+    m.input("x", {1, 2, 2, 2}, kUint8).output("y");
+    small_ints(m, "w", kUint8, {2, 2, 1, 2}, w);
+    small_ints(m, "x_zero", kUint8, {}, {11});
+    small_ints(m, "w_zero", kUint8, {}, {w_zero});
+    set_ints(m.node("ConvInteger", {"x", "w", "x_zero", "w_zero"}, {"y"}), "pads", {0, 0, 0, 1});
+    std::vector<double> want;
+    for (int o = 0; o < 2; ++o)
+      for (int row = 0; row < 2; ++row)
+        for (int column = 0; column < 2; ++column) {
+          int sum = 0;
+          for (int c = 0; c < 2; ++c)
+            for (int k = 0; k < 2; ++k)
+              if (column + k < 2)
+                sum += (x[c * 4 + row * 2 + column + k] - 11) * (w[o * 4 + c * 2 + k] - w_zero);
+          want.push_back(sum);
+        }
+    expect_values(run(m, {u8({1, 2, 2, 2}, x)}).at(0), {1, 2, 2, 2}, want);
+  }
+}
+
 TEST(Quantized, elementwise_operators_rescale) {
   ModelBuilder m;
   m.input("a", {2}, kUint8).input("b", {2}, kUint8).output("y");
