@@ -87,7 +87,7 @@ class BadBundle(ToolTest):
         refused = 0
         for at in range(0, len(structure) - 7, 8):
             word = struct.unpack_from("<Q", structure, at)[0]
-            if word == 0 or word >= 1 << 16 or word & (word - 1):
+            if word == 0 or word >= 1 << 16 or word.bit_count() > 2:  # a level, perhaps with one more feature
                 continue
             changed = structure[:at] + struct.pack("<Q", 1 << 63) + structure[at + 8:]
             self.write("bad.qnl", bundle.with_structure(self.data, changed))
