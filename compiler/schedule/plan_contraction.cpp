@@ -25,14 +25,17 @@ Dim product(const std::vector<Axis>& axes, const std::vector<int>& which) {
   return n;
 }
 
+bool is_byte(DType dtype) { return dtype == DType::kI8 || dtype == DType::kU8; }
 bool is_zero(const Dim& d) { return d == Dim(0); }
 bool is_one(const Dim& d) { return d == Dim(1); }
 double size_of(const Dim& d) { return static_cast<double>(d.estimate()); }
 
 // Estimated cost of running vectors along output axis `i`, in units of vector multiply-adds.
 std::vector<Candidate> candidates(const std::vector<Axis>& axes, int i, const OperandStrides& x,
-                                  const OperandStrides& y, int lanes) {
+                                  const OperandStrides& y, int lanes, DType accumulator,
+                                  const Target& target) {
   const Axis& v = axes[i];
+  bool bytes = is_byte(x.dtype) && is_byte(y.dtype) && accumulator == DType::kI32;
   double total = 1, operand_x = 1, operand_y = 1, reduction = 1;
   for (const Axis& axis : axes) {
     double extent = size_of(axis.extent);
@@ -52,6 +55,10 @@ std::vector<Candidate> candidates(const std::vector<Axis>& axes, int i, const Op
     if (is_zero(b_stride)) continue;
     Candidate c{i, swapped, !is_zero(a_stride), b.constant, -1, vectors};
     if (c.elementwise) c.cost *= 1.5;
+    if (bytes && c.packed && !c.elementwise && std::any_of(axes.begin(), axes.end(), [&](const Axis& axis) {
+          return axis.reduction && is_one(swapped ? axis.b : axis.a);
+        }))
+      c.cost *= target.has_dot_u8_s8 || target.has_dot_s8_s8 ? 0.25 : 0.5;  // four products at a time
     if (c.elementwise && !is_one(a_stride)) {
       if (a.constant && !b.constant) continue;  // the other order packs it
       if (!a.copyable[v.members.front()]) continue;
@@ -152,7 +159,6 @@ void choose_tile(ContractionPlan& plan, const Target& target, int panel_v) {
 // Sums of products of bytes take four at a time where the bytes of "a" lie together; the order of a sum of
 // integers is free.
 void choose_dot(ContractionPlan& plan, DType a, DType b, DType accumulator, const Target& target) {
-  auto is_byte = [](DType dtype) { return dtype == DType::kI8 || dtype == DType::kU8; };
   if (!plan.packed || plan.elementwise || !is_byte(a) || !is_byte(b) || accumulator != DType::kI32) return;
   std::vector<int>& order = plan.reduction_axes;
   auto last = std::find_if(order.rbegin(), order.rend(), [&](int i) { return is_one(plan.axes[i].a); });
@@ -220,7 +226,8 @@ ContractionPlan plan_contraction(const Contraction& contraction, const OperandSt
   Candidate best;
   for (size_t i = 0; i < axes.size(); ++i) {
     if (axes[i].reduction) continue;
-    for (const Candidate& c : candidates(axes, static_cast<int>(i), x, y, plan.lanes))
+    for (const Candidate& c :
+         candidates(axes, static_cast<int>(i), x, y, plan.lanes, contraction.accumulator, target))
       if ((options.may_copy || c.copy_operand < 0) && (best.axis < 0 || c.cost < best.cost)) best = c;
   }
   plan.vector_axis = best.axis;

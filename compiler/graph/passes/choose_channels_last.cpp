@@ -60,7 +60,10 @@ bool is_convolution(const Graph& graph, const Node& node) {
   for (size_t i = 0; i < c.axes.size(); ++i)
     if (!c.axes[i].reduction && uses_axis(c.a[1], static_cast<int>(i))) grouped = true;
   for (size_t d = 2; d < rank; ++d) slides |= uses(c.a[d], true) || uses(c.a[d], false);
-  return slides && (reduces_channels || grouped);
+  // Bytes of one channel are multiplied along the window, for vectors of output channels.
+  DType dtype = graph.dtype(node.inputs[0]);
+  bool bytes = (dtype == DType::kI8 || dtype == DType::kU8) && uses(c.out[1], false);
+  return slides && (reduces_channels || grouped || bytes);
 }
 
 // A window over a tensor: result dim i < rank slides along input dim i, further dims are the window's.
