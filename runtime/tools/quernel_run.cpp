@@ -358,6 +358,7 @@ std::string json_memory(const qnl_requirements& memory) {
          ", \"workspace_bytes\": " + std::to_string(memory.workspace_bytes) +
          ", \"state_bytes\": " + std::to_string(memory.state_bytes) +
          ", \"io_bytes\": " + std::to_string(memory.io_bytes) +
+         ", \"session_bytes\": " + std::to_string(memory.session_bytes) +
          ", \"code_bytes\": " + std::to_string(memory.code_bytes) + "}";
 }
 

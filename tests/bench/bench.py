@@ -74,10 +74,10 @@ def mib(value):
 
 
 def footprint(fields):
-    """Bytes that a session cannot do without: weights, arenas and code."""
+    """Bytes that a session cannot do without: weights, arenas, code, and its own block, which holds kernels' scratch."""
     memory = (fields or {}).get("memory") or {}
     parts = [v for k, v in memory.items() if k in ("constants_bytes", "workspace_bytes", "state_bytes", "io_bytes",
-                                                   "code_bytes")]
+                                                   "session_bytes", "code_bytes")]
     return sum(parts) if parts else None
 
 
@@ -158,7 +158,7 @@ def print_models(rows, threads):
                       mib(c.get("peak_bytes")), mib(c.get("bundle_bytes")), number(ours.get("load_ms")),
                       number(theirs.get("load_ms")), mib(peak), mib(needed),
                       f"{(peak - needed) / MIB:.1f}" if peak and needed else "-", mib(theirs.get("peak_rss_bytes"))])
-    table(f"Size and start ({first} thread; MB are MiB; needed: weights + arenas + code)",
+    table(f"Size and start ({first} thread; MB are MiB; needed: weights + arenas + scratch + code)",
           ["model", "nodes", "weights MB", "compile s", "compile MB", "bundle MB", "load ms", "ORT load ms", "peak MB",
            "needed MB", "over MB", "ORT peak MB"], lines)
     if any("cold_start" in r for r in rows):

@@ -19,7 +19,7 @@ class CompileAndRun(ToolTest):
         self.assertGreater(result["load_ms"], 0)
         self.assertGreater(result["peak_rss_bytes"], 0)
         self.assertEqual(result["memory"]["constants_bytes"], report["constants_bytes"])
-        self.assertEqual(set(result["memory"]), {"constants_bytes", "workspace_bytes", "state_bytes", "io_bytes", "code_bytes"})
+        self.assertEqual(set(result["memory"]), {"constants_bytes", "workspace_bytes", "state_bytes", "io_bytes", "session_bytes", "code_bytes"})
         self.assertTrue(self.read("scores.npy").startswith(b"\x93NUMPY"))
 
     def test_summary_names_file_and_sizes_and_quiet_is_quiet(self):
