@@ -43,15 +43,20 @@ class Lowering {
   }
 
   void run() {
-    // Grid: grid axes, column panels, row tiles (fastest, so that a panel of b stays in cache).
+    // Grid: grid axes, column panels, row tiles (fastest, so that a panel of b stays in cache). Elementwise
+    // the panels are the fastest, so that a, which has columns of its own, is read in order.
     Shape outer;
     for (int axis : plan_.grid_axes) outer.push_back(plan_.axes[axis].extent);
     outer.push_back(schedule::column_tile_count(plan_));
     if (gathers_columns(rows_)) return gathered_rows(outer);
     outer.push_back(ceildiv(rows_, plan_.tile_m));
+    size_t last = outer.size() - 1;
+    if (plan_.elementwise) std::swap(outer[last], outer[last - 1]);
     int64_t tile_work = schedule::reduction_count(plan_).estimate() * plan_.tile_m * plan_.tile_n();
-    c_.kernel.body = outer_loops(c_, outer, tile_work, kWorkPerGroup,
-                                 [&](const std::vector<Expr>& at) { return tile(at); });
+    c_.kernel.body = outer_loops(c_, outer, tile_work, kWorkPerGroup, [&](std::vector<Expr> at) {
+      if (plan_.elementwise) std::swap(at[last], at[last - 1]);
+      return tile(at);
+    });
   }
 
   // The tiles of a block of rows, column by column.
