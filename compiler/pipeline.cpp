@@ -220,7 +220,9 @@ Status check_shared_states(const std::vector<Graph>& graphs) {
 const std::vector<GraphPass>& graph_passes() {
   static const std::vector<GraphPass> passes = {
       {"form-integer-contractions", "contractions of 8-bit operands add up integers",
-       graph_pass(form_integer_contractions)},
+       [](const Graph& graph, const Target& target, auto&) {
+         return form_integer_contractions(graph, target.has_dot_u8_s8 && !target.has_dot_s8_s8);
+       }},
       {"fold-constants", "nodes with constant operands become constants", graph_pass(fold_constants)},
       {"eliminate-dead-nodes", "nodes that reach no output disappear", graph_pass(eliminate_dead_nodes)},
       {"simplify-control-flow", "loops and branches get and give what is needed",

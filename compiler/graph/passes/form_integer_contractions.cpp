@@ -241,6 +241,42 @@ ValueId form_integer_contraction(Rewriter& r, const Node& node) {
   return kNoValue;
 }
 
+//   contract(x, w) of i8 -> add(contract(x + 128 of u8, w), -128 * sum w)
+ValueId with_unsigned_bytes(Rewriter& r, const Node& node) {
+  if (node.op != OpKind::k_contract || node.attributes.contraction.accumulator != DType::kI32)
+    return kNoValue;
+  for (size_t b = 2; b-- > 0;) {
+    Contraction c = node.attributes.contraction;
+    if (b == 0) std::swap(c.a, c.b);
+    const Tensor* weights = r.old.constant(node.inputs[b]);
+    if (!weights || weights->dtype != DType::kI8 || r.old.dtype(node.inputs[1 - b]) != DType::kI8) continue;
+    std::vector<Node> movement;
+    ValueId x = node.inputs[1 - b];
+    for (const Node* from = r.old.def(x); from && is_movement(from->op); from = r.old.def(x)) {
+      movement.push_back(*from);
+      x = from->inputs[0];
+    }
+    if (r.old.constant(x)) continue;
+    std::optional<Tensor> sums = over_outputs(c, *weights);
+    if (!sums) continue;
+    Expected<Tensor> shift = evaluate_node(OpKind::k_mul, {*sums, scalar_tensor(DType::kI32, -128)});
+    if (!shift) return r.build.fail(shift.take_errors().front());
+    Attributes to;
+    to.dtype = DType::kU8;
+    ValueId y =
+        r.build.add(OpKind::k_bitcast, {r.build.binary(BinaryOp::k_xor, r(x), -128.0)}, std::move(to));
+    for (size_t i = movement.size(); i-- > 0;) {
+      Attributes attributes = movement[i].attributes;
+      attributes.fill += 128;
+      y = r.build.add(movement[i].op, {y}, std::move(attributes));
+    }
+    y = r.build.contract(y, r(node.inputs[b]), std::move(c));
+    return r.build.add(OpKind::k_add,
+                       {y, add_constant(r.build, std::move(*shift), r.old.shape(node.output))});
+  }
+  return kNoValue;
+}
+
 // Moves a division (or multiplication) by a positive number to where a sum of integers gets its scale:
 //   div(max(add(mul(cast(sum), s), b), 0), d) -> max(add(mul(cast(sum), s/d), b/d), 0/d)
 class Requantisation {
@@ -314,7 +350,7 @@ class Requantisation {
     const Node* node = graph.def(v);
     if (!node || node->op != OpKind::k_cast || graph.dtype(node->inputs[0]) != DType::kI32) return false;
     node = graph.def(node->inputs[0]);
-    if (node && node->op == OpKind::k_add) {
+    while (node && node->op == OpKind::k_add) {
       auto operands = with_constant(graph, *node, true);
       node = operands ? graph.def(operands->first) : nullptr;
     }
@@ -326,7 +362,7 @@ class Requantisation {
 
 }  // namespace
 
-Expected<Graph> form_integer_contractions(const Graph& graph) {
+Expected<Graph> form_integer_contractions(const Graph& graph, bool unsigned_by_signed) {
   bool has_8_bits = std::any_of(graph.values.begin(), graph.values.end(),
                                 [](const Value& value) { return is_8_bit(value.type.dtype); });
   if (!has_8_bits) return graph;
@@ -340,6 +376,9 @@ Expected<Graph> form_integer_contractions(const Graph& graph) {
                        (centred[node.output] != 0 || is_float(g.dtype(node.output)));
               }));
   QUERNEL_TRY(Graph formed, rewrite(known, form_integer_contraction));
+  if (unsigned_by_signed) {
+    QUERNEL_TRY(formed, rewrite(formed, with_unsigned_bytes));
+  }
   for (int round = 0; round < 2; ++round) {  // divisions first, then clamps that meet what they divided
     QUERNEL_TRY(formed, rewrite(formed, [](Rewriter&, const Node&) { return kNoValue; }));
     Requantisation requantisation(formed);

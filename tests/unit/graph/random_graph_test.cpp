@@ -81,7 +81,10 @@ TEST(RandomGraphs, fold_scales_into_contractions) {
   expect_same_results(fold_scales_into_contractions, 1e-4, options);
 }
 
-TEST(RandomGraphs, form_integer_contractions) { expect_same_results(form_integer_contractions, 1e-5); }
+TEST(RandomGraphs, form_integer_contractions) {
+  expect_same_results([](const Graph& graph) { return form_integer_contractions(graph, true); }, 1e-5);
+  expect_same_results([](const Graph& graph) { return form_integer_contractions(graph, false); }, 1e-5);
+}
 
 TEST(RandomGraphs, all_passes_in_a_row) {
   auto all = [](const Graph& graph) -> Expected<Graph> {
