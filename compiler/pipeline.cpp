@@ -566,6 +566,13 @@ Expected<CompileReport> compile(const std::string& model, const std::string& bun
     append(report.fourier_outputs, entries[i].fourier_outputs);
     append(report.random_outputs, random_outputs(graphs[i]));
   }
+  double error = options.precision == DType::kF32 ? 0 : rounding_error(graphs, options.precision);
+  if (error > 0) {
+    char percent[16];
+    std::snprintf(percent, sizeof percent, "%.2g", 100 * error);
+    report.notes.push_back("large weights are stored in " + std::string(to_string(options.precision)) +
+                           ", off by " + percent + " % (root mean square)");
+  }
   return report;
 }
 

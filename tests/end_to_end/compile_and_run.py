@@ -56,6 +56,27 @@ class CompileAndRun(ToolTest):
         self.compile_digits("digits.qnl")
         self.succeeds("quernel", "inspect", "digits.qnl", "--check")
 
+    def test_narrow_weights_take_half_the_bytes_and_are_said_to_be_off(self):
+        weights = [(i * 7919 % 2003 - 1001) / 1000 for i in range(64 * 128)]
+        self.write("product.onnx", onnx_file.model([onnx_file.node("MatMul", ["x", "w"], ["y"])], [onnx_file.value("x", onnx_file.FLOAT, [1, 64])],
+                                                   [onnx_file.value("y", onnx_file.FLOAT, [1, 128])],
+                                                   [onnx_file.float_tensor("w", [64, 128], weights)]))
+        self.write("x.npy", onnx_file.npy([1, 64], "f", [1.0] * 64))
+        bytes_of, answer = {}, {}
+        for precision, error in (("f32", None), ("f16", 0.01), ("bf16", 0.1)):
+            report = json.loads(self.succeeds("quernel", "compile", "product.onnx", "-o", "p.qnl", "--precision", precision, "--json"))
+            bytes_of[precision] = report["constants_bytes"]
+            self.assertEqual(len(report["notes"]), 0 if error is None else 1)
+            if error:
+                self.assertRegex(report["notes"][0], f"^large weights are stored in {precision}, off by [0-9.]+ % \\(root mean square\\)$")
+                self.assertLess(float(report["notes"][0].split()[-5]), 2 * error)
+            self.succeeds("quernel-run", "p.qnl", "x.npy", "--output", "y.npy")
+            answer[precision] = struct.unpack("<128f", self.read("y.npy")[-512:])
+            for a, b in zip(answer[precision], answer["f32"]):
+                self.assertLess(abs(a - b), 64 * 2 * (error or 1) / 100)
+        self.assertEqual((bytes_of["f16"], bytes_of["bf16"]), (bytes_of["f32"] // 2,) * 2)
+        self.assertNotEqual(answer["bf16"], answer["f32"])
+
     def test_free_dim_is_fixed_on_the_command_line(self):
         shape = ["batch", 4]
         self.write("free.onnx", onnx_file.model([onnx_file.node("Relu", ["x"], ["y"])], [onnx_file.value("x", onnx_file.FLOAT, shape)],

@@ -4,6 +4,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "graph/control.h"
 #include "graph/interpret_parts.h"
 #include "graph/passes/passes.h"
 #include "graph/rewrite.h"
@@ -29,6 +30,25 @@ std::optional<Tensor> narrowed(const Tensor* data, DType storage) {
     interpreter::store(storage, bytes.data(), first, n, chunk.data());
   }
   return Tensor{storage, data->dims, Bytes::own(std::move(bytes))};
+}
+
+// Adds up squares: of what rounding changes, and of all.
+void add_squares(const Graph& graph, DType storage, double* changed, double* all) {
+  for (const Node& node : graph.nodes) {
+    if (is_control(node.op))
+      for (const Graph& body : node.attributes.control->bodies) add_squares(body, storage, changed, all);
+    const Tensor* data = graph.constant(node.output);
+    std::optional<Tensor> narrow = narrowed(data, storage);
+    if (!narrow) continue;
+    for (int64_t i = 0; i < data->count(); ++i) {
+      double value = data->at<float>(i);
+      uint16_t bits = narrow->at<uint16_t>(i);
+      double rounded = storage == DType::kF16 ? f16_bits_to_f32(bits) : bf16_bits_to_f32(bits);
+      if (!std::isfinite(value)) continue;
+      *changed += (rounded - value) * (rounded - value);
+      *all += value * value;
+    }
+  }
 }
 
 // Whether the node reads its operand `i` as well where that is narrow. Winograd's algorithm adds to the
@@ -78,6 +98,12 @@ Expected<Graph> narrow_weights(const Graph& graph, DType storage) {
     }
     return kNoValue;
   });
+}
+
+double rounding_error(const std::vector<Graph>& graphs, DType storage) {
+  double changed = 0, all = 0;
+  for (const Graph& graph : graphs) add_squares(graph, storage, &changed, &all);
+  return all > 0 ? std::sqrt(changed / all) : 0;
 }
 
 }  // namespace quernel

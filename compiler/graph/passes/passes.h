@@ -2,6 +2,8 @@
 // same.
 #pragma once
 
+#include <vector>
+
 #include <functional>
 
 #include "graph/ir.h"
@@ -52,6 +54,9 @@ Expected<Graph> fold_scales_into_contractions(const Graph& graph);
 // Constants with elements beyond a quarter of f16's range stay, and so do those that others read, too; for
 // bf16, also those of convolutions by Winograd's algorithm.
 Expected<Graph> narrow_weights(const Graph& graph, DType storage);
+// How much of all large f32 constants their rounding to `storage` is: the root of the mean square, as a share
+// of theirs.
+double rounding_error(const std::vector<Graph>& graphs, DType storage);
 
 // Movement chains that a named op can express become that op, and those that move nothing vanish:
 //   permute(permute(x, p), q) -> permute(x, p[q]);  reshape(reshape(x)) -> reshape(x);  flip(flip(x, a), a)
