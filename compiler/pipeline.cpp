@@ -572,6 +572,10 @@ Expected<CompileReport> compile(const std::string& model, const std::string& bun
     std::snprintf(percent, sizeof percent, "%.2g", 100 * error);
     report.notes.push_back("large weights are stored in " + std::string(to_string(options.precision)) +
                            ", off by " + percent + " % (root mean square)");
+    for (const std::string& name : options.targets)
+      if (options.precision == DType::kF16 && !find_target(name)->has_f16)
+        report.notes.push_back("target " + name +
+                               " has no instruction that widens f16: bf16 is several times faster there");
   }
   return report;
 }
