@@ -1,3 +1,4 @@
+// The pipeline; over 600 lines because it alone knows all stages, from files to bundles, and their order.
 #include "pipeline.h"
 
 #include <algorithm>
@@ -30,10 +31,10 @@ namespace {
 constexpr std::string_view kProducer = "quernel 0.1.0";
 
 auto graph_pass(Expected<Graph> (*pass)(const Graph&)) {
-  return [pass](const Graph& graph, auto&...) { return pass(graph); };
+  return [pass](const Graph& graph, auto&&...) { return pass(graph); };
 }
 auto target_pass(Expected<Graph> (*pass)(const Graph&, const Target&)) {
-  return [pass](const Graph& graph, const Target& target, auto&) { return pass(graph, target); };
+  return [pass](const Graph& graph, const Target& target, auto&&...) { return pass(graph, target); };
 }
 
 double seconds_since(std::chrono::steady_clock::time_point start) {
@@ -220,7 +221,7 @@ Status check_shared_states(const std::vector<Graph>& graphs) {
 const std::vector<GraphPass>& graph_passes() {
   static const std::vector<GraphPass> passes = {
       {"form-integer-contractions", "contractions of 8-bit operands add up integers",
-       [](const Graph& graph, const Target& target, auto&) {
+       [](const Graph& graph, const Target& target, auto&&...) {
          return form_integer_contractions(graph, target.has_dot_u8_s8 && !target.has_dot_s8_s8);
        }},
       {"fold-constants", "nodes with constant operands become constants", graph_pass(fold_constants)},
@@ -239,12 +240,16 @@ const std::vector<GraphPass>& graph_passes() {
       {"compose-views", "movement chains that no named op can say become one index map",
        graph_pass(compose_views)},
       {"choose-winograd", "3x3 convolutions that Winograd's algorithm computes faster",
-       target_pass(schedule::choose_winograd)},
+       [](const Graph& graph, const Target& target, const CompileOptions&, schedule::Tilings* tilings) {
+         return schedule::choose_winograd(graph, target, tilings);
+       }},
       {"materialize-operands", "contraction operands become readable in place",
        target_pass(schedule::materialize_operands), false},
       {"fold-constants-2", "constants in their new layout", graph_pass(fold_constants)},
       {"narrow-weights", "with --precision: large weights are stored in f16 or bf16",
-       [](const Graph& graph, auto&, auto& options) { return narrow_weights(graph, options.precision); },
+       [](const Graph& graph, auto&, auto& options, auto&&) {
+         return narrow_weights(graph, options.precision);
+       },
        false},
       {"merge-common-subexpressions-2", "copies made twice become one",
        graph_pass(merge_common_subexpressions)},
@@ -349,14 +354,15 @@ Status check_interface(const Graph& graph) {
 }
 }  // namespace
 
-Expected<Graph> run_graph_passes(Graph graph, const Target& target, const CompileOptions& options) {
+Expected<Graph> run_graph_passes(Graph graph, const Target& target, const CompileOptions& options,
+                                 schedule::Tilings* tilings) {
   Dump dump(options.dump_dir.empty() ? std::string() : options.dump_dir + "/" + target.name + "/graph");
   QUERNEL_CHECK(verify(graph, "import"));
   QUERNEL_CHECK(check_interface(graph));
   if (dump.active()) QUERNEL_CHECK(dump.write("import.qg", print(graph, 64)));
   PassOutput output(options, dump, ".qg", [&] { return print(graph, 64); });
   QUERNEL_CHECK(run_passes(graph_passes(), options, output, [&](const GraphPass& pass) -> Status {
-    auto run = [&](const Graph& g) { return pass.run(g, target, options); };
+    auto run = [&](const Graph& g) { return pass.run(g, target, options, tilings); };
     QUERNEL_TRY(graph, run_on_bodies_too(run, graph));
     return should_verify(options) ? verify(graph, std::string(pass.name)) : Status();
   }));
@@ -432,14 +438,15 @@ Status lower_entry_point(Graph optimized, const CompileOptions& options, Lowered
 // Optimizes, schedules and lowers all entry points. Stops after the graph passes where stop_after is one of
 // them.
 Expected<Lowered> lower_variant(const std::vector<Graph>& graphs, const Target& target,
-                                const CompileOptions& options) {
+                                const CompileOptions& options, schedule::Tilings* tilings) {
   Lowered result;
+  result.packings = schedule::Packings(tilings);
   result.variant.target = target;
   QUERNEL_TRY(result.prebuilt, bundle::read_custom_kernels(graphs, target, options.custom_ops));
   for (const Graph& graph : graphs) {
     CompileOptions own = options;
     if (graphs.size() > 1 && !options.dump_dir.empty()) own.dump_dir += "/" + graph.name;
-    QUERNEL_TRY(Graph optimized, run_graph_passes(graph, target, own));
+    QUERNEL_TRY(Graph optimized, run_graph_passes(graph, target, own, tilings));
     if (has_pass(graph_passes(), options.stop_after)) continue;
     QUERNEL_CHECK(lower_entry_point(std::move(optimized), options, result));
   }
@@ -473,8 +480,8 @@ Status run_loop_passes(Lowered& lowered, const CompileOptions& options) {
 }
 
 Status run_passes_to_stop(const std::vector<Graph>& graphs, const Target& target,
-                          const CompileOptions& options) {
-  QUERNEL_TRY(Lowered lowered, lower_variant(graphs, target, options));
+                          const CompileOptions& options, schedule::Tilings* tilings) {
+  QUERNEL_TRY(Lowered lowered, lower_variant(graphs, target, options, tilings));
   if (has_pass(graph_passes(), options.stop_after)) return {};
   return run_loop_passes(lowered, options);
 }
@@ -482,9 +489,9 @@ Status run_passes_to_stop(const std::vector<Graph>& graphs, const Target& target
 }  // namespace
 
 Expected<bundle::CompiledVariant> compile_variant(const std::vector<Graph>& graphs, const Target& target,
-                                                  const CompileOptions& options) {
+                                                  const CompileOptions& options, schedule::Tilings* tilings) {
   QUERNEL_ASSERT(options.stop_after.empty());
-  QUERNEL_TRY(Lowered lowered, lower_variant(graphs, target, options));
+  QUERNEL_TRY(Lowered lowered, lower_variant(graphs, target, options, tilings));
   QUERNEL_CHECK(run_loop_passes(lowered, options));
   if (options.on_stage) options.on_stage("code generation");
   codegen::CompileOptions codegen_options;
@@ -514,19 +521,26 @@ Expected<CompileReport> compile_graphs(const std::vector<Graph>& graphs, const s
     report.stages.push_back({stage, 0});
     if (options.on_stage) options.on_stage(stage);
   };
+  schedule::Tilings tilings;
+  if (!options.tuning_file.empty()) {
+    QUERNEL_TRY(tilings, schedule::Tilings::read(options.tuning_file));
+  }
+  std::vector<std::string> targets;
   std::vector<bundle::CompiledVariant> variants;
   for (const std::string& name : options.targets) {
     QUERNEL_TRY(Target target, find_target(name));
+    targets.push_back(target.name);
     if (report.stopped) {
-      QUERNEL_CHECK(run_passes_to_stop(graphs, target, timed));
+      QUERNEL_CHECK(run_passes_to_stop(graphs, target, timed, &tilings));
       continue;
     }
     QUERNEL_TRY(std::vector<std::string> notes,
                 bundle::missing_custom_kernels(graphs, target, options.custom_ops));
     report.notes.insert(report.notes.end(), notes.begin(), notes.end());
-    QUERNEL_TRY(bundle::CompiledVariant variant, compile_variant(graphs, target, timed));
+    QUERNEL_TRY(bundle::CompiledVariant variant, compile_variant(graphs, target, timed, &tilings));
     variants.push_back(std::move(variant));
   }
+  for (std::string& note : tilings.unused(targets)) report.notes.push_back(std::move(note));
   if (report.stopped) {
     finish();
     return report;

@@ -16,7 +16,8 @@ namespace quernel {
 struct GraphPass {
   std::string_view name;      // as --print-after and --disable-pass name it
   std::string_view sentence;  // what it does
-  std::function<Expected<Graph>(const Graph&, const Target&, const CompileOptions&)> run;
+  // The choices of tilings may be null.
+  std::function<Expected<Graph>(const Graph&, const Target&, const CompileOptions&, schedule::Tilings*)> run;
   bool optional = true;  // may be disabled: results do not change
 };
 struct LoopPass {
@@ -48,11 +49,13 @@ struct Imported {
 // By the file's name: .qg is graph IR text, anything else ONNX.
 Expected<Imported> import_model(const std::string& path, const CompileOptions& options);
 // All graph passes in order, up to stop_after where that is one of them.
-Expected<Graph> run_graph_passes(Graph graph, const Target& target, const CompileOptions& options);
+Expected<Graph> run_graph_passes(Graph graph, const Target& target, const CompileOptions& options,
+                                 schedule::Tilings* tilings = nullptr);
 // Imported graphs, one per entry point and named as those, to one target's schedules, kernels and image.
 // options.stop_after must be empty.
 Expected<bundle::CompiledVariant> compile_variant(const std::vector<Graph>& graphs, const Target& target,
-                                                  const CompileOptions& options);
+                                                  const CompileOptions& options,
+                                                  schedule::Tilings* tilings = nullptr);
 // Imported graphs to a bundle file, or, with stop_after, through the passes up to that one for every target.
 // Errors: states of one name that differ.
 Expected<CompileReport> compile_graphs(const std::vector<Graph>& graphs, const std::string& path,

@@ -117,6 +117,7 @@ struct Item {
   uint64_t bytes_written = 0;
   int32_t flops_expression = -1, bytes_read_expression = -1, bytes_written_expression = -1;
   std::vector<std::string> source_nodes;
+  std::string kernel_class, contraction, tiling;  // dispatch: as bundle.fbs says
   std::vector<int32_t> symbols;  // dispatch, custom op: expressions whose values it gets, in this order
   int32_t copy_bytes_expression = -1;
   int32_t symbol = -1;                // read_symbol, loop: the runtime symbol that it sets

@@ -262,6 +262,7 @@ class Assembler {
         add_custom(item, s.graph, s.graph.nodes[s.groups[from.group].anchor], dispatches[i]);
       } else {
         add_dispatch(item, dispatches[i]);
+        describe(item, s.groups[from.group]);
       }
       if (from.group >= 0) item.source_nodes = source_nodes(s, s.groups[from.group]);
       if (item.kind != ItemKind::kLoop && item.kind != ItemKind::kBranch)
@@ -291,6 +292,14 @@ class Assembler {
     else
       item.workgroups_expression = expression(dispatch.workgroups);
     for (const Dim& d : dispatch.symbols) item.symbols.push_back(expression(d));
+  }
+
+  static void describe(Item& item, const schedule::Group& group) {
+    item.kernel_class = schedule::kernel_class(group);
+    if (group.kind != schedule::GroupKind::kContract) return;
+    item.contraction = group.contraction_text;
+    item.tiling = to_string(group.winograd.tile != 0 ? schedule::tiling_of(group.winograd)
+                                                     : schedule::tiling_of(group.contraction));
   }
 
   // A function of the application computes it.

@@ -15,7 +15,6 @@ using loop::Expr;
 using loop::Stmt;
 using schedule::ContractionPlan;
 
-constexpr int64_t kWorkPerGroup = 1 << 16;                        // multiply-adds
 constexpr int64_t kFewestSharing = 32, kRowsSharing = 512;        // rows that read a column put together
 constexpr int64_t kLineBytes = 64, kNearWays = 8, kFarWays = 16;  // of first and second-level caches
 constexpr int64_t kUnrolledSteps = 9;  // depthwise reductions up to 3x3 are unrolled whole
@@ -43,18 +42,17 @@ class Lowering {
   }
 
   void run() {
-    // Grid: grid axes, column panels, row tiles (fastest, so that a panel of b stays in cache). Elementwise
-    // the panels are the fastest, so that a, which has columns of its own, is read in order.
+    // Grid: grid axes, then tiles in the plan's order.
     Shape outer;
     for (int axis : plan_.grid_axes) outer.push_back(plan_.axes[axis].extent);
     outer.push_back(schedule::column_tile_count(plan_));
     if (gathers_columns(rows_)) return gathered_rows(outer);
     outer.push_back(ceildiv(rows_, plan_.tile_m));
-    size_t last = outer.size() - 1;
-    if (plan_.elementwise) std::swap(outer[last], outer[last - 1]);
+    bool by_columns = plan_.order == schedule::TileOrder::kColumns;
+    if (by_columns) std::swap(outer[outer.size() - 2], outer.back());
     int64_t tile_work = schedule::reduction_count(plan_).estimate() * plan_.tile_m * plan_.tile_n();
-    c_.kernel.body = outer_loops(c_, outer, tile_work, kWorkPerGroup, [&](std::vector<Expr> at) {
-      if (plan_.elementwise) std::swap(at[last], at[last - 1]);
+    c_.kernel.body = outer_loops(c_, outer, tile_work, plan_.group_work, [&](std::vector<Expr> at) {
+      if (by_columns) std::swap(at[at.size() - 2], at.back());
       return tile(at);
     });
   }

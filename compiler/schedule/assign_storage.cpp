@@ -60,7 +60,7 @@ class Assigner {
       if (g_.nodes[group.anchor].op == OpKind::k_argsort) add_scratch(group);
     }
     for (Group& group : s_.groups) {
-      if (group.kind == GroupKind::kContract) plan(group);
+      if (group.kind == GroupKind::kContract) QUERNEL_CHECK(plan(group));
       if (group.kind == GroupKind::kAttention) plan_attention(group);
       for (ValueId v : group.reads)
         if (!s_.storage[v].valid()) place_constant(v);
@@ -226,7 +226,13 @@ class Assigner {
     std::sort(group.reads.begin(), group.reads.end());
   }
 
-  void plan(Group& group) {
+  // The choice of a file, where there is one.
+  const Tiling* chosen(const Group& group) const {
+    Tilings* tilings = packings_.tilings();
+    return tilings ? tilings->find(target_.name, group.contraction_text) : nullptr;
+  }
+
+  Status plan(Group& group) {
     const Node& node = g_.nodes[group.anchor];
     OperandAccess access[2];
     OperandStrides strides[2];
@@ -238,13 +244,31 @@ class Assigner {
     group.contraction = plan_contraction(node.attributes.contraction, strides[0], strides[1], target_);
     ContractionPlan& p = group.contraction;
     QUERNEL_ASSERT(p.vector_axis >= 0);
+    group.contraction_text = contraction_text(g_, node, p);
+    const Tiling* tiling = chosen(group);
+    if (tiling) {
+      std::vector<Tiling> legal = tilings(p, target_);
+      bool known = std::any_of(legal.begin(), legal.end(), [&](const Tiling& t) {
+        return t.rows == tiling->rows && t.columns == tiling->columns && tiling->winograd == 0;
+      });
+      if (!known)
+        return packings_.tilings()->refuse(target_.name, group.contraction_text,
+                                           "a tile among " + tiles_text(legal));
+      set_tiling(p, *tiling);
+      p.reason = "as the file of choices says";
+    }
     ValueId a = access[p.swapped ? 1 : 0].base, b = access[p.swapped ? 0 : 1].base;
     if (p.packed) {
       const Tensor& data = *g_.constant(b);
       std::string order = packing_order(p);
-      if (int panel_v = packings_.panel_v(data, order, p.panel_v); panel_v != p.panel_v)
-        p = plan_contraction(node.attributes.contraction, strides[0], strides[1], target_,
-                             {.panel_v = panel_v});
+      if (int panel_v = packings_.panel_v(data, order, p.panel_v); panel_v != p.panel_v) {
+        // A chosen tile that does not fit the panels has some of its own.
+        if (tiling)
+          set_tiling(p, *tiling, panel_v);
+        else
+          p = plan_contraction(node.attributes.contraction, strides[0], strides[1], target_,
+                               {.panel_v = panel_v});
+      }
       auto key = std::make_pair(data.bytes.data(), std::to_string(p.panel_n()) + order);
       auto it = packed_.find(key);
       if (it == packed_.end())
@@ -258,6 +282,7 @@ class Assigner {
       if (scalars_.count(v) && !(p.packed && v == b) &&
           std::find(group.reads.begin(), group.reads.end(), v) == group.reads.end())
         group.reads.push_back(v);
+    return {};
   }
 
   void plan_attention(Group& group) {
@@ -280,7 +305,7 @@ class Assigner {
     group.block_rows = rows;
   }
 
-  void plan_winograd(Group& group, const OperandAccess (&access)[2], const OperandStrides (&strides)[2]) {
+  Status plan_winograd(Group& group, const OperandAccess (&access)[2], const OperandStrides (&strides)[2]) {
     const Node& node = g_.nodes[group.anchor];
     const Contraction& c = node.attributes.contraction;
     WinogradForm form = *winograd_form(g_, node);
@@ -290,10 +315,21 @@ class Assigner {
     for (int axis : {form.window_y, form.window_x, form.channels, form.columns, form.group})
       if (axis >= 0) order += "," + to_string(strides[1].axis[axis]);
     group.winograd = schedule::plan_winograd(c, form, c.winograd, strides[0], target_);
+    group.contraction_text = contraction_text(c, form);
+    const Tiling* tiling = chosen(group);
+    if (tiling) {
+      if (!is_legal(group.winograd, target_, *tiling))
+        return packings_.tilings()->refuse(
+            target_.name, group.contraction_text,
+            "a tile among " + tiles_text(tilings(group.winograd, target_)) +
+                ", and a block of a multiple of its rows that the image and 2 MB of scratch hold");
+      set_tiling(group.winograd, *tiling);
+    }
     int panel_v = packings_.panel_v(data, order, group.winograd.tile_v);
-    if (panel_v != group.winograd.tile_v)
+    // A chosen tile that does not fit the panels has some of its own.
+    if (panel_v != group.winograd.tile_v && !tiling)
       group.winograd = schedule::plan_winograd(c, form, c.winograd, strides[0], target_, panel_v);
-    auto key = std::make_pair(data.bytes.data(), std::to_string(panel_v) + order);
+    auto key = std::make_pair(data.bytes.data(), std::to_string(group.winograd.tile_v) + order);
     auto it = packed_.find(key);
     if (it == packed_.end()) {
       int buffer = constant_buffer(winograd_weights(data, group.winograd, strides[1]),
@@ -302,6 +338,7 @@ class Assigner {
     }
     group.packed_buffer = it->second;
     if (access[0].base != weights && !read_by_epilogue(group, weights)) std::erase(group.reads, weights);
+    return {};
   }
 
   // Two positions for each element that is sorted.

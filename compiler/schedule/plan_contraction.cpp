@@ -130,12 +130,21 @@ double step_cycles(const ContractionPlan& plan, const Target& target, int m, int
   return std::pow(sum, 1 / kOrder);
 }
 
-void choose_tile(ContractionPlan& plan, const Target& target, int panel_v) {
+struct Estimate {
+  Tiling tiling;
+  double cycles;  // of a grid point
+};
+
+// All tiles, the chosen one first, then by estimated cycles.
+std::vector<Estimate> estimates(const ContractionPlan& plan, const Target& target, int panel_v) {
   double rows = size_of(product(plan.axes, plan.row_axes));
   double columns = plan.vector_axis >= 0 ? size_of(plan.axes[plan.vector_axis].extent) : 1;
   double steps = size_of(panel_rows(plan));
   bool halves = dot_instructions(plan, target) > 1;  // even and odd bytes, each in a register
-  double best = -1;
+  std::vector<Estimate> result;
+  size_t best = 0;
+  // Elementwise a has columns of its own, and is so read in order.
+  TileOrder order = plan.elementwise ? TileOrder::kColumns : TileOrder::kRows;
   for (int v : {1, 2, 3, 4, 6, 8}) {
     if (plan.packed && panel_v != 0 && !fits_panels(v, panel_v, std::ceil(columns / plan.lanes))) continue;
     for (int m = 1; m <= 14; ++m) {
@@ -145,15 +154,20 @@ void choose_tile(ContractionPlan& plan, const Target& target, int panel_v) {
       double tiles = std::ceil(rows / m) * std::ceil(columns / (static_cast<double>(v) * plan.lanes));
       double step = step_cycles(plan, target, m, v, steps);
       double cycles = tiles * (steps * step + 12 + 2.0 * m * v);
-      if (best < 0 || cycles < best * 0.999) {
-        best = cycles;
-        plan.tile_m = m;
-        plan.tile_v = v;
-      }
+      result.push_back({{.rows = m, .columns = int64_t{v} * plan.lanes, .order = order}, cycles});
+      if (cycles < result[best].cycles * 0.999) best = result.size() - 1;
     }
   }
-  plan.panel_v = panel_v != 0 ? panel_v : plan.tile_v;
-  plan.reason = "estimated " + std::to_string(static_cast<int64_t>(best)) + " cycles per grid point";
+  std::swap(result[0], result[best]);
+  std::stable_sort(result.begin() + 1, result.end(),
+                   [](const Estimate& a, const Estimate& b) { return a.cycles < b.cycles; });
+  return result;
+}
+
+void choose_tile(ContractionPlan& plan, const Target& target, int panel_v) {
+  Estimate best = estimates(plan, target, panel_v)[0];
+  set_tiling(plan, best.tiling, panel_v);
+  plan.reason = "estimated " + std::to_string(static_cast<int64_t>(best.cycles)) + " cycles per grid point";
 }
 
 // Sums of products of bytes take four at a time where the bytes of "a" lie together; the order of a sum of
@@ -297,6 +311,26 @@ ContractionPlan plan_contraction(const Contraction& contraction, const OperandSt
     }
   }
   return plan;
+}
+
+std::vector<Tiling> tilings(const ContractionPlan& plan, const Target& target, int panel_v) {
+  std::vector<Tiling> result;
+  for (const Estimate& e : estimates(plan, target, panel_v)) result.push_back(e.tiling);
+  return result;
+}
+
+Tiling tiling_of(const ContractionPlan& plan) {
+  return {.rows = plan.tile_m, .columns = plan.tile_n(), .order = plan.order, .group_work = plan.group_work};
+}
+
+void set_tiling(ContractionPlan& plan, const Tiling& tiling, int panel_v) {
+  plan.tile_m = static_cast<int>(tiling.rows);
+  plan.tile_v = static_cast<int>(tiling.columns / plan.lanes);
+  plan.order = tiling.order;
+  plan.group_work = tiling.group_work;
+  double columns = plan.vector_axis >= 0 ? size_of(plan.axes[plan.vector_axis].extent) : 1;
+  bool fits = panel_v != 0 && fits_panels(plan.tile_v, panel_v, std::ceil(columns / plan.lanes));
+  plan.panel_v = fits ? panel_v : plan.tile_v;
 }
 
 Dim row_count(const ContractionPlan& plan) { return product(plan.axes, plan.row_axes); }

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "graph/ir.h"
+#include "schedule/tiling.h"
 #include "support/expected.h"
 #include "targets/target.h"
 
@@ -67,6 +68,8 @@ struct ContractionPlan {
   int tile_m = 1;                          // rows of a register tile
   int tile_v = 1;                          // vectors of a register tile
   int panel_v = 1;                         // vectors of a panel: a multiple of tile_v, or a divisor
+  TileOrder order = TileOrder::kRows;
+  int64_t group_work = Tiling::kGroupWork;  // multiply-adds of a workgroup, at least
   int64_t tile_n() const { return int64_t{lanes} * tile_v; }
   int64_t panel_n() const { return int64_t{lanes} * panel_v; }
   std::string reason;  // how the tile was chosen, for people
@@ -118,6 +121,7 @@ struct Group {
   std::vector<ValueId> reads;    // stored values it loads
   ContractionPlan contraction;   // kContract, unless winograd.tile is set
   WinogradPlan winograd;         // kContract
+  std::string contraction_text;  // kContract: by which choices of tilings are found
   int packed_buffer = -1;        // kContract: the buffer of the packed vector operand, where there is one
   int scratch_buffer = -1;       // a sort's, or of bodies: workspace that nothing else reads
   std::vector<int> copied;       // kCat: operands (positions) that the kernel copies
@@ -211,8 +215,8 @@ Dim span(const Shape& dims, const Shape& strides);
 
 // ---- the steps, in order
 
-// Convolutions that Winograd's algorithm is estimated to compute faster are marked so.
-Expected<Graph> choose_winograd(const Graph& graph, const Target& target);
+// Convolutions that Winograd's algorithm is estimated, or chosen, to compute are marked so.
+Expected<Graph> choose_winograd(const Graph& graph, const Target& target, Tilings* tilings = nullptr);
 // Operands that a contraction kernel cannot read in place get an explicit copy: guarded or non-affine
 // accesses, and vector operands that are not contiguous along the vector axis.
 //   contract(q, k) -> contract(q, contiguous(permute(k)))
@@ -269,9 +273,12 @@ int root_buffer(const Schedule& schedule, int buffer);
 bool same_place(const Schedule& schedule, ValueId a, ValueId b);
 
 // How constants have been packed so far, by their contents and order: schedules of one bundle that share this
-// pack equal weights alike, so that they are stored once.
+// pack equal weights alike, so that they are stored once. `tilings`: choices for their contractions, may be
+// null.
 class Packings {
  public:
+  explicit Packings(Tilings* tilings = nullptr) : tilings_(tilings) {}
+  Tilings* tilings() const { return tilings_; }
   // The vectors of a panel; `wanted` becomes those where the constant is new.
   int panel_v(const Tensor& data, const std::string& order, int wanted);
 
@@ -281,6 +288,7 @@ class Packings {
     std::string order;
     int panel_v;
   };
+  Tilings* tilings_;
   std::unordered_multimap<size_t, Known> known_;  // by hash
 };
 
@@ -320,6 +328,20 @@ struct PlanOptions {
 ContractionPlan plan_contraction(const Contraction& contraction, const OperandStrides& a,
                                  const OperandStrides& b, const Target& target,
                                  const PlanOptions& options = {});
+// The register tiles that the kernel may have, of the fewest estimated cycles first. `panel_v`: those that
+// fit panels of so many vectors; 0: all.
+std::vector<Tiling> tilings(const ContractionPlan& plan, const Target& target, int panel_v = 0);
+Tiling tiling_of(const ContractionPlan& plan);
+// The plan with another tiling, one of `tilings` in any order and with any work of a group; panels are as
+// wide as the tile, unless those of `panel_v` vectors fit.
+void set_tiling(ContractionPlan& plan, const Tiling& tiling, int panel_v = 0);
+// The contraction in terms of its plan's axes, extent:a:b:out (without b where it is packed), as a file of
+// choices names it:
+//   gemm f32*f32 packed rows 49:512:1024 columns 1024:0:1 reduce 512:1:0
+std::string contraction_text(const Graph& graph, const Node& contract, const ContractionPlan& plan);
+// What kind of kernel computes the group: gemm, batched, gemv, conv1x1, conv3x3, grouped3x3, depthwise,
+// winograd…; else the group's kind.
+std::string kernel_class(const Group& group);
 // The constant vector operand in packed order: [grid axes it depends on][panel][reduction axes][panel_n],
 // zero-filled.
 Tensor pack_operand(const Tensor& data, const ContractionPlan& plan);
@@ -338,6 +360,16 @@ std::optional<WinogradForm> winograd_form(const Graph& graph, const Node& contra
 // `a`: strides of the first operand. `tile`: 2 or 4. `panel_v`: vectors of a panel of the weights; 0: free.
 WinogradPlan plan_winograd(const Contraction& contraction, const WinogradForm& form, int tile,
                            const OperandStrides& a, const Target& target, int panel_v = 0);
+// The tilings of the algorithm with the plan's output tiles, of the fewest estimated cycles first, each with
+// its best block.
+std::vector<Tiling> tilings(const WinogradPlan& plan, const Target& target);
+Tiling tiling_of(const WinogradPlan& plan);
+// Whether the tile and the block are possible.
+bool is_legal(const WinogradPlan& plan, const Target& target, const Tiling& tiling);
+void set_tiling(WinogradPlan& plan, const Tiling& tiling);
+// A convolution that may be computed so, as a file of choices names it:
+//   winograd f32 image 56x56 channels 64 columns 64
+std::string contraction_text(const Contraction& contraction, const WinogradForm& form);
 // The weights, transformed: [panel][point][channel][panel_n], zero-filled. `b`: strides of the weights.
 Tensor winograd_weights(const Tensor& data, const WinogradPlan& plan, const OperandStrides& b);
 

@@ -119,13 +119,25 @@ std::optional<WinogradForm> winograd_form(const Graph& graph, const Node& node, 
 
 namespace {
 
-// The register tile, and how many tiles of the output are transformed at once: few let the transformed inputs
-// stay in the second-level cache, many let the weights come from memory less often.
-void choose_blocks(WinogradPlan& plan, const Target& target, int panel_v) {
-  int64_t tiles = plan.tiles_y * plan.tiles_x;
+struct Estimate {
+  Tiling tiling;
+  double cycles;  // of one core for one image
+};
+
+int64_t tile_count(const WinogradPlan& plan) { return plan.tiles_y * plan.tiles_x; }
+double block_bytes(const WinogradPlan& plan, int64_t block) {
+  return static_cast<double>(plan.points() * block * plan.channels) * 4;
+}
+
+// The register tiles, each with how many tiles of the output are best transformed at once: few let the
+// transformed inputs stay in the second-level cache, many let the weights come from memory less often. The
+// chosen one first, then by estimated cycles. `panel_v`: tiles of as many vectors; 0: of any number.
+std::vector<Estimate> estimates(const WinogradPlan& plan, const Target& target, int panel_v) {
+  int64_t tiles = tile_count(plan);
   double points = static_cast<double>(plan.points()), channels = static_cast<double>(plan.channels);
   double near = static_cast<double>(target.l2_bytes) * 5 / 8;
-  plan.cycles = -1;
+  std::vector<Estimate> result;
+  size_t best = 0;
   for (int v = panel_v == 0 ? 1 : panel_v; v <= (panel_v == 0 ? 4 : panel_v); ++v)
     for (int m = 1; m <= 14; ++m) {
       if (m * v + v + 1 > target.vector_registers && !(m == 1 && v == 1)) break;
@@ -133,9 +145,10 @@ void choose_blocks(WinogradPlan& plan, const Target& target, int panel_v) {
       double columns = static_cast<double>(panels * v * plan.lanes);
       double step = std::max({m * v / static_cast<double>(target.peak_fma_per_cycle), (m + v) / 2.0, 4.0});
       double weights = points * channels * columns * 4;
+      Estimate own{{.rows = m, .columns = int64_t{v} * plan.lanes, .winograd = plan.tile}, -1};
       for (int64_t blocks = 1; blocks <= tiles; ++blocks) {
         int64_t block = ((tiles + blocks - 1) / blocks + m - 1) / m * m;
-        double inputs = points * static_cast<double>(block) * channels * 4;
+        double inputs = block_bytes(plan, block);
         if (inputs > kLargestBlockBytes && block > m) continue;
         double rows = static_cast<double>((tiles + block - 1) / block * (block / m));
         double count = std::ceil(static_cast<double>(tiles) / static_cast<double>(block));
@@ -148,19 +161,48 @@ void choose_blocks(WinogradPlan& plan, const Target& target, int panel_v) {
         double transforms = points * static_cast<double>(tiles) *
                             (5 * std::ceil(channels / plan.lanes) + 4 * columns / plan.lanes);
         double cycles = std::max(products, traffic) + 0.2 * std::min(products, traffic) + transforms;
-        if (plan.cycles < 0 || cycles < plan.cycles * 0.999) {
-          plan.cycles = cycles;
-          plan.tile_m = m, plan.tile_v = v, plan.block = block;
-        }
+        if (own.cycles < 0 || cycles < own.cycles * 0.999) own.cycles = cycles, own.tiling.block = block;
         if (inputs < near / 4) break;
       }
+      result.push_back(own);
+      if (own.cycles < result[best].cycles * 0.999) best = result.size() - 1;
     }
-  // A second thread may take part even where there are few tiles.
-  int64_t shares = plan.block >= tiles && plan.groups == 1 ? 2 : 1;
-  plan.panels_per_group = (plan.panels() + shares - 1) / shares;
+  std::swap(result[0], result[best]);
+  std::stable_sort(result.begin() + 1, result.end(),
+                   [](const Estimate& a, const Estimate& b) { return a.cycles < b.cycles; });
+  return result;
 }
 
 }  // namespace
+
+std::vector<Tiling> tilings(const WinogradPlan& plan, const Target& target) {
+  std::vector<Tiling> result;
+  for (const Estimate& e : estimates(plan, target, 0)) result.push_back(e.tiling);
+  return result;
+}
+
+Tiling tiling_of(const WinogradPlan& plan) {
+  return {.rows = plan.tile_m, .columns = plan.panel_n(), .winograd = plan.tile, .block = plan.block};
+}
+
+bool is_legal(const WinogradPlan& plan, const Target& target, const Tiling& tiling) {
+  std::vector<Tiling> tiles = tilings(plan, target);
+  bool known = std::any_of(tiles.begin(), tiles.end(), [&](const Tiling& t) {
+    return t.rows == tiling.rows && t.columns == tiling.columns;
+  });
+  int64_t most = (tile_count(plan) + tiling.rows - 1) / tiling.rows * tiling.rows;
+  return known && tiling.winograd == plan.tile && tiling.block % tiling.rows == 0 && tiling.block <= most &&
+         (tiling.block == tiling.rows || block_bytes(plan, tiling.block) <= kLargestBlockBytes);
+}
+
+void set_tiling(WinogradPlan& plan, const Tiling& tiling) {
+  plan.tile_m = static_cast<int>(tiling.rows);
+  plan.tile_v = static_cast<int>(tiling.columns / plan.lanes);
+  plan.block = tiling.block;
+  // A second thread may take part even where there are few tiles.
+  int64_t shares = plan.block >= tile_count(plan) && plan.groups == 1 ? 2 : 1;
+  plan.panels_per_group = (plan.panels() + shares - 1) / shares;
+}
 
 WinogradPlan plan_winograd(const Contraction& c, const WinogradForm& form, int tile, const OperandStrides& a,
                            const Target& target, int panel_v) {
@@ -178,7 +220,9 @@ WinogradPlan plan_winograd(const Contraction& c, const WinogradForm& form, int t
   plan.y_stride = a.axis[form.y];
   plan.x_stride = a.axis[form.x];
   plan.lanes = std::max(1, target.lanes(4));
-  choose_blocks(plan, target, panel_v);
+  Estimate best = estimates(plan, target, panel_v)[0];
+  set_tiling(plan, best.tiling);
+  plan.cycles = best.cycles;
   return plan;
 }
 
@@ -259,21 +303,35 @@ ValueId ordered_below_pads(Rewriter& r, ValueId x) {
 
 }  // namespace
 
-Expected<Graph> choose_winograd(const Graph& graph, const Target& target) {
-  return rewrite(graph, [&](Rewriter& r, const Node& node) -> ValueId {
+Expected<Graph> choose_winograd(const Graph& graph, const Target& target, Tilings* tilings) {
+  Diagnostics errors;
+  // The tile of the node in `g`: as chosen, else as estimated.
+  auto choose = [&](const Graph& g, const Node& node) {
+    std::optional<WinogradForm> form = winograd_form(g, node);
+    if (!form) return 0;
+    std::string text = contraction_text(node.attributes.contraction, *form);
+    const Tiling* tiling = tilings ? tilings->find(target.name, text) : nullptr;
+    if (!tiling) return best_tile(g, node, target);
+    if (tiling->rows != 0 && tiling->winograd == 0)
+      errors.push_back(tilings->refuse(target.name, text, "'direct' or 'winograd 2|4 …'"));
+    return tiling->winograd;
+  };
+  Expected<Graph> result = rewrite(graph, [&](Rewriter& r, const Node& node) -> ValueId {
     if (node.op != OpKind::k_contract || node.attributes.contraction.winograd != 0) return kNoValue;
     Contraction contraction = node.attributes.contraction;
     ValueId image = r(node.inputs[0]), weights = r(node.inputs[1]);
-    contraction.winograd = best_tile(graph, node, target);
+    contraction.winograd = choose(graph, node);
     if (contraction.winograd == 0 && !winograd_form(graph, node) && winograd_form(graph, node, true)) {
       image = ordered_below_pads(r, node.inputs[0]);
       ValueId plain = r.build.contract(image, weights, contraction);
       if (const Node* made = r.build.ok() ? r.graph.def(plain) : nullptr)
-        contraction.winograd = best_tile(r.graph, *made, target);
+        contraction.winograd = choose(r.graph, *made);
     }
     if (contraction.winograd == 0) return kNoValue;
     return r.build.contract(image, weights, std::move(contraction));
   });
+  if (!errors.empty()) return errors;
+  return result;
 }
 
 }  // namespace quernel::schedule

@@ -1,22 +1,19 @@
-// quernel bench: load time, latency and the share of each kernel, of a bundle or of a model that is compiled
-// first.
+// quernel bench: load time, latency, and each kernel's share and standing against the machine's peaks, of a
+// bundle or of a model that is compiled first.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <charconv>
-#include <cstdio>
-#include <cstring>
 #include <map>
 
 #include "command.h"
 #include "compile_flags.h"
 #include "json.h"
+#include "machine_peaks.h"
 #include "quernel/compiler.h"
-#include "quernel/runtime.hpp"
 #include "scratch_dir.h"
 #include "support/progress.h"
-#include "tensor_file.h"
+#include "timing.h"
 
 namespace quernel::tools {
 namespace {
@@ -35,10 +32,17 @@ constexpr int kLoads = 5, kWarmUpRuns = 3, kFewestRuns = 5, kMostRuns = 1000000;
 
 // All dispatches of one kernel in a run.
 struct KernelTime {
-  std::string name, node;
-  int dispatches = 0;
-  double seconds = 0;
-  uint64_t flops = 0, bytes = 0;
+  std::string name, node, kernel_class, tiling;
+  std::vector<uint32_t> items;
+  double seconds = 0;                          // median
+  uint64_t flops = 0, bytes = 0, weights = 0;  // weights: those of `bytes` that are constants
+};
+
+// The least time a kernel could take, by what binds it.
+struct Roof {
+  double compute = 0, memory = 0;
+  double seconds() const { return std::max(compute, memory); }
+  const char* name() const { return seconds() <= 0 ? "-" : compute >= memory ? "compute" : "memory"; }
 };
 
 struct Measured {
@@ -48,109 +52,59 @@ struct Measured {
   std::vector<KernelTime> kernels;               // slowest first
   qnl_requirements memory = {};
   std::string variant;
+  MachinePeaks peaks;  // where kernels are measured
+  uint64_t footprint = 0;
 };
 
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  size_t n = values.size();
-  return n % 2 == 1 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
+Roof roof_of(const KernelTime& k, const MachinePeaks& peaks) {
+  if (peaks.flops <= 0) return {};
+  return {static_cast<double>(k.flops) / peaks.flops,
+          static_cast<double>(k.weights) / peaks.far_bytes +
+              static_cast<double>(k.bytes - std::min(k.bytes, k.weights)) / peaks.near_bytes};
 }
 
-Diagnostic runtime_error(const qnl_error& error) {
-  std::string text = fmt::format("{}: {}", qnl_status_text(error.status), error.text);
-  return error.status == QNL_CUSTOM_OP_MISSING
-             ? unsupported(text, {},
-                           "only an application has its functions; a kernel in the description needs none")
-             : invalid_input(text);
-}
-
-bool is_bundle(const std::string& path) {
-  char magic[4] = {};
-  std::FILE* file = std::fopen(path.c_str(), "rb");
-  if (file == nullptr) return false;
-  size_t got = std::fread(magic, 1, sizeof magic, file);
-  std::fclose(file);
-  return got == sizeof magic && std::memcmp(magic, "QNL1", sizeof magic) == 0;
-}
-
-// The entry point of that name, or the first.
-Expected<uint32_t> find_entry(const Bundle& bundle, const std::string& name) {
-  std::string legal;
-  qnl_entry_info info;
-  for (uint32_t i = 0; qnl_bundle_get_entry(bundle.get(), i, &info) == QNL_OK; ++i) {
-    if (name.empty() || name == info.name) return i;
-    legal += (legal.empty() ? "'" : ", '") + std::string(info.name) + "'";
-  }
-  return invalid_input("--entry: expected one of " + legal + ", found '" + name + "'");
-}
-
-// The bundle's symbols: as given, else the smallest.
-Status set_symbols(const Bundle& bundle, Session& session, const std::vector<std::string>& given) {
-  qnl_error error;
-  auto set = [&](const char* name, int64_t value) {
-    return qnl_session_set_symbol(session.get(), name, value, &error) == QNL_OK ? Status()
-                                                                                : runtime_error(error);
-  };
-  qnl_symbol_info symbol;
-  for (uint32_t i = 0; qnl_bundle_get_symbol(bundle.get(), i, &symbol) == QNL_OK; ++i)
-    if (!symbol.runtime) QUERNEL_CHECK(set(symbol.name, symbol.min));
-  for (const std::string& text : given) {
-    size_t at = text.find('=');
-    const char* end = text.data() + text.size();
-    int64_t value = 0;
-    if (at == std::string::npos || at == 0 || std::from_chars(text.data() + at + 1, end, value).ptr != end)
-      return invalid_input("--symbol: expected NAME=NUMBER, found '" + text + "'");
-    QUERNEL_CHECK(set(text.substr(0, at).c_str(), value));
-  }
-  return {};
-}
-
-// Seeded values in every input.
-Status fill_inputs(const Bundle& bundle, uint32_t entry, Session& session) {
-  qnl_tensor signature;
-  qnl_error error;
-  for (uint32_t i = 0; qnl_bundle_get_tensor(bundle.get(), entry, QNL_INPUT, i, &signature) == QNL_OK; ++i) {
-    if (session.tensor(QNL_INPUT, signature.name, &signature, &error) != QNL_OK) return runtime_error(error);
-    tensor_file::HostTensor host;
-    host.dtype = signature.dtype;
-    host.shape.assign(signature.shape, signature.shape + signature.rank);
-    tensor_file::fill_random(i, &host);
-    signature.bytes = host.bytes.size();
-    signature.data = host.bytes.data();
-    if (session.set_input(signature, &error) != QNL_OK) return runtime_error(error);
-  }
-  return {};
-}
-
-// Adds up item times under the hook, over several runs.
-Status profile(Session& session, int runs, Measured& measured) {
-  std::vector<double> seconds(qnl_session_item_count(session.get()), 0);
-  auto hook = [](void* user, uint32_t item, uint64_t nanoseconds) {
-    (*static_cast<std::vector<double>*>(user))[item] += static_cast<double>(nanoseconds) * 1e-9;
-  };
-  qnl_session_set_profile(session.get(), hook, &seconds);
-  qnl_error error;
-  qnl_status status = QNL_OK;
-  for (int i = 0; i < runs && status == QNL_OK; ++i) status = session.run(&error);
-  qnl_session_set_profile(session.get(), nullptr, nullptr);
-  if (status != QNL_OK) return runtime_error(error);
+// The kernels of the bundle's items.
+std::vector<KernelTime> kernels_of(const ReadyBundle& ready) {
+  std::vector<ItemText> texts = item_texts(ready);
   std::map<std::string, KernelTime> by_name;
-  for (uint32_t i = 0; i < seconds.size(); ++i) {
+  for (uint32_t i = 0; i < qnl_session_item_count(ready.session.get()); ++i) {
     qnl_item_info info;
-    if (qnl_session_get_item(session.get(), i, &info) != QNL_OK) break;
+    if (qnl_session_get_item(ready.session.get(), i, &info) != QNL_OK) break;
     KernelTime& kernel = by_name[info.name];
-    if (kernel.dispatches++ == 0) kernel.name = info.name, kernel.node = info.source_node;
-    kernel.seconds += seconds[i] / runs;
+    if (kernel.items.empty()) {
+      kernel.name = info.name, kernel.node = info.source_node;
+      kernel.kernel_class = texts[i].kernel_class, kernel.tiling = texts[i].tiling;
+    }
+    kernel.items.push_back(i);
     kernel.flops += info.flops;
     kernel.bytes += info.bytes_read + info.bytes_written;
+    kernel.weights += texts[i].weight_bytes;
   }
-  for (auto& [name, kernel] : by_name) measured.kernels.push_back(std::move(kernel));
-  std::sort(measured.kernels.begin(), measured.kernels.end(),
+  std::vector<KernelTime> kernels;
+  for (auto& [name, kernel] : by_name) kernels.push_back(std::move(kernel));
+  return kernels;
+}
+
+// Medians over several runs of what each kernel takes.
+Status profile(ReadyBundle& ready, int runs, Measured& measured) {
+  std::vector<KernelTime> kernels = kernels_of(ready);
+  std::vector<std::vector<double>> seconds(kernels.size());
+  for (int run = 0; run < runs; ++run) {
+    QUERNEL_TRY(std::vector<double> items, time_items(ready.session));
+    for (size_t k = 0; k < kernels.size(); ++k) {
+      double sum = 0;
+      for (uint32_t i : kernels[k].items) sum += items[i];
+      seconds[k].push_back(sum);
+    }
+  }
+  for (size_t k = 0; k < kernels.size(); ++k) kernels[k].seconds = median(seconds[k]);
+  std::sort(kernels.begin(), kernels.end(),
             [](const KernelTime& a, const KernelTime& b) { return a.seconds > b.seconds; });
+  measured.kernels = std::move(kernels);
   return {};
 }
 
-Expected<Measured> measure(const std::string& path, const Options& options) {
+Expected<Measured> measure(const std::string& path, const Options& options, const std::string& scratch_dir) {
   Measured result;
   qnl_error error;
   Device device;
@@ -172,18 +126,12 @@ Expected<Measured> measure(const std::string& path, const Options& options) {
   result.open_seconds = median(opens);
   result.session_seconds = median(creates);
 
-  Bundle bundle;
-  Session session;
-  if (bundle.open(path.c_str(), nullptr, &error) != QNL_OK ||
-      qnl_session_query(bundle.get(), device.get(), &session_options, &result.memory, &error) != QNL_OK ||
-      session.create(bundle, device, &session_options, &error) != QNL_OK)
-    return runtime_error(error);
-  QUERNEL_TRY(uint32_t entry, find_entry(bundle, options.entry));
-  QUERNEL_CHECK(set_symbols(bundle, session, options.symbols));
+  QUERNEL_TRY(std::unique_ptr<ReadyBundle> ready, make_ready(path, device, options.entry, options.symbols));
+  Session& session = ready->session;
+  result.memory = ready->memory;
   qnl_variant_info variant;
-  if (qnl_bundle_get_variant(bundle.get(), result.memory.variant, &variant) == QNL_OK)
+  if (qnl_bundle_get_variant(ready->bundle.get(), result.memory.variant, &variant) == QNL_OK)
     result.variant = variant.target;
-  QUERNEL_CHECK(fill_inputs(bundle, entry, session));
   for (int i = 0; i < kWarmUpRuns; ++i)
     if (session.run(&error) != QNL_OK) return runtime_error(error);
   for (uint32_t i = 0; i < qnl_session_item_count(session.get()); ++i)
@@ -204,7 +152,13 @@ Expected<Measured> measure(const std::string& path, const Options& options) {
   if (options.per_kernel) {
     int runs = options.repeat > 0 ? options.repeat
                                   : std::max(1, std::min<int>(static_cast<int>(result.runs.size()), 200));
-    QUERNEL_CHECK(profile(session, runs, result));
+    QUERNEL_CHECK(profile(*ready, runs, result));
+    ready.reset();
+    result.footprint = result.memory.constants_bytes + result.memory.workspace_bytes + result.memory.io_bytes;
+    // A bundle of an earlier compiler may name a target that is no longer there.
+    if (Expected<Target> target = find_target(result.variant)) {
+      QUERNEL_TRY(result.peaks, measure_peaks(*target, options.threads, result.footprint, scratch_dir));
+    }
   }
   return result;
 }
@@ -226,14 +180,22 @@ void print_text(const Options& options, const Measured& m) {
   fmt::print("  memory    weights {}, workspace {}, code {}\n", format_bytes(m.memory.constants_bytes),
              format_bytes(m.memory.workspace_bytes), format_bytes(m.memory.code_bytes));
   if (!options.per_kernel) return;
+  if (m.peaks.flops > 0)
+    fmt::print("  peaks     {:.1f} GFLOP/s, {:.1f} GB/s from near caches, {:.1f} GB/s from {}\n",
+               m.peaks.flops / 1e9, m.peaks.near_bytes / 1e9, m.peaks.far_bytes / 1e9,
+               format_bytes(std::min(m.footprint, kLargestFootprint)));
   double total = 0;
   for (const KernelTime& k : m.kernels) total += k.seconds;
-  fmt::print("\n  {:>6} {:>10} {:>10} {:>9} {:>8}  {:<24} {}\n", "share", "time", "dispatches", "GFLOP/s",
-             "GB/s", "kernel", "first node");
-  for (const KernelTime& k : m.kernels)
-    fmt::print("  {:>5.1f}% {:>10} {:>10} {:>9.2f} {:>8.2f}  {:<24} {}\n",
-               total > 0 ? 100 * k.seconds / total : 0, format_seconds(k.seconds), k.dispatches,
-               giga_per_second(k.flops, k.seconds), giga_per_second(k.bytes, k.seconds), k.name, k.node);
+  fmt::print("\n  {:>6} {:>10} {:>5} {:>8} {:>7} {:>7} {:<7}  {:<13} {:<30} {:<13} {}\n", "share", "time",
+             "calls", "GFLOP/s", "GB/s", "of peak", "", "class", "tiling", "kernel", "first node");
+  for (const KernelTime& k : m.kernels) {
+    Roof roof = roof_of(k, m.peaks);
+    std::string of_peak = roof.seconds() > 0 ? fmt::format("{:.0f}%", 100 * roof.seconds() / k.seconds) : "-";
+    fmt::print("  {:>5.1f}% {:>10} {:>5} {:>8.2f} {:>7.2f} {:>7} {:<7}  {:<13} {:<30} {:<13} {}\n",
+               total > 0 ? 100 * k.seconds / total : 0, format_seconds(k.seconds), k.items.size(),
+               giga_per_second(k.flops, k.seconds), giga_per_second(k.bytes, k.seconds), of_peak, roof.name(),
+               k.kernel_class, k.tiling.empty() ? "-" : k.tiling, k.name, k.node);
+  }
 }
 
 Json to_json(const Options& options, const Measured& m) {
@@ -252,13 +214,24 @@ Json to_json(const Options& options, const Measured& m) {
                              {"code_bytes", m.memory.code_bytes}};
   if (!options.per_kernel) return result;
   Json::Array kernels;
-  for (const KernelTime& k : m.kernels)
+  for (const KernelTime& k : m.kernels) {
+    Roof roof = roof_of(k, m.peaks);
     kernels.push_back(Json::Object{{"name", k.name},
                                    {"node", k.node},
-                                   {"dispatches", k.dispatches},
+                                   {"class", k.kernel_class},
+                                   {"tiling", k.tiling},
+                                   {"dispatches", k.items.size()},
                                    {"seconds", k.seconds},
                                    {"flops", k.flops},
-                                   {"bytes", k.bytes}});
+                                   {"bytes", k.bytes},
+                                   {"weight_bytes", k.weights},
+                                   {"bound", roof.name()},
+                                   {"share_of_peak", k.seconds > 0 ? roof.seconds() / k.seconds : 0}});
+  }
+  result.set("peaks", Json::Object{{"flops_per_second", m.peaks.flops},
+                                   {"near_bytes_per_second", m.peaks.near_bytes},
+                                   {"far_bytes_per_second", m.peaks.far_bytes},
+                                   {"footprint_bytes", m.footprint}});
   result.set("kernels", std::move(kernels));
   return result;
 }
@@ -268,9 +241,10 @@ int run(const Options& options) {
   if (!compile_flags) return fail(compile_flags.errors()), kUsage;
   ScratchDir scratch;
   std::string bundle = options.input;
-  if (!is_bundle(options.input) && !options.input.ends_with(".qnl")) {
-    if (scratch.path().empty())
-      return fail(invalid_input("cannot create a temporary directory; set TMPDIR to a writable place"));
+  bool is_model = !is_bundle(options.input) && !options.input.ends_with(".qnl");
+  if ((is_model || options.per_kernel) && scratch.path().empty())
+    return fail(invalid_input("cannot create a temporary directory; set TMPDIR to a writable place"));
+  if (is_model) {
     bundle = scratch.path() + "/model.qnl";
     Progress progress("compiling " + file_name(options.input));
     compile_flags->on_stage = [&](const std::string& stage) { progress.stage(stage); };
@@ -278,7 +252,7 @@ int run(const Options& options) {
     progress.finish();
     if (!report) return fail(report.errors());
   }
-  Expected<Measured> measured = measure(bundle, options);
+  Expected<Measured> measured = measure(bundle, options, scratch.path());
   if (!measured) return fail(measured.errors());
   if (options.json)
     fmt::print("{}", to_json(options, *measured).dump());
@@ -307,9 +281,11 @@ Action define_bench(CLI::App& app) {
       ->type_name("S")
       ->check(CLI::NonNegativeNumber)
       ->excludes(repeat);
-  app.add_flag("--per-kernel", options->per_kernel, "also time every kernel");
+  app.add_flag("--per-kernel", options->per_kernel,
+               "also time every kernel and compare it with the machine's peaks");
   app.add_flag("--json", options->json, "print one JSON object instead of text");
   add_target_flags(app, options->flags);
+  add_tuning_flag(app, options->flags);
   add_shape_flags(app, options->flags);
   add_custom_op_flags(app, options->flags);
   add_developer_flags(app, options->flags);

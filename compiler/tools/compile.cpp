@@ -117,6 +117,7 @@ Action define_compile(CLI::App& app) {
   app.add_option("MODEL", options->model, "the model")->required();
   app.add_option("-o,--output", options->output, "the bundle to write")->required()->type_name("OUT.qnl");
   add_target_flags(app, options->flags);
+  add_tuning_flag(app, options->flags);
   add_shape_flags(app, options->flags);
   add_custom_op_flags(app, options->flags);
   add_entry_flags(app, options->flags);

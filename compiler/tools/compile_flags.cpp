@@ -48,6 +48,12 @@ void add_target_flags(CLI::App& app, CompileFlags& flags) {
       ->type_name("D");
 }
 
+void add_tuning_flag(CLI::App& app, CompileFlags& flags) {
+  app.add_option("--tuning", flags.tuning,
+                 "tiling choices, as `quernel tune` writes and `quernel inspect --tuning` prints them")
+      ->type_name("FILE");
+}
+
 void add_shape_flags(CLI::App& app, CompileFlags& flags) {
   app.add_option("--dim", flags.dims,
                  "fix a free dim of the model, or say its range: N=8, N=1..64, N=8..512/8")
@@ -172,6 +178,7 @@ Expected<CompileOptions> compile_options(const CompileFlags& flags) {
       options.custom_ops.push_back(std::move(op));
     }
   }
+  options.tuning_file = flags.tuning;
   options.disabled_passes = flags.disabled_passes;
   options.print_after = flags.print_after;
   options.stop_after = flags.stop_after;

@@ -25,7 +25,7 @@ using runtime::VariantView;
 
 struct Options {
   std::string bundle;
-  bool json = false, check = false, schedule = false, kernels = false;
+  bool json = false, check = false, schedule = false, kernels = false, tuning = false;
 };
 
 constexpr qnl_tensor_role kRoles[] = {QNL_INPUT, QNL_OUTPUT, QNL_STATE};
@@ -228,6 +228,20 @@ void print_schedule(const BundleReader& reader, uint32_t entry, uint32_t variant
   }
 }
 
+// The tilings of a variant's contractions, as lines of a file of choices.
+std::vector<std::string> tiling_lines(const BundleReader& reader, uint32_t variant) {
+  std::vector<std::string> lines;
+  std::set<std::string> seen;
+  for (uint32_t e = 0; e < reader.entry_point_count(); ++e)
+    for (uint32_t i = 0; i < reader.item_count(e, variant); ++i) {
+      ItemView item = reader.item(e, variant, i);
+      if (item.tiling[0] == '\0' || !seen.insert(item.contraction).second) continue;
+      lines.push_back(
+          fmt::format("{} {} = {}", reader.variant(variant).target, item.contraction, item.tiling));
+    }
+  return lines;
+}
+
 // Operators that the application computes, each once.
 void print_custom_ops(const BundleReader& reader, uint32_t variant) {
   std::set<std::string> ops;
@@ -309,6 +323,11 @@ Json schedule_json(const BundleReader& reader, uint32_t entry, uint32_t variant)
                                  {"bindings", std::move(bindings)}});
     if (item.workgroups_expression >= 0)
       items.back().set("workgroups_expression", expression_text(reader, item.workgroups_expression));
+    if (item.kernel_class[0] != '\0') items.back().set("class", item.kernel_class);
+    if (item.tiling[0] != '\0') {
+      items.back().set("contraction", item.contraction);
+      items.back().set("tiling", item.tiling);
+    }
     if (item.symbol_count > 0)
       items.back().set("symbols", item_symbols_text(reader, entry, variant, i, item));
     if (item.signature[0] != '\0') {
@@ -368,6 +387,12 @@ Json to_json(const BundleReader& reader, const Options& options) {
                       {"arenas", std::move(arenas)},        {"variants", std::move(variants)}};
 }
 
+int print_tilings(const BundleReader& reader) {
+  for (uint32_t v = 0; v < reader.variant_count(); ++v)
+    for (const std::string& line : tiling_lines(reader, v)) fmt::print("{}\n", line);
+  return kOk;
+}
+
 int run(const Options& options) {
   qnl_bundle_options open_options = {};
   open_options.verify_weights = options.check ? 1 : 0;
@@ -377,6 +402,7 @@ int run(const Options& options) {
     return fail(invalid_input(fmt::format("{}: {}", qnl_status_text(error.status), error.text),
                               {.file = options.bundle}));
   const BundleReader& reader = bundle.get()->reader;
+  if (options.tuning) return print_tilings(reader);
   if (options.json)
     fmt::print("{}", to_json(reader, options).dump());
   else
@@ -392,7 +418,10 @@ Action define_inspect(CLI::App& app) {
   app.add_flag("--check", options->check, "also check the hashes of the weights, which reads them all");
   app.add_flag("--kernels", options->kernels, "print every kernel");
   app.add_flag("--schedule", options->schedule, "print the schedule: every item, what it reads and writes");
-  app.add_flag("--json", options->json, "print one JSON object instead of text");
+  CLI::Option* tuning =
+      app.add_flag("--tuning", options->tuning,
+                   "print only the tilings of contractions, as a file for `quernel compile --tuning`");
+  app.add_flag("--json", options->json, "print one JSON object instead of text")->excludes(tuning);
   return [options] { return run(*options); };
 }
 

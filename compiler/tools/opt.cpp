@@ -106,7 +106,7 @@ Expected<std::string> optimize_graph(const Options& options, const CompileOption
   Graph graph = std::move(imported.graph);
   QUERNEL_CHECK(verify(graph, "import"));
   auto run = [&](const GraphPass& pass) -> Status {
-    QUERNEL_TRY(graph, pass.run(graph, target, compile_flags));
+    QUERNEL_TRY(graph, pass.run(graph, target, compile_flags, nullptr));
     return verify(graph, std::string(pass.name));
   };
   auto print_graph = [&] { return print(graph, options.elide); };

@@ -127,6 +127,7 @@ Action define_verify(CLI::App& app) {
   app.add_option("DIR", options->dirs, "directories with model.onnx and test_data_set_N, or parents of such")
       ->required();
   add_target_flags(app, options->flags);
+  add_tuning_flag(app, options->flags);
   add_custom_op_flags(app, options->flags);
   app.add_option("--device", options->device, "where to run (default: cpu)")->type_name("D");
   app.add_option("--threads", options->threads, "threads that run kernels (default: 1)")

@@ -344,6 +344,9 @@ ItemView BundleReader::item(uint32_t entry, uint32_t variant, uint32_t index) co
   view.callback = text(i.callback());
   view.signature = view.kind == QNL_ITEM_HOST_CALLBACK ? text(i.signature()) : "";
   view.attributes = text(i.attributes());
+  view.kernel_class = text(i.kernel_class());
+  view.contraction = text(i.contraction());
+  view.tiling = text(i.tiling());
   view.source_node = count(i.source_nodes()) == 0 ? "" : text(i.source_nodes()->Get(0));
   view.flops = i.flops();
   view.bytes_read = i.bytes_read();

@@ -74,7 +74,10 @@ struct ItemView {
   const char* callback;     // "" when none
   const char* signature;    // of a custom op; "" when it is none
   const char* attributes;   // of a custom op
-  const char* source_node;  // "" when not recorded
+  const char* source_node;  // "" when not recorded, as the next three
+  const char* kernel_class;
+  const char* contraction;
+  const char* tiling;
   uint64_t flops;
   uint64_t bytes_read;
   uint64_t bytes_written;

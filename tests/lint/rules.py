@@ -25,6 +25,7 @@ LAYERS = {
     "compiler/tools":       ("compiler/pipeline", "runtime/include", "runtime/tools/tensor_file"),
     # shows arenas, bindings and plans, which the C interface does not tell
     "compiler/tools/inspect": ("compiler/tools", "runtime/core"),
+    "compiler/tools/timing.cpp": ("compiler/tools", "runtime/core"),
     "runtime/include":      ("schemas",),
     "runtime/platform":     ("runtime/include",),
     "runtime/core":         ("runtime/platform",),

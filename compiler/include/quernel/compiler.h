@@ -41,6 +41,9 @@ struct CompileOptions {
   std::vector<CustomOpDescription> custom_ops;  // operators to import as custom ops
   std::vector<EntryPointOptions> entry_points;  // none: the model is the only one
   int threads = 0;                              // code generation threads; 0: one per core
+  // A file of tiling choices, as `quernel tune` writes them (schedule/tiling.h); contractions that it does
+  // not name are tiled by estimate.
+  std::string tuning_file;
 
   // For developers: passes by name (`quernel opt --list`).
   std::vector<std::string> disabled_passes;

@@ -1,0 +1,81 @@
+#!/usr/bin/env python3
+"""Rooflines and tilings: what bench says of kernels, and choices of tilings in a file."""
+import json
+import unittest
+
+from tools import DIGITS, ToolTest
+
+
+class Tuning(ToolTest):
+    def tilings(self, bundle):
+        """Lines of `inspect --tuning`, as [(key, tiling)]."""
+        return [line.split(" = ") for line in self.succeeds("quernel", "inspect", bundle, "--tuning").splitlines()]
+
+    def compile_digits(self, *arguments):
+        return self.succeeds("quernel", "compile", DIGITS, "-o", "digits.qnl", *arguments)
+
+    def test_bench_compares_kernels_with_the_peaks_of_the_machine(self):
+        self.compile_digits()
+        document = json.loads(self.succeeds("quernel", "bench", "digits.qnl", "--repeat", "20", "--per-kernel", "--json"))
+        peaks = document["peaks"]
+        self.assertGreater(peaks["flops_per_second"], 1e8)
+        self.assertGreater(peaks["near_bytes_per_second"], 1e8)
+        self.assertGreater(peaks["far_bytes_per_second"], 1e8)
+        by_class = {kernel["class"]: kernel for kernel in document["kernels"]}
+        self.assertIn("gemv", by_class)
+        for kernel in document["kernels"]:
+            least = max(kernel["flops"] / peaks["flops_per_second"],
+                        kernel["weight_bytes"] / peaks["far_bytes_per_second"]
+                        + (kernel["bytes"] - kernel["weight_bytes"]) / peaks["near_bytes_per_second"])
+            self.assertAlmostEqual(kernel["share_of_peak"], least / kernel["seconds"], delta=0.01 * kernel["share_of_peak"] + 1e-6)
+            self.assertIn(kernel["bound"], ("compute", "memory"))
+            if kernel["class"] == "gemv":
+                self.assertRegex(kernel["tiling"], r"^tile \d+x\d+")
+        text = self.succeeds("quernel", "bench", "digits.qnl", "--repeat", "5", "--per-kernel")
+        for word in ("peaks", "of peak", "class", "tiling", "gemv", "GB/s"):
+            self.assertIn(word, text)
+
+    def test_printed_tilings_are_read_again(self):
+        self.compile_digits()
+        first = self.read("digits.qnl")
+        tilings = self.tilings("digits.qnl")
+        self.assertGreater(len(tilings), 0)
+        self.write("choices", self.succeeds("quernel", "inspect", "digits.qnl", "--tuning").encode())
+        self.assertNotIn("note", self.compile_digits("--tuning", "choices"))
+        self.assertEqual(self.tilings("digits.qnl"), tilings)
+        self.write("none", b"# nothing\n")
+        self.compile_digits("--tuning", "none")
+        self.assertEqual(self.read("digits.qnl"), first)
+
+    def test_a_choice_overrides_the_estimate(self):
+        self.compile_digits("--target", "x86-64")
+        key, tiling = self.tilings("digits.qnl")[0]
+        other = "tile 1x4" if tiling != "tile 1x4" else "tile 1x8"
+        self.write("choices", f"{key} = {other}\n".encode())
+        self.compile_digits("--target", "x86-64", "--tuning", "choices")
+        self.assertEqual(dict(self.tilings("digits.qnl"))[key], other)
+        document = json.loads(self.succeeds("quernel", "inspect", "digits.qnl", "--json", "--schedule"))
+        items = [item for item in document["variants"][0]["schedule"] if "contraction" in item]
+        self.assertIn((key, other), [("x86-64 " + item["contraction"], item["tiling"]) for item in items])
+
+    def test_choices_that_are_wrong(self):
+        def refused(text, *says):
+            self.write("choices", text.encode())
+            self.fails("quernel", "compile", DIGITS, "-o", "x.qnl", "--target", "x86-64", "--tuning", "choices", says=["choices:1: expected", *says])
+
+        self.compile_digits("--target", "x86-64")
+        key = self.tilings("digits.qnl")[0][0]
+        refused("nonsense\n", "TARGET CONTRACTION = TILING, found 'nonsense'", "inspect BUNDLE --tuning")
+        refused(f"{key} = tile 4\n", "'tile ROWSxCOLUMNS", "found 'tile 4'")
+        refused(f"{key} = tile 99x4\n", "a tile among 1", "found 'tile 99x4'")
+        self.fails("quernel", "compile", DIGITS, "-o", "x.qnl", "--tuning", "nothing", says=["nothing: cannot be read", "quernel tune"])
+
+    def test_a_choice_for_no_contraction_is_noted(self):
+        self.write("choices", b"x86-64 gemm of another model = tile 4x4\nx86-64-v4 gemm of another target = tile 4x16\n")
+        text = self.compile_digits("--target", "x86-64", "--tuning", "choices")
+        self.assertIn("choices:1: no contraction is 'gemm of another model' for x86-64", text)
+        self.assertNotIn("another target", text)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,196 @@
+// Choices of tilings: their text form, files of them, and the estimates that they override.
+#include "schedule/tiling.h"
+
+#include <gtest/gtest.h>
+
+#include "graph/text.h"
+#include "schedule/schedule.h"
+
+namespace quernel::schedule {
+namespace {
+
+std::string message_of(std::string_view text) {
+  Expected<Tiling> tiling = parse_tiling(text);
+  return tiling ? "understood" : tiling.errors()[0].message;
+}
+
+TEST(Tiling, reads_what_it_prints) {
+  const Tiling tilings[] = {
+      {.rows = 12, .columns = 32},
+      {.rows = 1, .columns = 128, .order = TileOrder::kColumns},
+      {.rows = 6, .columns = 64, .order = TileOrder::kColumns, .group_work = 4096},
+      {.rows = 14, .columns = 16, .winograd = 4, .block = 28},
+      {},
+  };
+  for (const Tiling& tiling : tilings) {
+    Expected<Tiling> read = parse_tiling(to_string(tiling));
+    ASSERT_TRUE(read) << to_string(tiling);
+    EXPECT_EQ(*read, tiling) << to_string(tiling);
+  }
+  EXPECT_EQ(to_string(tilings[2]), "tile 6x64 order columns group 4096");
+  EXPECT_EQ(to_string(tilings[3]), "winograd 4 tile 14x16 block 28");
+  EXPECT_EQ(to_string(tilings[4]), "direct");
+}
+
+TEST(Tiling, says_what_it_expected) {
+  for (const char* text :
+       {"", "tile", "tile 12", "tile x32", "tile 12x", "tile 0x32", "tile -1x32", "tile 12x32 12x32",
+        "tile 12x32 tile 12x32", "order rows", "tile 12x32 order sideways", "tile 12x32 group 0",
+        "winograd 3 tile 12x32 block 12", "winograd 4 tile 12x32", "tile 12x32 block 12",
+        "winograd 4 tile 12x32 block 12 order rows", "direct tile 12x32", "tile 12x99999999999999999999999",
+        "block 12 winograd 4"})
+    EXPECT_NE(message_of(text).find("expected 'direct', 'tile ROWSxCOLUMNS"), std::string::npos) << text;
+}
+
+TEST(Tiling, tiles_of_neighbouring_rows_print_together) {
+  EXPECT_EQ(tiles_text({{.rows = 2, .columns = 16},
+                        {.rows = 1, .columns = 32},
+                        {.rows = 1, .columns = 16},
+                        {.rows = 4, .columns = 16},
+                        {.rows = 4, .columns = 16, .order = TileOrder::kColumns}}),
+            "1..2x16, 4x16, 1x32");
+}
+
+TEST(Tilings, are_found_by_target_and_contraction) {
+  Expected<Tilings> tilings = Tilings::parse(
+      "# choices\n"
+      "\n"
+      "v4  gemm f32*f32   rows 4:1:0:1 = tile 4x16   # 12 us\r\n"
+      "v3 gemm f32*f32 rows 4:1:0:1 = tile 4x8\n"
+      "v4 gemm f32*f32 rows 5:1:0:1 = direct",
+      "choices");
+  ASSERT_TRUE(tilings) << to_string(tilings.errors());
+  const Tiling* found = tilings->find("v4", "gemm f32*f32 rows 4:1:0:1");
+  ASSERT_NE(found, nullptr);
+  EXPECT_EQ(to_string(*found), "tile 4x16");
+  EXPECT_EQ(tilings->find("v4", "gemm f32*f32 rows 6:1:0:1"), nullptr);
+  EXPECT_EQ(tilings->find("v2", "gemm f32*f32 rows 4:1:0:1"), nullptr);
+  EXPECT_EQ(tilings->unused({"v4"}),
+            std::vector<std::string>{"choices:5: no contraction is 'gemm f32*f32 rows 5:1:0:1' for v4"});
+  EXPECT_TRUE(tilings->unused({"v2"}).empty());
+}
+
+TEST(Tilings, every_wrong_line_is_reported_with_its_number) {
+  Expected<Tilings> tilings = Tilings::parse(
+      "v4 gemm = tile 4x16\n"
+      "v4 gemm tile 4x16\n"
+      "v4 = tile 4x16\n"
+      "v4 conv = tile 4\n"
+      "v4 gemm = tile 5x16\n",
+      "choices");
+  ASSERT_FALSE(tilings);
+  std::string text = to_string(tilings.errors());
+  EXPECT_EQ(tilings.errors().size(), 4u) << text;
+  EXPECT_NE(text.find("choices:2: expected TARGET CONTRACTION = TILING, found 'v4 gemm tile 4x16'"),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find("choices:3: expected TARGET CONTRACTION = TILING"), std::string::npos) << text;
+  EXPECT_NE(text.find("choices:4: expected 'direct', 'tile"), std::string::npos) << text;
+  EXPECT_NE(text.find("choices:5: expected one choice for each contraction, found another of line 1"),
+            std::string::npos)
+      << text;
+}
+
+TEST(Tilings, a_file_that_cannot_be_read) {
+  Expected<Tilings> tilings = Tilings::read("/nonexistent/choices");
+  ASSERT_FALSE(tilings);
+  EXPECT_NE(to_string(tilings.errors())
+                .find("/nonexistent/choices: cannot be read: expected a file of tiling choices"),
+            std::string::npos)
+      << to_string(tilings.errors());
+}
+
+// ---- what choices do to a schedule
+
+constexpr const char* kGemm =
+    "graph @g(%x: f32[20,8]) {\n"
+    "  %w = constant f32[8,64] {0.5 ...}\n"
+    "  %y = contract %x, %w axes(m: 20, n: 64 | k: 8) a[m, k] b[k, n] out[m, n] acc f32 : f32[20,64]\n"
+    "  return y = %y\n"
+    "}\n";
+constexpr const char* kGemmText = "gemm f32*f32 packed rows 20:8:64 columns 64:0:1 reduce 8:1:0";
+
+Expected<Schedule> schedule_of(const std::string& text, Tilings* tilings) {
+  Target target = *find_target("x86-64-v4");
+  QUERNEL_TRY(Graph graph, parse_graph(text));
+  QUERNEL_TRY(graph, choose_winograd(graph, target, tilings));
+  QUERNEL_TRY(graph, materialize_operands(graph, target));
+  Packings packings(tilings);
+  return make_schedule(std::move(graph), target, packings);
+}
+
+Expected<Schedule> scheduled_with(const std::string& text, const std::string& choices) {
+  QUERNEL_TRY(Tilings tilings, Tilings::parse(choices, "choices"));
+  return schedule_of(text, &tilings);
+}
+
+TEST(Tilings, a_choice_overrides_the_estimate) {
+  Expected<Schedule> estimated = schedule_of(kGemm, nullptr);
+  ASSERT_TRUE(estimated) << to_string(estimated.errors());
+  EXPECT_EQ(estimated->groups[0].contraction_text, kGemmText);
+  EXPECT_EQ(kernel_class(estimated->groups[0]), "gemm");
+  Target target = *find_target("x86-64-v4");
+  EXPECT_EQ(tilings(estimated->groups[0].contraction, target)[0],
+            tiling_of(estimated->groups[0].contraction));
+  Expected<Schedule> chosen =
+      scheduled_with(kGemm, std::string("x86-64-v4 ") + kGemmText + " = tile 3x48 order columns group 4096");
+  ASSERT_TRUE(chosen) << to_string(chosen.errors());
+  const ContractionPlan& plan = chosen->groups[0].contraction;
+  EXPECT_EQ(to_string(tiling_of(plan)), "tile 3x48 order columns group 4096");
+  EXPECT_EQ(plan.panel_v, 3);
+}
+
+TEST(Tilings, a_choice_that_is_not_possible_is_refused) {
+  for (const char* tiling : {"tile 15x16", "tile 4x24", "winograd 2 tile 4x16 block 4", "direct"}) {
+    Expected<Schedule> chosen = scheduled_with(kGemm, std::string("x86-64-v4 ") + kGemmText + " = " + tiling);
+    ASSERT_FALSE(chosen) << tiling;
+    std::string text = to_string(chosen.errors());
+    EXPECT_NE(text.find("choices:1: expected a tile among 1..14x16, 1..14x32, 1..9x48"), std::string::npos)
+        << text;
+    EXPECT_NE(text.find(std::string("found '") + tiling + "'"), std::string::npos) << text;
+  }
+}
+
+std::string convolution(int size) {
+  auto s = [](int v) { return std::to_string(v); };
+  return "graph @g(%x: f32[1," + s(size + 2) + "," + s(size + 2) + ",64]) {\n" +
+         "  %w = constant f32[64,64,3,3] {0.5 ...}\n" +
+         "  %y = contract %x, %w axes(n: 1, o: 64, y: " + s(size) + ", x: " + s(size) +
+         " | ky: 3, kx: 3, c: 64) a[n, y + ky, x + kx, c] b[o, c, ky, kx] out[n, y, x, o] acc f32 : f32[1," +
+         s(size) + "," + s(size) + ",64]\n  return y = %y\n}\n";
+}
+
+TEST(Tilings, choose_the_algorithm_of_convolutions) {
+  const std::string text = "winograd f32 image 28x28 channels 64 columns 64";
+  Expected<Schedule> estimated = schedule_of(convolution(28), nullptr);
+  ASSERT_TRUE(estimated) << to_string(estimated.errors());
+  EXPECT_EQ(estimated->groups[0].contraction_text, text);
+  EXPECT_NE(estimated->groups[0].winograd.tile, 0);
+  EXPECT_EQ(kernel_class(estimated->groups[0]), "winograd");
+
+  Expected<Schedule> direct = scheduled_with(convolution(28), "x86-64-v4 " + text + " = direct");
+  ASSERT_TRUE(direct) << to_string(direct.errors());
+  EXPECT_EQ(direct->groups[0].winograd.tile, 0);
+  EXPECT_EQ(kernel_class(direct->groups[0]), "conv3x3");
+
+  Expected<Schedule> chosen =
+      scheduled_with(convolution(28), "x86-64-v4 " + text + " = winograd 2 tile 6x32 block 12");
+  ASSERT_TRUE(chosen) << to_string(chosen.errors());
+  EXPECT_EQ(to_string(tiling_of(chosen->groups[0].winograd)), "winograd 2 tile 6x32 block 12");
+
+  const std::pair<const char*, const char*> wrong[] = {
+      {"tile 6x32", "choices:1: expected 'direct' or 'winograd 2|4 …' for 'winograd f32"},
+      {"winograd 2 tile 6x32 block 13", "choices:1: expected a tile among 1..14x16"},
+      {"winograd 2 tile 6x32 block 6000",
+       "and a block of a multiple of its rows that the image and 2 MB of scratch hold"},
+      {"winograd 2 tile 15x16 block 15", "without the line the estimated choice holds"},
+  };
+  for (auto [choice, says] : wrong) {
+    Expected<Schedule> refused = scheduled_with(convolution(28), "x86-64-v4 " + text + " = " + choice);
+    ASSERT_FALSE(refused) << choice;
+    EXPECT_NE(to_string(refused.errors()).find(says), std::string::npos) << to_string(refused.errors());
+  }
+}
+
+}  // namespace
+}  // namespace quernel::schedule
