@@ -611,4 +611,20 @@ Expected<std::vector<std::string>> check(const std::string& model, const Compile
   return notes;
 }
 
+Expected<std::vector<schedule::TunableContraction>> tunable_contractions(const std::string& model,
+                                                                         const CompileOptions& options) {
+  QUERNEL_CHECK(check_pass_names(options));
+  QUERNEL_TRY(std::vector<Imported> entries, import_entry_points(model, options));
+  QUERNEL_TRY(Target target, find_target(options.targets[0]));
+  schedule::Packings packings;
+  std::vector<schedule::TunableContraction> result;
+  for (Imported& entry : entries) {
+    QUERNEL_TRY(Graph graph, run_graph_passes(std::move(entry.graph), target, options));
+    QUERNEL_TRY(schedule::Schedule schedule, schedule::make_schedule(std::move(graph), target, packings));
+    for (schedule::TunableContraction& c : schedule::tunable_contractions(schedule, target))
+      result.push_back(std::move(c));
+  }
+  return result;
+}
+
 }  // namespace quernel

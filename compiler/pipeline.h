@@ -9,6 +9,7 @@
 #include "graph/ir.h"
 #include "loop/ir.h"
 #include "quernel/compiler.h"
+#include "schedule/tunable_contractions.h"
 #include "targets/target.h"
 
 namespace quernel {
@@ -60,5 +61,8 @@ Expected<bundle::CompiledVariant> compile_variant(const std::vector<Graph>& grap
 // Errors: states of one name that differ.
 Expected<CompileReport> compile_graphs(const std::vector<Graph>& graphs, const std::string& path,
                                        const CompileOptions& options);
+// The contractions of a model that can be tuned, for the first target, of all entry points.
+Expected<std::vector<schedule::TunableContraction>> tunable_contractions(const std::string& model,
+                                                                         const CompileOptions& options);
 
 }  // namespace quernel

@@ -121,7 +121,7 @@ namespace {
 
 struct Estimate {
   Tiling tiling;
-  double cycles;  // of one core for one image
+  double cycles;  // of one core for one group of one image
 };
 
 int64_t tile_count(const WinogradPlan& plan) { return plan.tiles_y * plan.tiles_x; }

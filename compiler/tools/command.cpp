@@ -73,4 +73,21 @@ Status write_text_file(const std::string& path, const std::string& text) {
   return invalid_input(std::string("cannot be written: ") + std::strerror(error), {.file = path});
 }
 
+Status check_output(const std::string& model, const std::string& output) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  fs::path path = output, folder = path.parent_path().empty() ? fs::path(".") : path.parent_path();
+  Location place{.file = output};
+  if (fs::is_directory(path, error))
+    return invalid_input("expected a file to write, found a directory", place);
+  if (!fs::is_directory(folder, error))
+    return invalid_input("cannot be written: there is no directory '" + folder.string() + "'", place,
+                         "create it first");
+  if (access(folder.c_str(), W_OK) != 0)
+    return invalid_input("cannot be written: no permission to create files in '" + folder.string() + "'",
+                         place);
+  if (fs::equivalent(path, model, error)) return invalid_input("the output would overwrite the model", place);
+  return {};
+}
+
 }  // namespace quernel::tools

@@ -25,6 +25,7 @@ Action define_check(CLI::App& app);
 Action define_verify(CLI::App& app);
 Action define_inspect(CLI::App& app);
 Action define_bench(CLI::App& app);
+Action define_tune(CLI::App& app);
 Action define_opt(CLI::App& app);
 Action define_targets(CLI::App& app);
 
@@ -44,5 +45,9 @@ std::string file_name(const std::string& path);
 
 // Writes text to a file, whole or not at all: beside it, then renamed. "-" is stdout.
 Status write_text_file(const std::string& path, const std::string& text);
+
+// Whether `output` can be written, made from `model`: fails before the work is done, not after; writing
+// checks again.
+Status check_output(const std::string& model, const std::string& output);
 
 }  // namespace quernel::tools

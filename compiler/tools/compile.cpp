@@ -1,9 +1,7 @@
 // quernel compile: a model file becomes a bundle.
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <filesystem>
 
 #include "command.h"
 #include "compile_flags.h"
@@ -20,24 +18,6 @@ struct Options {
   int threads = 0;
   bool time_passes = false, json = false, quiet = false;
 };
-
-// Fails before the work is done, not after; writing checks again.
-Status check_output(const std::string& model, const std::string& output) {
-  namespace fs = std::filesystem;
-  std::error_code error;
-  fs::path path = output, folder = path.parent_path().empty() ? fs::path(".") : path.parent_path();
-  Location place{.file = output};
-  if (fs::is_directory(path, error))
-    return invalid_input("expected a file to write, found a directory", place);
-  if (!fs::is_directory(folder, error))
-    return invalid_input("cannot be written: there is no directory '" + folder.string() + "'", place,
-                         "create it first");
-  if (access(folder.c_str(), W_OK) != 0)
-    return invalid_input("cannot be written: no permission to create files in '" + folder.string() + "'",
-                         place);
-  if (fs::equivalent(path, model, error)) return invalid_input("the bundle would overwrite the model", place);
-  return {};
-}
 
 void print_summary(const Options& options, const CompileReport& report, double seconds) {
   fmt::print("{}: {}\n", options.output, format_bytes(report.file_bytes));

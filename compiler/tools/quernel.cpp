@@ -23,6 +23,7 @@ constexpr Command kCommands[] = {
     {"verify", "compile and run models, compare with their reference data", define_verify},
     {"inspect", "print what a bundle holds", define_inspect},
     {"bench", "measure load time, latency and kernels", define_bench},
+    {"tune", "measure tilings of a model's contractions", define_tune},
     {"opt", "run passes on IR text", define_opt},
     {"targets", "list the targets", define_targets},
 };

@@ -162,7 +162,7 @@ class BadModel(ToolTest):
 
     def test_the_model_is_not_overwritten(self):
         self.write("model.onnx", onnx.model([onnx.node("Relu", ["x"], ["y"])], [X], [Y]))
-        self.fails("quernel", "compile", "model.onnx", "-o", "model.onnx", says=["the bundle would overwrite the model"])
+        self.fails("quernel", "compile", "model.onnx", "-o", "model.onnx", says=["the output would overwrite the model"])
 
     def test_a_failed_compile_keeps_the_older_bundle(self):
         self.write("out.qnl", b"precious")

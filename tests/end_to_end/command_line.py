@@ -9,7 +9,7 @@ import unittest
 import onnx_file as onnx
 from tools import DIGITS, SANITIZED, ToolTest
 
-COMMANDS = ("compile", "check", "verify", "inspect", "bench", "opt", "targets")
+COMMANDS = ("compile", "check", "verify", "inspect", "bench", "tune", "opt", "targets")
 
 
 class CommandLine(ToolTest):

@@ -76,6 +76,34 @@ class Tuning(ToolTest):
         self.assertIn("choices:1: no contraction is 'gemm of another model' for x86-64", text)
         self.assertNotIn("another target", text)
 
+    def test_tune_writes_what_compile_reads(self):
+        document = json.loads(self.succeeds("quernel", "tune", DIGITS, "-o", "tuned", "--budget", "3", "--json"))
+        self.assertGreater(document["contractions"], 0)
+        self.assertGreater(document["rounds"], 0)
+        lines = [line.split("#")[0].strip() for line in self.read("tuned").decode().splitlines()]
+        found = dict(line.split(" = ") for line in lines if line)
+        wanted = {document["target"] + " " + choice["contraction"]: choice["tiling"] for choice in document["choices"]}
+        self.assertEqual(found, wanted)
+        for choice in document["choices"]:
+            self.assertLess(choice["ratio"], 0.98)  # less is not worth a line
+            self.assertNotEqual(choice["tiling"], choice["estimated"])
+        self.assertNotIn("note", self.compile_digits("--tuning", "tuned"))
+        self.assertTrue(set(wanted.items()) <= set(map(tuple, self.tilings("digits.qnl"))))
+
+    def test_tune_of_a_model_without_contractions(self):
+        self.write("abs.qg", b"graph @main(%x: f32[4]) {\n  %1 = abs %x : f32[4]\n  return y = %1\n}\n")
+        self.assertIn("0 of 0 contractions changed", self.succeeds("quernel", "tune", "abs.qg", "-o", "tuned", "--budget", "1"))
+        self.succeeds("quernel", "compile", "abs.qg", "-o", "abs.qnl", "--tuning", "tuned")
+
+    def test_what_tune_refuses(self):
+        self.fails("quernel", "tune", DIGITS, "-o", "tuned", "--budget", "0", says=["--budget"], code=2)
+        self.fails("quernel", "tune", DIGITS, "-o", "tuned", "--target", "x86-64", "--target", "x86-64-v3",
+                   says=["tune: expected one --target, found 2"], code=2)
+        self.fails("quernel", "tune", "nothing.onnx", "-o", "tuned", says=["nothing.onnx"])
+        self.fails("quernel", "tune", DIGITS, "-o", "nowhere/tuned", says=["there is no directory 'nowhere'"])
+        self.write("abs.qg", b"graph @main(%x: f32[4]) {\n  %1 = abs %x : f32[4]\n  return y = %1\n}\n")
+        self.fails("quernel", "tune", "abs.qg", "-o", "abs.qg", says=["the output would overwrite the model"])
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -1,0 +1,439 @@
+// quernel tune: measures tilings of a model's contractions on the present machine and writes those that are
+// faster than the estimated ones, as a file for `quernel compile --tuning`.
+//
+// Contractions are measured where they run, in the model: with its epilogues, its caches and its threads.
+// Each round compiles the model with another tiling for every contraction at once, a challenger, and runs it
+// in turns with the model as estimated. Rounds follow one another until the budget is spent. What won is
+// compiled together and has to win again.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "command.h"
+#include "compile_flags.h"
+#include "json.h"
+#include "pipeline.h"
+#include "scratch_dir.h"
+#include "support/progress.h"
+#include "timing.h"
+
+namespace quernel::tools {
+namespace {
+
+using schedule::Tiling;
+using schedule::TunableContraction;
+
+struct Options {
+  std::string model, output;
+  CompileFlags flags;
+  std::vector<std::string> symbols;  // NAME=VALUE
+  int threads = 1;
+  double budget = 60;
+  bool json = false, quiet = false;
+};
+
+constexpr double kWorthwhile = 0.02;    // of the time, less is not worth a line in the file
+constexpr double kConfirmShare = 0.25;  // of the budget, for what won
+constexpr int kBurst = 3;               // runs in a row, after one that brings the weights near
+constexpr int kFewestBursts = 5, kMostBursts = 200;
+constexpr double kMeasureSeconds = 0.5;  // for a round, at least
+constexpr double kMostConfirmSeconds = 10;
+constexpr size_t kMostTiles = 8;  // by estimate, that are measured
+
+// One contraction, and how far its search has come.
+struct Search {
+  std::string text;
+  // Of an image that Winograd's algorithm may compute: another choice makes other kernels, so that the time
+  // is that of the items of these nodes. Else it is that of the items with the text.
+  bool algorithm = false;
+  std::set<std::string> kernel_texts, nodes;
+  std::string estimated;       // what it has without a choice
+  std::vector<Tiling> queue;   // still to be measured
+  std::optional<Tiling> best;  // measured faster than the estimated one
+  double ratio = 1;            // of best's time to that one's
+  double seconds = 0;          // of a run, as estimated
+  bool varied = false;         // variations of the best have been queued
+};
+
+// Whether the two are about the same kernels: only one of them can be measured at a time.
+bool exclude_each_other(const Search& a, const Search& b) {
+  return a.kernel_texts.count(b.text) != 0 || b.kernel_texts.count(a.text) != 0;
+}
+
+// Time of a challenger as a share of the estimated one's, and how far it may be off.
+struct Ratio {
+  double value = 1, noise = 1;
+  bool wins() const { return value < 1 - std::max(kWorthwhile, noise); }
+};
+
+double since(double start) { return now_seconds() - start; }
+
+// All entry points of a bundle, ready to run.
+struct Runner {
+  std::vector<std::unique_ptr<ReadyBundle>> entries;
+  // Of all items, in the order of run()'s times.
+  std::vector<std::string> nodes;
+  std::vector<ItemText> texts;
+
+  static Expected<Runner> open(const std::string& path, const Device& device,
+                               const std::vector<std::string>& symbols) {
+    Runner runner;
+    qnl_error error;
+    Bundle bundle;
+    if (bundle.open(path.c_str(), nullptr, &error) != QNL_OK) return runtime_error(error);
+    qnl_entry_info info;
+    for (uint32_t e = 0; qnl_bundle_get_entry(bundle.get(), e, &info) == QNL_OK; ++e) {
+      QUERNEL_TRY(std::unique_ptr<ReadyBundle> ready, make_ready(path, device, info.name, symbols));
+      qnl_item_info item;
+      for (uint32_t i = 0; qnl_session_get_item(ready->session.get(), i, &item) == QNL_OK; ++i)
+        runner.nodes.emplace_back(item.source_node);
+      for (ItemText& text : item_texts(*ready)) runner.texts.push_back(std::move(text));
+      runner.entries.push_back(std::move(ready));
+    }
+    return runner;
+  }
+
+  Expected<std::vector<double>> run() {
+    std::vector<double> times;
+    for (const std::unique_ptr<ReadyBundle>& entry : entries) {
+      QUERNEL_TRY(std::vector<double> own, time_items(entry->session));
+      times.insert(times.end(), own.begin(), own.end());
+    }
+    return times;
+  }
+};
+
+class Tuner {
+ public:
+  Tuner(const Options& options, CompileOptions compile_options, std::string scratch_dir)
+      : options_(options), compile_(std::move(compile_options)), scratch_(std::move(scratch_dir)) {}
+
+  Status run() {
+    start_ = now_seconds();
+    progress_ = std::make_unique<Progress>("tuning " + file_name(options_.model), !options_.quiet);
+    QUERNEL_TRY(Target target, find_target(compile_.targets[0]));
+    target_ = target.name;
+    qnl_error error;
+    if (device_.open_cpu(static_cast<uint32_t>(options_.threads), &error) != QNL_OK)
+      return runtime_error(error);
+    QUERNEL_TRY(std::vector<TunableContraction> contractions, tunable_contractions(options_.model, compile_));
+    QUERNEL_CHECK(compile_bundle("estimated.qnl", {}));
+    QUERNEL_TRY(estimated_, Runner::open(path("estimated.qnl"), device_, options_.symbols));
+    begin_searches(contractions);
+    QUERNEL_CHECK(measure_rounds());
+    QUERNEL_CHECK(confirm());
+    progress_->finish();
+    seconds_ = since(start_);
+    return {};
+  }
+
+  const std::string& target() const { return target_; }
+  const std::vector<Search>& searches() const { return searches_; }
+  int rounds() const { return rounds_; }
+  double seconds() const { return seconds_; }
+  double seconds_before() const { return before_; }
+  double seconds_after() const { return after_; }
+
+ private:
+  using Choices = std::map<std::string, Tiling>;  // by contraction
+
+  std::string path(const std::string& name) const { return scratch_ + "/" + name; }
+
+  Status compile_bundle(const std::string& name, const Choices& choices) {
+    std::string text;
+    for (const auto& [contraction, tiling] : choices)
+      text += target_ + " " + contraction + " = " + to_string(tiling) + "\n";
+    QUERNEL_CHECK(write_text_file(path("choices"), text));
+    CompileOptions options = compile_;
+    options.tuning_file = path("choices");
+    Expected<CompileReport> report = compile(options_.model, path(name), options);
+    if (!report) return report.take_errors();
+    return {};
+  }
+
+  // What each contraction has by estimate, and what is to be tried; algorithms before tiles.
+  void begin_searches(const std::vector<TunableContraction>& contractions) {
+    for (const TunableContraction& c : contractions) {
+      auto known = std::find_if(searches_.begin(), searches_.end(),
+                                [&](const Search& search) { return search.text == c.text; });
+      if (known == searches_.end()) {
+        known = searches_.insert(searches_.end(), Search());
+        known->text = c.text;
+        known->algorithm = c.tilings[0].winograd != 0;
+      }
+      if (c.kernel_text != c.text) known->estimated = to_string(Tiling());
+      for (size_t i = 0; i < estimated_.texts.size(); ++i) {
+        if (estimated_.texts[i].contraction != c.kernel_text) continue;
+        known->nodes.insert(estimated_.nodes[i]);
+        if (c.kernel_text == c.text) known->estimated = estimated_.texts[i].tiling;
+      }
+      if (c.kernel_text != c.text) known->kernel_texts.insert(c.kernel_text);
+      if (known->queue.empty())
+        for (const Tiling& tiling : c.tilings)
+          if (to_string(tiling) != known->estimated && known->queue.size() < kMostTiles)
+            known->queue.push_back(tiling);
+    }
+    std::stable_sort(searches_.begin(), searches_.end(),
+                     [](const Search& a, const Search& b) { return a.algorithm > b.algorithm; });
+  }
+
+  // The searches with something to measure, none about the kernels of another.
+  std::vector<size_t> next_challenges() {
+    std::vector<size_t> chosen;
+    for (size_t i = 0; i < searches_.size(); ++i) {
+      Search& search = searches_[i];
+      if (search.queue.empty()) queue_variations(search);
+      bool free = std::none_of(chosen.begin(), chosen.end(),
+                               [&](size_t j) { return exclude_each_other(search, searches_[j]); });
+      if (free && !search.queue.empty()) chosen.push_back(i);
+    }
+    return chosen;
+  }
+
+  Status measure_rounds() {
+    double round_seconds = 0;
+    while (since(start_) + round_seconds < options_.budget * (1 - kConfirmShare)) {
+      double begin = now_seconds();
+      std::vector<size_t> challenges = next_challenges();
+      if (challenges.empty()) break;
+      Choices challengers;
+      for (size_t i : challenges) challengers[searches_[i].text] = searches_[i].queue.front();
+      ++rounds_;
+      progress_->stage(fmt::format("round {}, {} contractions, {} faster so far, {:.0f} s of {:.0f} s",
+                                   rounds_, challenges.size(), winners().size(), since(start_),
+                                   options_.budget));
+      QUERNEL_CHECK(compile_bundle("challenger.qnl", challengers));
+      QUERNEL_TRY(std::vector<Ratio> ratios, compare("challenger.qnl", kMeasureSeconds));
+      for (size_t i : challenges) {
+        Search& search = searches_[i];
+        if (ratios[i].wins() && ratios[i].value < search.ratio)
+          search.best = search.queue.front(), search.ratio = ratios[i].value;
+        search.queue.erase(search.queue.begin());
+      }
+      round_seconds = since(begin);
+    }
+    return {};
+  }
+
+  // After the tiles, the order and the split of the best one.
+  static void queue_variations(Search& search) {
+    if (search.varied) return;
+    search.varied = true;
+    Expected<Tiling> estimated = schedule::parse_tiling(search.estimated);
+    Tiling base = search.best ? *search.best : estimated ? *estimated : Tiling();
+    if (base.rows == 0 || base.winograd != 0) return;
+    Tiling other = base;
+    other.order =
+        base.order == schedule::TileOrder::kRows ? schedule::TileOrder::kColumns : schedule::TileOrder::kRows;
+    search.queue.push_back(other);
+    for (int64_t work : {base.group_work * 4, base.group_work / 4}) {
+      other = base;
+      other.group_work = work;
+      search.queue.push_back(other);
+    }
+  }
+
+  // The better one of two about the same kernels.
+  Choices winners() const {
+    Choices choices;
+    for (const Search& search : searches_) {
+      bool beaten = std::any_of(searches_.begin(), searches_.end(), [&](const Search& other) {
+        return other.best && exclude_each_other(search, other) && other.ratio < search.ratio;
+      });
+      if (search.best && !beaten) choices[search.text] = *search.best;
+    }
+    return choices;
+  }
+
+  // Of every search, the bundle's time to that of the estimated one, which run in turns.
+  Expected<std::vector<Ratio>> compare(const std::string& name, double seconds) {
+    QUERNEL_TRY(Runner challenger, Runner::open(path(name), device_, options_.symbols));
+    std::vector<std::vector<double>> ratios(searches_.size()), own(searches_.size());
+    std::vector<double> totals[2];
+    double begin = now_seconds();
+    for (int burst = 0; burst < kMostBursts && (burst < kFewestBursts || since(begin) < seconds); ++burst) {
+      std::vector<std::vector<double>> times[2];  // of a search in every run
+      for (int side = 0; side < 2; ++side) {
+        Runner& runner = side == 0 ? estimated_ : challenger;
+        times[side].resize(searches_.size());
+        QUERNEL_CHECK(runner.run());
+        for (int run = 0; run < kBurst; ++run) {
+          QUERNEL_TRY(std::vector<double> items, runner.run());
+          double total = 0;
+          for (double t : items) total += t;
+          totals[side].push_back(total);
+          for (size_t s = 0; s < searches_.size(); ++s)
+            times[side][s].push_back(time_of(searches_[s], runner, items));
+        }
+      }
+      for (size_t s = 0; s < searches_.size(); ++s) {
+        double before = median(times[0][s]);
+        own[s].push_back(before);
+        double after = median(times[1][s]);  // 0: another choice has changed the contraction
+        ratios[s].push_back(before > 0 && after > 0 ? after / before : 1);
+      }
+    }
+    std::vector<Ratio> result;
+    for (size_t s = 0; s < searches_.size(); ++s) {
+      searches_[s].seconds = median(own[s]);
+      result.push_back(ratio_of(ratios[s]));
+    }
+    before_ = median(totals[0]), after_ = median(totals[1]);
+    return result;
+  }
+
+  static double time_of(const Search& search, const Runner& runner, const std::vector<double>& items) {
+    double sum = 0;
+    for (size_t i = 0; i < items.size(); ++i)
+      if (search.algorithm ? search.nodes.count(runner.nodes[i]) != 0
+                           : runner.texts[i].contraction == search.text)
+        sum += items[i];
+    return sum;
+  }
+
+  // Twice the standard error of the median, by the median of the deviations from it.
+  static Ratio ratio_of(const std::vector<double>& values) {
+    Ratio ratio;
+    ratio.value = median(values);
+    std::vector<double> deviations;
+    for (double v : values) deviations.push_back(std::abs(v - ratio.value));
+    ratio.noise = 2 * 1.4826 * 1.2533 * median(deviations) / std::sqrt(static_cast<double>(values.size()));
+    return ratio;
+  }
+
+  // The winners together; those that do not win again are dropped, until all do.
+  Status confirm() {
+    for (;;) {
+      Choices choices = winners();
+      for (Search& search : searches_)
+        if (!choices.count(search.text)) search.best.reset();
+      if (choices.empty()) return {};
+      progress_->stage(fmt::format("{} that were faster, together", choices.size()));
+      QUERNEL_CHECK(compile_bundle("tuned.qnl", choices));
+      double left = options_.budget - since(start_);
+      QUERNEL_TRY(std::vector<Ratio> ratios,
+                  compare("tuned.qnl", std::clamp(left / 2, kMeasureSeconds, kMostConfirmSeconds)));
+      bool all = true;
+      for (size_t i = 0; i < searches_.size(); ++i) {
+        Search& search = searches_[i];
+        if (!search.best) continue;
+        search.ratio = ratios[i].value;
+        if (!ratios[i].wins()) search.best.reset(), all = false;
+      }
+      if (all) return {};
+    }
+  }
+
+  const Options& options_;
+  CompileOptions compile_;
+  std::string scratch_, target_;
+  std::unique_ptr<Progress> progress_;
+  Device device_;
+  Runner estimated_;
+  std::vector<Search> searches_;
+  int rounds_ = 0;
+  double start_ = 0, seconds_ = 0, before_ = 0, after_ = 0;
+};
+
+std::string file_text(const Options& options, const Tuner& tuner) {
+  std::string text = fmt::format(
+      "# Tilings measured by `quernel tune`: of {}, {} thread{}. Contractions without a line are tiled by "
+      "estimate.\n",
+      file_name(options.model), options.threads, options.threads == 1 ? "" : "s");
+  for (const Search& search : tuner.searches())
+    if (search.best)
+      text += fmt::format("{} {} = {}  # {} as {}, now {:.0f}%\n", tuner.target(), search.text,
+                          to_string(*search.best), format_seconds(search.seconds), search.estimated,
+                          100 * search.ratio);
+  return text;
+}
+
+Json to_json(const Options& options, const Tuner& tuner) {
+  Json::Array choices;
+  for (const Search& search : tuner.searches())
+    if (search.best)
+      choices.push_back(Json::Object{{"contraction", search.text},
+                                     {"estimated", search.estimated},
+                                     {"tiling", to_string(*search.best)},
+                                     {"estimated_seconds", search.seconds},
+                                     {"ratio", search.ratio}});
+  return Json::Object{{"model", options.model},
+                      {"output", options.output},
+                      {"target", tuner.target()},
+                      {"threads", options.threads},
+                      {"contractions", tuner.searches().size()},
+                      {"rounds", tuner.rounds()},
+                      {"seconds", tuner.seconds()},
+                      {"estimated_seconds", tuner.seconds_before()},
+                      {"tuned_seconds", tuner.seconds_after()},
+                      {"choices", std::move(choices)}};
+}
+
+void print_text(const Options& options, const Tuner& tuner) {
+  size_t changed = 0;
+  for (const Search& search : tuner.searches()) changed += search.best ? 1 : 0;
+  fmt::print("{}: {} of {} contractions changed, {} rounds in {}\n", options.output, changed,
+             tuner.searches().size(), tuner.rounds(), format_seconds(tuner.seconds()));
+  for (const Search& search : tuner.searches())
+    if (search.best)
+      fmt::print("  {:>9} to {:>9}  {} instead of {}  {}\n", format_seconds(search.seconds),
+                 format_seconds(search.seconds * search.ratio), to_string(*search.best), search.estimated,
+                 search.text);
+  if (changed > 0)
+    fmt::print("  model     {} to {}, the sum of its kernels\n", format_seconds(tuner.seconds_before()),
+               format_seconds(tuner.seconds_after()));
+}
+
+int run(const Options& options) {
+  Expected<CompileOptions> compile_flags = compile_options(options.flags);
+  if (!compile_flags) return fail(compile_flags.errors()), kUsage;
+  if (compile_flags->targets.size() != 1)
+    return usage_error("tune: expected one --target, found " + std::to_string(compile_flags->targets.size()));
+  if (Status status = check_output(options.model, options.output); !status) return fail(status.errors());
+  ScratchDir scratch;
+  if (scratch.path().empty())
+    return fail(invalid_input("cannot create a temporary directory; set TMPDIR to a writable place"));
+  Tuner tuner(options, *compile_flags, scratch.path());
+  if (Status status = tuner.run(); !status) return fail(status.errors());
+  if (Status status = write_text_file(options.output, file_text(options, tuner)); !status)
+    return fail(status.errors());
+  if (options.json)
+    fmt::print("{}", to_json(options, tuner).dump());
+  else if (!options.quiet && options.output != "-")
+    print_text(options, tuner);
+  return kOk;
+}
+
+}  // namespace
+
+Action define_tune(CLI::App& app) {
+  auto options = std::make_shared<Options>();
+  app.add_option("MODEL", options->model, "the model")->required();
+  app.add_option("-o,--output", options->output,
+                 "the file of choices to write, for `quernel compile --tuning`")
+      ->required()
+      ->type_name("FILE");
+  app.add_option("--budget", options->budget, "about how long to measure (default: 60)")
+      ->type_name("SECONDS")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--threads", options->threads, "threads that run kernels (default: 1)")
+      ->type_name("N")
+      ->check(CLI::Range(1, 256));
+  app.add_option("--symbol", options->symbols, "the value of a free dim (default: the smallest)")
+      ->type_name("NAME=N")
+      ->allow_extra_args(false);
+  add_target_flags(app, options->flags);
+  add_shape_flags(app, options->flags);
+  add_custom_op_flags(app, options->flags);
+  add_entry_flags(app, options->flags);
+  app.add_flag("--json", options->json, "print one JSON object instead of text");
+  app.add_flag("-q,--quiet", options->quiet, "print nothing but diagnostics");
+  return [options] { return run(*options); };
+}
+
+}  // namespace quernel::tools
