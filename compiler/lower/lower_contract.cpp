@@ -17,7 +17,6 @@ using schedule::ContractionPlan;
 
 constexpr int64_t kFewestSharing = 32, kRowsSharing = 512;        // rows that read a column put together
 constexpr int64_t kLineBytes = 64, kNearWays = 8, kFarWays = 16;  // of first and second-level caches
-constexpr int64_t kUnrolledSteps = 9;  // depthwise reductions up to 3x3 are unrolled whole
 
 class Lowering {
  public:
@@ -215,6 +214,8 @@ class Lowering {
     return plan_.elementwise && c_.target.has_dot_u8_s8 && accumulator_dtype_ == DType::kI32 &&
            a_buffer_->dtype == DType::kU8 && b_buffer_->dtype == DType::kI8;
   }
+  // Whether b has one element for all columns, as a window has that slides over an image by itself.
+  bool one_column() const { return plan_.elementwise && plan_.axes[plan_.vector_axis].b == Dim(0); }
   // Whether a column exists; null where all do.
   Expr exists(const Expr& column) const {
     return whole_columns() ? nullptr : loop::binary(BinaryOp::k_lt, column, at(columns_));
@@ -283,7 +284,8 @@ class Lowering {
     Expr zero = is_float(accumulator_dtype_) ? loop::const_float(accumulator_dtype_, 0)
                                              : loop::const_int(accumulator_dtype_, 0);
 
-    Expr b_base = plan_.packed ? packed_tile(column_tile) : at(plan_.b_offset) + first_column;
+    Expr b_base = plan_.packed ? packed_tile(column_tile) : at(plan_.b_offset);
+    if (!plan_.packed && !one_column()) b_base = b_base + first_column;
     b_base = gathered_ ? index(0) : b_base + grid_of_b(base);
     body.push_back(for_rows([&](Expr m) {
       return for_vectors([&](Expr v, Expr l) {
@@ -375,8 +377,8 @@ class Lowering {
     std::vector<Stmt> parts{loop::alloc(columns)};
     parts.push_back(for_vectors([&](Expr v, Expr l) {
       Expr n = v ? v * index(lanes_) + l : l;
-      Expr from = b_base + k.b + (plan_.packed ? packed_column(v, l) : n);
-      bool filled = plan_.packed || gathered_;  // with zeros past the end
+      Expr from = b_base + k.b + (plan_.packed ? packed_column(v, l) : one_column() ? index(0) : n);
+      bool filled = plan_.packed || gathered_ || one_column();  // with zeros past the end
       Expr value = read(gathered_ ? gathered_ : b_buffer_, from, filled ? nullptr : exists(first_column + n));
       if (multiplies_single_bytes())
         value = loop::binary(BinaryOp::k_and, value, loop::const_int(DType::kI32, 255));
@@ -402,7 +404,7 @@ class Lowering {
     Dim copies = 1;
     for (size_t i = k.loops.size(); i-- > 0;) {
       copies = copies * k.loops[i].second;
-      bool unroll = plan_.elementwise && copies.is_const() && copies.value() <= kUnrolledSteps;
+      bool unroll = plan_.elementwise && copies.is_const() && copies.value() <= schedule::kUnrolledSteps;
       stmt = loop::for_loop(k.loops[i].first, at(k.loops[i].second),
                             unroll ? AxisKind::kUnrolled : AxisKind::kReduction, stmt);
     }

@@ -32,6 +32,9 @@ enum class GroupKind : uint8_t {
 };
 std::string_view to_string(GroupKind kind);
 
+// Depthwise sums of up to so many steps, 3x3, are unrolled whole.
+constexpr int64_t kUnrolledSteps = 9;
+
 // The tiling of a contraction: its axes merged as far as the strides allow and given roles. Strides in
 // elements; roles are indices into `axes`. "a" is the operand that is broadcast (or, elementwise, the one
 // that is read in rows), "b" the one that is read in vectors and shared by the rows of a tile.
@@ -50,7 +53,7 @@ struct ContractionPlan {
   Dim a_offset = 0, b_offset = 0;
   bool swapped = false;      // "a" is the contraction's second operand
   int vector_axis = -1;      // output axis along which vectors run; -1: none can
-  bool elementwise = false;  // both operands run along the vector axis (depthwise)
+  bool elementwise = false;  // a is read in vectors, too (depthwise); b may be the same all along them
   bool packed = false;       // "b" is a constant, packed to [grid axes][panel][reduction][panel_n]
   // 4: a step of the sum takes four neighbours along the last reduction axis, of one byte each, as words of
   // 32 bits; packed to [grid axes][panel][reduction, its last axis / 4][panel_n][4]. Else 1.
