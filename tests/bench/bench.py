@@ -13,6 +13,7 @@ import shutil
 import sys
 
 import kernels
+import roofline
 from sides import MIB, Best, Failure, OnnxRuntime, Quernel, Run, geometric_mean, number, prepare, table
 
 SMALL_MODELS = [                                                   # beside all light ones, by default
@@ -239,6 +240,8 @@ def parse_arguments():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--kernels", action="store_true",
                    help="measure single operators instead of networks; --models then picks those whose names contain a part")
+    p.add_argument("--roofline", action="store_true",
+                   help="instead say where the time of each network goes, against the machine's peaks")
     p.add_argument("--models", type=lambda s: s.split(","),
                    help="comma-separated; default: all of models/light and " + ", ".join(SMALL_MODELS))
     p.add_argument("--threads", type=lambda s: [int(t) for t in s.split(",")], default=[1, 2])
@@ -264,10 +267,14 @@ def progress(what=None, done=0, count=0):
         print(f"\r\033[K{what} ({done + 1} of {count})" if what else "\r\033[K", end="", file=sys.stderr, flush=True)
 
 
+def network_names(args):
+    light = os.listdir(os.path.join(args.data, "models", "light"))
+    return args.models or sorted(f[:-len(".onnx")] for f in light if f.endswith(".onnx")) + SMALL_MODELS
+
+
 def run_models(args, quernel, peer):
     """Measures and prints the networks. -> what was measured, and how many failed"""
-    light = os.listdir(os.path.join(args.data, "models", "light"))
-    names = args.models or sorted(f[:-len(".onnx")] for f in light if f.endswith(".onnx")) + SMALL_MODELS
+    names = network_names(args)
     rows = []
     for i, name in enumerate(names):
         progress(name, i, len(names))
@@ -295,8 +302,12 @@ def main():
     quernel = Quernel(args.bin, args.models_folder) if args.bin else None
     peer = OnnxRuntime(args.ort_bench, args.ort_library) if args.ort_bench else None
     try:
-        measured, failed = (kernels.run(args, quernel, peer, progress) if args.kernels
-                            else run_models(args, quernel, peer))
+        if args.roofline:
+            measured, failed = roofline.run(args, network_names(args), progress)
+        elif args.kernels:
+            measured, failed = kernels.run(args, quernel, peer, progress)
+        else:
+            measured, failed = run_models(args, quernel, peer)
     except Failure as e:
         print(f"bench: {e}", file=sys.stderr)
         return 1
