@@ -529,6 +529,12 @@ Expected<CompileReport> compile_graphs(const std::vector<Graph>& graphs, const s
   std::vector<bundle::CompiledVariant> variants;
   for (const std::string& name : options.targets) {
     QUERNEL_TRY(Target target, find_target(name));
+    for (const std::string& other : targets)
+      if (Target t = *find_target(other);
+          t.arch == target.arch && t.required_features == target.required_features)
+        return invalid_input("targets '" + other + "' and '" + target.name +
+                                 "' ask the same of a device: it would never choose the second",
+                             {}, "leave one of them out");
     targets.push_back(target.name);
     if (report.stopped) {
       QUERNEL_CHECK(run_passes_to_stop(graphs, target, timed, &tilings));

@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 struct Options {
   std::vector<std::string> dirs;
   CompileFlags flags;
-  std::string device = "cpu", json;
+  std::string device = "cpu", runner, json;
   int threads = 1, jobs = 0;
   double timeout = 120;
 };
@@ -86,7 +86,8 @@ int run(const Options& options) {
   compile_flags->threads = pool.jobs > 1 ? 1 : 0;
 
   auto job = [&](int index) {
-    CaseOptions case_options{*compile_flags, options.threads, fmt::format("{}/{}", scratch.path(), index)};
+    CaseOptions case_options{*compile_flags, options.threads, options.runner,
+                             fmt::format("{}/{}", scratch.path(), index)};
     std::error_code error;
     fs::create_directory(case_options.scratch_dir, error);
     CaseResult result = verify_case((*cases)[static_cast<size_t>(index)], case_options);
@@ -130,6 +131,9 @@ Action define_verify(CLI::App& app) {
   add_tuning_flag(app, options->flags);
   add_custom_op_flags(app, options->flags);
   app.add_option("--device", options->device, "where to run (default: cpu)")->type_name("D");
+  app.add_option("--runner", options->runner,
+                 "the command that runs bundles, for other processors: 'qemu-aarch64 ./quernel-run'")
+      ->type_name("CMD");
   app.add_option("--threads", options->threads, "threads that run kernels (default: 1)")
       ->type_name("N")
       ->check(CLI::Range(1, 256));

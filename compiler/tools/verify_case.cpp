@@ -11,7 +11,7 @@
 #include "compare.h"
 #include "data_set.h"
 #include "frontends/onnx/import_model.h"
-#include "quernel/runtime.hpp"
+#include "run_bundle.h"
 
 namespace quernel::tools {
 namespace {
@@ -29,24 +29,6 @@ CaseResult from_diagnostics(const Diagnostics& diagnostics) {
   std::string count =
       fmt::format("{} diagnostic{}, first: ", diagnostics.size(), diagnostics.size() == 1 ? "" : "s");
   return {unsupported ? Verdict::kUnsupported : Verdict::kFail, count + one_line(*first)};
-}
-
-std::vector<qnl_tensor> signature(const Bundle& bundle, qnl_tensor_role role) {
-  std::vector<qnl_tensor> tensors;
-  qnl_tensor tensor;
-  for (uint32_t i = 0; qnl_bundle_get_tensor(bundle.get(), 0, role, i, &tensor) == QNL_OK; ++i)
-    tensors.push_back(tensor);
-  return tensors;
-}
-
-std::vector<std::string> names_of(const std::vector<qnl_tensor>& tensors) {
-  std::vector<std::string> names;
-  for (const qnl_tensor& t : tensors) names.emplace_back(t.name);
-  return names;
-}
-
-std::string runtime_text(const qnl_error& error) {
-  return fmt::format("{}: {}", qnl_status_text(error.status), error.text);
 }
 
 // A file of data that cannot be read: strings and the like are beyond Quernel, anything else is a failure.
@@ -71,64 +53,45 @@ void name_inputs(DataSet& set, const std::vector<std::string>& names) {
 // Nothing when the set passes. `worst`: the largest deviation of an output so far.
 std::optional<CaseResult> run_data_set(const CompiledCase& compiled, const DataSet& set,
                                        const Json* tolerances, const CaseOptions& options, Deviation* worst) {
-  const std::string& path = compiled.bundle;
-  qnl_error error;
-  Bundle bundle;
-  Device device;
-  Session session;
-  if (bundle.open(path.c_str(), nullptr, &error) != QNL_OK ||
-      device.open_cpu(static_cast<uint32_t>(options.run_threads), &error) != QNL_OK ||
-      session.create(bundle, device, nullptr, &error) != QNL_OK) {
-    Verdict verdict = error.status == QNL_CUSTOM_OP_MISSING ? Verdict::kUnsupported : Verdict::kFail;
-    return CaseResult{verdict, set.name + ": " + runtime_text(error)};
-  }
-
-  std::vector<qnl_tensor> inputs = signature(bundle, QNL_INPUT), outputs = signature(bundle, QNL_OUTPUT);
-  std::vector<int> match = match_files(names_of(inputs), set.inputs);
+  RunRequest request{compiled.bundle, {}, options.run_threads, options.runner, options.scratch_dir};
+  std::vector<std::string> inputs = input_names(compiled.bundle);
+  std::vector<int> match = match_files(inputs, set.inputs);
   for (size_t i = 0; i < inputs.size(); ++i) {
-    if (match[i] < 0) return failed(fmt::format("{}: no file for input '{}'", set.name, inputs[i].name));
+    if (match[i] < 0) return failed(fmt::format("{}: no file for input '{}'", set.name, inputs[i]));
     const DataFile& file = set.inputs[match[i]];
     if (file.error) return unreadable(file);
-    HostTensor host = typed_as(file.tensor, inputs[i].dtype);
-    qnl_tensor tensor = {};
-    tensor.name = inputs[i].name;
-    tensor.dtype = host.dtype;
-    tensor.rank = static_cast<uint32_t>(host.shape.size());
-    std::copy(host.shape.begin(), host.shape.end(), tensor.shape);
-    tensor.bytes = host.bytes.size();
-    tensor.data = host.bytes.data();
-    if (session.set_input(tensor, &error) != QNL_OK) return failed(file.name + ": " + runtime_text(error));
+    request.inputs.push_back(typed_as(file.tensor, input_dtype(compiled.bundle, inputs[i])));
+    request.inputs.back().name = inputs[i];
   }
-  if (session.run(&error) != QNL_OK) return failed(set.name + ": " + runtime_text(error));
+  auto result = run_bundle(request);
+  if (auto* failure = std::get_if<RunFailure>(&result))
+    return CaseResult{failure->unsupported ? Verdict::kUnsupported : Verdict::kFail,
+                      set.name + ": " + failure->reason};
+  const std::vector<HostTensor>& outputs = std::get<std::vector<HostTensor>>(result);
 
   if (set.outputs.size() != outputs.size())
     return failed(fmt::format("{}: expected a file for each of {} outputs, found {} files", set.name,
                               outputs.size(), set.outputs.size()));
-  match = match_files(names_of(outputs), set.outputs);
+  std::vector<std::string> names;
+  for (const HostTensor& output : outputs) names.push_back(output.name);
+  match = match_files(names, set.outputs);
   for (size_t i = 0; i < outputs.size(); ++i) {
     const DataFile& file = set.outputs[match[i]];
     if (file.error) return unreadable(file);
-    qnl_tensor tensor;
-    if (session.tensor(QNL_OUTPUT, outputs[i].name, &tensor, &error) != QNL_OK)
-      return failed(set.name + ": " + runtime_text(error));
-    HostTensor found;
-    found.dtype = tensor.dtype;
-    found.shape.assign(tensor.shape, tensor.shape + tensor.rank);
-    const auto* data = static_cast<const std::byte*>(tensor.data);
-    if (tensor.bytes > 0) found.bytes.assign(data, data + tensor.bytes);
+    const HostTensor& found = outputs[i];
     // Of random numbers only the type is defined, as no two libraries draw the same.
-    if (compiled.random.count(outputs[i].name) && file.tensor.shape == found.shape &&
+    if (compiled.random.count(found.name) && file.tensor.shape == found.shape &&
         typed_as(file.tensor, found.dtype).dtype == found.dtype)
       continue;
     HostTensor expected = typed_as(file.tensor, found.dtype);
-    Tolerance tolerance = compiled.fourier.count(outputs[i].name)
-                              ? fourier_tolerance_of(tolerances, outputs[i].name, expected)
-                              : tolerance_of(tolerances, outputs[i].name, found.dtype);
+    Tolerance tolerance = compiled.fourier.count(found.name)
+                              ? fourier_tolerance_of(tolerances, found.name, expected)
+                              : tolerance_of(tolerances, found.name, found.dtype);
     tolerance = precision_tolerance_of(tolerance, options.compile.precision, expected);
     Deviation deviation = deviation_of(expected, found);
     if (deviation.share >= worst->share) *worst = deviation;
     if (auto message = compare(expected, found, tolerance))
-      return failed(fmt::format("{}: output '{}': {}", set.name, outputs[i].name, *message));
+      return failed(fmt::format("{}: output '{}': {}", set.name, found.name, *message));
   }
   return std::nullopt;
 }

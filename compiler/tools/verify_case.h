@@ -18,6 +18,7 @@ struct CaseResult {
 struct CaseOptions {
   CompileOptions compile;
   int run_threads = 1;
+  std::string runner;       // of bundles, see run_bundle.h; empty: this process
   std::string scratch_dir;  // private to the case; bundles are written there
 };
 

@@ -127,6 +127,10 @@ class CommandLine(ToolTest):
         self.fails("quernel", "compile", DIGITS, "-o", "x.qnl", "--target", "x86-64-v33",
                    says=["x86-64-v33", "did you mean", "x86-64-v3", "native", "`quernel targets` describes each"])
 
+    def test_targets_that_ask_the_same_are_refused(self):
+        self.fails("quernel", "compile", DIGITS, "-o", "x.qnl", "--target", "aarch64", "--target", "x86-64-v3", "--target", "cortex-a53",
+                   says=["targets 'aarch64' and 'cortex-a53'", "ask the same of a device: it would never choose the second", "leave one of them out"])
+
     def test_targets(self):
         targets = json.loads(self.succeeds("quernel", "targets", "--json"))
         self.assertIn("x86-64-v3", [t["name"] for t in targets])

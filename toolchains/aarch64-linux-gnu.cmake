@@ -1,0 +1,10 @@
+# AArch64 Linux: cmake --preset aarch64, or -DCMAKE_TOOLCHAIN_FILE=toolchains/aarch64-linux-gnu.cmake. The compiler is
+# Debian's g++-aarch64-linux-gnu, the emulator its qemu-user-static (`install_debian.sh --cross`). Programs are linked
+# statically, so that they run on any such device, and under the emulator without the device's libraries.
+set(CMAKE_SYSTEM_NAME Linux)
+set(CMAKE_SYSTEM_PROCESSOR aarch64)
+set(CMAKE_C_COMPILER aarch64-linux-gnu-gcc)
+set(CMAKE_CXX_COMPILER aarch64-linux-gnu-g++)
+set(CMAKE_EXE_LINKER_FLAGS_INIT -static)
+set(CMAKE_CROSSCOMPILING_EMULATOR qemu-aarch64-static)
+set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER)
