@@ -27,12 +27,9 @@ std::vector<qnl_tensor> signature(const Bundle& bundle, qnl_tensor_role role) {
   return tensors;
 }
 
-std::vector<std::string> names(const std::string& path, qnl_tensor_role role) {
-  Bundle bundle;
-  std::vector<std::string> result;
-  if (bundle.open(path.c_str(), nullptr, nullptr) != QNL_OK) return result;
-  for (const qnl_tensor& t : signature(bundle, role)) result.emplace_back(t.name);
-  return result;
+std::vector<qnl_tensor> signature_of(const std::string& path, qnl_tensor_role role, Bundle& bundle) {
+  if (bundle.open(path.c_str(), nullptr, nullptr) != QNL_OK) return {};
+  return signature(bundle, role);
 }
 
 RunFailure failure(const qnl_error& error) {
@@ -125,7 +122,9 @@ Result run_elsewhere(const RunRequest& request) {
       return RunFailure{false, *error};
     words.insert(words.end(), {"--input", request.inputs[i].name + "=" + file("input", i)});
   }
-  std::vector<std::string> outputs = output_names(request.bundle);
+  Bundle bundle;
+  std::vector<std::string> outputs;
+  for (const qnl_tensor& t : signature_of(request.bundle, QNL_OUTPUT, bundle)) outputs.emplace_back(t.name);
   for (size_t i = 0; i < outputs.size(); ++i)
     words.insert(words.end(), {"--output", outputs[i] + "=" + file("output", i)});
   if (auto error = run_command(words, request.scratch_dir + "/runner.log"))
@@ -145,15 +144,11 @@ Result run_bundle(const RunRequest& request) {
   return request.runner.empty() ? run_here(request) : run_elsewhere(request);
 }
 
-std::vector<std::string> input_names(const std::string& bundle) { return names(bundle, QNL_INPUT); }
-std::vector<std::string> output_names(const std::string& bundle) { return names(bundle, QNL_OUTPUT); }
-
-qnl_dtype input_dtype(const std::string& path, const std::string& name) {
+std::vector<BundleInput> inputs_of(const std::string& path) {
   Bundle bundle;
-  if (bundle.open(path.c_str(), nullptr, nullptr) == QNL_OK)
-    for (const qnl_tensor& t : signature(bundle, QNL_INPUT))
-      if (name == t.name) return t.dtype;
-  return QNL_F32;
+  std::vector<BundleInput> inputs;
+  for (const qnl_tensor& t : signature_of(path, QNL_INPUT, bundle)) inputs.push_back({t.name, t.dtype});
+  return inputs;
 }
 
 }  // namespace quernel::tools

@@ -28,10 +28,11 @@ struct RunFailure {
 // The outputs by the names of the bundle's signature, in its order, or why there are none.
 std::variant<std::vector<tensor_file::HostTensor>, RunFailure> run_bundle(const RunRequest& request);
 
-// Names of the bundle's inputs or outputs, in order; empty where it cannot be read, which running it tells.
-std::vector<std::string> input_names(const std::string& bundle);
-std::vector<std::string> output_names(const std::string& bundle);
-// The dtype of an input; f32 where there is none of the name.
-qnl_dtype input_dtype(const std::string& bundle, const std::string& name);
+struct BundleInput {
+  std::string name;
+  qnl_dtype dtype = QNL_F32;
+};
+// In order; none where the bundle cannot be read, which running it tells.
+std::vector<BundleInput> inputs_of(const std::string& bundle);
 
 }  // namespace quernel::tools

@@ -54,14 +54,16 @@ void name_inputs(DataSet& set, const std::vector<std::string>& names) {
 std::optional<CaseResult> run_data_set(const CompiledCase& compiled, const DataSet& set,
                                        const Json* tolerances, const CaseOptions& options, Deviation* worst) {
   RunRequest request{compiled.bundle, {}, options.run_threads, options.runner, options.scratch_dir};
-  std::vector<std::string> inputs = input_names(compiled.bundle);
-  std::vector<int> match = match_files(inputs, set.inputs);
+  std::vector<BundleInput> inputs = inputs_of(compiled.bundle);
+  std::vector<std::string> names;
+  for (const BundleInput& input : inputs) names.push_back(input.name);
+  std::vector<int> match = match_files(names, set.inputs);
   for (size_t i = 0; i < inputs.size(); ++i) {
-    if (match[i] < 0) return failed(fmt::format("{}: no file for input '{}'", set.name, inputs[i]));
+    if (match[i] < 0) return failed(fmt::format("{}: no file for input '{}'", set.name, inputs[i].name));
     const DataFile& file = set.inputs[match[i]];
     if (file.error) return unreadable(file);
-    request.inputs.push_back(typed_as(file.tensor, input_dtype(compiled.bundle, inputs[i])));
-    request.inputs.back().name = inputs[i];
+    request.inputs.push_back(typed_as(file.tensor, inputs[i].dtype));
+    request.inputs.back().name = inputs[i].name;
   }
   auto result = run_bundle(request);
   if (auto* failure = std::get_if<RunFailure>(&result))
@@ -72,7 +74,7 @@ std::optional<CaseResult> run_data_set(const CompiledCase& compiled, const DataS
   if (set.outputs.size() != outputs.size())
     return failed(fmt::format("{}: expected a file for each of {} outputs, found {} files", set.name,
                               outputs.size(), set.outputs.size()));
-  std::vector<std::string> names;
+  names.clear();
   for (const HostTensor& output : outputs) names.push_back(output.name);
   match = match_files(names, set.outputs);
   for (size_t i = 0; i < outputs.size(); ++i) {
