@@ -1,0 +1,229 @@
+#include "bundle/model_header.h"
+
+#include "bundle/c_identifiers.h"
+#include "schemas/kernel_abi.h"
+#include "support/diagnostic.h"
+
+namespace quernel::bundle {
+namespace {
+
+using codegen::StaticEntry;
+using codegen::StaticProgram;
+using codegen::StaticRegion;
+using codegen::StaticTensor;
+
+// The type of an element in C; packed and narrow floating-point types are bytes and words.
+std::string_view c_type(DType dtype) {
+  switch (dtype) {
+    case DType::kF32:
+      return "float";
+    case DType::kF64:
+      return "double";
+    case DType::kF16:
+    case DType::kBF16:
+    case DType::kU16:
+      return "uint16_t";
+    case DType::kI8:
+      return "int8_t";
+    case DType::kI16:
+      return "int16_t";
+    case DType::kI32:
+      return "int32_t";
+    case DType::kU32:
+      return "uint32_t";
+    case DType::kI64:
+      return "int64_t";
+    case DType::kU64:
+      return "uint64_t";
+    case DType::kU8:
+    case DType::kBool:
+    case DType::kI4:
+    case DType::kU4:
+    case DType::kF8E4M3:
+    case DType::kF8E5M2:
+      return "uint8_t";
+  }
+  QUERNEL_UNREACHABLE("a dtype has no type in C");
+}
+
+// Text of the model inside a comment.
+std::string commented(std::string text) {
+  for (char& c : text)
+    if (static_cast<unsigned char>(c) < ' ' || c == 0x7f) c = ' ';
+  for (size_t at = 0; (at = text.find("*/", at)) != std::string::npos;) text.replace(at, 2, "* /");
+  for (size_t at = 0; (at = text.find("/*", at)) != std::string::npos;) text.replace(at, 2, "/ *");
+  return text;
+}
+
+std::string type_text(const StaticTensor& t) {
+  std::string text(to_string(t.dtype));
+  text += "[";
+  for (size_t d = 0; d < t.shape.size(); ++d)
+    text +=
+        (d ? "," : "") + (t.shape[d].expression < 0 ? std::to_string(t.shape[d].value) : std::string("?"));
+  return text + "]";
+}
+
+class HeaderWriter {
+ public:
+  HeaderWriter(const StaticProgram& program, const std::string& form, const std::optional<CodeFacts>& facts)
+      : p_(program), form_(form), facts_(facts), macro_(upper_case(program.identifier)) {}
+
+  std::string run() {
+    std::string guard = macro_ + "_H_";
+    line("/* " + commented(p_.name) + " for " + p_.target + ", made by " + p_.producer +
+         "; what is declared here is defined in " + commented(form_) + ".");
+    line(" * Nothing in it allocates memory, calls a library or runs before main. */");
+    line("#ifndef " + guard);
+    line("#define " + guard);
+    line();
+    line("#include <stdint.h>");
+    line();
+    line("#ifdef __cplusplus");
+    line("extern \"C\" {");
+    line("#endif");
+    line();
+    line("/* Of the functions and structs below; another one means that callers have to change. */");
+    define(macro_ + "_INTERFACE_VERSION", 1);
+    line();
+    write_sizes();
+    write_codes();
+    write_memory();
+    for (const StaticEntry& entry : p_.entries) write_entry(entry);
+    line("#ifdef __cplusplus");
+    line("}");
+    line("#endif");
+    line();
+    line("#endif");
+    return std::move(text_);
+  }
+
+ private:
+  void line(const std::string& text = {}) { text_ += text + "\n"; }
+  void define(const std::string& name, const std::string& value) { line("#define " + name + " " + value); }
+  void define(const std::string& name, uint64_t value) { define(name, std::to_string(value)); }
+
+  std::string region_macro(const StaticRegion& region) const {
+    return macro_ + "_" + upper_case(region.identifier);
+  }
+
+  void write_sizes() {
+    line("/* Flash. */");
+    define(macro_ + "_CONSTANTS_BYTES", p_.constants_bytes);
+    if (facts_) define(macro_ + "_CODE_BYTES", facts_->code_bytes);
+    line("/* RAM: what the members of " + p_.identifier + "_memory point to, each a multiple of " +
+         std::to_string(codegen::kStaticAlignment) + " bytes, aligned to");
+    line(" * " + macro_ + "_ALIGNMENT; beside it inputs, outputs and the stack. */");
+    define(macro_ + "_ALIGNMENT", codegen::kStaticAlignment);
+    for (const StaticRegion& region : p_.regions) define(region_macro(region) + "_BYTES", region.bytes);
+    define(macro_ + "_STATE_BYTES", p_.state_bytes);
+    if (facts_) {
+      line("/* The most that a call of a function below takes of the stack. */");
+      define(macro_ + "_STACK_BYTES", facts_->stack_bytes);
+    }
+    line();
+  }
+
+  void write_codes() {
+    line("/* What functions return. After anything but OK the contents of outputs are undefined. */");
+    define(macro_ + "_OK", QNL_KERNEL_OK);
+    line("/* some index in a tensor is wrong */");
+    define(macro_ + "_INDEX_OUT_OF_RANGE", QNL_KERNEL_INDEX_OUT_OF_RANGE);
+    define(macro_ + "_DIVISION_BY_ZERO", QNL_KERNEL_DIVISION_BY_ZERO);
+    line("/* some size or count is none that the model was compiled for */");
+    define(macro_ + "_SIZE_OUT_OF_RANGE", codegen::kStaticSymbolOutOfRange);
+    line();
+  }
+
+  void write_memory() {
+    const std::string& id = p_.identifier;
+    line("/* Memory that the caller lends. A member may be NULL where its size is 0. */");
+    line("typedef struct " + id + "_memory {");
+    for (const StaticRegion& region : p_.regions)
+      line("  void* " + region.identifier + "; /* " + region_macro(region) +
+           "_BYTES; contents mean nothing between runs */");
+    if (p_.state_bytes != 0)
+      line("  void* state; /* " + macro_ + "_STATE_BYTES, kept from run to run; made by " + id + "_reset */");
+    line("} " + id + "_memory;");
+    line();
+    line("/* Static memory of these sizes, in sections .bss.<member>." + id +
+         "; linked only where it is used. */");
+    line("extern const " + id + "_memory " + id + "_static_memory;");
+    line();
+    if (p_.state_bytes == 0) return;
+    line("/* Gives states their initial values; to be called before the first run. */");
+    line("void " + id + "_reset(const " + id + "_memory* memory);");
+    line();
+    for (const codegen::StaticState& state : p_.states) {
+      std::string prefix = macro_ + "_STATE_" + upper_case(state.tensor.identifier);
+      line("/* State '" + commented(state.tensor.name) + "': " + type_text(state.tensor) +
+           ", bytes from the " + "beginning of `state`. */");
+      define(prefix + "_OFFSET", state.offset);
+      define(prefix + "_BYTES", state.tensor.bytes);
+    }
+    line();
+  }
+
+  void write_tensor_macros(const std::string& prefix, const StaticTensor& t) {
+    line("/* '" + commented(t.name) + "': " + type_text(t) + " */");
+    define(prefix + "_BYTES", t.bytes);
+    define(prefix + "_RANK", t.shape.size());
+    define(prefix + "_DTYPE", std::to_string(static_cast<int>(t.dtype)) + " /* " +
+                                  std::string(to_string(t.dtype)) + ", as qnl_dtype numbers them */");
+    if (t.shape.empty() || !t.shape_identifier.empty()) return;
+    std::string shape;
+    for (const codegen::Amount& d : t.shape) shape += (shape.empty() ? "{" : ", ") + std::to_string(d.value);
+    define(prefix + "_SHAPE", shape + "}");
+  }
+
+  void write_struct(const StaticEntry& entry, const std::vector<StaticTensor>& tensors, bool outputs) {
+    std::string name = entry.identifier + (outputs ? "_outputs" : "_inputs");
+    std::string prefix = upper_case(entry.identifier) + (outputs ? "_OUTPUT" : "_INPUT");
+    define(prefix + "_COUNT", tensors.size());
+    for (const StaticTensor& t : tensors) write_tensor_macros(prefix + "_" + upper_case(t.identifier), t);
+    line("typedef struct " + name + " {");
+    for (const StaticTensor& t : tensors)
+      line("  " + std::string(outputs ? "" : "const ") + std::string(c_type(t.dtype)) + "* " + t.identifier +
+           "; /* " + type_text(t) + ", " + std::to_string(t.bytes) + " bytes */");
+    for (const StaticTensor& t : tensors)
+      if (!t.shape_identifier.empty())
+        line("  int64_t* " + t.shape_identifier + "; /* gets its " + std::to_string(t.shape.size()) +
+             " dims; may be NULL */");
+    if (tensors.empty()) line("  char none; /* C wants a member */");
+    line("} " + name + ";");
+    line();
+  }
+
+  void write_entry(const StaticEntry& entry) {
+    if (p_.entries.size() > 1) {
+      line("/* ---- entry point '" + commented(entry.name) + "' */");
+      line();
+    }
+    write_struct(entry, entry.inputs, false);
+    write_struct(entry, entry.outputs, true);
+    line(
+        "/* Pointers are aligned to an element. Inputs, outputs and memory do not overlap, but inputs may "
+        "one");
+    line(" * another. Runs of different memory may go on at the same time. */");
+    const std::string& id = entry.identifier;
+    line("int32_t " + id + "_run(const " + p_.identifier + "_memory* memory, const " + id +
+         "_inputs* inputs,");
+    line(std::string(id.size() + 13, ' ') + "const " + id + "_outputs* outputs);");
+    line();
+  }
+
+  const StaticProgram& p_;
+  const std::string& form_;
+  const std::optional<CodeFacts>& facts_;
+  std::string macro_;
+  std::string text_;
+};
+
+}  // namespace
+
+std::string model_header(const StaticProgram& program, const std::string& form,
+                         const std::optional<CodeFacts>& facts) {
+  return HeaderWriter(program, form, facts).run();
+}
+
+}  // namespace quernel::bundle

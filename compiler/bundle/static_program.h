@@ -1,0 +1,22 @@
+// From the contents of a bundle of one variant to a program without a runtime, which code is generated from.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "bundle/bundle_contents.h"
+#include "codegen/static_program.h"
+#include "support/expected.h"
+
+namespace quernel::bundle {
+
+// `name` names the program's files; `kernel_symbols` has one per kernel of the variant. The program refers to
+// the constants behind `contents`. Unsupported: sizes that are not known before a run (all such dims at
+// once), custom ops without a precompiled kernel.
+Expected<codegen::StaticProgram> static_program(const BundleContents& contents, const std::string& name,
+                                                const std::vector<std::string>& kernel_symbols);
+
+// The symbol of kernel `index` of the program `name`.
+std::string static_kernel_symbol(const std::string& name, size_t index);
+
+}  // namespace quernel::bundle
