@@ -92,7 +92,6 @@ llvm::Function* MathBuilder::large_angle_function() {
   llvm::LLVMContext& context = b_.getContext();
   llvm::Type* f64 = b_.getDoubleTy();
   llvm::Type* i64 = b_.getInt64Ty();
-  llvm::Type* i128 = b_.getInt128Ty();
   auto* result_type = llvm::StructType::get(context, {f64, i64});
   auto* f = llvm::Function::Create(llvm::FunctionType::get(result_type, {f64}, false),
                                    llvm::GlobalValue::InternalLinkage, name, module);
@@ -102,9 +101,17 @@ llvm::Function* MathBuilder::large_angle_function() {
                                          words, "two_over_pi");
   llvm::IRBuilder<> b(llvm::BasicBlock::Create(context, "entry", f));
   auto n = [&](uint64_t v) { return b.getInt64(v); };
-  auto wide = [&](Value* v) { return b.CreateZExt(v, i128); };
-  auto low_word = [&](Value* v) { return b.CreateTrunc(v, i64); };
-  auto high_word = [&](Value* v) { return b.CreateTrunc(b.CreateLShr(v, 64), i64); };
+  auto low_half = [&](Value* v) { return b.CreateAnd(v, n(0xffffffff)); };
+  auto high_half = [&](Value* v) { return b.CreateLShr(v, 32); };
+  // The upper 64 bits of a product.
+  auto high_product = [&](Value* x, Value* y) {
+    Value* cross = b.CreateMul(low_half(x), high_half(y));
+    Value* other = b.CreateMul(high_half(x), low_half(y));
+    Value* middle = b.CreateAdd(high_half(b.CreateMul(low_half(x), low_half(y))), low_half(cross));
+    Value* carry = high_half(b.CreateAdd(middle, low_half(other)));
+    Value* high = b.CreateAdd(b.CreateMul(high_half(x), high_half(y)), high_half(cross));
+    return b.CreateAdd(b.CreateAdd(high, high_half(other)), carry);
+  };
 
   Value* x = b.CreateBitCast(f->getArg(0), i64);
   Value* negative = b.CreateICmpSLT(x, n(0));
@@ -124,24 +131,31 @@ llvm::Function* MathBuilder::large_angle_function() {
     window[i] = b.CreateIntrinsic(llvm::Intrinsic::fshl, {i64}, {raw[i], raw[i + 1], shift});
 
   // r0 r1 r2, most significant first, of m * window modulo 2^192.
-  Value* low = b.CreateMul(wide(m), wide(window[2]));
-  Value* middle = b.CreateAdd(b.CreateMul(wide(m), wide(window[1])), wide(high_word(low)));
-  Value* r2 = low_word(low);
-  Value* r1 = low_word(middle);
-  Value* r0 = b.CreateAdd(b.CreateMul(m, window[0]), high_word(middle));
+  Value* r2 = b.CreateMul(m, window[2]);
+  Value* carried = high_product(m, window[2]);
+  Value* r1 = b.CreateAdd(b.CreateMul(m, window[1]), carried);
+  Value* carry = b.CreateZExt(b.CreateICmpULT(r1, carried), i64);
+  Value* r0 = b.CreateAdd(b.CreateAdd(b.CreateMul(m, window[0]), high_product(m, window[1])), carry);
   Value* high_fraction = b.CreateIntrinsic(llvm::Intrinsic::fshl, {i64}, {r0, r1, n(2)});
   Value* low_fraction = b.CreateIntrinsic(llvm::Intrinsic::fshl, {i64}, {r1, r2, n(2)});
   // To the nearest multiple: a fraction of one half or more counts down from the next quadrant.
   Value* quadrant = b.CreateAdd(b.CreateLShr(r0, 62), b.CreateLShr(high_fraction, 63));
-  Value* fraction = b.CreateOr(b.CreateShl(wide(high_fraction), 64), wide(low_fraction));
-  Value* below = b.CreateICmpSLT(fraction, llvm::ConstantInt::get(i128, 0));
-  fraction = b.CreateSelect(below, b.CreateNeg(fraction), fraction);
+  Value* below = b.CreateICmpSLT(high_fraction, n(0));
+  Value* borrow = b.CreateZExt(b.CreateICmpEQ(low_fraction, n(0)), i64);
+  Value* high = b.CreateSelect(below, b.CreateAdd(b.CreateNot(high_fraction), borrow), high_fraction);
+  Value* low = b.CreateSelect(below, b.CreateNeg(low_fraction), low_fraction);
   // The highest 64 bits that are set, scaled back by exponent arithmetic.
-  Value* zeros = b.CreateBinaryIntrinsic(llvm::Intrinsic::ctlz, fraction, b.getFalse());
-  zeros = b.CreateBinaryIntrinsic(llvm::Intrinsic::umin, zeros, llvm::ConstantInt::get(i128, 127));
-  Value* top = high_word(b.CreateShl(fraction, zeros));
+  auto leading_zeros = [&](Value* v) {
+    return b.CreateBinaryIntrinsic(llvm::Intrinsic::ctlz, v, b.getFalse());
+  };
+  Value* in_high = b.CreateICmpNE(high, n(0));
+  Value* low_zeros = b.CreateBinaryIntrinsic(llvm::Intrinsic::umin, leading_zeros(low), n(63));
+  Value* high_zeros = b.CreateAnd(leading_zeros(high), n(63));
+  Value* zeros = b.CreateSelect(in_high, high_zeros, b.CreateAdd(low_zeros, n(64)));
+  Value* shifted = b.CreateIntrinsic(llvm::Intrinsic::fshl, {i64}, {high, low, high_zeros});
+  Value* top = b.CreateSelect(in_high, shifted, b.CreateShl(low, low_zeros));
   Value* value = b.CreateUIToFP(top, f64);
-  Value* power = b.CreateShl(b.CreateSub(n(1023 - 64), b.CreateTrunc(zeros, i64)), 52);
+  Value* power = b.CreateShl(b.CreateSub(n(1023 - 64), zeros), 52);
   value = b.CreateFMul(value, b.CreateBitCast(power, f64));
   value = b.CreateFMul(value, llvm::ConstantFP::get(f64, 0x1.921fb54442d18p+0));
   Value* flip = b.CreateXor(below, negative);
