@@ -529,6 +529,10 @@ Expected<CompileReport> compile_graphs(const std::vector<Graph>& graphs, const s
   std::vector<bundle::CompiledVariant> variants;
   for (const std::string& name : options.targets) {
     QUERNEL_TRY(Target target, find_target(name));
+    if (target.firmware && !report.stopped)
+      return unsupported(
+          "target '" + target.name + "': its kernels are linked into firmware, bundles hold none", {},
+          "name a target that runs Linux, or compile for firmware with --emit=static");
     for (const std::string& other : targets)
       if (Target t = *find_target(other);
           t.arch == target.arch && t.required_features == target.required_features)

@@ -24,7 +24,9 @@ struct Target {
 
   int vector_bytes = 16;         // widest vector register worth using
   int vector_registers = 16;     // architectural vector registers
-  bool has_fma = false;          // fused multiply-add in hardware for f32/f64
+  bool has_f32 = true;           // f32 arithmetic in hardware, square roots too
+  bool has_f64 = true;           // f64 arithmetic
+  bool has_fma = false;          // fused multiply-add in hardware, for what of f32 and f64 there is
   bool has_masks = false;        // predicated vector loads and stores are cheap
   bool has_gather = false;       // vector gather loads are worth using
   bool has_f16 = false;          // f16 <-> f32 conversion in hardware
@@ -33,8 +35,12 @@ struct Target {
   int64_t l1_bytes = 32 << 10;   // data cache of a core
   int64_t l2_bytes = 512 << 10;  // second level of a core
   int peak_fma_per_cycle = 1;    // vector FMAs issued per cycle, for the cost model
+  // Kernels are linked into firmware, with the compiler library of its toolchain: no images, no bundles.
+  bool firmware = false;
 
-  int lanes(int element_bytes) const { return vector_bytes / element_bytes; }
+  int lanes(int element_bytes) const {
+    return vector_bytes > element_bytes ? vector_bytes / element_bytes : 1;
+  }
 };
 
 // Names of all presets, in the order of targets.def.

@@ -20,6 +20,10 @@ KernelEmitter::Value* KernelEmitter::cast(Value* x, DType from, DType to) {
       return builder_.CreateFPExt(wide, wide->getType()->getWithNewType(builder_.getDoubleTy()));
     return narrow(wide, to);
   }
+  if (isa_.narrow_indices && from == DType::kI64 && llvm::isa<llvm::SExtInst>(x)) {
+    Value* index = as_index(x);
+    if (!llvm::isa<llvm::TruncInst>(index)) return cast(index, DType::kI32, to);
+  }
   if (is_float(to)) return integer_to_float(x, from, to);
   if (to == DType::kBool) return builder_.CreateICmpNE(x, llvm::Constant::getNullValue(x->getType()));
   llvm::Type* type = x->getType()->getWithNewType(element_type(to));

@@ -75,16 +75,22 @@ KernelEmitter::Value* KernelEmitter::emit_expr(const loop::ExprNode& e) {
       return binary(e);
     case ExprKind::kMulAcc:
       return mul_acc(e);
-    case ExprKind::kSelect:
-      return builder_.CreateSelect(expr(e.args[0]), expr(e.args[1]), expr(e.args[2]));
+    case ExprKind::kSelect: {
+      Value* condition = expr(e.args[0]);
+      return in_index_width(e, {expr(e.args[1]), expr(e.args[2])}, [&](llvm::ArrayRef<Value*> v) {
+        return builder_.CreateSelect(condition, v[0], v[1]);
+      });
+    }
     case ExprKind::kCast:
       return cast(expr(e.args[0]), e.args[0]->type.dtype, e.type.dtype);
     case ExprKind::kBitcast:
       return bit_cast(e);
     case ExprKind::kRamp:
-      return ramp(expr(e.args[0]), e.stride, e.type.lanes);
+      return in_index_width(e, {expr(e.args[0])},
+                            [&](llvm::ArrayRef<Value*> v) { return ramp(v[0], e.stride, e.type.lanes); });
     case ExprKind::kBroadcast:
-      return splat(expr(e.args[0]), e.type.lanes);
+      return in_index_width(e, {expr(e.args[0])},
+                            [&](llvm::ArrayRef<Value*> v) { return splat(v[0], e.type.lanes); });
     case ExprKind::kDot:
       return dot(e);
     case ExprKind::kReduceLanes:
@@ -144,8 +150,12 @@ KernelEmitter::Value* KernelEmitter::binary(const loop::ExprNode& e) {
   // Index arithmetic: sign-free division, which is a shift or a multiplication by constants.
   bool divides = e.binary == BinaryOp::k_idiv || e.binary == BinaryOp::k_fdiv ||
                  e.binary == BinaryOp::k_div || e.binary == BinaryOp::k_mod || e.binary == BinaryOp::k_fmod;
-  if (dtype == DType::kI64 && divides && is_non_negative(e.args[0]) && is_non_negative(e.args[1]))
-    return non_negative_division(e.binary, a, b);
+  if (dtype == DType::kI64)
+    return in_index_width(e, {a, b}, [&](llvm::ArrayRef<Value*> v) {
+      if (divides && is_non_negative(e.args[0]) && is_non_negative(e.args[1]))
+        return non_negative_division(e.binary, v[0], v[1]);
+      return integer_binary(e.binary, dtype, v[0], v[1]);
+    });
   // NaN checks are made on the second operand; let that be the one that is not an accumulator.
   bool extreme = e.binary == BinaryOp::k_max || e.binary == BinaryOp::k_min;
   const loop::ExprNode& left = *e.args[0];
@@ -202,8 +212,9 @@ KernelEmitter::Value* KernelEmitter::mul_acc(const loop::ExprNode& e) {
   a = widen(a, dtype);
   b = widen(b, dtype);
   c = widen(c, dtype);
-  Value* sum = isa_.fma ? builder_.CreateIntrinsic(llvm::Intrinsic::fma, {a->getType()}, {a, b, c})
-                        : builder_.CreateFAdd(builder_.CreateFMul(a, b), c);
+  Value* sum = isa_.floats(a->getType()).fma
+                   ? builder_.CreateIntrinsic(llvm::Intrinsic::fma, {a->getType()}, {a, b, c})
+                   : builder_.CreateFAdd(builder_.CreateFMul(a, b), c);
   return narrow(sum, dtype);
 }
 
@@ -237,16 +248,68 @@ KernelEmitter::Value* KernelEmitter::reduce_lanes(const loop::ExprNode& e) {
   return builder_.CreateExtractElement(x, uint64_t{0});
 }
 
+llvm::Type* KernelEmitter::index_type() {
+  return isa_.narrow_indices ? builder_.getInt32Ty() : builder_.getInt64Ty();
+}
+
+// What a sign extension was made of, without it.
+KernelEmitter::Value* KernelEmitter::as_index(Value* v) {
+  llvm::Type* type = v->getType()->getWithNewType(index_type());
+  if (v->getType() == type) return v;
+  auto* extension = llvm::dyn_cast<llvm::SExtInst>(v);
+  return extension && extension->getSrcTy() == type ? extension->getOperand(0)
+                                                    : builder_.CreateTrunc(v, type);
+}
+
+KernelEmitter::Value* KernelEmitter::from_index(Value* v) {
+  return builder_.CreateSExt(v, v->getType()->getWithNewType(builder_.getInt64Ty()));
+}
+
+// Computes the i64 expression, or comparison, `e` from the values of its i64 operands: in 32 bits where the
+// target's registers are such and that gives the same, else as it is.
+KernelEmitter::Value* KernelEmitter::in_index_width(
+    const loop::ExprNode& e, llvm::ArrayRef<Value*> operands,
+    llvm::function_ref<Value*(llvm::ArrayRef<Value*>)> compute) {
+  if (!fits_index_width(e)) return compute(operands);
+  std::vector<Value*> narrow;
+  for (Value* v : operands) narrow.push_back(as_index(v));
+  Value* result = compute(narrow);
+  return e.type.dtype == DType::kI64 ? from_index(result) : result;
+}
+
+bool KernelEmitter::fits_index_width(const loop::ExprNode& e) {
+  if (!isa_.narrow_indices) return false;
+  auto fits = [](loop::Interval range) { return range.within(INT32_MIN, INT32_MAX); };
+  bool result_fits = e.type.dtype != DType::kI64 || fits(ranges_.of(e));
+  if (!result_fits || e.kind != ExprKind::kBinary) return result_fits && e.type.dtype == DType::kI64;
+  switch (e.binary) {
+    case BinaryOp::k_add:  // low bits depend on low bits only
+    case BinaryOp::k_sub:
+    case BinaryOp::k_mul:
+    case BinaryOp::k_and:
+    case BinaryOp::k_or:
+    case BinaryOp::k_xor:
+      return true;
+    case BinaryOp::k_shl:
+    case BinaryOp::k_shr:
+    case BinaryOp::k_pow:
+    case BinaryOp::k_threefry2x32:
+      return false;
+    default:
+      return fits(ranges_(e.args[0])) && fits(ranges_(e.args[1]));
+  }
+}
+
 std::optional<KernelEmitter::Affine> KernelEmitter::affine(const loop::Expr& e) {
   if (e->type.dtype != DType::kI64) return std::nullopt;
   switch (e->kind) {
     case ExprKind::kConst:
-      return Affine{int_constant(builder_.getInt64Ty(), e->bits), 0};
+      return Affine{int_constant(index_type(), e->bits), 0};
     case ExprKind::kRamp:
       if (e->args[0]->type.lanes != 1) return std::nullopt;
-      return Affine{expr(e->args[0]), e->stride};
+      return Affine{as_index(expr(e->args[0])), e->stride};
     case ExprKind::kBroadcast:
-      return Affine{expr(e->args[0]), 0};
+      return Affine{as_index(expr(e->args[0])), 0};
     case ExprKind::kVar: {
       auto it = affine_variables_.find(e->var.get());
       if (it == affine_variables_.end()) return std::nullopt;

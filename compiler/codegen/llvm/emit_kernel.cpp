@@ -52,28 +52,11 @@ uint64_t KernelEmitter::emit() {
 
   entry_ = new_block("entry");
   llvm::BasicBlock* setup = new_block("setup");
-  llvm::BasicBlock* header = new_block("workgroup");
-  llvm::BasicBlock* exit = new_block("exit");
 
   // Allocas go into the otherwise empty entry block, whose terminator comes last.
   builder_.SetInsertPoint(setup);
   bind_arguments();
-  Value* begin = function_->getArg(1);
-  Value* end = function_->getArg(2);
-  builder_.CreateCondBr(builder_.CreateICmpULT(begin, end), header, exit);
-  llvm::BasicBlock* before_loop = builder_.GetInsertBlock();
-
-  builder_.SetInsertPoint(header);
-  llvm::PHINode* workgroup = builder_.CreatePHI(i64, 2, "wg");
-  workgroup->addIncoming(begin, before_loop);
-  decode_grid(workgroup);
-  if (kernel_.body) statement(*kernel_.body);
-  Value* next = builder_.CreateNUWAdd(workgroup, builder_.getInt64(1));
-  llvm::BranchInst* back = builder_.CreateCondBr(builder_.CreateICmpULT(next, end), header, exit);
-  back->setMetadata(llvm::LLVMContext::MD_loop, loop_metadata());
-  workgroup->addIncoming(next, builder_.GetInsertBlock());
-
-  builder_.SetInsertPoint(exit);
+  emit_workgroups();
   builder_.CreateRet(builder_.getInt32(0));
   builder_.SetInsertPoint(entry_);
   builder_.CreateBr(setup);
@@ -129,6 +112,33 @@ void KernelEmitter::bind_arguments() {
   }
 }
 
+void KernelEmitter::emit_workgroups() {
+  loop::Interval count = loop::Interval::of(1);
+  for (const loop::GridAxis& axis : kernel_.grid) {
+    ranges_.bound_loop(axis.var, axis.extent);
+    count = count * ranges_(axis.extent);
+  }
+  bool narrow = isa_.narrow_indices && count.within(0, INT32_MAX);
+  Value* begin = narrow ? as_index(function_->getArg(1)) : function_->getArg(1);
+  Value* end = narrow ? as_index(function_->getArg(2)) : function_->getArg(2);
+  llvm::BasicBlock* header = new_block("workgroup");
+  llvm::BasicBlock* exit = new_block("exit");
+  builder_.CreateCondBr(builder_.CreateICmpULT(begin, end), header, exit);
+  llvm::BasicBlock* before_loop = builder_.GetInsertBlock();
+
+  builder_.SetInsertPoint(header);
+  llvm::PHINode* workgroup = builder_.CreatePHI(begin->getType(), 2, "wg");
+  workgroup->addIncoming(begin, before_loop);
+  decode_grid(workgroup);
+  if (kernel_.body) statement(*kernel_.body);
+  Value* next = builder_.CreateNUWAdd(workgroup, llvm::ConstantInt::get(begin->getType(), 1));
+  llvm::BranchInst* back = builder_.CreateCondBr(builder_.CreateICmpULT(next, end), header, exit);
+  back->setMetadata(llvm::LLVMContext::MD_loop, loop_metadata());
+  workgroup->addIncoming(next, builder_.GetInsertBlock());
+  builder_.SetInsertPoint(exit);
+}
+
+// In the width of `workgroup`.
 void KernelEmitter::decode_grid(Value* workgroup) {
   Value* rest = workgroup;
   for (size_t i = kernel_.grid.size(); i-- > 0;) {
@@ -136,11 +146,12 @@ void KernelEmitter::decode_grid(Value* workgroup) {
     Value* id = rest;
     if (i != 0) {
       Value* extent = expr(axis.extent);
+      if (extent->getType() != rest->getType()) extent = as_index(extent);
       id = builder_.CreateURem(rest, extent);
       rest = builder_.CreateUDiv(rest, extent);
     }
     non_negative_variables_[axis.var.get()] = true;
-    bind_variable(axis.var, id);
+    bind_variable(axis.var, id->getType()->isIntegerTy(64) ? id : from_index(id));
   }
   emitted_.clear();
 }
@@ -166,6 +177,7 @@ void KernelEmitter::statement(const loop::StmtNode& s) {
       // The affine form survives the variable, so that accesses through it stay contiguous.
       if (s.var->type.lanes > 1 && s.var->type.dtype == DType::kI64)
         if (auto form = affine(s.value)) affine_variables_.insert_or_assign(s.var.get(), *form);
+      ranges_.bound(s.var, ranges_(s.value));
       if (is_non_negative(s.value)) non_negative_variables_[s.var.get()] = true;
       bind_variable(s.var, expr(s.value));
       return;
@@ -185,28 +197,31 @@ void KernelEmitter::emit_for(const loop::StmtNode& s) {
   Value* extent = expr(s.extent);
   emitted_.clear();
   non_negative_variables_[s.var.get()] = true;
-  llvm::Type* i64 = builder_.getInt64Ty();
+  ranges_.bound_loop(s.var, s.extent);
   auto* fixed = llvm::dyn_cast<llvm::ConstantInt>(extent);
   if (fixed && fixed->getSExtValue() <= 0) return;
   if (fixed && fixed->isOne()) {
-    bind_variable(s.var, llvm::ConstantInt::get(i64, 0));
+    bind_variable(s.var, builder_.getInt64(0));
     statement(*s.body[0]);
     return;
   }
+  bool narrow = isa_.narrow_indices && fixed && fixed->getSExtValue() <= INT32_MAX;
+  if (narrow) extent = as_index(extent);
+  llvm::Type* type = extent->getType();
   llvm::BasicBlock* before = builder_.GetInsertBlock();
   llvm::BasicBlock* body = new_block("loop");
   llvm::BasicBlock* after = new_block("after");
   if (fixed)
     builder_.CreateBr(body);
   else
-    builder_.CreateCondBr(builder_.CreateICmpSGT(extent, llvm::ConstantInt::get(i64, 0)), body, after);
+    builder_.CreateCondBr(builder_.CreateICmpSGT(extent, llvm::ConstantInt::get(type, 0)), body, after);
 
   builder_.SetInsertPoint(body);
-  llvm::PHINode* counter = builder_.CreatePHI(i64, 2);
-  counter->addIncoming(llvm::ConstantInt::get(i64, 0), before);
-  bind_variable(s.var, counter);
+  llvm::PHINode* counter = builder_.CreatePHI(type, 2);
+  counter->addIncoming(llvm::ConstantInt::get(type, 0), before);
+  bind_variable(s.var, narrow ? from_index(counter) : counter);
   statement(*s.body[0]);
-  Value* next = builder_.CreateAdd(counter, llvm::ConstantInt::get(i64, 1), "", true, true);
+  Value* next = builder_.CreateAdd(counter, llvm::ConstantInt::get(type, 1), "", true, true);
   llvm::BranchInst* back = builder_.CreateCondBr(builder_.CreateICmpSLT(next, extent), body, after);
   back->setMetadata(llvm::LLVMContext::MD_loop, loop_metadata());
   counter->addIncoming(next, builder_.GetInsertBlock());
@@ -278,7 +293,7 @@ void KernelEmitter::emit_alloc(const loop::Buffer& buffer) {
   llvm::IRBuilder<> entry(entry_);
   auto* type = llvm::ArrayType::get(memory_type(buffer->dtype), static_cast<uint64_t>(buffer->size));
   llvm::AllocaInst* memory = entry.CreateAlloca(type, nullptr, buffer->name);
-  memory->setAlignment(llvm::Align(64));
+  memory->setAlignment(llvm::Align(static_cast<uint64_t>(isa_.stack_alignment)));
   buffers_[buffer.get()] = BufferSlot{memory, nullptr, nullptr};
 }
 

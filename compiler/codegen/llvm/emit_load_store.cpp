@@ -77,6 +77,7 @@ KernelEmitter::Value* KernelEmitter::element_pointer(const loop::BufferNode& b, 
   QUERNEL_ASSERT(it != buffers_.end());
   llvm::Type* type = memory_type(b.dtype);
   Value* base = it->second.pointer;
+  index = as_index(index);
   return in_bounds ? builder_.CreateInBoundsGEP(type, base, index) : builder_.CreateGEP(type, base, index);
 }
 
@@ -157,7 +158,8 @@ KernelEmitter::Value* KernelEmitter::load_affine(const loop::BufferNode& b, Affi
   }
   if (stride == 1) return load_contiguous(b, index.base, lanes, guard, otherwise);
   if (stride == -1) {
-    Value* first = builder_.CreateAdd(index.base, builder_.getInt64(static_cast<uint64_t>(1 - lanes)));
+    Value* first =
+        builder_.CreateAdd(index.base, int_constant(index_type(), static_cast<uint64_t>(1 - lanes)));
     Guard reversed = guard;
     if (guard.lanes) reversed.lanes = builder_.CreateVectorReverse(guard.lanes);
     Value* other = is_zero(otherwise) ? otherwise : builder_.CreateVectorReverse(otherwise);
@@ -271,7 +273,8 @@ std::vector<KernelEmitter::Value*> KernelEmitter::lane_pointers(const loop::Buff
                                                                 int lanes, bool in_bounds) {
   std::vector<Value*> pointers;
   for (int i = 0; i < lanes; ++i) {
-    Value* lane = builder_.CreateAdd(index.base, builder_.getInt64(static_cast<uint64_t>(i * index.stride)));
+    Value* lane =
+        builder_.CreateAdd(index.base, int_constant(index_type(), static_cast<uint64_t>(i * index.stride)));
     pointers.push_back(element_pointer(b, lane, in_bounds));
   }
   return pointers;
@@ -321,7 +324,8 @@ void KernelEmitter::store_vector(const loop::BufferNode& b, const loop::Expr& in
   if (auto form = affine(index)) {
     if (form->stride == 1) return store_contiguous(b, form->base, value, mask);
     if (form->stride == -1) {
-      Value* first = builder_.CreateAdd(form->base, builder_.getInt64(static_cast<uint64_t>(1 - lanes)));
+      Value* first =
+          builder_.CreateAdd(form->base, int_constant(index_type(), static_cast<uint64_t>(1 - lanes)));
       return store_contiguous(b, first, builder_.CreateVectorReverse(value),
                               mask ? builder_.CreateVectorReverse(mask) : nullptr);
     }

@@ -14,6 +14,7 @@
 #include <unordered_map>
 
 #include "codegen/llvm/instruction_set.h"
+#include "loop/index_ranges.h"
 #include "loop/ir.h"
 
 namespace quernel::codegen {
@@ -28,7 +29,7 @@ class KernelEmitter {
  private:
   using Value = llvm::Value;
 
-  // The lanes of an index vector as base + lane * stride.
+  // The lanes of an index vector as base + lane * stride, of the width of addresses.
   struct Affine {
     Value* base;
     int64_t stride;
@@ -47,6 +48,7 @@ class KernelEmitter {
 
   // emit_kernel.cpp
   void bind_arguments();
+  void emit_workgroups();
   void decode_grid(Value* workgroup);
   void statement(const loop::StmtNode& s);
   void emit_for(const loop::StmtNode& s);
@@ -70,6 +72,12 @@ class KernelEmitter {
   Value* dot_of_pairs(Value* a, bool a_signed, Value* b, bool b_signed, Value* sum);
   Value* bit_cast(const loop::ExprNode& e);
   Value* reduce_lanes(const loop::ExprNode& e);
+  llvm::Type* index_type();
+  Value* as_index(Value* v);    // to the width of addresses
+  Value* from_index(Value* v);  // back to i64
+  Value* in_index_width(const loop::ExprNode& e, llvm::ArrayRef<Value*> operands,
+                        llvm::function_ref<Value*(llvm::ArrayRef<Value*>)> compute);
+  bool fits_index_width(const loop::ExprNode& e);
   std::optional<Affine> affine(const loop::Expr& e);
   // An index expression built of loop variables and non-negative constants only.
   bool is_non_negative(const loop::Expr& e) const;
@@ -159,6 +167,7 @@ class KernelEmitter {
   std::unordered_map<const loop::VarNode*, Value*> variables_;
   std::unordered_map<const loop::VarNode*, Affine> affine_variables_;
   std::unordered_map<const loop::VarNode*, bool> non_negative_variables_;
+  loop::IndexRanges ranges_;
   std::vector<Value*> symbols_;
   BufferSlot scratch_;  // what the caller lends
   uint64_t scratch_bytes_ = 0;

@@ -8,7 +8,11 @@
 namespace quernel::codegen {
 
 MathBuilder::MathBuilder(llvm::IRBuilder<>& builder, const InstructionSet& isa, llvm::Type* type)
-    : b_(builder), isa_(isa), type_(type), is_f32_(type->getScalarType()->isFloatTy()) {
+    : b_(builder),
+      isa_(isa),
+      has_(isa.floats(type)),
+      type_(type),
+      is_f32_(type->getScalarType()->isFloatTy()) {
   int_type_ = type->getWithNewType(builder.getIntNTy(is_f32_ ? 32 : 64));
   mantissa_bits_ = is_f32_ ? 23 : 52;
   bias_ = is_f32_ ? 127 : 1023;
@@ -23,7 +27,7 @@ MathBuilder::Value* MathBuilder::ci(uint64_t value) const {
 }
 
 MathBuilder::Value* MathBuilder::mul_add(Value* a, Value* b, Value* c) {
-  if (!isa_.fma) return add(mul(a, b), c);
+  if (!has_.fma) return add(mul(a, b), c);
   return b_.CreateIntrinsic(llvm::Intrinsic::fma, {type_}, {a, b, c});
 }
 
@@ -56,11 +60,11 @@ MathBuilder::Value* MathBuilder::round_by_adding(Value* x) {
 }
 
 MathBuilder::Value* MathBuilder::round_to_even(Value* x) {
-  return isa_.rounding ? b_.CreateUnaryIntrinsic(llvm::Intrinsic::roundeven, x) : round_by_adding(x);
+  return has_.rounding ? b_.CreateUnaryIntrinsic(llvm::Intrinsic::roundeven, x) : round_by_adding(x);
 }
 
 MathBuilder::Value* MathBuilder::trunc(Value* x) {
-  if (isa_.rounding) return b_.CreateUnaryIntrinsic(llvm::Intrinsic::trunc, x);
+  if (has_.rounding) return b_.CreateUnaryIntrinsic(llvm::Intrinsic::trunc, x);
   Value* magnitude = abs(x);
   Value* rounded = round_by_adding(magnitude);
   rounded = select(less(magnitude, rounded), sub(rounded, c(1.0)), rounded);
@@ -68,13 +72,13 @@ MathBuilder::Value* MathBuilder::trunc(Value* x) {
 }
 
 MathBuilder::Value* MathBuilder::floor(Value* x) {
-  if (isa_.rounding) return b_.CreateUnaryIntrinsic(llvm::Intrinsic::floor, x);
+  if (has_.rounding) return b_.CreateUnaryIntrinsic(llvm::Intrinsic::floor, x);
   Value* rounded = round_by_adding(x);
   return select(less(x, rounded), sub(rounded, c(1.0)), rounded);
 }
 
 MathBuilder::Value* MathBuilder::ceil(Value* x) {
-  if (isa_.rounding) return b_.CreateUnaryIntrinsic(llvm::Intrinsic::ceil, x);
+  if (has_.rounding) return b_.CreateUnaryIntrinsic(llvm::Intrinsic::ceil, x);
   Value* rounded = round_by_adding(x);
   return copy_sign(select(less(rounded, x), add(rounded, c(1.0)), rounded), x);  // -0.5 gives -0
 }

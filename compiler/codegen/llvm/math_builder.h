@@ -117,6 +117,7 @@ class MathBuilder {
 
   llvm::IRBuilder<>& b_;
   const InstructionSet& isa_;
+  const InstructionSet::Floats& has_;
   llvm::Type* type_;
   llvm::Type* int_type_;
   bool is_f32_;

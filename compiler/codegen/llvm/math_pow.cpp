@@ -91,7 +91,7 @@ MathBuilder::Pair MathBuilder::exact_sum(Value* a, Value* b) {
 // By FMA, or by splitting the factors in halves.
 MathBuilder::Pair MathBuilder::exact_product(Value* a, Value* b) {
   Value* product = mul(a, b);
-  if (isa_.fma) return {product, mul_add(a, b, b_.CreateFNeg(product))};
+  if (has_.fma) return {product, mul_add(a, b, b_.CreateFNeg(product))};
   auto halves = [&](Value* v) {
     Value* high = from_bits(b_.CreateAnd(bits(v), ci(~uint64_t{0x7ffffff})));
     return Pair{high, sub(v, high)};

@@ -4,6 +4,7 @@
 #include <llvm/IR/DiagnosticPrinter.h>
 #include <llvm/IR/LLVMContext.h>
 #include <llvm/IR/Verifier.h>
+#include <llvm/MC/MCAsmInfo.h>
 #include <llvm/MC/MCSubtargetInfo.h>
 #include <llvm/MC/TargetRegistry.h>
 #include <llvm/Support/CrashRecoveryContext.h>
@@ -19,6 +20,7 @@
 #include <map>
 #include <mutex>
 
+#include "codegen/llvm/expand_instructions.h"
 #include "codegen/llvm/kernel_emitter.h"
 #include "codegen/llvm/optimize.h"
 #include "schemas/kernel_abi.h"
@@ -74,23 +76,36 @@ void initialize_targets() {
     LLVMInitializeAArch64Target();
     LLVMInitializeAArch64TargetMC();
     LLVMInitializeAArch64AsmPrinter();
+    LLVMInitializeARMTargetInfo();
+    LLVMInitializeARMTarget();
+    LLVMInitializeARMTargetMC();
+    LLVMInitializeARMAsmPrinter();
   });
 }
 
 InstructionSet instruction_set(const Target& target, const llvm::MCSubtargetInfo& subtarget) {
   InstructionSet isa;
   isa.x86 = target.arch == Arch::kX86_64;
-  isa.fma = target.has_fma;
   isa.masks = target.has_masks;
   isa.masks_of_words = target.has_masks || (isa.x86 && subtarget.checkFeatures("+avx2"));
   isa.gather = target.has_gather;
   isa.f16_conversion = target.has_f16;
-  isa.rounding = isa.x86 ? subtarget.checkFeatures("+sse4.1") : target.arch == Arch::kAArch64;
   isa.avx = isa.x86 && subtarget.checkFeatures("+avx");
   isa.avx512 = isa.x86 && subtarget.checkFeatures("+avx512f");
   isa.avx2 = isa.x86 && subtarget.checkFeatures("+avx2");
   isa.avx512_bw = isa.x86 && subtarget.checkFeatures("+avx512bw");
   isa.dot_u8_s8 = isa.x86 && subtarget.checkFeatures("+avx512vnni,+avx512vl");
+  bool rounds_f32 = true, rounds_f64 = true;
+  if (isa.x86) rounds_f32 = rounds_f64 = subtarget.checkFeatures("+sse4.1");
+  if (target.arch == Arch::kArm) {
+    rounds_f32 = subtarget.checkFeatures("+fp-armv8d16sp");
+    rounds_f64 = subtarget.checkFeatures("+fp-armv8d16");
+  }
+  isa.f32 = {target.has_f32 && target.has_fma, target.has_f32 && rounds_f32, target.has_f32};
+  isa.f64 = {target.has_f64 && target.has_fma, target.has_f64 && rounds_f64, target.has_f64};
+  isa.narrow_indices = target.arch == Arch::kArm || target.arch == Arch::kRiscV32;
+  isa.wide_division = isa.wide_conversions = !isa.narrow_indices || target.firmware;
+  if (isa.narrow_indices) isa.stack_alignment = std::max(8, target.vector_bytes);
   return isa;
 }
 
@@ -140,6 +155,9 @@ bool Compiler::State::create_machine(std::string& error) {
       triple, target.cpu, target.features, options, llvm::Reloc::PIC_, llvm::CodeModel::Small,
       optimize ? llvm::CodeGenOptLevel::Aggressive : llvm::CodeGenOptLevel::None));
   if (!machine) error = "no target machine for " + triple.str();
+  // Nothing is thrown; Arm's back end would still write an unwind table. LLVM has no option for that.
+  if (machine)
+    const_cast<llvm::MCAsmInfo*>(machine->getMCAsmInfo())->setExceptionsType(llvm::ExceptionHandling::None);
   return machine != nullptr;
 }
 
@@ -234,6 +252,8 @@ Expected<ObjectCode> Compiler::compile(std::span<const loop::Kernel> kernels,
     if (llvm::verifyModule(*module, &message)) return;
     if (state_->optimize) optimize(*module, *state_->machine);
     scalarize_single_lanes(*module);
+    expand_missing_instructions(*module, state_->isa);
+    state_->prepare(*module);  // what was added
     if (!dump_dir.empty()) {
       llvm::raw_string_ostream text(ir);
       module->print(text, nullptr);
@@ -270,6 +290,7 @@ Expected<ObjectCode> Compiler::compile_table(const std::vector<std::string>& ker
     llvm::IRBuilder<> builder(*context);
     llvm::Type* i32 = builder.getInt32Ty();
     llvm::Type* i64 = builder.getInt64Ty();
+    llvm::Type* address = module->getDataLayout().getIntPtrType(*context);
     llvm::Type* pointer = builder.getPtrTy();
     auto count = static_cast<uint64_t>(kernel_symbols.size());
     auto* offsets_type = llvm::ArrayType::get(i32, count);
@@ -282,9 +303,9 @@ Expected<ObjectCode> Compiler::compile_table(const std::vector<std::string>& ker
     for (const std::string& name : kernel_symbols) {
       auto* kernel = llvm::Function::Create(kernel_type, llvm::GlobalValue::ExternalLinkage, name, *module);
       kernel->setVisibility(llvm::GlobalValue::HiddenVisibility);
-      llvm::Constant* distance = llvm::ConstantExpr::getSub(llvm::ConstantExpr::getPtrToInt(kernel, i64),
-                                                            llvm::ConstantExpr::getPtrToInt(table, i64));
-      offsets.push_back(llvm::ConstantExpr::getTrunc(distance, i32));
+      llvm::Constant* distance = llvm::ConstantExpr::getSub(llvm::ConstantExpr::getPtrToInt(kernel, address),
+                                                            llvm::ConstantExpr::getPtrToInt(table, address));
+      offsets.push_back(address == i32 ? distance : llvm::ConstantExpr::getTrunc(distance, i32));
     }
     table->setInitializer(llvm::ConstantStruct::get(
         table_type, {builder.getInt32(QNL_IMAGE_MAGIC), builder.getInt32(QNL_KERNEL_ABI_VERSION),

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "loop/passes/interval.h"
+#include "loop/interval.h"
 
 namespace quernel::loop {
 namespace {

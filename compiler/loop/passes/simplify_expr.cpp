@@ -33,14 +33,6 @@ bool has_vector_terms(const Affine& a) {
   return false;
 }
 
-Interval dtype_range(DType dtype) {
-  if (dtype == DType::kBool) return {0, 1};
-  int width = bit_width(dtype);
-  if (!is_integer(dtype) || width > 32) return {};
-  if (is_unsigned_integer(dtype)) return {0, (int64_t{1} << width) - 1};
-  return {-(int64_t{1} << (width - 1)), (int64_t{1} << (width - 1)) - 1};
-}
-
 }  // namespace
 
 // ---- interning
@@ -478,38 +470,7 @@ Interval ExprSimplifier::atom_range(const Expr& e) {
     case ExprKind::kSelect:
       return hull(range(e->args[1]), range(e->args[2]));
     case ExprKind::kBinary:
-      return binary_range(e);
-    default:
-      return {};
-  }
-}
-
-Interval ExprSimplifier::binary_range(const Expr& e) {
-  Interval a = range(e->args[0]), b = range(e->args[1]);
-  int64_t c = 0;
-  bool by_constant = as_const_int(e->args[1], &c) && c > 0;
-  switch (e->binary) {
-    case BinaryOp::k_add:
-      return a + b;
-    case BinaryOp::k_sub:
-      return a + b * -1;
-    case BinaryOp::k_mul:
-      return a.finite() && b.finite() ? a * b : Interval{};
-    case BinaryOp::k_max:
-      return {std::max(a.lo, b.lo), std::max(a.hi, b.hi)};
-    case BinaryOp::k_min:
-      return {std::min(a.lo, b.lo), std::min(a.hi, b.hi)};
-    case BinaryOp::k_div:
-    case BinaryOp::k_idiv:
-      return by_constant ? truncate_divide(a, c) : Interval{};
-    case BinaryOp::k_fdiv:
-      return by_constant ? floor_divide(a, c) : Interval{};
-    case BinaryOp::k_mod:
-      return by_constant ? floor_remainder(a, c) : Interval{};
-    case BinaryOp::k_fmod:
-      return by_constant ? truncate_remainder(a, c) : Interval{};
-    case BinaryOp::k_and:
-      return by_constant ? Interval{0, c} : Interval{};
+      return binary_range(*e, range(e->args[0]), range(e->args[1]));
     default:
       return {};
   }

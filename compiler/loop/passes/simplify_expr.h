@@ -7,8 +7,8 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "loop/index_ranges.h"
 #include "loop/passes/affine.h"
-#include "loop/passes/interval.h"
 
 namespace quernel::loop {
 
@@ -58,7 +58,6 @@ class ExprSimplifier {
   Affine recombine(Affine a);
   Interval range(const Affine& a);
   Interval atom_range(const Expr& e);
-  Interval binary_range(const Expr& e);
 
   std::optional<Division> divide(const Expr& x, int64_t divisor, bool truncates);
   Division floor_division(const Affine& a, int64_t divisor);

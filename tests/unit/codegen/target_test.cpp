@@ -14,8 +14,8 @@ TEST(Target, EveryNameIsFound) {
     ASSERT_TRUE(target);
     EXPECT_EQ(target->name, name);
     EXPECT_FALSE(target->description.empty());
-    EXPECT_NE(target->required_features, 0u);
-    EXPECT_GE(target->lanes(4), 4);
+    EXPECT_TRUE(target->firmware || target->required_features != 0);
+    EXPECT_GE(target->lanes(4), target->firmware ? 1 : 4);
   }
 }
 

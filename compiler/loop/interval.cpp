@@ -1,4 +1,4 @@
-#include "loop/passes/interval.h"
+#include "loop/interval.h"
 
 namespace quernel::loop {
 

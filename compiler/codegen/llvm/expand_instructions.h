@@ -1,0 +1,15 @@
+// Operations that the target has no instruction for, and that LLVM would turn into calls of a library that
+// images do not have: square roots, and divisions and conversions of 64-bit integers.
+#pragma once
+
+#include <llvm/IR/Module.h>
+
+#include "codegen/llvm/instruction_set.h"
+
+namespace quernel::codegen {
+
+// Replaces them by calls of functions that are added to the module, lane by lane. Results are those of the
+// instructions. Run after optimisation, which removes most.
+void expand_missing_instructions(llvm::Module& module, const InstructionSet& isa);
+
+}  // namespace quernel::codegen

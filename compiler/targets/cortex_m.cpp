@@ -1,0 +1,57 @@
+// Cortex-M: kernels to be linked into firmware. What a core has beyond its architecture is optional in
+// silicon; each preset takes what nearly all parts with that core have, so M7 has single precision. Sizes of
+// first-level caches, or of the memory that takes their place, are typical ones: there is no second level.
+#include "schemas/kernel_abi.h"
+#include "targets/target_files.h"
+
+namespace quernel {
+
+std::vector<Target> cortex_m_targets() {
+  Target m0;
+  m0.name = "cortex-m0plus";
+  m0.description = "Cortex-M0, M0+: integer instructions only, floats by the toolchain's library";
+  m0.arch = Arch::kArm;
+  m0.triple = "thumbv6m-unknown-none-eabi";
+  m0.cpu = "cortex-m0plus";
+  m0.vector_bytes = 4;
+  m0.vector_registers = 8;
+  m0.has_f32 = m0.has_f64 = false;
+  m0.l1_bytes = m0.l2_bytes = 16 << 10;
+  m0.firmware = true;
+
+  Target m4 = m0;
+  m4.name = "cortex-m4";
+  m4.description = "Cortex-M4F: single precision with fused multiply-add";
+  m4.triple = "thumbv7em-unknown-none-eabihf";
+  m4.cpu = "cortex-m4";
+  m4.required_features = QNL_ARM_THUMB2 | QNL_ARM_VFP4_SP | QNL_ARM_DSP;
+  m4.vector_registers = 32;
+  m4.has_f32 = m4.has_fma = m4.has_f16 = true;
+
+  Target m7 = m4;
+  m7.name = "cortex-m7";
+  m7.description = "Cortex-M7: two instructions a cycle, single precision, caches";
+  m7.cpu = "cortex-m7";
+  m7.features = "-fp64";
+
+  Target m33 = m4;
+  m33.name = "cortex-m33";
+  m33.description = "Cortex-M33: Armv8-M with DSP and single precision";
+  m33.triple = "thumbv8m.main-unknown-none-eabihf";
+  m33.cpu = "cortex-m33";
+
+  Target m55 = m33;
+  m55.name = "cortex-m55";
+  m55.description = "Cortex-M55: vectors of 128 bits (Helium), half to double precision";
+  m55.triple = "thumbv8.1m.main-unknown-none-eabihf";
+  m55.cpu = "cortex-m55";
+  m55.required_features |= QNL_ARM_VFP4_DP | QNL_ARM_MVE_INT | QNL_ARM_MVE_FP;
+  m55.vector_bytes = 16;
+  m55.vector_registers = 8;
+  m55.has_f64 = true;
+  m55.has_masks = true;
+
+  return {m0, m4, m7, m33, m55};
+}
+
+}  // namespace quernel
