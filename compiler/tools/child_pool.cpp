@@ -14,12 +14,11 @@
 #include <map>
 #include <vector>
 
+#include "child_process.h"
 #include "command.h"
 
 namespace quernel::tools {
 namespace {
-
-volatile sig_atomic_t interrupted = 0;
 
 struct Child {
   int index = 0;
@@ -127,15 +126,12 @@ void wait_for_any(const std::vector<Child>& running, double limit, std::vector<p
 
 bool ChildPool::run(int count, const std::function<std::string(int)>& job,
                     const std::function<void(int, const ChildResult&)>& done) const {
-  struct sigaction action = {}, old_int, old_term;
-  action.sa_handler = [](int) { interrupted = 1; };
-  sigaction(SIGINT, &action, &old_int);
-  sigaction(SIGTERM, &action, &old_term);
+  InterruptGuard guard;
   std::vector<Child> running;
   std::map<int, ChildResult> finished;
   std::vector<pollfd> files;
   int next = 0, reported = 0;
-  while (!interrupted && reported < count) {
+  while (!InterruptGuard::interrupted() && reported < count) {
     while (next < count && static_cast<int>(running.size()) < jobs) {
       Child child;
       if (start_child(job, next, scratch_dir, &child))
@@ -158,9 +154,7 @@ bool ChildPool::run(int count, const std::function<std::string(int)>& job,
     }
   }
   for (Child& child : running) (void)reap(child, true, timeout_seconds);
-  sigaction(SIGINT, &old_int, nullptr);
-  sigaction(SIGTERM, &old_term, nullptr);
-  return !interrupted;
+  return !InterruptGuard::interrupted();
 }
 
 }  // namespace quernel::tools

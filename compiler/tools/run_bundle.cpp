@@ -1,16 +1,10 @@
 #include "run_bundle.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <csignal>
-#include <cstring>
-#include <sstream>
 
+#include "command.h"
 #include "quernel/runtime.hpp"
 
 namespace quernel::tools {
@@ -76,62 +70,38 @@ Result run_here(const RunRequest& request) {
   return outputs;
 }
 
-// Runs a command with its output in a file; it ends with this process. -> nothing when it succeeded
-std::optional<std::string> run_command(const std::vector<std::string>& words, const std::string& log) {
-  std::vector<char*> arguments;
-  for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
-  arguments.push_back(nullptr);
-  pid_t parent = getpid(), child = fork();
-  if (child < 0) return fmt::format("cannot start {}: {}", words[0], std::strerror(errno));
-  if (child == 0) {
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != parent) _exit(127);
-    int file = open(log.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
-    if (file >= 0) dup2(file, STDOUT_FILENO), dup2(file, STDERR_FILENO);
-    execvp(arguments[0], arguments.data());
-    dprintf(STDERR_FILENO, "cannot start %s: %s\n", arguments[0], std::strerror(errno));
-    _exit(127);
-  }
-  int status = 0;
-  while (waitpid(child, &status, 0) < 0)
-    if (errno != EINTR) return fmt::format("{}: {}", words[0], std::strerror(errno));
-  if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return std::nullopt;
-  std::vector<std::byte> bytes;
-  std::string last;
-  if (!tensor_file::read_file(log, &bytes)) {
-    std::istringstream lines(std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
-    for (std::string line; std::getline(lines, line);)
-      if (!line.empty()) last = line;
-  }
-  std::string how = WIFSIGNALED(status) ? fmt::format("was killed by {}", strsignal(WTERMSIG(status)))
-                                        : fmt::format("exited with {}", WEXITSTATUS(status));
-  return fmt::format("{} {}{}{}", words[0], how, last.empty() ? "" : ": ", last);
-}
-
-Result run_elsewhere(const RunRequest& request) {
-  std::istringstream stream(request.runner);
-  std::vector<std::string> words;
-  for (std::string word; stream >> word;) words.push_back(word);
-  if (words.empty()) return RunFailure{false, "expected a command that starts quernel-run, found blanks"};
-  words.insert(words.end(), {request.bundle, "--threads", std::to_string(request.threads)});
-  auto file = [&](const char* kind, size_t i) {
-    return fmt::format("{}/{}_{}.pb", request.scratch_dir, kind, i);
-  };
+Result run_there(const RunRequest& request) {
+  Transport& device = request.runner->transport();
+  auto name = [&](const std::string& file) { return request.folder + "/" + file; };
+  auto failed = [](const Diagnostics& errors) { return RunFailure{false, errors[0].message}; };
+  Expected<std::string> there = device.put(request.bundle, name(file_name(request.bundle)), false);
+  if (!there) return failed(there.errors());
+  std::vector<std::string> words = {*there, "--threads", std::to_string(request.threads)};
   for (size_t i = 0; i < request.inputs.size(); ++i) {
-    if (tensor_file::Error error = tensor_file::write_pb(file("input", i), request.inputs[i]))
+    std::string file = fmt::format("input_{}.pb", i), here = request.scratch_dir + "/" + file;
+    if (tensor_file::Error error = tensor_file::write_pb(here, request.inputs[i]))
       return RunFailure{false, *error};
-    words.insert(words.end(), {"--input", request.inputs[i].name + "=" + file("input", i)});
+    there = device.put(here, name(file), false);
+    if (!there) return failed(there.errors());
+    words.insert(words.end(), {"--input", request.inputs[i].name + "=" + *there});
   }
   Bundle bundle;
   std::vector<std::string> outputs;
   for (const qnl_tensor& t : signature_of(request.bundle, QNL_OUTPUT, bundle)) outputs.emplace_back(t.name);
+  auto output = [&](size_t i) { return name(fmt::format("output_{}.pb", i)); };
   for (size_t i = 0; i < outputs.size(); ++i)
-    words.insert(words.end(), {"--output", outputs[i] + "=" + file("output", i)});
-  if (auto error = run_command(words, request.scratch_dir + "/runner.log"))
-    return RunFailure{error->find(qnl_status_text(QNL_CUSTOM_OP_MISSING)) != std::string::npos, *error};
+    words.insert(words.end(), {"--output", outputs[i] + "=" + device.place(output(i))});
+  ProcessResult done = request.runner->run(words, {.output = "",
+                                                   .errors = request.scratch_dir + "/runner.log",
+                                                   .timeout_seconds = request.timeout_seconds});
+  if (!done.succeeded())
+    return RunFailure{done.last_words.find(qnl_status_text(QNL_CUSTOM_OP_MISSING)) != std::string::npos,
+                      done.failure()};
   std::vector<HostTensor> tensors(outputs.size());
   for (size_t i = 0; i < outputs.size(); ++i) {
-    if (tensor_file::Error error = tensor_file::read_pb(file("output", i), &tensors[i]))
+    Expected<std::string> here = device.get(output(i));
+    if (!here) return failed(here.errors());
+    if (tensor_file::Error error = tensor_file::read_pb(*here, &tensors[i]))
       return RunFailure{false, "the runner's output: " + *error};
     tensors[i].name = outputs[i];
   }
@@ -141,7 +111,7 @@ Result run_elsewhere(const RunRequest& request) {
 }  // namespace
 
 Result run_bundle(const RunRequest& request) {
-  return request.runner.empty() ? run_here(request) : run_elsewhere(request);
+  return request.runner == nullptr ? run_here(request) : run_there(request);
 }
 
 std::vector<BundleInput> inputs_of(const std::string& path) {

@@ -1,11 +1,11 @@
-// Runs a bundle once on given inputs: in this process, or by another quernel-run, such as one for another
-// processor under an emulator.
+// Runs a bundle once on given inputs: in this process, or by a quernel-run on a device.
 #pragma once
 
 #include <string>
 #include <variant>
 #include <vector>
 
+#include "device_runner.h"
 #include "tensor_file.h"
 
 namespace quernel::tools {
@@ -14,10 +14,10 @@ struct RunRequest {
   std::string bundle;
   std::vector<tensor_file::HostTensor> inputs;  // each with the name of an input
   int threads = 1;
-  // The command that starts quernel-run, words apart by spaces: "qemu-aarch64 ./quernel-run"; empty: in this
-  // process.
-  std::string runner;
-  std::string scratch_dir;  // for the files of a runner
+  DeviceRunner* runner = nullptr;  // null: in this process
+  std::string folder;              // of the device, for the files of this run
+  std::string scratch_dir;         // of this machine, for the same
+  double timeout_seconds = 0;      // of a runner
 };
 
 struct RunFailure {

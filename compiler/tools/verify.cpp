@@ -9,6 +9,7 @@
 #include "child_pool.h"
 #include "command.h"
 #include "compile_flags.h"
+#include "device_runner.h"
 #include "json.h"
 #include "scratch_dir.h"
 #include "verify_case.h"
@@ -21,7 +22,8 @@ namespace fs = std::filesystem;
 struct Options {
   std::vector<std::string> dirs;
   CompileFlags flags;
-  std::string device = "cpu", runner, json;
+  DeviceFlags place;
+  std::string device = "cpu", json;
   int threads = 1, jobs = 0;
   double timeout = 120;
 };
@@ -54,6 +56,8 @@ Expected<std::vector<std::string>> find_cases(const std::vector<std::string>& di
   return cases;
 }
 
+constexpr double kCleanUpSeconds = 30;  // to end a late run on a device
+
 constexpr const char* verdict_text(Verdict verdict) {
   return verdict == Verdict::kPass ? "PASS" : verdict == Verdict::kFail ? "FAIL" : "UNSUPPORTED";
 }
@@ -76,21 +80,38 @@ int run(const Options& options) {
   if (scratch.path().empty())
     return fail(invalid_input("cannot create a temporary directory; set TMPDIR to a writable place"));
 
+  InterruptGuard guard;
+  std::unique_ptr<DeviceRunner> runner;
+  if (options.place.on != "local" || !options.place.run_binary.empty()) {
+    Expected<std::vector<qnl_arch>> archs = archs_of_targets(compile_flags->targets);
+    if (!archs) return fail(archs.errors());
+    Expected<std::unique_ptr<DeviceRunner>> opened =
+        DeviceRunner::open(options.place, std::move(*archs), scratch.path());
+    if (!opened) return fail(opened.errors());
+    runner = std::move(*opened);
+  }
+
   int count = static_cast<int>(cases->size());
   ChildPool pool;
   pool.jobs =
       std::min(count, options.jobs > 0 ? options.jobs
                                        : std::max(1, static_cast<int>(std::thread::hardware_concurrency())));
-  pool.timeout_seconds = options.timeout;
+  // A run on a device ends in time by itself, so that nothing goes on there.
+  pool.timeout_seconds = options.timeout + (runner ? kCleanUpSeconds : 0);
   pool.scratch_dir = scratch.path();
   compile_flags->threads = pool.jobs > 1 ? 1 : 0;
 
   auto job = [&](int index) {
-    CaseOptions case_options{*compile_flags, options.threads, options.runner,
-                             fmt::format("{}/{}", scratch.path(), index)};
+    CaseOptions case_options{*compile_flags,
+                             options.threads,
+                             runner.get(),
+                             fmt::format("case-{}", index),
+                             fmt::format("{}/{}", scratch.path(), index),
+                             options.timeout};
     std::error_code error;
     fs::create_directory(case_options.scratch_dir, error);
     CaseResult result = verify_case((*cases)[static_cast<size_t>(index)], case_options);
+    if (runner) runner->transport().remove(case_options.folder);
     return static_cast<char>(result.verdict) + result.reason;
   };
   int passed = 0, failed = 0, unsupported = 0;
@@ -117,6 +138,7 @@ int run(const Options& options) {
                                  {"cases", std::move(results)}};
     if (Status status = write_text_file(options.json, document.dump()); !status) return fail(status.errors());
   }
+  if (Status status = runner ? runner->close() : Status(); !status) return fail(status.errors());
   if (!complete) return fail(invalid_input("interrupted"));
   return failed == 0 ? kOk : kFailure;
 }
@@ -131,9 +153,7 @@ Action define_verify(CLI::App& app) {
   add_tuning_flag(app, options->flags);
   add_custom_op_flags(app, options->flags);
   app.add_option("--device", options->device, "where to run (default: cpu)")->type_name("D");
-  app.add_option("--runner", options->runner,
-                 "the command that runs bundles, for other processors: 'qemu-aarch64 ./quernel-run'")
-      ->type_name("CMD");
+  add_device_flags(app, options->place);
   app.add_option("--threads", options->threads, "threads that run kernels (default: 1)")
       ->type_name("N")
       ->check(CLI::Range(1, 256));

@@ -53,7 +53,9 @@ void name_inputs(DataSet& set, const std::vector<std::string>& names) {
 // Nothing when the set passes. `worst`: the largest deviation of an output so far.
 std::optional<CaseResult> run_data_set(const CompiledCase& compiled, const DataSet& set,
                                        const Json* tolerances, const CaseOptions& options, Deviation* worst) {
-  RunRequest request{compiled.bundle, {}, options.run_threads, options.runner, options.scratch_dir};
+  RunRequest request{
+      compiled.bundle,        {}, options.run_threads, options.runner, options.folder, options.scratch_dir,
+      options.timeout_seconds};
   std::vector<BundleInput> inputs = inputs_of(compiled.bundle);
   std::vector<std::string> names;
   for (const BundleInput& input : inputs) names.push_back(input.name);

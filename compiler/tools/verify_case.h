@@ -5,6 +5,7 @@
 #include <string>
 
 #include "compile_flags.h"
+#include "device_runner.h"
 
 namespace quernel::tools {
 
@@ -18,8 +19,10 @@ struct CaseResult {
 struct CaseOptions {
   CompileOptions compile;
   int run_threads = 1;
-  std::string runner;       // of bundles, see run_bundle.h; empty: this process
-  std::string scratch_dir;  // private to the case; bundles are written there
+  DeviceRunner* runner = nullptr;  // null: bundles run in this process
+  std::string folder;              // of the device, private to the case
+  std::string scratch_dir;         // private to the case; bundles are written there
+  double timeout_seconds = 0;      // of a run on the device
 };
 
 CaseResult verify_case(const std::string& dir, const CaseOptions& options);

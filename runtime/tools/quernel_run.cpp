@@ -35,7 +35,8 @@ constexpr const char* kUsage =
     "  --repeat N           run N times and report latency\n"
     "  --verify-weights     also check the hashes of the weights\n"
     "  --list               print what the bundle holds, run nothing\n"
-    "  --json               print one JSON object instead of text\n";
+    "  --json               print one JSON object instead of text\n"
+    "  --version            print the runtime's version\n";
 
 struct Assignment {
   std::string name;  // empty: the only one
@@ -47,7 +48,7 @@ struct Options {
   std::string entry;
   std::vector<Assignment> inputs, outputs, symbols;
   uint32_t threads = 1, repeat = 1;
-  bool verify_weights = false, list = false, json = false, help = false;
+  bool verify_weights = false, list = false, json = false, help = false, version = false;
 };
 
 int fail(const std::string& message) {
@@ -99,6 +100,8 @@ Error parse_options(int argc, char** argv, Options* options) {
       options->list = true;
     else if (flag == "--json")
       options->json = true;
+    else if (flag == "--version")
+      options->version = true;
     else if (flag == "--entry" || flag == "--input" || flag == "--output" || flag == "--threads" ||
              flag == "--repeat" || flag == "--symbol") {
       if (++i >= argc) return flag + ": expected a value";
@@ -115,7 +118,7 @@ Error parse_options(int argc, char** argv, Options* options) {
       return "unknown option '" + flag + "'";
     }
   }
-  if (options->help) return std::nullopt;
+  if (options->help || options->version) return std::nullopt;
   if (positional.empty()) return std::string("expected a bundle");
   if (positional.size() > 2) return std::string("unexpected argument '") + positional[2] + "'";
   options->bundle = positional[0];
@@ -476,6 +479,11 @@ int main(int argc, char** argv) {
   }
   if (options.help) {
     fputs(kUsage, stdout);
+    return 0;
+  }
+  if (options.version) {
+    uint32_t version = qnl_runtime_version();
+    printf("quernel-run %u.%u.%u\n", version >> 16, version >> 8 & 255, version & 255);
     return 0;
   }
   return run(options);

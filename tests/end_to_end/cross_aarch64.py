@@ -31,14 +31,15 @@ def build_runner():
 
 def verify(target, runner, cases):
     """-> how many cases passed; none may fail"""
-    out = run([tool("quernel"), "verify", "--target", target, "--runner", f"{EMULATOR} {runner}", *cases])
+    out = run([tool("quernel"), "verify", "--target", target, "--on", "qemu", "--run-binary", runner, *cases])
     print(f"{target}: {out.splitlines()[-1]}")
     return sum(line.startswith("PASS ") for line in out.splitlines())
 
 
 def refuses_a_lesser_processor(runner, case):
     """A bundle that needs dot products names what the processor lacks."""
-    command = [tool("quernel"), "verify", "--target", "cortex-a76", "--runner", f"{EMULATOR} -cpu cortex-a53 {runner}", case]
+    command = [tool("quernel"), "verify", "--target", "cortex-a76", "--on", "qemu:cortex-a53",
+               "--run-binary", runner, case]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True)
     expected = "has aarch64 (neon), the bundle has cortex-a76: aarch64 (neon fp16 dotprod)"
     if done.returncode == 0 or expected not in done.stdout:

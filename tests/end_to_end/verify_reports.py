@@ -45,17 +45,6 @@ class VerifyReports(ToolTest):
     def test_right_answer_passes(self):
         self.assertEqual(self.verdict(self.relu_case("right", RELU)), "PASS right: 1 data set")
 
-    def test_another_runner(self):
-        self.relu_case("right", RELU)
-        self.relu_case("wrong", RELU[:5] + [8.1])
-        self.assertEqual(self.verdict("right", "--runner", tool("quernel-run")), "PASS right: 1 data set")
-        self.assertIn("worst at [1,2]", self.verdict("wrong", "--runner", "env " + tool("quernel-run")))
-        for runner, text in (("no-such-emulator quernel-run", "no-such-emulator exited with 127: cannot start no-such-emulator: No such file"),
-                             (" ", "expected a command that starts quernel-run, found blanks"),
-                             ("sh -c 'kill", "sh exited with 2: "),
-                             ("true", "the runner's output: ")):
-            self.assertIn("FAIL right: test_data_set_0: " + text, self.verdict("right", "--runner", runner))
-
     def test_wrong_value_fails_and_is_named(self):
         line = self.verdict(self.relu_case("wrong", RELU[:5] + [8.1]))
         for text in ("FAIL wrong: test_data_set_0: output 'y'", "1 of 6 elements beyond rtol", "[1,2]", "expected 8.1", "found 8"):

@@ -1,0 +1,131 @@
+#include "device_runner.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+
+#include "command.h"
+#include "feature_names.h"
+#include "find_run_binary.h"
+#include "quernel/runtime.hpp"
+#include "targets/target.h"
+
+namespace quernel::tools {
+namespace {
+
+constexpr double kStartSeconds = 60;
+
+bool holds(const std::vector<qnl_arch>& archs, qnl_arch arch) {
+  return std::find(archs.begin(), archs.end(), arch) != archs.end();
+}
+
+// What the device's quernel-run shall be built for.
+Expected<qnl_arch> choose_arch(const DeviceFlags& flags, const std::vector<qnl_arch>& archs,
+                               std::optional<qnl_arch> device) {
+  if (device) {
+    if (holds(archs, *device)) return *device;
+    if (*device == QNL_ARCH_AARCH64 && holds(archs, QNL_ARCH_ARM)) return QNL_ARCH_ARM;
+    std::string names;
+    for (qnl_arch arch : archs) names += (names.empty() ? "" : ", ") + std::string(arch_name(arch));
+    return invalid_input(fmt::format("--on {}: the device is {}, there is code for {} only", flags.on,
+                                     arch_name(*device), names),
+                         {}, "compile with a --target for it");
+  }
+  // A command does not say what it runs.
+  if (std::optional<ProgramKind> kind = read_program_kind(flags.run_binary)) return kind->arch;
+  return archs[0];
+}
+
+std::string version_text() {
+  uint32_t v = qnl_runtime_version();
+  return fmt::format("{}.{}.{}", v >> 16, v >> 8 & 255, v & 255);
+}
+
+template <class T>
+void add_new(std::vector<T>& list, T value) {
+  if (std::find(list.begin(), list.end(), value) == list.end()) list.push_back(value);
+}
+
+}  // namespace
+
+void add_device_flags(CLI::App& app, DeviceFlags& flags) {
+  app.add_option("--on", flags.on, fmt::format("where to run: {} (default: local)", kOnHelp))
+      ->type_name("WHERE");
+  app.add_option("--run-binary", flags.run_binary,
+                 "the quernel-run of that place (default: one is looked for by its architecture)")
+      ->type_name("FILE");
+}
+
+Expected<std::unique_ptr<DeviceRunner>> DeviceRunner::open(const DeviceFlags& flags,
+                                                           std::vector<qnl_arch> archs,
+                                                           const std::string& scratch_dir) {
+  std::unique_ptr<DeviceRunner> runner(new DeviceRunner);
+  QUERNEL_TRY(runner->transport_, make_transport(flags.on, archs, scratch_dir));
+  QUERNEL_CHECK(runner->transport_->open());
+  runner->owner_ = getpid();
+  Status status = runner->start(flags, archs, scratch_dir);
+  if (status) return runner;
+  Diagnostics errors = status.take_errors();
+  if (Status closed = runner->close(); !closed) errors.push_back(closed.errors()[0]);
+  return errors;
+}
+
+Status DeviceRunner::start(const DeviceFlags& flags, const std::vector<qnl_arch>& archs,
+                           const std::string& scratch_dir) {
+  QUERNEL_TRY(qnl_arch arch, choose_arch(flags, archs, transport_->arch()));
+  QUERNEL_TRY(std::string binary, find_run_binary(flags.run_binary, arch, transport_->is_remote()));
+  QUERNEL_TRY(program_, transport_->put(binary, "quernel-run", true));
+  std::string answer = scratch_dir + "/version", expected = fmt::format("quernel-run {}", version_text());
+  ProcessResult done =
+      run({"--version"},
+          {.output = answer, .errors = scratch_dir + "/version.log", .timeout_seconds = kStartSeconds});
+  if (!done.succeeded())
+    return invalid_input(fmt::format("--on {}: quernel-run does not start: {}", flags.on, done.failure()),
+                         {.file = binary});
+  std::string found = last_line_of(answer);
+  if (found != expected)
+    return invalid_input(
+        fmt::format("--on {}: expected {}, found '{}'", flags.on, expected, found.substr(0, 80)),
+        {.file = binary}, "build it again");
+  return {};
+}
+
+ProcessResult DeviceRunner::run(std::vector<std::string> arguments, const ProcessOptions& options) {
+  arguments.insert(arguments.begin(), program_);
+  return transport_->run(arguments, options);
+}
+
+Status DeviceRunner::close() {
+  if (owner_ != getpid()) return {};
+  owner_ = 0;
+  return transport_->close();
+}
+
+DeviceRunner::~DeviceRunner() {
+  if (Status status = close(); !status) (void)fail(status.errors());
+}
+
+Expected<std::vector<qnl_arch>> archs_of_bundle(const std::string& path) {
+  Bundle bundle;
+  qnl_error error;
+  if (bundle.open(path.c_str(), nullptr, &error) != QNL_OK)
+    return invalid_input(fmt::format("{}: {}", qnl_status_text(error.status), error.text), {.file = path});
+  std::vector<qnl_arch> archs;
+  qnl_variant_info variant;
+  for (uint32_t v = 0; qnl_bundle_get_variant(bundle.get(), v, &variant) == QNL_OK; ++v)
+    add_new(archs, variant.arch);
+  return archs;
+}
+
+Expected<std::vector<qnl_arch>> archs_of_targets(const std::vector<std::string>& targets) {
+  std::vector<qnl_arch> archs;
+  for (const std::string& name : targets) {
+    QUERNEL_TRY(Target target, find_target(name));
+    add_new(archs, arch_of(target.arch));
+  }
+  return archs;
+}
+
+}  // namespace quernel::tools

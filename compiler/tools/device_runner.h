@@ -1,0 +1,53 @@
+// quernel-run where --on says: brought there once, then started with bundles and inputs that are brought as
+// needed. Processes forked after open() may all use it.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "transport.h"
+
+namespace CLI {
+class App;
+}
+
+namespace quernel::tools {
+
+struct DeviceFlags {
+  std::string on = "local";
+  std::string run_binary;
+};
+void add_device_flags(CLI::App& app, DeviceFlags& flags);  // --on, --run-binary
+
+class DeviceRunner {
+ public:
+  // `archs`: those that the bundles have code for. Fails where the device cannot be reached, runs no such
+  // code, or its quernel-run does not start or is of another version. Nothing stays on the device then.
+  static Expected<std::unique_ptr<DeviceRunner>> open(const DeviceFlags& flags, std::vector<qnl_arch> archs,
+                                                      const std::string& scratch_dir);
+  ~DeviceRunner();  // closes, and says on stderr what could not be removed
+  DeviceRunner(const DeviceRunner&) = delete;
+  DeviceRunner& operator=(const DeviceRunner&) = delete;
+
+  Transport& transport() { return *transport_; }
+  // Runs quernel-run with these arguments, which name files of the device.
+  ProcessResult run(std::vector<std::string> arguments, const ProcessOptions& options);
+  // Removes everything from the device; names what it could not.
+  Status close();
+
+ private:
+  DeviceRunner() = default;
+  Status start(const DeviceFlags& flags, const std::vector<qnl_arch>& archs, const std::string& scratch_dir);
+
+  std::unique_ptr<Transport> transport_;
+  std::string program_;  // quernel-run on the device
+  int owner_ = 0;        // the process that opened it
+};
+
+// Distinct architectures that a bundle has code for.
+Expected<std::vector<qnl_arch>> archs_of_bundle(const std::string& bundle);
+// Those of targets, by their names.
+Expected<std::vector<qnl_arch>> archs_of_targets(const std::vector<std::string>& targets);
+
+}  // namespace quernel::tools

@@ -1,0 +1,347 @@
+#!/usr/bin/env python3
+"""Bundles run where --on says: here, under an emulator, over ssh (an sshd of this test's own on the loopback interface), over
+adb (a stand-in that speaks its command line), behind a command. What hangs, dies, is of another architecture or cannot be
+reached is told, and nothing stays on the device.
+"""
+import glob
+import os
+import shutil
+import signal
+import socket
+import stat
+import subprocess
+import sys
+import time
+import unittest
+
+import onnx_file as onnx
+from tools import ROOT, TIME_LIMIT, ToolTest, tool
+
+VALUES = [-2.0, -1.0, 0.0, 1.0, 2.5, 8.0]
+RELU = [max(v, 0.0) for v in VALUES]
+SSHD = shutil.which("sshd", path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin")
+EMULATOR = shutil.which("qemu-aarch64-static") or shutil.which("qemu-aarch64")
+AARCH64_RUNNER = os.path.join(ROOT, "build", "aarch64", "bin", "quernel-run")
+
+ADB = """#!/bin/sh
+# A device for adb: its files below $ADB_ROOT/SERIAL, in place of /data/local/tmp.
+serial=emulator-5554
+if [ "$1" = -s ]; then serial=$2; shift 2; fi
+root=$ADB_ROOT/$serial
+if [ ! -d "$root" ]; then echo "adb: device '$serial' not found" >&2; exit 1; fi
+command=$1; shift
+inside() { printf %s "$1" | sed "s|/data/local/tmp|$root|g"; }
+case $command in
+  push) cp "$1" "$(inside "$2")" && echo "$1: 1 file pushed" ;;
+  pull) cp "$(inside "$1")" "$2" && echo "$1: 1 file pulled" ;;
+  shell)
+    out=$(mktemp); sh -c "$(inside "$*")" >"$out"; status=$?
+    sed "s|$root|/data/local/tmp|g" "$out"; rm -f "$out"; exit $status ;;
+  *) echo "adb: unknown command $command" >&2; exit 1 ;;
+esac
+"""
+
+
+def relu_model():
+    return onnx.model([onnx.node("Relu", ["x"], ["y"])], [onnx.value("x", onnx.FLOAT, [2, 3])],
+                      [onnx.value("y", onnx.FLOAT, [2, 3])])
+
+
+class DeviceTest(ToolTest):
+    def setUp(self):
+        super().setUp()
+        self.environment = dict(os.environ)
+
+    def program(self, name, text):
+        """An executable script in a folder that comes first in PATH."""
+        folder = self.path("programs")
+        os.makedirs(folder, exist_ok=True)
+        path = os.path.join(folder, name)
+        with open(path, "w", encoding="utf-8") as f:
+            f.write(text)
+        os.chmod(path, 0o755)
+        self.environment["PATH"] = folder + ":" + os.environ["PATH"]
+        return path
+
+    def case(self, name, expected):
+        os.makedirs(self.path(name + "/test_data_set_0"))
+        self.write(name + "/model.onnx", relu_model())
+        self.write(name + "/test_data_set_0/input_0.pb", onnx.float_tensor("x", [2, 3], VALUES))
+        self.write(name + "/test_data_set_0/output_0.pb", onnx.float_tensor("y", [2, 3], expected))
+        return name
+
+    def verify(self, on, *arguments, code=0):
+        done = self.run_tool("quernel", "verify", "--on", on, *arguments, env=self.environment)
+        self.assertEqual(done.returncode, code, f"--on {on}: {done.stdout}{done.stderr}")
+        return done.stdout + done.stderr
+
+    def runs_there(self, on, *options):
+        """The right answer passes, a wrong one is told."""
+        self.case("right", RELU)
+        self.case("wrong", RELU[:5] + [8.1])
+        self.assertIn("PASS right: 1 data set", self.verify(on, "right", *options))
+        self.assertIn("worst at [1,2]: expected 8.1000004, found 8", self.verify(on, "right", "wrong", *options, code=1))
+
+
+class Here(DeviceTest):
+    def test_local(self):
+        self.runs_there("local")
+
+    def test_a_named_binary(self):
+        self.runs_there("local", "--run-binary", tool("quernel-run"))
+
+    def test_behind_a_command(self):
+        self.runs_there("env A=b")
+
+    def test_what_on_does_not_know(self):
+        self.case("right", RELU)
+        for on, says in (("no-such-emulator -x", "there is no program 'no-such-emulator'"), (" ", "--on: expected local, qemu"),
+                         ("ssh:", "--on: expected local"), ("ssh:host:port", "or a command that starts quernel-run, found 'ssh:host:port'")):
+            self.fails("quernel", "verify", "right", "--on", on, says=[says])
+
+    def test_binaries_that_cannot_be_it(self):
+        self.case("right", RELU)
+        self.write("text", b"hello")
+        self.fails("quernel", "verify", "right", "--run-binary", "text", says=["--run-binary: expected a quernel-run, found no program"])
+        self.fails("quernel", "verify", "right", "--run-binary", "/bin/true",
+                   says=["--on local: expected quernel-run 0.1.0, found 'W", "build it again"])
+        self.fails("quernel", "verify", "right", "--on", "false", says=["--on false: quernel-run does not start: false exited with 1"])
+        broken = self.program("broken", "#!/no/such/shell\n")
+        self.fails("quernel", "verify", "right", "--on", broken, says=[f"broken exited with 127: cannot start {broken}: No such file"])
+
+    def test_a_runner_that_dies(self):
+        self.case("right", RELU)
+        dying = self.program("dying", '#!/bin/sh\ncase "$*" in *--version*) exec "$@" ;; esac\necho words >&2\nkill -SEGV $$\n')
+        self.assertIn("dying was killed by Segmentation fault: words", self.verify(dying, "right", code=1))
+
+    def test_a_runner_that_says_nothing(self):
+        self.case("right", RELU)
+        silent = self.program("silent", '#!/bin/sh\ncase "$*" in *--version*) exec "$@" ;; esac\n')
+        self.assertIn("FAIL right: test_data_set_0: the runner's output: ", self.verify(silent, "right", code=1))
+
+    def test_a_runner_that_hangs(self):
+        self.case("right", RELU)
+        hanging = self.program("hanging", '#!/bin/sh\ncase "$*" in *--version*) exec "$@" ;; esac\n'
+                               f'sleep 1000 &\necho $! >{self.path("sleeper")}\nwait\n')
+        self.assertIn("hanging timed out after 2 s", self.verify(hanging, "right", "--timeout", "2", code=1))
+        with open(self.path("sleeper"), encoding="utf-8") as f:
+            sleeper = int(f.read())
+        self.assertTrue(ended(sleeper), "the process group of the runner should be gone")
+
+
+def ended(process):
+    """Whether a process is gone, or will be in a moment."""
+    for _ in range(100):
+        try:
+            with open(f"/proc/{process}/stat", encoding="utf-8") as f:
+                if f.read().rpartition(")")[2].split()[0] == "Z":
+                    return True
+        except FileNotFoundError:
+            return True
+        time.sleep(0.05)
+    return False
+
+
+class Emulated(DeviceTest):
+    def setUp(self):
+        super().setUp()
+        if EMULATOR is None:
+            self.skipTest("no qemu-aarch64-static: toolchains/install_debian.sh --cross installs it")
+
+    def test_other_architectures_need_a_runner_of_theirs(self):
+        self.case("right", RELU)
+        self.fails("quernel", "verify", "right", "--on", "qemu", "--target", "aarch64", "--run-binary", tool("quernel-run"),
+                   says=["--run-binary: expected a program for aarch64, found one for x86-64"])
+        self.fails("quernel", "verify", "right", "--on", "qemu-aarch64", "--target", "x86-64",
+                   says=["the device is aarch64, there is code for x86-64 only", "compile with a --target for it"])
+        self.fails("quernel", "verify", "right", "--on", "qemu", "--target", "x86-64", "--target", "aarch64",
+                   says=["expected code for one architecture, found x86-64, aarch64", "name the emulator's, as in qemu-aarch64"])
+        os.makedirs(self.path("alone/bin"))
+        shutil.copy(tool("quernel"), self.path("alone/bin/quernel"))
+        done = subprocess.run([self.path("alone/bin/quernel"), "verify", "right", "--on", "qemu", "--target", "aarch64"],
+                              cwd=self.dir, text=True, capture_output=True, timeout=TIME_LIMIT, check=False)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("found no quernel-run for aarch64; name one with --run-binary, or build it: cmake --preset aarch64", done.stderr)
+
+    def test_no_emulator(self):
+        self.case("right", RELU)
+        os.mkdir(self.path("empty"))
+        self.fails("quernel", "verify", "right", "--on", "qemu", "--target", "aarch64", env={"PATH": self.path("empty")},
+                   says=["found neither qemu-aarch64-static nor qemu-aarch64 in PATH", "Debian's package is qemu-user-static"])
+
+    def test_runs_there(self):
+        if not os.path.exists(AARCH64_RUNNER):
+            self.skipTest("no build/aarch64: cmake --preset aarch64 && cmake --build --preset aarch64")
+        self.runs_there("qemu", "--target", "aarch64", "--run-binary", AARCH64_RUNNER)
+        self.assertIn("PASS", self.verify("qemu-aarch64:cortex-a76", "right", "--target", "cortex-a76", "--target", "x86-64",
+                                          "--run-binary", AARCH64_RUNNER))
+        said = self.verify("qemu:cortex-a53", "right", "--target", "cortex-a76", "--run-binary", AARCH64_RUNNER, code=1)
+        self.assertIn("has aarch64 (neon), the bundle has cortex-a76: aarch64 (neon fp16 dotprod)", said)
+
+
+class Adb(DeviceTest):
+    def setUp(self):
+        super().setUp()
+        self.program("adb", ADB)
+        self.environment["ADB_ROOT"] = self.path("adb")
+        for serial in ("emulator-5554", "phone"):
+            os.makedirs(self.path("adb/" + serial))
+
+    def device_files(self):
+        return glob.glob(self.path("adb/*/*"))
+
+    def test_runs_there(self):
+        self.runs_there("adb")
+        self.assertIn("PASS", self.verify("adb:phone", "right"))
+        self.assertEqual(self.device_files(), [])
+
+    def test_no_such_device(self):
+        self.case("right", RELU)
+        self.fails("quernel", "verify", "right", "--on", "adb:gone", env=self.environment,
+                   says=["--on adb:gone: the device cannot be reached, or has no place for files: adb exited with 1", "device 'gone' not found"])
+
+    def test_another_architecture(self):
+        self.case("right", RELU)
+        self.program("uname", "#!/bin/sh\necho aarch64\n")
+        self.fails("quernel", "verify", "right", "--on", "adb", env=self.environment,
+                   says=["the device is aarch64, there is code for x86-64 only"])
+        self.program("uname", "#!/bin/sh\necho s390x\n")
+        self.fails("quernel", "verify", "right", "--on", "adb", env=self.environment,
+                   says=["expected an x86_64, aarch64, arm or riscv64 device, found 's390x'"])
+        self.assertEqual(self.device_files(), [])
+
+    def test_a_full_device(self):
+        self.case("right", RELU)
+        self.program("adb", ADB.replace("push) cp", "push) echo 'adb: no space left' >&2; exit 1; cp"))
+        self.fails("quernel", "verify", "right", "--on", "adb", env=self.environment,
+                   says=["cannot be written on the device: adb exited with 1: adb: no space left"])
+        self.program("adb", ADB.replace("pull) cp", "pull) echo 'adb: gone' >&2; exit 1; cp"))
+        self.assertIn("cannot be read from the device: adb exited with 1: adb: gone", self.verify("adb", "right", code=1))
+        self.assertEqual(self.device_files(), [])
+
+    def test_what_cannot_be_removed_is_named(self):
+        self.case("right", RELU)
+        self.program("rm", "#!/bin/sh\necho 'rm: not today' >&2\nexit 1\n")
+        done = self.fails("quernel", "verify", "right", "--on", "adb", env=self.environment, lines=None,
+                          says=["could not be removed from the device: adb exited with 1: rm: not today"])
+        self.assertIn("/data/local/tmp/quernel-", done.stderr)
+        self.assertEqual(len(self.device_files()), 1)
+
+
+class Ssh(DeviceTest):
+    @classmethod
+    def setUpClass(cls):
+        if SSHD is None or shutil.which("ssh") is None or shutil.which("ssh-keygen") is None:
+            raise unittest.SkipTest("no sshd: toolchains/install_debian.sh --test installs it")
+
+    def setUp(self):
+        super().setUp()
+        os.chmod(self.dir, stat.S_IRWXU)
+        for key in ("host_key", "user_key"):
+            subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", self.path(key)], check=True)
+        shutil.copy(self.path("user_key.pub"), self.path("authorized_keys"))
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = free.getsockname()[1]
+        os.mkdir(self.path("device_tmp"))
+        self.write("sshd_config", f"""Port {self.port}
+ListenAddress 127.0.0.1
+HostKey {self.path("host_key")}
+AuthorizedKeysFile {self.path("authorized_keys")}
+PidFile none
+StrictModes no
+UsePAM no
+PasswordAuthentication no
+PermitRootLogin yes
+SetEnv TMPDIR={self.path("device_tmp")}
+""".encode())
+        with open(self.path("host_key.pub"), encoding="utf-8") as f:
+            self.write("known_hosts", f"[127.0.0.1]:{self.port} {f.read()}".encode())
+        self.program("ssh", f"""#!/bin/sh
+exec {shutil.which("ssh")} -F none -i {self.path("user_key")} -o UserKnownHostsFile={self.path("known_hosts")} "$@"
+""")
+        if os.geteuid() == 0:
+            os.makedirs("/run/sshd", mode=0o755, exist_ok=True)
+        server = subprocess.Popen([SSHD, "-D", "-e", "-f", self.path("sshd_config")], stderr=subprocess.PIPE)
+        self.addCleanup(server.stderr.close)
+        self.addCleanup(server.wait)
+        self.addCleanup(server.terminate)
+        for _ in range(100):
+            with socket.socket() as probe:
+                if probe.connect_ex(("127.0.0.1", self.port)) == 0:
+                    break
+            if server.poll() is not None:
+                self.skipTest("sshd does not start: " + server.stderr.read().decode(errors="replace").strip())
+            time.sleep(0.05)
+        self.on = f"ssh:127.0.0.1:{self.port}"
+
+    def device_files(self):
+        return os.listdir(self.path("device_tmp"))
+
+    def test_runs_there(self):
+        self.runs_there(self.on)
+        self.assertEqual(self.device_files(), [])
+
+    def test_nobody_listens(self):
+        self.case("right", RELU)
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        self.fails("quernel", "verify", "right", "--on", f"ssh:127.0.0.1:{port}", env=self.environment,
+                   says=["the device cannot be reached", "ssh exited with 255", "Connection refused"])
+
+    def test_no_key_fits(self):
+        self.case("right", RELU)
+        self.write("authorized_keys", b"")
+        self.fails("quernel", "verify", "right", "--on", self.on, env=self.environment,
+                   says=["the device cannot be reached", "Permission denied"])
+
+    def hanging_runner(self):
+        """A program that says it is a quernel-run, and then waits for ever."""
+        source = self.write("hang.c", b"""#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+int main(int n, char** v) {
+  if (n > 1 && strcmp(v[1], "--version") == 0) return puts("quernel-run 0.1.0") < 0;
+  for (;;) pause();
+}
+""")
+        subprocess.run([os.environ.get("QUERNEL_CC", "cc"), "-o", self.path("hang"), self.path(source)], check=True)
+        return self.path("hang")
+
+    def test_a_runner_that_hangs(self):
+        self.case("right", RELU)
+        said = self.verify(self.on, "right", "--timeout", "2", "--run-binary", self.hanging_runner(), code=1)
+        self.assertIn("ssh timed out after 2 s", said)
+        self.assertEqual(self.device_files(), [])
+        self.assertEqual(processes_of(self.path("device_tmp")), [])
+
+    def test_interrupted(self):
+        self.case("right", RELU)
+        verify = subprocess.Popen([tool("quernel"), "verify", "right", "--on", self.on, "--run-binary", self.hanging_runner()],
+                                  cwd=self.dir, env=self.environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        for _ in range(200):
+            if processes_of(self.path("device_tmp")):
+                break
+            time.sleep(0.05)
+        verify.send_signal(signal.SIGINT)
+        _, said = verify.communicate(timeout=TIME_LIMIT)
+        self.assertEqual((verify.returncode, said), (1, "quernel: error[invalid input]: interrupted\n"))
+        self.assertEqual(self.device_files(), [])
+        self.assertEqual(processes_of(self.path("device_tmp")), [])
+
+
+def processes_of(folder):
+    """Programs below a folder that run."""
+    found = []
+    for link in glob.glob("/proc/[0-9]*/exe"):
+        try:
+            if os.readlink(link).startswith(folder + "/"):
+                found.append(link)
+        except OSError:
+            pass
+    return found
+
+
+if __name__ == "__main__":
+    unittest.main()
