@@ -63,6 +63,19 @@ uint64_t KernelEmitter::emit() {
   return scratch_bytes_;
 }
 
+llvm::Function* KernelEmitter::emit_function(const loop::Expr& value,
+                                             const std::vector<loop::Var>& parameters) {
+  std::vector<llvm::Type*> types;
+  for (const loop::Var& parameter : parameters) types.push_back(value_type(parameter->type));
+  auto* type = llvm::FunctionType::get(value_type(value->type), types, false);
+  function_ = llvm::Function::Create(type, llvm::GlobalValue::ExternalLinkage, symbol_, module_);
+  builder_.SetInsertPoint(new_block("entry"));
+  for (size_t i = 0; i < parameters.size(); ++i)
+    bind_variable(parameters[i], function_->getArg(static_cast<unsigned>(i)));
+  builder_.CreateRet(expr(value));
+  return function_;
+}
+
 // struct { void* const* bindings; const int64_t* symbols; void* scratch; }. Distinct bindings do not overlap,
 // but for in-place use, where an element is read before it is written and by no one else: scopes may treat
 // them as disjoint.

@@ -25,6 +25,8 @@ class KernelEmitter {
                 std::string symbol);
   // Returns the bytes of scratch that the kernel wants.
   uint64_t emit();
+  // Instead of the kernel: a function of its own that computes a value from scalars.
+  llvm::Function* emit_function(const loop::Expr& value, const std::vector<loop::Var>& parameters);
 
  private:
   using Value = llvm::Value;

@@ -1,0 +1,400 @@
+// The function around a kernel, its loops over the grid, and statements.
+#include "codegen/c/kernel_printer.h"
+
+#include <algorithm>
+#include <cctype>
+
+#include "codegen/llvm/check_kernel.h"
+#include "loop/print.h"
+#include "support/diagnostic.h"
+
+namespace quernel::codegen {
+
+using loop::ExprKind;
+using loop::StmtKind;
+
+namespace {
+
+constexpr const char* kReserved[] = {
+    "auto",   "break",    "case",   "char",   "const",    "continue", "default", "do",
+    "double", "else",     "enum",   "extern", "float",    "for",      "goto",    "if",
+    "inline", "int",      "long",   "main",   "register", "restrict", "return",  "short",
+    "signed", "sizeof",   "static", "struct", "switch",   "typedef",  "union",   "unsigned",
+    "void",   "volatile", "while",  "lane",   "scratch"};
+
+// Index vectors without memory are printed where they are used: ramps keep accesses contiguous.
+bool is_index_form(const loop::Expr& e) {
+  switch (e->kind) {
+    case ExprKind::kConst:
+    case ExprKind::kVar:
+    case ExprKind::kSymbol:
+      return true;
+    case ExprKind::kRamp:
+    case ExprKind::kBroadcast:
+      return is_index_form(e->args[0]);
+    case ExprKind::kBinary:
+      return (e->binary == BinaryOp::k_add || e->binary == BinaryOp::k_sub || e->binary == BinaryOp::k_mul) &&
+             is_index_form(e->args[0]) && is_index_form(e->args[1]);
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+KernelPrinter::KernelPrinter(const loop::Kernel& kernel, ElementaryFunctions& functions, const Target& target)
+    : kernel_(kernel),
+      functions_(functions),
+      f32_fused_(target.has_f32 && target.has_fma),
+      f64_fused_(target.has_f64 && target.has_fma) {
+  for (const char* word : kReserved) taken_.insert(word);
+}
+
+std::string KernelPrinter::declare(const std::string& wanted) {
+  std::string name;
+  for (char c : wanted) name += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
+  // t0, t1… and r0, r1… are the printer's own; leading underscores and digits are C's.
+  bool own = name.size() > 1 && (name[0] == 't' || name[0] == 'r') &&
+             std::isdigit(static_cast<unsigned char>(name[1]));
+  if (name.empty() || own || name[0] == '_' || std::isdigit(static_cast<unsigned char>(name[0])))
+    name.insert(0, "x_");
+  std::string free = name;
+  for (int i = 2; !taken_.insert(free).second; ++i) free = name + "_" + std::to_string(i);
+  return free;
+}
+
+void KernelPrinter::line(const std::string& text) {
+  out_ += std::string(static_cast<size_t>(2 * indent_), ' ') + text + "\n";
+}
+
+// ---- what is used
+
+void KernelPrinter::count_vars(const loop::Expr& e) {
+  if (!e || !counted_.insert(e.get()).second) return;
+  if (e->kind == ExprKind::kVar) used_vars_.insert(e->var.get());
+  if (e->kind == ExprKind::kSymbol) used_symbols_.insert(e->symbol);
+  if (e->kind == ExprKind::kLoad) used_buffers_.insert(e->buffer.get());
+  for (const loop::Expr& arg : e->args) count_vars(arg);
+}
+
+// Variables, and elements of the kernel's own buffers, that reach no result are left out: C compilers warn of
+// them.
+void KernelPrinter::find_used() {
+  std::function<void(const loop::StmtNode&)> visit = [&](const loop::StmtNode& s) {
+    for (size_t i = s.body.size(); i-- > 0;)
+      if (s.body[i]) visit(*s.body[i]);
+    if (s.kind == StmtKind::kLet && !used_vars_.contains(s.var.get())) return;
+    if (s.kind == StmtKind::kStore && s.buffer->scope == loop::Scope::kGlobal)
+      used_buffers_.insert(s.buffer.get());
+    if (s.kind == StmtKind::kStore && !used_buffers_.contains(s.buffer.get())) return;
+    count_vars(s.extent);
+    count_vars(s.condition);
+    count_vars(s.index);
+    count_vars(s.value);
+  };
+  for (const loop::GridAxis& axis : kernel_.grid) count_vars(axis.extent);
+  for (size_t known = SIZE_MAX; kernel_.body && known != counted_.size();) {
+    known = counted_.size();
+    visit(*kernel_.body);
+  }
+}
+
+// ---- the function
+
+std::string KernelPrinter::parameters() {
+  std::string text;
+  auto add = [&](const std::string& parameter) { text += (text.empty() ? "" : ", ") + parameter; };
+  for (const loop::Buffer& b : kernel_.buffers)
+    add((b->access == loop::Access::kRead ? "const " : "") + memory_type(b->dtype) + "* " +
+        (buffers_[b.get()] = declare(b->name)));
+  for (const std::string& symbol : kernel_.symbols) {
+    symbols_.push_back(declare(symbol));
+    add("int64_t " + symbols_.back());
+  }
+  return text;
+}
+
+std::string KernelPrinter::print(const std::string& name, const std::string& linkage) {
+  find_used();
+  std::string list = parameters();
+  indent_ = 1;
+  for (const loop::Buffer& b : kernel_.buffers)
+    if (!used_buffers_.contains(b.get())) line("(void)" + buffers_[b.get()] + ";");
+  for (size_t i = 0; i < symbols_.size(); ++i)
+    if (!used_symbols_.contains(static_cast<int>(i))) line("(void)" + symbols_[i] + ";");
+  std::vector<loop::Stmt> nest{kernel_.body};
+  // Workgroups in order, as loops of their own.
+  for (size_t i = kernel_.grid.size(); i-- > 0;) {
+    loop::Stmt inner = nest.back() ? nest.back() : loop::block({});
+    nest.push_back(
+        loop::for_loop(kernel_.grid[i].var, kernel_.grid[i].extent, loop::AxisKind::kSerial, inner));
+  }
+  if (nest.back()) statement(*nest.back());
+  if (scratch_bytes_ != 0) list += std::string(list.empty() ? "" : ", ") + "unsigned char* scratch";
+  if (list.empty()) list = "void";
+  return linkage + "void " + name + "(" + list + ") {\n" + out_ + "}\n";
+}
+
+// ---- statements
+
+void KernelPrinter::begin_statement(std::initializer_list<loop::Expr> roots) {
+  scalar_sink_ = Sink{&out_, indent_, {}};
+  uses_.clear();
+  std::function<void(const loop::Expr&)> count = [&](const loop::Expr& e) {
+    if (++uses_[e.get()] > 1) return;
+    for (const loop::Expr& arg : e->args) count(arg);
+  };
+  for (const loop::Expr& root : roots)
+    if (root) count(root);
+}
+
+void KernelPrinter::statement(const loop::StmtNode& s) {
+  switch (s.kind) {
+    case StmtKind::kBlock:
+      for (const loop::Stmt& child : s.body) statement(*child);
+      return;
+    case StmtKind::kFor:
+      return print_for(s);
+    case StmtKind::kIf:
+      return print_if(s);
+    case StmtKind::kLet:
+      return print_let(s);
+    case StmtKind::kStore:
+      return print_store(s);
+    case StmtKind::kAlloc:
+      return print_alloc(*s.buffer);
+    case StmtKind::kBarrier:
+      return;
+  }
+}
+
+void KernelPrinter::print_for(const loop::StmtNode& s) {
+  begin_statement({s.extent});
+  int64_t extent = 0;
+  bool fixed = loop::as_const_int(s.extent, &extent);
+  if (fixed && extent <= 0) return;
+  if (fixed && extent == 1) {
+    aliases_[s.var.get()] = loop::const_index(0);
+    ranges_.bound(s.var, loop::Interval::of(0));
+    line("{");
+    ++indent_;
+    statement(*s.body[0]);
+    --indent_;
+    line("}");
+    return;
+  }
+  std::string end = atom(s.extent, {}, scalar_sink_);
+  ranges_.bound_loop(s.var, s.extent);
+  bool fits = fits_32_bits(s.extent);
+  std::string name = vars_[s.var.get()] = declare(s.var->name);
+  line("for (" + std::string(fits ? "int32_t " : "int64_t ") + name + " = 0; " + name + " < " + end + "; ++" +
+       name + ") {");
+  ++indent_;
+  statement(*s.body[0]);
+  --indent_;
+  line("}");
+}
+
+void KernelPrinter::print_if(const loop::StmtNode& s) {
+  begin_statement({s.condition});
+  int64_t fixed = 0;
+  if (loop::as_const_int(s.condition, &fixed)) {
+    const loop::Stmt taken = fixed != 0 ? s.body[0] : s.body.size() > 1 ? s.body[1] : nullptr;
+    if (!taken) return;
+    line("{");
+    ++indent_;
+    statement(*taken);
+    --indent_;
+    line("}");
+    return;
+  }
+  line("if (" + scalar(s.condition) + ") {");
+  ++indent_;
+  statement(*s.body[0]);
+  --indent_;
+  if (s.body.size() > 1 && s.body[1]) {
+    line("} else {");
+    ++indent_;
+    statement(*s.body[1]);
+    --indent_;
+  }
+  line("}");
+}
+
+void KernelPrinter::print_let(const loop::StmtNode& s) {
+  const loop::Expr& x = s.value;
+  if (!used_vars_.contains(s.var.get())) return;
+  bool is_index_vector = x->type.lanes > 1 && x->type.dtype == DType::kI64 && is_index_form(x);
+  if (x->kind == ExprKind::kConst || is_index_vector) {
+    aliases_[s.var.get()] = x;
+    ranges_.bound(s.var, ranges_(x));
+    return;
+  }
+  begin_statement({x});
+  ranges_.bound(s.var, ranges_(x));
+  if (x->type.lanes == 1) {
+    std::string text = scalar(x), type = value_type(x);
+    line("const " + type + " " + (vars_[s.var.get()] = declare(s.var->name)) + " = " + text + ";");
+    return;
+  }
+  vars_[s.var.get()] = materialize(x, s.var->name);
+}
+
+void KernelPrinter::print_alloc(const loop::BufferNode& b) {
+  if (!used_buffers_.contains(&b)) return;
+  std::string name = buffers_[&b] = declare(b.name), type = memory_type(b.dtype);
+  if (!lives_in_scratch(b)) {
+    line(type + " " + name + "[" + std::to_string(std::max<int64_t>(b.size, 1)) + "];");
+    return;
+  }
+  line(type + "* const " + name + " = (" + type + "*)(void*)(scratch + " + std::to_string(scratch_bytes_) +
+       ");");
+  scratch_bytes_ += (static_cast<uint64_t>(byte_size(b.dtype, b.size)) + 63) / 64 * 64;
+}
+
+// ---- vectors
+
+bool KernelPrinter::touches_registers(const loop::Expr& e) {
+  std::unordered_set<const loop::ExprNode*> seen;
+  std::function<bool(const loop::Expr&)> visit = [&](const loop::Expr& x) {
+    if (!seen.insert(x.get()).second) return false;
+    if (x->kind == ExprKind::kLoad && x->buffer->scope == loop::Scope::kRegister) return true;
+    return std::any_of(x->args.begin(), x->args.end(), visit);
+  };
+  return visit(e);
+}
+
+// `body` writes into the sink what one lane does; here it becomes a loop, or the lanes one by one.
+void KernelPrinter::each_lane(int lanes, bool one_by_one,
+                              const std::function<void(const Lane&, Sink&)>& body) {
+  std::string text;
+  Sink sink{&text, scalar_sink_.indent + (one_by_one ? 0 : 1), {}};
+  std::string margin(static_cast<size_t>(2 * scalar_sink_.indent), ' ');
+  if (one_by_one) {
+    for (int i = 0; i < lanes; ++i) body({std::to_string(i), i}, sink);
+    *scalar_sink_.out += text;
+    return;
+  }
+  body({"lane", -1}, sink);
+  *scalar_sink_.out += margin + "for (int32_t lane = 0; lane < " + std::to_string(lanes) + "; ++lane) {\n" +
+                       text + margin + "}\n";
+}
+
+// All lanes of a vector as an array.
+std::string KernelPrinter::materialize(const loop::Expr& e, const std::string& prefix) {
+  bool own = prefix == "r";
+  std::string name = own ? "r" + std::to_string(next_name_++) : declare(prefix);
+  std::string type = e->type.dtype == DType::kBool ? "uint8_t" : value_type(e);
+  std::string margin(static_cast<size_t>(2 * scalar_sink_.indent), ' ');
+  const loop::Expr* mask = mask_ && (*mask_)->type.lanes == e->type.lanes ? mask_ : nullptr;
+  std::string declaration = margin + type + " " + name + "[" + std::to_string(e->type.lanes) + "];\n";
+  std::string& out = *scalar_sink_.out;
+  size_t at = out.size();
+  each_lane(e->type.lanes, touches_registers(e), [&](const Lane& lane, Sink& sink) {
+    std::string inner(static_cast<size_t>(2 * sink.indent), ' ');
+    std::string element = inner + name + "[" + lane.text + "] = ";
+    if (mask) {  // loads of lanes that are off must not be done
+      std::string on = value(*mask, lane, sink);
+      *sink.out += inner + "if (" + on + ") {\n";
+      std::string text;
+      Sink nested{&text, sink.indent + 1, sink.names};
+      std::string x = value(e, lane, nested);
+      *sink.out +=
+          text + "  " + element + x + ";\n" + inner + "} else {\n  " + element + "0;\n" + inner + "}\n";
+      return;
+    }
+    std::string x = value(e, lane, sink);
+    if (e->type.dtype == DType::kBool) x = "(uint8_t)" + x;
+    *sink.out += element + x + ";\n";
+  });
+  out.insert(std::max(at, size_t{0}), declaration);
+  return name;
+}
+
+// Whether a lane reads what another lane of the store may write.
+bool KernelPrinter::reads_other_elements(const loop::Expr& e, const loop::StmtNode& s) {
+  std::string index = loop::to_string(s.index);
+  std::unordered_set<const loop::ExprNode*> seen;
+  std::function<bool(const loop::Expr&)> visit = [&](const loop::Expr& x) {
+    if (!seen.insert(x.get()).second) return false;
+    if (x->kind == ExprKind::kLoad && x->buffer == s.buffer && x->type.lanes > 1 &&
+        (x->args[0] != s.index && loop::to_string(x->args[0]) != index))
+      return true;
+    return std::any_of(x->args.begin(), x->args.end(), visit);
+  };
+  return visit(e);
+}
+
+// The value is computed under the predicate, so that its loads need no guard of their own.
+void KernelPrinter::print_store(const loop::StmtNode& s) {
+  if (!used_buffers_.contains(s.buffer.get())) return;
+  begin_statement({s.condition, s.index, s.value});
+  int lanes = s.value->type.lanes;
+  loop::Expr uniform, mask;
+  if (s.condition) {
+    int64_t fixed = 0;
+    if (loop::as_const_int(s.condition, &fixed)) {
+      if (fixed == 0) return;
+    } else if (s.condition->type.lanes == 1) {
+      uniform = s.condition;
+    } else if (s.condition->kind == ExprKind::kBroadcast) {
+      uniform = s.condition->args[0];
+    } else {
+      mask = s.condition;
+    }
+  }
+  if (uniform) {
+    line("if (" + scalar(uniform) + ") {");
+    ++indent_;
+    ++scalar_sink_.indent;
+  }
+  if (lanes == 1) {
+    std::string x = scalar(s.value), index = scalar(s.index);
+    if (s.buffer->dtype == DType::kBool) x = "(uint8_t)" + x;
+    line(name_of(*s.buffer) + "[" + index + "] = " + x + ";");
+  } else {
+    store_lanes(s, mask);
+  }
+  if (!uniform) return;
+  --indent_;
+  line("}");
+}
+
+// In lane order, so that of lanes with the same address the last one stays.
+void KernelPrinter::store_lanes(const loop::StmtNode& s, const loop::Expr& mask) {
+  bool is_bool = s.buffer->dtype == DType::kBool;
+  bool one_by_one = s.buffer->scope == loop::Scope::kRegister || touches_registers(s.value);
+  mask_ = mask ? &mask : nullptr;
+  // Where lanes read what others write, all values are there before the first is stored.
+  std::string values, masks, indices;
+  if (mask && reads_other_elements(mask, s)) {
+    mask_ = nullptr;
+    masks = materialize(mask, "r");
+    mask_ = &mask;
+  }
+  if (reads_other_elements(s.value, s)) values = materialize(s.value, "r");
+  if (reads_other_elements(s.index, s)) indices = materialize(s.index, "r");
+  each_lane(s.value->type.lanes, one_by_one, [&](const Lane& lane, Sink& sink) {
+    auto of = [&](const std::string& array) { return array + "[" + lane.text + "]"; };
+    auto element = [&](Sink& place) {
+      std::string x = values.empty() ? value(s.value, lane, place) : of(values);
+      std::string index = indices.empty() ? value(s.index, lane, place) : of(indices);
+      if (is_bool) x = "(uint8_t)" + x;
+      return std::string(static_cast<size_t>(2 * place.indent), ' ') + name_of(*s.buffer) + "[" + index +
+             "] = " + x + ";\n";
+    };
+    if (!mask) {
+      std::string text = element(sink);
+      *sink.out += text;
+      return;
+    }
+    std::string on = masks.empty() ? value(mask, lane, sink) : of(masks);
+    std::string margin(static_cast<size_t>(2 * sink.indent), ' '), text;
+    Sink nested{&text, sink.indent + 1, sink.names};
+    std::string last = element(nested);
+    *sink.out += margin + "if (" + on + ") {\n" + text + last + margin + "}\n";
+  });
+  mask_ = nullptr;
+}
+
+}  // namespace quernel::codegen

@@ -1,0 +1,133 @@
+#include "codegen/llvm/elementary_functions.h"
+
+#include <llvm/IR/InstIterator.h>
+#include <llvm/IR/Instructions.h>
+#include <llvm/Transforms/Utils/Local.h>
+
+#include <functional>
+#include <set>
+#include <vector>
+
+#include "codegen/llvm/kernel_emitter.h"
+#include "codegen/llvm/print_c.h"
+#include "support/diagnostic.h"
+
+namespace quernel::codegen {
+
+using loop::ExprKind;
+
+namespace {
+
+constexpr const char* kPrefix = "op_";
+
+std::string hex(uint64_t bits) {
+  char text[24];
+  std::snprintf(text, sizeof text, "%llx", static_cast<unsigned long long>(bits));
+  return text;
+}
+
+// What is different has different names.
+std::string name_for(const loop::ExprNode& e) {
+  auto dtype = [](const loop::ExprNode& node) { return std::string(quernel::to_string(node.type.dtype)); };
+  std::string name = kPrefix, operand = dtype(*e.args[0]);
+  switch (e.kind) {
+    case ExprKind::kUnary:
+      name += std::string(to_string(e.unary)) + "_" + operand;
+      break;
+    case ExprKind::kBinary:
+      name += std::string(to_string(e.binary)) + "_" + operand;
+      break;
+    case ExprKind::kMulAcc:
+      name += "mul_acc_" + operand;
+      break;
+    case ExprKind::kCast:
+      name += operand + "_to_" + dtype(e);
+      break;
+    case ExprKind::kDot:
+      name += "dot_" + operand + "_" + dtype(*e.args[1]);
+      break;
+    default:
+      QUERNEL_UNREACHABLE("not an elementary operation");
+  }
+  for (size_t i = 0; i < e.args.size(); ++i)
+    if (e.args[i]->kind == ExprKind::kConst) name += "_" + std::to_string(i) + "x" + hex(e.args[i]->bits);
+  return name;
+}
+
+// Values that emission left unused.
+void delete_dead_instructions(llvm::Function& function) {
+  for (llvm::BasicBlock& block : llvm::reverse(function))
+    for (llvm::Instruction& i : llvm::make_early_inc_range(llvm::reverse(block)))
+      if (llvm::isInstructionTriviallyDead(&i)) i.eraseFromParent();
+}
+
+}  // namespace
+
+struct ElementaryFunctions::State {
+  llvm::LLVMContext context;
+  llvm::Module module{"elementary", context};
+  InstructionSet isa;
+  loop::Kernel no_kernel;
+  std::vector<std::pair<std::string, llvm::Function*>> functions;
+  std::set<std::string> names;
+};
+
+ElementaryFunctions::ElementaryFunctions(const Target& target) : state_(std::make_unique<State>()) {
+  state_->isa.f32.fma = target.has_f32 && target.has_fma;
+  state_->isa.f64.fma = target.has_f64 && target.has_fma;
+  state_->isa.f32.sqrt = state_->isa.f64.sqrt = true;  // a function of the prelude
+}
+ElementaryFunctions::ElementaryFunctions(ElementaryFunctions&&) noexcept = default;
+ElementaryFunctions::~ElementaryFunctions() = default;
+
+std::string ElementaryFunctions::name_of(const loop::Expr& operation) {
+  std::string name = name_for(*operation);
+  if (!state_->names.insert(name).second) return name;
+  std::vector<loop::Var> parameters;
+  for (const loop::Expr& arg : operation->args)
+    if (arg->kind == ExprKind::kVar) parameters.push_back(arg->var);
+  KernelEmitter emitter(state_->module, state_->isa, state_->no_kernel, name);
+  llvm::Function* function = emitter.emit_function(operation, parameters);
+  delete_dead_instructions(*function);
+  state_->functions.emplace_back(name, function);
+  return name;
+}
+
+Expected<std::string> ElementaryFunctions::print() const {
+  std::string text;
+  std::set<const llvm::Value*> printed;
+  std::set<std::string> pairs;
+  Diagnostics errors;
+  auto take = [&](Expected<std::string> part) {
+    if (part)
+      text += *part;
+    else
+      errors = part.errors();
+  };
+  // What a function calls and reads comes first.
+  std::function<void(const llvm::Function&, const std::string&)> visit = [&](const llvm::Function& f,
+                                                                             const std::string& name) {
+    if (!printed.insert(&f).second) return;
+    for (const llvm::Instruction& i : llvm::instructions(f)) {
+      if (i.getType()->isStructTy() && pairs.insert(c_type_of(*i.getType())).second) {
+        text += "typedef struct {\n";
+        for (unsigned m = 0; m < i.getType()->getStructNumElements(); ++m)
+          text += "  " + c_type_of(*i.getType()->getStructElementType(m)) + " m" + std::to_string(m) + ";\n";
+        text += "} " + c_type_of(*i.getType()) + ";\n";
+      }
+      if (auto* call = llvm::dyn_cast<llvm::CallInst>(&i))
+        if (const llvm::Function* callee = call->getCalledFunction(); callee && !callee->isIntrinsic())
+          visit(*callee, kPrefix + callee->getName().str());
+      for (const llvm::Value* operand : i.operand_values())
+        if (auto* table = llvm::dyn_cast<llvm::GlobalVariable>(operand);
+            table && printed.insert(table).second)
+          take(print_c(*table, kPrefix));
+    }
+    take(print_c(f, name, kPrefix));
+  };
+  for (const auto& [name, function] : state_->functions) visit(*function, name);
+  if (!errors.empty()) return errors;
+  return text;
+}
+
+}  // namespace quernel::codegen
