@@ -66,7 +66,8 @@ typedef const qnl_image_table* (*qnl_image_query_fn)(uint32_t abi_version);
  *   - exactly one PT_LOAD, flags R and X, never W, p_offset 0; p_memsz equals p_filesz (no .bss);
  *   - e_entry = the query function, inside that segment;
  *   - no relocation of any kind, no DT_NEEDED, DT_INIT*, DT_FINI*, DT_TEXTREL, no PT_TLS, no PT_INTERP.
- * PT_DYNAMIC, PT_PHDR, PT_NOTE and a PT_GNU_STACK without X may be there. The loader rejects anything else.
+ * PT_DYNAMIC, PT_PHDR, PT_NOTE, a PT_GNU_STACK without X and, for RISC-V, PT_RISCV_ATTRIBUTES may be there.
+ * The loader rejects anything else.
  */
 
 /* Element types of tensors, as stored in bundles; a value is never reused. Little-endian. bool takes one byte
@@ -145,6 +146,9 @@ typedef enum qnl_arch {
 #define QNL_RISCV_GC (UINT64_C(1) << 0)
 #define QNL_RISCV_V (UINT64_C(1) << 1)
 #define QNL_RISCV_ZVFH (UINT64_C(1) << 2)
+/* Vector registers of at least so many bits; V alone has 128. */
+#define QNL_RISCV_VLEN256 (UINT64_C(1) << 3)
+#define QNL_RISCV_VLEN512 (UINT64_C(1) << 4)
 
 #ifdef __cplusplus
 }

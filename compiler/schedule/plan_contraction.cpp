@@ -260,7 +260,7 @@ ContractionPlan plan_contraction(const Contraction& contraction, const OperandSt
   }
   plan.member_extents = extents;
   std::vector<Axis>& axes = plan.axes;
-  plan.lanes = std::max(1, target.lanes(element_size(contraction.accumulator)));
+  plan.lanes = target.lanes(element_size(contraction.accumulator));
 
   Candidate best;
   for (size_t i = 0; i < axes.size(); ++i) {

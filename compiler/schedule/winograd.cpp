@@ -219,7 +219,7 @@ WinogradPlan plan_winograd(const Contraction& c, const WinogradForm& form, int t
   plan.group_stride = form.group < 0 ? Dim(0) : a.axis[form.group];
   plan.y_stride = a.axis[form.y];
   plan.x_stride = a.axis[form.x];
-  plan.lanes = std::max(1, target.lanes(4));
+  plan.lanes = target.lanes(4);
   Estimate best = estimates(plan, target, panel_v)[0];
   set_tiling(plan, best.tiling);
   plan.cycles = best.cycles;

@@ -22,8 +22,8 @@ struct Target {
   std::string features;            // LLVM's feature string, "+fma,+avx2"
   uint64_t required_features = 0;  // QNL_FEATURE_* bits of schemas/kernel_abi.h that a device must have
 
-  int vector_bytes = 16;         // widest vector register worth using
-  int vector_registers = 16;     // architectural vector registers
+  int vector_bytes = 16;         // widest vector register worth using; 4: no vectors, a lane is a scalar
+  int vector_registers = 16;     // architectural vector registers; those of f32 where there are no vectors
   bool has_f32 = true;           // f32 arithmetic in hardware, square roots too
   bool has_f64 = true;           // f64 arithmetic
   bool has_fma = false;          // fused multiply-add in hardware, for what of f32 and f64 there is

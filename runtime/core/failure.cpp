@@ -38,6 +38,8 @@ constexpr FeatureName kFeatureNames[] = {
     {QNL_ARCH_RISCV64, QNL_RISCV_GC, "gc"},
     {QNL_ARCH_RISCV64, QNL_RISCV_V, "v"},
     {QNL_ARCH_RISCV64, QNL_RISCV_ZVFH, "zvfh"},
+    {QNL_ARCH_RISCV64, QNL_RISCV_VLEN256, "vlen256"},
+    {QNL_ARCH_RISCV64, QNL_RISCV_VLEN512, "vlen512"},
     {QNL_ARCH_RISCV32, QNL_RISCV_GC, "gc"},
     {QNL_ARCH_RISCV32, QNL_RISCV_V, "v"},
 };

@@ -6,6 +6,7 @@
 #include <cpuid.h>
 #elif defined(__linux__)
 #include <sys/auxv.h>
+#include <unistd.h>
 #endif
 
 namespace quernel::runtime {
@@ -87,12 +88,43 @@ uint64_t host_features() {
 
 #elif defined(__riscv) && __riscv_xlen == 64
 
+namespace {
+
+struct Probe {
+  int64_t key;
+  uint64_t value;
+};
+
+// What every core has; false where the kernel (older than Linux 6.4) cannot be asked.
+bool probe_extensions(uint64_t* extensions) {
+  constexpr long kRiscvHwprobe = 258;  // __NR_riscv_hwprobe, not in every <sys/syscall.h>
+  Probe probe = {4, 0};                // RISCV_HWPROBE_KEY_IMA_EXT_0
+  if (syscall(kRiscvHwprobe, &probe, 1, 0, nullptr, 0) != 0 || probe.key < 0) return false;
+  *extensions = probe.value;
+  return true;
+}
+
+}  // namespace
+
 uint32_t host_arch() { return QNL_ARCH_RISCV64; }
 
+// Bits: Linux Documentation/arch/riscv/hwprobe.rst. Where there is no such call, AT_HWCAP has one bit per
+// single-letter extension. It cannot tell V 1.0 from its drafts, which kernels of that age only have with a
+// vendor's changes.
 uint64_t host_features() {
-  unsigned long cap = getauxval(AT_HWCAP);  // one bit per single-letter extension
-  uint64_t f = QNL_RISCV_GC;
-  if (cap >> ('v' - 'a') & 1) f |= QNL_RISCV_V;
+  uint64_t f = QNL_RISCV_GC, extensions;
+  if (probe_extensions(&extensions)) {
+    if (extensions >> 2 & 1) f |= QNL_RISCV_V;
+    if (extensions >> 30 & 1) f |= QNL_RISCV_ZVFH;
+  } else if (getauxval(AT_HWCAP) >> ('v' - 'a') & 1) {
+    f |= QNL_RISCV_V;
+  }
+  if ((f & QNL_RISCV_V) == 0) return f;
+  unsigned long vlenb;
+  __asm__ volatile("csrr %0, 0xC22"
+                   : "=r"(vlenb));  // by number: assemblers know its name only where V is enabled
+  if (vlenb >= 32) f |= QNL_RISCV_VLEN256;
+  if (vlenb >= 64) f |= QNL_RISCV_VLEN512;
   return f;
 }
 

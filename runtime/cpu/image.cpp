@@ -21,6 +21,7 @@ constexpr unsigned char kClass = ELFCLASS32;
 #endif
 constexpr uint32_t kMaxProgramHeaders = 16;
 constexpr uint64_t kPageMask = 4095;
+constexpr uint32_t kRiscvMachine = 243, kRiscvAttributes = 0x70000003;  // not in every <elf.h>, either
 constexpr uint32_t kRelrTag = 36, kRelrSizeTag = 35;  // DT_RELR, DT_RELRSZ: not in every <elf.h>
 
 uint32_t elf_machine(uint32_t arch) {
@@ -32,7 +33,7 @@ uint32_t elf_machine(uint32_t arch) {
     case QNL_ARCH_ARM:
       return EM_ARM;
     case QNL_ARCH_RISCV64:
-      return 243;  // EM_RISCV
+      return kRiscvMachine;
     default:
       return EM_NONE;
   }
@@ -143,6 +144,9 @@ qnl_status verify_image(const void* raw, uint64_t bytes, uint32_t arch, ImageLay
       case PT_TLS:
         status = malformed(error) << "has thread-local data";
         break;
+      case kRiscvAttributes:  // the extensions that the code uses, as text; another thing on other machines
+        if (ehdr.e_machine == kRiscvMachine) break;
+        [[fallthrough]];
       default:
         status = malformed(error) << "unknown program header " << static_cast<uint32_t>(header.p_type);
         break;

@@ -55,7 +55,7 @@ KernelEmitter::Value* KernelEmitter::float_to_narrow_integer(Value* x, DType to)
   int64_t lowest = is_signed ? -(int64_t{1} << (bits - 1)) : 0,
           highest = (int64_t{1} << (is_signed ? bits - 1 : bits)) - 1, moved = 0;
   Value* rounded = nullptr;
-  if (isa_.x86 && x->getType()->getScalarType()->isFloatTy()) {
+  if (isa_.round_to_int && x->getType()->getScalarType()->isFloatTy()) {
     Value* inner = x;
     const llvm::APFloat* by = nullptr;
     if (llvm::PatternMatch::match(x, llvm::PatternMatch::m_FAdd(llvm::PatternMatch::m_Value(inner),

@@ -60,7 +60,9 @@ MathBuilder::Value* MathBuilder::round_by_adding(Value* x) {
 }
 
 MathBuilder::Value* MathBuilder::round_to_even(Value* x) {
-  return has_.rounding ? b_.CreateUnaryIntrinsic(llvm::Intrinsic::roundeven, x) : round_by_adding(x);
+  // A conversion that follows recognises the intrinsic.
+  bool known = has_.rounding || (isa_.round_to_int && is_f32_);
+  return known ? b_.CreateUnaryIntrinsic(llvm::Intrinsic::roundeven, x) : round_by_adding(x);
 }
 
 MathBuilder::Value* MathBuilder::trunc(Value* x) {

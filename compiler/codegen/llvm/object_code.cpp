@@ -80,6 +80,10 @@ void initialize_targets() {
     LLVMInitializeARMTarget();
     LLVMInitializeARMTargetMC();
     LLVMInitializeARMAsmPrinter();
+    LLVMInitializeRISCVTargetInfo();
+    LLVMInitializeRISCVTarget();
+    LLVMInitializeRISCVTargetMC();
+    LLVMInitializeRISCVAsmPrinter();
   });
 }
 
@@ -101,6 +105,10 @@ InstructionSet instruction_set(const Target& target, const llvm::MCSubtargetInfo
     rounds_f32 = subtarget.checkFeatures("+fp-armv8d16sp");
     rounds_f64 = subtarget.checkFeatures("+fp-armv8d16");
   }
+  // RISC-V's vectors would be rounded by changing the rounding mode.
+  bool riscv_v = target.arch == Arch::kRiscV64 && subtarget.checkFeatures("+v");
+  if (riscv_v) rounds_f32 = rounds_f64 = false;
+  isa.round_to_int = (isa.x86 && rounds_f32) || riscv_v;
   isa.f32 = {target.has_f32 && target.has_fma, target.has_f32 && rounds_f32, target.has_f32};
   isa.f64 = {target.has_f64 && target.has_fma, target.has_f64 && rounds_f64, target.has_f64};
   isa.narrow_indices = target.arch == Arch::kArm || target.arch == Arch::kRiscV32;

@@ -1,0 +1,103 @@
+#!/usr/bin/env python3
+"""Bundles for another processor, made here, run under an emulator by the quernel-run that the architecture's CMake preset
+builds: a rotating sample of ONNX's node tests and the smaller of the real models, on every target of the architecture.
+
+cross_linux.py ARCH [--sample N]   one case of each eight, the N-th; else N counts the commits of the history
+cross_linux.py ARCH --all          every node test and every model, compared with what the same cases do on x86-64
+"""
+import argparse
+import glob
+import os
+import subprocess
+import sys
+
+from linux_devices import ARCHITECTURES, Device, build_runner
+from tools import ROOT, skip, test_data, tool
+
+NODE_TESTS = "/usr/share/libonnx-testdata/data/node"
+EVERY = 8
+SMALL_MODELS = ["mnist_8", "micro_kws_fp32", "micro_kws_qdq", "fsmn_vad_online", "cct_2_opset20"]
+
+
+def commits():
+    done = subprocess.run(["git", "-C", ROOT, "rev-list", "--count", "HEAD"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    return int(done.stdout) if done.returncode == 0 else 0
+
+
+def verdicts(output):
+    """-> {case: "PASS" and the like}, the lines of those that failed"""
+    lines = [line for line in output.splitlines() if line.split(" ")[0] in ("PASS", "FAIL", "UNSUPPORTED")]
+    return ({line.split(" ")[1].rstrip(":"): line.split(" ")[0] for line in lines},
+            [line for line in lines if line.startswith("FAIL ")])
+
+
+def verify_on(device, target, cases):
+    """-> what became of each case; none may fail"""
+    output = device.verify(target, cases).stdout
+    found, failures = verdicts(output)
+    print(f"{target}: {output.splitlines()[-1]}", flush=True)
+    if failures or len(found) != len(cases):
+        sys.exit("\n".join(failures) or f"expected a verdict for each of {len(cases)} cases, found {len(found)}:\n{output[-4000:]}")
+    return found
+
+
+def refuses_a_lesser_processor(architecture, runner, case):
+    target, cpu, expected = architecture.lesser
+    done = Device(runner, cpu).verify(target, [case])
+    if done.returncode == 0 or expected not in done.stdout:
+        sys.exit(f"expected a failure that says '{expected}', found exit {done.returncode}: {done.stdout}")
+
+
+def all_cases(architecture, runner):
+    cases = [path.rstrip("/") for path in sorted(glob.glob(NODE_TESTS + "/*/") + glob.glob(os.path.join(test_data(), "models", "*", "model.onnx")))]
+    cases = [os.path.dirname(case) if case.endswith(".onnx") else case for case in cases]
+    here = subprocess.run([tool("quernel"), "verify", "--target", "x86-64", *cases], stdout=subprocess.PIPE, text=True).stdout
+    print(f"x86-64: {here.splitlines()[-1]}", flush=True)
+    expected, _ = verdicts(here)
+    differences = []
+    for target, cpu in architecture.targets.items():
+        output = Device(runner, cpu).verify(target, cases, "--timeout", "1200").stdout
+        found, failures = verdicts(output)
+        print(f"{target}: {output.splitlines()[-1]}", flush=True)
+        differences += failures
+        differences += [f"{target}: {case}: {found.get(case)}, on x86-64 {verdict}"
+                        for case, verdict in expected.items() if found.get(case) != verdict]
+    if differences:
+        sys.exit("\n".join(differences))
+    print("every case does what it does on x86-64")
+
+
+def sample(architecture, runner, start):
+    nodes = sorted(glob.glob(NODE_TESTS + "/*"))[start % EVERY::EVERY]
+    models = [path for path in (os.path.join(test_data(), "models", name) for name in SMALL_MODELS) if os.path.isdir(path)]
+    if not nodes and not models:
+        skip(f"no ONNX tests in {NODE_TESTS} and no models in {test_data()}")
+    print(f"node tests: one of each {EVERY}; again with --sample {start % (EVERY * len(architecture.targets))}", flush=True)
+    for i, (target, cpu) in enumerate(architecture.targets.items()):
+        device = Device(runner, cpu)
+        # The targets take turns, too: node tests on one of them, models on all.
+        if nodes and i == start // EVERY % len(architecture.targets):
+            found = verify_on(device, target, nodes)
+            if sum(verdict == "PASS" for verdict in found.values()) < len(nodes) // 2:
+                sys.exit("expected most node tests to be supported")
+        if models and set(verify_on(device, target, models).values()) != {"PASS"}:
+            sys.exit(f"expected all of {len(models)} models to pass")
+    refuses_a_lesser_processor(architecture, runner, (models or nodes)[0])
+
+
+def main():
+    parser = argparse.ArgumentParser(usage=__doc__)
+    parser.add_argument("architecture", choices=sorted(ARCHITECTURES))
+    parser.add_argument("--all", action="store_true")
+    parser.add_argument("--sample", type=int)
+    options = parser.parse_args()
+    architecture = ARCHITECTURES[options.architecture]
+    runner = build_runner(architecture)
+    if options.all:
+        all_cases(architecture, runner)
+    else:
+        sample(architecture, runner, commits() if options.sample is None else options.sample)
+
+
+if __name__ == "__main__":
+    main()

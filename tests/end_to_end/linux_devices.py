@@ -1,0 +1,64 @@
+"""The Linux devices that the tests have: emulated processors, and the quernel-run that a CMake preset builds for each."""
+import os
+import shutil
+import subprocess
+from dataclasses import dataclass
+
+from tools import ROOT, skip, tool
+
+
+@dataclass(frozen=True)
+class Architecture:
+    preset: str    # of CMake: builds quernel-run
+    compiler: str
+    emulator: str
+    targets: dict  # of quernel compile -> the emulator's CPU
+    lesser: tuple  # a target, a CPU that lacks something of it, and what the refusal says
+
+
+RISCV_V = "rv64,v=true,vext_spec=v1.0,vlen="
+ARCHITECTURES = {
+    "aarch64": Architecture(
+        preset="aarch64",
+        compiler="aarch64-linux-gnu-g++",
+        emulator="qemu-aarch64-static",
+        targets={"aarch64": "cortex-a53", "cortex-a53": "cortex-a53", "cortex-a72": "cortex-a72", "cortex-a76": "cortex-a76"},
+        lesser=("cortex-a76", "cortex-a53", "has aarch64 (neon), the bundle has cortex-a76: aarch64 (neon fp16 dotprod)")),
+    "riscv64": Architecture(
+        preset="riscv64",
+        compiler="riscv64-linux-gnu-g++",
+        emulator="qemu-riscv64-static",
+        targets={"riscv64": "rv64", "riscv64-v": RISCV_V + "128"},
+        lesser=("riscv64-v", "rv64", "has riscv64 (gc), the bundle has riscv64-v: riscv64 (gc v)")),
+}
+
+
+def run(command):
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    if done.returncode != 0:
+        raise SystemExit(f"{' '.join(command[:4])} …: exit {done.returncode}\n{done.stdout[-4000:]}")
+    return done.stdout
+
+
+class Device:
+    """quernel-run of an architecture on one of its CPUs."""
+
+    def __init__(self, runner, cpu):
+        self.options = ["--on", "qemu:" + cpu, "--run-binary", runner]
+
+    def verify(self, target, cases, *options):
+        """-> the ended `quernel verify` of these cases"""
+        command = [tool("quernel"), "verify", "--target", target, *self.options, *options, *cases]
+        return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+
+def build_runner(architecture):
+    """-> path of quernel-run; skips the test where the cross compiler or the emulator is missing"""
+    for program in (architecture.compiler, architecture.emulator):
+        if not shutil.which(program):
+            skip(f"no {program}: toolchains/install_debian.sh --cross installs it")
+    build = os.path.join(ROOT, "build", architecture.preset)
+    launcher = [f"-DCMAKE_{language}_COMPILER_LAUNCHER=ccache" for language in ("C", "CXX") if shutil.which("ccache")]
+    run(["cmake", "-S", ROOT, "--preset", architecture.preset, *launcher])
+    run(["cmake", "--build", build, "--target", "quernel-run"])
+    return os.path.join(build, "bin", "quernel-run")
