@@ -9,8 +9,11 @@
 #include <unordered_map>
 
 #include "bundle/custom_kernels.h"
+#include "bundle/static_program.h"
 #include "bundle/write_bundle.h"
+#include "bundle/write_static.h"
 #include "codegen/llvm/compile_kernels.h"
+#include "codegen/llvm/static_archive.h"
 #include "frontends/onnx/import_model.h"
 #include "frontends/text/import_text.h"
 #include "graph/control.h"
@@ -488,14 +491,19 @@ Status run_passes_to_stop(const std::vector<Graph>& graphs, const Target& target
 
 }  // namespace
 
-Expected<bundle::CompiledVariant> compile_variant(const std::vector<Graph>& graphs, const Target& target,
-                                                  const CompileOptions& options, schedule::Tilings* tilings) {
+namespace {
+
+// The code of one target, for an image or, with a prefix of the kernels' symbols, for the static form.
+Expected<bundle::CompiledVariant> compile_code(const std::vector<Graph>& graphs, const Target& target,
+                                               const CompileOptions& options, schedule::Tilings* tilings,
+                                               const std::string& symbol_prefix) {
   QUERNEL_ASSERT(options.stop_after.empty());
   QUERNEL_TRY(Lowered lowered, lower_variant(graphs, target, options, tilings));
   QUERNEL_CHECK(run_loop_passes(lowered, options));
   if (options.on_stage) options.on_stage("code generation");
   codegen::CompileOptions codegen_options;
   codegen_options.threads = options.threads;
+  codegen_options.symbol_prefix = symbol_prefix;
   codegen_options.optimize = !contains(options.disabled_passes, kOptimizeCode);
   if (!options.dump_dir.empty()) codegen_options.dump_dir = options.dump_dir + "/" + target.name;
   QUERNEL_TRY(lowered.variant.image,
@@ -503,10 +511,60 @@ Expected<bundle::CompiledVariant> compile_variant(const std::vector<Graph>& grap
   return std::move(lowered.variant);
 }
 
+Status write_bundle_file(const std::vector<bundle::CompiledVariant>& variants, const std::string& path,
+                         CompileReport& report) {
+  bundle::BundleContents contents = bundle::bundle_from_schedule(variants, std::string(kProducer));
+  QUERNEL_TRY(bundle::BundleSizes sizes, bundle::write_bundle(contents, path));
+  report.file_bytes = sizes.file;
+  report.code_bytes = sizes.code;
+  report.constant_bytes = sizes.constants;
+  return {};
+}
+
+Status write_static_form(const std::vector<bundle::CompiledVariant>& variants, const std::string& stem,
+                         const CompileOptions& options, CompileReport& report) {
+  const bundle::CompiledVariant& variant = variants[0];
+  bundle::BundleContents contents = bundle::bundle_from_schedule(variants, std::string(kProducer));
+  QUERNEL_TRY(codegen::StaticProgram program,
+              bundle::static_program(contents, bundle::static_name(stem), variant.image.symbols));
+  bool optimize = !contains(options.disabled_passes, kOptimizeCode);
+  QUERNEL_TRY(codegen::StaticArchive archive,
+              codegen::static_archive(program, variant.image.objects, variant.target, optimize));
+  StaticReport& result = report.program.emplace();
+  QUERNEL_TRY(result.files, bundle::write_static(program, archive, variant.target, stem));
+  report.file_bytes = archive.bytes.size();
+  report.code_bytes = archive.kernel_bytes + archive.overhead_bytes;
+  report.constant_bytes = program.constants_bytes;
+  result.kernel_bytes = archive.kernel_bytes;
+  result.overhead_bytes = archive.overhead_bytes;
+  result.stack_bytes = archive.stack_bytes;
+  result.helpers = archive.helpers;
+  for (const codegen::StaticRegion& region : program.regions)
+    result.memory.push_back({region.name, region.bytes});
+  if (program.state_bytes != 0) result.memory.push_back({"state", program.state_bytes});
+  return {};
+}
+
+}  // namespace
+
+Expected<bundle::CompiledVariant> compile_variant(const std::vector<Graph>& graphs, const Target& target,
+                                                  const CompileOptions& options, schedule::Tilings* tilings) {
+  return compile_code(graphs, target, options, tilings, {});
+}
+
 Expected<CompileReport> compile_graphs(const std::vector<Graph>& graphs, const std::string& path,
                                        const CompileOptions& options) {
   QUERNEL_CHECK(check_pass_names(options));
   QUERNEL_CHECK(check_shared_states(graphs));
+  bool is_static = options.emit == Emit::kStatic;
+  if (is_static && options.targets.size() != 1)
+    return invalid_input("expected one target for a static library, found " +
+                         std::to_string(options.targets.size()));
+  std::string symbol_prefix;
+  if (is_static) {
+    QUERNEL_CHECK(bundle::check_static_name(bundle::static_name(path)));
+    symbol_prefix = bundle::static_kernel_prefix(bundle::static_name(path));
+  }
   CompileReport report;
   report.stopped = !options.stop_after.empty();
   // Times the stages that the callbacks mark.
@@ -529,7 +587,7 @@ Expected<CompileReport> compile_graphs(const std::vector<Graph>& graphs, const s
   std::vector<bundle::CompiledVariant> variants;
   for (const std::string& name : options.targets) {
     QUERNEL_TRY(Target target, find_target(name));
-    if (target.firmware && !report.stopped)
+    if (target.firmware && !is_static && !report.stopped)
       return unsupported(
           "target '" + target.name + "': its kernels are linked into firmware, bundles hold none", {},
           "name a target that runs Linux, or compile for firmware with --emit=static");
@@ -547,7 +605,8 @@ Expected<CompileReport> compile_graphs(const std::vector<Graph>& graphs, const s
     QUERNEL_TRY(std::vector<std::string> notes,
                 bundle::missing_custom_kernels(graphs, target, options.custom_ops));
     report.notes.insert(report.notes.end(), notes.begin(), notes.end());
-    QUERNEL_TRY(bundle::CompiledVariant variant, compile_variant(graphs, target, timed, &tilings));
+    QUERNEL_TRY(bundle::CompiledVariant variant,
+                compile_code(graphs, target, timed, &tilings, symbol_prefix));
     variants.push_back(std::move(variant));
   }
   for (std::string& note : tilings.unused(targets)) report.notes.push_back(std::move(note));
@@ -555,13 +614,10 @@ Expected<CompileReport> compile_graphs(const std::vector<Graph>& graphs, const s
     finish();
     return report;
   }
-  timed.on_stage("write bundle");
-  bundle::BundleContents contents = bundle::bundle_from_schedule(variants, std::string(kProducer));
-  QUERNEL_TRY(bundle::BundleSizes sizes, bundle::write_bundle(contents, path));
+  timed.on_stage(is_static ? "write static library" : "write bundle");
+  QUERNEL_CHECK(is_static ? write_static_form(variants, path, options, report)
+                          : write_bundle_file(variants, path, report));
   finish();
-  report.file_bytes = sizes.file;
-  report.code_bytes = sizes.code;
-  report.constant_bytes = sizes.constants;
   report.kernels = static_cast<int>(variants[0].image.kernel_names.size());
   for (const bundle::CompiledEntry& entry : variants[0].entries) {
     auto workspace = static_cast<uint64_t>(entry.schedule.workspace_bytes.estimate());
@@ -571,7 +627,7 @@ Expected<CompileReport> compile_graphs(const std::vector<Graph>& graphs, const s
   return report;
 }
 
-Expected<CompileReport> compile(const std::string& model, const std::string& bundle,
+Expected<CompileReport> compile(const std::string& model, const std::string& output,
                                 const CompileOptions& options) {
   if (options.on_stage) options.on_stage("import");
   auto start = std::chrono::steady_clock::now();
@@ -579,7 +635,7 @@ Expected<CompileReport> compile(const std::string& model, const std::string& bun
   double import_seconds = seconds_since(start);
   std::vector<Graph> graphs;
   for (Imported& entry : entries) graphs.push_back(std::move(entry.graph));
-  QUERNEL_TRY(CompileReport report, compile_graphs(graphs, bundle, options));
+  QUERNEL_TRY(CompileReport report, compile_graphs(graphs, output, options));
   report.stages.insert(report.stages.begin(), {"import", import_seconds});
   auto append = [](std::vector<std::string>& to, std::vector<std::string> from) {
     to.insert(to.end(), from.begin(), from.end());

@@ -57,8 +57,8 @@ Expected<Graph> run_graph_passes(Graph graph, const Target& target, const Compil
 Expected<bundle::CompiledVariant> compile_variant(const std::vector<Graph>& graphs, const Target& target,
                                                   const CompileOptions& options,
                                                   schedule::Tilings* tilings = nullptr);
-// Imported graphs to a bundle file, or, with stop_after, through the passes up to that one for every target.
-// Errors: states of one name that differ.
+// Imported graphs to a bundle file, or what options.emit says, or, with stop_after, through the passes up to
+// that one for every target. Errors: states of one name that differ.
 Expected<CompileReport> compile_graphs(const std::vector<Graph>& graphs, const std::string& path,
                                        const CompileOptions& options);
 // The contractions of a model that can be tuned, for the first target, of all entry points.

@@ -247,8 +247,6 @@ Expected<StaticProgram> static_program(const BundleContents& contents, const std
   return Builder(contents, kernel_symbols).run(name);
 }
 
-std::string static_kernel_symbol(const std::string& name, size_t index) {
-  return c_identifier(name) + "_kernel_" + std::to_string(index);
-}
+std::string static_kernel_prefix(const std::string& name) { return c_identifier(name) + "_kernel_"; }
 
 }  // namespace quernel::bundle

@@ -16,7 +16,7 @@ namespace quernel::bundle {
 Expected<codegen::StaticProgram> static_program(const BundleContents& contents, const std::string& name,
                                                 const std::vector<std::string>& kernel_symbols);
 
-// The symbol of kernel `index` of the program `name`.
-std::string static_kernel_symbol(const std::string& name, size_t index);
+// The symbol of kernel `index` of the program `name` is this and the index.
+std::string static_kernel_prefix(const std::string& name);
 
 }  // namespace quernel::bundle

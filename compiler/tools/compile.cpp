@@ -1,7 +1,8 @@
-// quernel compile: a model file becomes a bundle.
+// quernel compile: a model file becomes a bundle, or a static library.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <filesystem>
 
 #include "command.h"
 #include "compile_flags.h"
@@ -13,13 +14,37 @@ namespace quernel::tools {
 namespace {
 
 struct Options {
-  std::string model, output;
+  std::string model, output, emit = "bundle";
   CompileFlags flags;
   int threads = 0;
   bool time_passes = false, json = false, quiet = false;
 };
 
+// "12544 bytes (12.5 kB)": exact, for who has few.
+std::string exact_bytes(uint64_t bytes) {
+  return bytes < 1000 ? fmt::format("{} bytes", bytes)
+                      : fmt::format("{} bytes ({})", bytes, format_bytes(bytes));
+}
+
+void print_static(const CompileReport& report, double seconds) {
+  const StaticReport& program = *report.program;
+  for (const std::string& file : program.files) fmt::print("{}\n", file);
+  fmt::print("  flash      {}\n", exact_bytes(report.constant_bytes + report.code_bytes));
+  fmt::print("    constants  {}\n", exact_bytes(report.constant_bytes));
+  fmt::print("    kernels    {}, {} of them, {} calls\n", exact_bytes(program.kernel_bytes), report.kernels,
+             report.dispatches);
+  fmt::print("    overhead   {}\n", exact_bytes(program.overhead_bytes));
+  fmt::print("  RAM, beside inputs and outputs\n");
+  for (const MemoryUse& memory : program.memory)
+    fmt::print("    {:<10} {}\n", memory.name, exact_bytes(memory.bytes));
+  fmt::print("    stack      at most {}\n", exact_bytes(program.stack_bytes));
+  if (!program.helpers.empty()) fmt::print("  helpers    {}\n", fmt::join(program.helpers, " "));
+  fmt::print("  time       {}\n", format_seconds(seconds));
+  for (const std::string& note : report.notes) fmt::print("  note       {}\n", note);
+}
+
 void print_summary(const Options& options, const CompileReport& report, double seconds) {
+  if (report.program) return print_static(report, seconds);
   fmt::print("{}: {}\n", options.output, format_bytes(report.file_bytes));
   fmt::print("  constants  {}\n", format_bytes(report.constant_bytes));
   fmt::print("  code       {}, {} kernels, {} dispatches\n", format_bytes(report.code_bytes), report.kernels,
@@ -48,8 +73,23 @@ Json to_json(const Options& options, const CompileReport& report, double seconds
   for (const StageTime& stage : report.stages)
     stages.push_back(Json::Object{{"name", stage.name}, {"seconds", stage.seconds}});
   for (const std::string& note : report.notes) notes.push_back(note);
+  Json program;
+  if (report.program) {
+    Json::Array files, helpers;
+    Json::Object memory;
+    for (const std::string& file : report.program->files) files.push_back(file);
+    for (const std::string& helper : report.program->helpers) helpers.push_back(helper);
+    for (const MemoryUse& use : report.program->memory) memory.emplace_back(use.name, use.bytes);
+    program = Json::Object{{"files", std::move(files)},
+                           {"kernel_bytes", report.program->kernel_bytes},
+                           {"overhead_bytes", report.program->overhead_bytes},
+                           {"memory", std::move(memory)},
+                           {"stack_bytes", report.program->stack_bytes},
+                           {"helpers", std::move(helpers)}};
+  }
   return Json::Object{{"model", options.model},
-                      {"bundle", options.output},
+                      {"bundle", report.program ? Json() : Json(options.output)},
+                      {"static", std::move(program)},
                       {"file_bytes", report.file_bytes},
                       {"constants_bytes", report.constant_bytes},
                       {"code_bytes", report.code_bytes},
@@ -61,9 +101,22 @@ Json to_json(const Options& options, const CompileReport& report, double seconds
                       {"notes", std::move(notes)}};
 }
 
-int run(const Options& options) {
+// A static library is named after the model where the output is a directory.
+void complete_stem(Options& options) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  fs::path path = options.output;
+  if (!path.has_filename() || fs::is_directory(path, error))
+    options.output = (path / fs::path(options.model).stem()).string();
+}
+
+int run(Options& options) {
   Expected<CompileOptions> compile_flags = compile_options(options.flags);
   if (!compile_flags) return fail(compile_flags.errors()), kUsage;
+  if (options.emit == "static") {
+    compile_flags->emit = Emit::kStatic;
+    complete_stem(options);
+  }
   if (Status status = check_output(options.model, options.output); !status) return fail(status.errors());
 
   bool show = !options.quiet && options.flags.print_after.empty();
@@ -95,7 +148,15 @@ int run(const Options& options) {
 Action define_compile(CLI::App& app) {
   auto options = std::make_shared<Options>();
   app.add_option("MODEL", options->model, "the model")->required();
-  app.add_option("-o,--output", options->output, "the bundle to write")->required()->type_name("OUT.qnl");
+  app.add_option("-o,--output", options->output,
+                 "the bundle to write; of a static library what its files begin with, or their directory")
+      ->required()
+      ->type_name("OUT");
+  app.add_option("--emit", options->emit,
+                 "bundle: for the runtime; static: OUT.a, OUT.h and a CMake package, for firmware (default: "
+                 "bundle)")
+      ->type_name("FORM")
+      ->check(CLI::IsMember({"bundle", "static"}));
   add_target_flags(app, options->flags);
   add_tuning_flag(app, options->flags);
   add_shape_flags(app, options->flags);

@@ -15,8 +15,11 @@ namespace {
 // A module costs as much as a small kernel, however many kernels are in it.
 constexpr size_t kKernelsPerObject = 8;
 
-// Symbols are for dumps only, the image is stripped.
-std::string symbol_of(size_t index) { return kKernelSymbolPrefix + std::to_string(index); }
+// In an image, which is stripped, symbols are for dumps only.
+std::string symbol_of(size_t index, const CompileOptions& options) {
+  return (options.symbol_prefix.empty() ? kKernelSymbolPrefix : options.symbol_prefix) +
+         std::to_string(index);
+}
 
 int thread_count(const CompileOptions& options, size_t kernels) {
   int wanted = options.threads > 0 ? options.threads : static_cast<int>(std::thread::hardware_concurrency());
@@ -57,12 +60,13 @@ Expected<Image> compile_kernels(const std::vector<loop::Kernel>& kernels, const 
   size_t objects_needed = (kernels.size() + per_object - 1) / per_object;
   std::vector<std::optional<Expected<ObjectCode>>> results(objects_needed);
   std::atomic<size_t> next{0};
+  CodeUse use = options.symbol_prefix.empty() ? CodeUse::kImage : CodeUse::kStatic;
   auto work = [&] {
-    auto compiler = Compiler::create(target, options.optimize);
+    auto compiler = Compiler::create(target, options.optimize, use);
     for (size_t i = next++; i < objects_needed; i = next++) {
       size_t first = i * per_object, count = std::min(per_object, kernels.size() - first);
       std::vector<std::string> symbols;
-      for (size_t k = first; k < first + count; ++k) symbols.push_back(symbol_of(k));
+      for (size_t k = first; k < first + count; ++k) symbols.push_back(symbol_of(k, options));
       if (compiler)
         results[i].emplace(compiler->compile({&kernels[first], count}, symbols, options.dump_dir));
       else
@@ -95,11 +99,16 @@ Expected<Image> compile_kernels(const std::vector<loop::Kernel>& kernels, const 
     append(image.scratch_bytes, (*result)->scratch_bytes);
   }
   for (size_t i = 0; i < kernels.size(); ++i) {
-    symbols.push_back(symbol_of(i));
+    symbols.push_back(symbol_of(i, options));
     image.kernel_names.push_back(kernels[i].name);
   }
   if (!errors.empty()) return errors;
-  QUERNEL_TRY(Compiler compiler, Compiler::create(target, options.optimize));
+  if (use == CodeUse::kStatic) {
+    image.objects.assign(objects.begin() + 1, objects.end());
+    image.symbols = std::move(symbols);
+    return image;
+  }
+  QUERNEL_TRY(Compiler compiler, Compiler::create(target, options.optimize, use));
   QUERNEL_TRY(ObjectCode table, compiler.compile_table(symbols));
   objects[0] = std::move(table.bytes);
   Expected<std::vector<uint8_t>> elf = link_image(objects, kImageQuerySymbol);

@@ -1,4 +1,5 @@
-// Loop IR kernels to one linked image for one target: LLVM IR, optimisation, object code, in-process lld.
+// Loop IR kernels to one linked image for one target, or to objects that somebody else links: LLVM IR,
+// optimisation, object code, in-process lld.
 #pragma once
 
 #include <cstdint>
@@ -16,13 +17,17 @@ struct CompileOptions {
   int threads = 0;       // code generation threads; 0: one per core
   bool optimize = true;  // false: the code that comes out soonest
   std::string dump_dir;  // when set: <kernel>.ll (optimised) and <kernel>.s land there
+  // When set: objects for the static form in place of an image; kernel i's symbol is this and i.
+  std::string symbol_prefix;
 };
 
-// A freestanding ELF shared object as schemas/kernel_abi.h describes: the prebuilt kernels, then the
-// generated ones. `stack_bytes[i]` is an upper bound of kernel i's stack use, 0 where it is not known;
-// `scratch_bytes[i]` it wants lent (kernel_abi.h).
+// A freestanding ELF shared object as schemas/kernel_abi.h describes, or, for the static form, relocatable
+// objects and each kernel's symbol: the prebuilt kernels, then the generated ones. `stack_bytes[i]` is an
+// upper bound of kernel i's stack use, 0 where it is not known; `scratch_bytes[i]` it wants lent
+// (kernel_abi.h).
 struct Image {
   std::vector<uint8_t> elf;
+  std::vector<std::string> objects, symbols;
   std::vector<std::string> kernel_names;
   std::vector<uint64_t> stack_bytes, scratch_bytes;
 };

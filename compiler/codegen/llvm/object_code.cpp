@@ -23,13 +23,15 @@
 #include "codegen/llvm/expand_instructions.h"
 #include "codegen/llvm/kernel_emitter.h"
 #include "codegen/llvm/optimize.h"
+#include "codegen/llvm/program_emitter.h"
 #include "schemas/kernel_abi.h"
 
 namespace quernel::codegen {
 namespace {
 
-// Return address, callee-saved registers and the alignment of frames, which LLVM's frame size leaves out.
-constexpr uint64_t kCallOverheadBytes = 256;
+// What LLVM's frame size leaves out: the return address, and the gap before frames that are aligned to more
+// than the stack is.
+constexpr uint64_t kCallOverheadBytes = 16 + 64;
 
 // What LLVM was using when it crashed can neither be used nor destroyed; kept reachable, so that it is no
 // leak.
@@ -122,14 +124,22 @@ InstructionSet instruction_set(const Target& target, const llvm::MCSubtargetInfo
 struct Compiler::State {
   Target target;
   bool optimize = true;
+  CodeUse use = CodeUse::kImage;
   llvm::Triple triple;
   std::unique_ptr<llvm::TargetMachine> machine;
   InstructionSet isa;
 
   bool create_machine(std::string& error);
   void prepare(llvm::Module& module) const;
+  // Firmware has its place in memory; images and what programs for an operating system are linked into do
+  // not.
+  bool position_independent() const;
+  std::unique_ptr<llvm::Module> new_module(const std::string& name, llvm::LLVMContext& context) const;
   // Runs `work` with crashes of LLVM turned into diagnostics; `what` names the kernel.
   Status guarded(const std::string& what, const std::function<void()>& work);
+  // An object of what `emit` puts into a module, and its functions' frames.
+  Expected<ObjectCode> compile_module(const std::string& name, const std::vector<std::string>& functions,
+                                      const std::function<void(llvm::Module&)>& emit);
 };
 
 namespace {
@@ -160,13 +170,25 @@ bool Compiler::State::create_machine(std::string& error) {
   options.FunctionSections = true;
   options.DataSections = true;
   machine.reset(backend->createTargetMachine(
-      triple, target.cpu, target.features, options, llvm::Reloc::PIC_, llvm::CodeModel::Small,
+      triple, target.cpu, target.features, options,
+      position_independent() ? llvm::Reloc::PIC_ : llvm::Reloc::Static, llvm::CodeModel::Small,
       optimize ? llvm::CodeGenOptLevel::Aggressive : llvm::CodeGenOptLevel::None));
   if (!machine) error = "no target machine for " + triple.str();
   // Nothing is thrown; Arm's back end would still write an unwind table. LLVM has no option for that.
   if (machine)
     const_cast<llvm::MCAsmInfo*>(machine->getMCAsmInfo())->setExceptionsType(llvm::ExceptionHandling::None);
   return machine != nullptr;
+}
+
+bool Compiler::State::position_independent() const { return use == CodeUse::kImage || !target.firmware; }
+
+std::unique_ptr<llvm::Module> Compiler::State::new_module(const std::string& name,
+                                                          llvm::LLVMContext& context) const {
+  auto module = std::make_unique<llvm::Module>(name, context);
+  module->setTargetTriple(triple);
+  module->setDataLayout(machine->createDataLayout());
+  if (position_independent()) module->setPICLevel(llvm::PICLevel::BigPIC);
+  return module;
 }
 
 // Attributes that every function needs, and the module's own facts.
@@ -203,9 +225,10 @@ Compiler::Compiler(Compiler&&) noexcept = default;
 Compiler& Compiler::operator=(Compiler&&) noexcept = default;
 Compiler::~Compiler() = default;
 
-Expected<Compiler> Compiler::create(const Target& target, bool optimize) {
+Expected<Compiler> Compiler::create(const Target& target, bool optimize, CodeUse use) {
   initialize_targets();
   auto state = std::make_unique<State>();
+  state->use = use;
   state->target = target;
   state->optimize = optimize;
   state->triple = llvm::Triple(llvm::Triple::normalize(target.triple));
@@ -219,16 +242,33 @@ Expected<Compiler> Compiler::create(const Target& target, bool optimize) {
 
 namespace {
 
-// A kernel may call the module's other functions, each of which calls at most those that are left.
-std::vector<uint64_t> stack_bounds(const Report& report, const std::vector<std::string>& kernels) {
-  uint64_t called = 0;
-  for (const auto& [name, bytes] : report.frames)
-    if (std::find(kernels.begin(), kernels.end(), name) == kernels.end()) called += bytes;
+// The functions of the module that each function calls.
+using CallGraph = std::map<std::string, std::vector<std::string>>;
+CallGraph call_graph(const llvm::Module& module) {
+  CallGraph calls;
+  for (const llvm::Function& function : module)
+    for (const llvm::BasicBlock& block : function)
+      for (const llvm::Instruction& instruction : block)
+        if (auto* call = llvm::dyn_cast<llvm::CallBase>(&instruction))
+          if (const llvm::Function* callee = call->getCalledFunction(); callee && !callee->isDeclaration())
+            calls[function.getName().str()].push_back(callee->getName().str());
+  return calls;
+}
+
+// A function's frame and the deepest of those that it calls; there is no recursion.
+uint64_t stack_bound(const Report& report, const CallGraph& calls, const std::string& name) {
+  uint64_t deepest = 0;
+  if (auto callees = calls.find(name); callees != calls.end())
+    for (const std::string& callee : callees->second)
+      deepest = std::max(deepest, stack_bound(report, calls, callee));
+  auto own = report.frames.find(name);
+  return deepest + (own == report.frames.end() ? kCallOverheadBytes : own->second);
+}
+
+std::vector<uint64_t> stack_bounds(const Report& report, const CallGraph& calls,
+                                   const std::vector<std::string>& names) {
   std::vector<uint64_t> bounds;
-  for (const std::string& name : kernels) {
-    auto own = report.frames.find(name);
-    bounds.push_back(called + (own == report.frames.end() ? 0 : own->second) + kCallOverheadBytes);
-  }
+  for (const std::string& name : names) bounds.push_back(stack_bound(report, calls, name));
   return bounds;
 }
 
@@ -247,12 +287,10 @@ Expected<ObjectCode> Compiler::compile(std::span<const loop::Kernel> kernels,
   llvm::SmallVector<char, 0> object, assembly;
   std::string error, ir;
   std::vector<uint64_t> scratch_bytes;
+  CallGraph calls;
   Status status = state_->guarded(names_of(kernels), [&] {
     context->setDiagnosticHandlerCallBack(note_diagnostic, &report);
-    auto module = std::make_unique<llvm::Module>(kernels[0].name, *context);
-    module->setTargetTriple(state_->triple);
-    module->setDataLayout(state_->machine->createDataLayout());
-    module->setPICLevel(llvm::PICLevel::BigPIC);
+    auto module = state_->new_module(kernels[0].name, *context);
     for (size_t i = 0; i < kernels.size(); ++i)
       scratch_bytes.push_back(KernelEmitter(*module, state_->isa, kernels[i], symbols[i]).emit());
     state_->prepare(*module);
@@ -262,6 +300,7 @@ Expected<ObjectCode> Compiler::compile(std::span<const loop::Kernel> kernels,
     scalarize_single_lanes(*module);
     expand_missing_instructions(*module, state_->isa);
     state_->prepare(*module);  // what was added
+    calls = call_graph(*module);
     if (!dump_dir.empty()) {
       llvm::raw_string_ostream text(ir);
       module->print(text, nullptr);
@@ -283,33 +322,60 @@ Expected<ObjectCode> Compiler::compile(std::span<const loop::Kernel> kernels,
     std::ofstream(dump_dir + "/" + kernels[0].name + ".s")
         .write(assembly.data(), static_cast<std::streamsize>(assembly.size()));
   }
-  return ObjectCode{std::string(object.begin(), object.end()), stack_bounds(report, symbols), scratch_bytes};
+  return ObjectCode{std::string(object.begin(), object.end()), stack_bounds(report, calls, symbols),
+                    scratch_bytes};
+}
+
+Expected<ObjectCode> Compiler::State::compile_module(const std::string& name,
+                                                     const std::vector<std::string>& functions,
+                                                     const std::function<void(llvm::Module&)>& emit) {
+  auto* context = new llvm::LLVMContext;
+  llvm::SmallVector<char, 0> object;
+  Report report;
+  CallGraph calls;
+  std::string error;
+  Status status = guarded(name, [&] {
+    context->setDiagnosticHandlerCallBack(note_diagnostic, &report);
+    auto module = new_module(name, *context);
+    emit(*module);
+    prepare(*module);
+    llvm::raw_string_ostream message(error);
+    if (llvm::verifyModule(*module, &message)) return;
+    if (optimize) codegen::optimize(*module, *machine);
+    expand_missing_instructions(*module, isa);
+    prepare(*module);  // what was added
+    calls = call_graph(*module);
+    emit_machine_code(*module, *machine, llvm::CodeGenFileType::ObjectFile, object);
+  });
+  if (!status) {
+    abandon(context);
+    return status.take_errors();
+  }
+  delete context;
+  if (error.empty()) error = report.errors;
+  if (!error.empty()) return internal_error(name + ": " + error, {}, "codegen-llvm");
+  return ObjectCode{std::string(object.begin(), object.end()), stack_bounds(report, calls, functions), {}};
 }
 
 // The table holds offsets relative to itself, so that the image needs no relocation.
 Expected<ObjectCode> Compiler::compile_table(const std::vector<std::string>& kernel_symbols) {
-  auto* context = new llvm::LLVMContext;
-  llvm::SmallVector<char, 0> object;
-  Status status = state_->guarded("image table", [&] {
-    auto module = std::make_unique<llvm::Module>("table", *context);
-    module->setTargetTriple(state_->triple);
-    module->setDataLayout(state_->machine->createDataLayout());
-    module->setPICLevel(llvm::PICLevel::BigPIC);
-    llvm::IRBuilder<> builder(*context);
+  return state_->compile_module("table", {}, [&](llvm::Module& module) {
+    llvm::LLVMContext& context = module.getContext();
+    llvm::IRBuilder<> builder(context);
     llvm::Type* i32 = builder.getInt32Ty();
     llvm::Type* i64 = builder.getInt64Ty();
-    llvm::Type* address = module->getDataLayout().getIntPtrType(*context);
+    llvm::Type* address = module.getDataLayout().getIntPtrType(context);
     llvm::Type* pointer = builder.getPtrTy();
     auto count = static_cast<uint64_t>(kernel_symbols.size());
     auto* offsets_type = llvm::ArrayType::get(i32, count);
-    auto* table_type = llvm::StructType::get(*context, {i32, i32, i32, i32, offsets_type});
-    auto* table = new llvm::GlobalVariable(*module, table_type, true, llvm::GlobalValue::InternalLinkage,
+    auto* table_type = llvm::StructType::get(context, {i32, i32, i32, i32, offsets_type});
+    auto* table = new llvm::GlobalVariable(module, table_type, true, llvm::GlobalValue::InternalLinkage,
                                            nullptr, "table");
     table->setAlignment(llvm::Align(16));
     auto* kernel_type = llvm::FunctionType::get(i32, {pointer, i64, i64}, false);
     std::vector<llvm::Constant*> offsets;
     for (const std::string& name : kernel_symbols) {
-      auto* kernel = llvm::Function::Create(kernel_type, llvm::GlobalValue::ExternalLinkage, name, *module);
+      auto* kernel = llvm::Function::Create(kernel_type, llvm::GlobalValue::ExternalLinkage, name, module);
       kernel->setVisibility(llvm::GlobalValue::HiddenVisibility);
       llvm::Constant* distance = llvm::ConstantExpr::getSub(llvm::ConstantExpr::getPtrToInt(kernel, address),
                                                             llvm::ConstantExpr::getPtrToInt(table, address));
@@ -320,19 +386,23 @@ Expected<ObjectCode> Compiler::compile_table(const std::vector<std::string>& ker
                      builder.getInt32(static_cast<uint32_t>(count)), builder.getInt32(0),
                      llvm::ConstantArray::get(offsets_type, offsets)}));
     auto* query = llvm::Function::Create(llvm::FunctionType::get(pointer, {i32}, false),
-                                         llvm::GlobalValue::ExternalLinkage, kImageQuerySymbol, *module);
-    builder.SetInsertPoint(llvm::BasicBlock::Create(*context, "entry", query));
+                                         llvm::GlobalValue::ExternalLinkage, kImageQuerySymbol, module);
+    builder.SetInsertPoint(llvm::BasicBlock::Create(context, "entry", query));
     llvm::Value* known = builder.CreateICmpEQ(query->getArg(0), builder.getInt32(QNL_KERNEL_ABI_VERSION));
     builder.CreateRet(builder.CreateSelect(known, table, llvm::ConstantPointerNull::get(builder.getPtrTy())));
-    state_->prepare(*module);
-    emit_machine_code(*module, *state_->machine, llvm::CodeGenFileType::ObjectFile, object);
   });
-  if (!status) {
-    abandon(context);
-    return status.take_errors();
-  }
-  delete context;
-  return ObjectCode{std::string(object.begin(), object.end()), {}};
+}
+
+Expected<ObjectCode> Compiler::compile_program(const StaticProgram& program) {
+  std::vector<std::string> functions;
+  for (const StaticEntry& entry : program.entries) functions.push_back(entry.identifier + "_run");
+  return state_->compile_module("program", functions,
+                                [&](llvm::Module& module) { ProgramEmitter(module, program).emit(); });
+}
+
+Expected<ObjectCode> Compiler::compile_static_memory(const StaticProgram& program) {
+  return state_->compile_module("memory", {},
+                                [&](llvm::Module& module) { emit_static_memory(module, program); });
 }
 
 }  // namespace quernel::codegen

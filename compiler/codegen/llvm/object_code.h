@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "codegen/static_program.h"
 #include "loop/ir.h"
 #include "support/expected.h"
 #include "targets/target.h"
@@ -20,10 +21,13 @@ struct ObjectCode {
   std::vector<uint64_t> scratch_bytes;  // per kernel, what it wants the caller to lend it
 };
 
+// What the objects become part of: an image (kernel_abi.h), or a program that somebody else links.
+enum class CodeUse { kImage, kStatic };
+
 class Compiler {
  public:
   // Without `optimize`, code comes out soonest.
-  static Expected<Compiler> create(const Target& target, bool optimize);
+  static Expected<Compiler> create(const Target& target, bool optimize, CodeUse use);
   Compiler(Compiler&&) noexcept;
   Compiler& operator=(Compiler&&) noexcept;
   ~Compiler();
@@ -34,6 +38,10 @@ class Compiler {
                                const std::string& dump_dir);
   // The image's table and its query function kImageQuerySymbol.
   Expected<ObjectCode> compile_table(const std::vector<std::string>& kernel_symbols);
+  // The run functions of a program, in the entry points' order (stack_bytes: what each takes beside the
+  // kernels), with its constants; and the memory that it may be lent.
+  Expected<ObjectCode> compile_program(const StaticProgram& program);
+  Expected<ObjectCode> compile_static_memory(const StaticProgram& program);
 
  private:
   struct State;

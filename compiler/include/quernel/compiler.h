@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,7 +24,14 @@ struct EntryPointOptions {
   std::map<std::string, Symbol> dim_ranges;
 };
 
+// What is written.
+enum class Emit {
+  kBundle,  // a bundle, for the runtime
+  kStatic,  // firmware: <output>.a, <output>.h, and the CMake package <output>-config.cmake
+};
+
 struct CompileOptions {
+  Emit emit = Emit::kBundle;
   std::vector<std::string> targets = {"native"};             // names of presets; one variant each
   std::map<std::string, int64_t> dims;                       // fixes named free dims
   std::map<std::string, Symbol> dim_ranges;                  // min, max and multiple_of of others
@@ -61,6 +69,21 @@ struct StageTime {
   double seconds = 0;
 };
 
+// A block of memory that a program without a runtime needs.
+struct MemoryUse {
+  std::string name;
+  uint64_t bytes = 0;
+};
+// What Emit::kStatic wrote; flash is kernel_bytes + overhead_bytes + CompileReport::constant_bytes.
+struct StaticReport {
+  std::vector<std::string> files;
+  uint64_t kernel_bytes = 0;         // code and tables of kernels
+  uint64_t overhead_bytes = 0;       // code and tables beside them
+  std::vector<MemoryUse> memory;     // workspace and, where there are any, states
+  uint64_t stack_bytes = 0;          // the most that a run takes
+  std::vector<std::string> helpers;  // arithmetic functions that the target's compiler library has to have
+};
+
 struct CompileReport {
   std::vector<StageTime> stages;
   std::vector<std::string> notes;
@@ -69,13 +92,14 @@ struct CompileReport {
   std::vector<std::string> fourier_outputs;  // those that a Fourier transform gives
   bool stopped = false;                      // at stop_after: no bundle was written, the figures below are 0
   uint64_t file_bytes = 0, code_bytes = 0, constant_bytes = 0, workspace_bytes = 0;
-  int kernels = 0;     // distinct ones, of the first variant
-  int dispatches = 0;  // items of the first variant, of all entry points
+  std::optional<StaticReport> program;  // file_bytes are those of the archive, code_bytes of both kinds
+  int kernels = 0;                      // distinct ones, of the first variant
+  int dispatches = 0;                   // items of the first variant, of all entry points
 };
 
-// Compiles the model (.onnx, or .qg: graph IR text) and writes the bundle; on failure, and where stop_after
-// ends it, nothing is written.
-Expected<CompileReport> compile(const std::string& model, const std::string& bundle,
+// Compiles the model (.onnx, or .qg: graph IR text) and writes the bundle, or what options.emit says; on
+// failure, and where stop_after ends it, nothing is written.
+Expected<CompileReport> compile(const std::string& model, const std::string& output,
                                 const CompileOptions& options);
 
 // Imports and schedules without generating code; what `quernel check` runs. Returns notes.

@@ -1,0 +1,101 @@
+#include "bundle/write_static.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+#include "bundle/model_header.h"
+
+namespace quernel::bundle {
+namespace {
+
+struct File {
+  std::string path, text;
+  std::string temporary() const { return path + ".tmp-" + std::to_string(getpid()); }
+};
+
+Diagnostic cannot_write(const File& file, int error) {
+  return invalid_input(std::string("cannot be written: ") + std::strerror(error), {file.path, {}, {}, 0});
+}
+
+Status write_temporary(const File& file) {
+  // The one reason for which a rename beside the file itself fails.
+  struct stat existing;
+  if (stat(file.path.c_str(), &existing) == 0 && S_ISDIR(existing.st_mode)) return cannot_write(file, EISDIR);
+  std::FILE* stream = std::fopen(file.temporary().c_str(), "wb");
+  if (!stream) return cannot_write(file, errno);
+  bool ok = std::fwrite(file.text.data(), 1, file.text.size(), stream) == file.text.size();
+  int error = errno;
+  if (std::fclose(stream) != 0 && ok) ok = false, error = errno;
+  if (!ok) return cannot_write(file, error);
+  return {};
+}
+
+Status write_all(const std::vector<File>& files) {
+  Status status;
+  for (const File& file : files)
+    if (status = write_temporary(file); !status) break;
+  for (const File& file : files)
+    if (status && std::rename(file.temporary().c_str(), file.path.c_str()) != 0)
+      status = cannot_write(file, errno);
+  if (!status)
+    for (const File& file : files) std::remove(file.temporary().c_str());
+  return status;
+}
+
+int pointer_bytes(Arch arch) { return arch == Arch::kArm || arch == Arch::kRiscV32 ? 4 : 8; }
+
+std::string cmake_package(const std::string& name, const Target& target) {
+  std::string text =
+      "# " + name + " for " + target.name + ": the imported target " + name + "::" + name + ".\n";
+  text += "if(NOT CMAKE_SIZEOF_VOID_P EQUAL " + std::to_string(pointer_bytes(target.arch)) + ")\n";
+  text += "  set(" + name + "_FOUND FALSE)\n";
+  text += "  set(" + name + "_NOT_FOUND_MESSAGE \"" + name + " was compiled for " + target.name +
+          ", whose pointers have " + std::to_string(pointer_bytes(target.arch)) +
+          " bytes, found ${CMAKE_SIZEOF_VOID_P}\")\n";
+  text += "  return()\nendif()\n";
+  text += "if(NOT TARGET " + name + "::" + name + ")\n";
+  text += "  add_library(" + name + "::" + name + " STATIC IMPORTED)\n";
+  text += "  set_target_properties(" + name + "::" + name + " PROPERTIES\n";
+  text += "    IMPORTED_LOCATION \"${CMAKE_CURRENT_LIST_DIR}/" + name + ".a\"\n";
+  text += "    INTERFACE_INCLUDE_DIRECTORIES \"${CMAKE_CURRENT_LIST_DIR}\")\n";
+  return text + "endif()\n";
+}
+
+std::string lower_case(std::string text) {
+  for (char& c : text)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  return text;
+}
+
+}  // namespace
+
+std::string static_name(const std::string& stem) { return stem.substr(stem.rfind('/') + 1); }
+
+Status check_static_name(const std::string& name) {
+  constexpr std::string_view kLegal = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+.";
+  if (!name.empty() && name[0] != '.' && name.find_first_not_of(kLegal) == std::string::npos) return {};
+  return invalid_input(
+      "expected a name of letters, digits and _ - + . for a static library, found '" + name + "'", {},
+      "give another one with -o DIR/NAME");
+}
+
+Expected<std::vector<std::string>> write_static(const codegen::StaticProgram& program,
+                                                const codegen::StaticArchive& archive, const Target& target,
+                                                const std::string& stem) {
+  std::string name = static_name(stem), folder = stem.substr(0, stem.size() - name.size());
+  CodeFacts facts{archive.kernel_bytes + archive.overhead_bytes, archive.overhead_bytes, archive.stack_bytes};
+  std::vector<File> files = {{stem + ".a", archive.bytes},
+                             {stem + ".h", model_header(program, name + ".a", facts)},
+                             {folder + lower_case(name) + "-config.cmake", cmake_package(name, target)}};
+  QUERNEL_CHECK(write_all(files));
+  std::vector<std::string> paths;
+  for (const File& file : files) paths.push_back(file.path);
+  return paths;
+}
+
+}  // namespace quernel::bundle

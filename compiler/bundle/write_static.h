@@ -1,0 +1,26 @@
+// write_static: stores a program without a runtime as files: a static library, a header, a CMake package. All
+// appear or none: they are written beside their destinations and renamed.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "codegen/llvm/static_archive.h"
+#include "codegen/static_program.h"
+#include "support/expected.h"
+#include "targets/target.h"
+
+namespace quernel::bundle {
+
+// The program's name: the last part of the path that its files begin with ("out/digits" -> "digits").
+std::string static_name(const std::string& stem);
+// Invalid input where the name does not do for a CMake package.
+Status check_static_name(const std::string& name);
+
+// Writes <stem>.a, <stem>.h and <stem, lower-case>-config.cmake, which finds the other two beside it; returns
+// their paths. The bytes depend on the program, the archive and the stem's last part only.
+Expected<std::vector<std::string>> write_static(const codegen::StaticProgram& program,
+                                                const codegen::StaticArchive& archive, const Target& target,
+                                                const std::string& stem);
+
+}  // namespace quernel::bundle

@@ -1,0 +1,144 @@
+#!/usr/bin/env python3
+"""Static libraries beside bundles: ONNX's node tests and real models, the same inputs, the same bits; memory and stack are
+no more than the compiler says.
+
+--every N: of the node tests; --target T; --compiler, --runner: for another processor, with its quernel-run in --device."""
+import argparse
+import concurrent.futures
+import glob
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+import static_form
+from tools import skip, test_data, tool
+
+NODE_TESTS = "/usr/share/libonnx-testdata/data/node"
+MODELS = ["mnist_8", "micro_kws_fp32", "micro_kws_qdq", "micro_kws_qoperator", "fomo_mnv2_onnx", "mnist_quant_cinteger",
+          "mnist_rten_torch", "deeploy_autoencoder1d", "scan_lstm", "cct_2_opset20", "fsmn_vad_online", "yunet_n_320"]
+# The caller's frame, from which the stack is measured.
+CALLER_BYTES = 64
+
+
+def run(command, **how):
+    return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=600, **how)
+
+
+def reason_of(text):
+    return text.splitlines()[-1] if text else "no output"
+
+
+class Refused(Exception):
+    """The compiler does not do this model in this form."""
+
+
+def case_inputs(case):
+    """Elements of the case's first data set by name; in order where they have none."""
+    values = []
+    for path in sorted(glob.glob(os.path.join(case, "test_data_set_0", "input_*.pb")),
+                       key=lambda p: int(p.rsplit("_", 1)[1][:-3])):
+        value = static_form.tensor_proto(path)
+        if value is None:
+            raise Refused("an input is no tensor of numbers")
+        values.append((path, *value))
+    return values
+
+
+def compile_both(case, folder, target, values):
+    """Free dims become 1: batches of the real models. Values of inputs are constants where an operator needs them."""
+    model = os.path.join(case, "model.onnx")
+    flags = ["--target", target, "-q"]
+    for path, name, _ in values:
+        flags += ["--input-value", f"{name}={path}"]
+    command = [tool("quernel"), "compile", model, "--emit", "static", "-o", os.path.join(folder, "model")]
+    done = run([*command, *flags])
+    for name in re.findall(r"found the free dim '(.*)';", done.stdout):
+        flags += ["--dim", name + "=1"]
+    if "--dim" in flags:
+        done = run([*command, *flags])
+    if done.returncode != 0:
+        if "internal" not in done.stdout:
+            raise Refused(reason_of(done.stdout))
+        raise AssertionError(done.stdout)
+    done = run([tool("quernel"), "compile", model, "-o", os.path.join(folder, "model.qnl"), *flags])
+    assert done.returncode == 0, done.stdout
+
+
+def compare(case, options):
+    """One case in a folder of its own; raises AssertionError."""
+    folder = tempfile.mkdtemp(prefix="quernel-static-")
+    try:
+        values = case_inputs(case)
+        compile_both(case, folder, options.target, values)
+        inputs, outputs = static_form.write_program(folder, "model")
+        by_name = {name: (path, data) for path, name, data in values}
+        arguments = []
+        for index, t in enumerate(inputs):
+            path, data = by_name.get(t.name) or (values[index][0], values[index][2])
+            if len(data) != t.bytes:
+                raise Refused(f"input '{t.name}' has {len(data)} bytes in the data, {t.bytes} with its free dims 1")
+            with open(os.path.join(folder, f"in{index}.raw"), "wb") as f:
+                f.write(data)
+            arguments += ["--input", f"{t.name}={path}"]
+        for index, t in enumerate(outputs):
+            arguments += ["--output", f"{t.name}=" + os.path.join(folder, f"bundle{index}.raw")]
+        device = [*options.runner.split(), options.device or tool("quernel-run")]
+        done = run([*device, os.path.join(folder, "model.qnl"), *arguments])
+        assert done.returncode == 0, done.stdout
+        static_form.build_program(folder, "model", options.compiler, ["-static"] if options.runner else [])
+        said = static_form.run_program(folder, inputs, outputs, options.runner.split())
+        for index, t in enumerate(outputs):
+            read = lambda name: open(os.path.join(folder, f"{name}{index}.raw"), "rb").read()
+            expected, found = read("bundle"), read("static")
+            if hasattr(t, "shape_identifier"):
+                found = found[:len(expected)]
+            assert expected == found, f"output '{t.name}' differs from the bundle's"
+        stack, most = int(said["stack"][0]), int(said["stack"][2])
+        assert stack <= most + CALLER_BYTES, f"used {stack} bytes of stack, the header says {most}"
+        workspace, size = int(said["workspace"][0]), int(said["workspace"][2])
+        return workspace, size, stack, most
+    finally:
+        shutil.rmtree(folder)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--every", type=int, default=1)
+    parser.add_argument("--target", default="native")
+    parser.add_argument("--compiler", default="gcc")
+    parser.add_argument("--runner", default="")
+    parser.add_argument("--device", default="")
+    parser.add_argument("--list", action="store_true", help="print every case")
+    parser.add_argument("cases", nargs="*")
+    options = parser.parse_args()
+    nodes = sorted(glob.glob(NODE_TESTS + "/*"))[::options.every]
+    models = [path for path in (os.path.join(test_data(), "models", name) for name in MODELS) if os.path.isdir(path)]
+    cases = options.cases or nodes + models
+    if not cases:
+        skip(f"no ONNX tests in {NODE_TESTS} and no models in {test_data()}")
+    same, refused, failed, sizes = 0, {}, [], []
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        for case, future in [(case, pool.submit(compare, case, options)) for case in cases]:
+            name = os.path.basename(case.rstrip("/"))
+            try:
+                figures = future.result()
+                same += 1
+                if case not in nodes or options.list:
+                    print("%-40s workspace %d of %d, stack %d of %d" % (name, *figures))
+            except Refused as refusal:
+                refused[name] = str(refusal)
+                if options.list:
+                    print(f"{name}: {refusal}")
+            except Exception as error:
+                failed.append(name)
+                print(f"FAIL {name}: {error!r}")
+    print(f"{options.target}: {same} of {len(cases)} the same as their bundles, {len(refused)} refused, {len(failed)} failed")
+    if failed or same < len(cases) * 2 // 3:
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()
