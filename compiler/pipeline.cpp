@@ -12,6 +12,8 @@
 #include "bundle/static_program.h"
 #include "bundle/write_bundle.h"
 #include "bundle/write_static.h"
+#include "codegen/c/print_program.h"
+#include "codegen/llvm/check_kernel.h"
 #include "codegen/llvm/compile_kernels.h"
 #include "codegen/llvm/static_archive.h"
 #include "frontends/onnx/import_model.h"
@@ -493,13 +495,35 @@ Status run_passes_to_stop(const std::vector<Graph>& graphs, const Target& target
 
 namespace {
 
+struct CompiledCode {
+  bundle::CompiledVariant variant;
+  std::vector<loop::Kernel> kernels;  // of the C form, whose image has their names and scratch only
+};
+
+// The C form's code is printed when the whole program is known.
+Expected<CompiledCode> prepare_c(Lowered lowered, const std::string& symbol_prefix) {
+  if (!lowered.prebuilt.empty())
+    return unsupported("custom op '" + lowered.prebuilt[0].name +
+                           "': a precompiled kernel is machine code, C cannot hold it",
+                       {}, "compile with --emit=static");
+  codegen::Image& image = lowered.variant.image;
+  for (size_t k = 0; k < lowered.kernels.size(); ++k) {
+    image.kernel_names.push_back(lowered.kernels[k].name);
+    image.symbols.push_back(symbol_prefix + std::to_string(k));
+    image.scratch_bytes.push_back(codegen::scratch_bytes(lowered.kernels[k]));
+    image.stack_bytes.push_back(0);
+  }
+  return CompiledCode{std::move(lowered.variant), std::move(lowered.kernels)};
+}
+
 // The code of one target, for an image or, with a prefix of the kernels' symbols, for the static form.
-Expected<bundle::CompiledVariant> compile_code(const std::vector<Graph>& graphs, const Target& target,
-                                               const CompileOptions& options, schedule::Tilings* tilings,
-                                               const std::string& symbol_prefix) {
+Expected<CompiledCode> compile_code(const std::vector<Graph>& graphs, const Target& target,
+                                    const CompileOptions& options, schedule::Tilings* tilings,
+                                    const std::string& symbol_prefix) {
   QUERNEL_ASSERT(options.stop_after.empty());
   QUERNEL_TRY(Lowered lowered, lower_variant(graphs, target, options, tilings));
   QUERNEL_CHECK(run_loop_passes(lowered, options));
+  if (options.emit == Emit::kC) return prepare_c(std::move(lowered), symbol_prefix);
   if (options.on_stage) options.on_stage("code generation");
   codegen::CompileOptions codegen_options;
   codegen_options.threads = options.threads;
@@ -508,7 +532,7 @@ Expected<bundle::CompiledVariant> compile_code(const std::vector<Graph>& graphs,
   if (!options.dump_dir.empty()) codegen_options.dump_dir = options.dump_dir + "/" + target.name;
   QUERNEL_TRY(lowered.variant.image,
               codegen::compile_kernels(lowered.kernels, target, codegen_options, lowered.prebuilt));
-  return std::move(lowered.variant);
+  return CompiledCode{std::move(lowered.variant), {}};
 }
 
 Status write_bundle_file(const std::vector<bundle::CompiledVariant>& variants, const std::string& path,
@@ -519,6 +543,13 @@ Status write_bundle_file(const std::vector<bundle::CompiledVariant>& variants, c
   report.code_bytes = sizes.code;
   report.constant_bytes = sizes.constants;
   return {};
+}
+
+std::vector<MemoryUse> memory_of(const codegen::StaticProgram& program) {
+  std::vector<MemoryUse> memory;
+  for (const codegen::StaticRegion& region : program.regions) memory.push_back({region.name, region.bytes});
+  if (program.state_bytes != 0) memory.push_back({"state", program.state_bytes});
+  return memory;
 }
 
 Status write_static_form(const std::vector<bundle::CompiledVariant>& variants, const std::string& stem,
@@ -539,9 +570,24 @@ Status write_static_form(const std::vector<bundle::CompiledVariant>& variants, c
   result.overhead_bytes = archive.overhead_bytes;
   result.stack_bytes = archive.stack_bytes;
   result.helpers = archive.helpers;
-  for (const codegen::StaticRegion& region : program.regions)
-    result.memory.push_back({region.name, region.bytes});
-  if (program.state_bytes != 0) result.memory.push_back({"state", program.state_bytes});
+  result.memory = memory_of(program);
+  return {};
+}
+
+Status write_c_form(const std::vector<bundle::CompiledVariant>& variants,
+                    const std::vector<loop::Kernel>& kernels, const std::string& stem,
+                    CompileReport& report) {
+  const bundle::CompiledVariant& variant = variants[0];
+  bundle::BundleContents contents = bundle::bundle_from_schedule(variants, std::string(kProducer));
+  QUERNEL_TRY(codegen::StaticProgram program,
+              bundle::static_program(contents, bundle::static_name(stem), variant.image.symbols));
+  QUERNEL_TRY(codegen::CProgram text,
+              codegen::print_program(program, kernels, variant.target, bundle::static_name(stem) + ".h"));
+  StaticReport& result = report.program.emplace();
+  QUERNEL_TRY(result.files, bundle::write_c(program, text, stem));
+  report.file_bytes = text.program.size() + text.weights.size() + text.memory.size();
+  report.constant_bytes = program.constants_bytes;
+  result.memory = memory_of(program);
   return {};
 }
 
@@ -549,19 +595,21 @@ Status write_static_form(const std::vector<bundle::CompiledVariant>& variants, c
 
 Expected<bundle::CompiledVariant> compile_variant(const std::vector<Graph>& graphs, const Target& target,
                                                   const CompileOptions& options, schedule::Tilings* tilings) {
-  return compile_code(graphs, target, options, tilings, {});
+  QUERNEL_TRY(CompiledCode code, compile_code(graphs, target, options, tilings, {}));
+  return std::move(code.variant);
 }
 
 Expected<CompileReport> compile_graphs(const std::vector<Graph>& graphs, const std::string& path,
                                        const CompileOptions& options) {
   QUERNEL_CHECK(check_pass_names(options));
   QUERNEL_CHECK(check_shared_states(graphs));
-  bool is_static = options.emit == Emit::kStatic;
-  if (is_static && options.targets.size() != 1)
-    return invalid_input("expected one target for a static library, found " +
+  bool is_program = options.emit != Emit::kBundle;
+  const char* form = options.emit == Emit::kC ? "C files" : "a static library";
+  if (is_program && options.targets.size() != 1)
+    return invalid_input("expected one target for " + std::string(form) + ", found " +
                          std::to_string(options.targets.size()));
   std::string symbol_prefix;
-  if (is_static) {
+  if (is_program) {
     QUERNEL_CHECK(bundle::check_static_name(bundle::static_name(path)));
     symbol_prefix = bundle::static_kernel_prefix(bundle::static_name(path));
   }
@@ -585,9 +633,10 @@ Expected<CompileReport> compile_graphs(const std::vector<Graph>& graphs, const s
   }
   std::vector<std::string> targets;
   std::vector<bundle::CompiledVariant> variants;
+  std::vector<loop::Kernel> c_kernels;
   for (const std::string& name : options.targets) {
     QUERNEL_TRY(Target target, find_target(name));
-    if (target.firmware && !is_static && !report.stopped)
+    if (target.firmware && !is_program && !report.stopped)
       return unsupported(
           "target '" + target.name + "': its kernels are linked into firmware, bundles hold none", {},
           "name a target that runs Linux, or compile for firmware with --emit=static");
@@ -605,18 +654,27 @@ Expected<CompileReport> compile_graphs(const std::vector<Graph>& graphs, const s
     QUERNEL_TRY(std::vector<std::string> notes,
                 bundle::missing_custom_kernels(graphs, target, options.custom_ops));
     report.notes.insert(report.notes.end(), notes.begin(), notes.end());
-    QUERNEL_TRY(bundle::CompiledVariant variant,
-                compile_code(graphs, target, timed, &tilings, symbol_prefix));
-    variants.push_back(std::move(variant));
+    QUERNEL_TRY(CompiledCode code, compile_code(graphs, target, timed, &tilings, symbol_prefix));
+    variants.push_back(std::move(code.variant));
+    c_kernels = std::move(code.kernels);
   }
   for (std::string& note : tilings.unused(targets)) report.notes.push_back(std::move(note));
   if (report.stopped) {
     finish();
     return report;
   }
-  timed.on_stage(is_static ? "write static library" : "write bundle");
-  QUERNEL_CHECK(is_static ? write_static_form(variants, path, options, report)
-                          : write_bundle_file(variants, path, report));
+  timed.on_stage(is_program ? "write " + std::string(form) : "write bundle");
+  switch (options.emit) {
+    case Emit::kBundle:
+      QUERNEL_CHECK(write_bundle_file(variants, path, report));
+      break;
+    case Emit::kStatic:
+      QUERNEL_CHECK(write_static_form(variants, path, options, report));
+      break;
+    case Emit::kC:
+      QUERNEL_CHECK(write_c_form(variants, c_kernels, path, report));
+      break;
+  }
   finish();
   report.kernels = static_cast<int>(variants[0].image.kernel_names.size());
   for (const bundle::CompiledEntry& entry : variants[0].entries) {

@@ -146,8 +146,9 @@ class HeaderWriter {
       line("  void* state; /* " + macro_ + "_STATE_BYTES, kept from run to run; made by " + id + "_reset */");
     line("} " + id + "_memory;");
     line();
-    line("/* Static memory of these sizes, in sections .bss.<member>." + id +
-         "; linked only where it is used. */");
+    line(facts_ ? "/* Static memory of these sizes, in sections .bss.<member>." + id +
+                      "; linked only where it is used. */"
+                : "/* Static memory of these sizes, for who links it. */");
     line("extern const " + id + "_memory " + id + "_static_memory;");
     line();
     if (p_.state_bytes == 0) return;

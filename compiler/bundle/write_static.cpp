@@ -35,7 +35,7 @@ Status write_temporary(const File& file) {
   return {};
 }
 
-Status write_all(const std::vector<File>& files) {
+Expected<std::vector<std::string>> write_all(const std::vector<File>& files) {
   Status status;
   for (const File& file : files)
     if (status = write_temporary(file); !status) break;
@@ -44,7 +44,10 @@ Status write_all(const std::vector<File>& files) {
       status = cannot_write(file, errno);
   if (!status)
     for (const File& file : files) std::remove(file.temporary().c_str());
-  return status;
+  if (!status) return status.errors();
+  std::vector<std::string> paths;
+  for (const File& file : files) paths.push_back(file.path);
+  return paths;
 }
 
 int pointer_bytes(Arch arch) { return arch == Arch::kArm || arch == Arch::kRiscV32 ? 4 : 8; }
@@ -92,10 +95,18 @@ Expected<std::vector<std::string>> write_static(const codegen::StaticProgram& pr
   std::vector<File> files = {{stem + ".a", archive.bytes},
                              {stem + ".h", model_header(program, name + ".a", facts)},
                              {folder + lower_case(name) + "-config.cmake", cmake_package(name, target)}};
-  QUERNEL_CHECK(write_all(files));
-  std::vector<std::string> paths;
-  for (const File& file : files) paths.push_back(file.path);
-  return paths;
+  return write_all(files);
+}
+
+Expected<std::vector<std::string>> write_c(const codegen::StaticProgram& program,
+                                           const codegen::CProgram& text, const std::string& stem) {
+  std::string form = static_name(stem) + ".c";
+  if (!text.weights.empty()) form += " and " + static_name(stem) + "_weights.c";
+  form += ", static memory in " + static_name(stem) + "_memory.c";
+  std::vector<File> files = {{stem + ".c", text.program}, {stem + ".h", model_header(program, form, {})}};
+  if (!text.weights.empty()) files.push_back({stem + "_weights.c", text.weights});
+  files.push_back({stem + "_memory.c", text.memory});
+  return write_all(files);
 }
 
 }  // namespace quernel::bundle

@@ -1,10 +1,11 @@
-// write_static: stores a program without a runtime as files: a static library, a header, a CMake package. All
-// appear or none: they are written beside their destinations and renamed.
+// write_static: stores a program without a runtime as files: a static library or C99, a header, a CMake
+// package. All appear or none: they are written beside their destinations and renamed.
 #pragma once
 
 #include <string>
 #include <vector>
 
+#include "codegen/c/print_program.h"
 #include "codegen/llvm/static_archive.h"
 #include "codegen/static_program.h"
 #include "support/expected.h"
@@ -22,5 +23,9 @@ Status check_static_name(const std::string& name);
 Expected<std::vector<std::string>> write_static(const codegen::StaticProgram& program,
                                                 const codegen::StaticArchive& archive, const Target& target,
                                                 const std::string& stem);
+
+// Writes <stem>.c, <stem>.h, <stem>_memory.c and, where the program has constants, <stem>_weights.c.
+Expected<std::vector<std::string>> write_c(const codegen::StaticProgram& program,
+                                           const codegen::CProgram& text, const std::string& stem);
 
 }  // namespace quernel::bundle

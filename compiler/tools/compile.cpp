@@ -1,4 +1,4 @@
-// quernel compile: a model file becomes a bundle, or a static library.
+// quernel compile: a model file becomes a bundle, a static library, or C.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -26,25 +26,30 @@ std::string exact_bytes(uint64_t bytes) {
                       : fmt::format("{} bytes ({})", bytes, format_bytes(bytes));
 }
 
-void print_static(const CompileReport& report, double seconds) {
+void print_static(const CompileReport& report, bool is_c, double seconds) {
   const StaticReport& program = *report.program;
   for (const std::string& file : program.files) fmt::print("{}\n", file);
-  fmt::print("  flash      {}\n", exact_bytes(report.constant_bytes + report.code_bytes));
-  fmt::print("    constants  {}\n", exact_bytes(report.constant_bytes));
-  fmt::print("    kernels    {}, {} of them, {} calls\n", exact_bytes(program.kernel_bytes), report.kernels,
-             report.dispatches);
-  fmt::print("    overhead   {}\n", exact_bytes(program.overhead_bytes));
+  if (is_c) {
+    fmt::print("  constants  {}\n", exact_bytes(report.constant_bytes));
+    fmt::print("  kernels    {}, {} calls\n", report.kernels, report.dispatches);
+  } else {
+    fmt::print("  flash      {}\n", exact_bytes(report.constant_bytes + report.code_bytes));
+    fmt::print("    constants  {}\n", exact_bytes(report.constant_bytes));
+    fmt::print("    kernels    {}, {} of them, {} calls\n", exact_bytes(program.kernel_bytes), report.kernels,
+               report.dispatches);
+    fmt::print("    overhead   {}\n", exact_bytes(program.overhead_bytes));
+  }
   fmt::print("  RAM, beside inputs and outputs\n");
   for (const MemoryUse& memory : program.memory)
     fmt::print("    {:<10} {}\n", memory.name, exact_bytes(memory.bytes));
-  fmt::print("    stack      at most {}\n", exact_bytes(program.stack_bytes));
+  if (!is_c) fmt::print("    stack      at most {}\n", exact_bytes(program.stack_bytes));
   if (!program.helpers.empty()) fmt::print("  helpers    {}\n", fmt::join(program.helpers, " "));
   fmt::print("  time       {}\n", format_seconds(seconds));
   for (const std::string& note : report.notes) fmt::print("  note       {}\n", note);
 }
 
 void print_summary(const Options& options, const CompileReport& report, double seconds) {
-  if (report.program) return print_static(report, seconds);
+  if (report.program) return print_static(report, options.emit == "c", seconds);
   fmt::print("{}: {}\n", options.output, format_bytes(report.file_bytes));
   fmt::print("  constants  {}\n", format_bytes(report.constant_bytes));
   fmt::print("  code       {}, {} kernels, {} dispatches\n", format_bytes(report.code_bytes), report.kernels,
@@ -101,7 +106,7 @@ Json to_json(const Options& options, const CompileReport& report, double seconds
                       {"notes", std::move(notes)}};
 }
 
-// A static library is named after the model where the output is a directory.
+// A static library, or C, is named after the model where the output is a directory.
 void complete_stem(Options& options) {
   namespace fs = std::filesystem;
   std::error_code error;
@@ -113,10 +118,9 @@ void complete_stem(Options& options) {
 int run(Options& options) {
   Expected<CompileOptions> compile_flags = compile_options(options.flags);
   if (!compile_flags) return fail(compile_flags.errors()), kUsage;
-  if (options.emit == "static") {
-    compile_flags->emit = Emit::kStatic;
-    complete_stem(options);
-  }
+  if (options.emit == "static") compile_flags->emit = Emit::kStatic;
+  if (options.emit == "c") compile_flags->emit = Emit::kC;
+  if (compile_flags->emit != Emit::kBundle) complete_stem(options);
   if (Status status = check_output(options.model, options.output); !status) return fail(status.errors());
 
   bool show = !options.quiet && options.flags.print_after.empty();
@@ -148,15 +152,17 @@ int run(Options& options) {
 Action define_compile(CLI::App& app) {
   auto options = std::make_shared<Options>();
   app.add_option("MODEL", options->model, "the model")->required();
-  app.add_option("-o,--output", options->output,
-                 "the bundle to write; of a static library what its files begin with, or their directory")
+  app.add_option(
+         "-o,--output", options->output,
+         "the bundle to write; of a static library or C what their files begin with, or the directory")
       ->required()
       ->type_name("OUT");
-  app.add_option("--emit", options->emit,
-                 "bundle: for the runtime; static: OUT.a, OUT.h and a CMake package, for firmware (default: "
-                 "bundle)")
+  app.add_option(
+         "--emit", options->emit,
+         "bundle: for the runtime; static: OUT.a, OUT.h and a CMake package, for firmware; c: the same as "
+         "C99, OUT.c, OUT.h and others (default: bundle)")
       ->type_name("FORM")
-      ->check(CLI::IsMember({"bundle", "static"}));
+      ->check(CLI::IsMember({"bundle", "static", "c"}));
   add_target_flags(app, options->flags);
   add_tuning_flag(app, options->flags);
   add_shape_flags(app, options->flags);

@@ -137,6 +137,11 @@ class CustomOp(ToolTest):
         self.assertTrue(out.startswith("PASS case: "), out)
         self.assertNotIn("function of the application", self.succeeds("quernel", "inspect", "model.qnl"))
 
+    def test_c_holds_no_precompiled_kernel(self):
+        self.fails("quernel", "compile", "model.onnx", "--custom-op", self.compile_kernel(), "--emit", "c", "-o", "model",
+                   "--target", "x86-64", "--dim", "frames=2",
+                   says=["custom op 'example.audio::Compand': a precompiled kernel is machine code, C cannot hold it"])
+
     def test_a_kernel_sees_other_attributes(self):
         self.write("model.onnx", compand_model(levels=128))
         self.compile("--custom-op", self.compile_kernel())

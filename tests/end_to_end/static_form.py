@@ -1,4 +1,4 @@
-"""Models as static libraries in a C program: reads the header, writes the program, runs it beside the bundle."""
+"""Models as static libraries, or as C, in a C program: reads the header, writes the program, runs it beside the bundle."""
 import os
 import re
 import struct
@@ -12,6 +12,10 @@ PROGRAM = r"""
 #include <stdlib.h>
 #include <string.h>
 #include "%(name)s.h"
+
+#ifndef %(macro)s_STACK_BYTES /* of C nobody knows before it is compiled */
+#define %(macro)s_STACK_BYTES (1 << 19)
+#endif
 
 enum { kGuard = 4096, kPaint = 0xA5, kStack = 1 << 20 };
 
@@ -137,11 +141,16 @@ def write_program(folder, name, entry=None):
     return inputs, outputs
 
 
-def build_program(folder, name, compiler="gcc", flags=()):
-    """The library is linked without any other, and must not need one."""
-    command = [compiler, "-std=gnu11", "-O1", "-Wall", "-Wextra", "-Werror", *flags, "program.c", name + ".a", "-pthread", "-o",
-               "program"]
-    done = subprocess.run(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+def build_program(folder, name, compiler="gcc", flags=(), c_flags=None):
+    """The library, or with `c_flags` the C files, are linked without any other, and must not need one."""
+    run = lambda *command: subprocess.run([compiler, *command], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    parts = [name + ".a"]
+    if c_flags is not None:
+        parts = sorted(f for f in os.listdir(folder) if re.fullmatch(re.escape(name) + r"(_weights|_memory)?\.c", f))
+        done = run("-std=c99", "-pedantic", "-Wall", "-Wextra", "-Werror", "-ffp-contract=off", *c_flags, "-c", *parts)
+        assert done.returncode == 0, done.stdout
+        parts = [part[:-1] + "o" for part in parts]
+    done = run("-std=gnu11", "-O1", "-Wall", "-Wextra", "-Werror", *flags, "program.c", *parts, "-pthread", "-o", "program")
     assert done.returncode == 0, done.stdout
 
 

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Static libraries beside bundles: ONNX's node tests and real models, the same inputs, the same bits; memory and stack are
-no more than the compiler says.
+"""Static libraries, or C, beside bundles: ONNX's node tests and real models, the same inputs, the same bits; memory and
+stack are no more than the compiler says.
 
---every N: of the node tests; --target T; --compiler, --runner: for another processor, with its quernel-run in --device."""
+--every N: of the node tests, from the --first on; --target T; --form c: C instead of static libraries, compiled with --flags;
+--compiler, --runner: for another processor, with its quernel-run in --device."""
 import argparse
 import concurrent.futures
 import glob
@@ -47,13 +48,31 @@ def case_inputs(case):
     return values
 
 
-def compile_both(case, folder, target, values):
+def is_nan(dtype, bits):
+    """Payloads of NaNs are left open."""
+    exponent, mantissa = {"f32": (0x7f800000, 0x7fffff), "f64": (0x7ff << 52, (1 << 52) - 1), "f16": (0x7c00, 0x3ff),
+                          "bf16": (0x7f80, 0x7f)}.get(dtype, (0, 0))
+    return exponent != 0 and bits & exponent == exponent and bits & mantissa != 0
+
+
+def same_elements(dtype, a, b):
+    if a == b:
+        return True
+    size = {"f64": 8, "f32": 4, "f16": 2, "bf16": 2}.get(dtype)
+    if size is None or len(a) != len(b):
+        return False
+    number = lambda data, i: int.from_bytes(data[i:i + size], "little")
+    return all(a[i:i + size] == b[i:i + size] or is_nan(dtype, number(a, i)) and is_nan(dtype, number(b, i))
+               for i in range(0, len(a), size))
+
+
+def compile_both(case, folder, target, values, form):
     """Free dims become 1: batches of the real models. Values of inputs are constants where an operator needs them."""
     model = os.path.join(case, "model.onnx")
     flags = ["--target", target, "-q"]
     for path, name, _ in values:
         flags += ["--input-value", f"{name}={path}"]
-    command = [tool("quernel"), "compile", model, "--emit", "static", "-o", os.path.join(folder, "model")]
+    command = [tool("quernel"), "compile", model, "--emit", form, "-o", os.path.join(folder, "model")]
     done = run([*command, *flags])
     for name in re.findall(r"found the free dim '(.*)';", done.stdout):
         flags += ["--dim", name + "=1"]
@@ -72,7 +91,7 @@ def compare(case, options):
     folder = tempfile.mkdtemp(prefix="quernel-static-")
     try:
         values = case_inputs(case)
-        compile_both(case, folder, options.target, values)
+        compile_both(case, folder, options.target, values, options.form)
         inputs, outputs = static_form.write_program(folder, "model")
         by_name = {name: (path, data) for path, name, data in values}
         arguments = []
@@ -88,14 +107,15 @@ def compare(case, options):
         device = [*options.runner.split(), options.device or tool("quernel-run")]
         done = run([*device, os.path.join(folder, "model.qnl"), *arguments])
         assert done.returncode == 0, done.stdout
-        static_form.build_program(folder, "model", options.compiler, ["-static"] if options.runner else [])
+        static_form.build_program(folder, "model", options.compiler, ["-static"] if options.runner else [] if options.form == "static" else options.flags.split(),
+                                  options.flags.split() if options.form == "c" else None)
         said = static_form.run_program(folder, inputs, outputs, options.runner.split())
         for index, t in enumerate(outputs):
             read = lambda name: open(os.path.join(folder, f"{name}{index}.raw"), "rb").read()
             expected, found = read("bundle"), read("static")
             if hasattr(t, "shape_identifier"):
                 found = found[:len(expected)]
-            assert expected == found, f"output '{t.name}' differs from the bundle's"
+            assert same_elements(t.dtype, expected, found), f"output '{t.name}' differs from the bundle's"
         stack, most = int(said["stack"][0]), int(said["stack"][2])
         assert stack <= most + CALLER_BYTES, f"used {stack} bytes of stack, the header says {most}"
         workspace, size = int(said["workspace"][0]), int(said["workspace"][2])
@@ -107,6 +127,9 @@ def compare(case, options):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--every", type=int, default=1)
+    parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("--form", choices=["static", "c"], default="static")
+    parser.add_argument("--flags", default="-O1", help="of the C compiler")
     parser.add_argument("--target", default="native")
     parser.add_argument("--compiler", default="gcc")
     parser.add_argument("--runner", default="")
@@ -114,7 +137,7 @@ def main():
     parser.add_argument("--list", action="store_true", help="print every case")
     parser.add_argument("cases", nargs="*")
     options = parser.parse_args()
-    nodes = sorted(glob.glob(NODE_TESTS + "/*"))[::options.every]
+    nodes = sorted(glob.glob(NODE_TESTS + "/*"))[options.first::options.every]
     models = [path for path in (os.path.join(test_data(), "models", name) for name in MODELS) if os.path.isdir(path)]
     cases = options.cases or nodes + models
     if not cases:
@@ -135,7 +158,7 @@ def main():
             except Exception as error:
                 failed.append(name)
                 print(f"FAIL {name}: {error!r}")
-    print(f"{options.target}: {same} of {len(cases)} the same as their bundles, {len(refused)} refused, {len(failed)} failed")
+    print(f"{options.target}, {options.form}: {same} of {len(cases)} the same as their bundles, {len(refused)} refused, {len(failed)} failed")
     if failed or same < len(cases) * 2 // 3:
         sys.exit(1)
 

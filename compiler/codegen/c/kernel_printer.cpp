@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cctype>
 
+#include "codegen/c/program_printer.h"
 #include "codegen/llvm/check_kernel.h"
 #include "loop/print.h"
 #include "support/diagnostic.h"
@@ -101,12 +102,12 @@ void KernelPrinter::find_used() {
 
 // ---- the function
 
-std::string KernelPrinter::parameters() {
+std::string KernelPrinter::parameters(bool without_overlap) {
   std::string text;
   auto add = [&](const std::string& parameter) { text += (text.empty() ? "" : ", ") + parameter; };
   for (const loop::Buffer& b : kernel_.buffers)
-    add((b->access == loop::Access::kRead ? "const " : "") + memory_type(b->dtype) + "* " +
-        (buffers_[b.get()] = declare(b->name)));
+    add((b->access == loop::Access::kRead ? "const " : "") + c_memory_type(b->dtype) + "* " +
+        (without_overlap ? "restrict " : "") + (buffers_[b.get()] = declare(b->name)));
   for (const std::string& symbol : kernel_.symbols) {
     symbols_.push_back(declare(symbol));
     add("int64_t " + symbols_.back());
@@ -114,9 +115,9 @@ std::string KernelPrinter::parameters() {
   return text;
 }
 
-std::string KernelPrinter::print(const std::string& name, const std::string& linkage) {
+std::string KernelPrinter::print(const CFunction& function) {
   find_used();
-  std::string list = parameters();
+  std::string list = parameters(function.without_overlap);
   indent_ = 1;
   for (const loop::Buffer& b : kernel_.buffers)
     if (!used_buffers_.contains(b.get())) line("(void)" + buffers_[b.get()] + ";");
@@ -132,7 +133,7 @@ std::string KernelPrinter::print(const std::string& name, const std::string& lin
   if (nest.back()) statement(*nest.back());
   if (scratch_bytes_ != 0) list += std::string(list.empty() ? "" : ", ") + "unsigned char* scratch";
   if (list.empty()) list = "void";
-  return linkage + "void " + name + "(" + list + ") {\n" + out_ + "}\n";
+  return function.linkage + "void " + function.name + "(" + list + ") {\n" + out_ + "}\n";
 }
 
 // ---- statements
@@ -242,7 +243,7 @@ void KernelPrinter::print_let(const loop::StmtNode& s) {
 
 void KernelPrinter::print_alloc(const loop::BufferNode& b) {
   if (!used_buffers_.contains(&b)) return;
-  std::string name = buffers_[&b] = declare(b.name), type = memory_type(b.dtype);
+  std::string name = buffers_[&b] = declare(b.name), type = c_memory_type(b.dtype);
   if (!lives_in_scratch(b)) {
     line(type + " " + name + "[" + std::to_string(std::max<int64_t>(b.size, 1)) + "];");
     return;

@@ -9,6 +9,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "codegen/c/print_kernels.h"
 #include "codegen/llvm/elementary_functions.h"
 #include "loop/evaluate_scalar.h"
 #include "loop/index_ranges.h"
@@ -20,9 +21,9 @@ namespace quernel::codegen {
 class KernelPrinter {
  public:
   KernelPrinter(const loop::Kernel& kernel, ElementaryFunctions& functions, const Target& target);
-  // void NAME(bindings in order…, symbols in order…, unsigned char* scratch), in front of it `linkage`. The
-  // last parameter is there where scratch_bytes() is not 0.
-  std::string print(const std::string& name, const std::string& linkage);
+  // void NAME(bindings in order…, symbols in order…, unsigned char* scratch); the last parameter is there
+  // where scratch_bytes() is not 0.
+  std::string print(const CFunction& function);
   uint64_t scratch_bytes() const { return scratch_bytes_; }
 
  private:
@@ -42,7 +43,7 @@ class KernelPrinter {
   void find_used();
   void count_vars(const loop::Expr& e);
   void line(const std::string& text);
-  std::string parameters();
+  std::string parameters(bool without_overlap);
   void statement(const loop::StmtNode& s);
   void print_for(const loop::StmtNode& s);
   void print_if(const loop::StmtNode& s);
@@ -87,7 +88,6 @@ class KernelPrinter {
   std::string value_type(const loop::Expr& e);
 
   static std::string value_type(DType dtype);
-  static std::string memory_type(DType dtype);
 
   const loop::Kernel& kernel_;
   ElementaryFunctions& functions_;

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "codegen/c/kernel_printer.h"
+#include "codegen/c/program_printer.h"
 #include "support/diagnostic.h"
 
 namespace quernel::codegen {
@@ -43,19 +44,8 @@ std::string float_constant(double value, bool is_f32) {
 
 }  // namespace
 
-std::string KernelPrinter::memory_type(DType dtype) {
-  switch (dtype) {
-    case DType::kF32:
-      return "float";
-    case DType::kF64:
-      return "double";
-    default:
-      return sized(is_signed_integer(dtype) ? "int" : "uint", std::max(bit_width(dtype), 8));
-  }
-}
-
 std::string KernelPrinter::value_type(DType dtype) {
-  return dtype == DType::kBool ? "int" : memory_type(dtype);
+  return dtype == DType::kBool ? "int" : c_memory_type(dtype);
 }
 
 bool KernelPrinter::fits_32_bits(const loop::Expr& e) {

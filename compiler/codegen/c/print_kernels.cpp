@@ -8,24 +8,24 @@
 namespace quernel::codegen {
 
 Expected<CKernels> print_kernels(const std::vector<loop::Kernel>& kernels, const Target& target,
-                                 const std::vector<std::string>& names, const std::string& linkage) {
-  QUERNEL_ASSERT(names.size() == kernels.size());
+                                 const std::vector<CFunction>& functions) {
+  QUERNEL_ASSERT(functions.size() == kernels.size());
   Diagnostics errors;
   for (const loop::Kernel& kernel : kernels)
     if (Status status = check_kernel(kernel); !status)
       for (const Diagnostic& d : status.errors()) errors.push_back(d);
   if (!errors.empty()) return errors;
 
-  ElementaryFunctions functions(target);
+  ElementaryFunctions operations(target);
   CKernels result;
   std::string users;
   for (size_t k = 0; k < kernels.size(); ++k) {
-    KernelPrinter printer(kernels[k], functions, target);
-    std::string text = printer.print(names[k], linkage);
+    KernelPrinter printer(kernels[k], operations, target);
+    std::string text = printer.print(functions[k]);
     users += text;
     result.kernels.push_back({std::move(text), printer.scratch_bytes()});
   }
-  QUERNEL_TRY(std::string elementary, functions.print());
+  QUERNEL_TRY(std::string elementary, operations.print());
   result.prelude = std::string(c_requirements()) + c_prelude_for(elementary + users) + elementary;
   return result;
 }

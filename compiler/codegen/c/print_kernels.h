@@ -10,6 +10,13 @@
 
 namespace quernel::codegen {
 
+// How a kernel is to be defined.
+struct CFunction {
+  std::string name, linkage;  // "digits_kernel_0", "static "
+  // What is written overlaps no other buffer in any call: pointers are `restrict`.
+  bool without_overlap = false;
+};
+
 struct CKernel {
   std::string text;            // the function's definition
   uint64_t scratch_bytes = 0;  // not 0: the function has a last parameter, `unsigned char* scratch`
@@ -21,9 +28,9 @@ struct CKernels {
   std::vector<CKernel> kernels;
 };
 
-// The functions are `LINKAGE void NAME(bindings…, symbols…)` and run the whole grid; there is a name for
-// every kernel. The kernels must have been through loop/passes. Unsupported: what check_kernel refuses.
+// The functions are `LINKAGE void NAME(bindings…, symbols…)` and run the whole grid; there is one for every
+// kernel. The kernels must have been through loop/passes. Unsupported: what check_kernel refuses.
 Expected<CKernels> print_kernels(const std::vector<loop::Kernel>& kernels, const Target& target,
-                                 const std::vector<std::string>& names, const std::string& linkage);
+                                 const std::vector<CFunction>& functions);
 
 }  // namespace quernel::codegen

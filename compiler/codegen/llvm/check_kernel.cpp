@@ -1,5 +1,6 @@
 #include "codegen/llvm/check_kernel.h"
 
+#include <functional>
 #include <unordered_set>
 
 #include "loop/evaluate_scalar.h"
@@ -85,6 +86,18 @@ class Checker {
 
 bool lives_in_scratch(const loop::BufferNode& buffer) {
   return buffer.scope == loop::Scope::kShared && byte_size(buffer.dtype, buffer.size) > kScratchThreshold;
+}
+
+uint64_t scratch_bytes(const loop::Kernel& kernel) {
+  std::function<uint64_t(const loop::StmtNode&)> sum = [&](const loop::StmtNode& s) {
+    uint64_t bytes = 0;
+    if (s.kind == StmtKind::kAlloc && lives_in_scratch(*s.buffer))
+      bytes = (static_cast<uint64_t>(byte_size(s.buffer->dtype, s.buffer->size)) + 63) / 64 * 64;
+    for (const loop::Stmt& child : s.body)
+      if (child) bytes += sum(*child);
+    return bytes;
+  };
+  return kernel.body ? sum(*kernel.body) : 0;
 }
 
 Status check_kernel(const loop::Kernel& kernel) {

@@ -11,6 +11,9 @@ namespace quernel::codegen {
 // lends.
 bool lives_in_scratch(const loop::BufferNode& buffer);
 
+// What the kernel wants lent: that much for all buffers that live in scratch, each aligned to 64 bytes.
+uint64_t scratch_bytes(const loop::Kernel& kernel);
+
 Status check_kernel(const loop::Kernel& kernel);
 
 }  // namespace quernel::codegen

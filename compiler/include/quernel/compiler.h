@@ -28,6 +28,7 @@ struct EntryPointOptions {
 enum class Emit {
   kBundle,  // a bundle, for the runtime
   kStatic,  // firmware: <output>.a, <output>.h, and the CMake package <output>-config.cmake
+  kC,       // the same as C99: <output>.c, <output>.h, <output>_weights.c, <output>_memory.c
 };
 
 struct CompileOptions {
@@ -74,7 +75,8 @@ struct MemoryUse {
   std::string name;
   uint64_t bytes = 0;
 };
-// What Emit::kStatic wrote; flash is kernel_bytes + overhead_bytes + CompileReport::constant_bytes.
+// What Emit::kStatic or Emit::kC wrote; flash is kernel_bytes + overhead_bytes +
+// CompileReport::constant_bytes. Of C, bytes of code and stack are its compiler's to say: they are 0.
 struct StaticReport {
   std::vector<std::string> files;
   uint64_t kernel_bytes = 0;         // code and tables of kernels

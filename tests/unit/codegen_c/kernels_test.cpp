@@ -89,10 +89,11 @@ uint64_t workgroups_of(const loop::Kernel& kernel) {
 
 void expect_same(const std::vector<loop::Kernel>& kernels, const std::string& target_name,
                  const std::string& flags) {
-  std::vector<std::string> names;
-  for (size_t k = 0; k < kernels.size(); ++k) names.push_back("kernel_" + std::to_string(k));
+  std::vector<codegen::CFunction> functions;
+  for (size_t k = 0; k < kernels.size(); ++k)
+    functions.push_back({"kernel_" + std::to_string(k), "static ", k % 2 == 0});
   Expected<Target> target = find_target(target_name);
-  auto printed = codegen::print_kernels(kernels, *target, names, "static ");
+  auto printed = codegen::print_kernels(kernels, *target, functions);
   ASSERT_TRUE(printed) << to_string(printed.errors());
   CompiledC compiled(file_of(kernels, *printed), flags);
   codegen::Image image = compile_or_fail(kernels, target_name);
@@ -315,8 +316,8 @@ TEST(CKernels, TextIsDeterministic) {
     loop::vectorize_loops(kernel);
     loop::unroll_loops(kernel);
   }
-  auto first = codegen::print_kernels(kernels, *find_target("x86-64"), {"a", "b"}, "");
-  auto second = codegen::print_kernels(kernels, *find_target("x86-64"), {"a", "b"}, "");
+  auto first = codegen::print_kernels(kernels, *find_target("x86-64"), {{"a", "", false}, {"b", "", true}});
+  auto second = codegen::print_kernels(kernels, *find_target("x86-64"), {{"a", "", false}, {"b", "", true}});
   ASSERT_TRUE(first && second);
   EXPECT_EQ(first->prelude, second->prelude);
   for (size_t k = 0; k < 2; ++k) EXPECT_EQ(first->kernels[k].text, second->kernels[k].text);

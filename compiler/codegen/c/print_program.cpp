@@ -1,0 +1,66 @@
+#include "codegen/c/print_program.h"
+
+#include "codegen/c/print_kernels.h"
+#include "codegen/c/program_printer.h"
+#include "support/diagnostic.h"
+
+namespace quernel::codegen {
+namespace {
+
+std::string first_lines(const StaticProgram& program, const std::string& what) {
+  return "/* " + what + " of " + program.identifier + " for " + program.target + ", made by " +
+         program.producer + ". */\n";
+}
+
+// Blocks are aligned as well as C99 can say, and to kStaticAlignment where the compiler has a word for it.
+std::string static_memory(const StaticProgram& program, const std::string& header) {
+  const std::string& id = program.identifier;
+  std::string text = first_lines(program, "Static memory") + "#include \"" + header + "\"\n", members;
+  text += "#if defined(__GNUC__)\n#define QNL_ALIGNED __attribute__((aligned(" +
+          std::to_string(kStaticAlignment) + ")))\n#else\n#define QNL_ALIGNED\n#endif\n";
+  auto add = [&](const std::string& member, uint64_t bytes) {
+    members += members.empty() ? "" : ", ";
+    if (bytes == 0) {
+      members += "0";
+      return;
+    }
+    std::string name = id + "_" + member;
+    text += "static union {\n  uint64_t alignment;\n  double also;\n  uint8_t bytes[" +
+            std::to_string(bytes) + "];\n} " + name + "_block QNL_ALIGNED;\n";
+    members += name + "_block.bytes";
+  };
+  for (const StaticRegion& region : program.regions) add(region.identifier, region.bytes);
+  if (program.state_bytes != 0) add("state", program.state_bytes);
+  return text + "const " + id + "_memory " + id + "_static_memory = {" + members + "};\n";
+}
+
+}  // namespace
+
+Expected<CProgram> print_program(const StaticProgram& program, const std::vector<loop::Kernel>& kernels,
+                                 const Target& target, const std::string& header) {
+  QUERNEL_ASSERT(program.kernels.size() == kernels.size());
+  std::vector<CFunction> functions;
+  std::vector<bool> disjoint = kernels_without_overlap(program, kernels);
+  for (size_t k = 0; k < kernels.size(); ++k)
+    functions.push_back({program.kernels[k].symbol, "static ", disjoint[k]});
+  QUERNEL_TRY(CKernels printed, print_kernels(kernels, target, functions));
+
+  WeightsPrinter weights(program, kernels);
+  RunPrinter runs(program, kernels, printed, weights);
+  std::string run_functions = runs.reset_function();
+  for (const StaticEntry& entry : program.entries) run_functions += runs.run_function(entry);
+
+  CProgram result;
+  result.program =
+      first_lines(program, "Kernels and run functions") + "#include \"" + header + "\"\n" + printed.prelude;
+  result.program += weights.declarations();
+  for (const CKernel& kernel : printed.kernels) result.program += kernel.text;
+  result.program += run_prelude_for(run_functions) + run_functions;
+  if (std::string definitions = weights.definitions(); !definitions.empty())
+    result.weights =
+        first_lines(program, "Constants") + "#include <stdint.h>\n" + weights.declarations() + definitions;
+  result.memory = static_memory(program, header);
+  return result;
+}
+
+}  // namespace quernel::codegen

@@ -1,0 +1,76 @@
+// The parts of print_program.
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "codegen/c/print_kernels.h"
+#include "codegen/static_program.h"
+#include "loop/ir.h"
+
+namespace quernel::codegen {
+
+// Constants as arrays of the type that the first kernel reads them as: C has rules about that.
+class WeightsPrinter {
+ public:
+  WeightsPrinter(const StaticProgram& program, const std::vector<loop::Kernel>& kernels);
+  std::string declarations() const;
+  std::string definitions() const;
+  // A pointer to `type` ("float", "int8_t"…) at an offset in the constants.
+  std::string pointer(uint64_t offset, const std::string& type) const;
+
+ private:
+  struct Array {
+    std::string name, type;
+    int element_bytes = 1;
+    const StaticConstant* constant = nullptr;
+  };
+  const Array* find(uint64_t offset) const;
+  const StaticProgram& program_;
+  std::map<uint64_t, Array> arrays_;  // by offset
+};
+
+// Run functions: the steps of entry points as statements.
+class RunPrinter {
+ public:
+  RunPrinter(const StaticProgram& program, const std::vector<loop::Kernel>& kernels, const CKernels& printed,
+             const WeightsPrinter& weights)
+      : program_(program), kernels_(kernels), printed_(printed), weights_(weights) {}
+  std::string run_function(const StaticEntry& entry);
+  std::string reset_function();
+
+ private:
+  void line(const std::string& text);
+  void steps(const StaticEntry& entry, uint32_t begin, uint32_t end);
+  void call(const StaticEntry& entry, const Step& step);
+  void read_symbol(const StaticEntry& entry, const Step& step);
+  void loop(const StaticEntry& entry, uint32_t index);
+  void check(uint32_t symbol);
+  void store_shapes(const StaticEntry& entry);
+  std::string pointer(const StaticEntry& entry, const Place& place, const std::string& type, bool is_const);
+  std::string amount(const Amount& amount);
+  std::string symbol_name(uint32_t symbol);
+
+  const StaticProgram& program_;
+  const std::vector<loop::Kernel>& kernels_;
+  const CKernels& printed_;
+  const WeightsPrinter& weights_;
+  std::string out_;
+  int indent_ = 1;
+  std::set<uint32_t> symbols_;      // that the function has
+  std::set<std::string> pointers_;  // members of `memory` that it uses
+  bool uses_inputs_ = false, uses_outputs_ = false;
+};
+
+// Which kernels are only ever given buffers that do not overlap where one is written, by kernel.
+std::vector<bool> kernels_without_overlap(const StaticProgram& program,
+                                          const std::vector<loop::Kernel>& kernels);
+
+// The type of an element in memory.
+std::string c_memory_type(DType dtype);
+// Functions that the text of run functions calls.
+std::string run_prelude_for(const std::string& text);
+
+}  // namespace quernel::codegen

@@ -1,0 +1,107 @@
+#!/usr/bin/env python3
+"""quernel compile --emit c: files, strict C99 at every level of optimisation, no library, other processors, what is refused."""
+import json
+import os
+import shutil
+import subprocess
+import unittest
+
+import onnx_file
+from tools import DIGITS, ToolTest
+
+STRICT = ["-std=c99", "-pedantic", "-Wall", "-Wextra", "-Werror", "-ffp-contract=off"]
+FILES = ["digits.c", "digits_weights.c", "digits_memory.c"]
+ARM = "arm-none-eabi-gcc"
+
+
+class CFiles(ToolTest):
+    def compile_c(self, *arguments):
+        return self.succeeds("quernel", "compile", *arguments, "--emit", "c")
+
+    def command(self, *command):
+        done = subprocess.run(command, cwd=self.dir, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        self.assertEqual(done.returncode, 0, f"{command}: {done.stdout}")
+        return done.stdout
+
+    def undefined(self, program, objects):
+        """Symbols that the objects need and do not have."""
+        defined, wanted = set(), set()
+        for line in self.command(program, *objects).splitlines():
+            words = line.split()
+            if len(words) >= 2 and words[-2].isupper() | (words[-2] in "bdrt"):
+                (wanted if words[-2] == "U" else defined).add(words[-1])
+        return wanted - defined
+
+    def test_four_files_and_a_report(self):
+        report = json.loads(self.compile_c(DIGITS, "-o", "digits", "--target", "x86-64", "--json"))
+        self.assertEqual(report["static"]["files"], ["digits.c", "digits.h", "digits_weights.c", "digits_memory.c"])
+        text = self.compile_c(DIGITS, "-o", "digits", "--target", "x86-64")
+        for word in ("digits.c", "constants", "kernels", "RAM", "workspace"):
+            self.assertIn(word, text)
+
+    def test_same_input_same_bytes(self):
+        for folder, threads in (("a", "1"), ("b", "3")):
+            os.mkdir(self.path(folder))
+            self.compile_c(DIGITS, "-o", folder + "/digits", "--threads", threads)
+        for name in [*FILES, "digits.h"]:
+            self.assertTrue(self.read("a/" + name) == self.read("b/" + name), name)
+
+    def test_strict_c_without_a_library(self):
+        self.compile_c(DIGITS, "-o", "digits", "--target", "x86-64")
+        for level in ("-O0", "-O2", "-O3", "-Os"):
+            self.command("gcc", *STRICT, level, "-ffreestanding", "-fno-tree-loop-distribute-patterns", "-c", *FILES)
+            self.assertEqual(self.undefined("nm", ["digits.o", "digits_weights.o", "digits_memory.o"]), set(), level)
+
+    @unittest.skipUnless(shutil.which(ARM), f"no {ARM}")
+    def test_cortex_m(self):
+        for target, flags in (("cortex-m4", ["-mcpu=cortex-m4", "-mfloat-abi=hard"]), ("cortex-m0plus", ["-mcpu=cortex-m0plus"])):
+            self.compile_c(DIGITS, "-o", "digits", "--target", target)
+            for level in ("-O2", "-Os"):
+                self.command(ARM, *STRICT, "-mthumb", *flags, level, "-fno-tree-loop-distribute-patterns", "-c", *FILES)
+                needed = self.undefined("arm-none-eabi-nm", ["digits.o", "digits_weights.o", "digits_memory.o"])
+                # The helpers of the platform's ABI, which every compiler brings.
+                self.assertEqual([name for name in needed if not name.startswith("__aeabi_")], [], (target, level))
+
+    def test_fast_math_and_missing_instructions_are_errors(self):
+        self.compile_c(DIGITS, "-o", "digits", "--target", "x86-64-v3")
+        for flags, says in ((["-Ofast", "-mfma"], "fast-math changes results"), (["-O2"], "QNL_FMA_F32(a, b, c)")):
+            done = subprocess.run(["gcc", "-std=c99", *flags, "-c", "digits.c"], cwd=self.dir, stderr=subprocess.PIPE, text=True)
+            self.assertNotEqual(done.returncode, 0)
+            self.assertIn(says, done.stderr)
+        self.command("gcc", *STRICT, "-O2", "-DQNL_FMA_F32(a,b,c)=__builtin_fmaf(a,b,c)", "-c", "digits.c")
+
+    def test_states_and_entry_points(self):
+        nodes = [onnx_file.node("Add", ["s", "x"], ["next"]), onnx_file.node("Neg", ["next"], ["y"])]
+        values = [onnx_file.value(name, onnx_file.FLOAT, ["n"]) for name in ("x", "s", "y", "next")]
+        self.write("counter.onnx", onnx_file.model(nodes, values[:2], values[2:]))
+        self.write("first.npy", onnx_file.npy([2], "f", [10.0, 20.0]))
+        self.compile_c("counter.onnx", "-o", "counter", "--target", "x86-64", "--state", "s=next", "--input-value",
+                       "s=first.npy", "--dim", "n=2")
+        self.write("main.c", b"""#include <stdio.h>
+#include "counter.h"
+int main(void) {
+  float x[2] = {1, 2}, y[2] = {0, 0};
+  counter_inputs inputs = {x};
+  counter_outputs outputs = {y};
+  for (int i = 0; i < 2; ++i) {
+    counter_reset(&counter_static_memory);
+    for (int run = 0; run < 2; ++run)
+      if (counter_run(&counter_static_memory, &inputs, &outputs) != COUNTER_OK) return 1;
+    printf("%g %g ", y[0], y[1]);
+  }
+  return 0;
+}
+""")
+        self.command("gcc", *STRICT, "-O2", "main.c", "counter.c", "counter_memory.c", "-o", "program")
+        self.assertEqual(self.command("./program").split(), ["-12", "-24"] * 2)
+
+    def test_what_is_refused(self):
+        both = ("quernel", "compile", DIGITS, "--emit", "c")
+        self.fails(*both, "-o", "digits", "--target", "x86-64", "--target", "x86-64-v3", says=["expected one target for C files, found 2"])
+        os.mkdir(self.path("taken.h"))
+        self.fails(*both, "-o", "taken", says=["taken.h"])
+        self.assertFalse(os.path.exists(self.path("taken.c")))
+
+
+if __name__ == "__main__":
+    unittest.main()
