@@ -426,6 +426,13 @@ std::vector<bundle::Dispatch> lower_items(const schedule::Schedule& schedule, Lo
   return dispatches;
 }
 
+std::vector<schedule::Region> memory_regions(const CompileOptions& options) {
+  std::vector<schedule::Region> regions;
+  for (const MemoryOption& memory : options.memory)
+    regions.push_back({memory.name, static_cast<int64_t>(memory.bytes), 0});
+  return regions;
+}
+
 // Schedules and lowers an optimized graph, the next entry point; equal kernels appear once.
 Status lower_entry_point(Graph optimized, const CompileOptions& options, Lowered& result) {
   bundle::CompiledEntry& entry = result.variant.entries.emplace_back();
@@ -433,8 +440,8 @@ Status lower_entry_point(Graph optimized, const CompileOptions& options, Lowered
   QUERNEL_TRY(optimized, schedule::give_kernels_attributes(std::move(optimized), [&](const std::string& op) {
                 return result.prebuilt_kernel(op) >= 0;
               }));
-  QUERNEL_TRY(entry.schedule,
-              schedule::make_schedule(std::move(optimized), result.variant.target, result.packings));
+  QUERNEL_TRY(entry.schedule, schedule::make_schedule(std::move(optimized), result.variant.target,
+                                                      result.packings, memory_regions(options)));
   if (options.on_stage) options.on_stage("lower");
   entry.dispatches = lower_items(entry.schedule, result);
   return {};
@@ -561,6 +568,7 @@ Status write_static_form(const std::vector<bundle::CompiledVariant>& variants, c
   bool optimize = !contains(options.disabled_passes, kOptimizeCode);
   QUERNEL_TRY(codegen::StaticArchive archive,
               codegen::static_archive(program, variant.image.objects, variant.target, optimize));
+  QUERNEL_CHECK(bundle::check_memory(program, archive.stack_bytes, options.max_ram));
   StaticReport& result = report.program.emplace();
   QUERNEL_TRY(result.files, bundle::write_static(program, archive, variant.target, stem));
   report.file_bytes = archive.bytes.size();
@@ -576,11 +584,12 @@ Status write_static_form(const std::vector<bundle::CompiledVariant>& variants, c
 
 Status write_c_form(const std::vector<bundle::CompiledVariant>& variants,
                     const std::vector<loop::Kernel>& kernels, const std::string& stem,
-                    CompileReport& report) {
+                    const CompileOptions& options, CompileReport& report) {
   const bundle::CompiledVariant& variant = variants[0];
   bundle::BundleContents contents = bundle::bundle_from_schedule(variants, std::string(kProducer));
   QUERNEL_TRY(codegen::StaticProgram program,
               bundle::static_program(contents, bundle::static_name(stem), variant.image.symbols));
+  QUERNEL_CHECK(bundle::check_memory(program, 0, options.max_ram));
   QUERNEL_TRY(codegen::CProgram text,
               codegen::print_program(program, kernels, variant.target, bundle::static_name(stem) + ".h"));
   StaticReport& result = report.program.emplace();
@@ -672,13 +681,15 @@ Expected<CompileReport> compile_graphs(const std::vector<Graph>& graphs, const s
       QUERNEL_CHECK(write_static_form(variants, path, options, report));
       break;
     case Emit::kC:
-      QUERNEL_CHECK(write_c_form(variants, c_kernels, path, report));
+      QUERNEL_CHECK(write_c_form(variants, c_kernels, path, options, report));
       break;
   }
   finish();
   report.kernels = static_cast<int>(variants[0].image.kernel_names.size());
   for (const bundle::CompiledEntry& entry : variants[0].entries) {
-    auto workspace = static_cast<uint64_t>(entry.schedule.workspace_bytes.estimate());
+    uint64_t workspace = 0;
+    for (const schedule::Region& region : entry.schedule.regions)
+      workspace += static_cast<uint64_t>(region.bytes.estimate());
     report.workspace_bytes = std::max(report.workspace_bytes, workspace);
     report.dispatches += static_cast<int>(entry.schedule.items.size());
   }

@@ -54,6 +54,12 @@ struct ConstantsSegment {
 
 enum class ArenaKind : uint8_t { kConstants, kWorkspace, kInput, kOutput, kState };
 
+// Memory that the workspace, or a part of it, lies in.
+struct MemoryRegion {
+  std::string name;
+  uint64_t capacity = 0;  // bytes; 0: no limit
+};
+
 struct Arena {
   std::string name;
   ArenaKind kind = ArenaKind::kWorkspace;
@@ -61,6 +67,7 @@ struct Arena {
   uint32_t alignment = 64;  // power of two, at most 4096
   int32_t constants = -1;  // index of a ConstantsSegment: constants arena (required), state arena (-1: zeros)
   int32_t bytes_expression = -1;  // over bound symbols: replaces bytes (workspace, input, output)
+  uint32_t region = 0;            // workspace: of BundleContents::regions; not stored
 };
 
 // An input, output or state tensor.
@@ -112,6 +119,7 @@ struct Item {
   std::vector<CopyLoop> copy_loops;   // copy: outermost first, at most 4; empty for a plain 1-D copy
   std::string callback;               // host callback: its name
   std::string signature, attributes;  // host callback of a custom op: as bundle.fbs says
+  uint64_t live_bytes = 0;            // of the workspace, while it runs; 0 inside bodies; not stored
   uint64_t flops = 0;
   uint64_t bytes_read = 0;
   uint64_t bytes_written = 0;
@@ -180,6 +188,7 @@ struct BundleContents {
   std::vector<Symbol> symbols;
   std::vector<SizeExpression> expressions;
   std::vector<ConstantsSegment> constants;
+  std::vector<MemoryRegion> regions;  // not stored: devices that read bundles have one
   std::vector<Arena> arenas;
   std::vector<Tensor> states;
   std::vector<Variant> variants;

@@ -58,6 +58,8 @@ class Assembler {
     contents_.constants.emplace_back();
     add_arena("constants", ArenaKind::kConstants, 0);
     contents_.arenas[0].constants = 0;
+    for (const schedule::Region& region : variants_[0].entries[0].schedule.regions)
+      contents_.regions.push_back({region.name, static_cast<uint64_t>(region.capacity)});
     for (const CompiledVariant& variant : variants_) add_variant(variant);
     for (size_t e = 0; e < variants_[0].entries.size(); ++e) add_entry(e);
     contents_.arenas[0].bytes = contents_.constants[0].bytes;
@@ -73,7 +75,13 @@ class Assembler {
     bool alone = variants_[0].entries.size() == 1;
     EntryPoint entry;
     entry.name = graph.name;
-    workspace_ = add_arena(alone ? "workspace" : "workspace of " + graph.name, ArenaKind::kWorkspace, 0);
+    workspaces_.clear();
+    for (const MemoryRegion& region : contents_.regions) {
+      std::string name = alone ? region.name : region.name + " of " + graph.name;
+      auto index = static_cast<uint32_t>(workspaces_.size());
+      workspaces_.push_back(add_arena(std::move(name), ArenaKind::kWorkspace, 0));
+      contents_.arenas[workspaces_.back()].region = index;
+    }
     for (size_t i = 0; i < graph.inputs.size(); ++i) {
       const std::string& name = graph.values[graph.inputs[i]].name;
       inputs_.push_back(0);
@@ -92,13 +100,14 @@ class Assembler {
       entry.states.push_back(state_index(graph, state));
       states_.push_back(contents_.states[entry.states.back()].arena);
     }
-    Dim workspace = 0;
+    std::vector<Dim> workspaces(workspaces_.size(), 0);
     for (size_t v = 0; v < variants_.size(); ++v) {
       const CompiledEntry& compiled = variants_[v].entries[index];
-      workspace = max(workspace, compiled.schedule.workspace_bytes);
+      for (size_t r = 0; r < workspaces.size(); ++r)
+        workspaces[r] = max(workspaces[r], compiled.schedule.regions[r].bytes);
       entry.plans.push_back(plan(compiled, static_cast<uint32_t>(v)));
     }
-    set_bytes(contents_.arenas[workspace_], workspace);
+    for (size_t r = 0; r < workspaces.size(); ++r) set_bytes(contents_.arenas[workspaces_[r]], workspaces[r]);
     contents_.entry_points.push_back(std::move(entry));
   }
 
@@ -233,21 +242,24 @@ class Assembler {
     Plan plan;
     plan.variant = variant;
     plan.text = schedule::print(s);
-    add_items(plan.items, s, compiled.dispatches, Frame{nullptr, &s, 0});
+    add_items(plan.items, s, compiled.dispatches, Frame{nullptr, &s});
     return plan;
   }
 
-  // A schedule within the items of another one; its workspace begins at `workspace`.
+  // A schedule within the items of another one; its workspace begins at `workspace` of `region`.
   struct Frame {
     const Frame* outer = nullptr;
     const schedule::Schedule* schedule = nullptr;
     Dim workspace = 0;
+    int region = 0;
+    int region_of(const schedule::Buffer& buffer) const { return outer ? region : buffer.region; }
   };
 
   // Bodies follow their loop or branch.
   void add_items(std::vector<Item>& items, const schedule::Schedule& s,
                  const std::vector<Dispatch>& dispatches, const Frame& frame) {
     std::vector<uint32_t> index;  // of the schedule's items
+    std::vector<int64_t> live = schedule::live_bytes(s);
     for (size_t i = 0; i < s.items.size(); ++i) {
       const schedule::Item& from = s.items[i];
       index.push_back(static_cast<uint32_t>(items.size()));
@@ -264,6 +276,7 @@ class Assembler {
         add_dispatch(item, dispatches[i]);
         describe(item, s.groups[from.group]);
       }
+      if (!frame.outer) item.live_bytes = static_cast<uint64_t>(live[i]);
       if (from.group >= 0) item.source_nodes = source_nodes(s, s.groups[from.group]);
       if (item.kind != ItemKind::kLoop && item.kind != ItemKind::kBranch)
         for (const schedule::Binding& b : from.bindings) item.bindings.push_back(binding(frame, b));
@@ -324,8 +337,12 @@ class Assembler {
                   const Dispatch& dispatch) {
     size_t control = items.size() - 1;
     for (size_t b = 0; b < group.bodies.size(); ++b) {
-      Frame frame{&outer, &group.bodies[b], outer.workspace};
-      if (group.scratch_buffer >= 0) frame.workspace += outer.schedule->buffers[group.scratch_buffer].offset;
+      Frame frame{&outer, &group.bodies[b], outer.workspace, outer.region};
+      if (group.scratch_buffer >= 0) {
+        const schedule::Buffer& workspace = outer.schedule->buffers[group.scratch_buffer];
+        frame.workspace += workspace.offset;
+        frame.region = outer.region_of(workspace);
+      }
       add_items(items, group.bodies[b], dispatch.bodies[b], frame);
       if (b == 0) items[control].else_begin = static_cast<uint32_t>(items.size());
     }
@@ -359,7 +376,7 @@ class Assembler {
         return 0;
       case schedule::BufferKind::kWorkspace:
         offset += buffer.offset + frame.workspace;
-        return workspace_;
+        return workspaces_[static_cast<size_t>(frame.region_of(buffer))];
       case schedule::BufferKind::kState:
         return states_[static_cast<size_t>(buffer.slot)];
       case schedule::BufferKind::kInput:
@@ -391,8 +408,7 @@ class Assembler {
   std::map<std::vector<int64_t>, int32_t> expressions_;
   // Of the present entry point.
   std::unordered_map<std::string, int64_t> symbol_index_;
-  uint32_t workspace_ = 0;
-  std::vector<uint32_t> inputs_, outputs_, states_;  // arenas
+  std::vector<uint32_t> workspaces_, inputs_, outputs_, states_;  // arenas
   std::unordered_map<std::string_view, uint64_t> constants_;
 };
 

@@ -116,7 +116,10 @@ class Builder {
 
   // Workspaces of several entry points lie over one another, states one behind the other.
   void add_memory() {
-    program_.regions.push_back({"workspace", "workspace", 0, 0});
+    Identifiers members;
+    members.add("state");
+    for (const MemoryRegion& region : contents_.regions)
+      program_.regions.push_back({region.name, members.add(region.name), 0, region.capacity});
     blocks_.resize(contents_.arenas.size());
     for (size_t a = 0; a < contents_.arenas.size(); ++a) {
       const Arena& arena = contents_.arenas[a];
@@ -129,8 +132,9 @@ class Builder {
           program_.constants.push_back({piece.offset, piece.view});
         }
       } else if (arena.kind == ArenaKind::kWorkspace) {
-        blocks_[a] = {Space::kWorkspace, 0, 0};
-        program_.regions[0].bytes = std::max(program_.regions[0].bytes, align(bytes_of(arena)));
+        blocks_[a] = {Space::kWorkspace, arena.region, 0};
+        uint64_t& bytes = program_.regions[arena.region].bytes;
+        bytes = std::max(bytes, align(bytes_of(arena)));
       }
     }
     Identifiers scope;
@@ -145,7 +149,7 @@ class Builder {
     }
   }
 
-  // Their scratch is lent behind what the memory plan uses.
+  // Their scratch is lent behind what the memory plan uses, in the first region with room.
   void add_kernels() {
     uint64_t scratch = 0;
     const std::vector<Kernel>& kernels = contents_.variants[0].kernels;
@@ -155,8 +159,13 @@ class Builder {
           {kernels[k].name, kernel_symbols_[k], kernels[k].scratch_bytes, kernels[k].stack_bytes});
       scratch = std::max(scratch, kernels[k].scratch_bytes);
     }
-    program_.scratch = {Space::kWorkspace, 0, program_.regions[0].bytes};
-    program_.regions[0].bytes += align(scratch);
+    uint32_t r = 0;
+    auto has_room = [&](const codegen::StaticRegion& region) {
+      return region.capacity == 0 || region.bytes + align(scratch) <= region.capacity;
+    };
+    while (r + 1 < program_.regions.size() && !has_room(program_.regions[r])) ++r;
+    program_.scratch = {Space::kWorkspace, r, program_.regions[r].bytes};
+    program_.regions[r].bytes += align(scratch);
   }
 
   StaticTensor tensor(const Tensor& from, Identifiers& scope) const {
@@ -229,8 +238,7 @@ class Builder {
       step.bindings.push_back({block.space, block.index, block.offset + offset});
     }
     for (const std::string& node : item.source_nodes) step.name += (step.name.empty() ? "" : " ") + node;
-    step.bytes_read = item.bytes_read;
-    step.bytes_written = item.bytes_written;
+    step.live_bytes = item.live_bytes;
     return step;
   }
 
@@ -245,6 +253,46 @@ class Builder {
 Expected<StaticProgram> static_program(const BundleContents& contents, const std::string& name,
                                        const std::vector<std::string>& kernel_symbols) {
   return Builder(contents, kernel_symbols).run(name);
+}
+
+namespace {
+
+// A line per step of what is alive while it runs.
+void add_account(const StaticEntry& entry, Diagnostics& errors) {
+  uint64_t peak = 0;
+  for (const Step& step : entry.steps) peak = std::max(peak, step.live_bytes);
+  for (size_t i = 0; i < entry.steps.size(); ++i) {
+    const Step& step = entry.steps[i];
+    if (step.live_bytes == 0) continue;
+    errors.push_back(invalid_input("'" + entry.name + "', item " + std::to_string(i) + ": " +
+                                   std::to_string(step.live_bytes) + " bytes of workspace live" +
+                                   (step.live_bytes == peak ? " (peak)" : "") + ": " + step.name));
+  }
+}
+
+}  // namespace
+
+Status check_memory(const StaticProgram& program, uint64_t stack_bytes, uint64_t max_ram) {
+  Diagnostics errors;
+  uint64_t workspace = 0;
+  for (const codegen::StaticRegion& region : program.regions) {
+    workspace += region.bytes;
+    if (region.capacity != 0 && region.bytes > region.capacity)
+      errors.push_back(invalid_input("memory '" + region.name + "': expected at most " +
+                                         std::to_string(region.capacity) + " bytes, found a need of " +
+                                         std::to_string(region.bytes),
+                                     {}, "give --memory more, or another memory behind the last one"));
+  }
+  uint64_t all = workspace + program.state_bytes + stack_bytes;
+  if (max_ram != 0 && all > max_ram)
+    errors.push_back(
+        invalid_input("expected at most " + std::to_string(max_ram) + " bytes of RAM, found a need of " +
+                      std::to_string(all) + ": workspace " + std::to_string(workspace) + ", states " +
+                      std::to_string(program.state_bytes) +
+                      (stack_bytes == 0 ? ", stack not counted" : ", stack " + std::to_string(stack_bytes))));
+  if (errors.empty()) return {};
+  for (const StaticEntry& entry : program.entries) add_account(entry, errors);
+  return errors;
 }
 
 std::string static_kernel_prefix(const std::string& name) { return c_identifier(name) + "_kernel_"; }

@@ -78,9 +78,8 @@ struct Step {
   uint32_t end = 0, else_begin = 0;
   bool has_count = false, has_condition = false;  // loop: at least one of them; branch: a condition
   Amount count, condition;
-  std::string name;  // what it computes, for people: the model's nodes
-  // What the memory plan needs to know of it.
-  uint64_t bytes_read = 0, bytes_written = 0;
+  std::string name;         // what it computes, for people: the model's nodes
+  uint64_t live_bytes = 0;  // of the workspace, while it runs; 0 inside loops and branches
 };
 
 struct StaticEntry {

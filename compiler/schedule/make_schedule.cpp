@@ -17,11 +17,13 @@ Expected<Graph> copy_states_last(Graph graph, const std::vector<size_t>& states)
 }  // namespace
 
 Expected<Schedule> make_schedule(Graph graph, const Target& target, Packings& packings,
-                                 std::vector<Port> inputs, std::vector<Port> outputs) {
+                                 std::vector<Region> regions, std::vector<Port> inputs,
+                                 std::vector<Port> outputs) {
   bool is_body = !inputs.empty() || !outputs.empty();
   QUERNEL_TRY(graph, give_values_storage(graph, is_body));
   for (;;) {
     QUERNEL_TRY(Schedule schedule, form_groups(std::move(graph), target));
+    if (!regions.empty()) schedule.regions = regions;
     schedule.inputs = inputs;
     schedule.outputs = outputs;
     form_attention(schedule, target);
@@ -73,15 +75,17 @@ std::string control_text(const Schedule& s, const Group& group) {
 
 std::string print(const Schedule& s) {
   std::string text = "schedule " + s.graph.name + "\n";
-  text += "  constants " + std::to_string(s.constant_bytes) + " bytes, workspace " +
-          to_string(s.workspace_bytes) + " bytes\n";
+  text += "  constants " + std::to_string(s.constant_bytes) + " bytes";
+  for (const Region& region : s.regions)
+    text += ", " + region.name + " " + to_string(region.bytes) + " bytes";
+  text += "\n";
   auto place = [&](int b) {
     const Buffer& buffer = s.buffers[b];
     switch (buffer.kind) {
       case BufferKind::kConstant:
         return "constants+" + to_string(buffer.offset);
       case BufferKind::kWorkspace:
-        return "workspace+" + to_string(buffer.offset);
+        return s.regions[buffer.region].name + "+" + to_string(buffer.offset);
       case BufferKind::kInput:
         return "input " + std::to_string(buffer.slot);
       case BufferKind::kOutput:

@@ -1,5 +1,5 @@
 // Items with their hazards and analysis; live ranges; arena offsets by largest-first best fit, in place where
-// a kernel reads an element just before it writes it.
+// a kernel reads an element just before it writes it; of several regions, the hottest buffers in the first.
 #include <algorithm>
 #include <map>
 #include <unordered_set>
@@ -181,6 +181,7 @@ class Planner {
   struct Block {
     int buffer, first, last;
     Dim bytes;
+    double heat = 0;  // bytes read and written per byte
     Dim offset = 0;
     Dim end() const { return offset + bytes; }
   };
@@ -198,30 +199,76 @@ class Planner {
     }
     std::vector<Block> order;
     for (auto& [r, block] : blocks) order.push_back(block);
+    if (s_.regions.size() == 1)
+      place_largest_first(std::move(order), 0);
+    else
+      place_hottest_first(std::move(order), blocks);
+    for (size_t b = 0; b < s_.buffers.size(); ++b)
+      if (s_.buffers[b].shares >= 0) {
+        const Buffer& shared = s_.buffers[root(static_cast<int>(b))];
+        s_.buffers[b].offset = shared.offset;
+        s_.buffers[b].region = shared.region;
+      }
+  }
+
+  void place_largest_first(std::vector<Block> order, int region) {
     std::stable_sort(order.begin(), order.end(),
                      [](const Block& a, const Block& b) { return a.bytes.estimate() > b.bytes.estimate(); });
+    Dim& all = s_.regions[region].bytes;
     std::vector<Block> placed;
     for (Block& block : order) {
-      std::vector<const Block*> alive;  // at the same time
-      for (const Block& other : placed)
-        if (other.first <= block.last && block.first <= other.last) alive.push_back(&other);
-      block.offset = place(block, alive);
+      block.offset = place(block, placed, all);
       // Sums of sizes only: a maximum of ends that cannot be compared would make expressions grow with each
       // block.
-      bool comparable =
-          always_le(block.end(), s_.workspace_bytes) || always_le(s_.workspace_bytes, block.end());
-      if (!comparable) block.offset = s_.workspace_bytes;
+      bool comparable = always_le(block.end(), all) || always_le(all, block.end());
+      if (!comparable) block.offset = all;
       s_.buffers[block.buffer].offset = block.offset;
-      s_.workspace_bytes = max(s_.workspace_bytes, block.end());
+      s_.buffers[block.buffer].region = region;
+      all = max(all, block.end());
       placed.push_back(block);
     }
-    for (size_t b = 0; b < s_.buffers.size(); ++b)
-      if (s_.buffers[b].shares >= 0) s_.buffers[b].offset = s_.buffers[root(static_cast<int>(b))].offset;
+  }
+
+  // The hottest first, each in the first region with room; in the last one where none has. Then each region
+  // anew, the largest first, where that fits, too: it leaves smaller gaps.
+  void place_hottest_first(std::vector<Block> order, std::map<int, Block>& blocks) {
+    for (const Item& item : s_.items)
+      for (const Binding& b : item.bindings)
+        if (auto it = blocks.find(root(b.buffer)); it != blocks.end())
+          it->second.heat += static_cast<double>(b.bytes.estimate());
+    for (Block& block : order)
+      block.heat = blocks.at(block.buffer).heat / static_cast<double>(block.bytes.estimate());
+    std::stable_sort(order.begin(), order.end(),
+                     [](const Block& a, const Block& b) { return a.heat > b.heat; });
+    std::vector<std::vector<Block>> placed(s_.regions.size());
+    for (Block& block : order)
+      for (size_t r = 0; r < s_.regions.size(); ++r) {
+        Region& region = s_.regions[r];
+        block.offset = place(block, placed[r], region.bytes);
+        if (r + 1 != s_.regions.size() && region.capacity != 0 && block.end().estimate() > region.capacity)
+          continue;
+        s_.buffers[block.buffer].offset = block.offset;
+        s_.buffers[block.buffer].region = static_cast<int>(r);
+        region.bytes = max(region.bytes, block.end());
+        placed[r].push_back(block);
+        break;
+      }
+    for (size_t r = 0; r < s_.regions.size(); ++r) {
+      Dim by_heat = s_.regions[r].bytes;
+      s_.regions[r].bytes = 0;
+      place_largest_first(placed[r], static_cast<int>(r));
+      if (s_.regions[r].bytes.estimate() <= by_heat.estimate()) continue;
+      s_.regions[r].bytes = by_heat;
+      for (const Block& block : placed[r]) s_.buffers[block.buffer].offset = block.offset;
+    }
   }
 
   // The smallest gap between the blocks alive at the same time that fits for all values of the symbols, else
-  // the end of them all, or of the workspace where none is always the last.
-  Dim place(const Block& block, const std::vector<const Block*>& alive) const {
+  // the end of them all, or of the region where none is always the last.
+  static Dim place(const Block& block, const std::vector<Block>& placed, const Dim& end) {
+    std::vector<const Block*> alive;  // at the same time
+    for (const Block& other : placed)
+      if (other.first <= block.last && block.first <= other.last) alive.push_back(&other);
     std::vector<Dim> candidates{0};
     for (const Block* other : alive) candidates.push_back(other->end());
     std::stable_sort(candidates.begin(), candidates.end(),
@@ -238,7 +285,7 @@ class Planner {
       }
       if (fits && (!best || gap < best_gap)) best = &candidate, best_gap = gap;
     }
-    return best ? *best : s_.workspace_bytes;
+    return best ? *best : end;
   }
 
   // Whether two buffers of the workspace have no byte in common; asked once per pair, as free sizes make it
@@ -252,7 +299,8 @@ class Planner {
     auto [it, fresh] = apart_.try_emplace(std::minmax(a, b));
     if (fresh) {
       const Buffer &x = s_.buffers[a], &y = s_.buffers[b];
-      it->second = always_le(x.offset + x.bytes, y.offset) || always_le(y.offset + y.bytes, x.offset);
+      it->second = x.region != y.region || always_le(x.offset + x.bytes, y.offset) ||
+                   always_le(y.offset + y.bytes, x.offset);
     }
     return it->second;
   }
@@ -266,7 +314,7 @@ class Planner {
       bool write;
     };
     reaches_.resize(s_.items.size());
-    std::map<int, std::vector<Access>> live;  // arena: -1 workspace, else the buffer (slots)
+    std::map<int, std::vector<Access>> live;  // -1 - the workspace's region, else the buffer (slots)
     for (size_t i = 0; i < s_.items.size(); ++i) {
       Item& item = s_.items[i];
       std::map<int, Hazard> found;
@@ -274,7 +322,7 @@ class Planner {
         const Buffer& buffer = s_.buffers[b.buffer];
         if (buffer.kind == BufferKind::kConstant || is_zero(b.bytes)) continue;
         Dim base = buffer.kind == BufferKind::kWorkspace ? buffer.offset : Dim(0);
-        for (const Access& a : live[buffer.kind == BufferKind::kWorkspace ? -1 : b.buffer]) {
+        for (const Access& a : live[buffer.kind == BufferKind::kWorkspace ? -1 - buffer.region : b.buffer]) {
           if ((!a.write && !b.write) || are_apart(a.buffer, b.buffer)) continue;
           if (always_le(a.to, base + b.offset) || always_le(base + b.offset + b.bytes, a.from)) continue;
           Hazard hazard = a.buffer != b.buffer && root(a.buffer) != root(b.buffer) ? Hazard::kAlias
@@ -300,7 +348,8 @@ class Planner {
         const Buffer& buffer = s_.buffers[b.buffer];
         if (buffer.kind == BufferKind::kConstant || is_zero(b.bytes)) continue;
         Dim base = buffer.kind == BufferKind::kWorkspace ? buffer.offset : Dim(0);
-        std::vector<Access>& accesses = live[buffer.kind == BufferKind::kWorkspace ? -1 : b.buffer];
+        std::vector<Access>& accesses =
+            live[buffer.kind == BufferKind::kWorkspace ? -1 - buffer.region : b.buffer];
         Access access{base + b.offset, base + b.offset + b.bytes, static_cast<int>(i), b.buffer, b.write};
         // A write orders everything that it covers wholly: later accesses need only wait for it.
         bool whole = b.write && b.value != kNoValue &&
@@ -332,6 +381,23 @@ Dim span(const Shape& dims, const Shape& strides) {
     last = last + (dims[d] - 1) * strides[d];
   }
   return last + 1;
+}
+
+std::vector<int64_t> live_bytes(const Schedule& schedule) {
+  std::map<int, std::pair<int, int>> ranges;  // of blocks, by root buffer
+  for (size_t b = 0; b < schedule.buffers.size(); ++b) {
+    const Buffer& buffer = schedule.buffers[b];
+    if (buffer.kind != BufferKind::kWorkspace || buffer.first_item < 0) continue;
+    auto [it, fresh] =
+        ranges.try_emplace(root_buffer(schedule, static_cast<int>(b)), buffer.first_item, buffer.last_item);
+    it->second.first = std::min(it->second.first, buffer.first_item);
+    it->second.second = std::max(it->second.second, buffer.last_item);
+  }
+  std::vector<int64_t> live(schedule.items.size(), 0);
+  for (const auto& [root, range] : ranges)
+    for (int i = range.first; i <= range.second; ++i)
+      live[i] += align(schedule.buffers[root].bytes).estimate();
+  return live;
 }
 
 Status plan_memory(Schedule& schedule) {

@@ -143,11 +143,19 @@ enum class BufferKind : uint8_t {
   kBlock,  // of a kAttention group: its kernel holds the present block of rows
 };
 
+// A part of the workspace that is memory of its own. Hot buffers lie in the first ones.
+struct Region {
+  std::string name;
+  int64_t capacity = 0;  // bytes; 0: no limit
+  Dim bytes = 0;         // that the plan uses; more than the capacity where not all fits
+};
+
 struct Buffer {
   BufferKind kind = BufferKind::kWorkspace;
   DType dtype = DType::kF32;
   Dim bytes = 0;                        // over bound symbols only: run-time ones count as their bounds
-  Dim offset = 0;                       // in its arena (kConstant, kWorkspace)
+  Dim offset = 0;                       // in its arena (kConstant) or region (kWorkspace)
+  int region = 0;                       // kWorkspace: of Schedule::regions
   int slot = -1;                        // kInput, kOutput, kState: index in graph.inputs, .outputs, .states
   Tensor data;                          // kConstant
   int first_item = -1, last_item = -1;  // kWorkspace: live range over items
@@ -204,9 +212,9 @@ struct Schedule {
   Graph graph;
   std::vector<Group> groups;
   std::vector<Buffer> buffers;
-  std::vector<Storage> storage;  // per value of the graph; invalid where not stored
-  std::vector<Item> items;       // in execution order
-  Dim workspace_bytes = 0;
+  std::vector<Storage> storage;                         // per value of the graph; invalid where not stored
+  std::vector<Item> items;                              // in execution order
+  std::vector<Region> regions = {{"workspace", 0, 0}};  // of the workspace; a body's is one
   int64_t constant_bytes = 0;
   std::vector<Port> inputs, outputs;  // of a body; its constants and workspace are its own
 };
@@ -295,9 +303,14 @@ class Packings {
   std::unordered_multimap<size_t, Known> known_;  // by hash
 };
 
-// All steps. `inputs` and `outputs`: of a body.
+// All steps. `regions`: the workspace's memory, fastest first; none: one without limit. `inputs` and
+// `outputs`: of a body.
 Expected<Schedule> make_schedule(Graph graph, const Target& target, Packings& packings,
-                                 std::vector<Port> inputs = {}, std::vector<Port> outputs = {});
+                                 std::vector<Region> regions = {}, std::vector<Port> inputs = {},
+                                 std::vector<Port> outputs = {});
+
+// Bytes of the workspace that hold something while an item runs, per item; at least so many are needed.
+std::vector<int64_t> live_bytes(const Schedule& schedule);
 
 // A table of groups, buffers and items.
 std::string print(const Schedule& schedule);

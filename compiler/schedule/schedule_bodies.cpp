@@ -19,8 +19,8 @@ class Bodies {
       Dim workspace = 0;
       for (const Graph& body : node.attributes.control->bodies) {
         QUERNEL_TRY(Schedule schedule,
-                    make_schedule(body, target_, packings_, inputs(node), outputs(group, node)));
-        workspace = max(workspace, schedule.workspace_bytes);
+                    make_schedule(body, target_, packings_, {}, inputs(node), outputs(group, node)));
+        workspace = max(workspace, schedule.regions[0].bytes);
         group.bodies.push_back(std::move(schedule));
       }
       if (!(workspace == Dim(0)))

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <charconv>
 #include <filesystem>
 
 #include "command.h"
@@ -14,7 +15,8 @@ namespace quernel::tools {
 namespace {
 
 struct Options {
-  std::string model, output, emit = "bundle";
+  std::string model, output, emit = "bundle", max_ram;
+  std::vector<std::string> memory;
   CompileFlags flags;
   int threads = 0;
   bool time_passes = false, json = false, quiet = false;
@@ -106,6 +108,41 @@ Json to_json(const Options& options, const CompileReport& report, double seconds
                       {"notes", std::move(notes)}};
 }
 
+// "256K", "1M" or "4096": bytes.
+bool parse_bytes(std::string_view text, uint64_t* bytes) {
+  uint64_t unit = text.ends_with('K') ? 1024 : text.ends_with('M') ? 1024 * 1024 : 1;
+  if (unit != 1) text.remove_suffix(1);
+  auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), *bytes);
+  if (code != std::errc() || end != text.data() + text.size() || *bytes == 0 || *bytes > UINT32_MAX)
+    return false;
+  *bytes *= unit;
+  return true;
+}
+
+Status read_memory(const Options& options, CompileOptions& compile) {
+  for (const std::string& text : options.memory)
+    for (size_t begin = 0; begin <= text.size();) {
+      size_t end = std::min(text.find(',', begin), text.size());
+      std::string part = text.substr(begin, end - begin);
+      size_t equals = std::min(part.find('='), part.size());
+      MemoryOption memory{part.substr(0, equals), 0};
+      if (memory.name.empty() || equals == part.size() ||
+          !parse_bytes(part.substr(equals + 1), &memory.bytes))
+        return invalid_input("--memory: expected NAME=SIZE,NAME=SIZE…, sizes as 4096, 256K or 1M, found '" +
+                             text + "'");
+      for (const MemoryOption& other : compile.memory)
+        if (other.name == memory.name) return invalid_input("--memory: '" + memory.name + "' is there twice");
+      compile.memory.push_back(std::move(memory));
+      begin = end + 1;
+    }
+  if (!options.max_ram.empty() && !parse_bytes(options.max_ram, &compile.max_ram))
+    return invalid_input("--max-ram: expected a size as 4096, 256K or 1M, found '" + options.max_ram + "'");
+  if (compile.emit == Emit::kBundle && (!compile.memory.empty() || compile.max_ram != 0))
+    return invalid_input(
+        "--memory and --max-ram are for --emit static and c: a bundle's memory is the runtime's");
+  return {};
+}
+
 // A static library, or C, is named after the model where the output is a directory.
 void complete_stem(Options& options) {
   namespace fs = std::filesystem;
@@ -121,6 +158,7 @@ int run(Options& options) {
   if (options.emit == "static") compile_flags->emit = Emit::kStatic;
   if (options.emit == "c") compile_flags->emit = Emit::kC;
   if (compile_flags->emit != Emit::kBundle) complete_stem(options);
+  if (Status status = read_memory(options, *compile_flags); !status) return fail(status.errors()), kUsage;
   if (Status status = check_output(options.model, options.output); !status) return fail(status.errors());
 
   bool show = !options.quiet && options.flags.print_after.empty();
@@ -163,6 +201,14 @@ Action define_compile(CLI::App& app) {
          "C99, OUT.c, OUT.h and others (default: bundle)")
       ->type_name("FORM")
       ->check(CLI::IsMember({"bundle", "static", "c"}));
+  app.add_option(
+         "--memory", options->memory,
+         "with --emit static or c: where the workspace may lie, fastest first; sizes as 4096, 256K or 1M")
+      ->type_name("NAME=SIZE,…")
+      ->allow_extra_args(false);
+  app.add_option("--max-ram", options->max_ram,
+                 "with --emit static or c: fail where workspace, states and stack together take more")
+      ->type_name("SIZE");
   add_target_flags(app, options->flags);
   add_tuning_flag(app, options->flags);
   add_shape_flags(app, options->flags);

@@ -130,6 +130,43 @@ int main(void) {
         self.command("gcc", "-std=c99", "-Wall", "-Wextra", "-Werror", "main.c", "counter.a", "-o", "program")
         self.assertEqual(self.command("./program").split(), ["11", "17", "17"] * 2)
 
+    def test_hot_buffers_lie_in_the_first_memory(self):
+        report = json.loads(self.compile_static(DIGITS, "-o", "whole", "--json"))
+        all_bytes = report["static"]["memory"]["workspace"]
+        report = json.loads(self.compile_static(DIGITS, "-o", "digits", "--json", "--memory", f"dtcm={all_bytes // 2},sram=1M"))
+        memory = report["static"]["memory"]
+        self.assertEqual(set(memory), {"dtcm", "sram"})
+        self.assertLessEqual(memory["dtcm"], all_bytes // 2)
+        self.assertGreater(memory["dtcm"], 0)
+        self.assertGreater(memory["sram"], 0)
+        header = self.read("digits.h").decode()
+        self.assertIn(f"#define DIGITS_DTCM_BYTES {memory['dtcm']}\n", header)
+        self.assertIn("void* dtcm; /* DIGITS_DTCM_BYTES", header)
+        sections = self.command("objdump", "-h", "digits.a")
+        self.assertIn(".bss.dtcm.digits", sections)
+        self.assertIn(".bss.sram.digits", sections)
+
+    def test_what_does_not_fit_is_told_item_by_item(self):
+        both = ("quernel", "compile", DIGITS, "--emit", "static", "-o", "digits", "--target", "x86-64-v3")
+        need = json.loads(self.compile_static(DIGITS, "-o", "whole", "--json"))["static"]
+        all_bytes = need["memory"]["workspace"] + need["stack_bytes"]
+        self.succeeds(*both, "--max-ram", str(all_bytes))
+        for name in ("digits.a", "digits.h", "digits-config.cmake"):
+            os.remove(self.path(name))
+        done = self.fails(*both, "--max-ram", str(all_bytes - 1), lines=None, says=[
+            f"expected at most {all_bytes - 1} bytes of RAM, found a need of {all_bytes}: workspace",
+            "item 0: ", "bytes of workspace live (peak): "])
+        self.assertGreater(len(done.stderr.splitlines()), 3)
+        self.fails(*both, "--memory", "dtcm=1K,sram=2K", lines=None, says=[
+            "memory 'sram': expected at most 2048 bytes, found a need of",
+            "give --memory more, or another memory behind the last one", "(peak)"])
+        self.fails(*both, "--memory", "dtcm", code=2, says=[
+            "--memory: expected NAME=SIZE,NAME=SIZE…, sizes as 4096, 256K or 1M, found 'dtcm'"])
+        self.fails(*both, "--memory", "a=1K,a=2K", code=2, says=["--memory: 'a' is there twice"])
+        self.fails(*both, "--max-ram", "much", code=2, says=["--max-ram: expected a size as 4096, 256K or 1M, found 'much'"])
+        self.fails("quernel", "compile", DIGITS, "-o", "digits.qnl", "--max-ram", "64K", code=2,
+                   says=["--memory and --max-ram are for --emit static and c: a bundle's memory is the runtime's"])
+
     def test_two_models_in_one_program(self):
         self.compile_static(DIGITS, "-o", "first")
         self.compile_static(DIGITS, "-o", "second")

@@ -3,7 +3,7 @@
 stack are no more than the compiler says.
 
 --every N: of the node tests, from the --first on; --target T; --form c: C instead of static libraries, compiled with --flags;
---compiler, --runner: for another processor, with its quernel-run in --device."""
+--memory M: as quernel compile has it; --compiler, --runner: for another processor, with its quernel-run in --device."""
 import argparse
 import concurrent.futures
 import glob
@@ -66,13 +66,14 @@ def same_elements(dtype, a, b):
                for i in range(0, len(a), size))
 
 
-def compile_both(case, folder, target, values, form):
+def compile_both(case, folder, options, values):
     """Free dims become 1: batches of the real models. Values of inputs are constants where an operator needs them."""
     model = os.path.join(case, "model.onnx")
-    flags = ["--target", target, "-q"]
+    flags = ["--target", options.target, "-q"]
+    memory = ["--memory", options.memory] if options.memory else []
     for path, name, _ in values:
         flags += ["--input-value", f"{name}={path}"]
-    command = [tool("quernel"), "compile", model, "--emit", form, "-o", os.path.join(folder, "model")]
+    command = [tool("quernel"), "compile", model, "--emit", options.form, "-o", os.path.join(folder, "model"), *memory]
     done = run([*command, *flags])
     for name in re.findall(r"found the free dim '(.*)';", done.stdout):
         flags += ["--dim", name + "=1"]
@@ -91,7 +92,7 @@ def compare(case, options):
     folder = tempfile.mkdtemp(prefix="quernel-static-")
     try:
         values = case_inputs(case)
-        compile_both(case, folder, options.target, values, options.form)
+        compile_both(case, folder, options, values)
         inputs, outputs = static_form.write_program(folder, "model")
         by_name = {name: (path, data) for path, name, data in values}
         arguments = []
@@ -118,8 +119,8 @@ def compare(case, options):
             assert same_elements(t.dtype, expected, found), f"output '{t.name}' differs from the bundle's"
         stack, most = int(said["stack"][0]), int(said["stack"][2])
         assert stack <= most + CALLER_BYTES, f"used {stack} bytes of stack, the header says {most}"
-        workspace, size = int(said["workspace"][0]), int(said["workspace"][2])
-        return workspace, size, stack, most
+        regions = [words for name, words in said.items() if name != "stack" and not name.startswith("shape")]
+        return sum(int(r[0]) for r in regions), sum(int(r[2]) for r in regions), stack, most
     finally:
         shutil.rmtree(folder)
 
@@ -131,6 +132,7 @@ def main():
     parser.add_argument("--form", choices=["static", "c"], default="static")
     parser.add_argument("--flags", default="-O1", help="of the C compiler")
     parser.add_argument("--target", default="native")
+    parser.add_argument("--memory", default="")
     parser.add_argument("--compiler", default="gcc")
     parser.add_argument("--runner", default="")
     parser.add_argument("--device", default="")

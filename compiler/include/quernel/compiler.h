@@ -31,8 +31,19 @@ enum class Emit {
   kC,       // the same as C99: <output>.c, <output>.h, <output>_weights.c, <output>_memory.c
 };
 
+// Memory that a program without a runtime may use.
+struct MemoryOption {
+  std::string name;
+  uint64_t bytes = 0;
+};
+
 struct CompileOptions {
   Emit emit = Emit::kBundle;
+  // Of Emit::kStatic and kC: where the workspace may lie, fastest first (none: in one memory without limit),
+  // and how much workspace, states and stack may take together (0: no limit). What does not fit is invalid
+  // input.
+  std::vector<MemoryOption> memory;
+  uint64_t max_ram = 0;
   std::vector<std::string> targets = {"native"};             // names of presets; one variant each
   std::map<std::string, int64_t> dims;                       // fixes named free dims
   std::map<std::string, Symbol> dim_ranges;                  // min, max and multiple_of of others

@@ -13,6 +13,7 @@ namespace {
 BundleContents small_contents() {
   BundleContents c;
   c.producer = "quernel test";
+  c.regions.push_back({"workspace", 0});
   c.constants.push_back({64, {}});
   auto arena = [&](const char* name, ArenaKind kind, uint64_t bytes) {
     Arena a;

@@ -10,12 +10,14 @@
 namespace quernel::schedule {
 namespace {
 
-Expected<Schedule> random_schedule(uint64_t seed) {
+Expected<Schedule> random_schedule(uint64_t seed, std::vector<Region> regions = {}) {
   Target target = *find_target("x86-64-v4");
   QUERNEL_TRY(Graph graph, materialize_operands(random_graph(seed, {}), target));
   Packings packings;
-  return make_schedule(std::move(graph), target, packings);
+  return make_schedule(std::move(graph), target, packings, std::move(regions));
 }
+
+const std::vector<std::vector<Region>> kMemories = {{}, {{"fast", 512, 0}, {"slow", 0, 0}}};
 
 struct Range {
   int arena;
@@ -29,14 +31,14 @@ std::vector<Range> ranges(const Schedule& s, const Item& item) {
     if (buffer.kind == BufferKind::kConstant) continue;
     bool workspace = buffer.kind == BufferKind::kWorkspace;
     int64_t base = ((workspace ? buffer.offset : Dim(0)) + b.offset).value();
-    result.push_back({workspace ? -1 : b.buffer, base, base + b.bytes.value(), b.write});
+    result.push_back({workspace ? -1 - buffer.region : b.buffer, base, base + b.bytes.value(), b.write});
   }
   return result;
 }
 
 TEST(Plan, WorkspaceBuffersAliveTogetherDoNotOverlap) {
-  for (uint64_t seed = 0; seed < 200; ++seed) {
-    Expected<Schedule> s = random_schedule(seed);
+  for (uint64_t seed = 0; seed < 400; ++seed) {
+    Expected<Schedule> s = random_schedule(seed, kMemories[seed % 2]);
     ASSERT_TRUE(s) << to_string(s.errors());
     for (size_t a = 0; a < s->buffers.size(); ++a)
       for (size_t b = a + 1; b < s->buffers.size(); ++b) {
@@ -47,22 +49,42 @@ TEST(Plan, WorkspaceBuffersAliveTogetherDoNotOverlap) {
         bool together = x.first_item <= y.last_item && y.first_item <= x.last_item;
         bool in_place = (y.shares == static_cast<int>(a) && x.last_item == y.first_item) ||
                         (x.shares == static_cast<int>(b) && y.last_item == x.first_item);
-        if (!together || in_place) continue;
+        if (in_place) EXPECT_EQ(x.region, y.region);
+        if (!together || in_place || x.region != y.region) continue;
         EXPECT_TRUE(always_le(x.offset + x.bytes, y.offset) || always_le(y.offset + y.bytes, x.offset))
             << "seed " << seed << ": " << x.name << ", " << y.name;
       }
     for (const Buffer& x : s->buffers)
       if (x.kind == BufferKind::kWorkspace && x.first_item >= 0) {
         EXPECT_EQ(floormod(x.offset, 64), Dim(0));
-        EXPECT_TRUE(always_le(x.offset + x.bytes, s->workspace_bytes));
+        const Region& region = s->regions[x.region];
+        EXPECT_TRUE(always_le(x.offset + x.bytes, region.bytes));
+        if (region.capacity != 0) EXPECT_TRUE(always_le(region.bytes, region.capacity));
       }
   }
 }
 
+// A small memory takes what is used often, not what is large.
+TEST(Plan, HotBuffersLieInTheFirstMemory) {
+  size_t in_both = 0;
+  for (uint64_t seed = 0; seed < 200; ++seed) {
+    Expected<Schedule> s = random_schedule(seed, kMemories[1]);
+    ASSERT_TRUE(s) << to_string(s.errors());
+    in_both += !(s->regions[0].bytes == Dim(0)) && !(s->regions[1].bytes == Dim(0));
+    // Nothing is kept out of the first memory that would have room to itself.
+    bool small = false;
+    for (const Buffer& b : s->buffers)
+      small |= b.kind == BufferKind::kWorkspace && b.first_item >= 0 && b.region == 1 && b.shares < 0 &&
+               always_le(b.bytes, 512);
+    if (small) EXPECT_FALSE(s->regions[0].bytes == Dim(0)) << "seed " << seed;
+  }
+  EXPECT_GT(in_both, 20u);
+}
+
 // war_hazard_reused_slot of the traps: write-after-read and alias edges exist, not only read-after-write.
 TEST(Plan, ConflictingAccessesAreOrdered) {
-  for (uint64_t seed = 0; seed < 200; ++seed) {
-    Expected<Schedule> s = random_schedule(seed);
+  for (uint64_t seed = 0; seed < 400; ++seed) {
+    Expected<Schedule> s = random_schedule(seed, kMemories[seed % 2]);
     ASSERT_TRUE(s) << to_string(s.errors());
     size_t n = s->items.size();
     std::vector<std::vector<bool>> before(n, std::vector<bool>(n, false));
