@@ -168,19 +168,26 @@ struct Variant {
   std::vector<Kernel> kernels;  // kernel k is entry k of the image table
 };
 
+// What a computed output may be off by, as bundle.fbs says.
+struct TestTolerance {
+  double rtol = 1e-3, atol = 1e-7;
+  double mean_atol = -1;
+  bool top1 = false;
+};
+
 // The value of one tensor in a test vector.
 struct TestTensor {
   uint32_t tensor = 0;  // index into the entry point's inputs or outputs
   bool output = false;
   std::vector<std::byte> value;
+  std::vector<int64_t> shape;
+  TestTolerance tolerance;  // of outputs
 };
 
 struct TestVector {
   std::string name;
   uint32_t entry_point = 0;
   std::vector<TestTensor> tensors;
-  double rtol = 1e-3;
-  double atol = 1e-7;
 };
 
 struct BundleContents {

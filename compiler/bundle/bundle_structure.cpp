@@ -42,6 +42,17 @@ bool is_symbolic(const Tensor& tensor) {
   return false;
 }
 
+bool fits_signature(const TestTensor& value, const Tensor& tensor) {
+  if (value.shape.size() != tensor.shape.size()) return false;
+  int64_t elements = 1;
+  for (size_t d = 0; d < value.shape.size(); ++d) {
+    bool known = tensor.shape_expressions.empty() || tensor.shape_expressions[d] < 0;
+    if (value.shape[d] < 0 || (known && value.shape[d] != tensor.shape[d])) return false;
+    elements *= value.shape[d];
+  }
+  return value.value.size() == static_cast<size_t>(byte_size(tensor.dtype, elements));
+}
+
 // An index of an expression, or -1 where one need not be there.
 bool is_expression(const BundleContents& contents, int32_t index) {
   return index >= -1 && index < static_cast<int32_t>(contents.expressions.size());
@@ -364,11 +375,18 @@ class StructureBuilder {
 
   Offset<schema::TestVector> test_vector(const TestVector& t, size_t& value) {
     std::vector<schema::TestTensor> tensors;
-    for (const TestTensor& tensor : t.tensors)
+    std::vector<int64_t> dims;
+    std::vector<schema::TestTolerance> tolerances;
+    for (const TestTensor& tensor : t.tensors) {
       tensors.emplace_back(tensor.tensor, tensor.output, plan_.test_segment,
                            plan_.test_value_offsets[value++], tensor.value.size());
+      dims.insert(dims.end(), tensor.shape.begin(), tensor.shape.end());
+      const TestTolerance& tolerance = tensor.tolerance;
+      tolerances.emplace_back(tolerance.rtol, tolerance.atol, tolerance.mean_atol, tolerance.top1 ? 1 : 0);
+    }
     return schema::CreateTestVector(builder_, string(t.name), t.entry_point,
-                                    builder_.CreateVectorOfStructs(tensors), t.rtol, t.atol);
+                                    builder_.CreateVectorOfStructs(tensors), builder_.CreateVector(dims),
+                                    builder_.CreateVectorOfStructs(tolerances));
   }
 
   const BundleContents& contents_;
@@ -401,9 +419,8 @@ Status check_contents(const BundleContents& contents) {
     const EntryPoint& entry = contents.entry_points[test.entry_point];
     for (const TestTensor& tensor : test.tensors) {
       const std::vector<Tensor>& tensors = tensor.output ? entry.outputs : entry.inputs;
-      if (tensor.tensor >= tensors.size() ||
-          (!is_symbolic(tensors[tensor.tensor]) && tensor.value.size() != tensors[tensor.tensor].bytes))
-        return broken("test vector", "tensor index or byte count does not fit the signature");
+      if (tensor.tensor >= tensors.size() || !fits_signature(tensor, tensors[tensor.tensor]))
+        return broken("test vector", "tensor index, shape or byte count does not fit the signature");
     }
   }
   return {};

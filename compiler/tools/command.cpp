@@ -19,6 +19,16 @@ std::string one_line(const Diagnostic& diagnostic) {
   return text;
 }
 
+const Diagnostic& telling(const Diagnostics& diagnostics, bool* unsupported) {
+  *unsupported = true;
+  for (const Diagnostic& d : diagnostics) {
+    if (d.kind == DiagnosticKind::kUnsupported) continue;
+    *unsupported = false;
+    return d;
+  }
+  return diagnostics[0];
+}
+
 int fail(const Diagnostics& diagnostics) {
   for (const Diagnostic& d : diagnostics) fmt::print(stderr, "quernel: {}\n", one_line(d));
   return kFailure;

@@ -23,7 +23,9 @@ using Action = std::function<int()>;
 Action define_compile(CLI::App& app);
 Action define_check(CLI::App& app);
 Action define_verify(CLI::App& app);
+Action define_test(CLI::App& app);
 Action define_inspect(CLI::App& app);
+Action define_strip(CLI::App& app);
 Action define_bench(CLI::App& app);
 Action define_tune(CLI::App& app);
 Action define_opt(CLI::App& app);
@@ -34,6 +36,9 @@ int fail(const Diagnostics& diagnostics);
 int fail(const Diagnostic& diagnostic);
 // A command line that cannot be understood; returns kUsage.
 int usage_error(const std::string& message);
+
+// The diagnostic that tells most: the first that is not of kind unsupported, which makes *unsupported false.
+const Diagnostic& telling(const Diagnostics& diagnostics, bool* unsupported);
 
 // A diagnostic on one line, whatever its texts hold.
 std::string one_line(const Diagnostic& diagnostic);

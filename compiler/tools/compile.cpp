@@ -1,5 +1,6 @@
 // quernel compile: a model file becomes a bundle, a static library, or C.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <charconv>
@@ -10,6 +11,7 @@
 #include "json.h"
 #include "quernel/compiler.h"
 #include "support/progress.h"
+#include "test_vectors.h"
 
 namespace quernel::tools {
 namespace {
@@ -20,7 +22,29 @@ struct Options {
   CompileFlags flags;
   int threads = 0;
   bool time_passes = false, json = false, quiet = false;
+  std::string tests;  // the folder with data sets to store; kBeside: that of the model; empty: none
 };
+
+constexpr const char* kBeside = "beside the model";
+
+// Compiles; with --embed-tests the bundle appears when it has its test vectors.
+Expected<CompileReport> compile_with_tests(const Options& options, const CompileOptions& compile_options) {
+  bool stops = !compile_options.stop_after.empty();
+  if (options.tests.empty() || stops) return compile(options.model, options.output, compile_options);
+  namespace fs = std::filesystem;
+  std::string dir = options.tests == kBeside ? fs::path(options.model).parent_path().string() : options.tests;
+  std::string plain = fmt::format("{}.{}.tmp", options.output, getpid());
+  Expected<CompileReport> report = compile(options.model, plain, compile_options);
+  Status status;
+  if (report)
+    status =
+        embed_tests(dir.empty() ? "." : dir, options.model, compile_options, *report, plain, options.output);
+  std::error_code error;
+  fs::remove(plain, error);
+  if (!status) return status.take_errors();
+  if (report) report->file_bytes = fs::file_size(options.output, error);
+  return report;
+}
 
 // "12544 bytes (12.5 kB)": exact, for who has few.
 std::string exact_bytes(uint64_t bytes) {
@@ -159,6 +183,9 @@ int run(Options& options) {
   if (options.emit == "c") compile_flags->emit = Emit::kC;
   if (compile_flags->emit != Emit::kBundle) complete_stem(options);
   if (Status status = read_memory(options, *compile_flags); !status) return fail(status.errors()), kUsage;
+  if (compile_flags->emit != Emit::kBundle && !options.tests.empty())
+    return usage_error("--embed-tests: expected --emit bundle, found " + options.emit +
+                       ": only a bundle has room for test vectors");
   if (Status status = check_output(options.model, options.output); !status) return fail(status.errors());
 
   bool show = !options.quiet && options.flags.print_after.empty();
@@ -166,7 +193,7 @@ int run(Options& options) {
   compile_flags->threads = options.threads;
   compile_flags->on_stage = [&](const std::string& stage) { progress.stage(stage); };
   double start = now_seconds();
-  Expected<CompileReport> report = compile(options.model, options.output, *compile_flags);
+  Expected<CompileReport> report = compile_with_tests(options, *compile_flags);
   double seconds = now_seconds() - start;
   progress.finish();
   if (!report) return fail(report.errors());
@@ -217,6 +244,8 @@ Action define_compile(CLI::App& app) {
   app.add_option("--threads", options->threads, "code generation threads (default: one per core)")
       ->type_name("N")
       ->check(CLI::Range(1, 1024));
+  app.add_flag(fmt::format("--embed-tests{{{}}}", kBeside), options->tests,
+               "store the data sets beside the model, or in =DIR, as test vectors for `quernel test`");
   app.add_flag("--json", options->json, "print one JSON object instead of text");
   app.add_flag("-q,--quiet", options->quiet, "print nothing but diagnostics");
   add_developer_flags(app, options->flags);

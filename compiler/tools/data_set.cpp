@@ -24,7 +24,34 @@ std::vector<DataFile> read_files(const fs::path& folder, const std::string& role
   }
 }
 
+bool is_case(const fs::path& dir) {
+  std::error_code error;
+  return fs::is_regular_file(dir / "model.onnx", error);
+}
+
 }  // namespace
+
+Expected<std::vector<std::string>> find_cases(const std::vector<std::string>& dirs) {
+  std::vector<std::string> cases;
+  for (const std::string& dir : dirs) {
+    std::error_code error;
+    if (!fs::is_directory(dir, error))
+      return invalid_input("expected a directory with a model.onnx, found none", {.file = dir});
+    if (is_case(dir)) {
+      cases.push_back(dir);
+      continue;
+    }
+    std::vector<std::string> children;
+    for (const fs::directory_entry& entry : fs::directory_iterator(dir, error))
+      if (is_case(entry.path())) children.push_back(entry.path().string());
+    if (children.empty())
+      return invalid_input("expected a model.onnx in the directory or in its children, found none",
+                           {.file = dir});
+    std::sort(children.begin(), children.end());
+    cases.insert(cases.end(), children.begin(), children.end());
+  }
+  return cases;
+}
 
 std::vector<DataSet> read_data_sets(const std::string& dir) {
   std::vector<fs::path> folders;

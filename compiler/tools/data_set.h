@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "support/expected.h"
 #include "tensor_file.h"
 
 namespace quernel::tools {
@@ -20,6 +21,9 @@ struct DataSet {
   std::string name;
   std::vector<DataFile> inputs, outputs;
 };
+
+// Directories that hold a model.onnx: those given, or their children, sorted.
+Expected<std::vector<std::string>> find_cases(const std::vector<std::string>& dirs);
 
 // All sets of a directory, by name.
 std::vector<DataSet> read_data_sets(const std::string& dir);

@@ -78,6 +78,11 @@ std::string shape_text(const BundleReader& reader, uint32_t entry, qnl_tensor_ro
   return out + "]";
 }
 
+// "f32[1,3]"
+std::string shape_text(const qnl_tensor& t) {
+  return fmt::format("{}[{}]", qnl_dtype_name(t.dtype), fmt::join(t.shape, t.shape + t.rank, ","));
+}
+
 // What a read, loop or branch does: "n", "i < n while go, to 7", "if n, else from 5, to 7".
 std::string control_text(const BundleReader& reader, const ItemView& item) {
   std::string condition;
@@ -184,6 +189,36 @@ void print_memory(const BundleReader& reader) {
   }
 }
 
+// What an output may be off by.
+std::string tolerance_text(const qnl_test_tensor& t) {
+  std::string text = fmt::format("within rtol {:g}, atol {:g}", t.rtol, t.atol);
+  if (t.mean_atol >= 0) text += fmt::format(", mean error {:g}", t.mean_atol);
+  return text + (t.top1 ? ", same top 1" : "");
+}
+
+bool is_float(qnl_dtype dtype) {
+  return dtype == QNL_F32 || dtype == QNL_F16 || dtype == QNL_BF16 || dtype == QNL_F64 ||
+         dtype == QNL_F8E4M3 || dtype == QNL_F8E5M2;
+}
+
+void print_tests(const BundleReader& reader) {
+  if (reader.test_count() > 0) fmt::print("\ntest vectors\n");
+  for (uint32_t i = 0; i < reader.test_count(); ++i) {
+    runtime::TestView test = reader.test(i);
+    fmt::print("  {} of {}\n", test.name, reader.entry_point(test.entry).name);
+    for (uint32_t j = 0; j < test.tensor_count; ++j) {
+      qnl_test_tensor t;
+      reader.test_tensor(i, j, &t);
+      bool output = t.role == QNL_OUTPUT;
+      fmt::print("    {:<7} {}  {}  {}{}\n", kRoleNames[t.role], t.tensor.name, shape_text(t.tensor),
+                 format_bytes(t.tensor.bytes),
+                 !output                    ? ""
+                 : is_float(t.tensor.dtype) ? ", " + tolerance_text(t)
+                                            : ", exactly");
+    }
+  }
+}
+
 void print_kernels(const BundleReader& reader, uint32_t variant) {
   fmt::print("  {:<24} {:>8} {:>8} {:>10} {:>11} {:>9} {:>10}  {}\n", "kernel", "stack", "scratch",
              "dispatches", "workgroups", "MFLOP", "traffic", "first node");
@@ -259,6 +294,7 @@ void print_text(const BundleReader& reader, const Options& options) {
   for (uint32_t e = 0; e < reader.entry_point_count(); ++e) print_entry(reader, e);
   print_symbols(reader);
   print_memory(reader);
+  print_tests(reader);
   for (uint32_t v = 0; v < reader.variant_count(); ++v) {
     VariantView variant = reader.variant(v);
     qnl_arch arch = static_cast<qnl_arch>(variant.arch);
@@ -362,6 +398,31 @@ Json variant_json(const BundleReader& reader, uint32_t v, const Options& options
   return result;
 }
 
+Json tests_json(const BundleReader& reader) {
+  Json::Array tests;
+  for (uint32_t i = 0; i < reader.test_count(); ++i) {
+    runtime::TestView test = reader.test(i);
+    Json::Array tensors;
+    for (uint32_t j = 0; j < test.tensor_count; ++j) {
+      qnl_test_tensor t;
+      reader.test_tensor(i, j, &t);
+      tensors.push_back(Json::Object{{"name", t.tensor.name},
+                                     {"role", kRoleNames[t.role]},
+                                     {"type", shape_text(t.tensor)},
+                                     {"bytes", t.tensor.bytes}});
+      if (t.role != QNL_OUTPUT) continue;
+      tensors.back().set("rtol", t.rtol);
+      tensors.back().set("atol", t.atol);
+      tensors.back().set("mean_atol", t.mean_atol < 0 ? Json() : Json(t.mean_atol));
+      tensors.back().set("top1", t.top1 != 0);
+    }
+    tests.push_back(Json::Object{{"name", test.name},
+                                 {"entry", reader.entry_point(test.entry).name},
+                                 {"tensors", std::move(tensors)}});
+  }
+  return tests;
+}
+
 Json to_json(const BundleReader& reader, const Options& options) {
   Json::Array entries, arenas, symbols, variants;
   for (uint32_t i = 0; i < reader.symbol_count(); ++i) {
@@ -384,7 +445,8 @@ Json to_json(const BundleReader& reader, const Options& options) {
                       {"file_bytes", reader.file_bytes()},  {"constants_bytes", reader.constants_bytes()},
                       {"code_bytes", reader.code_bytes()},  {"weights_checked", options.check},
                       {"entry_points", std::move(entries)}, {"symbols", std::move(symbols)},
-                      {"arenas", std::move(arenas)},        {"variants", std::move(variants)}};
+                      {"arenas", std::move(arenas)},        {"test_vectors", tests_json(reader)},
+                      {"variants", std::move(variants)}};
 }
 
 int print_tilings(const BundleReader& reader) {

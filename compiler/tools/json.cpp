@@ -176,6 +176,24 @@ const Json* Json::find(std::string_view name) const {
   return nullptr;
 }
 
+const Json& Json::at(std::string_view name) const {
+  static const Json kNull;
+  const Json* found = find(name);
+  return found == nullptr ? kNull : *found;
+}
+
+const Json::Array& Json::array() const {
+  static const Array kNone;
+  const Array* elements = std::get_if<Array>(&value_);
+  return elements == nullptr ? kNone : *elements;
+}
+
+const std::string& Json::text() const {
+  static const std::string kNone;
+  const std::string* text = std::get_if<std::string>(&value_);
+  return text == nullptr ? kNone : *text;
+}
+
 std::optional<double> Json::number() const {
   if (const double* d = std::get_if<double>(&value_)) return *d;
   if (const int64_t* i = std::get_if<int64_t>(&value_)) return static_cast<double>(*i);

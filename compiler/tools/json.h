@@ -38,6 +38,10 @@ class Json {
   bool is_object() const { return std::holds_alternative<Object>(value_); }
   // A member of an object; null where there is none, or this is no object.
   const Json* find(std::string_view name) const;
+  // The same, but a null value where there is none.
+  const Json& at(std::string_view name) const;
+  const Array& array() const;       // no elements where this is no array
+  const std::string& text() const;  // empty where this is no string
   std::optional<double> number() const;
   bool is_true() const { return value_ == decltype(value_)(true); }
   bool operator==(const Json&) const = default;

@@ -9,6 +9,7 @@
 #include "child_pool.h"
 #include "command.h"
 #include "compile_flags.h"
+#include "data_set.h"
 #include "device_runner.h"
 #include "json.h"
 #include "scratch_dir.h"
@@ -27,34 +28,6 @@ struct Options {
   int threads = 1, jobs = 0;
   double timeout = 120;
 };
-
-bool is_case(const fs::path& dir) {
-  std::error_code error;
-  return fs::is_regular_file(dir / "model.onnx", error);
-}
-
-// The directories themselves, or their children, sorted.
-Expected<std::vector<std::string>> find_cases(const std::vector<std::string>& dirs) {
-  std::vector<std::string> cases;
-  for (const std::string& dir : dirs) {
-    std::error_code error;
-    if (!fs::is_directory(dir, error))
-      return invalid_input("expected a directory with a model.onnx, found none", {.file = dir});
-    if (is_case(dir)) {
-      cases.push_back(dir);
-      continue;
-    }
-    std::vector<std::string> children;
-    for (const fs::directory_entry& entry : fs::directory_iterator(dir, error))
-      if (is_case(entry.path())) children.push_back(entry.path().string());
-    if (children.empty())
-      return invalid_input("expected a model.onnx in the directory or in its children, found none",
-                           {.file = dir});
-    std::sort(children.begin(), children.end());
-    cases.insert(cases.end(), children.begin(), children.end());
-  }
-  return cases;
-}
 
 constexpr double kCleanUpSeconds = 30;  // to end a late run on a device
 

@@ -8,27 +8,26 @@
 
 #include "case_compiler.h"
 #include "command.h"
-#include "compare.h"
 #include "data_set.h"
 #include "frontends/onnx/import_model.h"
 #include "run_bundle.h"
+#include "test_vectors.h"
 
 namespace quernel::tools {
 namespace {
 
+using tensor_file::Deviation;
 using tensor_file::HostTensor;
 
 CaseResult failed(std::string reason) { return {Verdict::kFail, std::move(reason)}; }
 
 // Unsupported only when that is all that the compiler says.
 CaseResult from_diagnostics(const Diagnostics& diagnostics) {
-  const Diagnostic* first = &diagnostics[0];
-  bool unsupported = true;
-  for (const Diagnostic& d : diagnostics)
-    if (d.kind != DiagnosticKind::kUnsupported && unsupported) unsupported = false, first = &d;
+  bool unsupported;
+  const Diagnostic& first = telling(diagnostics, &unsupported);
   std::string count =
       fmt::format("{} diagnostic{}, first: ", diagnostics.size(), diagnostics.size() == 1 ? "" : "s");
-  return {unsupported ? Verdict::kUnsupported : Verdict::kFail, count + one_line(*first)};
+  return {unsupported ? Verdict::kUnsupported : Verdict::kFail, count + one_line(first)};
 }
 
 // A file of data that cannot be read: strings and the like are beyond Quernel, anything else is a failure.
@@ -37,22 +36,10 @@ CaseResult unreadable(const DataFile& file) {
   return {unsupported ? Verdict::kUnsupported : Verdict::kFail, file.name + ": " + *file.error};
 }
 
-// ONNX's own suite stores some bf16 tensors as u16.
-HostTensor typed_as(HostTensor tensor, qnl_dtype dtype) {
-  if (tensor.dtype == QNL_U16 && dtype == QNL_BF16) tensor.dtype = QNL_BF16;
-  return tensor;
-}
-
-// Gives the files of inputs the model's names.
-void name_inputs(DataSet& set, const std::vector<std::string>& names) {
-  std::vector<int> match = match_files(names, set.inputs);
-  for (size_t i = 0; i < names.size(); ++i)
-    if (match[i] >= 0) set.inputs[match[i]].tensor.name = names[i];
-}
-
 // Nothing when the set passes. `worst`: the largest deviation of an output so far.
 std::optional<CaseResult> run_data_set(const CompiledCase& compiled, const DataSet& set,
-                                       const Json* tolerances, const CaseOptions& options, Deviation* worst) {
+                                       const Expectations& expectations, const CaseOptions& options,
+                                       Deviation* worst) {
   RunRequest request{
       compiled.bundle,        {}, options.run_threads, options.runner, options.folder, options.scratch_dir,
       options.timeout_seconds};
@@ -84,17 +71,13 @@ std::optional<CaseResult> run_data_set(const CompiledCase& compiled, const DataS
     if (file.error) return unreadable(file);
     const HostTensor& found = outputs[i];
     // Of random numbers only the type is defined, as no two libraries draw the same.
-    if (compiled.random.count(found.name) && file.tensor.shape == found.shape &&
+    if (expectations.random.count(found.name) && file.tensor.shape == found.shape &&
         typed_as(file.tensor, found.dtype).dtype == found.dtype)
       continue;
     HostTensor expected = typed_as(file.tensor, found.dtype);
-    Tolerance tolerance = compiled.fourier.count(found.name)
-                              ? fourier_tolerance_of(tolerances, found.name, expected)
-                              : tolerance_of(tolerances, found.name, found.dtype);
-    tolerance = precision_tolerance_of(tolerance, options.compile.precision, expected);
     Deviation deviation = deviation_of(expected, found);
     if (deviation.share >= worst->share) *worst = deviation;
-    if (auto message = compare(expected, found, tolerance))
+    if (auto message = compare(expected, found, expectations.of(found.name, expected)))
       return failed(fmt::format("{}: output '{}': {}", set.name, found.name, *message));
   }
   return std::nullopt;
@@ -103,17 +86,8 @@ std::optional<CaseResult> run_data_set(const CompiledCase& compiled, const DataS
 }  // namespace
 
 CaseResult verify_case(const std::string& dir, const CaseOptions& options) {
-  std::optional<Json> tolerances;
-  std::error_code code;
-  if (std::string path = dir + "/tolerance.json"; std::filesystem::exists(path, code)) {
-    std::vector<std::byte> bytes;
-    if (tensor_file::Error error = tensor_file::read_file(path, &bytes))
-      return failed("tolerance.json: " + *error);
-    Expected<Json> json = parse_json({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, path);
-    if (!json) return failed(one_line(json.errors()[0]));
-    if (!json->is_object()) return failed("tolerance.json: expected an object");
-    tolerances = std::move(*json);
-  }
+  Expected<std::optional<Json>> tolerances = read_tolerances(dir);
+  if (!tolerances) return failed(one_line(tolerances.errors()[0]));
   std::vector<DataSet> sets = read_data_sets(dir);
   if (sets.empty()) {
     // Nothing to compare with: a model that must be refused, or a folder that lacks its data.
@@ -138,15 +112,16 @@ CaseResult verify_case(const std::string& dir, const CaseOptions& options) {
     for (const auto& [name, value] : (*compiled)->fixed) fixed.insert(name);
     std::erase_if(set.inputs,
                   [&](const DataFile& file) { return (*compiled)->fixed.count(file.tensor.name) > 0; });
-    if (auto result = run_data_set(**compiled, set, tolerances ? &*tolerances : nullptr, options, &worst))
-      return *result;
+    Expectations expectations{*tolerances, (*compiled)->random, (*compiled)->fourier,
+                              options.compile.precision};
+    if (auto result = run_data_set(**compiled, set, expectations, options, &worst)) return *result;
   }
   std::string reason = fmt::format("{} data set{}", sets.size(), sets.size() == 1 ? "" : "s");
   if (any_shape) reason += ", any shape";
   if (options.compile.precision != DType::kF32)
     reason += fmt::format(", {} weights: off by {:.2g} at most, {:.2g} % of the largest element",
                           to_string(options.compile.precision), worst.absolute, worst.share * 100);
-  if (!fourier.empty() && !tolerances)
+  if (!fourier.empty() && !*tolerances)
     reason += fmt::format(", {} also to 1e-6 of the largest element", fmt::join(fourier, ", "));
   if (!random.empty())
     reason += fmt::format(", of the random {} type and shape only", fmt::join(random, ", "));

@@ -135,6 +135,21 @@ qnl_status qnl_bundle_get_symbol(const qnl_bundle* bundle, uint32_t symbol, qnl_
   return QNL_OK;
 }
 
+qnl_status qnl_bundle_get_test(const qnl_bundle* bundle, uint32_t test, qnl_test_info* info) {
+  if (test >= bundle->reader.test_count()) return QNL_INVALID_ARGUMENT;
+  auto view = bundle->reader.test(test);
+  *info = {view.name, view.entry, view.tensor_count};
+  return QNL_OK;
+}
+
+qnl_status qnl_bundle_get_test_tensor(const qnl_bundle* bundle, uint32_t test, uint32_t index,
+                                      qnl_test_tensor* tensor) {
+  if (test >= bundle->reader.test_count() || index >= bundle->reader.test(test).tensor_count)
+    return QNL_INVALID_ARGUMENT;
+  bundle->reader.test_tensor(test, index, tensor);
+  return QNL_OK;
+}
+
 qnl_status qnl_bundle_get_variant(const qnl_bundle* bundle, uint32_t variant, qnl_variant_info* info) {
   if (variant >= bundle->reader.variant_count()) return QNL_INVALID_ARGUMENT;
   VariantView view = bundle->reader.variant(variant);

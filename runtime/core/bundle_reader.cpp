@@ -320,6 +320,34 @@ void BundleReader::tensor(uint32_t entry, qnl_tensor_role role, uint32_t index, 
   if (offset != nullptr) *offset = t->offset();
 }
 
+uint32_t BundleReader::test_count() const { return count(bundle_->test_vectors()); }
+
+TestView BundleReader::test(uint32_t index) const {
+  const schema::TestVector& t = *bundle_->test_vectors()->Get(index);
+  return {text(t.name()), t.entry_point(), count(t.tensors())};
+}
+
+void BundleReader::test_tensor(uint32_t test, uint32_t index, qnl_test_tensor* out) const {
+  const schema::TestVector& vector = *bundle_->test_vectors()->Get(test);
+  *out = {};
+  uint32_t first_dim = 0;
+  for (uint32_t i = 0; i <= index; ++i) {
+    const schema::TestTensor& t = *vector.tensors()->Get(i);
+    first_dim += out->tensor.rank;
+    out->role = t.output() ? QNL_OUTPUT : QNL_INPUT;
+    tensor(vector.entry_point(), out->role, t.tensor(), &out->tensor, nullptr, nullptr);
+    out->tensor.bytes = t.bytes();
+    out->tensor.data =
+        const_cast<uint8_t*>(data_ + bundle_->segments()->Get(t.segment())->offset() + t.offset());
+  }
+  for (uint32_t d = 0; d < out->tensor.rank; ++d) out->tensor.shape[d] = vector.dims()->Get(first_dim + d);
+  const schema::TestTolerance& tolerance = *vector.tolerances()->Get(index);
+  out->rtol = tolerance.rtol();
+  out->atol = tolerance.atol();
+  out->mean_atol = tolerance.mean_atol();
+  out->top1 = tolerance.top1() != 0;
+}
+
 const schema::Plan* BundleReader::plan(uint32_t entry, uint32_t variant) const {
   return bundle_->entry_points()->Get(entry)->plans()->Get(variant);
 }

@@ -122,6 +122,12 @@ struct EntryPointView {
   uint32_t state_count;
 };
 
+struct TestView {
+  const char* name;
+  uint32_t entry;
+  uint32_t tensor_count;
+};
+
 class BundleReader {
  public:
   // data: 64-byte aligned, unchanged while the reader is used.
@@ -159,6 +165,10 @@ class BundleReader {
   void tensor(uint32_t entry, qnl_tensor_role role, uint32_t index, qnl_tensor* out, uint32_t* arena,
               uint64_t* offset) const;
   int32_t dim_expression(uint32_t entry, qnl_tensor_role role, uint32_t index, uint32_t dim) const;
+
+  uint32_t test_count() const;
+  TestView test(uint32_t index) const;
+  void test_tensor(uint32_t test, uint32_t index, qnl_test_tensor* out) const;
 
   uint32_t item_count(uint32_t entry, uint32_t variant) const;
   ItemView item(uint32_t entry, uint32_t variant, uint32_t index) const;

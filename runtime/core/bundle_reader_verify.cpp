@@ -503,6 +503,20 @@ class StructureVerifier {
                         [&](uint32_t i) { return bundle_.entry_points()->Get(i)->name(); });
   }
 
+  // Dims from *dim on are the tensor's, where it says them, and give these bytes.
+  static bool fits(const schema::TestVector& test, uint32_t* dim, const schema::Tensor& t, uint64_t bytes) {
+    uint64_t elements = 1;
+    if (count(t.shape()) > count(test.dims()) - *dim) return false;
+    for (uint32_t d = 0; d < count(t.shape()); ++d) {
+      int64_t value = test.dims()->Get((*dim)++);
+      bool symbolic = count(t.shape_expressions()) != 0 && t.shape_expressions()->Get(d) >= 0;
+      if (value < 0 || (!symbolic && value != t.shape()->Get(d)) ||
+          !multiply(elements, static_cast<uint64_t>(value), &elements) || elements > kMaxArenaBytes)
+        return false;
+    }
+    return bytes == qnl_dtype_bytes(static_cast<qnl_dtype>(t.dtype()), elements);
+  }
+
   bool verify_test_vectors() {
     for (uint32_t i = 0; i < count(bundle_.test_vectors()); ++i) {
       const schema::TestVector& test = *bundle_.test_vectors()->Get(i);
@@ -510,17 +524,20 @@ class StructureVerifier {
         return fail() << "test vector " << i << ": no such entry point";
       const schema::EntryPoint& entry = *bundle_.entry_points()->Get(test.entry_point());
       if (!spend(count(test.tensors()))) return false;
-      if (!aligned_to_8(test.tensors()))
+      if (!aligned_to_8(test.tensors()) || !aligned_to_8(test.dims()) || !aligned_to_8(test.tolerances()))
         return fail() << "test vector " << i << ": its values are misaligned";
+      if (count(test.tolerances()) != count(test.tensors()))
+        return fail() << "test vector " << i << ": expected a tolerance for each value";
+      uint32_t dim = 0;
       for (uint32_t j = 0; j < count(test.tensors()); ++j) {
         const schema::TestTensor& t = *test.tensors()->Get(j);
         const Tensors* tensors = t.output() ? entry.outputs() : entry.inputs();
         const schema::Segment* s = segment(t.segment(), schema::SegmentKind::test_values);
         if (s == nullptr || t.bytes() > s->bytes() || t.offset() > s->bytes() - t.bytes() ||
-            t.tensor() >= count(tensors) ||
-            (!is_symbolic(*tensors->Get(t.tensor())) && tensors->Get(t.tensor())->bytes() != t.bytes()))
+            t.tensor() >= count(tensors) || !fits(test, &dim, *tensors->Get(t.tensor()), t.bytes()))
           return fail() << "test vector " << i << ": value " << j << " does not fit the signature";
       }
+      if (dim != count(test.dims())) return fail() << "test vector " << i << ": has too many dims";
     }
     return true;
   }

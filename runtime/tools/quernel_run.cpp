@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include <algorithm>
 #include <string>
@@ -12,6 +11,7 @@
 
 #include "list_bundle.h"
 #include "quernel/runtime.hpp"
+#include "run_tests.h"
 #include "tensor_file.h"
 
 using namespace quernel::run;
@@ -34,6 +34,7 @@ constexpr const char* kUsage =
     "  --threads N          threads that run kernels (default 1)\n"
     "  --repeat N           run N times and report latency\n"
     "  --verify-weights     also check the hashes of the weights\n"
+    "  --test               run the test vectors that the bundle holds, and compare\n"
     "  --list               print what the bundle holds, run nothing\n"
     "  --json               print one JSON object instead of text\n"
     "  --version            print the runtime's version\n";
@@ -48,7 +49,7 @@ struct Options {
   std::string entry;
   std::vector<Assignment> inputs, outputs, symbols;
   uint32_t threads = 1, repeat = 1;
-  bool verify_weights = false, list = false, json = false, help = false, version = false;
+  bool verify_weights = false, test = false, list = false, json = false, help = false, version = false;
 };
 
 int fail(const std::string& message) {
@@ -96,6 +97,8 @@ Error parse_options(int argc, char** argv, Options* options) {
       options->help = true;
     else if (flag == "--verify-weights")
       options->verify_weights = true;
+    else if (flag == "--test")
+      options->test = true;
     else if (flag == "--list")
       options->list = true;
     else if (flag == "--json")
@@ -201,17 +204,11 @@ std::vector<qnl_symbol_value> find_symbols(const quernel::Bundle& bundle, uint32
   std::vector<qnl_symbol_value> values;
   for (const Assignment& symbol : options.symbols)
     values.push_back({symbol.name.c_str(), strtoll(symbol.value.c_str(), nullptr, 10)});
-  qnl_symbol_info symbol;
-  for (uint32_t s = 0; qnl_bundle_get_symbol(bundle.get(), s, &symbol) == QNL_OK; ++s)
-    for (uint32_t i = 0; i < inputs.size(); ++i)
-      for (uint32_t d = 0; inputs[i].read && d < inputs[i].value.shape.size(); ++d) {
-        int64_t dim = inputs[i].value.shape[d];
-        // what is out of range is the session's to refuse, with the input's name
-        if (d < inputs[i].signature.rank && inputs[i].signature.shape[d] < 0 && dim >= symbol.min &&
-            dim <= symbol.max && dim % symbol.multiple_of == 0 &&
-            dim_text(bundle, entry, QNL_INPUT, i, d) == symbol.name)
-          values.push_back({symbol.name, dim});
-      }
+  // what is out of range is the session's to refuse, with the input's name
+  for (uint32_t i = 0; i < inputs.size(); ++i)
+    if (inputs[i].read)
+      add_symbols(bundle, entry, i, inputs[i].signature, inputs[i].value.shape.data(),
+                  static_cast<uint32_t>(inputs[i].value.shape.size()), &values);
   return values;
 }
 
@@ -338,33 +335,6 @@ std::string json_output(const qnl_tensor& t, const HostTensor& tensor) {
   return out + "}";
 }
 
-double now_milliseconds() {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<double>(now.tv_sec) * 1e3 + static_cast<double>(now.tv_nsec) * 1e-6;
-}
-
-// Peak of the process's resident memory (VmHWM); 0 where the system does not say.
-uint64_t peak_rss_bytes() {
-  FILE* status = fopen("/proc/self/status", "r");
-  if (status == nullptr) return 0;
-  char line[256];
-  uint64_t kibibytes = 0;
-  while (fgets(line, sizeof line, status) != nullptr)
-    if (sscanf(line, "VmHWM: %" SCNu64 " kB", &kibibytes) == 1) break;
-  fclose(status);
-  return kibibytes * 1024;
-}
-
-std::string json_memory(const qnl_requirements& memory) {
-  return "{\"constants_bytes\": " + std::to_string(memory.constants_bytes) +
-         ", \"workspace_bytes\": " + std::to_string(memory.workspace_bytes) +
-         ", \"state_bytes\": " + std::to_string(memory.state_bytes) +
-         ", \"io_bytes\": " + std::to_string(memory.io_bytes) +
-         ", \"session_bytes\": " + std::to_string(memory.session_bytes) +
-         ", \"code_bytes\": " + std::to_string(memory.code_bytes) + "}";
-}
-
 // What was measured.
 struct Figures {
   const char* target;
@@ -434,6 +404,10 @@ int run(const Options& options) {
   }
   quernel::Device device;
   if (device.open_cpu(options.threads, &error) != QNL_OK) return fail(error);
+  if (options.test) {
+    int code = run_tests(bundle, device, {options.bundle, options.threads, options.repeat, options.json});
+    return fflush(stdout) == 0 && ferror(stdout) == 0 ? code : fail("standard output cannot be written");
+  }
   quernel::Session session;
   qnl_session_options session_options = {};
   if (!options.entry.empty()) session_options.entry_point = options.entry.c_str();

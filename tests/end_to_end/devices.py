@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Bundles run where --on says: here, under an emulator, over ssh (an sshd of this test's own on the loopback interface), over
-adb (a stand-in that speaks its command line), behind a command. What hangs, dies, is of another architecture or cannot be
-reached is told, and nothing stays on the device.
+"""Test vectors in bundles, `quernel test`, and where --on says: here, under an emulator, over ssh (an sshd of this test's own
+on the loopback interface), over adb (a stand-in that speaks its command line), behind a command. What hangs, dies, is of
+another architecture or cannot be reached is told, and nothing stays on the device.
 """
 import glob
+import json
 import os
 import shutil
 import signal
@@ -13,6 +14,7 @@ import subprocess
 import sys
 import time
 import unittest
+import xml.etree.ElementTree
 
 import onnx_file as onnx
 from tools import ROOT, TIME_LIMIT, ToolTest, tool
@@ -42,8 +44,8 @@ esac
 """
 
 
-def relu_model():
-    return onnx.model([onnx.node("Relu", ["x"], ["y"])], [onnx.value("x", onnx.FLOAT, [2, 3])],
+def relu_model(op="Relu"):
+    return onnx.model([onnx.node(op, ["x"], ["y"], name="layer")], [onnx.value("x", onnx.FLOAT, [2, 3])],
                       [onnx.value("y", onnx.FLOAT, [2, 3])])
 
 
@@ -76,11 +78,185 @@ class DeviceTest(ToolTest):
         return done.stdout + done.stderr
 
     def runs_there(self, on, *options):
-        """The right answer passes, a wrong one is told."""
+        """The right answer passes, a wrong one is told; by verify, and as test vectors of a bundle."""
+        self.runs_verify(on, *options)
+        done = self.run_tool("quernel", "test", "right", "wrong", "--on", on, *options, env=self.environment)
+        self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
+        self.assertIn("PASS right: 1 test vector, max abs error 0; ", done.stdout)
+        self.assertIn("FAIL wrong: test_data_set_0: output 'y': 1 of 6 elements", done.stdout)
+        self.assertIn("first diverging layer: none of 1 layers is off", done.stdout)
+
+    def runs_verify(self, on, *options):
         self.case("right", RELU)
         self.case("wrong", RELU[:5] + [8.1])
         self.assertIn("PASS right: 1 data set", self.verify(on, "right", *options))
         self.assertIn("worst at [1,2]: expected 8.1000004, found 8", self.verify(on, "right", "wrong", *options, code=1))
+
+
+class TestVectors(DeviceTest):
+    """compile --embed-tests, quernel-run --test, inspect."""
+
+    def embed(self, name, *options):
+        self.succeeds("quernel", "compile", name + "/model.onnx", "-o", name + ".qnl", "-q", "--embed-tests", *options)
+        return name + ".qnl"
+
+    def test_embedded(self):
+        right = self.embed(self.case("right", RELU))
+        self.assertIn("PASS test_data_set_0: ", self.succeeds("quernel-run", right, "--test"))
+        self.assertIn("output  y  f32[2,3]  24 B, within rtol 0.001, atol 1e-07", self.succeeds("quernel", "inspect", right))
+        self.case("wrong", RELU[:5] + [8.1])
+        self.succeeds("quernel", "compile", "right/model.onnx", "-o", "other.qnl", "-q", "--embed-tests=wrong")
+        done = self.run_tool("quernel-run", "other.qnl", "--test", "--json")
+        self.assertEqual(done.returncode, 1)
+        test = json.loads(done.stdout)["tests"][0]
+        self.assertIn("worst at [1,2]", test["outputs"][0]["message"])
+        self.assertEqual((test["passed"], len(test["items"])), (False, 1))
+        self.write("wrong/tolerance.json", b'{"rtol": 0.1, "outputs": {"y": {"atol": 0.5, "mean_atol": 0.25, "top1": true}}}')
+        self.assertIn("PASS", self.succeeds("quernel-run", self.embed("wrong"), "--test"))
+        tensor = json.loads(self.succeeds("quernel", "inspect", "wrong.qnl", "--json"))["test_vectors"][0]["tensors"][1]
+        self.assertEqual([tensor[k] for k in ("rtol", "atol", "mean_atol", "top1")], [0.1, 0.5, 0.25, True])
+
+    def test_the_same_bytes_but_for_the_vectors(self):
+        self.case("right", RELU)
+        self.succeeds("quernel", "compile", "right/model.onnx", "-o", "plain.qnl", "-q")
+        plain = self.read("plain.qnl")
+        self.assertGreater(len(self.read(self.embed("right"))), len(plain))
+        self.fails("quernel-run", "plain.qnl", "--test", says=["'plain.qnl': holds no test vectors; quernel compile --embed-tests stores some"])
+
+    def test_free_dims_take_every_size(self):
+        os.makedirs(self.path("free/test_data_set_0"))
+        self.write("free/model.onnx", onnx.model([onnx.node("Relu", ["x"], ["y"])], [onnx.value("x", onnx.FLOAT, ["n", 3])],
+                                                 [onnx.value("y", onnx.FLOAT, ["n", 3])]))
+        for k, rows in enumerate((1, 2, 70000)):
+            os.makedirs(self.path(f"free/test_data_set_{k}"), exist_ok=True)
+            self.write(f"free/test_data_set_{k}/input_0.pb", onnx.float_tensor("x", [rows, 3], VALUES[1:4] * rows))
+            self.write(f"free/test_data_set_{k}/output_0.pb", onnx.float_tensor("y", [rows, 3], RELU[1:4] * rows))
+        self.assertIn("3 passed, 0 failed", self.succeeds("quernel-run", self.embed("free"), "--test"))
+
+    def test_data_that_does_not_fit(self):
+        self.case("case", RELU)
+        compile_case = ("quernel", "compile", "case/model.onnx", "-o", "case.qnl", "-q", "--embed-tests")
+        self.write("case/test_data_set_0/input_0.pb", onnx.float_tensor("x", [3, 2], VALUES))
+        self.fails(*compile_case, says=["test_data_set_0: input 'x': expected f32[2,3], found f32[3,2]"])
+        self.write("case/test_data_set_0/input_0.pb", b"hello")
+        self.fails(*compile_case, says=["test_data_set_0/input_0.pb: "])
+        os.remove(self.path("case/test_data_set_0/input_0.pb"))
+        self.fails(*compile_case, says=["test_data_set_0: no file for input 'x'"])
+        self.write("case/test_data_set_0/input_0.pb", onnx.float_tensor("x", [2, 3], VALUES))
+        self.write("case/test_data_set_0/output_1.pb", onnx.float_tensor("z", [2, 3], VALUES))
+        self.fails(*compile_case, says=["test_data_set_0: expected a file for each of 1 outputs, found 2 files"])
+        self.fails(*compile_case, "--emit", "static", code=2, says=["--embed-tests: expected --emit bundle, found static", "only a bundle has room for test vectors"])
+        os.mkdir(self.path("none"))
+        self.fails(*compile_case[:-1], "--embed-tests=none", says=["none: --embed-tests: expected folders test_data_set_0, …; found none"])
+
+    def test_states_begin_as_the_data_has_them(self):
+        os.makedirs(self.path("sum/test_data_set_0"))
+        self.write("sum/model.onnx", onnx.model([onnx.node("Add", ["x", "s"], ["t"])],
+                                                [onnx.value("x", onnx.FLOAT, [2]), onnx.value("s", onnx.FLOAT, [2])],
+                                                [onnx.value("t", onnx.FLOAT, [2])]))
+        self.write("sum/test_data_set_0/input_0.pb", onnx.float_tensor("x", [2], [1.0, 2.0]))
+        self.write("sum/test_data_set_0/input_1.pb", onnx.float_tensor("s", [2], [0.0, 0.0]))
+        self.write("sum/test_data_set_0/output_0.pb", onnx.float_tensor("t", [2], [1.0, 2.0]))
+        self.assertIn("1 passed", self.succeeds("quernel-run", self.embed("sum", "--state", "s=t"), "--test", "--repeat", "3"))
+        self.write("sum/test_data_set_0/input_1.pb", onnx.float_tensor("s", [2], [0.0, 1.0]))
+        os.remove(self.path("sum.qnl"))
+        self.fails("quernel", "compile", "sum/model.onnx", "-o", "sum.qnl", "-q", "--embed-tests", "--state", "s=t",
+                   says=["expected the value that the bundle is compiled with or begins with for input 's', found another"])
+
+
+class Reports(DeviceTest):
+    """quernel test."""
+
+    def report(self, *arguments, code=0):
+        done = self.run_tool("quernel", "test", *arguments, env=self.environment)
+        self.assertEqual(done.returncode, code, done.stdout + done.stderr)
+        return done.stdout
+
+    def test_bundles_models_and_directories(self):
+        self.case("all/right", RELU)
+        self.case("all/wrong", RELU[:5] + [8.1])
+        self.succeeds("quernel", "compile", "all/right/model.onnx", "-o", "right.qnl", "-q", "--embed-tests")
+        self.assertIn("PASS right.qnl: 1 test vector, max abs error 0; ", self.report("right.qnl"))
+        self.assertIn("PASS model.onnx: 1 test vector", self.report("all/right/model.onnx", "--per-kernel"))
+        said = self.report("all", "right.qnl", "--json", "all.json", "--junit", "all.xml", "--jobs", "2", code=1)
+        self.assertIn("FAIL wrong: test_data_set_0: output 'y': 1 of 6 elements", said)
+        self.assertIn("first diverging layer: none of 1 layers is off when each stores its result", said)
+        self.assertIn("2 passed, 1 failed, 0 unsupported", said)
+        report = json.loads(self.read("all.json"))
+        self.assertEqual([(c["name"], c["verdict"]) for c in report["cases"]], [("right", "PASS"), ("wrong", "FAIL"), ("right.qnl", "PASS")])
+        suite = xml.etree.ElementTree.fromstring(self.read("all.xml"))
+        self.assertEqual((suite.get("tests"), suite.get("failures")), ("3", "1"))
+        self.assertIn("worst at [1,2]", suite.findall("testcase")[1].find("failure").get("message"))
+
+    def test_time_of_each_kernel(self):
+        self.case("right", RELU)
+        self.assertRegex(self.report("right", "--per-kernel"), r"time +share +kernel +first node\n.*100\.0%  map_0")
+
+    def test_nothing_to_test(self):
+        self.case("right", RELU)
+        self.succeeds("quernel", "compile", "right/model.onnx", "-o", "plain.qnl", "-q")
+        self.assertIn("FAIL plain.qnl: error[invalid input]: ", self.report("plain.qnl", code=1))
+        self.assertIn("holds no test vectors", self.report("plain.qnl", code=1))
+        shutil.rmtree(self.path("right/test_data_set_0"))
+        self.assertIn("expected a folder test_data_set_0 beside the model", self.report("right", code=1))
+        self.fails("quernel", "test", "none", says=["expected a directory with a model.onnx, found none"])
+
+    def test_unsupported_is_told(self):
+        self.case("unknown", RELU)
+        self.write("unknown/model.onnx", relu_model("Bogus"))
+        said = self.report("unknown", "--junit", "-")
+        self.assertIn("UNSUPPORTED unknown: error[unsupported]", said)
+        self.assertIn("<skipped message=", said)
+
+    def test_runners_that_hang_or_die(self):
+        self.case("right", RELU)
+        begin = '#!/bin/sh\ncase "$*" in *--version*) exec "$@" ;; esac\n'
+        hanging = self.program("hanging", begin + "sleep 1000\n")
+        self.assertIn("hanging timed out after 2 s", self.report("right", "--on", hanging, "--timeout", "2", code=1))
+        dying = self.program("dying", begin + "echo words >&2\nkill -SEGV $$\n")
+        self.assertIn("dying was killed by Segmentation fault: words", self.report("right", "--on", dying, code=1))
+        babbling = self.program("babbling", begin + "echo hello\n")
+        self.assertIn("the runner's output", self.report("right", "--on", babbling, code=1))
+
+    def test_the_first_layer_that_is_off_is_named(self):
+        """A device whose second layer is wrong, and with it the third."""
+        os.makedirs(self.path("case/test_data_set_0"))
+        nodes = [onnx.node("Relu", ["x"], ["a"], name="first"), onnx.node("Neg", ["a"], ["b"], name="second"),
+                 onnx.node("Exp", ["b"], ["y"], name="third")]
+        self.write("case/model.onnx", onnx.model(nodes, [onnx.value("x", onnx.FLOAT, [2, 3])], [onnx.value("y", onnx.FLOAT, [2, 3])]))
+        self.write("case/test_data_set_0/input_0.pb", onnx.float_tensor("x", [2, 3], VALUES))
+        self.write("case/test_data_set_0/output_0.pb", onnx.float_tensor("y", [2, 3], [0.0] * 6))
+        wrong = onnx.float_tensor("", [2, 3], [-(v + 1) for v in RELU])
+        self.write("wrong.pb", wrong)
+        lying = self.program("lying", f"""#!/bin/sh
+"$@"; status=$?
+previous= count=0 total=0
+for word; do
+  if [ "$word" = --output ]; then total=$((total + 1)); fi
+done
+for word; do
+  if [ "$previous" = --output ]; then
+    count=$((count + 1))
+    if [ $count = $((total - 1)) ]; then cp {self.path("wrong.pb")} "${{word#*=}}"; fi
+  fi
+  previous=$word
+done
+exit $status
+""")
+        said = self.report("case", "--on", lying, code=1)
+        self.assertRegex(said, r"first diverging layer: 'second' \(Neg\): 6 of 6 elements beyond .* worst at ")
+
+    def test_layers_that_cannot_be_compared(self):
+        os.makedirs(self.path("sized/test_data_set_0"))
+        self.write("sized/model.onnx", onnx.model([onnx.node("NonZero", ["x"], ["y"])], [onnx.value("x", onnx.FLOAT, [3])],
+                                                  [onnx.value("y", onnx.INT64, [1, "n"])]))
+        self.write("sized/test_data_set_0/input_0.pb", onnx.float_tensor("x", [3], [1.0, 0.0, 2.0]))
+        self.write("sized/test_data_set_0/output_0.pb", onnx.int_tensor("y", [1, 2], [0, 1]))
+        self.assertIn("first diverging layer: the layers cannot be compared: sizes that are known during a run only",
+                      self.report("sized", code=1))
+        self.case("case", RELU[:5] + [8.1])
+        begin = '#!/bin/sh\ncase "$*" in *layers.qnl*) echo words >&2; exit 3 ;; esac\nexec "$@"\n'
+        self.assertIn("failing exited with 3: words", self.report("case", "--on", self.program("failing", begin), code=1))
 
 
 class Here(DeviceTest):
@@ -172,6 +348,8 @@ class Emulated(DeviceTest):
     def test_runs_there(self):
         if not os.path.exists(AARCH64_RUNNER):
             self.skipTest("no build/aarch64: cmake --preset aarch64 && cmake --build --preset aarch64")
+        if os.path.getmtime(AARCH64_RUNNER) < os.path.getmtime(tool("quernel-run")):
+            self.skipTest("build/aarch64 is older than what is tested: cmake --build --preset aarch64")
         self.runs_there("qemu", "--target", "aarch64", "--run-binary", AARCH64_RUNNER)
         self.assertIn("PASS", self.verify("qemu-aarch64:cortex-a76", "right", "--target", "cortex-a76", "--target", "x86-64",
                                           "--run-binary", AARCH64_RUNNER))

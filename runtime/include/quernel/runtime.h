@@ -193,6 +193,29 @@ typedef struct qnl_variant_info {
 QNL_NODISCARD qnl_status qnl_bundle_get_variant(const qnl_bundle* bundle, uint32_t variant,
                                                 qnl_variant_info* info);
 
+/* ---- test vectors: inputs and the outputs expected for them, in bundles made with --embed-tests */
+
+typedef struct qnl_test_info {
+  const char* name;
+  uint32_t entry_point;
+  uint32_t tensor_count; /* inputs and outputs */
+} qnl_test_info;
+/* Test vector by index; QNL_INVALID_ARGUMENT past the end. */
+QNL_NODISCARD qnl_status qnl_bundle_get_test(const qnl_bundle* bundle, uint32_t test, qnl_test_info* info);
+
+typedef struct qnl_test_tensor {
+  qnl_tensor tensor;    /* its data lies in the bundle and must not be written; aligned to 64 bytes */
+  qnl_tensor_role role; /* input or output */
+  /* Of outputs of float types: |found - expected| <= atol + rtol * |expected|; the mean of |found - expected|
+   * is at most mean_atol, unless that is negative; with top1, the largest value of every row (last axis) is
+   * in the same place. Other outputs are equal. */
+  double rtol, atol, mean_atol;
+  int top1;
+} qnl_test_tensor;
+/* Tensor `index` of a test vector; QNL_INVALID_ARGUMENT past the end. */
+QNL_NODISCARD qnl_status qnl_bundle_get_test_tensor(const qnl_bundle* bundle, uint32_t test, uint32_t index,
+                                                    qnl_test_tensor* tensor);
+
 /* ---- devices
  * ------------------------------------------------------------------------------------------------- */
 

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <fstream>
 
+#include "bundle/read_bundle.h"
 #include "bundle/write_bundle.h"
 #include "core/failure.h"
 #include "cpu/cpu_features.h"
@@ -359,6 +360,44 @@ TEST(Bundle, WriterRefusesContradictions) {
     c.constants[0].pieces[1].produce = [](const bundle::ByteSink&) {};
   }));
   EXPECT_TRUE(refused([](auto& c) { c.test_vectors[0].tensors[0].value.resize(4); }));
+}
+
+TEST(Bundle, ReadAndWrittenAgainIsTheSame) {
+  for (const bundle::BundleContents& contents : {test_contents(), symbolic_contents(), custom_contents()}) {
+    std::string first = temporary_path("first.qnl"), second = temporary_path("second.qnl");
+    ASSERT_TRUE(bundle::write_bundle(contents, first));
+    auto read = bundle::read_bundle(first);
+    ASSERT_TRUE(read);
+    ASSERT_TRUE(bundle::write_bundle((*read)->contents, second));
+    std::ifstream a(first, std::ios::binary), b(second, std::ios::binary);
+    EXPECT_EQ(std::string(std::istreambuf_iterator<char>(a), {}),
+              std::string(std::istreambuf_iterator<char>(b), {}));
+  }
+  EXPECT_EQ(bundle::read_bundle(temporary_path("none.qnl")).errors()[0].message,
+            "cannot be opened: No such file or directory");
+}
+
+TEST(Bundle, TestVectors) {
+  AlignedBytes aligned(valid_bytes());
+  Bundle bundle;
+  ASSERT_EQ(bundle.open(aligned.data(), aligned.size()), QNL_OK);
+  qnl_test_info info;
+  ASSERT_EQ(qnl_bundle_get_test(bundle.get(), 0, &info), QNL_OK);
+  EXPECT_STREQ(info.name, "zeros");
+  EXPECT_EQ(info.entry_point, 1u);
+  ASSERT_EQ(info.tensor_count, 2u);
+  EXPECT_EQ(qnl_bundle_get_test(bundle.get(), 1, &info), QNL_INVALID_ARGUMENT);
+  qnl_test_tensor t;
+  ASSERT_EQ(qnl_bundle_get_test_tensor(bundle.get(), 0, 1, &t), QNL_OK);
+  EXPECT_EQ(t.role, QNL_OUTPUT);
+  EXPECT_EQ(t.tensor.rank, 1u);
+  EXPECT_EQ(t.tensor.shape[0], 16);
+  EXPECT_EQ(t.tensor.bytes, 64u);
+  EXPECT_EQ(t.rtol, 1e-3);
+  EXPECT_EQ(t.mean_atol, -1);
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(t.tensor.data) % 64, 0u);
+  EXPECT_EQ(qnl_bundle_get_test_tensor(bundle.get(), 0, 2, &t), QNL_INVALID_ARGUMENT);
+  EXPECT_EQ(qnl_bundle_get_test_tensor(bundle.get(), 1, 0, &t), QNL_INVALID_ARGUMENT);
 }
 
 // Sums of ones, every one pushed just before it is added.

@@ -395,6 +395,15 @@ TEST(RefusedBundle, TestVectors) {
               shift(b->test_vectors()->Get(0), V::VT_TENSORS, 4);
             }),
             "test vector 0: its values are misaligned");
+  EXPECT_EQ(changed([](schema::Bundle* b) { resize(b->test_vectors()->Get(0)->tolerances(), 1); }),
+            "test vector 0: expected a tolerance for each value");
+  EXPECT_EQ(changed([](schema::Bundle* b) {
+              resize(b->test_vectors()->Get(0)->tensors(), 1);
+              resize(b->test_vectors()->Get(0)->tolerances(), 1);
+            }),
+            "test vector 0: has too many dims");
+  EXPECT_EQ(changed([](schema::Bundle* b) { poke(b->test_vectors()->Get(0)->dims()->Data(), int64_t{17}); }),
+            "test vector 0: value 0 does not fit the signature");
 }
 
 TEST(RefusedBundle, FilesAndSegments) {

@@ -478,7 +478,7 @@ BundleContents test_contents(uint64_t count_workgroups) {
   bundle::TestVector test;
   test.name = "zeros";
   test.entry_point = 1;
-  test.tensors = {{0, false, std::vector<std::byte>(64)}, {0, true, std::vector<std::byte>(64)}};
+  test.tensors = {{0, false, std::vector<std::byte>(64), {16}}, {0, true, std::vector<std::byte>(64), {16}}};
   contents.test_vectors.push_back(test);
   return contents;
 }

@@ -1,21 +1,15 @@
-// Compares a computed tensor with reference data: |found - expected| <= atol + rtol * |expected|, integers
-// and booleans exactly, NaN only where NaN is expected, infinities exactly.
+// What outputs may be off by reference data: tolerance.json beside a model, else ONNX's defaults.
 #pragma once
 
-#include <optional>
 #include <string>
 
 #include "json.h"
 #include "support/dtype.h"
-#include "tensor_file.h"
+#include "tensor_file_compare.h"
 
 namespace quernel::tools {
 
-struct Tolerance {
-  double rtol = 1e-3, atol = 1e-7;
-  std::optional<double> mean_atol;  // bounds the mean of |found - expected|
-  bool top1 = false;                // the largest value of every row (last axis) is in the same place
-};
+using tensor_file::Tolerance;
 
 // Of an output: what tolerance.json says under "outputs", else at its top level, else ONNX's defaults for the
 // dtype. `file` null: there is none.
@@ -31,16 +25,5 @@ Tolerance fourier_tolerance_of(const Json* file, const std::string& output,
 // allowed, too.
 Tolerance precision_tolerance_of(const Tolerance& tolerance, DType precision,
                                  const tensor_file::HostTensor& expected);
-
-// How far a computed tensor is from reference data; of floats, over what is finite in both.
-struct Deviation {
-  double absolute = 0;  // the largest |found - expected|
-  double share = 0;     // that over the largest |expected|
-};
-Deviation deviation_of(const tensor_file::HostTensor& expected, const tensor_file::HostTensor& found);
-
-// What is wrong, with the worst element and its place; nothing when all is within tolerance.
-std::optional<std::string> compare(const tensor_file::HostTensor& expected,
-                                   const tensor_file::HostTensor& found, const Tolerance& tolerance);
 
 }  // namespace quernel::tools

@@ -1,0 +1,117 @@
+#include "diverging_layer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "graph/interpret.h"
+#include "input_values.h"
+#include "pipeline.h"
+#include "run_bundle.h"
+#include "tensor_file_compare.h"
+
+namespace quernel::tools {
+namespace {
+
+using tensor_file::HostTensor;
+
+// Of one layer on given operands: rounding of sums, and other orders of adding.
+constexpr double kRelative = 1e-3, kShareOfLargest = 1e-4;
+
+// Ops whose result the interpreter gives from operands alone.
+bool is_checked(const Node& node) {
+  return !is_control(node.op) && !gives_token(node.op) && node.op != OpKind::k_result &&
+         node.op != OpKind::k_constant;
+}
+
+HostTensor to_host(const Tensor& tensor) {
+  HostTensor host;
+  host.dtype = static_cast<qnl_dtype>(tensor.dtype);
+  host.shape = tensor.dims;
+  const auto* data = reinterpret_cast<const std::byte*>(tensor.bytes.data());
+  host.bytes.assign(data, data + tensor.bytes.size());
+  return host;
+}
+
+std::string output_name(ValueId v) { return fmt::format("value {}", v); }
+
+// Values by number, as far as they are known: inputs, constants, what the device gave.
+std::map<ValueId, Tensor> known_values(const Graph& graph, const std::vector<HostTensor>& inputs,
+                                       const std::vector<HostTensor>& outputs) {
+  std::map<ValueId, Tensor> values;
+  for (ValueId v : graph.inputs)
+    for (const HostTensor& input : inputs)
+      if (input.name == graph.values[v].name) values[v] = to_tensor(input);
+  for (const Node& node : graph.nodes) {
+    if (const Tensor* constant = graph.constant(node.output)) values[node.output] = *constant;
+    for (const HostTensor& output : outputs)
+      if (output.name == output_name(node.output)) values[node.output] = to_tensor(output);
+  }
+  return values;
+}
+
+Expected<DivergingLayer> first_wrong(const Graph& graph, const std::map<ValueId, Tensor>& values) {
+  std::set<std::string> checked;
+  for (const Node& node : graph.nodes) {
+    auto found = values.find(node.output);
+    if (!is_checked(node) || found == values.end()) continue;
+    std::vector<const Tensor*> operands;
+    for (ValueId v : node.inputs)
+      if (auto it = values.find(v); it != values.end()) operands.push_back(&it->second);
+    if (operands.size() != node.inputs.size()) continue;
+    QUERNEL_TRY(Tensor expected, interpret_node(graph, node, operands));
+    const std::string& name =
+        node.location.node.empty() ? graph.values[node.output].name : node.location.node;
+    checked.insert(name);
+    HostTensor right = to_host(expected);
+    tensor_file::Tolerance tolerance;
+    tolerance.rtol = kRelative;
+    tolerance.atol = kShareOfLargest * tensor_file::largest_of(right);
+    if (auto message = compare(right, to_host(found->second), tolerance)) {
+      return DivergingLayer{true, name,
+                            node.location.op.empty() ? std::string(to_string(node.op)) : node.location.op,
+                            *message};
+    }
+  }
+  return DivergingLayer{
+      false, "", "",
+      fmt::format("none of {} layers is off when each stores its result: the reference data, "
+                  "or what runs several layers as one",
+                  checked.size())};
+}
+
+Expected<DivergingLayer> search(const std::string& model, const CompileOptions& options,
+                                std::vector<HostTensor> inputs, DeviceRunner& runner,
+                                const std::string& folder, const std::string& scratch_dir, double timeout) {
+  QUERNEL_TRY(Imported imported, import_model(model, options));
+  Graph graph = std::move(imported.graph);
+  if (!graph.symbols.empty()) return unsupported("sizes that are known during a run only");
+  graph.outputs.clear();
+  for (const Node& node : graph.nodes)
+    if (is_checked(node)) graph.outputs.push_back({output_name(node.output), node.output});
+  std::string bundle = scratch_dir + "/layers.qnl";
+  QUERNEL_TRY(CompileReport report, compile_graphs({graph}, bundle, options));
+  std::erase_if(inputs, [&](const HostTensor& input) {
+    return std::none_of(graph.inputs.begin(), graph.inputs.end(),
+                        [&](ValueId v) { return graph.values[v].name == input.name; });
+  });
+  auto result = run_bundle({bundle, inputs, 1, &runner, folder, scratch_dir, timeout});
+  if (auto* failure = std::get_if<RunFailure>(&result)) return invalid_input(failure->reason);
+  return first_wrong(graph, known_values(graph, inputs, std::get<std::vector<HostTensor>>(result)));
+}
+
+}  // namespace
+
+DivergingLayer find_diverging_layer(const std::string& model, const CompileOptions& options,
+                                    const std::vector<HostTensor>& inputs, DeviceRunner& runner,
+                                    const std::string& folder, const std::string& scratch_dir,
+                                    double timeout_seconds) {
+  Expected<DivergingLayer> layer =
+      search(model, options, inputs, runner, folder, scratch_dir, timeout_seconds);
+  if (layer) return *layer;
+  return {false, "", "", "the layers cannot be compared: " + layer.errors()[0].message};
+}
+
+}  // namespace quernel::tools

@@ -1,0 +1,81 @@
+// quernel strip: a bundle with some of its variants only.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <filesystem>
+
+#include "bundle/read_bundle.h"
+#include "bundle/strip_variants.h"
+#include "bundle/write_bundle.h"
+#include "command.h"
+#include "quernel/runtime.hpp"
+#include "timing.h"
+
+namespace quernel::tools {
+namespace {
+
+struct Options {
+  std::string bundle, output;
+  std::vector<std::string> targets;
+  bool no_tests = false, quiet = false;
+};
+
+// Where the named variants are, in this order.
+Expected<std::vector<uint32_t>> find_variants(const bundle::BundleContents& contents,
+                                              const std::vector<std::string>& targets) {
+  std::vector<uint32_t> found;
+  for (const std::string& target : targets) {
+    std::string names;
+    uint32_t v = 0;
+    for (; v < contents.variants.size() && contents.variants[v].target != target; ++v)
+      names += (names.empty() ? "" : ", ") + contents.variants[v].target;
+    if (v == contents.variants.size())
+      return invalid_input(
+          fmt::format("--target: expected one of those in the bundle, {}, found '{}'", names, target));
+    if (std::find(found.begin(), found.end(), v) != found.end())
+      return invalid_input(fmt::format("--target: '{}' is named twice", target));
+    found.push_back(v);
+  }
+  return found;
+}
+
+int run(const Options& options) {
+  if (Status status = check_output(options.bundle, options.output); !status) return fail(status.errors());
+  Bundle opened;
+  qnl_error error;
+  qnl_bundle_options open_options = {};
+  open_options.verify_weights = 1;  // what is written is hashed anew
+  if (opened.open(options.bundle.c_str(), &open_options, &error) != QNL_OK) return fail(runtime_error(error));
+  Expected<std::unique_ptr<bundle::OpenBundle>> read = bundle::read_bundle(options.bundle);
+  if (!read) return fail(read.errors());
+  bundle::BundleContents& contents = (*read)->contents;
+  Expected<std::vector<uint32_t>> variants = find_variants(contents, options.targets);
+  if (!variants) return fail(variants.errors());
+  if (options.no_tests) contents.test_vectors.clear();
+  Expected<bundle::BundleSizes> sizes =
+      bundle::write_bundle(bundle::strip_variants(contents, *variants), options.output);
+  if (!sizes) return fail(sizes.errors());
+  if (!options.quiet)
+    fmt::print("{}: {} of {}, {} of {} variants\n", options.output, format_bytes(sizes->file),
+               format_bytes(opened.info().file_bytes), variants->size(), contents.variants.size());
+  return kOk;
+}
+
+}  // namespace
+
+Action define_strip(CLI::App& app) {
+  auto options = std::make_shared<Options>();
+  app.add_option("BUNDLE", options->bundle, "the bundle")->required();
+  app.add_option("--target", options->targets,
+                 "a variant that stays, as `quernel inspect` names it; may be repeated")
+      ->required()
+      ->type_name("T")
+      ->allow_extra_args(false);
+  app.add_option("-o,--output", options->output, "the bundle to write")->required()->type_name("OUT.qnl");
+  app.add_flag("--no-tests", options->no_tests, "leave the test vectors out");
+  app.add_flag("-q,--quiet", options->quiet, "print nothing but diagnostics");
+  return [options] { return run(*options); };
+}
+
+}  // namespace quernel::tools

@@ -1,0 +1,239 @@
+// quernel test: bundles and models run their test vectors on a device; what they compute, how long it takes
+// and what memory it needs is reported.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <filesystem>
+#include <thread>
+
+#include "child_pool.h"
+#include "command.h"
+#include "compile_flags.h"
+#include "data_set.h"
+#include "json.h"
+#include "junit.h"
+#include "scratch_dir.h"
+#include "test_case.h"
+#include "timing.h"
+
+namespace quernel::tools {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Options {
+  std::vector<std::string> subjects;
+  CompileFlags flags;
+  DeviceFlags place;
+  std::string json, junit;
+  int threads = 1, jobs = 1, repeat = 1;
+  double timeout = 120;
+  bool per_kernel = false;
+};
+
+constexpr double kCleanUpSeconds = 30;  // to end a late run on a device
+constexpr int kRunsOfACase = 3;         // at most, beside compiling: vectors, layers
+constexpr size_t kKernelLines = 20;     // of --per-kernel
+
+// Bundles and model files themselves, the cases of directories.
+Expected<std::vector<TestSubject>> find_subjects(const std::vector<std::string>& paths) {
+  std::vector<TestSubject> subjects;
+  for (const std::string& path : paths) {
+    std::error_code error;
+    if (is_bundle(path)) {
+      subjects.push_back({file_name(path), path, ""});
+    } else if (fs::is_regular_file(path, error)) {
+      subjects.push_back({file_name(path), "", path});
+    } else {
+      QUERNEL_TRY(std::vector<std::string> cases, find_cases({path}));
+      for (const std::string& dir : cases) subjects.push_back({file_name(dir), "", dir + "/model.onnx"});
+    }
+  }
+  return subjects;
+}
+
+Expected<std::vector<qnl_arch>> archs_of(const std::vector<TestSubject>& subjects,
+                                         const CompileOptions& compile) {
+  std::vector<qnl_arch> archs;
+  for (const TestSubject& subject : subjects) {
+    Expected<std::vector<qnl_arch>> more =
+        subject.model.empty() ? archs_of_bundle(subject.bundle) : archs_of_targets(compile.targets);
+    if (!more) return more;
+    for (qnl_arch arch : *more)
+      if (std::find(archs.begin(), archs.end(), arch) == archs.end()) archs.push_back(arch);
+  }
+  return archs;
+}
+
+Json result_of(const ChildResult& child) {
+  std::string reason = child.finished ? "the case gave no result" : child.text;
+  if (child.finished)
+    if (Expected<Json> json = parse_json(child.text, "the case")) return *json;
+  return Json::Object{{"verdict", "FAIL"}, {"reason", reason}};
+}
+
+const Json::Array& runs_of(const Json& result) {
+  static const Json::Array kNone;
+  const Json* runs = result.find("runs");
+  return runs == nullptr ? kNone : runs->array();
+}
+
+double number(const Json& object, std::string_view name) {
+  const Json* value = object.find(name);
+  return value == nullptr ? 0 : value->number().value_or(0);
+}
+
+// "; cortex-a72, 1.25 ms, peak 3.1 MB"
+std::string figures(const Json& result) {
+  double milliseconds = 0, peak = 0;
+  int tests = 0;
+  std::string target;
+  for (const Json& run : runs_of(result)) {
+    peak = std::max(peak, number(run, "peak_rss_bytes"));
+    for (const Json& test : run.at("tests").array()) {
+      target = test.at("target").text();
+      milliseconds += number(test, "median_ms");
+      ++tests;
+    }
+  }
+  if (tests == 0 || target.empty()) return "";
+  return fmt::format("; {}, {} a run, peak {}", target, format_seconds(milliseconds / tests * 1e-3),
+                     format_bytes(static_cast<uint64_t>(peak)));
+}
+
+void print_layer(const Json& result) {
+  const Json* layer = result.find("diverging_layer");
+  if (layer == nullptr) return;
+  if (layer->at("found").is_true())
+    fmt::print("  first diverging layer: '{}' ({}): {}\n", layer->at("node").text(), layer->at("op").text(),
+               layer->at("message").text());
+  else
+    fmt::print("  first diverging layer: {}\n", layer->at("message").text());
+}
+
+// The kernels of the first test vector of each bundle, the longest first.
+void print_kernels(const Json& result) {
+  for (const Json& run : runs_of(result)) {
+    const Json::Array& items = run.at("tests").array()[0].at("items").array();
+    std::vector<const Json*> order;
+    double total = 0;
+    for (const Json& item : items) {
+      order.push_back(&item);
+      total += number(item, "ms");
+    }
+    std::stable_sort(order.begin(), order.end(),
+                     [](const Json* a, const Json* b) { return number(*a, "ms") > number(*b, "ms"); });
+    fmt::print("  {:>10}  {:>5}  {:<24} {}\n", "time", "share", "kernel", "first node");
+    for (size_t i = 0; i < order.size() && i < kKernelLines; ++i)
+      fmt::print("  {:>10}  {:>4.1f}%  {:<24} {}\n", format_seconds(number(*order[i], "ms") * 1e-3),
+                 total > 0 ? number(*order[i], "ms") / total * 100 : 0, order[i]->at("name").text(),
+                 order[i]->at("node").text());
+    if (order.size() > kKernelLines) fmt::print("  … {} more\n", order.size() - kKernelLines);
+  }
+}
+
+int run(const Options& options) {
+  Expected<CompileOptions> compile_flags = compile_options(options.flags);
+  if (!compile_flags) return fail(compile_flags.errors()), kUsage;
+  Expected<std::vector<TestSubject>> subjects = find_subjects(options.subjects);
+  if (!subjects) return fail(subjects.errors());
+  ScratchDir scratch;
+  if (scratch.path().empty())
+    return fail(invalid_input("cannot create a temporary directory; set TMPDIR to a writable place"));
+  Expected<std::vector<qnl_arch>> archs = archs_of(*subjects, *compile_flags);
+  if (!archs) return fail(archs.errors());
+  InterruptGuard guard;
+  Expected<std::unique_ptr<DeviceRunner>> opened =
+      DeviceRunner::open(options.place, std::move(*archs), scratch.path());
+  if (!opened) return fail(opened.errors());
+  DeviceRunner& runner = **opened;
+
+  ChildPool pool;
+  pool.jobs = std::min(static_cast<int>(subjects->size()), options.jobs);
+  // A run on the device ends in time by itself, so that nothing goes on there.
+  pool.timeout_seconds = options.timeout * kRunsOfACase + kCleanUpSeconds;
+  pool.scratch_dir = scratch.path();
+  compile_flags->threads = pool.jobs > 1 ? 1 : 0;
+  auto job = [&](int index) {
+    TestCaseOptions case_options{*compile_flags,
+                                 &runner,
+                                 options.threads,
+                                 options.repeat,
+                                 options.timeout,
+                                 fmt::format("case-{}", index),
+                                 fmt::format("{}/{}", scratch.path(), index)};
+    std::error_code error;
+    fs::create_directory(case_options.scratch_dir, error);
+    Json result = run_test_case((*subjects)[static_cast<size_t>(index)], case_options);
+    runner.transport().remove(case_options.folder);
+    return result.dump();
+  };
+  int passed = 0, failed = 0, unsupported = 0;
+  Json::Array results;
+  bool complete = pool.run(static_cast<int>(subjects->size()), job, [&](int index, const ChildResult& child) {
+    Json result = result_of(child);
+    std::string verdict = result.at("verdict").text();
+    (verdict == "PASS" ? passed : verdict == "FAIL" ? failed : unsupported)++;
+    const std::string& name = (*subjects)[static_cast<size_t>(index)].name;
+    fmt::print("{} {}: {}{}\n", verdict, name, result.at("reason").text(), figures(result));
+    print_layer(result);
+    if (options.per_kernel) print_kernels(result);
+    std::fflush(stdout);
+    result.set("name", name);
+    result.set("seconds", child.seconds);
+    results.push_back(std::move(result));
+    std::error_code error;
+    fs::remove_all(fmt::format("{}/{}", scratch.path(), index), error);
+  });
+  fmt::print("{} passed, {} failed, {} unsupported\n", passed, failed, unsupported);
+  Status closed = runner.close();
+  if (!options.junit.empty())
+    if (Status status = write_text_file(options.junit, junit_text(options.place.on, results)); !status)
+      return fail(status.errors());
+  if (!options.json.empty()) {
+    Json document = Json::Object{{"on", options.place.on},     {"passed", passed},
+                                 {"failed", failed},           {"unsupported", unsupported},
+                                 {"threads", options.threads}, {"cases", std::move(results)}};
+    if (Status status = write_text_file(options.json, document.dump()); !status) return fail(status.errors());
+  }
+  if (!closed) return fail(closed.errors());
+  if (!complete) return fail(invalid_input("interrupted"));
+  return failed == 0 ? kOk : kFailure;
+}
+
+}  // namespace
+
+Action define_test(CLI::App& app) {
+  auto options = std::make_shared<Options>();
+  app.add_option("BUNDLE|MODEL|DIR", options->subjects,
+                 "bundles that hold test vectors, models beside test_data_set_N, directories of such")
+      ->required();
+  add_device_flags(app, options->place);
+  add_target_flags(app, options->flags);
+  add_tuning_flag(app, options->flags);
+  add_custom_op_flags(app, options->flags);
+  app.add_option("--threads", options->threads, "threads that run kernels (default: 1)")
+      ->type_name("N")
+      ->check(CLI::Range(1, 256));
+  app.add_option("--repeat", options->repeat, "runs of each test vector, for its time (default: 1)")
+      ->type_name("N")
+      ->check(CLI::Range(1, 1000000));
+  app.add_option("--jobs", options->jobs, "cases at once (default: 1, so that times mean something)")
+      ->type_name("N")
+      ->check(CLI::Range(1, 1024));
+  app.add_option("--timeout", options->timeout, "seconds that a bundle may run (default: 120)")
+      ->type_name("S")
+      ->check(CLI::PositiveNumber);
+  app.add_flag("--per-kernel", options->per_kernel, "print the time of each kernel");
+  app.add_option("--json", options->json, "write everything to a file, too; - is stdout")->type_name("F");
+  app.add_option("--junit", options->junit, "write the verdicts as JUnit XML to a file; - is stdout")
+      ->type_name("F");
+  add_developer_flags(app, options->flags);
+  app.footer(
+      "Of a model that fails, each layer is compared with the interpreter on the operands that the device "
+      "had.\nExit status 0 when no case failed.");
+  return [options] { return run(*options); };
+}
+
+}  // namespace quernel::tools

@@ -1,0 +1,178 @@
+#include "test_case.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "bundle/read_bundle.h"
+#include "case_compiler.h"
+#include "command.h"
+#include "diverging_layer.h"
+#include "frontends/onnx/import_model.h"
+#include "input_values.h"
+#include "quernel/runtime.h"
+#include "test_vectors.h"
+
+namespace quernel::tools {
+namespace {
+
+Json verdict(const char* verdict, std::string reason) {
+  return Json::Object{{"verdict", verdict}, {"reason", std::move(reason)}};
+}
+
+// Unsupported only when that is all that the compiler says.
+Json from_diagnostics(const Diagnostics& diagnostics) {
+  bool unsupported;
+  const Diagnostic& first = telling(diagnostics, &unsupported);
+  return verdict(unsupported ? "UNSUPPORTED" : "FAIL", one_line(first));
+}
+
+// One bundle on the device.
+Expected<Json> run_tests_of(const std::string& bundle, const TestCaseOptions& options) {
+  Transport& device = options.runner->transport();
+  QUERNEL_TRY(std::string there, device.put(bundle, options.folder + "/" + file_name(bundle), false));
+  std::string output = options.scratch_dir + "/tests.json", errors = options.scratch_dir + "/runner.log";
+  ProcessResult done =
+      options.runner->run({there, "--test", "--json", "--threads", std::to_string(options.threads),
+                           "--repeat", std::to_string(options.repeat)},
+                          {.output = output, .errors = errors, .timeout_seconds = options.timeout_seconds});
+  device.remove(options.folder + "/" + file_name(bundle));
+  std::ifstream file(output);
+  std::stringstream text;
+  text << file.rdbuf();
+  bool ended = done.started && (done.exit_code == 0 || done.exit_code == 1);
+  Expected<Json> json = ended && !text.str().empty() ? parse_json(text.str(), "the runner's output")
+                                                     : Expected<Json>(invalid_input(done.failure()));
+  if (!json && done.succeeded()) return json.take_errors();
+  if (!json || json->find("tests") == nullptr || json->at("tests").array().empty()) {
+    done.last_words = last_line_of(errors);
+    return invalid_input(done.failure());
+  }
+  return json;
+}
+
+// What all runs say together.
+struct Summary {
+  int tests = 0, failed = 0;
+  bool unsupported = true;  // all that failed
+  std::string first_failure, first_failed_test;
+  double max_error = 0;
+};
+
+Summary summarize(const Json::Array& runs) {
+  Summary summary;
+  for (const Json& run : runs)
+    for (const Json& test : run.at("tests").array()) {
+      ++summary.tests;
+      std::string message = test.at("error").text();
+      if (message.find(qnl_status_text(QNL_CUSTOM_OP_MISSING)) == std::string::npos &&
+          !test.at("passed").is_true())
+        summary.unsupported = false;
+      for (const Json& output : test.at("outputs").array()) {
+        summary.max_error = std::max(summary.max_error, output.at("max_abs_error").number().value_or(0));
+        if (message.empty() && !output.at("message").text().empty())
+          message = fmt::format("output '{}': {}", output.at("name").text(), output.at("message").text());
+      }
+      if (test.at("passed").is_true()) continue;
+      if (summary.failed++ > 0) continue;
+      summary.first_failed_test = test.at("name").text();
+      summary.first_failure = fmt::format("{}: {}", summary.first_failed_test, message);
+    }
+  return summary;
+}
+
+Json report(Json::Array runs) {
+  Summary summary = summarize(runs);
+  Json result;
+  if (summary.failed == 0)
+    result = verdict("PASS", fmt::format("{} test vector{}, max abs error {:.3g}", summary.tests,
+                                         summary.tests == 1 ? "" : "s", summary.max_error));
+  else
+    result = verdict(summary.unsupported ? "UNSUPPORTED" : "FAIL", summary.first_failure);
+  result.set("runs", std::move(runs));
+  return result;
+}
+
+// A model's bundles with the data sets that each is for.
+struct TestedBundle {
+  const CompiledCase* compiled;
+  std::unique_ptr<bundle::OpenBundle> open;
+  std::vector<bundle::TestVector> tests;
+};
+
+Expected<Json> diverging_layer(const std::string& model, const DataSet& set, const TestCaseOptions& options) {
+  CompileOptions compile = options.compile;
+  compile.declared_shapes_yield = true;
+  std::vector<tensor_file::HostTensor> inputs;
+  for (const DataFile& file : set.inputs) {
+    if (file.error) continue;
+    compile.input_shapes.emplace(file.tensor.name, file.tensor.shape);
+    compile.input_values.emplace(file.tensor.name, to_tensor(file.tensor));
+    inputs.push_back(file.tensor);
+  }
+  DivergingLayer layer = find_diverging_layer(model, compile, inputs, *options.runner, options.folder,
+                                              options.scratch_dir, options.timeout_seconds);
+  return Json(Json::Object{
+      {"found", layer.found}, {"node", layer.node}, {"op", layer.op}, {"message", layer.message}});
+}
+
+Expected<Json> test_model(const std::string& model, const TestCaseOptions& options) {
+  std::string dir = std::filesystem::path(model).parent_path().string();
+  if (dir.empty()) dir = ".";
+  std::vector<DataSet> sets = read_data_sets(dir);
+  if (sets.empty())
+    return invalid_input("expected a folder test_data_set_0 beside the model", {.file = model});
+  Expectations expectations;
+  QUERNEL_TRY(expectations.tolerances, read_tolerances(dir));
+  expectations.precision = options.compile.precision;
+  QUERNEL_TRY(std::vector<std::string> names, read_onnx_input_names(model));
+  CaseCompiler compiler(model, options.compile, options.scratch_dir);
+  std::vector<TestedBundle> bundles;
+  for (DataSet& set : sets) {
+    name_inputs(set, names);
+    QUERNEL_TRY(const CompiledCase* compiled, compiler.compile_for(set));
+    auto it = std::find_if(bundles.begin(), bundles.end(),
+                           [&](const TestedBundle& b) { return b.compiled == compiled; });
+    if (it == bundles.end()) {
+      QUERNEL_TRY(std::unique_ptr<bundle::OpenBundle> open, bundle::read_bundle(compiled->bundle));
+      bundles.push_back({compiled, std::move(open), {}});
+      it = bundles.end() - 1;
+    }
+    expectations.random = compiled->random;
+    expectations.fourier = compiled->fourier;
+    QUERNEL_TRY(bundle::TestVector test,
+                make_test_vector(set, it->open->contents, compiled->fixed, expectations));
+    it->tests.push_back(std::move(test));
+  }
+  Json::Array runs;
+  for (TestedBundle& tested : bundles) {
+    std::string with_tests = fmt::format("{}/with-tests-{}.qnl", options.scratch_dir, runs.size());
+    QUERNEL_CHECK(write_with_tests(tested.compiled->bundle, std::move(tested.tests), with_tests));
+    QUERNEL_TRY(Json run, run_tests_of(with_tests, options));
+    runs.push_back(std::move(run));
+  }
+  Summary summary = summarize(runs);
+  Json result = report(std::move(runs));
+  for (const DataSet& set : sets)
+    if (summary.failed > 0 && !summary.unsupported && set.name == summary.first_failed_test) {
+      QUERNEL_TRY(Json layer, diverging_layer(model, set, options));
+      result.set("diverging_layer", std::move(layer));
+    }
+  return result;
+}
+
+}  // namespace
+
+Json run_test_case(const TestSubject& subject, const TestCaseOptions& options) {
+  if (!subject.model.empty()) {
+    Expected<Json> result = test_model(subject.model, options);
+    return result ? std::move(*result) : from_diagnostics(result.errors());
+  }
+  Expected<Json> run = run_tests_of(subject.bundle, options);
+  return run ? report({std::move(*run)}) : from_diagnostics(run.errors());
+}
+
+}  // namespace quernel::tools

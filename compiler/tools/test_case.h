@@ -1,0 +1,32 @@
+// One subject of `quernel test`: a bundle with test vectors, or a model with data sets, which become test
+// vectors of the bundles that it is compiled into. Runs in a process of its own.
+#pragma once
+
+#include <string>
+
+#include "compile_flags.h"
+#include "device_runner.h"
+#include "json.h"
+
+namespace quernel::tools {
+
+struct TestSubject {
+  std::string name;    // for people
+  std::string bundle;  // a bundle…
+  std::string model;   // …or a model file beside its data sets
+};
+
+struct TestCaseOptions {
+  CompileOptions compile;
+  DeviceRunner* runner = nullptr;
+  int threads = 1, repeat = 1;
+  double timeout_seconds = 0;  // of a run
+  std::string folder;          // of the device, private to the case
+  std::string scratch_dir;     // of this machine, the same
+};
+
+// {"verdict": PASS, FAIL or UNSUPPORTED; "reason"; "runs": what quernel-run printed for each bundle;
+// "diverging_layer": {"found", "node", "op", "message"} of a model that fails}
+Json run_test_case(const TestSubject& subject, const TestCaseOptions& options);
+
+}  // namespace quernel::tools

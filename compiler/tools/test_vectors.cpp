@@ -1,0 +1,183 @@
+#include "test_vectors.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "bundle/read_bundle.h"
+#include "bundle/write_bundle.h"
+#include "frontends/onnx/import_model.h"
+#include "quernel/runtime.h"
+
+namespace quernel::tools {
+namespace {
+
+using tensor_file::HostTensor;
+
+std::string type_text(DType dtype, const std::vector<int64_t>& shape) {
+  std::string dims;
+  for (int64_t dim : shape) dims += (dims.empty() ? "" : ",") + (dim < 0 ? "?" : std::to_string(dim));
+  return fmt::format("{}[{}]", to_string(dtype), dims);
+}
+
+bool fits(const HostTensor& value, const bundle::Tensor& tensor) {
+  if (value.dtype != static_cast<qnl_dtype>(tensor.dtype) || value.shape.size() != tensor.shape.size())
+    return false;
+  for (size_t d = 0; d < value.shape.size(); ++d)
+    if (tensor.shape[d] >= 0 && value.shape[d] != tensor.shape[d]) return false;
+  return true;
+}
+
+// The value that states of the bundle begin with, by their names.
+std::map<std::string, std::vector<std::byte>> initial_states(const bundle::BundleContents& contents) {
+  std::map<std::string, std::vector<std::byte>> values;
+  for (const bundle::Tensor& state : contents.states) {
+    std::vector<std::byte>& value = values[state.name];
+    value.resize(state.bytes);
+    int32_t constants = contents.arenas[state.arena].constants;
+    if (constants < 0) continue;
+    for (const bundle::ConstantPiece& piece : contents.constants[static_cast<size_t>(constants)].pieces)
+      std::copy(piece.view.begin(), piece.view.end(), value.begin() + static_cast<ptrdiff_t>(piece.offset));
+  }
+  return values;
+}
+
+// Takes the inputs of these names out; they must have these values.
+Status take_known(DataSet& set, const std::map<std::string, std::vector<std::byte>>& known) {
+  for (const DataFile& file : set.inputs) {
+    auto it = known.find(file.tensor.name);
+    if (it != known.end() && !file.error && file.tensor.bytes != it->second)
+      return invalid_input(
+          fmt::format("{}: expected the value that the bundle is compiled with or begins "
+                      "with for input '{}', found another",
+                      file.name, file.tensor.name));
+  }
+  std::erase_if(set.inputs, [&](const DataFile& file) { return known.count(file.tensor.name) > 0; });
+  return {};
+}
+
+// The tensors of one role; `names_only`: files do not stand for tensors by their order.
+Status add_tensors(const DataSet& set, const std::vector<DataFile>& files, bool output, bool names_only,
+                   const std::vector<bundle::Tensor>& signature, const Expectations& expectations,
+                   bundle::TestVector* vector) {
+  std::vector<std::string> names;
+  for (const bundle::Tensor& tensor : signature) names.push_back(tensor.name);
+  std::vector<int> match = match_files(names, files);
+  const char* role = output ? "output" : "input";
+  for (size_t i = 0; i < signature.size(); ++i) {
+    if (match[i] < 0 || (names_only && files[static_cast<size_t>(match[i])].tensor.name != names[i]))
+      return invalid_input(fmt::format("{}: no file for {} '{}'", set.name, role, names[i]));
+    const DataFile& file = files[static_cast<size_t>(match[i])];
+    if (file.error) return invalid_input(fmt::format("{}: {}", file.name, *file.error));
+    HostTensor value = typed_as(file.tensor, static_cast<qnl_dtype>(signature[i].dtype));
+    if (!fits(value, signature[i]))
+      return invalid_input(fmt::format("{}: {} '{}': expected {}, found {}", set.name, role, names[i],
+                                       type_text(signature[i].dtype, signature[i].shape),
+                                       type_text(static_cast<DType>(value.dtype), value.shape)));
+    if (output && expectations.random.count(names[i])) continue;
+    bundle::TestTensor& tensor = vector->tensors.emplace_back();
+    tensor.tensor = static_cast<uint32_t>(i);
+    tensor.output = output;
+    if (output) {
+      Tolerance tolerance = expectations.of(names[i], value);
+      tensor.tolerance = {tolerance.rtol, tolerance.atol, tolerance.mean_atol.value_or(-1), tolerance.top1};
+    }
+    tensor.value = std::move(value.bytes);
+    tensor.shape = std::move(value.shape);
+  }
+  return {};
+}
+
+Status write(const bundle::BundleContents& contents, const std::string& path) {
+  Expected<bundle::BundleSizes> sizes = bundle::write_bundle(contents, path);
+  return sizes ? Status() : Status(sizes.take_errors());
+}
+
+}  // namespace
+
+Tolerance Expectations::of(const std::string& output, const HostTensor& expected) const {
+  const Json* file = tolerances ? &*tolerances : nullptr;
+  Tolerance tolerance = fourier.count(output) ? fourier_tolerance_of(file, output, expected)
+                                              : tolerance_of(file, output, expected.dtype);
+  return precision_tolerance_of(tolerance, precision, expected);
+}
+
+Expected<std::optional<Json>> read_tolerances(const std::string& dir) {
+  std::error_code code;
+  std::string path = dir + "/tolerance.json";
+  if (!std::filesystem::exists(path, code)) return std::optional<Json>();
+  std::vector<std::byte> bytes;
+  if (tensor_file::Error error = tensor_file::read_file(path, &bytes))
+    return invalid_input("tolerance.json: " + *error);
+  QUERNEL_TRY(Json json, parse_json({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, path));
+  if (!json.is_object()) return invalid_input("expected an object", {.file = path});
+  return std::optional<Json>(std::move(json));
+}
+
+HostTensor typed_as(HostTensor tensor, qnl_dtype dtype) {
+  if (tensor.dtype == QNL_U16 && dtype == QNL_BF16) tensor.dtype = QNL_BF16;
+  return tensor;
+}
+
+void name_inputs(DataSet& set, const std::vector<std::string>& names) {
+  std::vector<int> match = match_files(names, set.inputs);
+  for (size_t i = 0; i < names.size(); ++i)
+    if (match[i] >= 0) set.inputs[static_cast<size_t>(match[i])].tensor.name = names[i];
+}
+
+Expected<bundle::TestVector> make_test_vector(const DataSet& data, const bundle::BundleContents& contents,
+                                              const std::map<std::string, std::vector<std::byte>>& fixed,
+                                              const Expectations& expectations) {
+  const bundle::EntryPoint& entry = contents.entry_points[0];
+  bundle::TestVector vector;
+  vector.name = data.name;
+  DataSet set = data;
+  QUERNEL_CHECK(take_known(set, fixed));
+  QUERNEL_CHECK(take_known(set, initial_states(contents)));
+  bool has_states = !entry.states.empty();
+  QUERNEL_CHECK(add_tensors(set, set.inputs, false, has_states, entry.inputs, expectations, &vector));
+  if (!has_states && set.outputs.size() != entry.outputs.size())
+    return invalid_input(fmt::format("{}: expected a file for each of {} outputs, found {} files", set.name,
+                                     entry.outputs.size(), set.outputs.size()));
+  QUERNEL_CHECK(add_tensors(set, set.outputs, true, has_states, entry.outputs, expectations, &vector));
+  return vector;
+}
+
+Status write_with_tests(const std::string& from, std::vector<bundle::TestVector> tests,
+                        const std::string& to) {
+  QUERNEL_TRY(std::unique_ptr<bundle::OpenBundle> open, bundle::read_bundle(from));
+  open->contents.test_vectors = std::move(tests);
+  return write(open->contents, to);
+}
+
+Status embed_tests(const std::string& dir, const std::string& model, const CompileOptions& options,
+                   const CompileReport& report, const std::string& from, const std::string& to) {
+  std::vector<DataSet> sets = read_data_sets(dir);
+  if (sets.empty())
+    return invalid_input("--embed-tests: expected folders test_data_set_0, …; found none", {.file = dir});
+  Expectations expectations;
+  QUERNEL_TRY(expectations.tolerances, read_tolerances(dir));
+  expectations.random.insert(report.random_outputs.begin(), report.random_outputs.end());
+  expectations.fourier.insert(report.fourier_outputs.begin(), report.fourier_outputs.end());
+  expectations.precision = options.precision;
+  std::map<std::string, std::vector<std::byte>> fixed;
+  for (const std::string& name : report.fixed_inputs) {
+    const Bytes& bytes = options.input_values.at(name).bytes;
+    const auto* data = reinterpret_cast<const std::byte*>(bytes.data());
+    fixed.emplace(name, std::vector<std::byte>(data, data + bytes.size()));
+  }
+  std::vector<std::string> names;
+  if (!model.ends_with(".qg")) {
+    QUERNEL_TRY(names, read_onnx_input_names(model));
+  }
+  QUERNEL_TRY(std::unique_ptr<bundle::OpenBundle> open, bundle::read_bundle(from));
+  for (DataSet& set : sets) {
+    name_inputs(set, names);
+    QUERNEL_TRY(bundle::TestVector vector, make_test_vector(set, open->contents, fixed, expectations));
+    open->contents.test_vectors.push_back(std::move(vector));
+  }
+  return write(open->contents, to);
+}
+
+}  // namespace quernel::tools

@@ -1,0 +1,52 @@
+// Reference data of a model as test vectors of a bundle: what files hold which tensors, what outputs may be
+// off by.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "bundle/bundle_contents.h"
+#include "data_set.h"
+#include "quernel/compiler.h"
+#include "tolerance.h"
+
+namespace quernel::tools {
+
+// What beside a data set decides whether an output is right.
+struct Expectations {
+  std::optional<Json> tolerances;  // of tolerance.json
+  std::set<std::string> random;    // outputs computed from random numbers: only their type is known
+  std::set<std::string> fourier;   // outputs that a Fourier transform gives
+  DType precision = DType::kF32;   // of weights
+
+  Tolerance of(const std::string& output, const tensor_file::HostTensor& expected) const;
+};
+
+// tolerance.json of a folder; nothing where there is none.
+Expected<std::optional<Json>> read_tolerances(const std::string& dir);
+
+// ONNX's own suite stores some bf16 tensors as u16.
+tensor_file::HostTensor typed_as(tensor_file::HostTensor tensor, qnl_dtype dtype);
+
+// Gives the files of inputs the model's names.
+void name_inputs(DataSet& set, const std::vector<std::string>& names);
+
+// A data set as a test vector of the bundle's first entry point. `fixed`: values of inputs that are constants
+// in it; theirs, and those of states, must be what the data set has. Errors name set, tensor and types.
+Expected<bundle::TestVector> make_test_vector(const DataSet& set, const bundle::BundleContents& contents,
+                                              const std::map<std::string, std::vector<std::byte>>& fixed,
+                                              const Expectations& expectations);
+
+// All data sets of a folder, with tolerance.json there, into a bundle that was just compiled: `from` is
+// written to `to` with them.
+Status embed_tests(const std::string& dir, const std::string& model, const CompileOptions& options,
+                   const CompileReport& report, const std::string& from, const std::string& to);
+
+// Writes the bundle `from` with these test vectors to `to`.
+Status write_with_tests(const std::string& from, std::vector<bundle::TestVector> tests,
+                        const std::string& to);
+
+}  // namespace quernel::tools

@@ -1,0 +1,56 @@
+#include "tolerance.h"
+
+#include <algorithm>
+
+#include "quernel/runtime.h"
+
+namespace quernel::tools {
+namespace {
+
+using tensor_file::HostTensor;
+using tensor_file::is_float;
+using tensor_file::largest_of;
+
+// Shares of an output's largest element that it may be off by with weights in f16 and bf16, whose elements
+// are rounded by up to 2^-12 and 2^-9 of themselves; a little more than what the most sensitive networks were
+// measured to need (tools/README.md).
+constexpr double kF16Share = 5e-2, kBF16Share = 1e-1;
+
+}  // namespace
+
+Tolerance tolerance_of(const Json* file, const std::string& output, qnl_dtype dtype) {
+  Tolerance result;
+  if (dtype == QNL_F16 || dtype == QNL_BF16) result.rtol = 1e-2, result.atol = 1e-3;
+  if (file == nullptr) return result;
+  const Json* outputs = file->find("outputs");
+  const Json* own = outputs == nullptr ? nullptr : outputs->find(output);
+  for (const Json* level : {static_cast<const Json*>(file), own}) {
+    if (level == nullptr) continue;
+    auto read = [&](const char* name) {
+      return level->find(name) == nullptr ? std::nullopt : level->find(name)->number();
+    };
+    if (std::optional<double> rtol = read("rtol")) result.rtol = *rtol;
+    if (std::optional<double> atol = read("atol")) result.atol = *atol;
+    if (std::optional<double> mean = read("mean_atol")) result.mean_atol = *mean;
+    if (const Json* top1 = level->find("top1")) result.top1 = top1->is_true();
+  }
+  return result;
+}
+
+Tolerance fourier_tolerance_of(const Json* file, const std::string& output, const HostTensor& expected) {
+  Tolerance result = tolerance_of(file, output, expected.dtype);
+  if (file != nullptr || !is_float(expected.dtype)) return result;
+  result.atol = std::max(result.atol, 1e-6 * largest_of(expected));
+  return result;
+}
+
+Tolerance precision_tolerance_of(const Tolerance& tolerance, DType precision, const HostTensor& expected) {
+  Tolerance result = tolerance;
+  if (precision == DType::kF32 || !is_float(expected.dtype)) return result;
+  result.atol =
+      std::max(result.atol, (precision == DType::kF16 ? kF16Share : kBF16Share) * largest_of(expected));
+  result.mean_atol.reset();
+  return result;
+}
+
+}  // namespace quernel::tools

@@ -1,0 +1,253 @@
+#include "run_tests.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "list_bundle.h"
+#include "tensor_file_compare.h"
+
+namespace quernel::run {
+namespace {
+
+using tensor_file::HostTensor;
+
+struct OutputResult {
+  std::string name, message;  // empty: it passes
+  tensor_file::Deviation deviation;
+};
+
+struct ItemTime {
+  std::string name, node;
+  uint64_t nanoseconds = 0;
+  uint64_t runs = 0;
+};
+
+struct TestResult {
+  const char* name = "";
+  const char* entry = "";
+  std::string error;  // it could not be run
+  std::string target;
+  qnl_requirements memory = {};
+  double load_milliseconds = 0, median = 0, min = 0;
+  std::vector<OutputResult> outputs;
+  std::vector<ItemTime> items;
+  bool passed() const {
+    return error.empty() && std::all_of(outputs.begin(), outputs.end(),
+                                        [](const OutputResult& o) { return o.message.empty(); });
+  }
+};
+
+std::string error_text(const qnl_error& error) {
+  return std::string(qnl_status_text(error.status)) + ": " + error.text;
+}
+
+HostTensor to_host(const qnl_tensor& t) {
+  HostTensor host;
+  host.name = t.name;
+  host.dtype = t.dtype;
+  host.shape.assign(t.shape, t.shape + t.rank);
+  const auto* data = static_cast<const std::byte*>(t.data);
+  if (t.bytes > 0) host.bytes.assign(data, data + t.bytes);
+  return host;
+}
+
+std::vector<qnl_test_tensor> tensors_of_test(const Bundle& bundle, uint32_t test, qnl_tensor_role role) {
+  std::vector<qnl_test_tensor> tensors;
+  qnl_test_tensor tensor;
+  for (uint32_t i = 0; qnl_bundle_get_test_tensor(bundle.get(), test, i, &tensor) == QNL_OK; ++i)
+    if (tensor.role == role) tensors.push_back(tensor);
+  return tensors;
+}
+
+// Memory is made for the sizes of this test.
+qnl_status create_session(const Bundle& bundle, const Device& device, uint32_t entry, const char* entry_name,
+                          const std::vector<qnl_test_tensor>& inputs, Session* session, TestResult* result,
+                          qnl_error* error) {
+  std::vector<qnl_symbol_value> symbols;
+  std::vector<qnl_tensor> signature = tensors_of(bundle, entry, QNL_INPUT);
+  for (const qnl_test_tensor& input : inputs)
+    for (uint32_t i = 0; i < signature.size(); ++i)
+      if (strcmp(signature[i].name, input.tensor.name) == 0)
+        add_symbols(bundle, entry, i, signature[i], input.tensor.shape, input.tensor.rank, &symbols);
+  qnl_session_options options = {};
+  options.entry_point = entry_name;
+  options.symbols = symbols.data();
+  options.symbol_count = static_cast<uint32_t>(symbols.size());
+  double begin = now_milliseconds();
+  qnl_status status = session->create(bundle, device, &options, error);
+  result->load_milliseconds = now_milliseconds() - begin;
+  if (status == QNL_OK)
+    status = qnl_session_query(bundle.get(), device.get(), &options, &result->memory, error);
+  qnl_variant_info variant;
+  if (status == QNL_OK && qnl_bundle_get_variant(bundle.get(), result->memory.variant, &variant) == QNL_OK)
+    result->target = variant.target;
+  return status;
+}
+
+void time_items(Session* session, TestResult* result) {
+  uint32_t count = qnl_session_item_count(session->get());
+  result->items.resize(count);
+  qnl_session_set_profile(
+      session->get(),
+      [](void* user, uint32_t item, uint64_t nanoseconds) {
+        ItemTime& time = (*static_cast<std::vector<ItemTime>*>(user))[item];
+        time.nanoseconds += nanoseconds;
+        ++time.runs;
+      },
+      &result->items);
+  qnl_error error;
+  if (qnl_session_reset_state(session->get(), &error) != QNL_OK || session->run(&error) != QNL_OK)
+    result->error = error_text(error);
+  qnl_session_set_profile(session->get(), nullptr, nullptr);
+  for (uint32_t i = 0; i < count; ++i) {
+    qnl_item_info info;
+    if (qnl_session_get_item(session->get(), i, &info) != QNL_OK) continue;
+    result->items[i].name = info.name;
+    result->items[i].node = info.source_node;
+  }
+}
+
+void compare_outputs(const std::vector<qnl_test_tensor>& outputs, Session* session, TestResult* result) {
+  for (const qnl_test_tensor& t : outputs) {
+    OutputResult& output = result->outputs.emplace_back();
+    output.name = t.tensor.name;
+    qnl_tensor found;
+    qnl_error error;
+    if (session->tensor(QNL_OUTPUT, t.tensor.name, &found, &error) != QNL_OK) {
+      output.message = error_text(error);
+      continue;
+    }
+    tensor_file::Tolerance tolerance{t.rtol, t.atol, {}, t.top1 != 0};
+    if (t.mean_atol >= 0) tolerance.mean_atol = t.mean_atol;
+    HostTensor expected = to_host(t.tensor), computed = to_host(found);
+    output.message = compare(expected, computed, tolerance).value_or("");
+    output.deviation = deviation_of(expected, computed);
+  }
+}
+
+TestResult run_test(const Bundle& bundle, const Device& device, const TestOptions& options, uint32_t test,
+                    const qnl_test_info& info) {
+  TestResult result;
+  result.name = info.name;
+  qnl_entry_info entry = {};
+  if (qnl_bundle_get_entry(bundle.get(), info.entry_point, &entry) == QNL_OK) result.entry = entry.name;
+  std::vector<qnl_test_tensor> inputs = tensors_of_test(bundle, test, QNL_INPUT);
+  Session session;
+  qnl_error error;
+  qnl_status status =
+      create_session(bundle, device, info.entry_point, entry.name, inputs, &session, &result, &error);
+  for (size_t i = 0; status == QNL_OK && i < inputs.size(); ++i)
+    status = session.set_input(inputs[i].tensor, &error);
+  std::vector<double> times;
+  for (uint32_t r = 0; status == QNL_OK && r < options.repeat; ++r) {
+    status = qnl_session_reset_state(session.get(), &error);
+    double begin = now_milliseconds();
+    if (status == QNL_OK) status = session.run(&error);
+    times.push_back(now_milliseconds() - begin);
+  }
+  if (status != QNL_OK) {
+    result.error = error_text(error);
+    return result;
+  }
+  std::sort(times.begin(), times.end());
+  result.min = times[0];
+  result.median = times[times.size() / 2];
+  compare_outputs(tensors_of_test(bundle, test, QNL_OUTPUT), &session, &result);
+  if (options.json) time_items(&session, &result);
+  return result;
+}
+
+void print_text(const TestResult& result) {
+  printf("%s %s: ", result.passed() ? "PASS" : "FAIL", result.name);
+  if (!result.error.empty()) {
+    printf("%s\n", result.error.c_str());
+    return;
+  }
+  printf("%s, %.4f ms", result.target.c_str(), result.median);
+  for (const OutputResult& output : result.outputs)
+    printf("; '%s' %s%s", output.name.c_str(), output.message.empty() ? "max abs error " : "",
+           output.message.empty() ? json_number(output.deviation.absolute).c_str() : output.message.c_str());
+  printf("\n");
+}
+
+std::string to_json(const TestResult& result) {
+  std::string outputs, items;
+  for (const OutputResult& output : result.outputs)
+    outputs += (outputs.empty() ? "" : ", ") + ("{\"name\": " + json_string(output.name.c_str())) +
+               ", \"max_abs_error\": " + json_number(output.deviation.absolute) +
+               ", \"share_of_largest\": " + json_number(output.deviation.share) +
+               ", \"message\": " + json_string(output.message.c_str()) + "}";
+  for (const ItemTime& item : result.items)
+    items += (items.empty() ? "" : ", ") + ("{\"name\": " + json_string(item.name.c_str())) +
+             ", \"node\": " + json_string(item.node.c_str()) +
+             ", \"ms\": " + json_number(static_cast<double>(item.nanoseconds) * 1e-6) +
+             ", \"runs\": " + std::to_string(item.runs) + "}";
+  return "{\"name\": " + json_string(result.name) + ", \"entry\": " + json_string(result.entry) +
+         ", \"target\": " + json_string(result.target.c_str()) +
+         ", \"passed\": " + (result.passed() ? "true" : "false") +
+         ", \"error\": " + json_string(result.error.c_str()) +
+         ", \"load_ms\": " + json_number(result.load_milliseconds) +
+         ", \"median_ms\": " + json_number(result.median) + ", \"min_ms\": " + json_number(result.min) +
+         ", \"memory\": " + json_memory(result.memory) + ", \"outputs\": [" + outputs + "], \"items\": [" +
+         items + "]}";
+}
+
+}  // namespace
+
+double now_milliseconds() {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<double>(now.tv_sec) * 1e3 + static_cast<double>(now.tv_nsec) * 1e-6;
+}
+
+uint64_t peak_rss_bytes() {
+  FILE* status = fopen("/proc/self/status", "r");
+  if (status == nullptr) return 0;
+  char line[256];
+  uint64_t kibibytes = 0;
+  while (fgets(line, sizeof line, status) != nullptr)
+    if (sscanf(line, "VmHWM: %" SCNu64 " kB", &kibibytes) == 1) break;
+  fclose(status);
+  return kibibytes * 1024;
+}
+
+std::string json_memory(const qnl_requirements& memory) {
+  return "{\"constants_bytes\": " + std::to_string(memory.constants_bytes) +
+         ", \"workspace_bytes\": " + std::to_string(memory.workspace_bytes) +
+         ", \"state_bytes\": " + std::to_string(memory.state_bytes) +
+         ", \"io_bytes\": " + std::to_string(memory.io_bytes) +
+         ", \"session_bytes\": " + std::to_string(memory.session_bytes) +
+         ", \"code_bytes\": " + std::to_string(memory.code_bytes) + "}";
+}
+
+int run_tests(const Bundle& bundle, const Device& device, const TestOptions& options) {
+  uint32_t passed = 0, count = 0;
+  qnl_test_info info;
+  std::string tests;
+  for (; qnl_bundle_get_test(bundle.get(), count, &info) == QNL_OK; ++count) {
+    TestResult result = run_test(bundle, device, options, count, info);
+    passed += result.passed() ? 1 : 0;
+    if (options.json)
+      tests += (count == 0 ? "" : ", ") + to_json(result);
+    else
+      print_text(result);
+  }
+  if (options.json)
+    printf("{\"threads\": %u, \"peak_rss_bytes\": %" PRIu64 ", \"tests\": [%s]}\n", options.threads,
+           peak_rss_bytes(), tests.c_str());
+  else
+    printf("%u passed, %u failed\n", passed, count - passed);
+  if (count == 0) {
+    fprintf(stderr, "quernel-run: '%s': holds no test vectors; quernel compile --embed-tests stores some\n",
+            options.bundle.c_str());
+    return 1;
+  }
+  return passed == count ? 0 : 1;
+}
+
+}  // namespace quernel::run
