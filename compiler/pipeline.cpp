@@ -227,7 +227,10 @@ const std::vector<GraphPass>& graph_passes() {
   static const std::vector<GraphPass> passes = {
       {"form-integer-contractions", "contractions of 8-bit operands add up integers",
        [](const Graph& graph, const Target& target, auto&&...) {
-         return form_integer_contractions(graph, target.has_dot_u8_s8 && !target.has_dot_s8_s8);
+         std::optional<DType> activations;  // of the one sign that the target multiplies by i8
+         if (target.has_dot_u8_s8 != target.has_dot_s8_s8)
+           activations = target.has_dot_u8_s8 ? DType::kU8 : DType::kI8;
+         return form_integer_contractions(graph, activations);
        }},
       {"fold-constants", "nodes with constant operands become constants", graph_pass(fold_constants)},
       {"eliminate-dead-nodes", "nodes that reach no output disappear", graph_pass(eliminate_dead_nodes)},

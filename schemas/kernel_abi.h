@@ -141,6 +141,7 @@ typedef enum qnl_arch {
 #define QNL_ARM_NEON (UINT64_C(1) << 4)
 #define QNL_ARM_MVE_INT (UINT64_C(1) << 5)
 #define QNL_ARM_MVE_FP (UINT64_C(1) << 6)
+#define QNL_ARM_IDIV (UINT64_C(1) << 7) /* integer division in the A profile's Arm and Thumb sets */
 
 /* RISC-V. */
 #define QNL_RISCV_GC (UINT64_C(1) << 0)

@@ -211,8 +211,16 @@ class Lowering {
   }
   // Whether a depthwise kernel multiplies bytes, one in each word, by dot products.
   bool multiplies_single_bytes() const {
-    return plan_.elementwise && c_.target.has_dot_u8_s8 && accumulator_dtype_ == DType::kI32 &&
-           a_buffer_->dtype == DType::kU8 && b_buffer_->dtype == DType::kI8;
+    auto is_signed = [](const loop::Buffer& buffer) { return buffer->dtype == DType::kI8; };
+    auto is_byte = [&](const loop::Buffer& buffer) {
+      return is_signed(buffer) || buffer->dtype == DType::kU8;
+    };
+    return plan_.elementwise && accumulator_dtype_ == DType::kI32 && is_byte(a_buffer_) &&
+           is_byte(b_buffer_) && c_.target.has_dot(is_signed(a_buffer_), is_signed(b_buffer_));
+  }
+  // An element of `buffer`, widened to i32, as a word of bytes of that sign.
+  Expr word(const loop::Buffer& buffer, const Expr& value) const {
+    return buffer->dtype == DType::kI8 ? value : loop::bitcast({DType::kU32, 1}, value);
   }
   // Whether b has one element for all columns, as a window has that slides over an image by itself.
   bool one_column() const { return plan_.elementwise && plan_.axes[plan_.vector_axis].b == Dim(0); }
@@ -290,7 +298,9 @@ class Lowering {
     body.push_back(for_rows([&](Expr m) {
       return for_vectors([&](Expr v, Expr l) {
         Expr n = v ? v * index(lanes_) + l : l;
-        Expr first = plan_.dot_shifts ? loop::load(b_buffer_, b_base + packed_column(v, l)) : zero;
+        Expr first = zero;
+        if (plan_.dot_shift != 0)
+          first = loop::bitcast({DType::kI32, 1}, loop::load(b_buffer_, b_base + packed_column(v, l)));
         return loop::store(acc, m * index(plan_.tile_n()) + n, first);
       });
     }));
@@ -313,9 +323,9 @@ class Lowering {
         word = word ? loop::binary(BinaryOp::k_or, word, byte) : byte;
       }
     }
-    if (plan_.dot_shifts)
+    if (plan_.dot_shift != 0)
       word = loop::binary(BinaryOp::k_xor, word, loop::const_int(DType::kU32, 0x80808080));
-    bool is_signed = a_buffer_->dtype == DType::kI8 && !plan_.dot_shifts;
+    bool is_signed = (a_buffer_->dtype == DType::kI8) == (plan_.dot_shift == 0);
     return loop::bitcast({is_signed ? DType::kI32 : DType::kU32, 1}, word);
   }
 
@@ -332,7 +342,7 @@ class Lowering {
       a_outer = a_outer + position * at(k.a);
       row = row * at(k.extent) + position;
     }
-    row = row * at(ceildiv(last.extent, plan_.dot)) + index(plan_.dot_shifts ? 1 : 0);
+    row = row * at(ceildiv(last.extent, plan_.dot)) + index(plan_.dot_shift != 0 ? 1 : 0);
     auto step = [&](const Expr& word, int64_t bytes) {
       loop::Buffer columns =
           local_buffer("columns", b_buffer_->dtype, plan_.tile_n(), loop::Scope::kRegister);
@@ -389,7 +399,7 @@ class Lowering {
       auto multiply = [&](Expr n, Expr a) {
         Expr slot = m * index(plan_.tile_n()) + n, b = loop::load(columns, n), sum = loop::load(acc, slot);
         if (multiplies_single_bytes())
-          return loop::store(acc, slot, loop::dot(loop::bitcast({DType::kU32, 1}, a), b, sum));
+          return loop::store(acc, slot, loop::dot(word(a_buffer_, a), word(b_buffer_, b), sum));
         return loop::store(acc, slot, loop::mul_acc(a, b, sum));
       };
       if (plan_.elementwise)

@@ -366,7 +366,7 @@ class Assigner {
     for (int i : p.reduction_axes) axis(i);
     key += "|";
     axis(p.vector_axis);
-    if (p.dot > 1) key += p.dot_shifts ? "|shifted words" : "|words";
+    if (p.dot > 1) key += "|words shifted by " + std::to_string(p.dot_shift);
     return key;
   }
 

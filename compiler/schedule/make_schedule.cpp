@@ -126,7 +126,7 @@ std::string print(const Schedule& s) {
     auto tiles = [&](const ContractionPlan& p) {
       text += "    tile " + std::to_string(p.tile_m) + "x" + std::to_string(p.tile_n()) +
               (p.elementwise ? " elementwise" : "") + (p.packed ? " packed" : "") +
-              (p.dot > 1 ? " dot " + std::to_string(p.dot) : "") + (p.dot_shifts ? " shifted" : "") +
+              (p.dot > 1 ? " dot " + std::to_string(p.dot) : "") + (p.dot_shift != 0 ? " shifted" : "") +
               (p.swapped ? " swapped" : "");
       auto axes = [&](const char* role, const std::vector<int>& which) {
         if (which.empty()) return;

@@ -26,6 +26,9 @@ Dim product(const std::vector<Axis>& axes, const std::vector<int>& which) {
 }
 
 bool is_byte(DType dtype) { return dtype == DType::kI8 || dtype == DType::kU8; }
+bool has_dots(const Target& target) {
+  return target.has_dot_u8_s8 || target.has_dot_s8_s8 || target.has_dot_u8_u8;
+}
 bool is_zero(const Dim& d) { return d == Dim(0); }
 bool is_one(const Dim& d) { return d == Dim(1); }
 double size_of(const Dim& d) { return static_cast<double>(d.estimate()); }
@@ -72,7 +75,7 @@ std::vector<Candidate> candidates(const std::vector<Axis>& axes, int i, const Op
     if (bytes && c.packed && !c.elementwise && std::any_of(axes.begin(), axes.end(), [&](const Axis& axis) {
           return axis.reduction && is_one(swapped ? axis.b : axis.a);
         }))
-      c.cost *= target.has_dot_u8_s8 || target.has_dot_s8_s8 ? 0.25 : 0.5;  // four products at a time
+      c.cost *= has_dots(target) ? 0.25 : 0.5;  // four products at a time
     if (c.elementwise && !is_one(a_stride)) {
       if (a.constant && !b.constant) continue;  // the other order packs it
       if (!a.copyable[v.members.front()]) continue;
@@ -123,7 +126,7 @@ constexpr int kDotWidth = 4;
 
 // Instructions of a sum of four products of bytes: one, or what pairs of 16-bit elements take.
 double dot_instructions(const ContractionPlan& plan, const Target& target) {
-  return plan.dot == 1 || target.has_dot_u8_s8 || target.has_dot_s8_s8 ? 1 : 4;
+  return plan.dot == 1 || has_dots(target) ? 1 : 4;
 }
 
 // Cycles of one step of a register tile's sum. Several limits lie close together and none is reached while
@@ -204,8 +207,9 @@ void choose_dot(ContractionPlan& plan, DType a, DType b, DType accumulator, cons
   if (last == order.rend()) return;
   std::rotate(last.base() - 1, last.base(), order.end());
   plan.dot = kDotWidth;
-  bool is_signed = a == DType::kI8 && b == DType::kI8;
-  plan.dot_shifts = is_signed && target.has_dot_u8_s8 && !target.has_dot_s8_s8;
+  bool a_signed = a == DType::kI8, b_signed = b == DType::kI8;
+  if (!target.has_dot(a_signed, b_signed) && target.has_dot(!a_signed, b_signed))
+    plan.dot_shift = a_signed ? 128 : -128;
 }
 
 }  // namespace
@@ -371,7 +375,7 @@ Dim panel_rows(const ContractionPlan& plan) {
     const Dim& extent = plan.axes[plan.reduction_axes[i]].extent;
     rows *= plan.dot > 1 && i + 1 == plan.reduction_axes.size() ? ceildiv(extent, plan.dot) : extent;
   }
-  return plan.dot_shifts ? rows + 1 : rows;
+  return plan.dot_shift != 0 ? rows + 1 : rows;
 }
 Dim panel_count(const ContractionPlan& plan) { return ceildiv(column_count(plan), plan.panel_n()); }
 Dim column_tile_count(const ContractionPlan& plan) { return ceildiv(column_count(plan), plan.tile_n()); }
@@ -417,14 +421,15 @@ Tensor pack_words(const Tensor& data, const ContractionPlan& plan, const std::ve
     for (int64_t p = 0; p < panels; ++p, panel += rows * panel_n)
       for (int64_t n = 0; n < std::min(panel_n, columns - p * panel_n); ++n) {
         const uint8_t* source = data.bytes.data() + plan.b_offset.value() + g + column[p * panel_n + n];
-        int32_t* first = panel + (plan.dot_shifts ? panel_n : 0) + n;
+        int32_t* first = panel + (plan.dot_shift != 0 ? panel_n : 0) + n;
         for (size_t k = 0; k < reduction.size(); ++k) {
           int64_t step = static_cast<int64_t>(k), row = step / last * words + step % last / plan.dot;
           uint8_t byte = source[reduction[k]];
           auto word = static_cast<uint32_t>(first[row * panel_n]);
           first[row * panel_n] =
               static_cast<int32_t>(word | uint32_t{byte} << (8 * (step % last % plan.dot)));
-          if (plan.dot_shifts) panel[n] -= 128 * static_cast<int8_t>(byte);
+          if (plan.dot_shift != 0)
+            panel[n] -= plan.dot_shift * (data.dtype == DType::kI8 ? static_cast<int8_t>(byte) : int{byte});
         }
       }
   DType dtype = data.dtype == DType::kI8 ? DType::kI32 : DType::kU32;

@@ -58,9 +58,9 @@ struct ContractionPlan {
   // 4: a step of the sum takes four neighbours along the last reduction axis, of one byte each, as words of
   // 32 bits; packed to [grid axes][panel][reduction, its last axis / 4][panel_n][4]. Else 1.
   int dot = 1;
-  // Bytes of "a" are signed but multiplied as unsigned ones, 128 more: the sums begin with what that adds, a
-  // row of words before each panel.
-  bool dot_shifts = false;
+  // What is added to the bytes of "a", 128 or -128, where the target has no instruction for their sign but
+  // one for the other: the sums begin with what that takes away again, a row of words before each panel.
+  int dot_shift = 0;
   int copy_operand =
       -1;  // contraction operand (0, 1) that must be copied first to be contiguous along the vector axis
   std::vector<int> row_axes;   // output axes that "b" does not depend on: flattened into the rows of a tile

@@ -38,9 +38,19 @@ std::vector<Target> aarch64_targets() {
   a76.cpu = "cortex-a76";
   a76.required_features = QNL_AARCH64_NEON | QNL_AARCH64_FP16 | QNL_AARCH64_DOTPROD;
   a76.l1_bytes = 64 << 10;
+  a76.has_dot_s8_s8 = a76.has_dot_u8_u8 = true;
   a76.peak_fma_per_cycle = 2;
 
-  return {any, a53, a72, a76};
+  // Kernels of such devices often hide SVE, so that nothing may need it.
+  Target a710 = a76;
+  a710.name = "cortex-a710";
+  a710.description = "Cortex-A710, X2, A510 and later: dot products of mixed signs";
+  a710.cpu = "cortex-a710";
+  a710.features = "-sve,-sve2";
+  a710.required_features |= QNL_AARCH64_I8MM;
+  a710.has_dot_u8_s8 = true;
+
+  return {any, a53, a72, a76, a710};
 }
 
 }  // namespace quernel

@@ -1,5 +1,5 @@
-// Looks presets up by name, "native" included, and answers a mistyped name with the nearest one and all legal
-// ones.
+// Looks targets up by name: a preset, "native" included, and features added to it. A mistyped name is
+// answered with the nearest one and all legal ones.
 #include <algorithm>
 
 #include "schemas/kernel_abi.h"
@@ -39,15 +39,7 @@ std::string legal_names() {
   return text;
 }
 
-}  // namespace
-
-std::vector<std::string_view> target_names() {
-  std::vector<std::string_view> names;
-  for (const Target& t : presets()) names.push_back(t.name);
-  return names;
-}
-
-Expected<Target> find_target(std::string_view name) {
+Expected<Target> find_preset(std::string_view name) {
   std::string_view wanted = name;
   if (name == "native") {
     wanted = native_name();
@@ -64,8 +56,54 @@ Expected<Target> find_target(std::string_view name) {
     if (size_t d = edit_distance(name, t.name); d < best) best = d, nearest = t.name;
   std::string hint;
   if (best <= std::max<size_t>(2, name.size() / 2)) hint = "did you mean '" + std::string(nearest) + "'? ";
-  return invalid_input("target: expected one of " + legal_names() + ", found '" + std::string(name) + "'", {},
-                       hint + "`quernel targets` describes each");
+  return invalid_input("target: expected PRESET[+FEATURE]... with a preset of " + legal_names() +
+                           ", found '" + std::string(name) + "'",
+                       {}, hint + "`quernel targets` describes each");
+}
+
+// A feature that can be added to `target`; `whole` is what the user wrote.
+Expected<const TargetFeature*> find_feature(const Target& target, std::string_view whole,
+                                            std::string_view name) {
+  std::string legal, nearest;
+  size_t best = std::max<size_t>(2, name.size() / 2) + 1;
+  for (const TargetFeature* feature : features_of(target)) {
+    if (feature->name == name) return feature;
+    legal += (legal.empty() ? "" : ", ") + std::string(feature->name);
+    if (size_t d = edit_distance(name, feature->name); d < best) best = d, nearest = feature->name;
+  }
+  std::string text = "target '" + std::string(whole) + "': ";
+  text += legal.empty() ? "'" + target.name + "' takes no features" : "expected a feature of " + legal;
+  text += ", found '" + std::string(name) + "'";
+  return invalid_input(text, {},
+                       (nearest.empty() ? "" : "did you mean '" + nearest + "'? ") +
+                           std::string("`quernel targets` lists what each preset takes"));
+}
+
+}  // namespace
+
+std::vector<std::string_view> target_names() {
+  std::vector<std::string_view> names;
+  for (const Target& t : presets()) names.push_back(t.name);
+  return names;
+}
+
+std::vector<std::string_view> optional_features(const Target& target) {
+  std::vector<std::string_view> names;
+  for (const TargetFeature* feature : features_of(target))
+    if ((feature->adds & ~target.required_features) != 0) names.push_back(feature->name);
+  return names;
+}
+
+Expected<Target> find_target(std::string_view name) {
+  size_t end = std::min(name.find('+'), name.size());
+  QUERNEL_TRY(Target target, find_preset(name.substr(0, end)));
+  while (end < name.size()) {
+    size_t begin = end + 1;
+    end = std::min(name.find('+', begin), name.size());
+    QUERNEL_TRY(const TargetFeature* feature, find_feature(target, name, name.substr(begin, end - begin)));
+    add_feature(target, *feature);
+  }
+  return target;
 }
 
 bool runs_code_of(const Target& target, const Target& other) {

@@ -14,7 +14,7 @@ namespace quernel {
 enum class Arch : uint8_t { kX86_64, kAArch64, kArm, kRiscV64, kRiscV32 };
 
 struct Target {
-  std::string name;         // what --target names, e.g. "x86-64-v4"
+  std::string name;         // what --target names, e.g. "x86-64-v4", "cortex-a76+i8mm"
   std::string description;  // one line for `quernel targets`
   Arch arch = Arch::kX86_64;
   std::string triple;              // LLVM's, normalised
@@ -32,12 +32,17 @@ struct Target {
   bool has_f16 = false;          // f16 <-> f32 conversion in hardware
   bool has_dot_u8_s8 = false;    // sums of four products of bytes in one instruction: unsigned by signed
   bool has_dot_s8_s8 = false;    // signed by signed
+  bool has_dot_u8_u8 = false;    // unsigned by unsigned
   int64_t l1_bytes = 32 << 10;   // data cache of a core
   int64_t l2_bytes = 512 << 10;  // second level of a core
   int peak_fma_per_cycle = 1;    // vector FMAs issued per cycle, for the cost model
   // Kernels are linked into firmware, with the compiler library of its toolchain: no images, no bundles.
   bool firmware = false;
 
+  // Whether one instruction sums four products of bytes of these signs.
+  bool has_dot(bool a_signed, bool b_signed) const {
+    return a_signed != b_signed ? has_dot_u8_s8 : a_signed ? has_dot_s8_s8 : has_dot_u8_u8;
+  }
   int lanes(int element_bytes) const {
     return vector_bytes > element_bytes ? vector_bytes / element_bytes : 1;
   }
@@ -45,9 +50,11 @@ struct Target {
 
 // Names of all presets, in the order of targets.def.
 std::vector<std::string_view> target_names();
-// The preset `name`; "native" is the best x86-64 preset that the present host runs. An unknown name is
-// answered with the list of presets and the nearest one.
+// PRESET[+FEATURE]...: a preset, "native" being the best x86-64 one that the present host runs, with features
+// that are not in it. An unknown name is answered with those that there are and the nearest one.
 Expected<Target> find_target(std::string_view name);
+// The features that may be added to a target.
+std::vector<std::string_view> optional_features(const Target& target);
 // Whether every device that runs code for `target` runs code for `other`, too.
 bool runs_code_of(const Target& target, const Target& other);
 

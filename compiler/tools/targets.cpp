@@ -1,5 +1,6 @@
-// quernel targets: the presets that --target names, with their facts.
+// quernel targets: the presets that --target names, with their facts and the features that may be added.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 
@@ -12,10 +13,22 @@
 namespace quernel::tools {
 namespace {
 
+// Which bytes one instruction multiplies and sums by fours.
+std::vector<std::string_view> dot_signs(const Target& target) {
+  std::vector<std::string_view> signs;
+  if (target.has_dot_u8_s8) signs.push_back("u8*s8");
+  if (target.has_dot_s8_s8) signs.push_back("s8*s8");
+  if (target.has_dot_u8_u8) signs.push_back("u8*u8");
+  return signs;
+}
+
 Json to_json(const Target& target, bool native) {
   Json::Array features;
   for (std::string& name : feature_names(arch_of(target.arch), target.required_features))
     features.push_back(std::move(name));
+  Json::Array takes, dots;
+  for (std::string_view name : optional_features(target)) takes.push_back(std::string(name));
+  for (std::string_view signs : dot_signs(target)) dots.push_back(std::string(signs));
   return Json::Object{{"name", target.name},
                       {"description", target.description},
                       {"native", native},
@@ -24,12 +37,14 @@ Json to_json(const Target& target, bool native) {
                       {"cpu", target.cpu},
                       {"features", target.features},
                       {"required_features", std::move(features)},
+                      {"optional_features", std::move(takes)},
                       {"vector_bytes", target.vector_bytes},
                       {"vector_registers", target.vector_registers},
                       {"fma", target.has_fma},
                       {"masks", target.has_masks},
                       {"gather", target.has_gather},
                       {"f16", target.has_f16},
+                      {"dot_products", std::move(dots)},
                       {"l1_bytes", target.l1_bytes},
                       {"l2_bytes", target.l2_bytes},
                       {"peak_fma_per_cycle", target.peak_fma_per_cycle}};
@@ -40,10 +55,14 @@ void print_text(const Target& target, bool native) {
   fmt::print("    vectors   {} x {} bits{}{}{}{}\n", target.vector_registers, target.vector_bytes * 8,
              target.has_fma ? ", fma" : "", target.has_masks ? ", masks" : "",
              target.has_gather ? ", gather" : "", target.has_f16 ? ", f16 conversion" : "");
+  if (auto signs = dot_signs(target); !signs.empty())
+    fmt::print("    dots      {}\n", fmt::join(signs, ", "));
   fmt::print("    caches    L1 {} KiB, L2 {} KiB\n", target.l1_bytes >> 10, target.l2_bytes >> 10);
   fmt::print("    llvm      {}, cpu {}{}{}\n", target.triple, target.cpu, target.features.empty() ? "" : ", ",
              target.features);
   fmt::print("    requires  {}\n", feature_text(arch_of(target.arch), target.required_features));
+  if (auto features = optional_features(target); !features.empty())
+    fmt::print("    takes     +{}\n", fmt::join(features, " +"));
 }
 
 int run(bool json) {

@@ -35,6 +35,7 @@ constexpr FeatureName kFeatureNames[] = {
     {QNL_ARCH_ARM, QNL_ARM_NEON, "neon"},
     {QNL_ARCH_ARM, QNL_ARM_MVE_INT, "mve"},
     {QNL_ARCH_ARM, QNL_ARM_MVE_FP, "mve.fp"},
+    {QNL_ARCH_ARM, QNL_ARM_IDIV, "idiv"},
     {QNL_ARCH_RISCV64, QNL_RISCV_GC, "gc"},
     {QNL_ARCH_RISCV64, QNL_RISCV_V, "v"},
     {QNL_ARCH_RISCV64, QNL_RISCV_ZVFH, "zvfh"},

@@ -137,6 +137,7 @@ uint64_t host_features() {
   uint64_t f = QNL_ARM_THUMB2;
   if (cap >> 16 & 1) f |= QNL_ARM_VFP4_SP | QNL_ARM_VFP4_DP;
   if (cap >> 12 & 1) f |= QNL_ARM_NEON;
+  if ((cap >> 17 & 1) && (cap >> 18 & 1)) f |= QNL_ARM_IDIV;
   return f;
 }
 

@@ -22,21 +22,27 @@ ARCHITECTURES = {
         preset="aarch64",
         compiler="aarch64-linux-gnu-g++",
         emulator="qemu-aarch64-static",
-        targets={"aarch64": "cortex-a53", "cortex-a53": "cortex-a53", "cortex-a72": "cortex-a72", "cortex-a76": "cortex-a76"},
+        targets={"aarch64": "cortex-a53", "cortex-a53": "cortex-a53", "cortex-a72": "cortex-a72", "cortex-a76": "cortex-a76", "cortex-a710": "max"},
         lesser=("cortex-a76", "cortex-a53", "has aarch64 (neon), the bundle has cortex-a76: aarch64 (neon fp16 dotprod)")),
+    "armv7": Architecture(
+        preset="armv7",
+        compiler="arm-linux-gnueabihf-g++",
+        emulator="qemu-arm-static",
+        targets={"armv7": "cortex-a7", "cortex-a15": "cortex-a15"},
+        lesser=("armv7", "cortex-a9", "has arm (thumb2 neon), the bundle has armv7: arm (thumb2 vfp4-sp vfp4-dp neon idiv)")),
     "riscv64": Architecture(
         preset="riscv64",
         compiler="riscv64-linux-gnu-g++",
         emulator="qemu-riscv64-static",
-        targets={"riscv64": "rv64", "riscv64-v": RISCV_V + "128"},
+        targets={"riscv64": "rv64", "riscv64-v": RISCV_V + "128", "riscv64-v+vlen256": RISCV_V + "256"},
         lesser=("riscv64-v", "rv64", "has riscv64 (gc), the bundle has riscv64-v: riscv64 (gc v)")),
 }
 
 
 def run(command):
-    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     if done.returncode != 0:
-        raise SystemExit(f"{' '.join(command[:4])} …: exit {done.returncode}\n{done.stdout[-4000:]}")
+        raise SystemExit(f"{' '.join(command[:4])} …: exit {done.returncode}\n{done.stdout[-4000:]}{done.stderr[-4000:]}")
     return done.stdout
 
 
@@ -52,11 +58,14 @@ class Device:
         return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
 
+def missing_program(architecture):
+    return next((program for program in (architecture.compiler, architecture.emulator) if not shutil.which(program)), None)
+
+
 def build_runner(architecture):
     """-> path of quernel-run; skips the test where the cross compiler or the emulator is missing"""
-    for program in (architecture.compiler, architecture.emulator):
-        if not shutil.which(program):
-            skip(f"no {program}: toolchains/install_debian.sh --cross installs it")
+    if missing := missing_program(architecture):
+        skip(f"no {missing}: toolchains/install_debian.sh --cross installs it")
     build = os.path.join(ROOT, "build", architecture.preset)
     launcher = [f"-DCMAKE_{language}_COMPILER_LAUNCHER=ccache" for language in ("C", "CXX") if shutil.which("ccache")]
     run(["cmake", "-S", ROOT, "--preset", architecture.preset, *launcher])

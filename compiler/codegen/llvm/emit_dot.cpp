@@ -1,5 +1,6 @@
 // Sums of four products of bytes in each 32-bit lane: one instruction where the target has it for the
 // operands' signs, else two products of pairs of 16-bit elements, which are exact, or plain arithmetic.
+#include <llvm/IR/IntrinsicsAArch64.h>
 #include <llvm/IR/IntrinsicsX86.h>
 
 #include "codegen/llvm/kernel_emitter.h"
@@ -8,17 +9,11 @@ namespace quernel::codegen {
 
 KernelEmitter::Value* KernelEmitter::dot(const loop::ExprNode& e) {
   bool a_signed = e.args[0]->type.dtype == DType::kI32, b_signed = e.args[1]->type.dtype == DType::kI32;
-  Value *a = expr(e.args[0]), *b = expr(e.args[1]), *sum = expr(e.args[2]);
   int lanes = e.type.lanes;
-  if (isa_.dot_u8_s8 && a_signed != b_signed && (lanes == 4 || lanes == 8 || lanes == 16)) {
-    if (a_signed) std::swap(a, b);
-    llvm::Intrinsic::ID id = lanes == 4   ? llvm::Intrinsic::x86_avx512_vpdpbusd_128
-                             : lanes == 8 ? llvm::Intrinsic::x86_avx512_vpdpbusd_256
-                                          : llvm::Intrinsic::x86_avx512_vpdpbusd_512;
-    llvm::Type* bytes = llvm::FixedVectorType::get(builder_.getInt8Ty(), static_cast<unsigned>(4 * lanes));
-    return builder_.CreateIntrinsic(
-        id, {sum, builder_.CreateBitCast(a, bytes), builder_.CreateBitCast(b, bytes)});
-  }
+  bool by_element = isa_.neon_dotprod && lanes == 4 && e.args[0]->kind == loop::ExprKind::kBroadcast;
+  Value* a = by_element ? neon_element(expr(e.args[0]->args[0])) : expr(e.args[0]);
+  Value *b = expr(e.args[1]), *sum = expr(e.args[2]);
+  if (Value* result = dot_by_instruction(a, a_signed, b, b_signed, sum)) return result;
   bool pairs = isa_.x86 && (lanes == 4 || (lanes == 8 && isa_.avx2) || (lanes == 16 && isa_.avx512_bw));
   if (pairs) return dot_of_pairs(a, a_signed, b, b_signed, sum);
   llvm::Type* type = sum->getType();
@@ -31,6 +26,45 @@ KernelEmitter::Value* KernelEmitter::dot(const loop::ExprNode& e) {
     sum = builder_.CreateAdd(sum, builder_.CreateMul(byte(a, a_signed), byte(b, b_signed)));
   }
   return sum;
+}
+
+// Null where there is no instruction for these signs and lanes.
+KernelEmitter::Value* KernelEmitter::dot_by_instruction(Value* a, bool a_signed, Value* b, bool b_signed,
+                                                        Value* sum) {
+  namespace intrinsic = llvm::Intrinsic;
+  int lanes = lanes_of(sum);
+  bool mixed = a_signed != b_signed;
+  // The unsigned operand comes first; of two of a kind the second one may be an element.
+  if (!mixed || a_signed) std::swap(a, b);
+  llvm::Type* bytes = llvm::FixedVectorType::get(builder_.getInt8Ty(), static_cast<unsigned>(4 * lanes));
+  if (isa_.vnni && mixed && (lanes == 4 || lanes == 8 || lanes == 16)) {
+    intrinsic::ID id = lanes == 4   ? intrinsic::x86_avx512_vpdpbusd_128
+                       : lanes == 8 ? intrinsic::x86_avx512_vpdpbusd_256
+                                    : intrinsic::x86_avx512_vpdpbusd_512;
+    return builder_.CreateIntrinsic(
+        id, {sum, builder_.CreateBitCast(a, bytes), builder_.CreateBitCast(b, bytes)});
+  }
+  if ((mixed ? isa_.neon_i8mm : isa_.neon_dotprod) && (lanes == 2 || lanes == 4)) {
+    intrinsic::ID id = mixed      ? intrinsic::aarch64_neon_usdot
+                       : a_signed ? intrinsic::aarch64_neon_sdot
+                                  : intrinsic::aarch64_neon_udot;
+    return builder_.CreateIntrinsic(
+        id, {sum->getType(), bytes},
+        {sum, builder_.CreateBitCast(a, bytes), builder_.CreateBitCast(b, bytes)});
+  }
+  return nullptr;
+}
+
+// A word in all lanes, as sdot reads it from lane 0 of a register. LLVM would make a load and a broadcast one
+// instruction (ld1r), which keeps a multiplier busy and has no offset in its address: the fence hides the
+// load.
+KernelEmitter::Value* KernelEmitter::neon_element(Value* word) {
+  llvm::Type* floats = llvm::FixedVectorType::get(builder_.getFloatTy(), 4);
+  llvm::Type* words = llvm::FixedVectorType::get(builder_.getInt32Ty(), 4);
+  Value* lane = builder_.CreateInsertElement(
+      llvm::PoisonValue::get(floats), builder_.CreateBitCast(word, builder_.getFloatTy()), uint64_t{0});
+  lane = builder_.CreateIntrinsic(llvm::Intrinsic::arithmetic_fence, {floats}, {lane});
+  return builder_.CreateShuffleVector(builder_.CreateBitCast(lane, words), llvm::ArrayRef<int>{0, 0, 0, 0});
 }
 
 // Even and odd bytes, widened in place.

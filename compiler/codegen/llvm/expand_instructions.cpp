@@ -222,6 +222,14 @@ void replace(Instruction& instruction, llvm::Function* function) {
   instruction.eraseFromParent();
 }
 
+// Loop strength reduction, which runs later, knows quotients as expressions and may compute narrow ones by
+// dividing 64-bit numbers. It does not look behind this intrinsic, which becomes no code.
+void hide_quotient(Instruction& division) {
+  llvm::IRBuilder<> b(division.getNextNode());
+  Value* hidden = b.CreateIntrinsic(llvm::Intrinsic::expect, {division.getType()}, {&division, &division});
+  division.replaceUsesWithIf(hidden, [&](const llvm::Use& use) { return use.getUser() != hidden; });
+}
+
 }  // namespace
 
 void expand_missing_instructions(llvm::Module& module, const InstructionSet& isa) {
@@ -230,7 +238,10 @@ void expand_missing_instructions(llvm::Module& module, const InstructionSet& isa
     for (llvm::BasicBlock& block : function)
       for (Instruction& instruction : block) all.push_back(&instruction);
   for (Instruction* instruction : all)
-    if (llvm::Function* function = replacement(*instruction, isa)) replace(*instruction, function);
+    if (llvm::Function* function = replacement(*instruction, isa))
+      replace(*instruction, function);
+    else if (!isa.wide_division && instruction->isIntDivRem() && instruction->getType()->isIntegerTy())
+      hide_quotient(*instruction);
 }
 
 }  // namespace quernel::codegen

@@ -25,7 +25,9 @@ struct InstructionSet {
   bool avx512 = false;           // vscalefps and other AVX-512F instructions
   bool avx2 = false;             // 256-bit integer vectors
   bool avx512_bw = false;        // 512-bit vectors of 16-bit elements
-  bool dot_u8_s8 = false;        // sums of four products of unsigned and signed bytes: vpdpbusd
+  bool vnni = false;             // sums of four products of unsigned and signed bytes: vpdpbusd
+  bool neon_dotprod = false;     // of bytes of one sign: sdot, udot
+  bool neon_i8mm = false;        // of bytes of both: usdot
   bool narrow_indices = false;   // registers of 32 bits
   bool wide_division = true;     // of 64-bit integers, or a library brings it
   bool wide_conversions = true;  // between 64-bit integers and floats, or a library brings them

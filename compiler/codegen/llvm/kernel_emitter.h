@@ -71,6 +71,8 @@ class KernelEmitter {
   Value* apply_bool(BinaryOp op, Value* a, Value* b);
   Value* mul_acc(const loop::ExprNode& e);
   Value* dot(const loop::ExprNode& e);
+  Value* dot_by_instruction(Value* a, bool a_signed, Value* b, bool b_signed, Value* sum);
+  Value* neon_element(Value* word);
   Value* dot_of_pairs(Value* a, bool a_signed, Value* b, bool b_signed, Value* sum);
   Value* bit_cast(const loop::ExprNode& e);
   Value* reduce_lanes(const loop::ExprNode& e);

@@ -100,7 +100,9 @@ InstructionSet instruction_set(const Target& target, const llvm::MCSubtargetInfo
   isa.avx512 = isa.x86 && subtarget.checkFeatures("+avx512f");
   isa.avx2 = isa.x86 && subtarget.checkFeatures("+avx2");
   isa.avx512_bw = isa.x86 && subtarget.checkFeatures("+avx512bw");
-  isa.dot_u8_s8 = isa.x86 && subtarget.checkFeatures("+avx512vnni,+avx512vl");
+  isa.vnni = isa.x86 && subtarget.checkFeatures("+avx512vnni,+avx512vl");
+  isa.neon_dotprod = target.arch == Arch::kAArch64 && subtarget.checkFeatures("+dotprod");
+  isa.neon_i8mm = target.arch == Arch::kAArch64 && subtarget.checkFeatures("+i8mm");
   bool rounds_f32 = true, rounds_f64 = true;
   if (isa.x86) rounds_f32 = rounds_f64 = subtarget.checkFeatures("+sse4.1");
   if (target.arch == Arch::kArm) {

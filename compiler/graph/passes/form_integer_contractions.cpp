@@ -241,15 +241,17 @@ ValueId form_integer_contraction(Rewriter& r, const Node& node) {
   return kNoValue;
 }
 
-//   contract(x, w) of i8 -> add(contract(x + 128 of u8, w), -128 * sum w)
-ValueId with_unsigned_bytes(Rewriter& r, const Node& node) {
+//   contract(x of i8, w) -> add(contract(x + 128 of u8, w), -128 * sum w), or the other way round
+ValueId with_activations(Rewriter& r, const Node& node, DType wanted) {
   if (node.op != OpKind::k_contract || node.attributes.contraction.accumulator != DType::kI32)
     return kNoValue;
+  DType other = wanted == DType::kU8 ? DType::kI8 : DType::kU8;
+  double added = wanted == DType::kU8 ? 128 : -128;
   for (size_t b = 2; b-- > 0;) {
     Contraction c = node.attributes.contraction;
     if (b == 0) std::swap(c.a, c.b);
     const Tensor* weights = r.old.constant(node.inputs[b]);
-    if (!weights || weights->dtype != DType::kI8 || r.old.dtype(node.inputs[1 - b]) != DType::kI8) continue;
+    if (!weights || weights->dtype != DType::kI8 || r.old.dtype(node.inputs[1 - b]) != other) continue;
     std::vector<Node> movement;
     ValueId x = node.inputs[1 - b];
     for (const Node* from = r.old.def(x); from && is_movement(from->op); from = r.old.def(x)) {
@@ -259,15 +261,15 @@ ValueId with_unsigned_bytes(Rewriter& r, const Node& node) {
     if (r.old.constant(x)) continue;
     std::optional<Tensor> sums = over_outputs(c, *weights);
     if (!sums) continue;
-    Expected<Tensor> shift = evaluate_node(OpKind::k_mul, {*sums, scalar_tensor(DType::kI32, -128)});
+    Expected<Tensor> shift = evaluate_node(OpKind::k_mul, {*sums, scalar_tensor(DType::kI32, -added)});
     if (!shift) return r.build.fail(shift.take_errors().front());
     Attributes to;
-    to.dtype = DType::kU8;
+    to.dtype = wanted;
     ValueId y =
-        r.build.add(OpKind::k_bitcast, {r.build.binary(BinaryOp::k_xor, r(x), -128.0)}, std::move(to));
+        r.build.add(OpKind::k_bitcast, {r.build.binary(BinaryOp::k_xor, r(x), -added)}, std::move(to));
     for (size_t i = movement.size(); i-- > 0;) {
       Attributes attributes = movement[i].attributes;
-      attributes.fill += 128;
+      attributes.fill += added;
       y = r.build.add(movement[i].op, {y}, std::move(attributes));
     }
     y = r.build.contract(y, r(node.inputs[b]), std::move(c));
@@ -362,7 +364,7 @@ class Requantisation {
 
 }  // namespace
 
-Expected<Graph> form_integer_contractions(const Graph& graph, bool unsigned_by_signed) {
+Expected<Graph> form_integer_contractions(const Graph& graph, std::optional<DType> activations) {
   bool has_8_bits = std::any_of(graph.values.begin(), graph.values.end(),
                                 [](const Value& value) { return is_8_bit(value.type.dtype); });
   if (!has_8_bits) return graph;
@@ -376,8 +378,10 @@ Expected<Graph> form_integer_contractions(const Graph& graph, bool unsigned_by_s
                        (centred[node.output] != 0 || is_float(g.dtype(node.output)));
               }));
   QUERNEL_TRY(Graph formed, rewrite(known, form_integer_contraction));
-  if (unsigned_by_signed) {
-    QUERNEL_TRY(formed, rewrite(formed, with_unsigned_bytes));
+  if (activations) {
+    QUERNEL_TRY(formed, rewrite(formed, [&](Rewriter& r, const Node& node) {
+                  return with_activations(r, node, *activations);
+                }));
   }
   for (int round = 0; round < 2; ++round) {  // divisions first, then clamps that meet what they divided
     QUERNEL_TRY(formed, rewrite(formed, [](Rewriter&, const Node&) { return kNoValue; }));

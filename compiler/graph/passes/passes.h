@@ -5,6 +5,7 @@
 #include <vector>
 
 #include <functional>
+#include <optional>
 
 #include "graph/ir.h"
 
@@ -14,9 +15,8 @@ namespace quernel {
 //   contract(mul(cast(sub(cast x, z)), s), mul(cast w, t)) -> mul(cast(add(contract(x, w), -z * sum w)), s*t)
 // A division by the next scale joins that scale, through bias and clamps. The integers' sums are exact; what
 // the scales are multiplied by is rounded in another order, so that results may differ in the last bits.
-// `unsigned_by_signed`: where the bytes of both operands are signed, those that are not weights become
-// unsigned.
-Expected<Graph> form_integer_contractions(const Graph& graph, bool unsigned_by_signed);
+// `activations`: what the bytes that meet weights of i8 become, i8 or u8; else they stay what they are.
+Expected<Graph> form_integer_contractions(const Graph& graph, std::optional<DType> activations);
 
 // Nodes whose operands are all constants become constants, computed by the interpreter.
 //   add(constant 1, constant 2) -> constant 3

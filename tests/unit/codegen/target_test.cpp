@@ -46,6 +46,34 @@ TEST(Target, HigherLevelsRunCodeOfLowerOnes) {
   EXPECT_FALSE(runs_code_of(*find_target("x86-64-v4"), other));
 }
 
+TEST(Target, FeaturesAreAdded) {
+  auto target = find_target("cortex-a53+i8mm");
+  ASSERT_TRUE(target);
+  EXPECT_EQ(target->name, "cortex-a53+i8mm");
+  EXPECT_TRUE(target->has_dot_u8_s8 && target->has_dot_s8_s8 && target->has_dot_u8_u8);
+  EXPECT_TRUE(runs_code_of(*target, *find_target("cortex-a53+dotprod")));
+  EXPECT_FALSE(runs_code_of(*find_target("cortex-a53"), *target));
+  EXPECT_EQ(find_target("cortex-a76+dotprod")->name, "cortex-a76");  // it has them already
+  auto wide = find_target("riscv64-v+vlen512");
+  ASSERT_TRUE(wide);
+  EXPECT_EQ(wide->vector_bytes, 64);
+  EXPECT_TRUE(runs_code_of(*wide, *find_target("riscv64-v+vlen256")));
+}
+
+TEST(Target, MistakenFeaturesGetSuggestions) {
+  auto target = find_target("cortex-a76+i8m");
+  ASSERT_FALSE(target);
+  EXPECT_EQ(target.errors()[0].message,
+            "target 'cortex-a76+i8m': expected a feature of dotprod, i8mm, found 'i8m'");
+  EXPECT_NE(target.errors()[0].hint.find("did you mean 'i8mm'?"), std::string::npos);
+  target = find_target("riscv64+vlen256");  // only V has registers of a length
+  ASSERT_FALSE(target);
+  EXPECT_EQ(target.errors()[0].message,
+            "target 'riscv64+vlen256': 'riscv64' takes no features, found 'vlen256'");
+  EXPECT_FALSE(find_target("cortex-a76+"));
+  EXPECT_FALSE(find_target("+i8mm"));
+}
+
 TEST(Target, NonsenseGetsNoSuggestion) {
   auto target = find_target("quantum");
   ASSERT_FALSE(target);

@@ -12,10 +12,14 @@ namespace quernel {
 namespace {
 
 constexpr Expected<Graph> (*kAllPasses[])(const Graph&) = {
-    canonicalize_movement,         compose_views,
-    eliminate_dead_nodes,          fold_constants,
-    fold_scales_into_contractions, [](const Graph& graph) { return form_integer_contractions(graph, true); },
-    merge_common_subexpressions,   simplify_algebra};
+    canonicalize_movement,
+    compose_views,
+    eliminate_dead_nodes,
+    fold_constants,
+    fold_scales_into_contractions,
+    [](const Graph& graph) { return form_integer_contractions(graph, DType::kU8); },
+    merge_common_subexpressions,
+    simplify_algebra};
 
 template <class Step>
 Graph chain(int length, Step step) {

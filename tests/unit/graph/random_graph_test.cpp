@@ -82,8 +82,10 @@ TEST(RandomGraphs, fold_scales_into_contractions) {
 }
 
 TEST(RandomGraphs, form_integer_contractions) {
-  expect_same_results([](const Graph& graph) { return form_integer_contractions(graph, true); }, 1e-5);
-  expect_same_results([](const Graph& graph) { return form_integer_contractions(graph, false); }, 1e-5);
+  expect_same_results([](const Graph& graph) { return form_integer_contractions(graph, std::nullopt); },
+                      1e-5);
+  expect_same_results([](const Graph& graph) { return form_integer_contractions(graph, DType::kU8); }, 1e-5);
+  expect_same_results([](const Graph& graph) { return form_integer_contractions(graph, DType::kI8); }, 1e-5);
 }
 
 TEST(RandomGraphs, all_passes_in_a_row) {
