@@ -332,12 +332,18 @@ class Emulated(DeviceTest):
                    says=["the device is aarch64, there is code for x86-64 only", "compile with a --target for it"])
         self.fails("quernel", "verify", "right", "--on", "qemu", "--target", "x86-64", "--target", "aarch64",
                    says=["expected code for one architecture, found x86-64, aarch64", "name the emulator's, as in qemu-aarch64"])
+
+    def test_what_is_not_built(self):
+        """Seen from a folder of its own, where no other build is found."""
+        self.case("right", RELU)
         os.makedirs(self.path("alone/bin"))
         shutil.copy(tool("quernel"), self.path("alone/bin/quernel"))
-        done = subprocess.run([self.path("alone/bin/quernel"), "verify", "right", "--on", "qemu", "--target", "aarch64"],
-                              cwd=self.dir, text=True, capture_output=True, timeout=TIME_LIMIT, check=False)
-        self.assertEqual(done.returncode, 1)
-        self.assertIn("found no quernel-run for aarch64; name one with --run-binary, or build it: cmake --preset aarch64", done.stderr)
+        for target, says in (("aarch64", "found no quernel-run for aarch64; name one with --run-binary, or build it: cmake --preset aarch64"),
+                             ("armv7", "found no quernel-run for arm; name one with --run-binary, or build it: cmake --preset armv7")):
+            done = subprocess.run([self.path("alone/bin/quernel"), "verify", "right", "--on", "qemu", "--target", target],
+                                  cwd=self.dir, text=True, capture_output=True, timeout=TIME_LIMIT, check=False)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn(says, done.stderr)
 
     def test_no_emulator(self):
         self.case("right", RELU)
