@@ -136,7 +136,10 @@ double dot_instructions(const ContractionPlan& plan, const Target& target) {
 double step_cycles(const ContractionPlan& plan, const Target& target, int m, int v, double steps) {
   constexpr double kLatency = 4, kOrder = 8, kL2BytesPerCycle = 48;
   double multiply_adds = m * v * dot_instructions(plan, target) / target.peak_fma_per_cycle;
-  double loads = (plan.elementwise ? m * v + v : m + v) / 2.0;
+  double loads = plan.elementwise ? m * v + v : m + v;
+  // The loop takes three instructions; rows of a further apart than an offset reaches take one each.
+  if (target.single_issue) return multiply_adds + loads + m / 2.0 + 3;
+  loads /= 2;
   double element = static_cast<double>(target.vector_bytes) / plan.lanes;
   double bytes = (static_cast<double>(v) * plan.lanes + m) * element;
   bool near = bytes * steps <= static_cast<double>(target.l1_bytes) / 2;

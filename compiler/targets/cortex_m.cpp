@@ -17,6 +17,7 @@ std::vector<Target> cortex_m_targets() {
   m0.vector_registers = 8;
   m0.has_f32 = m0.has_f64 = false;
   m0.l1_bytes = m0.l2_bytes = 16 << 10;
+  m0.single_issue = true;
   m0.firmware = true;
 
   Target m4 = m0;
@@ -33,6 +34,7 @@ std::vector<Target> cortex_m_targets() {
   m7.description = "Cortex-M7: two instructions a cycle, single precision, caches";
   m7.cpu = "cortex-m7";
   m7.features = "-fp64";
+  m7.single_issue = false;
 
   Target m33 = m4;
   m33.name = "cortex-m33";
@@ -50,6 +52,7 @@ std::vector<Target> cortex_m_targets() {
   m55.vector_registers = 8;
   m55.has_f64 = true;
   m55.has_masks = true;
+  m55.single_issue = false;  // vector instructions overlap with the next one
 
   return {m0, m4, m7, m33, m55};
 }

@@ -36,6 +36,7 @@ struct Target {
   int64_t l1_bytes = 32 << 10;   // data cache of a core
   int64_t l2_bytes = 512 << 10;  // second level of a core
   int peak_fma_per_cycle = 1;    // vector FMAs issued per cycle, for the cost model
+  bool single_issue = false;     // one instruction a cycle: a load takes the place of a multiply-add
   // Kernels are linked into firmware, with the compiler library of its toolchain: no images, no bundles.
   bool firmware = false;
 
