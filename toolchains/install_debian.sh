@@ -15,7 +15,7 @@ groups (default: build and test)
   --bench         ONNX Runtime's npm client and binutils, for tests/bench/run.sh
   --train         python3-torch and python3-sklearn, to train examples/digits again (about 1 GB)
   --vulkan        SPIR-V tools and Mesa's software Vulkan
-  --cross         cross compilers and emulators: aarch64, armv7, riscv64, Cortex-M
+  --cross         cross compilers and emulators: aarch64, armv7, riscv64, Cortex-M, riscv32
   --dev           build and test, and clang-tidy
   --all           every group
 other options
@@ -30,8 +30,8 @@ test=(libgtest-dev libgmock-dev libbenchmark-dev libonnx-testdata python3 python
 bench=(binutils python3 python3-numpy python3-onnx)
 train=(python3-torch python3-sklearn python3-numpy)
 vulkan=(glslang-dev spirv-tools libvulkan-dev mesa-vulkan-drivers vulkan-validationlayers)
-cross=(qemu-user-static qemu-system-arm g++-aarch64-linux-gnu g++-arm-linux-gnueabihf g++-riscv64-linux-gnu
-       gcc-arm-none-eabi libstdc++-arm-none-eabi-newlib)
+cross=(qemu-user-static qemu-system-arm qemu-system-misc g++-aarch64-linux-gnu g++-arm-linux-gnueabihf g++-riscv64-linux-gnu
+       gcc-arm-none-eabi libstdc++-arm-none-eabi-newlib gcc-riscv64-unknown-elf)
 dev=(clang-tidy)
 # Any node with npm will do: Debian's npm is asked for only where there is none.
 command -v npm >/dev/null || bench+=(npm)

@@ -264,8 +264,8 @@ Tensor winograd_weights(const Tensor& data, const WinogradPlan& plan, const Oper
 
 namespace {
 
-// 0 where the convolution is as fast as it stands, and in firmware, whose flash transformed weights would fill
-// up to four times.
+// 0 where the convolution is as fast as it stands, and in firmware, whose flash transformed weights would
+// fill up to four times.
 int best_tile(const Graph& graph, const Node& node, const Target& target) {
   if (target.firmware) return 0;
   std::optional<WinogradForm> form = winograd_form(graph, node);

@@ -47,7 +47,11 @@ Json to_json(const Target& target, bool native) {
                       {"dot_products", std::move(dots)},
                       {"l1_bytes", target.l1_bytes},
                       {"l2_bytes", target.l2_bytes},
-                      {"peak_fma_per_cycle", target.peak_fma_per_cycle}};
+                      {"peak_fma_per_cycle", target.peak_fma_per_cycle},
+                      {"f32", target.has_f32},
+                      {"f64", target.has_f64},
+                      {"single_issue", target.single_issue},
+                      {"firmware", target.firmware}};
 }
 
 void print_text(const Target& target, bool native) {
@@ -63,6 +67,9 @@ void print_text(const Target& target, bool native) {
   fmt::print("    requires  {}\n", feature_text(arch_of(target.arch), target.required_features));
   if (auto features = optional_features(target); !features.empty())
     fmt::print("    takes     +{}\n", fmt::join(features, " +"));
+  if (!target.has_f64)
+    fmt::print("    library   {} arithmetic is the toolchain's\n", target.has_f32 ? "f64" : "f32 and f64");
+  if (target.firmware) fmt::print("    firmware  for compile --emit static\n");
 }
 
 int run(bool json) {

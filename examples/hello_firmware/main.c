@@ -1,6 +1,6 @@
-/* Recognises held-out hand-written digits on a microcontroller: draws the first ones, then tells the accuracy, and what
- * one inference takes. The pictures come from files of the host, by semihosting. Exits with 1 when fewer than 97 % are
- * right. */
+/* Recognises held-out hand-written digits on a microcontroller: draws the first ones, then tells the
+ * accuracy, and what one inference takes. The pictures come from files of the host, by semihosting. Exits
+ * with 1 when fewer than 97 % are right. */
 #include "board.h"
 #include "digits.h"
 

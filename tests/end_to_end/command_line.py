@@ -130,6 +130,9 @@ class CommandLine(ToolTest):
     def test_targets_that_ask_the_same_are_refused(self):
         self.fails("quernel", "compile", DIGITS, "-o", "x.qnl", "--target", "aarch64", "--target", "x86-64-v3", "--target", "cortex-a53",
                    says=["targets 'aarch64' and 'cortex-a53'", "ask the same of a device: it would never choose the second", "leave one of them out"])
+        self.fails("quernel", "compile", DIGITS, "-o", "out.qnl", "--target", "cortex-m7",
+                   says=["target 'cortex-m7': its kernels are linked into firmware, bundles hold none",
+                         "name a target that runs Linux, or compile for firmware with --emit=static"])
 
     def test_targets(self):
         targets = json.loads(self.succeeds("quernel", "targets", "--json"))

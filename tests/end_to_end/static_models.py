@@ -66,14 +66,15 @@ def same_elements(dtype, a, b):
                for i in range(0, len(a), size))
 
 
-def compile_both(case, folder, options, values):
+def compile_both(case, folder, options, values, bundle_target=None):
     """Free dims become 1: batches of the real models. Values of inputs are constants where an operator needs them."""
     model = os.path.join(case, "model.onnx")
-    flags = ["--target", options.target, "-q"]
+    flags = ["-q"]
     memory = ["--memory", options.memory] if options.memory else []
     for path, name, _ in values:
         flags += ["--input-value", f"{name}={path}"]
-    command = [tool("quernel"), "compile", model, "--emit", options.form, "-o", os.path.join(folder, "model"), *memory]
+    command = [tool("quernel"), "compile", model, "--emit", options.form, "--target", options.target, "-o",
+               os.path.join(folder, "model"), *memory]
     done = run([*command, *flags])
     for name in re.findall(r"found the free dim '(.*)';", done.stdout):
         flags += ["--dim", name + "=1"]
@@ -83,7 +84,8 @@ def compile_both(case, folder, options, values):
         if "internal" not in done.stdout:
             raise Refused(reason_of(done.stdout))
         raise AssertionError(done.stdout)
-    done = run([tool("quernel"), "compile", model, "-o", os.path.join(folder, "model.qnl"), *flags])
+    done = run([tool("quernel"), "compile", model, "-o", os.path.join(folder, "model.qnl"), "--target", bundle_target or options.target,
+                *flags])
     assert done.returncode == 0, done.stdout
 
 

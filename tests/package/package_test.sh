@@ -9,6 +9,8 @@
 #    model through find_package(QuernelCompiler).
 # 4. examples/digits builds against the same package and recognises the held-out digits.
 # 5. So does examples/custom_op, and its kernel: both print what its README says.
+# 6. examples/hello_firmware builds for each microcontroller whose toolchain is there, and recognises the digits under its
+#    emulator.
 set -euo pipefail
 build=$1 scratch=$2
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -73,3 +75,19 @@ for description in "$example/compand.op" "$scratch/compand_kernel.op"; do
   done
 done
 grep -q 'called 0 times' "$scratch/compand.txt" || fail "examples/custom_op: expected the kernel to be run"
+
+for target in cortex-m4 cortex-m7 cortex-m33 cortex-m55 riscv32imc; do
+  compiler=arm-none-eabi-gcc emulator=qemu-system-arm
+  [[ $target == cortex* ]] || compiler=riscv64-unknown-elf-gcc emulator=qemu-system-riscv32
+  if ! command -v "$compiler" >/dev/null || ! command -v "$emulator" >/dev/null; then
+    say "examples/hello_firmware for $target: left out, no $compiler or $emulator (toolchains/install_debian.sh --cross)"
+    continue
+  fi
+  say "examples/hello_firmware for $target"
+  cmake -S "$source/examples/hello_firmware" -B "$scratch/firmware-$target" -G Ninja -DCMAKE_PREFIX_PATH="$prefix" \
+    -DCMAKE_TOOLCHAIN_FILE="$source/toolchains/$target.cmake" >"$scratch/firmware-$target.log"
+  cmake --build "$scratch/firmware-$target" >>"$scratch/firmware-$target.log"
+  ctest --test-dir "$scratch/firmware-$target" --verbose >"$scratch/firmware-$target.txt" ||
+    fail "hello_firmware for $target: $(tail -n 20 "$scratch/firmware-$target.txt")"
+  grep -E 'right|instructions|bytes' "$scratch/firmware-$target.txt"
+done

@@ -1,6 +1,6 @@
-/* What the programs here want of a board: text for the host, a count of instructions, the depth of the stack, files
- * of the host for tests. All of it goes through semihosting, which emulators and debug probes offer; firmware for a
- * product has its own in place of this folder. */
+/* What the programs here want of a board: text for the host, a count of instructions, the depth of the stack,
+ * files of the host for tests. All of it goes through semihosting, which emulators and debug probes offer;
+ * firmware for a product has its own in place of this folder. */
 #ifndef HELLO_FIRMWARE_BOARD_H_
 #define HELLO_FIRMWARE_BOARD_H_
 
@@ -17,14 +17,14 @@ void board_print_number(uint64_t number);
 /* Ends the emulation; the emulator's exit status is 0 for 0, else 1. */
 _Noreturn void board_exit(int status);
 
-/* Instructions since reset under qemu's -icount shift=0, to a multiple of board_instruction_step. On hardware: a
- * clock. */
+/* Instructions since reset under qemu's -icount shift=0, to a multiple of board_instruction_step. On
+ * hardware: a clock. */
 uint64_t board_instructions(void);
 extern const uint32_t board_instruction_step;
 
-/* Fills the free stack, which ends at the program's data (sections.ld), with a pattern; inline, so that it has no frame
- * of its own. board_stack_used: how many bytes below the frame of that caller have been written to since. An interrupt
- * in between counts, too. */
+/* Fills the free stack, which ends at the program's data (sections.ld), with a pattern; inline, so that it
+ * has no frame of its own. board_stack_used: how many bytes below the frame of that caller have been written
+ * to since. An interrupt in between counts, too. */
 enum { kStackPaint = 0x5ca1ab1e };
 extern uint32_t stack_limit[];
 extern uint32_t* board_painted_top;
@@ -40,8 +40,8 @@ __attribute__((always_inline)) static inline void board_paint_stack(void) {
 }
 uint32_t board_stack_used(void);
 
-/* Files of the host: the number of bytes read, from byte `offset` on, or written; negative where the file cannot be
- * opened. */
+/* Files of the host: the number of bytes read, from byte `offset` on, or written; negative where the file
+ * cannot be opened. */
 int32_t board_read_file(const char* name, uint32_t offset, void* data, uint32_t bytes);
 int32_t board_write_file(const char* name, const void* data, uint32_t bytes);
 

@@ -44,5 +44,19 @@ void reset(void) {
 }
 
 __attribute__((section(".vectors"), used)) static void (*const vectors[16])(void) = {
-    (void (*)(void))stack_top, reset,    on_fault, on_fault, on_fault, on_fault, on_fault, on_fault,
-    on_fault,                  on_fault, on_fault, on_fault, on_fault, on_fault, on_fault, on_tick};
+    (void (*)(void))stack_top,
+    reset,
+    on_fault,
+    on_fault,
+    on_fault,
+    on_fault,
+    on_fault,
+    on_fault,
+    on_fault,
+    on_fault,
+    on_fault,
+    on_fault,
+    on_fault,
+    on_fault,
+    on_fault,
+    on_tick};

@@ -53,8 +53,8 @@ static intptr_t open_file(const char* name, uintptr_t mode) {
 }
 
 /* The calls that transfer return how many bytes they left. */
-static int32_t transfer(uintptr_t operation, const char* name, uintptr_t mode, uint32_t offset, uintptr_t data,
-                        uint32_t bytes) {
+static int32_t transfer(uintptr_t operation, const char* name, uintptr_t mode, uint32_t offset,
+                        uintptr_t data, uint32_t bytes) {
   intptr_t file = open_file(name, mode);
   if (file < 0) return -1;
   const uintptr_t position[2] = {(uintptr_t)file, offset};

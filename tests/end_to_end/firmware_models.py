@@ -1,0 +1,116 @@
+#!/usr/bin/env python3
+"""Models as firmware on emulated microcontrollers: ONNX's node tests and real models. Integers are the same as the host's
+bundle gives, floats are compared with the recorded outputs; memory and stack are no more than the header says.
+
+firmware_models.py TARGET... [--every N] [--models-only] [--models NAME,NAME…] [--cases FOLDER...]"""
+import argparse
+import concurrent.futures
+import glob
+import os
+import queue
+import struct
+import sys
+import tempfile
+
+import firmware_board
+import static_form
+from static_models import NODE_TESTS, Refused, case_inputs, compile_both, run
+from tools import skip, test_data, tool
+
+MODELS = ["mnist_8", "micro_kws_fp32", "micro_kws_qdq", "fomo_mnv2_onnx", "mnist_quant_cinteger", "deeploy_autoencoder1d"]
+FLOATS = {"f32": "f", "f64": "d", "f16": "e"}
+
+
+def differs(t, expected, found, relative, absolute):
+    """What is wrong with the values of an output, or None."""
+    if t.dtype not in FLOATS:
+        return None if expected == found else "differs from the host's"
+    code = FLOATS[t.dtype]
+    for index, ((a,), (b,)) in enumerate(zip(struct.iter_unpack(code, expected), struct.iter_unpack(code, found))):
+        if a != a and b != b or a == b:
+            continue
+        if not abs(a - b) <= absolute + relative * abs(a):
+            return f"[{index}]: expected {a}, found {b}"
+    return None
+
+
+def compare(case, target, board):
+    values = case_inputs(case)
+    compile_both(case, board.case, argparse.Namespace(target=target, form="static", memory=""), values, "native")
+    inputs, outputs = firmware_board.write_program(board.case)
+    by_name = {name: (path, data) for path, name, data in values}
+    arguments = []
+    for index, t in enumerate(inputs):
+        path, data = by_name.get(t.name) or (values[index][0], values[index][2])
+        if len(data) != t.bytes:
+            raise Refused(f"input '{t.name}' has {len(data)} bytes in the data, {t.bytes} with its free dims 1")
+        with open(os.path.join(board.case, f"in{index}.raw"), "wb") as f:
+            f.write(data)
+        arguments += ["--input", f"{t.name}={path}"]
+    for index, t in enumerate(outputs):
+        arguments += ["--output", f"{t.name}=" + os.path.join(board.case, f"host{index}.raw")]
+    done = run([tool("quernel-run"), os.path.join(board.case, "model.qnl"), *arguments])
+    assert done.returncode == 0, done.stdout
+    said = board.run_program()
+    for index, t in enumerate(outputs):
+        read = lambda name: open(os.path.join(board.case, f"{name}{index}.raw"), "rb").read()
+        expected, found = read("host"), read("out")
+        wrong = differs(t, expected, found[:len(expected)], 1e-3, 1e-5)
+        assert not wrong, f"output '{t.name}' {wrong}"
+    assert said["stack"][0] <= said["stack"][1], f"used {said['stack'][0]} bytes of stack, the header says {said['stack'][1]}"
+    return said
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--every", type=int, default=1)
+    parser.add_argument("--models-only", action="store_true")
+    parser.add_argument("--models", type=lambda text: text.split(","), default=MODELS)
+    parser.add_argument("--cases", nargs="*", default=[])
+    parser.add_argument("targets", nargs="+")
+    options = parser.parse_args()
+    targets = [target for target in options.targets if firmware_board.Board.is_there(target)]
+    if not targets:
+        skip(f"no toolchain or emulator for {', '.join(options.targets)}: toolchains/install_debian.sh --cross")
+    nodes = [] if options.models_only else sorted(glob.glob(NODE_TESTS + "/*"))[::options.every]
+    models = [path for path in (os.path.join(test_data(), "models", name) for name in options.models) if os.path.isdir(path)]
+    cases = options.cases or nodes + models
+    if not cases:
+        skip(f"no ONNX tests in {NODE_TESTS} and no models in {test_data()}")
+    bad = False
+    for target in targets:
+        with tempfile.TemporaryDirectory(prefix="quernel-firmware-") as folder:
+            boards = queue.Queue()
+            workers = os.cpu_count()
+            for index in range(workers):
+                boards.put(firmware_board.Board(target, os.path.join(folder, str(index))))
+
+            def one(case):
+                board = boards.get()
+                try:
+                    return compare(case, target, board)
+                finally:
+                    boards.put(board)
+
+            same, refused, failed = 0, {}, []
+            with concurrent.futures.ThreadPoolExecutor(workers) as pool:
+                for case, future in [(case, pool.submit(one, case)) for case in cases]:
+                    name = os.path.basename(case.rstrip("/"))
+                    try:
+                        said = future.result()
+                        same += 1
+                        if case not in nodes:
+                            print(f"{target} {name}:", ", ".join(f"{word} {a} of {b}" if word != "instructions" else f"{a} instructions"
+                                                                for word, (a, b) in said.items()))
+                    except Refused as refusal:
+                        refused[name] = str(refusal)
+                    except Exception as error:
+                        failed.append(name)
+                        print(f"FAIL {target} {name}: {error}")
+            print(f"{target}: {same} of {len(cases)} right, {len(refused)} refused, {len(failed)} failed", flush=True)
+            bad |= bool(failed) or same < len(cases) // 2
+    sys.exit(1 if bad else 0)
+
+
+if __name__ == "__main__":
+    main()
