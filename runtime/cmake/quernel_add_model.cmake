@@ -61,7 +61,7 @@ function(quernel_add_model)
     set(files ${stem}.a ${stem}.h)
     list(APPEND arguments --emit static -o ${stem})
   else()
-    set(files ${stem}.c ${stem}.h)
+    set(files ${stem}.c ${stem}_weights.c ${stem}_memory.c ${stem}.h)
     list(APPEND arguments --emit c -o ${stem})
   endif()
   add_custom_command(OUTPUT ${files} COMMAND ${QUERNEL_PROGRAM} compile ${arguments}
@@ -79,5 +79,8 @@ function(quernel_add_model)
   else()
     add_library(${model_NAME} STATIC ${files})
     target_include_directories(${model_NAME} PUBLIC ${CMAKE_CURRENT_BINARY_DIR})
+    # The bits of the other forms; no calls of a C library for loops.
+    target_compile_options(${model_NAME} PRIVATE
+      $<$<C_COMPILER_ID:GNU,Clang>:-ffp-contract=off> $<$<C_COMPILER_ID:GNU>:-fno-tree-loop-distribute-patterns>)
   endif()
 endfunction()

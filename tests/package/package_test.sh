@@ -7,9 +7,10 @@
 # 2. The installed quernel compiles the digits model; the installed quernel-run runs it.
 # 3. A consumer in C and one in C++ build against find_package(QuernelRuntime) and run that bundle; it also compiles the
 #    model through find_package(QuernelCompiler).
-# 4. examples/digits builds against the same package and recognises the held-out digits.
-# 5. So does examples/custom_op, and its kernel: both print what its README says.
-# 6. examples/hello_firmware builds for each microcontroller whose toolchain is there, and recognises the digits under its
+# 4. quernel_add_model makes a bundle, a static library and C, the last two of the same results.
+# 5. examples/digits builds against the same package and recognises the held-out digits.
+# 6. So does examples/custom_op, and its kernel: both print what its README says.
+# 7. examples/hello_firmware builds for each microcontroller whose toolchain is there, and recognises the digits under its
 #    emulator.
 set -euo pipefail
 build=$1 scratch=$2
@@ -51,6 +52,12 @@ for language in c cpp; do
   "$scratch/consumer/consumer_$language" "$scratch/digits.qnl" >"$scratch/consumer_$language.txt"
   printf 'input image\noutput scores\n' | diff - "$scratch/consumer_$language.txt" || fail "consumer_$language: wrong signature"
 done
+
+say "models that quernel_add_model compiled"
+"$prefix/bin/quernel" inspect "$scratch/consumer/added.qnl" | grep -q x86-64-v3 || fail "quernel_add_model: expected a bundle with x86-64-v3"
+"$scratch/consumer/consumer_static_form" >"$scratch/consumer_static_form.txt"
+"$scratch/consumer/consumer_c_form" >"$scratch/consumer_c_form.txt"
+diff "$scratch/consumer_static_form.txt" "$scratch/consumer_c_form.txt" || fail "expected the same bits from the static library and from C"
 
 say "examples/digits"
 cmake -S "$source/examples/digits" -B "$scratch/digits" -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_PREFIX_PATH="$prefix" \
