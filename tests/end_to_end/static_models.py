@@ -3,7 +3,8 @@
 stack are no more than the compiler says.
 
 --every N: of the node tests, from the --first on; --target T; --form c: C instead of static libraries, compiled with --flags;
---memory M: as quernel compile has it; --compiler, --runner: for another processor, with its quernel-run in --device."""
+--memory M: as quernel compile has it; --compiler, --runner: for another processor, with its quernel-run in --device, or for
+C without one: bundles then run here."""
 import argparse
 import concurrent.futures
 import glob
@@ -107,11 +108,14 @@ def compare(case, options):
             arguments += ["--input", f"{t.name}={path}"]
         for index, t in enumerate(outputs):
             arguments += ["--output", f"{t.name}=" + os.path.join(folder, f"bundle{index}.raw")]
-        device = [*options.runner.split(), options.device or tool("quernel-run")]
+        device = [*options.runner.split(), options.device] if options.device else [tool("quernel-run")]
         done = run([*device, os.path.join(folder, "model.qnl"), *arguments])
+        if "dtype mismatch" in done.stdout:
+            raise Refused("the stored data are of another dtype")
         assert done.returncode == 0, done.stdout
-        static_form.build_program(folder, "model", options.compiler, ["-static"] if options.runner else [] if options.form == "static" else options.flags.split(),
-                                  options.flags.split() if options.form == "c" else None)
+        c_flags = options.flags.split() if options.form == "c" else None
+        static_form.build_program(folder, "model", options.compiler,
+                                  [*(c_flags or []), *(["-static"] if options.runner else [])], c_flags)
         said = static_form.run_program(folder, inputs, outputs, options.runner.split())
         for index, t in enumerate(outputs):
             read = lambda name: open(os.path.join(folder, f"{name}{index}.raw"), "rb").read()
@@ -141,6 +145,9 @@ def main():
     parser.add_argument("--list", action="store_true", help="print every case")
     parser.add_argument("cases", nargs="*")
     options = parser.parse_args()
+    for program in [options.compiler, *options.runner.split()[:1]]:
+        if not shutil.which(program):
+            skip("no " + program)
     nodes = sorted(glob.glob(NODE_TESTS + "/*"))[options.first::options.every]
     models = [path for path in (os.path.join(test_data(), "models", name) for name in MODELS) if os.path.isdir(path)]
     cases = options.cases or nodes + models

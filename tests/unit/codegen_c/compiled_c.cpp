@@ -11,14 +11,46 @@
 
 namespace quernel::test {
 
+namespace {
+
+// A folder of its own that goes with it, unless QUERNEL_KEEP_C is set.
+class Folder {
+ public:
+  Folder() : path_((std::filesystem::temp_directory_path() / "quernel_c_XXXXXX").string()) {
+    if (!mkdtemp(path_.data())) std::abort();
+  }
+  ~Folder() {
+    if (!std::getenv("QUERNEL_KEEP_C")) std::filesystem::remove_all(path_);
+  }
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+}  // namespace
+
 CompiledC::CompiledC(const std::string& text, const std::string& flags) {
-  std::string pattern = (std::filesystem::temp_directory_path() / "quernel_c_XXXXXX").string();
-  if (!mkdtemp(pattern.data())) std::abort();
-  std::string source = pattern + "/model.c", object = pattern + "/model.so", log = pattern + "/log";
+  Folder folder;
+  std::string source = folder.path() + "/model.c";
   std::ofstream(source) << text;
+  build({source}, folder.path(), flags);
+}
+
+CompiledC CompiledC::of_files(const std::vector<std::string>& files, const std::string& flags) {
+  Folder folder;
+  CompiledC compiled;
+  compiled.build(files, folder.path(), flags);
+  return compiled;
+}
+
+void CompiledC::build(const std::vector<std::string>& files, const std::string& folder,
+                      const std::string& flags) {
+  std::string object = folder + "/model.so", log = folder + "/log";
   std::string command = std::string(QUERNEL_TEST_CC) +
-                        " -std=c99 -pedantic -Wall -Wextra -Werror -ffp-contract=off -shared -fPIC " + flags +
-                        " " + source + " -o " + object + " > " + log + " 2>&1";
+                        " -std=c99 -pedantic -Wall -Wextra -Werror -ffp-contract=off -shared -fPIC " + flags;
+  for (const std::string& file : files) command += " " + file;
+  command += " -o " + object + " > " + log + " 2>&1";
   if (std::system(command.c_str()) == 0) {
     library_ = dlopen(object.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (!library_) ADD_FAILURE() << dlerror();
@@ -27,7 +59,6 @@ CompiledC::CompiledC(const std::string& text, const std::string& flags) {
     said << std::ifstream(log).rdbuf();
     ADD_FAILURE() << command << "\n" << said.str().substr(0, 8000);
   }
-  if (!std::getenv("QUERNEL_KEEP_C")) std::filesystem::remove_all(pattern);
 }
 
 CompiledC::~CompiledC() {

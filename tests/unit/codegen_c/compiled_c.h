@@ -1,7 +1,9 @@
-// C text compiled by the system's C compiler into a shared object and loaded.
+// C compiled by the system's C compiler into a shared object and loaded.
 #pragma once
 
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace quernel::test {
 
@@ -9,6 +11,8 @@ class CompiledC {
  public:
   // Strict C99, all warnings are errors; what the compiler says then is a test failure, and the object empty.
   CompiledC(const std::string& text, const std::string& flags);
+  static CompiledC of_files(const std::vector<std::string>& files, const std::string& flags);
+  CompiledC(CompiledC&& other) noexcept : library_(std::exchange(other.library_, nullptr)) {}
   CompiledC(const CompiledC&) = delete;
   ~CompiledC();
   bool ok() const { return library_ != nullptr; }
@@ -17,8 +21,11 @@ class CompiledC {
     return reinterpret_cast<Function*>(symbol(name));
   }
 
- private:
   void* symbol(const std::string& name) const;
+
+ private:
+  CompiledC() = default;
+  void build(const std::vector<std::string>& files, const std::string& folder, const std::string& flags);
   void* library_ = nullptr;
 };
 
