@@ -91,6 +91,7 @@ int main(int argc, char** argv) {
   } catch (const std::bad_alloc&) {
     return tools::fail(invalid_input("out of memory"));
   } catch (const std::exception& error) {
+    if (std::ferror(stdout) != 0) return tools::fail(invalid_input("standard output cannot be written"));
     return tools::fail(internal_error(error.what()));
   }
 }
