@@ -76,18 +76,18 @@ def sample(architecture, runner, start):
     if not nodes:
         skip(f"no ONNX tests in {NODE_TESTS}: toolchains/install_debian.sh --test installs them")
     print(f"node tests: one of each {EVERY}; again with --sample {start % (EVERY * len(architecture.targets))}", flush=True)
-    for i, (target, cpu) in enumerate(architecture.targets.items()):
-        device = Device(runner, cpu)
-        # The targets take turns, too: node tests on one of them, models on all.
-        if i == start // EVERY % len(architecture.targets):
-            found = verify_on(device, target, nodes)
-            if sum(verdict == "PASS" for verdict in found.values()) < len(nodes) // 2:
-                sys.exit("expected most node tests to be supported")
-        with tempfile.TemporaryDirectory(prefix="quernel-test-") as folder:
-            cases = byte_products.write_cases(folder) + models
+    with tempfile.TemporaryDirectory(prefix="quernel-test-") as folder:
+        cases = byte_products.write_cases(folder) + models
+        for i, (target, cpu) in enumerate(architecture.targets.items()):
+            device = Device(runner, cpu)
+            # The targets take turns, too: node tests on one of them, the other cases on all.
+            if i == start // EVERY % len(architecture.targets):
+                found = verify_on(device, target, nodes)
+                if sum(verdict == "PASS" for verdict in found.values()) < len(nodes) // 2:
+                    sys.exit("expected most node tests to be supported")
             if set(verify_on(device, target, cases).values()) != {"PASS"}:
                 sys.exit(f"expected all of {len(cases)} cases to pass")
-    refuses_a_lesser_processor(architecture, runner, nodes[0])
+        refuses_a_lesser_processor(architecture, runner, cases[0])
 
 
 def main():
