@@ -54,14 +54,19 @@ static unsigned char* stack;
 static int32_t code;
 static size_t stack_used;
 
-static __attribute__((noinline)) void call(void) { code = %(entry)s_run(&memory, &inputs, &outputs); }
+static unsigned char* frame; /* from which the stack is measured */
+static __attribute__((noinline)) void call(void) {
+  frame = __builtin_frame_address(0);
+  code = %(entry)s_run(&memory, &inputs, &outputs);
+}
 static void* run_on_painted_stack(void* unused) {
   unsigned char* here = __builtin_frame_address(0);
-  for (volatile unsigned char* p = stack; p < here - 160; ++p) *p = kPaint;
+  unsigned char* top = here - 160; /* this function's own frame lies above */
+  for (volatile unsigned char* p = stack; p < top; ++p) *p = kPaint;
   call();
   unsigned char* deepest = stack;
-  while (*deepest == kPaint) ++deepest;
-  stack_used = (size_t)(here - deepest);
+  while (deepest < top && *deepest == kPaint) ++deepest;
+  stack_used = deepest == top ? 0 : (size_t)(frame - deepest);
   return unused;
 }
 

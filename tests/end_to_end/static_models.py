@@ -105,7 +105,7 @@ def compare(case, options):
                 raise Refused(f"input '{t.name}' has {len(data)} bytes in the data, {t.bytes} with its free dims 1")
             with open(os.path.join(folder, f"in{index}.raw"), "wb") as f:
                 f.write(data)
-            arguments += ["--input", f"{t.name}={path}"]
+            arguments += ["--input", f"{t.name}=raw:" + os.path.join(folder, f"in{index}.raw")]
         for index, t in enumerate(outputs):
             arguments += ["--output", f"{t.name}=" + os.path.join(folder, f"bundle{index}.raw")]
         device = [*options.runner.split(), options.device] if options.device else [tool("quernel-run")]

@@ -24,14 +24,11 @@
 #include "codegen/llvm/kernel_emitter.h"
 #include "codegen/llvm/optimize.h"
 #include "codegen/llvm/program_emitter.h"
+#include "codegen/llvm/stack_use.h"
 #include "schemas/kernel_abi.h"
 
 namespace quernel::codegen {
 namespace {
-
-// What LLVM's frame size leaves out: the return address, and the gap before frames that are aligned to more
-// than the stack is.
-constexpr uint64_t kCallOverheadBytes = 16 + 64;
 
 // What LLVM was using when it crashed can neither be used nor destroyed; kept reachable, so that it is no
 // leak.
@@ -52,14 +49,14 @@ void note_fatal_error(void*, const char* reason, bool) {
 
 // What a context reports while one module is compiled.
 struct Report {
-  std::map<std::string, uint64_t> frames;  // bytes of each function's
+  StackUse stack;
   std::string errors;
 };
 
 void note_diagnostic(const llvm::DiagnosticInfo* info, void* context) {
   auto& report = *static_cast<Report*>(context);
   if (auto* stack = llvm::dyn_cast<llvm::DiagnosticInfoStackSize>(info)) {
-    report.frames[stack->getFunction().getName().str()] = stack->getStackSize() + kCallOverheadBytes;
+    report.stack.note_frame(*stack);
   } else if (info->getSeverity() == llvm::DS_Error) {
     llvm::raw_string_ostream stream(report.errors);
     llvm::DiagnosticPrinterRawOStream printer(stream);
@@ -199,6 +196,7 @@ void Compiler::State::prepare(llvm::Module& module) const {
   for (llvm::Function& f : module) {
     if (f.isDeclaration()) continue;
     f.addFnAttr(llvm::Attribute::NoUnwind);
+    f.addFnAttr(llvm::Attribute::NoRedZone);  // firmware has interrupts, and frames count for stack use
     f.addFnAttr(llvm::Attribute::MustProgress);
     f.addFnAttr("target-cpu", target.cpu);
     if (!target.features.empty()) f.addFnAttr("target-features", target.features);
@@ -244,33 +242,9 @@ Expected<Compiler> Compiler::create(const Target& target, bool optimize, CodeUse
 
 namespace {
 
-// The functions of the module that each function calls.
-using CallGraph = std::map<std::string, std::vector<std::string>>;
-CallGraph call_graph(const llvm::Module& module) {
-  CallGraph calls;
-  for (const llvm::Function& function : module)
-    for (const llvm::BasicBlock& block : function)
-      for (const llvm::Instruction& instruction : block)
-        if (auto* call = llvm::dyn_cast<llvm::CallBase>(&instruction))
-          if (const llvm::Function* callee = call->getCalledFunction(); callee && !callee->isDeclaration())
-            calls[function.getName().str()].push_back(callee->getName().str());
-  return calls;
-}
-
-// A function's frame and the deepest of those that it calls; there is no recursion.
-uint64_t stack_bound(const Report& report, const CallGraph& calls, const std::string& name) {
-  uint64_t deepest = 0;
-  if (auto callees = calls.find(name); callees != calls.end())
-    for (const std::string& callee : callees->second)
-      deepest = std::max(deepest, stack_bound(report, calls, callee));
-  auto own = report.frames.find(name);
-  return deepest + (own == report.frames.end() ? kCallOverheadBytes : own->second);
-}
-
-std::vector<uint64_t> stack_bounds(const Report& report, const CallGraph& calls,
-                                   const std::vector<std::string>& names) {
+std::vector<uint64_t> stack_bounds(const StackUse& stack, const std::vector<std::string>& names) {
   std::vector<uint64_t> bounds;
-  for (const std::string& name : names) bounds.push_back(stack_bound(report, calls, name));
+  for (const std::string& name : names) bounds.push_back(stack.bound(name));
   return bounds;
 }
 
@@ -285,11 +259,10 @@ std::string names_of(std::span<const loop::Kernel> kernels) {
 Expected<ObjectCode> Compiler::compile(std::span<const loop::Kernel> kernels,
                                        const std::vector<std::string>& symbols, const std::string& dump_dir) {
   auto* context = new llvm::LLVMContext;
-  Report report;
+  Report report{StackUse(state_->target), {}};
   llvm::SmallVector<char, 0> object, assembly;
   std::string error, ir;
   std::vector<uint64_t> scratch_bytes;
-  CallGraph calls;
   Status status = state_->guarded(names_of(kernels), [&] {
     context->setDiagnosticHandlerCallBack(note_diagnostic, &report);
     auto module = state_->new_module(kernels[0].name, *context);
@@ -302,7 +275,7 @@ Expected<ObjectCode> Compiler::compile(std::span<const loop::Kernel> kernels,
     scalarize_single_lanes(*module);
     expand_missing_instructions(*module, state_->isa);
     state_->prepare(*module);  // what was added
-    calls = call_graph(*module);
+    report.stack.read(*module);
     if (!dump_dir.empty()) {
       llvm::raw_string_ostream text(ir);
       module->print(text, nullptr);
@@ -324,7 +297,7 @@ Expected<ObjectCode> Compiler::compile(std::span<const loop::Kernel> kernels,
     std::ofstream(dump_dir + "/" + kernels[0].name + ".s")
         .write(assembly.data(), static_cast<std::streamsize>(assembly.size()));
   }
-  return ObjectCode{std::string(object.begin(), object.end()), stack_bounds(report, calls, symbols),
+  return ObjectCode{std::string(object.begin(), object.end()), stack_bounds(report.stack, symbols),
                     scratch_bytes};
 }
 
@@ -333,8 +306,7 @@ Expected<ObjectCode> Compiler::State::compile_module(const std::string& name,
                                                      const std::function<void(llvm::Module&)>& emit) {
   auto* context = new llvm::LLVMContext;
   llvm::SmallVector<char, 0> object;
-  Report report;
-  CallGraph calls;
+  Report report{StackUse(target), {}};
   std::string error;
   Status status = guarded(name, [&] {
     context->setDiagnosticHandlerCallBack(note_diagnostic, &report);
@@ -346,7 +318,7 @@ Expected<ObjectCode> Compiler::State::compile_module(const std::string& name,
     if (optimize) codegen::optimize(*module, *machine);
     expand_missing_instructions(*module, isa);
     prepare(*module);  // what was added
-    calls = call_graph(*module);
+    report.stack.read(*module);
     emit_machine_code(*module, *machine, llvm::CodeGenFileType::ObjectFile, object);
   });
   if (!status) {
@@ -356,7 +328,7 @@ Expected<ObjectCode> Compiler::State::compile_module(const std::string& name,
   delete context;
   if (error.empty()) error = report.errors;
   if (!error.empty()) return internal_error(name + ": " + error, {}, "codegen-llvm");
-  return ObjectCode{std::string(object.begin(), object.end()), stack_bounds(report, calls, functions), {}};
+  return ObjectCode{std::string(object.begin(), object.end()), stack_bounds(report.stack, functions), {}};
 }
 
 // The table holds offsets relative to itself, so that the image needs no relocation.
