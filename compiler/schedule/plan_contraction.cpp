@@ -161,6 +161,12 @@ double spills(const ContractionPlan& plan, const Target& target, int m, int v, d
   return 2 * m * v + v + 2 > target.vector_registers ? 1.2 : 1;
 }
 
+// Registers of the target that a tile can have.
+int tile_registers(const ContractionPlan& plan, const Target& target) {
+  bool scalars = plan.integers && target.integer_registers != 0;
+  return scalars ? target.integer_registers : target.vector_registers;
+}
+
 struct Estimate {
   Tiling tiling;
   double cycles;  // of a grid point
@@ -181,7 +187,7 @@ std::vector<Estimate> estimates(const ContractionPlan& plan, const Target& targe
     for (int m = 1; m <= 14; ++m) {
       if (m > rows && m > 1) break;
       int extra = plan.elementwise ? v + 2 : halves ? 2 * v + 4 : v + 1;
-      if (m * v + extra > target.vector_registers && !(m == 1 && v == 1)) break;
+      if (m * v + extra > tile_registers(plan, target) && !(m == 1 && v == 1)) break;
       double tiles = std::ceil(rows / m) * std::ceil(columns / (static_cast<double>(v) * plan.lanes));
       double step = step_cycles(plan, target, m, v, steps) * spills(plan, target, m, v, steps);
       double cycles = tiles * (steps * step + 12 + 2.0 * m * v);
@@ -317,6 +323,7 @@ ContractionPlan plan_contraction(const Contraction& contraction, const OperandSt
       plan.grid_axes.pop_back();
     }
   }
+  plan.integers = is_integer(contraction.accumulator);
   choose_dot(plan, plan.swapped ? y.dtype : x.dtype, plan.swapped ? x.dtype : y.dtype,
              contraction.accumulator, target);
   coalesce(axes, plan.reduction_axes,

@@ -54,6 +54,7 @@ struct ContractionPlan {
   bool swapped = false;      // "a" is the contraction's second operand
   int vector_axis = -1;      // output axis along which vectors run; -1: none can
   bool elementwise = false;  // a is read in vectors, too (depthwise); b may be the same all along them
+  bool integers = false;     // what is added up
   bool packed = false;       // "b" is a constant, packed to [grid axes][panel][reduction][panel_n]
   // 4: a step of the sum takes four neighbours along the last reduction axis, of one byte each, as words of
   // 32 bits; packed to [grid axes][panel][reduction, its last axis / 4][panel_n][4]. Else 1.

@@ -14,7 +14,7 @@ std::vector<Target> cortex_m_targets() {
   m0.triple = "thumbv6m-unknown-none-eabi";
   m0.cpu = "cortex-m0plus";
   m0.vector_bytes = 4;
-  m0.vector_registers = 8;
+  m0.vector_registers = m0.integer_registers = 8;
   m0.has_f32 = m0.has_f64 = false;
   m0.l1_bytes = m0.l2_bytes = 16 << 10;
   m0.single_issue = true;
@@ -27,6 +27,7 @@ std::vector<Target> cortex_m_targets() {
   m4.cpu = "cortex-m4";
   m4.required_features = QNL_ARM_THUMB2 | QNL_ARM_VFP4_SP | QNL_ARM_DSP;
   m4.vector_registers = 32;
+  m4.integer_registers = 12;
   m4.has_f32 = m4.has_fma = m4.has_f16 = true;
 
   Target m7 = m4;
@@ -50,6 +51,7 @@ std::vector<Target> cortex_m_targets() {
   m55.required_features |= QNL_ARM_VFP4_DP | QNL_ARM_MVE_INT | QNL_ARM_MVE_FP;
   m55.vector_bytes = 16;
   m55.vector_registers = 8;
+  m55.integer_registers = 0;
   m55.has_f64 = true;
   m55.has_masks = true;
   m55.single_issue = false;  // vector instructions overlap with the next one

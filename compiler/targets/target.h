@@ -24,6 +24,7 @@ struct Target {
 
   int vector_bytes = 16;         // widest vector register worth using; 4: no vectors, a lane is a scalar
   int vector_registers = 16;     // architectural vector registers; those of f32 where there are no vectors
+  int integer_registers = 0;     // where there are no vectors: those that sums of integers can have
   bool has_f32 = true;           // f32 arithmetic in hardware, square roots too
   bool has_f64 = true;           // f64 arithmetic
   bool has_fma = false;          // fused multiply-add in hardware, for what of f32 and f64 there is

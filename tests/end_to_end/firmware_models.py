@@ -17,7 +17,7 @@ import static_form
 from static_models import NODE_TESTS, Refused, case_inputs, compile_both, run
 from tools import skip, test_data, tool
 
-MODELS = ["mnist_8", "micro_kws_fp32", "micro_kws_qdq", "fomo_mnv2_onnx", "mnist_quant_cinteger", "deeploy_autoencoder1d"]
+MODELS = ["mnist_8", "micro_kws_fp32", "micro_kws_qdq", "micro_kws_qoperator", "fomo_mnv2_onnx", "mnist_quant_cinteger", "deeploy_autoencoder1d"]
 FLOATS = {"f32": "f", "f64": "d", "f16": "e"}
 
 

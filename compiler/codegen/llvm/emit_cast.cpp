@@ -80,16 +80,23 @@ KernelEmitter::Value* KernelEmitter::float_to_narrow_integer(Value* x, DType to)
   x = builder_.CreateSelect(builder_.CreateFCmpOLT(x, number(highest)), x, number(highest));
   llvm::Type* i32 = x->getType()->getWithNewType(builder_.getInt32Ty());
   x = rounded ? builder_.CreateIntrinsic(llvm::Intrinsic::lrint, {i32, x->getType()}, {x})
-              : builder_.CreateFPToSI(x, i32);
+              : builder_.CreateFPToSI(apart_from_products(x), i32);
   if (moved != 0) x = builder_.CreateAdd(x, int_constant(i32, static_cast<uint64_t>(moved)));
   return builder_.CreateTrunc(x, x->getType()->getWithNewType(element_type(to)));
+}
+
+// Of a conversion and a product with a power of two LLVM makes one instruction of MVE, and it happens that
+// the count of bits is then the number of a register.
+KernelEmitter::Value* KernelEmitter::apart_from_products(Value* x) {
+  if (!isa_.mve || !x->getType()->isVectorTy()) return x;
+  return builder_.CreateIntrinsic(llvm::Intrinsic::arithmetic_fence, {x->getType()}, {x});
 }
 
 KernelEmitter::Value* KernelEmitter::float_to_integer(Value* x, DType to) {
   if (bit_width(to) < 32) return float_to_narrow_integer(x, to);
   llvm::Type* type = x->getType()->getWithNewType(element_type(to));
   auto id = is_signed_integer(to) ? llvm::Intrinsic::fptosi_sat : llvm::Intrinsic::fptoui_sat;
-  return builder_.CreateIntrinsic(id, {type, x->getType()}, {x});
+  return builder_.CreateIntrinsic(id, {type, x->getType()}, {apart_from_products(x)});
 }
 
 // To f16 through f32: whatever is inexact there is infinite in f16. To bf16 through f64, where 64-bit
@@ -111,7 +118,8 @@ KernelEmitter::Value* KernelEmitter::integer_to_float(Value* x, DType from, DTyp
   }
   llvm::Type* type =
       x->getType()->getWithNewType(through_f64 ? builder_.getDoubleTy() : builder_.getFloatTy());
-  Value* wide = is_signed ? builder_.CreateSIToFP(x, type) : builder_.CreateUIToFP(x, type);
+  Value* wide =
+      apart_from_products(is_signed ? builder_.CreateSIToFP(x, type) : builder_.CreateUIToFP(x, type));
   return to == DType::kF32 || to == DType::kF64 ? wide : narrow(wide, to);
 }
 

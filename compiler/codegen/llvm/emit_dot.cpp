@@ -1,6 +1,8 @@
 // Sums of four products of bytes in each 32-bit lane: one instruction where the target has it for the
 // operands' signs, else two products of pairs of 16-bit elements, which are exact, or plain arithmetic.
+#include <llvm/Analysis/VectorUtils.h>
 #include <llvm/IR/IntrinsicsAArch64.h>
+#include <llvm/IR/IntrinsicsARM.h>
 #include <llvm/IR/IntrinsicsX86.h>
 
 #include "codegen/llvm/kernel_emitter.h"
@@ -16,12 +18,15 @@ KernelEmitter::Value* KernelEmitter::dot(const loop::ExprNode& e) {
   if (Value* result = dot_by_instruction(a, a_signed, b, b_signed, sum)) return result;
   bool pairs = isa_.x86 && (lanes == 4 || (lanes == 8 && isa_.avx2) || (lanes == 16 && isa_.avx512_bw));
   if (pairs) return dot_of_pairs(a, a_signed, b, b_signed, sum);
-  llvm::Type* type = sum->getType();
+  if (isa_.arm_dsp && lanes == 1) return dot_of_halfwords(a, a_signed, b, b_signed, sum);
   for (uint64_t i = 0; i < 4; ++i) {
     auto byte = [&](Value* word, bool is_signed) {
-      Value* top = builder_.CreateShl(word, int_constant(type, 24 - 8 * i));
-      llvm::Constant* down = int_constant(type, 24);
-      return is_signed ? builder_.CreateAShr(top, down) : builder_.CreateLShr(top, down);
+      Value* scalar = isa_.mve ? llvm::getSplatValue(word) : nullptr;
+      if (scalar) word = scalar;
+      Value* top = builder_.CreateShl(word, int_constant(word->getType(), 24 - 8 * i));
+      llvm::Constant* down = int_constant(word->getType(), 24);
+      Value* low = is_signed ? builder_.CreateAShr(top, down) : builder_.CreateLShr(top, down);
+      return scalar ? splat(low, lanes) : low;
     };
     sum = builder_.CreateAdd(sum, builder_.CreateMul(byte(a, a_signed), byte(b, b_signed)));
   }
@@ -65,6 +70,21 @@ KernelEmitter::Value* KernelEmitter::neon_element(Value* word) {
       llvm::PoisonValue::get(floats), builder_.CreateBitCast(word, builder_.getFloatTy()), uint64_t{0});
   lane = builder_.CreateIntrinsic(llvm::Intrinsic::arithmetic_fence, {floats}, {lane});
   return builder_.CreateShuffleVector(builder_.CreateBitCast(lane, words), llvm::ArrayRef<int>{0, 0, 0, 0});
+}
+
+// Bytes 0 and 2, then 1 and 3, widened to halves of a word.
+KernelEmitter::Value* KernelEmitter::dot_of_halfwords(Value* a, bool a_signed, Value* b, bool b_signed,
+                                                      Value* sum) {
+  namespace intrinsic = llvm::Intrinsic;
+  auto halves = [&](Value* word, bool is_signed, bool odd) -> Value* {
+    if (odd)
+      word = builder_.CreateIntrinsic(intrinsic::fshr, {word->getType()}, {word, word, builder_.getInt32(8)});
+    return builder_.CreateIntrinsic(is_signed ? intrinsic::arm_sxtb16 : intrinsic::arm_uxtb16, {}, {word});
+  };
+  for (bool odd : {false, true})
+    sum = builder_.CreateIntrinsic(intrinsic::arm_smlad, {},
+                                   {halves(a, a_signed, odd), halves(b, b_signed, odd), sum});
+  return sum;
 }
 
 // Even and odd bytes, widened in place.

@@ -73,6 +73,7 @@ class KernelEmitter {
   Value* dot(const loop::ExprNode& e);
   Value* dot_by_instruction(Value* a, bool a_signed, Value* b, bool b_signed, Value* sum);
   Value* neon_element(Value* word);
+  Value* dot_of_halfwords(Value* a, bool a_signed, Value* b, bool b_signed, Value* sum);
   Value* dot_of_pairs(Value* a, bool a_signed, Value* b, bool b_signed, Value* sum);
   Value* bit_cast(const loop::ExprNode& e);
   Value* reduce_lanes(const loop::ExprNode& e);
@@ -126,6 +127,7 @@ class KernelEmitter {
   Value* integer_to_float(Value* x, DType from, DType to);
   Value* float_to_integer(Value* x, DType to);
   Value* float_to_narrow_integer(Value* x, DType to);
+  Value* apart_from_products(Value* x);
 
   // emit_load_store.cpp
   Value* load(const loop::ExprNode& e);

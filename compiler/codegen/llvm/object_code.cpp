@@ -98,6 +98,8 @@ InstructionSet instruction_set(const Target& target, const llvm::MCSubtargetInfo
   isa.avx2 = isa.x86 && subtarget.checkFeatures("+avx2");
   isa.avx512_bw = isa.x86 && subtarget.checkFeatures("+avx512bw");
   isa.vnni = isa.x86 && subtarget.checkFeatures("+avx512vnni,+avx512vl");
+  isa.arm_dsp = target.arch == Arch::kArm && subtarget.checkFeatures("+dsp");
+  isa.mve = target.arch == Arch::kArm && subtarget.checkFeatures("+mve");
   isa.neon_dotprod = target.arch == Arch::kAArch64 && subtarget.checkFeatures("+dotprod");
   isa.neon_i8mm = target.arch == Arch::kAArch64 && subtarget.checkFeatures("+i8mm");
   bool rounds_f32 = true, rounds_f64 = true;
