@@ -10,7 +10,8 @@
 # 4. quernel_add_model makes a bundle, a static library and C, the last two of the same results.
 # 5. examples/digits builds against the same package and recognises the held-out digits.
 # 6. So does examples/custom_op, and its kernel: both print what its README says.
-# 7. examples/hello_firmware builds for each microcontroller whose toolchain is there, and recognises the digits under its
+# 7. examples/hello_linux builds here and, where the cross compiler is there, against a runtime for AArch64, and runs.
+# 8. examples/hello_firmware builds for each microcontroller whose toolchain is there, and recognises the digits under its
 #    emulator.
 set -euo pipefail
 build=$1 scratch=$2
@@ -82,6 +83,31 @@ for description in "$example/compand.op" "$scratch/compand_kernel.op"; do
   done
 done
 grep -q 'called 0 times' "$scratch/compand.txt" || fail "examples/custom_op: expected the kernel to be run"
+
+say "examples/hello_linux"
+hello() {  # hello NAME CMAKE-ARGUMENTS...
+  local out=$scratch/hello-$1
+  cmake -S "$source/examples/hello_linux" -B "$out" -G Ninja "${@:2}" >"$out.log"
+  cmake --build "$out" >>"$out.log" || fail "hello_linux: $(tail -n 20 "$out.log")"
+  ctest --test-dir "$out" --verbose >"$out.txt" || fail "hello_linux: $(tail -n 20 "$out.txt")"
+  grep 'this is a' "$out.txt"
+}
+hello native -DCMAKE_PREFIX_PATH="$prefix"
+if command -v aarch64-linux-gnu-g++ >/dev/null && command -v qemu-aarch64-static >/dev/null; then
+  toolchain=-DCMAKE_TOOLCHAIN_FILE=$source/toolchains/aarch64-linux-gnu.cmake
+  cmake -S "$source" -B "$scratch/runtime-aarch64" -G Ninja "$toolchain" -DCMAKE_BUILD_TYPE=MinSizeRel \
+    -DQUERNEL_BUILD_COMPILER=OFF -DQUERNEL_BUILD_TESTS=OFF >"$scratch/runtime-aarch64.log"
+  cmake --build "$scratch/runtime-aarch64" >>"$scratch/runtime-aarch64.log"
+  cmake --install "$scratch/runtime-aarch64" --prefix "$scratch/device" >>"$scratch/runtime-aarch64.log"
+  hello aarch64 "$toolchain" -DCMAKE_PREFIX_PATH="$scratch/device" -DQUERNEL_PROGRAM="$prefix/bin/quernel"
+  if cmake -S "$source/examples/hello_linux" -B "$scratch/hello-mixed" -G Ninja "$toolchain" -DCMAKE_PREFIX_PATH="$prefix" \
+      >"$scratch/hello-mixed.txt" 2>&1; then
+    fail "expected a runtime of this machine to be refused for AArch64"
+  fi
+  grep -q 'this runtime was built for' "$scratch/hello-mixed.txt" || fail "expected the processors to be named: $(tail -n 9 "$scratch/hello-mixed.txt")"
+else
+  say "examples/hello_linux for AArch64: left out, no cross compiler or emulator (toolchains/install_debian.sh --cross)"
+fi
 
 for target in cortex-m4 cortex-m7 cortex-m33 cortex-m55 riscv32imc; do
   compiler=arm-none-eabi-gcc emulator=qemu-system-arm
