@@ -90,6 +90,25 @@ def compile_both(case, folder, options, values, bundle_target=None):
     assert done.returncode == 0, done.stdout
 
 
+def run_bundle(folder, inputs, outputs, values, device):
+    """model.qnl on the case's inputs, which are written to in0.raw and so on; its outputs to bundle0.raw and so on."""
+    by_name = {name: data for _, name, data in values}
+    arguments = []
+    for index, t in enumerate(inputs):
+        data = by_name[t.name] if t.name in by_name else values[index][2]
+        if len(data) != t.bytes:
+            raise Refused(f"input '{t.name}' has {len(data)} bytes in the data, {t.bytes} with its free dims 1")
+        with open(os.path.join(folder, f"in{index}.raw"), "wb") as f:
+            f.write(data)
+        arguments += ["--input", f"{t.name}=raw:" + os.path.join(folder, f"in{index}.raw")]
+    for index, t in enumerate(outputs):
+        arguments += ["--output", f"{t.name}=" + os.path.join(folder, f"bundle{index}.raw")]
+    done = run([*device, os.path.join(folder, "model.qnl"), *arguments])
+    if "dtype mismatch" in done.stdout:
+        raise Refused("the stored data are of another dtype")
+    assert done.returncode == 0, done.stdout
+
+
 def compare(case, options):
     """One case in a folder of its own; raises AssertionError."""
     folder = tempfile.mkdtemp(prefix="quernel-static-")
@@ -97,22 +116,8 @@ def compare(case, options):
         values = case_inputs(case)
         compile_both(case, folder, options, values)
         inputs, outputs = static_form.write_program(folder, "model")
-        by_name = {name: (path, data) for path, name, data in values}
-        arguments = []
-        for index, t in enumerate(inputs):
-            path, data = by_name.get(t.name) or (values[index][0], values[index][2])
-            if len(data) != t.bytes:
-                raise Refused(f"input '{t.name}' has {len(data)} bytes in the data, {t.bytes} with its free dims 1")
-            with open(os.path.join(folder, f"in{index}.raw"), "wb") as f:
-                f.write(data)
-            arguments += ["--input", f"{t.name}=raw:" + os.path.join(folder, f"in{index}.raw")]
-        for index, t in enumerate(outputs):
-            arguments += ["--output", f"{t.name}=" + os.path.join(folder, f"bundle{index}.raw")]
         device = [*options.runner.split(), options.device] if options.device else [tool("quernel-run")]
-        done = run([*device, os.path.join(folder, "model.qnl"), *arguments])
-        if "dtype mismatch" in done.stdout:
-            raise Refused("the stored data are of another dtype")
-        assert done.returncode == 0, done.stdout
+        run_bundle(folder, inputs, outputs, values, device)
         c_flags = options.flags.split() if options.form == "c" else None
         static_form.build_program(folder, "model", options.compiler,
                                   [*(c_flags or []), *(["-static"] if options.runner else [])], c_flags)
