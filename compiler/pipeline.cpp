@@ -1,4 +1,4 @@
-// The pipeline; over 600 lines because it alone knows all stages, from files to bundles, and their order.
+// The pipeline; over 600 lines because it alone knows all stages, from graphs to files, and their order.
 #include "pipeline.h"
 
 #include <algorithm>
@@ -6,7 +6,6 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
-#include <unordered_map>
 
 #include "bundle/custom_kernels.h"
 #include "bundle/static_program.h"
@@ -16,8 +15,6 @@
 #include "codegen/llvm/check_kernel.h"
 #include "codegen/llvm/compile_kernels.h"
 #include "codegen/llvm/static_archive.h"
-#include "frontends/onnx/import_model.h"
-#include "frontends/text/import_text.h"
 #include "graph/control.h"
 #include "graph/passes/passes.h"
 #include "graph/random_outputs.h"
@@ -135,92 +132,6 @@ bool has_pass(const std::vector<Pass>& passes, std::string_view name) {
   return std::any_of(passes.begin(), passes.end(), [&](const Pass& pass) { return pass.name == name; });
 }
 
-// Every value that was given is an input's; notes those that nobody needed.
-Status check_input_values(const CompileOptions& options, Imported& imported) {
-  std::string legal;
-  std::vector<std::string> names = imported.fixed_inputs;
-  for (ValueId v : imported.graph.inputs) names.push_back(imported.graph.values[v].name);
-  for (const std::string& name : names) legal += (legal.empty() ? "'" : ", '") + name + "'";
-  for (const auto& [name, value] : options.input_values) {
-    if (!contains(names, name))
-      return invalid_input("input value: expected the name of an input (" + legal + "), found '" + name +
-                           "'");
-    bool is_initial = std::any_of(
-        imported.graph.states.begin(), imported.graph.states.end(), [&](const Graph::State& state) {
-          return imported.graph.values[imported.graph.inputs[state.input]].name == name;
-        });
-    if (!contains(imported.fixed_inputs, name) && !is_initial)
-      imported.notes.push_back("the value of input '" + name +
-                               "' is not used: no operator needs it at compile time");
-  }
-  return {};
-}
-
-Status finish_import(const CompileOptions& options, Imported& imported) {
-  QUERNEL_CHECK(make_states(imported.graph, options.states, options.input_values));
-  return check_input_values(options, imported);
-}
-
-// Options of one entry point, and its model.
-CompileOptions entry_options(const CompileOptions& options, const EntryPointOptions& entry) {
-  CompileOptions own = options;
-  for (const auto& [name, value] : entry.dims) own.dims[name] = value, own.dim_ranges.erase(name);
-  for (const auto& [name, range] : entry.dim_ranges) own.dim_ranges[name] = range, own.dims.erase(name);
-  own.entry_points.clear();
-  return own;
-}
-
-// The models of all entry points; notes begin with the entry point's name where there are several.
-Expected<std::vector<Imported>> import_entry_points(const std::string& model, const CompileOptions& options) {
-  std::vector<Imported> entries;
-  if (options.entry_points.empty()) {
-    QUERNEL_TRY(Imported imported, import_model(model, options));
-    entries.push_back(std::move(imported));
-  }
-  for (const EntryPointOptions& entry : options.entry_points) {
-    for (const Imported& other : entries)
-      if (other.graph.name == entry.name)
-        return invalid_input("expected entry points of different names, found '" + entry.name + "' twice");
-    Expected<Imported> imported =
-        import_model(entry.model.empty() ? model : entry.model, entry_options(options, entry));
-    if (!imported) {
-      Diagnostics errors = imported.errors();
-      for (Diagnostic& error : errors) error.message = "entry point '" + entry.name + "': " + error.message;
-      return errors;
-    }
-    imported->graph.name = entry.name;
-    for (std::string& note : imported->notes) note = entry.name + ": " + note;
-    entries.push_back(std::move(*imported));
-  }
-  return entries;
-}
-
-// Entry points see one variable by one name: it has to be the same to all.
-Status check_shared_states(const std::vector<Graph>& graphs) {
-  struct Known {
-    const Graph* graph;
-    const Graph::State* state;
-  };
-  std::unordered_map<std::string, Known> known;
-  for (const Graph& graph : graphs)
-    for (const Graph::State& state : graph.states) {
-      const Value& value = graph.values[graph.inputs[state.input]];
-      auto [it, fresh] = known.try_emplace(value.name, Known{&graph, &state});
-      if (fresh) continue;
-      const auto& [other, same] = it->second;
-      const TensorType& type = other->type(other->inputs[same->input]);
-      if (!(type == value.type))
-        return invalid_input("state '" + value.name + "': expected " + to_string(type) +
-                             " as in entry point '" + other->name + "', found " + to_string(value.type) +
-                             " in '" + graph.name + "'");
-      const Bytes &a = state.initial.bytes, &b = same->initial.bytes;
-      if (a.size() != b.size() || !std::equal(a.data(), a.data() + a.size(), b.data()))
-        return invalid_input("state '" + value.name + "': expected the same initial value in entry points '" +
-                             other->name + "' and '" + graph.name + "'");
-    }
-  return {};
-}
-
 }  // namespace
 
 const std::vector<GraphPass>& graph_passes() {
@@ -315,27 +226,6 @@ Status check_pass_names(const CompileOptions& options) {
   for (const std::string& name : options.print_after)
     if (!is_one_of(all, name)) return unknown_pass("--print-after", name, all);
   return {};
-}
-
-Expected<Imported> import_model(const std::string& path, const CompileOptions& options) {
-  if (path.size() > 3 && path.ends_with(".qg")) {
-    QUERNEL_TRY(Graph graph, import_text(path));
-    Imported imported{std::move(graph), {}, {}, {}};
-    QUERNEL_CHECK(finish_import(options, imported));
-    return imported;
-  }
-  ImportOptions import_options;
-  import_options.dims = options.dims;
-  import_options.dim_ranges = options.dim_ranges;
-  import_options.input_shapes = options.input_shapes;
-  import_options.declared_shapes_yield = options.declared_shapes_yield;
-  import_options.input_values = options.input_values;
-  import_options.custom_ops = options.custom_ops;
-  QUERNEL_TRY(ImportedModel model, import_onnx(path, import_options));
-  Imported imported{std::move(model.graph), std::move(model.notes), std::move(model.fixed_inputs),
-                    std::move(model.fourier_outputs)};
-  QUERNEL_CHECK(finish_import(options, imported));
-  return imported;
 }
 
 namespace {

@@ -7,6 +7,7 @@
 
 #include "bundle/bundle_from_schedule.h"
 #include "graph/ir.h"
+#include "import_models.h"
 #include "loop/ir.h"
 #include "quernel/compiler.h"
 #include "schedule/tunable_contractions.h"
@@ -41,14 +42,6 @@ Status check_pass_names(const CompileOptions& options);
 Diagnostic unknown_pass(const std::string& option, const std::string& name,
                         const std::vector<std::string_view>& legal);
 
-struct Imported {
-  Graph graph;
-  std::vector<std::string> notes;
-  std::vector<std::string> fixed_inputs;  // constants now, through CompileOptions::input_values
-  std::vector<std::string> fourier_outputs;
-};
-// By the file's name: .qg is graph IR text, anything else ONNX.
-Expected<Imported> import_model(const std::string& path, const CompileOptions& options);
 // All graph passes in order, up to stop_after where that is one of them.
 Expected<Graph> run_graph_passes(Graph graph, const Target& target, const CompileOptions& options,
                                  schedule::Tilings* tilings = nullptr);

@@ -20,7 +20,8 @@ LAYERS = {
     "compiler/lower":       ("compiler/graph", "compiler/schedule", "compiler/loop", "compiler/ops"),
     "compiler/codegen":     ("compiler/loop", "compiler/targets", "schemas"),
     "compiler/bundle":      ("compiler/schedule", "compiler/codegen", "schemas"),
-    "compiler/pipeline":    ("compiler/include", "compiler/frontends", "compiler/lower", "compiler/bundle"),
+    "compiler/import_models": ("compiler/include", "compiler/frontends"),
+    "compiler/pipeline":    ("compiler/import_models", "compiler/lower", "compiler/bundle"),
     # the one place that may link the runtime, to verify and time what was compiled
     "compiler/tools":       ("compiler/pipeline", "runtime/include", "runtime/tools/tensor_file"),
     # shows arenas, bindings and plans, which the C interface does not tell

@@ -1,0 +1,121 @@
+#include "import_models.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "frontends/onnx/import_model.h"
+#include "frontends/text/import_text.h"
+
+namespace quernel {
+namespace {
+
+// Every value that was given is an input's; notes those that nobody needed.
+Status check_input_values(const CompileOptions& options, Imported& imported) {
+  std::string legal;
+  std::vector<std::string> names = imported.fixed_inputs;
+  for (ValueId v : imported.graph.inputs) names.push_back(imported.graph.values[v].name);
+  for (const std::string& name : names) legal += (legal.empty() ? "'" : ", '") + name + "'";
+  for (const auto& [name, value] : options.input_values) {
+    if (std::find(names.begin(), names.end(), name) == names.end())
+      return invalid_input("input value: expected the name of an input (" + legal + "), found '" + name +
+                           "'");
+    bool is_initial = std::any_of(
+        imported.graph.states.begin(), imported.graph.states.end(), [&](const Graph::State& state) {
+          return imported.graph.values[imported.graph.inputs[state.input]].name == name;
+        });
+    if (std::find(imported.fixed_inputs.begin(), imported.fixed_inputs.end(), name) ==
+            imported.fixed_inputs.end() &&
+        !is_initial)
+      imported.notes.push_back("the value of input '" + name +
+                               "' is not used: no operator needs it at compile time");
+  }
+  return {};
+}
+
+Status finish_import(const CompileOptions& options, Imported& imported) {
+  QUERNEL_CHECK(make_states(imported.graph, options.states, options.input_values));
+  return check_input_values(options, imported);
+}
+
+// Options of one entry point, and its model.
+CompileOptions entry_options(const CompileOptions& options, const EntryPointOptions& entry) {
+  CompileOptions own = options;
+  for (const auto& [name, value] : entry.dims) own.dims[name] = value, own.dim_ranges.erase(name);
+  for (const auto& [name, range] : entry.dim_ranges) own.dim_ranges[name] = range, own.dims.erase(name);
+  own.entry_points.clear();
+  return own;
+}
+
+}  // namespace
+
+Expected<Imported> import_model(const std::string& path, const CompileOptions& options) {
+  if (path.size() > 3 && path.ends_with(".qg")) {
+    QUERNEL_TRY(Graph graph, import_text(path));
+    Imported imported{std::move(graph), {}, {}, {}};
+    QUERNEL_CHECK(finish_import(options, imported));
+    return imported;
+  }
+  ImportOptions import_options;
+  import_options.dims = options.dims;
+  import_options.dim_ranges = options.dim_ranges;
+  import_options.input_shapes = options.input_shapes;
+  import_options.declared_shapes_yield = options.declared_shapes_yield;
+  import_options.input_values = options.input_values;
+  import_options.custom_ops = options.custom_ops;
+  QUERNEL_TRY(ImportedModel model, import_onnx(path, import_options));
+  Imported imported{std::move(model.graph), std::move(model.notes), std::move(model.fixed_inputs),
+                    std::move(model.fourier_outputs)};
+  QUERNEL_CHECK(finish_import(options, imported));
+  return imported;
+}
+
+Expected<std::vector<Imported>> import_entry_points(const std::string& model, const CompileOptions& options) {
+  std::vector<Imported> entries;
+  if (options.entry_points.empty()) {
+    QUERNEL_TRY(Imported imported, import_model(model, options));
+    entries.push_back(std::move(imported));
+  }
+  for (const EntryPointOptions& entry : options.entry_points) {
+    for (const Imported& other : entries)
+      if (other.graph.name == entry.name)
+        return invalid_input("expected entry points of different names, found '" + entry.name + "' twice");
+    Expected<Imported> imported =
+        import_model(entry.model.empty() ? model : entry.model, entry_options(options, entry));
+    if (!imported) {
+      Diagnostics errors = imported.errors();
+      for (Diagnostic& error : errors) error.message = "entry point '" + entry.name + "': " + error.message;
+      return errors;
+    }
+    imported->graph.name = entry.name;
+    for (std::string& note : imported->notes) note = entry.name + ": " + note;
+    entries.push_back(std::move(*imported));
+  }
+  return entries;
+}
+
+Status check_shared_states(const std::vector<Graph>& graphs) {
+  struct Known {
+    const Graph* graph;
+    const Graph::State* state;
+  };
+  std::unordered_map<std::string, Known> known;
+  for (const Graph& graph : graphs)
+    for (const Graph::State& state : graph.states) {
+      const Value& value = graph.values[graph.inputs[state.input]];
+      auto [it, fresh] = known.try_emplace(value.name, Known{&graph, &state});
+      if (fresh) continue;
+      const auto& [other, same] = it->second;
+      const TensorType& type = other->type(other->inputs[same->input]);
+      if (!(type == value.type))
+        return invalid_input("state '" + value.name + "': expected " + to_string(type) +
+                             " as in entry point '" + other->name + "', found " + to_string(value.type) +
+                             " in '" + graph.name + "'");
+      const Bytes &a = state.initial.bytes, &b = same->initial.bytes;
+      if (a.size() != b.size() || !std::equal(a.data(), a.data() + a.size(), b.data()))
+        return invalid_input("state '" + value.name + "': expected the same initial value in entry points '" +
+                             other->name + "' and '" + graph.name + "'");
+    }
+  return {};
+}
+
+}  // namespace quernel

@@ -1,0 +1,26 @@
+// Model files to graphs, as options say: the first stage of the pipeline, for each entry point.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "graph/ir.h"
+#include "quernel/compiler.h"
+
+namespace quernel {
+
+struct Imported {
+  Graph graph;
+  std::vector<std::string> notes;
+  std::vector<std::string> fixed_inputs;  // constants now, through CompileOptions::input_values
+  std::vector<std::string> fourier_outputs;
+};
+// By the file's name: .qg is graph IR text, anything else ONNX.
+Expected<Imported> import_model(const std::string& path, const CompileOptions& options);
+// The models of all entry points, of `model` where they name none; notes begin with the entry point's name
+// where there are several.
+Expected<std::vector<Imported>> import_entry_points(const std::string& model, const CompileOptions& options);
+// Entry points see one variable by one name: it has to be the same to all.
+Status check_shared_states(const std::vector<Graph>& graphs);
+
+}  // namespace quernel
