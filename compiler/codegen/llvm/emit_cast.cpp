@@ -4,6 +4,7 @@
 #include <llvm/IR/IntrinsicInst.h>
 #include <llvm/IR/PatternMatch.h>
 
+#include "codegen/llvm/expand_instructions.h"
 #include "codegen/llvm/kernel_emitter.h"
 #include "support/diagnostic.h"
 
@@ -105,17 +106,7 @@ KernelEmitter::Value* KernelEmitter::float_to_integer(Value* x, DType to) {
 KernelEmitter::Value* KernelEmitter::integer_to_float(Value* x, DType from, DType to) {
   bool is_signed = is_signed_integer(from);
   bool through_f64 = to == DType::kF64 || (to == DType::kBF16 && bit_width(from) >= 32);
-  if (to == DType::kBF16 && bit_width(from) == 64) {
-    llvm::Type* type = x->getType();
-    Value* low = builder_.CreateAnd(x, int_constant(type, 0xfff));
-    Value* sticky = builder_.CreateSelect(builder_.CreateICmpNE(low, llvm::Constant::getNullValue(type)),
-                                          int_constant(type, 0x800), llvm::Constant::getNullValue(type));
-    Value* folded = builder_.CreateOr(builder_.CreateAnd(x, int_constant(type, ~uint64_t{0xfff})), sticky);
-    Value* magnitude =
-        is_signed ? builder_.CreateBinaryIntrinsic(llvm::Intrinsic::abs, x, builder_.getFalse()) : x;
-    x = builder_.CreateSelect(builder_.CreateICmpUGE(magnitude, int_constant(type, uint64_t{1} << 52)),
-                              folded, x);
-  }
+  if (to == DType::kBF16 && bit_width(from) == 64) x = fold_low_bits(builder_, x, is_signed);
   llvm::Type* type =
       x->getType()->getWithNewType(through_f64 ? builder_.getDoubleTy() : builder_.getFloatTy());
   Value* wide =

@@ -93,18 +93,6 @@ void fill_square_root(llvm::Function& f) {
 
 // ---- conversions of 64-bit integers, by way of double
 
-// Bits that double cannot hold become one sticky bit far below float's last place, so that rounding twice is
-// rounding once.
-Value* fold_low_bits(llvm::IRBuilder<>& b, Value* x, bool is_signed) {
-  llvm::Type* i64 = b.getInt64Ty();
-  auto c = [&](uint64_t v) { return llvm::ConstantInt::get(i64, v); };
-  Value* low = b.CreateAnd(x, c(0xfff));
-  Value* sticky = b.CreateSelect(b.CreateICmpNE(low, c(0)), c(0x800), c(0));
-  Value* folded = b.CreateOr(b.CreateAnd(x, c(~uint64_t{0xfff})), sticky);
-  Value* magnitude = is_signed ? b.CreateBinaryIntrinsic(llvm::Intrinsic::abs, x, b.getFalse()) : x;
-  return b.CreateSelect(b.CreateICmpUGE(magnitude, c(uint64_t{1} << 52)), folded, x);
-}
-
 void fill_from_integer(llvm::Function& f, bool is_signed) {
   llvm::IRBuilder<> b(&f.getEntryBlock());
   llvm::Type* f64 = b.getDoubleTy();
@@ -231,6 +219,15 @@ void hide_quotient(Instruction& division) {
 }
 
 }  // namespace
+
+llvm::Value* fold_low_bits(llvm::IRBuilderBase& b, llvm::Value* x, bool is_signed) {
+  auto c = [&](uint64_t v) { return llvm::ConstantInt::get(x->getType(), v); };
+  Value* low = b.CreateAnd(x, c(0xfff));
+  Value* sticky = b.CreateSelect(b.CreateICmpNE(low, c(0)), c(0x800), c(0));
+  Value* folded = b.CreateOr(b.CreateAnd(x, c(~uint64_t{0xfff})), sticky);
+  Value* magnitude = is_signed ? b.CreateBinaryIntrinsic(llvm::Intrinsic::abs, x, b.getFalse()) : x;
+  return b.CreateSelect(b.CreateICmpUGE(magnitude, c(uint64_t{1} << 52)), folded, x);
+}
 
 void expand_missing_instructions(llvm::Module& module, const InstructionSet& isa) {
   std::vector<Instruction*> all;
