@@ -59,13 +59,7 @@ Result run_here(const RunRequest& request) {
   for (const qnl_tensor& output : signature(bundle, QNL_OUTPUT)) {
     qnl_tensor tensor;
     if (session.tensor(QNL_OUTPUT, output.name, &tensor, &error) != QNL_OK) return failure(error);
-    HostTensor host;
-    host.name = output.name;
-    host.dtype = tensor.dtype;
-    host.shape.assign(tensor.shape, tensor.shape + tensor.rank);
-    const auto* data = static_cast<const std::byte*>(tensor.data);
-    if (tensor.bytes > 0) host.bytes.assign(data, data + tensor.bytes);
-    outputs.push_back(std::move(host));
+    outputs.push_back(tensor_file::to_host(tensor));
   }
   return outputs;
 }

@@ -18,6 +18,7 @@ using namespace quernel::run;
 using quernel::tensor_file::Error;
 using quernel::tensor_file::has_own_shape;
 using quernel::tensor_file::HostTensor;
+using quernel::tensor_file::to_host;
 
 namespace {
 
@@ -247,16 +248,6 @@ Error set_inputs(const Options& options, std::vector<Input>* inputs, quernel::Se
       if ((input.read || !is_symbolic(input.signature)) == own_shape)
         if (Error message = set_input(&input, session)) return message;
   return std::nullopt;
-}
-
-HostTensor to_host(const qnl_tensor& t) {
-  HostTensor host;
-  host.name = t.name;
-  host.dtype = t.dtype;
-  host.shape.assign(t.shape, t.shape + t.rank);
-  const auto* data = static_cast<const std::byte*>(t.data);
-  if (t.bytes > 0) host.bytes.assign(data, data + t.bytes);
-  return host;
 }
 
 struct Summary {

@@ -46,16 +46,6 @@ std::string error_text(const qnl_error& error) {
   return std::string(qnl_status_text(error.status)) + ": " + error.text;
 }
 
-HostTensor to_host(const qnl_tensor& t) {
-  HostTensor host;
-  host.name = t.name;
-  host.dtype = t.dtype;
-  host.shape.assign(t.shape, t.shape + t.rank);
-  const auto* data = static_cast<const std::byte*>(t.data);
-  if (t.bytes > 0) host.bytes.assign(data, data + t.bytes);
-  return host;
-}
-
 std::vector<qnl_test_tensor> tensors_of_test(const Bundle& bundle, uint32_t test, qnl_tensor_role role) {
   std::vector<qnl_test_tensor> tensors;
   qnl_test_tensor tensor;
@@ -124,7 +114,7 @@ void compare_outputs(const std::vector<qnl_test_tensor>& outputs, Session* sessi
     }
     tensor_file::Tolerance tolerance{t.rtol, t.atol, {}, t.top1 != 0};
     if (t.mean_atol >= 0) tolerance.mean_atol = t.mean_atol;
-    HostTensor expected = to_host(t.tensor), computed = to_host(found);
+    HostTensor expected = tensor_file::to_host(t.tensor), computed = tensor_file::to_host(found);
     output.message = compare(expected, computed, tolerance).value_or("");
     output.deviation = deviation_of(expected, computed);
   }

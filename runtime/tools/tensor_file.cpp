@@ -9,8 +9,6 @@
 
 #include <bit>
 
-#include "quernel/runtime.h"
-
 namespace quernel::tensor_file {
 namespace {
 
@@ -95,6 +93,16 @@ uint64_t random_bits(qnl_dtype dtype, uint64_t random) {
 }
 
 }  // namespace
+
+HostTensor to_host(const qnl_tensor& tensor) {
+  HostTensor host;
+  host.name = tensor.name;
+  host.dtype = tensor.dtype;
+  host.shape.assign(tensor.shape, tensor.shape + tensor.rank);
+  const auto* data = static_cast<const std::byte*>(tensor.data);
+  if (tensor.bytes > 0) host.bytes.assign(data, data + tensor.bytes);
+  return host;
+}
 
 std::optional<uint64_t> element_count(const std::vector<int64_t>& shape) {
   uint64_t count = 1;

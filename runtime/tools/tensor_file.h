@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "schemas/kernel_abi.h"
+#include "quernel/runtime.h"
 
 namespace quernel::tensor_file {
 
@@ -19,6 +19,8 @@ struct HostTensor {
   std::vector<int64_t> shape;
   std::vector<std::byte> bytes;
 };
+// A copy of what the runtime shows.
+HostTensor to_host(const qnl_tensor& tensor);
 
 // Number of elements of a shape; nothing when a dim is negative or the product does not fit 48 bits.
 std::optional<uint64_t> element_count(const std::vector<int64_t>& shape);

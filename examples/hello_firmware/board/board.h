@@ -15,7 +15,7 @@ void board_print(const char* text);
 void board_print_number(uint64_t number);
 
 /* Ends the emulation; the emulator's exit status is 0 for 0, else 1. */
-_Noreturn void board_exit(int status);
+__attribute__((noreturn)) void board_exit(int status);
 
 /* Instructions since reset under qemu's -icount shift=0, to a multiple of board_instruction_step. On
  * hardware: a clock. */
