@@ -151,6 +151,56 @@ typedef enum qnl_arch {
 #define QNL_RISCV_VLEN256 (UINT64_C(1) << 3)
 #define QNL_RISCV_VLEN512 (UINT64_C(1) << 4)
 
+/* SPIR-V for Vulkan: optional features of devices, under the names that Vulkan has for them. */
+#define QNL_SPIRV_VULKAN_1_1 (UINT64_C(1) << 0)
+#define QNL_SPIRV_INT16 (UINT64_C(1) << 1)      /* shaderInt16 */
+#define QNL_SPIRV_INT64 (UINT64_C(1) << 2)      /* shaderInt64 */
+#define QNL_SPIRV_FLOAT64 (UINT64_C(1) << 3)    /* shaderFloat64 */
+#define QNL_SPIRV_STORAGE_16 (UINT64_C(1) << 4) /* storageBuffer16BitAccess */
+#define QNL_SPIRV_STORAGE_8 (UINT64_C(1) << 5)  /* storageBuffer8BitAccess */
+#define QNL_SPIRV_INT8 (UINT64_C(1) << 6)       /* shaderInt8 */
+#define QNL_SPIRV_FLOAT16 (UINT64_C(1) << 7)    /* shaderFloat16 */
+
+/* ---- SPIR-V variants: kernels as compute shaders, entry point "main", Vulkan 1.1, SPIR-V 1.3 at most.
+ *
+ * Memory. A kernel sees its bindings through at most QNL_SPIRV_WINDOWS storage buffers, each a range of
+ * device memory, so that the smallest device will do: descriptor set 0, binding 0 is an array of
+ * QNL_SPIRV_WINDOWS storage buffers, all of which must be there. Specialisation constant b is the window that
+ * the kernel's binding b lies in. Several bindings may lie in one window, and may overlap where the memory
+ * plan says so.
+ *
+ * Parameters. 32-bit words: [0] the number of workgroups of the dispatch; then for each binding the byte
+ * offset of its first element in its window; then for each symbol its low and its high word. They are push
+ * constants from offset 0 where they fit QNL_SPIRV_PUSH_BYTES, else a uniform buffer at set 0, binding 1, in
+ * arrays of uvec4.
+ *
+ * Workgroups. Linear workgroup x + y * (number along x) of the dispatch is that of qnl_kernel_fn; those from
+ * the number of workgroups on do nothing. The module's local size is fixed. Stores of one invocation are not
+ * read by other workgroups. */
+#define QNL_SPIRV_MAGIC 0x564C4E51u /* 'Q' 'N' 'L' 'V' */
+#define QNL_SPIRV_ABI_VERSION 1u
+#define QNL_SPIRV_WINDOWS 4u
+#define QNL_SPIRV_PUSH_BYTES 128u
+
+typedef struct qnl_spirv_kernel {
+  uint32_t code_offset;  /* bytes from the table's beginning, a multiple of 4 */
+  uint32_t code_bytes;   /* a multiple of 4 */
+  uint32_t local_size;   /* invocations of a workgroup, all along x */
+  uint32_t shared_bytes; /* workgroup memory */
+  uint32_t binding_count;
+  uint32_t symbol_count;
+  uint64_t features; /* QNL_SPIRV_* that the module needs */
+} qnl_spirv_kernel;
+
+/* The code segment of a SPIR-V variant: this table, then the modules. */
+typedef struct qnl_spirv_table {
+  uint32_t magic;       /* QNL_SPIRV_MAGIC */
+  uint32_t abi_version; /* QNL_SPIRV_ABI_VERSION */
+  uint32_t kernel_count;
+  uint32_t reserved; /* 0 */
+  qnl_spirv_kernel kernels[];
+} qnl_spirv_table;
+
 #ifdef __cplusplus
 }
 #endif
