@@ -62,11 +62,12 @@ int main(void) {
     return 1;
   }
 
+  const void* top = board_stack_pointer();
   board_paint_stack();
   uint64_t begin = board_instructions();
   recognise(pixels);
   uint64_t instructions = board_instructions() - begin;
-  uint32_t stack = board_stack_used();
+  uint32_t stack = board_stack_used(top);
   print_pair("", right, " of ");
   print_pair("", count, " right\n");
   print_pair("", instructions, " instructions per inference\n");

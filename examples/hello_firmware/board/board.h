@@ -23,22 +23,24 @@ uint64_t board_instructions(void);
 extern const uint32_t board_instruction_step;
 
 /* Fills the free stack, which ends at the program's data (sections.ld), with a pattern; inline, so that it
- * has no frame of its own. board_stack_used: how many bytes below the frame of that caller have been written
- * to since. An interrupt in between counts, too. */
+ * has no frame of its own. board_stack_used: how many bytes below `from` have been written to since. An
+ * interrupt in between counts, too. */
 enum { kStackPaint = 0x5ca1ab1e };
 extern uint32_t stack_limit[];
-extern uint32_t* board_painted_top;
-__attribute__((always_inline)) static inline void board_paint_stack(void) {
-  uint32_t* top;
+__attribute__((always_inline)) static inline const void* board_stack_pointer(void) {
+  const void* top;
 #if defined(__arm__)
   __asm__ volatile("mov %0, sp" : "=r"(top));
 #else
   __asm__ volatile("mv %0, sp" : "=r"(top));
 #endif
-  board_painted_top = top;
+  return top;
+}
+__attribute__((always_inline)) static inline void board_paint_stack(void) {
+  const uint32_t* top = (const uint32_t*)board_stack_pointer();
   for (volatile uint32_t* at = stack_limit; at < top; ++at) *at = kStackPaint;
 }
-uint32_t board_stack_used(void);
+uint32_t board_stack_used(const void* from);
 
 /* Files of the host: the number of bytes read, from byte `offset` on, or written; negative where the file
  * cannot be opened. */

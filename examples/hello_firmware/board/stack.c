@@ -1,9 +1,7 @@
 #include "board.h"
 
-uint32_t* board_painted_top;
-
-uint32_t board_stack_used(void) {
+uint32_t board_stack_used(const void* from) {
   const volatile uint32_t* at = stack_limit;
-  while (at < board_painted_top && *at == kStackPaint) ++at;
-  return (uint32_t)((const char*)board_painted_top - (const char*)at);
+  while ((const void*)at < from && *at == kStackPaint) ++at;
+  return (uint32_t)((const char*)from - (const char*)at);
 }
