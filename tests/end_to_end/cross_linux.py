@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Bundles for another processor, made here, run under an emulator by the quernel-run that the architecture's CMake preset
-builds: a rotating sample of ONNX's node tests on one target of the architecture, products of bytes and the smaller of the
-real models on all of them.
+"""`quernel test` for another processor: bundles made here, run under an emulator by the quernel-run that the
+architecture's CMake preset builds: a rotating sample of ONNX's node tests on one target of the architecture, products of
+bytes and the smaller of the real models on all of them.
 
 cross_linux.py ARCH [--sample N]   one case of each eight, the N-th; else N counts the commits of the history
 cross_linux.py ARCH --all          every node test and every model, compared with what the same cases do on x86-64
@@ -34,9 +34,9 @@ def verdicts(output):
             [line for line in lines if line.startswith("FAIL ")])
 
 
-def verify_on(device, target, cases):
+def test_on(device, target, cases):
     """-> what became of each case; none may fail"""
-    output = device.verify(target, cases).stdout
+    output = device.test(target, cases).stdout
     found, failures = verdicts(output)
     print(f"{target}: {output.splitlines()[-1]}", flush=True)
     if failures or len(found) != len(cases):
@@ -46,7 +46,7 @@ def verify_on(device, target, cases):
 
 def refuses_a_lesser_processor(architecture, runner, case):
     target, cpu, expected = architecture.lesser
-    done = Device(runner, cpu).verify(target, [case])
+    done = Device(runner, cpu).test(target, [case])
     if done.returncode == 0 or expected not in done.stdout:
         sys.exit(f"expected a failure that says '{expected}', found exit {done.returncode}: {done.stdout}")
 
@@ -54,12 +54,13 @@ def refuses_a_lesser_processor(architecture, runner, case):
 def all_cases(architecture, runner):
     cases = [path.rstrip("/") for path in sorted(glob.glob(NODE_TESTS + "/*/") + glob.glob(os.path.join(test_data(), "models", "*", "model.onnx")))]
     cases = [os.path.dirname(case) if case.endswith(".onnx") else case for case in cases]
-    here = subprocess.run([tool("quernel"), "verify", "--target", "x86-64", *cases], stdout=subprocess.PIPE, text=True).stdout
+    here = subprocess.run([tool("quernel"), "test", "--target", "x86-64", "--jobs", str(os.cpu_count()), *cases],
+                          stdout=subprocess.PIPE, text=True).stdout
     print(f"x86-64: {here.splitlines()[-1]}", flush=True)
     expected, _ = verdicts(here)
     differences = []
     for target, cpu in architecture.targets.items():
-        output = Device(runner, cpu).verify(target, cases, "--timeout", "1200").stdout
+        output = Device(runner, cpu).test(target, cases, "--timeout", "1200").stdout
         found, failures = verdicts(output)
         print(f"{target}: {output.splitlines()[-1]}", flush=True)
         differences += failures
@@ -82,10 +83,10 @@ def sample(architecture, runner, start):
             device = Device(runner, cpu)
             # The targets take turns, too: node tests on one of them, the other cases on all.
             if i == start // EVERY % len(architecture.targets):
-                found = verify_on(device, target, nodes)
+                found = test_on(device, target, nodes)
                 if sum(verdict == "PASS" for verdict in found.values()) < len(nodes) // 2:
                     sys.exit("expected most node tests to be supported")
-            if set(verify_on(device, target, cases).values()) != {"PASS"}:
+            if set(test_on(device, target, cases).values()) != {"PASS"}:
                 sys.exit(f"expected all of {len(cases)} cases to pass")
         refuses_a_lesser_processor(architecture, runner, cases[0])
 

@@ -52,9 +52,9 @@ class Device:
     def __init__(self, runner, cpu):
         self.options = ["--on", "qemu:" + cpu, "--run-binary", runner]
 
-    def verify(self, target, cases, *options):
-        """-> the ended `quernel verify` of these cases"""
-        command = [tool("quernel"), "verify", "--target", target, *self.options, *options, *cases]
+    def test(self, target, cases, *options):
+        """-> the ended `quernel test` of these cases"""
+        command = [tool("quernel"), "test", "--target", target, *self.options, "--jobs", str(os.cpu_count()), *options, *cases]
         return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
 
