@@ -16,6 +16,7 @@
 #include "codegen/llvm/compile_kernels.h"
 #include "codegen/llvm/static_archive.h"
 #include "graph/control.h"
+#include "graph/multiply_adds.h"
 #include "graph/passes/passes.h"
 #include "graph/random_outputs.h"
 #include "graph/text.h"
@@ -435,9 +436,19 @@ Expected<CompiledCode> compile_code(const std::vector<Graph>& graphs, const Targ
   return CompiledCode{std::move(lowered.variant), {}};
 }
 
+// By kernel; what no item of a schedule calls has none.
+std::vector<std::string> kernel_classes(const bundle::BundleContents& contents) {
+  std::vector<std::string> classes(contents.variants[0].kernels.size());
+  for (const bundle::EntryPoint& entry : contents.entry_points)
+    for (const bundle::Item& item : entry.plans[0].items)
+      if (item.kind == bundle::ItemKind::kDispatch) classes[item.kernel] = item.kernel_class;
+  return classes;
+}
+
 Status write_bundle_file(const std::vector<bundle::CompiledVariant>& variants, const std::string& path,
                          CompileReport& report) {
   bundle::BundleContents contents = bundle::bundle_from_schedule(variants, std::string(kProducer));
+  report.kernel_classes = kernel_classes(contents);
   QUERNEL_TRY(bundle::BundleSizes sizes, bundle::write_bundle(contents, path));
   report.file_bytes = sizes.file;
   report.code_bytes = sizes.code;
@@ -452,6 +463,26 @@ std::vector<MemoryUse> memory_of(const codegen::StaticProgram& program) {
   return memory;
 }
 
+std::vector<StaticTensorReport> tensors_of(const std::vector<codegen::StaticTensor>& tensors) {
+  std::vector<StaticTensorReport> result;
+  for (const codegen::StaticTensor& t : tensors) {
+    StaticTensorReport& to = result.emplace_back(
+        StaticTensorReport{t.name, t.identifier, t.shape_identifier, t.dtype, {}, t.bytes});
+    for (const codegen::Amount& dim : t.shape) to.shape.push_back(dim.expression < 0 ? dim.value : -1);
+  }
+  return result;
+}
+
+// What a report says of a program in either form.
+StaticReport static_report(const codegen::StaticProgram& program, std::vector<std::string> files) {
+  StaticReport report;
+  report.files = std::move(files);
+  report.memory = memory_of(program);
+  report.inputs = tensors_of(program.entries[0].inputs);
+  report.outputs = tensors_of(program.entries[0].outputs);
+  return report;
+}
+
 Status write_static_form(const std::vector<bundle::CompiledVariant>& variants, const std::string& stem,
                          const CompileOptions& options, CompileReport& report) {
   const bundle::CompiledVariant& variant = variants[0];
@@ -462,8 +493,9 @@ Status write_static_form(const std::vector<bundle::CompiledVariant>& variants, c
   QUERNEL_TRY(codegen::StaticArchive archive,
               codegen::static_archive(program, variant.image.objects, variant.target, optimize));
   QUERNEL_CHECK(bundle::check_memory(program, archive.stack_bytes, options.max_ram));
-  StaticReport& result = report.program.emplace();
-  QUERNEL_TRY(result.files, bundle::write_static(program, archive, variant.target, stem));
+  QUERNEL_TRY(std::vector<std::string> files, bundle::write_static(program, archive, variant.target, stem));
+  StaticReport& result = report.program.emplace(static_report(program, std::move(files)));
+  report.kernel_classes = kernel_classes(contents);
   report.file_bytes = archive.bytes.size();
   report.code_bytes = archive.kernel_bytes + archive.overhead_bytes;
   report.constant_bytes = program.constants_bytes;
@@ -471,7 +503,6 @@ Status write_static_form(const std::vector<bundle::CompiledVariant>& variants, c
   result.overhead_bytes = archive.overhead_bytes;
   result.stack_bytes = archive.stack_bytes;
   result.helpers = archive.helpers;
-  result.memory = memory_of(program);
   return {};
 }
 
@@ -485,11 +516,11 @@ Status write_c_form(const std::vector<bundle::CompiledVariant>& variants,
   QUERNEL_CHECK(bundle::check_memory(program, 0, options.max_ram));
   QUERNEL_TRY(codegen::CProgram text,
               codegen::print_program(program, kernels, variant.target, bundle::static_name(stem) + ".h"));
-  StaticReport& result = report.program.emplace();
-  QUERNEL_TRY(result.files, bundle::write_c(program, text, stem));
+  QUERNEL_TRY(std::vector<std::string> files, bundle::write_c(program, text, stem));
+  report.program = static_report(program, std::move(files));
+  report.kernel_classes = kernel_classes(contents);
   report.file_bytes = text.program.size() + text.weights.size() + text.memory.size();
   report.constant_bytes = program.constants_bytes;
-  result.memory = memory_of(program);
   return {};
 }
 
@@ -579,6 +610,7 @@ Expected<CompileReport> compile_graphs(const std::vector<Graph>& graphs, const s
   }
   finish();
   report.kernels = static_cast<int>(variants[0].image.kernel_names.size());
+  report.multiply_adds = multiply_adds(graphs[0]).estimate();
   for (const bundle::CompiledEntry& entry : variants[0].entries) {
     uint64_t workspace = 0;
     for (const schedule::Region& region : entry.schedule.regions)

@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <utility>
 
+#include "firmware_board.h"
 #include "input_values.h"
 
 namespace quernel::tools {
@@ -27,12 +29,20 @@ bool has_values(const DataSet& set, const CompiledCase& compiled) {
 
 Expected<CompiledCase> CaseCompiler::compile_with(const DataSet& set, const CompileOptions& options) {
   CompiledCase result;
-  result.bundle = fmt::format("{}/{}.qnl", scratch_dir_, compiled_.size());
+  if (options.emit == Emit::kBundle) {
+    result.bundle = fmt::format("{}/{}.qnl", scratch_dir_, compiled_.size());
+  } else {
+    std::string folder = fmt::format("{}/{}", scratch_dir_, compiled_.size());
+    std::error_code error;
+    std::filesystem::create_directory(folder, error);
+    result.bundle = folder + "/" + kFirmwareStem;
+  }
   QUERNEL_TRY(CompileReport report, compile(model_, result.bundle, options));
   for (const std::string& name : report.fixed_inputs)
     result.fixed.emplace(name, find_input(set, name)->tensor.bytes);
   result.fourier.insert(report.fourier_outputs.begin(), report.fourier_outputs.end());
   result.random.insert(report.random_outputs.begin(), report.random_outputs.end());
+  result.report = std::move(report);
   return result;
 }
 
@@ -56,7 +66,7 @@ Expected<const CompiledCase*> CaseCompiler::compile_for(const DataSet& set) {
     options.input_shapes.emplace(file.tensor.name, file.tensor.shape);
     options.input_values.emplace(file.tensor.name, to_tensor(file.tensor));
   }
-  if (!std::exchange(tried_free_, true))
+  if (options.emit == Emit::kBundle && !std::exchange(tried_free_, true))
     if (Expected<CompiledCase> free = compile_free(set)) compiled_.push_back(std::move(*free));
   for (const CompiledCase& known : compiled_)
     if ((known.any_shape || known.shapes == options.input_shapes) && has_values(set, known)) return &known;

@@ -1,7 +1,7 @@
 // Compiles the model of a verify case as its data sets need it: once for all sizes where its free dims can
-// stay free, else with the shapes of a data set; and, where operands must be known at compile time (Slice's
-// starts, Reshape's shape…) but the model takes them as inputs, with their values. One bundle serves all sets
-// that agree in these.
+// stay free and a bundle is made, else with the shapes of a data set; and, where operands must be known at
+// compile time (Slice's starts, Reshape's shape…) but the model takes them as inputs, with their values. One
+// bundle serves all sets that agree in these.
 #pragma once
 
 #include <list>
@@ -21,7 +21,8 @@ struct CompiledCase {
   std::map<std::string, std::vector<std::byte>> fixed;  // inputs that are constants in it, with their values
   std::set<std::string> random;                         // outputs computed from random numbers
   std::set<std::string> fourier;                        // outputs that a Fourier transform gives
-  std::string bundle;                                   // path
+  std::string bundle;                                   // path; of a static library the stem
+  CompileReport report;
 };
 
 class CaseCompiler {

@@ -44,6 +44,10 @@ void redirect(const std::string& path, int stream, int flags) {
   redirect(options.errors, STDERR_FILENO, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND);
   redirect(options.output, STDOUT_FILENO,
            O_WRONLY | O_CREAT | O_APPEND | (options.output == options.errors ? 0 : O_TRUNC));
+  if (!options.directory.empty() && chdir(options.directory.c_str()) != 0) {
+    dprintf(STDERR_FILENO, "%s: %s\n", options.directory.c_str(), std::strerror(errno));
+    _exit(127);
+  }
   std::vector<char*> arguments;
   for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
   arguments.push_back(nullptr);

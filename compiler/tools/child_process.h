@@ -9,6 +9,7 @@ namespace quernel::tools {
 
 struct ProcessOptions {
   std::string input;           // file that it reads; empty: nothing to read
+  std::string directory;       // that it works in; empty: this process's
   std::string output, errors;  // files that it writes; the same file for both is fine, empty: thrown away
   double timeout_seconds = 0;  // 0: none
   bool cleans_up = false;      // runs to its end also when the user has interrupted

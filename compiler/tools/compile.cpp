@@ -100,7 +100,8 @@ Json stopped_json(const Options& options, const CompileReport& report) {
 }
 
 Json to_json(const Options& options, const CompileReport& report, double seconds) {
-  Json::Array stages, notes;
+  Json::Array stages, notes, kernel_classes;
+  for (const std::string& kernel_class : report.kernel_classes) kernel_classes.push_back(kernel_class);
   for (const StageTime& stage : report.stages)
     stages.push_back(Json::Object{{"name", stage.name}, {"seconds", stage.seconds}});
   for (const std::string& note : report.notes) notes.push_back(note);
@@ -126,7 +127,9 @@ Json to_json(const Options& options, const CompileReport& report, double seconds
                       {"code_bytes", report.code_bytes},
                       {"workspace_bytes", report.workspace_bytes},
                       {"kernels", report.kernels},
+                      {"kernel_classes", std::move(kernel_classes)},
                       {"dispatches", report.dispatches},
+                      {"multiply_adds", report.multiply_adds},
                       {"seconds", seconds},
                       {"stages", std::move(stages)},
                       {"notes", std::move(notes)}};

@@ -9,7 +9,6 @@
 #include "graph/interpret.h"
 #include "input_values.h"
 #include "pipeline.h"
-#include "run_bundle.h"
 #include "tensor_file_compare.h"
 
 namespace quernel::tools {
@@ -83,33 +82,29 @@ Expected<DivergingLayer> first_wrong(const Graph& graph, const std::map<ValueId,
 }
 
 Expected<DivergingLayer> search(const std::string& model, const CompileOptions& options,
-                                std::vector<HostTensor> inputs, DeviceRunner& runner,
-                                const std::string& folder, const std::string& scratch_dir, double timeout) {
+                                std::vector<HostTensor> inputs, const std::string& output,
+                                const RunCompiled& run) {
   QUERNEL_TRY(Imported imported, import_model(model, options));
   Graph graph = std::move(imported.graph);
   if (!graph.symbols.empty()) return unsupported("sizes that are known during a run only");
   graph.outputs.clear();
   for (const Node& node : graph.nodes)
     if (is_checked(node)) graph.outputs.push_back({output_name(node.output), node.output});
-  std::string bundle = scratch_dir + "/layers.qnl";
-  QUERNEL_TRY(CompileReport report, compile_graphs({graph}, bundle, options));
+  QUERNEL_TRY(CompileReport report, compile_graphs({graph}, output, options));
   std::erase_if(inputs, [&](const HostTensor& input) {
     return std::none_of(graph.inputs.begin(), graph.inputs.end(),
                         [&](ValueId v) { return graph.values[v].name == input.name; });
   });
-  auto result = run_bundle({bundle, inputs, 1, &runner, folder, scratch_dir, timeout});
-  if (auto* failure = std::get_if<RunFailure>(&result)) return invalid_input(failure->reason);
-  return first_wrong(graph, known_values(graph, inputs, std::get<std::vector<HostTensor>>(result)));
+  QUERNEL_TRY(std::vector<HostTensor> outputs, run(report, inputs));
+  return first_wrong(graph, known_values(graph, inputs, outputs));
 }
 
 }  // namespace
 
 DivergingLayer find_diverging_layer(const std::string& model, const CompileOptions& options,
-                                    const std::vector<HostTensor>& inputs, DeviceRunner& runner,
-                                    const std::string& folder, const std::string& scratch_dir,
-                                    double timeout_seconds) {
-  Expected<DivergingLayer> layer =
-      search(model, options, inputs, runner, folder, scratch_dir, timeout_seconds);
+                                    const std::vector<HostTensor>& inputs, const std::string& output,
+                                    const RunCompiled& run) {
+  Expected<DivergingLayer> layer = search(model, options, inputs, output, run);
   if (layer) return *layer;
   return {false, "", "", "the layers cannot be compared: " + layer.errors()[0].message};
 }

@@ -4,10 +4,10 @@
 // follow it.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
-#include "device_runner.h"
 #include "quernel/compiler.h"
 #include "tensor_file.h"
 
@@ -18,10 +18,14 @@ struct DivergingLayer {
   std::string node, op, message;  // of the model's node: what is off, or why none could be found
 };
 
-// `options` fix all shapes; `inputs` have the names of the model's inputs.
+// Runs what was compiled on the device: inputs and outputs have their names.
+using RunCompiled = std::function<Expected<std::vector<tensor_file::HostTensor>>(
+    const CompileReport& report, const std::vector<tensor_file::HostTensor>& inputs)>;
+
+// `options` fix all shapes; `inputs` have the names of the model's inputs. The model with all results is
+// written to `output`.
 DivergingLayer find_diverging_layer(const std::string& model, const CompileOptions& options,
-                                    const std::vector<tensor_file::HostTensor>& inputs, DeviceRunner& runner,
-                                    const std::string& folder, const std::string& scratch_dir,
-                                    double timeout_seconds);
+                                    const std::vector<tensor_file::HostTensor>& inputs,
+                                    const std::string& output, const RunCompiled& run);
 
 }  // namespace quernel::tools

@@ -14,6 +14,7 @@
 #include "json.h"
 #include "junit.h"
 #include "scratch_dir.h"
+#include "targets/target.h"
 #include "test_case.h"
 #include "timing.h"
 
@@ -53,6 +54,34 @@ Expected<std::vector<TestSubject>> find_subjects(const std::vector<std::string>&
   return subjects;
 }
 
+// Whether the targets are firmware, which is a static library that runs on a board of its own; then the
+// options must be such as mean something there.
+Expected<bool> is_firmware(const Options& options, const std::vector<TestSubject>& subjects,
+                           const CompileOptions& compile) {
+  std::string name;
+  for (const std::string& target : compile.targets) {
+    QUERNEL_TRY(Target found, find_target(target));
+    if (found.firmware) name = target;
+  }
+  if (name.empty()) return false;
+  if (compile.targets.size() != 1)
+    return invalid_input(
+        fmt::format("expected one target where {} is among them, found {}", name, compile.targets.size()), {},
+        "a board runs one model for one target");
+  if (options.place.on != "qemu")
+    return invalid_input(fmt::format("--on {}: target '{}' is firmware, which runs on an emulated board",
+                                     options.place.on, name),
+                         {}, "name it with --on qemu");
+  if (!options.place.run_binary.empty() || options.threads != 1 || options.repeat != 1 || options.per_kernel)
+    return invalid_input(fmt::format("target '{}' is firmware, which runs without quernel-run", name), {},
+                         "leave out --run-binary, --threads, --repeat and --per-kernel");
+  for (const TestSubject& subject : subjects)
+    if (subject.model.empty())
+      return invalid_input(fmt::format("target '{}' is firmware, a bundle holds none", name),
+                           {.file = subject.bundle}, "name the model");
+  return true;
+}
+
 Expected<std::vector<qnl_arch>> archs_of(const std::vector<TestSubject>& subjects,
                                          const CompileOptions& compile) {
   std::vector<qnl_arch> archs;
@@ -64,6 +93,25 @@ Expected<std::vector<qnl_arch>> archs_of(const std::vector<TestSubject>& subject
       if (std::find(archs.begin(), archs.end(), arch) == archs.end()) archs.push_back(arch);
   }
   return archs;
+}
+
+// Where cases run: one of these.
+struct Place {
+  std::unique_ptr<DeviceRunner> runner;
+  std::unique_ptr<FirmwareBoard> board;
+};
+
+Expected<Place> open_place(const Options& options, const std::vector<TestSubject>& subjects,
+                           const CompileOptions& compile, const std::string& scratch_dir) {
+  Place place;
+  QUERNEL_TRY(bool firmware, is_firmware(options, subjects, compile));
+  if (firmware) {
+    QUERNEL_TRY(place.board, FirmwareBoard::open(compile.targets[0], scratch_dir));
+  } else {
+    QUERNEL_TRY(std::vector<qnl_arch> archs, archs_of(subjects, compile));
+    QUERNEL_TRY(place.runner, DeviceRunner::open(options.place, std::move(archs), scratch_dir));
+  }
+  return place;
 }
 
 Json result_of(const ChildResult& child) {
@@ -84,8 +132,22 @@ double number(const Json& object, std::string_view name) {
   return value == nullptr ? 0 : value->number().value_or(0);
 }
 
+// "; cortex-m4, 11211080 instructions, 1.94 a multiply-add, workspace 156160 bytes, stack 264 of 264"
+std::string firmware_figures(const Json& test) {
+  double instructions = number(test, "instructions"), multiply_adds = number(test, "multiply_adds");
+  std::string text = fmt::format("; {}, {:.0f} instructions", test.at("target").text(), instructions);
+  if (multiply_adds > 0) text += fmt::format(", {:.2f} a multiply-add", instructions / multiply_adds);
+  for (const Json& memory : test.at("memory").array())
+    text += fmt::format(", {} {:.0f} of {:.0f} bytes", memory.at("name").text(), number(memory, "used_bytes"),
+                        number(memory, "bytes"));
+  return text;
+}
+
 // "; cortex-a72, 1.25 ms, peak 3.1 MB"
 std::string figures(const Json& result) {
+  for (const Json& run : runs_of(result))
+    for (const Json& test : run.at("tests").array())
+      if (test.find("instructions") != nullptr) return firmware_figures(test);
   double milliseconds = 0, peak = 0;
   int tests = 0;
   std::string target;
@@ -141,13 +203,10 @@ int run(const Options& options) {
   ScratchDir scratch;
   if (scratch.path().empty())
     return fail(invalid_input("cannot create a temporary directory; set TMPDIR to a writable place"));
-  Expected<std::vector<qnl_arch>> archs = archs_of(*subjects, *compile_flags);
-  if (!archs) return fail(archs.errors());
   InterruptGuard guard;
-  Expected<std::unique_ptr<DeviceRunner>> opened =
-      DeviceRunner::open(options.place, std::move(*archs), scratch.path());
-  if (!opened) return fail(opened.errors());
-  DeviceRunner& runner = **opened;
+  Expected<Place> place = open_place(options, *subjects, *compile_flags, scratch.path());
+  if (!place) return fail(place.errors());
+  if (place->board) compile_flags->emit = Emit::kStatic;
 
   ChildPool pool;
   pool.jobs = std::min(static_cast<int>(subjects->size()), options.jobs);
@@ -157,7 +216,8 @@ int run(const Options& options) {
   compile_flags->threads = pool.jobs > 1 ? 1 : 0;
   auto job = [&](int index) {
     TestCaseOptions case_options{*compile_flags,
-                                 &runner,
+                                 place->runner.get(),
+                                 place->board.get(),
                                  options.threads,
                                  options.repeat,
                                  options.timeout,
@@ -166,7 +226,7 @@ int run(const Options& options) {
     std::error_code error;
     fs::create_directory(case_options.scratch_dir, error);
     Json result = run_test_case((*subjects)[static_cast<size_t>(index)], case_options);
-    runner.transport().remove(case_options.folder);
+    if (place->runner) place->runner->transport().remove(case_options.folder);
     return result.dump();
   };
   int passed = 0, failed = 0, unsupported = 0;
@@ -187,7 +247,7 @@ int run(const Options& options) {
     fs::remove_all(fmt::format("{}/{}", scratch.path(), index), error);
   });
   fmt::print("{} passed, {} failed, {} unsupported\n", passed, failed, unsupported);
-  Status closed = runner.close();
+  Status closed = place->runner ? place->runner->close() : Status();
   if (!options.junit.empty())
     if (Status status = write_text_file(options.junit, junit_text(options.place.on, results)); !status)
       return fail(status.errors());
@@ -231,6 +291,8 @@ Action define_test(CLI::App& app) {
       ->type_name("F");
   add_developer_flags(app, options->flags);
   app.footer(
+      "Firmware (--target cortex-m4 --on qemu) is built with the target's toolchain file and runs on an "
+      "emulated board,\nwhich counts instructions and the memory that is used.\n"
       "Of a model that fails, each layer is compared with the interpreter on the operands that the device "
       "had.\nExit status 0 when no case failed.");
   return [options] { return run(*options); };

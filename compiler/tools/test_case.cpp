@@ -11,13 +11,22 @@
 #include "case_compiler.h"
 #include "command.h"
 #include "diverging_layer.h"
+#include "firmware_tests.h"
 #include "frontends/onnx/import_model.h"
 #include "input_values.h"
 #include "quernel/runtime.h"
+#include "run_bundle.h"
 #include "test_vectors.h"
 
 namespace quernel::tools {
 namespace {
+
+using tensor_file::HostTensor;
+
+std::string folder_of(const std::string& file) {
+  std::string folder = std::filesystem::path(file).parent_path().string();
+  return folder.empty() ? "." : folder;
+}
 
 Json verdict(const char* verdict, std::string reason) {
   return Json::Object{{"verdict", verdict}, {"reason", std::move(reason)}};
@@ -96,32 +105,77 @@ Json report(Json::Array runs) {
   return result;
 }
 
-// A model's bundles with the data sets that each is for.
-struct TestedBundle {
+// What a model was compiled into, with the data sets that each is for.
+struct Tested {
   const CompiledCase* compiled;
-  std::unique_ptr<bundle::OpenBundle> open;
+  Signature signature;
   std::vector<bundle::TestVector> tests;
 };
 
-Expected<Json> diverging_layer(const std::string& model, const DataSet& set, const TestCaseOptions& options) {
+Expected<Tested> tested(const CompiledCase* compiled) {
+  if (compiled->report.program) return Tested{compiled, signature_of(*compiled->report.program), {}};
+  QUERNEL_TRY(std::unique_ptr<bundle::OpenBundle> open, bundle::read_bundle(compiled->bundle));
+  return Tested{compiled, signature_of(open->contents), {}};
+}
+
+Expected<Json> run_tested(const Tested& tested, size_t index, const TestCaseOptions& options) {
+  if (options.board != nullptr)
+    return run_firmware_tests(
+        *options.board,
+        {tested.compiled->report, folder_of(tested.compiled->bundle), options.compile.targets[0]},
+        tested.tests, options.timeout_seconds);
+  std::string with_tests = fmt::format("{}/with-tests-{}.qnl", options.scratch_dir, index);
+  QUERNEL_CHECK(write_with_tests(tested.compiled->bundle, tested.tests, with_tests));
+  return run_tests_of(with_tests, options);
+}
+
+// Runs the model that gives every node's result.
+Expected<std::vector<HostTensor>> run_layers(const CompileReport& report, const std::string& file,
+                                             const std::vector<HostTensor>& inputs,
+                                             const TestCaseOptions& options) {
+  if (options.board == nullptr) {
+    auto result = run_bundle(
+        {file, inputs, 1, options.runner, options.folder, options.scratch_dir, options.timeout_seconds});
+    if (auto* failure = std::get_if<RunFailure>(&result)) return invalid_input(failure->reason);
+    return std::get<std::vector<HostTensor>>(std::move(result));
+  }
+  std::vector<HostTensor> ordered;
+  for (const StaticTensorReport& tensor : report.program->inputs)
+    for (const HostTensor& input : inputs)
+      if (input.name == tensor.name) ordered.push_back(input);
+  QUERNEL_CHECK(options.board->build(*report.program, folder_of(file)));
+  QUERNEL_TRY(FirmwareRun run,
+              options.board->run(*report.program, folder_of(file), ordered, options.timeout_seconds));
+  return std::move(run.outputs);
+}
+
+Json diverging_layer(const std::string& model, const DataSet& set, const TestCaseOptions& options) {
   CompileOptions compile = options.compile;
   compile.declared_shapes_yield = true;
-  std::vector<tensor_file::HostTensor> inputs;
+  std::vector<HostTensor> inputs;
   for (const DataFile& file : set.inputs) {
     if (file.error) continue;
     compile.input_shapes.emplace(file.tensor.name, file.tensor.shape);
     compile.input_values.emplace(file.tensor.name, to_tensor(file.tensor));
     inputs.push_back(file.tensor);
   }
-  DivergingLayer layer = find_diverging_layer(model, compile, inputs, *options.runner, options.folder,
-                                              options.scratch_dir, options.timeout_seconds);
-  return Json(Json::Object{
-      {"found", layer.found}, {"node", layer.node}, {"op", layer.op}, {"message", layer.message}});
+  std::string output = options.scratch_dir + "/layers.qnl";
+  if (options.board != nullptr) {
+    std::error_code error;
+    std::filesystem::create_directory(options.scratch_dir + "/layers", error);
+    output = fmt::format("{}/layers/{}", options.scratch_dir, kFirmwareStem);
+  }
+  DivergingLayer layer =
+      find_diverging_layer(model, compile, inputs, output,
+                           [&](const CompileReport& report, const std::vector<HostTensor>& values) {
+                             return run_layers(report, output, values, options);
+                           });
+  return Json::Object{
+      {"found", layer.found}, {"node", layer.node}, {"op", layer.op}, {"message", layer.message}};
 }
 
 Expected<Json> test_model(const std::string& model, const TestCaseOptions& options) {
-  std::string dir = std::filesystem::path(model).parent_path().string();
-  if (dir.empty()) dir = ".";
+  std::string dir = folder_of(model);
   std::vector<DataSet> sets = read_data_sets(dir);
   if (sets.empty())
     return invalid_input("expected a folder test_data_set_0 beside the model", {.file = model});
@@ -130,37 +184,31 @@ Expected<Json> test_model(const std::string& model, const TestCaseOptions& optio
   expectations.precision = options.compile.precision;
   QUERNEL_TRY(std::vector<std::string> names, read_onnx_input_names(model));
   CaseCompiler compiler(model, options.compile, options.scratch_dir);
-  std::vector<TestedBundle> bundles;
+  std::vector<Tested> all;
   for (DataSet& set : sets) {
     name_inputs(set, names);
     QUERNEL_TRY(const CompiledCase* compiled, compiler.compile_for(set));
-    auto it = std::find_if(bundles.begin(), bundles.end(),
-                           [&](const TestedBundle& b) { return b.compiled == compiled; });
-    if (it == bundles.end()) {
-      QUERNEL_TRY(std::unique_ptr<bundle::OpenBundle> open, bundle::read_bundle(compiled->bundle));
-      bundles.push_back({compiled, std::move(open), {}});
-      it = bundles.end() - 1;
+    auto it = std::find_if(all.begin(), all.end(), [&](const Tested& t) { return t.compiled == compiled; });
+    if (it == all.end()) {
+      QUERNEL_TRY(Tested first, tested(compiled));
+      all.push_back(std::move(first));
+      it = all.end() - 1;
     }
     expectations.random = compiled->random;
     expectations.fourier = compiled->fourier;
-    QUERNEL_TRY(bundle::TestVector test,
-                make_test_vector(set, it->open->contents, compiled->fixed, expectations));
+    QUERNEL_TRY(bundle::TestVector test, make_test_vector(set, it->signature, compiled->fixed, expectations));
     it->tests.push_back(std::move(test));
   }
   Json::Array runs;
-  for (TestedBundle& tested : bundles) {
-    std::string with_tests = fmt::format("{}/with-tests-{}.qnl", options.scratch_dir, runs.size());
-    QUERNEL_CHECK(write_with_tests(tested.compiled->bundle, std::move(tested.tests), with_tests));
-    QUERNEL_TRY(Json run, run_tests_of(with_tests, options));
+  for (const Tested& t : all) {
+    QUERNEL_TRY(Json run, run_tested(t, runs.size(), options));
     runs.push_back(std::move(run));
   }
   Summary summary = summarize(runs);
   Json result = report(std::move(runs));
   for (const DataSet& set : sets)
-    if (summary.failed > 0 && !summary.unsupported && set.name == summary.first_failed_test) {
-      QUERNEL_TRY(Json layer, diverging_layer(model, set, options));
-      result.set("diverging_layer", std::move(layer));
-    }
+    if (summary.failed > 0 && !summary.unsupported && set.name == summary.first_failed_test)
+      result.set("diverging_layer", diverging_layer(model, set, options));
   return result;
 }
 

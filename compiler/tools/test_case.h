@@ -6,6 +6,7 @@
 
 #include "compile_flags.h"
 #include "device_runner.h"
+#include "firmware_board.h"
 #include "json.h"
 
 namespace quernel::tools {
@@ -18,15 +19,17 @@ struct TestSubject {
 
 struct TestCaseOptions {
   CompileOptions compile;
-  DeviceRunner* runner = nullptr;
+  DeviceRunner* runner = nullptr;        // one of these: bundles run there…
+  const FirmwareBoard* board = nullptr;  // …or static libraries here
   int threads = 1, repeat = 1;
   double timeout_seconds = 0;  // of a run
   std::string folder;          // of the device, private to the case
   std::string scratch_dir;     // of this machine, the same
 };
 
-// {"verdict": PASS, FAIL or UNSUPPORTED; "reason"; "runs": what quernel-run printed for each bundle;
-// "diverging_layer": {"found", "node", "op", "message"} of a model that fails}
+// {"verdict": PASS, FAIL or UNSUPPORTED; "reason"; "runs": what quernel-run printed for each bundle, or what
+// firmware_tests.h says of each library; "diverging_layer": {"found", "node", "op", "message"} of a model
+// that fails}
 Json run_test_case(const TestSubject& subject, const TestCaseOptions& options);
 
 }  // namespace quernel::tools

@@ -29,10 +29,10 @@ bool fits(const HostTensor& value, const bundle::Tensor& tensor) {
   return true;
 }
 
-// The value that states of the bundle begin with, by their names.
 std::map<std::string, std::vector<std::byte>> initial_states(const bundle::BundleContents& contents) {
   std::map<std::string, std::vector<std::byte>> values;
-  for (const bundle::Tensor& state : contents.states) {
+  for (uint32_t index : contents.entry_points[0].states) {
+    const bundle::Tensor& state = contents.states[index];
     std::vector<std::byte>& value = values[state.name];
     value.resize(state.bytes);
     int32_t constants = contents.arenas[state.arena].constants;
@@ -126,21 +126,39 @@ void name_inputs(DataSet& set, const std::vector<std::string>& names) {
     if (match[i] >= 0) set.inputs[static_cast<size_t>(match[i])].tensor.name = names[i];
 }
 
-Expected<bundle::TestVector> make_test_vector(const DataSet& data, const bundle::BundleContents& contents,
+Signature signature_of(const bundle::BundleContents& contents) {
+  return {contents.entry_points[0].inputs, contents.entry_points[0].outputs, initial_states(contents)};
+}
+
+Signature signature_of(const StaticReport& program) {
+  auto tensors = [](const std::vector<StaticTensorReport>& from) {
+    std::vector<bundle::Tensor> to;
+    for (const StaticTensorReport& t : from) {
+      bundle::Tensor& tensor = to.emplace_back();
+      tensor.name = t.name;
+      tensor.dtype = t.dtype;
+      tensor.shape = t.shape;
+      tensor.bytes = t.bytes;
+    }
+    return to;
+  };
+  return {tensors(program.inputs), tensors(program.outputs), {}};
+}
+
+Expected<bundle::TestVector> make_test_vector(const DataSet& data, const Signature& signature,
                                               const std::map<std::string, std::vector<std::byte>>& fixed,
                                               const Expectations& expectations) {
-  const bundle::EntryPoint& entry = contents.entry_points[0];
   bundle::TestVector vector;
   vector.name = data.name;
   DataSet set = data;
   QUERNEL_CHECK(take_known(set, fixed));
-  QUERNEL_CHECK(take_known(set, initial_states(contents)));
-  bool has_states = !entry.states.empty();
-  QUERNEL_CHECK(add_tensors(set, set.inputs, false, has_states, entry.inputs, expectations, &vector));
-  if (!has_states && set.outputs.size() != entry.outputs.size())
+  QUERNEL_CHECK(take_known(set, signature.states));
+  bool has_states = !signature.states.empty();
+  QUERNEL_CHECK(add_tensors(set, set.inputs, false, has_states, signature.inputs, expectations, &vector));
+  if (!has_states && set.outputs.size() != signature.outputs.size())
     return invalid_input(fmt::format("{}: expected a file for each of {} outputs, found {} files", set.name,
-                                     entry.outputs.size(), set.outputs.size()));
-  QUERNEL_CHECK(add_tensors(set, set.outputs, true, has_states, entry.outputs, expectations, &vector));
+                                     signature.outputs.size(), set.outputs.size()));
+  QUERNEL_CHECK(add_tensors(set, set.outputs, true, has_states, signature.outputs, expectations, &vector));
   return vector;
 }
 
@@ -174,7 +192,8 @@ Status embed_tests(const std::string& dir, const std::string& model, const Compi
   QUERNEL_TRY(std::unique_ptr<bundle::OpenBundle> open, bundle::read_bundle(from));
   for (DataSet& set : sets) {
     name_inputs(set, names);
-    QUERNEL_TRY(bundle::TestVector vector, make_test_vector(set, open->contents, fixed, expectations));
+    QUERNEL_TRY(bundle::TestVector vector,
+                make_test_vector(set, signature_of(open->contents), fixed, expectations));
     open->contents.test_vectors.push_back(std::move(vector));
   }
   return write(open->contents, to);

@@ -34,9 +34,17 @@ tensor_file::HostTensor typed_as(tensor_file::HostTensor tensor, qnl_dtype dtype
 // Gives the files of inputs the model's names.
 void name_inputs(DataSet& set, const std::vector<std::string>& names);
 
-// A data set as a test vector of the bundle's first entry point. `fixed`: values of inputs that are constants
-// in it; theirs, and those of states, must be what the data set has. Errors name set, tensor and types.
-Expected<bundle::TestVector> make_test_vector(const DataSet& set, const bundle::BundleContents& contents,
+// What a test vector gives values to, and the initial values of states by their names.
+struct Signature {
+  std::vector<bundle::Tensor> inputs, outputs;
+  std::map<std::string, std::vector<std::byte>> states;
+};
+Signature signature_of(const bundle::BundleContents& contents);  // of the first entry point
+Signature signature_of(const StaticReport& program);
+
+// A data set as a test vector of the first entry point. `fixed`: values of inputs that are constants in it;
+// theirs, and those of states, must be what the data set has. Errors name set, tensor and types.
+Expected<bundle::TestVector> make_test_vector(const DataSet& set, const Signature& signature,
                                               const std::map<std::string, std::vector<std::byte>>& fixed,
                                               const Expectations& expectations);
 

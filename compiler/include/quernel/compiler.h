@@ -86,6 +86,15 @@ struct MemoryUse {
   std::string name;
   uint64_t bytes = 0;
 };
+// An input or output of a program without a runtime, as its header declares it.
+struct StaticTensorReport {
+  std::string name;              // as the model has it
+  std::string identifier;        // the member of the struct
+  std::string shape_identifier;  // the member that receives the dims, where a run computes them; else empty
+  DType dtype = DType::kF32;
+  std::vector<int64_t> shape;  // -1 where a run computes the dim
+  uint64_t bytes = 0;          // the most it can need
+};
 // What Emit::kStatic or Emit::kC wrote; flash is kernel_bytes + overhead_bytes +
 // CompileReport::constant_bytes. Of C, bytes of code and stack are its compiler's to say: they are 0.
 struct StaticReport {
@@ -95,6 +104,7 @@ struct StaticReport {
   std::vector<MemoryUse> memory;     // workspace and, where there are any, states
   uint64_t stack_bytes = 0;          // the most that a run takes
   std::vector<std::string> helpers;  // arithmetic functions that the target's compiler library has to have
+  std::vector<StaticTensorReport> inputs, outputs;  // of the first entry point
 };
 
 struct CompileReport {
@@ -105,9 +115,13 @@ struct CompileReport {
   std::vector<std::string> fourier_outputs;  // those that a Fourier transform gives
   bool stopped = false;                      // at stop_after: no bundle was written, the figures below are 0
   uint64_t file_bytes = 0, code_bytes = 0, constant_bytes = 0, workspace_bytes = 0;
-  std::optional<StaticReport> program;  // file_bytes are those of the archive, code_bytes of both kinds
-  int kernels = 0;                      // distinct ones, of the first variant
-  int dispatches = 0;                   // items of the first variant, of all entry points
+  std::optional<StaticReport> program;      // file_bytes are those of the archive, code_bytes of both kinds
+  int kernels = 0;                          // distinct ones, of the first variant
+  int dispatches = 0;                       // items of the first variant, of all entry points
+  std::vector<std::string> kernel_classes;  // of the kernels of the first variant, by their numbers
+  // Products that contractions add up in a run of the first entry point (graph/multiply_adds.h); an estimate
+  // where sizes or iterations are not known.
+  int64_t multiply_adds = 0;
 };
 
 // Compiles the model (.onnx, or .qg: graph IR text) and writes the bundle, or what options.emit says; on

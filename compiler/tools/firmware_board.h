@@ -1,0 +1,49 @@
+// A microcontroller board under qemu-system: builds a program of a model's static library and firmware/, and
+// runs it on given inputs. Processes forked after open() may all use it, each in folders of its own.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "quernel/compiler.h"
+#include "tensor_file.h"
+
+namespace quernel::tools {
+
+// Memory that was painted before the run: a region of the workspace, "state" or "stack".
+struct FirmwareMemory {
+  std::string name;
+  uint64_t used = 0, bytes = 0;  // up to the last one written; what the compiler says
+};
+
+struct FirmwareRun {
+  std::vector<tensor_file::HostTensor> outputs;
+  uint64_t instructions = 0, instruction_step = 1;  // counted in such steps
+  std::vector<FirmwareMemory> memory;
+};
+
+// The stem that static libraries for a board must have.
+inline constexpr const char* kFirmwareStem = "model";
+
+class FirmwareBoard {
+ public:
+  // Builds the board's code in a folder of `scratch_dir`. Invalid input: the toolchain or the emulator is
+  // missing, the target has no board.
+  static Expected<std::unique_ptr<FirmwareBoard>> open(const std::string& target,
+                                                       const std::string& scratch_dir);
+
+  // Builds a program of the static library in `folder`. Unsupported: the board has too little memory.
+  Status build(const StaticReport& program, const std::string& folder) const;
+  // Runs it; inputs are those of the program, in order.
+  Expected<FirmwareRun> run(const StaticReport& program, const std::string& folder,
+                            const std::vector<tensor_file::HostTensor>& inputs, double timeout_seconds) const;
+
+ private:
+  FirmwareBoard() = default;
+
+  std::string test_main_;
+  std::vector<std::string> build_words_, emulator_words_;
+};
+
+}  // namespace quernel::tools

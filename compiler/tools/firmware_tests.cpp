@@ -1,0 +1,83 @@
+#include "firmware_tests.h"
+
+#include <fmt/format.h>
+
+#include "tensor_file_compare.h"
+
+namespace quernel::tools {
+namespace {
+
+using tensor_file::HostTensor;
+
+HostTensor value_of(const StaticTensorReport& tensor, const bundle::TestTensor& value) {
+  return {tensor.name, static_cast<qnl_dtype>(tensor.dtype), value.shape, value.value};
+}
+
+// Whether all are right; what is off is added to `results`.
+bool compare_outputs(const StaticReport& program, const bundle::TestVector& test, const FirmwareRun& run,
+                     Json::Array& results) {
+  bool right = true;
+  for (const bundle::TestTensor& value : test.tensors) {
+    if (!value.output) continue;
+    const StaticTensorReport& output = program.outputs[value.tensor];
+    HostTensor expected = value_of(output, value);
+    const HostTensor& found = run.outputs[value.tensor];
+    tensor_file::Tolerance tolerance{value.tolerance.rtol, value.tolerance.atol, {}, value.tolerance.top1};
+    if (value.tolerance.mean_atol >= 0) tolerance.mean_atol = value.tolerance.mean_atol;
+    std::string message = compare(expected, found, tolerance).value_or("");
+    tensor_file::Deviation deviation = deviation_of(expected, found);
+    right &= message.empty();
+    results.push_back(Json::Object{{"name", output.name},
+                                   {"max_abs_error", deviation.absolute},
+                                   {"share_of_largest", deviation.share},
+                                   {"message", std::move(message)}});
+  }
+  return right;
+}
+
+// Empty: no more memory is used than the compiler says.
+std::string memory_error(const FirmwareRun& run) {
+  for (const FirmwareMemory& memory : run.memory)
+    if (memory.used > memory.bytes)
+      return fmt::format("used {} bytes of {}, the header says {}", memory.used, memory.name, memory.bytes);
+  return "";
+}
+
+Json run_test(const FirmwareBoard& board, const FirmwareSubject& subject, const bundle::TestVector& test,
+              double timeout_seconds) {
+  const StaticReport& program = *subject.report.program;
+  std::vector<HostTensor> inputs(program.inputs.size());
+  for (const bundle::TestTensor& value : test.tensors)
+    if (!value.output) inputs[value.tensor] = value_of(program.inputs[value.tensor], value);
+  Json::Object result{{"name", test.name}, {"entry", ""}, {"target", subject.target}};
+  Expected<FirmwareRun> run = board.run(program, subject.folder, inputs, timeout_seconds);
+  std::string error = run ? memory_error(*run) : run.errors()[0].message;
+  Json::Array outputs, memory;
+  bool right = run && compare_outputs(program, test, *run, outputs) && error.empty();
+  if (run)
+    for (const FirmwareMemory& m : run->memory)
+      memory.push_back(Json::Object{{"name", m.name}, {"used_bytes", m.used}, {"bytes", m.bytes}});
+  result.emplace_back("passed", right);
+  result.emplace_back("error", std::move(error));
+  if (run) {
+    result.emplace_back("instructions", run->instructions);
+    result.emplace_back("instruction_step", run->instruction_step);
+    result.emplace_back("multiply_adds", subject.report.multiply_adds);
+  }
+  result.emplace_back("memory", std::move(memory));
+  result.emplace_back("outputs", std::move(outputs));
+  return result;
+}
+
+}  // namespace
+
+Expected<Json> run_firmware_tests(const FirmwareBoard& board, const FirmwareSubject& subject,
+                                  const std::vector<bundle::TestVector>& tests, double timeout_seconds) {
+  QUERNEL_CHECK(board.build(*subject.report.program, subject.folder));
+  Json::Array results;
+  for (const bundle::TestVector& test : tests)
+    results.push_back(run_test(board, subject, test, timeout_seconds));
+  return Json(Json::Object{{"tests", std::move(results)}});
+}
+
+}  // namespace quernel::tools

@@ -1,0 +1,26 @@
+// Test vectors of a model on a board: what `quernel-run --test --json` says of a bundle, said of a static
+// library, with instructions and memory in place of times.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "bundle/bundle_contents.h"
+#include "firmware_board.h"
+#include "json.h"
+
+namespace quernel::tools {
+
+// A model as a static library in `folder`.
+struct FirmwareSubject {
+  const CompileReport& report;
+  std::string folder, target;
+};
+
+// {"tests": [{"name", "target", "passed", "error", "outputs", "instructions", "instruction_step",
+// "multiply_adds", "memory": [{"name", "used_bytes", "bytes"}]}]}. A test fails also where more memory is
+// used than the compiler says.
+Expected<Json> run_firmware_tests(const FirmwareBoard& board, const FirmwareSubject& subject,
+                                  const std::vector<bundle::TestVector>& tests, double timeout_seconds);
+
+}  // namespace quernel::tools

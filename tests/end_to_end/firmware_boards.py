@@ -1,0 +1,106 @@
+#!/usr/bin/env python3
+"""`quernel test --on qemu` of a firmware target: what it reports of right and wrong answers, memory and instructions, what
+it refuses, what it says where tools are missing."""
+import glob
+import json
+import os
+import shutil
+import unittest
+import xml.etree.ElementTree
+
+import onnx_file as onnx
+from tools import ToolTest, tool
+
+VALUES = [-2.0, -1.0, 0.0, 1.0, 2.5, 8.0]
+WEIGHTS = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
+ON_BOARD = ("--on", "qemu", "--target", "cortex-m4")
+TOOLS = shutil.which("arm-none-eabi-gcc") and shutil.which("qemu-system-arm") and shutil.which("cmake")
+
+
+@unittest.skipUnless(TOOLS, "no toolchain or emulator: toolchains/install_debian.sh --cross")
+class FirmwareBoards(ToolTest):
+    def case(self, name, expected, rows=2):
+        folder = os.path.join(name, "test_data_set_0")
+        os.makedirs(self.path(folder))
+        nodes = [onnx.node("MatMul", ["x", "w"], ["product"], name="product"), onnx.node("Neg", ["product"], ["y"], name="negated")]
+        self.write(name + "/model.onnx", onnx.model(nodes, [onnx.value("x", onnx.FLOAT, ["rows", 3])],
+                                                   [onnx.value("y", onnx.FLOAT, ["rows", 2])],
+                                                   initializers=[onnx.float_tensor("w", [3, 2], WEIGHTS)]))
+        self.write(folder + "/input_0.pb", onnx.float_tensor("x", [rows, 3], VALUES[:3 * rows]))
+        self.write(folder + "/output_0.pb", onnx.float_tensor("y", [rows, 2], expected))
+        return name
+
+    def test_verdicts_and_figures(self):
+        y = self.answers()
+        self.case("right", y)
+        self.case("wrong", y[:3] + [7.0])
+        done = self.run_tool("quernel", "test", "right", "wrong", *ON_BOARD, "--json", "report.json", "--junit", "report.xml")
+        self.assertEqual((done.returncode, done.stderr), (1, ""), done.stdout)
+        self.assertRegex(done.stdout, r"PASS right: 1 test vector, max abs error 0; cortex-m4, \d+ instructions, "
+                                      r"[\d.]+ a multiply-add, workspace \d+ of \d+ bytes, stack \d+ of \d+ bytes\n")
+        self.assertIn("FAIL wrong: test_data_set_0: output 'y': 1 of 4 elements", done.stdout)
+        self.assertIn("first diverging layer: none of 2 layers is off", done.stdout)
+        cases = json.loads(self.read("report.json"))["cases"]
+        test = cases[0]["runs"][0]["tests"][0]
+        self.assertEqual((test["passed"], test["multiply_adds"], test["target"]), (True, 2 * 3 * 2, "cortex-m4"))
+        self.assertGreaterEqual(test["instructions"], test["instruction_step"])
+        self.assertEqual([memory["name"] for memory in test["memory"]], ["workspace", "stack"])
+        self.assertTrue(all(memory["used_bytes"] <= memory["bytes"] for memory in test["memory"]))
+        suite = xml.etree.ElementTree.fromstring(self.read("report.xml"))
+        self.assertEqual((suite.get("tests"), suite.get("failures")), ("2", "1"))
+
+    @staticmethod
+    def answers(rows=2):
+        return [-sum(VALUES[3 * r + k] * WEIGHTS[2 * k + c] for k in range(3)) for r in range(rows) for c in range(2)]
+
+    def test_sizes_come_from_each_data_set(self):
+        self.case("model", self.answers())
+        os.makedirs(self.path("model/test_data_set_1"))
+        self.write("model/test_data_set_1/input_0.pb", onnx.float_tensor("x", [1, 3], VALUES[:3]))
+        self.write("model/test_data_set_1/output_0.pb", onnx.float_tensor("y", [1, 2], self.answers(1)))
+        self.assertIn("PASS model: 2 test vectors", self.succeeds("quernel", "test", "model", *ON_BOARD))
+
+    def test_a_model_that_does_not_fit_the_board(self):
+        self.case("model", self.answers())
+        self.write("model/test_data_set_0/input_0.pb", onnx.float_tensor("x", [1000, 3], [0.0] * 3000))
+        self.write("model/test_data_set_0/output_0.pb", onnx.float_tensor("y", [1000, 2], [0.0] * 2000))
+        said = self.succeeds("quernel", "test", "model", "--on", "qemu", "--target", "cortex-m0plus")
+        self.assertIn("UNSUPPORTED model: error[unsupported]: the emulated board has too little memory: region `DATA' overflowed by", said)
+
+    def test_what_is_refused(self):
+        self.case("model", self.answers())
+        self.fails("quernel", "test", "model", "--target", "cortex-m4",
+                   says=["--on local: target 'cortex-m4' is firmware, which runs on an emulated board", "--on qemu"])
+        self.fails("quernel", "test", "model", *ON_BOARD, "--target", "cortex-m7",
+                   says=["expected one target where cortex-m7 is among them, found 2"])
+        self.fails("quernel", "test", "model", *ON_BOARD, "--threads", "2",
+                   says=["target 'cortex-m4' is firmware, which runs without quernel-run", "leave out --run-binary, --threads"])
+        self.succeeds("quernel", "compile", "model/model.onnx", "-o", "model.qnl", "-q", "--embed-tests")
+        self.fails("quernel", "test", "model.qnl", *ON_BOARD, says=["target 'cortex-m4' is firmware, a bundle holds none", "name the model"])
+
+    def test_missing_tools_are_named(self):
+        self.case("model", self.answers())
+        os.mkdir(self.path("programs"))
+        for program in ("cmake", "ninja"):
+            os.symlink(shutil.which(program), self.path("programs/" + program))
+        environment = dict(os.environ, PATH=self.path("programs"))
+        self.fails("quernel", "test", "model", *ON_BOARD, env=environment,
+                   says=["cannot be built: cmake exited with 1: found no arm-none-eabi-gcc in PATH", "toolchains/install_debian.sh --cross"])
+        for program in glob.glob(os.path.join(os.path.dirname(shutil.which("arm-none-eabi-gcc")), "arm-none-eabi-*")):
+            os.symlink(program, self.path("programs/" + os.path.basename(program)))
+        os.remove(self.path("programs/cmake"))
+        self.fails("quernel", "test", "model", *ON_BOARD, env=environment, says=["firmware tests are built by cmake, found none in PATH"])
+        os.symlink(shutil.which("cmake"), self.path("programs/cmake"))
+        self.fails("quernel", "test", "model", *ON_BOARD, env=environment, says=["found no qemu-system-arm in PATH"])
+
+    def test_a_copy_of_the_tool_alone(self):
+        self.case("model", self.answers())
+        os.mkdir(self.path("bin"))
+        shutil.copy(tool("quernel"), self.path("bin/quernel"))
+        done = self.run_tool(self.path("bin/quernel"), "test", "model", *ON_BOARD)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("found no folder of firmware tests; run quernel where it was built or installed", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
