@@ -54,7 +54,7 @@ def row(case):
     memory = ", ".join(f"{m['name']} {m['used_bytes']} of {m['bytes']}" for m in test["memory"])
     count = test["multiply_adds"]
     per = f"{test['instructions'] / count:.2f}" if count else ""
-    return f"| {case['name']} | {test['instructions']} | {count} | {per} | {memory} |"
+    return f"| {case['name']} | {int(test['instructions'])} | {count} | {per} | {memory} |"
 
 
 def test(target, nodes, models, folder):
