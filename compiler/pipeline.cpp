@@ -15,6 +15,7 @@
 #include "codegen/llvm/check_kernel.h"
 #include "codegen/llvm/compile_kernels.h"
 #include "codegen/llvm/static_archive.h"
+#include "codegen/spirv/compile_shaders.h"
 #include "graph/control.h"
 #include "graph/multiply_adds.h"
 #include "graph/passes/passes.h"
@@ -417,6 +418,21 @@ Expected<CompiledCode> prepare_c(Lowered lowered, const std::string& symbol_pref
   return CompiledCode{std::move(lowered.variant), std::move(lowered.kernels)};
 }
 
+Status compile_for_gpu(Lowered& lowered, const CompileOptions& options) {
+  Target& target = lowered.variant.target;
+  codegen::ShaderOptions shader_options;
+  if (!options.dump_dir.empty()) shader_options.dump_dir = options.dump_dir + "/" + target.name;
+  QUERNEL_TRY(codegen::ShaderImage shaders,
+              codegen::compile_shaders(lowered.kernels, target, shader_options));
+  target.required_features |= shaders.features;
+  codegen::Image& image = lowered.variant.image;
+  image.code = std::move(shaders.table);
+  image.kernel_names = std::move(shaders.kernel_names);
+  image.scratch_bytes.resize(image.kernel_names.size());
+  image.stack_bytes.resize(image.kernel_names.size());
+  return {};
+}
+
 // The code of one target, for an image or, with a prefix of the kernels' symbols, for the static form.
 Expected<CompiledCode> compile_code(const std::vector<Graph>& graphs, const Target& target,
                                     const CompileOptions& options, schedule::Tilings* tilings,
@@ -426,6 +442,10 @@ Expected<CompiledCode> compile_code(const std::vector<Graph>& graphs, const Targ
   QUERNEL_CHECK(run_loop_passes(lowered, options));
   if (options.emit == Emit::kC) return prepare_c(std::move(lowered), symbol_prefix);
   if (options.on_stage) options.on_stage("code generation");
+  if (target.is_gpu()) {
+    QUERNEL_CHECK(compile_for_gpu(lowered, options));
+    return CompiledCode{std::move(lowered.variant), {}};
+  }
   codegen::CompileOptions codegen_options;
   codegen_options.threads = options.threads;
   codegen_options.symbol_prefix = symbol_prefix;
@@ -573,6 +593,9 @@ Expected<CompileReport> compile_graphs(const std::vector<Graph>& graphs, const s
       return unsupported(
           "target '" + target.name + "': its kernels are linked into firmware, bundles hold none", {},
           "name a target that runs Linux, or compile for firmware with --emit=static");
+    if (target.is_gpu() && is_program)
+      return unsupported("target '" + target.name + "': " + form + " cannot hold shaders", {},
+                         "compile a bundle (--emit=bundle)");
     for (const std::string& other : targets)
       if (Target t = *find_target(other);
           t.arch == target.arch && t.required_features == target.required_features)

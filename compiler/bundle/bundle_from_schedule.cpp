@@ -29,6 +29,8 @@ uint32_t arch_code(Arch arch) {
       return QNL_ARCH_RISCV64;
     case Arch::kRiscV32:
       return QNL_ARCH_RISCV32;
+    case Arch::kSpirv:
+      return QNL_ARCH_SPIRV;
   }
   return QNL_ARCH_NONE;
 }
@@ -228,9 +230,10 @@ class Assembler {
     variant.target = compiled.target.name;
     variant.arch = arch_code(compiled.target.arch);
     variant.required_features = compiled.target.required_features;
-    variant.code.resize(compiled.image.elf.size());
+    variant.code_format = compiled.target.is_gpu() ? CodeFormat::kSpirv : CodeFormat::kElfImage;
+    variant.code.resize(compiled.image.code.size());
     if (!variant.code.empty())
-      std::memcpy(variant.code.data(), compiled.image.elf.data(), variant.code.size());
+      std::memcpy(variant.code.data(), compiled.image.code.data(), variant.code.size());
     for (size_t k = 0; k < compiled.image.kernel_names.size(); ++k)
       variant.kernels.push_back({compiled.image.kernel_names[k], compiled.image.scratch_bytes[k],
                                  static_cast<uint32_t>(compiled.image.stack_bytes[k])});

@@ -118,7 +118,7 @@ class Lowering {
   // cache, but its steps are at such distances that they fall into few of the cache's sets and push one
   // another out.
   bool gathers_columns(const Dim& rows) const {
-    if (plan_.packed || plan_.elementwise || plan_.reduction_axes.empty()) return false;
+    if (c_.target.is_gpu() || plan_.packed || plan_.elementwise || plan_.reduction_axes.empty()) return false;
     Dim steps = schedule::reduction_count(plan_), stride = plan_.axes[plan_.reduction_axes.back()].b;
     if (!steps.is_const() || !stride.is_const() || rows.estimate() < kFewestSharing) return false;
     int64_t row = plan_.tile_n() * element_size(accumulator_dtype_);

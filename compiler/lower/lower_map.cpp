@@ -71,7 +71,7 @@ Stmt map_nest(Context& context, const Shape& dims, bool workgroups,
   for (int i = vector_axis - 1; i >= 0; --i)
     if (double s = score(accesses, extents, i, lanes); s > best * 1.3) best = s, vector_axis = i;
 
-  if (stores_contiguously(accesses, loads, extents, vector_axis)) {
+  if (!context.target.is_gpu() && stores_contiguously(accesses, loads, extents, vector_axis)) {
     EmitPoint emit_point = [&](Evaluator& e) { emit(e, indices[0]); };
     Stmt tiles = transposed_nest(context, extents, vector_axis, lanes, loads,
                                  workgroups ? kWorkPerGroup : kNoWorkgroups, emit_point);

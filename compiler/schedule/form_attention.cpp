@@ -16,6 +16,7 @@ class AttentionFormer {
       : s_(schedule), g_(schedule.graph), target_(target), reads_(schedule) {}
 
   void run() {
+    if (target_.is_gpu()) return;  // a block of scores is larger than what a workgroup shares
     std::vector<char> merged(s_.groups.size(), 0);
     for (size_t i = 0; i < s_.groups.size(); ++i) {
       if (merged[i] || s_.groups[i].kind != GroupKind::kContract) continue;

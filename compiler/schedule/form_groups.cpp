@@ -219,11 +219,11 @@ class Former {
 
 }  // namespace
 
-Expected<Schedule> form_groups(Graph graph, const Target&) {
+Expected<Schedule> form_groups(Graph graph, const Target& target) {
   Schedule schedule;
   schedule.graph = std::move(graph);
   Former(schedule).run();
-  form_rows(schedule);
+  form_rows(schedule, target);
   return schedule;
 }
 

@@ -16,7 +16,8 @@ struct Rows {
 
 class RowFormer {
  public:
-  explicit RowFormer(Schedule& schedule) : s_(schedule), g_(schedule.graph), reads_(schedule) {}
+  RowFormer(Schedule& schedule, const Target& target)
+      : s_(schedule), g_(schedule.graph), target_(target), reads_(schedule) {}
 
   void run() {
     std::vector<Group> groups;
@@ -99,7 +100,18 @@ class RowFormer {
     bool reduces = std::any_of(s_.groups.begin() + static_cast<std::ptrdiff_t>(first),
                                s_.groups.begin() + static_cast<std::ptrdiff_t>(end),
                                [](const Group& group) { return group.kind == GroupKind::kReduce; });
-    return reduces ? end : first + 1;
+    return reduces && fits_workgroup(first, end) ? end : first + 1;
+  }
+
+  // Whether a GPU's workgroup can share the rows between stages, and the lanes of its reductions.
+  bool fits_workgroup(size_t first, size_t end) const {
+    if (!target_.is_gpu()) return true;
+    int64_t bytes = 0;
+    for (size_t i = first; i < end; ++i)
+      for (ValueId v : s_.groups[i].outputs)
+        if (!g_.shape(v).empty() && g_.shape(v).back().is_const())
+          bytes += g_.shape(v).back().value() * std::max(4, element_size(g_.dtype(v)));
+    return bytes <= target_.workgroup_memory * 3 / 4;
   }
 
   Group merge(size_t first, size_t end) {
@@ -126,11 +138,12 @@ class RowFormer {
 
   Schedule& s_;
   const Graph& g_;
+  const Target& target_;
   GroupReads reads_;
 };
 
 }  // namespace
 
-void form_rows(Schedule& schedule) { RowFormer(schedule).run(); }
+void form_rows(Schedule& schedule, const Target& target) { RowFormer(schedule, target).run(); }
 
 }  // namespace quernel::schedule

@@ -237,7 +237,7 @@ Expected<Graph> materialize_operands(const Graph& graph, const Target& target);
 Expected<Schedule> form_groups(Graph graph, const Target& target);
 // Groups that follow one another and work on the same rows become one kernel where nothing but its own later
 // stages reads what the earlier ones compute:  reduce_max, map exp, reduce_sum, map div -> rows
-void form_rows(Schedule& schedule);
+void form_rows(Schedule& schedule, const Target& target);
 // Softmax(q k) v becomes one kernel without the matrix of scores:
 //   contract(q, k), rows, contract(that, v) -> attention
 // `schedule.inputs` must be known.

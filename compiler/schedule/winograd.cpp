@@ -267,7 +267,7 @@ namespace {
 // 0 where the convolution is as fast as it stands, and in firmware, whose flash transformed weights would
 // fill up to four times.
 int best_tile(const Graph& graph, const Node& node, const Target& target) {
-  if (target.firmware) return 0;
+  if (target.firmware || target.is_gpu()) return 0;
   std::optional<WinogradForm> form = winograd_form(graph, node);
   if (!form) return 0;
   const Contraction& c = node.attributes.contraction;

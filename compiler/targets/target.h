@@ -1,5 +1,5 @@
-// A target: the facts of one kind of processor that scheduling, lowering and code generation need. Data, no
-// behaviour. Presets are listed in targets.def; each lives in its own file.
+// A target: the facts of one kind of processor, or of GPUs, that scheduling, lowering and code generation
+// need. Data, no behaviour. Presets are listed in targets.def; each lives in its own file.
 #pragma once
 
 #include <cstdint>
@@ -11,13 +11,13 @@
 
 namespace quernel {
 
-enum class Arch : uint8_t { kX86_64, kAArch64, kArm, kRiscV64, kRiscV32 };
+enum class Arch : uint8_t { kX86_64, kAArch64, kArm, kRiscV64, kRiscV32, kSpirv };
 
 struct Target {
   std::string name;         // what --target names, e.g. "x86-64-v4", "cortex-a76+i8mm"
   std::string description;  // one line for `quernel targets`
   Arch arch = Arch::kX86_64;
-  std::string triple;              // LLVM's, normalised
+  std::string triple;              // LLVM's, normalised; empty for GPUs
   std::string cpu;                 // LLVM's -mcpu
   std::string features;            // LLVM's feature string, "+fma,+avx2"
   uint64_t required_features = 0;  // QNL_FEATURE_* bits of schemas/kernel_abi.h that a device must have
@@ -40,6 +40,10 @@ struct Target {
   bool single_issue = false;     // one instruction a cycle: a load takes the place of a multiply-add
   // Kernels are linked into firmware, with the compiler library of its toolchain: no images, no bundles.
   bool firmware = false;
+  // GPUs: bytes of memory that the invocations of a workgroup share. A vector's lanes are invocations there:
+  // they do not see one another's registers, and vector_registers are those of one invocation. 0: no GPU.
+  int64_t workgroup_memory = 0;
+  bool is_gpu() const { return workgroup_memory != 0; }
 
   // Whether one instruction sums four products of bytes of these signs.
   bool has_dot(bool a_signed, bool b_signed) const {

@@ -45,6 +45,14 @@ constexpr Feature kFeatures[] = {
     {QNL_ARCH_RISCV32, QNL_RISCV_GC, "gc"},
     {QNL_ARCH_RISCV32, QNL_RISCV_V, "v"},
     {QNL_ARCH_RISCV32, QNL_RISCV_ZVFH, "zvfh"},
+    {QNL_ARCH_SPIRV, QNL_SPIRV_VULKAN_1_1, "vulkan-1.1"},
+    {QNL_ARCH_SPIRV, QNL_SPIRV_INT16, "int16"},
+    {QNL_ARCH_SPIRV, QNL_SPIRV_INT64, "int64"},
+    {QNL_ARCH_SPIRV, QNL_SPIRV_FLOAT64, "float64"},
+    {QNL_ARCH_SPIRV, QNL_SPIRV_STORAGE_16, "storage16"},
+    {QNL_ARCH_SPIRV, QNL_SPIRV_STORAGE_8, "storage8"},
+    {QNL_ARCH_SPIRV, QNL_SPIRV_INT8, "int8"},
+    {QNL_ARCH_SPIRV, QNL_SPIRV_FLOAT16, "float16"},
 };
 
 }  // namespace
@@ -81,6 +89,8 @@ qnl_arch arch_of(Arch arch) {
       return QNL_ARCH_RISCV64;
     case Arch::kRiscV32:
       return QNL_ARCH_RISCV32;
+    case Arch::kSpirv:
+      return QNL_ARCH_SPIRV;
   }
   return QNL_ARCH_NONE;
 }

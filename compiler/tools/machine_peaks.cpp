@@ -127,8 +127,8 @@ Status write_probes(const std::vector<Probe>& probes, const Target& target, cons
   variant.target = target.name;
   variant.arch = arch_of(target.arch);
   variant.required_features = target.required_features;
-  variant.code.resize(image.elf.size());
-  std::memcpy(variant.code.data(), image.elf.data(), image.elf.size());
+  variant.code.resize(image.code.size());
+  std::memcpy(variant.code.data(), image.code.data(), image.code.size());
   for (size_t k = 0; k < probes.size(); ++k)
     variant.kernels.push_back(
         {image.kernel_names[k], image.scratch_bytes[k], static_cast<uint32_t>(image.stack_bytes[k])});

@@ -51,11 +51,19 @@ Json to_json(const Target& target, bool native) {
                       {"f32", target.has_f32},
                       {"f64", target.has_f64},
                       {"single_issue", target.single_issue},
-                      {"firmware", target.firmware}};
+                      {"firmware", target.firmware},
+                      {"workgroup_memory", target.workgroup_memory}};
 }
 
 void print_text(const Target& target, bool native) {
   fmt::print("{}{}: {}\n", target.name, native ? " (native: this machine)" : "", target.description);
+  if (target.is_gpu()) {
+    fmt::print("    workgroup {} invocations, {} KiB of shared memory\n", target.lanes(4),
+               target.workgroup_memory >> 10);
+    fmt::print("    requires  {}, and what the model's dtypes need\n",
+               feature_text(arch_of(target.arch), target.required_features));
+    return;
+  }
   fmt::print("    vectors   {} x {} bits{}{}{}{}\n", target.vector_registers, target.vector_bytes * 8,
              target.has_fma ? ", fma" : "", target.has_masks ? ", masks" : "",
              target.has_gather ? ", gather" : "", target.has_f16 ? ", f16 conversion" : "");

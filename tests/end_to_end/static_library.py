@@ -199,6 +199,8 @@ target_link_libraries(program PRIVATE Digits::Digits)
         self.fails(*both, "-o", "my digits", says=["expected a name of letters, digits and _ - + . for a static library, found 'my digits'"])
         self.fails("quernel", "compile", DIGITS, "-o", "digits.qnl", "--target", "cortex-m7",
                    says=["name a target that runs Linux, or compile for firmware with --emit=static"])
+        self.fails(*both, "-o", "digits", "--target", "vulkan",
+                   says=["target 'vulkan': a static library cannot hold shaders", "compile a bundle (--emit=bundle)"])
         self.fails(*both, "-o", "nowhere/digits", says=["there is no directory 'nowhere'"])
         self.write("free.onnx", onnx_file.model([onnx_file.node("Neg", ["x"], ["y"])], [onnx_file.value("x", onnx_file.FLOAT, ["n"])],
                                                 [onnx_file.value("y", onnx_file.FLOAT, ["n"])]))

@@ -113,7 +113,7 @@ Expected<Image> compile_kernels(const std::vector<loop::Kernel>& kernels, const 
   objects[0] = std::move(table.bytes);
   Expected<std::vector<uint8_t>> elf = link_image(objects, kImageQuerySymbol);
   if (!elf) return prebuilt.empty() ? elf.take_errors() : Diagnostics{cannot_link(elf.errors())};
-  image.elf = std::move(*elf);
+  image.code = std::move(*elf);
   return image;
 }
 

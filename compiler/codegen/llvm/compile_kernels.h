@@ -21,12 +21,12 @@ struct CompileOptions {
   std::string symbol_prefix;
 };
 
-// A freestanding ELF shared object as schemas/kernel_abi.h describes, or, for the static form, relocatable
-// objects and each kernel's symbol: the prebuilt kernels, then the generated ones. `stack_bytes[i]` is an
-// upper bound of kernel i's stack use, 0 where it is not known; `scratch_bytes[i]` it wants lent
-// (kernel_abi.h).
+// The code of a variant as schemas/kernel_abi.h describes it, an ELF shared object here; or, for the static
+// form, relocatable objects and each kernel's symbol: the prebuilt kernels, then the generated ones.
+// `stack_bytes[i]` is an upper bound of kernel i's stack use, 0 where it is not known; `scratch_bytes[i]` it
+// wants lent (kernel_abi.h).
 struct Image {
-  std::vector<uint8_t> elf;
+  std::vector<uint8_t> code;
   std::vector<std::string> objects, symbols;
   std::vector<std::string> kernel_names;
   std::vector<uint64_t> stack_bytes, scratch_bytes;

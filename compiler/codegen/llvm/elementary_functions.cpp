@@ -10,6 +10,7 @@
 
 #include "codegen/llvm/kernel_emitter.h"
 #include "codegen/llvm/print_c.h"
+#include "codegen/llvm/print_glsl.h"
 #include "support/diagnostic.h"
 
 namespace quernel::codegen {
@@ -70,12 +71,16 @@ struct ElementaryFunctions::State {
   loop::Kernel no_kernel;
   std::vector<std::pair<std::string, llvm::Function*>> functions;
   std::set<std::string> names;
+  FunctionLanguage language = FunctionLanguage::kC;
 };
 
-ElementaryFunctions::ElementaryFunctions(const Target& target) : state_(std::make_unique<State>()) {
-  state_->isa.f32.fma = target.has_f32 && target.has_fma;
-  state_->isa.f64.fma = target.has_f64 && target.has_fma;
-  state_->isa.f32.sqrt = state_->isa.f64.sqrt = true;  // a function of the prelude
+ElementaryFunctions::ElementaryFunctions(const Target& target, FunctionLanguage language)
+    : state_(std::make_unique<State>()) {
+  bool fuses = target.has_fma && language == FunctionLanguage::kC;
+  state_->isa.f32.fma = target.has_f32 && fuses;
+  state_->isa.f64.fma = target.has_f64 && fuses;
+  state_->isa.f32.sqrt = state_->isa.f64.sqrt = true;  // a function of the language or its prelude
+  state_->language = language;
 }
 ElementaryFunctions::ElementaryFunctions(ElementaryFunctions&&) noexcept = default;
 ElementaryFunctions::~ElementaryFunctions() = default;
@@ -94,6 +99,8 @@ std::string ElementaryFunctions::name_of(const loop::Expr& operation) {
 }
 
 Expected<std::string> ElementaryFunctions::print() const {
+  bool is_c = state_->language == FunctionLanguage::kC;
+  auto type_of = is_c ? c_type_of : glsl_type_of;
   std::string text;
   std::set<const llvm::Value*> printed;
   std::set<std::string> pairs;
@@ -109,11 +116,12 @@ Expected<std::string> ElementaryFunctions::print() const {
                                                                              const std::string& name) {
     if (!printed.insert(&f).second) return;
     for (const llvm::Instruction& i : llvm::instructions(f)) {
-      if (i.getType()->isStructTy() && pairs.insert(c_type_of(*i.getType())).second) {
-        text += "typedef struct {\n";
-        for (unsigned m = 0; m < i.getType()->getStructNumElements(); ++m)
-          text += "  " + c_type_of(*i.getType()->getStructElementType(m)) + " m" + std::to_string(m) + ";\n";
-        text += "} " + c_type_of(*i.getType()) + ";\n";
+      llvm::Type* type = i.getType();
+      if (type->isStructTy() && pairs.insert(type_of(*type)).second) {
+        text += is_c ? "typedef struct {\n" : "struct " + type_of(*type) + " {\n";
+        for (unsigned m = 0; m < type->getStructNumElements(); ++m)
+          text += "  " + type_of(*type->getStructElementType(m)) + " m" + std::to_string(m) + ";\n";
+        text += is_c ? "} " + type_of(*type) + ";\n" : "};\n";
       }
       if (auto* call = llvm::dyn_cast<llvm::CallInst>(&i))
         if (const llvm::Function* callee = call->getCalledFunction(); callee && !callee->isIntrinsic())
@@ -121,9 +129,9 @@ Expected<std::string> ElementaryFunctions::print() const {
       for (const llvm::Value* operand : i.operand_values())
         if (auto* table = llvm::dyn_cast<llvm::GlobalVariable>(operand);
             table && printed.insert(table).second)
-          take(print_c(*table, kPrefix));
+          take(is_c ? print_c(*table, kPrefix) : print_glsl(*table, kPrefix));
     }
-    take(print_c(f, name, kPrefix));
+    take(is_c ? print_c(f, name, kPrefix) : print_glsl(f, name, kPrefix));
   };
   for (const auto& [name, function] : state_->functions) visit(*function, name);
   if (!errors.empty()) return errors;

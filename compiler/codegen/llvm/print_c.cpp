@@ -1,23 +1,14 @@
 #include "codegen/llvm/print_c.h"
 
 #include <llvm/ADT/SmallString.h>
-#include <llvm/IR/Constants.h>
-#include <llvm/IR/InstrTypes.h>
-#include <llvm/IR/Instructions.h>
-#include <llvm/IR/IntrinsicInst.h>
 #include <llvm/IR/Module.h>
-#include <llvm/Support/raw_ostream.h>
 
 #include <cstdio>
-#include <map>
-#include <set>
+
+#include "codegen/llvm/function_printer.h"
 
 namespace quernel::codegen {
 namespace {
-
-constexpr size_t kLongestOperand = 72;  // characters; what is longer gets a name
-
-unsigned width_of(const llvm::Type& type) { return type.getIntegerBitWidth(); }
 
 std::string unsigned_type(unsigned width) { return "uint" + std::to_string(width) + "_t"; }
 std::string signed_type(unsigned width) { return "int" + std::to_string(width) + "_t"; }
@@ -48,148 +39,34 @@ std::string float_text(const llvm::APFloat& value, bool is_f32) {
   return value.isNegative() ? "(" + std::string(text) + ")" : text;
 }
 
-class FunctionPrinter {
+class CFunctionPrinter : public FunctionPrinter {
  public:
-  FunctionPrinter(const llvm::Function& function, std::string prefix)
-      : function_(function), prefix_(std::move(prefix)) {}
-
-  Expected<std::string> run(const std::string& name) {
-    std::string parameters;
-    for (const llvm::Argument& argument : function_.args()) {
-      names_[&argument] = "x" + std::to_string(argument.getArgNo());
-      parameters +=
-          (parameters.empty() ? "" : ", ") + c_type_of(*argument.getType()) + " " + names_[&argument];
-    }
-    choose_names();
-    for (const llvm::BasicBlock& block : function_) print_block(block);
-    for (const llvm::Argument& argument : function_.args())
-      if (argument.use_empty()) declarations_ += "  (void)" + names_[&argument] + ";\n";
-    if (!problem_.empty()) return internal_error(problem_, {}, "codegen-c");
-    return "static inline " + c_type_of(*function_.getReturnType()) + " " + name + "(" + parameters +
-           ") {\n" + declarations_ + body_ + "}\n";
-  }
+  CFunctionPrinter(const llvm::Function& function, std::string prefix)
+      : FunctionPrinter(function, std::move(prefix), "codegen-c") {}
 
  private:
-  // Instructions that stand where they are used: of one use, in the same block, and not a thing that their
-  // user writes twice.
-  void choose_names() {
-    for (const llvm::BasicBlock& block : function_)
-      for (const llvm::Instruction& i : block) {
-        if (repeats_operands(i))
-          for (const llvm::Value* operand : i.operand_values()) named_.insert(operand);
-        if (auto* phi = llvm::dyn_cast<llvm::PHINode>(&i)) {
-          std::string name = "v" + std::to_string(next_++);
-          names_[phi] = name;
-          std::string type = c_type_of(*phi->getType());
-          declarations_ += "  " + type + " " + name + ", " + name + "_next;\n";
-        }
-      }
-    int label = 0;
-    if (function_.size() > 1)
-      for (const llvm::BasicBlock& block : function_) labels_[&block] = "block_" + std::to_string(label++);
+  std::string type_name(const llvm::Type& type) override { return c_type_of(type); }
+  std::string definition(const std::string& head, const std::string& body) override {
+    return "static inline " + head + " {\n" + body + "}\n";
   }
-
-  static bool repeats_operands(const llvm::Instruction& i) {
-    if (auto* compare = llvm::dyn_cast<llvm::FCmpInst>(&i)) {
-      auto predicate = compare->getPredicate();
-      return predicate == llvm::CmpInst::FCMP_UNO || predicate == llvm::CmpInst::FCMP_ORD ||
-             predicate == llvm::CmpInst::FCMP_ONE;
-    }
-    auto* call = llvm::dyn_cast<llvm::IntrinsicInst>(&i);
-    if (!call) return false;
-    switch (call->getIntrinsicID()) {
-      case llvm::Intrinsic::fma:
-      case llvm::Intrinsic::sqrt:
-      case llvm::Intrinsic::fabs:
-      case llvm::Intrinsic::copysign:
-        return false;
-      default:
-        return true;
-    }
+  std::string unused_parameter(const std::string& name) override { return "  (void)" + name + ";\n"; }
+  std::string variable(const llvm::Type& type, const std::string& name, bool is_final) override {
+    return (is_final && !type.isStructTy() ? "const " : "") + c_type_of(type) + " " + name;
   }
-
-  void fail(const llvm::Instruction& i) {
-    if (!problem_.empty()) return;
-    llvm::raw_string_ostream(problem_) << "an instruction has no form in C: " << i;
+  void begin_block(const llvm::BasicBlock& block) override {
+    if (!block.isEntryBlock()) body_ += label(block) + ":\n";
   }
-
-  void line(const std::string& text) { body_ += "  " + text + "\n"; }
-
-  void print_block(const llvm::BasicBlock& block) {
-    if (auto label = labels_.find(&block); label != labels_.end() && !block.isEntryBlock())
-      body_ += label->second + ":\n";
-    // Phis take their values together.
-    for (const llvm::PHINode& phi : block.phis()) line(names_[&phi] + " = " + names_[&phi] + "_next;");
-    for (const llvm::Instruction& i : block) {
-      if (llvm::isa<llvm::PHINode>(i)) continue;
-      if (i.isTerminator()) {
-        terminator(i);
-        continue;
-      }
-      if (i.getType()->isVoidTy()) return fail(i);
-      if (i.use_empty() || llvm::isa<llvm::GetElementPtrInst>(i)) continue;
-      std::string text = expression(i);
-      if (auto* insert = llvm::dyn_cast<llvm::InsertValueInst>(&i)) {
-        define(i, operand(insert->getAggregateOperand()));
-        line(names_[&i] + ".m" + std::to_string(insert->getIndices()[0]) + " = " +
-             operand(insert->getInsertedValueOperand()) + ";");
-        continue;
-      }
-      const llvm::Instruction* user =
-          i.hasOneUse() ? llvm::dyn_cast<llvm::Instruction>(*i.user_begin()) : nullptr;
-      bool inside = user && user->getParent() == &block && !llvm::isa<llvm::PHINode>(user) &&
-                    !llvm::isa<llvm::InsertValueInst>(user) && !named_.contains(&i) &&
-                    !llvm::isa<llvm::CallInst>(i) && text.size() < kLongestOperand;
-      if (inside)
-        names_[&i] = text;
-      else
-        define(i, text);
-    }
+  std::string jump_to(const llvm::BasicBlock& block) override { return "goto " + label(block) + ";"; }
+  std::string label(const llvm::BasicBlock& block) const {
+    return "block_" + std::to_string(number_of(block));
   }
-
-  // Blocks are reached by jumps, which must not pass a declaration's initial value by.
-  void define(const llvm::Instruction& i, const std::string& text) {
-    std::string name = "v" + std::to_string(next_++), type = c_type_of(*i.getType());
-    names_[&i] = name;
-    if (labels_.empty())
-      return line((i.getType()->isStructTy() ? "" : "const ") + type + " " + name + " = " + text + ";");
-    declarations_ += "  " + type + " " + name + ";\n";
-    line(name + " = " + text + ";");
-  }
-
-  std::string jump(const llvm::BasicBlock* from, const llvm::BasicBlock* to) {
-    std::string text;
-    for (const llvm::PHINode& phi : to->phis())
-      text += names_[&phi] + "_next = " + operand(phi.getIncomingValueForBlock(from)) + "; ";
-    return text + "goto " + labels_[to] + ";";
-  }
-
-  void terminator(const llvm::Instruction& i) {
-    if (auto* ret = llvm::dyn_cast<llvm::ReturnInst>(&i))
-      return line("return " + operand(ret->getReturnValue()) + ";");
-    auto* branch = llvm::dyn_cast<llvm::BranchInst>(&i);
-    if (!branch) return fail(i);
-    if (!branch->isConditional()) return line(jump(i.getParent(), branch->getSuccessor(0)));
-    line("if (" + operand(branch->getCondition()) + ") {");
-    line("  " + jump(i.getParent(), branch->getSuccessor(0)));
-    line("}");
-    line(jump(i.getParent(), branch->getSuccessor(1)));
-  }
-
-  std::string operand(const llvm::Value* v) { return operand_as(v, false); }
-  std::string signed_operand(const llvm::Value* v) { return operand_as(v, true); }
-  std::string operand_as(const llvm::Value* v, bool is_signed) {
-    if (auto* number = llvm::dyn_cast<llvm::ConstantInt>(v))
+  std::string constant(const llvm::Constant& value, bool is_signed) override {
+    if (auto* number = llvm::dyn_cast<llvm::ConstantInt>(&value))
       return integer_text(number->getValue(), is_signed);
-    if (auto* number = llvm::dyn_cast<llvm::ConstantFP>(v))
-      return float_text(number->getValueAPF(), number->getType()->isFloatTy());
-    if (llvm::isa<llvm::UndefValue>(v)) return v->getType()->isStructTy() ? "{0, 0}" : "0";
-    auto it = names_.find(v);
-    if (it == names_.end()) {
-      if (auto* i = llvm::dyn_cast<llvm::Instruction>(v)) fail(*i);
-      return "0";
-    }
-    return is_signed ? "(" + signed_type(width_of(*v->getType())) + ")" + it->second : it->second;
+    return float_text(llvm::cast<llvm::ConstantFP>(value).getValueAPF(), value.getType()->isFloatTy());
+  }
+  std::string as_signed(const llvm::Type& type, const std::string& text) override {
+    return "(" + signed_type(width_of(type)) + ")" + text;
   }
 
   // The bits that the type has, of arithmetic that C does in a wider one.
@@ -198,35 +75,7 @@ class FunctionPrinter {
     return width < 32 ? "(" + unsigned_type(width) + ")(" + text + ")" : "(" + text + ")";
   }
 
-  std::string expression(const llvm::Instruction& i) {
-    if (auto* binary = llvm::dyn_cast<llvm::BinaryOperator>(&i)) return binary_text(*binary);
-    if (auto* compare = llvm::dyn_cast<llvm::CmpInst>(&i)) return compare_text(*compare);
-    if (auto* cast = llvm::dyn_cast<llvm::CastInst>(&i)) return cast_text(*cast);
-    if (auto* call = llvm::dyn_cast<llvm::IntrinsicInst>(&i)) return intrinsic_text(*call);
-    if (auto* negation = llvm::dyn_cast<llvm::UnaryOperator>(&i))
-      return "(-" + operand(negation->getOperand(0)) + ")";
-    if (auto* select = llvm::dyn_cast<llvm::SelectInst>(&i))
-      return "(" + operand(select->getCondition()) + " ? " + operand(select->getTrueValue()) + " : " +
-             operand(select->getFalseValue()) + ")";
-    if (auto* call = llvm::dyn_cast<llvm::CallInst>(&i)) {
-      std::string text;
-      for (const llvm::Use& argument : call->args()) text += (text.empty() ? "" : ", ") + operand(argument);
-      return prefix_ + call->getCalledFunction()->getName().str() + "(" + text + ")";
-    }
-    if (auto* extract = llvm::dyn_cast<llvm::ExtractValueInst>(&i))
-      return operand(extract->getAggregateOperand()) + ".m" + std::to_string(extract->getIndices()[0]);
-    if (auto* load = llvm::dyn_cast<llvm::LoadInst>(&i)) {
-      auto* place = llvm::dyn_cast<llvm::GetElementPtrInst>(load->getPointerOperand());
-      if (place && place->getNumIndices() == 1 && place->getSourceElementType() == load->getType() &&
-          llvm::isa<llvm::GlobalVariable>(place->getPointerOperand()))
-        return prefix_ + place->getPointerOperand()->getName().str() + "[" + operand(place->getOperand(1)) +
-               "]";
-    }
-    if (!llvm::isa<llvm::InsertValueInst>(i)) fail(i);
-    return "0";
-  }
-
-  std::string binary_text(const llvm::BinaryOperator& i) {
+  std::string binary_text(const llvm::BinaryOperator& i) override {
     const llvm::Type& type = *i.getType();
     const llvm::Value *a = i.getOperand(0), *b = i.getOperand(1);
     std::string x = operand(a), y = operand(b);
@@ -291,55 +140,7 @@ class FunctionPrinter {
     }
   }
 
-  std::string compare_text(const llvm::CmpInst& i) {
-    using Predicate = llvm::CmpInst;
-    bool is_signed = i.isSigned() && i.getOperand(0)->getType()->isIntegerTy();
-    std::string a = operand_as(i.getOperand(0), is_signed), b = operand_as(i.getOperand(1), is_signed);
-    auto infix = [&](const char* op) { return "(" + a + " " + op + " " + b + ")"; };
-    switch (i.getPredicate()) {
-      case Predicate::ICMP_EQ:
-      case Predicate::FCMP_OEQ:
-        return infix("==");
-      case Predicate::ICMP_NE:
-      case Predicate::FCMP_UNE:
-        return infix("!=");
-      case Predicate::ICMP_SLT:
-      case Predicate::ICMP_ULT:
-      case Predicate::FCMP_OLT:
-        return infix("<");
-      case Predicate::ICMP_SLE:
-      case Predicate::ICMP_ULE:
-      case Predicate::FCMP_OLE:
-        return infix("<=");
-      case Predicate::ICMP_SGT:
-      case Predicate::ICMP_UGT:
-      case Predicate::FCMP_OGT:
-        return infix(">");
-      case Predicate::ICMP_SGE:
-      case Predicate::ICMP_UGE:
-      case Predicate::FCMP_OGE:
-        return infix(">=");
-      case Predicate::FCMP_UNO:
-        return a == b ? "(" + a + " != " + a + ")" : "((" + a + " != " + a + ") | (" + b + " != " + b + "))";
-      case Predicate::FCMP_ORD:
-        return "((" + a + " == " + a + ") & (" + b + " == " + b + "))";
-      case Predicate::FCMP_ONE:
-        return "((" + a + " < " + b + ") | (" + a + " > " + b + "))";
-      case Predicate::FCMP_UGE:
-        return "(!" + infix("<") + ")";
-      case Predicate::FCMP_UGT:
-        return "(!" + infix("<=") + ")";
-      case Predicate::FCMP_ULE:
-        return "(!" + infix(">") + ")";
-      case Predicate::FCMP_ULT:
-        return "(!" + infix(">=") + ")";
-      default:
-        fail(i);
-        return "0";
-    }
-  }
-
-  std::string cast_text(const llvm::CastInst& i) {
+  std::string cast_text(const llvm::CastInst& i) override {
     const llvm::Value* v = i.getOperand(0);
     const llvm::Type &from = *v->getType(), &to = *i.getType();
     std::string x = operand(v), plain = "(" + c_type_of(to) + ")" + x;
@@ -387,7 +188,7 @@ class FunctionPrinter {
            " >= " + end + " ? " + largest + " : (" + signed_type(width) + ")" + x + ")";
   }
 
-  std::string intrinsic_text(const llvm::IntrinsicInst& i) {
+  std::string intrinsic_text(const llvm::IntrinsicInst& i) override {
     const llvm::Type& type = *i.getType();
     auto argument = [&](unsigned n) { return operand(i.getArgOperand(n)); };
     auto on_floats = [&](const char* name, unsigned count) {
@@ -434,13 +235,6 @@ class FunctionPrinter {
         return "0";
     }
   }
-
-  const llvm::Function& function_;
-  std::string prefix_, declarations_, body_, problem_;
-  std::map<const llvm::Value*, std::string> names_;
-  std::map<const llvm::BasicBlock*, std::string> labels_;
-  std::set<const llvm::Value*> named_;
-  int next_ = 0;
 };
 
 }  // namespace
@@ -454,12 +248,12 @@ std::string c_type_of(const llvm::Type& type) {
       name += "_" + c_type_of(*type.getStructElementType(i));
     return name;
   }
-  return type.isIntegerTy(1) ? "int" : unsigned_type(width_of(type));
+  return type.isIntegerTy(1) ? "int" : unsigned_type(type.getIntegerBitWidth());
 }
 
 Expected<std::string> print_c(const llvm::Function& function, const std::string& name,
                               const std::string& prefix) {
-  return FunctionPrinter(function, prefix).run(name);
+  return CFunctionPrinter(function, prefix).run(name);
 }
 
 Expected<std::string> print_c(const llvm::GlobalVariable& table, const std::string& prefix) {

@@ -200,8 +200,8 @@ void check(const std::vector<Case>& cases) {
     std::vector<loop::Kernel> kernels;
     for (auto group : groups) kernels.push_back(kernel_of(group));
     codegen::Image image = compile_or_fail(kernels, target);
-    if (image.elf.empty()) return;
-    MappedImage mapped(image.elf);
+    if (image.code.empty()) return;
+    MappedImage mapped(image.code);
     for (size_t k = 0; k < groups.size(); ++k) {
       auto [a, b] = operands(groups[k][0].in, kCount);
       std::vector<void*> bindings = {a.bytes.data()};
@@ -378,8 +378,8 @@ TEST(Elementwise, NarrowFloatsExhaustively) {
     std::vector<loop::Kernel> kernels;
     for (auto [from, to] : pairs) kernels.push_back(kernel(from, to));
     codegen::Image image = compile_or_fail(kernels, target);
-    if (image.elf.empty()) return;
-    MappedImage mapped(image.elf);
+    if (image.code.empty()) return;
+    MappedImage mapped(image.code);
     for (size_t k = 0; k < pairs.size(); ++k) {
       auto [from, to] = pairs[k];
       Data x(from, n), y(to, n);

@@ -46,8 +46,8 @@ void for_each_target(const Kernel& kernel,
                      const std::function<void(const std::string&, const MappedImage&)>& run) {
   for (const std::string& target : runnable_targets()) {
     codegen::Image image = compile_or_fail({kernel}, target);
-    if (image.elf.empty()) return;
-    MappedImage mapped(image.elf);
+    if (image.code.empty()) return;
+    MappedImage mapped(image.code);
     run(target, mapped);
   }
 }

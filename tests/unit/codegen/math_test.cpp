@@ -98,8 +98,8 @@ void check_functions(DType dtype, const std::vector<T>& x, bool is_f32) {
                                       static_cast<int64_t>(x.size()), lanes,
                                       [&](const auto& in) { return loop::unary(f.op, in[0]); }));
     codegen::Image image = compile_or_fail(kernels, target);
-    if (image.elf.empty()) return;
-    MappedImage mapped(image.elf);
+    if (image.code.empty()) return;
+    MappedImage mapped(image.code);
     for (size_t k = 0; k < std::size(kFunctions); ++k) {
       const Function& f = kFunctions[k];
       std::vector<T> y(x.size()), scalar(x.size());
@@ -170,8 +170,8 @@ void check_pow(DType dtype, double bound) {
     auto kernel = elementwise("pow", {dtype, dtype}, dtype, static_cast<int64_t>(x.size()), 16,
                               [](const auto& in) { return loop::binary(BinaryOp::k_pow, in[0], in[1]); });
     codegen::Image image = compile_or_fail({kernel}, target);
-    if (image.elf.empty()) return;
-    MappedImage mapped(image.elf);
+    if (image.code.empty()) return;
+    MappedImage mapped(image.code);
     std::vector<T> z(x.size());
     mapped.call(0, {x.data(), y.data(), z.data()});
     double worst = 0;
@@ -199,8 +199,8 @@ TEST(Math, PowOfConstantExponents) {
         return loop::binary(BinaryOp::k_pow, in[0], loop::const_float(DType::kF32, exponent, 16));
       });
       codegen::Image image = compile_or_fail({kernel}, target);
-      if (image.elf.empty()) return;
-      MappedImage mapped(image.elf);
+      if (image.code.empty()) return;
+      MappedImage mapped(image.code);
       std::vector<float> y(16);
       mapped.call(0, {x.data(), y.data()});
       for (size_t i = 0; i < 16; ++i)

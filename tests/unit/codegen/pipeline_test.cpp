@@ -44,8 +44,8 @@ void expect_as_interpreted(const Kernel& kernel, uint64_t workgroups, const std:
   simplify(lowered);
   for (const std::string& target : runnable_targets()) {
     codegen::Image image = compile_or_fail({lowered}, target);
-    if (image.elf.empty()) return;
-    MappedImage mapped(image.elf);
+    if (image.code.empty()) return;
+    MappedImage mapped(image.code);
     memory.back() = untouched;
     std::vector<void*> bindings;
     for (auto& m : memory) bindings.push_back(m.data());

@@ -17,8 +17,8 @@ void for_each_target(const Kernel& kernel,
                      const std::function<void(const std::string&, const MappedImage&)>& run) {
   for (const std::string& target : runnable_targets()) {
     codegen::Image image = compile_or_fail({kernel}, target);
-    if (image.elf.empty()) return;
-    MappedImage mapped(image.elf);
+    if (image.code.empty()) return;
+    MappedImage mapped(image.code);
     run(target, mapped);
   }
 }
@@ -139,7 +139,7 @@ TEST(Statement, SharedBuffersAreOnTheStack) {
     codegen::Image image = compile_or_fail({m.kernel}, target);
     EXPECT_GE(image.stack_bytes.at(0), 128u);
     EXPECT_LE(image.stack_bytes.at(0), 4096u);
-    MappedImage mapped(image.elf);
+    MappedImage mapped(image.code);
     std::vector<int16_t> x(64), y(64);
     std::iota(x.begin(), x.end(), int16_t{0});
     mapped.call(0, {x.data(), y.data()});
@@ -165,7 +165,7 @@ TEST(Statement, LargeSharedBuffersAreInScratch) {
     codegen::Image image = compile_or_fail({m.kernel}, target);
     EXPECT_EQ(image.scratch_bytes.at(0), n * 4 + (n + 1) * 4 + 60u);
     EXPECT_LE(image.stack_bytes.at(0), 4096u);
-    MappedImage mapped(image.elf);
+    MappedImage mapped(image.code);
     std::vector<float> x(n), y(n);
     std::iota(x.begin(), x.end(), 0.0f);
     std::iota(y.begin(), y.end(), 5000.0f);

@@ -16,6 +16,7 @@ TEST(Target, EveryNameIsFound) {
     EXPECT_FALSE(target->description.empty());
     EXPECT_TRUE(target->firmware || target->required_features != 0);
     EXPECT_GE(target->lanes(8), 1);
+    EXPECT_EQ(target->triple.empty(), target->is_gpu());
   }
 }
 

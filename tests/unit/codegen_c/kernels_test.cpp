@@ -97,8 +97,8 @@ void expect_same(const std::vector<loop::Kernel>& kernels, const std::string& ta
   ASSERT_TRUE(printed) << to_string(printed.errors());
   CompiledC compiled(file_of(kernels, *printed), flags);
   codegen::Image image = compile_or_fail(kernels, target_name);
-  if (!compiled.ok() || image.elf.empty()) return;
-  MappedImage mapped(image.elf);
+  if (!compiled.ok() || image.code.empty()) return;
+  MappedImage mapped(image.code);
   for (size_t k = 0; k < kernels.size(); ++k) {
     Bytes want = contents_for(kernels[k], static_cast<uint32_t>(k)), got = want;
     auto pointers = [](Bytes& bytes) {

@@ -1,0 +1,12 @@
+// Numbers in GLSL, without LLVM's headers.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace quernel::codegen {
+
+// A float or double of these bits.
+std::string glsl_float(uint64_t bits, bool is_f32);
+
+}  // namespace quernel::codegen

@@ -1,0 +1,116 @@
+#include "codegen/spirv/distribution.h"
+
+#include <algorithm>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "loop/print.h"
+
+namespace quernel::codegen {
+namespace {
+
+// Elements that every invocation may have a copy of.
+constexpr int64_t kLargestReplicated = 64;
+
+using loop::ExprKind;
+using loop::StmtKind;
+
+struct Accesses {
+  bool is_own = false;  // allocated by the kernel
+  int loads = 0, stores = 0;
+  bool vector_stores = false;
+  bool aligned = true;  // all in vectors of one length at constant multiples of it
+  int lanes = 0;
+  std::string index;  // of all accesses, while they are the same
+  bool same_index = true;
+};
+
+class Analysis {
+ public:
+  Distribution run(const loop::Kernel& kernel) {
+    for (const loop::GridAxis& axis : kernel.grid) expression(axis.extent);
+    if (kernel.body) statement(*kernel.body);
+    for (const loop::BufferNode* b : order_) place(*b, accesses_.at(b));
+    return std::move(result_);
+  }
+
+ private:
+  Accesses& of(const loop::BufferNode* b) {
+    auto [it, fresh] = accesses_.try_emplace(b);
+    if (fresh) order_.push_back(b);
+    return it->second;
+  }
+
+  void access(const loop::BufferNode* b, const loop::Expr& index, int lanes) {
+    Accesses& a = of(b);
+    int64_t n = 0;
+    bool aligned = lanes > 1 && is_aligned_vector(index, &n) && (a.lanes == 0 || a.lanes == lanes);
+    a.aligned = a.aligned && aligned;
+    a.lanes = std::max(a.lanes, lanes);
+    std::string text = loop::to_string(index);
+    if (a.loads + a.stores > 1) a.same_index = a.same_index && lanes > 1 && text == a.index;
+    a.index = text;
+  }
+
+  void expression(const loop::Expr& e) {
+    if (!e || !visited_.insert(e.get()).second) return;
+    result_.invocations = std::max(result_.invocations, e->type.lanes);
+    if (e->kind == ExprKind::kLoad) {
+      Accesses& a = of(e->buffer.get());
+      ++a.loads;
+      access(e->buffer.get(), e->args[0], e->type.lanes);
+    }
+    for (const loop::Expr& arg : e->args) expression(arg);
+  }
+
+  void statement(const loop::StmtNode& s) {
+    if (s.kind == StmtKind::kAlloc) of(s.buffer.get()).is_own = true;
+    for (const loop::Expr* e : {&s.extent, &s.condition, &s.index, &s.value}) expression(*e);
+    if (s.kind == StmtKind::kStore) {
+      int lanes = s.value->type.lanes;
+      Accesses& a = of(s.buffer.get());
+      ++a.stores;
+      a.vector_stores = a.vector_stores || lanes > 1;
+      access(s.buffer.get(), s.index, lanes);
+    }
+    for (const loop::Stmt& child : s.body)
+      if (child) statement(*child);
+  }
+
+  void place(const loop::BufferNode& b, const Accesses& a) {
+    bool alone = result_.invocations == 1;
+    if (!a.is_own) {
+      bool exchanges = (a.loads > 0 && a.stores > 0) || a.stores > 1;
+      if (!alone && exchanges && !a.same_index) result_.exchanged.insert(&b);
+      return;
+    }
+    Placement placement = Placement::kShared;
+    if (alone || (!a.vector_stores && b.size <= kLargestReplicated)) placement = Placement::kReplicated;
+    if (!alone && a.aligned && a.lanes > 1) {
+      placement = Placement::kDistributed;
+      result_.lanes[&b] = a.lanes;
+    }
+    if (placement == Placement::kShared) result_.exchanged.insert(&b);
+    result_.placements[&b] = placement;
+  }
+
+  Distribution result_;
+  std::unordered_map<const loop::BufferNode*, Accesses> accesses_;
+  std::vector<const loop::BufferNode*> order_;
+  std::unordered_set<const loop::ExprNode*> visited_;
+};
+
+}  // namespace
+
+bool is_aligned_vector(const loop::Expr& index, int64_t* n) {
+  int64_t base = 0;
+  if (index->kind != ExprKind::kRamp || index->stride != 1) return false;
+  if (!loop::as_const_int(index->args[0], &base) || base % index->type.lanes != 0) return false;
+  *n = base / index->type.lanes;
+  return true;
+}
+
+Distribution distribute(const loop::Kernel& kernel) { return Analysis().run(kernel); }
+
+}  // namespace quernel::codegen

@@ -1,0 +1,390 @@
+// The shader around a kernel: its interface, its loops and statements, and barriers.
+#include "codegen/spirv/shader_printer.h"
+
+#include <algorithm>
+#include <cctype>
+#include <functional>
+
+#include "codegen/spirv/glsl_prelude.h"
+#include "loop/print.h"
+#include "schemas/kernel_abi.h"
+#include "support/diagnostic.h"
+
+namespace quernel::codegen {
+
+using loop::ExprKind;
+using loop::StmtKind;
+
+namespace {
+
+// An element of a storage buffer.
+std::string memory_type(DType dtype) {
+  switch (dtype) {
+    case DType::kI8:
+      return "int8_t";
+    case DType::kI16:
+      return "int16_t";
+    case DType::kF16:
+    case DType::kBF16:
+    case DType::kU16:
+      return "uint16_t";
+    case DType::kF32:
+    case DType::kF64:
+    case DType::kI32:
+    case DType::kU32:
+    case DType::kI64:
+    case DType::kU64:
+      return glsl_type(dtype);
+    default:
+      return "uint8_t";
+  }
+}
+
+// Shared memory holds values as they are computed with.
+int64_t shared_element_bytes(DType dtype) { return bit_width(dtype) == 64 ? 8 : 4; }
+
+}  // namespace
+
+ShaderPrinter::ShaderPrinter(const loop::Kernel& kernel, const Target& target, NarrowBuffers narrow)
+    : kernel_(kernel),
+      functions_(target, FunctionLanguage::kGlsl),
+      distribution_(distribute(kernel)),
+      narrow_(std::move(narrow)) {
+  for (size_t i = 0; i < kGlslReservedCount; ++i) taken_.insert(kGlslReserved[i]);
+}
+
+std::string ShaderPrinter::declare(const std::string& wanted) {
+  std::string name;
+  for (char c : wanted) {
+    char next = std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
+    if (next != '_' || (!name.empty() && name.back() != '_')) name += next;  // two in a row are reserved
+  }
+  // t0, t1… are the printer's own.
+  bool own = name.size() > 1 && name[0] == 't' && std::isdigit(static_cast<unsigned char>(name[1]));
+  if (name.empty() || own || std::isdigit(static_cast<unsigned char>(name[0]))) name.insert(0, "x");
+  std::string free = name;
+  for (int i = 2; !taken_.insert(free).second; ++i)
+    free = name + (name.back() == '_' ? "" : "_") + std::to_string(i);
+  return free;
+}
+
+void ShaderPrinter::line(const std::string& text) {
+  out_ += std::string(static_cast<size_t>(2 * indent_), ' ') + text + "\n";
+}
+void ShaderPrinter::open(const std::string& head) {
+  line(head + " {");
+  ++indent_;
+}
+void ShaderPrinter::close() {
+  --indent_;
+  line("}");
+}
+
+void ShaderPrinter::refuse(const std::string& what) {
+  errors_.push_back(unsupported("kernel '" + kernel_.name + "' as a shader: " + what));
+}
+
+// ---- the module
+
+// What kernel_abi.h says of bindings and parameters.
+std::string ShaderPrinter::interface() {
+  std::string text;
+  size_t words = 1 + kernel_.buffers.size() + 2 * kernel_.symbols.size();
+  if (4 * words <= QNL_SPIRV_PUSH_BYTES) {
+    text += "layout(push_constant) uniform Parameters { uint words[" + std::to_string(words) +
+            "]; } parameters;\n#define PARAMETER(i) parameters.words[i]\n";
+  } else {
+    text += "layout(set = 0, binding = 1) uniform Parameters { uvec4 words[" +
+            std::to_string((words + 3) / 4) +
+            "]; } parameters;\n#define PARAMETER(i) parameters.words[(i) / 4][(i) % 4]\n";
+  }
+  std::set<std::string> views;
+  std::string bindings;
+  for (const loop::Buffer& b : kernel_.buffers) {
+    bool exchanged = distribution_.exchanged.contains(b.get());
+    std::string type = memory_type(b->dtype), view = (exchanged ? "coherent_" : "view_") + type;
+    if (views.insert(view).second)
+      text += "layout(set = 0, binding = 0) " + std::string(exchanged ? "coherent " : "") + "buffer Of_" +
+              view + " { " + type + " at[]; } " + view + "[" + std::to_string(QNL_SPIRV_WINDOWS) + "];\n";
+    std::string number = std::to_string(b->binding), name = declare(b->name);
+    buffers_[b.get()] = name;
+    bindings += "layout(constant_id = " + number + ") const uint window_" + number + " = 0u;\n";
+    bindings +=
+        "#define " + name + "(i) " + view + "[window_" + number + "].at[first_" + number + " + uint(i)]\n";
+  }
+  return text + bindings;
+}
+
+Expected<Shader> ShaderPrinter::print() {
+  std::string module = interface();
+  indent_ = 1;
+  line("int lane = int(gl_LocalInvocationIndex);");
+  for (const loop::Buffer& b : kernel_.buffers) {
+    std::string number = std::to_string(b->binding);
+    line("uint first_" + number + " = PARAMETER(" + std::to_string(1 + b->binding) + ") / " +
+         std::to_string(element_size(b->dtype)) + "u;");
+  }
+  line("uint workgroup = gl_WorkGroupID.x + gl_WorkGroupID.y * gl_NumWorkGroups.x;");
+  open("if (workgroup < PARAMETER(0))");
+  if (!kernel_.grid.empty()) line("int grid = int(workgroup);");
+  for (size_t i = kernel_.grid.size(); i-- > 0;) {
+    const loop::GridAxis& axis = kernel_.grid[i];
+    begin_statement();
+    // Their product is the number of workgroups, an int.
+    ranges_.bound(axis.var, {0, INT32_MAX - 1});
+    int64_t extent = 0;
+    if (loop::as_const_int(axis.extent, &extent))
+      ranges_.bound(axis.var, {0, std::max<int64_t>(extent - 1, 0)});
+    std::string name = vars_[axis.var.get()] = declare(axis.var->name);
+    narrow_vars_[axis.var.get()] = true;
+    std::string count = low_word(axis.extent, kLane);
+    line("int " + name + " = grid" + (i == 0 ? "" : " % " + count) + ";");
+    if (i != 0) line("grid /= " + count + ";");
+  }
+  if (kernel_.body) statement(*kernel_.body);
+  close();
+  if (!errors_.empty()) return errors_;
+
+  QUERNEL_TRY(std::string operations, functions_.print());
+  Shader shader;
+  shader.invocations = distribution_.invocations;
+  shader.shared_bytes = shared_bytes_;
+  std::string users = operations + reductions_ + out_;
+  shader.text = std::string(kGlslHead) + "layout(local_size_x = " + std::to_string(shader.invocations) +
+                ") in;\n" + module + shared_ + glsl_prelude_for(users) + operations + reductions_ +
+                "void main() {\n" + out_ + "}\n";
+  return shader;
+}
+
+ShaderPrinter::NarrowBuffers ShaderPrinter::narrow_buffers() const {
+  NarrowBuffers result;
+  for (const auto& [buffer, placement] : distribution_.placements)
+    if (buffer->dtype == DType::kI64 && !wide_.contains(buffer)) result.insert(buffer);
+  return result;
+}
+
+Expected<Shader> print_shader(const loop::Kernel& kernel, const Target& target) {
+  ShaderPrinter wide(kernel, target);
+  QUERNEL_TRY(Shader shader, wide.print());
+  ShaderPrinter::NarrowBuffers narrow = wide.narrow_buffers();
+  if (narrow.empty()) return shader;
+  return ShaderPrinter(kernel, target, std::move(narrow)).print();
+}
+
+// ---- barriers
+
+void ShaderPrinter::Exchange::join(const Exchange& other) {
+  read.insert(other.read.begin(), other.read.end());
+  written.insert(other.written.begin(), other.written.end());
+}
+
+void ShaderPrinter::read_exchanged(const loop::Expr& e, Exchange& result,
+                                   std::unordered_set<const loop::ExprNode*>& seen) const {
+  if (!e || !seen.insert(e.get()).second) return;
+  if (e->kind == ExprKind::kLoad && distribution_.exchanged.contains(e->buffer.get()))
+    result.read.insert(e->buffer.get());
+  for (const loop::Expr& arg : e->args) read_exchanged(arg, result, seen);
+}
+
+ShaderPrinter::Exchange ShaderPrinter::accesses(const loop::StmtNode& s) const {
+  Exchange result;
+  std::unordered_set<const loop::ExprNode*> seen;
+  for (const loop::Expr* e : {&s.extent, &s.condition, &s.index, &s.value}) read_exchanged(*e, result, seen);
+  if (s.kind == StmtKind::kStore && distribution_.exchanged.contains(s.buffer.get()))
+    result.written.insert(s.buffer.get());
+  for (const loop::Stmt& child : s.body)
+    if (child) result.join(accesses(*child));
+  return result;
+}
+
+void ShaderPrinter::order(const Exchange& now) {
+  auto meet = [](const auto& a, const auto& b) {
+    return std::any_of(a.begin(), a.end(), [&](auto* x) { return b.contains(x); });
+  };
+  bool conflict = meet(now.read, since_barrier_.written) || meet(now.written, since_barrier_.written) ||
+                  meet(now.written, since_barrier_.read);
+  if (conflict) {
+    auto is_global = [](const loop::BufferNode* b) { return b->scope == loop::Scope::kGlobal; };
+    bool global = std::any_of(since_barrier_.written.begin(), since_barrier_.written.end(), is_global) ||
+                  std::any_of(since_barrier_.read.begin(), since_barrier_.read.end(), is_global);
+    line(global ? "memoryBarrierBuffer(); barrier();" : "barrier();");
+    since_barrier_ = {};
+  }
+  since_barrier_.join(now);
+}
+
+// ---- statements
+
+void ShaderPrinter::begin_statement(std::initializer_list<loop::Expr> roots) {
+  names_.clear();
+  low_words_.clear();
+  uses_.clear();
+  std::function<void(const loop::Expr&)> count = [&](const loop::Expr& e) {
+    if (++uses_[e.get()] > 1) return;
+    for (const loop::Expr& arg : e->args) count(arg);
+  };
+  for (const loop::Expr& root : roots)
+    if (root) count(root);
+}
+
+void ShaderPrinter::statement(const loop::StmtNode& s) {
+  switch (s.kind) {
+    case StmtKind::kBlock:
+      for (const loop::Stmt& child : s.body) statement(*child);
+      return;
+    case StmtKind::kFor:
+      return print_for(s);
+    case StmtKind::kIf:
+      return print_if(s);
+    case StmtKind::kLet:
+      return print_let(s);
+    case StmtKind::kStore:
+      return print_store(s);
+    case StmtKind::kAlloc:
+      return print_alloc(*s.buffer);
+    case StmtKind::kBarrier:
+      return line("barrier();");
+  }
+}
+
+namespace {
+// The accesses of a statement's own expressions.
+loop::StmtNode without_body(const loop::StmtNode& s) {
+  loop::StmtNode head = s;
+  head.body.clear();
+  return head;
+}
+}  // namespace
+
+void ShaderPrinter::print_for(const loop::StmtNode& s) {
+  begin_statement({s.extent});
+  order(accesses(without_body(s)));
+  reduce_first(s.extent);
+  int64_t extent = 0;
+  bool fixed = loop::as_const_int(s.extent, &extent);
+  if (fixed && extent <= 0) return;
+  // More steps than an int counts nobody waits for.
+  std::string end = low_word(s.extent, kLane);
+  ranges_.bound(s.var, {0, (fixed ? std::min<int64_t>(extent, INT32_MAX) : INT32_MAX) - 1});
+  std::string name = vars_[s.var.get()] = declare(s.var->name);
+  narrow_vars_[s.var.get()] = true;
+  since_barrier_.join(accesses(*s.body[0]));  // of the step before
+  open("for (int " + name + " = 0; " + name + " < " + end + "; ++" + name + ")");
+  statement(*s.body[0]);
+  close();
+  since_barrier_.join(accesses(*s.body[0]));
+}
+
+void ShaderPrinter::print_if(const loop::StmtNode& s) {
+  begin_statement({s.condition});
+  order(accesses(without_body(s)));
+  if (s.condition->type.lanes > 1) return refuse("a branch that depends on a vector");
+  reduce_first(s.condition);
+  open("if (" + value(s.condition) + ")");
+  Exchange before = since_barrier_;
+  statement(*s.body[0]);
+  if (s.body.size() > 1 && s.body[1]) {
+    --indent_;
+    line("} else {");
+    ++indent_;
+    Exchange after = since_barrier_;
+    since_barrier_ = before;
+    statement(*s.body[1]);
+    since_barrier_.join(after);
+  } else {
+    since_barrier_.join(before);
+  }
+  close();
+}
+
+void ShaderPrinter::print_let(const loop::StmtNode& s) {
+  begin_statement({s.value});
+  order(accesses(s));
+  reduce_first(s.value);
+  ranges_.bound(s.var, ranges_(s.value));
+  std::string text = value(s.value), type = value_type(s.value);
+  narrow_vars_[s.var.get()] = type == "int";
+  line((is_float(s.value->type.dtype) && type != "uint" ? "precise " : "") + type + " " +
+       (vars_[s.var.get()] = declare(s.var->name)) + " = " + text + ";");
+}
+
+void ShaderPrinter::print_alloc(const loop::BufferNode& b) {
+  std::string name = buffers_[&b] = declare(b.name), type = element_type(b);
+  int64_t elements = std::max<int64_t>(b.size, 1);
+  Placement placement = distribution_.placements.at(&b);
+  if (placement == Placement::kDistributed) {
+    int64_t lanes = distribution_.lanes.at(&b);
+    elements = (elements + lanes - 1) / lanes;
+  }
+  std::string array = type + " " + name + "[" + std::to_string(elements) + "];";
+  if (placement == Placement::kShared) {
+    shared_ += "shared " + array + "\n";
+    shared_bytes_ += elements * shared_element_bytes(b.dtype);
+    return;
+  }
+  line((type == "float" || type == "double" ? "precise " : "") + array);
+}
+
+// The value is computed under the store's predicate, so that its loads need no guard of their own.
+void ShaderPrinter::print_store(const loop::StmtNode& s) {
+  begin_statement({s.condition, s.index, s.value});
+  order(accesses(s));
+  const loop::BufferNode& b = *s.buffer;
+  int lanes = s.value->type.lanes, depth = indent_;
+  bool own = b.scope != loop::Scope::kGlobal && distribution_.placements.at(&b) != Placement::kShared;
+  loop::Expr condition = s.condition;
+  if (condition && condition->kind == ExprKind::kBroadcast) condition = condition->args[0];
+  int64_t fixed = 0;
+  if (condition && loop::as_const_int(condition, &fixed)) {
+    if (fixed == 0) return;
+    condition = nullptr;
+  }
+  reduce_first(condition);
+  bool uniform = condition && condition->type.lanes == 1;
+  if (uniform) open("if (" + value(condition) + ")");
+  reduce_first(s.index);
+  reduce_first(s.value);
+  std::string on;
+  if (lanes > 1 && lanes < distribution_.invocations) on = "lane < " + std::to_string(lanes);
+  if (lanes == 1 && distribution_.invocations > 1 && !own) on = "lane == 0";
+  if (condition && !uniform) on = on.empty() ? value(condition) : "(" + on + ") && " + value(condition);
+  std::string type = glsl_type(b.dtype), kept;
+  bool is_real = b.dtype == DType::kF32 || b.dtype == DType::kF64;
+  if (lanes > 1 && distribution_.exchanged.contains(&b) && reads_other_elements(s)) {
+    // All lanes read before the first one writes.
+    kept = "t" + std::to_string(next_name_++);
+    line((is_real ? "precise " : "") + type + " " + kept + ";");
+    if (!on.empty()) on = define("bool", on);
+    if (!on.empty()) open("if (" + on + ")");
+    line(kept + " = " + value(s.value) + ";");
+    if (!on.empty()) close();
+    begin_statement();
+    line("memoryBarrierBuffer(); barrier();");
+  }
+  if (!on.empty()) open("if (" + on + ")");
+  std::string x = kept.empty() ? value(s.value) : kept;
+  if (b.dtype == DType::kI64 && !fits_32_bits(s.value)) wide_.insert(&b);
+  if (is_real && !own && kept.empty()) x = define("precise " + type, x);
+  std::string place = element(b, s.index, kLane);
+  if (b.scope == loop::Scope::kGlobal) {
+    if (b.dtype == DType::kBool) x = "uint(" + x + ")";
+    if (memory_type(b.dtype) != type) x = memory_type(b.dtype) + "(" + x + ")";
+  }
+  line(place + " = " + x + ";");
+  while (indent_ > depth) close();
+}
+
+// Whether a lane reads what another lane of the store may write.
+bool ShaderPrinter::reads_other_elements(const loop::StmtNode& s) const {
+  std::string index = loop::to_string(s.index);
+  std::unordered_set<const loop::ExprNode*> seen;
+  std::function<bool(const loop::Expr&)> visit = [&](const loop::Expr& e) {
+    if (!e || !seen.insert(e.get()).second) return false;
+    if (e->kind == ExprKind::kLoad && e->buffer == s.buffer && loop::to_string(e->args[0]) != index)
+      return true;
+    return std::any_of(e->args.begin(), e->args.end(), visit);
+  };
+  return visit(s.value) || visit(s.condition) || visit(s.index);
+}
+
+}  // namespace quernel::codegen

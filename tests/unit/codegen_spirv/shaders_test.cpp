@@ -1,0 +1,201 @@
+// The SPIR-V that kernels become: tables, features, where buffers live, barriers. That shaders compute what
+// the loop IR means is for tests with a device.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "codegen/spirv/compile_shaders.h"
+#include "codegen/spirv/distribution.h"
+#include "codegen/spirv/shader_printer.h"
+#include "loop/parse.h"
+#include "loop/passes.h"
+#include "schemas/kernel_abi.h"
+
+namespace quernel::test {
+namespace {
+
+using codegen::Placement;
+using testing::HasSubstr;
+using testing::Not;
+
+loop::Kernel kernel_of(const std::string& text) {
+  Expected<loop::Kernel> kernel = loop::parse_kernel(text);
+  EXPECT_TRUE(kernel) << (kernel ? "" : to_string(kernel.errors()));
+  return std::move(*kernel);
+}
+
+Target vulkan() { return *find_target("vulkan"); }
+
+std::string shader_of(const std::string& text) {
+  Expected<codegen::Shader> shader = codegen::print_shader(kernel_of(text), vulkan());
+  EXPECT_TRUE(shader) << (shader ? "" : to_string(shader.errors()));
+  return shader ? shader->text : std::string();
+}
+
+constexpr const char* kScale = R"(kernel @scale symbols($n) grid(wg0: 4) {
+  buffer %x: f32[64] read binding 0
+  buffer %y: f32[64] write binding 1
+  %y[ramp(wg0 * 16, 1, 16)] = %x[ramp(wg0 * 16, 1, 16)] * splat(2f32, 16)
+}
+)";
+
+TEST(Shaders, TableHoldsModulesAndWhatTheyNeed) {
+  loop::Kernel whole = kernel_of(R"(kernel @count {
+  buffer %x: i64[4] write binding 0
+  buffer %y: u8[4] read binding 1
+  %x[0] = cast(i64, %y[0])
+}
+)");
+  Expected<codegen::ShaderImage> image = codegen::compile_shaders({kernel_of(kScale), whole}, vulkan(), {});
+  ASSERT_TRUE(image) << to_string(image.errors());
+  const auto* table = reinterpret_cast<const qnl_spirv_table*>(image->table.data());
+  ASSERT_GE(image->table.size(), sizeof *table + 2 * sizeof table->kernels[0]);
+  EXPECT_EQ(table->magic, QNL_SPIRV_MAGIC);
+  EXPECT_EQ(table->abi_version, QNL_SPIRV_ABI_VERSION);
+  ASSERT_EQ(table->kernel_count, 2u);
+  const qnl_spirv_kernel &scale = table->kernels[0], &count = table->kernels[1];
+  EXPECT_EQ(scale.local_size, 16u);
+  EXPECT_EQ(scale.binding_count, 2u);
+  EXPECT_EQ(scale.symbol_count, 1u);
+  EXPECT_EQ(scale.features, QNL_SPIRV_VULKAN_1_1);
+  EXPECT_EQ(count.local_size, 1u);
+  EXPECT_EQ(count.features, QNL_SPIRV_VULKAN_1_1 | QNL_SPIRV_INT64 | QNL_SPIRV_STORAGE_8);
+  EXPECT_EQ(image->features, scale.features | count.features);
+  EXPECT_EQ(count.code_offset, scale.code_offset + scale.code_bytes);
+  EXPECT_EQ(count.code_offset + count.code_bytes, image->table.size());
+  for (const qnl_spirv_kernel* kernel : {&scale, &count}) {
+    uint32_t magic = 0;
+    std::memcpy(&magic, image->table.data() + kernel->code_offset, sizeof magic);
+    EXPECT_EQ(magic, 0x07230203u);
+  }
+  Expected<codegen::ShaderImage> again = codegen::compile_shaders({kernel_of(kScale), whole}, vulkan(), {});
+  ASSERT_TRUE(again);
+  EXPECT_EQ(again->table, image->table);
+}
+
+TEST(Shaders, TooMuchWorkgroupMemoryIsRefused) {
+  Expected<codegen::ShaderImage> image = codegen::compile_shaders({kernel_of(R"(kernel @large {
+  buffer %x: f32[8] read binding 0
+  buffer %y: f32[8] write binding 1
+  alloc %row: f32[8192] shared
+  for i in serial(1024) {
+    %row[ramp(i * 8, 1, 8)] = %x[ramp(0, 1, 8)]
+  }
+  for j in serial(1024) {
+    %y[ramp(0, 1, 8)] = %row[ramp(j * 8, 1, 8)]
+  }
+}
+)")},
+                                                                  vulkan(), {});
+  ASSERT_FALSE(image);
+  EXPECT_THAT(to_string(image.errors()),
+              HasSubstr("kernel 'large' needs 32768 bytes of workgroup memory; target 'vulkan' has 16384"));
+}
+
+TEST(Shaders, WhatInvocationsCannotSeeIsRefused) {
+  auto refused = [](const std::string& body) {
+    std::string text = R"(kernel @lanes {
+  buffer %x: f32[64] read binding 0
+  buffer %b: u8[64] read binding 1
+  buffer %y: f32[64] write binding 2
+)" + body + "}\n";
+    Expected<codegen::Shader> shader = codegen::print_shader(kernel_of(text), vulkan());
+    return shader ? std::string("accepted") : to_string(shader.errors());
+  };
+  EXPECT_THAT(refused("  %y[ramp(0, 1, 8)] = interleave_lower(%x[ramp(0, 1, 8)], %x[ramp(8, 1, 8)])\n"),
+              HasSubstr("kernel 'lanes' as a shader: lanes change places"));
+  EXPECT_THAT(
+      refused("  let bytes: u8x32 = %b[ramp(0, 1, 32)]\n  %y[ramp(0, 1, 8)] = bitcast(f32x8, bytes)\n"),
+      HasSubstr("kernel 'lanes' as a shader: a variable of another lane"));
+  EXPECT_THAT(refused("  alloc %r: u8[32] register\n  %r[ramp(0, 1, 32)] = %b[ramp(0, 1, 32)]\n"
+                      "  %y[ramp(0, 1, 8)] = bitcast(f32x8, %r[ramp(0, 1, 32)])\n"),
+              HasSubstr("kernel 'lanes' as a shader: a register of another lane"));
+  EXPECT_THAT(refused("  if %x[ramp(0, 1, 8)] < splat(0f32, 8) {\n    %y[0] = 1f32\n  }\n"),
+              HasSubstr("kernel 'lanes' as a shader: a branch that depends on a vector"));
+  EXPECT_EQ(refused("  %y[ramp(0, 1, 8)] = bitcast(f32x8, %b[ramp(0, 1, 32)])\n"), "accepted");
+}
+
+TEST(Shaders, ParametersThatPushConstantsCannotHoldAreAUniformBuffer) {
+  auto with_symbols = [](int count) {
+    std::string names, sum = "0f32";
+    for (int i = 0; i < count; ++i) names += (i ? ", $s" : "$s") + std::to_string(i);
+    return "kernel @many symbols(" + names + ") {\n  buffer %y: f32[8] write binding 0\n  %y[$s0] = " + sum +
+           "\n}\n";
+  };
+  // One word for the workgroups, one for the binding, two for each symbol; 32 words fit.
+  EXPECT_THAT(shader_of(with_symbols(15)), HasSubstr("push_constant"));
+  EXPECT_THAT(shader_of(with_symbols(16)), Not(HasSubstr("push_constant")));
+  EXPECT_THAT(shader_of(with_symbols(16)), HasSubstr("uvec4 words[9]"));
+}
+
+TEST(Distribution, BuffersGoWhereTheirAccessesAllowIt) {
+  loop::Kernel kernel = kernel_of(R"(kernel @places {
+  buffer %x: f32[64] read binding 0
+  buffer %y: f32[64] write binding 1
+  alloc %acc: f32[16] register
+  alloc %offset: i64[1] register
+  alloc %row: f32[64] shared
+  %offset[0] = 3
+  %acc[ramp(0, 1, 8)] = %x[ramp(0, 1, 8)]
+  %acc[ramp(8, 1, 8)] = %x[ramp(8, 1, 8)]
+  for i in serial(8) {
+    %row[ramp(i * 8, 1, 8)] = %acc[ramp(0, 1, 8)]
+  }
+  %y[%offset[0]] = %row[7]
+}
+)");
+  codegen::Distribution distribution = codegen::distribute(kernel);
+  EXPECT_EQ(distribution.invocations, 8);
+  std::map<std::string, Placement> places;
+  for (const auto& [buffer, placement] : distribution.placements) places[buffer->name] = placement;
+  EXPECT_EQ(places["acc"], Placement::kDistributed);
+  EXPECT_EQ(places["offset"], Placement::kReplicated);
+  EXPECT_EQ(places["row"], Placement::kShared);
+}
+
+TEST(Shaders, BarriersStandBetweenWritingAndReadingOtherLanes) {
+  // Inside the loop the row is written before it is read, and read before it is written again.
+  std::string text = shader_of(R"(kernel @turn {
+  buffer %x: f32[64] read binding 0
+  buffer %y: f32[64] write binding 1
+  alloc %row: f32[8] shared
+  for i in serial(8) {
+    %row[ramp(0, 1, 8)] = %x[ramp(i * 8, 1, 8)]
+    %y[ramp(i * 8, 1, 8)] = %row[ramp(7, -1, 8)]
+  }
+}
+)");
+  size_t loop = text.find("for (int i = 0"), write = text.find("row[lane]", loop);
+  ASSERT_NE(loop, std::string::npos);
+  ASSERT_NE(write, std::string::npos);
+  size_t first = text.find("barrier();", loop), second = text.find("barrier();", write);
+  EXPECT_LT(first, write) << text;
+  ASSERT_NE(second, std::string::npos) << text;
+  EXPECT_EQ(text.find("barrier();", second + 1), std::string::npos) << text;
+}
+
+TEST(Shaders, ScalarsAreStoredByOneInvocation) {
+  std::string text = shader_of(R"(kernel @sum {
+  buffer %x: f32[8] read binding 0
+  buffer %y: f32[1] write binding 1
+  %y[0] = reduce_lanes(add, %x[ramp(0, 1, 8)])
+}
+)");
+  EXPECT_THAT(text, HasSubstr("if (lane == 0) {"));
+  // The fold is called by all of them.
+  EXPECT_LT(text.rfind("fold_add_f32_8("), text.find("if (lane == 0)"));
+}
+
+TEST(Shaders, AddressesNeedNo64Bits) {
+  std::string text = shader_of(R"(kernel @strided symbols($stride) grid(wg0: 4) {
+  buffer %x: f32[?] read binding 0
+  buffer %y: f32[64] write binding 1
+  %y[ramp(wg0 * 16, 1, 16)] = %x[ramp(wg0 * $stride, 3, 16)]
+}
+)");
+  EXPECT_THAT(text, Not(HasSubstr("int64_t(")));
+}
+
+}  // namespace
+}  // namespace quernel::test
