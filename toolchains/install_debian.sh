@@ -32,7 +32,7 @@ bench=(binutils python3 python3-numpy python3-onnx)
 train=(python3-torch python3-sklearn python3-numpy)
 vulkan=(libvulkan-dev mesa-vulkan-drivers vulkan-validationlayers)
 cross=(qemu-user-static qemu-system-arm qemu-system-misc g++-aarch64-linux-gnu g++-arm-linux-gnueabihf g++-riscv64-linux-gnu
-       gcc-arm-none-eabi libstdc++-arm-none-eabi-newlib gcc-riscv64-unknown-elf)
+       gcc-arm-none-eabi gcc-riscv64-unknown-elf)
 dev=(clang-tidy)
 # Any node with npm will do: Debian's npm is asked for only where there is none.
 command -v npm >/dev/null || bench+=(npm)

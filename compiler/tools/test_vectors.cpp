@@ -14,6 +14,7 @@ namespace quernel::tools {
 namespace {
 
 using tensor_file::HostTensor;
+using tensor_file::typed_as;
 
 std::string type_text(DType dtype, const std::vector<int64_t>& shape) {
   std::string dims;
@@ -113,11 +114,6 @@ Expected<std::optional<Json>> read_tolerances(const std::string& dir) {
   QUERNEL_TRY(Json json, parse_json({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, path));
   if (!json.is_object()) return invalid_input("expected an object", {.file = path});
   return std::optional<Json>(std::move(json));
-}
-
-HostTensor typed_as(HostTensor tensor, qnl_dtype dtype) {
-  if (tensor.dtype == QNL_U16 && dtype == QNL_BF16) tensor.dtype = QNL_BF16;
-  return tensor;
 }
 
 void name_inputs(DataSet& set, const std::vector<std::string>& names) {

@@ -28,9 +28,6 @@ struct Expectations {
 // tolerance.json of a folder; nothing where there is none.
 Expected<std::optional<Json>> read_tolerances(const std::string& dir);
 
-// ONNX's own suite stores some bf16 tensors as u16.
-tensor_file::HostTensor typed_as(tensor_file::HostTensor tensor, qnl_dtype dtype);
-
 // Gives the files of inputs the model's names.
 void name_inputs(DataSet& set, const std::vector<std::string>& names);
 

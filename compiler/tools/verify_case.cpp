@@ -18,6 +18,7 @@ namespace {
 
 using tensor_file::Deviation;
 using tensor_file::HostTensor;
+using tensor_file::typed_as;
 
 CaseResult failed(std::string reason) { return {Verdict::kFail, std::move(reason)}; }
 

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <bit>
+#include <utility>
 
 namespace quernel::tensor_file {
 namespace {
@@ -194,11 +195,18 @@ bool has_own_shape(const std::string& specification) {
   return true;
 }
 
+HostTensor typed_as(HostTensor tensor, qnl_dtype dtype) {
+  if (tensor.dtype == QNL_U16 && dtype == QNL_BF16) tensor.dtype = QNL_BF16;
+  return tensor;
+}
+
 Error read_any(const std::string& specification, const HostTensor& expected, HostTensor* tensor) {
-  if (ends_with(specification, ".npy") && !begins_with(specification, "raw:"))
-    return read_npy(specification, tensor);
-  if (ends_with(specification, ".pb") && !begins_with(specification, "raw:"))
-    return read_pb(specification, tensor);
+  bool is_npy = ends_with(specification, ".npy"), is_pb = ends_with(specification, ".pb");
+  if ((is_npy || is_pb) && !begins_with(specification, "raw:")) {
+    Error error = is_npy ? read_npy(specification, tensor) : read_pb(specification, tensor);
+    *tensor = typed_as(std::move(*tensor), expected.dtype);
+    return error;
+  }
   bool random = begins_with(specification, "random:");
   if (!random && !begins_with(specification, "raw:"))
     return "'" + specification +

@@ -46,9 +46,13 @@ Error parse_pb(const std::vector<std::byte>& file, HostTensor* tensor);
 Error read_pb(const std::string& path, HostTensor* tensor);
 Error write_pb(const std::string& path, const HostTensor& tensor);
 
+// The tensor, where u16 stand for the bf16 that are wanted as bf16: NumPy has none, and ONNX's own suite
+// stores some so.
+HostTensor typed_as(HostTensor tensor, qnl_dtype dtype);
+
 // By specification: a path ending in .npy or .pb, "raw:PATH", "random:SEED" or "random:SEED:2x3x4". expected
-// gives dtype and shape for raw and random (its bytes are not used); a file has its own, the last form its
-// own shape.
+// gives dtype and shape for raw and random (its bytes are not used); a file has its own (see typed_as), the
+// last form its own shape.
 Error read_any(const std::string& specification, const HostTensor& expected, HostTensor* tensor);
 // True when the shape of what read_any returns does not come from `expected`.
 bool has_own_shape(const std::string& specification);

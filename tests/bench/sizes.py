@@ -96,21 +96,21 @@ def kernel_symbols(archive):
     return sizes
 
 
-def compile_model(quernel, model, target, folder, *options):
-    """-> the compiler's report"""
-    done = run(quernel, "compile", os.path.join(model, "model.onnx"), "--target", target["name"], "--json", *options, check=False)
-    free = re.findall(r"found the free dim '(.*)';", done.stdout)
-    if free:
-        done = run(quernel, "compile", os.path.join(model, "model.onnx"), "--target", target["name"], "--json", *options,
-                   *(word for name in free for word in ("--dim", name + "=1")))
-    if done.returncode != 0:
-        sys.exit(f"sizes: {model} for {target['name']}: {done.stdout}")
-    return json.loads(done.stdout)
+def compile_model(quernel, model, target, *options):
+    """-> what the compiler prints"""
+    return run(quernel, "compile", os.path.join(model, "model.onnx"), "--target", target["name"], "--json", *options, check=False).stdout
 
 
 def model_sizes(quernel, model, target, folder):
     stem = os.path.join(folder, "model")
-    report = compile_model(quernel, model, target, folder, "--emit", "static", "-o", stem)
+    static = ["--emit", "static", "-o", stem]
+    # Free dims, which a static library has none of, become 1.
+    dims = [word for name in re.findall(r"found the free dim '(.*)';", compile_model(quernel, model, target, *static))
+            for word in ("--dim", name + "=1")]
+    report = json.loads(compile_model(quernel, model, target, *static, *dims))
+    image = None
+    if not target["firmware"]:
+        image = json.loads(compile_model(quernel, model, target, "-o", os.path.join(folder, "model.qnl"), *dims))["code_bytes"]
     symbols = kernel_symbols(stem + ".a")
     if sorted(symbols) != list(range(len(report["kernel_classes"]))):
         sys.exit(f"sizes: {model} for {target['name']}: expected a symbol for each of {len(report['kernel_classes'])} kernels, found {sorted(symbols)}")
@@ -120,11 +120,7 @@ def model_sizes(quernel, model, target, folder):
     kernels = report["static"]["kernel_bytes"]
     return {"model": os.path.basename(model), "target": target["name"], "kernels": kernels, "overhead": report["static"]["overhead_bytes"],
             "shared": kernels - sum(symbols.values()), "constants": report["constants_bytes"],
-            "image": None if target["firmware"] else image_bytes(quernel, model, target, folder), "classes": classes}
-
-
-def image_bytes(quernel, model, target, folder):
-    return compile_model(quernel, model, target, folder, "-o", os.path.join(folder, "model.qnl"))["code_bytes"]
+            "image": image, "classes": classes}
 
 
 def print_kernels(sizes, models, targets):

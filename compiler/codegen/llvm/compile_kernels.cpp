@@ -15,6 +15,12 @@ namespace {
 // A module costs as much as a small kernel, however many kernels are in it.
 constexpr size_t kKernelsPerObject = 8;
 
+// Firmware is one object: each has its own copy of the functions that its kernels call, which take flash.
+size_t kernels_per_object(const Target& target, const CompileOptions& options, size_t kernels) {
+  if (!options.dump_dir.empty()) return 1;
+  return target.firmware ? std::max<size_t>(kernels, 1) : kKernelsPerObject;
+}
+
 // In an image, which is stripped, symbols are for dumps only.
 std::string symbol_of(size_t index, const CompileOptions& options) {
   return (options.symbol_prefix.empty() ? kKernelSymbolPrefix : options.symbol_prefix) +
@@ -56,7 +62,7 @@ Expected<Image> compile_kernels(const std::vector<loop::Kernel>& kernels, const 
   if (!errors.empty()) return errors;
 
   CrashGuard crash_guard;
-  size_t per_object = options.dump_dir.empty() ? kKernelsPerObject : 1;
+  size_t per_object = kernels_per_object(target, options, kernels.size());
   size_t objects_needed = (kernels.size() + per_object - 1) / per_object;
   std::vector<std::optional<Expected<ObjectCode>>> results(objects_needed);
   std::atomic<size_t> next{0};

@@ -178,6 +178,17 @@ TEST(TensorFile, RandomIsTheSameEverywhere) {
   }
 }
 
+TEST(TensorFile, WordsStandForBf16WhereItIsExpected) {
+  HostTensor words = random_tensor(QNL_U16, {3}), out;
+  std::string path = test::temporary_path("words.npy");
+  ASSERT_EQ(write_any(path, words), std::nullopt);
+  for (qnl_dtype dtype : {QNL_BF16, QNL_U16, QNL_F16}) {
+    ASSERT_EQ(read_any(path, random_tensor(dtype, {3}), &out), std::nullopt);
+    EXPECT_EQ(out.dtype, dtype == QNL_BF16 ? QNL_BF16 : QNL_U16);
+    EXPECT_EQ(out.bytes, words.bytes);
+  }
+}
+
 TEST(TensorFile, SpecificationsAreChecked) {
   HostTensor expected = random_tensor(QNL_F32, {2}), out;
   auto says = [](const Error& error, const std::string& text) {
