@@ -60,7 +60,7 @@ run_tests() {  # run_tests NAME PRESET CTEST-ARGUMENTS...
 }
 
 stage "packages"
-./toolchains/install_debian.sh --build --test --cross
+./toolchains/install_debian.sh --build --test --cross --vulkan
 command -v ccache >/dev/null && launcher=(-DCMAKE_C_COMPILER_LAUNCHER=ccache -DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
 logs=build/logs
 mkdir -p "$logs"

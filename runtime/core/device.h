@@ -19,7 +19,9 @@ struct Device {
 
 // Memory a device can compute with.
 struct DeviceArena {
-  void* host = nullptr;  // its address when the calling process can reach it, else null
+  // Its address when the calling process can reach it, else null. Between submissions what lies there is what
+  // counts, also where the device computes with a copy.
+  void* host = nullptr;
   uint64_t bytes = 0;
   void* handle = nullptr;  // the device's own
 };
@@ -69,6 +71,7 @@ struct Command {
   CopyLoop copy_loops[kMaxCopyLoops] = {};
   HostCallback callback;
   const int64_t* symbols = nullptr;  // that the kernel gets; null when it has none
+  uint32_t symbol_count = 0;
 };
 
 // A plan as the session built it; it stays in place for as long as a recording of it exists. Between
@@ -81,6 +84,7 @@ struct CommandList {
   const uint64_t* binding_bytes = nullptr;
   uint32_t binding_count = 0;
   uint64_t max_scratch_bytes = 0;  // of all commands
+  const Access* access = nullptr;  // per binding what its command does with it; null: it may do anything
 };
 
 // A command list in the device's own form, replayed by submit. A device derives its own type from it.
@@ -99,15 +103,16 @@ struct CommandFailure {
 };
 
 // Functions return QNL_OK or a code; those given an error also write its text. No function but
-// allocate_arena, load_kernels and the opening of the device allocates memory. A device is used from one
-// thread at a time.
+// allocate_arena, wrap_arena, load_kernels, record, prepare and the opening of the device allocates memory. A
+// device is used from one thread at a time.
 struct DeviceTable {
   void (*properties)(const Device* device, DeviceProperties* properties);
   uint64_t (*memory_used)(const Device* device);
   void (*close)(Device* device);
 
-  // Zero-filled memory, aligned to arena_alignment and at least to 4096 when bytes >= 4096.
-  qnl_status (*allocate_arena)(Device* device, uint64_t bytes, DeviceArena* arena);
+  // Zero-filled memory, aligned to arena_alignment and at least to 4096 when bytes >= 4096. host_access: it
+  // gets a host address on every device; else only where that costs nothing.
+  qnl_status (*allocate_arena)(Device* device, uint64_t bytes, bool host_access, DeviceArena* arena);
   // Uses existing memory of this process, which stays the caller's, as an arena. read_only memory is never
   // written.
   qnl_status (*wrap_arena)(Device* device, const void* memory, uint64_t bytes, bool read_only,
@@ -136,6 +141,9 @@ struct DeviceTable {
                        Recording** recording, qnl_error* error);
   // Binding `index` of the list has been changed; takes effect with the next submit.
   void (*rebind)(Device* device, Recording* recording, uint32_t index);
+  // After changes: makes what the next submit would have to make, and says in the error what is wrong.
+  // Commands with bindings that have no arena yet are left out.
+  qnl_status (*prepare)(Device* device, Recording* recording, qnl_error* error);
   // Releases what the device holds for it beyond the memory.
   void (*release)(Device* device, Recording* recording);
   // Executes commands [begin, end) in order of their dependencies and signals the event when they are

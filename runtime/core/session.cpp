@@ -179,9 +179,10 @@ qnl_status check_ready(qnl_session* s, qnl_error* error) {
            << role_name(slot.role) << " '" << slot.tensor.name << "': expected " << slot_extent(s, slot)
            << " bytes, the memory bound to it has " << slot.bound_arena.bytes;
   }
-  if (qnl_status status = check_overlap(s, error); status != QNL_OK) return status;
-  s->checked_overlap = true;
-  return QNL_OK;
+  qnl_status status = check_overlap(s, error);
+  if (status == QNL_OK) status = s->device->table->prepare(s->device, s->recording, error);
+  s->checked_overlap = status == QNL_OK;
+  return status;
 }
 
 // An output's shape of the last run; before the first one what the inputs say.

@@ -56,8 +56,8 @@ struct SessionPlan {
 // Offsets in the session's block, after the object itself.
 struct SessionLayout {
   uint64_t arenas = 0, constants = 0, arena_bytes = 0, slot_bytes = 0, slots = 0, commands = 0, bindings = 0,
-           binding_bytes = 0, io_bindings = 0, symbols = 0, item_symbols = 0, runtime_sites = 0, controls = 0,
-           custom_calls = 0, custom_tensors = 0, recording = 0, end = 0;
+           binding_bytes = 0, access = 0, io_bindings = 0, symbols = 0, item_symbols = 0, runtime_sites = 0,
+           controls = 0, custom_calls = 0, custom_tensors = 0, recording = 0, end = 0;
 };
 
 // Values of symbols, four sets of them in a session's block.
@@ -183,6 +183,7 @@ struct qnl_session {
   quernel::runtime::Command* commands = nullptr;
   quernel::runtime::DeviceRange* bindings = nullptr;
   uint64_t* binding_bytes = nullptr;
+  quernel::runtime::Access* access = nullptr;
   uint64_t* arena_bytes = nullptr;  // per arena of the bundle: its size now; not of other plans' arenas
   uint64_t* slot_bytes = nullptr;   // per arena of the bundle: room that an input or output has in `io`
   // Bindings that move when the caller binds a slot: {index of the binding, arena, offset in it}.

@@ -69,6 +69,7 @@ qnl_status place_session(const SessionPlan& plan, const qnl_session_options& opt
   s->commands = reinterpret_cast<Command*>(base + layout.commands);
   s->bindings = reinterpret_cast<DeviceRange*>(base + layout.bindings);
   s->binding_bytes = reinterpret_cast<uint64_t*>(base + layout.binding_bytes);
+  s->access = reinterpret_cast<quernel::runtime::Access*>(base + layout.access);
   s->io_bindings = reinterpret_cast<qnl_session::IoBinding*>(base + layout.io_bindings);
   auto* symbols = reinterpret_cast<int64_t*>(base + layout.symbols);
   for (uint32_t i = 0; i < 4 * plan.symbol_count; ++i) symbols[i] = kUnset;
@@ -93,13 +94,13 @@ qnl_status place_session(const SessionPlan& plan, const qnl_session_options& opt
 
 // One lifetime's memory: the caller's, checked, or the device's.
 qnl_status make_block(Device* device, const char* what, void* memory, uint64_t has, uint64_t needs,
-                      uint32_t alignment, DeviceArena* block, qnl_error* error) {
+                      uint32_t alignment, bool host_access, DeviceArena* block, qnl_error* error) {
   if (memory != nullptr) {
     if (qnl_status status = check_memory(what, memory, has, needs, alignment, error); status != QNL_OK)
       return status;
     return device->table->wrap_arena(device, memory, needs, false, block);
   }
-  qnl_status status = device->table->allocate_arena(device, needs, block);
+  qnl_status status = device->table->allocate_arena(device, needs, host_access, block);
   if (status != QNL_OK) return Failure(error, status) << what << ": no memory for " << needs << " bytes";
   return QNL_OK;
 }
@@ -124,7 +125,7 @@ qnl_status place_memory(qnl_session* s, const qnl_session_options& o, qnl_error*
   s->owns_workspace = o.workspace_memory == nullptr;
   s->owns_io = o.io_memory == nullptr;
   qnl_status status = make_block(s->device, "workspace", o.workspace_memory, o.workspace_memory_bytes,
-                                 p.workspace_bytes, p.alignment, &s->workspace, error);
+                                 p.workspace_bytes, p.alignment, false, &s->workspace, error);
   if (status != QNL_OK) return status;
   place_arenas(reader, p, ArenaKind::kWorkspace, capacity, s->arenas, &s->workspace);
 
@@ -138,14 +139,14 @@ qnl_status place_memory(qnl_session* s, const qnl_session_options& o, qnl_error*
     state = &s->state_owner->state;
   } else {
     status = make_block(s->device, "state", o.state_memory, o.state_memory_bytes, p.state_bytes, p.alignment,
-                        &s->state, error);
+                        false, &s->state, error);
     if (status != QNL_OK) return status;
   }
   place_arenas(reader, p, ArenaKind::kState, capacity, s->arenas, state);
 
   if (o.io_bound_by_caller == 0) {
     status = make_block(s->device, "input and output", o.io_memory, o.io_memory_bytes, p.io_bytes,
-                        p.alignment, &s->io, error);
+                        p.alignment, true, &s->io, error);
     if (status != QNL_OK) return status;
     place_arenas(reader, p, ArenaKind::kInput, capacity, s->arenas, &s->io);
   }
@@ -223,6 +224,7 @@ void build_commands(qnl_session* s) {
     command.copy_loop_count = item.copy_loop_count;
     memcpy(command.copy_loops, item.copy_loops, sizeof item.copy_loops);
     if (item.symbol_count > 0) command.symbols = s->item_symbols + next_symbol;
+    command.symbol_count = item.symbol_count;
     list_runtime_sites(s, c, item, next_symbol, &next_site);
     next_symbol += item.symbol_count;
     if (item.kind > QNL_ITEM_HOST_CALLBACK)
@@ -241,11 +243,12 @@ void build_commands(qnl_session* s) {
       ArenaKind kind = reader.arena(binding.arena).kind;
       if (kind == ArenaKind::kInput || kind == ArenaKind::kOutput)
         s->io_bindings[next_io++] = {next, binding.arena, binding.offset};
+      s->access[next] = binding.access;
     }
   }
   link_controls(s);
-  s->list = {s->commands,      p.command_count, s->bindings,
-             s->binding_bytes, p.binding_count, p.max_scratch_bytes};
+  s->list = {s->commands,     p.command_count,     s->bindings, s->binding_bytes,
+             p.binding_count, p.max_scratch_bytes, s->access};
 }
 
 // The functions behind the plan's custom ops.
@@ -288,6 +291,8 @@ qnl_status set_up(qnl_session* s, const qnl_session_options& options, qnl_error*
   if (status != QNL_OK) return status;
   s->resolved = s->plan.symbol_count == 0;
   if (s->resolved && (status = place_commands(s, error)) != QNL_OK) return status;
+  if (s->resolved && (status = s->device->table->prepare(s->device, s->recording, error)) != QNL_OK)
+    return status;
   return s->state_owner != nullptr ? QNL_OK : qnl_session_reset_state(s, error);
 }
 

@@ -159,6 +159,7 @@ SessionLayout layout_session(const SessionPlan& plan) {
   layout.commands = take(plan.command_count, sizeof(Command));
   layout.bindings = take(plan.binding_count, sizeof(DeviceRange));
   layout.binding_bytes = take(plan.binding_count, sizeof(uint64_t));
+  layout.access = take(plan.binding_count, sizeof(Access));
   layout.io_bindings = take(plan.io_binding_count, sizeof(qnl_session::IoBinding));
   layout.symbols = take(plan.symbol_count, 4 * sizeof(int64_t));
   layout.item_symbols = take(plan.item_symbol_count, sizeof(int64_t));

@@ -146,7 +146,7 @@ qnl_status grow_workspace(qnl_session* s, uint64_t bytes, qnl_error* error) {
   if (!s->owns_workspace) return refuse_growth("workspace", bytes, s->workspace.bytes, error);
   s->resolved = false;
   s->device->table->free_arena(s->device, &s->workspace);
-  qnl_status status = s->device->table->allocate_arena(s->device, bytes, &s->workspace);
+  qnl_status status = s->device->table->allocate_arena(s->device, bytes, false, &s->workspace);
   return status == QNL_OK ? QNL_OK
                           : Failure(error, status) << "workspace: no memory for " << bytes << " bytes";
 }
@@ -186,7 +186,7 @@ qnl_status grow_slots(qnl_session* s, const SlotNeeds& needs, qnl_error* error) 
   if (!any || !has_slots) return QNL_OK;
   if (!s->owns_io) return refuse_growth("input and output", total, s->io.bytes, error);
   DeviceArena grown;
-  qnl_status status = s->device->table->allocate_arena(s->device, total, &grown);
+  qnl_status status = s->device->table->allocate_arena(s->device, total, true, &grown);
   uint64_t end = 0;
   for (uint32_t i = 0; i < s->plan.slot_count && status == QNL_OK; ++i) {
     const Slot& slot = s->slots[i];

@@ -67,7 +67,7 @@ void close_device(Device* device) {
   platform::free_pages(self, sizeof(CpuDevice));
 }
 
-qnl_status allocate_arena(Device* device, uint64_t bytes, DeviceArena* arena) {
+qnl_status allocate_arena(Device* device, uint64_t bytes, bool, DeviceArena* arena) {
   qnl_status status = host_memory::allocate(bytes, arena);
   if (status == QNL_OK) cpu(device)->memory_used += bytes;
   return status;
@@ -158,6 +158,7 @@ qnl_status record(Device* device, const CommandList& list, KernelSet* kernels, v
   return QNL_OK;
 }
 
+qnl_status prepare(Device*, Recording*, qnl_error*) { return QNL_OK; }
 void release(Device*, Recording*) {}
 
 // Commands whose analysis is empty are taken to be large.
@@ -229,9 +230,9 @@ qnl_status event_wait(Device*, Event* event, uint64_t timeout) {
 qnl_status wait_idle(Device*) { return QNL_OK; }
 
 constexpr DeviceTable kCpuTable = {
-    properties, memory_used, close_device, allocate_arena, wrap_arena, free_arena,   fill,   write,
-    read,       copy,        load_kernels, unload_kernels, launch,     record_bytes, record, rebind,
-    release,    submit,      event_signal, event_done,     event_wait, wait_idle,
+    properties, memory_used, close_device, allocate_arena, wrap_arena, free_arena,   fill,      write,
+    read,       copy,        load_kernels, unload_kernels, launch,     record_bytes, record,    rebind,
+    prepare,    release,     submit,       event_signal,   event_done, event_wait,   wait_idle,
 };
 
 }  // namespace

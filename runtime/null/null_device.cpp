@@ -45,7 +45,7 @@ void close_device(Device* device) {
   platform::free_pages(self_of(device), sizeof(NullDevice));
 }
 
-qnl_status allocate_arena(Device* device, uint64_t bytes, DeviceArena* arena) {
+qnl_status allocate_arena(Device* device, uint64_t bytes, bool, DeviceArena* arena) {
   qnl_status status = host_memory::allocate(bytes, arena);
   if (status == QNL_OK) self_of(device)->memory_used += bytes;
   return status;
@@ -116,6 +116,7 @@ qnl_status record(Device*, const CommandList& list, KernelSet* kernels, void* me
 }
 
 void rebind(Device*, Recording*, uint32_t) {}
+qnl_status prepare(Device*, Recording*, qnl_error*) { return QNL_OK; }
 void release(Device*, Recording*) {}
 
 qnl_status submit(Device* device, Recording* recording, uint32_t begin, uint32_t end, Event* event,
@@ -153,9 +154,9 @@ qnl_status event_wait(Device*, Event* event, uint64_t timeout) {
 qnl_status wait_idle(Device* device) { return self_of(device)->faulted ? QNL_DEVICE_FAULT : QNL_OK; }
 
 constexpr DeviceTable kNullTable = {
-    properties, memory_used, close_device, allocate_arena, wrap_arena, free_arena,   fill,   write,
-    read,       copy,        load_kernels, unload_kernels, launch,     record_bytes, record, rebind,
-    release,    submit,      event_signal, event_done,     event_wait, wait_idle,
+    properties, memory_used, close_device, allocate_arena, wrap_arena, free_arena,   fill,      write,
+    read,       copy,        load_kernels, unload_kernels, launch,     record_bytes, record,    rebind,
+    prepare,    release,     submit,       event_signal,   event_done, event_wait,   wait_idle,
 };
 
 }  // namespace

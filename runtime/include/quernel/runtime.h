@@ -231,6 +231,43 @@ QNL_NODISCARD qnl_status qnl_device_open_cpu(const qnl_cpu_options* options, qnl
                                              qnl_error* error);
 /* A device that accepts any variant, validates and counts launches, and computes nothing. */
 QNL_NODISCARD qnl_status qnl_device_open_null(qnl_device** device, qnl_error* error);
+
+/* Vulkan, in runtimes that are built with it: those define QUERNEL_WITH_VULKAN for what links them. The
+ * loader library and the driver are found when a device is opened. */
+typedef struct qnl_vulkan_options {
+  /* Which device: its number as qnl_vulkan_list counts, its type ("discrete", "integrated", "virtual",
+   * "cpu"), or a part of its name in any case. NULL or "": the best one, in the order of these types. */
+  const char* device;
+  uint64_t feature_mask; /* features to use of those that the device has; 0: all */
+  /* How long a submission may take before the device is given up (QNL_DEVICE_FAULT); 0: for ever. */
+  uint64_t timeout_nanoseconds;
+  /* File that keeps compiled pipelines from one process to the next: checked when it is read, written when
+   * the device is closed, ignored where it is of another device or driver. NULL: none. */
+  const char* cache_path;
+  int validation;  /* non-zero: with Khronos' validation layer, an error where it is not installed */
+  int copy_always; /* non-zero: as if the device had memory of its own that the process cannot reach; for
+                      tests */
+  /* Gets the validation layer's warnings and errors; may be NULL. */
+  void (*message)(void* user, const char* text);
+  void* message_user;
+} qnl_vulkan_options;
+
+/* options may be NULL. QNL_NO_MATCHING_VARIANT, with what to do in the text, where there is no Vulkan 1.1, no
+ * driver or no such device: a caller may then go on with the CPU. */
+QNL_NODISCARD qnl_status qnl_device_open_vulkan(const qnl_vulkan_options* options, qnl_device** device,
+                                                qnl_error* error);
+
+typedef struct qnl_vulkan_device_info {
+  char name[256];
+  const char* type; /* "discrete", "integrated", "virtual", "cpu" or "other" */
+  uint32_t api_version, driver_version, vendor_id, device_id; /* as Vulkan says them */
+  uint64_t features;                                          /* QNL_SPIRV_* */
+  int usable;                                                 /* non-zero: it can be opened */
+} qnl_vulkan_device_info;
+/* The machine's devices: at most `capacity` of them, and in *count how many there are. */
+QNL_NODISCARD qnl_status qnl_vulkan_list(qnl_vulkan_device_info* devices, uint32_t capacity, uint32_t* count,
+                                         qnl_error* error);
+
 /* Closes a device whose sessions are all destroyed. NULL is ignored. */
 void qnl_device_close(qnl_device* device);
 
@@ -357,11 +394,12 @@ QNL_NODISCARD qnl_status qnl_session_set_input(qnl_session* session, const qnl_t
 QNL_NODISCARD qnl_status qnl_session_bind(qnl_session* session, qnl_tensor_role role,
                                           const qnl_tensor* tensor, qnl_error* error);
 /* The tensor with its current memory: for an output the result of the last run, for an input its slot, which
- * may be filled in place; for a state its current value. name NULL: the only one of its role. data stays
- * valid until it is bound anew, memory grows or the session is destroyed. Filling an input's slot counts as
- * setting it. An input of symbolic shape has the shape that it was given, else the one that follows from
- * symbols set by name and by other inputs; an output that of the last run. QNL_INPUT_NOT_SET when there is
- * none yet. */
+ * may be filled in place; for a state its current value, or no data
+ * on a device whose memory the process does not reach (qnl_session_save_state). name NULL: the only one of
+ * its role. data stays valid until it is bound anew, memory grows or the session is destroyed. Filling an
+ * input's slot counts as setting it. An input of symbolic shape has the shape that it was given, else the one
+ * that follows from symbols set by name and by other inputs; an output that of the last run.
+ * QNL_INPUT_NOT_SET when there is none yet. */
 QNL_NODISCARD qnl_status qnl_session_get(qnl_session* session, qnl_tensor_role role, const char* name,
                                          qnl_tensor* tensor, qnl_error* error);
 

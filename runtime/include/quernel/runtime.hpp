@@ -56,6 +56,14 @@ class Device {
     handle_.reset(device);
     return status;
   }
+  // In runtimes that are built with Vulkan.
+  [[nodiscard]] qnl_status open_vulkan(const qnl_vulkan_options* options = nullptr,
+                                       qnl_error* error = nullptr) {
+    qnl_device* device = nullptr;
+    qnl_status status = qnl_device_open_vulkan(options, &device, error);
+    handle_.reset(device);
+    return status;
+  }
   [[nodiscard]] qnl_status open_null(qnl_error* error = nullptr) {
     qnl_device* device = nullptr;
     qnl_status status = qnl_device_open_null(&device, error);

@@ -386,7 +386,9 @@ TEST(Symbols, MemoryThatTheDeviceDoesNotHave) {
   Fixture f("add", {{"batch", 2}, {"width", 32}});
   static runtime::DeviceTable table;
   table = *f.device.get()->table;
-  table.allocate_arena = [](runtime::Device*, uint64_t, runtime::DeviceArena*) { return QNL_OUT_OF_MEMORY; };
+  table.allocate_arena = [](runtime::Device*, uint64_t, bool, runtime::DeviceArena*) {
+    return QNL_OUT_OF_MEMORY;
+  };
   f.device.get()->table = &table;
   EXPECT_EQ(f.set_add_inputs(3, 32), QNL_OUT_OF_MEMORY);
   f.expect_text({"inputs and outputs: no memory for ", " bytes"});

@@ -1,0 +1,22 @@
+// What a device whose driver is found at run time needs of an operating system besides platform.h: shared
+// libraries, and a file replaced as a whole. Only compiled where such a device is.
+#pragma once
+
+#include <stdint.h>
+
+namespace quernel::platform {
+
+// Null when there is none of that name. Closing is a hint.
+void* open_library(const char* name);
+void* library_function(void* library, const char* name);
+void close_library(void* library);
+
+// Writes the pieces one after another to a new file, which then takes the path's place; readers see the old
+// file or all of the new one. path has at most 4000 characters.
+struct Piece {
+  const void* data;
+  uint64_t bytes;
+};
+bool replace_file(const char* path, const Piece* pieces, uint32_t count);
+
+}  // namespace quernel::platform

@@ -1,0 +1,119 @@
+#include "vulkan/spirv_module.h"
+
+#include <string.h>
+
+namespace quernel::runtime::vulkan {
+
+namespace {
+
+// Numbers of the SPIR-V specification, version 1.3.
+constexpr uint32_t kMagic = 0x07230203, kNewest = 0x00010300, kHeaderWords = 5;
+constexpr uint32_t kOpEntryPoint = 15, kOpExecutionMode = 16, kOpCapability = 17, kOpFunctionEnd = 56;
+constexpr uint32_t kModelGlCompute = 5, kModeLocalSize = 17;
+
+struct Capability {
+  uint32_t number;
+  uint64_t features;  // that a device needs for it
+};
+constexpr Capability kCapabilities[] = {
+    {0, 0},                        // Matrix
+    {1, 0},                        // Shader
+    {9, QNL_SPIRV_FLOAT16},        // Float16
+    {10, QNL_SPIRV_FLOAT64},       // Float64
+    {11, QNL_SPIRV_INT64},         // Int64
+    {22, QNL_SPIRV_INT16},         // Int16
+    {39, QNL_SPIRV_INT8},          // Int8
+    {4433, QNL_SPIRV_STORAGE_16},  // StorageBuffer16BitAccess
+    {4448, QNL_SPIRV_STORAGE_8},   // StorageBuffer8BitAccess
+};
+
+class Module {
+ public:
+  Module(const char* subject, uint64_t index, qnl_error* error)
+      : subject_(subject), index_(index), error_(error) {}
+
+  Failure refuse(qnl_status status = QNL_MALFORMED_IMAGE) const {
+    Failure failure(error_, status);
+    failure << subject_ << " " << index_ << ": ";
+    return failure;
+  }
+
+  qnl_status check_capability(uint32_t number, uint64_t features) const {
+    for (const Capability& known : kCapabilities) {
+      if (known.number != number) continue;
+      if ((known.features & ~features) == 0) return QNL_OK;
+      Failure failure = refuse();
+      failure << "SPIR-V capability " << number << " needs feature ";
+      append_features(failure, QNL_ARCH_SPIRV, known.features);
+      return failure << ", which the table does not name";
+    }
+    return refuse() << "SPIR-V capability " << number << " is none that kernels may have";
+  }
+
+  qnl_status check_entry(const uint32_t* words, uint32_t count) {
+    char name[5] = {};
+    if (count >= 5) memcpy(name, words + 3, sizeof name);
+    if (count < 5 || words[1] != kModelGlCompute || memcmp(name, "main", 5) != 0 || entry_ != 0)
+      return refuse() << "expected one compute entry point 'main'";
+    entry_ = words[2];
+    return QNL_OK;
+  }
+
+  qnl_status check_mode(const uint32_t* words, uint32_t count, uint32_t local_size) {
+    if (count < 3 || words[2] != kModeLocalSize) return QNL_OK;
+    if (count != 6 || words[1] != entry_ || words[3] != local_size || words[4] != 1 || words[5] != 1)
+      return refuse() << "expected a local size of " << local_size
+                      << " by 1 by 1, found another in the module";
+    sized_ = true;
+    return QNL_OK;
+  }
+
+  qnl_status check_instruction(const uint32_t* words, uint32_t count, uint32_t local_size,
+                               uint64_t features) {
+    switch (words[0] & 0xFFFF) {
+      case kOpCapability:
+        return count == 2 ? check_capability(words[1], features) : refuse() << "its SPIR-V is malformed";
+      case kOpEntryPoint:
+        return check_entry(words, count);
+      case kOpExecutionMode:
+        return check_mode(words, count, local_size);
+      default:
+        return QNL_OK;
+    }
+  }
+
+  qnl_status check_end() const {
+    return entry_ != 0 && sized_ ? QNL_OK
+                                 : refuse() << "expected a compute entry point 'main' with a local size";
+  }
+
+ private:
+  const char* subject_;
+  uint64_t index_;
+  qnl_error* error_;
+  uint32_t entry_ = 0;
+  bool sized_ = false;
+};
+
+}  // namespace
+
+qnl_status verify_module(const uint32_t* words, uint64_t count, uint32_t local_size, uint64_t features,
+                         const char* subject, uint64_t index, qnl_error* error) {
+  Module module(subject, index, error);
+  if (count < kHeaderWords || words[0] != kMagic) return module.refuse() << "expected a SPIR-V module";
+  if (words[1] > kNewest || words[4] != 0)
+    return module.refuse() << "expected SPIR-V 1.3 or older, found version word " << words[1];
+  uint32_t last = 0;
+  for (uint64_t at = kHeaderWords; at < count;) {
+    uint32_t length = words[at] >> 16;
+    if (length == 0 || length > count - at) return module.refuse() << "its SPIR-V ends within an instruction";
+    qnl_status status = module.check_instruction(words + at, length, local_size, features);
+    if (status != QNL_OK) return status;
+    last = words[at] & 0xFFFF;
+    at += length;
+  }
+  if (last != kOpFunctionEnd) return module.refuse() << "its SPIR-V ends within a function";
+  return module.check_end();
+}
+
+}  // namespace quernel::runtime::vulkan

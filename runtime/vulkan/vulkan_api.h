@@ -1,0 +1,106 @@
+// The functions of Vulkan that this device calls, found at run time: nothing is linked, so a machine without
+// a driver still runs everything else.
+#pragma once
+
+#define VK_NO_PROTOTYPES
+#include <vulkan/vulkan_core.h>
+
+#include "core/failure.h"
+
+namespace quernel::runtime::vulkan {
+
+// Found before there is an instance, with one, with a device.
+#define QNL_VULKAN_GLOBAL_FUNCTIONS(F) \
+  F(CreateInstance)                    \
+  F(EnumerateInstanceVersion)          \
+  F(EnumerateInstanceLayerProperties)
+
+#define QNL_VULKAN_INSTANCE_FUNCTIONS(F)    \
+  F(DestroyInstance)                        \
+  F(EnumeratePhysicalDevices)               \
+  F(GetPhysicalDeviceProperties2)           \
+  F(GetPhysicalDeviceFeatures2)             \
+  F(GetPhysicalDeviceMemoryProperties)      \
+  F(GetPhysicalDeviceQueueFamilyProperties) \
+  F(EnumerateDeviceExtensionProperties)     \
+  F(CreateDevice)                           \
+  F(GetDeviceProcAddr)
+
+// Of VK_EXT_debug_utils: there with validation only.
+#define QNL_VULKAN_DEBUG_FUNCTIONS(F) \
+  F(CreateDebugUtilsMessengerEXT)     \
+  F(DestroyDebugUtilsMessengerEXT)
+
+#define QNL_VULKAN_DEVICE_FUNCTIONS(F) \
+  F(DestroyDevice)                     \
+  F(GetDeviceQueue)                    \
+  F(DeviceWaitIdle)                    \
+  F(CreateBuffer)                      \
+  F(DestroyBuffer)                     \
+  F(GetBufferMemoryRequirements)       \
+  F(AllocateMemory)                    \
+  F(FreeMemory)                        \
+  F(BindBufferMemory)                  \
+  F(MapMemory)                         \
+  F(CreateShaderModule)                \
+  F(DestroyShaderModule)               \
+  F(CreatePipelineCache)               \
+  F(DestroyPipelineCache)              \
+  F(GetPipelineCacheData)              \
+  F(CreateDescriptorSetLayout)         \
+  F(DestroyDescriptorSetLayout)        \
+  F(CreatePipelineLayout)              \
+  F(DestroyPipelineLayout)             \
+  F(CreateComputePipelines)            \
+  F(DestroyPipeline)                   \
+  F(CreateDescriptorPool)              \
+  F(DestroyDescriptorPool)             \
+  F(AllocateDescriptorSets)            \
+  F(UpdateDescriptorSets)              \
+  F(CreateCommandPool)                 \
+  F(DestroyCommandPool)                \
+  F(AllocateCommandBuffers)            \
+  F(BeginCommandBuffer)                \
+  F(EndCommandBuffer)                  \
+  F(CmdBindPipeline)                   \
+  F(CmdBindDescriptorSets)             \
+  F(CmdPushConstants)                  \
+  F(CmdDispatch)                       \
+  F(CmdPipelineBarrier)                \
+  F(CmdCopyBuffer)                     \
+  F(CmdFillBuffer)                     \
+  F(CreateFence)                       \
+  F(DestroyFence)                      \
+  F(ResetFences)                       \
+  F(GetFenceStatus)                    \
+  F(WaitForFences)                     \
+  F(QueueSubmit)
+
+// Of VK_EXT_external_memory_host: there where the device has it.
+#define QNL_VULKAN_IMPORT_FUNCTIONS(F) F(GetMemoryHostPointerPropertiesEXT)
+
+struct Api {
+  void* library = nullptr;
+  PFN_vkGetInstanceProcAddr GetInstanceProcAddr = nullptr;
+#define QNL_VULKAN_MEMBER(name) PFN_vk##name name = nullptr;
+  QNL_VULKAN_GLOBAL_FUNCTIONS(QNL_VULKAN_MEMBER)
+  QNL_VULKAN_INSTANCE_FUNCTIONS(QNL_VULKAN_MEMBER)
+  QNL_VULKAN_DEBUG_FUNCTIONS(QNL_VULKAN_MEMBER)
+  QNL_VULKAN_DEVICE_FUNCTIONS(QNL_VULKAN_MEMBER)
+  QNL_VULKAN_IMPORT_FUNCTIONS(QNL_VULKAN_MEMBER)
+#undef QNL_VULKAN_MEMBER
+
+  // Opens the loader library. The other two are for what exists by then; a function that should be there and
+  // is not is an error with its name.
+  qnl_status open(qnl_error* error);
+  qnl_status load_instance(VkInstance instance, bool debug, qnl_error* error);
+  qnl_status load_device(VkDevice device, bool import, qnl_error* error);
+  void close();
+};
+
+// The runtime's status for a result; device loss is QNL_DEVICE_FAULT.
+qnl_status status_of(VkResult result);
+// "VK_ERROR_DEVICE_LOST"…
+const char* result_name(VkResult result);
+
+}  // namespace quernel::runtime::vulkan

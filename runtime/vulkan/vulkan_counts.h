@@ -1,0 +1,25 @@
+// What tests and tools may ask a Vulkan device: how much it has done, and how to make it fail.
+#pragma once
+
+#include <stdint.h>
+
+#include "quernel/runtime.h"
+
+namespace quernel::runtime::vulkan {
+
+struct Counts {
+  uint64_t submissions = 0;  // to the queue, transfers not counted
+  uint64_t transfers = 0;    // submissions of fill, write, read and copy
+  uint64_t recordings = 0;   // command buffers recorded
+  uint64_t barriers = 0;     // recorded between commands
+  uint64_t descriptor_updates = 0;
+  uint64_t pipelines = 0;    // created
+  uint64_t uploads = 0;      // of constants
+  uint64_t cache_bytes = 0;  // taken from the pipeline cache's file
+  uint64_t messages = 0;     // of the validation layers, warnings and errors
+};
+Counts counts(const qnl_device* device);
+// The device behaves as if its driver had reported that it is lost.
+void inject_fault(qnl_device* device);
+
+}  // namespace quernel::runtime::vulkan

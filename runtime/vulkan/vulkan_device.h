@@ -1,0 +1,189 @@
+// The Vulkan device from the inside: what its parts share. Opening is in vulkan_open.cpp, memory in
+// vulkan_memory.cpp, code in vulkan_kernels.cpp, recording in vulkan_record.cpp, running in
+// vulkan_device.cpp.
+#pragma once
+
+#include "core/device.h"
+#include "vulkan/vulkan_api.h"
+#include "vulkan/vulkan_counts.h"
+
+namespace quernel::runtime::vulkan {
+
+struct Buffer {
+  VkBuffer buffer = VK_NULL_HANDLE;
+  VkDeviceMemory memory = VK_NULL_HANDLE;
+  uint64_t bytes = 0;  // of the buffer
+  char* mapped = nullptr;
+};
+
+// What DeviceArena::handle points to. An arena whose host memory is not what kernels see is mirrored: the
+// host memory is what counts between submissions, each of which copies what it uses to the device and back.
+struct Arena {
+  Buffer local;            // what kernels see
+  Buffer staging;          // memory of the host beside it, where local is not mapped
+  char* caller = nullptr;  // the caller's memory, where it cannot be used itself
+  uint64_t offset = 0;     // of the arena in local
+  uint64_t bytes = 0;
+  uint64_t counted = 0;  // bytes of the device's memory_used
+  bool read_only = false;
+  // Of memory that is uploaded once, read-only: whose it is, and by how many arenas it is used.
+  const void* key = nullptr;
+  uint32_t users = 0;
+  Arena* next = nullptr;
+
+  bool mirrored() const { return caller != nullptr || staging.buffer != VK_NULL_HANDLE; }
+};
+
+inline Arena* arena_of(const DeviceRange& range) { return static_cast<Arena*>(range.arena->handle); }
+
+inline constexpr uint32_t kWindows = QNL_SPIRV_WINDOWS;
+inline constexpr uint32_t kMaxBindings = 64;  // of a kernel
+
+// For each binding of a kernel the window that it lies in, two bits each.
+struct WindowMap {
+  uint64_t words[2] = {0, 0};
+  void set(uint32_t binding, uint32_t window) {
+    words[binding / 32] |= uint64_t{window} << (binding % 32 * 2);
+  }
+  uint32_t get(uint32_t binding) const { return words[binding / 32] >> (binding % 32 * 2) & 3; }
+  bool operator==(const WindowMap& other) const {
+    return words[0] == other.words[0] && words[1] == other.words[1];
+  }
+};
+
+// Pipelines of a kernel set, made when first needed.
+struct PipelineBlock {
+  struct Entry {
+    uint32_t kernel;
+    WindowMap map;
+    VkPipeline pipeline;
+  };
+  static constexpr uint32_t kEntries = 100;
+  PipelineBlock* next = nullptr;
+  uint32_t count = 0;
+  Entry entries[kEntries];
+};
+
+struct VulkanKernel {
+  VkShaderModule module = VK_NULL_HANDLE;
+  uint32_t binding_count = 0;
+  uint32_t symbol_count = 0;
+  uint32_t words() const { return 1 + binding_count + 2 * symbol_count; }
+  bool uses_push() const { return words() * 4 <= QNL_SPIRV_PUSH_BYTES; }
+};
+
+// Shared by all sessions that load the same code.
+struct VulkanKernelSet : KernelSet {
+  const void* code = nullptr;
+  uint64_t code_bytes = 0;
+  uint64_t block_bytes = 0;  // of this object with its kernels
+  uint32_t users = 0;
+  uint32_t kernel_count = 0;
+  VulkanKernelSet* next = nullptr;
+  PipelineBlock* pipelines = nullptr;
+  VulkanKernel kernels[1];
+};
+
+struct VulkanRecording;
+
+struct VulkanDevice : qnl_device {
+  Api api;
+  VkInstance instance = VK_NULL_HANDLE;
+  VkDebugUtilsMessengerEXT messenger = VK_NULL_HANDLE;
+  VkPhysicalDevice physical = VK_NULL_HANDLE;
+  VkDevice device = VK_NULL_HANDLE;
+  VkQueue queue = VK_NULL_HANDLE;
+  uint32_t queue_family = 0;
+  VkPhysicalDeviceProperties properties = {};
+  VkPhysicalDeviceMemoryProperties memory = {};
+  uint64_t max_allocation = ~uint64_t{0};
+  uint64_t import_alignment = 0;  // 0: memory of the process cannot be used in place
+  char name[VK_MAX_PHYSICAL_DEVICE_NAME_SIZE + 8] = {};
+  uint64_t features = 0;
+  bool unified = false;  // the host reaches the memory that kernels use
+  uint64_t timeout = ~uint64_t{0};
+  char cache_path[4001] = {};
+  void (*message)(void* user, const char* text) = nullptr;
+  void* message_user = nullptr;
+
+  // Of the device's own transfers, one at a time.
+  VkCommandPool pool = VK_NULL_HANDLE;
+  VkCommandBuffer transfer = VK_NULL_HANDLE;
+  VkFence fence = VK_NULL_HANDLE;
+  Buffer staging;
+  Buffer empty;  // what a kernel without memory sees
+
+  // With parameters as push constants, and in a uniform buffer.
+  VkDescriptorSetLayout set_layouts[2] = {};
+  VkPipelineLayout pipeline_layouts[2] = {};
+  VkPipelineCache cache = VK_NULL_HANDLE;
+  bool cache_is_stale = false;  // pipelines have been made that the file does not have
+
+  uint64_t memory_used = 0;
+  bool faulted = false;
+  Arena* shared_constants = nullptr;
+  VulkanKernelSet* kernel_sets = nullptr;
+  VulkanRecording* in_flight = nullptr;  // submissions that are not known to be complete
+  Counts counts;
+};
+
+inline VulkanDevice* vulkan(Device* device) {
+  return static_cast<VulkanDevice*>(static_cast<qnl_device*>(device));
+}
+inline const VulkanDevice* vulkan(const Device* device) {
+  return static_cast<const VulkanDevice*>(static_cast<const qnl_device*>(device));
+}
+
+// A result's status; remembers that the device is lost.
+qnl_status check(VulkanDevice* d, VkResult result);
+
+// ---- memory
+enum class Memory { kLocal, kUnified, kStaging };
+// A buffer of at least these bytes with memory of that kind, not zeroed.
+qnl_status create_buffer(VulkanDevice* d, uint64_t bytes, Memory kind, Buffer* buffer);
+void destroy_buffer(VulkanDevice* d, Buffer* buffer);
+// True when the device has memory of the kind kUnified.
+bool has_unified_memory(const VulkanDevice* d);
+
+// The command buffer, fence and staging memory of the device's own transfers.
+qnl_status open_transfers(VulkanDevice* d);
+void close_transfers(VulkanDevice* d);
+
+qnl_status allocate_arena(Device* device, uint64_t bytes, bool host_access, DeviceArena* arena);
+qnl_status wrap_arena(Device* device, const void* memory, uint64_t bytes, bool read_only, DeviceArena* arena);
+void free_arena(Device* device, DeviceArena* arena);
+qnl_status fill(Device* device, const DeviceRange& target, uint64_t bytes, uint8_t value);
+qnl_status write(Device* device, const DeviceRange& target, const void* source, uint64_t bytes);
+qnl_status read(Device* device, const DeviceRange& source, void* target, uint64_t bytes);
+qnl_status copy(Device* device, const DeviceRange& source, const DeviceRange& target, uint64_t bytes);
+
+// ---- code
+qnl_status load_kernels(Device* device, const KernelCode& code, KernelSet** kernels, qnl_error* error);
+void unload_kernels(Device* device, KernelSet* kernels);
+// The kernel's pipeline for that map, made if there is none yet.
+qnl_status find_pipeline(VulkanDevice* d, VulkanKernelSet* set, uint32_t kernel, const WindowMap& map,
+                         VkPipeline* pipeline, qnl_error* error);
+qnl_status open_pipeline_cache(VulkanDevice* d);
+// Stores it if it has become larger, and frees it.
+void close_pipeline_cache(VulkanDevice* d);
+
+// ---- running
+qnl_status launch(Device* device, KernelSet* kernels, uint32_t kernel, uint64_t workgroups,
+                  const DeviceRange* bindings, uint32_t count, const int64_t* symbols);
+uint64_t record_bytes(const Device* device, const CommandList& list);
+qnl_status record(Device* device, const CommandList& list, KernelSet* kernels, void* memory,
+                  Recording** recording, qnl_error* error);
+void rebind(Device* device, Recording* recording, uint32_t index);
+qnl_status prepare(Device* device, Recording* recording, qnl_error* error);
+void release(Device* device, Recording* recording);
+qnl_status submit(Device* device, Recording* recording, uint32_t begin, uint32_t end, Event* event,
+                  CommandFailure* failure);
+bool event_done(Device* device, const Event* event);
+qnl_status event_wait(Device* device, Event* event, uint64_t timeout_nanoseconds);
+// Waits for all submissions and completes them.
+qnl_status wait_idle(Device* device);
+
+// Frees everything of a device that is open as far as it is.
+void close_device(Device* device);
+
+}  // namespace quernel::runtime::vulkan

@@ -1,0 +1,274 @@
+// Code of the Vulkan device: the table of modules, pipelines made from them, and the file that keeps those.
+#include <string.h>
+
+#include <new>
+
+#include "platform/library.h"
+#include "platform/platform.h"
+#include "schemas/bundle_hash.h"
+#include "vulkan/spirv_module.h"
+#include "vulkan/vulkan_device.h"
+
+namespace quernel::runtime::vulkan {
+
+namespace {
+
+constexpr uint32_t kMaxKernels = 1u << 20;
+
+qnl_status check_table(const KernelCode& code, qnl_error* error) {
+  if (code.arch != QNL_ARCH_SPIRV)
+    return Failure(error, QNL_MALFORMED_IMAGE)
+           << "kernels: expected code for spirv, found " << arch_name(code.arch);
+  qnl_spirv_table header;
+  if (code.data == nullptr || reinterpret_cast<uintptr_t>(code.data) % 8 != 0 || code.bytes < sizeof header)
+    return Failure(error, QNL_MALFORMED_IMAGE)
+           << "kernels: expected a table of SPIR-V modules, found " << code.bytes << " bytes";
+  memcpy(&header, code.data, sizeof header);
+  if (header.magic != QNL_SPIRV_MAGIC)
+    return Failure(error, QNL_MALFORMED_IMAGE)
+           << "kernels: expected a table of SPIR-V modules, found another magic";
+  if (header.abi_version != QNL_SPIRV_ABI_VERSION)
+    return Failure(error, QNL_KERNEL_ABI_MISMATCH)
+           << "kernels: expected SPIR-V ABI version " << QNL_SPIRV_ABI_VERSION << ", found "
+           << header.abi_version << "; compile the model again";
+  if (header.reserved != 0)
+    return Failure(error, QNL_MALFORMED_IMAGE)
+           << "kernels: expected 0 in the table's reserved word, found " << header.reserved;
+  if (header.kernel_count != code.kernel_count || header.kernel_count > kMaxKernels ||
+      header.kernel_count > (code.bytes - sizeof header) / sizeof(qnl_spirv_kernel))
+    return Failure(error, QNL_MALFORMED_IMAGE) << "kernels: expected a table of " << code.kernel_count
+                                               << " modules, found " << header.kernel_count;
+  return QNL_OK;
+}
+
+qnl_status check_kernel(const VulkanDevice* d, const KernelCode& code, uint32_t index,
+                        const qnl_spirv_kernel& k, qnl_error* error) {
+  const VkPhysicalDeviceLimits& limits = d->properties.limits;
+  auto refuse = [&](qnl_status status) {
+    Failure failure(error, status);
+    failure << "kernel " << index << ": ";
+    return failure;
+  };
+  uint64_t table_bytes = sizeof(qnl_spirv_table) + uint64_t{code.kernel_count} * sizeof(qnl_spirv_kernel);
+  if (k.code_offset % 4 != 0 || k.code_bytes % 4 != 0 || k.code_offset < table_bytes ||
+      k.code_offset > code.bytes || k.code_bytes > code.bytes - k.code_offset)
+    return refuse(QNL_MALFORMED_IMAGE) << "its module lies outside the code";
+  if (k.binding_count > kMaxBindings)
+    return refuse(QNL_MALFORMED_IMAGE)
+           << "expected at most " << kMaxBindings << " bindings, found " << k.binding_count;
+  if (k.symbol_count > kMaxItemSymbols)
+    return refuse(QNL_MALFORMED_IMAGE)
+           << "expected at most " << kMaxItemSymbols << " symbols, found " << k.symbol_count;
+  if ((k.features & ~d->features) != 0) {
+    Failure failure = refuse(QNL_NO_MATCHING_VARIANT);
+    failure << "needs features that device '" << d->properties.deviceName << "' has not: ";
+    append_features(failure, QNL_ARCH_SPIRV, k.features & ~d->features);
+    return failure;
+  }
+  if (k.local_size == 0 || k.local_size > limits.maxComputeWorkGroupInvocations ||
+      k.local_size > limits.maxComputeWorkGroupSize[0])
+    return refuse(QNL_NO_MATCHING_VARIANT)
+           << "has " << k.local_size << " invocations in a workgroup, the device at most "
+           << limits.maxComputeWorkGroupInvocations << "; compile for this device with --target";
+  if (k.shared_bytes > limits.maxComputeSharedMemorySize)
+    return refuse(QNL_NO_MATCHING_VARIANT)
+           << "needs " << k.shared_bytes << " bytes of shared memory, the device has "
+           << limits.maxComputeSharedMemorySize << "; compile for this device with --target";
+  const auto* words = reinterpret_cast<const uint32_t*>(static_cast<const char*>(code.data) + k.code_offset);
+  return verify_module(words, k.code_bytes / 4, k.local_size, k.features, "kernel", index, error);
+}
+
+qnl_status create_modules(VulkanDevice* d, const KernelCode& code, VulkanKernelSet* set, qnl_error* error) {
+  const auto* table = static_cast<const qnl_spirv_table*>(code.data);
+  for (uint32_t i = 0; i < code.kernel_count; ++i) {
+    const qnl_spirv_kernel& k = table->kernels[i];
+    if (qnl_status status = check_kernel(d, code, i, k, error); status != QNL_OK) return status;
+    VkShaderModuleCreateInfo info = {VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO};
+    info.codeSize = k.code_bytes;
+    info.pCode = reinterpret_cast<const uint32_t*>(static_cast<const char*>(code.data) + k.code_offset);
+    VulkanKernel& kernel = set->kernels[i];
+    kernel.binding_count = k.binding_count;
+    kernel.symbol_count = k.symbol_count;
+    VkResult result = d->api.CreateShaderModule(d->device, &info, nullptr, &kernel.module);
+    if (result != VK_SUCCESS)
+      return Failure(error, check(d, result))
+             << "kernel " << i << ": the driver does not take its module, " << result_name(result);
+  }
+  return QNL_OK;
+}
+
+void delete_set(VulkanDevice* d, VulkanKernelSet* set) {
+  for (PipelineBlock* block = set->pipelines; block != nullptr;) {
+    PipelineBlock* next = block->next;
+    for (uint32_t i = 0; i < block->count; ++i)
+      d->api.DestroyPipeline(d->device, block->entries[i].pipeline, nullptr);
+    platform::free_pages(block, sizeof(PipelineBlock));
+    block = next;
+  }
+  for (uint32_t i = 0; i < set->kernel_count; ++i)
+    d->api.DestroyShaderModule(d->device, set->kernels[i].module, nullptr);
+  d->memory_used -= set->block_bytes;
+  platform::free_pages(set, set->block_bytes);
+}
+
+qnl_status create_pipeline(VulkanDevice* d, const VulkanKernel& kernel, const WindowMap& map,
+                           VkPipeline* pipeline) {
+  VkSpecializationMapEntry entries[kMaxBindings];
+  uint32_t windows[kMaxBindings];
+  for (uint32_t b = 0; b < kernel.binding_count; ++b) {
+    entries[b] = {b, b * 4, 4};
+    windows[b] = map.get(b);
+  }
+  VkSpecializationInfo specialization = {kernel.binding_count, entries, kernel.binding_count * 4, windows};
+  VkComputePipelineCreateInfo info = {VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO};
+  info.stage.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO;
+  info.stage.stage = VK_SHADER_STAGE_COMPUTE_BIT;
+  info.stage.module = kernel.module;
+  info.stage.pName = "main";
+  info.stage.pSpecializationInfo = &specialization;
+  info.layout = d->pipeline_layouts[kernel.uses_push() ? 0 : 1];
+  d->counts.pipelines += 1;
+  d->cache_is_stale = true;
+  return check(d, d->api.CreateComputePipelines(d->device, d->cache, 1, &info, nullptr, pipeline));
+}
+
+// ---- the cache's file: this, then the driver's data, whose own header names device and driver
+
+struct CacheHeader {
+  uint32_t magic;  // 'Q' 'N' 'L' 'C'
+  uint32_t version;
+  uint64_t bytes;
+  uint64_t hash;  // of the data
+};
+constexpr uint32_t kCacheMagic = 0x434C4E51, kCacheVersion = 1;
+constexpr uint64_t kMaxCacheBytes = uint64_t{1} << 30;
+
+// The driver's data in the file; null where it is not of this device, or damaged.
+const void* cache_data(const VulkanDevice* d, const platform::MappedFile& file, uint64_t* bytes) {
+  CacheHeader header;
+  if (file.bytes < sizeof header + sizeof(VkPipelineCacheHeaderVersionOne)) return nullptr;
+  memcpy(&header, file.data, sizeof header);
+  const char* data = static_cast<const char*>(file.data) + sizeof header;
+  if (header.magic != kCacheMagic || header.version != kCacheVersion ||
+      header.bytes != file.bytes - sizeof header || header.hash != qnl_hash(data, header.bytes))
+    return nullptr;
+  VkPipelineCacheHeaderVersionOne driver;
+  memcpy(&driver, data, sizeof driver);
+  const VkPhysicalDeviceProperties& p = d->properties;
+  if (driver.headerVersion != VK_PIPELINE_CACHE_HEADER_VERSION_ONE || driver.headerSize < sizeof driver ||
+      driver.vendorID != p.vendorID || driver.deviceID != p.deviceID ||
+      memcmp(driver.pipelineCacheUUID, p.pipelineCacheUUID, VK_UUID_SIZE) != 0)
+    return nullptr;
+  *bytes = header.bytes;
+  return data;
+}
+
+void store_cache(VulkanDevice* d) {
+  size_t bytes = 0;
+  if (d->api.GetPipelineCacheData(d->device, d->cache, &bytes, nullptr) != VK_SUCCESS || bytes == 0 ||
+      bytes > kMaxCacheBytes)
+    return;
+  void* data = platform::allocate_pages(bytes);
+  if (data == nullptr) return;
+  size_t written = bytes;
+  if (d->api.GetPipelineCacheData(d->device, d->cache, &written, data) == VK_SUCCESS) {
+    CacheHeader header = {kCacheMagic, kCacheVersion, written, qnl_hash(data, written)};
+    platform::Piece pieces[] = {{&header, sizeof header}, {data, written}};
+    (void)!platform::replace_file(d->cache_path, pieces, 2);  // the next process compiles again
+  }
+  platform::free_pages(data, bytes);
+}
+
+}  // namespace
+
+qnl_status load_kernels(Device* device, const KernelCode& code, KernelSet** kernels, qnl_error* error) {
+  VulkanDevice* d = vulkan(device);
+  if (d->faulted) return Failure(error, QNL_DEVICE_FAULT) << "kernels: the device is lost";
+  for (VulkanKernelSet* set = d->kernel_sets; set != nullptr; set = set->next) {
+    if (set->code != code.data || set->code_bytes != code.bytes || set->kernel_count != code.kernel_count)
+      continue;
+    set->users += 1;
+    *kernels = set;
+    return QNL_OK;
+  }
+  if (qnl_status status = check_table(code, error); status != QNL_OK) return status;
+  uint64_t bytes = sizeof(VulkanKernelSet) + uint64_t{code.kernel_count} * sizeof(VulkanKernel);
+  void* memory = platform::allocate_pages(bytes);
+  if (memory == nullptr)
+    return Failure(error, QNL_OUT_OF_MEMORY) << "kernels: no memory for their description";
+  auto* set = new (memory) VulkanKernelSet;
+  for (uint32_t i = 1; i < code.kernel_count; ++i) new (&set->kernels[i]) VulkanKernel;
+  set->code = code.data;
+  set->code_bytes = code.bytes;
+  set->block_bytes = bytes;
+  set->kernel_count = code.kernel_count;
+  d->memory_used += bytes;
+  if (qnl_status status = create_modules(d, code, set, error); status != QNL_OK) {
+    delete_set(d, set);
+    return status;
+  }
+  set->users = 1;
+  set->next = d->kernel_sets;
+  d->kernel_sets = set;
+  *kernels = set;
+  return QNL_OK;
+}
+
+void unload_kernels(Device* device, KernelSet* kernels) {
+  VulkanDevice* d = vulkan(device);
+  auto* set = static_cast<VulkanKernelSet*>(kernels);
+  if (set == nullptr || --set->users != 0) return;
+  (void)!wait_idle(d);
+  VulkanKernelSet** link = &d->kernel_sets;
+  while (*link != set) link = &(*link)->next;
+  *link = set->next;
+  delete_set(d, set);
+}
+
+qnl_status find_pipeline(VulkanDevice* d, VulkanKernelSet* set, uint32_t kernel, const WindowMap& map,
+                         VkPipeline* pipeline, qnl_error* error) {
+  for (PipelineBlock* block = set->pipelines; block != nullptr; block = block->next)
+    for (uint32_t i = 0; i < block->count; ++i)
+      if (block->entries[i].kernel == kernel && block->entries[i].map == map) {
+        *pipeline = block->entries[i].pipeline;
+        return QNL_OK;
+      }
+  PipelineBlock* block = set->pipelines;
+  if (block == nullptr || block->count == PipelineBlock::kEntries) {
+    void* memory = platform::allocate_pages(sizeof(PipelineBlock));
+    if (memory == nullptr) return Failure(error, QNL_OUT_OF_MEMORY) << "pipelines: no memory for their list";
+    block = new (memory) PipelineBlock;
+    block->next = set->pipelines;
+    set->pipelines = block;
+  }
+  *pipeline = VK_NULL_HANDLE;
+  qnl_status status = create_pipeline(d, set->kernels[kernel], map, pipeline);
+  if (status != QNL_OK)
+    return Failure(error, status) << "kernel " << kernel << ": the driver cannot compile it";
+  block->entries[block->count++] = {kernel, map, *pipeline};
+  return QNL_OK;
+}
+
+qnl_status open_pipeline_cache(VulkanDevice* d) {
+  platform::MappedFile file;
+  const char* reason = "";
+  VkPipelineCacheCreateInfo info = {VK_STRUCTURE_TYPE_PIPELINE_CACHE_CREATE_INFO};
+  bool mapped = d->cache_path[0] != '\0' &&
+                platform::map_file(d->cache_path, &file, &reason) == platform::MapResult::kOk;
+  if (mapped) {
+    uint64_t bytes = 0;
+    info.pInitialData = cache_data(d, file, &bytes);
+    info.initialDataSize = d->counts.cache_bytes = bytes;
+  }
+  VkResult result = d->api.CreatePipelineCache(d->device, &info, nullptr, &d->cache);
+  if (mapped) platform::unmap_file(file);
+  return check(d, result);
+}
+
+void close_pipeline_cache(VulkanDevice* d) {
+  if (d->cache_path[0] != '\0' && d->cache != VK_NULL_HANDLE && !d->faulted && d->cache_is_stale)
+    store_cache(d);
+  d->api.DestroyPipelineCache(d->device, d->cache, nullptr);
+}
+
+}  // namespace quernel::runtime::vulkan

@@ -1,0 +1,468 @@
+// Opening a Vulkan device: the loader library, an instance, the choice of a device, what it can do.
+#include <string.h>
+
+#include <new>
+
+#include "platform/platform.h"
+#include "vulkan/vulkan_device.h"
+
+namespace quernel::runtime::vulkan {
+
+namespace {
+
+constexpr uint32_t kMaxDevices = 32;
+constexpr const char* kLayer = "VK_LAYER_KHRONOS_validation";
+
+char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + ('a' - 'A')) : c; }
+
+// True when `part` is in `text`, in any case.
+bool contains(const char* text, const char* part) {
+  for (; *text != '\0'; ++text) {
+    uint32_t i = 0;
+    while (part[i] != '\0' && lower(text[i]) == lower(part[i])) ++i;
+    if (part[i] == '\0') return true;
+  }
+  return false;
+}
+
+const char* type_name(VkPhysicalDeviceType type) {
+  switch (type) {
+    case VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU:
+      return "discrete";
+    case VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU:
+      return "integrated";
+    case VK_PHYSICAL_DEVICE_TYPE_VIRTUAL_GPU:
+      return "virtual";
+    case VK_PHYSICAL_DEVICE_TYPE_CPU:
+      return "cpu";
+    default:
+      return "other";
+  }
+}
+
+// Which of several devices is taken when the caller does not say: the greater first.
+int preference(VkPhysicalDeviceType type) {
+  switch (type) {
+    case VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU:
+      return 4;
+    case VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU:
+      return 3;
+    case VK_PHYSICAL_DEVICE_TYPE_VIRTUAL_GPU:
+      return 2;
+    case VK_PHYSICAL_DEVICE_TYPE_CPU:
+      return 1;
+    default:
+      return 0;
+  }
+}
+
+VkBool32 on_message(VkDebugUtilsMessageSeverityFlagBitsEXT, VkDebugUtilsMessageTypeFlagsEXT,
+                    const VkDebugUtilsMessengerCallbackDataEXT* data, void* user) {
+  auto* d = static_cast<VulkanDevice*>(user);
+  d->counts.messages += 1;
+  if (d->message != nullptr) d->message(d->message_user, data->pMessage);
+  return VK_FALSE;
+}
+
+qnl_status create_instance(VulkanDevice* d, bool validation, qnl_error* error) {
+  qnl_status status = d->api.open(error);
+  if (status != QNL_OK) return status;
+  uint32_t version = 0;
+  if (d->api.EnumerateInstanceVersion(&version) != VK_SUCCESS || version < VK_API_VERSION_1_1)
+    return Failure(error, QNL_NO_MATCHING_VARIANT)
+           << "Vulkan: expected a loader library of version 1.1 or newer, found "
+           << VK_API_VERSION_MAJOR(version) << "." << VK_API_VERSION_MINOR(version);
+  VkApplicationInfo application = {VK_STRUCTURE_TYPE_APPLICATION_INFO};
+  application.pApplicationName = application.pEngineName = "quernel";
+  application.engineVersion = QNL_RUNTIME_VERSION;
+  application.apiVersion = VK_API_VERSION_1_1;
+  VkDebugUtilsMessengerCreateInfoEXT messenger = {VK_STRUCTURE_TYPE_DEBUG_UTILS_MESSENGER_CREATE_INFO_EXT};
+  messenger.messageSeverity =
+      VK_DEBUG_UTILS_MESSAGE_SEVERITY_WARNING_BIT_EXT | VK_DEBUG_UTILS_MESSAGE_SEVERITY_ERROR_BIT_EXT;
+  messenger.messageType =
+      VK_DEBUG_UTILS_MESSAGE_TYPE_VALIDATION_BIT_EXT | VK_DEBUG_UTILS_MESSAGE_TYPE_PERFORMANCE_BIT_EXT;
+  messenger.pfnUserCallback = on_message;
+  messenger.pUserData = d;
+  constexpr VkValidationFeatureEnableEXT kEnabled[] = {
+      VK_VALIDATION_FEATURE_ENABLE_SYNCHRONIZATION_VALIDATION_EXT};
+  VkValidationFeaturesEXT features = {VK_STRUCTURE_TYPE_VALIDATION_FEATURES_EXT, &messenger, 1, kEnabled};
+  constexpr const char* kExtensions[] = {VK_EXT_DEBUG_UTILS_EXTENSION_NAME};
+  VkInstanceCreateInfo info = {VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO};
+  info.pApplicationInfo = &application;
+  if (validation) {
+    info.pNext = &features;
+    info.enabledLayerCount = 1;
+    info.ppEnabledLayerNames = &kLayer;
+    info.enabledExtensionCount = 1;
+    info.ppEnabledExtensionNames = kExtensions;
+  }
+  VkResult result = d->api.CreateInstance(&info, nullptr, &d->instance);
+  if (result == VK_ERROR_LAYER_NOT_PRESENT)
+    return Failure(error, QNL_INVALID_ARGUMENT)
+           << "Vulkan: expected layer " << kLayer
+           << " for validation, found none; install the package vulkan-validationlayers";
+  if (result == VK_ERROR_INCOMPATIBLE_DRIVER)
+    return Failure(error, QNL_NO_MATCHING_VARIANT) << "Vulkan: expected a driver, found none; install one "
+                                                      "(mesa-vulkan-drivers has most), or use the CPU";
+  if (result != VK_SUCCESS) {
+    d->instance = VK_NULL_HANDLE;
+    return Failure(error, status_of(result)) << "Vulkan: an instance cannot be made, " << result_name(result);
+  }
+  status = d->api.load_instance(d->instance, validation, error);
+  if (status != QNL_OK || !validation) return status;
+  return check(d, d->api.CreateDebugUtilsMessengerEXT(d->instance, &messenger, nullptr, &d->messenger));
+}
+
+// The queue family to use: one that computes, preferably without graphics. False when there is none.
+bool find_queue(const Api& api, VkPhysicalDevice physical, uint32_t* family) {
+  VkQueueFamilyProperties families[16];
+  uint32_t count = 16;
+  api.GetPhysicalDeviceQueueFamilyProperties(physical, &count, families);
+  int best = 0;
+  for (uint32_t f = 0; f < count; ++f) {
+    if ((families[f].queueFlags & VK_QUEUE_COMPUTE_BIT) == 0 || families[f].queueCount == 0) continue;
+    int rank = (families[f].queueFlags & VK_QUEUE_GRAPHICS_BIT) == 0 ? 2 : 1;
+    if (rank > best) *family = f;
+    if (rank > best) best = rank;
+  }
+  return best > 0;
+}
+
+VkPhysicalDeviceProperties properties_of(const Api& api, VkPhysicalDevice physical) {
+  VkPhysicalDeviceProperties2 properties = {VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2};
+  api.GetPhysicalDeviceProperties2(physical, &properties);
+  return properties.properties;
+}
+
+bool usable(const Api& api, VkPhysicalDevice physical) {
+  VkPhysicalDeviceProperties p = properties_of(api, physical);
+  const VkPhysicalDeviceLimits& l = p.limits;
+  uint32_t family = 0;
+  return p.apiVersion >= VK_API_VERSION_1_1 && find_queue(api, physical, &family) &&
+         l.maxPerStageDescriptorStorageBuffers >= kWindows && l.maxPushConstantsSize >= QNL_SPIRV_PUSH_BYTES;
+}
+
+uint32_t list_devices(const Api& api, VkInstance instance, VkPhysicalDevice* devices) {
+  uint32_t count = kMaxDevices;
+  VkResult result = api.EnumeratePhysicalDevices(instance, &count, devices);
+  return result == VK_SUCCESS || result == VK_INCOMPLETE ? count : 0;
+}
+
+// The device that the caller means: by number, by type, by name, or the best.
+bool matches(const char* choice, uint32_t index, const VkPhysicalDeviceProperties& p) {
+  if (choice == nullptr || choice[0] == '\0') return true;
+  uint32_t number = 0;
+  const char* c = choice;
+  for (; *c >= '0' && *c <= '9' && number < 100000; ++c)
+    number = number * 10 + static_cast<uint32_t>(*c - '0');
+  if (*c == '\0') return number == index;
+  return strcmp(choice, type_name(p.deviceType)) == 0 || contains(p.deviceName, choice);
+}
+
+qnl_status choose(VulkanDevice* d, const char* choice, qnl_error* error) {
+  VkPhysicalDevice devices[kMaxDevices];
+  uint32_t count = list_devices(d->api, d->instance, devices);
+  int best = -1;
+  for (uint32_t i = 0; i < count; ++i) {
+    VkPhysicalDeviceProperties p = properties_of(d->api, devices[i]);
+    if (!matches(choice, i, p) || !usable(d->api, devices[i]) || preference(p.deviceType) <= best) continue;
+    best = preference(p.deviceType);
+    d->physical = devices[i];
+    d->properties = p;
+  }
+  if (best >= 0) return QNL_OK;
+  Failure failure(error, QNL_NO_MATCHING_VARIANT);
+  failure << "Vulkan: expected ";
+  if (choice == nullptr || choice[0] == '\0') {
+    failure << "a device";
+  } else {
+    failure << "device '" << choice << "'";
+  }
+  failure << " of Vulkan 1.1 or newer, found" << (count == 0 ? " none" : "");
+  for (uint32_t i = 0; i < count; ++i) {
+    VkPhysicalDeviceProperties p = properties_of(d->api, devices[i]);
+    failure << (i == 0 ? " " : "; ") << i << ": " << p.deviceName << " (" << type_name(p.deviceType) << ", "
+            << VK_API_VERSION_MAJOR(p.apiVersion) << "." << VK_API_VERSION_MINOR(p.apiVersion) << ")";
+  }
+  return failure << "; a number, a type or a part of a name chooses one, or use the CPU";
+}
+
+// What a device offers of what kernels may need, as chained structures: to be asked for, then to be enabled.
+struct Features {
+  VkPhysicalDeviceFeatures2 base = {VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2};
+  VkPhysicalDevice16BitStorageFeatures storage16 = {VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_16BIT_STORAGE_FEATURES};
+  VkPhysicalDevice8BitStorageFeatures storage8 = {VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_8BIT_STORAGE_FEATURES};
+  VkPhysicalDeviceShaderFloat16Int8Features small = {
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_FLOAT16_INT8_FEATURES};
+  const char* extensions[4];
+  uint32_t extension_count = 0;
+  bool import = false;
+};
+
+constexpr uint32_t kMaxExtensions = 512;
+
+// Which of the extensions that this device can use it has.
+void find_extensions(const Api& api, VkPhysicalDevice physical, Features* f) {
+  uint64_t bytes = kMaxExtensions * sizeof(VkExtensionProperties);
+  auto* found = static_cast<VkExtensionProperties*>(platform::allocate_pages(bytes));
+  if (found == nullptr) return;
+  uint32_t count = kMaxExtensions;
+  VkResult result = api.EnumerateDeviceExtensionProperties(physical, nullptr, &count, found);
+  if (result != VK_SUCCESS && result != VK_INCOMPLETE) count = 0;
+  constexpr const char* kWanted[] = {VK_KHR_8BIT_STORAGE_EXTENSION_NAME,
+                                     VK_KHR_SHADER_FLOAT16_INT8_EXTENSION_NAME,
+                                     VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME};
+  for (const char* wanted : kWanted)
+    for (uint32_t i = 0; i < count; ++i)
+      if (strcmp(found[i].extensionName, wanted) == 0) {
+        f->extensions[f->extension_count++] = wanted;
+        f->import = f->import || wanted == kWanted[2];
+        break;
+      }
+  platform::free_pages(found, bytes);
+}
+
+bool has_extension(const Features& f, const char* name) {
+  for (uint32_t i = 0; i < f.extension_count; ++i)
+    if (strcmp(f.extensions[i], name) == 0) return true;
+  return false;
+}
+
+void query_features(const Api& api, VkPhysicalDevice physical, Features* f) {
+  find_extensions(api, physical, f);
+  f->base.pNext = &f->storage16;
+  void** end = &f->storage16.pNext;
+  if (has_extension(*f, VK_KHR_8BIT_STORAGE_EXTENSION_NAME)) {
+    *end = &f->storage8;
+    end = &f->storage8.pNext;
+  }
+  if (has_extension(*f, VK_KHR_SHADER_FLOAT16_INT8_EXTENSION_NAME)) *end = &f->small;
+  api.GetPhysicalDeviceFeatures2(physical, &f->base);
+}
+
+// As bits; what is not among `mask` is turned off.
+uint64_t select_features(Features* f, uint64_t mask) {
+  VkPhysicalDeviceFeatures found = f->base.features;
+  f->base.features = {};
+  uint64_t bits = QNL_SPIRV_VULKAN_1_1;
+  auto take = [&](uint64_t bit, VkBool32 has, VkBool32* enable) {
+    *enable = has != VK_FALSE && (mask & bit) != 0 ? VK_TRUE : VK_FALSE;
+    if (*enable != VK_FALSE) bits |= bit;
+  };
+  take(QNL_SPIRV_INT16, found.shaderInt16, &f->base.features.shaderInt16);
+  take(QNL_SPIRV_INT64, found.shaderInt64, &f->base.features.shaderInt64);
+  take(QNL_SPIRV_FLOAT64, found.shaderFloat64, &f->base.features.shaderFloat64);
+  take(QNL_SPIRV_STORAGE_16, f->storage16.storageBuffer16BitAccess, &f->storage16.storageBuffer16BitAccess);
+  f->storage16.uniformAndStorageBuffer16BitAccess = f->storage16.storagePushConstant16 =
+      f->storage16.storageInputOutput16 = VK_FALSE;
+  take(QNL_SPIRV_STORAGE_8, f->storage8.storageBuffer8BitAccess, &f->storage8.storageBuffer8BitAccess);
+  f->storage8.uniformAndStorageBuffer8BitAccess = f->storage8.storagePushConstant8 = VK_FALSE;
+  take(QNL_SPIRV_INT8, f->small.shaderInt8, &f->small.shaderInt8);
+  take(QNL_SPIRV_FLOAT16, f->small.shaderFloat16, &f->small.shaderFloat16);
+  // An index that is wrong must not reach memory of others.
+  f->base.features.robustBufferAccess = found.robustBufferAccess;
+  return bits;
+}
+
+void query_limits(VulkanDevice* d, bool import) {
+  VkPhysicalDeviceExternalMemoryHostPropertiesEXT host = {
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_EXTERNAL_MEMORY_HOST_PROPERTIES_EXT};
+  VkPhysicalDeviceMaintenance3Properties maintenance = {
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_3_PROPERTIES};
+  if (import) maintenance.pNext = &host;
+  VkPhysicalDeviceProperties2 properties = {VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2, &maintenance};
+  d->api.GetPhysicalDeviceProperties2(d->physical, &properties);
+  d->max_allocation = maintenance.maxMemoryAllocationSize;
+  // Whole pages of this process exist; larger units may reach beyond what is mapped.
+  if (import && host.minImportedHostPointerAlignment <= 4096)
+    d->import_alignment = host.minImportedHostPointerAlignment;
+}
+
+qnl_status create_device(VulkanDevice* d, const qnl_vulkan_options& options, qnl_error* error) {
+  Features features;
+  query_features(d->api, d->physical, &features);
+  d->features = select_features(&features, options.feature_mask == 0 ? ~uint64_t{0} : options.feature_mask);
+  (void)find_queue(d->api, d->physical, &d->queue_family);
+  float priority = 1;
+  VkDeviceQueueCreateInfo queue = {VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO};
+  queue.queueFamilyIndex = d->queue_family;
+  queue.queueCount = 1;
+  queue.pQueuePriorities = &priority;
+  VkDeviceCreateInfo info = {VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO, &features.base};
+  info.queueCreateInfoCount = 1;
+  info.pQueueCreateInfos = &queue;
+  info.enabledExtensionCount = features.extension_count;
+  info.ppEnabledExtensionNames = features.extensions;
+  VkResult result = d->api.CreateDevice(d->physical, &info, nullptr, &d->device);
+  if (result != VK_SUCCESS) {
+    d->device = VK_NULL_HANDLE;
+    return Failure(error, status_of(result))
+           << "Vulkan: device '" << d->properties.deviceName << "' cannot be opened, " << result_name(result);
+  }
+  qnl_status status = d->api.load_device(d->device, features.import, error);
+  if (status != QNL_OK) return status;
+  d->api.GetDeviceQueue(d->device, d->queue_family, 0, &d->queue);
+  d->api.GetPhysicalDeviceMemoryProperties(d->physical, &d->memory);
+  query_limits(d, features.import);
+  bool shares = d->properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU ||
+                d->properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU;
+  d->unified = shares && options.copy_always == 0 && has_unified_memory(d);
+  return QNL_OK;
+}
+
+// The two ways of handing over parameters share all but the uniform buffer.
+qnl_status create_layouts(VulkanDevice* d) {
+  VkDescriptorSetLayoutBinding bindings[2] = {
+      {0, VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, kWindows, VK_SHADER_STAGE_COMPUTE_BIT, nullptr},
+      {1, VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER, 1, VK_SHADER_STAGE_COMPUTE_BIT, nullptr}};
+  VkPushConstantRange push = {VK_SHADER_STAGE_COMPUTE_BIT, 0, QNL_SPIRV_PUSH_BYTES};
+  for (uint32_t uniform = 0; uniform < 2; ++uniform) {
+    VkDescriptorSetLayoutCreateInfo set = {VK_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_CREATE_INFO, nullptr, 0,
+                                           1 + uniform, bindings};
+    VkResult result = d->api.CreateDescriptorSetLayout(d->device, &set, nullptr, &d->set_layouts[uniform]);
+    VkPipelineLayoutCreateInfo layout = {VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO};
+    layout.setLayoutCount = 1;
+    layout.pSetLayouts = &d->set_layouts[uniform];
+    layout.pushConstantRangeCount = 1 - uniform;
+    layout.pPushConstantRanges = &push;
+    if (result == VK_SUCCESS)
+      result = d->api.CreatePipelineLayout(d->device, &layout, nullptr, &d->pipeline_layouts[uniform]);
+    if (result != VK_SUCCESS) return check(d, result);
+  }
+  return QNL_OK;
+}
+
+void properties(const Device* device, DeviceProperties* p) {
+  const VulkanDevice* d = vulkan(device);
+  *p = {};
+  p->name = d->name;
+  p->arch = QNL_ARCH_SPIRV;
+  p->features = d->features;
+  p->code_format = CodeFormat::kSpirv;
+  p->max_binding_bytes = d->properties.limits.maxStorageBufferRange;
+  uint64_t alignment = d->properties.limits.minStorageBufferOffsetAlignment;
+  if (alignment > p->arena_alignment) p->arena_alignment = static_cast<uint32_t>(alignment);
+}
+
+uint64_t memory_used(const Device* device) { return vulkan(device)->memory_used; }
+
+void event_signal(Device*, Event* event) { host_memory::event_signal(event); }
+
+constexpr DeviceTable kVulkanTable = {
+    properties, memory_used, close_device, allocate_arena, wrap_arena, free_arena,   fill,      write,
+    read,       copy,        load_kernels, unload_kernels, launch,     record_bytes, record,    rebind,
+    prepare,    release,     submit,       event_signal,   event_done, event_wait,   wait_idle,
+};
+
+qnl_status open_device(VulkanDevice* d, const qnl_vulkan_options& options, qnl_error* error) {
+  d->message = options.message;
+  d->message_user = options.message_user;
+  if (options.timeout_nanoseconds != 0) d->timeout = options.timeout_nanoseconds;
+  if (options.cache_path != nullptr) {
+    size_t length = strlen(options.cache_path);
+    if (length >= sizeof d->cache_path)
+      return Failure(error, QNL_INVALID_ARGUMENT)
+             << "cache_path: expected at most " << uint64_t{sizeof d->cache_path - 1} << " bytes, found "
+             << length;
+    memcpy(d->cache_path, options.cache_path, length);
+  }
+  qnl_status status = create_instance(d, options.validation != 0, error);
+  if (status == QNL_OK) status = choose(d, options.device, error);
+  if (status == QNL_OK) status = create_device(d, options, error);
+  if (status != QNL_OK) return status;
+  memcpy(d->name, "vulkan:", 7);
+  memcpy(d->name + 7, d->properties.deviceName, strlen(d->properties.deviceName));
+  status = create_layouts(d);
+  if (status == QNL_OK) status = open_transfers(d);
+  if (status == QNL_OK) status = open_pipeline_cache(d);
+  if (status == QNL_OK) return QNL_OK;
+  return Failure(error, status) << "Vulkan: device '" << d->properties.deviceName << "' cannot be used, "
+                                << qnl_status_text(status);
+}
+
+}  // namespace
+
+qnl_status check(VulkanDevice* d, VkResult result) {
+  if (result == VK_ERROR_DEVICE_LOST) d->faulted = true;
+  return status_of(result);
+}
+
+void close_device(Device* device) {
+  VulkanDevice* d = vulkan(device);
+  if (d->device != VK_NULL_HANDLE && d->api.QueueSubmit != nullptr) {
+    (void)!wait_idle(d);
+    close_pipeline_cache(d);
+    close_transfers(d);
+    for (uint32_t i = 0; i < 2; ++i) {
+      d->api.DestroyPipelineLayout(d->device, d->pipeline_layouts[i], nullptr);
+      d->api.DestroyDescriptorSetLayout(d->device, d->set_layouts[i], nullptr);
+    }
+    d->api.DestroyDevice(d->device, nullptr);
+  }
+  if (d->messenger != VK_NULL_HANDLE)
+    d->api.DestroyDebugUtilsMessengerEXT(d->instance, d->messenger, nullptr);
+  if (d->instance != VK_NULL_HANDLE && d->api.DestroyInstance != nullptr)
+    d->api.DestroyInstance(d->instance, nullptr);
+  d->api.close();
+  d->~VulkanDevice();
+  platform::free_pages(d, sizeof(VulkanDevice));
+}
+
+Counts counts(const qnl_device* device) { return vulkan(device)->counts; }
+void inject_fault(qnl_device* device) { vulkan(device)->faulted = true; }
+
+}  // namespace quernel::runtime::vulkan
+
+extern "C" {
+
+qnl_status qnl_device_open_vulkan(const qnl_vulkan_options* options, qnl_device** device, qnl_error* error) {
+  using namespace quernel::runtime;
+  if (device == nullptr)
+    return Failure(error, QNL_INVALID_ARGUMENT) << "device: expected a place for the result";
+  *device = nullptr;
+  void* memory = quernel::platform::allocate_pages(sizeof(vulkan::VulkanDevice));
+  if (memory == nullptr) return Failure(error, QNL_OUT_OF_MEMORY) << "device: no memory for it";
+  auto* d = new (memory) vulkan::VulkanDevice;
+  d->table = &vulkan::kVulkanTable;
+  qnl_vulkan_options defaults = {};
+  qnl_status status = vulkan::open_device(d, options == nullptr ? defaults : *options, error);
+  if (status != QNL_OK) {
+    vulkan::close_device(d);
+    return status;
+  }
+  *device = d;
+  return QNL_OK;
+}
+
+qnl_status qnl_vulkan_list(qnl_vulkan_device_info* devices, uint32_t capacity, uint32_t* count,
+                           qnl_error* error) {
+  using namespace quernel::runtime;
+  if (count == nullptr || (devices == nullptr && capacity != 0))
+    return Failure(error, QNL_INVALID_ARGUMENT) << "devices: expected a place for the result";
+  *count = 0;
+  void* memory = quernel::platform::allocate_pages(sizeof(vulkan::VulkanDevice));
+  if (memory == nullptr) return Failure(error, QNL_OUT_OF_MEMORY) << "device: no memory for it";
+  auto* d = new (memory) vulkan::VulkanDevice;
+  qnl_status status = vulkan::create_instance(d, false, error);
+  VkPhysicalDevice found[vulkan::kMaxDevices];
+  if (status == QNL_OK) *count = vulkan::list_devices(d->api, d->instance, found);
+  for (uint32_t i = 0; i < *count && i < capacity; ++i) {
+    VkPhysicalDeviceProperties p = vulkan::properties_of(d->api, found[i]);
+    vulkan::Features features;
+    vulkan::query_features(d->api, found[i], &features);
+    qnl_vulkan_device_info& info = devices[i];
+    info = {};
+    memcpy(info.name, p.deviceName, sizeof info.name);
+    info.type = vulkan::type_name(p.deviceType);
+    info.api_version = p.apiVersion;
+    info.driver_version = p.driverVersion;
+    info.vendor_id = p.vendorID;
+    info.device_id = p.deviceID;
+    info.features = vulkan::select_features(&features, ~uint64_t{0});
+    info.usable = vulkan::usable(d->api, found[i]) ? 1 : 0;
+  }
+  vulkan::close_device(d);
+  return status;
+}
+
+}  // extern "C"

@@ -1,0 +1,179 @@
+// Tables of SPIR-V modules: what is loaded, what is refused.
+#include <cstring>
+#include <functional>
+#include <optional>
+
+#include "core/device.h"
+#include "vulkan_fixture.h"
+
+namespace quernel::test {
+namespace {
+
+using runtime::CommandFailure;
+using runtime::DeviceArena;
+using runtime::DeviceRange;
+using runtime::KernelCode;
+using runtime::KernelSet;
+
+class VulkanKernels : public VulkanTest {
+ protected:
+  void SetUp() override {
+    VulkanTest::SetUp();
+    if (!IsSkipped()) device_.emplace(GetParam());
+  }
+  qnl_status load(const std::vector<std::byte>& code, uint32_t count, KernelSet** kernels) {
+    AlignedBytes bytes(code);
+    error_ = {};
+    return device_->device->table->load_kernels(
+        device_->device, {bytes.data(), bytes.size(), QNL_ARCH_SPIRV, count}, kernels, &error_);
+  }
+  // What the table of one good kernel is refused with after this change.
+  std::string refusal(const std::function<void(qnl_spirv_table*, qnl_spirv_kernel*)>& change) {
+    std::vector<std::byte> code = good_;
+    auto* table = reinterpret_cast<qnl_spirv_table*>(code.data());
+    change(table, reinterpret_cast<qnl_spirv_kernel*>(table + 1));
+    KernelSet* kernels = nullptr;
+    qnl_status status = load(code, 1, &kernels);
+    if (status == QNL_OK) return "loaded";
+    EXPECT_EQ(kernels, nullptr);
+    EXPECT_EQ(device_->device->table->memory_used(device_->device), 0u);
+    return std::string(qnl_status_text(status)) + ": " + error_.text;
+  }
+
+  std::vector<std::byte> good_ = spirv_table("WORD(0, i) = SYMBOL(0);", 1, 1);
+  std::optional<VulkanDevice> device_;
+  qnl_error error_ = {};
+};
+
+TEST_P(VulkanKernels, TablesThatAreWrongAreRefused) {
+  using Table = qnl_spirv_table;
+  using Kernel = qnl_spirv_kernel;
+  KernelSet* kernels = nullptr;
+  ASSERT_EQ(load(good_, 1, &kernels), QNL_OK) << error_.text;
+  device_->device->table->unload_kernels(device_->device, kernels);
+  EXPECT_EQ(refusal([](Table* t, Kernel*) { t->magic ^= 1; }),
+            "malformed code image: kernels: expected a table of SPIR-V modules, found another magic");
+  EXPECT_EQ(refusal([](Table* t, Kernel*) { t->abi_version = 2; }),
+            "kernel ABI mismatch: kernels: expected SPIR-V ABI version 1, found 2; compile the model again");
+  EXPECT_EQ(refusal([](Table* t, Kernel*) { t->kernel_count = 2; }),
+            "malformed code image: kernels: expected a table of 1 modules, found 2");
+  EXPECT_EQ(refusal([](Table* t, Kernel*) { t->reserved = 1; }),
+            "malformed code image: kernels: expected 0 in the table's reserved word, found 1");
+  const char* outside = "malformed code image: kernel 0: its module lies outside the code";
+  EXPECT_EQ(refusal([](Table*, Kernel* k) { k->code_offset += 2; }), outside);
+  EXPECT_EQ(refusal([](Table*, Kernel* k) { k->code_offset = 0; }), outside);
+  EXPECT_EQ(refusal([](Table*, Kernel* k) { k->code_offset = 0xFFFFFFFC; }), outside);
+  EXPECT_EQ(refusal([](Table*, Kernel* k) { k->code_bytes += 4; }), outside);
+  EXPECT_EQ(refusal([](Table*, Kernel* k) { k->code_bytes -= 1; }), outside);
+  EXPECT_EQ(refusal([](Table*, Kernel* k) { k->binding_count = 65; }),
+            "malformed code image: kernel 0: expected at most 64 bindings, found 65");
+  EXPECT_EQ(refusal([](Table*, Kernel* k) { k->symbol_count = 257; }),
+            "malformed code image: kernel 0: expected at most 256 symbols, found 257");
+  EXPECT_NE(refusal([](Table*, Kernel* k) { k->features |= UINT64_C(1) << 60; }).find("bit-60"),
+            std::string::npos);
+  EXPECT_NE(refusal([](Table*, Kernel* k) { k->local_size = 100000; }).find("100000 invocations"),
+            std::string::npos);
+  EXPECT_NE(refusal([](Table*, Kernel* k) { k->local_size = 0; }).find("0 invocations"), std::string::npos);
+  EXPECT_NE(refusal([](Table*, Kernel* k) { k->local_size = 8; }).find("expected a local size of 8"),
+            std::string::npos);
+  EXPECT_NE(refusal([](Table*, Kernel* k) { k->shared_bytes = 1 << 24; }).find("shared memory"),
+            std::string::npos);
+}
+
+// Every word of a module, changed in turn: what is not refused must not harm the loader; the driver is not
+// asked.
+TEST_P(VulkanKernels, ModulesThatAreWrongAreRefused) {
+  EXPECT_EQ(refusal([](auto*, auto* k) { k->code_bytes = 16; }),
+            "malformed code image: kernel 0: expected a SPIR-V module");
+  EXPECT_NE(refusal([](auto*, auto* k) { k->code_bytes -= 4; }).find("ends within a function"),
+            std::string::npos);
+  EXPECT_NE(refusal([](auto*, auto* k) { k->code_bytes = 20; }).find("ends within a function"),
+            std::string::npos);
+  auto word = [](qnl_spirv_table* t, qnl_spirv_kernel* k, uint32_t w) {
+    return reinterpret_cast<uint32_t*>(reinterpret_cast<char*>(t) + k->code_offset) + w;
+  };
+  EXPECT_NE(refusal([&](auto* t, auto* k) { *word(t, k, 1) = 0x00010600; }).find("SPIR-V 1.3 or older"),
+            std::string::npos);
+  EXPECT_NE(refusal([&](auto* t, auto* k) { *word(t, k, 5) &= 0xFFFF; }).find("ends within an instruction"),
+            std::string::npos);
+  // The first instruction is OpCapability Shader.
+  EXPECT_NE(refusal([&](auto* t, auto* k) { *word(t, k, 6) = 5; }).find("capability 5 is none"),
+            std::string::npos);
+  EXPECT_NE(refusal([&](auto* t, auto* k) { *word(t, k, 6) = 11; }).find("capability 11 needs feature"),
+            std::string::npos);
+}
+
+TEST_P(VulkanKernels, OneSetServesAllThatLoadTheSameCode) {
+  AlignedBytes bytes(good_);
+  KernelCode code = {bytes.data(), bytes.size(), QNL_ARCH_SPIRV, 1};
+  const runtime::DeviceTable& table = *device_->device->table;
+  KernelSet *first = nullptr, *second = nullptr;
+  ASSERT_EQ(table.load_kernels(device_->device, code, &first, nullptr), QNL_OK);
+  ASSERT_EQ(table.load_kernels(device_->device, code, &second, nullptr), QNL_OK);
+  EXPECT_EQ(first, second);
+  table.unload_kernels(device_->device, first);
+  EXPECT_GT(table.memory_used(device_->device), 0u);
+  table.unload_kernels(device_->device, second);
+  EXPECT_EQ(table.memory_used(device_->device), 0u);
+}
+
+// Parameters as push constants and, where they are many, in a uniform buffer; bindings in few and in many
+// windows; more workgroups than fit one dimension.
+TEST_P(VulkanKernels, ParametersAndBindingsOfAnyNumber) {
+  const runtime::DeviceTable& table = *device_->device->table;
+  for (uint32_t bindings : {1u, 4u, 7u, 31u, 64u}) {
+    for (uint32_t symbols : {1u, 3u, 20u}) {
+      std::string body;
+      for (uint32_t b = 0; b < bindings; ++b)
+        body += "WORD(" + std::to_string(b) + ", l) = SYMBOL(" + std::to_string(b % symbols) +
+                ") + SYMBOL_HIGH(" + std::to_string(b % symbols) + ") + " + std::to_string(b) + ";\n";
+      AlignedBytes code(spirv_table(body, bindings, symbols));
+      KernelSet* kernels = nullptr;
+      ASSERT_EQ(table.load_kernels(device_->device, {code.data(), code.size(), QNL_ARCH_SPIRV, 1}, &kernels,
+                                   &error_),
+                QNL_OK)
+          << error_.text;
+      DeviceArena arena;
+      ASSERT_EQ(table.allocate_arena(device_->device, bindings * 64 + 4, false, &arena), QNL_OK);
+      std::vector<DeviceRange> ranges;
+      std::vector<int64_t> values;
+      for (uint32_t b = 0; b < bindings; ++b) ranges.push_back({&arena, b * uint64_t{64} + 4});
+      for (uint32_t s = 0; s < symbols; ++s) values.push_back((int64_t{7} << 32) + 1000 * s);
+      ASSERT_EQ(table.launch(device_->device, kernels, 0, 1, ranges.data(), bindings, values.data()), QNL_OK);
+      std::vector<uint32_t> found(bindings * 16);
+      ASSERT_EQ(table.read(device_->device, {&arena, 4}, found.data(), bindings * 64), QNL_OK);
+      for (uint32_t i = 0; i < found.size(); ++i)
+        ASSERT_EQ(found[i], 7 + 1000 * (i / 16 % symbols) + i / 16) << bindings << " " << symbols;
+      table.free_arena(device_->device, &arena);
+      table.unload_kernels(device_->device, kernels);
+    }
+  }
+}
+
+TEST_P(VulkanKernels, MoreWorkgroupsThanOneDimensionHas) {
+  const runtime::DeviceTable& table = *device_->device->table;
+  AlignedBytes code(spirv_table("if (l == 0) WORD(0, g) += g + 1;", 1, 0));
+  KernelSet* kernels = nullptr;
+  ASSERT_EQ(
+      table.load_kernels(device_->device, {code.data(), code.size(), QNL_ARCH_SPIRV, 1}, &kernels, nullptr),
+      QNL_OK);
+  const uint32_t count = 65535 * 2 + 17;
+  DeviceArena arena;
+  ASSERT_EQ(table.allocate_arena(device_->device, uint64_t{count + 1} * 4, false, &arena), QNL_OK);
+  DeviceRange range = {&arena, 0};
+  ASSERT_EQ(table.launch(device_->device, kernels, 0, count, &range, 1, nullptr), QNL_OK);
+  std::vector<uint32_t> found(count + 1);
+  ASSERT_EQ(table.read(device_->device, range, found.data(), found.size() * 4), QNL_OK);
+  for (uint32_t g = 0; g < count; ++g) ASSERT_EQ(found[g], g + 1);
+  EXPECT_EQ(found[count], 0u) << "a workgroup too many";
+  EXPECT_EQ(table.launch(device_->device, kernels, 0, uint64_t{1} << 33, &range, 1, nullptr),
+            QNL_INVALID_ARGUMENT);
+  EXPECT_EQ(table.launch(device_->device, kernels, 0, 0, &range, 1, nullptr), QNL_OK);
+  table.free_arena(device_->device, &arena);
+  table.unload_kernels(device_->device, kernels);
+}
+
+INSTANTIATE_TEST_SUITE_P(Memory, VulkanKernels, testing::Bool(), memory_name);
+
+}  // namespace
+}  // namespace quernel::test
