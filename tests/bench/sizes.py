@@ -157,7 +157,9 @@ def main():
     for model in models:
         if not os.path.isdir(model):
             sys.exit(f"sizes: expected a model in {model}; set QUERNEL_TEST_DATA")
-    targets = [t for t in json.loads(run(quernel, "targets", "--json").stdout) if not options.targets or t["name"] in options.targets]
+    # Shaders are no code of a processor: drivers compile them.
+    targets = [t for t in json.loads(run(quernel, "targets", "--json").stdout)
+               if t["arch"] != "spirv" and (not options.targets or t["name"] in options.targets)]
     runtime = [] if options.no_runtime else runtime_sizes()
     if runtime:
         table("Runtime in quernel-run, preset minsize: bytes of text and rodata", list(runtime[0]), [list(row.values()) for row in runtime])

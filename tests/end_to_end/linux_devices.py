@@ -14,6 +14,7 @@ class Architecture:
     emulator: str
     targets: dict  # of quernel compile -> the emulator's CPU
     lesser: tuple  # a target, a CPU that lacks something of it, and what the refusal says
+    c_flags: str = ""  # that tell a C compiler what the targets have
 
 
 RISCV_V = "rv64,v=true,vext_spec=v1.0,vlen="
@@ -29,6 +30,7 @@ ARCHITECTURES = {
         compiler="arm-linux-gnueabihf-g++",
         emulator="qemu-arm-static",
         targets={"armv7": "cortex-a7", "cortex-a15": "cortex-a15"},
+        c_flags="-mfpu=neon-vfpv4",
         lesser=("armv7", "cortex-a9", "has arm (thumb2 neon), the bundle has armv7: arm (thumb2 vfp4-sp vfp4-dp neon idiv)")),
     "riscv64": Architecture(
         preset="riscv64",

@@ -3,8 +3,8 @@
 stack are no more than the compiler says.
 
 --every N: of the node tests, from the --first on; --target T; --form c: C instead of static libraries, compiled with --flags;
---memory M: as quernel compile has it; --compiler, --runner: for another processor, with its quernel-run in --device, or for
-C without one: bundles then run here."""
+--memory M: as quernel compile has it; --architecture A: on an emulated processor of linux_devices.py, bundles too; --compiler,
+--runner: C on another processor, bundles here."""
 import argparse
 import concurrent.futures
 import glob
@@ -16,6 +16,7 @@ import sys
 import tempfile
 
 import static_form
+from linux_devices import ARCHITECTURES, build_runner
 from tools import skip, test_data, tool
 
 NODE_TESTS = "/usr/share/libonnx-testdata/data/node"
@@ -146,10 +147,18 @@ def main():
     parser.add_argument("--memory", default="")
     parser.add_argument("--compiler", default="gcc")
     parser.add_argument("--runner", default="")
-    parser.add_argument("--device", default="")
+    parser.add_argument("--architecture", choices=sorted(ARCHITECTURES))
     parser.add_argument("--list", action="store_true", help="print every case")
     parser.add_argument("cases", nargs="*")
     options = parser.parse_args()
+    options.device = ""
+    if options.architecture:
+        architecture = ARCHITECTURES[options.architecture]
+        options.device = build_runner(architecture)
+        options.flags = f"{options.flags} {architecture.c_flags}"
+        options.compiler = architecture.compiler.replace("g++", "gcc")
+        options.target = options.target if options.target != "native" else next(iter(architecture.targets))
+        options.runner = f"{architecture.emulator} -cpu {architecture.targets[options.target]}"
     for program in [options.compiler, *options.runner.split()[:1]]:
         if not shutil.which(program):
             skip("no " + program)
