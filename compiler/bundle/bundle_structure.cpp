@@ -4,7 +4,7 @@
 #include <set>
 #include <string>
 
-#include "schemas/bundle_generated.h"
+#include "schemas/bundle_tables.h"
 
 namespace quernel::bundle {
 namespace {

@@ -9,7 +9,7 @@
 #include <cstring>
 #include <map>
 
-#include "schemas/bundle_generated.h"
+#include "schemas/bundle_tables.h"
 
 namespace quernel::bundle {
 namespace {

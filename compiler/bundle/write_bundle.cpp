@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "bundle/bundle_structure.h"
-#include "schemas/bundle_generated.h"
 #include "schemas/bundle_hash.h"
+#include "schemas/bundle_tables.h"
 
 namespace quernel::bundle {
 namespace {

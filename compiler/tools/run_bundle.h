@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "device_runner.h"
-#include "open_device.h"
 #include "tensor_file.h"
 
 namespace quernel::tools {
@@ -14,7 +13,7 @@ namespace quernel::tools {
 struct RunRequest {
   std::string bundle;
   std::vector<tensor_file::HostTensor> inputs;  // each with the name of an input
-  run::DeviceChoice device;
+  int threads = 1;
   DeviceRunner* runner = nullptr;  // null: in this process
   std::string folder;              // of the device, for the files of this run
   std::string scratch_dir;         // of this machine, for the same

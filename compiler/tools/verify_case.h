@@ -6,7 +6,6 @@
 
 #include "compile_flags.h"
 #include "device_runner.h"
-#include "open_device.h"
 
 namespace quernel::tools {
 
@@ -19,7 +18,7 @@ struct CaseResult {
 
 struct CaseOptions {
   CompileOptions compile;
-  run::DeviceChoice device;
+  int run_threads = 1;
   DeviceRunner* runner = nullptr;  // null: bundles run in this process
   std::string folder;              // of the device, private to the case
   std::string scratch_dir;         // private to the case; bundles are written there

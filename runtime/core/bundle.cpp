@@ -4,6 +4,7 @@
 
 using quernel::platform::MappedFile;
 using quernel::platform::MapResult;
+using quernel::runtime::fail;
 using quernel::runtime::Failure;
 using quernel::runtime::SymbolView;
 using quernel::runtime::VariantView;
@@ -16,10 +17,10 @@ qnl_status place_bundle(const qnl_bundle_options* options, qnl_bundle** bundle, 
   bool owns = memory == nullptr;
   if (owns) {
     memory = platform::allocate_pages(sizeof(qnl_bundle));
-    if (memory == nullptr) return Failure(error, QNL_OUT_OF_MEMORY) << "bundle: no memory for it";
+    if (memory == nullptr) return fail(error, QNL_OUT_OF_MEMORY, "bundle: no memory for it");
   } else if (options->memory_bytes < sizeof(qnl_bundle) || reinterpret_cast<uintptr_t>(memory) % 64 != 0) {
-    return Failure(error, QNL_MEMORY_TOO_SMALL) << "bundle memory: expected " << uint64_t{sizeof(qnl_bundle)}
-                                                << " bytes, 64-byte aligned, found " << options->memory_bytes;
+    return fail(error, QNL_MEMORY_TOO_SMALL, "bundle memory: expected {} bytes, 64-byte aligned, found {}",
+                uint64_t{sizeof(qnl_bundle)}, options->memory_bytes);
   }
   *bundle = new (memory) qnl_bundle;
   (*bundle)->owns_memory = owns;
@@ -55,21 +56,21 @@ uint64_t qnl_bundle_memory_bytes(void) { return sizeof(qnl_bundle); }
 qnl_status qnl_bundle_open_file(const char* path, const qnl_bundle_options* options, qnl_bundle** bundle,
                                 qnl_error* error) {
   if (path == nullptr || bundle == nullptr)
-    return Failure(error, QNL_INVALID_ARGUMENT) << "bundle: expected a path and a place for the result";
+    return fail(error, QNL_INVALID_ARGUMENT, "bundle: expected a path and a place for the result");
   *bundle = nullptr;
   MappedFile file;
   const char* reason = "";
   MapResult result = platform::map_file(path, &file, &reason);
   if (result != MapResult::kOk)
-    return Failure(error, result == MapResult::kNotFound ? QNL_FILE_NOT_FOUND : QNL_FILE_UNREADABLE)
-           << "'" << path << "': " << reason;
+    return fail(error, result == MapResult::kNotFound ? QNL_FILE_NOT_FOUND : QNL_FILE_UNREADABLE, "'{}': {}",
+                path, reason);
   return open_bundle(file, true, options, bundle, error);
 }
 
 qnl_status qnl_bundle_open_memory(const void* data, uint64_t bytes, const qnl_bundle_options* options,
                                   qnl_bundle** bundle, qnl_error* error) {
   if (bundle == nullptr || (data == nullptr && bytes != 0))
-    return Failure(error, QNL_INVALID_ARGUMENT) << "bundle: expected data and a place for the result";
+    return fail(error, QNL_INVALID_ARGUMENT, "bundle: expected data and a place for the result");
   *bundle = nullptr;
   return open_bundle({data, bytes}, false, options, bundle, error);
 }
@@ -120,7 +121,7 @@ qnl_status qnl_bundle_get_dim_text(const qnl_bundle* bundle, uint32_t entry, qnl
   if (expression >= 0) {
     bundle->reader.append_expression(written, expression);
   } else {
-    written << tensor.shape[dim];
+    written.append("{}", tensor.shape[dim]);
   }
   uint64_t used = 0;
   for (; scratch.text[used] != '\0' && used + 1 < bytes; ++used) text[used] = scratch.text[used];

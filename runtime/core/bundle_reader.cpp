@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "core/bundle_reader_shape.h"
 #include "core/bundle_reader_verify.h"
 #include "schemas/bundle_hash.h"
 
@@ -17,16 +18,13 @@ constexpr uint64_t kImplementedFeatures = static_cast<uint64_t>(schema::Feature:
                                           static_cast<uint64_t>(schema::Feature::custom_ops);
 // FlatBuffers offsets are 32-bit and signed.
 constexpr uint64_t kMaxStructureBytes = uint64_t{1} << 30;
-// Nesting of tables is Bundle > EntryPoint > Plan > Item; the count bounds the time that verification can
-// take.
-constexpr flatbuffers::uoffset_t kMaxDepth = 16;
-constexpr flatbuffers::uoffset_t kMaxTables = 1000000;
+constexpr uint32_t kMaxTables = 1000000;  // bounds the time that verification can take
 
 static_assert(sizeof(schema::FileHeader) == 64);
 
-Failure corrupt(qnl_error* error, qnl_status status, const char* what, uint64_t expected, uint64_t found) {
-  return Failure(error, status) << what << ": expected hash " << expected << ", found " << found
-                                << "; the file is damaged, copy or compile it again";
+qnl_status corrupt(qnl_error* error, qnl_status status, const char* what, uint64_t expected, uint64_t found) {
+  return fail(error, status, "{}: expected hash {}, found {}; the file is damaged, copy or compile it again",
+              what, expected, found);
 }
 
 qnl_status check_features(uint64_t features, qnl_error* error) {
@@ -34,46 +32,44 @@ qnl_status check_features(uint64_t features, qnl_error* error) {
   if (missing == 0) return QNL_OK;
   uint32_t bit = 0;
   while (((missing >> bit) & 1) == 0) ++bit;
-  return Failure(error, QNL_UNKNOWN_FEATURE)
-         << "bundle: needs feature bit " << bit << ", which this runtime does not know; use a newer runtime";
+  return fail(error, QNL_UNKNOWN_FEATURE,
+              "bundle: needs feature bit {}, which this runtime does not know; use a newer runtime", bit);
 }
 
 void append_version(Failure& failure, uint32_t version) {
-  failure << (version >> 16) << "." << (version >> 8 & 255) << "." << (version & 255);
+  failure.append("{}.{}.{}", version >> 16, version >> 8 & 255, version & 255);
 }
 
 qnl_status check_header(const schema::FileHeader& header, uint64_t bytes, qnl_error* error) {
   if (header.byte_order() == kSwappedByteOrder)
-    return Failure(error, QNL_WRONG_BYTE_ORDER) << "bundle: expected little-endian, found big-endian";
+    return fail(error, QNL_WRONG_BYTE_ORDER, "bundle: expected little-endian, found big-endian");
   uint64_t hash = qnl_hash(&header, sizeof header - sizeof(uint64_t));
   if (hash != header.header_hash())
     return corrupt(error, QNL_CORRUPT_HEADER, "bundle header", header.header_hash(), hash);
   if (header.byte_order() != kByteOrder)
-    return Failure(error, QNL_WRONG_BYTE_ORDER)
-           << "bundle: byte order mark is neither little- nor big-endian";
+    return fail(error, QNL_WRONG_BYTE_ORDER, "bundle: byte order mark is neither little- nor big-endian");
   if (header.schema_version() > kSchemaVersion || header.schema_version() == 0)
-    return Failure(error, QNL_NEWER_SCHEMA)
-           << "bundle: expected schema version 1 to " << kSchemaVersion << ", found "
-           << header.schema_version() << "; use a newer runtime";
+    return fail(error, QNL_NEWER_SCHEMA,
+                "bundle: expected schema version 1 to {}, found {}; use a newer runtime", kSchemaVersion,
+                header.schema_version());
   if (header.min_runtime_version() > QNL_RUNTIME_VERSION) {
     Failure failure(error, QNL_NEWER_RUNTIME_NEEDED);
-    failure << "bundle: needs runtime ";
+    failure.append("bundle: needs runtime ");
     append_version(failure, header.min_runtime_version());
-    failure << " or newer, this one is ";
+    failure.append(" or newer, this one is ");
     append_version(failure, QNL_RUNTIME_VERSION);
     return failure;
   }
   if (qnl_status status = check_features(header.features(), error); status != QNL_OK) return status;
   if (bytes < header.file_bytes())
-    return Failure(error, QNL_TRUNCATED)
-           << "bundle: expected " << header.file_bytes() << " bytes, found " << bytes;
+    return fail(error, QNL_TRUNCATED, "bundle: expected {} bytes, found {}", header.file_bytes(), bytes);
   if (bytes > header.file_bytes())
-    return Failure(error, QNL_INVALID_BUNDLE) << "bundle: expected " << header.file_bytes()
-                                              << " bytes, found " << bytes << "; something was appended";
+    return fail(error, QNL_INVALID_BUNDLE, "bundle: expected {} bytes, found {}; something was appended",
+                header.file_bytes(), bytes);
   uint64_t offset = header.structure_offset(), size = header.structure_bytes();
   if (offset < sizeof header || offset % 64 != 0 || offset > bytes || size > bytes - offset ||
       size > kMaxStructureBytes)
-    return Failure(error, QNL_INVALID_BUNDLE) << "bundle: structure lies outside the file";
+    return fail(error, QNL_INVALID_BUNDLE, "bundle: structure lies outside the file");
   return QNL_OK;
 }
 
@@ -90,17 +86,17 @@ qnl_status check_segment_ranges(const schema::Bundle& bundle, uint64_t begin, ui
                                 qnl_error* error) {
   uint64_t end = begin;
   if (!aligned_to_8(bundle.segments()))
-    return Failure(error, QNL_INVALID_BUNDLE) << "bundle: its list of segments is misaligned";
+    return fail(error, QNL_INVALID_BUNDLE, "bundle: its list of segments is misaligned");
   for (uint32_t i = 0; i < count(bundle.segments()); ++i) {
     const schema::Segment& s = *bundle.segments()->Get(i);
     if (s.offset() % 4096 != 0 || s.offset() < end || s.offset() > file_bytes ||
         s.bytes() > file_bytes - s.offset() || s.kind() > schema::SegmentKind::test_values)
-      return Failure(error, QNL_INVALID_BUNDLE)
-             << "segment " << i << ": expected a page-aligned range inside the file, after the one before";
+      return fail(error, QNL_INVALID_BUNDLE,
+                  "segment {}: expected a page-aligned range inside the file, after the one before", i);
     end = s.offset() + s.bytes();
   }
   if (end != file_bytes)
-    return Failure(error, QNL_INVALID_BUNDLE) << "bundle: expected the last segment to end the file";
+    return fail(error, QNL_INVALID_BUNDLE, "bundle: expected the last segment to end the file");
   return QNL_OK;
 }
 
@@ -113,8 +109,8 @@ qnl_status check_segment_hashes(const schema::Bundle& bundle, const uint8_t* dat
     bool is_code = s.kind() == schema::SegmentKind::code;
     qnl_status status = is_code ? QNL_CORRUPT_CODE : QNL_CORRUPT_CONSTANTS;
     if (after_weights == weights && !all_zero(data + end, s.offset() - end))
-      return Failure(error, after_weights ? QNL_CORRUPT_CONSTANTS : QNL_CORRUPT_STRUCTURE)
-             << "segment " << i << ": expected zeros between it and the one before; the file is damaged";
+      return fail(error, after_weights ? QNL_CORRUPT_CONSTANTS : QNL_CORRUPT_STRUCTURE,
+                  "segment {}: expected zeros between it and the one before; the file is damaged", i);
     if (is_code != weights) {
       uint64_t hash = qnl_hash(data + s.offset(), s.bytes());
       if (hash != s.hash())
@@ -145,17 +141,17 @@ void BundleReader::append_steps(Failure& failure, const Expression& expression, 
   auto opcode = static_cast<Opcode>(expression.code[2 * end - 2]);
   int64_t operand = expression.code[2 * end - 1];
   if (depth > 32) {
-    failure << "...";
+    failure.append("...");
   } else if (opcode == Opcode::kConstant) {
-    failure << operand;
+    failure.append("{}", operand);
   } else if (opcode == Opcode::kSymbol) {
-    failure << symbol(static_cast<uint32_t>(operand)).name;
+    failure.append("{}", symbol(static_cast<uint32_t>(operand)).name);
   } else {
-    failure << (opcode == Opcode::kMin ? "min(" : opcode == Opcode::kMax ? "max(" : "(");
+    failure.append("{}", opcode == Opcode::kMin ? "min(" : opcode == Opcode::kMax ? "max(" : "(");
     append_steps(failure, expression, begin_of(expression, end - 1), depth + 1);
-    failure << kInfix[static_cast<size_t>(opcode)];
+    failure.append("{}", kInfix[static_cast<size_t>(opcode)]);
     append_steps(failure, expression, end - 1, depth + 1);
-    failure << ")";
+    failure.append(")");
   }
 }
 
@@ -163,14 +159,14 @@ qnl_status BundleReader::open(const void* data, uint64_t bytes, qnl_error* error
   data_ = static_cast<const uint8_t*>(data);
   bytes_ = bytes;
   if (reinterpret_cast<uintptr_t>(data) % 64 != 0)
-    return Failure(error, QNL_INVALID_ARGUMENT) << "bundle memory: expected 64-byte alignment";
+    return fail(error, QNL_INVALID_ARGUMENT, "bundle memory: expected 64-byte alignment");
   uint32_t identifier = 0;
   if (bytes >= sizeof identifier) memcpy(&identifier, data_, sizeof identifier);
   if (identifier != kIdentifier)
-    return Failure(error, QNL_NOT_A_BUNDLE) << "file: expected a bundle, which begins with 'QNL1'; found "
-                                            << (bytes == 0 ? "an empty file" : "something else");
+    return fail(error, QNL_NOT_A_BUNDLE, "file: expected a bundle, which begins with 'QNL1'; found {}",
+                bytes == 0 ? "an empty file" : "something else");
   if (bytes < sizeof(schema::FileHeader))
-    return Failure(error, QNL_TRUNCATED) << "bundle: expected at least 64 bytes, found " << bytes;
+    return fail(error, QNL_TRUNCATED, "bundle: expected at least 64 bytes, found {}", bytes);
   const auto& header = *reinterpret_cast<const schema::FileHeader*>(data_);
   if (qnl_status status = check_header(header, bytes, error); status != QNL_OK) return status;
   return open_structure(error);
@@ -183,11 +179,10 @@ qnl_status BundleReader::open_structure(qnl_error* error) {
   if (hash != header.structure_hash())
     return corrupt(error, QNL_CORRUPT_STRUCTURE, "bundle structure", header.structure_hash(), hash);
   if (!all_zero(data_ + sizeof header, header.structure_offset() - sizeof header))
-    return Failure(error, QNL_CORRUPT_STRUCTURE) << "bundle: expected zeros before the structure";
-  flatbuffers::Verifier verifier(structure, header.structure_bytes(), kMaxDepth, kMaxTables);
-  if (header.structure_bytes() < 8 || !schema::VerifyBundleBuffer(verifier))
-    return Failure(error, QNL_INVALID_BUNDLE)
-           << "bundle: structure is not a well-formed FlatBuffer of this schema";
+    return fail(error, QNL_CORRUPT_STRUCTURE, "bundle: expected zeros before the structure");
+  if (!verify_shape(structure, static_cast<uint32_t>(header.structure_bytes()), kMaxTables))
+    return fail(error, QNL_INVALID_BUNDLE,
+                "bundle: structure is not a well-formed FlatBuffer of this schema");
   const schema::Bundle* bundle = schema::GetBundle(structure);
   uint64_t structure_end = header.structure_offset() + header.structure_bytes();
   if (qnl_status status = check_segment_ranges(*bundle, structure_end, bytes_, error); status != QNL_OK)

@@ -6,7 +6,7 @@
 
 #include "core/bundle_reader.h"
 #include "platform/platform.h"
-#include "schemas/bundle_generated.h"
+#include "schemas/bundle_tables.h"
 
 namespace quernel::runtime {
 

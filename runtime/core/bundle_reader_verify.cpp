@@ -44,50 +44,67 @@ class StructureVerifier {
            verify_entry_points() && verify_test_vectors();
   }
 
-  // A failed check: the text, then false. Used as `return fail() << …` through its conversion.
-  struct Failed {
-    Failure failure;
-    template <class T>
-    Failed& operator<<(const T& value) {
-      failure << value;
-      return *this;
+  // A failed check: what is being checked (below), then the text. Always false.
+  template <class... Arguments>
+  bool fail(Text<Arguments...> text, Arguments... arguments) {
+    return fail_untyped(argument_kinds<Arguments...>(), text.text, arguments...);
+  }
+  __attribute__((noinline, cold)) bool fail_untyped(uint32_t kinds, const char* text, ...) {
+    Failure failure(error_, status_ = QNL_INVALID_BUNDLE);
+    failure.append("{}", what_);
+    if (name_ != nullptr) {
+      failure.append(" '{}'", name_->c_str());
+    } else if (index_ != kNoIndex) {
+      failure.append(" {}", index_);
     }
-    operator bool() const { return false; }
-  };
-  Failed fail() { return {Failure(error_, status_ = QNL_INVALID_BUNDLE)}; }
+    failure.append(": ");
+    va_list arguments;
+    va_start(arguments, text);
+    failure.append_list(kinds, text, arguments);
+    va_end(arguments);
+    return false;
+  }
+  // What is checked from now on: "item 3", "symbol 'n'", "bundle".
+  void begin(const char* what, uint32_t index) { what_ = what, name_ = nullptr, index_ = index; }
+  void begin(const char* what, const flatbuffers::String* name) { what_ = what, name_ = name; }
+  void begin(const char* what) { begin(what, kNoIndex); }
 
   // FlatBuffers may share tables and vectors, so a small file can describe much more than its size. What we
   // walk is held to what an unshared file of this size could contain.
   bool spend(uint64_t elements) {
-    if (elements > budget_) return fail() << "bundle: tables are shared more often than this reader accepts";
+    if (elements > budget_) {
+      begin("bundle");
+      return fail("tables are shared more often than this reader accepts");
+    }
     budget_ -= elements;
     return true;
   }
 
   bool verify_symbols() {
+    begin("bundle");
     if ((count(bundle_.symbols()) != 0 || count(bundle_.expressions()) != 0) &&
         (features_ & bit(schema::Feature::symbols)) == 0)
-      return fail() << "bundle: has symbols, but its header does not ask for the feature 'symbols'";
-    if (count(bundle_.symbols()) > kMaxSymbols)
-      return fail() << "bundle: more than " << kMaxSymbols << " symbols";
+      return fail("has symbols, but its header does not ask for the feature 'symbols'");
+    if (count(bundle_.symbols()) > kMaxSymbols) return fail("more than {} symbols", kMaxSymbols);
     for (uint32_t i = 0; i < count(bundle_.expressions()); ++i) {
+      begin("expression", i);
       const auto& code = *bundle_.expressions()->Get(i)->code();
       if (!spend(code.size())) return false;
       if (!aligned_to_8(&code) || code.size() % 2 != 0 ||
           !well_formed(code_of(*bundle_.expressions()->Get(i)), count(bundle_.symbols())))
-        return fail() << "expression " << i << ": malformed";
+        return fail("malformed");
     }
     for (uint32_t i = 0; i < count(bundle_.symbols()); ++i) {
       const schema::Symbol& s = *bundle_.symbols()->Get(i);
+      begin("symbol", s.name());
       bool runtime = s.kind() == schema::SymbolKind::runtime;
       if (s.kind() > schema::SymbolKind::runtime || s.min() > s.max() || s.multiple_of() < 1 ||
           s.min() == kUnset || (!runtime && s.min() < 0))
-        return fail() << "symbol '" << s.name()->c_str() << "': wrong kind or range";
+        return fail("wrong kind or range");
       if (runtime ? !is_bound(s.max_expression()) : s.max_expression() != -1)
-        return fail() << "symbol '" << s.name()->c_str() << "': wrong expression of its maximum";
+        return fail("wrong expression of its maximum");
     }
-    return unique_names(count(bundle_.symbols()), "symbol",
-                        [&](uint32_t i) { return bundle_.symbols()->Get(i)->name(); });
+    return unique_names(bundle_.symbols(), count(bundle_.symbols()), "symbol");
   }
 
   // An index of an expression, or -1.
@@ -110,107 +127,111 @@ class StructureVerifier {
 
   bool verify_arenas() {
     uint64_t total = 0;
-    if (count(bundle_.arenas()) > kMaxArenas)
-      return fail() << "bundle: more than " << kMaxArenas << " arenas";
+    begin("bundle");
+    if (count(bundle_.arenas()) > kMaxArenas) return fail("more than {} arenas", kMaxArenas);
     for (uint32_t i = 0; i < count(bundle_.arenas()); ++i) {
       const schema::Arena& a = *bundle_.arenas()->Get(i);
-      if (a.kind() > schema::ArenaKind::state) return fail() << "arena " << i << ": unknown kind";
+      begin("arena", i);
+      if (a.kind() > schema::ArenaKind::state) return fail("unknown kind");
       if (!power_of_two(a.alignment()) || a.alignment() > 4096)
-        return fail() << "arena " << i << ": expected an alignment that is a power of two up to 4096, found "
-                      << a.alignment();
+        return fail("expected an alignment that is a power of two up to 4096, found {}", a.alignment());
       if (a.bytes_expression() != -1) {
         if (!is_bound(a.bytes_expression()) || a.kind() == schema::ArenaKind::constants ||
             a.kind() == schema::ArenaKind::state || a.segment() != -1)
-          return fail() << "arena " << i << ": wrong expression of its size";
+          return fail("wrong expression of its size");
         continue;
       }
       if (a.bytes() > kMaxArenaBytes || !add(total, a.bytes(), &total) || total > kMaxArenaBytes)
-        return fail() << "arena " << i << ": size " << a.bytes() << " is beyond what any device has";
+        return fail("size {} is beyond what any device has", a.bytes());
       bool constants = a.kind() == schema::ArenaKind::constants;
       if (a.segment() == -1 && !constants) continue;
       const schema::Segment* s = segment(a.segment(), schema::SegmentKind::constants);
-      if (s == nullptr || !(constants || a.kind() == schema::ArenaKind::state))
-        return fail() << "arena " << i << ": wrong segment";
+      if (s == nullptr || !(constants || a.kind() == schema::ArenaKind::state)) return fail("wrong segment");
       if (s->bytes() != a.bytes())
-        return fail() << "arena " << i << ": expected " << a.bytes() << " bytes, its segment has "
-                      << s->bytes();
+        return fail("expected {} bytes, its segment has {}", a.bytes(), s->bytes());
     }
     return true;
   }
 
   bool verify_tensor(const schema::Tensor& t, const char* role, bool outputs) {
-    const char* name = t.name()->c_str();
-    if (static_cast<uint32_t>(t.dtype()) >= QNL_DTYPE_COUNT)
-      return fail() << role << " '" << name << "': unknown dtype";
+    begin(role, t.name());
+    if (static_cast<uint32_t>(t.dtype()) >= QNL_DTYPE_COUNT) return fail("unknown dtype");
     if (count(t.shape()) > QNL_MAX_RANK)
-      return fail() << role << " '" << name << "': expected rank up to " << QNL_MAX_RANK << ", found "
-                    << count(t.shape());
-    if (!aligned_to_8(t.shape())) return fail() << role << " '" << name << "': its shape is misaligned";
-    if (t.arena() >= count(bundle_.arenas())) return fail() << role << " '" << name << "': no such arena";
+      return fail("expected rank up to {}, found {}", QNL_MAX_RANK, count(t.shape()));
+    if (!aligned_to_8(t.shape())) return fail("its shape is misaligned");
+    if (t.arena() >= count(bundle_.arenas())) return fail("no such arena");
     if (count(t.shape_expressions()) != 0 && count(t.shape_expressions()) != count(t.shape()))
-      return fail() << role << " '" << name << "': expected no expressions of dims or one for each";
+      return fail("expected no expressions of dims or one for each");
     uint64_t elements = 1;
     for (uint32_t d = 0; d < count(t.shape()); ++d) {
       int32_t expression = count(t.shape_expressions()) == 0 ? -1 : t.shape_expressions()->Get(d);
       if (!(outputs ? is_any(expression) : is_bound(expression)))
-        return fail() << role << " '" << name << "': dim " << d << " has a wrong expression";
+        return fail("dim {} has a wrong expression", d);
       if (expression >= 0) continue;
       int64_t dim = t.shape()->Get(d);
       if (dim < 0 || !multiply(elements, static_cast<uint64_t>(dim), &elements) || elements > kMaxArenaBytes)
-        return fail() << role << " '" << name << "': dim " << d << " is negative or too large";
+        return fail("dim {} is negative or too large", d);
     }
     if (is_symbolic(t)) return true;
     uint64_t bytes = qnl_dtype_bytes(static_cast<qnl_dtype>(t.dtype()), elements);
-    if (t.bytes() != bytes)
-      return fail() << role << " '" << name << "': expected " << bytes << " bytes for its shape, found "
-                    << t.bytes();
+    if (t.bytes() != bytes) return fail("expected {} bytes for its shape, found {}", bytes, t.bytes());
     return true;
   }
 
-  template <class Get>
-  bool unique_names(uint32_t n, const char* role, Get name) {
+  // Every table that has a name has it first.
+  static const flatbuffers::String& name_of(const void* tables, uint32_t index) {
+    const auto* vector = static_cast<const flatbuffers::Vector<flatbuffers::Offset<void>>*>(tables);
+    return *static_cast<const flatbuffers::String*>(
+        schema::target_of(vector->Get(index), schema::Symbol::VT_NAME));
+  }
+  static_assert(schema::Symbol::VT_NAME == 4 && schema::Tensor::VT_NAME == 4 &&
+                schema::EntryPoint::VT_NAME == 4);
+  bool unique_names(const void* tables, uint32_t n, const char* role) {
     for (uint32_t i = 1; i < n; ++i) {
+      const flatbuffers::String& a = name_of(tables, i);
+      begin(role, &a);
       for (uint32_t j = 0; j < i; ++j) {
-        if (++comparisons_ > kMaxNameComparisons) return fail() << role << ": too many";
-        const flatbuffers::String &a = *name(i), &b = *name(j);
+        if (++comparisons_ > kMaxNameComparisons) return fail("too many of them");
+        const flatbuffers::String& b = name_of(tables, j);
         if (a.size() == b.size() && memcmp(a.Data(), b.Data(), a.size()) == 0)
-          return fail() << role << " '" << a.c_str() << "': the name is used twice";
+          return fail("the name is used twice");
       }
     }
     return true;
   }
 
   bool verify_states() {
-    if (count(bundle_.states()) > kMaxTensors)
-      return fail() << "bundle: more than " << kMaxTensors << " states";
+    begin("bundle");
+    if (count(bundle_.states()) > kMaxTensors) return fail("more than {} states", kMaxTensors);
     for (uint32_t i = 0; i < count(bundle_.states()); ++i) {
       const schema::Tensor& t = *bundle_.states()->Get(i);
       if (!verify_tensor(t, "state", false)) return false;
-      if (is_symbolic(t)) return fail() << "state '" << t.name()->c_str() << "': has a symbolic shape";
+      if (is_symbolic(t)) return fail("has a symbolic shape");
       const schema::Arena& a = *bundle_.arenas()->Get(t.arena());
       uint64_t element = qnl_dtype_bytes(static_cast<qnl_dtype>(t.dtype()), 1);
       if (a.kind() != schema::ArenaKind::state || t.bytes() > a.bytes() ||
           t.offset() > a.bytes() - t.bytes() || t.offset() % element != 0)
-        return fail() << "state '" << t.name()->c_str() << "': does not lie in a state arena";
+        return fail("does not lie in a state arena");
     }
-    return unique_names(count(bundle_.states()), "state",
-                        [&](uint32_t i) { return bundle_.states()->Get(i)->name(); });
+    return unique_names(bundle_.states(), count(bundle_.states()), "state");
   }
 
   bool verify_variants() {
-    if (bundle_.variants()->size() == 0) return fail() << "bundle: expected at least one variant";
-    if (bundle_.variants()->size() > 256) return fail() << "bundle: more than 256 variants";
+    begin("bundle");
+    if (bundle_.variants()->size() == 0) return fail("expected at least one variant");
+    if (bundle_.variants()->size() > 256) return fail("more than 256 variants");
     for (uint32_t v = 0; v < bundle_.variants()->size(); ++v) {
       const schema::Variant& variant = *bundle_.variants()->Get(v);
+      begin("variant", variant.target());
       if (segment(variant.code_segment(), schema::SegmentKind::code) == nullptr)
-        return fail() << "variant '" << variant.target()->c_str() << "': wrong code segment";
-      if (variant.code_format() > schema::CodeFormat::spirv)
-        return fail() << "variant '" << variant.target()->c_str() << "': unknown code format";
+        return fail("wrong code segment");
+      if (variant.code_format() > schema::CodeFormat::spirv) return fail("unknown code format");
       if (!spend(variant.kernels()->size())) return false;
-      for (uint32_t k = 0; k < variant.kernels()->size(); ++k)
+      for (uint32_t k = 0; k < variant.kernels()->size(); ++k) {
+        begin("kernel", variant.kernels()->Get(k)->name());
         if (variant.kernels()->Get(k)->scratch_bytes() > kMaxScratchBytes)
-          return fail() << "kernel '" << variant.kernels()->Get(k)->name()->c_str()
-                        << "': scratch is too large";
+          return fail("scratch is too large");
+      }
     }
     return true;
   }
@@ -218,7 +239,8 @@ class StructureVerifier {
   using Tensors = flatbuffers::Vector<flatbuffers::Offset<schema::Tensor>>;
 
   bool verify_slots(const Tensors* tensors, schema::ArenaKind kind, const char* role) {
-    if (count(tensors) > kMaxTensors) return fail() << role << "s: more than " << kMaxTensors;
+    begin(role);
+    if (count(tensors) > kMaxTensors) return fail("more than {} of them", kMaxTensors);
     for (uint32_t i = 0; i < count(tensors); ++i) {
       const schema::Tensor& t = *tensors->Get(i);
       if (!verify_tensor(t, role, kind == schema::ArenaKind::output)) return false;
@@ -226,14 +248,13 @@ class StructureVerifier {
       bool same_size = is_symbolic(t) ? slot.bytes_expression() != -1
                                       : slot.bytes_expression() == -1 && slot.bytes() == t.bytes();
       if (slot.kind() != kind || !same_size || t.offset() != 0)
-        return fail() << role << " '" << t.name()->c_str() << "': expected a slot of its kind and size";
+        return fail("expected a slot of its kind and size");
       for (uint32_t j = 0; j < i; ++j) {
-        if (++comparisons_ > kMaxNameComparisons) return fail() << role << "s: too many";
-        if (tensors->Get(j)->arena() == t.arena())
-          return fail() << role << " '" << t.name()->c_str() << "': shares its slot";
+        if (++comparisons_ > kMaxNameComparisons) return fail("too many of them");
+        if (tensors->Get(j)->arena() == t.arena()) return fail("shares its slot");
       }
     }
-    return unique_names(count(tensors), role, [&](uint32_t i) { return tensors->Get(i)->name(); });
+    return unique_names(tensors, count(tensors), role);
   }
 
   bool owns_slot(const Tensors* tensors, uint32_t arena) {
@@ -247,29 +268,30 @@ class StructureVerifier {
   // symbolic: has expressions, so that its range is known before a run only.
   bool verify_binding(const schema::EntryPoint& entry, const schema::Plan& plan, const schema::Binding& b,
                       bool symbolic) {
-    if (b.arena() >= count(bundle_.arenas())) return fail() << "binding: no such arena";
-    if (b.access() > schema::Access::read_write) return fail() << "binding: unknown access";
+    if (b.arena() >= count(bundle_.arenas())) return fail("binding: no such arena");
+    if (b.access() > schema::Access::read_write) return fail("binding: unknown access");
     const schema::Arena& a = *bundle_.arenas()->Get(b.arena());
     if (!symbolic && a.bytes_expression() == -1 &&
         (b.bytes() > a.bytes() || b.offset() > a.bytes() - b.bytes()))
-      return fail() << "binding: bytes " << b.offset() << " to " << b.offset() << "+" << b.bytes()
-                    << " lie outside arena " << b.arena() << " of " << a.bytes();
+      return fail("binding: bytes {} to {}+{} lie outside arena {} of {}", b.offset(), b.offset(), b.bytes(),
+                  b.arena(), a.bytes());
     bool writes = b.access() != schema::Access::read;
-    if (comparisons_ > kMaxNameComparisons) return fail() << "bundle: too many inputs, outputs and bindings";
+    if (comparisons_ > kMaxNameComparisons)
+      return fail("more inputs, outputs and bindings than this reader accepts");
     switch (a.kind()) {
       case schema::ArenaKind::constants:
-        if (writes) return fail() << "binding: writes to constants";
+        if (writes) return fail("binding: writes to constants");
         return true;
       case schema::ArenaKind::workspace:
         for (uint32_t i = 0; i < count(plan.workspaces()); ++i)
           if (plan.workspaces()->Get(i) == b.arena()) return true;
-        return fail() << "binding: arena " << b.arena() << " is not one of the plan's workspaces";
+        return fail("binding: arena {} is not one of the plan's workspaces", b.arena());
       case schema::ArenaKind::input:
-        if (writes) return fail() << "binding: writes to an input";
-        if (!owns_slot(entry.inputs(), b.arena())) return fail() << "binding: slot of another entry point";
+        if (writes) return fail("binding: writes to an input");
+        if (!owns_slot(entry.inputs(), b.arena())) return fail("binding: slot of another entry point");
         return true;
       case schema::ArenaKind::output:
-        if (!owns_slot(entry.outputs(), b.arena())) return fail() << "binding: slot of another entry point";
+        if (!owns_slot(entry.outputs(), b.arena())) return fail("binding: slot of another entry point");
         return true;
       case schema::ArenaKind::state:
         return true;
@@ -278,17 +300,17 @@ class StructureVerifier {
   }
 
   bool verify_copy(const schema::Item& item) {
-    if (count(item.bindings()) != 2) return fail() << "copy: expected two bindings";
+    if (count(item.bindings()) != 2) return fail("copy: expected two bindings");
     const schema::Binding& source = *item.bindings()->Get(0);
     const schema::Binding& target = *item.bindings()->Get(1);
     if (source.access() != schema::Access::read || target.access() == schema::Access::read)
-      return fail() << "copy: expected to read its first binding and write its second";
+      return fail("copy: expected to read its first binding and write its second");
     CopyLoop loops[kMaxCopyLoops];
     uint64_t total = item.copy_bytes();  // no byte is written twice, which also bounds the time
     for (uint32_t l = 0; l < count(item.copy_loops()); ++l) {
       const schema::CopyLoop& loop = *item.copy_loops()->Get(l);
       loops[l] = {loop.count(), loop.source_stride(), loop.target_stride()};
-      if (loop.count() == 0) return fail() << "copy: is empty";
+      if (loop.count() == 0) return fail("copy: is empty");
       if (!multiply(total, loop.count(), &total)) total = ~uint64_t{0};
     }
     if (item.copy_bytes_expression() != -1 || has_symbolic_range(item, 0) || has_symbolic_range(item, 1))
@@ -296,8 +318,8 @@ class StructureVerifier {
     if (item.copy_bytes() == 0 ||
         !copy_fits(loops, count(item.copy_loops()), item.copy_bytes(), true, source.bytes()) ||
         !copy_fits(loops, count(item.copy_loops()), item.copy_bytes(), false, target.bytes()))
-      return fail() << "copy: reaches outside its bindings, or is empty";
-    if (total > target.bytes()) return fail() << "copy: writes more bytes than its target has";
+      return fail("copy: reaches outside its bindings, or is empty");
+    if (total > target.bytes()) return fail("copy: writes more bytes than its target has");
     return true;
   }
 
@@ -315,48 +337,46 @@ class StructureVerifier {
     return item.kind() == schema::ItemKind::host_callback && count(item.signature()) != 0;
   }
 
-  bool verify_expressions(const schema::Item& item, uint32_t index) {
+  bool verify_expressions(const schema::Item& item) {
     bool dispatch = item.kind() == schema::ItemKind::dispatch;
     if (!is_any(item.workgroups_expression()) || (!dispatch && item.workgroups_expression() != -1) ||
         !is_any(item.copy_bytes_expression()) || !is_bound(item.flops_expression()) ||
         !is_bound(item.bytes_read_expression()) || !is_bound(item.bytes_written_expression()) ||
         (item.kind() != schema::ItemKind::copy && item.copy_bytes_expression() != -1))
-      return fail() << "item " << index << ": wrong expression of its size";
+      return fail("wrong expression of its size");
     if (count(item.symbols()) > (dispatch || is_custom(item) ? kMaxItemSymbols : 0))
-      return fail() << "item " << index << ": too many symbols";
+      return fail("too many symbols");
     for (uint32_t i = 0; i < count(item.symbols()); ++i)
       if (item.symbols()->Get(i) < 0 || !is_any(item.symbols()->Get(i)))
-        return fail() << "item " << index << ": wrong expression of a symbol";
+        return fail("wrong expression of a symbol");
     if (count(item.binding_expressions()) == 0) return true;
     if (count(item.binding_expressions()) != count(item.bindings()))
-      return fail() << "item " << index << ": expected expressions for each binding or none";
+      return fail("expected expressions for each binding or none");
     for (uint32_t b = 0; b < count(item.bindings()); ++b)
       if (!is_bound(item.binding_expressions()->Get(b)->offset()) ||
           !is_bound(item.binding_expressions()->Get(b)->bytes()))
-        return fail() << "item " << index << ": wrong expression of a binding";
+        return fail("wrong expression of a binding");
     return true;
   }
 
   // A custom op's bindings and symbols are those of its signature.
-  bool verify_custom(const schema::Item& item, uint32_t index) {
+  bool verify_custom(const schema::Item& item) {
     if ((features_ & bit(schema::Feature::custom_ops)) == 0)
-      return fail() << "item " << index
-                    << ": needs the feature 'custom_ops', which the header does not ask for";
+      return fail("needs the feature 'custom_ops', which the header does not ask for");
     if (!spend(count(item.signature()) / 4)) return false;
     SignatureReader signature(item.signature()->c_str());
     SignatureType type;
     uint32_t tensors = 0, dims = 0;
     while (signature.next(&type)) {
-      if (tensors == count(item.bindings())) return fail() << "item " << index << ": too few bindings";
+      if (tensors == count(item.bindings())) return fail("too few bindings");
       schema::Access access = type.is_result ? schema::Access::write : schema::Access::read;
       if (item.bindings()->Get(tensors)->access() != access)
-        return fail() << "item " << index << ": expected to read operands and write results";
+        return fail("expected to read operands and write results");
       tensors += 1;
       dims += type.rank;
     }
     if (!signature.complete() || tensors != count(item.bindings()) || dims != count(item.symbols()))
-      return fail() << "item " << index << ": expected a signature of its bindings and symbols, found "
-                    << item.signature()->c_str();
+      return fail("expected a signature of its bindings and symbols, found {}", item.signature()->c_str());
     return true;
   }
 
@@ -365,29 +385,28 @@ class StructureVerifier {
            bundle_.symbols()->Get(static_cast<uint32_t>(symbol))->kind() == schema::SymbolKind::runtime;
   }
 
-  bool verify_read_symbol(const schema::Item& item, uint32_t index) {
+  bool verify_read_symbol(const schema::Item& item) {
     auto dtype = static_cast<qnl_dtype>(item.dtype());
     bool whole = dtype >= QNL_I8 && dtype <= QNL_BOOL;
     if (count(item.bindings()) != 1 || !whole || item.bindings()->Get(0)->access() != schema::Access::read ||
         item.bindings()->Get(0)->bytes() != qnl_dtype_bytes(dtype, 1) ||
         (has_expressions(item, 0) && item.binding_expressions()->Get(0)->bytes() != -1))
-      return fail() << "item " << index << ": expected to read one integer or boolean";
+      return fail("expected to read one integer or boolean");
     return true;
   }
 
-  bool verify_control(const schema::Item& item, uint32_t index, const OpenBodies& bodies) {
+  bool verify_control(const schema::Item& item, const OpenBodies& bodies) {
     if ((features_ & bit(schema::Feature::control_flow)) == 0)
-      return fail() << "item " << index
-                    << ": needs the feature 'control_flow', which the header does not ask for";
+      return fail("needs the feature 'control_flow', which the header does not ask for");
     if (item.kind() != schema::ItemKind::branch &&
         (!is_runtime_symbol(item.symbol()) || bodies.counts_with(item.symbol())))
-      return fail() << "item " << index << ": expected a runtime symbol that no loop around it counts with";
-    if (item.kind() == schema::ItemKind::read_symbol) return verify_read_symbol(item, index);
+      return fail("expected a runtime symbol that no loop around it counts with");
+    if (item.kind() == schema::ItemKind::read_symbol) return verify_read_symbol(item);
     bool loop = item.kind() == schema::ItemKind::loop;
     if (count(item.bindings()) != 0 || !is_any(item.condition_expression()) ||
         !is_any(loop ? item.count_expression() : -1) ||
         (item.condition_expression() == -1 && !(loop && item.count_expression() != -1)))
-      return fail() << "item " << index << ": wrong condition or count";
+      return fail("wrong condition or count");
     return true;
   }
 
@@ -395,10 +414,9 @@ class StructureVerifier {
     for (uint32_t e = 0; e < count(item.edges()); ++e) {
       const schema::Edge& edge = *item.edges()->Get(e);
       if (edge.item() >= index || edge.kind() > schema::EdgeKind::alias)
-        return fail() << "item " << index << ": expected edges to earlier items, found one to "
-                      << edge.item();
+        return fail("expected edges to earlier items, found one to {}", edge.item());
       if (body_of != nullptr && !bodies.contains((*body_of)[edge.item()]))
-        return fail() << "item " << index << ": has an edge into another body, to item " << edge.item();
+        return fail("has an edge into another body, to item {}", edge.item());
     }
     return true;
   }
@@ -410,20 +428,18 @@ class StructureVerifier {
                count(item.symbols())))
       return false;
     if (!aligned_to_8(item.bindings()) || !aligned_to_8(item.copy_loops()))
-      return fail() << "item " << index << ": its bindings are misaligned";
-    if (count(item.copy_loops()) > kMaxCopyLoops)
-      return fail() << "item " << index << ": more than " << kMaxCopyLoops << " copy loops";
-    if (item.kind() > schema::ItemKind::branch) return fail() << "item " << index << ": unknown kind";
-    if (static_cast<uint32_t>(item.dtype()) >= QNL_DTYPE_COUNT)
-      return fail() << "item " << index << ": unknown dtype";
-    if (!verify_expressions(item, index)) return false;
+      return fail("its bindings are misaligned");
+    if (count(item.copy_loops()) > kMaxCopyLoops) return fail("more than {} copy loops", kMaxCopyLoops);
+    if (item.kind() > schema::ItemKind::branch) return fail("unknown kind");
+    if (static_cast<uint32_t>(item.dtype()) >= QNL_DTYPE_COUNT) return fail("unknown dtype");
+    if (!verify_expressions(item)) return false;
     for (uint32_t b = 0; b < count(item.bindings()); ++b)
       if (!verify_binding(entry, plan, *item.bindings()->Get(b), has_expressions(item, b))) return false;
     switch (item.kind()) {
       case schema::ItemKind::dispatch:
         if (item.kernel() >= bundle_.variants()->Get(plan.variant())->kernels()->size())
-          return fail() << "item " << index << ": no kernel " << item.kernel();
-        if (item.workgroups() > kMaxWorkgroups) return fail() << "item " << index << ": too many workgroups";
+          return fail("no kernel {}", item.kernel());
+        if (item.workgroups() > kMaxWorkgroups) return fail("too many workgroups");
         return true;
       case schema::ItemKind::copy:
         return verify_copy(item);
@@ -431,12 +447,12 @@ class StructureVerifier {
         return true;
       case schema::ItemKind::host_callback:
         if (item.callback() == nullptr || item.callback()->size() == 0)
-          return fail() << "item " << index << ": callback without a name";
-        return !is_custom(item) || verify_custom(item, index);
+          return fail("callback without a name");
+        return !is_custom(item) || verify_custom(item);
       case schema::ItemKind::read_symbol:
       case schema::ItemKind::loop:
       case schema::ItemKind::branch:
-        return verify_control(item, index, bodies);
+        return verify_control(item, bodies);
     }
     return false;
   }
@@ -448,42 +464,43 @@ class StructureVerifier {
     bool has_bodies = false;
     for (uint32_t i = 0; i < items; ++i) {
       const schema::Item& item = *plan.items()->Get(i);
+      begin("item", i);
       bodies.advance_to(i);
       if (!verify_item(entry, plan, i, bodies)) return false;
       if (runs_others(item.kind()) && !has_bodies) {
         if (!body_of.allocate(items))
-          return Failed{Failure(error_, status_ = QNL_OUT_OF_MEMORY)} << "bundle: no memory to check it";
+          return runtime::fail(error_, status_ = QNL_OUT_OF_MEMORY, "bundle: no memory to check it") ==
+                 QNL_OK;
         has_bodies = true;  // items before are in body 0, which fresh pages say
       }
       if (!verify_edges(item, i, bodies, has_bodies ? &body_of : nullptr)) return false;
       if (has_bodies) body_of[i] = bodies.innermost();
       if (runs_others(item.kind()) && !bodies.enter(item, i))
-        return fail() << "item " << i << ": its body is not nested in the one around it, or more than "
-                      << kMaxNesting << " deep";
+        return fail("its body is not nested in the one around it, or more than {} deep", kMaxNesting);
     }
     return true;
   }
 
   bool verify_plan(const schema::EntryPoint& entry, uint32_t variant) {
     const schema::Plan& plan = *entry.plans()->Get(variant);
-    if (plan.variant() != variant)
-      return fail() << "plan " << variant << ": is for variant " << plan.variant();
-    if (count(plan.workspaces()) > kMaxWorkspaces)
-      return fail() << "plan " << variant << ": more than " << kMaxWorkspaces << " workspaces";
+    begin("plan", variant);
+    if (plan.variant() != variant) return fail("is for variant {}", plan.variant());
+    if (count(plan.workspaces()) > kMaxWorkspaces) return fail("more than {} workspaces", kMaxWorkspaces);
     for (uint32_t i = 0; i < count(plan.workspaces()); ++i) {
       uint32_t arena = plan.workspaces()->Get(i);
       if (arena >= count(bundle_.arenas()) ||
           bundle_.arenas()->Get(arena)->kind() != schema::ArenaKind::workspace ||
           (i > 0 && arena <= plan.workspaces()->Get(i - 1)))
-        return fail() << "plan " << variant << ": expected ascending workspace arenas";
+        return fail("expected ascending workspace arenas");
     }
     return verify_items(entry, plan);
   }
 
   bool verify_entry_points() {
     uint32_t entries = bundle_.entry_points()->size();
-    if (entries == 0) return fail() << "bundle: expected at least one entry point";
-    if (entries > kMaxTensors) return fail() << "bundle: more than " << kMaxTensors << " entry points";
+    begin("bundle");
+    if (entries == 0) return fail("expected at least one entry point");
+    if (entries > kMaxTensors) return fail("more than {} entry points", kMaxTensors);
     for (uint32_t e = 0; e < entries; ++e) {
       const schema::EntryPoint& entry = *bundle_.entry_points()->Get(e);
       if (!spend(uint64_t{1} + count(entry.inputs()) + count(entry.outputs()) + count(entry.states())))
@@ -491,16 +508,14 @@ class StructureVerifier {
       if (!verify_slots(entry.inputs(), schema::ArenaKind::input, "input") ||
           !verify_slots(entry.outputs(), schema::ArenaKind::output, "output"))
         return false;
+      begin("entry point", entry.name());
       for (uint32_t s = 0; s < count(entry.states()); ++s)
-        if (entry.states()->Get(s) >= count(bundle_.states()))
-          return fail() << "entry point '" << entry.name()->c_str() << "': no such state";
-      if (entry.plans()->size() != bundle_.variants()->size())
-        return fail() << "entry point '" << entry.name()->c_str() << "': expected one plan per variant";
+        if (entry.states()->Get(s) >= count(bundle_.states())) return fail("no such state");
+      if (entry.plans()->size() != bundle_.variants()->size()) return fail("expected one plan per variant");
       for (uint32_t v = 0; v < entry.plans()->size(); ++v)
         if (!verify_plan(entry, v)) return false;
     }
-    return unique_names(entries, "entry point",
-                        [&](uint32_t i) { return bundle_.entry_points()->Get(i)->name(); });
+    return unique_names(bundle_.entry_points(), entries, "entry point");
   }
 
   // Dims from *dim on are the tensor's, where it says them, and give these bytes.
@@ -520,14 +535,14 @@ class StructureVerifier {
   bool verify_test_vectors() {
     for (uint32_t i = 0; i < count(bundle_.test_vectors()); ++i) {
       const schema::TestVector& test = *bundle_.test_vectors()->Get(i);
-      if (test.entry_point() >= bundle_.entry_points()->size())
-        return fail() << "test vector " << i << ": no such entry point";
+      begin("test vector", i);
+      if (test.entry_point() >= bundle_.entry_points()->size()) return fail("no such entry point");
       const schema::EntryPoint& entry = *bundle_.entry_points()->Get(test.entry_point());
       if (!spend(count(test.tensors()))) return false;
       if (!aligned_to_8(test.tensors()) || !aligned_to_8(test.dims()) || !aligned_to_8(test.tolerances()))
-        return fail() << "test vector " << i << ": its values are misaligned";
+        return fail("its values are misaligned");
       if (count(test.tolerances()) != count(test.tensors()))
-        return fail() << "test vector " << i << ": expected a tolerance for each value";
+        return fail("expected a tolerance for each value");
       uint32_t dim = 0;
       for (uint32_t j = 0; j < count(test.tensors()); ++j) {
         const schema::TestTensor& t = *test.tensors()->Get(j);
@@ -535,9 +550,9 @@ class StructureVerifier {
         const schema::Segment* s = segment(t.segment(), schema::SegmentKind::test_values);
         if (s == nullptr || t.bytes() > s->bytes() || t.offset() > s->bytes() - t.bytes() ||
             t.tensor() >= count(tensors) || !fits(test, &dim, *tensors->Get(t.tensor()), t.bytes()))
-          return fail() << "test vector " << i << ": value " << j << " does not fit the signature";
+          return fail("value {} does not fit the signature", j);
       }
-      if (dim != count(test.dims())) return fail() << "test vector " << i << ": has too many dims";
+      if (dim != count(test.dims())) return fail("has too many dims");
     }
     return true;
   }
@@ -548,6 +563,10 @@ class StructureVerifier {
   uint64_t comparisons_ = 0;
   qnl_error* error_;
   qnl_status status_ = QNL_OK;
+  const char* what_ = "bundle";
+  static constexpr uint32_t kNoIndex = ~0u;
+  uint32_t index_ = kNoIndex;
+  const flatbuffers::String* name_ = nullptr;
 };
 
 }  // namespace

@@ -4,7 +4,7 @@
 
 #include "core/expression.h"
 #include "core/failure.h"
-#include "schemas/bundle_generated.h"
+#include "schemas/bundle_tables.h"
 
 namespace quernel::runtime {
 

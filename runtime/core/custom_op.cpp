@@ -8,9 +8,9 @@ namespace quernel::runtime {
 namespace {
 
 Failure& append_item(Failure& failure, const ItemView& item) {
-  failure << "custom op '" << item.callback << "'";
-  if (item.source_node[0] != '\0') failure << " (node '" << item.source_node << "')";
-  return failure << ": ";
+  failure.append("custom op '{}'", item.callback);
+  if (item.source_node[0] != '\0') failure.append(" (node '{}')", item.source_node);
+  return failure.append(": ");
 }
 
 // Shape and bytes of a tensor from its dims; false where they do not fit the memory there is.
@@ -38,9 +38,10 @@ qnl_status find_custom_op(const ItemView& item, const qnl_session_options& optio
     if (op.abi_version != QNL_CUSTOM_OP_ABI_VERSION) {
       Failure failure(error, QNL_CUSTOM_OP_MISMATCH);
       return append_item(failure, item)
-             << "expected functions of custom op ABI version " << QNL_CUSTOM_OP_ABI_VERSION
-             << ", found version " << op.abi_version << " in entry " << i
-             << "; build the application with this runtime's headers";
+          .append(
+              "expected functions of custom op ABI version {}, found version {} in entry {}; build the "
+              "application with this runtime's headers",
+              QNL_CUSTOM_OP_ABI_VERSION, op.abi_version, i);
     }
     if (op.name == nullptr || strcmp(op.name, item.callback) != 0) continue;
     other = &op;
@@ -50,10 +51,10 @@ qnl_status find_custom_op(const ItemView& item, const qnl_session_options& optio
     return QNL_OK;
   }
   Failure failure(error, other == nullptr ? QNL_CUSTOM_OP_MISSING : QNL_CUSTOM_OP_MISMATCH);
-  append_item(failure, item) << "expected a function of signature " << item.signature;
-  if (other == nullptr) return failure << " in qnl_session_options::custom_ops, found none of that name";
-  failure << ", found " << (other->signature == nullptr ? "none" : other->signature);
-  return other->function == nullptr ? failure << " without a function" : failure;
+  append_item(failure, item).append("expected a function of signature {}", item.signature);
+  if (other == nullptr) return failure.append(" in qnl_session_options::custom_ops, found none of that name");
+  failure.append(", found {}", other->signature == nullptr ? "none" : other->signature);
+  return other->function == nullptr ? failure.append(" without a function") : failure;
 }
 
 void prepare_custom_call(const ItemView& item, const qnl_custom_op& op, qnl_tensor* tensors,

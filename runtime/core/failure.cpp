@@ -1,59 +1,113 @@
 #include "core/failure.h"
 
+#include <string.h>
+
 namespace quernel::runtime {
 namespace {
 
+// Names lie inside the tables: pointers would take more room than what they point to.
 struct FeatureName {
-  uint32_t arch;
-  uint64_t bit;
-  const char* name;
+  uint8_t arch, bit;
+  char name[14];
 };
+consteval FeatureName feature(uint32_t arch, uint64_t mask, const char* name) {
+  FeatureName known = {static_cast<uint8_t>(arch), static_cast<uint8_t>(__builtin_ctzll(mask)), {}};
+  for (uint32_t i = 0; name[i] != '\0'; ++i) known.name[i] = name[i];
+  return known;
+}
 constexpr FeatureName kFeatureNames[] = {
-    {QNL_ARCH_X86_64, QNL_X86_64_V1, "x86-64-v1"},
-    {QNL_ARCH_X86_64, QNL_X86_64_V2, "x86-64-v2"},
-    {QNL_ARCH_X86_64, QNL_X86_64_V3, "x86-64-v3"},
-    {QNL_ARCH_X86_64, QNL_X86_64_V4, "x86-64-v4"},
-    {QNL_ARCH_X86_64, QNL_X86_64_AVX_VNNI, "avx-vnni"},
-    {QNL_ARCH_X86_64, QNL_X86_64_AVX512_VNNI, "avx512-vnni"},
-    {QNL_ARCH_X86_64, QNL_X86_64_AVX512_BF16, "avx512-bf16"},
-    {QNL_ARCH_X86_64, QNL_X86_64_AVX512_FP16, "avx512-fp16"},
-    {QNL_ARCH_X86_64, QNL_X86_64_AVX_VNNI_INT8, "avx-vnni-int8"},
-    {QNL_ARCH_X86_64, QNL_X86_64_AVX512_VBMI, "avx512-vbmi"},
-    {QNL_ARCH_X86_64, QNL_X86_64_AMX_INT8, "amx-int8"},
-    {QNL_ARCH_X86_64, QNL_X86_64_AMX_BF16, "amx-bf16"},
-    {QNL_ARCH_AARCH64, QNL_AARCH64_NEON, "neon"},
-    {QNL_ARCH_AARCH64, QNL_AARCH64_FP16, "fp16"},
-    {QNL_ARCH_AARCH64, QNL_AARCH64_DOTPROD, "dotprod"},
-    {QNL_ARCH_AARCH64, QNL_AARCH64_I8MM, "i8mm"},
-    {QNL_ARCH_AARCH64, QNL_AARCH64_BF16, "bf16"},
-    {QNL_ARCH_AARCH64, QNL_AARCH64_SVE, "sve"},
-    {QNL_ARCH_AARCH64, QNL_AARCH64_SVE2, "sve2"},
-    {QNL_ARCH_ARM, QNL_ARM_THUMB2, "thumb2"},
-    {QNL_ARCH_ARM, QNL_ARM_VFP4_SP, "vfp4-sp"},
-    {QNL_ARCH_ARM, QNL_ARM_VFP4_DP, "vfp4-dp"},
-    {QNL_ARCH_ARM, QNL_ARM_DSP, "dsp"},
-    {QNL_ARCH_ARM, QNL_ARM_NEON, "neon"},
-    {QNL_ARCH_ARM, QNL_ARM_MVE_INT, "mve"},
-    {QNL_ARCH_ARM, QNL_ARM_MVE_FP, "mve.fp"},
-    {QNL_ARCH_ARM, QNL_ARM_IDIV, "idiv"},
-    {QNL_ARCH_RISCV64, QNL_RISCV_GC, "gc"},
-    {QNL_ARCH_RISCV64, QNL_RISCV_V, "v"},
-    {QNL_ARCH_RISCV64, QNL_RISCV_ZVFH, "zvfh"},
-    {QNL_ARCH_RISCV64, QNL_RISCV_VLEN256, "vlen256"},
-    {QNL_ARCH_RISCV64, QNL_RISCV_VLEN512, "vlen512"},
-    {QNL_ARCH_RISCV32, QNL_RISCV_GC, "gc"},
-    {QNL_ARCH_RISCV32, QNL_RISCV_V, "v"},
+    feature(QNL_ARCH_X86_64, QNL_X86_64_V1, "x86-64-v1"),
+    feature(QNL_ARCH_X86_64, QNL_X86_64_V2, "x86-64-v2"),
+    feature(QNL_ARCH_X86_64, QNL_X86_64_V3, "x86-64-v3"),
+    feature(QNL_ARCH_X86_64, QNL_X86_64_V4, "x86-64-v4"),
+    feature(QNL_ARCH_X86_64, QNL_X86_64_AVX_VNNI, "avx-vnni"),
+    feature(QNL_ARCH_X86_64, QNL_X86_64_AVX512_VNNI, "avx512-vnni"),
+    feature(QNL_ARCH_X86_64, QNL_X86_64_AVX512_BF16, "avx512-bf16"),
+    feature(QNL_ARCH_X86_64, QNL_X86_64_AVX512_FP16, "avx512-fp16"),
+    feature(QNL_ARCH_X86_64, QNL_X86_64_AVX_VNNI_INT8, "avx-vnni-int8"),
+    feature(QNL_ARCH_X86_64, QNL_X86_64_AVX512_VBMI, "avx512-vbmi"),
+    feature(QNL_ARCH_X86_64, QNL_X86_64_AMX_INT8, "amx-int8"),
+    feature(QNL_ARCH_X86_64, QNL_X86_64_AMX_BF16, "amx-bf16"),
+    feature(QNL_ARCH_AARCH64, QNL_AARCH64_NEON, "neon"),
+    feature(QNL_ARCH_AARCH64, QNL_AARCH64_FP16, "fp16"),
+    feature(QNL_ARCH_AARCH64, QNL_AARCH64_DOTPROD, "dotprod"),
+    feature(QNL_ARCH_AARCH64, QNL_AARCH64_I8MM, "i8mm"),
+    feature(QNL_ARCH_AARCH64, QNL_AARCH64_BF16, "bf16"),
+    feature(QNL_ARCH_AARCH64, QNL_AARCH64_SVE, "sve"),
+    feature(QNL_ARCH_AARCH64, QNL_AARCH64_SVE2, "sve2"),
+    feature(QNL_ARCH_ARM, QNL_ARM_THUMB2, "thumb2"),
+    feature(QNL_ARCH_ARM, QNL_ARM_VFP4_SP, "vfp4-sp"),
+    feature(QNL_ARCH_ARM, QNL_ARM_VFP4_DP, "vfp4-dp"),
+    feature(QNL_ARCH_ARM, QNL_ARM_DSP, "dsp"),
+    feature(QNL_ARCH_ARM, QNL_ARM_NEON, "neon"),
+    feature(QNL_ARCH_ARM, QNL_ARM_MVE_INT, "mve"),
+    feature(QNL_ARCH_ARM, QNL_ARM_MVE_FP, "mve.fp"),
+    feature(QNL_ARCH_ARM, QNL_ARM_IDIV, "idiv"),
+    feature(QNL_ARCH_RISCV64, QNL_RISCV_GC, "gc"),
+    feature(QNL_ARCH_RISCV64, QNL_RISCV_V, "v"),
+    feature(QNL_ARCH_RISCV64, QNL_RISCV_ZVFH, "zvfh"),
+    feature(QNL_ARCH_RISCV64, QNL_RISCV_VLEN256, "vlen256"),
+    feature(QNL_ARCH_RISCV64, QNL_RISCV_VLEN512, "vlen512"),
+    feature(QNL_ARCH_RISCV32, QNL_RISCV_GC, "gc"),
+    feature(QNL_ARCH_RISCV32, QNL_RISCV_V, "v"),
 };
 
 struct DTypeFacts {
-  const char* name;
-  uint32_t bits;
+  char name[7];
+  uint8_t bits;
 };
 constexpr DTypeFacts kDTypes[QNL_DTYPE_COUNT] = {
     {"f32", 32}, {"f16", 16}, {"bf16", 16}, {"f64", 64},   {"i8", 8},     {"u8", 8},
     {"i16", 16}, {"u16", 16}, {"i32", 32},  {"u32", 32},   {"i64", 64},   {"u64", 64},
     {"bool", 8}, {"i4", 4},   {"u4", 4},    {"f8e4m3", 8}, {"f8e5m2", 8},
 };
+
+// One string of all texts and a list of codes: a switch or pointers would take as much room again.
+#define QUERNEL_STATUSES(X)                                   \
+  X(QNL_OK, "ok")                                             \
+  X(QNL_INVALID_ARGUMENT, "invalid argument")                 \
+  X(QNL_UNKNOWN_NAME, "unknown name")                         \
+  X(QNL_DTYPE_MISMATCH, "dtype mismatch")                     \
+  X(QNL_SHAPE_MISMATCH, "shape mismatch")                     \
+  X(QNL_SIZE_MISMATCH, "size mismatch")                       \
+  X(QNL_MISALIGNED, "misaligned pointer")                     \
+  X(QNL_OVERLAP, "bound tensors overlap")                     \
+  X(QNL_MEMORY_TOO_SMALL, "supplied memory is too small")     \
+  X(QNL_INPUT_NOT_SET, "input not set")                       \
+  X(QNL_SYMBOL_OUT_OF_RANGE, "symbol out of range")           \
+  X(QNL_FILE_NOT_FOUND, "file not found")                     \
+  X(QNL_FILE_UNREADABLE, "file cannot be read")               \
+  X(QNL_OUT_OF_MEMORY, "out of memory")                       \
+  X(QNL_CODE_MEMORY_REFUSED, "executable memory refused")     \
+  X(QNL_THREAD_FAILED, "thread could not be started")         \
+  X(QNL_TIMEOUT, "timeout")                                   \
+  X(QNL_NOT_A_BUNDLE, "not a bundle")                         \
+  X(QNL_WRONG_BYTE_ORDER, "wrong byte order")                 \
+  X(QNL_TRUNCATED, "truncated bundle")                        \
+  X(QNL_CORRUPT_HEADER, "corrupt bundle header")              \
+  X(QNL_CORRUPT_STRUCTURE, "corrupt bundle structure")        \
+  X(QNL_CORRUPT_CODE, "corrupt code")                         \
+  X(QNL_CORRUPT_CONSTANTS, "corrupt constants")               \
+  X(QNL_NEWER_SCHEMA, "bundle has a newer schema")            \
+  X(QNL_NEWER_RUNTIME_NEEDED, "bundle needs a newer runtime") \
+  X(QNL_UNKNOWN_FEATURE, "bundle needs an unknown feature")   \
+  X(QNL_INVALID_BUNDLE, "invalid bundle")                     \
+  X(QNL_NO_MATCHING_VARIANT, "no variant for this device")    \
+  X(QNL_MALFORMED_IMAGE, "malformed code image")              \
+  X(QNL_KERNEL_ABI_MISMATCH, "kernel ABI mismatch")           \
+  X(QNL_CUSTOM_OP_MISSING, "custom op missing")               \
+  X(QNL_CUSTOM_OP_MISMATCH, "custom op mismatch")             \
+  X(QNL_KERNEL_FAILED, "kernel failed")                       \
+  X(QNL_CALLBACK_FAILED, "host callback failed")              \
+  X(QNL_CALLBACK_MISSING, "host callback missing")            \
+  X(QNL_DEVICE_FAULT, "device fault")
+#define QUERNEL_CODE(code, text) code,
+#define QUERNEL_TEXT(code, text) text "\0"
+constexpr uint16_t kStatusCodes[] = {QUERNEL_STATUSES(QUERNEL_CODE)};
+constexpr char kStatusTexts[] = QUERNEL_STATUSES(QUERNEL_TEXT);
+#undef QUERNEL_TEXT
+#undef QUERNEL_CODE
+#undef QUERNEL_STATUSES
 
 }  // namespace
 
@@ -64,14 +118,12 @@ Failure::Failure(qnl_error* error, qnl_status status) : error_(error), status_(s
   }
 }
 
-Failure& Failure::operator<<(const char* text) {
-  if (error_ == nullptr || text == nullptr) return *this;
+void Failure::append_characters(const char* text) {
   while (*text != '\0' && used_ + 1 < sizeof error_->text) error_->text[used_++] = *text++;
   error_->text[used_] = '\0';
-  return *this;
 }
 
-Failure& Failure::operator<<(uint64_t number) {
+void Failure::append_number(uint64_t number) {
   char digits[21];
   char* p = digits + sizeof digits - 1;
   *p = '\0';
@@ -79,12 +131,50 @@ Failure& Failure::operator<<(uint64_t number) {
     *--p = static_cast<char>('0' + number % 10);
     number /= 10;
   } while (number != 0);
-  return *this << p;
+  append_characters(p);
 }
 
-Failure& Failure::operator<<(int64_t number) {
-  if (number >= 0) return *this << static_cast<uint64_t>(number);
-  return *this << "-" << (~static_cast<uint64_t>(number) + 1);
+void Failure::append_list(uint32_t kinds, const char* text, va_list arguments) {
+  if (error_ == nullptr) return;
+  kinds >>= 16;
+  for (; *text != '\0'; ++text) {
+    if (text[0] != '{' || text[1] != '}') {
+      char character[] = {*text, '\0'};
+      append_characters(character);
+      continue;
+    }
+    ++text;
+    uint32_t kind = kinds & 3;
+    kinds >>= 2;
+    if (kind == kArgumentKind<const char*>) {
+      const char* argument = va_arg(arguments, const char*);
+      append_characters(argument == nullptr ? "" : argument);
+    } else if (kind == kArgumentKind<uint32_t>) {
+      append_number(va_arg(arguments, uint32_t));
+    } else {
+      uint64_t number = va_arg(arguments, uint64_t);
+      bool negative = kind == kArgumentKind<int64_t> && number >> 63 != 0;
+      if (negative) append_characters("-");
+      append_number(negative ? ~number + 1 : number);
+    }
+  }
+}
+
+Failure& Failure::append_untyped(uint32_t kinds, const char* text, ...) {
+  va_list arguments;
+  va_start(arguments, text);
+  append_list(kinds, text, arguments);
+  va_end(arguments);
+  return *this;
+}
+
+qnl_status fail_untyped(qnl_error* error, uint32_t status_and_kinds, const char* text, ...) {
+  Failure failure(error, static_cast<qnl_status>(status_and_kinds & 0xFFFF));
+  va_list arguments;
+  va_start(arguments, text);
+  failure.append_list(status_and_kinds, text, arguments);
+  va_end(arguments);
+  return failure;
 }
 
 void append_features(Failure& failure, uint32_t arch, uint64_t features) {
@@ -92,18 +182,18 @@ void append_features(Failure& failure, uint32_t arch, uint64_t features) {
   for (uint32_t bit = 0; bit < 64; ++bit) {
     uint64_t mask = uint64_t{1} << bit;
     if ((features & mask) == 0) continue;
-    if (!first) failure << " ";
+    if (!first) failure.append(" ");
     first = false;
     const char* name = nullptr;
     for (const FeatureName& known : kFeatureNames)
-      if (known.arch == arch && known.bit == mask) name = known.name;
+      if (known.arch == arch && known.bit == bit) name = known.name;
     if (name != nullptr) {
-      failure << name;
+      failure.append("{}", name);
     } else {
-      failure << "bit-" << bit;
+      failure.append("bit-{}", bit);
     }
   }
-  if (first) failure << "none";
+  if (first) failure.append("none");
 }
 
 const char* arch_name(uint32_t arch) {
@@ -112,89 +202,18 @@ const char* arch_name(uint32_t arch) {
 }
 
 void append_type(Failure& failure, qnl_dtype dtype, uint32_t rank, const int64_t* shape) {
-  failure << qnl_dtype_name(dtype) << "[";
-  for (uint32_t d = 0; d < rank && d < QNL_MAX_RANK; ++d) failure << (d == 0 ? "" : ",") << shape[d];
-  failure << "]";
+  failure.append("{}[", qnl_dtype_name(dtype));
+  for (uint32_t d = 0; d < rank && d < QNL_MAX_RANK; ++d) failure.append("{}{}", d == 0 ? "" : ",", shape[d]);
+  failure.append("]");
 }
 
 extern "C" {
 
 const char* qnl_status_text(qnl_status status) {
-  switch (status) {
-    case QNL_OK:
-      return "ok";
-    case QNL_INVALID_ARGUMENT:
-      return "invalid argument";
-    case QNL_UNKNOWN_NAME:
-      return "unknown name";
-    case QNL_DTYPE_MISMATCH:
-      return "dtype mismatch";
-    case QNL_SHAPE_MISMATCH:
-      return "shape mismatch";
-    case QNL_SIZE_MISMATCH:
-      return "size mismatch";
-    case QNL_MISALIGNED:
-      return "misaligned pointer";
-    case QNL_OVERLAP:
-      return "bound tensors overlap";
-    case QNL_MEMORY_TOO_SMALL:
-      return "supplied memory is too small";
-    case QNL_INPUT_NOT_SET:
-      return "input not set";
-    case QNL_SYMBOL_OUT_OF_RANGE:
-      return "symbol out of range";
-    case QNL_FILE_NOT_FOUND:
-      return "file not found";
-    case QNL_FILE_UNREADABLE:
-      return "file cannot be read";
-    case QNL_OUT_OF_MEMORY:
-      return "out of memory";
-    case QNL_CODE_MEMORY_REFUSED:
-      return "executable memory refused";
-    case QNL_THREAD_FAILED:
-      return "thread could not be started";
-    case QNL_TIMEOUT:
-      return "timeout";
-    case QNL_NOT_A_BUNDLE:
-      return "not a bundle";
-    case QNL_WRONG_BYTE_ORDER:
-      return "wrong byte order";
-    case QNL_TRUNCATED:
-      return "truncated bundle";
-    case QNL_CORRUPT_HEADER:
-      return "corrupt bundle header";
-    case QNL_CORRUPT_STRUCTURE:
-      return "corrupt bundle structure";
-    case QNL_CORRUPT_CODE:
-      return "corrupt code";
-    case QNL_CORRUPT_CONSTANTS:
-      return "corrupt constants";
-    case QNL_NEWER_SCHEMA:
-      return "bundle has a newer schema";
-    case QNL_NEWER_RUNTIME_NEEDED:
-      return "bundle needs a newer runtime";
-    case QNL_UNKNOWN_FEATURE:
-      return "bundle needs an unknown feature";
-    case QNL_INVALID_BUNDLE:
-      return "invalid bundle";
-    case QNL_NO_MATCHING_VARIANT:
-      return "no variant for this device";
-    case QNL_MALFORMED_IMAGE:
-      return "malformed code image";
-    case QNL_KERNEL_ABI_MISMATCH:
-      return "kernel ABI mismatch";
-    case QNL_CUSTOM_OP_MISSING:
-      return "custom op missing";
-    case QNL_CUSTOM_OP_MISMATCH:
-      return "custom op mismatch";
-    case QNL_KERNEL_FAILED:
-      return "kernel failed";
-    case QNL_CALLBACK_FAILED:
-      return "host callback failed";
-    case QNL_CALLBACK_MISSING:
-      return "host callback missing";
-    case QNL_DEVICE_FAULT:
-      return "device fault";
+  const char* text = kStatusTexts;
+  for (uint16_t code : kStatusCodes) {
+    if (code == status) return text;
+    text += strlen(text) + 1;
   }
   return "unknown status";
 }

@@ -13,6 +13,7 @@ using quernel::runtime::Device;
 using quernel::runtime::DeviceArena;
 using quernel::runtime::DeviceRange;
 using quernel::runtime::Event;
+using quernel::runtime::fail;
 using quernel::runtime::Failure;
 using quernel::runtime::ItemView;
 using quernel::runtime::Slot;
@@ -67,23 +68,23 @@ qnl_status find_slot(qnl_session* s, qnl_tensor_role role, const char* name, Slo
     return QNL_OK;
   }
   Failure failure(error, QNL_UNKNOWN_NAME);
-  failure << role_name(role) << " '" << (name == nullptr ? "" : name) << "': expected one of";
-  for (uint32_t i = begin; i < end; ++i) failure << " '" << s->slots[i].tensor.name << "'";
-  if (begin == end) failure << " none";
+  failure.append("{} '{}': expected one of", role_name(role), name);
+  for (uint32_t i = begin; i < end; ++i) failure.append(" '{}'", s->slots[i].tensor.name);
+  if (begin == end) failure.append(" none");
   return failure;
 }
 
 void append_signature(Failure& failure, const qnl_session* s, const Slot& slot) {
-  failure << qnl_dtype_name(slot.tensor.dtype) << "[";
+  failure.append("{}[", qnl_dtype_name(slot.tensor.dtype));
   for (uint32_t d = 0; d < slot.tensor.rank; ++d) {
-    failure << (d == 0 ? "" : ",");
+    failure.append("{}", d == 0 ? "" : ",");
     if (slot.dims[d] >= 0) {
       s->bundle->reader.append_expression(failure, slot.dims[d]);
     } else {
-      failure << slot.tensor.shape[d];
+      failure.append("{}", slot.tensor.shape[d]);
     }
   }
-  failure << "]";
+  failure.append("]");
 }
 
 // Rank and constant dims.
@@ -118,12 +119,12 @@ qnl_status check_tensor(const qnl_session* s, const Slot& slot, const qnl_tensor
   if (status == QNL_OK && bytes == kTooLarge) status = QNL_SHAPE_MISMATCH;
   if (status == QNL_OK) return QNL_OK;
   Failure failure(error, status);
-  failure << role_name(slot.role) << " '" << slot.tensor.name << "': expected ";
+  failure.append("{} '{}': expected ", role_name(slot.role), slot.tensor.name);
   append_signature(failure, s, slot);
-  if (status == QNL_SIZE_MISMATCH) failure << " of " << bytes << " bytes";
-  failure << ", found ";
+  if (status == QNL_SIZE_MISMATCH) failure.append(" of {} bytes", bytes);
+  failure.append(", found ");
   append_type(failure, found.dtype, found.rank, found.shape);
-  if (status == QNL_SIZE_MISMATCH) failure << " of " << found.bytes << " bytes";
+  if (status == QNL_SIZE_MISMATCH) failure.append(" of {} bytes", found.bytes);
   return failure;
 }
 
@@ -153,9 +154,8 @@ qnl_status check_overlap(const qnl_session* s, qnl_error* error) {
       if (other == nullptr || other >= begin + slot_extent(s, s->slots[o]) ||
           begin >= other + slot_extent(s, s->slots[i]))
         continue;
-      return Failure(error, QNL_OVERLAP)
-             << "output '" << s->slots[o].tensor.name << "': its memory overlaps that of "
-             << role_name(s->slots[i].role) << " '" << s->slots[i].tensor.name << "'";
+      return fail(error, QNL_OVERLAP, "output '{}': its memory overlaps that of {} '{}'",
+                  s->slots[o].tensor.name, role_name(s->slots[i].role), s->slots[i].tensor.name);
     }
   }
   return QNL_OK;
@@ -166,8 +166,8 @@ qnl_status check_ready(qnl_session* s, qnl_error* error) {
     const Slot& slot = s->slots[i];
     bool has_memory = slot_range(s, slot).arena != nullptr;
     if (has_memory && (slot.is_set || slot.role == QNL_OUTPUT)) continue;
-    return Failure(error, QNL_INPUT_NOT_SET) << role_name(slot.role) << " '" << slot.tensor.name << "': not "
-                                             << (has_memory ? "set" : "bound") << " before the run";
+    return fail(error, QNL_INPUT_NOT_SET, "{} '{}': not {} before the run", role_name(slot.role),
+                slot.tensor.name, has_memory ? "set" : "bound");
   }
   if (!s->resolved)
     if (qnl_status status = resolve_symbols(s, error); status != QNL_OK) return status;
@@ -175,9 +175,8 @@ qnl_status check_ready(qnl_session* s, qnl_error* error) {
   for (uint32_t i = 0; i < s->plan.slot_count; ++i) {
     const Slot& slot = s->slots[i];
     if (!slot.bound || slot.bound_arena.bytes >= slot_extent(s, slot)) continue;
-    return Failure(error, QNL_MEMORY_TOO_SMALL)
-           << role_name(slot.role) << " '" << slot.tensor.name << "': expected " << slot_extent(s, slot)
-           << " bytes, the memory bound to it has " << slot.bound_arena.bytes;
+    return fail(error, QNL_MEMORY_TOO_SMALL, "{} '{}': expected {} bytes, the memory bound to it has {}",
+                role_name(slot.role), slot.tensor.name, slot_extent(s, slot), slot.bound_arena.bytes);
   }
   qnl_status status = check_overlap(s, error);
   if (status == QNL_OK) status = s->device->table->prepare(s->device, s->recording, error);
@@ -191,9 +190,8 @@ qnl_status output_tensor(qnl_session* s, const Slot& slot, qnl_tensor* tensor, q
   if (status == QNL_INPUT_NOT_SET && !s->resolved && resolve_symbols(s, nullptr) == QNL_OK)
     status = shape_from_symbols(s, slot, s->symbols.now, tensor, error);
   if (status != QNL_OK || !slot.symbolic || tensor->bytes <= s->arena_bytes[slot.arena]) return status;
-  return Failure(error, QNL_SYMBOL_OUT_OF_RANGE)
-         << "output '" << slot.tensor.name << "': its shape takes " << tensor->bytes
-         << " bytes, expected at most " << s->arena_bytes[slot.arena];
+  return fail(error, QNL_SYMBOL_OUT_OF_RANGE, "output '{}': its shape takes {} bytes, expected at most {}",
+              slot.tensor.name, tensor->bytes, s->arena_bytes[slot.arena]);
 }
 
 // An input with the shape that it has or that follows from symbols, ready to be filled.
@@ -224,8 +222,7 @@ const DeviceArena& state_arena(const qnl_session* s) {
 
 qnl_status check_state_bytes(const qnl_session* s, uint64_t bytes, qnl_error* error) {
   if (bytes == s->plan.state_bytes) return QNL_OK;
-  return Failure(error, QNL_SIZE_MISMATCH)
-         << "state: expected " << s->plan.state_bytes << " bytes, found " << bytes;
+  return fail(error, QNL_SIZE_MISMATCH, "state: expected {} bytes, found {}", s->plan.state_bytes, bytes);
 }
 
 }  // namespace
@@ -234,21 +231,19 @@ extern "C" {
 
 qnl_status qnl_session_set_input(qnl_session* s, const qnl_tensor* tensor, qnl_error* error) {
   if (tensor == nullptr || (tensor->data == nullptr && tensor->bytes != 0))
-    return Failure(error, QNL_INVALID_ARGUMENT) << "input: expected a tensor with data";
+    return fail(error, QNL_INVALID_ARGUMENT, "input: expected a tensor with data");
   Slot* slot = nullptr;
   if (qnl_status status = find_slot(s, QNL_INPUT, tensor->name, &slot, error); status != QNL_OK)
     return status;
   qnl_status status = check_tensor(s, *slot, *tensor, error);
   if (status != QNL_OK) return status;
   if (slot_range(s, *slot).arena == nullptr)
-    return Failure(error, QNL_INPUT_NOT_SET)
-           << "input '" << slot->tensor.name << "': has no slot, bind it instead";
+    return fail(error, QNL_INPUT_NOT_SET, "input '{}': has no slot, bind it instead", slot->tensor.name);
   if (slot->symbolic)
     if (status = make_room(s, *slot, tensor->bytes, error); status != QNL_OK) return status;
   take_shape(s, slot, tensor->shape, tensor->bytes, false);
   status = s->device->table->write(s->device, slot_range(s, *slot), tensor->data, tensor->bytes);
-  if (status != QNL_OK)
-    return Failure(error, status) << "input '" << slot->tensor.name << "': cannot be written";
+  if (status != QNL_OK) return fail(error, status, "input '{}': cannot be written", slot->tensor.name);
   slot->is_set = true;
   return QNL_OK;
 }
@@ -256,7 +251,7 @@ qnl_status qnl_session_set_input(qnl_session* s, const qnl_tensor* tensor, qnl_e
 qnl_status qnl_session_bind(qnl_session* s, qnl_tensor_role role, const qnl_tensor* tensor,
                             qnl_error* error) {
   if (tensor == nullptr || (role != QNL_INPUT && role != QNL_OUTPUT))
-    return Failure(error, QNL_INVALID_ARGUMENT) << "binding: expected an input or output tensor";
+    return fail(error, QNL_INVALID_ARGUMENT, "binding: expected an input or output tensor");
   Slot* slot = nullptr;
   if (qnl_status status = find_slot(s, role, tensor->name, &slot, error); status != QNL_OK) return status;
   bool to_own = tensor->data == nullptr;
@@ -264,8 +259,8 @@ qnl_status qnl_session_bind(qnl_session* s, qnl_tensor_role role, const qnl_tens
     if (qnl_status status = check_tensor(s, *slot, *tensor, error); status != QNL_OK) return status;
     uint64_t element = qnl_dtype_bytes(tensor->dtype, 1);
     if (reinterpret_cast<uintptr_t>(tensor->data) % element != 0)
-      return Failure(error, QNL_MISALIGNED) << role_name(role) << " '" << slot->tensor.name << "': expected "
-                                            << element << "-byte alignment";
+      return fail(error, QNL_MISALIGNED, "{} '{}': expected {}-byte alignment", role_name(role),
+                  slot->tensor.name, element);
   }
   if (slot->bound) s->device->table->free_arena(s->device, &slot->bound_arena);
   slot->bound = false;
@@ -274,8 +269,7 @@ qnl_status qnl_session_bind(qnl_session* s, qnl_tensor_role role, const qnl_tens
     qnl_status status =
         s->device->table->wrap_arena(s->device, tensor->data, tensor->bytes, false, &slot->bound_arena);
     if (status != QNL_OK)
-      return Failure(error, status) << role_name(role) << " '" << slot->tensor.name
-                                    << "': cannot be used in place";
+      return fail(error, status, "{} '{}': cannot be used in place", role_name(role), slot->tensor.name);
     slot->bound = true;
     if (role == QNL_INPUT) take_shape(s, slot, tensor->shape, tensor->bytes, false);
     slot->is_set = true;
@@ -290,7 +284,7 @@ qnl_status qnl_session_bind(qnl_session* s, qnl_tensor_role role, const qnl_tens
 qnl_status qnl_session_get(qnl_session* s, qnl_tensor_role role, const char* name, qnl_tensor* tensor,
                            qnl_error* error) {
   if (tensor == nullptr || static_cast<uint32_t>(role) > QNL_STATE)
-    return Failure(error, QNL_INVALID_ARGUMENT) << "tensor: expected a role and a place for the result";
+    return fail(error, QNL_INVALID_ARGUMENT, "tensor: expected a role and a place for the result");
   if (role != QNL_STATE) {
     Slot* slot = nullptr;
     if (qnl_status status = find_slot(s, role, name, &slot, error); status != QNL_OK) return status;
@@ -310,12 +304,11 @@ qnl_status qnl_session_get(qnl_session* s, qnl_tensor_role role, const char* nam
     tensor->data = host_address(range);
     return QNL_OK;
   }
-  return Failure(error, QNL_UNKNOWN_NAME)
-         << "state '" << (name == nullptr ? "" : name) << "': not one of the entry point's";
+  return fail(error, QNL_UNKNOWN_NAME, "state '{}': not one of the entry point's", name);
 }
 
 qnl_status qnl_session_set_shape(qnl_session* s, const qnl_tensor* tensor, qnl_error* error) {
-  if (tensor == nullptr) return Failure(error, QNL_INVALID_ARGUMENT) << "input: expected a name and a shape";
+  if (tensor == nullptr) return fail(error, QNL_INVALID_ARGUMENT, "input: expected a name and a shape");
   Slot* slot = nullptr;
   if (qnl_status status = find_slot(s, QNL_INPUT, tensor->name, &slot, error); status != QNL_OK)
     return status;
@@ -356,7 +349,7 @@ qnl_status qnl_session_reset_state(qnl_session* s, qnl_error* error) {
     if (arena.kind != ArenaKind::kState || arena.contents == nullptr) continue;
     status = s->device->table->write(s->device, s->arenas[a], arena.contents, arena.bytes);
   }
-  return status == QNL_OK ? QNL_OK : Failure(error, status) << "state: cannot be reset";
+  return status == QNL_OK ? QNL_OK : fail(error, status, "state: cannot be reset");
 }
 
 qnl_status qnl_session_save_state(qnl_session* s, void* data, uint64_t bytes, qnl_error* error) {
@@ -380,7 +373,7 @@ qnl_status qnl_session_set_callback(qnl_session* s, const char* name, qnl_host_c
     found = true;
   }
   if (found) return QNL_OK;
-  return Failure(error, QNL_UNKNOWN_NAME) << "callback '" << name << "': no item of the plan calls it";
+  return fail(error, QNL_UNKNOWN_NAME, "callback '{}': no item of the plan calls it", name);
 }
 
 }  // extern "C"

@@ -18,7 +18,7 @@ using quernel::runtime::CustomCall;
 using quernel::runtime::Device;
 using quernel::runtime::DeviceArena;
 using quernel::runtime::DeviceRange;
-using quernel::runtime::Failure;
+using quernel::runtime::fail;
 using quernel::runtime::ItemView;
 using quernel::runtime::KernelCode;
 using quernel::runtime::kUnset;
@@ -35,10 +35,9 @@ namespace {
 qnl_status check_memory(const char* what, const void* memory, uint64_t has, uint64_t needs,
                         uint32_t alignment, qnl_error* error) {
   if (has < needs)
-    return Failure(error, QNL_MEMORY_TOO_SMALL)
-           << what << " memory: expected " << needs << " bytes, found " << has;
+    return fail(error, QNL_MEMORY_TOO_SMALL, "{} memory: expected {} bytes, found {}", what, needs, has);
   if (reinterpret_cast<uintptr_t>(memory) % alignment != 0)
-    return Failure(error, QNL_MISALIGNED) << what << " memory: expected " << alignment << "-byte alignment";
+    return fail(error, QNL_MISALIGNED, "{} memory: expected {}-byte alignment", what, alignment);
   return QNL_OK;
 }
 
@@ -54,7 +53,7 @@ qnl_status place_session(const SessionPlan& plan, const qnl_session_options& opt
   } else {
     memory = platform::allocate_pages(plan.session_bytes);
     if (memory == nullptr)
-      return Failure(error, QNL_OUT_OF_MEMORY) << "session: no memory for " << plan.session_bytes << " bytes";
+      return fail(error, QNL_OUT_OF_MEMORY, "session: no memory for {} bytes", plan.session_bytes);
   }
   auto* s = new (memory) qnl_session;
   s->owns_memory = options.session_memory == nullptr;
@@ -101,7 +100,7 @@ qnl_status make_block(Device* device, const char* what, void* memory, uint64_t h
     return device->table->wrap_arena(device, memory, needs, false, block);
   }
   qnl_status status = device->table->allocate_arena(device, needs, host_access, block);
-  if (status != QNL_OK) return Failure(error, status) << what << ": no memory for " << needs << " bytes";
+  if (status != QNL_OK) return fail(error, status, "{}: no memory for {} bytes", what, needs);
   return QNL_OK;
 }
 
@@ -134,8 +133,7 @@ qnl_status place_memory(qnl_session* s, const qnl_session_options& o, qnl_error*
     const qnl_session* owner = o.share_state_with;
     s->state_owner = owner->state_owner != nullptr ? owner->state_owner : o.share_state_with;
     if (owner->bundle != s->bundle || owner->device != s->device)
-      return Failure(error, QNL_INVALID_ARGUMENT)
-             << "session: shares state with one of another bundle or device";
+      return fail(error, QNL_INVALID_ARGUMENT, "session: shares state with one of another bundle or device");
     state = &s->state_owner->state;
   } else {
     status = make_block(s->device, "state", o.state_memory, o.state_memory_bytes, p.state_bytes, p.alignment,
@@ -154,7 +152,7 @@ qnl_status place_memory(qnl_session* s, const qnl_session_options& o, qnl_error*
     ArenaView arena = reader.arena(a);
     if (arena.kind != ArenaKind::kConstants) continue;
     status = s->device->table->wrap_arena(s->device, arena.contents, arena.bytes, true, &s->constants[a]);
-    if (status != QNL_OK) return Failure(error, status) << "constants: the device cannot use them";
+    if (status != QNL_OK) return fail(error, status, "constants: the device cannot use them");
     s->arenas[a] = {&s->constants[a], 0};
   }
   return QNL_OK;
@@ -303,8 +301,8 @@ extern "C" {
 qnl_status qnl_session_query(const qnl_bundle* bundle, qnl_device* device, const qnl_session_options* options,
                              qnl_requirements* requirements, qnl_error* error) {
   if (bundle == nullptr || device == nullptr || requirements == nullptr)
-    return Failure(error, QNL_INVALID_ARGUMENT)
-           << "session: expected a bundle, a device and a place for the result";
+    return fail(error, QNL_INVALID_ARGUMENT,
+                "session: expected a bundle, a device and a place for the result");
   qnl_session_options defaults = {};
   const qnl_session_options& o = options == nullptr ? defaults : *options;
   SessionPlan plan;
@@ -324,8 +322,8 @@ qnl_status qnl_session_query(const qnl_bundle* bundle, qnl_device* device, const
 qnl_status qnl_session_create(const qnl_bundle* bundle, qnl_device* device,
                               const qnl_session_options* options, qnl_session** session, qnl_error* error) {
   if (bundle == nullptr || device == nullptr || session == nullptr)
-    return Failure(error, QNL_INVALID_ARGUMENT)
-           << "session: expected a bundle, a device and a place for the result";
+    return fail(error, QNL_INVALID_ARGUMENT,
+                "session: expected a bundle, a device and a place for the result");
   *session = nullptr;
   qnl_session_options defaults = {};
   const qnl_session_options& o = options == nullptr ? defaults : *options;

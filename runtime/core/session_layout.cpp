@@ -16,9 +16,9 @@ qnl_status find_entry(const BundleReader& reader, const char* name, uint32_t* en
     return QNL_OK;
   }
   Failure failure(error, QNL_UNKNOWN_NAME);
-  failure << "entry point '" << name << "': not in the bundle, which has";
+  failure.append("entry point '{}': not in the bundle, which has", name);
   for (uint32_t e = 0; e < reader.entry_point_count(); ++e)
-    failure << " '" << reader.entry_point(e).name << "'";
+    failure.append(" '{}'", reader.entry_point(e).name);
   return failure;
 }
 
@@ -40,16 +40,16 @@ qnl_status pick_variant(const BundleReader& reader, const DeviceProperties& devi
   }
   if (found) return QNL_OK;
   Failure failure(error, QNL_NO_MATCHING_VARIANT);
-  failure << "device '" << device.name << "': has " << arch_name(device.arch) << " (";
+  failure.append("device '{}': has {} (", device.name, arch_name(device.arch));
   append_features(failure, device.arch, device.features);
-  failure << "), the bundle has";
+  failure.append("), the bundle has");
   for (uint32_t v = 0; v < reader.variant_count(); ++v) {
     VariantView variant = reader.variant(v);
-    failure << (v == 0 ? " " : "; ") << variant.target << ": " << arch_name(variant.arch) << " (";
+    failure.append("{}{}: {} (", v == 0 ? " " : "; ", variant.target, arch_name(variant.arch));
     append_features(failure, variant.arch, variant.required_features);
-    failure << ")";
+    failure.append(")");
   }
-  failure << "; compile for this device with --target";
+  failure.append("; compile for this device with --target");
   return failure;
 }
 
@@ -64,10 +64,10 @@ uint64_t size_for(const BundleReader& reader, const ArenaView& arena, const int6
 
 qnl_status check_total(const char* what, uint64_t bytes, qnl_error* error) {
   if (bytes <= kMaxArenaBytes) return QNL_OK;
-  return Failure(error, QNL_SYMBOL_OUT_OF_RANGE)
-         << what
-         << ": its size for the symbols' capacity is beyond what any device has; name smaller values in "
-            "qnl_session_options";
+  return fail(error, QNL_SYMBOL_OUT_OF_RANGE,
+              "{}: its size for the symbols' capacity is beyond what any device has; name smaller values in "
+              "qnl_session_options",
+              what);
 }
 
 uint32_t count_runtime_sites(const BundleReader& reader, const SessionPlan& plan, uint32_t index,
@@ -180,7 +180,7 @@ constexpr int64_t kLargestPlanned = int64_t{1} << 16;
 qnl_status capacity_values(const BundleReader& reader, const qnl_symbol_value* named, uint32_t count,
                            int64_t* symbols, qnl_error* error) {
   if (named == nullptr && count != 0)
-    return Failure(error, QNL_INVALID_ARGUMENT) << "symbols: expected " << count << " values";
+    return fail(error, QNL_INVALID_ARGUMENT, "symbols: expected {} values", count);
   for (uint32_t i = 0; i < count; ++i) {
     uint32_t symbol = 0;
     qnl_status status = find_symbol(reader, named[i].name, &symbol, error);

@@ -29,21 +29,21 @@ const char* item_name(const qnl_session* s, const ItemView& item) {
 qnl_status describe_failure(const qnl_session* s, qnl_status status, const CommandFailure& failed,
                             qnl_error* error) {
   Failure failure(error, status);
-  if (failed.command >= s->plan.command_count) return failure << qnl_status_text(status);
+  if (failed.command >= s->plan.command_count) return failure.append("{}", qnl_status_text(status));
   qnl_item_info item;
   (void)!qnl_session_get_item(s, failed.command, &item);
-  failure << "item " << failed.command << " '" << item.name << "'";
-  if (item.source_node[0] != '\0') failure << " (node '" << item.source_node << "')";
-  failure << ": " << qnl_status_text(status);
+  failure.append("item {} '{}'", failed.command, item.name);
+  if (item.source_node[0] != '\0') failure.append(" (node '{}')", item.source_node);
+  failure.append(": {}", qnl_status_text(status));
   if (status == QNL_KERNEL_FAILED && failed.code == QNL_KERNEL_INDEX_OUT_OF_RANGE)
-    failure << ", index out of range";
+    failure.append(", index out of range");
   if (status == QNL_KERNEL_FAILED && failed.code == QNL_KERNEL_DIVISION_BY_ZERO)
-    failure << ", division by zero";
-  if (failed.code != 0) failure << ", code " << int64_t{failed.code};
+    failure.append(", division by zero");
+  if (failed.code != 0) failure.append(", code {}", int64_t{failed.code});
   const HostCallback& callback = s->commands[failed.command].callback;
   if (status == QNL_CALLBACK_FAILED && callback.function == run_custom_call) {
     const char* message = static_cast<const CustomCall*>(callback.user)->message;
-    if (message[0] != '\0') failure << ": " << message;
+    if (message[0] != '\0') failure.append(": {}", message);
   }
   return failure;
 }
@@ -116,8 +116,7 @@ qnl_status read_symbol(qnl_session* s, const Control& control, qnl_error* error)
   uint64_t element = 0;
   DeviceRange range = s->bindings[s->commands[control.command].first_binding];
   qnl_status status = s->device->table->read(s->device, range, &element, qnl_dtype_bytes(control.dtype, 1));
-  if (status != QNL_OK)
-    return Failure(error, status) << "item " << control.command << ": its number cannot be read";
+  if (status != QNL_OK) return fail(error, status, "item {}: its number cannot be read", control.command);
   int64_t value = widen(control.dtype, &element);
   status = check_symbol(s->bundle->reader, static_cast<uint32_t>(control.symbol), value, s->symbols.now,
                         subject_of(control), error);

@@ -8,20 +8,20 @@ namespace quernel::runtime {
 namespace {
 
 Failure& append_subject(Failure& failure, const Subject& subject) {
-  failure << subject.what;
-  if (subject.index >= 0) failure << " " << subject.index;
-  if (subject.name[0] != '\0') failure << " '" << subject.name << "'";
-  return failure << (subject.part[0] != '\0' ? " " : "") << subject.part << ": ";
+  failure.append("{}", subject.what);
+  if (subject.index >= 0) failure.append(" {}", subject.index);
+  if (subject.name[0] != '\0') failure.append(" '{}'", subject.name);
+  return failure.append("{}{}: ", subject.part[0] != '\0' ? " " : "", subject.part);
 }
 
 void append_range(Failure& failure, int64_t min, int64_t max, int64_t multiple_of) {
-  failure << "expected ";
-  if (multiple_of != 1) failure << "a multiple of " << multiple_of << " from ";
-  failure << min;
+  failure.append("expected ");
+  if (multiple_of != 1) failure.append("a multiple of {} from ", multiple_of);
+  failure.append("{}", min);
   if (max == INT64_MAX) {
-    failure << " up";
+    failure.append(" up");
   } else {
-    failure << " to " << max;
+    failure.append(" to {}", max);
   }
 }
 
@@ -44,10 +44,11 @@ qnl_status describe_conflict(const qnl_session* s, uint32_t input, uint32_t dim,
                              qnl_error* error) {
   const Slot& slot = s->slots[input];
   Failure failure(error, QNL_SHAPE_MISMATCH);
-  append_subject(failure, dim_subject(slot, dim)) << "symbol '" << s->bundle->reader.symbol(symbol).name
-                                                  << "': expected " << s->symbols.next[symbol] << ", as ";
+  append_subject(failure, dim_subject(slot, dim))
+      .append("symbol '{}': expected {}, as ", s->bundle->reader.symbol(symbol).name,
+              s->symbols.next[symbol]);
   if (s->symbols.declared[symbol] != kUnset) {
-    failure << "qnl_session_set_symbol said";
+    failure.append("qnl_session_set_symbol said");
   } else {
     for (uint32_t i = 0; i <= input; ++i) {
       const Slot& other = s->slots[i];
@@ -57,11 +58,11 @@ qnl_status describe_conflict(const qnl_session* s, uint32_t input, uint32_t dim,
             plain_symbol(s->bundle->reader.expression(other.dims[d])) == symbol)
           break;
       if (d == other.tensor.rank) continue;
-      failure << "dim " << d << " of input '" << other.tensor.name << "' says";
+      failure.append("dim {} of input '{}' says", d, other.tensor.name);
       break;
     }
   }
-  return failure << ", found " << slot.tensor.shape[dim];
+  return failure.append(", found {}", slot.tensor.shape[dim]);
 }
 
 // Values of bound symbols from what the caller declared and from the dims that are a symbol; into
@@ -97,9 +98,9 @@ qnl_status check_computed_dims(const qnl_session* s, qnl_error* error) {
       if (status != QNL_OK) return status;
       if (expected == slot.tensor.shape[d]) continue;
       Failure failure(error, QNL_SHAPE_MISMATCH);
-      append_subject(failure, dim_subject(slot, d)) << "expected " << expected << " for '";
+      append_subject(failure, dim_subject(slot, d)).append("expected {} for '", expected);
       reader.append_expression(failure, slot.dims[d]);
-      return failure << "', found " << slot.tensor.shape[d];
+      return failure.append("', found {}", slot.tensor.shape[d]);
     }
   }
   return QNL_OK;
@@ -127,17 +128,17 @@ qnl_status size_all(qnl_session* s, qnl_error* error) {
     if (qnl_status status = size_arena(s, slot.arena, error); status != QNL_OK) return status;
     // What a caller binds has exactly the tensor's bytes.
     if (slot.role == QNL_INPUT && s->arena_bytes[slot.arena] != slot.tensor.bytes)
-      return Failure(error, QNL_INVALID_BUNDLE)
-             << "input '" << slot.tensor.name << "': expected a slot of " << slot.tensor.bytes
-             << " bytes, the bundle says " << s->arena_bytes[slot.arena];
+      return fail(error, QNL_INVALID_BUNDLE, "input '{}': expected a slot of {} bytes, the bundle says {}",
+                  slot.tensor.name, slot.tensor.bytes, s->arena_bytes[slot.arena]);
   }
   return QNL_OK;
 }
 
 qnl_status refuse_growth(const char* what, uint64_t needs, uint64_t has, qnl_error* error) {
-  return Failure(error, QNL_MEMORY_TOO_SMALL)
-         << what << " memory: expected " << needs << " bytes, the caller has supplied " << has
-         << "; create the session with larger values in qnl_session_options::symbols";
+  return fail(error, QNL_MEMORY_TOO_SMALL,
+              "{} memory: expected {} bytes, the caller has supplied {}; create the session with larger "
+              "values in qnl_session_options::symbols",
+              what, needs, has);
 }
 
 // The old workspace goes first: its contents mean nothing, and both need not fit at once.
@@ -147,8 +148,7 @@ qnl_status grow_workspace(qnl_session* s, uint64_t bytes, qnl_error* error) {
   s->resolved = false;
   s->device->table->free_arena(s->device, &s->workspace);
   qnl_status status = s->device->table->allocate_arena(s->device, bytes, false, &s->workspace);
-  return status == QNL_OK ? QNL_OK
-                          : Failure(error, status) << "workspace: no memory for " << bytes << " bytes";
+  return status == QNL_OK ? QNL_OK : fail(error, status, "workspace: no memory for {} bytes", bytes);
 }
 
 uint64_t align_slot(uint64_t offset, uint32_t alignment) {
@@ -197,7 +197,7 @@ qnl_status grow_slots(qnl_session* s, const SlotNeeds& needs, qnl_error* error) 
   }
   if (status != QNL_OK) {
     s->device->table->free_arena(s->device, &grown);
-    return Failure(error, status) << "inputs and outputs: no memory for " << total << " bytes";
+    return fail(error, status, "inputs and outputs: no memory for {} bytes", total);
   }
   s->device->table->free_arena(s->device, &s->io);
   s->io = grown;
@@ -223,8 +223,8 @@ bool copy_is_inside(const Command& command, const uint64_t* binding_bytes) {
 qnl_status check_copy(const qnl_session* s, uint32_t c, qnl_error* error) {
   const Command& command = s->commands[c];
   if (command.kind != QNL_ITEM_COPY || copy_is_inside(command, s->binding_bytes)) return QNL_OK;
-  return Failure(error, QNL_SYMBOL_OUT_OF_RANGE)
-         << "item " << c << ": a copy of " << command.copy_bytes << " bytes reaches outside its bindings";
+  return fail(error, QNL_SYMBOL_OUT_OF_RANGE, "item {}: a copy of {} bytes reaches outside its bindings", c,
+              command.copy_bytes);
 }
 
 Subject item_subject(uint32_t c, const char* part) { return {"item", c, "", part}; }
@@ -244,9 +244,8 @@ qnl_status place_binding(qnl_session* s, uint32_t c, uint32_t index, const Bindi
   auto begin = static_cast<uint64_t>(offset), size = static_cast<uint64_t>(bytes);
   uint64_t has = s->arena_bytes[b.arena];
   if (size > has || begin > has - size)
-    return Failure(error, QNL_SYMBOL_OUT_OF_RANGE)
-           << "item " << c << ": its bytes " << begin << " to " << begin << "+" << size
-           << " lie outside arena " << b.arena << " of " << has;
+    return fail(error, QNL_SYMBOL_OUT_OF_RANGE, "item {}: its bytes {} to {}+{} lie outside arena {} of {}",
+                c, begin, begin, size, b.arena, has);
   s->binding_bytes[index] = size;
   if (*next_io < s->plan.io_binding_count && s->io_bindings[*next_io].binding == index) {
     s->io_bindings[(*next_io)++].offset = begin;  // patch_bindings does the rest
@@ -307,7 +306,7 @@ qnl_status check_dim(const qnl_session* s, const Slot& slot, uint32_t d, int64_t
                         error);
   if (dim >= 0) return QNL_OK;
   Failure failure(error, QNL_SHAPE_MISMATCH);
-  return append_subject(failure, dim_subject(slot, d)) << "expected 0 or more, found " << dim;
+  return append_subject(failure, dim_subject(slot, d)).append("expected 0 or more, found {}", dim);
 }
 
 }  // namespace
@@ -319,14 +318,14 @@ qnl_status find_symbol(const BundleReader& reader, const char* name, uint32_t* s
     return QNL_OK;
   }
   Failure failure(error, QNL_UNKNOWN_NAME);
-  failure << "symbol '" << (name == nullptr ? "" : name) << "': expected one of";
+  failure.append("symbol '{}': expected one of", name);
   bool any = false;
   for (uint32_t i = 0; i < reader.symbol_count(); ++i) {
     if (reader.symbol(i).runtime) continue;
-    failure << " '" << reader.symbol(i).name << "'";
+    failure.append(" '{}'", reader.symbol(i).name);
     any = true;
   }
-  if (!any) failure << " none";
+  if (!any) failure.append(" none");
   return failure;
 }
 
@@ -337,16 +336,16 @@ qnl_status value_of(const BundleReader& reader, int32_t expression, const int64_
   if (result == Evaluation::kOk && *value >= min && *value <= max) return QNL_OK;
   bool unset = result == Evaluation::kUnsetSymbol;
   Failure failure(error, unset ? QNL_INPUT_NOT_SET : QNL_SYMBOL_OUT_OF_RANGE);
-  append_subject(failure, subject) << "'";
+  append_subject(failure, subject).append("'");
   reader.append_expression(failure, expression);
-  failure << "': ";
+  failure.append("': ");
   if (unset)
-    return failure << "symbol '" << first_unset(reader, e, symbols)
-                   << "' has no value; an input's shape or qnl_session_set_symbol gives it one";
-  if (result == Evaluation::kOverflow) return failure << "overflows 64 bits";
-  if (result == Evaluation::kDivisionByZero) return failure << "divides by zero";
+    return failure.append("symbol '{}' has no value; an input's shape or qnl_session_set_symbol gives it one",
+                          first_unset(reader, e, symbols));
+  if (result == Evaluation::kOverflow) return failure.append("overflows 64 bits");
+  if (result == Evaluation::kDivisionByZero) return failure.append("divides by zero");
   append_range(failure, min, max, 1);
-  return failure << ", found " << *value;
+  return failure.append(", found {}", *value);
 }
 
 qnl_status check_symbol(const BundleReader& reader, uint32_t symbol, int64_t value, const int64_t* bound,
@@ -360,9 +359,9 @@ qnl_status check_symbol(const BundleReader& reader, uint32_t symbol, int64_t val
   }
   if (value >= view.min && value <= max && value % view.multiple_of == 0) return QNL_OK;
   Failure failure(error, QNL_SYMBOL_OUT_OF_RANGE);
-  append_subject(failure, subject) << "symbol '" << view.name << "': ";
+  append_subject(failure, subject).append("symbol '{}': ", view.name);
   append_range(failure, view.min, max, view.multiple_of);
-  return failure << ", found " << value;
+  return failure.append(", found {}", value);
 }
 
 qnl_status check_shape(const qnl_session* s, const Slot& slot, const int64_t* shape, qnl_error* error) {
@@ -383,8 +382,8 @@ qnl_status shape_from_symbols(const qnl_session* s, const Slot& slot, const int6
     }
     if (__builtin_mul_overflow(elements, static_cast<uint64_t>(tensor->shape[d]), &elements) ||
         elements > kMaxArenaBytes)
-      return Failure(error, QNL_SYMBOL_OUT_OF_RANGE) << role_name(slot.role) << " '" << slot.tensor.name
-                                                     << "': its shape is beyond what any device has";
+      return fail(error, QNL_SYMBOL_OUT_OF_RANGE, "{} '{}': its shape is beyond what any device has",
+                  role_name(slot.role), slot.tensor.name);
   }
   tensor->bytes = qnl_dtype_bytes(tensor->dtype, elements);
   return QNL_OK;
@@ -398,9 +397,8 @@ qnl_status implied_shape(qnl_session* s, const Slot& slot, qnl_tensor* tensor, q
 qnl_status make_room(qnl_session* s, const Slot& slot, uint64_t bytes, qnl_error* error) {
   if (slot.bound) {
     if (bytes <= slot.bound_arena.bytes) return QNL_OK;
-    return Failure(error, QNL_SIZE_MISMATCH)
-           << role_name(slot.role) << " '" << slot.tensor.name << "': expected " << bytes
-           << " bytes, the memory bound to it has " << slot.bound_arena.bytes;
+    return fail(error, QNL_SIZE_MISMATCH, "{} '{}': expected {} bytes, the memory bound to it has {}",
+                role_name(slot.role), slot.tensor.name, bytes, slot.bound_arena.bytes);
   }
   return grow_slots(s, {&slot, bytes, nullptr}, error);
 }
@@ -486,8 +484,8 @@ qnl_status reserve_symbols(qnl_session* s, const qnl_symbol_value* named, uint32
   uint64_t workspace =
       place_arenas(s->bundle->reader, s->plan, ArenaKind::kWorkspace, sizes, nullptr, nullptr);
   if (workspace > kMaxArenaBytes)
-    return Failure(error, QNL_SYMBOL_OUT_OF_RANGE)
-           << "workspace: its size for these symbols is beyond what any device has";
+    return fail(error, QNL_SYMBOL_OUT_OF_RANGE,
+                "workspace: its size for these symbols is beyond what any device has");
   if (status = grow_workspace(s, workspace, error); status != QNL_OK) return status;
   return grow_slots(s, {nullptr, 0, s->symbols.capacity}, error);
 }

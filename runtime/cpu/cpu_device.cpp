@@ -95,8 +95,7 @@ qnl_status copy(Device*, const DeviceRange& source, const DeviceRange& target, u
 
 qnl_status load_kernels(Device* device, const KernelCode& code, KernelSet** kernels, qnl_error* error) {
   void* memory = platform::allocate_pages(sizeof(CpuKernelSet));
-  if (memory == nullptr)
-    return Failure(error, QNL_OUT_OF_MEMORY) << "code image: no memory for its description";
+  if (memory == nullptr) return fail(error, QNL_OUT_OF_MEMORY, "code image: no memory for its description");
   auto* set = new (memory) CpuKernelSet;
   set->kernel_count = code.kernel_count;
   qnl_status status = set->image.load(code.data, code.bytes, host_arch(), code.kernel_count, error);
@@ -241,22 +240,20 @@ constexpr DeviceTable kCpuTable = {
 extern "C" qnl_status qnl_device_open_cpu(const qnl_cpu_options* options, qnl_device** device,
                                           qnl_error* error) {
   using namespace quernel::runtime;
-  if (device == nullptr)
-    return Failure(error, QNL_INVALID_ARGUMENT) << "device: expected a place for the result";
+  if (device == nullptr) return fail(error, QNL_INVALID_ARGUMENT, "device: expected a place for the result");
   *device = nullptr;
   uint32_t threads = options == nullptr || options->threads == 0 ? 1 : options->threads;
   if (threads > kMaxThreads)
-    return Failure(error, QNL_INVALID_ARGUMENT)
-           << "threads: expected 1 to " << kMaxThreads << ", found " << threads;
+    return fail(error, QNL_INVALID_ARGUMENT, "threads: expected 1 to {}, found {}", kMaxThreads, threads);
   void* memory = quernel::platform::allocate_pages(sizeof(CpuDevice));
-  if (memory == nullptr) return Failure(error, QNL_OUT_OF_MEMORY) << "device: no memory for it";
+  if (memory == nullptr) return fail(error, QNL_OUT_OF_MEMORY, "device: no memory for it");
   auto* self = new (memory) CpuDevice;
   self->table = &kCpuTable;
   self->features = host_features();
   if (options != nullptr && options->feature_mask != 0) self->features &= options->feature_mask;
   if (!self->pool.start(threads)) {
     quernel::platform::free_pages(memory, sizeof(CpuDevice));
-    return Failure(error, QNL_THREAD_FAILED) << "device: could not start " << threads - 1 << " threads";
+    return fail(error, QNL_THREAD_FAILED, "device: could not start {} threads", threads - 1);
   }
   *device = self;
   return QNL_OK;

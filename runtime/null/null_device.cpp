@@ -75,8 +75,7 @@ qnl_status copy(Device*, const DeviceRange& source, const DeviceRange& target, u
 
 qnl_status load_kernels(Device*, const KernelCode& code, KernelSet** kernels, qnl_error* error) {
   void* memory = platform::allocate_pages(sizeof(NullKernelSet));
-  if (memory == nullptr)
-    return Failure(error, QNL_OUT_OF_MEMORY) << "kernels: no memory for their description";
+  if (memory == nullptr) return fail(error, QNL_OUT_OF_MEMORY, "kernels: no memory for their description");
   auto* set = new (memory) NullKernelSet;
   set->kernel_count = code.kernel_count;
   *kernels = set;
@@ -170,11 +169,10 @@ void inject_fault(qnl_device* device) { self_of(device)->faulted = true; }
 
 extern "C" qnl_status qnl_device_open_null(qnl_device** device, qnl_error* error) {
   using namespace quernel::runtime;
-  if (device == nullptr)
-    return Failure(error, QNL_INVALID_ARGUMENT) << "device: expected a place for the result";
+  if (device == nullptr) return fail(error, QNL_INVALID_ARGUMENT, "device: expected a place for the result");
   void* memory = quernel::platform::allocate_pages(sizeof(NullDevice));
   *device = nullptr;
-  if (memory == nullptr) return Failure(error, QNL_OUT_OF_MEMORY) << "device: no memory for it";
+  if (memory == nullptr) return fail(error, QNL_OUT_OF_MEMORY, "device: no memory for it");
   auto* self = new (memory) NullDevice;
   self->table = &kNullTable;
   *device = self;

@@ -3,8 +3,10 @@
 parts of the runtime as they are linked into quernel-run of the preset minsize.
 
 sizes.py [--bin build/release/bin] [--models NAME,NAME…] [--targets NAME,NAME…] [--no-runtime] [--json FILE]
+sizes.py --runtime-limit ARCHITECTURE=BYTES [--runtime-limit …]
 
-Architectures without a cross compiler are left out, and said to be."""
+Architectures without a cross compiler are left out, and said to be. With limits only the runtime of these architectures is built; the
+result is 0 when it keeps all of them, 77 when there was no compiler for any."""
 import argparse
 import glob
 import json
@@ -67,9 +69,11 @@ def runtime_parts(map_file):
     return parts
 
 
-def runtime_sizes():
+def runtime_sizes(names=None):
     rows = []
     for name, toolchain in architectures():
+        if names is not None and name not in names:
+            continue
         build = os.path.join(ROOT, "build", "sizes", name)
         map_file = os.path.join(build, "quernel-run.map")
         options = ["--toolchain", toolchain] if toolchain else []
@@ -82,6 +86,21 @@ def runtime_sizes():
         parts = runtime_parts(map_file)
         rows.append({"architecture": name, **parts, "all": sum(parts.values())})
     return rows
+
+
+def check_runtime(limits):
+    """-> exit status"""
+    known = [name for name, _ in architectures()]
+    for name in limits:
+        if name not in known:
+            sys.exit(f"sizes: expected a limit for one of {', '.join(known)}, found {name}")
+    rows = runtime_sizes(limits)
+    for row in rows:
+        table(f"Runtime for {row['architecture']}, limit {limits[row['architecture']]:,}", list(row), [list(row.values())])
+    over = [row["architecture"] for row in rows if row["all"] > limits[row["architecture"]]]
+    if over:
+        print(f"sizes: the runtime for {', '.join(over)} is over its limit; make it smaller, nm --size-sort says where it is large")
+    return 1 if over else 0 if rows else 77
 
 
 # ---- kernels
@@ -150,8 +169,11 @@ def main():
     parser.add_argument("--models", type=lambda text: text.split(","), default=MODELS)
     parser.add_argument("--targets", type=lambda text: text.split(","), help="those of `quernel targets` (default: all)")
     parser.add_argument("--no-runtime", action="store_true")
+    parser.add_argument("--runtime-limit", action="append", metavar="ARCHITECTURE=BYTES", help="build and check these, nothing else")
     parser.add_argument("--json", help="write all figures to a file, too")
     options = parser.parse_args()
+    if options.runtime_limit:
+        sys.exit(check_runtime({name: int(limit) for name, _, limit in (text.partition("=") for text in options.runtime_limit)}))
     quernel = os.path.join(options.bin, "quernel")
     models = [os.path.join(options.data, "models", name) for name in options.models]
     for model in models:

@@ -8,9 +8,11 @@
 #include <map>
 
 #include "core/bundle.h"
+#include "core/bundle_reader_shape.h"
 #include "cpu/cpu_features.h"
 #include "cpu/image.h"
 #include "quernel/runtime.hpp"
+#include "schemas/bundle_tables.h"
 #include "test_bundle.h"
 
 namespace {
@@ -161,6 +163,16 @@ void use(const quernel::Bundle& bundle) {
   (void)!qnl_bundle_verify_weights(bundle.get(), nullptr);
 }
 
+// The runtime's description of the tables against what flatc generates from the schema.
+bool same_shape(const AlignedBytes& bytes, uint64_t structure_bytes, bool* well_formed) {
+  if (bytes.size() < 64 + structure_bytes) return true;
+  const auto* structure = reinterpret_cast<const uint8_t*>(bytes.data()) + 64;
+  flatbuffers::Verifier verifier(structure, structure_bytes, 16, 1000000);
+  *well_formed = quernel::schema::VerifyBundleBuffer(verifier);
+  return *well_formed ==
+         quernel::runtime::verify_shape(structure, static_cast<uint32_t>(structure_bytes), 1000000);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -171,6 +183,7 @@ int main(int argc, char** argv) {
                          quernel::test::bundle_bytes(quernel::test::custom_contents())};
   const Bytes image = quernel::test::test_image();
   std::map<qnl_status, long> statuses;
+  long shapes[2] = {};
   for (long i = 0; i < count; ++i) {
     Bytes bytes = seeds[i / 2 % 3];
     uint64_t structure_bytes;
@@ -178,6 +191,13 @@ int main(int argc, char** argv) {
     for (uint64_t m = 1 + random.below(4); m > 0; --m) mutate_once(bytes, 64 + structure_bytes, random);
     if (i % 2 == 1) quernel::test::rehash_segments(bytes);
     AlignedBytes aligned(bytes);
+    bool well_formed = false;
+    if (!same_shape(aligned, structure_bytes, &well_formed)) {
+      std::fprintf(stderr, "mutation %ld: expected its shape to be %s\n", i,
+                   well_formed ? "taken" : "refused");
+      return 1;
+    }
+    shapes[well_formed ? 1 : 0] += 1;
     quernel::Bundle bundle;
     qnl_error error;
     qnl_status status = bundle.open(aligned.data(), aligned.size(), nullptr, &error);
@@ -195,6 +215,7 @@ int main(int argc, char** argv) {
                                             nullptr);
     if (status == QNL_OK && layout.segment_offset + layout.segment_bytes > code.size()) return 1;
   }
+  std::printf("%6ld  well-formed FlatBuffers, %ld others\n", shapes[1], shapes[0]);
   for (const auto& [status, n] : statuses) std::printf("%6ld  %s\n", n, qnl_status_text(status));
   return 0;
 }

@@ -13,7 +13,7 @@
 #include "core/failure.h"
 #include "cpu/cpu_features.h"
 #include "quernel/runtime.hpp"
-#include "schemas/bundle_generated.h"
+#include "schemas/bundle_tables.h"
 #include "test_bundle.h"
 
 namespace quernel::test {

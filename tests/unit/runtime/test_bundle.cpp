@@ -10,8 +10,8 @@
 
 #include "bundle/write_bundle.h"
 #include "cpu/cpu_features.h"
-#include "schemas/bundle_generated.h"
 #include "schemas/bundle_hash.h"
+#include "schemas/bundle_tables.h"
 
 namespace quernel::test {
 namespace {
