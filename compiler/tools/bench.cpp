@@ -8,6 +8,7 @@
 
 #include "command.h"
 #include "compile_flags.h"
+#include "device_runner.h"
 #include "json.h"
 #include "machine_peaks.h"
 #include "quernel/compiler.h"
@@ -23,7 +24,8 @@ struct Options {
   CompileFlags flags;
   std::string entry;
   std::vector<std::string> symbols;  // NAME=VALUE
-  int threads = 1, repeat = 0;
+  run::DeviceChoice device;
+  int repeat = 0;
   double seconds = 1;
   bool per_kernel = false, json = false;
 };
@@ -51,7 +53,8 @@ struct Measured {
   uint64_t flops = 0;                            // of a run
   std::vector<KernelTime> kernels;               // slowest first
   qnl_requirements memory = {};
-  std::string variant;
+  std::string variant, device;
+  uint32_t threads = 1;
   MachinePeaks peaks;  // where kernels are measured
   uint64_t footprint = 0;
 };
@@ -107,8 +110,13 @@ Status profile(ReadyBundle& ready, int runs, Measured& measured) {
 Expected<Measured> measure(const std::string& path, const Options& options, const std::string& scratch_dir) {
   Measured result;
   qnl_error error;
-  Device device;
-  if (device.open_cpu(static_cast<uint32_t>(options.threads), &error) != QNL_OK) return runtime_error(error);
+  run::OpenedDevice opened;
+  if (opened.open(options.device, &error) != QNL_OK) return runtime_error(error);
+  const Device& device = opened.device;
+  qnl_device_info info;
+  qnl_device_get_info(device.get(), &info);
+  result.device = info.name;
+  result.threads = info.threads;
   std::vector<double> opens, creates;
   qnl_session_options session_options = {};
   if (!options.entry.empty()) session_options.entry_point = options.entry.c_str();
@@ -156,8 +164,10 @@ Expected<Measured> measure(const std::string& path, const Options& options, cons
     ready.reset();
     result.footprint = result.memory.constants_bytes + result.memory.workspace_bytes + result.memory.io_bytes;
     // A bundle of an earlier compiler may name a target that is no longer there.
-    if (Expected<Target> target = find_target(result.variant)) {
-      QUERNEL_TRY(result.peaks, measure_peaks(*target, options.threads, result.footprint, scratch_dir));
+    // Peaks are of the CPU.
+    if (Expected<Target> target = find_target(result.variant); target && !target->is_gpu()) {
+      QUERNEL_TRY(result.peaks, measure_peaks(*target, static_cast<int>(options.device.threads),
+                                              result.footprint, scratch_dir));
     }
   }
   return result;
@@ -169,8 +179,8 @@ double giga_per_second(uint64_t amount, double seconds) {
 
 void print_text(const Options& options, const Measured& m) {
   double middle = median(m.runs);
-  fmt::print("{}: variant {}, {} thread{}\n", options.input, m.variant, options.threads,
-             options.threads == 1 ? "" : "s");
+  fmt::print("{}: variant {}, {}, {} thread{}\n", options.input, m.variant, m.device, m.threads,
+             m.threads == 1 ? "" : "s");
   fmt::print("  load      {} (open {}, session {})\n", format_seconds(m.open_seconds + m.session_seconds),
              format_seconds(m.open_seconds), format_seconds(m.session_seconds));
   fmt::print("  latency   median {}, min {} of {} runs\n", format_seconds(middle),
@@ -201,7 +211,8 @@ void print_text(const Options& options, const Measured& m) {
 Json to_json(const Options& options, const Measured& m) {
   Json result = Json::Object{{"input", options.input},
                              {"variant", m.variant},
-                             {"threads", options.threads},
+                             {"device", m.device},
+                             {"threads", static_cast<int>(m.threads)},
                              {"open_seconds", m.open_seconds},
                              {"session_seconds", m.session_seconds},
                              {"runs", m.runs.size()},
@@ -237,7 +248,9 @@ Json to_json(const Options& options, const Measured& m) {
 }
 
 int run(const Options& options) {
-  Expected<CompileOptions> compile_flags = compile_options(options.flags);
+  CompileFlags flags = options.flags;
+  set_default_target(options.device, flags.targets);
+  Expected<CompileOptions> compile_flags = compile_options(flags);
   if (!compile_flags) return fail(compile_flags.errors()), kUsage;
   ScratchDir scratch;
   std::string bundle = options.input;
@@ -271,9 +284,7 @@ Action define_bench(CLI::App& app) {
   app.add_option("--symbol", options->symbols, "the value of a free dim of a bundle (default: the smallest)")
       ->type_name("NAME=N")
       ->allow_extra_args(false);
-  app.add_option("--threads", options->threads, "threads that run kernels (default: 1)")
-      ->type_name("N")
-      ->check(CLI::Range(1, 256));
+  add_run_flags(app, options->device);
   CLI::Option* repeat = app.add_option("--repeat", options->repeat, "number of runs")
                             ->type_name("N")
                             ->check(CLI::Range(1, kMostRuns));

@@ -25,7 +25,8 @@ bool holds(const std::vector<qnl_arch>& archs, qnl_arch arch) {
 Expected<qnl_arch> choose_arch(const DeviceFlags& flags, const std::vector<qnl_arch>& archs,
                                std::optional<qnl_arch> device) {
   if (device) {
-    if (holds(archs, *device)) return *device;
+    // Whether there is a driver for it, opening the device tells.
+    if (holds(archs, *device) || holds(archs, QNL_ARCH_SPIRV)) return *device;
     if (*device == QNL_ARCH_AARCH64 && holds(archs, QNL_ARCH_ARM)) return QNL_ARCH_ARM;
     std::string names;
     for (qnl_arch arch : archs) names += (names.empty() ? "" : ", ") + std::string(arch_name(arch));
@@ -56,6 +57,33 @@ void add_device_flags(CLI::App& app, DeviceFlags& flags) {
   app.add_option("--run-binary", flags.run_binary,
                  "the quernel-run of that place (default: one is looked for by its architecture)")
       ->type_name("FILE");
+}
+
+void add_run_flags(CLI::App& app, run::DeviceChoice& device) {
+  app.add_option("--device", device.device,
+                 fmt::format("what runs kernels: {} (default: cpu)", run::kDeviceHelp))
+      ->type_name("D")
+      ->check([](const std::string& name) { return run::check_device_name(name); });
+  app.add_option("--threads", device.threads, "threads that run kernels on the CPU (default: 1)")
+      ->type_name("N")
+      ->check(CLI::Range(1, 256));
+  app.add_flag("--validation", device.validation,
+               "with Vulkan's validation layers; a message of theirs is a failure");
+  app.add_option("--pipeline-cache", device.pipeline_cache,
+                 "file that keeps compiled pipelines of a Vulkan device")
+      ->type_name("FILE");
+}
+
+std::vector<std::string> run_arguments(const run::DeviceChoice& device) {
+  std::vector<std::string> words = {"--threads", std::to_string(device.threads)};
+  if (device.device != "cpu") words.insert(words.end(), {"--device", device.device});
+  if (device.validation) words.push_back("--validation");
+  if (!device.pipeline_cache.empty()) words.insert(words.end(), {"--pipeline-cache", device.pipeline_cache});
+  return words;
+}
+
+void set_default_target(const run::DeviceChoice& device, std::vector<std::string>& targets) {
+  if (targets.empty() && run::is_vulkan(device.device)) targets = {"vulkan"};
 }
 
 Expected<std::unique_ptr<DeviceRunner>> DeviceRunner::open(const DeviceFlags& flags,

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "open_device.h"
 #include "transport.h"
 
 namespace CLI {
@@ -18,7 +19,12 @@ struct DeviceFlags {
   std::string on = "local";
   std::string run_binary;
 };
-void add_device_flags(CLI::App& app, DeviceFlags& flags);  // --on, --run-binary
+void add_device_flags(CLI::App& app, DeviceFlags& flags);      // --on, --run-binary
+void add_run_flags(CLI::App& app, run::DeviceChoice& device);  // --device, --threads, --validation…
+// The arguments that tell quernel-run the same.
+std::vector<std::string> run_arguments(const run::DeviceChoice& device);
+// What a model is compiled for when no --target is given: what the device runs.
+void set_default_target(const run::DeviceChoice& device, std::vector<std::string>& targets);
 
 class DeviceRunner {
  public:

@@ -34,11 +34,11 @@ RunFailure failure(const qnl_error& error) {
 Result run_here(const RunRequest& request) {
   qnl_error error;
   Bundle bundle;
-  Device device;
+  run::OpenedDevice opened;
   Session session;
   if (bundle.open(request.bundle.c_str(), nullptr, &error) != QNL_OK ||
-      device.open_cpu(static_cast<uint32_t>(request.threads), &error) != QNL_OK ||
-      session.create(bundle, device, nullptr, &error) != QNL_OK)
+      opened.open(request.device, &error) != QNL_OK ||
+      session.create(bundle, opened.device, nullptr, &error) != QNL_OK)
     return failure(error);
   for (const HostTensor& host : request.inputs) {
     qnl_tensor tensor = {};
@@ -61,6 +61,9 @@ Result run_here(const RunRequest& request) {
     if (session.tensor(QNL_OUTPUT, output.name, &tensor, &error) != QNL_OK) return failure(error);
     outputs.push_back(tensor_file::to_host(tensor));
   }
+  if (!opened.messages.empty())
+    return RunFailure{false,
+                      "the validation layers say: " + opened.messages.substr(0, opened.messages.find('\n'))};
   return outputs;
 }
 
@@ -70,7 +73,8 @@ Result run_there(const RunRequest& request) {
   auto failed = [](const Diagnostics& errors) { return RunFailure{false, errors[0].message}; };
   Expected<std::string> there = device.put(request.bundle, name(file_name(request.bundle)), false);
   if (!there) return failed(there.errors());
-  std::vector<std::string> words = {*there, "--threads", std::to_string(request.threads)};
+  std::vector<std::string> words = {*there};
+  for (std::string& word : run_arguments(request.device)) words.push_back(std::move(word));
   for (size_t i = 0; i < request.inputs.size(); ++i) {
     std::string file = fmt::format("input_{}.pb", i), here = request.scratch_dir + "/" + file;
     if (tensor_file::Error error = tensor_file::write_pb(here, request.inputs[i]))

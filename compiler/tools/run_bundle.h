@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "device_runner.h"
+#include "open_device.h"
 #include "tensor_file.h"
 
 namespace quernel::tools {
@@ -13,7 +14,7 @@ namespace quernel::tools {
 struct RunRequest {
   std::string bundle;
   std::vector<tensor_file::HostTensor> inputs;  // each with the name of an input
-  int threads = 1;
+  run::DeviceChoice device;
   DeviceRunner* runner = nullptr;  // null: in this process
   std::string folder;              // of the device, for the files of this run
   std::string scratch_dir;         // of this machine, for the same

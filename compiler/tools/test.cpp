@@ -28,7 +28,8 @@ struct Options {
   CompileFlags flags;
   DeviceFlags place;
   std::string json, junit;
-  int threads = 1, jobs = 1, repeat = 1;
+  run::DeviceChoice device;
+  int jobs = 1, repeat = 1;
   double timeout = 120;
   bool per_kernel = false;
 };
@@ -72,9 +73,10 @@ Expected<bool> is_firmware(const Options& options, const std::vector<TestSubject
     return invalid_input(fmt::format("--on {}: target '{}' is firmware, which runs on an emulated board",
                                      options.place.on, name),
                          {}, "name it with --on qemu");
-  if (!options.place.run_binary.empty() || options.threads != 1 || options.repeat != 1 || options.per_kernel)
+  if (!options.place.run_binary.empty() || options.device.threads != 1 || options.device.device != "cpu" ||
+      options.repeat != 1 || options.per_kernel)
     return invalid_input(fmt::format("target '{}' is firmware, which runs without quernel-run", name), {},
-                         "leave out --run-binary, --threads, --repeat and --per-kernel");
+                         "leave out --run-binary, --device, --threads, --repeat and --per-kernel");
   for (const TestSubject& subject : subjects)
     if (subject.model.empty())
       return invalid_input(fmt::format("target '{}' is firmware, a bundle holds none", name),
@@ -196,7 +198,9 @@ void print_kernels(const Json& result) {
 }
 
 int run(const Options& options) {
-  Expected<CompileOptions> compile_flags = compile_options(options.flags);
+  CompileFlags flags = options.flags;
+  set_default_target(options.device, flags.targets);
+  Expected<CompileOptions> compile_flags = compile_options(flags);
   if (!compile_flags) return fail(compile_flags.errors()), kUsage;
   Expected<std::vector<TestSubject>> subjects = find_subjects(options.subjects);
   if (!subjects) return fail(subjects.errors());
@@ -218,7 +222,7 @@ int run(const Options& options) {
     TestCaseOptions case_options{*compile_flags,
                                  place->runner.get(),
                                  place->board.get(),
-                                 options.threads,
+                                 options.device,
                                  options.repeat,
                                  options.timeout,
                                  fmt::format("case-{}", index),
@@ -252,9 +256,13 @@ int run(const Options& options) {
     if (Status status = write_text_file(options.junit, junit_text(options.place.on, results)); !status)
       return fail(status.errors());
   if (!options.json.empty()) {
-    Json document = Json::Object{{"on", options.place.on},     {"passed", passed},
-                                 {"failed", failed},           {"unsupported", unsupported},
-                                 {"threads", options.threads}, {"cases", std::move(results)}};
+    Json document = Json::Object{{"on", options.place.on},
+                                 {"passed", passed},
+                                 {"failed", failed},
+                                 {"unsupported", unsupported},
+                                 {"device", options.device.device},
+                                 {"threads", static_cast<int>(options.device.threads)},
+                                 {"cases", std::move(results)}};
     if (Status status = write_text_file(options.json, document.dump()); !status) return fail(status.errors());
   }
   if (!closed) return fail(closed.errors());
@@ -273,9 +281,7 @@ Action define_test(CLI::App& app) {
   add_target_flags(app, options->flags);
   add_tuning_flag(app, options->flags);
   add_custom_op_flags(app, options->flags);
-  app.add_option("--threads", options->threads, "threads that run kernels (default: 1)")
-      ->type_name("N")
-      ->check(CLI::Range(1, 256));
+  add_run_flags(app, options->device);
   app.add_option("--repeat", options->repeat, "runs of each test vector, for its time (default: 1)")
       ->type_name("N")
       ->check(CLI::Range(1, 1000000));

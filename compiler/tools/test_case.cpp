@@ -44,10 +44,10 @@ Expected<Json> run_tests_of(const std::string& bundle, const TestCaseOptions& op
   Transport& device = options.runner->transport();
   QUERNEL_TRY(std::string there, device.put(bundle, options.folder + "/" + file_name(bundle), false));
   std::string output = options.scratch_dir + "/tests.json", errors = options.scratch_dir + "/runner.log";
-  ProcessResult done =
-      options.runner->run({there, "--test", "--json", "--threads", std::to_string(options.threads),
-                           "--repeat", std::to_string(options.repeat)},
-                          {.output = output, .errors = errors, .timeout_seconds = options.timeout_seconds});
+  std::vector<std::string> words = {there, "--test", "--json", "--repeat", std::to_string(options.repeat)};
+  for (std::string& word : run_arguments(options.device)) words.push_back(std::move(word));
+  ProcessResult done = options.runner->run(
+      words, {.output = output, .errors = errors, .timeout_seconds = options.timeout_seconds});
   device.remove(options.folder + "/" + file_name(bundle));
   std::ifstream file(output);
   std::stringstream text;
@@ -134,8 +134,8 @@ Expected<std::vector<HostTensor>> run_layers(const CompileReport& report, const 
                                              const std::vector<HostTensor>& inputs,
                                              const TestCaseOptions& options) {
   if (options.board == nullptr) {
-    auto result = run_bundle(
-        {file, inputs, 1, options.runner, options.folder, options.scratch_dir, options.timeout_seconds});
+    auto result = run_bundle({file, inputs, options.device, options.runner, options.folder,
+                              options.scratch_dir, options.timeout_seconds});
     if (auto* failure = std::get_if<RunFailure>(&result)) return invalid_input(failure->reason);
     return std::get<std::vector<HostTensor>>(std::move(result));
   }

@@ -21,7 +21,8 @@ struct TestCaseOptions {
   CompileOptions compile;
   DeviceRunner* runner = nullptr;        // one of these: bundles run there…
   const FirmwareBoard* board = nullptr;  // …or static libraries here
-  int threads = 1, repeat = 1;
+  run::DeviceChoice device;
+  int repeat = 1;
   double timeout_seconds = 0;  // of a run
   std::string folder;          // of the device, private to the case
   std::string scratch_dir;     // of this machine, the same

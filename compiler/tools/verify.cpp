@@ -24,8 +24,9 @@ struct Options {
   std::vector<std::string> dirs;
   CompileFlags flags;
   DeviceFlags place;
-  std::string device = "cpu", json;
-  int threads = 1, jobs = 0;
+  run::DeviceChoice device;
+  std::string json;
+  int jobs = 0;
   double timeout = 120;
 };
 
@@ -42,11 +43,10 @@ CaseResult from_child(const ChildResult& child) {
 }
 
 int run(const Options& options) {
-  Expected<CompileOptions> compile_flags = compile_options(options.flags);
+  CompileFlags flags = options.flags;
+  set_default_target(options.device, flags.targets);
+  Expected<CompileOptions> compile_flags = compile_options(flags);
   if (!compile_flags) return fail(compile_flags.errors()), kUsage;
-  if (options.device != "cpu")
-    return fail(unsupported(fmt::format(
-        "--device: expected cpu, found '{}'; verify runs on no other device yet", options.device)));
   Expected<std::vector<std::string>> cases = find_cases(options.dirs);
   if (!cases) return fail(cases.errors());
   ScratchDir scratch;
@@ -76,7 +76,7 @@ int run(const Options& options) {
 
   auto job = [&](int index) {
     CaseOptions case_options{*compile_flags,
-                             options.threads,
+                             options.device,
                              runner.get(),
                              fmt::format("case-{}", index),
                              fmt::format("{}/{}", scratch.path(), index),
@@ -107,7 +107,8 @@ int run(const Options& options) {
     Json document = Json::Object{{"passed", passed},
                                  {"failed", failed},
                                  {"unsupported", unsupported},
-                                 {"threads", options.threads},
+                                 {"device", options.device.device},
+                                 {"threads", static_cast<int>(options.device.threads)},
                                  {"cases", std::move(results)}};
     if (Status status = write_text_file(options.json, document.dump()); !status) return fail(status.errors());
   }
@@ -125,11 +126,8 @@ Action define_verify(CLI::App& app) {
   add_target_flags(app, options->flags);
   add_tuning_flag(app, options->flags);
   add_custom_op_flags(app, options->flags);
-  app.add_option("--device", options->device, "where to run (default: cpu)")->type_name("D");
+  add_run_flags(app, options->device);
   add_device_flags(app, options->place);
-  app.add_option("--threads", options->threads, "threads that run kernels (default: 1)")
-      ->type_name("N")
-      ->check(CLI::Range(1, 256));
   app.add_option("--jobs", options->jobs, "cases at once (default: one per core)")
       ->type_name("N")
       ->check(CLI::Range(1, 1024));

@@ -42,7 +42,7 @@ std::optional<CaseResult> run_data_set(const CompiledCase& compiled, const DataS
                                        const Expectations& expectations, const CaseOptions& options,
                                        Deviation* worst) {
   RunRequest request{
-      compiled.bundle,        {}, options.run_threads, options.runner, options.folder, options.scratch_dir,
+      compiled.bundle,        {}, options.device, options.runner, options.folder, options.scratch_dir,
       options.timeout_seconds};
   std::vector<BundleInput> inputs = inputs_of(compiled.bundle);
   std::vector<std::string> names;

@@ -6,6 +6,7 @@
 
 #include "compile_flags.h"
 #include "device_runner.h"
+#include "open_device.h"
 
 namespace quernel::tools {
 
@@ -18,7 +19,7 @@ struct CaseResult {
 
 struct CaseOptions {
   CompileOptions compile;
-  int run_threads = 1;
+  run::DeviceChoice device;
   DeviceRunner* runner = nullptr;  // null: bundles run in this process
   std::string folder;              // of the device, private to the case
   std::string scratch_dir;         // private to the case; bundles are written there

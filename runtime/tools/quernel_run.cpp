@@ -1,4 +1,5 @@
-// quernel-run: loads a bundle, runs one entry point on this machine's CPU, prints or stores the outputs.
+// quernel-run: loads a bundle, runs one entry point on a device of this machine, prints or stores the
+// outputs.
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "list_bundle.h"
+#include "open_device.h"
 #include "quernel/runtime.hpp"
 #include "run_tests.h"
 #include "tensor_file.h"
@@ -32,8 +34,11 @@ constexpr const char* kUsage =
     "                       random:SEED:2x3x4 with a shape\n"
     "  --symbol NAME=VALUE  a size that the model leaves open, where no input's shape says it\n"
     "  --output NAME=FILE   store an output: .npy, .pb, anything else raw bytes\n"
-    "  --threads N          threads that run kernels (default 1)\n"
+    "  --device D           cpu (default), vulkan, or vulkan:D with a number, a type or a part of a name\n"
+    "  --threads N          threads that run kernels on the CPU (default 1)\n"
     "  --repeat N           run N times and report latency\n"
+    "  --validation         with Vulkan's validation layers; a message of theirs is a failure\n"
+    "  --pipeline-cache F   file that keeps compiled pipelines of a Vulkan device\n"
     "  --verify-weights     also check the hashes of the weights\n"
     "  --test               run the test vectors that the bundle holds, and compare\n"
     "  --list               print what the bundle holds, run nothing\n"
@@ -49,7 +54,8 @@ struct Options {
   std::string bundle;
   std::string entry;
   std::vector<Assignment> inputs, outputs, symbols;
-  uint32_t threads = 1, repeat = 1;
+  DeviceChoice device;
+  uint32_t repeat = 1;
   bool verify_weights = false, test = false, list = false, json = false, help = false, version = false;
 };
 
@@ -102,19 +108,23 @@ Error parse_options(int argc, char** argv, Options* options) {
       options->test = true;
     else if (flag == "--list")
       options->list = true;
+    else if (flag == "--validation")
+      options->device.validation = true;
     else if (flag == "--json")
       options->json = true;
     else if (flag == "--version")
       options->version = true;
     else if (flag == "--entry" || flag == "--input" || flag == "--output" || flag == "--threads" ||
-             flag == "--repeat" || flag == "--symbol") {
+             flag == "--repeat" || flag == "--symbol" || flag == "--device" || flag == "--pipeline-cache") {
       if (++i >= argc) return flag + ": expected a value";
       if (flag == "--entry") options->entry = argv[i];
+      if (flag == "--device") options->device.device = argv[i];
+      if (flag == "--pipeline-cache") options->device.pipeline_cache = argv[i];
       if (flag == "--input") options->inputs.push_back(split(argv[i]));
       if (flag == "--output") options->outputs.push_back(split(argv[i]));
       if (flag == "--symbol" && !parse_symbol(argv[i], &options->symbols))
         return std::string("--symbol: expected NAME=NUMBER, found '") + argv[i] + "'";
-      if (flag == "--threads" && !parse_count(argv[i], &options->threads))
+      if (flag == "--threads" && !parse_count(argv[i], &options->device.threads))
         return std::string("--threads: expected a number from 1 on, found '") + argv[i] + "'";
       if (flag == "--repeat" && !parse_count(argv[i], &options->repeat))
         return std::string("--repeat: expected a number from 1 to 1000000, found '") + argv[i] + "'";
@@ -123,6 +133,7 @@ Error parse_options(int argc, char** argv, Options* options) {
     }
   }
   if (options->help || options->version) return std::nullopt;
+  if (std::string message = check_device_name(options->device.device); !message.empty()) return message;
   if (positional.empty()) return std::string("expected a bundle");
   if (positional.size() > 2) return std::string("unexpected argument '") + positional[2] + "'";
   options->bundle = positional[0];
@@ -367,13 +378,13 @@ Error report(const Options& options, const std::vector<qnl_tensor>& outputs, que
         "{\"target\": %s, \"threads\": %u, \"repeat\": %u, \"load_ms\": %s, "
         "\"latency_ms\": {\"median\": %s, \"min\": %s}, \"median_ms\": %s, \"min_ms\": %s, "
         "\"peak_rss_bytes\": %" PRIu64 ", \"memory\": %s, \"outputs\": [%s]}\n",
-        json_string(figures.target).c_str(), options.threads, options.repeat,
+        json_string(figures.target).c_str(), options.device.threads, options.repeat,
         json_number(figures.load_milliseconds).c_str(), median_text.c_str(), min_text.c_str(),
         median_text.c_str(), min_text.c_str(), figures.peak_rss_bytes, json_memory(figures.memory).c_str(),
         json.c_str());
   } else if (options.repeat > 1) {
     printf("latency over %u runs: median %.4f ms, min %.4f ms (%u thread%s, %s)\n", options.repeat, median,
-           times[0], options.threads, options.threads == 1 ? "" : "s", figures.target);
+           times[0], options.device.threads, options.device.threads == 1 ? "" : "s", figures.target);
   }
   return std::nullopt;
 }
@@ -393,10 +404,13 @@ int run(const Options& options) {
     options.json ? list_json(bundle) : list_text(bundle);
     return 0;
   }
-  quernel::Device device;
-  if (device.open_cpu(options.threads, &error) != QNL_OK) return fail(error);
+  OpenedDevice opened;
+  if (opened.open(options.device, &error) != QNL_OK) return fail(error);
+  const quernel::Device& device = opened.device;
   if (options.test) {
-    int code = run_tests(bundle, device, {options.bundle, options.threads, options.repeat, options.json});
+    int code =
+        run_tests(bundle, device, {options.bundle, options.device.threads, options.repeat, options.json});
+    if (!opened.messages.empty()) return fail(opened.messages);
     return fflush(stdout) == 0 && ferror(stdout) == 0 ? code : fail("standard output cannot be written");
   }
   quernel::Session session;
@@ -431,6 +445,7 @@ int run(const Options& options) {
   figures.peak_rss_bytes = peak_rss_bytes();
   if (Error message = report(options, tensors_of(bundle, entry, QNL_OUTPUT), &session, figures))
     return fail(*message);
+  if (!opened.messages.empty()) return fail(opened.messages);
   return fflush(stdout) == 0 && ferror(stdout) == 0 ? 0 : fail("standard output cannot be written");
 }
 

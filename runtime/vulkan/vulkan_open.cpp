@@ -64,7 +64,7 @@ VkBool32 on_message(VkDebugUtilsMessageSeverityFlagBitsEXT, VkDebugUtilsMessageT
   return VK_FALSE;
 }
 
-qnl_status create_instance(VulkanDevice* d, bool validation, qnl_error* error) {
+qnl_status create_instance(VulkanDevice* d, int validation, qnl_error* error) {
   qnl_status status = d->api.open(error);
   if (status != QNL_OK) return status;
   uint32_t version = 0;
@@ -89,8 +89,9 @@ qnl_status create_instance(VulkanDevice* d, bool validation, qnl_error* error) {
   constexpr const char* kExtensions[] = {VK_EXT_DEBUG_UTILS_EXTENSION_NAME};
   VkInstanceCreateInfo info = {VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO};
   info.pApplicationInfo = &application;
-  if (validation) {
+  if (validation != 0) {
     info.pNext = &features;
+    if (validation == 1) info.pNext = &messenger;
     info.enabledLayerCount = 1;
     info.ppEnabledLayerNames = &kLayer;
     info.enabledExtensionCount = 1;
@@ -108,8 +109,8 @@ qnl_status create_instance(VulkanDevice* d, bool validation, qnl_error* error) {
     d->instance = VK_NULL_HANDLE;
     return Failure(error, status_of(result)) << "Vulkan: an instance cannot be made, " << result_name(result);
   }
-  status = d->api.load_instance(d->instance, validation, error);
-  if (status != QNL_OK || !validation) return status;
+  status = d->api.load_instance(d->instance, validation != 0, error);
+  if (status != QNL_OK || validation == 0) return status;
   return check(d, d->api.CreateDebugUtilsMessengerEXT(d->instance, &messenger, nullptr, &d->messenger));
 }
 
@@ -366,7 +367,7 @@ qnl_status open_device(VulkanDevice* d, const qnl_vulkan_options& options, qnl_e
              << length;
     memcpy(d->cache_path, options.cache_path, length);
   }
-  qnl_status status = create_instance(d, options.validation != 0, error);
+  qnl_status status = create_instance(d, options.validation, error);
   if (status == QNL_OK) status = choose(d, options.device, error);
   if (status == QNL_OK) status = create_device(d, options, error);
   if (status != QNL_OK) return status;
@@ -443,7 +444,7 @@ qnl_status qnl_vulkan_list(qnl_vulkan_device_info* devices, uint32_t capacity, u
   void* memory = quernel::platform::allocate_pages(sizeof(vulkan::VulkanDevice));
   if (memory == nullptr) return Failure(error, QNL_OUT_OF_MEMORY) << "device: no memory for it";
   auto* d = new (memory) vulkan::VulkanDevice;
-  qnl_status status = vulkan::create_instance(d, false, error);
+  qnl_status status = vulkan::create_instance(d, 0, error);
   VkPhysicalDevice found[vulkan::kMaxDevices];
   if (status == QNL_OK) *count = vulkan::list_devices(d->api, d->instance, found);
   for (uint32_t i = 0; i < *count && i < capacity; ++i) {

@@ -244,7 +244,10 @@ typedef struct qnl_vulkan_options {
   /* File that keeps compiled pipelines from one process to the next: checked when it is read, written when
    * the device is closed, ignored where it is of another device or driver. NULL: none. */
   const char* cache_path;
-  int validation;  /* non-zero: with Khronos' validation layer, an error where it is not installed */
+  /* 0: without; 1: with Khronos' validation layer, an error where it is not installed; 2: also with its
+   * validation of synchronisation, which goes by the memory that descriptors name and not by what kernels
+   * touch of it. */
+  int validation;
   int copy_always; /* non-zero: as if the device had memory of its own that the process cannot reach; for
                       tests */
   /* Gets the validation layer's warnings and errors; may be NULL. */

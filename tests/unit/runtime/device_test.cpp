@@ -32,7 +32,7 @@ class DeviceTest : public testing::TestWithParam<const char*> {
       static const std::string reason = test::why_no_vulkan();
       if (!reason.empty()) GTEST_SKIP() << reason;
       qnl_vulkan_options options = {};
-      options.validation = 1;
+      options.validation = 2;
       options.copy_always = copies() ? 1 : 0;
       options.message = [](void* user, const char* text) { *static_cast<std::string*>(user) += text; };
       options.message_user = &messages_;

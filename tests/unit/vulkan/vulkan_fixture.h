@@ -15,7 +15,7 @@ namespace quernel::test {
 struct VulkanDevice {
   // copies: as if the device had memory of its own.
   explicit VulkanDevice(bool copies, qnl_vulkan_options options = {}) {
-    options.validation = 1;
+    options.validation = 2;
     options.copy_always = copies ? 1 : 0;
     options.message = [](void* user, const char* text) { *static_cast<std::string*>(user) += text; };
     options.message_user = &messages;
