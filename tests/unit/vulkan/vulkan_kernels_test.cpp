@@ -71,12 +71,16 @@ TEST_P(VulkanKernels, TablesThatAreWrongAreRefused) {
             "malformed code image: kernel 0: expected at most 256 symbols, found 257");
   EXPECT_NE(refusal([](Table*, Kernel* k) { k->features |= UINT64_C(1) << 60; }).find("bit-60"),
             std::string::npos);
-  EXPECT_NE(refusal([](Table*, Kernel* k) { k->local_size = 100000; }).find("100000 invocations"),
+  EXPECT_NE(refusal([](Table*, Kernel* k) {
+              k->local_size = 100000;
+            }).find("100000 invocations in a workgroup, the device at most"),
             std::string::npos);
   EXPECT_NE(refusal([](Table*, Kernel* k) { k->local_size = 0; }).find("0 invocations"), std::string::npos);
   EXPECT_NE(refusal([](Table*, Kernel* k) { k->local_size = 8; }).find("expected a local size of 8"),
             std::string::npos);
-  EXPECT_NE(refusal([](Table*, Kernel* k) { k->shared_bytes = 1 << 24; }).find("shared memory"),
+  EXPECT_NE(refusal([](Table*, Kernel* k) {
+              k->shared_bytes = 1 << 24;
+            }).find("bytes of shared memory, the device has"),
             std::string::npos);
 }
 
@@ -85,22 +89,55 @@ TEST_P(VulkanKernels, TablesThatAreWrongAreRefused) {
 TEST_P(VulkanKernels, ModulesThatAreWrongAreRefused) {
   EXPECT_EQ(refusal([](auto*, auto* k) { k->code_bytes = 16; }),
             "malformed code image: kernel 0: expected a SPIR-V module");
-  EXPECT_NE(refusal([](auto*, auto* k) { k->code_bytes -= 4; }).find("ends within a function"),
+  EXPECT_NE(refusal([](auto*, auto* k) { k->code_bytes -= 4; }).find("its SPIR-V ends within a function"),
             std::string::npos);
-  EXPECT_NE(refusal([](auto*, auto* k) { k->code_bytes = 20; }).find("ends within a function"),
+  EXPECT_NE(refusal([](auto*, auto* k) { k->code_bytes = 20; }).find("its SPIR-V ends within a function"),
             std::string::npos);
   auto word = [](qnl_spirv_table* t, qnl_spirv_kernel* k, uint32_t w) {
     return reinterpret_cast<uint32_t*>(reinterpret_cast<char*>(t) + k->code_offset) + w;
   };
-  EXPECT_NE(refusal([&](auto* t, auto* k) { *word(t, k, 1) = 0x00010600; }).find("SPIR-V 1.3 or older"),
-            std::string::npos);
-  EXPECT_NE(refusal([&](auto* t, auto* k) { *word(t, k, 5) &= 0xFFFF; }).find("ends within an instruction"),
+  EXPECT_NE(
+      refusal([&](auto* t, auto* k) { *word(t, k, 1) = 0x00010600; }).find("expected SPIR-V 1.3 or older"),
+      std::string::npos);
+  EXPECT_NE(refusal([&](auto* t, auto* k) {
+              *word(t, k, 5) &= 0xFFFF;
+            }).find("its SPIR-V ends within an instruction"),
             std::string::npos);
   // The first instruction is OpCapability Shader.
-  EXPECT_NE(refusal([&](auto* t, auto* k) { *word(t, k, 6) = 5; }).find("capability 5 is none"),
+  EXPECT_NE(refusal([&](auto* t, auto* k) {
+              *word(t, k, 6) = 5;
+            }).find("capability 5 is none that kernels may have"),
             std::string::npos);
   EXPECT_NE(refusal([&](auto* t, auto* k) { *word(t, k, 6) = 11; }).find("capability 11 needs feature"),
             std::string::npos);
+}
+
+TEST_P(VulkanKernels, TheEntryPointIsChecked) {
+  // The first instruction with this opcode.
+  auto find = [](qnl_spirv_table* t, qnl_spirv_kernel* k, uint32_t opcode) {
+    auto* word = reinterpret_cast<uint32_t*>(reinterpret_cast<char*>(t) + k->code_offset) + 5;
+    while ((*word & 0xFFFF) != opcode) word += *word >> 16;
+    return word;
+  };
+  EXPECT_EQ(refusal([&](auto* t, auto* k) { find(t, k, 17)[0] = 3 << 16 | 17; }),
+            "malformed code image: kernel 0: its SPIR-V is malformed");
+  EXPECT_EQ(refusal([&](auto* t, auto* k) { find(t, k, 15)[3] ^= 1; }),
+            "malformed code image: kernel 0: expected one compute entry point 'main'");
+  EXPECT_EQ(refusal([&](auto* t, auto* k) { find(t, k, 16)[2] = 18; }),
+            "malformed code image: kernel 0: expected a compute entry point 'main' with a local size");
+}
+
+TEST_P(VulkanKernels, OtherCodeAndLostDevicesAreRefused) {
+  AlignedBytes bytes(good_);
+  KernelSet* kernels = nullptr;
+  const runtime::DeviceTable& table = *device_->device->table;
+  KernelCode code = {bytes.data(), bytes.size(), QNL_ARCH_X86_64, 1};
+  EXPECT_EQ(table.load_kernels(device_->device, code, &kernels, &error_), QNL_MALFORMED_IMAGE);
+  EXPECT_STREQ(error_.text, "kernels: expected code for spirv, found x86-64");
+  runtime::vulkan::inject_fault(device_->device);
+  code.arch = QNL_ARCH_SPIRV;
+  EXPECT_EQ(table.load_kernels(device_->device, code, &kernels, &error_), QNL_DEVICE_FAULT);
+  EXPECT_STREQ(error_.text, "kernels: the device is lost");
 }
 
 TEST_P(VulkanKernels, OneSetServesAllThatLoadTheSameCode) {

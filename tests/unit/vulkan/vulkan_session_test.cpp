@@ -405,12 +405,18 @@ TEST_P(VulkanOpen, DevicesAreListedAndChosen) {
   qnl_device* device = nullptr;
   EXPECT_EQ(qnl_device_open_vulkan(&options, &device, &error), QNL_NO_MATCHING_VARIANT);
   EXPECT_EQ(device, nullptr);
-  EXPECT_NE(std::string(error.text).find("expected device 'no such device'"), std::string::npos)
+  EXPECT_NE(std::string(error.text).find("Vulkan: expected device 'no such device'"), std::string::npos)
       << error.text;
   EXPECT_NE(std::string(error.text).find(devices[0].name), std::string::npos) << error.text;
   options.device = "4000";
   EXPECT_EQ(qnl_device_open_vulkan(&options, &device, &error), QNL_NO_MATCHING_VARIANT);
   EXPECT_EQ(qnl_device_open_vulkan(&options, nullptr, &error), QNL_INVALID_ARGUMENT);
+  std::string path(5000, 'x');
+  options.cache_path = path.c_str();
+  EXPECT_EQ(qnl_device_open_vulkan(&options, &device, &error), QNL_INVALID_ARGUMENT);
+  EXPECT_STREQ(error.text, "cache_path: expected at most 4000 bytes, found 5000");
+  EXPECT_EQ(qnl_vulkan_list(nullptr, 1, &count, &error), QNL_INVALID_ARGUMENT);
+  EXPECT_STREQ(error.text, "devices: expected a place for the result");
 }
 
 TEST_P(VulkanOpen, FeaturesCanBeMasked) {
