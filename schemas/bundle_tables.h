@@ -1,17 +1,24 @@
 // schemas/bundle_generated.h with accessors that share their code. FlatBuffers' own look a field up in the
-// table's vtable wherever it is read, which made up a third of the bundle reader; here that is a call.
-// Everything that reads bundles includes this header, never the generated one, so that a program has one kind
-// of accessor.
+// table's vtable wherever it is read, which made up a third of the bundle reader; here that is a call in code
+// made for size. Everything that reads bundles includes this header, never the generated one, so that a
+// program has one kind of accessor.
 #pragma once
 
 #include <stdint.h>
 
 #include "flatbuffers/flatbuffers.h"
 
+// Speed of loading counts where size does not.
+#ifdef __OPTIMIZE_SIZE__
+#define QUERNEL_SHARED __attribute__((noinline))
+#else
+#define QUERNEL_SHARED
+#endif
+
 namespace quernel::schema {
 
 // Where the table has the field; null when it does not.
-__attribute__((noinline)) inline const uint8_t* field_of(const void* table, uint32_t field) {
+QUERNEL_SHARED inline const uint8_t* field_of(const void* table, uint32_t field) {
   const auto* begin = static_cast<const uint8_t*>(table);
   const uint8_t* vtable = begin - flatbuffers::ReadScalar<flatbuffers::soffset_t>(begin);
   if (field >= flatbuffers::ReadScalar<flatbuffers::voffset_t>(vtable)) return nullptr;
@@ -20,13 +27,13 @@ __attribute__((noinline)) inline const uint8_t* field_of(const void* table, uint
 }
 
 // What the field points to.
-__attribute__((noinline)) inline const void* target_of(const void* table, uint32_t field) {
+QUERNEL_SHARED inline const void* target_of(const void* table, uint32_t field) {
   const uint8_t* at = field_of(table, field);
   return at == nullptr ? nullptr : at + flatbuffers::ReadScalar<flatbuffers::uoffset_t>(at);
 }
 
 template <class T>
-__attribute__((noinline)) T number_of(const void* table, uint32_t field, T absent) {
+QUERNEL_SHARED T number_of(const void* table, uint32_t field, T absent) {
   const uint8_t* at = field_of(table, field);
   return at == nullptr ? absent : flatbuffers::ReadScalar<T>(at);
 }
@@ -50,6 +57,7 @@ struct TestVector;
 struct Variant;
 
 }  // namespace quernel::schema
+#undef QUERNEL_SHARED
 
 namespace flatbuffers {
 

@@ -39,9 +39,20 @@ uint32_t elf_machine(uint32_t arch) {
   }
 }
 
+__attribute__((noinline, cold)) qnl_status malformed_untyped(qnl_error* error, uint32_t kinds,
+                                                             const char* text, ...) {
+  Failure failure(error, QNL_MALFORMED_IMAGE);
+  failure.append("code image: ");
+  va_list arguments;
+  va_start(arguments, text);
+  failure.append_list(kinds, text, arguments);
+  va_end(arguments);
+  return failure;
+}
+
 template <class... Arguments>
 qnl_status malformed(qnl_error* error, Text<Arguments...> text, Arguments... arguments) {
-  return fail<Arguments...>(error, QNL_MALFORMED_IMAGE, text, arguments...);
+  return malformed_untyped(error, argument_kinds<Arguments...>(), text.text, arguments...);
 }
 
 // What would need a dynamic linker.
@@ -72,32 +83,31 @@ const char* forbidden_tag(uint64_t tag) {
 
 qnl_status verify_dynamic(const char* data, uint64_t bytes, const Phdr& header, qnl_error* error) {
   if (header.p_offset > bytes || header.p_filesz > bytes - header.p_offset)
-    return malformed(error, "code image: the dynamic section lies outside the file");
+    return malformed(error, "the dynamic section lies outside the file");
   for (uint64_t at = 0; at + sizeof(Dyn) <= header.p_filesz; at += sizeof(Dyn)) {
     Dyn entry;
     memcpy(&entry, data + header.p_offset + at, sizeof entry);
     if (entry.d_tag == DT_NULL) return QNL_OK;
     if (const char* what = forbidden_tag(static_cast<uint64_t>(entry.d_tag)))
-      return malformed(error, "code image: expected a self-contained image, found {}", what);
+      return malformed(error, "expected a self-contained image, found {}", what);
   }
-  return malformed(error, "code image: the dynamic section has no end");
+  return malformed(error, "the dynamic section has no end");
 }
 
 qnl_status verify_load(const Phdr& header, uint64_t bytes, const Ehdr& ehdr, ImageLayout* layout,
                        qnl_error* error) {
   if (header.p_flags != (PF_R | PF_X))
-    return malformed(error, "code image: expected a segment that is readable and executable, found flags {}",
+    return malformed(error, "expected a segment that is readable and executable, found flags {}",
                      static_cast<uint32_t>(header.p_flags));
   if (header.p_offset != 0 || header.p_filesz == 0 || header.p_filesz > bytes ||
       header.p_memsz != header.p_filesz)
-    return malformed(
-        error,
-        "code image: expected a segment that begins the file and ends inside it, without zero-filled data");
+    return malformed(error,
+                     "expected a segment that begins the file and ends inside it, without zero-filled data");
   if ((header.p_vaddr & kPageMask) != 0 || header.p_vaddr + header.p_filesz < header.p_vaddr)
-    return malformed(error, "code image: expected a page-aligned segment address");
+    return malformed(error, "expected a page-aligned segment address");
   uint64_t entry = ehdr.e_entry & ~static_cast<uint64_t>(ehdr.e_machine == EM_ARM ? 1 : 0);
   if (entry < header.p_vaddr + sizeof(Ehdr) || entry >= header.p_vaddr + header.p_filesz)
-    return malformed(error, "code image: the entry lies outside the segment");
+    return malformed(error, "the entry lies outside the segment");
   layout->segment_offset = header.p_offset;
   layout->segment_bytes = header.p_filesz;
   layout->entry = ehdr.e_entry - header.p_vaddr;
@@ -110,18 +120,18 @@ qnl_status verify_image(const void* raw, uint64_t bytes, uint32_t arch, ImageLay
                         qnl_error* error) {
   const char* data = static_cast<const char*>(raw);
   Ehdr ehdr;
-  if (bytes < sizeof ehdr) return malformed(error, "code image: expected an ELF file, found {} bytes", bytes);
+  if (bytes < sizeof ehdr) return malformed(error, "expected an ELF file, found {} bytes", bytes);
   memcpy(&ehdr, data, sizeof ehdr);
   if (memcmp(ehdr.e_ident, ELFMAG, SELFMAG) != 0 || ehdr.e_ident[EI_VERSION] != EV_CURRENT ||
       ehdr.e_ident[EI_CLASS] != kClass || ehdr.e_ident[EI_DATA] != ELFDATA2LSB || ehdr.e_type != ET_DYN)
-    return malformed(error, "code image: expected a little-endian ELF shared object of this word size");
+    return malformed(error, "expected a little-endian ELF shared object of this word size");
   if (ehdr.e_machine != elf_machine(arch) || ehdr.e_machine == EM_NONE)
-    return malformed(error, "code image: expected ELF machine {} ({}), found {}", elf_machine(arch),
-                     arch_name(arch), static_cast<uint32_t>(ehdr.e_machine));
+    return malformed(error, "expected ELF machine {} ({}), found {}", elf_machine(arch), arch_name(arch),
+                     static_cast<uint32_t>(ehdr.e_machine));
   uint64_t headers = ehdr.e_phoff, header_bytes = uint64_t{ehdr.e_phnum} * sizeof(Phdr);
   if (ehdr.e_phentsize != sizeof(Phdr) || ehdr.e_phnum == 0 || ehdr.e_phnum > kMaxProgramHeaders ||
       headers > bytes || header_bytes > bytes - headers)
-    return malformed(error, "code image: the program headers lie outside the file");
+    return malformed(error, "the program headers lie outside the file");
   uint32_t loads = 0;
   for (uint32_t i = 0; i < ehdr.e_phnum; ++i) {
     Phdr header;
@@ -129,37 +139,35 @@ qnl_status verify_image(const void* raw, uint64_t bytes, uint32_t arch, ImageLay
     qnl_status status = QNL_OK;
     switch (header.p_type) {
       case PT_LOAD:
-        if (++loads > 1) return malformed(error, "code image: expected one loadable segment, found more");
+        if (++loads > 1) return malformed(error, "expected one loadable segment, found more");
         status = verify_load(header, bytes, ehdr, layout, error);
         break;
       case PT_DYNAMIC:
         status = verify_dynamic(data, bytes, header, error);
         break;
       case PT_GNU_STACK:
-        if ((header.p_flags & PF_X) != 0)
-          status = malformed(error, "code image: asks for an executable stack");
+        if ((header.p_flags & PF_X) != 0) status = malformed(error, "asks for an executable stack");
         break;
       case PT_NULL:
       case PT_NOTE:
       case PT_PHDR:
         break;
       case PT_INTERP:
-        status = malformed(error, "code image: asks for an interpreter");
+        status = malformed(error, "asks for an interpreter");
         break;
       case PT_TLS:
-        status = malformed(error, "code image: has thread-local data");
+        status = malformed(error, "has thread-local data");
         break;
       case kRiscvAttributes:  // the extensions that the code uses, as text; another thing on other machines
         if (ehdr.e_machine == kRiscvMachine) break;
         [[fallthrough]];
       default:
-        status =
-            malformed(error, "code image: unknown program header {}", static_cast<uint32_t>(header.p_type));
+        status = malformed(error, "unknown program header {}", static_cast<uint32_t>(header.p_type));
         break;
     }
     if (status != QNL_OK) return status;
   }
-  if (loads == 0) return malformed(error, "code image: expected one loadable segment, found none");
+  if (loads == 0) return malformed(error, "expected one loadable segment, found none");
   return QNL_OK;
 }
 
@@ -192,16 +200,15 @@ qnl_status Image::query(uint64_t entry, uint32_t kernel_count, qnl_error* error)
   uint64_t at = reinterpret_cast<uintptr_t>(table);
   if (at < begin || at % alignof(qnl_image_table) != 0 || at > end || end - at < sizeof(qnl_image_table) ||
       (end - at - sizeof(qnl_image_table)) / sizeof(int32_t) < table->kernel_count)
-    return malformed(error, "code image: the kernel table lies outside the image");
+    return malformed(error, "the kernel table lies outside the image");
   if (table->magic != QNL_IMAGE_MAGIC || table->abi_version != QNL_KERNEL_ABI_VERSION)
     return fail(error, QNL_KERNEL_ABI_MISMATCH, "code image: expected a kernel table of ABI version {}",
                 QNL_KERNEL_ABI_VERSION);
   if (table->kernel_count != kernel_count)
-    return malformed(error, "code image: expected {} kernels, found {}", kernel_count, table->kernel_count);
+    return malformed(error, "expected {} kernels, found {}", kernel_count, table->kernel_count);
   for (uint32_t k = 0; k < kernel_count; ++k) {
     uint64_t address = at + static_cast<uint64_t>(static_cast<int64_t>(table->offsets[k]));
-    if (address < begin || address >= end)
-      return malformed(error, "code image: kernel {} lies outside the image", k);
+    if (address < begin || address >= end) return malformed(error, "kernel {} lies outside the image", k);
   }
   table_ = table;
   return QNL_OK;
