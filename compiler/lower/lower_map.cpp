@@ -66,6 +66,7 @@ Stmt map_nest(Context& context, const Shape& dims, bool workgroups,
     extents = {1};
   }
   int lanes = context.target.lanes(element_size(widest));
+  const int64_t work = context.target.work_per_group(kWorkPerGroup);
   int vector_axis = static_cast<int>(extents.size()) - 1;
   double best = score(accesses, extents, vector_axis, lanes);
   for (int i = vector_axis - 1; i >= 0; --i)
@@ -74,7 +75,7 @@ Stmt map_nest(Context& context, const Shape& dims, bool workgroups,
   if (!context.target.is_gpu() && stores_contiguously(accesses, loads, extents, vector_axis)) {
     EmitPoint emit_point = [&](Evaluator& e) { emit(e, indices[0]); };
     Stmt tiles = transposed_nest(context, extents, vector_axis, lanes, loads,
-                                 workgroups ? kWorkPerGroup : kNoWorkgroups, emit_point);
+                                 workgroups ? work : kNoWorkgroups, emit_point);
     if (tiles) return tiles;
   }
   Shape outer;
@@ -90,18 +91,18 @@ Stmt map_nest(Context& context, const Shape& dims, bool workgroups,
     return loop::block(std::move(e.statements));
   };
   // A long vector axis is split so that workgroups get a fair size.
-  bool split = workgroups && !always_le(inner, 2 * kWorkPerGroup);
+  bool split = workgroups && !always_le(inner, 2 * work);
   if (!split)
     return outer_loops(context, outer, std::max<int64_t>(inner.estimate(), 1),
-                       workgroups ? kWorkPerGroup : kNoWorkgroups, [&](const std::vector<Expr>& positions) {
+                       workgroups ? work : kNoWorkgroups, [&](const std::vector<Expr>& positions) {
                          return vector_loop("v", context.symbols(inner), lanes, context.target,
                                             [&](Expr v) { return point(positions, v); });
                        });
-  constexpr int64_t chunk = kWorkPerGroup;
+  const int64_t chunk = work;
   if (!inner.is_const()) {
     outer.push_back(ceildiv(inner, chunk));
-    int64_t work = std::min(chunk, std::max<int64_t>(inner.estimate(), 1));
-    return outer_loops(context, outer, work, chunk, [&](const std::vector<Expr>& positions) {
+    int64_t most = std::min(chunk, std::max<int64_t>(inner.estimate(), 1));
+    return outer_loops(context, outer, most, chunk, [&](const std::vector<Expr>& positions) {
       Expr first = positions.back() * index(chunk);
       Expr count = loop::binary(BinaryOp::k_min, index(chunk), context.symbols(inner) - first);
       loop::Var n = index_var("n");

@@ -40,15 +40,16 @@ class Lowering {
     positions_.assign(extents_.size(), index(0));
     bool along_output = vector_axis_ >= 0 && classes_[vector_axis_] == 0;
     int64_t inner = (reduced * (along_output ? extents_[vector_axis_] : Dim(1))).estimate();
-    c_.kernel.body = outer_loops(c_, outer, inner, kWorkPerGroup, [&](const std::vector<Expr>& at) {
-      for (size_t i = 0; i < at.size(); ++i) positions_[outer_axes[i]] = at[i];
-      if (along_output)
-        return vector_loop("v", c_.symbols(extents_[vector_axis_]), lanes, c_.target, [&](Expr v) {
-          positions_[vector_axis_] = v;
-          return reduce_each();
+    c_.kernel.body = outer_loops(
+        c_, outer, inner, c_.target.work_per_group(kWorkPerGroup), [&](const std::vector<Expr>& at) {
+          for (size_t i = 0; i < at.size(); ++i) positions_[outer_axes[i]] = at[i];
+          if (along_output)
+            return vector_loop("v", c_.symbols(extents_[vector_axis_]), lanes, c_.target, [&](Expr v) {
+              positions_[vector_axis_] = v;
+              return reduce_each();
+            });
+          return vector_axis_ >= 0 ? reduce_lanes(lanes) : reduce_each();
         });
-      return vector_axis_ >= 0 ? reduce_lanes(lanes) : reduce_each();
-    });
   }
 
  private:

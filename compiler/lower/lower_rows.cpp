@@ -21,8 +21,8 @@ class Lowering {
 
   void run() {
     int64_t work = width_ * static_cast<int64_t>(group_.stages.size());
-    c_.kernel.body =
-        outer_loops(c_, rows_, work, kWorkPerGroup, [&](const std::vector<Expr>& at) { return stages(at); });
+    c_.kernel.body = outer_loops(c_, rows_, work, c_.target.work_per_group(kWorkPerGroup),
+                                 [&](const std::vector<Expr>& at) { return stages(at); });
   }
 
   // All stages of one row.

@@ -36,14 +36,15 @@ class Lowering {
     positions_.assign(extents_.size(), index(0));
     Dim across = vector_axis_ < 0 ? Dim(1) : extents_[static_cast<size_t>(vector_axis_)];
     int64_t work = (dims_[axis_] * across).estimate();
-    c_.kernel.body = outer_loops(c_, outer, work, kWorkPerGroup, [&](const std::vector<Expr>& at) {
-      for (size_t i = 0; i < at.size(); ++i) positions_[outer_axes[i]] = at[i];
-      if (vector_axis_ < 0) return scan_line();
-      return vector_loop("v", c_.symbols(across), lanes(), c_.target, [&](Expr v) {
-        positions_[static_cast<size_t>(vector_axis_)] = v;
-        return scan_line();
-      });
-    });
+    c_.kernel.body = outer_loops(
+        c_, outer, work, c_.target.work_per_group(kWorkPerGroup), [&](const std::vector<Expr>& at) {
+          for (size_t i = 0; i < at.size(); ++i) positions_[outer_axes[i]] = at[i];
+          if (vector_axis_ < 0) return scan_line();
+          return vector_loop("v", c_.symbols(across), lanes(), c_.target, [&](Expr v) {
+            positions_[static_cast<size_t>(vector_axis_)] = v;
+            return scan_line();
+          });
+        });
   }
 
  private:

@@ -68,15 +68,16 @@ class Lowering {
       if (ranges_ > 1) ranges_ = ceildiv(size, range_).value();
     }
     outer.insert(outer.begin(), Dim(ranges_));
-    c_.kernel.body = outer_loops(c_, outer, work / ranges_, kWorkPerGroup, [&](const std::vector<Expr>& at) {
-      slice_.assign(rank, nullptr);
-      for (size_t i = 0; i < sliced.size(); ++i) slice_[sliced[i]] = at[i + 1];
-      begin_ = at[0] * c_.symbols(range_);
-      bool even = ranges_ == 1 || floormod(size, range_) == Dim(0);
-      size_ = even ? c_.symbols(range_)
-                   : loop::binary(BinaryOp::k_min, c_.symbols(range_), c_.symbols(size) - begin_);
-      return in_place_ ? update(0, {}) : loop::block({copy(first_, {}), update(0, {})});
-    });
+    c_.kernel.body = outer_loops(
+        c_, outer, work / ranges_, c_.target.work_per_group(kWorkPerGroup), [&](const std::vector<Expr>& at) {
+          slice_.assign(rank, nullptr);
+          for (size_t i = 0; i < sliced.size(); ++i) slice_[sliced[i]] = at[i + 1];
+          begin_ = at[0] * c_.symbols(range_);
+          bool even = ranges_ == 1 || floormod(size, range_) == Dim(0);
+          size_ = even ? c_.symbols(range_)
+                       : loop::binary(BinaryOp::k_min, c_.symbols(range_), c_.symbols(size) - begin_);
+          return in_place_ ? update(0, {}) : loop::block({copy(first_, {}), update(0, {})});
+        });
   }
 
  private:

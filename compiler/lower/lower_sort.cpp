@@ -37,19 +37,21 @@ class Lowering {
     int64_t estimate = count_.estimate(), pass_count = 0;
     for (int64_t width = 1; width < estimate; width *= 2) ++pass_count;
     int64_t work = estimate * (pass_count + 1);
-    c_.kernel.body = outer_loops(c_, outer, work, kWorkPerGroup, [&](const std::vector<Expr>& at) {
-      positions_ = at;
-      Expr line = index(0);
-      for (size_t i = 0; i < outer.size(); ++i) line = line * c_.symbols(outer[i]) + at[i];
-      std::vector<Stmt> body;
-      n_ = c_.symbols(count_), kept_n_ = c_.symbols(kept_);
-      passes_ = count_.is_const() ? index(pass_count) : count_passes(body);
-      line_ = name(body, "line", line * c_.symbols(count_ * 2));
-      body.push_back(number());
-      body.push_back(passes());
-      body.push_back(finish());
-      return loop::block(std::move(body));
-    });
+    c_.kernel.body = outer_loops(c_, outer, work, c_.target.work_per_group(kWorkPerGroup),
+                                 [&](const std::vector<Expr>& at) {
+                                   positions_ = at;
+                                   Expr line = index(0);
+                                   for (size_t i = 0; i < outer.size(); ++i)
+                                     line = line * c_.symbols(outer[i]) + at[i];
+                                   std::vector<Stmt> body;
+                                   n_ = c_.symbols(count_), kept_n_ = c_.symbols(kept_);
+                                   passes_ = count_.is_const() ? index(pass_count) : count_passes(body);
+                                   line_ = name(body, "line", line * c_.symbols(count_ * 2));
+                                   body.push_back(number());
+                                   body.push_back(passes());
+                                   body.push_back(finish());
+                                   return loop::block(std::move(body));
+                                 });
   }
 
  private:

@@ -44,6 +44,9 @@ struct Target {
   // they do not see one another's registers, and vector_registers are those of one invocation. 0: no GPU.
   int64_t workgroup_memory = 0;
   bool is_gpu() const { return workgroup_memory != 0; }
+  // Elements that a workgroup computes: `on_cpu`, which makes up for calling a kernel, or four for each of a
+  // GPU's invocations, which begin together.
+  int64_t work_per_group(int64_t on_cpu) const { return is_gpu() ? int64_t{4} * lanes(4) : on_cpu; }
 
   // Whether one instruction sums four products of bytes of these signs.
   bool has_dot(bool a_signed, bool b_signed) const {

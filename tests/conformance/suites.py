@@ -1,4 +1,5 @@
 """The suites of conformance cases, the cases known to be unsupported, and how `quernel verify` judges them."""
+import ctypes
 import json
 import os
 import pathlib
@@ -37,14 +38,32 @@ def table(name):
     return rows
 
 
-def verify(suite, chosen, jobs=1, threads=1):
-    """{case name: (verdict, reason)} of `quernel verify`."""
+def vulkan_environment():
+    """The environment in which --device vulkan is tested: Mesa's software driver, unless VK_ICD_FILENAMES names another.
+    None where there is no Vulkan."""
+    try:
+        ctypes.CDLL("libvulkan.so.1")
+    except OSError:
+        return None
+    environment = dict(os.environ)
+    drivers = sorted(pathlib.Path("/usr/share/vulkan/icd.d").glob("lvp_icd.*.json"))
+    if "VK_ICD_FILENAMES" not in environment:
+        if not drivers:
+            return None
+        environment["VK_ICD_FILENAMES"] = str(drivers[0])
+    return environment
+
+
+def verify(suite, chosen, jobs=1, threads=1, device="cpu"):
+    """{case name: (verdict, reason)} of `quernel verify`; on Vulkan under the validation layers."""
     quernel = os.environ.get("QUERNEL") or ROOT / "build/release/bin/quernel"
     scratch = tempfile.mkdtemp(prefix="quernel-conformance-")
     try:
         result = os.path.join(scratch, "result.json")
-        done = subprocess.run([quernel, "verify", "--jobs", str(jobs), "--threads", str(threads), "--timeout", "600",
-                               "--json", result, *chosen], stdout=subprocess.DEVNULL)
+        where = ["--device", device, "--validation"] if device == "vulkan" else ["--threads", str(threads)]
+        done = subprocess.run([quernel, "verify", "--jobs", str(jobs), *where, "--timeout", "600",
+                               "--json", result, *chosen], stdout=subprocess.DEVNULL,
+                              env=vulkan_environment() if device == "vulkan" else None)
         if done.returncode not in (0, 1):
             raise SystemExit(f"quernel verify ended with status {done.returncode}")
         with open(result) as file:

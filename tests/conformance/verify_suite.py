@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """A suite's cases, or every Nth of them: each passes, or is refused and listed in unsupported.txt.
 
-    verify_suite.py SUITE [--part I/N] [--list]     --list: print lines for unsupported.txt instead of judging
+    verify_suite.py SUITE [--part I/N] [--device cpu|vulkan] [--list]     --list: print lines for unsupported.txt instead of judging
 """
 import argparse
 import sys
@@ -14,6 +14,7 @@ def main():
     parser.add_argument("suite", choices=suites.SUITES)
     parser.add_argument("--part", default="1/1")
     parser.add_argument("--list", action="store_true")
+    parser.add_argument("--device", choices=("cpu", "vulkan"), default="cpu")
     arguments = parser.parse_args()
     suite = arguments.suite
     part, parts = (int(n) for n in arguments.part.split("/"))
@@ -21,9 +22,12 @@ def main():
     if not everything:
         print(f"skipped: no cases in {suites.SUITES[suite]} (Debian package libonnx-testdata, QUERNEL_TEST_DATA)")
         sys.exit(77)
+    if arguments.device == "vulkan" and suites.vulkan_environment() is None:
+        print("skipped: no Vulkan loader and software driver (toolchains/install_debian.sh --vulkan)")
+        sys.exit(77)
     chosen = everything[part - 1::parts]
     known = suites.table("unsupported.txt")
-    verdicts = suites.verify(suite, chosen)
+    verdicts = suites.verify(suite, chosen, device=arguments.device)
     if arguments.list:
         for name, (verdict, reason) in sorted(verdicts.items()):
             if verdict == "UNSUPPORTED":

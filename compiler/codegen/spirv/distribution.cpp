@@ -53,15 +53,17 @@ class Analysis {
     a.index = text;
   }
 
-  void expression(const loop::Expr& e) {
-    if (!e || !visited_.insert(e.get()).second) return;
-    result_.invocations = std::max(result_.invocations, e->type.lanes);
+  // `several`: elements that are put together to fewer wide ones; an invocation reads all of its own.
+  void expression(const loop::Expr& e, bool several = false) {
+    if (!e || !(several ? visited_in_parts_ : visited_).insert(e.get()).second) return;
+    if (!several) result_.invocations = std::max(result_.invocations, e->type.lanes);
     if (e->kind == ExprKind::kLoad) {
       Accesses& a = of(e->buffer.get());
       ++a.loads;
       access(e->buffer.get(), e->args[0], e->type.lanes);
     }
-    for (const loop::Expr& arg : e->args) expression(arg);
+    for (const loop::Expr& arg : e->args)
+      expression(arg, e->kind == ExprKind::kBitcast ? several || arg->type.lanes > e->type.lanes : several);
   }
 
   void statement(const loop::StmtNode& s) {
@@ -98,7 +100,7 @@ class Analysis {
   Distribution result_;
   std::unordered_map<const loop::BufferNode*, Accesses> accesses_;
   std::vector<const loop::BufferNode*> order_;
-  std::unordered_set<const loop::ExprNode*> visited_;
+  std::unordered_set<const loop::ExprNode*> visited_, visited_in_parts_;
 };
 
 }  // namespace

@@ -68,9 +68,14 @@ bool ShaderPrinter::fits_32_bits(const loop::Expr& e) {
   if (!fresh) return it->second;
   if (e->kind == ExprKind::kLoad && narrow_.contains(e->buffer.get()))
     return fits_memo_[e.get()] = e->args.size() < 3 || fits_32_bits(e->args[2]);
-  bool fits = e->kind != ExprKind::kLoad && e->kind != ExprKind::kSymbol && e->kind != ExprKind::kCast &&
-              e->kind != ExprKind::kBitcast && e->kind != ExprKind::kReduceLanes &&
-              e->kind != ExprKind::kUnary && ranges_(e).within(INT32_MIN, INT32_MAX);
+  if (e->kind == ExprKind::kCast) {
+    DType from = e->args[0]->type.dtype;
+    bool is_word = from != DType::kU32 && bit_width(from) <= 32 && !is_float(from);
+    return fits_memo_[e.get()] = is_word || fits_32_bits(e->args[0]);
+  }
+  bool fits = e->kind != ExprKind::kLoad && e->kind != ExprKind::kSymbol && e->kind != ExprKind::kBitcast &&
+              e->kind != ExprKind::kReduceLanes && e->kind != ExprKind::kUnary &&
+              ranges_(e).within(INT32_MIN, INT32_MAX);
   for (const loop::Expr& arg : e->args)
     if (fits && arg->type.dtype == DType::kI64) fits = fits_32_bits(arg);
   fits_memo_[e.get()] = fits;
@@ -458,6 +463,7 @@ std::string ShaderPrinter::cast(const loop::ExprNode& e, const std::string& lane
   if (to == DType::kBool && is_wide_float(from)) return "(" + x + " != 0.0)";
   if ((is_wide_float(from) || !is_float(from)) && is_wide_float(to)) return glsl_type(to) + "(" + x + ")";
   if (!whole) return call(e, {x});
+  if (to == DType::kI64 && from != DType::kU32 && from != DType::kU64) return "int(" + x + ")";
   // Through the word of the same sign, whose bits another sign keeps.
   if (from == DType::kI64) x = "int64_t(" + x + ")";
   return wrapped(to, glsl_type(to) + "(" + x + ")");

@@ -265,7 +265,8 @@ void ShaderPrinter::print_for(const loop::StmtNode& s) {
   if (fixed && extent <= 0) return;
   // More steps than an int counts nobody waits for.
   std::string end = low_word(s.extent, kLane);
-  ranges_.bound(s.var, {0, (fixed ? std::min<int64_t>(extent, INT32_MAX) : INT32_MAX) - 1});
+  int64_t steps = std::clamp<int64_t>(ranges_(s.extent).hi, 1, INT32_MAX);
+  ranges_.bound(s.var, {0, steps - 1});
   std::string name = vars_[s.var.get()] = declare(s.var->name);
   narrow_vars_[s.var.get()] = true;
   since_barrier_.join(accesses(*s.body[0]));  // of the step before

@@ -35,6 +35,15 @@ Tensor tensor_of(const qnl_tensor& t) {
           Bytes::own(t.bytes == 0 ? std::vector<uint8_t>() : std::vector<uint8_t>(data, data + t.bytes))};
 }
 
+// The device that runs the first target's code.
+qnl_status open_for(const CompileOptions& options, unsigned threads, Device& device, qnl_error* error) {
+#ifdef QUERNEL_WITH_VULKAN
+  if (Expected<Target> target = find_target(options.targets[0]); target && target->is_gpu())
+    return device.open_vulkan(nullptr, error);
+#endif
+  return device.open_cpu(threads, error);
+}
+
 }  // namespace
 
 // A function of the interpreter behind the runtime's interface.
@@ -88,7 +97,7 @@ Expected<CompiledGraph> CompiledGraph::make(const Graph& graph, const CompileOpt
   qnl_bundle_options open_options = {};
   open_options.verify_weights = 1;
   if (compiled.bundle_.open(path, &open_options, &error) != QNL_OK) return runtime_failure("open", error);
-  if (compiled.device_.open_cpu(threads, &error) != QNL_OK) return runtime_failure("device", error);
+  if (open_for(options, threads, compiled.device_, &error) != QNL_OK) return runtime_failure("device", error);
   std::vector<qnl_custom_op> ops;
   auto add_ops = [&](const Graph& g, const auto& self) -> void {
     for (const Node& node : g.nodes) {
