@@ -6,10 +6,10 @@ bool is_vulkan(const std::string& device) { return device == "vulkan" || device.
 
 std::string check_device_name(const std::string& device) {
   if (device != "cpu" && !is_vulkan(device))
-    return std::string("--device: expected ") + kDeviceHelp + ", found '" + device + "'";
+    return std::string("expected ") + kDeviceHelp + ", found '" + device + "'";
 #ifndef QUERNEL_WITH_VULKAN
   if (is_vulkan(device))
-    return "--device: expected cpu, this program was built without Vulkan (configure it with "
+    return "expected cpu, this program was built without Vulkan (configure it with "
            "-DQUERNEL_VULKAN=ON)";
 #endif
   return "";

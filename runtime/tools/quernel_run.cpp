@@ -133,7 +133,8 @@ Error parse_options(int argc, char** argv, Options* options) {
     }
   }
   if (options->help || options->version) return std::nullopt;
-  if (std::string message = check_device_name(options->device.device); !message.empty()) return message;
+  if (std::string message = check_device_name(options->device.device); !message.empty())
+    return "--device: " + message;
   if (positional.empty()) return std::string("expected a bundle");
   if (positional.size() > 2) return std::string("unexpected argument '") + positional[2] + "'";
   options->bundle = positional[0];

@@ -10,20 +10,22 @@ import os
 import suites
 
 BEGIN, END = "<!-- conformance: begin -->", "<!-- conformance: end -->"
-ROWS = [  # title, suites, threads
+ROWS = [  # title, suites, threads, device
     ("ONNX's tests in Debian's libonnx-testdata 1.12: node, simple, pytorch-operator, pytorch-converted",
-     ["node", "simple", "pytorch-operator", "pytorch-converted"], 1),
-    ("631 node tests of ONNX 1.23's development version, opsets up to 28", ["newer"], 1),
-    ("models from the field, 1 thread", ["models"], 1),
-    ("models from the field, 2 threads", ["models"], 2),
+     ["node", "simple", "pytorch-operator", "pytorch-converted"], 1, "cpu"),
+    ("631 node tests of ONNX 1.23's development version, opsets up to 28", ["newer"], 1, "cpu"),
+    ("all of these on Vulkan, by Mesa's software driver",
+     ["node", "simple", "pytorch-operator", "pytorch-converted", "newer"], 1, "vulkan"),
+    ("models from the field, 1 thread", ["models"], 1, "cpu"),
+    ("models from the field, 2 threads", ["models"], 2, "cpu"),
 ]
 
 
-def score(names, threads, jobs):
+def score(names, threads, jobs, device):
     verdicts, classes = collections.Counter(), collections.Counter()
     known = suites.table("unsupported.txt")
     for suite in names:
-        for name, (verdict, _) in suites.verify(suite, suites.cases(suite), jobs, threads).items():
+        for name, (verdict, _) in suites.verify(suite, suites.cases(suite), jobs, threads, device).items():
             verdicts[verdict] += 1
             if verdict == "UNSUPPORTED":
                 classes[known.get(f"{suite}/{name}", ("not listed",))[0]] += 1
@@ -35,12 +37,14 @@ def main():
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--print", action="store_true")
     arguments = parser.parse_args()
-    missing = [str(suites.SUITES[s]) for _, names, _ in ROWS for s in names if not suites.cases(s)]
+    missing = [str(suites.SUITES[s]) for _, names, _, _ in ROWS for s in names if not suites.cases(s)]
     if missing:
         raise SystemExit("no cases in " + ", ".join(sorted(set(missing))))
+    if suites.vulkan_environment() is None:
+        raise SystemExit("no Vulkan loader and software driver (toolchains/install_debian.sh --vulkan)")
     lines = ["| cases | passed | failed | unsupported | of these |", "|---|---|---|---|---|"]
-    for title, names, threads in ROWS:
-        verdicts, classes = score(names, threads, arguments.jobs)
+    for title, names, threads, device in ROWS:
+        verdicts, classes = score(names, threads, arguments.jobs, device)
         lines.append(f"| {title} | {verdicts['PASS']} | {verdicts['FAIL']} | {verdicts['UNSUPPORTED']} | {classes} |")
         print(lines[-1], flush=True)
     if arguments.print:

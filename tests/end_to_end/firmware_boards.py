@@ -74,7 +74,7 @@ class FirmwareBoards(ToolTest):
         self.fails("quernel", "test", "model", *ON_BOARD, "--target", "cortex-m7",
                    says=["expected one target where cortex-m7 is among them, found 2"])
         self.fails("quernel", "test", "model", *ON_BOARD, "--threads", "2",
-                   says=["target 'cortex-m4' is firmware, which runs without quernel-run", "leave out --run-binary, --threads"])
+                   says=["target 'cortex-m4' is firmware, which runs without quernel-run", "leave out --run-binary, --device, --threads"])
         self.succeeds("quernel", "compile", "model/model.onnx", "-o", "model.qnl", "-q", "--embed-tests")
         self.fails("quernel", "test", "model.qnl", *ON_BOARD, says=["target 'cortex-m4' is firmware, a bundle holds none", "name the model"])
 

@@ -163,8 +163,9 @@ class VerifyReports(ToolTest):
         os.mkdir(self.path("empty"))
         self.fails("quernel", "verify", "empty", says=["expected a model.onnx in the directory or in its children, found none"])
         self.fails("quernel", "verify", "nothing", says=["expected a directory with a model.onnx, found none"])
-        self.fails("quernel", "verify", "empty", "--device", "vulkan",
-                   says=["--device: expected cpu, found 'vulkan'; verify runs on no other device yet"])
+        self.fails("quernel", "verify", "empty", "--device", "gpu",
+                   says=["--device: expected cpu, vulkan, or vulkan:D with a number, a type or a part of a name, found 'gpu'"],
+                   code=2)
 
     def test_interrupted(self):
         for i in range(200):

@@ -227,7 +227,9 @@ TEST_F(SystemFailure, FileWithoutPermission) {
   Bundle bundle;
   qnl_error error = {};
   qnl_status status = bundle.open(path.c_str(), nullptr, &error);
-  if (superuser) ASSERT_EQ(seteuid(0), 0);
+  if (superuser) {
+    ASSERT_EQ(seteuid(0), 0);
+  }
   EXPECT_EQ(status, QNL_FILE_UNREADABLE);
   EXPECT_EQ(error.text, "'" + path + "': it cannot be opened for reading");
 }
