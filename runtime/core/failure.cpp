@@ -50,6 +50,14 @@ constexpr FeatureName kFeatureNames[] = {
     feature(QNL_ARCH_RISCV64, QNL_RISCV_VLEN512, "vlen512"),
     feature(QNL_ARCH_RISCV32, QNL_RISCV_GC, "gc"),
     feature(QNL_ARCH_RISCV32, QNL_RISCV_V, "v"),
+    feature(QNL_ARCH_SPIRV, QNL_SPIRV_VULKAN_1_1, "vulkan-1.1"),
+    feature(QNL_ARCH_SPIRV, QNL_SPIRV_INT16, "int16"),
+    feature(QNL_ARCH_SPIRV, QNL_SPIRV_INT64, "int64"),
+    feature(QNL_ARCH_SPIRV, QNL_SPIRV_FLOAT64, "float64"),
+    feature(QNL_ARCH_SPIRV, QNL_SPIRV_STORAGE_16, "storage16"),
+    feature(QNL_ARCH_SPIRV, QNL_SPIRV_STORAGE_8, "storage8"),
+    feature(QNL_ARCH_SPIRV, QNL_SPIRV_INT8, "int8"),
+    feature(QNL_ARCH_SPIRV, QNL_SPIRV_FLOAT16, "float16"),
 };
 
 struct DTypeFacts {

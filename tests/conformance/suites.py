@@ -1,11 +1,14 @@
 """The suites of conformance cases, the cases known to be unsupported, and how `quernel verify` judges them."""
-import ctypes
 import json
 import os
 import pathlib
 import shutil
 import subprocess
+import sys
 import tempfile
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1]))
+from vulkan_driver import vulkan_environment  # noqa: E402
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
@@ -36,22 +39,6 @@ def table(name):
             case, second, third = line.split(None, 2)
             rows[case] = (second, third)
     return rows
-
-
-def vulkan_environment():
-    """The environment in which --device vulkan is tested: Mesa's software driver, unless VK_ICD_FILENAMES names another.
-    None where there is no Vulkan."""
-    try:
-        ctypes.CDLL("libvulkan.so.1")
-    except OSError:
-        return None
-    environment = dict(os.environ)
-    drivers = sorted(pathlib.Path("/usr/share/vulkan/icd.d").glob("lvp_icd.*.json"))
-    if "VK_ICD_FILENAMES" not in environment:
-        if not drivers:
-            return None
-        environment["VK_ICD_FILENAMES"] = str(drivers[0])
-    return environment
 
 
 def verify(suite, chosen, jobs=1, threads=1, device="cpu"):

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""One bundle for every Linux architecture, made here once: each processor takes the variant that is its best, and computes what
-the others do."""
+"""One bundle for every Linux architecture and for Vulkan, made here once: each processor takes the variant that is its best, and
+computes what the others do, as a Vulkan device does."""
 import glob
 import os
 import shutil
@@ -11,10 +11,13 @@ import tempfile
 from json import loads
 
 from linux_devices import ARCHITECTURES, RISCV_V, build_runner, missing_program, run
-from tools import DIGITS, test_data, tool
+from tools import DIGITS, ROOT, test_data, tool
 from verify_models import spine_models
 
-TARGETS = ["x86-64", "x86-64-v3", "x86-64-v4", "aarch64", "armv7", "riscv64", "riscv64-v"]
+sys.path.append(os.path.join(ROOT, "tests"))
+from vulkan_driver import vulkan_environment  # noqa: E402
+
+TARGETS = ["x86-64", "x86-64-v3", "x86-64-v4", "aarch64", "armv7", "riscv64", "riscv64-v", "vulkan"]
 # Emulated CPUs of an architecture, and what each should take. QEMU 7.2 has no AVX-512: v4 runs where the host has it. It also
 # reads what AVX's masked loads leave out, which may lie outside all memory: AVX2 runs the smallest model only.
 AVX2 = "Haswell"
@@ -37,6 +40,12 @@ def devices():
             continue
         runner = build_runner(architecture)
         found += [(cpu, [architecture.emulator, "-cpu", cpu, runner], target) for cpu, target in CPUS[name].items()]
+    environment = vulkan_environment()
+    if environment is None:
+        print("left out: Vulkan, no loader and software driver")
+    else:
+        icd = "VK_ICD_FILENAMES=" + environment["VK_ICD_FILENAMES"]
+        found.append(("Vulkan", ["env", icd, tool("quernel-run"), "--device", "vulkan"], "vulkan"))
     return found
 
 
