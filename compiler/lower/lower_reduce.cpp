@@ -40,6 +40,8 @@ class Lowering {
     positions_.assign(extents_.size(), index(0));
     bool along_output = vector_axis_ >= 0 && classes_[vector_axis_] == 0;
     int64_t inner = (reduced * (along_output ? extents_[vector_axis_] : Dim(1))).estimate();
+    if (along_output && lanes > 1 && c_.target.is_gpu())
+      return workgroups_of_vectors(std::move(outer), outer_axes, reduced, lanes);
     c_.kernel.body = outer_loops(
         c_, outer, inner, c_.target.work_per_group(kWorkPerGroup), [&](const std::vector<Expr>& at) {
           for (size_t i = 0; i < at.size(); ++i) positions_[outer_axes[i]] = at[i];
@@ -53,6 +55,24 @@ class Lowering {
   }
 
  private:
+  // A GPU has more workgroups than a processor has threads: the vectors along the output are shared out, too.
+  void workgroups_of_vectors(Shape outer, const std::vector<int>& outer_axes, const Dim& reduced, int lanes) {
+    const Dim& extent = extents_[vector_axis_];
+    outer.push_back(ceildiv(extent, lanes));
+    int64_t inner = (reduced * lanes).estimate();
+    c_.kernel.body = outer_loops(
+        c_, outer, inner, c_.target.work_per_group(kWorkPerGroup), [&](const std::vector<Expr>& at) {
+          for (size_t i = 0; i < outer_axes.size(); ++i) positions_[outer_axes[i]] = at[i];
+          loop::Var v = index_var("v");
+          positions_[vector_axis_] = at.back() * index(lanes) + loop::var_ref(v);
+          Stmt body = reduce_each();
+          if (!(floormod(extent, lanes) == Dim(0)))
+            body = loop::if_then(loop::binary(BinaryOp::k_lt, positions_[vector_axis_], c_.symbols(extent)),
+                                 body);
+          return loop::for_loop(v, index(lanes), loop::AxisKind::kVector, body);
+        });
+  }
+
   int count() const { return static_cast<int>(extents_.size()); }
 
   Evaluator evaluator() {
