@@ -17,7 +17,6 @@ std::vector<Target> vulkan_targets() {
   vulkan.has_fma = true;
   vulkan.has_masks = true;
   vulkan.has_gather = true;
-  vulkan.has_f16 = true;
   vulkan.l1_bytes = vulkan.workgroup_memory = 16 << 10;
   vulkan.l2_bytes = 1 << 20;
   return {vulkan};

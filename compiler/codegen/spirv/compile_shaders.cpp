@@ -126,10 +126,10 @@ Expected<ShaderImage> compile_shaders(const std::vector<loop::Kernel>& kernels, 
     auto compile = [&]() -> Status {
       QUERNEL_CHECK(check_kernel(kernel));
       QUERNEL_TRY(Shader shader, print_shader(kernel, target));
-      if (shader.shared_bytes > target.l1_bytes)
+      if (shader.shared_bytes > target.workgroup_memory)
         return unsupported("kernel '" + kernel.name + "' needs " + std::to_string(shader.shared_bytes) +
                            " bytes of workgroup memory; target '" + target.name + "' has " +
-                           std::to_string(target.l1_bytes));
+                           std::to_string(target.workgroup_memory));
       Expected<std::vector<uint32_t>> words = compile_glsl(shader.text, kernel.name);
       if (!options.dump_dir.empty())
         QUERNEL_CHECK(

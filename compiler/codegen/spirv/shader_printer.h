@@ -103,7 +103,7 @@ class ShaderPrinter {
   std::string out_, shared_, reductions_;
   int64_t shared_bytes_ = 0;
   int indent_ = 0;
-  std::set<std::string> views_, reduced_, lane_arrays_;
+  std::set<std::string> reduced_, lane_arrays_;
   std::unordered_map<const loop::VarNode*, std::string> vars_;
   std::unordered_map<const loop::VarNode*, bool> narrow_vars_;
   std::unordered_map<const loop::BufferNode*, std::string> buffers_;
