@@ -1,14 +1,12 @@
 #include "test_spirv.h"
 
-#include <SPIRV/GlslangToSpv.h>
-#include <glslang/Public/ResourceLimits.h>
-#include <glslang/Public/ShaderLang.h>
 #include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 
+#include "codegen/spirv/spirv_module.h"
 #include "quernel/runtime.h"
 #include "test_bundle.h"
 
@@ -57,24 +55,10 @@ std::string glsl(const Source& source) {
 }
 
 std::vector<uint32_t> compile(const Source& source) {
-  static const bool ready = glslang::InitializeProcess();
-  std::string text = glsl(source);
-  const char* strings = text.c_str();
-  glslang::TShader shader(EShLangCompute);
-  shader.setStrings(&strings, 1);
-  shader.setEnvInput(glslang::EShSourceGlsl, EShLangCompute, glslang::EShClientVulkan, 100);
-  shader.setEnvClient(glslang::EShClientVulkan, glslang::EShTargetVulkan_1_1);
-  shader.setEnvTarget(glslang::EShTargetSpv, glslang::EShTargetSpv_1_3);
-  glslang::TProgram program;
-  program.addShader(&shader);
-  auto messages = static_cast<EShMessages>(EShMsgSpvRules | EShMsgVulkanRules);
-  if (!ready || !shader.parse(GetDefaultResources(), 450, false, messages) || !program.link(messages)) {
-    std::fprintf(stderr, "%s\n%s\n%s\n", text.c_str(), shader.getInfoLog(), program.getInfoLog());
-    std::abort();
-  }
-  std::vector<uint32_t> words;
-  glslang::GlslangToSpv(*program.getIntermediate(EShLangCompute), words);
-  return words;
+  Expected<std::vector<uint32_t>> words = codegen::compile_glsl(glsl(source), "of a test");
+  if (words) return *words;
+  std::fprintf(stderr, "%s\n%s\n", glsl(source).c_str(), to_string(words.errors()).c_str());
+  std::abort();
 }
 
 std::vector<std::byte> table(const std::vector<Source>& sources) {
