@@ -59,11 +59,6 @@ class Failure {
   Failure& append(Text<Arguments...> text, Arguments... arguments) {
     return append_untyped(argument_kinds<Arguments...>(), text.text, arguments...);
   }
-  // One piece after another, where size does not count.
-  template <class T>
-  Failure& operator<<(T piece) {
-    return append<T>("{}", piece);
-  }
   void append_list(uint32_t kinds, const char* text, va_list arguments);
   operator qnl_status() const { return status_; }
 

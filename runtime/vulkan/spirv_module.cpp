@@ -34,7 +34,7 @@ class Module {
 
   Failure refuse(qnl_status status = QNL_MALFORMED_IMAGE) const {
     Failure failure(error_, status);
-    failure << subject_ << " " << index_ << ": ";
+    failure.append("{} {}: ", subject_, index_);
     return failure;
   }
 
@@ -43,18 +43,18 @@ class Module {
       if (known.number != number) continue;
       if ((known.features & ~features) == 0) return QNL_OK;
       Failure failure = refuse();
-      failure << "SPIR-V capability " << number << " needs feature ";
+      failure.append("SPIR-V capability {} needs feature ", number);
       append_features(failure, QNL_ARCH_SPIRV, known.features);
-      return failure << ", which the table does not name";
+      return failure.append(", which the table does not name");
     }
-    return refuse() << "SPIR-V capability " << number << " is none that kernels may have";
+    return refuse().append("SPIR-V capability {} is none that kernels may have", number);
   }
 
   qnl_status check_entry(const uint32_t* words, uint32_t count) {
     char name[5] = {};
     if (count >= 5) memcpy(name, words + 3, sizeof name);
     if (count < 5 || words[1] != kModelGlCompute || memcmp(name, "main", 5) != 0 || entry_ != 0)
-      return refuse() << "expected one compute entry point 'main'";
+      return refuse().append("expected one compute entry point 'main'");
     entry_ = words[2];
     return QNL_OK;
   }
@@ -62,8 +62,8 @@ class Module {
   qnl_status check_mode(const uint32_t* words, uint32_t count, uint32_t local_size) {
     if (count < 3 || words[2] != kModeLocalSize) return QNL_OK;
     if (count != 6 || words[1] != entry_ || words[3] != local_size || words[4] != 1 || words[5] != 1)
-      return refuse() << "expected a local size of " << local_size
-                      << " by 1 by 1, found another in the module";
+      return refuse().append("expected a local size of {} by 1 by 1, found another in the module",
+                             local_size);
     sized_ = true;
     return QNL_OK;
   }
@@ -72,7 +72,7 @@ class Module {
                                uint64_t features) {
     switch (words[0] & 0xFFFF) {
       case kOpCapability:
-        return count == 2 ? check_capability(words[1], features) : refuse() << "its SPIR-V is malformed";
+        return count == 2 ? check_capability(words[1], features) : refuse().append("its SPIR-V is malformed");
       case kOpEntryPoint:
         return check_entry(words, count);
       case kOpExecutionMode:
@@ -84,7 +84,7 @@ class Module {
 
   qnl_status check_end() const {
     return entry_ != 0 && sized_ ? QNL_OK
-                                 : refuse() << "expected a compute entry point 'main' with a local size";
+                                 : refuse().append("expected a compute entry point 'main' with a local size");
   }
 
  private:
@@ -100,19 +100,20 @@ class Module {
 qnl_status verify_module(const uint32_t* words, uint64_t count, uint32_t local_size, uint64_t features,
                          const char* subject, uint64_t index, qnl_error* error) {
   Module module(subject, index, error);
-  if (count < kHeaderWords || words[0] != kMagic) return module.refuse() << "expected a SPIR-V module";
+  if (count < kHeaderWords || words[0] != kMagic) return module.refuse().append("expected a SPIR-V module");
   if (words[1] > kNewest || words[4] != 0)
-    return module.refuse() << "expected SPIR-V 1.3 or older, found version word " << words[1];
+    return module.refuse().append("expected SPIR-V 1.3 or older, found version word {}", words[1]);
   uint32_t last = 0;
   for (uint64_t at = kHeaderWords; at < count;) {
     uint32_t length = words[at] >> 16;
-    if (length == 0 || length > count - at) return module.refuse() << "its SPIR-V ends within an instruction";
+    if (length == 0 || length > count - at)
+      return module.refuse().append("its SPIR-V ends within an instruction");
     qnl_status status = module.check_instruction(words + at, length, local_size, features);
     if (status != QNL_OK) return status;
     last = words[at] & 0xFFFF;
     at += length;
   }
-  if (last != kOpFunctionEnd) return module.refuse() << "its SPIR-V ends within a function";
+  if (last != kOpFunctionEnd) return module.refuse().append("its SPIR-V ends within a function");
   return module.check_end();
 }
 

@@ -6,9 +6,9 @@ namespace quernel::runtime::vulkan {
 
 namespace {
 qnl_status missing(const char* name, qnl_error* error) {
-  return Failure(error, QNL_NO_MATCHING_VARIANT)
-         << "Vulkan: expected function vk" << name
-         << ", the driver has none; install a driver for Vulkan 1.1 or newer";
+  return fail(error, QNL_NO_MATCHING_VARIANT,
+              "Vulkan: expected function vk{}, the driver has none; install a driver for Vulkan 1.1 or newer",
+              name);
 }
 }  // namespace
 
@@ -17,9 +17,9 @@ qnl_status Api::open(qnl_error* error) {
   for (const char* name : kNames)
     if (library == nullptr) library = platform::open_library(name);
   if (library == nullptr)
-    return Failure(error, QNL_NO_MATCHING_VARIANT) << "Vulkan: expected the loader library libvulkan.so.1, "
-                                                      "found none; install the package libvulkan1 "
-                                                      "and a driver, or use the CPU";
+    return fail(error, QNL_NO_MATCHING_VARIANT,
+                "Vulkan: expected the loader library libvulkan.so.1, found none; install the package "
+                "libvulkan1 and a driver, or use the CPU");
   GetInstanceProcAddr = reinterpret_cast<PFN_vkGetInstanceProcAddr>(
       platform::library_function(library, "vkGetInstanceProcAddr"));
   if (GetInstanceProcAddr == nullptr) return missing("GetInstanceProcAddr", error);

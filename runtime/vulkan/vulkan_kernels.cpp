@@ -17,27 +17,27 @@ constexpr uint32_t kMaxKernels = 1u << 20;
 
 qnl_status check_table(const KernelCode& code, qnl_error* error) {
   if (code.arch != QNL_ARCH_SPIRV)
-    return Failure(error, QNL_MALFORMED_IMAGE)
-           << "kernels: expected code for spirv, found " << arch_name(code.arch);
+    return fail(error, QNL_MALFORMED_IMAGE, "kernels: expected code for spirv, found {}",
+                arch_name(code.arch));
   qnl_spirv_table header;
   if (code.data == nullptr || reinterpret_cast<uintptr_t>(code.data) % 8 != 0 || code.bytes < sizeof header)
-    return Failure(error, QNL_MALFORMED_IMAGE)
-           << "kernels: expected a table of SPIR-V modules, found " << code.bytes << " bytes";
+    return fail(error, QNL_MALFORMED_IMAGE, "kernels: expected a table of SPIR-V modules, found {} bytes",
+                code.bytes);
   memcpy(&header, code.data, sizeof header);
   if (header.magic != QNL_SPIRV_MAGIC)
-    return Failure(error, QNL_MALFORMED_IMAGE)
-           << "kernels: expected a table of SPIR-V modules, found another magic";
+    return fail(error, QNL_MALFORMED_IMAGE,
+                "kernels: expected a table of SPIR-V modules, found another magic");
   if (header.abi_version != QNL_SPIRV_ABI_VERSION)
-    return Failure(error, QNL_KERNEL_ABI_MISMATCH)
-           << "kernels: expected SPIR-V ABI version " << QNL_SPIRV_ABI_VERSION << ", found "
-           << header.abi_version << "; compile the model again";
+    return fail(error, QNL_KERNEL_ABI_MISMATCH,
+                "kernels: expected SPIR-V ABI version {}, found {}; compile the model again",
+                QNL_SPIRV_ABI_VERSION, header.abi_version);
   if (header.reserved != 0)
-    return Failure(error, QNL_MALFORMED_IMAGE)
-           << "kernels: expected 0 in the table's reserved word, found " << header.reserved;
+    return fail(error, QNL_MALFORMED_IMAGE, "kernels: expected 0 in the table's reserved word, found {}",
+                header.reserved);
   if (header.kernel_count != code.kernel_count || header.kernel_count > kMaxKernels ||
       header.kernel_count > (code.bytes - sizeof header) / sizeof(qnl_spirv_kernel))
-    return Failure(error, QNL_MALFORMED_IMAGE) << "kernels: expected a table of " << code.kernel_count
-                                               << " modules, found " << header.kernel_count;
+    return fail(error, QNL_MALFORMED_IMAGE, "kernels: expected a table of {} modules, found {}",
+                code.kernel_count, header.kernel_count);
   return QNL_OK;
 }
 
@@ -46,34 +46,35 @@ qnl_status check_kernel(const VulkanDevice* d, const KernelCode& code, uint32_t 
   const VkPhysicalDeviceLimits& limits = d->properties.limits;
   auto refuse = [&](qnl_status status) {
     Failure failure(error, status);
-    failure << "kernel " << index << ": ";
+    failure.append("kernel {}: ", index);
     return failure;
   };
   uint64_t table_bytes = sizeof(qnl_spirv_table) + uint64_t{code.kernel_count} * sizeof(qnl_spirv_kernel);
   if (k.code_offset % 4 != 0 || k.code_bytes % 4 != 0 || k.code_offset < table_bytes ||
       k.code_offset > code.bytes || k.code_bytes > code.bytes - k.code_offset)
-    return refuse(QNL_MALFORMED_IMAGE) << "its module lies outside the code";
+    return refuse(QNL_MALFORMED_IMAGE).append("its module lies outside the code");
   if (k.binding_count > kMaxBindings)
     return refuse(QNL_MALFORMED_IMAGE)
-           << "expected at most " << kMaxBindings << " bindings, found " << k.binding_count;
+        .append("expected at most {} bindings, found {}", kMaxBindings, k.binding_count);
   if (k.symbol_count > kMaxItemSymbols)
     return refuse(QNL_MALFORMED_IMAGE)
-           << "expected at most " << kMaxItemSymbols << " symbols, found " << k.symbol_count;
+        .append("expected at most {} symbols, found {}", kMaxItemSymbols, k.symbol_count);
   if ((k.features & ~d->features) != 0) {
     Failure failure = refuse(QNL_NO_MATCHING_VARIANT);
-    failure << "needs features that device '" << d->properties.deviceName << "' has not: ";
+    failure.append("needs features that device '{}' has not: ", d->properties.deviceName);
     append_features(failure, QNL_ARCH_SPIRV, k.features & ~d->features);
     return failure;
   }
   if (k.local_size == 0 || k.local_size > limits.maxComputeWorkGroupInvocations ||
       k.local_size > limits.maxComputeWorkGroupSize[0])
     return refuse(QNL_NO_MATCHING_VARIANT)
-           << "has " << k.local_size << " invocations in a workgroup, the device at most "
-           << limits.maxComputeWorkGroupInvocations << "; compile for this device with --target";
+        .append(
+            "has {} invocations in a workgroup, the device at most {}; compile for this device with --target",
+            k.local_size, limits.maxComputeWorkGroupInvocations);
   if (k.shared_bytes > limits.maxComputeSharedMemorySize)
     return refuse(QNL_NO_MATCHING_VARIANT)
-           << "needs " << k.shared_bytes << " bytes of shared memory, the device has "
-           << limits.maxComputeSharedMemorySize << "; compile for this device with --target";
+        .append("needs {} bytes of shared memory, the device has {}; compile for this device with --target",
+                k.shared_bytes, limits.maxComputeSharedMemorySize);
   const auto* words = reinterpret_cast<const uint32_t*>(static_cast<const char*>(code.data) + k.code_offset);
   return verify_module(words, k.code_bytes / 4, k.local_size, k.features, "kernel", index, error);
 }
@@ -91,8 +92,8 @@ qnl_status create_modules(VulkanDevice* d, const KernelCode& code, VulkanKernelS
     kernel.symbol_count = k.symbol_count;
     VkResult result = d->api.CreateShaderModule(d->device, &info, nullptr, &kernel.module);
     if (result != VK_SUCCESS)
-      return Failure(error, check(d, result))
-             << "kernel " << i << ": the driver does not take its module, " << result_name(result);
+      return fail(error, check(d, result), "kernel {}: the driver does not take its module, {}", i,
+                  result_name(result));
   }
   return QNL_OK;
 }
@@ -183,7 +184,7 @@ void store_cache(VulkanDevice* d) {
 
 qnl_status load_kernels(Device* device, const KernelCode& code, KernelSet** kernels, qnl_error* error) {
   VulkanDevice* d = vulkan(device);
-  if (d->faulted) return Failure(error, QNL_DEVICE_FAULT) << "kernels: the device is lost";
+  if (d->faulted) return fail(error, QNL_DEVICE_FAULT, "kernels: the device is lost");
   for (VulkanKernelSet* set = d->kernel_sets; set != nullptr; set = set->next) {
     if (set->code != code.data || set->code_bytes != code.bytes || set->kernel_count != code.kernel_count)
       continue;
@@ -194,8 +195,7 @@ qnl_status load_kernels(Device* device, const KernelCode& code, KernelSet** kern
   if (qnl_status status = check_table(code, error); status != QNL_OK) return status;
   uint64_t bytes = sizeof(VulkanKernelSet) + uint64_t{code.kernel_count} * sizeof(VulkanKernel);
   void* memory = platform::allocate_pages(bytes);
-  if (memory == nullptr)
-    return Failure(error, QNL_OUT_OF_MEMORY) << "kernels: no memory for their description";
+  if (memory == nullptr) return fail(error, QNL_OUT_OF_MEMORY, "kernels: no memory for their description");
   auto* set = new (memory) VulkanKernelSet;
   for (uint32_t i = 1; i < code.kernel_count; ++i) new (&set->kernels[i]) VulkanKernel;
   set->code = code.data;
@@ -236,15 +236,14 @@ qnl_status find_pipeline(VulkanDevice* d, VulkanKernelSet* set, uint32_t kernel,
   PipelineBlock* block = set->pipelines;
   if (block == nullptr || block->count == PipelineBlock::kEntries) {
     void* memory = platform::allocate_pages(sizeof(PipelineBlock));
-    if (memory == nullptr) return Failure(error, QNL_OUT_OF_MEMORY) << "pipelines: no memory for their list";
+    if (memory == nullptr) return fail(error, QNL_OUT_OF_MEMORY, "pipelines: no memory for their list");
     block = new (memory) PipelineBlock;
     block->next = set->pipelines;
     set->pipelines = block;
   }
   *pipeline = VK_NULL_HANDLE;
   qnl_status status = create_pipeline(d, set->kernels[kernel], map, pipeline);
-  if (status != QNL_OK)
-    return Failure(error, status) << "kernel " << kernel << ": the driver cannot compile it";
+  if (status != QNL_OK) return fail(error, status, "kernel {}: the driver cannot compile it", kernel);
   block->entries[block->count++] = {kernel, map, *pipeline};
   return QNL_OK;
 }

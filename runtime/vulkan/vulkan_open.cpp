@@ -69,9 +69,9 @@ qnl_status create_instance(VulkanDevice* d, int validation, qnl_error* error) {
   if (status != QNL_OK) return status;
   uint32_t version = 0;
   if (d->api.EnumerateInstanceVersion(&version) != VK_SUCCESS || version < VK_API_VERSION_1_1)
-    return Failure(error, QNL_NO_MATCHING_VARIANT)
-           << "Vulkan: expected a loader library of version 1.1 or newer, found "
-           << VK_API_VERSION_MAJOR(version) << "." << VK_API_VERSION_MINOR(version);
+    return fail(error, QNL_NO_MATCHING_VARIANT,
+                "Vulkan: expected a loader library of version 1.1 or newer, found {}.{}",
+                VK_API_VERSION_MAJOR(version), VK_API_VERSION_MINOR(version));
   VkApplicationInfo application = {VK_STRUCTURE_TYPE_APPLICATION_INFO};
   application.pApplicationName = application.pEngineName = "quernel";
   application.engineVersion = QNL_RUNTIME_VERSION;
@@ -99,15 +99,17 @@ qnl_status create_instance(VulkanDevice* d, int validation, qnl_error* error) {
   }
   VkResult result = d->api.CreateInstance(&info, nullptr, &d->instance);
   if (result == VK_ERROR_LAYER_NOT_PRESENT)
-    return Failure(error, QNL_INVALID_ARGUMENT)
-           << "Vulkan: expected layer " << kLayer
-           << " for validation, found none; install the package vulkan-validationlayers";
+    return fail(
+        error, QNL_INVALID_ARGUMENT,
+        "Vulkan: expected layer {} for validation, found none; install the package vulkan-validationlayers",
+        kLayer);
   if (result == VK_ERROR_INCOMPATIBLE_DRIVER)
-    return Failure(error, QNL_NO_MATCHING_VARIANT) << "Vulkan: expected a driver, found none; install one "
-                                                      "(mesa-vulkan-drivers has most), or use the CPU";
+    return fail(
+        error, QNL_NO_MATCHING_VARIANT,
+        "Vulkan: expected a driver, found none; install one (mesa-vulkan-drivers has most), or use the CPU");
   if (result != VK_SUCCESS) {
     d->instance = VK_NULL_HANDLE;
-    return Failure(error, status_of(result)) << "Vulkan: an instance cannot be made, " << result_name(result);
+    return fail(error, status_of(result), "Vulkan: an instance cannot be made, {}", result_name(result));
   }
   status = d->api.load_instance(d->instance, validation != 0, error);
   if (status != QNL_OK || validation == 0) return status;
@@ -173,19 +175,19 @@ qnl_status choose(VulkanDevice* d, const char* choice, qnl_error* error) {
   }
   if (best >= 0) return QNL_OK;
   Failure failure(error, QNL_NO_MATCHING_VARIANT);
-  failure << "Vulkan: expected ";
+  failure.append("Vulkan: expected ");
   if (choice == nullptr || choice[0] == '\0') {
-    failure << "a device";
+    failure.append("a device");
   } else {
-    failure << "device '" << choice << "'";
+    failure.append("device '{}'", choice);
   }
-  failure << " of Vulkan 1.1 or newer, found" << (count == 0 ? " none" : "");
+  failure.append(" of Vulkan 1.1 or newer, found{}", (count == 0 ? " none" : ""));
   for (uint32_t i = 0; i < count; ++i) {
     VkPhysicalDeviceProperties p = properties_of(d->api, devices[i]);
-    failure << (i == 0 ? " " : "; ") << i << ": " << p.deviceName << " (" << type_name(p.deviceType) << ", "
-            << VK_API_VERSION_MAJOR(p.apiVersion) << "." << VK_API_VERSION_MINOR(p.apiVersion) << ")";
+    failure.append("{}{}: {} ({}, {}.{})", (i == 0 ? " " : "; "), i, p.deviceName, type_name(p.deviceType),
+                   VK_API_VERSION_MAJOR(p.apiVersion), VK_API_VERSION_MINOR(p.apiVersion));
   }
-  return failure << "; a number, a type or a part of a name chooses one, or use the CPU";
+  return failure.append("; a number, a type or a part of a name chooses one, or use the CPU");
 }
 
 // What a device offers of what kernels may need, as chained structures: to be asked for, then to be enabled.
@@ -297,8 +299,8 @@ qnl_status create_device(VulkanDevice* d, const qnl_vulkan_options& options, qnl
   VkResult result = d->api.CreateDevice(d->physical, &info, nullptr, &d->device);
   if (result != VK_SUCCESS) {
     d->device = VK_NULL_HANDLE;
-    return Failure(error, status_of(result))
-           << "Vulkan: device '" << d->properties.deviceName << "' cannot be opened, " << result_name(result);
+    return fail(error, status_of(result), "Vulkan: device '{}' cannot be opened, {}",
+                d->properties.deviceName, result_name(result));
   }
   qnl_status status = d->api.load_device(d->device, features.import, error);
   if (status != QNL_OK) return status;
@@ -362,9 +364,8 @@ qnl_status open_device(VulkanDevice* d, const qnl_vulkan_options& options, qnl_e
   if (options.cache_path != nullptr) {
     size_t length = strlen(options.cache_path);
     if (length >= sizeof d->cache_path)
-      return Failure(error, QNL_INVALID_ARGUMENT)
-             << "cache_path: expected at most " << uint64_t{sizeof d->cache_path - 1} << " bytes, found "
-             << length;
+      return fail(error, QNL_INVALID_ARGUMENT, "cache_path: expected at most {} bytes, found {}",
+                  uint64_t{sizeof d->cache_path - 1}, length);
     memcpy(d->cache_path, options.cache_path, length);
   }
   qnl_status status = create_instance(d, options.validation, error);
@@ -377,8 +378,8 @@ qnl_status open_device(VulkanDevice* d, const qnl_vulkan_options& options, qnl_e
   if (status == QNL_OK) status = open_transfers(d);
   if (status == QNL_OK) status = open_pipeline_cache(d);
   if (status == QNL_OK) return QNL_OK;
-  return Failure(error, status) << "Vulkan: device '" << d->properties.deviceName << "' cannot be used, "
-                                << qnl_status_text(status);
+  return fail(error, status, "Vulkan: device '{}' cannot be used, {}", d->properties.deviceName,
+              qnl_status_text(status));
 }
 
 }  // namespace
@@ -418,11 +419,10 @@ extern "C" {
 
 qnl_status qnl_device_open_vulkan(const qnl_vulkan_options* options, qnl_device** device, qnl_error* error) {
   using namespace quernel::runtime;
-  if (device == nullptr)
-    return Failure(error, QNL_INVALID_ARGUMENT) << "device: expected a place for the result";
+  if (device == nullptr) return fail(error, QNL_INVALID_ARGUMENT, "device: expected a place for the result");
   *device = nullptr;
   void* memory = quernel::platform::allocate_pages(sizeof(vulkan::VulkanDevice));
-  if (memory == nullptr) return Failure(error, QNL_OUT_OF_MEMORY) << "device: no memory for it";
+  if (memory == nullptr) return fail(error, QNL_OUT_OF_MEMORY, "device: no memory for it");
   auto* d = new (memory) vulkan::VulkanDevice;
   d->table = &vulkan::kVulkanTable;
   qnl_vulkan_options defaults = {};
@@ -439,10 +439,10 @@ qnl_status qnl_vulkan_list(qnl_vulkan_device_info* devices, uint32_t capacity, u
                            qnl_error* error) {
   using namespace quernel::runtime;
   if (count == nullptr || (devices == nullptr && capacity != 0))
-    return Failure(error, QNL_INVALID_ARGUMENT) << "devices: expected a place for the result";
+    return fail(error, QNL_INVALID_ARGUMENT, "devices: expected a place for the result");
   *count = 0;
   void* memory = quernel::platform::allocate_pages(sizeof(vulkan::VulkanDevice));
-  if (memory == nullptr) return Failure(error, QNL_OUT_OF_MEMORY) << "device: no memory for it";
+  if (memory == nullptr) return fail(error, QNL_OUT_OF_MEMORY, "device: no memory for it");
   auto* d = new (memory) vulkan::VulkanDevice;
   qnl_status status = vulkan::create_instance(d, 0, error);
   VkPhysicalDevice found[vulkan::kMaxDevices];

@@ -68,14 +68,13 @@ qnl_status count_needs(const VulkanDevice* d, const CommandList& list, const Vul
     const Command& command = list.commands[c];
     if (command.kind != QNL_ITEM_DISPATCH) continue;
     if (command.kernel >= set->kernel_count)
-      return Failure(error, QNL_MALFORMED_IMAGE) << "item " << c << ": expected a kernel below "
-                                                 << set->kernel_count << ", found " << command.kernel;
+      return fail(error, QNL_MALFORMED_IMAGE, "item {}: expected a kernel below {}, found {}", c,
+                  set->kernel_count, command.kernel);
     const VulkanKernel& kernel = set->kernels[command.kernel];
     if (command.binding_count != kernel.binding_count || command.symbol_count != kernel.symbol_count)
-      return Failure(error, QNL_MALFORMED_IMAGE)
-             << "item " << c << ": its kernel takes " << kernel.binding_count << " bindings and "
-             << kernel.symbol_count << " symbols, the item has " << command.binding_count << " and "
-             << command.symbol_count;
+      return fail(error, QNL_MALFORMED_IMAGE,
+                  "item {}: its kernel takes {} bindings and {} symbols, the item has {} and {}", c,
+                  kernel.binding_count, kernel.symbol_count, command.binding_count, command.symbol_count);
     needs->dispatches += 1;
     needs->words += kernel.words();
     if (kernel.uses_push()) continue;
@@ -162,8 +161,7 @@ qnl_status place(VulkanDevice* d, VulkanRecording* r, uint32_t c, qnl_error* err
     const DeviceRange& range = r->list->bindings[command.first_binding + b];
     uint64_t bytes = r->list->binding_bytes[command.first_binding + b];
     if (!inside(range, bytes))
-      return Failure(error, QNL_INVALID_ARGUMENT)
-             << "item " << c << ": binding " << b << " lies outside its arena";
+      return fail(error, QNL_INVALID_ARGUMENT, "item {}: binding {} lies outside its arena", c, b);
     const Arena* arena = arena_of(range);
     bindings[b] = {VK_NULL_HANDLE, 0, 0, 0};
     if (arena != nullptr)
@@ -172,7 +170,7 @@ qnl_status place(VulkanDevice* d, VulkanRecording* r, uint32_t c, qnl_error* err
   Window windows[kWindows];
   WindowMap map;
   Failure failure(error, QNL_INVALID_ARGUMENT);
-  failure << "item " << c << ": ";
+  failure.append("item {}: ", c);
   qnl_status status = find_windows({limits.minStorageBufferOffsetAlignment, limits.maxStorageBufferRange},
                                    bindings, command.binding_count, windows, &map, &failure);
   if (status == QNL_OK) status = find_pipeline(d, r->kernels, command.kernel, map, &step.pipeline, error);
@@ -243,12 +241,11 @@ qnl_status refresh_copy(VulkanRecording* r, uint32_t c, qnl_error* error) {
   if (!step.moved && step.copy_bytes == command.copy_bytes) return QNL_OK;
   for (uint32_t b = 0; b < 2; ++b)
     if (!inside(r->list->bindings[command.first_binding + b], 0))
-      return Failure(error, QNL_INVALID_ARGUMENT)
-             << "item " << c << ": binding " << b << " lies outside its arena";
+      return fail(error, QNL_INVALID_ARGUMENT, "item {}: binding {} lies outside its arena", c, b);
   if (copy_kind(r, command) == CopyKind::kOverlapping)
-    return Failure(error, QNL_INVALID_ARGUMENT)
-           << "item " << c
-           << ": expected a copy between ranges that do not overlap, this device cannot do others";
+    return fail(error, QNL_INVALID_ARGUMENT,
+                "item {}: expected a copy between ranges that do not overlap, this device cannot do others",
+                c);
   step.copy_bytes = command.copy_bytes;
   step.moved = false;
   step.changed_at = ++r->changes;
@@ -403,8 +400,8 @@ qnl_status refresh(VulkanDevice* d, VulkanRecording* r, uint32_t c, qnl_error* e
   uint64_t most = uint64_t{limits.maxComputeWorkGroupCount[0]} * limits.maxComputeWorkGroupCount[1];
   if (most > ~uint32_t{0}) most = ~uint32_t{0};
   if (command.workgroups > most)
-    return Failure(error, QNL_INVALID_ARGUMENT)
-           << "item " << c << ": expected at most " << most << " workgroups, found " << command.workgroups;
+    return fail(error, QNL_INVALID_ARGUMENT, "item {}: expected at most {} workgroups, found {}", c, most,
+                command.workgroups);
   bool changed = refresh_words(r->kernels->kernels[command.kernel], command, step.words);
   if (step.moved) {
     if (qnl_status status = place(d, r, c, error); status != QNL_OK) return status;
@@ -499,7 +496,7 @@ qnl_status record(Device* device, const CommandList& list, KernelSet* kernels, v
   if (status == QNL_OK) status = create_objects(d, r, needs);
   if (status != QNL_OK) {
     release(device, r);
-    return Failure(error, status) << "session: its commands cannot be recorded, " << qnl_status_text(status);
+    return fail(error, status, "session: its commands cannot be recorded, {}", qnl_status_text(status));
   }
   *recording = r;
   return QNL_OK;

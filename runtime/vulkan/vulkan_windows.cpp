@@ -84,15 +84,15 @@ qnl_status find_windows(const WindowLimits& limits, const WindowBinding* binding
   spans.join_overlapping();
   while (spans.count > kWindows) {
     if (spans.join_nearest(limits.max_bytes)) continue;
-    *failure << "its " << count << " bindings need " << spans.count << " storage buffers of at most "
-             << limits.max_bytes << " bytes, expected at most " << kWindows;
+    failure->append("its {} bindings need {} storage buffers of at most {} bytes, expected at most {}", count,
+                    spans.count, limits.max_bytes, kWindows);
     return QNL_INVALID_ARGUMENT;
   }
   for (uint32_t w = 0; w < spans.count; ++w) {
     const Span& span = spans.items[w];
     if (span.end - span.begin > limits.max_bytes) {
-      *failure << "its bindings need a storage buffer of " << span.end - span.begin
-               << " bytes, the device's have at most " << limits.max_bytes;
+      failure->append("its bindings need a storage buffer of {} bytes, the device's have at most {}",
+                      span.end - span.begin, limits.max_bytes);
       return QNL_INVALID_ARGUMENT;
     }
     windows[w] = {span.buffer, span.begin, span.end - span.begin};
