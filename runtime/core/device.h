@@ -15,6 +15,8 @@ struct DeviceTable;
 // Every device object begins with this.
 struct Device {
   const DeviceTable* table;
+  qnl_trace_hook trace = nullptr;  // core/trace.h
+  void* trace_user = nullptr;
 };
 
 // Memory a device can compute with.
@@ -85,6 +87,10 @@ struct CommandList {
   uint32_t binding_count = 0;
   uint64_t max_scratch_bytes = 0;  // of all commands
   const Access* access = nullptr;  // per binding what its command does with it; null: it may do anything
+  const qnl_session* session = nullptr;  // whose plan it is; may be null
+  // Not null: gets the time of each command, which then run one after another (core/trace.h).
+  qnl_profile_hook profile = nullptr;
+  void* profile_user = nullptr;
 };
 
 // A command list in the device's own form, replayed by submit. A device derives its own type from it.
@@ -148,6 +154,7 @@ struct DeviceTable {
   void (*release)(Device* device, Recording* recording);
   // Executes commands [begin, end) in order of their dependencies and signals the event when they are
   // complete. A device without a queue of its own completes them before it returns. event is given pending.
+  // While commands are timed, each is reported (report_command) by the time the event is done.
   qnl_status (*submit)(Device* device, Recording* recording, uint32_t begin, uint32_t end, Event* event,
                        CommandFailure* failure);
 

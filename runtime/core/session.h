@@ -207,6 +207,4 @@ struct qnl_session {
   bool owns_workspace = false, owns_io = false;  // may grow
   bool checked_overlap = false;
   bool owns_memory = false;  // of this block
-  qnl_profile_hook profile = nullptr;
-  void* profile_user = nullptr;
 };

@@ -246,7 +246,7 @@ void build_commands(qnl_session* s) {
   }
   link_controls(s);
   s->list = {s->commands,     p.command_count,     s->bindings, s->binding_bytes,
-             p.binding_count, p.max_scratch_bytes, s->access};
+             p.binding_count, p.max_scratch_bytes, s->access,   s};
 }
 
 // The functions behind the plan's custom ops.

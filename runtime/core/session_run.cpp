@@ -1,7 +1,7 @@
 // Running a session's plan: straight stretches of commands are submitted as they are, loops, branches and
 // numbers read from memory are followed here.
 #include "core/session.h"
-#include "platform/platform.h"
+#include "core/trace.h"
 
 namespace quernel::runtime {
 namespace {
@@ -61,13 +61,7 @@ qnl_status submit(qnl_session* s, uint32_t begin, uint32_t end, qnl_error* error
 qnl_status run_straight(qnl_session* s, uint32_t begin, uint32_t end, qnl_error* error) {
   if (s->plan.runtime_site_count != 0)
     if (qnl_status status = refresh_commands(s, begin, end, error); status != QNL_OK) return status;
-  if (s->profile == nullptr) return submit(s, begin, end, error);
-  for (uint32_t c = begin; c < end; ++c) {
-    uint64_t start = platform::now_nanoseconds();
-    if (qnl_status status = submit(s, c, c + 1, error); status != QNL_OK) return status;
-    s->profile(s->profile_user, c, platform::now_nanoseconds() - start);
-  }
-  return QNL_OK;
+  return submit(s, begin, end, error);
 }
 
 void set_symbol(qnl_session* s, int32_t symbol, int64_t value) {
@@ -112,7 +106,8 @@ Subject subject_of(const Control& control) {
 }
 
 qnl_status read_symbol(qnl_session* s, const Control& control, qnl_error* error) {
-  uint64_t start = s->profile == nullptr ? 0 : platform::now_nanoseconds();
+  bool timed = is_timed(s->device, s->list);
+  uint64_t start = timed ? platform::now_nanoseconds() : 0;
   uint64_t element = 0;
   DeviceRange range = s->bindings[s->commands[control.command].first_binding];
   qnl_status status = s->device->table->read(s->device, range, &element, qnl_dtype_bytes(control.dtype, 1));
@@ -122,8 +117,7 @@ qnl_status read_symbol(qnl_session* s, const Control& control, qnl_error* error)
                         subject_of(control), error);
   if (status != QNL_OK) return status;
   set_symbol(s, control.symbol, value);
-  if (s->profile != nullptr)
-    s->profile(s->profile_user, control.command, platform::now_nanoseconds() - start);
+  if (timed) report_command(s->device, s->list, control.command, false, start, platform::now_nanoseconds());
   return QNL_OK;
 }
 
@@ -186,6 +180,7 @@ qnl_status run_body(qnl_session* s, uint32_t begin, uint32_t end, uint32_t contr
 }  // namespace
 
 qnl_status run_plan(qnl_session* s, qnl_error* error) {
+  TraceScope scope(s->device, QNL_TRACE_RUN, s);
   if (s->plan.control_count == 0) return run_straight(s, 0, s->plan.command_count, error);
   for (uint32_t i = 0; i < s->plan.symbol_count; ++i)
     if (s->bundle->reader.symbol(i).runtime) set_symbol(s, static_cast<int32_t>(i), kUnset);
@@ -215,8 +210,8 @@ qnl_status qnl_session_get_item(const qnl_session* s, uint32_t index, qnl_item_i
 }
 
 void qnl_session_set_profile(qnl_session* s, qnl_profile_hook hook, void* user) {
-  s->profile = hook;
-  s->profile_user = user;
+  s->list.profile = hook;
+  s->list.profile_user = user;
 }
 
 }  // extern "C"

@@ -4,7 +4,7 @@
 
 #include <new>
 
-#include "core/device.h"
+#include "core/trace.h"
 #include "cpu/cpu_features.h"
 #include "cpu/image.h"
 #include "cpu/thread_pool.h"
@@ -80,16 +80,20 @@ qnl_status wrap_arena(Device*, const void* memory, uint64_t bytes, bool read_onl
 
 void free_arena(Device* device, DeviceArena* arena) { cpu(device)->memory_used -= host_memory::free(arena); }
 
-qnl_status fill(Device*, const DeviceRange& target, uint64_t bytes, uint8_t value) {
+qnl_status fill(Device* device, const DeviceRange& target, uint64_t bytes, uint8_t value) {
+  TraceScope scope(device, QNL_TRACE_COPY, nullptr, bytes);
   return host_memory::fill(target, bytes, value);
 }
-qnl_status write(Device*, const DeviceRange& target, const void* source, uint64_t bytes) {
+qnl_status write(Device* device, const DeviceRange& target, const void* source, uint64_t bytes) {
+  TraceScope scope(device, QNL_TRACE_UPLOAD, nullptr, bytes);
   return host_memory::write(target, source, bytes);
 }
-qnl_status read(Device*, const DeviceRange& source, void* target, uint64_t bytes) {
+qnl_status read(Device* device, const DeviceRange& source, void* target, uint64_t bytes) {
+  TraceScope scope(device, QNL_TRACE_DOWNLOAD, nullptr, bytes);
   return host_memory::read(source, target, bytes);
 }
-qnl_status copy(Device*, const DeviceRange& source, const DeviceRange& target, uint64_t bytes) {
+qnl_status copy(Device* device, const DeviceRange& source, const DeviceRange& target, uint64_t bytes) {
+  TraceScope scope(device, QNL_TRACE_COPY, nullptr, bytes);
   return host_memory::copy(source, target, bytes);
 }
 
@@ -193,9 +197,12 @@ qnl_status run_callback(const CpuRecording& r, const Command& command, int32_t* 
 qnl_status submit(Device* device, Recording* recording, uint32_t begin, uint32_t end, Event* event,
                   CommandFailure* failure) {
   CpuRecording* r = cpu(recording);
+  TraceScope scope(device, QNL_TRACE_SUBMIT, r->list->session);
+  bool timed = is_timed(device, *r->list);
   for (uint32_t c = begin; c < end; ++c) {
     const Command& command = r->list->commands[c];
     qnl_status status = QNL_OK;
+    uint64_t start = timed ? platform::now_nanoseconds() : 0;
     failure->command = c;
     switch (command.kind) {
       case QNL_ITEM_DISPATCH:
@@ -216,6 +223,9 @@ qnl_status submit(Device* device, Recording* recording, uint32_t begin, uint32_t
         return QNL_INVALID_ARGUMENT;
     }
     if (status != QNL_OK) return status;
+    if (timed)
+      report_command(device, *r->list, c, command.kind != QNL_ITEM_HOST_CALLBACK, start,
+                     platform::now_nanoseconds());
   }
   host_memory::event_signal(event);
   return QNL_OK;

@@ -3,7 +3,7 @@
 // computes nothing: outputs keep their zeros.
 #include <new>
 
-#include "core/device.h"
+#include "core/trace.h"
 #include "null/null_device.h"
 #include "platform/platform.h"
 
@@ -60,16 +60,20 @@ void free_arena(Device* device, DeviceArena* arena) {
   self_of(device)->memory_used -= host_memory::free(arena);
 }
 
-qnl_status fill(Device*, const DeviceRange& target, uint64_t bytes, uint8_t value) {
+qnl_status fill(Device* device, const DeviceRange& target, uint64_t bytes, uint8_t value) {
+  TraceScope scope(device, QNL_TRACE_COPY, nullptr, bytes);
   return host_memory::fill(target, bytes, value);
 }
-qnl_status write(Device*, const DeviceRange& target, const void* source, uint64_t bytes) {
+qnl_status write(Device* device, const DeviceRange& target, const void* source, uint64_t bytes) {
+  TraceScope scope(device, QNL_TRACE_UPLOAD, nullptr, bytes);
   return host_memory::write(target, source, bytes);
 }
-qnl_status read(Device*, const DeviceRange& source, void* target, uint64_t bytes) {
+qnl_status read(Device* device, const DeviceRange& source, void* target, uint64_t bytes) {
+  TraceScope scope(device, QNL_TRACE_DOWNLOAD, nullptr, bytes);
   return host_memory::read(source, target, bytes);
 }
-qnl_status copy(Device*, const DeviceRange& source, const DeviceRange& target, uint64_t bytes) {
+qnl_status copy(Device* device, const DeviceRange& source, const DeviceRange& target, uint64_t bytes) {
+  TraceScope scope(device, QNL_TRACE_COPY, nullptr, bytes);
   return host_memory::copy(source, target, bytes);
 }
 
@@ -123,6 +127,7 @@ qnl_status submit(Device* device, Recording* recording, uint32_t begin, uint32_t
   const auto* r = static_cast<NullRecording*>(recording);
   NullDevice* self = self_of(device);
   if (self->faulted) return QNL_DEVICE_FAULT;
+  TraceScope scope(device, QNL_TRACE_SUBMIT, r->list->session);
   for (uint32_t c = begin; c < end; ++c) {
     const Command& command = r->list->commands[c];
     failure->command = c;
@@ -138,6 +143,10 @@ qnl_status submit(Device* device, Recording* recording, uint32_t begin, uint32_t
       return QNL_CALLBACK_MISSING;
     } else if (command.kind > QNL_ITEM_HOST_CALLBACK) {
       return QNL_INVALID_ARGUMENT;
+    }
+    if (is_timed(device, *r->list)) {
+      uint64_t now = platform::now_nanoseconds();
+      report_command(device, *r->list, c, true, now, now);
     }
   }
   self->counts.submissions += 1;

@@ -15,6 +15,7 @@
 #include "quernel/runtime.hpp"
 #include "run_tests.h"
 #include "tensor_file.h"
+#include "trace_file.h"
 
 using namespace quernel::run;
 using quernel::tensor_file::Error;
@@ -37,6 +38,10 @@ constexpr const char* kUsage =
     "  --device D           cpu (default), vulkan, or vulkan:D with a number, a type or a part of a name\n"
     "  --threads N          threads that run kernels on the CPU (default 1)\n"
     "  --repeat N           run N times and report latency\n"
+    "  --profile            also print the time of each item by the device's clock, transfers and "
+    "submissions\n"
+    "  --trace FILE         write what the host and the device do, for Perfetto or chrome://tracing\n"
+    "                       (with either, items run one after another)\n"
     "  --validation         with Vulkan's validation layers; a message of theirs is a failure\n"
     "  --pipeline-cache F   file that keeps compiled pipelines of a Vulkan device\n"
     "  --verify-weights     also check the hashes of the weights\n"
@@ -56,7 +61,9 @@ struct Options {
   std::vector<Assignment> inputs, outputs, symbols;
   DeviceChoice device;
   uint32_t repeat = 1;
-  bool verify_weights = false, test = false, list = false, json = false, help = false, version = false;
+  std::string trace;
+  bool profile = false, verify_weights = false, test = false, list = false, json = false, help = false,
+       version = false;
 };
 
 int fail(const std::string& message) {
@@ -110,15 +117,19 @@ Error parse_options(int argc, char** argv, Options* options) {
       options->list = true;
     else if (flag == "--validation")
       options->device.validation = true;
+    else if (flag == "--profile")
+      options->profile = true;
     else if (flag == "--json")
       options->json = true;
     else if (flag == "--version")
       options->version = true;
     else if (flag == "--entry" || flag == "--input" || flag == "--output" || flag == "--threads" ||
-             flag == "--repeat" || flag == "--symbol" || flag == "--device" || flag == "--pipeline-cache") {
+             flag == "--repeat" || flag == "--symbol" || flag == "--device" || flag == "--pipeline-cache" ||
+             flag == "--trace") {
       if (++i >= argc) return flag + ": expected a value";
       if (flag == "--entry") options->entry = argv[i];
       if (flag == "--device") options->device.device = argv[i];
+      if (flag == "--trace") options->trace = argv[i];
       if (flag == "--pipeline-cache") options->device.pipeline_cache = argv[i];
       if (flag == "--input") options->inputs.push_back(split(argv[i]));
       if (flag == "--output") options->outputs.push_back(split(argv[i]));
@@ -136,6 +147,8 @@ Error parse_options(int argc, char** argv, Options* options) {
   if (std::string message = check_device_name(options->device.device); !message.empty())
     return "--device: " + message;
   if (positional.empty()) return std::string("expected a bundle");
+  if (options->test && options->profile)
+    return std::string("--profile: not with --test, whose --json has the times of items");
   if (positional.size() > 2) return std::string("unexpected argument '") + positional[2] + "'";
   options->bundle = positional[0];
   if (positional.size() == 2) options->inputs.push_back(split(positional[1]));
@@ -349,7 +362,7 @@ struct Figures {
 
 // Outputs, in the entry point's order, then the latency.
 Error report(const Options& options, const std::vector<qnl_tensor>& outputs, quernel::Session* session,
-             const Figures& figures) {
+             const Figures& figures, const TraceRecorder& recorder) {
   std::vector<std::string> files(outputs.size());
   for (const Assignment& assignment : options.outputs) {
     size_t index = 0;
@@ -378,16 +391,23 @@ Error report(const Options& options, const std::vector<qnl_tensor>& outputs, que
     printf(
         "{\"target\": %s, \"threads\": %u, \"repeat\": %u, \"load_ms\": %s, "
         "\"latency_ms\": {\"median\": %s, \"min\": %s}, \"median_ms\": %s, \"min_ms\": %s, "
-        "\"peak_rss_bytes\": %" PRIu64 ", \"memory\": %s, \"outputs\": [%s]}\n",
+        "\"peak_rss_bytes\": %" PRIu64 ", \"memory\": %s, \"outputs\": [%s]%s}\n",
         json_string(figures.target).c_str(), options.device.threads, options.repeat,
         json_number(figures.load_milliseconds).c_str(), median_text.c_str(), min_text.c_str(),
         median_text.c_str(), min_text.c_str(), figures.peak_rss_bytes, json_memory(figures.memory).c_str(),
-        json.c_str());
-  } else if (options.repeat > 1) {
+        json.c_str(), options.profile ? recorder.json_profile().c_str() : "");
+    return std::nullopt;
+  }
+  if (options.repeat > 1)
     printf("latency over %u runs: median %.4f ms, min %.4f ms (%u thread%s, %s)\n", options.repeat, median,
            times[0], options.device.threads, options.device.threads == 1 ? "" : "s", figures.target);
-  }
+  if (options.profile) recorder.print_profile();
   return std::nullopt;
+}
+
+Error write_trace(const Options& options, TraceRecorder* recorder) {
+  recorder->stop();
+  return options.trace.empty() ? std::nullopt : recorder->write(options.trace);
 }
 
 int run(const Options& options) {
@@ -408,9 +428,12 @@ int run(const Options& options) {
   OpenedDevice opened;
   if (opened.open(options.device, &error) != QNL_OK) return fail(error);
   const quernel::Device& device = opened.device;
+  TraceRecorder recorder;
+  if (!options.trace.empty() || options.profile) recorder.start(device);
   if (options.test) {
     int code =
         run_tests(bundle, device, {options.bundle, options.device.threads, options.repeat, options.json});
+    if (Error message = write_trace(options, &recorder)) return fail(*message);
     if (!opened.messages.empty()) return fail(opened.messages);
     return fflush(stdout) == 0 && ferror(stdout) == 0 ? code : fail("standard output cannot be written");
   }
@@ -437,6 +460,7 @@ int run(const Options& options) {
     return fail("no such variant");
   figures.target = variant.target;
 
+  recorder.begin_profile();
   if (Error message = set_inputs(options, &inputs, &session)) return fail(*message);
   for (uint32_t i = 0; i < options.repeat; ++i) {
     double begin = now_milliseconds();
@@ -444,7 +468,8 @@ int run(const Options& options) {
     figures.times.push_back(now_milliseconds() - begin);
   }
   figures.peak_rss_bytes = peak_rss_bytes();
-  if (Error message = report(options, tensors_of(bundle, entry, QNL_OUTPUT), &session, figures))
+  if (Error message = write_trace(options, &recorder)) return fail(*message);
+  if (Error message = report(options, tensors_of(bundle, entry, QNL_OUTPUT), &session, figures, recorder))
     return fail(*message);
   if (!opened.messages.empty()) return fail(opened.messages);
   return fflush(stdout) == 0 && ferror(stdout) == 0 ? 0 : fail("standard output cannot be written");

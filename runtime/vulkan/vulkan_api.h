@@ -69,6 +69,11 @@ namespace quernel::runtime::vulkan {
   F(CmdPipelineBarrier)                \
   F(CmdCopyBuffer)                     \
   F(CmdFillBuffer)                     \
+  F(CmdResetQueryPool)                 \
+  F(CmdWriteTimestamp)                 \
+  F(CreateQueryPool)                   \
+  F(DestroyQueryPool)                  \
+  F(GetQueryPoolResults)               \
   F(CreateFence)                       \
   F(DestroyFence)                      \
   F(ResetFences)                       \

@@ -21,5 +21,7 @@ struct Counts {
 Counts counts(const qnl_device* device);
 // The device behaves as if its driver had reported that it is lost.
 void inject_fault(qnl_device* device);
+// The device behaves as if its queue had no timestamps.
+void hide_clock(qnl_device* device);
 
 }  // namespace quernel::runtime::vulkan

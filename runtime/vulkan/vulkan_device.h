@@ -102,6 +102,8 @@ struct VulkanDevice : qnl_device {
   uint64_t features = 0;
   bool unified = false;  // the host reaches the memory that kernels use
   uint64_t timeout = ~uint64_t{0};
+  uint32_t timestamp_bits = 0;  // 0: the queue has no clock
+  int64_t clock_offset = 0;     // from its nanoseconds to the host's, as far as known
   char cache_path[4001] = {};
   void (*message)(void* user, const char* text) = nullptr;
   void* message_user = nullptr;

@@ -3,6 +3,7 @@
 
 #include <new>
 
+#include "core/trace.h"
 #include "platform/library.h"
 #include "platform/platform.h"
 #include "schemas/bundle_hash.h"
@@ -128,6 +129,7 @@ qnl_status create_pipeline(VulkanDevice* d, const VulkanKernel& kernel, const Wi
   info.stage.pName = "main";
   info.stage.pSpecializationInfo = &specialization;
   info.layout = d->pipeline_layouts[kernel.uses_push() ? 0 : 1];
+  TraceScope scope(d, QNL_TRACE_PIPELINE, nullptr);
   d->counts.pipelines += 1;
   d->cache_is_stale = true;
   return check(d, d->api.CreateComputePipelines(d->device, d->cache, 1, &info, nullptr, pipeline));

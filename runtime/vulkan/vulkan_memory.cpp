@@ -4,6 +4,7 @@
 #include <initializer_list>
 #include <new>
 
+#include "core/trace.h"
 #include "platform/platform.h"
 #include "vulkan/vulkan_device.h"
 
@@ -213,6 +214,7 @@ qnl_status wrap_constants(VulkanDevice* d, const void* memory, uint64_t bytes, A
   if (arena == nullptr) return QNL_OUT_OF_MEMORY;
   qnl_status status = QNL_OK;
   if (!import_memory(d, memory, bytes, arena)) {
+    TraceScope scope(d, QNL_TRACE_UPLOAD, nullptr, bytes);
     status = make_local(d, bytes, false, arena);
     if (status == QNL_OK && d->unified) memcpy(arena->local.mapped, memory, bytes);
     if (status == QNL_OK && !d->unified)
@@ -334,6 +336,7 @@ qnl_status fill(Device* device, const DeviceRange& target, uint64_t bytes, uint8
   VulkanDevice* d = vulkan(device);
   if (!writable(target, bytes)) return QNL_INVALID_ARGUMENT;
   if (qnl_status status = ready(d); status != QNL_OK || bytes == 0) return status;
+  TraceScope scope(d, QNL_TRACE_COPY, nullptr, bytes);
   char* host = host_address(target);
   if (host == nullptr) return fill_local(d, arena_of(target), target.offset, bytes, value);
   memset(host, value, bytes);
@@ -344,6 +347,7 @@ qnl_status write(Device* device, const DeviceRange& target, const void* source, 
   VulkanDevice* d = vulkan(device);
   if (!writable(target, bytes)) return QNL_INVALID_ARGUMENT;
   if (qnl_status status = ready(d); status != QNL_OK || bytes == 0) return status;
+  TraceScope scope(d, QNL_TRACE_UPLOAD, nullptr, bytes);
   char* host = host_address(target);
   if (host == nullptr)
     return upload(d, arena_of(target), target.offset, static_cast<const char*>(source), bytes);
@@ -355,6 +359,7 @@ qnl_status read(Device* device, const DeviceRange& source, void* target, uint64_
   VulkanDevice* d = vulkan(device);
   if (!inside(source, bytes)) return QNL_INVALID_ARGUMENT;
   if (qnl_status status = ready(d); status != QNL_OK || bytes == 0) return status;
+  TraceScope scope(d, QNL_TRACE_DOWNLOAD, nullptr, bytes);
   char* host = host_address(source);
   if (host == nullptr) return download(d, arena_of(source), source.offset, static_cast<char*>(target), bytes);
   memmove(target, host, bytes);
@@ -367,6 +372,7 @@ qnl_status copy(Device* device, const DeviceRange& source, const DeviceRange& ta
   if (host_address(source) != nullptr) return write(device, target, host_address(source), bytes);
   if (host_address(target) != nullptr) return read(device, source, host_address(target), bytes);
   if (qnl_status status = ready(d); status != QNL_OK || bytes == 0) return status;
+  TraceScope scope(d, QNL_TRACE_COPY, nullptr, bytes);
   Arena *from = arena_of(source), *to = arena_of(target);
   uint64_t a = source.offset, b = target.offset;
   uint64_t distance = a > b ? a - b : b - a;

@@ -117,7 +117,8 @@ qnl_status create_instance(VulkanDevice* d, int validation, qnl_error* error) {
 }
 
 // The queue family to use: one that computes, preferably without graphics. False when there is none.
-bool find_queue(const Api& api, VkPhysicalDevice physical, uint32_t* family) {
+bool find_queue(const Api& api, VkPhysicalDevice physical, uint32_t* family,
+                uint32_t* timestamp_bits = nullptr) {
   VkQueueFamilyProperties families[16];
   uint32_t count = 16;
   api.GetPhysicalDeviceQueueFamilyProperties(physical, &count, families);
@@ -125,8 +126,10 @@ bool find_queue(const Api& api, VkPhysicalDevice physical, uint32_t* family) {
   for (uint32_t f = 0; f < count; ++f) {
     if ((families[f].queueFlags & VK_QUEUE_COMPUTE_BIT) == 0 || families[f].queueCount == 0) continue;
     int rank = (families[f].queueFlags & VK_QUEUE_GRAPHICS_BIT) == 0 ? 2 : 1;
-    if (rank > best) *family = f;
-    if (rank > best) best = rank;
+    if (rank <= best) continue;
+    best = rank;
+    *family = f;
+    if (timestamp_bits != nullptr) *timestamp_bits = families[f].timestampValidBits;
   }
   return best > 0;
 }
@@ -285,7 +288,7 @@ qnl_status create_device(VulkanDevice* d, const qnl_vulkan_options& options, qnl
   Features features;
   query_features(d->api, d->physical, &features);
   d->features = select_features(&features, options.feature_mask == 0 ? ~uint64_t{0} : options.feature_mask);
-  (void)find_queue(d->api, d->physical, &d->queue_family);
+  (void)find_queue(d->api, d->physical, &d->queue_family, &d->timestamp_bits);
   float priority = 1;
   VkDeviceQueueCreateInfo queue = {VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO};
   queue.queueFamilyIndex = d->queue_family;
@@ -412,6 +415,7 @@ void close_device(Device* device) {
 
 Counts counts(const qnl_device* device) { return vulkan(device)->counts; }
 void inject_fault(qnl_device* device) { vulkan(device)->faulted = true; }
+void hide_clock(qnl_device* device) { vulkan(device)->timestamp_bits = 0; }
 
 }  // namespace quernel::runtime::vulkan
 

@@ -5,6 +5,7 @@
 #include <new>
 #include <type_traits>
 
+#include "core/trace.h"
 #include "platform/platform.h"
 #include "vulkan/vulkan_windows.h"
 
@@ -30,7 +31,7 @@ uint64_t lay_out(VulkanRecording* r, char* base, uint64_t words) {
   uint32_t* first_word = nullptr;
   take(&r->steps, list.command_count);
   take(&r->stretches, list.command_count);
-  take(&r->singles, list.command_count);
+  take(&r->timed, list.command_count);
   take(&r->command_of, list.binding_count);
   take(&r->touches, 3 * uint64_t{list.binding_count});  // commands', and mirrors' before and after
   take(&r->mirrors, list.binding_count);
@@ -40,7 +41,7 @@ uint64_t lay_out(VulkanRecording* r, char* base, uint64_t words) {
   for (uint32_t c = 0; c < list.command_count; ++c) {
     new (&r->steps[c]) Step;
     new (&r->stretches[c]) Stretch;
-    new (&r->singles[c]) Stretch;
+    new (&r->timed[c]) Stretch;
     const Command& command = list.commands[c];
     for (uint32_t b = 0; b < command.binding_count; ++b) r->command_of[command.first_binding + b] = c;
     if (command.kind != QNL_ITEM_DISPATCH) continue;
@@ -129,7 +130,7 @@ qnl_status create_objects(VulkanDevice* d, VulkanRecording* r, const Needs& need
   return allocate_sets(d, r, needs);
 }
 
-void write_descriptors(VulkanDevice* d, Step* step) {
+void write_descriptors(VulkanDevice* d, const qnl_session* session, Step* step) {
   VkDescriptorBufferInfo buffers[kWindows];
   for (uint32_t w = 0; w < kWindows; ++w) {
     const Window& window = step->windows[w];
@@ -141,6 +142,7 @@ void write_descriptors(VulkanDevice* d, Step* step) {
   write.descriptorCount = kWindows;
   write.descriptorType = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER;
   write.pBufferInfo = buffers;
+  TraceScope scope(d, QNL_TRACE_DESCRIPTORS, session);
   d->api.UpdateDescriptorSets(d->device, 1, &write, 0, nullptr);
   d->counts.descriptor_updates += 1;
 }
@@ -177,7 +179,7 @@ qnl_status place(VulkanDevice* d, VulkanRecording* r, uint32_t c, qnl_error* err
   if (status != QNL_OK) return status;
   if (!same(windows, step.windows) || step.changed_at == 0) {
     memcpy(step.windows, windows, sizeof windows);
-    write_descriptors(d, &step);
+    write_descriptors(d, r->list->session, &step);
   }
   for (uint32_t b = 0; b < command.binding_count; ++b)
     step.words[1 + b] = static_cast<uint32_t>(bindings[b].offset - windows[map.get(b)].offset);
@@ -256,7 +258,8 @@ qnl_status refresh_copy(VulkanRecording* r, uint32_t c, qnl_error* error) {
 
 class Writer {
  public:
-  Writer(VulkanDevice* d, VulkanRecording* r, VkCommandBuffer buffer) : d_(d), r_(r), buffer_(buffer) {
+  Writer(VulkanDevice* d, VulkanRecording* r, VkCommandBuffer buffer, bool with_times)
+      : d_(d), r_(r), buffer_(buffer), with_times_(with_times) {
     r->touch_count = 0;
   }
 
@@ -272,6 +275,13 @@ class Writer {
     barrier(kStages, kWrites, kStages, kWrites | kReads);
     d_->counts.barriers += 1;
     r_->touch_count = 0;
+  }
+
+  // Where commands are timed, everything recorded so far is complete at this point.
+  void time() {
+    if (!with_times_) return;
+    synchronize();
+    record_time(d_, r_, buffer_);
   }
 
   // Before the command that touches this range is recorded; all of a command's come before its `touch`.
@@ -387,6 +397,7 @@ class Writer {
   VulkanRecording* r_;
   VkCommandBuffer buffer_;
   VkPipeline pipeline_ = VK_NULL_HANDLE;
+  bool with_times_;
 };
 
 }  // namespace
@@ -441,8 +452,9 @@ void collect_mirrors(VulkanRecording* r, uint32_t begin, uint32_t end) {
   }
 }
 
-qnl_status record_stretch(VulkanDevice* d, VulkanRecording* r, uint32_t begin, uint32_t end,
-                          Stretch* stretch) {
+qnl_status record_stretch(VulkanDevice* d, VulkanRecording* r, uint32_t begin, uint32_t end, Stretch* stretch,
+                          bool with_times) {
+  TraceScope scope(d, QNL_TRACE_RECORD, r->list->session);
   if (stretch->buffer == VK_NULL_HANDLE) {
     VkCommandBufferAllocateInfo info = {VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO, nullptr, r->pool,
                                         VK_COMMAND_BUFFER_LEVEL_PRIMARY, 1};
@@ -454,18 +466,23 @@ qnl_status record_stretch(VulkanDevice* d, VulkanRecording* r, uint32_t begin, u
   qnl_status status = check(d, d->api.BeginCommandBuffer(stretch->buffer, &info));
   if (status != QNL_OK) return status;
   d->counts.recordings += 1;
-  Writer writer(d, r, stretch->buffer);
+  Writer writer(d, r, stretch->buffer, with_times);
   // After earlier submissions and before the host looks at results; within, only where commands conflict.
   writer.barrier(Writer::kStages | VK_PIPELINE_STAGE_HOST_BIT, Writer::kWrites | VK_ACCESS_HOST_WRITE_BIT,
                  Writer::kStages, Writer::kReads | Writer::kWrites);
+  if (with_times) begin_times(d, r, end - begin, stretch->buffer);
+  writer.time();
   writer.mirror(true);
+  writer.time();
   for (uint32_t c = begin; c < end; ++c) {
     const Command& command = r->list->commands[c];
     if (command.kind == QNL_ITEM_DISPATCH) writer.dispatch(c);
     if (command.kind == QNL_ITEM_COPY) writer.copy(command);
     if (command.kind == QNL_ITEM_SYNCHRONIZE) writer.synchronize();
+    writer.time();
   }
   writer.mirror(false);
+  writer.time();
   writer.barrier(Writer::kStages, Writer::kWrites, VK_PIPELINE_STAGE_HOST_BIT,
                  VK_ACCESS_HOST_READ_BIT | VK_ACCESS_HOST_WRITE_BIT);
   status = check(d, d->api.EndCommandBuffer(stretch->buffer));
@@ -528,6 +545,7 @@ void release(Device* device, Recording* recording) {
   VulkanRecording* r = vulkan(recording);
   if (r->pending) (void)!wait_idle(device);
   d->api.DestroyFence(d->device, r->fence, nullptr);
+  d->api.DestroyQueryPool(d->device, r->queries, nullptr);
   d->api.DestroyCommandPool(d->device, r->pool, nullptr);
   d->api.DestroyDescriptorPool(d->device, r->descriptors, nullptr);
   destroy_buffer(d, &r->uniforms);

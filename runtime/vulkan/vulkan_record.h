@@ -51,7 +51,7 @@ struct VulkanRecording : Recording {
   uint64_t block_bytes = 0;
   Step* steps = nullptr;
   Stretch* stretches = nullptr;    // of several commands
-  Stretch* singles = nullptr;      // of one, when a session is profiled
+  Stretch* timed = nullptr;        // with a timestamp after each command
   uint32_t* command_of = nullptr;  // per binding
   Touch* touches = nullptr;
   Touch* mirrors = nullptr;  // of the submission in flight
@@ -61,6 +61,10 @@ struct VulkanRecording : Recording {
   uint64_t changes = 1;
   char* callback_memory = nullptr;  // copies of bindings that the host does not reach
   uint64_t callback_bytes = 0;
+
+  VkQueryPool queries = VK_NULL_HANDLE;     // made when commands are first timed
+  uint32_t query_count = 0;                 // recorded so far
+  uint32_t timed_begin = 0, timed_end = 0;  // of the submission in flight; equal: it is not timed
 
   bool pending = false;
   uint32_t serial = 1;
@@ -75,7 +79,15 @@ qnl_status refresh(VulkanDevice* d, VulkanRecording* r, uint32_t command, qnl_er
 // The ranges of mirrored arenas that commands [begin, end) use, into r->mirrors.
 void collect_mirrors(VulkanRecording* r, uint32_t begin, uint32_t end);
 // Records the stretch; refreshed and with its mirrors collected.
-qnl_status record_stretch(VulkanDevice* d, VulkanRecording* r, uint32_t begin, uint32_t end,
-                          Stretch* stretch);
+qnl_status record_stretch(VulkanDevice* d, VulkanRecording* r, uint32_t begin, uint32_t end, Stretch* stretch,
+                          bool with_times);
+
+// ---- times of commands
+qnl_status make_queries(VulkanDevice* d, VulkanRecording* r);
+// Before a stretch of that many commands is recorded, then after each of its parts.
+void begin_times(VulkanDevice* d, VulkanRecording* r, uint32_t commands, VkCommandBuffer buffer);
+void record_time(VulkanDevice* d, VulkanRecording* r, VkCommandBuffer buffer);
+// Of the timed submission, once it is complete.
+qnl_status report_times(VulkanDevice* d, VulkanRecording* r, uint64_t complete);
 
 }  // namespace quernel::runtime::vulkan

@@ -3,6 +3,7 @@
 
 #include <new>
 
+#include "core/trace.h"
 #include "platform/platform.h"
 #include "vulkan/vulkan_record.h"
 
@@ -15,13 +16,18 @@ char* mapped(const Arena* arena) {
   return arena->staging.mapped != nullptr ? arena->staging.mapped : arena->local.mapped;
 }
 
-void copy_callers_memory(VulkanRecording* r, bool to_device) {
+void copy_callers_memory(VulkanDevice* d, VulkanRecording* r, bool to_device) {
+  uint64_t start = d->trace == nullptr ? 0 : platform::now_nanoseconds(), bytes = 0;
   for (uint32_t m = 0; m < r->mirror_count; ++m) {
     const Touch& range = r->mirrors[m];
     if (range.arena->caller == nullptr || (!to_device && !range.write)) continue;
     char *theirs = range.arena->caller + range.begin, *ours = mapped(range.arena) + range.begin;
     to_device ? memcpy(ours, theirs, range.end - range.begin) : memcpy(theirs, ours, range.end - range.begin);
+    bytes += range.end - range.begin;
   }
+  if (d->trace != nullptr && bytes != 0)
+    report(d, to_device ? QNL_TRACE_UPLOAD : QNL_TRACE_DOWNLOAD, r->list->session, false, start,
+           platform::now_nanoseconds(), bytes);
 }
 
 void complete(VulkanDevice* d, VulkanRecording* r) {
@@ -38,7 +44,11 @@ qnl_status finish(VulkanDevice* d, VulkanRecording* r, uint64_t timeout) {
   uint64_t passed = d->timeout == platform::kForever ? 0 : platform::now_nanoseconds() - r->submitted_at;
   uint64_t left = passed < d->timeout ? d->timeout - passed : 0;
   if (d->timeout == platform::kForever) left = platform::kForever;
-  VkResult result = d->api.WaitForFences(d->device, 1, &r->fence, VK_TRUE, timeout < left ? timeout : left);
+  VkResult result = VK_SUCCESS;
+  {
+    TraceScope scope(d, QNL_TRACE_WAIT, r->list->session);
+    result = d->api.WaitForFences(d->device, 1, &r->fence, VK_TRUE, timeout < left ? timeout : left);
+  }
   if (result == VK_TIMEOUT) {
     if (timeout < left) return QNL_TIMEOUT;
     d->faulted = true;  // given up
@@ -46,13 +56,18 @@ qnl_status finish(VulkanDevice* d, VulkanRecording* r, uint64_t timeout) {
   }
   if (qnl_status status = check(d, result); status != QNL_OK) return status;
   complete(d, r);
-  copy_callers_memory(r, false);
+  if (r->timed_begin != r->timed_end)
+    if (qnl_status status = report_times(d, r, platform::now_nanoseconds()); status != QNL_OK) return status;
+  copy_callers_memory(d, r, false);
   return QNL_OK;
 }
 
 // Commands without callbacks among them, submitted and not waited for.
 qnl_status start(VulkanDevice* d, VulkanRecording* r, uint32_t begin, uint32_t end, CommandFailure* failure) {
-  Stretch* stretch = end - begin == 1 ? &r->singles[begin] : &r->stretches[begin];
+  bool timed = is_timed(d, *r->list), with_times = timed && d->timestamp_bits != 0;
+  if (with_times)
+    if (qnl_status status = make_queries(d, r); status != QNL_OK) return status;
+  Stretch* stretch = with_times ? &r->timed[begin] : &r->stretches[begin];
   bool stale = stretch->recorded_at == 0 || stretch->end != end;
   for (uint32_t c = begin; c < end; ++c) {
     failure->command = c;
@@ -61,13 +76,17 @@ qnl_status start(VulkanDevice* d, VulkanRecording* r, uint32_t begin, uint32_t e
   }
   collect_mirrors(r, begin, end);
   if (stale)
-    if (qnl_status status = record_stretch(d, r, begin, end, stretch); status != QNL_OK) return status;
-  copy_callers_memory(r, true);
+    if (qnl_status status = record_stretch(d, r, begin, end, stretch, with_times); status != QNL_OK)
+      return status;
+  copy_callers_memory(d, r, true);
+  TraceScope scope(d, QNL_TRACE_SUBMIT, r->list->session);
   VkSubmitInfo info = {VK_STRUCTURE_TYPE_SUBMIT_INFO};
   info.commandBufferCount = 1;
   info.pCommandBuffers = &stretch->buffer;
   VkResult result = d->api.ResetFences(d->device, 1, &r->fence);
-  if (d->timeout != platform::kForever) r->submitted_at = platform::now_nanoseconds();
+  if (timed || d->timeout != platform::kForever) r->submitted_at = platform::now_nanoseconds();
+  r->timed_begin = begin;
+  r->timed_end = timed ? end : begin;
   if (result == VK_SUCCESS) result = d->api.QueueSubmit(d->queue, 1, &info, r->fence);
   if (result != VK_SUCCESS) return check(d, result);
   d->counts.submissions += 1;
@@ -111,9 +130,13 @@ qnl_status run_callback(VulkanDevice* d, VulkanRecording* r, const Command& comm
     qnl_status status = read(d, list.bindings[i], r->pointers[i], list.binding_bytes[i]);
     if (status != QNL_OK) return status;
   }
+  uint64_t start = is_timed(d, list) ? platform::now_nanoseconds() : 0;
   *code = command.callback.function(command.callback.user, r->pointers + command.first_binding,
                                     list.binding_bytes + command.first_binding, command.binding_count);
   if (*code != 0) return QNL_CALLBACK_FAILED;
+  if (is_timed(d, list))
+    report_command(d, list, static_cast<uint32_t>(&command - list.commands), false, start,
+                   platform::now_nanoseconds());
   for (uint32_t b = 0; b < command.binding_count; ++b) {
     uint32_t i = command.first_binding + b;
     if (host_address(list.bindings[i]) != nullptr || !accesses(i, Access::kRead)) continue;
@@ -125,12 +148,8 @@ qnl_status run_callback(VulkanDevice* d, VulkanRecording* r, const Command& comm
 
 bool is_control(const Command& command) { return command.kind > QNL_ITEM_HOST_CALLBACK; }
 
-}  // namespace
-
-qnl_status submit(Device* device, Recording* recording, uint32_t begin, uint32_t end, Event* event,
-                  CommandFailure* failure) {
-  VulkanDevice* d = vulkan(device);
-  VulkanRecording* r = vulkan(recording);
+qnl_status submit_commands(VulkanDevice* d, VulkanRecording* r, uint32_t begin, uint32_t end, Event* event,
+                           CommandFailure* failure) {
   if (d->faulted) return QNL_DEVICE_FAULT;
   qnl_status status = finish(d, r, platform::kForever);
   uint32_t first = begin;
@@ -151,6 +170,25 @@ qnl_status submit(Device* device, Recording* recording, uint32_t begin, uint32_t
     event->handle = r;
     event->word = r->serial;
     return status;
+  }
+  if (status == QNL_OK) host_memory::event_signal(event);
+  return status;
+}
+
+}  // namespace
+
+qnl_status submit(Device* device, Recording* recording, uint32_t begin, uint32_t end, Event* event,
+                  CommandFailure* failure) {
+  VulkanDevice* d = vulkan(device);
+  VulkanRecording* r = vulkan(recording);
+  if (d->timestamp_bits != 0 || !is_timed(device, *r->list))
+    return submit_commands(d, r, begin, end, event, failure);
+  // A queue without a clock: one by one, by the host's.
+  qnl_status status = QNL_OK;
+  for (uint32_t c = begin; c < end && status == QNL_OK; ++c) {
+    Event alone;
+    status = submit_commands(d, r, c, c + 1, &alone, failure);
+    if (status == QNL_OK) status = event_wait(device, &alone, platform::kForever);
   }
   if (status == QNL_OK) host_memory::event_signal(event);
   return status;

@@ -53,6 +53,7 @@ class CommandLine(ToolTest):
                                 (("a", "--threads", "0"), "--threads: expected a number from 1 on, found '0'"),
                                 (("a", "--symbol", "n"), "--symbol: expected NAME=NUMBER, found 'n'"),
                                 (("a", "--symbol", "n=x"), "--symbol: expected NAME=NUMBER, found 'n=x'"),
+                                (("a", "--test", "--profile"), "--profile: not with --test, whose --json has the times of items"),
                                 (("a", "--repeat", "x"), "--repeat: expected a number from 1 to 1000000, found 'x'")):
             done = self.run_tool("quernel-run", *arguments)
             self.assertEqual((done.returncode, done.stderr.splitlines()[0]), (2, "quernel-run: " + says))

@@ -471,10 +471,43 @@ uint32_t qnl_session_item_count(const qnl_session* session);
 /* Item of the session's plan; QNL_INVALID_ARGUMENT past the end. */
 QNL_NODISCARD qnl_status qnl_session_get_item(const qnl_session* session, uint32_t item, qnl_item_info* info);
 
-/* Called after each execution of an item with its wall-clock time; not of loops and branches, whose time is
- * that of the items in them. Items run one after another while it is set; NULL turns it off. */
+/* Called after each execution of an item with the time it took on the device, by the device's own clock; not
+ * of loops and branches, whose time is that of the items in them. Items run one after another while it is
+ * set, and the first run after that may allocate; NULL turns it off. */
 typedef void (*qnl_profile_hook)(void* user, uint32_t item, uint64_t nanoseconds);
 void qnl_session_set_profile(qnl_session* session, qnl_profile_hook hook, void* user);
+
+/* ---- traces: everything a device does for its sessions, as it happens */
+
+typedef enum qnl_trace_kind {
+  QNL_TRACE_RUN = 0,  /* qnl_session_run, from call to return */
+  QNL_TRACE_ITEM = 1, /* an item of the session's plan */
+  QNL_TRACE_SUBMIT = 2,
+  QNL_TRACE_WAIT = 3,     /* for what was submitted */
+  QNL_TRACE_UPLOAD = 4,   /* memory of the process copied to where items read it: inputs, weights, state */
+  QNL_TRACE_DOWNLOAD = 5, /* the other way */
+  QNL_TRACE_COPY = 6,     /* within the device's memory, and filling it; not items */
+  QNL_TRACE_RECORD = 7,   /* a command buffer */
+  QNL_TRACE_DESCRIPTORS = 8,
+  QNL_TRACE_PIPELINE = 9 /* made, or taken from the cache */
+} qnl_trace_kind;
+
+typedef struct qnl_trace_event {
+  qnl_trace_kind kind;
+  const qnl_session* session;                  /* NULL where it belongs to none */
+  uint32_t item;                               /* of QNL_TRACE_ITEM: for qnl_session_get_item */
+  int on_queue;                                /* non-zero: the device did it; zero: the calling thread */
+  uint64_t begin_nanoseconds, end_nanoseconds; /* of CLOCK_MONOTONIC, or what the port has in its place */
+  uint64_t bytes;                              /* of uploads, downloads and copies */
+} qnl_trace_event;
+
+/* Called when an event is over, on the thread that uses the device, never from two at once. Times on the
+ * queue are the device's own, put on the host's clock so that nothing begins before it was submitted or ends
+ * after it was seen complete. The event is valid during the call. */
+typedef void (*qnl_trace_hook)(void* user, const qnl_trace_event* event);
+/* Of all sessions, from now on; NULL turns it off. Items run one after another while it is set, as with
+ * qnl_session_set_profile. Not while a run is in flight. */
+void qnl_device_set_trace(qnl_device* device, qnl_trace_hook hook, void* user);
 
 #ifdef __cplusplus
 }
