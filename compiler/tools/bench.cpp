@@ -111,22 +111,28 @@ Expected<Measured> measure(const std::string& path, const Options& options, cons
   Measured result;
   qnl_error error;
   run::OpenedDevice opened;
-  if (opened.open(options.device, &error) != QNL_OK) return runtime_error(error);
+  qnl_session_options session_options = {};
+  if (!options.entry.empty()) session_options.entry_point = options.entry.c_str();
+  {
+    Bundle once;
+    if (once.open(path.c_str(), nullptr, &error) != QNL_OK) return runtime_error(error);
+    QUERNEL_CHECK(find_entry(once, options.entry));
+    if (opened.open(options.device, once, path, &session_options, &error) != QNL_OK)
+      return runtime_error(error);
+  }
+  if (!opened.chosen.empty()) fmt::print(stderr, "quernel: device: {}\n", opened.chosen);
   const Device& device = opened.device;
   qnl_device_info info;
   qnl_device_get_info(device.get(), &info);
   result.device = info.name;
   result.threads = info.threads;
   std::vector<double> opens, creates;
-  qnl_session_options session_options = {};
-  if (!options.entry.empty()) session_options.entry_point = options.entry.c_str();
   for (int i = 0; i < kLoads; ++i) {
     double start = now_seconds();
     Bundle once;
     if (once.open(path.c_str(), nullptr, &error) != QNL_OK) return runtime_error(error);
     double opened = now_seconds();
     Session session;
-    QUERNEL_CHECK(find_entry(once, options.entry));
     if (session.create(once, device, &session_options, &error) != QNL_OK) return runtime_error(error);
     opens.push_back(opened - start);
     creates.push_back(now_seconds() - opened);

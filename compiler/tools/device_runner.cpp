@@ -72,6 +72,15 @@ void add_run_flags(CLI::App& app, run::DeviceChoice& device) {
   app.add_option("--pipeline-cache", device.pipeline_cache,
                  "file that keeps compiled pipelines of a Vulkan device")
       ->type_name("FILE");
+  app.add_option(
+         "--device-timeout", device.timeout_seconds,
+         "seconds after which a Vulkan device that does not answer is given up (default: none; auto: 60)")
+      ->type_name("S")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--choice", device.choice_file,
+                 "file that keeps what --device auto has decided (default: BUNDLE.choice)")
+      ->type_name("FILE");
+  app.add_flag("--choose-anew", device.choose_anew, "--device auto decides anew");
 }
 
 std::vector<std::string> run_arguments(const run::DeviceChoice& device) {
@@ -79,11 +88,16 @@ std::vector<std::string> run_arguments(const run::DeviceChoice& device) {
   if (device.device != "cpu") words.insert(words.end(), {"--device", device.device});
   if (device.validation) words.push_back("--validation");
   if (!device.pipeline_cache.empty()) words.insert(words.end(), {"--pipeline-cache", device.pipeline_cache});
+  if (device.timeout_seconds > 0)
+    words.insert(words.end(), {"--device-timeout", fmt::format("{}", device.timeout_seconds)});
+  if (!device.choice_file.empty()) words.insert(words.end(), {"--choice", device.choice_file});
+  if (device.choose_anew) words.push_back("--choose-anew");
   return words;
 }
 
 void set_default_target(const run::DeviceChoice& device, std::vector<std::string>& targets) {
   if (targets.empty() && run::is_vulkan(device.device)) targets = {"vulkan"};
+  if (targets.empty() && run::is_auto(device.device)) targets = {"native", "vulkan"};
 }
 
 Expected<std::unique_ptr<DeviceRunner>> DeviceRunner::open(const DeviceFlags& flags,

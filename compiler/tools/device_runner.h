@@ -23,7 +23,7 @@ void add_device_flags(CLI::App& app, DeviceFlags& flags);      // --on, --run-bi
 void add_run_flags(CLI::App& app, run::DeviceChoice& device);  // --device, --threads, --validation…
 // The arguments that tell quernel-run the same.
 std::vector<std::string> run_arguments(const run::DeviceChoice& device);
-// What a model is compiled for when no --target is given: what the device runs.
+// What a model is compiled for when no --target is given: what the device runs, with auto both.
 void set_default_target(const run::DeviceChoice& device, std::vector<std::string>& targets);
 
 class DeviceRunner {

@@ -37,7 +37,7 @@ Result run_here(const RunRequest& request) {
   run::OpenedDevice opened;
   Session session;
   if (bundle.open(request.bundle.c_str(), nullptr, &error) != QNL_OK ||
-      opened.open(request.device, &error) != QNL_OK ||
+      opened.open(request.device, bundle, request.bundle, nullptr, &error) != QNL_OK ||
       session.create(bundle, opened.device, nullptr, &error) != QNL_OK)
     return failure(error);
   for (const HostTensor& host : request.inputs) {

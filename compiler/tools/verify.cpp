@@ -43,6 +43,9 @@ CaseResult from_child(const ChildResult& child) {
 }
 
 int run(const Options& options) {
+  if (run::is_auto(options.device.device))
+    return usage_error("--device: expected cpu or vulkan, found '" + options.device.device +
+                       "': it may run on either, so that nothing is verified of one");
   CompileFlags flags = options.flags;
   set_default_target(options.device, flags.targets);
   Expected<CompileOptions> compile_flags = compile_options(flags);

@@ -201,6 +201,11 @@ qnl_status BundleReader::verify_weights(qnl_error* error) const {
                               error);
 }
 
+// The header has the hash of the structure, which has those of the segments.
+uint64_t BundleReader::hash() const {
+  return reinterpret_cast<const schema::FileHeader*>(data_)->header_hash();
+}
+
 const char* BundleReader::producer() const { return text(bundle_->producer()); }
 
 uint32_t BundleReader::schema_version() const {

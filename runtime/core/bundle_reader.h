@@ -138,6 +138,7 @@ class BundleReader {
   const char* producer() const;
   uint32_t schema_version() const;
   uint64_t file_bytes() const { return bytes_; }
+  uint64_t hash() const;  // of everything in the file
   uint64_t constants_bytes() const;
   uint64_t code_bytes() const;
 

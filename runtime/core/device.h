@@ -41,6 +41,10 @@ struct DeviceProperties {
   uint32_t threads = 1;
   uint64_t max_binding_bytes = ~uint64_t{0};
   uint32_t arena_alignment = QNL_DEFAULT_ALIGNMENT;
+  uint64_t max_arena_bytes = ~uint64_t{0};
+  uint64_t memory_bytes = ~uint64_t{0};  // that arenas can be made of, all together
+  uint64_t identity = 0;                 // of hardware and driver, where they are not this process's
+  bool is_software = false;              // a driver that computes on the CPU
 };
 
 struct KernelCode {

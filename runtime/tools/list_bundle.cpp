@@ -152,16 +152,6 @@ void list_json(const quernel::Bundle& bundle) {
   printf("]}\n");
 }
 
-void add_symbols(const quernel::Bundle& bundle, uint32_t entry, uint32_t index, const qnl_tensor& signature,
-                 const int64_t* shape, uint32_t rank, std::vector<qnl_symbol_value>* values) {
-  qnl_symbol_info symbol;
-  for (uint32_t s = 0; qnl_bundle_get_symbol(bundle.get(), s, &symbol) == QNL_OK; ++s)
-    for (uint32_t d = 0; d < rank && d < signature.rank; ++d)
-      if (signature.shape[d] < 0 && shape[d] >= symbol.min && shape[d] <= symbol.max &&
-          shape[d] % symbol.multiple_of == 0 && dim_text(bundle, entry, QNL_INPUT, index, d) == symbol.name)
-        values->push_back({symbol.name, shape[d]});
-}
-
 std::vector<qnl_tensor> tensors_of(const quernel::Bundle& bundle, uint32_t entry, qnl_tensor_role role) {
   std::vector<qnl_tensor> tensors;
   each_tensor(bundle, entry, role, [&](const qnl_tensor& t) { tensors.push_back(t); });

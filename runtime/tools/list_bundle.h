@@ -16,10 +16,6 @@ std::string type_text(const qnl_tensor& tensor);
 // "batch" or "64": a dim of a signature.
 std::string dim_text(const Bundle& bundle, uint32_t entry, qnl_tensor_role role, uint32_t index,
                      uint32_t dim);
-// Adds the symbols that are dims of input `index`, with their values in a shape; without those that are out
-// of their symbol's range.
-void add_symbols(const Bundle& bundle, uint32_t entry, uint32_t index, const qnl_tensor& signature,
-                 const int64_t* shape, uint32_t rank, std::vector<qnl_symbol_value>* values);
 std::vector<qnl_tensor> tensors_of(const Bundle& bundle, uint32_t entry, qnl_tensor_role role);
 
 std::string json_string(const char* text);

@@ -1,37 +1,90 @@
 #include "open_device.h"
 
 namespace quernel::run {
+namespace {
 
-bool is_vulkan(const std::string& device) { return device == "vulkan" || device.rfind("vulkan:", 0) == 0; }
+constexpr double kAutoTimeoutSeconds = 60;
+
+bool is_device(const std::string& device, const char* kind) {
+  std::string name = kind;
+  return device == name || device.rfind(name + ":", 0) == 0;
+}
+
+// What follows the colon, if anything does.
+const char* selector(const std::string& device) {
+  size_t colon = device.find(':');
+  return colon == std::string::npos ? nullptr : device.c_str() + colon + 1;
+}
+
+}  // namespace
+
+bool is_vulkan(const std::string& device) { return is_device(device, "vulkan"); }
+bool is_auto(const std::string& device) { return is_device(device, "auto"); }
 
 std::string check_device_name(const std::string& device) {
-  if (device != "cpu" && !is_vulkan(device))
+  if (device != "cpu" && !is_vulkan(device) && !is_auto(device))
     return std::string("expected ") + kDeviceHelp + ", found '" + device + "'";
 #ifndef QUERNEL_WITH_VULKAN
   if (is_vulkan(device))
-    return "expected cpu, this program was built without Vulkan (configure it with "
+    return "expected cpu or auto, this program was built without Vulkan (configure it with "
            "-DQUERNEL_VULKAN=ON)";
 #endif
   return "";
 }
 
-qnl_status OpenedDevice::open(const DeviceChoice& choice, qnl_error* error) {
+qnl_status OpenedDevice::open(const DeviceChoice& choice, const Bundle& bundle, const std::string& path,
+                              const qnl_session_options* session, qnl_error* error) {
 #ifdef QUERNEL_WITH_VULKAN
-  if (is_vulkan(choice.device)) {
-    qnl_vulkan_options options = {};
-    if (choice.device.size() > 7) options.device = choice.device.c_str() + 7;
-    if (!choice.pipeline_cache.empty()) options.cache_path = choice.pipeline_cache.c_str();
-    options.validation = choice.validation ? 1 : 0;
-    options.message = [](void* user, const char* text) {
-      std::string& messages = *static_cast<std::string*>(user);
-      messages += messages.empty() ? "" : "\n";
-      messages += text;
-    };
-    options.message_user = &messages;
-    return device.open_vulkan(&options, error);
+  qnl_vulkan_options vulkan = {};
+  vulkan.device = selector(choice.device);
+  if (!choice.pipeline_cache.empty()) vulkan.cache_path = choice.pipeline_cache.c_str();
+  double timeout = choice.timeout_seconds;
+  if (timeout <= 0 && is_auto(choice.device)) timeout = kAutoTimeoutSeconds;
+  if (timeout > 0) vulkan.timeout_nanoseconds = static_cast<uint64_t>(timeout * 1e9) + 1;
+  vulkan.validation = choice.validation ? 1 : 0;
+  vulkan.message = [](void* user, const char* text) {
+    std::string& messages = *static_cast<std::string*>(user);
+    messages += messages.empty() ? "" : "\n";
+    messages += text;
+  };
+  vulkan.message_user = &messages;
+  if (is_vulkan(choice.device)) return device.open_vulkan(&vulkan, error);
+  if (is_auto(choice.device)) {
+    choice_file_ = choice.choice_file.empty() ? path + ".choice" : choice.choice_file;
+    qnl_cpu_options cpu = {};
+    cpu.threads = choice.threads;
+    qnl_choice_options options = {};
+    options.vulkan = &vulkan;
+    options.cpu = &cpu;
+    options.session = session;
+    options.cache_path = choice_file_.c_str();
+    options.check_anew = choice.choose_anew ? 1 : 0;
+    qnl_status status = device.choose(bundle, &options, &choice_, error);
+    chosen = choice_.is_vulkan != 0 ? "Vulkan" : "the CPU";
+    // What is wrong with a device is said every time.
+    bool known =
+        choice_.is_cached != 0 && choice_.reason != QNL_CHOICE_WRONG && choice_.reason != QNL_CHOICE_FAILED;
+    chosen += choice_.is_cached != 0 ? ", as decided before ('" + choice_file_ + "')" : "";
+    if (!known) chosen += std::string(": ") + choice_.text;
+    return status;
   }
+#else
+  (void)bundle, (void)path, (void)session;
+  if (is_auto(choice.device)) chosen = "the CPU: this program was built without Vulkan";
 #endif
   return device.open_cpu(choice.threads, error);
+}
+
+bool OpenedDevice::give_up(const qnl_error& error) {
+#ifdef QUERNEL_WITH_VULKAN
+  if (error.status == QNL_DEVICE_FAULT && choice_.is_vulkan != 0) {
+    qnl_choice_give_up(choice_file_.c_str(), &choice_, error.text);
+    chosen = std::string("the CPU from now on: ") + choice_.text;
+    return true;
+  }
+#endif
+  (void)error;
+  return false;
 }
 
 }  // namespace quernel::run

@@ -14,10 +14,12 @@
 #include "open_device.h"
 #include "quernel/runtime.hpp"
 #include "run_tests.h"
+#include "runtime/choose/test_vectors.h"
 #include "tensor_file.h"
 #include "trace_file.h"
 
 using namespace quernel::run;
+using quernel::runtime::shape_symbols;
 using quernel::tensor_file::Error;
 using quernel::tensor_file::has_own_shape;
 using quernel::tensor_file::HostTensor;
@@ -35,7 +37,8 @@ constexpr const char* kUsage =
     "                       random:SEED:2x3x4 with a shape\n"
     "  --symbol NAME=VALUE  a size that the model leaves open, where no input's shape says it\n"
     "  --output NAME=FILE   store an output: .npy, .pb, anything else raw bytes\n"
-    "  --device D           cpu (default), vulkan, or vulkan:D with a number, a type or a part of a name\n"
+    "  --device D           cpu (default), vulkan, or auto (Vulkan where it is right and faster, else cpu);\n"
+    "                       vulkan:D and auto:D with a number, a type or a part of a name\n"
     "  --threads N          threads that run kernels on the CPU (default 1)\n"
     "  --repeat N           run N times and report latency\n"
     "  --profile            also print the time of each item by the device's clock, transfers and "
@@ -44,6 +47,9 @@ constexpr const char* kUsage =
     "                       (with either, items run one after another)\n"
     "  --validation         with Vulkan's validation layers; a message of theirs is a failure\n"
     "  --pipeline-cache F   file that keeps compiled pipelines of a Vulkan device\n"
+    "  --device-timeout S   seconds after which a Vulkan device that does not answer is given up\n"
+    "  --choice F           file that keeps what auto has decided (default: BUNDLE.choice)\n"
+    "  --choose-anew        auto decides anew\n"
     "  --verify-weights     also check the hashes of the weights\n"
     "  --test               run the test vectors that the bundle holds, and compare\n"
     "  --list               print what the bundle holds, run nothing\n"
@@ -90,6 +96,12 @@ bool parse_count(const char* text, uint32_t* count) {
   return true;
 }
 
+bool parse_seconds(const char* text, double* seconds) {
+  char* end = nullptr;
+  *seconds = strtod(text, &end);
+  return end != text && *end == '\0' && *seconds > 0 && *seconds < 1e6;
+}
+
 bool parse_symbol(const char* text, std::vector<Assignment>* symbols) {
   symbols->push_back(split(text));
   const Assignment& symbol = symbols->back();
@@ -119,18 +131,23 @@ Error parse_options(int argc, char** argv, Options* options) {
       options->device.validation = true;
     else if (flag == "--profile")
       options->profile = true;
+    else if (flag == "--choose-anew")
+      options->device.choose_anew = true;
     else if (flag == "--json")
       options->json = true;
     else if (flag == "--version")
       options->version = true;
     else if (flag == "--entry" || flag == "--input" || flag == "--output" || flag == "--threads" ||
              flag == "--repeat" || flag == "--symbol" || flag == "--device" || flag == "--pipeline-cache" ||
-             flag == "--trace") {
+             flag == "--trace" || flag == "--device-timeout" || flag == "--choice") {
       if (++i >= argc) return flag + ": expected a value";
       if (flag == "--entry") options->entry = argv[i];
       if (flag == "--device") options->device.device = argv[i];
       if (flag == "--trace") options->trace = argv[i];
       if (flag == "--pipeline-cache") options->device.pipeline_cache = argv[i];
+      if (flag == "--choice") options->device.choice_file = argv[i];
+      if (flag == "--device-timeout" && !parse_seconds(argv[i], &options->device.timeout_seconds))
+        return std::string("--device-timeout: expected a number above 0, found '") + argv[i] + "'";
       if (flag == "--input") options->inputs.push_back(split(argv[i]));
       if (flag == "--output") options->outputs.push_back(split(argv[i]));
       if (flag == "--symbol" && !parse_symbol(argv[i], &options->symbols))
@@ -231,19 +248,21 @@ std::vector<qnl_symbol_value> find_symbols(const quernel::Bundle& bundle, uint32
   for (const Assignment& symbol : options.symbols)
     values.push_back({symbol.name.c_str(), strtoll(symbol.value.c_str(), nullptr, 10)});
   // what is out of range is the session's to refuse, with the input's name
+  auto count = static_cast<uint32_t>(values.size());
+  values.resize(count + bundle.info().symbol_count);
   for (uint32_t i = 0; i < inputs.size(); ++i)
     if (inputs[i].read)
-      add_symbols(bundle, entry, i, inputs[i].signature, inputs[i].value.shape.data(),
-                  static_cast<uint32_t>(inputs[i].value.shape.size()), &values);
+      count = shape_symbols(bundle.get(), entry, i, inputs[i].value.shape.data(),
+                            static_cast<uint32_t>(inputs[i].value.shape.size()), values.data(), count);
+  values.resize(count);
   return values;
 }
 
-Error set_input(Input* input, quernel::Session* session) {
-  qnl_error error;
+Error set_input(Input* input, quernel::Session* session, qnl_error* error) {
   qnl_tensor shaped = input->signature;
   if (!input->read && is_symbolic(shaped) &&
-      session->tensor(QNL_INPUT, shaped.name, &shaped, &error) != QNL_OK)
-    return std::string(qnl_status_text(error.status)) + ": " + error.text +
+      session->tensor(QNL_INPUT, shaped.name, &shaped, error) != QNL_OK)
+    return std::string(qnl_status_text(error->status)) + ": " + error->text +
            " (here: --symbol NAME=VALUE, or random:SEED:2x3x4 as the input)";
   if (!input->read)
     if (Error message = read_input(input, shaped)) return message;
@@ -255,23 +274,22 @@ Error set_input(Input* input, quernel::Session* session) {
   for (uint32_t d = 0; d < tensor.rank && d < QNL_MAX_RANK; ++d) tensor.shape[d] = found.shape[d];
   tensor.bytes = found.bytes.size();
   tensor.data = found.bytes.data();
-  if (session->set_input(tensor, &error) != QNL_OK)
-    return std::string(qnl_status_text(error.status)) + ": " + error.text;
+  if (session->set_input(tensor, error) != QNL_OK)
+    return std::string(qnl_status_text(error->status)) + ": " + error->text;
   found = HostTensor();
   return std::nullopt;
 }
 
 // Those with shapes of their own first: others may follow from them.
-Error set_inputs(const Options& options, std::vector<Input>* inputs, quernel::Session* session) {
-  qnl_error error;
+Error set_inputs(const Options& options, std::vector<Input>* inputs, quernel::Session* session,
+                 qnl_error* error) {
   for (const Assignment& symbol : options.symbols)
-    if (session->set_symbol(symbol.name.c_str(), strtoll(symbol.value.c_str(), nullptr, 10), &error) !=
-        QNL_OK)
-      return std::string(qnl_status_text(error.status)) + ": " + error.text;
+    if (session->set_symbol(symbol.name.c_str(), strtoll(symbol.value.c_str(), nullptr, 10), error) != QNL_OK)
+      return std::string(qnl_status_text(error->status)) + ": " + error->text;
   for (bool own_shape : {true, false})
     for (Input& input : *inputs)
       if ((input.read || !is_symbolic(input.signature)) == own_shape)
-        if (Error message = set_input(&input, session)) return message;
+        if (Error message = set_input(&input, session, error)) return message;
   return std::nullopt;
 }
 
@@ -353,12 +371,21 @@ std::string json_output(const qnl_tensor& t, const HostTensor& tensor) {
 
 // What was measured.
 struct Figures {
+  std::string device;  // a field for JSON, the device and how it was chosen
   const char* target;
   double load_milliseconds;   // from the file to a session that can run
   std::vector<double> times;  // of each run, milliseconds
   uint64_t peak_rss_bytes;    // before outputs are printed and stored
   qnl_requirements memory;
 };
+
+std::string json_device(const OpenedDevice& opened) {
+  qnl_device_info info;
+  qnl_device_get_info(opened.device.get(), &info);
+  std::string text = "\"device\": " + json_string(info.name);
+  if (!opened.chosen.empty()) text += ", \"choice\": " + json_string(opened.chosen.c_str());
+  return text;
+}
 
 // Outputs, in the entry point's order, then the latency.
 Error report(const Options& options, const std::vector<qnl_tensor>& outputs, quernel::Session* session,
@@ -389,10 +416,10 @@ Error report(const Options& options, const std::vector<qnl_tensor>& outputs, que
   if (options.json) {
     std::string median_text = json_number(median), min_text = json_number(times[0]);
     printf(
-        "{\"target\": %s, \"threads\": %u, \"repeat\": %u, \"load_ms\": %s, "
+        "{%s, \"target\": %s, \"threads\": %u, \"repeat\": %u, \"load_ms\": %s, "
         "\"latency_ms\": {\"median\": %s, \"min\": %s}, \"median_ms\": %s, \"min_ms\": %s, "
         "\"peak_rss_bytes\": %" PRIu64 ", \"memory\": %s, \"outputs\": [%s]%s}\n",
-        json_string(figures.target).c_str(), options.device.threads, options.repeat,
+        figures.device.c_str(), json_string(figures.target).c_str(), options.device.threads, options.repeat,
         json_number(figures.load_milliseconds).c_str(), median_text.c_str(), min_text.c_str(),
         median_text.c_str(), min_text.c_str(), figures.peak_rss_bytes, json_memory(figures.memory).c_str(),
         json.c_str(), options.profile ? recorder.json_profile().c_str() : "");
@@ -410,6 +437,90 @@ Error write_trace(const Options& options, TraceRecorder* recorder) {
   return options.trace.empty() ? std::nullopt : recorder->write(options.trace);
 }
 
+// What is on its way through the program.
+struct Run {
+  const Options& options;
+  const quernel::Bundle& bundle;
+  double begin_load;
+  qnl_error error = {};
+};
+
+constexpr int kRuntimeFailed = -1;  // instead of an exit status: Run::error says why
+
+int run_tests_on(const OpenedDevice& opened, TraceRecorder* recorder, Run* r) {
+  const Options& options = r->options;
+  int code = run_tests(r->bundle, opened.device,
+                       {options.bundle, json_device(opened), options.device.threads, options.repeat,
+                        options.json, is_auto(options.device.device)},
+                       &r->error);
+  if (Error message = write_trace(options, recorder)) return fail(*message);
+  return r->error.status == QNL_OK ? code : kRuntimeFailed;
+}
+
+int run_once_on(const OpenedDevice& opened, TraceRecorder* recorder, Run* r) {
+  const Options& options = r->options;
+  const quernel::Bundle& bundle = r->bundle;
+  const quernel::Device& device = opened.device;
+  quernel::Session session;
+  qnl_session_options session_options = {};
+  if (!options.entry.empty()) session_options.entry_point = options.entry.c_str();
+  uint32_t entry = entry_index(bundle, options);
+  std::vector<Input> inputs;
+  double begin_inputs = now_milliseconds();
+  if (Error message = find_inputs(options, tensors_of(bundle, entry, QNL_INPUT), &inputs))
+    return fail(*message);
+  std::vector<qnl_symbol_value> symbols = find_symbols(bundle, entry, options, inputs);
+  session_options.symbols = symbols.data();
+  session_options.symbol_count = static_cast<uint32_t>(symbols.size());
+  r->begin_load += now_milliseconds() - begin_inputs;  // inputs are not part of loading
+  if (session.create(bundle, device, &session_options, &r->error) != QNL_OK) return kRuntimeFailed;
+  Figures figures = {};
+  figures.device = json_device(opened);
+  figures.load_milliseconds = now_milliseconds() - r->begin_load;
+  qnl_requirements& requirements = figures.memory;
+  if (qnl_session_query(bundle.get(), device.get(), &session_options, &requirements, &r->error) != QNL_OK)
+    return kRuntimeFailed;
+  qnl_variant_info variant;
+  if (qnl_bundle_get_variant(bundle.get(), requirements.variant, &variant) != QNL_OK)
+    return fail("no such variant");
+  figures.target = variant.target;
+
+  recorder->begin_profile();
+  if (Error message = set_inputs(options, &inputs, &session, &r->error))
+    return r->error.status == QNL_DEVICE_FAULT ? kRuntimeFailed : fail(*message);
+  for (uint32_t i = 0; i < options.repeat; ++i) {
+    double begin = now_milliseconds();
+    if (session.run(&r->error) != QNL_OK) return kRuntimeFailed;
+    figures.times.push_back(now_milliseconds() - begin);
+  }
+  figures.peak_rss_bytes = peak_rss_bytes();
+  if (Error message = write_trace(options, recorder)) return fail(*message);
+  if (Error message = report(options, tensors_of(bundle, entry, QNL_OUTPUT), &session, figures, *recorder))
+    return fail(*message);
+  return 0;
+}
+
+int run_on(const DeviceChoice& choice, Run* r) {
+  const Options& options = r->options;
+  OpenedDevice opened;
+  qnl_session_options session = {};
+  if (!options.entry.empty() && !options.test) session.entry_point = options.entry.c_str();
+  if (opened.open(choice, r->bundle, options.bundle, &session, &r->error) != QNL_OK) return fail(r->error);
+  if (!opened.chosen.empty()) fprintf(stderr, "quernel-run: device: %s\n", opened.chosen.c_str());
+  TraceRecorder recorder;
+  if (!options.trace.empty() || options.profile) recorder.start(opened.device);
+  int code = options.test ? run_tests_on(opened, &recorder, r) : run_once_on(opened, &recorder, r);
+  if (code == kRuntimeFailed && opened.give_up(r->error)) {
+    fprintf(stderr, "quernel-run: device: %s\n", opened.chosen.c_str());
+    DeviceChoice cpu = choice;
+    cpu.device = "cpu";
+    r->error = {};
+    return run_on(cpu, r);
+  }
+  if (code == kRuntimeFailed) return fail(r->error);
+  return opened.messages.empty() ? code : fail(opened.messages);
+}
+
 int run(const Options& options) {
   qnl_error error;
   double begin_load = now_milliseconds();
@@ -425,54 +536,9 @@ int run(const Options& options) {
     options.json ? list_json(bundle) : list_text(bundle);
     return 0;
   }
-  OpenedDevice opened;
-  if (opened.open(options.device, &error) != QNL_OK) return fail(error);
-  const quernel::Device& device = opened.device;
-  TraceRecorder recorder;
-  if (!options.trace.empty() || options.profile) recorder.start(device);
-  if (options.test) {
-    int code =
-        run_tests(bundle, device, {options.bundle, options.device.threads, options.repeat, options.json});
-    if (Error message = write_trace(options, &recorder)) return fail(*message);
-    if (!opened.messages.empty()) return fail(opened.messages);
-    return fflush(stdout) == 0 && ferror(stdout) == 0 ? code : fail("standard output cannot be written");
-  }
-  quernel::Session session;
-  qnl_session_options session_options = {};
-  if (!options.entry.empty()) session_options.entry_point = options.entry.c_str();
-  uint32_t entry = entry_index(bundle, options);
-  std::vector<Input> inputs;
-  double begin_inputs = now_milliseconds();
-  if (Error message = find_inputs(options, tensors_of(bundle, entry, QNL_INPUT), &inputs))
-    return fail(*message);
-  std::vector<qnl_symbol_value> symbols = find_symbols(bundle, entry, options, inputs);
-  session_options.symbols = symbols.data();
-  session_options.symbol_count = static_cast<uint32_t>(symbols.size());
-  begin_load += now_milliseconds() - begin_inputs;  // inputs are not part of loading
-  if (session.create(bundle, device, &session_options, &error) != QNL_OK) return fail(error);
-  Figures figures = {};
-  figures.load_milliseconds = now_milliseconds() - begin_load;
-  qnl_requirements& requirements = figures.memory;
-  if (qnl_session_query(bundle.get(), device.get(), &session_options, &requirements, &error) != QNL_OK)
-    return fail(error);
-  qnl_variant_info variant;
-  if (qnl_bundle_get_variant(bundle.get(), requirements.variant, &variant) != QNL_OK)
-    return fail("no such variant");
-  figures.target = variant.target;
-
-  recorder.begin_profile();
-  if (Error message = set_inputs(options, &inputs, &session)) return fail(*message);
-  for (uint32_t i = 0; i < options.repeat; ++i) {
-    double begin = now_milliseconds();
-    if (session.run(&error) != QNL_OK) return fail(error);
-    figures.times.push_back(now_milliseconds() - begin);
-  }
-  figures.peak_rss_bytes = peak_rss_bytes();
-  if (Error message = write_trace(options, &recorder)) return fail(*message);
-  if (Error message = report(options, tensors_of(bundle, entry, QNL_OUTPUT), &session, figures, recorder))
-    return fail(*message);
-  if (!opened.messages.empty()) return fail(opened.messages);
-  return fflush(stdout) == 0 && ferror(stdout) == 0 ? 0 : fail("standard output cannot be written");
+  Run r = {options, bundle, begin_load};
+  int code = run_on(options.device, &r);
+  return fflush(stdout) == 0 && ferror(stdout) == 0 ? code : fail("standard output cannot be written");
 }
 
 }  // namespace

@@ -2,13 +2,14 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
 #include <time.h>
 
 #include <algorithm>
 #include <vector>
 
 #include "list_bundle.h"
+#include "runtime/choose/compare_tensors.h"
+#include "runtime/choose/test_vectors.h"
 #include "tensor_file_compare.h"
 
 namespace quernel::run {
@@ -31,6 +32,7 @@ struct TestResult {
   const char* name = "";
   const char* entry = "";
   std::string error;  // it could not be run
+  qnl_status status = QNL_OK;
   std::string target;
   qnl_requirements memory = {};
   double load_milliseconds = 0, median = 0, min = 0;
@@ -46,28 +48,14 @@ std::string error_text(const qnl_error& error) {
   return std::string(qnl_status_text(error.status)) + ": " + error.text;
 }
 
-std::vector<qnl_test_tensor> tensors_of_test(const Bundle& bundle, uint32_t test, qnl_tensor_role role) {
-  std::vector<qnl_test_tensor> tensors;
-  qnl_test_tensor tensor;
-  for (uint32_t i = 0; qnl_bundle_get_test_tensor(bundle.get(), test, i, &tensor) == QNL_OK; ++i)
-    if (tensor.role == role) tensors.push_back(tensor);
-  return tensors;
-}
-
 // Memory is made for the sizes of this test.
-qnl_status create_session(const Bundle& bundle, const Device& device, uint32_t entry, const char* entry_name,
-                          const std::vector<qnl_test_tensor>& inputs, Session* session, TestResult* result,
-                          qnl_error* error) {
-  std::vector<qnl_symbol_value> symbols;
-  std::vector<qnl_tensor> signature = tensors_of(bundle, entry, QNL_INPUT);
-  for (const qnl_test_tensor& input : inputs)
-    for (uint32_t i = 0; i < signature.size(); ++i)
-      if (strcmp(signature[i].name, input.tensor.name) == 0)
-        add_symbols(bundle, entry, i, signature[i], input.tensor.shape, input.tensor.rank, &symbols);
+qnl_status create_session(const Bundle& bundle, const Device& device, uint32_t test, Session* session,
+                          TestResult* result, qnl_error* error) {
+  std::vector<qnl_symbol_value> symbols(bundle.info().symbol_count);
   qnl_session_options options = {};
-  options.entry_point = entry_name;
+  options.entry_point = result->entry;
   options.symbols = symbols.data();
-  options.symbol_count = static_cast<uint32_t>(symbols.size());
+  options.symbol_count = runtime::test_symbols(bundle.get(), test, symbols.data());
   double begin = now_milliseconds();
   qnl_status status = session->create(bundle, device, &options, error);
   result->load_milliseconds = now_milliseconds() - begin;
@@ -102,8 +90,10 @@ void time_items(Session* session, TestResult* result) {
   }
 }
 
-void compare_outputs(const std::vector<qnl_test_tensor>& outputs, Session* session, TestResult* result) {
-  for (const qnl_test_tensor& t : outputs) {
+void compare_outputs(const Bundle& bundle, uint32_t test, Session* session, TestResult* result) {
+  qnl_test_tensor t;
+  for (uint32_t i = 0; qnl_bundle_get_test_tensor(bundle.get(), test, i, &t) == QNL_OK; ++i) {
+    if (t.role != QNL_OUTPUT) continue;
     OutputResult& output = result->outputs.emplace_back();
     output.name = t.tensor.name;
     qnl_tensor found;
@@ -112,42 +102,38 @@ void compare_outputs(const std::vector<qnl_test_tensor>& outputs, Session* sessi
       output.message = error_text(error);
       continue;
     }
-    tensor_file::Tolerance tolerance{t.rtol, t.atol, {}, t.top1 != 0};
-    if (t.mean_atol >= 0) tolerance.mean_atol = t.mean_atol;
+    char text[512];
+    if (!runtime::compare_tensors(t, found, text, sizeof text)) output.message = text;
     HostTensor expected = tensor_file::to_host(t.tensor), computed = tensor_file::to_host(found);
-    output.message = compare(expected, computed, tolerance).value_or("");
     output.deviation = deviation_of(expected, computed);
   }
 }
 
 TestResult run_test(const Bundle& bundle, const Device& device, const TestOptions& options, uint32_t test,
-                    const qnl_test_info& info) {
+                    const qnl_test_info& info, qnl_error* error) {
   TestResult result;
   result.name = info.name;
   qnl_entry_info entry = {};
   if (qnl_bundle_get_entry(bundle.get(), info.entry_point, &entry) == QNL_OK) result.entry = entry.name;
-  std::vector<qnl_test_tensor> inputs = tensors_of_test(bundle, test, QNL_INPUT);
   Session session;
-  qnl_error error;
-  qnl_status status =
-      create_session(bundle, device, info.entry_point, entry.name, inputs, &session, &result, &error);
-  for (size_t i = 0; status == QNL_OK && i < inputs.size(); ++i)
-    status = session.set_input(inputs[i].tensor, &error);
+  qnl_status status = create_session(bundle, device, test, &session, &result, error);
+  if (status == QNL_OK) status = runtime::set_test_inputs(bundle.get(), test, session.get(), error);
   std::vector<double> times;
   for (uint32_t r = 0; status == QNL_OK && r < options.repeat; ++r) {
-    status = qnl_session_reset_state(session.get(), &error);
+    status = qnl_session_reset_state(session.get(), error);
     double begin = now_milliseconds();
-    if (status == QNL_OK) status = session.run(&error);
+    if (status == QNL_OK) status = session.run(error);
     times.push_back(now_milliseconds() - begin);
   }
   if (status != QNL_OK) {
-    result.error = error_text(error);
+    result.error = error_text(*error);
+    result.status = status;
     return result;
   }
   std::sort(times.begin(), times.end());
   result.min = times[0];
   result.median = times[times.size() / 2];
-  compare_outputs(tensors_of_test(bundle, test, QNL_OUTPUT), &session, &result);
+  compare_outputs(bundle, test, &session, &result);
   if (options.json) time_items(&session, &result);
   return result;
 }
@@ -215,12 +201,17 @@ std::string json_memory(const qnl_requirements& memory) {
          ", \"code_bytes\": " + std::to_string(memory.code_bytes) + "}";
 }
 
-int run_tests(const Bundle& bundle, const Device& device, const TestOptions& options) {
+int run_tests(const Bundle& bundle, const Device& device, const TestOptions& options, qnl_error* error) {
   uint32_t passed = 0, count = 0;
   qnl_test_info info;
   std::string tests;
   for (; qnl_bundle_get_test(bundle.get(), count, &info) == QNL_OK; ++count) {
-    TestResult result = run_test(bundle, device, options, count, info);
+    qnl_error failure = {};
+    TestResult result = run_test(bundle, device, options, count, info, &failure);
+    if (options.stops_at_fault && result.status == QNL_DEVICE_FAULT) {
+      *error = failure;
+      return 1;
+    }
     passed += result.passed() ? 1 : 0;
     if (options.json)
       tests += (count == 0 ? "" : ", ") + to_json(result);
@@ -228,8 +219,8 @@ int run_tests(const Bundle& bundle, const Device& device, const TestOptions& opt
       print_text(result);
   }
   if (options.json)
-    printf("{\"threads\": %u, \"peak_rss_bytes\": %" PRIu64 ", \"tests\": [%s]}\n", options.threads,
-           peak_rss_bytes(), tests.c_str());
+    printf("{%s, \"threads\": %u, \"peak_rss_bytes\": %" PRIu64 ", \"tests\": [%s]}\n",
+           options.device.c_str(), options.threads, peak_rss_bytes(), tests.c_str());
   else
     printf("%u passed, %u failed\n", passed, count - passed);
   if (count == 0) {

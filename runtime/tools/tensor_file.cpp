@@ -10,6 +10,8 @@
 #include <bit>
 #include <utility>
 
+#include "runtime/choose/compare_tensors.h"
+
 namespace quernel::tensor_file {
 namespace {
 
@@ -20,30 +22,6 @@ bool ends_with(const std::string& text, const char* end) {
 
 bool begins_with(const std::string& text, const char* begin) {
   return text.compare(0, strlen(begin), begin) == 0;
-}
-
-// Small float formats: `exponent` and `mantissa` bits, sign above them. Infinities and NaNs as IEEE 754,
-// except for f8e4m3, which has no infinity and one NaN pattern (OCP 8-bit floating point specification, 1.0).
-double small_float(uint32_t bits, int exponent, int mantissa, bool finite_only) {
-  uint32_t top = (1u << exponent) - 1;
-  uint32_t e = bits >> mantissa & top, m = bits & ((1u << mantissa) - 1);
-  double sign = (bits >> (exponent + mantissa) & 1) != 0 ? -1.0 : 1.0;
-  if (e == top && !finite_only) return m == 0 ? sign * __builtin_inf() : __builtin_nan("");
-  if (finite_only && e == top && m == (1u << mantissa) - 1) return __builtin_nan("");
-  int bias = (1 << (exponent - 1)) - 1;
-  double fraction = static_cast<double>(m) / (1u << mantissa);
-  int power = e == 0 ? 1 - bias : static_cast<int>(e) - bias;
-  double scale = 1.0;
-  for (; power > 0; --power) scale *= 2.0;
-  for (; power < 0; ++power) scale *= 0.5;
-  return sign * (e == 0 ? fraction : 1.0 + fraction) * scale;
-}
-
-template <class T>
-T element(const HostTensor& tensor, uint64_t index) {
-  T value;
-  memcpy(&value, tensor.bytes.data() + index * sizeof value, sizeof value);
-  return value;
 }
 
 // f32 → f16 bits, round to nearest even.
@@ -262,44 +240,7 @@ void fill_random(uint64_t seed, HostTensor* tensor) {
 }
 
 double value_at(const HostTensor& tensor, uint64_t index) {
-  switch (tensor.dtype) {
-    case QNL_F32:
-      return element<float>(tensor, index);
-    case QNL_F64:
-      return element<double>(tensor, index);
-    case QNL_F16:
-      return small_float(element<uint16_t>(tensor, index), 5, 10, false);
-    case QNL_BF16:
-      return std::bit_cast<float>(uint32_t{element<uint16_t>(tensor, index)} << 16);
-    case QNL_F8E4M3:
-      return small_float(element<uint8_t>(tensor, index), 4, 3, true);
-    case QNL_F8E5M2:
-      return small_float(element<uint8_t>(tensor, index), 5, 2, false);
-    case QNL_I8:
-      return element<int8_t>(tensor, index);
-    case QNL_U8:
-      return element<uint8_t>(tensor, index);
-    case QNL_I16:
-      return element<int16_t>(tensor, index);
-    case QNL_U16:
-      return element<uint16_t>(tensor, index);
-    case QNL_I32:
-      return element<int32_t>(tensor, index);
-    case QNL_U32:
-      return element<uint32_t>(tensor, index);
-    case QNL_I64:
-      return static_cast<double>(element<int64_t>(tensor, index));
-    case QNL_U64:
-      return static_cast<double>(element<uint64_t>(tensor, index));
-    case QNL_BOOL:
-      return element<uint8_t>(tensor, index) != 0;
-    case QNL_I4:
-    case QNL_U4: {
-      int nibble = static_cast<int>(static_cast<uint8_t>(tensor.bytes[index / 2]) >> (index % 2 * 4)) & 15;
-      return tensor.dtype == QNL_I4 && nibble >= 8 ? nibble - 16 : nibble;
-    }
-  }
-  return 0;
+  return runtime::element_value(tensor.dtype, tensor.bytes.data(), index);
 }
 
 }  // namespace quernel::tensor_file

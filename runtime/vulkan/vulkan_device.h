@@ -146,6 +146,9 @@ qnl_status create_buffer(VulkanDevice* d, uint64_t bytes, Memory kind, Buffer* b
 void destroy_buffer(VulkanDevice* d, Buffer* buffer);
 // True when the device has memory of the kind kUnified.
 bool has_unified_memory(const VulkanDevice* d);
+// The largest arena, and the memory that there is for arenas.
+uint64_t max_arena_bytes(const VulkanDevice* d);
+uint64_t arena_memory_bytes(const VulkanDevice* d);
 
 // The command buffer, fence and staging memory of the device's own transfers.
 qnl_status open_transfers(VulkanDevice* d);

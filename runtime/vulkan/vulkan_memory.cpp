@@ -238,8 +238,15 @@ qnl_status wrap_constants(VulkanDevice* d, const void* memory, uint64_t bytes, A
 
 bool has_unified_memory(const VulkanDevice* d) { return find_type(d, ~0u, Memory::kUnified) != ~0u; }
 
+uint64_t max_arena_bytes(const VulkanDevice* d) { return d->max_allocation - kBufferUnit; }
+
+uint64_t arena_memory_bytes(const VulkanDevice* d) {
+  uint32_t type = find_type(d, ~0u, d->unified ? Memory::kUnified : Memory::kLocal);
+  return type == ~0u ? 0 : d->memory.memoryHeaps[d->memory.memoryTypes[type].heapIndex].size;
+}
+
 qnl_status create_buffer(VulkanDevice* d, uint64_t bytes, Memory kind, Buffer* buffer) {
-  if (bytes > d->max_allocation - kBufferUnit) return QNL_OUT_OF_MEMORY;
+  if (bytes > max_arena_bytes(d)) return QNL_OUT_OF_MEMORY;
   VkBufferCreateInfo info = {VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO};
   info.size = round_up(bytes, kBufferUnit);
   info.usage = kUsage;

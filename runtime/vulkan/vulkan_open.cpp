@@ -4,6 +4,7 @@
 #include <new>
 
 #include "platform/platform.h"
+#include "schemas/bundle_hash.h"
 #include "vulkan/vulkan_device.h"
 
 namespace quernel::runtime::vulkan {
@@ -338,6 +339,16 @@ qnl_status create_layouts(VulkanDevice* d) {
   return QNL_OK;
 }
 
+// Changes with every build of a driver that compiles differently.
+uint64_t identity(const VkPhysicalDeviceProperties& p) {
+  qnl_hash_state state;
+  qnl_hash_begin(&state);
+  const uint32_t numbers[] = {p.vendorID, p.deviceID, p.driverVersion, p.apiVersion};
+  qnl_hash_add(&state, numbers, sizeof numbers);
+  qnl_hash_add(&state, p.pipelineCacheUUID, sizeof p.pipelineCacheUUID);
+  return qnl_hash_end(&state);
+}
+
 void properties(const Device* device, DeviceProperties* p) {
   const VulkanDevice* d = vulkan(device);
   *p = {};
@@ -348,6 +359,10 @@ void properties(const Device* device, DeviceProperties* p) {
   p->max_binding_bytes = d->properties.limits.maxStorageBufferRange;
   uint64_t alignment = d->properties.limits.minStorageBufferOffsetAlignment;
   if (alignment > p->arena_alignment) p->arena_alignment = static_cast<uint32_t>(alignment);
+  p->max_arena_bytes = max_arena_bytes(d);
+  p->memory_bytes = arena_memory_bytes(d);
+  p->identity = identity(d->properties);
+  p->is_software = d->properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU;
 }
 
 uint64_t memory_used(const Device* device) { return vulkan(device)->memory_used; }

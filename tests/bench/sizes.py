@@ -20,7 +20,8 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 MODELS = ["mnist_8", "micro_kws_fp32", "micro_kws_qdq", "fomo_mnv2_onnx", "cct_2_opset20"]
 # Parts of the runtime: the first whose pattern fits a file below runtime/ has it.
 PARTS = [("verifier", r"core/.*verify"), ("reader", r"core/bundle_reader"), ("core", r"core/"), ("loader", r"cpu/image"), ("cpu", r"cpu/"),
-         ("platform", r"platform/"), ("others", r"")]
+         ("platform", r"platform/"),
+         ("choose", r"choose/"), ("others", r"")]
 
 
 def run(*command, check=True):

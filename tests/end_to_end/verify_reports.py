@@ -164,7 +164,7 @@ class VerifyReports(ToolTest):
         self.fails("quernel", "verify", "empty", says=["expected a model.onnx in the directory or in its children, found none"])
         self.fails("quernel", "verify", "nothing", says=["expected a directory with a model.onnx, found none"])
         self.fails("quernel", "verify", "empty", "--device", "gpu",
-                   says=["--device: expected cpu, vulkan, or vulkan:D with a number, a type or a part of a name, found 'gpu'"],
+                   says=["--device: expected cpu, vulkan, or auto; vulkan:D and auto:D with a number, a type or a part of a name, found 'gpu'"],
                    code=2)
 
     def test_interrupted(self):

@@ -34,8 +34,11 @@ LAYERS = {
     "runtime/cpu":          ("runtime/core",),
     "runtime/vulkan":       ("runtime/core",),
     "runtime/null":         ("runtime/core",),
-    "runtime/tools/tensor_file": ("runtime/include",),
-    "runtime/tools":        ("runtime/tools/tensor_file", "runtime/baremetal", "runtime/cpu", "runtime/vulkan",
+    # devices by the C interface only
+    "runtime/choose":       ("runtime/core", "runtime/choose/compare_tensors"),
+    "runtime/choose/compare_tensors": ("runtime/include",),
+    "runtime/tools/tensor_file": ("runtime/include", "runtime/choose/compare_tensors"),
+    "runtime/tools":        ("runtime/tools/tensor_file", "runtime/choose", "runtime/baremetal", "runtime/cpu", "runtime/vulkan",
                              "runtime/null"),
     "tests":                ("compiler/tools", "runtime/tools"),
     "examples":             (),                                           # built against the installed packages
@@ -61,7 +64,7 @@ DOCUMENTED = [
     ".", "compiler", "compiler/support", "compiler/frontends", "compiler/graph", "compiler/ops", "compiler/schedule",
     "compiler/lower", "compiler/loop", "compiler/targets", "compiler/codegen", "compiler/bundle", "compiler/tools",
     "runtime", "runtime/platform", "runtime/core", "runtime/baremetal", "runtime/cpu", "runtime/vulkan", "runtime/null",
-    "runtime/tools", "schemas", "toolchains", "examples", "examples/digits",
+    "runtime/choose", "runtime/tools", "schemas", "toolchains", "examples", "examples/digits",
     "tests", "tests/golden", "tests/error", "tests/unit", "tests/conformance", "tests/end_to_end", "tests/package",
     "tests/fuzz", "tests/bench", "tests/lint",
 ]

@@ -509,6 +509,60 @@ typedef void (*qnl_trace_hook)(void* user, const qnl_trace_event* event);
  * qnl_session_set_profile. Not while a run is in flight. */
 void qnl_device_set_trace(qnl_device* device, qnl_trace_hook hook, void* user);
 
+/* ---- choosing a device: the Vulkan device where it can run the bundle, computes what the bundle's test
+ * vectors expect and is faster than the CPU; else the CPU. */
+
+/* A value is never reused: the decision's file holds them. */
+typedef enum qnl_choice_reason {
+  /* Vulkan */
+  QNL_CHOICE_FASTER = 1,    /* right on all test vectors, and faster */
+  QNL_CHOICE_ONLY = 2,      /* right on all test vectors; the CPU is not, or has no code in the bundle */
+  QNL_CHOICE_UNCHECKED = 3, /* the bundle holds no test vectors */
+  /* the CPU */
+  QNL_CHOICE_NO_DEVICE = 10,  /* no driver, no such device, or no Vulkan in this runtime */
+  QNL_CHOICE_NO_VARIANT = 11, /* no code in the bundle that the device can run */
+  QNL_CHOICE_NO_MEMORY = 12,  /* the bundle needs more memory than the device has */
+  QNL_CHOICE_FAILED = 13,     /* it cannot make a session, or failed while it ran */
+  QNL_CHOICE_WRONG = 14,      /* it computes something else than a test vector expects */
+  QNL_CHOICE_SLOWER = 15,
+  QNL_CHOICE_SOFTWARE = 16 /* the driver computes on the CPU, and no test vector says that it is fast */
+} qnl_choice_reason;
+
+/* All zero is a good default. */
+typedef struct qnl_choice_options {
+  const qnl_vulkan_options* vulkan; /* which device to try, and how; NULL: the best one */
+  const qnl_cpu_options* cpu;       /* NULL: one thread */
+  /* What the sessions will be: of this, entry_point, symbols and custom ops count. NULL: the defaults. */
+  const qnl_session_options* session;
+  /* File that keeps the decision, so that the next process need not try again: looked at only where bundle,
+   * device, driver, runtime, CPU, its threads and the options are those of then, replaced as a whole where
+   * not. One that cannot be written is done without. NULL: none. At most 4000 characters. */
+  const char* cache_path;
+  int check_anew; /* non-zero: whatever the file says */
+  int force;      /* non-zero: the Vulkan device even where the decision is against it, which choice->text
+                     says; what keeps it from running the bundle at all is an error then */
+} qnl_choice_options;
+
+typedef struct qnl_choice {
+  qnl_choice_reason reason;
+  int is_vulkan;                                /* non-zero: the device is the Vulkan device */
+  int is_cached;                                /* non-zero: the file said so */
+  uint32_t test_count;                          /* test vectors that were compared */
+  uint64_t vulkan_nanoseconds, cpu_nanoseconds; /* of a run of all of them, medians added up; 0: not timed */
+  uint64_t key;                                 /* of the decision in its file; 0: it is not kept */
+  char text[508];                               /* what was chosen and why, for people */
+} qnl_choice;
+
+/* Opens the device to run the bundle on. Where the bundle holds test vectors (--embed-tests) and the file
+ * says nothing, both devices run them: results are compared with what is expected, then both are timed. An
+ * error only where neither device can run the bundle. options may be NULL. */
+QNL_NODISCARD qnl_status qnl_device_choose(const qnl_bundle* bundle, const qnl_choice_options* options,
+                                           qnl_device** device, qnl_choice* choice, qnl_error* error);
+/* For a chosen Vulkan device that has failed in use (QNL_DEVICE_FAULT): writes to the decision's file that
+ * the CPU is to be chosen from now on, with this reason, and makes *choice say so. The program goes on with
+ * qnl_device_open_cpu and a new session. */
+void qnl_choice_give_up(const char* cache_path, qnl_choice* choice, const char* reason);
+
 #ifdef __cplusplus
 }
 #endif

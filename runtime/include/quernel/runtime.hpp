@@ -70,6 +70,14 @@ class Device {
     handle_.reset(device);
     return status;
   }
+  // The one to run the bundle on.
+  [[nodiscard]] qnl_status choose(const Bundle& bundle, const qnl_choice_options* options, qnl_choice* choice,
+                                  qnl_error* error = nullptr) {
+    qnl_device* device = nullptr;
+    qnl_status status = qnl_device_choose(bundle.get(), options, &device, choice, error);
+    handle_.reset(device);
+    return status;
+  }
   qnl_device* get() const { return handle_.get(); }
 
  private:

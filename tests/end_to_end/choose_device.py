@@ -1,0 +1,144 @@
+#!/usr/bin/env python3
+"""--device auto: Vulkan where it is right and faster, else the CPU, with a line that says why; the decision is kept beside the
+bundle. A device that is lost in use is given up, and the CPU finishes the run. --device vulkan is forced."""
+import json
+import os
+import struct
+import sys
+import unittest
+
+import onnx_file as onnx
+from bundle_file import bundle_hash
+from tools import ToolTest, skip
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from vulkan_driver import vulkan_environment  # noqa: E402
+
+ENVIRONMENT = vulkan_environment()
+NO_DRIVER = dict(os.environ, VK_ICD_FILENAMES="/nonexistent.json", VK_DRIVER_FILES="/nonexistent.json")
+SIZE = 1000
+VALUES = [(i % 17 - 8) * 0.5 for i in range(SIZE)]
+RELU = [max(v, 0.0) for v in VALUES]
+FASTER, REASON_AT = 1, 12  # of the decision's file: choice_file.cpp
+
+
+class ChooseDevice(ToolTest):
+    def bundle(self, *options, targets=("native", "vulkan"), tests=True, expected=RELU):
+        os.makedirs(self.path("relu/test_data_set_0"), exist_ok=True)
+        self.write("relu/model.onnx", onnx.model([onnx.node("Relu", ["x"], ["y"])], [onnx.value("x", onnx.FLOAT, [SIZE])],
+                                                 [onnx.value("y", onnx.FLOAT, [SIZE])]))
+        self.write("relu/test_data_set_0/input_0.pb", onnx.float_tensor("x", [SIZE], VALUES))
+        self.write("relu/test_data_set_0/output_0.pb", onnx.float_tensor("y", [SIZE], expected))
+        named = [word for target in targets for word in ("--target", target)]
+        self.succeeds("quernel", "compile", "relu/model.onnx", "-o", "relu.qnl", "-q", *named,
+                      *(["--embed-tests"] if tests else []), *options)
+
+    def runs(self, *arguments, tool="quernel-run", device="auto", env=ENVIRONMENT, code=0):
+        """-> stdout, and what is said of the device on stderr"""
+        done = self.run_tool(tool, *arguments, "--device", device, env=env, preexec_fn=None)
+        self.assertEqual(done.returncode, code, done.stdout + done.stderr)
+        return done.stdout, done.stderr
+
+    def chooses_the_cpu(self, *says, device="auto", env=ENVIRONMENT):
+        out, said = self.runs("relu.qnl", "--test", device=device, env=env)
+        self.assertIn("1 passed, 0 failed", out)
+        self.assertNotIn("vulkan", out)
+        self.assertTrue(said.startswith("quernel-run: device: the CPU"), said)
+        for text in says:
+            self.assertIn(text, said)
+
+    def store_faster(self):
+        """Makes the decision's file say that the device is faster."""
+        data = bytearray(self.read("relu.qnl.choice"))
+        struct.pack_into("<I", data, REASON_AT, FASTER)
+        data[-8:] = struct.pack("<Q", bundle_hash(bytes(data[:-8])))
+        self.write("relu.qnl.choice", bytes(data))
+
+    def test_decides_once(self):
+        self.bundle()
+        out, said = self.runs("relu.qnl", "--test")
+        self.assertRegex(said, r"^quernel-run: device: (Vulkan|the CPU): device 'vulkan:.*' is (faster|slower): right on 1 test vector, in "
+                               r"[0-9.]+ ms; the CPU \(1 thread\) takes [0-9.]+ ms\n$")
+        chosen = "Vulkan" if "device: Vulkan" in said else "the CPU"
+        self.assertEqual("PASS test_data_set_0: vulkan" in out, chosen == "Vulkan")
+        before = os.stat(self.path("relu.qnl.choice")).st_ino
+        out, said = self.runs("relu.qnl", "--json")
+        self.assertEqual(said, f"quernel-run: device: {chosen}, as decided before ('relu.qnl.choice')\n")
+        self.assertEqual(json.loads(out)["choice"], said[len("quernel-run: device: "):-1])
+        self.assertEqual(os.stat(self.path("relu.qnl.choice")).st_ino, before)
+        _, said = self.runs("relu.qnl", "--choose-anew", "--choice", "other")
+        self.assertIn("right on 1 test vector", said)
+        self.assertTrue(os.path.exists(self.path("other")))
+        self.write("relu.qnl.choice", b"damaged")
+        _, said = self.runs("relu.qnl")
+        self.assertIn("right on 1 test vector", said)
+        self.assertGreater(len(self.read("relu.qnl.choice")), 500)
+
+    def test_other_tools(self):
+        self.bundle()
+        _, said = self.runs("bench", "relu.qnl", "--seconds", "0.01", tool="quernel")
+        self.assertIn("quernel: device: ", said)
+        out, _ = self.runs("test", "relu.qnl", "relu", tool="quernel")
+        self.assertIn("2 passed, 0 failed", out)
+        _, said = self.runs("verify", "relu", tool="quernel", code=2)
+        self.assertIn("--device: expected cpu or vulkan, found 'auto'", said)
+
+    def test_what_keeps_it_from_running(self):
+        self.bundle()
+        self.chooses_the_cpu("device: the CPU: Vulkan: expected a", "or use the CPU", env=NO_DRIVER)
+        self.chooses_the_cpu("expected device 'nobody has it'", device="auto:nobody has it")
+        self.assertFalse(os.path.exists(self.path("relu.qnl.choice")))
+        for device, env, says in (("vulkan", NO_DRIVER, "or use the CPU"),
+                                  ("vulkan:nobody has it", ENVIRONMENT, "expected device 'nobody has it'")):
+            _, said = self.runs("relu.qnl", device=device, env=env, code=1)
+            self.assertIn(says, said)
+        self.bundle(targets=("native",))
+        self.chooses_the_cpu("compile for this device with --target")
+        _, said = self.runs("relu.qnl", device="vulkan", code=1)
+        self.assertIn("compile for this device with --target", said)
+        self.bundle(targets=("vulkan",))
+        _, said = self.runs("relu.qnl", env=NO_DRIVER, code=1)
+        self.assertIn("no device can run the bundle: Vulkan: expected a", said)
+
+    def test_the_only_device_with_code(self):
+        self.bundle(targets=("vulkan",))
+        out, said = self.runs("relu.qnl", "--test")
+        self.assertIn("is right; the CPU cannot be used: device 'cpu'", said)
+        self.assertIn("PASS test_data_set_0: vulkan", out)
+        self.bundle(targets=("vulkan",), tests=False)
+        _, said = self.runs("relu.qnl")
+        self.assertIn("is not checked: the bundle holds no test vectors", said)
+
+    def test_wrong(self):
+        self.bundle(expected=[9.0] + RELU[1:])
+        out, said = self.runs("relu.qnl", "--test", code=1)
+        self.assertIn("is wrong: test vector 'test_data_set_0': output 'y': 1 of 1000 elements beyond", said)
+        self.assertIn("FAIL test_data_set_0: ", out)  # the expectation is what is wrong here
+        _, again = self.runs("relu.qnl")
+        self.assertIn("as decided before ('relu.qnl.choice'): device", again)
+        self.assertIn("is wrong", again)
+
+    def test_lost_in_use(self):
+        self.bundle()
+        self.runs("relu.qnl")
+        for mode in ((), ("--test",)):
+            self.store_faster()
+            out, said = self.runs("relu.qnl", *mode)
+            self.assertIn("device: Vulkan, as decided before", said)
+            # No device answers that soon.
+            out, said = self.runs("relu.qnl", "--json", "--device-timeout", "1e-9", *mode)
+            lines = said.splitlines()
+            self.assertEqual(len(lines), 2, said)
+            self.assertIn("device: Vulkan, as decided before", lines[0])
+            self.assertIn("device: the CPU from now on: the Vulkan device failed in use: ", lines[1])
+            self.assertEqual(json.loads(out)["device"], "cpu")
+            _, said = self.runs("relu.qnl", *mode)
+            self.assertIn("device: the CPU, as decided before ('relu.qnl.choice'): the Vulkan device failed in use", said)
+        _, said = self.runs("relu.qnl", "--device-timeout", "1e-9", device="vulkan", code=1)
+        self.assertIn("quernel-run: ", said)
+
+
+if __name__ == "__main__":
+    if ENVIRONMENT is None:
+        skip("there is no Vulkan here (toolchains/install_debian.sh --vulkan)")
+    unittest.main()
