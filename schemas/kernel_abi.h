@@ -167,7 +167,9 @@ typedef enum qnl_arch {
  * device memory, so that the smallest device will do: descriptor set 0, binding 0 is an array of
  * QNL_SPIRV_WINDOWS storage buffers, all of which must be there. Specialisation constant b is the window that
  * the kernel's binding b lies in. Several bindings may lie in one window, and may overlap where the memory
- * plan says so.
+ * plan says so. Where a module has the specialisation constant QNL_SPIRV_SPLIT + b, its binding b may be
+ * larger than a device's storage buffers: it then begins in window b and goes on in the next ones, each of
+ * which, but the last, has as many bytes as that constant says. 0: it lies in one window.
  *
  * Parameters. 32-bit words: [0] the number of workgroups of the dispatch; then for each binding the byte
  * offset of its first element in its window; then for each symbol its low and its high word. They are push
@@ -180,6 +182,7 @@ typedef enum qnl_arch {
 #define QNL_SPIRV_MAGIC 0x564C4E51u /* 'Q' 'N' 'L' 'V' */
 #define QNL_SPIRV_ABI_VERSION 1u
 #define QNL_SPIRV_WINDOWS 4u
+#define QNL_SPIRV_SPLIT 64u
 #define QNL_SPIRV_PUSH_BYTES 128u
 
 typedef struct qnl_spirv_kernel {

@@ -9,7 +9,8 @@ namespace {
 // Numbers of the SPIR-V specification, version 1.3.
 constexpr uint32_t kMagic = 0x07230203, kNewest = 0x00010300, kHeaderWords = 5;
 constexpr uint32_t kOpEntryPoint = 15, kOpExecutionMode = 16, kOpCapability = 17, kOpFunctionEnd = 56;
-constexpr uint32_t kModelGlCompute = 5, kModeLocalSize = 17;
+constexpr uint32_t kOpDecorate = 71;
+constexpr uint32_t kModelGlCompute = 5, kModeLocalSize = 17, kSpecId = 1;
 
 struct Capability {
   uint32_t number;
@@ -77,6 +78,11 @@ class Module {
         return check_entry(words, count);
       case kOpExecutionMode:
         return check_mode(words, count, local_size);
+      case kOpDecorate:
+        if (count == 4 && words[2] == kSpecId && words[3] >= QNL_SPIRV_SPLIT &&
+            words[3] < QNL_SPIRV_SPLIT + 64)
+          split_ |= uint64_t{1} << (words[3] - QNL_SPIRV_SPLIT);
+        return QNL_OK;
       default:
         return QNL_OK;
     }
@@ -87,18 +93,21 @@ class Module {
                                  : refuse().append("expected a compute entry point 'main' with a local size");
   }
 
+  uint64_t split() const { return split_; }
+
  private:
   const char* subject_;
   uint64_t index_;
   qnl_error* error_;
   uint32_t entry_ = 0;
   bool sized_ = false;
+  uint64_t split_ = 0;
 };
 
 }  // namespace
 
 qnl_status verify_module(const uint32_t* words, uint64_t count, uint32_t local_size, uint64_t features,
-                         const char* subject, uint64_t index, qnl_error* error) {
+                         const char* subject, uint64_t index, uint64_t* split, qnl_error* error) {
   Module module(subject, index, error);
   if (count < kHeaderWords || words[0] != kMagic) return module.refuse().append("expected a SPIR-V module");
   if (words[1] > kNewest || words[4] != 0)
@@ -114,6 +123,7 @@ qnl_status verify_module(const uint32_t* words, uint64_t count, uint32_t local_s
     at += length;
   }
   if (last != kOpFunctionEnd) return module.refuse().append("its SPIR-V ends within a function");
+  *split = module.split();
   return module.check_end();
 }
 

@@ -21,6 +21,8 @@ struct Counts {
 Counts counts(const qnl_device* device);
 // The device behaves as if its driver had reported that it is lost.
 void inject_fault(qnl_device* device);
+// As if its storage buffers had at most that many bytes; before sessions are made.
+void limit_windows(qnl_device* device, uint32_t bytes);
 // The device behaves as if its queue had no timestamps.
 void hide_clock(qnl_device* device);
 

@@ -39,15 +39,17 @@ inline Arena* arena_of(const DeviceRange& range) { return static_cast<Arena*>(ra
 inline constexpr uint32_t kWindows = QNL_SPIRV_WINDOWS;
 inline constexpr uint32_t kMaxBindings = 64;  // of a kernel
 
-// For each binding of a kernel the window that it lies in, two bits each.
+// For each binding of a kernel the window that it lies in, two bits each, or begins in: bits in `split` are
+// of those that go on in the next ones.
 struct WindowMap {
   uint64_t words[2] = {0, 0};
+  uint64_t split = 0;
   void set(uint32_t binding, uint32_t window) {
     words[binding / 32] |= uint64_t{window} << (binding % 32 * 2);
   }
   uint32_t get(uint32_t binding) const { return words[binding / 32] >> (binding % 32 * 2) & 3; }
   bool operator==(const WindowMap& other) const {
-    return words[0] == other.words[0] && words[1] == other.words[1];
+    return words[0] == other.words[0] && words[1] == other.words[1] && split == other.split;
   }
 };
 
@@ -68,6 +70,7 @@ struct VulkanKernel {
   VkShaderModule module = VK_NULL_HANDLE;
   uint32_t binding_count = 0;
   uint32_t symbol_count = 0;
+  uint64_t splittable = 0;  // bits of the bindings that may lie in several windows
   uint32_t words() const { return 1 + binding_count + 2 * symbol_count; }
   bool uses_push() const { return words() * 4 <= QNL_SPIRV_PUSH_BYTES; }
 };

@@ -9,6 +9,7 @@
 #include "schemas/bundle_hash.h"
 #include "vulkan/spirv_module.h"
 #include "vulkan/vulkan_device.h"
+#include "vulkan/vulkan_windows.h"
 
 namespace quernel::runtime::vulkan {
 
@@ -43,7 +44,7 @@ qnl_status check_table(const KernelCode& code, qnl_error* error) {
 }
 
 qnl_status check_kernel(const VulkanDevice* d, const KernelCode& code, uint32_t index,
-                        const qnl_spirv_kernel& k, qnl_error* error) {
+                        const qnl_spirv_kernel& k, uint64_t* splittable, qnl_error* error) {
   const VkPhysicalDeviceLimits& limits = d->properties.limits;
   auto refuse = [&](qnl_status status) {
     Failure failure(error, status);
@@ -77,18 +78,19 @@ qnl_status check_kernel(const VulkanDevice* d, const KernelCode& code, uint32_t 
         .append("needs {} bytes of shared memory, the device has {}; compile for this device with --target",
                 k.shared_bytes, limits.maxComputeSharedMemorySize);
   const auto* words = reinterpret_cast<const uint32_t*>(static_cast<const char*>(code.data) + k.code_offset);
-  return verify_module(words, k.code_bytes / 4, k.local_size, k.features, "kernel", index, error);
+  return verify_module(words, k.code_bytes / 4, k.local_size, k.features, "kernel", index, splittable, error);
 }
 
 qnl_status create_modules(VulkanDevice* d, const KernelCode& code, VulkanKernelSet* set, qnl_error* error) {
   const auto* table = static_cast<const qnl_spirv_table*>(code.data);
   for (uint32_t i = 0; i < code.kernel_count; ++i) {
     const qnl_spirv_kernel& k = table->kernels[i];
-    if (qnl_status status = check_kernel(d, code, i, k, error); status != QNL_OK) return status;
+    VulkanKernel& kernel = set->kernels[i];
+    qnl_status status = check_kernel(d, code, i, k, &kernel.splittable, error);
+    if (status != QNL_OK) return status;
     VkShaderModuleCreateInfo info = {VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO};
     info.codeSize = k.code_bytes;
     info.pCode = reinterpret_cast<const uint32_t*>(static_cast<const char*>(code.data) + k.code_offset);
-    VulkanKernel& kernel = set->kernels[i];
     kernel.binding_count = k.binding_count;
     kernel.symbol_count = k.symbol_count;
     VkResult result = d->api.CreateShaderModule(d->device, &info, nullptr, &kernel.module);
@@ -115,13 +117,18 @@ void delete_set(VulkanDevice* d, VulkanKernelSet* set) {
 
 qnl_status create_pipeline(VulkanDevice* d, const VulkanKernel& kernel, const WindowMap& map,
                            VkPipeline* pipeline) {
-  VkSpecializationMapEntry entries[kMaxBindings];
-  uint32_t windows[kMaxBindings];
+  VkSpecializationMapEntry entries[2 * kMaxBindings];
+  uint32_t values[2 * kMaxBindings], count = 0;
+  auto set = [&](uint32_t id, uint32_t value) {
+    entries[count] = {id, count * 4, 4};
+    values[count++] = value;
+  };
+  uint64_t piece = split_bytes(d->properties.limits.maxStorageBufferRange);
   for (uint32_t b = 0; b < kernel.binding_count; ++b) {
-    entries[b] = {b, b * 4, 4};
-    windows[b] = map.get(b);
+    set(b, map.get(b));
+    if ((map.split >> b & 1) != 0) set(QNL_SPIRV_SPLIT + b, static_cast<uint32_t>(piece));
   }
-  VkSpecializationInfo specialization = {kernel.binding_count, entries, kernel.binding_count * 4, windows};
+  VkSpecializationInfo specialization = {count, entries, count * 4, values};
   VkComputePipelineCreateInfo info = {VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO};
   info.stage.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO;
   info.stage.stage = VK_SHADER_STAGE_COMPUTE_BIT;

@@ -430,6 +430,9 @@ void close_device(Device* device) {
 
 Counts counts(const qnl_device* device) { return vulkan(device)->counts; }
 void inject_fault(qnl_device* device) { vulkan(device)->faulted = true; }
+void limit_windows(qnl_device* device, uint32_t bytes) {
+  vulkan(device)->properties.limits.maxStorageBufferRange = bytes;
+}
 void hide_clock(qnl_device* device) { vulkan(device)->timestamp_bits = 0; }
 
 }  // namespace quernel::runtime::vulkan

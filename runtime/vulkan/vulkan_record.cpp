@@ -159,15 +159,17 @@ qnl_status place(VulkanDevice* d, VulkanRecording* r, uint32_t c, qnl_error* err
   const VkPhysicalDeviceLimits& limits = d->properties.limits;
   Step& step = r->steps[c];
   WindowBinding bindings[kMaxBindings];
+  uint64_t splittable = r->kernels->kernels[command.kernel].splittable;
   for (uint32_t b = 0; b < command.binding_count; ++b) {
     const DeviceRange& range = r->list->bindings[command.first_binding + b];
     uint64_t bytes = r->list->binding_bytes[command.first_binding + b];
     if (!inside(range, bytes))
       return fail(error, QNL_INVALID_ARGUMENT, "item {}: binding {} lies outside its arena", c, b);
     const Arena* arena = arena_of(range);
-    bindings[b] = {VK_NULL_HANDLE, 0, 0, 0};
+    bindings[b] = {VK_NULL_HANDLE, 0, 0, 0, false};
     if (arena != nullptr)
-      bindings[b] = {arena->local.buffer, arena->offset + range.offset, bytes, arena->local.bytes};
+      bindings[b] = {arena->local.buffer, arena->offset + range.offset, bytes, arena->local.bytes,
+                     (splittable >> b & 1) != 0};
   }
   Window windows[kWindows];
   WindowMap map;

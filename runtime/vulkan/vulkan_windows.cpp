@@ -21,9 +21,20 @@ uint64_t joined_bytes(const Span& a, const Span& b) {
   return end - begin;
 }
 
+uint64_t windows_of(const Span& span, uint64_t max_bytes) {
+  uint64_t bytes = span.end - span.begin, piece = split_bytes(max_bytes);
+  return bytes <= max_bytes ? 1 : (bytes + piece - 1) / piece;
+}
+
 struct Spans {
   Span items[kMaxBindings];
   uint32_t count = 0;
+
+  uint64_t windows(uint64_t max_bytes) const {
+    uint64_t windows = 0;
+    for (uint32_t i = 0; i < count; ++i) windows += windows_of(items[i], max_bytes);
+    return windows;
+  }
 
   // The spans stay in the order of their first bindings.
   void join(uint32_t into, uint32_t from) {
@@ -73,6 +84,7 @@ struct Spans {
 qnl_status find_windows(const WindowLimits& limits, const WindowBinding* bindings, uint32_t count,
                         Window* windows, WindowMap* map, Failure* failure) {
   Spans spans;
+  uint64_t splittable = 0;
   for (uint32_t b = 0; b < count; ++b) {
     const WindowBinding& binding = bindings[b];
     if (binding.buffer == VK_NULL_HANDLE) continue;
@@ -80,26 +92,34 @@ qnl_status find_windows(const WindowLimits& limits, const WindowBinding* binding
     uint64_t end = (binding.offset + (binding.bytes == 0 ? 1 : binding.bytes) + 3) / 4 * 4;
     spans.items[spans.count++] = {binding.buffer, begin, end < binding.limit ? end : binding.limit,
                                   uint64_t{1} << b};
+    splittable |= uint64_t{binding.splittable} << b;
   }
   spans.join_overlapping();
-  while (spans.count > kWindows) {
-    if (spans.join_nearest(limits.max_bytes)) continue;
-    failure->append("its {} bindings need {} storage buffers of at most {} bytes, expected at most {}", count,
-                    spans.count, limits.max_bytes, kWindows);
+  for (uint32_t i = 0; i < spans.count; ++i) {
+    const Span& span = spans.items[i];
+    if (span.end - span.begin <= limits.max_bytes || (span.members & ~splittable) == 0) continue;
+    failure->append("its bindings need a storage buffer of {} bytes, the device's have at most {}",
+                    span.end - span.begin, limits.max_bytes);
     return QNL_INVALID_ARGUMENT;
   }
-  for (uint32_t w = 0; w < spans.count; ++w) {
-    const Span& span = spans.items[w];
-    if (span.end - span.begin > limits.max_bytes) {
-      failure->append("its bindings need a storage buffer of {} bytes, the device's have at most {}",
-                      span.end - span.begin, limits.max_bytes);
-      return QNL_INVALID_ARGUMENT;
-    }
-    windows[w] = {span.buffer, span.begin, span.end - span.begin};
-    for (uint32_t b = 0; b < count; ++b)
-      if ((span.members >> b & 1) != 0) map->set(b, w);
+  while (spans.windows(limits.max_bytes) > kWindows) {
+    if (spans.join_nearest(limits.max_bytes)) continue;
+    failure->append("its {} bindings need {} storage buffers of at most {} bytes, expected at most {}", count,
+                    spans.windows(limits.max_bytes), limits.max_bytes, kWindows);
+    return QNL_INVALID_ARGUMENT;
   }
-  for (uint32_t w = spans.count; w < kWindows; ++w) windows[w] = spans.count == 0 ? Window{} : windows[0];
+  uint32_t used = 0;
+  for (uint32_t i = 0; i < spans.count; ++i) {
+    const Span& span = spans.items[i];
+    for (uint32_t b = 0; b < count; ++b)
+      if ((span.members >> b & 1) != 0) map->set(b, used);
+    uint64_t pieces = windows_of(span, limits.max_bytes);
+    if (pieces > 1) map->split |= span.members;
+    uint64_t piece = pieces > 1 ? split_bytes(limits.max_bytes) : span.end - span.begin;
+    for (uint64_t at = span.begin; at < span.end; at += piece)
+      windows[used++] = {span.buffer, at, span.end - at < piece ? span.end - at : piece};
+  }
+  for (uint32_t w = used; w < kWindows; ++w) windows[w] = used == 0 ? Window{} : windows[0];
   return QNL_OK;
 }
 

@@ -109,10 +109,54 @@ std::string ShaderPrinter::interface() {
     std::string number = std::to_string(b->binding), name = declare(b->name);
     buffers_[b.get()] = name;
     bindings += "layout(constant_id = " + number + ") const uint window_" + number + " = 0u;\n";
-    bindings +=
-        "#define " + name + "(i) " + view + "[window_" + number + "].at[first_" + number + " + uint(i)]\n";
+    if (may_be_split(*b)) {
+      bindings += split_access(*b, view);
+      bindings += "#define " + name + "(i) load_" + number + "(first_" + number + " + uint(i))\n";
+      bindings +=
+          "#define " + name + "_store(i, x) store_" + number + "(first_" + number + " + uint(i), x)\n";
+    } else {
+      bindings +=
+          "#define " + name + "(i) " + view + "[window_" + number + "].at[first_" + number + " + uint(i)]\n";
+    }
   }
   return text + bindings;
+}
+
+// Every device has storage buffers of 128 MiB; larger bindings may lie in several windows.
+bool ShaderPrinter::may_be_split(const loop::BufferNode& b) {
+  constexpr int64_t kLeastMaxRange = int64_t{128} << 20;
+  return b.scope == loop::Scope::kGlobal && b.size != loop::kUnknownSize &&
+         b.size > kLeastMaxRange / static_cast<int64_t>(element_size(b.dtype));
+}
+
+// Functions that find an element's window; drivers fold them to one access where the constant is 0.
+std::string ShaderPrinter::split_access(const loop::BufferNode& b, const std::string& view) const {
+  std::string number = std::to_string(b.binding), memory = memory_type(b.dtype);
+  std::string type = b.dtype == DType::kBool ? "uint" : glsl_type(b.dtype);
+  std::string constant = "split_" + number, elements = "elements_" + number;
+  auto each_window = [&](auto access) {
+    std::string text;
+    for (uint32_t w = 0; w < QNL_SPIRV_WINDOWS; ++w) {
+      std::string next = std::to_string(w), end = std::to_string(w + 1);
+      std::string first = w == 0 ? "i" : "i - " + next + "u * " + elements;
+      std::string window = "window_" + number;
+      if (w > 0) window = "(" + window + " + " + next + "u) % " + std::to_string(QNL_SPIRV_WINDOWS) + "u";
+      text += w == 0                      ? "  if (" + elements + " == 0u || i < " + elements + ") "
+              : w + 1 < QNL_SPIRV_WINDOWS ? "  else if (i < " + end + "u * " + elements + ") "
+                                          : "  else ";
+      text += access(view + "[" + window + "].at[" + first + "]") + ";\n";
+    }
+    return text;
+  };
+  std::string text = "layout(constant_id = " + std::to_string(QNL_SPIRV_SPLIT + b.binding) + ") const uint " +
+                     constant + " = 0u;\nconst uint " + elements + " = " + constant + " / " +
+                     std::to_string(element_size(b.dtype)) + "u;\n";
+  text += type + " load_" + number + "(uint i) {\n  " + type + " x;\n" +
+          each_window([&](const std::string& place) { return "x = " + type + "(" + place + ")"; }) +
+          "  return x;\n}\n";
+  if (b.access == loop::Access::kRead) return text;
+  return text + "void store_" + number + "(uint i, " + type + " x) {\n" +
+         each_window([&](const std::string& place) { return place + " = " + memory + "(x)"; }) + "}\n";
 }
 
 Expected<Shader> ShaderPrinter::print() {
@@ -366,6 +410,12 @@ void ShaderPrinter::print_store(const loop::StmtNode& s) {
   std::string x = kept.empty() ? value(s.value) : kept;
   if (b.dtype == DType::kI64 && !fits_32_bits(s.value)) wide_.insert(&b);
   if (is_real && !own && kept.empty()) x = define("precise " + type, x);
+  if (may_be_split(b)) {
+    if (b.dtype == DType::kBool) x = "uint(" + x + ")";
+    line(buffers_.at(&b) + "_store(" + low_word(s.index, kLane) + ", " + x + ");");
+    while (indent_ > depth) close();
+    return;
+  }
   std::string place = element(b, s.index, kLane);
   if (b.scope == loop::Scope::kGlobal) {
     if (b.dtype == DType::kBool) x = "uint(" + x + ")";

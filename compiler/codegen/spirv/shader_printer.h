@@ -36,6 +36,7 @@ class ShaderPrinter {
  private:
   // shader_printer.cpp: the module and statements
   std::string interface();
+  std::string split_access(const loop::BufferNode& b, const std::string& view) const;
   void begin_statement(std::initializer_list<loop::Expr> roots = {});
   void statement(const loop::StmtNode& s);
   void print_for(const loop::StmtNode& s);
@@ -88,6 +89,7 @@ class ShaderPrinter {
   std::string wrapped(DType dtype, const std::string& text);
   std::string symbol(int index);
   std::string element_type(const loop::BufferNode& b) const;
+  static bool may_be_split(const loop::BufferNode& b);
   std::string define(const std::string& type, const std::string& text);
   // All values that `e` is computed from fit into an int.
   bool fits_32_bits(const loop::Expr& e);

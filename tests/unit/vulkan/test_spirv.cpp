@@ -24,6 +24,7 @@ struct Source {
   uint32_t bindings = 0, symbols = 0;
   uint64_t features = 0;
   uint32_t local_size = 16, shared_bytes = 0;
+  std::string declarations;
 };
 
 // What the contract of kernel_abi.h says, as macros: WORD(b, i) is word i of binding b, SYMBOL(s) the low
@@ -50,6 +51,7 @@ std::string glsl(const Source& source) {
   text += "#define SYMBOL(s) PARAMETER(" + std::to_string(1 + source.bindings) + " + 2 * (s))\n";
   text += "#define SYMBOL_HIGH(s) PARAMETER(" + std::to_string(2 + source.bindings) + " + 2 * (s))\n";
   text += "uint workgroup() { return gl_WorkGroupID.x + gl_WorkGroupID.y * gl_NumWorkGroups.x; }\n";
+  text += source.declarations;
   text += "void main() {\n  uint g = workgroup(), l = gl_LocalInvocationID.x, i = g * 16 + l;\n";
   return text + "  if (g >= PARAMETER(0)) return;\n" + source.body + "\n}\n";
 }
@@ -106,8 +108,9 @@ const std::vector<std::byte>& test_spirv() {
 }
 
 std::vector<std::byte> spirv_table(const std::string& body, uint32_t bindings, uint32_t symbols,
-                                   uint64_t features, uint32_t local_size, uint32_t shared_bytes) {
-  return table({{body, bindings, symbols, features, local_size, shared_bytes}});
+                                   uint64_t features, uint32_t local_size, uint32_t shared_bytes,
+                                   const std::string& declarations) {
+  return table({{body, bindings, symbols, features, local_size, shared_bytes, declarations}});
 }
 
 bundle::BundleContents with_vulkan(bundle::BundleContents contents) {

@@ -210,6 +210,47 @@ TEST_P(VulkanKernels, MoreWorkgroupsThanOneDimensionHas) {
   table.unload_kernels(device_->device, kernels);
 }
 
+// Binding 0 is split where the device's storage buffers are small, and not where they are not.
+TEST_P(VulkanKernels, ABindingInSeveralWindows) {
+  const runtime::DeviceTable& table = *device_->device->table;
+  const std::string declarations =
+      "layout(constant_id = 64) const uint kSplit = 0;\nconst uint n = kSplit / 4;\n"
+      "#define PLACE(k, j) windows[(kWindow0 + k) % 4].w[j]\n"
+      "void add(uint j, uint x) {\n"
+      "  if (n == 0 || j < n) PLACE(0, j) += x;\n"
+      "  else if (j < 2 * n) PLACE(1, j - n) += x;\n"
+      "  else if (j < 3 * n) PLACE(2, j - 2 * n) += x;\n"
+      "  else PLACE(3, j - 3 * n) += x;\n}\n";
+  AlignedBytes code(spirv_table("add(PARAMETER(1) / 4 + i, i + WORD(1, l));", 2, 0, 0, 16, 0, declarations));
+  constexpr uint32_t kCount = 3072;  // elements, three windows of 4096 bytes
+  for (uint32_t limit : {1u << 27, 4096u, 5000u, 3000u}) {
+    runtime::vulkan::limit_windows(device_->device, limit);
+    KernelSet* kernels = nullptr;  // pipelines are of a set
+    ASSERT_EQ(
+        table.load_kernels(device_->device, {code.data(), code.size(), QNL_ARCH_SPIRV, 1}, &kernels, &error_),
+        QNL_OK)
+        << error_.text;
+    DeviceArena large, small;
+    ASSERT_EQ(table.allocate_arena(device_->device, kCount * 4, false, &large), QNL_OK);
+    ASSERT_EQ(table.allocate_arena(device_->device, 64, false, &small), QNL_OK);
+    std::vector<uint32_t> found(kCount, 5), ones(16, 1);
+    DeviceRange ranges[] = {{&large, 0}, {&small, 0}};
+    ASSERT_EQ(table.write(device_->device, ranges[0], found.data(), kCount * 4), QNL_OK);
+    ASSERT_EQ(table.write(device_->device, ranges[1], ones.data(), 64), QNL_OK);
+    qnl_status status = table.launch(device_->device, kernels, 0, kCount / 16, ranges, 2, nullptr);
+    if (limit == 3000) {
+      EXPECT_EQ(status, QNL_INVALID_ARGUMENT) << "five windows of 2816 bytes, and the other binding";
+    } else {
+      ASSERT_EQ(status, QNL_OK);
+      ASSERT_EQ(table.read(device_->device, ranges[0], found.data(), kCount * 4), QNL_OK);
+      for (uint32_t i = 0; i < kCount; ++i) ASSERT_EQ(found[i], 6 + i) << limit;
+    }
+    table.free_arena(device_->device, &large);
+    table.free_arena(device_->device, &small);
+    table.unload_kernels(device_->device, kernels);
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Memory, VulkanKernels, testing::Bool(), memory_name);
 
 }  // namespace

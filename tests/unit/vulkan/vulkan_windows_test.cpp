@@ -27,6 +27,7 @@ Found find(const std::vector<WindowBinding>& bindings, uint64_t max_bytes = kBuf
                               found.windows, &found.map, &failure);
   // Whatever was found, a binding lies in its window, which begins at a multiple of the alignment.
   for (uint32_t b = 0; b < bindings.size() && found.status == QNL_OK; ++b) {
+    if ((found.map.split >> b & 1) != 0) continue;
     const Window& window = found.windows[found.map.get(b)];
     EXPECT_EQ(window.buffer, bindings[b].buffer);
     EXPECT_EQ(window.offset % 16, 0u);
@@ -74,6 +75,30 @@ TEST(VulkanWindows, WhatCannotBeCoveredIsRefused) {
   EXPECT_EQ(found.status, QNL_INVALID_ARGUMENT);
   EXPECT_STREQ(found.error.text,
                "its bindings need a storage buffer of 6000 bytes, the device's have at most 5000");
+}
+
+TEST(VulkanWindows, WhatIsLargerThanOneIsSplitWhereTheKernelCan) {
+  // 4864 bytes a piece: the largest multiple of 256.
+  Found found = find({{kTwo, 0, 16, kBuffer, true}, {kOne, 40, 12000, kBuffer, true}}, 5000);
+  ASSERT_EQ(found.status, QNL_OK) << found.error.text;
+  EXPECT_EQ(found.map.split, 2u) << "the other fits";
+  EXPECT_EQ(found.map.get(1), 1u);
+  for (uint32_t w = 1; w < 4; ++w) {
+    EXPECT_EQ(found.windows[w].buffer, kOne);
+    EXPECT_EQ(found.windows[w].offset, 32 + (w - 1) * 4864u);
+    EXPECT_EQ(found.windows[w].bytes, w < 3 ? 4864u : 12008u - 2 * 4864u);
+  }
+  // The two that overlap are split together.
+  found = find({{kOne, 0, 8000, kBuffer, true}, {kOne, 4000, 8000, kBuffer, true}}, 5000);
+  ASSERT_EQ(found.status, QNL_OK) << found.error.text;
+  EXPECT_EQ(found.map.split, 3u);
+  EXPECT_EQ(found.map.get(0), found.map.get(1));
+  found = find({{kOne, 0, 8000, kBuffer, true}, {kOne, 4000, 16, kBuffer, false}}, 5000);
+  EXPECT_STREQ(found.error.text,
+               "its bindings need a storage buffer of 8000 bytes, the device's have at most 5000");
+  found = find({{kOne, 0, 12000, kBuffer, true}, {kTwo, 0, 6000, kBuffer, true}}, 5000);
+  EXPECT_STREQ(found.error.text,
+               "its 2 bindings need 5 storage buffers of at most 5000 bytes, expected at most 4");
 }
 
 TEST(VulkanWindows, BindingsWithoutMemoryNeedNone) {
