@@ -138,13 +138,8 @@ uint64_t make_key(const qnl_bundle* bundle, const qnl_device* device, const qnl_
   qnl_hash_begin(&state);
   qnl_hash_add(&state, numbers, sizeof numbers);
   hash_text(&state, gpu.name);
-  if (options.session != nullptr) {
-    hash_text(&state, options.session->entry_point);
-    for (uint32_t i = 0; i < options.session->symbol_count; ++i) {
-      hash_text(&state, options.session->symbols[i].name);
-      qnl_hash_add(&state, &options.session->symbols[i].value, sizeof(int64_t));
-    }
-  }
+  // Not the symbols' values: what fits is looked at each time, and shapes vary.
+  hash_text(&state, options.session == nullptr ? nullptr : options.session->entry_point);
   uint64_t key = qnl_hash_end(&state);
   return key == 0 ? 1 : key;
 }

@@ -125,8 +125,14 @@ void qnl_device_close(qnl_device* device) {
 void qnl_device_get_info(const qnl_device* device, qnl_device_info* info) {
   DeviceProperties properties;
   device->table->properties(device, &properties);
-  *info = {properties.name, static_cast<qnl_arch>(properties.arch), properties.features, properties.threads,
-           device->table->memory_used(device)};
+  *info = {properties.name,
+           static_cast<qnl_arch>(properties.arch),
+           properties.features,
+           properties.threads,
+           device->table->memory_used(device),
+           properties.memory_bytes,
+           properties.max_arena_bytes,
+           properties.max_binding_bytes};
 }
 
 }  // extern "C"

@@ -3,18 +3,22 @@
 namespace quernel::run {
 namespace {
 
-constexpr double kAutoTimeoutSeconds = 60;
-
 bool is_device(const std::string& device, const char* kind) {
   std::string name = kind;
   return device == name || device.rfind(name + ":", 0) == 0;
 }
+
+#ifdef QUERNEL_WITH_VULKAN
+
+constexpr double kAutoTimeoutSeconds = 60;
 
 // What follows the colon, if anything does.
 const char* selector(const std::string& device) {
   size_t colon = device.find(':');
   return colon == std::string::npos ? nullptr : device.c_str() + colon + 1;
 }
+
+#endif
 
 }  // namespace
 
@@ -77,14 +81,21 @@ qnl_status OpenedDevice::open(const DeviceChoice& choice, const Bundle& bundle, 
 
 bool OpenedDevice::give_up(const qnl_error& error) {
 #ifdef QUERNEL_WITH_VULKAN
-  if (error.status == QNL_DEVICE_FAULT && choice_.is_vulkan != 0) {
+  if (choice_.is_vulkan == 0) return false;
+  if (error.status == QNL_DEVICE_FAULT) {
     qnl_choice_give_up(choice_file_.c_str(), &choice_, error.text);
     chosen = std::string("the CPU from now on: ") + choice_.text;
-    return true;
+  } else if (error.status == QNL_OUT_OF_MEMORY) {
+    chosen = std::string("the CPU for this run: ") + error.text;
+  } else {
+    return false;
   }
-#endif
+  device = Device();
+  return true;
+#else
   (void)error;
   return false;
+#endif
 }
 
 }  // namespace quernel::run

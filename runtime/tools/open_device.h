@@ -36,8 +36,9 @@ struct OpenedDevice {
   // `bundle` is what will run, from the file `path`, in sessions of these options (null: the defaults).
   qnl_status open(const DeviceChoice& choice, const Bundle& bundle, const std::string& path,
                   const qnl_session_options* session, qnl_error* error);
-  // Whether the program can go on with the CPU when the device is lost: auto has chosen it. Then it chooses
-  // the CPU from now on.
+  // Whether the program can go on with the CPU: auto has chosen another device, and that is lost or has no
+  // memory. Of one that is lost, auto chooses the CPU from now on. Closes the device, whose sessions are
+  // gone.
   bool give_up(const qnl_error& error);
 
   std::string messages;

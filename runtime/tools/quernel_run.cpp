@@ -443,6 +443,10 @@ struct Run {
   const quernel::Bundle& bundle;
   double begin_load;
   qnl_error error = {};
+  // Of a run without --test.
+  std::vector<Input> inputs = {};
+  std::vector<qnl_symbol_value> symbols = {};
+  qnl_session_options session = {};
 };
 
 constexpr int kRuntimeFailed = -1;  // instead of an exit status: Run::error says why
@@ -462,23 +466,12 @@ int run_once_on(const OpenedDevice& opened, TraceRecorder* recorder, Run* r) {
   const quernel::Bundle& bundle = r->bundle;
   const quernel::Device& device = opened.device;
   quernel::Session session;
-  qnl_session_options session_options = {};
-  if (!options.entry.empty()) session_options.entry_point = options.entry.c_str();
-  uint32_t entry = entry_index(bundle, options);
-  std::vector<Input> inputs;
-  double begin_inputs = now_milliseconds();
-  if (Error message = find_inputs(options, tensors_of(bundle, entry, QNL_INPUT), &inputs))
-    return fail(*message);
-  std::vector<qnl_symbol_value> symbols = find_symbols(bundle, entry, options, inputs);
-  session_options.symbols = symbols.data();
-  session_options.symbol_count = static_cast<uint32_t>(symbols.size());
-  r->begin_load += now_milliseconds() - begin_inputs;  // inputs are not part of loading
-  if (session.create(bundle, device, &session_options, &r->error) != QNL_OK) return kRuntimeFailed;
+  if (session.create(bundle, device, &r->session, &r->error) != QNL_OK) return kRuntimeFailed;
   Figures figures = {};
   figures.device = json_device(opened);
   figures.load_milliseconds = now_milliseconds() - r->begin_load;
   qnl_requirements& requirements = figures.memory;
-  if (qnl_session_query(bundle.get(), device.get(), &session_options, &requirements, &r->error) != QNL_OK)
+  if (qnl_session_query(bundle.get(), device.get(), &r->session, &requirements, &r->error) != QNL_OK)
     return kRuntimeFailed;
   qnl_variant_info variant;
   if (qnl_bundle_get_variant(bundle.get(), requirements.variant, &variant) != QNL_OK)
@@ -486,7 +479,7 @@ int run_once_on(const OpenedDevice& opened, TraceRecorder* recorder, Run* r) {
   figures.target = variant.target;
 
   recorder->begin_profile();
-  if (Error message = set_inputs(options, &inputs, &session, &r->error))
+  if (Error message = set_inputs(options, &r->inputs, &session, &r->error))
     return r->error.status == QNL_DEVICE_FAULT ? kRuntimeFailed : fail(*message);
   for (uint32_t i = 0; i < options.repeat; ++i) {
     double begin = now_milliseconds();
@@ -495,17 +488,34 @@ int run_once_on(const OpenedDevice& opened, TraceRecorder* recorder, Run* r) {
   }
   figures.peak_rss_bytes = peak_rss_bytes();
   if (Error message = write_trace(options, recorder)) return fail(*message);
-  if (Error message = report(options, tensors_of(bundle, entry, QNL_OUTPUT), &session, figures, *recorder))
+  if (Error message = report(options, tensors_of(bundle, entry_index(bundle, options), QNL_OUTPUT), &session,
+                             figures, *recorder))
     return fail(*message);
   return 0;
+}
+
+// What the session is to be; inputs that say how large are read for it.
+Error find_session(Run* r) {
+  const Options& options = r->options;
+  if (!options.entry.empty()) r->session.entry_point = options.entry.c_str();
+  uint32_t entry = entry_index(r->bundle, options);
+  double begin = now_milliseconds();
+  r->inputs.clear();
+  if (Error message = find_inputs(options, tensors_of(r->bundle, entry, QNL_INPUT), &r->inputs))
+    return message;
+  r->symbols = find_symbols(r->bundle, entry, options, r->inputs);
+  r->session.symbols = r->symbols.data();
+  r->session.symbol_count = static_cast<uint32_t>(r->symbols.size());
+  r->begin_load += now_milliseconds() - begin;  // inputs are not part of loading
+  return std::nullopt;
 }
 
 int run_on(const DeviceChoice& choice, Run* r) {
   const Options& options = r->options;
   OpenedDevice opened;
-  qnl_session_options session = {};
-  if (!options.entry.empty() && !options.test) session.entry_point = options.entry.c_str();
-  if (opened.open(choice, r->bundle, options.bundle, &session, &r->error) != QNL_OK) return fail(r->error);
+  if (!options.test)
+    if (Error message = find_session(r)) return fail(*message);
+  if (opened.open(choice, r->bundle, options.bundle, &r->session, &r->error) != QNL_OK) return fail(r->error);
   if (!opened.chosen.empty()) fprintf(stderr, "quernel-run: device: %s\n", opened.chosen.c_str());
   TraceRecorder recorder;
   if (!options.trace.empty() || options.profile) recorder.start(opened.device);

@@ -3,6 +3,7 @@
 bundle. A device that is lost in use is given up, and the CPU finishes the run. --device vulkan is forced."""
 import json
 import os
+import resource
 import struct
 import sys
 import unittest
@@ -117,6 +118,34 @@ class ChooseDevice(ToolTest):
         _, again = self.runs("relu.qnl")
         self.assertIn("as decided before ('relu.qnl.choice'): device", again)
         self.assertIn("is wrong", again)
+
+    def runs_in(self, limit, *arguments):
+        """-> the lines of stderr of a run that fails in that much address space"""
+        done = self.run_tool("quernel-run", "free.qnl", "--device", "auto", *arguments, env=ENVIRONMENT,
+                             preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit)))
+        self.assertEqual(done.returncode, 1, done.stderr)
+        return done.stderr.splitlines()
+
+    def test_memory(self):
+        self.write("free.onnx", onnx.model([onnx.node("Relu", ["x"], ["y"])], [onnx.value("x", onnx.FLOAT, ["n"])],
+                                           [onnx.value("y", onnx.FLOAT, ["n"])]))
+        self.succeeds("quernel", "compile", "free.onnx", "-o", "free.qnl", "-q", "--target", "native", "--target", "vulkan")
+        self.runs("free.qnl", "--symbol", "n=1000")
+        # More than any device has: known before anything is made.
+        lines = self.runs_in(2 << 30, "--symbol", "n=1000000000")
+        self.assertRegex(lines[0], r"device: the CPU: device 'vulkan:.*': the bundle needs a block of memory of 8000000\d+ bytes, expected at "
+                                   r"most \d+$")
+        self.assertIn("no memory for", lines[1])
+        # As much as the device has, but not now.
+        data = self.read("free.qnl.choice")
+        self.write("relu.qnl.choice", data)
+        self.store_faster()
+        self.write("free.qnl.choice", self.read("relu.qnl.choice"))
+        lines = self.runs_in(2 << 30, "--symbol", "n=240000000")
+        self.assertIn("device: Vulkan, as decided before", lines[0])
+        self.assertIn("device: the CPU for this run: ", lines[1])
+        self.assertIn("no memory for", lines[2])
+        self.assertEqual(self.read("free.qnl.choice"), self.read("relu.qnl.choice"))
 
     def test_lost_in_use(self):
         self.bundle()

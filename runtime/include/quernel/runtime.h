@@ -280,6 +280,11 @@ typedef struct qnl_device_info {
   uint64_t features;    /* QNL_<ARCH>_* bits it has and may use */
   uint32_t threads;     /* that run workgroups */
   uint64_t memory_used; /* bytes of arenas and code that its sessions hold now */
+  /* UINT64_MAX: not known, or without limit. What qnl_session_query says has to fit before anything is made:
+   * workspace, state and io are a block each. */
+  uint64_t memory_bytes;      /* that there is for blocks and constants, used or not */
+  uint64_t max_block_bytes;   /* the largest block */
+  uint64_t max_binding_bytes; /* the largest tensor that any kernel can be given; some take larger ones */
 } qnl_device_info;
 void qnl_device_get_info(const qnl_device* device, qnl_device_info* info);
 
