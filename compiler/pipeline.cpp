@@ -155,7 +155,10 @@ const std::vector<GraphPass>& graph_passes() {
       {"canonicalize-movement", "chains of movement ops become one", graph_pass(canonicalize_movement)},
       {"fold-scales-into-contractions", "batch normalisation moves into weights",
        graph_pass(fold_scales_into_contractions)},
-      {"choose-channels-last", "convolutions and pools run channels-last", graph_pass(choose_channels_last)},
+      {"choose-channels-last", "convolutions and pools run channels-last",
+       [](const Graph& graph, const Target& target, auto&&...) {
+         return choose_channels_last(graph, schedule::largest_step(target));
+       }},
       {"canonicalize-movement-2", "permutes that met cancel", graph_pass(canonicalize_movement)},
       {"simplify-algebra-2", "identities that the layout uncovered", graph_pass(simplify_algebra)},
       {"compose-views", "movement chains that no named op can say become one index map",

@@ -1,11 +1,13 @@
 // Contractions as register tiles: tile_m rows by tile_v vectors of accumulators live in registers over the
 // whole reduction; "b" is read in vectors (packed where it is constant), "a" is broadcast (or read in vectors
 // too, for depthwise kernels). Rows past the end read row 0's data and are not stored; columns past the end
-// are zero in packed operands and masked else.
+// are zero in packed operands and masked else. A staged "a" is put together in scratch for a block of rows.
 #include <algorithm>
 #include <numeric>
+#include <optional>
 
 #include "lower/loop_nest.h"
+#include "lower/staged_image.h"
 
 namespace quernel::lower {
 namespace {
@@ -44,6 +46,7 @@ class Lowering {
     // Grid: grid axes, then tiles in the plan's order.
     Shape outer;
     for (int axis : plan_.grid_axes) outer.push_back(plan_.axes[axis].extent);
+    if (plan_.staged) return staged_rows(outer);
     outer.push_back(schedule::column_tile_count(plan_));
     if (gathers_columns(rows_)) return gathered_rows(outer);
     outer.push_back(ceildiv(rows_, plan_.tile_m));
@@ -173,6 +176,37 @@ class Lowering {
     return loop::block(std::move(body));
   }
 
+  // `outer`: grid axes.
+  void staged_rows(Shape outer) {
+    // Equal blocks of whole tiles, whose rows stay in the nearest cache.
+    int64_t rows = rows_.value(), tile = plan_.tile_m, most = tile;
+    staged_.emplace(plan_, a_buffer_->dtype);
+    while (most < rows && staged_->bytes(most + tile) <= c_.target.l1_bytes / 2) most += tile;
+    int64_t blocks = (rows + most - 1) / most;
+    most = ((rows + blocks - 1) / blocks + tile - 1) / tile * tile;
+    blocks = (rows + most - 1) / most;
+    outer.push_back(blocks);
+    int64_t work = std::min(most, rows) * columns_.value() * schedule::reduction_count(plan_).value();
+    Stmt clear = staged_->allocate(most);
+    Stmt blocks_of_rows = outer_loops(c_, outer, work, plan_.group_work, [&](std::vector<Expr> place) {
+      RowBlock block;
+      block.most = most;
+      block.begin = place.back() * index(most);
+      if (rows % most != 0) block.end = loop::binary(BinaryOp::k_min, block.begin + index(most), at(rows_));
+      place.pop_back();
+      Expr image = base_of_a();
+      for (size_t i = 0; i < plan_.grid_axes.size(); ++i)
+        image = image + place[i] * at(plan_.axes[plan_.grid_axes[i]].a);
+      Stmt copy = staged_->copy(a_buffer_, image, block.begin);
+      loop::Var column = index_var("column");
+      place.push_back(loop::var_ref(column));
+      Stmt tiles = loop::for_loop(column, at(schedule::column_tile_count(plan_)), AxisKind::kSerial,
+                                  row_tiles(place, block));
+      return loop::block({copy, tiles});
+    });
+    c_.kernel.body = loop::block({loop::alloc(staged_->buffer()), clear, blocks_of_rows});
+  }
+
   // The steps of the sum: positions on the reduction axes, and the loops over them, the outermost first.
   struct Steps {
     std::vector<std::pair<loop::Var, Dim>> loops;
@@ -188,10 +222,15 @@ class Lowering {
       b_stride = floordiv(b_stride, k.extent);
       result.loops.emplace_back(index_var("k"), k.extent);
       Expr position = loop::var_ref(result.loops.back().first);
-      result.a = result.a + position * at(k.a);
+      result.a = result.a + offset_in_a(axis, position);
       result.b = result.b + position * at(columns != 0 ? b_stride : k.b);
     }
     return result;
+  }
+
+  // What a position on a reduction axis adds to the place in a.
+  Expr offset_in_a(int axis, const Expr& position) const {
+    return staged_ ? staged_->window_offset(axis, position) : position * at(plan_.axes[axis].a);
   }
 
   // Where b's columns begin, but for the tile's own number in packed b.
@@ -261,6 +300,14 @@ class Lowering {
     }
   }
 
+  // The first element of a, as its buffer counts.
+  Expr base_of_a() const {
+    Expr offset = at(plan_.a_offset);
+    if (auto first = c_.buffers.first.find(a_); first != c_.buffers.first.end())
+      offset = offset - first->second;
+    return offset;
+  }
+
   Stmt tile(const std::vector<Expr>& place) {
     std::vector<Stmt> body;
     std::vector<Expr> base(plan_.axes.size(), index(0));
@@ -278,12 +325,11 @@ class Lowering {
     // Offset of each row in a.
     body.push_back(for_rows([&](Expr m) {
       Expr row = first_row + m;
+      if (staged_) return loop::store(row_offsets, m, staged_->row_offset(row - begin_row_));
       if (partial_rows_) row = loop::binary(BinaryOp::k_min, row, end_row_ - index(1));
       std::vector<Expr> positions = base;
       set_rows(positions, row);
-      Expr offset = at(plan_.a_offset);
-      if (auto first = c_.buffers.first.find(a_); first != c_.buffers.first.end())
-        offset = offset - first->second;
+      Expr offset = base_of_a();
       for (size_t i = 0; i < plan_.axes.size(); ++i)
         if (!plan_.axes[i].reduction && static_cast<int>(i) != plan_.vector_axis)
           offset = offset + positions[i] * at(plan_.axes[i].a);
@@ -404,6 +450,7 @@ class Lowering {
       };
       if (plan_.elementwise)
         return for_columns([&](Expr n) {
+          if (staged_) return multiply(n, read(staged_->buffer(), a_at + first_column + n, nullptr));
           return multiply(n, read(a_buffer_, a_at + first_column + n, exists(first_column + n)));
         });
       loop::Var a = fresh_var("a", {accumulator_dtype_, 1});
@@ -497,7 +544,8 @@ class Lowering {
   Dim rows_ = 1, columns_ = 1;
   Expr begin_row_, end_row_;  // of the present block of rows; no beginning: the first
   bool partial_rows_ = false;
-  loop::Buffer gathered_;  // the present column of b where it has been put together
+  loop::Buffer gathered_;              // the present column of b where it has been put together
+  std::optional<StagedImage> staged_;  // the present rows of a where they have been
 };
 
 }  // namespace

@@ -146,16 +146,26 @@ Expected<Graph> materialize_operands(const Graph& original, const Target& target
       access[i] = {node.inputs[i], i == 0 ? contraction.a : contraction.b};
       access[i].affine = true;
     };
-    for (int i = 0; i < 2; ++i) {
-      access[i] = resolve_operand(graph, node, i);
-      if (!access[i].direct()) copy(i);
-      dims[i] = graph.shape(access[i].base);
-    }
-    ContractionPlan plan;
-    for (int copies = 0;; ++copies) {
+    auto plan_of = [&] {
       for (int i = 0; i < 2; ++i)
         strides[i] = operand_strides(graph, access[i], contiguous_strides(dims[i]), 0, c.axes.size());
-      plan = plan_contraction(c, strides[0], strides[1], target, {.may_copy = true});
+      return plan_contraction(c, strides[0], strides[1], target, {.may_copy = true});
+    };
+    for (int i = 0; i < 2; ++i) {
+      access[i] = resolve_operand(graph, node, i);
+      dims[i] = graph.shape(access[i].base);
+    }
+    // Padding of zeros may be left to the kernel.
+    auto readable = [](const OperandAccess& a) { return a.direct() || (a.affine && a.fill == 0); };
+    bool staged = readable(access[0]) && readable(access[1]) && plan_of().staged;
+    for (int i = 0; i < 2; ++i)
+      if (!access[i].direct() && !staged) {
+        copy(i);
+        dims[i] = graph.shape(access[i].base);
+      }
+    ContractionPlan plan;
+    for (int copies = 0;; ++copies) {
+      plan = plan_of();
       if (plan.vector_axis < 0) {
         ValueId sum = product_and_sum(r.build, contraction, inputs[0], inputs[1]);
         return r.build.reshape(r.build.cast(sum, graph.dtype(node.output)), graph.shape(node.output));

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "schedule/schedule.h"
+#include "schedule/stage_image.h"
 
 namespace quernel::schedule {
 namespace {
@@ -59,17 +60,23 @@ std::vector<Candidate> candidates(const std::vector<Axis>& axes, int i, const Op
       return !axis.reduction && &axis != &v && is_zero(swapped ? axis.a : axis.b);
     };
     bool has_rows = std::any_of(axes.begin(), axes.end(), is_row);
+    if (!b.guards.empty()) continue;
     if (is_zero(b_stride)) {
       // A window that slides over each image by itself: a is read in vectors, b is one element for them all.
-      bool slides = is_one(a_stride) && !a.constant && has_rows &&
-                    std::all_of(axes.begin(), axes.end(), [&](const Axis& axis) {
-                      return axis.reduction || is_zero(swapped ? axis.a : axis.b) ||
-                             !is_zero(swapped ? axis.b : axis.a);
-                    });
+      bool slides = !a.constant && has_rows && std::all_of(axes.begin(), axes.end(), [&](const Axis& axis) {
+        return axis.reduction || is_zero(swapped ? axis.a : axis.b) || !is_zero(swapped ? axis.b : axis.a);
+      });
+      if (slides && (!is_one(a_stride) || !a.guards.empty())) {
+        std::vector<int> rows;
+        for (size_t r = 0; r < axes.size(); ++r)
+          if (is_row(axes[r])) rows.push_back(static_cast<int>(r));
+        slides = stage_image(axes, i, rows, a, target).has_value();
+      }
       if (slides)
         result.push_back({i, swapped, true, false, -1, 1.2 * vectors + (is_one(v.out) ? 0 : 2 * stores)});
       continue;
     }
+    if (!a.guards.empty()) continue;
     Candidate c{i, swapped, !is_zero(a_stride), b.constant, -1, vectors};
     if (c.elementwise || !has_rows) c.cost *= 1.5;  // a load for each multiply-add
     if (bytes && c.packed && !c.elementwise && std::any_of(axes.begin(), axes.end(), [&](const Axis& axis) {
@@ -184,7 +191,7 @@ std::vector<Estimate> estimates(const ContractionPlan& plan, const Target& targe
   TileOrder order = plan.elementwise ? TileOrder::kColumns : TileOrder::kRows;
   for (int v : {1, 2, 3, 4, 6, 8}) {
     if (plan.packed && panel_v != 0 && !fits_panels(v, panel_v, std::ceil(columns / plan.lanes))) continue;
-    for (int m = 1; m <= 14; ++m) {
+    for (int m = 1; m <= kMostTileRows; ++m) {
       if (m > rows && m > 1) break;
       int extra = plan.elementwise ? v + 2 : halves ? 2 * v + 4 : v + 1;
       if (m * v + extra > tile_registers(plan, target) && !(m == 1 && v == 1)) break;
@@ -225,8 +232,11 @@ void choose_dot(ContractionPlan& plan, DType a, DType b, DType accumulator, cons
 
 OperandStrides operand_strides(const Graph& graph, const OperandAccess& access, const Shape& dim_strides,
                                const Dim& offset, size_t axes) {
-  OperandStrides result{
-      Shape(axes, 0), offset, graph.constant(access.base) != nullptr, graph.dtype(access.base), {}};
+  OperandStrides result;
+  result.axis.assign(axes, 0);
+  result.offset = offset;
+  result.constant = graph.constant(access.base) != nullptr;
+  result.dtype = graph.dtype(access.base);
   for (size_t d = 0; d < access.indices.size(); ++d) {
     AffineForm form = *as_affine(access.indices[d], static_cast<int>(axes));
     result.offset += form.offset * dim_strides[d];
@@ -241,6 +251,18 @@ OperandStrides operand_strides(const Graph& graph, const OperandAccess& access, 
         ++dims, unit = is_one(as_affine(e, static_cast<int>(axes))->coefficients[i]);
     result.copyable[i] = dims == 1 && unit;
   }
+  result.dim.assign(axes, -1);
+  result.step.assign(axes, 0);
+  for (size_t d = 0; d < access.indices.size(); ++d) {
+    AffineForm form = *as_affine(access.indices[d], static_cast<int>(axes));
+    for (size_t i = 0; i < axes; ++i) {
+      if (is_zero(form.coefficients[i])) continue;
+      result.dim[i] = result.dim[i] == -1 ? static_cast<int>(d) : -2;
+      result.step[i] = form.coefficients[i];
+    }
+  }
+  result.dim_strides = dim_strides;
+  result.guards = access.guards;
   return result;
 }
 
@@ -304,6 +326,16 @@ ContractionPlan plan_contraction(const Contraction& contraction, const OperandSt
   auto by_out = [&](int i, int j) { return axes[i].out.estimate() > axes[j].out.estimate(); };
   std::stable_sort(outputs.begin(), outputs.end(), by_out);
   for (int i : outputs) (is_zero(axes[i].b) ? plan.row_axes : plan.grid_axes).push_back(i);
+  if (plan.elementwise && is_zero(axes[plan.vector_axis].b)) {
+    const OperandStrides& a = plan.swapped ? y : x;
+    if (!is_one(axes[plan.vector_axis].a) || !a.guards.empty())
+      plan.staged = stage_image(axes, plan.vector_axis, plan.row_axes, a, target);
+    // Images of few columns: shorter vectors are never slower, and often several are computed at a time.
+    if (!target.is_gpu())
+      while (plan.lanes >= 8 && axes[plan.vector_axis].extent.is_const() &&
+             axes[plan.vector_axis].extent.value() * 2 <= plan.lanes)
+        plan.lanes /= 2;
+  }
 
   // Columns that "a" does not see join the vector axis.
   auto fits_b = [&](const Axis& outer, const Axis& inner) {
@@ -311,7 +343,7 @@ ContractionPlan plan_contraction(const Contraction& contraction, const OperandSt
   };
   auto fits_a = [](const Axis& outer, const Axis& inner) { return outer.a == inner.a * inner.extent; };
   auto fits_out = [](const Axis& outer, const Axis& inner) { return outer.out == inner.out * inner.extent; };
-  if (plan.vector_axis >= 0) {
+  if (plan.vector_axis >= 0 && !plan.staged) {
     while (!plan.grid_axes.empty()) {
       int outer = plan.grid_axes.back();
       if (!fits_a(axes[outer], axes[plan.vector_axis]) || !fits_b(axes[outer], axes[plan.vector_axis]) ||
@@ -326,9 +358,12 @@ ContractionPlan plan_contraction(const Contraction& contraction, const OperandSt
   plan.integers = is_integer(contraction.accumulator);
   choose_dot(plan, plan.swapped ? y.dtype : x.dtype, plan.swapped ? x.dtype : y.dtype,
              contraction.accumulator, target);
-  coalesce(axes, plan.reduction_axes,
-           [&](const Axis& o, const Axis& i) { return fits_a(o, i) && fits_b(o, i); });
-  coalesce(axes, plan.row_axes, [&](const Axis& o, const Axis& i) { return fits_a(o, i) && fits_out(o, i); });
+  if (!plan.staged) {
+    coalesce(axes, plan.reduction_axes,
+             [&](const Axis& o, const Axis& i) { return fits_a(o, i) && fits_b(o, i); });
+    coalesce(axes, plan.row_axes,
+             [&](const Axis& o, const Axis& i) { return fits_a(o, i) && fits_out(o, i); });
+  }
   // Rows of a depthwise kernel walk one axis, so that neighbours share their loads.
   if (plan.elementwise)
     while (plan.row_axes.size() > 1) {

@@ -34,6 +34,17 @@ std::string_view to_string(GroupKind kind);
 
 // Depthwise sums of up to so many steps, 3x3, are unrolled whole.
 constexpr int64_t kUnrolledSteps = 9;
+// Elements that a window may move on along the rows of an image that is read in vectors.
+int64_t largest_step(const Target& target);
+
+// How windows slide over one dim of an image: position p of the output and position k of the window see
+// element p * step + k * window_step, which lies `stride` after the one before; there are none, but zeros,
+// outside of [begin, end).
+struct Slide {
+  int position = -1, window = -1;  // axes of the plan; no window: of one element
+  int64_t step = 1, window_step = 0, stride = 0;
+  int64_t begin = 0, end = 0;
+};
 
 // The tiling of a contraction: its axes merged as far as the strides allow and given roles. Strides in
 // elements; roles are indices into `axes`. "a" is the operand that is broadcast (or, elementwise, the one
@@ -54,8 +65,15 @@ struct ContractionPlan {
   bool swapped = false;      // "a" is the contraction's second operand
   int vector_axis = -1;      // output axis along which vectors run; -1: none can
   bool elementwise = false;  // a is read in vectors, too (depthwise); b may be the same all along them
-  bool integers = false;     // what is added up
-  bool packed = false;       // "b" is a constant, packed to [grid axes][panel][reduction][panel_n]
+  // Elementwise, where windows reach beyond the image or step over elements of its rows: what a block of rows
+  // needs of "a" is put together in scratch first, each row in `columns.step` lines, so that what vectors
+  // read lies together.
+  struct Image {
+    Slide rows, columns;
+  };
+  std::optional<Image> staged;
+  bool integers = false;  // what is added up
+  bool packed = false;    // "b" is a constant, packed to [grid axes][panel][reduction][panel_n]
   // 4: a step of the sum takes four neighbours along the last reduction axis, of one byte each, as words of
   // 32 bits; packed to [grid axes][panel][reduction, its last axis / 4][panel_n][4]. Else 1.
   int dot = 1;
@@ -229,8 +247,8 @@ Dim span(const Shape& dims, const Shape& strides);
 
 // Convolutions that Winograd's algorithm is estimated, or chosen, to compute are marked so.
 Expected<Graph> choose_winograd(const Graph& graph, const Target& target, Tilings* tilings = nullptr);
-// Operands that a contraction kernel cannot read in place get an explicit copy: guarded or non-affine
-// accesses, and vector operands that are not contiguous along the vector axis.
+// Operands that a contraction kernel cannot read in place get an explicit copy: non-affine accesses, guarded
+// ones that it does not stage, and vector operands that are not contiguous along the vector axis.
 //   contract(q, k) -> contract(q, contiguous(permute(k)))
 Expected<Graph> materialize_operands(const Graph& graph, const Target& target);
 // Fusion: which nodes share a kernel, and which values are stored.
@@ -335,6 +353,11 @@ struct OperandStrides {
   bool constant = false;
   DType dtype = DType::kF32;
   std::vector<char> copyable;  // per axis: a permuted copy would be contiguous along it
+  // Per axis: the dim of the stored value that it walks, and by what steps; -1: none, -2: several.
+  std::vector<int> dim;
+  Shape step;
+  Shape dim_strides;
+  std::vector<IndexGuard> guards;  // outside of which elements are zero; only staged operands have any
 };
 OperandStrides operand_strides(const Graph& graph, const OperandAccess& access, const Shape& dim_strides,
                                const Dim& offset, size_t axes);

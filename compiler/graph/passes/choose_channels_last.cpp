@@ -77,8 +77,9 @@ bool is_window(const Graph& graph, const Node& node) {
 }
 
 // Whether a convolution reads and writes elements as fast with channels first: a matrix product of whole
-// images (windows of one position), or one that slides over each channel by itself, a step at a time.
-bool runs_as_fast_as_it_stands(const Graph& graph, const Node& node) {
+// images (windows of one position), or one that slides over each channel by itself, in steps of up to
+// `largest_step`.
+bool runs_as_fast_as_it_stands(const Graph& graph, const Node& node, int64_t largest_step) {
   const Contraction& c = node.attributes.contraction;
   int axes = static_cast<int>(c.axes.size());
   bool windows = false, mixes_channels = false;
@@ -89,16 +90,28 @@ bool runs_as_fast_as_it_stands(const Graph& graph, const Node& node) {
   if (!windows) return true;
   std::optional<AffineForm> last = as_affine(c.a.back(), axes);
   if (mixes_channels || !last) return false;
-  for (int i = 0; i < axes; ++i)
-    if (!c.axes[i].reduction && !(last->coefficients[i] == Dim(0)) && !(last->coefficients[i] == Dim(1)))
-      return false;
+  Dim step = 1;
+  for (int i = 0; i < axes; ++i) {
+    const Dim& coefficient = last->coefficients[i];
+    if (c.axes[i].reduction || coefficient == Dim(0)) continue;
+    if (!always_le(1, coefficient)) return false;
+    step = max(step, coefficient);
+  }
+  if (!(step == Dim(1))) {  // rows of known length, one result for each channel
+    if (!always_le(step, largest_step)) return false;
+    for (int i = 0; i < axes; ++i) {
+      if (!c.axes[i].extent.is_const()) return false;
+      bool many = !c.axes[i].reduction && !(c.axes[i].extent == Dim(1));
+      if (many && uses_axis(c.out[1], i) && !uses_axis(c.a[1], i)) return false;
+    }
+  }
   return always_le(graph.shape(node.inputs[1])[1], 1);
 }
 
 class ChannelsLast {
  public:
-  explicit ChannelsLast(const Graph& graph)
-      : old_(graph), permuted_(graph.values.size()), alone_(convolutions_alone()) {}
+  ChannelsLast(const Graph& graph, int64_t largest_step)
+      : old_(graph), permuted_(graph.values.size()), alone_(convolutions_alone(largest_step)) {}
 
   ValueId rule(Rewriter& r, const Node& node) {
     Form form;
@@ -151,7 +164,7 @@ class ChannelsLast {
 
   // The results of convolutions that do not need another order and have nothing to share it with: neither
   // convolutions nor windows, nor permutes that would cancel. Both permutes would be for one kernel.
-  std::set<ValueId> convolutions_alone() const {
+  std::set<ValueId> convolutions_alone(int64_t largest_step) const {
     // Values that may run permuted together have one leader; kNoValue: stays plain.
     std::vector<ValueId> leader(old_.values.size(), kNoValue);
     std::map<ValueId, int> members;  // of leaders: convolutions, windows and permutes
@@ -193,7 +206,7 @@ class ChannelsLast {
     std::set<ValueId> alone;
     for (const Node& node : old_.nodes)
       if (node.op == OpKind::k_contract && is_convolution(old_, node) && members[find(node.output)] == 1 &&
-          runs_as_fast_as_it_stands(old_, node))
+          runs_as_fast_as_it_stands(old_, node, largest_step))
         alone.insert(node.output);
     return alone;
   }
@@ -334,11 +347,11 @@ class ChannelsLast {
 
 }  // namespace
 
-Expected<Graph> choose_channels_last(const Graph& graph) {
+Expected<Graph> choose_channels_last(const Graph& graph, int64_t largest_step) {
   if (!std::any_of(graph.nodes.begin(), graph.nodes.end(),
                    [&](const Node& n) { return n.op == OpKind::k_contract && is_convolution(graph, n); }))
     return graph;
-  ChannelsLast state(graph);
+  ChannelsLast state(graph, largest_step);
   QUERNEL_TRY(Graph result,
               rewrite(graph, [&](Rewriter& r, const Node& node) { return state.rule(r, node); }));
   // Drop the plain forms that nobody used.

@@ -77,7 +77,8 @@ Expected<Graph> compose_views(const Graph& graph);
 
 // Convolutions and pools run channels-last: permutes are inserted around them and pushed outward through
 // elementwise ops, pads, windows, cat, reductions and takes until they meet and cancel.
-// A convolution of few channels (an image's) reads its operand as it comes.
-Expected<Graph> choose_channels_last(const Graph& graph);
+// A convolution of few channels (an image's) reads its operand as it comes. One that slides over each channel
+// by itself, in steps of up to `largest_step`, and has nothing to share the order with stays as it is.
+Expected<Graph> choose_channels_last(const Graph& graph, int64_t largest_step);
 
 }  // namespace quernel

@@ -1,0 +1,97 @@
+#include "schedule/stage_image.h"
+
+#include <algorithm>
+
+namespace quernel::schedule {
+namespace {
+
+using Axis = ContractionPlan::Axis;
+
+// The constant that `e` is, where it is one of at least one.
+std::optional<int64_t> positive(const Dim& e) {
+  return e.is_const() && e.value() >= 1 ? std::optional(e.value()) : std::nullopt;
+}
+
+// How windows slide over the dim of operand `a` that `position` walks.
+std::optional<Slide> slide_along(const std::vector<Axis>& axes, int position, const OperandStrides& a) {
+  auto member = [&](int i) { return axes[i].members.front(); };
+  Slide slide{.position = position};
+  int dim = a.dim[member(position)];
+  if (dim < 0) return std::nullopt;
+  for (size_t i = 0; i < axes.size(); ++i) {
+    int axis = static_cast<int>(i);
+    if (axis == position || a.dim[member(axis)] != dim) continue;
+    if (!axes[i].reduction || slide.window >= 0) return std::nullopt;
+    slide.window = axis;
+  }
+  int64_t reach = 1;  // elements that all windows see
+  for (auto [axis, step] : {std::pair(position, &slide.step), std::pair(slide.window, &slide.window_step)}) {
+    if (axis < 0) continue;
+    std::optional<int64_t> extent = positive(axes[axis].extent), each = positive(a.step[member(axis)]);
+    if (!extent || !each) return std::nullopt;
+    *step = *each;
+    reach += (*extent - 1) * *each;
+  }
+  std::optional<int64_t> stride = positive(a.dim_strides[dim]);
+  if (!stride) return std::nullopt;
+  slide.stride = *stride;
+  slide.end = reach;
+  return slide;
+}
+
+// Narrows the slide by a guard on the elements that it sees; false where the guard is on something else.
+bool apply_guard(const IndexGuard& guard, const std::vector<Axis>& axes, const OperandStrides& a,
+                 Slide& slide) {
+  std::optional<AffineForm> f = as_affine(guard.expr, static_cast<int>(a.axis.size()));
+  if (!f || !f->offset.is_const() || !guard.lo.is_const() || !guard.hi.is_const()) return false;
+  for (size_t i = 0; i < axes.size(); ++i) {
+    int axis = static_cast<int>(i), member = axes[i].members.front();
+    bool slides = axis == slide.position || axis == slide.window;
+    if (!(f->coefficients[member] == (slides ? a.step[member] : Dim(0)))) return false;
+  }
+  slide.begin = std::max(slide.begin, guard.lo.value() - f->offset.value());
+  slide.end = std::min(slide.end, guard.hi.value() - f->offset.value());
+  return slide.begin < slide.end;
+}
+
+// Rows of a staged image that a block of `rows` rows of the output sees.
+int64_t staged_rows(const Slide& slide, const std::vector<Axis>& axes, int64_t rows) {
+  int64_t window = slide.window < 0 ? 1 : axes[slide.window].extent.value();
+  return (rows - 1) * slide.step + (window - 1) * slide.window_step + 1;
+}
+
+constexpr int64_t kLargestStageBytes = 64 << 10;  // of scratch
+
+}  // namespace
+
+int64_t largest_step(const Target& target) {
+  // Vectors of elements that far apart are loaded whole and shuffled, into scratch: firmware's stacks are
+  // short, and the invocations of a GPU have none in common.
+  constexpr int64_t kLargestStep = 4;
+  return target.is_gpu() || target.firmware || target.lanes(4) == 1 ? 1 : kLargestStep;
+}
+
+std::optional<ContractionPlan::Image> stage_image(const std::vector<ContractionPlan::Axis>& axes, int vector,
+                                                  const std::vector<int>& rows, const OperandStrides& a,
+                                                  const Target& target) {
+  if (largest_step(target) == 1 || rows.empty() || a.dtype == DType::kBool || is_packed(a.dtype))
+    return std::nullopt;
+  for (const Axis& axis : axes)
+    if (a.dim[axis.members.front()] == -2) return std::nullopt;
+  int y = *std::min_element(rows.begin(), rows.end(),
+                            [&](int i, int j) { return axes[i].out.estimate() < axes[j].out.estimate(); });
+  std::optional<Slide> down = slide_along(axes, y, a), along = slide_along(axes, vector, a);
+  if (!down || !along || along->step * along->stride > largest_step(target)) return std::nullopt;
+  for (size_t i = 0; i < axes.size(); ++i)
+    if (axes[i].reduction && static_cast<int>(i) != down->window && static_cast<int>(i) != along->window)
+      return std::nullopt;
+  for (const IndexGuard& guard : a.guards)
+    if (!apply_guard(guard, axes, a, *down) && !apply_guard(guard, axes, a, *along)) return std::nullopt;
+  int64_t line = staged_rows(*along, axes, axes[vector].extent.value());
+  int64_t least = std::min<int64_t>(kMostTileRows, axes[y].extent.value());
+  if (staged_rows(*down, axes, least) * line * element_size(a.dtype) > kLargestStageBytes)
+    return std::nullopt;
+  return ContractionPlan::Image{*down, *along};
+}
+
+}  // namespace quernel::schedule
