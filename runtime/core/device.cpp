@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "core/submission.h"
 #include "platform/platform.h"
 
 namespace quernel::runtime::host_memory {
@@ -119,7 +120,9 @@ using quernel::runtime::DeviceProperties;
 extern "C" {
 
 void qnl_device_close(qnl_device* device) {
-  if (device != nullptr) device->table->close(device);
+  if (device == nullptr) return;
+  if (device->thread != nullptr) device->thread->stop(device->thread);
+  device->table->close(device);
 }
 
 void qnl_device_get_info(const qnl_device* device, qnl_device_info* info) {

@@ -7,16 +7,20 @@
 
 #include "core/bundle_reader.h"
 #include "core/failure.h"
+#include "core/lock.h"
 
 namespace quernel::runtime {
 
 struct DeviceTable;
+struct SubmissionThread;
 
 // Every device object begins with this.
 struct Device {
   const DeviceTable* table;
   qnl_trace_hook trace = nullptr;  // core/trace.h
   void* trace_user = nullptr;
+  mutable Lock trace_lock;             // one hook at a time
+  SubmissionThread* thread = nullptr;  // core/submission.h; null: it has none
 };
 
 // Memory a device can compute with.
@@ -45,6 +49,7 @@ struct DeviceProperties {
   uint64_t memory_bytes = ~uint64_t{0};  // that arenas can be made of, all together
   uint64_t identity = 0;                 // of hardware and driver, where they are not this process's
   bool is_software = false;              // a driver that computes on the CPU
+  bool has_queue = false;                // submit does not wait for what it submits
 };
 
 struct KernelCode {
@@ -95,7 +100,12 @@ struct CommandList {
   // Not null: gets the time of each command, which then run one after another (core/trace.h).
   qnl_profile_hook profile = nullptr;
   void* profile_user = nullptr;
+  const uint32_t* cancelled = nullptr;  // atomic; may be null. Not 0: what has not begun is not to begin
 };
+
+inline bool is_cancelled(const CommandList& list) {
+  return list.cancelled != nullptr && __atomic_load_n(list.cancelled, __ATOMIC_RELAXED) != 0;
+}
 
 // A command list in the device's own form, replayed by submit. A device derives its own type from it.
 struct Recording {};
@@ -113,8 +123,9 @@ struct CommandFailure {
 };
 
 // Functions return QNL_OK or a code; those given an error also write its text. No function but
-// allocate_arena, wrap_arena, load_kernels, record, prepare and the opening of the device allocates memory. A
-// device is used from one thread at a time.
+// allocate_arena, wrap_arena, load_kernels, record, prepare and the opening of the device allocates memory.
+// They may be called from several threads at once; an arena or a recording is used by one at a time, an event
+// waited for by any number.
 struct DeviceTable {
   void (*properties)(const Device* device, DeviceProperties* properties);
   uint64_t (*memory_used)(const Device* device);
@@ -127,10 +138,11 @@ struct DeviceTable {
   // written.
   qnl_status (*wrap_arena)(Device* device, const void* memory, uint64_t bytes, bool read_only,
                            DeviceArena* arena);
-  // Frees what either of the two made; an empty arena is ignored.
+  // Frees what either of the two made, which no submission in flight uses; an empty arena is ignored.
   void (*free_arena)(Device* device, DeviceArena* arena);
 
-  // Each range is checked: QNL_INVALID_ARGUMENT when it leaves its arena.
+  // Each range is checked: QNL_INVALID_ARGUMENT when it leaves its arena. They do not wait for submissions in
+  // flight that use the range, which is the caller's to do.
   qnl_status (*fill)(Device* device, const DeviceRange& target, uint64_t bytes, uint8_t value);
   qnl_status (*write)(Device* device, const DeviceRange& target, const void* source, uint64_t bytes);
   qnl_status (*read)(Device* device, const DeviceRange& source, void* target, uint64_t bytes);
@@ -158,7 +170,8 @@ struct DeviceTable {
   void (*release)(Device* device, Recording* recording);
   // Executes commands [begin, end) in order of their dependencies and signals the event when they are
   // complete. A device without a queue of its own completes them before it returns. event is given pending.
-  // While commands are timed, each is reported (report_command) by the time the event is done.
+  // While commands are timed, each is reported (report_command) by the time the event is done. Submissions
+  // run in their order; QNL_CANCELLED where is_cancelled has kept a command from beginning.
   qnl_status (*submit)(Device* device, Recording* recording, uint32_t begin, uint32_t end, Event* event,
                        CommandFailure* failure);
 

@@ -83,6 +83,7 @@ constexpr DTypeFacts kDTypes[QNL_DTYPE_COUNT] = {
   X(QNL_MEMORY_TOO_SMALL, "supplied memory is too small")     \
   X(QNL_INPUT_NOT_SET, "input not set")                       \
   X(QNL_SYMBOL_OUT_OF_RANGE, "symbol out of range")           \
+  X(QNL_RUN_IN_FLIGHT, "a run is in flight")                  \
   X(QNL_FILE_NOT_FOUND, "file not found")                     \
   X(QNL_FILE_UNREADABLE, "file cannot be read")               \
   X(QNL_OUT_OF_MEMORY, "out of memory")                       \
@@ -108,7 +109,8 @@ constexpr DTypeFacts kDTypes[QNL_DTYPE_COUNT] = {
   X(QNL_KERNEL_FAILED, "kernel failed")                       \
   X(QNL_CALLBACK_FAILED, "host callback failed")              \
   X(QNL_CALLBACK_MISSING, "host callback missing")            \
-  X(QNL_DEVICE_FAULT, "device fault")
+  X(QNL_DEVICE_FAULT, "device fault")                         \
+  X(QNL_CANCELLED, "cancelled")
 #define QUERNEL_CODE(code, text) code,
 #define QUERNEL_TEXT(code, text) text "\0"
 constexpr uint16_t kStatusCodes[] = {QUERNEL_STATUSES(QUERNEL_CODE)};

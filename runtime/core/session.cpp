@@ -44,7 +44,12 @@ void patch_bindings(qnl_session* s, const Slot& slot) {
 
 }  // namespace quernel::runtime
 
+using quernel::runtime::begin_run;
+using quernel::runtime::check_idle;
+using quernel::runtime::check_ready;
 using quernel::runtime::check_shape;
+using quernel::runtime::check_state_idle;
+using quernel::runtime::end_run;
 using quernel::runtime::implied_shape;
 using quernel::runtime::make_room;
 using quernel::runtime::patch_bindings;
@@ -52,6 +57,7 @@ using quernel::runtime::reserve_symbols;
 using quernel::runtime::resolve_symbols;
 using quernel::runtime::role_name;
 using quernel::runtime::run_plan;
+using quernel::runtime::RunKind;
 using quernel::runtime::shape_from_symbols;
 using quernel::runtime::slot_extent;
 using quernel::runtime::slot_range;
@@ -161,6 +167,10 @@ qnl_status check_overlap(const qnl_session* s, qnl_error* error) {
   return QNL_OK;
 }
 
+}  // namespace
+
+namespace quernel::runtime {
+
 qnl_status check_ready(qnl_session* s, qnl_error* error) {
   for (uint32_t i = 0; i < s->plan.slot_count; ++i) {
     const Slot& slot = s->slots[i];
@@ -183,6 +193,10 @@ qnl_status check_ready(qnl_session* s, qnl_error* error) {
   s->checked_overlap = status == QNL_OK;
   return status;
 }
+
+}  // namespace quernel::runtime
+
+namespace {
 
 // An output's shape of the last run; before the first one what the inputs say.
 qnl_status output_tensor(qnl_session* s, const Slot& slot, qnl_tensor* tensor, qnl_error* error) {
@@ -230,6 +244,7 @@ qnl_status check_state_bytes(const qnl_session* s, uint64_t bytes, qnl_error* er
 extern "C" {
 
 qnl_status qnl_session_set_input(qnl_session* s, const qnl_tensor* tensor, qnl_error* error) {
+  if (qnl_status idle = check_idle(s, error); idle != QNL_OK) return idle;
   if (tensor == nullptr || (tensor->data == nullptr && tensor->bytes != 0))
     return fail(error, QNL_INVALID_ARGUMENT, "input: expected a tensor with data");
   Slot* slot = nullptr;
@@ -250,6 +265,7 @@ qnl_status qnl_session_set_input(qnl_session* s, const qnl_tensor* tensor, qnl_e
 
 qnl_status qnl_session_bind(qnl_session* s, qnl_tensor_role role, const qnl_tensor* tensor,
                             qnl_error* error) {
+  if (qnl_status idle = check_idle(s, error); idle != QNL_OK) return idle;
   if (tensor == nullptr || (role != QNL_INPUT && role != QNL_OUTPUT))
     return fail(error, QNL_INVALID_ARGUMENT, "binding: expected an input or output tensor");
   Slot* slot = nullptr;
@@ -283,6 +299,7 @@ qnl_status qnl_session_bind(qnl_session* s, qnl_tensor_role role, const qnl_tens
 
 qnl_status qnl_session_get(qnl_session* s, qnl_tensor_role role, const char* name, qnl_tensor* tensor,
                            qnl_error* error) {
+  if (qnl_status idle = check_idle(s, error); idle != QNL_OK) return idle;
   if (tensor == nullptr || static_cast<uint32_t>(role) > QNL_STATE)
     return fail(error, QNL_INVALID_ARGUMENT, "tensor: expected a role and a place for the result");
   if (role != QNL_STATE) {
@@ -308,6 +325,7 @@ qnl_status qnl_session_get(qnl_session* s, qnl_tensor_role role, const char* nam
 }
 
 qnl_status qnl_session_set_shape(qnl_session* s, const qnl_tensor* tensor, qnl_error* error) {
+  if (qnl_status idle = check_idle(s, error); idle != QNL_OK) return idle;
   if (tensor == nullptr) return fail(error, QNL_INVALID_ARGUMENT, "input: expected a name and a shape");
   Slot* slot = nullptr;
   if (qnl_status status = find_slot(s, QNL_INPUT, tensor->name, &slot, error); status != QNL_OK)
@@ -322,6 +340,7 @@ qnl_status qnl_session_set_shape(qnl_session* s, const qnl_tensor* tensor, qnl_e
 }
 
 qnl_status qnl_session_set_symbol(qnl_session* s, const char* name, int64_t value, qnl_error* error) {
+  if (qnl_status idle = check_idle(s, error); idle != QNL_OK) return idle;
   uint32_t symbol = 0;
   qnl_status status = find_symbol(s->bundle->reader, name, &symbol, error);
   if (status == QNL_OK && value != QNL_SYMBOL_UNSET)
@@ -334,15 +353,22 @@ qnl_status qnl_session_set_symbol(qnl_session* s, const char* name, int64_t valu
 
 qnl_status qnl_session_reserve(qnl_session* s, const qnl_symbol_value* symbols, uint32_t count,
                                qnl_error* error) {
+  if (qnl_status idle = check_idle(s, error); idle != QNL_OK) return idle;
   return reserve_symbols(s, symbols, count, error);
 }
 
 qnl_status qnl_session_run(qnl_session* s, qnl_error* error) {
-  if (qnl_status status = check_ready(s, error); status != QNL_OK) return status;
-  return run_plan(s, error);
+  qnl_status status = check_idle(s, error);
+  if (status == QNL_OK) status = check_ready(s, error);
+  if (status == QNL_OK) status = begin_run(s, RunKind::kHost, error);
+  if (status != QNL_OK) return status;
+  status = run_plan(s, error);
+  end_run(s, status);
+  return status;
 }
 
 qnl_status qnl_session_reset_state(qnl_session* s, qnl_error* error) {
+  if (qnl_status idle = check_state_idle(s, error); idle != QNL_OK) return idle;
   qnl_status status = s->device->table->fill(s->device, {&state_arena(s), 0}, s->plan.state_bytes, 0);
   for (uint32_t a = 0; a < s->plan.arena_count && status == QNL_OK; ++a) {
     ArenaView arena = s->bundle->reader.arena(a);
@@ -353,17 +379,20 @@ qnl_status qnl_session_reset_state(qnl_session* s, qnl_error* error) {
 }
 
 qnl_status qnl_session_save_state(qnl_session* s, void* data, uint64_t bytes, qnl_error* error) {
+  if (qnl_status idle = check_state_idle(s, error); idle != QNL_OK) return idle;
   if (qnl_status status = check_state_bytes(s, bytes, error); status != QNL_OK) return status;
   return s->device->table->read(s->device, {&state_arena(s), 0}, data, bytes);
 }
 
 qnl_status qnl_session_restore_state(qnl_session* s, const void* data, uint64_t bytes, qnl_error* error) {
+  if (qnl_status idle = check_state_idle(s, error); idle != QNL_OK) return idle;
   if (qnl_status status = check_state_bytes(s, bytes, error); status != QNL_OK) return status;
   return s->device->table->write(s->device, {&state_arena(s), 0}, data, bytes);
 }
 
 qnl_status qnl_session_set_callback(qnl_session* s, const char* name, qnl_host_callback callback, void* user,
                                     qnl_error* error) {
+  if (qnl_status idle = check_idle(s, error); idle != QNL_OK) return idle;
   bool found = false;
   for (uint32_t c = 0; c < s->plan.command_count; ++c) {
     if (s->commands[c].kind != QNL_ITEM_HOST_CALLBACK) continue;

@@ -8,6 +8,7 @@
 #include "core/bundle.h"
 #include "core/custom_op.h"
 #include "core/device.h"
+#include "core/submission.h"
 
 namespace quernel::runtime {
 
@@ -151,8 +152,13 @@ qnl_status implied_shape(qnl_session* s, const Slot& slot, qnl_tensor* tensor, q
 qnl_status make_room(qnl_session* s, const Slot& slot, uint64_t bytes, qnl_error* error);
 // The numbers of commands [begin, end) that depend on what changed during the run.
 qnl_status refresh_commands(qnl_session* s, uint32_t begin, uint32_t end, qnl_error* error);
+// What a run needs: every input set, everything placed for the shapes, the recording prepared.
+qnl_status check_ready(qnl_session* s, qnl_error* error);
 // Runs all commands.
 qnl_status run_plan(qnl_session* s, qnl_error* error);
+// The error of a command that failed; past the last one the device's status alone.
+qnl_status describe_failure(const qnl_session* s, qnl_status status, const CommandFailure& failed,
+                            qnl_error* error);
 
 // Sizes and bindings of all commands, from the symbols' values where they depend on them.
 qnl_status place_commands(qnl_session* s, qnl_error* error);
@@ -206,5 +212,7 @@ struct qnl_session {
 
   bool owns_workspace = false, owns_io = false;  // may grow
   bool checked_overlap = false;
-  bool owns_memory = false;  // of this block
+  bool owns_memory = false;        // of this block
+  qnl_event event;                 // of its runs
+  qnl_event* state_run = nullptr;  // of the one that owns a state: the last run that used it; atomic
 };

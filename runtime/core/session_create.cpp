@@ -58,6 +58,7 @@ qnl_status place_session(const SessionPlan& plan, const qnl_session_options& opt
   auto* s = new (memory) qnl_session;
   s->owns_memory = options.session_memory == nullptr;
   s->plan = plan;
+  s->event.session = s;
   char* base = static_cast<char*>(memory);
   SessionLayout layout = quernel::runtime::layout_session(plan);
   s->arenas = reinterpret_cast<DeviceRange*>(base + layout.arenas);
@@ -247,6 +248,7 @@ void build_commands(qnl_session* s) {
   link_controls(s);
   s->list = {s->commands,     p.command_count,     s->bindings, s->binding_bytes,
              p.binding_count, p.max_scratch_bytes, s->access,   s};
+  s->list.cancelled = &s->event.cancelled;
 }
 
 // The functions behind the plan's custom ops.
@@ -345,6 +347,16 @@ qnl_status qnl_session_create(const qnl_bundle* bundle, qnl_device* device,
 void qnl_session_destroy(qnl_session* session) {
   if (session == nullptr) return;
   Device* device = session->device;
+  if (session->event.finish != nullptr) {
+    qnl_session_cancel(session);
+    session->event.finish(&session->event);
+    session->event.lock.lock();  // until the thread that ended the run has left it
+    session->event.lock.unlock();
+  }
+  qnl_event* run = &session->event;
+  if (session->state_owner != nullptr)
+    __atomic_compare_exchange_n(&session->state_owner->state_run, &run, nullptr, false, __ATOMIC_ACQ_REL,
+                                __ATOMIC_RELAXED);
   if (session->recording != nullptr) device->table->release(device, session->recording);
   if (session->kernels != nullptr) device->table->unload_kernels(device, session->kernels);
   for (uint32_t i = 0; i < session->plan.slot_count; ++i)

@@ -1,11 +1,13 @@
 // Running a session's plan: straight stretches of commands are submitted as they are, loops, branches and
 // numbers read from memory are followed here.
 #include "core/session.h"
+#include "core/submission.h"
 #include "core/trace.h"
+#include "platform/platform.h"
 
 namespace quernel::runtime {
-namespace {
 
+namespace {
 const char* item_name(const qnl_session* s, const ItemView& item) {
   switch (item.kind) {
     case QNL_ITEM_DISPATCH:
@@ -25,6 +27,8 @@ const char* item_name(const qnl_session* s, const ItemView& item) {
   }
   return "?";
 }
+
+}  // namespace
 
 qnl_status describe_failure(const qnl_session* s, qnl_status status, const CommandFailure& failed,
                             qnl_error* error) {
@@ -47,6 +51,8 @@ qnl_status describe_failure(const qnl_session* s, qnl_status status, const Comma
   }
   return failure;
 }
+
+namespace {
 
 qnl_status submit(qnl_session* s, uint32_t begin, uint32_t end, qnl_error* error) {
   Event event;
@@ -179,6 +185,70 @@ qnl_status run_body(qnl_session* s, uint32_t begin, uint32_t end, uint32_t contr
 
 }  // namespace
 
+namespace {
+
+qnl_session* state_root(qnl_session* s) {
+  if (s->plan.state_bytes == 0) return nullptr;
+  return s->state_owner != nullptr ? s->state_owner : s;
+}
+
+// Another session's run that has the state and is not followed by order alone, as it would be when both are
+// on the device's queue or for its thread.
+bool is_foreign_run(const qnl_session* s, const qnl_event* other, RunKind kind) {
+  return other != nullptr && other != &s->event && !is_over(word_of(*other)) &&
+         (kind == RunKind::kHost || kind_of(*other) != kind);
+}
+
+qnl_status state_in_use(qnl_error* error) {
+  return fail(error, QNL_RUN_IN_FLIGHT,
+              "state: a session that shares it runs now; wait for it, or let this run wait for its event");
+}
+
+}  // namespace
+
+qnl_status check_idle(const qnl_session* s, qnl_error* error) {
+  if (is_over(word_of(s->event))) return QNL_OK;
+  return fail(error, QNL_RUN_IN_FLIGHT, "session: its run is in flight; wait for that first");
+}
+
+qnl_status check_state_idle(const qnl_session* s, qnl_error* error) {
+  if (qnl_status status = check_idle(s, error); status != QNL_OK) return status;
+  qnl_session* root = state_root(const_cast<qnl_session*>(s));
+  if (root == nullptr) return QNL_OK;
+  const qnl_event* run = __atomic_load_n(&root->state_run, __ATOMIC_ACQUIRE);
+  return is_foreign_run(s, run, RunKind::kHost) ? state_in_use(error) : QNL_OK;
+}
+
+qnl_status begin_run(qnl_session* s, RunKind kind, qnl_error* error) {
+  uint32_t word = word_of(s->event);
+  if (!is_over(word) || !__atomic_compare_exchange_n(&s->event.word, &word, word + 1, false, __ATOMIC_ACQ_REL,
+                                                     __ATOMIC_RELAXED))
+    return fail(error, QNL_RUN_IN_FLIGHT, "session: its run is in flight; wait for that first");
+  __atomic_store_n(&s->event.kind, kind, __ATOMIC_RELAXED);
+  s->event.status = QNL_OK;
+  __atomic_store_n(&s->event.cancelled, 0u, __ATOMIC_RELAXED);
+  qnl_session* root = state_root(s);
+  if (root == nullptr) return QNL_OK;
+  qnl_event* other = __atomic_load_n(&root->state_run, __ATOMIC_ACQUIRE);
+  while (!is_foreign_run(s, other, kind))
+    if (__atomic_compare_exchange_n(&root->state_run, &other, &s->event, false, __ATOMIC_ACQ_REL,
+                                    __ATOMIC_ACQUIRE))
+      return QNL_OK;
+  __atomic_store_n(&s->event.word, word + 2, __ATOMIC_RELEASE);  // over before it began
+  return state_in_use(error);
+}
+
+void end_run(qnl_session* s, qnl_status status) {
+  qnl_event* event = &s->event;
+  event->status = status;
+  if (event->callback != nullptr) event->callback(event->callback_user, status);
+  event->callback = nullptr;
+  // The session may be destroyed by whoever sees this, after the lock (qnl_session_destroy).
+  Guard guard(&event->lock);
+  __atomic_fetch_add(&event->word, 1u, __ATOMIC_SEQ_CST);
+  if (__atomic_load_n(&event->sleepers, __ATOMIC_SEQ_CST) != 0) platform::wake(&event->word, ~0u >> 1);
+}
+
 qnl_status run_plan(qnl_session* s, qnl_error* error) {
   TraceScope scope(s->device, QNL_TRACE_RUN, s);
   if (s->plan.control_count == 0) return run_straight(s, 0, s->plan.command_count, error);
@@ -208,6 +278,8 @@ qnl_status qnl_session_get_item(const qnl_session* s, uint32_t index, qnl_item_i
            command.bytes_written};
   return QNL_OK;
 }
+
+void qnl_session_cancel(qnl_session* s) { __atomic_store_n(&s->event.cancelled, 1u, __ATOMIC_RELAXED); }
 
 void qnl_session_set_profile(qnl_session* s, qnl_profile_hook hook, void* user) {
   s->list.profile = hook;

@@ -8,6 +8,7 @@ void report_command(const Device* device, const CommandList& list, uint32_t comm
                     uint64_t begin, uint64_t end) {
   if (list.profile != nullptr) list.profile(list.profile_user, command, end - begin);
   if (device->trace == nullptr) return;
+  Guard guard(&device->trace_lock);
   qnl_trace_event event = {QNL_TRACE_ITEM, list.session, command, on_queue ? 1 : 0, begin, end, 0};
   device->trace(device->trace_user, &event);
 }
@@ -15,6 +16,7 @@ void report_command(const Device* device, const CommandList& list, uint32_t comm
 void report(const Device* device, qnl_trace_kind kind, const qnl_session* session, bool on_queue,
             uint64_t begin, uint64_t end, uint64_t bytes) {
   if (device->trace == nullptr) return;
+  Guard guard(&device->trace_lock);
   qnl_trace_event event = {kind, session, 0, on_queue ? 1 : 0, begin, end, bytes};
   device->trace(device->trace_user, &event);
 }

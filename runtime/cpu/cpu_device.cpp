@@ -37,12 +37,23 @@ constexpr uint64_t kFlopsPerNanosecond = 32,
 struct CpuDevice : qnl_device {
   ThreadPool pool;
   uint64_t features = 0;
-  uint64_t memory_used = 0;
+  uint64_t memory_used = 0;  // atomic
+  Lock pool_lock;
 };
 
 CpuDevice* cpu(Device* device) { return static_cast<CpuDevice*>(static_cast<qnl_device*>(device)); }
 const CpuDevice* cpu(const Device* device) {
   return static_cast<const CpuDevice*>(static_cast<const qnl_device*>(device));
+}
+
+void count_memory(Device* device, uint64_t bytes) {
+  __atomic_fetch_add(&cpu(device)->memory_used, bytes, __ATOMIC_RELAXED);
+}
+
+// Sessions on several threads take turns with the pool, dispatch by dispatch.
+int32_t run_shared(CpuDevice* self, const Dispatch& dispatch) {
+  Guard guard(&self->pool_lock);
+  return self->pool.run(dispatch);
 }
 
 CpuKernelSet* cpu(KernelSet* kernels) { return static_cast<CpuKernelSet*>(kernels); }
@@ -58,7 +69,9 @@ void properties(const Device* device, DeviceProperties* p) {
   p->threads = cpu(device)->pool.threads();
 }
 
-uint64_t memory_used(const Device* device) { return cpu(device)->memory_used; }
+uint64_t memory_used(const Device* device) {
+  return __atomic_load_n(&cpu(device)->memory_used, __ATOMIC_RELAXED);
+}
 
 void close_device(Device* device) {
   CpuDevice* self = cpu(device);
@@ -69,7 +82,7 @@ void close_device(Device* device) {
 
 qnl_status allocate_arena(Device* device, uint64_t bytes, bool, DeviceArena* arena) {
   qnl_status status = host_memory::allocate(bytes, arena);
-  if (status == QNL_OK) cpu(device)->memory_used += bytes;
+  if (status == QNL_OK) count_memory(device, bytes);
   return status;
 }
 
@@ -78,7 +91,7 @@ qnl_status wrap_arena(Device*, const void* memory, uint64_t bytes, bool read_onl
   return QNL_OK;
 }
 
-void free_arena(Device* device, DeviceArena* arena) { cpu(device)->memory_used -= host_memory::free(arena); }
+void free_arena(Device* device, DeviceArena* arena) { count_memory(device, 0 - host_memory::free(arena)); }
 
 qnl_status fill(Device* device, const DeviceRange& target, uint64_t bytes, uint8_t value) {
   TraceScope scope(device, QNL_TRACE_COPY, nullptr, bytes);
@@ -107,14 +120,14 @@ qnl_status load_kernels(Device* device, const KernelCode& code, KernelSet** kern
     platform::free_pages(memory, sizeof(CpuKernelSet));
     return status;
   }
-  cpu(device)->memory_used += set->image.page_bytes();
+  count_memory(device, set->image.page_bytes());
   *kernels = set;
   return QNL_OK;
 }
 
 void unload_kernels(Device* device, KernelSet* kernels) {
   if (kernels == nullptr) return;
-  cpu(device)->memory_used -= cpu(kernels)->image.page_bytes();
+  count_memory(device, 0 - cpu(kernels)->image.page_bytes());
   cpu(kernels)->image.unload();
   platform::free_pages(kernels, sizeof(CpuKernelSet));
 }
@@ -133,7 +146,7 @@ qnl_status launch(Device* device, KernelSet* kernels, uint32_t kernel, uint64_t 
   dispatch.bindings = pointers;
   dispatch.symbols = symbols;
   dispatch.workgroups = workgroups;
-  return cpu(device)->pool.run(dispatch) == QNL_KERNEL_OK ? QNL_OK : QNL_KERNEL_FAILED;
+  return run_shared(cpu(device), dispatch) == QNL_KERNEL_OK ? QNL_OK : QNL_KERNEL_FAILED;
 }
 
 uint64_t record_bytes(const Device* device, const CommandList& list) {
@@ -181,7 +194,7 @@ qnl_status run_dispatch(CpuDevice* self, const CpuRecording& r, const Command& c
   dispatch.scratch_stride = r.scratch_stride;
   dispatch.workgroups = command.workgroups;
   if (command.workgroups == 0) return QNL_OK;
-  *code = self->pool.threads() > 1 && worth_sharing(command) ? self->pool.run(dispatch)
+  *code = self->pool.threads() > 1 && worth_sharing(command) ? run_shared(self, dispatch)
                                                              : run_range(dispatch, 0, 0, command.workgroups);
   return *code == QNL_KERNEL_OK ? QNL_OK : QNL_KERNEL_FAILED;
 }
@@ -204,6 +217,7 @@ qnl_status submit(Device* device, Recording* recording, uint32_t begin, uint32_t
     qnl_status status = QNL_OK;
     uint64_t start = timed ? platform::now_nanoseconds() : 0;
     failure->command = c;
+    if (is_cancelled(*r->list)) return QNL_CANCELLED;
     switch (command.kind) {
       case QNL_ITEM_DISPATCH:
         status = run_dispatch(cpu(device), *r, command, &failure->code);

@@ -23,6 +23,7 @@ struct NullRecording : Recording {
 };
 
 struct NullDevice : qnl_device {
+  mutable Lock lock;  // for what follows
   uint64_t memory_used = 0;
   null::Counts counts;
   bool faulted = false;
@@ -38,7 +39,10 @@ void properties(const Device*, DeviceProperties* p) {
   p->name = "null";
 }
 
-uint64_t memory_used(const Device* device) { return self_of(device)->memory_used; }
+uint64_t memory_used(const Device* device) {
+  Guard guard(&self_of(device)->lock);
+  return self_of(device)->memory_used;
+}
 
 void close_device(Device* device) {
   self_of(device)->~NullDevice();
@@ -47,6 +51,7 @@ void close_device(Device* device) {
 
 qnl_status allocate_arena(Device* device, uint64_t bytes, bool, DeviceArena* arena) {
   qnl_status status = host_memory::allocate(bytes, arena);
+  Guard guard(&self_of(device)->lock);
   if (status == QNL_OK) self_of(device)->memory_used += bytes;
   return status;
 }
@@ -57,6 +62,7 @@ qnl_status wrap_arena(Device*, const void* memory, uint64_t bytes, bool read_onl
 }
 
 void free_arena(Device* device, DeviceArena* arena) {
+  Guard guard(&self_of(device)->lock);
   self_of(device)->memory_used -= host_memory::free(arena);
 }
 
@@ -99,6 +105,7 @@ bool valid_launch(const NullKernelSet& kernels, uint32_t kernel, const DeviceRan
 
 qnl_status launch(Device* device, KernelSet* kernels, uint32_t kernel, uint64_t workgroups,
                   const DeviceRange* bindings, uint32_t count, const int64_t*) {
+  Guard guard(&self_of(device)->lock);
   if (self_of(device)->faulted) return QNL_DEVICE_FAULT;
   if (!valid_launch(*static_cast<NullKernelSet*>(kernels), kernel, bindings, nullptr, count))
     return QNL_INVALID_ARGUMENT;
@@ -126,11 +133,13 @@ qnl_status submit(Device* device, Recording* recording, uint32_t begin, uint32_t
                   CommandFailure* failure) {
   const auto* r = static_cast<NullRecording*>(recording);
   NullDevice* self = self_of(device);
+  Guard guard(&self->lock);
   if (self->faulted) return QNL_DEVICE_FAULT;
   TraceScope scope(device, QNL_TRACE_SUBMIT, r->list->session);
   for (uint32_t c = begin; c < end; ++c) {
     const Command& command = r->list->commands[c];
     failure->command = c;
+    if (is_cancelled(*r->list)) return QNL_CANCELLED;
     if (command.kind == QNL_ITEM_DISPATCH) {
       if (!valid_launch(*r->kernels, command.kernel, r->list->bindings + command.first_binding,
                         r->list->binding_bytes + command.first_binding, command.binding_count))
@@ -159,7 +168,10 @@ bool event_done(Device*, const Event* event) { return host_memory::event_done(ev
 qnl_status event_wait(Device*, Event* event, uint64_t timeout) {
   return host_memory::event_wait(event, timeout);
 }
-qnl_status wait_idle(Device* device) { return self_of(device)->faulted ? QNL_DEVICE_FAULT : QNL_OK; }
+qnl_status wait_idle(Device* device) {
+  Guard guard(&self_of(device)->lock);
+  return self_of(device)->faulted ? QNL_DEVICE_FAULT : QNL_OK;
+}
 
 constexpr DeviceTable kNullTable = {
     properties, memory_used, close_device, allocate_arena, wrap_arena, free_arena,   fill,      write,
@@ -170,8 +182,14 @@ constexpr DeviceTable kNullTable = {
 }  // namespace
 
 namespace null {
-Counts counts(const qnl_device* device) { return self_of(device)->counts; }
-void inject_fault(qnl_device* device) { self_of(device)->faulted = true; }
+Counts counts(const qnl_device* device) {
+  Guard guard(&self_of(device)->lock);
+  return self_of(device)->counts;
+}
+void inject_fault(qnl_device* device) {
+  Guard guard(&self_of(device)->lock);
+  self_of(device)->faulted = true;
+}
 }  // namespace null
 
 }  // namespace quernel::runtime

@@ -89,7 +89,10 @@ struct VulkanKernelSet : KernelSet {
 
 struct VulkanRecording;
 
+// The functions below are called with the lock held, which the table does (vulkan_open.cpp); it is free while
+// a session waits for its submission or calls back.
 struct VulkanDevice : qnl_device {
+  mutable Lock lock;
   Api api;
   VkInstance instance = VK_NULL_HANDLE;
   VkDebugUtilsMessengerEXT messenger = VK_NULL_HANDLE;

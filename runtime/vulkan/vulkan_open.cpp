@@ -356,6 +356,7 @@ void properties(const Device* device, DeviceProperties* p) {
   p->arch = QNL_ARCH_SPIRV;
   p->features = d->features;
   p->code_format = CodeFormat::kSpirv;
+  p->has_queue = true;
   p->max_binding_bytes = d->properties.limits.maxStorageBufferRange;
   uint64_t alignment = d->properties.limits.minStorageBufferOffsetAlignment;
   if (alignment > p->arena_alignment) p->arena_alignment = static_cast<uint32_t>(alignment);
@@ -369,10 +370,49 @@ uint64_t memory_used(const Device* device) { return vulkan(device)->memory_used;
 
 void event_signal(Device*, Event* event) { host_memory::event_signal(event); }
 
+// An event without a submission is signalled by the host: nothing of the device is needed, and nobody is to
+// be kept waiting for it.
+qnl_status event_wait_locked(Device* device, Event* event, uint64_t timeout_nanoseconds) {
+  if (event->handle == nullptr) return host_memory::event_wait(event, timeout_nanoseconds);
+  Guard guard(&vulkan(device)->lock);
+  return event_wait(device, event, timeout_nanoseconds);
+}
+
+// A function of the device as the table has it: with the lock.
+template <auto function>
+struct Locked;
+template <class Result, class D, class... Arguments, Result (*function)(D*, Arguments...)>
+struct Locked<function> {
+  static Result call(D* device, Arguments... arguments) {
+    Guard guard(&vulkan(device)->lock);
+    return function(device, arguments...);
+  }
+};
+
 constexpr DeviceTable kVulkanTable = {
-    properties, memory_used, close_device, allocate_arena, wrap_arena, free_arena,   fill,      write,
-    read,       copy,        load_kernels, unload_kernels, launch,     record_bytes, record,    rebind,
-    prepare,    release,     submit,       event_signal,   event_done, event_wait,   wait_idle,
+    properties,
+    Locked<memory_used>::call,
+    close_device,
+    Locked<allocate_arena>::call,
+    Locked<wrap_arena>::call,
+    Locked<free_arena>::call,
+    Locked<fill>::call,
+    Locked<write>::call,
+    Locked<read>::call,
+    Locked<copy>::call,
+    Locked<load_kernels>::call,
+    Locked<unload_kernels>::call,
+    Locked<launch>::call,
+    record_bytes,
+    Locked<record>::call,
+    rebind,  // of the recording alone
+    Locked<prepare>::call,
+    Locked<release>::call,
+    Locked<submit>::call,
+    event_signal,
+    Locked<event_done>::call,
+    event_wait_locked,
+    Locked<wait_idle>::call,
 };
 
 qnl_status open_device(VulkanDevice* d, const qnl_vulkan_options& options, qnl_error* error) {
@@ -428,12 +468,22 @@ void close_device(Device* device) {
   platform::free_pages(d, sizeof(VulkanDevice));
 }
 
-Counts counts(const qnl_device* device) { return vulkan(device)->counts; }
-void inject_fault(qnl_device* device) { vulkan(device)->faulted = true; }
+Counts counts(const qnl_device* device) {
+  Guard guard(&vulkan(device)->lock);
+  return vulkan(device)->counts;
+}
+void inject_fault(qnl_device* device) {
+  Guard guard(&vulkan(device)->lock);
+  vulkan(device)->faulted = true;
+}
+void hide_clock(qnl_device* device) {
+  Guard guard(&vulkan(device)->lock);
+  vulkan(device)->timestamp_bits = 0;
+}
 void limit_windows(qnl_device* device, uint32_t bytes) {
+  Guard guard(&vulkan(device)->lock);
   vulkan(device)->properties.limits.maxStorageBufferRange = bytes;
 }
-void hide_clock(qnl_device* device) { vulkan(device)->timestamp_bits = 0; }
 
 }  // namespace quernel::runtime::vulkan
 

@@ -67,6 +67,7 @@ struct VulkanRecording : Recording {
   uint32_t timed_begin = 0, timed_end = 0;  // of the submission in flight; equal: it is not timed
 
   bool pending = false;
+  uint32_t waiting = 0;  // threads that wait for the fence without the device's lock
   uint32_t serial = 1;
   uint64_t submitted_at = 0;
   VulkanRecording* next = nullptr;

@@ -37,18 +37,34 @@ void complete(VulkanDevice* d, VulkanRecording* r) {
   *link = r->next;
 }
 
-// Waits for the recording's submission and completes it.
-qnl_status finish(VulkanDevice* d, VulkanRecording* r, uint64_t timeout) {
+enum class Waiting { kWithLock, kWithoutLock };
+
+VkResult wait_for_fence(VulkanDevice* d, VulkanRecording* r, uint64_t timeout, Waiting how) {
+  TraceScope scope(d, QNL_TRACE_WAIT, r->list->session);
+  if (how == Waiting::kWithLock || timeout == 0)
+    return d->api.WaitForFences(d->device, 1, &r->fence, VK_TRUE, timeout);
+  r->waiting += 1;
+  VkResult result;
+  {
+    Unguard unguard(&d->lock);
+    result = d->api.WaitForFences(d->device, 1, &r->fence, VK_TRUE, timeout);
+  }
+  r->waiting -= 1;
+  return result;
+}
+
+// Waits for the recording's submission and completes it; without the lock only for the session that has the
+// recording, which keeps it alive.
+qnl_status finish(VulkanDevice* d, VulkanRecording* r, uint64_t timeout, Waiting how) {
   if (!r->pending) return QNL_OK;
   if (d->faulted) return QNL_DEVICE_FAULT;
   uint64_t passed = d->timeout == platform::kForever ? 0 : platform::now_nanoseconds() - r->submitted_at;
   uint64_t left = passed < d->timeout ? d->timeout - passed : 0;
   if (d->timeout == platform::kForever) left = platform::kForever;
-  VkResult result = VK_SUCCESS;
-  {
-    TraceScope scope(d, QNL_TRACE_WAIT, r->list->session);
-    result = d->api.WaitForFences(d->device, 1, &r->fence, VK_TRUE, timeout < left ? timeout : left);
-  }
+  uint32_t serial = r->serial;
+  VkResult result = wait_for_fence(d, r, timeout < left ? timeout : left, how);
+  if (d->faulted) return QNL_DEVICE_FAULT;
+  if (!r->pending || r->serial != serial) return QNL_OK;  // another thread has seen it
   if (result == VK_TIMEOUT) {
     if (timeout < left) return QNL_TIMEOUT;
     d->faulted = true;  // given up
@@ -64,6 +80,12 @@ qnl_status finish(VulkanDevice* d, VulkanRecording* r, uint64_t timeout) {
 
 // Commands without callbacks among them, submitted and not waited for.
 qnl_status start(VulkanDevice* d, VulkanRecording* r, uint32_t begin, uint32_t end, CommandFailure* failure) {
+  failure->command = begin;
+  if (is_cancelled(*r->list)) return QNL_CANCELLED;
+  while (r->waiting != 0) {  // for the last submission, which is complete: they are about to see it
+    Unguard unguard(&d->lock);
+    platform::spin_pause();
+  }
   bool timed = is_timed(d, *r->list), with_times = timed && d->timestamp_bits != 0;
   if (with_times)
     if (qnl_status status = make_queries(d, r); status != QNL_OK) return status;
@@ -131,8 +153,11 @@ qnl_status run_callback(VulkanDevice* d, VulkanRecording* r, const Command& comm
     if (status != QNL_OK) return status;
   }
   uint64_t start = is_timed(d, list) ? platform::now_nanoseconds() : 0;
-  *code = command.callback.function(command.callback.user, r->pointers + command.first_binding,
-                                    list.binding_bytes + command.first_binding, command.binding_count);
+  {
+    Unguard unguard(&d->lock);
+    *code = command.callback.function(command.callback.user, r->pointers + command.first_binding,
+                                      list.binding_bytes + command.first_binding, command.binding_count);
+  }
   if (*code != 0) return QNL_CALLBACK_FAILED;
   if (is_timed(d, list))
     report_command(d, list, static_cast<uint32_t>(&command - list.commands), false, start,
@@ -151,7 +176,7 @@ bool is_control(const Command& command) { return command.kind > QNL_ITEM_HOST_CA
 qnl_status submit_commands(VulkanDevice* d, VulkanRecording* r, uint32_t begin, uint32_t end, Event* event,
                            CommandFailure* failure) {
   if (d->faulted) return QNL_DEVICE_FAULT;
-  qnl_status status = finish(d, r, platform::kForever);
+  qnl_status status = finish(d, r, platform::kForever, Waiting::kWithoutLock);
   uint32_t first = begin;
   for (uint32_t c = begin; c < end && status == QNL_OK; ++c) {
     const Command& command = r->list->commands[c];
@@ -159,10 +184,11 @@ qnl_status submit_commands(VulkanDevice* d, VulkanRecording* r, uint32_t begin, 
     if (command.kind != QNL_ITEM_HOST_CALLBACK) continue;
     if (first < c) {
       status = start(d, r, first, c, failure);
-      if (status == QNL_OK) status = finish(d, r, platform::kForever);
+      if (status == QNL_OK) status = finish(d, r, platform::kForever, Waiting::kWithoutLock);
     }
     first = c + 1;
     failure->command = status == QNL_OK ? c : failure->command;
+    if (status == QNL_OK && is_cancelled(*r->list)) status = QNL_CANCELLED;
     if (status == QNL_OK) status = run_callback(d, r, command, &failure->code);
   }
   if (status == QNL_OK && first < end) {
@@ -234,20 +260,21 @@ bool event_done(Device* device, const Event* event) {
   auto* r = static_cast<VulkanRecording*>(event->handle);
   if (r == nullptr) return host_memory::event_done(event);
   if (!r->pending || r->serial != event->word) return true;
-  return finish(vulkan(device), r, 0) == QNL_OK;
+  return finish(vulkan(device), r, 0, Waiting::kWithLock) != QNL_TIMEOUT;  // a fault ends it, too
 }
 
 qnl_status event_wait(Device* device, Event* event, uint64_t timeout_nanoseconds) {
   auto* r = static_cast<VulkanRecording*>(event->handle);
   if (r == nullptr) return host_memory::event_wait(event, timeout_nanoseconds);
   if (!r->pending || r->serial != event->word) return QNL_OK;
-  return finish(vulkan(device), r, timeout_nanoseconds);
+  return finish(vulkan(device), r, timeout_nanoseconds, Waiting::kWithoutLock);
 }
 
 qnl_status wait_idle(Device* device) {
   VulkanDevice* d = vulkan(device);
   while (d->in_flight != nullptr && !d->faulted)
-    if (qnl_status status = finish(d, d->in_flight, platform::kForever); status != QNL_OK && !d->faulted)
+    if (qnl_status status = finish(d, d->in_flight, platform::kForever, Waiting::kWithLock);
+        status != QNL_OK && !d->faulted)
       return status;
   if (!d->faulted) return QNL_OK;
   // A device that is lost or was given up: nothing may be freed while it might still use it.

@@ -1,8 +1,13 @@
 /* The runtime's C interface: open a bundle, create a session on a device, set inputs, run, read outputs.
  * Nothing is allocated after qnl_session_create has returned, with one exception: a shape larger than memory
  * was made for makes the session's memory grow, where the caller has not supplied it (qnl_session_reserve).
- * Objects are not synchronised: use each session from one thread at a time; one bundle may serve sessions on
- * many threads; a device serves one run at a time. */
+ *
+ * Threads: a bundle and a device may be used from any number of threads at once. A session is used from one
+ * thread at a time, but for qnl_session_cancel and its event, which any thread may use; while a run of it is
+ * in flight everything else but destroying it is refused with QNL_RUN_IN_FLIGHT. Setting a trace or profile
+ * hook is not synchronised with runs.
+ *
+ * Over 600 lines because all that an application may call is here, and half of it is text. */
 #ifndef QUERNEL_RUNTIME_H_
 #define QUERNEL_RUNTIME_H_
 
@@ -45,6 +50,7 @@ typedef enum qnl_status {
   QNL_MEMORY_TOO_SMALL = 107,    /* memory supplied by the caller */
   QNL_INPUT_NOT_SET = 108,       /* also: a symbol that no input's shape and no call has given a value */
   QNL_SYMBOL_OUT_OF_RANGE = 109, /* of a symbol's range, or a size that follows from symbols */
+  QNL_RUN_IN_FLIGHT = 110,       /* of the session, or of one that shares its state */
 
   QNL_FILE_NOT_FOUND = 200,
   QNL_FILE_UNREADABLE = 201,
@@ -74,7 +80,8 @@ typedef enum qnl_status {
   QNL_KERNEL_FAILED = 500,
   QNL_CALLBACK_FAILED = 501,
   QNL_CALLBACK_MISSING = 502,
-  QNL_DEVICE_FAULT = 503 /* sticky: an earlier fault made the device unusable */
+  QNL_DEVICE_FAULT = 503, /* sticky: an earlier fault made the device unusable */
+  QNL_CANCELLED = 504
 } qnl_status;
 
 /* Static text of a status, never NULL. */
@@ -313,7 +320,7 @@ typedef struct qnl_custom_call {
 } qnl_custom_call;
 
 /* Computes the outputs from the inputs and attributes, and from nothing else: equal nodes of a model may be
- * computed once, unused ones not at all. Called on the thread that calls qnl_session_run. Returns 0, or a
+ * computed once, unused ones not at all. Called on the thread that runs the session. Returns 0, or a
  * code that ends the run with QNL_CALLBACK_FAILED and the message. */
 typedef int32_t (*qnl_custom_fn)(void* user, const qnl_custom_call* call);
 
@@ -366,7 +373,8 @@ typedef struct qnl_session_options {
   /* Non-zero: no slots are allocated for inputs and outputs; every one must be bound before a run. */
   int io_bound_by_caller;
   /* Use the state arenas of this session of the same bundle (another entry point, say) instead of own ones.
-   * It must outlive the new session, and the two must not run at the same time. */
+   * It must outlive the new session. The two do not run at the same time: QNL_RUN_IN_FLIGHT. Submitted to
+   * the same thread or queue they run one after another. */
   qnl_session* share_state_with;
   /* Values of symbols to make memory for. A symbol that is not named counts with its max where that is at
    * most 2^16, else with its min. */
@@ -388,6 +396,7 @@ QNL_NODISCARD qnl_status qnl_session_query(const qnl_bundle* bundle, qnl_device*
 QNL_NODISCARD qnl_status qnl_session_create(const qnl_bundle* bundle, qnl_device* device,
                                             const qnl_session_options* options, qnl_session** session,
                                             qnl_error* error);
+/* A run in flight is cancelled and waited for. NULL is ignored. */
 void qnl_session_destroy(qnl_session* session);
 
 /* Copies tensor->data into the input named tensor->name (NULL: the only input). Name, dtype, shape and bytes
@@ -433,6 +442,47 @@ QNL_NODISCARD qnl_status qnl_session_reserve(qnl_session* session, const qnl_sym
  * or got once; inputs keep their values between runs. After a failure the outputs and states are undefined.
  */
 QNL_NODISCARD qnl_status qnl_session_run(qnl_session* session, qnl_error* error);
+
+/* ---- asynchronous runs. A session has one run in flight at most; its event says when that is over. Nothing
+ * here allocates, except qnl_device_start_thread.
+ *
+ * Where a run happens: on a device's own thread, if it has been given one, in the order of submissions. Else,
+ * on a device with a queue (Vulkan), a plan that needs no host before its end (no loops and branches, no
+ * numbers read, no host callbacks) is put on the queue, and any number of sessions may be there at once, to
+ * run in the order of submissions. Else the calling thread runs it before qnl_session_submit returns: on the
+ * CPU nothing is asynchronous without a thread. */
+
+typedef struct qnl_event qnl_event;
+
+typedef struct qnl_submit_options {
+  /* Runs of other sessions, of any device, that have to be over before this one begins: at most 8 events. If
+   * one fails this run does not begin and ends with its status. Sessions behind them must outlive this run.
+   * Where no thread is there to do it, qnl_session_submit waits for those that are not on the same queue. */
+  qnl_event* const* wait_for;
+  uint32_t wait_for_count;
+  /* Called once when the run is over, before its event is done, by the thread that ran it or that finds it
+   * complete (in qnl_event_wait and qnl_event_done); must not use the session. May be NULL. */
+  void (*callback)(void* user, qnl_status status);
+  void* user;
+} qnl_submit_options;
+
+/* Gives the device a thread of its own, which runs what is submitted from now on and sleeps otherwise. It
+ * ends when the device is closed. Does nothing where the device has one. */
+QNL_NODISCARD qnl_status qnl_device_start_thread(qnl_device* device, qnl_error* error);
+
+/* Submits a run. options may be NULL. Errors are those found before the run begins; how the run ended its
+ * event says. *event is the session's, of this run until the next one; event may be NULL. */
+QNL_NODISCARD qnl_status qnl_session_submit(qnl_session* session, const qnl_submit_options* options,
+                                            qnl_event** event, qnl_error* error);
+/* Non-zero when the run is over, or none has begun. */
+int qnl_event_done(qnl_event* event);
+/* Waits for the run, at most that long (~0: for ever), and returns how it ended: the status and error that
+ * qnl_session_run would have given, QNL_CANCELLED, or QNL_TIMEOUT while it goes on. */
+QNL_NODISCARD qnl_status qnl_event_wait(qnl_event* event, uint64_t timeout_nanoseconds, qnl_error* error);
+/* Items of the run in flight that have not begun do not begin; it then ends with QNL_CANCELLED, and outputs
+ * and states are undefined. What is on a device's queue already runs to its end. Does nothing when no run is
+ * in flight. From any thread, also during qnl_session_run. */
+void qnl_session_cancel(qnl_session* session);
 
 /* Sets all state to its initial values. */
 QNL_NODISCARD qnl_status qnl_session_reset_state(qnl_session* session, qnl_error* error);
@@ -506,7 +556,8 @@ typedef struct qnl_trace_event {
   uint64_t bytes;                              /* of uploads, downloads and copies */
 } qnl_trace_event;
 
-/* Called when an event is over, on the thread that uses the device, never from two at once. Times on the
+/* Called when an event is over, on the thread that uses the device, never from two at once; it may describe
+ * items, and use nothing else of the device and its sessions. Times on the
  * queue are the device's own, put on the host's clock so that nothing begins before it was submitted or ends
  * after it was seen complete. The event is valid during the call. */
 typedef void (*qnl_trace_hook)(void* user, const qnl_trace_event* event);

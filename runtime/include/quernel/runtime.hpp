@@ -78,6 +78,10 @@ class Device {
     handle_.reset(device);
     return status;
   }
+  // For asynchronous runs of sessions on it.
+  [[nodiscard]] qnl_status start_thread(qnl_error* error = nullptr) {
+    return qnl_device_start_thread(get(), error);
+  }
   qnl_device* get() const { return handle_.get(); }
 
  private:
@@ -120,6 +124,12 @@ class Session {
     return qnl_session_reserve(get(), symbols, count, error);
   }
   [[nodiscard]] qnl_status run(qnl_error* error = nullptr) { return qnl_session_run(get(), error); }
+  // *event stays the session's.
+  [[nodiscard]] qnl_status submit(qnl_event** event, const qnl_submit_options* options = nullptr,
+                                  qnl_error* error = nullptr) {
+    return qnl_session_submit(get(), options, event, error);
+  }
+  void cancel() { qnl_session_cancel(get()); }
   qnl_session* get() const { return handle_.get(); }
 
  private:

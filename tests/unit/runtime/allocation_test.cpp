@@ -22,14 +22,23 @@ TEST(Allocation, CountingWorks) {
   EXPECT_GE(allocations, 2u);
 }
 
-void run_everything(uint32_t threads) {
+void run_everything(uint32_t threads, bool asynchronous) {
   AlignedBytes bytes(bundle_bytes(test_contents()));
   Bundle bundle;
   ASSERT_EQ(bundle.open(bytes.data(), bytes.size()), QNL_OK);
   Device device;
   ASSERT_EQ(device.open_cpu(threads), QNL_OK);
+  if (asynchronous) {
+    ASSERT_EQ(device.start_thread(), QNL_OK);
+  }
   Session session;
   ASSERT_EQ(session.create(bundle, device), QNL_OK);
+  auto run = [&] {
+    qnl_event* event = nullptr;
+    if (!asynchronous) return session.run();
+    qnl_status status = session.submit(&event);
+    return status == QNL_OK ? qnl_event_wait(event, ~uint64_t{0}, nullptr) : status;
+  };
   std::vector<float> a(kElements, 1.0f), b(kElements, 2.0f), sum(kElements), state(16);
   qnl_tensor in_a = tensor("a", QNL_F32, {64, 64}, a), in_b = tensor("b", QNL_F32, {64, 64}, b);
   qnl_tensor out = tensor("sum", QNL_F32, {64, 64}, sum);
@@ -40,7 +49,7 @@ void run_everything(uint32_t threads) {
   for (int r = 0; r < 100; ++r) {
     ok = ok && session.set_input(in_a) == QNL_OK && session.bind_input(in_b) == QNL_OK;
     out.data = r % 2 == 0 ? sum.data() : nullptr;
-    ok = ok && session.bind_output(out) == QNL_OK && session.run() == QNL_OK;
+    ok = ok && session.bind_output(out) == QNL_OK && run() == QNL_OK;
     qnl_tensor result;
     ok = ok && session.tensor(QNL_OUTPUT, "sum", &result) == QNL_OK;
     ok = ok && static_cast<float*>(result.data)[7] == 7.0f;
@@ -158,8 +167,9 @@ TEST(Allocation, ShapesThatFitDoNotAllocate) {
   EXPECT_EQ(allocations, 0u) << "reserved";
 }
 
-TEST(Allocation, NoneAfterLoadOnOneThread) { run_everything(1); }
-TEST(Allocation, NoneAfterLoadOnFourThreads) { run_everything(4); }
+TEST(Allocation, NoneAfterLoadOnOneThread) { run_everything(1, false); }
+TEST(Allocation, NoneAfterLoadOnFourThreads) { run_everything(4, false); }
+TEST(Allocation, NoneInSubmittedRuns) { run_everything(2, true); }
 
 }  // namespace
 }  // namespace quernel::test

@@ -1,13 +1,17 @@
 // The device interface, checked on every device of this machine: transfers, ranges, events, memory
-// accounting.
+// accounting, launches, recordings, copies between devices.
 #include "core/device.h"
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <atomic>
 #include <cstring>
+#include <thread>
 #include <vector>
 
 #include "cpu/cpu_features.h"
+#include "null/null_device.h"
 #include "platform/platform.h"
 #include "test_bundle.h"
 #ifdef TEST_VULKAN
@@ -24,8 +28,10 @@ class DeviceTest : public testing::TestWithParam<const char*> {
     qnl_error error = {};
     if (name() == "null") {
       ASSERT_EQ(qnl_device_open_null(&device_, nullptr), QNL_OK);
-    } else if (name() == "cpu") {
-      ASSERT_EQ(qnl_device_open_cpu(nullptr, &device_, nullptr), QNL_OK);
+    } else if (!is_vulkan()) {
+      qnl_cpu_options options = {};
+      options.threads = name() == "cpu pool" ? 4 : 1;
+      ASSERT_EQ(qnl_device_open_cpu(&options, &device_, nullptr), QNL_OK);
     }
 #ifdef TEST_VULKAN
     if (is_vulkan()) {
@@ -52,7 +58,7 @@ class DeviceTest : public testing::TestWithParam<const char*> {
   }
 
   static std::string name() { return GetParam(); }
-  static bool is_vulkan() { return name() != "cpu" && name() != "null"; }
+  static bool is_vulkan() { return name().rfind("vulkan", 0) == 0; }
   static bool copies() { return name() == "vulkan copies"; }
   KernelCode code() const {
     uint32_t arch = is_vulkan() ? static_cast<uint32_t>(QNL_ARCH_SPIRV) : host_arch();
@@ -71,8 +77,14 @@ TEST_P(DeviceTest, HasAName) {
   if (is_vulkan()) {
     EXPECT_EQ(std::string(info.name).substr(0, 7), "vulkan:");
   } else {
-    EXPECT_EQ(info.name, name());
+    EXPECT_EQ(info.name, name().substr(0, name().find(' ')));
   }
+  DeviceProperties properties;
+  table_->properties(device_, &properties);
+  EXPECT_EQ(properties.threads, name() == "cpu pool" ? 4u : 1u);
+  EXPECT_EQ(properties.has_queue, is_vulkan());
+  EXPECT_GE(properties.arena_alignment, QNL_DEFAULT_ALIGNMENT);
+  EXPECT_EQ(properties.code_format, is_vulkan() ? CodeFormat::kSpirv : CodeFormat::kElfImage);
   EXPECT_EQ(info.memory_used, 0u);
 }
 
@@ -192,10 +204,200 @@ TEST_P(DeviceTest, WrappedMemoryIsTheCallers) {
   EXPECT_EQ(table_->memory_used(device_), 0u);
 }
 
+using Floats = std::vector<float>;
+
+// What a device that computes has in an arena; the null device leaves zeros.
+Floats floats(Device* device, const DeviceArena& arena, uint64_t offset, size_t count) {
+  Floats found(count, -1.0f);
+  EXPECT_EQ(device->table->read(device, {&arena, offset}, found.data(), count * sizeof(float)), QNL_OK);
+  return found;
+}
+
+TEST_P(DeviceTest, LaunchesComputeWithBindingsGridAndSymbols) {
+  KernelSet* kernels = nullptr;
+  ASSERT_EQ(table_->load_kernels(device_, code(), &kernels, nullptr), QNL_OK);
+  DeviceArena a;
+  ASSERT_EQ(table_->allocate_arena(device_, 4096, false, &a), QNL_OK);
+  Floats in(48, 1.5f);
+  ASSERT_EQ(table_->write(device_, {&a, 0}, in.data(), 192), QNL_OK);
+  // out = in + symbols[0] of the first symbols[1] elements, 16 per workgroup.
+  DeviceRange bindings[] = {{&a, 0}, {&a, 1024}};
+  int64_t symbols[] = {-3, 40};
+  EXPECT_EQ(table_->launch(device_, kernels, test::kOffset, 2, bindings, 2, symbols), QNL_OK);
+  Floats expected(48, 0.0f);
+  if (name() != "null") std::fill(expected.begin(), expected.begin() + 32, -1.5f);
+  EXPECT_EQ(floats(device_, a, 1024, 48), expected) << "two workgroups";
+  EXPECT_EQ(table_->launch(device_, kernels, test::kOffset, 3, bindings, 2, symbols), QNL_OK);
+  if (name() != "null") std::fill(expected.begin() + 32, expected.begin() + 40, -1.5f);
+  EXPECT_EQ(floats(device_, a, 1024, 48), expected) << "cut at the second symbol";
+  table_->free_arena(device_, &a);
+  table_->unload_kernels(device_, kernels);
+}
+
+// A recorded list of sum = a + b, scaled = sum * 2 + 1, and a copy of that, with what it needs.
+struct RecordedList {
+  RecordedList(Device* device, const KernelCode& code) : device(device) {
+    EXPECT_EQ(table().load_kernels(device, code, &kernels, nullptr), QNL_OK);
+    EXPECT_EQ(table().allocate_arena(device, 4096, false, &arena), QNL_OK);
+    commands[0].kernel = test::kAdd;
+    commands[1].kernel = test::kScale;
+    for (uint32_t c = 0; c < 2; ++c) {
+      commands[c].kind = QNL_ITEM_DISPATCH;
+      commands[c].workgroups = 2;
+      commands[c].first_binding = 3 * c;
+      commands[c].binding_count = 3;
+    }
+    commands[2].kind = QNL_ITEM_COPY;
+    commands[2].first_binding = 6;
+    commands[2].binding_count = 2;
+    commands[2].copy_bytes = 128;
+    uint64_t offsets[] = {0, 256, 512, 512, 768, 1024, 1024, 1280};
+    for (uint32_t b = 0; b < 8; ++b) {
+      bindings[b] = {&arena, offsets[b]};
+      binding_bytes[b] = 128;
+    }
+    list = {commands, 3, bindings, binding_bytes, 8, 0, nullptr};
+    memory.resize(table().record_bytes(device, list) + 64);
+    auto address = (reinterpret_cast<uintptr_t>(memory.data()) + 63) & ~uintptr_t{63};
+    EXPECT_EQ(table().record(device, list, kernels, reinterpret_cast<void*>(address), &recording, nullptr),
+              QNL_OK);
+    EXPECT_EQ(table().prepare(device, recording, nullptr), QNL_OK);
+    Floats constants = {2, 1};
+    EXPECT_EQ(table().write(device, {&arena, 768}, constants.data(), 8), QNL_OK);
+  }
+  ~RecordedList() {
+    table().release(device, recording);
+    table().free_arena(device, &arena);
+    table().unload_kernels(device, kernels);
+  }
+  const DeviceTable& table() const { return *device->table; }
+  void write_inputs(float value) {
+    Floats values(32, value);
+    for (uint64_t offset : {0, 256})
+      EXPECT_EQ(table().write(device, {&arena, offset}, values.data(), 128), QNL_OK);
+  }
+  qnl_status submit(Event* event) {
+    CommandFailure failure;
+    return table().submit(device, recording, 0, 3, event, &failure);
+  }
+
+  Device* device;
+  KernelSet* kernels = nullptr;
+  DeviceArena arena;
+  Command commands[3];
+  DeviceRange bindings[8];
+  uint64_t binding_bytes[8] = {};
+  CommandList list;
+  std::vector<char> memory;
+  Recording* recording = nullptr;
+};
+
+TEST_P(DeviceTest, RecordedCommandsRunInOrderAgainAndAgain) {
+  RecordedList list(device_, code());
+  for (float value : {1.0f, 2.0f, 5.0f}) {
+    list.write_inputs(value);
+    Event event;
+    ASSERT_EQ(list.submit(&event), QNL_OK);
+    EXPECT_EQ(table_->event_wait(device_, &event, platform::kForever), QNL_OK);
+    EXPECT_TRUE(table_->event_done(device_, &event));
+    EXPECT_EQ(table_->event_wait(device_, &event, 0), QNL_OK) << "it stays done";
+    EXPECT_EQ(floats(device_, list.arena, 1280, 32), Floats(32, name() == "null" ? 0.0f : 4 * value + 1));
+  }
+}
+
+TEST_P(DeviceTest, IdleMeansThatAllWorkIsDone) {
+  RecordedList first(device_, code()), second(device_, code());
+  first.write_inputs(1);
+  second.write_inputs(3);
+  Event events[2];
+  ASSERT_EQ(first.submit(&events[0]), QNL_OK);
+  ASSERT_EQ(second.submit(&events[1]), QNL_OK);
+  EXPECT_EQ(table_->wait_idle(device_), QNL_OK);
+  for (const Event& event : events) EXPECT_TRUE(table_->event_done(device_, &event));
+  EXPECT_EQ(floats(device_, first.arena, 1280, 32), Floats(32, name() == "null" ? 0.0f : 5.0f));
+  EXPECT_EQ(floats(device_, second.arena, 1280, 32), Floats(32, name() == "null" ? 0.0f : 13.0f));
+}
+
+TEST_P(DeviceTest, CancelledCommandsDoNotBegin) {
+  RecordedList list(device_, code());
+  list.write_inputs(1);
+  uint32_t cancelled = 1;
+  list.list.cancelled = &cancelled;
+  Event event;
+  EXPECT_EQ(list.submit(&event), QNL_CANCELLED);
+  EXPECT_EQ(floats(device_, list.arena, 1280, 32), Floats(32, 0.0f));
+  cancelled = 0;
+  Event again;
+  ASSERT_EQ(list.submit(&again), QNL_OK);
+  EXPECT_EQ(table_->event_wait(device_, &again, platform::kForever), QNL_OK);
+  list.list.cancelled = nullptr;
+}
+
+// From one device to another data goes through memory that both reach: the host's.
+TEST_P(DeviceTest, MemoryOfTheHostConnectsDevices) {
+  qnl_device* other = nullptr;
+  ASSERT_EQ(qnl_device_open_cpu(nullptr, &other, nullptr), QNL_OK);
+  DeviceArena here, there, shared;
+  ASSERT_EQ(table_->allocate_arena(device_, 256, false, &here), QNL_OK);
+  ASSERT_EQ(other->table->allocate_arena(other, 256, true, &there), QNL_OK);
+  ASSERT_EQ(table_->wrap_arena(device_, there.host, 256, false, &shared), QNL_OK);
+  ASSERT_EQ(other->table->write(other, {&there, 8}, "across", 7), QNL_OK);
+  ASSERT_EQ(table_->copy(device_, {&shared, 8}, {&here, 100}, 7), QNL_OK);
+  ASSERT_EQ(table_->fill(device_, {&here, 100}, 1, 'A'), QNL_OK);
+  ASSERT_EQ(table_->copy(device_, {&here, 100}, {&shared, 64}, 7), QNL_OK);
+  char found[8] = {};
+  ASSERT_EQ(other->table->read(other, {&there, 64}, found, 7), QNL_OK);
+  EXPECT_STREQ(found, "Across");
+  table_->free_arena(device_, &shared);
+  table_->free_arena(device_, &here);
+  other->table->free_arena(other, &there);
+  qnl_device_close(other);
+}
+
+TEST_P(DeviceTest, ThreadsMayAllocateAndCopyAtOnce) {
+  std::vector<std::thread> threads;
+  std::atomic<int> wrong{0};
+  for (int t = 0; t < 3; ++t)
+    threads.emplace_back([&, t] {
+      for (int r = 0; r < 20; ++r) {
+        DeviceArena a;
+        char found[64] = {};
+        bool ok = table_->allocate_arena(device_, 64, false, &a) == QNL_OK &&
+                  table_->fill(device_, {&a, 0}, 64, static_cast<uint8_t>(t + 1)) == QNL_OK &&
+                  table_->read(device_, {&a, 0}, found, 64) == QNL_OK;
+        for (char c : found) ok = ok && c == t + 1;
+        table_->free_arena(device_, &a);
+        wrong += ok ? 0 : 1;
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(wrong.load(), 0);
+  EXPECT_EQ(table_->memory_used(device_), 0u);
+}
+
+TEST(NullDevice, AFaultStays) {
+  qnl_device* device = nullptr;
+  ASSERT_EQ(qnl_device_open_null(&device, nullptr), QNL_OK);
+  {
+    std::vector<std::byte> image = test::test_image();
+    RecordedList list(device, {image.data(), image.size(), host_arch(), test::kKernelCount});
+    null::inject_fault(device);
+    for (int i = 0; i < 2; ++i) {
+      Event event;
+      EXPECT_EQ(list.submit(&event), QNL_DEVICE_FAULT);
+      EXPECT_EQ(device->table->launch(device, list.kernels, test::kAdd, 1, list.bindings, 3, nullptr),
+                QNL_DEVICE_FAULT);
+      EXPECT_EQ(device->table->wait_idle(device), QNL_DEVICE_FAULT);
+    }
+  }
+  qnl_device_close(device);
+}
+
 #ifdef TEST_VULKAN
-INSTANTIATE_TEST_SUITE_P(Devices, DeviceTest, testing::Values("cpu", "null", "vulkan", "vulkan copies"));
+INSTANTIATE_TEST_SUITE_P(Devices, DeviceTest,
+                         testing::Values("cpu", "cpu pool", "null", "vulkan", "vulkan copies"));
 #else
-INSTANTIATE_TEST_SUITE_P(Devices, DeviceTest, testing::Values("cpu", "null"));
+INSTANTIATE_TEST_SUITE_P(Devices, DeviceTest, testing::Values("cpu", "cpu pool", "null"));
 #endif
 
 TEST(Devices, NeedAPlaceForTheResult) {

@@ -164,6 +164,23 @@ TEST_F(SystemFailure, ExecutablePages) {
   EXPECT_EQ(create(false, &error), QNL_OK) << "only one call was refused";
 }
 
+TEST_F(SystemFailure, ADeviceGetsNoThreadOfItsOwn) {
+  Device device;
+  qnl_error error = {};
+  ASSERT_EQ(device.open_cpu(1, &error), QNL_OK);
+  threads_left = 0;
+  EXPECT_EQ(device.start_thread(&error), QNL_THREAD_FAILED);
+  EXPECT_STREQ(error.text, "device: could not start a thread");
+  threads_left = -1;
+  memory_left = 0;
+  EXPECT_EQ(device.start_thread(&error), QNL_OUT_OF_MEMORY);
+  EXPECT_STREQ(error.text, "device: no memory for a thread");
+  memory_left = -1;
+  EXPECT_EQ(device.start_thread(&error), QNL_OK);
+  device = Device();
+  EXPECT_EQ(mapped_bytes, 0);
+}
+
 // The threads that started before the one that does not are stopped and joined.
 TEST_F(SystemFailure, EachThread) {
   for (int n = 0; n < 3; ++n) {

@@ -1,0 +1,48 @@
+// A lock that sleeps, on the platform's park and wake. Not recursive.
+#pragma once
+
+#include "platform/platform.h"
+
+namespace quernel::runtime {
+
+class Lock {
+ public:
+  void lock() {
+    uint32_t free = kFree;
+    if (__atomic_compare_exchange_n(&word_, &free, kHeld, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) return;
+    while (__atomic_exchange_n(&word_, kAwaited, __ATOMIC_ACQUIRE) != kFree)
+      platform::park(&word_, kAwaited, platform::kForever);
+  }
+  void unlock() {
+    if (__atomic_exchange_n(&word_, kFree, __ATOMIC_RELEASE) == kAwaited) platform::wake(&word_, 1);
+  }
+
+ private:
+  static constexpr uint32_t kFree = 0, kHeld = 1, kAwaited = 2;  // awaited: held, and someone may sleep
+  uint32_t word_ = kFree;
+};
+
+class Guard {
+ public:
+  explicit Guard(Lock* lock) : lock_(lock) { lock_->lock(); }
+  Guard(const Guard&) = delete;
+  Guard& operator=(const Guard&) = delete;
+  ~Guard() { lock_->unlock(); }
+
+ private:
+  Lock* lock_;
+};
+
+// The other way round: free from here to the end of the scope.
+class Unguard {
+ public:
+  explicit Unguard(Lock* lock) : lock_(lock) { lock_->unlock(); }
+  Unguard(const Unguard&) = delete;
+  Unguard& operator=(const Unguard&) = delete;
+  ~Unguard() { lock_->lock(); }
+
+ private:
+  Lock* lock_;
+};
+
+}  // namespace quernel::runtime
