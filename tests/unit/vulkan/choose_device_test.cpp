@@ -214,6 +214,17 @@ TEST_F(ChooseDevice, TheCpuWhereMemoryIsMissing) {
   contents.arenas[kWorkspace].bytes = uint64_t{1} << 45;
   open(contents);
   expect(QNL_CHOICE_NO_MEMORY, false, "the bundle needs a block of memory of 35184372088832 bytes");
+  qnl_device_info info;
+  qnl_device_get_info(device_.get(), &info);
+  EXPECT_EQ(info.memory_bytes, UINT64_MAX);
+  // A program can find out by itself.
+  ASSERT_EQ(device_.open_vulkan(&vulkan_, &error_), QNL_OK) << error_.text;
+  qnl_device_get_info(device_.get(), &info);
+  qnl_requirements needs;
+  ASSERT_EQ(qnl_session_query(bundle_.get(), device_.get(), nullptr, &needs, &error_), QNL_OK) << error_.text;
+  EXPECT_GT(needs.workspace_bytes, info.max_block_bytes);
+  EXPECT_GT(needs.workspace_bytes, info.memory_bytes);
+  EXPECT_GE(info.max_binding_bytes, uint64_t{1} << 27) << "what Vulkan promises";
 }
 
 TEST_F(ChooseDevice, ADecisionIsKept) {
