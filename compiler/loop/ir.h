@@ -33,7 +33,7 @@ enum class Scope : uint8_t {
   kShared,    // per workgroup (a CPU keeps it on the stack)
   kRegister,  // accumulators; after unrolling, indexed by constants only, so that it becomes registers
 };
-enum class Access : uint8_t { kRead, kWrite, kReadWrite };
+enum class Access : uint8_t { kRead, kWrite, kReadWrite };  // kWrite: no element is stored twice
 
 inline constexpr int64_t kUnknownSize = INT64_MAX;
 

@@ -83,7 +83,8 @@ class Analysis {
   void place(const loop::BufferNode& b, const Accesses& a) {
     bool alone = result_.invocations == 1;
     if (!a.is_own) {
-      bool exchanges = (a.loads > 0 && a.stores > 0) || a.stores > 1;
+      bool exchanges = a.stores > 1 && b.access != loop::Access::kWrite;
+      exchanges = exchanges || (a.loads > 0 && a.stores > 0);
       if (!alone && exchanges && !a.same_index) result_.exchanged.insert(&b);
       return;
     }

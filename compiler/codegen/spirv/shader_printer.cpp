@@ -6,6 +6,7 @@
 #include <functional>
 
 #include "codegen/spirv/glsl_prelude.h"
+#include "loop/evaluate_scalar.h"
 #include "loop/print.h"
 #include "schemas/kernel_abi.h"
 #include "support/diagnostic.h"
@@ -217,7 +218,50 @@ Expected<Shader> print_shader(const loop::Kernel& kernel, const Target& target) 
 
 // ---- barriers
 
+namespace {
+// The lanes of an index that depends on nothing else; none where it is not so.
+std::vector<int64_t> fixed_lanes(const loop::Expr& e) {
+  auto lanes = static_cast<size_t>(e->type.lanes);
+  std::vector<int64_t> result(lanes);
+  switch (e->kind) {
+    case ExprKind::kConst:
+      std::fill(result.begin(), result.end(), loop::bits_to_int(e->type.dtype, e->bits));
+      return result;
+    case ExprKind::kRamp:
+    case ExprKind::kBroadcast: {
+      std::vector<int64_t> base = fixed_lanes(e->args[0]);
+      if (base.empty()) return {};
+      int64_t stride = e->kind == ExprKind::kRamp ? e->stride : 0;
+      for (size_t i = 0; i < lanes; ++i) result[i] = base[0] + static_cast<int64_t>(i) * stride;
+      return result;
+    }
+    case ExprKind::kBinary: {
+      if (e->type.dtype != DType::kI64) return {};
+      std::vector<int64_t> a = fixed_lanes(e->args[0]), b = fixed_lanes(e->args[1]);
+      if (a.empty() || b.empty()) return {};
+      for (size_t i = 0; i < lanes; ++i)
+        result[i] = static_cast<int64_t>(loop::evaluate_binary(
+            e->binary, DType::kI64, static_cast<uint64_t>(a[i]), static_cast<uint64_t>(b[i])));
+      return result;
+    }
+    default:
+      return {};
+  }
+}
+
+bool meet(const auto& a, const auto& b) {
+  return std::any_of(a.begin(), a.end(), [&](const auto& x) { return b.contains(x); });
+}
+}  // namespace
+
 void ShaderPrinter::Exchange::join(const Exchange& other) {
+  for (const loop::BufferNode* b : other.written) {
+    auto known = other.places.find(b);
+    if (known == other.places.end() || (written.contains(b) && !places.contains(b)))
+      places.erase(b);
+    else
+      places[b].insert(known->second.begin(), known->second.end());
+  }
   read.insert(other.read.begin(), other.read.end());
   written.insert(other.written.begin(), other.written.end());
 }
@@ -234,20 +278,27 @@ ShaderPrinter::Exchange ShaderPrinter::accesses(const loop::StmtNode& s) const {
   Exchange result;
   std::unordered_set<const loop::ExprNode*> seen;
   for (const loop::Expr* e : {&s.extent, &s.condition, &s.index, &s.value}) read_exchanged(*e, result, seen);
-  if (s.kind == StmtKind::kStore && distribution_.exchanged.contains(s.buffer.get()))
+  if (s.kind == StmtKind::kStore && distribution_.exchanged.contains(s.buffer.get())) {
+    if (std::vector<int64_t> places = fixed_lanes(s.index); !places.empty())
+      result.places[s.buffer.get()].insert(places.begin(), places.end());
     result.written.insert(s.buffer.get());
+  }
   for (const loop::Stmt& child : s.body)
     if (child) result.join(accesses(*child));
   return result;
 }
 
+bool ShaderPrinter::Exchange::conflicts_with(const Exchange& later) const {
+  if (meet(later.read, written) || meet(later.written, read)) return true;
+  return std::any_of(written.begin(), written.end(), [&](const loop::BufferNode* b) {
+    if (!later.written.contains(b)) return false;
+    auto before = places.find(b), after = later.places.find(b);
+    return before == places.end() || after == later.places.end() || meet(before->second, after->second);
+  });
+}
+
 void ShaderPrinter::order(const Exchange& now) {
-  auto meet = [](const auto& a, const auto& b) {
-    return std::any_of(a.begin(), a.end(), [&](auto* x) { return b.contains(x); });
-  };
-  bool conflict = meet(now.read, since_barrier_.written) || meet(now.written, since_barrier_.written) ||
-                  meet(now.written, since_barrier_.read);
-  if (conflict) {
+  if (since_barrier_.conflicts_with(now)) {
     auto is_global = [](const loop::BufferNode* b) { return b->scope == loop::Scope::kGlobal; };
     bool global = std::any_of(since_barrier_.written.begin(), since_barrier_.written.end(), is_global) ||
                   std::any_of(since_barrier_.read.begin(), since_barrier_.read.end(), is_global);
@@ -313,11 +364,14 @@ void ShaderPrinter::print_for(const loop::StmtNode& s) {
   ranges_.bound(s.var, {0, steps - 1});
   std::string name = vars_[s.var.get()] = declare(s.var->name);
   narrow_vars_[s.var.get()] = true;
-  since_barrier_.join(accesses(*s.body[0]));  // of the step before
+  Exchange step = accesses(*s.body[0]);
+  // Where steps need no barrier between them, one before them all is enough.
+  if (!step.conflicts_with(step)) order(step);
+  since_barrier_.join(step);  // of the step before
   open("for (int " + name + " = 0; " + name + " < " + end + "; ++" + name + ")");
   statement(*s.body[0]);
   close();
-  since_barrier_.join(accesses(*s.body[0]));
+  since_barrier_.join(step);
 }
 
 void ShaderPrinter::print_if(const loop::StmtNode& s) {

@@ -54,7 +54,10 @@ class ShaderPrinter {
   // Which exchanged buffers were read and written since the last barrier.
   struct Exchange {
     std::set<const loop::BufferNode*> read, written;
+    // Elements of what was written, where they are known.
+    std::map<const loop::BufferNode*, std::set<int64_t>> places;
     void join(const Exchange& other);
+    bool conflicts_with(const Exchange& later) const;
   };
   // All that a statement accesses.
   Exchange accesses(const loop::StmtNode& s) const;
