@@ -138,6 +138,10 @@ bool has_pass(const std::vector<Pass>& passes, std::string_view name) {
 
 const std::vector<GraphPass>& graph_passes() {
   static const std::vector<GraphPass> passes = {
+      {"place-nodes", "a GPU's nodes that run on the processor beside it",
+       [](const Graph& graph, const Target& target, const CompileOptions& options, auto&&) {
+         return schedule::place_nodes(graph, target, options.place);
+       }},
       {"form-integer-contractions", "contractions of 8-bit operands add up integers",
        [](const Graph& graph, const Target& target, auto&&...) {
          std::optional<DType> activations;  // of the one sign that the target multiplies by i8
@@ -235,9 +239,16 @@ Status check_pass_names(const CompileOptions& options) {
 
 namespace {
 template <class Run>
-Expected<Graph> run_on_bodies_too(const Run& run, const Graph& graph) {
-  QUERNEL_TRY(Graph result, run(graph));
-  return transform_bodies(std::move(result), [&](const Graph& body) { return run_on_bodies_too(run, body); });
+Expected<Graph> run_on_bodies_too(const Run& run, const Graph& graph, const Target& target) {
+  QUERNEL_TRY(Graph result, run(graph, target));
+  if (std::none_of(result.nodes.begin(), result.nodes.end(),
+                   [](const Node& node) { return is_control(node.op); }))
+    return result;
+  Target inside = target;  // of loops and branches, which run on one processor
+  inside.host = nullptr;
+  return transform_bodies(std::move(result), [&](const Node& node, const Graph& body) {
+    return run_on_bodies_too(run, body, node.op == OpKind::k_on_host ? *target.host : inside);
+  });
 }
 
 // What a runtime can be given and give.
@@ -265,8 +276,8 @@ Expected<Graph> run_graph_passes(Graph graph, const Target& target, const Compil
   if (dump.active()) QUERNEL_CHECK(dump.write("import.qg", print(graph, 64)));
   PassOutput output(options, dump, ".qg", [&] { return print(graph, 64); });
   QUERNEL_CHECK(run_passes(graph_passes(), options, output, [&](const GraphPass& pass) -> Status {
-    auto run = [&](const Graph& g) { return pass.run(g, target, options, tilings); };
-    QUERNEL_TRY(graph, run_on_bodies_too(run, graph));
+    auto run = [&](const Graph& g, const Target& t) { return pass.run(g, t, options, tilings); };
+    QUERNEL_TRY(graph, run_on_bodies_too(run, graph, target));
     return should_verify(options) ? verify(graph, std::string(pass.name)) : Status();
   }));
   return graph;
@@ -274,12 +285,17 @@ Expected<Graph> run_graph_passes(Graph graph, const Target& target, const Compil
 
 namespace {
 
+// Kernels of one processor, equal ones once.
+struct KernelList {
+  std::vector<loop::Kernel> kernels;
+  std::unordered_map<std::string, int> known;  // by their text, without the name
+};
+
 struct Lowered {
-  bundle::CompiledVariant variant;  // without its image
+  bundle::CompiledVariant variant;  // without its images
   // Of custom ops, the image's first kernels.
   std::vector<codegen::PrebuiltKernel> prebuilt;
-  std::vector<loop::Kernel> kernels;
-  std::unordered_map<std::string, int> known;  // kernels by their text, without the name
+  KernelList own, host;  // of the target, and of the processor beside it
   schedule::Packings packings;
 
   // The image's kernel of the custom op; -1 where it has none.
@@ -290,8 +306,10 @@ struct Lowered {
   }
 };
 
-// The items of a schedule and of the bodies in it; kernels by their text.
-std::vector<bundle::Dispatch> lower_items(const schedule::Schedule& schedule, Lowered& result) {
+// The items of a schedule and of the bodies in it, for the target or for the processor beside it.
+std::vector<bundle::Dispatch> lower_items(const schedule::Schedule& schedule, Lowered& result,
+                                          bool on_host = false) {
+  const Target& target = on_host ? *result.variant.target.host : result.variant.target;
   std::vector<bundle::Dispatch> dispatches;
   for (const schedule::Item& item : schedule.items) {
     bundle::Dispatch& dispatch = dispatches.emplace_back();
@@ -307,14 +325,16 @@ std::vector<bundle::Dispatch> lower_items(const schedule::Schedule& schedule, Lo
     }
     if (group.kind == schedule::GroupKind::kControl) {
       for (const schedule::Schedule& body : group.bodies)
-        dispatch.bodies.push_back(lower_items(body, result));
+        dispatch.bodies.push_back(lower_items(body, result, on_host || group.on_host));
       continue;
     }
-    lower::LoweredItem lowered = lower::lower_item(schedule, item, result.variant.target);
+    lower::LoweredItem lowered = lower::lower_item(schedule, item, target);
     loop::Kernel& kernel = lowered.kernel;
-    std::vector<loop::Kernel>& kernels = result.kernels;
-    auto [it, fresh] = result.known.try_emplace(loop::to_string(kernel),
-                                                static_cast<int>(result.prebuilt.size() + kernels.size()));
+    KernelList& list = on_host ? result.host : result.own;
+    std::vector<loop::Kernel>& kernels = list.kernels;
+    size_t first = on_host ? 0 : result.prebuilt.size();
+    auto [it, fresh] =
+        list.known.try_emplace(loop::to_string(kernel), static_cast<int>(first + kernels.size()));
     if (fresh) {
       kernel.name = std::string(to_string(group.kind)) + "_" + std::to_string(kernels.size());
       kernels.push_back(std::move(kernel));
@@ -369,7 +389,8 @@ Status run_loop_passes(Lowered& lowered, const CompileOptions& options) {
   Dump dump(options.dump_dir.empty() ? std::string() : options.dump_dir + "/" + target);
   auto print_kernels = [&] {
     std::string text;
-    for (const loop::Kernel& kernel : lowered.kernels) text += loop::to_string(kernel);
+    for (const KernelList* list : {&lowered.own, &lowered.host})
+      for (const loop::Kernel& kernel : list->kernels) text += loop::to_string(kernel);
     return text;
   };
   if (dump.active()) {
@@ -381,10 +402,11 @@ Status run_loop_passes(Lowered& lowered, const CompileOptions& options) {
   }
   PassOutput output(options, dump, ".loop", print_kernels);
   return run_passes(loop_passes(), options, output, [&](const LoopPass& pass) -> Status {
-    for (loop::Kernel& kernel : lowered.kernels) {
-      pass.run(kernel);
-      if (should_verify(options)) QUERNEL_CHECK(loop::verify(kernel));
-    }
+    for (KernelList* list : {&lowered.own, &lowered.host})
+      for (loop::Kernel& kernel : list->kernels) {
+        pass.run(kernel);
+        if (should_verify(options)) QUERNEL_CHECK(loop::verify(kernel));
+      }
     return {};
   });
 }
@@ -412,13 +434,13 @@ Expected<CompiledCode> prepare_c(Lowered lowered, const std::string& symbol_pref
                            "': a precompiled kernel is machine code, C cannot hold it",
                        {}, "compile with --emit=static");
   codegen::Image& image = lowered.variant.image;
-  for (size_t k = 0; k < lowered.kernels.size(); ++k) {
-    image.kernel_names.push_back(lowered.kernels[k].name);
+  for (size_t k = 0; k < lowered.own.kernels.size(); ++k) {
+    image.kernel_names.push_back(lowered.own.kernels[k].name);
     image.symbols.push_back(symbol_prefix + std::to_string(k));
-    image.scratch_bytes.push_back(codegen::scratch_bytes(lowered.kernels[k]));
+    image.scratch_bytes.push_back(codegen::scratch_bytes(lowered.own.kernels[k]));
     image.stack_bytes.push_back(0);
   }
-  return CompiledCode{std::move(lowered.variant), std::move(lowered.kernels)};
+  return CompiledCode{std::move(lowered.variant), std::move(lowered.own.kernels)};
 }
 
 Status compile_for_gpu(Lowered& lowered, const CompileOptions& options) {
@@ -426,7 +448,7 @@ Status compile_for_gpu(Lowered& lowered, const CompileOptions& options) {
   codegen::ShaderOptions shader_options;
   if (!options.dump_dir.empty()) shader_options.dump_dir = options.dump_dir + "/" + target.name;
   QUERNEL_TRY(codegen::ShaderImage shaders,
-              codegen::compile_shaders(lowered.kernels, target, shader_options));
+              codegen::compile_shaders(lowered.own.kernels, target, shader_options));
   target.required_features |= shaders.features;
   codegen::Image& image = lowered.variant.image;
   image.code = std::move(shaders.table);
@@ -445,17 +467,23 @@ Expected<CompiledCode> compile_code(const std::vector<Graph>& graphs, const Targ
   QUERNEL_CHECK(run_loop_passes(lowered, options));
   if (options.emit == Emit::kC) return prepare_c(std::move(lowered), symbol_prefix);
   if (options.on_stage) options.on_stage("code generation");
-  if (target.is_gpu()) {
-    QUERNEL_CHECK(compile_for_gpu(lowered, options));
-    return CompiledCode{std::move(lowered.variant), {}};
-  }
   codegen::CompileOptions codegen_options;
   codegen_options.threads = options.threads;
   codegen_options.symbol_prefix = symbol_prefix;
   codegen_options.optimize = !contains(options.disabled_passes, kOptimizeCode);
   if (!options.dump_dir.empty()) codegen_options.dump_dir = options.dump_dir + "/" + target.name;
-  QUERNEL_TRY(lowered.variant.image,
-              codegen::compile_kernels(lowered.kernels, target, codegen_options, lowered.prebuilt));
+  if (!target.is_gpu()) {
+    QUERNEL_TRY(lowered.variant.image,
+                codegen::compile_kernels(lowered.own.kernels, target, codegen_options, lowered.prebuilt));
+    return CompiledCode{std::move(lowered.variant), {}};
+  }
+  QUERNEL_CHECK(compile_for_gpu(lowered, options));
+  if (lowered.host.kernels.empty()) {
+    lowered.variant.target.host = nullptr;  // which nothing asks for
+  } else {
+    QUERNEL_TRY(lowered.variant.host_image,
+                codegen::compile_kernels(lowered.host.kernels, *target.host, codegen_options, {}));
+  }
   return CompiledCode{std::move(lowered.variant), {}};
 }
 
@@ -464,7 +492,7 @@ std::vector<std::string> kernel_classes(const bundle::BundleContents& contents) 
   std::vector<std::string> classes(contents.variants[0].kernels.size());
   for (const bundle::EntryPoint& entry : contents.entry_points)
     for (const bundle::Item& item : entry.plans[0].items)
-      if (item.kind == bundle::ItemKind::kDispatch) classes[item.kernel] = item.kernel_class;
+      if (item.kind == bundle::ItemKind::kDispatch && !item.on_host) classes[item.kernel] = item.kernel_class;
   return classes;
 }
 
@@ -555,9 +583,42 @@ Expected<bundle::CompiledVariant> compile_variant(const std::vector<Graph>& grap
   return std::move(code.variant);
 }
 
+namespace {
+// With those that run on the host.
+int item_count(const schedule::Schedule& schedule) {
+  int count = 0;
+  for (const schedule::Item& item : schedule.items)
+    count += item.group >= 0 && schedule.groups[item.group].on_host
+                 ? item_count(schedule.groups[item.group].bodies[0])
+                 : 1;
+  return count;
+}
+
+// Rules that can have no effect are mistakes.
+Status check_place_rules(const std::vector<Graph>& graphs, const CompileOptions& options) {
+  if (options.place.empty()) return {};
+  bool any_host = false;
+  for (const std::string& name : options.targets) {
+    QUERNEL_TRY(Target target, find_target(name));
+    any_host |= target.host != nullptr;
+  }
+  if (!any_host)
+    return invalid_input("--place: expected a target that is a GPU with a processor beside it, found '" +
+                             options.targets[0] + "'",
+                         {}, "name one, --target vulkan/native say");
+  for (const PlaceRule& rule : options.place)
+    if (std::none_of(graphs.begin(), graphs.end(),
+                     [&](const Graph& graph) { return schedule::names_a_node(rule, graph); }))
+      return invalid_input("--place: no node has a name like '" + rule.pattern + "'", {},
+                           "`quernel inspect --schedule` shows the nodes' names");
+  return {};
+}
+}  // namespace
+
 Expected<CompileReport> compile_graphs(const std::vector<Graph>& graphs, const std::string& path,
                                        const CompileOptions& options) {
   QUERNEL_CHECK(check_pass_names(options));
+  QUERNEL_CHECK(check_place_rules(graphs, options));
   QUERNEL_CHECK(check_shared_states(graphs));
   bool is_program = options.emit != Emit::kBundle;
   const char* form = options.emit == Emit::kC ? "C files" : "a static library";
@@ -601,7 +662,10 @@ Expected<CompileReport> compile_graphs(const std::vector<Graph>& graphs, const s
                          "compile a bundle (--emit=bundle)");
     for (const std::string& other : targets)
       if (Target t = *find_target(other);
-          t.arch == target.arch && t.required_features == target.required_features)
+          t.arch == target.arch && t.required_features == target.required_features &&
+          !t.host == !target.host &&
+          (!t.host || (t.host->arch == target.host->arch &&
+                       t.host->required_features == target.host->required_features)))
         return invalid_input("targets '" + other + "' and '" + target.name +
                                  "' ask the same of a device: it would never choose the second",
                              {}, "leave one of them out");
@@ -635,14 +699,15 @@ Expected<CompileReport> compile_graphs(const std::vector<Graph>& graphs, const s
       break;
   }
   finish();
-  report.kernels = static_cast<int>(variants[0].image.kernel_names.size());
+  report.kernels =
+      static_cast<int>(variants[0].image.kernel_names.size() + variants[0].host_image.kernel_names.size());
   report.multiply_adds = multiply_adds(graphs[0]).estimate();
   for (const bundle::CompiledEntry& entry : variants[0].entries) {
     uint64_t workspace = 0;
     for (const schedule::Region& region : entry.schedule.regions)
       workspace += static_cast<uint64_t>(region.bytes.estimate());
     report.workspace_bytes = std::max(report.workspace_bytes, workspace);
-    report.dispatches += static_cast<int>(entry.schedule.items.size());
+    report.dispatches += item_count(entry.schedule);
   }
   return report;
 }

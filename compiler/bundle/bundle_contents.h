@@ -68,6 +68,7 @@ struct Arena {
   int32_t constants = -1;  // index of a ConstantsSegment: constants arena (required), state arena (-1: zeros)
   int32_t bytes_expression = -1;  // over bound symbols: replaces bytes (workspace, input, output)
   uint32_t region = 0;            // workspace: of BundleContents::regions; not stored
+  bool host_access = false;       // workspace, state: items on the processor beside the device use it
 };
 
 // An input, output or state tensor.
@@ -131,6 +132,7 @@ struct Item {
   int32_t symbol = -1;                // read_symbol, loop: the runtime symbol that it sets
   DType dtype = DType::kF32;          // read_symbol: of the element that it reads
   uint32_t end = 0;                   // loop, branch: index of the item after its last one
+  bool on_host = false;               // dispatch: of a kernel of the variant's host
   uint32_t else_begin = 0;            // branch: of the first item of its else part; `end` when it has none
   int32_t count_expression = -1;      // loop
   int32_t condition_expression = -1;  // loop, branch
@@ -166,6 +168,7 @@ struct Variant {
   CodeFormat code_format = CodeFormat::kElfImage;
   std::vector<std::byte> code;  // the image; equal images of several variants are stored once
   std::vector<Kernel> kernels;  // kernel k is entry k of the image table
+  int32_t host = -1;            // index in BundleContents::hosts: the processor beside the device
 };
 
 // What a computed output may be off by, as bundle.fbs says.
@@ -199,8 +202,15 @@ struct BundleContents {
   std::vector<Arena> arenas;
   std::vector<Tensor> states;
   std::vector<Variant> variants;
+  std::vector<Variant> hosts;
   std::vector<EntryPoint> entry_points;
   std::vector<TestVector> test_vectors;
+
+  // All that have code: variants, then hosts.
+  size_t image_count() const { return variants.size() + hosts.size(); }
+  const Variant& image(size_t i) const {
+    return i < variants.size() ? variants[i] : hosts[i - variants.size()];
+  }
 };
 
 }  // namespace quernel::bundle

@@ -35,7 +35,9 @@ uint32_t arch_code(Arch arch) {
   return QNL_ARCH_NONE;
 }
 
-Access access_of(bool write) { return write ? Access::kWrite : Access::kRead; }
+Access access_of(const schedule::Binding& b) {
+  return !b.write ? Access::kRead : b.whole ? Access::kWrite : Access::kReadWrite;
+}
 
 EdgeKind edge_kind(schedule::Hazard hazard) {
   switch (hazard) {
@@ -60,8 +62,12 @@ class Assembler {
     contents_.constants.emplace_back();
     add_arena("constants", ArenaKind::kConstants, 0);
     contents_.arenas[0].constants = 0;
-    for (const schedule::Region& region : variants_[0].entries[0].schedule.regions)
-      contents_.regions.push_back({region.name, static_cast<uint64_t>(region.capacity)});
+    for (const CompiledVariant& variant : variants_)  // those of one have more, or all the same
+      for (size_t r = contents_.regions.size(); r < variant.entries[0].schedule.regions.size(); ++r) {
+        const schedule::Region& region = variant.entries[0].schedule.regions[r];
+        contents_.regions.push_back({region.name, static_cast<uint64_t>(region.capacity)});
+        shared_.push_back(region.shared);
+      }
     for (const CompiledVariant& variant : variants_) add_variant(variant);
     for (size_t e = 0; e < variants_[0].entries.size(); ++e) add_entry(e);
     contents_.arenas[0].bytes = contents_.constants[0].bytes;
@@ -83,6 +89,7 @@ class Assembler {
       auto index = static_cast<uint32_t>(workspaces_.size());
       workspaces_.push_back(add_arena(std::move(name), ArenaKind::kWorkspace, 0));
       contents_.arenas[workspaces_.back()].region = index;
+      contents_.arenas[workspaces_.back()].host_access = shared_[index];
     }
     for (size_t i = 0; i < graph.inputs.size(); ++i) {
       const std::string& name = graph.values[graph.inputs[i]].name;
@@ -105,7 +112,7 @@ class Assembler {
     std::vector<Dim> workspaces(workspaces_.size(), 0);
     for (size_t v = 0; v < variants_.size(); ++v) {
       const CompiledEntry& compiled = variants_[v].entries[index];
-      for (size_t r = 0; r < workspaces.size(); ++r)
+      for (size_t r = 0; r < compiled.schedule.regions.size(); ++r)
         workspaces[r] = max(workspaces[r], compiled.schedule.regions[r].bytes);
       entry.plans.push_back(plan(compiled, static_cast<uint32_t>(v)));
     }
@@ -226,18 +233,24 @@ class Assembler {
   }
 
   void add_variant(const CompiledVariant& compiled) {
+    contents_.variants.push_back(image_of(compiled.target, compiled.image));
+    if (!compiled.target.host) return;
+    contents_.variants.back().host = static_cast<int32_t>(contents_.hosts.size());
+    contents_.hosts.push_back(image_of(*compiled.target.host, compiled.host_image));
+  }
+
+  static Variant image_of(const Target& target, const codegen::Image& image) {
     Variant variant;
-    variant.target = compiled.target.name;
-    variant.arch = arch_code(compiled.target.arch);
-    variant.required_features = compiled.target.required_features;
-    variant.code_format = compiled.target.is_gpu() ? CodeFormat::kSpirv : CodeFormat::kElfImage;
-    variant.code.resize(compiled.image.code.size());
-    if (!variant.code.empty())
-      std::memcpy(variant.code.data(), compiled.image.code.data(), variant.code.size());
-    for (size_t k = 0; k < compiled.image.kernel_names.size(); ++k)
-      variant.kernels.push_back({compiled.image.kernel_names[k], compiled.image.scratch_bytes[k],
-                                 static_cast<uint32_t>(compiled.image.stack_bytes[k])});
-    contents_.variants.push_back(std::move(variant));
+    variant.target = target.name;
+    variant.arch = arch_code(target.arch);
+    variant.required_features = target.required_features;
+    variant.code_format = target.is_gpu() ? CodeFormat::kSpirv : CodeFormat::kElfImage;
+    variant.code.resize(image.code.size());
+    if (!variant.code.empty()) std::memcpy(variant.code.data(), image.code.data(), variant.code.size());
+    for (size_t k = 0; k < image.kernel_names.size(); ++k)
+      variant.kernels.push_back(
+          {image.kernel_names[k], image.scratch_bytes[k], static_cast<uint32_t>(image.stack_bytes[k])});
+    return variant;
   }
 
   Plan plan(const CompiledEntry& compiled, uint32_t variant) {
@@ -255,18 +268,34 @@ class Assembler {
     const schedule::Schedule* schedule = nullptr;
     Dim workspace = 0;
     int region = 0;
+    bool on_host = false;
     int region_of(const schedule::Buffer& buffer) const { return outer ? region : buffer.region; }
   };
 
-  // Bodies follow their loop or branch.
+  // Bodies follow their loop or branch; what runs on the host is items like any other.
   void add_items(std::vector<Item>& items, const schedule::Schedule& s,
                  const std::vector<Dispatch>& dispatches, const Frame& frame) {
+    constexpr uint32_t kNone = UINT32_MAX;
     std::vector<uint32_t> index;  // of the schedule's items
     std::vector<int64_t> live = schedule::live_bytes(s);
     for (size_t i = 0; i < s.items.size(); ++i) {
       const schedule::Item& from = s.items[i];
+      auto add_edges = [&](Item& item) {
+        for (const schedule::Dependency& d : from.dependencies)
+          if (uint32_t before = index[static_cast<size_t>(d.item)]; before != kNone)
+            item.edges.push_back({before, edge_kind(d.hazard)});
+      };
+      if (from.group >= 0 && s.groups[from.group].on_host) {
+        size_t first = items.size();
+        add_items(items, s.groups[from.group].bodies[0], dispatches[i].bodies[0],
+                  body_frame(frame, s.groups[from.group], 0));
+        if (items.size() != first) add_edges(items[first]);
+        index.push_back(items.size() == first ? kNone : static_cast<uint32_t>(items.size() - 1));
+        continue;
+      }
       index.push_back(static_cast<uint32_t>(items.size()));
       Item item;
+      item.on_host = frame.on_host;
       if (from.group < 0) {
         item.kind = ItemKind::kReadSymbol;
         item.symbol = static_cast<int32_t>(symbol_index_.at(from.symbol));
@@ -283,8 +312,8 @@ class Assembler {
       if (from.group >= 0) item.source_nodes = source_nodes(s, s.groups[from.group]);
       if (item.kind != ItemKind::kLoop && item.kind != ItemKind::kBranch)
         for (const schedule::Binding& b : from.bindings) item.bindings.push_back(binding(frame, b));
-      for (const schedule::Dependency& d : from.dependencies)
-        item.edges.push_back({index[static_cast<size_t>(d.item)], edge_kind(d.hazard)});
+      if (frame.on_host) mark_host_access(item);
+      add_edges(item);
       auto analyse = [&](const Dim& amount, uint64_t& typical, int32_t& exact) {
         typical = static_cast<uint64_t>(amount.estimate());
         if (amount.is_const() || !amount.is_bound()) return;
@@ -335,18 +364,26 @@ class Assembler {
     if (control.condition) item.condition_expression = expression(*control.condition);
   }
 
+  static Frame body_frame(const Frame& outer, const schedule::Group& group, size_t body) {
+    Frame frame{&outer, &group.bodies[body], outer.workspace, outer.region, outer.on_host || group.on_host};
+    if (group.scratch_buffer < 0) return frame;
+    const schedule::Buffer& workspace = outer.schedule->buffers[group.scratch_buffer];
+    frame.workspace += workspace.offset;
+    frame.region = outer.region_of(workspace);
+    return frame;
+  }
+
+  void mark_host_access(const Item& item) {
+    for (const Binding& b : item.bindings)
+      if (Arena& arena = contents_.arenas[b.arena]; arena.kind == ArenaKind::kState) arena.host_access = true;
+  }
+
   // The bodies of the last item.
   void add_bodies(std::vector<Item>& items, const Frame& outer, const schedule::Group& group,
                   const Dispatch& dispatch) {
     size_t control = items.size() - 1;
     for (size_t b = 0; b < group.bodies.size(); ++b) {
-      Frame frame{&outer, &group.bodies[b], outer.workspace, outer.region};
-      if (group.scratch_buffer >= 0) {
-        const schedule::Buffer& workspace = outer.schedule->buffers[group.scratch_buffer];
-        frame.workspace += workspace.offset;
-        frame.region = outer.region_of(workspace);
-      }
-      add_items(items, group.bodies[b], dispatch.bodies[b], frame);
+      add_items(items, group.bodies[b], dispatch.bodies[b], body_frame(outer, group, b));
       if (b == 0) items[control].else_begin = static_cast<uint32_t>(items.size());
     }
     items[control].end = static_cast<uint32_t>(items.size());
@@ -354,7 +391,7 @@ class Assembler {
 
   Binding binding(const Frame& frame, const schedule::Binding& from) {
     Binding to;
-    to.access = access_of(from.write);
+    to.access = access_of(from);
     Dim offset = from.offset;
     to.arena = place(frame, from.buffer, offset);
     if (offset.is_const())
@@ -408,6 +445,7 @@ class Assembler {
 
   const std::vector<CompiledVariant>& variants_;
   BundleContents contents_;
+  std::vector<bool> shared_;  // per region: both a GPU and the processor beside it reach it
   std::map<std::vector<int64_t>, int32_t> expressions_;
   // Of the present entry point.
   std::unordered_map<std::string, int64_t> symbol_index_;

@@ -16,7 +16,7 @@ struct Dispatch {
   int kernel = -1;                            // of the image; -1: the item is no dispatch
   std::vector<Dim> symbols;                   // the kernel's launch-time symbols, or the custom op's dims
   Dim workgroups = 0;                         // its grid's total
-  std::vector<std::vector<Dispatch>> bodies;  // of a loop or branch: one per item of each body
+  std::vector<std::vector<Dispatch>> bodies;  // of a node with bodies: one per item of each body
 };
 
 // An entry point for one target; one dispatch per item of the schedule.
@@ -29,6 +29,7 @@ struct CompiledEntry {
 struct CompiledVariant {
   Target target;
   codegen::Image image;
+  codegen::Image host_image;  // of target.host, where there is one
   std::vector<CompiledEntry> entries;
 };
 

@@ -213,7 +213,10 @@ Status check_item(const BundleContents& contents, const Variant& variant, const 
   }
   for (const Edge& edge : item.edges)
     if (edge.item >= index) return broken(where, "edge to an item that is not earlier");
-  if (item.kind == ItemKind::kDispatch && item.kernel >= variant.kernels.size())
+  if (item.on_host && (item.kind != ItemKind::kDispatch || variant.host < 0))
+    return broken(where, "expected a dispatch, of a variant with a host");
+  const Variant& image = item.on_host ? contents.hosts[static_cast<size_t>(variant.host)] : variant;
+  if (item.kind == ItemKind::kDispatch && item.kernel >= image.kernels.size())
     return broken(where, "kernel index out of range");
   if (item.kind == ItemKind::kCopy && (item.bindings.size() != 2 || item.copy_loops.size() > 4))
     return broken(where, "a copy has two bindings and at most four loops");
@@ -268,6 +271,9 @@ class StructureBuilder {
     size_t index = 0;
     auto variants =
         all<schema::Variant>(contents_.variants, [&](const Variant& v) { return variant(v, index++); });
+    Vec<Offset<schema::Variant>> hosts = 0;
+    if (!contents_.hosts.empty())
+      hosts = all<schema::Variant>(contents_.hosts, [&](const Variant& v) { return variant(v, index++); });
     auto entries =
         all<schema::EntryPoint>(contents_.entry_points, [&](const EntryPoint& e) { return entry_point(e); });
     size_t value = 0;
@@ -275,7 +281,7 @@ class StructureBuilder {
                                          [&](const TestVector& t) { return test_vector(t, value); });
     schema::FinishBundleBuffer(
         builder_, schema::CreateBundle(builder_, producer, segment_vector, symbols, expressions, arenas,
-                                       states, variants, entries, tests));
+                                       states, variants, entries, tests, hosts));
     return {builder_.GetBufferPointer(), builder_.GetBufferPointer() + builder_.GetSize()};
   }
 
@@ -293,7 +299,7 @@ class StructureBuilder {
   Offset<schema::Arena> arena(const Arena& a) {
     int32_t segment = a.constants < 0 ? -1 : static_cast<int32_t>(plan_.constants_segments[a.constants]);
     return schema::CreateArena(builder_, string(a.name), static_cast<schema::ArenaKind>(a.kind), a.bytes,
-                               a.alignment, segment, a.bytes_expression);
+                               a.alignment, segment, a.bytes_expression, a.host_access);
   }
 
   Offset<schema::Tensor> tensor(const Tensor& t) {
@@ -307,8 +313,8 @@ class StructureBuilder {
       return schema::CreateKernel(builder_, string(k.name), k.scratch_bytes, k.stack_bytes);
     });
     return schema::CreateVariant(builder_, string(v.target), v.arch, v.required_features,
-                                 static_cast<schema::CodeFormat>(v.code_format),
-                                 plan_.variant_segments[index], kernels);
+                                 static_cast<schema::CodeFormat>(v.code_format), plan_.image_segments[index],
+                                 kernels, v.host);
   }
 
   Offset<schema::Item> item(const Item& i) {
@@ -337,7 +343,7 @@ class StructureBuilder {
         static_cast<schema::DType>(i.dtype), i.end, i.else_begin, i.count_expression, i.condition_expression,
         i.signature.empty() ? 0 : string(i.signature), i.signature.empty() ? 0 : string(i.attributes),
         i.flops_expression, i.bytes_read_expression, i.bytes_written_expression, kernel_class, contraction,
-        tiling);
+        tiling, i.on_host);
   }
 
   // None when all bindings are constant.
@@ -401,6 +407,9 @@ Status check_contents(const BundleContents& contents) {
   QUERNEL_CHECK(check_constants(contents));
   if (contents.variants.empty()) return broken("bundle", "expected at least one variant");
   if (contents.entry_points.empty()) return broken("bundle", "expected at least one entry point");
+  for (const Variant& variant : contents.variants)
+    if (variant.host >= static_cast<int32_t>(contents.hosts.size()))
+      return broken("variant '" + variant.target + "'", "host index out of range");
   for (const Tensor& state : contents.states) {
     if (state.arena >= contents.arenas.size() || contents.arenas[state.arena].kind != ArenaKind::kState)
       return broken("state '" + state.name + "'", "expected an arena of kind state");
@@ -428,13 +437,12 @@ Status check_contents(const BundleContents& contents) {
 
 SegmentPlan plan_segments(const BundleContents& contents) {
   SegmentPlan plan;
-  for (size_t v = 0; v < contents.variants.size(); ++v) {
-    const std::vector<std::byte>& code = contents.variants[v].code;
+  for (size_t i = 0; i < contents.image_count(); ++i) {
+    const std::vector<std::byte>& code = contents.image(i).code;
     uint32_t found = 0;
-    while (found < plan.segments.size() && contents.variants[plan.segments[found].source].code != code)
-      ++found;
-    if (found == plan.segments.size()) plan.segments.push_back({SegmentKind::kCode, v, code.size()});
-    plan.variant_segments.push_back(found);
+    while (found < plan.segments.size() && contents.image(plan.segments[found].source).code != code) ++found;
+    if (found == plan.segments.size()) plan.segments.push_back({SegmentKind::kCode, i, code.size()});
+    plan.image_segments.push_back(found);
   }
   for (size_t c = 0; c < contents.constants.size(); ++c) {
     plan.constants_segments.push_back(static_cast<uint32_t>(plan.segments.size()));
@@ -469,6 +477,7 @@ uint64_t required_features(const BundleContents& contents) {
   if (!contents.symbols.empty() || !contents.expressions.empty())
     features |= static_cast<uint64_t>(schema::Feature::symbols);
   auto add = [&](schema::Feature feature) { features |= static_cast<uint64_t>(feature); };
+  if (!contents.hosts.empty()) add(schema::Feature::hosts);
   for (const EntryPoint& entry : contents.entry_points)
     for (const Plan& plan : entry.plans)
       for (const Item& item : plan.items) {

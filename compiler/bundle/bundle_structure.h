@@ -19,7 +19,7 @@ enum class SegmentKind : uint8_t { kCode, kConstants, kTestValues };
 
 struct Segment {
   SegmentKind kind = SegmentKind::kCode;
-  size_t source = 0;  // variant (code) or constants segment it is written from
+  size_t source = 0;  // image (code) or constants segment it is written from
   uint64_t bytes = 0;
   uint64_t offset = 0;  // in the file, set by place_segments
   uint64_t hash = 0;    // set when the segment has been written
@@ -27,7 +27,7 @@ struct Segment {
 
 struct SegmentPlan {
   std::vector<Segment> segments;             // in file order: code, constants, test values
-  std::vector<uint32_t> variant_segments;    // per variant
+  std::vector<uint32_t> image_segments;      // per variant, then per host
   std::vector<uint32_t> constants_segments;  // per ConstantsSegment
   uint32_t test_segment = 0;                 // meaningful when there are test vectors
   std::vector<uint64_t> test_value_offsets;  // per test tensor, in order over all vectors

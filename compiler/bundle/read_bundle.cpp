@@ -42,10 +42,11 @@ class Reader {
     each(bundle_.arenas(), [&](const schema::Arena& a) {
       contents_.arenas.push_back({text(a.name()), static_cast<ArenaKind>(a.kind()), a.bytes(), a.alignment(),
                                   a.segment() < 0 ? -1 : constants_.at(static_cast<uint32_t>(a.segment())),
-                                  a.bytes_expression()});
+                                  a.bytes_expression(), 0, a.host_access()});
     });
     contents_.states = tensors(bundle_.states());
-    each(bundle_.variants(), [&](const schema::Variant& v) { add_variant(v); });
+    each(bundle_.variants(), [&](const schema::Variant& v) { contents_.variants.push_back(variant(v)); });
+    each(bundle_.hosts(), [&](const schema::Variant& v) { contents_.hosts.push_back(variant(v)); });
     each(bundle_.entry_points(), [&](const schema::EntryPoint& e) { add_entry(e); });
     each(bundle_.test_vectors(), [&](const schema::TestVector& t) { add_test(t); });
     return std::move(contents_);
@@ -77,14 +78,15 @@ class Reader {
     return list;
   }
 
-  void add_variant(const schema::Variant& v) {
+  Variant variant(const schema::Variant& v) const {
     Variant to{text(v.target()), v.arch(), v.required_features(), static_cast<CodeFormat>(v.code_format())};
     std::span<const std::byte> code = bytes_of(segment(v.code_segment()));
     to.code.assign(code.begin(), code.end());
     each(v.kernels(), [&](const schema::Kernel& k) {
       to.kernels.push_back({text(k.name()), k.scratch_bytes(), k.stack_bytes()});
     });
-    contents_.variants.push_back(std::move(to));
+    to.host = v.host();
+    return to;
   }
 
   void add_entry(const schema::EntryPoint& e) {
@@ -135,6 +137,7 @@ class Reader {
     to.symbols = numbers(i.symbols());
     to.copy_bytes_expression = i.copy_bytes_expression();
     to.symbol = i.symbol();
+    to.on_host = i.on_host();
     to.dtype = static_cast<DType>(i.dtype());
     to.end = i.end();
     to.else_begin = i.else_begin();

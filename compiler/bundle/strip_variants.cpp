@@ -78,7 +78,13 @@ class Stripper {
     to_.arenas = from.arenas;
     to_.states = from.states;
     to_.test_vectors = from.test_vectors;
-    for (uint32_t v : variants) to_.variants.push_back(from.variants[v]);
+    for (uint32_t v : variants) {
+      int32_t& host = to_.variants.emplace_back(from.variants[v]).host;
+      if (host < 0) continue;
+      auto [it, fresh] = hosts_.try_emplace(host, static_cast<int32_t>(to_.hosts.size()));
+      if (fresh) to_.hosts.push_back(from.hosts[static_cast<size_t>(host)]);
+      host = it->second;
+    }
     for (const EntryPoint& entry : from.entry_points) {
       EntryPoint& kept = to_.entry_points.emplace_back(entry);
       kept.plans.clear();
@@ -182,7 +188,7 @@ class Stripper {
   std::map<uint32_t, Packer> packers_;  // by arena
   std::map<uint32_t, bool> varying_;    // arenas used at places that depend on symbols
   std::map<uint32_t, bool> numbered_;   // workspaces
-  std::map<int32_t, int32_t> expressions_;
+  std::map<int32_t, int32_t> expressions_, hosts_;
 };
 
 }  // namespace

@@ -209,7 +209,7 @@ Expected<BundleSizes> write_bundle(const BundleContents& contents, const std::st
     SegmentStream stream(file);
     switch (segment.kind) {
       case SegmentKind::kCode:
-        stream.add(contents.variants[segment.source].code);
+        stream.add(contents.image(segment.source).code);
         QUERNEL_CHECK(std::move(stream.status()));
         break;
       case SegmentKind::kConstants:

@@ -58,12 +58,13 @@ std::vector<std::pair<ValueId, int32_t>> uses_of_loop_symbols(const Graph& graph
   return uses;
 }
 
-Expected<Graph> transform_bodies(Graph graph, const std::function<Expected<Graph>(const Graph&)>& transform) {
+Expected<Graph> transform_bodies(
+    Graph graph, const std::function<Expected<Graph>(const Node& node, const Graph& body)>& transform) {
   for (Node& node : graph.nodes) {
     if (!is_control(node.op)) continue;
     auto control = std::make_shared<Control>(*node.attributes.control);
     for (Graph& body : control->bodies) {
-      QUERNEL_TRY(body, transform(body));
+      QUERNEL_TRY(body, transform(node, body));
     }
     node.attributes.control = std::move(control);
   }

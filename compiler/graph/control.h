@@ -27,8 +27,9 @@ std::map<std::string, ValueId> symbol_definers(const Graph& graph);
 // read its results.
 std::vector<std::pair<ValueId, int32_t>> uses_of_loop_symbols(const Graph& graph);
 
-// The graph with each body of its loops and branches replaced by what `transform` makes of it.
-Expected<Graph> transform_bodies(Graph graph, const std::function<Expected<Graph>(const Graph&)>& transform);
+// The graph with each body of a node in it replaced by what `transform` makes of it.
+Expected<Graph> transform_bodies(
+    Graph graph, const std::function<Expected<Graph>(const Node& node, const Graph& body)>& transform);
 // Whether `holds` is true of a node of the graph or of a body in it.
 bool any_node(const Graph& graph, const std::function<bool(const Node&)>& holds);
 

@@ -48,7 +48,9 @@ bool is_reduce(OpKind op) { return op >= OpKind::k_reduce_sum && op <= OpKind::k
 bool is_scan(OpKind op) { return op >= OpKind::k_scan_sum && op <= OpKind::k_scan_min; }
 bool is_gather(OpKind op) { return op >= OpKind::k_take && op <= OpKind::k_gather_nd; }
 bool is_scatter(OpKind op) { return op >= OpKind::k_scatter_elements && op <= OpKind::k_scatter_nd; }
-bool is_control(OpKind op) { return op == OpKind::k_loop || op == OpKind::k_branch; }
+bool is_control(OpKind op) {
+  return op == OpKind::k_loop || op == OpKind::k_branch || op == OpKind::k_on_host;
+}
 bool gives_token(OpKind op) { return is_control(op) || op == OpKind::k_custom; }
 
 std::string to_string(const TensorType& type) {

@@ -37,8 +37,8 @@ bool is_reduce(OpKind op);
 bool is_scan(OpKind op);
 bool is_gather(OpKind op);
 bool is_scatter(OpKind op);
-bool is_control(OpKind op);   // loop, branch: nodes with bodies
-bool gives_token(OpKind op);  // loop, branch, custom: result nodes read what they compute
+bool is_control(OpKind op);   // loop, branch, on_host: nodes with bodies
+bool gives_token(OpKind op);  // those and custom: result nodes read what they compute
 
 using ValueId = int32_t;
 inline constexpr ValueId kNoValue = -1;
@@ -100,7 +100,7 @@ enum class ScatterMode : uint8_t { kSet, kAdd, kMul, kMax, kMin };
 //   of
 //                       indices and result of gather_elements, take (scatter_rows) and gather_nd; scatter;
 //                       unique: no two updates have the same place
-//   loop, branch
+//   loop, branch, on_host
 //                       control. The value is a token without elements; result nodes read it
 //   custom              custom. The value is a token, too
 //   result              of a token: ints[0]: which result; dtype, shape: its type
@@ -209,9 +209,9 @@ struct Graph {
   int32_t next_name_ = 1;
 };
 
-// What loop and branch run. A body is a graph whose inputs are the node's operands, one for one and of the
-// same types: it reads nothing else from outside but symbols, which have one meaning in a graph and all its
-// bodies.
+// What loop, branch and on_host run. A body is a graph whose inputs are the node's operands, one for one and
+// of the same types: it reads nothing else from outside but symbols, which have one meaning in a graph and
+// all its bodies.
 //   loop    one body, again and again. Its first `carried` inputs are the same outputs of the iteration
 //           before, of the same types; at first, and as the results when there is no iteration, the operands.
 //           Further outputs are scanned: their results have a leading dim with one entry per iteration.
@@ -219,6 +219,8 @@ struct Graph {
 //           runtime, is the number of the iteration, from 0 on, and afterwards the number of iterations.
 //   branch  runs the first body where `condition` is not 0, else the second; both have outputs of the same
 //   types.
+//   on_host runs its one body on the processor beside the device that the graph is compiled for
+//   (Target::host); it has no condition.
 // A condition is in general a run-time symbol, bound before the node and, by the body of a loop, once more.
 struct Control {
   std::vector<Graph> bodies;

@@ -71,7 +71,8 @@ class GraphParser {
     return std::exchange(graph_, std::move(outer));
   }
 
-  // "carry 1 for i below n while go do (…) {…}" and "if go then (…) {…} else (…) {…}".
+  // "carry 1 for i below n while go do (…) {…}" "if go then (…) {…} else (…) {…}"
+  // and "do (…) {…}".
   void parse_control(OpKind op, Attributes& a) {
     auto control = std::make_shared<Control>();
     if (op == OpKind::k_branch) {
@@ -81,6 +82,9 @@ class GraphParser {
       control->bodies.push_back(parse_inner("then"));
       in_.expect_word("else");
       control->bodies.push_back(parse_inner("else"));
+    } else if (op == OpKind::k_on_host) {
+      in_.expect_word("do");
+      control->bodies.push_back(parse_inner("body"));
     } else {
       in_.expect_word("carry");
       int64_t carried = in_.integer("how many values are carried");

@@ -232,12 +232,13 @@ namespace {
 // "(%x: f32[4]) { … }" with nodes indented by `indent` and two more blanks.
 std::string body_text(const Graph& graph, const std::string& indent, int64_t elide_constants);
 
-// What stands between a loop's or branch's operands and its type.
+// What stands between the operands of a node with bodies and its type.
 std::string control_text(const Node& node, const std::string& indent, int64_t elide_constants) {
   const Control& control = *node.attributes.control;
   auto body = [&](size_t i) { return body_text(control.bodies[i], indent, elide_constants); };
   if (node.op == OpKind::k_branch)
     return "if " + to_string(*control.condition) + " then " + body(0) + " else " + body(1);
+  if (node.op == OpKind::k_on_host) return "do " + body(0);
   const Symbol* symbol = control.bodies[0].find_symbol(control.symbol);
   std::string text = "carry " + std::to_string(control.carried) + " for " + to_string(Dim::symbol(*symbol));
   if (control.count) text += " below " + to_string(*control.count);

@@ -1,5 +1,5 @@
-// Loops and branches: their operands are their bodies' inputs. What they compute is read from a token by
-// result nodes, whose types the verifier checks.
+// Loops, branches and what another processor computes: their operands are their bodies' inputs. What they
+// compute is read from a token by result nodes, whose types the verifier checks.
 #include "graph/control.h"
 
 #include "ops/families.h"
@@ -10,9 +10,13 @@ Expected<TensorType> infer_control(OpKind op, const Types& inputs, const Attribu
   if (!attributes.control) return internal_error("expected a body");
   const Control& control = *attributes.control;
   bool loop = op == OpKind::k_loop;
-  if (control.bodies.size() != (loop ? 1 : 2))
-    return internal_error(loop ? "expected one body" : "expected two bodies");
-  if (loop ? !control.count && !control.condition : !control.condition)
+  size_t bodies = op == OpKind::k_branch ? 2 : 1;
+  if (control.bodies.size() != bodies)
+    return internal_error(bodies == 1 ? "expected one body" : "expected two bodies");
+  if (op == OpKind::k_on_host) {
+    if (control.count || control.condition || control.carried != 0)
+      return internal_error("expected neither count, condition nor carried values");
+  } else if (loop ? !control.count && !control.condition : !control.condition)
     return invalid_input(loop ? "expected a count or a condition" : "expected a condition");
   for (const Graph& body : control.bodies) {
     if (body.inputs.size() != inputs.size())
@@ -25,6 +29,7 @@ Expected<TensorType> infer_control(OpKind op, const Types& inputs, const Attribu
                              to_string(inputs[i]));
   }
   const Graph& body = control.bodies[0];
+  if (op == OpKind::k_on_host) return token_type();
   if (!loop) {
     const Graph& other = control.bodies[1];
     if (body.outputs.size() != other.outputs.size())

@@ -52,8 +52,9 @@ Expected<Graph> give_kernels_attributes(Graph graph,
                     r.build.constant(make_tensor(DType::kU8, {static_cast<int64_t>(bytes.size())}, bytes)));
                 return r.build.add(node.op, std::move(operands), node.attributes);
               }));
-  return transform_bodies(std::move(graph),
-                          [&](const Graph& body) { return give_kernels_attributes(body, has_kernel); });
+  return transform_bodies(std::move(graph), [&](const Node&, const Graph& body) {
+    return give_kernels_attributes(body, has_kernel);
+  });
 }
 
 }  // namespace quernel::schedule

@@ -24,6 +24,7 @@ Expected<Schedule> make_schedule(Graph graph, const Target& target, Packings& pa
   for (;;) {
     QUERNEL_TRY(Schedule schedule, form_groups(std::move(graph), target));
     if (!regions.empty()) schedule.regions = regions;
+    if (target.host && !is_body) schedule.regions.push_back({"shared memory", 0, 0, true});
     schedule.inputs = inputs;
     schedule.outputs = outputs;
     form_attention(schedule, target);

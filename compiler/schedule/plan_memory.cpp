@@ -64,8 +64,9 @@ class Planner {
     if (group.kind == GroupKind::kCustom) return add_custom(group, std::move(item));
     bool empty = true;
     for (ValueId v : group.outputs) {
-      item.bindings.push_back(bind(v, true));
-      empty &= is_zero(item.bindings.back().bytes);
+      Binding& binding = item.bindings.emplace_back(bind(v, true));
+      binding.whole = is_dense(binding) && !leaves_some(group);
+      empty &= is_zero(binding.bytes);
     }
     if (empty && group.kind != GroupKind::kControl) return;
     for (ValueId v : group.reads) item.bindings.push_back(bind(v, false));
@@ -78,13 +79,27 @@ class Planner {
     s_.items.push_back(std::move(item));
   }
 
+  // The value's elements are all that lies in the binding.
+  bool is_dense(const Binding& b) const {
+    return b.value != kNoValue && s_.storage[b.value].strides == contiguous_strides(g_.shape(b.value)) &&
+           b.bytes == byte_size(g_.dtype(b.value), element_count(g_.shape(b.value)));
+  }
+
+  // A cat that others write parts of, a scatter over its template.
+  bool leaves_some(const Group& group) const {
+    const Node& anchor = g_.nodes[group.anchor];
+    return group.kind == GroupKind::kCat ||
+           (is_scatter(anchor.op) && same_place(s_, anchor.inputs[0], anchor.output));
+  }
+
   // Operands in order, then results.
   void add_custom(const Group& group, Item item) {
     bool empty = true;
     for (ValueId v : g_.nodes[group.anchor].inputs) item.bindings.push_back(bind(v, false));
     for (ValueId v : group.outputs) {
-      item.bindings.push_back(bind(v, true));
-      empty &= is_zero(item.bindings.back().bytes);
+      Binding& binding = item.bindings.emplace_back(bind(v, true));
+      binding.whole = is_dense(binding);
+      empty &= is_zero(binding.bytes);
     }
     if (!empty) s_.items.push_back(std::move(item));
   }
@@ -199,7 +214,9 @@ class Planner {
     }
     std::vector<Block> order;
     for (auto& [r, block] : blocks) order.push_back(block);
-    if (s_.regions.size() == 1)
+    if (s_.regions.back().shared)
+      place_by_processor(std::move(order));
+    else if (s_.regions.size() == 1)
       place_largest_first(std::move(order), 0);
     else
       place_hottest_first(std::move(order), blocks);
@@ -209,6 +226,22 @@ class Planner {
         s_.buffers[b].offset = shared.offset;
         s_.buffers[b].region = shared.region;
       }
+  }
+
+  // What a processor beside the GPU touches lies in the last region, which both reach.
+  void place_by_processor(std::vector<Block> order) {
+    std::unordered_set<int> touched;
+    int last = static_cast<int>(s_.regions.size()) - 1;
+    for (const Item& item : s_.items)
+      if (item.group >= 0 && s_.groups[item.group].on_host)
+        for (const Binding& b : item.bindings) {
+          touched.insert(root(b.buffer));
+          s_.buffers[b.buffer].region = last;  // what is empty has no block
+        }
+    auto shared = std::stable_partition(order.begin(), order.end(),
+                                        [&](const Block& block) { return !touched.contains(block.buffer); });
+    place_largest_first({shared, order.end()}, last);
+    place_largest_first({order.begin(), shared}, 0);
   }
 
   void place_largest_first(std::vector<Block> order, int region) {
@@ -352,10 +385,7 @@ class Planner {
             live[buffer.kind == BufferKind::kWorkspace ? -1 - buffer.region : b.buffer];
         Access access{base + b.offset, base + b.offset + b.bytes, static_cast<int>(i), b.buffer, b.write};
         // A write orders everything that it covers wholly: later accesses need only wait for it.
-        bool whole = b.write && b.value != kNoValue &&
-                     s_.storage[b.value].strides == contiguous_strides(g_.shape(b.value)) &&
-                     b.bytes == byte_size(g_.dtype(b.value), element_count(g_.shape(b.value)));
-        if (whole)
+        if (b.write && is_dense(b))
           std::erase_if(accesses, [&](const Access& a) {
             return !are_apart(a.buffer, access.buffer) && always_le(access.from, a.from) &&
                    always_le(a.to, access.to);

@@ -5,12 +5,14 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "graph/ir.h"
+#include "graph/place_rule.h"
 #include "schedule/tiling.h"
 #include "support/expected.h"
 #include "targets/target.h"
@@ -27,7 +29,8 @@ enum class GroupKind : uint8_t {
           // them
   kAttention,  // a contraction, stages over the rows of its result, a contraction of those: a block of rows
                // after the other
-  kControl,    // a loop or a branch and its results: no kernel, but schedules of its bodies
+  kControl,    // a loop, a branch or what runs on the host, and its results: no kernel, but schedules of the
+               // bodies
   kCustom,     // a custom op and its results: whoever computes it sees whole, dense tensors
 };
 std::string_view to_string(GroupKind kind);
@@ -147,6 +150,7 @@ struct Group {
   int packed_buffer = -1;        // kContract: the buffer of the packed vector operand, where there is one
   int scratch_buffer = -1;       // a sort's, or of bodies: workspace that nothing else reads
   std::vector<int> copied;       // kCat: operands (positions) that the kernel copies
+  bool on_host = false;          // kControl: an on_host node, whose body is scheduled for that processor
   std::vector<Schedule> bodies;  // kControl
   std::vector<RowStage> stages;  // kRows
   std::vector<Group> parts;      // kAttention: kContract, kRows, kContract
@@ -167,6 +171,7 @@ struct Region {
   std::string name;
   int64_t capacity = 0;  // bytes; 0: no limit
   Dim bytes = 0;         // that the plan uses; more than the capacity where not all fits
+  bool shared = false;   // a GPU and the processor beside it both reach it: what that one touches lies here
 };
 
 struct Buffer {
@@ -213,6 +218,7 @@ struct Binding {
   int buffer = -1;
   Dim offset = 0, bytes = 0;  // within the buffer, over bound symbols only
   bool write = false;
+  bool whole = false;  // every byte of it is written
 };
 
 // A dispatch of one kernel; bindings: the group's outputs, its reads, the packed operand, its scratch; of a
@@ -244,6 +250,13 @@ Dim byte_size(DType dtype, const Dim& count);
 Dim span(const Shape& dims, const Shape& strides);
 
 // ---- the steps, in order
+
+// For a GPU with a processor beside it: the nodes that run there become bodies of on_host nodes. The last
+// rule that names a node decides; where none does, the cheapest division by estimate. Invalid where a rule
+// names a node that only the GPU's side can run.
+Expected<Graph> place_nodes(const Graph& graph, const Target& target, const std::vector<PlaceRule>& rules);
+// Whether the rule's pattern is the name of a node.
+bool names_a_node(const PlaceRule& rule, const Graph& graph);
 
 // Convolutions that Winograd's algorithm is estimated, or chosen, to compute are marked so.
 Expected<Graph> choose_winograd(const Graph& graph, const Target& target, Tilings* tilings = nullptr);
@@ -308,6 +321,11 @@ bool same_place(const Schedule& schedule, ValueId a, ValueId b);
 class Packings {
  public:
   explicit Packings(Tilings* tilings = nullptr) : tilings_(tilings) {}
+  // Those of the processor beside the GPU that the others are for.
+  Packings& of_host() {
+    if (!host_) host_ = std::make_unique<Packings>(tilings_);
+    return *host_;
+  }
   Tilings* tilings() const { return tilings_; }
   // The vectors of a panel; `wanted` becomes those where the constant is new.
   int panel_v(const Tensor& data, const std::string& order, int wanted);
@@ -320,6 +338,7 @@ class Packings {
   };
   Tilings* tilings_;
   std::unordered_multimap<size_t, Known> known_;  // by hash
+  std::unique_ptr<Packings> host_;
 };
 
 // All steps. `regions`: the workspace's memory, fastest first; none: one without limit. `inputs` and

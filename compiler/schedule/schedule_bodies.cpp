@@ -1,5 +1,5 @@
-// Schedules of the bodies of loops and branches, each a schedule of its own: its inputs and outputs lie in
-// the storage of the schedule around it, its workspace is a block of that one's.
+// Schedules of the bodies of loops, branches and on_host nodes, each a schedule of its own: its inputs and
+// outputs lie in the storage of the schedule around it, its workspace is a block of that one's.
 #include "schedule/schedule.h"
 
 namespace quernel::schedule {
@@ -16,10 +16,13 @@ class Bodies {
     for (Group& group : s_.groups) {
       if (group.kind != GroupKind::kControl) continue;
       const Node& node = g_.nodes[group.anchor];
+      group.on_host = node.op == OpKind::k_on_host;
+      const Target& target = group.on_host ? *target_.host : target_;
+      Packings& packings = group.on_host ? packings_.of_host() : packings_;
       Dim workspace = 0;
       for (const Graph& body : node.attributes.control->bodies) {
         QUERNEL_TRY(Schedule schedule,
-                    make_schedule(body, target_, packings_, {}, inputs(node), outputs(group, node)));
+                    make_schedule(body, target, packings, {}, inputs(node), outputs(group, node)));
         workspace = max(workspace, schedule.regions[0].bytes);
         group.bodies.push_back(std::move(schedule));
       }

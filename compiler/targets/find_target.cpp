@@ -94,7 +94,9 @@ std::vector<std::string_view> optional_features(const Target& target) {
   return names;
 }
 
-Expected<Target> find_target(std::string_view name) {
+namespace {
+// PRESET[+FEATURE]...
+Expected<Target> find_processor(std::string_view name) {
   size_t end = std::min(name.find('+'), name.size());
   QUERNEL_TRY(Target target, find_preset(name.substr(0, end)));
   while (end < name.size()) {
@@ -103,6 +105,20 @@ Expected<Target> find_target(std::string_view name) {
     QUERNEL_TRY(const TargetFeature* feature, find_feature(target, name, name.substr(begin, end - begin)));
     add_feature(target, *feature);
   }
+  return target;
+}
+}  // namespace
+
+Expected<Target> find_target(std::string_view name) {
+  size_t slash = name.find('/');
+  QUERNEL_TRY(Target target, find_processor(name.substr(0, slash)));
+  if (slash == std::string_view::npos) return target;
+  QUERNEL_TRY(Target host, find_processor(name.substr(slash + 1)));
+  if (!target.is_gpu() || host.is_gpu() || host.firmware)
+    return invalid_input("target: expected GPU/PROCESSOR, found '" + std::string(name) + "'", {},
+                         "name a GPU and the processor beside it, vulkan/native say");
+  target.name += "/" + host.name;
+  target.host = std::make_shared<const Target>(std::move(host));
   return target;
 }
 

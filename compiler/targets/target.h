@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -44,6 +45,8 @@ struct Target {
   // they do not see one another's registers, and vector_registers are those of one invocation. 0: no GPU.
   int64_t workgroup_memory = 0;
   bool is_gpu() const { return workgroup_memory != 0; }
+  // GPUs: the processor beside it, for the nodes that are placed there; null: everything runs on the GPU.
+  std::shared_ptr<const Target> host;
   // Elements that a workgroup computes: `on_cpu`, which makes up for calling a kernel, or four for each of a
   // GPU's invocations, which begin together.
   int64_t work_per_group(int64_t on_cpu) const { return is_gpu() ? int64_t{4} * lanes(4) : on_cpu; }
@@ -59,8 +62,9 @@ struct Target {
 
 // Names of all presets, in the order of targets.def.
 std::vector<std::string_view> target_names();
-// PRESET[+FEATURE]...: a preset, "native" being the best x86-64 one that the present host runs, with features
-// that are not in it. An unknown name is answered with those that there are and the nearest one.
+// PRESET[+FEATURE]... [/PRESET[+FEATURE]...]: a preset, "native" being the best x86-64 one that the present
+// host runs, with features that are not in it; for a GPU, perhaps the processor beside it. An unknown name is
+// answered with those that there are and the nearest one.
 Expected<Target> find_target(std::string_view name);
 // The features that may be added to a target.
 std::vector<std::string_view> optional_features(const Target& target);

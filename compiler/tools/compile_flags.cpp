@@ -43,6 +43,12 @@ void add_target_flags(CLI::App& app, CompileFlags& flags) {
   app.add_option("--target", flags.targets, "what to generate code for; may be repeated (default: native)")
       ->type_name("T")
       ->allow_extra_args(false);
+  app.add_option(
+         "--place", flags.place,
+         "targets GPU/PROCESSOR: run nodes of these names on the processor, or on the GPU; the last that "
+         "names a node decides (default: by estimate)")
+      ->type_name("cpu:GLOB|gpu:GLOB")
+      ->allow_extra_args(false);
   app.add_option("--precision", flags.precision,
                  "how large weights are stored: f32, f16 or bf16; arithmetic is f32 (default: f32)")
       ->type_name("D");
@@ -177,6 +183,12 @@ Expected<CompileOptions> compile_options(const CompileFlags& flags) {
           return invalid_input("--custom-op: '" + op.name + "' is described in two files");
       options.custom_ops.push_back(std::move(op));
     }
+  }
+  for (const std::string& text : flags.place) {
+    std::string where = text.substr(0, 4);
+    if ((where != "cpu:" && where != "gpu:") || text.size() == 4)
+      return invalid_input("--place: expected cpu:GLOB or gpu:GLOB, found '" + text + "'");
+    options.place.push_back({text.substr(4), where == "cpu:"});
   }
   options.tuning_file = flags.tuning;
   options.disabled_passes = flags.disabled_passes;

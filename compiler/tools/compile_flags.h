@@ -15,13 +15,13 @@ class App;
 namespace quernel::tools {
 
 struct CompileFlags {
-  std::vector<std::string> targets, dims, input_shapes, input_values, states, entry_points, custom_ops;
+  std::vector<std::string> targets, dims, input_shapes, input_values, states, entry_points, custom_ops, place;
   std::vector<std::string> disabled_passes, print_after;
   std::string stop_after, dump_dir, tuning, precision = "f32";
   bool verify_each = false;
 };
 
-void add_target_flags(CLI::App& app, CompileFlags& flags);     // --target, --precision
+void add_target_flags(CLI::App& app, CompileFlags& flags);     // --target, --place, --precision
 void add_tuning_flag(CLI::App& app, CompileFlags& flags);      // --tuning
 void add_shape_flags(CLI::App& app, CompileFlags& flags);      // --dim, --input-shape, --input-value
 void add_custom_op_flags(CLI::App& app, CompileFlags& flags);  // --custom-op

@@ -111,8 +111,13 @@ std::string item_symbols_text(const BundleReader& reader, uint32_t entry, uint32
   return out;
 }
 
+// The variant, or its host, that has the item's kernel.
+uint32_t image_of(const BundleReader& reader, uint32_t variant, const ItemView& item) {
+  return item.on_host ? static_cast<uint32_t>(reader.variant(variant).host) : variant;
+}
+
 std::string item_name(const BundleReader& reader, uint32_t variant, const ItemView& item) {
-  if (item.kind == QNL_ITEM_DISPATCH) return reader.kernel(variant, item.kernel).name;
+  if (item.kind == QNL_ITEM_DISPATCH) return reader.kernel(image_of(reader, variant, item), item.kernel).name;
   return item.kind == QNL_ITEM_HOST_CALLBACK ? item.callback : text(item.kind);
 }
 
@@ -131,12 +136,14 @@ struct KernelUse {
   std::string node;
 };
 
-std::map<uint32_t, KernelUse> kernel_uses(const BundleReader& reader, uint32_t entry, uint32_t variant) {
-  std::map<uint32_t, KernelUse> uses;
+// By image, which is the variant or its host, and kernel.
+std::map<std::pair<uint32_t, uint32_t>, KernelUse> kernel_uses(const BundleReader& reader, uint32_t entry,
+                                                               uint32_t variant) {
+  std::map<std::pair<uint32_t, uint32_t>, KernelUse> uses;
   for (uint32_t i = 0; i < reader.item_count(entry, variant); ++i) {
     ItemView item = reader.item(entry, variant, i);
     if (item.kind != QNL_ITEM_DISPATCH) continue;
-    KernelUse& use = uses[item.kernel];
+    KernelUse& use = uses[{image_of(reader, variant, item), item.kernel}];
     if (use.dispatches++ == 0) use.node = item.source_node;
     use.workgroups += item.workgroups;
     use.flops += item.flops;
@@ -219,15 +226,16 @@ void print_tests(const BundleReader& reader) {
   }
 }
 
-void print_kernels(const BundleReader& reader, uint32_t variant) {
+// Of the variant, or of its host.
+void print_kernels(const BundleReader& reader, uint32_t variant, uint32_t image) {
   fmt::print("  {:<24} {:>8} {:>8} {:>10} {:>11} {:>9} {:>10}  {}\n", "kernel", "stack", "scratch",
              "dispatches", "workgroups", "MFLOP", "traffic", "first node");
-  std::map<uint32_t, KernelUse> uses = kernel_uses(reader, 0, variant);
-  for (uint32_t k = 0; k < reader.variant(variant).kernel_count; ++k) {
-    const KernelUse& use = uses[k];
-    uint32_t stack = reader.kernel(variant, k).stack_bytes;
-    fmt::print("  {:<24} {:>8} {:>8} {:>10} {:>11} {:>9.2f} {:>10}  {}\n", reader.kernel(variant, k).name,
-               stack == 0 ? "-" : format_bytes(stack), format_bytes(reader.kernel(variant, k).scratch_bytes),
+  std::map<std::pair<uint32_t, uint32_t>, KernelUse> uses = kernel_uses(reader, 0, variant);
+  for (uint32_t k = 0; k < reader.variant(image).kernel_count; ++k) {
+    const KernelUse& use = uses[{image, k}];
+    uint32_t stack = reader.kernel(image, k).stack_bytes;
+    fmt::print("  {:<24} {:>8} {:>8} {:>10} {:>11} {:>9.2f} {:>10}  {}\n", reader.kernel(image, k).name,
+               stack == 0 ? "-" : format_bytes(stack), format_bytes(reader.kernel(image, k).scratch_bytes),
                use.dispatches, use.workgroups, static_cast<double>(use.flops) / 1e6, format_bytes(use.bytes),
                use.node);
   }
@@ -270,9 +278,10 @@ std::vector<std::string> tiling_lines(const BundleReader& reader, uint32_t varia
   for (uint32_t e = 0; e < reader.entry_point_count(); ++e)
     for (uint32_t i = 0; i < reader.item_count(e, variant); ++i) {
       ItemView item = reader.item(e, variant, i);
-      if (item.tiling[0] == '\0' || !seen.insert(item.contraction).second) continue;
-      lines.push_back(
-          fmt::format("{} {} = {}", reader.variant(variant).target, item.contraction, item.tiling));
+      if (item.tiling[0] == '\0') continue;
+      std::string target = reader.variant(image_of(reader, variant, item)).target;
+      if (seen.insert(target + " " + item.contraction).second)
+        lines.push_back(fmt::format("{} {} = {}", target, item.contraction, item.tiling));
     }
   return lines;
 }
@@ -286,6 +295,19 @@ void print_custom_ops(const BundleReader& reader, uint32_t variant) {
       if (item.signature[0] != '\0') ops.insert(fmt::format("{}  {}", item.callback, item.signature));
     }
   for (const std::string& op : ops) fmt::print("  function of the application  {}\n", op);
+}
+
+// The processor beside a variant's device.
+void print_host(const BundleReader& reader, uint32_t variant, const Options& options) {
+  auto host = static_cast<uint32_t>(reader.variant(variant).host);
+  VariantView view = reader.variant(host);
+  qnl_arch arch = static_cast<qnl_arch>(view.arch);
+  uint32_t items = 0;
+  for (uint32_t i = 0; i < reader.item_count(0, variant); ++i) items += reader.item(0, variant, i).on_host;
+  fmt::print("  {} of these items on {}, {} image, needs {}: {} of code, {} kernels\n", items, view.target,
+             arch_name(arch), feature_text(arch, view.required_features), format_bytes(view.code_bytes),
+             view.kernel_count);
+  if (options.kernels) print_kernels(reader, variant, host);
 }
 
 void print_text(const BundleReader& reader, const Options& options) {
@@ -307,7 +329,8 @@ void print_text(const BundleReader& reader, const Options& options) {
                format_bytes(variant.code_bytes), variant.kernel_count, reader.item_count(0, v),
                static_cast<double>(flops) / 1e6);
     print_custom_ops(reader, v);
-    if (options.kernels) print_kernels(reader, v);
+    if (options.kernels) print_kernels(reader, v, v);
+    if (variant.host >= 0) print_host(reader, v, options);
   }
   if (options.schedule)
     for (uint32_t e = 0; e < reader.entry_point_count(); ++e)
@@ -352,6 +375,7 @@ Json schedule_json(const BundleReader& reader, uint32_t entry, uint32_t variant)
     items.push_back(Json::Object{{"kind", text(item.kind)},
                                  {"name", item_name(reader, variant, item)},
                                  {"node", item.source_node},
+                                 {"on_host", item.on_host},
                                  {"workgroups", item.workgroups},
                                  {"flops", item.flops},
                                  {"bytes_read", item.bytes_read},
@@ -391,6 +415,7 @@ Json variant_json(const BundleReader& reader, uint32_t v, const Options& options
                              {"code_bytes", variant.code_bytes},
                              {"items", reader.item_count(0, v)},
                              {"kernels", std::move(kernels)}};
+  if (variant.host >= 0) result.set("host", reader.variant(static_cast<uint32_t>(variant.host)).target);
   if (options.schedule) {
     result.set("schedule", schedule_json(reader, 0, v));
     result.set("plan_text", reader.plan_text(0, v));

@@ -13,9 +13,9 @@ constexpr uint32_t kIdentifier = 0x314C4E51;  // "QNL1"
 constexpr uint32_t kByteOrder = 0x01020304;
 constexpr uint32_t kSwappedByteOrder = 0x04030201;
 constexpr uint32_t kSchemaVersion = 1;
-constexpr uint64_t kImplementedFeatures = static_cast<uint64_t>(schema::Feature::symbols) |
-                                          static_cast<uint64_t>(schema::Feature::control_flow) |
-                                          static_cast<uint64_t>(schema::Feature::custom_ops);
+constexpr uint64_t kImplementedFeatures =
+    static_cast<uint64_t>(schema::Feature::symbols) | static_cast<uint64_t>(schema::Feature::control_flow) |
+    static_cast<uint64_t>(schema::Feature::custom_ops) | static_cast<uint64_t>(schema::Feature::hosts);
 // FlatBuffers offsets are 32-bit and signed.
 constexpr uint64_t kMaxStructureBytes = uint64_t{1} << 30;
 constexpr uint32_t kMaxTables = 1000000;  // bounds the time that verification can take
@@ -264,21 +264,32 @@ uint32_t BundleReader::arena_count() const { return count(bundle_->arenas()); }
 ArenaView BundleReader::arena(uint32_t index) const {
   const schema::Arena& a = *bundle_->arenas()->Get(index);
   const void* contents = a.segment() < 0 ? nullptr : data_ + bundle_->segments()->Get(a.segment())->offset();
-  return {static_cast<ArenaKind>(a.kind()), a.bytes(), a.alignment(), contents, a.bytes_expression()};
+  return {static_cast<ArenaKind>(a.kind()),
+          a.bytes(),
+          a.alignment(),
+          contents,
+          a.bytes_expression(),
+          a.host_access()};
 }
 
 uint32_t BundleReader::variant_count() const { return bundle_->variants()->size(); }
 
+const schema::Variant& BundleReader::variant_table(uint32_t index) const {
+  uint32_t variants = variant_count();
+  return index < variants ? *bundle_->variants()->Get(index) : *bundle_->hosts()->Get(index - variants);
+}
+
 VariantView BundleReader::variant(uint32_t index) const {
-  const schema::Variant& v = *bundle_->variants()->Get(index);
+  const schema::Variant& v = variant_table(index);
   const schema::Segment& code = *bundle_->segments()->Get(v.code_segment());
+  int32_t host = v.host() < 0 ? -1 : static_cast<int32_t>(variant_count()) + v.host();
   return {
       text(v.target()),      v.arch(),     v.required_features(), static_cast<CodeFormat>(v.code_format()),
-      data_ + code.offset(), code.bytes(), v.kernels()->size()};
+      data_ + code.offset(), code.bytes(), v.kernels()->size(),   host};
 }
 
 KernelView BundleReader::kernel(uint32_t variant, uint32_t index) const {
-  const schema::Kernel& k = *bundle_->variants()->Get(variant)->kernels()->Get(index);
+  const schema::Kernel& k = *variant_table(variant).kernels()->Get(index);
   return {text(k.name()), k.scratch_bytes(), k.stack_bytes()};
 }
 
@@ -391,6 +402,12 @@ ItemView BundleReader::item(uint32_t entry, uint32_t variant, uint32_t index) co
   view.else_begin = i.else_begin();
   view.count_expression = i.count_expression();
   view.condition_expression = i.condition_expression();
+  view.on_host = i.on_host();
+  for (uint32_t e = 0; view.on_host && e < count(i.edges()); ++e) {
+    uint32_t before = i.edges()->Get(e)->item();
+    if (view.after <= before && !plan(entry, variant)->items()->Get(before)->on_host())
+      view.after = before + 1;
+  }
   return view;
 }
 

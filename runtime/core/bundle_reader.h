@@ -13,6 +13,7 @@ namespace quernel::schema {
 struct Bundle;
 struct Tensor;
 struct Plan;
+struct Variant;
 }  // namespace quernel::schema
 
 namespace quernel::runtime {
@@ -46,6 +47,7 @@ struct ArenaView {
   uint32_t alignment;
   const void* contents;  // constants, or the initial contents of a state; null: zeros
   int32_t bytes_expression;
+  bool host_access;  // workspace, state: items that run on the host use it
 };
 
 struct BindingView {
@@ -93,6 +95,8 @@ struct ItemView {
   uint32_t else_begin;
   int32_t count_expression;
   int32_t condition_expression;
+  bool on_host;    // a dispatch of a kernel of the variant's host
+  uint32_t after;  // with on_host: one more than the last item of the device that it comes after; 0: none
 };
 
 // True when the farthest byte that one side of a strided copy touches lies in its binding.
@@ -107,6 +111,7 @@ struct VariantView {
   const void* code;
   uint64_t code_bytes;
   uint32_t kernel_count;
+  int32_t host;  // index, as a variant's, of the code for the processor beside the device; -1: none
 };
 
 struct KernelView {
@@ -156,6 +161,8 @@ class BundleReader {
   ArenaView arena(uint32_t index) const;
 
   uint32_t variant_count() const;
+  // From variant_count() on they are hosts, as VariantView says.
+  // Variants, and from variant_count() on their hosts.
   VariantView variant(uint32_t index) const;
   KernelView kernel(uint32_t variant, uint32_t index) const;
 
@@ -181,6 +188,7 @@ class BundleReader {
   uint32_t workspace(uint32_t entry, uint32_t variant, uint32_t index) const;
 
  private:
+  const schema::Variant& variant_table(uint32_t index) const;
   const schema::Plan* plan(uint32_t entry, uint32_t variant) const;
   const schema::Tensor* signature(uint32_t entry, qnl_tensor_role role, uint32_t index) const;
   qnl_status open_structure(qnl_error* error);

@@ -113,15 +113,16 @@ template <class... F>
 constexpr Fields<sizeof...(F)> list(F... f) {
   return {sizeof...(F), {f...}};
 }
-constexpr auto kArenaFields = list(field(&schema::Arena::name), field(&schema::Arena::kind),
-                                   field(&schema::Arena::bytes), field(&schema::Arena::alignment),
-                                   field(&schema::Arena::segment), field(&schema::Arena::bytes_expression));
+constexpr auto kArenaFields =
+    list(field(&schema::Arena::name), field(&schema::Arena::kind), field(&schema::Arena::bytes),
+         field(&schema::Arena::alignment), field(&schema::Arena::segment),
+         field(&schema::Arena::bytes_expression), field(&schema::Arena::host_access));
 static_assert(kArenaFields.current() == field_count(&schema::CreateArena));
 constexpr auto kBundleFields =
     list(field(&schema::Bundle::producer), field(&schema::Bundle::segments), field(&schema::Bundle::symbols),
          field(&schema::Bundle::expressions), field(&schema::Bundle::arenas), field(&schema::Bundle::states),
          required(&schema::Bundle::variants), required(&schema::Bundle::entry_points),
-         field(&schema::Bundle::test_vectors));
+         field(&schema::Bundle::test_vectors), field(&schema::Bundle::hosts));
 static_assert(kBundleFields.current() == field_count(&schema::CreateBundle));
 constexpr auto kEntryPointFields =
     list(required(&schema::EntryPoint::name), field(&schema::EntryPoint::inputs),
@@ -140,7 +141,8 @@ constexpr auto kItemFields =
          field(&schema::Item::condition_expression), field(&schema::Item::signature),
          field(&schema::Item::attributes), field(&schema::Item::flops_expression),
          field(&schema::Item::bytes_read_expression), field(&schema::Item::bytes_written_expression),
-         field(&schema::Item::kernel_class), field(&schema::Item::contraction), field(&schema::Item::tiling));
+         field(&schema::Item::kernel_class), field(&schema::Item::contraction), field(&schema::Item::tiling),
+         field(&schema::Item::on_host));
 static_assert(kItemFields.current() == field_count(&schema::CreateItem));
 constexpr auto kKernelFields = list(required(&schema::Kernel::name), field(&schema::Kernel::scratch_bytes),
                                     field(&schema::Kernel::stack_bytes));
@@ -167,7 +169,8 @@ static_assert(kTestVectorFields.current() == field_count(&schema::CreateTestVect
 constexpr auto kVariantFields =
     list(required(&schema::Variant::target), field(&schema::Variant::arch),
          field(&schema::Variant::required_features), field(&schema::Variant::code_format),
-         field(&schema::Variant::code_segment), required(&schema::Variant::kernels));
+         field(&schema::Variant::code_segment), required(&schema::Variant::kernels),
+         field(&schema::Variant::host));
 static_assert(kVariantFields.current() == field_count(&schema::CreateVariant));
 
 struct AllFields {

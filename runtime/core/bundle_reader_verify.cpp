@@ -1,3 +1,4 @@
+// Over 600 lines because all checks share one budget of work and one place for what is being checked.
 #include "core/bundle_reader_verify.h"
 
 #include <stdint.h>
@@ -220,18 +221,28 @@ class StructureVerifier {
     begin("bundle");
     if (bundle_.variants()->size() == 0) return fail("expected at least one variant");
     if (bundle_.variants()->size() > 256) return fail("more than 256 variants");
-    for (uint32_t v = 0; v < bundle_.variants()->size(); ++v) {
-      const schema::Variant& variant = *bundle_.variants()->Get(v);
-      begin("variant", variant.target());
-      if (segment(variant.code_segment(), schema::SegmentKind::code) == nullptr)
-        return fail("wrong code segment");
-      if (variant.code_format() > schema::CodeFormat::spirv) return fail("unknown code format");
-      if (!spend(variant.kernels()->size())) return false;
-      for (uint32_t k = 0; k < variant.kernels()->size(); ++k) {
-        begin("kernel", variant.kernels()->Get(k)->name());
-        if (variant.kernels()->Get(k)->scratch_bytes() > kMaxScratchBytes)
-          return fail("scratch is too large");
-      }
+    uint32_t hosts = count(bundle_.hosts());
+    if (hosts > 256) return fail("more than 256 hosts");
+    if (hosts > 0 && (features_ & bit(schema::Feature::hosts)) == 0)
+      return fail("has hosts, but not the feature");
+    for (uint32_t v = 0; v < bundle_.variants()->size(); ++v)
+      if (!verify_variant(*bundle_.variants()->Get(v), hosts)) return false;
+    for (uint32_t h = 0; h < hosts; ++h)
+      if (!verify_variant(*bundle_.hosts()->Get(h), 0)) return false;
+    return true;
+  }
+
+  bool verify_variant(const schema::Variant& variant, uint32_t hosts) {
+    begin("variant", variant.target());
+    if (segment(variant.code_segment(), schema::SegmentKind::code) == nullptr)
+      return fail("wrong code segment");
+    if (variant.code_format() > schema::CodeFormat::spirv) return fail("unknown code format");
+    if (variant.host() < -1 || (variant.host() >= 0 && static_cast<uint32_t>(variant.host()) >= hosts))
+      return fail("no host {}", int64_t{variant.host()});
+    if (!spend(variant.kernels()->size())) return false;
+    for (uint32_t k = 0; k < variant.kernels()->size(); ++k) {
+      begin("kernel", variant.kernels()->Get(k)->name());
+      if (variant.kernels()->Get(k)->scratch_bytes() > kMaxScratchBytes) return fail("scratch is too large");
     }
     return true;
   }
@@ -431,16 +442,15 @@ class StructureVerifier {
       return fail("its bindings are misaligned");
     if (count(item.copy_loops()) > kMaxCopyLoops) return fail("more than {} copy loops", kMaxCopyLoops);
     if (item.kind() > schema::ItemKind::branch) return fail("unknown kind");
+    if (item.on_host() && item.kind() != schema::ItemKind::dispatch)
+      return fail("runs on a host, but is no dispatch");
     if (static_cast<uint32_t>(item.dtype()) >= QNL_DTYPE_COUNT) return fail("unknown dtype");
     if (!verify_expressions(item)) return false;
     for (uint32_t b = 0; b < count(item.bindings()); ++b)
       if (!verify_binding(entry, plan, *item.bindings()->Get(b), has_expressions(item, b))) return false;
     switch (item.kind()) {
       case schema::ItemKind::dispatch:
-        if (item.kernel() >= bundle_.variants()->Get(plan.variant())->kernels()->size())
-          return fail("no kernel {}", item.kernel());
-        if (item.workgroups() > kMaxWorkgroups) return fail("too many workgroups");
-        return true;
+        return verify_dispatch(item, *bundle_.variants()->Get(plan.variant()));
       case schema::ItemKind::copy:
         return verify_copy(item);
       case schema::ItemKind::synchronize:
@@ -455,6 +465,20 @@ class StructureVerifier {
         return verify_control(item, bodies);
     }
     return false;
+  }
+
+  bool verify_dispatch(const schema::Item& item, const schema::Variant& variant) {
+    if (item.on_host() && variant.host() < 0) return fail("runs on a host, its variant has none");
+    const schema::Variant& image =
+        item.on_host() ? *bundle_.hosts()->Get(static_cast<uint32_t>(variant.host())) : variant;
+    if (item.kernel() >= image.kernels()->size()) return fail("no kernel {}", item.kernel());
+    if (item.workgroups() > kMaxWorkgroups) return fail("too many workgroups");
+    for (uint32_t b = 0; item.on_host() && b < count(item.bindings()); ++b) {
+      const schema::Arena& arena = *bundle_.arenas()->Get(item.bindings()->Get(b)->arena());
+      bool device = arena.kind() == schema::ArenaKind::workspace || arena.kind() == schema::ArenaKind::state;
+      if (device && !arena.host_access()) return fail("runs on a host that does not reach its bindings");
+    }
+    return true;
   }
 
   bool verify_items(const schema::EntryPoint& entry, const schema::Plan& plan) {

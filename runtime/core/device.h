@@ -21,6 +21,7 @@ struct Device {
   void* trace_user = nullptr;
   mutable Lock trace_lock;             // one hook at a time
   SubmissionThread* thread = nullptr;  // core/submission.h; null: it has none
+  Device* host = nullptr;              // the processor beside it; null: none is known
 };
 
 // Memory a device can compute with.
@@ -81,6 +82,10 @@ struct Command {
   uint32_t copy_loop_count = 0;
   CopyLoop copy_loops[kMaxCopyLoops] = {};
   HostCallback callback;
+  // Of kind host_callback: a kernel of the list's host, which gets the command as it gets a dispatch. It has
+  // to come after the commands before `after` only.
+  bool on_host = false;
+  uint32_t after = 0;
   const int64_t* symbols = nullptr;  // that the kernel gets; null when it has none
   uint32_t symbol_count = 0;
 };
@@ -88,6 +93,8 @@ struct Command {
 // A plan as the session built it; it stays in place for as long as a recording of it exists. Between
 // submissions the session may change workgroups, copy_bytes, binding_bytes and the symbols' values. Commands
 // of the kinds read_symbol, loop and branch are the session's: a device never gets them.
+struct Recording;
+
 struct CommandList {
   const Command* commands = nullptr;
   uint32_t command_count = 0;
@@ -101,6 +108,10 @@ struct CommandList {
   qnl_profile_hook profile = nullptr;
   void* profile_user = nullptr;
   const uint32_t* cancelled = nullptr;  // atomic; may be null. Not 0: what has not begun is not to begin
+  // The processor that commands with on_host run on, and its recording of this list; null where none does.
+  // Their bindings have host addresses.
+  Device* host = nullptr;
+  Recording* host_recording = nullptr;
 };
 
 inline bool is_cancelled(const CommandList& list) {

@@ -32,13 +32,18 @@ uint64_t slot_extent(const qnl_session* s, const Slot& slot) {
   return slot.symbolic ? s->arena_bytes[slot.arena] : slot.tensor.bytes;
 }
 
+void rebind(qnl_session* s, uint32_t index) {
+  s->device->table->rebind(s->device, s->recording, index);
+  if (s->host != nullptr) s->host->table->rebind(s->host, s->host_recording, index);
+}
+
 void patch_bindings(qnl_session* s, const Slot& slot) {
   DeviceRange range = slot_range(s, slot);
   for (uint32_t i = 0; i < s->plan.io_binding_count; ++i) {
     const qnl_session::IoBinding& io = s->io_bindings[i];
     if (io.arena != slot.arena) continue;
     s->bindings[io.binding] = {range.arena, range.offset + io.offset};
-    s->device->table->rebind(s->device, s->recording, io.binding);
+    rebind(s, io.binding);
   }
 }
 

@@ -47,18 +47,28 @@ struct SessionPlan {
   uint32_t custom_tensor_count = 0;  // their operands and results
   uint32_t alignment = QNL_DEFAULT_ALIGNMENT;
   uint64_t workspace_bytes = 0;
+  uint64_t shared_bytes = 0;  // of workspaces that the host reaches, too
   uint64_t state_bytes = 0;
   uint64_t io_bytes = 0;
   uint64_t session_bytes = 0;
   uint64_t max_scratch_bytes = 0;
   uint64_t recording_bytes = 0;
+  int32_t host_variant = -1;  // of the code for the processor beside the device; -1: none
+  uint64_t max_host_scratch_bytes = 0;
+  uint64_t host_recording_bytes = 0;
+  bool host_uses_state = false;
+  // Of a caller's memory for workspaces: where the shared ones begin, and all bytes.
+  uint64_t shared_begin() const { return (workspace_bytes + alignment - 1) / alignment * alignment; }
+  uint64_t all_workspace_bytes() const {
+    return shared_bytes == 0 ? workspace_bytes : shared_begin() + shared_bytes;
+  }
 };
 
 // Offsets in the session's block, after the object itself.
 struct SessionLayout {
   uint64_t arenas = 0, constants = 0, arena_bytes = 0, slot_bytes = 0, slots = 0, commands = 0, bindings = 0,
            binding_bytes = 0, access = 0, io_bindings = 0, symbols = 0, item_symbols = 0, runtime_sites = 0,
-           controls = 0, custom_calls = 0, custom_tensors = 0, recording = 0, end = 0;
+           controls = 0, custom_calls = 0, custom_tensors = 0, recording = 0, host_recording = 0, end = 0;
 };
 
 // Values of symbols, four sets of them in a session's block.
@@ -104,11 +114,19 @@ struct ArenaSizes {
   const int64_t* symbols = nullptr;
 };
 
-// Places the arenas of one lifetime that the plan uses one after another in a block and returns the block's
-// bytes. workspace: those of the plan; state: all of the bundle; input: the inputs' and outputs' slots.
-// ranges (per arena of the bundle) and block may be null to get the size only.
-uint64_t place_arenas(const BundleReader& reader, const SessionPlan& plan, ArenaKind lifetime,
-                      const ArenaSizes& sizes, DeviceRange* ranges, const DeviceArena* block);
+// The variant, or its host, that has the dispatch's kernel.
+inline uint32_t variant_of(const SessionPlan& plan, const ItemView& item) {
+  return item.on_host ? static_cast<uint32_t>(plan.host_variant) : plan.variant;
+}
+
+// What shares a block of memory: the plan's workspaces, but for those that the host reaches, too; these; all
+// states of the bundle; the inputs' and outputs' slots.
+enum class Block : uint8_t { kWorkspace, kShared, kState, kSlots };
+
+// Places arenas one after another in their block and returns the block's bytes. ranges (per arena of the
+// bundle) and arena may be null to get the size only.
+uint64_t place_arenas(const BundleReader& reader, const SessionPlan& plan, Block block,
+                      const ArenaSizes& sizes, DeviceRange* ranges, const DeviceArena* arena);
 
 // Size of one arena by the symbols, as above.
 uint64_t arena_size(const BundleReader& reader, uint32_t arena, const int64_t* symbols);
@@ -160,6 +178,8 @@ qnl_status run_plan(qnl_session* s, qnl_error* error);
 qnl_status describe_failure(const qnl_session* s, qnl_status status, const CommandFailure& failed,
                             qnl_error* error);
 
+// After binding `index` has changed: in the recordings.
+void rebind(qnl_session* s, uint32_t index);
 // Sizes and bindings of all commands, from the symbols' values where they depend on them.
 qnl_status place_commands(qnl_session* s, qnl_error* error);
 // Where the slot's memory is now; the arena is null when it has none.
@@ -178,9 +198,13 @@ struct qnl_session {
   quernel::runtime::SessionPlan plan;
   quernel::runtime::KernelSet* kernels = nullptr;
   quernel::runtime::Recording* recording = nullptr;
-  quernel::runtime::CommandList list;
+  quernel::runtime::CommandList list, host_list;
+  // Of the processor beside the device, where the plan uses one.
+  quernel::runtime::Device* host = nullptr;
+  quernel::runtime::KernelSet* host_kernels = nullptr;
+  quernel::runtime::Recording* host_recording = nullptr;
 
-  quernel::runtime::DeviceArena workspace, state, io;
+  quernel::runtime::DeviceArena workspace, shared, state, io;
   qnl_session* state_owner = nullptr;  // whose `state` this session uses; null: its own
 
   quernel::runtime::DeviceRange* arenas = nullptr;     // per arena of the bundle; empty when not used here

@@ -11,6 +11,7 @@ using quernel::runtime::ArenaKind;
 using quernel::runtime::ArenaSizes;
 using quernel::runtime::ArenaView;
 using quernel::runtime::BindingView;
+using quernel::runtime::Block;
 using quernel::runtime::BundleReader;
 using quernel::runtime::Command;
 using quernel::runtime::Control;
@@ -21,6 +22,7 @@ using quernel::runtime::DeviceRange;
 using quernel::runtime::fail;
 using quernel::runtime::ItemView;
 using quernel::runtime::KernelCode;
+using quernel::runtime::KernelSet;
 using quernel::runtime::kUnset;
 using quernel::runtime::place_commands;
 using quernel::runtime::RuntimeSite;
@@ -118,16 +120,32 @@ void size_arenas(qnl_session* s) {
   }
 }
 
+// A caller's memory holds first what the device alone uses.
+qnl_status make_workspaces(qnl_session* s, const qnl_session_options& o, qnl_error* error) {
+  const SessionPlan& p = s->plan;
+  auto* memory = static_cast<char*>(o.workspace_memory);
+  if (memory != nullptr)
+    if (qnl_status status = check_memory("workspace", memory, o.workspace_memory_bytes,
+                                         p.all_workspace_bytes(), p.alignment, error);
+        status != QNL_OK)
+      return status;
+  qnl_status status = make_block(s->device, "workspace", memory, o.workspace_memory_bytes, p.workspace_bytes,
+                                 p.alignment, false, &s->workspace, error);
+  if (status != QNL_OK || p.shared_bytes == 0) return status;
+  return make_block(s->device, "workspace", memory == nullptr ? nullptr : memory + p.shared_begin(),
+                    p.shared_bytes, p.shared_bytes, p.alignment, true, &s->shared, error);
+}
+
 qnl_status place_memory(qnl_session* s, const qnl_session_options& o, qnl_error* error) {
   const SessionPlan& p = s->plan;
   const BundleReader& reader = s->bundle->reader;
   const ArenaSizes capacity = {nullptr, s->symbols.capacity};
   s->owns_workspace = o.workspace_memory == nullptr;
   s->owns_io = o.io_memory == nullptr;
-  qnl_status status = make_block(s->device, "workspace", o.workspace_memory, o.workspace_memory_bytes,
-                                 p.workspace_bytes, p.alignment, false, &s->workspace, error);
+  qnl_status status = make_workspaces(s, o, error);
   if (status != QNL_OK) return status;
-  place_arenas(reader, p, ArenaKind::kWorkspace, capacity, s->arenas, &s->workspace);
+  place_arenas(reader, p, Block::kWorkspace, capacity, s->arenas, &s->workspace);
+  place_arenas(reader, p, Block::kShared, capacity, s->arenas, &s->shared);
 
   const DeviceArena* state = &s->state;
   if (o.share_state_with != nullptr) {
@@ -138,16 +156,16 @@ qnl_status place_memory(qnl_session* s, const qnl_session_options& o, qnl_error*
     state = &s->state_owner->state;
   } else {
     status = make_block(s->device, "state", o.state_memory, o.state_memory_bytes, p.state_bytes, p.alignment,
-                        false, &s->state, error);
+                        p.host_uses_state, &s->state, error);
     if (status != QNL_OK) return status;
   }
-  place_arenas(reader, p, ArenaKind::kState, capacity, s->arenas, state);
+  place_arenas(reader, p, Block::kState, capacity, s->arenas, state);
 
   if (o.io_bound_by_caller == 0) {
     status = make_block(s->device, "input and output", o.io_memory, o.io_memory_bytes, p.io_bytes,
                         p.alignment, true, &s->io, error);
     if (status != QNL_OK) return status;
-    place_arenas(reader, p, ArenaKind::kInput, capacity, s->arenas, &s->io);
+    place_arenas(reader, p, Block::kSlots, capacity, s->arenas, &s->io);
   }
   for (uint32_t a = 0; a < p.arena_count; ++a) {
     ArenaView arena = reader.arena(a);
@@ -209,13 +227,15 @@ void build_commands(qnl_session* s) {
   for (uint32_t c = 0; c < p.command_count; ++c) {
     ItemView item = reader.item(p.entry, p.variant, c);
     Command& command = s->commands[c];
-    command.kind = item.kind;
+    command.kind = item.on_host ? QNL_ITEM_HOST_CALLBACK : item.kind;
+    command.on_host = item.on_host;
+    command.after = item.after;
     command.kernel = item.kernel;
     command.workgroups = item.workgroups;
     command.first_binding = next;
     command.binding_count = item.binding_count;
     if (item.kind == QNL_ITEM_DISPATCH)
-      command.scratch_bytes = reader.kernel(p.variant, item.kernel).scratch_bytes;
+      command.scratch_bytes = reader.kernel(variant_of(p, item), item.kernel).scratch_bytes;
     command.flops = item.flops;
     command.bytes_read = item.bytes_read;
     command.bytes_written = item.bytes_written;
@@ -268,10 +288,24 @@ qnl_status bind_custom_ops(qnl_session* s, const qnl_session_options& options, q
   return QNL_OK;
 }
 
-qnl_status load_code(qnl_session* s, qnl_error* error) {
-  VariantView variant = s->bundle->reader.variant(s->plan.variant);
+qnl_status load_code(const qnl_session* s, Device* device, uint32_t index, KernelSet** kernels,
+                     qnl_error* error) {
+  VariantView variant = s->bundle->reader.variant(index);
   KernelCode code = {variant.code, variant.code_bytes, variant.arch, variant.kernel_count};
-  return s->device->table->load_kernels(s->device, code, &s->kernels, error);
+  return device->table->load_kernels(device, code, kernels, error);
+}
+
+// The commands of the processor beside the device, which the device's recording runs with its own.
+qnl_status set_up_host(qnl_session* s, void* memory, qnl_error* error) {
+  qnl_status status =
+      load_code(s, s->host, static_cast<uint32_t>(s->plan.host_variant), &s->host_kernels, error);
+  if (status != QNL_OK) return status;
+  s->host_list = s->list;
+  s->host_list.max_scratch_bytes = s->plan.max_host_scratch_bytes;
+  status = s->host->table->record(s->host, s->host_list, s->host_kernels, memory, &s->host_recording, error);
+  s->list.host = s->host;
+  s->list.host_recording = s->host_recording;
+  return status;
 }
 
 qnl_status set_up(qnl_session* s, const qnl_session_options& options, qnl_error* error) {
@@ -281,11 +315,13 @@ qnl_status set_up(qnl_session* s, const qnl_session_options& options, qnl_error*
   describe_slots(s);
   size_arenas(s);
   if (status = place_memory(s, options, error); status != QNL_OK) return status;
-  if (status = load_code(s, error); status != QNL_OK) return status;
+  if (status = load_code(s, s->device, s->plan.variant, &s->kernels, error); status != QNL_OK) return status;
   build_commands(s);
   if (status = bind_custom_ops(s, options, error); status != QNL_OK) return status;
   char* base = reinterpret_cast<char*>(s);
   SessionLayout layout = quernel::runtime::layout_session(s->plan);
+  if (s->plan.host_variant >= 0)
+    if (status = set_up_host(s, base + layout.host_recording, error); status != QNL_OK) return status;
   status =
       s->device->table->record(s->device, s->list, s->kernels, base + layout.recording, &s->recording, error);
   if (status != QNL_OK) return status;
@@ -313,7 +349,7 @@ qnl_status qnl_session_query(const qnl_bundle* bundle, qnl_device* device, const
   *requirements = {plan.variant,
                    plan.alignment,
                    plan.session_bytes,
-                   plan.workspace_bytes,
+                   plan.all_workspace_bytes(),
                    o.share_state_with != nullptr ? 0 : plan.state_bytes,
                    o.io_bound_by_caller != 0 ? 0 : plan.io_bytes,
                    bundle->reader.constants_bytes(),
@@ -336,6 +372,7 @@ qnl_status qnl_session_create(const qnl_bundle* bundle, qnl_device* device,
   if (qnl_status status = place_session(plan, o, &s, error); status != QNL_OK) return status;
   s->bundle = bundle;
   s->device = device;
+  if (plan.host_variant >= 0) s->host = device->host;
   if (qnl_status status = set_up(s, o, error); status != QNL_OK) {
     qnl_session_destroy(s);
     return status;
@@ -359,11 +396,16 @@ void qnl_session_destroy(qnl_session* session) {
                                 __ATOMIC_RELAXED);
   if (session->recording != nullptr) device->table->release(device, session->recording);
   if (session->kernels != nullptr) device->table->unload_kernels(device, session->kernels);
+  if (Device* host = session->host; host != nullptr) {
+    if (session->host_recording != nullptr) host->table->release(host, session->host_recording);
+    if (session->host_kernels != nullptr) host->table->unload_kernels(host, session->host_kernels);
+  }
   for (uint32_t i = 0; i < session->plan.slot_count; ++i)
     device->table->free_arena(device, &session->slots[i].bound_arena);
   for (uint32_t a = 0; a < session->plan.arena_count; ++a)
     device->table->free_arena(device, &session->constants[a]);
   device->table->free_arena(device, &session->workspace);
+  device->table->free_arena(device, &session->shared);
   device->table->free_arena(device, &session->state);
   device->table->free_arena(device, &session->io);
   uint64_t bytes = session->plan.session_bytes;

@@ -28,13 +28,33 @@ bool usable(const VariantView& variant, const DeviceProperties& device) {
          (variant.required_features & ~device.features) == 0;
 }
 
-qnl_status pick_variant(const BundleReader& reader, const DeviceProperties& device, uint32_t* picked,
-                        qnl_error* error) {
-  bool found = false;
+// Whether `a` asks for more than `b`, of the device and then of the processor beside it.
+bool is_better(const BundleReader& reader, const VariantView& a, const VariantView& b) {
+  if (a.required_features != b.required_features) return a.required_features > b.required_features;
+  if (a.host < 0 || b.host < 0) return a.host >= 0 && b.host < 0;
+  return reader.variant(static_cast<uint32_t>(a.host)).required_features >
+         reader.variant(static_cast<uint32_t>(b.host)).required_features;
+}
+
+void append_variant(Failure& failure, const VariantView& variant) {
+  failure.append("{}: {} (", variant.target, arch_name(variant.arch));
+  append_features(failure, variant.arch, variant.required_features);
+  failure.append(")");
+}
+
+// host: of the processor beside the device; null where the session was given none.
+qnl_status pick_variant(const BundleReader& reader, const DeviceProperties& device,
+                        const DeviceProperties* host, uint32_t* picked, qnl_error* error) {
+  bool found = false, host_missing = false;
   for (uint32_t v = 0; v < reader.variant_count(); ++v) {
     VariantView variant = reader.variant(v);
     if (!usable(variant, device)) continue;
-    if (found && variant.required_features <= reader.variant(*picked).required_features) continue;
+    if (variant.host >= 0 &&
+        (host == nullptr || !usable(reader.variant(static_cast<uint32_t>(variant.host)), *host))) {
+      host_missing = true;
+      continue;
+    }
+    if (found && !is_better(reader, variant, reader.variant(*picked))) continue;
     *picked = v;
     found = true;
   }
@@ -45,10 +65,17 @@ qnl_status pick_variant(const BundleReader& reader, const DeviceProperties& devi
   failure.append("), the bundle has");
   for (uint32_t v = 0; v < reader.variant_count(); ++v) {
     VariantView variant = reader.variant(v);
-    failure.append("{}{}: {} (", v == 0 ? " " : "; ", variant.target, arch_name(variant.arch));
-    append_features(failure, variant.arch, variant.required_features);
-    failure.append(")");
+    failure.append("{}", v == 0 ? " " : "; ");
+    append_variant(failure, variant);
+    if (variant.host < 0) continue;
+    failure.append(" with ");
+    append_variant(failure, reader.variant(static_cast<uint32_t>(variant.host)));
   }
+  if (host_missing)
+    return failure.append(
+        "{}", host == nullptr
+                  ? "; part of it runs on a processor: open the device with one (qnl_vulkan_options::host)"
+                  : "; the processor beside it is another one");
   failure.append("; compile for this device with --target");
   return failure;
 }
@@ -96,8 +123,9 @@ void count_items(const BundleReader& reader, SessionPlan* plan) {
       plan->custom_tensor_count += item.binding_count;
     }
     if (item.kind != QNL_ITEM_DISPATCH) continue;
-    uint64_t scratch = reader.kernel(plan->variant, item.kernel).scratch_bytes;
-    if (scratch > plan->max_scratch_bytes) plan->max_scratch_bytes = scratch;
+    uint64_t scratch = reader.kernel(variant_of(*plan, item), item.kernel).scratch_bytes;
+    uint64_t& most = item.on_host ? plan->max_host_scratch_bytes : plan->max_scratch_bytes;
+    if (scratch > most) most = scratch;
   }
 }
 
@@ -107,27 +135,29 @@ uint64_t arena_size(const BundleReader& reader, uint32_t arena, const int64_t* s
   return size_for(reader, reader.arena(arena), symbols);
 }
 
-uint64_t place_arenas(const BundleReader& reader, const SessionPlan& plan, ArenaKind lifetime,
-                      const ArenaSizes& sizes, DeviceRange* ranges, const DeviceArena* block) {
+uint64_t place_arenas(const BundleReader& reader, const SessionPlan& plan, Block block,
+                      const ArenaSizes& sizes, DeviceRange* ranges, const DeviceArena* in) {
   uint64_t end = 0;
   auto place = [&](uint32_t index) {
     ArenaView arena = reader.arena(index);
     uint64_t offset =
         align(end, arena.alignment < QNL_DEFAULT_ALIGNMENT ? QNL_DEFAULT_ALIGNMENT : arena.alignment);
-    if (ranges != nullptr) ranges[index] = {block, offset};
+    if (ranges != nullptr) ranges[index] = {in, offset};
     end = offset + (sizes.bytes != nullptr ? sizes.bytes[index] : size_for(reader, arena, sizes.symbols));
   };
-  switch (lifetime) {
-    case ArenaKind::kWorkspace:
-      for (uint32_t i = 0; i < reader.workspace_count(plan.entry, plan.variant); ++i)
-        place(reader.workspace(plan.entry, plan.variant, i));
+  switch (block) {
+    case Block::kWorkspace:
+    case Block::kShared:
+      for (uint32_t i = 0; i < reader.workspace_count(plan.entry, plan.variant); ++i) {
+        uint32_t workspace = reader.workspace(plan.entry, plan.variant, i);
+        if (reader.arena(workspace).host_access == (block == Block::kShared)) place(workspace);
+      }
       break;
-    case ArenaKind::kState:
+    case Block::kState:
       for (uint32_t a = 0; a < plan.arena_count; ++a)
         if (reader.arena(a).kind == ArenaKind::kState) place(a);
       break;
-    case ArenaKind::kInput:
-    case ArenaKind::kOutput:
+    case Block::kSlots:
       for (uint32_t s = 0; s < plan.slot_count; ++s) {
         bool input = s < plan.input_count;
         qnl_tensor tensor;
@@ -136,8 +166,6 @@ uint64_t place_arenas(const BundleReader& reader, const SessionPlan& plan, Arena
                       &arena, nullptr);
         place(arena);
       }
-      break;
-    case ArenaKind::kConstants:
       break;
   }
   return end;
@@ -168,6 +196,7 @@ SessionLayout layout_session(const SessionPlan& plan) {
   layout.custom_calls = take(plan.custom_count, sizeof(CustomCall));
   layout.custom_tensors = take(plan.custom_tensor_count, sizeof(qnl_tensor));
   layout.recording = take(1, plan.recording_bytes);
+  layout.host_recording = take(1, plan.host_recording_bytes);
   layout.end = at;
   return layout;
 }
@@ -207,10 +236,14 @@ qnl_status plan_session(const BundleReader& reader, Device* device, const qnl_se
   *plan = {};
   if (qnl_status status = find_entry(reader, options.entry_point, &plan->entry, error); status != QNL_OK)
     return status;
-  DeviceProperties properties;
+  DeviceProperties properties, host;
   device->table->properties(device, &properties);
-  if (qnl_status status = pick_variant(reader, properties, &plan->variant, error); status != QNL_OK)
-    return status;
+  Device* beside = device->host;
+  if (beside != nullptr) beside->table->properties(beside, &host);
+  qnl_status status =
+      pick_variant(reader, properties, beside == nullptr ? nullptr : &host, &plan->variant, error);
+  if (status != QNL_OK) return status;
+  plan->host_variant = reader.variant(plan->variant).host;
 
   EntryPointView entry = reader.entry_point(plan->entry);
   plan->arena_count = reader.arena_count();
@@ -219,6 +252,8 @@ qnl_status plan_session(const BundleReader& reader, Device* device, const qnl_se
   plan->alignment = properties.arena_alignment;
   for (uint32_t a = 0; a < plan->arena_count; ++a) {
     ArenaView arena = reader.arena(a);
+    // Whatever this plan does: sessions of other entry points may share the states.
+    plan->host_uses_state |= arena.kind == ArenaKind::kState && arena.host_access;
     if (arena.kind != ArenaKind::kConstants && arena.alignment > plan->alignment)
       plan->alignment = arena.alignment;
   }
@@ -226,13 +261,15 @@ qnl_status plan_session(const BundleReader& reader, Device* device, const qnl_se
   int64_t symbols[kMaxSymbols];
   plan->symbol_count = reader.symbol_count();
   for (uint32_t i = 0; i < plan->symbol_count; ++i) symbols[i] = kUnset;
-  qnl_status status = capacity_values(reader, options.symbols, options.symbol_count, symbols, error);
+  status = capacity_values(reader, options.symbols, options.symbol_count, symbols, error);
   if (status != QNL_OK) return status;
   ArenaSizes sizes = {nullptr, symbols};
-  plan->workspace_bytes = place_arenas(reader, *plan, ArenaKind::kWorkspace, sizes, nullptr, nullptr);
-  plan->state_bytes = place_arenas(reader, *plan, ArenaKind::kState, sizes, nullptr, nullptr);
-  plan->io_bytes = place_arenas(reader, *plan, ArenaKind::kInput, sizes, nullptr, nullptr);
+  plan->workspace_bytes = place_arenas(reader, *plan, Block::kWorkspace, sizes, nullptr, nullptr);
+  plan->shared_bytes = place_arenas(reader, *plan, Block::kShared, sizes, nullptr, nullptr);
+  plan->state_bytes = place_arenas(reader, *plan, Block::kState, sizes, nullptr, nullptr);
+  plan->io_bytes = place_arenas(reader, *plan, Block::kSlots, sizes, nullptr, nullptr);
   status = check_total("workspace", plan->workspace_bytes, error);
+  if (status == QNL_OK) status = check_total("workspace", plan->shared_bytes, error);
   if (status == QNL_OK && options.io_bound_by_caller == 0)
     status = check_total("inputs and outputs", plan->io_bytes, error);
   if (status != QNL_OK) return status;
@@ -242,6 +279,8 @@ qnl_status plan_session(const BundleReader& reader, Device* device, const qnl_se
   counts.binding_count = plan->binding_count;
   counts.max_scratch_bytes = plan->max_scratch_bytes;
   plan->recording_bytes = device->table->record_bytes(device, counts);
+  counts.max_scratch_bytes = plan->max_host_scratch_bytes;
+  if (plan->host_variant >= 0) plan->host_recording_bytes = beside->table->record_bytes(beside, counts);
   plan->session_bytes = layout_session(*plan).end;
   return QNL_OK;
 }

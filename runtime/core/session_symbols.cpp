@@ -142,13 +142,26 @@ qnl_status refuse_growth(const char* what, uint64_t needs, uint64_t has, qnl_err
 }
 
 // The old workspace goes first: its contents mean nothing, and both need not fit at once.
-qnl_status grow_workspace(qnl_session* s, uint64_t bytes, qnl_error* error) {
-  if (bytes <= s->workspace.bytes) return QNL_OK;
-  if (!s->owns_workspace) return refuse_growth("workspace", bytes, s->workspace.bytes, error);
+qnl_status grow_workspace(qnl_session* s, DeviceArena* workspace, uint64_t bytes, qnl_error* error) {
+  if (bytes > kMaxArenaBytes)
+    return fail(error, QNL_SYMBOL_OUT_OF_RANGE,
+                "workspace: its size for these symbols is beyond what any device has");
+  if (bytes <= workspace->bytes) return QNL_OK;
+  if (!s->owns_workspace) return refuse_growth("workspace", bytes, workspace->bytes, error);
   s->resolved = false;
-  s->device->table->free_arena(s->device, &s->workspace);
-  qnl_status status = s->device->table->allocate_arena(s->device, bytes, false, &s->workspace);
+  s->device->table->free_arena(s->device, workspace);
+  bool host_access = workspace == &s->shared;
+  qnl_status status = s->device->table->allocate_arena(s->device, bytes, host_access, workspace);
   return status == QNL_OK ? QNL_OK : fail(error, status, "workspace: no memory for {} bytes", bytes);
+}
+
+// Both workspaces, for these sizes; placed where `ranges` is given.
+qnl_status grow_workspaces(qnl_session* s, const ArenaSizes& sizes, DeviceRange* ranges, qnl_error* error) {
+  const BundleReader& reader = s->bundle->reader;
+  uint64_t bytes = place_arenas(reader, s->plan, Block::kWorkspace, sizes, ranges, &s->workspace);
+  if (qnl_status status = grow_workspace(s, &s->workspace, bytes, error); status != QNL_OK) return status;
+  bytes = place_arenas(reader, s->plan, Block::kShared, sizes, ranges, &s->shared);
+  return grow_workspace(s, &s->shared, bytes, error);
 }
 
 uint64_t align_slot(uint64_t offset, uint32_t alignment) {
@@ -202,7 +215,7 @@ qnl_status grow_slots(qnl_session* s, const SlotNeeds& needs, qnl_error* error) 
   s->device->table->free_arena(s->device, &s->io);
   s->io = grown;
   for (uint32_t i = 0; i < s->plan.slot_count; ++i) s->slot_bytes[s->slots[i].arena] = wanted(s->slots[i]);
-  place_arenas(s->bundle->reader, s->plan, ArenaKind::kInput, {s->slot_bytes, nullptr}, s->arenas, &s->io);
+  place_arenas(s->bundle->reader, s->plan, Block::kSlots, {s->slot_bytes, nullptr}, s->arenas, &s->io);
   s->resolved = false;
   s->checked_overlap = false;
   return QNL_OK;
@@ -253,7 +266,7 @@ qnl_status place_binding(qnl_session* s, uint32_t c, uint32_t index, const Bindi
   }
   DeviceRange range = {s->arenas[b.arena].arena, s->arenas[b.arena].offset + begin};
   s->bindings[index] = range;
-  s->device->table->rebind(s->device, s->recording, index);
+  rebind(s, index);
   return QNL_OK;
 }
 
@@ -428,9 +441,7 @@ qnl_status resolve_symbols(qnl_session* s, qnl_error* error) {
   memcpy(s->symbols.now, s->symbols.next, s->plan.symbol_count * sizeof(int64_t));
   if (status = size_all(s, error); status != QNL_OK) return status;
   const ArenaSizes sizes = {s->arena_bytes, nullptr};
-  uint64_t workspace =
-      place_arenas(s->bundle->reader, s->plan, ArenaKind::kWorkspace, sizes, s->arenas, &s->workspace);
-  if (status = grow_workspace(s, workspace, error); status != QNL_OK) return status;
+  if (status = grow_workspaces(s, sizes, s->arenas, error); status != QNL_OK) return status;
   status = grow_slots(s, {}, error);
   if (status == QNL_OK) status = place_commands(s, error);
   if (status != QNL_OK) return status;
@@ -481,12 +492,7 @@ qnl_status reserve_symbols(qnl_session* s, const qnl_symbol_value* named, uint32
   qnl_status status = capacity_values(s->bundle->reader, named, count, s->symbols.capacity, error);
   if (status != QNL_OK) return status;
   const ArenaSizes sizes = {nullptr, s->symbols.capacity};
-  uint64_t workspace =
-      place_arenas(s->bundle->reader, s->plan, ArenaKind::kWorkspace, sizes, nullptr, nullptr);
-  if (workspace > kMaxArenaBytes)
-    return fail(error, QNL_SYMBOL_OUT_OF_RANGE,
-                "workspace: its size for these symbols is beyond what any device has");
-  if (status = grow_workspace(s, workspace, error); status != QNL_OK) return status;
+  if (status = grow_workspaces(s, sizes, nullptr, error); status != QNL_OK) return status;
   return grow_slots(s, {nullptr, 0, s->symbols.capacity}, error);
 }
 

@@ -36,4 +36,5 @@ TraceScope::~TraceScope() {
 extern "C" void qnl_device_set_trace(qnl_device* device, qnl_trace_hook hook, void* user) {
   device->trace = hook;
   device->trace_user = user;
+  if (device->host != nullptr) qnl_device_set_trace(static_cast<qnl_device*>(device->host), hook, user);
 }

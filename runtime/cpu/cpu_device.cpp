@@ -229,7 +229,8 @@ qnl_status submit(Device* device, Recording* recording, uint32_t begin, uint32_t
       case QNL_ITEM_SYNCHRONIZE:
         break;
       case QNL_ITEM_HOST_CALLBACK:
-        status = run_callback(*r, command, &failure->code);
+        status = command.on_host ? run_dispatch(cpu(device), *r, command, &failure->code)
+                                 : run_callback(*r, command, &failure->code);
         break;
       case QNL_ITEM_READ_SYMBOL:
       case QNL_ITEM_LOOP:

@@ -52,6 +52,10 @@ qnl_status OpenedDevice::open(const DeviceChoice& choice, const Bundle& bundle, 
     messages += text;
   };
   vulkan.message_user = &messages;
+  if (choice.device != "cpu") {
+    if (qnl_status status = host.open_cpu(choice.threads, error); status != QNL_OK) return status;
+    vulkan.host = host.get();
+  }
   if (is_vulkan(choice.device)) return device.open_vulkan(&vulkan, error);
   if (is_auto(choice.device)) {
     choice_file_ = choice.choice_file.empty() ? path + ".choice" : choice.choice_file;

@@ -19,7 +19,7 @@ std::string check_device_name(const std::string& device);
 
 struct DeviceChoice {
   std::string device = "cpu";
-  uint32_t threads = 1;        // of the CPU
+  uint32_t threads = 1;        // of the CPU, also beside a Vulkan device
   bool validation = false;     // Vulkan under the validation layers
   std::string pipeline_cache;  // file; empty: none
   double timeout_seconds = 0;  // of a submission to Vulkan; 0: for ever, with auto a minute
@@ -43,6 +43,7 @@ struct OpenedDevice {
 
   std::string messages;
   std::string chosen;  // what auto has chosen and why, one line; empty without auto
+  Device host;         // beside a Vulkan device
   Device device;
 
  private:

@@ -316,7 +316,7 @@ class Writer {
         Touch touched = r_->mirrors[m];
         const Arena* arena = touched.arena;
         if (arena->staging.buffer == VK_NULL_HANDLE) continue;
-        if (!to_device && !touched.write) continue;
+        if (!(to_device ? touched.read : touched.write)) continue;
         touched.write = to_device;
         if (pass == 0) {
           wait_for(touched);
@@ -425,32 +425,43 @@ qnl_status refresh(VulkanDevice* d, VulkanRecording* r, uint32_t c, qnl_error* e
   return QNL_OK;
 }
 
+// With the ranges that it overlaps it becomes one.
+static void add_mirror(VulkanRecording* r, Touch touch) {
+  for (uint32_t m = 0; m < r->mirror_count;) {
+    const Touch& other = r->mirrors[m];
+    if (other.arena != touch.arena || other.begin >= touch.end || touch.begin >= other.end) {
+      ++m;
+      continue;
+    }
+    // What has been written in this submission need not be there before it.
+    bool within = other.begin <= touch.begin && touch.end <= other.end;
+    touch.read = other.read || (touch.read && !within);
+    if (other.begin < touch.begin) touch.begin = other.begin;
+    if (other.end > touch.end) touch.end = other.end;
+    touch.write = touch.write || other.write;
+    r->mirrors[m] = r->mirrors[--r->mirror_count];
+    m = 0;
+  }
+  r->mirrors[r->mirror_count++] = touch;
+}
+
 void collect_mirrors(VulkanRecording* r, uint32_t begin, uint32_t end) {
   r->mirror_count = 0;
   for (uint32_t c = begin; c < end; ++c) {
     const Command& command = r->list->commands[c];
     if (command.kind != QNL_ITEM_DISPATCH && command.kind != QNL_ITEM_COPY) continue;
-    for (uint32_t i = command.first_binding; i < command.first_binding + command.binding_count; ++i) {
-      const DeviceRange& range = r->list->bindings[i];
-      Arena* arena = arena_of(range);
-      uint64_t bytes = r->list->binding_bytes[i];
-      if (arena == nullptr || bytes == 0 || !arena->mirrored()) continue;
-      Touch touch = {arena, range.offset, range.offset + bytes, access_of(*r->list, i) != Access::kRead};
-      // With the ranges that it overlaps it becomes one.
-      for (uint32_t m = 0; m < r->mirror_count;) {
-        const Touch& other = r->mirrors[m];
-        if (other.arena != arena || other.begin >= touch.end || touch.begin >= other.end) {
-          ++m;
-          continue;
-        }
-        if (other.begin < touch.begin) touch.begin = other.begin;
-        if (other.end > touch.end) touch.end = other.end;
-        touch.write = touch.write || other.write;
-        r->mirrors[m] = r->mirrors[--r->mirror_count];
-        m = 0;
+    // What it reads comes before what it writes, perhaps at the same place.
+    for (uint32_t pass = 0; pass < 2; ++pass)
+      for (uint32_t i = command.first_binding; i < command.first_binding + command.binding_count; ++i) {
+        Access access = access_of(*r->list, i);
+        bool read = access != Access::kWrite;
+        if (read != (pass == 0)) continue;
+        const DeviceRange& range = r->list->bindings[i];
+        uint64_t bytes = r->list->binding_bytes[i];
+        Arena* arena = arena_of(range);
+        if (arena == nullptr || bytes == 0 || !arena->mirrored()) continue;
+        add_mirror(r, {arena, range.offset, range.offset + bytes, access != Access::kRead, read});
       }
-      r->mirrors[r->mirror_count++] = touch;
-    }
   }
 }
 

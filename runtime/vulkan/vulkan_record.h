@@ -37,6 +37,7 @@ struct Touch {
   Arena* arena;
   uint64_t begin, end;  // in the arena
   bool write;
+  bool read = false;  // mirrors: what lies there before matters
 };
 
 struct VulkanRecording : Recording {

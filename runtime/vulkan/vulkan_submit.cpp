@@ -20,7 +20,7 @@ void copy_callers_memory(VulkanDevice* d, VulkanRecording* r, bool to_device) {
   uint64_t start = d->trace == nullptr ? 0 : platform::now_nanoseconds(), bytes = 0;
   for (uint32_t m = 0; m < r->mirror_count; ++m) {
     const Touch& range = r->mirrors[m];
-    if (range.arena->caller == nullptr || (!to_device && !range.write)) continue;
+    if (range.arena->caller == nullptr || !(to_device ? range.read : range.write)) continue;
     char *theirs = range.arena->caller + range.begin, *ours = mapped(range.arena) + range.begin;
     to_device ? memcpy(ours, theirs, range.end - range.begin) : memcpy(theirs, ours, range.end - range.begin);
     bytes += range.end - range.begin;
@@ -80,6 +80,8 @@ qnl_status finish(VulkanDevice* d, VulkanRecording* r, uint64_t timeout, Waiting
 
 // Commands without callbacks among them, submitted and not waited for.
 qnl_status start(VulkanDevice* d, VulkanRecording* r, uint32_t begin, uint32_t end, CommandFailure* failure) {
+  if (qnl_status status = finish(d, r, platform::kForever, Waiting::kWithoutLock); status != QNL_OK)
+    return status;
   failure->command = begin;
   if (is_cancelled(*r->list)) return QNL_CANCELLED;
   while (r->waiting != 0) {  // for the last submission, which is complete: they are about to see it
@@ -171,6 +173,25 @@ qnl_status run_callback(VulkanDevice* d, VulkanRecording* r, const Command& comm
   return QNL_OK;
 }
 
+// Commands [begin, end), all on the host, beside the submission of those from `first` on where they need
+// nothing of it.
+qnl_status run_on_host(VulkanDevice* d, VulkanRecording* r, uint32_t first, uint32_t begin, uint32_t end,
+                       CommandFailure* failure) {
+  const CommandList& list = *r->list;
+  uint32_t after = 0;
+  for (uint32_t c = begin; c < end; ++c)
+    if (list.commands[c].after > after) after = list.commands[c].after;
+  if (after > first)
+    if (qnl_status status = finish(d, r, platform::kForever, Waiting::kWithoutLock); status != QNL_OK)
+      return status;
+  if (list.host == nullptr) return QNL_CALLBACK_MISSING;
+  Event event;
+  const DeviceTable& table = *list.host->table;
+  Unguard unguard(&d->lock);
+  qnl_status status = table.submit(list.host, list.host_recording, begin, end, &event, failure);
+  return status == QNL_OK ? table.event_wait(list.host, &event, platform::kForever) : status;
+}
+
 bool is_control(const Command& command) { return command.kind > QNL_ITEM_HOST_CALLBACK; }
 
 qnl_status submit_commands(VulkanDevice* d, VulkanRecording* r, uint32_t begin, uint32_t end, Event* event,
@@ -182,23 +203,27 @@ qnl_status submit_commands(VulkanDevice* d, VulkanRecording* r, uint32_t begin, 
     const Command& command = r->list->commands[c];
     if (is_control(command)) return QNL_INVALID_ARGUMENT;
     if (command.kind != QNL_ITEM_HOST_CALLBACK) continue;
-    if (first < c) {
-      status = start(d, r, first, c, failure);
-      if (status == QNL_OK) status = finish(d, r, platform::kForever, Waiting::kWithoutLock);
+    if (first < c) status = start(d, r, first, c, failure);
+    if (command.on_host) {
+      uint32_t stop = c + 1;
+      while (stop < end && r->list->commands[stop].on_host) ++stop;
+      if (status == QNL_OK) status = run_on_host(d, r, first, c, stop, failure);
+      first = stop;
+      c = stop - 1;
+      continue;
     }
     first = c + 1;
+    if (status == QNL_OK) status = finish(d, r, platform::kForever, Waiting::kWithoutLock);
     failure->command = status == QNL_OK ? c : failure->command;
     if (status == QNL_OK && is_cancelled(*r->list)) status = QNL_CANCELLED;
     if (status == QNL_OK) status = run_callback(d, r, command, &failure->code);
   }
-  if (status == QNL_OK && first < end) {
-    status = start(d, r, first, end, failure);
-    event->handle = r;
-    event->word = r->serial;
-    return status;
-  }
-  if (status == QNL_OK) host_memory::event_signal(event);
-  return status;
+  if (status == QNL_OK && first < end) status = start(d, r, first, end, failure);
+  if (status != QNL_OK) return status;
+  event->handle = r->pending ? r : nullptr;
+  event->word = r->serial;
+  if (!r->pending) host_memory::event_signal(event);
+  return QNL_OK;
 }
 
 }  // namespace

@@ -27,7 +27,8 @@ qnl_status read_queries(VulkanDevice* d, const VulkanRecording* r, uint32_t firs
 uint64_t mirrored_bytes(const VulkanRecording* r, bool to_device) {
   uint64_t bytes = 0;
   for (uint32_t m = 0; m < r->mirror_count; ++m)
-    if (r->mirrors[m].arena->staging.buffer != VK_NULL_HANDLE && (to_device || r->mirrors[m].write))
+    if (r->mirrors[m].arena->staging.buffer != VK_NULL_HANDLE &&
+        (to_device ? r->mirrors[m].read : r->mirrors[m].write))
       bytes += r->mirrors[m].end - r->mirrors[m].begin;
   return bytes;
 }

@@ -70,6 +70,11 @@ Expected<Graph> canonicalize_movement(const Graph& graph);
 //   carries but never changes, and results that nobody reads disappear.
 Expected<Graph> simplify_control_flow(const Graph& graph);
 
+// The nodes that `on_host` marks (per node; constants go with those that read them) become bodies of on_host
+// nodes, as few as their order allows:
+//   add(contract(x, w), b), contract marked -> add(result(on_host x { contract(x, w) }), b)
+Expected<Graph> move_to_host(const Graph& graph, const std::vector<char>& on_host);
+
 // What is left of movement chains with single uses becomes one view where the composed map is affine:
 //   flip(slice(permute(x))) -> view(x)
 // The last word on movement: later passes no longer see which op it was.

@@ -10,6 +10,7 @@
 
 #include "graph/custom_op.h"
 #include "graph/dim.h"
+#include "graph/place_rule.h"
 #include "graph/states.h"
 #include "graph/tensor.h"
 #include "support/expected.h"
@@ -58,6 +59,9 @@ struct CompileOptions {
   // How large weights are stored: kF32 (as they are), kF16 or kBF16, rounded to nearest. Arithmetic stays
   // f32.
   DType precision = DType::kF32;
+  // Targets that are a GPU with a processor beside it: where nodes run; the last rule that names one decides.
+  // Nodes that none names run where that is estimated to be fastest.
+  std::vector<PlaceRule> place;
   std::vector<CustomOpDescription> custom_ops;  // operators to import as custom ops
   std::vector<EntryPointOptions> entry_points;  // none: the model is the only one
   int threads = 0;                              // code generation threads; 0: one per core

@@ -260,6 +260,9 @@ typedef struct qnl_vulkan_options {
   /* Gets the validation layer's warnings and errors; may be NULL. */
   void (*message)(void* user, const char* text);
   void* message_user;
+  /* The processor for plans that run partly on each (targets like vulkan/x86-64-v3): an open CPU device,
+   * which must outlive this one. NULL: such variants are passed over. */
+  qnl_device* host;
 } qnl_vulkan_options;
 
 /* options may be NULL. QNL_NO_MATCHING_VARIANT, with what to do in the text, where there is no Vulkan 1.1, no

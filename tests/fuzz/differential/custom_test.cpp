@@ -75,7 +75,7 @@ Graph with_custom_ops(const Graph& graph, Random& random) {
     return v;
   });
   if (result)
-    result = transform_bodies(std::move(*result), [&](const Graph& body) -> Expected<Graph> {
+    result = transform_bodies(std::move(*result), [&](const Node&, const Graph& body) -> Expected<Graph> {
       return with_custom_ops(body, random);
     });
   if (!result) throw std::runtime_error(to_string(result.errors()));

@@ -36,11 +36,18 @@ Tensor tensor_of(const qnl_tensor& t) {
 }
 
 // The device that runs the first target's code.
-qnl_status open_for(const CompileOptions& options, unsigned threads, Device& device, qnl_error* error) {
+qnl_status open_for(const CompileOptions& options, unsigned threads, const qnl_vulkan_options* vulkan,
+                    Device& host, Device& device, qnl_error* error) {
 #ifdef QUERNEL_WITH_VULKAN
-  if (Expected<Target> target = find_target(options.targets[0]); target && target->is_gpu())
-    return device.open_vulkan(nullptr, error);
+  if (Expected<Target> target = find_target(options.targets[0]); target && target->is_gpu()) {
+    if (qnl_status status = host.open_cpu(threads, error); status != QNL_OK) return status;
+    qnl_vulkan_options own = {};
+    if (vulkan) own = *vulkan;
+    own.host = host.get();
+    return device.open_vulkan(&own, error);
+  }
 #endif
+  (void)vulkan, (void)host;
   return device.open_cpu(threads, error);
 }
 
@@ -77,7 +84,8 @@ struct CompiledGraph::Registered {
 };
 
 Expected<CompiledGraph> CompiledGraph::make(const Graph& graph, const CompileOptions& options,
-                                            unsigned threads, const CustomFunctions& custom) {
+                                            unsigned threads, const CustomFunctions& custom,
+                                            const qnl_vulkan_options* vulkan) {
   char path[] = "/tmp/quernel-differential-XXXXXX";
   int file = mkstemp(path);
   if (file < 0) return internal_error("cannot make a temporary file");
@@ -97,7 +105,8 @@ Expected<CompiledGraph> CompiledGraph::make(const Graph& graph, const CompileOpt
   qnl_bundle_options open_options = {};
   open_options.verify_weights = 1;
   if (compiled.bundle_.open(path, &open_options, &error) != QNL_OK) return runtime_failure("open", error);
-  if (open_for(options, threads, compiled.device_, &error) != QNL_OK) return runtime_failure("device", error);
+  if (open_for(options, threads, vulkan, compiled.host_, compiled.device_, &error) != QNL_OK)
+    return runtime_failure("device", error);
   std::vector<qnl_custom_op> ops;
   auto add_ops = [&](const Graph& g, const auto& self) -> void {
     for (const Node& node : g.nodes) {

@@ -16,20 +16,23 @@ namespace quernel::testing {
 // too.
 class CompiledGraph {
  public:
-  // custom: of the graph's custom ops, called through the runtime's C interface.
+  // custom: of the graph's custom ops, called through the runtime's C interface. vulkan: of the device where
+  // the first target is a GPU; null: the defaults.
   static Expected<CompiledGraph> make(const Graph& graph, const CompileOptions& options, unsigned threads,
-                                      const CustomFunctions& custom = {});
+                                      const CustomFunctions& custom = {},
+                                      const qnl_vulkan_options* vulkan = nullptr);
   // Inputs and outputs in the order of the graph's, without those of states.
   Expected<std::vector<Tensor>> run(const std::vector<Tensor>& inputs);
 
   Session& session() { return session_; }
+  const Device& device() const { return device_; }
 
  private:
   std::vector<std::string> inputs_, outputs_;
   struct Registered;
   std::vector<std::shared_ptr<Registered>> registered_;
   Bundle bundle_;
-  Device device_;
+  Device host_, device_;
   Session session_;
 };
 

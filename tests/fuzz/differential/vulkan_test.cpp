@@ -1,8 +1,12 @@
-// Random graphs as compute shaders on the machine's Vulkan device against the interpreter.
+// Random graphs as compute shaders on the machine's Vulkan device, alone and beside the processor, against
+// the interpreter.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <functional>
+#include <random>
 
 #include "graph/text.h"
 #include "random_graph/random_graph.h"
@@ -11,28 +15,114 @@
 namespace quernel::testing {
 namespace {
 
-TEST(Vulkan, RandomGraphs) {
+// Seeds of QUERNEL_FUZZ_SEEDS=FIRST:COUNT.
+void for_each_seed(unsigned long long count, const std::function<void(uint64_t seed)>& run) {
+  unsigned long long first = 0;
+  if (const char* text = std::getenv("QUERNEL_FUZZ_SEEDS")) std::sscanf(text, "%llu:%llu", &first, &count);
+  for (uint64_t seed = first; seed < first + count && !::testing::Test::HasFatalFailure(); ++seed) run(seed);
+}
+
+void check(uint64_t seed, const Graph& graph, const CompileOptions& options,
+           const qnl_vulkan_options& vulkan) {
+  std::vector<Tensor> inputs = random_inputs(graph, seed);
+  Expected<std::vector<Tensor>> want = interpret(graph, inputs);
+  ASSERT_TRUE(want) << to_string(want.errors());
+  Expected<CompiledGraph> compiled = CompiledGraph::make(graph, options, 1, {}, &vulkan);
+  ASSERT_TRUE(compiled) << "seed " << seed << ": " << to_string(compiled.errors()) << print(graph);
+  Expected<std::vector<Tensor>> got = compiled->run(inputs);
+  ASSERT_TRUE(got) << "seed " << seed << ": " << to_string(got.errors()) << print(graph);
+  for (size_t i = 0; i < want->size(); ++i) {
+    Tolerance t = tolerance_of(graph, graph.outputs[i].value);
+    EXPECT_EQ(difference((*got)[i], (*want)[i], t.rtol, t.atol), "")
+        << "seed " << seed << " output " << graph.outputs[i].name << "\n"
+        << print(graph, 64);
+  }
+}
+
+bool has_device(std::string* why) {
   qnl_error error = {};
   Device device;
-  if (device.open_vulkan(nullptr, &error) != QNL_OK) GTEST_SKIP() << error.text;
-  unsigned long long first = 0, count = 60;
-  if (const char* text = std::getenv("QUERNEL_FUZZ_SEEDS")) std::sscanf(text, "%llu:%llu", &first, &count);
+  bool has = device.open_vulkan(nullptr, &error) == QNL_OK;
+  *why = error.text;
+  return has;
+}
+
+TEST(Vulkan, RandomGraphs) {
+  std::string why;
+  if (!has_device(&why)) GTEST_SKIP() << why;
   CompileOptions options;
   options.targets = {"vulkan"};
-  for (uint64_t seed = first; seed < first + count && !HasFatalFailure(); ++seed) {
+  for_each_seed(60, [&](uint64_t seed) { check(seed, random_graph(seed, {}), options, {}); });
+}
+
+// Each node on one of the two by chance; every other graph as if the GPU had memory of its own.
+TEST(Vulkan, RandomPlacements) {
+  std::string why;
+  if (!has_device(&why)) GTEST_SKIP() << why;
+  for_each_seed(40, [](uint64_t seed) {
     Graph graph = random_graph(seed, {});
-    std::vector<Tensor> inputs = random_inputs(graph, seed);
-    Expected<std::vector<Tensor>> want = interpret(graph, inputs);
-    ASSERT_TRUE(want) << to_string(want.errors());
-    Expected<std::vector<Tensor>> got = run_compiled(graph, inputs, options, 1);
-    ASSERT_TRUE(got) << "seed " << seed << ": " << to_string(got.errors()) << print(graph);
-    for (size_t i = 0; i < want->size(); ++i) {
-      Tolerance t = tolerance_of(graph, graph.outputs[i].value);
-      EXPECT_EQ(difference((*got)[i], (*want)[i], t.rtol, t.atol), "")
-          << "seed " << seed << " output " << graph.outputs[i].name << "\n"
-          << print(graph, 64);
+    CompileOptions options;
+    options.targets = {"vulkan/native"};
+    std::mt19937_64 random(seed);
+    for (const Node& node : graph.nodes)
+      if (!is_control(node.op) && !gives_token(node.op) && node.op != OpKind::k_result)
+        options.place.push_back({graph.values[node.output].name, random() % 2 == 0});
+    qnl_vulkan_options vulkan = {};
+    vulkan.copy_always = seed % 2;
+    check(seed, graph, options, vulkan);
+  });
+}
+
+// What the processor reads and writes is copied once each, and nothing else but inputs and outputs.
+TEST(Vulkan, APlacedNodeMovesWhatItReadsAndWrites) {
+  std::string why;
+  if (!has_device(&why)) GTEST_SKIP() << why;
+  Expected<Graph> graph = parse_graph(
+      "graph @main(%x: f32[64,32]) {\n"
+      "  %a = exp %x : f32[64,32]\n"
+      "  %b = reduce_sum %a {1} acc f32 : f32[64]\n"
+      "  %c = sqrt %b : f32[64]\n"
+      "  return y = %c\n"
+      "}\n",
+      "test");
+  ASSERT_TRUE(graph) << to_string(graph.errors());
+  CompileOptions options;
+  options.targets = {"vulkan/native"};
+  options.place = {{"[ac]", false}, {"b", true}};
+  qnl_vulkan_options vulkan = {};
+  vulkan.copy_always = 1;
+  Expected<CompiledGraph> compiled = CompiledGraph::make(*graph, options, 1, {}, &vulkan);
+  ASSERT_TRUE(compiled) << to_string(compiled.errors());
+  std::vector<Tensor> inputs = random_inputs(*graph, 1);
+  Expected<std::vector<Tensor>> want = interpret(*graph, inputs), first = compiled->run(inputs);
+  ASSERT_TRUE(want && first);
+  std::vector<std::string> seen;
+  auto hook = [](void* user, const qnl_trace_event* event) {
+    auto& list = *static_cast<std::vector<std::string>*>(user);
+    switch (event->kind) {
+      case QNL_TRACE_ITEM:
+        return list.push_back(event->on_queue != 0 ? "GPU" : "processor");
+      case QNL_TRACE_SUBMIT:
+        return list.push_back("submit");
+      case QNL_TRACE_UPLOAD:
+      case QNL_TRACE_DOWNLOAD:
+        if (event->on_queue != 0)
+          list.push_back((event->kind == QNL_TRACE_UPLOAD ? "up " : "down ") + std::to_string(event->bytes));
+        return;
+      default:
+        return;
     }
-  }
+  };
+  qnl_device_set_trace(compiled->device().get(), hook, &seen);
+  Expected<std::vector<Tensor>> got = compiled->run(inputs);
+  qnl_device_set_trace(compiled->device().get(), nullptr, nullptr);
+  ASSERT_TRUE(got) << to_string(got.errors());
+  EXPECT_EQ(difference((*got)[0], (*want)[0], 1e-5, 1e-6), "");
+  std::sort(seen.begin(), seen.end());
+  std::vector<std::string> expected = {"GPU",    "GPU",    "down 256", "down 8192", "processor",
+                                       "submit", "submit", "submit",   "up 256",    "up 8192"};
+  std::sort(expected.begin(), expected.end());
+  EXPECT_EQ(seen, expected);
 }
 
 }  // namespace

@@ -485,7 +485,7 @@ TEST_P(VulkanOpen, ASubmissionThatTakesTooLongEndsTheDevice) {
   runtime::DeviceRange range = {&arena, 0};
   int64_t iterations = 60000;
   EXPECT_EQ(table.launch(device.device, kernels, 0, 1, &range, 1, &iterations), QNL_OK);
-  EXPECT_EQ(table.launch(device.device, kernels, 0, 600, &range, 1, &iterations), QNL_DEVICE_FAULT);
+  EXPECT_EQ(table.launch(device.device, kernels, 0, 3000, &range, 1, &iterations), QNL_DEVICE_FAULT);
   EXPECT_EQ(table.launch(device.device, kernels, 0, 1, &range, 1, &iterations), QNL_DEVICE_FAULT);
   table.free_arena(device.device, &arena);
   table.unload_kernels(device.device, kernels);

@@ -1,0 +1,13 @@
+// What the user says about where nodes run, on targets that are a GPU with a processor beside it.
+#pragma once
+
+#include <string>
+
+namespace quernel {
+
+struct PlaceRule {
+  std::string pattern;   // shell pattern for names of the model's nodes
+  bool on_host = false;  // on the processor; else on the GPU
+};
+
+}  // namespace quernel

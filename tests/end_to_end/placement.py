@@ -1,0 +1,94 @@
+#!/usr/bin/env python3
+"""Models that run partly on a Vulkan device and partly on the processor beside it: results, what the trace shows, mistakes."""
+import json
+import os
+import struct
+import sys
+import unittest
+
+from tools import DIGITS, ROOT, SANITIZED, ToolTest
+
+sys.path.append(os.path.join(ROOT, "tests"))
+from vulkan_driver import vulkan_environment  # noqa: E402
+
+RUNS = 2
+# After "gpu:*".
+PLACEMENTS = {
+    "all on the GPU": [],
+    "the middle": ["cpu:/features/features.2/*", "cpu:/features/features.3/*"],
+    "both ends": ["cpu:/features/features.0/*", "cpu:/classify/*", "cpu:/Softmax"],
+    "all on the processor": ["cpu:*"],
+}
+
+
+class Placement(ToolTest):
+    def compile(self, bundle, *arguments):
+        return self.succeeds("quernel", "compile", DIGITS, "-o", bundle, "-q", *arguments)
+
+    def refused(self, *arguments):
+        done = self.run_tool("quernel", "compile", DIGITS, "-o", "refused.qnl", *arguments)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertFalse(os.path.exists(self.path("refused.qnl")))
+        return done.stderr
+
+    def output(self, bundle, *arguments, **how):
+        outputs = json.loads(self.succeeds("quernel-run", bundle, "--list", "--json"))["entry_points"][0]["outputs"]
+        done = self.run_tool("quernel-run", bundle, "random:1", "--json", "--output", f"{outputs[0]['name']}=out.raw", *arguments, **how)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        data = self.read("out.raw")
+        return json.loads(done.stdout), struct.unpack(f"<{len(data) // 4}f", data)
+
+    @unittest.skipIf(SANITIZED or vulkan_environment() is None, "no Vulkan, or its driver is not for the sanitizers")
+    def test_every_division_computes_the_same(self):
+        self.compile("cpu.qnl")
+        _, expected = self.output("cpu.qnl")
+        for name, rules in PLACEMENTS.items():
+            with self.subTest(name):
+                places = [word for rule in ["gpu:*", *rules] for word in ("--place", rule)]
+                self.compile("split.qnl", "--target", "vulkan/native", *places)
+                variant = json.loads(self.succeeds("quernel", "inspect", "split.qnl", "--schedule", "--json"))["variants"][0]
+                on_host = [item["on_host"] for item in variant["schedule"]]
+                self.assertEqual("host" in variant, any(on_host))
+                self.assertEqual(all(on_host), name == "all on the processor")
+                report, found = self.output("split.qnl", "--device", "vulkan", "--repeat", str(RUNS), "--trace", "trace.json",
+                                            env=vulkan_environment())
+                self.assertEqual(report["target"], variant["target"])
+                worst = max(abs(a - b) for a, b in zip(expected, found))
+                self.assertLess(worst, 1e-5 * max(map(abs, expected)))
+                self.check_trace(on_host)
+
+    def check_trace(self, on_host):
+        """Items in order, each where it belongs; a submission for each stretch of one of the two; nothing is copied but the input."""
+        with open(self.path("trace.json")) as file:
+            events = [event for event in json.load(file)["traceEvents"] if event["ph"] != "M"]
+        kinds = {kind: sum(event["cat"] == kind for event in events) for kind in ("submit", "upload", "download", "record")}
+        items = [event["tid"] == 0 for event in events if event["cat"] == "item"]
+        self.assertEqual(sorted(items), sorted(on_host * RUNS))
+        stretches = sum(i == 0 or host != on_host[i - 1] for i, host in enumerate(on_host))
+        self.assertEqual(kinds["submit"], stretches * RUNS)
+        self.assertEqual((kinds["download"], kinds["upload"]), (0, 1))
+
+    @unittest.skipIf(SANITIZED or vulkan_environment() is None, "no Vulkan, or its driver is not for the sanitizers")
+    def test_without_rules_it_is_estimated_and_a_plain_variant_may_stand_beside(self):
+        self.compile("both.qnl", "--target", "vulkan/native", "--target", "vulkan", "--target", "x86-64")
+        report, _ = self.output("both.qnl", "--device", "vulkan", env=vulkan_environment())
+        self.assertTrue(report["target"].startswith("vulkan/"), report)
+        self.succeeds("quernel", "strip", "both.qnl", "-o", "one.qnl", "--target", report["target"])
+        again, _ = self.output("one.qnl", "--device", "vulkan", env=vulkan_environment())
+        self.assertEqual(again["target"], report["target"])
+
+    def test_mistakes_are_named(self):
+        self.assertIn("--place: expected a target that is a GPU with a processor beside it", self.refused("--place", "cpu:*"))
+        self.assertIn("expected a target that is a GPU with", self.refused("--place", "cpu:*", "--target", "vulkan"))
+        self.assertIn("--place: no node has a name like 'Conv_99'",
+                      self.refused("--place", "cpu:Conv_99", "--target", "vulkan/native"))
+        self.assertIn("--place: expected cpu:GLOB or gpu:GLOB, found 'tpu:*'", self.refused("--place", "tpu:*", "--target", "vulkan/native"))
+        for target in "native/vulkan", "x86-64/x86-64", "vulkan/vulkan", "vulkan/cortex-m4":
+            told = self.refused("--target", target)
+            self.assertIn("expected GPU/PROCESSOR", told)
+            self.assertIn("name a GPU and the processor beside it, vulkan/native say", told)
+        self.assertIn("ask the same of a device", self.refused("--target", "vulkan/x86-64", "--target", "vulkan/x86-64"))
+
+
+if __name__ == "__main__":
+    unittest.main()
