@@ -172,15 +172,15 @@ typedef enum qnl_arch {
  * which, but the last, has as many bytes as that constant says. 0: it lies in one window.
  *
  * Parameters. 32-bit words: [0] the number of workgroups of the dispatch; then for each binding the byte
- * offset of its first element in its window; then for each symbol its low and its high word. They are push
- * constants from offset 0 where they fit QNL_SPIRV_PUSH_BYTES, else a uniform buffer at set 0, binding 1, in
- * arrays of uvec4.
+ * offset of its first element in its window; then for each symbol its low and its high word. Of a kernel
+ * without symbols they are push constants from offset 0 where they fit QNL_SPIRV_PUSH_BYTES, else, as symbols
+ * change from submission to submission, a uniform buffer at set 0, binding 1, an array of uvec4.
  *
  * Workgroups. Linear workgroup x + y * (number along x) of the dispatch is that of qnl_kernel_fn; those from
  * the number of workgroups on do nothing. The module's local size is fixed. Stores of one invocation are not
  * read by other workgroups. */
 #define QNL_SPIRV_MAGIC 0x564C4E51u /* 'Q' 'N' 'L' 'V' */
-#define QNL_SPIRV_ABI_VERSION 1u
+#define QNL_SPIRV_ABI_VERSION 2u
 #define QNL_SPIRV_WINDOWS 4u
 #define QNL_SPIRV_SPLIT 64u
 #define QNL_SPIRV_PUSH_BYTES 128u
@@ -194,6 +194,10 @@ typedef struct qnl_spirv_kernel {
   uint32_t symbol_count;
   uint64_t features; /* QNL_SPIRV_* that the module needs */
 } qnl_spirv_kernel;
+
+static inline int qnl_spirv_uses_push(uint32_t binding_count, uint32_t symbol_count) {
+  return symbol_count == 0 && 4 * (1 + binding_count) <= QNL_SPIRV_PUSH_BYTES;
+}
 
 /* The code segment of a SPIR-V variant: this table, then the modules. */
 typedef struct qnl_spirv_table {

@@ -72,7 +72,7 @@ struct VulkanKernel {
   uint32_t symbol_count = 0;
   uint64_t splittable = 0;  // bits of the bindings that may lie in several windows
   uint32_t words() const { return 1 + binding_count + 2 * symbol_count; }
-  bool uses_push() const { return words() * 4 <= QNL_SPIRV_PUSH_BYTES; }
+  bool uses_push() const { return qnl_spirv_uses_push(binding_count, symbol_count) != 0; }
 };
 
 // Shared by all sessions that load the same code.

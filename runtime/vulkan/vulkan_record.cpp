@@ -188,10 +188,9 @@ qnl_status place(VulkanDevice* d, VulkanRecording* r, uint32_t c, qnl_error* err
   return QNL_OK;
 }
 
-// Workgroups and symbols, which change without notice; true when they have.
-bool refresh_words(const VulkanKernel& kernel, const Command& command, uint32_t* words) {
-  bool changed = words[0] != static_cast<uint32_t>(command.workgroups);
-  words[0] = static_cast<uint32_t>(command.workgroups);
+// Symbols change without notice; true when they have.
+bool refresh_symbols(const VulkanKernel& kernel, const Command& command, uint32_t* words) {
+  bool changed = false;
   uint32_t* at = words + 1 + kernel.binding_count;
   for (uint32_t s = 0; s < kernel.symbol_count; ++s, at += 2) {
     auto value = static_cast<uint64_t>(command.symbols[s]);
@@ -342,12 +341,9 @@ class Writer {
     VkPipelineLayout layout = d_->pipeline_layouts[push ? 0 : 1];
     d_->api.CmdBindDescriptorSets(buffer_, VK_PIPELINE_BIND_POINT_COMPUTE, layout, 0, 1, &step.set, 0,
                                   nullptr);
-    if (push) {
+    if (push)
       d_->api.CmdPushConstants(buffer_, layout, VK_SHADER_STAGE_COMPUTE_BIT, 0, kernel.words() * 4,
                                step.words);
-    } else {
-      memcpy(r_->uniforms.mapped + step.uniform_offset, step.words, kernel.words() * 4);
-    }
     uint64_t max_x = d_->properties.limits.maxComputeWorkGroupCount[0];
     uint64_t x = command.workgroups < max_x ? command.workgroups : max_x;
     uint64_t y = (command.workgroups + x - 1) / x;
@@ -415,13 +411,20 @@ qnl_status refresh(VulkanDevice* d, VulkanRecording* r, uint32_t c, qnl_error* e
   if (command.workgroups > most)
     return fail(error, QNL_INVALID_ARGUMENT, "item {}: expected at most {} workgroups, found {}", c, most,
                 command.workgroups);
-  bool changed = refresh_words(r->kernels->kernels[command.kernel], command, step.words);
+  const VulkanKernel& kernel = r->kernels->kernels[command.kernel];
+  auto workgroups = static_cast<uint32_t>(command.workgroups);
+  bool changed = step.words[0] != workgroups;
+  step.words[0] = workgroups;
   if (step.moved) {
     if (qnl_status status = place(d, r, c, error); status != QNL_OK) return status;
     step.moved = false;
     changed = true;
   }
   if (changed) step.changed_at = ++r->changes;
+  // No submission is on its way: what the uniform buffer holds needs no recording.
+  changed = refresh_symbols(kernel, command, step.words) || changed;
+  if (changed && !kernel.uses_push())
+    memcpy(r->uniforms.mapped + step.uniform_offset, step.words, kernel.words() * 4);
   return QNL_OK;
 }
 

@@ -91,7 +91,8 @@ void ShaderPrinter::refuse(const std::string& what) {
 std::string ShaderPrinter::interface() {
   std::string text;
   size_t words = 1 + kernel_.buffers.size() + 2 * kernel_.symbols.size();
-  if (4 * words <= QNL_SPIRV_PUSH_BYTES) {
+  if (qnl_spirv_uses_push(static_cast<uint32_t>(kernel_.buffers.size()),
+                          static_cast<uint32_t>(kernel_.symbols.size()))) {
     text += "layout(push_constant) uniform Parameters { uint words[" + std::to_string(words) +
             "]; } parameters;\n#define PARAMETER(i) parameters.words[i]\n";
   } else {

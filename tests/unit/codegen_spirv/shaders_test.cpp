@@ -116,17 +116,21 @@ TEST(Shaders, WhatInvocationsCannotSeeIsRefused) {
   EXPECT_EQ(refused("  %y[ramp(0, 1, 8)] = bitcast(f32x8, %b[ramp(0, 1, 32)])\n"), "accepted");
 }
 
-TEST(Shaders, ParametersThatPushConstantsCannotHoldAreAUniformBuffer) {
-  auto with_symbols = [](int count) {
-    std::string names, sum = "0f32";
-    for (int i = 0; i < count; ++i) names += (i ? ", $s" : "$s") + std::to_string(i);
-    return "kernel @many symbols(" + names + ") {\n  buffer %y: f32[8] write binding 0\n  %y[$s0] = " + sum +
-           "\n}\n";
+TEST(Shaders, SymbolsAndWhatPushConstantsCannotHoldLieInAUniformBuffer) {
+  auto with_bindings = [](int count) {
+    std::string text = "kernel @many {\n";
+    for (int i = 0; i < count; ++i)
+      text += "  buffer %y" + std::to_string(i) + ": f32[8] write binding " + std::to_string(i) + "\n";
+    return text + "  %y0[0] = 0f32\n}\n";
   };
-  // One word for the workgroups, one for the binding, two for each symbol; 32 words fit.
-  EXPECT_THAT(shader_of(with_symbols(15)), HasSubstr("push_constant"));
-  EXPECT_THAT(shader_of(with_symbols(16)), Not(HasSubstr("push_constant")));
-  EXPECT_THAT(shader_of(with_symbols(16)), HasSubstr("uvec4 words[9]"));
+  // One word for the workgroups, one for each binding; 32 words fit.
+  EXPECT_THAT(shader_of(with_bindings(31)), HasSubstr("push_constant"));
+  EXPECT_THAT(shader_of(with_bindings(32)), Not(HasSubstr("push_constant")));
+  EXPECT_THAT(shader_of(with_bindings(32)), HasSubstr("uvec4 words[9]"));
+  std::string with_symbol =
+      shader_of("kernel @one symbols($s) {\n  buffer %y: f32[8] write binding 0\n  %y[$s] = 0f32\n}\n");
+  EXPECT_THAT(with_symbol, Not(HasSubstr("push_constant")));
+  EXPECT_THAT(with_symbol, HasSubstr("uvec4 words[1]"));
 }
 
 TEST(Distribution, BuffersGoWhereTheirAccessesAllowIt) {

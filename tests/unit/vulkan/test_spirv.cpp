@@ -39,7 +39,7 @@ std::string glsl(const Source& source) {
     text +=
         "layout(constant_id = " + std::to_string(b) + ") const uint kWindow" + std::to_string(b) + " = 0;\n";
   text += "layout(set = 0, binding = 0) buffer Window { uint w[]; } windows[4];\n";
-  if (words * 4 <= QNL_SPIRV_PUSH_BYTES) {
+  if (qnl_spirv_uses_push(source.bindings, source.symbols)) {
     text += "layout(push_constant) uniform Parameters { uint p[" + std::to_string(words) + "]; };\n";
     text += "#define PARAMETER(i) p[i]\n";
   } else {

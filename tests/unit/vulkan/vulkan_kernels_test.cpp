@@ -53,8 +53,8 @@ TEST_P(VulkanKernels, TablesThatAreWrongAreRefused) {
   device_->device->table->unload_kernels(device_->device, kernels);
   EXPECT_EQ(refusal([](Table* t, Kernel*) { t->magic ^= 1; }),
             "malformed code image: kernels: expected a table of SPIR-V modules, found another magic");
-  EXPECT_EQ(refusal([](Table* t, Kernel*) { t->abi_version = 2; }),
-            "kernel ABI mismatch: kernels: expected SPIR-V ABI version 1, found 2; compile the model again");
+  EXPECT_EQ(refusal([](Table* t, Kernel*) { t->abi_version = 99; }),
+            "kernel ABI mismatch: kernels: expected SPIR-V ABI version 2, found 99; compile the model again");
   EXPECT_EQ(refusal([](Table* t, Kernel*) { t->kernel_count = 2; }),
             "malformed code image: kernels: expected a table of 1 modules, found 2");
   EXPECT_EQ(refusal([](Table* t, Kernel*) { t->reserved = 1; }),

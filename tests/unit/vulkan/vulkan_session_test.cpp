@@ -304,6 +304,10 @@ TEST_P(VulkanSession, LoopsAndBranches) {
     Integers expected;
     for (int64_t i = 0; i < n; ++i) expected.push_back(i * i + 9);
     EXPECT_EQ(output<int64_t>("steps"), expected);
+    auto before = device_->counts();
+    run();
+    EXPECT_EQ(output<int64_t>("steps"), expected);
+    EXPECT_EQ(device_->counts().recordings, before.recordings) << "iterations replay";
   }
   session_ = Session();
   create("nested");
