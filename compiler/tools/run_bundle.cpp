@@ -41,13 +41,7 @@ Result run_here(const RunRequest& request) {
       session.create(bundle, opened.device, nullptr, &error) != QNL_OK)
     return failure(error);
   for (const HostTensor& host : request.inputs) {
-    qnl_tensor tensor = {};
-    tensor.name = host.name.c_str();
-    tensor.dtype = host.dtype;
-    tensor.rank = static_cast<uint32_t>(host.shape.size());
-    std::copy(host.shape.begin(), host.shape.end(), tensor.shape);
-    tensor.bytes = host.bytes.size();
-    tensor.data = const_cast<std::byte*>(host.bytes.data());  // an input is only read
+    qnl_tensor tensor = tensor_file::view_of(host);
     if (session.set_input(tensor, &error) != QNL_OK) {
       RunFailure failed = failure(error);
       failed.reason = fmt::format("input '{}': {}", host.name, failed.reason);

@@ -238,5 +238,5 @@ struct qnl_session {
   bool checked_overlap = false;
   bool owns_memory = false;        // of this block
   qnl_event event;                 // of its runs
-  qnl_event* state_run = nullptr;  // of the one that owns a state: the last run that used it; atomic
+  qnl_event* state_run = nullptr;  // of the one that owns a state: the last run that uses it; atomic
 };

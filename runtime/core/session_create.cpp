@@ -390,10 +390,6 @@ void qnl_session_destroy(qnl_session* session) {
     session->event.lock.lock();  // until the thread that ended the run has left it
     session->event.lock.unlock();
   }
-  qnl_event* run = &session->event;
-  if (session->state_owner != nullptr)
-    __atomic_compare_exchange_n(&session->state_owner->state_run, &run, nullptr, false, __ATOMIC_ACQ_REL,
-                                __ATOMIC_RELAXED);
   if (session->recording != nullptr) device->table->release(device, session->recording);
   if (session->kernels != nullptr) device->table->unload_kernels(device, session->kernels);
   if (Device* host = session->host; host != nullptr) {

@@ -243,6 +243,10 @@ void end_run(qnl_session* s, qnl_status status) {
   event->status = status;
   if (event->callback != nullptr) event->callback(event->callback_user, status);
   event->callback = nullptr;
+  if (qnl_session* root = state_root(s); root != nullptr) {
+    qnl_event* run = event;
+    __atomic_compare_exchange_n(&root->state_run, &run, nullptr, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+  }
   // The session may be destroyed by whoever sees this, after the lock (qnl_session_destroy).
   Guard guard(&event->lock);
   __atomic_fetch_add(&event->word, 1u, __ATOMIC_SEQ_CST);

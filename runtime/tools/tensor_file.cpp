@@ -73,6 +73,17 @@ uint64_t random_bits(qnl_dtype dtype, uint64_t random) {
 
 }  // namespace
 
+qnl_tensor view_of(const HostTensor& host) {
+  qnl_tensor tensor = {};
+  tensor.name = host.name.c_str();
+  tensor.dtype = host.dtype;
+  tensor.rank = static_cast<uint32_t>(host.shape.size());
+  std::copy(host.shape.begin(), host.shape.end(), tensor.shape);
+  tensor.bytes = host.bytes.size();
+  tensor.data = const_cast<std::byte*>(host.bytes.data());  // only read
+  return tensor;
+}
+
 HostTensor to_host(const qnl_tensor& tensor) {
   HostTensor host;
   host.name = tensor.name;

@@ -21,6 +21,8 @@ struct HostTensor {
 };
 // A copy of what the runtime shows.
 HostTensor to_host(const qnl_tensor& tensor);
+// What the runtime reads it as; valid while `host` stays as it is.
+qnl_tensor view_of(const HostTensor& host);
 
 // Number of elements of a shape; nothing when a dim is negative or the product does not fit 48 bits.
 std::optional<uint64_t> element_count(const std::vector<int64_t>& shape);

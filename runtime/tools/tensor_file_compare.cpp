@@ -8,21 +8,6 @@
 
 namespace quernel::tensor_file {
 
-namespace {
-
-qnl_tensor view_of(const HostTensor& host) {
-  qnl_tensor tensor = {};
-  tensor.name = host.name.c_str();
-  tensor.dtype = host.dtype;
-  tensor.rank = static_cast<uint32_t>(host.shape.size());
-  std::copy(host.shape.begin(), host.shape.end(), tensor.shape);
-  tensor.bytes = host.bytes.size();
-  tensor.data = const_cast<std::byte*>(host.bytes.data());  // only read
-  return tensor;
-}
-
-}  // namespace
-
 bool is_float(qnl_dtype dtype) { return runtime::is_float(dtype); }
 
 double largest_of(const HostTensor& tensor) {

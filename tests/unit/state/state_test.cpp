@@ -73,12 +73,6 @@ class Bench {
     }
   }
 
-  Bench(Bench&&) = default;
-  // The first session, whose states the others use, goes last.
-  ~Bench() {
-    while (!sessions_.empty()) sessions_.pop_back();
-  }
-
   // Runs an entry point once and compares its outputs and all its states.
   void run(size_t entry, const std::map<std::string, Tensor>& inputs) {
     const Graph& graph = graphs_[entry];
