@@ -1,10 +1,13 @@
 #include "import_models.h"
 
+#include <fnmatch.h>
+
 #include <algorithm>
 #include <unordered_map>
 
 #include "frontends/onnx/import_model.h"
 #include "frontends/text/import_text.h"
+#include "support/edit_distance.h"
 
 namespace quernel {
 namespace {
@@ -46,6 +49,42 @@ CompileOptions entry_options(const CompileOptions& options, const EntryPointOpti
   return own;
 }
 
+bool matches(const std::string& pattern, const std::string& name) {
+  return fnmatch(pattern.c_str(), name.c_str(), 0) == 0;
+}
+
+// True for entry points that are to be built: without patterns all of them.
+bool is_built(const CompileOptions& options, const std::string& name) {
+  const std::vector<std::string>& patterns = options.only_entry_points;
+  return patterns.empty() ||
+         std::any_of(patterns.begin(), patterns.end(), [&](auto& pattern) { return matches(pattern, name); });
+}
+
+// Every pattern of only_entry_points matches one of the names; if not, the nearest name comes first.
+Status check_patterns(const CompileOptions& options, std::vector<std::string> names) {
+  for (const std::string& pattern : options.only_entry_points) {
+    if (std::any_of(names.begin(), names.end(), [&](auto& name) { return matches(pattern, name); })) continue;
+    std::stable_sort(names.begin(), names.end(), [&](const std::string& a, const std::string& b) {
+      return edit_distance(pattern, a) < edit_distance(pattern, b);
+    });
+    std::string legal;
+    for (const std::string& name : names) legal += (legal.empty() ? "'" : ", '") + name + "'";
+    return invalid_input("entry points to build: expected a pattern that matches one of " + legal +
+                         ", found '" + pattern + "'");
+  }
+  return {};
+}
+
+Status check_entry_names(const CompileOptions& options) {
+  std::vector<std::string> names;
+  for (const EntryPointOptions& entry : options.entry_points) {
+    if (std::find(names.begin(), names.end(), entry.name) != names.end())
+      return invalid_input("expected entry points of different names, found '" + entry.name + "' twice");
+    names.push_back(entry.name);
+  }
+  return check_patterns(options, std::move(names));
+}
+
 }  // namespace
 
 Expected<Imported> import_model(const std::string& path, const CompileOptions& options) {
@@ -73,12 +112,13 @@ Expected<std::vector<Imported>> import_entry_points(const std::string& model, co
   std::vector<Imported> entries;
   if (options.entry_points.empty()) {
     QUERNEL_TRY(Imported imported, import_model(model, options));
+    QUERNEL_CHECK(check_patterns(options, {imported.graph.name}));
     entries.push_back(std::move(imported));
+    return entries;
   }
+  QUERNEL_CHECK(check_entry_names(options));
   for (const EntryPointOptions& entry : options.entry_points) {
-    for (const Imported& other : entries)
-      if (other.graph.name == entry.name)
-        return invalid_input("expected entry points of different names, found '" + entry.name + "' twice");
+    if (!is_built(options, entry.name)) continue;
     Expected<Imported> imported =
         import_model(entry.model.empty() ? model : entry.model, entry_options(options, entry));
     if (!imported) {

@@ -17,8 +17,8 @@ struct Imported {
 };
 // By the file's name: .qg is graph IR text, anything else ONNX.
 Expected<Imported> import_model(const std::string& path, const CompileOptions& options);
-// The models of all entry points, of `model` where they name none; notes begin with the entry point's name
-// where there are several.
+// The models of all entry points that are to be built, of `model` where they name none; notes begin with the
+// entry point's name where there are several.
 Expected<std::vector<Imported>> import_entry_points(const std::string& model, const CompileOptions& options);
 // Entry points see one variable by one name: it has to be the same to all.
 Status check_shared_states(const std::vector<Graph>& graphs);

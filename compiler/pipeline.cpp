@@ -27,7 +27,9 @@
 #include "loop/verify.h"
 #include "lower/lower.h"
 #include "schedule/schedule.h"
+#include "schedule/stage_image.h"
 #include "support/edit_distance.h"
+#include "targets/device_profile.h"
 
 namespace quernel {
 namespace {
@@ -161,7 +163,7 @@ const std::vector<GraphPass>& graph_passes() {
        graph_pass(fold_scales_into_contractions)},
       {"choose-channels-last", "convolutions and pools run channels-last",
        [](const Graph& graph, const Target& target, auto&&...) {
-         return choose_channels_last(graph, schedule::largest_step(target));
+         return choose_channels_last(graph, schedule::staged_images(target));
        }},
       {"canonicalize-movement-2", "permutes that met cancel", graph_pass(canonicalize_movement)},
       {"simplify-algebra-2", "identities that the layout uncovered", graph_pass(simplify_algebra)},
@@ -648,11 +650,21 @@ Expected<CompileReport> compile_graphs(const std::vector<Graph>& graphs, const s
   if (!options.tuning_file.empty()) {
     QUERNEL_TRY(tilings, schedule::Tilings::read(options.tuning_file));
   }
+  bool for_gpu = std::any_of(options.targets.begin(), options.targets.end(), [](const std::string& name) {
+    Expected<Target> target = find_target(name);
+    return target && target->is_gpu();
+  });
+  if (!options.device_profile.empty() && !for_gpu)
+    return invalid_input(
+        "device profile '" + options.device_profile + "': expected a GPU among the targets, found none", {},
+        "name one (--target=vulkan), or leave the profile out");
   std::vector<std::string> targets;
   std::vector<bundle::CompiledVariant> variants;
   std::vector<loop::Kernel> c_kernels;
   for (const std::string& name : options.targets) {
     QUERNEL_TRY(Target target, find_target(name));
+    if (target.is_gpu() && !options.device_profile.empty())
+      QUERNEL_CHECK(read_device_profile(target, options.device_profile));
     if (target.firmware && !is_program && !report.stopped)
       return unsupported(
           "target '" + target.name + "': its kernels are linked into firmware, bundles hold none", {},

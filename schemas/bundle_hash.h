@@ -32,7 +32,11 @@ static inline uint64_t qnl_hash_word(const unsigned char* p) {
   return v;
 }
 
-static inline uint64_t qnl_hash_round(uint64_t lane, uint64_t word) {
+#ifdef __OPTIMIZE_SIZE__
+__attribute__((noinline))
+#endif
+static inline uint64_t
+qnl_hash_round(uint64_t lane, uint64_t word) {
   return qnl_hash_rotate(lane + word * QNL_HASH_P2, 31) * QNL_HASH_P1;
 }
 
@@ -45,6 +49,11 @@ static inline void qnl_hash_begin(qnl_hash_state* s) {
 }
 
 static inline void qnl_hash_blocks(qnl_hash_state* s, const unsigned char* p, size_t blocks) {
+#ifdef __OPTIMIZE_SIZE__
+  size_t i;
+  for (i = 0; i < 4 * blocks; ++i, p += 8)
+    s->lanes[i % 4] = qnl_hash_round(s->lanes[i % 4], qnl_hash_word(p));
+#else
   uint64_t a = s->lanes[0], b = s->lanes[1], c = s->lanes[2], d = s->lanes[3];
   for (; blocks != 0; --blocks, p += 32) {
     a = qnl_hash_round(a, qnl_hash_word(p));
@@ -56,6 +65,7 @@ static inline void qnl_hash_blocks(qnl_hash_state* s, const unsigned char* p, si
   s->lanes[1] = b;
   s->lanes[2] = c;
   s->lanes[3] = d;
+#endif
 }
 
 static inline void qnl_hash_add(qnl_hash_state* s, const void* data, size_t bytes) {
@@ -75,15 +85,14 @@ static inline void qnl_hash_add(qnl_hash_state* s, const void* data, size_t byte
   if (bytes % 32 != 0) memcpy(s->buffer, p + bytes / 32 * 32, bytes % 32);
 }
 
-static inline uint64_t qnl_hash_end(const qnl_hash_state* s) {
-  unsigned char tail[32];
+/* Uses the state up. */
+static inline uint64_t qnl_hash_end(qnl_hash_state* s) {
   size_t held = (size_t)(s->total % 32);
   uint64_t h = QNL_HASH_P3 + s->total;
-  int i;
+  size_t i;
   for (i = 0; i < 4; ++i) h = qnl_hash_round(h, s->lanes[i]);
-  memset(tail, 0, sizeof tail);
-  memcpy(tail, s->buffer, held);
-  for (i = 0; i * 8 < (int)held; ++i) h = qnl_hash_round(h, qnl_hash_word(tail + 8 * i));
+  memset(s->buffer + held, 0, 32 - held);
+  for (i = 0; i < held; i += 8) h = qnl_hash_round(h, qnl_hash_word(s->buffer + i));
   h ^= h >> 33;
   h *= QNL_HASH_P2;
   h ^= h >> 29;
@@ -94,8 +103,11 @@ static inline uint64_t qnl_hash_end(const qnl_hash_state* s) {
 
 static inline uint64_t qnl_hash(const void* data, size_t bytes) {
   qnl_hash_state s;
+  const unsigned char* p = (const unsigned char*)data;
   qnl_hash_begin(&s);
-  qnl_hash_add(&s, data, bytes);
+  qnl_hash_blocks(&s, p, bytes / 32);
+  if (bytes % 32 != 0) memcpy(s.buffer, p + bytes / 32 * 32, bytes % 32);
+  s.total = bytes;
   return qnl_hash_end(&s);
 }
 

@@ -26,16 +26,39 @@ QUERNEL_SHARED inline const uint8_t* field_of(const void* table, uint32_t field)
   return offset == 0 ? nullptr : begin + offset;
 }
 
-// What the field points to.
+// A vector or string without elements, for those that a table does not have. Compilers are not to know that
+// it is this one: they would warn of elements that are never read.
+inline constexpr flatbuffers::uoffset_t kNoElements[2] = {};
+inline const void* no_elements() {
+  const void* vector = kNoElements;
+  __asm__("" : "+r"(vector));
+  return vector;
+}
+
+// The vector or string that the field points to; never null.
 QUERNEL_SHARED inline const void* target_of(const void* table, uint32_t field) {
   const uint8_t* at = field_of(table, field);
-  return at == nullptr ? nullptr : at + flatbuffers::ReadScalar<flatbuffers::uoffset_t>(at);
+  if (at == nullptr) return no_elements();
+  return at + flatbuffers::ReadScalar<flatbuffers::uoffset_t>(at);
+}
+
+// Table `index` of a vector of them.
+QUERNEL_SHARED inline const void* element_of(const void* vector, uint32_t index) {
+  const uint8_t* at = static_cast<const uint8_t*>(vector) + sizeof(flatbuffers::uoffset_t) * (1 + index);
+  return at + flatbuffers::ReadScalar<flatbuffers::uoffset_t>(at);
 }
 
 template <class T>
 QUERNEL_SHARED T number_of(const void* table, uint32_t field, T absent) {
   const uint8_t* at = field_of(table, field);
   return at == nullptr ? absent : flatbuffers::ReadScalar<T>(at);
+}
+
+// Where most fields have the same default, it is not passed.
+template <class T, int kAbsent>
+QUERNEL_SHARED T number_or(const void* table, uint32_t field) {
+  const uint8_t* at = field_of(table, field);
+  return at == nullptr ? static_cast<T>(kAbsent) : flatbuffers::ReadScalar<T>(at);
 }
 
 struct Arena;
@@ -61,10 +84,13 @@ struct Variant;
 
 namespace flatbuffers {
 
-#define QUERNEL_NUMBER(T)                                        \
-  template <>                                                    \
-  inline T Table::GetField<T>(voffset_t field, T absent) const { \
-    return quernel::schema::number_of<T>(this, field, absent);   \
+#define QUERNEL_NUMBER(T)                                                                                  \
+  template <>                                                                                              \
+  inline T Table::GetField<T>(voffset_t field, T absent) const {                                           \
+    if (__builtin_constant_p(absent) && absent == 0) return quernel::schema::number_or<T, 0>(this, field); \
+    if (__builtin_constant_p(absent) && absent == static_cast<T>(-1))                                      \
+      return quernel::schema::number_or<T, -1>(this, field);                                               \
+    return quernel::schema::number_of<T>(this, field, absent);                                             \
   }
 QUERNEL_NUMBER(uint8_t)
 QUERNEL_NUMBER(int32_t)
@@ -101,6 +127,23 @@ QUERNEL_TARGET(Vector<Offset<quernel::schema::Tensor>>)
 QUERNEL_TARGET(Vector<Offset<quernel::schema::TestVector>>)
 QUERNEL_TARGET(Vector<Offset<quernel::schema::Variant>>)
 #undef QUERNEL_TARGET
+
+#define QUERNEL_ELEMENT(T)                                                                      \
+  template <>                                                                                   \
+  inline const quernel::schema::T* Vector<Offset<quernel::schema::T>>::Get(uoffset_t i) const { \
+    return static_cast<const quernel::schema::T*>(quernel::schema::element_of(this, i));        \
+  }
+QUERNEL_ELEMENT(Arena)
+QUERNEL_ELEMENT(EntryPoint)
+QUERNEL_ELEMENT(Item)
+QUERNEL_ELEMENT(Kernel)
+QUERNEL_ELEMENT(Plan)
+QUERNEL_ELEMENT(SizeExpression)
+QUERNEL_ELEMENT(Symbol)
+QUERNEL_ELEMENT(Tensor)
+QUERNEL_ELEMENT(TestVector)
+QUERNEL_ELEMENT(Variant)
+#undef QUERNEL_ELEMENT
 
 }  // namespace flatbuffers
 

@@ -2,7 +2,7 @@
 # Builds Quernel and runs its tests.
 #
 #   tests/run.sh          packages, release build, every test; then the sanitizer build (preset dev) and its fast tests, and the
-#                         runtime's unit tests under the thread sanitizer (preset tsan)
+#                         runtime's and the Vulkan device's unit tests under the thread sanitizer (preset tsan)
 #   tests/run.sh --fast   packages, release build, the tests with label fast
 #
 # Model tests look for their data in $QUERNEL_TEST_DATA, else in ../shared beside the repository, and say so when there
@@ -80,7 +80,7 @@ else
   build dev
   run_tests "dev (sanitizers), fast" dev --label-regex '^fast$'
   build tsan
-  run_tests "tsan (thread sanitizer), runtime" tsan --tests-regex '^runtime\.'
+  run_tests "tsan (thread sanitizer), runtime and Vulkan" tsan --tests-regex '^runtime\.'
 fi
 
 stage "done"

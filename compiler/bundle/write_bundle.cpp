@@ -142,7 +142,10 @@ class SegmentStream {
       add({kZeros, static_cast<size_t>(std::min<uint64_t>(count, sizeof kZeros))});
   }
   uint64_t written() const { return written_; }
-  uint64_t hash() const { return qnl_hash_end(&hash_); }
+  uint64_t hash() const {
+    qnl_hash_state state = hash_;
+    return qnl_hash_end(&state);
+  }
   Status& status() { return status_; }
 
  private:

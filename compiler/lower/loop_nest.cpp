@@ -244,4 +244,19 @@ LoweredItem lower_item(const schedule::Schedule& schedule, const schedule::Item&
   return {std::move(context.kernel), std::move(context.symbols.dims), context.workgroups};
 }
 
+int elementwise_weight(const Context& context) {
+  int weight = 0;
+  for (const std::vector<int>* nodes : {&context.group.nodes, &context.group.inlined})
+    for (int n : *nodes) {
+      OpKind kind = context.graph().nodes[n].op;
+      if (auto op = unary_op(kind); op && *op >= UnaryOp::k_exp && *op <= UnaryOp::k_erf)
+        weight += 16;
+      else if (kind == OpKind::k_pow)
+        weight += 32;
+      else if (is_elementwise(kind))
+        weight += 1;
+    }
+  return weight;
+}
+
 }  // namespace quernel::lower

@@ -87,4 +87,7 @@ void lower_scan(Context& context);
 void lower_sort(Context& context);
 void lower_scatter(Context& context);
 
+// What the group's elementwise nodes take for one element, in instructions, roughly.
+int elementwise_weight(const Context& context);
+
 }  // namespace quernel::lower

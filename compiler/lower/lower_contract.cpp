@@ -1,13 +1,20 @@
 // Contractions as register tiles: tile_m rows by tile_v vectors of accumulators live in registers over the
 // whole reduction; "b" is read in vectors (packed where it is constant), "a" is broadcast (or read in vectors
 // too, for depthwise kernels). Rows past the end read row 0's data and are not stored; columns past the end
-// are zero in packed operands and masked else. A staged "a" is put together in scratch for a block of rows.
+// are zero in packed operands and masked else. What columns are left of the last tile are a tile of their
+// own, of fewer vectors, the last of which may be a short one. A staged operand is put together in scratch
+// for a block of rows.
 #include <algorithm>
 #include <numeric>
 #include <optional>
+#include <utility>
 
-#include "lower/loop_nest.h"
+#include "loop/rewrite.h"
+#include "lower/bytes.h"
+#include "lower/register_tile.h"
+#include "lower/shared_rows.h"
 #include "lower/staged_image.h"
+#include "lower/store_tile.h"
 
 namespace quernel::lower {
 namespace {
@@ -26,7 +33,9 @@ class Lowering {
       : c_(context),
         g_(context.graph()),
         node_(g_.nodes[context.group.anchor]),
-        plan_(context.group.contraction) {
+        plan_(context.group.contraction),
+        whole_tile_{.vectors = plan_.tile_v},
+        tile_(plan_, whole_tile_) {
     for (int i = 0; i < 2; ++i) {
       bool is_a = (i == 0) != plan_.swapped;
       schedule::OperandAccess access = schedule::resolve_operand(g_, node_, i);
@@ -40,13 +49,16 @@ class Lowering {
     columns_ = plan_.axes[plan_.vector_axis].extent;
     partial_rows_ = !(floormod(rows_, plan_.tile_m) == Dim(0));
     end_row_ = at(rows_);
+    single_bytes_ = plan_.elementwise && accumulator_dtype_ == DType::kI32 &&
+                    multiplies_bytes(a_buffer_, b_buffer_, c_.target);
+    rest_ = schedule::rest_of_columns(plan_, context.target);
   }
 
   void run() {
     // Grid: grid axes, then tiles in the plan's order.
     Shape outer;
     for (int axis : plan_.grid_axes) outer.push_back(plan_.axes[axis].extent);
-    if (plan_.staged) return staged_rows(outer);
+    if (plan_.staged) return plan_.elementwise ? staged_rows(outer) : staged_columns(outer);
     outer.push_back(schedule::column_tile_count(plan_));
     if (gathers_columns(rows_)) return gathered_rows(outer);
     outer.push_back(ceildiv(rows_, plan_.tile_m));
@@ -78,26 +90,15 @@ class Lowering {
 
  private:
   Expr at(const Dim& dim) const { return c_.symbols(dim); }
-  bool whole_columns() const { return floormod(columns_, plan_.tile_n()) == Dim(0); }
+  // Whether all columns of the present tile exist, wherever it lies.
+  bool whole_columns() const {
+    return floormod(columns_, plan_.tile_n()) == Dim(0) || (rest_ && tile_.vectors() == whole_tile_);
+  }
 
-  // Loops over the accumulators of a tile: rows, vectors of a row, lanes.
-  Stmt for_rows(const std::function<Stmt(Expr)>& body, AxisKind kind = AxisKind::kUnrolled) {
-    if (plan_.tile_m == 1) return body(index(0));
-    loop::Var m = index_var("m");
-    return loop::for_loop(m, index(plan_.tile_m), kind, body(loop::var_ref(m)));
-  }
-  Stmt for_columns(const std::function<Stmt(Expr)>& body) {
-    return for_vectors([&](Expr v, Expr l) { return body(v ? v * index(lanes_) + l : l); });
-  }
-  // `body` gets the vector's number, null where there is but one, and the lane.
-  Stmt for_vectors(const std::function<Stmt(Expr, Expr)>& body) {
-    loop::Var l = index_var("l");
-    bool one = plan_.tile_v == 1;
-    loop::Var v = one ? nullptr : index_var("v");
-    Stmt lanes = loop::for_loop(l, index(lanes_), AxisKind::kVector,
-                                body(one ? nullptr : loop::var_ref(v), loop::var_ref(l)));
-    return one ? lanes : loop::for_loop(v, index(plan_.tile_v), AxisKind::kUnrolled, lanes);
-  }
+  // The loops over the present tile.
+  Stmt for_rows(const std::function<Stmt(Expr)>& body) const { return tile_.for_rows(body); }
+  Stmt for_columns(const std::function<Stmt(Expr)>& body) const { return tile_.for_columns(body); }
+  Stmt for_vectors(const std::function<Stmt(Expr, Expr)>& body) const { return tile_.for_vectors(body); }
 
   // Elements of a panel of b.
   Dim panel_size() const { return schedule::panel_rows(plan_) * plan_.panel_n(); }
@@ -121,7 +122,9 @@ class Lowering {
   // cache, but its steps are at such distances that they fall into few of the cache's sets and push one
   // another out.
   bool gathers_columns(const Dim& rows) const {
-    if (c_.target.is_gpu() || plan_.packed || plan_.elementwise || plan_.reduction_axes.empty()) return false;
+    if (c_.target.is_gpu() || plan_.packed || plan_.elementwise || plan_.staged ||
+        plan_.reduction_axes.empty())
+      return false;
     Dim steps = schedule::reduction_count(plan_), stride = plan_.axes[plan_.reduction_axes.back()].b;
     if (!steps.is_const() || !stride.is_const() || rows.estimate() < kFewestSharing) return false;
     int64_t row = plan_.tile_n() * element_size(accumulator_dtype_);
@@ -176,7 +179,7 @@ class Lowering {
     return loop::block(std::move(body));
   }
 
-  // `outer`: grid axes.
+  // `outer`: grid axes. "a" is staged, whose rows are those of tiles.
   void staged_rows(Shape outer) {
     // Equal blocks of whole tiles, whose rows stay in the nearest cache.
     int64_t rows = rows_.value(), tile = plan_.tile_m, most = tile;
@@ -207,6 +210,42 @@ class Lowering {
     c_.kernel.body = loop::block({loop::alloc(staged_->buffer()), clear, blocks_of_rows});
   }
 
+  // `outer`: grid axes. "b" is staged, whose rows are those of one of them.
+  void staged_columns(Shape outer) {
+    int y_axis = plan_.staged->rows.position;
+    size_t y = std::find(plan_.grid_axes.begin(), plan_.grid_axes.end(), y_axis) - plan_.grid_axes.begin();
+    // Equal blocks, whose rows stay in the nearest cache.
+    int64_t lines = plan_.axes[y_axis].extent.value(), most = 1;
+    staged_.emplace(plan_, b_buffer_->dtype);
+    while (most < lines && staged_->bytes(most + 1) <= c_.target.l1_bytes) ++most;
+    int64_t blocks = (lines + most - 1) / most;
+    most = (lines + blocks - 1) / blocks;
+    outer[y] = (lines + most - 1) / most;
+    int64_t work = most * rows_.estimate() * columns_.value() * schedule::reduction_count(plan_).estimate();
+    Stmt clear = staged_->allocate(most);
+    Stmt all = outer_loops(c_, outer, work, plan_.group_work, [&](std::vector<Expr> place) {
+      Expr first = place[y] * index(most), count = index(most);
+      if (lines % most != 0) count = loop::binary(BinaryOp::k_min, count, index(lines) - first);
+      Expr image = at(plan_.b_offset);
+      for (size_t i = 0; i < plan_.grid_axes.size(); ++i)
+        if (i != y) image = image + place[i] * at(plan_.axes[plan_.grid_axes[i]].b);
+      loop::Var row = index_var("row"), line = index_var("line"), column = index_var("column");
+      staged_line_ = loop::var_ref(line);
+      place[y] = first + staged_line_;
+      place.push_back(loop::var_ref(column));
+      place.push_back(loop::var_ref(row));
+      Stmt tiles =
+          loop::for_loop(column, at(schedule::column_tile_count(plan_)), AxisKind::kSerial, tile(place));
+      tiles = loop::for_loop(line, count, AxisKind::kSerial, tiles);
+      tiles = loop::for_loop(row, at(ceildiv(rows_, plan_.tile_m)), AxisKind::kSerial, tiles);
+      return loop::block({staged_->copy(b_buffer_, image, first), tiles});
+    });
+    c_.kernel.body = loop::block({loop::alloc(staged_->buffer()), clear, all});
+  }
+
+  bool staged_a() const { return staged_ && plan_.elementwise; }
+  bool staged_b() const { return staged_ && !plan_.elementwise; }
+
   // The steps of the sum: positions on the reduction axes, and the loops over them, the outermost first.
   struct Steps {
     std::vector<std::pair<loop::Var, Dim>> loops;
@@ -223,14 +262,15 @@ class Lowering {
       result.loops.emplace_back(index_var("k"), k.extent);
       Expr position = loop::var_ref(result.loops.back().first);
       result.a = result.a + offset_in_a(axis, position);
-      result.b = result.b + position * at(columns != 0 ? b_stride : k.b);
+      result.b = result.b + (staged_b() ? staged_->window_offset(axis, position)
+                                        : position * at(columns != 0 ? b_stride : k.b));
     }
     return result;
   }
 
   // What a position on a reduction axis adds to the place in a.
   Expr offset_in_a(int axis, const Expr& position) const {
-    return staged_ ? staged_->window_offset(axis, position) : position * at(plan_.axes[axis].a);
+    return staged_a() ? staged_->window_offset(axis, position) : position * at(plan_.axes[axis].a);
   }
 
   // Where b's columns begin, but for the tile's own number in packed b.
@@ -247,19 +287,6 @@ class Lowering {
         is_float(buffer->dtype) ? loop::const_float(buffer->dtype, 0) : loop::const_int(buffer->dtype, 0);
     return loop::cast(accumulator_dtype_,
                       inside ? loop::load_guarded(buffer, offset, inside, zero) : loop::load(buffer, offset));
-  }
-  // Whether a depthwise kernel multiplies bytes, one in each word, by dot products.
-  bool multiplies_single_bytes() const {
-    auto is_signed = [](const loop::Buffer& buffer) { return buffer->dtype == DType::kI8; };
-    auto is_byte = [&](const loop::Buffer& buffer) {
-      return is_signed(buffer) || buffer->dtype == DType::kU8;
-    };
-    return plan_.elementwise && accumulator_dtype_ == DType::kI32 && is_byte(a_buffer_) &&
-           is_byte(b_buffer_) && c_.target.has_dot(is_signed(a_buffer_), is_signed(b_buffer_));
-  }
-  // An element of `buffer`, widened to i32, as a word of bytes of that sign.
-  Expr word(const loop::Buffer& buffer, const Expr& value) const {
-    return buffer->dtype == DType::kI8 ? value : loop::bitcast({DType::kU32, 1}, value);
   }
   // Whether b has one element for all columns, as a window has that slides over an image by itself.
   bool one_column() const { return plan_.elementwise && plan_.axes[plan_.vector_axis].b == Dim(0); }
@@ -285,21 +312,6 @@ class Lowering {
     return stmt;
   }
 
-  // Digits of the flattened row number: positions on the row axes.
-  void set_rows(std::vector<Expr>& positions, const Expr& row) const {
-    Expr rest = row;
-    for (size_t i = plan_.row_axes.size(); i-- > 0;) {
-      int axis = plan_.row_axes[i];
-      if (i == 0) {
-        positions[axis] = rest;
-      } else {
-        Expr extent = at(plan_.axes[axis].extent);
-        positions[axis] = loop::binary(BinaryOp::k_fmod, rest, extent);
-        rest = loop::binary(BinaryOp::k_idiv, rest, extent);
-      }
-    }
-  }
-
   // The first element of a, as its buffer counts.
   Expr base_of_a() const {
     Expr offset = at(plan_.a_offset);
@@ -308,7 +320,21 @@ class Lowering {
     return offset;
   }
 
-  Stmt tile(const std::vector<Expr>& place) {
+  // The tile at that place; grid axes, column tile, row tile.
+  Stmt tile(std::vector<Expr> place) {
+    if (!rest_) return present_tile(place);
+    Expr& column_tile = place[place.size() - 2];
+    Dim last = schedule::column_tile_count(plan_) - 1;
+    Expr is_whole = loop::binary(BinaryOp::k_lt, column_tile, at(last));
+    Stmt whole = last == Dim(0) ? nullptr : present_tile(place);
+    column_tile = at(last);
+    RegisterTile others = std::exchange(tile_, RegisterTile(plan_, *rest_));
+    Stmt rest = present_tile(place);
+    tile_ = others;
+    return whole ? loop::if_then(is_whole, whole, rest) : rest;
+  }
+
+  Stmt present_tile(const std::vector<Expr>& place) {
     std::vector<Stmt> body;
     std::vector<Expr> base(plan_.axes.size(), index(0));
     for (size_t i = 0; i < plan_.grid_axes.size(); ++i) base[plan_.grid_axes[i]] = place[i];
@@ -320,27 +346,38 @@ class Lowering {
         local_buffer("acc", accumulator_dtype_, plan_.tile_m * plan_.tile_n(), loop::Scope::kRegister);
     loop::Buffer row_offsets = local_buffer("rows", DType::kI64, plan_.tile_m, loop::Scope::kRegister);
     body.push_back(loop::alloc(acc));
-    body.push_back(loop::alloc(row_offsets));
 
     // Offset of each row in a.
-    body.push_back(for_rows([&](Expr m) {
-      Expr row = first_row + m;
-      if (staged_) return loop::store(row_offsets, m, staged_->row_offset(row - begin_row_));
-      if (partial_rows_) row = loop::binary(BinaryOp::k_min, row, end_row_ - index(1));
+    auto offset_of = [&](Expr row, bool may_pass_end) {
+      if (may_pass_end) row = loop::binary(BinaryOp::k_min, row, end_row_ - index(1));
       std::vector<Expr> positions = base;
-      set_rows(positions, row);
+      set_rows(c_, plan_, positions, row);
       Expr offset = base_of_a();
       for (size_t i = 0; i < plan_.axes.size(); ++i)
         if (!plan_.axes[i].reduction && static_cast<int>(i) != plan_.vector_axis)
           offset = offset + positions[i] * at(plan_.axes[i].a);
-      return loop::store(row_offsets, m, offset);
-    }));
+      return offset;
+    };
+    shared_.reset();
+    if (schedule::shares_rows(plan_)) {
+      shared_.emplace(plan_, accumulator_dtype_);
+      body.push_back(shared_->begin([&](Expr m) { return offset_of(first_row + m, true); }));
+    } else {
+      body.push_back(loop::alloc(row_offsets));
+      body.push_back(for_rows([&](Expr m) {
+        Expr row = first_row + m;
+        return loop::store(
+            row_offsets, m,
+            staged_a() ? staged_->row_offset(row - begin_row_) : offset_of(row, partial_rows_));
+      }));
+    }
     Expr zero = is_float(accumulator_dtype_) ? loop::const_float(accumulator_dtype_, 0)
                                              : loop::const_int(accumulator_dtype_, 0);
 
     Expr b_base = plan_.packed ? packed_tile(column_tile) : at(plan_.b_offset);
     if (!plan_.packed && !one_column()) b_base = b_base + first_column;
     b_base = gathered_ ? index(0) : b_base + grid_of_b(base);
+    if (staged_b()) b_base = staged_->row_offset(staged_line_) + first_column;
     body.push_back(for_rows([&](Expr m) {
       return for_vectors([&](Expr v, Expr l) {
         Expr n = v ? v * index(lanes_) + l : l;
@@ -351,28 +388,13 @@ class Lowering {
       });
     }));
     body.push_back(reduce(acc, row_offsets, b_base, first_column));
-    body.push_back(finish(acc, base, first_row, first_column));
+    body.push_back(store_tile(c_, node_, tile_, acc,
+                              {.base = base,
+                               .first_row = first_row,
+                               .first_column = first_column,
+                               .end_row = partial_rows_ ? end_row_ : nullptr,
+                               .all_columns = whole_columns()}));
     return loop::block(std::move(body));
-  }
-
-  // Four neighbours of a row of bytes, or what is left of them.
-  Expr word_of(const Expr& place, int64_t bytes) const {
-    Expr word;
-    if (bytes == plan_.dot) {
-      Expr all = loop::load(a_buffer_, loop::ramp(place, 1, plan_.dot), plan_.dot);
-      word = loop::bitcast({DType::kU32, 1}, all);
-    } else {
-      for (int64_t i = 0; i < bytes; ++i) {
-        Expr byte = loop::bitcast({DType::kU8, 1}, loop::load(a_buffer_, place + index(i)));
-        byte =
-            loop::binary(BinaryOp::k_shl, loop::cast(DType::kU32, byte), loop::const_int(DType::kU32, 8 * i));
-        word = word ? loop::binary(BinaryOp::k_or, word, byte) : byte;
-      }
-    }
-    if (plan_.dot_shift != 0)
-      word = loop::binary(BinaryOp::k_xor, word, loop::const_int(DType::kU32, 0x80808080));
-    bool is_signed = (a_buffer_->dtype == DType::kI8) == (plan_.dot_shift == 0);
-    return loop::bitcast({is_signed ? DType::kI32 : DType::kU32, 1}, word);
   }
 
   // The sum in words of bytes. What is left of the last axis is a step of its own.
@@ -397,7 +419,8 @@ class Lowering {
         return loop::store(columns, v ? v * index(lanes_) + l : l, loop::load(b_buffer_, from));
       });
       Stmt multiply = for_rows([&](Expr m) {
-        Expr bytes_of_a = word_of(loop::load(row_offsets, m) + a_outer + word * index(plan_.dot), bytes);
+        Expr bytes_of_a = word_of_bytes(
+            a_buffer_, loop::load(row_offsets, m) + a_outer + word * index(plan_.dot), bytes, plan_);
         loop::Var a = fresh_var("a", bytes_of_a->type);
         return loop::block({loop::let(a, bytes_of_a), for_columns([&](Expr n) {
                               Expr slot = m * index(plan_.tile_n()) + n;
@@ -422,10 +445,9 @@ class Lowering {
     return stmt;
   }
 
-  Stmt reduce(const loop::Buffer& acc, const loop::Buffer& row_offsets, const Expr& b_base,
-              const Expr& first_column) {
-    if (plan_.dot > 1) return reduce_words(acc, row_offsets, b_base);
-    Steps k = steps(gathered_ ? plan_.tile_n() : plan_.packed ? plan_.panel_n() : 0);
+  // One step of the sum. `element_of_a`: of a row, and of a column of the tile where a is read in vectors.
+  Stmt step(const Steps& k, const loop::Buffer& acc, const std::function<Expr(Expr, Expr)>& element_of_a,
+            const Expr& b_base, const Expr& first_column) {
     // All vectors of b first, then row by row: one element (or vector) of a lives at a time, so the tile fits
     // the registers.
     loop::Buffer columns =
@@ -434,118 +456,102 @@ class Lowering {
     parts.push_back(for_vectors([&](Expr v, Expr l) {
       Expr n = v ? v * index(lanes_) + l : l;
       Expr from = b_base + k.b + (plan_.packed ? packed_column(v, l) : one_column() ? index(0) : n);
-      bool filled = plan_.packed || gathered_ || one_column();  // with zeros past the end
-      Expr value = read(gathered_ ? gathered_ : b_buffer_, from, filled ? nullptr : exists(first_column + n));
-      if (multiplies_single_bytes())
-        value = loop::binary(BinaryOp::k_and, value, loop::const_int(DType::kI32, 255));
+      bool filled = plan_.packed || gathered_ || staged_b() || one_column();  // with zeros past the end
+      const loop::Buffer& b = gathered_ ? gathered_ : staged_b() ? staged_->buffer() : b_buffer_;
+      Expr value = read(b, from, filled ? nullptr : exists(first_column + n));
+      if (single_bytes_) value = loop::binary(BinaryOp::k_and, value, loop::const_int(DType::kI32, 255));
       return loop::store(columns, n, value);
     }));
     parts.push_back(for_rows([&](Expr m) {
-      Expr a_at = loop::load(row_offsets, m) + k.a;
       auto multiply = [&](Expr n, Expr a) {
         Expr slot = m * index(plan_.tile_n()) + n, b = loop::load(columns, n), sum = loop::load(acc, slot);
-        if (multiplies_single_bytes())
-          return loop::store(acc, slot, loop::dot(word(a_buffer_, a), word(b_buffer_, b), sum));
+        if (single_bytes_)
+          return loop::store(acc, slot,
+                             loop::dot(word_of_byte(a_buffer_, a), word_of_byte(b_buffer_, b), sum));
         return loop::store(acc, slot, loop::mul_acc(a, b, sum));
       };
-      if (plan_.elementwise)
-        return for_columns([&](Expr n) {
-          if (staged_) return multiply(n, read(staged_->buffer(), a_at + first_column + n, nullptr));
-          return multiply(n, read(a_buffer_, a_at + first_column + n, exists(first_column + n)));
-        });
+      if (plan_.elementwise) return for_columns([&](Expr n) { return multiply(n, element_of_a(m, n)); });
       loop::Var a = fresh_var("a", {accumulator_dtype_, 1});
-      Stmt element = loop::let(a, read(a_buffer_, a_at, nullptr));
+      Stmt element = loop::let(a, element_of_a(m, nullptr));
       return loop::block({element, for_columns([&](Expr n) { return multiply(n, loop::var_ref(a)); })});
     }));
-    Stmt stmt = loop::block(std::move(parts));
+    return loop::block(std::move(parts));
+  }
+
+  // The sum in blocks of steps along the last axis, whose rows of a the workgroup fetches first.
+  Stmt reduce_shared(const loop::Buffer& acc, const Expr& b_base, const Expr& first_column) {
+    int64_t panel = plan_.packed ? plan_.panel_n() : 0;
+    Steps fetched = steps(panel), k = steps(panel);
+    const auto& [last, extent] = fetched.loops.back();
+    bool whole = floormod(extent, plan_.shared_steps) == Dim(0);
+    loop::Var block = index_var("block"), of_block = index_var("k");
+    Expr first = loop::var_ref(block) * index(plan_.shared_steps), left = at(extent) - first;
+    Stmt fetch = shared_->fetch([&](Expr offset, Expr step) {
+      loop::Substitution at_step;
+      at_step.replace(last, first + step);
+      Expr a = at_step(fetched.a);
+      return read(a_buffer_, offset + a, whole ? nullptr : loop::binary(BinaryOp::k_lt, step, left));
+    });
+    Stmt sums = step(
+        k, acc, [&](Expr m, Expr) { return shared_->element(m, loop::var_ref(of_block)); }, b_base,
+        first_column);
+    sums = loop::block({loop::let(k.loops.back().first, first + loop::var_ref(of_block)), sums});
+    Expr count = index(plan_.shared_steps);
+    if (!whole) count = loop::binary(BinaryOp::k_min, count, left);
+    Stmt stmt =
+        loop::for_loop(block, at(ceildiv(extent, plan_.shared_steps)), AxisKind::kReduction,
+                       loop::block({fetch, loop::for_loop(of_block, count, AxisKind::kReduction, sums)}));
+    for (size_t i = k.loops.size() - 1; i-- > 0;) {
+      Stmt same = loop::let(k.loops[i].first, loop::var_ref(fetched.loops[i].first));
+      stmt = loop::for_loop(fetched.loops[i].first, at(k.loops[i].second), AxisKind::kReduction,
+                            loop::block({same, stmt}));
+    }
+    return stmt;
+  }
+
+  Stmt reduce(const loop::Buffer& acc, const loop::Buffer& row_offsets, const Expr& b_base,
+              const Expr& first_column) {
+    if (plan_.dot > 1) return reduce_words(acc, row_offsets, b_base);
+    if (shared_) return reduce_shared(acc, b_base, first_column);
+    Steps k = steps(gathered_ ? plan_.tile_n() : plan_.packed ? plan_.panel_n() : 0);
+    auto element_of_a = [&](Expr m, Expr n) {
+      Expr a_at = loop::load(row_offsets, m) + k.a;
+      if (!n) return read(a_buffer_, a_at, nullptr);
+      if (staged_a()) return read(staged_->buffer(), a_at + first_column + n, nullptr);
+      return read(a_buffer_, a_at + first_column + n, exists(first_column + n));
+    };
+    Stmt stmt = step(k, acc, element_of_a, b_base, first_column);
     Dim copies = 1;
     for (size_t i = k.loops.size(); i-- > 0;) {
       copies = copies * k.loops[i].second;
       bool unroll = plan_.elementwise && copies.is_const() && copies.value() <= schedule::kUnrolledSteps;
+      if (staged_b())
+        unroll = plan_.staged->columns.window == plan_.reduction_axes[i] && plan_.staged->columns.step > 1;
       stmt = loop::for_loop(k.loops[i].first, at(k.loops[i].second),
                             unroll ? AxisKind::kUnrolled : AxisKind::kReduction, stmt);
     }
     return stmt;
   }
 
-  // Whether the epilogue is heavy: then it is written once, over a copy of the tile in memory, instead of
-  // once per vector.
-  bool heavy_epilogue() const {
-    int weight = 0;
-    for (const std::vector<int>* nodes : {&c_.group.nodes, &c_.group.inlined})
-      for (int n : *nodes) {
-        if (auto op = unary_op(g_.nodes[n].op); op && *op >= UnaryOp::k_exp && *op <= UnaryOp::k_erf)
-          weight += 16;
-        else if (g_.nodes[n].op == OpKind::k_pow)
-          weight += 32;
-        else if (is_elementwise(g_.nodes[n].op))
-          weight += 1;
-      }
-    return weight * plan_.tile_m * plan_.tile_v > 256;
-  }
-
-  Stmt finish(loop::Buffer acc, const std::vector<Expr>& base, const Expr& first_row,
-              const Expr& first_column) {
-    std::vector<Stmt> body;
-    AxisKind rows = AxisKind::kUnrolled;
-    if (heavy_epilogue() && plan_.tile_m > 1) {
-      loop::Buffer copy = local_buffer("tile", accumulator_dtype_, acc->size, loop::Scope::kShared);
-      body.push_back(loop::alloc(copy));
-      body.push_back(for_rows([&](Expr m) {
-        return for_columns([&](Expr n) {
-          Expr slot = m * index(plan_.tile_n()) + n;
-          return loop::store(copy, slot, loop::load(acc, slot));
-        });
-      }));
-      acc = copy;
-      rows = AxisKind::kSerial;
-    }
-    body.push_back(for_rows(
-        [&](Expr m) {
-          Expr row = first_row + m;
-          Stmt stmt = for_columns([&](Expr n) {
-            Expr column = first_column + n;
-            std::vector<Expr> positions = base;
-            set_rows(positions, row);
-            positions[plan_.vector_axis] = column;
-            Stmt point = store_point(positions, loop::load(acc, m * index(plan_.tile_n()) + n));
-            if (whole_columns()) return point;
-            return loop::if_then(loop::binary(BinaryOp::k_lt, column, at(columns_)), point);
-          });
-          if (!partial_rows_) return stmt;
-          return loop::if_then(loop::binary(BinaryOp::k_lt, row, end_row_), stmt);
-        },
-        rows));
-    return loop::block(std::move(body));
-  }
-
-  Stmt store_point(const std::vector<Expr>& positions, Expr value) {
-    Evaluator e = c_.evaluator();
-    for (size_t i = 0; i < plan_.axes.size(); ++i)
-      e.axes.push_back({positions[i], max(plan_.axes[i].extent, 1)});
-    std::vector<IndexExpr> indices;
-    for (const IndexExpr& out : node_.attributes.contraction.out)
-      indices.push_back(simplify(substitute(out, plan_.axis_values), e.extents()));
-    e.provide(node_.output, e.name_value("sum", loop::cast(g_.dtype(node_.output), value)));
-    std::vector<Expr> values;
-    for (ValueId v : c_.group.outputs) values.push_back(e.evaluate(v, indices));
-    for (size_t i = 0; i < values.size(); ++i) e.store(c_.group.outputs[i], indices, values[i]);
-    return loop::block(std::move(e.statements));
-  }
-
   Context& c_;
   const Graph& g_;
   const Node& node_;
   const ContractionPlan& plan_;
+  schedule::TileVectors whole_tile_;
+  RegisterTile tile_;  // the present one
   ValueId a_ = kNoValue, b_ = kNoValue;
   loop::Buffer a_buffer_, b_buffer_;
   DType accumulator_dtype_ = DType::kF32;
+  bool single_bytes_ = false;  // a depthwise kernel multiplies bytes, one in each word, by dot products
   int lanes_ = 1;
+  std::optional<schedule::TileVectors> rest_;  // of the last tile of columns, where it has fewer
   Dim rows_ = 1, columns_ = 1;
   Expr begin_row_, end_row_;  // of the present block of rows; no beginning: the first
   bool partial_rows_ = false;
   loop::Buffer gathered_;              // the present column of b where it has been put together
-  std::optional<StagedImage> staged_;  // the present rows of a where they have been
+  std::optional<SharedRows> shared_;   // of the present tile
+  std::optional<StagedImage> staged_;  // the present rows of a or b where they have been
+  Expr staged_line_;                   // of b: the present row of results, counted from the block's first
 };
 
 }  // namespace

@@ -24,6 +24,7 @@ StagedImage::StagedImage(const schedule::ContractionPlan& plan, DType dtype)
   lead_ = -first & (lanes_ - 1);
   line_ = whole_vectors(std::max(seen, line_columns(0, columns_.end))) + (shift & (lanes_ - 1));
   row_ = whole_vectors(lead_ + line_ * columns_.step);
+  for (int axis : plan.staged->planes) planes_ *= plan.axes[axis].extent.value();
 }
 
 int64_t StagedImage::window_of(const schedule::Slide& slide) const {
@@ -40,12 +41,14 @@ int64_t StagedImage::line_columns(int64_t c, int64_t column) const {
   return std::max<int64_t>((column - c + columns_.step - 1) / columns_.step, 0);
 }
 
-int64_t StagedImage::bytes(int64_t rows) const { return image_rows(rows) * row_ * element_size(dtype_); }
+int64_t StagedImage::bytes(int64_t rows) const {
+  return planes_ * image_rows(rows) * row_ * element_size(dtype_);
+}
 
 Stmt StagedImage::allocate(int64_t rows) {
   lines_ = image_rows(rows);
-  buffer_ = local_buffer("image", dtype_, lines_ * row_, loop::Scope::kShared);
-  return zeros(index(0), lines_ * row_);
+  buffer_ = local_buffer("image", dtype_, planes_ * lines_ * row_, loop::Scope::kShared);
+  return zeros(index(0), planes_ * lines_ * row_);
 }
 
 // A loop over `count` pieces of `width` neighbours each.
@@ -65,9 +68,26 @@ Stmt StagedImage::zeros(const Expr& first, int64_t count) const {
 }
 
 Stmt StagedImage::copy(const loop::Buffer& image, const Expr& origin, const Expr& first) const {
+  std::vector<loop::Var> planes;
+  Expr from = origin, number = index(0);
+  for (int axis : plan_.staged->planes) {
+    const schedule::ContractionPlan::Axis& plane = plan_.axes[axis];
+    planes.push_back(index_var("plane"));
+    from = from + loop::var_ref(planes.back()) * index((plan_.elementwise ? plane.a : plane.b).value());
+    number = number * index(plane.extent.value()) + loop::var_ref(planes.back());
+  }
+  Stmt stmt = copy_plane(image, from, first, number * index(lines_ * row_));
+  for (size_t i = planes.size(); i-- > 0;)
+    stmt = loop::for_loop(planes[i], index(plan_.axes[plan_.staged->planes[i]].extent.value()),
+                          AxisKind::kSerial, stmt);
+  return stmt;
+}
+
+Stmt StagedImage::copy_plane(const loop::Buffer& image, const Expr& origin, const Expr& first,
+                             const Expr& plane) const {
   loop::Var r = index_var("r");
   Expr row = first * index(rows_.step) + loop::var_ref(r);
-  Expr from = origin + row * index(rows_.stride), to = loop::var_ref(r) * index(row_);
+  Expr from = origin + row * index(rows_.stride), to = plane + loop::var_ref(r) * index(row_);
   std::vector<Stmt> copies;
   for (int64_t c = 0; c < columns_.step; ++c) {
     Expr line = to + index(lead_ + c * line_);
@@ -96,6 +116,12 @@ Expr StagedImage::row_offset(const Expr& row) const { return row * index(rows_.s
 
 Expr StagedImage::window_offset(int axis, const Expr& position) const {
   if (axis == rows_.window) return position * index(rows_.window_step * row_);
+  const std::vector<int>& planes = plan_.staged->planes;
+  if (auto plane = std::find(planes.begin(), planes.end(), axis); plane != planes.end()) {
+    int64_t size = lines_ * row_;
+    while (++plane != planes.end()) size *= plan_.axes[*plane].extent.value();
+    return position * index(size);
+  }
   Expr column = position * index(columns_.window_step);
   if (columns_.step == 1) return column;
   return loop::binary(BinaryOp::k_fmod, column, index(columns_.step)) * index(line_) +

@@ -9,25 +9,12 @@ using loop::AxisKind;
 using loop::Expr;
 using loop::Stmt;
 
-// Transposes the square in `tile`, lanes x lanes elements by rows: log2(lanes) times, row i and row i + lanes
-// / 2 are interleaved to rows 2 i and 2 i + 1. Each time moves the highest bit of the row number and of the
-// column number to the lowest place of the other.
+// Transposes the square in `tile`, lanes x lanes elements by rows.
 void transpose(std::vector<Stmt>& body, const loop::Buffer& tile, int lanes) {
-  std::vector<Expr> rows;
-  auto name = [&](Expr value) {
-    loop::Var var = fresh_var("row", value->type);
-    body.push_back(loop::let(var, value));
-    return loop::var_ref(var);
-  };
   auto row = [&](int i) { return loop::ramp(index(int64_t{i} * lanes), 1, lanes); };
-  for (int i = 0; i < lanes; ++i) rows.push_back(name(loop::load(tile, row(i), lanes)));
-  for (int n = 1; n < lanes; n *= 2) {
-    std::vector<Expr> next;
-    for (int i = 0; i < lanes / 2; ++i)
-      for (bool upper : {false, true})
-        next.push_back(name(loop::interleave(upper, rows[i], rows[i + lanes / 2])));
-    rows = std::move(next);
-  }
+  std::vector<Expr> rows;
+  for (int i = 0; i < lanes; ++i) rows.push_back(loop::load(tile, row(i), lanes));
+  rows = turned_round(body, rows);
   for (int i = 0; i < lanes; ++i) body.push_back(loop::store(tile, row(i), rows[i]));
 }
 
@@ -171,6 +158,28 @@ class Nest {
 };
 
 }  // namespace
+
+// log2(rows) times, row i and row i + rows / 2 are interleaved to rows 2 i and 2 i + 1. Each time moves the
+// highest bit of the row number to the lowest place of the column number, and that one's highest to the row
+// number.
+std::vector<Expr> turned_round(std::vector<Stmt>& body, const std::vector<Expr>& rows) {
+  auto name = [&](Expr value) {
+    loop::Var var = fresh_var("row", value->type);
+    body.push_back(loop::let(var, value));
+    return loop::var_ref(var);
+  };
+  std::vector<Expr> result;
+  for (const Expr& row : rows) result.push_back(name(row));
+  size_t count = rows.size();
+  for (size_t n = 1; n < count; n *= 2) {
+    std::vector<Expr> next;
+    for (size_t i = 0; i < count / 2; ++i)
+      for (bool upper : {false, true})
+        next.push_back(name(loop::interleave(upper, result[i], result[i + count / 2])));
+    result = std::move(next);
+  }
+  return result;
+}
 
 Stmt transposed_nest(Context& context, const Shape& extents, int vector_axis, int lanes,
                      const std::vector<Load>& loads, int64_t target_work, const EmitPoint& emit) {

@@ -1,5 +1,5 @@
-// Elementwise kernels whose result runs along another axis than an operand: both are walked contiguously, by
-// tiles that are turned round in registers.
+// Tiles that are turned round in registers, and elementwise kernels whose result runs along another axis than
+// an operand: both are walked contiguously by such tiles.
 #pragma once
 
 #include "lower/loop_nest.h"
@@ -14,6 +14,10 @@ struct Load {
 
 // What a kernel computes at one point: evaluates and stores through the evaluator, whose axes are set.
 using EmitPoint = std::function<void(Evaluator&)>;
+
+// Turns `rows`, a power of two of vectors of one length, round: as many vectors that hold, column after
+// column, an element of each row. `body` gets what computes them.
+std::vector<loop::Expr> turned_round(std::vector<loop::Stmt>& body, const std::vector<loop::Expr>& rows);
 
 // The loops over `extents` in square tiles of `lanes` along `vector_axis`, along which all stores are
 // contiguous, and an axis along which some of `loads` are: these are loaded in vectors along their own axis

@@ -128,7 +128,8 @@ std::string print(const Schedule& s) {
       text += "    tile " + std::to_string(p.tile_m) + "x" + std::to_string(p.tile_n()) +
               (p.elementwise ? " elementwise" : "") + (p.packed ? " packed" : "") +
               (p.dot > 1 ? " dot " + std::to_string(p.dot) : "") + (p.dot_shift != 0 ? " shifted" : "") +
-              (p.swapped ? " swapped" : "");
+              (p.swapped ? " swapped" : "") + (p.staged ? " staged" : "") +
+              (shares_rows(p) ? " shared " + std::to_string(p.shared_steps) : "");
       auto axes = [&](const char* role, const std::vector<int>& which) {
         if (which.empty()) return;
         text += std::string(" ") + role;

@@ -21,13 +21,12 @@ struct Speed {
 // One core, whose clock is nowhere among a target's facts.
 constexpr double kCyclesPerNanosecond = 2;
 constexpr double kCoreBytes = 8;
-// A GPU of a small system, by the order of magnitude: 500 Gflop/s, 20 GB/s, 8192 invocations at once.
-constexpr Speed kGpu = {500, 20, 8192, 5000};
-// A value that the other side computed: waiting for it, and its way.
-constexpr double kCrossing = 30000, kCrossingBytes = 8;
+constexpr double kNanosecond = 1e-9;
 
 Speed speed_of(const Target& target) {
-  if (target.is_gpu()) return kGpu;
+  if (target.is_gpu())
+    return {target.flops_per_second * kNanosecond, target.memory_bytes_per_second * kNanosecond,
+            static_cast<double>(target.parallel_invocations), target.dispatch_seconds / kNanosecond};
   double width = target.lanes(4);
   double fma = target.has_fma ? 2 : 1;
   return {width * target.peak_fma_per_cycle * fma * kCyclesPerNanosecond, kCoreBytes, width, 100};
@@ -186,7 +185,9 @@ std::vector<char> cheapest(const Graph& graph, const Target& target, const std::
     const Node* from = graph.def(v);
     if (from && (from->op == OpKind::k_constant || from->op == OpKind::k_dims)) continue;
     if (users[v].empty() || (from && gives_token(from->op))) continue;
-    double crossing = kCrossing + bytes(graph, v) / kCrossingBytes;
+    // A value that the other side computed: waiting for it, and its way.
+    double crossing =
+        (target.transfer_seconds + bytes(graph, v) / target.transfer_bytes_per_second) / kNanosecond;
     int to_host = kFirst + nodes + 2 * v, to_device = to_host + 1;
     cut.add(producer(v), to_host, crossing);
     cut.add(to_device, producer(v), crossing);

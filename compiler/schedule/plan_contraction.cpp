@@ -1,6 +1,7 @@
 // Tiling of contractions: which axis runs in vectors, which in rows, and the size of the register tile, by
 // estimated cycles.
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <numeric>
 
@@ -34,6 +35,32 @@ bool is_zero(const Dim& d) { return d == Dim(0); }
 bool is_one(const Dim& d) { return d == Dim(1); }
 double size_of(const Dim& d) { return static_cast<double>(d.estimate()); }
 
+// Multiply-adds of vectors that turning a tile round takes, for each of its elements.
+constexpr double kTurned = 0.4;
+
+// Columns where vectors run along output axis `i` and along those that will join it, a being the second
+// operand where `swapped`.
+double joined_columns(const std::vector<Axis>& axes, int i, bool swapped, bool packed) {
+  const Axis* inner = &axes[i];
+  Dim columns = inner->extent;
+  bool joins = !is_zero(inner->out);
+  while (joins) {
+    joins = false;
+    for (const Axis& outer : axes) {
+      const Dim &a = swapped ? outer.b : outer.a, &b = swapped ? outer.a : outer.b;
+      const Dim &inner_a = swapped ? inner->b : inner->a, &inner_b = swapped ? inner->a : inner->b;
+      if (outer.reduction || &outer == inner || !is_zero(a) || !is_zero(inner_a) || is_zero(b)) continue;
+      if (!(outer.out == inner->out * inner->extent) || (!packed && !(b == inner_b * inner->extent)))
+        continue;
+      columns *= outer.extent;
+      inner = &outer;
+      joins = true;
+      break;
+    }
+  }
+  return size_of(columns);
+}
+
 // Estimated cost of running vectors along output axis `i`, in units of vector multiply-adds.
 std::vector<Candidate> candidates(const std::vector<Axis>& axes, int i, const OperandStrides& x,
                                   const OperandStrides& y, int lanes, DType accumulator,
@@ -48,7 +75,6 @@ std::vector<Candidate> candidates(const std::vector<Axis>& axes, int i, const Op
     if (!is_zero(axis.b)) operand_y *= extent;
     if (axis.reduction) reduction *= extent;
   }
-  double vectors = std::ceil(size_of(v.extent) / lanes) / size_of(v.extent) * total;
   double stores = total / reduction;
   std::vector<Candidate> result;
   for (bool swapped : {false, true}) {
@@ -56,10 +82,24 @@ std::vector<Candidate> candidates(const std::vector<Axis>& axes, int i, const Op
     const Dim &a_stride = swapped ? v.b : v.a, &b_stride = swapped ? v.a : v.b;
     const OperandStrides& b = swapped ? x : y;
     const OperandStrides& a = swapped ? y : x;
+    double columns = joined_columns(axes, i, swapped, b.constant);
+    double vectors = std::ceil(columns / lanes) / columns * total;
     auto is_row = [&](const Axis& axis) {
       return !axis.reduction && &axis != &v && is_zero(swapped ? axis.a : axis.b);
     };
     bool has_rows = std::any_of(axes.begin(), axes.end(), is_row);
+    // A window that slides over images of few channels, for rows of output channels: b is put together.
+    bool needs_staging = !is_one(b_stride) || !b.guards.empty();
+    if (has_rows && !b.constant && !is_zero(b_stride) && is_zero(a_stride) && is_one(v.out) &&
+        a.guards.empty() && needs_staging) {
+      std::vector<int> lines;
+      for (size_t r = 0; r < axes.size(); ++r)
+        if (!axes[r].reduction && &axes[r] != &v && !is_row(axes[r])) lines.push_back(static_cast<int>(r));
+      if (stage_image(axes, i, lines, b, 1, target)) {
+        result.push_back({i, swapped, false, false, -1, 1.05 * vectors});
+        continue;
+      }
+    }
     if (!b.guards.empty()) continue;
     if (is_zero(b_stride)) {
       // A window that slides over each image by itself: a is read in vectors, b is one element for them all.
@@ -70,7 +110,8 @@ std::vector<Candidate> candidates(const std::vector<Axis>& axes, int i, const Op
         std::vector<int> rows;
         for (size_t r = 0; r < axes.size(); ++r)
           if (is_row(axes[r])) rows.push_back(static_cast<int>(r));
-        slides = stage_image(axes, i, rows, a, target).has_value();
+        std::optional<ContractionPlan::Image> image = stage_image(axes, i, rows, a, kMostTileRows, target);
+        slides = image && image->planes.empty();
       }
       if (slides)
         result.push_back({i, swapped, true, false, -1, 1.2 * vectors + (is_one(v.out) ? 0 : 2 * stores)});
@@ -94,7 +135,10 @@ std::vector<Candidate> candidates(const std::vector<Axis>& axes, int i, const Op
       c.copy_operand = swapped ? 0 : 1;
       c.cost += 3 * (swapped ? operand_x : operand_y) / 4;
     }
-    if (!is_one(v.out)) c.cost += 2 * stores;  // scattered stores
+    bool turns = !target.is_gpu() && lanes > 1 && std::any_of(axes.begin(), axes.end(), [&](const Axis& r) {
+      return is_row(r) && is_one(r.out);
+    });
+    if (!is_one(v.out)) c.cost += (turns ? kTurned : 2) * stores;  // scattered stores
     result.push_back(c);
   }
   return result;
@@ -140,15 +184,16 @@ double dot_instructions(const ContractionPlan& plan, const Target& target) {
 // another is near, which a norm of high order says (fitted to tiles from 2x6 to 12x1 on Zen 5, within 4 %):
 // multiply-adds, loads, their latency, and, where a panel outgrows the nearest cache, what comes from the
 // second one.
-double step_cycles(const ContractionPlan& plan, const Target& target, int m, int v, double steps) {
+// `v`: where the last vector is a short one, it counts as a part of one.
+double step_cycles(const ContractionPlan& plan, const Target& target, int m, double v, double steps) {
   constexpr double kLatency = 4, kOrder = 8, kL2BytesPerCycle = 48;
   double multiply_adds = m * v * dot_instructions(plan, target) / target.peak_fma_per_cycle;
-  double loads = plan.elementwise ? m * v + v : m + v;
+  double loads = plan.elementwise ? m * std::ceil(v) + std::ceil(v) : m + std::ceil(v);
   // The loop takes three instructions; rows of a further apart than an offset reaches take one each.
   if (target.single_issue) return multiply_adds + loads + m / 2.0 + 3;
   loads /= 2;
   double element = static_cast<double>(target.vector_bytes) / plan.lanes;
-  double bytes = (static_cast<double>(v) * plan.lanes + m) * element;
+  double bytes = (v * plan.lanes + m) * element;
   bool near = bytes * steps <= static_cast<double>(target.l1_bytes) / 2;
   double sum = 0;
   for (double limit :
@@ -174,16 +219,61 @@ int tile_registers(const ContractionPlan& plan, const Target& target) {
   return scalars ? target.integer_registers : target.vector_registers;
 }
 
+// The same of one step of an invocation's part of a tile on a GPU with local memory: its instructions, in
+// multiply-adds. An element that all invocations read comes as one.
+double invocation_step(const ContractionPlan& plan, const Target& target) {
+  constexpr double kSharedVector = 4;  // neighbours in workgroup memory that one load brings
+  double m = plan.tile_m, v = plan.tile_v, load = target.load_multiply_adds;
+  double loads = plan.elementwise ? load * (m * v + v) : load * v;
+  if (shares_rows(plan))
+    loads += target.shared_load_multiply_adds * m / kSharedVector +
+             (load + target.shared_load_multiply_adds) * m / plan.lanes +
+             2 * target.barrier_multiply_adds / plan.shared_steps;
+  else if (!plan.elementwise)
+    loads += load * m;
+  return m * v * dot_instructions(plan, target) + loads;
+}
+
+// How much longer a GPU takes with `tiles` than if they kept all of it busy: one with too little to do waits
+// as long as a full one. Independent multiply-adds of an invocation hide latencies as other invocations do
+// (Volkov, "Better performance at lower occupancy", 2010).
+double idle_share(const ContractionPlan& plan, const Target& target, double tiles) {
+  constexpr int kIndependent = 4;
+  double wanted =
+      static_cast<double>(target.parallel_invocations) / std::min(plan.tile_m * plan.tile_v, kIndependent);
+  return std::max(1.0, wanted / (tiles * plan.lanes));
+}
+
+// Rows that a tile may have: on a GPU with local memory many, for only they make more of what an invocation
+// reads of b.
+std::vector<int> tile_heights(const Target& target) {
+  std::vector<int> heights(kMostTileRows);
+  std::iota(heights.begin(), heights.end(), 1);
+  if (target.local_memory) heights.insert(heights.end(), {16, 20, 24, 28, 32, 40, 48, 56, 64});
+  return heights;
+}
+
+// Whether a workgroup's memory holds the rows that a tile shares and the tile: an epilogue may want it there.
+bool fits_workgroup(const ContractionPlan& plan, const Target& target) {
+  constexpr int64_t kWidest = 8;  // bytes of an element
+  int64_t shared = shares_rows(plan) ? plan.shared_steps * shared_pitch(plan) * kWidest : 0;
+  return plan.tile_m == 1 ||
+         int64_t{plan.tile_m} * plan.tile_v * target.vector_bytes + shared <= target.workgroup_memory;
+}
+
 struct Estimate {
   Tiling tiling;
   double cycles;  // of a grid point
 };
 
+// Of the cycles of a whole vector: half where the processor computes a wide one in two halves, else all.
+constexpr double kShortVector = 0.75;
+
 // All tiles, the chosen one first, then by estimated cycles.
-std::vector<Estimate> estimates(const ContractionPlan& plan, const Target& target, int panel_v) {
+std::vector<Estimate> estimates(ContractionPlan plan, const Target& target, int panel_v) {
   double rows = size_of(product(plan.axes, plan.row_axes));
   double columns = plan.vector_axis >= 0 ? size_of(plan.axes[plan.vector_axis].extent) : 1;
-  double steps = size_of(panel_rows(plan));
+  double steps = size_of(panel_rows(plan)), grid = size_of(product(plan.axes, plan.grid_axes));
   bool halves = dot_instructions(plan, target) > 1;  // even and odd bytes, each in a register
   std::vector<Estimate> result;
   size_t best = 0;
@@ -191,13 +281,25 @@ std::vector<Estimate> estimates(const ContractionPlan& plan, const Target& targe
   TileOrder order = plan.elementwise ? TileOrder::kColumns : TileOrder::kRows;
   for (int v : {1, 2, 3, 4, 6, 8}) {
     if (plan.packed && panel_v != 0 && !fits_panels(v, panel_v, std::ceil(columns / plan.lanes))) continue;
-    for (int m = 1; m <= kMostTileRows; ++m) {
+    for (int m : tile_heights(target)) {
       if (m > rows && m > 1) break;
+      plan.tile_v = v, plan.tile_m = m;
+      if (target.is_gpu() && !fits_workgroup(plan, target)) break;
       int extra = plan.elementwise ? v + 2 : halves ? 2 * v + 4 : v + 1;
       if (m * v + extra > tile_registers(plan, target) && !(m == 1 && v == 1)) break;
-      double tiles = std::ceil(rows / m) * std::ceil(columns / (static_cast<double>(v) * plan.lanes));
-      double step = step_cycles(plan, target, m, v, steps) * spills(plan, target, m, v, steps);
-      double cycles = tiles * (steps * step + 12 + 2.0 * m * v);
+      auto tile_cycles = [&](double vectors) {
+        double step = target.local_memory
+                          ? invocation_step(plan, target)
+                          : step_cycles(plan, target, m, vectors, steps) * spills(plan, target, m, v, steps);
+        return steps * step + 12 +
+               (2.0 + (turns_tiles(plan, target) ? kTurned * plan.lanes : 0)) * m * vectors;
+      };
+      double tiles = std::ceil(columns / static_cast<double>(plan.tile_n()));
+      std::optional<TileVectors> rest = rest_of_columns(plan, target);
+      double cycles = (rest ? tiles - 1 : tiles) * tile_cycles(v);
+      if (rest) cycles += tile_cycles(rest->vectors + (rest->short_lanes != 0 ? kShortVector : 0));
+      cycles *= std::ceil(rows / m);
+      if (target.local_memory) cycles *= idle_share(plan, target, grid * tiles * std::ceil(rows / m));
       result.push_back({{.rows = m, .columns = int64_t{v} * plan.lanes, .order = order}, cycles});
       if (cycles < result[best].cycles * 0.999) best = result.size() - 1;
     }
@@ -206,6 +308,16 @@ std::vector<Estimate> estimates(const ContractionPlan& plan, const Target& targe
   std::stable_sort(result.begin() + 1, result.end(),
                    [](const Estimate& a, const Estimate& b) { return a.cycles < b.cycles; });
   return result;
+}
+
+// Steps of a sum that a workgroup fetches at a time: lanes take neighbours along its last axis.
+int shared_steps(const ContractionPlan& plan, const Target& target) {
+  constexpr int kSteps = 16;
+  constexpr int64_t kFewestSteps = 8;  // fewer are not worth the barriers
+  if (!target.local_memory || plan.elementwise || plan.dot > 1 || plan.staged || plan.reduction_axes.empty())
+    return 0;
+  bool enough = plan.axes[plan.reduction_axes.back()].extent.estimate() >= kFewestSteps;
+  return enough && plan.lanes % kSteps == 0 ? kSteps : 0;
 }
 
 void choose_tile(ContractionPlan& plan, const Target& target, int panel_v) {
@@ -329,12 +441,18 @@ ContractionPlan plan_contraction(const Contraction& contraction, const OperandSt
   if (plan.elementwise && is_zero(axes[plan.vector_axis].b)) {
     const OperandStrides& a = plan.swapped ? y : x;
     if (!is_one(axes[plan.vector_axis].a) || !a.guards.empty())
-      plan.staged = stage_image(axes, plan.vector_axis, plan.row_axes, a, target);
+      plan.staged = stage_image(axes, plan.vector_axis, plan.row_axes, a, kMostTileRows, target);
     // Images of few columns: shorter vectors are never slower, and often several are computed at a time.
     if (!target.is_gpu())
       while (plan.lanes >= 8 && axes[plan.vector_axis].extent.is_const() &&
              axes[plan.vector_axis].extent.value() * 2 <= plan.lanes)
         plan.lanes /= 2;
+  }
+
+  if (plan.vector_axis >= 0 && !plan.elementwise && !plan.packed && plan.copy_operand < 0) {
+    const OperandStrides& b = plan.swapped ? x : y;
+    if (!is_one(axes[plan.vector_axis].b) || !b.guards.empty())
+      plan.staged = stage_image(axes, plan.vector_axis, plan.grid_axes, b, 1, target);
   }
 
   // Columns that "a" does not see join the vector axis.
@@ -370,6 +488,7 @@ ContractionPlan plan_contraction(const Contraction& contraction, const OperandSt
       plan.grid_axes.push_back(plan.row_axes.front());
       plan.row_axes.erase(plan.row_axes.begin());
     }
+  plan.shared_steps = shared_steps(plan, target);
   choose_tile(plan, target, options.panel_v);
 
   // The contraction's axes in terms of the merged ones: digits of a mixed radix number.
@@ -407,6 +526,17 @@ void set_tiling(ContractionPlan& plan, const Tiling& tiling, int panel_v) {
   plan.panel_v = fits ? panel_v : plan.tile_v;
 }
 
+bool shares_rows(const ContractionPlan& plan) {
+  constexpr int kFewestRows = 4;  // fewer are not worth the barriers
+  return plan.shared_steps != 0 && plan.tile_m >= kFewestRows;
+}
+
+int64_t shared_pitch(const ContractionPlan& plan) {
+  constexpr int64_t kGap = 4;
+  int64_t fetched = plan.lanes / plan.shared_steps;
+  return (plan.tile_m + fetched - 1) / fetched * fetched + kGap;
+}
+
 Dim row_count(const ContractionPlan& plan) { return product(plan.axes, plan.row_axes); }
 Dim reduction_count(const ContractionPlan& plan) { return product(plan.axes, plan.reduction_axes); }
 namespace {
@@ -425,98 +555,33 @@ Dim panel_rows(const ContractionPlan& plan) {
 Dim panel_count(const ContractionPlan& plan) { return ceildiv(column_count(plan), plan.panel_n()); }
 Dim column_tile_count(const ContractionPlan& plan) { return ceildiv(column_count(plan), plan.tile_n()); }
 
-namespace {
-// Offset in b of each position of an axis.
-std::vector<int64_t> b_offsets(const ContractionPlan& plan, int axis) {
-  const Axis& a = plan.axes[axis];
-  std::vector<int64_t> offsets(a.extent.value());
-  for (int64_t i = 0; i < a.extent.value(); ++i) {
-    int64_t rest = i, offset = 0;
-    for (size_t m = a.members.size(); m-- > 0;) {
-      int64_t extent = plan.member_extents[a.members[m]].value();
-      offset += rest % extent * plan.member_b_strides[a.members[m]].value();
-      rest /= extent;
-    }
-    offsets[i] = offset;
+bool turns_tiles(const ContractionPlan& plan, const Target& target) {
+  constexpr int kFewestLanes = 4;
+  if (target.is_gpu() || target.firmware || plan.vector_axis < 0 || plan.lanes < kFewestLanes ||
+      !std::has_single_bit(static_cast<unsigned>(plan.lanes)) || is_one(plan.axes[plan.vector_axis].out))
+    return false;
+  Dim stride = 1;
+  for (size_t i = plan.row_axes.size(); i-- > 0;) {
+    const Axis& axis = plan.axes[plan.row_axes[i]];
+    if (!(axis.out == stride)) return false;
+    stride *= axis.extent;
   }
-  return offsets;
-}
-}  // namespace
-
-Dim packed_stride(const ContractionPlan& plan, int axis) {
-  if (is_zero(plan.axes[axis].b)) return 0;
-  Dim stride = panel_count(plan) * panel_rows(plan) * plan.panel_n();
-  for (size_t i = plan.grid_axes.size(); i-- > 0;) {
-    if (plan.grid_axes[i] == axis) return stride;
-    if (!is_zero(plan.axes[plan.grid_axes[i]].b)) stride *= plan.axes[plan.grid_axes[i]].extent;
-  }
-  return 0;
+  return plan.tile_m > 1 && !plan.row_axes.empty();
 }
 
-namespace {
-// Words of four bytes; offsets of the grid points, steps and columns in the operand.
-Tensor pack_words(const Tensor& data, const ContractionPlan& plan, const std::vector<int64_t>& grid,
-                  const std::vector<int64_t>& reduction, const std::vector<int64_t>& column) {
-  int64_t panels = panel_count(plan).value(), rows = panel_rows(plan).value(), panel_n = plan.panel_n();
-  int64_t last = plan.axes[plan.reduction_axes.back()].extent.value();
-  int64_t words = (last + plan.dot - 1) / plan.dot, columns = static_cast<int64_t>(column.size());
-  std::vector<int32_t> packed(grid.size() * panels * rows * panel_n, 0);
-  int32_t* panel = packed.data();
-  for (int64_t g : grid)
-    for (int64_t p = 0; p < panels; ++p, panel += rows * panel_n)
-      for (int64_t n = 0; n < std::min(panel_n, columns - p * panel_n); ++n) {
-        const uint8_t* source = data.bytes.data() + plan.b_offset.value() + g + column[p * panel_n + n];
-        int32_t* first = panel + (plan.dot_shift != 0 ? panel_n : 0) + n;
-        for (size_t k = 0; k < reduction.size(); ++k) {
-          int64_t step = static_cast<int64_t>(k), row = step / last * words + step % last / plan.dot;
-          uint8_t byte = source[reduction[k]];
-          auto word = static_cast<uint32_t>(first[row * panel_n]);
-          first[row * panel_n] =
-              static_cast<int32_t>(word | uint32_t{byte} << (8 * (step % last % plan.dot)));
-          if (plan.dot_shift != 0)
-            panel[n] -= plan.dot_shift * (data.dtype == DType::kI8 ? static_cast<int8_t>(byte) : int{byte});
-        }
-      }
-  DType dtype = data.dtype == DType::kI8 ? DType::kI32 : DType::kU32;
-  return make_tensor(dtype, {static_cast<int64_t>(grid.size()), panels, rows, panel_n}, packed);
-}
-}  // namespace
-
-Tensor pack_operand(const Tensor& data, const ContractionPlan& plan) {
-  int64_t panels = panel_count(plan).value(), steps = reduction_count(plan).value(), panel_n = plan.panel_n();
-  int64_t columns = plan.axes[plan.vector_axis].extent.value();
-  // Offsets of every grid point, reduction step and column, each in packed order.
-  std::vector<int64_t> grid{0}, reduction{0};
-  auto outer_product = [](std::vector<int64_t>& offsets, const std::vector<int64_t>& inner) {
-    std::vector<int64_t> result;
-    result.reserve(offsets.size() * inner.size());
-    for (int64_t o : offsets)
-      for (int64_t i : inner) result.push_back(o + i);
-    offsets = std::move(result);
-  };
-  for (int axis : plan.grid_axes)
-    if (!is_zero(plan.axes[axis].b)) outer_product(grid, b_offsets(plan, axis));
-  for (int axis : plan.reduction_axes) outer_product(reduction, b_offsets(plan, axis));
-  std::vector<int64_t> column = b_offsets(plan, plan.vector_axis);
-
-  if (plan.dot > 1) return pack_words(data, plan, grid, reduction, column);
-  int size = element_size(data.dtype);
-  int64_t count = static_cast<int64_t>(grid.size()) * panels * steps * panel_n;
-  std::vector<uint8_t> bytes(static_cast<size_t>(count * size), 0);
-  const uint8_t* source = data.bytes.data() + plan.b_offset.value() * size;
-  uint8_t* target = bytes.data();
-  for (int64_t g : grid)
-    for (int64_t p = 0; p < panels; ++p) {
-      int64_t width = std::min(panel_n, columns - p * panel_n);
-      for (int64_t k : reduction) {
-        for (int64_t n = 0; n < width; ++n)
-          std::memcpy(target + n * size, source + (g + k + column[p * panel_n + n]) * size,
-                      static_cast<size_t>(size));
-        target += panel_n * size;
-      }
-    }
-  return {
-      data.dtype, {static_cast<int64_t>(grid.size()), panels, steps, panel_n}, Bytes::own(std::move(bytes))};
+std::optional<TileVectors> rest_of_columns(const ContractionPlan& plan, const Target& target) {
+  constexpr int64_t kFewestLanes = 4;
+  Dim columns = column_count(plan);
+  if (target.is_gpu() || plan.vector_axis < 0 || !columns.is_const()) return std::nullopt;
+  int64_t left = columns.value() % plan.tile_n(), beyond = left % plan.lanes, lanes = plan.lanes;
+  if (left == 0 || (target.firmware && columns.value() > left)) return std::nullopt;
+  while (lanes / 2 >= std::max(beyond, kFewestLanes)) lanes /= 2;
+  TileVectors rest{.vectors = static_cast<int>(left / plan.lanes)};
+  if (beyond != 0 && lanes < plan.lanes)
+    rest.short_lanes = static_cast<int>(lanes);
+  else if (beyond != 0)
+    ++rest.vectors;
+  return rest.short_lanes == 0 && rest.vectors == plan.tile_v ? std::nullopt : std::optional(rest);
 }
 
 }  // namespace quernel::schedule

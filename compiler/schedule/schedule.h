@@ -37,8 +37,6 @@ std::string_view to_string(GroupKind kind);
 
 // Depthwise sums of up to so many steps, 3x3, are unrolled whole.
 constexpr int64_t kUnrolledSteps = 9;
-// Elements that a window may move on along the rows of an image that is read in vectors.
-int64_t largest_step(const Target& target);
 
 // How windows slide over one dim of an image: position p of the output and position k of the window see
 // element p * step + k * window_step, which lies `stride` after the one before; there are none, but zeros,
@@ -68,11 +66,12 @@ struct ContractionPlan {
   bool swapped = false;      // "a" is the contraction's second operand
   int vector_axis = -1;      // output axis along which vectors run; -1: none can
   bool elementwise = false;  // a is read in vectors, too (depthwise); b may be the same all along them
-  // Elementwise, where windows reach beyond the image or step over elements of its rows: what a block of rows
-  // needs of "a" is put together in scratch first, each row in `columns.step` lines, so that what vectors
-  // read lies together.
+  // Where windows reach beyond the image or step over elements of its rows: what a block of rows needs of the
+  // operand that vectors slide over ("a" where elementwise, else "b") is put together in scratch first, each
+  // row in `columns.step` lines, so that what vectors read lies together.
   struct Image {
     Slide rows, columns;
+    std::vector<int> planes;  // further reduction axes: images that a sum sees, each in lines of its own
   };
   std::optional<Image> staged;
   bool integers = false;  // what is added up
@@ -83,6 +82,10 @@ struct ContractionPlan {
   // What is added to the bytes of "a", 128 or -128, where the target has no instruction for their sign but
   // one for the other: the sums begin with what that takes away again, a row of words before each panel.
   int dot_shift = 0;
+  // On a GPU with local memory: steps of the sum along its last axis whose elements of "a" the invocations of
+  // a workgroup fetch together, each once, for all to read; tiles of few rows read theirs in place
+  // (shares_rows). 0: all tiles do.
+  int shared_steps = 0;
   int copy_operand =
       -1;  // contraction operand (0, 1) that must be copied first to be contiguous along the vector axis
   std::vector<int> row_axes;   // output axes that "b" does not depend on: flattened into the rows of a tile
@@ -408,6 +411,22 @@ Tensor pack_operand(const Tensor& data, const ContractionPlan& plan);
 Dim packed_stride(const ContractionPlan& plan, int axis);
 Dim panel_count(const ContractionPlan& plan);
 Dim column_tile_count(const ContractionPlan& plan);
+// Whether results lie contiguous along the rows of tiles and not along their columns, so that tiles are
+// turned round before they are stored.
+bool turns_tiles(const ContractionPlan& plan, const Target& target);
+// The vectors of a row of a register tile: whole ones, then perhaps a short one.
+struct TileVectors {
+  int vectors = 0, short_lanes = 0;
+  bool operator==(const TileVectors&) const = default;
+};
+// Of the last tile of columns, where it has fewer than the others and is worth code of its own.
+std::optional<TileVectors> rest_of_columns(const ContractionPlan& plan, const Target& target);
+// Whether workgroups have the elements of a that a tile needs in memory of their own, `shared_steps` at a
+// time.
+bool shares_rows(const ContractionPlan& plan);
+// From one step's elements there to the next one's: the tile's rows as many as whole fetches bring, and a
+// gap, so that steps begin in different banks.
+int64_t shared_pitch(const ContractionPlan& plan);
 Dim reduction_count(const ContractionPlan& plan);
 // Rows of panel_n elements, or words, of a panel.
 Dim panel_rows(const ContractionPlan& plan);

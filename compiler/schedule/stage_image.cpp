@@ -64,34 +64,48 @@ constexpr int64_t kLargestStageBytes = 64 << 10;  // of scratch
 
 }  // namespace
 
-int64_t largest_step(const Target& target) {
+StagedImages staged_images(const Target& target) {
   // Vectors of elements that far apart are loaded whole and shuffled, into scratch: firmware's stacks are
   // short, and the invocations of a GPU have none in common.
   constexpr int64_t kLargestStep = 4;
-  return target.is_gpu() || target.firmware || target.lanes(4) == 1 ? 1 : kLargestStep;
+  if (target.is_gpu() || target.firmware || target.lanes(4) == 1) return {};
+  return {.largest_step = kLargestStep, .most_bytes = kLargestStageBytes};
 }
 
 std::optional<ContractionPlan::Image> stage_image(const std::vector<ContractionPlan::Axis>& axes, int vector,
-                                                  const std::vector<int>& rows, const OperandStrides& a,
-                                                  const Target& target) {
-  if (largest_step(target) == 1 || rows.empty() || a.dtype == DType::kBool || is_packed(a.dtype))
+                                                  const std::vector<int>& rows, const OperandStrides& image,
+                                                  int at_once, const Target& target) {
+  constexpr int64_t kWidestUnrolled = 16;
+  int64_t largest_step = staged_images(target).largest_step;
+  if (largest_step == 1 || rows.empty() || image.dtype == DType::kBool || is_packed(image.dtype))
     return std::nullopt;
   for (const Axis& axis : axes)
-    if (a.dim[axis.members.front()] == -2) return std::nullopt;
+    if (image.dim[axis.members.front()] == -2) return std::nullopt;
   int y = *std::min_element(rows.begin(), rows.end(),
                             [&](int i, int j) { return axes[i].out.estimate() < axes[j].out.estimate(); });
-  std::optional<Slide> down = slide_along(axes, y, a), along = slide_along(axes, vector, a);
-  if (!down || !along || along->step * along->stride > largest_step(target)) return std::nullopt;
-  for (size_t i = 0; i < axes.size(); ++i)
-    if (axes[i].reduction && static_cast<int>(i) != down->window && static_cast<int>(i) != along->window)
-      return std::nullopt;
-  for (const IndexGuard& guard : a.guards)
-    if (!apply_guard(guard, axes, a, *down) && !apply_guard(guard, axes, a, *along)) return std::nullopt;
-  int64_t line = staged_rows(*along, axes, axes[vector].extent.value());
-  int64_t least = std::min<int64_t>(kMostTileRows, axes[y].extent.value());
-  if (staged_rows(*down, axes, least) * line * element_size(a.dtype) > kLargestStageBytes)
+  std::optional<Slide> down = slide_along(axes, y, image), along = slide_along(axes, vector, image);
+  if (!down || !along || along->step * along->stride > largest_step) return std::nullopt;
+  // Elements of a window lie in lines by their number, which is known where the loop over them is unrolled.
+  if (along->step > 1 && along->window >= 0 && axes[along->window].extent.value() > kWidestUnrolled)
     return std::nullopt;
-  return ContractionPlan::Image{*down, *along};
+  ContractionPlan::Image staged{*down, *along, {}};
+  int64_t planes = 1;
+  for (size_t i = 0; i < axes.size(); ++i) {
+    int axis = static_cast<int>(i);
+    if (!axes[i].reduction || axis == down->window || axis == along->window) continue;
+    std::optional<int64_t> extent = positive(axes[i].extent);
+    if (!extent) return std::nullopt;
+    planes *= *extent;
+    staged.planes.push_back(axis);
+  }
+  for (const IndexGuard& guard : image.guards)
+    if (!apply_guard(guard, axes, image, staged.rows) && !apply_guard(guard, axes, image, staged.columns))
+      return std::nullopt;
+  int64_t line = staged_rows(*along, axes, axes[vector].extent.value());
+  int64_t least = std::min<int64_t>(at_once, axes[y].extent.value());
+  if (planes * staged_rows(*down, axes, least) * line * element_size(image.dtype) > kLargestStageBytes)
+    return std::nullopt;
+  return staged;
 }
 
 }  // namespace quernel::schedule

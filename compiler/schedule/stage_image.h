@@ -1,19 +1,24 @@
-// Depthwise convolutions whose image is put together in scratch: which are, and how their windows slide.
+// Convolutions whose image is put together in scratch: which are, and how their windows slide.
 #pragma once
 
 #include <optional>
 #include <vector>
 
+#include "graph/passes/passes.h"
 #include "schedule/schedule.h"
 
 namespace quernel::schedule {
 
 constexpr int kMostTileRows = 14;  // of a register tile
 
-// Operand `a`, which windows slide over by themselves along `vector`, as an image put together in scratch.
-// `rows`: the output axes that the other operand does not have, in any order.
+// What images may be put together in scratch on that target; none where windows move on by one at most.
+StagedImages staged_images(const Target& target);
+
+// Operand `image`, which windows slide over along `vector`, as it is put together in scratch. `rows`: the
+// output axes that may walk its rows, in any order. `at_once`: rows of results that are computed from it, at
+// least.
 std::optional<ContractionPlan::Image> stage_image(const std::vector<ContractionPlan::Axis>& axes, int vector,
-                                                  const std::vector<int>& rows, const OperandStrides& a,
-                                                  const Target& target);
+                                                  const std::vector<int>& rows, const OperandStrides& image,
+                                                  int at_once, const Target& target);
 
 }  // namespace quernel::schedule

@@ -45,6 +45,20 @@ struct Target {
   // they do not see one another's registers, and vector_registers are those of one invocation. 0: no GPU.
   int64_t workgroup_memory = 0;
   bool is_gpu() const { return workgroup_memory != 0; }
+  // GPUs: that memory is one of its own, next to the invocations (OpenCL's local memory type CL_LOCAL), not a
+  // part of the device's, which many small and all software devices have instead. Tiles of contractions share
+  // rows there; what an invocation's instructions take counts for them, in multiply-adds.
+  bool local_memory = false;
+  double load_multiply_adds = 4;         // a load of an element from a binding, neighbours for neighbours
+  double shared_load_multiply_adds = 4;  // a load from workgroup memory, up to four elements for all alike
+  double barrier_multiply_adds = 16;     // a barrier that nobody is late for
+  // GPUs, for estimates; without a device's own profile those of a small system, by the order of magnitude.
+  int parallel_invocations = 8192;         // that run at a time
+  double flops_per_second = 500e9;         // a multiply-add of f32 is two
+  double memory_bytes_per_second = 20e9;   // of the device's own memory
+  double dispatch_seconds = 5e-6;          // from a kernel to the next that waits for it
+  double transfer_bytes_per_second = 8e9;  // between the host's memory and the device's
+  double transfer_seconds = 30e-6;         // of a transfer of nothing, submission and wait included
   // GPUs: the processor beside it, for the nodes that are placed there; null: everything runs on the GPU.
   std::shared_ptr<const Target> host;
   // Elements that a workgroup computes: `on_cpu`, which makes up for calling a kernel, or four for each of a

@@ -25,11 +25,13 @@ Action define_check(CLI::App& app);
 Action define_verify(CLI::App& app);
 Action define_test(CLI::App& app);
 Action define_inspect(CLI::App& app);
+Action define_probe(CLI::App& app);
 Action define_strip(CLI::App& app);
 Action define_bench(CLI::App& app);
 Action define_tune(CLI::App& app);
 Action define_opt(CLI::App& app);
 Action define_targets(CLI::App& app);
+Action define_devices(CLI::App& app);
 
 // Prints to stderr, one line each; returns kFailure.
 int fail(const Diagnostics& diagnostics);

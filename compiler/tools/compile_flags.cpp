@@ -52,6 +52,11 @@ void add_target_flags(CLI::App& app, CompileFlags& flags) {
   app.add_option("--precision", flags.precision,
                  "how large weights are stored: f32, f16 or bf16; arithmetic is f32 (default: f32)")
       ->type_name("D");
+  app.add_option(
+         "--device-profile", flags.device_profile,
+         "facts of the GPU to compile for: a file as `quernel probe` writes it, or a name that `quernel "
+         "targets` lists")
+      ->type_name("FILE|NAME");
 }
 
 void add_tuning_flag(CLI::App& app, CompileFlags& flags) {
@@ -93,6 +98,10 @@ void add_entry_flags(CLI::App& app, CompileFlags& flags) {
          "an entry point, with dims (as --dim) and a model of its own; repeated: several in one bundle, "
          "which share weights and states")
       ->type_name("NAME[@MODEL][:DIM=N,…]")
+      ->allow_extra_args(false);
+  app.add_option("--only-entry", flags.only_entry_points,
+                 "build only the entry points of these names; may be repeated (default: all)")
+      ->type_name("GLOB")
       ->allow_extra_args(false);
 }
 
@@ -175,6 +184,7 @@ Expected<CompileOptions> compile_options(const CompileFlags& flags) {
   for (const std::string& text : flags.entry_points)
     if (!parse_entry_point(text, options.entry_points.emplace_back()))
       return invalid_input("--entry: expected NAME[@MODEL][:DIM=N,DIM=MIN..MAX,…], found '" + text + "'");
+  options.only_entry_points = flags.only_entry_points;
   for (const std::string& path : flags.custom_ops) {
     QUERNEL_TRY(std::vector<CustomOpDescription> ops, read_custom_ops(path));
     for (CustomOpDescription& op : ops) {
@@ -191,6 +201,7 @@ Expected<CompileOptions> compile_options(const CompileFlags& flags) {
     options.place.push_back({text.substr(4), where == "cpu:"});
   }
   options.tuning_file = flags.tuning;
+  options.device_profile = flags.device_profile;
   options.disabled_passes = flags.disabled_passes;
   options.print_after = flags.print_after;
   options.stop_after = flags.stop_after;

@@ -15,9 +15,10 @@ class App;
 namespace quernel::tools {
 
 struct CompileFlags {
-  std::vector<std::string> targets, dims, input_shapes, input_values, states, entry_points, custom_ops, place;
+  std::vector<std::string> targets, dims, input_shapes, input_values, states, entry_points, only_entry_points,
+      custom_ops, place;
   std::vector<std::string> disabled_passes, print_after;
-  std::string stop_after, dump_dir, tuning, precision = "f32";
+  std::string stop_after, dump_dir, tuning, device_profile, precision = "f32";
   bool verify_each = false;
 };
 
@@ -25,7 +26,7 @@ void add_target_flags(CLI::App& app, CompileFlags& flags);     // --target, --pl
 void add_tuning_flag(CLI::App& app, CompileFlags& flags);      // --tuning
 void add_shape_flags(CLI::App& app, CompileFlags& flags);      // --dim, --input-shape, --input-value
 void add_custom_op_flags(CLI::App& app, CompileFlags& flags);  // --custom-op
-void add_entry_flags(CLI::App& app, CompileFlags& flags);      // --state, --entry
+void add_entry_flags(CLI::App& app, CompileFlags& flags);      // --state, --entry, --only-entry
 void add_developer_flags(CLI::App& app, CompileFlags& flags);  // --disable-pass, --print-after, --dump-dir…
 
 // What the flags say; a message of one line when they, or the files of --input-value and --custom-op, cannot

@@ -8,8 +8,10 @@
 
 #include "command.h"
 #include "core/bundle.h"
+#include "description.h"
 #include "feature_names.h"
 #include "json.h"
+#include "open_device.h"
 #include "quernel/runtime.hpp"
 
 namespace quernel::tools {
@@ -25,7 +27,9 @@ using runtime::VariantView;
 
 struct Options {
   std::string bundle;
-  bool json = false, check = false, schedule = false, kernels = false, tuning = false;
+  bool json = false, check = false, schedule = false, kernels = false, tuning = false, session = false;
+  std::string entry;  // of the session; empty: the first
+  run::DeviceChoice device;
 };
 
 constexpr qnl_tensor_role kRoles[] = {QNL_INPUT, QNL_OUTPUT, QNL_STATE};
@@ -53,10 +57,10 @@ uint32_t tensor_count(const BundleReader& reader, uint32_t entry, qnl_tensor_rol
 
 // "(batch * 2)"
 std::string expression_text(const BundleReader& reader, int32_t expression) {
-  qnl_error text;
-  runtime::Failure out(&text, QNL_OK);
+  char text[512];
+  runtime::TextBuilder out(text, sizeof text);
   reader.append_expression(out, expression);
-  return text.text;
+  return text;
 }
 
 // An expression, or the constant that holds where there is none.
@@ -107,7 +111,8 @@ std::string item_symbols_text(const BundleReader& reader, uint32_t entry, uint32
                               const ItemView& item) {
   std::string out;
   for (uint32_t s = 0; s < item.symbol_count; ++s)
-    out += (s == 0 ? "" : ", ") + expression_text(reader, reader.item_symbol(entry, variant, index, s));
+    out += (s == 0 ? "" : ", ") +
+           expression_text(reader, reader.item_symbol(reader.plan(entry, variant), index, s));
   return out;
 }
 
@@ -140,8 +145,8 @@ struct KernelUse {
 std::map<std::pair<uint32_t, uint32_t>, KernelUse> kernel_uses(const BundleReader& reader, uint32_t entry,
                                                                uint32_t variant) {
   std::map<std::pair<uint32_t, uint32_t>, KernelUse> uses;
-  for (uint32_t i = 0; i < reader.item_count(entry, variant); ++i) {
-    ItemView item = reader.item(entry, variant, i);
+  for (uint32_t i = 0; i < reader.item_count(reader.plan(entry, variant)); ++i) {
+    ItemView item = reader.item(reader.plan(entry, variant), i);
     if (item.kind != QNL_ITEM_DISPATCH) continue;
     KernelUse& use = uses[{image_of(reader, variant, item), item.kernel}];
     if (use.dispatches++ == 0) use.node = item.source_node;
@@ -243,13 +248,13 @@ void print_kernels(const BundleReader& reader, uint32_t variant, uint32_t image)
 
 void print_schedule(const BundleReader& reader, uint32_t entry, uint32_t variant) {
   fmt::print("\nschedule of {} for {}\n", reader.entry_point(entry).name, reader.variant(variant).target);
-  if (const char* plan = reader.plan_text(entry, variant); *plan != '\0') {
+  if (const char* plan = reader.plan_text(reader.plan(entry, variant)); *plan != '\0') {
     fmt::print("{}", plan);
     return;
   }
   fmt::print("  the bundle does not hold its text; bindings as arena+offset:bytes\n");
-  for (uint32_t i = 0; i < reader.item_count(entry, variant); ++i) {
-    ItemView item = reader.item(entry, variant, i);
+  for (uint32_t i = 0; i < reader.item_count(reader.plan(entry, variant)); ++i) {
+    ItemView item = reader.item(reader.plan(entry, variant), i);
     if (item.kind >= QNL_ITEM_READ_SYMBOL) {
       fmt::print("  {:>4}  {:<8} {}\n", i, text(item.kind), control_text(reader, item));
     } else {
@@ -260,7 +265,7 @@ void print_schedule(const BundleReader& reader, uint32_t entry, uint32_t variant
     }
     std::string bindings;
     for (uint32_t b = 0; b < item.binding_count; ++b) {
-      BindingView binding = reader.binding(entry, variant, i, b);
+      BindingView binding = reader.binding(reader.plan(entry, variant), i, b);
       bindings += fmt::format("{}{} {}+{}:{}", b == 0 ? "" : ", ", text(binding.access), binding.arena,
                               size_text(reader, binding.offset_expression, binding.offset),
                               size_text(reader, binding.bytes_expression, binding.bytes));
@@ -276,8 +281,8 @@ std::vector<std::string> tiling_lines(const BundleReader& reader, uint32_t varia
   std::vector<std::string> lines;
   std::set<std::string> seen;
   for (uint32_t e = 0; e < reader.entry_point_count(); ++e)
-    for (uint32_t i = 0; i < reader.item_count(e, variant); ++i) {
-      ItemView item = reader.item(e, variant, i);
+    for (uint32_t i = 0; i < reader.item_count(reader.plan(e, variant)); ++i) {
+      ItemView item = reader.item(reader.plan(e, variant), i);
       if (item.tiling[0] == '\0') continue;
       std::string target = reader.variant(image_of(reader, variant, item)).target;
       if (seen.insert(target + " " + item.contraction).second)
@@ -290,8 +295,8 @@ std::vector<std::string> tiling_lines(const BundleReader& reader, uint32_t varia
 void print_custom_ops(const BundleReader& reader, uint32_t variant) {
   std::set<std::string> ops;
   for (uint32_t e = 0; e < reader.entry_point_count(); ++e)
-    for (uint32_t i = 0; i < reader.item_count(e, variant); ++i) {
-      ItemView item = reader.item(e, variant, i);
+    for (uint32_t i = 0; i < reader.item_count(reader.plan(e, variant)); ++i) {
+      ItemView item = reader.item(reader.plan(e, variant), i);
       if (item.signature[0] != '\0') ops.insert(fmt::format("{}  {}", item.callback, item.signature));
     }
   for (const std::string& op : ops) fmt::print("  function of the application  {}\n", op);
@@ -303,7 +308,8 @@ void print_host(const BundleReader& reader, uint32_t variant, const Options& opt
   VariantView view = reader.variant(host);
   qnl_arch arch = static_cast<qnl_arch>(view.arch);
   uint32_t items = 0;
-  for (uint32_t i = 0; i < reader.item_count(0, variant); ++i) items += reader.item(0, variant, i).on_host;
+  for (uint32_t i = 0; i < reader.item_count(reader.plan(0, variant)); ++i)
+    items += reader.item(reader.plan(0, variant), i).on_host;
   fmt::print("  {} of these items on {}, {} image, needs {}: {} of code, {} kernels\n", items, view.target,
              arch_name(arch), feature_text(arch, view.required_features), format_bytes(view.code_bytes),
              view.kernel_count);
@@ -326,7 +332,7 @@ void print_text(const BundleReader& reader, const Options& options) {
                variant.code_format == runtime::CodeFormat::kElfImage ? "image" : "SPIR-V",
                feature_text(arch, variant.required_features));
     fmt::print("  {} of code, {} kernels, {} schedule items, {:.2f} MFLOP a run\n",
-               format_bytes(variant.code_bytes), variant.kernel_count, reader.item_count(0, v),
+               format_bytes(variant.code_bytes), variant.kernel_count, reader.item_count(reader.plan(0, v)),
                static_cast<double>(flops) / 1e6);
     print_custom_ops(reader, v);
     if (options.kernels) print_kernels(reader, v, v);
@@ -358,11 +364,11 @@ Json entry_json(const BundleReader& reader, uint32_t entry) {
 
 Json schedule_json(const BundleReader& reader, uint32_t entry, uint32_t variant) {
   Json::Array items;
-  for (uint32_t i = 0; i < reader.item_count(entry, variant); ++i) {
-    ItemView item = reader.item(entry, variant, i);
+  for (uint32_t i = 0; i < reader.item_count(reader.plan(entry, variant)); ++i) {
+    ItemView item = reader.item(reader.plan(entry, variant), i);
     Json::Array bindings;
     for (uint32_t b = 0; b < item.binding_count; ++b) {
-      BindingView binding = reader.binding(entry, variant, i, b);
+      BindingView binding = reader.binding(reader.plan(entry, variant), i, b);
       bindings.push_back(Json::Object{{"arena", binding.arena},
                                       {"access", text(binding.access)},
                                       {"offset", binding.offset},
@@ -413,12 +419,12 @@ Json variant_json(const BundleReader& reader, uint32_t v, const Options& options
                              {"arch", arch_name(arch)},
                              {"required_features", std::move(features)},
                              {"code_bytes", variant.code_bytes},
-                             {"items", reader.item_count(0, v)},
+                             {"items", reader.item_count(reader.plan(0, v))},
                              {"kernels", std::move(kernels)}};
   if (variant.host >= 0) result.set("host", reader.variant(static_cast<uint32_t>(variant.host)).target);
   if (options.schedule) {
     result.set("schedule", schedule_json(reader, 0, v));
-    result.set("plan_text", reader.plan_text(0, v));
+    result.set("plan_text", reader.plan_text(reader.plan(0, v)));
   }
   return result;
 }
@@ -480,7 +486,26 @@ int print_tilings(const BundleReader& reader) {
   return kOk;
 }
 
+// A session as it is when it has been made, and its device.
+int print_session(const Bundle& bundle, const Options& options) {
+  qnl_session_options session_options = {};
+  if (!options.entry.empty()) session_options.entry_point = options.entry.c_str();
+  qnl_error error = {};
+  run::OpenedDevice opened;
+  Session session;
+  if (opened.open(options.device, bundle, options.bundle, &session_options, &error) != QNL_OK ||
+      session.create(bundle, opened.device, &session_options, &error) != QNL_OK)
+    return fail(invalid_input(fmt::format("{}: {}", qnl_status_text(error.status), error.text),
+                              {.file = options.bundle}));
+  qnl_text_form form = options.json ? QNL_JSON : QNL_TEXT;
+  std::string device = describe(opened.device.get(), form), plan = describe(session.get(), form);
+  fmt::print(fmt::runtime(options.json ? "{{\"device\": {}, \"session\": {}}}\n" : "{}\n{}"), device, plan);
+  return kOk;
+}
+
 int run(const Options& options) {
+  if (std::string message = run::check_device_name(options.device.device); !message.empty())
+    return usage_error("--device: " + message);
   qnl_bundle_options open_options = {};
   open_options.verify_weights = options.check ? 1 : 0;
   qnl_error error;
@@ -490,6 +515,7 @@ int run(const Options& options) {
                               {.file = options.bundle}));
   const BundleReader& reader = bundle.get()->reader;
   if (options.tuning) return print_tilings(reader);
+  if (options.session) return print_session(bundle, options);
   if (options.json)
     fmt::print("{}", to_json(reader, options).dump());
   else
@@ -508,6 +534,16 @@ Action define_inspect(CLI::App& app) {
   CLI::Option* tuning =
       app.add_flag("--tuning", options->tuning,
                    "print only the tilings of contractions, as a file for `quernel compile --tuning`");
+  CLI::Option* session =
+      app.add_flag("--session", options->session,
+                   "print a session on this machine instead: its device, memory, arenas, items, bindings")
+          ->excludes(tuning);
+  app.add_option("--device", options->device.device, std::string("of the session: ") + run::kDeviceHelp)
+      ->type_name("D")
+      ->needs(session);
+  app.add_option("--entry", options->entry, "entry point of the session (default: the first)")
+      ->type_name("NAME")
+      ->needs(session);
   app.add_flag("--json", options->json, "print one JSON object instead of text")->excludes(tuning);
   return [options] { return run(*options); };
 }

@@ -27,7 +27,9 @@ constexpr Command kCommands[] = {
     {"bench", "measure load time, latency and kernels", define_bench},
     {"tune", "measure tilings of a model's contractions", define_tune},
     {"opt", "run passes on IR text", define_opt},
+    {"probe", "measure a Vulkan device and write its profile", define_probe},
     {"targets", "list the targets", define_targets},
+    {"devices", "describe what this machine has to run bundles on", define_devices},
 };
 
 constexpr const char* kFooter =

@@ -8,6 +8,7 @@
 #include "feature_names.h"
 #include "json.h"
 #include "ops/support.h"
+#include "targets/device_profile.h"
 #include "targets/target.h"
 
 namespace quernel::tools {
@@ -29,6 +30,11 @@ Json to_json(const Target& target, bool native) {
   Json::Array takes, dots;
   for (std::string_view name : optional_features(target)) takes.push_back(std::string(name));
   for (std::string_view signs : dot_signs(target)) dots.push_back(std::string(signs));
+  Json::Array profiles;
+  if (target.is_gpu())
+    for (const DevicePreset& preset : device_presets())
+      profiles.push_back(
+          Json::Object{{"name", std::string(preset.name)}, {"description", std::string(preset.description)}});
   return Json::Object{{"name", target.name},
                       {"description", target.description},
                       {"native", native},
@@ -52,7 +58,8 @@ Json to_json(const Target& target, bool native) {
                       {"f64", target.has_f64},
                       {"single_issue", target.single_issue},
                       {"firmware", target.firmware},
-                      {"workgroup_memory", target.workgroup_memory}};
+                      {"workgroup_memory", target.workgroup_memory},
+                      {"device_profiles", std::move(profiles)}};
 }
 
 void print_text(const Target& target, bool native) {
@@ -62,6 +69,11 @@ void print_text(const Target& target, bool native) {
                target.workgroup_memory >> 10);
     fmt::print("    requires  {}, and what the model's dtypes need\n",
                feature_text(arch_of(target.arch), target.required_features));
+    std::string_view label = "profiles";
+    for (const DevicePreset& preset : device_presets()) {
+      fmt::print("    {:<8}  {}: {}; published figures\n", label, preset.name, preset.description);
+      label = "";
+    }
     return;
   }
   fmt::print("    vectors   {} x {} bits{}{}{}{}\n", target.vector_registers, target.vector_bytes * 8,

@@ -39,7 +39,8 @@ class Model {
       : most_(most) {
     qnl_session_options options = {};
     options.entry_point = entry;
-    options.share_state_with = share;
+    options.parent = share;
+    options.share_state = share != nullptr ? 1 : 0;
     require(session_.create(bundle, device, &options, &error_), error_);
   }
 

@@ -7,6 +7,7 @@
 #include "choose/test_vectors.h"
 #include "core/bundle.h"
 #include "core/device.h"
+#include "platform/library.h"
 #include "platform/platform.h"
 #include "schemas/bundle_hash.h"
 
@@ -23,6 +24,8 @@ qnl_session_options trial_options(const qnl_session_options& options) {
   trial.custom_op_count = options.custom_op_count;
   return trial;
 }
+
+bool is_for_vulkan(qnl_choice_reason reason) { return reason < QNL_CHOICE_NO_DEVICE; }
 
 #ifdef QUERNEL_WITH_VULKAN
 
@@ -113,10 +116,8 @@ void hash_text(qnl_hash_state* state, const char* text) {
   qnl_hash_add(state, "", 1);
 }
 
-// Everything that a decision depends on.
-uint64_t make_key(const qnl_bundle* bundle, const qnl_device* device, const qnl_choice_options& options) {
-  DeviceProperties gpu;
-  device->table->properties(device, &gpu);
+// What a decision depends on and no Vulkan device has to be opened for.
+uint64_t hash_known(const qnl_bundle* bundle, const qnl_choice_options& options) {
   qnl_cpu_options one = {};
   if (options.cpu != nullptr) one.feature_mask = options.cpu->feature_mask;
   one.threads = 1;
@@ -126,22 +127,58 @@ uint64_t make_key(const qnl_bundle* bundle, const qnl_device* device, const qnl_
   qnl_device_close(cpu);
   const qnl_vulkan_options* vulkan = options.vulkan;
   const uint64_t numbers[] = {bundle->reader.hash(),
-                              gpu.identity,
-                              gpu.features,
                               info.features,
                               static_cast<uint64_t>(info.arch),
                               QNL_RUNTIME_VERSION,
                               options.cpu == nullptr || options.cpu->threads == 0 ? 1 : options.cpu->threads,
                               vulkan != nullptr && vulkan->validation != 0,
-                              vulkan != nullptr && vulkan->copy_always != 0};
+                              vulkan != nullptr && vulkan->copy_always != 0,
+                              vulkan != nullptr && vulkan->host != nullptr};
+  qnl_hash_state state;
+  qnl_hash_begin(&state);
+  qnl_hash_add(&state, numbers, sizeof numbers);
+  // Not the symbols' values: what fits is looked at each time, and shapes vary.
+  hash_text(&state, options.session == nullptr ? nullptr : options.session->entry_point);
+  return qnl_hash_end(&state);
+}
+
+uint64_t end_key(qnl_hash_state* state) {
+  uint64_t key = qnl_hash_end(state);
+  return key == 0 ? 1 : key;
+}
+
+// Everything that a decision depends on.
+uint64_t make_key(uint64_t known, const qnl_device* device) {
+  DeviceProperties gpu;
+  device->table->properties(device, &gpu);
+  const uint64_t numbers[] = {known, gpu.identity, gpu.features};
   qnl_hash_state state;
   qnl_hash_begin(&state);
   qnl_hash_add(&state, numbers, sizeof numbers);
   hash_text(&state, gpu.name);
-  // Not the symbols' values: what fits is looked at each time, and shapes vary.
-  hash_text(&state, options.session == nullptr ? nullptr : options.session->entry_point);
-  uint64_t key = qnl_hash_end(&state);
-  return key == 0 ? 1 : key;
+  return end_key(&state);
+}
+
+// In its place before a device is opened: how one is chosen, and among which.
+uint64_t make_system_key(uint64_t known, const qnl_vulkan_options* vulkan) {
+  const uint64_t numbers[] = {known, vulkan == nullptr ? 0 : vulkan->feature_mask};
+  qnl_hash_state state;
+  qnl_hash_begin(&state);
+  qnl_hash_add(&state, numbers, sizeof numbers);
+  hash_text(&state, vulkan == nullptr ? nullptr : vulkan->device);
+  platform::describe_drivers(
+      [](void* user, const void* data, uint64_t bytes) {
+        qnl_hash_add(static_cast<qnl_hash_state*>(user), data, bytes);
+      },
+      &state);
+  return end_key(&state);
+}
+
+bool has_code_for_vulkan(const qnl_bundle* bundle) {
+  qnl_variant_info info;
+  for (uint32_t i = 0; qnl_bundle_get_variant(bundle, i, &info) == QNL_OK; ++i)
+    if (info.arch == QNL_ARCH_SPIRV) return true;
+  return false;
 }
 
 #endif  // QUERNEL_WITH_VULKAN
@@ -261,23 +298,46 @@ struct Chooser {
   }
 
   void decide_all() {
+    if (!has_code_for_vulkan(bundle)) {
+      decide(QNL_CHOICE_NO_VARIANT,
+             "Vulkan: the bundle has no code for it; compile for this device with --target vulkan");
+      return;
+    }
+    const char* path = options.cache_path;
+    uint64_t known = path == nullptr ? 0 : hash_known(bundle, options);
+    uint64_t system_key = path == nullptr ? 0 : make_system_key(known, options.vulkan);
+    qnl_choice kept = {};
+    bool has = path != nullptr && options.check_anew == 0 && read_choice(path, &kept);
+    // Opening Vulkan loads every driver, which may take longer than the run.
+    if (has && kept.system_key == system_key && options.force == 0 && !is_for_vulkan(kept.reason)) {
+      use(kept);
+      return;
+    }
     qnl_error error = {};
     if (qnl_device_open_vulkan(options.vulkan, &vulkan, &error) != QNL_OK) {
       decide(QNL_CHOICE_NO_DEVICE, "%s", error.text);
       return;
     }
     if (!fits()) return;
-    const char* path = options.cache_path;
-    choice->key = path == nullptr ? 0 : make_key(bundle, vulkan, options);
-    if (path != nullptr && options.check_anew == 0 && read_choice(path, choice)) {
-      // What has failed once may be forced to try again.
-      choice->is_cached = options.force == 0 || choice->reason != QNL_CHOICE_FAILED;
-      if (choice->is_cached) return;
+    choice->key = path == nullptr ? 0 : make_key(known, vulkan);
+    choice->system_key = system_key;
+    // What has failed once may be forced to try again.
+    if (has && kept.key == choice->key && (options.force == 0 || kept.reason != QNL_CHOICE_FAILED)) {
+      bool is_moved = kept.system_key != system_key;
+      kept.system_key = system_key;
+      use(kept);
+      if (is_moved) write_choice(path, kept);
+      return;
     }
     choice->test_count = test_count(bundle);
     choice->test_count > 0 ? decide_by_tests() : decide_unchecked();
     // Memory that others hold now may be free the next time.
     if (path != nullptr && choice->reason != QNL_CHOICE_NO_MEMORY) write_choice(path, *choice);
+  }
+
+  void use(const qnl_choice& kept) {
+    *choice = kept;
+    choice->is_cached = 1;
   }
 
 #else
@@ -290,7 +350,7 @@ struct Chooser {
     if (options.session != nullptr) session = trial_options(*options.session);
     decide_all();
     bool can =
-        choice->reason < QNL_CHOICE_NO_DEVICE ||
+        is_for_vulkan(choice->reason) ||
         (options.force != 0 && (choice->reason == QNL_CHOICE_WRONG || choice->reason == QNL_CHOICE_SLOWER ||
                                 choice->reason == QNL_CHOICE_SOFTWARE));
     if (can) return take(&vulkan, 1, device);

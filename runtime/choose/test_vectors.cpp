@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "choose/compare_tensors.h"
+#include "core/bundle.h"
 
 namespace quernel::runtime {
 namespace {
@@ -14,7 +15,7 @@ bool has_symbol(const qnl_symbol_value* values, uint32_t count, const char* name
   return false;
 }
 
-bool in_range(const qnl_symbol_info& symbol, int64_t value) {
+bool in_range(const SymbolView& symbol, int64_t value) {
   return value >= symbol.min && value <= symbol.max && value % symbol.multiple_of == 0;
 }
 
@@ -24,15 +25,15 @@ uint32_t shape_symbols(const qnl_bundle* bundle, uint32_t entry, uint32_t input,
                        uint32_t rank, qnl_symbol_value* values, uint32_t count) {
   qnl_tensor signature;
   if (qnl_bundle_get_tensor(bundle, entry, QNL_INPUT, input, &signature) != QNL_OK) return count;
-  qnl_symbol_info symbol;
-  for (uint32_t s = 0; qnl_bundle_get_symbol(bundle, s, &symbol) == QNL_OK; ++s)
-    for (uint32_t d = 0; d < rank && d < signature.rank; ++d) {
-      char text[512];
-      if (signature.shape[d] < 0 && in_range(symbol, shape[d]) && !has_symbol(values, count, symbol.name) &&
-          qnl_bundle_get_dim_text(bundle, entry, QNL_INPUT, input, d, text, sizeof text) == QNL_OK &&
-          strcmp(text, symbol.name) == 0)
-        values[count++] = {symbol.name, shape[d]};
-    }
+  const BundleReader& reader = bundle->reader;
+  for (uint32_t d = 0; d < rank && d < signature.rank; ++d) {
+    int32_t expression = reader.dim_expression(entry, QNL_INPUT, input, d);
+    int64_t index = expression < 0 ? -1 : plain_symbol(reader.expression(expression));
+    if (index < 0) continue;
+    SymbolView symbol = reader.symbol(static_cast<uint32_t>(index));
+    if (in_range(symbol, shape[d]) && !has_symbol(values, count, symbol.name))
+      values[count++] = {symbol.name, shape[d]};
+  }
   return count;
 }
 

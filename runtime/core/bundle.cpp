@@ -5,12 +5,14 @@
 using quernel::platform::MappedFile;
 using quernel::platform::MapResult;
 using quernel::runtime::fail;
-using quernel::runtime::Failure;
 using quernel::runtime::SymbolView;
+using quernel::runtime::TextBuilder;
 using quernel::runtime::VariantView;
 namespace platform = quernel::platform;
 
 namespace {
+
+constexpr uint64_t kMaxDimText = 512;
 
 qnl_status place_bundle(const qnl_bundle_options* options, qnl_bundle** bundle, qnl_error* error) {
   void* memory = options == nullptr ? nullptr : options->memory;
@@ -115,17 +117,13 @@ qnl_status qnl_bundle_get_dim_text(const qnl_bundle* bundle, uint32_t entry, qnl
   qnl_tensor tensor;
   qnl_status status = qnl_bundle_get_tensor(bundle, entry, role, index, &tensor);
   if (status != QNL_OK || dim >= tensor.rank || text == nullptr || bytes == 0) return QNL_INVALID_ARGUMENT;
-  qnl_error scratch;
-  Failure written(&scratch, QNL_OK);
+  TextBuilder written(text, static_cast<uint32_t>(bytes < kMaxDimText ? bytes : kMaxDimText));
   int32_t expression = bundle->reader.dim_expression(entry, role, index, dim);
   if (expression >= 0) {
     bundle->reader.append_expression(written, expression);
   } else {
-    written.append("{}", tensor.shape[dim]);
+    written.append_number(tensor.shape[dim]);
   }
-  uint64_t used = 0;
-  for (; scratch.text[used] != '\0' && used + 1 < bytes; ++used) text[used] = scratch.text[used];
-  text[used] = '\0';
   return QNL_OK;
 }
 

@@ -125,33 +125,33 @@ qnl_status check_segment_hashes(const schema::Bundle& bundle, const uint8_t* dat
 // First step of the sub-expression that ends before `end`.
 uint32_t begin_of(const Expression& expression, uint32_t end) {
   for (uint32_t values = 1; values > 0; --end)
-    values += expression.code[2 * (end - 1)] > static_cast<int64_t>(Opcode::kSymbol) ? 1u : ~0u;
+    values += expression.opcode(end - 1) > Opcode::kSymbol ? 1u : ~0u;
   return end;
 }
 
-const char* text(const flatbuffers::String* s) { return s == nullptr ? "" : s->c_str(); }
+const char* text(const flatbuffers::String* s) { return s->c_str(); }
 
 }  // namespace
 
 // The infix text of the steps before `end`. What lies deeper than a reader would follow is left out, which
 // bounds the stack that this takes.
-void BundleReader::append_steps(Failure& failure, const Expression& expression, uint32_t end,
+void BundleReader::append_steps(TextBuilder& text, const Expression& expression, uint32_t end,
                                 uint32_t depth) const {
   constexpr const char* kInfix[] = {"", "", " + ", " - ", " * ", " / ", " % ", ", ", ", "};
-  auto opcode = static_cast<Opcode>(expression.code[2 * end - 2]);
-  int64_t operand = expression.code[2 * end - 1];
+  auto opcode = expression.opcode(end - 1);
+  int64_t operand = expression.operand(end - 1);
   if (depth > 32) {
-    failure.append("...");
+    text.append_characters("...");
   } else if (opcode == Opcode::kConstant) {
-    failure.append("{}", operand);
+    text.append_number(operand);
   } else if (opcode == Opcode::kSymbol) {
-    failure.append("{}", symbol(static_cast<uint32_t>(operand)).name);
+    text.append_characters(symbol(static_cast<uint32_t>(operand)).name);
   } else {
-    failure.append("{}", opcode == Opcode::kMin ? "min(" : opcode == Opcode::kMax ? "max(" : "(");
-    append_steps(failure, expression, begin_of(expression, end - 1), depth + 1);
-    failure.append("{}", kInfix[static_cast<size_t>(opcode)]);
-    append_steps(failure, expression, end - 1, depth + 1);
-    failure.append(")");
+    text.append_characters(opcode == Opcode::kMin ? "min(" : opcode == Opcode::kMax ? "max(" : "(");
+    append_steps(text, expression, begin_of(expression, end - 1), depth + 1);
+    text.append_characters(kInfix[static_cast<size_t>(opcode)]);
+    append_steps(text, expression, end - 1, depth + 1);
+    text.append_characters(")");
   }
 }
 
@@ -248,15 +248,19 @@ uint64_t BundleReader::runtime_mask(int32_t expression) const {
   Expression e = this->expression(expression);
   uint64_t mask = 0;
   for (uint32_t i = 0; i < e.steps; ++i) {
-    if (e.code[2 * i] != static_cast<int64_t>(Opcode::kSymbol)) continue;
-    auto index = static_cast<uint32_t>(e.code[2 * i + 1]);
+    if (e.opcode(i) != Opcode::kSymbol) continue;
+    auto index = static_cast<uint32_t>(e.operand(i));
     if (symbol(index).runtime) mask |= uint64_t{1} << index % 64;
   }
   return mask;
 }
 
-void BundleReader::append_expression(Failure& failure, int32_t expression) const {
-  append_steps(failure, this->expression(expression), this->expression(expression).steps, 0);
+void BundleReader::append_expression(TextBuilder& text, int32_t expression) const {
+  append_steps(text, this->expression(expression), this->expression(expression).steps, 0);
+}
+
+bool add_dim(int64_t dim, uint64_t* elements) {
+  return dim >= 0 && multiply(*elements, static_cast<uint64_t>(dim), elements) && *elements <= kMaxArenaBytes;
 }
 
 uint32_t BundleReader::arena_count() const { return count(bundle_->arenas()); }
@@ -363,12 +367,10 @@ const schema::Plan* BundleReader::plan(uint32_t entry, uint32_t variant) const {
   return bundle_->entry_points()->Get(entry)->plans()->Get(variant);
 }
 
-uint32_t BundleReader::item_count(uint32_t entry, uint32_t variant) const {
-  return plan(entry, variant)->items()->size();
-}
+uint32_t BundleReader::item_count(const schema::Plan* plan) const { return plan->items()->size(); }
 
-ItemView BundleReader::item(uint32_t entry, uint32_t variant, uint32_t index) const {
-  const schema::Item& i = *plan(entry, variant)->items()->Get(index);
+ItemView BundleReader::item(const schema::Plan* plan, uint32_t index) const {
+  const schema::Item& i = *plan->items()->Get(index);
   ItemView view = {};
   view.kind = static_cast<qnl_item_kind>(i.kind());
   view.kernel = i.kernel();
@@ -405,14 +407,13 @@ ItemView BundleReader::item(uint32_t entry, uint32_t variant, uint32_t index) co
   view.on_host = i.on_host();
   for (uint32_t e = 0; view.on_host && e < count(i.edges()); ++e) {
     uint32_t before = i.edges()->Get(e)->item();
-    if (view.after <= before && !plan(entry, variant)->items()->Get(before)->on_host())
-      view.after = before + 1;
+    if (view.after <= before && !plan->items()->Get(before)->on_host()) view.after = before + 1;
   }
   return view;
 }
 
-BindingView BundleReader::binding(uint32_t entry, uint32_t variant, uint32_t item, uint32_t index) const {
-  const schema::Item& i = *plan(entry, variant)->items()->Get(item);
+BindingView BundleReader::binding(const schema::Plan* plan, uint32_t item, uint32_t index) const {
+  const schema::Item& i = *plan->items()->Get(item);
   const schema::Binding& b = *i.bindings()->Get(index);
   BindingView view = {b.arena(), static_cast<Access>(b.access()), b.offset(), b.bytes(), -1, -1};
   if (count(i.binding_expressions()) == 0) return view;
@@ -421,20 +422,16 @@ BindingView BundleReader::binding(uint32_t entry, uint32_t variant, uint32_t ite
   return view;
 }
 
-int32_t BundleReader::item_symbol(uint32_t entry, uint32_t variant, uint32_t item, uint32_t index) const {
-  return plan(entry, variant)->items()->Get(item)->symbols()->Get(index);
+int32_t BundleReader::item_symbol(const schema::Plan* plan, uint32_t item, uint32_t index) const {
+  return plan->items()->Get(item)->symbols()->Get(index);
 }
 
-const char* BundleReader::plan_text(uint32_t entry, uint32_t variant) const {
-  return text(plan(entry, variant)->text());
-}
+const char* BundleReader::plan_text(const schema::Plan* plan) const { return text(plan->text()); }
 
-uint32_t BundleReader::workspace_count(uint32_t entry, uint32_t variant) const {
-  return count(plan(entry, variant)->workspaces());
-}
+uint32_t BundleReader::workspace_count(const schema::Plan* plan) const { return count(plan->workspaces()); }
 
-uint32_t BundleReader::workspace(uint32_t entry, uint32_t variant, uint32_t index) const {
-  return plan(entry, variant)->workspaces()->Get(index);
+uint32_t BundleReader::workspace(const schema::Plan* plan, uint32_t index) const {
+  return plan->workspaces()->Get(index);
 }
 
 }  // namespace quernel::runtime

@@ -30,6 +30,9 @@ inline constexpr uint32_t kMaxNesting = 32;                    // of loops and b
 inline constexpr uint64_t kMaxArenaBytes = uint64_t{1} << 46;  // far above any use, so that sums of a few
 inline constexpr uint64_t kMaxWorkgroups = uint64_t{1} << 48;  // of them cannot overflow 64 bits
 
+// One more dim of a shape that has had *elements so far; false where there are more than any device has.
+bool add_dim(int64_t dim, uint64_t* elements);
+
 // In these views an index of an expression is -1 where the constant beside it holds.
 
 struct SymbolView {
@@ -65,14 +68,25 @@ struct CopyLoop {
   uint64_t target_stride;
 };
 
-struct ItemView {
-  qnl_item_kind kind;
-  uint32_t kernel;
-  uint64_t workgroups;
-  uint32_t binding_count;
-  uint64_t copy_bytes;
-  uint32_t copy_loop_count;
-  CopyLoop copy_loops[kMaxCopyLoops];
+// What a device has to know of an item.
+struct Work {
+  qnl_item_kind kind = QNL_ITEM_SYNCHRONIZE;
+  uint32_t kernel = 0;
+  uint64_t workgroups = 0;
+  uint32_t binding_count = 0;
+  uint32_t symbol_count = 0;  // numbers that the kernel gets
+  uint64_t flops = 0;         // analysis, to judge whether sharing the work pays
+  uint64_t bytes_read = 0;
+  uint64_t bytes_written = 0;
+  uint64_t copy_bytes = 0;
+  uint32_t copy_loop_count = 0;
+  // Of kind dispatch: a kernel of the variant's host. It has to come after the items before `after` only.
+  bool on_host = false;
+  uint32_t after = 0;
+  CopyLoop copy_loops[kMaxCopyLoops] = {};
+};
+
+struct ItemView : Work {
   const char* callback;     // "" when none
   const char* signature;    // of a custom op; "" when it is none
   const char* attributes;   // of a custom op
@@ -80,28 +94,23 @@ struct ItemView {
   const char* kernel_class;
   const char* contraction;
   const char* tiling;
-  uint64_t flops;
-  uint64_t bytes_read;
-  uint64_t bytes_written;
   int32_t flops_expression;
   int32_t bytes_read_expression;
   int32_t bytes_written_expression;
   int32_t workgroups_expression;
   int32_t copy_bytes_expression;
-  uint32_t symbol_count;  // expressions whose values the kernel gets
-  int32_t symbol;         // that the item sets
+  int32_t symbol;  // that the item sets
   qnl_dtype dtype;
   uint32_t end;
   uint32_t else_begin;
   int32_t count_expression;
   int32_t condition_expression;
-  bool on_host;    // a dispatch of a kernel of the variant's host
-  uint32_t after;  // with on_host: one more than the last item of the device that it comes after; 0: none
 };
 
-// True when the farthest byte that one side of a strided copy touches lies in its binding.
-bool copy_fits(const CopyLoop* loops, uint32_t count, uint64_t copy_bytes, bool source,
-               uint64_t binding_bytes);
+// True when a strided copy lies in what it reads and what it writes and writes no byte twice, which also
+// bounds its time.
+bool copy_fits(const CopyLoop* loops, uint32_t count, uint64_t copy_bytes, uint64_t source_bytes,
+               uint64_t target_bytes);
 
 struct VariantView {
   const char* target;
@@ -155,7 +164,7 @@ class BundleReader {
   // Those symbols, each as bit `index % 64`.
   uint64_t runtime_mask(int32_t expression) const;
   // Appends "(n * 2)" to the text.
-  void append_expression(Failure& failure, int32_t expression) const;
+  void append_expression(TextBuilder& text, int32_t expression) const;
 
   uint32_t arena_count() const;
   ArenaView arena(uint32_t index) const;
@@ -178,21 +187,21 @@ class BundleReader {
   TestView test(uint32_t index) const;
   void test_tensor(uint32_t test, uint32_t index, qnl_test_tensor* out) const;
 
-  uint32_t item_count(uint32_t entry, uint32_t variant) const;
-  ItemView item(uint32_t entry, uint32_t variant, uint32_t index) const;
-  BindingView binding(uint32_t entry, uint32_t variant, uint32_t item, uint32_t index) const;
-  int32_t item_symbol(uint32_t entry, uint32_t variant, uint32_t item, uint32_t index) const;
-  const char* plan_text(uint32_t entry,
-                        uint32_t variant) const;  // the printed schedule; "" when not recorded
-  uint32_t workspace_count(uint32_t entry, uint32_t variant) const;
-  uint32_t workspace(uint32_t entry, uint32_t variant, uint32_t index) const;
+  // What an entry point does on a variant; the functions that follow are of it.
+  const schema::Plan* plan(uint32_t entry, uint32_t variant) const;
+  uint32_t item_count(const schema::Plan* plan) const;
+  ItemView item(const schema::Plan* plan, uint32_t index) const;
+  BindingView binding(const schema::Plan* plan, uint32_t item, uint32_t index) const;
+  int32_t item_symbol(const schema::Plan* plan, uint32_t item, uint32_t index) const;
+  const char* plan_text(const schema::Plan* plan) const;  // the printed schedule; "" when not recorded
+  uint32_t workspace_count(const schema::Plan* plan) const;
+  uint32_t workspace(const schema::Plan* plan, uint32_t index) const;
 
  private:
   const schema::Variant& variant_table(uint32_t index) const;
-  const schema::Plan* plan(uint32_t entry, uint32_t variant) const;
   const schema::Tensor* signature(uint32_t entry, qnl_tensor_role role, uint32_t index) const;
   qnl_status open_structure(qnl_error* error);
-  void append_steps(Failure& failure, const Expression& expression, uint32_t end, uint32_t depth) const;
+  void append_steps(TextBuilder& text, const Expression& expression, uint32_t end, uint32_t depth) const;
 
   const uint8_t* data_ = nullptr;
   uint64_t bytes_ = 0;

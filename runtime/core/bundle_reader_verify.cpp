@@ -21,7 +21,6 @@ bool power_of_two(uint32_t n) { return n != 0 && (n & (n - 1)) == 0; }
 
 // a + b and a * b, false on overflow.
 bool add(uint64_t a, uint64_t b, uint64_t* sum) { return !__builtin_add_overflow(a, b, sum); }
-bool multiply(uint64_t a, uint64_t b, uint64_t* product) { return !__builtin_mul_overflow(a, b, product); }
 
 uint64_t bit(schema::Feature feature) { return static_cast<uint64_t>(feature); }
 
@@ -48,7 +47,9 @@ class StructureVerifier {
   // A failed check: what is being checked (below), then the text. Always false.
   template <class... Arguments>
   bool fail(Text<Arguments...> text, Arguments... arguments) {
-    return fail_untyped(argument_kinds<Arguments...>(), text.text, arguments...);
+    if constexpr (kErrorTexts) return fail_untyped(argument_kinds<Arguments...>(), text.text, arguments...);
+    status_ = fail_status(error_, QNL_INVALID_BUNDLE);
+    return false;
   }
   __attribute__((noinline, cold)) bool fail_untyped(uint32_t kinds, const char* text, ...) {
     Failure failure(error_, status_ = QNL_INVALID_BUNDLE);
@@ -66,8 +67,12 @@ class StructureVerifier {
     return false;
   }
   // What is checked from now on: "item 3", "symbol 'n'", "bundle".
-  void begin(const char* what, uint32_t index) { what_ = what, name_ = nullptr, index_ = index; }
-  void begin(const char* what, const flatbuffers::String* name) { what_ = what, name_ = name; }
+  void begin(const char* what, uint32_t index) {
+    if constexpr (kErrorTexts) what_ = what, name_ = nullptr, index_ = index;
+  }
+  void begin(const char* what, const flatbuffers::String* name) {
+    if constexpr (kErrorTexts) what_ = what, name_ = name;
+  }
   void begin(const char* what) { begin(what, kNoIndex); }
 
   // FlatBuffers may share tables and vectors, so a small file can describe much more than its size. What we
@@ -169,9 +174,7 @@ class StructureVerifier {
       if (!(outputs ? is_any(expression) : is_bound(expression)))
         return fail("dim {} has a wrong expression", d);
       if (expression >= 0) continue;
-      int64_t dim = t.shape()->Get(d);
-      if (dim < 0 || !multiply(elements, static_cast<uint64_t>(dim), &elements) || elements > kMaxArenaBytes)
-        return fail("dim {} is negative or too large", d);
+      if (!add_dim(t.shape()->Get(d), &elements)) return fail("dim {} is negative or too large", d);
     }
     if (is_symbolic(t)) return true;
     uint64_t bytes = qnl_dtype_bytes(static_cast<qnl_dtype>(t.dtype()), elements);
@@ -317,20 +320,16 @@ class StructureVerifier {
     if (source.access() != schema::Access::read || target.access() == schema::Access::read)
       return fail("copy: expected to read its first binding and write its second");
     CopyLoop loops[kMaxCopyLoops];
-    uint64_t total = item.copy_bytes();  // no byte is written twice, which also bounds the time
     for (uint32_t l = 0; l < count(item.copy_loops()); ++l) {
       const schema::CopyLoop& loop = *item.copy_loops()->Get(l);
       loops[l] = {loop.count(), loop.source_stride(), loop.target_stride()};
       if (loop.count() == 0) return fail("copy: is empty");
-      if (!multiply(total, loop.count(), &total)) total = ~uint64_t{0};
     }
     if (item.copy_bytes_expression() != -1 || has_symbolic_range(item, 0) || has_symbolic_range(item, 1))
       return true;
     if (item.copy_bytes() == 0 ||
-        !copy_fits(loops, count(item.copy_loops()), item.copy_bytes(), true, source.bytes()) ||
-        !copy_fits(loops, count(item.copy_loops()), item.copy_bytes(), false, target.bytes()))
-      return fail("copy: reaches outside its bindings, or is empty");
-    if (total > target.bytes()) return fail("copy: writes more bytes than its target has");
+        !copy_fits(loops, count(item.copy_loops()), item.copy_bytes(), source.bytes(), target.bytes()))
+      return fail("copy: reaches outside its bindings, is empty, or writes more bytes than its target has");
     return true;
   }
 
@@ -456,8 +455,7 @@ class StructureVerifier {
       case schema::ItemKind::synchronize:
         return true;
       case schema::ItemKind::host_callback:
-        if (item.callback() == nullptr || item.callback()->size() == 0)
-          return fail("callback without a name");
+        if (item.callback()->size() == 0) return fail("callback without a name");
         return !is_custom(item) || verify_custom(item);
       case schema::ItemKind::read_symbol:
       case schema::ItemKind::loop:
@@ -549,9 +547,7 @@ class StructureVerifier {
     for (uint32_t d = 0; d < count(t.shape()); ++d) {
       int64_t value = test.dims()->Get((*dim)++);
       bool symbolic = count(t.shape_expressions()) != 0 && t.shape_expressions()->Get(d) >= 0;
-      if (value < 0 || (!symbolic && value != t.shape()->Get(d)) ||
-          !multiply(elements, static_cast<uint64_t>(value), &elements) || elements > kMaxArenaBytes)
-        return false;
+      if ((!symbolic && value != t.shape()->Get(d)) || !add_dim(value, &elements)) return false;
     }
     return bytes == qnl_dtype_bytes(static_cast<qnl_dtype>(t.dtype()), elements);
   }
@@ -597,23 +593,27 @@ class StructureVerifier {
 
 bool uses_runtime_symbols(const schema::Bundle& bundle, const Expression& expression) {
   for (uint32_t i = 0; i < expression.steps; ++i)
-    if (expression.code[2 * i] == static_cast<int64_t>(Opcode::kSymbol) &&
-        bundle.symbols()->Get(static_cast<uint32_t>(expression.code[2 * i + 1]))->kind() ==
+    if (expression.opcode(i) == Opcode::kSymbol &&
+        bundle.symbols()->Get(static_cast<uint32_t>(expression.operand(i)))->kind() ==
             schema::SymbolKind::runtime)
       return true;
   return false;
 }
 
-bool copy_fits(const CopyLoop* loops, uint32_t count, uint64_t copy_bytes, bool source,
-               uint64_t binding_bytes) {
-  uint64_t extent = copy_bytes;
+bool copy_fits(const CopyLoop* loops, uint32_t count, uint64_t copy_bytes, uint64_t source_bytes,
+               uint64_t target_bytes) {
+  uint64_t total = copy_bytes;
+  uint64_t extents[2] = {copy_bytes, copy_bytes};  // of source and target: up to the farthest byte
   for (uint32_t l = 0; l < count; ++l) {
-    uint64_t span = 0;
-    if (!multiply(loops[l].count - 1, source ? loops[l].source_stride : loops[l].target_stride, &span) ||
-        !add(extent, span, &extent))
-      return false;
+    const uint64_t strides[2] = {loops[l].source_stride, loops[l].target_stride};
+    if (!multiply(total, loops[l].count, &total)) return false;
+    for (uint32_t side = 0; side < 2; ++side) {
+      uint64_t span = 0;
+      if (!multiply(strides[side], loops[l].count - 1, &span) || !add(extents[side], span, &extents[side]))
+        return false;
+    }
   }
-  return extent <= binding_bytes;
+  return total <= target_bytes && extents[0] <= source_bytes && extents[1] <= target_bytes;
 }
 
 qnl_status verify_structure(const schema::Bundle& bundle, uint64_t features, uint64_t structure_bytes,

@@ -8,10 +8,10 @@
 
 namespace quernel::runtime {
 
-// Elements of a vector that may be absent.
+// Elements of a vector, which is empty where the table has none (bundle_tables.h).
 template <class Vector>
 uint32_t count(const Vector* vector) {
-  return vector == nullptr ? 0 : vector->size();
+  return vector->size();
 }
 
 // FlatBuffers' verifier leaves open whether the 8-byte elements of a vector are aligned; reading them needs

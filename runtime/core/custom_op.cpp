@@ -18,9 +18,7 @@ bool describe(qnl_tensor* tensor, const int64_t* dims, void* data, uint64_t capa
   uint64_t elements = 1;
   for (uint32_t d = 0; d < tensor->rank; ++d) {
     tensor->shape[d] = dims[d];
-    if (dims[d] < 0 || __builtin_mul_overflow(elements, static_cast<uint64_t>(dims[d]), &elements) ||
-        elements > kMaxArenaBytes)
-      return false;
+    if (!add_dim(dims[d], &elements)) return false;
   }
   tensor->bytes = qnl_dtype_bytes(tensor->dtype, elements);
   tensor->data = data;

@@ -11,6 +11,7 @@
 
 namespace quernel::runtime {
 
+class Description;
 struct DeviceTable;
 struct SubmissionThread;
 
@@ -69,25 +70,12 @@ struct HostCallback {
 };
 
 // One item of a plan, ready for a device: ranges instead of arena indices.
-struct Command {
-  qnl_item_kind kind = QNL_ITEM_SYNCHRONIZE;
-  uint32_t kernel = 0;
-  uint64_t workgroups = 0;
-  uint32_t first_binding = 0;  // into CommandList::bindings
-  uint32_t binding_count = 0;
-  uint64_t scratch_bytes = 0;  // per thread
-  uint64_t flops = 0;          // analysis, to judge whether sharing the work pays
-  uint64_t bytes_read = 0, bytes_written = 0;
-  uint64_t copy_bytes = 0;
-  uint32_t copy_loop_count = 0;
-  CopyLoop copy_loops[kMaxCopyLoops] = {};
-  HostCallback callback;
-  // Of kind host_callback: a kernel of the list's host, which gets the command as it gets a dispatch. It has
-  // to come after the commands before `after` only.
-  bool on_host = false;
-  uint32_t after = 0;
+// With on_host it is of kind host_callback, and the list's host gets it as it gets a dispatch.
+struct Command : Work {
+  uint32_t first_binding = 0;        // into CommandList::bindings
+  uint64_t scratch_bytes = 0;        // per thread
   const int64_t* symbols = nullptr;  // that the kernel gets; null when it has none
-  uint32_t symbol_count = 0;
+  HostCallback callback;
 };
 
 // A plan as the session built it; it stays in place for as long as a recording of it exists. Between
@@ -192,6 +180,8 @@ struct DeviceTable {
   qnl_status (*event_wait)(Device* device, Event* event, uint64_t timeout_nanoseconds);
   // Returns when everything submitted is complete; QNL_DEVICE_FAULT when the device has faulted.
   qnl_status (*wait_idle)(Device* device);
+  // Adds what the properties do not say (core/describe.h); may be null.
+  void (*describe)(const Device* device, Description* description) = nullptr;
 };
 
 // True when [offset, offset + bytes) lies inside the range's arena.
@@ -204,6 +194,11 @@ inline char* host_address(const DeviceRange& range) {
              ? nullptr
              : static_cast<char*>(range.arena->host) + range.offset;
 }
+
+// Copies between arenas of two devices (copy_state.cpp): within one the device does it, without the host
+// where its memory is its own; else through memory of the host, in place where one of the arenas is there.
+qnl_status copy_between(Device* from, const DeviceRange& source, Device* to, const DeviceRange& target,
+                        uint64_t bytes);
 
 // Devices whose memory is this process's share these: arenas are pages, transfers are copies in host memory.
 namespace host_memory {

@@ -3,11 +3,6 @@
 namespace quernel::runtime {
 namespace {
 
-Opcode opcode(const Expression& expression, uint32_t step) {
-  return static_cast<Opcode>(expression.code[2 * step]);
-}
-int64_t operand(const Expression& expression, uint32_t step) { return expression.code[2 * step + 1]; }
-
 // Rounds toward negative infinity. -1 is handled apart: the least integer has no negative.
 Evaluation divide(int64_t a, int64_t b, bool modulo, int64_t* result) {
   if (b == 0) return Evaluation::kDivisionByZero;
@@ -21,6 +16,15 @@ Evaluation divide(int64_t a, int64_t b, bool modulo, int64_t* result) {
   return Evaluation::kOk;
 }
 
+bool multiply_signed(int64_t a, int64_t b, int64_t* product) {
+  auto magnitude = [](int64_t v) { return v < 0 ? 0 - static_cast<uint64_t>(v) : static_cast<uint64_t>(v); };
+  uint64_t negative = (a < 0) != (b < 0) ? 1 : 0, result = 0;
+  if (!multiply(magnitude(a), magnitude(b), &result) || result > (uint64_t{1} << 63) - 1 + negative)
+    return false;
+  *product = static_cast<int64_t>(negative != 0 ? 0 - result : result);
+  return true;
+}
+
 Evaluation apply(Opcode opcode, int64_t a, int64_t b, int64_t* result) {
   bool overflow = false;
   switch (opcode) {
@@ -31,7 +35,7 @@ Evaluation apply(Opcode opcode, int64_t a, int64_t b, int64_t* result) {
       overflow = __builtin_sub_overflow(a, b, result);
       break;
     case Opcode::kMultiply:
-      overflow = __builtin_mul_overflow(a, b, result);
+      overflow = !multiply_signed(a, b, result);
       break;
     case Opcode::kDivide:
     case Opcode::kModulo:
@@ -51,20 +55,22 @@ Evaluation apply(Opcode opcode, int64_t a, int64_t b, int64_t* result) {
 
 }  // namespace
 
+bool multiply(uint64_t a, uint64_t b, uint64_t* product) { return !__builtin_mul_overflow(a, b, product); }
+
 bool well_formed(const Expression& expression, uint64_t symbol_count) {
   if (expression.steps == 0 || expression.steps > kMaxExpressionSteps) return false;
   uint32_t depth = 0;
   for (uint32_t i = 0; i < expression.steps; ++i) {
     int64_t word = expression.code[2 * i];
     if (word < 0 || word > static_cast<int64_t>(Opcode::kMax)) return false;
-    if (opcode(expression, i) > Opcode::kSymbol) {
+    if (expression.opcode(i) > Opcode::kSymbol) {
       if (depth < 2) return false;
       depth -= 1;
       continue;
     }
     // a negative operand is a large one
-    if (opcode(expression, i) == Opcode::kSymbol &&
-        static_cast<uint64_t>(operand(expression, i)) >= symbol_count)
+    if (expression.opcode(i) == Opcode::kSymbol &&
+        static_cast<uint64_t>(expression.operand(i)) >= symbol_count)
       return false;
     if (++depth > kMaxExpressionStack) return false;
   }
@@ -73,29 +79,26 @@ bool well_formed(const Expression& expression, uint64_t symbol_count) {
 
 Evaluation evaluate(const Expression& expression, const int64_t* symbols, int64_t* value) {
   int64_t stack[kMaxExpressionStack];
-  uint32_t depth = 0;
+  int64_t* end = stack;
   for (uint32_t i = 0; i < expression.steps; ++i) {
-    switch (opcode(expression, i)) {
-      case Opcode::kConstant:
-        stack[depth++] = operand(expression, i);
-        break;
-      case Opcode::kSymbol:
-        stack[depth] = symbols[operand(expression, i)];
-        if (stack[depth++] == kUnset) return Evaluation::kUnsetSymbol;
-        break;
-      default: {
-        int64_t b = stack[--depth];
-        Evaluation result = apply(opcode(expression, i), stack[depth - 1], b, &stack[depth - 1]);
-        if (result != Evaluation::kOk) return result;
-      }
+    Opcode opcode = expression.opcode(i);
+    if (opcode > Opcode::kSymbol) {
+      end -= 1;
+      Evaluation result = apply(opcode, end[-1], end[0], &end[-1]);
+      if (result != Evaluation::kOk) return result;
+      continue;
     }
+    int64_t number = expression.operand(i);
+    if (opcode == Opcode::kSymbol) number = symbols[number];
+    if (opcode == Opcode::kSymbol && number == kUnset) return Evaluation::kUnsetSymbol;
+    *end++ = number;
   }
   *value = stack[0];
   return Evaluation::kOk;
 }
 
 int64_t plain_symbol(const Expression& expression) {
-  return expression.steps == 1 && opcode(expression, 0) == Opcode::kSymbol ? operand(expression, 0) : -1;
+  return expression.steps == 1 && expression.opcode(0) == Opcode::kSymbol ? expression.operand(0) : -1;
 }
 
 }  // namespace quernel::runtime

@@ -14,13 +14,19 @@ inline constexpr uint32_t kMaxExpressionStack = 32;
 inline constexpr int64_t kUnset = INT64_MIN;
 
 // Opcodes as in bundle.fbs.
-enum class Opcode : int64_t { kConstant, kSymbol, kAdd, kSubtract, kMultiply, kDivide, kModulo, kMin, kMax };
+enum class Opcode : uint32_t { kConstant, kSymbol, kAdd, kSubtract, kMultiply, kDivide, kModulo, kMin, kMax };
 
 // Two words per step: opcode, operand.
 struct Expression {
   const int64_t* code = nullptr;
   uint32_t steps = 0;
+
+  Opcode opcode(uint32_t step) const { return static_cast<Opcode>(code[2 * step]); }
+  int64_t operand(uint32_t step) const { return code[2 * step + 1]; }
 };
+
+// False where the product does not fit. Shared, because it is long where 64 bits are two words.
+bool multiply(uint64_t a, uint64_t b, uint64_t* product);
 
 enum class Evaluation : uint8_t { kOk, kUnsetSymbol, kOverflow, kDivisionByZero };
 

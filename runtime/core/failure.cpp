@@ -121,19 +121,13 @@ constexpr char kStatusTexts[] = QUERNEL_STATUSES(QUERNEL_TEXT);
 
 }  // namespace
 
-Failure::Failure(qnl_error* error, qnl_status status) : error_(error), status_(status) {
-  if (error_ != nullptr) {
-    error_->status = status;
-    error_->text[0] = '\0';
-  }
+void TextBuilder::append_characters(const char* text) {
+  if (text_ == nullptr) return;
+  while (*text != '\0' && used_ + 1 < bytes_) text_[used_++] = *text++;
+  text_[used_] = '\0';
 }
 
-void Failure::append_characters(const char* text) {
-  while (*text != '\0' && used_ + 1 < sizeof error_->text) error_->text[used_++] = *text++;
-  error_->text[used_] = '\0';
-}
-
-void Failure::append_number(uint64_t number) {
+void TextBuilder::append_digits(uint64_t number) {
   char digits[21];
   char* p = digits + sizeof digits - 1;
   *p = '\0';
@@ -144,8 +138,12 @@ void Failure::append_number(uint64_t number) {
   append_characters(p);
 }
 
-void Failure::append_list(uint32_t kinds, const char* text, va_list arguments) {
-  if (error_ == nullptr) return;
+void TextBuilder::append_number(int64_t number) {
+  if (number < 0) append_characters("-");
+  append_digits(number < 0 ? 0 - static_cast<uint64_t>(number) : static_cast<uint64_t>(number));
+}
+
+void TextBuilder::append_list(uint32_t kinds, const char* text, va_list arguments) {
   kinds >>= 16;
   for (; *text != '\0'; ++text) {
     if (text[0] != '{' || text[1] != '}') {
@@ -160,22 +158,33 @@ void Failure::append_list(uint32_t kinds, const char* text, va_list arguments) {
       const char* argument = va_arg(arguments, const char*);
       append_characters(argument == nullptr ? "" : argument);
     } else if (kind == kArgumentKind<uint32_t>) {
-      append_number(va_arg(arguments, uint32_t));
+      append_digits(va_arg(arguments, uint32_t));
+    } else if (kind == kArgumentKind<uint64_t>) {
+      append_digits(va_arg(arguments, uint64_t));
     } else {
-      uint64_t number = va_arg(arguments, uint64_t);
-      bool negative = kind == kArgumentKind<int64_t> && number >> 63 != 0;
-      if (negative) append_characters("-");
-      append_number(negative ? ~number + 1 : number);
+      append_number(va_arg(arguments, int64_t));
     }
   }
 }
 
-Failure& Failure::append_untyped(uint32_t kinds, const char* text, ...) {
+void TextBuilder::append_untyped(uint32_t kinds, const char* text, ...) {
   va_list arguments;
   va_start(arguments, text);
   append_list(kinds, text, arguments);
   va_end(arguments);
-  return *this;
+}
+
+qnl_status fail_status(qnl_error* error, qnl_status status) {
+  if (error != nullptr) {
+    error->status = status;
+    error->text[0] = '\0';
+  }
+  return status;
+}
+
+void Failure::begin(qnl_error* error) {
+  fail_status(error, status_);
+  if (error != nullptr) text_ = TextBuilder(error->text, sizeof error->text);
 }
 
 qnl_status fail_untyped(qnl_error* error, uint32_t status_and_kinds, const char* text, ...) {
@@ -187,23 +196,23 @@ qnl_status fail_untyped(qnl_error* error, uint32_t status_and_kinds, const char*
   return failure;
 }
 
-void append_features(Failure& failure, uint32_t arch, uint64_t features) {
+void TextBuilder::append_features(uint32_t arch, uint64_t features) {
   bool first = true;
   for (uint32_t bit = 0; bit < 64; ++bit) {
     uint64_t mask = uint64_t{1} << bit;
     if ((features & mask) == 0) continue;
-    if (!first) failure.append(" ");
+    if (!first) append(" ");
     first = false;
     const char* name = nullptr;
     for (const FeatureName& known : kFeatureNames)
       if (known.arch == arch && known.bit == bit) name = known.name;
     if (name != nullptr) {
-      failure.append("{}", name);
+      append("{}", name);
     } else {
-      failure.append("bit-{}", bit);
+      append("bit-{}", bit);
     }
   }
-  if (first) failure.append("none");
+  if (first) append("none");
 }
 
 const char* arch_name(uint32_t arch) {
@@ -211,10 +220,10 @@ const char* arch_name(uint32_t arch) {
   return arch < sizeof kNames / sizeof kNames[0] ? kNames[arch] : "unknown architecture";
 }
 
-void append_type(Failure& failure, qnl_dtype dtype, uint32_t rank, const int64_t* shape) {
-  failure.append("{}[", qnl_dtype_name(dtype));
-  for (uint32_t d = 0; d < rank && d < QNL_MAX_RANK; ++d) failure.append("{}{}", d == 0 ? "" : ",", shape[d]);
-  failure.append("]");
+void TextBuilder::append_type(qnl_dtype dtype, uint32_t rank, const int64_t* shape) {
+  append("{}[", qnl_dtype_name(dtype));
+  for (uint32_t d = 0; d < rank && d < QNL_MAX_RANK; ++d) append("{}{}", d == 0 ? "" : ",", shape[d]);
+  append("]");
 }
 
 extern "C" {

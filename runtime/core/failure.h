@@ -1,6 +1,7 @@
 // Builds the text of a qnl_error in place, without allocation: `fail` at once, Failure in pieces. Texts have
 // {} where an argument goes; that there are as many of them as arguments is checked when they are compiled. A
-// call is a few instructions, because most errors are found in code that has to be small.
+// call is a few instructions, because most errors are found in code that has to be small. A runtime that is
+// built with QUERNEL_ERROR_TEXTS=OFF has none of the texts: an error is its status and that status's name.
 #pragma once
 
 #include <stdarg.h>
@@ -9,6 +10,12 @@
 #include "quernel/runtime.h"
 
 namespace quernel::runtime {
+
+#ifdef QUERNEL_WITHOUT_ERROR_TEXTS
+inline constexpr bool kErrorTexts = false;
+#else
+inline constexpr bool kErrorTexts = true;
+#endif
 
 // What an argument is, two bits for each from bit 16 on; the bits below are for a status.
 template <class T>
@@ -51,25 +58,73 @@ struct TextFor {
 template <class... Arguments>
 using Text = TextFor<typename SameType<Arguments>::Type...>;
 
-// A text that is made of several pieces. What does not fit is cut. error may be null.
-class Failure {
+// A text that is made of several pieces, in memory of the caller. What does not fit is cut.
+class TextBuilder {
  public:
-  Failure(qnl_error* error, qnl_status status);
+  // text may be null: nothing is written then.
+  TextBuilder(char* text, uint32_t bytes) : text_(text), bytes_(bytes) {
+    if (text != nullptr) text[0] = '\0';
+  }
   template <class... Arguments>
-  Failure& append(Text<Arguments...> text, Arguments... arguments) {
-    return append_untyped(argument_kinds<Arguments...>(), text.text, arguments...);
+  void append(Text<Arguments...> text, Arguments... arguments) {
+    append_untyped(argument_kinds<Arguments...>(), text.text, arguments...);
   }
   void append_list(uint32_t kinds, const char* text, va_list arguments);
+  void append_characters(const char* text);
+  void append_number(int64_t number);
+  // The names of a feature set, separated by spaces: "x86-64-v1 x86-64-v2 avx512-vnni", or "none".
+  void append_features(uint32_t arch, uint64_t features);
+  // "f32[1,3,224,224]"
+  void append_type(qnl_dtype dtype, uint32_t rank, const int64_t* shape);
+
+ private:
+  void append_untyped(uint32_t kinds, const char* text, ...);
+  void append_digits(uint64_t number);
+
+  char* text_;
+  uint32_t bytes_;
+  uint32_t used_ = 0;
+};
+
+// The status alone, without a text.
+qnl_status fail_status(qnl_error* error, qnl_status status);
+
+// An error with a text of several pieces. error may be null.
+class Failure {
+ public:
+  Failure(qnl_error* error, qnl_status status) : text_(nullptr, 0), status_(status) {
+    if constexpr (kErrorTexts) {
+      begin(error);
+    } else {
+      fail_status(error, status);
+    }
+  }
+  template <class... Arguments>
+  Failure& append(Text<Arguments...> text, Arguments... arguments) {
+    if constexpr (kErrorTexts) text_.append<Arguments...>(text, arguments...);
+    return *this;
+  }
+  void append_list(uint32_t kinds, const char* text, va_list arguments) {
+    if constexpr (kErrorTexts) text_.append_list(kinds, text, arguments);
+  }
+  void append_features(uint32_t arch, uint64_t features) {
+    if constexpr (kErrorTexts) text_.append_features(arch, features);
+  }
+  // expression: of the reader, a BundleReader
+  template <class Reader>
+  void append_expression(const Reader& reader, int32_t expression) {
+    if constexpr (kErrorTexts) reader.append_expression(text_, expression);
+  }
+  void append_type(qnl_dtype dtype, uint32_t rank, const int64_t* shape) {
+    if constexpr (kErrorTexts) text_.append_type(dtype, rank, shape);
+  }
   operator qnl_status() const { return status_; }
 
  private:
-  Failure& append_untyped(uint32_t kinds, const char* text, ...);
-  void append_characters(const char* text);
-  void append_number(uint64_t number);
+  void begin(qnl_error* error);
 
-  qnl_error* error_;
+  TextBuilder text_;
   qnl_status status_;
-  uint32_t used_ = 0;
 };
 
 qnl_status fail_untyped(qnl_error* error, uint32_t status_and_kinds, const char* text, ...);
@@ -77,15 +132,14 @@ qnl_status fail_untyped(qnl_error* error, uint32_t status_and_kinds, const char*
 // Usage: return fail(error, QNL_SHAPE_MISMATCH, "input '{}': expected rank {}", name, rank);
 template <class... Arguments>
 qnl_status fail(qnl_error* error, qnl_status status, Text<Arguments...> text, Arguments... arguments) {
-  return fail_untyped(error, static_cast<uint32_t>(status) | argument_kinds<Arguments...>(), text.text,
-                      arguments...);
+  qnl_status failed =
+      kErrorTexts ? fail_untyped(error, static_cast<uint32_t>(status) | argument_kinds<Arguments...>(),
+                                 text.text, arguments...)
+                  : fail_status(error, status);
+  if (failed == QNL_OK) __builtin_unreachable();  // callers need not look at it
+  return failed;
 }
 
-// Appends the names of a feature set, separated by spaces: "x86-64-v1 x86-64-v2 avx512-vnni", or "none".
-void append_features(Failure& failure, uint32_t arch, uint64_t features);
 const char* arch_name(uint32_t arch);
-
-// Appends "f32[1,3,224,224]".
-void append_type(Failure& failure, qnl_dtype dtype, uint32_t rank, const int64_t* shape);
 
 }  // namespace quernel::runtime

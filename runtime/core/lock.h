@@ -7,15 +7,8 @@ namespace quernel::runtime {
 
 class Lock {
  public:
-  void lock() {
-    uint32_t free = kFree;
-    if (__atomic_compare_exchange_n(&word_, &free, kHeld, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) return;
-    while (__atomic_exchange_n(&word_, kAwaited, __ATOMIC_ACQUIRE) != kFree)
-      platform::park(&word_, kAwaited, platform::kForever);
-  }
-  void unlock() {
-    if (__atomic_exchange_n(&word_, kFree, __ATOMIC_RELEASE) == kAwaited) platform::wake(&word_, 1);
-  }
+  void lock();
+  void unlock();
 
  private:
   static constexpr uint32_t kFree = 0, kHeld = 1, kAwaited = 2;  // awaited: held, and someone may sleep

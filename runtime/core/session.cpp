@@ -66,6 +66,7 @@ using quernel::runtime::RunKind;
 using quernel::runtime::shape_from_symbols;
 using quernel::runtime::slot_extent;
 using quernel::runtime::slot_range;
+using quernel::runtime::state_arena;
 
 namespace {
 
@@ -78,6 +79,7 @@ qnl_status find_slot(qnl_session* s, qnl_tensor_role role, const char* name, Slo
     *slot = &s->slots[i];
     return QNL_OK;
   }
+  if constexpr (!quernel::runtime::kErrorTexts) return fail(error, QNL_UNKNOWN_NAME, "");
   Failure failure(error, QNL_UNKNOWN_NAME);
   failure.append("{} '{}': expected one of", role_name(role), name);
   for (uint32_t i = begin; i < end; ++i) failure.append(" '{}'", s->slots[i].tensor.name);
@@ -90,7 +92,7 @@ void append_signature(Failure& failure, const qnl_session* s, const Slot& slot) 
   for (uint32_t d = 0; d < slot.tensor.rank; ++d) {
     failure.append("{}", d == 0 ? "" : ",");
     if (slot.dims[d] >= 0) {
-      s->bundle->reader.append_expression(failure, slot.dims[d]);
+      failure.append_expression(s->bundle->reader, slot.dims[d]);
     } else {
       failure.append("{}", slot.tensor.shape[d]);
     }
@@ -111,9 +113,7 @@ constexpr uint64_t kTooLarge = ~uint64_t{0};
 uint64_t byte_count(const qnl_tensor& t) {
   uint64_t elements = 1;
   for (uint32_t d = 0; d < t.rank; ++d)
-    if (__builtin_mul_overflow(elements, static_cast<uint64_t>(t.shape[d]), &elements) ||
-        elements > quernel::runtime::kMaxArenaBytes)
-      return kTooLarge;
+    if (!quernel::runtime::add_dim(t.shape[d], &elements)) return kTooLarge;
   return qnl_dtype_bytes(t.dtype, elements);
 }
 
@@ -134,7 +134,7 @@ qnl_status check_tensor(const qnl_session* s, const Slot& slot, const qnl_tensor
   append_signature(failure, s, slot);
   if (status == QNL_SIZE_MISMATCH) failure.append(" of {} bytes", bytes);
   failure.append(", found ");
-  append_type(failure, found.dtype, found.rank, found.shape);
+  failure.append_type(found.dtype, found.rank, found.shape);
   if (status == QNL_SIZE_MISMATCH) failure.append(" of {} bytes", found.bytes);
   return failure;
 }
@@ -233,10 +233,6 @@ qnl_status input_tensor(qnl_session* s, Slot* slot, qnl_tensor* tensor, qnl_erro
   tensor->data = host_address(slot_range(s, *slot));
   if (tensor->data != nullptr || tensor->bytes == 0) slot->is_set = true;
   return QNL_OK;
-}
-
-const DeviceArena& state_arena(const qnl_session* s) {
-  return s->state_owner != nullptr ? s->state_owner->state : s->state;
 }
 
 qnl_status check_state_bytes(const qnl_session* s, uint64_t bytes, qnl_error* error) {
@@ -401,7 +397,7 @@ qnl_status qnl_session_set_callback(qnl_session* s, const char* name, qnl_host_c
   bool found = false;
   for (uint32_t c = 0; c < s->plan.command_count; ++c) {
     if (s->commands[c].kind != QNL_ITEM_HOST_CALLBACK) continue;
-    ItemView item = s->bundle->reader.item(s->plan.entry, s->plan.variant, c);
+    ItemView item = s->bundle->reader.item(s->plan.items, c);
     if (item.signature[0] != '\0' || strcmp(item.callback, name) != 0) continue;
     s->commands[c].callback = {callback, user};
     found = true;

@@ -16,15 +16,15 @@ namespace quernel::runtime {
 struct Slot {
   // Of the signature, data null. The dims of an input's symbolic shape are those it has now; of an output's
   // they are -1.
-  qnl_tensor tensor = {};
-  int32_t dims[QNL_MAX_RANK] = {-1, -1, -1, -1, -1, -1, -1, -1};  // expressions, -1: the dim is constant
-  bool symbolic = false;                                          // has such a dim
-  bool has_shape = true;                                          // inputs: the dims are known
-  bool implied_shape = false;  // inputs: they follow from symbols, the caller has not given them
-  uint32_t arena = 0;
-  qnl_tensor_role role = QNL_INPUT;
-  bool is_set = false;      // inputs: has a value
-  bool bound = false;       // uses the caller's memory
+  qnl_tensor tensor;
+  int32_t dims[QNL_MAX_RANK];  // expressions, -1: the dim is constant
+  bool symbolic;               // has such a dim
+  bool has_shape;              // inputs: the dims are known
+  bool implied_shape;          // inputs: they follow from symbols, the caller has not given them
+  uint32_t arena;
+  qnl_tensor_role role;
+  bool is_set;              // inputs: has a value
+  bool bound;               // uses the caller's memory
   DeviceArena bound_arena;  // wraps that memory
 };
 
@@ -33,6 +33,7 @@ struct Slot {
 struct SessionPlan {
   uint32_t entry = 0;
   uint32_t variant = 0;
+  const schema::Plan* items = nullptr;
   uint32_t arena_count = 0;
   uint32_t slot_count = 0;  // inputs, then outputs
   uint32_t input_count = 0;
@@ -64,48 +65,43 @@ struct SessionPlan {
   }
 };
 
-// Offsets in the session's block, after the object itself.
-struct SessionLayout {
-  uint64_t arenas = 0, constants = 0, arena_bytes = 0, slot_bytes = 0, slots = 0, commands = 0, bindings = 0,
-           binding_bytes = 0, access = 0, io_bindings = 0, symbols = 0, item_symbols = 0, runtime_sites = 0,
-           controls = 0, custom_calls = 0, custom_tensors = 0, recording = 0, host_recording = 0, end = 0;
-};
-
-// Values of symbols, four sets of them in a session's block.
+// Values of symbols, four sets of them in a session's block, one after another.
 struct SymbolValues {
-  int64_t* now = nullptr;       // of the last run, kUnset before
-  int64_t* next = nullptr;      // collected for the run to come
-  int64_t* declared = nullptr;  // by the caller, or kUnset
-  int64_t* capacity = nullptr;  // that memory was made for
+  int64_t* now;       // of the last run, kUnset before
+  int64_t* next;      // collected for the run to come
+  int64_t* declared;  // by the caller, or kUnset
+  int64_t* capacity;  // that memory was made for
 };
 
 // A number of a command that depends on symbols that get their values during a run.
 struct RuntimeSite {
   static constexpr uint32_t kWorkgroups = ~0u, kCopyBytes = ~0u - 1;
-  uint32_t command = 0;
-  int32_t expression = -1;
-  uint32_t target = 0;        // one of the above, or an index into the session's item symbols
-  uint64_t mask = 0;          // of its runtime symbols, each as bit `index % 64`
-  uint64_t evaluated_at = 0;  // the session's count of changes then
+  uint32_t command;
+  int32_t expression;
+  uint32_t target;        // one of the above, or an index into the session's item symbols
+  uint64_t mask;          // of its runtime symbols, each as bit `index % 64`
+  uint64_t evaluated_at;  // the session's count of changes then
 };
 
 // A read_symbol, loop or branch. Controls are in the order of their commands; *_control is the first control
 // that lies at or after that command.
 struct Control {
-  uint32_t command = 0;
-  qnl_item_kind kind = QNL_ITEM_BRANCH;
-  qnl_dtype dtype = QNL_BOOL;
-  int32_t symbol = -1;
-  int32_t count = -1, condition = -1;  // expressions
-  uint32_t end = 0, end_control = 0;
-  uint32_t else_begin = 0, else_control = 0;
+  uint32_t command;
+  qnl_item_kind kind;
+  qnl_dtype dtype;
+  int32_t symbol;
+  int32_t count, condition;  // expressions
+  uint32_t end, end_control;
+  uint32_t else_begin, else_control;
 };
 
 // Chooses entry point and variant and sizes everything; the same for a query and for a creation. Allocates
 // nothing.
 qnl_status plan_session(const BundleReader& reader, Device* device, const qnl_session_options& options,
                         SessionPlan* plan, qnl_error* error);
-SessionLayout layout_session(const SessionPlan& plan);
+// Bytes of a session's block: the object, then everything of which it has as many as the plan says. Sets the
+// session's pointers to them; s may be null to get the size only.
+uint64_t place_parts(const SessionPlan& plan, qnl_session* s);
 
 // Sizes of arenas: as listed, or those that follow from values of the symbols, 0 where the values make no
 // sense.
@@ -118,6 +114,11 @@ struct ArenaSizes {
 inline uint32_t variant_of(const SessionPlan& plan, const ItemView& item) {
   return item.on_host ? static_cast<uint32_t>(plan.host_variant) : plan.variant;
 }
+
+// Which numbers of the command follow symbols that get their values during a run: how many, and where sites
+// are given, which. first_symbol: of the command's among all item symbols.
+uint32_t list_runtime_sites(const BundleReader& reader, const SessionPlan& plan, uint32_t command,
+                            const ItemView& item, uint32_t first_symbol, RuntimeSite* sites);
 
 // What shares a block of memory: the plan's workspaces, but for those that the host reaches, too; these; all
 // states of the bundle; the inputs' and outputs' slots.
@@ -140,15 +141,26 @@ qnl_status capacity_values(const BundleReader& reader, const qnl_symbol_value* n
 
 // What an expression is for, in texts: "item 3 'conv': workgroups".
 struct Subject {
+#ifdef QUERNEL_WITHOUT_ERROR_TEXTS
+  Subject(const char*, int64_t = -1, const char* = "", const char* = "") {}
+  void append_to(Failure&) const {}
+#else
+  void append_to(Failure& failure) const;
+
   const char* what = "";
   int64_t index = -1;
   const char* name = "";
   const char* part = "";
+#endif
 };
 
-// Value of an expression from min to max, with an error that says what it is for.
+// Values that are accepted: any; a dim, which is not negative; bytes, up to kMaxArenaBytes; workgroups, up to
+// kMaxWorkgroups.
+enum class Range : uint8_t { kAny, kDim, kBytes, kWorkgroups };
+
+// Value of an expression, with an error that says what it is for.
 qnl_status value_of(const BundleReader& reader, int32_t expression, const int64_t* symbols,
-                    const Subject& subject, int64_t min, int64_t max, int64_t* value, qnl_error* error);
+                    const Subject& subject, Range range, int64_t* value, qnl_error* error);
 
 // QNL_SYMBOL_OUT_OF_RANGE when the symbol may not have the value. bound: values for the expression of its
 // maximum.
@@ -192,51 +204,63 @@ const char* role_name(qnl_tensor_role role);
 
 }  // namespace quernel::runtime
 
+// Zeros, when it is new, but for what place_session gives it; the same holds for what it points to.
 struct qnl_session {
-  const qnl_bundle* bundle = nullptr;
-  quernel::runtime::Device* device = nullptr;
+  const qnl_bundle* bundle;
+  quernel::runtime::Device* device;
   quernel::runtime::SessionPlan plan;
-  quernel::runtime::KernelSet* kernels = nullptr;
-  quernel::runtime::Recording* recording = nullptr;
+  quernel::runtime::KernelSet* kernels;  // its own, or its parent\'s
+  quernel::runtime::Recording* recording;
   quernel::runtime::CommandList list, host_list;
   // Of the processor beside the device, where the plan uses one.
-  quernel::runtime::Device* host = nullptr;
-  quernel::runtime::KernelSet* host_kernels = nullptr;
-  quernel::runtime::Recording* host_recording = nullptr;
+  quernel::runtime::Device* host;
+  quernel::runtime::KernelSet* host_kernels;
+  quernel::runtime::Recording* host_recording;
+  void *recording_memory, *host_recording_memory;
 
   quernel::runtime::DeviceArena workspace, shared, state, io;
-  qnl_session* state_owner = nullptr;  // whose `state` this session uses; null: its own
+  qnl_session* state_owner;  // whose `state` this session uses; null: its own
+  qnl_session* parent;       // whose constants it uses; null: its own
+  uint32_t holders;          // atomic: the application, and the children that keep what they use of this one
 
-  quernel::runtime::DeviceRange* arenas = nullptr;     // per arena of the bundle; empty when not used here
-  quernel::runtime::DeviceArena* constants = nullptr;  // per arena of the bundle; wraps mapped constants
-  quernel::runtime::Slot* slots = nullptr;
-  quernel::runtime::Command* commands = nullptr;
-  quernel::runtime::DeviceRange* bindings = nullptr;
-  uint64_t* binding_bytes = nullptr;
-  quernel::runtime::Access* access = nullptr;
-  uint64_t* arena_bytes = nullptr;  // per arena of the bundle: its size now; not of other plans' arenas
-  uint64_t* slot_bytes = nullptr;   // per arena of the bundle: room that an input or output has in `io`
+  quernel::runtime::DeviceRange* arenas;     // per arena of the bundle; empty when not used here
+  quernel::runtime::DeviceArena* constants;  // per arena of the bundle; wraps mapped constants
+  quernel::runtime::Slot* slots;
+  quernel::runtime::Command* commands;
+  quernel::runtime::DeviceRange* bindings;
+  uint64_t* binding_bytes;
+  quernel::runtime::Access* access;
+  uint64_t* arena_bytes;  // per arena of the bundle: its size now; not of other plans' arenas
+  uint64_t* slot_bytes;   // per arena of the bundle: room that an input or output has in `io`
   // Bindings that move when the caller binds a slot: {index of the binding, arena, offset in it}.
   struct IoBinding {
     uint32_t binding, arena;
     uint64_t offset;
   };
-  IoBinding* io_bindings = nullptr;
+  IoBinding* io_bindings;
 
   quernel::runtime::SymbolValues symbols;
-  int64_t* item_symbols = nullptr;
-  quernel::runtime::RuntimeSite* runtime_sites = nullptr;
-  quernel::runtime::Control* controls = nullptr;
-  quernel::runtime::CustomCall* custom_calls = nullptr;  // in the order of their commands
-  qnl_tensor* custom_tensors = nullptr;
-  bool resolved = true;  // everything is placed for the inputs' shapes
+  int64_t* item_symbols;
+  quernel::runtime::RuntimeSite* runtime_sites;
+  quernel::runtime::Control* controls;
+  quernel::runtime::CustomCall* custom_calls;  // in the order of their commands
+  qnl_tensor* custom_tensors;
+  bool resolved;  // everything is placed for the inputs' shapes
   // During a run: how often a symbol has changed, and when each did last; two symbols may share an entry.
-  uint64_t changes = 0;
-  uint64_t changed_at[64] = {};
+  uint64_t changes;
+  uint64_t changed_at[64];
 
-  bool owns_workspace = false, owns_io = false;  // may grow
-  bool checked_overlap = false;
-  bool owns_memory = false;        // of this block
-  qnl_event event;                 // of its runs
-  qnl_event* state_run = nullptr;  // of the one that owns a state: the last run that uses it; atomic
+  bool owns_workspace, owns_io;  // may grow
+  bool checked_overlap;
+  bool owns_memory;      // of this block
+  qnl_event event;       // of its runs
+  qnl_event* state_run;  // of the one that owns a state: the last run that uses it; atomic
 };
+
+namespace quernel::runtime {
+
+inline const DeviceArena& state_arena(const qnl_session* s) {
+  return s->state_owner != nullptr ? s->state_owner->state : s->state;
+}
+
+}  // namespace quernel::runtime

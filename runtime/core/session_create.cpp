@@ -1,8 +1,6 @@
 // Creating and destroying sessions: memory of each lifetime, code, bindings, recording.
 #include <string.h>
 
-#include <new>
-
 #include "core/session.h"
 #include "platform/platform.h"
 
@@ -26,10 +24,10 @@ using quernel::runtime::KernelSet;
 using quernel::runtime::kUnset;
 using quernel::runtime::place_commands;
 using quernel::runtime::RuntimeSite;
-using quernel::runtime::SessionLayout;
 using quernel::runtime::SessionPlan;
 using quernel::runtime::Slot;
 using quernel::runtime::VariantView;
+using quernel::runtime::Work;
 namespace platform = quernel::platform;
 
 namespace {
@@ -57,39 +55,14 @@ qnl_status place_session(const SessionPlan& plan, const qnl_session_options& opt
     if (memory == nullptr)
       return fail(error, QNL_OUT_OF_MEMORY, "session: no memory for {} bytes", plan.session_bytes);
   }
-  auto* s = new (memory) qnl_session;
+  auto* s = static_cast<qnl_session*>(memory);
   s->owns_memory = options.session_memory == nullptr;
   s->plan = plan;
+  s->holders = 1;
   s->event.session = s;
-  char* base = static_cast<char*>(memory);
-  SessionLayout layout = quernel::runtime::layout_session(plan);
-  s->arenas = reinterpret_cast<DeviceRange*>(base + layout.arenas);
-  s->constants = reinterpret_cast<DeviceArena*>(base + layout.constants);
-  s->arena_bytes = reinterpret_cast<uint64_t*>(base + layout.arena_bytes);
-  s->slot_bytes = reinterpret_cast<uint64_t*>(base + layout.slot_bytes);
-  s->slots = reinterpret_cast<Slot*>(base + layout.slots);
-  s->commands = reinterpret_cast<Command*>(base + layout.commands);
-  s->bindings = reinterpret_cast<DeviceRange*>(base + layout.bindings);
-  s->binding_bytes = reinterpret_cast<uint64_t*>(base + layout.binding_bytes);
-  s->access = reinterpret_cast<quernel::runtime::Access*>(base + layout.access);
-  s->io_bindings = reinterpret_cast<qnl_session::IoBinding*>(base + layout.io_bindings);
-  auto* symbols = reinterpret_cast<int64_t*>(base + layout.symbols);
-  for (uint32_t i = 0; i < 4 * plan.symbol_count; ++i) symbols[i] = kUnset;
-  s->symbols = {symbols, symbols + plan.symbol_count, symbols + 2 * plan.symbol_count,
-                symbols + 3 * plan.symbol_count};
-  s->item_symbols = reinterpret_cast<int64_t*>(base + layout.item_symbols);
-  s->runtime_sites = reinterpret_cast<RuntimeSite*>(base + layout.runtime_sites);
-  s->controls = reinterpret_cast<Control*>(base + layout.controls);
-  s->custom_calls = reinterpret_cast<CustomCall*>(base + layout.custom_calls);
-  s->custom_tensors = reinterpret_cast<qnl_tensor*>(base + layout.custom_tensors);
-  for (uint32_t i = 0; i < plan.custom_count; ++i) new (&s->custom_calls[i]) CustomCall;
-  for (uint32_t i = 0; i < plan.runtime_site_count; ++i) new (&s->runtime_sites[i]) RuntimeSite;
-  for (uint32_t i = 0; i < plan.control_count; ++i) new (&s->controls[i]) Control;
-  for (uint32_t a = 0; a < plan.arena_count; ++a) new (&s->arenas[a]) DeviceRange;
-  for (uint32_t a = 0; a < plan.arena_count; ++a) new (&s->constants[a]) DeviceArena;
-  for (uint32_t i = 0; i < plan.slot_count; ++i) new (&s->slots[i]) Slot;
-  for (uint32_t c = 0; c < plan.command_count; ++c) new (&s->commands[c]) Command;
-  for (uint32_t b = 0; b < plan.binding_count; ++b) new (&s->bindings[b]) DeviceRange;
+  s->event.word = 1;
+  quernel::runtime::place_parts(plan, s);
+  for (uint32_t i = 0; i < 4 * plan.symbol_count; ++i) s->symbols.now[i] = kUnset;
   *session = s;
   return QNL_OK;
 }
@@ -136,6 +109,19 @@ qnl_status make_workspaces(qnl_session* s, const qnl_session_options& o, qnl_err
                     p.shared_bytes, p.shared_bytes, p.alignment, true, &s->shared, error);
 }
 
+// What a child uses of its parent stays as long as the child.
+qnl_status join_parent(qnl_session* s, const qnl_session_options& o, qnl_error* error) {
+  if (o.parent == nullptr)
+    return o.share_state == 0 ? QNL_OK
+                              : fail(error, QNL_INVALID_ARGUMENT, "state: expected a parent, found none");
+  if (o.parent->bundle != s->bundle || o.parent->device != s->device)
+    return fail(error, QNL_INVALID_ARGUMENT, "parent: has another bundle or device");
+  __atomic_fetch_add(&o.parent->holders, 1u, __ATOMIC_RELAXED);
+  s->parent = o.parent;
+  if (o.parent->plan.variant == s->plan.variant) s->kernels = o.parent->kernels;
+  return QNL_OK;
+}
+
 qnl_status place_memory(qnl_session* s, const qnl_session_options& o, qnl_error* error) {
   const SessionPlan& p = s->plan;
   const BundleReader& reader = s->bundle->reader;
@@ -148,11 +134,8 @@ qnl_status place_memory(qnl_session* s, const qnl_session_options& o, qnl_error*
   place_arenas(reader, p, Block::kShared, capacity, s->arenas, &s->shared);
 
   const DeviceArena* state = &s->state;
-  if (o.share_state_with != nullptr) {
-    const qnl_session* owner = o.share_state_with;
-    s->state_owner = owner->state_owner != nullptr ? owner->state_owner : o.share_state_with;
-    if (owner->bundle != s->bundle || owner->device != s->device)
-      return fail(error, QNL_INVALID_ARGUMENT, "session: shares state with one of another bundle or device");
+  if (o.share_state != 0) {
+    s->state_owner = s->parent->state_owner != nullptr ? s->parent->state_owner : s->parent;
     state = &s->state_owner->state;
   } else {
     status = make_block(s->device, "state", o.state_memory, o.state_memory_bytes, p.state_bytes, p.alignment,
@@ -167,12 +150,14 @@ qnl_status place_memory(qnl_session* s, const qnl_session_options& o, qnl_error*
     if (status != QNL_OK) return status;
     place_arenas(reader, p, Block::kSlots, capacity, s->arenas, &s->io);
   }
+  if (s->parent != nullptr) s->constants = s->parent->constants;
   for (uint32_t a = 0; a < p.arena_count; ++a) {
     ArenaView arena = reader.arena(a);
     if (arena.kind != ArenaKind::kConstants) continue;
+    s->arenas[a] = {&s->constants[a], 0};
+    if (s->parent != nullptr) continue;
     status = s->device->table->wrap_arena(s->device, arena.contents, arena.bytes, true, &s->constants[a]);
     if (status != QNL_OK) return fail(error, status, "constants: the device cannot use them");
-    s->arenas[a] = {&s->constants[a], 0};
   }
   return QNL_OK;
 }
@@ -183,26 +168,12 @@ void describe_slots(qnl_session* s) {
     slot.role = i < s->plan.input_count ? QNL_INPUT : QNL_OUTPUT;
     uint32_t index = i < s->plan.input_count ? i : i - s->plan.input_count;
     s->bundle->reader.tensor(s->plan.entry, slot.role, index, &slot.tensor, &slot.arena, nullptr);
-    for (uint32_t d = 0; d < slot.tensor.rank; ++d) {
+    for (uint32_t d = 0; d < QNL_MAX_RANK; ++d) {
       slot.dims[d] = s->bundle->reader.dim_expression(s->plan.entry, slot.role, index, d);
       slot.symbolic = slot.symbolic || slot.dims[d] >= 0;
     }
     slot.has_shape = !slot.symbolic;
   }
-}
-
-// Which of the command's numbers follow the symbols during a run.
-void list_runtime_sites(qnl_session* s, uint32_t c, const ItemView& item, uint32_t first_symbol,
-                        uint32_t* next) {
-  const BundleReader& reader = s->bundle->reader;
-  auto add = [&](int32_t expression, uint32_t target) {
-    if (reader.uses_runtime_symbols(expression))
-      s->runtime_sites[(*next)++] = {c, expression, target, reader.runtime_mask(expression), 0};
-  };
-  add(item.workgroups_expression, RuntimeSite::kWorkgroups);
-  add(item.copy_bytes_expression, RuntimeSite::kCopyBytes);
-  for (uint32_t i = 0; i < item.symbol_count; ++i)
-    add(reader.item_symbol(s->plan.entry, s->plan.variant, c, i), first_symbol + i);
 }
 
 // Once all controls are listed: where to go on after a body.
@@ -225,26 +196,15 @@ void build_commands(qnl_session* s) {
   const SessionPlan& p = s->plan;
   uint32_t next = 0, next_io = 0, next_symbol = 0, next_site = 0, next_control = 0;
   for (uint32_t c = 0; c < p.command_count; ++c) {
-    ItemView item = reader.item(p.entry, p.variant, c);
+    ItemView item = reader.item(p.items, c);
     Command& command = s->commands[c];
-    command.kind = item.on_host ? QNL_ITEM_HOST_CALLBACK : item.kind;
-    command.on_host = item.on_host;
-    command.after = item.after;
-    command.kernel = item.kernel;
-    command.workgroups = item.workgroups;
+    static_cast<Work&>(command) = item;
+    if (item.on_host) command.kind = QNL_ITEM_HOST_CALLBACK;
     command.first_binding = next;
-    command.binding_count = item.binding_count;
     if (item.kind == QNL_ITEM_DISPATCH)
       command.scratch_bytes = reader.kernel(variant_of(p, item), item.kernel).scratch_bytes;
-    command.flops = item.flops;
-    command.bytes_read = item.bytes_read;
-    command.bytes_written = item.bytes_written;
-    command.copy_bytes = item.copy_bytes;
-    command.copy_loop_count = item.copy_loop_count;
-    memcpy(command.copy_loops, item.copy_loops, sizeof item.copy_loops);
     if (item.symbol_count > 0) command.symbols = s->item_symbols + next_symbol;
-    command.symbol_count = item.symbol_count;
-    list_runtime_sites(s, c, item, next_symbol, &next_site);
+    next_site += list_runtime_sites(reader, p, c, item, next_symbol, s->runtime_sites + next_site);
     next_symbol += item.symbol_count;
     if (item.kind > QNL_ITEM_HOST_CALLBACK)
       s->controls[next_control++] = {c,
@@ -258,7 +218,7 @@ void build_commands(qnl_session* s) {
                                      item.else_begin,
                                      0};
     for (uint32_t b = 0; b < item.binding_count; ++b, ++next) {
-      BindingView binding = reader.binding(p.entry, p.variant, c, b);
+      BindingView binding = reader.binding(p.items, c, b);
       ArenaKind kind = reader.arena(binding.arena).kind;
       if (kind == ArenaKind::kInput || kind == ArenaKind::kOutput)
         s->io_bindings[next_io++] = {next, binding.arena, binding.offset};
@@ -275,7 +235,7 @@ void build_commands(qnl_session* s) {
 qnl_status bind_custom_ops(qnl_session* s, const qnl_session_options& options, qnl_error* error) {
   uint32_t next = 0, next_tensor = 0;
   for (uint32_t c = 0; c < s->plan.command_count && next < s->plan.custom_count; ++c) {
-    ItemView item = s->bundle->reader.item(s->plan.entry, s->plan.variant, c);
+    ItemView item = s->bundle->reader.item(s->plan.items, c);
     if (item.signature[0] == '\0') continue;
     const qnl_custom_op* op = nullptr;
     if (qnl_status status = find_custom_op(item, options, &op, error); status != QNL_OK) return status;
@@ -312,24 +272,47 @@ qnl_status set_up(qnl_session* s, const qnl_session_options& options, qnl_error*
   qnl_status status =
       capacity_values(s->bundle->reader, options.symbols, options.symbol_count, s->symbols.capacity, error);
   if (status != QNL_OK) return status;
+  if (status = join_parent(s, options, error); status != QNL_OK) return status;
   describe_slots(s);
   size_arenas(s);
   if (status = place_memory(s, options, error); status != QNL_OK) return status;
-  if (status = load_code(s, s->device, s->plan.variant, &s->kernels, error); status != QNL_OK) return status;
+  if (s->kernels == nullptr) status = load_code(s, s->device, s->plan.variant, &s->kernels, error);
+  if (status != QNL_OK) return status;
   build_commands(s);
   if (status = bind_custom_ops(s, options, error); status != QNL_OK) return status;
-  char* base = reinterpret_cast<char*>(s);
-  SessionLayout layout = quernel::runtime::layout_session(s->plan);
   if (s->plan.host_variant >= 0)
-    if (status = set_up_host(s, base + layout.host_recording, error); status != QNL_OK) return status;
+    if (status = set_up_host(s, s->host_recording_memory, error); status != QNL_OK) return status;
   status =
-      s->device->table->record(s->device, s->list, s->kernels, base + layout.recording, &s->recording, error);
+      s->device->table->record(s->device, s->list, s->kernels, s->recording_memory, &s->recording, error);
   if (status != QNL_OK) return status;
   s->resolved = s->plan.symbol_count == 0;
   if (s->resolved && (status = place_commands(s, error)) != QNL_OK) return status;
   if (s->resolved && (status = s->device->table->prepare(s->device, s->recording, error)) != QNL_OK)
     return status;
   return s->state_owner != nullptr ? QNL_OK : qnl_session_reset_state(s, error);
+}
+
+// Everything that the session holds, and its block.
+void release(qnl_session* session) {
+  Device* device = session->device;
+  if (session->recording != nullptr) device->table->release(device, session->recording);
+  if (session->parent == nullptr || session->parent->kernels != session->kernels)
+    device->table->unload_kernels(device, session->kernels);
+  if (Device* host = session->host; host != nullptr) {
+    if (session->host_recording != nullptr) host->table->release(host, session->host_recording);
+    host->table->unload_kernels(host, session->host_kernels);
+  }
+  auto free = [device](DeviceArena* arena) { device->table->free_arena(device, arena); };
+  for (uint32_t i = 0; i < session->plan.slot_count; ++i) free(&session->slots[i].bound_arena);
+  for (uint32_t a = 0; a < session->plan.arena_count && session->parent == nullptr; ++a)
+    free(&session->constants[a]);
+  free(&session->workspace);
+  free(&session->shared);
+  free(&session->state);
+  free(&session->io);
+  uint64_t bytes = session->plan.session_bytes;
+  bool owns = session->owns_memory;
+  if (owns) platform::free_pages(session, bytes);
 }
 
 }  // namespace
@@ -350,7 +333,7 @@ qnl_status qnl_session_query(const qnl_bundle* bundle, qnl_device* device, const
                    plan.alignment,
                    plan.session_bytes,
                    plan.all_workspace_bytes(),
-                   o.share_state_with != nullptr ? 0 : plan.state_bytes,
+                   o.share_state != 0 ? 0 : plan.state_bytes,
                    o.io_bound_by_caller != 0 ? 0 : plan.io_bytes,
                    bundle->reader.constants_bytes(),
                    bundle->reader.variant(plan.variant).code_bytes};
@@ -383,31 +366,17 @@ qnl_status qnl_session_create(const qnl_bundle* bundle, qnl_device* device,
 
 void qnl_session_destroy(qnl_session* session) {
   if (session == nullptr) return;
-  Device* device = session->device;
   if (session->event.finish != nullptr) {
     qnl_session_cancel(session);
     session->event.finish(&session->event);
     session->event.lock.lock();  // until the thread that ended the run has left it
     session->event.lock.unlock();
   }
-  if (session->recording != nullptr) device->table->release(device, session->recording);
-  if (session->kernels != nullptr) device->table->unload_kernels(device, session->kernels);
-  if (Device* host = session->host; host != nullptr) {
-    if (session->host_recording != nullptr) host->table->release(host, session->host_recording);
-    if (session->host_kernels != nullptr) host->table->unload_kernels(host, session->host_kernels);
+  while (session != nullptr && __atomic_sub_fetch(&session->holders, 1u, __ATOMIC_ACQ_REL) == 0) {
+    qnl_session* parent = session->parent;
+    release(session);
+    session = parent;
   }
-  for (uint32_t i = 0; i < session->plan.slot_count; ++i)
-    device->table->free_arena(device, &session->slots[i].bound_arena);
-  for (uint32_t a = 0; a < session->plan.arena_count; ++a)
-    device->table->free_arena(device, &session->constants[a]);
-  device->table->free_arena(device, &session->workspace);
-  device->table->free_arena(device, &session->shared);
-  device->table->free_arena(device, &session->state);
-  device->table->free_arena(device, &session->io);
-  uint64_t bytes = session->plan.session_bytes;
-  bool owns = session->owns_memory;
-  session->~qnl_session();
-  if (owns) platform::free_pages(session, bytes);
 }
 
 }  // extern "C"

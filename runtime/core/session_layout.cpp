@@ -1,3 +1,4 @@
+#include <stddef.h>
 #include <string.h>
 
 #include "core/session.h"
@@ -15,6 +16,7 @@ qnl_status find_entry(const BundleReader& reader, const char* name, uint32_t* en
     *entry = e;
     return QNL_OK;
   }
+  if constexpr (!kErrorTexts) return fail(error, QNL_UNKNOWN_NAME, "");
   Failure failure(error, QNL_UNKNOWN_NAME);
   failure.append("entry point '{}': not in the bundle, which has", name);
   for (uint32_t e = 0; e < reader.entry_point_count(); ++e)
@@ -28,40 +30,41 @@ bool usable(const VariantView& variant, const DeviceProperties& device) {
          (variant.required_features & ~device.features) == 0;
 }
 
-// Whether `a` asks for more than `b`, of the device and then of the processor beside it.
-bool is_better(const BundleReader& reader, const VariantView& a, const VariantView& b) {
-  if (a.required_features != b.required_features) return a.required_features > b.required_features;
-  if (a.host < 0 || b.host < 0) return a.host >= 0 && b.host < 0;
-  return reader.variant(static_cast<uint32_t>(a.host)).required_features >
-         reader.variant(static_cast<uint32_t>(b.host)).required_features;
-}
-
 void append_variant(Failure& failure, const VariantView& variant) {
   failure.append("{}: {} (", variant.target, arch_name(variant.arch));
-  append_features(failure, variant.arch, variant.required_features);
+  failure.append_features(variant.arch, variant.required_features);
   failure.append(")");
 }
 
 // host: of the processor beside the device; null where the session was given none.
 qnl_status pick_variant(const BundleReader& reader, const DeviceProperties& device,
                         const DeviceProperties* host, uint32_t* picked, qnl_error* error) {
+  // Taken is what asks for most, of the device and then of the processor beside it.
+  uint64_t best = 0, best_host = 0;
   bool found = false, host_missing = false;
   for (uint32_t v = 0; v < reader.variant_count(); ++v) {
     VariantView variant = reader.variant(v);
     if (!usable(variant, device)) continue;
-    if (variant.host >= 0 &&
-        (host == nullptr || !usable(reader.variant(static_cast<uint32_t>(variant.host)), *host))) {
-      host_missing = true;
-      continue;
+    uint64_t features = variant.required_features, host_features = 0;
+    if (variant.host >= 0) {
+      VariantView beside = reader.variant(static_cast<uint32_t>(variant.host));
+      if (host == nullptr || !usable(beside, *host)) {
+        host_missing = true;
+        continue;
+      }
+      host_features = beside.required_features + 1;  // none at all is less
     }
-    if (found && !is_better(reader, variant, reader.variant(*picked))) continue;
+    if (found && (features != best ? features < best : host_features <= best_host)) continue;
     *picked = v;
+    best = features;
+    best_host = host_features;
     found = true;
   }
   if (found) return QNL_OK;
+  if constexpr (!kErrorTexts) return fail(error, QNL_NO_MATCHING_VARIANT, "");
   Failure failure(error, QNL_NO_MATCHING_VARIANT);
   failure.append("device '{}': has {} (", device.name, arch_name(device.arch));
-  append_features(failure, device.arch, device.features);
+  failure.append_features(device.arch, device.features);
   failure.append("), the bundle has");
   for (uint32_t v = 0; v < reader.variant_count(); ++v) {
     VariantView variant = reader.variant(v);
@@ -97,26 +100,17 @@ qnl_status check_total(const char* what, uint64_t bytes, qnl_error* error) {
               what);
 }
 
-uint32_t count_runtime_sites(const BundleReader& reader, const SessionPlan& plan, uint32_t index,
-                             const ItemView& item) {
-  uint32_t sites = reader.uses_runtime_symbols(item.workgroups_expression) ? 1 : 0;
-  if (reader.uses_runtime_symbols(item.copy_bytes_expression)) sites += 1;
-  for (uint32_t i = 0; i < item.symbol_count; ++i)
-    if (reader.uses_runtime_symbols(reader.item_symbol(plan.entry, plan.variant, index, i))) sites += 1;
-  return sites;
-}
-
 void count_items(const BundleReader& reader, SessionPlan* plan) {
-  plan->command_count = reader.item_count(plan->entry, plan->variant);
+  plan->command_count = reader.item_count(plan->items);
   for (uint32_t i = 0; i < plan->command_count; ++i) {
-    ItemView item = reader.item(plan->entry, plan->variant, i);
+    ItemView item = reader.item(plan->items, i);
     plan->binding_count += item.binding_count;
     for (uint32_t b = 0; b < item.binding_count; ++b) {
-      ArenaKind kind = reader.arena(reader.binding(plan->entry, plan->variant, i, b).arena).kind;
+      ArenaKind kind = reader.arena(reader.binding(plan->items, i, b).arena).kind;
       if (kind == ArenaKind::kInput || kind == ArenaKind::kOutput) plan->io_binding_count += 1;
     }
     plan->item_symbol_count += item.symbol_count;
-    plan->runtime_site_count += count_runtime_sites(reader, *plan, i, item);
+    plan->runtime_site_count += list_runtime_sites(reader, *plan, i, item, 0, nullptr);
     if (item.kind > QNL_ITEM_HOST_CALLBACK) plan->control_count += 1;
     if (item.signature[0] != '\0') {
       plan->custom_count += 1;
@@ -135,6 +129,21 @@ uint64_t arena_size(const BundleReader& reader, uint32_t arena, const int64_t* s
   return size_for(reader, reader.arena(arena), symbols);
 }
 
+uint32_t list_runtime_sites(const BundleReader& reader, const SessionPlan& plan, uint32_t command,
+                            const ItemView& item, uint32_t first_symbol, RuntimeSite* sites) {
+  uint32_t count = 0;
+  auto add = [&](int32_t expression, uint32_t target) {
+    if (!reader.uses_runtime_symbols(expression)) return;
+    if (sites != nullptr) sites[count] = {command, expression, target, reader.runtime_mask(expression), 0};
+    count += 1;
+  };
+  add(item.workgroups_expression, RuntimeSite::kWorkgroups);
+  add(item.copy_bytes_expression, RuntimeSite::kCopyBytes);
+  for (uint32_t i = 0; i < item.symbol_count; ++i)
+    add(reader.item_symbol(plan.items, command, i), first_symbol + i);
+  return count;
+}
+
 uint64_t place_arenas(const BundleReader& reader, const SessionPlan& plan, Block block,
                       const ArenaSizes& sizes, DeviceRange* ranges, const DeviceArena* in) {
   uint64_t end = 0;
@@ -148,8 +157,8 @@ uint64_t place_arenas(const BundleReader& reader, const SessionPlan& plan, Block
   switch (block) {
     case Block::kWorkspace:
     case Block::kShared:
-      for (uint32_t i = 0; i < reader.workspace_count(plan.entry, plan.variant); ++i) {
-        uint32_t workspace = reader.workspace(plan.entry, plan.variant, i);
+      for (uint32_t i = 0; i < reader.workspace_count(plan.items); ++i) {
+        uint32_t workspace = reader.workspace(plan.items, i);
         if (reader.arena(workspace).host_access == (block == Block::kShared)) place(workspace);
       }
       break;
@@ -171,34 +180,54 @@ uint64_t place_arenas(const BundleReader& reader, const SessionPlan& plan, Block
   return end;
 }
 
-SessionLayout layout_session(const SessionPlan& plan) {
-  SessionLayout layout;
+namespace {
+
+struct SessionPart {
+  uint16_t pointer;  // where in qnl_session
+  uint16_t count;    // where in SessionPlan
+  uint32_t bytes;    // of one
+};
+constexpr SessionPart kSessionParts[] = {
+    {offsetof(qnl_session, arenas), offsetof(SessionPlan, arena_count), sizeof(DeviceRange)},
+    {offsetof(qnl_session, constants), offsetof(SessionPlan, arena_count), sizeof(DeviceArena)},
+    {offsetof(qnl_session, arena_bytes), offsetof(SessionPlan, arena_count), sizeof(uint64_t)},
+    {offsetof(qnl_session, slot_bytes), offsetof(SessionPlan, arena_count), sizeof(uint64_t)},
+    {offsetof(qnl_session, slots), offsetof(SessionPlan, slot_count), sizeof(Slot)},
+    {offsetof(qnl_session, commands), offsetof(SessionPlan, command_count), sizeof(Command)},
+    {offsetof(qnl_session, bindings), offsetof(SessionPlan, binding_count), sizeof(DeviceRange)},
+    {offsetof(qnl_session, binding_bytes), offsetof(SessionPlan, binding_count), sizeof(uint64_t)},
+    {offsetof(qnl_session, access), offsetof(SessionPlan, binding_count), sizeof(Access)},
+    {offsetof(qnl_session, io_bindings), offsetof(SessionPlan, io_binding_count),
+     sizeof(qnl_session::IoBinding)},
+    {offsetof(qnl_session, symbols.now), offsetof(SessionPlan, symbol_count), 4 * sizeof(int64_t)},
+    {offsetof(qnl_session, item_symbols), offsetof(SessionPlan, item_symbol_count), sizeof(int64_t)},
+    {offsetof(qnl_session, runtime_sites), offsetof(SessionPlan, runtime_site_count), sizeof(RuntimeSite)},
+    {offsetof(qnl_session, controls), offsetof(SessionPlan, control_count), sizeof(Control)},
+    {offsetof(qnl_session, custom_calls), offsetof(SessionPlan, custom_count), sizeof(CustomCall)},
+    {offsetof(qnl_session, custom_tensors), offsetof(SessionPlan, custom_tensor_count), sizeof(qnl_tensor)},
+};
+
+}  // namespace
+
+uint64_t place_parts(const SessionPlan& plan, qnl_session* s) {
   uint64_t at = align(sizeof(qnl_session), 64);
-  auto take = [&](uint64_t count, uint64_t size) {
-    uint64_t begin = at;
-    at = align(at + count * size, 64);
-    return begin;
-  };
-  layout.arenas = take(plan.arena_count, sizeof(DeviceRange));
-  layout.constants = take(plan.arena_count, sizeof(DeviceArena));
-  layout.arena_bytes = take(plan.arena_count, sizeof(uint64_t));
-  layout.slot_bytes = take(plan.arena_count, sizeof(uint64_t));
-  layout.slots = take(plan.slot_count, sizeof(Slot));
-  layout.commands = take(plan.command_count, sizeof(Command));
-  layout.bindings = take(plan.binding_count, sizeof(DeviceRange));
-  layout.binding_bytes = take(plan.binding_count, sizeof(uint64_t));
-  layout.access = take(plan.binding_count, sizeof(Access));
-  layout.io_bindings = take(plan.io_binding_count, sizeof(qnl_session::IoBinding));
-  layout.symbols = take(plan.symbol_count, 4 * sizeof(int64_t));
-  layout.item_symbols = take(plan.item_symbol_count, sizeof(int64_t));
-  layout.runtime_sites = take(plan.runtime_site_count, sizeof(RuntimeSite));
-  layout.controls = take(plan.control_count, sizeof(Control));
-  layout.custom_calls = take(plan.custom_count, sizeof(CustomCall));
-  layout.custom_tensors = take(plan.custom_tensor_count, sizeof(qnl_tensor));
-  layout.recording = take(1, plan.recording_bytes);
-  layout.host_recording = take(1, plan.host_recording_bytes);
-  layout.end = at;
-  return layout;
+  for (const SessionPart& part : kSessionParts) {
+    void* place = reinterpret_cast<char*>(s) + at;
+    if (s != nullptr) memcpy(reinterpret_cast<char*>(s) + part.pointer, &place, sizeof place);
+    uint32_t count = 0;
+    memcpy(&count, reinterpret_cast<const char*>(&plan) + part.count, sizeof count);
+    at = align(at + uint64_t{count} * part.bytes, 64);
+  }
+  uint64_t recording = at;
+  uint64_t host_recording = align(recording + plan.recording_bytes, 64);
+  if (s != nullptr) {
+    s->recording_memory = reinterpret_cast<char*>(s) + recording;
+    s->host_recording_memory = reinterpret_cast<char*>(s) + host_recording;
+    s->symbols.next = s->symbols.now + plan.symbol_count;
+    s->symbols.declared = s->symbols.next + plan.symbol_count;
+    s->symbols.capacity = s->symbols.declared + plan.symbol_count;
+  }
+  return align(host_recording + plan.host_recording_bytes, 64);
 }
 
 namespace {
@@ -243,6 +272,7 @@ qnl_status plan_session(const BundleReader& reader, Device* device, const qnl_se
   qnl_status status =
       pick_variant(reader, properties, beside == nullptr ? nullptr : &host, &plan->variant, error);
   if (status != QNL_OK) return status;
+  plan->items = reader.plan(plan->entry, plan->variant);
   plan->host_variant = reader.variant(plan->variant).host;
 
   EntryPointView entry = reader.entry_point(plan->entry);
@@ -281,7 +311,7 @@ qnl_status plan_session(const BundleReader& reader, Device* device, const qnl_se
   plan->recording_bytes = device->table->record_bytes(device, counts);
   counts.max_scratch_bytes = plan->max_host_scratch_bytes;
   if (plan->host_variant >= 0) plan->host_recording_bytes = beside->table->record_bytes(beside, counts);
-  plan->session_bytes = layout_session(*plan).end;
+  plan->session_bytes = place_parts(*plan, nullptr);
   return QNL_OK;
 }
 

@@ -32,6 +32,7 @@ const char* item_name(const qnl_session* s, const ItemView& item) {
 
 qnl_status describe_failure(const qnl_session* s, qnl_status status, const CommandFailure& failed,
                             qnl_error* error) {
+  if constexpr (!kErrorTexts) return fail_status(error, status);
   Failure failure(error, status);
   if (failed.command >= s->plan.command_count) return failure.append("{}", qnl_status_text(status));
   qnl_item_info item;
@@ -76,35 +77,14 @@ void set_symbol(qnl_session* s, int32_t symbol, int64_t value) {
   s->changed_at[symbol % 64] = ++s->changes;
 }
 
-template <class T>
-int64_t widen(const void* value) {
-  T number;
-  __builtin_memcpy(&number, value, sizeof number);
-  return static_cast<int64_t>(number);
-}
-
-// What does not fit 64 bits with a sign becomes the value that no range has.
-int64_t widen(qnl_dtype dtype, const void* value) {
-  switch (dtype) {
-    case QNL_I8:
-      return widen<int8_t>(value);
-    case QNL_I16:
-      return widen<int16_t>(value);
-    case QNL_U16:
-      return widen<uint16_t>(value);
-    case QNL_I32:
-      return widen<int32_t>(value);
-    case QNL_U32:
-      return widen<uint32_t>(value);
-    case QNL_I64:
-      return widen<int64_t>(value);
-    case QNL_U64:
-      return widen<int64_t>(value) < 0 ? kUnset : widen<int64_t>(value);
-    case QNL_BOOL:
-      return widen<uint8_t>(value) != 0 ? 1 : 0;
-    default:
-      return widen<uint8_t>(value);
-  }
+// Of an integer or boolean, in the low bytes of `bits`. What does not fit 64 bits with a sign becomes the
+// value that no range has.
+int64_t widen(qnl_dtype dtype, uint64_t bits) {
+  if (dtype == QNL_BOOL) return bits != 0 ? 1 : 0;
+  auto above = static_cast<uint32_t>(64 - 8 * qnl_dtype_bytes(dtype, 1));
+  bool has_sign = dtype == QNL_I8 || dtype == QNL_I16 || dtype == QNL_I32 || dtype == QNL_I64;
+  if (has_sign) return static_cast<int64_t>(bits << above) >> above;
+  return bits >> 63 != 0 ? kUnset : static_cast<int64_t>(bits);
 }
 
 Subject subject_of(const Control& control) {
@@ -118,7 +98,7 @@ qnl_status read_symbol(qnl_session* s, const Control& control, qnl_error* error)
   DeviceRange range = s->bindings[s->commands[control.command].first_binding];
   qnl_status status = s->device->table->read(s->device, range, &element, qnl_dtype_bytes(control.dtype, 1));
   if (status != QNL_OK) return fail(error, status, "item {}: its number cannot be read", control.command);
-  int64_t value = widen(control.dtype, &element);
+  int64_t value = widen(control.dtype, element);
   status = check_symbol(s->bundle->reader, static_cast<uint32_t>(control.symbol), value, s->symbols.now,
                         subject_of(control), error);
   if (status != QNL_OK) return status;
@@ -131,8 +111,8 @@ qnl_status run_body(qnl_session* s, uint32_t begin, uint32_t end, uint32_t contr
 
 qnl_status evaluate_now(const qnl_session* s, const Control& control, int32_t expression, int64_t* value,
                         qnl_error* error) {
-  return value_of(s->bundle->reader, expression, s->symbols.now, subject_of(control), INT64_MIN, INT64_MAX,
-                  value, error);
+  return value_of(s->bundle->reader, expression, s->symbols.now, subject_of(control), Range::kAny, value,
+                  error);
 }
 
 qnl_status run_loop(qnl_session* s, const Control& control, uint32_t first_control, qnl_error* error) {
@@ -271,7 +251,7 @@ uint32_t qnl_session_item_count(const qnl_session* s) { return s->plan.command_c
 
 qnl_status qnl_session_get_item(const qnl_session* s, uint32_t index, qnl_item_info* info) {
   if (index >= s->plan.command_count) return QNL_INVALID_ARGUMENT;
-  ItemView item = s->bundle->reader.item(s->plan.entry, s->plan.variant, index);
+  ItemView item = s->bundle->reader.item(s->plan.items, index);
   const quernel::runtime::Command& command = s->commands[index];
   *info = {item.kind,
            quernel::runtime::item_name(s, item),

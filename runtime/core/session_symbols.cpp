@@ -7,13 +7,6 @@
 namespace quernel::runtime {
 namespace {
 
-Failure& append_subject(Failure& failure, const Subject& subject) {
-  failure.append("{}", subject.what);
-  if (subject.index >= 0) failure.append(" {}", subject.index);
-  if (subject.name[0] != '\0') failure.append(" '{}'", subject.name);
-  return failure.append("{}{}: ", subject.part[0] != '\0' ? " " : "", subject.part);
-}
-
 void append_range(Failure& failure, int64_t min, int64_t max, int64_t multiple_of) {
   failure.append("expected ");
   if (multiple_of != 1) failure.append("a multiple of {} from ", multiple_of);
@@ -34,19 +27,20 @@ Subject dim_subject(const Slot& slot, uint32_t dim) {
 
 const char* first_unset(const BundleReader& reader, const Expression& e, const int64_t* symbols) {
   for (uint32_t i = 0; i < e.steps; ++i)
-    if (e.code[2 * i] == static_cast<int64_t>(Opcode::kSymbol) && symbols[e.code[2 * i + 1]] == kUnset)
-      return reader.symbol(static_cast<uint32_t>(e.code[2 * i + 1])).name;
+    if (e.opcode(i) == Opcode::kSymbol && symbols[e.operand(i)] == kUnset)
+      return reader.symbol(static_cast<uint32_t>(e.operand(i))).name;
   return "";
 }
 
 // Two inputs, or an input and the caller, give one symbol different values.
 qnl_status describe_conflict(const qnl_session* s, uint32_t input, uint32_t dim, uint32_t symbol,
                              qnl_error* error) {
+  if constexpr (!kErrorTexts) return fail_status(error, QNL_SHAPE_MISMATCH);
   const Slot& slot = s->slots[input];
   Failure failure(error, QNL_SHAPE_MISMATCH);
-  append_subject(failure, dim_subject(slot, dim))
-      .append("symbol '{}': expected {}, as ", s->bundle->reader.symbol(symbol).name,
-              s->symbols.next[symbol]);
+  dim_subject(slot, dim).append_to(failure);
+  failure.append("symbol '{}': expected {}, as ", s->bundle->reader.symbol(symbol).name,
+                 s->symbols.next[symbol]);
   if (s->symbols.declared[symbol] != kUnset) {
     failure.append("qnl_session_set_symbol said");
   } else {
@@ -93,13 +87,14 @@ qnl_status check_computed_dims(const qnl_session* s, qnl_error* error) {
     for (uint32_t d = 0; d < slot.tensor.rank && slot.symbolic; ++d) {
       if (slot.dims[d] < 0) continue;
       int64_t expected = 0;
-      qnl_status status = value_of(reader, slot.dims[d], s->symbols.next, dim_subject(slot, d), 0, INT64_MAX,
+      qnl_status status = value_of(reader, slot.dims[d], s->symbols.next, dim_subject(slot, d), Range::kDim,
                                    &expected, error);
       if (status != QNL_OK) return status;
       if (expected == slot.tensor.shape[d]) continue;
       Failure failure(error, QNL_SHAPE_MISMATCH);
-      append_subject(failure, dim_subject(slot, d)).append("expected {} for '", expected);
-      reader.append_expression(failure, slot.dims[d]);
+      dim_subject(slot, d).append_to(failure);
+      failure.append("expected {} for '", expected);
+      failure.append_expression(reader, slot.dims[d]);
       return failure.append("', found {}", slot.tensor.shape[d]);
     }
   }
@@ -111,7 +106,7 @@ qnl_status size_arena(qnl_session* s, uint32_t index, qnl_error* error) {
   if (arena.bytes_expression < 0) return QNL_OK;
   int64_t bytes = 0;
   qnl_status status = value_of(s->bundle->reader, arena.bytes_expression, s->symbols.now,
-                               {"arena", index, "", "size"}, 0, kMaxArenaBytes, &bytes, error);
+                               {"arena", index, "", "size"}, Range::kBytes, &bytes, error);
   if (status == QNL_OK) s->arena_bytes[index] = static_cast<uint64_t>(bytes);
   return status;
 }
@@ -119,8 +114,8 @@ qnl_status size_arena(qnl_session* s, uint32_t index, qnl_error* error) {
 // Sizes of everything that the plan uses, for symbols.now.
 qnl_status size_all(qnl_session* s, qnl_error* error) {
   const BundleReader& reader = s->bundle->reader;
-  for (uint32_t i = 0; i < reader.workspace_count(s->plan.entry, s->plan.variant); ++i) {
-    qnl_status status = size_arena(s, reader.workspace(s->plan.entry, s->plan.variant, i), error);
+  for (uint32_t i = 0; i < reader.workspace_count(s->plan.items); ++i) {
+    qnl_status status = size_arena(s, reader.workspace(s->plan.items, i), error);
     if (status != QNL_OK) return status;
   }
   for (uint32_t i = 0; i < s->plan.slot_count; ++i) {
@@ -221,21 +216,12 @@ qnl_status grow_slots(qnl_session* s, const SlotNeeds& needs, qnl_error* error) 
   return QNL_OK;
 }
 
-// All of the copy lies in its bindings, and no byte is written twice.
-bool copy_is_inside(const Command& command, const uint64_t* binding_bytes) {
-  uint64_t total = command.copy_bytes;
-  for (uint32_t l = 0; l < command.copy_loop_count; ++l)
-    if (__builtin_mul_overflow(total, command.copy_loops[l].count, &total)) return false;
-  const uint64_t* bytes = binding_bytes + command.first_binding;
-  return command.copy_bytes == 0 ||
-         (total <= bytes[1] &&
-          copy_fits(command.copy_loops, command.copy_loop_count, command.copy_bytes, true, bytes[0]) &&
-          copy_fits(command.copy_loops, command.copy_loop_count, command.copy_bytes, false, bytes[1]));
-}
-
 qnl_status check_copy(const qnl_session* s, uint32_t c, qnl_error* error) {
   const Command& command = s->commands[c];
-  if (command.kind != QNL_ITEM_COPY || copy_is_inside(command, s->binding_bytes)) return QNL_OK;
+  const uint64_t* bytes = s->binding_bytes + command.first_binding;
+  if (command.kind != QNL_ITEM_COPY || command.copy_bytes == 0 ||
+      copy_fits(command.copy_loops, command.copy_loop_count, command.copy_bytes, bytes[0], bytes[1]))
+    return QNL_OK;
   return fail(error, QNL_SYMBOL_OUT_OF_RANGE, "item {}: a copy of {} bytes reaches outside its bindings", c,
               command.copy_bytes);
 }
@@ -248,10 +234,10 @@ qnl_status place_binding(qnl_session* s, uint32_t c, uint32_t index, const Bindi
   int64_t offset = static_cast<int64_t>(b.offset), bytes = static_cast<int64_t>(b.bytes);
   qnl_status status = QNL_OK;
   if (b.offset_expression >= 0)
-    status = value_of(reader, b.offset_expression, s->symbols.now, item_subject(c, "offset"), 0,
-                      kMaxArenaBytes, &offset, error);
+    status = value_of(reader, b.offset_expression, s->symbols.now, item_subject(c, "offset"), Range::kBytes,
+                      &offset, error);
   if (status == QNL_OK && b.bytes_expression >= 0)
-    status = value_of(reader, b.bytes_expression, s->symbols.now, item_subject(c, "bytes"), 0, kMaxArenaBytes,
+    status = value_of(reader, b.bytes_expression, s->symbols.now, item_subject(c, "bytes"), Range::kBytes,
                       &bytes, error);
   if (status != QNL_OK) return status;
   auto begin = static_cast<uint64_t>(offset), size = static_cast<uint64_t>(bytes);
@@ -273,14 +259,14 @@ qnl_status place_binding(qnl_session* s, uint32_t c, uint32_t index, const Bindi
 // Numbers of a command that follow bound symbols only; the others wait for refresh_commands.
 qnl_status size_command(qnl_session* s, uint32_t c, const ItemView& item, qnl_error* error) {
   const BundleReader& reader = s->bundle->reader;
-  auto evaluate_now = [&](int32_t expression, const char* part, int64_t min, int64_t max, int64_t* value) {
-    return value_of(reader, expression, s->symbols.now, item_subject(c, part), min, max, value, error);
+  auto evaluate_now = [&](int32_t expression, const char* part, Range range, int64_t* value) {
+    return value_of(reader, expression, s->symbols.now, item_subject(c, part), range, value, error);
   };
   Command& command = s->commands[c];
   int64_t value = 0;
   qnl_status status = QNL_OK;
   if (item.workgroups_expression >= 0 && !reader.uses_runtime_symbols(item.workgroups_expression)) {
-    status = evaluate_now(item.workgroups_expression, "workgroups", 0, kMaxWorkgroups, &value);
+    status = evaluate_now(item.workgroups_expression, "workgroups", Range::kWorkgroups, &value);
     if (status != QNL_OK) return status;
     command.workgroups = static_cast<uint64_t>(value);
   }
@@ -297,14 +283,14 @@ qnl_status size_command(qnl_session* s, uint32_t c, const ItemView& item, qnl_er
   refine(item.bytes_written_expression, &command.bytes_written);
   bool runtime_copy = reader.uses_runtime_symbols(item.copy_bytes_expression);
   if (item.copy_bytes_expression >= 0 && !runtime_copy) {
-    status = evaluate_now(item.copy_bytes_expression, "copy", 0, kMaxArenaBytes, &value);
+    status = evaluate_now(item.copy_bytes_expression, "copy", Range::kBytes, &value);
     if (status != QNL_OK) return status;
     command.copy_bytes = static_cast<uint64_t>(value);
   }
   for (uint32_t i = 0; i < item.symbol_count; ++i) {
-    int32_t expression = reader.item_symbol(s->plan.entry, s->plan.variant, c, i);
+    int32_t expression = reader.item_symbol(s->plan.items, c, i);
     if (reader.uses_runtime_symbols(expression)) continue;
-    status = evaluate_now(expression, "symbol", INT64_MIN, INT64_MAX, &value);
+    status = evaluate_now(expression, "symbol", Range::kAny, &value);
     if (status != QNL_OK) return status;
     s->item_symbols[command.symbols - s->item_symbols + i] = value;
   }
@@ -319,10 +305,20 @@ qnl_status check_dim(const qnl_session* s, const Slot& slot, uint32_t d, int64_t
                         error);
   if (dim >= 0) return QNL_OK;
   Failure failure(error, QNL_SHAPE_MISMATCH);
-  return append_subject(failure, dim_subject(slot, d)).append("expected 0 or more, found {}", dim);
+  dim_subject(slot, d).append_to(failure);
+  return failure.append("expected 0 or more, found {}", dim);
 }
 
 }  // namespace
+
+#ifndef QUERNEL_WITHOUT_ERROR_TEXTS
+void Subject::append_to(Failure& failure) const {
+  failure.append("{}", what);
+  if (index >= 0) failure.append(" {}", index);
+  if (name[0] != '\0') failure.append(" '{}'", name);
+  failure.append("{}{}: ", part[0] != '\0' ? " " : "", part);
+}
+#endif
 
 qnl_status find_symbol(const BundleReader& reader, const char* name, uint32_t* symbol, qnl_error* error) {
   for (uint32_t i = 0; i < reader.symbol_count(); ++i) {
@@ -330,6 +326,7 @@ qnl_status find_symbol(const BundleReader& reader, const char* name, uint32_t* s
     *symbol = i;
     return QNL_OK;
   }
+  if constexpr (!kErrorTexts) return fail(error, QNL_UNKNOWN_NAME, "");
   Failure failure(error, QNL_UNKNOWN_NAME);
   failure.append("symbol '{}': expected one of", name);
   bool any = false;
@@ -343,14 +340,19 @@ qnl_status find_symbol(const BundleReader& reader, const char* name, uint32_t* s
 }
 
 qnl_status value_of(const BundleReader& reader, int32_t expression, const int64_t* symbols,
-                    const Subject& subject, int64_t min, int64_t max, int64_t* value, qnl_error* error) {
+                    const Subject& subject, Range range, int64_t* value, qnl_error* error) {
   Expression e = reader.expression(expression);
   Evaluation result = evaluate(e, symbols, value);
+  int64_t min = range == Range::kAny ? INT64_MIN : 0;
+  int64_t max = range == Range::kBytes        ? int64_t{kMaxArenaBytes}
+                : range == Range::kWorkgroups ? int64_t{kMaxWorkgroups}
+                                              : INT64_MAX;
   if (result == Evaluation::kOk && *value >= min && *value <= max) return QNL_OK;
   bool unset = result == Evaluation::kUnsetSymbol;
   Failure failure(error, unset ? QNL_INPUT_NOT_SET : QNL_SYMBOL_OUT_OF_RANGE);
-  append_subject(failure, subject).append("'");
-  reader.append_expression(failure, expression);
+  subject.append_to(failure);
+  failure.append("'");
+  failure.append_expression(reader, expression);
   failure.append("': ");
   if (unset)
     return failure.append("symbol '{}' has no value; an input's shape or qnl_session_set_symbol gives it one",
@@ -367,12 +369,13 @@ qnl_status check_symbol(const BundleReader& reader, uint32_t symbol, int64_t val
   int64_t max = view.max;
   if (view.max_expression >= 0 && bound != nullptr) {
     qnl_status status = value_of(reader, view.max_expression, bound, {"symbol", -1, view.name, "maximum"},
-                                 INT64_MIN, INT64_MAX, &max, error);
+                                 Range::kAny, &max, error);
     if (status != QNL_OK) return status;
   }
   if (value >= view.min && value <= max && value % view.multiple_of == 0) return QNL_OK;
   Failure failure(error, QNL_SYMBOL_OUT_OF_RANGE);
-  append_subject(failure, subject).append("symbol '{}': ", view.name);
+  subject.append_to(failure);
+  failure.append("symbol '{}': ", view.name);
   append_range(failure, view.min, max, view.multiple_of);
   return failure.append(", found {}", value);
 }
@@ -389,12 +392,11 @@ qnl_status shape_from_symbols(const qnl_session* s, const Slot& slot, const int6
   uint64_t elements = 1;
   for (uint32_t d = 0; d < tensor->rank; ++d) {
     if (slot.dims[d] >= 0) {
-      qnl_status status = value_of(s->bundle->reader, slot.dims[d], symbols, dim_subject(slot, d), 0,
-                                   kMaxArenaBytes, &tensor->shape[d], error);
+      qnl_status status = value_of(s->bundle->reader, slot.dims[d], symbols, dim_subject(slot, d),
+                                   Range::kBytes, &tensor->shape[d], error);
       if (status != QNL_OK) return status;
     }
-    if (__builtin_mul_overflow(elements, static_cast<uint64_t>(tensor->shape[d]), &elements) ||
-        elements > kMaxArenaBytes)
+    if (!add_dim(tensor->shape[d], &elements))
       return fail(error, QNL_SYMBOL_OUT_OF_RANGE, "{} '{}': its shape is beyond what any device has",
                   role_name(slot.role), slot.tensor.name);
   }
@@ -422,12 +424,12 @@ qnl_status place_commands(qnl_session* s, qnl_error* error) {
   uint32_t next = 0, next_io = 0;
   for (uint32_t c = 0; c < p.command_count; ++c) {
     for (uint32_t b = 0; b < s->commands[c].binding_count; ++b) {
-      BindingView binding = reader.binding(p.entry, p.variant, c, b);
+      BindingView binding = reader.binding(p.items, c, b);
       qnl_status status = place_binding(s, c, next++, binding, &next_io, error);
       if (status != QNL_OK) return status;
     }
     if (p.symbol_count == 0 && p.item_symbol_count == 0) continue;
-    qnl_status status = size_command(s, c, reader.item(p.entry, p.variant, c), error);
+    qnl_status status = size_command(s, c, reader.item(p.items, c), error);
     if (status != QNL_OK) return status;
   }
   for (uint32_t i = 0; i < p.slot_count; ++i) patch_bindings(s, s->slots[i]);
@@ -469,11 +471,12 @@ qnl_status refresh_commands(qnl_session* s, uint32_t begin, uint32_t end, qnl_er
       stale = s->changed_at[__builtin_ctzll(mask)] > site.evaluated_at;
     if (!stale) continue;
     Command& command = s->commands[site.command];
-    int64_t value = 0, min = 0, max = kMaxArenaBytes;
-    if (site.target == RuntimeSite::kWorkgroups) max = kMaxWorkgroups;
-    if (site.target < RuntimeSite::kCopyBytes) min = INT64_MIN, max = INT64_MAX;
+    int64_t value = 0;
+    Range range = site.target == RuntimeSite::kWorkgroups  ? Range::kWorkgroups
+                  : site.target == RuntimeSite::kCopyBytes ? Range::kBytes
+                                                           : Range::kAny;
     qnl_status status = value_of(s->bundle->reader, site.expression, s->symbols.now,
-                                 item_subject(site.command, ""), min, max, &value, error);
+                                 item_subject(site.command, ""), range, &value, error);
     if (status != QNL_OK) return status;
     if (site.target == RuntimeSite::kWorkgroups) {
       command.workgroups = static_cast<uint64_t>(value);

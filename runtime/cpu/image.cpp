@@ -20,7 +20,7 @@ using Dyn = Elf32_Dyn;
 constexpr unsigned char kClass = ELFCLASS32;
 #endif
 constexpr uint32_t kMaxProgramHeaders = 16;
-constexpr uint64_t kPageMask = 4095;
+constexpr uintptr_t kPageMask = 4095;
 constexpr uint32_t kRiscvMachine = 243, kRiscvAttributes = 0x70000003;  // not in every <elf.h>, either
 constexpr uint32_t kRelrTag = 36, kRelrSizeTag = 35;  // DT_RELR, DT_RELRSZ: not in every <elf.h>
 
@@ -52,6 +52,7 @@ __attribute__((noinline, cold)) qnl_status malformed_untyped(qnl_error* error, u
 
 template <class... Arguments>
 qnl_status malformed(qnl_error* error, Text<Arguments...> text, Arguments... arguments) {
+  if constexpr (!kErrorTexts) return fail_status(error, QNL_MALFORMED_IMAGE);
   return malformed_untyped(error, argument_kinds<Arguments...>(), text.text, arguments...);
 }
 
@@ -81,10 +82,10 @@ const char* forbidden_tag(uint64_t tag) {
   }
 }
 
-qnl_status verify_dynamic(const char* data, uint64_t bytes, const Phdr& header, qnl_error* error) {
+qnl_status verify_dynamic(const char* data, size_t bytes, const Phdr& header, qnl_error* error) {
   if (header.p_offset > bytes || header.p_filesz > bytes - header.p_offset)
     return malformed(error, "the dynamic section lies outside the file");
-  for (uint64_t at = 0; at + sizeof(Dyn) <= header.p_filesz; at += sizeof(Dyn)) {
+  for (size_t at = 0; at + sizeof(Dyn) <= header.p_filesz; at += sizeof(Dyn)) {
     Dyn entry;
     memcpy(&entry, data + header.p_offset + at, sizeof entry);
     if (entry.d_tag == DT_NULL) return QNL_OK;
@@ -94,7 +95,7 @@ qnl_status verify_dynamic(const char* data, uint64_t bytes, const Phdr& header, 
   return malformed(error, "the dynamic section has no end");
 }
 
-qnl_status verify_load(const Phdr& header, uint64_t bytes, const Ehdr& ehdr, ImageLayout* layout,
+qnl_status verify_load(const Phdr& header, size_t bytes, const Ehdr& ehdr, ImageLayout* layout,
                        qnl_error* error) {
   if (header.p_flags != (PF_R | PF_X))
     return malformed(error, "expected a segment that is readable and executable, found flags {}",
@@ -105,7 +106,7 @@ qnl_status verify_load(const Phdr& header, uint64_t bytes, const Ehdr& ehdr, Ima
                      "expected a segment that begins the file and ends inside it, without zero-filled data");
   if ((header.p_vaddr & kPageMask) != 0 || header.p_vaddr + header.p_filesz < header.p_vaddr)
     return malformed(error, "expected a page-aligned segment address");
-  uint64_t entry = ehdr.e_entry & ~static_cast<uint64_t>(ehdr.e_machine == EM_ARM ? 1 : 0);
+  auto entry = static_cast<uintptr_t>(ehdr.e_entry) & ~uintptr_t{ehdr.e_machine == EM_ARM ? 1u : 0u};
   if (entry < header.p_vaddr + sizeof(Ehdr) || entry >= header.p_vaddr + header.p_filesz)
     return malformed(error, "the entry lies outside the segment");
   layout->segment_offset = header.p_offset;
@@ -116,11 +117,12 @@ qnl_status verify_load(const Phdr& header, uint64_t bytes, const Ehdr& ehdr, Ima
 
 }  // namespace
 
-qnl_status verify_image(const void* raw, uint64_t bytes, uint32_t arch, ImageLayout* layout,
+qnl_status verify_image(const void* raw, uint64_t file_bytes, uint32_t arch, ImageLayout* layout,
                         qnl_error* error) {
   const char* data = static_cast<const char*>(raw);
+  auto bytes = static_cast<size_t>(file_bytes);  // it is in memory
   Ehdr ehdr;
-  if (bytes < sizeof ehdr) return malformed(error, "expected an ELF file, found {} bytes", bytes);
+  if (bytes < sizeof ehdr) return malformed(error, "expected an ELF file, found {} bytes", file_bytes);
   memcpy(&ehdr, data, sizeof ehdr);
   if (memcmp(ehdr.e_ident, ELFMAG, SELFMAG) != 0 || ehdr.e_ident[EI_VERSION] != EV_CURRENT ||
       ehdr.e_ident[EI_CLASS] != kClass || ehdr.e_ident[EI_DATA] != ELFDATA2LSB || ehdr.e_type != ET_DYN)
@@ -128,7 +130,7 @@ qnl_status verify_image(const void* raw, uint64_t bytes, uint32_t arch, ImageLay
   if (ehdr.e_machine != elf_machine(arch) || ehdr.e_machine == EM_NONE)
     return malformed(error, "expected ELF machine {} ({}), found {}", elf_machine(arch), arch_name(arch),
                      static_cast<uint32_t>(ehdr.e_machine));
-  uint64_t headers = ehdr.e_phoff, header_bytes = uint64_t{ehdr.e_phnum} * sizeof(Phdr);
+  size_t headers = ehdr.e_phoff, header_bytes = ehdr.e_phnum * sizeof(Phdr);
   if (ehdr.e_phentsize != sizeof(Phdr) || ehdr.e_phnum == 0 || ehdr.e_phnum > kMaxProgramHeaders ||
       headers > bytes || header_bytes > bytes - headers)
     return malformed(error, "the program headers lie outside the file");
@@ -177,7 +179,8 @@ qnl_status Image::load(const void* data, uint64_t bytes, uint32_t arch, uint32_t
   if (qnl_status status = verify_image(data, bytes, arch, &layout, error); status != QNL_OK) return status;
   bytes_ = layout.segment_bytes;
   pages_ = static_cast<char*>(platform::allocate_pages(bytes_));
-  if (pages_ == nullptr) return fail(error, QNL_OUT_OF_MEMORY, "code image: no memory for {} bytes", bytes_);
+  if (pages_ == nullptr)
+    return fail(error, QNL_OUT_OF_MEMORY, "code image: no memory for {} bytes", uint64_t{bytes_});
   memcpy(pages_, static_cast<const char*>(data) + layout.segment_offset, bytes_);
   qnl_status status = QNL_OK;
   if (!platform::make_executable(pages_, bytes_)) {
@@ -190,14 +193,14 @@ qnl_status Image::load(const void* data, uint64_t bytes, uint32_t arch, uint32_t
   return status;
 }
 
-qnl_status Image::query(uint64_t entry, uint32_t kernel_count, qnl_error* error) {
+qnl_status Image::query(uintptr_t entry, uint32_t kernel_count, qnl_error* error) {
   auto function = reinterpret_cast<qnl_image_query_fn>(pages_ + entry);
   const qnl_image_table* table = function(QNL_KERNEL_ABI_VERSION);
   if (table == nullptr)
     return fail(error, QNL_KERNEL_ABI_MISMATCH, "code image: does not implement kernel ABI version {}",
                 QNL_KERNEL_ABI_VERSION);
-  uint64_t begin = reinterpret_cast<uintptr_t>(pages_), end = begin + bytes_;
-  uint64_t at = reinterpret_cast<uintptr_t>(table);
+  uintptr_t begin = reinterpret_cast<uintptr_t>(pages_), end = begin + bytes_;
+  auto at = reinterpret_cast<uintptr_t>(table);
   if (at < begin || at % alignof(qnl_image_table) != 0 || at > end || end - at < sizeof(qnl_image_table) ||
       (end - at - sizeof(qnl_image_table)) / sizeof(int32_t) < table->kernel_count)
     return malformed(error, "the kernel table lies outside the image");
@@ -207,7 +210,7 @@ qnl_status Image::query(uint64_t entry, uint32_t kernel_count, qnl_error* error)
   if (table->kernel_count != kernel_count)
     return malformed(error, "expected {} kernels, found {}", kernel_count, table->kernel_count);
   for (uint32_t k = 0; k < kernel_count; ++k) {
-    uint64_t address = at + static_cast<uint64_t>(static_cast<int64_t>(table->offsets[k]));
+    uintptr_t address = at + static_cast<uintptr_t>(static_cast<intptr_t>(table->offsets[k]));
     if (address < begin || address >= end) return malformed(error, "kernel {} lies outside the image", k);
   }
   table_ = table;

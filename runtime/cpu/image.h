@@ -10,9 +10,9 @@ namespace quernel::runtime {
 
 // Where the one loadable segment of a checked image is.
 struct ImageLayout {
-  uint64_t segment_offset = 0;  // in the file
-  uint64_t segment_bytes = 0;
-  uint64_t entry = 0;  // offset of the query function inside the segment
+  uintptr_t segment_offset = 0;  // in the file
+  uintptr_t segment_bytes = 0;
+  uintptr_t entry = 0;  // offset of the query function inside the segment
 };
 
 // Checks an image of this architecture without running or mapping anything.
@@ -30,10 +30,10 @@ class Image {
   uint64_t page_bytes() const { return bytes_; }
 
  private:
-  qnl_status query(uint64_t entry, uint32_t kernel_count, qnl_error* error);
+  qnl_status query(uintptr_t entry, uint32_t kernel_count, qnl_error* error);
 
   char* pages_ = nullptr;
-  uint64_t bytes_ = 0;
+  uintptr_t bytes_ = 0;
   const qnl_image_table* table_ = nullptr;
 };
 

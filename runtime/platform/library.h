@@ -1,5 +1,5 @@
 // What a device whose driver is found at run time needs of an operating system besides platform.h: shared
-// libraries, and a file replaced as a whole. Only compiled where such a device is.
+// libraries, a file replaced as a whole, and which drivers there are. Only compiled where such a device is.
 #pragma once
 
 #include <stdint.h>
@@ -18,5 +18,10 @@ struct Piece {
   uint64_t bytes;
 };
 bool replace_file(const char* path, const Piece* pieces, uint32_t count);
+
+// Hands over, piece by piece and always in the same order, what says which Vulkan drivers and GPUs a process
+// finds here, without loading anything: other pieces mean that something may have changed, the same ones that
+// nothing has.
+void describe_drivers(void (*add)(void* user, const void* data, uint64_t bytes), void* user);
 
 }  // namespace quernel::platform

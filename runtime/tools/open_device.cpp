@@ -1,6 +1,12 @@
 #include "open_device.h"
 
 namespace quernel::run {
+
+std::string error_text(const qnl_error& error) {
+  std::string text = qnl_status_text(error.status);
+  return error.text[0] == '\0' ? text : text + ": " + error.text;
+}
+
 namespace {
 
 bool is_device(const std::string& device, const char* kind) {
@@ -68,6 +74,7 @@ qnl_status OpenedDevice::open(const DeviceChoice& choice, const Bundle& bundle, 
     options.cache_path = choice_file_.c_str();
     options.check_anew = choice.choose_anew ? 1 : 0;
     qnl_status status = device.choose(bundle, &options, &choice_, error);
+    if (choice_.is_vulkan == 0) host = Device();
     chosen = choice_.is_vulkan != 0 ? "Vulkan" : "the CPU";
     // What is wrong with a device is said every time.
     bool known =
@@ -90,7 +97,7 @@ bool OpenedDevice::give_up(const qnl_error& error) {
     qnl_choice_give_up(choice_file_.c_str(), &choice_, error.text);
     chosen = std::string("the CPU from now on: ") + choice_.text;
   } else if (error.status == QNL_OUT_OF_MEMORY) {
-    chosen = std::string("the CPU for this run: ") + error.text;
+    chosen = "the CPU for this run: " + std::string(error.text);
   } else {
     return false;
   }

@@ -51,4 +51,7 @@ struct OpenedDevice {
   qnl_choice choice_ = {};
 };
 
+// "shape mismatch: input 'x': …"; of a runtime without texts (QUERNEL_ERROR_TEXTS) "shape mismatch".
+std::string error_text(const qnl_error& error);
+
 }  // namespace quernel::run

@@ -77,9 +77,7 @@ int fail(const std::string& message) {
   return 1;
 }
 
-int fail(const qnl_error& error) {
-  return fail(std::string(qnl_status_text(error.status)) + ": " + error.text);
-}
+int fail(const qnl_error& error) { return fail(error_text(error)); }
 
 // "NAME=VALUE" or "VALUE". A name may contain ':' or '/', a specification no '=' before its path.
 Assignment split(const std::string& text) {
@@ -538,10 +536,9 @@ int run(const Options& options) {
   qnl_bundle_options bundle_options = {};
   bundle_options.verify_weights = options.verify_weights;
   qnl_status status = bundle.open(options.bundle.c_str(), &bundle_options, &error);
-  if (status == QNL_FILE_NOT_FOUND || status == QNL_FILE_UNREADABLE)
+  if ((status == QNL_FILE_NOT_FOUND || status == QNL_FILE_UNREADABLE) && error.text[0] != '\0')
     return fail(error.text);  // it has the path
-  if (status != QNL_OK)
-    return fail("'" + options.bundle + "': " + qnl_status_text(error.status) + ": " + error.text);
+  if (status != QNL_OK) return fail("'" + options.bundle + "': " + error_text(error));
   if (options.list) {
     options.json ? list_json(bundle) : list_text(bundle);
     return 0;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "list_bundle.h"
+#include "open_device.h"
 #include "runtime/choose/compare_tensors.h"
 #include "runtime/choose/test_vectors.h"
 #include "tensor_file_compare.h"
@@ -44,10 +45,6 @@ struct TestResult {
   }
 };
 
-std::string error_text(const qnl_error& error) {
-  return std::string(qnl_status_text(error.status)) + ": " + error.text;
-}
-
 // Memory is made for the sizes of this test.
 qnl_status create_session(const Bundle& bundle, const Device& device, uint32_t test, Session* session,
                           TestResult* result, qnl_error* error) {
@@ -67,7 +64,7 @@ qnl_status create_session(const Bundle& bundle, const Device& device, uint32_t t
   return status;
 }
 
-void time_items(Session* session, TestResult* result) {
+qnl_status time_items(Session* session, TestResult* result, qnl_error* error) {
   uint32_t count = qnl_session_item_count(session->get());
   result->items.resize(count);
   qnl_session_set_profile(
@@ -78,9 +75,8 @@ void time_items(Session* session, TestResult* result) {
         ++time.runs;
       },
       &result->items);
-  qnl_error error;
-  if (qnl_session_reset_state(session->get(), &error) != QNL_OK || session->run(&error) != QNL_OK)
-    result->error = error_text(error);
+  qnl_status status = qnl_session_reset_state(session->get(), error);
+  if (status == QNL_OK) status = session->run(error);
   qnl_session_set_profile(session->get(), nullptr, nullptr);
   for (uint32_t i = 0; i < count; ++i) {
     qnl_item_info info;
@@ -88,18 +84,22 @@ void time_items(Session* session, TestResult* result) {
     result->items[i].name = info.name;
     result->items[i].node = info.source_node;
   }
+  return status;
 }
 
-void compare_outputs(const Bundle& bundle, uint32_t test, Session* session, TestResult* result) {
+// Of a device that fails when it is read, the rest is not asked for.
+qnl_status compare_outputs(const Bundle& bundle, uint32_t test, Session* session, TestResult* result,
+                           qnl_error* error) {
   qnl_test_tensor t;
   for (uint32_t i = 0; qnl_bundle_get_test_tensor(bundle.get(), test, i, &t) == QNL_OK; ++i) {
     if (t.role != QNL_OUTPUT) continue;
     OutputResult& output = result->outputs.emplace_back();
     output.name = t.tensor.name;
     qnl_tensor found;
-    qnl_error error;
-    if (session->tensor(QNL_OUTPUT, t.tensor.name, &found, &error) != QNL_OK) {
-      output.message = error_text(error);
+    qnl_status status = session->tensor(QNL_OUTPUT, t.tensor.name, &found, error);
+    if (status == QNL_DEVICE_FAULT) return status;
+    if (status != QNL_OK) {
+      output.message = error_text(*error);
       continue;
     }
     char text[512];
@@ -107,6 +107,7 @@ void compare_outputs(const Bundle& bundle, uint32_t test, Session* session, Test
     HostTensor expected = tensor_file::to_host(t.tensor), computed = tensor_file::to_host(found);
     output.deviation = deviation_of(expected, computed);
   }
+  return QNL_OK;
 }
 
 TestResult run_test(const Bundle& bundle, const Device& device, const TestOptions& options, uint32_t test,
@@ -125,16 +126,17 @@ TestResult run_test(const Bundle& bundle, const Device& device, const TestOption
     if (status == QNL_OK) status = session.run(error);
     times.push_back(now_milliseconds() - begin);
   }
+  if (status == QNL_OK) {
+    std::sort(times.begin(), times.end());
+    result.min = times[0];
+    result.median = times[times.size() / 2];
+    status = compare_outputs(bundle, test, &session, &result, error);
+  }
+  if (status == QNL_OK && options.json) status = time_items(&session, &result, error);
   if (status != QNL_OK) {
     result.error = error_text(*error);
     result.status = status;
-    return result;
   }
-  std::sort(times.begin(), times.end());
-  result.min = times[0];
-  result.median = times[times.size() / 2];
-  compare_outputs(bundle, test, &session, &result);
-  if (options.json) time_items(&session, &result);
   return result;
 }
 

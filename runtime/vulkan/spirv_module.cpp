@@ -45,7 +45,7 @@ class Module {
       if ((known.features & ~features) == 0) return QNL_OK;
       Failure failure = refuse();
       failure.append("SPIR-V capability {} needs feature ", number);
-      append_features(failure, QNL_ARCH_SPIRV, known.features);
+      failure.append_features(QNL_ARCH_SPIRV, known.features);
       return failure.append(", which the table does not name");
     }
     return refuse().append("SPIR-V capability {} is none that kernels may have", number);

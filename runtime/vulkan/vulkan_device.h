@@ -1,6 +1,6 @@
 // The Vulkan device from the inside: what its parts share. Opening is in vulkan_open.cpp, memory in
-// vulkan_memory.cpp, code in vulkan_kernels.cpp, recording in vulkan_record.cpp, running in
-// vulkan_device.cpp.
+// vulkan_memory.cpp and vulkan_blocks.cpp, code in vulkan_kernels.cpp, recording in vulkan_record.cpp,
+// running in vulkan_device.cpp.
 #pragma once
 
 #include "core/device.h"
@@ -9,11 +9,21 @@
 
 namespace quernel::runtime::vulkan {
 
+struct MemoryBlock;  // vulkan_blocks.h
+
 struct Buffer {
+  Buffer() = default;
+  Buffer(const Buffer&) = delete;
+  Buffer& operator=(const Buffer&) = delete;
+
   VkBuffer buffer = VK_NULL_HANDLE;
-  VkDeviceMemory memory = VK_NULL_HANDLE;
   uint64_t bytes = 0;  // of the buffer
   char* mapped = nullptr;
+
+  // Its place in memory that it shares with others, and its neighbours there.
+  MemoryBlock* block = nullptr;
+  uint64_t offset = 0, reserved = 0;
+  Buffer *before = nullptr, *after = nullptr;
 };
 
 // What DeviceArena::handle points to. An arena whose host memory is not what kernels see is mirrored: the
@@ -67,7 +77,7 @@ struct PipelineBlock {
 };
 
 struct VulkanKernel {
-  VkShaderModule module = VK_NULL_HANDLE;
+  VkShaderModule module = VK_NULL_HANDLE;  // until it is needed; the rest is not known before, either
   uint32_t binding_count = 0;
   uint32_t symbol_count = 0;
   uint64_t splittable = 0;  // bits of the bindings that may lie in several windows
@@ -127,6 +137,8 @@ struct VulkanDevice : qnl_device {
   VkPipelineCache cache = VK_NULL_HANDLE;
   bool cache_is_stale = false;  // pipelines have been made that the file does not have
 
+  MemoryBlock* blocks = nullptr;
+  uint64_t memory_limit = ~uint64_t{0};  // of what may be allocated of the driver, for tests
   uint64_t memory_used = 0;
   bool faulted = false;
   Arena* shared_constants = nullptr;
@@ -171,6 +183,9 @@ qnl_status copy(Device* device, const DeviceRange& source, const DeviceRange& ta
 // ---- code
 qnl_status load_kernels(Device* device, const KernelCode& code, KernelSet** kernels, qnl_error* error);
 void unload_kernels(Device* device, KernelSet* kernels);
+// Before anything else is done with a kernel of the set: checks its module and makes it, if that has not been
+// done.
+qnl_status need_kernel(VulkanDevice* d, VulkanKernelSet* set, uint32_t kernel, qnl_error* error);
 // The kernel's pipeline for that map, made if there is none yet.
 qnl_status find_pipeline(VulkanDevice* d, VulkanKernelSet* set, uint32_t kernel, const WindowMap& map,
                          VkPipeline* pipeline, qnl_error* error);
@@ -193,6 +208,10 @@ bool event_done(Device* device, const Event* event);
 qnl_status event_wait(Device* device, Event* event, uint64_t timeout_nanoseconds);
 // Waits for all submissions and completes them.
 qnl_status wait_idle(Device* device);
+
+// "discrete", "integrated", "virtual", "cpu" or "other".
+const char* type_name(VkPhysicalDeviceType type);
+void describe(const Device* device, Description* description);
 
 // Frees everything of a device that is open as far as it is.
 void close_device(Device* device);

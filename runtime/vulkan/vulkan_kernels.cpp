@@ -1,4 +1,5 @@
-// Code of the Vulkan device: the table of modules, pipelines made from them, and the file that keeps those.
+// Code of the Vulkan device: the table of modules, of which those are made that a session's entry point
+// needs, pipelines made from them, and the file that keeps those.
 #include <string.h>
 
 #include <new>
@@ -64,7 +65,7 @@ qnl_status check_kernel(const VulkanDevice* d, const KernelCode& code, uint32_t 
   if ((k.features & ~d->features) != 0) {
     Failure failure = refuse(QNL_NO_MATCHING_VARIANT);
     failure.append("needs features that device '{}' has not: ", d->properties.deviceName);
-    append_features(failure, QNL_ARCH_SPIRV, k.features & ~d->features);
+    failure.append_features(QNL_ARCH_SPIRV, k.features & ~d->features);
     return failure;
   }
   if (k.local_size == 0 || k.local_size > limits.maxComputeWorkGroupInvocations ||
@@ -79,26 +80,6 @@ qnl_status check_kernel(const VulkanDevice* d, const KernelCode& code, uint32_t 
                 k.shared_bytes, limits.maxComputeSharedMemorySize);
   const auto* words = reinterpret_cast<const uint32_t*>(static_cast<const char*>(code.data) + k.code_offset);
   return verify_module(words, k.code_bytes / 4, k.local_size, k.features, "kernel", index, splittable, error);
-}
-
-qnl_status create_modules(VulkanDevice* d, const KernelCode& code, VulkanKernelSet* set, qnl_error* error) {
-  const auto* table = static_cast<const qnl_spirv_table*>(code.data);
-  for (uint32_t i = 0; i < code.kernel_count; ++i) {
-    const qnl_spirv_kernel& k = table->kernels[i];
-    VulkanKernel& kernel = set->kernels[i];
-    qnl_status status = check_kernel(d, code, i, k, &kernel.splittable, error);
-    if (status != QNL_OK) return status;
-    VkShaderModuleCreateInfo info = {VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO};
-    info.codeSize = k.code_bytes;
-    info.pCode = reinterpret_cast<const uint32_t*>(static_cast<const char*>(code.data) + k.code_offset);
-    kernel.binding_count = k.binding_count;
-    kernel.symbol_count = k.symbol_count;
-    VkResult result = d->api.CreateShaderModule(d->device, &info, nullptr, &kernel.module);
-    if (result != VK_SUCCESS)
-      return fail(error, check(d, result), "kernel {}: the driver does not take its module, {}", i,
-                  result_name(result));
-  }
-  return QNL_OK;
 }
 
 void delete_set(VulkanDevice* d, VulkanKernelSet* set) {
@@ -191,6 +172,28 @@ void store_cache(VulkanDevice* d) {
 
 }  // namespace
 
+qnl_status need_kernel(VulkanDevice* d, VulkanKernelSet* set, uint32_t index, qnl_error* error) {
+  VulkanKernel& kernel = set->kernels[index];
+  if (kernel.module != VK_NULL_HANDLE) return QNL_OK;
+  const qnl_spirv_kernel& k = static_cast<const qnl_spirv_table*>(set->code)->kernels[index];
+  KernelCode code = {set->code, set->code_bytes, QNL_ARCH_SPIRV, set->kernel_count};
+  qnl_status status = check_kernel(d, code, index, k, &kernel.splittable, error);
+  if (status != QNL_OK) return status;
+  VkShaderModuleCreateInfo info = {VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO};
+  info.codeSize = k.code_bytes;
+  info.pCode = reinterpret_cast<const uint32_t*>(static_cast<const char*>(set->code) + k.code_offset);
+  VkResult result = d->api.CreateShaderModule(d->device, &info, nullptr, &kernel.module);
+  if (result != VK_SUCCESS) {
+    kernel.module = VK_NULL_HANDLE;
+    return fail(error, check(d, result), "kernel {}: the driver does not take its module, {}", index,
+                result_name(result));
+  }
+  kernel.binding_count = k.binding_count;
+  kernel.symbol_count = k.symbol_count;
+  d->counts.modules += 1;
+  return QNL_OK;
+}
+
 qnl_status load_kernels(Device* device, const KernelCode& code, KernelSet** kernels, qnl_error* error) {
   VulkanDevice* d = vulkan(device);
   if (d->faulted) return fail(error, QNL_DEVICE_FAULT, "kernels: the device is lost");
@@ -212,10 +215,6 @@ qnl_status load_kernels(Device* device, const KernelCode& code, KernelSet** kern
   set->block_bytes = bytes;
   set->kernel_count = code.kernel_count;
   d->memory_used += bytes;
-  if (qnl_status status = create_modules(d, code, set, error); status != QNL_OK) {
-    delete_set(d, set);
-    return status;
-  }
   set->users = 1;
   set->next = d->kernel_sets;
   d->kernel_sets = set;

@@ -1,4 +1,4 @@
-// Memory of the Vulkan device: arenas, and transfers to and from them.
+// Arenas of the Vulkan device, and transfers to and from them.
 #include <string.h>
 
 #include <initializer_list>
@@ -6,7 +6,7 @@
 
 #include "core/trace.h"
 #include "platform/platform.h"
-#include "vulkan/vulkan_device.h"
+#include "vulkan/vulkan_blocks.h"
 
 namespace quernel::runtime::vulkan {
 
@@ -47,14 +47,6 @@ uint32_t find_type(const VulkanDevice* d, uint32_t allowed, Memory kind) {
   return ~0u;
 }
 
-qnl_status bind_memory(VulkanDevice* d, const void* next, uint64_t bytes, uint32_t type, Buffer* buffer) {
-  if (type == ~0u) return QNL_OUT_OF_MEMORY;
-  VkMemoryAllocateInfo info = {VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO, next, bytes, type};
-  VkResult result = d->api.AllocateMemory(d->device, &info, nullptr, &buffer->memory);
-  if (result == VK_SUCCESS) result = d->api.BindBufferMemory(d->device, buffer->buffer, buffer->memory, 0);
-  return check(d, result);
-}
-
 // A buffer over memory of this process. QNL_OUT_OF_MEMORY where the driver does not take it.
 qnl_status import_buffer(VulkanDevice* d, char* memory, uint64_t bytes, Buffer* buffer) {
   VkExternalMemoryBufferCreateInfo external = {VK_STRUCTURE_TYPE_EXTERNAL_MEMORY_BUFFER_CREATE_INFO, nullptr,
@@ -75,7 +67,7 @@ qnl_status import_buffer(VulkanDevice* d, char* memory, uint64_t bytes, Buffer* 
   uint32_t type = find_type(d, needs.memoryTypeBits & properties.memoryTypeBits, kMapped, 0);
   status = QNL_OUT_OF_MEMORY;
   if (result == VK_SUCCESS && needs.size <= bytes && type != ~0u)
-    status = bind_memory(d, &import, bytes, type, buffer);
+    status = bind_own_memory(d, &import, bytes, type, false, buffer);
   if (status != QNL_OK) destroy_buffer(d, buffer);
   return status;
 }
@@ -257,20 +249,17 @@ qnl_status create_buffer(VulkanDevice* d, uint64_t bytes, Memory kind, Buffer* b
   uint32_t type = find_type(d, needs.memoryTypeBits, kind);
   if (type != ~0u && needs.size > d->memory.memoryHeaps[d->memory.memoryTypes[type].heapIndex].size)
     type = ~0u;
-  status = bind_memory(d, nullptr, needs.size, type, buffer);
-  if (status == QNL_OK && kind != Memory::kLocal) {
-    void* mapped = nullptr;
-    status = check(d, d->api.MapMemory(d->device, buffer->memory, 0, VK_WHOLE_SIZE, 0, &mapped));
-    buffer->mapped = static_cast<char*>(mapped);
-  }
+  status =
+      type == ~0u ? QNL_OUT_OF_MEMORY : bind_shared_memory(d, needs, type, kind != Memory::kLocal, buffer);
   if (status != QNL_OK) destroy_buffer(d, buffer);
   return status;
 }
 
 void destroy_buffer(VulkanDevice* d, Buffer* buffer) {
   d->api.DestroyBuffer(d->device, buffer->buffer, nullptr);
-  d->api.FreeMemory(d->device, buffer->memory, nullptr);
-  *buffer = {};
+  release_memory(d, buffer);
+  buffer->~Buffer();
+  new (buffer) Buffer;
 }
 
 qnl_status allocate_arena(Device* device, uint64_t bytes, bool host_access, DeviceArena* arena) {
@@ -374,10 +363,15 @@ qnl_status read(Device* device, const DeviceRange& source, void* target, uint64_
 qnl_status copy(Device* device, const DeviceRange& source, const DeviceRange& target, uint64_t bytes) {
   VulkanDevice* d = vulkan(device);
   if (!inside(source, bytes) || !writable(target, bytes)) return QNL_INVALID_ARGUMENT;
-  if (host_address(source) != nullptr) return write(device, target, host_address(source), bytes);
-  if (host_address(target) != nullptr) return read(device, source, host_address(target), bytes);
+  char *from_host = host_address(source), *to_host = host_address(target);
+  if (from_host != nullptr && to_host == nullptr) return write(device, target, from_host, bytes);
+  if (from_host == nullptr && to_host != nullptr) return read(device, source, to_host, bytes);
   if (qnl_status status = ready(d); status != QNL_OK || bytes == 0) return status;
   TraceScope scope(d, QNL_TRACE_COPY, nullptr, bytes);
+  if (from_host != nullptr) {
+    memmove(to_host, from_host, bytes);
+    return QNL_OK;
+  }
   Arena *from = arena_of(source), *to = arena_of(target);
   uint64_t a = source.offset, b = target.offset;
   uint64_t distance = a > b ? a - b : b - a;
@@ -413,6 +407,7 @@ qnl_status open_transfers(VulkanDevice* d) {
 void close_transfers(VulkanDevice* d) {
   destroy_buffer(d, &d->staging);
   destroy_buffer(d, &d->empty);
+  free_blocks(d);
   d->api.DestroyFence(d->device, d->fence, nullptr);
   d->api.DestroyCommandPool(d->device, d->pool, nullptr);
 }

@@ -9,6 +9,21 @@
 
 namespace quernel::runtime::vulkan {
 
+const char* type_name(VkPhysicalDeviceType type) {
+  switch (type) {
+    case VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU:
+      return "discrete";
+    case VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU:
+      return "integrated";
+    case VK_PHYSICAL_DEVICE_TYPE_VIRTUAL_GPU:
+      return "virtual";
+    case VK_PHYSICAL_DEVICE_TYPE_CPU:
+      return "cpu";
+    default:
+      return "other";
+  }
+}
+
 namespace {
 
 constexpr uint32_t kMaxDevices = 32;
@@ -24,21 +39,6 @@ bool contains(const char* text, const char* part) {
     if (part[i] == '\0') return true;
   }
   return false;
-}
-
-const char* type_name(VkPhysicalDeviceType type) {
-  switch (type) {
-    case VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU:
-      return "discrete";
-    case VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU:
-      return "integrated";
-    case VK_PHYSICAL_DEVICE_TYPE_VIRTUAL_GPU:
-      return "virtual";
-    case VK_PHYSICAL_DEVICE_TYPE_CPU:
-      return "cpu";
-    default:
-      return "other";
-  }
 }
 
 // Which of several devices is taken when the caller does not say: the greater first.
@@ -413,6 +413,7 @@ constexpr DeviceTable kVulkanTable = {
     Locked<event_done>::call,
     event_wait_locked,
     Locked<wait_idle>::call,
+    Locked<describe>::call,
 };
 
 qnl_status open_device(VulkanDevice* d, const qnl_vulkan_options& options, qnl_error* error) {
@@ -480,6 +481,11 @@ void inject_fault(qnl_device* device) {
 void hide_clock(qnl_device* device) {
   Guard guard(&vulkan(device)->lock);
   vulkan(device)->timestamp_bits = 0;
+}
+void limit_memory(qnl_device* device, uint32_t allocations, uint64_t bytes) {
+  Guard guard(&vulkan(device)->lock);
+  vulkan(device)->properties.limits.maxMemoryAllocationCount = allocations;
+  vulkan(device)->memory_limit = bytes;
 }
 void limit_windows(qnl_device* device, uint32_t bytes) {
   Guard guard(&vulkan(device)->lock);

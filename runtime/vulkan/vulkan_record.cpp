@@ -63,14 +63,15 @@ uint64_t uniform_stride(const VulkanDevice* d, const VulkanKernel& kernel) {
   return (uint64_t{kernel.words()} * 4 + unit - 1) / unit * unit;
 }
 
-qnl_status count_needs(const VulkanDevice* d, const CommandList& list, const VulkanKernelSet* set,
-                       Needs* needs, qnl_error* error) {
+qnl_status count_needs(VulkanDevice* d, const CommandList& list, VulkanKernelSet* set, Needs* needs,
+                       qnl_error* error) {
   for (uint32_t c = 0; c < list.command_count; ++c) {
     const Command& command = list.commands[c];
     if (command.kind != QNL_ITEM_DISPATCH) continue;
     if (command.kernel >= set->kernel_count)
       return fail(error, QNL_MALFORMED_IMAGE, "item {}: expected a kernel below {}, found {}", c,
                   set->kernel_count, command.kernel);
+    if (qnl_status status = need_kernel(d, set, command.kernel, error); status != QNL_OK) return status;
     const VulkanKernel& kernel = set->kernels[command.kernel];
     if (command.binding_count != kernel.binding_count || command.symbol_count != kernel.symbol_count)
       return fail(error, QNL_MALFORMED_IMAGE,

@@ -247,8 +247,11 @@ qnl_status submit(Device* device, Recording* recording, uint32_t begin, uint32_t
 
 qnl_status launch(Device* device, KernelSet* kernels, uint32_t kernel, uint64_t workgroups,
                   const DeviceRange* bindings, uint32_t count, const int64_t* symbols) {
-  const auto* set = static_cast<const VulkanKernelSet*>(kernels);
-  if (kernel >= set->kernel_count || count != set->kernels[kernel].binding_count ||
+  auto* set = static_cast<VulkanKernelSet*>(kernels);
+  if (kernel >= set->kernel_count) return QNL_INVALID_ARGUMENT;
+  qnl_status status = need_kernel(vulkan(device), set, kernel, nullptr);
+  if (status != QNL_OK) return status;
+  if (count != set->kernels[kernel].binding_count ||
       (symbols == nullptr && set->kernels[kernel].symbol_count != 0))
     return QNL_INVALID_ARGUMENT;
   uint64_t bytes[kMaxBindings];
@@ -271,7 +274,7 @@ qnl_status launch(Device* device, KernelSet* kernels, uint32_t kernel, uint64_t 
   list.binding_count = count;
   alignas(64) char memory[sizeof(VulkanRecording)];
   Recording* recording = nullptr;
-  qnl_status status = record(device, list, kernels, memory, &recording, nullptr);
+  status = record(device, list, kernels, memory, &recording, nullptr);
   if (status != QNL_OK) return status;
   Event event;
   CommandFailure failure;

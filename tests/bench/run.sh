@@ -39,10 +39,10 @@ compile_program() {
 quietly ./toolchains/install_debian.sh --bench
 if [[ $own == 1 && $build == 1 ]]; then
   quietly ./toolchains/install_debian.sh --build --test
-  for preset in release minsize; do
-    quietly cmake --preset "$preset"
-    quietly cmake --build "build/$preset" --target compiler/all runtime/all
-  done
+  quietly cmake --preset release
+  quietly cmake --build build/release --target compiler/all runtime/all
+  quietly cmake --preset minsize
+  quietly cmake --build build/minsize
 fi
 if [[ $own == 1 && ! -x build/release/bin/quernel-run ]]; then
   echo "bench: expected build/release/bin/quernel-run: run without --no-build, or with --peer-only" >&2

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What the shaders of a Vulkan variant execute and move: counts of their SPIR-V, weighted by the trips of the loops.
 
-shader_counts.py [--bin build/release/bin] [--target vulkan] [--trips N] [--json FILE] MODEL…
+shader_counts.py [--bin build/release/bin] [--target vulkan] [--device-profile P] [--trips N] [--json FILE] MODEL…
 
 MODEL is what `quernel compile` reads, or a folder of *.spvasm that `--dump-dir` left. Counted is one invocation that takes every
 branch. A load is uniform where its address does not depend on the invocation: a workgroup needs its bytes once. Loops whose trips only
@@ -170,6 +170,8 @@ def shaders(model, arguments):
     folder = tempfile.TemporaryDirectory()
     command = [os.path.join(arguments.bin, "quernel"), "compile", model, "--target", arguments.target, "-o",
                os.path.join(folder.name, "model.qnl"), "--dump-dir", folder.name]
+    if arguments.device_profile:
+        command += ["--device-profile", arguments.device_profile]
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     if done.returncode != 0:
         sys.exit(f"shader_counts: {' '.join(command)}: exit {done.returncode}\n{done.stdout[-3000:]}")
@@ -180,6 +182,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--bin", default=os.path.join(ROOT, "build/release/bin"))
     parser.add_argument("--target", default="vulkan")
+    parser.add_argument("--device-profile")
     parser.add_argument("--trips", type=int, default=1)
     parser.add_argument("--json")
     parser.add_argument("models", nargs="+", metavar="MODEL")

@@ -5,7 +5,7 @@ parts of the runtime as they are linked into quernel-run of the preset minsize.
 sizes.py [--bin build/release/bin] [--models NAME,NAME…] [--targets NAME,NAME…] [--no-runtime] [--json FILE]
 sizes.py --runtime-limit ARCHITECTURE=BYTES [--runtime-limit …]
 
-Architectures without a cross compiler are left out, and said to be. With limits only the runtime of these architectures is built; the
+Architectures without a cross compiler are left out, and said to be. With limits, of core and CPU device, only the runtime of these architectures is built; the
 result is 0 when it keeps all of them, 77 when there was no compiler for any."""
 import argparse
 import glob
@@ -22,6 +22,7 @@ MODELS = ["mnist_8", "micro_kws_fp32", "micro_kws_qdq", "fomo_mnv2_onnx", "cct_2
 PARTS = [("verifier", r"core/.*verify"), ("reader", r"core/bundle_reader"), ("core", r"core/"), ("loader", r"cpu/image"), ("cpu", r"cpu/"),
          ("platform", r"platform/"),
          ("choose", r"choose/"), ("others", r"")]
+RUNNING = ("verifier", "reader", "core", "loader", "cpu")  # what a limit is for
 
 
 def run(*command, check=True):
@@ -85,7 +86,7 @@ def runtime_sizes(names=None):
             continue
         run("cmake", "--build", build, "--target", "quernel-run")
         parts = runtime_parts(map_file)
-        rows.append({"architecture": name, **parts, "all": sum(parts.values())})
+        rows.append({"architecture": name, **parts, "core + cpu": sum(parts[part] for part in RUNNING), "all": sum(parts.values())})
     return rows
 
 
@@ -98,7 +99,7 @@ def check_runtime(limits):
     rows = runtime_sizes(limits)
     for row in rows:
         table(f"Runtime for {row['architecture']}, limit {limits[row['architecture']]:,}", list(row), [list(row.values())])
-    over = [row["architecture"] for row in rows if row["all"] > limits[row["architecture"]]]
+    over = [row["architecture"] for row in rows if row["core + cpu"] > limits[row["architecture"]]]
     if over:
         print(f"sizes: the runtime for {', '.join(over)} is over its limit; make it smaller, nm --size-sort says where it is large")
     return 1 if over else 0 if rows else 77

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """--device auto: Vulkan where it is right and faster, else the CPU, with a line that says why; the decision is kept beside the
-bundle. A device that is lost in use is given up, and the CPU finishes the run. --device vulkan is forced."""
+bundle, and where it says the CPU Vulkan is not opened. A device that is lost in use is given up, and the CPU finishes the run. --device vulkan is forced."""
 import json
 import os
 import resource
@@ -20,14 +20,15 @@ NO_DRIVER = dict(os.environ, VK_ICD_FILENAMES="/nonexistent.json", VK_DRIVER_FIL
 SIZE = 1000
 VALUES = [(i % 17 - 8) * 0.5 for i in range(SIZE)]
 RELU = [max(v, 0.0) for v in VALUES]
-FASTER, REASON_AT = 1, 12  # of the decision's file: choice_file.cpp
+FASTER, SLOWER, REASON_AT = 1, 15, 12  # of the decision's file: choice_file.cpp
 
 
 class ChooseDevice(ToolTest):
-    def bundle(self, *options, targets=("native", "vulkan"), tests=True, expected=RELU):
+    def bundle(self, *options, targets=("native", "vulkan"), tests=True, expected=RELU, nodes=(onnx.node("Relu", ["x"], ["y"]),),
+               weights=()):
         os.makedirs(self.path("relu/test_data_set_0"), exist_ok=True)
-        self.write("relu/model.onnx", onnx.model([onnx.node("Relu", ["x"], ["y"])], [onnx.value("x", onnx.FLOAT, [SIZE])],
-                                                 [onnx.value("y", onnx.FLOAT, [SIZE])]))
+        self.write("relu/model.onnx", onnx.model(nodes, [onnx.value("x", onnx.FLOAT, [SIZE])], [onnx.value("y", onnx.FLOAT, [SIZE])],
+                                                 weights))
         self.write("relu/test_data_set_0/input_0.pb", onnx.float_tensor("x", [SIZE], VALUES))
         self.write("relu/test_data_set_0/output_0.pb", onnx.float_tensor("y", [SIZE], expected))
         named = [word for target in targets for word in ("--target", target)]
@@ -48,10 +49,10 @@ class ChooseDevice(ToolTest):
         for text in says:
             self.assertIn(text, said)
 
-    def store_faster(self):
-        """Makes the decision's file say that the device is faster."""
+    def store(self, reason):
+        """Makes the decision's file say that the device is faster, or slower."""
         data = bytearray(self.read("relu.qnl.choice"))
-        struct.pack_into("<I", data, REASON_AT, FASTER)
+        struct.pack_into("<I", data, REASON_AT, reason)
         data[-8:] = struct.pack("<Q", bundle_hash(bytes(data[:-8])))
         self.write("relu.qnl.choice", bytes(data))
 
@@ -74,6 +75,45 @@ class ChooseDevice(ToolTest):
         _, said = self.runs("relu.qnl")
         self.assertIn("right on 1 test vector", said)
         self.assertGreater(len(self.read("relu.qnl.choice")), 500)
+
+    def opens_vulkan(self, device="auto", env=ENVIRONMENT):
+        """-> whether the run looks for Vulkan's library, and what is said of the device"""
+        _, said = self.runs("relu.qnl", device=device, env=dict(env, LD_DEBUG="files", LD_DEBUG_OUTPUT=self.path("libraries")))
+        opened = False
+        for name in os.listdir(self.dir):
+            if name.startswith("libraries."):
+                opened = opened or b"libvulkan" in self.read(name)
+                os.remove(self.path(name))
+        return opened, said
+
+    def test_the_cpu_without_opening_vulkan(self):
+        with open(ENVIRONMENT["VK_ICD_FILENAMES"].split(":")[0], "rb") as f:
+            driver = f.read()
+        self.write("driver.json", driver)
+        env = dict(ENVIRONMENT, VK_ICD_FILENAMES=self.path("driver.json"))
+        self.bundle()
+        opened, said = self.opens_vulkan(env=env)
+        self.assertTrue(opened)
+        self.assertIn("right on 1 test vector", said)
+        self.store(SLOWER)
+        known = "quernel-run: device: the CPU, as decided before ('relu.qnl.choice')\n"
+        self.assertEqual(self.opens_vulkan(env=env), (False, known))
+        # A driver that is installed again may be another one: the device is looked at once, and is the same.
+        os.remove(self.path("driver.json"))
+        self.write("driver.json", driver)
+        self.assertEqual(self.opens_vulkan(env=env), (True, known))
+        self.assertEqual(self.opens_vulkan(env=env), (False, known))
+        # One chosen in another way may be another device.
+        self.assertEqual(self.opens_vulkan("auto:0", env=env), (True, known))
+        self.assertEqual(self.opens_vulkan("auto:0", env=env), (False, known))
+        self.store(FASTER)
+        opened, said = self.opens_vulkan("auto:0", env=env)
+        self.assertTrue(opened)
+        self.assertIn("device: Vulkan, as decided before", said)
+        self.bundle(targets=("native",))
+        opened, said = self.opens_vulkan(env=env)
+        self.assertFalse(opened)
+        self.assertIn("device: the CPU: Vulkan: the bundle has no code for it", said)
 
     def test_other_tools(self):
         self.bundle()
@@ -133,14 +173,14 @@ class ChooseDevice(ToolTest):
         self.succeeds("quernel", "compile", "free.onnx", "-o", "free.qnl", "-q", "--target", "native", "--target", "vulkan")
         self.runs("free.qnl", "--symbol", "n=1000")
         # More than any device has: known before anything is made.
-        lines = self.runs_in(2 << 30, "--symbol", "n=1000000000")
+        lines = self.runs_in(2 << 30, "--symbol", "n=1000000000", "--choose-anew")
         self.assertRegex(lines[0], r"device: the CPU: device 'vulkan:.*': the bundle needs a block of memory of 8000000\d+ bytes, expected at "
                                    r"most \d+$")
         self.assertIn("no memory for", lines[1])
         # As much as the device has, but not now.
         data = self.read("free.qnl.choice")
         self.write("relu.qnl.choice", data)
-        self.store_faster()
+        self.store(FASTER)
         self.write("free.qnl.choice", self.read("relu.qnl.choice"))
         lines = self.runs_in(2 << 30, "--symbol", "n=240000000")
         self.assertIn("device: Vulkan, as decided before", lines[0])
@@ -149,10 +189,14 @@ class ChooseDevice(ToolTest):
         self.assertEqual(self.read("free.qnl.choice"), self.read("relu.qnl.choice"))
 
     def test_lost_in_use(self):
-        self.bundle()
+        # The same function by way of a product of 2 GFLOP: a device that is done before it is waited for is not lost.
+        nodes = (onnx.node("Expand", ["x", "shape"], ["rows"]), onnx.node("MatMul", ["rows", "rows"], ["product"]),
+                 onnx.node("Abs", ["product"], ["sizes"]), onnx.node("ReduceMin", ["sizes"], ["zero"], attributes=(onnx.int_attribute("keepdims", 0),)),
+                 onnx.node("Relu", ["x"], ["relu"]), onnx.node("Add", ["relu", "zero"], ["y"]))
+        self.bundle(nodes=nodes, weights=(onnx.int_tensor("shape", [2], [SIZE, SIZE]),))
         self.runs("relu.qnl")
         for mode in ((), ("--test",)):
-            self.store_faster()
+            self.store(FASTER)
             out, said = self.runs("relu.qnl", *mode)
             self.assertIn("device: Vulkan, as decided before", said)
             # No device answers that soon.

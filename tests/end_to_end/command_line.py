@@ -4,12 +4,16 @@ import json
 import os
 import resource
 import shutil
+import sys
 import unittest
 
 import onnx_file as onnx
-from tools import DIGITS, SANITIZED, ToolTest
+from tools import DIGITS, ROOT, SANITIZED, ToolTest
 
-COMMANDS = ("compile", "check", "verify", "inspect", "bench", "tune", "opt", "targets")
+sys.path.append(os.path.join(ROOT, "tests"))
+from vulkan_driver import vulkan_environment  # noqa: E402
+
+COMMANDS = ("compile", "check", "verify", "inspect", "bench", "tune", "opt", "targets", "devices", "probe")
 
 
 class CommandLine(ToolTest):
@@ -46,6 +50,50 @@ class CommandLine(ToolTest):
         self.fails("quernel", "compile", DIGITS, "-o", "x.qnl", "--input-value", "x.npy", says=["--input-value: expected NAME=FILE, found 'x.npy'"], code=2)
         self.fails("quernel", "check", DIGITS, "--input-value", "x=x.txt", says=["expected a file that ends in .npy or .pb, found 'x.txt'"], code=2)
         self.fails("quernel", "check", DIGITS, "--input-value", "x=none.npy", says=["'none.npy': cannot be opened"], code=2)
+
+    def test_only_some_of_the_entry_points_are_built(self):
+        self.write("a.qg", b"graph @main(%x: f32[4]) {\n  %1 = add %x, %x : f32[4]\n  return y = %1\n}\n")
+        entries = ("a.qg", "-o", "x.qnl", "--entry", "prefill", "--entry", "decode", "--entry", "decode4",
+                   "--entry", "other@missing.onnx")
+        for patterns, built in ((["decode*"], ["decode", "decode4"]), (["decode", "pre*"], ["prefill", "decode"])):
+            self.succeeds("quernel", "compile", *entries, *(word for pattern in patterns for word in ("--only-entry", pattern)))
+            document = json.loads(self.succeeds("quernel", "inspect", "x.qnl", "--json"))
+            self.assertEqual([entry["name"] for entry in document["entry_points"]], built)
+        self.fails("quernel", "compile", *entries, "--only-entry", "decode44", "--only-entry", "decode", code=1,
+                   says=["entry points to build: expected a pattern that matches one of 'decode4', 'decode', ", "found 'decode44'"])
+        self.fails("quernel", "compile", *entries, code=1, says=["missing.onnx"])
+        self.fails("quernel", "compile", "a.qg", "-o", "x.qnl", "--only-entry", "m", code=1,
+                   says=["expected a pattern that matches one of 'main', found 'm'"])
+        self.succeeds("quernel", "compile", "a.qg", "-o", "x.qnl", "--only-entry", "m*")
+
+    def test_devices_and_sessions_describe_themselves(self):
+        def listed(*options):                                            # drivers of Vulkan may leak, which is not ours
+            done = self.run_tool("quernel", "devices", *options, env=vulkan_environment() or os.environ)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            return done.stdout
+
+        devices = json.loads(listed("--json"))
+        self.assertEqual((devices[0]["name"], devices[0]["code"]), ("cpu", "ELF image"))
+        for device in devices[1:]:
+            self.assertTrue(device["name"].startswith("vulkan:"))
+            self.assertGreater(device["limits"]["workgroup_invocations"], 0)
+        self.assertIn("name: cpu\n", listed())
+        bundle = self.compile_digits()
+        found = json.loads(self.succeeds("quernel", "inspect", bundle, "--session", "--json"))
+        session = found["session"]
+        self.assertEqual((found["device"]["name"], session["device"], session["entry_point"]), ("cpu", "cpu", "torch_jit"))
+        self.assertEqual(session["recording"]["items"], len(session["items"]))
+        self.assertEqual(sum(kernel["items"] for kernel in session["kernels"]),
+                         sum("kernel" in item for item in session["items"]))
+        places = {arena["arena"]: arena for arena in session["arenas"]}
+        for item in session["items"]:
+            for binding in item["bindings"]:
+                place = places[binding["arena"]]
+                self.assertLessEqual(binding["offset"] + binding["bytes"], place["offset"] + place["bytes"])
+        self.assertIn("\nitems:\n  item 0, name ", self.succeeds("quernel", "inspect", bundle, "--session"))
+        self.fails("quernel", "inspect", bundle, "--session", "--entry", "other", says=["other"])
+        self.fails("quernel", "inspect", bundle, "--session", "--device", "gpu", code=2, says=["--device: expected cpu, vulkan, or auto"])
+        self.fails("quernel", "inspect", bundle, "--entry", "torch_jit", code=2, says=["--session"])
 
     def test_wrong_command_lines_of_quernel_run_exit_with_2(self):
         for arguments, says in (((), "expected a bundle"), (("a", "b", "c"), "unexpected argument 'c'"),

@@ -56,6 +56,10 @@ class Placement(ToolTest):
                 worst = max(abs(a - b) for a, b in zip(expected, found))
                 self.assertLess(worst, 1e-5 * max(map(abs, expected)))
                 self.check_trace(on_host)
+                done = self.run_tool("quernel", "inspect", "split.qnl", "--session", "--device", "vulkan", "--json", env=vulkan_environment())
+                session = json.loads(done.stdout)["session"]
+                for kernels, host in (("kernels", False), ("host_kernels", True)):
+                    self.assertEqual(sum(kernel["items"] for kernel in session.get(kernels, [])), on_host.count(host))
 
     def check_trace(self, on_host):
         """Items in order, each where it belongs; a submission for each stretch of one of the two; nothing is copied but the input."""
@@ -77,7 +81,25 @@ class Placement(ToolTest):
         again, _ = self.output("one.qnl", "--device", "vulkan", env=vulkan_environment())
         self.assertEqual(again["target"], report["target"])
 
+    @unittest.skipIf(SANITIZED or vulkan_environment() is None, "no Vulkan, or its driver is not for the sanitizers")
+    def test_a_probed_device_can_be_compiled_for(self):
+        done = self.run_tool("quernel", "probe", "--device", "vulkan", "-o", "profile", env=vulkan_environment())
+        self.assertEqual(done.returncode, 0, done.stderr)
+        with open(self.path("profile")) as file:
+            facts = dict(line.split("#")[0].split() for line in file if not line.startswith("#"))
+        for fact in ("flops_per_second", "memory_bytes_per_second", "transfer_bytes_per_second", "transfer_seconds"):
+            self.assertGreater(float(facts[fact]), 0, fact)
+        self.compile("probed.qnl", "--target", "vulkan/native", "--device-profile", "profile")
+        report, _ = self.output("probed.qnl", "--device", "vulkan", env=vulkan_environment())
+        self.assertTrue(report["target"].startswith("vulkan/"), report)
+
     def test_mistakes_are_named(self):
+        told = self.refused("--device-profile", "p")
+        self.assertIn("device profile 'p': expected a GPU among the targets, found none", told)
+        self.assertIn("name one (--target=vulkan), or leave the profile out", told)
+        told = self.refused("--device-profile", "nowhere", "--target", "vulkan")
+        self.assertIn("cannot be read: expected a device profile", told)
+        self.assertIn("`quernel probe` writes one", told)
         self.assertIn("--place: expected a target that is a GPU with a processor beside it", self.refused("--place", "cpu:*"))
         self.assertIn("expected a target that is a GPU with", self.refused("--place", "cpu:*", "--target", "vulkan"))
         self.assertIn("--place: no node has a name like 'Conv_99'",

@@ -76,10 +76,19 @@ bool is_window(const Graph& graph, const Node& node) {
   return true;
 }
 
+// Whether the rows of all channels that a row of results needs may be put together in scratch.
+bool has_few_channels(const Graph& graph, const Node& node, const StagedImages& images) {
+  const Shape &x = graph.shape(node.inputs[0]), &w = graph.shape(node.inputs[1]);
+  if (x.size() != 4 || !always_le(x[1], kFewChannels) || !x[3].is_const()) return false;
+  constexpr int64_t kBeside = 64;  // what lies around a row: padding, and what lines are aligned by
+  Dim bytes = x[1] * w[2] * (x[3] + kBeside) * element_size(graph.dtype(node.inputs[0]));
+  return images.largest_step > 1 && always_le(bytes, images.most_bytes);
+}
+
 // Whether a convolution reads and writes elements as fast with channels first: a matrix product of whole
-// images (windows of one position), or one that slides over each channel by itself, in steps of up to
-// `largest_step`.
-bool runs_as_fast_as_it_stands(const Graph& graph, const Node& node, int64_t largest_step) {
+// images (windows of one position), or one whose images are put together in scratch, which slides over each
+// channel by itself or over few.
+bool runs_as_fast_as_it_stands(const Graph& graph, const Node& node, const StagedImages& images) {
   const Contraction& c = node.attributes.contraction;
   int axes = static_cast<int>(c.axes.size());
   bool windows = false, mixes_channels = false;
@@ -89,7 +98,7 @@ bool runs_as_fast_as_it_stands(const Graph& graph, const Node& node, int64_t lar
   }
   if (!windows) return true;
   std::optional<AffineForm> last = as_affine(c.a.back(), axes);
-  if (mixes_channels || !last) return false;
+  if (!last || (mixes_channels && !has_few_channels(graph, node, images))) return false;
   Dim step = 1;
   for (int i = 0; i < axes; ++i) {
     const Dim& coefficient = last->coefficients[i];
@@ -97,21 +106,21 @@ bool runs_as_fast_as_it_stands(const Graph& graph, const Node& node, int64_t lar
     if (!always_le(1, coefficient)) return false;
     step = max(step, coefficient);
   }
-  if (!(step == Dim(1))) {  // rows of known length, one result for each channel
-    if (!always_le(step, largest_step)) return false;
+  if (!(step == Dim(1)) || mixes_channels) {  // rows of known length, all results or one for each channel
+    if (!always_le(step, images.largest_step)) return false;
     for (int i = 0; i < axes; ++i) {
       if (!c.axes[i].extent.is_const()) return false;
       bool many = !c.axes[i].reduction && !(c.axes[i].extent == Dim(1));
-      if (many && uses_axis(c.out[1], i) && !uses_axis(c.a[1], i)) return false;
+      if (many && uses_axis(c.out[1], i) && uses_axis(c.a[1], i) == mixes_channels) return false;
     }
   }
-  return always_le(graph.shape(node.inputs[1])[1], 1);
+  return mixes_channels || always_le(graph.shape(node.inputs[1])[1], 1);
 }
 
 class ChannelsLast {
  public:
-  ChannelsLast(const Graph& graph, int64_t largest_step)
-      : old_(graph), permuted_(graph.values.size()), alone_(convolutions_alone(largest_step)) {}
+  ChannelsLast(const Graph& graph, const StagedImages& images)
+      : old_(graph), permuted_(graph.values.size()), alone_(convolutions_alone(images)) {}
 
   ValueId rule(Rewriter& r, const Node& node) {
     Form form;
@@ -164,7 +173,7 @@ class ChannelsLast {
 
   // The results of convolutions that do not need another order and have nothing to share it with: neither
   // convolutions nor windows, nor permutes that would cancel. Both permutes would be for one kernel.
-  std::set<ValueId> convolutions_alone(int64_t largest_step) const {
+  std::set<ValueId> convolutions_alone(const StagedImages& images) const {
     // Values that may run permuted together have one leader; kNoValue: stays plain.
     std::vector<ValueId> leader(old_.values.size(), kNoValue);
     std::map<ValueId, int> members;  // of leaders: convolutions, windows and permutes
@@ -206,7 +215,7 @@ class ChannelsLast {
     std::set<ValueId> alone;
     for (const Node& node : old_.nodes)
       if (node.op == OpKind::k_contract && is_convolution(old_, node) && members[find(node.output)] == 1 &&
-          runs_as_fast_as_it_stands(old_, node, largest_step))
+          runs_as_fast_as_it_stands(old_, node, images))
         alone.insert(node.output);
     return alone;
   }
@@ -347,11 +356,11 @@ class ChannelsLast {
 
 }  // namespace
 
-Expected<Graph> choose_channels_last(const Graph& graph, int64_t largest_step) {
+Expected<Graph> choose_channels_last(const Graph& graph, const StagedImages& images) {
   if (!std::any_of(graph.nodes.begin(), graph.nodes.end(),
                    [&](const Node& n) { return n.op == OpKind::k_contract && is_convolution(graph, n); }))
     return graph;
-  ChannelsLast state(graph, largest_step);
+  ChannelsLast state(graph, images);
   QUERNEL_TRY(Graph result,
               rewrite(graph, [&](Rewriter& r, const Node& node) { return state.rule(r, node); }));
   // Drop the plain forms that nobody used.

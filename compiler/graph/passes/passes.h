@@ -82,8 +82,13 @@ Expected<Graph> compose_views(const Graph& graph);
 
 // Convolutions and pools run channels-last: permutes are inserted around them and pushed outward through
 // elementwise ops, pads, windows, cat, reductions and takes until they meet and cancel.
-// A convolution of few channels (an image's) reads its operand as it comes. One that slides over each channel
-// by itself, in steps of up to `largest_step`, and has nothing to share the order with stays as it is.
-Expected<Graph> choose_channels_last(const Graph& graph, int64_t largest_step);
+// A convolution of few channels (an image's) reads its operand as it comes. One that has nothing to share the
+// order with stays as it is, where its kernel can put the images that a row of results needs together:
+// windows of one channel or of few.
+struct StagedImages {
+  int64_t largest_step = 1;  // of windows along rows
+  int64_t most_bytes = 0;
+};
+Expected<Graph> choose_channels_last(const Graph& graph, const StagedImages& images);
 
 }  // namespace quernel

@@ -64,10 +64,16 @@ struct CompileOptions {
   std::vector<PlaceRule> place;
   std::vector<CustomOpDescription> custom_ops;  // operators to import as custom ops
   std::vector<EntryPointOptions> entry_points;  // none: the model is the only one
-  int threads = 0;                              // code generation threads; 0: one per core
+  // Shell patterns: entry points whose name matches none of them are left out, and their models not read. A
+  // pattern that matches no name is invalid input. None: all are built.
+  std::vector<std::string> only_entry_points;
+  int threads = 0;  // code generation threads; 0: one per core
   // A file of tiling choices, as `quernel tune` writes them (schedule/tiling.h); contractions that it does
   // not name are tiled by estimate.
   std::string tuning_file;
+  // Facts of the GPU to compile for: a file, as `quernel probe` writes it, or the name of a preset
+  // (targets/device_profile.h).
+  std::string device_profile;
 
   // For developers: passes by name (`quernel opt --list`).
   std::vector<std::string> disabled_passes;

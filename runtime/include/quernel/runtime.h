@@ -88,7 +88,8 @@ typedef enum qnl_status {
 const char* qnl_status_text(qnl_status status);
 
 /* Detail of a failure: "subject: expected X, found Y". Every function that takes one accepts NULL, writes it
- * only when it fails, and always terminates the text. */
+ * only when it fails, and always terminates the text, which is empty in a runtime that was built without
+ * texts (QUERNEL_ERROR_TEXTS=OFF). */
 typedef struct qnl_error {
   qnl_status status;
   char text[508];
@@ -298,6 +299,13 @@ typedef struct qnl_device_info {
 } qnl_device_info;
 void qnl_device_get_info(const qnl_device* device, qnl_device_info* info);
 
+typedef enum qnl_text_form { QNL_TEXT = 0, QNL_JSON = 1 } qnl_text_form; /* for people; one JSON object */
+
+/* Writes what the device is and has (name, features, memory, limits; of Vulkan driver, versions and what it
+ * has done) to `text`, cut to `bytes` and always terminated, and returns the bytes that it takes in all, with
+ * the terminating zero. text may be NULL to get those. Numbers that are not known are null in JSON. */
+uint64_t qnl_device_describe(const qnl_device* device, qnl_text_form form, char* text, uint64_t bytes);
+
 /* ---- custom ops: operators that the compiler does not know, computed by functions of the application. A
  * bundle names them, "domain::Operator", with their signatures; qnl_session_options has the functions. */
 
@@ -375,10 +383,14 @@ typedef struct qnl_session_options {
   uint64_t io_memory_bytes;
   /* Non-zero: no slots are allocated for inputs and outputs; every one must be bound before a run. */
   int io_bound_by_caller;
-  /* Use the state arenas of this session of the same bundle (another entry point, say) instead of own ones.
-   * It must outlive the new session. The two do not run at the same time: QNL_RUN_IN_FLIGHT. Submitted to
-   * the same thread or queue they run one after another. */
-  qnl_session* share_state_with;
+  /* Not NULL: the new session is a child of this one, of the same bundle and device, another entry point,
+   * say. It uses its parent's weights and code. A parent may be destroyed before its children: it cannot be
+   * used any more then, and what it holds goes with the last of them; memory that the caller gave it has to
+   * stay until then. */
+  qnl_session* parent;
+  /* Non-zero: the child uses its parent's states in place of own ones. The two do not run at the same time
+   * then: QNL_RUN_IN_FLIGHT. Submitted to the same thread or queue they run one after another. */
+  int share_state;
   /* Values of symbols to make memory for. A symbol that is not named counts with its max where that is at
    * most 2^16, else with its min. */
   const qnl_symbol_value* symbols;
@@ -496,6 +508,11 @@ QNL_NODISCARD qnl_status qnl_session_save_state(qnl_session* session, void* data
 QNL_NODISCARD qnl_status qnl_session_restore_state(qnl_session* session, const void* data, uint64_t bytes,
                                                    qnl_error* error);
 
+/* Copies all state of one session into another of the same bundle, on any two devices, and so forks it. On
+ * one device the copy stays there: nothing of it passes through memory of the process where the device has
+ * its own. */
+QNL_NODISCARD qnl_status qnl_session_copy_state(qnl_session* target, qnl_session* source, qnl_error* error);
+
 /* A function the schedule calls: pointers to the item's bindings, in order, and their byte counts. Returns 0,
  * or a code that ends the run with QNL_CALLBACK_FAILED. */
 typedef int32_t (*qnl_host_callback)(void* user, void* const* bindings, const uint64_t* bytes,
@@ -528,6 +545,10 @@ typedef struct qnl_item_info {
 uint32_t qnl_session_item_count(const qnl_session* session);
 /* Item of the session's plan; QNL_INVALID_ARGUMENT past the end. */
 QNL_NODISCARD qnl_status qnl_session_get_item(const qnl_session* session, uint32_t item, qnl_item_info* info);
+
+/* As qnl_device_describe, of a session: where it runs, memory, recording, symbols, inputs and outputs, arenas
+ * with their places, the kernels that it uses, items with their bindings. Not while a run is in flight. */
+uint64_t qnl_session_describe(const qnl_session* session, qnl_text_form form, char* text, uint64_t bytes);
 
 /* Called after each execution of an item with the time it took on the device, by the device's own clock; not
  * of loops and branches, whose time is that of the items in them. Items run one after another while it is
@@ -595,7 +616,8 @@ typedef struct qnl_choice_options {
   const qnl_session_options* session;
   /* File that keeps the decision, so that the next process need not try again: looked at only where bundle,
    * device, driver, runtime, CPU, its threads and the options are those of then, replaced as a whole where
-   * not. One that cannot be written is done without. NULL: none. At most 4000 characters. */
+   * not. Where it says the CPU and no driver has been installed since, Vulkan is not opened. One that cannot
+   * be written is done without. NULL: none. At most 4000 characters. */
   const char* cache_path;
   int check_anew; /* non-zero: whatever the file says */
   int force;      /* non-zero: the Vulkan device even where the decision is against it, which choice->text
@@ -609,6 +631,7 @@ typedef struct qnl_choice {
   uint32_t test_count;                          /* test vectors that were compared */
   uint64_t vulkan_nanoseconds, cpu_nanoseconds; /* of a run of all of them, medians added up; 0: not timed */
   uint64_t key;                                 /* of the decision in its file; 0: it is not kept */
+  uint64_t system_key;                          /* the same, of what is known before a device is opened */
   char text[508];                               /* what was chosen and why, for people */
 } qnl_choice;
 

@@ -100,8 +100,8 @@ bool loops_are_short(const quernel::Bundle& bundle, uint32_t entry) {
     if (reader.symbol(i).runtime && reader.symbol(i).max > 2000) return false;
   for (uint32_t v = 0; v < reader.variant_count(); ++v) {
     int loops = 0;
-    for (uint32_t i = 0; i < reader.item_count(entry, v); ++i)
-      if (reader.item(entry, v, i).kind == QNL_ITEM_LOOP) ++loops;
+    for (uint32_t i = 0; i < reader.item_count(reader.plan(entry, v)); ++i)
+      if (reader.item(reader.plan(entry, v), i).kind == QNL_ITEM_LOOP) ++loops;
     if (loops > 2) return false;
   }
   return true;

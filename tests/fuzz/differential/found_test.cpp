@@ -124,5 +124,19 @@ TEST(Found, stored_view_of_other_rows) {
   })");
 }
 
+// A maximum of negative bf16, without optimization: 0.
+TEST(Found, maximum_of_bf16_without_optimization) {
+  expect_same(R"(graph @g(%x: bf16[33]) {
+    %a = abs %x : bf16[33]
+    %one = constant bf16[1] {1}
+    %ones = expand %one : bf16[33]
+    %b = add %a, %ones : bf16[33]
+    %n = neg %b : bf16[33]
+    %y = reduce_max %n {0} keepdims : bf16[1]
+    return y = %y
+  })",
+              {"optimize-code"});
+}
+
 }  // namespace
 }  // namespace quernel::testing

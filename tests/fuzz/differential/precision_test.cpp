@@ -52,21 +52,6 @@ std::vector<Network> networks() {
   };
 }
 
-// The largest error as a share of the largest result.
-double largest_error(const std::vector<Tensor>& got, const std::vector<Tensor>& want) {
-  double worst = 0;
-  for (size_t i = 0; i < want.size(); ++i) {
-    double error = 0, scale = 0;
-    for (int64_t e = 0; e < want[i].count(); ++e) {
-      double w = element_as_f64(want[i], e), difference = std::abs(element_as_f64(got[i], e) - w);
-      error = std::isnan(difference) ? INFINITY : std::max(error, difference);
-      scale = std::max(scale, std::abs(w));
-    }
-    worst = std::max(worst, error / scale);
-  }
-  return worst;
-}
-
 class Precision : public ::testing::TestWithParam<DType> {};
 
 TEST_P(Precision, rounds_the_weights_and_nothing_else) {

@@ -197,6 +197,20 @@ void note_bodies(const Node& node, DType& narrowest) {
 
 }  // namespace
 
+double largest_error(const std::vector<Tensor>& got, const std::vector<Tensor>& want) {
+  double worst = 0;
+  for (size_t i = 0; i < want.size(); ++i) {
+    double error = 0, scale = 0;
+    for (int64_t e = 0; e < want[i].count(); ++e) {
+      double w = element_as_f64(want[i], e), difference = std::abs(element_as_f64(got[i], e) - w);
+      error = std::isnan(difference) ? INFINITY : std::max(error, difference);
+      scale = std::max(scale, std::abs(w));
+    }
+    worst = std::max(worst, error / scale);
+  }
+  return worst;
+}
+
 Tolerance tolerance_of(const Graph& graph, ValueId output) {
   DType narrowest = DType::kF64;
   std::vector<char> needed(graph.values.size(), 0);

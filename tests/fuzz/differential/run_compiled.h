@@ -45,6 +45,10 @@ Expected<std::vector<Tensor>> run_compiled(const Graph& graph, const std::vector
 // agree. NaN equals NaN; infinities must match; integers and bool exactly.
 std::string difference(const Tensor& got, const Tensor& want, double rtol, double atol);
 
+// The largest difference of a tensor's elements as a share of its largest one, of the worst tensor; infinite
+// where there is a NaN.
+double largest_error(const std::vector<Tensor>& got, const std::vector<Tensor>& want);
+
 // How far an output of a random graph may be off: by the narrowest float that it is computed from.
 struct Tolerance {
   double rtol, atol;

@@ -64,6 +64,25 @@ const Case kCases[] = {
      "g, "
      "c] b[g, o, c, ky, kx] out[n, y, x, g, o] acc f32 : f32[1,5,6,4,10]\n"
      "  return y = %y\n}\n"},
+    {"gemm_of_turned_results",
+     "graph @g(%x: f32[2,35,9], %r: f32[2,37,35]) {\n"
+     "  %w = constant f32[37,9] {#333}\n"
+     "  %y = contract %x, %w axes(b: 2, m: 35, n: 37 | k: 9) a[b, m, k] b[n, k] out[b, n, m] acc f32 : "
+     "f32[2,37,35]\n"
+     "  %s = add %y, %r : f32[2,37,35]\n"
+     "  return s = %s, y = %y\n}\n"},
+    {"gemm_of_turned_bytes",
+     "graph @g(%x: i8[35,9]) {\n"
+     "  %w = constant i8[9,53] {#477}\n"
+     "  %y = contract %x, %w axes(m: 35, n: 53 | k: 9) a[m, k] b[k, n] out[n, m] acc i32 : i32[53,35]\n"
+     "  return y = %y\n}\n"},
+    {"conv3x3_of_few_channels",
+     "graph @g(%x: f32[2,3,17,45]) {\n"
+     "  %p = pad %x [0:0, 0:0, 1:1, 1:1] fill 0 : f32[2,3,19,47]\n"
+     "  %w = constant f32[11,3,3,3] {#297}\n"
+     "  %y = contract %p, %w axes(n: 2, o: 11, y: 9, x: 23 | c: 3, i: 3, j: 3) a[n, c, 2*y + i, 2*x + j] "
+     "b[o, c, i, j] out[n, o, y, x] acc f32 : f32[2,11,9,23]\n"
+     "  return y = %y\n}\n"},
     {"winograd",
      "graph @g(%x: f32[1,11,12,6]) {\n"
      "  %w = constant f32[20,6,3,3] {#1080}\n"

@@ -1,14 +1,6 @@
 // Convolutions by Winograd's algorithm against the interpreter: sizes with and without tails, borders of
 // several kinds, epilogues, every target that this machine runs, one and two threads.
-#include <gtest/gtest.h>
-
-#include <cmath>
-
-#include "graph/interpret.h"
-#include "graph/text.h"
-#include "host_targets.h"
-#include "random_graph/random_graph.h"
-#include "run_compiled.h"
+#include "on_host_targets.h"
 
 namespace quernel::testing {
 namespace {
@@ -43,18 +35,6 @@ std::string text_of(const Case& c, int tile) {
   return text + "  %s = add %y, %r : " + out + "\n  %z = abs %s : " + out + "\n  return y = %z, s = %s\n}\n";
 }
 
-// The largest error as a share of the largest result.
-double largest_error(const std::vector<Tensor>& got, const std::vector<Tensor>& want) {
-  double error = 0, scale = 0;
-  for (size_t i = 0; i < want.size(); ++i)
-    for (int64_t e = 0; e < want[i].count(); ++e) {
-      double w = element_as_f64(want[i], e), difference = std::abs(element_as_f64(got[i], e) - w);
-      error = std::isnan(difference) ? INFINITY : std::max(error, difference);
-      scale = std::max(scale, std::abs(w));
-    }
-  return error / scale;
-}
-
 class Winograd : public ::testing::TestWithParam<int> {};
 
 TEST_P(Winograd, equals_the_interpreter) {
@@ -67,25 +47,7 @@ TEST_P(Winograd, equals_the_interpreter) {
   };
   // The largest measured over these cases: 3.4e-7 (tiles of 2) and 1.3e-6 (of 4).
   double bound = GetParam() == 2 ? 1e-6 : 3e-6, worst = 0;
-  for (const Case& c : cases) {
-    std::string text = text_of(c, GetParam());
-    Expected<Graph> graph = parse_graph(text);
-    ASSERT_TRUE(graph) << to_string(graph.errors());
-    std::vector<Tensor> inputs = random_inputs(*graph, 3);
-    Expected<std::vector<Tensor>> want = interpret(*graph, inputs);
-    ASSERT_TRUE(want) << to_string(want.errors());
-    for (const std::string& target : host_targets())
-      for (unsigned threads : {1u, 2u}) {
-        CompileOptions options;
-        options.targets = {target};
-        Expected<std::vector<Tensor>> got = run_compiled(*graph, inputs, options, threads);
-        ASSERT_TRUE(got) << to_string(got.errors());
-        double error = largest_error(*got, *want);
-        worst = std::max(worst, error);
-        EXPECT_LT(error, bound) << target << ", " << threads << " threads, " << c.h << "x" << c.w << "x"
-                                << c.channels;
-      }
-  }
+  for (const Case& c : cases) worst = std::max(worst, error_on_host_targets(text_of(c, GetParam()), bound));
   RecordProperty("largest_error", std::to_string(worst));
   std::printf("largest error, as a share of the largest result: %.2g\n", worst);
 }

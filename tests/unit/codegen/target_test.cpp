@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "targets/device_profile.h"
 #include "targets/target.h"
 
 namespace quernel {
@@ -73,6 +74,60 @@ TEST(Target, MistakenFeaturesGetSuggestions) {
             "target 'riscv64+vlen256': 'riscv64' takes no features, found 'vlen256'");
   EXPECT_FALSE(find_target("cortex-a76+"));
   EXPECT_FALSE(find_target("+i8mm"));
+}
+
+TEST(Target, DeviceProfilesReplaceFacts) {
+  Target target = *find_target("vulkan"), copy = target;
+  ASSERT_TRUE(
+      apply_device_profile(target, "# a GPU\n\nregisters 96  # words\nmemory_bytes_per_second 4e11\n", "p"));
+  EXPECT_EQ(target.vector_registers, 96);
+  EXPECT_EQ(target.memory_bytes_per_second, 4e11);
+  EXPECT_EQ(target.flops_per_second, copy.flops_per_second);
+  ASSERT_TRUE(apply_device_profile(copy, device_profile_text(target), "p"));  // what is printed is read
+  EXPECT_EQ(device_profile_text(copy), device_profile_text(target));
+}
+
+TEST(Target, MistakenDeviceProfilesAreRefused) {
+  Target target = *find_target("vulkan");
+  Status status = apply_device_profile(target,
+                                       "registers many\n"
+                                       "flops 1e12\n"
+                                       "registers 48.5\n"
+                                       "dispatch_seconds -1\n"
+                                       "transfer_seconds 0\ntransfer_seconds 0\n",
+                                       "p");
+  ASSERT_FALSE(status);
+  const Diagnostics& errors = status.errors();
+  ASSERT_EQ(errors.size(), 5U);
+  EXPECT_EQ(errors[0].message, "expected a fact and its number, found 'registers many'");
+  EXPECT_EQ(errors[1].message.find("fact 'flops': expected one of registers, "), 0U);
+  EXPECT_EQ(errors[2].message, "registers: expected a whole number from 16 to 256, found 48.5");
+  EXPECT_EQ(errors[3].message, "dispatch_seconds: expected a number from 0 to 1, found -1");
+  EXPECT_EQ(errors[4].message, "transfer_seconds: expected one line for each fact, found another");
+  status = read_device_profile(target, "/nonexistent/profile");
+  ASSERT_FALSE(status);
+  EXPECT_EQ(
+      status.errors()[0].message.find("cannot be read: expected a device profile, or the name of one of "),
+      0U);
+  for (const DevicePreset& preset : device_presets())
+    EXPECT_NE(status.errors()[0].message.find(preset.name), std::string::npos);
+}
+
+TEST(Target, NamedDeviceProfilesAreApplied) {
+  const Target plain = *find_target("vulkan");
+  for (const DevicePreset& preset : device_presets()) {
+    Target target = plain;
+    Status status = read_device_profile(target, std::string(preset.name));
+    ASSERT_TRUE(status) << preset.name << to_string(status.errors());
+    EXPECT_FALSE(preset.description.empty());
+    EXPECT_NE(target.flops_per_second, plain.flops_per_second) << preset.name;
+    EXPECT_NE(target.memory_bytes_per_second, plain.memory_bytes_per_second) << preset.name;
+    EXPECT_GE(target.workgroup_memory, plain.workgroup_memory) << preset.name;
+    // An invocation's multiply-adds need more of the memory than it has: a slip of a thousand would show.
+    double operations_of_byte = target.flops_per_second / target.memory_bytes_per_second;
+    EXPECT_GT(operations_of_byte, 1) << preset.name;
+    EXPECT_LT(operations_of_byte, 100) << preset.name;
+  }
 }
 
 TEST(Target, NonsenseGetsNoSuggestion) {

@@ -19,7 +19,8 @@ struct Pass {
 };
 const Pass kPasses[] = {
     {"canonicalize-movement", canonicalize_movement, 0},
-    {"choose-channels-last", [](const Graph& graph) { return choose_channels_last(graph, 2); }, 1e-6},
+    {"choose-channels-last",
+     [](const Graph& graph) { return choose_channels_last(graph, {.largest_step = 2}); }, 1e-6},
     {"compose-views", compose_views, 0},
     {"eliminate-dead-nodes", eliminate_dead_nodes, 0},
     {"expand-powers", expand_powers, 3e-7},

@@ -11,9 +11,7 @@
 #include "platform/platform.h"
 #include "quernel/runtime.hpp"
 #include "test_bundle.h"
-#ifdef TEST_VULKAN
-#include "test_spirv.h"
-#endif
+#include "test_device.h"
 
 namespace quernel::test {
 namespace {
@@ -39,85 +37,27 @@ class Gate {
   uint32_t open_ = 0;
 };
 
-bool is_vulkan(const std::string& kind) { return kind.substr(0, 6) == "vulkan"; }
-bool has_thread(const std::string& kind) { return kind.find("thread") != std::string::npos; }
-
-// "cpu", "cpu pool", "vulkan", "vulkan copies", each also with " thread".
-struct OpenDevice {
-  explicit OpenDevice(const std::string& kind) {
-    qnl_error error = {};
-    if (!is_vulkan(kind)) {
-      EXPECT_EQ(device.open_cpu(kind.substr(0, 8) == "cpu pool" ? 3 : 1, &error), QNL_OK);
-    }
-#ifdef TEST_VULKAN
-    if (is_vulkan(kind)) {
-      qnl_vulkan_options options = {};
-      options.validation = 2;
-      options.copy_always = kind.find("copies") != std::string::npos ? 1 : 0;
-      options.message = [](void* user, const char* text) { *static_cast<std::string*>(user) += text; };
-      options.message_user = &messages;
-      EXPECT_EQ(device.open_vulkan(&options, &error), QNL_OK) << error.text;
-    }
-#endif
-    if (has_thread(kind)) {
-      EXPECT_EQ(device.start_thread(&error), QNL_OK) << error.text;
-    }
-  }
-  ~OpenDevice() {
-    device = Device();
-    EXPECT_EQ(messages, "") << "of the validation layers";
-  }
-  std::string messages;
-  Device device;
-};
-
-bundle::BundleContents contents_for(const bundle::BundleContents& contents) {
-#ifdef TEST_VULKAN
-  return with_vulkan(contents);
-#else
-  return contents;
-#endif
-}
-
-class Async : public testing::TestWithParam<const char*> {
+class Async : public testing::TestWithParam<const char*>, protected SessionsOnDevice {
  protected:
   void SetUp() override {
-#ifdef TEST_VULKAN
-    static const std::string reason = why_no_vulkan();
-    if (is_vulkan(GetParam()) && !reason.empty()) GTEST_SKIP() << reason;
-#endif
+    if (std::string reason = why_not(GetParam()); !reason.empty()) GTEST_SKIP() << reason;
     device_.emplace(GetParam());
     open(test_contents());
   }
-  void open(const bundle::BundleContents& contents) {
-    bundle_ = Bundle();
-    bytes_.emplace(bundle_bytes(contents_for(contents)));
-    ASSERT_EQ(bundle_.open(bytes_->data(), bytes_->size(), nullptr, &error_), QNL_OK) << error_.text;
-  }
-  Session session(const char* entry, qnl_session* share = nullptr) {
-    return session(entry, device_->device, share);
-  }
-  Session session(const char* entry, const Device& device, qnl_session* share = nullptr) {
+  using SessionsOnDevice::session;
+  Session session(const char* entry, const Device& device) {
     Session session;
     qnl_session_options options = {};
     options.entry_point = entry;
-    options.share_state_with = share;
     EXPECT_EQ(session.create(bundle_, device, &options, &error_), QNL_OK) << error_.text;
     return session;
   }
-  void set_main(Session& session, float value) {
-    Floats values(kElements, value);
-    for (const char* name : {"a", "b"})
-      ASSERT_EQ(session.set_input(tensor(name, QNL_F32, {64, 64}, values), &error_), QNL_OK) << error_.text;
-  }
-  void set_x(Session& session, float value) {
-    Floats values(16, value);
-    ASSERT_EQ(session.set_input(tensor("x", QNL_F32, {16}, values), &error_), QNL_OK) << error_.text;
-  }
-  float first(Session& session, const char* name) {
-    qnl_tensor found = {};
-    EXPECT_EQ(session.tensor(QNL_OUTPUT, name, &found, &error_), QNL_OK) << error_.text;
-    return static_cast<float*>(found.data)[0];
+  // That uses the other one's state.
+  Session sharing(const char* entry, const Session& parent) {
+    qnl_session_options options = {};
+    options.parent = parent.get();
+    options.share_state = 1;
+    return session(entry, options);
   }
   // A session whose run waits at the gate.
   Session gated(Gate* gate, const Device& device) {
@@ -134,20 +74,6 @@ class Async : public testing::TestWithParam<const char*> {
               QNL_OK);
     return s;
   }
-  qnl_event* submit(Session& session, std::vector<qnl_event*> wait_for = {}) {
-    qnl_submit_options options = {};
-    options.wait_for = wait_for.data();
-    options.wait_for_count = static_cast<uint32_t>(wait_for.size());
-    qnl_event* event = nullptr;
-    EXPECT_EQ(session.submit(&event, &options, &error_), QNL_OK) << error_.text;
-    return event;
-  }
-  qnl_status wait(qnl_event* event) { return qnl_event_wait(event, kForever, &error_); }
-
-  std::optional<OpenDevice> device_;
-  std::optional<AlignedBytes> bytes_;
-  Bundle bundle_;
-  qnl_error error_ = {};
 };
 
 TEST_P(Async, ASubmittedRunGivesWhatARunGives) {
@@ -167,7 +93,7 @@ TEST_P(Async, ASubmittedRunGivesWhatARunGives) {
     EXPECT_EQ(called, std::vector<qnl_status>{QNL_OK}) << "once";
     EXPECT_NE(qnl_event_done(event), 0);
     EXPECT_EQ(wait(event), QNL_OK) << "again";
-    EXPECT_EQ(first(s, "sum"), 4 * value + 1);
+    EXPECT_EQ(result(s, "sum"), 4 * value + 1);
     ASSERT_EQ(s.run(&error_), QNL_OK) << "and the ordinary way after it";
     EXPECT_EQ(called.size(), 1u);
   }
@@ -179,7 +105,7 @@ TEST_P(Async, EventsCanBePolled) {
   qnl_event* event = submit(s);
   while (qnl_event_done(event) == 0) platform::spin_pause();
   EXPECT_EQ(wait(event), QNL_OK);
-  EXPECT_EQ(first(s, "sum"), 5);
+  EXPECT_EQ(result(s, "sum"), 5);
 }
 
 TEST_P(Async, ErrorsBeforeARunAreTheSubmissionsAndThoseInItTheEvents) {
@@ -329,7 +255,7 @@ TEST_P(Async, ARunBeginsWhenThoseThatItWaitsForAreOver) {
   EXPECT_EQ(wait(after), QNL_OK);
   EXPECT_NE(qnl_event_done(before), 0);
   EXPECT_EQ(wait(before), QNL_OK);
-  EXPECT_EQ(first(s, "sum"), 5);
+  EXPECT_EQ(result(s, "sum"), 5);
   if (opener.joinable()) opener.join();
 }
 
@@ -343,12 +269,12 @@ TEST_P(Async, AnotherDeviceWaitsForThisOne) {
     EXPECT_EQ(wait(submit(b, {first_event})), QNL_OK);
     EXPECT_NE(qnl_event_done(first_event), 0);
     EXPECT_EQ(wait(first_event), QNL_OK);
-    EXPECT_EQ(first(a, "sum"), 4 * static_cast<float>(r) + 1);
+    EXPECT_EQ(result(a, "sum"), 4 * static_cast<float>(r) + 1);
   }
 }
 
 TEST_P(Async, SessionsThatShareAStateRunInTheOrderOfSubmission) {
-  Session a = session("accumulate"), b = session("accumulate", a.get());
+  Session a = session("accumulate"), b = sharing("accumulate", a);
   set_x(a, 1);
   set_x(b, 10);
   float expected = 0;
@@ -356,8 +282,8 @@ TEST_P(Async, SessionsThatShareAStateRunInTheOrderOfSubmission) {
     qnl_event *first_event = submit(a), *second = submit(b, {first_event});
     EXPECT_EQ(wait(second), QNL_OK) << error_.text;
     EXPECT_EQ(wait(first_event), QNL_OK) << error_.text;
-    EXPECT_EQ(first(a, "y"), expected + 1);
-    EXPECT_EQ(first(b, "y"), expected += 11);
+    EXPECT_EQ(result(a, "y"), expected + 1);
+    EXPECT_EQ(result(b, "y"), expected += 11);
   }
 }
 
@@ -413,7 +339,7 @@ TEST_P(AsyncThread, WhatIsQueuedBehindARunCanBeCancelled) {
   EXPECT_EQ(wait(second), QNL_CANCELLED);
   EXPECT_STREQ(error_.text, "item 0 'add' (node 'Add_0'): cancelled");
   EXPECT_EQ(wait(first_event), QNL_OK);
-  EXPECT_EQ(first(s, "sum"), 0) << "nothing ran";
+  EXPECT_EQ(result(s, "sum"), 0) << "nothing ran";
 }
 
 TEST_P(AsyncThread, ASessionInFlightIsCancelledAndWaitedForWhenItIsDestroyed) {
@@ -438,7 +364,7 @@ TEST_P(AsyncThread, ASessionInFlightIsCancelledAndWaitedForWhenItIsDestroyed) {
 }
 
 TEST_P(AsyncThread, AStateInUseIsNotTouched) {
-  Session a = session("accumulate"), b = session("accumulate", a.get());
+  Session a = session("accumulate"), b = sharing("accumulate", a);
   set_x(a, 1);
   set_x(b, 10);
   Gate gate;
@@ -453,12 +379,15 @@ TEST_P(AsyncThread, AStateInUseIsNotTouched) {
   EXPECT_EQ(qnl_session_save_state(b.get(), state.data(), 64, &error_), QNL_RUN_IN_FLIGHT);
   EXPECT_EQ(qnl_session_restore_state(b.get(), state.data(), 64, &error_), QNL_RUN_IN_FLIGHT);
   EXPECT_EQ(qnl_session_reset_state(b.get(), &error_), QNL_RUN_IN_FLIGHT);
+  Session other = session("accumulate");
+  EXPECT_EQ(qnl_session_copy_state(b.get(), other.get(), &error_), QNL_RUN_IN_FLIGHT);
+  EXPECT_EQ(qnl_session_copy_state(other.get(), b.get(), &error_), QNL_RUN_IN_FLIGHT);
   qnl_event* after = submit(b);
   EXPECT_EQ(qnl_event_done(after), 0);
   gate.open();
   EXPECT_EQ(wait(after), QNL_OK);
   EXPECT_EQ(wait(event), QNL_OK);
-  EXPECT_EQ(first(b, "y"), 11);
+  EXPECT_EQ(result(b, "y"), 11);
   qnl_session_set_profile(a.get(), nullptr, nullptr);
   EXPECT_EQ(b.run(&error_), QNL_OK) << error_.text;
   b = Session();

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -14,9 +15,7 @@
 #include "null/null_device.h"
 #include "platform/platform.h"
 #include "test_bundle.h"
-#ifdef TEST_VULKAN
-#include "test_spirv.h"
-#endif
+#include "test_device.h"
 
 namespace quernel::runtime {
 namespace {
@@ -25,50 +24,29 @@ namespace {
 class DeviceTest : public testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
-    qnl_error error = {};
-    if (name() == "null") {
-      ASSERT_EQ(qnl_device_open_null(&device_, nullptr), QNL_OK);
-    } else if (!is_vulkan()) {
-      qnl_cpu_options options = {};
-      options.threads = name() == "cpu pool" ? 4 : 1;
-      ASSERT_EQ(qnl_device_open_cpu(&options, &device_, nullptr), QNL_OK);
-    }
-#ifdef TEST_VULKAN
-    if (is_vulkan()) {
-      static const std::string reason = test::why_no_vulkan();
-      if (!reason.empty()) GTEST_SKIP() << reason;
-      qnl_vulkan_options options = {};
-      options.validation = 2;
-      options.copy_always = copies() ? 1 : 0;
-      options.message = [](void* user, const char* text) { *static_cast<std::string*>(user) += text; };
-      options.message_user = &messages_;
-      ASSERT_EQ(qnl_device_open_vulkan(&options, &device_, &error), QNL_OK) << error.text;
-      code_ = test::test_spirv();
-    } else {
-      code_ = test::test_image();
-    }
-#else
-    code_ = test::test_image();
-#endif
+    if (std::string reason = test::why_not(name()); !reason.empty()) GTEST_SKIP() << reason;
+    opened_.emplace(name());
+    device_ = opened_->get();
+    ASSERT_NE(device_, nullptr);
     table_ = device_->table;
-  }
-  void TearDown() override {
-    qnl_device_close(device_);
-    EXPECT_EQ(messages_, "") << "of the validation layers";
+    code_ = test::test_image();
+#ifdef TEST_VULKAN
+    if (is_vulkan()) code_ = test::test_spirv();
+#endif
   }
 
   static std::string name() { return GetParam(); }
-  static bool is_vulkan() { return name().rfind("vulkan", 0) == 0; }
+  static bool is_vulkan() { return test::is_vulkan(name()); }
   static bool copies() { return name() == "vulkan copies"; }
   KernelCode code() const {
     uint32_t arch = is_vulkan() ? static_cast<uint32_t>(QNL_ARCH_SPIRV) : host_arch();
     return {code_.data(), code_.size(), arch, test::kKernelCount};
   }
 
+  std::optional<test::OpenDevice> opened_;
   qnl_device* device_ = nullptr;
   const DeviceTable* table_ = nullptr;
   std::vector<std::byte> code_;
-  std::string messages_;
 };
 
 TEST_P(DeviceTest, HasAName) {
@@ -81,7 +59,7 @@ TEST_P(DeviceTest, HasAName) {
   }
   DeviceProperties properties;
   table_->properties(device_, &properties);
-  EXPECT_EQ(properties.threads, name() == "cpu pool" ? 4u : 1u);
+  EXPECT_EQ(properties.threads, name() == "cpu pool" ? 3u : 1u);
   EXPECT_EQ(properties.has_queue, is_vulkan());
   EXPECT_GE(properties.arena_alignment, QNL_DEFAULT_ALIGNMENT);
   EXPECT_EQ(properties.code_format, is_vulkan() ? CodeFormat::kSpirv : CodeFormat::kElfImage);
@@ -352,6 +330,71 @@ TEST_P(DeviceTest, MemoryOfTheHostConnectsDevices) {
   table_->free_arena(device_, &here);
   other->table->free_arena(other, &there);
   qnl_device_close(other);
+}
+
+// What a device does for its callers, by kind.
+struct TracedKinds {
+  explicit TracedKinds(qnl_device* device) : device(device) {
+    qnl_device_set_trace(
+        device,
+        [](void* user, const qnl_trace_event* event) {
+          static_cast<TracedKinds*>(user)->kinds.push_back(event->kind);
+        },
+        this);
+  }
+  ~TracedKinds() { qnl_device_set_trace(device, nullptr, nullptr); }
+  qnl_device* device;
+  std::vector<qnl_trace_kind> kinds;
+};
+
+// Memory that only the device reaches is copied there, in one piece of work; nothing is up- or downloaded.
+TEST_P(DeviceTest, CopiesWithinADeviceStayThere) {
+  const uint64_t bytes = (uint64_t{20} << 20) + 3;  // more than any staging memory
+  DeviceArena a, b;
+  ASSERT_EQ(table_->allocate_arena(device_, bytes + 8, false, &a), QNL_OK);
+  ASSERT_EQ(table_->allocate_arena(device_, bytes + 8, false, &b), QNL_OK);
+  EXPECT_EQ(a.host == nullptr, copies()) << "a device with memory of its own";
+  ASSERT_EQ(table_->write(device_, {&a, 5}, "begin", 5), QNL_OK);
+  ASSERT_EQ(table_->write(device_, {&a, bytes}, "end", 3), QNL_OK);
+  {
+    TracedKinds traced(device_);
+    ASSERT_EQ(copy_between(device_, {&a, 5}, device_, {&b, 7}, bytes - 2), QNL_OK);
+    for (qnl_trace_kind kind : traced.kinds) EXPECT_EQ(kind, QNL_TRACE_COPY);
+    EXPECT_EQ(traced.kinds.size(), 1u);
+  }
+  char found[6] = {};
+  ASSERT_EQ(table_->read(device_, {&b, 7}, found, 5), QNL_OK);
+  EXPECT_STREQ(found, "begin");
+  ASSERT_EQ(table_->read(device_, {&b, bytes + 2}, found, 3), QNL_OK);
+  EXPECT_EQ(std::string(found, 3), "end");
+  table_->free_arena(device_, &a);
+  table_->free_arena(device_, &b);
+}
+
+// Between two devices of any kinds, in more than one piece.
+TEST_P(DeviceTest, CopiesAcrossDevices) {
+  const uint64_t bytes = (uint64_t{5} << 20) / 2;
+  std::vector<char> data(bytes);
+  for (uint64_t i = 0; i < bytes; ++i) data[i] = static_cast<char>(i * 31 % 127);
+  for (const char* other_name : {"cpu", "same kind"}) {
+    test::OpenDevice other_owner(strcmp(other_name, "cpu") == 0 ? other_name : GetParam());
+    qnl_device* other = other_owner.get();
+    ASSERT_NE(other, nullptr);
+    DeviceArena here, there;
+    ASSERT_EQ(table_->allocate_arena(device_, bytes, false, &here), QNL_OK);
+    ASSERT_EQ(other->table->allocate_arena(other, bytes + 3, false, &there), QNL_OK);
+    ASSERT_EQ(table_->write(device_, {&here, 0}, data.data(), bytes), QNL_OK);
+    ASSERT_EQ(copy_between(device_, {&here, 0}, other, {&there, 3}, bytes), QNL_OK);
+    ASSERT_EQ(table_->fill(device_, {&here, 0}, bytes, 0), QNL_OK);
+    ASSERT_EQ(copy_between(other, {&there, 4}, device_, {&here, 0}, bytes - 1), QNL_OK);
+    std::vector<char> found(bytes);
+    ASSERT_EQ(table_->read(device_, {&here, 0}, found.data(), bytes), QNL_OK);
+    EXPECT_TRUE(std::equal(found.begin(), found.end() - 1, data.begin() + 1)) << other_name;
+    EXPECT_EQ(copy_between(device_, {&here, 1}, other, {&there, 0}, bytes), QNL_INVALID_ARGUMENT);
+    EXPECT_EQ(copy_between(other, {&there, 0}, device_, {&here, 1}, bytes), QNL_INVALID_ARGUMENT);
+    table_->free_arena(device_, &here);
+    other->table->free_arena(other, &there);
+  }
 }
 
 TEST_P(DeviceTest, ThreadsMayAllocateAndCopyAtOnce) {

@@ -396,9 +396,9 @@ TEST(RefusedBundle, Copies) {
   EXPECT_EQ(changed([](schema::Bundle* b) { poke(binding(b, 1, 1, 1) + 4, uint8_t{0}); }),
             "item 1: copy: expected to read its first binding and write its second");
   EXPECT_EQ(changed([](schema::Bundle* b) { set(item(b, 1, 1), schema::Item::VT_COPY_BYTES, uint64_t{0}); }),
-            "item 1: copy: reaches outside its bindings, or is empty");
+            "item 1: copy: reaches outside its bindings, is empty, or writes more bytes than its target has");
   EXPECT_EQ(changed([](schema::Bundle* b) { set(item(b, 1, 1), schema::Item::VT_COPY_BYTES, uint64_t{65}); }),
-            "item 1: copy: reaches outside its bindings, or is empty");
+            "item 1: copy: reaches outside its bindings, is empty, or writes more bytes than its target has");
   EXPECT_EQ(changed([](schema::Bundle* b) { poke(item(b, 2, 0)->copy_loops()->Get(1), uint64_t{0}); }),
             "item 0: copy: is empty");
   EXPECT_EQ(changed([](schema::Bundle* b) {  // 1000 times onto the same place
@@ -407,7 +407,7 @@ TEST(RefusedBundle, Copies) {
               poke(reinterpret_cast<const char*>(loop) + 8, uint64_t{0});
               poke(reinterpret_cast<const char*>(loop) + 16, uint64_t{0});
             }),
-            "item 0: copy: writes more bytes than its target has");
+            "item 0: copy: reaches outside its bindings, is empty, or writes more bytes than its target has");
 }
 
 TEST(RefusedBundle, TestVectors) {

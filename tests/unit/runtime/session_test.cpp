@@ -134,9 +134,10 @@ TEST_F(SessionTest, StateIsSharedWithinOneBundleAndDevice) {
   ASSERT_EQ(second.open_cpu(1), QNL_OK);
   qnl_session_options options = {};
   options.entry_point = "accumulate";
-  options.share_state_with = owner.get();
+  options.parent = owner.get();
+  options.share_state = 1;
   EXPECT_EQ(other.create(bundle_, second, &options, &error_), QNL_INVALID_ARGUMENT);
-  EXPECT_STREQ(error_.text, "session: shares state with one of another bundle or device");
+  EXPECT_STREQ(error_.text, "parent: has another bundle or device");
 }
 
 TEST_F(SessionTest, BoundTensorsAreUsedInPlace) {
@@ -273,9 +274,19 @@ TEST_F(SessionTest, StateIsKeptResetSavedRestoredAndShared) {
   ASSERT_EQ(fork.run(), QNL_OK);
   EXPECT_EQ(output(fork, "y")[0], 4.5f);
 
+  Session copied = session("accumulate", cpu_);
+  ASSERT_EQ(qnl_session_copy_state(copied.get(), fork.get(), &error_), QNL_OK) << error_.text;
+  ASSERT_EQ(qnl_session_copy_state(copied.get(), copied.get(), &error_), QNL_OK) << error_.text;
+  ASSERT_EQ(copied.set_input(tensor("x", QNL_F32, {16}, x)), QNL_OK);
+  ASSERT_EQ(copied.run(), QNL_OK);
+  EXPECT_EQ(output(copied, "y")[0], 6.0f);
+  EXPECT_EQ(qnl_session_copy_state(copied.get(), nullptr, &error_), QNL_INVALID_ARGUMENT);
+  EXPECT_STREQ(error_.text, "state: expected two sessions of one bundle");
+
   qnl_session_options options = {};
   options.entry_point = "accumulate";
-  options.share_state_with = fork.get();
+  options.parent = fork.get();
+  options.share_state = 1;
   Session shared;
   ASSERT_EQ(shared.create(bundle_, cpu_, &options), QNL_OK);
   ASSERT_EQ(shared.set_input(tensor("x", QNL_F32, {16}, x)), QNL_OK);

@@ -332,7 +332,8 @@ TEST(Symbols, StatesSurviveGrowth) {
   qnl_session_options options = {};
   options.entry_point = "accumulate";
   ASSERT_EQ(owner.create(bundle, device, &options, &error), QNL_OK) << error.text;
-  options.share_state_with = owner.get();
+  options.parent = owner.get();
+  options.share_state = 1;
   ASSERT_EQ(other.create(bundle, device, &options, &error), QNL_OK) << error.text;
   Floats x(16, 1.0f);
   float expected = 0;

@@ -70,21 +70,38 @@ TEST(PlaceNodes, WithoutAProcessorNothingMoves) {
   EXPECT_EQ(on_host(*placed), Stretches());
 }
 
-// A matrix product is worth its transfers, what is computed step by step between two of them goes to the
-// processor, and small graphs as a whole.
-TEST(PlaceNodes, EstimatesWeighWorkAgainstTransfers) {
-  Graph large = parsed(R"(graph @main(%x: f32[2048,2048], %w: f32[2048,2048]) {
+const char* const kLarge = R"(graph @main(%x: f32[2048,2048], %w: f32[2048,2048]) {
   %a = contract %x, %w axes(m: 2048, n: 2048 | k: 2048) a[m, k] b[k, n] out[m, n] acc f32 : f32[2048,2048]
   %b = abs %a : f32[2048,2048]
   return y = %b
 }
-)");
+)";
+
+// A matrix product is worth its transfers, what is computed step by step between two of them goes to the
+// processor, and small graphs as a whole.
+TEST(PlaceNodes, EstimatesWeighWorkAgainstTransfers) {
+  Graph large = parsed(kLarge);
   Expected<Graph> placed = place_nodes(large, target(), {});
   ASSERT_TRUE(placed) << to_string(placed.errors());
   EXPECT_EQ(on_host(*placed), Stretches());
   placed = place_nodes(parsed(kChain), target(), {});
   ASSERT_TRUE(placed) << to_string(placed.errors());
   EXPECT_EQ(on_host(*placed), Stretches({{"a", "b", "c", "d"}}));
+}
+
+// The same graphs on other devices: a profile's facts decide.
+TEST(PlaceNodes, EstimatesFollowTheFactsOfTheDevice) {
+  Target near = target();
+  near.flops_per_second = near.memory_bytes_per_second = near.transfer_bytes_per_second = 1e15;
+  near.dispatch_seconds = near.transfer_seconds = 0;
+  Expected<Graph> placed = place_nodes(parsed(kChain), near, {});
+  ASSERT_TRUE(placed) << to_string(placed.errors());
+  EXPECT_EQ(on_host(*placed), Stretches());
+  Target far = target();
+  far.transfer_seconds = 10;
+  placed = place_nodes(parsed(kLarge), far, {});
+  ASSERT_TRUE(placed) << to_string(placed.errors());
+  EXPECT_EQ(on_host(*placed), Stretches({{"a", "b"}}));
 }
 
 TEST(PlaceNodes, ALoopCannotBeSentToTheProcessor) {

@@ -68,7 +68,7 @@ class Bench {
     for (const Graph& graph : graphs_) {
       qnl_session_options options = {};
       options.entry_point = graph.name.c_str();
-      if (!sessions_.empty()) options.share_state_with = sessions_[0].get();
+      if (!sessions_.empty()) options.parent = sessions_[0].get(), options.share_state = 1;
       check(sessions_.emplace_back().create(bundle_, device_, &options, &error_));
     }
   }

@@ -1,48 +1,27 @@
-// A Vulkan device under the validation layers, which must have nothing to say.
+// Tests of what only a Vulkan device does: on one with memory that the process reaches and on one that
+// copies.
 #pragma once
 
-#include <gtest/gtest.h>
-
-#include <string>
-
-#include "quernel/runtime.hpp"
-#include "test_bundle.h"
-#include "test_spirv.h"
+#include "test_device.h"
 #include "vulkan/vulkan_counts.h"
 
 namespace quernel::test {
 
-struct VulkanDevice {
-  // copies: as if the device had memory of its own.
-  explicit VulkanDevice(bool copies, qnl_vulkan_options options = {}) {
-    options.validation = 2;
-    options.copy_always = copies ? 1 : 0;
-    options.message = [](void* user, const char* text) { *static_cast<std::string*>(user) += text; };
-    options.message_user = &messages;
-    qnl_error error = {};
-    EXPECT_EQ(owner.open_vulkan(&options, &error), QNL_OK) << error.text;
-    device = owner.get();
-  }
-  ~VulkanDevice() { close(); }
-  void close() {
-    owner = Device();
-    device = nullptr;
-    EXPECT_EQ(messages, "") << "of the validation layers";
-  }
-  runtime::vulkan::Counts counts() const { return runtime::vulkan::counts(device); }
+inline runtime::vulkan::Counts counts(const OpenDevice& device) {
+  return runtime::vulkan::counts(device.get());
+}
 
-  std::string messages;
-  Device owner;
-  qnl_device* device = nullptr;
-};
+inline const char* vulkan_kind(bool copies) { return copies ? "vulkan copies" : "vulkan"; }
 
-// Tests with the parameter: does the device copy?
-class VulkanTest : public testing::TestWithParam<bool> {
+// Tests with the parameter: does the device copy? A derived SetUp has no device where the test is skipped.
+class VulkanTest : public testing::TestWithParam<bool>, protected SessionsOnDevice {
  protected:
   void SetUp() override {
-    static const std::string reason = why_no_vulkan();
-    if (!reason.empty()) GTEST_SKIP() << reason;
+    if (std::string reason = why_not("vulkan"); !reason.empty()) GTEST_SKIP() << reason;
+    device_.emplace(vulkan_kind(GetParam()));
   }
+  qnl_device* device() const { return device_->get(); }
+  runtime::vulkan::Counts counts() const { return test::counts(*device_); }
 };
 
 inline std::string memory_name(const testing::TestParamInfo<bool>& info) {

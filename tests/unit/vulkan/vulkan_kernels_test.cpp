@@ -1,7 +1,6 @@
 // Tables of SPIR-V modules: what is loaded, what is refused.
 #include <cstring>
 #include <functional>
-#include <optional>
 
 #include "core/device.h"
 #include "vulkan_fixture.h"
@@ -17,40 +16,48 @@ using runtime::KernelSet;
 
 class VulkanKernels : public VulkanTest {
  protected:
-  void SetUp() override {
-    VulkanTest::SetUp();
-    if (!IsSkipped()) device_.emplace(GetParam());
-  }
-  qnl_status load(const std::vector<std::byte>& code, uint32_t count, KernelSet** kernels) {
+  // Loads the table and records a dispatch of its first kernel, for which that is made.
+  qnl_status load_and_record(const std::vector<std::byte>& code) {
     AlignedBytes bytes(code);
     error_ = {};
-    return device_->device->table->load_kernels(
-        device_->device, {bytes.data(), bytes.size(), QNL_ARCH_SPIRV, count}, kernels, &error_);
+    const runtime::DeviceTable& table = *device()->table;
+    KernelSet* kernels = nullptr;
+    qnl_status status =
+        table.load_kernels(device(), {bytes.data(), bytes.size(), QNL_ARCH_SPIRV, 1}, &kernels, &error_);
+    if (status != QNL_OK) return status;
+    runtime::Command command;
+    command.kind = QNL_ITEM_DISPATCH;
+    command.binding_count = command.symbol_count = 1;
+    DeviceRange binding;
+    uint64_t binding_bytes = 0;
+    int64_t symbol = 0;
+    command.symbols = &symbol;
+    runtime::CommandList list = {&command, 1, &binding, &binding_bytes, 1};
+    AlignedBytes memory(std::vector<std::byte>(table.record_bytes(device(), list)));
+    runtime::Recording* recording = nullptr;
+    status = table.record(device(), list, kernels, const_cast<void*>(memory.data()), &recording, &error_);
+    if (status == QNL_OK) table.release(device(), recording);
+    table.unload_kernels(device(), kernels);
+    return status;
   }
   // What the table of one good kernel is refused with after this change.
   std::string refusal(const std::function<void(qnl_spirv_table*, qnl_spirv_kernel*)>& change) {
     std::vector<std::byte> code = good_;
     auto* table = reinterpret_cast<qnl_spirv_table*>(code.data());
     change(table, reinterpret_cast<qnl_spirv_kernel*>(table + 1));
-    KernelSet* kernels = nullptr;
-    qnl_status status = load(code, 1, &kernels);
+    qnl_status status = load_and_record(code);
     if (status == QNL_OK) return "loaded";
-    EXPECT_EQ(kernels, nullptr);
-    EXPECT_EQ(device_->device->table->memory_used(device_->device), 0u);
+    EXPECT_EQ(device()->table->memory_used(device()), 0u);
     return std::string(qnl_status_text(status)) + ": " + error_.text;
   }
 
   std::vector<std::byte> good_ = spirv_table("WORD(0, i) = SYMBOL(0);", 1, 1);
-  std::optional<VulkanDevice> device_;
-  qnl_error error_ = {};
 };
 
 TEST_P(VulkanKernels, TablesThatAreWrongAreRefused) {
   using Table = qnl_spirv_table;
   using Kernel = qnl_spirv_kernel;
-  KernelSet* kernels = nullptr;
-  ASSERT_EQ(load(good_, 1, &kernels), QNL_OK) << error_.text;
-  device_->device->table->unload_kernels(device_->device, kernels);
+  ASSERT_EQ(load_and_record(good_), QNL_OK) << error_.text;
   EXPECT_EQ(refusal([](Table* t, Kernel*) { t->magic ^= 1; }),
             "malformed code image: kernels: expected a table of SPIR-V modules, found another magic");
   EXPECT_EQ(refusal([](Table* t, Kernel*) { t->abi_version = 99; }),
@@ -130,34 +137,34 @@ TEST_P(VulkanKernels, TheEntryPointIsChecked) {
 TEST_P(VulkanKernels, OtherCodeAndLostDevicesAreRefused) {
   AlignedBytes bytes(good_);
   KernelSet* kernels = nullptr;
-  const runtime::DeviceTable& table = *device_->device->table;
+  const runtime::DeviceTable& table = *device()->table;
   KernelCode code = {bytes.data(), bytes.size(), QNL_ARCH_X86_64, 1};
-  EXPECT_EQ(table.load_kernels(device_->device, code, &kernels, &error_), QNL_MALFORMED_IMAGE);
+  EXPECT_EQ(table.load_kernels(device(), code, &kernels, &error_), QNL_MALFORMED_IMAGE);
   EXPECT_STREQ(error_.text, "kernels: expected code for spirv, found x86-64");
-  runtime::vulkan::inject_fault(device_->device);
+  runtime::vulkan::inject_fault(device());
   code.arch = QNL_ARCH_SPIRV;
-  EXPECT_EQ(table.load_kernels(device_->device, code, &kernels, &error_), QNL_DEVICE_FAULT);
+  EXPECT_EQ(table.load_kernels(device(), code, &kernels, &error_), QNL_DEVICE_FAULT);
   EXPECT_STREQ(error_.text, "kernels: the device is lost");
 }
 
 TEST_P(VulkanKernels, OneSetServesAllThatLoadTheSameCode) {
   AlignedBytes bytes(good_);
   KernelCode code = {bytes.data(), bytes.size(), QNL_ARCH_SPIRV, 1};
-  const runtime::DeviceTable& table = *device_->device->table;
+  const runtime::DeviceTable& table = *device()->table;
   KernelSet *first = nullptr, *second = nullptr;
-  ASSERT_EQ(table.load_kernels(device_->device, code, &first, nullptr), QNL_OK);
-  ASSERT_EQ(table.load_kernels(device_->device, code, &second, nullptr), QNL_OK);
+  ASSERT_EQ(table.load_kernels(device(), code, &first, nullptr), QNL_OK);
+  ASSERT_EQ(table.load_kernels(device(), code, &second, nullptr), QNL_OK);
   EXPECT_EQ(first, second);
-  table.unload_kernels(device_->device, first);
-  EXPECT_GT(table.memory_used(device_->device), 0u);
-  table.unload_kernels(device_->device, second);
-  EXPECT_EQ(table.memory_used(device_->device), 0u);
+  table.unload_kernels(device(), first);
+  EXPECT_GT(table.memory_used(device()), 0u);
+  table.unload_kernels(device(), second);
+  EXPECT_EQ(table.memory_used(device()), 0u);
 }
 
 // Parameters as push constants and, where they are many, in a uniform buffer; bindings in few and in many
 // windows; more workgroups than fit one dimension.
 TEST_P(VulkanKernels, ParametersAndBindingsOfAnyNumber) {
-  const runtime::DeviceTable& table = *device_->device->table;
+  const runtime::DeviceTable& table = *device()->table;
   for (uint32_t bindings : {1u, 4u, 7u, 31u, 64u}) {
     for (uint32_t symbols : {1u, 3u, 20u}) {
       std::string body;
@@ -166,53 +173,51 @@ TEST_P(VulkanKernels, ParametersAndBindingsOfAnyNumber) {
                 ") + SYMBOL_HIGH(" + std::to_string(b % symbols) + ") + " + std::to_string(b) + ";\n";
       AlignedBytes code(spirv_table(body, bindings, symbols));
       KernelSet* kernels = nullptr;
-      ASSERT_EQ(table.load_kernels(device_->device, {code.data(), code.size(), QNL_ARCH_SPIRV, 1}, &kernels,
-                                   &error_),
-                QNL_OK)
+      ASSERT_EQ(
+          table.load_kernels(device(), {code.data(), code.size(), QNL_ARCH_SPIRV, 1}, &kernels, &error_),
+          QNL_OK)
           << error_.text;
       DeviceArena arena;
-      ASSERT_EQ(table.allocate_arena(device_->device, bindings * 64 + 4, false, &arena), QNL_OK);
+      ASSERT_EQ(table.allocate_arena(device(), bindings * 64 + 4, false, &arena), QNL_OK);
       std::vector<DeviceRange> ranges;
       std::vector<int64_t> values;
       for (uint32_t b = 0; b < bindings; ++b) ranges.push_back({&arena, b * uint64_t{64} + 4});
       for (uint32_t s = 0; s < symbols; ++s) values.push_back((int64_t{7} << 32) + 1000 * s);
-      ASSERT_EQ(table.launch(device_->device, kernels, 0, 1, ranges.data(), bindings, values.data()), QNL_OK);
+      ASSERT_EQ(table.launch(device(), kernels, 0, 1, ranges.data(), bindings, values.data()), QNL_OK);
       std::vector<uint32_t> found(bindings * 16);
-      ASSERT_EQ(table.read(device_->device, {&arena, 4}, found.data(), bindings * 64), QNL_OK);
+      ASSERT_EQ(table.read(device(), {&arena, 4}, found.data(), bindings * 64), QNL_OK);
       for (uint32_t i = 0; i < found.size(); ++i)
         ASSERT_EQ(found[i], 7 + 1000 * (i / 16 % symbols) + i / 16) << bindings << " " << symbols;
-      table.free_arena(device_->device, &arena);
-      table.unload_kernels(device_->device, kernels);
+      table.free_arena(device(), &arena);
+      table.unload_kernels(device(), kernels);
     }
   }
 }
 
 TEST_P(VulkanKernels, MoreWorkgroupsThanOneDimensionHas) {
-  const runtime::DeviceTable& table = *device_->device->table;
+  const runtime::DeviceTable& table = *device()->table;
   AlignedBytes code(spirv_table("if (l == 0) WORD(0, g) += g + 1;", 1, 0));
   KernelSet* kernels = nullptr;
-  ASSERT_EQ(
-      table.load_kernels(device_->device, {code.data(), code.size(), QNL_ARCH_SPIRV, 1}, &kernels, nullptr),
-      QNL_OK);
+  ASSERT_EQ(table.load_kernels(device(), {code.data(), code.size(), QNL_ARCH_SPIRV, 1}, &kernels, nullptr),
+            QNL_OK);
   const uint32_t count = 65535 * 2 + 17;
   DeviceArena arena;
-  ASSERT_EQ(table.allocate_arena(device_->device, uint64_t{count + 1} * 4, false, &arena), QNL_OK);
+  ASSERT_EQ(table.allocate_arena(device(), uint64_t{count + 1} * 4, false, &arena), QNL_OK);
   DeviceRange range = {&arena, 0};
-  ASSERT_EQ(table.launch(device_->device, kernels, 0, count, &range, 1, nullptr), QNL_OK);
+  ASSERT_EQ(table.launch(device(), kernels, 0, count, &range, 1, nullptr), QNL_OK);
   std::vector<uint32_t> found(count + 1);
-  ASSERT_EQ(table.read(device_->device, range, found.data(), found.size() * 4), QNL_OK);
+  ASSERT_EQ(table.read(device(), range, found.data(), found.size() * 4), QNL_OK);
   for (uint32_t g = 0; g < count; ++g) ASSERT_EQ(found[g], g + 1);
   EXPECT_EQ(found[count], 0u) << "a workgroup too many";
-  EXPECT_EQ(table.launch(device_->device, kernels, 0, uint64_t{1} << 33, &range, 1, nullptr),
-            QNL_INVALID_ARGUMENT);
-  EXPECT_EQ(table.launch(device_->device, kernels, 0, 0, &range, 1, nullptr), QNL_OK);
-  table.free_arena(device_->device, &arena);
-  table.unload_kernels(device_->device, kernels);
+  EXPECT_EQ(table.launch(device(), kernels, 0, uint64_t{1} << 33, &range, 1, nullptr), QNL_INVALID_ARGUMENT);
+  EXPECT_EQ(table.launch(device(), kernels, 0, 0, &range, 1, nullptr), QNL_OK);
+  table.free_arena(device(), &arena);
+  table.unload_kernels(device(), kernels);
 }
 
 // Binding 0 is split where the device's storage buffers are small, and not where they are not.
 TEST_P(VulkanKernels, ABindingInSeveralWindows) {
-  const runtime::DeviceTable& table = *device_->device->table;
+  const runtime::DeviceTable& table = *device()->table;
   const std::string declarations =
       "layout(constant_id = 64) const uint kSplit = 0;\nconst uint n = kSplit / 4;\n"
       "#define PLACE(k, j) windows[(kWindow0 + k) % 4].w[j]\n"
@@ -224,30 +229,29 @@ TEST_P(VulkanKernels, ABindingInSeveralWindows) {
   AlignedBytes code(spirv_table("add(PARAMETER(1) / 4 + i, i + WORD(1, l));", 2, 0, 0, 16, 0, declarations));
   constexpr uint32_t kCount = 3072;  // elements, three windows of 4096 bytes
   for (uint32_t limit : {1u << 27, 4096u, 5000u, 3000u}) {
-    runtime::vulkan::limit_windows(device_->device, limit);
+    runtime::vulkan::limit_windows(device(), limit);
     KernelSet* kernels = nullptr;  // pipelines are of a set
-    ASSERT_EQ(
-        table.load_kernels(device_->device, {code.data(), code.size(), QNL_ARCH_SPIRV, 1}, &kernels, &error_),
-        QNL_OK)
+    ASSERT_EQ(table.load_kernels(device(), {code.data(), code.size(), QNL_ARCH_SPIRV, 1}, &kernels, &error_),
+              QNL_OK)
         << error_.text;
     DeviceArena large, small;
-    ASSERT_EQ(table.allocate_arena(device_->device, kCount * 4, false, &large), QNL_OK);
-    ASSERT_EQ(table.allocate_arena(device_->device, 64, false, &small), QNL_OK);
+    ASSERT_EQ(table.allocate_arena(device(), kCount * 4, false, &large), QNL_OK);
+    ASSERT_EQ(table.allocate_arena(device(), 64, false, &small), QNL_OK);
     std::vector<uint32_t> found(kCount, 5), ones(16, 1);
     DeviceRange ranges[] = {{&large, 0}, {&small, 0}};
-    ASSERT_EQ(table.write(device_->device, ranges[0], found.data(), kCount * 4), QNL_OK);
-    ASSERT_EQ(table.write(device_->device, ranges[1], ones.data(), 64), QNL_OK);
-    qnl_status status = table.launch(device_->device, kernels, 0, kCount / 16, ranges, 2, nullptr);
+    ASSERT_EQ(table.write(device(), ranges[0], found.data(), kCount * 4), QNL_OK);
+    ASSERT_EQ(table.write(device(), ranges[1], ones.data(), 64), QNL_OK);
+    qnl_status status = table.launch(device(), kernels, 0, kCount / 16, ranges, 2, nullptr);
     if (limit == 3000) {
       EXPECT_EQ(status, QNL_INVALID_ARGUMENT) << "five windows of 2816 bytes, and the other binding";
     } else {
       ASSERT_EQ(status, QNL_OK);
-      ASSERT_EQ(table.read(device_->device, ranges[0], found.data(), kCount * 4), QNL_OK);
+      ASSERT_EQ(table.read(device(), ranges[0], found.data(), kCount * 4), QNL_OK);
       for (uint32_t i = 0; i < kCount; ++i) ASSERT_EQ(found[i], 6 + i) << limit;
     }
-    table.free_arena(device_->device, &large);
-    table.free_arena(device_->device, &small);
-    table.unload_kernels(device_->device, kernels);
+    table.free_arena(device(), &large);
+    table.free_arena(device(), &small);
+    table.unload_kernels(device(), kernels);
   }
 }
 

@@ -19,22 +19,11 @@ using Integers = std::vector<int64_t>;
 
 class VulkanSession : public VulkanTest {
  protected:
-  void SetUp() override {
-    VulkanTest::SetUp();
-    if (!IsSkipped()) device_.emplace(GetParam());
-  }
   void TearDown() override {
     session_ = Session();
     bundle_ = Bundle();
   }
-  void open(const bundle::BundleContents& contents) {
-    bytes_.emplace(bundle_bytes(with_vulkan(contents)));
-    ASSERT_EQ(bundle_.open(bytes_->data(), bytes_->size(), nullptr, &error_), QNL_OK) << error_.text;
-  }
-  qnl_status create(Session* session, const char* entry, qnl_session_options options = {}) {
-    options.entry_point = entry;
-    return session->create(bundle_, device_->owner, &options, &error_);
-  }
+  using VulkanTest::create;
   void create(const char* entry) { ASSERT_EQ(create(&session_, entry), QNL_OK) << error_.text; }
   void run() { ASSERT_EQ(session_.run(&error_), QNL_OK) << error_.text; }
 
@@ -61,28 +50,46 @@ class VulkanSession : public VulkanTest {
     return expected;
   }
 
-  std::optional<VulkanDevice> device_;
-  std::optional<AlignedBytes> bytes_;
-  Bundle bundle_;
   Session session_;
-  qnl_error error_ = {};
 };
+
+// Of a bundle with several entry points each session makes the kernels of its own, those that there are not
+// yet.
+TEST_P(VulkanSession, MakesTheKernelsOfItsEntryPointAndNoOthers) {
+  open(test_contents());
+  Session accumulate, again, child;
+  ASSERT_EQ(create(&accumulate, "accumulate"), QNL_OK) << error_.text;
+  EXPECT_EQ(counts().modules, 1u);
+  EXPECT_EQ(counts().pipelines, 1u);
+  create("main");
+  EXPECT_EQ(counts().modules, 3u) << "two more";
+  EXPECT_EQ(counts().pipelines, 3u);
+  qnl_session_options options = {};
+  options.parent = session_.get();
+  ASSERT_EQ(create(&again, "main"), QNL_OK) << error_.text;
+  ASSERT_EQ(create(&child, "accumulate", options), QNL_OK) << error_.text;
+  EXPECT_EQ(counts().modules, 3u);
+  EXPECT_EQ(counts().pipelines, 3u);
+  Floats expected = set_main_inputs();
+  run();
+  EXPECT_EQ(output("sum"), expected);
+}
 
 TEST_P(VulkanSession, ComputesWithOneSubmissionPerRunAndNothingMadeAnew) {
   open(test_contents());
   create("main");
-  EXPECT_EQ(device_->counts().pipelines, 2u) << "made with the session";
+  EXPECT_EQ(counts().pipelines, 2u) << "made with the session";
   Floats expected = set_main_inputs();
   run();
   EXPECT_EQ(output("sum"), expected);
-  auto before = device_->counts();
+  auto before = counts();
   EXPECT_EQ(before.barriers, GetParam() ? 3u : 1u) << "the second command reads what the first one writes";
   for (int r = 1; r <= 5; ++r) {
     expected = set_main_inputs(static_cast<float>(r));
     run();
     EXPECT_EQ(output("sum"), expected);
   }
-  auto after = device_->counts();
+  auto after = counts();
   EXPECT_EQ(after.submissions, before.submissions + 5);
   EXPECT_EQ(after.transfers, before.transfers);
   EXPECT_EQ(after.recordings, before.recordings);
@@ -93,18 +100,18 @@ TEST_P(VulkanSession, ComputesWithOneSubmissionPerRunAndNothingMadeAnew) {
 TEST_P(VulkanSession, SessionsShareConstantsAndPipelines) {
   open(test_contents());
   create("main");
-  auto before = device_->counts();
-  uint64_t used = device_->device->table->memory_used(device_->device);
+  auto before = counts();
+  uint64_t used = device()->table->memory_used(device());
   Session second;
   ASSERT_EQ(create(&second, "main"), QNL_OK) << error_.text;
-  EXPECT_EQ(device_->counts().pipelines, before.pipelines);
-  EXPECT_EQ(device_->counts().uploads, before.uploads);
+  EXPECT_EQ(counts().pipelines, before.pipelines);
+  EXPECT_EQ(counts().uploads, before.uploads);
   EXPECT_LE(before.uploads, 1u);
   qnl_requirements needs;
   qnl_session_options options = {};
   options.entry_point = "main";
-  ASSERT_EQ(qnl_session_query(bundle_.get(), device_->device, &options, &needs, nullptr), QNL_OK);
-  EXPECT_EQ(device_->device->table->memory_used(device_->device),
+  ASSERT_EQ(qnl_session_query(bundle_.get(), device(), &options, &needs, nullptr), QNL_OK);
+  EXPECT_EQ(device()->table->memory_used(device()),
             used + needs.workspace_bytes + needs.state_bytes + needs.io_bytes);
   session_ = Session();  // what the two share stays
   session_ = std::move(second);
@@ -112,7 +119,7 @@ TEST_P(VulkanSession, SessionsShareConstantsAndPipelines) {
   run();
   EXPECT_EQ(output("sum"), expected);
   session_ = Session();
-  EXPECT_EQ(device_->device->table->memory_used(device_->device), 0u);
+  EXPECT_EQ(device()->table->memory_used(device()), 0u);
 }
 
 TEST_P(VulkanSession, BoundTensorsAreUsed) {
@@ -129,11 +136,11 @@ TEST_P(VulkanSession, BoundTensorsAreUsed) {
   EXPECT_EQ(sum[0], 0.0f);
   EXPECT_EQ(sum[1], 3.0f);
   EXPECT_EQ(sum[2], 3.5f);
-  auto before = device_->counts();
+  auto before = counts();
   a.assign(kElements, 2.0f);  // no call is needed to use new contents
   run();
   EXPECT_EQ(sum[1], 5.0f);
-  EXPECT_EQ(device_->counts().recordings, before.recordings);
+  EXPECT_EQ(counts().recordings, before.recordings);
   out.data = nullptr;  // back to the session's own slot
   ASSERT_EQ(session_.bind_output(out), QNL_OK);
   run();
@@ -197,7 +204,8 @@ TEST_P(VulkanSession, StateIsKeptResetSavedRestoredAndShared) {
   run();
   EXPECT_EQ(output("y")[0], 4.5f);
   qnl_session_options options = {};
-  options.share_state_with = session_.get();
+  options.parent = session_.get();
+  options.share_state = 1;
   Session shared;
   ASSERT_EQ(create(&shared, "accumulate", options), QNL_OK) << error_.text;
   Floats x(16, 1.5f);
@@ -212,6 +220,50 @@ TEST_P(VulkanSession, StateIsKeptResetSavedRestoredAndShared) {
   } else {
     EXPECT_EQ(static_cast<float*>(state.data)[5], 7.5f);
   }
+}
+
+// A state that is forked on the device stays there; to and from the CPU it passes through the host.
+TEST_P(VulkanSession, StateIsCopiedFromSessionToSession) {
+  open(test_contents());
+  create("accumulate");
+  set("x", QNL_F32, {16}, Floats(16, 1.5f));
+  run();
+  Session fork, there;
+  ASSERT_EQ(create(&fork, "accumulate"), QNL_OK) << error_.text;
+  std::vector<qnl_trace_kind> kinds;
+  qnl_device_set_trace(
+      device(),
+      [](void* user, const qnl_trace_event* event) {
+        static_cast<std::vector<qnl_trace_kind>*>(user)->push_back(event->kind);
+      },
+      &kinds);
+  ASSERT_EQ(qnl_session_copy_state(fork.get(), session_.get(), &error_), QNL_OK) << error_.text;
+  qnl_device_set_trace(device(), nullptr, nullptr);
+  EXPECT_EQ(kinds, std::vector<qnl_trace_kind>{QNL_TRACE_COPY});
+  Floats x(16, 1.5f);
+  auto next = [&](Session& session) {
+    qnl_tensor y = {};
+    EXPECT_EQ(session.set_input(tensor("x", QNL_F32, {16}, x)), QNL_OK);
+    EXPECT_EQ(session.run(&error_), QNL_OK) << error_.text;
+    EXPECT_EQ(session.tensor(QNL_OUTPUT, "y", &y), QNL_OK);
+    return static_cast<float*>(y.data)[15];
+  };
+  EXPECT_EQ(next(fork), 3.0f);
+  EXPECT_EQ(next(fork), 4.5f);
+  EXPECT_EQ(next(session_), 3.0f) << "its own";
+  Device cpu;
+  ASSERT_EQ(cpu.open_cpu(), QNL_OK);
+  qnl_session_options options = {};
+  options.entry_point = "accumulate";
+  ASSERT_EQ(there.create(bundle_, cpu, &options, &error_), QNL_OK) << error_.text;
+  ASSERT_EQ(qnl_session_copy_state(there.get(), fork.get(), &error_), QNL_OK) << error_.text;
+  EXPECT_EQ(next(there), 6.0f);
+  ASSERT_EQ(qnl_session_copy_state(session_.get(), there.get(), &error_), QNL_OK) << error_.text;
+  EXPECT_EQ(next(session_), 7.5f);
+  there = Session();
+  runtime::vulkan::inject_fault(device());
+  EXPECT_EQ(qnl_session_copy_state(fork.get(), session_.get(), &error_), QNL_DEVICE_FAULT);
+  EXPECT_STREQ(error_.text, "state: cannot be copied");
 }
 
 int32_t notify(void* user, void* const* bindings, const uint64_t* bytes, uint32_t count) {
@@ -286,10 +338,10 @@ TEST_P(VulkanSession, ShapesChange) {
       ASSERT_EQ(session_.set_symbol("bias", bias, &error_), QNL_OK) << error_.text;
       run();
       EXPECT_EQ(output("sum"), expected) << batch << " " << width << " " << bias;
-      auto before = device_->counts();
+      auto before = counts();
       run();
       EXPECT_EQ(output("sum"), expected);
-      EXPECT_EQ(device_->counts().recordings, before.recordings) << "nothing has changed";
+      EXPECT_EQ(counts().recordings, before.recordings) << "nothing has changed";
     }
   }
 }
@@ -304,10 +356,10 @@ TEST_P(VulkanSession, LoopsAndBranches) {
     Integers expected;
     for (int64_t i = 0; i < n; ++i) expected.push_back(i * i + 9);
     EXPECT_EQ(output<int64_t>("steps"), expected);
-    auto before = device_->counts();
+    auto before = counts();
     run();
     EXPECT_EQ(output<int64_t>("steps"), expected);
-    EXPECT_EQ(device_->counts().recordings, before.recordings) << "iterations replay";
+    EXPECT_EQ(counts().recordings, before.recordings) << "iterations replay";
   }
   session_ = Session();
   create("nested");
@@ -363,12 +415,12 @@ TEST_P(VulkanSession, ALostDeviceStaysLost) {
   create("main");
   set_main_inputs();
   run();
-  runtime::vulkan::inject_fault(device_->device);
+  runtime::vulkan::inject_fault(device());
   EXPECT_EQ(session_.run(&error_), QNL_DEVICE_FAULT);
   EXPECT_EQ(session_.run(&error_), QNL_DEVICE_FAULT);
   Session second;
   EXPECT_EQ(create(&second, "main"), QNL_DEVICE_FAULT);
-  EXPECT_EQ(device_->device->table->wait_idle(device_->device), QNL_DEVICE_FAULT);
+  EXPECT_EQ(device()->table->wait_idle(device()), QNL_DEVICE_FAULT);
 }
 
 TEST_P(VulkanSession, MoreMemoryThanThereIsIsRefused) {
@@ -377,12 +429,17 @@ TEST_P(VulkanSession, MoreMemoryThanThereIsIsRefused) {
   open(contents);
   EXPECT_EQ(create(&session_, "main"), QNL_OUT_OF_MEMORY);
   EXPECT_STREQ(error_.text, "workspace: no memory for 1099511627776 bytes");
-  EXPECT_EQ(device_->device->table->memory_used(device_->device), 0u);
+  EXPECT_EQ(device()->table->memory_used(device()), 0u);
 }
 
 INSTANTIATE_TEST_SUITE_P(Memory, VulkanSession, testing::Bool(), memory_name);
 
-class VulkanOpen : public VulkanTest {};
+class VulkanOpen : public testing::TestWithParam<bool> {
+ protected:
+  void SetUp() override {
+    if (std::string reason = why_not("vulkan"); !reason.empty()) GTEST_SKIP() << reason;
+  }
+};
 
 TEST_P(VulkanOpen, DevicesAreListedAndChosen) {
   qnl_vulkan_device_info devices[8];
@@ -396,9 +453,9 @@ TEST_P(VulkanOpen, DevicesAreListedAndChosen) {
     for (const std::string& choice : {std::to_string(i), std::string(devices[i].name)}) {
       qnl_vulkan_options options = {};
       options.device = choice.c_str();
-      VulkanDevice device(GetParam(), options);
+      OpenDevice device(vulkan_kind(GetParam()), options);
       qnl_device_info info;
-      qnl_device_get_info(device.device, &info);
+      qnl_device_get_info(device.get(), &info);
       EXPECT_EQ(std::string(info.name), std::string("vulkan:") + devices[i].name);
       EXPECT_EQ(info.arch, QNL_ARCH_SPIRV);
       EXPECT_EQ(info.features, devices[i].features);
@@ -426,9 +483,9 @@ TEST_P(VulkanOpen, DevicesAreListedAndChosen) {
 TEST_P(VulkanOpen, FeaturesCanBeMasked) {
   qnl_vulkan_options options = {};
   options.feature_mask = QNL_SPIRV_INT64;
-  VulkanDevice device(GetParam(), options);
+  OpenDevice device(vulkan_kind(GetParam()), options);
   qnl_device_info info;
-  qnl_device_get_info(device.device, &info);
+  qnl_device_get_info(device.get(), &info);
   EXPECT_EQ(info.features & ~(QNL_SPIRV_INT64 | QNL_SPIRV_VULKAN_1_1), 0u);
 }
 
@@ -445,10 +502,10 @@ TEST_P(VulkanOpen, PipelinesAreCachedInAFile) {
   Bundle bundle;
   ASSERT_EQ(bundle.open(bytes.data(), bytes.size()), QNL_OK);
   auto use = [&] {
-    VulkanDevice device(GetParam(), options);
+    OpenDevice device(vulkan_kind(GetParam()), options);
     Session session;
-    EXPECT_EQ(session.create(bundle, device.owner), QNL_OK);
-    return device.counts().cache_bytes;
+    EXPECT_EQ(session.create(bundle, device.device), QNL_OK);
+    return counts(device).cache_bytes;
   };
   EXPECT_EQ(use(), 0u);
   std::string stored = file_bytes(path);
@@ -473,8 +530,8 @@ TEST_P(VulkanOpen, PipelinesAreCachedInAFile) {
 TEST_P(VulkanOpen, ASubmissionThatTakesTooLongEndsTheDevice) {
   qnl_vulkan_options options = {};
   options.timeout_nanoseconds = 1000000000;
-  VulkanDevice device(GetParam(), options);
-  const runtime::DeviceTable& table = *device.device->table;
+  OpenDevice device(vulkan_kind(GetParam()), options);
+  const runtime::DeviceTable& table = *device.get()->table;
   // Many workgroups, because Mesa's software driver ends a loop after 65535 iterations; the compiler cannot
   // know the result.
   AlignedBytes code(spirv_table(
@@ -482,17 +539,17 @@ TEST_P(VulkanOpen, ASubmissionThatTakesTooLongEndsTheDevice) {
       1));
   runtime::KernelSet* kernels = nullptr;
   ASSERT_EQ(
-      table.load_kernels(device.device, {code.data(), code.size(), QNL_ARCH_SPIRV, 1}, &kernels, nullptr),
+      table.load_kernels(device.get(), {code.data(), code.size(), QNL_ARCH_SPIRV, 1}, &kernels, nullptr),
       QNL_OK);
   runtime::DeviceArena arena;
-  ASSERT_EQ(table.allocate_arena(device.device, 64, true, &arena), QNL_OK);
+  ASSERT_EQ(table.allocate_arena(device.get(), 64, true, &arena), QNL_OK);
   runtime::DeviceRange range = {&arena, 0};
   int64_t iterations = 60000;
-  EXPECT_EQ(table.launch(device.device, kernels, 0, 1, &range, 1, &iterations), QNL_OK);
-  EXPECT_EQ(table.launch(device.device, kernels, 0, 3000, &range, 1, &iterations), QNL_DEVICE_FAULT);
-  EXPECT_EQ(table.launch(device.device, kernels, 0, 1, &range, 1, &iterations), QNL_DEVICE_FAULT);
-  table.free_arena(device.device, &arena);
-  table.unload_kernels(device.device, kernels);
+  EXPECT_EQ(table.launch(device.get(), kernels, 0, 1, &range, 1, &iterations), QNL_OK);
+  EXPECT_EQ(table.launch(device.get(), kernels, 0, 3000, &range, 1, &iterations), QNL_DEVICE_FAULT);
+  EXPECT_EQ(table.launch(device.get(), kernels, 0, 1, &range, 1, &iterations), QNL_DEVICE_FAULT);
+  table.free_arena(device.get(), &arena);
+  table.unload_kernels(device.get(), kernels);
 }
 
 INSTANTIATE_TEST_SUITE_P(Memory, VulkanOpen, testing::Bool(), memory_name);

@@ -1,7 +1,6 @@
 // What a Vulkan device reports while it is traced: steady state seen from outside, times of items by the
 // device's clock and without one.
 #include <map>
-#include <optional>
 #include <vector>
 
 #include "platform/platform.h"
@@ -15,28 +14,25 @@ class VulkanTrace : public VulkanTest {
   void SetUp() override {
     VulkanTest::SetUp();
     if (IsSkipped()) return;
-    device_.emplace(GetParam());
-    bytes_.emplace(bundle_bytes(with_vulkan(test_contents())));
-    ASSERT_EQ(bundle_.open(bytes_->data(), bytes_->size(), nullptr, &error_), QNL_OK) << error_.text;
+    open(test_contents());
     record();
-    qnl_session_options options = {};
-    options.entry_point = "main";
-    ASSERT_EQ(session_.create(bundle_, device_->owner, &options, &error_), QNL_OK) << error_.text;
+    session_ = session("main");
+  }
+  void TearDown() override {
+    session_ = Session();
+    if (device_.has_value()) qnl_device_set_trace(device(), nullptr, nullptr);
   }
   void record() {
     qnl_device_set_trace(
-        device_->device,
+        device(),
         [](void* user, const qnl_trace_event* event) {
           static_cast<std::vector<qnl_trace_event>*>(user)->push_back(*event);
         },
         &events_);
   }
-  void set_inputs() {
-    for (const char* name : {"a", "b"})
-      ASSERT_EQ(session_.set_input(tensor(name, QNL_F32, {64, 64}, values_), &error_), QNL_OK);
-  }
+  void set_inputs() { set_main(session_, 1.5f); }
   void run() { ASSERT_EQ(session_.run(&error_), QNL_OK) << error_.text; }
-  std::map<qnl_trace_kind, int> counts() const {
+  std::map<qnl_trace_kind, int> kinds() const {
     std::map<qnl_trace_kind, int> counts;
     for (const qnl_trace_event& event : events_) counts[event.kind] += 1;
     return counts;
@@ -48,17 +44,12 @@ class VulkanTrace : public VulkanTest {
     return sum;
   }
 
-  std::vector<float> values_ = std::vector<float>(kElements, 1.5f);
   std::vector<qnl_trace_event> events_;
-  std::optional<VulkanDevice> device_;
-  std::optional<AlignedBytes> bytes_;
-  Bundle bundle_;
   Session session_;
-  qnl_error error_ = {};
 };
 
 TEST_P(VulkanTrace, SteadyStateIsOneSubmissionAndNoTransferBeyondInputsAndOutputs) {
-  std::map<qnl_trace_kind, int> creation = counts();
+  std::map<qnl_trace_kind, int> creation = kinds();
   EXPECT_EQ(creation[QNL_TRACE_PIPELINE], 2);
   EXPECT_EQ(creation[QNL_TRACE_DESCRIPTORS], 2);
   EXPECT_EQ(creation[QNL_TRACE_SUBMIT], 0);
@@ -67,18 +58,18 @@ TEST_P(VulkanTrace, SteadyStateIsOneSubmissionAndNoTransferBeyondInputsAndOutput
   }
   set_inputs();
   run();
-  EXPECT_EQ(counts()[QNL_TRACE_RECORD], 1);
+  EXPECT_EQ(kinds()[QNL_TRACE_RECORD], 1);
   for (int r = 0; r < 3; ++r) {
     events_.clear();
     set_inputs();
-    EXPECT_EQ(counts(), (std::map<qnl_trace_kind, int>{{QNL_TRACE_UPLOAD, 2}}));
+    EXPECT_EQ(kinds(), (std::map<qnl_trace_kind, int>{{QNL_TRACE_UPLOAD, 2}}));
     EXPECT_EQ(bytes(QNL_TRACE_UPLOAD, false), 2 * kElements * sizeof(float));
     events_.clear();
     run();
     std::map<qnl_trace_kind, int> expected = {
         {QNL_TRACE_RUN, 1}, {QNL_TRACE_SUBMIT, 1}, {QNL_TRACE_WAIT, 1}, {QNL_TRACE_ITEM, 2}};
     if (GetParam()) expected[QNL_TRACE_UPLOAD] = expected[QNL_TRACE_DOWNLOAD] = 1;
-    EXPECT_EQ(counts(), expected);
+    EXPECT_EQ(kinds(), expected);
     EXPECT_EQ(bytes(QNL_TRACE_UPLOAD, true), GetParam() ? 2 * kElements * sizeof(float) : 0u);
     EXPECT_EQ(bytes(QNL_TRACE_DOWNLOAD, true), GetParam() ? kElements * sizeof(float) : 0u);
   }
@@ -87,7 +78,7 @@ TEST_P(VulkanTrace, SteadyStateIsOneSubmissionAndNoTransferBeyondInputsAndOutput
 TEST_P(VulkanTrace, ItemsLieInOrderOnTheQueueAndInsideTheirRun) {
   set_inputs();
   for (bool clock : {true, false}) {
-    if (!clock) runtime::vulkan::hide_clock(device_->device);
+    if (!clock) runtime::vulkan::hide_clock(device());
     events_.clear();
     uint64_t begin = platform::now_nanoseconds();
     run();
@@ -106,7 +97,7 @@ TEST_P(VulkanTrace, ItemsLieInOrderOnTheQueueAndInsideTheirRun) {
       at = event.end_nanoseconds;
     }
     EXPECT_EQ(item, 2u);
-    EXPECT_EQ(counts()[QNL_TRACE_SUBMIT], clock ? 1 : 2);
+    EXPECT_EQ(kinds()[QNL_TRACE_SUBMIT], clock ? 1 : 2);
   }
 }
 
@@ -127,7 +118,7 @@ TEST_P(VulkanTrace, ProfileAndTraceGiveTheSameTimes) {
   EXPECT_EQ(profiled, traced);
   EXPECT_EQ(profiled.size(), 2u);
   qnl_session_set_profile(session_.get(), nullptr, nullptr);
-  qnl_device_set_trace(device_->device, nullptr, nullptr);
+  qnl_device_set_trace(device(), nullptr, nullptr);
   events_.clear();
   profiled.clear();
   run();

@@ -1,0 +1,30 @@
+// The rows of "a" that a tile of a contraction needs for some steps of its sum, in memory of a GPU's
+// workgroup (ContractionPlan::shared_steps): its invocations fetch them together, each element once, lanes
+// taking neighbours along the sum's last axis. Code generation puts a barrier before and behind what fetches.
+#pragma once
+
+#include "lower/loop_nest.h"
+
+namespace quernel::lower {
+
+class SharedRows {
+ public:
+  SharedRows(const schedule::ContractionPlan& plan, DType dtype);
+
+  // `offset_of`: where in a a row begins, counted from the tile's first; it may lie beyond the tile's last
+  // one.
+  loop::Stmt begin(const std::function<loop::Expr(loop::Expr)>& offset_of) const;
+  // `value_at`: the element of a at a row's offset and a step, counted from the first that is fetched.
+  loop::Stmt fetch(const std::function<loop::Expr(loop::Expr offset, loop::Expr step)>& value_at) const;
+  loop::Expr element(const loop::Expr& row, const loop::Expr& step) const;
+
+ private:
+  // `body` gets an element's number in the order of fetching, its row and its step.
+  loop::Stmt for_each(const std::function<loop::Stmt(loop::Expr, loop::Expr, loop::Expr)>& body) const;
+
+  int64_t lanes_, steps_, pitch_, rows_of_vector_, vectors_;
+  loop::Buffer offsets_;   // of the rows whose elements an invocation fetches
+  loop::Buffer elements_;  // [step][row]
+};
+
+}  // namespace quernel::lower

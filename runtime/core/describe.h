@@ -1,0 +1,50 @@
+// Descriptions of devices and sessions: named values in objects and lists, written as text for people or as
+// JSON into memory of the caller, without allocation.
+#pragma once
+
+#include <stdint.h>
+
+#include "quernel/runtime.h"
+
+namespace quernel::runtime {
+
+// What does not fit is cut; `finish` says how many bytes the whole takes.
+class Description {
+ public:
+  Description(qnl_text_form form, char* out, uint64_t capacity);
+  // In a list names are null. ~0 stands for "not known, or without limit".
+  void text(const char* name, const char* value);
+  void number(const char* name, uint64_t value);
+  void signed_number(const char* name, int64_t value);
+  void flag(const char* name, bool value);
+  void features(const char* name, uint32_t arch, uint64_t features);
+  void type(const char* name, const qnl_tensor& tensor);
+  void open_object(const char* name) { open(name, false); }
+  void open_list(const char* name) { open(name, true); }
+  void close();
+  // Ends the description, with a zero; bytes that the whole takes, with that.
+  uint64_t finish();
+
+ private:
+  static constexpr uint32_t kDepth = 8;
+  struct Level {
+    bool list = false;
+    bool on_line = false;  // text: shares its line with its neighbours
+    bool empty = true;
+  };
+  void open(const char* name, bool list);
+  void begin_value(const char* name, const char* colon = ": ");
+  void end_value();
+  void put(char c);
+  void put(const char* text);
+  void put_quoted(const char* text);
+  void put_number(uint64_t value);
+
+  bool json_;
+  char* out_;
+  uint64_t capacity_, used_ = 0;
+  Level levels_[kDepth];
+  uint32_t depth_ = 0;
+};
+
+}  // namespace quernel::runtime
