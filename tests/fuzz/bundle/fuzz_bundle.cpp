@@ -11,8 +11,8 @@
 #include "core/bundle_reader_shape.h"
 #include "cpu/cpu_features.h"
 #include "cpu/image.h"
+#include "flatc_verifier.h"
 #include "quernel/runtime.hpp"
-#include "schemas/bundle_tables.h"
 #include "test_bundle.h"
 
 namespace {
@@ -167,8 +167,7 @@ void use(const quernel::Bundle& bundle) {
 bool same_shape(const AlignedBytes& bytes, uint64_t structure_bytes, bool* well_formed) {
   if (bytes.size() < 64 + structure_bytes) return true;
   const auto* structure = reinterpret_cast<const uint8_t*>(bytes.data()) + 64;
-  flatbuffers::Verifier verifier(structure, structure_bytes, 16, 1000000);
-  *well_formed = quernel::schema::VerifyBundleBuffer(verifier);
+  *well_formed = quernel::test::flatc_verifies(structure, structure_bytes);
   return *well_formed ==
          quernel::runtime::verify_shape(structure, static_cast<uint32_t>(structure_bytes), 1000000);
 }
