@@ -11,10 +11,17 @@ import sys
 from tools import skip, test_data, tool
 
 
-def spine_models(folder):
+def rows(folder):
     with open(os.path.join(folder, "models.tsv"), newline="") as f:
-        rows = list(csv.DictReader(f, delimiter="\t", quoting=csv.QUOTE_NONE))
-    return [os.path.join(folder, row["name"]) for row in rows if "spine" in row["marks"].split()]
+        return list(csv.DictReader(f, delimiter="\t", quoting=csv.QUOTE_NONE))
+
+
+def every_model(folder):
+    return [os.path.join(folder, row["name"]) for row in rows(folder)]
+
+
+def spine_models(folder):
+    return [os.path.join(folder, row["name"]) for row in rows(folder) if "spine" in row["marks"].split()]
 
 
 def main(arguments):
