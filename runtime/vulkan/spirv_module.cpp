@@ -6,7 +6,7 @@ namespace quernel::runtime::vulkan {
 
 namespace {
 
-// Numbers of the SPIR-V specification, version 1.3.
+// Numbers of the SPIR-V specification, version 1.3, and of SPV_KHR_integer_dot_product.
 constexpr uint32_t kMagic = 0x07230203, kNewest = 0x00010300, kHeaderWords = 5;
 constexpr uint32_t kOpEntryPoint = 15, kOpExecutionMode = 16, kOpCapability = 17, kOpFunctionEnd = 56;
 constexpr uint32_t kOpDecorate = 71;
@@ -26,6 +26,8 @@ constexpr Capability kCapabilities[] = {
     {39, QNL_SPIRV_INT8},          // Int8
     {4433, QNL_SPIRV_STORAGE_16},  // StorageBuffer16BitAccess
     {4448, QNL_SPIRV_STORAGE_8},   // StorageBuffer8BitAccess
+    {6018, QNL_SPIRV_DOTPROD},     // DotProductInput4x8BitPacked
+    {6019, QNL_SPIRV_DOTPROD},     // DotProduct
 };
 
 class Module {

@@ -201,6 +201,8 @@ struct Features {
   VkPhysicalDevice8BitStorageFeatures storage8 = {VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_8BIT_STORAGE_FEATURES};
   VkPhysicalDeviceShaderFloat16Int8Features small = {
       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_FLOAT16_INT8_FEATURES};
+  VkPhysicalDeviceShaderIntegerDotProductFeaturesKHR dot = {
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_FEATURES_KHR};
   const char* extensions[4];
   uint32_t extension_count = 0;
   bool import = false;
@@ -216,9 +218,9 @@ void find_extensions(const Api& api, VkPhysicalDevice physical, Features* f) {
   uint32_t count = kMaxExtensions;
   VkResult result = api.EnumerateDeviceExtensionProperties(physical, nullptr, &count, found);
   if (result != VK_SUCCESS && result != VK_INCOMPLETE) count = 0;
-  constexpr const char* kWanted[] = {VK_KHR_8BIT_STORAGE_EXTENSION_NAME,
-                                     VK_KHR_SHADER_FLOAT16_INT8_EXTENSION_NAME,
-                                     VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME};
+  constexpr const char* kWanted[] = {
+      VK_KHR_8BIT_STORAGE_EXTENSION_NAME, VK_KHR_SHADER_FLOAT16_INT8_EXTENSION_NAME,
+      VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME, VK_KHR_SHADER_INTEGER_DOT_PRODUCT_EXTENSION_NAME};
   for (const char* wanted : kWanted)
     for (uint32_t i = 0; i < count; ++i)
       if (strcmp(found[i].extensionName, wanted) == 0) {
@@ -243,7 +245,11 @@ void query_features(const Api& api, VkPhysicalDevice physical, Features* f) {
     *end = &f->storage8;
     end = &f->storage8.pNext;
   }
-  if (has_extension(*f, VK_KHR_SHADER_FLOAT16_INT8_EXTENSION_NAME)) *end = &f->small;
+  if (has_extension(*f, VK_KHR_SHADER_FLOAT16_INT8_EXTENSION_NAME)) {
+    *end = &f->small;
+    end = &f->small.pNext;
+  }
+  if (has_extension(*f, VK_KHR_SHADER_INTEGER_DOT_PRODUCT_EXTENSION_NAME)) *end = &f->dot;
   api.GetPhysicalDeviceFeatures2(physical, &f->base);
 }
 
@@ -266,6 +272,7 @@ uint64_t select_features(Features* f, uint64_t mask) {
   f->storage8.uniformAndStorageBuffer8BitAccess = f->storage8.storagePushConstant8 = VK_FALSE;
   take(QNL_SPIRV_INT8, f->small.shaderInt8, &f->small.shaderInt8);
   take(QNL_SPIRV_FLOAT16, f->small.shaderFloat16, &f->small.shaderFloat16);
+  take(QNL_SPIRV_DOTPROD, f->dot.shaderIntegerDotProduct, &f->dot.shaderIntegerDotProduct);
   // An index that is wrong must not reach memory of others.
   f->base.features.robustBufferAccess = found.robustBufferAccess;
   return bits;

@@ -6,6 +6,7 @@ const char* const kGlslHead = R"(#version 450
 #extension GL_EXT_shader_8bit_storage : require
 #extension GL_EXT_shader_16bit_storage : require
 #extension GL_ARB_gpu_shader_int64 : require
+#extension GL_EXT_spirv_intrinsics : require
 )";
 
 namespace {
@@ -14,6 +15,11 @@ struct Definition {
   const char* name;
   const char* text;
 };
+
+#define DOT(opcode, result, name, a, b)                                                                     \
+  "spirv_instruction(extensions = [\"SPV_KHR_integer_dot_product\"], capabilities = [6019, 6018], id "      \
+  "= " #opcode ")\n" result " qnl_dot_words_" name "(" a " x, " b " y, spirv_literal int format);\n" result \
+  " qnl_dot_" name "(" a " x, " b " y) { return qnl_dot_words_" name "(x, y, 0); }\n"
 
 constexpr Definition kDefinitions[] = {
     {"qnl_copy_sign_f32", R"(float qnl_copy_sign_f32(float x, float y) {
@@ -25,6 +31,11 @@ constexpr Definition kDefinitions[] = {
                             (doubleBitsToUint64(y) & 0x8000000000000000ul));
 }
 )"},
+    // OpSDotKHR, OpUDotKHR and OpSUDotKHR of SPV_KHR_integer_dot_product, on words of four bytes (format 0);
+    // capabilities DotProductKHR and DotProductInput4x8BitPackedKHR.
+    {"qnl_dot_i32_i32", DOT(4450, "int", "i32_i32", "int", "int")},
+    {"qnl_dot_u32_u32", DOT(4451, "uint", "u32_u32", "uint", "uint")},
+    {"qnl_dot_i32_u32", DOT(4452, "int", "i32_u32", "int", "uint")},
     {"qnl_funnel_shift_u32", R"(uint qnl_funnel_shift_u32(uint high, uint low, uint count) {
   count &= 31u;
   return count == 0u ? high : (high << count) | (low >> (32u - count));

@@ -173,7 +173,7 @@ std::string ShaderPrinter::print_expr(const loop::Expr& node, const std::string&
       refuse("lanes change places");
       return "0";
     case ExprKind::kDot:
-      return call(e, {arg(0), arg(1), arg(2)});
+      return dot(e, lane);
   }
   QUERNEL_UNREACHABLE("expression kind");
 }
@@ -451,6 +451,17 @@ std::string ShaderPrinter::mul_acc(const loop::ExprNode& e, const std::string& l
   if (is_float(dtype)) return call(e, {a, b, c});
   if (dtype == DType::kI64) a = "int64_t(" + a + ")";
   return wrapped(dtype, a + " * " + b + " + " + c);
+}
+
+std::string ShaderPrinter::dot(const loop::ExprNode& e, const std::string& lane) {
+  std::string a = value(e.args[0], lane), b = value(e.args[1], lane), c = value(e.args[2], lane);
+  bool a_signed = e.args[0]->type.dtype == DType::kI32, b_signed = e.args[1]->type.dtype == DType::kI32;
+  if (!target_.has_dot(a_signed, b_signed)) return call(e, {a, b, c});
+  if (b_signed && !a_signed) std::swap(a, b);  // the signed one comes first
+  std::string operands = "(" + a + ", " + b + ")";
+  if (a_signed && b_signed) return "(qnl_dot_i32_i32" + operands + " + " + c + ")";
+  if (a_signed != b_signed) return "(qnl_dot_i32_u32" + operands + " + " + c + ")";
+  return "(int(qnl_dot_u32_u32" + operands + ") + " + c + ")";
 }
 
 std::string ShaderPrinter::cast(const loop::ExprNode& e, const std::string& lane) {

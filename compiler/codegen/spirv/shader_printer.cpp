@@ -48,6 +48,7 @@ int64_t shared_element_bytes(DType dtype) { return bit_width(dtype) == 64 ? 8 : 
 
 ShaderPrinter::ShaderPrinter(const loop::Kernel& kernel, const Target& target, NarrowBuffers narrow)
     : kernel_(kernel),
+      target_(target),
       functions_(target, FunctionLanguage::kGlsl),
       distribution_(distribute(kernel)),
       narrow_(std::move(narrow)) {

@@ -81,6 +81,7 @@ class ShaderPrinter {
   std::string bool_binary(BinaryOp op, const std::string& a, const std::string& b);
   std::string integer_binary(const loop::Expr& e, const std::string& lane);
   std::string mul_acc(const loop::ExprNode& e, const std::string& lane);
+  std::string dot(const loop::ExprNode& e, const std::string& lane);
   std::string cast(const loop::ExprNode& e, const std::string& lane);
   std::string bit_cast(const loop::ExprNode& e, const std::string& lane);
   std::string reduce_lanes(const loop::ExprNode& e);
@@ -101,6 +102,7 @@ class ShaderPrinter {
   void reduce_first(const loop::Expr& e);
 
   const loop::Kernel& kernel_;
+  const Target& target_;
   ElementaryFunctions functions_;
   Distribution distribution_;
   NarrowBuffers narrow_, wide_;  // wide: something longer is stored there

@@ -86,6 +86,10 @@ Expected<uint64_t> features_of(const std::vector<uint32_t>& words, const std::st
       case 4448:  // StorageBuffer8BitAccess
         features |= QNL_SPIRV_STORAGE_8;
         break;
+      case 6018:  // DotProductInput4x8BitPacked
+      case 6019:  // DotProduct
+        features |= QNL_SPIRV_DOTPROD;
+        break;
       default:
         return internal_error(
             "kernel '" + name + "': a module of capability " + std::to_string(words[at + 1]), {},

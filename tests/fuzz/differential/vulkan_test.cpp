@@ -1,5 +1,6 @@
 // Random graphs as compute shaders on the machine's Vulkan device, alone and beside the processor, against
 // the interpreter.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -7,6 +8,7 @@
 
 #include "graph/text.h"
 #include "on_vulkan.h"
+#include "schemas/kernel_abi.h"
 
 namespace quernel::testing {
 namespace {
@@ -35,6 +37,34 @@ TEST(Vulkan, RandomPlacements) {
     vulkan.copy_always = seed % 2;
     check(seed, graph, options, vulkan);
   });
+}
+
+// Of every combination of signs, by a device that has the instruction and by one that has not.
+TEST(Vulkan, ProductsOfBytes) {
+  std::string why;
+  if (!has_device(&why)) GTEST_SKIP() << why;
+  CompileOptions options;
+  options.targets = {"vulkan", "vulkan+dotprod"};
+  constexpr int kRows = 13, kColumns = 21;
+  for (const char* signs : {"i8 i8", "u8 u8", "u8 i8", "i8 u8"})
+    for (int depth : {64, 35}) {
+      std::string a(signs, 2), b(signs + 3, 2), k = std::to_string(depth), weights;
+      for (int i = 0; i < depth * kColumns; ++i)
+        weights += (i ? ", " : "") + std::to_string(i * 7919 % 256 - (b == "i8" ? 128 : 0));
+      Expected<Graph> graph = parse_graph(
+          fmt::format("graph @g(%x: {}[{},{}]) {{\n  %w = constant {}[{},{}] {{{}}}\n"
+                      "  %y = contract %x, %w axes(m: {}, n: {} | k: {}) a[m, k] b[k, n] out[m, n] acc i32 "
+                      ": i32[{},{}]\n  return y = %y\n}}\n",
+                      a, kRows, k, b, k, kColumns, weights, kRows, kColumns, k, kRows, kColumns),
+          "test");
+      ASSERT_TRUE(graph) << to_string(graph.errors());
+      for (uint64_t without : {uint64_t{0}, QNL_SPIRV_DOTPROD}) {
+        SCOPED_TRACE(fmt::format("{}, depth {}, without {}", signs, depth, without));
+        qnl_vulkan_options vulkan = {};
+        vulkan.feature_mask = ~without;
+        check(static_cast<uint64_t>(depth), *graph, options, vulkan);
+      }
+    }
 }
 
 // What the processor reads and writes is copied once each, and nothing else but inputs and outputs.

@@ -191,6 +191,25 @@ TEST(Shaders, ScalarsAreStoredByOneInvocation) {
   EXPECT_LT(text.rfind("fold_add_f32_8("), text.find("if (lane == 0)"));
 }
 
+TEST(Shaders, ProductsOfBytesAreOneInstructionWhereTheTargetHasIt) {
+  loop::Kernel kernel = kernel_of(R"(kernel @dots {
+  buffer %a: i32[8] read binding 0
+  buffer %b: u32[8] read binding 1
+  buffer %y: i32[8] write binding 2
+  %y[ramp(0, 1, 8)] = dot(%b[ramp(0, 1, 8)], %a[ramp(0, 1, 8)], %a[ramp(0, 1, 8)])
+}
+)");
+  Target target = *find_target("vulkan+dotprod");
+  EXPECT_THAT(codegen::print_shader(kernel, target)->text, HasSubstr("qnl_dot_i32_u32(a(lane), b(lane))"))
+      << "the signed one first";
+  Expected<codegen::ShaderImage> by_instruction = codegen::compile_shaders({kernel}, target, {});
+  ASSERT_TRUE(by_instruction) << to_string(by_instruction.errors());
+  EXPECT_EQ(by_instruction->features, QNL_SPIRV_VULKAN_1_1 | QNL_SPIRV_DOTPROD);
+  Expected<codegen::ShaderImage> without = codegen::compile_shaders({kernel}, vulkan(), {});
+  ASSERT_TRUE(without) << to_string(without.errors());
+  EXPECT_EQ(without->features, QNL_SPIRV_VULKAN_1_1);
+}
+
 TEST(Shaders, AddressesNeedNo64Bits) {
   std::string text = shader_of(R"(kernel @strided symbols($stride) grid(wg0: 4) {
   buffer %x: f32[?] read binding 0

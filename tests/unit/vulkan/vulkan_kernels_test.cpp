@@ -117,6 +117,9 @@ TEST_P(VulkanKernels, ModulesThatAreWrongAreRefused) {
             std::string::npos);
   EXPECT_NE(refusal([&](auto* t, auto* k) { *word(t, k, 6) = 11; }).find("capability 11 needs feature"),
             std::string::npos);
+  for (uint32_t dot : {6018u, 6019u})  // DotProductInput4x8BitPacked, DotProduct
+    EXPECT_NE(refusal([&](auto* t, auto* k) { *word(t, k, 6) = dot; }).find("needs feature dotprod"),
+              std::string::npos);
 }
 
 TEST_P(VulkanKernels, TheEntryPointIsChecked) {
