@@ -70,9 +70,27 @@ struct RowBlock {
   loop::Expr begin, end;
   int64_t most = 0;
 };
+// Column tiles from `first` on, `most` in all; null: all that there are.
+struct TileRange {
+  loop::Expr first;
+  int64_t most = 0;
+};
 // The group's contraction or stages for one block of rows, as part of a kernel. `axes`: per dim of the value
 // up to the rows', the contraction's axis that walks it, or -1.
-loop::Stmt contract_rows(Context& context, const RowBlock& block, const std::vector<int>& axes);
+loop::Stmt contract_rows(Context& context, const RowBlock& block, const std::vector<int>& axes,
+                         const TileRange& columns = {});
+// A contraction whose rows of a come in parts of `width` steps of its one reduction axis.
+struct SumInParts {
+  int64_t width = 0;
+  // What puts part `part` into a's buffer, rows of `width`, in a context whose symbols are the kernel's.
+  std::function<loop::Stmt(Context& context, const loop::Expr& part)> make;
+  // What a row's sums so far are multiplied by before the part is added, and what they are divided by at
+  // last.
+  std::function<loop::Expr(const loop::Expr&row)> scale, divisor;
+};
+// The same for a block of one tile.
+loop::Stmt contract_rows_in_parts(Context& context, const RowBlock& block, const std::vector<int>& axes,
+                                  const SumInParts& parts);
 loop::Stmt stages_of_rows(Context& context, const RowBlock& block);
 
 // Each fills in the context's kernel.

@@ -1,6 +1,8 @@
 // Attention, a block of rows at a time: the scores' tiles, the stages over their rows and the result's tiles,
-// with the block's scores in scratch.
+// with the block's scores in scratch. Where a GPU's workgroup holds only some keys of its rows, these follow
+// one another, and the softmax is made online.
 #include <algorithm>
+#include <cmath>
 
 #include "lower/loop_nest.h"
 
@@ -11,7 +13,7 @@ using loop::Expr;
 using loop::Stmt;
 using schedule::Group;
 
-constexpr int64_t kWorkPerGroup = 1 << 16;  // multiply-adds
+constexpr int64_t kWorkPerGroup = 1 << 16;  // multiply-adds, on a processor; a GPU's workgroup has a block
 
 class Lowering {
  public:
@@ -32,12 +34,13 @@ class Lowering {
       work += group_.block_rows * schedule::reduction_count(plan).estimate() *
               plan.axes[plan.vector_axis].extent.estimate();
     }
-    c_.kernel.body = outer_loops(c_, outer, work, kWorkPerGroup, [&](const std::vector<Expr>& at) {
+    int64_t wanted = c_.target.is_gpu() ? 1 : kWorkPerGroup;
+    c_.kernel.body = outer_loops(c_, outer, work, wanted, [&](const std::vector<Expr>& at) {
       RowBlock block{
           {at.begin(), at.end() - 1}, at.back() * index(group_.block_rows), nullptr, group_.block_rows};
       if (!(floormod(rows, group_.block_rows) == Dim(0)))
         block.end = loop::binary(BinaryOp::k_min, block.begin + index(block.most), c_.symbols(rows));
-      return rows_of_scores(block, width);
+      return group_.block_keys != 0 ? rows_in_parts(block, width) : rows_of_scores(block, width);
     });
   }
 
@@ -77,6 +80,138 @@ class Lowering {
                            axes_of(schedule::resolve_operand(g_, g_.nodes[last.anchor], operand).indices));
     });
     return loop::block(std::move(body));
+  }
+
+  // Keys by `block_keys`: scores of the block's rows, their largest and their sum so far, and what these
+  // scores add to the rows of the result.
+  Stmt rows_in_parts(const RowBlock& block, int64_t width) {
+    int64_t keys = group_.block_keys;
+    auto each_row = [&](const char* name) {
+      return local_buffer(name, DType::kF32, block.most, loop::Scope::kRegister);
+    };
+    Running running{local_buffer("block", DType::kF32, block.most * keys, loop::Scope::kShared),
+                    each_row("highest"), each_row("total"), each_row("scale")};
+    KernelBuffers buffers = c_.buffers;
+    Expr first = block.begin * index(keys);
+    for (ValueId v : {scores_, weights_}) {
+      buffers.reads[v] = buffers.writes[v] = running.scores;
+      buffers.first[v] = first;
+    }
+    auto lower = [&](LaunchSymbols& symbols, const Group& part, const Expr& of_part,
+                     const std::function<Stmt(Context&)>& make) {
+      Context context{c_.schedule, c_.item, part, c_.target, buffers, {}, std::move(symbols), {}, 1};
+      // Its first key's score lies first in the row.
+      if (of_part) context.buffers.first[scores_] = first + of_part * index(keys);
+      Stmt stmt = make(context);
+      symbols = std::move(context.symbols);
+      return stmt;
+    };
+    SumInParts parts;
+    parts.width = keys;
+    parts.make = [&](Context& around, const Expr& part) {
+      const Group& scores = group_.parts[0];
+      int64_t tiles = keys / scores.contraction.tile_n();
+      Stmt contract = lower(around.symbols, scores, part, [&](Context& context) {
+        return contract_rows(context, block, axes_of(g_.nodes[scores.anchor].attributes.contraction.out),
+                             {part * index(tiles), tiles});
+      });
+      Stmt softmax = lower(around.symbols, group_.parts[1], part,
+                           [&](Context& context) { return add_part(context, block, running, part, width); });
+      return loop::block({contract, softmax});
+    };
+    parts.scale = [&](const Expr& row) { return loop::load(running.scale, row); };
+    parts.divisor = [&](const Expr& row) { return loop::load(running.total, row); };
+    const Group& last = group_.parts[2];
+    Stmt sums = lower(c_.symbols, last, nullptr, [&](Context& context) {
+      int operand = last.contraction.swapped ? 1 : 0;
+      return contract_rows_in_parts(
+          context, block, axes_of(schedule::resolve_operand(g_, g_.nodes[last.anchor], operand).indices),
+          parts);
+    });
+    loop::Var r = index_var("r");
+    Stmt begin =
+        loop::for_loop(r, index(block.most), loop::AxisKind::kSerial,
+                       loop::block({loop::store(running.highest, loop::var_ref(r), number(-INFINITY)),
+                                    loop::store(running.total, loop::var_ref(r), number(0)),
+                                    loop::store(running.scale, loop::var_ref(r), number(0))}));
+    return loop::block({loop::alloc(running.scores), loop::alloc(running.highest), loop::alloc(running.total),
+                        loop::alloc(running.scale), begin, sums});
+  }
+
+  // Of the block's rows so far: the largest score, the sum of exponentials of what scores lack to it, and
+  // what the last part has made of sums before it.
+  struct Running {
+    loop::Buffer scores, highest, total, scale;
+  };
+  static Expr number(double value) { return loop::const_float(DType::kF32, value); }
+
+  // The present part's scores become exponentials, row by row.
+  Stmt add_part(Context& context, const RowBlock& block, const Running& running, const Expr& part,
+                int64_t width) {
+    ValueId x = schedule::row_softmax(g_, context.group, scores_)->x;
+    int64_t keys = group_.block_keys;
+    int lanes = c_.target.lanes(4);
+    loop::Var r = index_var("r");
+    Expr row = loop::var_ref(r), first = part * index(keys);
+    loop::Buffer kept = local_buffer("x", DType::kF32, keys, loop::Scope::kRegister);
+    auto for_keys = [&](const std::function<Stmt(Expr)>& body) {
+      loop::Var j = index_var("j"), l = index_var("l");
+      Stmt vector = loop::for_loop(l, index(lanes), loop::AxisKind::kVector,
+                                   body(loop::var_ref(j) * index(lanes) + loop::var_ref(l)));
+      return loop::for_loop(j, index(keys / lanes), loop::AxisKind::kUnrolled, vector);
+    };
+    auto fold = [&](BinaryOp op) {
+      Expr all = nullptr;
+      for (int64_t at = 0; at < keys; at += lanes) {
+        Expr vector = loop::load(kept, loop::ramp(index(at), 1, lanes), lanes);
+        all = all ? loop::binary(op, all, vector) : vector;
+      }
+      return loop::reduce_lanes(op, all);
+    };
+    std::vector<Stmt> body{loop::alloc(kept)};
+    auto name = [&](const char* what, Expr value) {
+      loop::Var var = fresh_var(what, {DType::kF32, 1});
+      body.push_back(loop::let(var, std::move(value)));
+      return loop::var_ref(var);
+    };
+    body.push_back(for_keys([&](Expr key) {
+      // Beyond the last key, its score for the reading.
+      bool whole = width % keys == 0;
+      Expr column = first + key, last = index(width - 1);
+      Evaluator e = context.evaluator();
+      const Shape& dims = g_.shape(scores_);
+      std::vector<IndexExpr> at;
+      for (size_t d = 0; d < dims.size(); ++d) {
+        Expr position = d + 1 == dims.size() ? (whole ? column : loop::binary(BinaryOp::k_min, column, last))
+                        : d + 2 == dims.size() ? block.begin + row
+                                               : block.outer[d];
+        e.axes.push_back({position, max(dims[d], 1)});
+        at.push_back(IndexExpr::axis(static_cast<int>(d)));
+      }
+      Expr value = e.evaluate(x, at);
+      if (!whole) value = loop::select(loop::binary(BinaryOp::k_le, column, last), value, number(-INFINITY));
+      e.statements.push_back(loop::store(kept, key, value));
+      return loop::block(std::move(e.statements));
+    }));
+    Expr before = loop::load(running.highest, row);
+    Expr now = name("now", loop::binary(BinaryOp::k_max, before, fold(BinaryOp::k_max)));
+    // Rows that have been hidden so far: nothing is taken away, and everything is zero.
+    Expr hidden = loop::binary(BinaryOp::k_eq, now, number(-INFINITY));
+    Expr less = name("less", loop::select(hidden, number(0), now));
+    Expr scale = name("rescaled", loop::unary(UnaryOp::k_exp, before - less));
+    body.push_back(for_keys([&](Expr key) {
+      return loop::store(kept, key, loop::unary(UnaryOp::k_exp, loop::load(kept, key) - less));
+    }));
+    Expr added = name("added", fold(BinaryOp::k_add));
+    body.push_back(for_keys([&](Expr key) {
+      return loop::store(running.scores, row * index(keys) + key, loop::load(kept, key));
+    }));
+    body.push_back(loop::store(running.highest, row, now));
+    body.push_back(loop::store(running.scale, row, scale));
+    body.push_back(loop::store(running.total, row, loop::load(running.total, row) * scale + added));
+    Expr count = index(block.most);
+    if (block.end) count = loop::binary(BinaryOp::k_min, count, block.end - block.begin);
+    return loop::for_loop(r, count, loop::AxisKind::kSerial, loop::block(std::move(body)));
   }
 
   // The axes that walk the dims of the scores up to the rows'.

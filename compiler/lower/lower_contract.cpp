@@ -3,7 +3,7 @@
 // too, for depthwise kernels). Rows past the end read row 0's data and are not stored; columns past the end
 // are zero in packed operands and masked else. What columns are left of the last tile are a tile of their
 // own, of fewer vectors, the last of which may be a short one. A staged operand is put together in scratch
-// for a block of rows.
+// for a block of rows; over 600 lines because all ways of walking and summing share what the present tile is.
 #include <algorithm>
 #include <numeric>
 #include <optional>
@@ -72,7 +72,35 @@ class Lowering {
   }
 
   // The tiles of a block of rows, column by column.
-  Stmt rows(const RowBlock& block, const std::vector<int>& axes) {
+  Stmt rows(const RowBlock& block, const std::vector<int>& axes, const TileRange& columns) {
+    std::vector<Expr> place = grid_place(block, axes);
+    loop::Var column = index_var("column");
+    place.push_back(loop::var_ref(column));
+    Dim tiles = schedule::column_tile_count(plan_);
+    Expr count = at(tiles);
+    if (columns.first) {
+      place.back() = columns.first + place.back();
+      bool whole = floormod(tiles, columns.most) == Dim(0);
+      count = whole ? index(columns.most)
+                    : loop::binary(BinaryOp::k_min, index(columns.most), count - columns.first);
+    }
+    return loop::for_loop(column, count, AxisKind::kSerial, row_tiles(place, block));
+  }
+
+  // The one tile of a block of rows.
+  Stmt in_parts(const RowBlock& block, const std::vector<int>& axes, const SumInParts& parts) {
+    begin_row_ = block.begin;
+    partial_rows_ = block.end != nullptr;
+    end_row_ = block.end ? block.end : block.begin + index(block.most);
+    parts_ = &parts;
+    std::vector<Expr> place = grid_place(block, axes);
+    place.insert(place.end(), {index(0), index(0)});
+    return present_tile(place);
+  }
+
+ private:
+  // Positions on the grid axes where the block lies.
+  std::vector<Expr> grid_place(const RowBlock& block, const std::vector<int>& axes) const {
     std::vector<Expr> place;
     for (int grid : plan_.grid_axes) {
       Expr position = index(0);
@@ -82,13 +110,9 @@ class Lowering {
       }
       place.push_back(position);
     }
-    loop::Var column = index_var("column");
-    place.push_back(loop::var_ref(column));
-    return loop::for_loop(column, at(schedule::column_tile_count(plan_)), AxisKind::kSerial,
-                          row_tiles(place, block));
+    return place;
   }
 
- private:
   Expr at(const Dim& dim) const { return c_.symbols(dim); }
   // Whether all columns of the present tile exist, wherever it lies.
   bool whole_columns() const {
@@ -509,8 +533,42 @@ class Lowering {
     return stmt;
   }
 
+  Stmt each_sum(const loop::Buffer& acc, BinaryOp op, const std::function<Expr(const Expr&)>& of_row) {
+    return for_rows([&](Expr m) {
+      loop::Var factor = fresh_var("factor", {accumulator_dtype_, 1});
+      return loop::block({loop::let(factor, of_row(m)), for_columns([&](Expr n) {
+                            Expr slot = tile_.slot(m, n), sum = loop::load(acc, slot);
+                            return loop::store(acc, slot, loop::binary(op, sum, loop::var_ref(factor)));
+                          })});
+    });
+  }
+
+  // The sum in parts, each of which makes its rows of a first.
+  Stmt reduce_parts(const loop::Buffer& acc, const loop::Buffer& row_offsets, const Expr& b_base,
+                    const Expr& first_column) {
+    Steps k = steps(0);
+    const auto& [step_var, extent] = k.loops.back();
+    loop::Var part = index_var("part"), of_part = index_var("k");
+    Expr first = loop::var_ref(part) * index(parts_->width), count = index(parts_->width);
+    if (!(floormod(extent, parts_->width) == Dim(0)))
+      count = loop::binary(BinaryOp::k_min, count, at(extent) - first);
+    Stmt sums = step(
+        k, acc,
+        [&](Expr m, Expr) {
+          return read(a_buffer_, loop::load(row_offsets, m) + loop::var_ref(of_part), nullptr);
+        },
+        b_base, first_column);
+    sums = loop::block({loop::let(step_var, first + loop::var_ref(of_part)), sums});
+    Stmt make = parts_->make(c_, loop::var_ref(part));
+    Stmt body = loop::block({make, each_sum(acc, BinaryOp::k_mul, parts_->scale),
+                             loop::for_loop(of_part, count, AxisKind::kReduction, sums)});
+    return loop::block({loop::for_loop(part, at(ceildiv(extent, parts_->width)), AxisKind::kReduction, body),
+                        each_sum(acc, BinaryOp::k_div, parts_->divisor)});
+  }
+
   Stmt reduce(const loop::Buffer& acc, const loop::Buffer& row_offsets, const Expr& b_base,
               const Expr& first_column) {
+    if (parts_) return reduce_parts(acc, row_offsets, b_base, first_column);
     if (plan_.dot > 1) return reduce_words(acc, row_offsets, b_base);
     if (shared_) return reduce_shared(acc, b_base, first_column);
     Steps k = steps(gathered_ ? plan_.tile_n() : plan_.packed ? plan_.panel_n() : 0);
@@ -551,6 +609,7 @@ class Lowering {
   loop::Buffer gathered_;              // the present column of b where it has been put together
   std::optional<SharedRows> shared_;   // of the present tile
   std::optional<StagedImage> staged_;  // the present rows of a or b where they have been
+  const SumInParts* parts_ = nullptr;  // in which the present sum is made
   Expr staged_line_;                   // of b: the present row of results, counted from the block's first
 };
 
@@ -558,8 +617,14 @@ class Lowering {
 
 void lower_contract(Context& context) { Lowering(context).run(); }
 
-Stmt contract_rows(Context& context, const RowBlock& block, const std::vector<int>& axes) {
-  return Lowering(context).rows(block, axes);
+Stmt contract_rows(Context& context, const RowBlock& block, const std::vector<int>& axes,
+                   const TileRange& columns) {
+  return Lowering(context).rows(block, axes, columns);
+}
+
+Stmt contract_rows_in_parts(Context& context, const RowBlock& block, const std::vector<int>& axes,
+                            const SumInParts& parts) {
+  return Lowering(context).in_parts(block, axes, parts);
 }
 
 }  // namespace quernel::lower

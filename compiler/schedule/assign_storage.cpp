@@ -2,15 +2,12 @@
 // where their producer can write there; everything else into a workspace buffer of its own.
 #include <algorithm>
 #include <map>
-#include <numeric>
 #include <unordered_set>
 
 #include "schedule/schedule.h"
 
 namespace quernel::schedule {
 namespace {
-
-constexpr int64_t kMostBlockRows = 96;  // of scores that an attention kernel holds at once
 
 Dim value_bytes(const Graph& graph, ValueId v) {
   return byte_size(graph.dtype(v), element_count(graph.shape(v))).upper_bound();
@@ -292,17 +289,24 @@ class Assigner {
       for (int i = 0; i < 2; ++i) strides[i] = strides_of(node, resolve_operand(g_, node, i));
       part->contraction = plan_contraction(node.attributes.contraction, strides[0], strides[1], target_);
     }
-    int64_t width = g_.shape(group.parts[1].outputs[0]).back().value();
-    int64_t m = group.parts[0].contraction.tile_m, n = group.parts[2].contraction.tile_m;
-    // Whole tiles of both, where that many rows of scores stay in the second-level cache.
-    int64_t rows = std::clamp<int64_t>(target_.l2_bytes / 2 / (4 * width), m, kMostBlockRows);
-    int64_t both = std::lcm(m, n), unit = rows >= both ? both : m;
-    rows = rows / unit * unit;
-    if (Dim whole = schedule::row_count(group.parts[0].contraction); whole.is_const()) {  // equal blocks
-      int64_t each = ceildiv(whole, ceildiv(whole, rows)).value();
-      rows = (each + m - 1) / m * m;
+    ValueId scores = group.parts[0].outputs[0], weights = group.parts[1].outputs[0];
+    ContractionPlan& result = group.parts[2].contraction;
+    AttentionBlock block =
+        plan_block(group.parts[0].contraction, result, score_rows(g_, group.parts[1], scores), target_);
+    group.block_rows = block.rows;
+    group.block_keys = block.keys;
+    if (block.keys == 0) return;
+    // Of a row, the block holds some keys.
+    for (ValueId v : {scores, weights}) {
+      Shape& strides = s_.storage[v].strides;
+      std::fill(strides.begin(), strides.end(), Dim(0));
+      strides.back() = 1;
+      strides[strides.size() - 2] = block.keys;
     }
-    group.block_rows = rows;
+    for (ContractionPlan::Axis& axis : result.axes) axis.a = 0;
+    result.a_offset = 0;
+    result.axes[result.row_axes[0]].a = block.keys;
+    result.axes[result.reduction_axes[0]].a = 1;
   }
 
   Status plan_winograd(Group& group, const OperandAccess (&access)[2], const OperandStrides (&strides)[2]) {

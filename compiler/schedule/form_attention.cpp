@@ -16,7 +16,6 @@ class AttentionFormer {
       : s_(schedule), g_(schedule.graph), target_(target), reads_(schedule) {}
 
   void run() {
-    if (target_.is_gpu()) return;  // a block of scores is larger than what a workgroup shares
     std::vector<char> merged(s_.groups.size(), 0);
     for (size_t i = 0; i < s_.groups.size(); ++i) {
       if (merged[i] || s_.groups[i].kind != GroupKind::kContract) continue;
@@ -56,26 +55,30 @@ class AttentionFormer {
     if (dims[rank - 2] == Dim(1) || g_.dtype(scores) != DType::kF32 || g_.dtype(weights) != DType::kF32)
       return false;
     if (!reads_.own_rows_only(rows, first, Shape(dims.begin(), dims.end() - 1))) return false;
-    return is_scores(g_.nodes[s_.groups[first].anchor], rank) &&
-           is_result(g_.nodes[s_.groups[last].anchor], s_.groups[last], weights);
+    std::optional<ContractionPlan> before = scores_plan(g_.nodes[s_.groups[first].anchor], rank);
+    if (!before) return false;
+    std::optional<ContractionPlan> after =
+        result_plan(g_.nodes[s_.groups[last].anchor], s_.groups[last], weights);
+    return after && attention_pays(*before, *after, score_rows(g_, s_.groups[rows], scores), target_);
   }
 
   // Every dim of the scores but those of one element is an axis; the rows' one belongs to one operand, the
   // others before it to both.
-  bool is_scores(const Node& node, size_t rank) const {
+  std::optional<ContractionPlan> scores_plan(const Node& node, size_t rank) const {
     const Contraction& c = node.attributes.contraction;
-    if (c.winograd != 0 || c.out.size() != rank || c.accumulator != DType::kF32) return false;
-    return plan_follows(node, c.out, g_.shape(node.output), kNoValue);
+    if (c.winograd != 0 || c.out.size() != rank || c.accumulator != DType::kF32) return std::nullopt;
+    return plan_along(node, c.out, g_.shape(node.output), kNoValue);
   }
 
-  bool is_result(const Node& node, const Group& group, ValueId weights) const {
+  std::optional<ContractionPlan> result_plan(const Node& node, const Group& group, ValueId weights) const {
     const Contraction& c = node.attributes.contraction;
-    if (c.winograd != 0 || c.accumulator != DType::kF32) return false;
+    if (c.winograd != 0 || c.accumulator != DType::kF32) return std::nullopt;
     for (int i = 0; i < 2; ++i)
       if (OperandAccess access = resolve_operand(g_, node, i); access.base == weights)
-        return access.direct() && reads_once(node, group, weights) &&
-               plan_follows(node, access.indices, g_.shape(weights), weights);
-    return false;
+        return access.direct() && reads_once(node, group, weights)
+                   ? plan_along(node, access.indices, g_.shape(weights), weights)
+                   : std::nullopt;
+    return std::nullopt;
   }
 
   // Whether the value lies as its shape says; what the schedule around a body lends it need not.
@@ -101,35 +104,36 @@ class AttentionFormer {
     return true;
   }
 
-  // Whether the plan of `node` runs over the rows that `indices` name (the dims of the scores or weights, as
+  // The plan of `node` where it runs over the rows that `indices` name (the dims of the scores or weights, as
   // expressions over its axes): rows of tiles along the last but one dim, a grid over those before it,
   // vectors along the one axis that is left.
-  bool plan_follows(const Node& node, const std::vector<IndexExpr>& indices, const Shape& dims,
-                    ValueId weights) const {
+  std::optional<ContractionPlan> plan_along(const Node& node, const std::vector<IndexExpr>& indices,
+                                            const Shape& dims, ValueId weights) const {
     const Contraction& c = node.attributes.contraction;
     std::vector<int> axes;
     for (size_t d = 0; d < indices.size(); ++d) {
       if (!is_axis(indices[d])) {
-        if (!(dims[d] == Dim(1))) return false;
+        if (!(dims[d] == Dim(1))) return std::nullopt;
         continue;
       }
       const Contraction::Axis& axis = c.axes[indices[d].axis_index()];
       bool reduced = weights != kNoValue && d + 1 == dims.size();
-      if (axis.reduction != reduced || !(axis.extent == dims[d])) return false;
+      if (axis.reduction != reduced || !(axis.extent == dims[d])) return std::nullopt;
       axes.push_back(indices[d].axis_index());
     }
     std::sort(axes.begin(), axes.end());
-    if (std::adjacent_find(axes.begin(), axes.end()) != axes.end()) return false;
-    if (!is_axis(indices[indices.size() - 2]) || !is_axis(indices.back())) return false;
+    if (std::adjacent_find(axes.begin(), axes.end()) != axes.end()) return std::nullopt;
+    if (!is_axis(indices[indices.size() - 2]) || !is_axis(indices.back())) return std::nullopt;
     OperandStrides strides[2];
     for (int i = 0; i < 2; ++i) {
       OperandAccess access = resolve_operand(g_, node, i);
-      if (!access.direct() || g_.constant(access.base) || !is_dense(access.base)) return false;
+      if (!access.direct() || g_.constant(access.base) || !is_dense(access.base)) return std::nullopt;
       strides[i] = operand_strides(g_, access, contiguous_strides(g_.shape(access.base)), 0, c.axes.size());
     }
     ContractionPlan plan = plan_contraction(c, strides[0], strides[1], target_);
-    return follows_rows(plan, indices) &&
-           (weights == kNoValue || resolve_operand(g_, node, plan.swapped ? 1 : 0).base == weights);
+    bool walks_weights =
+        weights == kNoValue || resolve_operand(g_, node, plan.swapped ? 1 : 0).base == weights;
+    return follows_rows(plan, indices) && walks_weights ? std::optional(plan) : std::nullopt;
   }
 
   Group merge(Group& scores, Group& rows, Group& result) {
@@ -140,6 +144,7 @@ class AttentionFormer {
     for (Group* part : {&scores, &rows, &result}) {
       group.nodes.insert(group.nodes.end(), part->nodes.begin(), part->nodes.end());
       group.inlined.insert(group.inlined.end(), part->inlined.begin(), part->inlined.end());
+      part->parts.clear();
       group.parts.push_back(std::move(*part));
     }
     return group;

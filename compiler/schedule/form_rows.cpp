@@ -16,8 +16,9 @@ struct Rows {
 
 class RowFormer {
  public:
-  RowFormer(Schedule& schedule, const Target& target)
-      : s_(schedule), g_(schedule.graph), target_(target), reads_(schedule) {}
+  // `any_length`: chains that a GPU's workgroup cannot share are formed, too, and keep their parts.
+  RowFormer(Schedule& schedule, const Target& target, bool any_length)
+      : s_(schedule), g_(schedule.graph), target_(target), any_length_(any_length), reads_(schedule) {}
 
   void run() {
     std::vector<Group> groups;
@@ -100,7 +101,7 @@ class RowFormer {
     bool reduces = std::any_of(s_.groups.begin() + static_cast<std::ptrdiff_t>(first),
                                s_.groups.begin() + static_cast<std::ptrdiff_t>(end),
                                [](const Group& group) { return group.kind == GroupKind::kReduce; });
-    return reduces && fits_workgroup(first, end) ? end : first + 1;
+    return reduces && (any_length_ || fits_workgroup(first, end)) ? end : first + 1;
   }
 
   // Whether a GPU's workgroup can share the rows between stages, and the lanes of its reductions.
@@ -117,6 +118,9 @@ class RowFormer {
   Group merge(size_t first, size_t end) {
     Group rows;
     rows.kind = GroupKind::kRows;
+    if (!fits_workgroup(first, end))
+      rows.parts.assign(s_.groups.begin() + static_cast<std::ptrdiff_t>(first),
+                        s_.groups.begin() + static_cast<std::ptrdiff_t>(end));
     for (size_t i = first; i < end; ++i) {
       Group& group = s_.groups[i];
       if (rows.anchor < 0 && group.kind == GroupKind::kReduce) rows.anchor = group.anchor;
@@ -139,11 +143,27 @@ class RowFormer {
   Schedule& s_;
   const Graph& g_;
   const Target& target_;
+  bool any_length_;
   GroupReads reads_;
 };
 
 }  // namespace
 
-void form_rows(Schedule& schedule, const Target& target) { RowFormer(schedule, target).run(); }
+void form_rows(Schedule& schedule, const Target& target) { RowFormer(schedule, target, true).run(); }
+
+void split_long_rows(Schedule& schedule, const Target& target) {
+  std::vector<Group> groups;
+  bool split = false;
+  for (Group& group : schedule.groups) {
+    if (group.kind != GroupKind::kRows || group.parts.empty()) {
+      groups.push_back(std::move(group));
+      continue;
+    }
+    split = true;
+    for (Group& part : group.parts) groups.push_back(std::move(part));
+  }
+  schedule.groups = std::move(groups);
+  if (split) RowFormer(schedule, target, false).run();
+}
 
 }  // namespace quernel::schedule

@@ -28,6 +28,7 @@ Expected<Schedule> make_schedule(Graph graph, const Target& target, Packings& pa
     schedule.inputs = inputs;
     schedule.outputs = outputs;
     form_attention(schedule, target);
+    split_long_rows(schedule, target);
     QUERNEL_CHECK(assign_storage(schedule, target, packings));
     std::vector<size_t> clashes = place_states(schedule);
     if (clashes.empty()) {
@@ -143,7 +144,9 @@ std::string print(const Schedule& s) {
     };
     if (group.kind == GroupKind::kContract && group.winograd.tile == 0) tiles(group.contraction);
     if (group.kind == GroupKind::kAttention) {
-      text += "    " + std::to_string(group.block_rows) + " rows at a time\n";
+      text += "    " + std::to_string(group.block_rows) + " rows at a time";
+      if (group.block_keys != 0) text += ", " + std::to_string(group.block_keys) + " keys";
+      text += "\n";
       for (const Group* part : {&group.parts.front(), &group.parts.back()}) tiles(part->contraction);
     }
     for (const Binding& b : item.bindings) {

@@ -229,19 +229,21 @@ double invocation_step(const ContractionPlan& plan, const Target& target) {
     loads += target.shared_load_multiply_adds * m / kSharedVector +
              (load + target.shared_load_multiply_adds) * m / plan.lanes +
              2 * target.barrier_multiply_adds / plan.shared_steps;
+  else if (plan.rows_in_workgroup)
+    loads += target.shared_load_multiply_adds * m / kSharedVector;
   else if (!plan.elementwise)
     loads += load * m;
   return m * v * dot_instructions(plan, target) + loads;
 }
 
-// How much longer a GPU takes with `tiles` than if they kept all of it busy: one with too little to do waits
-// as long as a full one. Independent multiply-adds of an invocation hide latencies as other invocations do
-// (Volkov, "Better performance at lower occupancy", 2010).
-double idle_share(const ContractionPlan& plan, const Target& target, double tiles) {
+// How much longer a GPU takes with `workgroups` than if they kept all of it busy: one with too little to do
+// waits as long as a full one. Independent multiply-adds of an invocation hide latencies as other invocations
+// do (Volkov, "Better performance at lower occupancy", 2010).
+double idle_share(const ContractionPlan& plan, const Target& target, double workgroups) {
   constexpr int kIndependent = 4;
   double wanted =
       static_cast<double>(target.parallel_invocations) / std::min(plan.tile_m * plan.tile_v, kIndependent);
-  return std::max(1.0, wanted / (tiles * plan.lanes));
+  return std::max(1.0, wanted / (workgroups * plan.lanes));
 }
 
 // Rows that a tile may have: on a GPU with local memory many, for only they make more of what an invocation
@@ -259,6 +261,15 @@ bool fits_workgroup(const ContractionPlan& plan, const Target& target) {
   int64_t shared = shares_rows(plan) ? plan.shared_steps * shared_pitch(plan) * kWidest : 0;
   return plan.tile_m == 1 ||
          int64_t{plan.tile_m} * plan.tile_v * target.vector_bytes + shared <= target.workgroup_memory;
+}
+
+// Cycles of a tile of which `vectors` are computed.
+double tile_cycles(const ContractionPlan& plan, const Target& target, double vectors, double steps) {
+  int m = plan.tile_m, v = plan.tile_v;
+  double step = target.local_memory
+                    ? invocation_step(plan, target)
+                    : step_cycles(plan, target, m, vectors, steps) * spills(plan, target, m, v, steps);
+  return steps * step + 12 + (2.0 + (turns_tiles(plan, target) ? kTurned * plan.lanes : 0)) * m * vectors;
 }
 
 struct Estimate {
@@ -287,17 +298,12 @@ std::vector<Estimate> estimates(ContractionPlan plan, const Target& target, int 
       if (target.is_gpu() && !fits_workgroup(plan, target)) break;
       int extra = plan.elementwise ? v + 2 : halves ? 2 * v + 4 : v + 1;
       if (m * v + extra > tile_registers(plan, target) && !(m == 1 && v == 1)) break;
-      auto tile_cycles = [&](double vectors) {
-        double step = target.local_memory
-                          ? invocation_step(plan, target)
-                          : step_cycles(plan, target, m, vectors, steps) * spills(plan, target, m, v, steps);
-        return steps * step + 12 +
-               (2.0 + (turns_tiles(plan, target) ? kTurned * plan.lanes : 0)) * m * vectors;
-      };
       double tiles = std::ceil(columns / static_cast<double>(plan.tile_n()));
       std::optional<TileVectors> rest = rest_of_columns(plan, target);
-      double cycles = (rest ? tiles - 1 : tiles) * tile_cycles(v);
-      if (rest) cycles += tile_cycles(rest->vectors + (rest->short_lanes != 0 ? kShortVector : 0));
+      double cycles = (rest ? tiles - 1 : tiles) * tile_cycles(plan, target, v, steps);
+      if (rest)
+        cycles +=
+            tile_cycles(plan, target, rest->vectors + (rest->short_lanes != 0 ? kShortVector : 0), steps);
       cycles *= std::ceil(rows / m);
       if (target.local_memory) cycles *= idle_share(plan, target, grid * tiles * std::ceil(rows / m));
       result.push_back({{.rows = m, .columns = int64_t{v} * plan.lanes, .order = order}, cycles});
@@ -512,6 +518,15 @@ std::vector<Tiling> tilings(const ContractionPlan& plan, const Target& target, i
   return result;
 }
 
+double contraction_seconds(const ContractionPlan& plan, const Target& target, double workgroups) {
+  constexpr double kFlops = 2;  // of a multiply-add
+  double tiles = size_of(product(plan.axes, plan.grid_axes)) * size_of(column_tile_count(plan)) *
+                 std::ceil(size_of(row_count(plan)) / plan.tile_m);
+  double cycles = tiles * tile_cycles(plan, target, plan.tile_v, size_of(panel_rows(plan))) *
+                  idle_share(plan, target, workgroups != 0 ? workgroups : tiles);
+  return cycles * plan.lanes * kFlops / target.flops_per_second;
+}
+
 Tiling tiling_of(const ContractionPlan& plan) {
   return {.rows = plan.tile_m, .columns = plan.tile_n(), .order = plan.order, .group_work = plan.group_work};
 }
@@ -539,11 +554,9 @@ int64_t shared_pitch(const ContractionPlan& plan) {
 
 Dim row_count(const ContractionPlan& plan) { return product(plan.axes, plan.row_axes); }
 Dim reduction_count(const ContractionPlan& plan) { return product(plan.axes, plan.reduction_axes); }
-namespace {
-Dim column_count(const ContractionPlan& plan) {
+static Dim column_count(const ContractionPlan& plan) {
   return plan.vector_axis >= 0 ? plan.axes[plan.vector_axis].extent : Dim(1);
 }
-}  // namespace
 Dim panel_rows(const ContractionPlan& plan) {
   Dim rows = 1;
   for (size_t i = 0; i < plan.reduction_axes.size(); ++i) {

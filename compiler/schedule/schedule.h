@@ -86,6 +86,8 @@ struct ContractionPlan {
   // a workgroup fetch together, each once, for all to read; tiles of few rows read theirs in place
   // (shares_rows). 0: all tiles do.
   int shared_steps = 0;
+  // On a GPU: "a" lies in the workgroup's memory already, an attention kernel's block.
+  bool rows_in_workgroup = false;
   int copy_operand =
       -1;  // contraction operand (0, 1) that must be copied first to be contiguous along the vector axis
   std::vector<int> row_axes;   // output axes that "b" does not depend on: flattened into the rows of a tile
@@ -158,6 +160,7 @@ struct Group {
   std::vector<RowStage> stages;  // kRows
   std::vector<Group> parts;      // kAttention: kContract, kRows, kContract
   int64_t block_rows = 0;        // kAttention
+  int64_t block_keys = 0;        // kAttention: elements of its rows at a time; 0: all
 };
 
 enum class BufferKind : uint8_t {
@@ -271,14 +274,48 @@ Expected<Graph> materialize_operands(const Graph& graph, const Target& target);
 Expected<Schedule> form_groups(Graph graph, const Target& target);
 // Groups that follow one another and work on the same rows become one kernel where nothing but its own later
 // stages reads what the earlier ones compute:  reduce_max, map exp, reduce_sum, map div -> rows
+// Rows that are longer than what a GPU's workgroup shares have the groups that they are made of as parts.
 void form_rows(Schedule& schedule, const Target& target);
+// Rows that have parts become these again, and shorter chains of them.
+void split_long_rows(Schedule& schedule, const Target& target);
 // Softmax(q k) v becomes one kernel without the matrix of scores:
 //   contract(q, k), rows, contract(that, v) -> attention
 // `schedule.inputs` must be known.
+// On a GPU whose workgroups hold only a part of a row of scores, parts of keys follow one another, and what
+// has been summed is scaled whenever a row's largest score changes (M. Milakov, N. Gimelshein, "Online
+// normalizer calculation for softmax", 2018). Rows that none of it takes, and that are too long for a
+// workgroup, become kernels of their own again.
 void form_attention(Schedule& schedule, const Target& target);
 // Whether the plan's tiles run over rows of the value that the contraction accesses at `indices`: row tiles
 // along the last dim but one, a grid over some before it, vectors along something else.
 bool follows_rows(const ContractionPlan& plan, const std::vector<IndexExpr>& indices);
+// What an attention kernel keeps of its rows of scores, in bytes of a GPU's workgroup.
+struct ScoreRows {
+  int64_t width = 0;
+  bool in_place = false;    // the last stage writes over the scores
+  bool in_parts = false;    // the stages are a softmax
+  int64_t block_bytes = 0;  // of each row of a block
+  int64_t row_bytes = 0;    // of the row that goes through the stages
+};
+ScoreRows score_rows(const Graph& graph, const Group& rows, ValueId scores);
+// A softmax of `x` along rows, for which it is enough to see a part of the row at a time.
+struct RowSoftmax {
+  ValueId x = kNoValue;  // the scores, or what is computed of each of them for itself
+};
+// What the stages of `rows` do to scores, where that is just a softmax.
+//   max = reduce_max x; e = exp(x - max); weights = e / reduce_sum e
+std::optional<RowSoftmax> row_softmax(const Graph& graph, const Group& rows, ValueId scores);
+
+struct AttentionBlock {
+  int64_t rows = 0;  // 0: none fits a workgroup's memory
+  int64_t keys = 0;  // of a row at a time; 0: all
+};
+// The block of an attention kernel, and both contractions with tiles for it.
+AttentionBlock plan_block(ContractionPlan& scores, ContractionPlan& result, const ScoreRows& rows,
+                          const Target& target);
+// Whether one kernel is estimated to take less time than three.
+bool attention_pays(const ContractionPlan& scores, const ContractionPlan& result, const ScoreRows& rows,
+                    const Target& target);
 // Buffers and strides of stored values; cat operands are written in place where they can be; packs constants.
 class Packings;
 Status assign_storage(Schedule& schedule, const Target& target, Packings& packings);
@@ -427,6 +464,8 @@ bool shares_rows(const ContractionPlan& plan);
 // From one step's elements there to the next one's: the tile's rows as many as whole fetches bring, and a
 // gap, so that steps begin in different banks.
 int64_t shared_pitch(const ContractionPlan& plan);
+// Seconds that the tiles take on a GPU, by estimate. `workgroups`: that share them; 0: each tile has its own.
+double contraction_seconds(const ContractionPlan& plan, const Target& target, double workgroups = 0);
 Dim reduction_count(const ContractionPlan& plan);
 // Rows of panel_n elements, or words, of a panel.
 Dim panel_rows(const ContractionPlan& plan);

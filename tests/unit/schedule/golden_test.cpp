@@ -1,6 +1,6 @@
-// Golden texts of the stages between graph and loop IR, for the target x86-64-v4: tests/golden/schedule
-// (materialize-operands and the printed schedule) and tests/golden/lower (the kernels before loop passes).
-// QUERNEL_UPDATE_GOLDEN=1 rewrites them.
+// Golden texts of the stages between graph and loop IR, for the target x86-64-v4 where a file's key `target`
+// names no other: tests/golden/schedule (materialize-operands and the printed schedule) and
+// tests/golden/lower (the kernels before loop passes). QUERNEL_UPDATE_GOLDEN=1 rewrites them.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -17,34 +17,35 @@
 namespace quernel {
 namespace {
 
-Target target() {
-  Expected<Target> t = find_target("x86-64-v4");
-  EXPECT_TRUE(t);
+Target target_of(const TestCaseFile& file) {
+  auto named = file.keys.find("target");
+  Expected<Target> t = find_target(named == file.keys.end() ? "x86-64-v4" : named->second);
+  EXPECT_TRUE(t) << file.path;
   return *t;
 }
 
-Expected<schedule::Schedule> schedule_of(const Graph& graph) {
-  QUERNEL_TRY(Graph ready, schedule::materialize_operands(graph, target()));
+Expected<schedule::Schedule> schedule_of(const Graph& graph, const Target& target) {
+  QUERNEL_TRY(Graph ready, schedule::materialize_operands(graph, target));
   schedule::Packings packings;
-  return schedule::make_schedule(std::move(ready), target(), packings);
+  return schedule::make_schedule(std::move(ready), target, packings);
 }
 
-std::string run_stage(const std::string& stage, const Graph& graph) {
+std::string run_stage(const std::string& stage, const Graph& graph, const Target& target) {
   if (stage == "choose-winograd" || stage == "materialize-operands") {
-    Expected<Graph> result = stage == "choose-winograd" ? schedule::choose_winograd(graph, target())
-                                                        : schedule::materialize_operands(graph, target());
+    Expected<Graph> result = stage == "choose-winograd" ? schedule::choose_winograd(graph, target)
+                                                        : schedule::materialize_operands(graph, target);
     if (!result) return to_string(result.errors());
     Status status = verify(*result, stage);
     EXPECT_TRUE(status) << to_string(status.errors());
     return print(*result);
   }
-  Expected<schedule::Schedule> s = schedule_of(graph);
+  Expected<schedule::Schedule> s = schedule_of(graph, target);
   if (!s) return to_string(s.errors());
   if (stage == "schedule") return schedule::print(*s);
   std::string text;
   for (const schedule::Item& item : s->items) {
     if (item.group < 0) continue;
-    lower::LoweredItem lowered = lower::lower_item(*s, item, target());
+    lower::LoweredItem lowered = lower::lower_item(*s, item, target);
     loop::Kernel& kernel = lowered.kernel;
     kernel.name = "item" + std::to_string(&item - s->items.data());
     Status status = loop::verify(kernel);
@@ -63,10 +64,11 @@ TEST_P(ScheduleGolden, PrintsAsExpected) {
   for (TestCaseFile& file : read_test_folder(std::string(QUERNEL_GOLDEN_ROOT) + "/" + GetParam())) {
     ASSERT_TRUE(file.keys.count("stage")) << file.path;
     std::string rewritten = file.header;
+    Target target = target_of(file);
     for (TestCase& test : file.cases) {
       Expected<Graph> graph = parse_graph(test.sections.at("input"), file.path);
       ASSERT_TRUE(graph) << to_string(graph.errors());
-      std::string text = run_stage(file.keys.at("stage"), *graph), expected = test.sections["expect"];
+      std::string text = run_stage(file.keys.at("stage"), *graph, target), expected = test.sections["expect"];
       while (expected.size() > 1 && expected.ends_with("\n\n")) expected.pop_back();
       if (!std::getenv("QUERNEL_UPDATE_GOLDEN"))
         EXPECT_EQ(text, expected) << file.path << ", case " << test.name;

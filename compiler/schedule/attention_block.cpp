@@ -1,0 +1,224 @@
+// Attention's blocks: how many rows of scores a kernel holds at a time, in which tiles it computes them and
+// what it makes of them, and on a GPU whether that takes less time than kernels of their own.
+#include <algorithm>
+#include <numeric>
+
+#include "schedule/schedule.h"
+
+namespace quernel::schedule {
+namespace {
+
+constexpr int64_t kMostBlockRows = 96;  // of a processor's block
+constexpr int64_t kSharedBytes = 4;     // of an element in a workgroup's memory, at least
+
+constexpr int64_t kMostKeys = 512;  // of a row at a time: with more, folding of lanes hardly counts
+
+// Instructions of an invocation, in multiply-adds, that a softmax takes for an element: an exponential, a
+// division and what is loaded and stored around them. And the barriers of a fold of lanes, of which it has
+// two for each part of a row.
+constexpr double kRowWork = 24, kFoldBarriers = 8, kFolds = 2;
+
+int64_t processor_rows(const ContractionPlan& scores, const ContractionPlan& result, int64_t width,
+                       const Target& target) {
+  int64_t m = scores.tile_m, n = result.tile_m;
+  // Whole tiles of both, where that many rows of scores stay in the second-level cache.
+  int64_t rows = std::clamp<int64_t>(target.l2_bytes / 2 / (4 * width), m, kMostBlockRows);
+  int64_t both = std::lcm(m, n), unit = rows >= both ? both : m;
+  rows = rows / unit * unit;
+  if (Dim whole = row_count(scores); whole.is_const()) {  // equal blocks
+    int64_t each = ceildiv(whole, ceildiv(whole, rows)).value();
+    rows = (each + m - 1) / m * m;
+  }
+  return rows;
+}
+
+// Bytes of a workgroup's memory that a tile may need beside its block: a copy for an epilogue, and rows of a.
+int64_t tile_bytes(const ContractionPlan& plan, const Target& target) {
+  int64_t tile = plan.tile_m > 1 ? int64_t{plan.tile_m} * plan.tile_v * target.vector_bytes : 0;
+  return tile + (shares_rows(plan) ? plan.shared_steps * shared_pitch(plan) * kSharedBytes : 0);
+}
+
+class Block {
+ public:
+  Block(const ContractionPlan& scores, const ContractionPlan& result, const ScoreRows& rows,
+        const Target& target)
+      : whole_{scores, result}, rows_(rows), target_(target) {
+    whole_[1].rows_in_workgroup = true;
+    whole_[1].shared_steps = 0;
+    for (int i = 0; i < 2; ++i) tiles_[i] = tilings(whole_[i], target);
+    count_ = row_count(scores);
+    for (int axis : scores.grid_axes) matrices_ *= static_cast<double>(scores.axes[axis].extent.estimate());
+  }
+
+  // The fastest block that fits.
+  AttentionBlock choose() {
+    AttentionBlock best;
+    for (int64_t rows : {1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 56, 64}) {
+      if (rows > 1 && rows > count_.estimate()) break;
+      for (bool in_parts : {false, true}) {
+        if (in_parts && !rows_.in_parts) continue;
+        ContractionPlan plans[2] = {whole_[0], whole_[1]};
+        if (!take_tile(plans[1], tiles_[1], rows, in_parts, 0)) continue;
+        int sums = in_parts ? plans[1].tile_m * plans[1].tile_v : 0;
+        if (!take_tile(plans[0], tiles_[0], rows, false, sums)) continue;
+        int64_t left = target_.workgroup_memory - tile_bytes(plans[0], target_) -
+                       tile_bytes(plans[1], target_) - target_.vector_bytes;  // that folds of lanes exchange
+        int64_t keys = 0, parts = 1;
+        if (in_parts) {
+          int64_t tile = plans[0].tile_n();
+          keys = std::min(left / (rows * kSharedBytes), std::max(kMostKeys, tile)) / tile * tile;
+          if (keys == 0 || keys >= rows_.width) continue;
+          parts = ceildiv(Dim(rows_.width), keys).value();
+        } else if (rows * rows_.block_bytes + rows_.row_bytes > left) {
+          continue;
+        }
+        double seconds = contraction_seconds(plans[0], target_, workgroups(rows)) +
+                         contraction_seconds(plans[1], target_, workgroups(rows)) +
+                         row_seconds(workgroups(rows), static_cast<double>(parts));
+        if (best.rows != 0 && seconds >= seconds_) continue;
+        best = {rows, keys}, seconds_ = seconds;
+        chosen_[0] = plans[0], chosen_[1] = plans[1];
+      }
+    }
+    return best;
+  }
+
+  const ContractionPlan& plan(int i) const { return chosen_[i]; }
+  double seconds() const { return seconds_; }
+
+  double row_seconds(double workgroups, double parts = 1) const {
+    double wanted = static_cast<double>(target_.parallel_invocations) / target_.lanes(4);
+    double folds = parts * kFolds * kFoldBarriers * target_.barrier_multiply_adds * target_.lanes(4);
+    double work = all_rows() * (static_cast<double>(rows_.width) * kRowWork + folds);
+    return work * 2 / target_.flops_per_second * std::max(1.0, wanted / workgroups);
+  }
+  double all_rows() const { return matrices_ * static_cast<double>(count_.estimate()); }
+
+ private:
+  double workgroups(int64_t rows) const {
+    return matrices_ * static_cast<double>(ceildiv(count_, rows).estimate());
+  }
+
+  // The fastest tile of which a whole number makes a block, one where it is to be `alone`. `taken`: registers
+  // of an invocation that hold something else.
+  bool take_tile(ContractionPlan& plan, const std::vector<Tiling>& tiles, int64_t rows, bool alone,
+                 int taken) const {
+    double best = -1;
+    ContractionPlan trial = plan;
+    for (const Tiling& tile : tiles) {
+      if (rows % tile.rows != 0) continue;
+      set_tiling(trial, tile);
+      if (tile.columns - trial.lanes >= trial.axes[trial.vector_axis].extent.estimate() && trial.tile_v > 1)
+        continue;  // a vector of no columns
+      if (alone && (tile.rows != rows || !(column_tile_count(trial) == Dim(1)))) continue;
+      if (taken != 0 && taken + trial.tile_m * trial.tile_v + trial.tile_v + 1 > target_.vector_registers)
+        continue;
+      double seconds = contraction_seconds(trial, target_, workgroups(rows));
+      if (best >= 0 && seconds >= best) continue;
+      best = seconds;
+      plan = trial;
+      plan.reason = "for blocks of " + std::to_string(rows) + " rows";
+    }
+    return best >= 0;
+  }
+
+  ContractionPlan whole_[2], chosen_[2];
+  const ScoreRows& rows_;
+  const Target& target_;
+  std::vector<Tiling> tiles_[2];
+  Dim count_ = 1;
+  double matrices_ = 1, seconds_ = 0;
+};
+
+}  // namespace
+
+ScoreRows score_rows(const Graph& graph, const Group& rows, ValueId scores) {
+  ValueId weights = rows.outputs[0];
+  ScoreRows result;
+  result.width = graph.shape(weights).back().value();
+  const std::vector<ValueId>& last = rows.stages.back().outputs;
+  result.in_place = std::find(last.begin(), last.end(), weights) != last.end();
+  auto bytes = [&](ValueId v) {
+    return result.width * std::max<int64_t>(kSharedBytes, element_size(graph.dtype(v)));
+  };
+  result.block_bytes = bytes(weights) + (result.in_place ? 0 : bytes(scores));
+  for (const RowStage& stage : rows.stages)
+    for (ValueId v : stage.locals)
+      if (!graph.shape(v).empty() && !(graph.shape(v).back() == Dim(1))) result.row_bytes += bytes(v);
+  result.in_parts = row_softmax(graph, rows, scores).has_value();
+  return result;
+}
+
+namespace {
+
+const Node* node_of(const Graph& graph, ValueId v, OpKind op) {
+  const Node* node = graph.def(v);
+  return node && node->op == op ? node : nullptr;
+}
+
+// The reduction of that kind over the last axis whose result lies spread over rows in `v`.
+const Node* spread_reduction(const Graph& graph, ValueId v, OpKind op) {
+  while (const Node* expand = node_of(graph, v, OpKind::k_expand)) v = expand->inputs[0];
+  const Node* node = node_of(graph, v, op);
+  if (!node) return nullptr;
+  bool last = node->attributes.ints == std::vector<int64_t>{graph.rank(node->inputs[0]) - 1};
+  bool keeps_rank = graph.rank(v) == graph.rank(node->inputs[0]);
+  return last && keeps_rank ? node : nullptr;
+}
+
+// Whether the rows compute `v` of one element of each operand.
+bool for_itself(const Graph& graph, const Group& rows, ValueId v) {
+  const Node* node = graph.def(v);
+  if (!node) return true;
+  auto n = static_cast<int>(node - graph.nodes.data());
+  bool within = false;
+  for (const std::vector<int>* nodes : {&rows.nodes, &rows.inlined})
+    within = within || std::find(nodes->begin(), nodes->end(), n) != nodes->end();
+  if (!within) return true;
+  return !is_reduce(node->op) && std::all_of(node->inputs.begin(), node->inputs.end(),
+                                             [&](ValueId input) { return for_itself(graph, rows, input); });
+}
+
+}  // namespace
+
+std::optional<RowSoftmax> row_softmax(const Graph& graph, const Group& rows, ValueId scores) {
+  ValueId weights = rows.outputs[0];
+  const Node* div = node_of(graph, weights, OpKind::k_div);
+  if (!div) return std::nullopt;
+  const Node* exp = node_of(graph, div->inputs[0], OpKind::k_exp);
+  const Node* sum = spread_reduction(graph, div->inputs[1], OpKind::k_reduce_sum);
+  if (!exp || !sum || sum->inputs[0] != exp->output || sum->attributes.accumulator != DType::kF32)
+    return std::nullopt;
+  const Node* sub = node_of(graph, exp->inputs[0], OpKind::k_sub);
+  const Node* max = sub ? spread_reduction(graph, sub->inputs[1], OpKind::k_reduce_max) : nullptr;
+  if (!max || max->inputs[0] != sub->inputs[0]) return std::nullopt;
+  ValueId x = sub->inputs[0];
+  bool f32 = graph.dtype(x) == DType::kF32 && graph.dtype(weights) == DType::kF32;
+  if (!f32 || !(graph.shape(x) == graph.shape(scores)) || !for_itself(graph, rows, x)) return std::nullopt;
+  return RowSoftmax{x};
+}
+
+AttentionBlock plan_block(ContractionPlan& scores, ContractionPlan& result, const ScoreRows& rows,
+                          const Target& target) {
+  if (!target.is_gpu()) return {.rows = processor_rows(scores, result, rows.width, target)};
+  Block block(scores, result, rows, target);
+  AttentionBlock best = block.choose();
+  if (best.rows != 0) scores = block.plan(0), result = block.plan(1);
+  return best;
+}
+
+bool attention_pays(const ContractionPlan& scores, const ContractionPlan& result, const ScoreRows& rows,
+                    const Target& target) {
+  if (!target.is_gpu()) return true;
+  Block block(scores, result, rows, target);
+  if (block.choose().rows == 0) return false;
+  // By themselves: scores and weights are written once and read once each, and two kernels wait for another.
+  constexpr double kCrossings = 4, kWaits = 2;
+  double bytes = block.all_rows() * static_cast<double>(rows.width) * 4;
+  double apart = contraction_seconds(scores, target) + contraction_seconds(result, target) +
+                 block.row_seconds(block.all_rows()) + kCrossings * bytes / target.memory_bytes_per_second +
+                 kWaits * target.dispatch_seconds;
+  return block.seconds() < apart;
+}
+
+}  // namespace quernel::schedule
