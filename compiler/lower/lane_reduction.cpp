@@ -42,8 +42,9 @@ Reducer reducer_of(const Node& node, DType dtype) {
   return r;
 }
 
-LaneReduction::LaneReduction(Context& context, const Reducer& reducer, const Dim& extent, int lanes)
-    : c_(context), reducer_(reducer), extent_(extent), lanes_(lanes) {
+LaneReduction::LaneReduction(Context& context, const Reducer& reducer, const Dim& extent, int lanes,
+                             AxisKind steps)
+    : c_(context), reducer_(reducer), extent_(extent), lanes_(lanes), steps_(steps) {
   wide_ = extent.estimate() >= 2 * lanes ? kAccumulators : 1;
   acc_ = local_buffer("acc", reducer_.accumulator, int64_t{wide_} * lanes, loop::Scope::kRegister);
 }
@@ -77,7 +78,7 @@ Stmt LaneReduction::fold(const std::function<Expr(Expr position, std::vector<Stm
     loop::Var i = index_var("k" + std::to_string(vectors));
     Expr base = done + (count != 1 ? loop::var_ref(i) * step : index(0));
     Stmt stmt = each_lane(vectors, [&](Expr slot) { return accumulate(base + slot, slot); });
-    parts.push_back(count != 1 ? loop::for_loop(i, times, AxisKind::kReduction, stmt) : stmt);
+    parts.push_back(count != 1 ? loop::for_loop(i, times, steps_, stmt) : stmt);
     done = done + times * step;
     if (wide_ == 1) break;
   }

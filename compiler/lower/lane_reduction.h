@@ -14,10 +14,12 @@ struct Reducer {
 Reducer reducer_of(const Node& node, DType dtype);
 
 // Folds an axis of `extent` elements in vectors: several vectors of accumulators per step, then one at a
-// time, then a tail; at the end all lanes are folded.
+// time, then a tail; at the end all lanes are folded. `steps`: what the
+// loops over vectors are.
 class LaneReduction {
  public:
-  LaneReduction(Context& context, const Reducer& reducer, const Dim& extent, int lanes);
+  LaneReduction(Context& context, const Reducer& reducer, const Dim& extent, int lanes,
+                loop::AxisKind steps = loop::AxisKind::kReduction);
   // Allocates the accumulators and sets them to the identity.
   std::vector<loop::Stmt> begin();
   // Folds the whole axis in. `value_at(position, statements)` returns an element, of any dtype, and adds the
@@ -34,6 +36,7 @@ class LaneReduction {
   Reducer reducer_;
   Dim extent_;
   int lanes_ = 1, wide_ = 1;
+  loop::AxisKind steps_;
   loop::Buffer acc_;
 };
 

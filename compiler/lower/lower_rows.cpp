@@ -1,5 +1,10 @@
 // Groups of stages over rows: all stages of a row, then the next row. What only later stages read is in a
-// buffer of one row.
+// buffer of one row. A GPU's invocations have the row in registers where it fits there, each its own columns,
+// and what several stages read of memory, too: it is loaded once.
+#include <algorithm>
+#include <unordered_set>
+#include <utility>
+
 #include "lower/lane_reduction.h"
 
 namespace quernel::lower {
@@ -8,7 +13,9 @@ namespace {
 using loop::Expr;
 using loop::Stmt;
 
-constexpr int64_t kWorkPerGroup = 8192;  // elements of all stages
+constexpr int64_t kWorkPerGroup = 8192;       // elements of all stages
+constexpr int64_t kVectorsOfRow = 16;         // the most that are worth a copy of the stages each
+constexpr double kRegistersOfRows = 2.0 / 3;  // the rest is for what is computed
 
 class Lowering {
  public:
@@ -17,6 +24,7 @@ class Lowering {
     rows_.assign(dims.begin(), dims.end() - 1);
     width_ = dims.back().value();
     lanes_ = c_.target.lanes(element_size(widest_dtype(context)));
+    choose_registers();
   }
 
   void run() {
@@ -30,28 +38,142 @@ class Lowering {
     row_ = std::move(row);
     std::vector<Stmt> body;
     known_.clear();
+    for (Kept& kept : kept_) {
+      kept.buffer = row_buffer(kept.dtype);
+      body.push_back(loop::alloc(kept.buffer));
+    }
+    stage_ = -1;
     for (const schedule::RowStage& stage : group_.stages) {
+      ++stage_;
       std::unordered_map<ValueId, Evaluator::Local> made;
       for (ValueId v : stage.locals) {
-        bool each = g_.rank(v) > static_cast<int64_t>(rows_.size()) && !(g_.shape(v).back() == Dim(1));
-        loop::Buffer buffer = local_buffer("row", g_.dtype(v), each ? width_ : 1, loop::Scope::kShared);
+        bool each = has_columns(v);
+        loop::Buffer buffer =
+            each ? row_buffer(g_.dtype(v)) : local_buffer("row", g_.dtype(v), 1, loop::Scope::kShared);
         body.push_back(loop::alloc(buffer));
         made[v] = {buffer, each};
+        if (is_dry_ && each) lives_[buffer.get()] = {stage_, stage_};
       }
       local_ = &made;
       body.push_back(stage.kind == schedule::GroupKind::kReduce ? reduce(stage) : map(stage));
       known_.insert(made.begin(), made.end());
+      if (is_dry_) note_reads(*body.back());
     }
     return loop::block(std::move(body));
   }
 
  private:
+  // An element of memory for each column, which several stages load.
+  struct Kept {
+    ValueId value = -1;
+    IndexExpr offset;
+    DType dtype;
+    int first = -1, last = -1;  // stage that loads it
+    loop::Buffer buffer;
+  };
+  struct Life {
+    int first = -1, last = -1;  // stages that write and read a buffer
+  };
+
+  bool has_columns(ValueId v) const {
+    return g_.rank(v) > static_cast<int64_t>(rows_.size()) && !(g_.shape(v).back() == Dim(1));
+  }
+  int64_t vectors() const { return (width_ + lanes_ - 1) / lanes_; }
+  loop::Buffer row_buffer(DType dtype) const {
+    return in_registers_ ? local_buffer("row", dtype, vectors() * lanes_, loop::Scope::kRegister)
+                         : local_buffer("row", dtype, width_, loop::Scope::kShared);
+  }
+
+  // Whether rows between stages are in registers, and what else there is room for.
+  void choose_registers() {
+    if (!c_.target.is_gpu() || lanes_ <= 1 || vectors() > kVectorsOfRow) return;
+    in_registers_ = is_dry_ = true;
+    std::vector<Expr> row;
+    for (size_t i = 0; i < rows_.size(); ++i) row.push_back(loop::var_ref(index_var("r")));
+    (void)stages(row);
+    is_dry_ = false;
+    const auto room = static_cast<int64_t>(c_.target.vector_registers * kRegistersOfRows);
+    std::vector<int64_t> taken(group_.stages.size());  // behind each stage
+    auto add = [&](DType dtype, int first, int last, int64_t sign) {
+      bool fits = true;
+      for (int s = first; s < last; ++s) {
+        taken[s] += sign * vectors() * std::max<int64_t>(1, element_size(dtype) / 4);
+        fits = fits && taken[s] <= room;
+      }
+      return fits;
+    };
+    for (const auto& [buffer, life] : lives_)
+      if (!add(buffer->dtype, life.first, life.last, 1)) in_registers_ = false;
+    lives_.clear();
+    for (const Kept& load : std::exchange(kept_, {})) {
+      if (!in_registers_ || load.first == load.last) continue;
+      if (add(load.dtype, load.first, load.last, 1))
+        kept_.push_back(load);
+      else
+        add(load.dtype, load.first, load.last, -1);
+    }
+  }
+
+  // Of a dry run: which stage is the last to read a buffer.
+  void note_reads(const loop::StmtNode& s) {
+    std::unordered_set<const loop::ExprNode*> seen;
+    std::function<void(const Expr&)> visit = [&](const Expr& e) {
+      if (!e || !seen.insert(e.get()).second) return;
+      if (auto life = lives_.find(e->buffer.get()); life != lives_.end()) life->second.last = stage_;
+      for (const Expr& arg : e->args) visit(arg);
+    };
+    for (const Expr* e : {&s.extent, &s.condition, &s.index, &s.value}) visit(*e);
+    for (const Stmt& child : s.body)
+      if (child) note_reads(*child);
+  }
+
+  // What is used instead of an element that was just loaded.
+  Expr keep(Evaluator& e, const Expr& column, ValueId v, const IndexExpr& offset, Expr loaded) {
+    bool guarded = e.statements.back()->value->args.size() > 1;
+    if (guarded || !uses_axis(offset, static_cast<int>(rows_.size()))) return loaded;
+    auto kept = std::find_if(kept_.begin(), kept_.end(),
+                             [&](const Kept& k) { return k.value == v && k.offset == offset; });
+    if (is_dry_) {
+      if (kept == kept_.end()) kept = kept_.insert(kept, {v, offset, loaded->type.dtype, stage_, stage_, {}});
+      kept->last = stage_;
+      return loaded;
+    }
+    if (kept == kept_.end()) return loaded;
+    if (kept->first != stage_) return e.name_value("x", loop::load(kept->buffer, column));
+    e.statements.push_back(loop::store(kept->buffer, column, loaded));
+    return loaded;
+  }
+
+  Stmt over_columns(const std::function<Stmt(Expr column)>& body) {
+    if (!in_registers_) return vector_loop("c", index(width_), lanes_, c_.target, body);
+    std::vector<Stmt> parts;
+    int64_t full = width_ / lanes_;
+    loop::Var i = index_var("c"), l = index_var("c_lane"), t = index_var("c_tail");
+    if (full > 0) {
+      Expr column = loop::var_ref(i) * index(lanes_) + loop::var_ref(l);
+      Stmt vector = loop::for_loop(l, index(lanes_), loop::AxisKind::kVector, body(column));
+      parts.push_back(loop::for_loop(i, index(full), loop::AxisKind::kUnrolled, vector));
+    }
+    if (width_ % lanes_ != 0) {
+      Stmt rest = loop::if_then(loop::binary(BinaryOp::k_lt, loop::var_ref(t), index(width_ % lanes_)),
+                                body(index(full * lanes_) + loop::var_ref(t)));
+      parts.push_back(loop::for_loop(t, index(lanes_), loop::AxisKind::kVector, rest));
+    }
+    return loop::block(std::move(parts));
+  }
+
   Evaluator evaluator(const Expr& column) {
-    Evaluator e = c_.evaluator();
+    Evaluator e = is_dry_ ? c_.dry_evaluator() : c_.evaluator();
     for (size_t i = 0; i < rows_.size(); ++i) e.axes.push_back({row_[i], max(rows_[i], 1)});
     e.axes.push_back({column, width_});
     e.locals = known_;
     return e;
+  }
+  void watch_loads(Evaluator& e, const Expr& column) {
+    if (!in_registers_) return;
+    e.on_load = [this, &e, column](ValueId v, const IndexExpr& offset, Expr loaded) {
+      return keep(e, column, v, offset, std::move(loaded));
+    };
   }
   // The indices of a value of `rank` dims: the row, then a column.
   std::vector<IndexExpr> indices(int64_t rank, const IndexExpr& column) const {
@@ -64,24 +186,27 @@ class Lowering {
 
   Stmt map(const schedule::RowStage& stage) {
     const Shape& dims = g_.shape(g_.nodes[stage.anchor].output);
-    bool each = dims.size() > rows_.size() && !(dims.back() == Dim(1));
+    bool each = has_columns(g_.nodes[stage.anchor].output);
     auto point = [&](Expr column) {
       Evaluator e = evaluator(column);
+      watch_loads(e, column);
       std::vector<IndexExpr> at =
           indices(static_cast<int64_t>(dims.size()), each ? column_axis() : IndexExpr(0));
       store_all(e, stage, at, column);
       return loop::block(std::move(e.statements));
     };
-    return each ? vector_loop("c", index(width_), lanes_, c_.target, point) : point(index(0));
+    return each ? over_columns(point) : point(index(0));
   }
 
   Stmt reduce(const schedule::RowStage& stage) {
     const Node& node = g_.nodes[stage.anchor];
     ValueId x = node.inputs[0];
-    LaneReduction lanes(c_, reducer_of(node, g_.dtype(x)), width_, lanes_);
+    LaneReduction lanes(c_, reducer_of(node, g_.dtype(x)), width_, lanes_,
+                        in_registers_ ? loop::AxisKind::kUnrolled : loop::AxisKind::kReduction);
     std::vector<Stmt> body = lanes.begin();
     body.push_back(lanes.fold([&](Expr column, std::vector<Stmt>& statements) {
       Evaluator e = evaluator(column);
+      watch_loads(e, column);
       Expr value = e.evaluate(x, indices(g_.rank(x), column_axis()));
       statements = std::move(e.statements);
       return value;
@@ -111,6 +236,10 @@ class Lowering {
   Shape rows_;
   int64_t width_ = 0;
   int lanes_ = 1;
+  bool in_registers_ = false, is_dry_ = false;
+  std::vector<Kept> kept_;
+  std::unordered_map<const loop::BufferNode*, Life> lives_;
+  int stage_ = -1;
   std::vector<Expr> row_;
   std::unordered_map<ValueId, Evaluator::Local> known_;                   // of earlier stages
   const std::unordered_map<ValueId, Evaluator::Local>* local_ = nullptr;  // of the present one

@@ -104,13 +104,19 @@ class RowFormer {
     return reduces && (any_length_ || fits_workgroup(first, end)) ? end : first + 1;
   }
 
+  bool is_read_within(ValueId v, size_t group, size_t end) const {
+    const std::set<int>& readers = reads_.readers(v);
+    auto next = readers.upper_bound(static_cast<int>(group));
+    return next != readers.end() && *next < static_cast<int>(end);
+  }
+
   // Whether a GPU's workgroup can share the rows between stages, and the lanes of its reductions.
   bool fits_workgroup(size_t first, size_t end) const {
     if (!target_.is_gpu()) return true;
     int64_t bytes = 0;
     for (size_t i = first; i < end; ++i)
       for (ValueId v : s_.groups[i].outputs)
-        if (!g_.shape(v).empty() && g_.shape(v).back().is_const())
+        if (!g_.shape(v).empty() && g_.shape(v).back().is_const() && is_read_within(v, i, end))
           bytes += g_.shape(v).back().value() * std::max(4, element_size(g_.dtype(v)));
     return bytes <= target_.workgroup_memory * 3 / 4;
   }

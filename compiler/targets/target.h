@@ -45,6 +45,7 @@ struct Target {
   // they do not see one another's registers, and vector_registers are those of one invocation. 0: no GPU.
   int64_t workgroup_memory = 0;
   bool is_gpu() const { return workgroup_memory != 0; }
+  bool has_subgroups = false;  // GPUs: neighbouring invocations fold their values without memory
   // GPUs: that memory is one of its own, next to the invocations (OpenCL's local memory type CL_LOCAL), not a
   // part of the device's, which many small and all software devices have instead. Tiles of contractions share
   // rows there; what an invocation's instructions take counts for them, in multiply-adds.

@@ -16,6 +16,8 @@ constexpr TargetFeature kFeatures[] = {
      [](Target& t) { t.vector_bytes = std::max(t.vector_bytes, 32); }},
     {"vlen512", Arch::kRiscV64, "+zvl512b", QNL_RISCV_V, QNL_RISCV_VLEN256 | QNL_RISCV_VLEN512,
      [](Target& t) { t.vector_bytes = std::max(t.vector_bytes, 64); }},
+    {"subgroups", Arch::kSpirv, "", QNL_SPIRV_VULKAN_1_1, QNL_SPIRV_SUBGROUPS,
+     [](Target& t) { t.has_subgroups = true; }},
     {"dotprod", Arch::kSpirv, "", QNL_SPIRV_VULKAN_1_1, QNL_SPIRV_DOTPROD,
      [](Target& t) { t.has_dot_s8_s8 = t.has_dot_u8_u8 = t.has_dot_u8_s8 = true; }},
 };

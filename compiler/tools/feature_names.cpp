@@ -53,6 +53,7 @@ constexpr Feature kFeatures[] = {
     {QNL_ARCH_SPIRV, QNL_SPIRV_STORAGE_8, "storage8"},
     {QNL_ARCH_SPIRV, QNL_SPIRV_INT8, "int8"},
     {QNL_ARCH_SPIRV, QNL_SPIRV_FLOAT16, "float16"},
+    {QNL_ARCH_SPIRV, QNL_SPIRV_SUBGROUPS, "subgroups"},
     {QNL_ARCH_SPIRV, QNL_SPIRV_DOTPROD, "dotprod"},
 };
 

@@ -71,6 +71,16 @@ Expected<Times> time(const std::string& graph, const Device& device, const std::
   return best;
 }
 
+// vulkan with all optional features among these.
+std::string best_target(uint64_t features) {
+  std::string name = "vulkan";
+  for (std::string_view feature : optional_features(*find_target(name))) {
+    std::string wider = name + "+" + std::string(feature);
+    if ((find_target(wider)->required_features & ~features) == 0) name = wider;
+  }
+  return name;
+}
+
 Expected<Target> measure(const Device& device, const std::string& folder) {
   QUERNEL_TRY(Target target, find_target("vulkan"));
   QUERNEL_TRY(Times product, time(products(kSide, 1), device, folder));
@@ -113,8 +123,8 @@ int run(const Options& options) {
   if (!target) return fail(target.errors());
   std::string text = fmt::format(
       "# {}, measured by `quernel probe`, but for the facts that are no times or rates: they are the "
-      "target's.\n{}",
-      info.name, device_profile_text(*target));
+      "target's.\n# The device runs code for --target {}.\n{}",
+      info.name, best_target(info.features), device_profile_text(*target));
   if (options.output.empty()) return fmt::print("{}", text), kOk;
   if (!(std::ofstream(options.output) << text))
     return fail(invalid_input("cannot be written", {.file = options.output}));

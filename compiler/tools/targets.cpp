@@ -59,6 +59,7 @@ Json to_json(const Target& target, bool native) {
                       {"single_issue", target.single_issue},
                       {"firmware", target.firmware},
                       {"workgroup_memory", target.workgroup_memory},
+                      {"subgroups", target.has_subgroups},
                       {"device_profiles", std::move(profiles)}};
 }
 
@@ -69,6 +70,7 @@ void print_text(const Target& target, bool native) {
                target.workgroup_memory >> 10);
     fmt::print("    requires  {}, and what the model's dtypes need\n",
                feature_text(arch_of(target.arch), target.required_features));
+    fmt::print("    takes     +{}\n", fmt::join(optional_features(target), " +"));
     std::string_view label = "profiles";
     for (const DevicePreset& preset : device_presets()) {
       fmt::print("    {:<8}  {}: {}; published figures\n", label, preset.name, preset.description);

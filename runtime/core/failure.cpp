@@ -58,6 +58,7 @@ constexpr FeatureName kFeatureNames[] = {
     feature(QNL_ARCH_SPIRV, QNL_SPIRV_STORAGE_8, "storage8"),
     feature(QNL_ARCH_SPIRV, QNL_SPIRV_INT8, "int8"),
     feature(QNL_ARCH_SPIRV, QNL_SPIRV_FLOAT16, "float16"),
+    feature(QNL_ARCH_SPIRV, QNL_SPIRV_SUBGROUPS, "subgroups"),
     feature(QNL_ARCH_SPIRV, QNL_SPIRV_DOTPROD, "dotprod"),
 };
 

@@ -24,6 +24,8 @@ constexpr Capability kCapabilities[] = {
     {11, QNL_SPIRV_INT64},         // Int64
     {22, QNL_SPIRV_INT16},         // Int16
     {39, QNL_SPIRV_INT8},          // Int8
+    {61, QNL_SPIRV_SUBGROUPS},     // GroupNonUniform
+    {63, QNL_SPIRV_SUBGROUPS},     // GroupNonUniformArithmetic
     {4433, QNL_SPIRV_STORAGE_16},  // StorageBuffer16BitAccess
     {4448, QNL_SPIRV_STORAGE_8},   // StorageBuffer8BitAccess
     {6018, QNL_SPIRV_DOTPROD},     // DotProductInput4x8BitPacked

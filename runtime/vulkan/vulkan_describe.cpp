@@ -34,6 +34,7 @@ void describe(const Device* device, Description* description) {
   out.close();
   out.open_object("limits");
   out.number("workgroup_invocations", limits.maxComputeWorkGroupInvocations);
+  out.number("subgroup_invocations", d->subgroup_invocations);
   out.number("workgroup_memory_bytes", limits.maxComputeSharedMemorySize);
   out.number("workgroups", limits.maxComputeWorkGroupCount[0]);
   out.number("storage_buffer_bytes", limits.maxStorageBufferRange);

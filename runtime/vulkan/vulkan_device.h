@@ -116,6 +116,7 @@ struct VulkanDevice : qnl_device {
   uint64_t import_alignment = 0;  // 0: memory of the process cannot be used in place
   char name[VK_MAX_PHYSICAL_DEVICE_NAME_SIZE + 8] = {};
   uint64_t features = 0;
+  uint32_t subgroup_invocations = 0;
   bool unified = false;  // the host reaches the memory that kernels use
   uint64_t timeout = ~uint64_t{0};
   uint32_t timestamp_bits = 0;  // 0: the queue has no clock

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """What the shaders of a Vulkan variant execute and move: counts of their SPIR-V, weighted by the trips of the loops.
 
-shader_counts.py [--bin build/release/bin] [--target vulkan] [--device-profile P] [--trips N] [--json FILE] MODEL…
+shader_counts.py [--bin build/release/bin] [--target vulkan] [--device-profile P] [--trips N] [--subgroup N] [--json FILE] MODEL…
 
 MODEL is what `quernel compile` reads, or a folder of *.spvasm that `--dump-dir` left. Counted is one invocation that takes every
 branch. A load is uniform where its address does not depend on the invocation: a workgroup needs its bytes once. Loops whose trips only
-a run tells count as --trips (1), and their kernels are marked `?`. Registers are 32-bit words of the function's variables: an upper
+a run tells count as --trips (1), and their kernels are marked `?`; a loop over a workgroup's subgroups goes by --subgroup, the
+invocations of one (32). Registers are 32-bit words of the function's variables: an upper
 bound for what is alive at once, before the driver's compiler."""
 import argparse
 import glob
@@ -28,7 +29,7 @@ class Module:
 
     def __init__(self, text):
         self.code, self.constants, self.bits, self.pointers, self.arrays = [], {}, {}, {}, {}
-        self.pointer_of, self.builtin, self.local_size, self.ext = {}, set(), 1, {}
+        self.pointer_of, self.builtin, self.local_size, self.subgroups = {}, set(), 1, set()
         for line in text.splitlines():
             line = line.split(";")[0].strip()
             if not line:
@@ -50,8 +51,13 @@ class Module:
             self.pointers[result] = (words[1], words[2])
         elif op == "OpTypeArray":
             self.arrays[result] = (words[1], words[2])
-        elif op == "OpDecorate" and len(words) > 3 and words[2] == "BuiltIn" and words[3] == "LocalInvocationIndex":
-            self.builtin.add(words[1])
+        elif op == "OpDecorate" and len(words) > 3 and words[2] == "BuiltIn":
+            if words[3] in ("LocalInvocationIndex", "SubgroupId"):
+                self.builtin.add(words[1])
+            elif words[3] == "NumSubgroups":
+                self.subgroups.add(words[1])
+        elif op in ("OpLoad", "OpBitcast") and words[2] in self.subgroups:
+            self.subgroups.add(result)
         elif op == "OpExecutionMode" and words[2] == "LocalSize":
             self.local_size = int(words[3])
         if op in ("OpVariable", "OpAccessChain", "OpInBoundsAccessChain", "OpFunctionParameter"):
@@ -91,12 +97,12 @@ class Module:
         return self._bases
 
 
-def count(text, unknown_trips):
+def count(text, unknown_trips, subgroup):
     module = Module(text)
     varies = module.per_invocation()
     result = {"workgroup": module.local_size, "fma": 0, "flops": 0, "instructions": 0, "loads": 0, "load_bytes": 0,
-              "group_load_bytes": 0, "store_bytes": 0, "shared_loads": 0, "shared_stores": 0, "barriers": 0, "registers": 0,
-              "exact": True}
+              "group_load_bytes": 0, "store_bytes": 0, "shared_loads": 0, "shared_stores": 0, "barriers": 0,
+              "subgroup_operations": 0, "registers": 0, "exact": True}
     functions, function, main = {}, None, None
     for instruction in module.code:
         result_id, op, args = instruction
@@ -128,6 +134,8 @@ def count(text, unknown_trips):
             if op in ("OpSLessThan", "OpULessThan"):
                 if args[2] in module.constants:
                     return module.constants[args[2]]
+                if args[2] in module.subgroups:  # from the second one on
+                    return -(-module.local_size // subgroup) - 1
                 break
             if op == "OpBranchConditional":
                 break
@@ -152,6 +160,8 @@ def count(text, unknown_trips):
                 return
         elif op == "OpControlBarrier":
             result["barriers"] += weight
+        elif op.startswith("OpGroupNonUniform") and op != "OpGroupNonUniformElect":
+            result["subgroup_operations"] += weight
         elif op == "OpExtInst" and args[2] == "Fma":
             result["fma"] += weight
             result["flops"] += 2 * weight
@@ -184,11 +194,12 @@ def main():
     parser.add_argument("--target", default="vulkan")
     parser.add_argument("--device-profile")
     parser.add_argument("--trips", type=int, default=1)
+    parser.add_argument("--subgroup", type=int, default=32)
     parser.add_argument("--json")
     parser.add_argument("models", nargs="+", metavar="MODEL")
     arguments = parser.parse_args()
     columns = ["kernel", "FMAs", "instructions an FMA", "buffer loads", "FMAs a buffer load", "workgroup loads",
-               "workgroup stores", "bytes stored", "barriers", "flops a byte, invocation", "flops a byte, workgroup",
+               "workgroup stores", "subgroup operations", "bytes stored", "barriers", "flops a byte, invocation", "flops a byte, workgroup",
                "registers"]
     print(f"| {' | '.join(columns)} |\n|{'---|' * len(columns)}")
     rows = []
@@ -198,7 +209,7 @@ def main():
             sys.exit(f"shader_counts: {model}: expected shaders, found none: was it compiled for a GPU?")
         for path in files:
             with open(path, encoding="utf-8") as file:
-                c = count(file.read(), arguments.trips)
+                c = count(file.read(), arguments.trips, arguments.subgroup)
             name = os.path.splitext(os.path.basename(model.rstrip("/")))[0]
             c["kernel"] = f"{name} {os.path.splitext(os.path.basename(path))[0]}"
             rows.append(c)
@@ -207,7 +218,7 @@ def main():
                 return f"{x / y:.2f}" if y else "-"
             cells = [c["kernel"] + ("" if c["exact"] else " ?"), f"{c['fma']:,}", ratio(c["instructions"], c["fma"]),
                      f"{c['loads']:,}", ratio(c["fma"], c["loads"]), f"{c['shared_loads']:,}", f"{c['shared_stores']:,}",
-                     f"{c['store_bytes']:,}", f"{c['barriers']:,}", ratio(c["flops"], c["load_bytes"]),
+                     f"{c['subgroup_operations']:,}", f"{c['store_bytes']:,}", f"{c['barriers']:,}", ratio(c["flops"], c["load_bytes"]),
                      ratio(c["flops"] * c["workgroup"], c["group_load_bytes"]), f"{c['registers']:,}"]
             print(f"| {' | '.join(cells)} |")
             sys.stdout.flush()

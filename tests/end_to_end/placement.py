@@ -86,12 +86,18 @@ class Placement(ToolTest):
         done = self.run_tool("quernel", "probe", "--device", "vulkan", "-o", "profile", env=vulkan_environment())
         self.assertEqual(done.returncode, 0, done.stderr)
         with open(self.path("profile")) as file:
-            facts = dict(line.split("#")[0].split() for line in file if not line.startswith("#"))
+            lines = file.read().splitlines()
+        facts = dict(line.split("#")[0].split() for line in lines if not line.startswith("#"))
         for fact in ("flops_per_second", "memory_bytes_per_second", "transfer_bytes_per_second", "transfer_seconds"):
             self.assertGreater(float(facts[fact]), 0, fact)
         self.compile("probed.qnl", "--target", "vulkan/native", "--device-profile", "profile")
         report, _ = self.output("probed.qnl", "--device", "vulkan", env=vulkan_environment())
         self.assertTrue(report["target"].startswith("vulkan/"), report)
+        # With the features that the device has.
+        best = next(line.split()[-1].rstrip(".") for line in lines if line.startswith("# The device runs code for --target "))
+        self.compile("best.qnl", "--target", best, "--device-profile", "profile")
+        report, _ = self.output("best.qnl", "--device", "vulkan", env=vulkan_environment())
+        self.assertEqual(report["target"], best)
 
     def test_mistakes_are_named(self):
         told = self.refused("--device-profile", "p")

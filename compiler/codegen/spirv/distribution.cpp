@@ -21,10 +21,20 @@ struct Accesses {
   int loads = 0, stores = 0;
   bool vector_stores = false;
   bool aligned = true;  // all in vectors of one length at constant multiples of it
+  bool by_lane = true;  // the same, at multiples that a run tells: each lane has elements of its own
   int lanes = 0;
   std::string index;  // of all accesses, while they are the same
   bool same_index = true;
 };
+
+bool is_multiple(const loop::Expr& e, int64_t of) {
+  int64_t n = 0;
+  if (loop::as_const_int(e, &n)) return n % of == 0;
+  if (e->kind != ExprKind::kBinary || e->type.dtype != DType::kI64) return false;
+  bool a = is_multiple(e->args[0], of), b = is_multiple(e->args[1], of);
+  if (e->binary == BinaryOp::k_mul) return a || b;
+  return (e->binary == BinaryOp::k_add || e->binary == BinaryOp::k_sub) && a && b;
+}
 
 class Analysis {
  public:
@@ -46,6 +56,8 @@ class Analysis {
     Accesses& a = of(b);
     int64_t n = 0;
     bool aligned = lanes > 1 && is_aligned_vector(index, &n) && (a.lanes == 0 || a.lanes == lanes);
+    a.by_lane = a.by_lane && lanes > 1 && (a.lanes == 0 || a.lanes == lanes) &&
+                index->kind == ExprKind::kRamp && index->stride == 1 && is_multiple(index->args[0], lanes);
     a.aligned = a.aligned && aligned;
     a.lanes = std::max(a.lanes, lanes);
     std::string text = loop::to_string(index);
@@ -60,6 +72,7 @@ class Analysis {
     if (e->kind == ExprKind::kLoad) {
       Accesses& a = of(e->buffer.get());
       ++a.loads;
+      if (several) a.by_lane = false;
       access(e->buffer.get(), e->args[0], e->type.lanes);
     }
     for (const loop::Expr& arg : e->args)
@@ -94,7 +107,7 @@ class Analysis {
       placement = Placement::kDistributed;
       result_.lanes[&b] = a.lanes;
     }
-    if (placement == Placement::kShared) result_.exchanged.insert(&b);
+    if (placement == Placement::kShared && !a.by_lane) result_.exchanged.insert(&b);
     result_.placements[&b] = placement;
   }
 

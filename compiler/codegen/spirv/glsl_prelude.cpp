@@ -8,6 +8,9 @@ const char* const kGlslHead = R"(#version 450
 #extension GL_ARB_gpu_shader_int64 : require
 #extension GL_EXT_spirv_intrinsics : require
 )";
+const char* const kGlslSubgroups = R"(#extension GL_KHR_shader_subgroup_basic : require
+#extension GL_KHR_shader_subgroup_arithmetic : require
+)";
 
 namespace {
 

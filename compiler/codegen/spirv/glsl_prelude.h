@@ -7,6 +7,8 @@ namespace quernel::codegen {
 
 // Version and extensions. Asking for an extension asks the device for nothing; using its types does.
 extern const char* const kGlslHead;
+// Extensions for operations of subgroups.
+extern const char* const kGlslSubgroups;
 // Words that names must not be: GLSL's own, and functions that shaders call.
 extern const char* const kGlslReserved[];
 extern const size_t kGlslReservedCount;

@@ -197,9 +197,9 @@ Expected<Shader> ShaderPrinter::print() {
   shader.invocations = distribution_.invocations;
   shader.shared_bytes = shared_bytes_;
   std::string users = operations + reductions_ + out_;
-  shader.text = std::string(kGlslHead) + "layout(local_size_x = " + std::to_string(shader.invocations) +
-                ") in;\n" + module + shared_ + glsl_prelude_for(users) + operations + reductions_ +
-                "void main() {\n" + out_ + "}\n";
+  shader.text = std::string(kGlslHead) + (uses_subgroups_ ? kGlslSubgroups : "") +
+                "layout(local_size_x = " + std::to_string(shader.invocations) + ") in;\n" + module + shared_ +
+                glsl_prelude_for(users) + operations + reductions_ + "void main() {\n" + out_ + "}\n";
   return shader;
 }
 
@@ -299,6 +299,13 @@ bool ShaderPrinter::Exchange::conflicts_with(const Exchange& later) const {
   });
 }
 
+void ShaderPrinter::Exchange::forget_own() {
+  auto is_own = [](const loop::BufferNode* b) { return b->scope != loop::Scope::kGlobal; };
+  std::erase_if(read, is_own);
+  std::erase_if(written, is_own);
+  std::erase_if(places, [&](const auto& place) { return is_own(place.first); });
+}
+
 void ShaderPrinter::order(const Exchange& now) {
   if (since_barrier_.conflicts_with(now)) {
     auto is_global = [](const loop::BufferNode* b) { return b->scope == loop::Scope::kGlobal; };
@@ -308,6 +315,7 @@ void ShaderPrinter::order(const Exchange& now) {
     since_barrier_ = {};
   }
   since_barrier_.join(now);
+  of_statement_ = now;
 }
 
 // ---- statements
@@ -366,7 +374,7 @@ void ShaderPrinter::print_for(const loop::StmtNode& s) {
   ranges_.bound(s.var, {0, steps - 1});
   std::string name = vars_[s.var.get()] = declare(s.var->name);
   narrow_vars_[s.var.get()] = true;
-  Exchange step = accesses(*s.body[0]);
+  Exchange step = accesses(*s.body[0]), before = since_barrier_;
   // Where steps need no barrier between them, one before them all is enough.
   if (!step.conflicts_with(step)) order(step);
   since_barrier_.join(step);  // of the step before
@@ -374,6 +382,7 @@ void ShaderPrinter::print_for(const loop::StmtNode& s) {
   statement(*s.body[0]);
   close();
   since_barrier_.join(step);
+  if (ranges_(s.extent).lo < 1) since_barrier_.join(before);  // no step, no barrier
 }
 
 void ShaderPrinter::print_if(const loop::StmtNode& s) {
@@ -442,9 +451,11 @@ void ShaderPrinter::print_store(const loop::StmtNode& s) {
   }
   reduce_first(condition);
   bool uniform = condition && condition->type.lanes == 1;
+  Exchange before = since_barrier_;
   if (uniform) open("if (" + value(condition) + ")");
   reduce_first(s.index);
   reduce_first(s.value);
+  if (uniform) since_barrier_.join(before);
   std::string on;
   if (lanes > 1 && lanes < distribution_.invocations) on = "lane < " + std::to_string(lanes);
   if (lanes == 1 && distribution_.invocations > 1 && !own) on = "lane == 0";

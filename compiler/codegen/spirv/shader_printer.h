@@ -58,6 +58,7 @@ class ShaderPrinter {
     std::map<const loop::BufferNode*, std::set<int64_t>> places;
     void join(const Exchange& other);
     bool conflicts_with(const Exchange& later) const;
+    void forget_own();  // buffers of the kernel's own
   };
   // All that a statement accesses.
   Exchange accesses(const loop::StmtNode& s) const;
@@ -65,7 +66,7 @@ class ShaderPrinter {
                       std::unordered_set<const loop::ExprNode*>& seen) const;
   // A barrier, if what is accessed now conflicts with what was since the last one.
   void order(const Exchange& now);
-  Exchange since_barrier_;
+  Exchange since_barrier_, of_statement_;
 
   // shader_expr.cpp. `lane`: which lane of a vector is meant, an int of GLSL; kLane is the invocation's own.
   static constexpr const char* kLane = "lane";
@@ -84,8 +85,6 @@ class ShaderPrinter {
   std::string dot(const loop::ExprNode& e, const std::string& lane);
   std::string cast(const loop::ExprNode& e, const std::string& lane);
   std::string bit_cast(const loop::ExprNode& e, const std::string& lane);
-  std::string reduce_lanes(const loop::ExprNode& e);
-  std::string fold(BinaryOp op, DType dtype, const std::string& a, const std::string& b);
   // A function of ElementaryFunctions on texts of the operands.
   std::string call(const loop::ExprNode& e, const std::vector<std::string>& operands);
   // The low 32 bits of an i64, as an int: all that an address needs.
@@ -98,11 +97,20 @@ class ShaderPrinter {
   // All values that `e` is computed from fit into an int.
   bool fits_32_bits(const loop::Expr& e);
   std::string value_type(const loop::Expr& e);
+
+  // shader_reduce.cpp
+  std::string reduce_lanes(const loop::ExprNode& e);
+  // The function `name` of the first `lanes` invocations' values.
+  std::string fold_in_memory(const std::string& name, BinaryOp op, DType dtype, int lanes);
+  std::string fold_in_subgroups(const std::string& name, BinaryOp op, DType dtype, int lanes);
+  std::string fold(BinaryOp op, DType dtype, const std::string& a, const std::string& b);
+  std::string lane_array(const std::string& kind, DType dtype, int copies);
   // Lane reductions below `e`, computed where all invocations are.
   void reduce_first(const loop::Expr& e);
 
   const loop::Kernel& kernel_;
   const Target& target_;
+  bool uses_subgroups_ = false;
   ElementaryFunctions functions_;
   Distribution distribution_;
   NarrowBuffers narrow_, wide_;  // wide: something longer is stored there

@@ -80,6 +80,10 @@ Expected<uint64_t> features_of(const std::vector<uint32_t>& words, const std::st
       case 39:
         features |= QNL_SPIRV_INT8;
         break;
+      case 61:  // GroupNonUniform
+      case 63:  // GroupNonUniformArithmetic
+        features |= QNL_SPIRV_SUBGROUPS;
+        break;
       case 4433:  // StorageBuffer16BitAccess
         features |= QNL_SPIRV_STORAGE_16;
         break;

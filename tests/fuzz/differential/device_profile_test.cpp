@@ -1,39 +1,15 @@
 // Compiled with the profile of a GPU that has local memory: tiles that share rows, on whatever Vulkan device
 // the machine has, under the validation layers, against the interpreter; and the text of plans and shaders.
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdio>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <map>
 
 #include "on_vulkan.h"
 #include "pipeline.h"
+#include "shader_text.h"
 
 namespace quernel::testing {
 namespace {
-
-// The files of one test.
-class Folder {
- public:
-  Folder() {
-    char path[] = "/tmp/quernel-profile-XXXXXX";
-    if (char* made = mkdtemp(path)) path_ = made;
-  }
-  ~Folder() { std::filesystem::remove_all(path_); }
-  Folder(const Folder&) = delete;
-
-  std::string write(const std::string& name, const std::string& text) const {
-    std::ofstream(path_ + "/" + name) << text;
-    return path_ + "/" + name;
-  }
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
 
 // A GPU that few invocations keep busy takes the largest tiles, one that wants many takes small ones.
 const char* const kProfiles[] = {
@@ -118,18 +94,6 @@ CompileOptions options_with(const Folder& folder, const char* profile) {
   return options;
 }
 
-// The schedule and the shaders of what was compiled last.
-std::string dumped(const Folder& folder) {
-  std::string text;
-  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder.path())) {
-    if (!entry.path().filename().string().ends_with("schedule.txt") && entry.path().extension() != ".comp")
-      continue;
-    std::ifstream file(entry.path());
-    text.append(std::istreambuf_iterator<char>(file), {});
-  }
-  return text;
-}
-
 std::string compiled_text(const char* graph_text, const char* profile) {
   Folder folder;
   Expected<Graph> graph = graph_of(graph_text);
@@ -138,12 +102,6 @@ std::string compiled_text(const char* graph_text, const char* profile) {
       compile_graphs({*graph}, folder.path() + "/m.qnl", options_with(folder, profile));
   EXPECT_TRUE(report) << to_string(report.errors());
   return dumped(folder);
-}
-
-size_t count(const std::string& text, const std::string& what) {
-  size_t n = 0;
-  for (size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + 1)) ++n;
-  return n;
 }
 
 TEST(DeviceProfile, RowsAreSharedOnlyWhereMemoryIsLocal) {

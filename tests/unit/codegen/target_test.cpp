@@ -1,8 +1,10 @@
 // Presets are found by name; mistakes are answered with the nearest name and all names.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
+#include "schemas/kernel_abi.h"
 #include "targets/device_profile.h"
 #include "targets/target.h"
 
@@ -60,6 +62,19 @@ TEST(Target, FeaturesAreAdded) {
   ASSERT_TRUE(wide);
   EXPECT_EQ(wide->vector_bytes, 64);
   EXPECT_TRUE(runs_code_of(*wide, *find_target("riscv64-v+vlen256")));
+}
+
+TEST(Target, GpusMayHaveSubgroups) {
+  Target plain = *find_target("vulkan");
+  auto target = find_target("vulkan+subgroups");
+  ASSERT_TRUE(target);
+  EXPECT_FALSE(plain.has_subgroups);
+  EXPECT_TRUE(target->has_subgroups);
+  EXPECT_EQ(target->required_features, plain.required_features | QNL_SPIRV_SUBGROUPS);
+  EXPECT_TRUE(runs_code_of(*target, plain));
+  EXPECT_FALSE(runs_code_of(plain, *target));
+  EXPECT_THAT(optional_features(plain), testing::ElementsAre("subgroups", "dotprod"));
+  EXPECT_EQ(find_target("vulkan+subgroups/x86-64-v3")->name, "vulkan+subgroups/x86-64-v3");
 }
 
 TEST(Target, MistakenFeaturesGetSuggestions) {

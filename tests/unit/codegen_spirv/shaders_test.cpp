@@ -27,8 +27,14 @@ loop::Kernel kernel_of(const std::string& text) {
 
 Target vulkan() { return *find_target("vulkan"); }
 
-std::string shader_of(const std::string& text) {
-  Expected<codegen::Shader> shader = codegen::print_shader(kernel_of(text), vulkan());
+size_t count(const std::string& text, const std::string& what) {
+  size_t n = 0;
+  for (size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + 1)) ++n;
+  return n;
+}
+
+std::string shader_of(const std::string& text, const char* target = "vulkan") {
+  Expected<codegen::Shader> shader = codegen::print_shader(kernel_of(text), *find_target(target));
   EXPECT_TRUE(shader) << (shader ? "" : to_string(shader.errors()));
   return shader ? shader->text : std::string();
 }
@@ -179,6 +185,31 @@ TEST(Shaders, BarriersStandBetweenWritingAndReadingOtherLanes) {
   EXPECT_EQ(text.find("barrier();", second + 1), std::string::npos) << text;
 }
 
+// The vectors that are written and read begin at multiples of their length, so a lane meets only itself.
+TEST(Shaders, WhatALaneHasForItselfNeedsNoBarrier) {
+  auto barriers = [](const std::string& place) {
+    return count(shader_of(R"(kernel @own {
+  buffer %x: f32[64] read binding 0
+  buffer %y: f32[64] write binding 1
+  alloc %row: f32[72] shared
+  for i in serial(8) {
+    %row[ramp(i * 8, 1, 8)] = %x[ramp(i * 8, 1, 8)]
+  }
+  for j in serial(8) {
+    %y[ramp(j * 8, 1, 8)] = %row[ramp()" +
+                           place +
+                           R"(, 1, 8)]
+  }
+}
+)"),
+                 "barrier();");
+  };
+  EXPECT_EQ(barriers("j * 8"), 0U);
+  EXPECT_EQ(barriers("j * 8 + 8"), 0U);
+  EXPECT_GT(barriers("j * 8 + 1"), 0U);
+  EXPECT_GT(barriers("j * 4"), 0U);
+}
+
 TEST(Shaders, ScalarsAreStoredByOneInvocation) {
   std::string text = shader_of(R"(kernel @sum {
   buffer %x: f32[8] read binding 0
@@ -208,6 +239,73 @@ TEST(Shaders, ProductsOfBytesAreOneInstructionWhereTheTargetHasIt) {
   Expected<codegen::ShaderImage> without = codegen::compile_shaders({kernel}, vulkan(), {});
   ASSERT_TRUE(without) << to_string(without.errors());
   EXPECT_EQ(without->features, QNL_SPIRV_VULKAN_1_1);
+}
+
+constexpr const char* kSum = R"(kernel @sum {
+  buffer %x: f32[64] read binding 0
+  buffer %y: f32[2] write binding 1
+  %y[0] = reduce_lanes(add, %x[ramp(0, 1, 64)])
+  %y[1] = reduce_lanes(max, %x[ramp(0, 1, 48)])
+}
+)";
+
+TEST(Shaders, SubgroupsFoldTheirOwnLanes) {
+  std::string text = shader_of(kSum, "vulkan+subgroups");
+  EXPECT_THAT(text, HasSubstr("precise float folded = subgroupAdd(x);"));
+  // Of integers: SPIR-V says of NaNs among floats nothing. Invocations beyond the vector have no say.
+  EXPECT_THAT(text, HasSubstr("int folded = subgroupMax(int(gl_LocalInvocationIndex) < 48 ? "
+                              "to_fold_max_f32_48(x) : (-0x7fffffff - 1));"));
+  EXPECT_EQ(count(text, "barrier();"), 2U) << text;  // one each
+  EXPECT_THAT(shader_of(kSum), Not(HasSubstr("subgroup")));
+
+  for (const char* name : {"vulkan", "vulkan+subgroups"}) {
+    Target target = *find_target(name);
+    Expected<codegen::ShaderImage> image = codegen::compile_shaders({kernel_of(kSum)}, target, {});
+    ASSERT_TRUE(image) << to_string(image.errors());
+    EXPECT_EQ(image->features, target.required_features) << name;
+  }
+}
+
+TEST(Shaders, WhatSubgroupsLackIsFoldedInMemory) {
+  for (const char* dtype : {"i64", "u64", "f16"}) {
+    std::string d = dtype;
+    std::string text =
+        shader_of("kernel @sum {\n  buffer %x: " + d + "[64] read binding 0\n  buffer %y: " + d +
+                      "[1] write binding 1\n  %y[0] = reduce_lanes(add, %x[ramp(0, 1, 64)])\n}\n",
+                  "vulkan+subgroups");
+    EXPECT_THAT(text, Not(HasSubstr("subgroup"))) << d;
+    EXPECT_THAT(text, HasSubstr("[lane + 32]")) << d;
+  }
+}
+
+// Who reads what others wrote before a reduction has waited for them in it; not where it may not have run.
+TEST(Shaders, ReductionsAreBarriers) {
+  auto kernel = [](const std::string& before, const std::string& after) {
+    return R"(kernel @turn symbols($n) {
+  buffer %x: f32[64] read binding 0
+  buffer %y: f32[64] write binding 1
+  alloc %row: f32[64] shared
+  %row[ramp(0, 1, 64)] = %x[ramp(0, 1, 64)]
+  )" + before +
+           R"(
+    let sum: f32 = reduce_lanes(add, %x[ramp(0, 1, 64)])
+    %y[0] = sum
+  )" + after +
+           R"(
+  %y[ramp(0, 1, 64)] = %row[ramp(63, -1, 64)]
+}
+)";
+  };
+  for (const char* target : {"vulkan", "vulkan+subgroups"}) {
+    auto in_main = [&](const std::string& text) {
+      std::string all = shader_of(text, target);
+      return count(all.substr(all.find("void main")), "barrier();");
+    };
+    EXPECT_EQ(in_main(kernel("", "")), 0U) << target;
+    EXPECT_EQ(in_main(kernel("for i in serial(3) {", "}")), 0U) << target;
+    EXPECT_EQ(in_main(kernel("for i in serial($n) {", "}")), 1U) << target;
+    EXPECT_EQ(in_main(kernel("if $n > 3 {", "}")), 1U) << target;
+  }
 }
 
 TEST(Shaders, AddressesNeedNo64Bits) {

@@ -120,6 +120,9 @@ TEST_P(VulkanKernels, ModulesThatAreWrongAreRefused) {
   for (uint32_t dot : {6018u, 6019u})  // DotProductInput4x8BitPacked, DotProduct
     EXPECT_NE(refusal([&](auto* t, auto* k) { *word(t, k, 6) = dot; }).find("needs feature dotprod"),
               std::string::npos);
+  for (uint32_t subgroups : {61u, 63u})  // GroupNonUniform, its arithmetic
+    EXPECT_NE(refusal([&](auto* t, auto* k) { *word(t, k, 6) = subgroups; }).find("needs feature subgroups"),
+              std::string::npos);
 }
 
 TEST_P(VulkanKernels, TheEntryPointIsChecked) {
