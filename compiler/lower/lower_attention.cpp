@@ -120,7 +120,12 @@ class Lowering {
       return loop::block({contract, softmax});
     };
     parts.scale = [&](const Expr& row) { return loop::load(running.scale, row); };
-    parts.divisor = [&](const Expr& row) { return loop::load(running.total, row); };
+    bool hidden_is_zero = schedule::row_softmax(g_, group_.parts[1], scores_)->hidden_is_zero;
+    parts.divisor = [&](const Expr& row) {
+      Expr total = loop::load(running.total, row);
+      if (!hidden_is_zero) return total;
+      return loop::select(loop::binary(BinaryOp::k_eq, total, number(0)), number(1), total);
+    };
     const Group& last = group_.parts[2];
     Stmt sums = lower(c_.symbols, last, nullptr, [&](Context& context) {
       int operand = last.contraction.swapped ? 1 : 0;

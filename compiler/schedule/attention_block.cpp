@@ -1,6 +1,7 @@
 // Attention's blocks: how many rows of scores a kernel holds at a time, in which tiles it computes them and
 // what it makes of them, and on a GPU whether that takes less time than kernels of their own.
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "schedule/schedule.h"
@@ -156,14 +157,38 @@ const Node* node_of(const Graph& graph, ValueId v, OpKind op) {
   return node && node->op == op ? node : nullptr;
 }
 
-// The reduction of that kind over the last axis whose result lies spread over rows in `v`.
-const Node* spread_reduction(const Graph& graph, ValueId v, OpKind op) {
+ValueId without_expands(const Graph& graph, ValueId v) {
   while (const Node* expand = node_of(graph, v, OpKind::k_expand)) v = expand->inputs[0];
+  return v;
+}
+
+bool is_number(const Graph& graph, ValueId v, double number) {
+  const Tensor* c = graph.constant(without_expands(graph, v));
+  return c && c->count() == 1 && element_as_f64(*c, 0) == number;
+}
+
+// A reduction over the last axis, whose results are spread over rows.
+struct SpreadReduction {
+  const Node* node = nullptr;
+  bool replaced = false;  // a result of `from` by `to`
+};
+SpreadReduction spread_reduction(const Graph& graph, ValueId v, OpKind op, double from, double to) {
+  SpreadReduction result;
+  v = without_expands(graph, v);
+  if (const Node* where = node_of(graph, v, OpKind::k_where)) {
+    const Node* eq = node_of(graph, without_expands(graph, where->inputs[0]), OpKind::k_eq);
+    v = without_expands(graph, where->inputs[2]);
+    if (!eq || without_expands(graph, eq->inputs[0]) != v || !is_number(graph, eq->inputs[1], from) ||
+        !is_number(graph, where->inputs[1], to))
+      return {};
+    result.replaced = true;
+  }
   const Node* node = node_of(graph, v, op);
-  if (!node) return nullptr;
-  bool last = node->attributes.ints == std::vector<int64_t>{graph.rank(node->inputs[0]) - 1};
-  bool keeps_rank = graph.rank(v) == graph.rank(node->inputs[0]);
-  return last && keeps_rank ? node : nullptr;
+  if (!node || node->attributes.ints != std::vector<int64_t>{graph.rank(node->inputs[0]) - 1} ||
+      graph.rank(v) != graph.rank(node->inputs[0]))
+    return {};
+  result.node = node;
+  return result;
 }
 
 // Whether the rows compute `v` of one element of each operand.
@@ -183,19 +208,26 @@ bool for_itself(const Graph& graph, const Group& rows, ValueId v) {
 
 std::optional<RowSoftmax> row_softmax(const Graph& graph, const Group& rows, ValueId scores) {
   ValueId weights = rows.outputs[0];
-  const Node* div = node_of(graph, weights, OpKind::k_div);
-  if (!div) return std::nullopt;
-  const Node* exp = node_of(graph, div->inputs[0], OpKind::k_exp);
-  const Node* sum = spread_reduction(graph, div->inputs[1], OpKind::k_reduce_sum);
-  if (!exp || !sum || sum->inputs[0] != exp->output || sum->attributes.accumulator != DType::kF32)
+  const Node* last = node_of(graph, weights, OpKind::k_div);
+  ValueId divisor = last ? last->inputs[1] : kNoValue;
+  if (!last && (last = node_of(graph, weights, OpKind::k_mul)))
+    if (const Node* recip = node_of(graph, without_expands(graph, last->inputs[1]), OpKind::k_recip))
+      divisor = recip->inputs[0];
+  if (divisor == kNoValue) return std::nullopt;
+  const Node* exp = node_of(graph, last->inputs[0], OpKind::k_exp);
+  SpreadReduction sum = spread_reduction(graph, divisor, OpKind::k_reduce_sum, 0, 1);
+  if (!exp || !sum.node || sum.node->inputs[0] != exp->output ||
+      sum.node->attributes.accumulator != DType::kF32)
     return std::nullopt;
   const Node* sub = node_of(graph, exp->inputs[0], OpKind::k_sub);
-  const Node* max = sub ? spread_reduction(graph, sub->inputs[1], OpKind::k_reduce_max) : nullptr;
-  if (!max || max->inputs[0] != sub->inputs[0]) return std::nullopt;
+  if (!sub) return std::nullopt;
+  SpreadReduction max = spread_reduction(graph, sub->inputs[1], OpKind::k_reduce_max, -INFINITY, 0);
+  if (!max.node || max.node->inputs[0] != sub->inputs[0] || (sum.replaced && !max.replaced))
+    return std::nullopt;
   ValueId x = sub->inputs[0];
   bool f32 = graph.dtype(x) == DType::kF32 && graph.dtype(weights) == DType::kF32;
   if (!f32 || !(graph.shape(x) == graph.shape(scores)) || !for_itself(graph, rows, x)) return std::nullopt;
-  return RowSoftmax{x};
+  return RowSoftmax{x, sum.replaced};
 }
 
 AttentionBlock plan_block(ContractionPlan& scores, ContractionPlan& result, const ScoreRows& rows,

@@ -300,10 +300,12 @@ struct ScoreRows {
 ScoreRows score_rows(const Graph& graph, const Group& rows, ValueId scores);
 // A softmax of `x` along rows, for which it is enough to see a part of the row at a time.
 struct RowSoftmax {
-  ValueId x = kNoValue;  // the scores, or what is computed of each of them for itself
+  ValueId x = kNoValue;         // the scores, or what is computed of each of them for itself
+  bool hidden_is_zero = false;  // weights of a row without a finite score; else they are NaN
 };
 // What the stages of `rows` do to scores, where that is just a softmax.
 //   max = reduce_max x; e = exp(x - max); weights = e / reduce_sum e
+//   or = e * recip reduce_sum e, with 0 in place of a max of -inf, and then with 1 in place of a sum of 0
 std::optional<RowSoftmax> row_softmax(const Graph& graph, const Group& rows, ValueId scores);
 
 struct AttentionBlock {

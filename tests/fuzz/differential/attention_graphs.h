@@ -17,6 +17,9 @@ struct AttentionCase {
   bool mask;
   bool heads_last;  // operands and result are [batch, position, head, element]
   bool free_batch = false, free_rows = false;
+  // How weights come of exponentials: by a division, by the reciprocal of the sum, or by a division after
+  // which rows without a finite score have none.
+  enum Softmax { kDivision, kReciprocal, kHiddenIsZero } softmax = kDivision;
 };
 
 inline std::string attention_text(const AttentionCase& c) {
@@ -44,11 +47,25 @@ inline std::string attention_text(const AttentionCase& c) {
   text += "  %f = constant f32[1,1,1,1] {0.25}\n  %fe = expand %f : " + scores +
           "\n  %t = mul %s, %fe : " + scores + "\n";
   if (c.mask) text += "  %me = expand %m : " + scores + "\n  %u = add %t, %me : " + scores + "\n";
-  std::string x = c.mask ? "%u" : "%t";
-  text += "  %a = reduce_max " + x + " {3} keepdims : " + row + "\n  %ae = expand %a : " + scores + "\n";
+  // A row's value `n` with `to` in its place where it is `from`.
+  auto replaced = [&](const std::string& n, const char* from, const char* to) {
+    return "  %" + n + "0 = constant f32[1,1,1,1] {" + from + "}\n  %" + n + "1 = expand %" + n +
+           "0 : " + row + "\n  %" + n + "2 = eq %" + n + ", %" + n + "1 : bool" + row.substr(3) + "\n  %" +
+           n + "3 = constant f32[1,1,1,1] {" + to + "}\n  %" + n + "4 = expand %" + n + "3 : " + row +
+           "\n  %" + n + "r = where %" + n + "2, %" + n + "4, %" + n + " : " + row + "\n";
+  };
+  bool hides = c.softmax == AttentionCase::kHiddenIsZero;
+  std::string x = c.mask ? "%u" : "%t", top = hides ? "%ar" : "%a", sum = hides ? "%zr" : "%z";
+  text += "  %a = reduce_max " + x + " {3} keepdims : " + row + "\n";
+  if (hides) text += replaced("a", "-inf", "0");
+  text += "  %ae = expand " + top + " : " + scores + "\n";
   text += "  %c = sub " + x + ", %ae : " + scores + "\n  %e = exp %c : " + scores + "\n";
-  text += "  %z = reduce_sum %e {3} keepdims acc f32 : " + row + "\n  %ze = expand %z : " + scores + "\n";
-  text += "  %p = div %e, %ze : " + scores + "\n";
+  text += "  %z = reduce_sum %e {3} keepdims acc f32 : " + row + "\n";
+  if (hides) text += replaced("z", "0", "1");
+  bool reciprocal = c.softmax == AttentionCase::kReciprocal;
+  if (reciprocal) text += "  %zr = recip %z : " + row + "\n", sum = "%zr";
+  text += "  %ze = expand " + sum + " : " + scores + "\n";
+  text += std::string("  %p = ") + (reciprocal ? "mul" : "div") + " %e, %ze : " + scores + "\n";
   text += "  %y = contract %p, %v axes(" + common + ", e: " + s(c.width) + " | m: " + m +
           ") a[b, h, n, m] b" + at("m", "e") + " out" + at("n", "e") + " acc f32 : " + dims(n, c.width) +
           "\n";

@@ -51,6 +51,9 @@ const VulkanCase kCases[] = {
     {{1, 1, 11, 6000, 8, 16, true, false}, "attention in parts"},
     {{2, 2, 21, 40, 16, 16, true, false, true, false}},
     {{1, 2, 33, 40, 16, 16, true, true, false, true}},
+    {{1, 2, 30, 2000, 8, 40, true, true, false, false, AttentionCase::kReciprocal}, "attention in parts"},
+    {{1, 2, 30, 50, 8, 40, true, true, false, false, AttentionCase::kHiddenIsZero}},
+    {{2, 2, 17, 1700, 8, 40, true, true, false, false, AttentionCase::kHiddenIsZero}, "attention in parts"},
     {{2, 1, 19, 2500, 8, 40, true, false, true, true}, "attention in parts"},
 };
 
