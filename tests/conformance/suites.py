@@ -41,13 +41,14 @@ def table(name):
     return rows
 
 
-def verify(suite, chosen, jobs=1, threads=1, device="cpu"):
+def verify(suite, chosen, jobs=1, threads=1, device="cpu", targets=()):
     """{case name: (verdict, reason)} of `quernel verify`; on Vulkan under the validation layers."""
     quernel = os.environ.get("QUERNEL") or ROOT / "build/release/bin/quernel"
     scratch = tempfile.mkdtemp(prefix="quernel-conformance-")
     try:
         result = os.path.join(scratch, "result.json")
         where = ["--device", device, "--validation"] if device == "vulkan" else ["--threads", str(threads)]
+        where += [word for target in targets for word in ("--target", target)]
         done = subprocess.run([quernel, "verify", "--jobs", str(jobs), *where, "--timeout", "600",
                                "--json", result, *chosen], stdout=subprocess.DEVNULL,
                               env=vulkan_environment() if device == "vulkan" else None)

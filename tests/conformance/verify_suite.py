@@ -1,9 +1,13 @@
 #!/usr/bin/env python3
 """A suite's cases, or every Nth of them: each passes, or is refused and listed in unsupported.txt.
 
-    verify_suite.py SUITE [--part I/N] [--device cpu|vulkan] [--list]     --list: print lines for unsupported.txt instead of judging
+    verify_suite.py SUITE [--only PATTERN] [--part I/N] [--device cpu|vulkan] [--target T]... [--list]
+
+--only: cases whose names a regular expression matches from the beginning; --target: as of quernel, else the device's;
+--list: print lines for unsupported.txt instead of judging.
 """
 import argparse
+import re
 import sys
 
 import suites
@@ -14,6 +18,8 @@ def main():
     parser.add_argument("suite", choices=suites.SUITES)
     parser.add_argument("--part", default="1/1")
     parser.add_argument("--list", action="store_true")
+    parser.add_argument("--only", default="")
+    parser.add_argument("--target", action="append", default=[])
     parser.add_argument("--device", choices=("cpu", "vulkan"), default="cpu")
     arguments = parser.parse_args()
     suite = arguments.suite
@@ -25,9 +31,11 @@ def main():
     if arguments.device == "vulkan" and suites.vulkan_environment() is None:
         print("skipped: no Vulkan loader and software driver (toolchains/install_debian.sh --vulkan)")
         sys.exit(77)
-    chosen = everything[part - 1::parts]
+    chosen = [case for case in everything if re.match(arguments.only, case.name)][part - 1::parts]
+    if not chosen:
+        sys.exit(f"no case of {suite} matches {arguments.only}")
     known = suites.table("unsupported.txt")
-    verdicts = suites.verify(suite, chosen, device=arguments.device)
+    verdicts = suites.verify(suite, chosen, device=arguments.device, targets=arguments.target)
     if arguments.list:
         for name, (verdict, reason) in sorted(verdicts.items()):
             if verdict == "UNSUPPORTED":
