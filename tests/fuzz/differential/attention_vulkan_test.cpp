@@ -85,6 +85,7 @@ class VulkanAttention : public ::testing::Test {
     if (c.free_rows) sizes["N"] = c.rows;
     CompileOptions options;
     options.targets = {"vulkan"};
+    if (!same_kernel) options.targets.emplace_back("vulkan+subgroups");  // taken where the device has them
     options.device_profile = profile_;
     qnl_vulkan_options vulkan = {};
     vulkan.validation = 2;
