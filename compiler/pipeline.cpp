@@ -138,6 +138,9 @@ bool has_pass(const std::vector<Pass>& passes, std::string_view name) {
 
 }  // namespace
 
+// Of the 128 MiB that every Vulkan device's storage buffers hold; kernels pad weights to whole vectors.
+constexpr int64_t kMostWeights = 120 << 20;
+
 const std::vector<GraphPass>& graph_passes() {
   static const std::vector<GraphPass> passes = {
       {"place-nodes", "a GPU's nodes that run on the processor beside it",
@@ -181,6 +184,11 @@ const std::vector<GraphPass>& graph_passes() {
          return narrow_weights(graph, options.precision);
        },
        false},
+      {"split-weights", "for a GPU: weights that no storage buffer need hold become several",
+       [](const Graph& graph, const Target& target, auto&&...) -> Expected<Graph> {
+         if (!target.is_gpu()) return graph;
+         return split_weights(graph, kMostWeights);
+       }},
       {"merge-common-subexpressions-2", "copies made twice become one",
        graph_pass(merge_common_subexpressions)},
   };

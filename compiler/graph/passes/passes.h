@@ -58,6 +58,12 @@ Expected<Graph> narrow_weights(const Graph& graph, DType storage);
 // of theirs.
 double rounding_error(const std::vector<Graph>& graphs, DType storage);
 
+// Contractions whose constant weights take more than `most_bytes` become several of parts of them, along an
+// axis of the result that the other operand has not:
+//   contract(x, w) -> cat(contract(x, w[.., 0:n]), contract(x, w[.., n:2n]), ..)
+// What has no such axis stays.
+Expected<Graph> split_weights(const Graph& graph, int64_t most_bytes);
+
 // Movement chains that a named op can express become that op, and those that move nothing vanish:
 //   permute(permute(x, p), q) -> permute(x, p[q]);  reshape(reshape(x)) -> reshape(x);  flip(flip(x, a), a)
 //   -> x slice(slice), pad(pad) with one fill, slice(pad) inside or around the data, slice(cat) within one
