@@ -24,7 +24,7 @@ class Lowering {
 
   void run() {
     Shape outer = g_.shape(scores_);
-    int64_t width = outer.back().value();
+    Dim width = outer.back();
     outer.pop_back();
     Dim rows = outer.back();
     outer.back() = ceildiv(rows, group_.block_rows);
@@ -40,7 +40,7 @@ class Lowering {
           {at.begin(), at.end() - 1}, at.back() * index(group_.block_rows), nullptr, group_.block_rows};
       if (!(floormod(rows, group_.block_rows) == Dim(0)))
         block.end = loop::binary(BinaryOp::k_min, block.begin + index(block.most), c_.symbols(rows));
-      return group_.block_keys != 0 ? rows_in_parts(block, width) : rows_of_scores(block, width);
+      return group_.block_keys != 0 ? rows_in_parts(block, width) : rows_of_scores(block, width.value());
     });
   }
 
@@ -84,7 +84,7 @@ class Lowering {
 
   // Keys by `block_keys`: scores of the block's rows, their largest and their sum so far, and what these
   // scores add to the rows of the result.
-  Stmt rows_in_parts(const RowBlock& block, int64_t width) {
+  Stmt rows_in_parts(const RowBlock& block, const Dim& width) {
     int64_t keys = group_.block_keys;
     auto each_row = [&](const char* name) {
       return local_buffer(name, DType::kF32, block.most, loop::Scope::kRegister);
@@ -152,7 +152,7 @@ class Lowering {
 
   // The present part's scores become exponentials, row by row.
   Stmt add_part(Context& context, const RowBlock& block, const Running& running, const Expr& part,
-                int64_t width) {
+                const Dim& width) {
     ValueId x = schedule::row_softmax(g_, context.group, scores_)->x;
     int64_t keys = group_.block_keys;
     int lanes = c_.target.lanes(4);
@@ -181,8 +181,8 @@ class Lowering {
     };
     body.push_back(for_keys([&](Expr key) {
       // Beyond the last key, its score for the reading.
-      bool whole = width % keys == 0;
-      Expr column = first + key, last = index(width - 1);
+      bool whole = floormod(width, keys) == Dim(0);
+      Expr column = first + key, last = context.symbols(width) - index(1);
       Evaluator e = context.evaluator();
       const Shape& dims = g_.shape(scores_);
       std::vector<IndexExpr> at;

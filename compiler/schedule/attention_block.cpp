@@ -12,7 +12,9 @@ namespace {
 constexpr int64_t kMostBlockRows = 96;  // of a processor's block
 constexpr int64_t kSharedBytes = 4;     // of an element in a workgroup's memory, at least
 
-constexpr int64_t kMostKeys = 512;  // of a row at a time: with more, folding of lanes hardly counts
+constexpr int64_t kMostKeysOfFree = 256;  // where only a run tells how many there are
+constexpr int64_t kFewestRowsOfFree = 8;  // there: of many rows, fewer would read keys and values too often
+constexpr int64_t kMostKeys = 512;        // of a row at a time: with more, folding of lanes hardly counts
 
 // Instructions of an invocation, in multiply-adds, that a softmax takes for an element: an exponential, a
 // division and what is loaded and stored around them. And the barriers of a fold of lanes, of which it has
@@ -56,6 +58,7 @@ class Block {
     AttentionBlock best;
     for (int64_t rows : {1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 56, 64}) {
       if (rows > 1 && rows > count_.estimate()) break;
+      if (!count_.is_const() && rows < std::min(kFewestRowsOfFree, count_.bounds().hi)) continue;
       for (bool in_parts : {false, true}) {
         if (in_parts && !rows_.in_parts) continue;
         ContractionPlan plans[2] = {whole_[0], whole_[1]};
@@ -66,11 +69,11 @@ class Block {
                        tile_bytes(plans[1], target_) - target_.vector_bytes;  // that folds of lanes exchange
         int64_t keys = 0, parts = 1;
         if (in_parts) {
-          int64_t tile = plans[0].tile_n();
-          keys = std::min(left / (rows * kSharedBytes), std::max(kMostKeys, tile)) / tile * tile;
-          if (keys == 0 || keys >= rows_.width) continue;
-          parts = ceildiv(Dim(rows_.width), keys).value();
-        } else if (rows * rows_.block_bytes + rows_.row_bytes > left) {
+          int64_t tile = plans[0].tile_n(), most = rows_.width.is_const() ? kMostKeys : kMostKeysOfFree;
+          keys = std::min(left / (rows * kSharedBytes), std::max(most, tile)) / tile * tile;
+          if (keys == 0 || (rows_.width.is_const() && keys >= rows_.width.value())) continue;
+          parts = ceildiv(rows_.width, keys).estimate();
+        } else if (!rows_.width.is_const() || rows * rows_.block_bytes + rows_.row_bytes > left) {
           continue;
         }
         double seconds = contraction_seconds(plans[0], target_, workgroups(rows)) +
@@ -90,7 +93,7 @@ class Block {
   double row_seconds(double workgroups, double parts = 1) const {
     double wanted = static_cast<double>(target_.parallel_invocations) / target_.lanes(4);
     double folds = parts * kFolds * kFoldBarriers * target_.barrier_multiply_adds * target_.lanes(4);
-    double work = all_rows() * (static_cast<double>(rows_.width) * kRowWork + folds);
+    double work = all_rows() * (static_cast<double>(rows_.width.estimate()) * kRowWork + folds);
     return work * 2 / target_.flops_per_second * std::max(1.0, wanted / workgroups);
   }
   double all_rows() const { return matrices_ * static_cast<double>(count_.estimate()); }
@@ -136,17 +139,20 @@ class Block {
 ScoreRows score_rows(const Graph& graph, const Group& rows, ValueId scores) {
   ValueId weights = rows.outputs[0];
   ScoreRows result;
-  result.width = graph.shape(weights).back().value();
+  result.width = graph.shape(weights).back();
   const std::vector<ValueId>& last = rows.stages.back().outputs;
   result.in_place = std::find(last.begin(), last.end(), weights) != last.end();
   auto bytes = [&](ValueId v) {
-    return result.width * std::max<int64_t>(kSharedBytes, element_size(graph.dtype(v)));
+    return result.width.estimate() * std::max<int64_t>(kSharedBytes, element_size(graph.dtype(v)));
   };
   result.block_bytes = bytes(weights) + (result.in_place ? 0 : bytes(scores));
   for (const RowStage& stage : rows.stages)
     for (ValueId v : stage.locals)
       if (!graph.shape(v).empty() && !(graph.shape(v).back() == Dim(1))) result.row_bytes += bytes(v);
   result.in_parts = row_softmax(graph, rows, scores).has_value();
+  if (!rows.parts.empty()) result.kernels = static_cast<int>(rows.parts.size()), result.passes = 0;
+  for (const Group& part : rows.parts)
+    result.passes += 1 + (graph.shape(part.outputs[0]) == graph.shape(scores) ? 1 : 0);
   return result;
 }
 
@@ -232,7 +238,7 @@ std::optional<RowSoftmax> row_softmax(const Graph& graph, const Group& rows, Val
 
 AttentionBlock plan_block(ContractionPlan& scores, ContractionPlan& result, const ScoreRows& rows,
                           const Target& target) {
-  if (!target.is_gpu()) return {.rows = processor_rows(scores, result, rows.width, target)};
+  if (!target.is_gpu()) return {.rows = processor_rows(scores, result, rows.width.value(), target)};
   Block block(scores, result, rows, target);
   AttentionBlock best = block.choose();
   if (best.rows != 0) scores = block.plan(0), result = block.plan(1);
@@ -244,12 +250,13 @@ bool attention_pays(const ContractionPlan& scores, const ContractionPlan& result
   if (!target.is_gpu()) return true;
   Block block(scores, result, rows, target);
   if (block.choose().rows == 0) return false;
-  // By themselves: scores and weights are written once and read once each, and two kernels wait for another.
-  constexpr double kCrossings = 4, kWaits = 2;
-  double bytes = block.all_rows() * static_cast<double>(rows.width) * 4;
+  // By themselves: the first writes all scores, the last reads all weights, and each but one waits for
+  // another.
+  double crossings = rows.passes + 2, waits = rows.kernels + 1;
+  double bytes = block.all_rows() * static_cast<double>(rows.width.estimate()) * 4;
   double apart = contraction_seconds(scores, target) + contraction_seconds(result, target) +
-                 block.row_seconds(block.all_rows()) + kCrossings * bytes / target.memory_bytes_per_second +
-                 kWaits * target.dispatch_seconds;
+                 block.row_seconds(block.all_rows()) + crossings * bytes / target.memory_bytes_per_second +
+                 waits * target.dispatch_seconds;
   return block.seconds() < apart;
 }
 

@@ -11,7 +11,7 @@ constexpr int64_t kShortestRow = 16, kLongestRow = 1 << 16;
 
 struct Rows {
   Shape dims;
-  int64_t width = 0;
+  Dim width = 0;
 };
 
 class RowFormer {
@@ -45,12 +45,18 @@ class RowFormer {
       for (int n : *nodes)
         if (is_packed(g_.dtype(g_.nodes[n].output))) return std::nullopt;
     Shape dims = g_.shape(reduces ? anchor.inputs[0] : anchor.output);
-    if (dims.empty() || !dims.back().is_const()) return std::nullopt;
+    if (dims.empty() || !has_length(dims.back())) return std::nullopt;
     if (reduces && anchor.attributes.ints != std::vector<int64_t>{static_cast<int64_t>(dims.size()) - 1})
       return std::nullopt;
-    Rows rows{dims, dims.back().value()};
+    Rows rows{dims, dims.back()};
     rows.dims.pop_back();
     return rows;
+  }
+
+  // Rows of a length that only a run tells, one at least, a GPU may take in parts.
+  bool has_length(const Dim& width) const {
+    bool in_parts = any_length_ && target_.is_gpu() && width.is_bound() && width.bounds().lo >= 1;
+    return width.is_const() || in_parts;
   }
 
   // A run-time symbol is read between kernels.
@@ -71,14 +77,17 @@ class RowFormer {
   // The end of the longest chain of stages from `first` on; first + 1 where there is none.
   size_t chain_from(size_t first) const {
     std::optional<Rows> rows = rows_of(s_.groups[first]);
-    if (!rows || rows->width < kShortestRow || rows->width > kLongestRow) return first + 1;
+    if (!rows) return first + 1;
+    Interval width = rows->width.bounds();
+    if (rows->width.is_const() && (width.lo < kShortestRow || width.hi > kLongestRow)) return first + 1;
     size_t end = first + 1;
     for (; end < s_.groups.size(); ++end) {
       std::optional<Rows> next = rows_of(s_.groups[end]);
       bool same =
-          next && ((next->dims == rows->dims && next->width == rows->width) ||
-                   // one element for each row
-                   (s_.groups[end].kind == GroupKind::kMap && next->dims == rows->dims && next->width == 1));
+          next &&
+          ((next->dims == rows->dims && next->width == rows->width) ||
+           // one element for each row
+           (s_.groups[end].kind == GroupKind::kMap && next->dims == rows->dims && next->width == Dim(1)));
       if (!same || gives_symbol(s_.groups[end - 1]) || !reads_within(end, first) ||
           !reads_.own_rows_only(end, first, rows->dims))
         break;
@@ -113,6 +122,7 @@ class RowFormer {
   // Whether a GPU's workgroup can share the rows between stages, and the lanes of its reductions.
   bool fits_workgroup(size_t first, size_t end) const {
     if (!target_.is_gpu()) return true;
+    if (!rows_of(s_.groups[first])->width.is_const()) return false;
     int64_t bytes = 0;
     for (size_t i = first; i < end; ++i)
       for (ValueId v : s_.groups[i].outputs)

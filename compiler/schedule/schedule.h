@@ -291,11 +291,13 @@ void form_attention(Schedule& schedule, const Target& target);
 bool follows_rows(const ContractionPlan& plan, const std::vector<IndexExpr>& indices);
 // What an attention kernel keeps of its rows of scores, in bytes of a GPU's workgroup.
 struct ScoreRows {
-  int64_t width = 0;
+  Dim width = 0;
   bool in_place = false;    // the last stage writes over the scores
   bool in_parts = false;    // the stages are a softmax
   int64_t block_bytes = 0;  // of each row of a block
   int64_t row_bytes = 0;    // of the row that goes through the stages
+  // Without an attention kernel: those of the rows, and how often these write and read as much as all scores.
+  int kernels = 1, passes = 2;
 };
 ScoreRows score_rows(const Graph& graph, const Group& rows, ValueId scores);
 // A softmax of `x` along rows, for which it is enough to see a part of the row at a time.

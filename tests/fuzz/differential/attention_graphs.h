@@ -20,12 +20,13 @@ struct AttentionCase {
   // How weights come of exponentials: by a division, by the reciprocal of the sum, or by a division after
   // which rows without a finite score have none.
   enum Softmax { kDivision, kReciprocal, kHiddenIsZero } softmax = kDivision;
+  bool free_keys = false;
 };
 
 inline std::string attention_text(const AttentionCase& c) {
   auto s = [](int64_t v) { return std::to_string(v); };
   std::string b = c.free_batch ? "B" : s(c.batch), n = c.free_rows ? "N" : s(c.rows), h = s(c.heads),
-              m = s(c.keys);
+              m = c.free_keys ? "M" : s(c.keys);
   auto dims = [&](const std::string& positions, int64_t last) {
     return "f32[" + b + "," + (c.heads_last ? positions + "," + h : h + "," + positions) + "," + s(last) +
            "]";
@@ -39,6 +40,7 @@ inline std::string attention_text(const AttentionCase& c) {
   std::string text;
   if (c.free_batch) text += "symbol B min=1 max=8\n";
   if (c.free_rows) text += "symbol N min=1 max=64\n";
+  if (c.free_keys) text += "symbol M min=1 max=4096\n";
   text += "graph @g(%q: " + dims(n, c.depth) + ", %k: " + dims(m, c.depth) + ", %v: " + dims(m, c.width) +
           ", %m: f32[" + b + ",1,1," + m + "])";
   std::string common = "b: " + b + ", h: " + h + ", n: " + n;

@@ -54,6 +54,11 @@ const VulkanCase kCases[] = {
     {{1, 2, 30, 2000, 8, 40, true, true, false, false, AttentionCase::kReciprocal}, "attention in parts"},
     {{1, 2, 30, 50, 8, 40, true, true, false, false, AttentionCase::kHiddenIsZero}},
     {{2, 2, 17, 1700, 8, 40, true, true, false, false, AttentionCase::kHiddenIsZero}, "attention in parts"},
+    {{2, 2, 33, 1, 16, 40, true, false, false, false, AttentionCase::kReciprocal, true},
+     "attention in parts"},
+    {{1, 2, 33, 70, 16, 40, true, true, true, true, AttentionCase::kReciprocal, true}, "attention in parts"},
+    {{1, 1, 33, 1100, 16, 40, true, false, false, true, AttentionCase::kHiddenIsZero, true},
+     "attention in parts"},
     {{2, 1, 19, 2500, 8, 40, true, false, true, true}, "attention in parts"},
 };
 
@@ -83,6 +88,7 @@ class VulkanAttention : public ::testing::Test {
     std::map<std::string, int64_t> sizes;
     if (c.free_batch) sizes["B"] = c.batch;
     if (c.free_rows) sizes["N"] = c.rows;
+    if (c.free_keys) sizes["M"] = c.keys;
     CompileOptions options;
     options.targets = {"vulkan"};
     if (!same_kernel) options.targets.emplace_back("vulkan+subgroups");  // taken where the device has them
