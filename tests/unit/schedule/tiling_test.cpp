@@ -140,6 +140,24 @@ TEST(Tilings, a_choice_overrides_the_estimate) {
   EXPECT_EQ(plan.panel_v, 3);
 }
 
+TEST(Tilings, the_larger_operand_passes_once) {
+  // Every other pixel of 64 channels, as a strided 1x1 convolution reads them.
+  auto order = [](int pixels, int channels, const std::string& shape, const std::string& index) {
+    std::string x = std::to_string(2 * pixels), m = std::to_string(pixels), n = std::to_string(channels);
+    std::string dims = shape == "channels first" ? "64," + x : x + ",64";
+    std::string text = "graph @g(%x: f32[" + dims + "]) {\n  %w = constant f32[64," + n +
+                       "] {0.5 ...}\n  %y = contract %x, %w axes(m: " + m + ", n: " + n + " | k: 64) a[" +
+                       index + "] b[k, n] out[n, m] acc f32 : f32[" + n + "," + m + "]\n  return y = %y\n}\n";
+    Expected<Schedule> s = schedule_of(text, nullptr);
+    EXPECT_TRUE(s) << to_string(s.errors());
+    return s ? s->groups[0].contraction.order : TileOrder::kRows;
+  };
+  EXPECT_EQ(order(4000, 64, "channels first", "k, 2*m"), TileOrder::kColumns);
+  EXPECT_EQ(order(4000, 9000, "channels first", "k, 2*m"), TileOrder::kRows) << "b is the larger one";
+  EXPECT_EQ(order(400, 64, "channels first", "k, 2*m"), TileOrder::kRows) << "a stays in the cache";
+  EXPECT_EQ(order(4000, 64, "channels last", "2*m, k"), TileOrder::kRows) << "rows are streams";
+}
+
 TEST(Tilings, a_choice_that_is_not_possible_is_refused) {
   for (const char* tiling : {"tile 15x16", "tile 4x24", "winograd 2 tile 4x16 block 4", "direct"}) {
     Expected<Schedule> chosen = scheduled_with(kGemm, std::string("x86-64-v4 ") + kGemmText + " = " + tiling);
