@@ -6,6 +6,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 
+#include "child_process.h"
 #include "command.h"
 #include "feature_names.h"
 #include "find_run_binary.h"
@@ -105,11 +106,14 @@ Expected<std::unique_ptr<DeviceRunner>> DeviceRunner::open(const DeviceFlags& fl
                                                            const std::string& scratch_dir) {
   std::unique_ptr<DeviceRunner> runner(new DeviceRunner);
   QUERNEL_TRY(runner->transport_, make_transport(flags.on, archs, scratch_dir));
-  QUERNEL_CHECK(runner->transport_->open());
-  runner->owner_ = getpid();
-  Status status = runner->start(flags, archs, scratch_dir);
+  Status status = runner->transport_->open();
+  if (status) {
+    runner->owner_ = getpid();
+    status = runner->start(flags, archs, scratch_dir);
+  }
   if (status) return runner;
   Diagnostics errors = status.take_errors();
+  if (InterruptGuard::interrupted()) errors = {invalid_input("interrupted")};  // whatever that made fail
   if (Status closed = runner->close(); !closed) errors.push_back(closed.errors()[0]);
   return errors;
 }

@@ -480,17 +480,17 @@ exec {shutil.which("ssh")} -F none -i {self.path("user_key")} -o UserKnownHostsF
         self.fails("quernel", "verify", "right", "--on", self.on, env=self.environment,
                    says=["the device cannot be reached", "Permission denied"])
 
-    def hanging_runner(self):
-        """A program that says it is a quernel-run, and then waits for ever."""
+    def hanging_runner(self, says_version=True):
+        """A program that says it is a quernel-run, or not even that, and then waits for ever."""
         source = self.write("hang.c", b"""#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 int main(int n, char** v) {
-  if (n > 1 && strcmp(v[1], "--version") == 0) return puts("quernel-run 0.1.0") < 0;
+  if (SAYS_VERSION && n > 1 && strcmp(v[1], "--version") == 0) return puts("quernel-run 0.1.0") < 0;
   for (;;) pause();
 }
 """)
-        subprocess.run([os.environ.get("QUERNEL_CC", "cc"), "-o", self.path("hang"), self.path(source)], check=True)
+        subprocess.run([os.environ.get("QUERNEL_CC", "cc"), f"-DSAYS_VERSION={int(says_version)}", "-o", self.path("hang"), self.path(source)], check=True)
         return self.path("hang")
 
     def test_a_runner_that_hangs(self):
@@ -500,9 +500,10 @@ int main(int n, char** v) {
         self.assertEqual(self.device_files(), [])
         self.assertEqual(processes_of(self.path("device_tmp")), [])
 
-    def test_interrupted(self):
+    def interrupt(self, runner):
+        """`verify` is interrupted as soon as its runner is on the device and runs."""
         self.case("right", RELU)
-        verify = subprocess.Popen([tool("quernel"), "verify", "right", "--on", self.on, "--run-binary", self.hanging_runner()],
+        verify = subprocess.Popen([tool("quernel"), "verify", "right", "--on", self.on, "--run-binary", runner],
                                   cwd=self.dir, env=self.environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         for _ in range(200):
             if processes_of(self.path("device_tmp")):
@@ -513,6 +514,12 @@ int main(int n, char** v) {
         self.assertEqual((verify.returncode, said), (1, "quernel: error[invalid input]: interrupted\n"))
         self.assertEqual(self.device_files(), [])
         self.assertEqual(processes_of(self.path("device_tmp")), [])
+
+    def test_interrupted(self):
+        self.interrupt(self.hanging_runner())
+
+    def test_interrupted_while_the_runner_starts(self):
+        self.interrupt(self.hanging_runner(says_version=False))
 
 
 def processes_of(folder):
