@@ -210,7 +210,7 @@ ValueId GraphBuilder::scatter(OpKind op, ValueId x, ValueId indices, ValueId upd
 
 DType default_accumulator(DType dtype) {
   if (dtype == DType::kF16 || dtype == DType::kBF16) return DType::kF32;
-  if (dtype == DType::kI8 || dtype == DType::kU8) return DType::kI32;
+  if (is_byte(dtype)) return DType::kI32;
   return dtype;
 }
 

@@ -6,8 +6,7 @@ using loop::Expr;
 
 bool multiplies_bytes(const loop::Buffer& a, const loop::Buffer& b, const Target& target) {
   auto is_signed = [](const loop::Buffer& buffer) { return buffer->dtype == DType::kI8; };
-  auto is_byte = [&](const loop::Buffer& buffer) { return is_signed(buffer) || buffer->dtype == DType::kU8; };
-  return is_byte(a) && is_byte(b) && target.has_dot(is_signed(a), is_signed(b));
+  return is_byte(a->dtype) && is_byte(b->dtype) && target.has_dot(is_signed(a), is_signed(b));
 }
 
 Expr word_of_byte(const loop::Buffer& buffer, const Expr& value) {

@@ -14,8 +14,7 @@ struct Reducer {
 Reducer reducer_of(const Node& node, DType dtype);
 
 // Folds an axis of `extent` elements in vectors: several vectors of accumulators per step, then one at a
-// time, then a tail; at the end all lanes are folded. `steps`: what the
-// loops over vectors are.
+// time, then a tail; at the end all lanes are folded. `steps`: what the loops over vectors are.
 class LaneReduction {
  public:
   LaneReduction(Context& context, const Reducer& reducer, const Dim& extent, int lanes,

@@ -24,13 +24,13 @@ loop::Buffer local_buffer(const char* name, DType dtype, int64_t size, loop::Sco
 }
 
 Stmt vector_loop(const std::string& name, const Expr& extent, int lanes, const Target& target,
-                 const std::function<Stmt(Expr)>& body) {
+                 const std::function<Stmt(Expr)>& body, AxisKind steps) {
   int64_t n = -1;
   bool known = loop::as_const_int(extent, &n);
   if (known && n == 1) return body(index(0));
   if (lanes <= 1) {
     loop::Var i = index_var(name);
-    return loop::for_loop(i, extent, AxisKind::kSerial, body(loop::var_ref(i)));
+    return loop::for_loop(i, extent, steps, body(loop::var_ref(i)));
   }
   std::vector<Stmt> parts;
   Expr full = loop::binary(BinaryOp::k_idiv, extent, index(lanes));
@@ -40,12 +40,12 @@ Stmt vector_loop(const std::string& name, const Expr& extent, int lanes, const T
     loop::Var i = index_var(name), l = index_var(name + "_lane");
     Expr position = (once ? index(0) : loop::var_ref(i) * index(lanes)) + loop::var_ref(l);
     Stmt inner = loop::for_loop(l, index(lanes), AxisKind::kVector, body(position));
-    parts.push_back(once ? inner : loop::for_loop(i, full, AxisKind::kSerial, inner));
+    parts.push_back(once ? inner : loop::for_loop(i, full, steps, inner));
   }
   if (!known || n % lanes != 0) {
     loop::Var l = index_var(name + "_tail");
     Expr position = done + loop::var_ref(l);
-    if (target.has_masks && !(known && n % lanes == 1)) {
+    if (target.has_masks && (steps == AxisKind::kUnrolled || !(known && n % lanes == 1))) {
       Stmt masked =
           loop::for_loop(l, index(lanes), AxisKind::kVector,
                          loop::if_then(loop::binary(BinaryOp::k_lt, loop::var_ref(l), tail), body(position)));

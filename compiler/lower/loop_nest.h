@@ -35,9 +35,11 @@ loop::Buffer local_buffer(const char* name, DType dtype, int64_t size, loop::Sco
 
 // Statements made by `body` for one position of an axis of `extent` (an index, constant or not), run in
 // vectors of `lanes` with a predicated tail (a scalar tail where the target has no masks). `body(position)`
-// returns the scalar statements of a position.
+// returns the scalar statements of a position. `steps`: the loop over vectors, kUnrolled where each has
+// registers of its own, which a scalar tail could not address.
 loop::Stmt vector_loop(const std::string& name, const loop::Expr& extent, int lanes, const Target& target,
-                       const std::function<loop::Stmt(loop::Expr)>& body);
+                       const std::function<loop::Stmt(loop::Expr)>& body,
+                       loop::AxisKind steps = loop::AxisKind::kSerial);
 
 // Splits `axes` (outermost first, extents) into workgroups and serial loops so that a workgroup does about
 // `target_work` elements, given that the innermost work (not part of `axes`) is `inner_work`.

@@ -145,21 +145,8 @@ class Lowering {
   }
 
   Stmt over_columns(const std::function<Stmt(Expr column)>& body) {
-    if (!in_registers_) return vector_loop("c", index(width_), lanes_, c_.target, body);
-    std::vector<Stmt> parts;
-    int64_t full = width_ / lanes_;
-    loop::Var i = index_var("c"), l = index_var("c_lane"), t = index_var("c_tail");
-    if (full > 0) {
-      Expr column = loop::var_ref(i) * index(lanes_) + loop::var_ref(l);
-      Stmt vector = loop::for_loop(l, index(lanes_), loop::AxisKind::kVector, body(column));
-      parts.push_back(loop::for_loop(i, index(full), loop::AxisKind::kUnrolled, vector));
-    }
-    if (width_ % lanes_ != 0) {
-      Stmt rest = loop::if_then(loop::binary(BinaryOp::k_lt, loop::var_ref(t), index(width_ % lanes_)),
-                                body(index(full * lanes_) + loop::var_ref(t)));
-      parts.push_back(loop::for_loop(t, index(lanes_), loop::AxisKind::kVector, rest));
-    }
-    return loop::block(std::move(parts));
+    return vector_loop("c", index(width_), lanes_, c_.target, body,
+                       in_registers_ ? loop::AxisKind::kUnrolled : loop::AxisKind::kSerial);
   }
 
   Evaluator evaluator(const Expr& column) {

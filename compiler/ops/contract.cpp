@@ -7,7 +7,6 @@
 namespace quernel::ops {
 namespace {
 
-bool is_8_bit(DType dtype) { return dtype == DType::kI8 || dtype == DType::kU8; }
 bool is_half(DType dtype) { return dtype == DType::kF16 || dtype == DType::kBF16; }
 
 Status check_map(const char* operand, const std::vector<IndexExpr>& map, const Shape& shape,
@@ -36,7 +35,7 @@ Expected<TensorType> infer_contract(OpKind, const Types& inputs, const Attribute
   const Contraction& c = attributes.contraction;
   DType dtype = inputs[0].dtype, other = inputs[1].dtype;
   if (is_half(dtype) && other == DType::kF32) std::swap(dtype, other);
-  if (dtype != other && !(is_8_bit(dtype) && is_8_bit(other)) && !(dtype == DType::kF32 && is_half(other)))
+  if (dtype != other && !(is_byte(dtype) && is_byte(other)) && !(dtype == DType::kF32 && is_half(other)))
     return invalid_input("expected operands of one dtype, of i8 and u8, or of f32 and f16 or bf16, found " +
                          to_string(inputs[0]) + " and " + to_string(inputs[1]));
   if (dtype >= DType::kBool) return unsupported("expected numbers, found " + to_string(inputs[0]));

@@ -27,7 +27,6 @@ Dim product(const std::vector<Axis>& axes, const std::vector<int>& which) {
   return n;
 }
 
-bool is_byte(DType dtype) { return dtype == DType::kI8 || dtype == DType::kU8; }
 bool has_dots(const Target& target) {
   return target.has_dot_u8_s8 || target.has_dot_s8_s8 || target.has_dot_u8_u8;
 }

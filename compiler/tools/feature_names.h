@@ -1,4 +1,4 @@
-// Names of architectures and of the feature bits of kernel_abi.h, for people.
+// Names of architectures and of the feature bits of kernel_abi.h, for people: the runtime's.
 #pragma once
 
 #include <cstdint>
@@ -11,11 +11,11 @@
 
 namespace quernel::tools {
 
-std::string_view arch_name(qnl_arch arch);  // "x86-64"; "unknown" for a number without a name
+std::string_view arch_name(qnl_arch arch);  // "x86-64"; "unknown architecture" for a number without a name
 qnl_arch arch_of(Arch arch);
-// Names of the bits that are set, lowest first; a bit without a name is "bit N".
+// Names of the bits that are set, lowest first; a bit without a name is "bit-N".
 std::vector<std::string> feature_names(qnl_arch arch, uint64_t features);
-// "v1 v2 v3", or "nothing".
+// The same as one text, "x86-64-v1 x86-64-v2", or "none".
 std::string feature_text(qnl_arch arch, uint64_t features);
 
 }  // namespace quernel::tools

@@ -209,7 +209,7 @@ struct qnl_session {
   const qnl_bundle* bundle;
   quernel::runtime::Device* device;
   quernel::runtime::SessionPlan plan;
-  quernel::runtime::KernelSet* kernels;  // its own, or its parent\'s
+  quernel::runtime::KernelSet* kernels;  // its own, or its parent's
   quernel::runtime::Recording* recording;
   quernel::runtime::CommandList list, host_list;
   // Of the processor beside the device, where the plan uses one.

@@ -1,6 +1,6 @@
 // The Vulkan device from the inside: what its parts share. Opening is in vulkan_open.cpp, memory in
 // vulkan_memory.cpp and vulkan_blocks.cpp, code in vulkan_kernels.cpp, recording in vulkan_record.cpp,
-// running in vulkan_device.cpp.
+// running in vulkan_submit.cpp.
 #pragma once
 
 #include "core/device.h"

@@ -201,7 +201,7 @@ struct Features {
   VkPhysicalDevice8BitStorageFeatures storage8 = {VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_8BIT_STORAGE_FEATURES};
   VkPhysicalDeviceShaderFloat16Int8Features small = {
       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_FLOAT16_INT8_FEATURES};
-  bool subgroups = false;  // nothing to enable
+  VkPhysicalDeviceSubgroupProperties subgroup = {VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_PROPERTIES};
   VkPhysicalDeviceShaderIntegerDotProductFeaturesKHR dot = {
       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_FEATURES_KHR};
   const char* extensions[4];
@@ -238,10 +238,8 @@ bool has_extension(const Features& f, const char* name) {
   return false;
 }
 
-bool has_subgroups(const Api& api, VkPhysicalDevice physical) {
-  VkPhysicalDeviceSubgroupProperties p = {VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_PROPERTIES};
-  VkPhysicalDeviceProperties2 properties = {VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2, &p};
-  api.GetPhysicalDeviceProperties2(physical, &properties);
+// Nothing of them has to be enabled.
+bool has_subgroups(const VkPhysicalDeviceSubgroupProperties& p) {
   constexpr VkSubgroupFeatureFlags kNeeded =
       VK_SUBGROUP_FEATURE_BASIC_BIT | VK_SUBGROUP_FEATURE_ARITHMETIC_BIT;
   return (p.supportedStages & VK_SHADER_STAGE_COMPUTE_BIT) != 0 &&
@@ -249,7 +247,8 @@ bool has_subgroups(const Api& api, VkPhysicalDevice physical) {
 }
 
 void query_features(const Api& api, VkPhysicalDevice physical, Features* f) {
-  f->subgroups = has_subgroups(api, physical);
+  VkPhysicalDeviceProperties2 properties = {VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2, &f->subgroup};
+  api.GetPhysicalDeviceProperties2(physical, &properties);
   find_extensions(api, physical, f);
   f->base.pNext = &f->storage16;
   void** end = &f->storage16.pNext;
@@ -284,7 +283,7 @@ uint64_t select_features(Features* f, uint64_t mask) {
   f->storage8.uniformAndStorageBuffer8BitAccess = f->storage8.storagePushConstant8 = VK_FALSE;
   take(QNL_SPIRV_INT8, f->small.shaderInt8, &f->small.shaderInt8);
   take(QNL_SPIRV_FLOAT16, f->small.shaderFloat16, &f->small.shaderFloat16);
-  if (f->subgroups) bits |= mask & QNL_SPIRV_SUBGROUPS;
+  if (has_subgroups(f->subgroup)) bits |= mask & QNL_SPIRV_SUBGROUPS;
   take(QNL_SPIRV_DOTPROD, f->dot.shaderIntegerDotProduct, &f->dot.shaderIntegerDotProduct);
   // An index that is wrong must not reach memory of others.
   f->base.features.robustBufferAccess = found.robustBufferAccess;
@@ -296,13 +295,10 @@ void query_limits(VulkanDevice* d, bool import) {
       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_EXTERNAL_MEMORY_HOST_PROPERTIES_EXT};
   VkPhysicalDeviceMaintenance3Properties maintenance = {
       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_3_PROPERTIES};
-  VkPhysicalDeviceSubgroupProperties subgroup = {VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_PROPERTIES,
-                                                 &maintenance};
   if (import) maintenance.pNext = &host;
-  VkPhysicalDeviceProperties2 properties = {VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2, &subgroup};
+  VkPhysicalDeviceProperties2 properties = {VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2, &maintenance};
   d->api.GetPhysicalDeviceProperties2(d->physical, &properties);
   d->max_allocation = maintenance.maxMemoryAllocationSize;
-  d->subgroup_invocations = subgroup.subgroupSize;
   // Whole pages of this process exist; larger units may reach beyond what is mapped.
   if (import && host.minImportedHostPointerAlignment <= 4096)
     d->import_alignment = host.minImportedHostPointerAlignment;
@@ -311,6 +307,7 @@ void query_limits(VulkanDevice* d, bool import) {
 qnl_status create_device(VulkanDevice* d, const qnl_vulkan_options& options, qnl_error* error) {
   Features features;
   query_features(d->api, d->physical, &features);
+  d->subgroup_invocations = features.subgroup.subgroupSize;
   d->features = select_features(&features, options.feature_mask == 0 ? ~uint64_t{0} : options.feature_mask);
   (void)find_queue(d->api, d->physical, &d->queue_family, &d->timestamp_bits);
   float priority = 1;

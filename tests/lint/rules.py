@@ -27,6 +27,7 @@ LAYERS = {
     # shows arenas, bindings and plans, which the C interface does not tell
     "compiler/tools/inspect": ("compiler/tools", "runtime/core"),
     "compiler/tools/timing.cpp": ("compiler/tools", "runtime/core"),
+    "compiler/tools/feature_names.cpp": ("compiler/tools", "runtime/core"),  # one table of names
     "runtime/include":      ("schemas",),
     "runtime/platform":     ("runtime/include",),
     "runtime/core":         ("runtime/platform",),

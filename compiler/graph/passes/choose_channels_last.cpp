@@ -62,7 +62,7 @@ bool is_convolution(const Graph& graph, const Node& node) {
   for (size_t d = 2; d < rank; ++d) slides |= uses(c.a[d], true) || uses(c.a[d], false);
   // Bytes of one channel are multiplied along the window, for vectors of output channels.
   DType dtype = graph.dtype(node.inputs[0]);
-  bool bytes = (dtype == DType::kI8 || dtype == DType::kU8) && uses(c.out[1], false);
+  bool bytes = is_byte(dtype) && uses(c.out[1], false);
   return slides && (reduces_channels || grouped || bytes);
 }
 

@@ -15,8 +15,6 @@ namespace {
 
 constexpr int64_t kLargestProduct = 255 * 128;  // of a centred activation and a weight
 
-bool is_8_bit(DType dtype) { return dtype == DType::kI8 || dtype == DType::kU8; }
-
 // (x - zero) * scale: constants of x's rank, with dims of 1 where they repeat, or scalars.
 struct Dequantized {
   ValueId x = kNoValue;
@@ -42,14 +40,14 @@ std::optional<Dequantized> dequantized(const Graph& graph, ValueId v) {
   const Node* cast = graph.def(scaled->first);
   if (!cast || cast->op != OpKind::k_cast) return std::nullopt;
   result.x = cast->inputs[0];
-  if (is_8_bit(graph.dtype(result.x))) return result;
+  if (is_byte(graph.dtype(result.x))) return result;
   const Node* centred = graph.def(result.x);
   if (!centred || centred->op != OpKind::k_sub || graph.dtype(result.x) != DType::kI32) return std::nullopt;
   auto shifted = with_constant(graph, *centred, false);
   if (!shifted) return std::nullopt;
   result.zero = std::move(shifted->second);
   cast = graph.def(shifted->first);
-  if (!cast || cast->op != OpKind::k_cast || !is_8_bit(graph.dtype(cast->inputs[0]))) return std::nullopt;
+  if (!cast || cast->op != OpKind::k_cast || !is_byte(graph.dtype(cast->inputs[0]))) return std::nullopt;
   result.x = cast->inputs[0];
   return result;
 }
@@ -324,7 +322,7 @@ class Requantisation {
   //   cast(add(round(max(y, 0)), lowest)) -> cast(add(round y, lowest))
   ValueId without_clamp(Rewriter& r, const Node& node) const {
     DType dtype = r.old.dtype(node.output);
-    if (!is_8_bit(dtype)) return kNoValue;
+    if (!is_byte(dtype)) return kNoValue;
     const Node* moved = r.old.def(node.inputs[0]);
     if (!moved || moved->op != OpKind::k_add || uses_[moved->output] != 1) return kNoValue;
     std::optional<Tensor> zero = uniform_operand(r.old, moved->inputs[1]);
@@ -366,14 +364,14 @@ class Requantisation {
 
 Expected<Graph> form_integer_contractions(const Graph& graph, std::optional<DType> activations) {
   bool has_8_bits = std::any_of(graph.values.begin(), graph.values.end(),
-                                [](const Value& value) { return is_8_bit(value.type.dtype); });
+                                [](const Value& value) { return is_byte(value.type.dtype); });
   if (!has_8_bits) return graph;
   // Scales and zero points become constants, weights stay 8 bits wide.
   std::vector<char> centred(graph.values.size(), 0);
   for (const Node& node : graph.nodes)
     if (node.op == OpKind::k_sub) centred[node.inputs[0]] = 1;
   QUERNEL_TRY(Graph known, fold_constants(graph, [&](const Graph& g, const Node& node) {
-                return node.op == OpKind::k_cast && is_8_bit(g.dtype(node.inputs[0])) &&
+                return node.op == OpKind::k_cast && is_byte(g.dtype(node.inputs[0])) &&
                        g.rank(node.output) > 0 &&
                        (centred[node.output] != 0 || is_float(g.dtype(node.output)));
               }));

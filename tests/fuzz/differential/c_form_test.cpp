@@ -2,7 +2,6 @@
 // QUERNEL_FUZZ_SEEDS=FIRST:COUNT runs other seeds, for long runs by hand.
 #include <gtest/gtest.h>
 
-#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 
@@ -85,12 +84,6 @@ void compare(uint64_t first, const std::string& target, const std::string& flags
   }
 }
 
-std::pair<uint64_t, uint64_t> seeds(uint64_t count) {
-  unsigned long long first = 0, n = count;
-  if (const char* text = std::getenv("QUERNEL_FUZZ_SEEDS")) std::sscanf(text, "%llu:%llu", &first, &n);
-  return {first, n};
-}
-
 bool runs_here(const std::string& target) {
   for (const std::string& name : host_targets())
     if (name == target) return true;
@@ -100,7 +93,7 @@ bool runs_here(const std::string& target) {
 // With vectors of two widths, with and without fused multiply-add; every other batch watches for undefined
 // behaviour.
 TEST(CForm, RandomGraphs) {
-  auto [first, count] = seeds(4 * kBatch);
+  auto [first, count] = fuzz_seeds(4 * kBatch);
   for (uint64_t batch = 0; batch * kBatch < count; ++batch) {
     bool fused = batch % 4 >= 2 && runs_here("x86-64-v3");
     std::string flags = fused ? "-O1 -mavx2 -mfma" : "-O1";

@@ -2,9 +2,6 @@
 // graph pass disabled in turn.
 #include <gtest/gtest.h>
 
-#include <cstdio>
-#include <cstdlib>
-
 #include "graph/interpret.h"
 #include "graph/text.h"
 #include "graph/verify.h"
@@ -304,17 +301,11 @@ void compare_random(uint64_t seed, const CompileOptions& options) {
   ASSERT_TRUE(want) << "seed " << seed << ": " << to_string(want.errors()) << print(graph);
   Expected<std::vector<Tensor>> got = run_compiled(graph, inputs, options, 1 + seed % 2);
   ASSERT_TRUE(got) << "seed " << seed << ": " << to_string(got.errors()) << print(graph);
-  for (size_t i = 0; i < want->size(); ++i) {
-    Tolerance t = tolerance_of(graph, graph.outputs[i].value);
-    EXPECT_EQ(difference((*got)[i], (*want)[i], t.rtol, t.atol), "")
-        << "seed " << seed << " output " << graph.outputs[i].name << "\n"
-        << print(graph, 64);
-  }
+  EXPECT_EQ(differences(graph, *got, *want), "") << "seed " << seed << "\n" << print(graph, 64);
 }
 
 TEST(RandomControl, native_target) {
-  unsigned long long first = 0, count = 200;
-  if (const char* text = std::getenv("QUERNEL_FUZZ_SEEDS")) std::sscanf(text, "%llu:%llu", &first, &count);
+  auto [first, count] = fuzz_seeds(200);
   for (uint64_t seed = first; seed < first + count && !::testing::Test::HasFailure(); ++seed)
     compare_random(seed, {});
 }

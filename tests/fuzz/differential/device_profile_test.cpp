@@ -189,8 +189,7 @@ TEST(DeviceProfile, SharedRowsGiveTheSameResults) {
         std::vector<Tensor> inputs = random_inputs_at(*graph, sizes, 1);
         Expected<std::vector<Tensor>> want = interpret(*graph, inputs, sizes), got = compiled->run(inputs);
         ASSERT_TRUE(want && got) << c.name;
-        Tolerance t = tolerance_of(*graph, graph->outputs[0].value);
-        EXPECT_EQ(difference((*got)[0], (*want)[0], t.rtol, t.atol), "") << c.name << "\n" << profile;
+        EXPECT_EQ(differences(*graph, *got, *want), "") << c.name << "\n" << profile;
       }
     }
   EXPECT_EQ(messages, "") << "of the validation layers";

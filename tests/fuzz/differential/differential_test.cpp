@@ -2,9 +2,6 @@
 // several threads. QUERNEL_FUZZ_SEEDS=FIRST:COUNT runs other seeds, for long runs by hand.
 #include <gtest/gtest.h>
 
-#include <cstdio>
-#include <cstdlib>
-
 #include "graph/interpret.h"
 #include "graph/text.h"
 #include "host_targets.h"
@@ -22,28 +19,17 @@ void compare(uint64_t seed, const CompileOptions& options, unsigned threads) {
   ASSERT_TRUE(want) << to_string(want.errors());
   Expected<std::vector<Tensor>> got = run_compiled(graph, inputs, options, threads);
   ASSERT_TRUE(got) << "seed " << seed << ": " << to_string(got.errors()) << print(graph);
-  for (size_t i = 0; i < want->size(); ++i) {
-    Tolerance t = tolerance_of(graph, graph.outputs[i].value);
-    std::string problem = difference((*got)[i], (*want)[i], t.rtol, t.atol);
-    EXPECT_EQ(problem, "") << "seed " << seed << " output " << graph.outputs[i].name << "\n"
-                           << print(graph, 64);
-  }
-}
-
-std::pair<uint64_t, uint64_t> seeds(uint64_t count) {
-  unsigned long long first = 0, n = count;
-  if (const char* text = std::getenv("QUERNEL_FUZZ_SEEDS")) std::sscanf(text, "%llu:%llu", &first, &n);
-  return {first, n};
+  EXPECT_EQ(differences(graph, *got, *want), "") << "seed " << seed << "\n" << print(graph, 64);
 }
 
 TEST(Differential, NativeTarget) {
-  auto [first, count] = seeds(500);
+  auto [first, count] = fuzz_seeds(500);
   for (uint64_t seed = first; seed < first + count && !HasFatalFailure(); ++seed)
     compare(seed, {}, 1 + seed % 2);
 }
 
 TEST(Differential, EveryHostTarget) {
-  auto [first, count] = seeds(60);
+  auto [first, count] = fuzz_seeds(60);
   for (const std::string& name : host_targets()) {
     CompileOptions options;
     options.targets = {name};
@@ -52,7 +38,7 @@ TEST(Differential, EveryHostTarget) {
 }
 
 TEST(Differential, EveryPassDisabledInTurn) {
-  auto [first, count] = seeds(20);
+  auto [first, count] = fuzz_seeds(20);
   auto each = [&](std::string_view name) {
     CompileOptions options;
     options.disabled_passes = {std::string(name)};

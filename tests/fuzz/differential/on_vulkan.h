@@ -3,8 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdio>
-#include <cstdlib>
 #include <functional>
 #include <string>
 #include <vector>
@@ -15,10 +13,8 @@
 
 namespace quernel::testing {
 
-// Seeds of QUERNEL_FUZZ_SEEDS=FIRST:COUNT.
-inline void for_each_seed(unsigned long long count, const std::function<void(uint64_t seed)>& run) {
-  unsigned long long first = 0;
-  if (const char* text = std::getenv("QUERNEL_FUZZ_SEEDS")) std::sscanf(text, "%llu:%llu", &first, &count);
+inline void for_each_seed(uint64_t how_many, const std::function<void(uint64_t seed)>& run) {
+  auto [first, count] = fuzz_seeds(how_many);
   for (uint64_t seed = first; seed < first + count && !::testing::Test::HasFatalFailure(); ++seed) run(seed);
 }
 
@@ -31,12 +27,7 @@ inline void check(uint64_t seed, const Graph& graph, const CompileOptions& optio
   ASSERT_TRUE(compiled) << "seed " << seed << ": " << to_string(compiled.errors()) << print(graph);
   Expected<std::vector<Tensor>> got = compiled->run(inputs);
   ASSERT_TRUE(got) << "seed " << seed << ": " << to_string(got.errors()) << print(graph);
-  for (size_t i = 0; i < want->size(); ++i) {
-    Tolerance t = tolerance_of(graph, graph.outputs[i].value);
-    EXPECT_EQ(difference((*got)[i], (*want)[i], t.rtol, t.atol), "")
-        << "seed " << seed << " output " << graph.outputs[i].name << "\n"
-        << print(graph, 64);
-  }
+  EXPECT_EQ(differences(graph, *got, *want), "") << "seed " << seed << "\n" << print(graph, 64);
 }
 
 inline bool has_device(std::string* why) {

@@ -3,8 +3,8 @@
 #include <unistd.h>
 
 #include <cmath>
+#include <cstdio>
 #include <cstdlib>
-
 #include <cstring>
 
 #include "graph/control.h"
@@ -233,6 +233,22 @@ Tolerance tolerance_of(const Graph& graph, ValueId output) {
     default:
       return {1e-3, 1e-4};
   }
+}
+
+std::string differences(const Graph& graph, const std::vector<Tensor>& got, const std::vector<Tensor>& want) {
+  std::string all;
+  for (size_t i = 0; i < want.size(); ++i) {
+    Tolerance t = tolerance_of(graph, graph.outputs[i].value);
+    std::string problem = difference(got[i], want[i], t.rtol, t.atol);
+    if (!problem.empty()) all += "output " + graph.outputs[i].name + ": " + problem + "\n";
+  }
+  return all;
+}
+
+std::pair<uint64_t, uint64_t> fuzz_seeds(uint64_t count) {
+  unsigned long long first = 0, n = count;
+  if (const char* text = std::getenv("QUERNEL_FUZZ_SEEDS")) std::sscanf(text, "%llu:%llu", &first, &n);
+  return {first, n};
 }
 
 }  // namespace quernel::testing

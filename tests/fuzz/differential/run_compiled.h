@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "graph/interpret.h"
@@ -54,5 +55,10 @@ struct Tolerance {
   double rtol, atol;
 };
 Tolerance tolerance_of(const Graph& graph, ValueId output);
+// A line for each output of a random graph that is further off than that; empty when all agree.
+std::string differences(const Graph& graph, const std::vector<Tensor>& got, const std::vector<Tensor>& want);
+
+// First seed and count of a test with random graphs, `count` from 0 on, or QUERNEL_FUZZ_SEEDS=FIRST:COUNT.
+std::pair<uint64_t, uint64_t> fuzz_seeds(uint64_t count);
 
 }  // namespace quernel::testing
