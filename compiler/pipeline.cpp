@@ -39,9 +39,6 @@ constexpr std::string_view kProducer = "quernel 0.1.0";
 auto graph_pass(Expected<Graph> (*pass)(const Graph&)) {
   return [pass](const Graph& graph, auto&&...) { return pass(graph); };
 }
-auto target_pass(Expected<Graph> (*pass)(const Graph&, const Target&)) {
-  return [pass](const Graph& graph, const Target& target, auto&&...) { return pass(graph, target); };
-}
 
 double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -176,8 +173,13 @@ const std::vector<GraphPass>& graph_passes() {
        [](const Graph& graph, const Target& target, const CompileOptions&, schedule::Tilings* tilings) {
          return schedule::choose_winograd(graph, target, tilings);
        }},
-      {"materialize-operands", "contraction operands become readable in place",
-       target_pass(schedule::materialize_operands), false},
+      // What folds afterwards would be read otherwise than was planned here.
+      {"materialize-operands", "contraction operands, constants folded, become readable in place",
+       [](const Graph& graph, const Target& target, auto&&...) -> Expected<Graph> {
+         QUERNEL_TRY(Graph folded, fold_constants(graph));
+         return schedule::materialize_operands(folded, target);
+       },
+       false},
       {"fold-constants-2", "constants in their new layout", graph_pass(fold_constants)},
       {"narrow-weights", "with --precision: large weights are stored in f16 or bf16",
        [](const Graph& graph, auto&, auto& options, auto&&) {
