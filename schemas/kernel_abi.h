@@ -159,9 +159,11 @@ typedef enum qnl_arch {
 #define QNL_SPIRV_STORAGE_16 (UINT64_C(1) << 4) /* storageBuffer16BitAccess */
 #define QNL_SPIRV_STORAGE_8 (UINT64_C(1) << 5)  /* storageBuffer8BitAccess */
 #define QNL_SPIRV_INT8 (UINT64_C(1) << 6)       /* shaderInt8 */
-#define QNL_SPIRV_FLOAT16 (UINT64_C(1) << 7)    /* shaderFloat16 */
-#define QNL_SPIRV_SUBGROUPS (UINT64_C(1) << 8)  /* basic and arithmetic operations of subgroups in compute */
-#define QNL_SPIRV_DOTPROD (UINT64_C(1) << 9)    /* shaderIntegerDotProduct */
+/* shaderFloat16, and the execution modes RoundingModeRTE of 16, 32 and, with shaderFloat64, 64 bits and
+ * SignedZeroInfNanPreserve of 16 */
+#define QNL_SPIRV_FLOAT16 (UINT64_C(1) << 7)
+#define QNL_SPIRV_SUBGROUPS (UINT64_C(1) << 8) /* basic and arithmetic operations of subgroups in compute */
+#define QNL_SPIRV_DOTPROD (UINT64_C(1) << 9)   /* shaderIntegerDotProduct */
 
 /* ---- SPIR-V variants: kernels as compute shaders, entry point "main", Vulkan 1.1, SPIR-V 1.3 at most.
  *

@@ -20,6 +20,8 @@ constexpr TargetFeature kFeatures[] = {
      [](Target& t) { t.has_subgroups = true; }},
     {"dotprod", Arch::kSpirv, "", QNL_SPIRV_VULKAN_1_1, QNL_SPIRV_DOTPROD,
      [](Target& t) { t.has_dot_s8_s8 = t.has_dot_u8_u8 = t.has_dot_u8_s8 = true; }},
+    {"float16", Arch::kSpirv, "", QNL_SPIRV_VULKAN_1_1, QNL_SPIRV_FLOAT16,
+     [](Target& t) { t.has_f16 = true; }},
 };
 
 }  // namespace

@@ -204,7 +204,9 @@ struct Features {
   VkPhysicalDeviceSubgroupProperties subgroup = {VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_PROPERTIES};
   VkPhysicalDeviceShaderIntegerDotProductFeaturesKHR dot = {
       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_FEATURES_KHR};
-  const char* extensions[4];
+  VkPhysicalDeviceFloatControlsPropertiesKHR floats = {
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FLOAT_CONTROLS_PROPERTIES_KHR};
+  const char* extensions[5];
   uint32_t extension_count = 0;
   bool import = false;
 };
@@ -221,7 +223,8 @@ void find_extensions(const Api& api, VkPhysicalDevice physical, Features* f) {
   if (result != VK_SUCCESS && result != VK_INCOMPLETE) count = 0;
   constexpr const char* kWanted[] = {
       VK_KHR_8BIT_STORAGE_EXTENSION_NAME, VK_KHR_SHADER_FLOAT16_INT8_EXTENSION_NAME,
-      VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME, VK_KHR_SHADER_INTEGER_DOT_PRODUCT_EXTENSION_NAME};
+      VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME, VK_KHR_SHADER_INTEGER_DOT_PRODUCT_EXTENSION_NAME,
+      VK_KHR_SHADER_FLOAT_CONTROLS_EXTENSION_NAME};
   for (const char* wanted : kWanted)
     for (uint32_t i = 0; i < count; ++i)
       if (strcmp(found[i].extensionName, wanted) == 0) {
@@ -246,10 +249,19 @@ bool has_subgroups(const VkPhysicalDeviceSubgroupProperties& p) {
          (p.supportedOperations & kNeeded) == kNeeded;
 }
 
+// Conversions of halves are rounded to the nearest on every device, and keep infinities and NaNs. That a
+// module which says so speaks of all widths, kernel_abi.h explains.
+bool rounds_halves(const VkPhysicalDeviceFloatControlsPropertiesKHR& p, bool has_f64) {
+  return p.shaderSignedZeroInfNanPreserveFloat16 != VK_FALSE && p.shaderRoundingModeRTEFloat16 != VK_FALSE &&
+         p.shaderRoundingModeRTEFloat32 != VK_FALSE &&
+         (!has_f64 || p.shaderRoundingModeRTEFloat64 != VK_FALSE);
+}
+
 void query_features(const Api& api, VkPhysicalDevice physical, Features* f) {
-  VkPhysicalDeviceProperties2 properties = {VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2, &f->subgroup};
-  api.GetPhysicalDeviceProperties2(physical, &properties);
   find_extensions(api, physical, f);
+  VkPhysicalDeviceProperties2 properties = {VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2, &f->subgroup};
+  if (has_extension(*f, VK_KHR_SHADER_FLOAT_CONTROLS_EXTENSION_NAME)) f->subgroup.pNext = &f->floats;
+  api.GetPhysicalDeviceProperties2(physical, &properties);
   f->base.pNext = &f->storage16;
   void** end = &f->storage16.pNext;
   if (has_extension(*f, VK_KHR_8BIT_STORAGE_EXTENSION_NAME)) {
@@ -282,6 +294,7 @@ uint64_t select_features(Features* f, uint64_t mask) {
   take(QNL_SPIRV_STORAGE_8, f->storage8.storageBuffer8BitAccess, &f->storage8.storageBuffer8BitAccess);
   f->storage8.uniformAndStorageBuffer8BitAccess = f->storage8.storagePushConstant8 = VK_FALSE;
   take(QNL_SPIRV_INT8, f->small.shaderInt8, &f->small.shaderInt8);
+  if (!rounds_halves(f->floats, found.shaderFloat64 != VK_FALSE)) f->small.shaderFloat16 = VK_FALSE;
   take(QNL_SPIRV_FLOAT16, f->small.shaderFloat16, &f->small.shaderFloat16);
   if (has_subgroups(f->subgroup)) bits |= mask & QNL_SPIRV_SUBGROUPS;
   take(QNL_SPIRV_DOTPROD, f->dot.shaderIntegerDotProduct, &f->dot.shaderIntegerDotProduct);

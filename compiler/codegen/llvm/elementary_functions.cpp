@@ -80,6 +80,8 @@ ElementaryFunctions::ElementaryFunctions(const Target& target, FunctionLanguage 
   state_->isa.f32.fma = target.has_f32 && fuses;
   state_->isa.f64.fma = target.has_f64 && fuses;
   state_->isa.f32.sqrt = state_->isa.f64.sqrt = true;  // a function of the language or its prelude
+  // Shaders must not count on denormals.
+  state_->isa.f16_normals = target.has_f16 && language == FunctionLanguage::kGlsl;
   state_->language = language;
 }
 ElementaryFunctions::ElementaryFunctions(ElementaryFunctions&&) noexcept = default;

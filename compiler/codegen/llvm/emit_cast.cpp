@@ -200,6 +200,15 @@ KernelEmitter::Value* KernelEmitter::f16_to_f32(Value* x) {
   auto c = [&](uint32_t value) { return int_constant(i32, value); };
   Value* wide = builder_.CreateZExt(x, i32);
   Value* sign = builder_.CreateShl(builder_.CreateAnd(wide, c(0x8000)), c(16));
+  if (isa_.f16_normals) {
+    llvm::Type* f16 = x->getType()->getWithNewType(builder_.getHalfTy());
+    Value* number = builder_.CreateFPExt(builder_.CreateBitCast(x, f16), f32);
+    Value* units = builder_.CreateUIToFP(builder_.CreateAnd(wide, c(0x3ff)), f32);
+    Value* denormal = builder_.CreateFMul(units, llvm::ConstantFP::get(f32, 0x1p-24));
+    denormal = builder_.CreateBitCast(builder_.CreateOr(builder_.CreateBitCast(denormal, i32), sign), f32);
+    Value* is_denormal = builder_.CreateICmpEQ(builder_.CreateAnd(wide, c(0x7c00)), c(0));
+    return builder_.CreateSelect(is_denormal, denormal, number);
+  }
   Value* magnitude = builder_.CreateShl(builder_.CreateAnd(wide, c(0x7fff)), c(13));  // f32 layout, f16 bias
   Value* normal = builder_.CreateAdd(magnitude, c((127 - 15) << 23));
   // Infinities and NaNs get the largest exponent; NaNs become quiet, as by hardware.
@@ -229,13 +238,20 @@ KernelEmitter::Value* KernelEmitter::f32_to_f16(Value* x) {
   Value* half = llvm::ConstantFP::get(x->getType(), 0.5);
   Value* sum = builder_.CreateFAdd(builder_.CreateBitCast(magnitude, x->getType()), half);
   Value* denormal = builder_.CreateSub(builder_.CreateBitCast(sum, i32), c(0x3f000000));
+  Value* is_denormal = builder_.CreateICmpULT(magnitude, c(0x38800000));
+  if (isa_.f16_normals) {
+    Value* rounded = builder_.CreateFPTrunc(x, x->getType()->getWithNewType(builder_.getHalfTy()));
+    Value* number = builder_.CreateBitCast(rounded, i16);
+    denormal = builder_.CreateTrunc(builder_.CreateOr(denormal, sign), i16);
+    return builder_.CreateSelect(is_denormal, denormal, number);
+  }
   Value* odd = builder_.CreateAnd(builder_.CreateLShr(magnitude, c(13)), c(1));
   Value* rebiased = builder_.CreateAdd(magnitude, c(0xfff - ((127u - 15u) << 23)));
   Value* normal = builder_.CreateLShr(builder_.CreateAdd(rebiased, odd), c(13));
   Value* payload = builder_.CreateAnd(builder_.CreateLShr(magnitude, c(13)), c(0x3ff));
   Value* is_nan = builder_.CreateICmpUGT(magnitude, c(0x7f800000));
   Value* special = builder_.CreateSelect(is_nan, builder_.CreateOr(payload, c(0x7e00)), c(0x7c00));
-  Value* result = builder_.CreateSelect(builder_.CreateICmpULT(magnitude, c(0x38800000)), denormal, normal);
+  Value* result = builder_.CreateSelect(is_denormal, denormal, normal);
   result = builder_.CreateSelect(builder_.CreateICmpUGE(magnitude, c(0x47800000)), special, result);
   return builder_.CreateTrunc(builder_.CreateOr(result, sign), i16);
 }

@@ -20,6 +20,7 @@ struct InstructionSet {
   bool masks_of_words = false;   // masked loads and stores of 4- and 8-byte elements
   bool gather = false;           // gathers and scatters of 4- and 8-byte elements
   bool f16_conversion = false;   // f16 <-> f32
+  bool f16_normals = false;      // the same, but that denormal halves may become zeros
   bool round_to_int = false;     // f32 to the nearest i32, even where there are two
   bool avx = false;              // 256-bit float vectors
   bool avx512 = false;           // vscalefps and other AVX-512F instructions

@@ -155,6 +155,8 @@ class GlslFunctionPrinter : public FunctionPrinter {
       case llvm::Instruction::FPToSI:
         return to_unsigned(to, (width_of(to) == 64 ? "int64_t(" : "int(") + x + ")");
       case llvm::Instruction::BitCast:
+        if (from.isHalfTy()) return "packFloat2x16(f16vec2(" + x + ", float16_t(0.0)))";
+        if (to.isHalfTy()) return "unpackFloat2x16(" + x + ").x";
         if (from.isFloatTy()) return "floatBitsToUint(" + x + ")";
         if (from.isDoubleTy()) return "doubleBitsToUint64(" + x + ")";
         if (to.isFloatTy()) return "uintBitsToFloat(" + x + ")";
@@ -241,6 +243,7 @@ class GlslFunctionPrinter : public FunctionPrinter {
 }  // namespace
 
 std::string glsl_type_of(const llvm::Type& type) {
+  if (type.isHalfTy()) return "float16_t";
   if (type.isFloatTy()) return "float";
   if (type.isDoubleTy()) return "double";
   if (type.isStructTy()) {

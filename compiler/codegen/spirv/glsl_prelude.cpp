@@ -11,6 +11,11 @@ const char* const kGlslHead = R"(#version 450
 const char* const kGlslSubgroups = R"(#extension GL_KHR_shader_subgroup_basic : require
 #extension GL_KHR_shader_subgroup_arithmetic : require
 )";
+// The modes, of SPV_KHR_float_controls: SignedZeroInfNanPreserve and RoundingModeRTE of 16 bits.
+const char* const kGlslFloat16 = R"(#extension GL_EXT_shader_explicit_arithmetic_types_float16 : require
+spirv_execution_mode(extensions = ["SPV_KHR_float_controls"], capabilities = [4466], 4461, 16);
+spirv_execution_mode(extensions = ["SPV_KHR_float_controls"], capabilities = [4467], 4462, 16);
+)";
 
 namespace {
 

@@ -9,6 +9,8 @@ namespace quernel::codegen {
 extern const char* const kGlslHead;
 // Extensions for operations of subgroups.
 extern const char* const kGlslSubgroups;
+// For conversions between halves and floats: an extension and execution modes.
+extern const char* const kGlslFloat16;
 // Words that names must not be: GLSL's own, and functions that shaders call.
 extern const char* const kGlslReserved[];
 extern const size_t kGlslReservedCount;

@@ -197,7 +197,9 @@ Expected<Shader> ShaderPrinter::print() {
   shader.invocations = distribution_.invocations;
   shader.shared_bytes = shared_bytes_;
   std::string users = operations + reductions_ + out_;
+  bool converts_f16 = operations.find("packFloat2x16(") != std::string::npos;
   shader.text = std::string(kGlslHead) + (uses_subgroups_ ? kGlslSubgroups : "") +
+                (converts_f16 ? kGlslFloat16 : "") +
                 "layout(local_size_x = " + std::to_string(shader.invocations) + ") in;\n" + module + shared_ +
                 glsl_prelude_for(users) + operations + reductions_ + "void main() {\n" + out_ + "}\n";
   return shader;

@@ -11,6 +11,7 @@ namespace quernel::codegen {
 namespace {
 
 constexpr spv_target_env kEnvironment = SPV_ENV_VULKAN_1_1;
+constexpr size_t kHeaderWords = 5;
 
 // glslang's state is the process's.
 class Glslang {
@@ -20,6 +21,27 @@ class Glslang {
   Glslang(const Glslang&) = delete;
   Glslang& operator=(const Glslang&) = delete;
 };
+
+// Some devices have one rounding mode for floats of all widths, which a module then has to agree about.
+// glslang keeps one width of a mode: behind RoundingModeRTE of 16 bits come the other widths of the module.
+void round_all_widths(std::vector<uint32_t>& words) {
+  constexpr uint32_t kExecutionMode = 16, kRoundingModeRTE = 4462, kCapability = 17, kFloat64 = 10;
+  bool has_f64 = false;
+  for (size_t at = kHeaderWords, length = 0; at < words.size(); at += length) {
+    length = words[at] >> 16;
+    uint32_t op = words[at] & 0xffff;
+    has_f64 |= op == kCapability && words[at + 1] == kFloat64;
+    if (op != kExecutionMode || words[at + 2] != kRoundingModeRTE) continue;
+    std::vector<uint32_t> mode(words.begin() + static_cast<ptrdiff_t>(at),
+                               words.begin() + static_cast<ptrdiff_t>(at + length));
+    for (uint32_t width : has_f64 ? std::vector<uint32_t>{32, 64} : std::vector<uint32_t>{32}) {
+      mode.back() = width;
+      at += length;
+      words.insert(words.begin() + static_cast<ptrdiff_t>(at), mode.begin(), mode.end());
+    }
+    return;
+  }
+}
 
 }  // namespace
 
@@ -43,6 +65,7 @@ Expected<std::vector<uint32_t>> compile_glsl(const std::string& text, const std:
   glslang::SpvOptions options;
   options.disableOptimizer = true;
   glslang::GlslangToSpv(*program.getIntermediate(EShLangCompute), words, &options);
+  round_all_widths(words);
   return words;
 }
 
@@ -58,14 +81,16 @@ Status validate(const std::vector<uint32_t>& words, const std::string& name) {
 
 // What a module declares that it needs.
 Expected<uint64_t> features_of(const std::vector<uint32_t>& words, const std::string& name) {
-  constexpr uint32_t kCapability = 17, kHeaderWords = 5;
+  constexpr uint32_t kCapability = 17;
   uint64_t features = QNL_SPIRV_VULKAN_1_1;
   for (size_t at = kHeaderWords; at < words.size(); at += words[at] >> 16) {
     if ((words[at] & 0xffff) != kCapability) break;  // capabilities come first
     switch (words[at + 1]) {
       case 1:  // Shader
         break;
-      case 9:
+      case 9:     // Float16
+      case 4466:  // SignedZeroInfNanPreserve
+      case 4467:  // RoundingModeRTE
         features |= QNL_SPIRV_FLOAT16;
         break;
       case 10:

@@ -16,11 +16,10 @@ namespace {
 TEST(Vulkan, RandomGraphs) {
   std::string why;
   if (!has_device(&why)) GTEST_SKIP() << why;
-  CompileOptions base, subgroups;
+  CompileOptions base, more;
   base.targets = {"vulkan"};
-  subgroups.targets = {"vulkan", "vulkan+subgroups"};  // the second where the device has them
-  for_each_seed(60,
-                [&](uint64_t seed) { check(seed, random_graph(seed, {}), seed % 2 ? subgroups : base, {}); });
+  more.targets = {"vulkan", "vulkan+subgroups", "vulkan+subgroups+float16"};  // what the device has
+  for_each_seed(60, [&](uint64_t seed) { check(seed, random_graph(seed, {}), seed % 2 ? more : base, {}); });
 }
 
 // Each node on one of the two by chance; every other graph as if the GPU had memory of its own.

@@ -8,6 +8,7 @@
 #include "codegen/spirv/compile_shaders.h"
 #include "codegen/spirv/distribution.h"
 #include "codegen/spirv/shader_printer.h"
+#include "codegen/spirv/spirv_module.h"
 #include "loop/parse.h"
 #include "loop/passes.h"
 #include "schemas/kernel_abi.h"
@@ -239,6 +240,35 @@ TEST(Shaders, ProductsOfBytesAreOneInstructionWhereTheTargetHasIt) {
   Expected<codegen::ShaderImage> without = codegen::compile_shaders({kernel}, vulkan(), {});
   ASSERT_TRUE(without) << to_string(without.errors());
   EXPECT_EQ(without->features, QNL_SPIRV_VULKAN_1_1);
+}
+
+// By the device's instructions but for denormals, in modules that say how the instructions round.
+TEST(Shaders, HalvesAreConvertedByInstructionsWhereTheTargetHasThem) {
+  loop::Kernel kernel = kernel_of(R"(kernel @halves {
+  buffer %x: f16[8] read binding 0
+  buffer %z: f64[8] read binding 1
+  buffer %y: f16[8] write binding 2
+  %y[ramp(0, 1, 8)] = %x[ramp(0, 1, 8)] * %x[ramp(0, 1, 8)] + cast(f16, %z[ramp(0, 1, 8)])
+}
+)");
+  Target target = *find_target("vulkan+float16");
+  std::string text = codegen::print_shader(kernel, target)->text;
+  EXPECT_THAT(text, HasSubstr("unpackFloat2x16("));
+  EXPECT_THAT(text, HasSubstr("packFloat2x16(f16vec2("));
+  Expected<codegen::ShaderImage> by_instruction = codegen::compile_shaders({kernel}, target, {});
+  ASSERT_TRUE(by_instruction) << to_string(by_instruction.errors());
+  uint64_t plain = QNL_SPIRV_VULKAN_1_1 | QNL_SPIRV_STORAGE_16 | QNL_SPIRV_FLOAT64;
+  EXPECT_EQ(by_instruction->features, plain | QNL_SPIRV_FLOAT16);
+  Expected<codegen::ShaderImage> without = codegen::compile_shaders({kernel}, vulkan(), {});
+  ASSERT_TRUE(without) << to_string(without.errors());
+  EXPECT_EQ(without->features, plain);
+
+  Expected<std::vector<uint32_t>> words = codegen::compile_glsl(text, "halves");
+  ASSERT_TRUE(words) << to_string(words.errors());
+  std::string assembly = codegen::disassemble(*words);
+  for (const char* mode :
+       {"SignedZeroInfNanPreserve 16", "RoundingModeRTE 16", "RoundingModeRTE 32", "RoundingModeRTE 64"})
+    EXPECT_THAT(assembly, HasSubstr(std::string("OpExecutionMode %main ") + mode));
 }
 
 constexpr const char* kSum = R"(kernel @sum {

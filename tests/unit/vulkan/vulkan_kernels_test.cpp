@@ -123,6 +123,9 @@ TEST_P(VulkanKernels, ModulesThatAreWrongAreRefused) {
   for (uint32_t subgroups : {61u, 63u})  // GroupNonUniform, its arithmetic
     EXPECT_NE(refusal([&](auto* t, auto* k) { *word(t, k, 6) = subgroups; }).find("needs feature subgroups"),
               std::string::npos);
+  for (uint32_t f16 : {9u, 4466u, 4467u})  // Float16, SignedZeroInfNanPreserve, RoundingModeRTE
+    EXPECT_NE(refusal([&](auto* t, auto* k) { *word(t, k, 6) = f16; }).find("needs feature float16"),
+              std::string::npos);
 }
 
 TEST_P(VulkanKernels, TheEntryPointIsChecked) {
