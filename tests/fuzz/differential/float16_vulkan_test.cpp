@@ -124,6 +124,36 @@ TEST_P(VulkanFloat16, OtherWidths) {
   }
 }
 
+// A bundle of both variants runs on devices with and without the instructions, to the same bits.
+TEST(VulkanFloat16Variants, ADeviceWithoutTheInstructionsTakesTheOther) {
+  if (!has_float16()) GTEST_SKIP() << "no device with float16";
+  Expected<Graph> graph = parse_graph(
+      "graph @g(%x: f16[500]) {\n  %a = mul %x, %x : f16[500]\n  %b = add %a, %x : f16[500]\n"
+      "  return y = %b\n}\n",
+      "test");
+  ASSERT_TRUE(graph) << to_string(graph.errors());
+  std::vector<uint16_t> halves(500);
+  for (size_t i = 0; i < halves.size(); ++i) halves[i] = static_cast<uint16_t>(i * 7919 % 0x7c00);
+  Tensor input = tensor(DType::kF16, halves);
+  Expected<std::vector<Tensor>> want = interpret(*graph, {input});
+  ASSERT_TRUE(want) << to_string(want.errors());
+  CompileOptions options;
+  options.targets = {"vulkan", "vulkan+float16"};
+  for (bool has : {true, false}) {
+    qnl_vulkan_options vulkan = {};
+    if (!has) vulkan.feature_mask = ~QNL_SPIRV_FLOAT16;
+    Expected<CompiledGraph> compiled = CompiledGraph::make(*graph, options, 1, {}, &vulkan);
+    ASSERT_TRUE(compiled) << to_string(compiled.errors());
+    const qnl_session* session = compiled->session().get();
+    std::string text(qnl_session_describe(session, QNL_JSON, nullptr, 0), '\0');
+    qnl_session_describe(session, QNL_JSON, text.data(), text.size());
+    EXPECT_NE(text.find(has ? "\"vulkan+float16\"" : "\"vulkan\""), std::string::npos) << text;
+    Expected<std::vector<Tensor>> got = compiled->run({input});
+    ASSERT_TRUE(got) << to_string(got.errors());
+    EXPECT_EQ(difference((*got)[0], (*want)[0], 0, 0), "");
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Targets, VulkanFloat16, ::testing::Values("vulkan", "vulkan+float16"),
                          [](const auto& info) {
                            return info.param == "vulkan" ? std::string("integers")
