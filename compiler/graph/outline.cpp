@@ -264,6 +264,8 @@ std::optional<std::vector<ValueId>> build_branch(GraphBuilder& build, const std:
     return std::nullopt;
   }
   std::vector<ValueId> results;
+  for (size_t i = 0; i < outputs[0].size(); ++i)
+    select = select && (outputs[0][i] == outputs[1][i] || is_compute(graph.dtype(outputs[0][i])));
   if (select) {
     for (size_t i = 0; i < outputs[0].size(); ++i)
       results.push_back(outputs[0][i] == outputs[1][i]

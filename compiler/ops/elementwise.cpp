@@ -17,8 +17,6 @@ Status check_same_shape(const Types& inputs) {
   return {};
 }
 
-bool is_compute(DType d) { return d < DType::kI4; }
-
 }  // namespace
 
 Expected<TensorType> infer_unary(OpKind op, const Types& inputs, const Attributes&) {

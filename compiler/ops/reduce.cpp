@@ -19,7 +19,7 @@ Expected<TensorType> infer_reduce(OpKind op, const Types& inputs, const Attribut
     return unsupported("expected bool or an integer, found " + to_string(x));
   if (!is_logical && x.dtype == DType::kBool && (op == OpKind::k_reduce_sum || op == OpKind::k_reduce_prod))
     return unsupported("expected a number, found " + to_string(x));
-  if (x.dtype >= DType::kI4) return unsupported("expected a compute dtype, found " + to_string(x));
+  if (!is_compute(x.dtype)) return unsupported("expected a compute dtype, found " + to_string(x));
   bool accumulates = op == OpKind::k_reduce_sum || op == OpKind::k_reduce_prod;
   if (accumulates && (is_float(a.accumulator) != is_float(x.dtype) || a.accumulator >= DType::kBool))
     return invalid_input("expected an accumulator " + std::string(is_float(x.dtype) ? "float" : "integer") +

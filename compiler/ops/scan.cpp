@@ -7,7 +7,7 @@ Expected<TensorType> infer_scan(OpKind op, const Types& inputs, const Attributes
   const TensorType& x = inputs[0];
   if (a.ints.size() != 1 || a.ints[0] < 0 || a.ints[0] >= static_cast<int64_t>(x.shape.size()))
     return invalid_input("expected an axis of " + to_string(x));
-  if (x.dtype >= DType::kI4) return unsupported("expected a compute dtype, found " + to_string(x));
+  if (!is_compute(x.dtype)) return unsupported("expected a compute dtype, found " + to_string(x));
   bool accumulates = op == OpKind::k_scan_sum || op == OpKind::k_scan_prod;
   if (!accumulates) return x;
   if (x.dtype == DType::kBool) return unsupported("expected a number, found " + to_string(x));

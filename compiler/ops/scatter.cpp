@@ -48,7 +48,7 @@ Expected<Shape> tuples_shape(const TensorType& x, const TensorType& indices, int
 
 Expected<TensorType> infer_scatter(OpKind op, const Types& inputs, const Attributes& a) {
   const TensorType &x = inputs[0], &indices = inputs[1], &updates = inputs[2];
-  if (x.dtype >= DType::kI4) return unsupported("expected a compute dtype, found " + to_string(x));
+  if (!is_compute(x.dtype)) return unsupported("expected a compute dtype, found " + to_string(x));
   if (indices.dtype != DType::kI64 && indices.dtype != DType::kI32)
     return invalid_input("expected indices of i32 or i64, found " + to_string(indices));
   bool computes = a.scatter == ScatterMode::kAdd || a.scatter == ScatterMode::kMul;

@@ -9,7 +9,7 @@ Expected<TensorType> infer_sort(OpKind, const Types& inputs, const Attributes& a
   const TensorType& x = inputs[0];
   if (a.ints.size() != 1 || a.ints[0] < 0 || a.ints[0] >= static_cast<int64_t>(x.shape.size()))
     return invalid_input("expected an axis of " + to_string(x));
-  if (x.dtype >= DType::kI4) return unsupported("expected a compute dtype, found " + to_string(x));
+  if (!is_compute(x.dtype)) return unsupported("expected a compute dtype, found " + to_string(x));
   if (a.shape.size() != 1) return invalid_input("expected the number of positions");
   const Dim &count = a.shape[0], &size = x.shape[static_cast<size_t>(a.ints[0])];
   bool fits =

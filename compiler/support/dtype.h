@@ -43,6 +43,7 @@ bool is_float(DType dtype);    // f32 f16 bf16 f64 f8*
 bool is_integer(DType dtype);  // signed or unsigned, not bool
 bool is_signed_integer(DType dtype);
 bool is_unsigned_integer(DType dtype);
+inline bool is_compute(DType dtype) { return dtype < DType::kI4; }  // not of storage alone
 inline bool is_byte(DType dtype) { return dtype == DType::kI8 || dtype == DType::kU8; }
 
 // Conversions between f32 and the narrow formats, round to nearest even.

@@ -47,27 +47,5 @@ TEST(Differential, EveryPassDisabledInTurn) {
   for (std::string_view name : optional_passes()) each(name);
 }
 
-// An operand that is a constant only after folding, in windows whose plan depends on that.
-TEST(Differential, OperandsThatFoldLateAreReadAsPlanned) {
-  Expected<Graph> graph = parse_graph(R"(graph @main(%x: f32[17,7]) {
-    %1 = pad %x [2:2, 0:0] reflect : f32[21,7]
-    %2 = constant f32[] {1.5}
-    %3 = reshape %2 : f32[1,1]
-    %6 = cast %3 : f16[1,1]
-    %4 = expand %6 : f16[21,2]
-    %5 = contract %1, %4 axes(a: 21, b: 3 | c: 2) a[a, 2*b + c] b[a, c] out[a, b] acc f32 : f32[21,3]
-    return y = %5
-  })");
-  ASSERT_TRUE(graph) << to_string(graph.errors());
-  std::vector<Tensor> inputs = random_inputs(*graph, 1);
-  Expected<std::vector<Tensor>> want = interpret(*graph, inputs);
-  ASSERT_TRUE(want) << to_string(want.errors());
-  CompileOptions options;
-  options.disabled_passes = {"fold-constants"};
-  Expected<std::vector<Tensor>> got = run_compiled(*graph, inputs, options, 1);
-  ASSERT_TRUE(got) << to_string(got.errors());
-  EXPECT_EQ(differences(*graph, *got, *want), "");
-}
-
 }  // namespace
 }  // namespace quernel::testing

@@ -138,5 +138,20 @@ TEST(Found, maximum_of_bf16_without_optimization) {
               {"optimize-code"});
 }
 
+// An operand that became a constant after the contraction's plan was made, when an earlier folding was left
+// out: there was no plan any more.
+TEST(Found, operand_that_folds_late) {
+  expect_same(R"(graph @g(%x: f32[17,7]) {
+    %1 = pad %x [2:2, 0:0] reflect : f32[21,7]
+    %2 = constant f32[] {1.5}
+    %3 = reshape %2 : f32[1,1]
+    %4 = cast %3 : f16[1,1]
+    %5 = expand %4 : f16[21,2]
+    %y = contract %1, %5 axes(a: 21, b: 3 | c: 2) a[a, 2*b + c] b[a, c] out[a, b] acc f32 : f32[21,3]
+    return y = %y
+  })",
+              {"fold-constants"});
+}
+
 }  // namespace
 }  // namespace quernel::testing

@@ -248,6 +248,31 @@ TEST(ImportValues, if_with_a_known_condition_is_inlined) {
   expect_values(run(m, {f32_tensor({1}, {3})}).at(0), {1}, {-3});
 }
 
+// Short branches become a selection, but not of a dtype that nothing computes with.
+TEST(ImportValues, if_of_a_storage_dtype) {
+  constexpr int kFloat8E4M3 = 17;
+  ModelBuilder m;
+  m.input("x", {2}).input("c", {}, kBool).output("y");
+  auto& node = m.node("If", {"c"}, {"z"});
+  for (const char* branch : {"then_branch", "else_branch"}) {
+    onnx::GraphProto& g = set_graph(node, branch);
+    auto& minus = *g.add_node();
+    minus.set_op_type(std::string(branch) == "then_branch" ? "Neg" : "Abs");
+    minus.add_input("x");
+    minus.add_output("s");
+    auto& cast = *g.add_node();
+    cast.set_op_type("Cast");
+    cast.add_input("s");
+    cast.add_output("t");
+    set_int(cast, "to", kFloat8E4M3);
+    g.add_output()->set_name("t");
+  }
+  set_int(m.node("Cast", {"z"}, {"y"}), "to", kFloat);
+  for (uint8_t condition : {1, 0})
+    expect_values(run(m, {f32_tensor({2}, {-3, 0.5f}), {DType::kBool, {}, Bytes::own({condition})}}).at(0),
+                  {2}, condition ? std::vector<double>{3, -0.5} : std::vector<double>{3, 0.5});
+}
+
 TEST(ImportValues, model_local_functions_are_inlined_with_their_attributes) {
   ModelBuilder m;
   m.input("x", {2}).output("y");
