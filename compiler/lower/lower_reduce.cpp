@@ -1,8 +1,11 @@
 // Reductions: vectors along an output axis where the operand is contiguous there, else along the innermost
-// reduced axis with several vector accumulators that are folded at the end. The epilogue runs on the result
-// while it is in a register.
+// reduced axis with several vector accumulators that are folded at the end. Windows that slide along a
+// contiguous axis of the operand (pooling, channels first) are reduced along all other axes first, into a row
+// of positions, which neighbouring windows share. The epilogue runs on the result while it is in a register.
 #include <algorithm>
 #include <cmath>
+#include <optional>
+#include <utility>
 
 #include "lower/lane_reduction.h"
 
@@ -14,6 +17,10 @@ using loop::Expr;
 using loop::Stmt;
 
 constexpr int64_t kWorkPerGroup = 16384;
+constexpr int64_t kRowPositions = 256;  // at most, unless one vector of results takes more
+constexpr int64_t kLongestStep = 4;     // of windows, what strided loads are made of shuffles for
+constexpr double kRowWeight = 1.3;      // direct vectors along an output have 1.2
+
 class Lowering {
  public:
   explicit Lowering(Context& context)
@@ -38,6 +45,7 @@ class Lowering {
         outer.push_back(extents_[i]), outer_axes.push_back(i);
     }
     positions_.assign(extents_.size(), index(0));
+    if (window_ && vector_axis_ == window_->out) return windows_by_rows(std::move(outer), outer_axes, lanes);
     bool along_output = vector_axis_ >= 0 && classes_[vector_axis_] == 0;
     int64_t inner = (reduced * (along_output ? extents_[vector_axis_] : Dim(1))).estimate();
     if (along_output && lanes > 1 && c_.target.is_gpu())
@@ -55,6 +63,155 @@ class Lowering {
   }
 
  private:
+  // An output axis and a reduced one that the operand sees as one position: step * out + in.
+  struct Window {
+    int out, in;
+    int64_t step, size;           // size: of the window, in positions
+    int64_t begin = 0, end = -1;  // positions without guards along them; -1: the last
+  };
+
+  // The view that the operand is has to see both axes so, in every index and guard.
+  std::optional<Window> window_of(int out, int in) const {
+    const Node* view = g_.def(x_);
+    if (c_.target.is_gpu() || is_arg_ || !view || !has_index_map(*view)) return std::nullopt;
+    if (!extents_[in].is_const() || extents_[in].value() > kRowPositions / 4) return std::nullopt;
+    std::optional<int64_t> step;
+    auto slides = [&](const IndexExpr& map) {
+      IndexExpr e = simplify(substitute(map, indices_[0]), extents_);
+      std::optional<Dim> by_out = stride_along(e, out, count()), by_in = stride_along(e, in, count());
+      if (!by_out || !by_in || !by_out->is_const() || !by_in->is_const()) return false;
+      int64_t o = by_out->value(), i = by_in->value();
+      if (o == 0 && i == 0) return true;
+      if (i <= 0 || o <= 0 || o % i != 0 || (step && *step != o / i)) return false;
+      step = o / i;
+      return true;
+    };
+    IndexMap map = index_map_of(g_, *view);
+    for (const IndexExpr& e : map.indices)
+      if (!slides(e)) return std::nullopt;
+    for (const IndexGuard& guard : map.guards)
+      if (!slides(guard.expr)) return std::nullopt;
+    if (!step || *step > std::min(kLongestStep, extents_[in].value())) return std::nullopt;
+    Window window{out, in, *step, extents_[in].value()};
+    if (!extents_[out].is_const()) return window;
+    window.end = (extents_[out].value() - 1) * window.step + window.size;
+    for (const IndexGuard& guard : map.guards) {
+      std::optional<AffineForm> f =
+          as_affine(simplify(substitute(guard.expr, indices_[0]), extents_), count());
+      if (!f || f->coefficients[in] == Dim(0)) continue;
+      bool alone =
+          f->coefficients[in] == Dim(1) && f->offset.is_const() && guard.lo.is_const() && guard.hi.is_const();
+      for (int i = 0; i < count(); ++i) alone &= i == in || i == out || f->coefficients[i] == Dim(0);
+      if (!alone) continue;
+      window.begin = std::max(window.begin, guard.lo.value() - f->offset.value());
+      window.end = std::min(window.end, guard.hi.value() - f->offset.value());
+    }
+    return window;
+  }
+
+  // Results in vectors along window_->out: each row of positions is reduced along the other axes, then the
+  // results take theirs from it.
+  void windows_by_rows(Shape outer, const std::vector<int>& outer_axes, int lanes) {
+    const Window w = *window_;
+    // Tails without masks are scalar: rows shorter than a vector take shorter ones.
+    while (!c_.target.has_masks && lanes > 2 && always_lt(extents_[w.out], lanes)) lanes /= 2;
+    const Dim results = extents_[w.out], whole = (results - 1) * w.step + w.size;
+    int64_t most = std::max<int64_t>(1, (kRowPositions - w.size) / (w.step * lanes)) * lanes;
+    if (results.is_const()) most = std::min(most, (results.value() + lanes - 1) / lanes * lanes);
+    outer.push_back(ceildiv(results, most));
+    int64_t inner = 1;
+    for (int i = 0; i < count(); ++i)
+      if (classes_[i] == 1) inner *= extents_[i].estimate();
+    c_.kernel.body = outer_loops(
+        c_, outer, inner * most, c_.target.work_per_group(kWorkPerGroup), [&](const std::vector<Expr>& at) {
+          for (size_t i = 0; i < outer_axes.size(); ++i) positions_[outer_axes[i]] = at[i];
+          Expr begin = at.back() * index(most);
+          Expr here = floormod(results, most) == Dim(0) ? index(most)
+                      : always_le(results, most)
+                          ? c_.symbols(results)
+                          : loop::binary(BinaryOp::k_min, c_.symbols(results) - begin, index(most));
+          loop::Buffer row =
+              local_buffer("row", reducer_.accumulator, (most - 1) * w.step + w.size, loop::Scope::kShared);
+          std::vector<Stmt> body{loop::alloc(row)};
+          if (whole.is_const() && always_le(results, most)) {
+            for (auto [from, to] : {std::pair{int64_t{0}, w.begin}, {w.begin, w.end}, {w.end, whole.value()}})
+              fill_row(row, from, to, lanes, body);
+          } else {
+            body.push_back(vector_loop(
+                "p", (here - index(1)) * index(w.step) + index(w.size), lanes, c_.target,
+                [&](Expr p) { return reduce_position(row, p, 0, begin * index(w.step) + p, whole); }));
+          }
+          body.push_back(results_of(row, begin, here, lanes));
+          return loop::block(std::move(body));
+        });
+  }
+
+  // Positions [from, to) of the row. Without masks, the last vector goes over some positions again.
+  void fill_row(const loop::Buffer& row, int64_t from, int64_t to, int lanes, std::vector<Stmt>& body) {
+    auto stretch = [&](int64_t first, int64_t n) {
+      if (n > 0)
+        body.push_back(vector_loop("p", index(n), lanes, c_.target, [&](Expr p) {
+          return reduce_position(row, p + index(first), first, p, n);
+        }));
+    };
+    int64_t n = to - from, rest = c_.target.has_masks || n < lanes ? 0 : n % lanes;
+    stretch(from, n - rest);
+    if (rest > 0) stretch(to - lanes, lanes);
+  }
+
+  // Element `slot` of the row: the position `at` of `extent` from `first` on along the window's axis, reduced
+  // along all other axes.
+  Stmt reduce_position(const loop::Buffer& row, const Expr& slot, int64_t first, const Expr& at,
+                       const Dim& extent) {
+    Shape extents = extents_;
+    std::vector<IndexExpr> indices = indices_[0], shifted;
+    for (int i = 0; i < count(); ++i) shifted.push_back(IndexExpr::axis(i));
+    shifted[window_->in] = shifted[window_->in] + first;
+    for (IndexExpr& e : indices_[0]) e = substitute(e, shifted);
+    extents_[window_->out] = 1, extents_[window_->in] = extent;
+    positions_[window_->out] = index(0), positions_[window_->in] = at;
+    loop::Buffer acc = local_buffer("acc", reducer_.accumulator, 1, loop::Scope::kRegister);
+    std::vector<Stmt> body{loop::alloc(acc), loop::store(acc, index(0), reducer_.identity)};
+    body.push_back(reduction_loops(window_->in, [&] { return accumulate(acc); }));
+    body.push_back(loop::store(row, slot, loop::load(acc, index(0))));
+    extents_ = std::move(extents);
+    indices_[0] = std::move(indices);
+    return loop::block(std::move(body));
+  }
+
+  // `here` results from `begin` on. A vector reads the row whole, as far as the last one would: only what is
+  // stored needs masks.
+  Stmt results_of(const loop::Buffer& row, const Expr& begin, const Expr& here, int lanes) {
+    const Window w = *window_;
+    auto result = [&](const Expr& position, bool all) {
+      loop::Buffer acc = local_buffer("acc", reducer_.accumulator, 1, loop::Scope::kRegister);
+      loop::Var k = index_var("k");
+      Expr first = position * index(w.step);
+      Stmt fold = loop::store(acc, index(0),
+                              loop::binary(reducer_.op, loop::load(acc, index(0)),
+                                           loop::load(row, first + index(1) + loop::var_ref(k))));
+      std::vector<Stmt> body{loop::alloc(acc), loop::store(acc, index(0), loop::load(row, first))};
+      if (w.size > 1)
+        body.push_back(loop::for_loop(k, index(w.size - 1),
+                                      w.size <= 9 ? AxisKind::kUnrolled : AxisKind::kReduction, fold));
+      positions_[w.out] = begin + position;
+      std::vector<Stmt> last;
+      finish(loop::load(acc, index(0)), last);
+      Stmt store = loop::block(std::move(last));
+      body.push_back(all ? store : loop::if_then(loop::binary(BinaryOp::k_lt, position, here), store));
+      return loop::block(std::move(body));
+    };
+    int64_t known = -1;
+    bool even = loop::as_const_int(here, &known) && known % lanes == 0;
+    if (even || !c_.target.has_masks)
+      return vector_loop("v", here, lanes, c_.target, [&](Expr position) { return result(position, true); });
+    loop::Var v = index_var("v"), l = index_var("v_lane");
+    Expr vectors = loop::binary(BinaryOp::k_idiv, here + index(lanes - 1), index(lanes));
+    Expr position = loop::var_ref(v) * index(lanes) + loop::var_ref(l);
+    return loop::for_loop(v, vectors, AxisKind::kSerial,
+                          loop::for_loop(l, index(lanes), AxisKind::kVector, result(position, false)));
+  }
+
   // A GPU has more workgroups than a processor has threads: the vectors along the output are shared out, too.
   void workgroups_of_vectors(Shape outer, const std::vector<int>& outer_axes, const Dim& reduced, int lanes) {
     const Dim& extent = extents_[vector_axis_];
@@ -137,6 +294,23 @@ class Lowering {
                  (classes_[i] == 0 ? 1.2 : 1.0);
       if (s > best) best = s, vector_axis_ = i;
     }
+    if (lanes == 1) return;
+    auto contiguous = [&](const IndexExpr& access, int axis) {
+      std::optional<Dim> stride = stride_along(access, axis, count());
+      return stride && (*stride == Dim(0) || *stride == Dim(1));
+    };
+    for (int out = 0; out < count(); ++out)
+      for (int in = 0; in < count(); ++in) {
+        if (classes_[out] != 0 || classes_[in] != 1 || always_le(extents_[out], 1)) continue;
+        if (always_le(extents_[in], 1)) continue;
+        double n = static_cast<double>(extents_[out].estimate());
+        double s = kRowWeight * n / (std::ceil(n / lanes) * lanes);
+        std::optional<Window> window = s > best ? window_of(out, in) : std::nullopt;
+        if (!window || !std::all_of(accesses.begin(), accesses.end(),
+                                    [&](const IndexExpr& e) { return contiguous(e, in); }))
+          continue;
+        best = s, vector_axis_ = out, window_ = window;
+      }
   }
 
   // The loops over reduced axes other than `skip`, around `body`. Short ones are unrolled.
@@ -168,15 +342,18 @@ class Lowering {
     std::vector<Stmt> body{loop::alloc(acc)};
     if (is_arg_) return reduce_arg(acc, std::move(body));
     body.push_back(loop::store(acc, index(0), reducer_.identity));
-    body.push_back(reduction_loops(-1, [&] {
-      Evaluator e = evaluator();
-      Expr value = loop::cast(reducer_.accumulator, e.evaluate(x_, indices_[0]));
-      e.statements.push_back(
-          loop::store(acc, index(0), loop::binary(reducer_.op, loop::load(acc, index(0)), value)));
-      return loop::block(std::move(e.statements));
-    }));
+    body.push_back(reduction_loops(-1, [&] { return accumulate(acc); }));
     finish(loop::load(acc, index(0)), body);
     return loop::block(std::move(body));
+  }
+
+  // The operand at the present positions into `acc`.
+  Stmt accumulate(const loop::Buffer& acc) {
+    Evaluator e = evaluator();
+    Expr value = loop::cast(reducer_.accumulator, e.evaluate(x_, indices_[0]));
+    e.statements.push_back(
+        loop::store(acc, index(0), loop::binary(reducer_.op, loop::load(acc, index(0)), value)));
+    return loop::block(std::move(e.statements));
   }
 
   Stmt reduce_arg(const loop::Buffer& best, std::vector<Stmt> body) {
@@ -260,6 +437,7 @@ class Lowering {
   std::vector<std::vector<IndexExpr>> indices_;
   std::vector<Expr> positions_;
   int vector_axis_ = -1;
+  std::optional<Window> window_;  // vector_axis_ is its output axis then
 };
 
 }  // namespace

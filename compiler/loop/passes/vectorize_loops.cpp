@@ -51,8 +51,11 @@ class LoopVectorizer {
   bool failed_ = false;
   Expr mask_;  // lanes that execute, null: all
   std::unordered_map<const VarNode*, Expr> wide_vars_;
-  std::unordered_map<const BufferNode*, Buffer>
-      private_buffers_;                             // allocated in the loop: `lanes` elements for each
+  struct Private {  // allocated in the loop: `lanes` elements for each
+    Buffer buffer;
+    Expr mask;  // lanes that the allocation is for: nobody ever looks at the others
+  };
+  std::unordered_map<const BufferNode*, Private> private_buffers_;
   std::unordered_map<const ExprNode*, Expr> memo_;  // under the current mask
   std::vector<Buffer> shared_;                      // keys of accesses_ in the order met
   std::unordered_map<const BufferNode*, Accesses> accesses_;
@@ -109,7 +112,7 @@ Expr LoopVectorizer::load(const ExprNode& e) {
   if (failed_) return index;
   Buffer buffer = e.buffer;
   if (auto found = private_buffers_.find(buffer.get()); found != private_buffers_.end()) {
-    buffer = found->second;
+    buffer = found->second.buffer;
     index = private_index(index);
   } else {
     index = simplify_(index);
@@ -135,12 +138,14 @@ Expr LoopVectorizer::load(const ExprNode& e) {
 Stmt LoopVectorizer::store(const StmtNode& s) {
   Expr index = expr(s.index), value = expr(s.value), predicate = expr(s.condition);
   if (failed_) return fail();
-  predicate = masked(predicate);
   Buffer buffer = s.buffer;
   if (auto found = private_buffers_.find(buffer.get()); found != private_buffers_.end()) {
-    buffer = found->second;
+    buffer = found->second.buffer;
     index = private_index(index);
+    // Keeping what other lanes had would make each vector wait for the one before.
+    if (mask_ != found->second.mask) predicate = masked(predicate);
   } else {
+    predicate = masked(predicate);
     index = simplify_(index);
     if (uniform_value(index)) return fail();  // lanes would overwrite or accumulate into one element
     if (!accesses_.contains(buffer.get())) shared_.push_back(buffer);
@@ -193,7 +198,7 @@ Stmt LoopVectorizer::widen_alloc(const StmtNode& s) {
   BufferNode wide = *s.buffer;
   wide.size *= lanes_;
   Buffer buffer = std::make_shared<const BufferNode>(std::move(wide));
-  private_buffers_[s.buffer.get()] = buffer;
+  private_buffers_[s.buffer.get()] = {buffer, mask_};
   return alloc(buffer);
 }
 
