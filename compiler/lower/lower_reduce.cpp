@@ -94,7 +94,8 @@ class Lowering {
     if (!step || *step > std::min(kLongestStep, extents_[in].value())) return std::nullopt;
     Window window{out, in, *step, extents_[in].value()};
     if (!extents_[out].is_const()) return window;
-    window.end = (extents_[out].value() - 1) * window.step + window.size;
+    const int64_t whole = (extents_[out].value() - 1) * window.step + window.size;
+    window.end = whole;
     for (const IndexGuard& guard : map.guards) {
       std::optional<AffineForm> f =
           as_affine(simplify(substitute(guard.expr, indices_[0]), extents_), count());
@@ -106,6 +107,8 @@ class Lowering {
       window.begin = std::max(window.begin, guard.lo.value() - f->offset.value());
       window.end = std::min(window.end, guard.hi.value() - f->offset.value());
     }
+    window.begin = std::min(window.begin, whole);  // windows may all lie beside the operand
+    window.end = std::max(window.end, window.begin);
     return window;
   }
 
@@ -207,9 +210,11 @@ class Lowering {
       return vector_loop("v", here, lanes, c_.target, [&](Expr position) { return result(position, true); });
     loop::Var v = index_var("v"), l = index_var("v_lane");
     Expr vectors = loop::binary(BinaryOp::k_idiv, here + index(lanes - 1), index(lanes));
-    Expr position = loop::var_ref(v) * index(lanes) + loop::var_ref(l);
-    return loop::for_loop(v, vectors, AxisKind::kSerial,
-                          loop::for_loop(l, index(lanes), AxisKind::kVector, result(position, false)));
+    int64_t count = -1;
+    bool one = loop::as_const_int(vectors, &count) && count == 1;
+    Expr position = (one ? index(0) : loop::var_ref(v) * index(lanes)) + loop::var_ref(l);
+    Stmt vector = loop::for_loop(l, index(lanes), AxisKind::kVector, result(position, false));
+    return one ? vector : loop::for_loop(v, vectors, AxisKind::kSerial, vector);
   }
 
   // A GPU has more workgroups than a processor has threads: the vectors along the output are shared out, too.

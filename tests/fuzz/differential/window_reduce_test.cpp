@@ -23,14 +23,15 @@ std::string text_of(const Case& c) {
     return (size + before + after - (c.window[axis] - 1) * c.dilation[axis] - 1) / c.step[axis] + 1;
   };
   auto position = [&](const char* out, const char* in, int axis, int64_t before) {
-    return s(c.step[axis]) + "*" + out + " + " + s(c.dilation[axis]) + "*" + in + " + -" + s(before);
+    return s(c.step[axis]) + "*" + out + " + " + s(c.dilation[axis]) + "*" + in + " + " + s(-before);
   };
   std::string dtype = c.dtype, h = s(results(c.h, c.top, c.bottom, 0)),
               w = s(results(c.w, c.left, c.right, 1));
   std::string y = position("d1", "d3", 0, c.top), x = position("d2", "d4", 1, c.left);
   std::string out = dtype + "[" + s(c.channels) + "," + h + "," + w + "]";
   bool max = std::string(c.op) == "reduce_max";
-  std::string fill = max ? (dtype == "i8" ? "-128" : "-inf") : "0", acc = max ? "" : " acc " + dtype;
+  bool integer = dtype == "i8" || dtype == "i32";
+  std::string fill = max ? (integer ? "-100" : "-inf") : "0", acc = max ? "" : " acc " + dtype;
   return "graph @g(%x: " + dtype + "[" + s(c.channels) + "," + s(c.h) + "," + s(c.w) + "], %r: " + out +
          ") {\n  %v = view %x [d0, " + y + ", " + x + "] if 0 <= " + y + " < " + s(c.h) + ", 0 <= " + x +
          " < " + s(c.w) + " fill " + fill + " : " + dtype + "[" + s(c.channels) + "," + h + "," + w + "," +
@@ -58,11 +59,31 @@ TEST(WindowReduce, of_two_dims) {
       {2, 6, 33, {3, 3}, {1, 2}, {1, 1}, 1, 1, 1, 1, "reduce_max", "f16"},
       {2, 6, 50, {3, 3}, {1, 2}, {1, 1}, 1, 1, 1, 1, "reduce_max", "i8"},
       {2, 6, 50, {2, 3}, {1, 1}, {1, 1}, 0, 0, 0, 0, "reduce_sum", "i32"},
+      {2, 6, 50, {3, 2}, {1, 2}, {1, 1}, 0, 0, 0, 0, "reduce_prod", "f32"},
+      {2, 6, 50, {3, 3}, {1, 2}, {1, 1}, 1, 1, 1, 1, "reduce_sum", "bf16"},
       {1, 4, 1, {3, 3}, {1, 1}, {1, 1}, 1, 1, 1, 1},
       {1, 4, 2, {3, 3}, {1, 1}, {1, 1}, 1, 1, 1, 1},
       {1, 3, 4, {3, 3}, {1, 1}, {1, 1}, 1, 20, 1, 19, "reduce_sum"},
   };
   for (const Case& c : cases) error_on_host_targets(text_of(c), 1e-6);
+}
+
+TEST(WindowReduce, beside_the_operand) {
+  for (int64_t before : {3000, -45}) {
+    Case c{2, 9, 40, {3, 3}, {1, 2}, {1, 1}, 1, before, 1, -15 - before, "reduce_max", "i32"};
+    Expected<Graph> graph = parse_graph(text_of(c));
+    ASSERT_TRUE(graph) << to_string(graph.errors());
+    std::vector<Tensor> inputs = random_inputs(*graph, 1);
+    Expected<std::vector<Tensor>> want = interpret(*graph, inputs);
+    ASSERT_TRUE(want) << to_string(want.errors());
+    for (const std::string& target : host_targets()) {
+      CompileOptions options;
+      options.targets = {target};
+      Expected<std::vector<Tensor>> got = run_compiled(*graph, inputs, options, 1);
+      ASSERT_TRUE(got) << to_string(got.errors());
+      EXPECT_EQ(difference((*got)[0], (*want)[0], 0, 0), "") << target << "\n" << text_of(c);
+    }
+  }
 }
 
 // What the operand was computed from is computed once for each position, not for each window.
