@@ -357,7 +357,14 @@ std::vector<IndexExpr> Evaluator::padded_indices(const Node& node, const std::ve
       inner.push_back(indices[d]);
       continue;
     }
-    Expr p = expression(simplify(indices[d] + (Dim(0) - before), extents()));
+    IndexExpr position = simplify(indices[d] + (Dim(0) - before), extents());
+    IndexRange range = range_of(position, extents());
+    if (always_le(0, range.lo) && always_le(range.hi, last)) {
+      inner.push_back(position);
+      continue;
+    }
+    unpadded.push_back({position, 0, dims[d]});
+    Expr p = expression(position);
     auto larger = [](Expr a, Expr b) { return loop::binary(BinaryOp::k_max, a, b); };
     auto smaller = [](Expr a, Expr b) { return loop::binary(BinaryOp::k_min, a, b); };
     if (node.attributes.mode == PadMode::kReflect) {

@@ -152,12 +152,65 @@ int digits(const std::vector<IndexExpr>& es) {
   for (const IndexExpr& e : es) n += digits(e);
   return n;
 }
+
+// A constant that the axis is divided by somewhere in `e`, not the extent, of which it is a divisor.
+std::optional<int64_t> digit_of(const IndexExpr& e, int axis, int64_t extent, int64_t least) {
+  switch (e.kind()) {
+    case IndexExpr::Kind::kConst:
+    case IndexExpr::Kind::kAxis:
+      return std::nullopt;
+    case IndexExpr::Kind::kAdd: {
+      std::optional<int64_t> left = digit_of(e.lhs(), axis, extent, least);
+      return left ? left : digit_of(e.rhs(), axis, extent, least);
+    }
+    case IndexExpr::Kind::kMul:
+      return digit_of(e.lhs(), axis, extent, least);
+    default:
+      break;
+  }
+  if (e.lhs().kind() != IndexExpr::Kind::kAxis || e.lhs().axis_index() != axis || !e.value().is_const())
+    return digit_of(e.lhs(), axis, extent, least);
+  int64_t m = e.value().value();
+  return m >= least && m < extent && extent % m == 0 ? std::optional(m) : std::nullopt;
+}
 }  // namespace
 
+Shape split_axes(Shape extents, std::vector<std::vector<IndexExpr>>& indices, int64_t least,
+                 std::vector<IndexExpr> accesses, const AccessProbe& probe) {
+  int cost = digits(accesses);
+  bool refused = false;  // the last trial
+  for (size_t i = 0; i < extents.size() && cost > 0; ++i) {
+    if (!extents[i].is_const()) continue;
+    std::optional<int64_t> inner;
+    for (size_t a = 0; a < accesses.size() && !inner; ++a)
+      inner = digit_of(accesses[a], static_cast<int>(i), extents[i].value(), least);
+    if (!inner) continue;
+    // Axis i becomes i and i+1.
+    Shape trial = extents;
+    trial[i] = extents[i].value() / *inner;
+    trial.insert(trial.begin() + static_cast<std::ptrdiff_t>(i) + 1, Dim(*inner));
+    std::vector<IndexExpr> renamed;
+    for (size_t k = 0; k < extents.size(); ++k)
+      renamed.push_back(IndexExpr::axis(static_cast<int>(k > i ? k + 1 : k)));
+    renamed[i] = renamed[i] * *inner + IndexExpr::axis(static_cast<int>(i) + 1);
+    std::vector<std::vector<IndexExpr>> rewritten = indices;
+    for (std::vector<IndexExpr>& list : rewritten)
+      for (IndexExpr& e : list) e = simplify(substitute(e, renamed), trial);
+    std::vector<IndexExpr> trial_accesses = probe(rewritten, trial);
+    int trial_cost = digits(trial_accesses);
+    refused = trial_cost >= cost;
+    if (refused) continue;
+    cost = trial_cost;
+    extents = std::move(trial);
+    indices = std::move(rewritten);
+    accesses = std::move(trial_accesses);
+  }
+  if (refused) probe(indices, extents);
+  return extents;
+}
+
 Shape merge_axes(Shape extents, const std::vector<int>& classes, std::vector<std::vector<IndexExpr>>& indices,
-                 std::vector<int>& merged_classes,
-                 const std::function<std::vector<IndexExpr>(const std::vector<std::vector<IndexExpr>>&,
-                                                            const Shape&)>& probe) {
+                 std::vector<int>& merged_classes, const AccessProbe& probe) {
   merged_classes = classes;
   auto is_one = [](const Dim& d) { return d == Dim(1); };
   if (std::find(extents.begin(), extents.end(), Dim(0)) != extents.end()) return extents;

@@ -48,13 +48,21 @@ inline constexpr int64_t kNoWorkgroups = INT64_MAX;
 loop::Stmt outer_loops(Context& context, const Shape& extents, int64_t inner_work, int64_t target_work,
                        const std::function<loop::Stmt(const std::vector<loop::Expr>&)>& body);
 
+// What the loads, stores and guards of a kernel are at the given indices over axes of these extents.
+using AccessProbe = std::function<std::vector<IndexExpr>(const std::vector<std::vector<IndexExpr>>& indices,
+                                                         const Shape& extents)>;
+
+// Axes of known extent whose digits `accesses`, what `probe` gives for `indices`, walk become two, where
+// fewer digits are left so; the inner ones have at least `least` elements. Rewrites `indices`; what `probe`
+// is asked last is what is returned.
+Shape split_axes(Shape extents, std::vector<std::vector<IndexExpr>>& indices, int64_t least,
+                 std::vector<IndexExpr> accesses, const AccessProbe& probe);
+
 // Adjacent axes that every access walks as one are merged. Returns the new extents, and rewrites `indices`
 // (expressions over the old axes) to expressions over the new ones. `probe(indices, extents)` returns the
 // accesses those indices lead to. Axes are merged only within [begin, end) ranges of `classes`.
 Shape merge_axes(Shape extents, const std::vector<int>& classes, std::vector<std::vector<IndexExpr>>& indices,
-                 std::vector<int>& merged_classes,
-                 const std::function<std::vector<IndexExpr>(const std::vector<std::vector<IndexExpr>>&,
-                                                            const Shape&)>& probe);
+                 std::vector<int>& merged_classes, const AccessProbe& probe);
 
 // Stride of an access along an axis: its coefficient, or nullopt where it is not affine in it.
 std::optional<Dim> stride_along(const IndexExpr& access, int axis, int axes);

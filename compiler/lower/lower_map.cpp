@@ -2,6 +2,7 @@
 // most accesses walk contiguously.
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "lower/loop_nest.h"
 #include "lower/transpose_tiles.h"
@@ -37,6 +38,25 @@ bool stores_contiguously(const std::vector<IndexExpr>& accesses, const std::vect
   });
 }
 
+// The positions of an axis of known extent that all of `unpadded` that depend on it alone hold for; begin ==
+// end where none depends on it, or none holds.
+std::pair<int64_t, int64_t> inside(const std::vector<IndexGuard>& unpadded, const Shape& extents, int axis) {
+  if (!extents[axis].is_const()) return {0, 0};
+  int64_t begin = 0, end = extents[axis].value();
+  for (const IndexGuard& guard : unpadded) {
+    std::optional<AffineForm> f = as_affine(guard.expr, static_cast<int>(extents.size()));
+    if (!f || !f->offset.is_const() || !guard.lo.is_const() || !guard.hi.is_const()) continue;
+    bool alone = f->coefficients[axis] == Dim(1);
+    for (int i = 0; i < static_cast<int>(extents.size()); ++i)
+      alone &= i == axis || f->coefficients[i] == Dim(0);
+    if (!alone) continue;
+    begin = std::max(begin, guard.lo.value() - f->offset.value());
+    end = std::min(end, guard.hi.value() - f->offset.value());
+  }
+  bool all = begin == 0 && end == extents[axis].value();
+  return all || begin >= end ? std::pair<int64_t, int64_t>(0, 0) : std::pair(begin, end);
+}
+
 // One loop nest that stores, for every point of `dims`, what `emit` emits.
 Stmt map_nest(Context& context, const Shape& dims, bool workgroups,
               const std::function<void(Evaluator&, const std::vector<IndexExpr>&)>& emit, DType widest) {
@@ -44,6 +64,7 @@ Stmt map_nest(Context& context, const Shape& dims, bool workgroups,
   for (size_t d = 0; d < dims.size(); ++d) indices[0].push_back(IndexExpr::axis(static_cast<int>(d)));
   std::vector<IndexExpr> accesses;
   std::vector<Load> loads;
+  std::vector<IndexGuard> unpadded;
   auto probe = [&](const std::vector<std::vector<IndexExpr>>& at, const Shape& extents) {
     Evaluator dry = context.dry_evaluator();
     for (size_t i = 0; i < extents.size(); ++i)
@@ -55,17 +76,23 @@ Stmt map_nest(Context& context, const Shape& dims, bool workgroups,
     };
     emit(dry, at[0]);
     accesses = dry.accesses;
+    unpadded = dry.unpadded;
     std::vector<IndexExpr> all = dry.accesses;
     all.insert(all.end(), dry.guards.begin(), dry.guards.end());
+    for (const IndexGuard& guard : unpadded)
+      if (!context.target.is_gpu()) all.push_back(guard.expr);
     return all;
   };
   std::vector<int> classes;
+  int lanes = context.target.lanes(element_size(widest));
   Shape extents = merge_axes(dims, std::vector<int>(dims.size(), 0), indices, classes, probe);
-  probe(indices, extents);
+  std::vector<IndexExpr> merged = probe(indices, extents);
+  // Invocations of a GPU, one for each element, find their digits themselves.
+  if (!context.target.is_gpu())
+    extents = split_axes(extents, indices, std::max(lanes, 2), std::move(merged), probe);
   if (extents.empty()) {
     extents = {1};
   }
-  int lanes = context.target.lanes(element_size(widest));
   const int64_t work = context.target.work_per_group(kWorkPerGroup);
   int vector_axis = static_cast<int>(extents.size()) - 1;
   double best = score(accesses, extents, vector_axis, lanes);
@@ -82,16 +109,37 @@ Stmt map_nest(Context& context, const Shape& dims, bool workgroups,
   for (int i = 0; i < static_cast<int>(extents.size()); ++i)
     if (i != vector_axis) outer.push_back(extents[i]);
   const Dim& inner = extents[vector_axis];
-  auto point = [&](const std::vector<Expr>& positions, Expr v) {
+  auto point_from = [&](const std::vector<Expr>& positions, int64_t first, const Dim& extent, Expr v) {
     Evaluator e = context.evaluator();
+    std::vector<IndexExpr> shifted, at;
     size_t next = 0;
-    for (int i = 0; i < static_cast<int>(extents.size()); ++i)
-      e.axes.push_back({i == vector_axis ? v : positions[next++], extents[i]});
-    emit(e, indices[0]);
+    for (int i = 0; i < static_cast<int>(extents.size()); ++i) {
+      bool along = i == vector_axis;
+      e.axes.push_back({along ? v : positions[next++], along ? extent : extents[i]});
+      shifted.push_back(IndexExpr::axis(i) + (along ? first : 0));
+    }
+    for (const IndexExpr& index : indices[0]) at.push_back(substitute(index, shifted));
+    emit(e, at);
     return loop::block(std::move(e.statements));
+  };
+  auto point = [&](const std::vector<Expr>& positions, Expr v) {
+    return point_from(positions, 0, extents[vector_axis], v);
   };
   // A long vector axis is split so that workgroups get a fair size.
   bool split = workgroups && !always_le(inner, 2 * work);
+  // What padding mirrors or repeats are borders with loops of their own, so that the rest is contiguous.
+  if (auto [begin, end] = inside(unpadded, extents, vector_axis);
+      !split && begin < end && !context.target.is_gpu())
+    return outer_loops(
+        context, outer, inner.value(), workgroups ? work : kNoWorkgroups,
+        [&, begin = begin, end = end](const std::vector<Expr>& positions) {
+          std::vector<Stmt> parts;
+          for (auto [from, to] : {std::pair{int64_t{0}, begin}, {begin, end}, {end, inner.value()}})
+            if (from < to)
+              parts.push_back(vector_loop("v", index(to - from), lanes, context.target,
+                                          [&](Expr v) { return point_from(positions, from, to - from, v); }));
+          return loop::block(std::move(parts));
+        });
   if (!split)
     return outer_loops(context, outer, std::max<int64_t>(inner.estimate(), 1),
                        workgroups ? work : kNoWorkgroups, [&](const std::vector<Expr>& positions) {
