@@ -58,8 +58,7 @@ class Evaluator {
   std::vector<loop::Stmt> statements;
   // Element offsets of all loads, for choosing loops (recorded by a dry run), and guard expressions.
   std::vector<IndexExpr> accesses, guards;
-  // Where positions that padding mirrors or clamps need neither (recorded by a dry run, too): lo <= expr <
-  // hi.
+  // Ranges within which padding neither mirrors nor clamps a position (recorded by a dry run, too).
   std::vector<IndexGuard> unpadded;
   // When set: what is used instead of `loaded`, which reads the stored value `v` at `offset` (as offset_of
   // gives it).

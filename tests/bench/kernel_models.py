@@ -3,8 +3,8 @@
 
     kernel_models.py FOLDER NETWORK.onnx…
 
-Matrix products with constant weights and between activations, row-wise operators, and every distinct convolution of the
-networks (with bias and Relu). Each goes to FOLDER/NAME.onnx. Needs Debian's python3-onnx.
+Matrix products with constant weights and between activations, row-wise operators, poolings, operators that move elements, and
+every distinct convolution of the networks (with bias and Relu). Each goes to FOLDER/NAME.onnx. Needs Debian's python3-onnx.
 """
 import json
 import math
@@ -65,6 +65,23 @@ def row_operator(folder, op, shape, flops_per_element, weights=(), **attributes)
                constants, flops_per_element * math.prod(shape), 8 * math.prod(shape))
 
 
+def pooling(folder, op, image, window, stride=1, pad=0, pad_end=None):
+    pads = [pad] * 2 + [pad if pad_end is None else pad_end] * 2
+    result = image[:2] + [(image[d] + pads[d - 2] + pads[d] - window) // stride + 1 for d in (2, 3)]
+    name = f"{op.lower()}_{image[1]}x{image[2]}x{image[3]}_{window}x{window}_s{stride}" + ("_padded" if any(pads) else "")
+    folder.add(name, "pool", [helper.make_node(op, ["x"], ["y"], kernel_shape=[window] * 2, strides=[stride] * 2, pads=pads)],
+               {"x": image}, {"y": result}, [], math.prod(result) * window * window, 4 * (math.prod(image) + math.prod(result)))
+
+
+def movement(folder, name, op, image, result, constants=(), **attributes):
+    """An operator that computes nothing, or next to nothing; an operand "" is left out."""
+    arrays = {f"c{i}": np.array(c) for i, c in enumerate(constants) if c is not None}
+    operands = [f"c{i}" if c is not None else "" for i, c in enumerate(constants)]
+    folder.add(f"{name}_" + "x".join(map(str, image[1:])), "movement", [helper.make_node(op, ["x", *operands], ["y"], **attributes)],
+               {"x": image}, {"y": result}, [numpy_helper.from_array(a, n) for n, a in arrays.items()], 0,
+               4 * (math.prod(image) + math.prod(result)))
+
+
 def layers(network):
     """Shapes and attributes of the distinct convolutions, in their order."""
     graph = onnx.shape_inference.infer_shapes(onnx.load(network)).graph
@@ -109,6 +126,20 @@ def main(path, networks):
         row_operator(folder, "Softmax", shape, 5, axis=-1)
     row_operator(folder, "LayerNormalization", [128, 768], 8, weights=("scale", "bias"), axis=-1)
     row_operator(folder, "Gelu", [128, 3072], 10)
+    pooling(folder, "MaxPool", [1, 24, 112, 112], 3, 2, pad=1)
+    pooling(folder, "MaxPool", [1, 64, 224, 224], 2, 2)
+    pooling(folder, "MaxPool", [1, 512, 14, 14], 3, 2, pad_end=1)
+    pooling(folder, "MaxPool", [1, 192, 28, 28], 3, pad=1)
+    pooling(folder, "MaxPool", [1, 832, 7, 7], 3, pad=1)
+    pooling(folder, "MaxPool", [1, 256, 13, 13], 13, pad=6)
+    pooling(folder, "AveragePool", [1, 24, 56, 56], 3, 2, pad=1)
+    image = [1, 64, 56, 56]
+    border = np.array([0, 0, 1, 1, 0, 0, 1, 1], np.int64)
+    for mode in ("reflect", "edge"):
+        movement(folder, f"pad_{mode}", "Pad", image, [1, 64, 58, 58], [border], mode=mode)
+    movement(folder, "tile", "Tile", image, [1, 64, 56, 112], [np.array([1, 1, 1, 2], np.int64)])
+    for mode in ("nearest", "linear", "cubic"):
+        movement(folder, f"resize_{mode}", "Resize", image, [1, 64, 112, 112], [None, np.array([1, 1, 2, 2], np.float32)], mode=mode)
     for network in networks:
         name = os.path.basename(os.path.dirname(network)).replace("ncnn_", "")
         for layer in layers(network):

@@ -1,5 +1,5 @@
-"""Single operators beside ONNX Runtime: matrix products, row-wise operators, the convolutions of two networks. Used by
-bench.py --kernels.
+"""Single operators beside ONNX Runtime: matrix products, row-wise operators, poolings, operators that move elements, the
+convolutions of two networks. Used by bench.py --kernels.
 
 The two sides take turns on the same models; of several turns the smallest median counts. Rates are of the operator's
 own multiplications and additions, whatever the algorithm needs (Winograd's needs fewer), and shares are of what
@@ -78,7 +78,7 @@ def print_kernels(rows, peak, threads):
           ["kernel", "weights MB", "ms", "ORT ms", "ratio", "GFLOP/s", "share", "GB/s", "of read"], lines)
     table("Means", ["group", "kernels", "ratio, mean", "worst", "share, least"],
           [[name, len(pairs), f"{geometric_mean([r for r, _ in pairs]):.2f}", f"{max(r for r, _ in pairs):.2f}",
-            f"{100 * min(s for _, s in pairs):.0f} %"] for name, pairs in groups.items()])
+            f"{100 * min(s for _, s in pairs):.0f} %" if all(s for _, s in pairs) else "-"] for name, pairs in groups.items()])
     for row in rows:
         if "error" in row:
             print(f"{row['name']}: {row['error']}")

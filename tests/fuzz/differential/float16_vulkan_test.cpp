@@ -12,15 +12,6 @@
 namespace quernel::testing {
 namespace {
 
-bool has_float16() {
-  Device device;
-  qnl_error error = {};
-  if (device.open_vulkan(nullptr, &error) != QNL_OK) return false;
-  qnl_device_info info;
-  qnl_device_get_info(device.get(), &info);
-  return (info.features & QNL_SPIRV_FLOAT16) != 0;
-}
-
 template <typename T>
 Tensor tensor(DType dtype, const std::vector<T>& values) {
   const auto* bytes = reinterpret_cast<const uint8_t*>(values.data());
@@ -43,7 +34,8 @@ class VulkanFloat16 : public ::testing::TestWithParam<std::string> {
   void SetUp() override {
     std::string why;
     if (!has_device(&why)) GTEST_SKIP() << why;
-    if (GetParam() != "vulkan" && !has_float16()) GTEST_SKIP() << "the device has no float16";
+    if (GetParam() != "vulkan" && !has_features(QNL_SPIRV_FLOAT16))
+      GTEST_SKIP() << "the device has no float16";
   }
 
   static Tensor run(const Graph& graph, const Tensor& input) {
@@ -126,7 +118,7 @@ TEST_P(VulkanFloat16, OtherWidths) {
 
 // A bundle of both variants runs on devices with and without the instructions, to the same bits.
 TEST(VulkanFloat16Variants, ADeviceWithoutTheInstructionsTakesTheOther) {
-  if (!has_float16()) GTEST_SKIP() << "no device with float16";
+  if (!has_features(QNL_SPIRV_FLOAT16)) GTEST_SKIP() << "no device with float16";
   Expected<Graph> graph = parse_graph(
       "graph @g(%x: f16[500]) {\n  %a = mul %x, %x : f16[500]\n  %b = add %a, %x : f16[500]\n"
       "  return y = %b\n}\n",

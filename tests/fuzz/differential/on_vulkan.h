@@ -38,4 +38,14 @@ inline bool has_device(std::string* why) {
   return has;
 }
 
+// Whether there is a device that has the features, QNL_SPIRV_*.
+inline bool has_features(uint64_t features) {
+  Device device;
+  qnl_error error = {};
+  if (device.open_vulkan(nullptr, &error) != QNL_OK) return false;
+  qnl_device_info info;
+  qnl_device_get_info(device.get(), &info);
+  return (info.features & features) == features;
+}
+
 }  // namespace quernel::testing

@@ -21,22 +21,14 @@ Graph parsed(const std::string& text) {
   return *graph;
 }
 
-bool has_subgroups() {
-  Device device;
-  qnl_error error = {};
-  if (device.open_vulkan(nullptr, &error) != QNL_OK) return false;
-  qnl_device_info info;
-  qnl_device_get_info(device.get(), &info);
-  return (info.features & QNL_SPIRV_SUBGROUPS) != 0;
-}
-
 class VulkanReduce : public ::testing::TestWithParam<std::string> {
  protected:
   void SetUp() override {
     std::string why;
     if (!has_device(&why)) GTEST_SKIP() << why;
     options_.targets = {GetParam()};
-    if (GetParam() != "vulkan" && !has_subgroups()) GTEST_SKIP() << "the device has no subgroup operations";
+    if (GetParam() != "vulkan" && !has_features(QNL_SPIRV_SUBGROUPS))
+      GTEST_SKIP() << "the device has no subgroup operations";
   }
 
   void compare(const Graph& graph, const std::vector<Tensor>& inputs, double rtol, double atol,
@@ -184,7 +176,7 @@ std::string description(CompiledGraph& compiled) {
 
 // A bundle of both variants runs on devices with and without subgroup operations, alike but for rounding.
 TEST(VulkanSubgroups, ADeviceWithoutThemTakesTheOtherVariant) {
-  if (!has_subgroups()) GTEST_SKIP() << "no device with subgroup operations";
+  if (!has_features(QNL_SPIRV_SUBGROUPS)) GTEST_SKIP() << "no device with subgroup operations";
   Graph graph = parsed(
       "graph @g(%x: f32[7,300]) {\n  %s = reduce_sum %x {1} acc f32 : f32[7]\n"
       "  %m = reduce_max %x {1} : f32[7]\n  return s = %s, m = %m\n}\n");
