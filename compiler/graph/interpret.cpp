@@ -86,6 +86,7 @@ Expected<Tensor> run_node(const Node& node, const TensorType& type, const Operan
   if (is_scan(node.op)) return interpreter::run_scan(node, operands, result);
   if (is_gather(node.op)) return interpreter::run_gather(node, operands, result);
   if (is_scatter(node.op)) return interpreter::run_scatter(node, operands, result);
+  if (is_winograd(node.op)) return interpreter::run_winograd(node, operands, result);
   switch (node.op) {
     case OpKind::k_bitcast:
       return interpreter::run_bitcast(node, operands, result);

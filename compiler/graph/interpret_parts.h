@@ -24,6 +24,7 @@ Expected<Tensor> run_reduce(const Node& node, const Operands& operands, const Re
 Expected<Tensor> run_scan(const Node& node, const Operands& operands, const ResultType& type);
 Expected<Tensor> run_sort(const Node& node, const Operands& operands, const ResultType& type);
 Expected<Tensor> run_contract(const Node& node, const Operands& operands, const ResultType& type);
+Expected<Tensor> run_winograd(const Node& node, const Operands& operands, const ResultType& type);
 Expected<Tensor> run_gather(const Node& node, const Operands& operands, const ResultType& type);
 Expected<Tensor> run_scatter(const Node& node, const Operands& operands, const ResultType& type);
 

@@ -35,6 +35,7 @@ bool is_elementwise(OpKind op);  // unary, binary, ternary, cast
 bool is_movement(OpKind op);     // reshape … view, contiguous: one input, result is an index map of it
 bool is_reduce(OpKind op);
 bool is_scan(OpKind op);
+bool is_winograd(OpKind op);
 bool is_gather(OpKind op);
 bool is_scatter(OpKind op);
 bool is_control(OpKind op);   // loop, branch, on_host: nodes with bodies
@@ -83,6 +84,8 @@ enum class ScatterMode : uint8_t { kSet, kAdd, kMul, kMax, kMin };
 //   dims                shape: the elements of the result, an i64 vector
 //   reshape, expand     shape: the result's. expand: same rank as the input; only dims of 1 grow
 //   permute             ints: result dim i is input dim ints[i]
+//   winograd_input      ints: the side of the output's tiles, 2 or 4
+//   winograd_output     ints: the same, rows and columns of the result
 //   slice               starts, stops, steps: per dim, 0 <= start <= stop <= dim, step >= 1; elements start,
 //   start+step … < stop flip                ints: axes pad                 starts: elements before, stops:
 //   elements after, per dim, >= 0; mode; fill (kConstant) view                shape: the result's; map:

@@ -408,6 +408,8 @@ class GraphParser {
       case OpKind::k_take:
       case OpKind::k_gather_elements:
       case OpKind::k_gather_nd:
+      case OpKind::k_winograd_input:
+      case OpKind::k_winograd_output:
       case OpKind::k_result:
         a.ints = parse_ints();
         return;

@@ -280,6 +280,9 @@ LoweredItem lower_item(const schedule::Schedule& schedule, const schedule::Item&
     case schedule::GroupKind::kContract:
       group.winograd.tile != 0 ? lower_winograd(context) : lower_contract(context);
       break;
+    case schedule::GroupKind::kWinograd:
+      lower_winograd_transform(context);
+      break;
     case schedule::GroupKind::kCat:
       lower_cat(context);
       break;

@@ -108,6 +108,7 @@ void lower_map(Context& context);
 void lower_reduce(Context& context);
 void lower_contract(Context& context);
 void lower_winograd(Context& context);
+void lower_winograd_transform(Context& context);
 void lower_cat(Context& context);
 void lower_rows(Context& context);
 void lower_attention(Context& context);

@@ -1,10 +1,9 @@
-// Convolutions by Winograd's algorithm (schedule/winograd.cpp names the source), in three steps per
+// Convolutions by Winograd's algorithm (support/winograd_matrices.h names the source), in three steps per
 // workgroup: a block of tiles is transformed into scratch; panel by panel of output channels, each point's
 // products are summed over the channels in register tiles; the sums are transformed back and go through the
 // epilogue. Positions outside the operand read as zero, so padding needs no copy.
-#include <array>
-
 #include "lower/loop_nest.h"
+#include "lower/winograd_transforms.h"
 
 namespace quernel::lower {
 namespace {
@@ -13,75 +12,6 @@ using loop::AxisKind;
 using loop::Expr;
 using loop::Stmt;
 using schedule::WinogradPlan;
-
-// Expressions in which every intermediate has a name, so that it is computed once.
-class Straight {
- public:
-  std::vector<Stmt> statements;
-  Expr name(const char* base, Expr value) {
-    if (value->kind == loop::ExprKind::kConst || value->kind == loop::ExprKind::kVar) return value;
-    loop::Var var = fresh_var(base, value->type);
-    statements.push_back(loop::let(var, value));
-    return loop::var_ref(var);
-  }
-  Expr add(Expr a, Expr b) { return name("t", a + b); }
-  Expr subtract(Expr a, Expr b) { return name("t", a - b); }
-  // a * k + b
-  Expr scaled(Expr a, double k, Expr b) {
-    return name("t", loop::mul_acc(a, loop::const_float(DType::kF32, k), b));
-  }
-  Expr times(Expr a, double k) { return name("t", a * loop::const_float(DType::kF32, k)); }
-};
-
-// The algorithm's points are the roots of polynomials: 0, 1, -1 and infinity for tiles of 2; 0, a, -a, b, -b
-// and infinity for tiles of 4, where a = sqrt(1/2) and b = sqrt(2) keep the transforms' factors near 1, which
-// halves the rounding error that 1 and 2 lead to.
-constexpr double kA = 0.70710678118654752440, kB = 1.41421356237309504880;
-constexpr double kA2 = 0.5, kB2 = 2, kA3 = kA * kA2, kB3 = kB * kB2;
-
-// Rows of the input's transform B^T, applied to one line of tile + 2 values: per point p the coefficients of
-// the product of all (x - q) over the other finite points q.
-std::vector<Expr> transform_input(Straight& s, const std::vector<Expr>& d) {
-  if (d.size() == 4)
-    return {s.subtract(d[0], d[2]), s.add(d[1], d[2]), s.subtract(d[2], d[1]), s.subtract(d[1], d[3])};
-  Expr even_a = s.scaled(d[2], -kB2, d[4]), odd_a = s.scaled(d[1], -kB2, d[3]);
-  Expr even_b = s.scaled(d[2], -kA2, d[4]), odd_b = s.scaled(d[1], -kA2, d[3]);
-  return {s.scaled(d[2], -(kA2 + kB2), s.add(d[0], d[4])),
-          s.scaled(odd_a, kA, even_a),
-          s.scaled(odd_a, -kA, even_a),
-          s.scaled(odd_b, kB, even_b),
-          s.scaled(odd_b, -kB, even_b),
-          s.scaled(d[3], -(kA2 + kB2), s.add(d[1], d[5]))};
-}
-
-// Rows of the output's transform A^T, applied to one line of tile + 2 sums: result k is the sum of p^k m[p]
-// over the finite points, the last one plus infinity's.
-std::vector<Expr> transform_output(Straight& s, const std::vector<Expr>& m) {
-  if (m.size() == 4) return {s.add(s.add(m[0], m[1]), m[2]), s.subtract(s.subtract(m[1], m[2]), m[3])};
-  Expr sum_a = s.add(m[1], m[2]), difference_a = s.subtract(m[1], m[2]);
-  Expr sum_b = s.add(m[3], m[4]), difference_b = s.subtract(m[3], m[4]);
-  return {s.add(s.add(m[0], sum_a), sum_b), s.scaled(difference_b, kB, s.times(difference_a, kA)),
-          s.scaled(sum_b, kB2, s.times(sum_a, kA2)),
-          s.scaled(difference_b, kB3, s.scaled(difference_a, kA3, m[5]))};
-}
-
-using Transform = std::vector<Expr> (*)(Straight&, const std::vector<Expr>&);
-
-// `transform` along both dims of a square of values: first each column, then each row of the result.
-std::vector<std::vector<Expr>> both_ways(Straight& s, Transform transform,
-                                         const std::vector<std::vector<Expr>>& square) {
-  size_t side = square.size();
-  std::vector<std::vector<Expr>> half;
-  for (size_t x = 0; x < side; ++x) {
-    std::vector<Expr> column;
-    for (size_t y = 0; y < side; ++y) column.push_back(square[y][x]);
-    std::vector<Expr> result = transform(s, column);
-    half.resize(result.size());
-    for (size_t y = 0; y < result.size(); ++y) half[y].push_back(result[y]);
-  }
-  for (std::vector<Expr>& row : half) row = transform(s, row);
-  return half;
-}
 
 class Lowering {
  public:
@@ -179,7 +109,7 @@ class Lowering {
     Expr zero = loop::const_float(DType::kF32, 0);
     Stmt channels = vector_loop("c", index(plan_.channels), plan_.lanes, c_.target, [&](Expr channel) {
       Straight s;
-      std::vector<std::vector<Expr>> square(side_);
+      Square square(side_);
       for (int64_t i = 0; i < side_; ++i)
         for (int64_t j = 0; j < side_; ++j) {
           Expr value = loop::load(input_, base + rows.offsets[i] + columns.offsets[j] + channel);
@@ -188,7 +118,7 @@ class Lowering {
             inside = inside ? loop::binary(BinaryOp::k_and, inside, columns.inside[j]) : columns.inside[j];
           square[i].push_back(s.name("d", inside ? loop::select(inside, value, zero) : value));
         }
-      square = both_ways(s, transform_input, square);
+      square = transform_input(s, square);
       for (int64_t i = 0; i < side_; ++i)
         for (int64_t j = 0; j < side_; ++j) {
           Expr line = index((i * side_ + j) * plan_.block) + t;
@@ -266,13 +196,13 @@ class Lowering {
     Place place = place_of(outer, tile);
     Stmt columns = for_vectors([&](Expr n) {
       Straight s;
-      std::vector<std::vector<Expr>> square(side_);
+      Square square(side_);
       for (int64_t i = 0; i < side_; ++i)
         for (int64_t j = 0; j < side_; ++j) {
           Expr line = index((i * side_ + j) * plan_.block) + t;
           square[i].push_back(s.name("s", loop::load(sums_, line * index(plan_.panel_n()) + n)));
         }
-      square = both_ways(s, transform_output, square);
+      square = transform_output(s, square);
       Expr column = panel * index(plan_.panel_n()) + n;
       for (int64_t i = 0; i < plan_.tile; ++i)
         for (int64_t j = 0; j < plan_.tile; ++j) {

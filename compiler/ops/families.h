@@ -17,6 +17,7 @@ Expected<TensorType> infer_reduce(OpKind op, const Types& inputs, const Attribut
 Expected<TensorType> infer_scan(OpKind op, const Types& inputs, const Attributes& attributes);
 Expected<TensorType> infer_sort(OpKind op, const Types& inputs, const Attributes& attributes);
 Expected<TensorType> infer_contract(OpKind op, const Types& inputs, const Attributes& attributes);
+Expected<TensorType> infer_winograd(OpKind op, const Types& inputs, const Attributes& attributes);
 Expected<TensorType> infer_gather(OpKind op, const Types& inputs, const Attributes& attributes);
 Expected<TensorType> infer_scatter(OpKind op, const Types& inputs, const Attributes& attributes);
 Expected<TensorType> infer_control(OpKind op, const Types& inputs, const Attributes& attributes);

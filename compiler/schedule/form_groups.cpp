@@ -70,6 +70,7 @@ class Former {
     ValueId v = node.output;
     if (node.op == OpKind::k_constant) return;
     if (node.op == OpKind::k_contract) return void(start(GroupKind::kContract, index));
+    if (is_winograd(node.op)) return void(start(GroupKind::kWinograd, index));
     if (is_reduce(node.op)) return void(start(GroupKind::kReduce, index));
     if (node.op == OpKind::k_cat) return void(start(GroupKind::kCat, index));
     if (is_ordered(node.op)) return void(start(GroupKind::kOrdered, index));
@@ -135,13 +136,14 @@ class Former {
         int group = group_of_[node.output];
         if (group == group_of_[v] && member_[v]) continue;  // within the group, at the same index
         consumers[v].insert(group);
-        bool whole = is_reduce(node.op) || node.op == OpKind::k_contract || is_ordered(node.op);
+        bool whole = is_reduce(node.op) || node.op == OpKind::k_contract || is_winograd(node.op) ||
+                     is_ordered(node.op);
         bool indirect = (node.op == OpKind::k_take || node.op == OpKind::k_gather_elements ||
                          node.op == OpKind::k_gather_nd) &&
                         v == node.inputs[0];
         read[v] += size(whole || node.op == OpKind::k_cat ? v : node.output);
-        // A sort reads each element many times.
-        pinned[v] |= node.op == OpKind::k_contract || node.op == OpKind::k_cat ||
+        // A sort and overlapping tiles read each element many times.
+        pinned[v] |= node.op == OpKind::k_contract || is_winograd(node.op) || node.op == OpKind::k_cat ||
                      node.op == OpKind::k_argsort || gives_token(node.op);
         pinned[v] |= indirect && size(node.output) > size(v);
       }
@@ -235,6 +237,8 @@ std::string_view to_string(GroupKind kind) {
       return "reduce";
     case GroupKind::kContract:
       return "contract";
+    case GroupKind::kWinograd:
+      return "winograd";
     case GroupKind::kCat:
       return "cat";
     case GroupKind::kOrdered:

@@ -23,6 +23,7 @@ enum class GroupKind : uint8_t {
   kMap,       // elementwise over one iteration space, operands through index maps
   kReduce,    // a reduction, elementwise prologue and epilogue
   kContract,  // a contraction in register tiles, elementwise epilogue
+  kWinograd,  // a transform of the tiles of an image or of their sums, elementwise epilogue
   kCat,       // copies of the cat operands that their producers could not write in place
   kOrdered,   // a scan, a sort or a scatter: steps in order; elementwise prologue
   kRows,  // stages over one row after the other: reductions along the last axis, elementwise values around
@@ -264,7 +265,8 @@ Expected<Graph> place_nodes(const Graph& graph, const Target& target, const std:
 // Whether the rule's pattern is the name of a node.
 bool names_a_node(const PlaceRule& rule, const Graph& graph);
 
-// Convolutions that Winograd's algorithm is estimated, or chosen, to compute are marked so.
+// Convolutions that Winograd's algorithm is estimated, or chosen, to compute are marked so; for a GPU they
+// become its transforms with the products between them.
 Expected<Graph> choose_winograd(const Graph& graph, const Target& target, Tilings* tilings = nullptr);
 // Operands that a contraction kernel cannot read in place get an explicit copy: non-affine accesses, guarded
 // ones that it does not stage, and vector operands that are not contiguous along the vector axis.

@@ -10,6 +10,7 @@ constexpr size_t kTilesPerAlgorithm = 4;
 // Winograd's tiles of both sides, the best of each; "direct"; blocks of half and double the size.
 std::vector<Tiling> algorithms(const Schedule& s, const Group& group, const WinogradForm& form,
                                const Target& target) {
+  if (target.is_gpu()) return {{}, {.winograd = 4}, {.winograd = 2}};
   const Node& node = s.graph.nodes[group.anchor];
   const Contraction& c = node.attributes.contraction;
   OperandAccess a = resolve_operand(s.graph, node, 0);

@@ -1,14 +1,13 @@
-// Winograd's minimal filtering for 3x3 windows: F(2x2, 3x3) and F(4x4, 3x3) of A. Lavin and S. Gray, "Fast
-// Algorithms for Convolutional Neural Networks" (2015); lower/lower_winograd.cpp has the points and the
-// transforms of inputs and outputs. Per tile of the output the transformed input is multiplied by the
+// Winograd's minimal filtering for 3x3 windows (support/winograd_matrices.h names the source). Per tile of the output the transformed input is multiplied by the
 // transformed weights point by point: 2.25 and 4 times fewer multiplications than the convolution as it
 // stands.
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 #include "graph/rewrite.h"
+#include "schedule/expand_winograd.h"
 #include "schedule/schedule.h"
+#include "support/winograd_matrices.h"
 
 namespace quernel::schedule {
 namespace {
@@ -18,22 +17,6 @@ constexpr double kMemoryBytesPerCycle = 6,
 constexpr double kLargestBlockBytes = 2 << 20;  // of scratch for transformed inputs
 constexpr double kOtherCycles = 1.08;           // what a kernel of multiply-adds takes for each cycle of them
 constexpr double kWorthwhile = 0.9;             // of the cycles of the plain convolution, or of smaller tiles
-
-// The weights' transform, from [3] to [points]: rows of G, which are {1, p, p^2} over the product of p - q
-// for all other finite points q; points 0, 1, -1, infinity or 0, a, -a, b, -b, infinity with a = sqrt(1/2), b
-// = sqrt(2).
-const std::vector<std::array<double, 3>>& weights_transform(int tile) {
-  static const double a = std::sqrt(0.5), b = std::sqrt(2.0);
-  static const std::vector<std::array<double, 3>> two = {
-      {1, 0, 0}, {0.5, 0.5, 0.5}, {0.5, -0.5, 0.5}, {0, 0, 1}};
-  static const std::vector<std::array<double, 3>> four = {{1, 0, 0},
-                                                          {-2.0 / 3, -2.0 / 3 * a, -1.0 / 3},
-                                                          {-2.0 / 3, 2.0 / 3 * a, -1.0 / 3},
-                                                          {1.0 / 6, 1.0 / 6 * b, 1.0 / 3},
-                                                          {1.0 / 6, -1.0 / 6 * b, 1.0 / 3},
-                                                          {0, 0, 1}};
-  return tile == 2 ? two : four;
-}
 
 // Coefficients of one axis in each dim of an operand.
 std::vector<Dim> coefficients_of(const OperandAccess& access, int axis, int axes) {
@@ -228,7 +211,7 @@ WinogradPlan plan_winograd(const Contraction& c, const WinogradForm& form, int t
 
 Tensor winograd_weights(const Tensor& data, const WinogradPlan& plan, const OperandStrides& b) {
   const WinogradForm& form = plan.form;
-  const std::vector<std::array<double, 3>>& g = weights_transform(plan.tile);
+  const winograd::Matrix& g = winograd::weights_transform(plan.tile);
   std::vector<float> wide;  // of weights stored narrower
   if (data.dtype != DType::kF32)
     for (int64_t i = 0; i < data.count(); ++i) wide.push_back(static_cast<float>(element_as_f64(data, i)));
@@ -267,7 +250,8 @@ namespace {
 // 0 where the convolution is as fast as it stands, and in firmware, whose flash transformed weights would
 // fill up to four times.
 int best_tile(const Graph& graph, const Node& node, const Target& target) {
-  if (target.firmware || target.is_gpu()) return 0;
+  if (target.is_gpu()) return best_expanded_tile(graph, node, target);
+  if (target.firmware) return 0;
   std::optional<WinogradForm> form = winograd_form(graph, node);
   if (!form) return 0;
   const Contraction& c = node.attributes.contraction;
@@ -309,7 +293,7 @@ Expected<Graph> choose_winograd(const Graph& graph, const Target& target, Tiling
   Diagnostics errors;
   // The tile of the node in `g`: as chosen, else as estimated.
   auto choose = [&](const Graph& g, const Node& node) {
-    std::optional<WinogradForm> form = winograd_form(g, node);
+    std::optional<WinogradForm> form = winograd_form(g, node, target.is_gpu());
     if (!form) return 0;
     std::string text = contraction_text(node.attributes.contraction, *form);
     const Tiling* tiling = tilings ? tilings->find(target.name, text) : nullptr;
@@ -319,7 +303,16 @@ Expected<Graph> choose_winograd(const Graph& graph, const Target& target, Tiling
     return tiling->winograd;
   };
   Expected<Graph> result = rewrite(graph, [&](Rewriter& r, const Node& node) -> ValueId {
-    if (node.op != OpKind::k_contract || node.attributes.contraction.winograd != 0) return kNoValue;
+    if (node.op != OpKind::k_contract) return kNoValue;
+    if (target.is_gpu()) {
+      int marked = node.attributes.contraction.winograd, tile = marked != 0 ? marked : choose(graph, node);
+      ValueId expanded = tile == 0 ? kNoValue : expand_winograd(r, node, tile);
+      if (expanded != kNoValue || marked == 0) return expanded;
+      Contraction plain = node.attributes.contraction;
+      plain.winograd = 0;
+      return r.build.contract(r(node.inputs[0]), r(node.inputs[1]), std::move(plain));
+    }
+    if (node.attributes.contraction.winograd != 0) return kNoValue;
     Contraction contraction = node.attributes.contraction;
     ValueId image = r(node.inputs[0]), weights = r(node.inputs[1]);
     contraction.winograd = choose(graph, node);
