@@ -45,9 +45,7 @@ OpKind op_kind(BinaryOp op) { return static_cast<OpKind>(static_cast<int>(op) + 
 bool is_elementwise(OpKind op) { return op <= OpKind::k_cast; }
 bool is_movement(OpKind op) { return op >= OpKind::k_reshape && op <= OpKind::k_contiguous; }
 bool is_reduce(OpKind op) { return op >= OpKind::k_reduce_sum && op <= OpKind::k_reduce_argmin; }
-bool is_winograd(OpKind op) {
-  return op == OpKind::k_winograd_input || op == OpKind::k_winograd_output;
-}
+bool is_winograd(OpKind op) { return op == OpKind::k_winograd_input || op == OpKind::k_winograd_output; }
 bool is_scan(OpKind op) { return op >= OpKind::k_scan_sum && op <= OpKind::k_scan_min; }
 bool is_gather(OpKind op) { return op >= OpKind::k_take && op <= OpKind::k_gather_nd; }
 bool is_scatter(OpKind op) { return op >= OpKind::k_scatter_elements && op <= OpKind::k_scatter_nd; }

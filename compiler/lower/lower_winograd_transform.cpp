@@ -25,15 +25,15 @@ class Lowering {
     tiles_ = {points.begin() + 1, points.end()};
     Shape outer(tiles_.begin(), tiles_.end() - 1);
     const Dim& channels = tiles_.back();
-    c_.kernel.body = outer_loops(
-        c_, outer, std::max<int64_t>(channels.estimate(), 1), c_.target.work_per_group(kWorkPerGroup),
-        [&](const std::vector<Expr>& at) {
-          return vector_loop("c", c_.symbols(channels), c_.target.lanes(4), c_.target, [&](Expr channel) {
-            std::vector<Expr> place = at;
-            place.push_back(std::move(channel));
-            return square_at(place);
-          });
-        });
+    c_.kernel.body = outer_loops(c_, outer, std::max<int64_t>(channels.estimate(), 1),
+                                 c_.target.work_per_group(kWorkPerGroup), [&](const std::vector<Expr>& at) {
+                                   return vector_loop("c", c_.symbols(channels), c_.target.lanes(4),
+                                                      c_.target, [&](Expr channel) {
+                                                        std::vector<Expr> place = at;
+                                                        place.push_back(std::move(channel));
+                                                        return square_at(place);
+                                                      });
+                                 });
   }
 
  private:

@@ -5,9 +5,9 @@
 namespace quernel::schedule {
 namespace {
 
-constexpr double kWorthwhile = 0.9;    // of the time of the convolution as it stands, or of smaller tiles
-constexpr double kShareOfPeak = 0.5;   // at which contractions run
-constexpr int64_t kMost = 120 << 20;   // bytes, of the 128 MiB that every device's storage buffers hold
+constexpr double kWorthwhile = 0.9;   // of the time of the convolution as it stands, or of smaller tiles
+constexpr double kShareOfPeak = 0.5;  // at which contractions run
+constexpr int64_t kMost = 120 << 20;  // bytes, of the 128 MiB that every device's storage buffers hold
 
 // A convolution that can be expanded, in tiles of a side.
 struct Expansion {
@@ -77,6 +77,13 @@ double seconds_as_it_stands(const Expansion& e, const Target& target) {
 
 }  // namespace
 
+std::vector<int> expandable_tiles(const Graph& graph, const Node& node) {
+  std::vector<int> tiles;
+  for (int tile : {2, 4})
+    if (expansion_of(graph, node, tile)) tiles.push_back(tile);
+  return tiles;
+}
+
 int best_expanded_tile(const Graph& graph, const Node& node, const Target& target) {
   int best = 0;
   double least = -1;
@@ -109,8 +116,7 @@ ValueId expand_winograd(Rewriter& r, const Node& node, int tile) {
   x = r.build.add(OpKind::k_winograd_input, {x}, {.ints = {tile}});
   // The weights, [points, channels, columns].
   OperandAccess b = resolve_operand(r.old, node, 1);
-  OperandStrides strides =
-      operand_strides(r.old, b, contiguous_strides(r.old.shape(b.base)), 0, axes);
+  OperandStrides strides = operand_strides(r.old, b, contiguous_strides(r.old.shape(b.base)), 0, axes);
   WinogradPlan one_panel{.form = e.form,
                          .tile = tile,
                          .channels = e.channels,
@@ -120,7 +126,7 @@ ValueId expand_winograd(Rewriter& r, const Node& node, int tile) {
   weights.dims = {e.points(), e.channels, e.columns};
   ValueId w = r.build.cast(r.build.constant(std::move(weights)), DType::kF32);
   Contraction products;
-  products.axes = {{"point", e.points()}, {"n", e.batch},     {"ty", e.tiles_y()},
+  products.axes = {{"point", e.points()}, {"n", e.batch},   {"ty", e.tiles_y()},
                    {"tx", e.tiles_x()},   {"o", e.columns}, {"c", e.channels, true}};
   auto axis = [](int i) { return IndexExpr::axis(i); };
   products.a = {axis(0), axis(1), axis(2), axis(3), axis(5)};

@@ -9,8 +9,9 @@
 
 namespace quernel::schedule {
 
-// The side of tiles, 2 or 4, that is estimated to be fastest; 0: the convolution as it stands, or one that
-// cannot be expanded.
+// The sides of tiles, 2 and 4, in which the convolution can be expanded.
+std::vector<int> expandable_tiles(const Graph& graph, const Node& node);
+// The one of them that is estimated to be fastest; 0: the convolution as it stands.
 int best_expanded_tile(const Graph& graph, const Node& node, const Target& target);
 
 // In the new graph, what gives the result of `node`, a convolution of the old graph:

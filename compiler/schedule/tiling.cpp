@@ -9,8 +9,8 @@ namespace quernel::schedule {
 namespace {
 
 constexpr std::string_view kGrammar =
-    "'direct', 'tile ROWSxCOLUMNS [order rows|columns] [group N]' or 'winograd 2|4 tile ROWSxCOLUMNS block "
-    "N'";
+    "'direct', 'tile ROWSxCOLUMNS [order rows|columns] [group N]' or 'winograd 2|4 [tile ROWSxCOLUMNS block "
+    "N]'";
 
 std::vector<std::string_view> words_of(std::string_view text) {
   std::vector<std::string_view> words;
@@ -55,7 +55,7 @@ std::string joined(const std::vector<std::string_view>& words) {
 }  // namespace
 
 std::string to_string(const Tiling& t) {
-  if (t.rows == 0) return "direct";
+  if (t.rows == 0) return t.winograd == 0 ? "direct" : "winograd " + std::to_string(t.winograd);
   std::string tile = "tile " + std::to_string(t.rows) + "x" + std::to_string(t.columns);
   if (t.winograd != 0)
     return "winograd " + std::to_string(t.winograd) + " " + tile + " block " + std::to_string(t.block);
@@ -78,8 +78,9 @@ Expected<Tiling> parse_tiling(std::string_view text) {
   auto said = [&](std::string_view name) {
     return std::find(names.begin(), names.end(), name) != names.end();
   };
-  understood = understood && said("tile") && said("winograd") == said("block") &&
-               !(said("winograd") && (said("order") || said("group")));
+  bool winograd_alone = said("winograd") && words.size() == 2;
+  understood = understood && (winograd_alone || (said("tile") && said("winograd") == said("block") &&
+                                                 !(said("winograd") && (said("order") || said("group")))));
   if (!understood)
     return invalid_input("expected " + std::string(kGrammar) + ", found '" + joined(words) + "'");
   return tiling;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "schedule/expand_winograd.h"
+
 namespace quernel::schedule {
 namespace {
 
@@ -10,8 +12,12 @@ constexpr size_t kTilesPerAlgorithm = 4;
 // Winograd's tiles of both sides, the best of each; "direct"; blocks of half and double the size.
 std::vector<Tiling> algorithms(const Schedule& s, const Group& group, const WinogradForm& form,
                                const Target& target) {
-  if (target.is_gpu()) return {{}, {.winograd = 4}, {.winograd = 2}};
   const Node& node = s.graph.nodes[group.anchor];
+  if (target.is_gpu()) {
+    std::vector<Tiling> result(1);
+    for (int tile : expandable_tiles(s.graph, node)) result.push_back({.winograd = tile});
+    return result;
+  }
   const Contraction& c = node.attributes.contraction;
   OperandAccess a = resolve_operand(s.graph, node, 0);
   OperandStrides strides =
@@ -46,7 +52,7 @@ void add(const Schedule& s, const Target& target, std::vector<TunableContraction
       if (!known) result.push_back(std::move(tunable));
     };
     const Node& node = s.graph.nodes[group.anchor];
-    if (std::optional<WinogradForm> form = winograd_form(s.graph, node))
+    if (std::optional<WinogradForm> form = winograd_form(s.graph, node, target.is_gpu()))
       append(contraction_text(node.attributes.contraction, *form), algorithms(s, group, *form, target));
     if (group.winograd.tile == 0) append(group.contraction_text, tilings(group.contraction, target));
   }

@@ -1,6 +1,6 @@
-// Winograd's minimal filtering for 3x3 windows (support/winograd_matrices.h names the source). Per tile of the output the transformed input is multiplied by the
-// transformed weights point by point: 2.25 and 4 times fewer multiplications than the convolution as it
-// stands.
+// Winograd's minimal filtering for 3x3 windows (support/winograd_matrices.h names the source). Per tile of
+// the output the transformed input is multiplied by the transformed weights point by point: 2.25 and 4 times
+// fewer multiplications than the convolution as it stands.
 #include <algorithm>
 #include <cmath>
 
@@ -294,12 +294,15 @@ Expected<Graph> choose_winograd(const Graph& graph, const Target& target, Tiling
   // The tile of the node in `g`: as chosen, else as estimated.
   auto choose = [&](const Graph& g, const Node& node) {
     std::optional<WinogradForm> form = winograd_form(g, node, target.is_gpu());
-    if (!form) return 0;
+    if (!form || (target.is_gpu() && expandable_tiles(g, node).empty())) return 0;
     std::string text = contraction_text(node.attributes.contraction, *form);
     const Tiling* tiling = tilings ? tilings->find(target.name, text) : nullptr;
     if (!tiling) return best_tile(g, node, target);
-    if (tiling->rows != 0 && tiling->winograd == 0)
-      errors.push_back(tilings->refuse(target.name, text, "'direct' or 'winograd 2|4 …'"));
+    bool tile = tiling->rows != 0;  // a GPU's products are a contraction with a tile of its own
+    if (target.is_gpu() ? tile : tile != (tiling->winograd != 0))
+      errors.push_back(
+          tilings->refuse(target.name, text,
+                          target.is_gpu() ? "'direct' or 'winograd 2|4'" : "'direct' or 'winograd 2|4 …'"));
     return tiling->winograd;
   };
   Expected<Graph> result = rewrite(graph, [&](Rewriter& r, const Node& node) -> ValueId {

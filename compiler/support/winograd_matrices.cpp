@@ -6,8 +6,8 @@ namespace quernel::winograd {
 const Matrix& input_transform(int tile) {
   static const Matrix two = {{1, 0, -1, 0}, {0, 1, 1, 0}, {0, -1, 1, 0}, {0, 1, 0, -1}};
   static const Matrix four = {{1, 0, -kA2 - kB2, 0, 1, 0},    {0, -kA * kB2, -kB2, kA, 1, 0},
-                              {0, kA* kB2, -kB2, -kA, 1, 0},  {0, -kB * kA2, -kA2, kB, 1, 0},
-                              {0, kB* kA2, -kA2, -kB, 1, 0},  {0, 1, 0, -kA2 - kB2, 0, 1}};
+                              {0, kA * kB2, -kB2, -kA, 1, 0}, {0, -kB * kA2, -kA2, kB, 1, 0},
+                              {0, kB * kA2, -kA2, -kB, 1, 0}, {0, 1, 0, -kA2 - kB2, 0, 1}};
   return tile == 2 ? two : four;
 }
 
@@ -26,10 +26,8 @@ const Matrix& weights_transform(int tile) {
 // Row k: p^k of every finite point p; infinity takes part in the last one.
 const Matrix& output_transform(int tile) {
   static const Matrix two = {{1, 1, 1, 0}, {0, 1, -1, -1}};
-  static const Matrix four = {{1, 1, 1, 1, 1, 0},
-                              {0, kA, -kA, kB, -kB, 0},
-                              {0, kA2, kA2, kB2, kB2, 0},
-                              {0, kA3, -kA3, kB3, -kB3, 1}};
+  static const Matrix four = {
+      {1, 1, 1, 1, 1, 0}, {0, kA, -kA, kB, -kB, 0}, {0, kA2, kA2, kB2, kB2, 0}, {0, kA3, -kA3, kB3, -kB3, 1}};
   return tile == 2 ? two : four;
 }
 

@@ -55,8 +55,11 @@ void add_squares(const Graph& graph, DType storage, double* changed, double* all
 // rounding errors of weights, which is too much for those of bf16.
 bool reads_narrow(const Graph& graph, const Node& node, size_t i, DType storage) {
   if (node.op == OpKind::k_take) return i == 0;
-  return node.op == OpKind::k_contract && graph.dtype(node.inputs[1 - i]) == DType::kF32 &&
-         (storage == DType::kF16 || node.attributes.contraction.winograd == 0);
+  if (node.op != OpKind::k_contract) return false;
+  const Node* other = graph.def(node.inputs[1 - i]);
+  bool winograd =
+      node.attributes.contraction.winograd != 0 || (other && other->op == OpKind::k_winograd_input);
+  return graph.dtype(node.inputs[1 - i]) == DType::kF32 && (storage == DType::kF16 || !winograd);
 }
 
 // Constants that somebody needs as they are.

@@ -75,6 +75,7 @@ class Generator {
   ValueId weights(DType dtype, const std::vector<int64_t>& dims);
   ValueId random_einsum(ValueId x);
   ValueId finish_contract(ValueId a, ValueId b, Contraction contraction);
+  ValueId random_winograd();
   ValueId random_gather();
   ValueId random_scan();
   ValueId random_argsort();

@@ -214,4 +214,35 @@ ValueId Generator::random_gather() {
   return keep(build.add(OpKind::k_take, {x, source(dtype, index)}, std::move(attributes)), f);
 }
 
+// A transform of Winograd's algorithm, of the elements of `x` one after the other and over again. Those of
+// tiles of 2 add up elements as they are; those of 4 round.
+ValueId Generator::random_winograd() {
+  ValueId x = operand_if([&](ValueId v) {
+    return graph.dtype(v) == DType::kF32 && exact(v) &&
+           element_count(static_dims(graph.shape(v))).value_or(0) > 0;
+  });
+  if (x == kNoValue) return kNoValue;
+  int64_t count = *element_count(static_dims(graph.shape(x)));
+  int64_t rows = random.between(1, 3), columns = random.between(1, 3);
+  bool input = random.chance(50);
+  std::vector<int64_t> dims = {random.between(1, 2), rows, columns, random.between(1, 20)};
+  if (input)
+    dims[1] = 2 * rows + 2, dims[2] = 2 * columns + 2;
+  else
+    dims.insert(dims.begin(), 16);
+  IndexExpr place = 0;
+  for (size_t d = 0; d < dims.size(); ++d)
+    place = place * Dim(dims[d]) + IndexExpr::axis(static_cast<int>(d));
+  IndexMap map;
+  map.indices = {floormod(place, count)};
+  ValueId values = build.view(build.reshape(x, {count}), Shape(dims.begin(), dims.end()), std::move(map));
+  Facts f = facts(x);
+  if (input)
+    return keep(build.add(OpKind::k_winograd_input, {values}, {.ints = {2}}),
+                facts_of(DType::kF32, 4 * f.bound, f.fraction_bits));
+  return keep(build.add(OpKind::k_winograd_output, {values},
+                        {.ints = {2, 2 * rows - random.below(2), 2 * columns - random.below(2)}}),
+              facts_of(DType::kF32, 9 * f.bound, f.fraction_bits));
+}
+
 }  // namespace quernel::random_graph_parts

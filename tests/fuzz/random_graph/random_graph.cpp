@@ -172,7 +172,10 @@ ValueId Generator::random_node() {
   if (choice < 74) return random_movement();
   if (choice < 77) return random_cat();
   if (choice < 84) return random_reduce();
-  if (choice < 90) return options.contractions ? random_contract() : kNoValue;
+  if (choice < 90) {
+    if (!options.contractions) return kNoValue;
+    return random.chance(5) ? random_winograd() : random_contract();
+  }
   if (choice < 96) {
     if (!options.ordered) return kNoValue;
     return choice < 92 ? random_scan() : choice < 93 ? random_argsort() : random_scatter();

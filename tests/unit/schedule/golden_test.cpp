@@ -37,7 +37,7 @@ std::string run_stage(const std::string& stage, const Graph& graph, const Target
     if (!result) return to_string(result.errors());
     Status status = verify(*result, stage);
     EXPECT_TRUE(status) << to_string(status.errors());
-    return print(*result);
+    return print(*result, 64);
   }
   Expected<schedule::Schedule> s = schedule_of(graph, target);
   if (!s) return to_string(s.errors());

@@ -140,6 +140,36 @@ TEST(Tilings, a_choice_overrides_the_estimate) {
   EXPECT_EQ(plan.panel_v, 3);
 }
 
+// On a GPU the choice is the side of tiles; what has more to say is refused, and groups have no choice.
+TEST(Tilings, a_gpu_takes_the_side_of_winograd_tiles) {
+  auto nodes = [](const std::string& choice, int groups) -> std::string {
+    std::string g = std::to_string(groups), c = std::to_string(32 * groups);
+    Expected<Graph> graph = parse_graph(
+        "graph @g(%x: f32[1,10,10," + c + "]) {\n  %w = constant f32[" + c + ",32,3,3] {0.5 ...}\n" +
+        "  %y = contract %x, %w axes(h: 8, w: 8, g: " + g + ", o: 32 | c: 32, i: 3, j: 3) " +
+        "a[0, h + i, w + j, 32*g + c] b[32*g + o, c, i, j] out[0, h, w, 32*g + o] acc f32 : f32[1,8,8," + c +
+        "]\n  return y = %y\n}\n");
+    EXPECT_TRUE(graph) << to_string(graph.errors());
+    std::string key = "vulkan winograd f32 ";
+    if (groups > 1) key += "groups " + g + " ";
+    Expected<Tilings> tilings =
+        Tilings::parse(key + "image 8x8 channels 32 columns 32 = " + choice, "choices");
+    if (!tilings) return to_string(tilings.errors());
+    Expected<Graph> chosen = choose_winograd(*graph, *find_target("vulkan"), &*tilings);
+    if (!chosen) return to_string(chosen.errors());
+    for (const Node& node : chosen->nodes)
+      if (node.op == OpKind::k_winograd_input) return "tiles of " + std::to_string(node.attributes.ints[0]);
+    return "direct";
+  };
+  EXPECT_EQ(nodes("winograd 2", 1), "tiles of 2");
+  EXPECT_EQ(nodes("winograd 4", 1), "tiles of 4");
+  EXPECT_EQ(nodes("direct", 1), "direct");
+  EXPECT_EQ(nodes("winograd 4", 2), "direct");
+  EXPECT_NE(nodes("winograd 4 tile 4x64 block 8", 1).find("expected 'direct' or 'winograd 2|4' for"),
+            std::string::npos);
+  EXPECT_EQ(to_string(*parse_tiling("winograd 4")), "winograd 4");
+}
+
 TEST(Tilings, the_larger_operand_passes_once) {
   // Every other pixel of 64 channels, as a strided 1x1 convolution reads them.
   auto order = [](int pixels, int channels, const std::string& shape, const std::string& index) {
