@@ -7,12 +7,11 @@
 #include "frontends/onnx/window.h"
 
 namespace quernel::onnx_import {
-namespace {
 
 // out[n, g*OG+o, y, x] = sum over c, ky, kx of x[n, g*CG+c, sy*y + dy*ky, …] * w[g*OG+o, c, ky, kx]
 ValueId contract_windows(NodeImport& n, ValueId x, ValueId weights, const Window& w,
                          const std::vector<int64_t>& weight_dims, const Dim& batch, int64_t groups,
-                         std::optional<DType> accumulator = {}) {
+                         std::optional<DType> accumulator) {
   int64_t channels_out = weight_dims[0] / groups, channels_in = weight_dims[1];
   ContractionBuilder c;
   IndexExpr image = c.axis("n", batch), group = c.axis("g", groups), o = c.axis("o", channels_out);
@@ -27,13 +26,12 @@ ValueId contract_windows(NodeImport& n, ValueId x, ValueId weights, const Window
   index_w.push_back(in_channel);
   for (size_t i = 0; i < w.rank(); ++i) {
     IndexExpr k = c.reduction(spatial_axis_name(i, w.rank(), "k"), w.kernel[i]);
-    index_x.push_back(position[i] * w.strides[i] + k * w.dilations[i]);
+    IndexExpr at = position[i] * w.strides[i] + k * w.dilations[i];
+    index_x.push_back(w.first.empty() ? at : at + w.first[i]);
     index_w.push_back(k);
   }
   return c.emit(n, x, std::move(index_x), weights, std::move(index_w), std::move(index_out), accumulator);
 }
-
-}  // namespace
 
 Expected<ValueId> convolve(NodeImport& n, ValueId x, ValueId weights, double fill,
                            std::optional<DType> accumulator) {
@@ -79,102 +77,6 @@ Status import_conv(NodeImport& n) {
     QUERNEL_TRY(y, add_bias(n, y, n.widen(n.in(2))));
   }
   return n.output(n.build.cast(y, n.dtype(n.in(0))));
-}
-
-// The gradient of Conv as a Conv of stride 1: zeros between the input's elements, padding, weights flipped in
-// space.
-Status import_conv_transpose(NodeImport& n) {
-  ValueId x = n.in(0), weights = n.in(1);
-  Shape dims = n.shape(x);
-  QUERNEL_TRY(std::vector<int64_t> weight_dims, n.dims(weights));
-  size_t rank = dims.size() - 2;
-  if (dims.size() < 3 || weight_dims.size() != dims.size())
-    return n.invalid("expected input [N,C,D...] and weights [C,M/group,K...] of one rank, found " +
-                     to_string(n.shape(x)) + " and " + to_string(n.shape(weights)));
-  int64_t groups = n.attr_int("group", 1);
-  QUERNEL_TRY(int64_t channels, n.dim(dims[1]));
-  if (groups < 1 || groups > channels || channels % groups != 0 || weight_dims[0] != channels)
-    return n.invalid("expected weights for " + std::to_string(channels) +
-                     " input channels in whole groups, found " + to_string(n.shape(weights)) + " and group " +
-                     std::to_string(groups));
-  std::vector<int64_t> kernel(weight_dims.begin() + 2, weight_dims.end());
-  if (auto declared = n.attr_ints("kernel_shape"); declared && *declared != kernel)
-    return n.invalid("attribute 'kernel_shape' disagrees with weights of shape " +
-                     to_string(n.shape(weights)));
-  QUERNEL_TRY(std::vector<int64_t> strides, read_window_steps(n, "strides", rank));
-  QUERNEL_TRY(std::vector<int64_t> dilations, read_window_steps(n, "dilations", rank));
-  QUERNEL_TRY(WindowPads pads, read_window_pads(n, rank));
-  std::string auto_pad = n.attr_string("auto_pad", "NOTSET");
-  std::vector<int64_t> extra = n.attr_ints("output_padding").value_or(std::vector<int64_t>(rank, 0));
-  std::optional<std::vector<int64_t>> wanted = n.attr_ints("output_shape");
-  if (wanted && wanted->size() == rank + 2) wanted->erase(wanted->begin(), wanted->begin() + 2);
-  if (extra.size() != rank || (wanted && wanted->size() != rank))
-    return n.invalid("attributes 'output_padding' and 'output_shape': expected " + std::to_string(rank) +
-                     " values");
-
-  // A view of x: element (position - before) / stride where that is whole and inside, else 0.
-  IndexMap stuffed;
-  stuffed.indices = {IndexExpr::axis(0), IndexExpr::axis(1)};
-  Shape stuffed_dims{dims[0], dims[1]};
-  Window w{kernel, std::vector<int64_t>(rank, 1), dilations, {}, {}, {}, {}};
-  for (size_t i = 0; i < rank; ++i) {
-    constexpr int64_t kLimit = int64_t{1} << 31;
-    const Dim& size = dims[i + 2];
-    int64_t stride = strides[i];
-    if (kernel[i] < 1 || kernel[i] > kLimit || always_lt(kLimit, size) || extra[i] < 0 || extra[i] > kLimit ||
-        (wanted && ((*wanted)[i] < 1 || (*wanted)[i] > kLimit)))
-      return n.invalid("expected kernel sizes of at least 1 and output padding of at least 0, below 2^31");
-    Dim full = (size - 1) * stride + w.extent(i) + extra[i], before = pads.before[i], after = pads.after[i];
-    bool same = auto_pad == "SAME_UPPER" || auto_pad == "SAME_LOWER";
-    if (wanted || same) {
-      Dim target = wanted ? Dim((*wanted)[i]) : size * stride;
-      Dim total = max(full - target, 0), smaller = floordiv(total, 2);
-      before = auto_pad == "SAME_UPPER" ? smaller : total - smaller;
-      after = total - before;
-      full = max(full, target);
-    } else if (auto_pad == "VALID") {
-      before = after = 0;
-    } else if (auto_pad != "NOTSET" && !auto_pad.empty()) {
-      return n.invalid("attribute 'auto_pad': expected NOTSET, SAME_UPPER, SAME_LOWER or VALID, found '" +
-                       auto_pad + "'");
-    }
-    Dim out = full - before - after;
-    if (always_lt(size, 1) || always_lt(out, 1))
-      return n.invalid("expected an output of at least one element on spatial dim " + std::to_string(i));
-    w.out.push_back(out);
-    IndexExpr position = IndexExpr::axis(static_cast<int>(i) + 2) + (before - (w.extent(i) - 1));
-    stuffed_dims.push_back(out + w.extent(i) - 1);
-    stuffed.indices.push_back(floordiv(position, stride));
-    stuffed.guards.push_back({position, 0, (size - 1) * stride + 1});
-    if (stride > 1) stuffed.guards.push_back({floormod(position, stride), 0, 1});
-  }
-  if (is_static(stuffed_dims) && !element_count(static_dims(stuffed_dims)))
-    return n.refuse("the padded input has more elements than fit 63 bits");
-  ValueId padded = n.build.view(x, stuffed_dims, stuffed, 0);
-  std::vector<int64_t> spatial_axes;
-  for (size_t i = 0; i < rank; ++i) spatial_axes.push_back(static_cast<int64_t>(i) + 2);
-  ValueId flipped = n.build.flip(weights, spatial_axes);
-
-  // Weights [g*CG+c, o, k…] become [g*OG+o, c, k…], as Conv has them.
-  int64_t channels_in = channels / groups, channels_out = weight_dims[1];
-  std::vector<int64_t> split{groups, channels_in, channels_out}, order{0, 2, 1},
-      merged{groups * channels_out, channels_in};
-  for (size_t i = 0; i < rank; ++i) {
-    split.push_back(kernel[i]);
-    order.push_back(static_cast<int64_t>(i) + 3);
-    merged.push_back(kernel[i]);
-  }
-  ValueId arranged = n.reshape(n.build.permute(n.reshape(flipped, split), order), merged);
-  ValueId y = contract_windows(n, padded, arranged, w, merged, dims[0], groups);
-  if (n.has(2)) {
-    if (n.shape(n.in(2)) != Shape{merged[0]})
-      return n.invalid("expected a bias of [" + std::to_string(merged[0]) + "], found " +
-                       to_string(n.shape(n.in(2))));
-    std::vector<int64_t> bias_dims(dims.size(), 1);
-    bias_dims[1] = merged[0];
-    y = n.binary(BinaryOp::k_add, y, n.reshape(n.in(2), bias_dims));
-  }
-  return n.output(y);
 }
 
 }  // namespace quernel::onnx_import

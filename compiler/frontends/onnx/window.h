@@ -12,6 +12,7 @@ struct Window {
   std::vector<int64_t> kernel, strides, dilations;  // one per spatial dim
   Shape pad_before, pad_after;                      // as the node asks for
   Shape out;                                        // output sizes
+  Shape first;  // of the padded input, where the first window begins: 0 where it is empty
   Shape reach;  // elements of the padded input that the windows cover: (out-1)*stride + extent
 
   size_t rank() const { return kernel.size(); }
