@@ -1,6 +1,13 @@
 // argsort: a stable merge sort of positions, bottom up. Runs of w positions become runs of 2w, from one half
 // of a scratch buffer to the other; a run keeps no more positions than are asked for, so that the first k of
 // n cost O(n log k). The loops have fixed trip counts: which run a position comes from is a selection.
+//
+// Where few of many are wanted, the line is read in blocks: only elements that go before the last of the
+// first k so far become candidates, which are sorted and merged with those k after every block. Of elements
+// in random order about k (1 + ln(n/k)) are ever sorted.
+#include <algorithm>
+#include <bit>
+
 #include "lower/loop_nest.h"
 
 namespace quernel::lower {
@@ -11,6 +18,10 @@ using loop::Expr;
 using loop::Stmt;
 
 constexpr int64_t kWorkPerGroup = 4096;
+constexpr int64_t kSelectedPart =
+    4;  // at most a quarter of a line is found by selection, the rest by sorting
+constexpr int64_t kShortestSelected = 64;
+constexpr int64_t kSmallestBlock = 32, kBlockOfKept = 2;  // elements of a block, and for each that is kept
 
 Expr smaller(Expr a, Expr b) { return loop::binary(BinaryOp::k_min, std::move(a), std::move(b)); }
 Expr both(Expr a, Expr b) { return loop::binary(BinaryOp::k_and, std::move(a), std::move(b)); }
@@ -36,7 +47,9 @@ class Lowering {
       if (d != axis_) outer.push_back(dims_[d]);
     int64_t estimate = count_.estimate(), pass_count = 0;
     for (int64_t width = 1; width < estimate; width *= 2) ++pass_count;
-    int64_t work = estimate * (pass_count + 1);
+    selects_ = count_.is_const() && kept_.is_const() && kept_.value() > 0 &&
+               kept_.value() * kSelectedPart <= count_.value() && count_.value() >= kShortestSelected;
+    int64_t work = estimate * (selects_ ? 2 : pass_count + 1);
     c_.kernel.body = outer_loops(c_, outer, work, c_.target.work_per_group(kWorkPerGroup),
                                  [&](const std::vector<Expr>& at) {
                                    positions_ = at;
@@ -45,11 +58,16 @@ class Lowering {
                                      line = line * c_.symbols(outer[i]) + at[i];
                                    std::vector<Stmt> body;
                                    n_ = c_.symbols(count_), kept_n_ = c_.symbols(kept_);
-                                   passes_ = count_.is_const() ? index(pass_count) : count_passes(body);
                                    line_ = name(body, "line", line * c_.symbols(count_ * 2));
-                                   body.push_back(number());
-                                   body.push_back(passes());
-                                   body.push_back(finish());
+                                   if (selects_) {
+                                     select(body);
+                                     body.push_back(finish(line_));
+                                   } else {
+                                     Expr passes = count_.is_const() ? index(pass_count) : count_passes(body);
+                                     body.push_back(number());
+                                     body.push_back(sort(line_, n_, passes));
+                                     body.push_back(finish(sorted(line_, passes)));
+                                   }
                                    return loop::block(std::move(body));
                                  });
   }
@@ -98,32 +116,43 @@ class Lowering {
                     [&](Expr i) { return loop::store(scratch_, line_ + i, loop::cast(scratch_->dtype, i)); });
   }
 
-  // Pass p merges pairs of runs of 2^p from half p % 2 into the other.
-  Stmt passes() {
-    return for_each("pass", passes_, [&](Expr p) {
+  // Where a line is sorted, its last pass has written it.
+  Expr sorted(const Expr& line, const Expr& passes) const {
+    return line + loop::binary(BinaryOp::k_fmod, passes, index(2)) * n_;
+  }
+
+  // Sorts the `count` positions at `line`; the other half is n_ further. Pass p merges pairs of runs of 2^p
+  // from half p % 2 into the other.
+  Stmt sort(const Expr& line, const Expr& count, const Expr& pass_count) {
+    return for_each("pass", pass_count, [&](Expr p) {
       std::vector<Stmt> body;
       Expr width = name(body, "width", loop::binary(BinaryOp::k_shl, index(1), p));
       Expr half = name(body, "half", loop::binary(BinaryOp::k_fmod, p, index(2)) * n_);
-      Expr from = name(body, "from", line_ + half), to = name(body, "to", line_ + n_ - half);
+      Expr from = name(body, "from", line + half), to = name(body, "to", line + n_ - half);
       Expr pair = name(body, "pair", width * index(2));
-      Expr pairs = loop::binary(BinaryOp::k_idiv, n_ - index(1) + pair, pair);
-      body.push_back(for_each("m", pairs, [&](Expr m) { return merge(m * pair, width, from, to); }));
+      Expr pairs = loop::binary(BinaryOp::k_idiv, count - index(1) + pair, pair);
+      body.push_back(for_each("m", pairs, [&](Expr m) {
+        std::vector<Stmt> runs;
+        Expr first = name(runs, "first", m * pair);
+        Expr middle = name(runs, "middle", smaller(first + width, count));
+        Expr end = name(runs, "end", smaller(middle + width, count));
+        runs.push_back(merge(from + first, middle - first, from + middle, end - middle, to + first));
+        return loop::block(std::move(runs));
+      }));
       return loop::block(std::move(body));
     });
   }
 
-  // The runs of `width` that begin at `first`; of equal elements those of the left run go first.
-  Stmt merge(Expr first_value, const Expr& width, const Expr& from, const Expr& to) {
+  // Two sorted runs into one, as much of it as is wanted; of equal elements those of the left run go first.
+  Stmt merge(const Expr& left_run, Expr left_length, const Expr& right_run, Expr right_length,
+             const Expr& to) {
     std::vector<Stmt> body;
     loop::Buffer left = local_buffer("left", DType::kI64, 1, loop::Scope::kRegister),
                  right = local_buffer("right", DType::kI64, 1, loop::Scope::kRegister);
     body.insert(body.end(), {loop::alloc(left), loop::alloc(right), loop::store(left, index(0), index(0)),
                              loop::store(right, index(0), index(0))});
-    Expr first = name(body, "first", std::move(first_value));
-    Expr middle = name(body, "middle", smaller(first + width, n_));
-    Expr end = name(body, "end", smaller(middle + width, n_));
-    Expr left_size = name(body, "left_size", smaller(middle - first, kept_n_));
-    Expr right_size = name(body, "right_size", smaller(end - middle, kept_n_));
+    Expr left_size = name(body, "left_size", smaller(std::move(left_length), kept_n_));
+    Expr right_size = name(body, "right_size", smaller(std::move(right_length), kept_n_));
     Expr size = smaller(left_size + right_size, kept_n_);
     body.push_back(for_each("t", size, [&](Expr t) {
       std::vector<Stmt> step;
@@ -131,19 +160,65 @@ class Lowering {
       Expr has_left = name(step, "has_left", loop::binary(BinaryOp::k_lt, i, left_size));
       Expr has_right = name(step, "has_right", loop::binary(BinaryOp::k_lt, j, right_size));
       Expr none = loop::const_int(scratch_->dtype, 0);
-      Expr a = name(step, "a", loop::load_guarded(scratch_, from + first + i, has_left, none));
-      Expr b = name(step, "b", loop::load_guarded(scratch_, from + middle + j, has_right, none));
+      Expr a = name(step, "a", loop::load_guarded(scratch_, left_run + i, has_left, none));
+      Expr b = name(step, "b", loop::load_guarded(scratch_, right_run + j, has_right, none));
       Evaluator e = evaluator({loop::cast(DType::kI64, a), loop::cast(DType::kI64, b)});
       Expr x = e.evaluate(x_, indices(0)), y = e.evaluate(x_, indices(1));
       step.insert(step.end(), e.statements.begin(), e.statements.end());
       Expr take_right = name(step, "take_right", both(has_right, either(negated(has_left), before(y, x))));
-      step.push_back(loop::store(scratch_, to + first + t, loop::select(take_right, b, a)));
+      step.push_back(loop::store(scratch_, to + t, loop::select(take_right, b, a)));
       Expr moved = name(step, "moved", loop::cast(DType::kI64, take_right));
       step.push_back(loop::store(left, index(0), i + (index(1) - moved)));
       step.push_back(loop::store(right, index(0), j + moved));
       return loop::block(std::move(step));
     }));
     return loop::block(std::move(body));
+  }
+
+  // The first kept_ positions, at line_. Candidates stand behind them.
+  void select(std::vector<Stmt>& body) {
+    int64_t count = count_.value(), kept = kept_.value();
+    int64_t block = std::min(std::max(kSmallestBlock, kBlockOfKept * kept), count - kept);
+    int64_t pass_count = std::bit_width(static_cast<uint64_t>(block - 1));
+    loop::Buffer taken = local_buffer("taken", DType::kI64, 1, loop::Scope::kRegister),
+                 last = local_buffer("last", DType::kI64, 1, loop::Scope::kRegister);
+    body.insert(body.end(), {loop::alloc(taken), loop::alloc(last), loop::store(last, index(0), index(0))});
+    body.push_back(for_each("block", index((count + block - 1) / block), [&](Expr b) {
+      std::vector<Stmt> whole;
+      Expr first = name(whole, "first", b * index(block));
+      Expr fills = name(whole, "fills", loop::binary(BinaryOp::k_eq, b, index(0)));
+      Expr candidates = line_ + index(kept);
+      // The last of the first ones so far.
+      Evaluator bound = evaluator({loop::load(last, index(0))});
+      Expr worst = bound.evaluate(x_, indices(0));
+      whole.insert(whole.end(), bound.statements.begin(), bound.statements.end());
+      worst = name(whole, "worst", worst);
+      whole.push_back(loop::store(taken, index(0), index(0)));
+      whole.push_back(for_each("i", smaller(index(block), n_ - first), [&](Expr i) {
+        std::vector<Stmt> step;
+        Expr position = name(step, "position", first + i), t = name(step, "t", loop::load(taken, index(0)));
+        Evaluator e = evaluator({position});
+        Expr x = e.evaluate(x_, indices(0));
+        step.insert(step.end(), e.statements.begin(), e.statements.end());
+        Expr take = name(step, "take", either(fills, before(x, worst)));
+        step.push_back(loop::store(scratch_, candidates + t, loop::cast(scratch_->dtype, position)));
+        step.push_back(loop::store(taken, index(0), t + loop::cast(DType::kI64, take)));
+        return loop::block(std::move(step));
+      }));
+      std::vector<Stmt> found;
+      Expr number = name(found, "number", loop::load(taken, index(0)));
+      Expr before_it = name(found, "before_it", loop::select(fills, index(0), kept_n_));
+      found.push_back(sort(candidates, number, index(pass_count)));
+      found.push_back(merge(line_, before_it, sorted(candidates, index(pass_count)), number, line_ + n_));
+      found.push_back(for_each("k", kept_n_, [&](Expr k) {
+        return loop::store(scratch_, line_ + k, loop::load(scratch_, line_ + n_ + k));
+      }));
+      Expr worst_place = loop::load(scratch_, line_ + index(kept - 1));
+      found.push_back(loop::store(last, index(0), loop::cast(DType::kI64, worst_place)));
+      whole.push_back(loop::if_then(loop::binary(BinaryOp::k_gt, loop::load(taken, index(0)), index(0)),
+                                    loop::block(std::move(found))));
+      return loop::block(std::move(whole));
+    }));
   }
 
   // Whether x must stand before y. NaN is above everything.
@@ -156,8 +231,7 @@ class Lowering {
     return either(result, both(high, negated(low)));
   }
 
-  Stmt finish() {
-    Expr from = line_ + loop::binary(BinaryOp::k_fmod, passes_, index(2)) * n_;
+  Stmt finish(const Expr& from) {
     return for_each("k", kept_n_, [&](Expr k) {
       Evaluator e = evaluator({k});
       Expr place = loop::cast(DType::kI64, loop::load(scratch_, from + k));
@@ -172,10 +246,10 @@ class Lowering {
   ValueId x_;
   Shape dims_;
   size_t axis_;
-  Dim count_, kept_;      // elements of a line, and positions that are wanted
-  Expr n_, kept_n_;       // the same
-  loop::Buffer scratch_;  // per line, two halves of count_ positions
-  Expr passes_;
+  Dim count_, kept_;             // elements of a line, and positions that are wanted
+  Expr n_, kept_n_;              // the same
+  loop::Buffer scratch_;         // per line, two halves of count_ positions
+  bool selects_ = false;         // whether the first ones are found without sorting the others
   std::vector<Expr> positions_;  // of the line, for each dim but the sorted one
   Expr line_;                    // where the line's part of the scratch buffer begins
 };

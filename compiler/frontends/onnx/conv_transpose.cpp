@@ -2,6 +2,7 @@
 // stride 1 with those weights that reach it, and the interleaving of the results. No zeros are multiplied.
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "frontends/onnx/conv.h"
 #include "frontends/onnx/operators.h"
@@ -21,63 +22,97 @@ struct Phases {
 struct Upsampled {
   Dim size, out;  // elements of the input and of the output
   int64_t stride = 1;
-  Dim lead;      // outputs before the first one that is wanted, fewer than the stride
+  Dim lead;       // outputs before the first one that is wanted, fewer than the stride
   Dim quotients;  // values of q
   int64_t dilation = 1, weight_step = 1;  // of neighbouring taps
-  int64_t phase_count = 0;                // of each element of `phases`
+  int64_t unreached = 0;                  // places at the end of a stride that no weight reaches
+  int64_t phase_count = 0;                // of each element of `phases`, which may be split into such
   std::vector<Phases> phases;
+
+  int64_t reached() const { return stride - unreached; }
+  int64_t parts() const { return reached() / phase_count; }
 };
 
-// Output o receives x[i] * w[k] where i * stride + k * dilation = o + before.
-Upsampled upsample(const Dim& size, const Dim& out, const Dim& before, int64_t kernel, int64_t stride,
-                   int64_t dilation) {
-  Upsampled result{.size = size, .out = out, .stride = stride};
-  int64_t common = std::gcd(stride, dilation);
-  result.dilation = dilation / common;
-  result.weight_step = stride / common;
-  // Which weights a phase takes must be known: where the padding is not, outputs are counted from a place at
-  // a multiple of the stride.
-  result.lead = before.is_const() ? Dim(0) : floormod(before, stride);
-  int64_t origin = before.is_const() ? before.value() : 0;
-  Dim skipped = before.is_const() ? Dim(0) : floordiv(before, stride);
-  result.quotients = ceildiv(out + result.lead, stride);
+constexpr int64_t kMostParts = 8;                  // convolutions along one dim
+constexpr int64_t kMostPlaces = int64_t{1} << 20;  // within a stride, that are reached
+constexpr int64_t kLimit = 1024;                   // convolutions of all dims
+
+// Runs of places of which each begins at the first weight that reaches it.
+std::vector<Phases> phases_from(int64_t origin, const Dim& skipped, int64_t kernel, int64_t stride,
+                                int64_t dilation, int64_t weight_step) {
   std::vector<std::pair<int64_t, int64_t>> reached;  // places within a stride, and the first weight there
-  for (int64_t k = 0; k < std::min(kernel, result.weight_step); ++k)
+  for (int64_t k = 0; k < std::min(kernel, weight_step); ++k)
     reached.push_back({((k * dilation - origin) % stride + stride) % stride, k});
   std::sort(reached.begin(), reached.end());
+  std::vector<Phases> result;
   int64_t next = 0;
   auto add = [&](const Phases& phases) {
     next = phases.first + phases.count;
-    if (!result.phases.empty()) {
-      Phases& last = result.phases.back();
+    if (!result.empty()) {
+      Phases& last = result.back();
       if (last.taps == phases.taps && last.newest == phases.newest &&
           last.first_weight + last.count == phases.first_weight) {
         last.count += phases.count;
         return;
       }
     }
-    result.phases.push_back(phases);
+    result.push_back(phases);
   };
   for (auto [first, k] : reached) {
     if (first > next) add({.first = next, .count = first - next});
     add({.first = first,
-         .taps = (kernel - k + result.weight_step - 1) / result.weight_step,
+         .taps = (kernel - k + weight_step - 1) / weight_step,
          .first_weight = k,
          .newest = skipped + (first + origin - k * dilation) / stride});
   }
   if (next < stride) add({.first = next, .count = stride - next});
-
-  // Of one size, so that the results of all can stand side by side in memory.
-  for (const Phases& p : result.phases) result.phase_count = std::gcd(result.phase_count, p.count);
-  std::vector<Phases> parts;
-  for (Phases p : result.phases)
-    for (int64_t end = p.first + p.count; p.first < end; p.first += result.phase_count) {
-      p.count = result.phase_count;
-      parts.push_back(p);
-      p.first_weight += result.phase_count;
-    }
-  result.phases = std::move(parts);
   return result;
+}
+
+// Output o receives x[i] * w[k] where i * stride + k * dilation = o + before.
+Upsampled upsample(const Dim& size, const Dim& out, const Dim& before, int64_t kernel, int64_t stride,
+                   int64_t dilation) {
+  if (size == Dim(1)) stride = 1;  // there is nothing to step to
+  Upsampled result{.size = size, .out = out, .stride = stride};
+  int64_t common = std::gcd(stride, dilation);
+  result.dilation = dilation / common;
+  result.weight_step = stride / common;
+  // Places are counted from the first output, or from one before it at a multiple of the stride: where the
+  // padding is not known, for which weights reach a place must be, and where few places are reached, which
+  // are the first ones then.
+  bool aligned = !before.is_const() || kernel < stride;
+  auto find = [&] {
+    result.lead = aligned ? floormod(before, stride) : Dim(0);
+    result.phases = phases_from(aligned ? 0 : before.value(), aligned ? floordiv(before, stride) : Dim(0),
+                                kernel, stride, dilation, result.weight_step);
+    if (result.phases.back().taps == 0) {
+      result.unreached = result.phases.back().count;
+      result.phases.pop_back();
+    }
+    result.phase_count = 0;
+    for (const Phases& p : result.phases) result.phase_count = std::gcd(result.phase_count, p.count);
+  };
+  find();
+  // Rather than many convolutions one that multiplies a few zeros.
+  if (dilation == 1 && result.parts() > kMostParts) {
+    aligned = true;
+    kernel = (kernel + stride - 1) / stride * stride;
+    find();
+  }
+  result.quotients = ceildiv(out + result.lead, stride);
+  return result;
+}
+
+// Phases of one size, so that the results of all can stand side by side in memory.
+void split(Upsampled& dim) {
+  std::vector<Phases> parts;
+  for (Phases p : dim.phases)
+    for (int64_t end = p.first + p.count; p.first < end; p.first += dim.phase_count) {
+      p.count = dim.phase_count;
+      parts.push_back(p);
+      p.first_weight += dim.phase_count;
+    }
+  dim.phases = std::move(parts);
 }
 
 class Transposed {
@@ -109,15 +144,21 @@ class Transposed {
     for (const Upsampled& d : dims_) split.push_back(d.phase_count);
     split.push_back(channels_out_);
     std::vector<int64_t> order{rank(), 2 * rank() + 1, 3 * rank() + 2};
-    Shape merged{batch(), groups_ * channels_out_}, starts{0, 0}, stops = merged;
+    Shape merged{batch(), groups_ * channels_out_}, starts{0, 0}, stops = merged, reached = merged,
+                                                                  none{0, 0}, unreached = none;
     for (int64_t i = 0; i < rank(); ++i) {
       order.insert(order.end(), {rank() + 1 + i, i, 2 * rank() + 2 + i});
       const Upsampled& d = dims_[static_cast<size_t>(i)];
+      reached.insert(reached.end(), {d.quotients, d.reached()});
+      none.insert(none.end(), {0, 0});
+      unreached.insert(unreached.end(), {0, d.unreached});
       merged.push_back(d.quotients * d.stride);
       starts.push_back(d.lead);
       stops.push_back(d.lead + d.out);
     }
-    y = n_.build.reshape(n_.build.permute(n_.build.reshape(y, split), order), merged);
+    y = n_.build.reshape(n_.build.permute(n_.build.reshape(y, split), order), reached);
+    if (unreached != none) y = n_.build.pad(y, none, unreached);
+    y = n_.build.reshape(y, merged);
     return n_.build.slice(y, starts, stops);
   }
 
@@ -197,10 +238,11 @@ class Transposed {
       taps.push_back(p.taps);
       map.indices.push_back(IndexExpr::axis(i + 1) + IndexExpr::axis(r + 3 + i) * -d.weight_step +
                             (p.first_weight + (p.taps - 1) * d.weight_step));
+      map.guards.push_back({map.indices.back(), 0, n_.shape(weights_)[static_cast<size_t>(i) + 2]});
     }
     arranged.insert(arranged.end(), {channels_out_, channels_in_});
     arranged.insert(arranged.end(), taps.begin(), taps.end());
-    ValueId weights = n_.reshape(n_.build.view(weights_, arranged, map), weight_dims);
+    ValueId weights = n_.reshape(n_.build.view(weights_, arranged, map, 0), weight_dims);
     ValueId y = contract_windows(n_, padded_, weights, w, weight_dims, batch(), groups_);
     std::vector<int64_t> last{0};
     for (int64_t i = 0; i < rank(); ++i) last.push_back(i + 2);
@@ -248,15 +290,19 @@ Status import_conv_transpose(NodeImport& n) {
                      " values");
 
   int64_t channels_out = weight_dims[1] * groups;
+  int64_t parts = 1;
   std::vector<Upsampled> upsampled;
   Shape largest{dims[0], std::max(channels, channels_out)};
   for (size_t i = 0; i < rank; ++i) {
-    constexpr int64_t kLimit = int64_t{1} << 31;
+    constexpr int64_t kMost = int64_t{1} << 31;
     const Dim& size = dims[i + 2];
     int64_t stride = strides[i];
-    if (kernel[i] < 1 || kernel[i] > kLimit || always_lt(kLimit, size) || extra[i] < 0 || extra[i] > kLimit ||
-        (wanted && ((*wanted)[i] < 1 || (*wanted)[i] > kLimit)))
+    if (kernel[i] < 1 || kernel[i] > kMost || always_lt(kMost, size) || extra[i] < 0 || extra[i] > kMost ||
+        (wanted && ((*wanted)[i] < 1 || (*wanted)[i] > kMost)))
       return n.invalid("expected kernel sizes of at least 1 and output padding of at least 0, below 2^31");
+    if (std::min(kernel[i], stride) > kMostPlaces)
+      return n.refuse("expected strides or kernels of at most " + std::to_string(kMostPlaces) + ", found " +
+                      std::to_string(stride) + " and " + std::to_string(kernel[i]));
     int64_t extent = (kernel[i] - 1) * dilations[i] + 1;
     Dim full = (size - 1) * stride + extent + extra[i], before = pads.before[i], after = pads.after[i];
     bool same = auto_pad == "SAME_UPPER" || auto_pad == "SAME_LOWER";
@@ -276,6 +322,11 @@ Status import_conv_transpose(NodeImport& n) {
     if (always_lt(size, 1) || always_lt(out, 1))
       return n.invalid("expected an output of at least one element on spatial dim " + std::to_string(i));
     upsampled.push_back(upsample(size, out, before, kernel[i], stride, dilations[i]));
+    if (parts > kLimit / upsampled.back().parts())
+      return n.refuse("attributes 'strides' and 'dilations': expected at most " + std::to_string(kLimit) +
+                      " places within a stride that sum different inputs, found more");
+    parts *= upsampled.back().parts();
+    split(upsampled.back());
     largest.push_back(size + full + stride);
   }
   if (is_static(largest) && !element_count(static_dims(largest)))

@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <map>
+#include <utility>
 
 #include "graph/interpret.h"
 #include "graph/text.h"
@@ -79,6 +80,19 @@ TEST(Ordered, sorts) {
       "graph @g(%x: f32[31,70]) {\n%n = neg %x : f32[31,70]\n%y = argsort %n {0} : i64[1,70]\nreturn y = "
       "%y\n}");
   expect_same("graph @g(%x: bool[1000]) {\n%y = argsort %x {0} descending : i64[1000]\nreturn y = %y\n}");
+}
+
+// Few of many, which are found without sorting the rest: blocks that end within a line, equal elements, NaN.
+TEST(Ordered, first_of_many) {
+  for (auto [count, kept] : {std::pair{64, 1}, {64, 16}, {65, 16}, {97, 3}, {1000, 250}, {1001, 40}})
+    for (const char* order : {"", " descending"}) {
+      std::string n = std::to_string(count), k = std::to_string(kept);
+      for (const char* dtype : {"f32", "i8", "bool"})
+        expect_same("graph @g(%x: " + std::string(dtype) + "[3," + n + "]) {\n%y = argsort %x {1}" + order +
+                    " : i64[3," + k + "]\nreturn y = %y\n}");
+      expect_same("graph @g(%x: f32[" + n + ",5]) {\n%n = neg %x : f32[" + n + ",5]\n%y = argsort %n {0}" +
+                  order + " : i64[" + k + ",5]\nreturn y = %y\n}");
+    }
 }
 
 TEST(Ordered, scatters) {

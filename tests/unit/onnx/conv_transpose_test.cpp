@@ -82,6 +82,9 @@ TEST(ConvTranspose, windows_and_strides) {
 TEST(ConvTranspose, weights_that_reach_few_places) {
   expect_spread({2, 2, 5, 2, 1, 0, 2}, {3, 3, 6, 4, 2, 1, 1});
   expect_spread({1, 1, 3, 1, 0, 0, 0}, {2, 1, 4, 1, 3, 0, 0});
+  expect_spread({2, 5, 11, 2, 3, 0, 0}, {3, 19, 9, 1, 4, 3, 1});
+  expect_spread({2, 4, 6, 3, 1, 2, 0}, {3, 17, 16, 1, 8, 0, 0});
+  expect_spread({1, 2, 1000000, 1, 1, 0, 0}, {2, 2, 3000, 1, 5, 2900, 0});
   expect_spread({4, 16, 8, 1, 4, 4, 0}, {1, 7, 2, 1, 3, 3, 1});
 }
 
