@@ -93,6 +93,24 @@ std::vector<int64_t> output_order(const Contraction& c) {
   return order;
 }
 
+// Whether operand a or b of bytes, which is not packed, is better copied into its own order: its last dim is
+// summed over, so that four products are taken at a time then, for enough columns.
+bool copy_for_dots(const Graph& graph, const Node& node, const ContractionPlan& plan, int operand) {
+  constexpr int64_t kFewestColumns = 32;
+  const Contraction& c = node.attributes.contraction;
+  if (plan.dot > 1 || !plan.packed || plan.elementwise || c.accumulator != DType::kI32 ||
+      !is_byte(graph.dtype(node.inputs[0])) || !is_byte(graph.dtype(node.inputs[1])) ||
+      !always_le(kFewestColumns, plan.axes[plan.vector_axis].extent))
+    return false;
+  const std::vector<IndexExpr>& map = operand == 0 ? c.a : c.b;
+  int axes = static_cast<int>(c.axes.size());
+  std::optional<AffineForm> last = as_affine(map.back(), axes);
+  if (!last) return false;
+  for (int i = 0; i < axes; ++i)
+    if (c.axes[i].reduction && !(c.axes[i].extent == Dim(1)) && last->coefficients[i] == Dim(1)) return true;
+  return false;
+}
+
 // The whole contraction as an elementwise product and a sum, for shapes without an axis to vectorise.
 ValueId product_and_sum(GraphBuilder& build, const Contraction& c, ValueId a, ValueId b) {
   Shape domain;
@@ -190,6 +208,8 @@ Expected<Graph> materialize_operands(const Graph& original, const Target& target
       inputs[operand] = r.build.permute(inputs[operand], order);
       copy(operand);
     }
+    int moving = plan.swapped ? 1 : 0;
+    if (!target.is_gpu() && !target.firmware && copy_for_dots(graph, node, plan, moving)) copy(moving);
     return r.build.contract(inputs[0], inputs[1], std::move(contraction));
   };
   return rewrite(graph, rule);

@@ -76,6 +76,19 @@ const Case kCases[] = {
      "  %w = constant i8[9,53] {#477}\n"
      "  %y = contract %x, %w axes(m: 35, n: 53 | k: 9) a[m, k] b[k, n] out[n, m] acc i32 : i32[53,35]\n"
      "  return y = %y\n}\n"},
+    {"conv1x1_of_bytes",
+     "graph @g(%x: u8[2,24,7,5]) {\n"
+     "  %w = constant i8[53,24,1,1] {#1272}\n"
+     "  %y = contract %x, %w axes(n: 2, o: 53, y: 7, x: 5 | c: 24) a[n, c, y, x] b[o, c, 0, 0] out[n, o, y, "
+     "x] "
+     "acc i32 : i32[2,53,7,5]\n"
+     "  return y = %y\n}\n"},
+    {"gemm_of_turned_operand_of_bytes",
+     "graph @g(%x: i8[26,35]) {\n"
+     "  %t = permute %x {1, 0} : i8[35,26]\n"
+     "  %w = constant i8[26,53] {#1378}\n"
+     "  %y = contract %t, %w axes(m: 35, n: 53 | k: 26) a[m, k] b[k, n] out[m, n] acc i32 : i32[35,53]\n"
+     "  return y = %y\n}\n"},
     {"conv3x3_of_few_channels",
      "graph @g(%x: f32[2,3,17,45]) {\n"
      "  %p = pad %x [0:0, 0:0, 1:1, 1:1] fill 0 : f32[2,3,19,47]\n"
