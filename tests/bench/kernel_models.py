@@ -3,7 +3,8 @@
 
     kernel_models.py FOLDER NETWORK.onnx…
 
-Matrix products with constant weights and between activations, row-wise operators, poolings, operators that move elements, and
+Matrix products with constant weights and between activations, row-wise operators, poolings, operators that move elements,
+transposed convolutions, the largest elements of rows, 1x1 convolutions of bytes, and
 every distinct convolution of the networks (with bias and Relu). Each goes to FOLDER/NAME.onnx. Needs Debian's python3-onnx.
 """
 import json
@@ -30,9 +31,9 @@ class Folder:
         self.path, self.kernels = path, []
         os.makedirs(path, exist_ok=True)
 
-    def add(self, name, group, nodes, inputs, output, weights, flops, moved_bytes):
+    def add(self, name, group, nodes, inputs, output, weights, flops, moved_bytes, dtype=TensorProto.FLOAT):
         def values(shapes):
-            return [helper.make_tensor_value_info(n, TensorProto.FLOAT, s) for n, s in shapes.items()]
+            return [helper.make_tensor_value_info(n, dtype, s) for n, s in shapes.items()]
         graph = helper.make_graph(nodes, name, values(inputs), values(output), weights)
         model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)])
         model.ir_version = 8
@@ -80,6 +81,38 @@ def movement(folder, name, op, image, result, constants=(), **attributes):
     folder.add(f"{name}_" + "x".join(map(str, image[1:])), "movement", [helper.make_node(op, ["x", *operands], ["y"], **attributes)],
                {"x": image}, {"y": result}, [numpy_helper.from_array(a, n) for n, a in arrays.items()], 0,
                4 * (math.prod(image) + math.prod(result)))
+
+
+def transposed(folder, image, channels, window, stride, pad=0, extra=0, groups=1):
+    """A ConvTranspose with bias of a square window."""
+    weights = [image[1], channels // groups, window, window]
+    sides = [(image[d] - 1) * stride + window + extra - 2 * pad for d in (2, 3)]
+    result, fan_in = [image[0], channels, *sides], image[1] // groups * math.ceil(window / stride) ** 2
+    name = f"transposed_{image[1]}x{image[2]}x{image[3]}_{window}x{window}_{channels}_s{stride}" + (f"_g{groups}" if groups != 1 else "")
+    node = helper.make_node("ConvTranspose", ["x", "w", "b"], ["y"], strides=[stride] * 2, pads=[pad] * 4,
+                            output_padding=[extra] * 2, group=groups)
+    folder.add(name, "transposed", [node], {"x": image}, {"y": result}, [constant("w", weights, fan_in), constant("b", [channels], 1)],
+               2 * math.prod(image) * channels // groups * window * window,
+               4 * (math.prod(image) + math.prod(weights) + math.prod(result)))
+
+
+def top(folder, shape, count):
+    """The largest elements of each row."""
+    folder.add("top_" + "x".join(map(str, shape)) + f"_{count}", "top", [helper.make_node("TopK", ["x", "k"], ["y", "i"])], {"x": shape},
+               {"y": [*shape[:-1], count]}, [numpy_helper.from_array(np.array([count], np.int64), "k")], 0,
+               4 * (math.prod(shape) + 3 * math.prod(shape[:-1]) * count))
+
+
+def bytes_1x1(folder, image, channels):
+    """A QLinearConv of one position, which stands alone: channels first, so that what is summed lies apart."""
+    values = {"w": RNG.integers(-127, 128, (channels, image[1], 1, 1)).astype(np.int8), "x_scale": np.float32(0.02),
+              "x_zero": np.uint8(128), "w_scale": np.float32(0.01), "w_zero": np.int8(0), "y_scale": np.float32(0.05),
+              "y_zero": np.uint8(120)}
+    node = helper.make_node("QLinearConv", ["x", "x_scale", "x_zero", "w", "w_scale", "w_zero", "y_scale", "y_zero"], ["y"])
+    result = [image[0], channels, *image[2:]]
+    folder.add(f"bytes_{image[1]}x{image[2]}x{image[3]}_1x1_{channels}", "bytes", [node], {"x": image}, {"y": result},
+               [numpy_helper.from_array(np.array(v), n) for n, v in values.items()], 2 * math.prod(result) * image[1],
+               math.prod(image) + math.prod(result) + image[1] * channels, dtype=TensorProto.UINT8)
 
 
 def layers(network):
@@ -140,6 +173,17 @@ def main(path, networks):
     movement(folder, "tile", "Tile", image, [1, 64, 56, 112], [np.array([1, 1, 1, 2], np.int64)])
     for mode in ("nearest", "linear", "cubic"):
         movement(folder, f"resize_{mode}", "Resize", image, [1, 64, 112, 112], [None, np.array([1, 1, 2, 2], np.float32)], mode=mode)
+    transposed(folder, [1, 64, 64, 64], 32, 2, 2)
+    transposed(folder, [1, 64, 56, 56], 64, 3, 2, pad=1, extra=1)
+    transposed(folder, [1, 64, 56, 56], 64, 4, 2, pad=1)
+    transposed(folder, [1, 512, 4, 4], 256, 4, 2, pad=1)
+    transposed(folder, [1, 32, 64, 64], 3, 5, 2, pad=2, extra=1)
+    transposed(folder, [1, 21, 28, 28], 21, 16, 8, pad=4)
+    transposed(folder, [1, 64, 28, 28], 64, 4, 2, pad=1, groups=64)
+    for shape, count in (([64, 1000], 5), ([1, 8400], 300), ([1, 10000], 100), ([1, 20000], 1000)):
+        top(folder, shape, count)
+    for side, channels in ((56, (64, 256)), (28, (128, 128)), (7, (512, 128))):
+        bytes_1x1(folder, [1, channels[0], side, side], channels[1])
     for network in networks:
         name = os.path.basename(os.path.dirname(network)).replace("ncnn_", "")
         for layer in layers(network):
