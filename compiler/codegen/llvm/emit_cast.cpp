@@ -4,6 +4,8 @@
 #include <llvm/IR/IntrinsicInst.h>
 #include <llvm/IR/PatternMatch.h>
 
+#include <cmath>
+
 #include "codegen/llvm/expand_instructions.h"
 #include "codegen/llvm/kernel_emitter.h"
 #include "support/diagnostic.h"
@@ -96,6 +98,22 @@ KernelEmitter::Value* KernelEmitter::apart_from_products(Value* x) {
 KernelEmitter::Value* KernelEmitter::float_to_integer(Value* x, DType to) {
   if (bit_width(to) < 32) return float_to_narrow_integer(x, to);
   llvm::Type* type = x->getType()->getWithNewType(element_type(to));
+  // SSE has no conversion to 64 bits of more than one element.
+  constexpr unsigned kAvxBits = 256;
+  int bits = bit_width(to);
+  bool converts = isa_.x86 && type->isVectorTy() && is_signed_integer(to) &&
+                  (bits == 32 || x->getType()->getPrimitiveSizeInBits() >= kAvxBits);
+  if (converts) {
+    // LLVM takes saturating vectors apart. What the conversion makes of elements out of range is not used.
+    llvm::APInt highest = llvm::APInt::getSignedMaxValue(bits), lowest = llvm::APInt::getSignedMinValue(bits);
+    Value* limit = llvm::ConstantFP::get(x->getType(), std::ldexp(1.0, bits - 1));
+    Value* result = builder_.CreateFPToSI(x, type);
+    result = builder_.CreateSelect(builder_.CreateFCmpOGE(x, limit), llvm::ConstantInt::get(type, highest),
+                                   result);
+    result = builder_.CreateSelect(builder_.CreateFCmpOLT(x, builder_.CreateFNeg(limit)),
+                                   llvm::ConstantInt::get(type, lowest), result);
+    return builder_.CreateSelect(builder_.CreateFCmpUNO(x, x), llvm::Constant::getNullValue(type), result);
+  }
   auto id = is_signed_integer(to) ? llvm::Intrinsic::fptosi_sat : llvm::Intrinsic::fptoui_sat;
   return builder_.CreateIntrinsic(id, {type, x->getType()}, {apart_from_products(x)});
 }
