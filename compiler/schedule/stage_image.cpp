@@ -67,9 +67,11 @@ constexpr int64_t kLargestStageBytes = 64 << 10;  // of scratch
 StagedImages staged_images(const Target& target) {
   // Vectors of elements that far apart are loaded whole and shuffled, into scratch: firmware's stacks are
   // short, and the invocations of a GPU have none in common.
-  constexpr int64_t kLargestStep = 4;
+  constexpr int64_t kLargestStep = 4, kFewestDotColumns = 32;
   if (target.is_gpu() || target.firmware || target.lanes(4) == 1) return {};
-  return {.largest_step = kLargestStep, .most_bytes = kLargestStageBytes};
+  return {.largest_step = kLargestStep,
+          .most_bytes = kLargestStageBytes,
+          .fewest_dot_columns = kFewestDotColumns};
 }
 
 std::optional<ContractionPlan::Image> stage_image(const std::vector<ContractionPlan::Axis>& axes, int vector,

@@ -97,7 +97,9 @@ bool runs_as_fast_as_it_stands(const Graph& graph, const Node& node, const Stage
     for (size_t d = 0; d < c.a.size(); ++d) (d == 1 ? mixes_channels : windows) |= uses_axis(c.a[d], i);
   }
   // Four channels of bytes are multiplied at a time where they lie together.
-  if (!windows) return !(mixes_channels && is_byte(graph.dtype(node.inputs[0])));
+  if (!windows)
+    return images.fewest_dot_columns == 0 || !mixes_channels || !is_byte(graph.dtype(node.inputs[0])) ||
+           !always_le(images.fewest_dot_columns, graph.shape(node.inputs[1])[0]);
   std::optional<AffineForm> last = as_affine(c.a.back(), axes);
   if (!last || (mixes_channels && !has_few_channels(graph, node, images))) return false;
   Dim step = 1;

@@ -94,6 +94,8 @@ Expected<Graph> compose_views(const Graph& graph);
 struct StagedImages {
   int64_t largest_step = 1;  // of windows along rows
   int64_t most_bytes = 0;
+  // Results of a pixel for which a product of bytes has its image put in another order; 0: none are enough.
+  int64_t fewest_dot_columns = 0;
 };
 Expected<Graph> choose_channels_last(const Graph& graph, const StagedImages& images);
 
