@@ -1,5 +1,6 @@
 // ConvTranspose of any rank, group, stride and dilation: for every place within a stride a convolution of
-// stride 1 with those weights that reach it, and the interleaving of the results. No zeros are multiplied.
+// stride 1 with those weights that reach it, and the interleaving of the results, instead of one convolution
+// of an image with zeros between its elements.
 #include <algorithm>
 #include <numeric>
 #include <utility>
@@ -189,7 +190,7 @@ class Transposed {
     padded_ = n_.build.view(x_, shape, map, 0);
   }
 
-  // The phases of all dims, those of the last one first.
+  // Every choice of one element of `phases` for each dim, that of the last dim changing fastest.
   void convolve_all(std::vector<const Phases*>& chosen, std::vector<ValueId>& parts) {
     if (chosen.size() == rank_) {
       parts.push_back(convolve_phases(chosen));
