@@ -296,23 +296,33 @@ struct Summary {
   double min = 0, max = 0, mean = 0;
 };
 
+// `value`: the i-th as a number.
+template <class Value>
+void summarize_values(Summary* s, const Value& value) {
+  double sum = 0, min = INFINITY, max = -INFINITY;
+  for (uint64_t i = 0; i < s->count; ++i) {
+    double v = value(i);
+    if (!std::isfinite(v)) {
+      ++s->not_finite;
+      continue;
+    }
+    min = std::min(min, v);
+    max = std::max(max, v);
+    sum += v;
+  }
+  if (s->not_finite == s->count) return;
+  s->min = min, s->max = max, s->mean = sum / static_cast<double>(s->count - s->not_finite);
+}
+
 Summary summarize(const HostTensor& tensor) {
   Summary s;
   s.count = quernel::tensor_file::element_count(tensor.shape).value_or(0);
-  double sum = 0;
-  uint64_t finite = 0;
-  for (uint64_t i = 0; i < s.count; ++i) {
-    double v = value_at(tensor, i);
-    if (!std::isfinite(v)) {
-      ++s.not_finite;
-      continue;
-    }
-    s.min = finite == 0 ? v : std::min(s.min, v);
-    s.max = finite == 0 ? v : std::max(s.max, v);
-    sum += v;
-    ++finite;
-  }
-  if (finite > 0) s.mean = sum / static_cast<double>(finite);
+  if (tensor.dtype == QNL_F32)  // most outputs: a loop without choices
+    summarize_values(&s, [floats = reinterpret_cast<const float*>(tensor.bytes.data())](uint64_t i) {
+      return static_cast<double>(floats[i]);
+    });
+  else
+    summarize_values(&s, [&](uint64_t i) { return value_at(tensor, i); });
   return s;
 }
 
