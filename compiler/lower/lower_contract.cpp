@@ -292,6 +292,12 @@ class Lowering {
     return result;
   }
 
+  // The position on the window's axis.
+  Expr window_step(const Steps& k, const schedule::Slide& s) const {
+    auto axis = std::find(plan_.reduction_axes.begin(), plan_.reduction_axes.end(), s.window);
+    return loop::var_ref(k.loops[static_cast<size_t>(axis - plan_.reduction_axes.begin())].first);
+  }
+
   // What a position on a reduction axis adds to the place in a.
   Expr offset_in_a(int axis, const Expr& position) const {
     return staged_a() ? staged_->window_offset(axis, position) : position * at(plan_.axes[axis].a);
@@ -346,16 +352,67 @@ class Lowering {
 
   // The tile at that place; grid axes, column tile, row tile.
   Stmt tile(std::vector<Expr> place) {
-    if (!rest_) return present_tile(place);
+    if (!rest_) return clipped_tile(place);
     Expr& column_tile = place[place.size() - 2];
     Dim last = schedule::column_tile_count(plan_) - 1;
     Expr is_whole = loop::binary(BinaryOp::k_lt, column_tile, at(last));
-    Stmt whole = last == Dim(0) ? nullptr : present_tile(place);
+    Stmt whole = last == Dim(0) ? nullptr : clipped_tile(place);
     column_tile = at(last);
     RegisterTile others = std::exchange(tile_, RegisterTile(plan_, *rest_));
-    Stmt rest = present_tile(place);
+    Stmt rest = clipped_tile(place);
     tile_ = others;
     return whole ? loop::if_then(is_whole, whole, rest) : rest;
+  }
+
+  // Tiles some of whose windows reach beyond the image have code of their own, for their number is known there, and
+  // with it which steps of which rows see elements.
+  Stmt clipped_tile(std::vector<Expr> place) {
+    const schedule::Slide* along = clipped_rows();
+    if (!along) return present_tile(place);
+    Expr tile = place.back();
+    int64_t rows = rows_.value(), m = plan_.tile_m, tiles = (rows + m - 1) / m, others = tiles;
+    int64_t window = (plan_.axes[along->window].extent.value() - 1) * along->window_step;
+    std::vector<std::pair<int64_t, Stmt>> ends;
+    for (int64_t t = 0; t < tiles; ++t) {
+      int64_t first = t * m, last = first + m - 1;
+      if (first * along->step >= along->begin && last * along->step + window < along->end && last < rows) continue;
+      place.back() = index(t);
+      clips_rows_ = true;
+      ends.emplace_back(t, present_tile(place));
+      clips_rows_ = false;
+      --others;
+    }
+    place.back() = tile;
+    Stmt stmt = others > 0 ? present_tile(place) : nullptr;
+    for (auto& [t, end] : ends)
+      stmt = stmt ? loop::if_then(loop::binary(BinaryOp::k_eq, tile, index(t)), end, stmt) : end;
+    return stmt;
+  }
+
+  // Windows along the rows of tiles, where they are clipped.
+  const schedule::Slide* clipped_rows() const {
+    for (const schedule::Slide& s : plan_.clipped)
+      if (!plan_.row_axes.empty() && s.position == plan_.row_axes.back()) return &s;
+    return nullptr;
+  }
+  // Where step `k` of a window sees an element for row m of the present tile; null: always, as far as rows go.
+  Expr sees(const schedule::Slide& s, const Expr& m, const Expr& k) const {
+    Expr row = first_row_ + m, element = row * index(s.step) + k * index(s.window_step);
+    Expr inside = loop::binary(BinaryOp::k_and, loop::binary(BinaryOp::k_le, index(s.begin), element),
+                               loop::binary(BinaryOp::k_lt, element, index(s.end)));
+    return loop::binary(BinaryOp::k_and, inside, loop::binary(BinaryOp::k_lt, row, at(rows_)));
+  }
+  // A loop over the steps of a window, those that see elements from `position`.
+  Stmt clipped_loop(const schedule::Slide& s, const loop::Var& k, const Expr& position, const Stmt& body) const {
+    auto steps_to = [&](int64_t bound) {  // of the window, before the first that sees element `bound` or one after it
+      Expr before = index(bound + s.window_step - 1) - position * index(s.step);
+      Expr steps = loop::binary(BinaryOp::k_idiv, loop::binary(BinaryOp::k_max, before, index(0)), index(s.window_step));
+      return loop::binary(BinaryOp::k_min, steps, at(plan_.axes[s.window].extent));
+    };
+    loop::Var first = index_var("first"), i = index_var("i");
+    Stmt step = loop::block({loop::let(k, loop::var_ref(first) + loop::var_ref(i)), body});
+    Expr count = steps_to(s.end) - loop::var_ref(first);
+    return loop::block({loop::let(first, steps_to(s.begin)), loop::for_loop(i, count, AxisKind::kReduction, step)});
   }
 
   Stmt present_tile(const std::vector<Expr>& place) {
@@ -365,6 +422,7 @@ class Lowering {
     Expr column_tile = place[place.size() - 2], first_row = place.back() * index(plan_.tile_m);
     if (begin_row_) first_row = begin_row_ + first_row;
     Expr first_column = column_tile * index(plan_.tile_n());
+    first_row_ = first_row, positions_ = base;
 
     loop::Buffer acc =
         local_buffer("acc", accumulator_dtype_, plan_.tile_m * plan_.tile_n(), loop::Scope::kRegister);
@@ -494,7 +552,11 @@ class Lowering {
                              loop::dot(word_of_byte(a_buffer_, a), word_of_byte(b_buffer_, b), sum));
         return loop::store(acc, slot, loop::mul_acc(a, b, sum));
       };
-      if (plan_.elementwise) return for_columns([&](Expr n) { return multiply(n, element_of_a(m, n)); });
+      if (plan_.elementwise) {
+        Stmt row = for_columns([&](Expr n) { return multiply(n, element_of_a(m, n)); });
+        const schedule::Slide* along = clips_rows_ ? clipped_rows() : nullptr;
+        return along ? loop::if_then(sees(*along, m, window_step(k, *along)), row) : row;
+      }
       loop::Var a = fresh_var("a", {accumulator_dtype_, 1});
       Stmt element = loop::let(a, element_of_a(m, nullptr));
       return loop::block({element, for_columns([&](Expr n) { return multiply(n, loop::var_ref(a)); })});
@@ -580,9 +642,18 @@ class Lowering {
     };
     Stmt stmt = step(k, acc, element_of_a, b_base, first_column);
     Dim copies = 1;
+    const schedule::Slide* along = clipped_rows();
     for (size_t i = k.loops.size(); i-- > 0;) {
+      auto clipped = std::find_if(plan_.clipped.begin(), plan_.clipped.end(), [&](const schedule::Slide& s) {
+        return s.window == plan_.reduction_axes[i] && &s != along;
+      });
+      if (clipped != plan_.clipped.end()) {
+        stmt = clipped_loop(*clipped, k.loops[i].first, positions_[clipped->position], stmt);
+        continue;
+      }
       copies = copies * k.loops[i].second;
       bool unroll = plan_.elementwise && copies.is_const() && copies.value() <= schedule::kUnrolledSteps;
+      if (along && clips_rows_) unroll |= along->window == plan_.reduction_axes[i];
       if (staged_b())
         unroll = plan_.staged->columns.window == plan_.reduction_axes[i] && plan_.staged->columns.step > 1;
       stmt = loop::for_loop(k.loops[i].first, at(k.loops[i].second),
@@ -606,6 +677,9 @@ class Lowering {
   Dim rows_ = 1, columns_ = 1;
   Expr begin_row_, end_row_;  // of the present block of rows; no beginning: the first
   bool partial_rows_ = false;
+  Expr first_row_;               // of the present tile
+  std::vector<Expr> positions_;  // of the present tile on the plan's axes
+  bool clips_rows_ = false;      // the present tile's number is known, and windows of some rows are clipped
   loop::Buffer gathered_;              // the present column of b where it has been put together
   std::optional<SharedRows> shared_;   // of the present tile
   std::optional<StagedImage> staged_;  // the present rows of a or b where they have been

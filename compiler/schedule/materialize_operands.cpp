@@ -176,9 +176,13 @@ Expected<Graph> materialize_operands(const Graph& original, const Target& target
     }
     // Padding of zeros may be left to the kernel.
     auto readable = [](const OperandAccess& a) { return a.direct() || (a.affine && a.fill == 0); };
-    bool staged = readable(access[0]) && readable(access[1]) && plan_of().staged;
+    bool by_kernel = false;
+    if (readable(access[0]) && readable(access[1])) {
+      ContractionPlan plan = plan_of();
+      by_kernel = plan.staged || !plan.clipped.empty();
+    }
     for (int i = 0; i < 2; ++i)
-      if (!access[i].direct() && !staged) {
+      if (!access[i].direct() && !by_kernel) {
         copy(i);
         dims[i] = graph.shape(access[i].base);
       }

@@ -116,7 +116,12 @@ std::vector<Candidate> candidates(const std::vector<Axis>& axes, int i, const Op
         result.push_back({i, swapped, true, false, -1, 1.2 * vectors + (is_one(v.out) ? 0 : 2 * stores)});
       continue;
     }
-    if (!a.guards.empty()) continue;
+    if (!a.guards.empty()) {
+      std::vector<int> rows;
+      for (size_t r = 0; r < axes.size(); ++r)
+        if (is_row(axes[r])) rows.push_back(static_cast<int>(r));
+      if (!is_one(a_stride) || !clip_windows(axes, rows, a, target)) continue;
+    }
     Candidate c{i, swapped, !is_zero(a_stride), b.constant, -1, vectors};
     if (c.elementwise || !has_rows) c.cost *= 1.5;  // a load for each multiply-add
     if (bytes && c.packed && !c.elementwise && std::any_of(axes.begin(), axes.end(), [&](const Axis& axis) {
@@ -480,13 +485,20 @@ ContractionPlan plan_contraction(const Contraction& contraction, const OperandSt
       plan.staged = stage_image(axes, plan.vector_axis, plan.grid_axes, b, 1, target);
   }
 
+  if (plan.elementwise && !plan.staged) {
+    const OperandStrides& a = plan.swapped ? y : x;
+    if (!a.guards.empty())
+      if (auto slides = clip_windows(axes, plan.row_axes, a, target)) plan.clipped = *std::move(slides);
+  }
+  bool windows_apart = plan.staged || !plan.clipped.empty();  // their axes are what guards are about
+
   // Columns that "a" does not see join the vector axis.
   auto fits_b = [&](const Axis& outer, const Axis& inner) {
     return plan.packed || outer.b == inner.b * inner.extent;
   };
   auto fits_a = [](const Axis& outer, const Axis& inner) { return outer.a == inner.a * inner.extent; };
   auto fits_out = [](const Axis& outer, const Axis& inner) { return outer.out == inner.out * inner.extent; };
-  if (plan.vector_axis >= 0 && !plan.staged) {
+  if (plan.vector_axis >= 0 && !windows_apart) {
     while (!plan.grid_axes.empty()) {
       int outer = plan.grid_axes.back();
       if (!fits_a(axes[outer], axes[plan.vector_axis]) || !fits_b(axes[outer], axes[plan.vector_axis]) ||
@@ -501,7 +513,7 @@ ContractionPlan plan_contraction(const Contraction& contraction, const OperandSt
   plan.integers = is_integer(contraction.accumulator);
   choose_dot(plan, plan.swapped ? y.dtype : x.dtype, plan.swapped ? x.dtype : y.dtype,
              contraction.accumulator, target);
-  if (!plan.staged) {
+  if (!windows_apart) {
     coalesce(axes, plan.reduction_axes,
              [&](const Axis& o, const Axis& i) { return fits_a(o, i) && fits_b(o, i); });
     coalesce(axes, plan.row_axes,

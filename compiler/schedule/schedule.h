@@ -75,6 +75,9 @@ struct ContractionPlan {
     std::vector<int> planes;  // further reduction axes: images that a sum sees, each in lines of its own
   };
   std::optional<Image> staged;
+  // Where a is elementwise and lies as vectors read it, but windows reach beyond the image: those slides of which
+  // only what sees elements is summed. Their positions are grid axes, or the one axis of rows.
+  std::vector<Slide> clipped;
   bool integers = false;  // what is added up
   bool packed = false;    // "b" is a constant, packed to [grid axes][panel][reduction][panel_n]
   // 4: a step of the sum takes four neighbours along the last reduction axis, of one byte each, as words of
@@ -422,7 +425,7 @@ struct OperandStrides {
   std::vector<int> dim;
   Shape step;
   Shape dim_strides;
-  std::vector<IndexGuard> guards;  // outside of which elements are zero; only staged operands have any
+  std::vector<IndexGuard> guards;  // outside of which elements are zero; only staged and clipped operands have any
 };
 OperandStrides operand_strides(const Graph& graph, const OperandAccess& access, const Shape& dim_strides,
                                const Dim& offset, size_t axes);

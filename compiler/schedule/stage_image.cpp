@@ -59,6 +59,10 @@ int64_t staged_rows(const Slide& slide, const std::vector<Axis>& axes, int64_t r
   int64_t window = slide.window < 0 ? 1 : axes[slide.window].extent.value();
   return (rows - 1) * slide.step + (window - 1) * slide.window_step + 1;
 }
+// Elements that all windows see.
+int64_t window_reach(const Slide& slide, const std::vector<Axis>& axes) {
+  return staged_rows(slide, axes, axes[slide.position].extent.value());
+}
 
 constexpr int64_t kLargestStageBytes = 64 << 10;  // of scratch
 
@@ -108,6 +112,33 @@ std::optional<ContractionPlan::Image> stage_image(const std::vector<ContractionP
   if (planes * staged_rows(*down, axes, least) * line * element_size(image.dtype) > kLargestStageBytes)
     return std::nullopt;
   return staged;
+}
+
+std::optional<std::vector<Slide>> clip_windows(const std::vector<Axis>& axes, const std::vector<int>& rows,
+                                               const OperandStrides& a, const Target& target) {
+  // Tiles at the ends of a row have code of their own, which firmware has no room for.
+  constexpr int64_t kMostClipped = 8, kWidestWindow = 16;
+  if (target.is_gpu() || target.firmware) return std::nullopt;
+  std::vector<Slide> slides;
+  for (int axis : rows) {
+    std::optional<Slide> slide = slide_along(axes, axis, a);
+    if (!slide || slide->window < 0) continue;
+    slides.push_back(*slide);
+  }
+  for (const IndexGuard& guard : a.guards)
+    if (std::none_of(slides.begin(), slides.end(),
+                     [&](Slide& slide) { return apply_guard(guard, axes, a, slide); }))
+      return std::nullopt;
+  std::erase_if(slides, [&](const Slide& s) { return s.begin == 0 && s.end == window_reach(s, axes); });
+  for (const Slide& s : slides) {
+    int64_t beyond = window_reach(s, axes) - s.end, positions = axes[s.position].extent.value();
+    if (axes[s.window].extent.value() > kWidestWindow) return std::nullopt;
+    if (s.begin > kMostClipped * s.step || beyond > kMostClipped * s.step) return std::nullopt;
+    // Every position sees some of the image.
+    int64_t window = (axes[s.window].extent.value() - 1) * s.window_step;
+    if (window < s.begin || (positions - 1) * s.step >= s.end) return std::nullopt;
+  }
+  return slides;
 }
 
 }  // namespace quernel::schedule

@@ -1,4 +1,5 @@
-// Convolutions whose image is put together in scratch: which are, and how their windows slide.
+// Convolutions whose windows reach beyond the image, or step over its elements: how they slide, which images are put
+// together in scratch, and which windows are clipped.
 #pragma once
 
 #include <optional>
@@ -20,5 +21,11 @@ StagedImages staged_images(const Target& target);
 std::optional<ContractionPlan::Image> stage_image(const std::vector<ContractionPlan::Axis>& axes, int vector,
                                                   const std::vector<int>& rows, const OperandStrides& image,
                                                   int at_once, const Target& target);
+
+// Windows of operand `a` that reach beyond the image along some of the output axes `rows`: how they slide, one for
+// each guard's axis. Nothing where the operand has other guards, or windows reach further than a kernel tells apart.
+std::optional<std::vector<Slide>> clip_windows(const std::vector<ContractionPlan::Axis>& axes,
+                                               const std::vector<int>& rows, const OperandStrides& a,
+                                               const Target& target);
 
 }  // namespace quernel::schedule
