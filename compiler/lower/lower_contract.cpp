@@ -52,6 +52,7 @@ class Lowering {
     single_bytes_ = plan_.elementwise && accumulator_dtype_ == DType::kI32 &&
                     multiplies_bytes(a_buffer_, b_buffer_, c_.target);
     rest_ = schedule::rest_of_columns(plan_, context.target);
+    along_ = schedule::windows_along_rows(plan_);
   }
 
   void run() {
@@ -62,13 +63,29 @@ class Lowering {
     outer.push_back(schedule::column_tile_count(plan_));
     if (gathers_columns(rows_)) return gathered_rows(outer);
     outer.push_back(ceildiv(rows_, plan_.tile_m));
-    bool by_columns = plan_.order == schedule::TileOrder::kColumns;
-    if (by_columns) std::swap(outer[outer.size() - 2], outer.back());
+    size_t columns = outer.size() - 2, place = place_of_columns();
+    auto move = [](auto& axes, size_t from, size_t to) {
+      auto value = axes[from];
+      axes.erase(axes.begin() + static_cast<std::ptrdiff_t>(from));
+      axes.insert(axes.begin() + static_cast<std::ptrdiff_t>(to), value);
+    };
+    move(outer, columns, place);
     int64_t tile_work = schedule::reduction_count(plan_).estimate() * plan_.tile_m * plan_.tile_n();
     c_.kernel.body = outer_loops(c_, outer, tile_work, plan_.group_work, [&](std::vector<Expr> at) {
-      if (by_columns) std::swap(at[at.size() - 2], at.back());
+      move(at, place, columns);
       return tile(at);
     });
+  }
+
+  // Which of the loops over grid axes, columns and rows is the one over columns: the last of all, or the last before
+  // those that walk what a column is used for.
+  size_t place_of_columns() const {
+    size_t grid = plan_.grid_axes.size();
+    if (plan_.order == schedule::TileOrder::kColumns) return grid + 1;
+    for (size_t i = 0; i < grid; ++i)
+      for (const schedule::Slide& s : plan_.windows)
+        if (s.position == plan_.grid_axes[i]) return i;
+    return grid;
   }
 
   // The tiles of a block of rows, column by column.
@@ -292,12 +309,6 @@ class Lowering {
     return result;
   }
 
-  // The position on the window's axis.
-  Expr window_step(const Steps& k, const schedule::Slide& s) const {
-    auto axis = std::find(plan_.reduction_axes.begin(), plan_.reduction_axes.end(), s.window);
-    return loop::var_ref(k.loops[static_cast<size_t>(axis - plan_.reduction_axes.begin())].first);
-  }
-
   // What a position on a reduction axis adds to the place in a.
   Expr offset_in_a(int axis, const Expr& position) const {
     return staged_a() ? staged_->window_offset(axis, position) : position * at(plan_.axes[axis].a);
@@ -352,34 +363,33 @@ class Lowering {
 
   // The tile at that place; grid axes, column tile, row tile.
   Stmt tile(std::vector<Expr> place) {
-    if (!rest_) return clipped_tile(place);
+    if (!rest_) return windows_tile(place);
     Expr& column_tile = place[place.size() - 2];
     Dim last = schedule::column_tile_count(plan_) - 1;
     Expr is_whole = loop::binary(BinaryOp::k_lt, column_tile, at(last));
-    Stmt whole = last == Dim(0) ? nullptr : clipped_tile(place);
+    Stmt whole = last == Dim(0) ? nullptr : windows_tile(place);
     column_tile = at(last);
     RegisterTile others = std::exchange(tile_, RegisterTile(plan_, *rest_));
-    Stmt rest = clipped_tile(place);
+    Stmt rest = windows_tile(place);
     tile_ = others;
     return whole ? loop::if_then(is_whole, whole, rest) : rest;
   }
 
-  // Tiles some of whose windows reach beyond the image have code of their own, for their number is known there, and
-  // with it which steps of which rows see elements.
-  Stmt clipped_tile(std::vector<Expr> place) {
-    const schedule::Slide* along = clipped_rows();
-    if (!along) return present_tile(place);
+  // Tiles some of whose windows reach beyond the image, or that have fewer rows, have code of their own: their number
+  // is known there, and with it which steps of which rows there are.
+  Stmt windows_tile(std::vector<Expr> place) {
+    if (!along_) return present_tile(place);
     Expr tile = place.back();
     int64_t rows = rows_.value(), m = plan_.tile_m, tiles = (rows + m - 1) / m, others = tiles;
-    int64_t window = (plan_.axes[along->window].extent.value() - 1) * along->window_step;
+    int64_t window = (window_of(*along_) - 1) * along_->window_step;
     std::vector<std::pair<int64_t, Stmt>> ends;
     for (int64_t t = 0; t < tiles; ++t) {
-      int64_t first = t * m, last = first + m - 1;
-      if (first * along->step >= along->begin && last * along->step + window < along->end && last < rows) continue;
+      int64_t first = t * m * along_->step, last = first + (m - 1) * along_->step;
+      if (first >= along_->begin && last + window < along_->end && (t + 1) * m <= rows) continue;
       place.back() = index(t);
-      clips_rows_ = true;
+      tile_number_ = t;
       ends.emplace_back(t, present_tile(place));
-      clips_rows_ = false;
+      tile_number_.reset();
       --others;
     }
     place.back() = tile;
@@ -389,25 +399,28 @@ class Lowering {
     return stmt;
   }
 
-  // Windows along the rows of tiles, where they are clipped.
-  const schedule::Slide* clipped_rows() const {
-    for (const schedule::Slide& s : plan_.clipped)
-      if (!plan_.row_axes.empty() && s.position == plan_.row_axes.back()) return &s;
+  int64_t window_of(const schedule::Slide& s) const { return plan_.axes[s.window].extent.value(); }
+  // Whether step k of a window sees an element for row m of the present tile.
+  bool sees(int64_t m, int64_t k) const {
+    if (!tile_number_) return true;
+    int64_t row = *tile_number_ * plan_.tile_m + m, element = row * along_->step + k * along_->window_step;
+    return row < rows_.value() && element >= along_->begin && element < along_->end;
+  }
+  // The windows along grid axes that reach beyond the image, which slide over reduction axis `axis`; null: none.
+  const schedule::Slide* clipped(int axis) const {
+    for (const schedule::Slide& s : plan_.windows) {
+      int64_t last = (plan_.axes[s.position].extent.value() - 1) * s.step + (window_of(s) - 1) * s.window_step;
+      if (s.window == axis && &s != along_ && (s.begin > 0 || s.end <= last)) return &s;
+    }
     return nullptr;
   }
-  // Where step `k` of a window sees an element for row m of the present tile; null: always, as far as rows go.
-  Expr sees(const schedule::Slide& s, const Expr& m, const Expr& k) const {
-    Expr row = first_row_ + m, element = row * index(s.step) + k * index(s.window_step);
-    Expr inside = loop::binary(BinaryOp::k_and, loop::binary(BinaryOp::k_le, index(s.begin), element),
-                               loop::binary(BinaryOp::k_lt, element, index(s.end)));
-    return loop::binary(BinaryOp::k_and, inside, loop::binary(BinaryOp::k_lt, row, at(rows_)));
-  }
-  // A loop over the steps of a window, those that see elements from `position`.
+  // A loop over the steps of a window, those that see elements from `position` on.
   Stmt clipped_loop(const schedule::Slide& s, const loop::Var& k, const Expr& position, const Stmt& body) const {
     auto steps_to = [&](int64_t bound) {  // of the window, before the first that sees element `bound` or one after it
       Expr before = index(bound + s.window_step - 1) - position * index(s.step);
-      Expr steps = loop::binary(BinaryOp::k_idiv, loop::binary(BinaryOp::k_max, before, index(0)), index(s.window_step));
-      return loop::binary(BinaryOp::k_min, steps, at(plan_.axes[s.window].extent));
+      Expr steps =
+          loop::binary(BinaryOp::k_idiv, loop::binary(BinaryOp::k_max, before, index(0)), index(s.window_step));
+      return loop::binary(BinaryOp::k_min, steps, index(window_of(s)));
     };
     loop::Var first = index_var("first"), i = index_var("i");
     Stmt step = loop::block({loop::let(k, loop::var_ref(first) + loop::var_ref(i)), body});
@@ -422,11 +435,12 @@ class Lowering {
     Expr column_tile = place[place.size() - 2], first_row = place.back() * index(plan_.tile_m);
     if (begin_row_) first_row = begin_row_ + first_row;
     Expr first_column = column_tile * index(plan_.tile_n());
-    first_row_ = first_row, positions_ = base;
+    positions_ = base;
 
     loop::Buffer acc =
         local_buffer("acc", accumulator_dtype_, plan_.tile_m * plan_.tile_n(), loop::Scope::kRegister);
-    loop::Buffer row_offsets = local_buffer("rows", DType::kI64, plan_.tile_m, loop::Scope::kRegister);
+    loop::Buffer row_offsets =
+        local_buffer("rows", DType::kI64, along_ ? 1 : plan_.tile_m, loop::Scope::kRegister);
     body.push_back(loop::alloc(acc));
 
     // Offset of each row in a.
@@ -444,6 +458,9 @@ class Lowering {
     if (schedule::shares_rows(plan_)) {
       shared_.emplace(plan_, accumulator_dtype_);
       body.push_back(shared_->begin([&](Expr m) { return offset_of(first_row + m, true); }));
+    } else if (along_) {
+      body.push_back(loop::alloc(row_offsets));
+      body.push_back(loop::store(row_offsets, index(0), offset_of(first_row, false)));
     } else {
       body.push_back(loop::alloc(row_offsets));
       body.push_back(for_rows([&](Expr m) {
@@ -527,6 +544,71 @@ class Lowering {
     return stmt;
   }
 
+  // The columns of b that begin at `from`, to `columns` from `first` on.
+  Stmt read_columns(const loop::Buffer& columns, const Expr& first, const Expr& from, const Expr& first_column) const {
+    return for_vectors([&](Expr v, Expr l) {
+      Expr n = v ? v * index(lanes_) + l : l;
+      Expr place = from + (plan_.packed ? packed_column(v, l) : one_column() ? index(0) : n);
+      bool filled = plan_.packed || gathered_ || staged_b() || one_column();  // with zeros past the end
+      const loop::Buffer& b = gathered_ ? gathered_ : staged_b() ? staged_->buffer() : b_buffer_;
+      Expr value = read(b, place, filled ? nullptr : exists(first_column + n));
+      if (single_bytes_) value = loop::binary(BinaryOp::k_and, value, loop::const_int(DType::kI32, 255));
+      return loop::store(columns, first + n, value);
+    });
+  }
+  Expr sum_with(const Expr& a, const Expr& b, const Expr& sum) const {
+    if (!single_bytes_) return loop::mul_acc(a, b, sum);
+    return loop::dot(word_of_byte(a_buffer_, a), word_of_byte(b_buffer_, b), sum);
+  }
+
+  // The sums of windows that slide along the rows of tiles. Each element of a is read once, and goes to all rows whose
+  // windows see it: the columns of b for a window's steps are in registers.
+  Stmt reduce_windows(const loop::Buffer& acc, const loop::Buffer& row_offsets, const Expr& b_base,
+                      const Expr& first_column) {
+    Steps k = steps(plan_.packed ? plan_.panel_n() : 0);
+    auto axis = std::find(plan_.reduction_axes.begin(), plan_.reduction_axes.end(), along_->window);
+    size_t along = static_cast<size_t>(axis - plan_.reduction_axes.begin());
+    auto at_step = [&](const Expr& e, int64_t step) {
+      loop::Substitution number;
+      number.replace(k.loops[along].first, index(step));
+      return number(e);
+    };
+    int64_t window = window_of(*along_), reach = (plan_.tile_m - 1) * along_->step + (window - 1) * along_->window_step;
+    loop::Buffer columns =
+        local_buffer("columns", accumulator_dtype_, window * plan_.tile_n(), loop::Scope::kRegister);
+    loop::Buffer element = local_buffer("element", accumulator_dtype_, plan_.tile_n(), loop::Scope::kRegister);
+    std::vector<Stmt> parts{loop::alloc(columns), loop::alloc(element)};
+    for (int64_t step = 0; step < window; ++step)
+      parts.push_back(
+          read_columns(columns, index(step * plan_.tile_n()), b_base + at_step(k.b, step), first_column));
+    Expr first = loop::load(row_offsets, index(0)) + at_step(k.a, 0) + first_column;
+    for (int64_t seen = 0; seen <= reach; ++seen) {
+      std::vector<Stmt> sums;
+      for (int64_t step = 0; step < window; ++step) {
+        int64_t from = seen - step * along_->window_step, m = from / along_->step;
+        if (from < 0 || from % along_->step != 0 || m >= plan_.tile_m || !sees(m, step)) continue;
+        sums.push_back(for_columns([&](Expr n) {
+          Expr slot = tile_.slot(index(m), n), b = loop::load(columns, index(step * plan_.tile_n()) + n);
+          return loop::store(acc, slot, sum_with(loop::load(element, n), b, loop::load(acc, slot)));
+        }));
+      }
+      if (sums.empty()) continue;
+      parts.push_back(for_columns([&](Expr n) {
+        return loop::store(element, n,
+                           read(a_buffer_, first + index(seen * along_->stride) + n, exists(first_column + n)));
+      }));
+      parts.insert(parts.end(), sums.begin(), sums.end());
+    }
+    Stmt stmt = loop::block(std::move(parts));
+    for (size_t i = k.loops.size(); i-- > 0;) {
+      if (i == along) continue;
+      const schedule::Slide* down = clipped(plan_.reduction_axes[i]);
+      stmt = down ? clipped_loop(*down, k.loops[i].first, positions_[down->position], stmt)
+                  : loop::for_loop(k.loops[i].first, at(k.loops[i].second), AxisKind::kReduction, stmt);
+    }
+    return stmt;
+  }
+
   // One step of the sum. `element_of_a`: of a row, and of a column of the tile where a is read in vectors.
   Stmt step(const Steps& k, const loop::Buffer& acc, const std::function<Expr(Expr, Expr)>& element_of_a,
             const Expr& b_base, const Expr& first_column) {
@@ -535,28 +617,13 @@ class Lowering {
     loop::Buffer columns =
         local_buffer("columns", accumulator_dtype_, plan_.tile_n(), loop::Scope::kRegister);
     std::vector<Stmt> parts{loop::alloc(columns)};
-    parts.push_back(for_vectors([&](Expr v, Expr l) {
-      Expr n = v ? v * index(lanes_) + l : l;
-      Expr from = b_base + k.b + (plan_.packed ? packed_column(v, l) : one_column() ? index(0) : n);
-      bool filled = plan_.packed || gathered_ || staged_b() || one_column();  // with zeros past the end
-      const loop::Buffer& b = gathered_ ? gathered_ : staged_b() ? staged_->buffer() : b_buffer_;
-      Expr value = read(b, from, filled ? nullptr : exists(first_column + n));
-      if (single_bytes_) value = loop::binary(BinaryOp::k_and, value, loop::const_int(DType::kI32, 255));
-      return loop::store(columns, n, value);
-    }));
+    parts.push_back(read_columns(columns, index(0), b_base + k.b, first_column));
     parts.push_back(for_rows([&](Expr m) {
       auto multiply = [&](Expr n, Expr a) {
-        Expr slot = m * index(plan_.tile_n()) + n, b = loop::load(columns, n), sum = loop::load(acc, slot);
-        if (single_bytes_)
-          return loop::store(acc, slot,
-                             loop::dot(word_of_byte(a_buffer_, a), word_of_byte(b_buffer_, b), sum));
-        return loop::store(acc, slot, loop::mul_acc(a, b, sum));
+        Expr slot = tile_.slot(m, n);
+        return loop::store(acc, slot, sum_with(a, loop::load(columns, n), loop::load(acc, slot)));
       };
-      if (plan_.elementwise) {
-        Stmt row = for_columns([&](Expr n) { return multiply(n, element_of_a(m, n)); });
-        const schedule::Slide* along = clips_rows_ ? clipped_rows() : nullptr;
-        return along ? loop::if_then(sees(*along, m, window_step(k, *along)), row) : row;
-      }
+      if (plan_.elementwise) return for_columns([&](Expr n) { return multiply(n, element_of_a(m, n)); });
       loop::Var a = fresh_var("a", {accumulator_dtype_, 1});
       Stmt element = loop::let(a, element_of_a(m, nullptr));
       return loop::block({element, for_columns([&](Expr n) { return multiply(n, loop::var_ref(a)); })});
@@ -633,6 +700,7 @@ class Lowering {
     if (parts_) return reduce_parts(acc, row_offsets, b_base, first_column);
     if (plan_.dot > 1) return reduce_words(acc, row_offsets, b_base);
     if (shared_) return reduce_shared(acc, b_base, first_column);
+    if (along_) return reduce_windows(acc, row_offsets, b_base, first_column);
     Steps k = steps(gathered_ ? plan_.tile_n() : plan_.packed ? plan_.panel_n() : 0);
     auto element_of_a = [&](Expr m, Expr n) {
       Expr a_at = loop::load(row_offsets, m) + k.a;
@@ -642,18 +710,13 @@ class Lowering {
     };
     Stmt stmt = step(k, acc, element_of_a, b_base, first_column);
     Dim copies = 1;
-    const schedule::Slide* along = clipped_rows();
     for (size_t i = k.loops.size(); i-- > 0;) {
-      auto clipped = std::find_if(plan_.clipped.begin(), plan_.clipped.end(), [&](const schedule::Slide& s) {
-        return s.window == plan_.reduction_axes[i] && &s != along;
-      });
-      if (clipped != plan_.clipped.end()) {
-        stmt = clipped_loop(*clipped, k.loops[i].first, positions_[clipped->position], stmt);
+      if (const schedule::Slide* down = clipped(plan_.reduction_axes[i])) {
+        stmt = clipped_loop(*down, k.loops[i].first, positions_[down->position], stmt);
         continue;
       }
       copies = copies * k.loops[i].second;
       bool unroll = plan_.elementwise && copies.is_const() && copies.value() <= schedule::kUnrolledSteps;
-      if (along && clips_rows_) unroll |= along->window == plan_.reduction_axes[i];
       if (staged_b())
         unroll = plan_.staged->columns.window == plan_.reduction_axes[i] && plan_.staged->columns.step > 1;
       stmt = loop::for_loop(k.loops[i].first, at(k.loops[i].second),
@@ -677,9 +740,9 @@ class Lowering {
   Dim rows_ = 1, columns_ = 1;
   Expr begin_row_, end_row_;  // of the present block of rows; no beginning: the first
   bool partial_rows_ = false;
-  Expr first_row_;               // of the present tile
-  std::vector<Expr> positions_;  // of the present tile on the plan's axes
-  bool clips_rows_ = false;      // the present tile's number is known, and windows of some rows are clipped
+  const schedule::Slide* along_ = nullptr;  // how windows slide along the rows of tiles, where they share elements of a
+  std::optional<int64_t> tile_number_;      // of the present tile's rows, where it is known
+  std::vector<Expr> positions_;             // of the present tile on the plan's axes
   loop::Buffer gathered_;              // the present column of b where it has been put together
   std::optional<SharedRows> shared_;   // of the present tile
   std::optional<StagedImage> staged_;  // the present rows of a or b where they have been

@@ -130,7 +130,7 @@ std::string print(const Schedule& s) {
               (p.elementwise ? " elementwise" : "") + (p.packed ? " packed" : "") +
               (p.dot > 1 ? " dot " + std::to_string(p.dot) : "") + (p.dot_shift != 0 ? " shifted" : "") +
               (p.swapped ? " swapped" : "") + (p.staged ? " staged" : "") +
-              (p.clipped.empty() ? "" : " clipped") +
+              (p.windows.empty() ? "" : " windows") +
               (shares_rows(p) ? " shared " + std::to_string(p.shared_steps) : "");
       auto axes = [&](const char* role, const std::vector<int>& which) {
         if (which.empty()) return;

@@ -179,7 +179,7 @@ Expected<Graph> materialize_operands(const Graph& original, const Target& target
     bool by_kernel = false;
     if (readable(access[0]) && readable(access[1])) {
       ContractionPlan plan = plan_of();
-      by_kernel = plan.staged || !plan.clipped.empty();
+      by_kernel = plan.staged || !plan.windows.empty();
     }
     for (int i = 0; i < 2; ++i)
       if (!access[i].direct() && !by_kernel) {

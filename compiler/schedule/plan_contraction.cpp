@@ -120,7 +120,7 @@ std::vector<Candidate> candidates(const std::vector<Axis>& axes, int i, const Op
       std::vector<int> rows;
       for (size_t r = 0; r < axes.size(); ++r)
         if (is_row(axes[r])) rows.push_back(static_cast<int>(r));
-      if (!is_one(a_stride) || !clip_windows(axes, rows, a, target)) continue;
+      if (!is_one(a_stride) || !slides_in_place(axes, rows, a, target)) continue;
     }
     Candidate c{i, swapped, !is_zero(a_stride), b.constant, -1, vectors};
     if (c.elementwise || !has_rows) c.cost *= 1.5;  // a load for each multiply-add
@@ -178,6 +178,7 @@ bool fits_panels(int v, int panel_v, double vectors) {
 }
 
 constexpr int kDotWidth = 4;
+constexpr int kMostRowsOfWindows = 10;  // of a tile whose rows share elements; more were up to 1.1 times slower on Zen 4
 
 // Instructions of a sum of four products of bytes: one, or what pairs of 16-bit elements take.
 double dot_instructions(const ContractionPlan& plan, const Target& target) {
@@ -207,14 +208,36 @@ double step_cycles(const ContractionPlan& plan, const Target& target, int m, dou
 }
 
 // What the unrolled steps of a depthwise tile take longer where there are too few registers for what they
-// could share of a: rows along a window's last axis share its vectors from one element of the window to the
-// next; rows along another axis share those of three elements from one row of the window to the next, a
-// vector of columns at a time. Measured on Zen 4: 1.12 to 1.27, and 1.2 to 1.7.
+// could share of a: rows along another axis than the window's last one share the vectors of three elements from one
+// row of the window to the next, a vector of columns at a time. Measured on Zen 4: 1.2 to 1.7.
 double spills(const ContractionPlan& plan, const Target& target, int m, int v, double steps) {
-  if (!plan.elementwise || steps > kUnrolledSteps) return 1;
-  bool slides = is_zero(plan.axes[plan.vector_axis].b);
-  if (slides) return m * v + 3 * (m + 2) > target.vector_registers + 4 ? 1.5 : 1;
-  return 2 * m * v + v + 2 > target.vector_registers ? 1.2 : 1;
+  if (!plan.elementwise || steps > kUnrolledSteps || !is_zero(plan.axes[plan.vector_axis].b)) return 1;
+  return m * v + 3 * (m + 2) > target.vector_registers + 4 ? 1.5 : 1;
+}
+
+// Cycles of a tile of `m` rows whose windows share what they see of a (windows_along_rows), of which `vectors` are
+// computed. Fitted to 3x3, 5x5 and 7x7 windows of steps 1 and 2 over images of 7x7 to 160x160 on Zen 4, within 10 %.
+double windows_cycles(const ContractionPlan& plan, const Target& target, int m, double vectors, double steps,
+                      TileOrder order) {
+  constexpr double kLatency = 4, kOrder = 8, kTile = 4, kLineBytes = 64, kL2BytesPerCycle = 24, kSpilled = 0.1;
+  const Slide& along = *windows_along_rows(plan);
+  double window = size_of(plan.axes[along.window].extent), passes = steps / window, v = std::ceil(vectors);
+  double seen = std::min((m - 1.0) * along.step, (m - 1) * window) + window;  // elements, in each pass
+  double multiply_adds = m * vectors * steps * dot_instructions(plan, target) / target.peak_fma_per_cycle;
+  double loads = (seen + window) * v * passes / 2;
+  // A line comes from the second-level cache for each pass, or once where the next row of results finds it near.
+  double down = 1;
+  for (const Slide& s : plan.windows)
+    if (&s != &along) down *= static_cast<double>(s.step);
+  double read = order == TileOrder::kRows ? down * static_cast<double>(along.step) * m : passes * seen;
+  double element = static_cast<double>(target.vector_bytes) / plan.lanes;
+  double width = size_of(plan.axes[plan.vector_axis].extent) * element, run = vectors * plan.lanes * element;
+  if (std::fmod(width, kLineBytes) != 0) run += kLineBytes / 2;
+  double sum = 0;
+  for (double limit : {multiply_adds, loads, kLatency * steps, read * run / kL2BytesPerCycle})
+    sum += std::pow(limit, kOrder);
+  double registers = m * v + (window + 1) * v, spilled = std::max(0.0, registers - target.vector_registers);
+  return std::pow(sum, 1 / kOrder) * (1 + kSpilled * spilled) + kTile + 2.0 * m * vectors;
 }
 
 // Registers of the target that a tile can have.
@@ -290,8 +313,16 @@ constexpr double kShortVector = 0.75;
 // 5).
 TileOrder tile_order(const ContractionPlan& plan, const Target& target) {
   constexpr double kLineBytes = 64;
-  // Elementwise a has columns of its own, and is so read in order.
-  if (plan.elementwise) return TileOrder::kColumns;
+  // Elementwise a has columns of its own, and is so read in order; but where it is near, a tile's columns of the rows
+  // that windows share should stay in the nearest cache.
+  if (plan.elementwise) {
+    double a = static_cast<double>(target.vector_bytes) / plan.lanes;
+    for (const Axis& axis : plan.axes)
+      if (!axis.reduction && !is_zero(axis.a)) a *= size_of(axis.extent);
+    for (const Slide& s : plan.windows) a *= static_cast<double>(s.step);
+    bool near = a <= 3 * static_cast<double>(target.l2_bytes);
+    return windows_along_rows(plan) && near ? TileOrder::kRows : TileOrder::kColumns;
+  }
   if (!plan.packed || plan.reduction_axes.empty() || target.is_gpu() || target.firmware)
     return TileOrder::kRows;
   auto span = [&](int i) { return (size_of(plan.axes[i].extent) - 1) * std::abs(size_of(plan.axes[i].a)); };
@@ -324,11 +355,22 @@ std::vector<Estimate> estimates(ContractionPlan plan, const Target& target, int 
       if (m * v + extra > tile_registers(plan, target) && !(m == 1 && v == 1)) break;
       double tiles = std::ceil(columns / static_cast<double>(plan.tile_n()));
       std::optional<TileVectors> rest = rest_of_columns(plan, target);
-      double cycles = (rest ? tiles - 1 : tiles) * tile_cycles(plan, target, v, steps);
-      if (rest)
-        cycles +=
-            tile_cycles(plan, target, rest->vectors + (rest->short_lanes != 0 ? kShortVector : 0), steps);
-      cycles *= std::ceil(rows / m);
+      auto all_columns = [&](const auto& cycles_of) {
+        double last = rest ? cycles_of(rest->vectors + (rest->short_lanes != 0 ? kShortVector : 0)) : 0;
+        return (rest ? tiles - 1 : tiles) * cycles_of(v) + last;
+      };
+      double cycles;
+      if (windows_along_rows(plan)) {
+        if (m > kMostRowsOfWindows) break;
+        auto row = [&](int of_m) {
+          return all_columns([&](double vectors) { return windows_cycles(plan, target, of_m, vectors, steps, order); });
+        };
+        int left = static_cast<int>(rows) % m;
+        cycles = std::floor(rows / m) * row(m) + (left != 0 ? row(left) : 0);
+      } else {
+        cycles = all_columns([&](double vectors) { return tile_cycles(plan, target, vectors, steps); });
+        cycles *= std::ceil(rows / m);
+      }
       if (target.local_memory) cycles *= idle_share(plan, target, grid * tiles * std::ceil(rows / m));
       result.push_back({{.rows = m, .columns = int64_t{v} * plan.lanes, .order = order}, cycles});
       if (cycles < result[best].cycles * 0.999) best = result.size() - 1;
@@ -485,12 +527,10 @@ ContractionPlan plan_contraction(const Contraction& contraction, const OperandSt
       plan.staged = stage_image(axes, plan.vector_axis, plan.grid_axes, b, 1, target);
   }
 
-  if (plan.elementwise && !plan.staged) {
-    const OperandStrides& a = plan.swapped ? y : x;
-    if (!a.guards.empty())
-      if (auto slides = clip_windows(axes, plan.row_axes, a, target)) plan.clipped = *std::move(slides);
-  }
-  bool windows_apart = plan.staged || !plan.clipped.empty();  // their axes are what guards are about
+  if (plan.elementwise && !is_zero(axes[plan.vector_axis].b))
+    if (auto slides = slides_in_place(axes, plan.row_axes, plan.swapped ? y : x, target))
+      plan.windows = *std::move(slides);
+  bool windows_apart = plan.staged || !plan.windows.empty();  // their axes are those of the operand's dims
 
   // Columns that "a" does not see join the vector axis.
   auto fits_b = [&](const Axis& outer, const Axis& inner) {
@@ -541,6 +581,12 @@ ContractionPlan plan_contraction(const Contraction& contraction, const OperandSt
     }
   }
   return plan;
+}
+
+const Slide* windows_along_rows(const ContractionPlan& plan) {
+  for (const Slide& s : plan.windows)
+    if (s.position == plan.row_axes.back()) return &s;
+  return nullptr;
 }
 
 std::vector<Tiling> tilings(const ContractionPlan& plan, const Target& target, int panel_v) {

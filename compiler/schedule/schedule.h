@@ -75,9 +75,9 @@ struct ContractionPlan {
     std::vector<int> planes;  // further reduction axes: images that a sum sees, each in lines of its own
   };
   std::optional<Image> staged;
-  // Where a is elementwise and lies as vectors read it, but windows reach beyond the image: those slides of which
-  // only what sees elements is summed. Their positions are grid axes, or the one axis of rows.
-  std::vector<Slide> clipped;
+  // Where a is elementwise and lies as vectors read it: how windows slide along the one axis of rows, and along grid
+  // axes. Only what sees elements is summed. Rows share the elements that several of their windows see.
+  std::vector<Slide> windows;
   bool integers = false;  // what is added up
   bool packed = false;    // "b" is a constant, packed to [grid axes][panel][reduction][panel_n]
   // 4: a step of the sum takes four neighbours along the last reduction axis, of one byte each, as words of
@@ -425,7 +425,7 @@ struct OperandStrides {
   std::vector<int> dim;
   Shape step;
   Shape dim_strides;
-  std::vector<IndexGuard> guards;  // outside of which elements are zero; only staged and clipped operands have any
+  std::vector<IndexGuard> guards;  // outside of which elements are zero; only staged ones and those of windows have any
 };
 OperandStrides operand_strides(const Graph& graph, const OperandAccess& access, const Shape& dim_strides,
                                const Dim& offset, size_t axes);
@@ -478,6 +478,8 @@ double contraction_seconds(const ContractionPlan& plan, const Target& target, do
 Dim reduction_count(const ContractionPlan& plan);
 // Rows of panel_n elements, or words, of a panel.
 Dim panel_rows(const ContractionPlan& plan);
+// How windows slide along the rows of a tile, which share what they see of a then; null where none do.
+const Slide* windows_along_rows(const ContractionPlan& plan);
 Dim row_count(const ContractionPlan& plan);
 
 // The contraction as Winograd's algorithm sees it, nullopt where it does not apply. `any_order`: also where

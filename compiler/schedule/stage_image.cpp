@@ -59,10 +59,6 @@ int64_t staged_rows(const Slide& slide, const std::vector<Axis>& axes, int64_t r
   int64_t window = slide.window < 0 ? 1 : axes[slide.window].extent.value();
   return (rows - 1) * slide.step + (window - 1) * slide.window_step + 1;
 }
-// Elements that all windows see.
-int64_t window_reach(const Slide& slide, const std::vector<Axis>& axes) {
-  return staged_rows(slide, axes, axes[slide.position].extent.value());
-}
 
 constexpr int64_t kLargestStageBytes = 64 << 10;  // of scratch
 
@@ -114,25 +110,23 @@ std::optional<ContractionPlan::Image> stage_image(const std::vector<ContractionP
   return staged;
 }
 
-std::optional<std::vector<Slide>> clip_windows(const std::vector<Axis>& axes, const std::vector<int>& rows,
-                                               const OperandStrides& a, const Target& target) {
-  // Tiles at the ends of a row have code of their own, which firmware has no room for.
-  constexpr int64_t kMostClipped = 8, kWidestWindow = 16;
-  if (target.is_gpu() || target.firmware) return std::nullopt;
+std::optional<std::vector<Slide>> slides_in_place(const std::vector<Axis>& axes, const std::vector<int>& rows,
+                                                  const OperandStrides& a, const Target& target) {
+  constexpr int64_t kMostClipped = 8;    // rows whose windows reach beyond an end of the image
+  constexpr int64_t kWidestWindow = 16;  // whose steps are unrolled
   std::vector<Slide> slides;
-  for (int axis : rows) {
-    std::optional<Slide> slide = slide_along(axes, axis, a);
-    if (!slide || slide->window < 0) continue;
-    slides.push_back(*slide);
-  }
+  // Tiles at the ends of a row have code of their own, which firmware has no room for.
+  if (!target.is_gpu() && !target.firmware)
+    for (int axis : rows)
+      if (std::optional<Slide> s = slide_along(axes, axis, a); s && s->window >= 0)
+        if (axes[s->window].extent.value() <= kWidestWindow) slides.push_back(*s);
   for (const IndexGuard& guard : a.guards)
     if (std::none_of(slides.begin(), slides.end(),
                      [&](Slide& slide) { return apply_guard(guard, axes, a, slide); }))
       return std::nullopt;
-  std::erase_if(slides, [&](const Slide& s) { return s.begin == 0 && s.end == window_reach(s, axes); });
   for (const Slide& s : slides) {
-    int64_t beyond = window_reach(s, axes) - s.end, positions = axes[s.position].extent.value();
-    if (axes[s.window].extent.value() > kWidestWindow) return std::nullopt;
+    int64_t positions = axes[s.position].extent.value();
+    int64_t beyond = staged_rows(s, axes, positions) - s.end;
     if (s.begin > kMostClipped * s.step || beyond > kMostClipped * s.step) return std::nullopt;
     // Every position sees some of the image.
     int64_t window = (axes[s.window].extent.value() - 1) * s.window_step;

@@ -1,5 +1,5 @@
 // Convolutions whose windows reach beyond the image, or step over its elements: how they slide, which images are put
-// together in scratch, and which windows are clipped.
+// together in scratch, and which are read as they lie.
 #pragma once
 
 #include <optional>
@@ -22,9 +22,10 @@ std::optional<ContractionPlan::Image> stage_image(const std::vector<ContractionP
                                                   const std::vector<int>& rows, const OperandStrides& image,
                                                   int at_once, const Target& target);
 
-// Windows of operand `a` that reach beyond the image along some of the output axes `rows`: how they slide, one for
-// each guard's axis. Nothing where the operand has other guards, or windows reach further than a kernel tells apart.
-std::optional<std::vector<Slide>> clip_windows(const std::vector<ContractionPlan::Axis>& axes,
+// How windows slide over elementwise operand `a` along some of the output axes `rows`, where a kernel reads it as it
+// lies: they may reach beyond the image, and only what sees elements is summed. Nothing where the operand has guards
+// that no window explains, or windows reach further than a kernel tells apart.
+std::optional<std::vector<Slide>> slides_in_place(const std::vector<ContractionPlan::Axis>& axes,
                                                const std::vector<int>& rows, const OperandStrides& a,
                                                const Target& target);
 
