@@ -1,9 +1,10 @@
 // Contractions as register tiles: tile_m rows by tile_v vectors of accumulators live in registers over the
 // whole reduction; "b" is read in vectors (packed where it is constant), "a" is broadcast (or read in vectors
-// too, for depthwise kernels). Rows past the end read row 0's data and are not stored; columns past the end
-// are zero in packed operands and masked else. What columns are left of the last tile are a tile of their
-// own, of fewer vectors, the last of which may be a short one. A staged operand is put together in scratch
-// for a block of rows; over 600 lines because all ways of walking and summing share what the present tile is.
+// too, for depthwise kernels, whose rows share what their windows see). What rows and columns are left of the
+// last tiles are tiles of their own, of fewer vectors, the last of which may be a short one. Where they are
+// not, rows past the end read the last one's data and are not stored; columns past the end are zero in packed
+// operands and masked else. A staged operand is put together in scratch for a block of rows; over 600 lines
+// because all ways of walking and summing share what the present tile is.
 #include <algorithm>
 #include <numeric>
 #include <optional>
@@ -35,7 +36,7 @@ class Lowering {
         node_(g_.nodes[context.group.anchor]),
         plan_(context.group.contraction),
         whole_tile_{.vectors = plan_.tile_v},
-        tile_(plan_, whole_tile_) {
+        tile_(plan_, whole_tile_, plan_.tile_m) {
     for (int i = 0; i < 2; ++i) {
       bool is_a = (i == 0) != plan_.swapped;
       schedule::OperandAccess access = schedule::resolve_operand(g_, node_, i);
@@ -63,6 +64,7 @@ class Lowering {
     outer.push_back(schedule::column_tile_count(plan_));
     if (gathers_columns(rows_)) return gathered_rows(outer);
     outer.push_back(ceildiv(rows_, plan_.tile_m));
+    rows_apart_ = rows_.is_const() && !c_.target.is_gpu() && !c_.target.firmware;
     size_t columns = outer.size() - 2, place = place_of_columns();
     auto move = [](auto& axes, size_t from, size_t to) {
       auto value = axes[from];
@@ -77,8 +79,8 @@ class Lowering {
     });
   }
 
-  // Which of the loops over grid axes, columns and rows is the one over columns: the last of all, or the last before
-  // those that walk what a column is used for.
+  // Which of the loops over grid axes, columns and rows is the one over columns: the last of all, or the last
+  // before those that walk what a column is used for.
   size_t place_of_columns() const {
     size_t grid = plan_.grid_axes.size();
     if (plan_.order == schedule::TileOrder::kColumns) return grid + 1;
@@ -363,39 +365,49 @@ class Lowering {
 
   // The tile at that place; grid axes, column tile, row tile.
   Stmt tile(std::vector<Expr> place) {
-    if (!rest_) return windows_tile(place);
+    if (!rest_) return tile_of_rows(place);
     Expr& column_tile = place[place.size() - 2];
     Dim last = schedule::column_tile_count(plan_) - 1;
     Expr is_whole = loop::binary(BinaryOp::k_lt, column_tile, at(last));
-    Stmt whole = last == Dim(0) ? nullptr : windows_tile(place);
+    Stmt whole = last == Dim(0) ? nullptr : tile_of_rows(place);
     column_tile = at(last);
-    RegisterTile others = std::exchange(tile_, RegisterTile(plan_, *rest_));
-    Stmt rest = windows_tile(place);
+    RegisterTile others = std::exchange(tile_, RegisterTile(plan_, *rest_, plan_.tile_m));
+    Stmt rest = tile_of_rows(place);
     tile_ = others;
     return whole ? loop::if_then(is_whole, whole, rest) : rest;
   }
 
-  // Tiles some of whose windows reach beyond the image, or that have fewer rows, have code of their own: their number
-  // is known there, and with it which steps of which rows there are.
-  Stmt windows_tile(std::vector<Expr> place) {
-    if (!along_) return present_tile(place);
+  // The last tile, where it has fewer rows than others, and tiles some of whose windows reach beyond the
+  // image have code of their own: their number is known there, and with it which rows there are, and which
+  // steps of theirs see elements.
+  Stmt tile_of_rows(std::vector<Expr> place) {
+    if (!rows_apart_) return present_tile(place);
+    const bool partial = std::exchange(partial_rows_, false);
     Expr tile = place.back();
     int64_t rows = rows_.value(), m = plan_.tile_m, tiles = (rows + m - 1) / m, others = tiles;
-    int64_t window = (window_of(*along_) - 1) * along_->window_step;
-    std::vector<std::pair<int64_t, Stmt>> ends;
-    for (int64_t t = 0; t < tiles; ++t) {
-      int64_t first = t * m * along_->step, last = first + (m - 1) * along_->step;
-      if (first >= along_->begin && last + window < along_->end && (t + 1) * m <= rows) continue;
+    int64_t window = along_ ? (window_of(*along_) - 1) * along_->window_step : 0;
+    std::vector<std::pair<int64_t, Stmt>> apart;
+    for (int64_t t = along_ || tiles == 0 ? 0 : tiles - 1; t < tiles; ++t) {
+      int64_t of_tile = std::min(m, rows - t * m);
+      bool sees_all = true;
+      if (along_)
+        sees_all =
+            t * m * along_->step >= along_->begin && (t * m + m - 1) * along_->step + window < along_->end;
+      if (of_tile == m && sees_all) continue;
       place.back() = index(t);
       tile_number_ = t;
-      ends.emplace_back(t, present_tile(place));
+      RegisterTile whole =
+          std::exchange(tile_, RegisterTile(plan_, tile_.vectors(), static_cast<int>(of_tile)));
+      apart.emplace_back(t, present_tile(place));
+      tile_ = whole;
       tile_number_.reset();
       --others;
     }
     place.back() = tile;
     Stmt stmt = others > 0 ? present_tile(place) : nullptr;
-    for (auto& [t, end] : ends)
-      stmt = stmt ? loop::if_then(loop::binary(BinaryOp::k_eq, tile, index(t)), end, stmt) : end;
+    for (auto& [t, own] : apart)
+      stmt = stmt ? loop::if_then(loop::binary(BinaryOp::k_eq, tile, index(t)), own, stmt) : own;
+    partial_rows_ = partial;
     return stmt;
   }
 
@@ -403,29 +415,34 @@ class Lowering {
   // Whether step k of a window sees an element for row m of the present tile.
   bool sees(int64_t m, int64_t k) const {
     if (!tile_number_) return true;
-    int64_t row = *tile_number_ * plan_.tile_m + m, element = row * along_->step + k * along_->window_step;
-    return row < rows_.value() && element >= along_->begin && element < along_->end;
+    int64_t element = (*tile_number_ * plan_.tile_m + m) * along_->step + k * along_->window_step;
+    return element >= along_->begin && element < along_->end;
   }
-  // The windows along grid axes that reach beyond the image, which slide over reduction axis `axis`; null: none.
+  // The windows along grid axes that reach beyond the image, which slide over reduction axis `axis`; null:
+  // none.
   const schedule::Slide* clipped(int axis) const {
     for (const schedule::Slide& s : plan_.windows) {
-      int64_t last = (plan_.axes[s.position].extent.value() - 1) * s.step + (window_of(s) - 1) * s.window_step;
+      int64_t last =
+          (plan_.axes[s.position].extent.value() - 1) * s.step + (window_of(s) - 1) * s.window_step;
       if (s.window == axis && &s != along_ && (s.begin > 0 || s.end <= last)) return &s;
     }
     return nullptr;
   }
   // A loop over the steps of a window, those that see elements from `position` on.
-  Stmt clipped_loop(const schedule::Slide& s, const loop::Var& k, const Expr& position, const Stmt& body) const {
-    auto steps_to = [&](int64_t bound) {  // of the window, before the first that sees element `bound` or one after it
-      Expr before = index(bound + s.window_step - 1) - position * index(s.step);
-      Expr steps =
-          loop::binary(BinaryOp::k_idiv, loop::binary(BinaryOp::k_max, before, index(0)), index(s.window_step));
-      return loop::binary(BinaryOp::k_min, steps, index(window_of(s)));
-    };
+  Stmt clipped_loop(const schedule::Slide& s, const loop::Var& k, const Expr& position,
+                    const Stmt& body) const {
+    auto steps_to =
+        [&](int64_t bound) {  // of the window, before the first that sees element `bound` or one after it
+          Expr before = index(bound + s.window_step - 1) - position * index(s.step);
+          Expr steps = loop::binary(BinaryOp::k_idiv, loop::binary(BinaryOp::k_max, before, index(0)),
+                                    index(s.window_step));
+          return loop::binary(BinaryOp::k_min, steps, index(window_of(s)));
+        };
     loop::Var first = index_var("first"), i = index_var("i");
     Stmt step = loop::block({loop::let(k, loop::var_ref(first) + loop::var_ref(i)), body});
     Expr count = steps_to(s.end) - loop::var_ref(first);
-    return loop::block({loop::let(first, steps_to(s.begin)), loop::for_loop(i, count, AxisKind::kReduction, step)});
+    return loop::block(
+        {loop::let(first, steps_to(s.begin)), loop::for_loop(i, count, AxisKind::kReduction, step)});
   }
 
   Stmt present_tile(const std::vector<Expr>& place) {
@@ -545,7 +562,8 @@ class Lowering {
   }
 
   // The columns of b that begin at `from`, to `columns` from `first` on.
-  Stmt read_columns(const loop::Buffer& columns, const Expr& first, const Expr& from, const Expr& first_column) const {
+  Stmt read_columns(const loop::Buffer& columns, const Expr& first, const Expr& from,
+                    const Expr& first_column) const {
     return for_vectors([&](Expr v, Expr l) {
       Expr n = v ? v * index(lanes_) + l : l;
       Expr place = from + (plan_.packed ? packed_column(v, l) : one_column() ? index(0) : n);
@@ -561,8 +579,8 @@ class Lowering {
     return loop::dot(word_of_byte(a_buffer_, a), word_of_byte(b_buffer_, b), sum);
   }
 
-  // The sums of windows that slide along the rows of tiles. Each element of a is read once, and goes to all rows whose
-  // windows see it: the columns of b for a window's steps are in registers.
+  // The sums of windows that slide along the rows of tiles. Each element of a is read once, and goes to all
+  // rows whose windows see it: the columns of b for a window's steps are in registers.
   Stmt reduce_windows(const loop::Buffer& acc, const loop::Buffer& row_offsets, const Expr& b_base,
                       const Expr& first_column) {
     Steps k = steps(plan_.packed ? plan_.panel_n() : 0);
@@ -573,10 +591,12 @@ class Lowering {
       number.replace(k.loops[along].first, index(step));
       return number(e);
     };
-    int64_t window = window_of(*along_), reach = (plan_.tile_m - 1) * along_->step + (window - 1) * along_->window_step;
+    int64_t window = window_of(*along_),
+            reach = (tile_.rows() - 1) * along_->step + (window - 1) * along_->window_step;
     loop::Buffer columns =
         local_buffer("columns", accumulator_dtype_, window * plan_.tile_n(), loop::Scope::kRegister);
-    loop::Buffer element = local_buffer("element", accumulator_dtype_, plan_.tile_n(), loop::Scope::kRegister);
+    loop::Buffer element =
+        local_buffer("element", accumulator_dtype_, plan_.tile_n(), loop::Scope::kRegister);
     std::vector<Stmt> parts{loop::alloc(columns), loop::alloc(element)};
     for (int64_t step = 0; step < window; ++step)
       parts.push_back(
@@ -586,7 +606,7 @@ class Lowering {
       std::vector<Stmt> sums;
       for (int64_t step = 0; step < window; ++step) {
         int64_t from = seen - step * along_->window_step, m = from / along_->step;
-        if (from < 0 || from % along_->step != 0 || m >= plan_.tile_m || !sees(m, step)) continue;
+        if (from < 0 || from % along_->step != 0 || m >= tile_.rows() || !sees(m, step)) continue;
         sums.push_back(for_columns([&](Expr n) {
           Expr slot = tile_.slot(index(m), n), b = loop::load(columns, index(step * plan_.tile_n()) + n);
           return loop::store(acc, slot, sum_with(loop::load(element, n), b, loop::load(acc, slot)));
@@ -594,8 +614,8 @@ class Lowering {
       }
       if (sums.empty()) continue;
       parts.push_back(for_columns([&](Expr n) {
-        return loop::store(element, n,
-                           read(a_buffer_, first + index(seen * along_->stride) + n, exists(first_column + n)));
+        return loop::store(
+            element, n, read(a_buffer_, first + index(seen * along_->stride) + n, exists(first_column + n)));
       }));
       parts.insert(parts.end(), sums.begin(), sums.end());
     }
@@ -740,14 +760,16 @@ class Lowering {
   Dim rows_ = 1, columns_ = 1;
   Expr begin_row_, end_row_;  // of the present block of rows; no beginning: the first
   bool partial_rows_ = false;
-  const schedule::Slide* along_ = nullptr;  // how windows slide along the rows of tiles, where they share elements of a
-  std::optional<int64_t> tile_number_;      // of the present tile's rows, where it is known
-  std::vector<Expr> positions_;             // of the present tile on the plan's axes
-  loop::Buffer gathered_;              // the present column of b where it has been put together
-  std::optional<SharedRows> shared_;   // of the present tile
-  std::optional<StagedImage> staged_;  // the present rows of a or b where they have been
-  const SumInParts* parts_ = nullptr;  // in which the present sum is made
-  Expr staged_line_;                   // of b: the present row of results, counted from the block's first
+  const schedule::Slide* along_ =
+      nullptr;               // how windows slide along the rows of tiles, where they share elements of a
+  bool rows_apart_ = false;  // tiles of fewer rows have code of their own
+  std::optional<int64_t> tile_number_;  // of the present tile's rows, where it is known
+  std::vector<Expr> positions_;         // of the present tile on the plan's axes
+  loop::Buffer gathered_;               // the present column of b where it has been put together
+  std::optional<SharedRows> shared_;    // of the present tile
+  std::optional<StagedImage> staged_;   // the present rows of a or b where they have been
+  const SumInParts* parts_ = nullptr;   // in which the present sum is made
+  Expr staged_line_;                    // of b: the present row of results, counted from the block's first
 };
 
 }  // namespace

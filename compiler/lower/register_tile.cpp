@@ -7,9 +7,9 @@ using loop::Expr;
 using loop::Stmt;
 
 Stmt RegisterTile::for_rows(const std::function<Stmt(Expr)>& body, AxisKind kind) const {
-  if (plan_->tile_m == 1) return body(index(0));
+  if (rows_ == 1) return body(index(0));
   loop::Var m = index_var("m");
-  return loop::for_loop(m, index(plan_->tile_m), kind, body(loop::var_ref(m)));
+  return loop::for_loop(m, index(rows_), kind, body(loop::var_ref(m)));
 }
 
 Stmt RegisterTile::for_columns(const std::function<Stmt(Expr)>& body) const {

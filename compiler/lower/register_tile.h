@@ -5,13 +5,14 @@
 
 namespace quernel::lower {
 
-// A tile's accumulators: tile_m rows of `vectors`, row m's column n in slot m * tile_n + n.
+// A tile's accumulators: `rows` of `vectors`, row m's column n in slot m * tile_n + n.
 class RegisterTile {
  public:
-  RegisterTile(const schedule::ContractionPlan& plan, const schedule::TileVectors& vectors)
-      : plan_(&plan), vectors_(vectors) {}
+  RegisterTile(const schedule::ContractionPlan& plan, const schedule::TileVectors& vectors, int rows)
+      : plan_(&plan), vectors_(vectors), rows_(rows) {}
 
   const schedule::TileVectors& vectors() const { return vectors_; }
+  int rows() const { return rows_; }
   int64_t columns() const { return int64_t{vectors_.vectors} * plan_->lanes + vectors_.short_lanes; }
   loop::Expr slot(const loop::Expr& m, const loop::Expr& n) const { return m * index(plan_->tile_n()) + n; }
 
@@ -24,6 +25,7 @@ class RegisterTile {
  private:
   const schedule::ContractionPlan* plan_;
   schedule::TileVectors vectors_;
+  int rows_;
 };
 
 // Digits of the flattened row number: positions on the plan's row axes.

@@ -26,7 +26,7 @@ class Storing {
   Stmt by_rows(loop::Buffer acc) {
     std::vector<Stmt> body;
     AxisKind rows = AxisKind::kUnrolled;
-    if (heavy_epilogue() && plan_.tile_m > 1) {
+    if (heavy_epilogue() && tile_.rows() > 1) {
       loop::Buffer copy = local_buffer("tile", acc->dtype, acc->size, loop::Scope::kShared);
       body.push_back(loop::alloc(copy));
       body.push_back(tile_.for_rows([&](Expr m) {
@@ -56,7 +56,7 @@ class Storing {
 
   // Column by column, in vectors of rows.
   Stmt turned(const loop::Buffer& acc) {
-    int64_t m = plan_.tile_m;
+    int64_t m = tile_.rows();
     rows_at_once_ = std::min<int64_t>(plan_.lanes, std::bit_ceil(static_cast<uint64_t>(m)));
     int64_t blocks = (m + rows_at_once_ - 1) / rows_at_once_;
     turned_ =
@@ -79,7 +79,7 @@ class Storing {
  private:
   // Whether the epilogue is heavy: then it is written once, over a copy of the tile in memory, instead of
   // once per vector.
-  bool heavy_epilogue() const { return elementwise_weight(c_) * plan_.tile_m * plan_.tile_v > 256; }
+  bool heavy_epilogue() const { return elementwise_weight(c_) * tile_.rows() * plan_.tile_v > 256; }
 
   // Column n of a block of rows lies at ((block * tile_n) + n) * rows_at_once_ of what is turned round.
   Expr turned_column(int64_t block, const Expr& n) const {
@@ -89,7 +89,7 @@ class Storing {
             int lanes) const {
     std::vector<Expr> vectors;
     for (int64_t i = 0; i < rows_at_once_; ++i) {
-      int64_t row = std::min<int64_t>(block * rows_at_once_ + i, plan_.tile_m - 1);
+      int64_t row = std::min<int64_t>(block * rows_at_once_ + i, tile_.rows() - 1);
       vectors.push_back(loop::load(acc, loop::ramp(tile_.slot(index(row), index(column)), 1, lanes), lanes));
     }
     vectors = turned_round(body, vectors);
@@ -104,7 +104,7 @@ class Storing {
     std::vector<Stmt> parts;
     for (int64_t block = 0; block < blocks; ++block) {
       loop::Var l = index_var("l");
-      int64_t rows = std::min(rows_at_once_, plan_.tile_m - block * rows_at_once_);
+      int64_t rows = std::min(rows_at_once_, tile_.rows() - block * rows_at_once_);
       Expr row = place_.first_row + index(block * rows_at_once_) + loop::var_ref(l);
       Expr value = loop::load(turned_, turned_column(block, loop::var_ref(n)) + loop::var_ref(l));
       Stmt point = store_point(row, place_.first_column + loop::var_ref(n), value);

@@ -178,11 +178,21 @@ bool fits_panels(int v, int panel_v, double vectors) {
 }
 
 constexpr int kDotWidth = 4;
-constexpr int kMostRowsOfWindows = 10;  // of a tile whose rows share elements; more were up to 1.1 times slower on Zen 4
+constexpr int kMostRowPointers = 10;  // that stay in registers
+// Of a tile whose rows share elements; more were up to 1.1 times slower on Zen 4.
+constexpr int kMostRowsOfWindows = 10;
 
 // Instructions of a sum of four products of bytes: one, or what pairs of 16-bit elements take.
 double dot_instructions(const ContractionPlan& plan, const Target& target) {
   return plan.dot == 1 || has_dots(target) ? 1 : 4;
+}
+
+// Whether the rows of a tile lie at one distance from each other in a, wherever the tile lies (the last one
+// aside).
+bool rows_are_even(const ContractionPlan& plan, int m) {
+  if (plan.row_axes.size() < 2) return true;
+  const Dim& last = plan.axes[plan.row_axes.back()].extent;
+  return last.is_const() && last.value() % m == 0;
 }
 
 // Cycles of one step of a register tile's sum. Several limits lie close together and none is reached while
@@ -194,6 +204,8 @@ double step_cycles(const ContractionPlan& plan, const Target& target, int m, dou
   constexpr double kLatency = 4, kOrder = 8, kL2BytesPerCycle = 48;
   double multiply_adds = m * v * dot_instructions(plan, target) / target.peak_fma_per_cycle;
   double loads = plan.elementwise ? m * std::ceil(v) + std::ceil(v) : m + std::ceil(v);
+  // Rows at no fixed distance have a pointer each; more of them than there are registers are loaded, too.
+  if (!plan.elementwise && m > kMostRowPointers && !rows_are_even(plan, m)) loads += m;
   // The loop takes three instructions; rows of a further apart than an offset reaches take one each.
   if (target.single_issue) return multiply_adds + loads + m / 2.0 + 3;
   loads /= 2;
@@ -208,24 +220,30 @@ double step_cycles(const ContractionPlan& plan, const Target& target, int m, dou
 }
 
 // What the unrolled steps of a depthwise tile take longer where there are too few registers for what they
-// could share of a: rows along another axis than the window's last one share the vectors of three elements from one
-// row of the window to the next, a vector of columns at a time. Measured on Zen 4: 1.2 to 1.7.
+// could share of a: rows along a window's last axis share its vectors from one element of the window to the
+// next; rows along another axis share those of three elements from one row of the window to the next, a
+// vector of columns at a time. Measured on Zen 4: 1.12 to 1.27, and 1.2 to 1.7.
 double spills(const ContractionPlan& plan, const Target& target, int m, int v, double steps) {
-  if (!plan.elementwise || steps > kUnrolledSteps || !is_zero(plan.axes[plan.vector_axis].b)) return 1;
-  return m * v + 3 * (m + 2) > target.vector_registers + 4 ? 1.5 : 1;
+  if (!plan.elementwise || steps > kUnrolledSteps) return 1;
+  bool slides = is_zero(plan.axes[plan.vector_axis].b);
+  if (slides) return m * v + 3 * (m + 2) > target.vector_registers + 4 ? 1.5 : 1;
+  return 2 * m * v + v + 2 > target.vector_registers ? 1.2 : 1;
 }
 
-// Cycles of a tile of `m` rows whose windows share what they see of a (windows_along_rows), of which `vectors` are
-// computed. Fitted to 3x3, 5x5 and 7x7 windows of steps 1 and 2 over images of 7x7 to 160x160 on Zen 4, within 10 %.
+// Cycles of a tile of `m` rows whose windows share what they see of a (windows_along_rows), of which
+// `vectors` are computed. Fitted to 3x3, 5x5 and 7x7 windows of steps 1 and 2 over images of 7x7 to 160x160
+// on Zen 4, within 10 %.
 double windows_cycles(const ContractionPlan& plan, const Target& target, int m, double vectors, double steps,
                       TileOrder order) {
-  constexpr double kLatency = 4, kOrder = 8, kTile = 4, kLineBytes = 64, kL2BytesPerCycle = 24, kSpilled = 0.1;
+  constexpr double kLatency = 4, kOrder = 8, kTile = 4, kLineBytes = 64, kL2BytesPerCycle = 24,
+                   kSpilled = 0.1;
   const Slide& along = *windows_along_rows(plan);
   double window = size_of(plan.axes[along.window].extent), passes = steps / window, v = std::ceil(vectors);
   double seen = std::min((m - 1.0) * along.step, (m - 1) * window) + window;  // elements, in each pass
   double multiply_adds = m * vectors * steps * dot_instructions(plan, target) / target.peak_fma_per_cycle;
   double loads = (seen + window) * v * passes / 2;
-  // A line comes from the second-level cache for each pass, or once where the next row of results finds it near.
+  // A line comes from the second-level cache for each pass, or once where the next row of results finds it
+  // near.
   double down = 1;
   for (const Slide& s : plan.windows)
     if (&s != &along) down *= static_cast<double>(s.step);
@@ -313,8 +331,8 @@ constexpr double kShortVector = 0.75;
 // 5).
 TileOrder tile_order(const ContractionPlan& plan, const Target& target) {
   constexpr double kLineBytes = 64;
-  // Elementwise a has columns of its own, and is so read in order; but where it is near, a tile's columns of the rows
-  // that windows share should stay in the nearest cache.
+  // Elementwise a has columns of its own, and is so read in order; but where it is near, a tile's columns of
+  // the rows that windows share should stay in the nearest cache.
   if (plan.elementwise) {
     double a = static_cast<double>(target.vector_bytes) / plan.lanes;
     for (const Axis& axis : plan.axes)
@@ -359,18 +377,20 @@ std::vector<Estimate> estimates(ContractionPlan plan, const Target& target, int 
         double last = rest ? cycles_of(rest->vectors + (rest->short_lanes != 0 ? kShortVector : 0)) : 0;
         return (rest ? tiles - 1 : tiles) * cycles_of(v) + last;
       };
-      double cycles;
-      if (windows_along_rows(plan)) {
-        if (m > kMostRowsOfWindows) break;
-        auto row = [&](int of_m) {
-          return all_columns([&](double vectors) { return windows_cycles(plan, target, of_m, vectors, steps, order); });
-        };
-        int left = static_cast<int>(rows) % m;
-        cycles = std::floor(rows / m) * row(m) + (left != 0 ? row(left) : 0);
-      } else {
-        cycles = all_columns([&](double vectors) { return tile_cycles(plan, target, vectors, steps); });
-        cycles *= std::ceil(rows / m);
-      }
+      const bool windows = windows_along_rows(plan);
+      if (windows && m > kMostRowsOfWindows) break;
+      auto row_of_tiles = [&](int of_tile) {
+        plan.tile_m = of_tile;
+        double cycles = all_columns([&](double vectors) {
+          return windows ? windows_cycles(plan, target, of_tile, vectors, steps, order)
+                         : tile_cycles(plan, target, vectors, steps);
+        });
+        plan.tile_m = m;
+        return cycles;
+      };
+      int left = static_cast<int>(std::fmod(rows, m));  // rows of the last tile, but on GPUs and in firmware
+      if (left != 0 && (target.is_gpu() || target.firmware)) left = m;
+      double cycles = std::floor(rows / m) * row_of_tiles(m) + (left != 0 ? row_of_tiles(left) : 0);
       if (target.local_memory) cycles *= idle_share(plan, target, grid * tiles * std::ceil(rows / m));
       result.push_back({{.rows = m, .columns = int64_t{v} * plan.lanes, .order = order}, cycles});
       if (cycles < result[best].cycles * 0.999) best = result.size() - 1;

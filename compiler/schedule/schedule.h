@@ -75,8 +75,9 @@ struct ContractionPlan {
     std::vector<int> planes;  // further reduction axes: images that a sum sees, each in lines of its own
   };
   std::optional<Image> staged;
-  // Where a is elementwise and lies as vectors read it: how windows slide along the one axis of rows, and along grid
-  // axes. Only what sees elements is summed. Rows share the elements that several of their windows see.
+  // Where a is elementwise and lies as vectors read it: how windows slide along the one axis of rows, and
+  // along grid axes. Only what sees elements is summed. Rows share the elements that several of their windows
+  // see.
   std::vector<Slide> windows;
   bool integers = false;  // what is added up
   bool packed = false;    // "b" is a constant, packed to [grid axes][panel][reduction][panel_n]
@@ -425,7 +426,8 @@ struct OperandStrides {
   std::vector<int> dim;
   Shape step;
   Shape dim_strides;
-  std::vector<IndexGuard> guards;  // outside of which elements are zero; only staged ones and those of windows have any
+  std::vector<IndexGuard>
+      guards;  // outside of which elements are zero; only staged ones and those of windows have any
 };
 OperandStrides operand_strides(const Graph& graph, const OperandAccess& access, const Shape& dim_strides,
                                const Dim& offset, size_t axes);

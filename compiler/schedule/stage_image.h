@@ -1,5 +1,5 @@
-// Convolutions whose windows reach beyond the image, or step over its elements: how they slide, which images are put
-// together in scratch, and which are read as they lie.
+// Convolutions whose windows reach beyond the image, or step over its elements: how they slide, which images
+// are put together in scratch, and which are read as they lie.
 #pragma once
 
 #include <optional>
@@ -22,11 +22,11 @@ std::optional<ContractionPlan::Image> stage_image(const std::vector<ContractionP
                                                   const std::vector<int>& rows, const OperandStrides& image,
                                                   int at_once, const Target& target);
 
-// How windows slide over elementwise operand `a` along some of the output axes `rows`, where a kernel reads it as it
-// lies: they may reach beyond the image, and only what sees elements is summed. Nothing where the operand has guards
-// that no window explains, or windows reach further than a kernel tells apart.
+// How windows slide over elementwise operand `a` along some of the output axes `rows`, where a kernel reads
+// it as it lies: they may reach beyond the image, and only what sees elements is summed. Nothing where the
+// operand has guards that no window explains, or windows reach further than a kernel tells apart.
 std::optional<std::vector<Slide>> slides_in_place(const std::vector<ContractionPlan::Axis>& axes,
-                                               const std::vector<int>& rows, const OperandStrides& a,
-                                               const Target& target);
+                                                  const std::vector<int>& rows, const OperandStrides& a,
+                                                  const Target& target);
 
 }  // namespace quernel::schedule

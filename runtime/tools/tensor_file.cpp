@@ -48,8 +48,8 @@ uint64_t split_mix(uint64_t* state) {
   return z ^ (z >> 31);
 }
 
-// In [-1, 1), of 24 bits, exactly. They become a number as the last bits of 2^52 + n: an instruction that converts an
-// integer would wait for the conversion before it where code is optimised for size.
+// In [-1, 1), of 24 bits, exactly. They become a number as the last bits of 2^52 + n: an instruction that
+// converts an integer would wait for the conversion before it where code is optimised for size.
 float random_unit(uint64_t random) {
   double shifted = std::bit_cast<double>(UINT64_C(0x4330000000000000) | random >> 40);
   return static_cast<float>((shifted - (0x1p52 + 0x1p23)) * 0x1p-23);
