@@ -64,7 +64,7 @@ class Lowering {
     outer.push_back(schedule::column_tile_count(plan_));
     if (gathers_columns(rows_)) return gathered_rows(outer);
     outer.push_back(ceildiv(rows_, plan_.tile_m));
-    rows_apart_ = rows_.is_const() && !c_.target.is_gpu() && !c_.target.firmware;
+    rows_apart_ = !c_.target.is_gpu() && !c_.target.firmware;
     size_t columns = outer.size() - 2, place = place_of_columns();
     auto move = [](auto& axes, size_t from, size_t to) {
       auto value = axes[from];
@@ -381,9 +381,16 @@ class Lowering {
   // image have code of their own: their number is known there, and with it which rows there are, and which
   // steps of theirs see elements.
   Stmt tile_of_rows(std::vector<Expr> place) {
-    if (!rows_apart_) return present_tile(place);
-    const bool partial = std::exchange(partial_rows_, false);
+    if (!rows_apart_ || (!rows_.is_const() && !partial_rows_)) return present_tile(place);
     Expr tile = place.back();
+    Stmt some = rows_.is_const() ? nullptr : present_tile(place);
+    const bool partial = std::exchange(partial_rows_, false);
+    if (some) {  // rows that only a run tells
+      Expr is_whole = loop::binary(BinaryOp::k_le, (tile + index(1)) * index(plan_.tile_m), at(rows_));
+      Stmt whole = present_tile(place);
+      partial_rows_ = partial;
+      return loop::if_then(is_whole, whole, some);
+    }
     int64_t rows = rows_.value(), m = plan_.tile_m, tiles = (rows + m - 1) / m, others = tiles;
     int64_t window = along_ ? (window_of(*along_) - 1) * along_->window_step : 0;
     std::vector<std::pair<int64_t, Stmt>> apart;

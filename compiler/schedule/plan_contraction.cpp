@@ -230,6 +230,19 @@ double spills(const ContractionPlan& plan, const Target& target, int m, int v, d
   return 2 * m * v + v + 2 > target.vector_registers ? 1.2 : 1;
 }
 
+// Whether the lines of a vector's columns that a row of windows sees push one another out of the nearest
+// cache, for they lie at a distance that leads to few of its sets, as 256 or 512 channels do.
+bool lines_conflict(const ContractionPlan& plan, const Target& target) {
+  constexpr int64_t kLineBytes = 64, kWays = 8;
+  const Slide& along = *windows_along_rows(plan);
+  int64_t seen = (plan.axes[along.position].extent.value() - 1) * along.step + 1, lines = seen;
+  for (const Slide& s : plan.windows)
+    if (&s != &along) lines *= plan.axes[s.window].extent.value();
+  int64_t way = target.l1_bytes / kWays, apart = along.stride * target.vector_bytes / plan.lanes;
+  int64_t sets = way / std::max(std::gcd(way, apart), kLineBytes);
+  return lines > sets * kWays / 2;
+}
+
 // Cycles of a tile of `m` rows whose windows share what they see of a (windows_along_rows), of which
 // `vectors` are computed. Fitted to 3x3, 5x5 and 7x7 windows of steps 1 and 2 over images of 7x7 to 160x160
 // on Zen 4, within 10 %.
@@ -249,8 +262,10 @@ double windows_cycles(const ContractionPlan& plan, const Target& target, int m, 
     if (&s != &along) down *= static_cast<double>(s.step);
   double read = order == TileOrder::kRows ? down * static_cast<double>(along.step) * m : passes * seen;
   double element = static_cast<double>(target.vector_bytes) / plan.lanes;
-  double width = size_of(plan.axes[plan.vector_axis].extent) * element, run = vectors * plan.lanes * element;
+  double width = size_of(plan.axes[plan.vector_axis].extent) * element;
+  double run = std::ceil(vectors * plan.lanes * element / kLineBytes) * kLineBytes;
   if (std::fmod(width, kLineBytes) != 0) run += kLineBytes / 2;
+  if (lines_conflict(plan, target)) run += kLineBytes;
   double sum = 0;
   for (double limit : {multiply_adds, loads, kLatency * steps, read * run / kL2BytesPerCycle})
     sum += std::pow(limit, kOrder);
@@ -314,7 +329,12 @@ double tile_cycles(const ContractionPlan& plan, const Target& target, double vec
   double step = target.local_memory
                     ? invocation_step(plan, target)
                     : step_cycles(plan, target, m, vectors, steps) * spills(plan, target, m, v, steps);
-  return steps * step + 12 + (2.0 + (turns_tiles(plan, target) ? kTurned * plan.lanes : 0)) * m * vectors;
+  double turned = 0;
+  if (turns_tiles(plan, target)) {  // a power of two of rows at a time, however many there are
+    int at_once = std::min(plan.lanes, static_cast<int>(std::bit_ceil(static_cast<unsigned>(m))));
+    turned = kTurned * plan.lanes * ((m + at_once - 1) / at_once * at_once) * vectors;
+  }
+  return steps * step + 12 + 2.0 * m * vectors + turned;
 }
 
 struct Estimate {
@@ -339,7 +359,8 @@ TileOrder tile_order(const ContractionPlan& plan, const Target& target) {
       if (!axis.reduction && !is_zero(axis.a)) a *= size_of(axis.extent);
     for (const Slide& s : plan.windows) a *= static_cast<double>(s.step);
     bool near = a <= 3 * static_cast<double>(target.l2_bytes);
-    return windows_along_rows(plan) && near ? TileOrder::kRows : TileOrder::kColumns;
+    bool stays = windows_along_rows(plan) && near && !lines_conflict(plan, target);
+    return stays ? TileOrder::kRows : TileOrder::kColumns;
   }
   if (!plan.packed || plan.reduction_axes.empty() || target.is_gpu() || target.firmware)
     return TileOrder::kRows;
@@ -388,8 +409,10 @@ std::vector<Estimate> estimates(ContractionPlan plan, const Target& target, int 
         plan.tile_m = m;
         return cycles;
       };
-      int left = static_cast<int>(std::fmod(rows, m));  // rows of the last tile, but on GPUs and in firmware
-      if (left != 0 && (target.is_gpu() || target.firmware)) left = m;
+      // The last tile has code of its own, but not on GPUs, in firmware, and where blocks of rows are staged.
+      int left = static_cast<int>(std::fmod(rows, m));
+      bool own_code = !target.is_gpu() && !target.firmware && !plan.staged && row_count(plan).is_const();
+      if (left != 0 && !own_code) left = m;
       double cycles = std::floor(rows / m) * row_of_tiles(m) + (left != 0 ? row_of_tiles(left) : 0);
       if (target.local_memory) cycles *= idle_share(plan, target, grid * tiles * std::ceil(rows / m));
       result.push_back({{.rows = m, .columns = int64_t{v} * plan.lanes, .order = order}, cycles});

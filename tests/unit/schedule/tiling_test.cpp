@@ -188,6 +188,25 @@ TEST(Tilings, the_larger_operand_passes_once) {
   EXPECT_EQ(order(4000, 64, "channels last", "2*m, k"), TileOrder::kRows) << "rows are streams";
 }
 
+TEST(Tilings, columns_that_rows_of_windows_share_stay_near) {
+  auto contraction = [](int size, int channels) {
+    std::string x = std::to_string(size), padded = std::to_string(size + 2), c = std::to_string(channels);
+    std::string text = "graph @g(%x: f32[1," + x + "," + x + "," + c + "]) {\n  %w = constant f32[" + c +
+                       ",3,3] {0.5 ...}\n  %p = pad %x [0:0, 1:1, 1:1, 0:0] fill 0 : f32[1," + padded + "," +
+                       padded + "," + c + "]\n  %y = contract %p, %w axes(n: 1, y: " + x + ", x: " + x +
+                       ", c: " + c + " | i: 3, j: 3) a[n, y + i, x + j, c] b[c, i, j] out[n, y, x, c] acc " +
+                       "f32 : f32[1," + x + "," + x + "," + c + "]\n  return y = %y\n}\n";
+    Expected<Schedule> s = schedule_of(text, nullptr);
+    EXPECT_TRUE(s) << to_string(s.errors());
+    return s ? s->groups[0].contraction : ContractionPlan();
+  };
+  ContractionPlan plan = contraction(14, 576);
+  EXPECT_EQ(plan.windows.size(), 2u) << "the padded image is read as it lies";
+  EXPECT_EQ(plan.order, TileOrder::kRows);
+  EXPECT_EQ(contraction(14, 512).order, TileOrder::kColumns) << "lines fall into few of the cache's sets";
+  EXPECT_EQ(contraction(224, 96).order, TileOrder::kColumns) << "the image outgrows the cache";
+}
+
 TEST(Tilings, a_choice_that_is_not_possible_is_refused) {
   for (const char* tiling : {"tile 15x16", "tile 4x24", "winograd 2 tile 4x16 block 4", "direct"}) {
     Expected<Schedule> chosen = scheduled_with(kGemm, std::string("x86-64-v4 ") + kGemmText + " = " + tiling);
