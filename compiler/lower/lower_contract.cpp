@@ -3,8 +3,8 @@
 // too, for depthwise kernels, whose rows share what their windows see). What rows and columns are left of the
 // last tiles are tiles of their own, of fewer vectors, the last of which may be a short one. Where they are
 // not, rows past the end read the last one's data and are not stored; columns past the end are zero in packed
-// operands and masked else. A staged operand is put together in scratch for a block of rows; over 600 lines
-// because all ways of walking and summing share what the present tile is.
+// operands and masked else. A staged operand is put together in scratch for a block of rows. This file has
+// over 600 lines because all ways of walking and summing share what the present tile is.
 #include <algorithm>
 #include <numeric>
 #include <optional>
