@@ -179,6 +179,7 @@ bool fits_panels(int v, int panel_v, double vectors) {
 
 constexpr int kDotWidth = 4;
 constexpr int kMostRowPointers = 10;  // that stay in registers
+constexpr int kMostRowsCounted = 256;
 // Of a tile whose rows share elements; more were up to 1.1 times slower on Zen 4.
 constexpr int kMostRowsOfWindows = 10;
 
@@ -410,8 +411,10 @@ std::vector<Estimate> estimates(ContractionPlan plan, const Target& target, int 
         return cycles;
       };
       // The last tile has code of its own, but not on GPUs, in firmware, and where blocks of rows are staged.
+      // Of many rows it weighs less than what the estimates are wrong by.
       int left = static_cast<int>(std::fmod(rows, m));
-      bool own_code = !target.is_gpu() && !target.firmware && !plan.staged && row_count(plan).is_const();
+      bool own_code = !target.is_gpu() && !target.firmware && !plan.staged && row_count(plan).is_const() &&
+                      rows <= kMostRowsCounted;
       if (left != 0 && !own_code) left = m;
       double cycles = std::floor(rows / m) * row_of_tiles(m) + (left != 0 ? row_of_tiles(left) : 0);
       if (target.local_memory) cycles *= idle_share(plan, target, grid * tiles * std::ceil(rows / m));
