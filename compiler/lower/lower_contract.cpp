@@ -381,16 +381,10 @@ class Lowering {
   // image have code of their own: their number is known there, and with it which rows there are, and which
   // steps of theirs see elements.
   Stmt tile_of_rows(std::vector<Expr> place) {
-    if (!rows_apart_ || (!rows_.is_const() && !partial_rows_)) return present_tile(place);
+    if (!rows_apart_) return present_tile(place);
+    if (!rows_.is_const()) return tile_of_symbolic_rows(place);
     Expr tile = place.back();
-    Stmt some = rows_.is_const() ? nullptr : present_tile(place);
     const bool partial = std::exchange(partial_rows_, false);
-    if (some) {  // rows that only a run tells
-      Expr is_whole = loop::binary(BinaryOp::k_le, (tile + index(1)) * index(plan_.tile_m), at(rows_));
-      Stmt whole = present_tile(place);
-      partial_rows_ = partial;
-      return loop::if_then(is_whole, whole, some);
-    }
     int64_t rows = rows_.value(), m = plan_.tile_m, tiles = (rows + m - 1) / m, others = tiles;
     int64_t window = along_ ? (window_of(*along_) - 1) * along_->window_step : 0;
     std::vector<std::pair<int64_t, Stmt>> apart;
@@ -418,6 +412,17 @@ class Lowering {
     return stmt;
   }
 
+  // The same where only a run tells how many rows there are.
+  Stmt tile_of_symbolic_rows(const std::vector<Expr>& place) {
+    if (!partial_rows_) return present_tile(place);
+    Stmt some = present_tile(place);
+    partial_rows_ = false;
+    Stmt whole = present_tile(place);
+    partial_rows_ = true;
+    Expr end = (place.back() + index(1)) * index(plan_.tile_m);
+    return loop::if_then(loop::binary(BinaryOp::k_le, end, at(rows_)), whole, some);
+  }
+
   int64_t window_of(const schedule::Slide& s) const { return plan_.axes[s.window].extent.value(); }
   // Whether step k of a window sees an element for row m of the present tile.
   bool sees(int64_t m, int64_t k) const {
@@ -438,13 +443,13 @@ class Lowering {
   // A loop over the steps of a window, those that see elements from `position` on.
   Stmt clipped_loop(const schedule::Slide& s, const loop::Var& k, const Expr& position,
                     const Stmt& body) const {
-    auto steps_to =
-        [&](int64_t bound) {  // of the window, before the first that sees element `bound` or one after it
-          Expr before = index(bound + s.window_step - 1) - position * index(s.step);
-          Expr steps = loop::binary(BinaryOp::k_idiv, loop::binary(BinaryOp::k_max, before, index(0)),
-                                    index(s.window_step));
-          return loop::binary(BinaryOp::k_min, steps, index(window_of(s)));
-        };
+    // Steps before the first that sees element `bound`, or one after it.
+    auto steps_to = [&](int64_t bound) {
+      Expr before = index(bound + s.window_step - 1) - position * index(s.step);
+      Expr steps = loop::binary(BinaryOp::k_idiv, loop::binary(BinaryOp::k_max, before, index(0)),
+                                index(s.window_step));
+      return loop::binary(BinaryOp::k_min, steps, index(window_of(s)));
+    };
     loop::Var first = index_var("first"), i = index_var("i");
     Stmt step = loop::block({loop::let(k, loop::var_ref(first) + loop::var_ref(i)), body});
     Expr count = steps_to(s.end) - loop::var_ref(first);
@@ -767,16 +772,15 @@ class Lowering {
   Dim rows_ = 1, columns_ = 1;
   Expr begin_row_, end_row_;  // of the present block of rows; no beginning: the first
   bool partial_rows_ = false;
-  const schedule::Slide* along_ =
-      nullptr;               // how windows slide along the rows of tiles, where they share elements of a
-  bool rows_apart_ = false;  // tiles of fewer rows have code of their own
-  std::optional<int64_t> tile_number_;  // of the present tile's rows, where it is known
-  std::vector<Expr> positions_;         // of the present tile on the plan's axes
-  loop::Buffer gathered_;               // the present column of b where it has been put together
-  std::optional<SharedRows> shared_;    // of the present tile
-  std::optional<StagedImage> staged_;   // the present rows of a or b where they have been
-  const SumInParts* parts_ = nullptr;   // in which the present sum is made
-  Expr staged_line_;                    // of b: the present row of results, counted from the block's first
+  const schedule::Slide* along_ = nullptr;  // windows along the rows of tiles, which share elements of a
+  bool rows_apart_ = false;                 // tiles of fewer rows have code of their own
+  std::optional<int64_t> tile_number_;      // of the present tile's rows, where it is known
+  std::vector<Expr> positions_;             // of the present tile on the plan's axes
+  loop::Buffer gathered_;                   // the present column of b where it has been put together
+  std::optional<SharedRows> shared_;        // of the present tile
+  std::optional<StagedImage> staged_;       // the present rows of a or b where they have been
+  const SumInParts* parts_ = nullptr;       // in which the present sum is made
+  Expr staged_line_;  // of b: the present row of results, counted from the block's first
 };
 
 }  // namespace

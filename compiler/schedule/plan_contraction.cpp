@@ -178,8 +178,8 @@ bool fits_panels(int v, int panel_v, double vectors) {
 }
 
 constexpr int kDotWidth = 4;
-constexpr int kMostRowPointers = 10;  // that stay in registers
-constexpr int kMostRowsCounted = 256;
+constexpr int kMostRowPointers = 10;   // that stay in registers
+constexpr int kMostRowsCounted = 256;  // of which the last tile's matter to an estimate
 // Of a tile whose rows share elements; more were up to 1.1 times slower on Zen 4.
 constexpr int kMostRowsOfWindows = 10;
 

@@ -426,8 +426,7 @@ struct OperandStrides {
   std::vector<int> dim;
   Shape step;
   Shape dim_strides;
-  std::vector<IndexGuard>
-      guards;  // outside of which elements are zero; only staged ones and those of windows have any
+  std::vector<IndexGuard> guards;  // outside of which elements are zero; where staged, or read by windows
 };
 OperandStrides operand_strides(const Graph& graph, const OperandAccess& access, const Shape& dim_strides,
                                const Dim& offset, size_t axes);
