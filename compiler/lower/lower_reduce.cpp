@@ -17,9 +17,10 @@ using loop::Expr;
 using loop::Stmt;
 
 constexpr int64_t kWorkPerGroup = 16384;
-constexpr int64_t kRowPositions = 256;  // at most, unless one vector of results takes more
-constexpr int64_t kLongestStep = 4;     // of windows, what strided loads are made of shuffles for
-constexpr double kRowWeight = 1.3;      // direct vectors along an output have 1.2
+constexpr int64_t kRowPositions = 256;      // at most, unless one vector of results takes more
+constexpr int64_t kPositionsAtOnce = 1024;  // of several rows
+constexpr int64_t kLongestStep = 4;         // of windows, what strided loads are made of shuffles for
+constexpr double kRowWeight = 1.3;          // direct vectors along an output have 1.2
 
 class Lowering {
  public:
@@ -113,7 +114,8 @@ class Lowering {
   }
 
   // Results in vectors along window_->out: each row of positions is reduced along the other axes, then the
-  // results take theirs from it.
+  // results take theirs from it. Short rows are taken several at a time, for what was just stored in pieces
+  // is not there yet for loads across them.
   void windows_by_rows(Shape outer, const std::vector<int>& outer_axes, int lanes) {
     const Window w = *window_;
     // Tails without masks are scalar: rows shorter than a vector take shorter ones.
@@ -121,40 +123,70 @@ class Lowering {
     const Dim results = extents_[w.out], whole = (results - 1) * w.step + w.size;
     int64_t most = std::max<int64_t>(1, (kRowPositions - w.size) / (w.step * lanes)) * lanes;
     if (results.is_const()) most = std::min(most, (results.value() + lanes - 1) / lanes * lanes);
+    const int64_t pitch = (most - 1) * w.step + w.size;
+    int64_t at_once = 1;  // rows of results along the last of the other axes
+    if (!c_.target.firmware && !outer.empty() && outer.back().is_const() && always_le(results, most)) {
+      const int64_t rows = std::max<int64_t>(outer.back().value(), 1);
+      const int64_t blocks = (rows - 1) / std::max<int64_t>(1, kPositionsAtOnce / pitch) + 1;
+      at_once = (rows - 1) / blocks + 1;
+      outer.back() = ceildiv(outer.back(), at_once);
+    }
     outer.push_back(ceildiv(results, most));
-    int64_t inner = 1;
+    int64_t inner = at_once;
     for (int i = 0; i < count(); ++i)
       if (classes_[i] == 1) inner *= extents_[i].estimate();
     c_.kernel.body = outer_loops(
         c_, outer, inner * most, c_.target.work_per_group(kWorkPerGroup), [&](const std::vector<Expr>& at) {
           for (size_t i = 0; i < outer_axes.size(); ++i) positions_[outer_axes[i]] = at[i];
-          Expr begin = at.back() * index(most);
+          const Expr begin = at.back() * index(most);
           Expr here = floormod(results, most) == Dim(0) ? index(most)
                       : always_le(results, most)
                           ? c_.symbols(results)
                           : loop::binary(BinaryOp::k_min, c_.symbols(results) - begin, index(most));
-          loop::Buffer row =
-              local_buffer("row", reducer_.accumulator, (most - 1) * w.step + w.size, loop::Scope::kShared);
-          std::vector<Stmt> body{loop::alloc(row)};
-          if (whole.is_const() && always_le(results, most)) {
-            for (auto [from, to] : {std::pair{int64_t{0}, w.begin}, {w.begin, w.end}, {w.end, whole.value()}})
-              fill_row(row, from, to, lanes, body);
-          } else {
-            body.push_back(vector_loop(
-                "p", (here - index(1)) * index(w.step) + index(w.size), lanes, c_.target,
-                [&](Expr p) { return reduce_position(row, p, 0, begin * index(w.step) + p, whole); }));
-          }
-          body.push_back(results_of(row, begin, here, lanes));
-          return loop::block(std::move(body));
+          loop::Buffer row = local_buffer("row", reducer_.accumulator, at_once * pitch, loop::Scope::kShared);
+          auto fill = [&](const Expr& first) {
+            std::vector<Stmt> body;
+            if (whole.is_const() && always_le(results, most)) {
+              for (auto [from, to] :
+                   {std::pair{int64_t{0}, w.begin}, {w.begin, w.end}, {w.end, whole.value()}})
+                fill_row(row, first, from, to, lanes, body);
+            } else {
+              body.push_back(vector_loop(
+                  "p", (here - index(1)) * index(w.step) + index(w.size), lanes, c_.target, [&](Expr p) {
+                    return reduce_position(row, first + p, 0, begin * index(w.step) + p, whole);
+                  }));
+            }
+            return loop::block(std::move(body));
+          };
+          if (at_once == 1)
+            return loop::block(
+                {loop::alloc(row), fill(index(0)), results_of(row, index(0), begin, here, lanes)});
+          const int axis = outer_axes.back();
+          const Expr first_row = positions_[axis] * index(at_once);
+          auto each_row = [&](const std::function<Stmt(Expr)>& body) {
+            const int64_t rows = extents_[axis].value();
+            loop::Var r = index_var("r");
+            positions_[axis] = first_row + loop::var_ref(r);
+            Expr count = rows % at_once == 0
+                             ? index(at_once)
+                             : loop::binary(BinaryOp::k_min, index(at_once), index(rows) - first_row);
+            return loop::for_loop(r, count, AxisKind::kSerial, body(loop::var_ref(r) * index(pitch)));
+          };
+          Stmt filled = each_row(fill);
+          Stmt taken =
+              each_row([&](const Expr& first) { return results_of(row, first, begin, here, lanes); });
+          return loop::block({loop::alloc(row), filled, taken});
         });
   }
 
-  // Positions [from, to) of the row. Without masks, the last vector goes over some positions again.
-  void fill_row(const loop::Buffer& row, int64_t from, int64_t to, int lanes, std::vector<Stmt>& body) {
+  // Positions [from, to) of the row that begins at `begin` of the buffer. Without masks, the last vector goes
+  // over some positions again.
+  void fill_row(const loop::Buffer& row, const Expr& begin, int64_t from, int64_t to, int lanes,
+                std::vector<Stmt>& body) {
     auto stretch = [&](int64_t first, int64_t n) {
       if (n > 0)
         body.push_back(vector_loop("p", index(n), lanes, c_.target, [&](Expr p) {
-          return reduce_position(row, p + index(first), first, p, n);
+          return reduce_position(row, begin + p + index(first), first, p, n);
         }));
     };
     int64_t n = to - from, rest = c_.target.has_masks || n < lanes ? 0 : n % lanes;
@@ -182,14 +214,15 @@ class Lowering {
     return loop::block(std::move(body));
   }
 
-  // `here` results from `begin` on. A vector reads the row whole, as far as the last one would: only what is
-  // stored needs masks.
-  Stmt results_of(const loop::Buffer& row, const Expr& begin, const Expr& here, int lanes) {
+  // `here` results from `begin` on, of the row at `first_position` of the buffer. A vector reads the row
+  // whole, as far as the last one would: only what is stored needs masks.
+  Stmt results_of(const loop::Buffer& row, const Expr& first_position, const Expr& begin, const Expr& here,
+                  int lanes) {
     const Window w = *window_;
     auto result = [&](const Expr& position, bool all) {
       loop::Buffer acc = local_buffer("acc", reducer_.accumulator, 1, loop::Scope::kRegister);
       loop::Var k = index_var("k");
-      Expr first = position * index(w.step);
+      Expr first = first_position + position * index(w.step);
       Stmt fold = loop::store(acc, index(0),
                               loop::binary(reducer_.op, loop::load(acc, index(0)),
                                            loop::load(row, first + index(1) + loop::var_ref(k))));
