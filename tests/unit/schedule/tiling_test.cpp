@@ -207,6 +207,21 @@ TEST(Tilings, columns_that_rows_of_windows_share_stay_near) {
   EXPECT_EQ(contraction(224, 96).order, TileOrder::kColumns) << "the image outgrows the cache";
 }
 
+TEST(Tilings, rows_that_fall_into_one_set_of_the_cache_are_few) {
+  auto rows = [](int steps) {
+    std::string k = std::to_string(steps);
+    Expected<Schedule> s =
+        schedule_of("graph @g(%x: f32[49," + k + "]) {\n  %w = constant f32[" + k +
+                        ",1024] {0.5 ...}\n  %y = contract %x, %w axes(m: 49, n: 1024 | k: " + k +
+                        ") a[m, k] b[k, n] out[m, n] acc f32 : f32[49,1024]\n  return y = %y\n}\n",
+                    nullptr);
+    EXPECT_TRUE(s) << to_string(s.errors());
+    return s ? s->groups[0].contraction.tile_m : 0;
+  };
+  EXPECT_GT(rows(1000), 8);
+  EXPECT_LE(rows(1024), 8) << "4096 bytes apart";
+}
+
 TEST(Tilings, a_choice_that_is_not_possible_is_refused) {
   for (const char* tiling : {"tile 15x16", "tile 4x24", "winograd 2 tile 4x16 block 4", "direct"}) {
     Expected<Schedule> chosen = scheduled_with(kGemm, std::string("x86-64-v4 ") + kGemmText + " = " + tiling);
