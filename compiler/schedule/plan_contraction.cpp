@@ -229,10 +229,10 @@ double step_cycles(const ContractionPlan& plan, const Target& target, int m, dou
   constexpr double kLatency = 4, kOrder = 8, kL2BytesPerCycle = 48;
   double multiply_adds = m * v * dot_instructions(plan, target) / target.peak_fma_per_cycle;
   double loads = plan.elementwise ? m * std::ceil(v) + std::ceil(v) : m + std::ceil(v);
-  // Rows at no fixed distance have a pointer each; more of them than there are registers are loaded, too.
-  if (!plan.elementwise && m > kMostRowPointers && !rows_are_even(plan, m)) loads += m;
   // The loop takes three instructions; rows of a further apart than an offset reaches take one each.
   if (target.single_issue) return multiply_adds + loads + m / 2.0 + 3;
+  // Rows at no fixed distance have a pointer each; more of them than there are registers are loaded, too.
+  if (!plan.elementwise && !target.is_gpu() && m > kMostRowPointers && !rows_are_even(plan, m)) loads += m;
   loads /= 2;
   double element = static_cast<double>(target.vector_bytes) / plan.lanes;
   double bytes = (v * plan.lanes + m) * element;
