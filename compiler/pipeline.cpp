@@ -167,6 +167,11 @@ const std::vector<GraphPass>& graph_passes() {
        }},
       {"canonicalize-movement-2", "permutes that met cancel", graph_pass(canonicalize_movement)},
       {"simplify-algebra-2", "identities that the layout uncovered", graph_pass(simplify_algebra)},
+      {"split-windows", "large windows of maxima go one dim after the other",
+       [](const Graph& graph, const Target& target, auto&&...) -> Expected<Graph> {
+         if (target.is_gpu() || target.firmware) return graph;  // dispatches, and memory, are dear there
+         return split_windows(graph);
+       }},
       {"compose-views", "movement chains that no named op can say become one index map",
        graph_pass(compose_views)},
       {"choose-winograd", "3x3 convolutions that Winograd's algorithm computes faster",

@@ -86,6 +86,12 @@ Expected<Graph> move_to_host(const Graph& graph, const std::vector<char>& on_hos
 // The last word on movement: later passes no longer see which op it was.
 Expected<Graph> compose_views(const Graph& graph);
 
+// Maxima and minima of large windows over two dims, neither of them the innermost, become those of the
+// columns and then those of the rows:
+//   reduce_max(view [y + i, x + j, c] {i, j}) -> reduce_max(view(reduce_max(view [y, x + j, c] {j})) [y + i,
+//   x, c] {i})
+Expected<Graph> split_windows(const Graph& graph);
+
 // Convolutions and pools run channels-last: permutes are inserted around them and pushed outward through
 // elementwise ops, pads, windows, cat, reductions and takes until they meet and cancel.
 // A convolution of few channels (an image's) reads its operand as it comes. One that has nothing to share the

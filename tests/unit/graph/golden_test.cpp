@@ -32,6 +32,7 @@ const Pass kPasses[] = {
     {"narrow-weights", [](const Graph& graph) { return narrow_weights(graph, DType::kF16); }, 0},
     {"simplify-algebra", simplify_algebra, 0},
     {"simplify-control-flow", simplify_control_flow, 0},
+    {"split-windows", split_windows, 0},
     {"split-weights", [](const Graph& graph) { return split_weights(graph, 1600); }, 0},
 };
 
