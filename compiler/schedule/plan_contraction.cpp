@@ -431,10 +431,11 @@ std::vector<Estimate> estimates(ContractionPlan plan, const Target& target, int 
         plan.tile_m = m;
         return cycles;
       };
-      // The last tile has code of its own, but not on GPUs, in firmware, and where blocks of rows are staged.
-      // Of many rows it weighs less than what the estimates are wrong by.
+      // The last tile has code of its own, but not on GPUs, in firmware, and where rows come in blocks: of
+      // staged images, and of products of activations, which attention takes. Of many rows it weighs less
+      // than what the estimates are wrong by.
       int left = static_cast<int>(std::fmod(rows, m));
-      bool own_code = !target.is_gpu() && !target.firmware && !plan.staged && row_count(plan).is_const() &&
+      bool own_code = !target.is_gpu() && !target.firmware && plan.packed && row_count(plan).is_const() &&
                       rows <= kMostRowsCounted;
       if (left != 0 && !own_code) left = m;
       double cycles = std::floor(rows / m) * row_of_tiles(m) + (left != 0 ? row_of_tiles(left) : 0);

@@ -76,6 +76,13 @@ bool is_window(const Graph& graph, const Node& node) {
   return true;
 }
 
+// A reshape that makes one dim of all that channels have: [n, c, h, w] -> [n, c, h * w].
+bool merges_images(const Graph& graph, const Node& node) {
+  if (node.op != OpKind::k_reshape) return false;
+  const Shape &in = graph.shape(node.inputs[0]), &out = graph.shape(node.output);
+  return in.size() > 3 && out.size() == 3 && out[0] == in[0] && out[1] == in[1];
+}
+
 // Whether the rows of all channels that a row of results needs may be put together in scratch.
 bool has_few_channels(const Graph& graph, const Node& node, const StagedImages& images) {
   const Shape &x = graph.shape(node.inputs[0]), &w = graph.shape(node.inputs[1]);
@@ -236,6 +243,8 @@ class ChannelsLast {
         return is_window(old_, node);
       case OpKind::k_take:
         return old_.rank(node.inputs[1]) == 1;
+      case OpKind::k_reshape:
+        return merges_images(old_, node);
       default:
         return is_elementwise(node.op) || is_reduce(node.op);
     }
@@ -306,6 +315,11 @@ class ChannelsLast {
         form.order = result;
         break;
       }
+      case OpKind::k_reshape:
+        if (form.order != channels_last(old_.rank(x))) return false;
+        form.order = channels_last(old_.rank(node.output));
+        form.value = r.build.reshape(value, reorder(old_.shape(node.output), form.order));
+        return true;
       case OpKind::k_take:
         attributes.ints = map_axes(a.ints, form.order);
         form.value = r.build.add(node.op, {value, plain(r, node.inputs[1])}, std::move(attributes));
