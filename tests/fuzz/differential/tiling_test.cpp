@@ -57,6 +57,13 @@ const Case kCases[] = {
      "  %y = contract %x, %w axes(n: 1, y: 9, x: 12, c: 37 | ky: 3, kx: 3) a[n, y + ky, x + kx, c] b[c, ky, "
      "kx] out[n, y, x, c] acc f32 : f32[1,9,12,37]\n"
      "  return y = %y\n}\n"},
+    {"depthwise5x5_of_padded_image",
+     "graph @g(%x: f32[1,9,23,37]) {\n"
+     "  %p = pad %x [0:0, 2:2, 2:2, 0:0] fill 0 : f32[1,13,27,37]\n"
+     "  %w = constant f32[37,5,5] {#925}\n"
+     "  %y = contract %p, %w axes(n: 1, y: 9, x: 23, c: 37 | i: 5, j: 5) a[n, y + i, x + j, c] b[c, i, j] "
+     "out[n, y, x, c] acc f32 : f32[1,9,23,37]\n"
+     "  return y = %y\n}\n"},
     {"grouped3x3",
      "graph @g(%x: f32[1,7,8,4,6]) {\n"
      "  %w = constant f32[4,10,6,3,3] {#2160}\n"
