@@ -27,7 +27,7 @@
 #include "loop/verify.h"
 #include "lower/lower.h"
 #include "schedule/schedule.h"
-#include "schedule/stage_image.h"
+#include "schedule/sliding_windows.h"
 #include "support/edit_distance.h"
 #include "targets/device_profile.h"
 

@@ -5,7 +5,7 @@
 
 #include "graph/rewrite.h"
 #include "schedule/schedule.h"
-#include "schedule/stage_image.h"
+#include "schedule/sliding_windows.h"
 
 namespace quernel::schedule {
 namespace {

@@ -1,4 +1,4 @@
-#include "schedule/stage_image.h"
+#include "schedule/sliding_windows.h"
 
 #include <algorithm>
 
