@@ -16,6 +16,7 @@
 #include "lower/shared_rows.h"
 #include "lower/staged_image.h"
 #include "lower/store_tile.h"
+#include "schedule/tile_loops.h"
 
 namespace quernel::lower {
 namespace {
@@ -57,37 +58,30 @@ class Lowering {
   }
 
   void run() {
-    // Grid: grid axes, then tiles in the plan's order.
     Shape outer;
     for (int axis : plan_.grid_axes) outer.push_back(plan_.axes[axis].extent);
     if (plan_.staged) return plan_.elementwise ? staged_rows(outer) : staged_columns(outer);
     outer.push_back(schedule::column_tile_count(plan_));
     if (gathers_columns(rows_)) return gathered_rows(outer);
-    outer.push_back(ceildiv(rows_, plan_.tile_m));
     rows_apart_ = !c_.target.is_gpu() && !c_.target.firmware;
-    size_t columns = outer.size() - 2, place = place_of_columns();
-    auto move = [](auto& axes, size_t from, size_t to) {
-      auto value = axes[from];
-      axes.erase(axes.begin() + static_cast<std::ptrdiff_t>(from));
-      axes.insert(axes.begin() + static_cast<std::ptrdiff_t>(to), value);
-    };
-    move(outer, columns, place);
+    std::vector<schedule::TileLoop> loops = schedule::tile_loops(plan_, c_.target);
+    Shape tiles = schedule::tile_extents(plan_), extents;
+    for (const schedule::TileLoop& loop : loops) extents.push_back(loop.extent);
     int64_t tile_work = schedule::reduction_count(plan_).estimate() * plan_.tile_m * plan_.tile_n();
-    c_.kernel.body = outer_loops(c_, outer, tile_work, plan_.group_work, [&](std::vector<Expr> at) {
-      move(at, place, columns);
-      return tile(at);
-    });
-  }
-
-  // Which of the loops over grid axes, columns and rows is the one over columns: the last of all, or the last
-  // before those that walk what a column is used for.
-  size_t place_of_columns() const {
-    size_t grid = plan_.grid_axes.size();
-    if (plan_.order == schedule::TileOrder::kColumns) return grid + 1;
-    for (size_t i = 0; i < grid; ++i)
-      for (const schedule::Slide& s : plan_.windows)
-        if (s.position == plan_.grid_axes[i]) return i;
-    return grid;
+    c_.kernel.body =
+        outer_loops(c_, extents, tile_work, plan_.group_work, [&](const std::vector<Expr>& at_loop) {
+          std::vector<Expr> place(tiles.size());
+          Shape counted(tiles.size(), 1);
+          for (size_t i = 0; i < loops.size(); ++i) {
+            Expr& p = place[loops[i].place];
+            p = p ? p * at(loops[i].extent) + at_loop[i] : at_loop[i];
+            counted[loops[i].place] *= loops[i].extent;
+          }
+          Expr exists;
+          for (size_t i = 0; i < tiles.size(); ++i)
+            if (!(counted[i] == tiles[i])) exists = loop::binary(BinaryOp::k_lt, place[i], at(tiles[i]));
+          return exists ? loop::if_then(exists, tile(place)) : tile(place);
+        });
   }
 
   // The tiles of a block of rows, column by column.

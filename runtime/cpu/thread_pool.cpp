@@ -9,10 +9,22 @@ constexpr uint64_t kCallerSpinNanoseconds = 20000;
 // More chunks than threads, so that a thread that is slow or late takes fewer.
 constexpr uint32_t kChunksPerThread = 4;
 
-uint32_t generation(uint64_t claim) { return static_cast<uint32_t>(claim >> 32); }
-uint32_t chunk_count(uint64_t claim) { return static_cast<uint32_t>(claim >> 16) & 0xFFFF; }
-uint32_t next_chunk(uint64_t claim) { return static_cast<uint32_t>(claim) & 0xFFFF; }
-bool has_work(uint64_t claim) { return next_chunk(claim) < chunk_count(claim); }
+uint32_t next_of(uint64_t share) { return static_cast<uint32_t>(share) & 0xFFFF; }
+uint32_t end_of(uint64_t share) { return static_cast<uint32_t>(share >> 16) & 0xFFFF; }
+bool has_work(uint64_t share) { return next_of(share) < end_of(share); }
+constexpr uint64_t kNext = 1, kEnd = uint64_t{1} << 16;
+
+// n * i / parts, rounded up and without overflow: where part i of n begins when they are divided into
+// `parts`. They differ by one at most, sums of as many parts, too; the first are the larger ones.
+uint64_t boundary(uint64_t n, uint64_t parts, uint64_t i) {
+  return n / parts * i + (n % parts * i + parts - 1) / parts;
+}
+
+// Of a dispatch with at least two workgroups.
+uint64_t chunk_count(const Dispatch& dispatch, uint32_t threads) {
+  uint64_t wanted = uint64_t{threads} * kChunksPerThread;
+  return dispatch.workgroups < wanted ? dispatch.workgroups : wanted;
+}
 
 // The dispatch is read while the caller may be writing the next one; the claim that follows tells whether
 // what was read is whole. Relaxed atomics make that defined.
@@ -72,8 +84,7 @@ void ThreadPool::stop() {
 int32_t ThreadPool::run(const Dispatch& dispatch) {
   if (dispatch.workgroups == 0) return 0;
   if (threads_ == 1 || dispatch.workgroups == 1) return run_range(dispatch, 0, 0, dispatch.workgroups);
-  uint64_t wanted = uint64_t{threads_} * kChunksPerThread;
-  uint64_t chunks = dispatch.workgroups < wanted ? dispatch.workgroups : wanted;
+  uint64_t chunks = chunk_count(dispatch, threads_);
 
   store_relaxed(dispatch_.kernel, dispatch.kernel);
   store_relaxed(dispatch_.bindings, dispatch.bindings);
@@ -83,9 +94,13 @@ int32_t ThreadPool::run(const Dispatch& dispatch) {
   store_relaxed(dispatch_.workgroups, dispatch.workgroups);
   store_relaxed(done_, 0u);
   store_relaxed(code_, 0);
-  uint64_t next = (uint64_t{generation(load_relaxed(claim_)) + 1} << 32) | chunks << 16;
-  __atomic_store_n(&claim_, next, __ATOMIC_SEQ_CST);
-  // Either this sees a worker that is about to sleep, or that worker sees the new claim word: both sides
+  uint64_t share = uint64_t{++generation_} << 32;
+  for (uint32_t t = threads_; t-- > 0;) {
+    uint64_t begin = boundary(chunks, threads_, t), end = boundary(chunks, threads_, t + 1);
+    if (begin != end)
+      __atomic_store_n(&shares_[t].word, share | end * kEnd | begin * kNext, __ATOMIC_SEQ_CST);
+  }
+  // Either this sees a worker that is about to sleep, or that worker sees its new share: both sides
   // order their store before their load.
   if (__atomic_load_n(&sleeping_, __ATOMIC_SEQ_CST) != 0) {
     __atomic_fetch_add(&wakeups_, 1u, __ATOMIC_SEQ_CST);
@@ -104,8 +119,9 @@ int32_t ThreadPool::run(const Dispatch& dispatch) {
   return load_relaxed(code_);
 }
 
-bool ThreadPool::claim(uint32_t* chunk, uint32_t* chunks, Dispatch* dispatch) {
-  uint64_t seen = __atomic_load_n(&claim_, __ATOMIC_ACQUIRE);
+bool ThreadPool::claim(uint32_t share, bool last, uint32_t* chunk, Dispatch* dispatch) {
+  uint64_t& word = shares_[share].word;
+  uint64_t seen = __atomic_load_n(&word, __ATOMIC_ACQUIRE);
   while (has_work(seen)) {
     dispatch->kernel = load_relaxed(dispatch_.kernel);
     dispatch->bindings = load_relaxed(dispatch_.bindings);
@@ -113,9 +129,9 @@ bool ThreadPool::claim(uint32_t* chunk, uint32_t* chunks, Dispatch* dispatch) {
     dispatch->scratch = load_relaxed(dispatch_.scratch);
     dispatch->scratch_stride = load_relaxed(dispatch_.scratch_stride);
     dispatch->workgroups = load_relaxed(dispatch_.workgroups);
-    if (__atomic_compare_exchange_n(&claim_, &seen, seen + 1, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
-      *chunk = next_chunk(seen);
-      *chunks = chunk_count(seen);
+    uint64_t left = last ? seen - kEnd : seen + kNext;
+    if (__atomic_compare_exchange_n(&word, &seen, left, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+      *chunk = last ? end_of(left) : next_of(seen);
       return true;
     }
   }
@@ -123,33 +139,40 @@ bool ThreadPool::claim(uint32_t* chunk, uint32_t* chunks, Dispatch* dispatch) {
 }
 
 void ThreadPool::work(uint32_t thread) {
-  uint32_t chunk, chunks;
-  Dispatch dispatch;
-  while (claim(&chunk, &chunks, &dispatch)) {
-    // Boundaries n * i / chunks without overflow; chunks differ by one workgroup at most.
-    uint64_t each = dispatch.workgroups / chunks, rest = dispatch.workgroups % chunks;
-    uint64_t begin = each * chunk + (chunk < rest ? chunk : rest);
-    uint64_t end = begin + each + (chunk < rest ? 1 : 0);
-    int32_t code = run_range(dispatch, thread, begin, end);
-    int32_t none = 0;
-    if (code != 0)
-      __atomic_compare_exchange_n(&code_, &none, code, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
-    uint32_t done = __atomic_add_fetch(&done_, 1u, __ATOMIC_SEQ_CST);
+  // Until it has had a share, the pool may still be starting, and threads_ be written.
+  if (__atomic_load_n(&shares_[thread].word, __ATOMIC_ACQUIRE) == 0) return;
+  for (uint32_t other = 0; other < threads_; ++other) {
+    uint32_t share = thread + other < threads_ ? thread + other : thread + other - threads_;
+    // What it claims belongs to one generation, which cannot end before it has been counted.
+    Dispatch dispatch;
+    uint64_t chunks = 0;
+    uint32_t chunk, claimed = 0;
+    while (claim(share, other != 0, &chunk, &dispatch)) {
+      chunks = chunk_count(dispatch, threads_);
+      int32_t code = run_range(dispatch, thread, boundary(dispatch.workgroups, chunks, chunk),
+                               boundary(dispatch.workgroups, chunks, chunk + 1));
+      int32_t none = 0;
+      if (code != 0)
+        __atomic_compare_exchange_n(&code_, &none, code, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+      ++claimed;
+    }
+    if (claimed == 0) continue;
+    uint32_t done = __atomic_add_fetch(&done_, claimed, __ATOMIC_SEQ_CST);
     if (done == chunks && thread != 0 && __atomic_load_n(&caller_sleeps_, __ATOMIC_SEQ_CST) != 0)
       platform::wake(&done_, 1);
   }
 }
 
-// Returns when the claim word has work again or the pool stops; false: it stops.
-bool ThreadPool::wait_for_work(uint64_t seen) {
+// Returns when the share has changed since it was `seen` or the pool stops; false: it stops.
+bool ThreadPool::wait_for_work(const Share& share, uint64_t seen) {
   auto changed = [&] {
-    return __atomic_load_n(&claim_, __ATOMIC_ACQUIRE) != seen || load_relaxed(stopping_) != 0;
+    return __atomic_load_n(&share.word, __ATOMIC_ACQUIRE) != seen || load_relaxed(stopping_) != 0;
   };
   if (!spin_until(changed, kWorkerSpinNanoseconds)) {
     __atomic_fetch_add(&sleeping_, 1u, __ATOMIC_SEQ_CST);
     for (;;) {
       uint32_t wakeups = __atomic_load_n(&wakeups_, __ATOMIC_SEQ_CST);
-      if (__atomic_load_n(&claim_, __ATOMIC_SEQ_CST) != seen ||
+      if (__atomic_load_n(&share.word, __ATOMIC_SEQ_CST) != seen ||
           __atomic_load_n(&stopping_, __ATOMIC_SEQ_CST) != 0)
         break;
       platform::park(&wakeups_, wakeups, platform::kForever);
@@ -162,11 +185,12 @@ bool ThreadPool::wait_for_work(uint64_t seen) {
 void ThreadPool::worker_main(void* argument) {
   Worker* worker = static_cast<Worker*>(argument);
   ThreadPool* pool = worker->pool;
+  const Share& share = pool->shares_[worker->index];
   uint64_t seen;
   do {
     pool->work(worker->index);
-    seen = __atomic_load_n(&pool->claim_, __ATOMIC_ACQUIRE);
-  } while (has_work(seen) || pool->wait_for_work(seen));
+    seen = __atomic_load_n(&share.word, __ATOMIC_ACQUIRE);
+  } while (has_work(seen) || pool->wait_for_work(share, seen));
 }
 
 }  // namespace quernel::runtime

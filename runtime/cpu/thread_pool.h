@@ -1,6 +1,7 @@
 // The thread pool of the CPU device: the caller and its workers claim ranges of one dispatch's workgroups.
-// Workers spin for a moment after a dispatch, then sleep; a sleeping or late worker never makes the caller
-// wait for work that nobody has begun.
+// Each thread has the same part of every dispatch, so that what it wrote is in its cache when the next one
+// reads it, and takes from the others' parts when its own is done. Workers spin for a moment after a
+// dispatch, then sleep; a sleeping or late worker never makes the caller wait for work that nobody has begun.
 #pragma once
 
 #include <stdint.h>
@@ -41,16 +42,20 @@ class ThreadPool {
     uint32_t index = 0;
     platform::Thread thread;
   };
+  // The chunks of one thread that nobody has claimed: generation (32 bits) | end (16) | next (16), in a cache
+  // line of its own. The thread takes the next, others the last. A claim that succeeds by compare-and-swap
+  // proves that dispatch_ belongs to the generation it was made for: that changes only after all chunks of a
+  // generation are done, and the word with it.
+  struct alignas(256) Share {
+    uint64_t word = 0;
+  };
   static void worker_main(void* argument);
   void work(uint32_t thread);
-  bool claim(uint32_t* chunk, uint32_t* chunks, Dispatch* dispatch);
-  bool wait_for_work(uint64_t seen);
+  bool claim(uint32_t share, bool last, uint32_t* chunk, Dispatch* dispatch);
+  bool wait_for_work(const Share& share, uint64_t seen);
 
-  // The claim word: generation (32 bits) | chunks (16) | next chunk (16). A claim that succeeds by
-  // compare-and-swap proves that the fields below belong to the generation it was made for: they change only
-  // after all chunks of a generation are done, and the word changes with them.
-  alignas(64) uint64_t claim_ = 0;
   alignas(64) Dispatch dispatch_;
+  uint32_t generation_ = 0;        // the caller's
   alignas(64) uint32_t done_ = 0;  // chunks finished in this generation
   uint32_t caller_sleeps_ = 0;
   int32_t code_ = 0;
@@ -58,6 +63,7 @@ class ThreadPool {
   uint32_t wakeups_ = 0;
   uint32_t stopping_ = 0;
   uint32_t threads_ = 1;
+  Share shares_[kMaxThreads];
   Worker workers_[kMaxThreads];
 };
 

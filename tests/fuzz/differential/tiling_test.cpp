@@ -30,6 +30,11 @@ const Case kCases[] = {
      "  %y = contract %x, %w axes(m: 29, n: 53 | k: 9) a[m, k] b[k, n] out[m, n] acc f32 : f32[29,53]\n"
      "  %s = add %y, %r : f32[29,53]\n"
      "  return s = %s\n}\n"},
+    {"gemm_of_many_rows",
+     "graph @g(%x: f32[131,9]) {\n"
+     "  %w = constant f32[9,53] {#477}\n"
+     "  %y = contract %x, %w axes(m: 131, n: 53 | k: 9) a[m, k] b[k, n] out[m, n] acc f32 : f32[131,53]\n"
+     "  return y = %y\n}\n"},
     {"gemm_of_bytes",
      "graph @g(%x: i8[29,24]) {\n"
      "  %w = constant i8[24,53] {#1272}\n"
