@@ -7,6 +7,7 @@
 #include "core/trace.h"
 #include "cpu/cpu_features.h"
 #include "cpu/image.h"
+#include "cpu/sharing_choice.h"
 #include "cpu/thread_pool.h"
 #include "platform/platform.h"
 
@@ -26,11 +27,9 @@ struct CpuRecording : Recording {
   void** bindings = nullptr;
   char* scratch = nullptr;
   uint64_t scratch_stride = 0;
+  SharingChoice sharing;
 };
 
-// Below this estimate of its time a dispatch is not worth sharing: waking or even just meeting another thread
-// costs a few microseconds.
-constexpr uint64_t kShareNanoseconds = 10000;
 constexpr uint64_t kFlopsPerNanosecond = 32,
                    kBytesPerNanosecond = 8;  // of one thread, deliberately optimistic
 
@@ -178,14 +177,14 @@ qnl_status prepare(Device*, Recording*, qnl_error*) { return QNL_OK; }
 void release(Device*, Recording*) {}
 
 // Commands whose analysis is empty are taken to be large.
-bool worth_sharing(const Command& command) {
-  if (command.workgroups < 2) return false;
+uint64_t estimate(const Command& command) {
   uint64_t bytes_moved = command.bytes_read + command.bytes_written;
-  if (command.flops == 0 && bytes_moved == 0) return true;
-  return command.flops / kFlopsPerNanosecond + bytes_moved / kBytesPerNanosecond >= kShareNanoseconds;
+  if (command.flops == 0 && bytes_moved == 0) return ~uint64_t{0};
+  return command.flops / kFlopsPerNanosecond + bytes_moved / kBytesPerNanosecond;
 }
 
-qnl_status run_dispatch(CpuDevice* self, const CpuRecording& r, const Command& command, int32_t* code) {
+qnl_status run_dispatch(CpuDevice* self, const CpuRecording& r, const Command& command,
+                        SharingChoice::Run* run, int32_t* code) {
   Dispatch dispatch;
   dispatch.kernel = r.kernels->image.kernel(command.kernel);
   dispatch.bindings = r.bindings + command.first_binding;
@@ -194,8 +193,9 @@ qnl_status run_dispatch(CpuDevice* self, const CpuRecording& r, const Command& c
   dispatch.scratch_stride = r.scratch_stride;
   dispatch.workgroups = command.workgroups;
   if (command.workgroups == 0) return QNL_OK;
-  *code = self->pool.threads() > 1 && worth_sharing(command) ? run_shared(self, dispatch)
-                                                             : run_range(dispatch, 0, 0, command.workgroups);
+  bool shared =
+      self->pool.threads() > 1 && command.workgroups > 1 && run->add(estimate(command), r.sharing.level());
+  *code = shared ? run_shared(self, dispatch) : run_range(dispatch, 0, 0, command.workgroups);
   return *code == QNL_KERNEL_OK ? QNL_OK : QNL_KERNEL_FAILED;
 }
 
@@ -212,6 +212,10 @@ qnl_status submit(Device* device, Recording* recording, uint32_t begin, uint32_t
   CpuRecording* r = cpu(recording);
   TraceScope scope(device, QNL_TRACE_SUBMIT, r->list->session);
   bool timed = is_timed(device, *r->list);
+  // Runs are compared as wholes: what is shared costs the kernels after it, too.
+  bool compared = cpu(device)->pool.threads() > 1 && begin == 0 && end == r->list->command_count && !timed;
+  SharingChoice::Run run;
+  uint64_t run_start = compared ? platform::now_nanoseconds() : 0;
   for (uint32_t c = begin; c < end; ++c) {
     const Command& command = r->list->commands[c];
     qnl_status status = QNL_OK;
@@ -220,7 +224,7 @@ qnl_status submit(Device* device, Recording* recording, uint32_t begin, uint32_t
     if (is_cancelled(*r->list)) return QNL_CANCELLED;
     switch (command.kind) {
       case QNL_ITEM_DISPATCH:
-        status = run_dispatch(cpu(device), *r, command, &failure->code);
+        status = run_dispatch(cpu(device), *r, command, &run, &failure->code);
         break;
       case QNL_ITEM_COPY:
         host_memory::copy_strided(command, static_cast<const char*>(r->bindings[command.first_binding]),
@@ -229,7 +233,7 @@ qnl_status submit(Device* device, Recording* recording, uint32_t begin, uint32_t
       case QNL_ITEM_SYNCHRONIZE:
         break;
       case QNL_ITEM_HOST_CALLBACK:
-        status = command.on_host ? run_dispatch(cpu(device), *r, command, &failure->code)
+        status = command.on_host ? run_dispatch(cpu(device), *r, command, &run, &failure->code)
                                  : run_callback(*r, command, &failure->code);
         break;
       case QNL_ITEM_READ_SYMBOL:
@@ -242,6 +246,7 @@ qnl_status submit(Device* device, Recording* recording, uint32_t begin, uint32_t
       report_command(device, *r->list, c, command.kind != QNL_ITEM_HOST_CALLBACK, start,
                      platform::now_nanoseconds());
   }
+  if (compared) r->sharing.ran(run, platform::now_nanoseconds() - run_start);
   host_memory::event_signal(event);
   return QNL_OK;
 }
