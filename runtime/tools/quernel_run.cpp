@@ -20,9 +20,12 @@
 
 using namespace quernel::run;
 using quernel::runtime::shape_symbols;
+using quernel::tensor_file::element_count;
 using quernel::tensor_file::Error;
+using quernel::tensor_file::fill_random;
 using quernel::tensor_file::has_own_shape;
 using quernel::tensor_file::HostTensor;
+using quernel::tensor_file::seed_of;
 using quernel::tensor_file::to_host;
 
 namespace {
@@ -258,10 +261,17 @@ std::vector<qnl_symbol_value> find_symbols(const quernel::Bundle& bundle, uint32
 
 Error set_input(Input* input, quernel::Session* session, qnl_error* error) {
   qnl_tensor shaped = input->signature;
-  if (!input->read && is_symbolic(shaped) &&
+  std::optional<uint64_t> seed = input->read ? std::nullopt : seed_of(input->specification);
+  if (!input->read && (seed || is_symbolic(shaped)) &&
       session->tensor(QNL_INPUT, shaped.name, &shaped, error) != QNL_OK)
     return std::string(qnl_status_text(error->status)) + ": " + error->text +
-           " (here: --symbol NAME=VALUE, or random:SEED:2x3x4 as the input)";
+           (is_symbolic(input->signature) ? " (here: --symbol NAME=VALUE, or random:SEED:2x3x4 as the input)"
+                                          : "");
+  if (seed && shaped.data != nullptr) {  // its slot, in place: a first run waits for memory, too
+    std::vector<int64_t> shape(shaped.shape, shaped.shape + shaped.rank);
+    fill_random(*seed, shaped.dtype, element_count(shape).value_or(0), shaped.data);
+    return std::nullopt;
+  }
   if (!input->read)
     if (Error message = read_input(input, shaped)) return message;
   HostTensor& found = input->value;
@@ -499,6 +509,7 @@ int run_once_on(const OpenedDevice& opened, TraceRecorder* recorder, Run* r) {
   if (Error message = report(options, tensors_of(bundle, entry_index(bundle, options), QNL_OUTPUT), &session,
                              figures, *recorder))
     return fail(*message);
+  fflush(stdout);  // before memory is given back, which takes a while; `run` checks
   return 0;
 }
 

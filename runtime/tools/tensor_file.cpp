@@ -191,6 +191,14 @@ bool has_own_shape(const std::string& specification) {
   return true;
 }
 
+std::optional<uint64_t> seed_of(const std::string& specification) {
+  const char* digits = specification.c_str() + strlen("random:");
+  if (!begins_with(specification, "random:") || *digits < '0' || *digits > '9') return std::nullopt;
+  char* end = nullptr;
+  uint64_t seed = strtoull(digits, &end, 10);
+  return *end == '\0' ? std::optional(seed) : std::nullopt;
+}
+
 HostTensor typed_as(HostTensor tensor, qnl_dtype dtype) {
   if (tensor.dtype == QNL_U16 && dtype == QNL_BF16) tensor.dtype = QNL_BF16;
   return tensor;
@@ -242,23 +250,29 @@ Error write_any(const std::string& path, const HostTensor& tensor) {
 
 void fill_random(uint64_t seed, HostTensor* tensor) {
   uint64_t count = element_count(tensor->shape).value_or(0);
-  tensor->bytes.assign(qnl_dtype_bytes(tensor->dtype, count), std::byte{0});
-  std::byte* to = tensor->bytes.data();
-  if (tensor->dtype == QNL_F32) {  // most inputs: a loop without choices, which a first run waits for
+  tensor->bytes.resize(qnl_dtype_bytes(tensor->dtype, count));
+  fill_random(seed, tensor->dtype, count, tensor->bytes.data());
+}
+
+void fill_random(uint64_t seed, qnl_dtype dtype, uint64_t count, void* to) {
+  auto* bytes = static_cast<std::byte*>(to);
+  if (dtype == QNL_F32) {  // most inputs: a loop without choices, which a first run waits for
     for (uint64_t i = 0; i < count; ++i) {
       float unit = random_unit(split_mix(&seed));
-      memcpy(to + i * sizeof(unit), &unit, sizeof(unit));
+      memcpy(bytes + i * sizeof(unit), &unit, sizeof(unit));
     }
     return;
   }
-  bool packed = tensor->dtype == QNL_I4 || tensor->dtype == QNL_U4;
-  size_t size = qnl_dtype_bytes(tensor->dtype, 1);
+  bool packed = dtype == QNL_I4 || dtype == QNL_U4;
+  size_t size = qnl_dtype_bytes(dtype, 1);
   for (uint64_t i = 0; i < count; ++i) {
-    uint64_t bits = random_bits(tensor->dtype, split_mix(&seed));
-    if (packed)
-      to[i / 2] |= static_cast<std::byte>(bits << (i % 2 * 4));
+    uint64_t bits = random_bits(dtype, split_mix(&seed));
+    if (!packed)
+      memcpy(bytes + i * size, &bits, size);
+    else if (i % 2 == 0)
+      bytes[i / 2] = static_cast<std::byte>(bits);
     else
-      memcpy(to + i * size, &bits, size);
+      bytes[i / 2] |= static_cast<std::byte>(bits << 4);
   }
 }
 

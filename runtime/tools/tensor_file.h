@@ -58,12 +58,16 @@ HostTensor typed_as(HostTensor tensor, qnl_dtype dtype);
 Error read_any(const std::string& specification, const HostTensor& expected, HostTensor* tensor);
 // True when the shape of what read_any returns does not come from `expected`.
 bool has_own_shape(const std::string& specification);
+// The seed of "random:SEED"; none: the specification is another one, or wrong.
+std::optional<uint64_t> seed_of(const std::string& specification);
 // By the end of the path: .npy, .pb, else raw bytes; "raw:PATH" forces raw.
 Error write_any(const std::string& path, const HostTensor& tensor);
 
 // Deterministic values from a seed, the same on every machine (SplitMix64): floats uniform in [-1, 1),
 // integers uniform in [0, 8) (bool 0 or 1), so that they are plausible as indices, too.
 void fill_random(uint64_t seed, HostTensor* tensor);
+// The same into the `count` elements at `to`.
+void fill_random(uint64_t seed, qnl_dtype dtype, uint64_t count, void* to);
 
 // Element as a number, for printing and comparing; index < element_count.
 double value_at(const HostTensor& tensor, uint64_t index);

@@ -178,6 +178,20 @@ TEST(TensorFile, RandomIsTheSameEverywhere) {
   }
 }
 
+TEST(TensorFile, RandomValuesFillMemoryThatHeldOthers) {
+  for (qnl_dtype dtype : kAllTypes) {
+    HostTensor expected = random_tensor(dtype, {37}, 5);
+    std::vector<std::byte> memory(expected.bytes.size() + 1, std::byte{0xAB});
+    fill_random(5, dtype, 37, memory.data());
+    EXPECT_EQ(memory.back(), std::byte{0xAB}) << qnl_dtype_name(dtype);
+    memory.pop_back();
+    EXPECT_EQ(memory, expected.bytes) << qnl_dtype_name(dtype);
+  }
+  EXPECT_EQ(seed_of("random:17"), 17u);
+  for (const char* other : {"random:", "random:x", "random:1:2x3", "raw:1", "t.npy"})
+    EXPECT_EQ(seed_of(other), std::nullopt) << other;
+}
+
 TEST(TensorFile, WordsStandForBf16WhereItIsExpected) {
   HostTensor words = random_tensor(QNL_U16, {3}), out;
   std::string path = test::temporary_path("words.npy");
