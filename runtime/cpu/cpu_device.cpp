@@ -33,11 +33,12 @@ struct CpuRecording : Recording {
 constexpr uint64_t kFlopsPerNanosecond = 32,
                    kBytesPerNanosecond = 8;  // of one thread, deliberately optimistic
 
+uint32_t now() { return static_cast<uint32_t>(platform::now_nanoseconds() / SharingChoice::kTimeUnit); }
+
 struct CpuDevice : qnl_device {
   ThreadPool pool;
   uint64_t features = 0;
-  uint64_t memory_used = 0;  // atomic
-  Lock pool_lock;
+  size_t memory_used = 0;  // atomic
 };
 
 CpuDevice* cpu(Device* device) { return static_cast<CpuDevice*>(static_cast<qnl_device*>(device)); }
@@ -46,13 +47,7 @@ const CpuDevice* cpu(const Device* device) {
 }
 
 void count_memory(Device* device, uint64_t bytes) {
-  __atomic_fetch_add(&cpu(device)->memory_used, bytes, __ATOMIC_RELAXED);
-}
-
-// Sessions on several threads take turns with the pool, dispatch by dispatch.
-int32_t run_shared(CpuDevice* self, const Dispatch& dispatch) {
-  Guard guard(&self->pool_lock);
-  return self->pool.run(dispatch);
+  __atomic_fetch_add(&cpu(device)->memory_used, static_cast<size_t>(bytes), __ATOMIC_RELAXED);
 }
 
 CpuKernelSet* cpu(KernelSet* kernels) { return static_cast<CpuKernelSet*>(kernels); }
@@ -145,7 +140,7 @@ qnl_status launch(Device* device, KernelSet* kernels, uint32_t kernel, uint64_t 
   dispatch.bindings = pointers;
   dispatch.symbols = symbols;
   dispatch.workgroups = workgroups;
-  return run_shared(cpu(device), dispatch) == QNL_KERNEL_OK ? QNL_OK : QNL_KERNEL_FAILED;
+  return cpu(device)->pool.run(dispatch) == QNL_KERNEL_OK ? QNL_OK : QNL_KERNEL_FAILED;
 }
 
 uint64_t record_bytes(const Device* device, const CommandList& list) {
@@ -176,15 +171,14 @@ qnl_status record(Device* device, const CommandList& list, KernelSet* kernels, v
 qnl_status prepare(Device*, Recording*, qnl_error*) { return QNL_OK; }
 void release(Device*, Recording*) {}
 
-// Commands whose analysis is empty are taken to be large.
-uint64_t estimate(const Command& command) {
-  uint64_t bytes_moved = command.bytes_read + command.bytes_written;
-  if (command.flops == 0 && bytes_moved == 0) return ~uint64_t{0};
-  return command.flops / kFlopsPerNanosecond + bytes_moved / kBytesPerNanosecond;
+// Nanoseconds of one thread. Commands whose analysis is empty are taken to be large.
+uint32_t estimate(const Command& command) {
+  uint64_t time = command.flops / kFlopsPerNanosecond +
+                  (command.bytes_read + command.bytes_written) / kBytesPerNanosecond;
+  return time - 1 >= ~uint32_t{0} ? ~uint32_t{0} : static_cast<uint32_t>(time);
 }
 
-qnl_status run_dispatch(CpuDevice* self, const CpuRecording& r, const Command& command,
-                        SharingChoice::Run* run, int32_t* code) {
+qnl_status run_dispatch(CpuDevice* self, CpuRecording& r, const Command& command, int32_t* code) {
   Dispatch dispatch;
   dispatch.kernel = r.kernels->image.kernel(command.kernel);
   dispatch.bindings = r.bindings + command.first_binding;
@@ -192,10 +186,8 @@ qnl_status run_dispatch(CpuDevice* self, const CpuRecording& r, const Command& c
   dispatch.scratch = command.scratch_bytes == 0 ? nullptr : r.scratch;
   dispatch.scratch_stride = r.scratch_stride;
   dispatch.workgroups = command.workgroups;
-  if (command.workgroups == 0) return QNL_OK;
-  bool shared =
-      self->pool.threads() > 1 && command.workgroups > 1 && run->add(estimate(command), r.sharing.level());
-  *code = shared ? run_shared(self, dispatch) : run_range(dispatch, 0, 0, command.workgroups);
+  bool shared = self->pool.threads() > 1 && command.workgroups > 1 && r.sharing.shares(estimate(command));
+  *code = shared ? self->pool.run(dispatch) : run_range(dispatch, 0, 0, command.workgroups);
   return *code == QNL_KERNEL_OK ? QNL_OK : QNL_KERNEL_FAILED;
 }
 
@@ -212,10 +204,7 @@ qnl_status submit(Device* device, Recording* recording, uint32_t begin, uint32_t
   CpuRecording* r = cpu(recording);
   TraceScope scope(device, QNL_TRACE_SUBMIT, r->list->session);
   bool timed = is_timed(device, *r->list);
-  // Runs are compared as wholes: what is shared costs the kernels after it, too.
-  bool compared = cpu(device)->pool.threads() > 1 && begin == 0 && end == r->list->command_count && !timed;
-  SharingChoice::Run run;
-  uint64_t run_start = compared ? platform::now_nanoseconds() : 0;
+  r->sharing.begin_run(now());
   for (uint32_t c = begin; c < end; ++c) {
     const Command& command = r->list->commands[c];
     qnl_status status = QNL_OK;
@@ -224,7 +213,7 @@ qnl_status submit(Device* device, Recording* recording, uint32_t begin, uint32_t
     if (is_cancelled(*r->list)) return QNL_CANCELLED;
     switch (command.kind) {
       case QNL_ITEM_DISPATCH:
-        status = run_dispatch(cpu(device), *r, command, &run, &failure->code);
+        status = run_dispatch(cpu(device), *r, command, &failure->code);
         break;
       case QNL_ITEM_COPY:
         host_memory::copy_strided(command, static_cast<const char*>(r->bindings[command.first_binding]),
@@ -233,7 +222,7 @@ qnl_status submit(Device* device, Recording* recording, uint32_t begin, uint32_t
       case QNL_ITEM_SYNCHRONIZE:
         break;
       case QNL_ITEM_HOST_CALLBACK:
-        status = command.on_host ? run_dispatch(cpu(device), *r, command, &run, &failure->code)
+        status = command.on_host ? run_dispatch(cpu(device), *r, command, &failure->code)
                                  : run_callback(*r, command, &failure->code);
         break;
       case QNL_ITEM_READ_SYMBOL:
@@ -246,7 +235,8 @@ qnl_status submit(Device* device, Recording* recording, uint32_t begin, uint32_t
       report_command(device, *r->list, c, command.kind != QNL_ITEM_HOST_CALLBACK, start,
                      platform::now_nanoseconds());
   }
-  if (compared) r->sharing.ran(run, platform::now_nanoseconds() - run_start);
+  // Runs are compared as wholes: what is shared costs the kernels after it, too.
+  if (!timed && end - begin == r->list->command_count) r->sharing.end_run(now());
   host_memory::event_signal(event);
   return QNL_OK;
 }

@@ -3,82 +3,71 @@
 namespace quernel::runtime {
 namespace {
 
-// Below this estimate a kernel is not worth sharing: even just meeting another thread costs a few
+// Below the first estimate a kernel is not worth sharing: even just meeting another thread costs a few
 // microseconds.
-constexpr uint64_t kLeastNanoseconds[SharingChoice::kLevels] = {10000, 40000, ~uint64_t{0}};
+constexpr uint32_t kSmallNanoseconds = 10000, kLargeNanoseconds = 40000;
+// A trial takes levels in turns, the best so far first; others end early where they are much slower. Trials
+// come early when runs get slow, and seldom while sharing all is best.
+constexpr uint32_t kTurns = 5, kFewestTurns = 2;
+constexpr uint32_t kRunsBetweenTrials = 500, kRunsOfAllShared = 4000, kRunsBeforeEarlyTrial = 64,
+                   kSlowRuns = 8;
 
-// Sorts the times; there are few.
-uint64_t median(uint64_t* times, uint32_t count) {
-  for (uint32_t i = 1; i < count; ++i)
-    for (uint32_t j = i; j > 0 && times[j] < times[j - 1]; --j) {
-      uint64_t larger = times[j - 1];
-      times[j - 1] = times[j];
-      times[j] = larger;
-    }
-  return times[count / 2];
-}
+constexpr uint32_t kNone = ~uint32_t{0};
+// The first trial waits until pages and caches are known and a new thread has come to a processor of its own:
+// five milliseconds.
+constexpr uint32_t kSettling = 5000000 / SharingChoice::kTimeUnit;
 
 }  // namespace
 
-bool SharingChoice::Run::add(uint64_t estimate, uint32_t level) {
+bool SharingChoice::shares(uint32_t estimate) {
+  uint32_t kind = (estimate >= kSmallNanoseconds ? 1 : 0) + (estimate >= kLargeNanoseconds ? 1 : 0);
   work_ += estimate;
-  bool shared = false;
-  for (uint32_t l = 0; l + 1 < kLevels && estimate >= kLeastNanoseconds[l]; ++l) {
-    ++kernels_[l];
-    shared |= l == level;
-  }
-  return shared;
+  kinds_ |= 1u << kind;
+  return kind > level_;
 }
 
+// A level differs from the one before in what is too small for it.
 void SharingChoice::begin_trial() {
-  trial_ = true;
-  tried_ = 0;
-  turn_ = 0;
+  untried_ = kinds_ | 1;
   level_ = best_;
-}
-
-// Levels that share the same kernels are one.
-bool SharingChoice::is_distinct(const Run& run, uint32_t level) const {
-  return level == 0 || run.kernels_[level] != run.kernels_[level - 1];
-}
-
-void SharingChoice::end_turns(const Run& run, uint64_t typical) {
-  constexpr uint64_t kGain = 32;  // what another level has to gain: a 32nd
-  if (tried_ == 0 || typical < best_nanoseconds_ - best_nanoseconds_ / kGain) {
-    best_ = level_;
-    best_nanoseconds_ = typical;
-  }
-  tried_ |= 1u << level_;
+  best_time_ = kNone;
   turn_ = 0;
-  for (level_ = 0; level_ < kLevels; ++level_)
-    if ((tried_ >> level_ & 1) == 0 && is_distinct(run, level_)) return;
-  trial_ = false;
-  level_ = best_;
-  next_trial_ = best_ != 0                                 ? kRunsBetweenTrials
-                : next_trial_ * 2 < kMostRunsBetweenTrials ? next_trial_ * 2
-                                                           : kMostRunsBetweenTrials;
-  runs_ = slow_runs_ = 0;
 }
 
-void SharingChoice::ran(const Run& run, uint64_t nanoseconds) {
-  if (run.kernels_[0] == 0) return;
-  if (run.work_ != work_) {
-    work_ = run.work_;
-    best_ = 0;
-    return begin_trial();  // this first run met caches and pages that it did not know
+void SharingChoice::end_run(uint32_t now) {
+  uint32_t time = now - begin_;
+  if (kinds_ < 2) return;
+  if (work_ != compared_work_) {
+    compared_work_ = work_;
+    first_ = now;
+    best_ = level_ = untried_ = 0;
+    best_time_ = kNone;
   }
-  if (trial_) {
-    times_[turn_++] = nanoseconds;
-    uint64_t least = times_[0] < times_[turn_ - 1] ? times_[0] : times_[turn_ - 1];
-    bool lost = tried_ != 0 && turn_ == kFewestTurns && least > best_nanoseconds_ + best_nanoseconds_ / 8;
-    if (lost || turn_ == kTurns) end_turns(run, lost ? least : median(times_, turn_));
+  if (untried_ == 0) {
+    ++runs_;
+    ++slow_runs_;
+    if (time - time / 4 <= best_time_) slow_runs_ = 0;
+    bool slow = slow_runs_ >= kSlowRuns && runs_ >= kRunsBeforeEarlyTrial;
+    if (best_time_ == kNone ? now - first_ >= kSettling
+                            : slow || runs_ >= (best_ == 0 ? kRunsOfAllShared : kRunsBetweenTrials))
+      begin_trial();
     return;
   }
-  slow_runs_ = nanoseconds > best_nanoseconds_ + best_nanoseconds_ / 4 ? slow_runs_ + 1 : 0;
-  ++runs_;
-  bool early = slow_runs_ >= kSlowRuns && runs_ >= kRunsBeforeEarlyTrial;
-  if (early) next_trial_ = kRunsBetweenTrials / 2;
-  if (early || runs_ >= next_trial_) begin_trial();
+  if (turn_ == 0) sum_ = most_ = 0;
+  ++turn_;
+  sum_ += time;
+  if (time > most_) most_ = time;
+  uint32_t others = sum_ - most_;  // without the slowest, which something else may have held up
+  bool lost = turn_ == kFewestTurns && others - others / 8 > best_time_;
+  if (!lost && turn_ < kTurns) return;
+  uint32_t typical = others / (kTurns - 1);
+  if (!lost && typical < best_time_ - best_time_ / 32) {  // another has to gain that much
+    best_ = level_;
+    best_time_ = typical;
+  }
+  untried_ &= ~(1u << level_);
+  level_ = untried_ == 0 ? best_ : static_cast<uint32_t>(__builtin_ctz(untried_));
+  turn_ = runs_ = slow_runs_ = 0;
 }
 
 }  // namespace quernel::runtime

@@ -10,44 +10,33 @@ class SharingChoice {
  public:
   // What is shared: kernels that are worth waking a thread for, large ones, none.
   static constexpr uint32_t kLevels = 3;
+  static constexpr uint32_t kTimeUnit = 64;  // nanoseconds; 32 bits reach to minutes
 
-  // What one run executed, by estimate of one thread's nanoseconds.
-  class Run {
-   public:
-    // Counts a kernel; true when threads share it at that level.
-    bool add(uint64_t estimate, uint32_t level);
+  // `now`: by a clock that may wrap between runs.
+  void begin_run(uint32_t now) {
+    work_ = kinds_ = 0;
+    begin_ = now;
+  }
+  // Whether threads share the run's next kernel, which takes one thread so many nanoseconds by estimate.
+  bool shares(uint32_t estimate);
+  // The run has had all its kernels.
+  void end_run(uint32_t now);
 
-   private:
-    friend class SharingChoice;
-    uint64_t work_ = 0;               // tells runs of other shapes from these
-    uint32_t kernels_[kLevels] = {};  // that a level shares
-  };
-
-  // The level of the next run.
   uint32_t level() const { return level_; }
-  // That run took so long.
-  void ran(const Run& run, uint64_t nanoseconds);
 
  private:
-  // A trial takes levels in turns, the best so far first; others end early where they are much slower.
-  static constexpr uint32_t kTurns = 5, kFewestTurns = 2;
-  // Trials come early when runs get slow, and seldom while sharing all is best.
-  static constexpr uint32_t kRunsBetweenTrials = 500, kMostRunsBetweenTrials = 8000;
-  static constexpr uint32_t kRunsBeforeEarlyTrial = 64, kSlowRuns = 8;
-
   void begin_trial();
-  void end_turns(const Run& run, uint64_t typical);
-  bool is_distinct(const Run& run, uint32_t level) const;
 
-  uint64_t work_ = 0;
-  uint64_t best_nanoseconds_ = 0;  // of best_, at its last trial
-  uint64_t times_[kTurns] = {};
-  uint32_t best_ = 0, level_ = 0;
-  uint32_t tried_ = 0;  // levels of this trial, a bit each
-  uint32_t turn_ = 0;
-  bool trial_ = false;
-  uint32_t runs_ = 0, slow_runs_ = 0;  // since the last trial; at the end of these
-  uint32_t next_trial_ = kRunsBetweenTrials / 2;
+  uint32_t level_ = 0, best_ = 0;
+  uint32_t best_time_ = 0;  // of best_, at its last trial
+  // The present run: the sum of its estimates, which may wrap, for it tells shapes apart; a bit for each kind
+  // of kernels: too small to share, small, large.
+  uint32_t work_ = 0, kinds_ = 0, begin_ = 0;
+  uint32_t compared_work_ = 0;              // of the runs that are compared
+  uint32_t first_ = 0;                      // when the first of them ended
+  uint32_t untried_ = 0;                    // levels of this trial, a bit each; 0: there is none
+  uint32_t turn_ = 0, sum_ = 0, most_ = 0;  // of the present level: turns and their times
+  uint32_t runs_ = 0, slow_runs_ = 0;       // since the last trial; at the end of these
 };
 
 }  // namespace quernel::runtime

@@ -6,52 +6,16 @@ namespace {
 // Long enough to meet the next dispatch of the same run, short enough not to be seen as load.
 constexpr uint64_t kWorkerSpinNanoseconds = 50000;
 constexpr uint64_t kCallerSpinNanoseconds = 20000;
-// More chunks than threads, so that a thread that is slow or late takes fewer.
-constexpr uint32_t kChunksPerThread = 4;
+// Of a part: of a thread that is slow or late others take some.
+constexpr uint32_t kChunks = 4;
 
-uint32_t next_of(uint64_t share) { return static_cast<uint32_t>(share) & 0xFFFF; }
-uint32_t end_of(uint64_t share) { return static_cast<uint32_t>(share >> 16) & 0xFFFF; }
-bool has_work(uint64_t share) { return next_of(share) < end_of(share); }
-constexpr uint64_t kNext = 1, kEnd = uint64_t{1} << 16;
-
-// n * i / parts, rounded up and without overflow: where part i of n begins when they are divided into
-// `parts`. They differ by one at most, sums of as many parts, too; the first are the larger ones.
-uint64_t boundary(uint64_t n, uint64_t parts, uint64_t i) {
-  return n / parts * i + (n % parts * i + parts - 1) / parts;
-}
-
-// Of a dispatch with at least two workgroups.
-uint64_t chunk_count(const Dispatch& dispatch, uint32_t threads) {
-  uint64_t wanted = uint64_t{threads} * kChunksPerThread;
-  return dispatch.workgroups < wanted ? dispatch.workgroups : wanted;
-}
-
-// The dispatch is read while the caller may be writing the next one; the claim that follows tells whether
-// what was read is whole. Relaxed atomics make that defined.
-template <class T>
-T load_relaxed(const T& from) {
-  return __atomic_load_n(&from, __ATOMIC_RELAXED);
-}
-template <class T>
-void store_relaxed(T& to, T value) {
-  __atomic_store_n(&to, value, __ATOMIC_RELAXED);
-}
-
-template <class Condition>
-bool spin_until(Condition condition, uint64_t nanoseconds) {
-  uint64_t begin = platform::now_nanoseconds();
-  for (;;) {
-    for (int i = 0; i < 64; ++i) {
-      if (condition()) return true;
-      platform::spin_pause();
-    }
-    if (platform::now_nanoseconds() - begin > nanoseconds) return false;
-  }
-}
+constexpr uint32_t kOne = 1, kFirst = 1u << 16;  // of Share::left
+uint32_t count_of(uint32_t left) { return left & (kFirst - 1); }
 
 }  // namespace
 
 int32_t run_range(const Dispatch& dispatch, uint32_t thread, uint64_t begin, uint64_t end) {
+  if (begin >= end) return 0;
   qnl_kernel_args args;
   args.bindings = dispatch.bindings;
   args.symbols = dispatch.symbols;
@@ -61,10 +25,12 @@ int32_t run_range(const Dispatch& dispatch, uint32_t thread, uint64_t begin, uin
 
 bool ThreadPool::start(uint32_t threads) {
   threads_ = 1;
+  shares_[0].left = 0;
   for (uint32_t t = 1; t < threads; ++t) {
-    workers_[t].pool = this;
-    workers_[t].index = t;
-    if (!platform::start_thread(&workers_[t].thread, worker_main, &workers_[t])) {
+    Share& share = shares_[t];
+    share.left = 0;
+    share.pool = this;
+    if (!platform::start_thread(&share.thread, worker_main, &share)) {
       stop();
       return false;
     }
@@ -77,120 +43,108 @@ void ThreadPool::stop() {
   __atomic_store_n(&stopping_, 1u, __ATOMIC_SEQ_CST);
   __atomic_fetch_add(&wakeups_, 1u, __ATOMIC_SEQ_CST);
   platform::wake(&wakeups_, kMaxThreads);
-  for (uint32_t t = 1; t < threads_; ++t) platform::join_thread(workers_[t].thread);
+  for (uint32_t t = 1; t < threads_; ++t) platform::join_thread(shares_[t].thread);
   threads_ = 1;
 }
 
 int32_t ThreadPool::run(const Dispatch& dispatch) {
-  if (dispatch.workgroups == 0) return 0;
-  if (threads_ == 1 || dispatch.workgroups == 1) return run_range(dispatch, 0, 0, dispatch.workgroups);
-  uint64_t chunks = chunk_count(dispatch, threads_);
+  // None or one workgroup, or more than shares can count.
+  if (threads_ == 1 || (dispatch.workgroups - 2) >> 31 != 0)
+    return run_range(dispatch, 0, 0, dispatch.workgroups);
 
-  store_relaxed(dispatch_.kernel, dispatch.kernel);
-  store_relaxed(dispatch_.bindings, dispatch.bindings);
-  store_relaxed(dispatch_.symbols, dispatch.symbols);
-  store_relaxed(dispatch_.scratch, dispatch.scratch);
-  store_relaxed(dispatch_.scratch_stride, dispatch.scratch_stride);
-  store_relaxed(dispatch_.workgroups, dispatch.workgroups);
-  store_relaxed(done_, 0u);
-  store_relaxed(code_, 0);
-  uint64_t share = uint64_t{++generation_} << 32;
+  Guard guard(&lock_);
+  dispatch_ = dispatch;
+  code_ = 0;
+  uint32_t parts = 0;
+  auto end = static_cast<uint32_t>(dispatch.workgroups);
   for (uint32_t t = threads_; t-- > 0;) {
-    uint64_t begin = boundary(chunks, threads_, t), end = boundary(chunks, threads_, t + 1);
-    if (begin != end)
-      __atomic_store_n(&shares_[t].word, share | end * kEnd | begin * kNext, __ATOMIC_SEQ_CST);
+    Share& share = shares_[t];
+    share.end = end;
+    end -= end / (t + 1);  // of what is left: parts differ by one at most
+    share.begin = end;
+    share.of_chunk = (share.end - end + kChunks - 1) / kChunks;
+    if (share.of_chunk == 0) continue;
+    ++parts;
+    __atomic_store_n(&share.left, kChunks, __ATOMIC_SEQ_CST);
   }
-  // Either this sees a worker that is about to sleep, or that worker sees its new share: both sides
-  // order their store before their load.
+  __atomic_fetch_add(&unfinished_, parts * kChunks, __ATOMIC_RELAXED);  // some may be finished already
+  // Either this sees a worker that is about to sleep, or that worker sees its share: both sides order their
+  // store before their load.
   if (__atomic_load_n(&sleeping_, __ATOMIC_SEQ_CST) != 0) {
     __atomic_fetch_add(&wakeups_, 1u, __ATOMIC_SEQ_CST);
-    platform::wake(&wakeups_, static_cast<uint32_t>(chunks - 1));
+    platform::wake(&wakeups_, parts);
   }
 
   work(0);
-  auto complete = [&] { return __atomic_load_n(&done_, __ATOMIC_ACQUIRE) == chunks; };
-  if (!spin_until(complete, kCallerSpinNanoseconds)) {
+  if (!spin(unfinished_, false, kCallerSpinNanoseconds)) {
     __atomic_store_n(&caller_sleeps_, 1u, __ATOMIC_SEQ_CST);
-    uint32_t done;
-    while ((done = __atomic_load_n(&done_, __ATOMIC_SEQ_CST)) != chunks)
-      platform::park(&done_, done, platform::kForever);
+    uint32_t unfinished;
+    while ((unfinished = __atomic_load_n(&unfinished_, __ATOMIC_SEQ_CST)) != 0)
+      platform::park(&unfinished_, unfinished, platform::kForever);
     __atomic_store_n(&caller_sleeps_, 0u, __ATOMIC_RELAXED);
   }
-  return load_relaxed(code_);
+  return __atomic_load_n(&code_, __ATOMIC_RELAXED);
 }
 
-bool ThreadPool::claim(uint32_t share, bool last, uint32_t* chunk, Dispatch* dispatch) {
-  uint64_t& word = shares_[share].word;
-  uint64_t seen = __atomic_load_n(&word, __ATOMIC_ACQUIRE);
-  while (has_work(seen)) {
-    dispatch->kernel = load_relaxed(dispatch_.kernel);
-    dispatch->bindings = load_relaxed(dispatch_.bindings);
-    dispatch->symbols = load_relaxed(dispatch_.symbols);
-    dispatch->scratch = load_relaxed(dispatch_.scratch);
-    dispatch->scratch_stride = load_relaxed(dispatch_.scratch_stride);
-    dispatch->workgroups = load_relaxed(dispatch_.workgroups);
-    uint64_t left = last ? seen - kEnd : seen + kNext;
-    if (__atomic_compare_exchange_n(&word, &seen, left, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
-      *chunk = last ? end_of(left) : next_of(seen);
-      return true;
+// Until there are some chunks, or none, or the pool stops; false: for so long it was not so.
+bool ThreadPool::spin(const uint32_t& chunks, bool until_some, uint64_t nanoseconds) const {
+  uint64_t begin = platform::now_nanoseconds();
+  do {
+    for (int i = 0; i < 64; ++i) {
+      bool some = count_of(__atomic_load_n(&chunks, __ATOMIC_SEQ_CST)) != 0;
+      if (some == until_some || __atomic_load_n(&stopping_, __ATOMIC_RELAXED) != 0) return true;
+      platform::spin_pause();
     }
-  }
+  } while (platform::now_nanoseconds() - begin <= nanoseconds);
   return false;
 }
 
+int32_t ThreadPool::run_chunk(const Share& share, uint32_t thread, uint32_t chunk) const {
+  uint32_t begin = share.begin + chunk * share.of_chunk, end = begin + share.of_chunk;
+  return run_range(dispatch_, thread, begin, end < share.end ? end : share.end);
+}
+
 void ThreadPool::work(uint32_t thread) {
-  // Until it has had a share, the pool may still be starting, and threads_ be written.
-  if (__atomic_load_n(&shares_[thread].word, __ATOMIC_ACQUIRE) == 0) return;
-  for (uint32_t other = 0; other < threads_; ++other) {
-    uint32_t share = thread + other < threads_ ? thread + other : thread + other - threads_;
-    // What it claims belongs to one generation, which cannot end before it has been counted.
-    Dispatch dispatch;
-    uint64_t chunks = 0;
-    uint32_t chunk, claimed = 0;
-    while (claim(share, other != 0, &chunk, &dispatch)) {
-      chunks = chunk_count(dispatch, threads_);
-      int32_t code = run_range(dispatch, thread, boundary(dispatch.workgroups, chunks, chunk),
-                               boundary(dispatch.workgroups, chunks, chunk + 1));
-      int32_t none = 0;
+  uint32_t t = thread;
+  do {
+    Share& share = shares_[t];
+    // What it claims belongs to one dispatch, which cannot end before it has been counted.
+    uint32_t claimed = 0, left = __atomic_load_n(&share.left, __ATOMIC_ACQUIRE);
+    while (count_of(left) != 0) {
+      uint32_t fewer = t == thread ? left + kFirst - kOne : left - kOne;
+      if (!__atomic_compare_exchange_n(&share.left, &left, fewer, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+        continue;
+      uint32_t chunk = left / kFirst + (t == thread ? 0 : count_of(fewer));
+      int32_t code = run_chunk(share, thread, chunk), none = 0;
       if (code != 0)
         __atomic_compare_exchange_n(&code_, &none, code, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
       ++claimed;
+      left = __atomic_load_n(&share.left, __ATOMIC_ACQUIRE);
     }
-    if (claimed == 0) continue;
-    uint32_t done = __atomic_add_fetch(&done_, claimed, __ATOMIC_SEQ_CST);
-    if (done == chunks && thread != 0 && __atomic_load_n(&caller_sleeps_, __ATOMIC_SEQ_CST) != 0)
-      platform::wake(&done_, 1);
-  }
+    if (claimed != 0) {
+      __atomic_fetch_sub(&unfinished_, claimed, __ATOMIC_SEQ_CST);
+      if (thread != 0 && __atomic_load_n(&caller_sleeps_, __ATOMIC_SEQ_CST) != 0)
+        platform::wake(&unfinished_, 1);
+    }
+    if (++t == threads_) t = 0;
+  } while (t != thread);
 }
 
-// Returns when the share has changed since it was `seen` or the pool stops; false: it stops.
-bool ThreadPool::wait_for_work(const Share& share, uint64_t seen) {
-  auto changed = [&] {
-    return __atomic_load_n(&share.word, __ATOMIC_ACQUIRE) != seen || load_relaxed(stopping_) != 0;
-  };
-  if (!spin_until(changed, kWorkerSpinNanoseconds)) {
+// Returns when the share has work or the pool stops; false: it stops.
+bool ThreadPool::wait_for_work(const Share& share) {
+  while (!spin(share.left, true, kWorkerSpinNanoseconds)) {
     __atomic_fetch_add(&sleeping_, 1u, __ATOMIC_SEQ_CST);
-    for (;;) {
-      uint32_t wakeups = __atomic_load_n(&wakeups_, __ATOMIC_SEQ_CST);
-      if (__atomic_load_n(&share.word, __ATOMIC_SEQ_CST) != seen ||
-          __atomic_load_n(&stopping_, __ATOMIC_SEQ_CST) != 0)
-        break;
-      platform::park(&wakeups_, wakeups, platform::kForever);
-    }
+    uint32_t wakeups = __atomic_load_n(&wakeups_, __ATOMIC_SEQ_CST);
+    if (!spin(share.left, true, 0)) platform::park(&wakeups_, wakeups, platform::kForever);
     __atomic_fetch_sub(&sleeping_, 1u, __ATOMIC_SEQ_CST);
   }
   return __atomic_load_n(&stopping_, __ATOMIC_SEQ_CST) == 0;
 }
 
 void ThreadPool::worker_main(void* argument) {
-  Worker* worker = static_cast<Worker*>(argument);
-  ThreadPool* pool = worker->pool;
-  const Share& share = pool->shares_[worker->index];
-  uint64_t seen;
-  do {
-    pool->work(worker->index);
-    seen = __atomic_load_n(&share.word, __ATOMIC_ACQUIRE);
-  } while (has_work(seen) || pool->wait_for_work(share, seen));
+  Share* share = static_cast<Share*>(argument);
+  ThreadPool* pool = share->pool;
+  while (pool->wait_for_work(*share)) pool->work(static_cast<uint32_t>(share - pool->shares_));
 }
 
 }  // namespace quernel::runtime

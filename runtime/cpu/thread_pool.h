@@ -6,6 +6,7 @@
 
 #include <stdint.h>
 
+#include "core/lock.h"
 #include "platform/platform.h"
 #include "schemas/kernel_abi.h"
 
@@ -21,7 +22,8 @@ struct Dispatch {
   uint64_t workgroups = 0;
 };
 
-// Runs workgroups [begin, end) on the calling thread, as thread `thread` of the pool.
+// Runs workgroups [begin, end), of which there may be none, on the calling thread, as thread `thread` of the
+// pool.
 int32_t run_range(const Dispatch& dispatch, uint32_t thread, uint64_t begin, uint64_t end);
 
 inline constexpr uint32_t kMaxThreads = 256;
@@ -33,38 +35,36 @@ class ThreadPool {
   void stop();
   uint32_t threads() const { return threads_; }
 
-  // Runs all workgroups and returns the first non-zero code, or 0. Only from the thread that owns the pool.
+  // Runs all workgroups and returns the first non-zero code, or 0. Several threads take turns.
   int32_t run(const Dispatch& dispatch);
 
  private:
-  struct Worker {
-    ThreadPool* pool = nullptr;
-    uint32_t index = 0;
-    platform::Thread thread;
-  };
-  // The chunks of one thread that nobody has claimed: generation (32 bits) | end (16) | next (16), in a cache
-  // line of its own. The thread takes the next, others the last. A claim that succeeds by compare-and-swap
-  // proves that dispatch_ belongs to the generation it was made for: that changes only after all chunks of a
-  // generation are done, and the word with it.
+  // A thread and its part of a dispatch, in chunks, in a cache line of its own that no neighbour is fetched
+  // with. left: the chunks that nobody has claimed: the first (16 bits) | how many (16). The thread takes the
+  // first, others the last. From a claim, a compare-and-swap that succeeds, until it is counted as done, the
+  // part and dispatch_ stay as they are.
   struct alignas(256) Share {
-    uint64_t word = 0;
+    uint32_t left;
+    uint32_t begin, end, of_chunk;  // workgroups; the last chunks may have fewer, or none
+    ThreadPool* pool;
+    platform::Thread thread;  // none of the caller's
   };
   static void worker_main(void* argument);
   void work(uint32_t thread);
-  bool claim(uint32_t share, bool last, uint32_t* chunk, Dispatch* dispatch);
-  bool wait_for_work(const Share& share, uint64_t seen);
+  int32_t run_chunk(const Share& share, uint32_t thread, uint32_t chunk) const;
+  bool spin(const uint32_t& chunks, bool until_some, uint64_t nanoseconds) const;
+  bool wait_for_work(const Share& share);
 
+  Lock lock_;  // of run
   alignas(64) Dispatch dispatch_;
-  uint32_t generation_ = 0;        // the caller's
-  alignas(64) uint32_t done_ = 0;  // chunks finished in this generation
+  alignas(64) uint32_t unfinished_ = 0;  // chunks of the dispatch
   uint32_t caller_sleeps_ = 0;
   int32_t code_ = 0;
   alignas(64) uint32_t sleeping_ = 0;  // workers that sleep on wakeups_, or are about to
   uint32_t wakeups_ = 0;
   uint32_t stopping_ = 0;
   uint32_t threads_ = 1;
-  Share shares_[kMaxThreads];
-  Worker workers_[kMaxThreads];
+  Share shares_[kMaxThreads];  // of threads_; no others are touched
 };
 
 }  // namespace quernel::runtime

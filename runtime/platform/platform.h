@@ -27,7 +27,7 @@ bool make_executable(void* pages, uint64_t bytes);
 uint64_t now_nanoseconds();
 
 struct Thread {
-  uintptr_t handle = 0;
+  uintptr_t handle;  // what start_thread has written
 };
 bool start_thread(Thread* thread, void (*run)(void*), void* argument);
 void join_thread(const Thread& thread);
