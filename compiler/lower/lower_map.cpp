@@ -99,9 +99,12 @@ Stmt map_nest(Context& context, const Shape& dims, bool workgroups,
   for (int i = vector_axis - 1; i >= 0; --i)
     if (double s = score(accesses, extents, i, lanes); s > best * 1.3) best = s, vector_axis = i;
 
-  if (!context.target.is_gpu() && stores_contiguously(accesses, loads, extents, vector_axis)) {
+  // Results are stored along their last axis where tiles are turned round, also if that one is short.
+  int stored_axis = static_cast<int>(extents.size()) - 1;
+  if (stores_contiguously(accesses, loads, extents, vector_axis)) stored_axis = vector_axis;
+  if (!context.target.is_gpu() && stores_contiguously(accesses, loads, extents, stored_axis)) {
     EmitPoint emit_point = [&](Evaluator& e) { emit(e, indices[0]); };
-    Stmt tiles = transposed_nest(context, extents, vector_axis, lanes, loads,
+    Stmt tiles = transposed_nest(context, extents, stored_axis, lanes, loads,
                                  workgroups ? work : kNoWorkgroups, emit_point);
     if (tiles) return tiles;
   }

@@ -1,6 +1,7 @@
 #include "lower/transpose_tiles.h"
 
 #include <algorithm>
+#include <unordered_set>
 
 namespace quernel::lower {
 namespace {
@@ -18,6 +19,18 @@ void transpose(std::vector<Stmt>& body, const loop::Buffer& tile, int lanes) {
   for (int i = 0; i < lanes; ++i) body.push_back(loop::store(tile, row(i), rows[i]));
 }
 
+// Instructions that computing it takes, roughly; index arithmetic aside.
+int weight(const Expr& e, std::unordered_set<const loop::ExprNode*>& seen) {
+  constexpr int kFunction = 20;
+  if (!e || !seen.insert(e.get()).second) return 0;
+  bool is_function =
+      (e->kind == loop::ExprKind::kUnary && e->unary >= UnaryOp::k_exp && e->unary <= UnaryOp::k_erf) ||
+      (e->kind == loop::ExprKind::kBinary && e->binary == BinaryOp::k_pow);
+  int sum = is_function ? kFunction : e->type.dtype == DType::kI64 || e->args.empty() ? 0 : 1;
+  for (const Expr& arg : e->args) sum += weight(arg, seen);
+  return sum;
+}
+
 class Nest {
  public:
   Nest(Context& context, const Shape& extents, int vector_axis, int lanes, const EmitPoint& emit)
@@ -27,7 +40,7 @@ class Nest {
   bool choose(const std::vector<Load>& loads) {
     int axes = static_cast<int>(extents_.size());
     auto fits = [&](int axis) { return extents_[axis].is_const() && extents_[axis].value() >= lanes_; };
-    if (lanes_ < 4 || (lanes_ & (lanes_ - 1)) != 0 || !fits(v_)) return false;
+    if ((lanes_ & (lanes_ - 1)) != 0 || !fits(v_)) return false;
     for (int u = 0; u < axes; ++u) {
       if (u == v_ || !fits(u)) continue;
       std::vector<Load> turned;
@@ -42,7 +55,9 @@ class Nest {
       }
       if (turned.size() > turned_.size()) turned_ = std::move(turned), u_ = u;
     }
-    return u_ >= 0 && ((whole(u_) && whole(v_)) || !writes_over_operand());
+    if (u_ < 0 || (!(whole(u_) && whole(v_)) && writes_over_operand())) return false;
+    in_registers_ = lanes_ * point_weight() <= kUnrolledInstructions;
+    return true;
   }
 
   Stmt nest(int64_t target_work) {
@@ -66,6 +81,18 @@ class Nest {
   }
 
  private:
+  static constexpr int kUnrolledInstructions = 128;
+
+  int point_weight() const {
+    Evaluator e = c_.dry_evaluator();
+    for (size_t i = 0; i < extents_.size(); ++i)
+      e.axes.push_back({loop::var_ref(index_var("a" + std::to_string(i))), extents_[i]});
+    emit_(e);
+    std::unordered_set<const loop::ExprNode*> seen;
+    int sum = 0;
+    for (const Stmt& s : e.statements) sum += weight(s->value, seen);
+    return sum;
+  }
   static bool once(const std::vector<Load>& loads, const Load& load) {
     return std::count_if(loads.begin(), loads.end(), [&](const Load& other) {
              return other.value == load.value && other.offset == load.offset;
@@ -112,7 +139,7 @@ class Nest {
       e.axes.push_back({at, extents_[axis]});
     }
     Stmt point = body(e, loop::var_ref(i) * index(lanes_) + loop::var_ref(l));
-    return loop::for_loop(i, index(lanes_), AxisKind::kSerial,
+    return loop::for_loop(i, index(lanes_), in_registers_ ? AxisKind::kUnrolled : AxisKind::kSerial,
                           loop::for_loop(l, index(lanes_), AxisKind::kVector, point));
   }
 
@@ -121,7 +148,7 @@ class Nest {
     std::vector<loop::Buffer> squares;
     for (const Load& load : turned_) {
       loop::Buffer square = local_buffer("square", c_.graph().dtype(load.value), int64_t{lanes_} * lanes_,
-                                         loop::Scope::kShared);
+                                         in_registers_ ? loop::Scope::kRegister : loop::Scope::kShared);
       squares.push_back(square);
       body.push_back(loop::alloc(square));
       // The load alone, in vectors along the axis that suits it.
@@ -155,6 +182,8 @@ class Nest {
   int v_ = -1, u_ = -1, lanes_ = 1;
   const EmitPoint& emit_;
   std::vector<Load> turned_;
+  bool in_registers_ =
+      false;  // the tile, from its loads to its stores: what is computed in between is little
 };
 
 }  // namespace
@@ -183,8 +212,10 @@ std::vector<Expr> turned_round(std::vector<Stmt>& body, const std::vector<Expr>&
 
 Stmt transposed_nest(Context& context, const Shape& extents, int vector_axis, int lanes,
                      const std::vector<Load>& loads, int64_t target_work, const EmitPoint& emit) {
-  Nest nest(context, extents, vector_axis, lanes, emit);
-  return nest.choose(loads) ? nest.nest(target_work) : nullptr;
+  for (; lanes >= 4; lanes /= 2)
+    if (Nest nest(context, extents, vector_axis, lanes, emit); nest.choose(loads))
+      return nest.nest(target_work);
+  return nullptr;
 }
 
 }  // namespace quernel::lower

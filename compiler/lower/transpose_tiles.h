@@ -19,9 +19,10 @@ using EmitPoint = std::function<void(Evaluator&)>;
 // column, an element of each row. `body` gets what computes them.
 std::vector<loop::Expr> turned_round(std::vector<loop::Stmt>& body, const std::vector<loop::Expr>& rows);
 
-// The loops over `extents` in square tiles of `lanes` along `vector_axis`, along which all stores are
-// contiguous, and an axis along which some of `loads` are: these are loaded in vectors along their own axis
-// and transposed. Null where no load gains from it or the tiles do not fit.
+// The loops over `extents` in square tiles of `lanes`, or a half or a quarter of them where an axis is
+// shorter, along `vector_axis`, along which all stores are contiguous, and an axis along which some of
+// `loads` are: these are loaded in vectors along their own axis and transposed. Null where no load gains from
+// it or the tiles do not fit.
 loop::Stmt transposed_nest(Context& context, const Shape& extents, int vector_axis, int lanes,
                            const std::vector<Load>& loads, int64_t target_work, const EmitPoint& emit);
 

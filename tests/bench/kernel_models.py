@@ -173,6 +173,9 @@ def main(path, networks):
     movement(folder, "tile", "Tile", image, [1, 64, 56, 112], [np.array([1, 1, 1, 2], np.int64)])
     for mode in ("nearest", "linear", "cubic"):
         movement(folder, f"resize_{mode}", "Resize", image, [1, 64, 112, 112], [None, np.array([1, 1, 2, 2], np.float32)], mode=mode)
+    for shape, order in (([1, 64, 56, 56], [0, 2, 3, 1]), ([1, 56, 56, 64], [0, 3, 1, 2]), ([1, 64, 56, 56], [0, 1, 3, 2]),
+                         ([1, 12, 128, 64], [0, 2, 3, 1]), ([1, 12, 128, 64], [0, 2, 1, 3]), ([768, 768], [1, 0])):
+        movement(folder, "transpose_" + "".join(map(str, order)), "Transpose", shape, [shape[axis] for axis in order], [], perm=order)
     transposed(folder, [1, 64, 64, 64], 32, 2, 2)
     transposed(folder, [1, 64, 56, 56], 64, 3, 2, pad=1, extra=1)
     transposed(folder, [1, 64, 56, 56], 64, 4, 2, pad=1)

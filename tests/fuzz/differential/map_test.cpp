@@ -39,5 +39,21 @@ TEST(Map, axes_of_repetitions) {
     }
 }
 
+// Tiles that are turned round: shorter ones for short axes; what is computed on the way is little, or much.
+TEST(Map, operands_that_lie_along_another_axis) {
+  for (auto [h, w] : {std::pair<int64_t, int64_t>{40, 3}, {5, 40}, {40, 12}, {12, 33}, {16, 32}, {20, 56}}) {
+    std::string in = "f32[2," + std::to_string(h) + "," + std::to_string(w) + "]",
+                out = "f32[2," + std::to_string(w) + "," + std::to_string(h) + "]";
+    for (const char* function : {"neg", "exp", "erf"}) {
+      std::string begin =
+          "graph @g(%x: " + in + ", %r: " + out + ") {\n  %t = view %x [d0, d2, d1] : " + out + "\n";
+      error_on_host_targets(begin + "  return y = %t\n}\n", 1e-30);
+      error_on_host_targets(begin + "  %f = " + function + " %t : " + out + "\n  %m = mul %f, %r : " + out +
+                                "\n  %y = add %m, %t : " + out + "\n  return y = %y\n}\n",
+                            1e-6);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace quernel::testing
