@@ -3,9 +3,9 @@
 namespace quernel::runtime {
 namespace {
 
-// Below the first estimate a kernel is not worth sharing: even just meeting another thread costs a few
-// microseconds.
-constexpr uint32_t kSmallNanoseconds = 10000, kLargeNanoseconds = 40000;
+// Below the first estimate a kernel is not worth sharing: meeting another thread takes about a microsecond,
+// and estimates are optimistic.
+constexpr uint32_t kSmallNanoseconds = 4000, kLargeNanoseconds = 20000;
 // A trial takes levels in turns, the best so far first; others end early where they are much slower. Trials
 // come early when runs get slow, and seldom while sharing all is best.
 constexpr uint32_t kTurns = 5, kFewestTurns = 2;
