@@ -2,6 +2,7 @@
 """quernel-run's --trace and --profile: items, submissions and transfers, on the CPU and on Vulkan's software driver."""
 import json
 import os
+import struct
 import sys
 import unittest
 
@@ -18,9 +19,15 @@ class Trace(ToolTest):
         with open(self.path("trace.json")) as file:
             return json.load(file)["traceEvents"]
 
+    def make_image(self):
+        """A file, which is uploaded; random inputs are made in place."""
+        with open(self.path("image.raw"), "wb") as file:
+            file.write(struct.pack("<64f", *range(64)))
+
     def check(self, device, *arguments, **how):
         """Each item is on the queue once per run and each run on the host. -> what the profile says was done beside items"""
-        done = self.run_tool("quernel-run", "t.qnl", "random:1", "--repeat", str(RUNS), "--device", device, "--json", "--profile",
+        self.make_image()
+        done = self.run_tool("quernel-run", "t.qnl", "raw:image.raw", "--repeat", str(RUNS), "--device", device, "--json", "--profile",
                              "--trace", "trace.json", *arguments, **how)
         self.assertEqual(done.returncode, 0, done.stderr)
         profile = json.loads(done.stdout)
@@ -46,9 +53,10 @@ class Trace(ToolTest):
         for threads in "1", "2":
             work = self.check("cpu", "--threads", threads)
             self.assertEqual([work[kind]["count"] for kind in ("upload", "download", "record", "descriptors", "pipeline")], [1, 0, 0, 0, 0])
-        text = self.succeeds("quernel-run", "t.qnl", "random:1", "--profile")
+        text = self.succeeds("quernel-run", "t.qnl", "raw:image.raw", "--profile")
         self.assertRegex(text, r"time +share +runs +GFLOP/s +GB/s +kernel, first node\n.* ms +[0-9.]+% +1 ")
         self.assertRegex(text, r" ms  1 x run\n.* ms  1 x submit\n.* ms  1 x upload, [0-9]+ bytes\n")
+        self.assertNotIn("upload", self.succeeds("quernel-run", "t.qnl", "random:1", "--profile"))
 
     @unittest.skipIf(SANITIZED or vulkan_environment() is None, "no Vulkan, or its driver is not for the sanitizers")
     def test_vulkan(self):
