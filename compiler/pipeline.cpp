@@ -178,6 +178,10 @@ const std::vector<GraphPass>& graph_passes() {
        [](const Graph& graph, const Target& target, const CompileOptions&, schedule::Tilings* tilings) {
          return schedule::choose_winograd(graph, target, tilings);
        }},
+      {"round-operands", "with --precision bf16, where the target multiplies that: products of bf16",
+       [](const Graph& graph, const Target& target, const CompileOptions& options, auto&&) {
+         return schedule::round_operands(graph, target, options.precision);
+       }},
       // What folds afterwards would be read otherwise than was planned here.
       {"materialize-operands", "contraction operands, constants folded, become readable in place",
        [](const Graph& graph, const Target& target, auto&&...) -> Expected<Graph> {
@@ -764,10 +768,16 @@ Expected<CompileReport> compile(const std::string& model, const std::string& out
     std::snprintf(percent, sizeof percent, "%.2g", 100 * error);
     report.notes.push_back("large weights are stored in " + std::string(to_string(options.precision)) +
                            ", off by " + percent + " % (root mean square)");
-    for (const std::string& name : options.targets)
-      if (options.precision == DType::kF16 && !find_target(name)->has_f16)
+    for (const std::string& name : options.targets) {
+      Target target = *find_target(name);
+      if (options.precision == DType::kF16 && !target.has_f16)
         report.notes.push_back("target " + name +
                                " has no instruction that widens f16: bf16 is several times faster there");
+      if (target.multiplies(options.precision))
+        report.notes.push_back("target " + name +
+                               " multiplies bf16: what large weights are multiplied with " +
+                               "is rounded, too, sums are f32");
+    }
   }
   return report;
 }

@@ -64,6 +64,7 @@ struct Contraction {
   std::vector<Axis> axes;
   std::vector<IndexExpr> a, b, out;  // one expression per dim of the operand
   DType accumulator = DType::kF32;
+  bool unrounded = false;  // the result is of the accumulator's type, not rounded to that of the operands
   // 2 or 4: a 3x3 convolution computed in output tiles of that side by Winograd's algorithm; 0: as it stands.
   // The interpreter always computes it as it stands.
   int winograd = 0;

@@ -366,6 +366,7 @@ class GraphParser {
     c.out = parse_exprs(&names);
     in_.expect_word("acc");
     c.accumulator = types_.dtype();
+    c.unrounded = in_.accept_word("unrounded");
     if (in_.accept_word("winograd")) c.winograd = static_cast<int>(in_.integer("2 or 4"));
   }
 

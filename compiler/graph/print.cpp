@@ -127,7 +127,7 @@ std::string contract_text(const Contraction& c) {
   std::string output = axes(false), reduction = axes(true);
   return "axes(" + output + (output.empty() ? "| " : " | ") + reduction + ") a" + exprs(c.a, &names) + " b" +
          exprs(c.b, &names) + " out" + exprs(c.out, &names) + " acc " +
-         std::string(to_string(c.accumulator)) +
+         std::string(to_string(c.accumulator)) + (c.unrounded ? " unrounded" : "") +
          (c.winograd == 0 ? "" : " winograd " + std::to_string(c.winograd));
 }
 

@@ -415,7 +415,14 @@ uint64_t evaluate_mul_acc(DType dtype, uint64_t a, uint64_t b, uint64_t c) {
   return evaluate_binary(BinaryOp::k_add, dtype, evaluate_binary(BinaryOp::k_mul, dtype, a, b), c);
 }
 
-uint64_t evaluate_dot(DType a_dtype, DType b_dtype, uint64_t a, uint64_t b, uint64_t c) {
+uint64_t evaluate_dot(DType a_dtype, DType b_dtype, DType sum_dtype, uint64_t a, uint64_t b, uint64_t c) {
+  if (sum_dtype == DType::kF32) {
+    for (int shift : {16, 0}) {
+      auto half = [&](uint64_t word) { return (word >> shift & 0xffff) << 16; };
+      c = evaluate_mul_acc(DType::kF32, half(a), half(b), c);
+    }
+    return c;
+  }
   auto byte = [](DType dtype, uint64_t word, int i) -> int64_t {
     auto bits = static_cast<uint8_t>(word >> (8 * i));
     return dtype == DType::kI32 ? static_cast<int8_t>(bits) : int64_t{bits};

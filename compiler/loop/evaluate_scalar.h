@@ -19,7 +19,7 @@ uint64_t evaluate_unary(UnaryOp op, DType dtype, uint64_t x);
 // Comparisons give 0 or 1.
 uint64_t evaluate_binary(BinaryOp op, DType dtype, uint64_t a, uint64_t b);
 uint64_t evaluate_mul_acc(DType dtype, uint64_t a, uint64_t b, uint64_t c);  // floats: one rounding
-uint64_t evaluate_dot(DType a_dtype, DType b_dtype, uint64_t a, uint64_t b, uint64_t c);
+uint64_t evaluate_dot(DType a_dtype, DType b_dtype, DType sum_dtype, uint64_t a, uint64_t b, uint64_t c);
 uint64_t evaluate_cast(DType from, DType to, uint64_t bits);
 
 // Which element types an operation is defined on.

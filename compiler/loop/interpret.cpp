@@ -168,7 +168,7 @@ Value Interpreter::eval(const Expr& e) {
         result[i] = evaluate_mul_acc(dtype, a[i], b[i], c[i]);
         break;
       case ExprKind::kDot:
-        result[i] = evaluate_dot(dtype, e->args[1]->type.dtype, a[i], b[i], c[i]);
+        result[i] = evaluate_dot(dtype, e->args[1]->type.dtype, e->type.dtype, a[i], b[i], c[i]);
         break;
       case ExprKind::kSelect:
         result[i] = a[i] ? b[i] : c[i];

@@ -212,12 +212,12 @@ Expr interleave(bool upper, Expr a, Expr b) {
 
 Expr dot(Expr a, Expr b, Expr c) {
   auto is_word = [](const Expr& e) { return e->type.dtype == DType::kI32 || e->type.dtype == DType::kU32; };
-  QUERNEL_ASSERT(is_word(a) && is_word(b) && c->type.dtype == DType::kI32);
+  DType sum = c->type.dtype;
+  QUERNEL_ASSERT(is_word(a) && is_word(b) && (sum == DType::kI32 || sum == DType::kF32));
   int lanes = widest({a, b, c});
   if (std::vector<Expr> scalars = uniform_values({a, b, c}); !scalars.empty())
     return broadcast(dot(scalars[0], scalars[1], scalars[2]), lanes);
-  return make(ExprKind::kDot, {DType::kI32, lanes},
-              {to_lanes(a, lanes), to_lanes(b, lanes), to_lanes(c, lanes)});
+  return make(ExprKind::kDot, {sum, lanes}, {to_lanes(a, lanes), to_lanes(b, lanes), to_lanes(c, lanes)});
 }
 
 bool as_const_int(const Expr& e, int64_t* value) {

@@ -66,8 +66,9 @@ enum class ExprKind : uint8_t {
   kReduceLanes,  // scalar: binary (add mul max min and or) folded over the lanes of args[0], pairwise halves
   kInterleave,   // vector: lanes of args[0] and args[1] in turns, from their lower halves (stride 0) or upper
                  // ones (stride 1); the step that a transpose of n vectors of n lanes repeats log2(n) times
-  kDot,  // i32, lane by lane: args[2] plus the products of the four bytes of args[0] with those of args[1],
-         // which are signed in an i32 and unsigned in a u32; the sum wraps
+  kDot,  // lane by lane: args[2] plus the products of the parts of word args[0] with those of word args[1].
+         // i32: four bytes, signed in an i32 and unsigned in a u32; the sum wraps. f32: two bf16 of each u32,
+         // the upper product first, each added in one rounding; instructions may take denormals for zeros
 };
 
 struct VarNode {

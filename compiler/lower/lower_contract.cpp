@@ -11,11 +11,11 @@
 #include <utility>
 
 #include "loop/rewrite.h"
-#include "lower/bytes.h"
 #include "lower/register_tile.h"
 #include "lower/shared_rows.h"
 #include "lower/staged_image.h"
 #include "lower/store_tile.h"
+#include "lower/words.h"
 #include "schedule/tile_loops.h"
 
 namespace quernel::lower {
@@ -519,7 +519,7 @@ class Lowering {
     return loop::block(std::move(body));
   }
 
-  // The sum in words of bytes. What is left of the last axis is a step of its own.
+  // The sum in words of neighbours. What is left of the last axis is a step of its own.
   Stmt reduce_words(const loop::Buffer& acc, const loop::Buffer& row_offsets, const Expr& b_base) {
     std::vector<std::pair<loop::Var, Dim>> loops;
     Expr a_outer = index(0), row = index(0);
@@ -533,7 +533,7 @@ class Lowering {
       row = row * at(k.extent) + position;
     }
     row = row * at(ceildiv(last.extent, plan_.dot)) + index(plan_.dot_shift != 0 ? 1 : 0);
-    auto step = [&](const Expr& word, int64_t bytes) {
+    auto step = [&](const Expr& word, int64_t neighbours) {
       loop::Buffer columns =
           local_buffer("columns", b_buffer_->dtype, plan_.tile_n(), loop::Scope::kRegister);
       Stmt read = for_vectors([&](Expr v, Expr l) {
@@ -541,10 +541,10 @@ class Lowering {
         return loop::store(columns, v ? v * index(lanes_) + l : l, loop::load(b_buffer_, from));
       });
       Stmt multiply = for_rows([&](Expr m) {
-        Expr bytes_of_a = word_of_bytes(
-            a_buffer_, loop::load(row_offsets, m) + a_outer + word * index(plan_.dot), bytes, plan_);
-        loop::Var a = fresh_var("a", bytes_of_a->type);
-        return loop::block({loop::let(a, bytes_of_a), for_columns([&](Expr n) {
+        Expr word_of_a = word_of_neighbours(
+            a_buffer_, loop::load(row_offsets, m) + a_outer + word * index(plan_.dot), neighbours, plan_);
+        loop::Var a = fresh_var("a", word_of_a->type);
+        return loop::block({loop::let(a, word_of_a), for_columns([&](Expr n) {
                               Expr slot = m * index(plan_.tile_n()) + n;
                               return loop::store(
                                   acc, slot,

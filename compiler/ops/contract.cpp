@@ -56,8 +56,8 @@ Expected<TensorType> infer_contract(OpKind, const Types& inputs, const Attribute
   QUERNEL_CHECK(check_map("b", c.b, inputs[1].shape, extents));
   // Output: every output axis in exactly one dim; per dim a mixed radix over its axes, so that it is covered
   // exactly once.
-  TensorType result{
-      attributes.contraction.accumulator == DType::kI32 && !is_float(dtype) ? DType::kI32 : dtype, {}};
+  bool keeps_sum = c.unrounded || (c.accumulator == DType::kI32 && !is_float(dtype));
+  TensorType result{keeps_sum ? c.accumulator : dtype, {}};
   std::vector<int> used(c.axes.size(), 0);
   for (const IndexExpr& e : c.out) {
     std::optional<AffineForm> form = as_affine(e, static_cast<int>(c.axes.size()));

@@ -34,27 +34,31 @@ Dim packed_stride(const ContractionPlan& plan, int axis) {
 }
 
 namespace {
-// Words of four bytes; offsets of the grid points, steps and columns in the operand.
+// Words of four bytes or two bf16; offsets of the grid points, steps and columns in the operand.
 Tensor pack_words(const Tensor& data, const ContractionPlan& plan, const std::vector<int64_t>& grid,
                   const std::vector<int64_t>& reduction, const std::vector<int64_t>& column) {
   int64_t panels = panel_count(plan).value(), rows = panel_rows(plan).value(), panel_n = plan.panel_n();
   int64_t last = plan.axes[plan.reduction_axes.back()].extent.value();
   int64_t words = (last + plan.dot - 1) / plan.dot, columns = static_cast<int64_t>(column.size());
+  int size = element_size(data.dtype);
   std::vector<int32_t> packed(grid.size() * panels * rows * panel_n, 0);
   int32_t* panel = packed.data();
   for (int64_t g : grid)
     for (int64_t p = 0; p < panels; ++p, panel += rows * panel_n)
       for (int64_t n = 0; n < std::min(panel_n, columns - p * panel_n); ++n) {
-        const uint8_t* source = data.bytes.data() + plan.b_offset.value() + g + column[p * panel_n + n];
+        const uint8_t* source =
+            data.bytes.data() + size * (plan.b_offset.value() + g + column[p * panel_n + n]);
         int32_t* first = panel + (plan.dot_shift != 0 ? panel_n : 0) + n;
         for (size_t k = 0; k < reduction.size(); ++k) {
           int64_t step = static_cast<int64_t>(k), row = step / last * words + step % last / plan.dot;
-          uint8_t byte = source[reduction[k]];
+          uint32_t element = 0;  // its bits
+          std::memcpy(&element, source + size * reduction[k], static_cast<size_t>(size));
           auto word = static_cast<uint32_t>(first[row * panel_n]);
           first[row * panel_n] =
-              static_cast<int32_t>(word | uint32_t{byte} << (8 * (step % last % plan.dot)));
+              static_cast<int32_t>(word | element << (8 * size * (step % last % plan.dot)));
           if (plan.dot_shift != 0)
-            panel[n] -= plan.dot_shift * (data.dtype == DType::kI8 ? static_cast<int8_t>(byte) : int{byte});
+            panel[n] -= plan.dot_shift *
+                        (data.dtype == DType::kI8 ? static_cast<int8_t>(element) : static_cast<int>(element));
         }
       }
   DType dtype = data.dtype == DType::kI8 ? DType::kI32 : DType::kU32;

@@ -45,12 +45,18 @@ double joined_columns(const std::vector<Axis>& axes, int i, bool swapped, bool p
   return size_of(columns);
 }
 
+// Products that a step of a sum takes at a time where operands of these dtypes lie in words of 32 bits.
+int dot_width(DType a, DType b, DType accumulator, const Target& target) {
+  if (is_byte(a) && is_byte(b) && accumulator == DType::kI32) return 4;
+  return a == b && target.multiplies(a) && accumulator == DType::kF32 ? 2 : 1;
+}
+
 // Estimated cost of running vectors along output axis `i`, in units of vector multiply-adds.
 std::vector<Candidate> candidates(const std::vector<Axis>& axes, int i, const OperandStrides& x,
                                   const OperandStrides& y, int lanes, DType accumulator,
                                   const Target& target) {
   const Axis& v = axes[i];
-  bool bytes = is_byte(x.dtype) && is_byte(y.dtype) && accumulator == DType::kI32;
+  int dot = dot_width(x.dtype, y.dtype, accumulator, target);
   double total = 1, operand_x = 1, operand_y = 1, reduction = 1;
   for (const Axis& axis : axes) {
     double extent = size_of(axis.extent);
@@ -106,10 +112,10 @@ std::vector<Candidate> candidates(const std::vector<Axis>& axes, int i, const Op
     }
     Candidate c{i, swapped, !is_zero(a_stride), b.constant, -1, vectors};
     if (c.elementwise || !has_rows) c.cost *= 1.5;  // a load for each multiply-add
-    if (bytes && c.packed && !c.elementwise && std::any_of(axes.begin(), axes.end(), [&](const Axis& axis) {
+    if (dot > 1 && c.packed && !c.elementwise && std::any_of(axes.begin(), axes.end(), [&](const Axis& axis) {
           return axis.reduction && is_one(swapped ? axis.b : axis.a);
         }))
-      c.cost *= has_dots(target) ? 0.25 : 0.5;  // four products at a time
+      c.cost *= has_dots(target) ? 1.0 / dot : 0.5;  // so many products at a time
     if (c.elementwise && !is_one(a_stride)) {
       if (a.constant && !b.constant) continue;  // the other order packs it
       if (!a.copyable[v.members.front()]) continue;
@@ -153,8 +159,6 @@ void coalesce(std::vector<Axis>& axes, std::vector<int>& order, const Contiguous
   order = std::move(result);
 }
 
-constexpr int kDotWidth = 4;
-
 // Steps of a sum that a workgroup fetches at a time: lanes take neighbours along its last axis.
 int shared_steps(const ContractionPlan& plan, const Target& target) {
   constexpr int kSteps = 16;
@@ -171,15 +175,17 @@ void choose_tile(ContractionPlan& plan, const Target& target, int panel_v) {
   plan.reason = "estimated " + std::to_string(static_cast<int64_t>(best.cycles)) + " cycles per grid point";
 }
 
-// Sums of products of bytes take four at a time where the bytes of "a" lie together; the order of a sum of
-// integers is free.
+// Sums of products of bytes, or bf16, take several at a time where those of "a" lie together; the order of
+// such a sum is free.
 void choose_dot(ContractionPlan& plan, DType a, DType b, DType accumulator, const Target& target) {
-  if (!plan.packed || plan.elementwise || !is_byte(a) || !is_byte(b) || accumulator != DType::kI32) return;
+  int width = dot_width(a, b, accumulator, target);
+  if (!plan.packed || plan.elementwise || width == 1) return;
   std::vector<int>& order = plan.reduction_axes;
   auto last = std::find_if(order.rbegin(), order.rend(), [&](int i) { return is_one(plan.axes[i].a); });
   if (last == order.rend()) return;
   std::rotate(last.base() - 1, last.base(), order.end());
-  plan.dot = kDotWidth;
+  plan.dot = width;
+  if (!is_byte(a)) return;
   bool a_signed = a == DType::kI8, b_signed = b == DType::kI8;
   if (!target.has_dot(a_signed, b_signed) && target.has_dot(!a_signed, b_signed))
     plan.dot_shift = a_signed ? 128 : -128;

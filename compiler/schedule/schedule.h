@@ -82,7 +82,8 @@ struct ContractionPlan {
   bool integers = false;  // what is added up
   bool packed = false;    // "b" is a constant, packed to [grid axes][panel][reduction][panel_n]
   // 4: a step of the sum takes four neighbours along the last reduction axis, of one byte each, as words of
-  // 32 bits; packed to [grid axes][panel][reduction, its last axis / 4][panel_n][4]. Else 1.
+  // 32 bits; packed to [grid axes][panel][reduction, its last axis / 4][panel_n][4]. 2: the same of bf16.
+  // Else 1.
   int dot = 1;
   // What is added to the bytes of "a", 128 or -128, where the target has no instruction for their sign but
   // one for the other: the sums begin with what that takes away again, a row of words before each panel.
@@ -272,6 +273,9 @@ bool names_a_node(const PlaceRule& rule, const Graph& graph);
 // Convolutions that Winograd's algorithm is estimated, or chosen, to compute are marked so; for a GPU they
 // become its transforms with the products between them.
 Expected<Graph> choose_winograd(const Graph& graph, const Target& target, Tilings* tilings = nullptr);
+// With precision bf16, for a target that multiplies bf16: operands of contractions with large weights are
+// rounded to it, the sums stay f32. Winograd's algorithm, whose transforms add to rounding errors, keeps f32.
+Expected<Graph> round_operands(const Graph& graph, const Target& target, DType precision);
 // Operands that a contraction kernel cannot read in place get an explicit copy: non-affine accesses, guarded
 // ones that it does not stage, and vector operands that are not contiguous along the vector axis.
 //   contract(q, k) -> contract(q, contiguous(permute(k)))

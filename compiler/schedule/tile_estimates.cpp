@@ -17,9 +17,9 @@ constexpr int kMostRowsCounted = 256;  // of which the last tile's matter to an 
 // Of a tile whose rows share elements; more were up to 1.1 times slower on Zen 4.
 constexpr int kMostRowsOfWindows = 10;
 
-// Instructions of a sum of four products of bytes: one, or what pairs of 16-bit elements take.
+// Instructions of a step of a sum: one, or for words of bytes what pairs of 16-bit elements take.
 double dot_instructions(const ContractionPlan& plan, const Target& target) {
-  return plan.dot == 1 || has_dots(target) ? 1 : 4;
+  return !plan.integers || plan.dot == 1 || has_dots(target) ? 1 : 4;
 }
 
 constexpr int64_t kCacheLine = 64, kNearWays = 8;  // of the nearest cache

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "support/dtype.h"
 #include "support/expected.h"
 
 namespace quernel {
@@ -35,6 +36,7 @@ struct Target {
   bool has_dot_u8_s8 = false;    // sums of four products of bytes in one instruction: unsigned by signed
   bool has_dot_s8_s8 = false;    // signed by signed
   bool has_dot_u8_u8 = false;    // unsigned by unsigned
+  bool has_dot_bf16 = false;     // of two products of bf16, in f32
   int64_t l1_bytes = 32 << 10;   // data cache of a core
   int64_t l2_bytes = 512 << 10;  // second level of a core
   int peak_fma_per_cycle = 1;    // vector FMAs issued per cycle, for the cost model
@@ -70,6 +72,8 @@ struct Target {
   bool has_dot(bool a_signed, bool b_signed) const {
     return a_signed != b_signed ? has_dot_u8_s8 : a_signed ? has_dot_s8_s8 : has_dot_u8_u8;
   }
+  // Whether one instruction multiplies floats of this dtype, narrower than f32, and sums in f32.
+  bool multiplies(DType dtype) const { return dtype == DType::kBF16 && has_dot_bf16; }
   int lanes(int element_bytes) const {
     return vector_bytes > element_bytes ? vector_bytes / element_bytes : 1;
   }

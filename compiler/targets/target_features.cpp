@@ -8,6 +8,8 @@ namespace quernel {
 namespace {
 
 constexpr TargetFeature kFeatures[] = {
+    {"bf16", Arch::kX86_64, "+avx512bf16", QNL_X86_64_V4, QNL_X86_64_AVX512_BF16,
+     [](Target& t) { t.has_dot_bf16 = true; }},
     {"dotprod", Arch::kAArch64, "+dotprod", QNL_AARCH64_NEON, QNL_AARCH64_DOTPROD,
      [](Target& t) { t.has_dot_s8_s8 = t.has_dot_u8_u8 = true; }},
     {"i8mm", Arch::kAArch64, "+dotprod,+i8mm", QNL_AARCH64_NEON, QNL_AARCH64_DOTPROD | QNL_AARCH64_I8MM,

@@ -50,7 +50,8 @@ void add_target_flags(CLI::App& app, CompileFlags& flags) {
       ->type_name("cpu:GLOB|gpu:GLOB")
       ->allow_extra_args(false);
   app.add_option("--precision", flags.precision,
-                 "how large weights are stored: f32, f16 or bf16; arithmetic is f32 (default: f32)")
+                 "how large weights are stored: f32, f16 or bf16; arithmetic is f32, but targets with +bf16 "
+                 "multiply bf16 (default: f32)")
       ->type_name("D");
   app.add_option(
          "--device-profile", flags.device_profile,

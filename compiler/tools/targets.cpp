@@ -14,13 +14,14 @@
 namespace quernel::tools {
 namespace {
 
-// Which bytes one instruction multiplies and sums by fours.
-std::vector<std::string_view> dot_signs(const Target& target) {
-  std::vector<std::string_view> signs;
-  if (target.has_dot_u8_s8) signs.push_back("u8*s8");
-  if (target.has_dot_s8_s8) signs.push_back("s8*s8");
-  if (target.has_dot_u8_u8) signs.push_back("u8*u8");
-  return signs;
+// What one instruction multiplies and sums, bytes by fours, bf16 by twos.
+std::vector<std::string_view> dot_operands(const Target& target) {
+  std::vector<std::string_view> operands;
+  if (target.has_dot_u8_s8) operands.push_back("u8*s8");
+  if (target.has_dot_s8_s8) operands.push_back("s8*s8");
+  if (target.has_dot_u8_u8) operands.push_back("u8*u8");
+  if (target.has_dot_bf16) operands.push_back("bf16*bf16");
+  return operands;
 }
 
 Json to_json(const Target& target, bool native) {
@@ -29,7 +30,7 @@ Json to_json(const Target& target, bool native) {
     features.push_back(std::move(name));
   Json::Array takes, dots;
   for (std::string_view name : optional_features(target)) takes.push_back(std::string(name));
-  for (std::string_view signs : dot_signs(target)) dots.push_back(std::string(signs));
+  for (std::string_view operands : dot_operands(target)) dots.push_back(std::string(operands));
   Json::Array profiles;
   if (target.is_gpu())
     for (const DevicePreset& preset : device_presets())
@@ -81,8 +82,8 @@ void print_text(const Target& target, bool native) {
   fmt::print("    vectors   {} x {} bits{}{}{}{}\n", target.vector_registers, target.vector_bytes * 8,
              target.has_fma ? ", fma" : "", target.has_masks ? ", masks" : "",
              target.has_gather ? ", gather" : "", target.has_f16 ? ", f16 conversion" : "");
-  if (auto signs = dot_signs(target); !signs.empty())
-    fmt::print("    dots      {}\n", fmt::join(signs, ", "));
+  if (auto dots = dot_operands(target); !dots.empty())
+    fmt::print("    dots      {}\n", fmt::join(dots, ", "));
   fmt::print("    caches    L1 {} KiB, L2 {} KiB\n", target.l1_bytes >> 10, target.l2_bytes >> 10);
   fmt::print("    llvm      {}, cpu {}{}{}\n", target.triple, target.cpu, target.features.empty() ? "" : ", ",
              target.features);

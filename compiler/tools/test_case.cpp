@@ -181,7 +181,7 @@ Expected<Json> test_model(const std::string& model, const TestCaseOptions& optio
     return invalid_input("expected a folder test_data_set_0 beside the model", {.file = model});
   Expectations expectations;
   QUERNEL_TRY(expectations.tolerances, read_tolerances(dir));
-  expectations.precision = options.compile.precision;
+  expectations.precision = precision_of(options.compile);
   QUERNEL_TRY(std::vector<std::string> names, read_onnx_input_names(model));
   CaseCompiler compiler(model, options.compile, options.scratch_dir);
   std::vector<Tested> all;

@@ -174,7 +174,7 @@ Status embed_tests(const std::string& dir, const std::string& model, const Compi
   QUERNEL_TRY(expectations.tolerances, read_tolerances(dir));
   expectations.random.insert(report.random_outputs.begin(), report.random_outputs.end());
   expectations.fourier.insert(report.fourier_outputs.begin(), report.fourier_outputs.end());
-  expectations.precision = options.precision;
+  expectations.precision = precision_of(options);
   std::map<std::string, std::vector<std::byte>> fixed;
   for (const std::string& name : report.fixed_inputs) {
     const Bytes& bytes = options.input_values.at(name).bytes;

@@ -20,7 +20,7 @@ struct Expectations {
   std::optional<Json> tolerances;  // of tolerance.json
   std::set<std::string> random;    // outputs computed from random numbers: only their type is known
   std::set<std::string> fourier;   // outputs that a Fourier transform gives
-  DType precision = DType::kF32;   // of weights
+  Precision precision;
 
   Tolerance of(const std::string& output, const tensor_file::HostTensor& expected) const;
 };

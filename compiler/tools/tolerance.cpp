@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "quernel/runtime.h"
+#include "targets/target.h"
 
 namespace quernel::tools {
 namespace {
@@ -12,9 +13,9 @@ using tensor_file::is_float;
 using tensor_file::largest_of;
 
 // Shares of an output's largest element that it may be off by with weights in f16 and bf16, whose elements
-// are rounded by up to 2^-12 and 2^-9 of themselves; a little more than what the most sensitive networks were
-// measured to need (tools/README.md).
-constexpr double kF16Share = 5e-2, kBF16Share = 1e-1;
+// are rounded by up to 2^-12 and 2^-9 of themselves, and with operands in bf16, too; a little more than what
+// the most sensitive networks were measured to need (tools/README.md).
+constexpr double kF16Share = 5e-2, kBF16Share = 1e-1, kBF16OperandsShare = 1.5e-1;
 
 }  // namespace
 
@@ -44,11 +45,25 @@ Tolerance fourier_tolerance_of(const Json* file, const std::string& output, cons
   return result;
 }
 
-Tolerance precision_tolerance_of(const Tolerance& tolerance, DType precision, const HostTensor& expected) {
+Precision precision_of(const CompileOptions& options) {
+  Precision result{options.precision};
+  for (const std::string& name : options.targets)
+    if (Expected<Target> target = find_target(name)) result.operands |= target->multiplies(options.precision);
+  return result;
+}
+
+std::string to_string(const Precision& precision) {
+  return std::string(to_string(precision.weights)) + " weights" + (precision.operands ? " and operands" : "");
+}
+
+Tolerance precision_tolerance_of(const Tolerance& tolerance, const Precision& precision,
+                                 const HostTensor& expected) {
   Tolerance result = tolerance;
-  if (precision == DType::kF32 || !is_float(expected.dtype)) return result;
-  result.atol =
-      std::max(result.atol, (precision == DType::kF16 ? kF16Share : kBF16Share) * largest_of(expected));
+  if (precision.weights == DType::kF32 || !is_float(expected.dtype)) return result;
+  double share = precision.operands                  ? kBF16OperandsShare
+                 : precision.weights == DType::kBF16 ? kBF16Share
+                                                     : kF16Share;
+  result.atol = std::max(result.atol, share * largest_of(expected));
   result.mean_atol.reset();
   return result;
 }

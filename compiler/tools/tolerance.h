@@ -4,6 +4,7 @@
 #include <string>
 
 #include "json.h"
+#include "quernel/compiler.h"
 #include "support/dtype.h"
 #include "tensor_file_compare.h"
 
@@ -21,9 +22,16 @@ Tolerance tolerance_of(const Json* file, const std::string& output, qnl_dtype dt
 Tolerance fourier_tolerance_of(const Json* file, const std::string& output,
                                const tensor_file::HostTensor& expected);
 
-// The same where weights are stored in `precision`: for f16 and bf16 some share of the largest element is
-// allowed, too.
-Tolerance precision_tolerance_of(const Tolerance& tolerance, DType precision,
+// What `--precision` rounds.
+struct Precision {
+  DType weights = DType::kF32;
+  bool operands = false;  // of products with large weights, to the dtype of these
+};
+Precision precision_of(const CompileOptions& options);
+std::string to_string(const Precision& precision);  // "bf16 weights and operands"
+
+// The same with what is rounded to f16 or bf16: some share of the largest element is allowed, too.
+Tolerance precision_tolerance_of(const Tolerance& tolerance, const Precision& precision,
                                  const tensor_file::HostTensor& expected);
 
 }  // namespace quernel::tools

@@ -114,14 +114,14 @@ CaseResult verify_case(const std::string& dir, const CaseOptions& options) {
     std::erase_if(set.inputs,
                   [&](const DataFile& file) { return (*compiled)->fixed.count(file.tensor.name) > 0; });
     Expectations expectations{*tolerances, (*compiled)->random, (*compiled)->fourier,
-                              options.compile.precision};
+                              precision_of(options.compile)};
     if (auto result = run_data_set(**compiled, set, expectations, options, &worst)) return *result;
   }
   std::string reason = fmt::format("{} data set{}", sets.size(), sets.size() == 1 ? "" : "s");
   if (any_shape) reason += ", any shape";
   if (options.compile.precision != DType::kF32)
-    reason += fmt::format(", {} weights: off by {:.2g} at most, {:.2g} % of the largest element",
-                          to_string(options.compile.precision), worst.absolute, worst.share * 100);
+    reason += fmt::format(", {}: off by {:.2g} at most, {:.2g} % of the largest element",
+                          to_string(precision_of(options.compile)), worst.absolute, worst.share * 100);
   if (!fourier.empty() && !*tolerances)
     reason += fmt::format(", {} also to 1e-6 of the largest element", fmt::join(fourier, ", "));
   if (!random.empty())

@@ -76,6 +76,8 @@ class CompileAndRun(ToolTest):
                 self.assertLess(abs(a - b), 64 * 2 * (error or 1) / 100)
         report = json.loads(self.succeeds("quernel", "compile", "product.onnx", "-o", "p.qnl", "--precision", "f16", "--target", "x86-64", "--json"))
         self.assertEqual(report["notes"][1], "target x86-64 has no instruction that widens f16: bf16 is several times faster there")
+        report = json.loads(self.succeeds("quernel", "compile", "product.onnx", "-o", "p.qnl", "--precision", "bf16", "--target", "x86-64-v4+bf16", "--json"))
+        self.assertEqual(report["notes"][1], "target x86-64-v4+bf16 multiplies bf16: what large weights are multiplied with is rounded, too, sums are f32")
         self.assertEqual((bytes_of["f16"], bytes_of["bf16"]), (bytes_of["f32"] // 2,) * 2)
         self.assertNotEqual(answer["bf16"], answer["f32"])
 

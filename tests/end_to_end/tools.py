@@ -25,6 +25,12 @@ def skip(reason):
     sys.exit(77)
 
 
+def multiplies_bf16():
+    """Whether this machine has the instructions of `--target native+bf16`."""
+    with open("/proc/cpuinfo") as file:
+        return "avx512_bf16" in file.read()
+
+
 def tool(name):
     """Path of a tool: what ctest says, else that of build/release."""
     variable = name.upper().replace("-", "_")

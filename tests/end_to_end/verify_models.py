@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 """Real models against their reference data: the eight that models.tsv marks as spine must all pass.
 
-    verify_models.py [--threads N]
+    verify_models.py [--threads N] [--precision D] [--target native+bf16]
 """
 import csv
 import os
 import subprocess
 import sys
 
-from tools import skip, test_data, tool
+from tools import multiplies_bf16, skip, test_data, tool
 
 
 def rows(folder):
@@ -28,6 +28,8 @@ def main(arguments):
     folder = os.path.join(test_data(), "models")
     if not os.path.isfile(os.path.join(folder, "models.tsv")):
         skip(f"no test models in {folder} (set QUERNEL_TEST_DATA)")
+    if "native+bf16" in arguments and not multiplies_bf16():
+        skip("this machine does not multiply bf16")
     models = spine_models(folder)
     done = subprocess.run([tool("quernel"), "verify", *arguments, *models], stdout=subprocess.PIPE, text=True)
     print(done.stdout, end="")

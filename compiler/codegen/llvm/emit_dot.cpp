@@ -1,5 +1,6 @@
 // Sums of four products of bytes in each 32-bit lane: one instruction where the target has it for the
-// operands' signs, else two products of pairs of 16-bit elements, which are exact, or plain arithmetic.
+// operands' signs, else two products of pairs of 16-bit elements, which are exact, or plain arithmetic. Sums
+// of two products of bf16 likewise.
 #include <llvm/Analysis/VectorUtils.h>
 #include <llvm/IR/IntrinsicsAArch64.h>
 #include <llvm/IR/IntrinsicsARM.h>
@@ -10,6 +11,7 @@
 namespace quernel::codegen {
 
 KernelEmitter::Value* KernelEmitter::dot(const loop::ExprNode& e) {
+  if (e.type.dtype == DType::kF32) return dot_of_bf16(expr(e.args[0]), expr(e.args[1]), expr(e.args[2]));
   bool a_signed = e.args[0]->type.dtype == DType::kI32, b_signed = e.args[1]->type.dtype == DType::kI32;
   int lanes = e.type.lanes;
   bool by_element = isa_.neon_dotprod && lanes == 4 && e.args[0]->kind == loop::ExprKind::kBroadcast;
@@ -58,6 +60,28 @@ KernelEmitter::Value* KernelEmitter::dot_by_instruction(Value* a, bool a_signed,
         {sum, builder_.CreateBitCast(a, bytes), builder_.CreateBitCast(b, bytes)});
   }
   return nullptr;
+}
+
+KernelEmitter::Value* KernelEmitter::dot_of_bf16(Value* a, Value* b, Value* sum) {
+  namespace intrinsic = llvm::Intrinsic;
+  int lanes = lanes_of(sum);
+  if (isa_.avx512_bf16 && (lanes == 4 || lanes == 8 || lanes == 16)) {
+    intrinsic::ID id = lanes == 4   ? intrinsic::x86_avx512bf16_dpbf16ps_128
+                       : lanes == 8 ? intrinsic::x86_avx512bf16_dpbf16ps_256
+                                    : intrinsic::x86_avx512bf16_dpbf16ps_512;
+    llvm::Type* halves = llvm::FixedVectorType::get(builder_.getBFloatTy(), static_cast<unsigned>(2 * lanes));
+    return builder_.CreateIntrinsic(
+        id, {sum, builder_.CreateBitCast(a, halves), builder_.CreateBitCast(b, halves)});
+  }
+  for (bool upper : {true, false}) {
+    auto half = [&](Value* word) {
+      Value* bits = upper ? builder_.CreateAnd(word, int_constant(word->getType(), 0xffff0000))
+                          : builder_.CreateShl(word, int_constant(word->getType(), 16));
+      return builder_.CreateBitCast(bits, sum->getType());
+    };
+    sum = builder_.CreateFAdd(builder_.CreateFMul(half(a), half(b)), sum);  // the product is exact
+  }
+  return sum;
 }
 
 // A word in all lanes, as sdot reads it from lane 0 of a register. LLVM would make a load and a broadcast one

@@ -27,6 +27,7 @@ struct InstructionSet {
   bool avx2 = false;             // 256-bit integer vectors
   bool avx512_bw = false;        // 512-bit vectors of 16-bit elements
   bool vnni = false;             // sums of four products of unsigned and signed bytes: vpdpbusd
+  bool avx512_bf16 = false;      // sums of two products of bf16: vdpbf16ps
   bool arm_dsp = false;          // two products of 16 bits added to a sum: smlad
   bool mve = false;              // a vector times a scalar register is added to a vector: vmla
   bool neon_dotprod = false;     // of bytes of one sign: sdot, udot

@@ -98,6 +98,7 @@ InstructionSet instruction_set(const Target& target, const llvm::MCSubtargetInfo
   isa.avx2 = isa.x86 && subtarget.checkFeatures("+avx2");
   isa.avx512_bw = isa.x86 && subtarget.checkFeatures("+avx512bw");
   isa.vnni = isa.x86 && subtarget.checkFeatures("+avx512vnni,+avx512vl");
+  isa.avx512_bf16 = isa.x86 && subtarget.checkFeatures("+avx512bf16,+avx512vl");
   isa.arm_dsp = target.arch == Arch::kArm && subtarget.checkFeatures("+dsp");
   isa.mve = target.arch == Arch::kArm && subtarget.checkFeatures("+mve");
   isa.neon_dotprod = target.arch == Arch::kAArch64 && subtarget.checkFeatures("+dotprod");

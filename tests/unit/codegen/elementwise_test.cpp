@@ -7,6 +7,7 @@
 #include <random>
 #include <span>
 
+#include "host_targets.h"
 #include "kernel_maker.h"
 #include "loop/evaluate_scalar.h"
 #include "run_image.h"
@@ -194,7 +195,7 @@ void check(const std::vector<Case>& cases) {
     groups.push_back(std::span(cases).subspan(first, last - first));
     first = last;
   }
-  for (const std::string& target : runnable_targets()) {
+  for (const std::string& target : host_targets()) {
     if (target == "x86-64-v2")
       continue;  // next to v1 nothing but rounding is new there, which math_test covers
     std::vector<loop::Kernel> kernels;
@@ -366,7 +367,7 @@ TEST(Elementwise, MulAccSelectAndBitcast) {
 // Every f16 and many f32 and f64 through the conversions, on targets with and without hardware for it.
 TEST(Elementwise, NarrowFloatsExhaustively) {
   constexpr size_t n = 1 << 16;
-  for (const std::string& target : runnable_targets()) {
+  for (const std::string& target : host_targets()) {
     auto kernel = [&](DType from, DType to) {
       return elementwise("convert", {from}, to, n, 16, [&](const auto& in) { return loop::cast(to, in[0]); });
     };

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <numeric>
 
+#include "host_targets.h"
 #include "kernel_maker.h"
 #include "run_image.h"
 
@@ -44,7 +45,7 @@ class FencedMemory {
 
 void for_each_target(const Kernel& kernel,
                      const std::function<void(const std::string&, const MappedImage&)>& run) {
-  for (const std::string& target : runnable_targets()) {
+  for (const std::string& target : host_targets()) {
     codegen::Image image = compile_or_fail({kernel}, target);
     if (image.code.empty()) return;
     MappedImage mapped(image.code);

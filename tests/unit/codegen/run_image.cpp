@@ -47,15 +47,4 @@ codegen::Image compile_or_fail(const std::vector<loop::Kernel>& kernels, const s
   return *image;
 }
 
-std::vector<std::string> runnable_targets() {
-  std::vector<std::string> names;
-  auto best = find_target("native");
-  if (!best) return names;
-  for (std::string_view name : target_names()) {
-    names.emplace_back(name);
-    if (name == best->name) break;
-  }
-  return names;
-}
-
 }  // namespace quernel::test

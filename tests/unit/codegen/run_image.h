@@ -31,7 +31,4 @@ class MappedImage {
 codegen::Image compile_or_fail(const std::vector<loop::Kernel>& kernels, const std::string& target,
                                const codegen::CompileOptions& options = {});
 
-// The presets that the present host can run.
-std::vector<std::string> runnable_targets();
-
 }  // namespace quernel::test

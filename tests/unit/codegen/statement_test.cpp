@@ -2,9 +2,12 @@
 // shared buffers, lane reductions, index division, workgroup ranges.
 #include <gtest/gtest.h>
 
+#include <bit>
+#include <cmath>
 #include <cstdlib>
 #include <numeric>
 
+#include "host_targets.h"
 #include "kernel_maker.h"
 #include "run_image.h"
 
@@ -15,7 +18,7 @@ using namespace loop;
 
 void for_each_target(const Kernel& kernel,
                      const std::function<void(const std::string&, const MappedImage&)>& run) {
-  for (const std::string& target : runnable_targets()) {
+  for (const std::string& target : host_targets()) {
     codegen::Image image = compile_or_fail({kernel}, target);
     if (image.code.empty()) return;
     MappedImage mapped(image.code);
@@ -46,6 +49,32 @@ TEST(Statement, GridAxesDecode) {
       EXPECT_EQ(y_out, want) << target << " " << n;
     }
   });
+}
+
+// Sums of products of bf16 in every lane: the upper ones are added first.
+TEST(Statement, DotsOfHalves) {
+  constexpr int kWords = 48;
+  for (int lanes : {1, 3, 4, 8, 16}) {
+    Kernel kernel = elementwise("dots", {DType::kU32, DType::kU32, DType::kF32}, DType::kF32, kWords, lanes,
+                                [](const std::vector<Expr>& in) { return dot(in[0], in[1], in[2]); });
+    for_each_target(kernel, [&](const std::string& target, const MappedImage& image) {
+      std::vector<uint32_t> x(kWords), y(kWords);
+      std::vector<float> sums(kWords), got(kWords), want(kWords);
+      for (uint32_t i = 0; i < kWords; ++i) {
+        // Exponents near 0, all bits of the fractions, all signs.
+        auto half = [](uint32_t seed) { return (seed * 2654435761U >> 16 & 0x83ff) | 0x3c00; };
+        x[i] = half(4 * i) | half(4 * i + 1) << 16;
+        y[i] = half(4 * i + 2) | half(4 * i + 3) << 16;
+        sums[i] = want[i] = 1e-3F * static_cast<float>(i * i) - 1;
+        for (int shift : {16, 0}) {
+          auto value = [&](uint32_t word) { return std::bit_cast<float>((word >> shift & 0xffff) << 16); };
+          want[i] = std::fma(value(x[i]), value(y[i]), want[i]);
+        }
+      }
+      EXPECT_EQ(image.call(0, {x.data(), y.data(), sums.data(), got.data()}), QNL_KERNEL_OK);
+      EXPECT_EQ(got, want) << target << " " << lanes << " lanes";
+    });
+  }
 }
 
 // Sums of products of bytes, of all signs, with extremes whose pairs do not fit 16 bits.
@@ -135,7 +164,7 @@ TEST(Statement, SharedBuffersAreOnTheStack) {
                          for_loop(j, const_index(4), AxisKind::kSerial,
                                   store(out, ramp(var_ref(j) * const_index(16), 1, 16),
                                         load(shared, ramp(var_ref(j) * const_index(16), 1, 16), 16)))});
-  for (const std::string& target : runnable_targets()) {
+  for (const std::string& target : host_targets()) {
     codegen::Image image = compile_or_fail({m.kernel}, target);
     EXPECT_GE(image.stack_bytes.at(0), 128u);
     EXPECT_LE(image.stack_bytes.at(0), 4096u);
@@ -161,7 +190,7 @@ TEST(Statement, LargeSharedBuffersAreInScratch) {
   };
   m.kernel.body = block(
       {alloc(first), alloc(second), copy(first, in), copy(second, out), copy(out, first), copy(in, second)});
-  for (const std::string& target : runnable_targets()) {
+  for (const std::string& target : host_targets()) {
     codegen::Image image = compile_or_fail({m.kernel}, target);
     EXPECT_EQ(image.scratch_bytes.at(0), n * 4 + (n + 1) * 4 + 60u);
     EXPECT_LE(image.stack_bytes.at(0), 4096u);

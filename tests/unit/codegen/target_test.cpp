@@ -64,6 +64,16 @@ TEST(Target, FeaturesAreAdded) {
   EXPECT_TRUE(runs_code_of(*wide, *find_target("riscv64-v+vlen256")));
 }
 
+TEST(Target, SomeMultiplyBf16) {
+  auto target = find_target("x86-64-v4-vnni+bf16");
+  ASSERT_TRUE(target);
+  EXPECT_TRUE(target->has_dot_bf16 && target->has_dot_u8_s8);
+  EXPECT_FALSE(find_target("x86-64-v4-vnni")->has_dot_bf16);
+  EXPECT_TRUE(runs_code_of(*target, *find_target("x86-64-v4+bf16")));
+  EXPECT_FALSE(runs_code_of(*find_target("x86-64-v4-vnni"), *target));
+  EXPECT_FALSE(find_target("x86-64-v3+bf16"));  // which has no vectors of 512 bits
+}
+
 TEST(Target, GpusMayHaveSubgroups) {
   Target plain = *find_target("vulkan");
   auto target = find_target("vulkan+subgroups");

@@ -8,6 +8,7 @@
 
 #include "codegen/c/print_kernels.h"
 #include "compiled_c.h"
+#include "host_targets.h"
 #include "kernel_maker.h"
 #include "loop/evaluate_scalar.h"
 #include "loop/passes.h"
@@ -139,7 +140,7 @@ struct Build {
 constexpr Build kBuilds[] = {{"x86-64", "-O1"}, {"x86-64-v3", "-O2 -mavx2 -mfma"}};
 
 bool runs_here(const std::string& target) {
-  for (const std::string& name : runnable_targets())
+  for (const std::string& name : host_targets())
     if (name == target) return true;
   return false;
 }

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -64,6 +65,27 @@ TEST(Interpret, DotMultipliesBytesAsTheirWordsSay) {
       a_signed = -1 * 254 - 128 * 127 + 3 * 200;
   EXPECT_EQ(values_of<int32_t>(after[1]), (std::vector<int32_t>{unsigned_both + 5, b_signed + 5, a_signed + 5,
                                                                 2147483647 + (2 - 128 * 127 - 3 * 56)}));
+}
+
+TEST(Interpret, DotOfHalvesAddsTheUpperProductFirst) {
+  Kernel kernel = parsed(R"(kernel @k {
+  buffer %x: bf16[4] read binding 0
+  buffer %y: f32[2] write binding 1
+  let a: u32 = bitcast(u32, %x[ramp(0, 1, 2)])
+  let b: u32 = bitcast(u32, %x[ramp(2, 1, 2)])
+  %y[0] = dot(a, b, 5f32)
+  %y[1] = dot(a, b, -12288f32)
+}
+)");
+  // 1.5 * 2^-11 and 3 * 2^12: beside a sum of 2^13 and more the lower product is rounded to 2^-10.
+  auto bf16 = [](float x) { return static_cast<uint16_t>(std::bit_cast<uint32_t>(x) >> 16); };
+  std::string error;
+  Bytes after =
+      run(kernel,
+          {bytes_of<uint16_t>({bf16(1.5F), bf16(3), bf16(0x1p-11F), bf16(0x1p12F)}), bytes_of<float>({0, 0})},
+          &error);
+  EXPECT_EQ(error, "");
+  EXPECT_EQ(values_of<float>(after[1]), (std::vector<float>{12293 + 0x1p-10F, 0x1.8p-11F}));
 }
 
 TEST(Interpret, ReportsKernelBufferIndexAndSize) {

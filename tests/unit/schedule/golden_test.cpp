@@ -31,9 +31,11 @@ Expected<schedule::Schedule> schedule_of(const Graph& graph, const Target& targe
 }
 
 std::string run_stage(const std::string& stage, const Graph& graph, const Target& target) {
-  if (stage == "choose-winograd" || stage == "materialize-operands") {
+  if (stage == "choose-winograd" || stage == "round-operands" || stage == "materialize-operands") {
     Expected<Graph> result = stage == "choose-winograd" ? schedule::choose_winograd(graph, target)
-                                                        : schedule::materialize_operands(graph, target);
+                             : stage == "round-operands"
+                                 ? schedule::round_operands(graph, target, DType::kBF16)
+                                 : schedule::materialize_operands(graph, target);
     if (!result) return to_string(result.errors());
     Status status = verify(*result, stage);
     EXPECT_TRUE(status) << to_string(status.errors());

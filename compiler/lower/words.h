@@ -1,4 +1,5 @@
-// Bytes as the operands of dot products: words of 32 bits that hold four neighbours, or one.
+// Operands of dot products: words of 32 bits that hold four neighbouring bytes, one byte, or two neighbours
+// of bf16.
 #pragma once
 
 #include "lower/loop_nest.h"
@@ -9,8 +10,9 @@ namespace quernel::lower {
 bool multiplies_bytes(const loop::Buffer& a, const loop::Buffer& b, const Target& target);
 // An element of `buffer`, widened to i32, as a word of bytes of that sign.
 loop::Expr word_of_byte(const loop::Buffer& buffer, const loop::Expr& value);
-// Four neighbours of a row of bytes of `a`, or the `bytes` that are left of them, shifted as the plan says.
-loop::Expr word_of_bytes(const loop::Buffer& a, const loop::Expr& place, int64_t bytes,
-                         const schedule::ContractionPlan& plan);
+// As many neighbours of a row of `a` as the plan's words hold, or the `count` that are left of them, shifted
+// as the plan says.
+loop::Expr word_of_neighbours(const loop::Buffer& a, const loop::Expr& place, int64_t count,
+                              const schedule::ContractionPlan& plan);
 
 }  // namespace quernel::lower
