@@ -175,8 +175,9 @@ const std::vector<GraphPass>& graph_passes() {
       {"compose-views", "movement chains that no named op can say become one index map",
        graph_pass(compose_views)},
       {"choose-winograd", "3x3 convolutions that Winograd's algorithm computes faster",
-       [](const Graph& graph, const Target& target, const CompileOptions&, schedule::Tilings* tilings) {
-         return schedule::choose_winograd(graph, target, tilings);
+       [](const Graph& graph, const Target& target, const CompileOptions& options,
+          schedule::Tilings* tilings) {
+         return schedule::choose_winograd(graph, target, tilings, options.precision);
        }},
       {"round-operands", "with --precision bf16, where the target multiplies that: products of bf16",
        [](const Graph& graph, const Target& target, const CompileOptions& options, auto&&) {

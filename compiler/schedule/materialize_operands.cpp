@@ -94,14 +94,15 @@ std::vector<int64_t> output_order(const Contraction& c) {
   return order;
 }
 
-// Whether operand a or b of bytes, which is not packed, is better copied into its own order: its last dim is
-// summed over, so that four products are taken at a time then, for enough columns.
+// Whether operand a or b, which is not packed, is better copied into its own order: its last dim is summed
+// over, so that several products are taken at a time then, for enough columns.
 bool copy_for_dots(const Graph& graph, const Node& node, const ContractionPlan& plan, int operand,
-                   int64_t fewest_columns) {
+                   const Target& target) {
   const Contraction& c = node.attributes.contraction;
+  int64_t fewest_columns = staged_images(target).fewest_dot_columns;
   if (fewest_columns == 0 || plan.dot > 1 || !plan.packed || plan.elementwise ||
-      c.accumulator != DType::kI32 || !is_byte(graph.dtype(node.inputs[0])) ||
-      !is_byte(graph.dtype(node.inputs[1])) || !always_le(fewest_columns, plan.axes[plan.vector_axis].extent))
+      dot_width(graph.dtype(node.inputs[0]), graph.dtype(node.inputs[1]), c.accumulator, target) == 1 ||
+      !always_le(fewest_columns, plan.axes[plan.vector_axis].extent))
     return false;
   const std::vector<IndexExpr>& map = operand == 0 ? c.a : c.b;
   int axes = static_cast<int>(c.axes.size());
@@ -214,7 +215,7 @@ Expected<Graph> materialize_operands(const Graph& original, const Target& target
       copy(operand);
     }
     int moving = plan.swapped ? 1 : 0;
-    if (copy_for_dots(graph, node, plan, moving, staged_images(target).fewest_dot_columns)) copy(moving);
+    if (copy_for_dots(graph, node, plan, moving, target)) copy(moving);
     return r.build.contract(inputs[0], inputs[1], std::move(contraction));
   };
   return rewrite(graph, rule);

@@ -10,6 +10,12 @@
 #include "schedule/tile_estimates.h"
 
 namespace quernel::schedule {
+
+int dot_width(DType a, DType b, DType accumulator, const Target& target) {
+  if (is_byte(a) && is_byte(b) && accumulator == DType::kI32) return 4;
+  return a == b && target.multiplies(a) && accumulator == DType::kF32 ? 2 : 1;
+}
+
 namespace {
 
 using Axis = ContractionPlan::Axis;
@@ -43,12 +49,6 @@ double joined_columns(const std::vector<Axis>& axes, int i, bool swapped, bool p
     }
   }
   return size_of(columns);
-}
-
-// Products that a step of a sum takes at a time where operands of these dtypes lie in words of 32 bits.
-int dot_width(DType a, DType b, DType accumulator, const Target& target) {
-  if (is_byte(a) && is_byte(b) && accumulator == DType::kI32) return 4;
-  return a == b && target.multiplies(a) && accumulator == DType::kF32 ? 2 : 1;
 }
 
 // Estimated cost of running vectors along output axis `i`, in units of vector multiply-adds.

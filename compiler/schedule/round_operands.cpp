@@ -4,21 +4,25 @@
 
 #include "graph/rewrite.h"
 #include "schedule/schedule.h"
+#include "schedule/sliding_windows.h"
 
 namespace quernel::schedule {
 namespace {
 
-constexpr int64_t kFewestWeights = 1 << 12, kFewestSteps = 8, kFewestColumns = 16;
+constexpr int64_t kFewestWeights = 1 << 12, kFewestSteps = 4, kFewestColumns = 16;
 
-// Whether elements that one sum takes lie together in the operand, enough of them.
-bool sums_neighbours(const Contraction& c, const OperandAccess& access) {
-  int axes = static_cast<int>(c.axes.size());
-  if (!access.affine || access.indices.empty() || (!access.guards.empty() && access.fill != 0)) return false;
-  AffineForm last = *as_affine(access.indices.back(), axes);
-  for (int i = 0; i < axes; ++i)
-    if (c.axes[i].reduction && last.coefficients[i] == Dim(1) && always_le(kFewestSteps, c.axes[i].extent))
-      return true;
-  return false;
+// Whether elements that one sum takes lie together as the operand is read, enough of them: along an axis, or
+// along several, each of which goes on where the one before ends.
+bool sums_neighbours(const Graph& graph, const Contraction& c, const OperandAccess& access) {
+  OperandStrides strides =
+      operand_strides(graph, access, contiguous_strides(graph.shape(access.base)), 0, c.axes.size());
+  Dim together = 1;
+  for (size_t i = 0; i < c.axes.size();) {
+    bool goes_on = c.axes[i].reduction && !(c.axes[i].extent == Dim(1)) && strides.axis[i] == together;
+    if (goes_on) together *= c.axes[i].extent;
+    i = goes_on ? 0 : i + 1;
+  }
+  return always_le(kFewestSteps, together);
 }
 
 // Results that each element of operand `moving` takes part in: those along axes that only the weights have.
@@ -32,7 +36,10 @@ Dim columns_of(const Contraction& c, const OperandAccess& moving) {
   return columns;
 }
 
-bool should_round(const Graph& graph, const Node& node) {
+}  // namespace
+
+bool rounds_operands(const Graph& graph, const Node& node, const Target& target, DType precision) {
+  if (!target.multiplies(precision)) return false;
   const Contraction& c = node.attributes.contraction;
   if (node.op != OpKind::k_contract || c.winograd != 0 || c.accumulator != DType::kF32) return false;
   OperandAccess access[2];
@@ -43,17 +50,20 @@ bool should_round(const Graph& graph, const Node& node) {
   for (int weights : {1, 0}) {
     const Tensor* data = graph.constant(access[weights].base);
     const OperandAccess& moving = access[1 - weights];
-    if (data && data->count() >= kFewestWeights && !graph.constant(moving.base) &&
-        sums_neighbours(c, moving) && always_le(kFewestColumns, columns_of(c, moving)))
+    if (!data || data->count() < kFewestWeights || graph.constant(moving.base) || !moving.affine ||
+        (!moving.guards.empty() && moving.fill != 0))
+      continue;
+    Dim columns = columns_of(c, moving);
+    // In its own order, if only with a copy (`materialize_operands`).
+    OperandAccess copied{node.inputs[1 - weights], weights == 1 ? c.a : c.b, {}, 0, true};
+    if ((always_le(kFewestColumns, columns) && sums_neighbours(graph, c, moving)) ||
+        (always_le(staged_images(target).fewest_dot_columns, columns) && sums_neighbours(graph, c, copied)))
       return true;
   }
   return false;
 }
 
-}  // namespace
-
 Expected<Graph> round_operands(const Graph& graph, const Target& target, DType precision) {
-  if (!target.multiplies(precision)) return graph;
   std::unordered_map<ValueId, ValueId> rounded;  // values of the old graph: those of the new
   // What views lead to is rounded, so that whoever computes it may.
   std::function<ValueId(Rewriter&, ValueId)> round = [&](Rewriter& r, ValueId v) {
@@ -61,11 +71,11 @@ Expected<Graph> round_operands(const Graph& graph, const Target& target, DType p
     const Node* node = r.old.def(v);
     bool is_view = node && node->op != OpKind::k_contiguous && has_index_map(*node);
     ValueId result = is_view ? r.build.add(node->op, {round(r, node->inputs[0])}, node->attributes)
-                             : r.build.cast(r(v), DType::kBF16);
+                             : r.build.cast(r(v), precision);
     return rounded[v] = result;
   };
   return rewrite(graph, [&](Rewriter& r, const Node& node) -> ValueId {
-    if (!should_round(r.old, node)) return kNoValue;
+    if (!rounds_operands(r.old, node, target, precision)) return kNoValue;
     ValueId a = round(r, node.inputs[0]), b = round(r, node.inputs[1]);
     Contraction c = node.attributes.contraction;
     c.unrounded = true;

@@ -272,9 +272,13 @@ bool names_a_node(const PlaceRule& rule, const Graph& graph);
 
 // Convolutions that Winograd's algorithm is estimated, or chosen, to compute are marked so; for a GPU they
 // become its transforms with the products between them.
-Expected<Graph> choose_winograd(const Graph& graph, const Target& target, Tilings* tilings = nullptr);
-// With precision bf16, for a target that multiplies bf16: operands of contractions with large weights are
-// rounded to it, the sums stay f32. Winograd's algorithm, whose transforms add to rounding errors, keeps f32.
+Expected<Graph> choose_winograd(const Graph& graph, const Target& target, Tilings* tilings = nullptr,
+                                DType precision = DType::kF32);
+// Whether, for a target that multiplies `precision`, operands of this contraction are rounded to it: of those
+// with large weights and sums that take neighbours. Winograd's algorithm, whose transforms add to rounding
+// errors, keeps f32.
+bool rounds_operands(const Graph& graph, const Node& node, const Target& target, DType precision);
+// Rounds them; the sums stay f32.
 Expected<Graph> round_operands(const Graph& graph, const Target& target, DType precision);
 // Operands that a contraction kernel cannot read in place get an explicit copy: non-affine accesses, guarded
 // ones that it does not stage, and vector operands that are not contiguous along the vector axis.
@@ -434,6 +438,8 @@ struct OperandStrides {
 };
 OperandStrides operand_strides(const Graph& graph, const OperandAccess& access, const Shape& dim_strides,
                                const Dim& offset, size_t axes);
+// Products that a step of a sum takes at a time where operands of these dtypes lie in words of 32 bits.
+int dot_width(DType a, DType b, DType accumulator, const Target& target);
 struct PlanOptions {
   bool may_copy = false;  // an operand may be copied first; else vector_axis is -1 where one had to be
   int panel_v = 0;  // the width of panels that the tile has to fit; 0: panels become as wide as the tile

@@ -249,7 +249,7 @@ namespace {
 
 // 0 where the convolution is as fast as it stands, and in firmware, whose flash transformed weights would
 // fill up to four times.
-int best_tile(const Graph& graph, const Node& node, const Target& target) {
+int best_tile(const Graph& graph, const Node& node, const Target& target, DType precision) {
   if (target.is_gpu()) return best_expanded_tile(graph, node, target);
   if (target.firmware) return 0;
   std::optional<WinogradForm> form = winograd_form(graph, node);
@@ -258,13 +258,13 @@ int best_tile(const Graph& graph, const Node& node, const Target& target) {
   OperandAccess a = resolve_operand(graph, node, 0);
   OperandStrides strides =
       operand_strides(graph, a, contiguous_strides(graph.shape(a.base)), 0, c.axes.size());
-  double products = 1;
-  for (int i : {form->y, form->x, form->channels, form->columns})
-    products *= static_cast<double>(c.axes[i].extent.value());
-  double plain = kOtherCycles * 9 * products / target.lanes(4) / target.peak_fma_per_cycle;
+  double products = std::ceil(static_cast<double>(c.axes[form->columns].extent.value()) / target.lanes(4));
+  for (int i : {form->y, form->x, form->channels}) products *= static_cast<double>(c.axes[i].extent.value());
+  double plain = kOtherCycles * 9 * products / target.peak_fma_per_cycle;
   double weights = 9 * 4 * static_cast<double>(c.axes[form->channels].extent.value()) *
                    static_cast<double>(c.axes[form->columns].extent.value());
   plain = std::max(plain, weights / kMemoryBytesPerCycle);
+  if (rounds_operands(graph, node, target, precision)) plain /= 2;  // operands of two bytes
   double best = plain;
   int tile = 0;
   for (int side : {2, 4}) {
@@ -289,7 +289,7 @@ ValueId ordered_below_pads(Rewriter& r, ValueId x) {
 
 }  // namespace
 
-Expected<Graph> choose_winograd(const Graph& graph, const Target& target, Tilings* tilings) {
+Expected<Graph> choose_winograd(const Graph& graph, const Target& target, Tilings* tilings, DType precision) {
   Diagnostics errors;
   // The tile of the node in `g`: as chosen, else as estimated.
   auto choose = [&](const Graph& g, const Node& node) {
@@ -297,7 +297,7 @@ Expected<Graph> choose_winograd(const Graph& graph, const Target& target, Tiling
     if (!form || (target.is_gpu() && expandable_tiles(g, node).empty())) return 0;
     std::string text = contraction_text(node.attributes.contraction, *form);
     const Tiling* tiling = tilings ? tilings->find(target.name, text) : nullptr;
-    if (!tiling) return best_tile(g, node, target);
+    if (!tiling) return best_tile(g, node, target, precision);
     bool tile = tiling->rows != 0;  // a GPU's products are a contraction with a tile of its own
     if (target.is_gpu() ? tile : tile != (tiling->winograd != 0))
       errors.push_back(
