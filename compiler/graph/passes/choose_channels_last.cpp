@@ -13,6 +13,7 @@ namespace quernel {
 namespace {
 
 constexpr int64_t kFewChannels = 4;
+constexpr int64_t kFewestColumns = 16;  // of an image of one channel: fewer stay channels-first
 
 using Order = std::vector<int64_t>;  // permuted dim j is plain dim order[j]
 
@@ -38,7 +39,7 @@ std::vector<int64_t> map_axes(const std::vector<int64_t>& axes, const Order& ord
 
 // A convolution as importers write it: channels in dim 1, reduced or grouped there; further dims slide with
 // the output's.
-bool is_convolution(const Graph& graph, const Node& node) {
+bool is_convolution(const Graph& graph, const Node& node, const StagedImages& images) {
   const Contraction& c = node.attributes.contraction;
   size_t rank = c.out.size();
   if (rank < 3 || c.a.size() != rank || !graph.constant(node.inputs[1])) return false;
@@ -60,10 +61,11 @@ bool is_convolution(const Graph& graph, const Node& node) {
   for (size_t i = 0; i < c.axes.size(); ++i)
     if (!c.axes[i].reduction && uses_axis(c.a[1], static_cast<int>(i))) grouped = true;
   for (size_t d = 2; d < rank; ++d) slides |= uses(c.a[d], true) || uses(c.a[d], false);
-  // Bytes of one channel are multiplied along the window, for vectors of output channels.
-  DType dtype = graph.dtype(node.inputs[0]);
-  bool bytes = is_byte(dtype) && uses(c.out[1], false);
-  return slides && (reduces_channels || grouped || bytes);
+  // Images of one channel are multiplied along the window, for vectors of output channels. Firmware, whose
+  // memory borders of many channels would fill, keeps floats in order.
+  bool worthwhile = images.largest_step > 1 && always_le(kFewestColumns, graph.shape(node.output)[1]);
+  bool one_channel = uses(c.out[1], false) && (is_byte(graph.dtype(node.inputs[0])) || worthwhile);
+  return slides && (reduces_channels || grouped || one_channel);
 }
 
 // A window over a tensor: result dim i < rank slides along input dim i, further dims are the window's.
@@ -130,7 +132,7 @@ bool runs_as_fast_as_it_stands(const Graph& graph, const Node& node, const Stage
 class ChannelsLast {
  public:
   ChannelsLast(const Graph& graph, const StagedImages& images)
-      : old_(graph), permuted_(graph.values.size()), alone_(convolutions_alone(images)) {}
+      : old_(graph), images_(images), permuted_(graph.values.size()), alone_(convolutions_alone()) {}
 
   ValueId rule(Rewriter& r, const Node& node) {
     Form form;
@@ -183,7 +185,7 @@ class ChannelsLast {
 
   // The results of convolutions that do not need another order and have nothing to share it with: neither
   // convolutions nor windows, nor permutes that would cancel. Both permutes would be for one kernel.
-  std::set<ValueId> convolutions_alone(const StagedImages& images) const {
+  std::set<ValueId> convolutions_alone() const {
     // Values that may run permuted together have one leader; kNoValue: stays plain.
     std::vector<ValueId> leader(old_.values.size(), kNoValue);
     std::map<ValueId, int> members;  // of leaders: convolutions, windows and permutes
@@ -205,7 +207,7 @@ class ChannelsLast {
     };
     std::map<ValueId, std::vector<ValueId>> readers;  // of values: convolutions
     for (const Node& node : old_.nodes) {
-      bool convolves = node.op == OpKind::k_contract && is_convolution(old_, node);
+      bool convolves = node.op == OpKind::k_contract && is_convolution(old_, node, images_);
       bool follows = !convolves && follows_operands(node) &&
                      std::any_of(node.inputs.begin(), node.inputs.end(),
                                  [&](ValueId v) { return leader[v] != kNoValue; });
@@ -224,8 +226,8 @@ class ChannelsLast {
     }
     std::set<ValueId> alone;
     for (const Node& node : old_.nodes)
-      if (node.op == OpKind::k_contract && is_convolution(old_, node) && members[find(node.output)] == 1 &&
-          runs_as_fast_as_it_stands(old_, node, images))
+      if (node.op == OpKind::k_contract && is_convolution(old_, node, images_) &&
+          members[find(node.output)] == 1 && runs_as_fast_as_it_stands(old_, node, images_))
         alone.insert(node.output);
     return alone;
   }
@@ -254,7 +256,7 @@ class ChannelsLast {
     const Attributes& a = node.attributes;
     ValueId x = node.inputs.empty() ? kNoValue : node.inputs[0];
     if (node.op == OpKind::k_contract) {
-      if (!is_convolution(old_, node) || alone_.contains(node.output)) return false;
+      if (!is_convolution(old_, node, images_) || alone_.contains(node.output)) return false;
       form.order = channels_last(old_.rank(node.output));
       Contraction c = a.contraction;
       c.out = reorder(c.out, form.order);
@@ -367,6 +369,7 @@ class ChannelsLast {
   }
 
   const Graph& old_;
+  const StagedImages& images_;
   std::vector<Form> permuted_;
   std::set<ValueId> alone_;
 };
@@ -374,8 +377,9 @@ class ChannelsLast {
 }  // namespace
 
 Expected<Graph> choose_channels_last(const Graph& graph, const StagedImages& images) {
-  if (!std::any_of(graph.nodes.begin(), graph.nodes.end(),
-                   [&](const Node& n) { return n.op == OpKind::k_contract && is_convolution(graph, n); }))
+  if (!std::any_of(graph.nodes.begin(), graph.nodes.end(), [&](const Node& n) {
+        return n.op == OpKind::k_contract && is_convolution(graph, n, images);
+      }))
     return graph;
   ChannelsLast state(graph, images);
   QUERNEL_TRY(Graph result,
