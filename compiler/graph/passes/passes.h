@@ -95,9 +95,9 @@ Expected<Graph> split_windows(const Graph& graph);
 // Convolutions and pools run channels-last: permutes are inserted around them and pushed outward through
 // elementwise ops, pads, windows, cat, reductions and takes until they meet and cancel.
 // A convolution of few channels (an image's) reads its operand as it comes; one of one channel takes part for
-// vectors of results, but in firmware, where borders of many channels take memory. One that has nothing to share the
-// order with stays as it is, where its kernel can put the images that a row of results needs together:
-// windows of one channel or of few.
+// vectors of results, but in firmware, where borders of many channels take memory. One that has nothing to
+// share the order with stays as it is, where its kernel can put the images that a row of results needs
+// together: windows of one channel or of few.
 struct StagedImages {
   int64_t largest_step = 1;  // of windows along rows
   int64_t most_bytes = 0;
