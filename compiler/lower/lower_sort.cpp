@@ -1,14 +1,14 @@
-// argsort: a stable merge sort of positions, bottom up. Runs of w positions become runs of 2w, from one half
+// argsort. Lines of known length whose elements have no more than 32 bits: a heap keeps the first k so far,
+// and only elements that go before the last of those enter it, of elements in random order about k ln(n/k).
+// Vectors of elements are compared with that one.
+//
+// Others: a stable merge sort of positions, bottom up. Runs of w positions become runs of 2w, from one half
 // of a scratch buffer to the other; a run keeps no more positions than are asked for, so that the first k of
 // n cost O(n log k). The loops have fixed trip counts: which run a position comes from is a selection.
-//
-// Where few of many are wanted, the line is read in blocks: only elements that go before the last of the
-// first k so far become candidates, which are sorted and merged with those k after every block. Of elements
-// in random order about k (1 + ln(n/k)) are ever sorted.
 #include <algorithm>
-#include <bit>
 
 #include "lower/loop_nest.h"
+#include "lower/selection_heap.h"
 
 namespace quernel::lower {
 namespace {
@@ -18,10 +18,6 @@ using loop::Expr;
 using loop::Stmt;
 
 constexpr int64_t kWorkPerGroup = 4096;
-constexpr int64_t kSelectedPart =
-    4;  // at most a quarter of a line is found by selection, the rest by sorting
-constexpr int64_t kShortestSelected = 64;
-constexpr int64_t kSmallestBlock = 32, kBlockOfKept = 2;  // elements of a block, and for each that is kept
 
 Expr smaller(Expr a, Expr b) { return loop::binary(BinaryOp::k_min, std::move(a), std::move(b)); }
 Expr both(Expr a, Expr b) { return loop::binary(BinaryOp::k_and, std::move(a), std::move(b)); }
@@ -47,29 +43,27 @@ class Lowering {
       if (d != axis_) outer.push_back(dims_[d]);
     int64_t estimate = count_.estimate(), pass_count = 0;
     for (int64_t width = 1; width < estimate; width *= 2) ++pass_count;
-    selects_ = count_.is_const() && kept_.is_const() && kept_.value() > 0 &&
-               kept_.value() * kSelectedPart <= count_.value() && count_.value() >= kShortestSelected;
-    int64_t work = estimate * (selects_ ? 2 : pass_count + 1);
-    c_.kernel.body = outer_loops(c_, outer, work, c_.target.work_per_group(kWorkPerGroup),
-                                 [&](const std::vector<Expr>& at) {
-                                   positions_ = at;
-                                   Expr line = index(0);
-                                   for (size_t i = 0; i < outer.size(); ++i)
-                                     line = line * c_.symbols(outer[i]) + at[i];
-                                   std::vector<Stmt> body;
-                                   n_ = c_.symbols(count_), kept_n_ = c_.symbols(kept_);
-                                   line_ = name(body, "line", line * c_.symbols(count_ * 2));
-                                   if (selects_) {
-                                     select(body);
-                                     body.push_back(finish(line_));
-                                   } else {
-                                     Expr passes = count_.is_const() ? index(pass_count) : count_passes(body);
-                                     body.push_back(number());
-                                     body.push_back(sort(line_, n_, passes));
-                                     body.push_back(finish(sorted(line_, passes)));
-                                   }
-                                   return loop::block(std::move(body));
-                                 });
+    bool selects = schedule::selects_first(g_, node_, c_.target);
+    int64_t work = estimate * (selects ? 2 : pass_count + 1);
+    c_.kernel.body = outer_loops(
+        c_, outer, work, c_.target.work_per_group(kWorkPerGroup), [&](const std::vector<Expr>& at) {
+          positions_ = at;
+          Expr line = index(0);
+          for (size_t i = 0; i < outer.size(); ++i) line = line * c_.symbols(outer[i]) + at[i];
+          std::vector<Stmt> body;
+          n_ = c_.symbols(count_), kept_n_ = c_.symbols(kept_);
+          Dim slots = selects ? Dim(schedule::selection_slots(kept_.value())) : count_ * 2;
+          line_ = name(body, "line", line * c_.symbols(slots));
+          if (selects) {
+            select(body);
+          } else {
+            Expr passes = count_.is_const() ? index(pass_count) : count_passes(body);
+            body.push_back(number());
+            body.push_back(sort(line_, n_, passes));
+            body.push_back(finish(sorted(line_, passes)));
+          }
+          return loop::block(std::move(body));
+        });
   }
 
  private:
@@ -175,50 +169,58 @@ class Lowering {
     return loop::block(std::move(body));
   }
 
-  // The first kept_ positions, at line_. Candidates stand behind them.
   void select(std::vector<Stmt>& body) {
     int64_t count = count_.value(), kept = kept_.value();
-    int64_t block = std::min(std::max(kSmallestBlock, kBlockOfKept * kept), count - kept);
-    int64_t pass_count = std::bit_width(static_cast<uint64_t>(block - 1));
-    loop::Buffer taken = local_buffer("taken", DType::kI64, 1, loop::Scope::kRegister),
-                 last = local_buffer("last", DType::kI64, 1, loop::Scope::kRegister);
-    body.insert(body.end(), {loop::alloc(taken), loop::alloc(last), loop::store(last, index(0), index(0))});
-    body.push_back(for_each("block", index((count + block - 1) / block), [&](Expr b) {
-      std::vector<Stmt> whole;
-      Expr first = name(whole, "first", b * index(block));
-      Expr fills = name(whole, "fills", loop::binary(BinaryOp::k_eq, b, index(0)));
-      Expr candidates = line_ + index(kept);
-      // The last of the first ones so far.
-      Evaluator bound = evaluator({loop::load(last, index(0))});
-      Expr worst = bound.evaluate(x_, indices(0));
-      whole.insert(whole.end(), bound.statements.begin(), bound.statements.end());
-      worst = name(whole, "worst", worst);
-      whole.push_back(loop::store(taken, index(0), index(0)));
-      whole.push_back(for_each("i", smaller(index(block), n_ - first), [&](Expr i) {
-        std::vector<Stmt> step;
-        Expr position = name(step, "position", first + i), t = name(step, "t", loop::load(taken, index(0)));
-        Evaluator e = evaluator({position});
-        Expr x = e.evaluate(x_, indices(0));
-        step.insert(step.end(), e.statements.begin(), e.statements.end());
-        Expr take = name(step, "take", either(fills, before(x, worst)));
-        step.push_back(loop::store(scratch_, candidates + t, loop::cast(scratch_->dtype, position)));
-        step.push_back(loop::store(taken, index(0), t + loop::cast(DType::kI64, take)));
-        return loop::block(std::move(step));
-      }));
-      std::vector<Stmt> found;
-      Expr number = name(found, "number", loop::load(taken, index(0)));
-      Expr before_it = name(found, "before_it", loop::select(fills, index(0), kept_n_));
-      found.push_back(sort(candidates, number, index(pass_count)));
-      found.push_back(merge(line_, before_it, sorted(candidates, index(pass_count)), number, line_ + n_));
-      found.push_back(for_each("k", kept_n_, [&](Expr k) {
-        return loop::store(scratch_, line_ + k, loop::load(scratch_, line_ + n_ + k));
-      }));
-      Expr worst_place = loop::load(scratch_, line_ + index(kept - 1));
-      found.push_back(loop::store(last, index(0), loop::cast(DType::kI64, worst_place)));
-      whole.push_back(loop::if_then(loop::binary(BinaryOp::k_gt, loop::load(taken, index(0)), index(0)),
-                                    loop::block(std::move(found))));
-      return loop::block(std::move(whole));
+    SelectionHeap heap(scratch_, line_, kept);
+    auto key_at = [&](std::vector<Stmt>& step, const Expr& place) {
+      Evaluator e = evaluator({place});
+      Expr x = e.evaluate(x_, indices(0));
+      step.insert(step.end(), e.statements.begin(), e.statements.end());
+      return sort_key(x, node_.attributes.descending);
+    };
+    body.push_back(for_each("i", index(kept), [&](const Expr& i) {
+      std::vector<Stmt> step;
+      Expr key = key_at(step, i);
+      step.push_back(heap.put(i, SelectionHeap::element(key, i)));
+      return loop::block(std::move(step));
     }));
+    body.push_back(heap.make());
+    // Behind equal elements that are kept, a later one stays out.
+    auto goes_in = [&](const Expr& key) { return loop::binary(BinaryOp::k_lt, key, heap.last_key()); };
+    auto enter = [&](const Expr& place, const Expr& key) {
+      return loop::if_then(goes_in(key), heap.replace_last(SelectionHeap::element(key, place)));
+    };
+    int lanes = c_.target.is_gpu() ? 1 : c_.target.lanes(4);
+    int64_t vectors = lanes == 1 ? 0 : (count - kept) / lanes, read = kept + vectors * lanes;
+    if (vectors > 0) {
+      loop::Buffer keys = local_buffer("keys", DType::kI32, lanes, loop::Scope::kShared);
+      body.push_back(loop::alloc(keys));
+      body.push_back(for_each("v", index(vectors), [&](const Expr& v) {
+        std::vector<Stmt> whole, step;
+        Expr first = name(whole, "first", index(kept) + v * index(lanes));
+        loop::Var lane = index_var("l");
+        Expr key = key_at(step, first + loop::var_ref(lane));
+        step.push_back(loop::store(keys, loop::var_ref(lane), key));
+        whole.push_back(loop::for_loop(lane, index(lanes), AxisKind::kVector, loop::block(std::move(step))));
+        Expr all = loop::load(keys, loop::ramp(index(0), 1, lanes), lanes);
+        Stmt each = for_each("i", index(lanes), [&](const Expr& i) {
+          std::vector<Stmt> one;
+          Expr own = name(one, "key", loop::load(keys, i));
+          one.push_back(enter(first + i, own));
+          return loop::block(std::move(one));
+        });
+        whole.push_back(loop::if_then(goes_in(loop::reduce_lanes(BinaryOp::k_min, all)), std::move(each)));
+        return loop::block(std::move(whole));
+      }));
+    }
+    body.push_back(for_each("i", index(count - read), [&](const Expr& i) {
+      std::vector<Stmt> step;
+      Expr place = name(step, "place", index(read) + i), key = name(step, "key", key_at(step, place));
+      step.push_back(enter(place, key));
+      return loop::block(std::move(step));
+    }));
+    body.push_back(heap.take(
+        [&](const Expr& k, const Expr& element) { return give(k, SelectionHeap::position(element)); }));
   }
 
   // Whether x must stand before y. NaN is above everything.
@@ -232,12 +234,14 @@ class Lowering {
   }
 
   Stmt finish(const Expr& from) {
-    return for_each("k", kept_n_, [&](Expr k) {
-      Evaluator e = evaluator({k});
-      Expr place = loop::cast(DType::kI64, loop::load(scratch_, from + k));
-      e.store(node_.output, indices(0), place);
-      return loop::block(std::move(e.statements));
-    });
+    return for_each("k", kept_n_,
+                    [&](Expr k) { return give(k, loop::cast(DType::kI64, loop::load(scratch_, from + k))); });
+  }
+  // Result number k.
+  Stmt give(const Expr& k, Expr position) {
+    Evaluator e = evaluator({k});
+    e.store(node_.output, indices(0), std::move(position));
+    return loop::block(std::move(e.statements));
   }
 
   Context& c_;
@@ -248,8 +252,7 @@ class Lowering {
   size_t axis_;
   Dim count_, kept_;             // elements of a line, and positions that are wanted
   Expr n_, kept_n_;              // the same
-  loop::Buffer scratch_;         // per line, two halves of count_ positions
-  bool selects_ = false;         // whether the first ones are found without sorting the others
+  loop::Buffer scratch_;         // per line, two halves of count_ positions, or a heap
   std::vector<Expr> positions_;  // of the line, for each dim but the sorted one
   Expr line_;                    // where the line's part of the scratch buffer begins
 };

@@ -1,6 +1,7 @@
 // Where stored values live. Outputs go straight into the caller's slots; operands of a cat into its storage
 // where their producer can write there; everything else into a workspace buffer of its own.
 #include <algorithm>
+#include <bit>
 #include <map>
 #include <unordered_set>
 
@@ -345,14 +346,16 @@ class Assigner {
     return {};
   }
 
-  // Two positions for each element that is sorted.
+  // Two positions for each element that is sorted, or a heap for each line whose first elements are selected.
   void add_scratch(Group& group) {
     const Node& node = g_.nodes[group.anchor];
-    const Shape& dims = g_.shape(node.inputs[0]);
-    bool narrow = always_le(dims[static_cast<size_t>(node.attributes.ints[0])], INT32_MAX);
-    DType dtype = narrow ? DType::kI32 : DType::kI64;
+    auto axis = static_cast<size_t>(node.attributes.ints[0]);
+    Shape dims = g_.shape(node.inputs[0]);
+    bool selects = selects_first(g_, node, target_);
+    DType dtype = !selects && always_le(dims[axis], INT32_MAX) ? DType::kI32 : DType::kI64;
+    dims[axis] = selects ? Dim(selection_slots(node.attributes.shape[0].value())) : dims[axis] * 2;
     group.scratch_buffer =
-        add_buffer(BufferKind::kWorkspace, dtype, byte_size(dtype, element_count(dims) * 2).upper_bound(), -1,
+        add_buffer(BufferKind::kWorkspace, dtype, byte_size(dtype, element_count(dims)).upper_bound(), -1,
                    g_.values[node.output].name + ".scratch");
   }
 
@@ -425,6 +428,21 @@ int Packings::panel_v(const Tensor& data, const std::string& order, int wanted) 
   }
   known_.emplace(hash, Known{data, order, wanted});
   return wanted;
+}
+
+int64_t selection_slots(int64_t kept) {
+  return (int64_t{1} << std::bit_width(static_cast<uint64_t>(kept))) - 1;
+}
+
+bool selects_first(const Graph& graph, const Node& argsort, const Target& target) {
+  DType dtype = graph.dtype(argsort.inputs[0]);
+  bool is_short = is_float(dtype) ? dtype == DType::kF32 || dtype == DType::kF16 || dtype == DType::kBF16
+                                  : !is_packed(dtype) && element_size(dtype) <= 4;
+  const Dim& count = graph.shape(argsort.inputs[0])[static_cast<size_t>(argsort.attributes.ints[0])];
+  const Dim& kept = argsort.attributes.shape[0];
+  int64_t most_kept = count.is_const() ? count.value() / (target.firmware ? 2 : 1) : 0;
+  return is_short && count.is_const() && count.value() <= INT32_MAX && kept.is_const() && kept.value() > 0 &&
+         kept.value() <= most_kept;
 }
 
 Status assign_storage(Schedule& schedule, const Target& target, Packings& packings) {

@@ -337,6 +337,11 @@ bool attention_pays(const ContractionPlan& scores, const ContractionPlan& result
 // Buffers and strides of stored values; cat operands are written in place where they can be; packs constants.
 class Packings;
 Status assign_storage(Schedule& schedule, const Target& target, Packings& packings);
+// Whether an argsort finds the first elements of its lines by a heap: those of known length whose elements
+// have no more than 32 bits. In firmware only where that takes no more memory than a merge sort.
+bool selects_first(const Graph& graph, const Node& argsort, const Target& target);
+// Elements of the scratch buffer, of i64, for each line: those of a binary tree that holds `kept`.
+int64_t selection_slots(int64_t kept);
 // States' next values are written over the present ones where everything that reads those has been computed,
 // or reads just the element that it writes. Returns the states where that is not so: indices in graph.states.
 std::vector<size_t> place_states(Schedule& schedule);

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <functional>
 #include <map>
 #include <utility>
 
@@ -37,11 +38,11 @@ std::vector<Tensor> inputs_of(const Graph& graph, int64_t largest_index, int64_t
   return inputs;
 }
 
-// `n`: the value of the symbol of that name.
-void expect_same(const std::string& text, int64_t largest_index = 0, int64_t n = 0) {
+void expect_same(const std::string& text,
+                 const std::function<std::vector<Tensor>(const Graph& graph)>& inputs_for) {
   Expected<Graph> graph = parse_graph(text);
   ASSERT_TRUE(graph) << to_string(graph.errors()) << text;
-  std::vector<Tensor> inputs = inputs_of(*graph, largest_index, n);
+  std::vector<Tensor> inputs = inputs_for(*graph);
   Expected<std::vector<Tensor>> want = interpret(*graph, inputs);
   ASSERT_TRUE(want) << to_string(want.errors());
   for (const char* target : {"native", "x86-64"})
@@ -53,6 +54,11 @@ void expect_same(const std::string& text, int64_t largest_index = 0, int64_t n =
       for (size_t i = 0; i < want->size(); ++i)
         EXPECT_EQ(difference((*got)[i], (*want)[i], 0, 0), "") << target << "\n" << text;
     }
+}
+
+// `n`: the value of the symbol of that name.
+void expect_same(const std::string& text, int64_t largest_index = 0, int64_t n = 0) {
+  expect_same(text, [&](const Graph& graph) { return inputs_of(graph, largest_index, n); });
 }
 
 TEST(Ordered, scans) {
@@ -82,9 +88,11 @@ TEST(Ordered, sorts) {
   expect_same("graph @g(%x: bool[1000]) {\n%y = argsort %x {0} descending : i64[1000]\nreturn y = %y\n}");
 }
 
-// Few of many, which are found without sorting the rest: blocks that end within a line, equal elements, NaN.
+// Few of many, and many: vectors that end within a line, equal elements, NaN, trees with and without gaps in
+// their last level.
 TEST(Ordered, first_of_many) {
-  for (auto [count, kept] : {std::pair{64, 1}, {64, 16}, {65, 16}, {97, 3}, {1000, 250}, {1001, 40}})
+  for (auto [count, kept] :
+       {std::pair{64, 1}, {2, 2}, {64, 16}, {65, 31}, {97, 3}, {1000, 250}, {1001, 1001}})
     for (const char* order : {"", " descending"}) {
       std::string n = std::to_string(count), k = std::to_string(kept);
       for (const char* dtype : {"f32", "i8", "bool"})
@@ -93,6 +101,31 @@ TEST(Ordered, first_of_many) {
       expect_same("graph @g(%x: f32[" + n + ",5]) {\n%n = neg %x : f32[" + n + ",5]\n%y = argsort %n {0}" +
                   order + " : i64[" + k + ",5]\nreturn y = %y\n}");
     }
+}
+
+TEST(Ordered, first_of_every_dtype) {
+  for (const char* order : {"", " descending"})
+    for (const char* dtype : {"f64", "f32", "f16", "bf16", "i64", "u64", "i32", "u32", "i16", "u16", "u8"})
+      expect_same("graph @g(%x: " + std::string(dtype) + "[2,99]) {\n%y = argsort %x {1}" + order +
+                  " : i64[2,20]\nreturn y = %y\n}");
+}
+
+// Zeros of both signs are equal, and so is every NaN.
+TEST(Ordered, first_of_special_floats) {
+  auto inputs_for = [](const Graph& graph) {
+    const double kSpecial[] = {-0.0,      0.0, NAN,     INFINITY, 1, std::copysign(NAN, -1.0),
+                               -INFINITY, -1,  0x1p-130};
+    DType dtype = graph.dtype(graph.inputs[0]);
+    std::vector<uint8_t> bytes(static_cast<size_t>(90 * element_size(dtype)));
+    for (int64_t i = 0; i < 90; ++i) store_f64(dtype, bytes.data(), i, kSpecial[i * 7 % 9]);
+    return std::vector<Tensor>{Tensor{dtype, {90}, Bytes::own(std::move(bytes))}};
+  };
+  for (const char* order : {"", " descending"})
+    for (const char* kept : {"25", "90"})
+      for (const char* dtype : {"f32", "f16", "bf16", "f64"})
+        expect_same("graph @g(%x: " + std::string(dtype) + "[90]) {\n%y = argsort %x {0}" + order +
+                        " : i64[" + kept + "]\nreturn y = %y\n}",
+                    inputs_for);
 }
 
 TEST(Ordered, scatters) {
