@@ -44,7 +44,7 @@ class Lowering {
     int64_t estimate = count_.estimate(), pass_count = 0;
     for (int64_t width = 1; width < estimate; width *= 2) ++pass_count;
     bool selects = schedule::selects_first(g_, node_, c_.target);
-    int64_t work = estimate * (selects ? 2 : pass_count + 1);
+    int64_t work = selects ? estimate + kept_.value() * pass_count : estimate * (pass_count + 1);
     c_.kernel.body = outer_loops(
         c_, outer, work, c_.target.work_per_group(kWorkPerGroup), [&](const std::vector<Expr>& at) {
           positions_ = at;
