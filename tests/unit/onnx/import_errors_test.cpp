@@ -290,7 +290,9 @@ TEST(ImportErrors, initializer_data_that_do_not_fit_the_dims) {
 class ExternalData : public testing::Test {
  protected:
   void SetUp() override {
-    folder = std::filesystem::path(testing::TempDir()) / "quernel_external_data";
+    // Of this test alone: others run beside it, in processes of their own.
+    std::string test = testing::UnitTest::GetInstance()->current_test_info()->name();
+    folder = std::filesystem::path(testing::TempDir()) / ("quernel_external_data_" + test);
     std::filesystem::create_directories(folder);
     std::ofstream(folder / "weights.bin", std::ios::binary) << std::string(16, '\0');
   }
