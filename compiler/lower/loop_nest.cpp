@@ -13,6 +13,18 @@ using loop::Stmt;
 
 loop::Var index_var(const std::string& name) { return fresh_var(name, loop::kIndexType); }
 
+loop::Expr named(std::vector<loop::Stmt>& body, const char* name, loop::Expr value) {
+  loop::Var var = fresh_var(name, value->type);
+  body.push_back(loop::let(var, std::move(value)));
+  return loop::var_ref(var);
+}
+
+loop::Stmt serial_loop(const char* name, loop::Expr extent,
+                       const std::function<loop::Stmt(loop::Expr)>& body) {
+  loop::Var var = index_var(name);
+  return loop::for_loop(var, std::move(extent), loop::AxisKind::kSerial, body(loop::var_ref(var)));
+}
+
 loop::Buffer local_buffer(const char* name, DType dtype, int64_t size, loop::Scope scope) {
   auto buffer = std::make_shared<loop::BufferNode>();
   buffer->name = fresh_name(name);

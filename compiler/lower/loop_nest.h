@@ -33,6 +33,13 @@ inline loop::Expr index(int64_t value) { return loop::const_index(value); }
 // A buffer of the kernel's own, still to be allocated; its name begins with `name`.
 loop::Buffer local_buffer(const char* name, DType dtype, int64_t size, loop::Scope scope);
 
+// `value` under a name of its own that begins with `name`: a let at the end of `body`.
+loop::Expr named(std::vector<loop::Stmt>& body, const char* name, loop::Expr value);
+
+// `body(i)` for i below `extent`, one after another.
+loop::Stmt serial_loop(const char* name, loop::Expr extent,
+                       const std::function<loop::Stmt(loop::Expr)>& body);
+
 // Statements made by `body` for one position of an axis of `extent` (an index, constant or not), run in
 // vectors of `lanes` with a predicated tail (a scalar tail where the target has no masks). `body(position)`
 // returns the scalar statements of a position. `steps`: the loop over vectors, kUnrolled where each has

@@ -53,7 +53,7 @@ class Lowering {
           std::vector<Stmt> body;
           n_ = c_.symbols(count_), kept_n_ = c_.symbols(kept_);
           Dim slots = selects ? Dim(schedule::selection_slots(kept_.value())) : count_ * 2;
-          line_ = name(body, "line", line * c_.symbols(slots));
+          line_ = named(body, "line", line * c_.symbols(slots));
           if (selects) {
             select(body);
           } else {
@@ -67,26 +67,16 @@ class Lowering {
   }
 
  private:
-  static Expr name(std::vector<Stmt>& body, const char* what, Expr value) {
-    loop::Var var = fresh_var(what, value->type);
-    body.push_back(loop::let(var, std::move(value)));
-    return loop::var_ref(var);
-  }
   // The smallest p with 2^p >= n.
   Expr count_passes(std::vector<Stmt>& body) {
     loop::Buffer passes = local_buffer("passes", DType::kI64, 1, loop::Scope::kRegister);
     body.insert(body.end(), {loop::alloc(passes), loop::store(passes, index(0), index(0))});
-    body.push_back(for_each("p", index(62), [&](Expr p) {
+    body.push_back(serial_loop("p", index(62), [&](Expr p) {
       Expr needed = loop::binary(BinaryOp::k_lt, loop::binary(BinaryOp::k_shl, index(1), p), n_);
       return loop::if_then(needed, loop::store(passes, index(0), p + index(1)));
     }));
-    return name(body, "pass_count", loop::load(passes, index(0)));
+    return named(body, "pass_count", loop::load(passes, index(0)));
   }
-  Stmt for_each(const char* what, Expr extent, const std::function<Stmt(Expr)>& body) {
-    loop::Var var = index_var(what);
-    return loop::for_loop(var, std::move(extent), AxisKind::kSerial, body(loop::var_ref(var)));
-  }
-
   // An evaluator whose axes are the line's position and the given places along the sorted axis.
   Evaluator evaluator(const std::vector<Expr>& places) {
     Evaluator e = c_.evaluator();
@@ -106,8 +96,8 @@ class Lowering {
   }
 
   Stmt number() {
-    return for_each("n", n_,
-                    [&](Expr i) { return loop::store(scratch_, line_ + i, loop::cast(scratch_->dtype, i)); });
+    return serial_loop(
+        "n", n_, [&](Expr i) { return loop::store(scratch_, line_ + i, loop::cast(scratch_->dtype, i)); });
   }
 
   // Where a line is sorted, its last pass has written it.
@@ -118,18 +108,18 @@ class Lowering {
   // Sorts the `count` positions at `line`; the other half is n_ further. Pass p merges pairs of runs of 2^p
   // from half p % 2 into the other.
   Stmt sort(const Expr& line, const Expr& count, const Expr& pass_count) {
-    return for_each("pass", pass_count, [&](Expr p) {
+    return serial_loop("pass", pass_count, [&](Expr p) {
       std::vector<Stmt> body;
-      Expr width = name(body, "width", loop::binary(BinaryOp::k_shl, index(1), p));
-      Expr half = name(body, "half", loop::binary(BinaryOp::k_fmod, p, index(2)) * n_);
-      Expr from = name(body, "from", line + half), to = name(body, "to", line + n_ - half);
-      Expr pair = name(body, "pair", width * index(2));
+      Expr width = named(body, "width", loop::binary(BinaryOp::k_shl, index(1), p));
+      Expr half = named(body, "half", loop::binary(BinaryOp::k_fmod, p, index(2)) * n_);
+      Expr from = named(body, "from", line + half), to = named(body, "to", line + n_ - half);
+      Expr pair = named(body, "pair", width * index(2));
       Expr pairs = loop::binary(BinaryOp::k_idiv, count - index(1) + pair, pair);
-      body.push_back(for_each("m", pairs, [&](Expr m) {
+      body.push_back(serial_loop("m", pairs, [&](Expr m) {
         std::vector<Stmt> runs;
-        Expr first = name(runs, "first", m * pair);
-        Expr middle = name(runs, "middle", smaller(first + width, count));
-        Expr end = name(runs, "end", smaller(middle + width, count));
+        Expr first = named(runs, "first", m * pair);
+        Expr middle = named(runs, "middle", smaller(first + width, count));
+        Expr end = named(runs, "end", smaller(middle + width, count));
         runs.push_back(merge(from + first, middle - first, from + middle, end - middle, to + first));
         return loop::block(std::move(runs));
       }));
@@ -145,23 +135,24 @@ class Lowering {
                  right = local_buffer("right", DType::kI64, 1, loop::Scope::kRegister);
     body.insert(body.end(), {loop::alloc(left), loop::alloc(right), loop::store(left, index(0), index(0)),
                              loop::store(right, index(0), index(0))});
-    Expr left_size = name(body, "left_size", smaller(std::move(left_length), kept_n_));
-    Expr right_size = name(body, "right_size", smaller(std::move(right_length), kept_n_));
+    Expr left_size = named(body, "left_size", smaller(std::move(left_length), kept_n_));
+    Expr right_size = named(body, "right_size", smaller(std::move(right_length), kept_n_));
     Expr size = smaller(left_size + right_size, kept_n_);
-    body.push_back(for_each("t", size, [&](Expr t) {
+    body.push_back(serial_loop("t", size, [&](Expr t) {
       std::vector<Stmt> step;
-      Expr i = name(step, "i", loop::load(left, index(0))), j = name(step, "j", loop::load(right, index(0)));
-      Expr has_left = name(step, "has_left", loop::binary(BinaryOp::k_lt, i, left_size));
-      Expr has_right = name(step, "has_right", loop::binary(BinaryOp::k_lt, j, right_size));
+      Expr i = named(step, "i", loop::load(left, index(0))),
+           j = named(step, "j", loop::load(right, index(0)));
+      Expr has_left = named(step, "has_left", loop::binary(BinaryOp::k_lt, i, left_size));
+      Expr has_right = named(step, "has_right", loop::binary(BinaryOp::k_lt, j, right_size));
       Expr none = loop::const_int(scratch_->dtype, 0);
-      Expr a = name(step, "a", loop::load_guarded(scratch_, left_run + i, has_left, none));
-      Expr b = name(step, "b", loop::load_guarded(scratch_, right_run + j, has_right, none));
+      Expr a = named(step, "a", loop::load_guarded(scratch_, left_run + i, has_left, none));
+      Expr b = named(step, "b", loop::load_guarded(scratch_, right_run + j, has_right, none));
       Evaluator e = evaluator({loop::cast(DType::kI64, a), loop::cast(DType::kI64, b)});
       Expr x = e.evaluate(x_, indices(0)), y = e.evaluate(x_, indices(1));
       step.insert(step.end(), e.statements.begin(), e.statements.end());
-      Expr take_right = name(step, "take_right", both(has_right, either(negated(has_left), before(y, x))));
+      Expr take_right = named(step, "take_right", both(has_right, either(negated(has_left), before(y, x))));
       step.push_back(loop::store(scratch_, to + t, loop::select(take_right, b, a)));
-      Expr moved = name(step, "moved", loop::cast(DType::kI64, take_right));
+      Expr moved = named(step, "moved", loop::cast(DType::kI64, take_right));
       step.push_back(loop::store(left, index(0), i + (index(1) - moved)));
       step.push_back(loop::store(right, index(0), j + moved));
       return loop::block(std::move(step));
@@ -178,7 +169,7 @@ class Lowering {
       step.insert(step.end(), e.statements.begin(), e.statements.end());
       return sort_key(x, node_.attributes.descending);
     };
-    body.push_back(for_each("i", index(kept), [&](const Expr& i) {
+    body.push_back(serial_loop("i", index(kept), [&](const Expr& i) {
       std::vector<Stmt> step;
       Expr key = key_at(step, i);
       step.push_back(heap.put(i, SelectionHeap::element(key, i)));
@@ -195,17 +186,17 @@ class Lowering {
     if (vectors > 0) {
       loop::Buffer keys = local_buffer("keys", DType::kI32, lanes, loop::Scope::kShared);
       body.push_back(loop::alloc(keys));
-      body.push_back(for_each("v", index(vectors), [&](const Expr& v) {
+      body.push_back(serial_loop("v", index(vectors), [&](const Expr& v) {
         std::vector<Stmt> whole, step;
-        Expr first = name(whole, "first", index(kept) + v * index(lanes));
+        Expr first = named(whole, "first", index(kept) + v * index(lanes));
         loop::Var lane = index_var("l");
         Expr key = key_at(step, first + loop::var_ref(lane));
         step.push_back(loop::store(keys, loop::var_ref(lane), key));
         whole.push_back(loop::for_loop(lane, index(lanes), AxisKind::kVector, loop::block(std::move(step))));
         Expr all = loop::load(keys, loop::ramp(index(0), 1, lanes), lanes);
-        Stmt each = for_each("i", index(lanes), [&](const Expr& i) {
+        Stmt each = serial_loop("i", index(lanes), [&](const Expr& i) {
           std::vector<Stmt> one;
-          Expr own = name(one, "key", loop::load(keys, i));
+          Expr own = named(one, "key", loop::load(keys, i));
           one.push_back(enter(first + i, own));
           return loop::block(std::move(one));
         });
@@ -213,9 +204,9 @@ class Lowering {
         return loop::block(std::move(whole));
       }));
     }
-    body.push_back(for_each("i", index(count - read), [&](const Expr& i) {
+    body.push_back(serial_loop("i", index(count - read), [&](const Expr& i) {
       std::vector<Stmt> step;
-      Expr place = name(step, "place", index(read) + i), key = name(step, "key", key_at(step, place));
+      Expr place = named(step, "place", index(read) + i), key = named(step, "key", key_at(step, place));
       step.push_back(enter(place, key));
       return loop::block(std::move(step));
     }));
@@ -234,8 +225,9 @@ class Lowering {
   }
 
   Stmt finish(const Expr& from) {
-    return for_each("k", kept_n_,
-                    [&](Expr k) { return give(k, loop::cast(DType::kI64, loop::load(scratch_, from + k))); });
+    return serial_loop("k", kept_n_, [&](Expr k) {
+      return give(k, loop::cast(DType::kI64, loop::load(scratch_, from + k)));
+    });
   }
   // Result number k.
   Stmt give(const Expr& k, Expr position) {

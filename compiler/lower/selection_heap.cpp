@@ -11,17 +11,6 @@ using loop::Stmt;
 Expr smaller(Expr a, Expr b) { return binary(BinaryOp::k_min, std::move(a), std::move(b)); }
 Expr i32(int64_t value) { return loop::const_int(DType::kI32, value); }
 
-Expr name(std::vector<Stmt>& body, const char* what, Expr value) {
-  loop::Var var = fresh_var(what, value->type);
-  body.push_back(loop::let(var, std::move(value)));
-  return loop::var_ref(var);
-}
-
-Stmt for_each(const char* what, Expr extent, const std::function<Stmt(Expr)>& body) {
-  loop::Var var = index_var(what);
-  return loop::for_loop(var, std::move(extent), loop::AxisKind::kSerial, body(loop::var_ref(var)));
-}
-
 constexpr int64_t kKeyPlace = 32;
 
 // Levels of the tree below its root.
@@ -82,14 +71,14 @@ Stmt SelectionHeap::sift(const Expr& place, const Expr& levels, const Expr& elem
   auto stays = [&](const Expr& before) { return smaller(before, element); };
   std::vector<Stmt> body{loop::alloc(hole), loop::store(hole, index(0), place), loop::alloc(here),
                          loop::store(here, index(0), index(INT64_MAX))};
-  body.push_back(for_each("level", levels, [&](const Expr&) {
+  body.push_back(serial_loop("level", levels, [&](const Expr&) {
     std::vector<Stmt> step;
-    Expr parent = name(step, "parent", loop::load(hole, index(0)));
-    Expr child = name(step, "child", parent * index(2) + index(1));
-    Expr left = name(step, "left", at(child)), right = name(step, "right", at(child + index(1)));
+    Expr parent = named(step, "parent", loop::load(hole, index(0)));
+    Expr child = named(step, "child", parent * index(2) + index(1));
+    Expr left = named(step, "left", at(child)), right = named(step, "right", at(child + index(1)));
     Expr is_right = loop::cast(DType::kI64, binary(BinaryOp::k_gt, right, left));
     step.push_back(loop::store(hole, index(0), child + is_right));
-    Expr greater = name(step, "greater", binary(BinaryOp::k_max, left, right));
+    Expr greater = named(step, "greater", binary(BinaryOp::k_max, left, right));
     step.push_back(put(parent, binary(BinaryOp::k_max, greater, stays(loop::load(here, index(0))))));
     step.push_back(loop::store(here, index(0), greater));
     return loop::block(std::move(step));
@@ -101,16 +90,16 @@ Stmt SelectionHeap::sift(const Expr& place, const Expr& levels, const Expr& elem
 Stmt SelectionHeap::make() const {
   int64_t slots = schedule::selection_slots(capacity_);
   int64_t depth = depth_of(capacity_);
-  Stmt fill = for_each("f", index(slots - capacity_),
-                       [&](const Expr& f) { return put(index(capacity_) + f, index(INT64_MIN)); });
+  Stmt fill = serial_loop("f", index(slots - capacity_),
+                          [&](const Expr& f) { return put(index(capacity_) + f, index(INT64_MIN)); });
   // Level by level, the last one but one first.
-  Stmt order = for_each("above", index(depth), [&](const Expr& above) {
+  Stmt order = serial_loop("above", index(depth), [&](const Expr& above) {
     std::vector<Stmt> level;
-    Expr nodes = name(level, "nodes", binary(BinaryOp::k_shl, index(1), index(depth - 1) - above));
-    level.push_back(for_each("h", nodes, [&](const Expr& h) {
+    Expr nodes = named(level, "nodes", binary(BinaryOp::k_shl, index(1), index(depth - 1) - above));
+    level.push_back(serial_loop("h", nodes, [&](const Expr& h) {
       std::vector<Stmt> body;
-      Expr place = name(body, "place", nodes - index(1) + h);
-      Expr element = name(body, "element", at(place));
+      Expr place = named(body, "place", nodes - index(1) + h);
+      Expr element = named(body, "element", at(place));
       body.push_back(sift(place, above + index(1), element));
       return loop::block(std::move(body));
     }));
@@ -124,11 +113,11 @@ Stmt SelectionHeap::replace_last(const Expr& element) const {
 }
 
 Stmt SelectionHeap::take(const std::function<Stmt(Expr, Expr)>& taken) const {
-  return for_each("e", index(capacity_), [&](const Expr& e) {
+  return serial_loop("e", index(capacity_), [&](const Expr& e) {
     std::vector<Stmt> body;
-    Expr end = name(body, "end", index(capacity_ - 1) - e);
+    Expr end = named(body, "end", index(capacity_ - 1) - e);
     body.push_back(taken(end, at(index(0))));
-    Expr element = name(body, "element", at(end));
+    Expr element = named(body, "element", at(end));
     body.push_back(put(end, index(INT64_MIN)));
     body.push_back(replace_last(element));
     return loop::block(std::move(body));
