@@ -258,7 +258,9 @@ int best_tile(const Graph& graph, const Node& node, const Target& target, DType 
   OperandAccess a = resolve_operand(graph, node, 0);
   OperandStrides strides =
       operand_strides(graph, a, contiguous_strides(graph.shape(a.base)), 0, c.axes.size());
-  double products = std::ceil(static_cast<double>(c.axes[form->columns].extent.value()) / target.lanes(4));
+  // In whole vectors of columns; where those would be less than half full, vectors run along rows.
+  double products = static_cast<double>(c.axes[form->columns].extent.value()) / target.lanes(4);
+  if (products >= 0.5) products = std::ceil(products);
   for (int i : {form->y, form->x, form->channels}) products *= static_cast<double>(c.axes[i].extent.value());
   double plain = kOtherCycles * 9 * products / target.peak_fma_per_cycle;
   double weights = 9 * 4 * static_cast<double>(c.axes[form->channels].extent.value()) *
