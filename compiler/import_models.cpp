@@ -20,8 +20,9 @@ Status check_input_values(const CompileOptions& options, Imported& imported) {
   for (const std::string& name : names) legal += (legal.empty() ? "'" : ", '") + name + "'";
   for (const auto& [name, value] : options.input_values) {
     if (std::find(names.begin(), names.end(), name) == names.end())
-      return invalid_input("input value: expected the name of an input (" + legal + "), found '" + name +
-                           "'");
+      return invalid_input(
+          "input value: expected the name of an input (" + legal + "), found '" + name + "'", {},
+          "an initializer that the model lists as an input becomes one with --keep-input " + name);
     bool is_initial = std::any_of(
         imported.graph.states.begin(), imported.graph.states.end(), [&](const Graph::State& state) {
           return imported.graph.values[imported.graph.inputs[state.input]].name == name;
@@ -101,6 +102,8 @@ Expected<Imported> import_model(const std::string& path, const CompileOptions& o
   import_options.declared_shapes_yield = options.declared_shapes_yield;
   import_options.input_values = options.input_values;
   import_options.custom_ops = options.custom_ops;
+  import_options.keep_inputs = options.keep_inputs;
+  import_options.duplicate_names = options.duplicate_names;
   QUERNEL_TRY(ImportedModel model, import_onnx(path, import_options));
   Imported imported{std::move(model.graph), std::move(model.notes), std::move(model.fixed_inputs),
                     std::move(model.fourier_outputs)};

@@ -304,7 +304,7 @@ Action define_bench(CLI::App& app) {
   add_target_flags(app, options->flags);
   add_tuning_flag(app, options->flags);
   add_shape_flags(app, options->flags);
-  add_custom_op_flags(app, options->flags);
+  add_model_flags(app, options->flags);
   add_developer_flags(app, options->flags);
   return [options] { return run(*options); };
 }

@@ -8,6 +8,7 @@
 
 #include "firmware_board.h"
 #include "input_values.h"
+#include "test_vectors.h"
 
 namespace quernel::tools {
 namespace {
@@ -25,7 +26,44 @@ bool has_values(const DataSet& set, const CompiledCase& compiled) {
   });
 }
 
+bool has(const std::vector<std::string>& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
 }  // namespace
+
+bool CaseCompiler::is_initializer(const std::string& input) const {
+  return inputs_ && has(inputs_->with_all, input) && !has(inputs_->names, input);
+}
+
+Status CaseCompiler::name_inputs(DataSet& set) {
+  if (!inputs_) {
+    QUERNEL_TRY(inputs_, read_onnx_inputs(model_));
+  }
+  tools::name_inputs(set, set.inputs.size() > inputs_->names.size() ? inputs_->with_all : inputs_->names);
+  std::vector<std::string> names;
+  for (const DataFile& file : set.inputs)
+    if (is_initializer(file.tensor.name) && !has(options_.keep_inputs, file.tensor.name))
+      names.push_back(file.tensor.name);
+  if (names.empty()) return {};
+  QUERNEL_TRY(auto values, read_onnx_initializers(model_, names));
+  std::erase_if(set.inputs, [&](const DataFile& file) {
+    auto it = values.find(file.tensor.name);
+    if (it == values.end() || file.error) return false;
+    const Tensor &value = it->second, given = to_tensor(file.tensor);
+    return value.dtype == given.dtype && value.dims == given.dims &&
+           std::equal(value.bytes.data(), value.bytes.data() + value.bytes.size(), given.bytes.data());
+  });
+  return {};
+}
+
+std::vector<std::string> CaseCompiler::kept_in(const DataSet& set) const {
+  std::vector<std::string> kept = options_.keep_inputs;
+  for (const DataFile& file : set.inputs)
+    if (!file.error && is_initializer(file.tensor.name) && !has(kept, file.tensor.name))
+      kept.push_back(file.tensor.name);
+  return kept;
+}
 
 Expected<CompiledCase> CaseCompiler::compile_with(const DataSet& set, const CompileOptions& options) {
   CompiledCase result;
@@ -48,18 +86,21 @@ Expected<CompiledCase> CaseCompiler::compile_with(const DataSet& set, const Comp
 
 Expected<CompiledCase> CaseCompiler::compile_free(const DataSet& set) {
   CompileOptions options = options_;
+  options.keep_inputs = kept_in(set);
   for (const DataFile& file : set.inputs)
     if (!file.error && !file.tensor.name.empty())
       options.input_values.emplace(file.tensor.name, to_tensor(file.tensor));
   QUERNEL_TRY(Imported imported, import_model(model_, options));
   if (imported.graph.symbols.empty()) return unsupported("the model has no free dims");
   QUERNEL_TRY(CompiledCase result, compile_with(set, options));
+  result.kept = options.keep_inputs;
   result.any_shape = true;
   return result;
 }
 
 Expected<const CompiledCase*> CaseCompiler::compile_for(const DataSet& set) {
   CompileOptions options = options_;
+  options.keep_inputs = kept_in(set);
   options.declared_shapes_yield = true;  // as ONNX's own runner takes the data's shapes
   for (const DataFile& file : set.inputs) {
     if (file.error || file.tensor.name.empty()) continue;
@@ -69,9 +110,12 @@ Expected<const CompiledCase*> CaseCompiler::compile_for(const DataSet& set) {
   if (options.emit == Emit::kBundle && !std::exchange(tried_free_, true))
     if (Expected<CompiledCase> free = compile_free(set)) compiled_.push_back(std::move(*free));
   for (const CompiledCase& known : compiled_)
-    if ((known.any_shape || known.shapes == options.input_shapes) && has_values(set, known)) return &known;
+    if ((known.any_shape || known.shapes == options.input_shapes) && known.kept == options.keep_inputs &&
+        has_values(set, known))
+      return &known;
   QUERNEL_TRY(CompiledCase result, compile_with(set, options));
   result.shapes = options.input_shapes;
+  result.kept = options.keep_inputs;
   compiled_.push_back(std::move(result));
   return &compiled_.back();
 }

@@ -6,11 +6,13 @@
 
 #include <list>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "data_set.h"
+#include "frontends/onnx/import_model.h"
 #include "pipeline.h"
 
 namespace quernel::tools {
@@ -19,6 +21,7 @@ struct CompiledCase {
   bool any_shape = false;                               // free dims are free in it
   std::map<std::string, std::vector<int64_t>> shapes;   // else of all inputs in the data set
   std::map<std::string, std::vector<std::byte>> fixed;  // inputs that are constants in it, with their values
+  std::vector<std::string> kept;                        // initializers that are inputs, as the set has others
   std::set<std::string> random;                         // outputs computed from random numbers
   std::set<std::string> fourier;                        // outputs that a Fourier transform gives
   std::string bundle;                                   // path; of a static library the stem
@@ -31,10 +34,15 @@ class CaseCompiler {
   CaseCompiler(std::string model, CompileOptions options, std::string scratch_dir)
       : model_(std::move(model)), options_(std::move(options)), scratch_dir_(std::move(scratch_dir)) {}
 
-  // The set's inputs have the model's names. The result lives as long as the compiler.
+  // Gives the set's inputs the model's names, and leaves out those that are initializers of these values.
+  Status name_inputs(DataSet& set);
+  // Initializers that stay inputs: those of the options, and those for which a named set has other values.
+  std::vector<std::string> kept_in(const DataSet& set) const;
+  // Requires named inputs. The result lives as long as the compiler.
   Expected<const CompiledCase*> compile_for(const DataSet& set);
 
  private:
+  bool is_initializer(const std::string& input) const;
   std::string model_;
   CompileOptions options_;
   std::string scratch_dir_;
@@ -42,6 +50,7 @@ class CaseCompiler {
   Expected<CompiledCase> compile_free(const DataSet& set);
   Expected<CompiledCase> compile_with(const DataSet& set, const CompileOptions& options);
 
+  std::optional<OnnxInputs> inputs_;
   std::list<CompiledCase> compiled_;
   bool tried_free_ = false;
 };

@@ -68,7 +68,7 @@ Action define_check(CLI::App& app) {
   app.add_option("MODEL", options->model, "the model")->required();
   add_target_flags(app, options->flags);
   add_shape_flags(app, options->flags);
-  add_custom_op_flags(app, options->flags);
+  add_model_flags(app, options->flags);
   add_entry_flags(app, options->flags);
   app.add_flag("--json", options->json, "print one JSON object instead of text");
   return [options] { return run(*options); };

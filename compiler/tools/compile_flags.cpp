@@ -80,11 +80,21 @@ void add_shape_flags(CLI::App& app, CompileFlags& flags) {
       ->allow_extra_args(false);
 }
 
-void add_custom_op_flags(CLI::App& app, CompileFlags& flags) {
+void add_model_flags(CLI::App& app, CompileFlags& flags) {
   app.add_option("--custom-op", flags.custom_ops,
                  "a description of operators that functions of yours, or precompiled kernels, compute")
       ->type_name("FILE")
       ->allow_extra_args(false);
+  app.add_option("--keep-input", flags.keep_inputs,
+                 "an initializer that the model lists as an input, too, stays an input; may be repeated "
+                 "(default: all are constants)")
+      ->type_name("GLOB")
+      ->allow_extra_args(false);
+  app.add_option(
+         "--duplicate-names", flags.duplicate_names,
+         "where a model gives one name to several values: the last counts, of constants only, of all, "
+         "or never (default: constants; equal ones are never refused)")
+      ->type_name("constants|last|refuse");
 }
 
 void add_entry_flags(CLI::App& app, CompileFlags& flags) {
@@ -186,6 +196,13 @@ Expected<CompileOptions> compile_options(const CompileFlags& flags) {
     if (!parse_entry_point(text, options.entry_points.emplace_back()))
       return invalid_input("--entry: expected NAME[@MODEL][:DIM=N,DIM=MIN..MAX,…], found '" + text + "'");
   options.only_entry_points = flags.only_entry_points;
+  options.keep_inputs = flags.keep_inputs;
+  const std::string& names = flags.duplicate_names;
+  if (names != "constants" && names != "last" && names != "refuse")
+    return invalid_input("--duplicate-names: expected constants, last or refuse, found '" + names + "'");
+  options.duplicate_names = names == "last"     ? DuplicateNames::kLast
+                            : names == "refuse" ? DuplicateNames::kRefuse
+                                                : DuplicateNames::kConstants;
   for (const std::string& path : flags.custom_ops) {
     QUERNEL_TRY(std::vector<CustomOpDescription> ops, read_custom_ops(path));
     for (CustomOpDescription& op : ops) {

@@ -191,7 +191,7 @@ Action define_opt(CLI::App& app) {
   app.add_option("--target", options->target, "what graph passes choose layouts for (default: native)")
       ->type_name("T");
   add_shape_flags(app, options->flags);
-  add_custom_op_flags(app, options->flags);
+  add_model_flags(app, options->flags);
   return [options] { return run(*options); };
 }
 

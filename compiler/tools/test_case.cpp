@@ -12,7 +12,6 @@
 #include "command.h"
 #include "diverging_layer.h"
 #include "firmware_tests.h"
-#include "frontends/onnx/import_model.h"
 #include "input_values.h"
 #include "quernel/runtime.h"
 #include "run_bundle.h"
@@ -149,9 +148,12 @@ Expected<std::vector<HostTensor>> run_layers(const CompileReport& report, const 
   return std::move(run.outputs);
 }
 
-Json diverging_layer(const std::string& model, const DataSet& set, const TestCaseOptions& options) {
+// `kept`: initializers that are inputs.
+Json diverging_layer(const std::string& model, const DataSet& set, const std::vector<std::string>& kept,
+                     const TestCaseOptions& options) {
   CompileOptions compile = options.compile;
   compile.declared_shapes_yield = true;
+  compile.keep_inputs = kept;
   std::vector<HostTensor> inputs;
   for (const DataFile& file : set.inputs) {
     if (file.error) continue;
@@ -182,11 +184,10 @@ Expected<Json> test_model(const std::string& model, const TestCaseOptions& optio
   Expectations expectations;
   QUERNEL_TRY(expectations.tolerances, read_tolerances(dir));
   expectations.precision = precision_of(options.compile);
-  QUERNEL_TRY(std::vector<std::string> names, read_onnx_input_names(model));
   CaseCompiler compiler(model, options.compile, options.scratch_dir);
   std::vector<Tested> all;
   for (DataSet& set : sets) {
-    name_inputs(set, names);
+    QUERNEL_CHECK(compiler.name_inputs(set));
     QUERNEL_TRY(const CompiledCase* compiled, compiler.compile_for(set));
     auto it = std::find_if(all.begin(), all.end(), [&](const Tested& t) { return t.compiled == compiled; });
     if (it == all.end()) {
@@ -208,7 +209,7 @@ Expected<Json> test_model(const std::string& model, const TestCaseOptions& optio
   Json result = report(std::move(runs));
   for (const DataSet& set : sets)
     if (summary.failed > 0 && !summary.unsupported && set.name == summary.first_failed_test)
-      result.set("diverging_layer", diverging_layer(model, set, options));
+      result.set("diverging_layer", diverging_layer(model, set, compiler.kept_in(set), options));
   return result;
 }
 

@@ -165,6 +165,31 @@ Status write_with_tests(const std::string& from, std::vector<bundle::TestVector>
   return write(open->contents, to);
 }
 
+namespace {
+
+// The values of initializers that the set has as inputs and the bundle as constants.
+Status add_initializers(const std::string& model, const DataSet& set, const OnnxInputs& inputs,
+                        const Signature& signature, std::map<std::string, std::vector<std::byte>>& fixed) {
+  std::vector<std::string> names;
+  for (const DataFile& file : set.inputs) {
+    const std::string& name = file.tensor.name;
+    bool listed = std::find(inputs.with_all.begin(), inputs.with_all.end(), name) != inputs.with_all.end() &&
+                  std::find(inputs.names.begin(), inputs.names.end(), name) == inputs.names.end();
+    bool kept = std::any_of(signature.inputs.begin(), signature.inputs.end(),
+                            [&](const bundle::Tensor& tensor) { return tensor.name == name; });
+    if (listed && !kept && !signature.states.count(name)) names.push_back(name);
+  }
+  if (names.empty()) return {};
+  QUERNEL_TRY(auto values, read_onnx_initializers(model, names));
+  for (const auto& [name, value] : values) {
+    const auto* data = reinterpret_cast<const std::byte*>(value.bytes.data());
+    fixed.emplace(name, std::vector<std::byte>(data, data + value.bytes.size()));
+  }
+  return {};
+}
+
+}  // namespace
+
 Status embed_tests(const std::string& dir, const std::string& model, const CompileOptions& options,
                    const CompileReport& report, const std::string& from, const std::string& to) {
   std::vector<DataSet> sets = read_data_sets(dir);
@@ -181,15 +206,16 @@ Status embed_tests(const std::string& dir, const std::string& model, const Compi
     const auto* data = reinterpret_cast<const std::byte*>(bytes.data());
     fixed.emplace(name, std::vector<std::byte>(data, data + bytes.size()));
   }
-  std::vector<std::string> names;
+  OnnxInputs inputs;
   if (!model.ends_with(".qg")) {
-    QUERNEL_TRY(names, read_onnx_input_names(model));
+    QUERNEL_TRY(inputs, read_onnx_inputs(model));
   }
   QUERNEL_TRY(std::unique_ptr<bundle::OpenBundle> open, bundle::read_bundle(from));
+  Signature signature = signature_of(open->contents);
   for (DataSet& set : sets) {
-    name_inputs(set, names);
-    QUERNEL_TRY(bundle::TestVector vector,
-                make_test_vector(set, signature_of(open->contents), fixed, expectations));
+    name_inputs(set, set.inputs.size() > inputs.names.size() ? inputs.with_all : inputs.names);
+    QUERNEL_CHECK(add_initializers(model, set, inputs, signature, fixed));
+    QUERNEL_TRY(bundle::TestVector vector, make_test_vector(set, signature, fixed, expectations));
     open->contents.test_vectors.push_back(std::move(vector));
   }
   return write(open->contents, to);

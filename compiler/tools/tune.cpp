@@ -429,7 +429,7 @@ Action define_tune(CLI::App& app) {
       ->allow_extra_args(false);
   add_target_flags(app, options->flags);
   add_shape_flags(app, options->flags);
-  add_custom_op_flags(app, options->flags);
+  add_model_flags(app, options->flags);
   add_entry_flags(app, options->flags);
   app.add_flag("--json", options->json, "print one JSON object instead of text");
   app.add_flag("-q,--quiet", options->quiet, "print nothing but diagnostics");

@@ -9,7 +9,6 @@
 #include "case_compiler.h"
 #include "command.h"
 #include "data_set.h"
-#include "frontends/onnx/import_model.h"
 #include "run_bundle.h"
 #include "test_vectors.h"
 
@@ -96,23 +95,23 @@ CaseResult verify_case(const std::string& dir, const CaseOptions& options) {
     if (!notes) return from_diagnostics(notes.errors());
     return failed("expected a folder test_data_set_0 beside the model");
   }
-  Expected<std::vector<std::string>> names = read_onnx_input_names(dir + "/model.onnx");
-  if (!names) return from_diagnostics(names.errors());
   CaseCompiler compiler(dir + "/model.onnx", options.compile, options.scratch_dir);
-  std::set<std::string> fixed;
-  bool any_shape = false;
+  std::set<std::string> fixed, kept;
+  bool any_shape = false, all_fixed = true;
   std::set<std::string> random, fourier;
   Deviation worst;
   for (DataSet& set : sets) {
-    name_inputs(set, *names);
+    if (Status named = compiler.name_inputs(set); !named) return from_diagnostics(named.errors());
     Expected<const CompiledCase*> compiled = compiler.compile_for(set);
     if (!compiled) return from_diagnostics(compiled.errors());
     any_shape = (*compiled)->any_shape;
     random.insert((*compiled)->random.begin(), (*compiled)->random.end());
     fourier.insert((*compiled)->fourier.begin(), (*compiled)->fourier.end());
     for (const auto& [name, value] : (*compiled)->fixed) fixed.insert(name);
+    kept.insert((*compiled)->kept.begin(), (*compiled)->kept.end());
     std::erase_if(set.inputs,
                   [&](const DataFile& file) { return (*compiled)->fixed.count(file.tensor.name) > 0; });
+    all_fixed = all_fixed && set.inputs.empty();
     Expectations expectations{*tolerances, (*compiled)->random, (*compiled)->fourier,
                               precision_of(options.compile)};
     if (auto result = run_data_set(**compiled, set, expectations, options, &worst)) return *result;
@@ -126,7 +125,12 @@ CaseResult verify_case(const std::string& dir, const CaseOptions& options) {
     reason += fmt::format(", {} also to 1e-6 of the largest element", fmt::join(fourier, ", "));
   if (!random.empty())
     reason += fmt::format(", of the random {} type and shape only", fmt::join(random, ", "));
-  if (!fixed.empty()) reason += fmt::format(", compiled with the values of {}", fmt::join(fixed, ", "));
+  if (!kept.empty()) reason += fmt::format(", the data's values for initializer {}", fmt::join(kept, ", "));
+  if (!fixed.empty() && all_fixed)
+    reason += fmt::format(", compiled with the values of all inputs ({}): nothing was computed from an input",
+                          fmt::join(fixed, ", "));
+  else if (!fixed.empty())
+    reason += fmt::format(", compiled with the values of {}", fmt::join(fixed, ", "));
   return {Verdict::kPass, reason};
 }
 

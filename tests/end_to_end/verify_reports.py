@@ -138,6 +138,46 @@ class VerifyReports(ToolTest):
         line = self.verdict(self.case("reshape", model, [(inputs, [onnx.float_tensor("y", [6], VALUES)])]))
         self.assertEqual(line, "PASS reshape: 1 data set, compiled with the values of shape")
 
+    def test_a_model_without_inputs_left_is_said_to_compute_nothing(self):
+        """The only input decides a branch of another size, so it becomes a constant, and every result with it."""
+        then = onnx.graph_attribute("then_branch", [onnx.node("Neg", ["x"], ["a"])], [], [onnx.value("a", onnx.FLOAT, [2])])
+        other = onnx.graph_attribute("else_branch", [onnx.node("Concat", ["x", "x"], ["b"], attributes=[onnx.int_attribute("axis", 0)])], [],
+                                     [onnx.value("b", onnx.FLOAT, [4])])
+        nodes = [onnx.node("ReduceMax", ["x"], ["m"], attributes=[onnx.int_attribute("keepdims", 0)]), onnx.node("Less", ["m", "limit"], ["c"]),
+                 onnx.node("If", ["c"], ["y"], "choice", attributes=[then, other])]
+        model = onnx.model(nodes, [onnx.value("x", onnx.FLOAT, [2])], [onnx.value("y", onnx.FLOAT, ["n"])], [onnx.float_tensor("limit", [], [3.0])])
+        sets = [([onnx.float_tensor("x", [2], x)], [onnx.float_tensor("y", [len(y)], y)]) for x, y in (([1.0, 2.0], [-1.0, -2.0]), ([1.0, 4.0], [1.0, 4.0] * 2))]
+        self.assertEqual(self.verdict(self.case("branch", model, sets)), "PASS branch: 2 data sets, compiled with the values of all inputs (x): "
+                         "nothing was computed from an input")
+
+    def test_data_for_an_initializer_make_it_an_input(self):
+        """An initializer that is listed as an input is its default; data sets that have the same value, another, or none."""
+        model = onnx.model([onnx.node("Mul", ["x", "k"], ["y"])], [onnx.value(n, onnx.FLOAT, [2]) for n in ("x", "k")],
+                           [onnx.value("y", onnx.FLOAT, [2])], [onnx.float_tensor("k", [2], [2.0, 3.0])])
+
+        def data(k, y, names=("x", "k")):
+            values = [onnx.float_tensor(names[0], [2], [1.0, -1.0])] + ([onnx.float_tensor(names[1], [2], k)] if k else [])
+            return values, [onnx.float_tensor("y", [2], y)]
+        same, other, none = data([2.0, 3.0], [2.0, -3.0]), data([5.0, 7.0], [5.0, -7.0]), data(None, [2.0, -3.0])
+        self.assertEqual(self.verdict(self.case("same", model, [same, none])), "PASS same: 2 data sets")
+        self.assertEqual(self.verdict(self.case("other", model, [same, other, none])), "PASS other: 3 data sets, the data's values for initializer k")
+        self.assertEqual(self.verdict(self.case("unnamed", model, [data([5.0, 7.0], [5.0, -7.0], ("", ""))])),
+                         "PASS unnamed: 1 data set, the data's values for initializer k")
+        self.assertEqual(self.verdict("other", "--keep-input", "k").split(":")[1], " test_data_set_2")  # which has no value for it
+        self.assertIn("output 'y'", self.verdict(self.case("wrong", model, [data([5.0, 7.0], [2.0, -3.0])])))
+        self.assertIn("PASS", self.run_tool("quernel", "test", "other").stdout)
+
+    def test_names_given_twice(self):
+        """The last of two constants counts, or the model is refused, as the option says; an output listed twice is compared twice."""
+        model = onnx.model([onnx.node("Add", ["x", "k"], ["y"])], [onnx.value("x", onnx.FLOAT, [2])], [onnx.value("y", onnx.FLOAT, [2])] * 2,
+                           [onnx.float_tensor("k", [2], [9.0, 9.0]), onnx.float_tensor("k", [2], [1.0, 2.0])])
+        y = onnx.float_tensor("y", [2], [4.0, 6.0])
+        self.case("twice", model, [([onnx.float_tensor("x", [2], [3.0, 4.0])], [y, y])])
+        self.assertEqual(self.verdict("twice"), "PASS twice: 1 data set")
+        self.assertIn("expected one definition of 'k', found an initializer and another", self.verdict("twice", "--duplicate-names", "refuse"))
+        self.fails("quernel", "verify", "twice", "--duplicate-names", "first",
+                   says=["--duplicate-names: expected constants, last or refuse, found 'first'"], code=2)
+
     def test_sets_of_other_values_get_a_bundle_of_their_own(self):
         model = onnx.model([onnx.node("Reshape", ["x", "shape"], ["y"])],
                            [onnx.value("x", onnx.FLOAT, [2, 3]), onnx.value("shape", onnx.INT64, [2])], [onnx.value("y", onnx.FLOAT, ["a", "b"])])

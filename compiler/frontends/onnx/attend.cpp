@@ -65,6 +65,11 @@ Expected<AttentionValues> attend(NodeImport& n, const AttentionOperands& x) {
     r.biased = n.build.where(hidden, none, n.binary(BinaryOp::k_add, r.biased, x.bias));
   }
   if (x.allowed != kNoValue) r.biased = n.build.where(x.allowed, r.biased, none);
+  if (x.score_mod) {
+    if (x.softmax_rounding) r.biased = n.build.cast(r.biased, *x.softmax_rounding);
+    r.biased = x.score_mod(r.biased);
+    if (r.biased == kNoValue) return AttentionValues();
+  }
   bool masked = x.bias != kNoValue || x.allowed != kNoValue || x.sink != kNoValue;
   ValueId scores = r.biased;
   if (x.softmax_rounding) scores = n.widen(n.build.cast(scores, *x.softmax_rounding));
@@ -72,6 +77,8 @@ Expected<AttentionValues> attend(NodeImport& n, const AttentionOperands& x) {
   if (x.sink != kNoValue) sink = n.reshape(n.build.cast(x.sink, n.dtype(scores)), {1, q[1].value(), 1, 1});
   r.weights = masked ? masked_softmax(n, scores, sink) : softmax(n, scores, {3});
   if (x.softmax_rounding) r.weights = n.build.cast(r.weights, *x.softmax_rounding);
+  if (x.weight_mod) r.weights = x.weight_mod(r.weights);
+  if (x.weight_mod && r.weights == kNoValue) return AttentionValues();
   r.weights = n.build.cast(r.weights, dtype);
   ContractionBuilder c;
   IndexExpr b = c.axis("b", q[0]), g = c.axis("g", groups), h = c.axis("h", sharing), i = c.axis("i", q[2]),

@@ -2,6 +2,8 @@
 // domain share.
 #pragma once
 
+#include <functional>
+
 #include "frontends/onnx/node_import.h"
 
 namespace quernel::onnx_import {
@@ -16,13 +18,15 @@ struct AttentionOperands {
   double scale = 1;
   double softcap = 0;                     // 0: none
   std::optional<DType> softmax_rounding;  // the dtype that scores and weights are rounded to
+  // Change scores and weights, both in that dtype; kNoValue where that failed and has been reported.
+  std::function<ValueId(ValueId)> score_mod, weight_mod;
 };
 struct AttentionValues {
   ValueId output = kNoValue;  // [B,H,S,E]
   ValueId raw = kNoValue, capped = kNoValue, biased = kNoValue,
           weights = kNoValue;  // [B,H,S,T], step by step
 };
-// Queries that may see no key give zeros.
+// Queries that may see no key give zeros. All are kNoValue where a modifier failed.
 Expected<AttentionValues> attend(NodeImport& n, const AttentionOperands& x);
 
 // [B,S,heads*D] as [B,heads,S,D], and back.

@@ -1,4 +1,4 @@
-// Attention and RotaryEmbedding of the default domain.
+// Attention and RotaryEmbedding of the default domain, FlexAttention of ai.onnx.preview.
 #include <cmath>
 #include <limits>
 
@@ -37,7 +37,44 @@ Status read_mask(NodeImport& n, ValueId mask, const Dim& keys, AttentionOperands
   return {};
 }
 
+// What a graph attribute makes of scores or weights; null without the attribute.
+std::function<ValueId(ValueId)> modifier(NodeImport& n, const char* name) {
+  const onnx::AttributeProto* attribute = n.attribute(name);
+  if (!attribute || !attribute->has_g()) return nullptr;
+  return [&n, attribute, name](ValueId x) -> ValueId {
+    ValueId iteration = n.build.constant(i64_tensor({}, {0}));
+    if (!n.build.ok()) return kNoValue;
+    const TensorType type = n.build.graph().type(x);
+    std::optional<std::vector<ValueId>> y = n.inline_body(attribute->g(), {x}, iteration);
+    if (!y) return kNoValue;
+    if (y->size() != 1 || is_collection((*y)[0]) || !(n.build.graph().type((*y)[0]) == type))
+      return n.build.fail(n.invalid(std::string("attribute '") + name + "': expected one result of " +
+                                    to_string(type) + " as its input"));
+    return (*y)[0];
+  };
+}
+
 }  // namespace
+
+Status import_flex_attention(NodeImport& n) {
+  AttentionOperands x;
+  x.query = n.widen(n.in(0));
+  DType wide = n.dtype(x.query);
+  x.key = n.build.cast(n.in(1), wide);
+  x.value = n.build.cast(n.in(2), wide);
+  QUERNEL_TRY(DType rounding, softmax_precision(n, wide));
+  if (rounding != wide) x.softmax_rounding = rounding;
+  QUERNEL_CHECK(n.build.status());
+  if (n.rank(x.query) != 4)
+    return n.invalid("expected queries of rank 4, found " + to_string(n.shape(x.query)));
+  QUERNEL_TRY(int64_t head_size, n.dim(x.query, 3));
+  x.scale = n.attr_float("scale", 1 / std::sqrt(static_cast<double>(head_size)));
+  x.score_mod = modifier(n, "score_mod");
+  x.weight_mod = modifier(n, "prob_mod");
+  QUERNEL_TRY(AttentionValues r, attend(n, x));
+  if (r.output == kNoValue) return n.build.take_status();
+  return n.output(n.build.cast(r.output, n.dtype(n.in(0))));
+}
 
 Status import_attention(NodeImport& n) {
   bool causal = n.attr_int("is_causal", 0) != 0;

@@ -75,7 +75,9 @@ Status import_div(NodeImport& n) { return import_binary(n, division(n.dtype(n.in
 
 Status import_mod(NodeImport& n) {
   bool fmod = n.attr_int("fmod", 0) != 0;
-  if (!fmod && is_float(n.dtype(n.in(0)))) return n.invalid("Mod of floats needs attribute fmod=1");
+  if (!fmod && n.opset < 28 && is_float(n.dtype(n.in(0))))
+    return n.invalid("expected attribute fmod=1 for Mod of floats before opset 28, found fmod=0",
+                     "convert the model to opset 28, or set the attribute");
   return import_binary(n, fmod ? BinaryOp::k_fmod : BinaryOp::k_mod);
 }
 

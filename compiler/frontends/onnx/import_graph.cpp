@@ -21,16 +21,22 @@ bool takes_collections(std::string_view op) {
 }  // namespace
 
 GraphImport::GraphImport(const onnx::ModelProto& model, int64_t opset, TensorSource source,
-                         const std::vector<CustomOpDescription>& custom_ops, Graph& graph)
+                         const ImportOptions& options, Graph& graph)
     : model_(model),
       opset_(opset),
       source_(std::move(source)),
-      custom_ops_(custom_ops),
+      custom_ops_(options.custom_ops),
+      names_rule_(options.duplicate_names),
       graph_(graph),
       build_(graph),
       folder_(graph) {
-  for (const onnx::FunctionProto& function : model.functions())
-    functions_.try_emplace({normal_domain(function.domain()), function.name()}, &function);
+  for (const onnx::FunctionProto& function : model.functions()) {
+    auto [it, first] = functions_.try_emplace({normal_domain(function.domain()), function.name()}, &function);
+    if (first || function.SerializeAsString() == it->second->SerializeAsString()) continue;
+    Location place{source_.file_name, function.name(), "function"};
+    if (last_counts(function.name(), false, "a function", "another of its domain", place))
+      it->second = &function;
+  }
 }
 
 Location GraphImport::place_of(const onnx::NodeProto& node) const {
@@ -41,10 +47,16 @@ void GraphImport::report(Diagnostics errors) {
   for (Diagnostic& error : errors) errors_.push_back(std::move(error));
 }
 
-void GraphImport::want(const std::set<ValueId>& inputs) {
+void GraphImport::want(const std::set<ValueId>& inputs, const Location& place) {
   for (ValueId v : inputs)  // not those of a body
     if (std::find(graph_.inputs.begin(), graph_.inputs.end(), v) != graph_.inputs.end())
-      wanted_inputs_.insert(graph_.values[v].name);
+      wanted_inputs_.try_emplace(graph_.values[v].name, "'" + place.node + "' (" + place.op + ")");
+}
+
+std::vector<std::string> GraphImport::notes() const {
+  std::vector<std::string> notes = name_notes();
+  notes.insert(notes.end(), output_notes_.begin(), output_notes_.end());
+  return notes;
 }
 
 Diagnostics GraphImport::take_errors() {
@@ -74,6 +86,15 @@ GraphImport::Entry* GraphImport::find(Scope& scope, const std::string& name) {
   return nullptr;
 }
 
+std::pair<GraphImport::Scope*, bool> GraphImport::owner_of(Scope& scope, const std::string& name) {
+  bool same_graph = true;
+  for (Scope* s = &scope; s; s = const_cast<Scope*>(s->outer)) {
+    if (s->entries.count(name)) return {s, same_graph};
+    same_graph = same_graph && s->continues;
+  }
+  return {nullptr, false};
+}
+
 ValueId GraphImport::value_of(Scope& scope, const std::string& name) {
   Entry* entry = find(scope, name);
   if (!entry) return kNoValue;
@@ -101,18 +122,20 @@ ValueId GraphImport::result_of(Scope& scope, const std::string& name, const Loca
   return value;
 }
 
-void GraphImport::define(Scope& scope, const std::string& name, ValueId value, int32_t first_new_value) {
-  scope.entries[name] = {value, nullptr};
+void GraphImport::define(Scope& scope, const onnx::NodeProto& node, int output, ValueId value,
+                         int32_t first_new_value) {
+  const std::string& name = node.output(output);
+  if (name.empty() || is_dropped(node, output)) return;
+  scope.entries[name] = {value, nullptr, &node};
   if (value >= first_new_value) graph_.rename(value, name);
 }
 
+void GraphImport::define_failed(Scope& scope, const onnx::NodeProto& node) {
+  for (int i = 0; i < node.output_size(); ++i) define(scope, node, i, kNoValue);
+}
+
 void GraphImport::add_initializers(const onnx::GraphProto& graph, Scope& scope) {
-  for (const onnx::TensorProto& tensor : graph.initializer()) {
-    Location place{source_.file_name, tensor.name(), "initializer"};
-    if (tensor.name().empty()) report({invalid_input("initializer without a name", place)});
-    if (!scope.entries.try_emplace(tensor.name(), Entry{kNoValue, &tensor}).second)
-      report({invalid_input("initializer '" + tensor.name() + "' is defined twice", place)});
-  }
+  for (const onnx::TensorProto& tensor : graph.initializer()) add_initializer(tensor, scope);
   for (const onnx::SparseTensorProto& tensor : graph.sparse_initializer())
     report({unsupported("sparse initializers are not supported",
                         Location{source_.file_name, tensor.values().name(), "initializer"},
@@ -127,31 +150,45 @@ void GraphImport::run(const std::unordered_map<std::string, ValueId>& inputs) {
   add_initializers(model_.graph(), scope);
   if (!errors_.empty()) return;
   import_nodes(model_.graph().node(), scope);
+  add_outputs(model_.graph(), scope);
+}
+
+// An output that is listed twice has two names: those of a graph's outputs are all different.
+void GraphImport::add_outputs(const onnx::GraphProto& graph, Scope& scope) {
   std::set<std::string> names;
-  for (const onnx::ValueInfoProto& output : model_.graph().output()) {
+  for (const onnx::ValueInfoProto& output : graph.output()) names.insert(output.name());
+  std::set<std::string> listed;
+  for (const onnx::ValueInfoProto& output : graph.output()) {
     Location place{source_.file_name, output.name(), "output"};
     if (!find(scope, output.name())) {
       if (errors_.empty())
         report({invalid_input("output '" + output.name() + "' is produced by no node", place)});
       continue;
     }
-    if (!names.insert(output.name()).second)
-      report({invalid_input("output '" + output.name() + "' is listed twice", place)});
+    std::string name = output.name();
+    for (int k = 1; !listed.insert(name).second; ++k) {
+      name = output.name() + "_" + std::to_string(k);
+      while (names.count(name)) name += "_";
+    }
+    if (name != output.name())
+      output_notes_.push_back("output '" + output.name() + "' is listed again, and is there called '" + name +
+                              "'");
     ValueId value = value_of(scope, output.name());
     if (is_collection(value))
       report({unsupported("an output that is a sequence or an optional is not supported", place,
                           "give its elements as outputs")});
     else
-      graph_.outputs.push_back({output.name(), value});
+      graph_.outputs.push_back({name, value});
   }
-  if (model_.graph().output_size() == 0)
+  if (graph.output_size() == 0)
     report({invalid_input("the model has no outputs", Location{source_.file_name})});
 }
 
 bool GraphImport::enter(const Location& place, int depth) {
   if (depth <= kMaxDepth) return true;
   report(
-      {unsupported("functions and branches nested more than " + std::to_string(kMaxDepth) + " deep", place)});
+      {unsupported("functions, bodies and branches nested more than " + std::to_string(kMaxDepth) + " deep",
+                   place, "inline functions, or nest If, Loop and Scan less deeply")});
   return false;
 }
 
@@ -162,8 +199,12 @@ bool GraphImport::count_node(const Location& place) {
 }
 
 void GraphImport::import_nodes(const NodeList& nodes, Scope& scope) {
+  size_t problems = errors_.size();
+  std::vector<const onnx::NodeProto*> kept = settle_names(nodes, scope);
+  if (errors_.size() != problems) return;
   Expected<std::vector<const onnx::NodeProto*>> order = sort_nodes(
-      nodes, source_.file_name, [&](const std::string& name) { return find(scope, name) != nullptr; });
+      kept, source_.file_name, [&](const std::string& name) { return find(scope, name) != nullptr; },
+      [&](const onnx::NodeProto& node, int output) { return is_dropped(node, output); });
   if (!order) return report(order.take_errors());
   for (const onnx::NodeProto* node : *order) {
     if (!count_node(place_of(*node))) return;
@@ -189,9 +230,12 @@ void GraphImport::import_node(const onnx::NodeProto& node, Scope& scope) {
   Location place = place_of(node);
   auto fail = [&](Diagnostics errors) {
     report(std::move(errors));
-    for (const std::string& name : node.output())
-      if (!name.empty()) scope.entries[name] = {};
+    define_failed(scope, node);
   };
+  std::set<std::string_view> attributes;
+  for (const onnx::AttributeProto& a : node.attribute())
+    if (!attributes.insert(a.name()).second)
+      return fail({invalid_input("expected one attribute '" + a.name() + "', found two", place)});
   const CustomOpDescription* custom = find_custom_op(node);
   if (const onnx::FunctionProto* function = custom ? nullptr : find_function(node))
     return import_function(*function, node, scope);
@@ -248,7 +292,7 @@ void GraphImport::import_node(const onnx::NodeProto& node, Scope& scope) {
   // What an importer left in the builder came before what it returned, and is mostly its cause.
   if (Status kept = build_.take_status(); !kept) status = std::move(kept);
   if (!status) {
-    want(n.wanted_inputs);
+    want(n.wanted_inputs, place);
     bool free_operand =
         std::any_of(n.inputs.begin(), n.inputs.end(), [&](ValueId v) { return !is_static(n.shape(v)); });
     if (free_operand || !n.free_dims.empty()) {
@@ -264,8 +308,7 @@ void GraphImport::import_node(const onnx::NodeProto& node, Scope& scope) {
     return fail(status.take_errors());
   }
   if (!check_sizes(first_new_value, place)) return fail({});
-  for (int i = 0; i < node.output_size(); ++i)
-    if (!node.output(i).empty()) define(scope, node.output(i), n.outputs[i], first_new_value);
+  for (int i = 0; i < node.output_size(); ++i) define(scope, node, i, n.outputs[i], first_new_value);
 }
 
 // ---- inlining
@@ -274,8 +317,7 @@ void GraphImport::import_if(const onnx::NodeProto& node, Scope& scope) {
   Location place = place_of(node);
   auto fail = [&](Diagnostics errors) {
     report(std::move(errors));
-    for (const std::string& name : node.output())
-      if (!name.empty()) scope.entries[name] = {};
+    define_failed(scope, node);
   };
   if (node.input_size() != 1) return fail({invalid_input("expected one input, the condition", place)});
   ValueId condition = value_of(scope, node.input(0));
@@ -290,16 +332,13 @@ void GraphImport::import_if(const onnx::NodeProto& node, Scope& scope) {
   if (!known) {
     std::optional<std::vector<ValueId>> results = import_branches(node, condition, scope);
     if (!results) return fail({});
-    for (int i = 0; i < node.output_size(); ++i)
-      if (!node.output(i).empty())
-        scope.entries[node.output(i)] = {(*results)[static_cast<size_t>(i)], nullptr};
+    for (int i = 0; i < node.output_size(); ++i) define(scope, node, i, (*results)[static_cast<size_t>(i)]);
     return;
   }
   if (known->count() != 1) return fail({invalid_input("expected a condition of one element", place)});
   std::vector<ValueId> results = import_branch(node, element_as_i64(*known, 0) != 0, scope);
   if (results.empty()) return fail({});
-  for (int i = 0; i < node.output_size(); ++i)
-    if (!node.output(i).empty()) scope.entries[node.output(i)] = {results[static_cast<size_t>(i)], nullptr};
+  for (int i = 0; i < node.output_size(); ++i) define(scope, node, i, results[static_cast<size_t>(i)]);
 }
 
 std::vector<ValueId> GraphImport::import_branch(const onnx::NodeProto& node, bool condition, Scope& scope) {
@@ -345,7 +384,7 @@ std::optional<std::vector<ValueId>> GraphImport::import_branches(const onnx::Nod
   // A condition that the user may fix decides the branch.
   std::set<ValueId> inputs;
   folder_.collect_inputs(condition, inputs);
-  want(inputs);
+  want(inputs, place);
   if (Status kept = build_.take_status(); !kept) report(kept.take_errors());
   return std::nullopt;
 }
@@ -363,9 +402,12 @@ std::optional<std::vector<ValueId>> GraphImport::import_body(const onnx::GraphPr
   // An iteration counts as a node, so that a long loop around nothing ends, too.
   if (!enter(place, outer.depth) || !count_node(place)) return std::nullopt;
   size_t problems = errors_.size() + free_dim_errors_.size();
-  Scope inner{&outer, {}, outer.depth};
-  for (size_t i = 0; i < inputs.size(); ++i)
-    inner.entries[body.input(static_cast<int>(i)).name()] = {inputs[i], nullptr};
+  Scope inner{&outer, {}, outer.depth, true};
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const std::string& name = body.input(static_cast<int>(i)).name();
+    if (outer.entries.count(name)) report({initializer_of_an_input(name)});
+    inner.entries[name] = {inputs[i], nullptr};
+  }
   iterations_.push_back(iteration);
   import_nodes(body.node(), inner);
   iterations_.pop_back();
@@ -382,7 +424,8 @@ bool GraphImport::attempt(const std::function<bool()>& step) {
   size_t errors = errors_.size(), free_dim_errors = free_dim_errors_.size();
   size_t symbols = graph_.symbols.size(), sources = graph_.symbol_sources.size();
   int64_t nodes = nodes_imported_;
-  std::set<std::string> free_dims = free_dims_, wanted = wanted_inputs_;
+  std::set<std::string> free_dims = free_dims_;
+  std::map<std::string, std::string> wanted = wanted_inputs_;
   bool done = step();
   done = static_cast<bool>(build_.take_status()) && done && errors_.size() == errors &&
          free_dim_errors_.size() == free_dim_errors;
@@ -404,8 +447,7 @@ void GraphImport::import_sequence_map(const onnx::NodeProto& node, Scope& scope)
   Location place = place_of(node);
   auto fail = [&](Diagnostics errors) {
     report(std::move(errors));
-    for (const std::string& name : node.output())
-      if (!name.empty()) scope.entries[name] = {};
+    define_failed(scope, node);
   };
   const onnx::GraphProto* body = nullptr;
   for (const onnx::AttributeProto& a : node.attribute())
@@ -444,7 +486,7 @@ void GraphImport::import_sequence_map(const onnx::NodeProto& node, Scope& scope)
   }
   for (int i = 0; i < node.output_size(); ++i)
     if (!node.output(i).empty())
-      scope.entries[node.output(i)] = {collections_.add(std::move(results[static_cast<size_t>(i)])), nullptr};
+      define(scope, node, i, collections_.add(std::move(results[static_cast<size_t>(i)])));
 }
 
 const CustomOpDescription* GraphImport::find_custom_op(const onnx::NodeProto& node) const {
@@ -515,8 +557,7 @@ void GraphImport::import_function(const onnx::FunctionProto& function, const onn
   }
   for (int i = 0; i < node.output_size(); ++i)
     if (!node.output(i).empty())
-      scope.entries[node.output(i)] = {fits ? result_of(inner, function.output(i), place) : kNoValue,
-                                       nullptr};
+      define(scope, node, i, fits ? result_of(inner, function.output(i), place) : kNoValue);
 }
 
 }  // namespace quernel::onnx_import

@@ -1,5 +1,6 @@
 // Walks the nodes of an ONNX graph in order and runs their importers: scopes of names, inlining of
 // model-local functions and of If with a constant condition, and the gathering of all diagnostics.
+// settle_names.cpp decides about names that are given twice.
 #pragma once
 
 #include <functional>
@@ -21,16 +22,18 @@ namespace quernel::onnx_import {
 
 class GraphImport {
  public:
-  GraphImport(const onnx::ModelProto& model, int64_t opset, TensorSource source,
-              const std::vector<CustomOpDescription>& custom_ops, Graph& graph);
+  GraphImport(const onnx::ModelProto& model, int64_t opset, TensorSource source, const ImportOptions& options,
+              Graph& graph);
 
   // Imports the main graph; `inputs` are the graph inputs that exist already, by name. Fills graph.outputs.
   void run(const std::unordered_map<std::string, ValueId>& inputs);
   // All that went wrong; empty on success.
   Diagnostics take_errors();
-  // Names of graph inputs whose values failed nodes needed to know.
   const std::vector<GraphBuilder::UnequalDims>& unequal_dims() const { return build_.unequal_dims(); }
-  const std::set<std::string>& wanted_inputs() const { return wanted_inputs_; }
+  // Names of graph inputs whose values failed nodes needed to know, with the first of these nodes.
+  const std::map<std::string, std::string>& wanted_inputs() const { return wanted_inputs_; }
+  // What the user may want to know of names that are given twice, and of outputs.
+  std::vector<std::string> notes() const;
   // Names of the described custom ops that nodes use.
   const std::set<std::string>& used_custom_ops() const { return used_custom_ops_; }
 
@@ -39,14 +42,41 @@ class GraphImport {
   struct Entry {
     ValueId value = kNoValue;
     const onnx::TensorProto* initializer = nullptr;  // not read yet
+    // What gives it: a node, an initializer, or else an input.
+    const onnx::NodeProto* node = nullptr;
+    const onnx::TensorProto* tensor = nullptr;
   };
   struct Scope {
     const Scope* outer = nullptr;
     std::unordered_map<std::string, Entry> entries;
     int depth = 0;
+    bool continues = false;  // the outer scope is of the same graph: it has a body's initializers
   };
 
   void add_initializers(const onnx::GraphProto& graph, Scope& scope);
+  void add_initializer(const onnx::TensorProto& tensor, Scope& scope);
+  Diagnostic initializer_of_an_input(const std::string& name) const;
+  void add_outputs(const onnx::GraphProto& graph, Scope& scope);
+
+  // ---- names that are given twice
+  // The nodes of a graph but for those whose results do not count.
+  std::vector<const onnx::NodeProto*> settle_names(const NodeList& nodes, Scope& scope);
+  // Whether a node's result replaces an initializer of its graph; else it is dropped, hides what an outer
+  // graph defines, or there is a report.
+  bool replaces(const onnx::NodeProto& node, int output, const Entry& entry, bool same_graph);
+  // Whether the last definition counts; else a report.
+  bool last_counts(const std::string& name, bool constants, const std::string& first,
+                   const std::string& second, const Location& place);
+  // Whether both, each a node or an initializer, are constants of one value.
+  bool same_constant(const onnx::NodeProto* a_node, const onnx::TensorProto* a, const onnx::NodeProto* b_node,
+                     const onnx::TensorProto* b);
+  std::optional<Tensor> constant_of(const onnx::NodeProto* node, const onnx::TensorProto* tensor);
+  bool is_dropped(const onnx::NodeProto& node, int output) const {
+    return !dropped_.empty() && dropped_.count({&node, output}) > 0;
+  }
+  static std::string described(const Entry& entry);
+  std::vector<std::string> name_notes() const;
+
   void import_nodes(const NodeList& nodes, Scope& scope);
   void import_node(const onnx::NodeProto& node, Scope& scope);
   void import_if(const onnx::NodeProto& node, Scope& scope);
@@ -69,14 +99,20 @@ class GraphImport {
   const onnx::FunctionProto* find_function(const onnx::NodeProto& node) const;
   // Entry of a name in this or an outer scope; null when there is none.
   Entry* find(Scope& scope, const std::string& name);
+  // The scope that has the name, or null, and whether it is of the same graph.
+  std::pair<Scope*, bool> owner_of(Scope& scope, const std::string& name);
   ValueId value_of(Scope& scope, const std::string& name);
   // The value of an output of an inlined body; reports a missing one.
   ValueId result_of(Scope& scope, const std::string& name, const Location& place);
-  void define(Scope& scope, const std::string& name, ValueId value, int32_t first_new_value);
+  // A node's result becomes the value of its name; `first_new_value`: values from here on take the name, too.
+  void define(Scope& scope, const onnx::NodeProto& node, int output, ValueId value,
+              int32_t first_new_value = INT32_MAX);
+  // The results of a node that could not be imported.
+  void define_failed(Scope& scope, const onnx::NodeProto& node);
   bool check_sizes(int32_t first_new_value, const Location& place);
   bool enter(const Location& place, int depth);
   void report(Diagnostics errors);
-  void want(const std::set<ValueId>& inputs);
+  void want(const std::set<ValueId>& inputs, const Location& place);
   Location place_of(const onnx::NodeProto& node) const;
 
   const onnx::ModelProto& model_;
@@ -85,6 +121,7 @@ class GraphImport {
   int64_t opset_;
   TensorSource source_;
   const std::vector<CustomOpDescription>& custom_ops_;
+  DuplicateNames names_rule_;
   Graph& graph_;
   GraphBuilder build_;
   ConstantFolder folder_;
@@ -94,9 +131,13 @@ class GraphImport {
   int64_t nodes_imported_ = 0;
   // Nodes that failed because a dim is free: reported once for the model.
   std::set<std::string> free_dims_;
-  std::set<std::string> wanted_inputs_;
+  std::map<std::string, std::string> wanted_inputs_;
   std::set<std::string> used_custom_ops_;
   std::vector<Diagnostic> free_dim_errors_;
+  // Results that another of their name replaces; names that notes tell of.
+  std::set<std::pair<const onnx::NodeProto*, int>> dropped_;
+  std::set<std::string> repeated_constants_, repeated_names_, hidden_names_;
+  std::vector<std::string> output_notes_;
 };
 
 }  // namespace quernel::onnx_import

@@ -1,5 +1,7 @@
 #include "frontends/onnx/import_model.h"
 
+#include <fnmatch.h>
+
 #include <algorithm>
 #include <set>
 
@@ -127,8 +129,13 @@ struct DimAssumptions {
 // The graph inputs' shapes: fixes free dims from the options, makes symbols of the others.
 class InputShapes {
  public:
-  InputShapes(const ImportOptions& options, const DimAssumptions& assumptions, std::string file_name)
-      : options_(options), assumptions_(assumptions), file_name_(std::move(file_name)) {}
+  // `constants`: initializers that the model lists as inputs.
+  InputShapes(const ImportOptions& options, const DimAssumptions& assumptions, std::string file_name,
+              const std::vector<std::string>& constants)
+      : options_(options),
+        assumptions_(assumptions),
+        file_name_(std::move(file_name)),
+        constants_(constants.begin(), constants.end()) {}
 
   // Binds named dims from whole input shapes first, so that they hold for all inputs.
   void bind(const onnx::ValueInfoProto& input);
@@ -148,7 +155,7 @@ class InputShapes {
   const DimAssumptions& assumptions_;
   std::string file_name_;
   std::map<std::string, int64_t> bound_;  // named dims fixed through input_shapes
-  std::set<std::string> free_names_, input_names_, used_symbols_;
+  std::set<std::string> free_names_, input_names_, used_symbols_, constants_;
   std::map<std::string, std::string> symbols_;  // dim name -> symbol
   std::vector<Symbol> facts_;                   // of all symbols
 };
@@ -298,21 +305,57 @@ Status InputShapes::check_unused() const {
       errors.push_back(invalid_input("the model has no free dim '" + name + "'", place,
                                      "its free dims: " + list(free_names_)));
   for (const auto& [name, shape] : options_.input_shapes)
-    if (!input_names_.count(name))
+    if (constants_.count(name))
+      errors.push_back(invalid_input("input '" + name + "' is an initializer, too, and taken as a constant",
+                                     place, "--keep-input " + name + " makes it an input"));
+    else if (!input_names_.count(name))
       errors.push_back(
           invalid_input("the model has no input '" + name + "'", place, "its inputs: " + list(input_names_)));
   return errors;
 }
 
-// The model's inputs that are not initializers. Before IR version 4 initializers were listed among the
-// inputs; they are constants all the same.
-std::vector<const onnx::ValueInfoProto*> inputs_of(const onnx::GraphProto& graph) {
+bool is_kept(const std::string& name, const std::vector<std::string>& patterns) {
+  return std::any_of(patterns.begin(), patterns.end(), [&](const std::string& pattern) {
+    return pattern == name || fnmatch(pattern.c_str(), name.c_str(), 0) == 0;
+  });
+}
+
+// The model's inputs. Initializers may be listed among them (before IR version 4 all were): these are their
+// defaults, and they are constants all the same, but for those that are kept.
+struct ListedInputs {
+  std::vector<const onnx::ValueInfoProto*> inputs;
+  std::vector<std::string> constants;  // listed, but not kept
+};
+ListedInputs inputs_of(const onnx::GraphProto& graph, const std::vector<std::string>& kept = {}) {
   std::set<std::string> initializers;
   for (const auto& tensor : graph.initializer()) initializers.insert(tensor.name());
-  std::vector<const onnx::ValueInfoProto*> inputs;
+  ListedInputs result;
   for (const auto& input : graph.input())
-    if (!initializers.count(input.name())) inputs.push_back(&input);
-  return inputs;
+    if (initializers.count(input.name()) && !is_kept(input.name(), kept))
+      result.constants.push_back(input.name());
+    else
+      result.inputs.push_back(&input);
+  return result;
+}
+
+std::string quoted(const std::vector<std::string>& names) {
+  constexpr size_t kShown = 6;
+  std::string text;
+  for (size_t i = 0; i < std::min(names.size(), kShown); ++i) text += (i ? ", '" : "'") + names[i] + "'";
+  if (names.size() > kShown) text += ", … (" + std::to_string(names.size()) + " in all)";
+  return text.empty() ? "none" : text;
+}
+
+Status check_kept(const onnx::GraphProto& graph, const std::vector<std::string>& patterns,
+                  const Location& place) {
+  std::vector<std::string> listed = inputs_of(graph).constants;
+  for (const std::string& pattern : patterns)
+    if (std::none_of(listed.begin(), listed.end(),
+                     [&](const std::string& name) { return is_kept(name, {pattern}); }))
+      return invalid_input(
+          "expected the name of an initializer that the model lists as an input, found '" + pattern + "'",
+          place, "those initializers: " + quoted(listed));
+  return {};
 }
 
 Expected<ValueId> fixed_input(const std::string& name, const TensorType& type, const Tensor& value,
@@ -329,12 +372,14 @@ Expected<ValueId> fixed_input(const std::string& name, const TensorType& type, c
   return graph.add(OpKind::k_constant, {}, std::move(attributes), place, name);
 }
 
-// One attempt. `fixed`: inputs that are constants, with their values from the options; `wanted` receives
-// those that should be; what free dims must fulfil is added to `assumptions`, and then `assumed` is set.
+// One attempt. `fixed`: inputs that are constants, with their values from the options, and the nodes that
+// need them; `wanted` receives those that should be; what free dims must fulfil is added to `assumptions`,
+// and then `assumed` is set.
 Expected<ImportedModel> try_import(const std::shared_ptr<const onnx::ModelProto>& model,
                                    const std::string& file_name, const ImportOptions& options,
-                                   const std::set<std::string>& fixed, std::set<std::string>& wanted,
-                                   DimAssumptions& assumptions, bool& assumed) {
+                                   const std::map<std::string, std::string>& fixed,
+                                   std::map<std::string, std::string>& wanted, DimAssumptions& assumptions,
+                                   bool& assumed) {
   Location place{.file = file_name};
   ImportedModel result;
   result.producer =
@@ -342,14 +387,14 @@ Expected<ImportedModel> try_import(const std::shared_ptr<const onnx::ModelProto>
   QUERNEL_TRY(result.opset, read_opset(*model, place));
   if (!model->graph().name().empty()) result.graph.name = symbol_name(model->graph().name());
 
-  std::vector<const onnx::ValueInfoProto*> inputs = inputs_of(model->graph());
-  if (size_t listed = static_cast<size_t>(model->graph().input_size()) - inputs.size();
-      listed && model->ir_version() >= 4)
-    result.notes.push_back(std::to_string(listed) +
-                           " initializers that the model lists as inputs are taken as constants");
+  QUERNEL_CHECK(check_kept(model->graph(), options.keep_inputs, place));
+  auto [inputs, constants] = inputs_of(model->graph(), options.keep_inputs);
+  if (!constants.empty() && model->ir_version() >= 4)
+    result.notes.push_back("initializers that the model lists as inputs are taken as constants: " +
+                           quoted(constants) + " (--keep-input NAME makes one an input)");
 
   Diagnostics errors;
-  InputShapes shapes(options, assumptions, file_name);
+  InputShapes shapes(options, assumptions, file_name, constants);
   std::unordered_map<std::string, ValueId> values;
   for (const auto* input : inputs) shapes.bind(*input);
   std::map<const onnx::ValueInfoProto*, TensorType> types;
@@ -367,11 +412,12 @@ Expected<ImportedModel> try_import(const std::shared_ptr<const onnx::ModelProto>
     if (type == types.end()) continue;
     shapes.replace_symbols(type->second);
     Location input_place{file_name, input->name(), "input"};
-    if (input->name().empty() || values.count(input->name())) {
+    if (input->name().empty()) errors.push_back(invalid_input("expected inputs with names", input_place));
+    if (values.count(input->name()))
       errors.push_back(
-          invalid_input("input '" + input->name() + "' has no name, or one that is taken", input_place));
-      continue;
-    }
+          invalid_input("expected inputs of different names, found '" + input->name() + "' twice",
+                        input_place, "give each of them a name of its own"));
+    if (input->name().empty() || values.count(input->name())) continue;
     Expected<ValueId> value =
         fixed.count(input->name())
             ? fixed_input(input->name(), type->second, options.input_values.at(input->name()), result.graph,
@@ -388,7 +434,7 @@ Expected<ImportedModel> try_import(const std::shared_ptr<const onnx::ModelProto>
   for (const auto* input : inputs) values.try_emplace(input->name(), kNoValue);
 
   TensorSource source{model, file_name, {}, options.max_initializer_bytes};
-  GraphImport import(*model, result.opset, std::move(source), options.custom_ops, result.graph);
+  GraphImport import(*model, result.opset, std::move(source), options, result.graph);
   import.run(values);
   for (Diagnostic& error : import.take_errors()) errors.push_back(std::move(error));
   wanted = import.wanted_inputs();
@@ -401,6 +447,8 @@ Expected<ImportedModel> try_import(const std::shared_ptr<const onnx::ModelProto>
   for (const CustomOpDescription& op : options.custom_ops)
     if (!import.used_custom_ops().count(op.name))
       result.notes.push_back("custom op '" + op.name + "' is described, but no node of the model is one");
+  std::vector<std::string> notes = import.notes();
+  result.notes.insert(result.notes.end(), notes.begin(), notes.end());
   result.notes.insert(result.notes.end(), assumptions.notes.begin(), assumptions.notes.end());
   for (const auto& [name, multiple] : assumptions.multiple_of)
     result.notes.push_back("free dim '" + name + "' must be a multiple of " + std::to_string(multiple));
@@ -408,9 +456,9 @@ Expected<ImportedModel> try_import(const std::shared_ptr<const onnx::ModelProto>
     if (const Node* node = result.graph.def(output.value);
         node && (node->location.op == "DFT" || node->location.op == "STFT"))
       result.fourier_outputs.push_back(output.name);
-  for (const std::string& name : fixed) {
-    result.notes.push_back("input '" + name +
-                           "' is fixed to the given value, which an operator needs at compile time");
+  for (const auto& [name, node] : fixed) {
+    result.notes.push_back("input '" + name + "' is fixed to the given value, which node " + node +
+                           " needs at compile time");
     result.fixed_inputs.push_back(name);
   }
   return result;
@@ -419,16 +467,16 @@ Expected<ImportedModel> try_import(const std::shared_ptr<const onnx::ModelProto>
 // Inputs whose values turn out to be needed become constants, one round of them after the other.
 Expected<ImportedModel> import_model(const std::shared_ptr<const onnx::ModelProto>& model,
                                      const std::string& file_name, const ImportOptions& options) {
-  std::set<std::string> fixed;
+  std::map<std::string, std::string> fixed;
   DimAssumptions assumptions;
   while (true) {
-    std::set<std::string> wanted;
+    std::map<std::string, std::string> wanted;
     bool assumed = false;
     Expected<ImportedModel> result =
         try_import(model, file_name, options, fixed, wanted, assumptions, assumed);
     size_t before = fixed.size();
-    for (const std::string& name : wanted)
-      if (options.input_values.count(name)) fixed.insert(name);
+    for (const auto& [name, node] : wanted)
+      if (options.input_values.count(name)) fixed.emplace(name, node);
     if (result || (fixed.size() == before && !assumed)) return result;
   }
 }
@@ -451,12 +499,28 @@ Expected<ImportedModel> import_onnx(const std::string& path, const ImportOptions
   return onnx_import::import_model(model, path, options);
 }
 
-Expected<std::vector<std::string>> read_onnx_input_names(const std::string& path) {
+Expected<OnnxInputs> read_onnx_inputs(const std::string& path) {
   QUERNEL_TRY(Bytes bytes, onnx_import::map_file(path, "model file"));
   QUERNEL_TRY(auto model, onnx_import::parse_model({bytes.data(), bytes.size()}, path));
-  std::vector<std::string> names;
-  for (const auto* input : onnx_import::inputs_of(model->graph())) names.push_back(input->name());
-  return names;
+  OnnxInputs result;
+  for (const auto* input : onnx_import::inputs_of(model->graph()).inputs)
+    result.names.push_back(input->name());
+  for (const auto& input : model->graph().input()) result.with_all.push_back(input.name());
+  return result;
+}
+
+Expected<std::map<std::string, Tensor>> read_onnx_initializers(const std::string& path,
+                                                               const std::vector<std::string>& names) {
+  QUERNEL_TRY(Bytes bytes, onnx_import::map_file(path, "model file"));
+  QUERNEL_TRY(auto model, onnx_import::parse_model({bytes.data(), bytes.size()}, path));
+  onnx_import::TensorSource source{model, path, {}, INT64_MAX};
+  std::map<std::string, Tensor> values;
+  for (const auto& proto : model->graph().initializer()) {
+    if (std::find(names.begin(), names.end(), proto.name()) == names.end()) continue;
+    Expected<Tensor> value = onnx_import::read_tensor(proto, source, {.file = path, .node = proto.name()});
+    if (value) values.insert_or_assign(proto.name(), std::move(*value));
+  }
+  return values;
 }
 
 }  // namespace quernel

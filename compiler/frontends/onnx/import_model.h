@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "graph/custom_op.h"
+#include "graph/duplicate_names.h"
 #include "graph/ir.h"
 
 namespace quernel {
@@ -24,6 +25,10 @@ struct ImportOptions {
   // input becomes a constant and is no input of the graph any more; the others stay inputs, and their values
   // are not used.
   std::map<std::string, Tensor> input_values;
+  // Shell patterns: initializers that the model lists as inputs, too, and that stay inputs. A pattern that
+  // matches none is invalid input; all others are constants.
+  std::vector<std::string> keep_inputs;
+  DuplicateNames duplicate_names = DuplicateNames::kConstants;
   // Operators that become custom ops, also where an importer or a function of the model has their names.
   std::vector<CustomOpDescription> custom_ops;
   int64_t max_initializer_bytes = int64_t{64} << 30;  // of all initializers together; more is refused
@@ -44,9 +49,15 @@ Expected<ImportedModel> import_onnx(const std::string& path, const ImportOptions
 Expected<ImportedModel> import_onnx_bytes(std::span<const uint8_t> bytes, const std::string& file_name,
                                           const ImportOptions& options = {});
 
-// The names of a model's inputs, in its order, without those that are initializers. Needs nothing of the
-// model to be supported.
-Expected<std::vector<std::string>> read_onnx_input_names(const std::string& path);
+// The names of a model's inputs, in its order. Needs nothing of the model to be supported.
+struct OnnxInputs {
+  std::vector<std::string> names;     // without initializers
+  std::vector<std::string> with_all;  // with the initializers that are listed among them
+};
+Expected<OnnxInputs> read_onnx_inputs(const std::string& path);
+// The values of the initializers of these names, without those that are not there or cannot be read.
+Expected<std::map<std::string, Tensor>> read_onnx_initializers(const std::string& path,
+                                                               const std::vector<std::string>& names);
 
 // A tensor file as ONNX data sets have them (one TensorProto).
 struct NamedTensor {

@@ -374,14 +374,18 @@ Status import_depth_to_space(NodeImport& n) {
 
 Status import_space_to_depth(NodeImport& n) {
   int64_t block = n.attr_int("blocksize", 0);
+  std::string mode = n.opset < 28 ? "DCR" : n.attr_string("mode", "DCR");
   Shape d = n.shape(n.in(0));
   auto divides = [&](const Dim& size) { return !size.is_const() || size.value() % block == 0; };
   if (d.size() != 4 || block < 1 || block > (1 << 20) || !divides(d[2]) || !divides(d[3]))
     return n.invalid("expected [N,C,H,W] with height and width in blocks of " + std::to_string(block) +
                      ", found " + to_string(n.shape(n.in(0))));
+  if (mode != "DCR" && mode != "CRD")
+    return n.invalid("attribute 'mode': expected DCR or CRD, found '" + mode + "'");
   Dim rows = floordiv(d[2], block), columns = floordiv(d[3], block);
   ValueId x = n.build.reshape(n.in(0), {d[0], d[1], rows, block, columns, block});
-  x = n.build.permute(x, {0, 3, 5, 1, 2, 4});
+  x = n.build.permute(
+      x, mode == "DCR" ? std::vector<int64_t>{0, 3, 5, 1, 2, 4} : std::vector<int64_t>{0, 1, 3, 5, 2, 4});
   return n.output(n.build.reshape(x, {d[0], d[1] * (block * block), rows, columns}));
 }
 

@@ -11,6 +11,8 @@
 #include <cstring>
 #include <filesystem>
 
+#include "frontends/onnx/why_unreadable.h"
+
 namespace quernel::onnx_import {
 
 Expected<std::shared_ptr<const onnx::ModelProto>> parse_model(std::span<const uint8_t> bytes,
@@ -20,14 +22,14 @@ Expected<std::shared_ptr<const onnx::ModelProto>> parse_model(std::span<const ui
   if (bytes.size() > static_cast<size_t>(INT32_MAX))
     return invalid_input(
         "file of " + std::to_string(bytes.size()) + " bytes, but one protobuf message holds at most 2 GiB",
-        place, "store the weights as external data");
+        place, "store the weights as external data, e.g. onnx.save(model, path, save_as_external_data=True)");
   google::protobuf::LogSilencer silence;
   auto model = std::make_shared<onnx::ModelProto>();
   google::protobuf::io::CodedInputStream stream(bytes.data(), static_cast<int>(bytes.size()));
   stream.SetTotalBytesLimit(INT32_MAX);
+  stream.SetRecursionLimit(kMaxMessageDepth);
   if (!model->ParseFromCodedStream(&stream) || !stream.ConsumedEntireMessage())
-    return invalid_input("not an ONNX model, or truncated or corrupted: the protobuf message does not parse",
-                         place, "check that the file is complete (a Git LFS pointer is a common cause)");
+    return why_unreadable(bytes, place);
   if (!model->has_graph() || model->opset_import_size() == 0)
     return invalid_input(std::string("not an ONNX model: expected a graph and an opset import, found no ") +
                              (model->has_graph() ? "opset import" : "graph"),
@@ -58,12 +60,11 @@ Expected<Bytes> map_file(const std::string& path, const std::string& what) {
 
 std::string element_type_name(int element_type) {
   static const char* const kNames[] = {
-      "undefined",      "float",    "uint8",        "int8",           "uint16",
-      "int16",          "int32",    "int64",        "string",         "bool",
-      "float16",        "double",   "uint32",       "uint64",         "complex64",
-      "complex128",     "bfloat16", "float8e4m3fn", "float8e4m3fnuz", "float8e5m2",
-      "float8e5m2fnuz", "uint4",    "int4",         "float4e2m1",     "float8e8m0",
-      "uint2",          "int2"};
+      "undefined",      "float",      "uint8",          "int8",       "uint16",    "int16",
+      "int32",          "int64",      "string",         "bool",       "float16",   "double",
+      "uint32",         "uint64",     "complex64",      "complex128", "bfloat16",  "float8e4m3fn",
+      "float8e4m3fnuz", "float8e5m2", "float8e5m2fnuz", "uint4",      "int4",      "float4e2m1",
+      "float8e8m0",     "uint2",      "int2",           "float6e2m3", "float6e3m2"};
   if (element_type >= 0 && element_type < static_cast<int>(std::size(kNames))) return kNames[element_type];
   return "element type " + std::to_string(element_type);
 }

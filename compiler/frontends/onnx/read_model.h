@@ -38,5 +38,7 @@ Expected<DType> dtype_from_onnx(int element_type, const Location& place);
 std::string element_type_name(int element_type);
 
 Expected<Tensor> read_tensor(const onnx::TensorProto& proto, TensorSource& source, Location place);
+// The value of a Constant node.
+Expected<Tensor> read_constant(const onnx::NodeProto& node, TensorSource& source, const Location& place);
 
 }  // namespace quernel::onnx_import

@@ -8,34 +8,35 @@
 namespace quernel::onnx_import {
 namespace {
 
+constexpr int64_t kStashFloat = 1, kStashDouble = 11;  // element types that Range may compute f16 and bf16 in
 constexpr int64_t kMaxMaterialized = int64_t{1} << 24;  // elements of a constant made by the importer
 
 Tensor typed_scalar(float value) { return make_tensor<float>(DType::kF32, {}, {value}); }
 
 }  // namespace
 
+Expected<Tensor> read_constant(const onnx::NodeProto& node, TensorSource& source, const Location& place) {
+  if (node.attribute_size() != 1)
+    return invalid_input(
+        "expected one attribute with the value, found " + std::to_string(node.attribute_size()), place);
+  const onnx::AttributeProto& a = node.attribute(0);
+  if (a.name() == "value_string" || a.name() == "value_strings")
+    return unsupported("string constants are not supported", place);
+  if (a.name() == "sparse_value")
+    return unsupported("attribute 'sparse_value': sparse constants are not supported", place);
+  if (a.name() == "value") return read_tensor(a.t(), source, place);
+  if (a.name() == "value_float") return typed_scalar(a.f());
+  if (a.name() == "value_int") return i64_tensor({}, {a.i()});
+  if (a.name() == "value_floats")
+    return f32_tensor({a.floats_size()}, {a.floats().begin(), a.floats().end()});
+  if (a.name() == "value_ints") return i64_tensor({a.ints_size()}, {a.ints().begin(), a.ints().end()});
+  return invalid_input("expected one of the value attributes, found '" + a.name() + "'", place);
+}
+
 Status import_constant(NodeImport& n) {
-  if (n.proto.attribute_size() != 1)
-    return n.invalid("expected one attribute with the value, found " +
-                     std::to_string(n.proto.attribute_size()));
-  if (n.attribute("value_string") || n.attribute("value_strings"))
-    return n.refuse("string constants are not supported");
-  if (n.attribute("sparse_value"))
-    return n.refuse("attribute 'sparse_value': sparse constants are not supported");
-  if (const onnx::AttributeProto* a = n.attribute("value")) {
-    QUERNEL_TRY(Tensor tensor, read_tensor(a->t(), n.source, n.build.location()));
-    return n.output(n.build.constant(std::move(tensor)));
-  }
-  if (const onnx::AttributeProto* a = n.attribute("value_float"))
-    return n.output(n.build.constant(typed_scalar(a->f())));
-  if (const onnx::AttributeProto* a = n.attribute("value_int"))
-    return n.output(n.build.constant(i64_tensor({}, {a->i()})));
-  if (const onnx::AttributeProto* a = n.attribute("value_floats"))
-    return n.output(
-        n.build.constant(f32_tensor({a->floats_size()}, {a->floats().begin(), a->floats().end()})));
-  if (const onnx::AttributeProto* a = n.attribute("value_ints"))
-    return n.output(n.build.constant(i64_tensor({a->ints_size()}, {a->ints().begin(), a->ints().end()})));
-  return n.invalid("expected one of the value attributes, found '" + n.proto.attribute(0).name() + "'");
+  QUERNEL_TRY(Tensor value, read_constant(n.proto, n.source, n.build.location()));
+  n.ignore_attribute(n.proto.attribute(0).name().c_str());
+  return n.output(n.build.constant(std::move(value)));
 }
 
 // A scalar that is expanded, so that its size costs nothing.
@@ -99,6 +100,11 @@ std::optional<ValueId> range_of_dims(NodeImport& n) {
 }  // namespace
 
 Status import_range(NodeImport& n) {
+  int64_t stash = n.opset < 27 ? kStashDouble : n.attr_int("stash_type", kStashFloat);
+  bool narrow = n.dtype(n.in(0)) == DType::kF16 || n.dtype(n.in(0)) == DType::kBF16;
+  if (narrow && stash != kStashFloat && stash != kStashDouble)
+    return n.invalid("attribute 'stash_type': expected 1 (float) or 11 (double), found " +
+                     std::to_string(stash));
   if (std::optional<ValueId> range = range_of_dims(n)) return n.output(*range);
   Tensor bounds[3];
   static const char* const kNames[] = {"start", "limit", "delta"};
@@ -120,8 +126,10 @@ Status import_range(NodeImport& n) {
   int64_t count = static_cast<int64_t>(wanted);
   std::vector<uint8_t> data(static_cast<size_t>(byte_size(dtype, count)));
   for (int64_t i = 0; i < count; ++i) {
+    double value = start + static_cast<double>(i) * delta;
+    if (narrow && stash == kStashFloat) value = static_cast<float>(value);
     if (is_float(dtype))
-      store_f64(dtype, data.data(), i, start + static_cast<double>(i) * delta);
+      store_f64(dtype, data.data(), i, value);
     else
       store_i64(dtype, data.data(), i, element_as_i64(bounds[0], 0) + i * element_as_i64(bounds[2], 0));
   }

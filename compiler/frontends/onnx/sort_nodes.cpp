@@ -34,8 +34,8 @@ void collect_reads(const onnx::NodeProto& node, std::vector<std::string>& reads,
 }
 
 // Nodes of one cycle among those that are left: follow unfinished producers until one repeats.
-std::string describe_cycle(const NodeList& nodes, const std::vector<std::vector<int>>& producers,
-                           const std::vector<int>& waiting) {
+std::string describe_cycle(const std::vector<const onnx::NodeProto*>& nodes,
+                           const std::vector<std::vector<int>>& producers, const std::vector<int>& waiting) {
   int start = 0;
   while (waiting[start] == 0) ++start;
   std::vector<int> path;
@@ -55,7 +55,7 @@ std::string describe_cycle(const NodeList& nodes, const std::vector<std::vector<
   constexpr size_t kShown = 8;
   std::string text;
   for (size_t i = 0; i < std::min(path.size(), kShown); ++i)
-    text += (i ? " -> '" : "'") + node_name(nodes[path[i]]) + "' (" + operator_name(nodes[path[i]]) + ")";
+    text += (i ? " -> '" : "'") + node_name(*nodes[path[i]]) + "' (" + operator_name(*nodes[path[i]]) + ")";
   if (path.size() > kShown) text += " -> ... " + std::to_string(path.size()) + " nodes in all";
   return text;
 }
@@ -77,29 +77,23 @@ std::string operator_name(const onnx::NodeProto& node) {
 }
 
 Expected<std::vector<const onnx::NodeProto*>> sort_nodes(
-    const NodeList& nodes, const std::string& file_name,
-    const std::function<bool(const std::string&)>& is_defined) {
+    const std::vector<const onnx::NodeProto*>& nodes, const std::string& file_name,
+    const std::function<bool(const std::string&)>& is_defined,
+    const std::function<bool(const onnx::NodeProto&, int)>& is_dropped) {
   Diagnostics errors;
-  auto place = [&](int i) { return Location{file_name, node_name(nodes[i]), operator_name(nodes[i])}; };
+  int count = static_cast<int>(nodes.size());
+  auto place = [&](int i) { return Location{file_name, node_name(*nodes[i]), operator_name(*nodes[i])}; };
   std::unordered_map<std::string, int> producer_of;
-  for (int i = 0; i < nodes.size(); ++i)
-    for (const std::string& name : nodes[i].output()) {
-      if (name.empty()) continue;
-      auto [it, inserted] = producer_of.emplace(name, i);
-      if (!inserted)
-        errors.push_back(invalid_input(
-            "tensor '" + name + "' is produced twice, also by node '" + node_name(nodes[it->second]) + "'",
-            place(i)));
-      else if (is_defined(name))
-        errors.push_back(
-            invalid_input("tensor '" + name + "' is already defined as an input or initializer", place(i)));
-    }
+  for (int i = 0; i < count; ++i)
+    for (int k = 0; k < nodes[i]->output_size(); ++k)
+      if (!nodes[i]->output(k).empty() && !is_dropped(*nodes[i], k))
+        producer_of.emplace(nodes[i]->output(k), i);
 
   std::vector<std::vector<int>> producers(nodes.size()), consumers(nodes.size());
   std::vector<int> waiting(nodes.size(), 0);  // producers that have not been placed
-  for (int i = 0; i < nodes.size(); ++i) {
+  for (int i = 0; i < count; ++i) {
     std::vector<std::string> reads;
-    collect_reads(nodes[i], reads);
+    collect_reads(*nodes[i], reads);
     for (const std::string& name : reads) {
       auto it = producer_of.find(name);
       if (it == producer_of.end()) {
@@ -118,16 +112,16 @@ Expected<std::vector<const onnx::NodeProto*>> sort_nodes(
 
   std::vector<const onnx::NodeProto*> order;
   std::priority_queue<int, std::vector<int>, std::greater<>> ready;
-  for (int i = 0; i < nodes.size(); ++i)
+  for (int i = 0; i < count; ++i)
     if (waiting[i] == 0) ready.push(i);
   while (!ready.empty()) {
     int i = ready.top();
     ready.pop();
-    order.push_back(&nodes[i]);
+    order.push_back(nodes[i]);
     for (int consumer : consumers[i])
       if (--waiting[consumer] == 0) ready.push(consumer);
   }
-  if (static_cast<int>(order.size()) != nodes.size())
+  if (order.size() != nodes.size())
     return invalid_input("the graph has a cycle: " + describe_cycle(nodes, producers, waiting),
                          Location{file_name}, "a node must not depend on its own result");
   return order;

@@ -10,6 +10,7 @@
 
 #include "graph/custom_op.h"
 #include "graph/dim.h"
+#include "graph/duplicate_names.h"
 #include "graph/place_rule.h"
 #include "graph/states.h"
 #include "graph/tensor.h"
@@ -53,6 +54,10 @@ struct CompileOptions {
   // Values of inputs. Where an operator needs one at compile time (a Reshape's shape), the input becomes a
   // constant and is no input of the bundle any more; the others stay inputs.
   std::map<std::string, Tensor> input_values;
+  // Shell patterns: initializers that the model lists as inputs, too, and that stay inputs. A pattern that
+  // matches none is invalid input; all others are constants.
+  std::vector<std::string> keep_inputs;
+  DuplicateNames duplicate_names = DuplicateNames::kConstants;
   // Inputs that are kept from run to run; they and their outputs leave the signature. input_values has their
   // initial values, else they begin as zeros. Entry points share those that have one name.
   std::vector<StatePair> states;

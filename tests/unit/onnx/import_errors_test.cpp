@@ -34,8 +34,13 @@ ModelBuilder relu_model() {
 
 TEST(ImportErrors, not_onnx) {
   expect_contains(import_text(""), "expected an ONNX model, found an empty file");
-  expect_contains(import_text("version https://git-lfs.github.com/spec/v1\n"),
+  expect_contains(import_text("not a model"),
                   "not an ONNX model, or truncated or corrupted: the protobuf message does not parse");
+  expect_contains(import_text("version https://git-lfs.github.com/spec/v1\n"),
+                  "expected an ONNX model, found a Git LFS pointer; fetch the file itself");
+  expect_contains(import_text(std::string("\x1c\0\0\0TFL3", 8)), "found a TensorFlow Lite model");
+  expect_contains(import_text("PK\x03\x04...."), "found a zip archive (as PyTorch and Keras write)");
+  expect_contains(import_text("<!DOCTYPE html>"), "found a text in HTML or XML");
   std::string truncated = relu_model().bytes();
   truncated.resize(truncated.size() / 2);
   expect_contains(import_text(truncated), "not an ONNX model");
@@ -53,6 +58,40 @@ TEST(ImportErrors, files_larger_than_a_message) {
                   "file of 2147483653 bytes, but one protobuf message holds at most 2 GiB");
   expect_contains(to_string(read_tensor_proto(path.string()).errors()), "a tensor file holds at most 2 GiB");
   std::filesystem::remove(path);
+}
+
+// If in If: 32 are imported, more refused by what they are, not as a damaged file.
+TEST(ImportErrors, bodies_nested_deeply) {
+  auto nested = [](int depth) {
+    ModelBuilder m;
+    m.input("x", {2}).input("c", {}, kBool).output("y0");
+    onnx::GraphProto* graph = &m.graph();
+    for (int d = 0; d < depth; ++d) {
+      onnx::NodeProto& node = *graph->add_node();
+      node.set_op_type("If");
+      node.add_input("c");
+      node.add_output("y" + std::to_string(d));
+      for (const char* branch : {"else_branch", "then_branch"}) {
+        graph = &set_graph(node, branch);
+        graph->add_output()->set_name(branch + std::to_string(d));
+        onnx::NodeProto& leaf = *graph->add_node();
+        leaf.set_op_type("Neg");
+        leaf.add_input("x");
+        leaf.add_output(branch + std::to_string(d));
+      }
+      if (d + 1 < depth) graph->mutable_output(0)->set_name("y" + std::to_string(d + 1));
+    }
+    return m;
+  };
+  EXPECT_TRUE(nested(32).import()) << errors_of(nested(32));
+  expect_contains(errors_of(nested(33)), "functions, bodies and branches nested more than 32 deep");
+  expect_contains(errors_of(nested(60)), "functions, bodies and branches nested more than 32 deep");
+  expect_contains(
+      errors_of(nested(70)),
+      "bodies and branches in each other make 213 nested protobuf messages, but at most 200 are read; "
+      "nest If, Loop and Scan less deeply");
+  expect_contains(errors_of(nested(1000)),
+                  "bodies and branches in each other make 3003 nested protobuf messages");
 }
 
 TEST(ImportErrors, training_form_of_an_old_opset) {
@@ -117,6 +156,15 @@ TEST(ImportErrors, unknown_attribute_is_not_ignored) {
   expect_contains(errors_of(m), "unknown attribute 'leak'");
 }
 
+TEST(ImportErrors, attribute_given_twice) {
+  ModelBuilder m;
+  m.input("x", {2, 2}).output("y");
+  onnx::NodeProto& node = m.node("Gemm", {"x", "x"}, {"y"});
+  set_int(node, "transA", 1);
+  set_int(node, "transA", 0);
+  expect_contains(errors_of(m), "expected one attribute 'transA', found two");
+}
+
 TEST(ImportErrors, attribute_of_wrong_type) {
   ModelBuilder m;
   m.input("x", {2}).output("y");
@@ -142,7 +190,8 @@ TEST(ImportErrors, missing_and_duplicated_tensors) {
                   "input 'nowhere' is produced by no node, and is neither an input nor an initializer");
   ModelBuilder twice = relu_model();
   twice.node("Neg", {"x"}, {"y"}, "again");
-  expect_contains(errors_of(twice), "tensor 'y' is produced twice, also by node 'r'");
+  expect_contains(errors_of(twice),
+                  "expected one definition of 'y', found node 'r' (Relu) and node 'again' (Neg)");
   ModelBuilder no_output = relu_model();
   no_output.output("z");
   expect_contains(errors_of(no_output), "output 'z' is produced by no node");
@@ -208,10 +257,13 @@ TEST(ImportErrors, what_no_text_form_can_say) {
   ModelBuilder unnamed = relu_model();
   unnamed.floats("", {2}, {1, 2});
   expect_contains(errors_of(unnamed), "initializer without a name");
+  ModelBuilder input = relu_model();
+  input.input("", {2});
+  expect_contains(errors_of(input), "expected inputs with names");
   ModelBuilder twice = relu_model();
   twice.floats("w", {2}, {1, 2});
   twice.floats("w", {2}, {1, 2});
-  expect_contains(errors_of(twice), "initializer 'w' is defined twice");
+  expect_contains(errors_of(twice), "expected one definition of 'w', found an initializer and another");
   ModelBuilder sparse = relu_model();
   sparse.graph().add_sparse_initializer()->mutable_values()->set_name("w");
   expect_contains(errors_of(sparse), "sparse initializers are not supported; store the tensor densely");

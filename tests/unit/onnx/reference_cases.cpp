@@ -112,8 +112,9 @@ Expected<Tensor> read_value(const fs::path& path) {
 
 Result run_set(const fs::path& folder, const fs::path& set, double max_work) {
   std::string model = (folder / "model.onnx").string();
-  Expected<std::vector<std::string>> names = read_onnx_input_names(model);
-  if (!names) return refused(names.errors());
+  Expected<OnnxInputs> listed = read_onnx_inputs(model);
+  if (!listed) return refused(listed.errors());
+  const std::vector<std::string>* names = &listed->names;
   // Free dims, and inputs that an operator needs to know (shapes, axes), are fixed from the data.
   ImportOptions options;
   options.declared_shapes_yield = true;
