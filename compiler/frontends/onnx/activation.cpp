@@ -97,10 +97,19 @@ Expected<std::vector<int64_t>> softmax_axes(NodeImport& n) {
 }  // namespace
 
 Status import_relu(NodeImport& n) { return n.output(n.binary(BinaryOp::k_max, n.in(0), 0.0)); }
-Status import_sigmoid(NodeImport& n) { return n.output(sigmoid(n, n.in(0))); }
-Status import_softplus(NodeImport& n) { return n.output(softplus(n, n.in(0))); }
+
+Status import_sigmoid(NodeImport& n) {
+  n.compute_wide();
+  return n.output(sigmoid(n, n.in(0)));
+}
+
+Status import_softplus(NodeImport& n) {
+  n.compute_wide();
+  return n.output(softplus(n, n.in(0)));
+}
 
 Status import_leaky_relu(NodeImport& n) {
+  n.compute_wide();
   return n.output(leaky_relu(n, n.in(0), n.attr_float("alpha", 0.01f)));
 }
 
@@ -108,9 +117,13 @@ Status import_prelu(NodeImport& n) {
   return n.output(select_negative(n, n.in(0), n.binary(BinaryOp::k_mul, n.in(0), n.in(1))));
 }
 
-Status import_elu(NodeImport& n) { return n.output(elu(n, n.in(0), n.attr_float("alpha", 1))); }
+Status import_elu(NodeImport& n) {
+  n.compute_wide();
+  return n.output(elu(n, n.in(0), n.attr_float("alpha", 1)));
+}
 
 Status import_selu(NodeImport& n) {
+  n.compute_wide();
   double alpha = n.attr_float("alpha", 1.67326319217681884765625),
          gamma = n.attr_float("gamma", 1.05070102214813232421875);
   ValueId x = n.in(0);
@@ -119,6 +132,7 @@ Status import_selu(NodeImport& n) {
 }
 
 Status import_celu(NodeImport& n) {
+  n.compute_wide();
   double alpha = n.attr_float("alpha", 1);
   if (alpha == 0) return n.invalid("attribute 'alpha': expected a value other than 0");
   ValueId x = n.in(0);
@@ -128,10 +142,12 @@ Status import_celu(NodeImport& n) {
 }
 
 Status import_thresholded_relu(NodeImport& n) {
+  n.compute_wide();
   return n.output(thresholded_relu(n, n.in(0), n.attr_float("alpha", 1)));
 }
 
 Status import_shrink(NodeImport& n) {
+  n.compute_wide();
   double lambda = n.attr_float("lambd", 0.5), bias = n.attr_float("bias", 0);
   ValueId x = n.in(0), zero = n.scalar(n.dtype(x), 0);
   ValueId positive =
@@ -141,39 +157,52 @@ Status import_shrink(NodeImport& n) {
 }
 
 Status import_hard_sigmoid(NodeImport& n) {
+  n.compute_wide();
   double alpha = n.attr_float("alpha", 0.2f), beta = n.attr_float("beta", 0.5);
   return n.output(hard_sigmoid(n, n.in(0), alpha, beta));
 }
 
 Status import_hard_swish(NodeImport& n) {
+  n.compute_wide();
   ValueId x = n.in(0);
   ValueId gate = n.binary(BinaryOp::k_add, n.binary(BinaryOp::k_mul, x, 1.0 / 6), 0.5);
   gate = n.binary(BinaryOp::k_min, n.binary(BinaryOp::k_max, gate, 0.0), 1.0);
   return n.output(n.binary(BinaryOp::k_mul, x, gate));
 }
 
-Status import_softsign(NodeImport& n) { return n.output(softsign(n, n.in(0))); }
+Status import_softsign(NodeImport& n) {
+  n.compute_wide();
+  return n.output(softsign(n, n.in(0)));
+}
 
 Status import_mish(NodeImport& n) {
+  n.compute_wide();
   ValueId x = n.in(0);
   return n.output(n.binary(BinaryOp::k_mul, x, n.unary(UnaryOp::k_tanh, softplus(n, x))));
 }
 
-Status import_swish(NodeImport& n) { return n.output(swish(n, n.in(0), n.attr_float("alpha", 1))); }
+Status import_swish(NodeImport& n) {
+  n.compute_wide();
+  return n.output(swish(n, n.in(0), n.attr_float("alpha", 1)));
+}
 
 // The gate passes through Swish, the other operand multiplies it.
 Status import_swiglu(NodeImport& n) {
+  n.compute_wide();
   double alpha = n.attr_float("alpha", 1);
   if (n.shape(n.in(0)) != n.shape(n.in(1)))
     return n.invalid("expected operands of one shape, found " + to_string(n.shape(n.in(0))) + " and " +
                      to_string(n.shape(n.in(1))));
-  ValueId gate = swish(n, n.widen(n.in(0)), alpha);
-  return n.output(n.build.cast(n.binary(BinaryOp::k_mul, gate, n.widen(n.in(1))), n.dtype(n.in(0))));
+  return n.output(n.binary(BinaryOp::k_mul, swish(n, n.in(0), alpha), n.in(1)));
 }
 
-Status import_quick_gelu(NodeImport& n) { return n.output(swish(n, n.in(0), n.attr_float("alpha", 1.702f))); }
+Status import_quick_gelu(NodeImport& n) {
+  n.compute_wide();
+  return n.output(swish(n, n.in(0), n.attr_float("alpha", 1.702f)));
+}
 
 Status import_gelu(NodeImport& n) {
+  n.compute_wide();
   std::string approximate = n.attr_string("approximate", "none");
   if (approximate != "none" && approximate != "tanh")
     return n.invalid("attribute 'approximate': expected none or tanh, found '" + approximate + "'");
@@ -181,10 +210,12 @@ Status import_gelu(NodeImport& n) {
 }
 
 Status import_bias_gelu(NodeImport& n) {
+  n.compute_wide();
   return n.output(gelu_erf(n, n.binary(BinaryOp::k_add, n.in(0), n.in(1))));
 }
 
 Status import_fast_gelu(NodeImport& n) {
+  n.compute_wide();
   ValueId x = n.has(1) ? n.binary(BinaryOp::k_add, n.in(0), n.in(1)) : n.in(0);
   return n.output(gelu_tanh(n, x));
 }
@@ -211,13 +242,15 @@ Status import_clip(NodeImport& n) {
 }
 
 Status import_softmax(NodeImport& n) {
+  n.compute_wide();
   QUERNEL_TRY(std::vector<int64_t> axes, softmax_axes(n));
-  return n.output(n.build.cast(softmax(n, n.widen(n.in(0)), axes), n.dtype(n.in(0))));
+  return n.output(softmax(n, n.in(0), axes));
 }
 
 Status import_log_softmax(NodeImport& n) {
+  n.compute_wide();
   QUERNEL_TRY(std::vector<int64_t> axes, softmax_axes(n));
-  return n.output(n.build.cast(log_softmax(n, n.widen(n.in(0)), axes), n.dtype(n.in(0))));
+  return n.output(log_softmax(n, n.in(0), axes));
 }
 
 // One at the first largest element of each row, else zero.

@@ -1,4 +1,5 @@
-// Activations that several operators end in, and softmax: as values, not nodes.
+// Activations that several operators end in, and softmax: as values, not nodes. All take x wide
+// (NodeImport::widen), and give results that are.
 #pragma once
 
 #include <vector>
@@ -18,7 +19,6 @@ ValueId thresholded_relu(NodeImport& n, ValueId x, double alpha);
 ValueId hard_sigmoid(NodeImport& n, ValueId x, double alpha, double beta);
 ValueId softsign(NodeImport& n, ValueId x);
 ValueId softplus(NodeImport& n, ValueId x);
-// x is wide (NodeImport::widen); the results are, too.
 ValueId softmax(NodeImport& n, ValueId x, const std::vector<int64_t>& axes);
 ValueId log_softmax(NodeImport& n, ValueId x, const std::vector<int64_t>& axes);
 

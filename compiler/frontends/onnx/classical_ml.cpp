@@ -184,7 +184,8 @@ Status import_imputer(NodeImport& n) {
   } else {
     std::vector<int64_t> values = n.attr_ints("imputed_value_int64s").value_or(std::vector<int64_t>());
     if (values.empty()) return n.invalid("attribute 'imputed_value_int64s' is missing");
-    absent = n.binary(BinaryOp::k_eq, x, static_cast<double>(n.attr_int("replaced_value_int64", 0)));
+    ValueId replaced = n.build.constant(i64_tensor({}, {n.attr_int("replaced_value_int64", 0)}));
+    absent = n.binary(BinaryOp::k_eq, x, n.build.cast(replaced, n.dtype(x)));
     filler =
         n.build.cast(n.build.constant(i64_tensor({static_cast<int64_t>(values.size())}, values)), n.dtype(x));
   }

@@ -134,7 +134,8 @@ Status import_multi_head_attention(NodeImport& n) {
     if (n.has(3)) return n.refuse("a bias of packed queries is not supported");
   } else {
     auto with_bias = [&](ValueId x, int64_t from, int64_t to) {
-      return n.has(3) ? n.binary(BinaryOp::k_add, x, n.build.slice(n.in(3), {from}, {to})) : x;
+      if (!n.has(3)) return x;
+      return n.binary(BinaryOp::k_add, n.widen(x), n.widen(n.build.slice(n.in(3), {from}, {to})));
     };
     if (n.rank(query) != 3 || key == kNoValue)
       return n.invalid("expected queries [B,S,H*D] and keys, found " + to_string(n.shape(query)));
@@ -157,6 +158,11 @@ Status import_multi_head_attention(NodeImport& n) {
   }
   if (n.has(6) != n.has(7)) return n.invalid("expected past_key and past_value together");
   if (n.has(8) || n.has(9)) return n.refuse("a buffer shared by past and present is not supported");
+  if (n.has(6) || n.wants_output(1) || n.wants_output(2)) {
+    // What is attended to is what the present says, rounded.
+    a.key = n.build.cast(a.key, dtype);
+    a.value = n.build.cast(a.value, dtype);
+  }
   if (n.has(6)) {
     a.key = n.build.cat({n.in(6), a.key}, 2);
     a.value = n.build.cat({n.in(7), a.value}, 2);

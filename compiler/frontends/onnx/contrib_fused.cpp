@@ -58,16 +58,18 @@ Status skip_normalization(NodeImport& n, bool centres, int bias) {
 
 // activation(conv(x, w) + b + z)
 Status import_fused_conv(NodeImport& n) {
-  QUERNEL_TRY(ValueId y, convolve(n, n.widen(n.in(0)), n.widen(n.in(1))));
+  n.compute_wide();
+  QUERNEL_TRY(ValueId y, convolve(n, n.in(0), n.in(1)));
   if (n.has(2)) {
-    QUERNEL_TRY(y, add_bias(n, y, n.widen(n.in(2))));
+    QUERNEL_TRY(y, add_bias(n, y, n.in(2)));
   }
-  if (n.has(3)) y = n.binary(BinaryOp::k_add, y, n.widen(n.in(3)));
+  if (n.has(3)) y = n.binary(BinaryOp::k_add, y, n.in(3));
   QUERNEL_TRY(y, activate(n, y, n.attr_floats("activation_params").value_or(std::vector<double>())));
-  return n.output(n.build.cast(y, n.dtype(n.in(0))));
+  return n.output(y);
 }
 
 Status import_fused_gemm(NodeImport& n) {
+  n.compute_wide();
   std::vector<double> parameters;
   if (n.attribute("activation_alpha")) parameters.push_back(n.attr_float("activation_alpha", 0));
   if (n.attribute("activation_beta")) parameters.push_back(n.attr_float("activation_beta", 0));
@@ -80,9 +82,10 @@ Status import_fused_gemm(NodeImport& n) {
 // alpha * op(A) op(B); op may swap the last two dims, and may take the first dim for the rows.
 Status import_fused_matmul(NodeImport& n) {
   double alpha = n.attr_float("alpha", 1);
+  if (alpha != 1) n.compute_wide();
   auto operand = [&](int i, const char* swaps, const char* takes_first) {
     bool swap = n.attr_int(swaps, 0) != 0, first = n.attr_int(takes_first, 0) != 0;
-    ValueId x = n.in(i);
+    ValueId x = i == 1 && alpha != 1 ? stored_weights(n, n.in(i)) : n.in(i);
     int rank = n.rank(x);
     if (rank < 2) return x;
     std::vector<int64_t> order;

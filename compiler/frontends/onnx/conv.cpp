@@ -69,14 +69,12 @@ Expected<ValueId> add_bias(NodeImport& n, ValueId y, ValueId v) {
 }
 
 Status import_conv(NodeImport& n) {
-  // With a bias, narrow floats are rounded once, after it.
-  bool biased = n.has(2);
-  QUERNEL_TRY(ValueId y,
-              convolve(n, biased ? n.widen(n.in(0)) : n.in(0), biased ? n.widen(n.in(1)) : n.in(1)));
-  if (biased) {
-    QUERNEL_TRY(y, add_bias(n, y, n.widen(n.in(2))));
+  if (n.has(2)) n.compute_wide();
+  QUERNEL_TRY(ValueId y, convolve(n, n.in(0), n.in(1)));
+  if (n.has(2)) {
+    QUERNEL_TRY(y, add_bias(n, y, n.in(2)));
   }
-  return n.output(n.build.cast(y, n.dtype(n.in(0))));
+  return n.output(y);
 }
 
 }  // namespace quernel::onnx_import

@@ -262,6 +262,7 @@ class Transposed {
 }  // namespace
 
 Status import_conv_transpose(NodeImport& n) {
+  if (n.has(2)) n.compute_wide();
   ValueId x = n.in(0), weights = n.in(1);
   Shape dims = n.shape(x);
   QUERNEL_TRY(std::vector<int64_t> weight_dims, n.dims(weights));

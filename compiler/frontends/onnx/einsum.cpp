@@ -81,6 +81,7 @@ Expected<Term> contract_terms(NodeImport& n, const Term& a, const Term& b, const
 }  // namespace
 
 Status import_einsum(NodeImport& n) {
+  if (n.input_count() > 2) n.compute_wide();
   std::string equation = n.attr_string("equation", "");
   equation.erase(std::remove(equation.begin(), equation.end(), ' '), equation.end());
   size_t arrow = equation.find("->");

@@ -1,4 +1,6 @@
 // Elementwise operators: unary, binary with numpy broadcasting, variadic, comparisons, casts.
+#include <cmath>
+
 #include "frontends/onnx/operators.h"
 
 namespace quernel::onnx_import {
@@ -81,16 +83,74 @@ Status import_mod(NodeImport& n) {
   return import_binary(n, fmod ? BinaryOp::k_fmod : BinaryOp::k_mod);
 }
 
-// The exponent may have another dtype; the result has the base's.
+namespace {
+
+// Whether the number, as element i of a constant, is one of `dtype`, too.
+bool is_exact(const Tensor& known, int64_t i, DType dtype) {
+  double value = element_as_f64(known, i);
+  uint64_t stored = 0;
+  auto* bytes = reinterpret_cast<uint8_t*>(&stored);
+  if (!is_float(known.dtype) && std::abs(value) >= 0x1p53) return known.dtype == dtype;
+  if (is_float(dtype)) {
+    store_f64(dtype, bytes, 0, value);
+  } else {
+    if (value != std::trunc(value) || std::abs(value) >= 0x1p53) return false;
+    store_i64(dtype, bytes, 0, static_cast<int64_t>(value));
+  }
+  return element_as_f64({dtype, {}, Bytes::own({bytes, bytes + sizeof stored})}, 0) == value;
+}
+
+bool is_exact(const Tensor* known, DType dtype) {
+  bool exact = known != nullptr;
+  for (int64_t i = 0; exact && i < known->count(); ++i) exact = is_exact(*known, i, dtype);
+  return exact;
+}
+
+// Integers modulo 2^64; a negative exponent gives 1 / base^-exponent, toward zero.
+ValueId integer_power(NodeImport& n, ValueId base, ValueId exponent) {
+  if (n.dtype(base) != DType::kU64)
+    return n.binary(BinaryOp::k_pow, n.build.cast(base, DType::kI64), n.build.cast(exponent, DType::kI64));
+  ValueId power = n.binary(BinaryOp::k_pow, base, n.build.cast(exponent, DType::kU64));
+  ValueId inverse = n.build.cast(n.binary(BinaryOp::k_eq, base, 1.0), DType::kU64);
+  return n.build.where(n.binary(BinaryOp::k_lt, exponent, 0.0), inverse, power);
+}
+
+// A float as the exponent of an integer: where it is whole, the power is that of the same integer, else it is
+// computed in f64.
+ValueId power_of_integer(NodeImport& n, ValueId base, ValueId exponent) {
+  DType dtype = n.dtype(base);
+  exponent = n.build.cast(exponent, DType::kF64);
+  ValueId is_whole =
+      n.binary(BinaryOp::k_and, n.binary(BinaryOp::k_eq, n.unary(UnaryOp::k_floor, exponent), exponent),
+               n.binary(BinaryOp::k_lt, n.unary(UnaryOp::k_abs, exponent), 0x1p53));
+  ValueId whole = n.build.cast(integer_power(n, base, n.build.cast(exponent, DType::kI64)), dtype);
+  ValueId power = n.binary(BinaryOp::k_pow, n.build.cast(base, DType::kF64), exponent);
+  // A root that is whole must not be truncated to the integer below: f64 powers are off by up to 4 of their
+  // last places.
+  ValueId nearest = n.unary(UnaryOp::k_round, power);
+  ValueId distance = n.unary(UnaryOp::k_abs, n.binary(BinaryOp::k_sub, power, nearest));
+  ValueId near =
+      n.binary(BinaryOp::k_le, distance, n.binary(BinaryOp::k_mul, n.unary(UnaryOp::k_abs, power), 0x1p-50));
+  power = n.build.where(near, nearest, power);
+  return n.build.where(is_whole, whole, n.build.cast(power, dtype));
+}
+
+}  // namespace
+
+// The exponent may have another dtype; the result has the base's. No operand is rounded to a narrower dtype.
 Status import_pow(NodeImport& n) {
   ValueId base = n.in(0), exponent = n.in(1);
-  DType dtype = n.dtype(base);
-  if (is_float(dtype) || !is_float(n.dtype(exponent))) {
-    exponent = n.build.cast(exponent, dtype);
-  } else {
-    base = n.build.cast(base, n.dtype(exponent));
+  DType dtype = n.dtype(base), other = n.dtype(exponent);
+  if (dtype == other || is_exact(n.constant(exponent), dtype))
+    return n.output(n.binary(BinaryOp::k_pow, base, n.build.cast(exponent, dtype)));
+  if (is_float(dtype)) {
+    bool needs_f64 = other == DType::kF64 || (!is_float(other) && bit_width(other) > 16);
+    DType compute = needs_f64 || dtype == DType::kF64 ? DType::kF64 : DType::kF32;
+    ValueId power = n.binary(BinaryOp::k_pow, n.build.cast(base, compute), n.build.cast(exponent, compute));
+    return n.output(n.build.cast(power, dtype));
   }
-  return n.output(n.build.cast(n.binary(BinaryOp::k_pow, base, exponent), dtype));
+  if (is_float(other)) return n.output(power_of_integer(n, base, exponent));
+  return n.output(n.build.cast(integer_power(n, base, exponent), dtype));
 }
 
 Status import_bit_shift(NodeImport& n) {
@@ -102,8 +162,14 @@ Status import_bit_shift(NodeImport& n) {
 
 Status import_max(NodeImport& n) { return n.output(fold_operands(n, BinaryOp::k_max)); }
 Status import_min(NodeImport& n) { return n.output(fold_operands(n, BinaryOp::k_min)); }
-Status import_sum(NodeImport& n) { return n.output(fold_operands(n, BinaryOp::k_add)); }
+
+Status import_sum(NodeImport& n) {
+  n.compute_wide();
+  return n.output(fold_operands(n, BinaryOp::k_add));
+}
+
 Status import_mean(NodeImport& n) {
+  n.compute_wide();
   ValueId sum = fold_operands(n, BinaryOp::k_add);
   return n.output(n.binary(division(n.dtype(sum)), sum, static_cast<double>(n.input_count())));
 }

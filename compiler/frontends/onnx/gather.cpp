@@ -80,7 +80,10 @@ Expected<Dim> one_hot_depth(NodeImport& n) {
 
 // Compares indices with 0 … depth-1 along a new axis. Indices out of range give all-off rows.
 Status import_one_hot(NodeImport& n) {
-  ValueId indices = n.in(0);
+  // Of a dtype that holds every depth.
+  ValueId indices = n.widen(n.in(0));
+  if (!is_float(n.dtype(indices)) && bit_width(n.dtype(indices)) < 32)
+    indices = n.build.cast(indices, DType::kI32);
   QUERNEL_TRY(Dim depth, one_hot_depth(n));
   int rank = n.rank(indices);
   QUERNEL_TRY(int64_t axis, n.axis(n.attr_int("axis", -1), rank + 1));

@@ -217,7 +217,7 @@ Status import_affine_grid(NodeImport& n) {
     if (size[i] < 1 || size[i] > (1 << 24) || (points *= size[i]) > (1 << 24))
       return n.refuse("expected a grid of 1 to 2^24 points, found " + to_string(make_shape(size)));
   }
-  std::vector<float> grid(static_cast<size_t>(points * (rank + 1)), 1.0f);
+  std::vector<double> grid(static_cast<size_t>(points * (rank + 1)), 1.0);
   for (int64_t p = 0; p < points; ++p) {
     int64_t rest = p;
     for (int64_t d = 0; d < rank; ++d) {  // from the last dim, which comes first in a coordinate
@@ -227,11 +227,12 @@ Status import_affine_grid(NodeImport& n) {
           align_corners
               ? (extent == 1 ? -1 : -1 + 2.0 * static_cast<double>(i) / static_cast<double>(extent - 1))
               : (2.0 * static_cast<double>(i) + 1) / static_cast<double>(extent) - 1;
-      grid[static_cast<size_t>(p * (rank + 1) + d)] = static_cast<float>(at);
+      grid[static_cast<size_t>(p * (rank + 1) + d)] = at;
     }
   }
   ValueId x = n.widen(n.in(0));
-  ValueId base = n.build.cast(n.build.constant(f32_tensor({points, rank + 1}, grid)), n.dtype(x));
+  ValueId base =
+      n.build.cast(n.build.constant(make_tensor<double>(DType::kF64, {points, rank + 1}, grid)), n.dtype(x));
   ContractionBuilder c;
   IndexExpr b = c.axis("b", theta[0]), p = c.axis("p", points), i = c.axis("i", rank),
             j = c.reduction("j", rank + 1);

@@ -77,7 +77,8 @@ ValueId with_past(NodeImport& n, ValueId past, ValueId x, const Place& place) {
   return write_rows(n, past, x, place.past, 2, false);
 }
 
-// Queries or keys [B,H,S,D] rotated by their positions.
+// Queries and keys [B,H,S,D] rotated by their positions; queries become wide, keys are rounded, as the
+// present has them.
 Status rotate_operands(NodeImport& n, AttentionOperands& a, const Place& place, const Dim& steps,
                        bool interleaved) {
   if (!n.has(7) || !n.has(8) || n.rank(n.in(7)) != 2)
@@ -89,11 +90,12 @@ Status rotate_operands(NodeImport& n, AttentionOperands& a, const Place& place, 
                                           n.build.reshape(n.positions(DType::kI64, steps), {1, steps}));
   ValueId cosines = n.widen(n.build.take(n.in(7), positions, 0)),
           sines = n.widen(n.build.take(n.in(8), positions, 0));
+  DType cached = n.dtype(a.key);
   for (ValueId* x : {&a.query, &a.key}) {
     ValueId by_token = n.widen(n.build.permute(*x, {0, 2, 1, 3}));
-    ValueId y = rotate(n, by_token, cosines, sines, 2 * half, interleaved);
-    *x = n.build.cast(n.build.permute(y, {0, 2, 1, 3}), n.dtype(*x));
+    *x = n.build.permute(rotate(n, by_token, cosines, sines, 2 * half, interleaved), {0, 2, 1, 3});
   }
+  a.key = n.build.cast(a.key, cached);
   return n.build.status();
 }
 

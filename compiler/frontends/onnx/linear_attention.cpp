@@ -127,9 +127,7 @@ Status import_causal_conv_with_state(NodeImport& n) {
   ValueId y =
       c.emit(n, n.widen(history), {b, channel, t + k}, n.widen(n.in(1)), {channel, 0, k}, {b, channel, t});
   if (n.has(2)) y = n.binary(BinaryOp::k_add, y, n.build.reshape(n.widen(n.in(2)), {x[1], 1}));
-  // Without an activation the sum is rounded once; with one, it is rounded before it, as the definition
-  // composes them.
-  if (activation != "none") y = swish(n, n.widen(n.build.cast(y, n.dtype(n.in(0)))));
+  if (activation != "none") y = swish(n, y);
   ValueId present = n.build.slice(history, {0, 0, x[2]}, {x[0], x[1], x[2] + past});
   return n.set_outputs({n.build.cast(y, n.dtype(n.in(0))), present});
 }

@@ -1,5 +1,6 @@
 // MatMul and Gemm: contractions.
 #include <algorithm>
+#include <cmath>
 
 #include "frontends/onnx/contraction.h"
 #include "frontends/onnx/matmul.h"
@@ -55,7 +56,21 @@ Status import_matmul(NodeImport& n) {
   return n.output(y);
 }
 
-// alpha * op(A) op(B) + beta * C
+ValueId stored_weights(NodeImport& n, ValueId weights) {
+  const Node* widening = n.build.graph().def(weights);
+  bool is_cast = widening && widening->op == OpKind::k_cast && n.dtype(weights) == DType::kF32;
+  const Node* source = is_cast ? n.build.graph().def(widening->inputs[0]) : nullptr;
+  if (!source || source->op != OpKind::k_constant) return weights;
+  DType dtype = n.dtype(source->output);
+  return dtype == DType::kF16 || dtype == DType::kBF16 ? source->output : weights;
+}
+
+namespace {
+bool is_whole(double factor) { return factor == std::trunc(factor) && std::abs(factor) < 0x1p31; }
+}  // namespace
+
+// alpha * op(A) op(B) + beta * C, of which narrow operands are widened; integers by factors that are none are
+// computed in f64 from their sums on.
 Expected<ValueId> gemm(NodeImport& n) {
   double alpha = n.attr_float("alpha", 1), beta = n.attr_float("beta", 1);
   bool trans_a = n.attr_int("transA", 0) != 0, trans_b = n.attr_int("transB", 0) != 0;
@@ -73,17 +88,22 @@ Expected<ValueId> gemm(NodeImport& n) {
   std::vector<IndexExpr> index_a{row, k}, index_b{k, column};
   if (trans_a) std::swap(index_a[0], index_a[1]);
   if (trans_b) std::swap(index_b[0], index_b[1]);
-  ValueId y = c.emit(n, n.in(0), index_a, n.in(1), index_b, {row, column});
+  ValueId y = c.emit(n, n.in(0), index_a, stored_weights(n, n.in(1)), index_b, {row, column});
+  DType dtype = n.dtype(y);
+  if (!is_float(dtype) && !(is_whole(alpha) && is_whole(beta))) y = n.build.cast(y, DType::kF64);
   if (alpha != 1) y = n.binary(BinaryOp::k_mul, y, alpha);
   if (n.has(2) && beta != 0) {
-    ValueId addend = beta == 1 ? n.in(2) : n.binary(BinaryOp::k_mul, n.in(2), beta);
+    ValueId addend = n.build.cast(n.in(2), n.dtype(y));
+    if (beta != 1) addend = n.binary(BinaryOp::k_mul, addend, beta);
     y = n.binary(BinaryOp::k_add, y, n.build.broadcast_to(addend, Shape{a[0], b[1]}));
   }
+  y = n.build.cast(y, dtype);
   QUERNEL_CHECK(n.build.status());
   return y;
 }
 
 Status import_gemm(NodeImport& n) {
+  n.compute_wide();
   QUERNEL_TRY(ValueId y, gemm(n));
   return n.output(y);
 }

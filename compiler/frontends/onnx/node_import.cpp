@@ -223,6 +223,12 @@ ValueId NodeImport::widen(ValueId x) {
   return dtype(x) == DType::kF16 || dtype(x) == DType::kBF16 ? build.cast(x, DType::kF32) : x;
 }
 
+void NodeImport::compute_wide(int like) {
+  DType given = dtype(in(like));
+  for (ValueId& v : inputs) v = widen(v);
+  if (dtype(in(like)) != given) rounding_ = given;
+}
+
 ValueId NodeImport::number(DType dtype, const Dim& value) {
   if (value.is_const()) return scalar(dtype, static_cast<double>(value.value()));
   Attributes attributes;
@@ -234,7 +240,10 @@ ValueId NodeImport::mean(ValueId x, const std::vector<int64_t>& axes, bool keepd
   Dim count = 1;
   for (int64_t axis : axes)
     if (axis < rank(x)) count *= shape(x)[static_cast<size_t>(axis)];
-  ValueId sum = build.reduce(OpKind::k_reduce_sum, widen(x), axes, keepdims);
+  // The sum of narrow integers need not fit them.
+  bool sums_wide = !is_float(dtype(x)) && bit_width(dtype(x)) < 64;
+  ValueId wide = sums_wide ? build.cast(x, DType::kI64) : widen(x);
+  ValueId sum = build.reduce(OpKind::k_reduce_sum, wide, axes, keepdims);
   ValueId quotient =
       binary(is_float(dtype(x)) ? BinaryOp::k_div : BinaryOp::k_idiv, sum, number(dtype(sum), count));
   return build.cast(quotient, dtype(x));
@@ -246,6 +255,8 @@ Status NodeImport::set_outputs(std::vector<ValueId> values) {
   QUERNEL_CHECK(build.take_status());
   for (size_t i = 0; i < outputs.size(); ++i) {
     if (i < values.size()) outputs[i] = values[i];
+    if (rounding_ && outputs[i] >= 0 && dtype(outputs[i]) == DType::kF32)
+      outputs[i] = build.cast(outputs[i], *rounding_);
     if (outputs[i] == kNoValue && wants_output(static_cast<int>(i)))
       return refuse(
           "output " + std::to_string(i) + " '" + proto.output(static_cast<int>(i)) + "' is not supported",

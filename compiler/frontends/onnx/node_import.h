@@ -120,6 +120,9 @@ class NodeImport {
   // f16 and bf16 as f32, for steps whose intermediates must be neither rounded nor overflow; others as they
   // are.
   ValueId widen(ValueId x);
+  // For an importer of several steps that has narrow operands: from here on in(i) gives every operand
+  // widened, and output() and set_outputs() round results of f32 to the dtype that operand `like` had.
+  void compute_wide(int like = 0);
   // Computed wide, in x's dtype.
   ValueId mean(ValueId x, const std::vector<int64_t>& axes, bool keepdims);
 
@@ -131,6 +134,7 @@ class NodeImport {
 
  private:
   std::set<std::string> used_attributes_;
+  std::optional<DType> rounding_;  // what results of f32 are rounded to
 };
 
 }  // namespace quernel::onnx_import

@@ -1,6 +1,7 @@
 // NonMaxSuppression: again and again, for every batch and class at once, the box of the highest score is
 // taken, and what overlaps it is dropped. A loop ends when no batch and class has a box left.
 #include <cmath>
+#include <limits>
 
 #include "frontends/onnx/operators.h"
 #include "graph/outline.h"
@@ -88,7 +89,7 @@ Expected<Dim> most_boxes(NodeImport& n, const Dim& count) {
 }  // namespace
 
 // boxes [batch, count, 4], scores [batch, class, count]; the result, [any, 3] of i64, has batch, class and
-// box. A score that is NaN or -inf is never taken.
+// box. A score that is NaN is never taken; without a threshold one of -inf counts as the lowest finite one.
 Status import_non_max_suppression(NodeImport& n) {
   bool centered = n.attr_int("center_point_box", 0) != 0;
   Shape boxes_shape = n.shape(n.in(0)), shape = n.shape(n.in(1));
@@ -107,6 +108,11 @@ Status import_non_max_suppression(NodeImport& n) {
 
   ValueId scores = n.in(1), threshold = scalar_operand(n, 3, n.dtype(n.in(0)));
   DType dtype = n.dtype(scores);
+  if (!n.has(4)) {
+    double lowest =
+        dtype == DType::kF64 ? std::numeric_limits<double>::lowest() : std::numeric_limits<float>::lowest();
+    scores = n.binary(BinaryOp::k_max, scores, lowest);
+  }
   Boxes boxes = read_boxes(n, n.in(0), centered);
   ValueId taken = n.scalar(dtype, -INFINITY);  // the score of boxes that are
   ValueId wanted = n.has(4) ? n.binary(BinaryOp::k_gt, scores, scalar_operand(n, 4, dtype))

@@ -72,9 +72,41 @@ Status batch_statistics(NodeImport& n, double epsilon, double momentum) {
   return n.set_outputs({y, blend(3, mean), blend(4, variance)});
 }
 
+// y = x * s + t with s = gamma / sqrt(var + eps) and t = beta - mean * s, which folds into a convolution
+// before it; parameters are constants, computed in f64.
+ValueId scale_and_shift_by_constants(NodeImport& n, double epsilon) {
+  ValueId x = n.in(0);
+  const Tensor* parameters[4];
+  for (int i = 0; i < 4; ++i) parameters[i] = n.build.graph().constant(n.in(i + 1));
+  DType dtype = n.dtype(x);
+  int64_t channels = parameters[0]->count();
+  std::vector<uint8_t> scale(static_cast<size_t>(channels * element_size(dtype))), shift(scale.size());
+  for (int64_t c = 0; c < channels; ++c) {
+    double s = element_as_f64(*parameters[0], c) / std::sqrt(element_as_f64(*parameters[3], c) + epsilon);
+    store_f64(dtype, scale.data(), c, s);
+    store_f64(dtype, shift.data(), c,
+              element_as_f64(*parameters[1], c) - element_as_f64(*parameters[2], c) * s);
+  }
+  std::vector<int64_t> dims(static_cast<size_t>(n.rank(x)) - 1, 1);
+  dims[0] = channels;
+  ValueId s = n.build.constant({dtype, dims, Bytes::own(std::move(scale))});
+  ValueId t = n.build.constant({dtype, dims, Bytes::own(std::move(shift))});
+  return n.binary(BinaryOp::k_add, n.binary(BinaryOp::k_mul, x, s), t);
+}
+
+// y = (x - mean) * s + beta: exact in the difference, where x is close to a large mean.
+ValueId centre_and_scale(NodeImport& n, double epsilon) {
+  ValueId wide = n.widen(n.in(0)), p[4];
+  DType dtype = n.dtype(wide);
+  for (int i = 0; i < 4; ++i) p[i] = per_channel(n, n.build.cast(n.in(i + 1), dtype), n.rank(wide));
+  ValueId s =
+      n.binary(BinaryOp::k_div, p[0], n.unary(UnaryOp::k_sqrt, n.binary(BinaryOp::k_add, p[3], epsilon)));
+  ValueId y = n.binary(BinaryOp::k_mul, n.binary(BinaryOp::k_sub, wide, p[2]), s);
+  return n.build.cast(n.binary(BinaryOp::k_add, y, p[1]), n.dtype(n.in(0)));
+}
+
 }  // namespace
 
-// y = x * s + t per channel, with s = gamma / sqrt(var + eps), t = beta - mean * s.
 Status import_batch_normalization(NodeImport& n) {
   double epsilon = n.attr_float("epsilon", 1e-5f);
   double momentum = n.attr_float("momentum", 0.9f);
@@ -87,52 +119,26 @@ Status import_batch_normalization(NodeImport& n) {
   if (n.rank(x) < 2) return n.invalid("expected an input [N,C,...], found " + to_string(n.shape(x)));
   for (int i = 1; i <= 4; ++i) QUERNEL_CHECK(check_channels(n, "parameters", n.in(i), n.shape(x)[1]));
   if (training) return batch_statistics(n, epsilon, momentum);
-  const Tensor* parameters[4];
-  bool all_constant = true;
-  for (int i = 0; i < 4; ++i) {
-    parameters[i] = n.constant(n.in(i + 1));
-    all_constant = all_constant && parameters[i];
-  }
-  DType dtype = n.dtype(x);
-  if (all_constant && is_float(dtype) && dtype < DType::kI4) {
-    for (int i = 0; i < 4; ++i) parameters[i] = n.build.graph().constant(n.in(i + 1));
-    int64_t channels = parameters[0]->count();
-    int64_t width = element_size(dtype);
-    std::vector<uint8_t> scale(static_cast<size_t>(channels * width)), shift(scale.size());
-    for (int64_t c = 0; c < channels; ++c) {
-      double s = element_as_f64(*parameters[0], c) / std::sqrt(element_as_f64(*parameters[3], c) + epsilon);
-      store_f64(dtype, scale.data(), c, s);
-      store_f64(dtype, shift.data(), c,
-                element_as_f64(*parameters[1], c) - element_as_f64(*parameters[2], c) * s);
-    }
-    std::vector<int64_t> dims(static_cast<size_t>(n.rank(x)) - 1, 1);
-    dims[0] = channels;
-    ValueId s = n.build.constant({dtype, dims, Bytes::own(std::move(scale))});
-    ValueId t = n.build.constant({dtype, dims, Bytes::own(std::move(shift))});
-    return n.output(n.binary(BinaryOp::k_add, n.binary(BinaryOp::k_mul, x, s), t));
-  }
-  ValueId p[4];
-  for (int i = 0; i < 4; ++i) p[i] = per_channel(n, n.build.cast(n.in(i + 1), dtype), n.rank(x));
-  ValueId s =
-      n.binary(BinaryOp::k_div, p[0], n.unary(UnaryOp::k_sqrt, n.binary(BinaryOp::k_add, p[3], epsilon)));
-  ValueId y = n.binary(BinaryOp::k_mul, n.binary(BinaryOp::k_sub, x, p[2]), s);
-  return n.output(n.binary(BinaryOp::k_add, y, p[1]));
+  bool folds = n.dtype(x) == DType::kF32 || n.dtype(x) == DType::kF64;
+  for (int i = 1; i <= 4; ++i) folds = n.constant(n.in(i)) && folds;
+  return n.output(folds ? scale_and_shift_by_constants(n, epsilon) : centre_and_scale(n, epsilon));
 }
 
 Status import_instance_normalization(NodeImport& n) {
+  n.compute_wide();
   double epsilon = n.attr_float("epsilon", 1e-5f);
   ValueId x = n.in(0);
   int rank = n.rank(x);
   if (rank < 3) return n.invalid("expected an input [N,C,D...], found " + to_string(n.shape(x)));
   for (int i = 1; i <= 2; ++i) QUERNEL_CHECK(check_channels(n, "scale and bias", n.in(i), n.shape(x)[1]));
-  ValueId y = standardize(n, n.widen(x), axes_from(2, rank), epsilon).value;
-  y = n.build.cast(y, n.dtype(x));
+  ValueId y = standardize(n, x, axes_from(2, rank), epsilon).value;
   y = n.binary(BinaryOp::k_mul, y, per_channel(n, n.in(1), rank));
   return n.output(n.binary(BinaryOp::k_add, y, per_channel(n, n.in(2), rank)));
 }
 
 // Channels in groups; scale and bias per group before opset 21, per channel from then on.
 Status import_group_normalization(NodeImport& n) {
+  n.compute_wide();
   double epsilon = n.attr_float("epsilon", 1e-5f);
   int64_t groups = n.attr_int("num_groups", 0);
   n.ignore_attribute("stash_type");  // f32, which narrow data are computed in anyway
@@ -149,9 +155,9 @@ Status import_group_normalization(NodeImport& n) {
   std::vector<int64_t> parameter{1, groups, scales / groups};
   grouped.insert(grouped.end(), dims.begin() + 2, dims.end());
   parameter.resize(grouped.size(), 1);
-  ValueId wide = n.widen(n.build.reshape(x, grouped));
-  ValueId y = standardize(n, wide, axes_from(2, static_cast<int>(grouped.size())), epsilon).value;
-  y = n.build.cast(y, n.dtype(x));
+  ValueId y =
+      standardize(n, n.build.reshape(x, grouped), axes_from(2, static_cast<int>(grouped.size())), epsilon)
+          .value;
   y = n.binary(BinaryOp::k_mul, y, n.reshape(n.in(1), parameter));
   y = n.binary(BinaryOp::k_add, y, n.reshape(n.in(2), parameter));
   return n.output(n.build.reshape(y, dims));
@@ -159,13 +165,16 @@ Status import_group_normalization(NodeImport& n) {
 
 namespace {
 
-// Scale, and bias where there is one, of the normalised value; both broadcast to x.
-Expected<ValueId> scale_and_shift(NodeImport& n, ValueId normalized, ValueId x, ValueId scale, ValueId bias) {
-  ValueId y = n.binary(BinaryOp::k_mul, n.build.cast(normalized, n.dtype(x)), scale);
-  if (bias != kNoValue) y = n.binary(BinaryOp::k_add, y, bias);
-  if (n.build.ok() && n.shape(y) != n.shape(x))
-    return n.invalid("expected scale and bias that broadcast to " + to_string(n.shape(x)));
-  return y;
+// The normalised value, which is wide, times the scale, plus the bias where there is one, in `dtype`; both
+// broadcast to it.
+Expected<ValueId> scale_and_shift(NodeImport& n, ValueId normalized, ValueId scale, ValueId bias,
+                                  DType dtype) {
+  auto parameter = [&](ValueId v) { return n.build.cast(v, n.dtype(normalized)); };
+  ValueId y = n.binary(BinaryOp::k_mul, normalized, parameter(scale));
+  if (bias != kNoValue) y = n.binary(BinaryOp::k_add, y, parameter(bias));
+  if (n.build.ok() && n.shape(y) != n.shape(normalized))
+    return n.invalid("expected scale and bias that broadcast to " + to_string(n.shape(normalized)));
+  return n.build.cast(y, dtype);
 }
 
 }  // namespace
@@ -177,13 +186,13 @@ Status import_layer_normalization(NodeImport& n) {
   int rank = n.rank(x);
   QUERNEL_TRY(int64_t axis, n.axis(n.attr_int("axis", -1), rank));
   Standardized s = standardize(n, n.widen(x), axes_from(axis, rank), epsilon);
-  QUERNEL_TRY(ValueId y, scale_and_shift(n, s.value, x, n.in(1), n.in(2)));
+  QUERNEL_TRY(ValueId y, scale_and_shift(n, s.value, n.in(1), n.in(2), n.dtype(x)));
   return n.set_outputs({y, s.mean, s.inverse_deviation});
 }
 
 namespace {
 
-// The normalised values, and 1 / root mean square.
+// The normalised values, of the scale's dtype, and 1 / root mean square.
 Expected<std::vector<ValueId>> normalize_by_rms(NodeImport& n) {
   double epsilon = n.attr_float("epsilon", 1e-5f);
   n.ignore_attribute("stash_type");
@@ -191,7 +200,7 @@ Expected<std::vector<ValueId>> normalize_by_rms(NodeImport& n) {
   int rank = n.rank(x);
   QUERNEL_TRY(int64_t axis, n.axis(n.attr_int("axis", -1), rank));
   Standardized s = divide_by_rms(n, n.widen(x), axes_from(axis, rank), epsilon);
-  QUERNEL_TRY(ValueId y, scale_and_shift(n, s.value, x, n.in(1), kNoValue));
+  QUERNEL_TRY(ValueId y, scale_and_shift(n, s.value, n.in(1), kNoValue, n.dtype(n.in(1))));
   return std::vector<ValueId>{y, s.inverse_deviation};
 }
 
@@ -210,6 +219,7 @@ Status import_simplified_layer_normalization(NodeImport& n) {
 
 // x / (bias + alpha/size * sum of squares over `size` channels around)^beta
 Status import_lrn(NodeImport& n) {
+  n.compute_wide();
   double alpha = n.attr_float("alpha", 0.0001f), beta = n.attr_float("beta", 0.75),
          bias = n.attr_float("bias", 1);
   int64_t size = n.attr_int("size", 0);
@@ -218,7 +228,7 @@ Status import_lrn(NodeImport& n) {
   if (dims.size() < 2) return n.invalid("expected an input [N,C,...], found " + to_string(n.shape(x)));
   if (size < 1 || size > (int64_t{1} << 20))
     return n.invalid("attribute 'size': expected at least 1, found " + std::to_string(size));
-  ValueId wide = n.widen(x), square = n.binary(BinaryOp::k_mul, wide, wide);
+  ValueId square = n.binary(BinaryOp::k_mul, x, x);
   Shape before(dims.size(), Dim(0)), after(dims.size(), Dim(0));
   before[1] = (size - 1) / 2;
   after[1] = size - 1 - (size - 1) / 2;
@@ -235,11 +245,11 @@ Status import_lrn(NodeImport& n) {
   ValueId sum = n.build.reduce(OpKind::k_reduce_sum, windows, {static_cast<int64_t>(dims.size())}, false);
   ValueId base =
       n.binary(BinaryOp::k_add, n.binary(BinaryOp::k_mul, sum, alpha / static_cast<double>(size)), bias);
-  return n.output(
-      n.build.cast(n.binary(BinaryOp::k_div, wide, n.binary(BinaryOp::k_pow, base, beta)), n.dtype(x)));
+  return n.output(n.binary(BinaryOp::k_div, x, n.binary(BinaryOp::k_pow, base, beta)));
 }
 
 Status import_lp_normalization(NodeImport& n) {
+  n.compute_wide();
   int64_t p = n.attr_int("p", 2);
   ValueId x = n.in(0);
   QUERNEL_TRY(int64_t axis, n.axis(n.attr_int("axis", -1), n.rank(x)));
@@ -256,6 +266,7 @@ Status import_lp_normalization(NodeImport& n) {
 }
 
 Status import_mean_variance_normalization(NodeImport& n) {
+  n.compute_wide();
   ValueId x = n.in(0);
   std::vector<int64_t> axes = n.attr_ints("axes").value_or(std::vector<int64_t>{0, 2, 3});
   QUERNEL_TRY(axes, n.axes_in_range(axes, n.rank(x)));

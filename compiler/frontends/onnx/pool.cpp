@@ -93,9 +93,30 @@ ValueId p_norm(NodeImport& n, ValueId x, int64_t p, const std::vector<int64_t>& 
   return narrow(n.binary(BinaryOp::k_pow, sum, 1.0 / static_cast<double>(p)));
 }
 
+// The position in its plane of each window's first element that is no padding, [1, 1, out…]; -1 where there
+// is none. `strides`: of the numbers that positions have.
+Tensor first_elements(const Window& w, const std::vector<int64_t>& spatial,
+                      const std::vector<int64_t>& strides) {
+  std::vector<int64_t> dims{1, 1}, result{0};
+  for (size_t i = 0; i < spatial.size(); ++i) {
+    dims.push_back(w.out[i].value());
+    std::vector<int64_t> next;
+    for (int64_t outer : result)
+      for (int64_t o = 0; o < dims.back(); ++o) {
+        int64_t start = o * w.strides[i] - w.pad_before[i].value(), step = w.dilations[i];
+        int64_t tap = start < 0 ? (step - 1 - start) / step : 0, at = start + tap * step;
+        bool inside = tap < w.kernel[i] && at < spatial[i];
+        next.push_back(outer < 0 || !inside ? -1 : outer + at * strides[i]);
+      }
+    result = std::move(next);
+  }
+  return i64_tensor(dims, result);
+}
+
 // The largest elements' positions in the flattened input: the windows of a constant that numbers one plane,
-// read where the data's windows have their maximum, plus the plane's offset. `column_major`: spatial dims are
-// numbered first to last.
+// read where the data's windows have their maximum, plus the plane's offset. Padding is never chosen: where
+// it would be, nothing is larger than it, and the first element is the maximum; a window without elements has
+// -1. `column_major`: spatial dims are numbered first to last.
 ValueId max_pool_indices(NodeImport& n, const Pool& pool, ValueId data_windows, bool column_major) {
   constexpr int64_t kMaxPlane = int64_t{1} << 24;
   const Window& w = pool.window;
@@ -106,14 +127,19 @@ ValueId max_pool_indices(NodeImport& n, const Pool& pool, ValueId data_windows, 
                          planes = element_count(std::vector<int64_t>{(*dims)[0], (*dims)[1]});
   if (!plane || !planes || *plane > kMaxPlane || *planes > kMaxPlane)
     return n.build.fail(n.refuse("indices of planes of more than 2^24 elements are not supported"));
+  std::optional<int64_t> count = is_static(w.out) ? element_count(static_dims(w.out)) : std::nullopt;
+  if (!count || *count > kMaxPlane)
+    return n.build.fail(n.refuse("indices of more than 2^24 windows of a plane are not supported"));
   std::vector<int64_t> positions(static_cast<size_t>(*plane)), offsets(static_cast<size_t>(*planes));
+  std::vector<int64_t> strides(spatial.size(), 1);
+  for (size_t k = 1; k < spatial.size(); ++k) {
+    size_t d = column_major ? k : spatial.size() - 1 - k, inner = column_major ? d - 1 : d + 1;
+    strides[d] = strides[inner] * spatial[inner];
+  }
   for (int64_t i = 0; i < *plane; ++i) {
-    int64_t rest = i, number = 0, stride = *plane;
-    for (size_t d = spatial.size(); column_major && d-- > 0; rest /= spatial[d]) {
-      stride /= spatial[d];
-      number += rest % spatial[d] * stride;
-    }
-    positions[static_cast<size_t>(i)] = column_major ? number : i;
+    int64_t rest = i, number = 0;
+    for (size_t d = spatial.size(); d-- > 0; rest /= spatial[d]) number += rest % spatial[d] * strides[d];
+    positions[static_cast<size_t>(i)] = number;
   }
   for (int64_t i = 0; i < *planes; ++i) offsets[static_cast<size_t>(i)] = i * *plane;
   std::vector<int64_t> one_plane{1, 1}, rows{(*dims)[0], (*dims)[1]}, result, offset_dims = rows;
@@ -126,15 +152,24 @@ ValueId max_pool_indices(NodeImport& n, const Pool& pool, ValueId data_windows, 
   plane_rows[0] = plane_rows[1] = 1;
   Pool numbers = pool;
   numbers.dims[0] = numbers.dims[1] = 1;
-  ValueId numbered = windows(n, n.build.constant(i64_tensor(one_plane, positions)), numbers, 0);
+  ValueId numbered = windows(n, n.build.constant(i64_tensor(one_plane, positions)), numbers, -1);
   ValueId candidates = n.build.broadcast_to(n.reshape(numbered, plane_rows), make_shape(rows));
   int64_t last = static_cast<int64_t>(rows.size()) - 1;
   ValueId best = n.build.reduce(OpKind::k_reduce_argmax, n.reshape(data_windows, rows), {last}, true);
   Attributes along_last;
   along_last.ints = {last};
   ValueId found = n.build.add(OpKind::k_gather_elements, {candidates, best}, std::move(along_last));
-  return n.binary(BinaryOp::k_add, n.reshape(found, result),
-                  n.build.constant(i64_tensor(offset_dims, offsets)));
+  found = n.reshape(found, result);
+  ValueId offset = n.build.constant(i64_tensor(offset_dims, offsets));
+  bool padded = false, empty = false;
+  for (size_t i = 0; i < spatial.size(); ++i)
+    padded = padded || !(w.pad_before[i] == Dim(0)) || always_lt(spatial[i], w.reach[i]);
+  if (!padded) return n.binary(BinaryOp::k_add, found, offset);
+  Tensor first = first_elements(w, spatial, strides);
+  for (int64_t i = 0; i < first.count(); ++i) empty = empty || first.at<int64_t>(i) < 0;
+  found = n.build.where(n.binary(BinaryOp::k_lt, found, 0.0), n.build.constant(std::move(first)), found);
+  ValueId index = n.binary(BinaryOp::k_add, found, offset);
+  return empty ? n.build.where(n.binary(BinaryOp::k_lt, found, 0.0), found, index) : index;
 }
 
 }  // namespace

@@ -71,32 +71,42 @@ Status import_reduce_mean(NodeImport& n) {
 }
 
 Status import_reduce_l1(NodeImport& n) {
+  n.compute_wide();
   QUERNEL_TRY(Reduction r, read_reduction(n, kRestAxesInput));
   return n.output(reduce(n, OpKind::k_reduce_sum, n.unary(UnaryOp::k_abs, n.in(0)), r));
 }
 
 Status import_reduce_sum_square(NodeImport& n) {
+  n.compute_wide();
   QUERNEL_TRY(Reduction r, read_reduction(n, kRestAxesInput));
   return n.output(reduce(n, OpKind::k_reduce_sum, n.binary(BinaryOp::k_mul, n.in(0), n.in(0)), r));
 }
 
+namespace {
+// What roots and logarithms are taken of: integers as f64.
+ValueId wide_float(NodeImport& n, ValueId x) {
+  return is_float(n.dtype(x)) ? n.widen(x) : n.build.cast(x, DType::kF64);
+}
+}  // namespace
+
 Status import_reduce_l2(NodeImport& n) {
   QUERNEL_TRY(Reduction r, read_reduction(n, kRestAxesInput));
   DType dtype = n.dtype(n.in(0));
-  ValueId x = is_float(dtype) ? n.widen(n.in(0)) : n.build.cast(n.in(0), DType::kF64);
+  ValueId x = wide_float(n, n.in(0));
   ValueId sum = reduce(n, OpKind::k_reduce_sum, n.binary(BinaryOp::k_mul, x, x), r);
   return n.output(n.build.cast(n.unary(UnaryOp::k_sqrt, sum), dtype));
 }
 
 Status import_reduce_log_sum(NodeImport& n) {
   QUERNEL_TRY(Reduction r, read_reduction(n, kRestAxesInput));
-  return n.output(n.unary(UnaryOp::k_log, reduce(n, OpKind::k_reduce_sum, n.in(0), r)));
+  ValueId sum = reduce(n, OpKind::k_reduce_sum, wide_float(n, n.in(0)), r);
+  return n.output(n.build.cast(n.unary(UnaryOp::k_log, sum), n.dtype(n.in(0))));
 }
 
 // m + log(sum(exp(x - m))) with m the largest element, or 0 where that is infinite.
 Status import_reduce_log_sum_exp(NodeImport& n) {
   QUERNEL_TRY(Reduction r, read_reduction(n, kRestAxesInput));
-  ValueId x = n.widen(n.in(0));
+  ValueId x = wide_float(n, n.in(0));
   DType dtype = n.dtype(n.in(0));
   if (r.none) return n.output(n.build.cast(n.unary(UnaryOp::k_log, n.unary(UnaryOp::k_exp, x)), dtype));
   ValueId largest = n.build.reduce(OpKind::k_reduce_max, x, r.axes, true);

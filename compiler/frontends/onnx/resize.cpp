@@ -25,6 +25,7 @@ Status emit_resize(NodeImport& n, const ResizeOptions& r, const std::vector<Resi
     return n.invalid("attribute 'coordinate_transformation_mode': found unknown '" + r.coordinates + "'");
   if (!listed(kNearest, r.nearest_mode))
     return n.invalid("attribute 'nearest_mode': found unknown '" + r.nearest_mode + "'");
+  if (r.mode != "nearest") n.compute_wide();
   ValueId x = n.in(0);
   if (r.mode != "nearest" && !is_float(n.dtype(x)))
     return n.refuse("resizing " + std::string(to_string(n.dtype(x))) +

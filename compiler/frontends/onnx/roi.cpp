@@ -162,7 +162,9 @@ Status import_max_roi_pool(NodeImport& n) {
   y = n.build.where(in_row, n.reshape(y, {rois[0], dims[1], 1, dims[2], pooled[1]}), lowest);
   y = n.build.reduce(OpKind::k_reduce_max, y, {3}, false);
   // An empty bin gives 0.
-  y = n.build.where(n.binary(BinaryOp::k_eq, y, lowest), n.scalar(wide, 0), y);
+  ValueId any_column = n.build.reduce(OpKind::k_reduce_or, in_column, {4}, false),
+          any_row = n.build.reduce(OpKind::k_reduce_or, in_row, {3}, false);
+  y = n.build.where(n.binary(BinaryOp::k_and, any_row, any_column), y, n.scalar(wide, 0));
   return n.output(n.build.cast(y, n.dtype(n.in(0))));
 }
 

@@ -8,10 +8,12 @@ namespace {
 
 constexpr int64_t kMaxSize = int64_t{1} << 31;  // of a window, and of a dim that it moves along
 
+// Sums and products of several updates are wide.
 Expected<ScatterMode> read_mode(NodeImport& n) {
   if (n.opset < 16) return ScatterMode::kSet;
   std::string name = n.attr_string("reduction", "none");
   if (name == "none") return ScatterMode::kSet;
+  if (name == "add" || name == "mul") n.compute_wide();
   if (name == "add") return ScatterMode::kAdd;
   if (name == "mul") return ScatterMode::kMul;
   if (n.opset >= 18 && name == "max") return ScatterMode::kMax;
@@ -22,10 +24,9 @@ Expected<ScatterMode> read_mode(NodeImport& n) {
 }  // namespace
 
 Status import_scatter_elements(NodeImport& n) {
-  ValueId x = n.in(0);
-  QUERNEL_TRY(int64_t axis, n.axis(n.attr_int("axis", 0), n.rank(x)));
+  QUERNEL_TRY(int64_t axis, n.axis(n.attr_int("axis", 0), n.rank(n.in(0))));
   QUERNEL_TRY(ScatterMode mode, read_mode(n));
-  return n.output(n.build.scatter(OpKind::k_scatter_elements, x, n.in(1), n.in(2), axis, mode));
+  return n.output(n.build.scatter(OpKind::k_scatter_elements, n.in(0), n.in(1), n.in(2), axis, mode));
 }
 
 Status import_scatter_nd(NodeImport& n) {
@@ -85,7 +86,10 @@ Status import_max_unpool(NodeImport& n) {
   std::optional<int64_t> count = element_count(pooled), updates = element_count(dims);
   if (!count || !updates) return n.refuse("a tensor of more elements than fit 63 bits");
   ValueId empty = n.full(n.dtype(x), {Dim(*count)}, 0);
-  ValueId flat = n.build.scatter(OpKind::k_scatter_elements, empty, n.reshape(n.in(1), {*updates}),
+  // A window without elements has the index -1, which names none: beyond the end, a scatter ignores it.
+  ValueId none = n.binary(BinaryOp::k_lt, n.in(1), 0.0);
+  ValueId places = n.build.where(none, n.build.constant(i64_tensor({}, {*count})), n.in(1));
+  ValueId flat = n.build.scatter(OpKind::k_scatter_elements, empty, n.reshape(places, {*updates}),
                                  n.reshape(x, {*updates}), 0, ScatterMode::kSet);
   ValueId result = n.reshape(flat, pooled);
   if (!n.has(2)) return n.output(result);

@@ -97,6 +97,17 @@ std::optional<ValueId> range_of_dims(NodeImport& n) {
   return n.build.cast(values, n.dtype(n.in(0)));
 }
 
+// How many integers a range has; exact, where f64 is not.
+uint64_t integers_between(const Tensor& from, const Tensor& to, const Tensor& step) {
+  int64_t start = element_as_i64(from, 0), limit = element_as_i64(to, 0), delta = element_as_i64(step, 0);
+  auto bits = [](int64_t v) { return static_cast<uint64_t>(v); };
+  bool is_u64 = from.dtype == DType::kU64, down = !is_u64 && delta < 0;
+  if (down) std::swap(start, limit);
+  if (is_u64 ? bits(limit) <= bits(start) : limit <= start) return 0;
+  uint64_t stride = down ? 0 - bits(delta) : bits(delta);
+  return (bits(limit) - bits(start) - 1) / stride + 1;
+}
+
 }  // namespace
 
 Status import_range(NodeImport& n) {
@@ -121,6 +132,7 @@ Status import_range(NodeImport& n) {
   if (delta == 0 || !std::isfinite(start) || !std::isfinite(limit) || !std::isfinite(delta))
     return n.invalid("expected a finite range with a delta other than 0");
   double wanted = std::max(0.0, std::ceil((limit - start) / delta));
+  if (!is_float(dtype)) wanted = static_cast<double>(integers_between(bounds[0], bounds[1], bounds[2]));
   if (!(wanted <= static_cast<double>(kMaxMaterialized)))
     return n.refuse("a range of more than 2^24 elements");
   int64_t count = static_cast<int64_t>(wanted);

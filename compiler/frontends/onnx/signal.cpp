@@ -205,6 +205,7 @@ Status import_dft(NodeImport& n) {
 
 // Overlapping frames, weighted and transformed.
 Status import_stft(NodeImport& n) {
+  n.compute_wide();
   bool onesided = n.attr_int("onesided", 1) != 0;
   QUERNEL_TRY(int64_t step, n.int_in(1, "frame_step"));
   Shape dims = n.shape(n.in(0));

@@ -104,7 +104,8 @@ class ScaleFolding {
 
   ValueId rule(Rewriter& r, const Node& node) {
     ValueId result = kNoValue;
-    if (is_float(r.old.dtype(node.output))) {
+    DType dtype = r.old.dtype(node.output);
+    if (dtype == DType::kF32 || dtype == DType::kF64) {
       if (node.op == OpKind::k_mul || node.op == OpKind::k_div) result = fold_output_scale(r, node);
       if (node.op == OpKind::k_add) result = join_shifts(r, node);
       if (node.op == OpKind::k_contract) result = fold_input_scale(r, node);

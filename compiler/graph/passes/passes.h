@@ -45,7 +45,8 @@ Expected<Graph> expand_powers(const Graph& graph);
 // Scales and shifts by constants along output channels move into the weights of the contraction before them:
 //   mul(contract(x, w), s) -> contract(x, w*s);  add(add(contract, b), t) -> add(contract, b+t); this is
 //   batch-norm folding.
-// Products are associated anew, so that results may differ in the last bits.
+// Products are associated anew, so that results may differ in the last bits. Of f32 and f64 only: the scaled
+// weights of narrower floats would be rounded again, each by more than the result is.
 Expected<Graph> fold_scales_into_contractions(const Graph& graph);
 
 // Large f32 constants that contractions and takes read become `storage`, f16 or bf16, rounded to nearest; the
