@@ -65,8 +65,10 @@ ValueId GraphBuilder::where(ValueId condition, ValueId a, ValueId b) {
     return add(OpKind::k_where, {condition, a, b});
   std::string name = std::exchange(name_, {});
   Expected<Shape> shape = broadcast_shapes(graph_.shape(a), graph_.shape(b));
-  if (shape) shape = broadcast_shapes(*shape, graph_.shape(condition));
-  if (!shape) return fail(shape.take_errors().front());
+  if (!shape) return cannot_broadcast(graph_.shape(a), graph_.shape(b), shape.take_errors().front());
+  Shape results = *shape;
+  shape = broadcast_shapes(results, graph_.shape(condition));
+  if (!shape) return cannot_broadcast(results, graph_.shape(condition), shape.take_errors().front());
   condition = broadcast_to(condition, *shape);
   a = broadcast_to(a, *shape);
   b = broadcast_to(b, *shape);

@@ -30,6 +30,28 @@ bool has(const std::vector<std::string>& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
+// Whether the bundle of free dims takes the set's sizes: where it demands more of them than the model
+// declares, it may not.
+bool takes_sizes(const CompiledCase& compiled, const DataSet& set) {
+  std::map<std::string, int64_t> sizes;
+  for (const auto& [name, shape] : compiled.free_shapes) {
+    const DataFile* file = find_input(set, name);
+    if (file == nullptr || file->error) continue;
+    if (file->tensor.shape.size() != shape.size()) return false;
+    for (size_t d = 0; d < shape.size(); ++d)
+      if (shape[d].kind() == Dim::Kind::kSymbol) sizes.emplace(shape[d].name(), file->tensor.shape[d]);
+  }
+  for (const Symbol& s : compiled.symbols)
+    if (auto it = sizes.find(s.name); it != sizes.end())
+      if (it->second < s.min || it->second > s.max || it->second % s.multiple_of != 0) return false;
+  for (const auto& [name, shape] : compiled.free_shapes) {
+    const DataFile* file = find_input(set, name);
+    for (size_t d = 0; file != nullptr && !file->error && d < shape.size(); ++d)
+      if (shape[d].evaluate(sizes).value_or(file->tensor.shape[d]) != file->tensor.shape[d]) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 bool CaseCompiler::is_initializer(const std::string& input) const {
@@ -95,6 +117,9 @@ Expected<CompiledCase> CaseCompiler::compile_free(const DataSet& set) {
   QUERNEL_TRY(CompiledCase result, compile_with(set, options));
   result.kept = options.keep_inputs;
   result.any_shape = true;
+  result.symbols = imported.graph.symbols;
+  for (ValueId v : imported.graph.inputs)
+    result.free_shapes.emplace(imported.graph.values[v].name, imported.graph.shape(v));
   return result;
 }
 
@@ -110,7 +135,8 @@ Expected<const CompiledCase*> CaseCompiler::compile_for(const DataSet& set) {
   if (options.emit == Emit::kBundle && !std::exchange(tried_free_, true))
     if (Expected<CompiledCase> free = compile_free(set)) compiled_.push_back(std::move(*free));
   for (const CompiledCase& known : compiled_)
-    if ((known.any_shape || known.shapes == options.input_shapes) && known.kept == options.keep_inputs &&
+    if ((known.any_shape ? takes_sizes(known, set) : known.shapes == options.input_shapes) &&
+        known.kept == options.keep_inputs &&
         has_values(set, known))
       return &known;
   QUERNEL_TRY(CompiledCase result, compile_with(set, options));

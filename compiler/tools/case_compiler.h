@@ -1,7 +1,7 @@
 // Compiles the model of a verify case as its data sets need it: once for all sizes where its free dims can
-// stay free and a bundle is made, else with the shapes of a data set; and, where operands must be known at
-// compile time (Slice's starts, Reshape's shape…) but the model takes them as inputs, with their values. One
-// bundle serves all sets that agree in these.
+// stay free, a bundle is made and takes the data set's sizes, else with the shapes of a data set; and, where
+// operands must be known at compile time (Slice's starts, Reshape's shape…) but the model takes them as
+// inputs, with their values. One bundle serves all sets that agree in these.
 #pragma once
 
 #include <list>
@@ -19,6 +19,8 @@ namespace quernel::tools {
 
 struct CompiledCase {
   bool any_shape = false;                               // free dims are free in it
+  std::map<std::string, Shape> free_shapes;             // then of all inputs
+  std::vector<Symbol> symbols;                          // and what they may be
   std::map<std::string, std::vector<int64_t>> shapes;   // else of all inputs in the data set
   std::map<std::string, std::vector<std::byte>> fixed;  // inputs that are constants in it, with their values
   std::vector<std::string> kept;                        // initializers that are inputs, as the set has others

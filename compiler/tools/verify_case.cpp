@@ -97,14 +97,14 @@ CaseResult verify_case(const std::string& dir, const CaseOptions& options) {
   }
   CaseCompiler compiler(dir + "/model.onnx", options.compile, options.scratch_dir);
   std::set<std::string> fixed, kept;
-  bool any_shape = false, all_fixed = true;
+  bool any_shape = true, all_fixed = true;
   std::set<std::string> random, fourier;
   Deviation worst;
   for (DataSet& set : sets) {
     if (Status named = compiler.name_inputs(set); !named) return from_diagnostics(named.errors());
     Expected<const CompiledCase*> compiled = compiler.compile_for(set);
     if (!compiled) return from_diagnostics(compiled.errors());
-    any_shape = (*compiled)->any_shape;
+    any_shape = any_shape && (*compiled)->any_shape;
     random.insert((*compiled)->random.begin(), (*compiled)->random.end());
     fourier.insert((*compiled)->fourier.begin(), (*compiled)->fourier.end());
     for (const auto& [name, value] : (*compiled)->fixed) fixed.insert(name);

@@ -131,6 +131,15 @@ class VerifyReports(ToolTest):
         sets = [([onnx.float_tensor("x", [n, 3], VALUES[:3] * n)], [onnx.float_tensor("y", [n, 3], RELU[:3] * n)]) for n in (1, 4)]
         self.assertEqual(self.verdict(self.case("free", relu_model(shape=("n", 3)), sets)), "PASS free: 2 data sets, any shape")
 
+    def test_sets_whose_sizes_the_bundle_does_not_take_are_compiled_for(self):
+        """Free dims of an Add are assumed to be equal, so that a dim of 1 that broadcasts needs sizes that are fixed."""
+        shapes = [onnx.value(name, onnx.FLOAT, dims) for name, dims in (("a", ["n", 3]), ("b", ["m", 3]), ("y", ["k", 3]))]
+        model = onnx.model([onnx.node("Add", ["a", "b"], ["y"])], shapes[:2], shapes[2:])
+        sets = [([onnx.float_tensor("a", [n, 3], [1.0] * 3 * n), onnx.float_tensor("b", [m, 3], [2.0] * 3 * m)],
+                 [onnx.float_tensor("y", [max(n, m), 3], [3.0] * 3 * max(n, m))]) for n, m in ((2, 2), (1, 4), (3, 3))]
+        self.assertEqual(self.verdict(self.case("both", model, sets)), "PASS both: 3 data sets")
+        self.assertEqual(self.verdict(self.case("equal", model, sets[::2])), "PASS equal: 2 data sets, any shape")
+
     def test_values_that_must_be_known_come_from_the_data_set(self):
         model = onnx.model([onnx.node("Reshape", ["x", "shape"], ["y"])],
                            [onnx.value("x", onnx.FLOAT, [2, 3]), onnx.value("shape", onnx.INT64, [1])], [onnx.value("y", onnx.FLOAT, [6])])

@@ -39,6 +39,9 @@ Expected<AttentionValues> attend(NodeImport& n, const AttentionOperands& x) {
     QUERNEL_TRY(int64_t key_heads, n.dim(k[1]));
     fits = key_heads >= 1 && heads % key_heads == 0;
   }
+  if (q.size() == 4 && k.size() == 4 && v.size() == 4)
+    for (auto [a, b] : {std::pair(k[0], q[0]), {v[0], q[0]}, {k[1], v[1]}, {k[2], v[2]}, {q[3], k[3]}})
+      n.build.note_unequal(a, b, true);
   if (!fits)
     return n.invalid("expected queries, keys and values that fit each other, found " +
                      to_string(n.shape(x.query)) + ", " + to_string(n.shape(x.key)) + " and " +

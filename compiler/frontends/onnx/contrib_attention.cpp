@@ -32,6 +32,10 @@ Expected<ValueId> padding_bias(NodeImport& n, ValueId mask, const Dim& batch, co
     if (s.size() == 3) s.insert(s.begin() + 1, Dim(1));
     seen = n.binary(BinaryOp::k_ne, n.build.reshape(mask, s), 0.0);
   } else {
+    if (s.size() == 2 || s.size() == 3) {
+      n.build.note_unequal(s[0], batch, true);
+      n.build.note_unequal(s.back(), keys, true);
+    }
     return n.refuse("expected a mask of [B], [2B], [B,T] or [B,S,T], found " + to_string(n.shape(mask)));
   }
   return n.build.where(seen, zero, filter);
@@ -71,7 +75,8 @@ Status import_contrib_attention(NodeImport& n) {
   int64_t heads = n.attr_int("num_heads", 0);
   bool causal = n.attr_int("unidirectional", 0) != 0;
   if (n.attr_int("do_rotary", 0) != 0) return n.refuse("attribute 'do_rotary': only 0 is supported");
-  if (n.attr_int("past_present_share_buffer", 0) != 0 || n.has(6))
+  // Without such a buffer past_sequence_length means nothing.
+  if (n.attr_int("past_present_share_buffer", 0) != 0)
     return n.refuse("a buffer shared by past and present is not supported");
   n.ignore_attribute("rotary_embedding_dim");  // without rotation it means nothing
   ValueId x = n.widen(n.in(0));
@@ -157,7 +162,8 @@ Status import_multi_head_attention(NodeImport& n) {
     }
   }
   if (n.has(6) != n.has(7)) return n.invalid("expected past_key and past_value together");
-  if (n.has(8) || n.has(9)) return n.refuse("a buffer shared by past and present is not supported");
+  if (n.has(6) && (n.has(8) || n.has(9)))
+    return n.refuse("a buffer shared by past and present is not supported");
   if (n.has(6) || n.wants_output(1) || n.wants_output(2)) {
     // What is attended to is what the present says, rounded.
     a.key = n.build.cast(a.key, dtype);
@@ -202,6 +208,8 @@ Status import_contrib_rotary_embedding(NodeImport& n) {
     x = n.build.permute(x, {0, 2, 1, 3});
   }
   ValueId where = n.in(1);
+  if (n.rank(where) == 1)
+    QUERNEL_CHECK(n.require_equal(n.shape(where)[0], 1, "the number of positions without a batch"));
   if (element_count(n.shape(where)) == Dim(1)) {
     Dim steps = n.shape(x)[1];
     where = n.binary(BinaryOp::k_add, n.build.reshape(n.positions(n.dtype(where), steps), {1, steps}),

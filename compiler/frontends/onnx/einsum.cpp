@@ -45,8 +45,10 @@ Expected<Term> contract_terms(NodeImport& n, const Term& a, const Term& b, const
     Shape dims = n.shape(term->value);
     for (size_t i = 0; i < dims.size(); ++i) {
       Dim& extent = extents.try_emplace(term->labels[i], 1).first->second;
-      if (!(extent == Dim(1)) && !(dims[i] == Dim(1)) && !(extent == dims[i]))
+      if (!(extent == Dim(1)) && !(dims[i] == Dim(1)) && !(extent == dims[i])) {
+        n.build.note_unequal(extent, dims[i], false);
         return n.invalid("a label stands for dims of " + to_string(extent) + " and of " + to_string(dims[i]));
+      }
       if (!(dims[i] == Dim(1))) extent = dims[i];
     }
   }

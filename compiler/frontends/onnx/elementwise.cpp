@@ -212,13 +212,20 @@ Status import_dropout(NodeImport& n) {
   n.ignore_attribute("ratio");
   n.ignore_attribute("seed");
   if (n.has(2)) {
-    QUERNEL_TRY(Tensor training, n.constant_in(2, "training_mode"));
-    double ratio = 0.5;
-    if (n.has(1)) {
-      QUERNEL_TRY(ratio, n.float_in(1, "ratio"));
+    // Either of the two that says "none" makes the other irrelevant.
+    const Tensor* known_ratio = n.has(1) ? n.constant(n.in(1)) : nullptr;
+    bool drops_none = known_ratio && known_ratio->count() == 1 && element_as_f64(*known_ratio, 0) == 0;
+    if (!drops_none) {
+      QUERNEL_TRY(Tensor training, n.constant_in(2, "training_mode"));
+      double ratio = 0.5;
+      if (training.count() > 0 && element_as_i64(training, 0) != 0) {
+        if (n.has(1)) {
+          QUERNEL_TRY(ratio, n.float_in(1, "ratio"));
+        }
+        if (ratio != 0)
+          return n.refuse("dropout in training mode is not supported", "export the model for inference");
+      }
     }
-    if (training.count() > 0 && element_as_i64(training, 0) != 0 && ratio != 0)
-      return n.refuse("dropout in training mode is not supported", "export the model for inference");
   }
   ValueId x = n.in(0), mask = kNoValue;
   if (n.wants_output(1)) mask = n.full(n.opset < 10 ? n.dtype(x) : DType::kBool, n.shape(x), 1);

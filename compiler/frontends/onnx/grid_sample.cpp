@@ -99,7 +99,7 @@ Expected<ValueId> sample(NodeImport& n, ValueId x, const Shape& dims, const std:
     return n.refuse("sampling planes of more than 2^31 elements is not supported");
   for (const Dim& d : spatial) {
     // Nothing can be read from a plane that may be empty.
-    if (!d.is_const() && !always_le(1, d)) QUERNEL_CHECK(n.dim(d));
+    if (!d.is_const()) QUERNEL_CHECK(n.require_at_least(d, 1, "a dim that is sampled"));
     if (d == Dim(0)) return n.invalid("expected elements to sample, found " + to_string(n.shape(x)));
   }
   Dim plane = element_count(spatial);

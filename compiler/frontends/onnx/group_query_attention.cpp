@@ -41,10 +41,13 @@ Expected<Place> find_place(NodeImport& n, const Dim& batch, const Dim& steps) {
   place.lengths = n.binary(BinaryOp::k_add, integer(n.in(5), {batch}), 1.0);  // seqlens_k counts from 0
   Dim capacity = n.has(3) ? n.shape(n.in(3))[2] : Dim(0);
   Expected<Shape> total = n.dims_in(6, "total_sequence_length");
+  if (!total && !n.has(3)) total = Shape{steps};  // without a past there are the new tokens only
   if (total && total->size() != 1) return n.invalid("expected a total_sequence_length of one element");
   if (!total && !capacity.is_const()) return total.take_errors();
   // Without its number the present can only have the past's length.
   place.keys = total ? max(capacity, (*total)[0]) : capacity;
+  if (!n.has(3) && total && !is_static(*total))
+    QUERNEL_CHECK(n.require_equal((*total)[0], steps, "the total_sequence_length without a past"));
   ValueId start = n.full(DType::kI64, {batch}, 0);
   bool is_prompt = total && (*total)[0] == steps;
   if (!n.has(3) && !is_prompt)

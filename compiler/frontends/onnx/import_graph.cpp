@@ -62,20 +62,35 @@ std::vector<std::string> GraphImport::notes() const {
 Diagnostics GraphImport::take_errors() {
   if (!free_dim_errors_.empty()) {
     const Diagnostic& first = free_dim_errors_.front();
-    std::string names, options;
-    for (const std::string& name : free_dims_) {
-      names += (names.empty() ? "'" : ", '") + name + "'";
+    std::string names, options, ranges;
+    for (const auto& [name, range] : ranged_dims_)
+      if (!free_dims_.count(name)) ranges += (ranges.empty() ? "" : ", ") + range;
+    std::set<std::string> all = free_dims_;
+    for (const auto& [name, range] : ranged_dims_) all.insert(name);
+    for (const std::string& name : all) names += (names.empty() ? "'" : ", '") + name + "'";
+    for (const std::string& name : free_dims_)
       options += (options.empty() ? "--dim " : " --dim ") + name + "=N";
-    }
     std::string count = free_dim_errors_.size() == 1
                             ? ""
                             : " (and " + std::to_string(free_dim_errors_.size() - 1) + " more nodes)";
+    std::string how = ranges.empty() ? " must be fixed" : " must be fixed or given a range";
     errors_.push_back(
-        unsupported("free dims " + names + " must be fixed for this node" + count + ": " + first.message,
-                    first.place, "fix them with " + options));
+        unsupported("free dims " + names + how + " for this node" + count + ": " + first.message, first.place,
+                    "fix them with " + options + (options.empty() || ranges.empty() ? "" : ", ") + ranges));
     free_dim_errors_.clear();
   }
   return std::move(errors_);
+}
+
+std::vector<GraphBuilder::UnequalDims> GraphImport::unequal_dims() const {
+  std::vector<GraphBuilder::UnequalDims> kept;
+  for (size_t i = 0; i < build_.unequal_dims().size(); ++i) {
+    const GraphBuilder::UnequalDims& dims = build_.unequal_dims()[i];
+    bool in_branch = std::any_of(in_branches_.begin(), in_branches_.end(),
+                                 [&](const auto& range) { return i >= range.first && i < range.second; });
+    if (!in_branch || (!dims.a.is_const() && !dims.b.is_const())) kept.push_back(dims);
+  }
+  return kept;
 }
 
 // ---- scopes
@@ -226,6 +241,18 @@ bool GraphImport::check_sizes(int32_t first_new_value, const Location& place) {
   return true;
 }
 
+Status GraphImport::check_reshapes(NodeImport& n, int32_t first_new_value) const {
+  for (size_t v = static_cast<size_t>(first_new_value); v < graph_.values.size(); ++v) {
+    const Node* node = graph_.def(static_cast<ValueId>(v));
+    if (!node || node->op != OpKind::k_reshape) continue;
+    const Shape &from = graph_.shape(node->inputs[0]), &to = graph_.shape(node->output);
+    if (is_static(from) && is_static(to)) continue;
+    QUERNEL_CHECK(n.require_equal(element_count(from), element_count(to),
+                                  "the elements of an operand of " + to_string(from)));
+  }
+  return {};
+}
+
 void GraphImport::import_node(const onnx::NodeProto& node, Scope& scope) {
   Location place = place_of(node);
   auto fail = [&](Diagnostics errors) {
@@ -291,17 +318,23 @@ void GraphImport::import_node(const onnx::NodeProto& node, Scope& scope) {
   if (status && !custom) status = op->import(n);
   // What an importer left in the builder came before what it returned, and is mostly its cause.
   if (Status kept = build_.take_status(); !kept) status = std::move(kept);
+  if (status) status = check_reshapes(n, first_new_value);
   if (!status) {
     want(n.wanted_inputs, place);
     bool free_operand =
         std::any_of(n.inputs.begin(), n.inputs.end(), [&](ValueId v) { return !is_static(n.shape(v)); });
-    if (free_operand || !n.free_dims.empty()) {
+    least_dims_.insert(least_dims_.end(), n.least_dims.begin(), n.least_dims.end());
+    bool named = !n.free_dims.empty() || !n.ranged_dims.empty();
+    if (free_operand || named) {
+      // An importer that says nothing of dims may have failed because of any.
       for (ValueId v : n.inputs) {
         std::vector<Symbol> symbols;
-        for (const Dim& dim : n.shape(v)) dim.collect_symbols(symbols);
+        if (!named)
+          for (const Dim& dim : n.shape(v)) dim.collect_symbols(symbols);
         for (const Symbol& s : symbols) n.free_dims.insert(s.name);
       }
       free_dims_.insert(n.free_dims.begin(), n.free_dims.end());
+      ranged_dims_.insert(n.ranged_dims.begin(), n.ranged_dims.end());
       free_dim_errors_.push_back(status.take_errors().front());
       return fail({});
     }
@@ -369,6 +402,8 @@ std::optional<std::vector<ValueId>> GraphImport::import_branches(const onnx::Nod
   auto side = [&](bool which) -> std::optional<std::vector<ValueId>> {
     std::vector<ValueId> results = import_branch(node, which, scope);
     if (errors_.size() + free_dim_errors_.size() != problems) return std::nullopt;
+    // A value around the node that failed before, and has been reported.
+    if (std::find(results.begin(), results.end(), kNoValue) != results.end()) return std::nullopt;
     if (std::any_of(results.begin(), results.end(), is_collection)) {
       report({unsupported("If on a computed condition gives tensors only, found a sequence or an optional",
                           place)});
@@ -377,9 +412,12 @@ std::optional<std::vector<ValueId>> GraphImport::import_branches(const onnx::Nod
     return results;
   };
   build_.set_location(place);
+  size_t first_unequal = build_.unequal_dims().size(), least = least_dims_.size();
   std::string name = node.output_size() && !node.output(0).empty() ? node.output(0) + "_if" : "if";
   std::optional<std::vector<ValueId>> results = build_branch(
       build_, name, condition, [&] { return side(true); }, [&] { return side(false); }, kSelectedNodes);
+  in_branches_.push_back({first_unequal, build_.unequal_dims().size()});
+  least_dims_.resize(least);
   if (results) return results;
   // A condition that the user may fix decides the branch.
   std::set<ValueId> inputs;
@@ -426,6 +464,7 @@ bool GraphImport::attempt(const std::function<bool()>& step) {
   int64_t nodes = nodes_imported_;
   std::set<std::string> free_dims = free_dims_;
   std::map<std::string, std::string> wanted = wanted_inputs_;
+  std::map<std::string, std::string> ranged_dims = ranged_dims_;
   bool done = step();
   done = static_cast<bool>(build_.take_status()) && done && errors_.size() == errors &&
          free_dim_errors_.size() == free_dim_errors;
@@ -434,6 +473,7 @@ bool GraphImport::attempt(const std::function<bool()>& step) {
   free_dim_errors_.erase(free_dim_errors_.begin() + static_cast<std::ptrdiff_t>(free_dim_errors),
                          free_dim_errors_.end());
   free_dims_ = std::move(free_dims);
+  ranged_dims_ = std::move(ranged_dims);
   wanted_inputs_ = std::move(wanted);
   // What was emitted is dead, and goes when the import is done.
   graph_.symbols.resize(symbols);

@@ -29,7 +29,11 @@ class GraphImport {
   void run(const std::unordered_map<std::string, ValueId>& inputs);
   // All that went wrong; empty on success.
   Diagnostics take_errors();
-  const std::vector<GraphBuilder::UnequalDims>& unequal_dims() const { return build_.unequal_dims(); }
+  // Dims that would have to be equal; without numbers that only a branch demands, which may not be the one
+  // that runs.
+  std::vector<GraphBuilder::UnequalDims> unequal_dims() const;
+  // Dims of failed nodes that had to be at least a number.
+  const std::vector<LeastDim>& least_dims() const { return least_dims_; }
   // Names of graph inputs whose values failed nodes needed to know, with the first of these nodes.
   const std::map<std::string, std::string>& wanted_inputs() const { return wanted_inputs_; }
   // What the user may want to know of names that are given twice, and of outputs.
@@ -110,6 +114,8 @@ class GraphImport {
   // The results of a node that could not be imported.
   void define_failed(Scope& scope, const onnx::NodeProto& node);
   bool check_sizes(int32_t first_new_value, const Location& place);
+  // Whether the reshapes that a node made keep the number of elements, whatever the free dims are.
+  Status check_reshapes(NodeImport& n, int32_t first_new_value) const;
   bool enter(const Location& place, int depth);
   void report(Diagnostics errors);
   void want(const std::set<ValueId>& inputs, const Location& place);
@@ -131,6 +137,9 @@ class GraphImport {
   int64_t nodes_imported_ = 0;
   // Nodes that failed because a dim is free: reported once for the model.
   std::set<std::string> free_dims_;
+  std::map<std::string, std::string> ranged_dims_;  // those of which a range would do, with the options
+  std::vector<LeastDim> least_dims_;
+  std::vector<std::pair<size_t, size_t>> in_branches_;  // ranges of the builder's unequal dims
   std::map<std::string, std::string> wanted_inputs_;
   std::set<std::string> used_custom_ops_;
   std::vector<Diagnostic> free_dim_errors_;

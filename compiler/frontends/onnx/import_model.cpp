@@ -3,11 +3,13 @@
 #include <fnmatch.h>
 
 #include <algorithm>
+#include <numeric>
 #include <set>
 
 #include "frontends/onnx/import_graph.h"
 #include "frontends/onnx/operators.h"
 #include "frontends/onnx/read_model.h"
+#include "frontends/onnx/solve_dims.h"
 #include "graph/passes/passes.h"
 
 namespace quernel {
@@ -55,7 +57,7 @@ Symbol with_multiple(Symbol s, int64_t m) {
 // What has to hold of free dims for the model to make sense: found while importing, then checked whenever the
 // model runs, as the symbols' ranges and the inputs' shapes are.
 struct DimAssumptions {
-  std::map<std::string, int64_t> max;  // by symbol
+  std::map<std::string, int64_t> least, max;  // by symbol
   std::map<std::string, Dim> same_as;  // symbol -> what stands for it, of symbols that stand for themselves
   std::map<std::string, int64_t> multiple_of;  // by symbol
   std::vector<std::string> notes;
@@ -71,7 +73,21 @@ struct DimAssumptions {
       if (plain(x) && plain(y) && add_same(y, x)) return true;
       if (plain(x) && add_same(x, y)) return true;
     }
-    return make_equal_as_multiple(dims.a, dims.b);
+    if (make_equal_as_multiple(dims.a, dims.b)) return true;
+    for (const DimSolution& s : dims.only_equal ? solve_equal(dims.a, dims.b) : std::vector<DimSolution>())
+      if (s.value.is_const() ? add_constant(s.symbol, s.value) : add_same(s.symbol, s.value)) return true;
+    return false;
+  }
+
+  // Adds a range of one symbol that makes a dim large enough; false where none does.
+  bool make_at_least(const LeastDim& wanted) {
+    std::vector<Symbol> symbols;
+    wanted.dim.collect_symbols(symbols);
+    if (symbols.size() != 1) return false;
+    if (std::optional<int64_t> from = minimum_for(symbols[0], wanted))
+      return add_least(symbols[0].name, *from);
+    std::optional<int64_t> most = maximum_for(symbols[0], wanted);
+    return most && add_max(symbols[0].name, *most);
   }
 
  private:
@@ -100,28 +116,58 @@ struct DimAssumptions {
     for (auto& [name, value] : same_as) value = value.substitute(std::map<std::string, Dim>{{x.name(), y}});
   }
 
-  // Halves that are doubled again equal the whole when it is even.
+  // Halves that are doubled again equal the whole when it is even. One dim, or all of them; where that cannot
+  // be shown, many sizes will do.
   bool make_equal_as_multiple(const Dim& a, const Dim& b) {
-    constexpr int64_t kMaxMultiple = 256;
     std::vector<Symbol> symbols;
     a.collect_symbols(symbols);
     b.collect_symbols(symbols);
-    for (const Symbol& s : symbols) {
-      if (s.runtime) continue;
-      for (int64_t m = 2 * s.multiple_of; m <= kMaxMultiple; m += s.multiple_of) {
-        Symbol multiple = with_multiple(s, m);
-        std::map<std::string, Dim> values{{s.name, Dim::symbol(multiple)}};
-        if (multiple.min > multiple.max || !(a.substitute(values) == b.substitute(values))) continue;
-        multiple_of[s.name] = m;
-        return true;
-      }
+    for (auto equal : {shown_equal, equal_on_samples}) {
+      if (equal(a, b)) return false;
+      for (const Symbol& s : symbols)
+        if (make_multiples(a, b, {s}, equal)) return true;
+      if (symbols.size() > 1 && make_multiples(a, b, symbols, equal)) return true;
     }
     return false;
   }
 
+  static bool shown_equal(const Dim& a, const Dim& b) { return a == b; }
+
+  bool make_multiples(const Dim& a, const Dim& b, const std::vector<Symbol>& symbols,
+                      bool (*equal)(const Dim&, const Dim&)) {
+    constexpr int64_t kMaxMultiple = 256;
+    int64_t step = 1;
+    for (const Symbol& s : symbols) {
+      if (s.runtime || s.multiple_of > kMaxMultiple) return false;
+      step = std::lcm(step, s.multiple_of);
+    }
+    for (int64_t m = 2 * step; m <= kMaxMultiple; m += step) {
+      std::map<std::string, Dim> values;
+      bool fits = true;
+      for (const Symbol& s : symbols) {
+        Symbol multiple = with_multiple(s, m);
+        fits = fits && multiple.min <= multiple.max;
+        values.emplace(s.name, Dim::symbol(multiple));
+      }
+      if (!fits || !equal(a.substitute(values), b.substitute(values))) continue;
+      if (!solutions_are_multiples(a, b, symbols, m)) return false;
+      for (const Symbol& s : symbols) multiple_of[s.name] = m;
+      return true;
+    }
+    return false;
+  }
+
+  // A narrower range than before.
+  bool add_least(const std::string& name, int64_t value) {
+    auto [it, added] = least.try_emplace(name, value);
+    if (!added && it->second >= value) return false;
+    it->second = value;
+    return true;
+  }
   bool add_max(const std::string& name, int64_t value) {
-    if (!max.emplace(name, value).second) return false;
-    notes.push_back("free dim '" + name + "' must be at most " + std::to_string(value));
+    auto [it, added] = max.try_emplace(name, value);
+    if (!added && it->second <= value) return false;
+    it->second = value;
     return true;
   }
 };
@@ -250,6 +296,8 @@ Expected<TensorType> InputShapes::type_of(const onnx::ValueInfoProto& input) {
         facts = it->second;
         facts.name = symbol->second;
       }
+      if (auto it = assumptions_.least.find(facts.name); it != assumptions_.least.end())
+        facts.min = std::max(facts.min, it->second);
       if (auto it = assumptions_.max.find(facts.name); it != assumptions_.max.end())
         facts.max = std::min(facts.max, it->second);
       if (auto it = assumptions_.multiple_of.find(facts.name); it != assumptions_.multiple_of.end())
@@ -441,6 +489,8 @@ Expected<ImportedModel> try_import(const std::shared_ptr<const onnx::ModelProto>
   if (!errors.empty())
     for (const GraphBuilder::UnequalDims& dims : import.unequal_dims())
       assumed |= assumptions.make_equal(dims);
+  if (!errors.empty())
+    for (const LeastDim& dim : import.least_dims()) assumed |= assumptions.make_at_least(dim);
   if (!errors.empty()) return errors;
   // Bodies and attempts leave dead nodes behind.
   QUERNEL_TRY(result.graph, eliminate_dead_nodes(result.graph));
@@ -450,6 +500,12 @@ Expected<ImportedModel> try_import(const std::shared_ptr<const onnx::ModelProto>
   std::vector<std::string> notes = import.notes();
   result.notes.insert(result.notes.end(), notes.begin(), notes.end());
   result.notes.insert(result.notes.end(), assumptions.notes.begin(), assumptions.notes.end());
+  for (const auto& [name, least] : assumptions.least)
+    if (!assumptions.same_as.count(name))
+      result.notes.push_back("free dim '" + name + "' must be at least " + std::to_string(least));
+  for (const auto& [name, most] : assumptions.max)
+    if (!assumptions.same_as.count(name))
+      result.notes.push_back("free dim '" + name + "' must be at most " + std::to_string(most));
   for (const auto& [name, multiple] : assumptions.multiple_of)
     result.notes.push_back("free dim '" + name + "' must be a multiple of " + std::to_string(multiple));
   for (const Graph::Output& output : result.graph.outputs)

@@ -125,7 +125,9 @@ void want_course(NodeImport& n, ValueId v) {
 // `limit`, or the body has failed.
 Expected<std::optional<Values>> unroll(NodeImport& n, Loop& loop, int64_t limit) {
   std::optional<Values> nothing;
-  if ((n.has(0) && !loop.trips) || (n.has(1) && !loop.goes_on)) return nothing;
+  // Either that says "none" makes the other irrelevant.
+  bool never = loop.trips.value_or(1) <= 0 || !loop.goes_on.value_or(true);
+  if (!never && ((n.has(0) && !loop.trips) || (n.has(1) && !loop.goes_on))) return nothing;
   int64_t trips = loop.trips.value_or(INT64_MAX), nodes = std::max<int64_t>(node_count(*loop.body), 1);
   bool goes_on = loop.goes_on.value_or(true), none = trips <= 0 || !goes_on;
   if (none) trips = loop.scans ? 1 : 0;  // without iterations, one tells the scan outputs' shapes

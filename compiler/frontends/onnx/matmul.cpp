@@ -14,9 +14,11 @@ Expected<ValueId> matmul(NodeImport& n, ValueId left, ValueId right, std::option
   if (a.empty() || b.empty()) return n.invalid("expected operands of rank 1 or more");
   bool a_vector = a.size() == 1, b_vector = b.size() == 1;
   Dim k = a.back(), k_b = b_vector ? b[0] : b[b.size() - 2];
-  if (!(k == k_b))
+  if (!(k == k_b)) {
+    n.build.note_unequal(k, k_b, true);
     return n.invalid("expected equal inner dims, found " + to_string(n.shape(left)) + " and " +
                      to_string(n.shape(right)));
+  }
   Shape batch_a(a.begin(), a.end() - (a_vector ? 1 : 2)), batch_b(b.begin(), b.end() - (b_vector ? 1 : 2));
   size_t batch_rank = std::max(batch_a.size(), batch_b.size());
 
@@ -26,9 +28,11 @@ Expected<ValueId> matmul(NodeImport& n, ValueId left, ValueId right, std::option
     size_t skip_a = batch_rank - batch_a.size(), skip_b = batch_rank - batch_b.size();
     Dim da = i < skip_a ? Dim(1) : batch_a[i - skip_a], db = i < skip_b ? Dim(1) : batch_b[i - skip_b];
     bool one_a = da == Dim(1), one_b = db == Dim(1);
-    if (!(da == db) && !one_a && !one_b)
+    if (!(da == db) && !one_a && !one_b) {
+      n.note_broadcast(batch_a, batch_b);
       return n.invalid("expected batch dims that broadcast, found " + to_string(n.shape(left)) + " and " +
                        to_string(n.shape(right)));
+    }
     IndexExpr axis = c.axis("b" + std::to_string(i), one_a ? db : da);
     if (i >= skip_a) index_a.push_back(one_a ? IndexExpr(0) : axis);
     if (i >= skip_b) index_b.push_back(one_b ? IndexExpr(0) : axis);
@@ -80,9 +84,11 @@ Expected<ValueId> gemm(NodeImport& n) {
                      std::to_string(b.size()));
   if (trans_a) std::swap(a[0], a[1]);
   if (trans_b) std::swap(b[0], b[1]);
-  if (!(a[1] == b[0]))
+  if (!(a[1] == b[0])) {
+    n.build.note_unequal(a[1], b[0], true);
     return n.invalid("expected equal inner dims, found " + to_string(n.shape(n.in(0))) + " and " +
                      to_string(n.shape(n.in(1))));
+  }
   ContractionBuilder c;
   IndexExpr row = c.axis("m", a[0]), column = c.axis("n", b[1]), k = c.reduction("k", a[1]);
   std::vector<IndexExpr> index_a{row, k}, index_b{k, column};

@@ -24,12 +24,19 @@ struct SliceAxis {
   int64_t step;
 };
 
-// A bound that counts from the start or, when negative, from the end of a dim, as a Dim within it. A bound
-// that may be either counts from the start, as computed ones do.
+// A bound that counts from the start or, when negative, from the end of a dim.
+Dim from_start(const Dim& value, const Dim& size) {
+  if (always_lt(value, 0)) return size + value;
+  if (always_le(0, value)) return value;
+  Dim is_negative = min(max(Dim(0) - value, 0), 1);
+  return value + size * is_negative;
+}
+
+// The same as a Dim within the dim.
 Dim bound_of(const Dim& value, const Dim& size) {
   if (value.is_const() && value.value() >= INT32_MAX) return size;
   if (value.is_const() && value.value() < INT32_MIN) return 0;
-  return max(min(always_lt(value, 0) ? size + value : value, size), 0);
+  return max(min(from_start(value, size), size), 0);
 }
 
 Status emit_slice(NodeImport& n, ValueId x, const std::vector<SliceAxis>& slices) {
@@ -49,7 +56,7 @@ Status emit_slice(NodeImport& n, ValueId x, const std::vector<SliceAxis>& slices
     auto within = [&](const Dim& value) {
       if (value.is_const() && value.value() >= INT32_MAX) return size - 1;
       if (value.is_const() && value.value() < INT32_MIN) return Dim(-1);
-      return max(min(always_lt(value, 0) ? size + value : value, size - 1), -1);
+      return max(min(from_start(value, size), size - 1), -1);
     };
     Dim start = within(s.start), end = within(s.end);
     flipped.push_back(s.axis);
@@ -124,6 +131,10 @@ Shape without(const Shape& shape, const std::vector<int64_t>& axes) {
 
 Status import_reshape(NodeImport& n) {
   if (!n.has(1)) return n.invalid("expected a shape as the second input");
+  // One dim can only be that of all elements, whatever the operand says.
+  if (n.shape(n.in(1)) == Shape{1} && !n.constant(n.in(1)))
+    return n.ignore_attribute("allowzero"),
+           n.output(n.build.reshape(n.in(0), {element_count(n.shape(n.in(0)))}));
   QUERNEL_TRY(Shape wanted, n.dims_in(1, "shape"));
   bool allow_zero = n.opset >= 14 && n.attr_int("allowzero", 0) != 0;
   Shape from = n.shape(n.in(0)), to;
@@ -154,6 +165,9 @@ Status import_reshape(NodeImport& n) {
                        to_string(wanted));
     to[inferred] = rest ? *rest : floordiv(count, others);
   }
+  if (!is_static(from) || !is_static(to))
+    QUERNEL_CHECK(n.require_equal(element_count(to), element_count(from),
+                                  "the elements of the shape " + to_string(wanted)));
   return n.output(n.build.reshape(n.in(0), to));
 }
 
@@ -171,21 +185,39 @@ Status import_flatten(NodeImport& n) {
 Status import_squeeze(NodeImport& n) {
   ValueId x = n.in(0);
   Shape shape = n.shape(x);
-  QUERNEL_TRY(std::optional<std::vector<int64_t>> axes, n.axes(1, 13));
+  // As many axes as there are dims are all of them, whichever comes first.
+  bool all = n.opset >= 13 && n.has(1) && !n.constant(n.in(1)) && n.shape(n.in(1)) == Shape{n.rank(x)};
+  std::optional<std::vector<int64_t>> axes;
+  if (all) {
+    axes.emplace(shape.size());
+    std::iota(axes->begin(), axes->end(), 0);
+  } else {
+    QUERNEL_TRY(axes, n.axes(1, 13));
+  }
   if (!axes) {
     axes.emplace();
-    for (size_t i = 0; i < shape.size(); ++i)
-      if (shape[i] == Dim(1)) axes->push_back(static_cast<int64_t>(i));
+    Diagnostics errors;  // all, so that every free dim is named
+    for (size_t i = 0; i < shape.size(); ++i) {
+      Expected<bool> goes = n.is(shape[i], 1);
+      if (!goes)
+        errors.push_back(goes.take_errors().front());
+      else if (*goes)
+        axes->push_back(static_cast<int64_t>(i));
+    }
+    if (!errors.empty()) return errors.front();
   }
   QUERNEL_TRY(axes, n.axes_in_range(*axes, n.rank(x)));
   for (int64_t axis : *axes)
-    if (shape[axis] != Dim(1))
-      return n.invalid("expected dim " + std::to_string(axis) + " of " + to_string(shape) + " to be 1");
+    QUERNEL_CHECK(n.require_equal(shape[axis], 1, "dim " + std::to_string(axis) + " of " + to_string(shape)));
   return n.output(n.build.reshape(x, without(shape, *axes)));
 }
 
 Status import_unsqueeze(NodeImport& n) {
   ValueId x = n.in(0);
+  // Around a scalar there are new dims only.
+  if (Shape count = n.shape(n.in(1)); n.opset >= 13 && n.has(1) && !n.constant(n.in(1)) && n.rank(x) == 0 &&
+                                      count.size() == 1 && is_static(count) && count[0].value() <= 64)
+    return n.output(n.build.reshape(x, Shape(static_cast<size_t>(count[0].value()), Dim(1))));
   QUERNEL_TRY(std::optional<std::vector<int64_t>> axes, n.axes(1, 13));
   if (!axes) return n.invalid("axes are missing");
   if (axes->size() > 64) return n.refuse("expected at most 64 axes");
@@ -212,7 +244,10 @@ Status import_expand(NodeImport& n) {
   QUERNEL_TRY(Shape dims, n.dims_in(1, "shape"));
   QUERNEL_CHECK(check_count(n, dims));
   Expected<Shape> shape = broadcast_shapes(n.shape(n.in(0)), dims);
-  if (!shape) return n.invalid(shape.errors().front().message);
+  if (!shape) {
+    n.note_broadcast(n.shape(n.in(0)), dims);
+    return n.invalid(shape.errors().front().message);
+  }
   return n.output(n.build.broadcast_to(n.in(0), *shape));
 }
 
@@ -252,6 +287,8 @@ Status import_split(NodeImport& n) {
   std::optional<Shape> sizes;
   if (n.opset < 13) {
     if (std::optional<std::vector<int64_t>> given = n.attr_ints("split")) sizes = make_shape(*given);
+  } else if (n.has(1) && parts == 1 && !n.constant(n.in(1))) {
+    sizes = Shape{n.shape(x)[static_cast<size_t>(axis)]};  // nothing else adds up
   } else if (n.has(1)) {
     QUERNEL_TRY(sizes, n.dims_in(1, "split"));
   }
@@ -263,9 +300,16 @@ Status import_split(NodeImport& n) {
     if (n.opset < 18 && total.is_const() && total.value() % parts != 0)
       return n.invalid("expected dim " + std::to_string(axis) + " of " + to_string(n.shape(x)) +
                        " to divide by " + std::to_string(parts));
+    if (n.opset < 18)
+      QUERNEL_CHECK(
+          n.require_equal(floormod(total, parts), 0,
+                          "the rest of dim " + std::to_string(axis) + " by " + std::to_string(parts)));
     Dim part = ceildiv(total, parts);
     sizes.emplace(static_cast<size_t>(parts), part);
     sizes->back() = total - part * (parts - 1);
+    // Of a free dim too few for all parts the last ones have what is left, or nothing.
+    for (int64_t i = 1; !total.is_const() && !always_le(0, sizes->back()) && i <= parts; ++i)
+      (*sizes)[static_cast<size_t>(i - 1)] = min(part * i, total) - min(part * (i - 1), total);
   }
   Dim start = 0;
   for (const Dim& size : *sizes) {
@@ -274,6 +318,7 @@ Status import_split(NodeImport& n) {
       return n.invalid("expected split sizes that add up to " + to_string(total));
   }
   bool adds_up = start == total || !start.is_const() || !total.is_const();
+  if (adds_up) QUERNEL_CHECK(n.require_equal(start, total, "the sum of the split sizes"));
   if (!adds_up || static_cast<int64_t>(sizes->size()) != parts)
     return n.invalid("expected " + std::to_string(parts) + " split sizes that add up to " + to_string(total));
   std::vector<ValueId> outputs;
@@ -334,7 +379,8 @@ Status import_pad(NodeImport& n) {
   int rank = n.rank(n.in(0));
   QUERNEL_TRY(Shape pads, n.dims_in(1, "pads"));
   double fill = 0;
-  if (n.has(2) && n.attr_string("mode", "constant") == "constant") {
+  bool grows = !std::all_of(pads.begin(), pads.end(), [](const Dim& d) { return always_le(d, 0); });
+  if (n.has(2) && grows && n.attr_string("mode", "constant") == "constant") {
     QUERNEL_TRY(fill, exact_fill(n, 2));
   }
   std::vector<int64_t> axes(static_cast<size_t>(rank));
@@ -382,6 +428,10 @@ Status import_space_to_depth(NodeImport& n) {
                      ", found " + to_string(n.shape(n.in(0))));
   if (mode != "DCR" && mode != "CRD")
     return n.invalid("attribute 'mode': expected DCR or CRD, found '" + mode + "'");
+  for (int i = 2; i < 4; ++i)
+    QUERNEL_CHECK(n.require_equal(
+        floormod(d[static_cast<size_t>(i)], block), 0,
+        "the rest of dim " + std::to_string(i) + " by the block of " + std::to_string(block)));
   Dim rows = floordiv(d[2], block), columns = floordiv(d[3], block);
   ValueId x = n.build.reshape(n.in(0), {d[0], d[1], rows, block, columns, block});
   x = n.build.permute(
@@ -389,27 +439,45 @@ Status import_space_to_depth(NodeImport& n) {
   return n.output(n.build.reshape(x, {d[0], d[1] * (block * block), rows, columns}));
 }
 
-// Keeps a triangle of the last two dims, by a constant mask.
-Status import_trilu(NodeImport& n) {
-  constexpr int64_t kMaxMask = int64_t{1} << 26;
-  bool upper = n.attr_int("upper", 1) != 0;
-  int64_t diagonal = 0;
-  if (n.has(1)) {
-    QUERNEL_TRY(diagonal, n.int_in(1, "k"));
-  }
-  ValueId x = n.in(0);
-  int rank = n.rank(x);
-  if (rank < 2) return n.invalid("expected rank 2 or more, found " + to_string(n.shape(x)));
-  QUERNEL_TRY(int64_t rows, n.dim(x, rank - 2));
-  QUERNEL_TRY(int64_t columns, n.dim(x, rank - 1));
-  if (rows > 0 && columns > kMaxMask / rows)
-    return n.refuse("matrices of more than 2^26 elements are not supported");
+namespace {
+
+// The mask of known sizes and diagonal, as a constant.
+ValueId constant_triangle(NodeImport& n, int64_t rows, int64_t columns, int64_t diagonal, bool upper) {
   diagonal = std::clamp(diagonal, -rows, columns);
   std::vector<uint8_t> mask(static_cast<size_t>(rows * columns));
   for (int64_t i = 0; i < rows; ++i)
     for (int64_t j = 0; j < columns; ++j)
       mask[static_cast<size_t>(i * columns + j)] = upper ? j >= i + diagonal : j <= i + diagonal;
-  ValueId keep = n.build.constant({DType::kBool, {rows, columns}, Bytes::own(std::move(mask))});
+  return n.build.constant({DType::kBool, {rows, columns}, Bytes::own(std::move(mask))});
+}
+
+}  // namespace
+
+// Keeps a triangle of the last two dims, by a mask: a constant, or distances from the main diagonal compared
+// with k.
+Status import_trilu(NodeImport& n) {
+  constexpr int64_t kMaxMask = int64_t{1} << 26;
+  bool upper = n.attr_int("upper", 1) != 0;
+  ValueId x = n.in(0);
+  int rank = n.rank(x);
+  if (rank < 2) return n.invalid("expected rank 2 or more, found " + to_string(n.shape(x)));
+  const Tensor* known = n.has(1) ? n.constant(n.in(1)) : nullptr;
+  if (n.has(1) && (is_float(n.dtype(n.in(1))) || !(element_count(n.shape(n.in(1))) == Dim(1))))
+    return n.invalid("expected k of one integer, found " + to_string(n.build.graph().type(n.in(1))));
+  int64_t diagonal = known ? element_as_i64(*known, 0) : 0;
+  Dim rows = n.shape(x)[static_cast<size_t>(rank) - 2], columns = n.shape(x)[static_cast<size_t>(rank) - 1];
+  ValueId keep = kNoValue;
+  bool small = rows.is_const() && columns.is_const() &&
+               (rows.value() == 0 || columns.value() <= kMaxMask / rows.value());
+  if (small && (known || !n.has(1))) {
+    keep = constant_triangle(n, rows.value(), columns.value(), diagonal, upper);
+  } else {
+    ValueId distance =
+        n.binary(BinaryOp::k_sub, n.positions(DType::kI64, columns), n.positions(DType::kI64, rows, 1));
+    ValueId k = known || !n.has(1) ? n.build.constant(i64_tensor({}, {diagonal}))
+                                   : n.build.cast(n.build.reshape(n.in(1), {}), DType::kI64);
+    keep = n.binary(upper ? BinaryOp::k_ge : BinaryOp::k_le, distance, k);
+  }
   return n.output(n.build.where(keep, x, n.scalar(n.dtype(x), 0)));
 }
 

@@ -22,18 +22,111 @@ Expected<int64_t> NodeImport::dim(const Dim& d) {
 
 Expected<std::vector<int64_t>> NodeImport::dims(ValueId v) {
   std::vector<int64_t> result;
+  Diagnostics errors;  // all, so that every free dim is named
   for (const Dim& d : shape(v)) {
-    QUERNEL_TRY(int64_t value, dim(d));
-    result.push_back(value);
+    Expected<int64_t> value = dim(d);
+    if (value)
+      result.push_back(*value);
+    else
+      errors.push_back(value.take_errors().front());
   }
+  if (!errors.empty()) return errors.front();
   return result;
+}
+
+// ---- questions to dims that may be free
+
+namespace {
+
+std::vector<Symbol> symbols_of(const Dim& a, const Dim& b) {
+  std::vector<Symbol> symbols;
+  a.collect_symbols(symbols);
+  b.collect_symbols(symbols);
+  return symbols;
+}
+
+// The option of a range in which the dim is the number: where it grows in steps.
+std::optional<std::string> range_for(const Symbol& s, const Dim& dim, const Dim& number) {
+  if (!number.is_const()) return std::nullopt;
+  std::optional<int64_t> min = minimum_for(s, {dim, number.value()}), max = maximum_for(s, {number - dim, 0});
+  if (!min || !max || *min >= *max) return std::nullopt;
+  return s.name + "=" + std::to_string(*min) + ".." + std::to_string(*max);
+}
+
+std::string range_option(const Symbol& s, int64_t min) {
+  constexpr int64_t kUsual = 64;
+  int64_t max = std::min(s.max, std::max(kUsual, min * 2));
+  return s.name + "=" + std::to_string(min) + ".." + std::to_string(max);
+}
+
+}  // namespace
+
+Expected<bool> NodeImport::is(const Dim& d, int64_t value) {
+  if (d.is_const()) return d.value() == value;
+  if (always_lt(d, value) || always_lt(value, d) || value % std::max<int64_t>(d.known_divisor(), 1) != 0)
+    return false;
+  for (const Symbol& s : symbols_of(d, 0)) {
+    std::optional<int64_t> above = minimum_for(s, {d, value + 1});
+    if (!above) {
+      free_dims.insert(s.name);
+      continue;
+    }
+    std::string fixed = d.kind() == Dim::Kind::kSymbol ? std::to_string(value) : "N";
+    ranged_dims[s.name] = "--dim " + s.name + "=" + fixed + " or --dim " + range_option(s, *above);
+  }
+  return refuse("expected to know whether a dim is " + std::to_string(value) + ", found free dim " +
+                to_string(d));
+}
+
+Status NodeImport::require_equal(const Dim& a, const Dim& b, const std::string& what) {
+  if (a == b || (always_le(a, b) && always_le(b, a))) return {};
+  if (a.is_const() && b.is_const())
+    return invalid("expected " + what + " to be " + to_string(b) + ", found " + to_string(a));
+  std::vector<Symbol> symbols = symbols_of(a, b);
+  // What is found at run time is what it is.
+  if (std::any_of(symbols.begin(), symbols.end(), [](const Symbol& s) { return s.runtime; })) return {};
+  if (equal_on_samples(a, b)) return {};
+  build.note_unequal(a, b, true);
+  std::optional<std::string> range = symbols.size() == 1 ? range_for(symbols[0], a, b) : std::nullopt;
+  for (const Symbol& s : symbols)
+    if (range)
+      ranged_dims[s.name] = "--dim " + s.name + "=N or --dim " + *range;
+    else
+      free_dims.insert(s.name);
+  return refuse("expected " + what + " to be " + to_string(b) + ", found " + to_string(a));
+}
+
+void NodeImport::note_broadcast(const Shape& a, const Shape& b) {
+  for (size_t i = 1; i <= std::min(a.size(), b.size()); ++i) {
+    const Dim &x = a[a.size() - i], &y = b[b.size() - i];
+    if (!(x == Dim(1)) && !(y == Dim(1))) build.note_unequal(x, y, false);
+  }
+}
+
+Status NodeImport::require_at_least(const Dim& d, int64_t least, const std::string& what) {
+  if (always_le(least, d)) return {};
+  std::string expected =
+      "expected " + what + " to be at least " + std::to_string(least) + ", found " + to_string(d);
+  if (d.is_const()) return invalid(std::move(expected));
+  least_dims.push_back({d, least});
+  for (const Symbol& s : symbols_of(d, 0)) free_dims.insert(s.name);
+  return refuse(std::move(expected));
 }
 
 // ---- operands as constants
 
 Expected<Tensor> NodeImport::constant_in(int i, std::string_view what) {
   const Tensor* tensor = constant(in(i));
-  if (!tensor) want_value(in(i));
+  // Nothing is known of no elements.
+  if (Shape dims = shape(in(i)); !tensor && has(i) && is_static(dims) && element_count(dims) == Dim(0))
+    return Tensor{dtype(in(i)), static_dims(dims), Bytes::own({})};
+  if (!tensor) {
+    want_value(in(i));
+    std::vector<Symbol> symbols;
+    if (std::optional<Shape> values = has(i) ? dim_values(build.graph(), in(i)) : std::nullopt)
+      for (const Dim& d : *values) d.collect_symbols(symbols);
+    for (const Symbol& s : symbols) free_dims.insert(s.name);
+  }
   if (!tensor)
     return refuse("expected operand " + std::to_string(i) + " (" + std::string(what) +
                       ") to be known at compile time, found a computed value" +

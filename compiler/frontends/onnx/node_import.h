@@ -10,6 +10,7 @@
 #include <onnx/onnx_pb.h>
 
 #include <functional>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -19,6 +20,7 @@
 #include "frontends/onnx/fold_value.h"
 #include "frontends/onnx/read_model.h"
 #include "frontends/onnx/sequence.h"
+#include "frontends/onnx/solve_dims.h"
 #include "graph/build.h"
 
 namespace quernel::onnx_import {
@@ -54,7 +56,10 @@ class NodeImport {
   std::vector<ValueId> inputs;      // kNoValue for an omitted optional operand; trailing ones may be missing
   std::vector<ValueId> outputs;     // set by output()
   std::set<std::string> free_dims;  // symbols that had to be constants
-  std::set<ValueId> wanted_inputs;  // graph inputs whose values had to be known
+  // Symbols of which a range would do, and the options that would.
+  std::map<std::string, std::string> ranged_dims;
+  std::vector<LeastDim> least_dims;  // what was required
+  std::set<ValueId> wanted_inputs;   // graph inputs whose values had to be known
 
   // ---- operands
   int input_count() const { return static_cast<int>(inputs.size()); }
@@ -70,6 +75,16 @@ class NodeImport {
   Expected<std::vector<int64_t>> dims(ValueId v);
   Expected<int64_t> dim(const Dim& d);
   Expected<int64_t> dim(ValueId v, int64_t axis) { return dim(shape(v)[axis]); }
+
+  // ---- questions to dims that may be free: what is not known is assumed and checked at run time where one
+  // free dim decides it (DimAssumptions), else refused Whether the dim is `value`, which must not be guessed:
+  // unsupported where a free dim may be or not be.
+  Expected<bool> is(const Dim& d, int64_t value);
+  // `what` names a; "the elements of the shape".
+  Status require_equal(const Dim& a, const Dim& b, const std::string& what);
+  // That two shapes would have to broadcast.
+  void note_broadcast(const Shape& a, const Shape& b);
+  Status require_at_least(const Dim& d, int64_t least, const std::string& what);
 
   // ---- operands as constants
   const Tensor* constant(ValueId v) { return folder.evaluate(v); }

@@ -17,6 +17,7 @@ ValueId per_channel(NodeImport& n, ValueId v, int rank) {
 
 Status check_channels(NodeImport& n, const char* what, ValueId v, const Dim& channels) {
   if (n.rank(v) == 1 && n.shape(v)[0] == channels) return {};
+  if (n.rank(v) == 1) n.build.note_unequal(n.shape(v)[0], channels, true);
   return n.invalid(std::string("expected ") + what + " of [" + to_string(channels) + "], found " +
                    to_string(n.shape(v)));
 }

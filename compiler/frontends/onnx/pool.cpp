@@ -71,7 +71,7 @@ ValueId count_covered(NodeImport& n, const Window& w, const Dim& size, size_t i,
   IndexMap map;
   map.indices = {IndexExpr::axis(0) * w.strides[i] + IndexExpr::axis(1) * w.dilations[i]};
   ValueId windows = n.build.view(padded, {w.out[i], w.kernel[i]}, std::move(map));
-  return n.binary(BinaryOp::k_max, n.build.reduce(OpKind::k_reduce_sum, windows, {1}, false), 1);
+  return n.binary(BinaryOp::k_max, n.build.reduce(OpKind::k_reduce_sum, windows, {1}, false), 1.0);
 }
 
 double lowest(DType dtype) {

@@ -6,7 +6,7 @@ namespace quernel::onnx_import {
 Status import_center_crop_pad(NodeImport& n) {
   ValueId x = n.in(0);
   int rank = n.rank(x);
-  QUERNEL_TRY(std::vector<int64_t> wanted, n.ints_in(1, "shape"));
+  QUERNEL_TRY(Shape wanted, n.dims_in(1, "shape"));
   std::vector<int64_t> axes;
   for (int i = 0; i < rank; ++i) axes.push_back(i);
   if (auto given = n.attr_ints("axes")) {
@@ -15,20 +15,20 @@ Status import_center_crop_pad(NodeImport& n) {
   if (wanted.size() != axes.size())
     return n.invalid("expected " + std::to_string(axes.size()) + " sizes, found " +
                      std::to_string(wanted.size()));
-  Shape starts(static_cast<size_t>(rank), Dim(0)), stops = n.shape(x), before = starts, after = starts;
+  Shape starts(static_cast<size_t>(rank), Dim(0)), stops = n.shape(x), before = starts, after = starts,
+                                                   result = stops;
   for (size_t i = 0; i < axes.size(); ++i) {
-    QUERNEL_TRY(int64_t size, n.dim(x, axes[i]));
-    if (wanted[i] < 0 || wanted[i] > (int64_t{1} << 40))
-      return n.invalid("expected sizes of at least 0 and below 2^40, found " + std::to_string(wanted[i]));
-    if (wanted[i] < size) {
-      starts[axes[i]] = (size - wanted[i]) / 2;
-      stops[axes[i]] = (size - wanted[i]) / 2 + wanted[i];
-    } else {
-      before[axes[i]] = (wanted[i] - size) / 2;
-      after[axes[i]] = wanted[i] - size - (wanted[i] - size) / 2;
-    }
+    const Dim size = stops[axes[i]], &want = wanted[i];
+    if (always_lt(want, 0) || always_lt(int64_t{1} << 40, want))
+      return n.invalid("expected sizes of at least 0 and below 2^40, found " + to_string(want));
+    Dim cut = max(size - want, 0), grown = max(want - size, 0);
+    starts[axes[i]] = floordiv(cut, 2);
+    stops[axes[i]] = starts[axes[i]] + min(size, want);
+    before[axes[i]] = floordiv(grown, 2);
+    after[axes[i]] = grown - floordiv(grown, 2);
+    result[axes[i]] = want;
   }
-  return n.output(n.build.pad(n.build.slice(x, starts, stops), before, after));
+  return n.output(n.build.reshape(n.build.pad(n.build.slice(x, starts, stops), before, after), result));
 }
 
 // The first sequence_lens[b] elements of each row backwards, the others in place.
@@ -38,6 +38,7 @@ Status import_reverse_sequence(NodeImport& n) {
   QUERNEL_TRY(int64_t batch_axis, n.axis(n.attr_int("batch_axis", 1), rank));
   QUERNEL_TRY(int64_t time_axis, n.axis(n.attr_int("time_axis", 0), rank));
   Shape shape = n.shape(x);
+  if (n.rank(lengths) == 1) n.build.note_unequal(n.shape(lengths)[0], shape[batch_axis], true);
   if (batch_axis == time_axis || n.shape(lengths) != Shape{shape[batch_axis]})
     return n.invalid("expected two different axes and a length per row of " + to_string(shape) + ", found " +
                      to_string(n.shape(lengths)));

@@ -20,12 +20,18 @@ Expected<Reduction> read_reduction(NodeImport& n, int64_t since) {
   bool noop = n.opset >= since && n.attr_int("noop_with_empty_axes", 0) != 0;
   if (n.opset < since && n.has(1))
     return n.invalid("axes are an attribute before opset " + std::to_string(since) + ", found an input");
-  QUERNEL_TRY(std::optional<std::vector<int64_t>> axes, n.axes(1, since));
   int rank = n.rank(n.in(0));
+  std::optional<std::vector<int64_t>> axes;
+  // As many axes as there are dims are all of them, whichever comes first.
+  bool all =
+      n.opset >= since && n.has(1) && rank > 0 && n.shape(n.in(1)) == Shape{rank} && !n.constant(n.in(1));
+  if (!all) {
+    QUERNEL_TRY(axes, n.axes(1, since));
+  }
   if (axes && !axes->empty()) {
     QUERNEL_TRY(r.axes, n.axes_in_range(*axes, rank));
     std::sort(r.axes.begin(), r.axes.end());
-  } else if (noop) {
+  } else if (noop && !all) {
     r.none = true;
   } else {
     r.axes.resize(static_cast<size_t>(rank));
@@ -123,7 +129,10 @@ Status import_arg_min(NodeImport& n) { return import_arg(n, OpKind::k_reduce_arg
 namespace {
 Status import_scan(NodeImport& n, OpKind op) {
   bool exclusive = n.attr_int("exclusive", 0) != 0, reverse = n.attr_int("reverse", 0) != 0;
-  QUERNEL_TRY(int64_t axis, n.int_in(1, "axis"));
+  int64_t axis = 0;  // the only one of a vector
+  if (n.rank(n.in(0)) != 1 || n.constant(n.in(1))) {
+    QUERNEL_TRY(axis, n.int_in(1, "axis"));
+  }
   QUERNEL_TRY(axis, n.axis(axis, n.rank(n.in(0))));
   return n.output(n.build.scan(op, n.in(0), axis, exclusive, reverse));
 }

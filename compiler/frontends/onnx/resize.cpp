@@ -107,7 +107,8 @@ Expected<std::vector<ResizeAxis>> sized_axes(NodeImport& n, const std::vector<in
   for (size_t i = 0; i < which.size(); ++i) {
     ResizeAxis a{.axis = which[i], .in = shape[static_cast<size_t>(which[i])], .out = sizes[i]};
     // Nothing can be read from an axis that may be empty.
-    if (!always_le(1, a.in) && !a.in.is_const()) QUERNEL_CHECK(n.dim(a.in));
+    if (!a.in.is_const())
+      QUERNEL_CHECK(n.require_at_least(a.in, 1, "dim " + std::to_string(a.axis) + " of the resized tensor"));
     if (!always_le(1, a.in) || (a.out.is_const() && (a.out.value() < 1 || a.out.value() > 1000000000)))
       return n.invalid("expected sizes of at least 1 and below 1e9, found " + to_string(a.out));
     known = known && a.in.is_const() && a.out.is_const();

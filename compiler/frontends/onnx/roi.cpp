@@ -71,7 +71,8 @@ Status import_roi_align(NodeImport& n) {
     return n.refuse("expected images of at least one and below 2^31 elements, found " +
                     to_string(n.shape(n.in(0))));
   // Nothing can be read from images that may be empty.
-  if (!always_le(1, plane)) QUERNEL_CHECK(n.dim(plane));
+  QUERNEL_CHECK(n.require_at_least(dims[2], 1, "the height of the images"));
+  QUERNEL_CHECK(n.require_at_least(dims[3], 1, "the width of the images"));
   DType index_dtype = pixel_count.bounds().hi <= kMaxIndex ? DType::kI32 : DType::kI64;
   DType dtype = n.dtype(n.in(0));
   ValueId x = n.widen(n.in(0)), corners = n.build.cast(n.in(1), n.dtype(x));

@@ -76,14 +76,29 @@ Status import_size(NodeImport& n) { return n.output(n.number(DType::kI64, elemen
 
 namespace {
 
+// An element that follows from free dims, which may have become a float.
+std::optional<Dim> dim_value(NodeImport& n, ValueId v) {
+  if (const Tensor* known = is_float(n.dtype(v)) ? n.constant(v) : nullptr) {
+    constexpr double kMaxExact = 1 << 24;
+    double value = known->count() == 1 ? element_as_f64(*known, 0) : NAN;
+    if (!(std::abs(value) <= kMaxExact) || value != std::floor(value)) return std::nullopt;
+    return Dim(static_cast<int64_t>(value));
+  }
+  for (const Node* node = n.build.graph().def(v);
+       node && is_float(n.dtype(v)) && (node->op == OpKind::k_cast || node->op == OpKind::k_reshape);
+       node = n.build.graph().def(v))
+    v = node->inputs[0];
+  std::optional<Shape> value = dim_values(n.build.graph(), v);
+  return value && value->size() == 1 ? std::optional((*value)[0]) : std::nullopt;
+}
+
 // A range whose bounds follow from free dims; nullopt where they do not.
 std::optional<ValueId> range_of_dims(NodeImport& n) {
   std::optional<Dim> bounds[3];
   bool known = true;
   for (int i = 0; i < 3; ++i) {
-    std::optional<Shape> value = dim_values(n.build.graph(), n.in(i));
-    if (!value || value->size() != 1) return std::nullopt;
-    bounds[i] = (*value)[0];
+    bounds[i] = dim_value(n, n.in(i));
+    if (!bounds[i]) return std::nullopt;
     known = known && bounds[i]->is_const();
   }
   if (known || !bounds[2]->is_const() || bounds[2]->value() == 0) return std::nullopt;

@@ -124,11 +124,9 @@ Expected<ValueId> transform(NodeImport& n, ValueId x, const Transform& f, int64_
 // x with dim 1 of [outer, L, inner, parts] cut or padded with zeros to `length`.
 ValueId fit_length(NodeImport& n, ValueId x, int64_t length) {
   Shape shape = n.shape(x), stops = shape;
-  int64_t found = shape[1].is_const() ? shape[1].value() : length;
-  if (found == length) return x;
-  stops[1] = std::min(found, length);
-  if (found > length) return n.build.slice(x, {0, 0, 0, 0}, stops);
-  return n.build.pad(x, {0, 0, 0, 0}, {0, length - found, 0, 0});
+  stops[1] = min(shape[1], length);
+  if (!always_le(shape[1], length)) x = n.build.slice(x, {0, 0, 0, 0}, stops);
+  return n.build.pad(x, {0, 0, 0, 0}, {0, Dim(length) - stops[1], 0, 0});
 }
 
 Status check_length(NodeImport& n, int64_t length) {
@@ -184,10 +182,12 @@ Status import_dft(NodeImport& n) {
   f.inverse = inverse;
   f.to_real = inverse && onesided;
   size_t along = static_cast<size_t>(axis);
-  QUERNEL_TRY(int64_t elements, n.dim(dims[along]));
-  f.length = f.to_real ? 2 * (elements - 1) : elements;
+  Dim elements = dims[along];
   if (n.has(1)) {
     QUERNEL_TRY(f.length, n.int_in(1, "dft_length"));
+  } else {
+    QUERNEL_TRY(int64_t known, n.dim(elements));
+    f.length = f.to_real ? 2 * (known - 1) : known;
   }
   QUERNEL_CHECK(check_length(n, f.length));
   if (!inverse && onesided && !(dims.back() == Dim(1)))
@@ -218,7 +218,7 @@ Status import_stft(NodeImport& n) {
       return n.invalid("expected a window of rank 1, found " + to_string(n.shape(n.in(2))));
     QUERNEL_TRY(length, n.dim(n.in(2), 0));
   }
-  if (n.has(3)) {
+  if (n.has(3) && !(n.has(2) && !n.constant(n.in(3)))) {  // that of the window, if it is given
     QUERNEL_TRY(int64_t given, n.int_in(3, "frame_length"));
     if (n.has(2) && given != length)
       return n.invalid("expected a window of frame_length elements, found " + std::to_string(length) +

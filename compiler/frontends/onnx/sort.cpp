@@ -58,18 +58,24 @@ Status import_top_k(NodeImport& n) {
   ValueId x = n.in(0);
   QUERNEL_TRY(int64_t axis, n.axis(n.attr_int("axis", -1), n.rank(x)));
   bool largest = true;
-  int64_t count = 0;
+  Dim count = 0;
   if (n.opset < 10) {
     count = n.attr_int("k", 0);
     if (n.has(1)) return n.invalid("k is an attribute before opset 10, found an input");
   } else {
-    QUERNEL_TRY(count, n.int_in(1, "K"));
+    QUERNEL_TRY(Shape given, n.dims_in(1, "K"));
+    if (given.size() != 1)
+      return n.invalid("expected K of one element, found " + std::to_string(given.size()));
+    count = given[0];
   }
   if (n.opset >= 11) {
     largest = n.attr_int("largest", 1) != 0;
     n.ignore_attribute("sorted");  // any order will do where it is 0
   }
-  if (count < 0) return n.invalid("expected K of at least 0, found " + std::to_string(count));
+  if (always_lt(count, 0)) return n.invalid("expected K of at least 0, found " + to_string(count));
+  Dim size = n.shape(x)[static_cast<size_t>(axis)];
+  if (!size.is_const() && size.is_bound() && !always_le(count, size))
+    QUERNEL_CHECK(n.require_at_least(size - count, 0, "what the sorted dim has beyond K"));
   ValueId positions = n.build.argsort(x, axis, count, largest);
   return n.set_outputs({gather_along(n, x, positions, axis), positions});
 }

@@ -214,7 +214,7 @@ TEST(ImportErrors, wrong_number_of_inputs) {
 
 TEST(ImportErrors, computed_operand_that_must_be_known) {
   ModelBuilder m;
-  m.input("x", {4}).input("shape", {1}, kInt64).output("y");
+  m.input("x", {4}).input("shape", {2}, kInt64).output("y");
   m.node("Reshape", {"x", "shape"}, {"y"});
   expect_contains(errors_of(m), "operand 1 (shape) to be known at compile time");
 }

@@ -1,8 +1,14 @@
 // Imports ONNX conformance cases and models, runs them in the graph interpreter and compares with their
 // reference outputs.
-//   onnx_reference_cases [--filter TEXT] [--max-work N] [--verbose] [--list-unsupported] FOLDER...
+//   onnx_reference_cases [--filter TEXT] [--max-work N] [--verbose] [--list-unsupported] [--free-dims]
+//   FOLDER...
 // A folder is one case (with model.onnx) or holds cases. Prints PASS, FAIL, UNSUPPORTED or SKIPPED per case;
-// fails on any FAIL. A model that is valid but refused as invalid is a FAIL.
+// fails on any FAIL. A model that is valid but refused as invalid is a FAIL. --free-dims: every dim of every
+// input is free;
+// --free-sizes: dims of one size are one free dim. A case that the importer refuses then, or whose sizes it
+// excludes, is UNSUPPORTED; no answer may be wrong.
+#include <onnx/onnx_pb.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -110,7 +116,35 @@ Expected<Tensor> read_value(const fs::path& path) {
   return named.tensor;
 }
 
-Result run_set(const fs::path& folder, const fs::path& set, double max_work) {
+enum class FreeDims { kNone, kAll, kBySize };
+
+// The model with dims of its inputs free, instead of fixed from the data.
+Expected<ImportedModel> import_with_free_dims(const std::string& path, ImportOptions options, FreeDims form) {
+  std::map<std::string, std::vector<int64_t>> shapes = std::move(options.input_shapes);
+  options.input_shapes.clear();
+  std::ifstream file(path, std::ios::binary);
+  onnx::ModelProto model;
+  if (!model.ParseFromIstream(&file)) return invalid_input("the file is not a model");
+  for (onnx::ValueInfoProto& input : *model.mutable_graph()->mutable_input()) {
+    auto* shape = input.mutable_type()->mutable_tensor_type()->mutable_shape();
+    const std::vector<int64_t>& dims = shapes[input.name()];
+    if (dims.size() != static_cast<size_t>(shape->dim_size())) continue;
+    for (int i = 0; i < shape->dim_size(); ++i)
+      shape->mutable_dim(i)->set_dim_param(form == FreeDims::kAll
+                                               ? input.name() + "_" + std::to_string(i)
+                                               : "size_" + std::to_string(dims[static_cast<size_t>(i)]));
+  }
+  std::string bytes = model.SerializeAsString();
+  return import_onnx_bytes({reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()}, path, options);
+}
+
+// Whether the inputs were refused before anything was computed.
+bool says_of_inputs(const Diagnostics& errors) {
+  const std::string& text = errors[0].message;
+  return text.rfind("symbol '", 0) == 0 || text.rfind("input '", 0) == 0;
+}
+
+Result run_set(const fs::path& folder, const fs::path& set, double max_work, FreeDims free_dims) {
   std::string model = (folder / "model.onnx").string();
   Expected<OnnxInputs> listed = read_onnx_inputs(model);
   if (!listed) return refused(listed.errors());
@@ -129,7 +163,10 @@ Result run_set(const fs::path& folder, const fs::path& set, double max_work) {
       inputs_read = false;
     }
   }
-  Expected<ImportedModel> imported = import_onnx(model, options);
+  Expected<ImportedModel> imported = free_dims != FreeDims::kNone
+                                         ? import_with_free_dims(model, options, free_dims)
+                                         : import_onnx(model, options);
+  if (!imported && free_dims != FreeDims::kNone) return {Outcome::kUnsupported, to_string(imported.errors())};
   if (!imported) return refused(imported.errors());
   const Graph& graph = imported->graph;
   if (Status ok = verify(graph); !ok) return {Outcome::kFail, to_string(ok.errors())};
@@ -148,6 +185,8 @@ Result run_set(const fs::path& folder, const fs::path& set, double max_work) {
     inputs.push_back(tensor);
   }
   Expected<std::vector<Tensor>> outputs = interpret(graph, inputs);
+  if (!outputs && free_dims != FreeDims::kNone && says_of_inputs(outputs.errors()))
+    return {Outcome::kUnsupported, to_string(outputs.errors())};
   if (!outputs) return {Outcome::kFail, to_string(outputs.errors())};
   std::vector<fs::path> wanted = numbered(set, "output_");
   for (size_t i = 0; i < wanted.size(); ++i) {
@@ -170,10 +209,10 @@ Result run_set(const fs::path& folder, const fs::path& set, double max_work) {
   return {Outcome::kPass, ""};
 }
 
-Result run_case(const fs::path& folder, double max_work) {
+Result run_case(const fs::path& folder, double max_work, FreeDims free_dims) {
   Result result{Outcome::kSkipped, "no data sets"};
   for (int i = 0; fs::exists(folder / ("test_data_set_" + std::to_string(i))); ++i) {
-    result = run_set(folder, folder / ("test_data_set_" + std::to_string(i)), max_work);
+    result = run_set(folder, folder / ("test_data_set_" + std::to_string(i)), max_work, free_dims);
     if (result.outcome != Outcome::kPass) break;
   }
   return result;
@@ -186,6 +225,7 @@ int main(int argc, char** argv) {
   std::string filter;
   double max_work = 2e8;
   bool verbose = false, list_unsupported = false;
+  FreeDims free_dims = FreeDims::kNone;
   for (int i = 1; i < argc; ++i) {
     std::string arg = argv[i];
     if (arg == "--filter" && i + 1 < argc)
@@ -194,6 +234,10 @@ int main(int argc, char** argv) {
       max_work = std::strtod(argv[++i], nullptr);
     else if (arg == "--verbose")
       verbose = true;
+    else if (arg == "--free-dims")
+      free_dims = FreeDims::kAll;
+    else if (arg == "--free-sizes")
+      free_dims = FreeDims::kBySize;
     else if (arg == "--list-unsupported")
       list_unsupported = true;
     else if (fs::exists(fs::path(arg) / "model.onnx"))
@@ -210,7 +254,7 @@ int main(int argc, char** argv) {
     if (name.find(filter) == std::string::npos) continue;
     auto start = std::chrono::steady_clock::now();
     if (verbose) std::cerr << name << "\n";
-    Result result = run_case(folder, max_work);
+    Result result = run_case(folder, max_work, free_dims);
     double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     ++counts[result.outcome];
     bool detail = result.outcome == Outcome::kFail || result.outcome == Outcome::kSkipped || list_unsupported;
