@@ -104,6 +104,7 @@ Expected<Imported> import_model(const std::string& path, const CompileOptions& o
   import_options.custom_ops = options.custom_ops;
   import_options.keep_inputs = options.keep_inputs;
   import_options.duplicate_names = options.duplicate_names;
+  import_options.choices = options.choices;
   QUERNEL_TRY(ImportedModel model, import_onnx(path, import_options));
   Imported imported{std::move(model.graph), std::move(model.notes), std::move(model.fixed_inputs),
                     std::move(model.fourier_outputs)};

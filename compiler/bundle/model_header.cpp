@@ -130,7 +130,7 @@ class HeaderWriter {
     line("/* some index in a tensor is wrong */");
     define(macro_ + "_INDEX_OUT_OF_RANGE", QNL_KERNEL_INDEX_OUT_OF_RANGE);
     define(macro_ + "_DIVISION_BY_ZERO", QNL_KERNEL_DIVISION_BY_ZERO);
-    line("/* some size or count is none that the model was compiled for */");
+    line("/* some size or count, or an index that is checked, is none that the model was compiled for */");
     define(macro_ + "_SIZE_OUT_OF_RANGE", codegen::kStaticSymbolOutOfRange);
     line();
   }

@@ -414,10 +414,13 @@ class Lowering {
                                                       : (is_max ? BinaryOp::k_gt : BinaryOp::k_lt);
       Expr old = loop::load(best, index(0));
       Expr better = loop::binary(compare, value, old);
-      if (is_float(g_.dtype(x_)))  // the first NaN wins, as numpy has it
-        better = loop::binary(BinaryOp::k_or, better,
-                              loop::binary(BinaryOp::k_and, loop::unary(UnaryOp::k_is_nan, value),
-                                           loop::unary(UnaryOp::k_not, loop::unary(UnaryOp::k_is_nan, old))));
+      if (is_float(g_.dtype(x_))) {  // the first NaN wins, as numpy has it, or the last one
+        Expr is_nan = loop::unary(UnaryOp::k_is_nan, value);
+        if (!node_.attributes.select_last)
+          is_nan = loop::binary(BinaryOp::k_and, is_nan,
+                                loop::unary(UnaryOp::k_not, loop::unary(UnaryOp::k_is_nan, old)));
+        better = loop::binary(BinaryOp::k_or, better, is_nan);
+      }
       better = e.name_value("better", better);
       Expr new_value = e.name_value("best", loop::select(better, value, old));
       Expr new_where = e.name_value("at", loop::select(better, position, loop::load(where, index(0))));

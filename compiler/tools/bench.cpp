@@ -305,6 +305,7 @@ Action define_bench(CLI::App& app) {
   add_tuning_flag(app, options->flags);
   add_shape_flags(app, options->flags);
   add_model_flags(app, options->flags);
+  add_choice_flags(app, options->flags);
   add_developer_flags(app, options->flags);
   return [options] { return run(*options); };
 }

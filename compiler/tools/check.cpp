@@ -69,6 +69,7 @@ Action define_check(CLI::App& app) {
   add_target_flags(app, options->flags);
   add_shape_flags(app, options->flags);
   add_model_flags(app, options->flags);
+  add_choice_flags(app, options->flags);
   add_entry_flags(app, options->flags);
   app.add_flag("--json", options->json, "print one JSON object instead of text");
   return [options] { return run(*options); };

@@ -243,6 +243,7 @@ Action define_compile(CLI::App& app) {
   add_tuning_flag(app, options->flags);
   add_shape_flags(app, options->flags);
   add_model_flags(app, options->flags);
+  add_choice_flags(app, options->flags);
   add_entry_flags(app, options->flags);
   app.add_option("--threads", options->threads, "code generation threads (default: one per core)")
       ->type_name("N")

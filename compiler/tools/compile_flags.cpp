@@ -97,6 +97,17 @@ void add_model_flags(CLI::App& app, CompileFlags& flags) {
       ->type_name("constants|last|refuse");
 }
 
+void add_choice_flags(CLI::App& app, CompileFlags& flags) {
+  app.add_option("--like", flags.like,
+                 "where ONNX leaves a choice, do as onnxruntime, or as it does in some points "
+                 "(onnxruntime:align-corners,casts); compiler/ops/CHOICES.md lists them")
+      ->type_name("onnxruntime[:CHOICE,…]")
+      ->allow_extra_args(false);
+  app.add_flag(
+      "--checked", flags.checked,
+      "an index out of range ends the run with an error that names its node (default: clamped or ignored)");
+}
+
 void add_entry_flags(CLI::App& app, CompileFlags& flags) {
   app.add_option(
          "--state", flags.states,
@@ -212,6 +223,10 @@ Expected<CompileOptions> compile_options(const CompileFlags& flags) {
       options.custom_ops.push_back(std::move(op));
     }
   }
+  for (const std::string& text : flags.like)
+    if (Status known = choose_like(text, options.choices); !known)
+      return invalid_input("--like: " + known.errors()[0].message);
+  options.choices.checked = flags.checked;
   for (const std::string& text : flags.place) {
     std::string where = text.substr(0, 4);
     if ((where != "cpu:" && where != "gpu:") || text.size() == 4)

@@ -16,16 +16,17 @@ namespace quernel::tools {
 
 struct CompileFlags {
   std::vector<std::string> targets, dims, input_shapes, input_values, states, entry_points, only_entry_points,
-      custom_ops, place, keep_inputs;
+      custom_ops, place, keep_inputs, like;
   std::vector<std::string> disabled_passes, print_after;
   std::string stop_after, dump_dir, tuning, device_profile, precision = "f32", duplicate_names = "constants";
-  bool verify_each = false;
+  bool verify_each = false, checked = false;
 };
 
 void add_target_flags(CLI::App& app, CompileFlags& flags);     // --target, --place, --precision
 void add_tuning_flag(CLI::App& app, CompileFlags& flags);      // --tuning
 void add_shape_flags(CLI::App& app, CompileFlags& flags);      // --dim, --input-shape, --input-value
 void add_model_flags(CLI::App& app, CompileFlags& flags);      // --custom-op, --keep-input, --duplicate-names
+void add_choice_flags(CLI::App& app, CompileFlags& flags);     // --like, --checked
 void add_entry_flags(CLI::App& app, CompileFlags& flags);      // --state, --entry, --only-entry
 void add_developer_flags(CLI::App& app, CompileFlags& flags);  // --disable-pass, --print-after, --dump-dir…
 

@@ -192,6 +192,7 @@ Action define_opt(CLI::App& app) {
       ->type_name("T");
   add_shape_flags(app, options->flags);
   add_model_flags(app, options->flags);
+  add_choice_flags(app, options->flags);
   return [options] { return run(*options); };
 }
 

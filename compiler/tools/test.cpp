@@ -281,6 +281,7 @@ Action define_test(CLI::App& app) {
   add_target_flags(app, options->flags);
   add_tuning_flag(app, options->flags);
   add_model_flags(app, options->flags);
+  add_choice_flags(app, options->flags);
   add_run_flags(app, options->device);
   app.add_option("--repeat", options->repeat, "runs of each test vector, for its time (default: 1)")
       ->type_name("N")

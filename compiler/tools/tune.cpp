@@ -430,6 +430,7 @@ Action define_tune(CLI::App& app) {
   add_target_flags(app, options->flags);
   add_shape_flags(app, options->flags);
   add_model_flags(app, options->flags);
+  add_choice_flags(app, options->flags);
   add_entry_flags(app, options->flags);
   app.add_flag("--json", options->json, "print one JSON object instead of text");
   app.add_flag("-q,--quiet", options->quiet, "print nothing but diagnostics");

@@ -4,6 +4,7 @@
 
 #include "frontends/onnx/attend.h"
 #include "frontends/onnx/operators.h"
+#include "frontends/onnx/run_time_checks.h"
 
 namespace quernel::onnx_import {
 namespace {
@@ -166,6 +167,7 @@ Status import_rotary_embedding(NodeImport& n) {
                      std::to_string(head_size) + ", found " + std::to_string(rotated));
   ValueId cosines = n.widen(n.in(1)), sines = n.widen(n.in(2));
   if (n.has(3)) {
+    if (n.rank(cosines) > 0) QUERNEL_CHECK(check_indices(n, n.in(3), n.shape(cosines)[0], "position"));
     cosines = n.build.take(cosines, n.in(3), 0);
     sines = n.build.take(sines, n.in(3), 0);
   }

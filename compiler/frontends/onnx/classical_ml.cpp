@@ -4,6 +4,7 @@
 #include "frontends/onnx/activation.h"
 #include "frontends/onnx/matmul.h"
 #include "frontends/onnx/operators.h"
+#include "frontends/onnx/run_time_checks.h"
 
 namespace quernel::onnx_import {
 namespace {
@@ -158,6 +159,7 @@ Status import_array_feature_extractor(NodeImport& n) {
   if (n.rank(x) < 1) return n.invalid("expected rows of features, found a scalar");
   ValueId flat = n.build.reshape(index, {element_count(n.shape(index))});
   if (n.rank(x) == 1) x = n.build.reshape(x, {1, n.shape(x)[0]});
+  QUERNEL_CHECK(check_indices(n, flat, n.shape(x).back()));
   return n.output(n.build.take(x, flat, n.rank(x) - 1));
 }
 

@@ -4,6 +4,7 @@
 #include "frontends/onnx/contrib_attention.h"
 #include "frontends/onnx/matmul.h"
 #include "frontends/onnx/operators.h"
+#include "frontends/onnx/run_time_checks.h"
 
 namespace quernel::onnx_import {
 namespace {
@@ -215,6 +216,7 @@ Status import_contrib_rotary_embedding(NodeImport& n) {
     where = n.binary(BinaryOp::k_add, n.build.reshape(n.positions(n.dtype(where), steps), {1, steps}),
                      n.build.reshape(where, {}));
   }
+  if (n.rank(cosines) > 0) QUERNEL_CHECK(check_indices(n, where, n.shape(cosines)[0], "position"));
   ValueId y =
       rotate(n, x, n.build.take(cosines, where, 0), n.build.take(sines, where, 0), 2 * half, interleaved);
   y = flat ? n.build.reshape(y, shape) : n.build.permute(y, {0, 2, 1, 3});

@@ -7,6 +7,7 @@
 #include "frontends/onnx/matmul.h"
 #include "frontends/onnx/normalization.h"
 #include "frontends/onnx/operators.h"
+#include "frontends/onnx/run_time_checks.h"
 
 namespace quernel::onnx_import {
 namespace {
@@ -112,6 +113,9 @@ Status import_embed_layer_normalization(NodeImport& n) {
     if (!n.has(i)) return n.invalid("expected input " + std::to_string(i) + ", found it missing");
   if (n.rank(n.in(0)) != 2) return n.invalid("expected tokens [B,S], found " + to_string(n.shape(n.in(0))));
   Shape tokens = n.shape(n.in(0));
+  for (auto [table, index] : {std::pair(2, 0), std::pair(3, 8), std::pair(4, 1)})
+    if (n.has(table) && n.has(index) && n.rank(n.in(table)) > 0)
+      QUERNEL_CHECK(check_indices(n, n.in(index), n.shape(n.in(table))[0]));
   ValueId sum = n.widen(n.build.take(n.in(2), n.in(0), 0));
   ValueId position;
   if (n.has(8)) {

@@ -16,10 +16,24 @@ ValueId fold_operands(NodeImport& n, BinaryOp op) {
   return result;
 }
 
+// What x86's conversion gives, as ONNX Runtime does there: the least integer for a float out of range or NaN,
+// where the conversion is one to 32 bits, of which narrower results keep the lowest.
+ValueId wrapped_cast(NodeImport& n, ValueId x, DType dtype) {
+  DType through = dtype == DType::kI64 ? DType::kI64 : DType::kI32;
+  double limit = through == DType::kI64 ? 0x1p63 : 0x1p31;
+  x = n.widen(x);
+  ValueId fits =
+      n.binary(BinaryOp::k_and, n.binary(BinaryOp::k_ge, x, -limit), n.binary(BinaryOp::k_lt, x, limit));
+  return n.build.cast(n.build.where(fits, n.build.cast(x, through), n.scalar(through, -limit)), dtype);
+}
+
 // Floats out of range of a 4-bit integer are left open by ONNX; its reference data wrap, so the cast goes
 // through i32.
 ValueId cast(NodeImport& n, ValueId x, DType dtype) {
   bool packed = dtype == DType::kI4 || dtype == DType::kU4;
+  bool wraps = dtype == DType::kI8 || dtype == DType::kU8 || dtype == DType::kI16 || dtype == DType::kU16 ||
+               dtype == DType::kI32 || dtype == DType::kI64;
+  if (n.choices.wrapped_casts && wraps && is_float(n.dtype(x))) return wrapped_cast(n, x, dtype);
   if (packed && is_float(n.dtype(x))) x = n.build.cast(x, DType::kI32);
   return n.build.cast(x, dtype);
 }

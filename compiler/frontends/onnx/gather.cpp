@@ -1,20 +1,9 @@
 // Gathers and OneHot.
 #include "frontends/onnx/operators.h"
+#include "frontends/onnx/run_time_checks.h"
 
 namespace quernel::onnx_import {
 namespace {
-
-// Constant indices are checked here; computed ones are clamped at run time by the core ops.
-Status check_indices(NodeImport& n, ValueId indices, int64_t size) {
-  const Tensor* known = n.constant(indices);
-  for (int64_t i = 0; known && i < known->count(); ++i) {
-    int64_t index = element_as_i64(*known, i);
-    if (index < -size || index >= size)
-      return n.invalid("index " + std::to_string(index) + " is out of range for a dim of " +
-                       std::to_string(size));
-  }
-  return {};
-}
 
 Status check_index_dtype(NodeImport& n, ValueId indices) {
   if (n.dtype(indices) == DType::kI32 || n.dtype(indices) == DType::kI64) return {};
@@ -28,7 +17,7 @@ Status import_gather(NodeImport& n) {
   QUERNEL_TRY(int64_t axis, n.axis(n.attr_int("axis", 0), n.rank(x)));
   QUERNEL_CHECK(check_index_dtype(n, indices));
   Dim size = n.shape(x)[axis];
-  if (size.is_const()) QUERNEL_CHECK(check_indices(n, indices, size.value()));
+  QUERNEL_CHECK(check_indices(n, indices, size));
   const Tensor* known = n.constant(indices);
   if (!known || known->count() != 1 || !size.is_const()) return n.output(n.build.take(x, indices, axis));
   // One constant index is a slice.
@@ -46,7 +35,7 @@ Status import_gather_elements(NodeImport& n) {
   ValueId x = n.in(0), indices = n.in(1);
   QUERNEL_TRY(int64_t axis, n.axis(n.attr_int("axis", 0), n.rank(x)));
   QUERNEL_CHECK(check_index_dtype(n, indices));
-  if (n.shape(x)[axis].is_const()) QUERNEL_CHECK(check_indices(n, indices, n.shape(x)[axis].value()));
+  QUERNEL_CHECK(check_indices(n, indices, n.shape(x)[axis]));
   Attributes attributes;
   attributes.ints = {axis};
   return n.output(n.build.add(OpKind::k_gather_elements, {x, indices}, std::move(attributes)));
@@ -54,8 +43,10 @@ Status import_gather_elements(NodeImport& n) {
 
 Status import_gather_nd(NodeImport& n) {
   QUERNEL_CHECK(check_index_dtype(n, n.in(1)));
+  int64_t batch_dims = n.opset < 12 ? 0 : n.attr_int("batch_dims", 0);
+  QUERNEL_CHECK(check_index_tuples(n, n.in(1), n.shape(n.in(0)), batch_dims));
   Attributes attributes;
-  attributes.ints = {n.opset < 12 ? 0 : n.attr_int("batch_dims", 0)};
+  attributes.ints = {batch_dims};
   return n.output(n.build.add(OpKind::k_gather_nd, {n.in(0), n.in(1)}, std::move(attributes)));
 }
 

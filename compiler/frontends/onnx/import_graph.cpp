@@ -27,6 +27,7 @@ GraphImport::GraphImport(const onnx::ModelProto& model, int64_t opset, TensorSou
       source_(std::move(source)),
       custom_ops_(options.custom_ops),
       names_rule_(options.duplicate_names),
+      choices_(options.choices),
       graph_(graph),
       build_(graph),
       folder_(graph) {
@@ -284,6 +285,7 @@ void GraphImport::import_node(const onnx::NodeProto& node, Scope& scope) {
   if (!modern) return fail(modern.take_errors());
   NodeImport n(*modern ? **modern : node, opset_, build_, folder_, source_);
   n.collections = &collections_;
+  n.choices = choices_;
   std::map<const onnx::GraphProto*, Scope> bodies;  // their initializers, read once
   n.inline_body = [&](const onnx::GraphProto& body, const std::vector<ValueId>& inputs, ValueId iteration) {
     auto [it, is_new] = bodies.try_emplace(&body, Scope{&scope, {}, scope.depth + 1});

@@ -128,6 +128,7 @@ class GraphImport {
   TensorSource source_;
   const std::vector<CustomOpDescription>& custom_ops_;
   DuplicateNames names_rule_;
+  OnnxChoices choices_;
   Graph& graph_;
   GraphBuilder build_;
   ConstantFolder folder_;

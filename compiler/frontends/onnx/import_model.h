@@ -11,6 +11,7 @@
 #include "graph/custom_op.h"
 #include "graph/duplicate_names.h"
 #include "graph/ir.h"
+#include "support/onnx_choices.h"
 
 namespace quernel {
 
@@ -31,6 +32,7 @@ struct ImportOptions {
   DuplicateNames duplicate_names = DuplicateNames::kConstants;
   // Operators that become custom ops, also where an importer or a function of the model has their names.
   std::vector<CustomOpDescription> custom_ops;
+  OnnxChoices choices;
   int64_t max_initializer_bytes = int64_t{64} << 30;  // of all initializers together; more is refused
 };
 

@@ -1,6 +1,7 @@
 // Losses against integer targets: the negative log likelihood, alone or after a log softmax.
 #include "frontends/onnx/activation.h"
 #include "frontends/onnx/operators.h"
+#include "frontends/onnx/run_time_checks.h"
 
 namespace quernel::onnx_import {
 namespace {
@@ -28,6 +29,7 @@ Expected<ValueId> negative_log_likelihood(NodeImport& n, ValueId scores, ValueId
     keep = n.binary(BinaryOp::k_ne, target, sentinel);
     index = n.build.where(keep, target, n.scalar(n.dtype(target), 0));
   }
+  QUERNEL_CHECK(check_indices(n, index, shape[1], "target"));
   Shape with_class = expected;
   with_class.insert(with_class.begin() + 1, Dim(1));
   Attributes classes;

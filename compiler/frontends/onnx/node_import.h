@@ -22,6 +22,7 @@
 #include "frontends/onnx/sequence.h"
 #include "frontends/onnx/solve_dims.h"
 #include "graph/build.h"
+#include "support/onnx_choices.h"
 
 namespace quernel::onnx_import {
 
@@ -42,6 +43,7 @@ class NodeImport {
   ConstantFolder& folder;
   TensorSource& source;
   CollectionTable* collections = nullptr;  // of sequences and optionals
+  OnnxChoices choices;
   // Imports the nodes of a graph attribute with these values as its inputs, and gives its outputs' values;
   // nullopt where something failed and has been reported, which ends the import of this node: return {}.
   // `iteration`: the number of the loop's iteration, an integer scalar. The builder must be ok.

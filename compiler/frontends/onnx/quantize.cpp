@@ -60,6 +60,8 @@ Quantization dynamic_quantization(NodeImport& n, ValueId x) {
   ValueId top = n.binary(BinaryOp::k_max, n.build.reduce(OpKind::k_reduce_max, x, axes, false), 0.0),
           bottom = n.binary(BinaryOp::k_min, n.build.reduce(OpKind::k_reduce_min, x, axes, false), 0.0);
   ValueId scale = n.binary(BinaryOp::k_div, n.binary(BinaryOp::k_sub, top, bottom), 255.0);
+  if (n.choices.zero_scale)
+    scale = n.build.where(n.binary(BinaryOp::k_eq, scale, 0.0), n.scalar(n.dtype(scale), 1), scale);
   ValueId origin = n.unary(UnaryOp::k_neg, n.binary(BinaryOp::k_div, bottom, scale));
   return {scale, n.build.cast(n.unary(UnaryOp::k_round, origin), DType::kU8)};
 }

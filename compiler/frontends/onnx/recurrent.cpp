@@ -30,6 +30,7 @@ struct Cell {
   ValueId peepholes = kNoValue;       // LSTM: [3 * hidden] of input, output and forget gate
   std::vector<Activation> activations;
   std::optional<double> clip;
+  bool clips_cell = true;  // LSTM: what clip does to gates, it does to the cell's value, too
   bool linear_before_reset = false, input_forget = false;
 };
 
@@ -94,7 +95,8 @@ Expected<std::vector<Activation>> read_activations(NodeImport& n, std::vector<st
 
 ValueId activate(NodeImport& n, const Cell& cell, size_t which, ValueId x) {
   const Activation& a = cell.activations[which];
-  if (cell.clip) x = n.binary(BinaryOp::k_min, n.binary(BinaryOp::k_max, x, -*cell.clip), *cell.clip);
+  if (cell.clip && (which < 2 || cell.clips_cell))
+    x = n.binary(BinaryOp::k_min, n.binary(BinaryOp::k_max, x, -*cell.clip), *cell.clip);
   if (a.name == "tanh") return n.unary(UnaryOp::k_tanh, x);
   if (a.name == "sigmoid") return sigmoid(n, x);
   if (a.name == "relu") return n.binary(BinaryOp::k_max, x, 0.0);
@@ -241,6 +243,14 @@ std::pair<ValueId, State> step_at(NodeImport& n, const Layer& layer, const Cell&
   next.h = n.build.where(inside, next.h, s.h);
   if (next.c != kNoValue) next.c = n.build.where(inside, next.c, s.c);
   return {output, next};
+}
+
+// The last state, 0 in rows without a step.
+State clear_empty_rows(NodeImport& n, const Layer& layer, State s) {
+  ValueId any = n.binary(BinaryOp::k_gt, layer.lengths, 0.0), zero = n.scalar(n.dtype(s.h), 0);
+  s.h = n.build.where(any, s.h, zero);
+  if (s.c != kNoValue) s.c = n.build.where(any, s.c, zero);
+  return s;
 }
 
 // All steps of direction d, in its order: the last state.
@@ -405,6 +415,7 @@ Status import_recurrent(NodeImport& n, CellKind kind) {
   if (n.attribute("clip")) common.clip = n.attr_float("clip", 0);
   if (common.clip && !(*common.clip >= 0))
     return n.invalid("attribute 'clip': expected a threshold of at least 0");
+  common.clips_cell = !n.choices.lstm_clip;
   if (kind == CellKind::kGru) common.linear_before_reset = n.attr_int("linear_before_reset", 0) != 0;
   if (kind == CellKind::kLstm) common.input_forget = n.attr_int("input_forget", 0) != 0;
 
@@ -438,6 +449,7 @@ Status import_recurrent(NodeImport& n, CellKind kind) {
     QUERNEL_CHECK(n.build.status());
     s = run_direction(n, layer, d, cell, s, outputs[static_cast<size_t>(d)]);
     QUERNEL_CHECK(n.build.status());
+    if (n.choices.empty_sequence && layer.lengths != kNoValue) s = clear_empty_rows(n, layer, s);
     last_h.push_back(s.h);
     last_c.push_back(s.c);
   }

@@ -205,6 +205,7 @@ Status import_resize(NodeImport& n) {
   r.cubic_coeff_a = n.attr_float("cubic_coeff_a", -0.75);
   r.exclude_outside = n.attr_int("exclude_outside", 0) != 0;
   r.extrapolation = n.attr_float("extrapolation_value", 0);
+  r.whole_length = n.choices.align_corners;
   std::vector<int64_t> which = all_axes(n);
   std::string policy = "stretch";
   if (n.opset >= 18) {

@@ -16,6 +16,7 @@ struct ResizeOptions {
   double cubic_coeff_a = -0.75;
   bool exclude_outside = false;
   bool antialias = false;
+  bool whole_length = false;  // align_corners: the resized length is the result's, a whole number
   double extrapolation = 0;
 };
 

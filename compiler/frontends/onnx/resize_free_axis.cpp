@@ -88,7 +88,8 @@ class FreeAxis {
     ValueId one = n_.binary(BinaryOp::k_eq, out_, 1.0), zero = n_.scalar(DType::kF64, 0);
     if (r_.coordinates == "asymmetric") return div(o, scale_);
     if (r_.coordinates == "align_corners")
-      return n_.build.where(one, zero, div(mul(o, last_), plus(mul(scale_, in_), -1)));
+      return n_.build.where(one, zero,
+                            div(mul(o, last_), plus(r_.whole_length ? out_ : mul(scale_, in_), -1)));
     if (r_.coordinates == "pytorch_half_pixel") return n_.build.where(one, zero, half_pixel);
     if (r_.coordinates == "tf_half_pixel_for_nn") return div(plus(o, 0.5), scale_);
     if (r_.coordinates == "half_pixel_symmetric") {

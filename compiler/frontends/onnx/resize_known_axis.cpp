@@ -25,8 +25,9 @@ struct Taps {
 double input_position(const ResizeOptions& r, const KnownAxis& a, double o) {
   double out = static_cast<double>(a.out), in = static_cast<double>(a.in);
   if (r.coordinates == "asymmetric") return o / a.scale;
-  // ONNX's lengths are exact products here, not the integers they are rounded to.
-  if (r.coordinates == "align_corners") return a.out == 1 ? 0 : o * (in - 1) / (a.scale * in - 1);
+  // ONNX's lengths are exact products here, not the integers they are rounded to (ops/CHOICES.md).
+  if (r.coordinates == "align_corners")
+    return a.out == 1 ? 0 : o * (in - 1) / ((r.whole_length ? out : a.scale * in) - 1);
   if (r.coordinates == "pytorch_half_pixel") return a.out == 1 ? 0 : (o + 0.5) / a.scale - 0.5;
   if (r.coordinates == "tf_half_pixel_for_nn") return (o + 0.5) / a.scale;
   if (r.coordinates == "half_pixel_symmetric") {

@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "frontends/onnx/operators.h"
+#include "frontends/onnx/run_time_checks.h"
 
 namespace quernel::onnx_import {
 namespace {
@@ -94,6 +95,7 @@ Status import_roi_align(NodeImport& n) {
   int64_t tall = height * ratio, wide_count = width * ratio;
   // The channels of one element are a row: [N*H*W, C].
   ValueId pixels = n.build.reshape(n.build.permute(x, {0, 2, 3, 1}), {pixel_count, dims[1]});
+  QUERNEL_CHECK(check_indices(n, n.in(2), n.shape(x)[0], "image"));
   ValueId image = n.binary(BinaryOp::k_mul, n.build.cast(n.in(2), index_dtype), n.number(index_dtype, plane));
   auto read = [&](ValueId row, ValueId row_weight, ValueId at, ValueId at_weight) {
     ValueId index = n.binary(BinaryOp::k_add,

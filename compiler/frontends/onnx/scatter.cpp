@@ -1,6 +1,7 @@
 // Scatters, and operators that are one: cache updates and the inverse of max pools.
 #include "frontends/onnx/scatter.h"
 #include "frontends/onnx/operators.h"
+#include "frontends/onnx/run_time_checks.h"
 #include "frontends/onnx/window.h"
 
 namespace quernel::onnx_import {
@@ -21,16 +22,22 @@ Expected<ScatterMode> read_mode(NodeImport& n) {
   return n.invalid("attribute 'reduction': expected none, add, mul, max or min, found '" + name + "'");
 }
 
+// Of others the scatter says what is wrong.
+bool is_index(DType dtype) { return dtype == DType::kI32 || dtype == DType::kI64; }
+
 }  // namespace
 
 Status import_scatter_elements(NodeImport& n) {
   QUERNEL_TRY(int64_t axis, n.axis(n.attr_int("axis", 0), n.rank(n.in(0))));
   QUERNEL_TRY(ScatterMode mode, read_mode(n));
+  if (is_index(n.dtype(n.in(1))))
+    QUERNEL_CHECK(check_indices(n, n.in(1), n.shape(n.in(0))[static_cast<size_t>(axis)]));
   return n.output(n.build.scatter(OpKind::k_scatter_elements, n.in(0), n.in(1), n.in(2), axis, mode));
 }
 
 Status import_scatter_nd(NodeImport& n) {
   QUERNEL_TRY(ScatterMode mode, read_mode(n));
+  if (is_index(n.dtype(n.in(1)))) QUERNEL_CHECK(check_index_tuples(n, n.in(1), n.shape(n.in(0)), 0));
   return n.output(n.build.scatter(OpKind::k_scatter_nd, n.in(0), n.in(1), n.in(2), 0, mode));
 }
 
@@ -61,6 +68,11 @@ Status import_tensor_scatter(NodeImport& n) {
   if (n.rank(update) != rank)
     return n.invalid("expected an update of rank " + std::to_string(rank) + ", found " +
                      to_string(n.shape(update)));
+  size_t along = static_cast<size_t>(axis);
+  if (mode == "linear" && n.has(2)) {
+    ValueId last = n.binary(BinaryOp::k_add, n.in(2), n.number(n.dtype(n.in(2)), n.shape(update)[along] - 1));
+    QUERNEL_CHECK(check_indices(n, last, n.shape(cache)[along]));
+  }
   return n.output(write_rows(n, cache, update, n.in(2), axis, mode == "circular"));
 }
 
@@ -86,6 +98,7 @@ Status import_max_unpool(NodeImport& n) {
   std::optional<int64_t> count = element_count(pooled), updates = element_count(dims);
   if (!count || !updates) return n.refuse("a tensor of more elements than fit 63 bits");
   ValueId empty = n.full(n.dtype(x), {Dim(*count)}, 0);
+  QUERNEL_CHECK(check_indices(n, n.in(1), *count));
   // A window without elements has the index -1, which names none: beyond the end, a scatter ignores it.
   ValueId none = n.binary(BinaryOp::k_lt, n.in(1), 0.0);
   ValueId places = n.build.where(none, n.build.constant(i64_tensor({}, {*count})), n.in(1));

@@ -15,6 +15,7 @@
 #include "graph/states.h"
 #include "graph/tensor.h"
 #include "support/expected.h"
+#include "support/onnx_choices.h"
 
 namespace quernel {
 
@@ -68,6 +69,7 @@ struct CompileOptions {
   // Nodes that none names run where that is estimated to be fastest.
   std::vector<PlaceRule> place;
   std::vector<CustomOpDescription> custom_ops;  // operators to import as custom ops
+  OnnxChoices choices;                          // where ONNX leaves one, or has none
   std::vector<EntryPointOptions> entry_points;  // none: the model is the only one
   // Shell patterns: entry points whose name matches none of them are left out, and their models not read. A
   // pattern that matches no name is invalid input. None: all are built.
