@@ -36,7 +36,22 @@ Status check_input_values(const CompileOptions& options, Imported& imported) {
   return {};
 }
 
+// Programs give and get names as C strings.
+Status check_names(const Graph& graph) {
+  auto check = [](const char* what, const std::string& name) -> Status {
+    if (name.find('\0') == std::string::npos) return {};
+    return unsupported(std::string(what) + " '" + name + "': expected a name without zero bytes, found one",
+                       {}, "rename it in the model");
+  };
+  QUERNEL_CHECK(check("graph", graph.name));
+  for (ValueId input : graph.inputs) QUERNEL_CHECK(check("input", graph.values[input].name));
+  for (const Graph::Output& output : graph.outputs) QUERNEL_CHECK(check("output", output.name));
+  for (const Symbol& symbol : graph.symbols) QUERNEL_CHECK(check("dim", symbol.name));
+  return {};
+}
+
 Status finish_import(const CompileOptions& options, Imported& imported) {
+  QUERNEL_CHECK(check_names(imported.graph));
   QUERNEL_CHECK(make_states(imported.graph, options.states, options.input_values));
   return check_input_values(options, imported);
 }
@@ -105,6 +120,7 @@ Expected<Imported> import_model(const std::string& path, const CompileOptions& o
   import_options.keep_inputs = options.keep_inputs;
   import_options.duplicate_names = options.duplicate_names;
   import_options.choices = options.choices;
+  import_options.external_dirs = options.external_dirs;
   QUERNEL_TRY(ImportedModel model, import_onnx(path, import_options));
   Imported imported{std::move(model.graph), std::move(model.notes), std::move(model.fixed_inputs),
                     std::move(model.fourier_outputs)};

@@ -5,7 +5,6 @@
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
 
 #include "bundle/custom_kernels.h"
 #include "bundle/static_program.h"
@@ -29,6 +28,7 @@
 #include "schedule/schedule.h"
 #include "schedule/sliding_windows.h"
 #include "support/edit_distance.h"
+#include "support/file.h"
 #include "targets/device_profile.h"
 
 namespace quernel {
@@ -58,8 +58,8 @@ class Dump {
     std::filesystem::create_directories(dir_, error);
     char number[16];
     std::snprintf(number, sizeof number, "%03d-", next_++);
-    std::ofstream file(dir_ + "/" + number + name);
-    if (!(file << text)) return invalid_input("cannot write to the dump directory '" + dir_ + "'");
+    if (!write_file(dir_ + "/" + number + name, text))
+      return invalid_input("cannot write to the dump directory '" + dir_ + "'");
     return {};
   }
   bool active() const { return !dir_.empty(); }

@@ -166,9 +166,12 @@ struct Variant {
   uint32_t arch = QNL_ARCH_NONE;   // qnl_arch
   uint64_t required_features = 0;  // QNL_<ARCH>_* bits
   CodeFormat code_format = CodeFormat::kElfImage;
-  std::vector<std::byte> code;  // the image; equal images of several variants are stored once
-  std::vector<Kernel> kernels;  // kernel k is entry k of the image table
-  int32_t host = -1;            // index in BundleContents::hosts: the processor beside the device
+  std::vector<std::byte> code;                // the image; equal images of several variants are stored once
+  std::span<const std::byte> code_view = {};  // the same, where `code` is empty
+  std::vector<Kernel> kernels;                // kernel k is entry k of the image table
+  int32_t host = -1;  // index in BundleContents::hosts: the processor beside the device
+
+  std::span<const std::byte> image() const { return code.empty() ? code_view : code; }
 };
 
 // What a computed output may be off by, as bundle.fbs says.

@@ -286,7 +286,13 @@ class StructureBuilder {
   }
 
  private:
-  Offset<flatbuffers::String> string(const std::string& text) { return builder_.CreateSharedString(text); }
+  // Equal strings are stored once, but their sum stays within what a reader follows: four times the
+  // structure's bytes.
+  Offset<flatbuffers::String> string(const std::string& text) {
+    if (shared_bytes_ + text.size() > 4 * uint64_t{builder_.GetSize()}) return builder_.CreateString(text);
+    shared_bytes_ += text.size();
+    return builder_.CreateSharedString(text);
+  }
 
   template <class Table, class T, class Make>
   Vec<Offset<Table>> all(const std::vector<T>& values, Make make) {
@@ -398,11 +404,40 @@ class StructureBuilder {
   const BundleContents& contents_;
   const SegmentPlan& plan_;
   FlatBufferBuilder builder_;
+  uint64_t shared_bytes_ = 0;  // sum of the strings that may be shared
 };
 
 }  // namespace
 
+namespace {
+
+constexpr size_t kMaxNameBytes = 1024;  // the runtime's limit
+
+// Names that other parts of a bundle refer to by their index.
+Status check_names(const BundleContents& contents) {
+  auto check = [](const char* what, const std::string& name) -> Status {
+    if (name.size() <= kMaxNameBytes) return {};
+    return unsupported(std::string(what) + " '" + name.substr(0, 64) + "…': expected a name of up to " +
+                       std::to_string(kMaxNameBytes) + " bytes, found " + std::to_string(name.size()));
+  };
+  for (const Symbol& symbol : contents.symbols) QUERNEL_CHECK(check("symbol", symbol.name));
+  for (const Tensor& state : contents.states) QUERNEL_CHECK(check("state", state.name));
+  for (size_t i = 0; i < contents.image_count(); ++i) {
+    QUERNEL_CHECK(check("target", contents.image(i).target));
+    for (const Kernel& kernel : contents.image(i).kernels) QUERNEL_CHECK(check("kernel", kernel.name));
+  }
+  for (const EntryPoint& entry : contents.entry_points) {
+    QUERNEL_CHECK(check("entry point", entry.name));
+    for (const Tensor& input : entry.inputs) QUERNEL_CHECK(check("input", input.name));
+    for (const Tensor& output : entry.outputs) QUERNEL_CHECK(check("output", output.name));
+  }
+  return {};
+}
+
+}  // namespace
+
 Status check_contents(const BundleContents& contents) {
+  QUERNEL_CHECK(check_names(contents));
   QUERNEL_CHECK(check_symbols(contents));
   QUERNEL_CHECK(check_constants(contents));
   if (contents.variants.empty()) return broken("bundle", "expected at least one variant");
@@ -435,12 +470,20 @@ Status check_contents(const BundleContents& contents) {
   return {};
 }
 
+namespace {
+bool same_bytes(std::span<const std::byte> a, std::span<const std::byte> b) {
+  return a.size() == b.size() && (a.data() == b.data() || std::equal(a.begin(), a.end(), b.begin()));
+}
+}  // namespace
+
 SegmentPlan plan_segments(const BundleContents& contents) {
   SegmentPlan plan;
   for (size_t i = 0; i < contents.image_count(); ++i) {
-    const std::vector<std::byte>& code = contents.image(i).code;
+    std::span<const std::byte> code = contents.image(i).image();
     uint32_t found = 0;
-    while (found < plan.segments.size() && contents.image(plan.segments[found].source).code != code) ++found;
+    while (found < plan.segments.size() &&
+           !same_bytes(contents.image(plan.segments[found].source).image(), code))
+      ++found;
     if (found == plan.segments.size()) plan.segments.push_back({SegmentKind::kCode, i, code.size()});
     plan.image_segments.push_back(found);
   }

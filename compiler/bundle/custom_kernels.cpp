@@ -1,10 +1,9 @@
 #include "bundle/custom_kernels.h"
 
 #include <algorithm>
-#include <fstream>
-#include <iterator>
 
 #include "graph/control.h"
+#include "support/file.h"
 
 namespace quernel::bundle {
 namespace {
@@ -39,12 +38,12 @@ Expected<std::vector<codegen::PrebuiltKernel>> read_custom_kernels(
   for (const CustomOpDescription& op : ops) {
     QUERNEL_TRY(const CustomKernel* kernel, choose_kernel(op, target));
     if (!kernel || !uses_custom_op(graphs, op.name)) continue;
-    std::ifstream stream(kernel->object, std::ios::binary);
-    std::string object((std::istreambuf_iterator<char>(stream)), std::istreambuf_iterator<char>());
-    if (!stream.good() && !stream.eof())
-      return invalid_input("kernel of custom op '" + op.name + "': cannot read the object file",
+    std::string reason;
+    std::optional<std::string> object = read_file(kernel->object, &reason);
+    if (!object)
+      return invalid_input("kernel of custom op '" + op.name + "': cannot read the object file: " + reason,
                            Location{kernel->object, {}, {}, 0});
-    kernels.push_back({op.name, kernel->symbol, kernel->object, std::move(object)});
+    kernels.push_back({op.name, kernel->symbol, kernel->object, std::move(*object)});
   }
   return kernels;
 }

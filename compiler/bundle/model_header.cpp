@@ -2,6 +2,7 @@
 
 #include "bundle/c_identifiers.h"
 #include "schemas/kernel_abi.h"
+#include "schemas/printable.h"
 #include "support/diagnostic.h"
 
 namespace quernel::bundle {
@@ -48,8 +49,7 @@ std::string_view c_type(DType dtype) {
 
 // Text of the model inside a comment.
 std::string commented(std::string text) {
-  for (char& c : text)
-    if (static_cast<unsigned char>(c) < ' ' || c == 0x7f) c = ' ';
+  text = printable(text);
   for (size_t at = 0; (at = text.find("*/", at)) != std::string::npos;) text.replace(at, 2, "* /");
   for (size_t at = 0; (at = text.find("/*", at)) != std::string::npos;) text.replace(at, 2, "/ *");
   return text;

@@ -1,12 +1,5 @@
 #include "bundle/read_bundle.h"
 
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include <cerrno>
-#include <cstring>
 #include <map>
 
 #include "schemas/bundle_tables.h"
@@ -80,8 +73,7 @@ class Reader {
 
   Variant variant(const schema::Variant& v) const {
     Variant to{text(v.target()), v.arch(), v.required_features(), static_cast<CodeFormat>(v.code_format())};
-    std::span<const std::byte> code = bytes_of(segment(v.code_segment()));
-    to.code.assign(code.begin(), code.end());
+    to.code_view = bytes_of(segment(v.code_segment()));
     each(v.kernels(), [&](const schema::Kernel& k) {
       to.kernels.push_back({text(k.name()), k.scratch_bytes(), k.stack_bytes()});
     });
@@ -175,27 +167,9 @@ class Reader {
 
 }  // namespace
 
-OpenBundle::~OpenBundle() {
-  if (data_ != nullptr) ::munmap(data_, bytes_);
-}
-
-Expected<std::unique_ptr<OpenBundle>> read_bundle(const std::string& path) {
-  auto open = std::make_unique<OpenBundle>();
-  int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  struct stat info = {};
-  if (fd >= 0 && ::fstat(fd, &info) == 0) {
-    open->bytes_ = static_cast<size_t>(info.st_size);
-    void* data = ::mmap(nullptr, open->bytes_, PROT_READ, MAP_PRIVATE, fd, 0);
-    if (data != MAP_FAILED) open->data_ = data;
-  }
-  int error = errno;
-  if (fd >= 0) ::close(fd);
-  if (open->data_ == nullptr)
-    return invalid_input(std::string("cannot be opened: ") + std::strerror(error), {.file = path});
-  const auto* file = static_cast<const std::byte*>(open->data_);
-  const auto& header = *reinterpret_cast<const schema::FileHeader*>(file);
-  open->contents = Reader(file, *schema::GetBundle(file + header.structure_offset())).run();
-  return open;
+BundleContents read_bundle(std::span<const std::byte> file) {
+  const auto& header = *reinterpret_cast<const schema::FileHeader*>(file.data());
+  return Reader(file.data(), *schema::GetBundle(file.data() + header.structure_offset())).run();
 }
 
 }  // namespace quernel::bundle

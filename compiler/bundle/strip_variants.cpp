@@ -71,25 +71,27 @@ class Packer {
 
 class Stripper {
  public:
-  Stripper(const BundleContents& from, const std::vector<uint32_t>& variants) : from_(from) {
-    to_.producer = from.producer;
-    to_.symbols = from.symbols;
-    to_.constants = from.constants;
-    to_.arenas = from.arenas;
-    to_.states = from.states;
-    to_.test_vectors = from.test_vectors;
+  Stripper(BundleContents from, const std::vector<uint32_t>& variants)
+      : expressions_from_(std::move(from.expressions)) {
+    to_.producer = std::move(from.producer);
+    to_.symbols = std::move(from.symbols);
+    to_.constants = std::move(from.constants);
+    to_.arenas = std::move(from.arenas);
+    to_.states = std::move(from.states);
+    to_.test_vectors = std::move(from.test_vectors);
     for (uint32_t v : variants) {
-      int32_t& host = to_.variants.emplace_back(from.variants[v]).host;
+      int32_t& host = to_.variants.emplace_back(std::move(from.variants[v])).host;
       if (host < 0) continue;
       auto [it, fresh] = hosts_.try_emplace(host, static_cast<int32_t>(to_.hosts.size()));
-      if (fresh) to_.hosts.push_back(from.hosts[static_cast<size_t>(host)]);
+      if (fresh) to_.hosts.push_back(std::move(from.hosts[static_cast<size_t>(host)]));
       host = it->second;
     }
-    for (const EntryPoint& entry : from.entry_points) {
-      EntryPoint& kept = to_.entry_points.emplace_back(entry);
+    for (EntryPoint& entry : from.entry_points) {
+      std::vector<Plan> plans = std::move(entry.plans);
+      EntryPoint& kept = to_.entry_points.emplace_back(std::move(entry));
       kept.plans.clear();
       for (size_t i = 0; i < variants.size(); ++i) {
-        kept.plans.push_back(entry.plans[variants[i]]);
+        kept.plans.push_back(std::move(plans[variants[i]]));
         kept.plans.back().variant = static_cast<uint32_t>(i);
       }
     }
@@ -97,6 +99,7 @@ class Stripper {
 
   BundleContents run() {
     find_packable();
+    find_workspace_ends();
     for (Symbol& symbol : to_.symbols) number(symbol.max_expression);
     for (EntryPoint& entry : to_.entry_points) {
       for (std::vector<Tensor>* tensors : {&entry.inputs, &entry.outputs})
@@ -120,7 +123,7 @@ class Stripper {
   void number(int32_t& expression) {
     if (expression < 0) return;
     auto [it, fresh] = expressions_.try_emplace(expression, static_cast<int32_t>(to_.expressions.size()));
-    if (fresh) to_.expressions.push_back(from_.expressions[static_cast<size_t>(expression)]);
+    if (fresh) to_.expressions.push_back(expressions_from_[static_cast<size_t>(expression)]);
     expression = it->second;
   }
   void number_once(uint32_t arena) {
@@ -136,16 +139,26 @@ class Stripper {
   }
 
   // Arenas of constants, and what is read of them; those read at places that depend on symbols stay as they
-  // are.
+  // are, and so do those that share a segment.
   void find_packable() {
+    std::map<int32_t, int> users;
+    for (const Arena& arena : to_.arenas) users[arena.constants] += 1;
     for (uint32_t a = 0; a < to_.arenas.size(); ++a)
-      if (to_.arenas[a].kind == ArenaKind::kConstants) packers_[a];
+      if (to_.arenas[a].kind == ArenaKind::kConstants && users[to_.arenas[a].constants] == 1) packers_[a];
     each_binding([&](const Binding& b) {
       if (b.offset_expression >= 0 || b.bytes_expression >= 0)
         packers_.erase(b.arena), varying_[b.arena] = true;
     });
     each_binding([&](const Binding& b) {
       if (auto it = packers_.find(b.arena); it != packers_.end()) it->second.add(b.offset, b.bytes);
+    });
+  }
+
+  void find_workspace_ends() {
+    workspace_ends_.resize(to_.arenas.size());
+    each_binding([&](const Binding& b) {
+      uint64_t& end = workspace_ends_[b.arena];
+      if (to_.arenas[b.arena].kind == ArenaKind::kWorkspace) end = std::max(end, b.offset + b.bytes);
     });
   }
 
@@ -176,25 +189,22 @@ class Stripper {
     if (arena.kind != ArenaKind::kWorkspace) return;
     number_once(index);
     if (arena.bytes_expression >= 0 || varying_.count(index) > 0) return;
-    uint64_t end = 0;
-    each_binding([&](const Binding& b) {
-      if (b.arena == index) end = std::max(end, b.offset + b.bytes);
-    });
-    arena.bytes = std::min(arena.bytes, aligned(end));
+    arena.bytes = std::min(arena.bytes, aligned(workspace_ends_[index]));
   }
 
-  const BundleContents& from_;
+  std::vector<SizeExpression> expressions_from_;
   BundleContents to_;
-  std::map<uint32_t, Packer> packers_;  // by arena
-  std::map<uint32_t, bool> varying_;    // arenas used at places that depend on symbols
-  std::map<uint32_t, bool> numbered_;   // workspaces
+  std::vector<uint64_t> workspace_ends_;  // by arena
+  std::map<uint32_t, Packer> packers_;    // by arena
+  std::map<uint32_t, bool> varying_;      // arenas used at places that depend on symbols
+  std::map<uint32_t, bool> numbered_;     // workspaces
   std::map<int32_t, int32_t> expressions_, hosts_;
 };
 
 }  // namespace
 
-BundleContents strip_variants(const BundleContents& contents, const std::vector<uint32_t>& variants) {
-  return Stripper(contents, variants).run();
+BundleContents strip_variants(BundleContents contents, const std::vector<uint32_t>& variants) {
+  return Stripper(std::move(contents), variants).run();
 }
 
 }  // namespace quernel::bundle

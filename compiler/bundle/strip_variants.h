@@ -12,6 +12,6 @@ namespace quernel::bundle {
 
 // `variants`: indices of those that stay, in their new order; no index twice. Constants have views, as
 // read_bundle gives them. Constants whose place depends on symbols stay whole.
-BundleContents strip_variants(const BundleContents& contents, const std::vector<uint32_t>& variants);
+BundleContents strip_variants(BundleContents contents, const std::vector<uint32_t>& variants);
 
 }  // namespace quernel::bundle

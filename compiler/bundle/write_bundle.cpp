@@ -1,8 +1,6 @@
 #include "bundle/write_bundle.h"
 
-#include <fcntl.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -13,6 +11,7 @@
 #include "bundle/bundle_structure.h"
 #include "schemas/bundle_hash.h"
 #include "schemas/bundle_tables.h"
+#include "support/file.h"
 
 namespace quernel::bundle {
 namespace {
@@ -38,28 +37,18 @@ struct Piece {
   }
 };
 
-// The file beside the destination. Whatever happens, the destructor leaves no temporary behind.
-class OutputFile {
+// The bundle on its way into its file.
+class PieceFile {
  public:
-  explicit OutputFile(const std::string& path)
-      : path_(path), temporary_(path + ".tmp-" + std::to_string(getpid())) {}
-  ~OutputFile() {
-    if (fd_ >= 0) ::close(fd_);
-    if (exists_) ::unlink(temporary_.c_str());
-  }
-  OutputFile(const OutputFile&) = delete;
-  OutputFile& operator=(const OutputFile&) = delete;
+  explicit PieceFile(const std::string& path) : file_(path) {}
 
   Status open() {
     struct stat existing;
-    if (::stat(path_.c_str(), &existing) == 0 && !S_ISREG(existing.st_mode)) {
-      return invalid_input("output '" + path_ + "': expected a regular file or nothing, found " +
+    if (::stat(file_.path().c_str(), &existing) == 0 && !S_ISREG(existing.st_mode)) {
+      return invalid_input("output '" + file_.path() + "': expected a regular file or nothing, found " +
                            (S_ISDIR(existing.st_mode) ? "a directory" : "a special file"));
     }
-    fd_ = ::open(temporary_.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666);
-    if (fd_ < 0) return failed();
-    exists_ = true;
-    return {};
+    return file_.open() ? Status() : failed();
   }
 
   // The first piece is kept until the end, because the header and the structure in it come last.
@@ -93,34 +82,19 @@ class OutputFile {
   Status finish(uint64_t bytes) {
     QUERNEL_CHECK(store(first_));
     QUERNEL_CHECK(store(piece_));
-    if (::ftruncate(fd_, static_cast<off_t>(bytes)) != 0) return failed();
-    int fd = fd_;
-    fd_ = -1;
-    if (::close(fd) != 0) return failed();
-    if (::rename(temporary_.c_str(), path_.c_str()) != 0) return failed();
-    exists_ = false;
-    return {};
+    return file_.store(bytes) && file_.publish() ? Status() : failed();
   }
 
  private:
   Status store(const Piece& piece) { return store(piece.index * kPieceBytes, piece.bytes.data(), piece.end); }
   Status store(uint64_t offset, const char* data, uint64_t bytes) {
-    while (bytes > 0) {
-      ssize_t n = ::pwrite(fd_, data, bytes, static_cast<off_t>(offset));
-      if (n < 0 && errno == EINTR) continue;
-      if (n <= 0) return failed();
-      data += n;
-      offset += static_cast<uint64_t>(n);
-      bytes -= static_cast<uint64_t>(n);
-    }
-    return {};
+    return file_.write(data, bytes, offset) ? Status() : failed();
   }
   Status failed() const {
-    return invalid_input("output '" + path_ + "': cannot be written: " + std::strerror(errno));
+    return invalid_input("output '" + file_.path() + "': cannot be written: " + std::strerror(errno));
   }
-  std::string path_, temporary_;
-  int fd_ = -1;
-  bool exists_ = false;
+
+  OutputFile file_;
   uint64_t position_ = 0;
   Piece first_, piece_;
 };
@@ -128,7 +102,7 @@ class OutputFile {
 // Writes a segment's bytes and hashes them on the way.
 class SegmentStream {
  public:
-  explicit SegmentStream(OutputFile& file) : file_(file) { qnl_hash_begin(&hash_); }
+  explicit SegmentStream(PieceFile& file) : file_(file) { qnl_hash_begin(&hash_); }
 
   void add(std::span<const std::byte> bytes) {
     if (!status_) return;
@@ -149,7 +123,7 @@ class SegmentStream {
   Status& status() { return status_; }
 
  private:
-  OutputFile& file_;
+  PieceFile& file_;
   qnl_hash_state hash_;
   uint64_t written_ = 0;
   Status status_;
@@ -205,14 +179,14 @@ Expected<BundleSizes> write_bundle(const BundleContents& contents, const std::st
   const size_t structure_bytes = build_structure(contents, plan).size();
   uint64_t end = place_segments(plan, kStructureOffset + structure_bytes);
 
-  OutputFile file(path);
+  PieceFile file(path);
   QUERNEL_CHECK(file.open());
   for (Segment& segment : plan.segments) {
     file.seek(segment.offset);
     SegmentStream stream(file);
     switch (segment.kind) {
       case SegmentKind::kCode:
-        stream.add(contents.image(segment.source).code);
+        stream.add(contents.image(segment.source).image());
         QUERNEL_CHECK(std::move(stream.status()));
         break;
       case SegmentKind::kConstants:

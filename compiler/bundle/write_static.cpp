@@ -1,52 +1,44 @@
 #include "bundle/write_static.h"
 
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
+#include <memory>
 
 #include "bundle/model_header.h"
+#include "support/file.h"
 
 namespace quernel::bundle {
 namespace {
 
 struct File {
   std::string path, text;
-  std::string temporary() const { return path + ".tmp-" + std::to_string(getpid()); }
 };
 
 Diagnostic cannot_write(const File& file, int error) {
   return invalid_input(std::string("cannot be written: ") + std::strerror(error), {file.path, {}, {}, 0});
 }
 
-Status write_temporary(const File& file) {
-  // The one reason for which a rename beside the file itself fails.
-  struct stat existing;
-  if (stat(file.path.c_str(), &existing) == 0 && S_ISDIR(existing.st_mode)) return cannot_write(file, EISDIR);
-  std::FILE* stream = std::fopen(file.temporary().c_str(), "wb");
-  if (!stream) return cannot_write(file, errno);
-  bool ok = std::fwrite(file.text.data(), 1, file.text.size(), stream) == file.text.size();
-  int error = errno;
-  if (std::fclose(stream) != 0 && ok) ok = false, error = errno;
-  if (!ok) return cannot_write(file, error);
-  return {};
-}
-
+// All files, or none: they get their names when all are stored.
 Expected<std::vector<std::string>> write_all(const std::vector<File>& files) {
-  Status status;
-  for (const File& file : files)
-    if (status = write_temporary(file); !status) break;
-  for (const File& file : files)
-    if (status && std::rename(file.temporary().c_str(), file.path.c_str()) != 0)
-      status = cannot_write(file, errno);
-  if (!status)
-    for (const File& file : files) std::remove(file.temporary().c_str());
-  if (!status) return status.errors();
+  std::vector<std::unique_ptr<OutputFile>> outputs;
+  for (const File& file : files) {
+    // The one reason for which a rename beside the file itself fails.
+    struct stat existing;
+    if (stat(file.path.c_str(), &existing) == 0 && S_ISDIR(existing.st_mode))
+      return cannot_write(file, EISDIR);
+    OutputFile& output = *outputs.emplace_back(std::make_unique<OutputFile>(file.path));
+    if (!output.open() || !output.write(file.text.data(), file.text.size(), 0) ||
+        !output.store(file.text.size()))
+      return cannot_write(file, errno);
+  }
   std::vector<std::string> paths;
-  for (const File& file : files) paths.push_back(file.path);
+  for (size_t i = 0; i < files.size(); ++i) {
+    if (!outputs[i]->publish()) return cannot_write(files[i], errno);
+    paths.push_back(files[i].path);
+  }
   return paths;
 }
 

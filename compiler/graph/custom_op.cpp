@@ -2,11 +2,10 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <map>
 
 #include "graph/parse_type.h"
+#include "support/file.h"
 
 namespace quernel {
 namespace {
@@ -110,11 +109,11 @@ Expected<std::vector<CustomOpDescription>> parse_custom_ops(std::string_view tex
 }
 
 Expected<std::vector<CustomOpDescription>> read_custom_ops(const std::string& path) {
-  std::ifstream stream(path, std::ios::binary);
-  std::string text((std::istreambuf_iterator<char>(stream)), std::istreambuf_iterator<char>());
-  if (!stream.good() && !stream.eof())
-    return invalid_input("cannot read the description of custom ops", Location{.file = path});
-  return parse_custom_ops(text, path);
+  std::string reason;
+  std::optional<std::string> text = read_file(path, &reason);
+  if (!text)
+    return invalid_input("cannot read the description of custom ops: " + reason, Location{.file = path});
+  return parse_custom_ops(*text, path);
 }
 
 Expected<std::vector<TensorType>> custom_result_types(

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <charconv>
-#include <fstream>
-#include <sstream>
+
+#include "support/file.h"
 
 namespace quernel::schedule {
 namespace {
@@ -142,13 +142,12 @@ Expected<Tilings> Tilings::parse(std::string_view text, const std::string& file)
 }
 
 Expected<Tilings> Tilings::read(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::stringstream text;
-  text << file.rdbuf();
-  if (!file.is_open() || file.bad())
-    return invalid_input("cannot be read: expected a file of tiling choices", {.file = path},
+  std::string reason;
+  std::optional<std::string> text = read_file(path, &reason);
+  if (!text)
+    return invalid_input("cannot be read: expected a file of tiling choices: " + reason, {.file = path},
                          "`quernel tune` writes one");
-  return parse(text.str(), path);
+  return parse(*text, path);
 }
 
 const Tiling* Tilings::find(const std::string& target, const std::string& contraction) {

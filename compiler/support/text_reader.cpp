@@ -4,6 +4,8 @@
 #include <cmath>
 #include <limits>
 
+#include "schemas/utf8.h"
+
 namespace quernel {
 namespace {
 
@@ -249,17 +251,19 @@ std::string quote_name(std::string_view name) {
 
 std::string quoted_text(std::string_view name) {
   std::string result = "\"";
-  for (char c : name) {
-    auto code = static_cast<unsigned char>(c);
-    if (c == '"' || c == '\\') {
-      result += '\\';
-      result += c;
-    } else if (code < 0x20 || code == 0x7f) {
+  while (!name.empty()) {
+    uint32_t code = 0, length = utf8_character(name.data(), name.size(), &code);
+    bool shows = length > 0 && shows_as_it_is(code);
+    if (code == '"' || code == '\\') result += '\\';
+    for (char c : name.substr(0, length == 0 ? 1 : length)) {
       const char* digits = "0123456789abcdef";
-      result += {'\\', 'x', digits[code / 16], digits[code % 16]};
-    } else {
-      result += c;
+      auto byte = static_cast<unsigned char>(c);
+      if (shows)
+        result += c;
+      else
+        result += {'\\', 'x', digits[byte / 16], digits[byte % 16]};
     }
+    name.remove_prefix(length == 0 ? 1 : length);
   }
   return result + "\"";
 }

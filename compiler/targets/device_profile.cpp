@@ -2,11 +2,12 @@
 
 #include <algorithm>
 #include <charconv>
-#include <fstream>
 #include <iterator>
 #include <sstream>
 #include <variant>
 #include <vector>
+
+#include "support/file.h"
 
 namespace quernel {
 namespace {
@@ -118,14 +119,13 @@ Status read_device_profile(Target& target, const std::string& from) {
     if (preset.name == from) return apply_device_profile(target, preset.text, from);
     names += (names.empty() ? "" : ", ") + std::string(preset.name);
   }
-  std::ifstream file(from, std::ios::binary);
-  std::stringstream text;
-  text << file.rdbuf();
-  if (!file.is_open() || file.bad())
-    return invalid_input("cannot be read: expected a device profile, or the name of one of " + names,
-                         {.file = from},
-                         "`quernel probe` writes one, `quernel targets` describes the named ones");
-  return apply_device_profile(target, text.str(), from);
+  std::string reason;
+  std::optional<std::string> text = read_file(from, &reason);
+  if (!text)
+    return invalid_input(
+        "cannot be read: expected a device profile, or the name of one of " + names + ": " + reason,
+        {.file = from}, "`quernel probe` writes one, `quernel targets` describes the named ones");
+  return apply_device_profile(target, *text, from);
 }
 
 }  // namespace quernel

@@ -11,6 +11,7 @@
 #include "device_runner.h"
 #include "json.h"
 #include "machine_peaks.h"
+#include "print.h"
 #include "quernel/compiler.h"
 #include "scratch_dir.h"
 #include "support/progress.h"
@@ -120,7 +121,7 @@ Expected<Measured> measure(const std::string& path, const Options& options, cons
     if (opened.open(options.device, once, path, &session_options, &error) != QNL_OK)
       return runtime_error(error);
   }
-  if (!opened.chosen.empty()) fmt::print(stderr, "quernel: device: {}\n", opened.chosen);
+  if (!opened.chosen.empty()) print_note("quernel: device: {}\n", opened.chosen);
   const Device& device = opened.device;
   qnl_device_info info;
   qnl_device_get_info(device.get(), &info);
@@ -185,32 +186,32 @@ double giga_per_second(uint64_t amount, double seconds) {
 
 void print_text(const Options& options, const Measured& m) {
   double middle = median(m.runs);
-  fmt::print("{}: variant {}, {}, {} thread{}\n", options.input, m.variant, m.device, m.threads,
-             m.threads == 1 ? "" : "s");
-  fmt::print("  load      {} (open {}, session {})\n", format_seconds(m.open_seconds + m.session_seconds),
-             format_seconds(m.open_seconds), format_seconds(m.session_seconds));
-  fmt::print("  latency   median {}, min {} of {} runs\n", format_seconds(middle),
-             format_seconds(m.runs.front()), m.runs.size());
-  fmt::print("  speed     {:.2f} GFLOP/s ({:.2f} MFLOP a run)\n", giga_per_second(m.flops, middle),
-             static_cast<double>(m.flops) / 1e6);
-  fmt::print("  memory    weights {}, workspace {}, code {}\n", format_bytes(m.memory.constants_bytes),
-             format_bytes(m.memory.workspace_bytes), format_bytes(m.memory.code_bytes));
+  print("{}: variant {}, {}, {} thread{}\n", options.input, m.variant, m.device, m.threads,
+        m.threads == 1 ? "" : "s");
+  print("  load      {} (open {}, session {})\n", format_seconds(m.open_seconds + m.session_seconds),
+        format_seconds(m.open_seconds), format_seconds(m.session_seconds));
+  print("  latency   median {}, min {} of {} runs\n", format_seconds(middle), format_seconds(m.runs.front()),
+        m.runs.size());
+  print("  speed     {:.2f} GFLOP/s ({:.2f} MFLOP a run)\n", giga_per_second(m.flops, middle),
+        static_cast<double>(m.flops) / 1e6);
+  print("  memory    weights {}, workspace {}, code {}\n", format_bytes(m.memory.constants_bytes),
+        format_bytes(m.memory.workspace_bytes), format_bytes(m.memory.code_bytes));
   if (!options.per_kernel) return;
   if (m.peaks.flops > 0)
-    fmt::print("  peaks     {:.1f} GFLOP/s, {:.1f} GB/s from near caches, {:.1f} GB/s from {}\n",
-               m.peaks.flops / 1e9, m.peaks.near_bytes / 1e9, m.peaks.far_bytes / 1e9,
-               format_bytes(std::min(m.footprint, kLargestFootprint)));
+    print("  peaks     {:.1f} GFLOP/s, {:.1f} GB/s from near caches, {:.1f} GB/s from {}\n",
+          m.peaks.flops / 1e9, m.peaks.near_bytes / 1e9, m.peaks.far_bytes / 1e9,
+          format_bytes(std::min(m.footprint, kLargestFootprint)));
   double total = 0;
   for (const KernelTime& k : m.kernels) total += k.seconds;
-  fmt::print("\n  {:>6} {:>10} {:>5} {:>8} {:>7} {:>7} {:<7}  {:<13} {:<30} {:<13} {}\n", "share", "time",
-             "calls", "GFLOP/s", "GB/s", "of peak", "", "class", "tiling", "kernel", "first node");
+  print("\n  {:>6} {:>10} {:>5} {:>8} {:>7} {:>7} {:<7}  {:<13} {:<30} {:<13} {}\n", "share", "time", "calls",
+        "GFLOP/s", "GB/s", "of peak", "", "class", "tiling", "kernel", "first node");
   for (const KernelTime& k : m.kernels) {
     Roof roof = roof_of(k, m.peaks);
     std::string of_peak = roof.seconds() > 0 ? fmt::format("{:.0f}%", 100 * roof.seconds() / k.seconds) : "-";
-    fmt::print("  {:>5.1f}% {:>10} {:>5} {:>8.2f} {:>7.2f} {:>7} {:<7}  {:<13} {:<30} {:<13} {}\n",
-               total > 0 ? 100 * k.seconds / total : 0, format_seconds(k.seconds), k.items.size(),
-               giga_per_second(k.flops, k.seconds), giga_per_second(k.bytes, k.seconds), of_peak, roof.name(),
-               k.kernel_class, k.tiling.empty() ? "-" : k.tiling, k.name, k.node);
+    print("  {:>5.1f}% {:>10} {:>5} {:>8.2f} {:>7.2f} {:>7} {:<7}  {:<13} {:<30} {:<13} {}\n",
+          total > 0 ? 100 * k.seconds / total : 0, format_seconds(k.seconds), k.items.size(),
+          giga_per_second(k.flops, k.seconds), giga_per_second(k.bytes, k.seconds), of_peak, roof.name(),
+          k.kernel_class, k.tiling.empty() ? "-" : k.tiling, k.name, k.node);
   }
 }
 

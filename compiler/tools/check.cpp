@@ -7,6 +7,7 @@
 #include "command.h"
 #include "compile_flags.h"
 #include "json.h"
+#include "print.h"
 #include "quernel/compiler.h"
 
 namespace quernel::tools {
@@ -46,8 +47,8 @@ int run(const Options& options) {
     return diagnostics.empty() ? kOk : kFailure;
   }
   if (diagnostics.empty()) {
-    fmt::print("{}: can be compiled\n", options.model);
-    for (const std::string& note : *notes) fmt::print("note: {}\n", note);
+    print("{}: can be compiled\n", options.model);
+    for (const std::string& note : *notes) print("note: {}\n", note);
     return kOk;
   }
   fail(diagnostics);
@@ -56,8 +57,8 @@ int run(const Options& options) {
     if (!d.place.op.empty()) ops.insert(d.place.op);
   std::string names;
   for (const std::string& op : ops) names += (names.empty() ? " (" : ", ") + op;
-  fmt::print("{}: {} problem{}{}\n", options.model, diagnostics.size(), diagnostics.size() == 1 ? "" : "s",
-             names.empty() ? "" : names + ")");
+  print("{}: {} problem{}{}\n", options.model, diagnostics.size(), diagnostics.size() == 1 ? "" : "s",
+        names.empty() ? "" : names + ")");
   return kFailure;
 }
 

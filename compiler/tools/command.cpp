@@ -9,6 +9,9 @@
 #include <cstring>
 #include <filesystem>
 
+#include "schemas/printable.h"
+#include "support/file.h"
+
 namespace quernel::tools {
 
 std::string one_line(const Diagnostic& diagnostic) {
@@ -16,7 +19,7 @@ std::string one_line(const Diagnostic& diagnostic) {
   while (!text.empty() && text.back() == '\n') text.pop_back();
   for (char& c : text)
     if (c == '\n' || c == '\r') c = ' ';
-  return text;
+  return printable(text);
 }
 
 const Diagnostic& telling(const Diagnostics& diagnostics, bool* unsupported) {
@@ -29,15 +32,20 @@ const Diagnostic& telling(const Diagnostics& diagnostics, bool* unsupported) {
   return diagnostics[0];
 }
 
+namespace {
+// fmt::print throws where standard error is closed; there is nobody left to tell then.
+void print_error(const std::string& line) { std::fprintf(stderr, "quernel: %s\n", line.c_str()); }
+}  // namespace
+
 int fail(const Diagnostics& diagnostics) {
-  for (const Diagnostic& d : diagnostics) fmt::print(stderr, "quernel: {}\n", one_line(d));
+  for (const Diagnostic& d : diagnostics) print_error(one_line(d));
   return kFailure;
 }
 
 int fail(const Diagnostic& diagnostic) { return fail(Diagnostics{diagnostic}); }
 
 int usage_error(const std::string& message) {
-  fmt::print(stderr, "quernel: {}\n", message);
+  print_error(printable(message));
   return kUsage;
 }
 
@@ -72,15 +80,7 @@ Status write_text_file(const std::string& path, const std::string& text) {
       return invalid_input("standard output cannot be written");
     return {};
   }
-  std::string temporary = fmt::format("{}.{}.tmp", path, getpid());
-  std::FILE* file = std::fopen(temporary.c_str(), "wb");
-  bool ok = file != nullptr && std::fwrite(text.data(), 1, text.size(), file) == text.size();
-  if (file != nullptr) ok = (std::fclose(file) == 0) && ok;
-  ok = ok && std::rename(temporary.c_str(), path.c_str()) == 0;
-  if (ok) return {};
-  int error = errno;
-  if (file != nullptr) std::remove(temporary.c_str());
-  return invalid_input(std::string("cannot be written: ") + std::strerror(error), {.file = path});
+  return write_file(path, text);
 }
 
 Status check_output(const std::string& model, const std::string& output) {

@@ -9,7 +9,9 @@
 #include "command.h"
 #include "compile_flags.h"
 #include "json.h"
+#include "print.h"
 #include "quernel/compiler.h"
+#include "scratch_dir.h"
 #include "support/progress.h"
 #include "test_vectors.h"
 
@@ -33,14 +35,18 @@ Expected<CompileReport> compile_with_tests(const Options& options, const Compile
   if (options.tests.empty() || stops) return compile(options.model, options.output, compile_options);
   namespace fs = std::filesystem;
   std::string dir = options.tests == kBeside ? fs::path(options.model).parent_path().string() : options.tests;
-  std::string plain = fmt::format("{}.{}.tmp", options.output, getpid());
+  std::string beside = fs::path(options.output).parent_path().string();
+  ScratchDir scratch(beside.empty() ? "." : beside);
+  if (scratch.path().empty())
+    return invalid_input("cannot be written: no permission to create files in '" + beside + "'",
+                         {.file = options.output});
+  std::string plain = scratch.path() + "/plain.qnl";
   Expected<CompileReport> report = compile(options.model, plain, compile_options);
   Status status;
   if (report)
     status =
         embed_tests(dir.empty() ? "." : dir, options.model, compile_options, *report, plain, options.output);
   std::error_code error;
-  fs::remove(plain, error);
   if (!status) return status.take_errors();
   if (report) report->file_bytes = fs::file_size(options.output, error);
   return report;
@@ -54,40 +60,40 @@ std::string exact_bytes(uint64_t bytes) {
 
 void print_static(const CompileReport& report, bool is_c, double seconds) {
   const StaticReport& program = *report.program;
-  for (const std::string& file : program.files) fmt::print("{}\n", file);
+  for (const std::string& file : program.files) print("{}\n", file);
   if (is_c) {
-    fmt::print("  constants  {}\n", exact_bytes(report.constant_bytes));
-    fmt::print("  kernels    {}, {} calls\n", report.kernels, report.dispatches);
+    print("  constants  {}\n", exact_bytes(report.constant_bytes));
+    print("  kernels    {}, {} calls\n", report.kernels, report.dispatches);
   } else {
-    fmt::print("  flash      {}\n", exact_bytes(report.constant_bytes + report.code_bytes));
-    fmt::print("    constants  {}\n", exact_bytes(report.constant_bytes));
-    fmt::print("    kernels    {}, {} of them, {} calls\n", exact_bytes(program.kernel_bytes), report.kernels,
-               report.dispatches);
-    fmt::print("    overhead   {}\n", exact_bytes(program.overhead_bytes));
+    print("  flash      {}\n", exact_bytes(report.constant_bytes + report.code_bytes));
+    print("    constants  {}\n", exact_bytes(report.constant_bytes));
+    print("    kernels    {}, {} of them, {} calls\n", exact_bytes(program.kernel_bytes), report.kernels,
+          report.dispatches);
+    print("    overhead   {}\n", exact_bytes(program.overhead_bytes));
   }
-  fmt::print("  RAM, beside inputs and outputs\n");
+  print("  RAM, beside inputs and outputs\n");
   for (const MemoryUse& memory : program.memory)
-    fmt::print("    {:<10} {}\n", memory.name, exact_bytes(memory.bytes));
-  if (!is_c) fmt::print("    stack      at most {}\n", exact_bytes(program.stack_bytes));
-  if (!program.helpers.empty()) fmt::print("  helpers    {}\n", fmt::join(program.helpers, " "));
-  fmt::print("  time       {}\n", format_seconds(seconds));
-  for (const std::string& note : report.notes) fmt::print("  note       {}\n", note);
+    print("    {:<10} {}\n", memory.name, exact_bytes(memory.bytes));
+  if (!is_c) print("    stack      at most {}\n", exact_bytes(program.stack_bytes));
+  if (!program.helpers.empty()) print("  helpers    {}\n", fmt::join(program.helpers, " "));
+  print("  time       {}\n", format_seconds(seconds));
+  for (const std::string& note : report.notes) print("  note       {}\n", note);
 }
 
 void print_summary(const Options& options, const CompileReport& report, double seconds) {
   if (report.program) return print_static(report, options.emit == "c", seconds);
-  fmt::print("{}: {}\n", options.output, format_bytes(report.file_bytes));
-  fmt::print("  constants  {}\n", format_bytes(report.constant_bytes));
-  fmt::print("  code       {}, {} kernels, {} dispatches\n", format_bytes(report.code_bytes), report.kernels,
-             report.dispatches);
-  fmt::print("  workspace  {}\n", format_bytes(report.workspace_bytes));
-  fmt::print("  time       {}\n", format_seconds(seconds));
-  for (const std::string& note : report.notes) fmt::print("  note       {}\n", note);
+  print("{}: {}\n", options.output, format_bytes(report.file_bytes));
+  print("  constants  {}\n", format_bytes(report.constant_bytes));
+  print("  code       {}, {} kernels, {} dispatches\n", format_bytes(report.code_bytes), report.kernels,
+        report.dispatches);
+  print("  workspace  {}\n", format_bytes(report.workspace_bytes));
+  print("  time       {}\n", format_seconds(seconds));
+  for (const std::string& note : report.notes) print("  note       {}\n", note);
 }
 
 void print_times(const CompileReport& report) {
   for (const StageTime& stage : report.stages)
-    fmt::print(stderr, "{:>10.1f} ms  {}\n", stage.seconds * 1e3, stage.name);
+    print_note("{:>10.1f} ms  {}\n", stage.seconds * 1e3, stage.name);
 }
 
 Json stopped_json(const Options& options, const CompileReport& report) {
@@ -205,7 +211,7 @@ int run(Options& options) {
     if (options.json)
       fmt::print("{}", stopped_json(options, *report).dump());
     else if (!options.quiet)
-      fmt::print("{}: stopped after {}; no bundle was written\n", options.model, options.flags.stop_after);
+      print("{}: stopped after {}; no bundle was written\n", options.model, options.flags.stop_after);
     return kOk;
   }
   if (options.json)

@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <charconv>
+#include <filesystem>
 
 #include "input_values.h"
 #include "pipeline.h"
@@ -77,6 +78,10 @@ void add_shape_flags(CLI::App& app, CompileFlags& flags) {
   app.add_option("--input-value", flags.input_values,
                  "the value of an input, .npy or .pb: a constant where an operator needs it at compile time")
       ->type_name("NAME=FILE")
+      ->allow_extra_args(false);
+  app.add_option("--external-data", flags.external_dirs,
+                 "a folder that the model's external data may lie in; else links may not leave the model's")
+      ->type_name("DIR")
       ->allow_extra_args(false);
 }
 
@@ -233,6 +238,7 @@ Expected<CompileOptions> compile_options(const CompileFlags& flags) {
       return invalid_input("--place: expected cpu:GLOB or gpu:GLOB, found '" + text + "'");
     options.place.push_back({text.substr(4), where == "cpu:"});
   }
+  options.external_dirs = flags.external_dirs;
   options.tuning_file = flags.tuning;
   options.device_profile = flags.device_profile;
   options.disabled_passes = flags.disabled_passes;
@@ -241,9 +247,15 @@ Expected<CompileOptions> compile_options(const CompileFlags& flags) {
   options.dump_dir = flags.dump_dir;
   options.verify_each = flags.verify_each;
   QUERNEL_CHECK(check_pass_names(options));
-  // Paths hold '=' more often than names of inputs do.
+  // Both names and paths may hold '=': the first one behind which there is a file ends the name.
   for (const std::string& text : flags.input_values) {
     size_t at = text.find('=');
+    std::error_code error;
+    for (size_t next = at; next != std::string::npos; next = text.find('=', next + 1)) {
+      if (!std::filesystem::exists(text.substr(next + 1), error)) continue;
+      at = next;
+      break;
+    }
     if (at == std::string::npos || at == 0)
       return invalid_input("--input-value: expected NAME=FILE, found '" + text + "'");
     Expected<Tensor> tensor = read_input_value(text.substr(at + 1));

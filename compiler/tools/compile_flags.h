@@ -16,7 +16,7 @@ namespace quernel::tools {
 
 struct CompileFlags {
   std::vector<std::string> targets, dims, input_shapes, input_values, states, entry_points, only_entry_points,
-      custom_ops, place, keep_inputs, like;
+      custom_ops, place, keep_inputs, like, external_dirs;
   std::vector<std::string> disabled_passes, print_after;
   std::string stop_after, dump_dir, tuning, device_profile, precision = "f32", duplicate_names = "constants";
   bool verify_each = false, checked = false;
@@ -24,7 +24,7 @@ struct CompileFlags {
 
 void add_target_flags(CLI::App& app, CompileFlags& flags);     // --target, --place, --precision
 void add_tuning_flag(CLI::App& app, CompileFlags& flags);      // --tuning
-void add_shape_flags(CLI::App& app, CompileFlags& flags);      // --dim, --input-shape, --input-value
+void add_shape_flags(CLI::App& app, CompileFlags& flags);      // --dim, --input-shape, --input-value, --external-data
 void add_model_flags(CLI::App& app, CompileFlags& flags);      // --custom-op, --keep-input, --duplicate-names
 void add_choice_flags(CLI::App& app, CompileFlags& flags);     // --like, --checked
 void add_entry_flags(CLI::App& app, CompileFlags& flags);      // --state, --entry, --only-entry

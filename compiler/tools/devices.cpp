@@ -5,6 +5,7 @@
 
 #include "command.h"
 #include "description.h"
+#include "print.h"
 #include "quernel/runtime.hpp"
 
 namespace quernel::tools {
@@ -30,8 +31,7 @@ Expected<std::vector<std::string>> descriptions(qnl_text_form form) {
     if (device.open_vulkan(&options, &error) == QNL_OK)
       all.push_back(describe(device.get(), form));
     else
-      fmt::print(stderr, "quernel devices: Vulkan device {} '{}' is left out: {}\n", i, list[i].name,
-                 error.text);
+      print_note("quernel devices: Vulkan device {} '{}' is left out: {}\n", i, list[i].name, error.text);
   }
 #endif
   return all;
@@ -42,7 +42,7 @@ int run(bool json) {
   if (!all) return fail(all.errors());
   for (size_t i = 0; i < all->size(); ++i)
     fmt::print("{}{}", json ? (i == 0 ? "[" : ",\n ") : (i == 0 ? "" : "\n"), (*all)[i]);
-  if (json) fmt::print("]\n");
+  if (json) print("]\n");
   return kOk;
 }
 

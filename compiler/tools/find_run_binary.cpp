@@ -75,6 +75,8 @@ std::string build_hint(qnl_arch arch) {
 }  // namespace
 
 std::optional<ProgramKind> read_program_kind(const std::string& path) {
+  std::error_code error;
+  if (!fs::is_regular_file(path, error)) return std::nullopt;
   std::ifstream file(path, std::ios::binary);
   Elf32_Ehdr header = {};  // what is read of it lies in the same place for both classes
   if (!file.read(reinterpret_cast<char*>(&header), sizeof header)) return std::nullopt;

@@ -5,22 +5,10 @@
 #include <charconv>
 #include <cmath>
 
+#include "schemas/printable.h"
+
 namespace quernel::tools {
 namespace {
-
-// Length of the well-formed UTF-8 sequence at `i`, or 0.
-size_t utf8_length(std::string_view text, size_t i) {
-  unsigned char lead = static_cast<unsigned char>(text[i]);
-  size_t length = lead < 0x80                   ? 1
-                  : lead >= 0xC2 && lead < 0xE0 ? 2
-                  : lead >= 0xE0 && lead < 0xF0 ? 3
-                  : lead >= 0xF0 && lead < 0xF5 ? 4
-                                                : 0;
-  if (length == 0 || i + length > text.size()) return 0;
-  for (size_t k = 1; k < length; ++k)
-    if ((static_cast<unsigned char>(text[i + k]) & 0xC0) != 0x80) return 0;
-  return length;
-}
 
 void append_utf8(std::string& out, uint32_t code) {
   if (code < 0x80) {
@@ -147,27 +135,7 @@ class Parser {
 
 }  // namespace
 
-std::string json_string(std::string_view text) {
-  std::string out = "\"";
-  for (size_t i = 0; i < text.size();) {
-    size_t length = utf8_length(text, i);
-    char c = text[i];
-    if (length == 0)
-      out += "\\ufffd";
-    else if (c == '"' || c == '\\')
-      (out += '\\') += c;
-    else if (c == '\n')
-      out += "\\n";
-    else if (c == '\t')
-      out += "\\t";
-    else if (static_cast<unsigned char>(c) < 0x20)
-      out += fmt::format("\\u{:04x}", static_cast<unsigned>(c));
-    else
-      out += text.substr(i, length);
-    i += length == 0 ? 1 : length;
-  }
-  return out + "\"";
-}
+std::string json_string(std::string_view text) { return json_literal(text); }
 
 const Json* Json::find(std::string_view name) const {
   if (const Object* object = std::get_if<Object>(&value_))

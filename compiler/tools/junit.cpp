@@ -2,13 +2,15 @@
 
 #include <fmt/format.h>
 
+#include "schemas/printable.h"
+
 namespace quernel::tools {
 namespace {
 
-// Text of an attribute or element; characters that XML does not have are written as U+FFFD.
+// Text of an attribute or element.
 std::string escaped(std::string_view text) {
   std::string out;
-  for (char c : text) {
+  for (char c : printable_lines(text)) {
     if (c == '&')
       out += "&amp;";
     else if (c == '<')
@@ -17,8 +19,6 @@ std::string escaped(std::string_view text) {
       out += "&gt;";
     else if (c == '"')
       out += "&quot;";
-    else if (static_cast<unsigned char>(c) < 0x20 && c != '\n' && c != '\t')
-      out += "\xEF\xBF\xBD";
     else
       out += c;
   }

@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cstdio>
 
 #include "command.h"
 #include "compile_flags.h"
@@ -13,6 +14,7 @@
 #include "loop/print.h"
 #include "loop/verify.h"
 #include "pipeline.h"
+#include "print.h"
 #include "tensor_file.h"
 
 namespace quernel::tools {
@@ -32,9 +34,9 @@ bool contains(const std::vector<std::string>& list, std::string_view name) {
 
 template <class Pass>
 void print_list(const char* title, const std::vector<Pass>& passes) {
-  fmt::print("{}\n", title);
+  print("{}\n", title);
   for (const Pass& pass : passes)
-    fmt::print("  {:<32} {}{}\n", pass.name, pass.sentence, pass.optional ? "" : " (always runs)");
+    print("  {:<32} {}{}\n", pass.name, pass.sentence, pass.optional ? "" : " (always runs)");
 }
 
 // The passes to run: those named, in that order, else all from --start-from to --stop-after.
@@ -89,11 +91,10 @@ Status run_passes(const std::vector<const Pass*>& passes, const Options& options
   for (const Pass* pass : passes) {
     double start = now_seconds();
     QUERNEL_CHECK(run(*pass));
-    if (options.time_passes)
-      fmt::print(stderr, "{:>10.3f} ms  {}\n", (now_seconds() - start) * 1e3, pass->name);
+    if (options.time_passes) print_note("{:>10.3f} ms  {}\n", (now_seconds() - start) * 1e3, pass->name);
     if (!all && !changed && !contains(print_after, pass->name)) continue;
     std::string text = print();
-    if (!changed || text != last) fmt::print(stderr, "// after {}\n{}", pass->name, text);
+    if (!changed || text != last) print_note("// after {}\n", pass->name), std::fputs(text.c_str(), stderr);
     last = std::move(text);
   }
   return {};

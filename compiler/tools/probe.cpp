@@ -126,8 +126,7 @@ int run(const Options& options) {
       "target's.\n# The device runs code for --target {}.\n{}",
       info.name, best_target(info.features), device_profile_text(*target));
   if (options.output.empty()) return fmt::print("{}", text), kOk;
-  if (!(std::ofstream(options.output) << text))
-    return fail(invalid_input("cannot be written", {.file = options.output}));
+  if (Status status = write_text_file(options.output, text); !status) return fail(status.errors());
   return kOk;
 }
 

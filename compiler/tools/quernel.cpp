@@ -7,6 +7,8 @@
 #include <new>
 
 #include "command.h"
+#include "support/file.h"
+#include "support/temporary_directory.h"
 
 namespace quernel::tools {
 namespace {
@@ -85,6 +87,9 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   using namespace quernel;
+  keep_standard_streams();
+  ignore_file_size_signal();
+  remove_directories_on_signals();
   try {
     int code = tools::run(argc, argv);
     if ((std::fflush(stdout) != 0 || std::ferror(stdout) != 0) && code == tools::kOk)

@@ -1,20 +1,10 @@
-// A private temporary directory, removed with all it holds at the end.
+// Where a tool keeps files of its own while it works.
 #pragma once
 
-#include <string>
+#include "support/temporary_directory.h"
 
 namespace quernel::tools {
 
-class ScratchDir {
- public:
-  ScratchDir();
-  ~ScratchDir();
-  ScratchDir(const ScratchDir&) = delete;
-  ScratchDir& operator=(const ScratchDir&) = delete;
-  const std::string& path() const { return path_; }  // empty when it could not be made
-
- private:
-  std::string path_;
-};
+using ScratchDir = TemporaryDirectory;
 
 }  // namespace quernel::tools

@@ -5,12 +5,11 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "bundle/read_bundle.h"
 #include "bundle/strip_variants.h"
 #include "bundle/write_bundle.h"
 #include "command.h"
-#include "quernel/runtime.hpp"
-#include "timing.h"
+#include "opened_bundle.h"
+#include "print.h"
 
 namespace quernel::tools {
 namespace {
@@ -42,23 +41,20 @@ Expected<std::vector<uint32_t>> find_variants(const bundle::BundleContents& cont
 
 int run(const Options& options) {
   if (Status status = check_output(options.bundle, options.output); !status) return fail(status.errors());
-  Bundle opened;
-  qnl_error error;
-  qnl_bundle_options open_options = {};
-  open_options.verify_weights = 1;  // what is written is hashed anew
-  if (opened.open(options.bundle.c_str(), &open_options, &error) != QNL_OK) return fail(runtime_error(error));
-  Expected<std::unique_ptr<bundle::OpenBundle>> read = bundle::read_bundle(options.bundle);
-  if (!read) return fail(read.errors());
-  bundle::BundleContents& contents = (*read)->contents;
+  // With the weights, because what is written is hashed anew.
+  Expected<std::unique_ptr<OpenedBundle>> opened = open_bundle(options.bundle, true);
+  if (!opened) return fail(opened.errors());
+  bundle::BundleContents& contents = (*opened)->contents;
   Expected<std::vector<uint32_t>> variants = find_variants(contents, options.targets);
   if (!variants) return fail(variants.errors());
   if (options.no_tests) contents.test_vectors.clear();
+  const size_t had = contents.variants.size();
   Expected<bundle::BundleSizes> sizes =
-      bundle::write_bundle(bundle::strip_variants(contents, *variants), options.output);
+      bundle::write_bundle(bundle::strip_variants(std::move(contents), *variants), options.output);
   if (!sizes) return fail(sizes.errors());
   if (!options.quiet)
-    fmt::print("{}: {} of {}, {} of {} variants\n", options.output, format_bytes(sizes->file),
-               format_bytes(opened.info().file_bytes), variants->size(), contents.variants.size());
+    print("{}: {} of {}, {} of {} variants\n", options.output, format_bytes(sizes->file),
+          format_bytes((*opened)->bundle.info().file_bytes), variants->size(), had);
   return kOk;
 }
 

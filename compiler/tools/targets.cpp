@@ -8,6 +8,7 @@
 #include "feature_names.h"
 #include "json.h"
 #include "ops/support.h"
+#include "print.h"
 #include "targets/device_profile.h"
 #include "targets/target.h"
 
@@ -65,34 +66,33 @@ Json to_json(const Target& target, bool native) {
 }
 
 void print_text(const Target& target, bool native) {
-  fmt::print("{}{}: {}\n", target.name, native ? " (native: this machine)" : "", target.description);
+  print("{}{}: {}\n", target.name, native ? " (native: this machine)" : "", target.description);
   if (target.is_gpu()) {
-    fmt::print("    workgroup {} invocations, {} KiB of shared memory\n", target.lanes(4),
-               target.workgroup_memory >> 10);
-    fmt::print("    requires  {}, and what the model's dtypes need\n",
-               feature_text(arch_of(target.arch), target.required_features));
-    fmt::print("    takes     +{}\n", fmt::join(optional_features(target), " +"));
+    print("    workgroup {} invocations, {} KiB of shared memory\n", target.lanes(4),
+          target.workgroup_memory >> 10);
+    print("    requires  {}, and what the model's dtypes need\n",
+          feature_text(arch_of(target.arch), target.required_features));
+    print("    takes     +{}\n", fmt::join(optional_features(target), " +"));
     std::string_view label = "profiles";
     for (const DevicePreset& preset : device_presets()) {
-      fmt::print("    {:<8}  {}: {}; published figures\n", label, preset.name, preset.description);
+      print("    {:<8}  {}: {}; published figures\n", label, preset.name, preset.description);
       label = "";
     }
     return;
   }
-  fmt::print("    vectors   {} x {} bits{}{}{}{}\n", target.vector_registers, target.vector_bytes * 8,
-             target.has_fma ? ", fma" : "", target.has_masks ? ", masks" : "",
-             target.has_gather ? ", gather" : "", target.has_f16 ? ", f16 conversion" : "");
-  if (auto dots = dot_operands(target); !dots.empty())
-    fmt::print("    dots      {}\n", fmt::join(dots, ", "));
-  fmt::print("    caches    L1 {} KiB, L2 {} KiB\n", target.l1_bytes >> 10, target.l2_bytes >> 10);
-  fmt::print("    llvm      {}, cpu {}{}{}\n", target.triple, target.cpu, target.features.empty() ? "" : ", ",
-             target.features);
-  fmt::print("    requires  {}\n", feature_text(arch_of(target.arch), target.required_features));
+  print("    vectors   {} x {} bits{}{}{}{}\n", target.vector_registers, target.vector_bytes * 8,
+        target.has_fma ? ", fma" : "", target.has_masks ? ", masks" : "", target.has_gather ? ", gather" : "",
+        target.has_f16 ? ", f16 conversion" : "");
+  if (auto dots = dot_operands(target); !dots.empty()) print("    dots      {}\n", fmt::join(dots, ", "));
+  print("    caches    L1 {} KiB, L2 {} KiB\n", target.l1_bytes >> 10, target.l2_bytes >> 10);
+  print("    llvm      {}, cpu {}{}{}\n", target.triple, target.cpu, target.features.empty() ? "" : ", ",
+        target.features);
+  print("    requires  {}\n", feature_text(arch_of(target.arch), target.required_features));
   if (auto features = optional_features(target); !features.empty())
-    fmt::print("    takes     +{}\n", fmt::join(features, " +"));
+    print("    takes     +{}\n", fmt::join(features, " +"));
   if (!target.has_f64)
-    fmt::print("    library   {} arithmetic is the toolchain's\n", target.has_f32 ? "f64" : "f32 and f64");
-  if (target.firmware) fmt::print("    firmware  for compile --emit static\n");
+    print("    library   {} arithmetic is the toolchain's\n", target.has_f32 ? "f64" : "f32 and f64");
+  if (target.firmware) print("    firmware  for compile --emit static\n");
 }
 
 int run(bool json) {

@@ -13,6 +13,7 @@
 #include "data_set.h"
 #include "json.h"
 #include "junit.h"
+#include "print.h"
 #include "scratch_dir.h"
 #include "targets/target.h"
 #include "test_case.h"
@@ -170,10 +171,10 @@ void print_layer(const Json& result) {
   const Json* layer = result.find("diverging_layer");
   if (layer == nullptr) return;
   if (layer->at("found").is_true())
-    fmt::print("  first diverging layer: '{}' ({}): {}\n", layer->at("node").text(), layer->at("op").text(),
-               layer->at("message").text());
+    print("  first diverging layer: '{}' ({}): {}\n", layer->at("node").text(), layer->at("op").text(),
+          layer->at("message").text());
   else
-    fmt::print("  first diverging layer: {}\n", layer->at("message").text());
+    print("  first diverging layer: {}\n", layer->at("message").text());
 }
 
 // The kernels of the first test vector of each bundle, the longest first.
@@ -188,12 +189,12 @@ void print_kernels(const Json& result) {
     }
     std::stable_sort(order.begin(), order.end(),
                      [](const Json* a, const Json* b) { return number(*a, "ms") > number(*b, "ms"); });
-    fmt::print("  {:>10}  {:>5}  {:<24} {}\n", "time", "share", "kernel", "first node");
+    print("  {:>10}  {:>5}  {:<24} {}\n", "time", "share", "kernel", "first node");
     for (size_t i = 0; i < order.size() && i < kKernelLines; ++i)
-      fmt::print("  {:>10}  {:>4.1f}%  {:<24} {}\n", format_seconds(number(*order[i], "ms") * 1e-3),
-                 total > 0 ? number(*order[i], "ms") / total * 100 : 0, order[i]->at("name").text(),
-                 order[i]->at("node").text());
-    if (order.size() > kKernelLines) fmt::print("  … {} more\n", order.size() - kKernelLines);
+      print("  {:>10}  {:>4.1f}%  {:<24} {}\n", format_seconds(number(*order[i], "ms") * 1e-3),
+            total > 0 ? number(*order[i], "ms") / total * 100 : 0, order[i]->at("name").text(),
+            order[i]->at("node").text());
+    if (order.size() > kKernelLines) print("  … {} more\n", order.size() - kKernelLines);
   }
 }
 
@@ -240,7 +241,7 @@ int run(const Options& options) {
     std::string verdict = result.at("verdict").text();
     (verdict == "PASS" ? passed : verdict == "FAIL" ? failed : unsupported)++;
     const std::string& name = (*subjects)[static_cast<size_t>(index)].name;
-    fmt::print("{} {}: {}{}\n", verdict, name, result.at("reason").text(), figures(result));
+    print("{} {}: {}{}\n", verdict, name, result.at("reason").text(), figures(result));
     print_layer(result);
     if (options.per_kernel) print_kernels(result);
     std::fflush(stdout);
@@ -250,7 +251,7 @@ int run(const Options& options) {
     std::error_code error;
     fs::remove_all(fmt::format("{}/{}", scratch.path(), index), error);
   });
-  fmt::print("{} passed, {} failed, {} unsupported\n", passed, failed, unsupported);
+  print("{} passed, {} failed, {} unsupported\n", passed, failed, unsupported);
   Status closed = place->runner ? place->runner->close() : Status();
   if (!options.junit.empty())
     if (Status status = write_text_file(options.junit, junit_text(options.place.on, results)); !status)

@@ -7,12 +7,12 @@
 #include <fstream>
 #include <sstream>
 
-#include "bundle/read_bundle.h"
 #include "case_compiler.h"
 #include "command.h"
 #include "diverging_layer.h"
 #include "firmware_tests.h"
 #include "input_values.h"
+#include "opened_bundle.h"
 #include "quernel/runtime.h"
 #include "run_bundle.h"
 #include "test_vectors.h"
@@ -113,7 +113,7 @@ struct Tested {
 
 Expected<Tested> tested(const CompiledCase* compiled) {
   if (compiled->report.program) return Tested{compiled, signature_of(*compiled->report.program), {}};
-  QUERNEL_TRY(std::unique_ptr<bundle::OpenBundle> open, bundle::read_bundle(compiled->bundle));
+  QUERNEL_TRY(std::unique_ptr<OpenedBundle> open, open_bundle(compiled->bundle, false));
   return Tested{compiled, signature_of(open->contents), {}};
 }
 

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "bundle/read_bundle.h"
 #include "bundle/write_bundle.h"
 #include "frontends/onnx/import_model.h"
+#include "opened_bundle.h"
 #include "quernel/runtime.h"
 
 namespace quernel::tools {
@@ -160,7 +160,7 @@ Expected<bundle::TestVector> make_test_vector(const DataSet& data, const Signatu
 
 Status write_with_tests(const std::string& from, std::vector<bundle::TestVector> tests,
                         const std::string& to) {
-  QUERNEL_TRY(std::unique_ptr<bundle::OpenBundle> open, bundle::read_bundle(from));
+  QUERNEL_TRY(std::unique_ptr<OpenedBundle> open, open_bundle(from, false));
   open->contents.test_vectors = std::move(tests);
   return write(open->contents, to);
 }
@@ -210,7 +210,7 @@ Status embed_tests(const std::string& dir, const std::string& model, const Compi
   if (!model.ends_with(".qg")) {
     QUERNEL_TRY(inputs, read_onnx_inputs(model));
   }
-  QUERNEL_TRY(std::unique_ptr<bundle::OpenBundle> open, bundle::read_bundle(from));
+  QUERNEL_TRY(std::unique_ptr<OpenedBundle> open, open_bundle(from, false));
   Signature signature = signature_of(open->contents);
   for (DataSet& set : sets) {
     name_inputs(set, set.inputs.size() > inputs.names.size() ? inputs.with_all : inputs.names);

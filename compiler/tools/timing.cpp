@@ -1,13 +1,14 @@
 #include "timing.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <charconv>
-#include <cstdio>
 #include <cstring>
 
 #include "core/bundle.h"
+#include "support/file.h"
 #include "tensor_file.h"
 
 namespace quernel::tools {
@@ -28,10 +29,11 @@ Diagnostic runtime_error(const qnl_error& error) {
 
 bool is_bundle(const std::string& path) {
   char magic[4] = {};
-  std::FILE* file = std::fopen(path.c_str(), "rb");
-  if (file == nullptr) return false;
-  size_t got = std::fread(magic, 1, sizeof magic, file);
-  std::fclose(file);
+  std::string reason;
+  int file = open_regular_file(path, &reason);
+  if (file < 0) return false;
+  ssize_t got = ::read(file, magic, sizeof magic);
+  ::close(file);
   return got == sizeof magic && std::memcmp(magic, "QNL1", sizeof magic) == 0;
 }
 
@@ -58,7 +60,7 @@ Status set_symbols(const Bundle& bundle, Session& session, const std::vector<std
   for (uint32_t i = 0; qnl_bundle_get_symbol(bundle.get(), i, &symbol) == QNL_OK; ++i)
     if (!symbol.runtime) QUERNEL_CHECK(set(symbol.name, symbol.min));
   for (const std::string& text : given) {
-    size_t at = text.find('=');
+    size_t at = text.rfind('=');
     const char* end = text.data() + text.size();
     int64_t value = 0;
     if (at == std::string::npos || at == 0 || std::from_chars(text.data() + at + 1, end, value).ptr != end)

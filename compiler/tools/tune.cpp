@@ -18,6 +18,7 @@
 #include "compile_flags.h"
 #include "json.h"
 #include "pipeline.h"
+#include "print.h"
 #include "scratch_dir.h"
 #include "support/progress.h"
 #include "timing.h"
@@ -377,16 +378,16 @@ Json to_json(const Options& options, const Tuner& tuner) {
 void print_text(const Options& options, const Tuner& tuner) {
   size_t changed = 0;
   for (const Search& search : tuner.searches()) changed += search.best ? 1 : 0;
-  fmt::print("{}: {} of {} contractions changed, {} rounds in {}\n", options.output, changed,
-             tuner.searches().size(), tuner.rounds(), format_seconds(tuner.seconds()));
+  print("{}: {} of {} contractions changed, {} rounds in {}\n", options.output, changed,
+        tuner.searches().size(), tuner.rounds(), format_seconds(tuner.seconds()));
   for (const Search& search : tuner.searches())
     if (search.best)
-      fmt::print("  {:>9} to {:>9}  {} instead of {}  {}\n", format_seconds(search.seconds),
-                 format_seconds(search.seconds * search.ratio), to_string(*search.best), search.estimated,
-                 search.text);
+      print("  {:>9} to {:>9}  {} instead of {}  {}\n", format_seconds(search.seconds),
+            format_seconds(search.seconds * search.ratio), to_string(*search.best), search.estimated,
+            search.text);
   if (changed > 0)
-    fmt::print("  model     {} to {}, the sum of its kernels\n", format_seconds(tuner.seconds_before()),
-               format_seconds(tuner.seconds_after()));
+    print("  model     {} to {}, the sum of its kernels\n", format_seconds(tuner.seconds_before()),
+          format_seconds(tuner.seconds_after()));
 }
 
 int run(const Options& options) {

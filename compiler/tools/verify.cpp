@@ -12,6 +12,7 @@
 #include "data_set.h"
 #include "device_runner.h"
 #include "json.h"
+#include "print.h"
 #include "scratch_dir.h"
 #include "verify_case.h"
 
@@ -96,7 +97,7 @@ int run(const Options& options) {
     CaseResult result = from_child(child);
     (result.verdict == Verdict::kPass ? passed : result.verdict == Verdict::kFail ? failed : unsupported)++;
     std::string name = file_name((*cases)[static_cast<size_t>(index)]);
-    fmt::print("{} {}: {}\n", verdict_text(result.verdict), name, result.reason);
+    print("{} {}: {}\n", verdict_text(result.verdict), name, result.reason);
     std::fflush(stdout);
     results.push_back(Json::Object{{"name", name},
                                    {"verdict", verdict_text(result.verdict)},
@@ -105,7 +106,7 @@ int run(const Options& options) {
     std::error_code error;
     fs::remove_all(fmt::format("{}/{}", scratch.path(), index), error);
   });
-  fmt::print("{} passed, {} failed, {} unsupported\n", passed, failed, unsupported);
+  print("{} passed, {} failed, {} unsupported\n", passed, failed, unsupported);
   if (!options.json.empty()) {
     Json document = Json::Object{{"passed", passed},
                                  {"failed", failed},

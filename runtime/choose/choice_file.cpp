@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "platform/library.h"
+#include "platform/file.h"
 #include "platform/platform.h"
 #include "schemas/bundle_hash.h"
 

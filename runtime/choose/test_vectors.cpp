@@ -41,14 +41,11 @@ uint32_t test_symbols(const qnl_bundle* bundle, uint32_t test, qnl_symbol_value*
   qnl_test_info info;
   uint32_t count = 0;
   if (qnl_bundle_get_test(bundle, test, &info) != QNL_OK) return 0;
-  qnl_tensor signature;
   qnl_test_tensor t;
   for (uint32_t i = 0; qnl_bundle_get_test_tensor(bundle, test, i, &t) == QNL_OK; ++i)
-    for (uint32_t k = 0; t.role == QNL_INPUT &&
-                         qnl_bundle_get_tensor(bundle, info.entry_point, QNL_INPUT, k, &signature) == QNL_OK;
-         ++k)
-      if (strcmp(signature.name, t.tensor.name) == 0)
-        count = shape_symbols(bundle, info.entry_point, k, t.tensor.shape, t.tensor.rank, values, count);
+    if (t.role == QNL_INPUT)
+      count = shape_symbols(bundle, info.entry_point, bundle->reader.test_tensor_slot(test, i),
+                            t.tensor.shape, t.tensor.rank, values, count);
   return count;
 }
 

@@ -18,7 +18,6 @@ constexpr uint64_t kImplementedFeatures =
     static_cast<uint64_t>(schema::Feature::custom_ops) | static_cast<uint64_t>(schema::Feature::hosts);
 // FlatBuffers offsets are 32-bit and signed.
 constexpr uint64_t kMaxStructureBytes = uint64_t{1} << 30;
-constexpr uint32_t kMaxTables = 1000000;  // bounds the time that verification can take
 
 static_assert(sizeof(schema::FileHeader) == 64);
 
@@ -122,21 +121,16 @@ qnl_status check_segment_hashes(const schema::Bundle& bundle, const uint8_t* dat
   return QNL_OK;
 }
 
-// First step of the sub-expression that ends before `end`.
-uint32_t begin_of(const Expression& expression, uint32_t end) {
-  for (uint32_t values = 1; values > 0; --end)
-    values += expression.opcode(end - 1) > Opcode::kSymbol ? 1u : ~0u;
-  return end;
-}
-
 const char* text(const flatbuffers::String* s) { return s->c_str(); }
 
 }  // namespace
 
-// The infix text of the steps before `end`. What lies deeper than a reader would follow is left out, which
-// bounds the stack that this takes.
-void BundleReader::append_steps(TextBuilder& text, const Expression& expression, uint32_t end,
-                                uint32_t depth) const {
+// The infix text of the steps before `end`; begins: for each step the first one of what it computes. What
+// lies deeper than a reader would follow is left out, which bounds the stack that this takes, and nothing is
+// computed that the text has no room for.
+void BundleReader::append_steps(TextBuilder& text, const Expression& expression, const uint16_t* begins,
+                                uint32_t end, uint32_t depth) const {
+  if (text.full()) return;
   constexpr const char* kInfix[] = {"", "", " + ", " - ", " * ", " / ", " % ", ", ", ", "};
   auto opcode = expression.opcode(end - 1);
   int64_t operand = expression.operand(end - 1);
@@ -148,9 +142,9 @@ void BundleReader::append_steps(TextBuilder& text, const Expression& expression,
     text.append_characters(symbol(static_cast<uint32_t>(operand)).name);
   } else {
     text.append_characters(opcode == Opcode::kMin ? "min(" : opcode == Opcode::kMax ? "max(" : "(");
-    append_steps(text, expression, begin_of(expression, end - 1), depth + 1);
+    append_steps(text, expression, begins, begins[end - 2], depth + 1);
     text.append_characters(kInfix[static_cast<size_t>(opcode)]);
-    append_steps(text, expression, end - 1, depth + 1);
+    append_steps(text, expression, begins, end - 1, depth + 1);
     text.append_characters(")");
   }
 }
@@ -180,16 +174,19 @@ qnl_status BundleReader::open_structure(qnl_error* error) {
     return corrupt(error, QNL_CORRUPT_STRUCTURE, "bundle structure", header.structure_hash(), hash);
   if (!all_zero(data_ + sizeof header, header.structure_offset() - sizeof header))
     return fail(error, QNL_CORRUPT_STRUCTURE, "bundle: expected zeros before the structure");
-  if (!verify_shape(structure, static_cast<uint32_t>(header.structure_bytes()), kMaxTables))
-    return fail(error, QNL_INVALID_BUNDLE,
-                "bundle: structure is not a well-formed FlatBuffer of this schema");
+  auto structure_bytes = static_cast<uint32_t>(header.structure_bytes());
+  if (!verify_shape(structure, structure_bytes, max_shape_work(structure_bytes)))
+    return fail(
+        error, QNL_INVALID_BUNDLE,
+        "bundle: structure is not a well-formed FlatBuffer of this schema, or shares parts of it more "
+        "often than this reader accepts");
   const schema::Bundle* bundle = schema::GetBundle(structure);
   uint64_t structure_end = header.structure_offset() + header.structure_bytes();
   if (qnl_status status = check_segment_ranges(*bundle, structure_end, bytes_, error); status != QNL_OK)
     return status;
   if (qnl_status status = check_segment_hashes(*bundle, data_, structure_end, false, error); status != QNL_OK)
     return status;
-  qnl_status status = verify_structure(*bundle, header.features(), header.structure_bytes(), error);
+  qnl_status status = verify_structure(*bundle, header.features(), bytes_, error);
   if (status != QNL_OK) return status;
   bundle_ = bundle;
   return QNL_OK;
@@ -256,7 +253,11 @@ uint64_t BundleReader::runtime_mask(int32_t expression) const {
 }
 
 void BundleReader::append_expression(TextBuilder& text, int32_t expression) const {
-  append_steps(text, this->expression(expression), this->expression(expression).steps, 0);
+  Expression e = this->expression(expression);
+  uint16_t begins[kMaxExpressionSteps];
+  for (uint32_t i = 0; i < e.steps; ++i)
+    begins[i] = e.opcode(i) > Opcode::kSymbol ? begins[begins[i - 1] - 1] : static_cast<uint16_t>(i);
+  append_steps(text, e, begins, e.steps, 0);
 }
 
 bool add_dim(int64_t dim, uint64_t* elements) {
@@ -345,22 +346,26 @@ TestView BundleReader::test(uint32_t index) const {
 void BundleReader::test_tensor(uint32_t test, uint32_t index, qnl_test_tensor* out) const {
   const schema::TestVector& vector = *bundle_->test_vectors()->Get(test);
   *out = {};
+  auto role = [&](uint32_t i) { return vector.tensors()->Get(i)->output() ? QNL_OUTPUT : QNL_INPUT; };
   uint32_t first_dim = 0;
-  for (uint32_t i = 0; i <= index; ++i) {
-    const schema::TestTensor& t = *vector.tensors()->Get(i);
-    first_dim += out->tensor.rank;
-    out->role = t.output() ? QNL_OUTPUT : QNL_INPUT;
-    tensor(vector.entry_point(), out->role, t.tensor(), &out->tensor, nullptr, nullptr);
-    out->tensor.bytes = t.bytes();
-    out->tensor.data =
-        const_cast<uint8_t*>(data_ + bundle_->segments()->Get(t.segment())->offset() + t.offset());
-  }
+  for (uint32_t i = 0; i < index; ++i)
+    first_dim += count(signature(vector.entry_point(), role(i), vector.tensors()->Get(i)->tensor())->shape());
+  const schema::TestTensor& t = *vector.tensors()->Get(index);
+  out->role = role(index);
+  tensor(vector.entry_point(), out->role, t.tensor(), &out->tensor, nullptr, nullptr);
+  out->tensor.bytes = t.bytes();
+  out->tensor.data =
+      const_cast<uint8_t*>(data_ + bundle_->segments()->Get(t.segment())->offset() + t.offset());
   for (uint32_t d = 0; d < out->tensor.rank; ++d) out->tensor.shape[d] = vector.dims()->Get(first_dim + d);
   const schema::TestTolerance& tolerance = *vector.tolerances()->Get(index);
   out->rtol = tolerance.rtol();
   out->atol = tolerance.atol();
   out->mean_atol = tolerance.mean_atol();
   out->top1 = tolerance.top1() != 0;
+}
+
+uint32_t BundleReader::test_tensor_slot(uint32_t test, uint32_t index) const {
+  return bundle_->test_vectors()->Get(test)->tensors()->Get(index)->tensor();
 }
 
 const schema::Plan* BundleReader::plan(uint32_t entry, uint32_t variant) const {

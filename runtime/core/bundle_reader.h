@@ -186,6 +186,8 @@ class BundleReader {
   uint32_t test_count() const;
   TestView test(uint32_t index) const;
   void test_tensor(uint32_t test, uint32_t index, qnl_test_tensor* out) const;
+  // Which input or output it is a value of.
+  uint32_t test_tensor_slot(uint32_t test, uint32_t index) const;
 
   // What an entry point does on a variant; the functions that follow are of it.
   const schema::Plan* plan(uint32_t entry, uint32_t variant) const;
@@ -201,7 +203,8 @@ class BundleReader {
   const schema::Variant& variant_table(uint32_t index) const;
   const schema::Tensor* signature(uint32_t entry, qnl_tensor_role role, uint32_t index) const;
   qnl_status open_structure(qnl_error* error);
-  void append_steps(TextBuilder& text, const Expression& expression, uint32_t end, uint32_t depth) const;
+  void append_steps(TextBuilder& text, const Expression& expression, const uint16_t* begins, uint32_t end,
+                    uint32_t depth) const;
 
   const uint8_t* data_ = nullptr;
   uint64_t bytes_ = 0;

@@ -5,7 +5,6 @@
 #include <stdint.h>
 
 #include "core/bundle_reader.h"
-#include "platform/platform.h"
 #include "schemas/bundle_tables.h"
 
 namespace quernel::runtime {
@@ -62,28 +61,6 @@ class OpenBodies {
   };
   Level levels_[kMaxNesting + 1];
   uint32_t depth_ = 0;
-};
-
-// One word per item, only for plans that need it.
-class BodyOfItem {
- public:
-  BodyOfItem() = default;
-  ~BodyOfItem() {
-    if (words_ != nullptr) platform::free_pages(words_, bytes_);
-  }
-  BodyOfItem(const BodyOfItem&) = delete;
-  BodyOfItem& operator=(const BodyOfItem&) = delete;
-
-  bool allocate(uint32_t items) {
-    bytes_ = uint64_t{items} * sizeof(uint32_t);
-    words_ = static_cast<uint32_t*>(platform::allocate_pages(bytes_));
-    return words_ != nullptr;
-  }
-  uint32_t& operator[](uint32_t item) { return words_[item]; }
-
- private:
-  uint32_t* words_ = nullptr;
-  uint64_t bytes_ = 0;
 };
 
 }  // namespace quernel::runtime

@@ -197,8 +197,8 @@ constexpr uint8_t kFieldsOf[] = {
 
 class ShapeVerifier {
  public:
-  ShapeVerifier(const uint8_t* structure, uint32_t bytes, uint32_t max_tables)
-      : structure_(structure), bytes_(bytes), tables_left_(max_tables) {}
+  ShapeVerifier(const uint8_t* structure, uint32_t bytes, uint32_t max_work)
+      : structure_(structure), bytes_(bytes), work_left_(max_work) {}
 
   bool verify() {
     uint32_t root = 0;
@@ -224,14 +224,23 @@ class ShapeVerifier {
     return offset < 1u << 31 && inside(*target, 1, 1);
   }
 
-  // elements: those of the vector, which lies inside with all of them.
-  bool vector(uint32_t at, uint32_t element, uint32_t* elements) const {
-    if (!inside(at, 4, 4)) return false;
-    *elements = read<uint32_t>(at);
-    return *elements < (1u << 31) / element && inside(at, 4 + *elements * element, 4);
+  bool spend(uint32_t work) {
+    if (work > work_left_) return false;
+    work_left_ -= work;
+    return true;
   }
 
-  bool string(uint32_t at) const {
+  // elements: those of the vector, which lies inside with all of them. Its bytes are its work; those of a
+  // string, which the writer shares, an eighth of them.
+  bool vector(uint32_t at, uint32_t element, uint32_t* elements) {
+    if (!inside(at, 4, 4)) return false;
+    *elements = read<uint32_t>(at);
+    if (*elements >= (1u << 31) / element) return false;
+    uint32_t bytes = *elements * element;
+    return inside(at, 4 + bytes, 4) && spend(1 + (element == 1 ? bytes / 8 : bytes));
+  }
+
+  bool string(uint32_t at) {
     uint32_t characters = 0;
     return vector(at, 1, &characters) && inside(at + 4 + characters, 1, 1) &&
            structure_[at + 4 + characters] == 0;
@@ -250,9 +259,12 @@ class ShapeVerifier {
     return true;
   }
 
+  // Of the least table that the writer makes.
+  static constexpr uint32_t kTableWork = 8;
+
   // Recursion is as deep as tables of the schema contain one another, five.
   bool table(uint32_t at, uint32_t type) {
-    if (tables_left_-- == 0 || !inside(at, 4, 4)) return false;
+    if (!spend(kTableWork) || !inside(at, 4, 4)) return false;
     uint32_t vtable = at - read<uint32_t>(at);
     if (!inside(vtable, 2, 2)) return false;
     uint32_t vtable_bytes = read<uint16_t>(vtable);
@@ -276,13 +288,13 @@ class ShapeVerifier {
   }
 
   const uint8_t* structure_;
-  uint32_t bytes_, tables_left_;
+  uint32_t bytes_, work_left_;
 };
 
 }  // namespace
 
-bool verify_shape(const uint8_t* structure, uint32_t bytes, uint32_t max_tables) {
-  return ShapeVerifier(structure, bytes, max_tables).verify();
+bool verify_shape(const uint8_t* structure, uint32_t bytes, uint32_t max_work) {
+  return ShapeVerifier(structure, bytes, max_work).verify();
 }
 
 }  // namespace quernel::runtime

@@ -6,6 +6,7 @@
 
 #include "core/bundle_reader.h"
 #include "core/bundle_reader_bodies.h"
+#include "core/page_words.h"
 #include "core/signature.h"
 
 namespace quernel::runtime {
@@ -15,7 +16,8 @@ namespace {
 constexpr uint64_t kMaxScratchBytes = uint64_t{1} << 30;
 constexpr uint32_t kMaxTensors = 4096;  // of one role of one entry point
 constexpr uint32_t kMaxArenas = 65536;
-constexpr uint64_t kMaxNameComparisons = uint64_t{1} << 26;
+constexpr uint32_t kMaxNameBytes = 1024;  // of what others name by its index
+constexpr uint32_t kNameSlots = 2 * kMaxTensors;
 
 bool power_of_two(uint32_t n) { return n != 0 && (n & (n - 1)) == 0; }
 
@@ -32,16 +34,29 @@ bool is_symbolic(const schema::Tensor& tensor) {
 
 class StructureVerifier {
  public:
-  StructureVerifier(const schema::Bundle& bundle, uint64_t features, uint64_t structure_bytes,
-                    qnl_error* error)
-      : bundle_(bundle), features_(features), budget_(structure_bytes), error_(error) {}
+  StructureVerifier(const schema::Bundle& bundle, uint64_t features, uint64_t file_bytes, qnl_error* error)
+      : bundle_(bundle), features_(features), values_left_(file_bytes), error_(error) {}
 
-  qnl_status verify() { return verify_all() ? QNL_OK : status_; }
+  qnl_status verify() { return remember() && verify_all() ? QNL_OK : status_; }
 
  private:
   bool verify_all() {
     return verify_symbols() && verify_arenas() && verify_states() && verify_variants() &&
            verify_entry_points() && verify_test_vectors();
+  }
+
+  // Memory for names, and a word per arena and expression, which make each check of one take constant time.
+  bool remember() {
+    uint32_t arenas = count(bundle_.arenas());
+    if (!words_.allocate(uint64_t{2} * kNameSlots + arenas + count(bundle_.expressions())))
+      return out_of_memory();
+    owners_ = words_.data() + 2 * kNameSlots;
+    uses_runtime_ = owners_ + arenas;
+    return true;
+  }
+  bool out_of_memory() {
+    status_ = runtime::fail(error_, QNL_OUT_OF_MEMORY, "bundle: no memory to check it");
+    return false;
   }
 
   // A failed check: what is being checked (below), then the text. Always false.
@@ -75,17 +90,6 @@ class StructureVerifier {
   }
   void begin(const char* what) { begin(what, kNoIndex); }
 
-  // FlatBuffers may share tables and vectors, so a small file can describe much more than its size. What we
-  // walk is held to what an unshared file of this size could contain.
-  bool spend(uint64_t elements) {
-    if (elements > budget_) {
-      begin("bundle");
-      return fail("tables are shared more often than this reader accepts");
-    }
-    budget_ -= elements;
-    return true;
-  }
-
   bool verify_symbols() {
     begin("bundle");
     if ((count(bundle_.symbols()) != 0 || count(bundle_.expressions()) != 0) &&
@@ -95,10 +99,10 @@ class StructureVerifier {
     for (uint32_t i = 0; i < count(bundle_.expressions()); ++i) {
       begin("expression", i);
       const auto& code = *bundle_.expressions()->Get(i)->code();
-      if (!spend(code.size())) return false;
       if (!aligned_to_8(&code) || code.size() % 2 != 0 ||
           !well_formed(code_of(*bundle_.expressions()->Get(i)), count(bundle_.symbols())))
         return fail("malformed");
+      uses_runtime_[i] = uses_runtime_symbols(bundle_, code_of(*bundle_.expressions()->Get(i)));
     }
     for (uint32_t i = 0; i < count(bundle_.symbols()); ++i) {
       const schema::Symbol& s = *bundle_.symbols()->Get(i);
@@ -120,9 +124,7 @@ class StructureVerifier {
   }
   // The same, of one over bound symbols only.
   bool is_bound(int32_t expression) const {
-    return is_any(expression) &&
-           (expression == -1 || !uses_runtime_symbols(bundle_, code_of(*bundle_.expressions()->Get(
-                                                                   static_cast<uint32_t>(expression)))));
+    return is_any(expression) && (expression == -1 || uses_runtime_[expression] == 0);
   }
 
   const schema::Segment* segment(int64_t index, schema::SegmentKind kind) const {
@@ -190,19 +192,34 @@ class StructureVerifier {
   }
   static_assert(schema::Symbol::VT_NAME == 4 && schema::Tensor::VT_NAME == 4 &&
                 schema::EntryPoint::VT_NAME == 4);
+  bool verify_name(const char* what, const flatbuffers::String* name) {
+    begin(what, name);
+    if (name->size() <= kMaxNameBytes && strlen(name->c_str()) == name->size()) return true;
+    return fail("expected a name of up to {} bytes, none of them zero, found {}", kMaxNameBytes,
+                name->size());
+  }
+  // A hash stands for a name: names that were made to have the same one are refused with those that are the
+  // same. n: up to kMaxTensors.
   bool unique_names(const void* tables, uint32_t n, const char* role) {
-    for (uint32_t i = 1; i < n; ++i) {
-      const flatbuffers::String& a = name_of(tables, i);
-      begin(role, &a);
-      for (uint32_t j = 0; j < i; ++j) {
-        if (++comparisons_ > kMaxNameComparisons) return fail("too many of them");
-        const flatbuffers::String& b = name_of(tables, j);
-        if (a.size() == b.size() && memcmp(a.Data(), b.Data(), a.size()) == 0)
-          return fail("the name is used twice");
-      }
+    auto* slots = reinterpret_cast<uint64_t*>(words_.data());
+    uint32_t steps = 0;
+    memset(slots, 0, 2 * n * sizeof(uint64_t));
+    for (uint32_t i = 0; i < n; ++i) {
+      const flatbuffers::String& name = name_of(tables, i);
+      if (!verify_name(role, &name)) return false;
+      uint64_t hash = 0;
+      for (uint32_t c = 0; c < name.size(); ++c) hash = (hash + name.Data()[c] + 1) * kHashFactor;
+      hash |= 1;  // 0 is an empty slot
+      auto at = static_cast<uint32_t>((hash >> 32) * (2 * n) >> 32);
+      for (; slots[at] != 0; at = at + 1 == 2 * n ? 0 : at + 1)
+        if (slots[at] == hash || ++steps > kMaxSteps) return fail("the name is used twice");
+      slots[at] = hash;
     }
     return true;
   }
+  static constexpr uint64_t kHashFactor = 0x9E3779B97F4A7C15;
+  static constexpr uint32_t kMaxSteps =
+      16 * kMaxTensors;  // far above what names take that nobody chose for it
 
   bool verify_states() {
     begin("bundle");
@@ -236,15 +253,14 @@ class StructureVerifier {
   }
 
   bool verify_variant(const schema::Variant& variant, uint32_t hosts) {
-    begin("variant", variant.target());
+    if (!verify_name("variant", variant.target())) return false;
     if (segment(variant.code_segment(), schema::SegmentKind::code) == nullptr)
       return fail("wrong code segment");
     if (variant.code_format() > schema::CodeFormat::spirv) return fail("unknown code format");
     if (variant.host() < -1 || (variant.host() >= 0 && static_cast<uint32_t>(variant.host()) >= hosts))
       return fail("no host {}", int64_t{variant.host()});
-    if (!spend(variant.kernels()->size())) return false;
     for (uint32_t k = 0; k < variant.kernels()->size(); ++k) {
-      begin("kernel", variant.kernels()->Get(k)->name());
+      if (!verify_name("kernel", variant.kernels()->Get(k)->name())) return false;
       if (variant.kernels()->Get(k)->scratch_bytes() > kMaxScratchBytes) return fail("scratch is too large");
     }
     return true;
@@ -263,25 +279,14 @@ class StructureVerifier {
                                       : slot.bytes_expression() == -1 && slot.bytes() == t.bytes();
       if (slot.kind() != kind || !same_size || t.offset() != 0)
         return fail("expected a slot of its kind and size");
-      for (uint32_t j = 0; j < i; ++j) {
-        if (++comparisons_ > kMaxNameComparisons) return fail("too many of them");
-        if (tensors->Get(j)->arena() == t.arena()) return fail("shares its slot");
-      }
+      if (owners_[t.arena()] == entry_) return fail("shares its slot");
+      owners_[t.arena()] = entry_;
     }
     return unique_names(tensors, count(tensors), role);
   }
 
-  bool owns_slot(const Tensors* tensors, uint32_t arena) {
-    for (uint32_t i = 0; i < count(tensors); ++i) {
-      ++comparisons_;
-      if (tensors->Get(i)->arena() == arena) return true;
-    }
-    return false;
-  }
-
   // symbolic: has expressions, so that its range is known before a run only.
-  bool verify_binding(const schema::EntryPoint& entry, const schema::Plan& plan, const schema::Binding& b,
-                      bool symbolic) {
+  bool verify_binding(const schema::Binding& b, bool symbolic) {
     if (b.arena() >= count(bundle_.arenas())) return fail("binding: no such arena");
     if (b.access() > schema::Access::read_write) return fail("binding: unknown access");
     const schema::Arena& a = *bundle_.arenas()->Get(b.arena());
@@ -290,22 +295,19 @@ class StructureVerifier {
       return fail("binding: bytes {} to {}+{} lie outside arena {} of {}", b.offset(), b.offset(), b.bytes(),
                   b.arena(), a.bytes());
     bool writes = b.access() != schema::Access::read;
-    if (comparisons_ > kMaxNameComparisons)
-      return fail("more inputs, outputs and bindings than this reader accepts");
+    uint32_t owner = owners_[b.arena()];
     switch (a.kind()) {
       case schema::ArenaKind::constants:
         if (writes) return fail("binding: writes to constants");
         return true;
       case schema::ArenaKind::workspace:
-        for (uint32_t i = 0; i < count(plan.workspaces()); ++i)
-          if (plan.workspaces()->Get(i) == b.arena()) return true;
-        return fail("binding: arena {} is not one of the plan's workspaces", b.arena());
+        if (owner != plan_) return fail("binding: arena {} is not one of the plan's workspaces", b.arena());
+        return true;
       case schema::ArenaKind::input:
         if (writes) return fail("binding: writes to an input");
-        if (!owns_slot(entry.inputs(), b.arena())) return fail("binding: slot of another entry point");
-        return true;
+        [[fallthrough]];
       case schema::ArenaKind::output:
-        if (!owns_slot(entry.outputs(), b.arena())) return fail("binding: slot of another entry point");
+        if (owner != entry_) return fail("binding: slot of another entry point");
         return true;
       case schema::ArenaKind::state:
         return true;
@@ -352,6 +354,7 @@ class StructureVerifier {
     if (!is_any(item.workgroups_expression()) || (!dispatch && item.workgroups_expression() != -1) ||
         !is_any(item.copy_bytes_expression()) || !is_bound(item.flops_expression()) ||
         !is_bound(item.bytes_read_expression()) || !is_bound(item.bytes_written_expression()) ||
+        !is_any(item.count_expression()) || !is_any(item.condition_expression()) ||
         (item.kind() != schema::ItemKind::copy && item.copy_bytes_expression() != -1))
       return fail("wrong expression of its size");
     if (count(item.symbols()) > (dispatch || is_custom(item) ? kMaxItemSymbols : 0))
@@ -373,7 +376,6 @@ class StructureVerifier {
   bool verify_custom(const schema::Item& item) {
     if ((features_ & bit(schema::Feature::custom_ops)) == 0)
       return fail("needs the feature 'custom_ops', which the header does not ask for");
-    if (!spend(count(item.signature()) / 4)) return false;
     SignatureReader signature(item.signature()->c_str());
     SignatureType type;
     uint32_t tensors = 0, dims = 0;
@@ -413,14 +415,13 @@ class StructureVerifier {
       return fail("expected a runtime symbol that no loop around it counts with");
     if (item.kind() == schema::ItemKind::read_symbol) return verify_read_symbol(item);
     bool loop = item.kind() == schema::ItemKind::loop;
-    if (count(item.bindings()) != 0 || !is_any(item.condition_expression()) ||
-        !is_any(loop ? item.count_expression() : -1) ||
+    if (count(item.bindings()) != 0 ||
         (item.condition_expression() == -1 && !(loop && item.count_expression() != -1)))
       return fail("wrong condition or count");
     return true;
   }
 
-  bool verify_edges(const schema::Item& item, uint32_t index, const OpenBodies& bodies, BodyOfItem* body_of) {
+  bool verify_edges(const schema::Item& item, uint32_t index, const OpenBodies& bodies, PageWords* body_of) {
     for (uint32_t e = 0; e < count(item.edges()); ++e) {
       const schema::Edge& edge = *item.edges()->Get(e);
       if (edge.item() >= index || edge.kind() > schema::EdgeKind::alias)
@@ -431,12 +432,8 @@ class StructureVerifier {
     return true;
   }
 
-  bool verify_item(const schema::EntryPoint& entry, const schema::Plan& plan, uint32_t index,
-                   const OpenBodies& bodies) {
+  bool verify_item(const schema::Plan& plan, uint32_t index, const OpenBodies& bodies) {
     const schema::Item& item = *plan.items()->Get(index);
-    if (!spend(uint64_t{1} + count(item.bindings()) + count(item.edges()) + count(item.source_nodes()) +
-               count(item.symbols())))
-      return false;
     if (!aligned_to_8(item.bindings()) || !aligned_to_8(item.copy_loops()))
       return fail("its bindings are misaligned");
     if (count(item.copy_loops()) > kMaxCopyLoops) return fail("more than {} copy loops", kMaxCopyLoops);
@@ -446,7 +443,7 @@ class StructureVerifier {
     if (static_cast<uint32_t>(item.dtype()) >= QNL_DTYPE_COUNT) return fail("unknown dtype");
     if (!verify_expressions(item)) return false;
     for (uint32_t b = 0; b < count(item.bindings()); ++b)
-      if (!verify_binding(entry, plan, *item.bindings()->Get(b), has_expressions(item, b))) return false;
+      if (!verify_binding(*item.bindings()->Get(b), has_expressions(item, b))) return false;
     switch (item.kind()) {
       case schema::ItemKind::dispatch:
         return verify_dispatch(item, *bundle_.variants()->Get(plan.variant()));
@@ -479,20 +476,18 @@ class StructureVerifier {
     return true;
   }
 
-  bool verify_items(const schema::EntryPoint& entry, const schema::Plan& plan) {
+  bool verify_items(const schema::Plan& plan) {
     uint32_t items = plan.items()->size();
     OpenBodies bodies(items);
-    BodyOfItem body_of;
+    PageWords body_of;
     bool has_bodies = false;
     for (uint32_t i = 0; i < items; ++i) {
       const schema::Item& item = *plan.items()->Get(i);
       begin("item", i);
       bodies.advance_to(i);
-      if (!verify_item(entry, plan, i, bodies)) return false;
+      if (!verify_item(plan, i, bodies)) return false;
       if (runs_others(item.kind()) && !has_bodies) {
-        if (!body_of.allocate(items))
-          return runtime::fail(error_, status_ = QNL_OUT_OF_MEMORY, "bundle: no memory to check it") ==
-                 QNL_OK;
+        if (!body_of.allocate(items)) return out_of_memory();
         has_bodies = true;  // items before are in body 0, which fresh pages say
       }
       if (!verify_edges(item, i, bodies, has_bodies ? &body_of : nullptr)) return false;
@@ -506,6 +501,7 @@ class StructureVerifier {
   bool verify_plan(const schema::EntryPoint& entry, uint32_t variant) {
     const schema::Plan& plan = *entry.plans()->Get(variant);
     begin("plan", variant);
+    plan_ += 1;
     if (plan.variant() != variant) return fail("is for variant {}", plan.variant());
     if (count(plan.workspaces()) > kMaxWorkspaces) return fail("more than {} workspaces", kMaxWorkspaces);
     for (uint32_t i = 0; i < count(plan.workspaces()); ++i) {
@@ -514,8 +510,9 @@ class StructureVerifier {
           bundle_.arenas()->Get(arena)->kind() != schema::ArenaKind::workspace ||
           (i > 0 && arena <= plan.workspaces()->Get(i - 1)))
         return fail("expected ascending workspace arenas");
+      owners_[arena] = plan_;
     }
-    return verify_items(entry, plan);
+    return verify_items(plan);
   }
 
   bool verify_entry_points() {
@@ -525,8 +522,7 @@ class StructureVerifier {
     if (entries > kMaxTensors) return fail("more than {} entry points", kMaxTensors);
     for (uint32_t e = 0; e < entries; ++e) {
       const schema::EntryPoint& entry = *bundle_.entry_points()->Get(e);
-      if (!spend(uint64_t{1} + count(entry.inputs()) + count(entry.outputs()) + count(entry.states())))
-        return false;
+      entry_ = e + 1;
       if (!verify_slots(entry.inputs(), schema::ArenaKind::input, "input") ||
           !verify_slots(entry.outputs(), schema::ArenaKind::output, "output"))
         return false;
@@ -558,11 +554,11 @@ class StructureVerifier {
       begin("test vector", i);
       if (test.entry_point() >= bundle_.entry_points()->size()) return fail("no such entry point");
       const schema::EntryPoint& entry = *bundle_.entry_points()->Get(test.entry_point());
-      if (!spend(count(test.tensors()))) return false;
       if (!aligned_to_8(test.tensors()) || !aligned_to_8(test.dims()) || !aligned_to_8(test.tolerances()))
         return fail("its values are misaligned");
       if (count(test.tolerances()) != count(test.tensors()))
         return fail("expected a tolerance for each value");
+      if (count(test.tensors()) > 2 * kMaxTensors) return fail("more than {} values", 2 * kMaxTensors);
       uint32_t dim = 0;
       for (uint32_t j = 0; j < count(test.tensors()); ++j) {
         const schema::TestTensor& t = *test.tensors()->Get(j);
@@ -571,6 +567,8 @@ class StructureVerifier {
         if (s == nullptr || t.bytes() > s->bytes() || t.offset() > s->bytes() - t.bytes() ||
             t.tensor() >= count(tensors) || !fits(test, &dim, *tensors->Get(t.tensor()), t.bytes()))
           return fail("value {} does not fit the signature", j);
+        if (t.bytes() > values_left_) return fail("value {} shares bytes with others", j);
+        values_left_ -= t.bytes();
       }
       if (dim != count(test.dims())) return fail("has too many dims");
     }
@@ -579,8 +577,11 @@ class StructureVerifier {
 
   const schema::Bundle& bundle_;
   uint64_t features_;
-  uint64_t budget_;
-  uint64_t comparisons_ = 0;
+  uint64_t values_left_;  // bytes of test values, which share none: what reads them all is linear, too
+  PageWords words_;
+  uint32_t* owners_ = nullptr;  // of each arena: of slots entry_, of workspaces plan_, that it belongs to
+  uint32_t* uses_runtime_ = nullptr;  // of each expression: whether it uses a runtime symbol
+  uint32_t entry_ = 0, plan_ = 0;     // numbers of those that are checked, from 1
   qnl_error* error_;
   qnl_status status_ = QNL_OK;
   const char* what_ = "bundle";
@@ -616,9 +617,9 @@ bool copy_fits(const CopyLoop* loops, uint32_t count, uint64_t copy_bytes, uint6
   return total <= target_bytes && extents[0] <= source_bytes && extents[1] <= target_bytes;
 }
 
-qnl_status verify_structure(const schema::Bundle& bundle, uint64_t features, uint64_t structure_bytes,
+qnl_status verify_structure(const schema::Bundle& bundle, uint64_t features, uint64_t file_bytes,
                             qnl_error* error) {
-  return StructureVerifier(bundle, features, structure_bytes, error).verify();
+  return StructureVerifier(bundle, features, file_bytes, error).verify();
 }
 
 }  // namespace quernel::runtime

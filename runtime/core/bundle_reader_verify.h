@@ -29,9 +29,9 @@ inline Expression code_of(const schema::SizeExpression& expression) {
 bool uses_runtime_symbols(const schema::Bundle& bundle, const Expression& expression);
 
 // Every index, range, size, name and dependency of a structure whose FlatBuffer is well-formed and whose
-// segments lie inside the file. features: of the header. The work is bounded by the structure's size, also
-// for crafted input.
-qnl_status verify_structure(const schema::Bundle& bundle, uint64_t features, uint64_t structure_bytes,
+// segments lie inside the file. features: of the header. Each reference is followed once and each check takes
+// constant time, so that the work is linear in what verify_shape has admitted, also for crafted input.
+qnl_status verify_structure(const schema::Bundle& bundle, uint64_t features, uint64_t file_bytes,
                             qnl_error* error);
 
 }  // namespace quernel::runtime

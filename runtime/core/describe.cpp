@@ -1,7 +1,11 @@
 // Descriptions of devices and sessions. Programs that do not ask for one do not link this.
 #include "core/describe.h"
 
+#include <string.h>
+
+#include "core/page_words.h"
 #include "core/session.h"
+#include "schemas/utf8.h"
 
 namespace quernel::runtime {
 
@@ -19,20 +23,34 @@ void Description::put(const char* text) {
   for (; *text != '\0'; ++text) put(*text);
 }
 
-void Description::put_quoted(const char* text) {
-  put('"');
-  for (; *text != '\0'; ++text) {
-    auto c = static_cast<unsigned char>(*text);
-    if (c < 0x20) {
-      put("\\u00");
-      put(static_cast<char>('0' + c / 16));
-      put("0123456789abcdef"[c % 16]);
-      continue;
+void Description::put_hex(uint32_t value, uint32_t digits) {
+  while (digits > 0) put("0123456789abcdef"[value >> 4 * --digits & 15]);
+}
+
+// As a JSON string, or as text on one line; what does not show as what it is is escaped.
+void Description::put_name(const char* text, bool json) {
+  size_t bytes = strlen(text);
+  if (json) put('"');
+  while (bytes > 0) {
+    uint32_t code = 0, length = utf8_character(text, bytes, &code), step = length == 0 ? 1 : length;
+    if (length > 0 && shows_as_it_is(code)) {
+      if (json && (code == '"' || code == '\\')) put('\\');
+      for (uint32_t i = 0; i < length; ++i) put(text[i]);
+    } else if (!json) {
+      put("\\x");
+      for (uint32_t i = 0; i < step; ++i) put_hex(static_cast<unsigned char>(text[i]), 2);
+    } else if (length == 0) {
+      put("\\ufffd");
+    } else {
+      bool pair = code >= 0x10000;
+      put("\\u");
+      put_hex(pair ? 0xD7C0 + (code >> 10) : code, 4);
+      if (pair) put("\\u"), put_hex(0xDC00 + (code & 0x3FF), 4);
     }
-    if (c == '"' || c == '\\') put('\\');
-    put(*text);
+    text += step;
+    bytes -= step;
   }
-  put('"');
+  if (json) put('"');
 }
 
 void Description::put_number(uint64_t value) {
@@ -47,7 +65,7 @@ void Description::begin_value(const char* name, const char* colon) {
   Level& level = levels_[depth_];
   if (json_) {
     if (!level.empty) put(", ");
-    if (name != nullptr) put_quoted(name), put(": ");
+    if (name != nullptr) put_name(name, true), put(": ");
   } else if (level.on_line) {
     if (!level.empty) put(level.list ? "; " : ", ");
     if (name != nullptr) put(name), put(' ');
@@ -96,7 +114,7 @@ uint64_t Description::finish() {
 
 void Description::text(const char* name, const char* value) {
   begin_value(name);
-  json_ ? put_quoted(value) : put(value);
+  put_name(value, json_);
   end_value();
 }
 
@@ -204,14 +222,16 @@ void describe_symbols(const qnl_session* s, Description& out) {
 // Those of `variant` that items use, which run on the host or on the device itself.
 void describe_kernels(const qnl_session* s, uint32_t variant, bool on_host, Description& out) {
   const BundleReader& reader = s->bundle->reader;
+  const uint32_t kernels = reader.variant(variant).kernel_count;
+  PageWords items;  // of each kernel
+  if (kernels > 0 && !items.allocate(kernels)) return;
+  for (uint32_t c = 0; c < s->plan.command_count; ++c) {
+    const Command& command = s->commands[c];
+    if (on_host ? command.on_host : command.kind == QNL_ITEM_DISPATCH) items[command.kernel] += 1;
+  }
   out.open_list(on_host ? "host_kernels" : "kernels");
-  for (uint32_t k = 0; k < reader.variant(variant).kernel_count; ++k) {
-    uint32_t uses = 0;
-    for (uint32_t c = 0; c < s->plan.command_count; ++c) {
-      const Command& command = s->commands[c];
-      bool dispatches = on_host ? command.on_host : command.kind == QNL_ITEM_DISPATCH;
-      uses += dispatches && command.kernel == k ? 1 : 0;
-    }
+  for (uint32_t k = 0; k < kernels; ++k) {
+    uint32_t uses = items[k];
     if (uses == 0) continue;  // of other entry points
     KernelView kernel = reader.kernel(variant, k);
     out.open_object(nullptr);

@@ -37,7 +37,8 @@ class Description {
   void end_value();
   void put(char c);
   void put(const char* text);
-  void put_quoted(const char* text);
+  void put_hex(uint32_t value, uint32_t digits);
+  void put_name(const char* text, bool json);
   void put_number(uint64_t value);
 
   bool json_;

@@ -76,6 +76,7 @@ class TextBuilder {
   void append_features(uint32_t arch, uint64_t features);
   // "f32[1,3,224,224]"
   void append_type(qnl_dtype dtype, uint32_t rank, const int64_t* shape);
+  bool full() const { return used_ + 1 >= bytes_; }
 
  private:
   void append_untyped(uint32_t kinds, const char* text, ...);

@@ -1,5 +1,5 @@
 // What a device whose driver is found at run time needs of an operating system besides platform.h: shared
-// libraries, a file replaced as a whole, and which drivers there are. Only compiled where such a device is.
+// libraries, and which drivers there are. Only compiled where such a device is.
 #pragma once
 
 #include <stdint.h>
@@ -10,14 +10,6 @@ namespace quernel::platform {
 void* open_library(const char* name);
 void* library_function(void* library, const char* name);
 void close_library(void* library);
-
-// Writes the pieces one after another to a new file, which then takes the path's place; readers see the old
-// file or all of the new one. path has at most 4000 characters.
-struct Piece {
-  const void* data;
-  uint64_t bytes;
-};
-bool replace_file(const char* path, const Piece* pieces, uint32_t count);
 
 // Hands over, piece by piece and always in the same order, what says which Vulkan drivers and GPUs a process
 // finds here, without loading anything: other pieces mean that something may have changed, the same ones that

@@ -6,6 +6,8 @@
 
 #include <cmath>
 
+#include "schemas/printable.h"
+
 namespace quernel::run {
 
 std::string type_text(const qnl_tensor& t) {
@@ -15,23 +17,8 @@ std::string type_text(const qnl_tensor& t) {
   return text + "]";
 }
 
-std::string json_string(const char* text) {
-  std::string out = "\"";
-  for (; *text != '\0'; ++text) {
-    unsigned char c = static_cast<unsigned char>(*text);
-    char escaped[8];
-    if (c == '"' || c == '\\') {
-      out += '\\';
-      out += static_cast<char>(c);
-    } else if (c < 0x20) {
-      snprintf(escaped, sizeof escaped, "\\u%04x", c);
-      out += escaped;
-    } else {
-      out += static_cast<char>(c);
-    }
-  }
-  return out + "\"";
-}
+std::string json_string(const char* text) { return json_literal(text); }
+std::string shown(const char* text) { return printable(text); }
 
 std::string json_number(double value) {
   if (!std::isfinite(value)) return "null";
@@ -81,17 +68,19 @@ void each_tensor(const quernel::Bundle& bundle, uint32_t entry, qnl_tensor_role 
 void list_text(const quernel::Bundle& bundle) {
   qnl_bundle_info info = bundle.info();
   printf("producer %s, schema %u, file %" PRIu64 " bytes, weights %" PRIu64 ", code %" PRIu64 "\n",
-         info.producer, info.schema_version, info.file_bytes, info.constants_bytes, info.code_bytes);
+         shown(info.producer).c_str(), info.schema_version, info.file_bytes, info.constants_bytes,
+         info.code_bytes);
   qnl_entry_info entry;
   for (uint32_t e = 0; qnl_bundle_get_entry(bundle.get(), e, &entry) == QNL_OK; ++e) {
-    printf("entry point %s\n", entry.name);
+    printf("entry point %s\n", shown(entry.name).c_str());
     for (qnl_tensor_role role : kRoles)
       each_tensor(bundle, e, role, [&, index = 0u](const qnl_tensor& t) mutable {
         std::string dims;
         for (uint32_t d = 0; d < t.rank; ++d)
           dims += (d == 0 ? "" : ",") + dim_text(bundle, e, role, index, d);
         ++index;
-        printf("  %-6s %s  %s[%s]\n", kRoleNames[role], t.name, qnl_dtype_name(t.dtype), dims.c_str());
+        printf("  %-6s %s  %s[%s]\n", kRoleNames[role], shown(t.name).c_str(), qnl_dtype_name(t.dtype),
+               shown(dims.c_str()).c_str());
       });
   }
   qnl_symbol_info symbol;
@@ -99,12 +88,12 @@ void list_text(const quernel::Bundle& bundle) {
     if (symbol.runtime != 0) continue;
     std::string to = symbol.max == INT64_MAX ? "up" : "to " + std::to_string(symbol.max);
     if (symbol.multiple_of != 1) to += ", a multiple of " + std::to_string(symbol.multiple_of);
-    printf("symbol %s: %" PRId64 " %s\n", symbol.name, symbol.min, to.c_str());
+    printf("symbol %s: %" PRId64 " %s\n", shown(symbol.name).c_str(), symbol.min, to.c_str());
   }
   qnl_variant_info variant;
   for (uint32_t v = 0; qnl_bundle_get_variant(bundle.get(), v, &variant) == QNL_OK; ++v)
-    printf("variant %s: %s, %u kernels, %" PRIu64 " bytes of code\n", variant.target, arch_text(variant.arch),
-           variant.kernel_count, variant.code_bytes);
+    printf("variant %s: %s, %u kernels, %" PRIu64 " bytes of code\n", shown(variant.target).c_str(),
+           arch_text(variant.arch), variant.kernel_count, variant.code_bytes);
 }
 
 void list_json(const quernel::Bundle& bundle) {

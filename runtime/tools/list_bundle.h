@@ -19,6 +19,8 @@ std::string dim_text(const Bundle& bundle, uint32_t entry, qnl_tensor_role role,
 std::vector<qnl_tensor> tensors_of(const Bundle& bundle, uint32_t entry, qnl_tensor_role role);
 
 std::string json_string(const char* text);
+// As a person reads it, on one line.
+std::string shown(const char* text);
 std::string json_number(double value);
 // An object with name, dtype, shape and bytes.
 std::string json_tensor(const qnl_tensor& tensor);

@@ -1,7 +1,9 @@
 // quernel-run: loads a bundle, runs one entry point on a device of this machine, prints or stores the
 // outputs.
+#include <fcntl.h>
 #include <inttypes.h>
 #include <math.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +14,7 @@
 
 #include "list_bundle.h"
 #include "open_device.h"
+#include "output_text.h"
 #include "quernel/runtime.hpp"
 #include "run_tests.h"
 #include "runtime/choose/test_vectors.h"
@@ -33,8 +36,10 @@ namespace {
 constexpr const char* kUsage =
     "usage: quernel-run BUNDLE [options] [INPUT]\n"
     "  --entry NAME         entry point (default: the first)\n"
-    "  --input NAME=SPEC    value of an input; NAME= may be left out when there is only one, and INPUT is "
-    "the same\n"
+    "  --input NAME=SPEC    value of an input; NAME, which may have a '=', and the = behind it may be left "
+    "out "
+    "when\n"
+    "                       there is only one, and INPUT is the same\n"
     "                       SPEC: FILE.npy, FILE.pb (ONNX TensorProto), raw:FILE, random:SEED (default: "
     "random:0),\n"
     "                       random:SEED:2x3x4 with a shape\n"
@@ -62,6 +67,7 @@ constexpr const char* kUsage =
 struct Assignment {
   std::string name;  // empty: the only one
   std::string value;
+  std::string text;  // both, as given
 };
 
 struct Options {
@@ -76,17 +82,17 @@ struct Options {
 };
 
 int fail(const std::string& message) {
-  fprintf(stderr, "quernel-run: %s\n", message.c_str());
+  fprintf(stderr, "quernel-run: %s\n", shown(message.c_str()).c_str());
   return 1;
 }
 
 int fail(const qnl_error& error) { return fail(error_text(error)); }
 
-// "NAME=VALUE" or "VALUE". A name may contain ':' or '/', a specification no '=' before its path.
+// "NAME=VALUE" or "VALUE", split at the first '='; `choose` finds names that have one themselves.
 Assignment split(const std::string& text) {
   size_t at = text.find('=');
-  if (at == std::string::npos) return {"", text};
-  return {text.substr(0, at), text.substr(at + 1)};
+  if (at == std::string::npos) return {"", text, text};
+  return {text.substr(0, at), text.substr(at + 1), text};
 }
 
 bool parse_count(const char* text, uint32_t* count) {
@@ -104,7 +110,9 @@ bool parse_seconds(const char* text, double* seconds) {
 }
 
 bool parse_symbol(const char* text, std::vector<Assignment>* symbols) {
-  symbols->push_back(split(text));
+  const char* last = strrchr(text, '=');
+  if (last == nullptr) return false;
+  symbols->push_back({std::string(text, last), last + 1, text});
   const Assignment& symbol = symbols->back();
   return !symbol.name.empty() && !symbol.value.empty() && symbol.value.size() < 19 &&
          symbol.value.find_first_not_of("0123456789") == std::string::npos;
@@ -181,19 +189,27 @@ uint32_t entry_index(const quernel::Bundle& bundle, const Options& options) {
   return 0;
 }
 
-// Finds the tensor an assignment means.
+// Finds the tensor an assignment means, the longest name that it begins with, and its value.
 Error find_tensor(const std::vector<qnl_tensor>& tensors, const Assignment& assignment, const char* what,
-                  size_t* index) {
+                  size_t* index, std::string* value) {
+  const std::string& text = assignment.text;
+  size_t longest = 0;
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    size_t length = strlen(tensors[i].name);
+    if (length + 1 <= longest || text.size() <= length || text[length] != '=' ||
+        text.compare(0, length, tensors[i].name) != 0)
+      continue;
+    *index = i;
+    longest = length + 1;
+  }
+  *value = longest > 0 ? text.substr(longest) : assignment.value;
+  if (longest > 0) return std::nullopt;
   if (assignment.name.empty() && tensors.size() == 1) {
     *index = 0;
     return std::nullopt;
   }
   std::string names;
   for (size_t i = 0; i < tensors.size(); ++i) {
-    if (assignment.name == tensors[i].name) {
-      *index = i;
-      return std::nullopt;
-    }
     names += std::string(i == 0 ? "" : ", ") + "'" + tensors[i].name + "'";
   }
   return std::string("unknown name: ") + what + " '" + assignment.name + "': expected one of " + names;
@@ -233,8 +249,9 @@ Error find_inputs(const Options& options, const std::vector<qnl_tensor>& signatu
   }
   for (const Assignment& assignment : options.inputs) {
     size_t index = 0;
-    if (Error error = find_tensor(signature, assignment, "input", &index)) return error;
-    (*inputs)[index].specification = assignment.value;
+    std::string value;
+    if (Error error = find_tensor(signature, assignment, "input", &index, &value)) return error;
+    (*inputs)[index].specification = value;
   }
   for (Input& input : *inputs)
     if (is_symbolic(input.signature) && has_own_shape(input.specification))
@@ -301,92 +318,6 @@ Error set_inputs(const Options& options, std::vector<Input>* inputs, quernel::Se
   return std::nullopt;
 }
 
-struct Summary {
-  uint64_t count = 0, not_finite = 0;
-  double min = 0, max = 0, mean = 0;
-};
-
-// `value`: the i-th as a number.
-template <class Value>
-void summarize_values(Summary* s, const Value& value) {
-  double sum = 0, min = INFINITY, max = -INFINITY;
-  for (uint64_t i = 0; i < s->count; ++i) {
-    double v = value(i);
-    if (!std::isfinite(v)) {
-      ++s->not_finite;
-      continue;
-    }
-    min = std::min(min, v);
-    max = std::max(max, v);
-    sum += v;
-  }
-  if (s->not_finite == s->count) return;
-  s->min = min, s->max = max, s->mean = sum / static_cast<double>(s->count - s->not_finite);
-}
-
-Summary summarize(const HostTensor& tensor) {
-  Summary s;
-  s.count = quernel::tensor_file::element_count(tensor.shape).value_or(0);
-  if (tensor.dtype == QNL_F32)  // most outputs: a loop without choices
-    summarize_values(&s, [floats = reinterpret_cast<const float*>(tensor.bytes.data())](uint64_t i) {
-      return static_cast<double>(floats[i]);
-    });
-  else
-    summarize_values(&s, [&](uint64_t i) { return value_at(tensor, i); });
-  return s;
-}
-
-// A single row of scores: [n] or [1,…,1,n] with n > 5, floating point.
-bool is_score_row(const HostTensor& tensor, uint64_t count) {
-  return !tensor.shape.empty() && count > 5 && static_cast<uint64_t>(tensor.shape.back()) == count &&
-         (tensor.dtype == QNL_F32 || tensor.dtype == QNL_F16 || tensor.dtype == QNL_BF16 ||
-          tensor.dtype == QNL_F64);
-}
-
-std::vector<uint64_t> top_5(const HostTensor& tensor, uint64_t count) {
-  std::vector<uint64_t> best;
-  while (best.size() < 5) {
-    uint64_t pick = count;
-    for (uint64_t i = 0; i < count; ++i) {
-      bool taken = std::find(best.begin(), best.end(), i) != best.end();
-      if (!taken && (pick == count || value_at(tensor, i) > value_at(tensor, pick))) pick = i;
-    }
-    best.push_back(pick);
-  }
-  return best;
-}
-
-void print_output(const qnl_tensor& t, const HostTensor& tensor) {
-  Summary s = summarize(tensor);
-  printf("%s  %s  min %.6g  max %.6g  mean %.6g", t.name, type_text(t).c_str(), s.min, s.max, s.mean);
-  if (s.not_finite > 0) printf("  not finite: %" PRIu64, s.not_finite);
-  printf("\n  first:");
-  for (uint64_t i = 0; i < s.count && i < 8; ++i) printf(" %.6g", value_at(tensor, i));
-  printf("%s\n", s.count > 8 ? " …" : "");
-  if (!is_score_row(tensor, s.count)) return;
-  printf("  top 5:");
-  for (uint64_t i : top_5(tensor, s.count)) printf(" %" PRIu64 " (%.6g)", i, value_at(tensor, i));
-  printf("\n");
-}
-
-std::string json_output(const qnl_tensor& t, const HostTensor& tensor) {
-  Summary s = summarize(tensor);
-  std::string out = json_tensor(t);
-  out.pop_back();
-  out += ", \"min\": " + json_number(s.min) + ", \"max\": " + json_number(s.max) +
-         ", \"mean\": " + json_number(s.mean) + ", \"not_finite\": " + std::to_string(s.not_finite) +
-         ", \"first\": [";
-  for (uint64_t i = 0; i < s.count && i < 8; ++i)
-    out += (i == 0 ? "" : ", ") + json_number(value_at(tensor, i));
-  out += "]";
-  if (is_score_row(tensor, s.count)) {
-    out += ", \"top_5\": [";
-    for (uint64_t i : top_5(tensor, s.count)) out += (out.back() == '[' ? "" : ", ") + std::to_string(i);
-    out += "]";
-  }
-  return out + "}";
-}
-
 // What was measured.
 struct Figures {
   std::string device;  // a field for JSON, the device and how it was chosen
@@ -411,8 +342,9 @@ Error report(const Options& options, const std::vector<qnl_tensor>& outputs, que
   std::vector<std::string> files(outputs.size());
   for (const Assignment& assignment : options.outputs) {
     size_t index = 0;
-    if (Error error = find_tensor(outputs, assignment, "output", &index)) return error;
-    files[index] = assignment.value;
+    std::string value;
+    if (Error error = find_tensor(outputs, assignment, "output", &index, &value)) return error;
+    files[index] = value;
   }
   std::string json;
   for (size_t i = 0; i < outputs.size(); ++i) {
@@ -565,16 +497,13 @@ int run(const Options& options) {
     return 0;
   }
   Run r = {options, bundle, begin_load};
-  int code = run_on(options.device, &r);
-  return fflush(stdout) == 0 && ferror(stdout) == 0 ? code : fail("standard output cannot be written");
+  return run_on(options.device, &r);
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int run_command_line(int argc, char** argv) {
   Options options;
   if (Error error = parse_options(argc, argv, &options)) {
-    fprintf(stderr, "quernel-run: %s\n%s", error->c_str(), kUsage);
+    fprintf(stderr, "quernel-run: %s\n%s", shown(error->c_str()).c_str(), kUsage);
     return 2;
   }
   if (options.help) {
@@ -587,4 +516,20 @@ int main(int argc, char** argv) {
     return 0;
   }
   return run(options);
+}
+
+// A file that is opened later must not take the place of a standard stream that the caller has closed.
+void keep_standard_streams() {
+  for (int fd = 0; fd < 3; ++fd)
+    if (fcntl(fd, F_GETFD) < 0) (void)!open("/dev/null", fd == 0 ? O_WRONLY : O_RDONLY);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  keep_standard_streams();
+  signal(SIGXFSZ, SIG_IGN);  // writing fails instead, and cleans up
+  int code = run_command_line(argc, argv);
+  if (fflush(stdout) == 0 && ferror(stdout) == 0) return code;
+  return code == 0 ? fail("standard output cannot be written") : code;
 }

@@ -141,15 +141,16 @@ TestResult run_test(const Bundle& bundle, const Device& device, const TestOption
 }
 
 void print_text(const TestResult& result) {
-  printf("%s %s: ", result.passed() ? "PASS" : "FAIL", result.name);
+  printf("%s %s: ", result.passed() ? "PASS" : "FAIL", shown(result.name).c_str());
   if (!result.error.empty()) {
-    printf("%s\n", result.error.c_str());
+    printf("%s\n", shown(result.error.c_str()).c_str());
     return;
   }
-  printf("%s, %.4f ms", result.target.c_str(), result.median);
+  printf("%s, %.4f ms", shown(result.target.c_str()).c_str(), result.median);
   for (const OutputResult& output : result.outputs)
-    printf("; '%s' %s%s", output.name.c_str(), output.message.empty() ? "max abs error " : "",
-           output.message.empty() ? json_number(output.deviation.absolute).c_str() : output.message.c_str());
+    printf("; '%s' %s%s", shown(output.name.c_str()).c_str(), output.message.empty() ? "max abs error " : "",
+           output.message.empty() ? json_number(output.deviation.absolute).c_str()
+                                  : shown(output.message.c_str()).c_str());
   printf("\n");
 }
 

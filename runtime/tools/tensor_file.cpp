@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "runtime/choose/compare_tensors.h"
+#include "runtime/platform/file.h"
 
 namespace quernel::tensor_file {
 namespace {
@@ -53,6 +54,12 @@ uint64_t split_mix(uint64_t* state) {
 float random_unit(uint64_t random) {
   double shifted = std::bit_cast<double>(UINT64_C(0x4330000000000000) | random >> 40);
   return static_cast<float>((shifted - (0x1p52 + 0x1p23)) * 0x1p-23);
+}
+
+// Of this machine.
+uint64_t memory_bytes() {
+  long pages = sysconf(_SC_PHYS_PAGES), bytes = sysconf(_SC_PAGESIZE);
+  return pages > 0 && bytes > 0 ? static_cast<uint64_t>(pages) * static_cast<uint64_t>(bytes) : ~uint64_t{0};
 }
 
 // A random element as bits of its type.
@@ -119,6 +126,10 @@ Error read_file(const std::string& path, std::vector<std::byte>* bytes) {
     close(fd);
     return "'" + path + "': expected a regular file";
   }
+  if (static_cast<uint64_t>(info.st_size) > memory_bytes() / 2) {
+    close(fd);
+    return "'" + path + "': is too large for this machine's memory";
+  }
   bytes->resize(static_cast<size_t>(info.st_size));
   size_t have = 0;
   while (have < bytes->size()) {
@@ -138,23 +149,9 @@ Error write_file(const std::string& path, const void* data, size_t bytes) {
   struct stat info;
   if (stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode))
     return "'" + path + "': expected a regular file or nothing";
-  std::string temporary = path + ".tmp-" + std::to_string(getpid());
-  int fd = open(temporary.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666);
-  if (fd < 0) return "'" + path + "': cannot be written: " + strerror(errno);
-  const char* p = static_cast<const char*>(data);
-  bool ok = true;
-  while (ok && bytes > 0) {
-    ssize_t n = write(fd, p, bytes);
-    if (n < 0 && errno == EINTR) continue;
-    ok = n > 0;
-    if (ok) p += n, bytes -= static_cast<size_t>(n);
-  }
-  ok = close(fd) == 0 && ok;
-  ok = ok && rename(temporary.c_str(), path.c_str()) == 0;
-  if (ok) return std::nullopt;
-  std::string reason = strerror(errno);
-  unlink(temporary.c_str());
-  return "'" + path + "': cannot be written: " + reason;
+  platform::Piece piece = {data, bytes};
+  if (platform::replace_file(path.c_str(), &piece, 1)) return std::nullopt;
+  return "'" + path + "': cannot be written: " + strerror(errno);
 }
 
 Error read_npy(const std::string& path, HostTensor* tensor) {
@@ -225,7 +222,9 @@ Error read_any(const std::string& specification, const HostTensor& expected, Hos
     if (*digits < '0' || *digits > '9' ||
         (*end != '\0' && (*end != ':' || !parse_shape(end + 1, &tensor->shape))))
       return "'" + specification + "': expected random:SEED, a number, or random:SEED:2x3x4 with a shape";
-    if (!element_count(tensor->shape)) return "tensor '" + expected.name + "': its shape is too large";
+    std::optional<uint64_t> elements = element_count(tensor->shape);
+    if (!elements || qnl_dtype_bytes(tensor->dtype, *elements) > memory_bytes() / 2)
+      return "tensor '" + expected.name + "': its shape is too large";
     fill_random(seed, tensor);
     return std::nullopt;
   }

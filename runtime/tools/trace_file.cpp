@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include <algorithm>
+#include <map>
 
 #include "list_bundle.h"
 
@@ -73,45 +74,37 @@ void TraceRecorder::on_event(void* user, const qnl_trace_event* event) {
 tensor_file::Error TraceRecorder::write(const std::string& path) const {
   uint64_t origin = ~uint64_t{0};
   for (const Record& record : records_) origin = std::min(origin, record.event.begin_nanoseconds);
-  FILE* file = fopen(path.c_str(), "w");
-  if (file == nullptr) return "'" + path + "': cannot be written";
-  fprintf(file, "{\"displayTimeUnit\": \"ns\", \"traceEvents\": [\n%s,\n%s", track_name(0, "host").c_str(),
-          track_name(1, "queue of " + device_name_).c_str());
+  std::string text = "{\"displayTimeUnit\": \"ns\", \"traceEvents\": [\n" + track_name(0, "host") + ",\n" +
+                     track_name(1, "queue of " + device_name_);
   for (const Record& record : records_) {
     const qnl_trace_event& e = record.event;
     bool item = e.kind == QNL_TRACE_ITEM;
-    std::string arguments;
+    text += ",\n{\"name\": " + json_string(item ? record.item.name : kKindNames[e.kind]) + ", \"cat\": \"" +
+            kKindNames[e.kind] + "\", \"ph\": \"X\", \"pid\": 1, \"tid\": " + (e.on_queue != 0 ? "1" : "0") +
+            ", \"ts\": " + microseconds(e.begin_nanoseconds - origin) +
+            ", \"dur\": " + microseconds(e.end_nanoseconds - e.begin_nanoseconds) + ", \"args\": {";
     if (item)
-      arguments = "\"item\": " + std::to_string(e.item) +
-                  ", \"node\": " + json_string(record.item.source_node) +
-                  ", \"workgroups\": " + std::to_string(record.item.workgroups) +
-                  ", \"flops\": " + std::to_string(record.item.flops) +
-                  ", \"bytes_read\": " + std::to_string(record.item.bytes_read) +
-                  ", \"bytes_written\": " + std::to_string(record.item.bytes_written);
-    if (moves_bytes(e.kind)) arguments = "\"bytes\": " + std::to_string(e.bytes);
-    fprintf(file,
-            ",\n{\"name\": %s, \"cat\": \"%s\", \"ph\": \"X\", \"pid\": 1, \"tid\": %d, \"ts\": %s, "
-            "\"dur\": %s, \"args\": {%s}}",
-            json_string(item ? record.item.name : kKindNames[e.kind]).c_str(), kKindNames[e.kind],
-            e.on_queue != 0 ? 1 : 0, microseconds(e.begin_nanoseconds - origin).c_str(),
-            microseconds(e.end_nanoseconds - e.begin_nanoseconds).c_str(), arguments.c_str());
+      text += "\"item\": " + std::to_string(e.item) + ", \"node\": " + json_string(record.item.source_node) +
+              ", \"workgroups\": " + std::to_string(record.item.workgroups) +
+              ", \"flops\": " + std::to_string(record.item.flops) +
+              ", \"bytes_read\": " + std::to_string(record.item.bytes_read) +
+              ", \"bytes_written\": " + std::to_string(record.item.bytes_written);
+    if (moves_bytes(e.kind)) text += "\"bytes\": " + std::to_string(e.bytes);
+    text += "}}";
   }
-  fprintf(file, "\n]}\n");
-  bool failed = ferror(file) != 0;
-  failed = fclose(file) != 0 || failed;
-  return failed ? tensor_file::Error("'" + path + "': cannot be written") : std::nullopt;
+  text += "\n]}\n";
+  return tensor_file::write_file(path, text.data(), text.size());
 }
 
 std::vector<TraceRecorder::ItemSum> TraceRecorder::sum_items() const {
   std::vector<ItemSum> sums;
+  std::map<std::pair<const qnl_session*, uint32_t>, size_t> places;
   for (size_t i = profile_begin_; i < records_.size(); ++i) {
     const Record& record = records_[i];
     if (record.event.kind != QNL_TRACE_ITEM) continue;
-    auto sum = std::find_if(sums.begin(), sums.end(), [&](const ItemSum& s) {
-      return s.session == record.event.session && s.item == record.event.item;
-    });
-    if (sum == sums.end())
-      sum = sums.insert(sums.end(), ItemSum{record.event.session, record.event.item, record.item});
+    auto [place, fresh] = places.try_emplace({record.event.session, record.event.item}, sums.size());
+    if (fresh) sums.push_back({record.event.session, record.event.item, record.item});
+    ItemSum* sum = &sums[place->second];
     sum->nanoseconds += record.event.end_nanoseconds - record.event.begin_nanoseconds;
     sum->runs += 1;
     sum->flops += record.item.flops;
@@ -145,7 +138,8 @@ void TraceRecorder::print_profile() const {
            milliseconds(item.nanoseconds) / static_cast<double>(item.runs),
            100 * static_cast<double>(item.nanoseconds) / static_cast<double>(std::max<uint64_t>(total, 1)),
            item.runs, static_cast<double>(item.flops) / time, static_cast<double>(item.bytes) / time,
-           item.info.name, item.info.source_node[0] == '\0' ? "" : ", ", item.info.source_node);
+           shown(item.info.name).c_str(), item.info.source_node[0] == '\0' ? "" : ", ",
+           shown(item.info.source_node).c_str());
   }
   std::vector<WorkSum> work = sum_work();
   for (uint32_t kind = 0; kind < kKinds; ++kind) {

@@ -5,6 +5,7 @@
 #include <new>
 
 #include "core/trace.h"
+#include "platform/file.h"
 #include "platform/library.h"
 #include "platform/platform.h"
 #include "schemas/bundle_hash.h"

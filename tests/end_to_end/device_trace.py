@@ -67,7 +67,7 @@ class Trace(ToolTest):
     def test_test_vectors_are_traced_and_files_that_cannot_be_written_are_named(self):
         self.succeeds("quernel", "compile", DIGITS, "-o", "t.qnl", "-q")
         self.assertEqual(self.run_tool("quernel-run", "t.qnl", "random:1", "--trace", "none/trace.json").stderr,
-                         "quernel-run: 'none/trace.json': cannot be written\n")
+                         "quernel-run: 'none/trace.json': cannot be written: No such file or directory\n")
         self.run_tool("quernel-run", "t.qnl", "--test", "--trace", "trace.json")
         self.assertEqual(len(self.events()), 2, "no test vectors, no events but the tracks' names")
 

@@ -8,7 +8,7 @@ TOP_LEVEL = {"CMakeLists.txt", "CMakePresets.json", "LICENSE", "README.md",
 # included: lower may include graph, so it may include support.
 LAYERS = {
     "schemas":              (),
-    "compiler/support":     (),
+    "compiler/support":     ("schemas",),                                 # how names are shown
     "compiler/include":     ("compiler/graph",),                        # compile options hold tensors
     "compiler/ops/ops.def": (),                                         # the table of ops; ops/ itself is code over IRs
     "compiler/graph":       ("compiler/support", "compiler/ops/ops.def"),
@@ -25,7 +25,8 @@ LAYERS = {
     # the one place that may link the runtime, to verify and time what was compiled
     "compiler/tools":       ("compiler/pipeline", "runtime/include", "runtime/tools/tensor_file"),
     # shows arenas, bindings and plans, which the C interface does not tell
-    "compiler/tools/inspect": ("compiler/tools", "runtime/core"),
+    "compiler/tools/list_contents.cpp": ("compiler/tools", "runtime/core"),
+    "compiler/tools/opened_bundle.cpp": ("compiler/tools", "runtime/core"),
     "compiler/tools/timing.cpp": ("compiler/tools", "runtime/core"),
     "compiler/tools/feature_names.cpp": ("compiler/tools", "runtime/core"),  # one table of names
     "runtime/include":      ("schemas",),
@@ -38,7 +39,7 @@ LAYERS = {
     # devices by the C interface only
     "runtime/choose":       ("runtime/core", "runtime/choose/compare_tensors"),
     "runtime/choose/compare_tensors": ("runtime/include",),
-    "runtime/tools/tensor_file": ("runtime/include", "runtime/choose/compare_tensors"),
+    "runtime/tools/tensor_file": ("runtime/include", "runtime/platform", "runtime/choose/compare_tensors"),
     "runtime/tools":        ("runtime/tools/tensor_file", "runtime/choose", "runtime/baremetal", "runtime/cpu", "runtime/vulkan",
                              "runtime/null"),
     "tests":                ("compiler/tools", "runtime/tools"),

@@ -1,4 +1,5 @@
 #include "codegen/c/program_printer.h"
+#include "schemas/printable.h"
 #include "support/diagnostic.h"
 
 namespace quernel::codegen {
@@ -38,9 +39,9 @@ std::string number(int64_t value) {
 // Text of the model inside a comment.
 std::string commented(std::string text) {
   if (text.size() > 160) text = text.substr(0, 160) + "...";
+  text = printable(text);
   for (char& c : text)
-    if (static_cast<unsigned char>(c) < ' ' || c == 0x7f || c == '*' || c == '/' || c == '\\' || c == '?')
-      c = '.';
+    if (c == '*' || c == '/' || c == '\\' || c == '?') c = '.';
   return text;
 }
 

@@ -8,10 +8,11 @@
 
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <mutex>
+
+#include "support/temporary_directory.h"
 
 LLD_HAS_DRIVER(elf)
 
@@ -45,25 +46,6 @@ class MemoryFile {
  private:
   int fd_;
   bool complete_ = false;
-};
-
-// A private directory, removed with what is in it. lld cannot write to a memory file.
-class TemporaryDirectory {
- public:
-  TemporaryDirectory() {
-    std::error_code error;
-    std::string pattern = (std::filesystem::temp_directory_path(error) / "quernel-XXXXXX").string();
-    if (!error && mkdtemp(pattern.data())) path_ = pattern;
-  }
-  TemporaryDirectory(const TemporaryDirectory&) = delete;
-  ~TemporaryDirectory() {
-    std::error_code error;
-    if (!path_.empty()) std::filesystem::remove_all(path_, error);
-  }
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
 };
 
 // The contract that loaders rely on; works on both ELF classes.

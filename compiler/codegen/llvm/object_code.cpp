@@ -15,7 +15,6 @@
 #include <llvm/Transforms/Utils/Cloning.h>
 
 #include <algorithm>
-#include <fstream>
 #include <functional>
 #include <map>
 #include <mutex>
@@ -26,6 +25,7 @@
 #include "codegen/llvm/program_emitter.h"
 #include "codegen/llvm/stack_use.h"
 #include "schemas/kernel_abi.h"
+#include "support/file.h"
 
 namespace quernel::codegen {
 namespace {
@@ -298,9 +298,10 @@ Expected<ObjectCode> Compiler::compile(std::span<const loop::Kernel> kernels,
   if (error.empty()) error = report.errors;
   if (!error.empty()) return internal_error(names_of(kernels) + ": " + error, {}, "codegen-llvm");
   if (!dump_dir.empty()) {
-    std::ofstream(dump_dir + "/" + kernels[0].name + ".ll") << ir;
-    std::ofstream(dump_dir + "/" + kernels[0].name + ".s")
-        .write(assembly.data(), static_cast<std::streamsize>(assembly.size()));
+    for (const auto& [ending, text] :
+         {std::pair<const char*, std::string_view>{".ll", ir}, {".s", {assembly.data(), assembly.size()}}})
+      if (Status status = write_file(dump_dir + "/" + kernels[0].name + ending, text); !status)
+        return status.take_errors();
   }
   return ObjectCode{std::string(object.begin(), object.end()), stack_bounds(report.stack, symbols),
                     scratch_bytes};

@@ -2,12 +2,12 @@
 
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 
 #include "codegen/llvm/check_kernel.h"
 #include "codegen/spirv/shader_printer.h"
 #include "codegen/spirv/spirv_module.h"
 #include "schemas/kernel_abi.h"
+#include "support/file.h"
 
 namespace quernel::codegen {
 namespace {
@@ -16,8 +16,8 @@ Status dump(const std::string& dir, const std::string& name, const std::string& 
             const std::vector<uint32_t>& words) {
   std::error_code error;
   std::filesystem::create_directories(dir, error);
-  std::ofstream(dir + "/" + name + ".spvasm") << disassemble(words);
-  if (!(std::ofstream(dir + "/" + name + ".comp") << glsl))
+  if (!write_file(dir + "/" + name + ".spvasm", disassemble(words)) ||
+      !write_file(dir + "/" + name + ".comp", glsl))
     return invalid_input("cannot write to the dump directory '" + dir + "'");
   return {};
 }

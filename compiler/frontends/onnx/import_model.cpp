@@ -481,7 +481,7 @@ Expected<ImportedModel> try_import(const std::shared_ptr<const onnx::ModelProto>
   // Inputs that are wrong still let the operators be checked, so that everything is reported at once.
   for (const auto* input : inputs) values.try_emplace(input->name(), kNoValue);
 
-  TensorSource source{model, file_name, {}, options.max_initializer_bytes};
+  TensorSource source{model, file_name, {}, options.max_initializer_bytes, options.external_dirs};
   GraphImport import(*model, result.opset, std::move(source), options, result.graph);
   import.run(values);
   for (Diagnostic& error : import.take_errors()) errors.push_back(std::move(error));

@@ -33,6 +33,8 @@ struct ImportOptions {
   // Operators that become custom ops, also where an importer or a function of the model has their names.
   std::vector<CustomOpDescription> custom_ops;
   OnnxChoices choices;
+  // Folders besides the model's that external data may lie in.
+  std::vector<std::string> external_dirs;
   int64_t max_initializer_bytes = int64_t{64} << 30;  // of all initializers together; more is refused
 };
 
@@ -45,7 +47,7 @@ struct ImportedModel {
   int64_t opset = 0;                         // of the default domain
 };
 
-// Imports a model file; external data are read relative to its folder.
+// Imports a model file; external data are read relative to its folder, which links may not leave.
 Expected<ImportedModel> import_onnx(const std::string& path, const ImportOptions& options = {});
 // Imports a model from memory. `file_name` is used in diagnostics, and its folder for external data.
 Expected<ImportedModel> import_onnx_bytes(std::span<const uint8_t> bytes, const std::string& file_name,

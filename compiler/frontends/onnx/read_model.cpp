@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -39,7 +40,8 @@ Expected<std::shared_ptr<const onnx::ModelProto>> parse_model(std::span<const ui
 
 Expected<Bytes> map_file(const std::string& path, const std::string& what) {
   Location place{.file = path};
-  int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  int file =
+      open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);  // a FIFO must not keep it waiting
   if (file < 0) return invalid_input("cannot open the " + what + ": " + std::strerror(errno), place);
   struct stat status {};
   if (fstat(file, &status) != 0 || !S_ISREG(status.st_mode)) {
@@ -190,6 +192,45 @@ Expected<Tensor> read_typed(const onnx::TensorProto& proto, DType dtype, const s
   return from_field<uint8_t>(dtype, dims, proto.int32_data());
 }
 
+namespace fs = std::filesystem;
+
+fs::path folder_of(const fs::path& file) {
+  fs::path folder = file.parent_path();
+  return folder.empty() ? "." : folder;
+}
+
+// The file in the model's folder, or where it is not there, in the first of the others that has it.
+fs::path find_external(const TensorSource& source, const fs::path& relative) {
+  std::error_code error;
+  fs::path beside = folder_of(source.file_name) / relative;
+  if (fs::exists(beside, error)) return beside;
+  for (const std::string& dir : source.external_dirs)
+    if (fs::exists(fs::path(dir) / relative, error)) return fs::path(dir) / relative;
+  return beside;
+}
+
+bool lies_below(const fs::path& file, const fs::path& folder) {
+  std::error_code error;
+  fs::path top = fs::canonical(folder, error);
+  if (error) return false;
+  auto [end, rest] = std::mismatch(top.begin(), top.end(), file.begin(), file.end());
+  return end == top.end();
+}
+
+// Links may lead where the caller allows it, and where the model itself is a link to: download caches keep
+// all files of a model side by side, and links to them under their names. What is not there is left to fail
+// when it is opened.
+bool may_read_external(const TensorSource& source, const fs::path& path) {
+  std::error_code error;
+  fs::path file = fs::canonical(path, error);
+  if (error || lies_below(file, folder_of(source.file_name))) return true;
+  fs::path model = fs::canonical(source.file_name, error);
+  if (!error && fs::is_symlink(source.file_name, error) && file.parent_path() == model.parent_path())
+    return true;
+  return std::any_of(source.external_dirs.begin(), source.external_dirs.end(),
+                     [&](const std::string& dir) { return lies_below(file, dir); });
+}
+
 Expected<Bytes> read_external(const onnx::TensorProto& proto, int64_t size, TensorSource& source,
                               const Location& place) {
   std::string location;
@@ -217,7 +258,13 @@ Expected<Bytes> read_external(const onnx::TensorProto& proto, int64_t size, Tens
         place, "use a path relative to the model file, without '..'");
   auto [file, inserted] = source.external_files.try_emplace(location);
   if (inserted) {
-    std::filesystem::path full = std::filesystem::path(source.file_name).parent_path() / relative;
+    std::filesystem::path full = find_external(source, relative);
+    if (!may_read_external(source, full)) {
+      source.external_files.erase(file);
+      return invalid_input("tensor '" + proto.name() + "': external data location '" + location +
+                               "' is a link that leaves the model's folder",
+                           place, "name the folder that it leads to with --external-data DIR");
+    }
     Expected<Bytes> mapped = map_file(full.string(), "external data of tensor '" + proto.name() + "'");
     if (!mapped) {
       source.external_files.erase(file);

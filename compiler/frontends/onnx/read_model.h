@@ -31,6 +31,7 @@ struct TensorSource {
   std::string file_name;  // of the model
   std::map<std::string, Bytes> external_files;
   int64_t bytes_left = INT64_MAX;
+  std::vector<std::string> external_dirs = {};  // where external data may lie besides the model's folder
 };
 
 // The dtype of an ONNX element type; unsupported for strings, complex and other types without a core dtype.

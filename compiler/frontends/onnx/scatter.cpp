@@ -98,9 +98,9 @@ Status import_max_unpool(NodeImport& n) {
   std::optional<int64_t> count = element_count(pooled), updates = element_count(dims);
   if (!count || !updates) return n.refuse("a tensor of more elements than fit 63 bits");
   ValueId empty = n.full(n.dtype(x), {Dim(*count)}, 0);
-  QUERNEL_CHECK(check_indices(n, n.in(1), *count));
   // A window without elements has the index -1, which names none: beyond the end, a scatter ignores it.
   ValueId none = n.binary(BinaryOp::k_lt, n.in(1), 0.0);
+  QUERNEL_CHECK(check_indices(n, n.in(1), *count, "index", none));
   ValueId places = n.build.where(none, n.build.constant(i64_tensor({}, {*count})), n.in(1));
   ValueId flat = n.build.scatter(OpKind::k_scatter_elements, empty, n.reshape(places, {*updates}),
                                  n.reshape(x, {*updates}), 0, ScatterMode::kSet);

@@ -1,20 +1,18 @@
 #include "frontends/text/import_text.h"
 
-#include <fstream>
-#include <sstream>
-
 #include "graph/text.h"
 #include "graph/verify.h"
+#include "support/file.h"
 
 namespace quernel {
 
 Expected<Graph> import_text(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::stringstream text;
-  if (!file || !(text << file.rdbuf()))
-    return invalid_input("cannot read the file, or it is empty", {path},
+  std::string reason = "it has no bytes";
+  std::optional<std::string> text = read_file(path, &reason);
+  if (!text || text->empty())
+    return invalid_input("cannot read the file, or it is empty: " + reason, {path},
                          "check the path and its permissions");
-  QUERNEL_TRY(Graph graph, parse_graph(text.str(), path));
+  QUERNEL_TRY(Graph graph, parse_graph(*text, path));
   Status status = verify(graph);
   if (!status) {
     Diagnostic d = status.take_errors().front();

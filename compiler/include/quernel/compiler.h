@@ -70,6 +70,7 @@ struct CompileOptions {
   std::vector<PlaceRule> place;
   std::vector<CustomOpDescription> custom_ops;  // operators to import as custom ops
   OnnxChoices choices;                          // where ONNX leaves one, or has none
+  std::vector<std::string> external_dirs;       // where a model's external data may lie besides its folder
   std::vector<EntryPointOptions> entry_points;  // none: the model is the only one
   // Shell patterns: entry points whose name matches none of them are left out, and their models not read. A
   // pattern that matches no name is invalid input. None: all are built.

@@ -1,17 +1,27 @@
 // Opens mutated bundles, every other one with symbols and control flow: bit flips, truncations, overwritten
 // words, splices of the file with itself. Half of them get right hashes afterwards, so that they reach the
-// verification behind the hashes. What still opens is used with the null device (its code is never run:
-// hashes are no signature) and must behave. usage: fuzz_bundle COUNT [SEED]
+// verification behind the hashes. What still opens is listed and stripped as the tools do, and used with the
+// null device (its code is never run: hashes are no signature), and must behave.
+// usage: fuzz_bundle COUNT [SEED [FIRST]] [--rehash-all] [BUNDLE…]
+#include <sys/resource.h>
+#include <unistd.h>
+
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
+#include <iterator>
 #include <map>
 
+#include "bundle/bundle_structure.h"
+#include "bundle/read_bundle.h"
+#include "bundle/strip_variants.h"
 #include "core/bundle.h"
 #include "core/bundle_reader_shape.h"
 #include "cpu/cpu_features.h"
 #include "cpu/image.h"
 #include "flatc_verifier.h"
+#include "list_contents.h"
 #include "quernel/runtime.hpp"
 #include "test_bundle.h"
 
@@ -107,6 +117,8 @@ bool loops_are_short(const quernel::Bundle& bundle, uint32_t entry) {
   return true;
 }
 
+long sessions = 0;  // that were created
+
 // Everything a caller would read, then runs of two sizes on the null device.
 void use(const quernel::Bundle& bundle) {
   qnl_bundle_info info = bundle.info();
@@ -139,6 +151,7 @@ void use(const quernel::Bundle& bundle) {
         (UINT64_C(1) << 28))
       continue;
     if (session.create(bundle, device, &options, &error) != QNL_OK) continue;
+    ++sessions;
     if (!loops_are_short(bundle, e)) continue;
     qnl_symbol_info symbol;
     for (uint32_t i = 0; qnl_bundle_get_symbol(bundle.get(), i, &symbol) == QNL_OK; ++i)
@@ -169,26 +182,73 @@ bool same_shape(const AlignedBytes& bytes, uint64_t structure_bytes, bool* well_
   const auto* structure = reinterpret_cast<const uint8_t*>(bytes.data()) + 64;
   *well_formed = quernel::test::flatc_verifies(structure, structure_bytes);
   return *well_formed ==
-         quernel::runtime::verify_shape(structure, static_cast<uint32_t>(structure_bytes), 1000000);
+         quernel::runtime::verify_shape(structure, static_cast<uint32_t>(structure_bytes), ~0u);
 }
+
+// What `quernel strip` does, for the first variant, but for writing the file.
+bool strip(const AlignedBytes& bytes) {
+  namespace bundle = quernel::bundle;
+  bundle::BundleContents contents = bundle::strip_variants(
+      bundle::read_bundle({static_cast<const std::byte*>(bytes.data()), bytes.size()}), {0});
+  if (!bundle::check_contents(contents)) return false;
+  bundle::SegmentPlan plan = bundle::plan_segments(contents);
+  return !bundle::build_structure(contents, plan).empty();
+}
+
+struct Options {
+  long count = 10000, first = 0;
+  uint64_t seed = 1;
+  bool rehash_all = false;
+  std::vector<Bytes> seeds;
+};
+
+// COUNT [SEED [FIRST]] [--rehash-all] [BUNDLE…]
+Options parse(int argc, char** argv) {
+  Options options;
+  std::vector<uint64_t> numbers;
+  for (int i = 1; i < argc; ++i) {
+    char* end = nullptr;
+    uint64_t number = std::strtoull(argv[i], &end, 10);
+    if (*end == '\0') {
+      numbers.push_back(number);
+    } else if (std::strcmp(argv[i], "--rehash-all") == 0) {
+      options.rehash_all = true;
+    } else {
+      std::ifstream file(argv[i], std::ios::binary);
+      std::vector<char> bytes{std::istreambuf_iterator<char>(file), {}};
+      const auto* data = reinterpret_cast<const std::byte*>(bytes.data());
+      options.seeds.emplace_back(data, data + bytes.size());
+    }
+  }
+  if (numbers.size() > 0) options.count = static_cast<long>(numbers[0]);
+  if (numbers.size() > 1) options.seed = numbers[1];
+  if (numbers.size() > 2) options.first = static_cast<long>(numbers[2]);
+  for (const auto& contents :
+       {quernel::test::test_contents(), quernel::test::symbolic_contents(), quernel::test::custom_contents()})
+    options.seeds.push_back(quernel::test::bundle_bytes(contents));
+  return options;
+}
+
+constexpr unsigned kMostSeconds = 10;  // of one mutation: a signal then ends the program
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  const long count = argc > 1 ? std::atol(argv[1]) : 10000;
-  Random random{argc > 2 ? std::strtoull(argv[2], nullptr, 10) : 1};
-  const Bytes seeds[] = {quernel::test::bundle_bytes(quernel::test::test_contents()),
-                         quernel::test::bundle_bytes(quernel::test::symbolic_contents()),
-                         quernel::test::bundle_bytes(quernel::test::custom_contents())};
+  const Options options = parse(argc, argv);
+  // What tools print goes nowhere.
+  std::FILE* report = fdopen(dup(STDOUT_FILENO), "w");
+  if (report == nullptr || std::freopen("/dev/null", "w", stdout) == nullptr) return 1;
   const Bytes image = quernel::test::test_image();
   std::map<qnl_status, long> statuses;
-  long shapes[2] = {};
-  for (long i = 0; i < count; ++i) {
-    Bytes bytes = seeds[i / 2 % 3];
+  long shapes[2] = {}, stripped = 0, opened = 0;
+  for (long i = options.first; i < options.first + options.count; ++i) {
+    alarm(kMostSeconds);
+    Random random{options.seed + static_cast<uint64_t>(i) * UINT64_C(0xD1342543DE82EF95)};
+    Bytes bytes = options.seeds[static_cast<size_t>(i / 2) % options.seeds.size()];
     uint64_t structure_bytes;
     std::memcpy(&structure_bytes, bytes.data() + 32, 8);
     for (uint64_t m = 1 + random.below(4); m > 0; --m) mutate_once(bytes, 64 + structure_bytes, random);
-    if (i % 2 == 1) quernel::test::rehash_segments(bytes);
+    if (i % 2 == 1 || options.rehash_all) quernel::test::rehash_segments(bytes);
     AlignedBytes aligned(bytes);
     bool well_formed = false;
     if (!same_shape(aligned, structure_bytes, &well_formed)) {
@@ -205,7 +265,14 @@ int main(int argc, char** argv) {
       std::fprintf(stderr, "mutation %ld: status %d without a text\n", i, status);
       return 1;
     }
-    if (status == QNL_OK) use(bundle);
+    if (status == QNL_OK) {
+      opened += 1;
+      quernel::tools::list_contents(bundle, {"bundle", false, true, true, false});
+      quernel::tools::list_contents(bundle, {"bundle", true, true, true, false});
+      quernel::tools::list_tilings(bundle);
+      if (strip(aligned)) stripped += 1;
+      use(bundle);
+    }
 
     Bytes code = image;
     mutate_once(code, 512, random);
@@ -214,7 +281,13 @@ int main(int argc, char** argv) {
                                             nullptr);
     if (status == QNL_OK && layout.segment_offset + layout.segment_bytes > code.size()) return 1;
   }
-  std::printf("%6ld  well-formed FlatBuffers, %ld others\n", shapes[1], shapes[0]);
-  for (const auto& [status, n] : statuses) std::printf("%6ld  %s\n", n, qnl_status_text(status));
+  std::fprintf(report, "%6ld  well-formed FlatBuffers, %ld others\n", shapes[1], shapes[0]);
+  std::fprintf(report, "%6ld  opened and listed, %ld stripped, %ld sessions created\n", opened, stripped,
+               sessions);
+  for (const auto& [status, n] : statuses) std::fprintf(report, "%6ld  %s\n", n, qnl_status_text(status));
+  struct rusage used;
+  getrusage(RUSAGE_SELF, &used);
+  std::fprintf(report, "%6ld  MB at most\n", used.ru_maxrss / 1024);
+  std::fclose(report);
   return 0;
 }

@@ -168,17 +168,19 @@ TEST(RefusedBundle, SharedTables) {
   contents.test_vectors.clear();
   contents.entry_points[0].plans.clear();
   for (uint32_t v = 0; v < 60; ++v) contents.entry_points[0].plans.push_back({v, {}, ""});
-  EXPECT_EQ(changed(
-                [](schema::Bundle* b) {
-                  const auto* shared = reinterpret_cast<const char*>(b->variants()->Get(0)->kernels());
-                  for (uint32_t v = 1; v < 60; ++v) {
-                    const auto* variant = reinterpret_cast<const flatbuffers::Table*>(b->variants()->Get(v));
-                    const auto* at = variant->GetAddressOf(schema::Variant::VT_KERNELS);
-                    poke(at, static_cast<uint32_t>(shared - reinterpret_cast<const char*>(at)));
-                  }
-                },
-                bundle_bytes(contents)),
-            "bundle: tables are shared more often than this reader accepts");
+  EXPECT_EQ(
+      changed(
+          [](schema::Bundle* b) {
+            const auto* shared = reinterpret_cast<const char*>(b->variants()->Get(0)->kernels());
+            for (uint32_t v = 1; v < 60; ++v) {
+              const auto* variant = reinterpret_cast<const flatbuffers::Table*>(b->variants()->Get(v));
+              const auto* at = variant->GetAddressOf(schema::Variant::VT_KERNELS);
+              poke(at, static_cast<uint32_t>(shared - reinterpret_cast<const char*>(at)));
+            }
+          },
+          bundle_bytes(contents)),
+      "bundle: structure is not a well-formed FlatBuffer of this schema, or shares parts of it more often "
+      "than this reader accepts");
 }
 
 TEST(RefusedBundle, EntryPoints) {
@@ -203,7 +205,6 @@ TEST(RefusedBundle, EntryPoints) {
   EXPECT_EQ(open(bundle_bytes(many)), "bundle: more than 4096 entry points");
 }
 
-// Checking every pair of names takes time that grows with the square of their number, so it has an end.
 TEST(RefusedBundle, TooManyTensors) {
   auto with_inputs = [](uint32_t entries, uint32_t inputs) {
     bundle::BundleContents contents = test_contents();
@@ -219,24 +220,7 @@ TEST(RefusedBundle, TooManyTensors) {
     }
     return open(bundle_bytes(contents));
   };
-  // Each binding is looked up among the inputs of its entry point.
-  bundle::BundleContents bound = test_contents();
-  bundle::EntryPoint wide{"wide", {}, {}, {}, {{0, {}, ""}, {1, {}, ""}, {2, {}, ""}}};
-  for (uint32_t i = 0; i < 4096; ++i) {
-    uint32_t arena = static_cast<uint32_t>(bound.arenas.size());
-    bound.arenas.push_back({"", bundle::ArenaKind::kInput, 0});
-    wide.inputs.push_back({std::to_string(i), DType::kF32, {0}, {}, 0, arena, 0});
-  }
-  bundle::Item item;
-  item.kind = bundle::ItemKind::kSynchronize;
-  item.bindings.resize(13000, {wide.inputs.back().arena, bundle::Access::kRead, 0, 0});
-  wide.plans[0].items.push_back(item);
-  bound.entry_points.push_back(wide);
-  EXPECT_EQ(open(bundle_bytes(bound)), "item 0: more inputs, outputs and bindings than this reader accepts");
-
   EXPECT_EQ(with_inputs(1, 4097), "input: more than 4096 of them");
-  std::string text = with_inputs(5, 4096);
-  EXPECT_TRUE(text.rfind("input '", 0) == 0 && text.find("': too many of them") != std::string::npos) << text;
 }
 
 TEST(RefusedBundle, SymbolsWithoutTheirFeature) {
