@@ -43,13 +43,21 @@ Reducer reducer_of(const Node& node, DType dtype) {
 }
 
 LaneReduction::LaneReduction(Context& context, const Reducer& reducer, const Dim& extent, int lanes,
-                             AxisKind steps)
-    : c_(context), reducer_(reducer), extent_(extent), lanes_(lanes), steps_(steps) {
+                             AxisKind steps, Dim times)
+    : c_(context),
+      reducer_(reducer),
+      extent_(extent),
+      times_(std::move(times)),
+      lanes_(lanes),
+      steps_(steps) {
   wide_ = extent.estimate() >= 2 * lanes ? kAccumulators : 1;
+  chain_ = saturating_sum(most(extent) / (int64_t{wide_} * lanes), wide_);
+  in_blocks_ = rounds_sums(reducer_.op, reducer_.accumulator) &&
+               saturating_product(chain_, most(times_)) > kLongestChain;
   acc_ = local_buffer("acc", reducer_.accumulator, int64_t{wide_} * lanes, loop::Scope::kRegister);
 }
 
-Stmt LaneReduction::each_lane(int64_t vectors, const std::function<Stmt(Expr slot)>& body) {
+Stmt LaneReduction::each_lane(int64_t vectors, const std::function<Stmt(Expr slot)>& body) const {
   loop::Var j = index_var("j"), l = index_var("l");
   Expr slot = (vectors > 1 ? loop::var_ref(j) * index(lanes_) : index(0)) + loop::var_ref(l);
   Stmt stmt = loop::for_loop(l, index(lanes_), AxisKind::kVector, body(slot));
@@ -61,11 +69,32 @@ std::vector<Stmt> LaneReduction::begin() {
           each_lane(wide_, [&](Expr slot) { return loop::store(acc_, slot, reducer_.identity); })};
 }
 
-Stmt LaneReduction::fold(const std::function<Expr(Expr position, std::vector<Stmt>& statements)>& value_at) {
-  auto accumulate = [&](Expr position, Expr slot) {
+BlockSums LaneReduction::blocks() const {
+  return {reducer_.accumulator, int64_t{wide_} * lanes_, kBlockTerms,
+          [this](const std::function<Stmt(Expr)>& body) { return each_lane(wide_, body); }};
+}
+
+Stmt LaneReduction::fold(const std::function<std::vector<TermLoop>()>& loops, const ValueAt& value_at) {
+  auto chain = [&] {
+    std::vector<TermLoop> around = loops();
+    Stmt stmt = fold_axis(acc_, value_at, false);
+    for (size_t i = around.size(); i-- > 0;)
+      stmt = loop::for_loop(around[i].var, around[i].extent, around[i].kind, stmt);
+    return stmt;
+  };
+  if (!in_blocks_) return chain();
+  Expr steps = loop::binary(BinaryOp::k_idiv, c_.symbols(extent_), index(int64_t{wide_} * lanes_));
+  return chain_or_blocks((steps + index(wide_)) * c_.symbols(times_), kLongestChain, chain, [&] {
+    return blocks().sum(loops(), chain_, acc_,
+                        [&](const loop::Buffer& acc) { return fold_axis(acc, value_at, true); });
+  });
+}
+
+Stmt LaneReduction::fold_axis(const loop::Buffer& all, const ValueAt& value_at, bool in_blocks) {
+  auto accumulate = [&](const loop::Buffer& acc, Expr position, Expr slot) {
     std::vector<Stmt> statements;
     Expr value = loop::cast(reducer_.accumulator, value_at(position, statements));
-    statements.push_back(loop::store(acc_, slot, loop::binary(reducer_.op, loop::load(acc_, slot), value)));
+    statements.push_back(loop::store(acc, slot, loop::binary(reducer_.op, loop::load(acc, slot), value)));
     return loop::block(std::move(statements));
   };
   std::vector<Stmt> parts;
@@ -77,8 +106,13 @@ Stmt LaneReduction::fold(const std::function<Expr(Expr position, std::vector<Stm
     if (loop::as_const_int(times, &count) && count == 0) continue;
     loop::Var i = index_var("k" + std::to_string(vectors));
     Expr base = done + (count != 1 ? loop::var_ref(i) * step : index(0));
-    Stmt stmt = each_lane(vectors, [&](Expr slot) { return accumulate(base + slot, slot); });
-    parts.push_back(count != 1 ? loop::for_loop(i, times, steps_, stmt) : stmt);
+    auto vectors_at = [&](const loop::Buffer& acc) {
+      return each_lane(vectors, [&](Expr slot) { return accumulate(acc, base + slot, slot); });
+    };
+    if (in_blocks && vectors == wide_ && count != 1)
+      parts.push_back(blocks().sum({{i, times, chain_, steps_}}, 1, all, vectors_at));
+    else
+      parts.push_back(count != 1 ? loop::for_loop(i, times, steps_, vectors_at(all)) : vectors_at(all));
     done = done + times * step;
     if (wide_ == 1) break;
   }
@@ -86,13 +120,13 @@ Stmt LaneReduction::fold(const std::function<Expr(Expr position, std::vector<Stm
   if (!known || extent_.value() % lanes_ != 0) {
     if (c_.target.has_masks) {
       Stmt masked = each_lane(1, [&](Expr slot) {
-        return loop::if_then(loop::binary(BinaryOp::k_lt, slot, rest), accumulate(done + slot, slot));
+        return loop::if_then(loop::binary(BinaryOp::k_lt, slot, rest), accumulate(all, done + slot, slot));
       });
       parts.push_back(known ? masked : loop::if_then(loop::binary(BinaryOp::k_gt, rest, index(0)), masked));
     } else {
       loop::Var t = index_var("t");
       parts.push_back(
-          loop::for_loop(t, rest, AxisKind::kReduction, accumulate(done + loop::var_ref(t), index(0))));
+          loop::for_loop(t, rest, AxisKind::kReduction, accumulate(all, done + loop::var_ref(t), index(0))));
     }
   }
   return loop::block(std::move(parts));

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "loop/rewrite.h"
+#include "lower/block_sums.h"
 #include "lower/register_tile.h"
 #include "lower/shared_rows.h"
 #include "lower/staged_image.h"
@@ -55,6 +56,19 @@ class Lowering {
                     multiplies_bytes(a_buffer_, b_buffer_, c_.target);
     rest_ = schedule::rest_of_columns(plan_, context.target);
     along_ = schedule::windows_along_rows(plan_);
+    in_blocks_ = rounds_sums(BinaryOp::k_add, accumulator_dtype_) &&
+                 most(schedule::reduction_count(plan_)) > kLongestContraction;
+  }
+
+  // Where only a run tells whether the sum is long, the kernel has code for both, apart from one another, so
+  // that none needs the other's registers.
+  bool may_be_short() const { return in_blocks_ && !schedule::reduction_count(plan_).is_const(); }
+  Expr is_short() const {
+    return loop::binary(BinaryOp::k_le, at(schedule::reduction_count(plan_)), index(kLongestContraction));
+  }
+  void run_short() {
+    in_blocks_ = false;
+    run();
   }
 
   void run() {
@@ -521,19 +535,19 @@ class Lowering {
 
   // The sum in words of neighbours. What is left of the last axis is a step of its own.
   Stmt reduce_words(const loop::Buffer& acc, const loop::Buffer& row_offsets, const Expr& b_base) {
-    std::vector<std::pair<loop::Var, Dim>> loops;
+    std::vector<TermLoop> loops;
     Expr a_outer = index(0), row = index(0);
     const ContractionPlan::Axis& last = plan_.axes[plan_.reduction_axes.back()];
     for (int axis : plan_.reduction_axes) {
       const ContractionPlan::Axis& k = plan_.axes[axis];
       if (&k == &last) break;
-      loops.emplace_back(index_var("k"), k.extent);
-      Expr position = loop::var_ref(loops.back().first);
+      loops.push_back({index_var("k"), at(k.extent), most(k.extent)});
+      Expr position = loop::var_ref(loops.back().var);
       a_outer = a_outer + position * at(k.a);
       row = row * at(k.extent) + position;
     }
     row = row * at(ceildiv(last.extent, plan_.dot)) + index(plan_.dot_shift != 0 ? 1 : 0);
-    auto step = [&](const Expr& word, int64_t neighbours) {
+    auto step = [&](const loop::Buffer& sums, const Expr& word, int64_t neighbours) {
       loop::Buffer columns =
           local_buffer("columns", b_buffer_->dtype, plan_.tile_n(), loop::Scope::kRegister);
       Stmt read = for_vectors([&](Expr v, Expr l) {
@@ -544,26 +558,44 @@ class Lowering {
         Expr word_of_a = word_of_neighbours(
             a_buffer_, loop::load(row_offsets, m) + a_outer + word * index(plan_.dot), neighbours, plan_);
         loop::Var a = fresh_var("a", word_of_a->type);
-        return loop::block({loop::let(a, word_of_a), for_columns([&](Expr n) {
-                              Expr slot = m * index(plan_.tile_n()) + n;
-                              return loop::store(
-                                  acc, slot,
-                                  loop::dot(loop::var_ref(a), loop::load(columns, n), loop::load(acc, slot)));
-                            })});
+        return loop::block(
+            {loop::let(a, word_of_a), for_columns([&](Expr n) {
+               Expr slot = m * index(plan_.tile_n()) + n;
+               return loop::store(
+                   sums, slot, loop::dot(loop::var_ref(a), loop::load(columns, n), loop::load(sums, slot)));
+             })});
       });
       return loop::block({loop::alloc(columns), read, multiply});
     };
     int64_t whole = last.extent.value() / plan_.dot, rest = last.extent.value() % plan_.dot;
-    std::vector<Stmt> steps;
-    if (whole > 0) {
-      loop::Var word = index_var("k");
-      steps.push_back(
-          loop::for_loop(word, index(whole), AxisKind::kReduction, step(loop::var_ref(word), plan_.dot)));
-    }
-    if (rest > 0) steps.push_back(step(index(whole), rest));
-    Stmt stmt = loop::block(std::move(steps));
+    return sum_loops(loops, last.extent.value(), acc, [&](const loop::Buffer& sums) {
+      std::vector<Stmt> steps;
+      if (whole > 0) {
+        loop::Var word = index_var("k");
+        steps.push_back(
+            sum_loops({{word, index(whole), whole}}, plan_.dot, sums,
+                      [&](const loop::Buffer& to) { return step(to, loop::var_ref(word), plan_.dot); }));
+      }
+      if (rest > 0) steps.push_back(step(sums, index(whole), rest));
+      return loop::block(std::move(steps));
+    });
+  }
+
+  BlockSums block_sums() const {
+    return {accumulator_dtype_, plan_.tile_m * plan_.tile_n(), kContractionBlock,
+            [this](const std::function<Stmt(Expr)>& body) {
+              return for_rows(
+                  [&](Expr m) { return for_columns([&](Expr n) { return body(tile_.slot(m, n)); }); });
+            }};
+  }
+
+  // The loops around `body`, the outermost first, which add up to `acc`: in blocks where the sum is long.
+  Stmt sum_loops(const std::vector<TermLoop>& loops, int64_t inner_terms, const loop::Buffer& acc,
+                 const std::function<Stmt(const loop::Buffer& acc)>& body) const {
+    if (in_blocks_) return block_sums().sum(loops, inner_terms, acc, body);
+    Stmt stmt = body(acc);
     for (size_t i = loops.size(); i-- > 0;)
-      stmt = loop::for_loop(loops[i].first, at(loops[i].second), AxisKind::kReduction, stmt);
+      stmt = loop::for_loop(loops[i].var, loops[i].extent, loops[i].kind, stmt);
     return stmt;
   }
 
@@ -671,21 +703,27 @@ class Lowering {
       Expr a = at_step(fetched.a);
       return read(a_buffer_, offset + a, whole ? nullptr : loop::binary(BinaryOp::k_lt, step, left));
     });
-    Stmt sums = step(
-        k, acc, [&](Expr m, Expr) { return shared_->element(m, loop::var_ref(of_block)); }, b_base,
-        first_column);
-    sums = loop::block({loop::let(k.loops.back().first, first + loop::var_ref(of_block)), sums});
     Expr count = index(plan_.shared_steps);
     if (!whole) count = loop::binary(BinaryOp::k_min, count, left);
-    Stmt stmt =
-        loop::for_loop(block, at(ceildiv(extent, plan_.shared_steps)), AxisKind::kReduction,
-                       loop::block({fetch, loop::for_loop(of_block, count, AxisKind::kReduction, sums)}));
-    for (size_t i = k.loops.size() - 1; i-- > 0;) {
-      Stmt same = loop::let(k.loops[i].first, loop::var_ref(fetched.loops[i].first));
-      stmt = loop::for_loop(fetched.loops[i].first, at(k.loops[i].second), AxisKind::kReduction,
-                            loop::block({same, stmt}));
+    std::vector<TermLoop> loops;
+    std::vector<Stmt> same;  // positions in b are those in a
+    for (size_t i = 0; i + 1 < k.loops.size(); ++i) {
+      const auto& [var, steps] = fetched.loops[i];
+      loops.push_back({var, at(steps), most(steps)});
+      same.push_back(loop::let(k.loops[i].first, loop::var_ref(var)));
     }
-    return stmt;
+    Dim blocks = ceildiv(extent, plan_.shared_steps);
+    loops.push_back({block, at(blocks), most(blocks)});
+    return sum_loops(loops, plan_.shared_steps, acc, [&](const loop::Buffer& to) {
+      Stmt sums = step(
+          k, to, [&](Expr m, Expr) { return shared_->element(m, loop::var_ref(of_block)); }, b_base,
+          first_column);
+      sums = loop::block({loop::let(k.loops.back().first, first + loop::var_ref(of_block)), sums});
+      std::vector<Stmt> body = same;
+      body.push_back(fetch);
+      body.push_back(loop::for_loop(of_block, count, AxisKind::kReduction, sums));
+      return loop::block(std::move(body));
+    });
   }
 
   Stmt each_sum(const loop::Buffer& acc, BinaryOp op, const std::function<Expr(const Expr&)>& of_row) {
@@ -707,16 +745,21 @@ class Lowering {
     Expr first = loop::var_ref(part) * index(parts_->width), count = index(parts_->width);
     if (!(floormod(extent, parts_->width) == Dim(0)))
       count = loop::binary(BinaryOp::k_min, count, at(extent) - first);
-    Stmt sums = step(
-        k, acc,
-        [&](Expr m, Expr) {
-          return read(a_buffer_, loop::load(row_offsets, m) + loop::var_ref(of_part), nullptr);
-        },
-        b_base, first_column);
-    sums = loop::block({loop::let(step_var, first + loop::var_ref(of_part)), sums});
+    auto sums_to = [&](const loop::Buffer& to) {
+      Stmt sums = step(
+          k, to,
+          [&](Expr m, Expr) {
+            return read(a_buffer_, loop::load(row_offsets, m) + loop::var_ref(of_part), nullptr);
+          },
+          b_base, first_column);
+      sums = loop::block({loop::let(step_var, first + loop::var_ref(of_part)), sums});
+      return loop::for_loop(of_part, count, AxisKind::kReduction, sums);
+    };
     Stmt make = parts_->make(c_, loop::var_ref(part));
-    Stmt body = loop::block({make, each_sum(acc, BinaryOp::k_mul, parts_->scale),
-                             loop::for_loop(of_part, count, AxisKind::kReduction, sums)});
+    Stmt scale = each_sum(acc, BinaryOp::k_mul, parts_->scale);
+    // Of a long sum each part is a block.
+    Stmt sums = in_blocks_ ? block_sums().block(acc, sums_to) : sums_to(acc);
+    Stmt body = loop::block({make, scale, sums});
     return loop::block({loop::for_loop(part, at(ceildiv(extent, parts_->width)), AxisKind::kReduction, body),
                         each_sum(acc, BinaryOp::k_div, parts_->divisor)});
   }
@@ -734,19 +777,24 @@ class Lowering {
       if (staged_a()) return read(staged_->buffer(), a_at + first_column + n, nullptr);
       return read(a_buffer_, a_at + first_column + n, exists(first_column + n));
     };
-    Stmt stmt = step(k, acc, element_of_a, b_base, first_column);
+    auto step_to = [&](const loop::Buffer& to) { return step(k, to, element_of_a, b_base, first_column); };
+    std::vector<TermLoop> loops;
+    for (const auto& [var, extent] : k.loops) loops.push_back({var, at(extent), most(extent)});
     Dim copies = 1;
-    for (size_t i = k.loops.size(); i-- > 0;) {
-      if (const schedule::Slide* down = clipped(plan_.reduction_axes[i])) {
-        stmt = clipped_loop(*down, k.loops[i].first, positions_[down->position], stmt);
-        continue;
-      }
+    for (size_t i = loops.size(); i-- > 0;) {
+      if (clipped(plan_.reduction_axes[i])) continue;
       copies = copies * k.loops[i].second;
       bool unroll = plan_.elementwise && copies.is_const() && copies.value() <= schedule::kUnrolledSteps;
       if (staged_b())
         unroll = plan_.staged->columns.window == plan_.reduction_axes[i] && plan_.staged->columns.step > 1;
-      stmt = loop::for_loop(k.loops[i].first, at(k.loops[i].second),
-                            unroll ? AxisKind::kUnrolled : AxisKind::kReduction, stmt);
+      if (unroll) loops[i].kind = AxisKind::kUnrolled;
+    }
+    if (plan_.windows.empty()) return sum_loops(loops, 1, acc, step_to);
+    Stmt stmt = step_to(acc);
+    for (size_t i = loops.size(); i-- > 0;) {
+      const schedule::Slide* down = clipped(plan_.reduction_axes[i]);
+      stmt = down ? clipped_loop(*down, loops[i].var, positions_[down->position], stmt)
+                  : loop::for_loop(loops[i].var, loops[i].extent, loops[i].kind, stmt);
     }
     return stmt;
   }
@@ -760,6 +808,7 @@ class Lowering {
   ValueId a_ = kNoValue, b_ = kNoValue;
   loop::Buffer a_buffer_, b_buffer_;
   DType accumulator_dtype_ = DType::kF32;
+  bool in_blocks_ = false;     // long sums of floats are
   bool single_bytes_ = false;  // a depthwise kernel multiplies bytes, one in each word, by dot products
   int lanes_ = 1;
   std::optional<schedule::TileVectors> rest_;  // of the last tile of columns, where it has fewer
@@ -779,7 +828,22 @@ class Lowering {
 
 }  // namespace
 
-void lower_contract(Context& context) { Lowering(context).run(); }
+void lower_contract(Context& context) {
+  Lowering lowering(context);
+  if (!lowering.may_be_short()) return lowering.run();
+  Lowering(context).run_short();
+  const std::vector<loop::GridAxis> grid = std::exchange(context.kernel.grid, {});
+  const Dim workgroups = std::exchange(context.workgroups, 1);
+  Stmt of_few = std::move(context.kernel.body);
+  lowering.run();
+  std::vector<Stmt> of_many;
+  for (size_t i = 0; i < grid.size(); ++i)  // in the same workgroups
+    of_many.push_back(loop::let(context.kernel.grid[i].var, loop::var_ref(grid[i].var)));
+  of_many.push_back(std::move(context.kernel.body));
+  context.kernel.body = loop::if_then(lowering.is_short(), of_few, loop::block(std::move(of_many)));
+  context.kernel.grid = grid;
+  context.workgroups = workgroups;
+}
 
 Stmt contract_rows(Context& context, const RowBlock& block, const std::vector<int>& axes,
                    const TileRange& columns) {

@@ -207,7 +207,7 @@ class Lowering {
     positions_[window_->out] = index(0), positions_[window_->in] = at;
     loop::Buffer acc = local_buffer("acc", reducer_.accumulator, 1, loop::Scope::kRegister);
     std::vector<Stmt> body{loop::alloc(acc), loop::store(acc, index(0), reducer_.identity)};
-    body.push_back(reduction_loops(window_->in, [&] { return accumulate(acc); }));
+    body.push_back(accumulate_all(window_->in, acc));
     body.push_back(loop::store(row, slot, loop::load(acc, index(0))));
     extents_ = std::move(extents);
     indices_[0] = std::move(indices);
@@ -351,27 +351,53 @@ class Lowering {
       }
   }
 
-  // The loops over reduced axes other than `skip`, around `body`. Short ones are unrolled.
-  Stmt reduction_loops(int skip, const std::function<Stmt()>& body) {
-    std::vector<std::pair<loop::Var, Dim>> loops;
+  // The loops over reduced axes other than `skip`, the outermost first. Short ones are unrolled. Sets the
+  // positions on these axes.
+  std::vector<TermLoop> reduction_loops(int skip) {
+    std::vector<TermLoop> loops;
+    std::vector<Dim> extents;
     for (int i = 0; i < count(); ++i) {
       if (classes_[i] != 1 || i == skip) continue;
       if (extents_[i] == Dim(1)) {
         positions_[i] = index(0);
         continue;
       }
-      loops.emplace_back(index_var("r" + std::to_string(i)), extents_[i]);
-      positions_[i] = loop::var_ref(loops.back().first);
+      loops.push_back({index_var("r" + std::to_string(i)), c_.symbols(extents_[i]), most(extents_[i])});
+      extents.push_back(extents_[i]);
+      positions_[i] = loop::var_ref(loops.back().var);
     }
-    Stmt stmt = body();
     Dim copies = 1;
     for (size_t i = loops.size(); i-- > 0;) {
-      copies = copies * loops[i].second;
-      bool unroll = copies.is_const() && copies.value() <= 9;
-      stmt = loop::for_loop(loops[i].first, c_.symbols(loops[i].second),
-                            unroll ? AxisKind::kUnrolled : AxisKind::kReduction, stmt);
+      copies = copies * extents[i];
+      if (copies.is_const() && copies.value() <= 9) loops[i].kind = AxisKind::kUnrolled;
     }
-    return stmt;
+    return loops;
+  }
+  // Their turns.
+  Dim turns(int skip) const {
+    Dim product = 1;
+    for (int i = 0; i < count(); ++i)
+      if (classes_[i] == 1 && i != skip) product *= extents_[i];
+    return product;
+  }
+
+  // All elements along reduced axes other than `skip`, one after another or in blocks, into `acc`.
+  Stmt accumulate_all(int skip, const loop::Buffer& acc) {
+    auto chain = [&] {
+      std::vector<TermLoop> loops = reduction_loops(skip);
+      Stmt stmt = accumulate(acc);
+      for (size_t i = loops.size(); i-- > 0;)
+        stmt = loop::for_loop(loops[i].var, loops[i].extent, loops[i].kind, stmt);
+      return stmt;
+    };
+    const Dim terms = turns(skip);
+    if (!rounds_sums(reducer_.op, reducer_.accumulator) || most(terms) <= kLongestChain) return chain();
+    return chain_or_blocks(c_.symbols(terms), kLongestChain, chain, [&] {
+      BlockSums sums(reducer_.accumulator, 1, kBlockTerms,
+                     [](const std::function<Stmt(Expr)>& body) { return body(index(0)); });
+      std::vector<TermLoop> loops = reduction_loops(skip);
+      return sums.sum(loops, 1, acc, [&](const loop::Buffer& partial) { return accumulate(partial); });
+    });
   }
 
   // One result per call (per lane when inside a vector loop).
@@ -380,7 +406,7 @@ class Lowering {
     std::vector<Stmt> body{loop::alloc(acc)};
     if (is_arg_) return reduce_arg(acc, std::move(body));
     body.push_back(loop::store(acc, index(0), reducer_.identity));
-    body.push_back(reduction_loops(-1, [&] { return accumulate(acc); }));
+    body.push_back(accumulate_all(-1, acc));
     finish(loop::load(acc, index(0)), body);
     return loop::block(std::move(body));
   }
@@ -440,17 +466,17 @@ class Lowering {
 
   // Vectors along the reduced axis `vector_axis_`.
   Stmt reduce_lanes(int lanes) {
-    LaneReduction lane_reduction(c_, reducer_, extents_[vector_axis_], lanes);
+    LaneReduction lane_reduction(c_, reducer_, extents_[vector_axis_], lanes, AxisKind::kReduction,
+                                 turns(vector_axis_));
     std::vector<Stmt> body = lane_reduction.begin();
-    body.push_back(reduction_loops(vector_axis_, [&] {
-      return lane_reduction.fold([&](Expr position, std::vector<Stmt>& statements) {
-        positions_[vector_axis_] = position;
-        Evaluator e = evaluator();
-        Expr value = e.evaluate(x_, indices_[0]);
-        statements = std::move(e.statements);
-        return value;
-      });
-    }));
+    body.push_back(lane_reduction.fold([&] { return reduction_loops(vector_axis_); },
+                                       [&](Expr position, std::vector<Stmt>& statements) {
+                                         positions_[vector_axis_] = position;
+                                         Evaluator e = evaluator();
+                                         Expr value = e.evaluate(x_, indices_[0]);
+                                         statements = std::move(e.statements);
+                                         return value;
+                                       }));
     positions_[vector_axis_] = index(0);
     finish(lane_reduction.result(), body);
     return loop::block(std::move(body));

@@ -191,13 +191,14 @@ class Lowering {
     LaneReduction lanes(c_, reducer_of(node, g_.dtype(x)), width_, lanes_,
                         in_registers_ ? loop::AxisKind::kUnrolled : loop::AxisKind::kReduction);
     std::vector<Stmt> body = lanes.begin();
-    body.push_back(lanes.fold([&](Expr column, std::vector<Stmt>& statements) {
-      Evaluator e = evaluator(column);
-      watch_loads(e, column);
-      Expr value = e.evaluate(x, indices(g_.rank(x), column_axis()));
-      statements = std::move(e.statements);
-      return value;
-    }));
+    body.push_back(lanes.fold([] { return std::vector<TermLoop>(); },
+                              [&](Expr column, std::vector<Stmt>& statements) {
+                                Evaluator e = evaluator(column);
+                                watch_loads(e, column);
+                                Expr value = e.evaluate(x, indices(g_.rank(x), column_axis()));
+                                statements = std::move(e.statements);
+                                return value;
+                              }));
     Evaluator e = evaluator(index(0));
     e.provide(node.output, e.name_value("result", loop::cast(g_.dtype(node.output), lanes.result())));
     store_all(e, stage, indices(g_.rank(node.output), IndexExpr(0)), index(0));

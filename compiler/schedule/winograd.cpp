@@ -88,6 +88,9 @@ std::optional<WinogradForm> winograd_form(const Graph& graph, const Node& node, 
   if (form.columns < 0 || !uses(b.indices, form.channels)) return std::nullopt;
   for (int i : {form.y, form.x, form.channels, form.columns, form.group})
     if (i >= 0 && !c.axes[i].extent.is_const()) return std::nullopt;
+  // Longer sums go in blocks, which its kernels do not know.
+  constexpr int64_t kMostTerms = 16384;
+  if (9 * c.axes[form.channels].extent.value() > kMostTerms) return std::nullopt;
   // Channels are contiguous in what is stored.
   std::vector<Dim> channel = coefficients_of(a, form.channels, axes);
   for (size_t d = 0; d < channel.size() && !any_order; ++d)

@@ -93,6 +93,36 @@ Expected<Graph> compose_views(const Graph& graph);
 //   x, c] {i})
 Expected<Graph> split_windows(const Graph& graph);
 
+// Reductions of more elements than one workgroup should have become reductions of parts, which workgroups
+// share, and of the parts' results:
+//   reduce_sum x {0} -> reduce_sum(reduce_sum(reshape x : [parts, n]) {1}) {0}
+// Parts of sums and products are of the accumulator's dtype; their order is another one, the same for any
+// number of threads. Reduced dims that only a run tells, and arg reductions, stay.
+struct ReductionLimits {
+  int64_t least_shared = 0;       // elements in all that fewer workgroups than enough should not have
+  int64_t enough_workgroups = 0;  // to share a kernel among
+  int64_t part_work = 0;          // elements of a part
+  int64_t fewest_terms = 2;       // of a part
+  int64_t most_terms = 0;         // of a result
+  int64_t most_work = 0;          // elements of a workgroup
+  int64_t most_together = 0;      // results that a workgroup computes side by side
+  int64_t longest_row = 0;        // along the last dim, which other stages may share a kernel with
+};
+Expected<Graph> split_long_reductions(const Graph& graph, const ReductionLimits& limits);
+
+// Contractions of more terms than one workgroup should add up become a sum of contractions of parts:
+//   contract %x, %w axes(m, n | k: 65536) -> reduce_sum(contract %x, %w axes(part: 4, m, n | k: 16384)) {0}
+// Where the parts' results would take much memory, one after another adds to those before it. The order of
+// terms is another one, the same for any number of threads.
+struct ContractionLimits {
+  int64_t most_terms = 0;      // of a result
+  int64_t part_terms = 0;      // of a part
+  int64_t longest_shared = 0;  // terms that are left in one part, however few the results
+  int64_t few_results = 0;     // that too few workgroups compute
+  int64_t least_shared = 0;    // products in all that these should not have
+};
+Expected<Graph> split_long_contractions(const Graph& graph, const ContractionLimits& limits);
+
 // Convolutions and pools run channels-last: permutes are inserted around them and pushed outward through
 // elementwise ops, pads, windows, cat, reductions and takes until they meet and cancel.
 // A convolution of few channels (an image's) reads its operand as it comes; one of one channel takes part for

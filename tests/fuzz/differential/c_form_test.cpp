@@ -4,11 +4,13 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <functional>
 
 #include "compiled_c.h"
 #include "graph/text.h"
 #include "host_targets.h"
 #include "join_graphs.h"
+#include "long_sums.h"
 #include "pipeline.h"
 #include "random_graph/random_graph.h"
 #include "run_compiled.h"
@@ -54,6 +56,24 @@ std::vector<std::vector<uint8_t>> run_c(const Graph& graph, const std::vector<Te
   return results;
 }
 
+// Of the C and of the bundle. `what(i)`: where output i is from.
+void expect_same_bits(const Graph& graph, const std::vector<Tensor>& inputs, const std::string& target,
+                      const std::string& flags, const std::function<std::string(size_t)>& what) {
+  CompileOptions options;
+  options.targets = {target};
+  options.threads = 1;
+  Expected<std::vector<Tensor>> want = run_compiled(graph, inputs, options, 1);
+  ASSERT_TRUE(want) << to_string(want.errors());
+  std::vector<std::vector<uint8_t>> got = run_c(graph, inputs, options, flags);
+  ASSERT_EQ(got.size(), want->size());
+  for (size_t i = 0; i < got.size(); ++i) {
+    Tensor found = (*want)[i];
+    found.bytes = Bytes::own(got[i]);
+    ASSERT_EQ(found.bytes.size(), (*want)[i].bytes.size());
+    EXPECT_EQ(difference(found, (*want)[i], 0, 0), "") << what(i) << ", output " << graph.outputs[i].name;
+  }
+}
+
 void compare(uint64_t first, const std::string& target, const std::string& flags) {
   SCOPED_TRACE("seeds from " + std::to_string(first) + " on, " + target);
   Graph all;
@@ -68,20 +88,7 @@ void compare(uint64_t first, const std::string& target, const std::string& flags
     for (Tensor& t : random_inputs(graph, seed)) inputs.push_back(std::move(t));
     seeds.insert(seeds.end(), graph.outputs.size(), seed);
   }
-  CompileOptions options;
-  options.targets = {target};
-  options.threads = 1;
-  Expected<std::vector<Tensor>> want = run_compiled(all, inputs, options, 1);
-  ASSERT_TRUE(want) << to_string(want.errors());
-  std::vector<std::vector<uint8_t>> got = run_c(all, inputs, options, flags);
-  ASSERT_EQ(got.size(), want->size());
-  for (size_t i = 0; i < got.size(); ++i) {
-    Tensor found = (*want)[i];
-    found.bytes = Bytes::own(got[i]);
-    ASSERT_EQ(found.bytes.size(), (*want)[i].bytes.size());
-    EXPECT_EQ(difference(found, (*want)[i], 0, 0), "")
-        << "seed " << seeds[i] << ", output " << all.outputs[i].name;
-  }
+  expect_same_bits(all, inputs, target, flags, [&](size_t i) { return "seed " + std::to_string(seeds[i]); });
 }
 
 bool runs_here(const std::string& target) {
@@ -100,6 +107,21 @@ TEST(CForm, RandomGraphs) {
     if (batch % 2 == 0) flags += " -fsanitize=undefined -fsanitize-undefined-trap-on-error";
     compare(first + batch * kBatch, fused ? "x86-64-v3" : "x86-64", flags);
   }
+}
+
+// long_sums_test.cpp has the bundle's results beside the bound.
+TEST(CForm, LongSums) {
+  Graph all;
+  std::vector<Tensor> inputs;
+  std::vector<std::string> names;
+  for (const SumCase& c : kSumCases) {
+    if (!c.symbols.empty()) continue;
+    Graph graph = graph_of(c);
+    join(all, graph, std::string(c.name) + "_");
+    for (Tensor& t : inputs_of(graph, c, Terms::kMixed)) inputs.push_back(std::move(t));
+    names.emplace_back(c.name);
+  }
+  expect_same_bits(all, inputs, "x86-64", "-O1", [&](size_t i) { return names[i]; });
 }
 
 }  // namespace

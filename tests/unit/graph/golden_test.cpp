@@ -32,6 +32,27 @@ const Pass kPasses[] = {
     {"narrow-weights", [](const Graph& graph) { return narrow_weights(graph, DType::kF16); }, 0},
     {"simplify-algebra", simplify_algebra, 0},
     {"simplify-control-flow", simplify_control_flow, 0},
+    {"split-long-contractions",
+     [](const Graph& graph) {
+       return split_long_contractions(graph, {.most_terms = 128,
+                                              .part_terms = 32,
+                                              .longest_shared = 64,
+                                              .few_results = 8,
+                                              .least_shared = 256});
+     },
+     1e-6},
+    {"split-long-reductions",
+     [](const Graph& graph) {
+       return split_long_reductions(graph, {.least_shared = 256,
+                                            .enough_workgroups = 4,
+                                            .part_work = 64,
+                                            .fewest_terms = 8,
+                                            .most_terms = 512,
+                                            .most_work = 1024,
+                                            .most_together = 64,
+                                            .longest_row = 128});
+     },
+     1e-6},
     {"split-windows", split_windows, 0},
     {"split-weights", [](const Graph& graph) { return split_weights(graph, 1600); }, 0},
 };

@@ -67,6 +67,26 @@ TEST(RandomGraphs, stay_finite) {
 }
 
 TEST(RandomGraphs, eliminate_dead_nodes) { expect_same_results(eliminate_dead_nodes, 0); }
+TEST(RandomGraphs, split_long_contractions) {
+  auto pass = [](const Graph& graph) {
+    return split_long_contractions(
+        graph, {.most_terms = 3, .part_terms = 2, .longest_shared = 2, .few_results = 4, .least_shared = 1});
+  };
+  expect_same_results(pass, 1e-4);
+}
+TEST(RandomGraphs, split_long_reductions) {
+  auto pass = [](const Graph& graph) {
+    return split_long_reductions(graph, {.least_shared = 8,
+                                         .enough_workgroups = 1 << 10,
+                                         .part_work = 4,
+                                         .fewest_terms = 3,
+                                         .most_terms = 8,
+                                         .most_work = 16,
+                                         .most_together = 4,
+                                         .longest_row = 4});
+  };
+  expect_same_results(pass, 1e-4);
+}
 TEST(RandomGraphs, fold_constants) { expect_same_results(fold_constants, 0); }
 TEST(RandomGraphs, merge_common_subexpressions) { expect_same_results(merge_common_subexpressions, 0); }
 TEST(RandomGraphs, simplify_algebra) { expect_same_results(simplify_algebra, 0); }
