@@ -25,6 +25,7 @@
 #include "loop/print.h"
 #include "loop/verify.h"
 #include "lower/lower.h"
+#include "schedule/long_lines.h"
 #include "schedule/schedule.h"
 #include "schedule/sliding_windows.h"
 #include "support/edit_distance.h"
@@ -207,6 +208,11 @@ const std::vector<GraphPass>& graph_passes() {
        [](const Graph& graph, const Target& target, auto&&...) -> Expected<Graph> {
          if (target.is_gpu() || target.firmware) return graph;  // dispatches, and memory, are dear there
          return split_windows(graph);
+       }},
+      {"split-long-lines", "scans, ArgMax and sorts of long lines go block by block",
+       [](const Graph& graph, const Target& target, auto&&...) -> Expected<Graph> {
+         if (target.firmware) return graph;  // one thread, and memory is dear
+         return split_long_lines(graph, schedule::long_lines(target));
        }},
       {"compose-views", "movement chains that no named op can say become one index map",
        graph_pass(compose_views)},

@@ -123,6 +123,51 @@ Stmt outer_loops(Context& context, const Shape& extents, int64_t inner_work, int
   return stmt;
 }
 
+GridPart take_grid(Context& context, Stmt body) {
+  GridPart part{std::move(body), std::move(context.kernel.grid), context.workgroups};
+  context.kernel.grid.clear();
+  context.workgroups = 1;
+  return part;
+}
+
+Stmt join_grids(Context& context, std::vector<GridPart> parts) {
+  if (parts.size() == 1) {
+    context.kernel.grid = std::move(parts[0].grid);
+    context.workgroups = parts[0].workgroups;
+    return loop::block({parts[0].body});
+  }
+  std::vector<Stmt> body;
+  bool is_split =
+      std::any_of(parts.begin(), parts.end(), [](const GridPart& part) { return !part.grid.empty(); });
+  if (!is_split) {
+    for (GridPart& part : parts) body.push_back(std::move(part.body));
+    return loop::block(std::move(body));
+  }
+  loop::Var workgroup = index_var("part");
+  Dim first = 0;
+  for (GridPart& part : parts) {
+    Expr number = loop::var_ref(workgroup) - context.symbols(first);
+    // The positions along the part's axes, the last of which is the fastest.
+    std::vector<Stmt> own;
+    for (size_t i = part.grid.size(); i-- > 0;) {
+      const loop::GridAxis& axis = part.grid[i];
+      own.push_back(
+          loop::let(axis.var, i == 0 ? number : loop::binary(BinaryOp::k_fmod, number, axis.extent)));
+      if (i > 0) number = named(own, "outer", loop::binary(BinaryOp::k_idiv, number, axis.extent));
+    }
+    own.push_back(std::move(part.body));
+    Dim end = first + part.workgroups;
+    Expr is_own = loop::binary(BinaryOp::k_and,
+                               loop::binary(BinaryOp::k_ge, loop::var_ref(workgroup), context.symbols(first)),
+                               loop::binary(BinaryOp::k_lt, loop::var_ref(workgroup), context.symbols(end)));
+    body.push_back(loop::if_then(is_own, loop::block(std::move(own))));
+    first = end;
+  }
+  context.kernel.grid = {{workgroup, context.symbols(first)}};
+  context.workgroups = first;
+  return loop::block(std::move(body));
+}
+
 DType widest_dtype(const Context& context) {
   DType widest = DType::kBool;
   auto consider = [&](DType d) {

@@ -55,6 +55,18 @@ inline constexpr int64_t kNoWorkgroups = INT64_MAX;
 loop::Stmt outer_loops(Context& context, const Shape& extents, int64_t inner_work, int64_t target_work,
                        const std::function<loop::Stmt(const std::vector<loop::Expr>&)>& body);
 
+// A loop nest with workgroups of its own.
+struct GridPart {
+  loop::Stmt body;
+  std::vector<loop::GridAxis> grid;
+  Dim workgroups = 1;
+};
+// Takes the grid that `body` has added to the kernel out of it.
+GridPart take_grid(Context& context, loop::Stmt body);
+// Gives the kernel one grid for all parts, whose workgroups are numbered one part after the other. A single
+// part keeps its own grid; parts of one workgroup each run one after the other in one.
+loop::Stmt join_grids(Context& context, std::vector<GridPart> parts);
+
 // What the loads, stores and guards of a kernel are at the given indices over axes of these extents.
 using AccessProbe = std::function<std::vector<IndexExpr>(const std::vector<std::vector<IndexExpr>>& indices,
                                                          const Shape& extents)>;

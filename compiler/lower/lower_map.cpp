@@ -240,25 +240,29 @@ void lower_cat(Context& context) {
   const Graph& g = context.graph();
   const Node& cat = g.nodes[context.group.anchor];
   size_t axis = static_cast<size_t>(cat.attributes.ints[0]);
-  std::vector<Stmt> parts;
-  // A single copied operand may use many workgroups; several run one after the other in one.
-  bool workgroups = context.group.copied.size() == 1;
+  Dim elements = 0;
+  for (int i : context.group.copied) elements += element_count(g.shape(cat.inputs[i]));
+  // One operand has the kernel's grid. The workgroups of several are numbered one operand after the other,
+  // but few elements are copied by one workgroup, which a branch for each operand would not be worth.
+  bool alone = context.group.copied.size() == 1;
+  bool shared = !alone && !always_le(elements, 2 * context.target.work_per_group(kWorkPerGroup));
+  std::vector<GridPart> parts;
   for (int i : context.group.copied) {
     ValueId x = cat.inputs[i];
     Dim start = 0;
     for (int k = 0; k < i; ++k) start += g.shape(cat.inputs[k])[axis];
     if (element_count(g.shape(x)) == Dim(0)) continue;
-    parts.push_back(map_nest(
-        context, g.shape(x), workgroups,
-        [&](Evaluator& e, const std::vector<IndexExpr>& at) {
-          Expr value = e.evaluate(x, at);
-          std::vector<IndexExpr> shifted = at;
-          shifted[axis] = shifted[axis] + start;
-          e.store(cat.output, shifted, value);
-        },
-        widest_dtype(context)));
+    parts.push_back(take_grid(context, map_nest(
+                                           context, g.shape(x), alone || shared,
+                                           [&](Evaluator& e, const std::vector<IndexExpr>& at) {
+                                             Expr value = e.evaluate(x, at);
+                                             std::vector<IndexExpr> shifted = at;
+                                             shifted[axis] = shifted[axis] + start;
+                                             e.store(cat.output, shifted, value);
+                                           },
+                                           widest_dtype(context))));
   }
-  context.kernel.body = loop::block(std::move(parts));
+  context.kernel.body = join_grids(context, std::move(parts));
 }
 
 }  // namespace quernel::lower

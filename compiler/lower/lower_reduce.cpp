@@ -49,6 +49,8 @@ class Lowering {
     if (window_ && vector_axis_ == window_->out) return windows_by_rows(std::move(outer), outer_axes, lanes);
     bool along_output = vector_axis_ >= 0 && classes_[vector_axis_] == 0;
     int64_t inner = (reduced * (along_output ? extents_[vector_axis_] : Dim(1))).estimate();
+    if (is_arg_ && along_output && lanes > 1 && !c_.target.is_gpu())
+      return workgroups_of_chunks(std::move(outer), outer_axes, reduced, lanes);
     if (along_output && lanes > 1 && c_.target.is_gpu())
       return workgroups_of_vectors(std::move(outer), outer_axes, reduced, lanes);
     c_.kernel.body = outer_loops(
@@ -266,6 +268,28 @@ class Lowering {
                                  body);
           return loop::for_loop(v, index(lanes), loop::AxisKind::kVector, body);
         });
+  }
+
+  // Workgroups share long vectors of results: of each a chunk that makes up for its call.
+  void workgroups_of_chunks(Shape outer, const std::vector<int>& outer_axes, const Dim& reduced, int lanes) {
+    const Dim& extent = extents_[vector_axis_];
+    int64_t work = c_.target.work_per_group(kWorkPerGroup);
+    int64_t wanted = work / std::max<int64_t>(reduced.estimate(), 1);
+    int64_t chunk = std::max<int64_t>(wanted / lanes, 1) * lanes;
+    bool split = !always_le(extent, chunk);
+    if (split) outer.push_back(ceildiv(extent, chunk));
+    int64_t inner = (reduced * (split ? Dim(chunk) : extent)).estimate();
+    c_.kernel.body = outer_loops(c_, outer, inner, work, [&](const std::vector<Expr>& at) {
+      for (size_t i = 0; i < outer_axes.size(); ++i) positions_[outer_axes[i]] = at[i];
+      Expr first = split ? at.back() * index(chunk) : index(0), here = c_.symbols(extent);
+      if (split)
+        here = floormod(extent, chunk) == Dim(0) ? index(chunk)
+                                                 : loop::binary(BinaryOp::k_min, index(chunk), here - first);
+      return vector_loop("v", here, lanes, c_.target, [&](Expr v) {
+        positions_[vector_axis_] = first + v;
+        return reduce_each();
+      });
+    });
   }
 
   int count() const { return static_cast<int>(extents_.size()); }

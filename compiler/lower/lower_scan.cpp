@@ -1,5 +1,6 @@
 // Scans: one line after the other in order along the axis, the running value in a register; vectors along
 // another axis where accesses are contiguous there.
+#include <algorithm>
 #include <cmath>
 
 #include "lower/loop_nest.h"
@@ -34,20 +35,38 @@ class Lowering {
       if (classes_[i] == 0 && static_cast<int>(i) != vector_axis_)
         outer.push_back(extents_[i]), outer_axes.push_back(i);
     positions_.assign(extents_.size(), index(0));
-    Dim across = vector_axis_ < 0 ? Dim(1) : extents_[static_cast<size_t>(vector_axis_)];
-    int64_t work = (dims_[axis_] * across).estimate();
-    c_.kernel.body = outer_loops(
-        c_, outer, work, c_.target.work_per_group(kWorkPerGroup), [&](const std::vector<Expr>& at) {
-          for (size_t i = 0; i < at.size(); ++i) positions_[outer_axes[i]] = at[i];
-          if (vector_axis_ < 0) return scan_line();
-          return vector_loop("v", c_.symbols(across), lanes(), c_.target, [&](Expr v) {
-            positions_[static_cast<size_t>(vector_axis_)] = v;
+    if (vector_axis_ < 0) {
+      c_.kernel.body =
+          outer_loops(c_, outer, dims_[axis_].estimate(), work_per_group(), [&](const std::vector<Expr>& at) {
+            for (size_t i = 0; i < at.size(); ++i) positions_[outer_axes[i]] = at[i];
             return scan_line();
           });
-        });
+      return;
+    }
+    // Workgroups share long vectors of lines: of each a chunk that makes up for its call.
+    const Dim& across = extents_[static_cast<size_t>(vector_axis_)];
+    int64_t wanted = work_per_group() / std::max<int64_t>(dims_[axis_].estimate(), 1);
+    int64_t chunk = std::max<int64_t>(ceil_to_lanes(wanted), lanes());
+    bool split = !always_le(across, chunk);
+    if (split) outer.push_back(ceildiv(across, chunk));
+    int64_t work = (dims_[axis_] * (split ? Dim(chunk) : across)).estimate();
+    c_.kernel.body = outer_loops(c_, outer, work, work_per_group(), [&](const std::vector<Expr>& at) {
+      for (size_t i = 0; i < outer_axes.size(); ++i) positions_[outer_axes[i]] = at[i];
+      Expr first = split ? at.back() * index(chunk) : index(0), count = c_.symbols(across);
+      if (split)
+        count = floormod(across, chunk) == Dim(0)
+                    ? index(chunk)
+                    : loop::binary(BinaryOp::k_min, index(chunk), count - first);
+      return vector_loop("v", count, lanes(), c_.target, [&](Expr v) {
+        positions_[static_cast<size_t>(vector_axis_)] = first + v;
+        return scan_line();
+      });
+    });
   }
 
  private:
+  int64_t work_per_group() const { return c_.target.work_per_group(kWorkPerGroup); }
+  int64_t ceil_to_lanes(int64_t n) const { return (n + lanes() - 1) / lanes() * lanes(); }
   int lanes() const { return c_.target.lanes(std::max(4, element_size(accumulator_))); }
 
   Evaluator evaluator() {

@@ -1,7 +1,9 @@
 // Scatters: each workgroup copies its part of the template, unless it is written over that, and then applies,
 // in order, the updates that fall into it. Parts are slices that updates do not leave (dims that the indices
 // do not address), and where these are few also ranges of the first dim that they do address; the updates
-// outside of the range are skipped.
+// outside of the range are skipped. Updates of different places, over a template in place, are shared.
+#include <algorithm>
+
 #include "lower/loop_nest.h"
 
 namespace quernel::lower {
@@ -14,6 +16,8 @@ using loop::Stmt;
 constexpr int64_t kWorkPerGroup = 16384;
 constexpr int64_t kRangeWork = 65536;  // elements of a range
 constexpr int64_t kMaxRanges = 16;     // each reads all indices
+// On a GPU: turns of the loop over updates, which copies of its body keep low, and the most copies.
+constexpr int64_t kFewTurns = 8192, kMostCopies = 32;
 
 Expr both(Expr a, Expr b) { return a ? loop::binary(BinaryOp::k_and, std::move(a), std::move(b)) : b; }
 
@@ -54,15 +58,21 @@ class Lowering {
         slices = slices * dims_[d];
       }
     }
-    int64_t number = 1;
-    for (size_t i = 0; i < numbers_; ++i) number *= update_dims_[first_ + i].estimate();
-    int64_t work =
-        ((in_place_ ? Dim(number) : addressed) * (inner_slices ? dims_[rank - 1] : Dim(1))).estimate();
+    number_ = 1;
+    for (size_t i = 0; i < numbers_; ++i) number_ *= update_dims_[first_ + i];
+    int64_t number = number_.estimate();
+    bool gpu = c_.target.is_gpu();
+    // A vector for each of a GPU's workgroups.
+    bool split = gpu && inner_slices && !always_le(dims_[rank - 1], lanes());
+    columns_ = !inner_slices ? Dim(1) : split ? Dim(lanes()) : dims_[rank - 1];
+    if (split) outer.push_back(ceildiv(dims_[rank - 1], lanes()));
+    if (in_place_ && node_.attributes.unique) return share_updates(outer, sliced, split);
+    int64_t work = ((in_place_ ? Dim(number) : addressed) * columns_).estimate();
     Dim size = addressed_ == 0 ? Dim(0) : dims_[first_];
     range_ = size;
     if (!in_place_ && addressed_ > 0 && slices.is_const() && slices.value() < kMaxRanges && size.is_const()) {
-      ranges_ = std::min(
-          {kMaxRanges, size.value(), work / kRangeWork, addressed.estimate() / std::max<int64_t>(number, 1)});
+      ranges_ = std::min({kMaxRanges, size.value(), work / (gpu ? kRangeWork / 16 : kRangeWork)});
+      if (!gpu) ranges_ = std::min(ranges_, addressed.estimate() / std::max<int64_t>(number, 1));
       ranges_ = std::max<int64_t>(ranges_, 1);
       range_ = ceildiv(size, ranges_);
       if (ranges_ > 1) ranges_ = ceildiv(size, range_).value();
@@ -70,17 +80,94 @@ class Lowering {
     outer.insert(outer.begin(), Dim(ranges_));
     c_.kernel.body = outer_loops(
         c_, outer, work / ranges_, c_.target.work_per_group(kWorkPerGroup), [&](const std::vector<Expr>& at) {
-          slice_.assign(rank, nullptr);
-          for (size_t i = 0; i < sliced.size(); ++i) slice_[sliced[i]] = at[i + 1];
+          enter_slice(sliced, {at.begin() + 1, at.end()}, split);
           begin_ = at[0] * c_.symbols(range_);
           bool even = ranges_ == 1 || floormod(size, range_) == Dim(0);
           size_ = even ? c_.symbols(range_)
                        : loop::binary(BinaryOp::k_min, c_.symbols(range_), c_.symbols(size) - begin_);
-          return in_place_ ? update(0, {}) : loop::block({copy(first_, {}), update(0, {})});
+          Stmt updates = gpu ? update_in_copies() : update(0, {});
+          if (in_place_) return updates;
+          return loop::block({gpu ? copy_at_once() : copy(first_, {}), updates});
         });
   }
 
  private:
+  // `at`: positions of the slice's dims, then the number of the chunk of columns where these are split.
+  void enter_slice(const std::vector<size_t>& sliced, const std::vector<Expr>& at, bool split) {
+    slice_.assign(dims_.size(), nullptr);
+    for (size_t i = 0; i < sliced.size(); ++i) slice_[sliced[i]] = at[i];
+    if (!c_.target.is_gpu()) return;
+    first_column_ = split ? at[sliced.size()] * index(lanes()) : index(0);
+    column_count_ = c_.symbols(columns_);
+    if (split && !(floormod(dims_.back(), lanes()) == Dim(0)))
+      column_count_ = loop::binary(BinaryOp::k_min, column_count_, c_.symbols(dims_.back()) - first_column_);
+  }
+
+  // Workgroups share the updates, too, none of which has another's place.
+  void share_updates(Shape outer, const std::vector<size_t>& sliced, bool split) {
+    bool vectors = vector_dim_ == dims_.size() && c_.target.is_gpu();  // of updates
+    int64_t work = c_.target.work_per_group(kWorkPerGroup);
+    int64_t chunk = std::max<int64_t>(1, work / std::max<int64_t>(columns_.estimate(), 1));
+    outer.push_back(ceildiv(number_, chunk));
+    c_.kernel.body = outer_loops(c_, outer, work, work, [&](const std::vector<Expr>& at) {
+      enter_slice(sliced, at, split);
+      size_ = c_.symbols(range_ = addressed_ == 0 ? Dim(0) : dims_[first_]);
+      std::vector<Stmt> body;
+      Expr first = named(body, "first", at.back() * index(chunk));
+      Expr count =
+          named(body, "count", loop::binary(BinaryOp::k_min, index(chunk), c_.symbols(number_) - first));
+      body.push_back(vector_loop("u", count, vectors ? lanes() : 1, c_.target,
+                                 [&](const Expr& u) { return update_columns(numbers_at(first + u)); }));
+      return loop::block(std::move(body));
+    });
+  }
+
+  // The updates' numbers of update `flat`.
+  std::vector<Expr> numbers_at(Expr flat) const {
+    std::vector<Expr> numbers(numbers_);
+    for (size_t i = numbers_; i-- > 0;) {
+      const Expr size = c_.symbols(update_dims_[first_ + i]);
+      numbers[i] = i == 0 ? flat : loop::binary(BinaryOp::k_fmod, flat, size);
+      if (i > 0) flat = loop::binary(BinaryOp::k_idiv, flat, size);
+    }
+    return numbers;
+  }
+
+  // All updates in order, with few turns of one loop: some drivers end an invocation's loops after 65,535.
+  Stmt update_in_copies() {
+    int64_t turns = number_.is_const() ? number_.value() / kFewTurns : kMostCopies;
+    int64_t copies = std::clamp<int64_t>(turns, 1, kMostCopies);
+    if (numbers_ == 0) return update_columns({});
+    bool even = floormod(number_, copies) == Dim(0);
+    return serial_loop("u", c_.symbols(ceildiv(number_, copies)), [&](const Expr& u) {
+      loop::Var copy = index_var("copy");
+      std::vector<Stmt> body;
+      Expr flat = copies == 1 ? u : named(body, "flat", u * index(copies) + loop::var_ref(copy));
+      Stmt one = update_columns(numbers_at(flat));
+      if (copies == 1) return one;
+      body.push_back(even ? one
+                          : loop::if_then(loop::binary(BinaryOp::k_lt, flat, c_.symbols(number_)), one));
+      return loop::for_loop(copy, index(copies), AxisKind::kUnrolled, loop::block(std::move(body)));
+    });
+  }
+
+  // The slice's part of the template in vectors along all that is addressed and the columns.
+  Stmt copy_at_once() {
+    Expr count = addressed_ == 0 ? index(1) : size_;
+    for (size_t k = 1; k < addressed_; ++k) count = count * c_.symbols(dims_[first_ + k]);
+    return vector_loop("c", count * column_count_, lanes(), c_.target, [&](const Expr& c) {
+      Expr flat = loop::binary(BinaryOp::k_idiv, c, column_count_);
+      Expr along = first_column_ + loop::binary(BinaryOp::k_fmod, c, column_count_);
+      std::vector<Expr> addressed(addressed_);
+      for (size_t k = addressed_; k-- > 0;) {
+        Expr size = c_.symbols(dims_[first_ + k]);
+        addressed[k] = k == 0 ? begin_ + flat : loop::binary(BinaryOp::k_fmod, flat, size);
+        if (k > 0) flat = loop::binary(BinaryOp::k_idiv, flat, size);
+      }
+      return copy_element(addressed, vector_dim_ == dims_.size() ? nullptr : along);
+    });
+  }
+
   // Modes that combine read what they have written.
   void make_readable() {
     auto buffer = std::make_shared<loop::BufferNode>(*c_.buffers.writes.at(node_.output));
@@ -149,7 +236,14 @@ class Lowering {
         inner.push_back(std::move(p));
         return update(number + 1, std::move(inner));
       });
+    return update_columns(numbers);
+  }
+
+  Stmt update_columns(const std::vector<Expr>& numbers) {
     if (vector_dim_ == dims_.size()) return update_element(numbers, nullptr);
+    if (!(columns_ == dims_.back()))
+      return vector_loop("v", column_count_, lanes(), c_.target,
+                         [&](const Expr& v) { return update_element(numbers, first_column_ + v); });
     return vector_loop("v", c_.symbols(update_dims_.back()), lanes(), c_.target,
                        [&](Expr v) { return update_element(numbers, v); });
   }
@@ -233,6 +327,9 @@ class Lowering {
   loop::Buffer out_;
   std::vector<Expr> slice_;  // per dim of the template, where it is part of the slice
   Expr begin_, size_;        // this workgroup's range of the first addressed dim
+  Dim number_ = 1;           // of updates, of a slice
+  Dim columns_ = 1;          // of a workgroup: elements along the vector dim
+  Expr first_column_, column_count_;
 };
 
 }  // namespace

@@ -162,7 +162,7 @@ class Lowering {
 
   void select(std::vector<Stmt>& body) {
     int64_t count = count_.value(), kept = kept_.value();
-    SelectionHeap heap(scratch_, line_, kept);
+    SelectionHeap heap(scratch_, line_, kept, c_.target.is_gpu());
     auto key_at = [&](std::vector<Stmt>& step, const Expr& place) {
       Evaluator e = evaluator({place});
       Expr x = e.evaluate(x_, indices(0));

@@ -40,8 +40,8 @@ Expr sort_key(const Expr& x, bool descending) {
   return descending ? loop::unary(UnaryOp::k_bit_not, key) : key;
 }
 
-SelectionHeap::SelectionHeap(loop::Buffer buffer, Expr begin, int64_t capacity)
-    : buffer_(std::move(buffer)), begin_(std::move(begin)), capacity_(capacity) {}
+SelectionHeap::SelectionHeap(loop::Buffer buffer, Expr begin, int64_t capacity, bool unrolled)
+    : buffer_(std::move(buffer)), begin_(std::move(begin)), capacity_(capacity), unrolled_(unrolled) {}
 
 Expr SelectionHeap::element(const Expr& key, const Expr& position) {
   Expr high = binary(BinaryOp::k_shl, loop::cast(DType::kI64, key), index(kKeyPlace));
@@ -65,13 +65,14 @@ Stmt SelectionHeap::put(const Expr& place, const Expr& element) const {
 // Down the greater children to the last level, whatever the element is, so that a step waits for nothing but
 // the children. On that path those above the element go up a place: what a place gets is its child where that
 // is above the element, else the element where what was here is, else what was here.
-Stmt SelectionHeap::sift(const Expr& place, const Expr& levels, const Expr& element) const {
+Stmt SelectionHeap::sift(const Expr& place, const Expr& levels, const Expr& element, bool unrolled) const {
   loop::Buffer hole = local_buffer("hole", DType::kI64, 1, loop::Scope::kRegister),
                here = local_buffer("here", DType::kI64, 1, loop::Scope::kRegister);
   auto stays = [&](const Expr& before) { return smaller(before, element); };
   std::vector<Stmt> body{loop::alloc(hole), loop::store(hole, index(0), place), loop::alloc(here),
                          loop::store(here, index(0), index(INT64_MAX))};
-  body.push_back(serial_loop("level", levels, [&](const Expr&) {
+  loop::Var level = index_var("level");
+  auto go_down = [&] {
     std::vector<Stmt> step;
     Expr parent = named(step, "parent", loop::load(hole, index(0)));
     Expr child = named(step, "child", parent * index(2) + index(1));
@@ -82,7 +83,9 @@ Stmt SelectionHeap::sift(const Expr& place, const Expr& levels, const Expr& elem
     step.push_back(put(parent, binary(BinaryOp::k_max, greater, stays(loop::load(here, index(0))))));
     step.push_back(loop::store(here, index(0), greater));
     return loop::block(std::move(step));
-  }));
+  };
+  body.push_back(loop::for_loop(level, levels, unrolled ? loop::AxisKind::kUnrolled : loop::AxisKind::kSerial,
+                                go_down()));
   body.push_back(put(loop::load(hole, index(0)), stays(loop::load(here, index(0)))));
   return loop::block(std::move(body));
 }
@@ -109,7 +112,7 @@ Stmt SelectionHeap::make() const {
 }
 
 Stmt SelectionHeap::replace_last(const Expr& element) const {
-  return sift(index(0), index(depth_of(capacity_)), element);
+  return sift(index(0), index(depth_of(capacity_)), element, unrolled_);
 }
 
 Stmt SelectionHeap::take(const std::function<Stmt(Expr, Expr)>& taken) const {

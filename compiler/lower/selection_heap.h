@@ -15,7 +15,8 @@ loop::Expr sort_key(const loop::Expr& x, bool descending);
 // elements that go before all others (`schedule::selection_slots` in all).
 class SelectionHeap {
  public:
-  SelectionHeap(loop::Buffer buffer, loop::Expr begin, int64_t capacity);
+  // `unrolled`: sifts from the root have no loop, whose turns a GPU's driver may count.
+  SelectionHeap(loop::Buffer buffer, loop::Expr begin, int64_t capacity, bool unrolled = false);
 
   static loop::Expr element(const loop::Expr& key, const loop::Expr& position);
   static loop::Expr position(const loop::Expr& element);
@@ -30,11 +31,13 @@ class SelectionHeap {
  private:
   loop::Expr at(const loop::Expr& place) const;
   // Puts an element where `place` is, both of whose children are heaps, or below it: `levels` are below it.
-  loop::Stmt sift(const loop::Expr& place, const loop::Expr& levels, const loop::Expr& element) const;
+  loop::Stmt sift(const loop::Expr& place, const loop::Expr& levels, const loop::Expr& element,
+                  bool unrolled = false) const;
 
   loop::Buffer buffer_;
   loop::Expr begin_;
   int64_t capacity_;
+  bool unrolled_;
 };
 
 }  // namespace quernel::lower

@@ -36,6 +36,23 @@ HostTensor to_host(const Tensor& tensor) {
 
 std::string output_name(ValueId v) { return fmt::format("value {}", v); }
 
+// Every layer's result becomes an output; one of more dims than a runtime's tensors have, as one dim.
+Status store_results(Graph& graph) {
+  graph.outputs.clear();
+  const size_t count = graph.nodes.size();
+  for (size_t i = 0; i < count; ++i) {
+    if (!is_checked(graph.nodes[i])) continue;
+    ValueId v = graph.nodes[i].output, stored = v;
+    if (graph.shape(v).size() > QNL_MAX_RANK) {
+      Attributes flat;
+      flat.shape = {element_count(graph.shape(v))};
+      QUERNEL_TRY(stored, graph.add(OpKind::k_reshape, {v}, std::move(flat)));
+    }
+    graph.outputs.push_back({output_name(v), stored});
+  }
+  return {};
+}
+
 // Values by number, as far as they are known: inputs, constants, what the device gave.
 std::map<ValueId, Tensor> known_values(const Graph& graph, const std::vector<HostTensor>& inputs,
                                        const std::vector<HostTensor>& outputs) {
@@ -45,8 +62,11 @@ std::map<ValueId, Tensor> known_values(const Graph& graph, const std::vector<Hos
       if (input.name == graph.values[v].name) values[v] = to_tensor(input);
   for (const Node& node : graph.nodes) {
     if (const Tensor* constant = graph.constant(node.output)) values[node.output] = *constant;
-    for (const HostTensor& output : outputs)
-      if (output.name == output_name(node.output)) values[node.output] = to_tensor(output);
+    for (const HostTensor& output : outputs) {
+      if (output.name != output_name(node.output)) continue;
+      Tensor& value = values[node.output] = to_tensor(output);
+      value.dims = static_dims(graph.shape(node.output));
+    }
   }
   return values;
 }
@@ -87,9 +107,7 @@ Expected<DivergingLayer> search(const std::string& model, const CompileOptions& 
   QUERNEL_TRY(Imported imported, import_model(model, options));
   Graph graph = std::move(imported.graph);
   if (!graph.symbols.empty()) return unsupported("sizes that are known during a run only");
-  graph.outputs.clear();
-  for (const Node& node : graph.nodes)
-    if (is_checked(node)) graph.outputs.push_back({output_name(node.output), node.output});
+  QUERNEL_CHECK(store_results(graph));
   QUERNEL_TRY(CompileReport report, compile_graphs({graph}, output, options));
   std::erase_if(inputs, [&](const HostTensor& input) {
     return std::none_of(graph.inputs.begin(), graph.inputs.end(),

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "choose/choice_file.h"
+#include "choose/compare_devices.h"
 #include "choose/test_vectors.h"
 #include "core/bundle.h"
 #include "core/device.h"
@@ -241,7 +242,37 @@ struct Chooser {
     return false;
   }
 
-  // Without test vectors: the session that the caller is going to make, made once.
+  // Without test vectors: what it computes of random input, where the CPU can be asked for the same.
+  void decide_by_comparison() {
+    open_cpu();
+    DeviceComparison comparison(bundle, session);
+    if (cpu_status != QNL_OK || !comparison.run_trusted(cpu)) {
+      decide_unchecked();
+      return;
+    }
+    const char* name = name_of(vulkan);
+    bool same = false;
+    char reason[400] = "";
+    qnl_status status = comparison.run(vulkan, &same, reason, sizeof reason);
+    qnl_error error = {};
+    uint64_t there = 0, here = 0;
+    if (status == QNL_OK && same) status = time_runs(comparison.session(), &there, &error);
+    if (status != QNL_OK) {
+      decide(status == QNL_OUT_OF_MEMORY ? QNL_CHOICE_NO_MEMORY : QNL_CHOICE_FAILED,
+             "device '%.200s' failed: %s: %s", name, qnl_status_text(status),
+             reason[0] != '\0' ? reason : error.text);
+    } else if (!same) {
+      decide(QNL_CHOICE_WRONG,
+             "device '%.200s' is wrong: of random input it computes something else than the CPU: %s", name,
+             reason);
+    } else if (time_runs(comparison.trusted(), &here, &error) == QNL_OK) {
+      decide_by_times(there, here, "computes what the CPU does of random input");
+    } else {
+      decide_unchecked();
+    }
+  }
+
+  // What neither test vectors nor the CPU can check: the session that the caller is going to make, made once.
   void decide_unchecked() {
     DeviceProperties has;
     vulkan->table->properties(vulkan, &has);
@@ -254,7 +285,9 @@ struct Chooser {
              has.name, error.text);
     else if (open_cpu(); has.is_software && cpu_status == QNL_OK)
       decide(QNL_CHOICE_SOFTWARE,
-             "device '%.200s' computes on the CPU, and the bundle holds no test vectors to time it by",
+             "device '%.200s' computes on the CPU, and there is nothing to time it by (quernel compile "
+             "--embed-tests "
+             "stores test vectors)",
              has.name);
     else
       decide(QNL_CHOICE_UNCHECKED,
@@ -284,17 +317,24 @@ struct Chooser {
              cpu_status != QNL_OK ? cpu_error.text : here.reason);
       return;
     }
-    choice->cpu_nanoseconds = here.nanoseconds;
+    char right[80];
+    snprintf(right, sizeof right, "right on %u test vector%s", choice->test_count,
+             choice->test_count == 1 ? "" : "s");
+    decide_by_times(there.nanoseconds, here.nanoseconds, right);
+  }
+
+  // `right`: how it is known to be.
+  void decide_by_times(uint64_t there, uint64_t here, const char* right) {
+    choice->vulkan_nanoseconds = there;
+    choice->cpu_nanoseconds = here;
     qnl_device_info info;
     qnl_device_get_info(cpu, &info);
-    bool faster = there.nanoseconds < here.nanoseconds;
-    double vulkan_ms = static_cast<double>(there.nanoseconds) * 1e-6;
-    double cpu_ms = static_cast<double>(here.nanoseconds) * 1e-6;
-    decide(
-        faster ? QNL_CHOICE_FASTER : QNL_CHOICE_SLOWER,
-        "device '%.200s' is %s: right on %u test vector%s, in %.4f ms; the CPU (%u thread%s) takes %.4f ms",
-        name, faster ? "faster" : "slower", choice->test_count, choice->test_count == 1 ? "" : "s", vulkan_ms,
-        info.threads, info.threads == 1 ? "" : "s", cpu_ms);
+    bool faster = there < here;
+    double vulkan_ms = static_cast<double>(there) * 1e-6, cpu_ms = static_cast<double>(here) * 1e-6;
+    decide(faster ? QNL_CHOICE_FASTER : QNL_CHOICE_SLOWER,
+           "device '%.200s' is %s: %s, in %.4f ms; the CPU (%u thread%s) takes %.4f ms", name_of(vulkan),
+           faster ? "faster" : "slower", right, vulkan_ms, info.threads, info.threads == 1 ? "" : "s",
+           cpu_ms);
   }
 
   void decide_all() {
@@ -330,7 +370,7 @@ struct Chooser {
       return;
     }
     choice->test_count = test_count(bundle);
-    choice->test_count > 0 ? decide_by_tests() : decide_unchecked();
+    choice->test_count > 0 ? decide_by_tests() : decide_by_comparison();
     // Memory that others hold now may be free the next time.
     if (path != nullptr && choice->reason != QNL_CHOICE_NO_MEMORY) write_choice(path, *choice);
   }

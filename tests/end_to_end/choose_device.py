@@ -150,6 +150,11 @@ class ChooseDevice(ToolTest):
         _, said = self.runs("relu.qnl")
         self.assertIn("is not checked: the bundle holds no test vectors", said)
 
+    def test_without_test_vectors(self):
+        self.bundle(tests=False)
+        _, said = self.runs("relu.qnl")
+        self.assertRegex(said, r"device: (Vulkan|the CPU): device 'vulkan:.*' is (faster|slower): computes what the CPU does of random input, in ")
+
     def test_wrong(self):
         self.bundle(expected=[9.0] + RELU[1:])
         out, said = self.runs("relu.qnl", "--test", code=1)

@@ -246,6 +246,16 @@ exit $status
         said = self.report("case", "--on", lying, code=1)
         self.assertRegex(said, r"first diverging layer: 'second' \(Neg\): 6 of 6 elements beyond .* worst at ")
 
+    def test_layers_of_more_dims_than_an_output_has(self):
+        os.makedirs(self.path("deep/test_data_set_0"))
+        nodes = [onnx.node("Reshape", ["x", "many"], ["a"], name="unfold"), onnx.node("Neg", ["a"], ["b"], name="negate"),
+                 onnx.node("Reshape", ["b", "few"], ["y"], name="fold")]
+        self.write("deep/model.onnx", onnx.model(nodes, [onnx.value("x", onnx.FLOAT, [2, 3])], [onnx.value("y", onnx.FLOAT, [2, 3])],
+                                                 [onnx.int_tensor("many", [9], [1, 2, 1, 1, 1, 1, 1, 3, 1]), onnx.int_tensor("few", [2], [2, 3])]))
+        self.write("deep/test_data_set_0/input_0.pb", onnx.float_tensor("x", [2, 3], VALUES))
+        self.write("deep/test_data_set_0/output_0.pb", onnx.float_tensor("y", [2, 3], VALUES))
+        self.assertRegex(self.report("deep", code=1), r"first diverging layer: none of \d layers is off when each stores its result")
+
     def test_layers_that_cannot_be_compared(self):
         os.makedirs(self.path("sized/test_data_set_0"))
         self.write("sized/model.onnx", onnx.model([onnx.node("NonZero", ["x"], ["y"])], [onnx.value("x", onnx.FLOAT, [3])],

@@ -18,8 +18,8 @@ DEPTH, WIDTH = 4096, 17000  # f32: 279 MB, three windows: five with the operand 
 
 
 class LargeBinding(ToolTest):
-    def outputs(self, device):
-        done = self.run_tool("quernel-run", "model.qnl", "--device", device, "--input", "x=random:1", "--output", "y=raw:" + device,
+    def outputs(self, device, *options):
+        done = self.run_tool("quernel-run", "model.qnl", "--device", device, *options, "--input", "x=random:1", "--output", "y=raw:" + device,
                              "--output", "s=raw:" + device + "-s", env=ENVIRONMENT, preexec_fn=None)
         self.assertEqual(done.returncode, 0, done.stderr)
         return self.read(device), self.read(device + "-s")
@@ -35,6 +35,18 @@ class LargeBinding(ToolTest):
         self.assertEqual(len(y), ROWS * COLUMNS * 4)
         self.assertTrue(found_y == y)  # not assertEqual: it would print them
         self.assertEqual(found_s, s)
+
+    def test_free_size(self):
+        self.write("model.onnx", onnx.model(
+            [onnx.node("Neg", ["x"], ["y"]), onnx.node("ArgMax", ["x"], ["s"], attributes=[onnx.int_attribute("axis", 1)])],
+            [onnx.value("x", onnx.FLOAT, ["n", COLUMNS])],
+            [onnx.value("y", onnx.FLOAT, ["n", COLUMNS]), onnx.value("s", onnx.INT64, ["n", 1])], opset=13))
+        self.succeeds("quernel", "compile", "model.onnx", "-o", "model.qnl", "-q", "--target", "native", "--target", "vulkan")
+        y, s = self.outputs("cpu", "--symbol", f"n={ROWS}")
+        found_y, found_s = self.outputs("vulkan", "--symbol", f"n={ROWS}")
+        self.assertEqual((len(y), len(s)), (ROWS * COLUMNS * 4, ROWS * 8))
+        self.assertTrue(found_y == y)
+        self.assertTrue(found_s == s)
 
     def test_weights(self):
         period = array.array("f", [(k * 7919 % 251 - 125) / 128 for k in range(251)]).tobytes()

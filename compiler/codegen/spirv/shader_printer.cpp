@@ -125,10 +125,11 @@ std::string ShaderPrinter::interface() {
   return text + bindings;
 }
 
-// Every device has storage buffers of 128 MiB; larger bindings may lie in several windows.
+// Every device has storage buffers of 128 MiB; bindings that are larger, or may be where only a run tells
+// their size, may lie in several windows.
 bool ShaderPrinter::may_be_split(const loop::BufferNode& b) {
   constexpr int64_t kLeastMaxRange = int64_t{128} << 20;
-  return b.scope == loop::Scope::kGlobal && b.size != loop::kUnknownSize &&
+  return b.scope == loop::Scope::kGlobal &&
          b.size > kLeastMaxRange / static_cast<int64_t>(element_size(b.dtype));
 }
 

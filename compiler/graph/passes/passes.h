@@ -123,6 +123,21 @@ struct ContractionLimits {
 };
 Expected<Graph> split_long_contractions(const Graph& graph, const ContractionLimits& limits);
 
+// Long lines of scans, ArgMax and ArgMin, and sorts that want a few elements, in blocks:
+//   scan_sum x -> add(scan_sum(blocks), scan_sum(reduce_sum(blocks)));  argmax x -> argmax(best of each
+//   block) argsort x, first k -> argsort(first k of each block), first k
+// A sort of long lines of booleans becomes a scatter to the places that running counts give. Sums are added
+// in another order.
+struct LongLines {
+  static constexpr int64_t kLongest = int64_t{1} << 24;  // elements of a line without a bound
+  static constexpr double kManyLines = 8;                // that share the work without being split
+  bool by_bounds = false;                   // the most elements count, and many lines are split, too
+  int64_t longest = 0, longest_sorted = 0;  // elements of a line that stays whole
+  int64_t block = 0, arg_block = 0, sorted_block = 0;  // about so many of a block
+  int64_t most_kept = 0;                               // elements that a sort of blocks may want
+};
+Expected<Graph> split_long_lines(const Graph& graph, const LongLines& limits);
+
 // Convolutions and pools run channels-last: permutes are inserted around them and pushed outward through
 // elementwise ops, pads, windows, cat, reductions and takes until they meet and cancel.
 // A convolution of few channels (an image's) reads its operand as it comes; one of one channel takes part for

@@ -589,23 +589,24 @@ typedef void (*qnl_trace_hook)(void* user, const qnl_trace_event* event);
  * qnl_session_set_profile. Not while a run is in flight. */
 void qnl_device_set_trace(qnl_device* device, qnl_trace_hook hook, void* user);
 
-/* ---- choosing a device: the Vulkan device where it can run the bundle, computes what the bundle's test
- * vectors expect and is faster than the CPU; else the CPU. */
+/* ---- choosing a device: the Vulkan device where it can run the bundle, is right and faster than the CPU;
+ * else the CPU. Right is what the bundle's test vectors expect, or without any what the CPU computes of
+ * random input. */
 
 /* A value is never reused: the decision's file holds them. */
 typedef enum qnl_choice_reason {
   /* Vulkan */
-  QNL_CHOICE_FASTER = 1,    /* right on all test vectors, and faster */
+  QNL_CHOICE_FASTER = 1,    /* right, and faster */
   QNL_CHOICE_ONLY = 2,      /* right on all test vectors; the CPU is not, or has no code in the bundle */
-  QNL_CHOICE_UNCHECKED = 3, /* the bundle holds no test vectors */
+  QNL_CHOICE_UNCHECKED = 3, /* the bundle holds no test vectors, and the CPU cannot be asked */
   /* the CPU */
   QNL_CHOICE_NO_DEVICE = 10,  /* no driver, no such device, or no Vulkan in this runtime */
   QNL_CHOICE_NO_VARIANT = 11, /* no code in the bundle that the device can run */
   QNL_CHOICE_NO_MEMORY = 12,  /* the bundle needs more memory than the device has */
   QNL_CHOICE_FAILED = 13,     /* it cannot make a session, or failed while it ran */
-  QNL_CHOICE_WRONG = 14,      /* it computes something else than a test vector expects */
+  QNL_CHOICE_WRONG = 14,      /* it computes something else than a test vector, or the CPU, says */
   QNL_CHOICE_SLOWER = 15,
-  QNL_CHOICE_SOFTWARE = 16 /* the driver computes on the CPU, and no test vector says that it is fast */
+  QNL_CHOICE_SOFTWARE = 16 /* the driver computes on the CPU, and nothing says that it is fast */
 } qnl_choice_reason;
 
 /* All zero is a good default. */
@@ -635,9 +636,10 @@ typedef struct qnl_choice {
   char text[508];                               /* what was chosen and why, for people */
 } qnl_choice;
 
-/* Opens the device to run the bundle on. Where the bundle holds test vectors (--embed-tests) and the file
- * says nothing, both devices run them: results are compared with what is expected, then both are timed. An
- * error only where neither device can run the bundle. options may be NULL. */
+/* Opens the device to run the bundle on. Where the file says nothing, both devices run the bundle's test
+ * vectors (--embed-tests), or random input with typical values of symbols where it holds none: results are
+ * compared, then both are timed. An error only where neither device can run the bundle. options may be
+ * NULL. */
 QNL_NODISCARD qnl_status qnl_device_choose(const qnl_bundle* bundle, const qnl_choice_options* options,
                                            qnl_device** device, qnl_choice* choice, qnl_error* error);
 /* For a chosen Vulkan device that has failed in use (QNL_DEVICE_FAULT): writes to the decision's file that

@@ -53,6 +53,17 @@ const Pass kPasses[] = {
                                             .longest_row = 128});
      },
      1e-6},
+    {"split-long-lines",
+     [](const Graph& graph) {
+       return split_long_lines(graph, {.by_bounds = true,
+                                       .longest = 12,
+                                       .longest_sorted = 12,
+                                       .block = 4,
+                                       .arg_block = 4,
+                                       .sorted_block = 8,
+                                       .most_kept = 3});
+     },
+     1e-6},
     {"split-windows", split_windows, 0},
     {"split-weights", [](const Graph& graph) { return split_weights(graph, 1600); }, 0},
 };

@@ -179,20 +179,31 @@ TEST_F(ChooseDevice, TheOnlyOneThatIsRight) {
   expect(QNL_CHOICE_ONLY, true, "the CPU cannot be used: device 'cpu'");
 }
 
-TEST_F(ChooseDevice, WithoutTestVectorsASoftwareDriverIsTheLastResort) {
-  bundle::BundleContents contents = tested_contents();
+bundle::BundleContents without_tests(bundle::BundleContents contents) {
   contents.test_vectors.clear();
-  open(without_the_cpu(contents));
+  return contents;
+}
+
+TEST_F(ChooseDevice, WithoutTestVectorsAndCpuItIsUnchecked) {
+  open(without_the_cpu(without_tests(tested_contents())));
   expect(QNL_CHOICE_UNCHECKED, true,
          "is not checked: the bundle holds no test vectors (quernel compile --embed-tests stores some)");
-  runtime::DeviceProperties properties;
-  device_.get()->table->properties(device_.get(), &properties);
-  device_ = Device();
-  open(contents);
-  if (properties.is_software)
-    expect(QNL_CHOICE_SOFTWARE, false, "computes on the CPU");
-  else
-    expect(QNL_CHOICE_UNCHECKED, true, "is not checked");
+}
+
+TEST_F(ChooseDevice, WithoutTestVectorsItHasToComputeWhatTheCpuDoes) {
+  open(without_tests(contents_of_a_wrong_gpu()));
+  expect(QNL_CHOICE_WRONG, false,
+         "is wrong: of random input it computes something else than the CPU: output 'sum': ");
+  EXPECT_EQ(choice_.vulkan_nanoseconds, 0u);
+  options_.force = 1;
+  expect(QNL_CHOICE_WRONG, true, "is wrong");
+}
+
+TEST_F(ChooseDevice, WithoutTestVectorsTheFasterOneOnRandomInput) {
+  open(without_tests(tested_contents()));
+  expect(QNL_CHOICE_SLOWER, false, "is slower: computes what the CPU does of random input, in ");
+  EXPECT_GT(choice_.vulkan_nanoseconds, choice_.cpu_nanoseconds);
+  EXPECT_EQ(choice_.test_count, 0u);
 }
 
 TEST_F(ChooseDevice, TheCpuWhereThereIsNoDevice) {
