@@ -413,7 +413,7 @@ std::vector<bundle::Dispatch> lower_items(const schedule::Schedule& schedule, Lo
       kernel.name = std::string(to_string(group.kind)) + "_" + std::to_string(kernels.size());
       kernels.push_back(std::move(kernel));
     }
-    dispatch = {it->second, std::move(lowered.symbols), lowered.workgroups, {}};
+    dispatch = {it->second, std::move(lowered.symbols), lowered.workgroups, {}, lowered.may_fail};
   }
   return dispatches;
 }

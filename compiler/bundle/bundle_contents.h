@@ -114,6 +114,7 @@ struct Item {
   uint32_t kernel = 0;      // dispatch: index into the variant's kernels
   uint64_t workgroups = 0;  // dispatch: total count of the linearised grid
   int32_t workgroups_expression = -1;
+  bool may_fail = false;  // dispatch: its workgroups may be fewer than 0, which is a failure; not stored
   std::vector<Binding> bindings;  // in the order of qnl_kernel_args::bindings
   std::vector<Edge> edges;
   uint64_t copy_bytes = 0;            // copy: contiguous run, from bindings[0] to bindings[1]

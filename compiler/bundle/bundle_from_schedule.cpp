@@ -6,6 +6,9 @@
 #include <set>
 #include <unordered_map>
 
+#include "graph/empty_choice.h"
+#include "graph/nonzero_dim.h"
+
 namespace quernel::bundle {
 namespace {
 
@@ -79,6 +82,7 @@ class Assembler {
   void add_entry(size_t index) {
     const Graph& graph = variants_[0].entries[index].schedule.graph;
     symbol_index_.clear(), inputs_.clear(), outputs_.clear(), states_.clear();
+    symbols_ = graph.symbols;
     add_symbols(graph);
     bool alone = variants_[0].entries.size() == 1;
     EntryPoint entry;
@@ -201,10 +205,24 @@ class Assembler {
   int32_t expression(const Dim& dim) {
     SizeExpression expression;
     emit(dim, expression.code);
+    return add_expression(std::move(expression));
+  }
+
+  int32_t add_expression(SizeExpression expression) {
     auto [it, fresh] =
         expressions_.try_emplace(expression.code, static_cast<int32_t>(contents_.expressions.size()));
     if (fresh) contents_.expressions.push_back(std::move(expression));
     return it->second;
+  }
+
+  // The same, evaluated just before its item runs, as it mentions a run-time symbol.
+  int32_t late_expression(const Dim& dim, const std::string& symbol) {
+    SizeExpression expression;
+    emit(dim, expression.code);
+    for (int64_t word : {int64_t{1}, symbol_index_.at(symbol), int64_t{0}, int64_t{0}, int64_t{4}, int64_t{0},
+                         int64_t{2}, int64_t{0}})
+      expression.code.push_back(word);
+    return add_expression(std::move(expression));
   }
 
   void emit(const Dim& dim, std::vector<int64_t>& code) const {
@@ -212,7 +230,9 @@ class Assembler {
     if (dim.is_const()) return step(0, dim.value());
     if (dim.kind() == Dim::Kind::kSymbol) return step(1, symbol_index_.at(dim.name()));
     emit(dim.lhs(), code);
-    emit(dim.rhs(), code);
+    bool divides = dim.kind() == Dim::Kind::kFloorDiv || dim.kind() == Dim::Kind::kMod;
+    // Nothing is there to be divided where a divisor is 0, but a run evaluates every expression.
+    emit(divides ? as_divisor(dim.rhs(), symbols_) : dim.rhs(), code);
     step(2 + (static_cast<int64_t>(dim.kind()) - static_cast<int64_t>(Dim::Kind::kAdd)), 0);
   }
 
@@ -269,6 +289,7 @@ class Assembler {
     Dim workspace = 0;
     int region = 0;
     bool on_host = false;
+    std::string symbol;  // a run-time one, which has its value where the body runs
     int region_of(const schedule::Buffer& buffer) const { return outer ? region : buffer.region; }
   };
 
@@ -305,7 +326,7 @@ class Assembler {
       } else if (s.groups[from.group].kind == schedule::GroupKind::kCustom && dispatches[i].kernel < 0) {
         add_custom(item, s.graph, s.graph.nodes[s.groups[from.group].anchor], dispatches[i]);
       } else {
-        add_dispatch(item, dispatches[i]);
+        add_dispatch(item, dispatches[i], frame);
         describe(item, s.groups[from.group]);
       }
       if (!frame.outer) item.live_bytes = static_cast<uint64_t>(live[i]);
@@ -330,10 +351,13 @@ class Assembler {
     }
   }
 
-  void add_dispatch(Item& item, const Dispatch& dispatch) {
+  void add_dispatch(Item& item, const Dispatch& dispatch, const Frame& frame) {
     item.kernel = static_cast<uint32_t>(dispatch.kernel);
+    item.may_fail = dispatch.may_fail;
     if (dispatch.workgroups.is_const())
       item.workgroups = static_cast<uint64_t>(dispatch.workgroups.value());
+    else if (dispatch.may_fail && !frame.symbol.empty())
+      item.workgroups_expression = late_expression(dispatch.workgroups, frame.symbol);
     else
       item.workgroups_expression = expression(dispatch.workgroups);
     for (const Dim& d : dispatch.symbols) item.symbols.push_back(expression(d));
@@ -364,8 +388,23 @@ class Assembler {
     if (control.condition) item.condition_expression = expression(*control.condition);
   }
 
+  // What a loop counts, or what a branch asks.
+  static std::string run_time_symbol(const Frame& outer, const Control& control) {
+    if (!control.symbol.empty()) return control.symbol;
+    std::vector<quernel::Symbol> symbols;
+    if (control.condition) control.condition->collect_symbols(symbols);
+    for (const quernel::Symbol& s : symbols)
+      if (s.runtime) return s.name;
+    return outer.symbol;
+  }
+
   static Frame body_frame(const Frame& outer, const schedule::Group& group, size_t body) {
-    Frame frame{&outer, &group.bodies[body], outer.workspace, outer.region, outer.on_host || group.on_host};
+    Frame frame{&outer,
+                &group.bodies[body],
+                outer.workspace,
+                outer.region,
+                outer.on_host || group.on_host,
+                run_time_symbol(outer, *outer.schedule->graph.nodes[group.anchor].attributes.control)};
     if (group.scratch_buffer < 0) return frame;
     const schedule::Buffer& workspace = outer.schedule->buffers[group.scratch_buffer];
     frame.workspace += workspace.offset;
@@ -392,17 +431,30 @@ class Assembler {
   Binding binding(const Frame& frame, const schedule::Binding& from) {
     Binding to;
     to.access = access_of(from);
-    Dim offset = from.offset;
+    Dim offset = from.offset, bytes = from.bytes;
+    if (may_be_empty(*frame.schedule, from)) {
+      // Nothing lies anywhere, least of all beyond the buffer.
+      const Dim& whole = frame.schedule->buffers[static_cast<size_t>(from.buffer)].bytes;
+      if (whole.bounds().lo <= 0) offset = min(offset, whole);
+      bytes = max(bytes, 0);
+    }
     to.arena = place(frame, from.buffer, offset);
     if (offset.is_const())
       to.offset = static_cast<uint64_t>(offset.value());
     else
       to.offset_expression = expression(offset);
-    if (from.bytes.is_const())
-      to.bytes = static_cast<uint64_t>(from.bytes.value());
+    if (bytes.is_const())
+      to.bytes = static_cast<uint64_t>(bytes.value());
     else
-      to.bytes_expression = expression(from.bytes);
+      to.bytes_expression = expression(bytes);
     return to;
+  }
+
+  // Of a value whose dims may be 0, where they are not known now.
+  static bool may_be_empty(const schedule::Schedule& s, const schedule::Binding& b) {
+    if (b.value == kNoValue || b.bytes.is_const()) return false;
+    const Shape& shape = s.graph.shape(b.value);
+    return std::any_of(shape.begin(), shape.end(), [](const Dim& d) { return d.bounds().lo <= 0; });
   }
 
   // The arena of a buffer, whose offset in it is added to `offset`.
@@ -431,15 +483,19 @@ class Assembler {
     return place(*frame.outer, port.buffer, offset);
   }
 
+  // Those that may fail first: a failure names the first one.
   static std::vector<std::string> source_nodes(const schedule::Schedule& s, const schedule::Group& group) {
     std::vector<std::string> names;
     std::set<std::string> seen;
-    for (const std::vector<int>* nodes : {&group.nodes, &group.inlined})
-      for (int n : *nodes) {
-        const Location& place = s.graph.nodes[n].location;
-        std::string name = !place.node.empty() ? place.node : s.graph.values[s.graph.nodes[n].output].name;
-        if (seen.insert(name).second) names.push_back(name);
-      }
+    for (bool failing : {true, false})
+      for (const std::vector<int>* nodes : {&group.nodes, &group.inlined})
+        for (int n : *nodes) {
+          const Node& node = s.graph.nodes[n];
+          if (failing && empty_choice(s.graph, node) == Dim(0)) continue;
+          std::string name =
+              !node.location.node.empty() ? node.location.node : s.graph.values[node.output].name;
+          if (seen.insert(name).second) names.push_back(name);
+        }
     return names;
   }
 
@@ -449,6 +505,7 @@ class Assembler {
   std::map<std::vector<int64_t>, int32_t> expressions_;
   // Of the present entry point.
   std::unordered_map<std::string, int64_t> symbol_index_;
+  std::vector<quernel::Symbol> symbols_;
   std::vector<uint32_t> workspaces_, inputs_, outputs_, states_;  // arenas
   std::unordered_map<std::string_view, uint64_t> constants_;
 };

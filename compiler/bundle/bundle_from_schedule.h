@@ -17,6 +17,7 @@ struct Dispatch {
   std::vector<Dim> symbols;                   // the kernel's launch-time symbols, or the custom op's dims
   Dim workgroups = 0;                         // its grid's total
   std::vector<std::vector<Dispatch>> bodies;  // of a node with bodies: one per item of each body
+  bool may_fail = false;  // where the item has no result there are fewer than 0 workgroups
 };
 
 // An entry point for one target; one dispatch per item of the schedule.

@@ -132,6 +132,8 @@ class HeaderWriter {
     define(macro_ + "_DIVISION_BY_ZERO", QNL_KERNEL_DIVISION_BY_ZERO);
     line("/* some size or count, or an index that is checked, is none that the model was compiled for */");
     define(macro_ + "_SIZE_OUT_OF_RANGE", codegen::kStaticSymbolOutOfRange);
+    line("/* there are no elements of which one is the result, the largest for example */");
+    define(macro_ + "_NO_ELEMENTS", codegen::kStaticNoElements);
     line();
   }
 

@@ -208,6 +208,7 @@ class Builder {
         step.kind = StepKind::kCall;
         step.kernel = item.kernel;
         step.workgroups = amount(item.workgroups, item.workgroups_expression);
+        step.may_fail = item.may_fail;
         for (int32_t expression : item.symbols) step.symbols.push_back({0, expression});
         break;
       case ItemKind::kReadSymbol:

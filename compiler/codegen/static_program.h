@@ -69,8 +69,9 @@ enum class StepKind : uint8_t {
 
 struct Step {
   StepKind kind = StepKind::kCall;
-  uint32_t kernel = 0;          // call: of StaticProgram::kernels
-  Amount workgroups;            // call
+  uint32_t kernel = 0;    // call: of StaticProgram::kernels
+  Amount workgroups;      // call
+  bool may_fail = false;  // call: where there are fewer than 0 workgroups the run ends with kStaticNoElements
   std::vector<Place> bindings;  // in the order of qnl_kernel_args::bindings
   std::vector<Amount> symbols;  // call: qnl_kernel_args::symbols
   uint32_t symbol = 0;          // read_symbol, loop
@@ -136,5 +137,6 @@ struct StaticProgram {
 
 // Codes that a run function returns beside those of kernel_abi.h.
 inline constexpr int32_t kStaticSymbolOutOfRange = 16;
+inline constexpr int32_t kStaticNoElements = 17;  // to choose a result from: the largest of none
 
 }  // namespace quernel::codegen

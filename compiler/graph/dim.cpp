@@ -395,7 +395,7 @@ Dim element_count(const Shape& shape) {
 
 Shape contiguous_strides(const Shape& dims) {
   Shape strides(dims.size(), 1);
-  for (size_t i = dims.size(); i-- > 1;) strides[i - 1] = strides[i] * max(dims[i], 1);
+  for (size_t i = dims.size(); i-- > 1;) strides[i - 1] = strides[i] * (dims[i] == Dim(0) ? Dim(1) : dims[i]);
   return strides;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "graph/nonzero_dim.h"
 #include "support/diagnostic.h"
 
 namespace quernel {
@@ -192,12 +193,29 @@ IndexExpr substitute(const IndexExpr& e, const std::vector<IndexExpr>& values) {
   return e;
 }
 
+namespace {
+
+// An index along a dim exists where the dim has elements.
+IndexRange range_along(const Dim& extent) {
+  return {0, extent.is_const() ? max(extent - 1, 0) : nonzero(extent) - 1};
+}
+
+// a floordiv b, where b is at least 1 although its symbols do not say so.
+Dim floor_quotient(const Dim& a, const Dim& b) {
+  if (b.bounds().lo > 0) return floordiv(a, b);
+  DimSplit split = split_by(a, b);
+  if (always_le(0, split.rest) && always_lt(split.rest, b)) return split.multiple;
+  return floordiv(a, nonzero(b));
+}
+
+}  // namespace
+
 IndexRange range_of(const IndexExpr& e, const Shape& extents) {
   switch (e.kind()) {
     case IndexExpr::Kind::kConst:
       return {e.value(), e.value()};
     case IndexExpr::Kind::kAxis:
-      return {0, max(extents[e.axis_index()] - 1, 0)};
+      return range_along(extents[e.axis_index()]);
     case IndexExpr::Kind::kAdd: {
       IndexRange a = range_of(e.lhs(), extents), b = range_of(e.rhs(), extents);
       return {a.lo + b.lo, a.hi + b.hi};
@@ -205,16 +223,17 @@ IndexRange range_of(const IndexExpr& e, const Shape& extents) {
     case IndexExpr::Kind::kMul: {
       IndexRange a = range_of(e.lhs(), extents);
       Dim x = a.lo * e.value(), y = a.hi * e.value();
-      return {min(x, y), max(x, y)};
+      if (always_le(0, e.value())) return {x, y};
+      return always_le(e.value(), 0) ? IndexRange{y, x} : IndexRange{min(x, y), max(x, y)};
     }
     case IndexExpr::Kind::kFloorDiv: {
       IndexRange a = range_of(e.lhs(), extents);
-      return {floordiv(a.lo, e.value()), floordiv(a.hi, e.value())};
+      return {floor_quotient(a.lo, e.value()), floor_quotient(a.hi, e.value())};
     }
     case IndexExpr::Kind::kMod: {
       IndexRange a = range_of(e.lhs(), extents);
-      Dim digit = floordiv(a.lo, e.value());
-      if (digit == floordiv(a.hi, e.value())) {
+      Dim digit = floor_quotient(a.lo, e.value());
+      if (digit == floor_quotient(a.hi, e.value())) {
         Dim base = digit * e.value();
         return {a.lo - base, a.hi - base};
       }
@@ -269,8 +288,8 @@ IndexExpr simplify(const IndexExpr& e, const Shape& extents) {
   Digits parts = split_digits(sum, c);
   IndexExpr quotient = parts.large, rest = parts.small;
   IndexRange r = range_of(rest, extents);
-  Dim k = floordiv(r.lo, c);
-  if (k == floordiv(r.hi, c)) return is_div ? quotient + k : rest + (Dim(0) - k) * c;
+  Dim k = floor_quotient(r.lo, c);
+  if (k == floor_quotient(r.hi, c)) return is_div ? quotient + k : rest + (Dim(0) - k) * c;
   // (g*a + r) div (g*b) with 0 <= r < g is a div b: lets nested reshapes cancel.
   Sum rest_sum;
   rest_sum.add(rest, 1);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "graph/control.h"
+#include "graph/empty_choice.h"
 #include "graph/interpret_parts.h"
 
 namespace quernel {
@@ -67,8 +68,18 @@ Status bind_inputs(const Graph& graph, const std::vector<Tensor>& inputs, Bindin
   return {};
 }
 
+Status check_choices(const Node& node, const ResultType& result, const Operands& operands) {
+  if (operands.empty() || result.count() == 0) return {};
+  TensorType x{operands[0]->dtype, make_shape(operands[0]->dims)};
+  std::optional<Dim> n = choices(node.op, x, node.attributes,
+                                 operands.size() > 1 ? make_shape(operands[1]->dims) : Shape());
+  if (!n || always_le(1, *n)) return {};
+  return invalid_input("expected elements to choose from, found too few in " + to_string(x), node.location);
+}
+
 Expected<Tensor> run_node(const Node& node, const TensorType& type, const Operands& operands) {
   QUERNEL_TRY(ResultType result, result_type(type, node));
+  QUERNEL_CHECK(check_choices(node, result, operands));
   if (node.op == OpKind::k_constant) return node.attributes.tensor;
   if (node.op == OpKind::k_dims) {
     std::vector<int64_t> elements;

@@ -125,7 +125,6 @@ std::vector<int64_t> arg_reduce(const Node& node, const Tensor& x, const ResultT
         take = std::isnan(v) && (last || !std::isnan(b));
     if (take) best[out] = loaded, index[out] = position;
   });
-  for (int64_t& i : index) i = std::max<int64_t>(i, 0);  // of nothing: 0
   return index;
 }
 

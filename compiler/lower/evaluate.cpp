@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "graph/nonzero_dim.h"
 #include "loop/evaluate_scalar.h"
 
 namespace quernel::lower {
@@ -87,7 +88,7 @@ Expr Evaluator::expression(const IndexExpr& e) const {
     case IndexExpr::Kind::kFloorDiv:
     case IndexExpr::Kind::kMod: {
       bool negative = !always_le(0, range_of(e.lhs(), extents()).lo);
-      Expr divisor = symbols_(e.value());
+      Expr divisor = symbols_(as_divisor(e.value(), graph_.symbols));
       if (e.kind() == IndexExpr::Kind::kMod)
         return loop::binary(negative ? BinaryOp::k_mod : BinaryOp::k_fmod, expression(e.lhs()), divisor);
       return loop::binary(negative ? BinaryOp::k_fdiv : BinaryOp::k_idiv, expression(e.lhs()), divisor);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "graph/empty_choice.h"
 #include "lower/lower.h"
 
 namespace quernel::lower {
@@ -316,6 +317,19 @@ std::optional<Dim> stride_along(const IndexExpr& access, int axis, int axes) {
   return std::nullopt;
 }
 
+namespace {
+
+// -1 where a node that the group computes has nothing to choose its result from, else 0.
+Dim empty_choice(const Graph& graph, const schedule::Group& group) {
+  Dim empty = 0;
+  for (const std::vector<int>* nodes : {&group.nodes, &group.inlined})
+    for (int n : *nodes) empty = min(empty, quernel::empty_choice(graph, graph.nodes[n]));
+  for (const schedule::Group& part : group.parts) empty = min(empty, empty_choice(graph, part));
+  return empty;
+}
+
+}  // namespace
+
 LoweredItem lower_item(const schedule::Schedule& schedule, const schedule::Item& item, const Target& target) {
   const schedule::Group& group = schedule.groups[item.group];
   restart_names();
@@ -354,7 +368,10 @@ LoweredItem lower_item(const schedule::Schedule& schedule, const schedule::Item&
   }
   for (size_t i = 0; i < context.symbols.dims.size(); ++i)
     context.kernel.symbols.push_back("s" + std::to_string(i));
-  return {std::move(context.kernel), std::move(context.symbols.dims), context.workgroups};
+  constexpr int64_t kMoreThanAny = int64_t{1} << 50;
+  Dim empty = empty_choice(schedule.graph, group);
+  return {std::move(context.kernel), std::move(context.symbols.dims),
+          context.workgroups + empty * kMoreThanAny, !(empty == Dim(0))};
 }
 
 int elementwise_weight(const Context& context) {

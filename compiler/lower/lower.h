@@ -10,7 +10,8 @@ namespace quernel::lower {
 struct LoweredItem {
   loop::Kernel kernel;
   std::vector<Dim> symbols;  // the kernel's launch-time symbols, in order
-  Dim workgroups;            // the product of its grid
+  Dim workgroups;  // the product of its grid; negative where the group has no result (graph/empty_choice.h)
+  bool may_fail = false;  // whether they may be negative
 };
 
 LoweredItem lower_item(const schedule::Schedule& schedule, const schedule::Item& item, const Target& target);

@@ -121,10 +121,15 @@ class Lowering {
     };
     parts.scale = [&](const Expr& row) { return loop::load(running.scale, row); };
     bool hidden_is_zero = schedule::row_softmax(g_, group_.parts[1], scores_)->hidden_is_zero;
+    bool may_be_empty = !hidden_is_zero && width.bounds().lo <= 0;
+    Expr all = may_be_empty ? c_.symbols(width) : nullptr;
     parts.divisor = [&](const Expr& row) {
       Expr total = loop::load(running.total, row);
-      if (!hidden_is_zero) return total;
-      return loop::select(loop::binary(BinaryOp::k_eq, total, number(0)), number(1), total);
+      if (hidden_is_zero)
+        return loop::select(loop::binary(BinaryOp::k_eq, total, number(0)), number(1), total);
+      // Without keys there is nothing to be divided.
+      if (may_be_empty) return loop::select(loop::binary(BinaryOp::k_eq, all, index(0)), number(1), total);
+      return total;
     };
     const Group& last = group_.parts[2];
     Stmt sums = lower(c_.symbols, last, nullptr, [&](Context& context) {

@@ -10,6 +10,7 @@
 #include <optional>
 #include <utility>
 
+#include "graph/nonzero_dim.h"
 #include "loop/rewrite.h"
 #include "lower/block_sums.h"
 #include "lower/register_tile.h"
@@ -309,7 +310,7 @@ class Lowering {
     Dim b_stride = schedule::reduction_count(plan_) * columns;
     for (int axis : plan_.reduction_axes) {
       const ContractionPlan::Axis& k = plan_.axes[axis];
-      b_stride = floordiv(b_stride, k.extent);
+      b_stride = floordiv(b_stride, nonzero(k.extent));
       result.loops.emplace_back(index_var("k"), k.extent);
       Expr position = loop::var_ref(result.loops.back().first);
       result.a = result.a + offset_in_a(axis, position);

@@ -1,10 +1,23 @@
 // Gathers: rows along an axis (take), elements (index shape = result shape), and n-dimensional tuples
 // (gather_nd). Negative indices count from the end; out of range ones are clamped into range.
+#include "graph/empty_choice.h"
 #include "ops/families.h"
 
 namespace quernel::ops {
 
+namespace {
+Expected<TensorType> type_of(OpKind op, const Types& inputs, const Attributes& a);
+}
+
 Expected<TensorType> infer_gather(OpKind op, const Types& inputs, const Attributes& a) {
+  QUERNEL_TRY(TensorType result, type_of(op, inputs, a));
+  if (choices(op, inputs[0], a, inputs[1].shape) == Dim(0) && !(element_count(result.shape) == Dim(0)))
+    return invalid_input("expected elements to gather from, found " + to_string(inputs[0]));
+  return result;
+}
+
+namespace {
+Expected<TensorType> type_of(OpKind op, const Types& inputs, const Attributes& a) {
   const TensorType &x = inputs[0], &indices = inputs[1];
   int64_t rank = static_cast<int64_t>(x.shape.size()),
           index_rank = static_cast<int64_t>(indices.shape.size());
@@ -46,5 +59,6 @@ Expected<TensorType> infer_gather(OpKind op, const Types& inputs, const Attribut
   result.shape.insert(result.shape.end(), x.shape.begin() + parameter + 1, x.shape.end());
   return result;
 }
+}  // namespace
 
 }  // namespace quernel::ops

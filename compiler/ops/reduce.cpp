@@ -2,6 +2,7 @@
 // elements.
 #include <algorithm>
 
+#include "graph/empty_choice.h"
 #include "ops/families.h"
 
 namespace quernel::ops {
@@ -29,8 +30,6 @@ Expected<TensorType> infer_reduce(OpKind op, const Types& inputs, const Attribut
     return invalid_input("expected an index dtype of i32 or i64, found " + std::string(to_string(a.dtype)));
   if (is_arg && a.ints.size() != 1)
     return invalid_input("expected one axis, found " + std::to_string(a.ints.size()));
-  if (is_arg && x.shape[a.ints[0]] == Dim(0))
-    return invalid_input("expected a non-empty axis, found " + to_string(x));
   for (int64_t i = 0; i < rank; ++i) {
     bool reduced = std::binary_search(a.ints.begin(), a.ints.end(), i);
     if (!reduced)
@@ -38,6 +37,9 @@ Expected<TensorType> infer_reduce(OpKind op, const Types& inputs, const Attribut
     else if (a.keepdims)
       result.shape.push_back(1);
   }
+  if (std::optional<Dim> n = choices(op, x, a, {});
+      n && *n == Dim(0) && !(element_count(result.shape) == Dim(0)))
+    return invalid_input("expected a non-empty axis, found " + to_string(x));
   return result;
 }
 

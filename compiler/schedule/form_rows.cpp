@@ -53,9 +53,9 @@ class RowFormer {
     return rows;
   }
 
-  // Rows of a length that only a run tells, one at least, a GPU may take in parts.
+  // Rows of a length that only a run tells a GPU may take in parts.
   bool has_length(const Dim& width) const {
-    bool in_parts = any_length_ && target_.is_gpu() && width.is_bound() && width.bounds().lo >= 1;
+    bool in_parts = any_length_ && target_.is_gpu() && width.is_bound() && width.bounds().lo >= 0;
     return width.is_const() || in_parts;
   }
 

@@ -49,7 +49,7 @@ Expected<uint32_t> find_entry(const Bundle& bundle, const std::string& name) {
 
 namespace {
 
-// The bundle's symbols: as given, else the smallest.
+// The bundle's symbols: as given, else the smallest, but for 0.
 Status set_symbols(const Bundle& bundle, Session& session, const std::vector<std::string>& given) {
   qnl_error error;
   auto set = [&](const char* name, int64_t value) {
@@ -58,7 +58,8 @@ Status set_symbols(const Bundle& bundle, Session& session, const std::vector<std
   };
   qnl_symbol_info symbol;
   for (uint32_t i = 0; qnl_bundle_get_symbol(bundle.get(), i, &symbol) == QNL_OK; ++i)
-    if (!symbol.runtime) QUERNEL_CHECK(set(symbol.name, symbol.min));
+    if (!symbol.runtime)
+      QUERNEL_CHECK(set(symbol.name, std::min(std::max(symbol.min, symbol.multiple_of), symbol.max)));
   for (const std::string& text : given) {
     size_t at = text.rfind('=');
     const char* end = text.data() + text.size();

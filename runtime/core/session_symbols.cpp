@@ -226,7 +226,11 @@ qnl_status check_copy(const qnl_session* s, uint32_t c, qnl_error* error) {
               command.copy_bytes);
 }
 
-Subject item_subject(uint32_t c, const char* part) { return {"item", c, "", part}; }
+Subject item_subject(const qnl_session* s, uint32_t c, const char* part) {
+  const char* node = "";
+  if constexpr (kErrorTexts) node = s->bundle->reader.item(s->plan.items, c).source_node;
+  return {"item", c, node, part};
+}
 
 qnl_status place_binding(qnl_session* s, uint32_t c, uint32_t index, const BindingView& b, uint32_t* next_io,
                          qnl_error* error) {
@@ -234,10 +238,10 @@ qnl_status place_binding(qnl_session* s, uint32_t c, uint32_t index, const Bindi
   int64_t offset = static_cast<int64_t>(b.offset), bytes = static_cast<int64_t>(b.bytes);
   qnl_status status = QNL_OK;
   if (b.offset_expression >= 0)
-    status = value_of(reader, b.offset_expression, s->symbols.now, item_subject(c, "offset"), Range::kBytes,
-                      &offset, error);
+    status = value_of(reader, b.offset_expression, s->symbols.now, item_subject(s, c, "offset"),
+                      Range::kBytes, &offset, error);
   if (status == QNL_OK && b.bytes_expression >= 0)
-    status = value_of(reader, b.bytes_expression, s->symbols.now, item_subject(c, "bytes"), Range::kBytes,
+    status = value_of(reader, b.bytes_expression, s->symbols.now, item_subject(s, c, "bytes"), Range::kBytes,
                       &bytes, error);
   if (status != QNL_OK) return status;
   auto begin = static_cast<uint64_t>(offset), size = static_cast<uint64_t>(bytes);
@@ -260,7 +264,7 @@ qnl_status place_binding(qnl_session* s, uint32_t c, uint32_t index, const Bindi
 qnl_status size_command(qnl_session* s, uint32_t c, const ItemView& item, qnl_error* error) {
   const BundleReader& reader = s->bundle->reader;
   auto evaluate_now = [&](int32_t expression, const char* part, Range range, int64_t* value) {
-    return value_of(reader, expression, s->symbols.now, item_subject(c, part), range, value, error);
+    return value_of(reader, expression, s->symbols.now, item_subject(s, c, part), range, value, error);
   };
   Command& command = s->commands[c];
   int64_t value = 0;
@@ -315,7 +319,8 @@ qnl_status check_dim(const qnl_session* s, const Slot& slot, uint32_t d, int64_t
 void Subject::append_to(Failure& failure) const {
   failure.append("{}", what);
   if (index >= 0) failure.append(" {}", index);
-  if (name[0] != '\0') failure.append(" '{}'", name);
+  if (name[0] != '\0' && index >= 0) failure.append(" (node '{}')", name);
+  if (name[0] != '\0' && index < 0) failure.append(" '{}'", name);
   failure.append("{}{}: ", part[0] != '\0' ? " " : "", part);
 }
 #endif
@@ -351,6 +356,9 @@ qnl_status value_of(const BundleReader& reader, int32_t expression, const int64_
   bool unset = result == Evaluation::kUnsetSymbol;
   Failure failure(error, unset ? QNL_INPUT_NOT_SET : QNL_SYMBOL_OUT_OF_RANGE);
   subject.append_to(failure);
+  // What bundle.fbs says of a negative number of workgroups.
+  if (result == Evaluation::kOk && range == Range::kWorkgroups && *value < 0)
+    return failure.append("expected elements to choose its result from, found too few");
   failure.append("'");
   failure.append_expression(reader, expression);
   failure.append("': ");
@@ -476,7 +484,7 @@ qnl_status refresh_commands(qnl_session* s, uint32_t begin, uint32_t end, qnl_er
                   : site.target == RuntimeSite::kCopyBytes ? Range::kBytes
                                                            : Range::kAny;
     qnl_status status = value_of(s->bundle->reader, site.expression, s->symbols.now,
-                                 item_subject(site.command, ""), range, &value, error);
+                                 item_subject(s, site.command, ""), range, &value, error);
     if (status != QNL_OK) return status;
     if (site.target == RuntimeSite::kWorkgroups) {
       command.workgroups = static_cast<uint64_t>(value);

@@ -93,6 +93,26 @@ class CompileAndRun(ToolTest):
         self.succeeds("quernel-run", "free.qnl", "x.npy", "--output", "y.npy")
         self.assertEqual(self.read("y.npy")[-48:], struct.pack("<12f", *[0, 2.5] * 6))
 
+    def test_a_free_dim_may_be_0(self):
+        """A cache that is empty in the first step; the largest element of nothing has no index."""
+        shapes = {name: onnx_file.value(name, onnx_file.FLOAT, [dim, 2]) for name, dim in (("past", "past"), ("x", 1), ("now", "now"))}
+        self.write("cache.onnx", onnx_file.model([onnx_file.node("Concat", ["past", "x"], ["now"], attributes=[onnx_file.int_attribute("axis", 0)])],
+                                                 [shapes["past"], shapes["x"]], [shapes["now"]]))
+        self.write("largest.onnx", onnx_file.model([onnx_file.node("ArgMax", ["past"], ["i"], "the_largest")], [shapes["past"]],
+                                                   [onnx_file.value("i", onnx_file.INT64, [1, 2])]))
+        self.write("x.npy", onnx_file.npy([1, 2], "f", [8.0, 9.0]))
+        for model in ("cache", "largest"):
+            self.succeeds("quernel", "compile", f"{model}.onnx", "-o", f"{model}.qnl")
+        for rows in (0, 3, 0):
+            past = [float(i) for i in range(2 * rows)]
+            self.write("past.npy", onnx_file.npy([rows, 2], "f", past))
+            self.succeeds("quernel-run", "cache.qnl", "past=past.npy", "x=x.npy", "--output", "now=now.npy")
+            self.assertEqual(onnx_file.values_of_npy(self.read("now.npy")), ([rows + 1, 2], past + [8.0, 9.0]))
+            if rows:
+                self.succeeds("quernel-run", "largest.qnl", "past.npy")
+            else:
+                self.fails("quernel-run", "largest.qnl", "past.npy", says=["node 'the_largest'", "too few"], lines=None)
+
     def test_value_of_an_input_on_the_command_line_makes_it_a_constant(self):
         for shape_dims in ([2], ["rank"]):
             self.write("reshape.onnx", onnx_file.model(

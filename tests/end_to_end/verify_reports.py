@@ -140,6 +140,12 @@ class VerifyReports(ToolTest):
         self.assertEqual(self.verdict(self.case("both", model, sets)), "PASS both: 3 data sets")
         self.assertEqual(self.verdict(self.case("equal", model, sets[::2])), "PASS equal: 2 data sets, any shape")
 
+    def test_data_sets_may_be_empty(self):
+        sets = [([onnx.float_tensor("x", [n, 2], [-1.0, 2.0] * n)], [onnx.float_tensor("y", [n, 2], [0.0, 2.0] * n)]) for n in (0, 2)]
+        for name, rows, some in (("free", "n", sets), ("fixed", 0, sets[:1])):
+            line = self.verdict(self.case(name, relu_model(shape=(rows, 2)), some))
+            self.assertTrue(line.startswith("PASS"), line)
+
     def test_values_that_must_be_known_come_from_the_data_set(self):
         model = onnx.model([onnx.node("Reshape", ["x", "shape"], ["y"])],
                            [onnx.value("x", onnx.FLOAT, [2, 3]), onnx.value("shape", onnx.INT64, [1])], [onnx.value("y", onnx.FLOAT, [6])])

@@ -140,6 +140,8 @@ std::string RunPrinter::pointer(const StaticEntry& entry, const Place& place, co
 void RunPrinter::call(const StaticEntry& entry, const Step& step) {
   const loop::Kernel& kernel = kernels_[step.kernel];
   if (!step.name.empty()) line("/* " + commented(step.name) + " */");
+  if (step.may_fail)
+    line("if (" + amount(step.workgroups) + " < 0) return " + std::to_string(kStaticNoElements) + ";");
   std::string text = program_.kernels[step.kernel].symbol + "(", separator;
   std::string break_line = "\n" + std::string(static_cast<size_t>(2 * indent_ + 4), ' ');
   size_t width = text.size();

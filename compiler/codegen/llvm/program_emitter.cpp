@@ -288,6 +288,7 @@ void ProgramEmitter::emit_call(const Step& step) {
   for (size_t i = 0; i < step.symbols.size(); ++i)
     builder_.CreateStore(amount(step.symbols[i]), element(symbol_arguments_, i64_, i));
   Value* workgroups = amount(step.workgroups);
+  if (step.may_fail) fail_if(builder_.CreateICmpSLT(workgroups, builder_.getInt64(0)), kStaticNoElements);
   fail_unless_ok(builder_.CreateCall(kernels_[step.kernel], {arguments_, builder_.getInt64(0), workgroups}));
 }
 

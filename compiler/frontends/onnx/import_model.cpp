@@ -57,7 +57,8 @@ Symbol with_multiple(Symbol s, int64_t m) {
 // What has to hold of free dims for the model to make sense: found while importing, then checked whenever the
 // model runs, as the symbols' ranges and the inputs' shapes are.
 struct DimAssumptions {
-  std::map<std::string, int64_t> least, max;  // by symbol
+  std::map<std::string, int64_t> min;         // by symbol; of one without a range from the options
+  std::map<std::string, int64_t> least, max;  // by symbol; what the model demands
   std::map<std::string, Dim> same_as;  // symbol -> what stands for it, of symbols that stand for themselves
   std::map<std::string, int64_t> multiple_of;  // by symbol
   std::vector<std::string> notes;
@@ -146,7 +147,7 @@ struct DimAssumptions {
       bool fits = true;
       for (const Symbol& s : symbols) {
         Symbol multiple = with_multiple(s, m);
-        fits = fits && multiple.min <= multiple.max;
+        fits = fits && multiple.max >= m && multiple.min <= multiple.max;
         values.emplace(s.name, Dim::symbol(multiple));
       }
       if (!fits || !equal(a.substitute(values), b.substitute(values))) continue;
@@ -190,6 +191,8 @@ class InputShapes {
   void replace_symbols(TensorType& type) const;
   // The symbols that stand for themselves.
   std::vector<Symbol> symbols() const;
+  // Those without a range from the options.
+  const std::set<std::string>& unranged() const { return unranged_; }
   // After all inputs: options that fit nothing.
   Status check_unused() const;
 
@@ -201,7 +204,7 @@ class InputShapes {
   const DimAssumptions& assumptions_;
   std::string file_name_;
   std::map<std::string, int64_t> bound_;  // named dims fixed through input_shapes
-  std::set<std::string> free_names_, input_names_, used_symbols_, constants_;
+  std::set<std::string> free_names_, input_names_, used_symbols_, constants_, unranged_;
   std::map<std::string, std::string> symbols_;  // dim name -> symbol
   std::vector<Symbol> facts_;                   // of all symbols
 };
@@ -291,10 +294,14 @@ Expected<TensorType> InputShapes::type_of(const onnx::ValueInfoProto& input) {
     if (inserted) {
       symbol->second = symbol_name(name);
       while (!used_symbols_.insert(symbol->second).second) symbol->second += "_";
-      Symbol facts{symbol->second, 1, kMaxFreeDim, 1, false, {}};
+      Symbol facts{symbol->second, 0, kMaxFreeDim, 1, false, {}};
       if (auto it = options_.dim_ranges.find(name); it != options_.dim_ranges.end()) {
         facts = it->second;
         facts.name = symbol->second;
+      } else {
+        unranged_.insert(facts.name);
+        if (auto least = assumptions_.min.find(facts.name); least != assumptions_.min.end())
+          facts.min = least->second;
       }
       if (auto it = assumptions_.least.find(facts.name); it != assumptions_.least.end())
         facts.min = std::max(facts.min, it->second);
@@ -344,9 +351,9 @@ Status InputShapes::check_unused() const {
     if (!free_names_.count(name))
       errors.push_back(invalid_input("the model has no free dim '" + name + "'", place,
                                      "its free dims: " + list(free_names_)));
-    if (value < 1)
+    if (value < 0)
       errors.push_back(invalid_input(
-          "expected dim '" + name + "' to be at least 1, found " + std::to_string(value), place));
+          "expected dim '" + name + "' to be at least 0, found " + std::to_string(value), place));
   }
   for (const auto& [name, range] : options_.dim_ranges)
     if (!free_names_.count(name))
@@ -427,7 +434,7 @@ Expected<ImportedModel> try_import(const std::shared_ptr<const onnx::ModelProto>
                                    const std::string& file_name, const ImportOptions& options,
                                    const std::map<std::string, std::string>& fixed,
                                    std::map<std::string, std::string>& wanted, DimAssumptions& assumptions,
-                                   bool& assumed) {
+                                   bool& assumed, std::set<std::string>& unranged) {
   Location place{.file = file_name};
   ImportedModel result;
   result.producer =
@@ -455,6 +462,7 @@ Expected<ImportedModel> try_import(const std::shared_ptr<const onnx::ModelProto>
     }
   }
   result.graph.symbols = shapes.symbols();
+  unranged = shapes.unranged();
   for (const auto* input : inputs) {
     auto type = types.find(input);
     if (type == types.end()) continue;
@@ -521,20 +529,80 @@ Expected<ImportedModel> try_import(const std::shared_ptr<const onnx::ModelProto>
 }
 
 // Inputs whose values turn out to be needed become constants, one round of them after the other.
-Expected<ImportedModel> import_model(const std::shared_ptr<const onnx::ModelProto>& model,
-                                     const std::string& file_name, const ImportOptions& options) {
+Expected<ImportedModel> import_assuming(const std::shared_ptr<const onnx::ModelProto>& model,
+                                        const std::string& file_name, const ImportOptions& options,
+                                        DimAssumptions assumptions, std::set<std::string>& unranged) {
   std::map<std::string, std::string> fixed;
-  DimAssumptions assumptions;
   while (true) {
     std::map<std::string, std::string> wanted;
     bool assumed = false;
     Expected<ImportedModel> result =
-        try_import(model, file_name, options, fixed, wanted, assumptions, assumed);
+        try_import(model, file_name, options, fixed, wanted, assumptions, assumed, unranged);
     size_t before = fixed.size();
     for (const auto& [name, node] : wanted)
       if (options.input_values.count(name)) fixed.emplace(name, node);
     if (result || (fixed.size() == before && !assumed)) return result;
   }
+}
+
+// The same nodes, of which `graph` knows every size that `other` knows.
+bool is_as_good(const Graph& graph, const Graph& other) {
+  if (graph.nodes.size() != other.nodes.size()) return false;
+  for (size_t i = 0; i < graph.nodes.size(); ++i) {
+    const Node &node = graph.nodes[i], &like = other.nodes[i];
+    const Shape &shape = graph.shape(node.output), &known = other.shape(like.output);
+    if (node.op != like.op || shape.size() != known.size()) return false;
+    for (size_t d = 0; d < shape.size(); ++d)
+      if (known[d].is_const() && !shape[d].is_const()) return false;
+    if (!node.attributes.control) continue;
+    const std::vector<Graph>&bodies = node.attributes.control->bodies,
+          &others = like.attributes.control->bodies;
+    for (size_t b = 0; b < bodies.size(); ++b)
+      if (b >= others.size() || !is_as_good(bodies[b], others[b])) return false;
+  }
+  return true;
+}
+
+// Free dims may be 0 where that costs nothing: where the model can be imported so, and no size that is known
+// for at least 1 (the last one of n) depends on them then.
+Expected<ImportedModel> import_model(const std::shared_ptr<const onnx::ModelProto>& model,
+                                     const std::string& file_name, const ImportOptions& options) {
+  constexpr size_t kMostTried = 8;
+  std::set<std::string> unranged;
+  auto import_with = [&](const std::set<std::string>& never_empty) {
+    DimAssumptions assumptions;
+    for (const std::string& name : never_empty) assumptions.min[name] = 1;
+    return import_assuming(model, file_name, options, std::move(assumptions), unranged);
+  };
+  Expected<ImportedModel> all_empty = import_with({});
+  if (unranged.empty()) return all_empty;
+  const std::set<std::string> all = unranged;
+  Expected<ImportedModel> none_empty = import_with(all);
+  auto is_best = [&](const Expected<ImportedModel>& result) {
+    return result && (!none_empty || is_as_good(result->graph, none_empty->graph));
+  };
+  if (is_best(all_empty)) return all_empty;
+  if (!none_empty) return none_empty;
+  std::set<std::string> never_empty = all, costly;  // costly: could be empty
+  if (all.size() == 1 || all.size() > kMostTried) {
+    if (all_empty) costly = all;
+  } else {
+    for (const std::string& name : all) {
+      std::set<std::string> others = all;
+      others.erase(name);
+      Expected<ImportedModel> alone = import_with(others);
+      if (is_best(alone)) never_empty.erase(name);
+      if (alone && never_empty.count(name)) costly.insert(name);
+    }
+  }
+  if (never_empty.size() < all.size())
+    if (Expected<ImportedModel> some = import_with(never_empty); is_best(some)) none_empty = std::move(some);
+  for (const std::string& name : costly)
+    if (none_empty->graph.find_symbol(name))
+      none_empty->notes.push_back("free dim '" + name +
+                                  "' is at least 1, which makes other sizes known; --dim " + name +
+                                  "=0..N allows 0");
+  return none_empty;
 }
 
 }  // namespace

@@ -52,6 +52,22 @@ Status reduce_plain(NodeImport& n, OpKind op, int64_t since = kRestAxesInput) {
   return n.output(reduce(n, op, n.in(0), r));
 }
 
+// Of integers there is no largest or smallest element of nothing: what is found must not be beyond the first
+// element.
+Status reduce_to_extreme(NodeImport& n, OpKind op, BinaryOp choose) {
+  QUERNEL_TRY(Reduction r, read_reduction(n, kRestAxesInput));
+  ValueId x = n.in(0);
+  Dim count = 1;
+  for (int64_t axis : r.axes) count *= n.shape(x)[static_cast<size_t>(axis)];
+  if (r.none || is_float(n.dtype(x)) || n.dtype(x) == DType::kBool || (count.is_const() && count.value() > 0))
+    return n.output(reduce(n, op, x, r));
+  ValueId y = reduce(n, op, x, r), first = x, zero = n.full(DType::kI64, {1}, 0);
+  if (count == Dim(0) && !(element_count(n.shape(y)) == Dim(0)))
+    return n.invalid("expected elements to choose from, found " + to_string(n.shape(x)));
+  for (int64_t axis : r.axes) first = n.build.take(first, zero, axis);
+  return n.output(n.binary(choose, y, n.build.reshape(first, n.shape(y))));
+}
+
 Status import_arg(NodeImport& n, OpKind op) {
   ValueId x = n.in(0);
   int64_t axis = n.attr_int("axis", 0);
@@ -68,8 +84,12 @@ Status import_arg(NodeImport& n, OpKind op) {
 
 Status import_reduce_sum(NodeImport& n) { return reduce_plain(n, OpKind::k_reduce_sum, kSumAxesInput); }
 Status import_reduce_prod(NodeImport& n) { return reduce_plain(n, OpKind::k_reduce_prod); }
-Status import_reduce_max(NodeImport& n) { return reduce_plain(n, OpKind::k_reduce_max); }
-Status import_reduce_min(NodeImport& n) { return reduce_plain(n, OpKind::k_reduce_min); }
+Status import_reduce_max(NodeImport& n) {
+  return reduce_to_extreme(n, OpKind::k_reduce_max, BinaryOp::k_max);
+}
+Status import_reduce_min(NodeImport& n) {
+  return reduce_to_extreme(n, OpKind::k_reduce_min, BinaryOp::k_min);
+}
 
 Status import_reduce_mean(NodeImport& n) {
   QUERNEL_TRY(Reduction r, read_reduction(n, kRestAxesInput));

@@ -15,14 +15,19 @@ ValueId gather_along(NodeImport& n, ValueId x, ValueId positions, int64_t axis) 
 // NaN equals NaN here.
 ValueId starts_of_runs(NodeImport& n, ValueId sorted) {
   Dim rows = n.shape(sorted)[0], columns = n.shape(sorted)[1];
-  ValueId before = n.build.slice(sorted, {0, 0}, {max(rows - 1, 0), columns});
-  ValueId after = n.build.slice(sorted, {min(1, rows), 0}, {rows, columns});
+  bool has_first = rows.is_const() && rows.value() >= 1;
+  // Where there may be no first row, one of zeros is before it.
+  ValueId before = has_first ? n.build.slice(sorted, {0, 0}, {rows - 1, columns})
+                             : n.build.slice(n.build.pad(sorted, {1, 0}, {0, 0}), {0, 0}, {rows, columns});
+  ValueId after = has_first ? n.build.slice(sorted, {1, 0}, {rows, columns}) : sorted;
   ValueId differs = n.binary(BinaryOp::k_ne, before, after);
   if (is_float(n.dtype(sorted)))
     differs = n.binary(BinaryOp::k_and, differs,
                        n.unary(UnaryOp::k_not, n.binary(BinaryOp::k_and, n.unary(UnaryOp::k_is_nan, before),
                                                         n.unary(UnaryOp::k_is_nan, after))));
-  return n.build.cat({n.full(DType::kBool, {min(1, rows), columns}, 1), differs}, 0);
+  if (has_first) return n.build.cat({n.full(DType::kBool, {1, columns}, 1), differs}, 0);
+  ValueId row = n.build.reshape(n.positions(DType::kI64, rows), {rows, 1});
+  return n.binary(BinaryOp::k_or, n.binary(BinaryOp::k_eq, row, 0.0), differs);
 }
 
 // The numbers of elements in the order of their values along axis 0, equal ones having equal numbers: i64.

@@ -40,7 +40,7 @@ inline std::string attention_text(const AttentionCase& c) {
   std::string text;
   if (c.free_batch) text += "symbol B min=1 max=8\n";
   if (c.free_rows) text += "symbol N min=1 max=64\n";
-  if (c.free_keys) text += "symbol M min=1 max=4096\n";
+  if (c.free_keys) text += "symbol M min=0 max=4096\n";
   text += "graph @g(%q: " + dims(n, c.depth) + ", %k: " + dims(m, c.depth) + ", %v: " + dims(m, c.width) +
           ", %m: f32[" + b + ",1,1," + m + "])";
   std::string common = "b: " + b + ", h: " + h + ", n: " + n;

@@ -60,6 +60,8 @@ const VulkanCase kCases[] = {
     {{1, 1, 33, 1100, 16, 40, true, false, false, true, AttentionCase::kHiddenIsZero, true},
      "attention in parts"},
     {{2, 1, 19, 2500, 8, 40, true, false, true, true}, "attention in parts"},
+    {{2, 2, 17, 0, 8, 40, true, false, false, false, AttentionCase::kDivision, true}, "attention in parts"},
+    {{1, 2, 33, 0, 16, 40, true, true, false, true, AttentionCase::kReciprocal, true}, "attention in parts"},
 };
 
 class VulkanAttention : public ::testing::Test {

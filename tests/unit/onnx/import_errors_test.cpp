@@ -311,9 +311,9 @@ TEST(ImportErrors, options_that_contradict_the_model) {
   ImportOptions rank;
   rank.input_shapes["x"] = {2};
   expect_contains(errors_of(m, rank), "input 'x': expected a shape of rank 2, found one of rank 1");
-  ImportOptions zero;
-  zero.dims["n"] = 0;
-  expect_contains(errors_of(m, zero), "expected dim 'n' to be at least 1, found 0");
+  ImportOptions negative;
+  negative.dims["n"] = -1;
+  expect_contains(errors_of(m, negative), "expected dim 'n' to be at least 0, found -1");
 }
 
 TEST(ImportErrors, unsupported_types) {
