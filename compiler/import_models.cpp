@@ -119,6 +119,7 @@ Expected<Imported> import_model(const std::string& path, const CompileOptions& o
   import_options.custom_ops = options.custom_ops;
   import_options.keep_inputs = options.keep_inputs;
   import_options.duplicate_names = options.duplicate_names;
+  import_options.allow_large = options.allow_large;
   import_options.choices = options.choices;
   import_options.external_dirs = options.external_dirs;
   QUERNEL_TRY(ImportedModel model, import_onnx(path, import_options));

@@ -8,6 +8,7 @@ namespace quernel {
 ValueId GraphBuilder::fail(Diagnostic diagnostic) {
   if (diagnostic.place.node.empty() && diagnostic.place.op.empty()) diagnostic.place = location_;
   if (errors_.empty()) errors_.push_back(std::move(diagnostic));
+  if (on_failure_) on_failure_();
   return kNoValue;
 }
 

@@ -3,6 +3,7 @@
 // needs one check at its end.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,9 @@ class GraphBuilder {
     return errors.empty() ? Status() : Status(std::move(errors));
   }
   ValueId fail(Diagnostic diagnostic);
+  // Called after each failure has been kept. It may throw, which ends a sequence of calls at its first
+  // failure.
+  void on_failure(std::function<void()> handler) { on_failure_ = std::move(handler); }
   // Pairs of dims, at least one of them free, that would have to be equal for operands to broadcast or to be
   // concatenated. only_equal: broadcasting is no way out.
   struct UnequalDims {
@@ -75,6 +79,7 @@ class GraphBuilder {
   Location location_;
   std::string name_;
   Diagnostics errors_;
+  std::function<void()> on_failure_;
   std::vector<UnequalDims> unequal_dims_;
 };
 

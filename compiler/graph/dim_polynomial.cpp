@@ -114,8 +114,10 @@ Interval Polynomial::bounds() const {
 }
 
 Polynomial product(const Polynomial& a, const Polynomial& b) {
+  constexpr size_t kMaxProducts = 4096;  // of terms: powers of long sums stay products
   Polynomial result;
-  result.overflow = a.overflow || b.overflow;
+  result.overflow = a.overflow || b.overflow || a.terms.size() * b.terms.size() > kMaxProducts;
+  if (result.overflow) return result;
   for (const auto& [ka, x] : a.terms)
     for (const auto& [kb, y] : b.terms) {
       std::vector<Dim> factors = x.factors;

@@ -22,7 +22,7 @@ struct Term {
 };
 struct Polynomial {
   std::map<std::string, Term> terms;
-  bool overflow = false;
+  bool overflow = false;  // a coefficient, or too many terms: then `terms` mean nothing
 
   void add(const std::vector<Dim>& factors, int64_t coefficient);
   void add(const std::string& key, const std::vector<Dim>& factors, int64_t coefficient);

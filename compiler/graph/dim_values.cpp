@@ -8,6 +8,8 @@ namespace {
 
 constexpr int64_t kMaxElements = 64;
 constexpr int kMaxDepth = 64;  // of the chain of ops behind a value
+// Of an element's text: a chain of products doubles it with each step.
+constexpr size_t kMaxText = 1 << 14;
 
 class DimValues {
  public:
@@ -53,7 +55,10 @@ class DimValues {
         if (static_cast<int>(node->attributes.ints.size()) != graph_.rank(node->inputs[0]))
           return std::nullopt;
         Dim total = node->op == OpKind::k_reduce_sum ? 0 : 1;
-        for (const Dim& d : operands[0]) total = node->op == OpKind::k_reduce_sum ? total + d : total * d;
+        for (const Dim& d : operands[0]) {
+          total = node->op == OpKind::k_reduce_sum ? total + d : total * d;
+          if (is_long(total)) return std::nullopt;
+        }
         return Shape{total};
       }
       default:
@@ -71,11 +76,13 @@ class DimValues {
         element = binary(node.op, operands[0][i], operands[1][i]);
       else if (node.op == OpKind::k_where && operands[0][i].is_const())
         element = operands[0][i].value() ? operands[1][i] : operands[2][i];
-      if (!element) return std::nullopt;
+      if (!element || is_long(*element)) return std::nullopt;
       result.push_back(std::move(*element));
     }
     return result;
   }
+
+  static bool is_long(const Dim& d) { return !d.is_const() && to_string(d).size() > kMaxText; }
 
   static std::optional<Dim> unary(const Node& node, const Dim& x) {
     switch (node.op) {

@@ -30,7 +30,8 @@ std::optional<Dim> choices(OpKind op, const TensorType& x, const Attributes& a, 
       return x.shape[static_cast<size_t>(a.ints[0])];
     case OpKind::k_gather_nd:
       return product(x.shape, static_cast<size_t>(a.ints[0]), static_cast<size_t>(indices.back().value()));
-    case OpKind::k_argsort:  // of so many
+    case OpKind::k_argsort:  // of so many; a computed count is never more
+      if (!a.shape[0].is_const()) return std::nullopt;
       return x.shape[static_cast<size_t>(a.ints[0])] - a.shape[0] + 1;
     case OpKind::k_pad:
       return padded_from(x, a);

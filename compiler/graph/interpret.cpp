@@ -71,8 +71,8 @@ Status bind_inputs(const Graph& graph, const std::vector<Tensor>& inputs, Bindin
 Status check_choices(const Node& node, const ResultType& result, const Operands& operands) {
   if (operands.empty() || result.count() == 0) return {};
   TensorType x{operands[0]->dtype, make_shape(operands[0]->dims)};
-  std::optional<Dim> n = choices(node.op, x, node.attributes,
-                                 operands.size() > 1 ? make_shape(operands[1]->dims) : Shape());
+  std::optional<Dim> n =
+      choices(node.op, x, node.attributes, operands.size() > 1 ? make_shape(operands[1]->dims) : Shape());
   if (!n || always_le(1, *n)) return {};
   return invalid_input("expected elements to choose from, found too few in " + to_string(x), node.location);
 }

@@ -79,10 +79,6 @@ std::vector<uint8_t> gather_nd(const Node& node, const Tensor& x, const Tensor& 
 
 Expected<Tensor> run_gather(const Node& node, const Operands& operands, const ResultType& type) {
   const Tensor &x = *operands[0], &indices = *operands[1];
-  if (type.count() > 0 && x.count() == 0)
-    return invalid_input(
-        "expected elements to gather from, found a tensor of " + to_string(make_shape(x.dims)),
-        node.location);
   std::vector<uint8_t> bytes = node.op == OpKind::k_take              ? take(node, x, indices)
                                : node.op == OpKind::k_gather_elements ? gather_elements(node, x, indices)
                                                                       : gather_nd(node, x, indices);

@@ -146,6 +146,15 @@ bool mentions(const TensorType& type, const std::string& symbol) {
   return std::any_of(symbols.begin(), symbols.end(), [&](const Symbol& s) { return s.name == symbol; });
 }
 
+// Whether a body gave at least `least` results, each of them a value.
+bool check_results(GraphBuilder& build, const std::vector<ValueId>& results, size_t least) {
+  if (results.size() >= least &&
+      std::all_of(results.begin(), results.end(), [&](ValueId v) { return v > kNoValue; }))
+    return true;
+  build.fail(internal_error("a body without one of its results", build.location()));
+  return false;
+}
+
 bool is_limited(const Dim& d) { return d.is_bound() || d.upper_bound().bounds().hi < INT64_MAX; }
 
 }  // namespace
@@ -180,6 +189,7 @@ std::optional<std::vector<ValueId>> build_loop(
   if (again != kNoValue) control->condition = graph.add_symbol({spec.name + "_goes_on", 0, 1, 1, true, {}});
   std::vector<ValueId> outputs = made->carried;
   outputs.insert(outputs.end(), made->scanned.begin(), made->scanned.end());
+  if (!check_results(build, outputs, spec.initial.size())) return std::nullopt;
   for (size_t i = 0; i < carried.size(); ++i)
     if (graph.type(outputs[i]) != graph.type(spec.initial[i])) {
       build.fail(unsupported(
@@ -243,6 +253,7 @@ std::optional<std::vector<ValueId>> build_branch(GraphBuilder& build, const std:
     build.set_location(location);
     if (!made || !build.ok()) return std::nullopt;
     outputs[side] = std::move(*made);
+    if (!check_results(build, outputs[side], outputs[0].size())) return std::nullopt;
     int cost = 0;
     for (size_t i = outline.first_node(); i < graph.nodes.size(); ++i) {
       OpKind op = graph.nodes[i].op;

@@ -756,11 +756,10 @@ class Lowering {
       sums = loop::block({loop::let(step_var, first + loop::var_ref(of_part)), sums});
       return loop::for_loop(of_part, count, AxisKind::kReduction, sums);
     };
-    Stmt make = parts_->make(c_, loop::var_ref(part));
-    Stmt scale = each_sum(acc, BinaryOp::k_mul, parts_->scale);
     // Of a long sum each part is a block.
     Stmt sums = in_blocks_ ? block_sums().block(acc, sums_to) : sums_to(acc);
-    Stmt body = loop::block({make, scale, sums});
+    Stmt make = parts_->make(c_, loop::var_ref(part));
+    Stmt body = loop::block({make, each_sum(acc, BinaryOp::k_mul, parts_->scale), sums});
     return loop::block({loop::for_loop(part, at(ceildiv(extent, parts_->width)), AxisKind::kReduction, body),
                         each_sum(acc, BinaryOp::k_div, parts_->divisor)});
   }

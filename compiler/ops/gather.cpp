@@ -11,7 +11,7 @@ Expected<TensorType> type_of(OpKind op, const Types& inputs, const Attributes& a
 
 Expected<TensorType> infer_gather(OpKind op, const Types& inputs, const Attributes& a) {
   QUERNEL_TRY(TensorType result, type_of(op, inputs, a));
-  if (choices(op, inputs[0], a, inputs[1].shape) == Dim(0) && !(element_count(result.shape) == Dim(0)))
+  if (choices(op, inputs[0], a, inputs[1].shape) == Dim(0) && always_le(1, element_count(result.shape)))
     return invalid_input("expected elements to gather from, found " + to_string(inputs[0]));
   return result;
 }

@@ -38,7 +38,7 @@ Expected<TensorType> infer_reduce(OpKind op, const Types& inputs, const Attribut
       result.shape.push_back(1);
   }
   if (std::optional<Dim> n = choices(op, x, a, {});
-      n && *n == Dim(0) && !(element_count(result.shape) == Dim(0)))
+      n && *n == Dim(0) && always_le(1, element_count(result.shape)))
     return invalid_input("expected a non-empty axis, found " + to_string(x));
   return result;
 }

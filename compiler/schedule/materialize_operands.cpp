@@ -166,10 +166,10 @@ Expected<Graph> materialize_operands(const Graph& original, const Target& target
       access[i] = {node.inputs[i], i == 0 ? contraction.a : contraction.b};
       access[i].affine = true;
     };
-    auto plan_of = [&] {
+    auto plan_of = [&](bool may_copy) {
       for (int i = 0; i < 2; ++i)
         strides[i] = operand_strides(graph, access[i], contiguous_strides(dims[i]), 0, c.axes.size());
-      return plan_contraction(c, strides[0], strides[1], target, {.may_copy = true});
+      return plan_contraction(c, strides[0], strides[1], target, {.may_copy = may_copy});
     };
     for (int i = 0; i < 2; ++i) {
       access[i] = resolve_operand(graph, node, i);
@@ -179,7 +179,7 @@ Expected<Graph> materialize_operands(const Graph& original, const Target& target
     auto readable = [](const OperandAccess& a) { return a.direct() || (a.affine && a.fill == 0); };
     bool by_kernel = false;
     if (readable(access[0]) && readable(access[1])) {
-      ContractionPlan plan = plan_of();
+      ContractionPlan plan = plan_of(true);
       by_kernel = plan.staged || !plan.windows.empty();
     }
     for (int i = 0; i < 2; ++i)
@@ -189,13 +189,13 @@ Expected<Graph> materialize_operands(const Graph& original, const Target& target
       }
     ContractionPlan plan;
     for (int copies = 0;; ++copies) {
-      plan = plan_of();
+      // A copy may make another one look better. After one of each operand, what can be done without is done.
+      plan = plan_of(copies < 2);
       if (plan.vector_axis < 0) {
         ValueId sum = product_and_sum(r.build, contraction, inputs[0], inputs[1]);
         return r.build.reshape(r.build.cast(sum, graph.dtype(node.output)), graph.shape(node.output));
       }
       if (plan.copy_operand < 0) break;
-      QUERNEL_ASSERT(copies < 2);
       // Bring the dim that the vector axis walks last.
       int operand = plan.copy_operand, axis = plan.axes[plan.vector_axis].members.back();
       std::vector<IndexExpr>& map = operand == 0 ? contraction.a : contraction.b;

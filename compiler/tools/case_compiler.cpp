@@ -136,8 +136,7 @@ Expected<const CompiledCase*> CaseCompiler::compile_for(const DataSet& set) {
     if (Expected<CompiledCase> free = compile_free(set)) compiled_.push_back(std::move(*free));
   for (const CompiledCase& known : compiled_)
     if ((known.any_shape ? takes_sizes(known, set) : known.shapes == options.input_shapes) &&
-        known.kept == options.keep_inputs &&
-        has_values(set, known))
+        known.kept == options.keep_inputs && has_values(set, known))
       return &known;
   QUERNEL_TRY(CompiledCase result, compile_with(set, options));
   result.shapes = options.input_shapes;

@@ -100,6 +100,10 @@ void add_model_flags(CLI::App& app, CompileFlags& flags) {
          "where a model gives one name to several values: the last counts, of constants only, of all, "
          "or never (default: constants; equal ones are never refused)")
       ->type_name("constants|last|refuse");
+  app.add_flag(
+      "--allow-large", flags.allow_large,
+      "lift the limits of what loops, branches and functions may become when they are inlined: 100000 "
+      "nodes and 4 for each of the file's, 256 MiB of functions' constants");
 }
 
 void add_choice_flags(CLI::App& app, CompileFlags& flags) {
@@ -213,6 +217,7 @@ Expected<CompileOptions> compile_options(const CompileFlags& flags) {
       return invalid_input("--entry: expected NAME[@MODEL][:DIM=N,DIM=MIN..MAX,…], found '" + text + "'");
   options.only_entry_points = flags.only_entry_points;
   options.keep_inputs = flags.keep_inputs;
+  options.allow_large = flags.allow_large;
   const std::string& names = flags.duplicate_names;
   if (names != "constants" && names != "last" && names != "refuse")
     return invalid_input("--duplicate-names: expected constants, last or refuse, found '" + names + "'");

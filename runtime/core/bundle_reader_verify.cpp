@@ -55,7 +55,7 @@ class StructureVerifier {
     return true;
   }
   bool out_of_memory() {
-    status_ = runtime::fail(error_, QNL_OUT_OF_MEMORY, "bundle: no memory to check it");
+    status_ = runtime::fail(error_, QNL_OUT_OF_MEMORY, "bundle: no memory for checking it");
     return false;
   }
 
@@ -193,10 +193,12 @@ class StructureVerifier {
   static_assert(schema::Symbol::VT_NAME == 4 && schema::Tensor::VT_NAME == 4 &&
                 schema::EntryPoint::VT_NAME == 4);
   bool verify_name(const char* what, const flatbuffers::String* name) {
+    begin(what);
+    if (name->size() > kMaxNameBytes || strlen(name->c_str()) != name->size())
+      return fail("expected a name of up to {} bytes, none of them zero, found {}", kMaxNameBytes,
+                  name->size());
     begin(what, name);
-    if (name->size() <= kMaxNameBytes && strlen(name->c_str()) == name->size()) return true;
-    return fail("expected a name of up to {} bytes, none of them zero, found {}", kMaxNameBytes,
-                name->size());
+    return true;
   }
   // A hash stands for a name: names that were made to have the same one are refused with those that are the
   // same. n: up to kMaxTensors.

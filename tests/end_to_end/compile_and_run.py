@@ -106,7 +106,7 @@ class CompileAndRun(ToolTest):
         for rows in (0, 3, 0):
             past = [float(i) for i in range(2 * rows)]
             self.write("past.npy", onnx_file.npy([rows, 2], "f", past))
-            self.succeeds("quernel-run", "cache.qnl", "past=past.npy", "x=x.npy", "--output", "now=now.npy")
+            self.succeeds("quernel-run", "cache.qnl", "--input", "past=past.npy", "--input", "x=x.npy", "--output", "now=now.npy")
             self.assertEqual(onnx_file.values_of_npy(self.read("now.npy")), ([rows + 1, 2], past + [8.0, 9.0]))
             if rows:
                 self.succeeds("quernel-run", "largest.qnl", "past.npy")

@@ -93,7 +93,7 @@ class Files(ToolTest):
             resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
         for command in (("quernel", "compile", DIGITS, "-o", "x.qnl"),
                         ("quernel", "compile", DIGITS, "-o", "x", "--emit", "c"),
-                        ("quernel-run", self.bundle, "--trace", "x")):
+                        ("quernel-run", self.bundle, "--trace", "x", "--repeat", "100")):
             before = set(os.listdir(self.dir))
             done = self.run_tool(*command, preexec_fn=limited)
             self.assertEqual(done.returncode, 1, f"{command}: {done.returncode} {done.stderr}")
@@ -126,7 +126,7 @@ class ExternalData(ToolTest):
     def test_links_out_of_the_folder_are_refused(self):
         for link, target in (("model/w.bin", "../elsewhere/w.bin"), ("model/w.bin", self.path("elsewhere/w.bin"))):
             os.symlink(target, self.path(link))
-            self.assertIn("is a link that leaves the model's folder", self.run_tool("quernel", "check", "model/m.onnx").stdout)
+            self.fails("quernel", "check", "model/m.onnx", says=["is a link that leaves the model's folder"])
             self.fails("quernel", "compile", "model/m.onnx", "-o", "x.qnl",
                        says=["is a link that leaves the model's folder", "--external-data DIR"])
             self.succeeds("quernel", "compile", "model/m.onnx", "-o", "x.qnl", "-q", "--external-data", "elsewhere")

@@ -30,7 +30,6 @@ ValueId masked_softmax(NodeImport& n, ValueId x, ValueId sink) {
 }  // namespace
 
 Expected<AttentionValues> attend(NodeImport& n, const AttentionOperands& x) {
-  QUERNEL_CHECK(n.build.status());
   Shape q = n.shape(x.query), k = n.shape(x.key), v = n.shape(x.value);
   bool fits = q.size() == 4 && k.size() == 4 && v.size() == 4 && k[0] == q[0] && v[0] == q[0] &&
               k[1] == v[1] && k[2] == v[2] && q[3] == k[3];
@@ -88,7 +87,6 @@ Expected<AttentionValues> attend(NodeImport& n, const AttentionOperands& x) {
             e = c.axis("e", v[3]), j = c.reduction("j", k[2]);
   r.output =
       c.emit(n, r.weights, {b, g * sharing + h, i, j}, x.value, {b, g, j, e}, {b, g * sharing + h, i, e});
-  QUERNEL_CHECK(n.build.status());
   return r;
 }
 
@@ -101,7 +99,6 @@ Expected<ValueId> split_heads(NodeImport& n, ValueId x, int64_t heads) {
                      std::to_string(heads));
   ValueId split = n.build.reshape(x, {shape[0], shape[1], heads, features / heads});
   ValueId by_head = n.build.permute(split, {0, 2, 1, 3});
-  QUERNEL_CHECK(n.build.status());
   return by_head;
 }
 
@@ -135,7 +132,6 @@ ValueId both_allowed(NodeImport& n, ValueId a, ValueId b) {
 }
 
 ValueId rotate(NodeImport& n, ValueId x, ValueId cosines, ValueId sines, int64_t rotated, bool interleaved) {
-  if (!n.build.ok()) return kNoValue;
   Shape shape = n.shape(x), starts(4, Dim(0));
   auto cut = [&](const Dim& from, const Dim& to, int64_t step) {
     Shape first = starts, last = shape;

@@ -44,14 +44,12 @@ std::function<ValueId(ValueId)> modifier(NodeImport& n, const char* name) {
   if (!attribute || !attribute->has_g()) return nullptr;
   return [&n, attribute, name](ValueId x) -> ValueId {
     ValueId iteration = n.build.constant(i64_tensor({}, {0}));
-    if (!n.build.ok()) return kNoValue;
     const TensorType type = n.build.graph().type(x);
-    std::optional<std::vector<ValueId>> y = n.inline_body(attribute->g(), {x}, iteration);
-    if (!y) return kNoValue;
-    if (y->size() != 1 || is_collection((*y)[0]) || !(n.build.graph().type((*y)[0]) == type))
+    std::vector<ValueId> y = n.inline_body(attribute->g(), {x}, iteration);
+    if (y.size() != 1 || is_collection(y[0]) || !(n.build.graph().type(y[0]) == type))
       return n.build.fail(n.invalid(std::string("attribute '") + name + "': expected one result of " +
                                     to_string(type) + " as its input"));
-    return (*y)[0];
+    return y[0];
   };
 }
 
@@ -65,7 +63,6 @@ Status import_flex_attention(NodeImport& n) {
   x.value = n.build.cast(n.in(2), wide);
   QUERNEL_TRY(DType rounding, softmax_precision(n, wide));
   if (rounding != wide) x.softmax_rounding = rounding;
-  QUERNEL_CHECK(n.build.status());
   if (n.rank(x.query) != 4)
     return n.invalid("expected queries of rank 4, found " + to_string(n.shape(x.query)));
   QUERNEL_TRY(int64_t head_size, n.dim(x.query, 3));
@@ -73,7 +70,6 @@ Status import_flex_attention(NodeImport& n) {
   x.score_mod = modifier(n, "score_mod");
   x.weight_mod = modifier(n, "prob_mod");
   QUERNEL_TRY(AttentionValues r, attend(n, x));
-  if (r.output == kNoValue) return n.build.take_status();
   return n.output(n.build.cast(r.output, n.dtype(n.in(0))));
 }
 
@@ -108,7 +104,6 @@ Status import_attention(NodeImport& n) {
     key = n.build.cat({n.in(4), key}, 2);
     value = n.build.cat({n.in(5), value}, 2);
   }
-  QUERNEL_CHECK(n.build.status());
   if (n.rank(x.query) != 4 || n.rank(key) != 4)
     return n.invalid("expected operands of rank 3 or 4, found " + to_string(n.shape(n.in(0))));
   x.key = n.build.cast(key, wide);
@@ -171,7 +166,6 @@ Status import_rotary_embedding(NodeImport& n) {
     cosines = n.build.take(cosines, n.in(3), 0);
     sines = n.build.take(sines, n.in(3), 0);
   }
-  QUERNEL_CHECK(n.build.status());
   if (n.rank(cosines) != 3 || n.shape(cosines)[2] != Dim(rotated / 2) || n.shape(sines) != n.shape(cosines))
     return n.invalid("expected caches with rows of " + std::to_string(rotated / 2) + ", found " +
                      to_string(n.shape(n.in(1))) + " and " + to_string(n.shape(n.in(2))));

@@ -9,6 +9,8 @@
 namespace quernel::onnx_import {
 namespace {
 
+constexpr int64_t kMaxOutputs = int64_t{1} << 31;  // so that products with the features do not overflow
+
 ValueId float_features(NodeImport& n, ValueId x) { return n.build.cast(x, DType::kF32); }
 
 ValueId row(NodeImport& n, const std::vector<double>& values) {
@@ -22,14 +24,14 @@ Expected<ValueId> linear(NodeImport& n, int64_t outputs) {
                                      intercepts = n.attr_floats("intercepts");
   ValueId x = float_features(n, n.in(0));
   if (n.rank(x) == 1) x = n.build.reshape(x, {1, n.shape(x)[0]});
-  QUERNEL_TRY(int64_t features, n.dim(x, n.rank(x) - 1));
-  if (n.rank(x) != 2 || outputs < 1 || !coefficients ||
+  if (n.rank(x) != 2) return n.invalid("expected rows of features [N,F], found " + to_string(n.shape(x)));
+  QUERNEL_TRY(int64_t features, n.dim(x, 1));
+  if (outputs < 1 || outputs > kMaxOutputs || !coefficients ||
       static_cast<int64_t>(coefficients->size()) != outputs * features)
     return n.invalid("expected rows of features and " + std::to_string(outputs) + " coefficients for each");
   ValueId weights = n.reshape(row(n, *coefficients), {outputs, features});
   QUERNEL_TRY(ValueId y, matmul(n, x, n.build.permute(weights, {1, 0})));
   if (intercepts && !intercepts->empty()) y = n.binary(BinaryOp::k_add, y, row(n, *intercepts));
-  QUERNEL_CHECK(n.build.status());
   return y;
 }
 
@@ -86,10 +88,11 @@ Status import_svm_regressor(NodeImport& n) {
     return n.refuse("attribute 'post_transform': '" + transform + "' is not supported");
   ValueId x = float_features(n, n.in(0));
   if (n.rank(x) == 1) x = n.build.reshape(x, {1, n.shape(x)[0]});
-  QUERNEL_TRY(int64_t features, n.dim(x, n.rank(x) - 1));
+  if (n.rank(x) != 2) return n.invalid("expected rows of features [N,F], found " + to_string(n.shape(x)));
+  QUERNEL_TRY(int64_t features, n.dim(x, 1));
   bool linear = supports == 0;
   int64_t weights = linear ? features : supports;
-  if (n.rank(x) != 2 || parameters.size() != 3 || rho.size() != 1 ||
+  if (parameters.size() != 3 || supports < 0 || supports > kMaxOutputs || rho.size() != 1 ||
       static_cast<int64_t>(coefficients.size()) != weights ||
       (!linear && static_cast<int64_t>(vectors.size()) != supports * features))
     return n.invalid("expected rows of features, a coefficient for each support vector, and one rho");

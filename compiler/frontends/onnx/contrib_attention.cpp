@@ -58,13 +58,11 @@ void hide_later_keys(NodeImport& n, AttentionOperands& x) {
 
 ValueId features(NodeImport& n, ValueId x, int64_t from, int64_t to) {
   Shape s = n.shape(x);
-  if (!n.build.ok()) return kNoValue;
   return n.build.slice(x, {0, 0, from}, {s[0], s[1], to});
 }
 
 Status widen_operands(NodeImport& n, AttentionOperands& x) {
   for (ValueId* operand : {&x.query, &x.key, &x.value}) *operand = n.widen(*operand);
-  QUERNEL_CHECK(n.build.status());
   QUERNEL_TRY(int64_t head_size, n.dim(x.query, 3));
   x.scale = n.attr_float("scale", 0);
   if (x.scale == 0) x.scale = 1 / std::sqrt(static_cast<double>(head_size));

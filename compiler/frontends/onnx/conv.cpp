@@ -56,7 +56,6 @@ Expected<ValueId> convolve(NodeImport& n, ValueId x, ValueId weights, double fil
   QUERNEL_TRY(Window w, read_window(n, kernel, spatial, false));
   ValueId padded = pad_for_windows(n, x, w, spatial, fill);
   ValueId y = contract_windows(n, padded, weights, w, weight_dims, dims[0], groups, accumulator);
-  QUERNEL_CHECK(n.build.status());
   return y;
 }
 

@@ -334,7 +334,6 @@ Status import_conv_transpose(NodeImport& n) {
   if (is_static(largest) && !element_count(static_dims(largest)))
     return n.refuse("the padded input has more elements than fit 63 bits");
   ValueId y = Transposed(n, x, weights, weight_dims, groups, std::move(upsampled)).run();
-  QUERNEL_CHECK(n.build.status());
   if (n.has(2)) {
     if (n.shape(n.in(2)) != Shape{channels_out})
       return n.invalid("expected a bias of [" + std::to_string(channels_out) + "], found " +

@@ -102,7 +102,6 @@ Status import_compress(NodeImport& n) {
   } else {
     x = n.build.reshape(x, {element_count(n.shape(x))});
   }
-  QUERNEL_CHECK(n.build.status());
   Dim size = n.shape(x)[static_cast<size_t>(axis)];
   if (n.rank(condition) != 1 || n.dtype(condition) != DType::kBool)
     return n.invalid("expected a condition of rank 1, bool, found " +

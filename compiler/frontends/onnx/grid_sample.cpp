@@ -124,7 +124,6 @@ Expected<ValueId> sample(NodeImport& n, ValueId x, const Shape& dims, const std:
       }
     combined = std::move(next);
   }
-  QUERNEL_CHECK(n.build.status());
   Shape points = n.shape(combined[0].index);
   Shape one_channel{points[0], 1, points[1]}, all_channels{points[0], dims[1], points[1]};
   ValueId sum = kNoValue;
@@ -140,7 +139,6 @@ Expected<ValueId> sample(NodeImport& n, ValueId x, const Shape& dims, const std:
           n.binary(BinaryOp::k_mul, term, n.build.cast(n.build.reshape(tap.weight, one_channel), n.dtype(x)));
     sum = join(BinaryOp::k_add, sum, term);
   }
-  QUERNEL_CHECK(n.build.status());
   return sum;
 }
 
@@ -297,7 +295,6 @@ Status import_deform_conv(NodeImport& n) {
       c.emit(n, columns, {image, g * in + i, k, p}, n.reshape(n.widen(n.in(1)), {weights[0], in, taps}),
              {g * out + o, i, k}, {image, g * out + o, p});
   y = n.reshape(y, {dims[0], weights[0], height, width});
-  QUERNEL_CHECK(n.build.status());
   if (n.has(3)) {
     QUERNEL_TRY(y, add_bias(n, y, n.widen(n.in(3))));
   }

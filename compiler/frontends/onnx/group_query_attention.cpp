@@ -60,12 +60,12 @@ Expected<Place> find_place(NodeImport& n, const Dim& batch, const Dim& steps) {
   } else if (is_prompt) {
     place.past = start;
   } else {
+    if (!total && !n.has(6)) return n.invalid("expected input 6, found it missing");
     ValueId all = total ? n.number(DType::kI64, (*total)[0]) : integer(n.in(6), {});
     ValueId prompt = n.binary(BinaryOp::k_eq, all, n.number(DType::kI64, steps));
     ValueId before = n.binary(BinaryOp::k_sub, place.lengths, n.number(DType::kI64, steps));
     place.past = n.build.where(prompt, start, before);
   }
-  QUERNEL_CHECK(n.build.status());
   return place;
 }
 

@@ -1,6 +1,7 @@
 // Walks the nodes of an ONNX graph in order and runs their importers: scopes of names, inlining of
 // model-local functions and of If with a constant condition, and the gathering of all diagnostics.
-// settle_names.cpp decides about names that are given twice.
+// settle_names.cpp decides about names that are given twice, inline_graphs.cpp imports bodies, branches and
+// functions.
 #pragma once
 
 #include <functional>
@@ -13,6 +14,7 @@
 #include <vector>
 
 #include "frontends/onnx/custom_op.h"
+#include "frontends/onnx/error_sink.h"
 #include "frontends/onnx/fold_value.h"
 #include "frontends/onnx/node_import.h"
 #include "frontends/onnx/read_model.h"
@@ -20,15 +22,28 @@
 
 namespace quernel::onnx_import {
 
+struct Operator;
+
+// A tensor by name.
+struct Entry {
+  // kNoValue: an operand that the call of a function leaves out, an initializer that has not been read, or
+  // what failed.
+  ValueId value = kNoValue;
+  const onnx::TensorProto* initializer = nullptr;  // not read yet
+  // What gives it: a node, an initializer, or else an input.
+  const onnx::NodeProto* node = nullptr;
+  const onnx::TensorProto* tensor = nullptr;
+  std::optional<Reported> failed;  // why it could not be computed
+};
+
 class GraphImport {
  public:
+  // Reports what goes wrong to `errors`, which must outlive it.
   GraphImport(const onnx::ModelProto& model, int64_t opset, TensorSource source, const ImportOptions& options,
-              Graph& graph);
+              Graph& graph, ErrorSink& errors);
 
-  // Imports the main graph; `inputs` are the graph inputs that exist already, by name. Fills graph.outputs.
-  void run(const std::unordered_map<std::string, ValueId>& inputs);
-  // All that went wrong; empty on success.
-  Diagnostics take_errors();
+  // Imports the main graph; `inputs` are the graph's inputs by name. Fills graph.outputs.
+  void run(std::unordered_map<std::string, Entry> inputs);
   // Dims that would have to be equal; without numbers that only a branch demands, which may not be the one
   // that runs.
   std::vector<GraphBuilder::UnequalDims> unequal_dims() const;
@@ -42,14 +57,6 @@ class GraphImport {
   const std::set<std::string>& used_custom_ops() const { return used_custom_ops_; }
 
  private:
-  // A tensor by name. A value that could not be computed because of an earlier, reported problem is kNoValue.
-  struct Entry {
-    ValueId value = kNoValue;
-    const onnx::TensorProto* initializer = nullptr;  // not read yet
-    // What gives it: a node, an initializer, or else an input.
-    const onnx::NodeProto* node = nullptr;
-    const onnx::TensorProto* tensor = nullptr;
-  };
   struct Scope {
     const Scope* outer = nullptr;
     std::unordered_map<std::string, Entry> entries;
@@ -82,21 +89,30 @@ class GraphImport {
   std::vector<std::string> name_notes() const;
 
   void import_nodes(const NodeList& nodes, Scope& scope);
+  // Imports a node, or reports why not; then its outputs have failed.
   void import_node(const onnx::NodeProto& node, Scope& scope);
-  void import_if(const onnx::NodeProto& node, Scope& scope);
-  void import_sequence_map(const onnx::NodeProto& node, Scope& scope);
-  void import_function(const onnx::FunctionProto& function, const onnx::NodeProto& node, Scope& scope);
+  // The functions below define the node's outputs, return what is wrong, or throw NodeFailed or
+  // BuilderFailed.
+  Status import_any(const onnx::NodeProto& node, Scope& scope);
+  // `node`: in the form of the present opset; the results are those of `original`.
+  Status import_operator(const onnx::NodeProto& node, const onnx::NodeProto& original, const Operator& op,
+                         const CustomOpDescription* custom, Scope& scope);
+  Status import_if(const onnx::NodeProto& node, Scope& scope);
+  Status import_sequence_map(const onnx::NodeProto& node, Scope& scope);
+  Status import_function(const onnx::FunctionProto& function, const onnx::NodeProto& node, Scope& scope);
+  void import_function_body(const onnx::FunctionProto& function, const onnx::NodeProto& node, Scope& inner);
+  // What a failed importer returned, or that its dims are free, which is thrown.
+  Status why_failed(NodeImport& n, Status status, const Location& place);
   // One pass through a body within `outer`, which holds the body's initializers. For NodeImport::inline_body.
-  std::optional<std::vector<ValueId>> import_body(const onnx::GraphProto& body,
-                                                  const std::vector<ValueId>& inputs, ValueId iteration,
-                                                  Scope& outer, const Location& place);
+  std::vector<ValueId> import_body(const onnx::GraphProto& body, const std::vector<ValueId>& inputs,
+                                   ValueId iteration, Scope& outer, const Location& place);
   // For NodeImport::attempt.
   bool attempt(const std::function<bool()>& step);
-  // The results of one branch of an If; none after a failure.
+  // The results of one branch of an If.
   std::vector<ValueId> import_branch(const onnx::NodeProto& node, bool condition, Scope& scope);
-  // Both branches of an If whose condition is computed: their results, or nothing after a failure.
-  std::optional<std::vector<ValueId>> import_branches(const onnx::NodeProto& node, ValueId condition,
-                                                      Scope& scope);
+  // The results of an If whose condition is computed.
+  std::vector<ValueId> import_branches(const onnx::NodeProto& node, ValueId condition, Scope& scope);
+  // Counts a node; false and a report where that is one too many.
   bool count_node(const Location& place);
   // The description of the node's operator, if the user has given one.
   const CustomOpDescription* find_custom_op(const onnx::NodeProto& node) const;
@@ -105,19 +121,17 @@ class GraphImport {
   Entry* find(Scope& scope, const std::string& name);
   // The scope that has the name, or null, and whether it is of the same graph.
   std::pair<Scope*, bool> owner_of(Scope& scope, const std::string& name);
+  // kNoValue where it is left out. Throws NodeFailed where it has failed.
   ValueId value_of(Scope& scope, const std::string& name);
-  // The value of an output of an inlined body; reports a missing one.
+  // The value of an output of an inlined body. Throws NodeFailed where there is none.
   ValueId result_of(Scope& scope, const std::string& name, const Location& place);
-  // A node's result becomes the value of its name; `first_new_value`: values from here on take the name, too.
-  void define(Scope& scope, const onnx::NodeProto& node, int output, ValueId value,
+  // Gives the node's outputs these values; `first_new_value`: values from here on take the outputs' names.
+  void define(Scope& scope, const onnx::NodeProto& node, const std::vector<ValueId>& values,
               int32_t first_new_value = INT32_MAX);
-  // The results of a node that could not be imported.
-  void define_failed(Scope& scope, const onnx::NodeProto& node);
-  bool check_sizes(int32_t first_new_value, const Location& place);
+  Status check_sizes(int32_t first_new_value, const Location& place);
   // Whether the reshapes that a node made keep the number of elements, whatever the free dims are.
   Status check_reshapes(NodeImport& n, int32_t first_new_value) const;
-  bool enter(const Location& place, int depth);
-  void report(Diagnostics errors);
+  Status check_depth(const Location& place, int depth);
   void want(const std::set<ValueId>& inputs, const Location& place);
   Location place_of(const onnx::NodeProto& node) const;
 
@@ -134,16 +148,15 @@ class GraphImport {
   ConstantFolder folder_;
   CollectionTable collections_;
   std::vector<ValueId> iterations_;  // the numbers of the iterations that are being imported
-  Diagnostics errors_;
-  int64_t nodes_imported_ = 0;
-  // Nodes that failed because a dim is free: reported once for the model.
-  std::set<std::string> free_dims_;
-  std::map<std::string, std::string> ranged_dims_;  // those of which a range would do, with the options
+  ErrorSink& errors_;
+  // Nodes up to now, without and with those of attempts that were forgotten; bytes of functions' bodies.
+  int64_t nodes_imported_ = 0, nodes_tried_ = 0, function_bytes_ = 0;
+  int64_t max_nodes_ = INT64_MAX, max_function_bytes_ = INT64_MAX;
+  std::set<const onnx::GraphProto*> long_bodies_;  // for NodeImport
   std::vector<LeastDim> least_dims_;
   std::vector<std::pair<size_t, size_t>> in_branches_;  // ranges of the builder's unequal dims
   std::map<std::string, std::string> wanted_inputs_;
   std::set<std::string> used_custom_ops_;
-  std::vector<Diagnostic> free_dim_errors_;
   // Results that another of their name replaces; names that notes tell of.
   std::set<std::pair<const onnx::NodeProto*, int>> dropped_;
   std::set<std::string> repeated_constants_, repeated_names_, hidden_names_;

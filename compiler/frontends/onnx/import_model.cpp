@@ -3,13 +3,13 @@
 #include <fnmatch.h>
 
 #include <algorithm>
-#include <numeric>
 #include <set>
 
+#include "frontends/onnx/dim_assumptions.h"
+#include "frontends/onnx/empty_dims.h"
 #include "frontends/onnx/import_graph.h"
 #include "frontends/onnx/operators.h"
 #include "frontends/onnx/read_model.h"
-#include "frontends/onnx/solve_dims.h"
 #include "graph/passes/passes.h"
 
 namespace quernel {
@@ -45,133 +45,6 @@ std::string symbol_name(const std::string& name) {
 
 // What a free dim may be at most, so that products of dims do not overflow.
 constexpr int64_t kMaxFreeDim = int64_t{1} << 31;
-
-// The symbol as a multiple of m, with a range that begins and ends with one.
-Symbol with_multiple(Symbol s, int64_t m) {
-  s.multiple_of = m;
-  s.min = std::max<int64_t>(s.min + m - 1, 0) / m * m;
-  s.max = s.max / m * m;
-  return s;
-}
-
-// What has to hold of free dims for the model to make sense: found while importing, then checked whenever the
-// model runs, as the symbols' ranges and the inputs' shapes are.
-struct DimAssumptions {
-  std::map<std::string, int64_t> min;         // by symbol; of one without a range from the options
-  std::map<std::string, int64_t> least, max;  // by symbol; what the model demands
-  std::map<std::string, Dim> same_as;  // symbol -> what stands for it, of symbols that stand for themselves
-  std::map<std::string, int64_t> multiple_of;  // by symbol
-  std::vector<std::string> notes;
-
-  // Adds what would make the two equal; false where nothing simple would.
-  bool make_equal(const GraphBuilder::UnequalDims& dims) {
-    using K = Dim::Kind;
-    auto plain = [](const Dim& d) { return d.kind() == K::kSymbol && !d.facts().runtime; };
-    for (auto [x, y] : {std::pair(dims.a, dims.b), std::pair(dims.b, dims.a)}) {
-      if (dims.only_equal && plain(x) && y.is_const()) return add_constant(x, y);
-      if (plain(x) && y.kind() == K::kMin && y.rhs().is_const() && y.lhs() == x)
-        return add_max(x.name(), y.rhs().value());
-      if (plain(x) && plain(y) && add_same(y, x)) return true;
-      if (plain(x) && add_same(x, y)) return true;
-    }
-    if (make_equal_as_multiple(dims.a, dims.b)) return true;
-    for (const DimSolution& s : dims.only_equal ? solve_equal(dims.a, dims.b) : std::vector<DimSolution>())
-      if (s.value.is_const() ? add_constant(s.symbol, s.value) : add_same(s.symbol, s.value)) return true;
-    return false;
-  }
-
-  // Adds a range of one symbol that makes a dim large enough; false where none does.
-  bool make_at_least(const LeastDim& wanted) {
-    std::vector<Symbol> symbols;
-    wanted.dim.collect_symbols(symbols);
-    if (symbols.size() != 1) return false;
-    if (std::optional<int64_t> from = minimum_for(symbols[0], wanted))
-      return add_least(symbols[0].name, *from);
-    std::optional<int64_t> most = maximum_for(symbols[0], wanted);
-    return most && add_max(symbols[0].name, *most);
-  }
-
- private:
-  bool add_same(const Dim& x, const Dim& y) {
-    std::vector<Symbol> symbols;
-    y.collect_symbols(symbols);
-    for (const Symbol& s : symbols)
-      if (s.runtime || s.name == x.name() || same_as.count(s.name)) return false;
-    if (symbols.empty() || !same_as.emplace(x.name(), y).second) return false;
-    replace(x, y);
-    notes.push_back("free dims '" + to_string(y) + "' and '" + x.name() + "' must be equal");
-    return true;
-  }
-
-  bool add_constant(const Dim& x, const Dim& y) {
-    const Symbol& facts = x.facts();
-    if (y.value() < facts.min || y.value() > facts.max || y.value() % facts.multiple_of != 0) return false;
-    if (!same_as.emplace(x.name(), y).second) return false;
-    replace(x, y);
-    notes.push_back("free dim '" + x.name() + "' must be " + to_string(y));
-    return true;
-  }
-
-  // In what stands for others.
-  void replace(const Dim& x, const Dim& y) {
-    for (auto& [name, value] : same_as) value = value.substitute(std::map<std::string, Dim>{{x.name(), y}});
-  }
-
-  // Halves that are doubled again equal the whole when it is even. One dim, or all of them; where that cannot
-  // be shown, many sizes will do.
-  bool make_equal_as_multiple(const Dim& a, const Dim& b) {
-    std::vector<Symbol> symbols;
-    a.collect_symbols(symbols);
-    b.collect_symbols(symbols);
-    for (auto equal : {shown_equal, equal_on_samples}) {
-      if (equal(a, b)) return false;
-      for (const Symbol& s : symbols)
-        if (make_multiples(a, b, {s}, equal)) return true;
-      if (symbols.size() > 1 && make_multiples(a, b, symbols, equal)) return true;
-    }
-    return false;
-  }
-
-  static bool shown_equal(const Dim& a, const Dim& b) { return a == b; }
-
-  bool make_multiples(const Dim& a, const Dim& b, const std::vector<Symbol>& symbols,
-                      bool (*equal)(const Dim&, const Dim&)) {
-    constexpr int64_t kMaxMultiple = 256;
-    int64_t step = 1;
-    for (const Symbol& s : symbols) {
-      if (s.runtime || s.multiple_of > kMaxMultiple) return false;
-      step = std::lcm(step, s.multiple_of);
-    }
-    for (int64_t m = 2 * step; m <= kMaxMultiple; m += step) {
-      std::map<std::string, Dim> values;
-      bool fits = true;
-      for (const Symbol& s : symbols) {
-        Symbol multiple = with_multiple(s, m);
-        fits = fits && multiple.max >= m && multiple.min <= multiple.max;
-        values.emplace(s.name, Dim::symbol(multiple));
-      }
-      if (!fits || !equal(a.substitute(values), b.substitute(values))) continue;
-      if (!solutions_are_multiples(a, b, symbols, m)) return false;
-      for (const Symbol& s : symbols) multiple_of[s.name] = m;
-      return true;
-    }
-    return false;
-  }
-
-  // A narrower range than before.
-  bool add_least(const std::string& name, int64_t value) {
-    auto [it, added] = least.try_emplace(name, value);
-    if (!added && it->second >= value) return false;
-    it->second = value;
-    return true;
-  }
-  bool add_max(const std::string& name, int64_t value) {
-    auto [it, added] = max.try_emplace(name, value);
-    if (!added && it->second <= value) return false;
-    it->second = value;
-    return true;
-  }
-};
 
 // The graph inputs' shapes: fixes free dims from the options, makes symbols of the others.
 class InputShapes {
@@ -351,9 +224,6 @@ Status InputShapes::check_unused() const {
     if (!free_names_.count(name))
       errors.push_back(invalid_input("the model has no free dim '" + name + "'", place,
                                      "its free dims: " + list(free_names_)));
-    if (value < 0)
-      errors.push_back(invalid_input(
-          "expected dim '" + name + "' to be at least 0, found " + std::to_string(value), place));
   }
   for (const auto& [name, range] : options_.dim_ranges)
     if (!free_names_.count(name))
@@ -448,18 +318,17 @@ Expected<ImportedModel> try_import(const std::shared_ptr<const onnx::ModelProto>
     result.notes.push_back("initializers that the model lists as inputs are taken as constants: " +
                            quoted(constants) + " (--keep-input NAME makes one an input)");
 
-  Diagnostics errors;
+  ErrorSink errors;
   InputShapes shapes(options, assumptions, file_name, constants);
-  std::unordered_map<std::string, ValueId> values;
+  std::unordered_map<std::string, Entry> values;
   for (const auto* input : inputs) shapes.bind(*input);
   std::map<const onnx::ValueInfoProto*, TensorType> types;
   for (const auto* input : inputs) {
     Expected<TensorType> type = shapes.type_of(*input);
-    if (type) {
+    if (type)
       types.emplace(input, std::move(*type));
-    } else {
-      for (Diagnostic& error : type.take_errors()) errors.push_back(std::move(error));
-    }
+    else
+      values[input->name()].failed = errors.report(type.take_errors());
   }
   result.graph.symbols = shapes.symbols();
   unranged = shapes.unranged();
@@ -468,11 +337,10 @@ Expected<ImportedModel> try_import(const std::shared_ptr<const onnx::ModelProto>
     if (type == types.end()) continue;
     shapes.replace_symbols(type->second);
     Location input_place{file_name, input->name(), "input"};
-    if (input->name().empty()) errors.push_back(invalid_input("expected inputs with names", input_place));
+    if (input->name().empty()) errors.report(invalid_input("expected inputs with names", input_place));
     if (values.count(input->name()))
-      errors.push_back(
-          invalid_input("expected inputs of different names, found '" + input->name() + "' twice",
-                        input_place, "give each of them a name of its own"));
+      errors.report(invalid_input("expected inputs of different names, found '" + input->name() + "' twice",
+                                  input_place, "give each of them a name of its own"));
     if (input->name().empty() || values.count(input->name())) continue;
     Expected<ValueId> value =
         fixed.count(input->name())
@@ -480,26 +348,23 @@ Expected<ImportedModel> try_import(const std::shared_ptr<const onnx::ModelProto>
                           input_place)
             : result.graph.add_input(input->name(), std::move(type->second), input_place);
     if (value)
-      values[input->name()] = *value;
+      values[input->name()].value = *value;
     else
-      errors.push_back(value.take_errors().front());
+      values[input->name()].failed = errors.report(value.take_errors());
   }
-  if (errors.empty())
+  if (!errors.reported_any())
     if (Status unused = shapes.check_unused(); !unused) return unused.take_errors();
   // Inputs that are wrong still let the operators be checked, so that everything is reported at once.
-  for (const auto* input : inputs) values.try_emplace(input->name(), kNoValue);
-
   TensorSource source{model, file_name, {}, options.max_initializer_bytes, options.external_dirs};
-  GraphImport import(*model, result.opset, std::move(source), options, result.graph);
-  import.run(values);
-  for (Diagnostic& error : import.take_errors()) errors.push_back(std::move(error));
+  GraphImport import(*model, result.opset, std::move(source), options, result.graph, errors);
+  import.run(std::move(values));
   wanted = import.wanted_inputs();
-  if (!errors.empty())
+  if (errors.reported_any()) {
     for (const GraphBuilder::UnequalDims& dims : import.unequal_dims())
       assumed |= assumptions.make_equal(dims);
-  if (!errors.empty())
     for (const LeastDim& dim : import.least_dims()) assumed |= assumptions.make_at_least(dim);
-  if (!errors.empty()) return errors;
+    return errors.take();
+  }
   // Bodies and attempts leave dead nodes behind.
   QUERNEL_TRY(result.graph, eliminate_dead_nodes(result.graph));
   for (const CustomOpDescription& op : options.custom_ops)
@@ -545,64 +410,14 @@ Expected<ImportedModel> import_assuming(const std::shared_ptr<const onnx::ModelP
   }
 }
 
-// The same nodes, of which `graph` knows every size that `other` knows.
-bool is_as_good(const Graph& graph, const Graph& other) {
-  if (graph.nodes.size() != other.nodes.size()) return false;
-  for (size_t i = 0; i < graph.nodes.size(); ++i) {
-    const Node &node = graph.nodes[i], &like = other.nodes[i];
-    const Shape &shape = graph.shape(node.output), &known = other.shape(like.output);
-    if (node.op != like.op || shape.size() != known.size()) return false;
-    for (size_t d = 0; d < shape.size(); ++d)
-      if (known[d].is_const() && !shape[d].is_const()) return false;
-    if (!node.attributes.control) continue;
-    const std::vector<Graph>&bodies = node.attributes.control->bodies,
-          &others = like.attributes.control->bodies;
-    for (size_t b = 0; b < bodies.size(); ++b)
-      if (b >= others.size() || !is_as_good(bodies[b], others[b])) return false;
-  }
-  return true;
-}
-
-// Free dims may be 0 where that costs nothing: where the model can be imported so, and no size that is known
-// for at least 1 (the last one of n) depends on them then.
 Expected<ImportedModel> import_model(const std::shared_ptr<const onnx::ModelProto>& model,
                                      const std::string& file_name, const ImportOptions& options) {
-  constexpr size_t kMostTried = 8;
-  std::set<std::string> unranged;
-  auto import_with = [&](const std::set<std::string>& never_empty) {
-    DimAssumptions assumptions;
-    for (const std::string& name : never_empty) assumptions.min[name] = 1;
-    return import_assuming(model, file_name, options, std::move(assumptions), unranged);
-  };
-  Expected<ImportedModel> all_empty = import_with({});
-  if (unranged.empty()) return all_empty;
-  const std::set<std::string> all = unranged;
-  Expected<ImportedModel> none_empty = import_with(all);
-  auto is_best = [&](const Expected<ImportedModel>& result) {
-    return result && (!none_empty || is_as_good(result->graph, none_empty->graph));
-  };
-  if (is_best(all_empty)) return all_empty;
-  if (!none_empty) return none_empty;
-  std::set<std::string> never_empty = all, costly;  // costly: could be empty
-  if (all.size() == 1 || all.size() > kMostTried) {
-    if (all_empty) costly = all;
-  } else {
-    for (const std::string& name : all) {
-      std::set<std::string> others = all;
-      others.erase(name);
-      Expected<ImportedModel> alone = import_with(others);
-      if (is_best(alone)) never_empty.erase(name);
-      if (alone && never_empty.count(name)) costly.insert(name);
-    }
-  }
-  if (never_empty.size() < all.size())
-    if (Expected<ImportedModel> some = import_with(never_empty); is_best(some)) none_empty = std::move(some);
-  for (const std::string& name : costly)
-    if (none_empty->graph.find_symbol(name))
-      none_empty->notes.push_back("free dim '" + name +
-                                  "' is at least 1, which makes other sizes known; --dim " + name +
-                                  "=0..N allows 0");
-  return none_empty;
+  return import_with_empty_dims(
+      [&](const std::set<std::string>& never_empty, std::set<std::string>& unranged) {
+        DimAssumptions assumptions;
+        for (const std::string& name : never_empty) assumptions.min[name] = 1;
+        return import_assuming(model, file_name, options, std::move(assumptions), unranged);
+      });
 }
 
 }  // namespace

@@ -35,6 +35,8 @@ struct ImportOptions {
   OnnxChoices choices;
   // Folders besides the model's that external data may lie in.
   std::vector<std::string> external_dirs;
+  // No limits of nodes, and of bytes of functions' bodies, after inlining.
+  bool allow_large = false;
   int64_t max_initializer_bytes = int64_t{64} << 30;  // of all initializers together; more is refused
 };
 

@@ -85,7 +85,7 @@ Status import_linear_attention(NodeImport& n) {
     return n.build.reshape(cut, {s[0], s[1], s[3]});
   };
   std::vector<ValueId> outputs;
-  for (int64_t t = 0; t < steps && n.build.ok(); ++t) {
+  for (int64_t t = 0; t < steps; ++t) {
     ValueId k_t = at(key, t), v_t = at(value, t);
     if (gated) {
       ValueId g_t = at(decay, t);

@@ -44,7 +44,6 @@ std::string loop_name(NodeImport& n) {
 // Element i of x along an axis, without that axis.
 ValueId element(NodeImport& n, ValueId x, int64_t axis, const Dim& i) {
   Shape starts(n.shape(x).size(), Dim(0)), stops = n.shape(x), shape = stops;
-  if (shape.empty()) return x;  // after a failure
   starts[static_cast<size_t>(axis)] = i;
   stops[static_cast<size_t>(axis)] = i + 1;
   shape.erase(shape.begin() + axis);
@@ -63,7 +62,6 @@ Expected<ValueId> stack(NodeImport& n, Values elements, int64_t axis) {
   }
   QUERNEL_TRY(axis, n.axis(axis, n.rank(elements[0])));
   ValueId stacked = n.build.cat(std::move(elements), axis);
-  QUERNEL_CHECK(n.build.status());
   return stacked;
 }
 
@@ -85,7 +83,6 @@ struct Loop {
   size_t scans = 0;
   std::optional<int64_t> trips;  // where known
   std::optional<bool> goes_on;   // at first, where known
-  bool body_failed = false;      // and has said why
 };
 
 // A trip count or condition that is known: one element.
@@ -102,14 +99,11 @@ ValueId iteration_input(NodeImport& n, const onnx::GraphProto& body, ValueId num
   return vector ? n.build.reshape(number, {1}) : number;
 }
 
-Expected<std::optional<Values>> run_body(NodeImport& n, Loop& loop, ValueId number, const Values& carried) {
+Values run_body(NodeImport& n, const Loop& loop, ValueId number, const Values& carried) {
   Values inputs{iteration_input(n, *loop.body, number),
                 n.build.constant(make_tensor<uint8_t>(DType::kBool, {}, {1}))};
   inputs.insert(inputs.end(), carried.begin(), carried.end());
-  QUERNEL_CHECK(n.build.status());
-  std::optional<Values> results = n.inline_body(*loop.body, inputs, number);
-  loop.body_failed |= !results;
-  return results;
+  return n.inline_body(*loop.body, inputs, number);
 }
 
 // Notes the inputs and free dims that a trip count or condition depends on.
@@ -121,8 +115,8 @@ void want_course(NodeImport& n, ValueId v) {
   for (const Symbol& s : symbols) n.free_dims.insert(s.name);
 }
 
-// All results of a loop of known course; nothing where its course is not known, it has more nodes than
-// `limit`, or the body has failed.
+// All results of a loop of known course; nothing where its course is not known or it has more nodes than
+// `limit`.
 Expected<std::optional<Values>> unroll(NodeImport& n, Loop& loop, int64_t limit) {
   std::optional<Values> nothing;
   // Either that says "none" makes the other irrelevant.
@@ -133,17 +127,19 @@ Expected<std::optional<Values>> unroll(NodeImport& n, Loop& loop, int64_t limit)
   if (none) trips = loop.scans ? 1 : 0;  // without iterations, one tells the scan outputs' shapes
   Values carried = loop.carried;
   std::vector<Values> scanned(loop.scans);
+  const int64_t before = *n.nodes_imported;
   for (int64_t i = 0; i < trips && (goes_on || none); ++i) {
-    if (i > limit / nodes) return nothing;
-    QUERNEL_TRY(std::optional<Values> results,
-                run_body(n, loop, n.build.constant(i64_tensor({}, {i})), carried));
-    if (!results) return nothing;
-    auto scans = results->begin() + 1 + static_cast<int64_t>(carried.size());
-    if (!none) carried.assign(results->begin() + 1, scans);
+    if (i > limit / nodes || *n.nodes_imported - before > limit) {
+      n.long_bodies->insert(loop.body);
+      return nothing;
+    }
+    Values results = run_body(n, loop, n.build.constant(i64_tensor({}, {i})), carried);
+    auto scans = results.begin() + 1 + static_cast<int64_t>(carried.size());
+    if (!none) carried.assign(results.begin() + 1, scans);
     for (Values& s : scanned) s.push_back(*scans++);
     // Without a condition to begin with, the body's is ignored.
     if (!n.has(1) || none || i + 1 >= trips) continue;
-    QUERNEL_TRY(std::optional<int64_t> condition, known_scalar(n, results->front(), "condition"));
+    QUERNEL_TRY(std::optional<int64_t> condition, known_scalar(n, results.front(), "condition"));
     if (!condition) return nothing;
     goes_on = *condition != 0;
   }
@@ -163,12 +159,11 @@ Expected<Dim> trip_count(NodeImport& n, const Loop& loop) {
   if (!(element_count(n.shape(v)) == Dim(1)) || is_float(n.dtype(v)))
     return n.invalid("expected a trip count of one integer, found " + to_string(n.build.graph().type(v)));
   ValueId count = n.binary(BinaryOp::k_max, n.build.cast(n.build.reshape(v, {}), DType::kI64), 0.0);
-  QUERNEL_CHECK(n.build.status());
   return n.build.graph().add_symbol({loop_name(n) + "_count", 0, INT64_MAX, 1, true, {}}, count);
 }
 
-// All results of a loop that runs; nothing where the body has failed.
-Expected<std::optional<Values>> run(NodeImport& n, Loop& loop) {
+// All results of a loop that runs.
+Expected<Values> run(NodeImport& n, Loop& loop) {
   if (std::any_of(loop.carried.begin(), loop.carried.end(), is_collection))
     return n.refuse(
         "a loop that carries a sequence or an optional needs a number of iterations that is known "
@@ -179,12 +174,10 @@ Expected<std::optional<Values>> run(NodeImport& n, Loop& loop) {
   }
   Status failed;
   auto step = [&](const Dim& iteration, const Values& carried) -> std::optional<LoopStep> {
-    Expected<std::optional<Values>> results = run_body(n, loop, n.number(DType::kI64, iteration), carried);
-    if (!results) failed = results.take_errors();
-    if (!results || !*results) return std::nullopt;
-    auto scans = (*results)->begin() + 1 + static_cast<int64_t>(carried.size());
-    LoopStep made{{(*results)->begin() + 1, scans}, {scans, (*results)->end()}, (*results)->front()};
-    if (std::any_of((*results)->begin(), (*results)->end(), is_collection))
+    Values results = run_body(n, loop, n.number(DType::kI64, iteration), carried);
+    auto scans = results.begin() + 1 + static_cast<int64_t>(carried.size());
+    LoopStep made{{results.begin() + 1, scans}, {scans, results.end()}, results.front()};
+    if (std::any_of(results.begin(), results.end(), is_collection))
       failed = n.refuse(
           "expected tensors as results of the body of a loop that runs, found a sequence or an optional");
     if (is_collection(made.condition) || !failed) return std::nullopt;
@@ -196,8 +189,8 @@ Expected<std::optional<Values>> run(NodeImport& n, Loop& loop) {
   };
   std::optional<Values> results = build_loop(n.build, spec, step);
   QUERNEL_CHECK(failed);
-  QUERNEL_CHECK(n.build.status());
-  return results;
+  if (!results) return internal_error("a loop without results", n.build.location());
+  return *std::move(results);
 }
 
 // ---- Scan
@@ -244,9 +237,9 @@ Values scan_step(NodeImport& n, const ScanSpec& spec, const Values& states, cons
   return inputs;
 }
 
-// Final states, then scan outputs; nullopt after a failure in the body, which has been reported.
-Expected<std::optional<Values>> unroll_scan(NodeImport& n, const ScanSpec& spec, const Values& initial,
-                                            const Values& sequences) {
+// Final states, then scan outputs.
+Expected<Values> unroll_scan(NodeImport& n, const ScanSpec& spec, const Values& initial,
+                             const Values& sequences) {
   int64_t steps = spec.steps.value(), length = spec.length.value();
   Values states = initial;
   std::vector<Values> scanned(spec.outputs.size());
@@ -259,11 +252,9 @@ Expected<std::optional<Values>> unroll_scan(NodeImport& n, const ScanSpec& spec,
       shape.erase(shape.begin() + spec.inputs[i].axis);
       inputs.push_back(n.full(n.dtype(sequences[i]), shape, 0));
     }
-    QUERNEL_CHECK(n.build.status());
-    std::optional<Values> results = n.inline_body(*spec.body, inputs, n.build.constant(i64_tensor({}, {t})));
-    if (!results) return std::optional<Values>();
-    if (steps) states.assign(results->begin(), results->begin() + static_cast<int64_t>(states.size()));
-    for (size_t i = 0; i < scanned.size(); ++i) scanned[i].push_back((*results)[states.size() + i]);
+    Values results = n.inline_body(*spec.body, inputs, n.build.constant(i64_tensor({}, {t})));
+    if (steps) states.assign(results.begin(), results.begin() + static_cast<int64_t>(states.size()));
+    for (size_t i = 0; i < scanned.size(); ++i) scanned[i].push_back(results[states.size() + i]);
   }
   Values outputs = states;
   for (size_t i = 0; i < scanned.size(); ++i) {
@@ -276,7 +267,7 @@ Expected<std::optional<Values>> unroll_scan(NodeImport& n, const ScanSpec& spec,
                                                     : stack(n, scanned[i], spec.outputs[i].axis));
     outputs.push_back(stacked);
   }
-  return std::optional<Values>(std::move(outputs));
+  return outputs;
 }
 
 // A scan output, one step after the other, as the operator wants it.
@@ -295,41 +286,37 @@ Expected<ValueId> arrange(NodeImport& n, ValueId x, const ScanAxis& output, cons
   return axis == 0 ? x : n.build.permute(x, order);
 }
 
-Expected<std::optional<Values>> run_scan(NodeImport& n, const ScanSpec& spec, const Values& initial,
-                                         const Values& sequences) {
+Expected<Values> run_scan(NodeImport& n, const ScanSpec& spec, const Values& initial,
+                          const Values& sequences) {
   LoopSpec loop{loop_name(n), initial, spec.steps, kNoValue};
   auto step = [&](const Dim& t, const Values& states) -> std::optional<LoopStep> {
     Values inputs = scan_step(n, spec, states, sequences, t);
     ValueId number = n.number(DType::kI64, t);
-    if (!n.build.ok()) return std::nullopt;
-    std::optional<Values> results = n.inline_body(*spec.body, inputs, number);
-    if (!results) return std::nullopt;
-    auto scans = results->begin() + static_cast<int64_t>(states.size());
-    return LoopStep{{results->begin(), scans}, {scans, results->end()}, kNoValue};
+    Values results = n.inline_body(*spec.body, inputs, number);
+    auto scans = results.begin() + static_cast<int64_t>(states.size());
+    return LoopStep{{results.begin(), scans}, {scans, results.end()}, kNoValue};
   };
   std::optional<Values> results = build_loop(n.build, loop, step);
-  QUERNEL_CHECK(n.build.status());
-  for (size_t i = 0; results && i < spec.outputs.size(); ++i) {
+  if (!results) return internal_error("a loop without results", n.build.location());
+  for (size_t i = 0; i < spec.outputs.size(); ++i) {
     ValueId& scanned = (*results)[initial.size() + i];
     QUERNEL_TRY(scanned, arrange(n, scanned, spec.outputs[i], spec));
   }
-  QUERNEL_CHECK(n.build.status());
-  return results;
+  return *std::move(results);
 }
 
 // Unrolled where that is short; a loop that runs elsewhere, if it can.
-Expected<std::optional<Values>> scan(NodeImport& n, const ScanSpec& spec, const Values& initial,
-                                     const Values& sequences) {
+Expected<Values> scan(NodeImport& n, const ScanSpec& spec, const Values& initial, const Values& sequences) {
   bool known = spec.steps.is_const() && spec.length.is_const();
   if (known && is_short(spec.steps.value(), *spec.body)) return unroll_scan(n, spec, initial, sequences);
   if (!known) return run_scan(n, spec, initial, sequences);
   std::optional<Values> results;
   bool ran = n.attempt([&] {
-    Expected<std::optional<Values>> made = run_scan(n, spec, initial, sequences);
+    Expected<Values> made = run_scan(n, spec, initial, sequences);
     if (made) results = std::move(*made);
     return results.has_value();
   });
-  return ran ? std::move(results) : unroll_scan(n, spec, initial, sequences);
+  return ran ? *std::move(results) : unroll_scan(n, spec, initial, sequences);
 }
 
 // Reads the body and how operands divide into states and scan inputs, from operand `first` on.
@@ -378,31 +365,35 @@ Status import_loop(NodeImport& n) {
     if (condition) loop.goes_on = *condition != 0;
   }
   std::optional<Values> results;
-  auto succeeds = [&](auto make) {
+  auto unrolls = [&](int64_t limit) {
     return n.attempt([&] {
-      Expected<std::optional<Values>> made = make();
+      Expected<std::optional<Values>> made = unroll(n, loop, limit);
       if (made) results = std::move(*made);
-      return made && results;
+      return results.has_value();
+    });
+  };
+  auto runs = [&] {
+    return n.attempt([&] {
+      Expected<Values> made = run(n, loop);
+      if (made) results = std::move(*made);
+      return results.has_value();
     });
   };
   bool none = (loop.trips && *loop.trips <= 0) || (loop.goes_on && !*loop.goes_on);
-  bool brief = none || !loop.trips || is_short(*loop.trips, *loop.body);
+  // What is known to be too long is not tried again, which would take exponential time in nested loops.
+  bool brief =
+      none || ((!loop.trips || is_short(*loop.trips, *loop.body)) && !n.long_bodies->count(loop.body));
   bool possible = !loop.trips || is_short(*loop.trips, *loop.body, kMostNodes);
   int64_t most = loop.trips ? INT64_MAX : kMostNodes / 10;  // of a course that conditions tell
-  if ((brief && succeeds([&] { return unroll(n, loop, kUnrolledNodes); })) ||
-      succeeds([&] { return run(n, loop); }) || (possible && succeeds([&] { return unroll(n, loop, most); })))
+  if ((brief && unrolls(kUnrolledNodes)) || runs() || (possible && unrolls(most)))
     return n.set_outputs(std::move(*results));
   // Once more, for what is wrong with it; values that would decide its course are wanted.
   if (n.has(0) && !loop.trips) want_course(n, n.in(0));
   if (n.has(1) && !loop.goes_on) want_course(n, n.in(1));
   bool known = (!n.has(0) || loop.trips) && (!n.has(1) || loop.goes_on);
-  loop.body_failed = false;
-  if (known && possible) {
-    QUERNEL_TRY(results, unroll(n, loop, most));
-    if (loop.body_failed) return {};
-  }
-  QUERNEL_TRY(results, run(n, loop));
-  return {};
+  if (known && possible) QUERNEL_CHECK(unroll(n, loop, most));
+  QUERNEL_CHECK(run(n, loop));
+  return internal_error("a loop that was imported at the second try only", n.build.location());
 }
 
 Status import_scan(NodeImport& n) {
@@ -422,8 +413,8 @@ Status import_scan(NodeImport& n) {
     }
     spec.length = spec.steps = length;
   }
-  QUERNEL_TRY(std::optional<Values> outputs, scan(n, spec, states, sequences));
-  return outputs ? n.set_outputs(std::move(*outputs)) : Status();
+  QUERNEL_TRY(Values outputs, scan(n, spec, states, sequences));
+  return n.set_outputs(std::move(outputs));
 }
 
 // Opset 8: sequence lengths first; everything has a leading batch dim, and the next is scanned.
@@ -461,9 +452,8 @@ Status import_scan_8(NodeImport& n) {
     Values own_states, own_sequences;
     for (ValueId v : states) own_states.push_back(element(n, v, 0, b));
     for (ValueId v : sequences) own_sequences.push_back(element(n, v, 0, b));
-    QUERNEL_TRY(std::optional<Values> outputs, scan(n, spec, own_states, own_sequences));
-    if (!outputs) return {};
-    for (size_t i = 0; i < results.size(); ++i) results[i].push_back((*outputs)[i]);
+    QUERNEL_TRY(Values outputs, scan(n, spec, own_states, own_sequences));
+    for (size_t i = 0; i < results.size(); ++i) results[i].push_back(outputs[i]);
   }
   Values outputs;
   for (Values& r : results) {

@@ -72,7 +72,6 @@ Status import_softmax_cross_entropy_loss(NodeImport& n) {
   if (n.rank(n.in(0)) < 2)
     return n.invalid("expected scores [N,C,...], found " + to_string(n.shape(n.in(0))));
   ValueId log_prob = log_softmax(n, n.widen(n.in(0)), {1});
-  QUERNEL_CHECK(n.build.status());
   QUERNEL_TRY(ValueId loss, negative_log_likelihood(n, log_prob, n.in(1), n.in(2), dtype));
   return n.set_outputs({loss, n.build.cast(log_prob, dtype)});
 }

@@ -295,10 +295,8 @@ ValueId NodeImport::positions(DType dtype, const Dim& count, int trailing) {
 }
 
 ValueId NodeImport::positions_where(ValueId mask) {
-  if (!build.ok() || mask < 0) return kNoValue;
   Dim size = shape(mask)[0];
   ValueId count = build.reduce(OpKind::k_reduce_sum, build.cast(mask, DType::kI64), {0}, false);
-  if (!build.ok()) return kNoValue;
   Symbol found{proto.output_size() > 0 ? proto.output(0) + "_count" : "count",
                0,
                size.bounds().hi,
@@ -345,7 +343,6 @@ ValueId NodeImport::mean(ValueId x, const std::vector<int64_t>& axes, bool keepd
 // ---- ends
 
 Status NodeImport::set_outputs(std::vector<ValueId> values) {
-  QUERNEL_CHECK(build.take_status());
   for (size_t i = 0; i < outputs.size(); ++i) {
     if (i < values.size()) outputs[i] = values[i];
     if (rounding_ && outputs[i] >= 0 && dtype(outputs[i]) == DType::kF32)

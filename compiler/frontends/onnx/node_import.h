@@ -1,10 +1,10 @@
 // What an operator's importer sees of its node: operands, attributes, constants, and the builder it emits
 // core ops with.
 //
-// An importer is `Status import_<operator>(NodeImport& n)` and ends in `return n.output(value)`. Failures of
-// the builder and of attribute reads are kept by the builder, so a straight line of calls needs no check
-// between them; what is needed as a number (dims, constants) comes as Expected. Attributes that no importer
-// asked for are reported as unknown.
+// An importer is `Status import_<operator>(NodeImport& n)` and ends in `return n.output(value)`. The first
+// failure of the builder or of an attribute read ends it (by BuilderFailed, which import_graph catches), so a
+// straight line of calls needs no check between them; what is needed as a number (dims, constants) comes as
+// Expected. Attributes that no importer asked for are reported as unknown.
 #pragma once
 
 #include <onnx/onnx_pb.h>
@@ -44,15 +44,19 @@ class NodeImport {
   TensorSource& source;
   CollectionTable* collections = nullptr;  // of sequences and optionals
   OnnxChoices choices;
-  // Imports the nodes of a graph attribute with these values as its inputs, and gives its outputs' values;
-  // nullopt where something failed and has been reported, which ends the import of this node: return {}.
-  // `iteration`: the number of the loop's iteration, an integer scalar. The builder must be ok.
-  std::function<std::optional<std::vector<ValueId>>(const onnx::GraphProto& body,
-                                                    const std::vector<ValueId>& inputs, ValueId iteration)>
+  // Imports the nodes of a graph attribute with these values as its inputs, and gives its outputs' values. A
+  // failure inside ends the import of this node. `iteration`: the number of the loop's iteration, an integer
+  // scalar.
+  std::function<std::vector<ValueId>(const onnx::GraphProto& body, const std::vector<ValueId>& inputs,
+                                     ValueId iteration)>
       inline_body;
   // Runs a step that may fail, by its result or in bodies that it inlines; then what it reported, and the
   // builder's failure, are forgotten. Whether it succeeded.
   std::function<bool(const std::function<bool()>& step)> attempt;
+  // How many nodes have been imported, those of inlined bodies among them.
+  const int64_t* nodes_imported = nullptr;
+  // Bodies of which a few iterations have too many nodes to be unrolled, as has been found out.
+  std::set<const onnx::GraphProto*>* long_bodies = nullptr;
   // The numbers of the iterations around this node, outermost first.
   std::vector<ValueId> iterations;
   std::vector<ValueId> inputs;      // kNoValue for an omitted optional operand; trailing ones may be missing
@@ -89,9 +93,12 @@ class NodeImport {
   Status require_at_least(const Dim& d, int64_t least, const std::string& what);
 
   // ---- operands as constants
-  const Tensor* constant(ValueId v) { return folder.evaluate(v); }
+  // null for sequences and what is left out, too.
+  const Tensor* constant(ValueId v) { return v < 0 ? nullptr : folder.evaluate(v); }
   // Notes the graph inputs that v is computed from, for ImportOptions::input_values.
-  void want_value(ValueId v) { folder.collect_inputs(v, wanted_inputs); }
+  void want_value(ValueId v) {
+    if (v >= 0) folder.collect_inputs(v, wanted_inputs);
+  }
   Expected<Tensor> constant_in(int i, std::string_view what);
   // All elements of an integer operand of rank 0 or 1.
   Expected<std::vector<int64_t>> ints_in(int i, std::string_view what);

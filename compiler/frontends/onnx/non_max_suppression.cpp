@@ -81,7 +81,6 @@ Expected<Dim> most_boxes(NodeImport& n, const Dim& count) {
     return min(Dim(std::max<int64_t>(element_as_i64(*known, 0), 0)), count);
   ValueId most = n.binary(BinaryOp::k_max, scalar_operand(n, 2, DType::kI64), 0.0);
   most = n.binary(BinaryOp::k_min, most, n.number(DType::kI64, count));
-  QUERNEL_CHECK(n.build.status());
   Symbol symbol{"max_boxes", 0, count.bounds().hi, 1, true, {count.upper_bound()}};
   return n.build.graph().add_symbol(std::move(symbol), most);
 }
@@ -136,10 +135,8 @@ Status import_non_max_suppression(NodeImport& n) {
                                   n.positions(DType::kI64, shape[2]));
         ValueId gone = n.binary(BinaryOp::k_or, itself, overlaps(n, boxes, pairs, threshold));
         ValueId next = n.build.where(gone, taken, left);
-        if (!n.build.ok()) return std::nullopt;
         return LoopStep{{next}, {pairs.chosen, found}, any_left(next)};
       });
-  QUERNEL_CHECK(n.build.status());
   // What was taken, by batch and class and then in the order of the scores.
   ValueId chosen = n.build.permute((*results)[1], {1, 2, 0}),
           found = n.build.permute((*results)[2], {1, 2, 0});
@@ -150,7 +147,6 @@ Status import_non_max_suppression(NodeImport& n) {
   std::vector<ValueId> columns{n.binary(BinaryOp::k_idiv, line, classes),
                                n.binary(BinaryOp::k_fmod, line, classes),
                                n.build.take(n.build.reshape(chosen, {all}), places, 0)};
-  QUERNEL_CHECK(n.build.status());
   Dim count = n.shape(places)[0];
   for (ValueId& column : columns) column = n.build.reshape(column, {count, 1});
   return n.output(n.build.cat(std::move(columns), 1));

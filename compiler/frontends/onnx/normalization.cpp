@@ -173,7 +173,7 @@ Expected<ValueId> scale_and_shift(NodeImport& n, ValueId normalized, ValueId sca
   auto parameter = [&](ValueId v) { return n.build.cast(v, n.dtype(normalized)); };
   ValueId y = n.binary(BinaryOp::k_mul, normalized, parameter(scale));
   if (bias != kNoValue) y = n.binary(BinaryOp::k_add, y, parameter(bias));
-  if (n.build.ok() && n.shape(y) != n.shape(normalized))
+  if (n.shape(y) != n.shape(normalized))
     return n.invalid("expected scale and bias that broadcast to " + to_string(n.shape(normalized)));
   return n.build.cast(y, dtype);
 }

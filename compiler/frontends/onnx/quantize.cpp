@@ -136,7 +136,6 @@ Expected<ValueId> product_of_matrices(NodeImport& n, ValueId a, ValueId a_zero, 
   auto wide = [&](ValueId v) { return n.build.cast(v, DType::kI32); };
   ValueId right = shifts ? as_signed(n, b) : b;
   QUERNEL_TRY(ValueId y, matmul(n, a, right, DType::kI32));
-  QUERNEL_CHECK(n.build.status());
   auto sums = [&](ValueId v, int64_t axis) {
     return n.build.reduce(OpKind::k_reduce_sum, wide(v), {axis}, true);
   };

@@ -51,7 +51,6 @@ Expected<ValueId> integer_conv(NodeImport& n, ValueId x, ValueId x_zero, ValueId
   IntegerProduct p = integer_product(n, x, x_zero, w, w_zero, !grouped);
   auto fill = static_cast<double>(p.left_zero);
   QUERNEL_TRY(ValueId y, convolve(n, p.left, p.right, fill, DType::kI32));
-  QUERNEL_CHECK(n.build.status());
   auto zero = [](int64_t value) { return static_cast<double>(value); };
   std::vector<int64_t> axes;
   for (int i = 1; i < rank; ++i) axes.push_back(i);

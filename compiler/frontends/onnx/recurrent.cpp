@@ -119,7 +119,6 @@ ValueId one_minus(NodeImport& n, ValueId x) { return n.binary(BinaryOp::k_sub, n
 // Elements `from` to `to` of the last dim.
 ValueId part(NodeImport& n, ValueId x, const Dim& from, const Dim& to) {
   Shape starts(n.shape(x).size(), Dim(0)), stops = n.shape(x);
-  if (stops.empty()) return x;  // after a failure
   starts.back() = from;
   stops.back() = to;
   return n.build.slice(x, starts, stops);
@@ -133,7 +132,6 @@ ValueId gates_of(NodeImport& n, const Cell& cell, ValueId x, int64_t first, int6
 ValueId recur(NodeImport& n, const Cell& cell, ValueId h, int64_t first, int64_t last) {
   ValueId rows = cell.recurrence;
   Shape shape = n.shape(rows);
-  if (shape.size() != 2 || n.rank(h) != 2) return kNoValue;  // after a failure
   if (Dim((last - first) * cell.hidden) != shape[0])
     rows = n.build.slice(rows, {first * cell.hidden, 0}, {last * cell.hidden, shape[1]});
   ContractionBuilder c;
@@ -220,7 +218,6 @@ struct Layer {
 // Entry d of the first dim, without it.
 ValueId entry(NodeImport& n, ValueId x, const Dim& d) {
   Shape shape = n.shape(x), starts(shape.size(), Dim(0)), stops = shape;
-  if (shape.empty()) return x;  // after a failure
   starts[0] = d;
   stops[0] = d + 1;
   shape.erase(shape.begin());
@@ -446,9 +443,7 @@ Status import_recurrent(NodeImport& n, CellKind kind) {
     auto first = activations.begin() + d * static_cast<int64_t>(per_direction);
     cell.activations.assign(first, first + static_cast<int64_t>(per_direction));
     State s{entry(n, initial_h, d), initial_c == kNoValue ? kNoValue : entry(n, initial_c, d)};
-    QUERNEL_CHECK(n.build.status());
     s = run_direction(n, layer, d, cell, s, outputs[static_cast<size_t>(d)]);
-    QUERNEL_CHECK(n.build.status());
     if (n.choices.empty_sequence && layer.lengths != kNoValue) s = clear_empty_rows(n, layer, s);
     last_h.push_back(s.h);
     last_c.push_back(s.c);

@@ -62,7 +62,7 @@ Status reduce_to_extreme(NodeImport& n, OpKind op, BinaryOp choose) {
   if (r.none || is_float(n.dtype(x)) || n.dtype(x) == DType::kBool || (count.is_const() && count.value() > 0))
     return n.output(reduce(n, op, x, r));
   ValueId y = reduce(n, op, x, r), first = x, zero = n.full(DType::kI64, {1}, 0);
-  if (count == Dim(0) && !(element_count(n.shape(y)) == Dim(0)))
+  if (count == Dim(0) && always_le(1, element_count(n.shape(y))))
     return n.invalid("expected elements to choose from, found " + to_string(n.shape(x)));
   for (int64_t axis : r.axes) first = n.build.take(first, zero, axis);
   return n.output(n.binary(choose, y, n.build.reshape(first, n.shape(y))));

@@ -48,7 +48,6 @@ Status emit_resize(NodeImport& n, const ResizeOptions& r, const std::vector<Resi
     } else {
       QUERNEL_TRY(x, resize_free_axis(n, x, r, a));
     }
-    QUERNEL_CHECK(n.build.take_status());
   }
   return n.output(x);
 }

@@ -167,7 +167,6 @@ ValueId repeat_along_axis(NodeImport& n, ValueId x, int64_t axis, int64_t times)
 
 ValueId multiply_axis(NodeImport& n, ValueId x, int64_t axis, const Dim& in, const Dim& out,
                       ValueId weights) {
-  if (!n.build.ok()) return kNoValue;
   ContractionBuilder c;
   std::vector<IndexExpr> index_x, index_out;
   Shape shape = n.shape(x);

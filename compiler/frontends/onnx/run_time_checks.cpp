@@ -55,19 +55,16 @@ void check_in_dim(NodeImport& n, ValueId x, const Dim& size, std::string_view wh
 }  // namespace
 
 void require_in_range(NodeImport& n, std::string_view what, ValueId value, int64_t min, const Dim& max) {
-  if (!n.build.ok()) return;
   Symbol symbol{std::string(what) + " of node " + n.build.location().node, min, max.bounds().hi, 1, true, {}};
   if (!max.is_const()) symbol.bound = {max};
   n.build.graph().add_symbol(std::move(symbol), n.build.reshape(value, {}));
 }
 
-Status check_indices(NodeImport& n, ValueId indices, const Dim& size, std::string_view what,
-                     ValueId ignored) {
-  if (ignored == kNoValue && size.is_const())
+Status check_indices(NodeImport& n, ValueId indices, const Dim& size, std::string_view what) {
+  if (size.is_const())
     if (const Tensor* known = n.constant(indices)) return check_known(n, *known, size.value(), what);
-  if (!n.choices.checked || !n.build.ok()) return {};
+  if (!n.choices.checked) return {};
   ValueId x = n.build.cast(indices, DType::kI64);
-  if (ignored != kNoValue) x = n.build.where(ignored, n.scalar(DType::kI64, 0), x);
   if (size.is_const() && size.value() > 0)
     check_in_known_dim(n, x, size.value(), what);
   else

@@ -14,10 +14,8 @@ namespace quernel::onnx_import {
 void require_in_range(NodeImport& n, std::string_view what, ValueId value, int64_t min, const Dim& max);
 
 // Indices into a dim of `size`, negative ones counting from its end. Known ones have to be in range;
-// OnnxChoices::checked demands it of computed ones, too. Elements at which `ignored` (a bool of the indices'
-// shape, or none) holds may be anything.
-Status check_indices(NodeImport& n, ValueId indices, const Dim& size, std::string_view what = "index",
-                     ValueId ignored = kNoValue);
+// OnnxChoices::checked demands it of computed ones, too.
+Status check_indices(NodeImport& n, ValueId indices, const Dim& size, std::string_view what = "index");
 // Tuples of indices along the last dim, into the dims of `data` from `first` on.
 Status check_index_tuples(NodeImport& n, ValueId tuples, const Shape& data, int64_t first);
 

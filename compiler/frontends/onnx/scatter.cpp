@@ -42,7 +42,6 @@ Status import_scatter_nd(NodeImport& n) {
 }
 
 ValueId write_rows(NodeImport& n, ValueId cache, ValueId update, ValueId starts, int64_t axis, bool wraps) {
-  if (!n.build.ok()) return kNoValue;
   Shape rows(static_cast<size_t>(n.rank(cache)), Dim(1)), first = rows;
   size_t along = static_cast<size_t>(axis);
   rows[along] = n.shape(update)[along];
@@ -99,8 +98,8 @@ Status import_max_unpool(NodeImport& n) {
   if (!count || !updates) return n.refuse("a tensor of more elements than fit 63 bits");
   ValueId empty = n.full(n.dtype(x), {Dim(*count)}, 0);
   // A window without elements has the index -1, which names none: beyond the end, a scatter ignores it.
-  ValueId none = n.binary(BinaryOp::k_lt, n.in(1), 0.0);
-  QUERNEL_CHECK(check_indices(n, n.in(1), *count, "index", none));
+  ValueId none = n.binary(BinaryOp::k_eq, n.in(1), -1.0);
+  QUERNEL_CHECK(check_indices(n, n.build.where(none, n.scalar(DType::kI64, 0), n.in(1)), *count));
   ValueId places = n.build.where(none, n.build.constant(i64_tensor({}, {*count})), n.in(1));
   ValueId flat = n.build.scatter(OpKind::k_scatter_elements, empty, n.reshape(places, {*updates}),
                                  n.reshape(x, {*updates}), 0, ScatterMode::kSet);

@@ -119,7 +119,6 @@ Status import_split_to_sequence(NodeImport& n) {
     elements.push_back(element);
   }
   if (start != size) return n.invalid("expected sizes that add up to " + std::to_string(size));
-  QUERNEL_CHECK(n.build.status());
   return output_sequence(n, std::move(elements));
 }
 

@@ -51,8 +51,8 @@ bool GraphImport::last_counts(const std::string& name, bool constants, const std
     (constants ? repeated_constants_ : repeated_names_).insert(name);
     return true;
   }
-  report({invalid_input("expected one definition of '" + name + "', found " + first + " and " + second, place,
-                        kRenameOr)});
+  errors_.report(invalid_input("expected one definition of '" + name + "', found " + first + " and " + second,
+                               place, kRenameOr));
   return false;
 }
 
@@ -64,13 +64,13 @@ bool GraphImport::replaces(const onnx::NodeProto& node, int output, const Entry&
   } else if (!same_graph && names_rule_ == DuplicateNames::kLast) {
     hidden_names_.insert(name);
   } else if (!same_graph) {
-    report({invalid_input("expected a name that the graphs around this one do not use, found '" + name +
-                              "', which is " + described(entry) + " there",
-                          place_of(node), kRename)});
+    errors_.report(invalid_input("expected a name that the graphs around this one do not use, found '" +
+                                     name + "', which is " + described(entry) + " there",
+                                 place_of(node), kRename));
   } else if (!entry.tensor) {
-    report({invalid_input(
+    errors_.report(invalid_input(
         "expected one definition of '" + name + "', found " + described(entry) + " and " + found,
-        place_of(node), kRename)});
+        place_of(node), kRename));
   } else {
     return last_counts(name, is_constant(node), described(entry), found, place_of(node));
   }
@@ -123,8 +123,11 @@ Diagnostic GraphImport::initializer_of_an_input(const std::string& name) const {
 
 void GraphImport::add_initializer(const onnx::TensorProto& tensor, Scope& scope) {
   Location place{source_.file_name, tensor.name(), "initializer"};
-  if (tensor.name().empty()) return report({invalid_input("initializer without a name", place)});
-  auto [it, first] = scope.entries.try_emplace(tensor.name(), Entry{kNoValue, &tensor, nullptr, &tensor});
+  if (tensor.name().empty()) {
+    errors_.report(invalid_input("initializer without a name", place));
+    return;
+  }
+  auto [it, first] = scope.entries.try_emplace(tensor.name(), Entry{kNoValue, &tensor, nullptr, &tensor, {}});
   Entry& entry = it->second;
   if (first) {
     const Entry* around = scope.outer ? find(*const_cast<Scope*>(scope.outer), tensor.name()) : nullptr;
@@ -132,11 +135,11 @@ void GraphImport::add_initializer(const onnx::TensorProto& tensor, Scope& scope)
       hidden_names_.insert(tensor.name());
     return;
   }
-  if (!entry.tensor && scope.outer) report({initializer_of_an_input(tensor.name())});
+  if (!entry.tensor && scope.outer) errors_.report(initializer_of_an_input(tensor.name()));
   if (!entry.tensor) return;  // an input that is kept as one
   if (same_constant(nullptr, entry.tensor, nullptr, &tensor)) return;
   if (last_counts(tensor.name(), true, "an initializer", "another", place))
-    entry = {kNoValue, &tensor, nullptr, &tensor};
+    entry = {kNoValue, &tensor, nullptr, &tensor, {}};
 }
 
 std::vector<std::string> GraphImport::name_notes() const {

@@ -186,7 +186,6 @@ Status non_zero_of_computed(NodeImport& n) {
   ValueId flat = n.build.reshape(x, {element_count(shape)});
   ValueId mask = n.dtype(x) == DType::kBool ? flat : n.binary(BinaryOp::k_ne, flat, 0.0);
   ValueId found = n.positions_where(mask);
-  QUERNEL_CHECK(n.build.status());
   Dim count = n.shape(found)[0];
   std::vector<ValueId> rows;
   Shape strides = contiguous_strides(shape);

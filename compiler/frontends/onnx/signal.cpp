@@ -74,7 +74,6 @@ Tensor second_matrix(DType dtype, const Transform& f, int64_t outer, int64_t inn
 //
 // Computed in f64: a sum whose true value is near zero is then as accurate as its operands.
 Expected<ValueId> transform(NodeImport& n, ValueId x, const Transform& f, int64_t results) {
-  QUERNEL_CHECK(n.build.status());
   Shape dims = n.shape(x);
   QUERNEL_TRY(int64_t elements, n.dim(dims[1]));
   QUERNEL_TRY(int64_t parts, n.dim(dims[3]));

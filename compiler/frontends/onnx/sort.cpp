@@ -43,7 +43,7 @@ ValueId dense_ranks(NodeImport& n, ValueId x) {
 ValueId row_ranks(NodeImport& n, ValueId x, int64_t columns) {
   Dim rows = n.shape(x)[0];
   if (columns == 0) return n.full(DType::kI64, {rows, 1}, 0);
-  while (columns > 1 && n.build.ok()) {
+  while (columns > 1) {
     x = dense_ranks(n, x);
     if (columns % 2) {
       x = n.build.pad(x, {0, 0}, {0, 1});
@@ -99,7 +99,6 @@ Status import_unique(NodeImport& n) {
   } else {
     x = n.build.reshape(x, {element_count(n.shape(x))});
   }
-  QUERNEL_CHECK(n.build.status());
   Dim size = n.shape(x)[static_cast<size_t>(axis)];
   std::vector<int64_t> axis_first{axis};
   for (int64_t d = 0; d < n.rank(x); ++d)
@@ -127,7 +126,6 @@ Status import_unique(NodeImport& n) {
     first = n.positions_where(is_first);
     inverse = n.build.take(numbers_of(is_first), n.build.take(order, n.build.take(start, place, 0), 0), 0);
   }
-  QUERNEL_CHECK(n.build.status());
   Dim count = n.shape(first)[0];
   ValueId counts = n.build.scatter(OpKind::k_scatter_elements, n.full(DType::kI64, {size}, 0), inverse,
                                    n.full(DType::kI64, {size}, 1), 0, ScatterMode::kAdd);

@@ -126,11 +126,13 @@ Expected<Forest> read_forest(NodeImport& n, const std::string& leaf_prefix) {
   if (!weights || leaf_tree.size() != weights->size() || leaf_node.size() != weights->size() ||
       leaf_target.size() != weights->size())
     return n.invalid("expected lists " + leaf_prefix + "_* of one length");
-  for (int64_t target : leaf_target) forest.targets = std::max(forest.targets, target + 1);
+  for (int64_t target : leaf_target) {
+    if (target < 0 || target >= (1 << 20)) return n.invalid("expected weights of nodes that exist");
+    forest.targets = std::max(forest.targets, target + 1);
+  }
   for (size_t i = 0; i < weights->size(); ++i) {
     auto leaf = index.find({leaf_tree[i], leaf_node[i]});
-    if (leaf == index.end() || leaf_target[i] < 0 || forest.targets > (1 << 20))
-      return n.invalid("expected weights of nodes that exist");
+    if (leaf == index.end()) return n.invalid("expected weights of nodes that exist");
     std::vector<double>& w = forest.nodes[static_cast<size_t>(leaf->second)].weights;
     add_weight(w, forest.targets, leaf_target[i], (*weights)[i]);
   }
@@ -225,6 +227,9 @@ Tensor table(DType dtype, const Forest& forest, const std::function<double(const
 // The leaf that each row reaches in each tree, as node numbers [N,T].
 Expected<ValueId> walk(NodeImport& n, const Forest& forest, ValueId x) {
   if (n.rank(x) != 2) return n.invalid("expected rows of features [N,F], found " + to_string(n.shape(x)));
+  if (!is_compute(n.dtype(x)))
+    return n.refuse("computing in " + std::string(to_string(n.dtype(x))) + " is not supported",
+                    "cast to a wider type before");
   QUERNEL_TRY(int64_t features, n.dim(x, 1));
   for (const Node& node : forest.nodes)
     if (node.branch != Branch::kLeaf && (node.feature < 0 || node.feature >= features))
@@ -380,7 +385,6 @@ Status import_tree_ensemble_classifier(NodeImport& n) {
   QUERNEL_TRY(ValueId leaves, walk(n, forest, x));
   QUERNEL_TRY(ValueId scores, aggregate(n, forest, leaves, "SUM", n.dtype(x)));
   QUERNEL_TRY(scores, add_base(n, scores));
-  QUERNEL_CHECK(n.build.status());
   ValueId chosen;
   if (one_sided) {
     Dim rows = n.shape(scores)[0];

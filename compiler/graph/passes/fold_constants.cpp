@@ -5,6 +5,7 @@
 //   - A contraction's operands are materialised: weights need bytes to be packed at compile time.
 //   - Anything else is folded while its result is no larger than kMaxResult or than its operands together;
 //     no contraction takes more than kMaxProducts multiplications.
+//   - All results together have a limit, so that a small graph never folds to gigabytes.
 #include <algorithm>
 
 #include "graph/passes/constant_operand.h"
@@ -17,6 +18,9 @@ namespace {
 constexpr int64_t kMaxResult = int64_t{64} << 20;  // bytes
 constexpr int64_t kMaxWeights = int64_t{1} << 30;  // bytes
 constexpr int64_t kMaxProducts = int64_t{1} << 28;
+// Of all results together, bytes: so much, or so many times the graph's constants.
+constexpr int64_t kMaxTotal = int64_t{128} << 20;
+constexpr int64_t kTotalPerConstant = 16;
 
 // Bytes of a static type; nullopt when symbolic or beyond any limit.
 std::optional<int64_t> byte_count(const TensorType& type) {
@@ -149,8 +153,16 @@ ValueId fold(Rewriter& r, const Node& node) {
 
 Expected<Graph> fold_constants(const Graph& graph,
                                const std::function<bool(const Graph&, const Node&)>& keep) {
+  int64_t left = 0;  // bytes
+  for (const Node& node : graph.nodes) left += static_cast<int64_t>(node.attributes.tensor.bytes.size());
+  left = std::max(kMaxTotal, left > INT64_MAX / kTotalPerConstant ? INT64_MAX : left * kTotalPerConstant);
   QUERNEL_TRY(Graph folded, rewrite(graph, [&](Rewriter& r, const Node& node) {
-                return keep(graph, node) ? kNoValue : fold(r, node);
+                if (left <= 0 || keep(graph, node)) return kNoValue;
+                const size_t first = r.graph.nodes.size();
+                ValueId result = fold(r, node);
+                for (size_t i = first; i < r.graph.nodes.size(); ++i)
+                  left -= static_cast<int64_t>(r.graph.nodes[i].attributes.tensor.bytes.size());
+                return result;
               }));
   return rewrite(folded,
                  [](Rewriter&, const Node&) { return kNoValue; });  // drops constants that were folded away

@@ -89,7 +89,7 @@ class Splitter {
     place = build_.binary(BinaryOp::k_add, times(block, blocks.block), place);
     if (blocks.padding() == Dim(0)) return place;
     if (blocks.padded_in_front) place = build_.binary(BinaryOp::k_sub, place, number(blocks.padding()));
-    place = build_.binary(BinaryOp::k_max, place, 0);
+    place = build_.binary(BinaryOp::k_max, place, 0.0);
     return build_.binary(BinaryOp::k_min, place, number(blocks.size - 1));
   }
 

@@ -59,6 +59,7 @@ struct CompileOptions {
   // matches none is invalid input; all others are constants.
   std::vector<std::string> keep_inputs;
   DuplicateNames duplicate_names = DuplicateNames::kConstants;
+  bool allow_large = false;  // no limits of what loops, branches and functions become when they are inlined
   // Inputs that are kept from run to run; they and their outputs leave the signature. input_values has their
   // initial values, else they begin as zeros. Entry points share those that have one name.
   std::vector<StatePair> states;

@@ -1,6 +1,7 @@
 // Operators on tensors without elements: of sizes that are 0 when the model is compiled, and of free sizes,
 // where one compiled model runs at 0, 1 and 5. What each gives at 0 stands here, from ONNX's text and numpy;
 // at other sizes, and everywhere but in the interpreter, the interpreter is compared with.
+// Over 600 lines because the cases are one table.
 #include <gtest/gtest.h>
 #include <onnx/defs/parser.h>
 
@@ -375,7 +376,7 @@ void compare(const Graph& graph, const std::vector<int64_t>& sizes, const Compil
   }
 }
 
-// All cases that can be are one graph.
+// All cases that can be are one graph, but for a GPU, whose shaders take no time to make.
 void compare_all(const CompileOptions& options, unsigned threads,
                  const qnl_vulkan_options* vulkan = nullptr) {
   for (const char* n : {"0", "n"}) {
@@ -385,12 +386,12 @@ void compare_all(const CompileOptions& options, unsigned threads,
       SCOPED_TRACE(std::string(c.name) + ", " + n);
       Expected<Graph> graph = graph_of(c, n);
       ASSERT_TRUE(graph) << to_string(graph.errors());
-      if (c.alone)
+      if (c.alone || vulkan != nullptr)
         compare(*graph, sizes, options, threads, vulkan);
       else
         join(all, *graph, std::string(c.name) + "_");
     }
-    compare(all, sizes, options, threads, vulkan);
+    if (!all.nodes.empty()) compare(all, sizes, options, threads, vulkan);
   }
 }
 
@@ -429,7 +430,6 @@ const Failure kFailures[] = {
      "the_GatherND"},
     {"pad_edge", "float[N] x", "p = Constant<value = int64[2] {1, 1}>() y = Pad<mode = \"edge\">(x, p)",
      "the_Pad"},
-    {"topk", "float[N] x", "k = Constant<value = int64[1] {3}>() y, y1 = TopK(x, k)", "the_TopK"},
     {"fused", "int32[N] x, int32[2] z", "a = Mul(x, x) b = ReduceMax<axes = [0]>(a) y = Add(b, z)",
      "the_ReduceMax"},
 };
@@ -515,7 +515,8 @@ TEST(EmptySizes, only_what_runs_fails) {
 // The last of n rows: n = 0 would make a known size a free one, so it is only allowed when it is asked for.
 TEST(EmptySizes, a_size_that_is_known_stays_known) {
   const char* nodes =
-      "a = Constant<value = int64[1] {-1}>() b = Constant<value = int64[1] {1000}>() y = Slice(x, a, b)";
+      "a = Constant<value = int64[1] {-1}>() b = Constant<value = int64[1] {9223372036854775807}>() y = "
+      "Slice(x, a, b)";
   Expected<ImportedModel> model = import_case("float[N,3] x", nodes, 1, "n");
   ASSERT_TRUE(model) << to_string(model.errors());
   EXPECT_EQ(model->graph.find_symbol("n")->min, 1);

@@ -86,7 +86,8 @@ TEST(CustomOp, DescriptionsThatCannotBeRead) {
             "expected 'symbol', found the end of the text");
   Expected<std::vector<CustomOpDescription>> missing = read_custom_ops("/nonexistent/ops.op");
   ASSERT_FALSE(missing);
-  EXPECT_EQ(missing.errors()[0].message, "cannot read the description of custom ops");
+  EXPECT_EQ(missing.errors()[0].message,
+            "cannot read the description of custom ops: No such file or directory");
 }
 
 }  // namespace

@@ -44,10 +44,12 @@ TEST(InterpretGather, tuples) {
 
 TEST(InterpretGather, nothing_to_gather_from_is_an_error) {
   Graph graph = graph_of(
-      "graph @g(%i: i64[1]) {\n %x = constant f32[0] {}\n %y = take %x, %i {0} : f32[1]\n return y = %y\n}");
-  Expected<std::vector<Tensor>> outputs = interpret(graph, {i64_tensor({1}, {0})});
+      "symbol n min=0\ngraph @g(%x: f32[n], %i: i64[1]) {\n %y = take %x, %i {0} : f32[1]\n return y = "
+      "%y\n}");
+  Expected<std::vector<Tensor>> outputs = interpret(graph, {f32_tensor({0}, {}), i64_tensor({1}, {0})});
   ASSERT_FALSE(outputs);
-  EXPECT_THAT(to_string(outputs.errors()), testing::HasSubstr("expected elements to gather from"));
+  EXPECT_THAT(to_string(outputs.errors()),
+              testing::HasSubstr("expected elements to choose from, found too few in f32[0]"));
 }
 
 }  // namespace

@@ -247,6 +247,26 @@ TEST(FreeDimQuestions, reshape) {
                 kSmall});
 }
 
+// Halves rounded up and quarters doubled: equal for multiples of 4, and for sizes between, which are given
+// up.
+TEST(FreeDimQuestions, rounded_sizes_that_broadcast_for_whole_multiples) {
+  ModelBuilder m;
+  m.input("x", {1, 1, -1}, kFloat, {"", "", "n"}).output("y");
+  for (auto [name, stride] : {std::pair{"half", 2}, {"quarter", 4}}) {
+    onnx::NodeProto& pool = m.node("MaxPool", {"x"}, {name});
+    set_ints(pool, "kernel_shape", {1});
+    set_ints(pool, "strides", {stride});
+  }
+  m.floats("scales", {3}, {1, 1, 2});
+  onnx::NodeProto& resize = m.node("Resize", {"quarter", "", "scales"}, {"grown"});
+  set_string(resize, "mode", "nearest");
+  m.node("Add", {"half", "grown"}, {"y"});
+  Expected<ImportedModel> imported = m.import();
+  ASSERT_TRUE(imported) << to_string(imported.errors());
+  ASSERT_FALSE(imported->notes.empty());
+  EXPECT_EQ(imported->notes[0], "free dim 'n' must be a multiple of 4");
+}
+
 TEST(FreeDimQuestions, slice) {
   // Bounds n - 3, which count from the end where they are negative.
   auto slice = [](bool start, int64_t step) {

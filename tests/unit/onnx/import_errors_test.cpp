@@ -262,8 +262,11 @@ TEST(ImportErrors, what_no_text_form_can_say) {
   expect_contains(errors_of(input), "expected inputs with names");
   ModelBuilder twice = relu_model();
   twice.floats("w", {2}, {1, 2});
-  twice.floats("w", {2}, {1, 2});
-  expect_contains(errors_of(twice), "expected one definition of 'w', found an initializer and another");
+  twice.floats("w", {2}, {1, 3});
+  ImportOptions refuse;
+  refuse.duplicate_names = DuplicateNames::kRefuse;
+  expect_contains(errors_of(twice, refuse),
+                  "expected one definition of 'w', found an initializer and another");
   ModelBuilder sparse = relu_model();
   sparse.graph().add_sparse_initializer()->mutable_values()->set_name("w");
   expect_contains(errors_of(sparse), "sparse initializers are not supported; store the tensor densely");
@@ -285,7 +288,7 @@ TEST(ImportErrors, what_no_text_form_can_say) {
   expect_contains(errors_of(negative), "is negative or too large");
   ModelBuilder taken = relu_model();
   taken.input("x", {2});
-  expect_contains(errors_of(taken), "input 'x' has no name, or one that is taken");
+  expect_contains(errors_of(taken), "expected inputs of different names, found 'x' twice");
   ModelBuilder no_graph;
   no_graph.model.clear_graph();
   expect_contains(errors_of(no_graph),
@@ -313,7 +316,87 @@ TEST(ImportErrors, options_that_contradict_the_model) {
   expect_contains(errors_of(m, rank), "input 'x': expected a shape of rank 2, found one of rank 1");
   ImportOptions negative;
   negative.dims["n"] = -1;
-  expect_contains(errors_of(m, negative), "expected dim 'n' to be at least 0, found -1");
+  expect_contains(errors_of(m, negative), "input 'x': shape [-1,-1] is negative or too large");
+}
+
+// Function i calls function i + 1 twice, so that there are 2^levels nodes.
+TEST(ImportErrors, functions_that_become_too_many_nodes) {
+  constexpr int kLevels = 17;
+  ModelBuilder m;
+  auto* domain = m.model.add_opset_import();
+  domain->set_domain("f");
+  domain->set_version(1);
+  m.input("x", {2}).output("y");
+  m.node("F0", {"x"}, {"y"}).set_domain("f");
+  for (int i = 0; i < kLevels; ++i) {
+    onnx::FunctionProto& function = *m.model.add_functions();
+    function.set_domain("f");
+    function.set_name("F" + std::to_string(i));
+    function.add_input("a");
+    function.add_output("c");
+    for (const char* name : {"", "f"}) {
+      auto* import = function.add_opset_import();
+      import->set_domain(name);
+      import->set_version(*name ? 1 : 17);
+    }
+    for (auto [from, to] : {std::pair("a", "b"), std::pair("b", "c")}) {
+      onnx::NodeProto& call = *function.add_node();
+      call.set_op_type(i + 1 < kLevels ? "F" + std::to_string(i + 1) : "Relu");
+      call.set_domain(i + 1 < kLevels ? "f" : "");
+      call.add_input(from);
+      call.add_output(to);
+    }
+  }
+  expect_contains(errors_of(m), "nodes after loops, branches and functions are inlined");
+}
+
+TEST(ImportErrors, functions_of_many_bytes) {
+  ModelBuilder m;
+  auto* domain = m.model.add_opset_import();
+  domain->set_domain("f");
+  domain->set_version(1);
+  m.input("x", {1}).output("y");
+  onnx::FunctionProto& function = *m.model.add_functions();
+  function.set_domain("f");
+  function.set_name("F");
+  function.add_output("c");
+  function.add_opset_import()->set_version(17);
+  onnx::NodeProto& constant = *function.add_node();
+  constant.set_op_type("Constant");
+  constant.add_output("c");
+  onnx::TensorProto& value = *attribute(constant, "value", onnx::AttributeProto::TENSOR).mutable_t();
+  value.set_data_type(kFloat);
+  value.add_dims(1 << 23);
+  value.mutable_raw_data()->assign(size_t{1} << 25, '\0');
+  for (int i = 0; i < 9; ++i) m.node("F", {}, {"c" + std::to_string(i)}).set_domain("f");
+  m.node("Add", {"x", "c0"}, {"y"});
+  expect_contains(errors_of(m), "calls of functions whose bodies have more than 256 MiB together");
+  ImportOptions large;
+  large.allow_large = true;
+  EXPECT_TRUE(m.import(large));
+}
+
+TEST(ImportErrors, images_that_may_have_no_rows) {
+  ModelBuilder m;
+  m.input("a", {1, 1, -1, 2}, kFloat, {"", "", "h"}).input("b", {1, 1, -1, 2}, kFloat, {"", "", "g"});
+  m.input("boxes", {1, 4}).input("batch", {1}, kInt64).output("y");
+  set_int(m.node("Concat", {"a", "b"}, {"x"}), "axis", 2);
+  set_int(m.node("RoiAlign", {"x", "boxes", "batch"}, {"y"}), "sampling_ratio", 2);
+  ImportOptions options;
+  for (const char* name : {"h", "g"}) options.dim_ranges[name] = {name, 0, 4, 1, false, {}};
+  expect_contains(errors_of(m, options), "expected the height of the images to be at least 1, found");
+}
+
+TEST(ImportErrors, dims_of_long_expressions) {
+  ModelBuilder m;
+  std::vector<std::string> names;
+  for (int i = 0; i < 200; ++i) {
+    names.push_back("x" + std::to_string(i));
+    m.input(names.back(), {-1}, kFloat, {names.back() + std::string(100, 'd')});
+  }
+  m.output("y");
+  set_int(m.node("Concat", names, {"y"}), "axis", 0);
+  expect_contains(errors_of(m), "a dim that is an expression of more than 16384 characters over free dims");
 }
 
 TEST(ImportErrors, unsupported_types) {

@@ -3,6 +3,9 @@
 
 #include <onnx/onnx_pb.h>
 
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <string>
 #include <vector>
 
@@ -61,6 +64,7 @@ class ModelBuilder {
   Expected<ImportedModel> import(const ImportOptions& options = {},
                                  const std::string& file_name = "test.onnx") const {
     std::string data = bytes();
+    keep(data);
     return import_onnx_bytes({reinterpret_cast<const uint8_t*>(data.data()), data.size()}, file_name,
                              options);
   }
@@ -81,6 +85,16 @@ class ModelBuilder {
   }
 
  private:
+  // With QUERNEL_KEEP_MODELS=FOLDER every model becomes a file there, named by its content: seeds of
+  // tests/fuzz/onnx.
+  static void keep(const std::string& data) {
+    const char* folder = std::getenv("QUERNEL_KEEP_MODELS");
+    if (!folder) return;
+    std::filesystem::create_directories(folder);
+    std::string name = std::to_string(std::hash<std::string>()(data)) + ".onnx";
+    std::ofstream(std::filesystem::path(folder) / name, std::ios::binary) << data;
+  }
+
   onnx::TensorProto& initializer(const std::string& name, const std::vector<int64_t>& dims, int type) {
     onnx::TensorProto& tensor = *graph().add_initializer();
     tensor.set_name(name);

@@ -193,6 +193,11 @@ std::vector<Case> all_cases() {
   with(add("Attention", "", {data({1, 2, 3, 4}), weight({1, 2, 5, 4}), weight({1, 2, 5, 4})}), 16,
        kOrdinary | kTiny | kShifted)
       .ulps = 0.7;
+  with(add("FlexAttention", "", {data({1, 2, 3, 4}), weight({1, 2, 5, 4}), weight({1, 2, 5, 4})}), 16,
+       kOrdinary | kTiny | kShifted)
+      .ulps = 0.7;
+  cases.back().domain = "ai.onnx.preview";
+  cases.back().opset = 26;
   add("RotaryEmbedding", "", {data({1, 2, 3, 4}), weight({5, 2}), weight({5, 2}), ints({1, 3}, {0, 1, 2})})
       .slack = 4;
   add("LinearAttention", "update_rule=\"linear\", q_num_heads=2, kv_num_heads=2",

@@ -46,7 +46,7 @@ std::string small_description(qnl_text_form form, uint64_t capacity, uint64_t* n
 TEST(Describe, TextIsALineForEachValueAndListedObject) {
   uint64_t needed = 0;
   EXPECT_EQ(small_description(QNL_TEXT, 1000, &needed),
-            "name: a \"b\"\\\n\n"
+            "name: a \"b\"\\\\x0a\n"
             "most: no limit known\n"
             "low: -9223372036854775808\n"
             "memory:\n"

@@ -260,7 +260,7 @@ TEST(RefusedBundle, ControlFlow) {
   };
   using I = schema::Item;
   EXPECT_EQ(first_body(2, I::VT_COUNT_EXPRESSION, -1), "item 1: wrong condition or count");
-  EXPECT_EQ(first_body(2, I::VT_COUNT_EXPRESSION, 1000), "item 1: wrong condition or count");
+  EXPECT_EQ(first_body(2, I::VT_COUNT_EXPRESSION, 1000), "item 1: wrong expression of its size");
   EXPECT_EQ(first_body(4, I::VT_CONDITION_EXPRESSION, -1), "item 1: wrong condition or count");
   EXPECT_EQ(first_body(2, I::VT_END, 3u),
             "item 2: its body is not nested in the one around it, or more than 32 deep");
@@ -359,6 +359,20 @@ TEST(RefusedBundle, Hosts) {
   EXPECT_EQ(open(bytes), "bundle: has hosts, but not the feature");
 }
 
+// Also those that mean nothing for an item's kind: what only tools read is verified, too.
+TEST(RefusedBundle, ExpressionsOfEveryItem) {
+  using I = schema::Item;
+  for (auto field : {I::VT_WORKGROUPS_EXPRESSION, I::VT_COPY_BYTES_EXPRESSION, I::VT_COUNT_EXPRESSION,
+                     I::VT_CONDITION_EXPRESSION, I::VT_FLOPS_EXPRESSION, I::VT_BYTES_READ_EXPRESSION,
+                     I::VT_BYTES_WRITTEN_EXPRESSION})
+    for (auto [entry, index] :
+         {std::pair(0u, 0u), {0u, 1u}, {1u, 0u}, {1u, 1u}, {2u, 0u}, {2u, 1u}, {2u, 2u}})
+      for (int32_t wrong : {1000, 1 << 30, -2}) {
+        std::string text = changed([&](schema::Bundle* b) { set(item(b, entry, index), field, wrong); });
+        EXPECT_NE(text.find("wrong "), std::string::npos) << field << ", item " << index << ": " << text;
+      }
+}
+
 TEST(RefusedBundle, Bindings) {
   auto bound = [](uint32_t index, uint32_t which, int offset, auto value) {
     return changed([&](schema::Bundle* b) { poke(binding(b, 0, index, which) + offset, value); });
@@ -436,8 +450,10 @@ TEST(RefusedBundle, FilesAndSegments) {
   std::memcpy(bytes.data() + 24, &far, sizeof far);
   rehash(bytes);
   EXPECT_EQ(open(bytes), "bundle: structure lies outside the file");
-  EXPECT_EQ(changed([](schema::Bundle* b) { resize(b->entry_points(), 1u << 30); }),
-            "bundle: structure is not a well-formed FlatBuffer of this schema");
+  EXPECT_EQ(
+      changed([](schema::Bundle* b) { resize(b->entry_points(), 1u << 30); }),
+      "bundle: structure is not a well-formed FlatBuffer of this schema, or shares parts of it more often "
+      "than this reader accepts");
   EXPECT_EQ(changed([](schema::Bundle* b) {
               // The word before the list, taken as its length, must be made one.
               const auto* list = reinterpret_cast<const char*>(b->segments());

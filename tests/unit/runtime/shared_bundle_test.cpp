@@ -6,6 +6,9 @@
 #include <cstring>
 #include <functional>
 
+#include "bundle/bundle_structure.h"
+#include "bundle/read_bundle.h"
+#include "bundle/strip_variants.h"
 #include "core/bundle_reader_shape.h"
 #include "quernel/runtime.hpp"
 #include "schemas/bundle_hash.h"
@@ -130,11 +133,19 @@ void expect_refused(const char* what, const std::function<void(Crafted&)>& make)
   EXPECT_LT(opened.seconds, allowed_seconds(file)) << what << ", " << file.size() << " bytes";
 }
 
+// And stripped as quickly.
 void expect_opened(const char* what, const std::function<void(Crafted&)>& make) {
   std::vector<std::byte> file = file_of(make);
   Opened opened = open(file);
   EXPECT_EQ(opened.status, QNL_OK) << what << ": " << opened.text;
   EXPECT_LT(opened.seconds, allowed_seconds(file)) << what << ", " << file.size() << " bytes";
+  AlignedBytes aligned(file);
+  double begin = thread_seconds();
+  bundle::BundleContents contents = bundle::strip_variants(
+      bundle::read_bundle({static_cast<const std::byte*>(aligned.data()), aligned.size()}), {0});
+  bundle::SegmentPlan plan = bundle::plan_segments(contents);
+  EXPECT_LT(bundle::build_structure(contents, plan).size(), 2 * file.size()) << what;
+  EXPECT_LT(thread_seconds() - begin, 4 * allowed_seconds(file)) << what << ", " << file.size() << " bytes";
 }
 
 std::vector<int64_t> long_code() {
@@ -252,6 +263,18 @@ TEST(SharedBundle, WideBundlesOpenInLinearTime) {
     c.entry("main", {},
             {schema::CreateItem(c.b, schema::ItemKind::synchronize, 0, 0, -1, bindings, 0, 0, 0, 0, 0, 0, 0,
                                 0, 0, -1, sizes)});
+  });
+  expect_opened("workspaces and bindings", [](Crafted& c) {
+    for (uint32_t a = 0; a < 20000; ++a)
+      c.arenas.push_back(schema::CreateArena(c.b, 0, schema::ArenaKind::workspace));
+    auto bindings = c.b.CreateVectorOfStructs(
+        std::vector<schema::Binding>(50000, schema::Binding(63, schema::Access::read, 0, 0)));
+    auto items =
+        c.all<schema::Item>({schema::CreateItem(c.b, schema::ItemKind::synchronize, 0, 0, -1, bindings)});
+    std::vector<uint32_t> workspaces;
+    for (uint32_t a = 0; a < 64; ++a) workspaces.push_back(a);
+    auto plans = c.all<schema::Plan>({schema::CreatePlan(c.b, 0, items, c.b.CreateVector(workspaces))});
+    c.entries.push_back(schema::CreateEntryPoint(c.b, c.text("main"), 0, 0, 0, plans));
   });
   expect_opened("entry points", [](Crafted& c) {
     for (uint32_t e = 0; e < 4096; ++e) c.entry(std::string(900, 'e') + std::to_string(e));

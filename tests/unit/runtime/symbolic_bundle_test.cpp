@@ -125,6 +125,9 @@ TEST(SymbolicBundle, RangesThatFollowFromSymbolsAreChecked) {
     item(c, 0, 3).copy_bytes_expression = add(c, {0, 17});
   });
   refused("'(batch - 3)'", [&](BundleContents& c) {
+    item(c, 0, 0).bindings[2].offset_expression = add(c, {1, 0, 0, 3, 3, 0});
+  });
+  refused("workgroups: expected elements to choose its result from, found too few", [&](BundleContents& c) {
     item(c, 0, 0).workgroups_expression = add(c, {1, 0, 0, 3, 3, 0});
   });
   EXPECT_EQ(run_changed(

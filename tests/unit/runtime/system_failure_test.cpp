@@ -130,10 +130,10 @@ void expect_begins(const std::set<std::string>& texts, const std::string& wanted
 
 TEST_F(SystemFailure, EachAllocationOfACpuSession) {
   std::set<std::string> texts = refuse_each_allocation(false);
-  for (const char* wanted :
-       {"bundle: no memory for it", "device: no memory for it", "session: no memory for ",
-        "state: no memory for 64 bytes", "input and output: no memory for 128 bytes",
-        "code image: no memory for its description", "code image: no memory for "})
+  for (const char* wanted : {"bundle: no memory for it", "bundle: no memory for checking it",
+                             "device: no memory for it", "session: no memory for ",
+                             "state: no memory for 64 bytes", "input and output: no memory for 128 bytes",
+                             "code image: no memory for its description", "code image: no memory for "})
     expect_begins(texts, wanted);
 }
 
