@@ -25,10 +25,12 @@ bool is_checked(const Node& node) {
          node.op != OpKind::k_constant;
 }
 
+// One of more dims than a runtime's tensors have, as one dim.
 HostTensor to_host(const Tensor& tensor) {
   HostTensor host;
   host.dtype = static_cast<qnl_dtype>(tensor.dtype);
   host.shape = tensor.dims;
+  if (host.shape.size() > QNL_MAX_RANK) host.shape = {tensor.count()};
   const auto* data = reinterpret_cast<const std::byte*>(tensor.bytes.data());
   host.bytes.assign(data, data + tensor.bytes.size());
   return host;

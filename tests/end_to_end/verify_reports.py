@@ -148,9 +148,9 @@ class VerifyReports(ToolTest):
 
     def test_values_that_must_be_known_come_from_the_data_set(self):
         model = onnx.model([onnx.node("Reshape", ["x", "shape"], ["y"])],
-                           [onnx.value("x", onnx.FLOAT, [2, 3]), onnx.value("shape", onnx.INT64, [1])], [onnx.value("y", onnx.FLOAT, [6])])
-        inputs = [onnx.float_tensor("x", [2, 3], VALUES), onnx.int_tensor("shape", [1], [6])]
-        line = self.verdict(self.case("reshape", model, [(inputs, [onnx.float_tensor("y", [6], VALUES)])]))
+                           [onnx.value("x", onnx.FLOAT, [2, 3]), onnx.value("shape", onnx.INT64, [2])], [onnx.value("y", onnx.FLOAT, [3, 2])])
+        inputs = [onnx.float_tensor("x", [2, 3], VALUES), onnx.int_tensor("shape", [2], [3, 2])]
+        line = self.verdict(self.case("reshape", model, [(inputs, [onnx.float_tensor("y", [3, 2], VALUES)])]))
         self.assertEqual(line, "PASS reshape: 1 data set, compiled with the values of shape")
 
     def test_a_model_without_inputs_left_is_said_to_compute_nothing(self):
