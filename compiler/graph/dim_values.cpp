@@ -194,6 +194,8 @@ class DimValues {
 
 }  // namespace
 
-std::optional<Shape> dim_values(const Graph& graph, ValueId v) { return DimValues(graph).of(v, 0); }
+std::optional<Shape> dim_values(const Graph& graph, ValueId v) {
+  return v < 0 ? std::nullopt : DimValues(graph).of(v, 0);
+}
 
 }  // namespace quernel

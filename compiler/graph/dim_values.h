@@ -8,7 +8,7 @@
 namespace quernel {
 
 // The elements of `v` in row-major order as expressions over symbols, where they follow from constants and
-// dims by integer arithmetic and movement; nullopt otherwise, beyond 64 elements, and for
+// dims by integer arithmetic and movement; nullopt otherwise, for no value, beyond 64 elements, and for
 // expressions of more than 16 KiB of text.
 std::optional<Shape> dim_values(const Graph& graph, ValueId v);
 

@@ -59,6 +59,7 @@ Status import_sequence_insert(NodeImport& n) {
   QUERNEL_CHECK(check_tensor(n, 1));
   int64_t count = static_cast<int64_t>(elements.size()), at = count;
   if (n.has(2)) {
+    QUERNEL_CHECK(check_tensor(n, 2));
     QUERNEL_TRY(at, n.int_in(2, "position"));
     if (at < -count || at > count)
       return n.invalid("expected a position in a sequence of " + std::to_string(count) + ", found " +
