@@ -118,8 +118,12 @@ Opened open(const std::vector<std::byte>& file) {
   return {status, error.text, thread_seconds() - begin};
 }
 
-constexpr double kMostSecondsPerMegabyte =
-    0.5;  // a sanitizer's included; what was quadratic took 10 and more
+// What was quadratic took 10 and more.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr double kMostSecondsPerMegabyte = 3;
+#else
+constexpr double kMostSecondsPerMegabyte = 0.5;
+#endif
 
 double allowed_seconds(const std::vector<std::byte>& file) {
   return kMostSecondsPerMegabyte * (0.1 + static_cast<double>(file.size()) / 1e6);
