@@ -25,9 +25,9 @@
 #include "loop/print.h"
 #include "loop/verify.h"
 #include "lower/lower.h"
-#include "schedule/long_lines.h"
 #include "schedule/schedule.h"
 #include "schedule/sliding_windows.h"
+#include "schedule/split_limits.h"
 #include "support/edit_distance.h"
 #include "support/file.h"
 #include "targets/device_profile.h"
@@ -139,42 +139,6 @@ bool has_pass(const std::vector<Pass>& passes, std::string_view name) {
 // Of the 128 MiB that every Vulkan device's storage buffers hold; kernels pad weights to whole vectors.
 constexpr int64_t kMostWeights = 120 << 20;
 
-namespace {
-// A part takes a processor tens of microseconds. The loops of a GPU's invocations stay below 2^16 turns,
-// after which one driver ends them.
-ReductionLimits reduction_limits(const Target& target) {
-  ReductionLimits limits{.least_shared = 1 << 18,
-                         .enough_workgroups = 8,
-                         .part_work = 1 << 17,
-                         .fewest_terms = 64,
-                         .most_terms = 1 << 22,
-                         .most_work = 1 << 22,
-                         .most_together = 1 << 22,
-                         .longest_row = 1 << 16};
-  if (!target.is_gpu()) return limits;
-  limits.least_shared = 1 << 16;
-  limits.enough_workgroups = 32;
-  limits.part_work = 1 << 13;
-  limits.most_terms = limits.longest_row = 1 << 15;
-  limits.most_together = target.lanes(4);
-  return limits;
-}
-
-// Sums of up to 16,384 products keep their order.
-ContractionLimits contraction_limits(const Target& target) {
-  ContractionLimits limits{.most_terms = 1 << 20,
-                           .part_terms = 1 << 13,
-                           .longest_shared = 1 << 14,
-                           .few_results = 1 << 8,
-                           .least_shared = 1 << 20};
-  if (!target.is_gpu()) return limits;
-  limits.most_terms = 1 << 15;
-  limits.few_results = 1 << 10;
-  return limits;
-}
-
-}  // namespace
-
 const std::vector<GraphPass>& graph_passes() {
   static const std::vector<GraphPass> passes = {
       {"place-nodes", "a GPU's nodes that run on the processor beside it",
@@ -212,14 +176,14 @@ const std::vector<GraphPass>& graph_passes() {
       {"split-long-lines", "scans, ArgMax and sorts of long lines go block by block",
        [](const Graph& graph, const Target& target, auto&&...) -> Expected<Graph> {
          if (target.firmware) return graph;  // one thread, and memory is dear
-         return split_long_lines(graph, schedule::long_lines(target));
+         return split_long_lines(graph, schedule::line_limits(target));
        }},
       {"compose-views", "movement chains that no named op can say become one index map",
        graph_pass(compose_views)},
       {"split-long-contractions", "contractions over many terms go in parts, which workgroups share",
        [](const Graph& graph, const Target& target, auto&&...) -> Expected<Graph> {
          if (target.firmware) return graph;  // one processor, and memory is dear
-         return split_long_contractions(graph, contraction_limits(target));
+         return split_long_contractions(graph, schedule::contraction_limits(target));
        }},
       {"choose-winograd", "3x3 convolutions that Winograd's algorithm computes faster",
        [](const Graph& graph, const Target& target, const CompileOptions& options,
@@ -251,7 +215,7 @@ const std::vector<GraphPass>& graph_passes() {
       {"split-long-reductions", "reductions of many elements go in parts, which workgroups share",
        [](const Graph& graph, const Target& target, auto&&...) -> Expected<Graph> {
          if (target.firmware) return graph;  // one processor, and memory is dear
-         return split_long_reductions(graph, reduction_limits(target));
+         return split_long_reductions(graph, schedule::reduction_limits(target));
        }},
       {"merge-common-subexpressions-2", "copies made twice become one",
        graph_pass(merge_common_subexpressions)},

@@ -1,4 +1,4 @@
-// read_bundle: an open *.qnl file as BundleContents again, to be changed and written anew. What is read and
+// read_bundle: an open *.qnl file as BundleContents again, to be changed and written again. What is read and
 // written unchanged gives the same bytes.
 #pragma once
 

@@ -294,7 +294,7 @@ void print_custom_ops(const BundleReader& reader, uint32_t variant) {
   for (const std::string& op : ops) print("  function of the application  {}\n", op);
 }
 
-// The processor beside a variant's device.
+// The companion CPU of a variant's device.
 void print_host(const BundleReader& reader, uint32_t variant, const Options& options) {
   auto host = static_cast<uint32_t>(reader.variant(variant).host);
   VariantView view = reader.variant(host);

@@ -5,6 +5,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "loop/evaluate_scalar.h"
 #include "loop/print.h"
 
 namespace quernel {
@@ -18,44 +19,11 @@ using loop::StmtKind;
 using Value = std::optional<int64_t>;
 
 Value compute(BinaryOp op, int64_t a, int64_t b) {
-  switch (op) {
-    case BinaryOp::k_add:
-      return a + b;
-    case BinaryOp::k_sub:
-      return a - b;
-    case BinaryOp::k_mul:
-      return a * b;
-    case BinaryOp::k_min:
-      return std::min(a, b);
-    case BinaryOp::k_max:
-      return std::max(a, b);
-    case BinaryOp::k_idiv:
-      return b == 0 ? Value() : a / b;
-    case BinaryOp::k_fmod:
-      return b == 0 ? Value() : a % b;
-    case BinaryOp::k_shl:
-      return b < 0 || b > 62 ? Value() : a << b;
-    case BinaryOp::k_shr:
-      return b < 0 || b > 63 ? Value() : a >> b;
-    case BinaryOp::k_eq:
-      return a == b;
-    case BinaryOp::k_ne:
-      return a != b;
-    case BinaryOp::k_lt:
-      return a < b;
-    case BinaryOp::k_le:
-      return a <= b;
-    case BinaryOp::k_gt:
-      return a > b;
-    case BinaryOp::k_ge:
-      return a >= b;
-    case BinaryOp::k_and:
-      return a & b;
-    case BinaryOp::k_or:
-      return a | b;
-    default:
-      return std::nullopt;
-  }
+  bool divides =
+      op == BinaryOp::k_idiv || op == BinaryOp::k_fdiv || op == BinaryOp::k_mod || op == BinaryOp::k_fmod;
+  if (!loop::binary_accepts(op, DType::kI64) || (divides && b == 0)) return std::nullopt;
+  return static_cast<int64_t>(
+      loop::evaluate_binary(op, DType::kI64, static_cast<uint64_t>(a), static_cast<uint64_t>(b)));
 }
 
 class Counter {
