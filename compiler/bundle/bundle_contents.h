@@ -170,7 +170,7 @@ struct Variant {
   std::vector<std::byte> code;                // the image; equal images of several variants are stored once
   std::span<const std::byte> code_view = {};  // the same, where `code` is empty
   std::vector<Kernel> kernels;                // kernel k is entry k of the image table
-  int32_t host = -1;  // index in BundleContents::hosts: the companion CPU
+  int32_t host = -1;                          // index in BundleContents::hosts: the companion CPU
 
   std::span<const std::byte> image() const { return code.empty() ? code_view : code; }
 };
