@@ -82,9 +82,12 @@ class NodeImport {
   Expected<int64_t> dim(const Dim& d);
   Expected<int64_t> dim(ValueId v, int64_t axis) { return dim(shape(v)[axis]); }
 
-  // ---- questions to dims that may be free: what is not known is assumed and checked at run time where one
-  // free dim decides it (DimAssumptions), else refused Whether the dim is `value`, which must not be guessed:
-  // unsupported where a free dim may be or not be.
+  // ---- questions to dims that may be free
+
+  // What is not known is assumed and checked at run time where one free dim decides it (DimAssumptions), else
+  // refused.
+
+  // Whether the dim is `value`. Unsupported where a free dim may be or not be: it is never guessed.
   Expected<bool> is(const Dim& d, int64_t value);
   // `what` names a; "the elements of the shape".
   Status require_equal(const Dim& a, const Dim& b, const std::string& what);
