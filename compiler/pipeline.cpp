@@ -140,19 +140,22 @@ bool has_pass(const std::vector<Pass>& passes, std::string_view name) {
 constexpr int64_t kMostWeights = 120 << 20;
 
 const std::vector<GraphPass>& graph_passes() {
+  auto fold = [](const Graph& graph, auto&, auto&, GraphPassState& state) {
+    return fold_constants(graph, state.folding);
+  };
   static const std::vector<GraphPass> passes = {
       {"place-nodes", "a GPU's nodes that run on the processor beside it",
        [](const Graph& graph, const Target& target, const CompileOptions& options, auto&&) {
          return schedule::place_nodes(graph, target, options.place);
        }},
       {"form-integer-contractions", "contractions of 8-bit operands add up integers",
-       [](const Graph& graph, const Target& target, auto&&...) {
+       [](const Graph& graph, const Target& target, auto&, GraphPassState& state) {
          std::optional<DType> activations;  // of the one sign that the target multiplies by i8
          if (target.has_dot_u8_s8 != target.has_dot_s8_s8)
            activations = target.has_dot_u8_s8 ? DType::kU8 : DType::kI8;
-         return form_integer_contractions(graph, activations);
+         return form_integer_contractions(graph, activations, &state.folding);
        }},
-      {"fold-constants", "nodes with constant operands become constants", graph_pass(fold_constants)},
+      {"fold-constants", "nodes with constant operands become constants", fold},
       {"eliminate-dead-nodes", "nodes that reach no output disappear", graph_pass(eliminate_dead_nodes)},
       {"simplify-control-flow", "loops and branches get and give what is needed",
        graph_pass(simplify_control_flow)},
@@ -186,9 +189,8 @@ const std::vector<GraphPass>& graph_passes() {
          return split_long_contractions(graph, schedule::contraction_limits(target));
        }},
       {"choose-winograd", "3x3 convolutions that Winograd's algorithm computes faster",
-       [](const Graph& graph, const Target& target, const CompileOptions& options,
-          schedule::Tilings* tilings) {
-         return schedule::choose_winograd(graph, target, tilings, options.precision);
+       [](const Graph& graph, const Target& target, const CompileOptions& options, GraphPassState& state) {
+         return schedule::choose_winograd(graph, target, state.tilings, options.precision);
        }},
       {"round-operands", "with --precision bf16, where the target multiplies that: products of bf16",
        [](const Graph& graph, const Target& target, const CompileOptions& options, auto&&) {
@@ -196,12 +198,12 @@ const std::vector<GraphPass>& graph_passes() {
        }},
       // What folds afterwards would be read otherwise than was planned here.
       {"materialize-operands", "contraction operands, constants folded, become readable in place",
-       [](const Graph& graph, const Target& target, auto&&...) -> Expected<Graph> {
-         QUERNEL_TRY(Graph folded, fold_constants(graph));
+       [](const Graph& graph, const Target& target, auto&, GraphPassState& state) -> Expected<Graph> {
+         QUERNEL_TRY(Graph folded, fold_constants(graph, state.folding));
          return schedule::materialize_operands(folded, target);
        },
        false},
-      {"fold-constants-2", "constants in their new layout", graph_pass(fold_constants)},
+      {"fold-constants-2", "constants in their new layout", fold},
       {"narrow-weights", "with --precision: large weights are stored in f16 or bf16",
        [](const Graph& graph, auto&, auto& options, auto&&) {
          return narrow_weights(graph, options.precision);
@@ -313,8 +315,11 @@ Expected<Graph> run_graph_passes(Graph graph, const Target& target, const Compil
   QUERNEL_CHECK(check_interface(graph));
   if (dump.active()) QUERNEL_CHECK(dump.write("import.qg", print(graph, 64)));
   PassOutput output(options, dump, ".qg", [&] { return print(graph, 64); });
+  GraphPassState state;
+  state.tilings = tilings;
+  if (options.allow_large) state.folding.left = INT64_MAX;
   QUERNEL_CHECK(run_passes(graph_passes(), options, output, [&](const GraphPass& pass) -> Status {
-    auto run = [&](const Graph& g, const Target& t) { return pass.run(g, t, options, tilings); };
+    auto run = [&](const Graph& g, const Target& t) { return pass.run(g, t, options, state); };
     QUERNEL_TRY(graph, run_on_bodies_too(run, graph, target));
     return should_verify(options) ? verify(graph, std::string(pass.name)) : Status();
   }));

@@ -7,6 +7,7 @@
 
 #include "bundle/bundle_from_schedule.h"
 #include "graph/ir.h"
+#include "graph/passes/passes.h"
 #include "import_models.h"
 #include "loop/ir.h"
 #include "quernel/compiler.h"
@@ -15,11 +16,16 @@
 
 namespace quernel {
 
+// What the passes over one graph share.
+struct GraphPassState {
+  schedule::Tilings* tilings = nullptr;  // may be null
+  FoldBudget folding;
+};
+
 struct GraphPass {
   std::string_view name;      // as --print-after and --disable-pass name it
   std::string_view sentence;  // what it does
-  // The choices of tilings may be null.
-  std::function<Expected<Graph>(const Graph&, const Target&, const CompileOptions&, schedule::Tilings*)> run;
+  std::function<Expected<Graph>(const Graph&, const Target&, const CompileOptions&, GraphPassState&)> run;
   bool optional = true;  // may be disabled: results do not change
 };
 struct LoopPass {

@@ -5,7 +5,7 @@
 //   - A contraction's operands are materialised: weights need bytes to be packed at compile time.
 //   - Anything else is folded while its result is no larger than kMaxResult or than its operands together;
 //     no contraction takes more than kMaxProducts multiplications.
-//   - All results together have a limit, so that a small graph never folds to gigabytes.
+//   - All results together, intermediate ones included, have a limit (FoldBudget), over all calls.
 #include <algorithm>
 
 #include "graph/passes/constant_operand.h"
@@ -18,6 +18,7 @@ namespace {
 constexpr int64_t kMaxResult = int64_t{64} << 20;  // bytes
 constexpr int64_t kMaxWeights = int64_t{1} << 30;  // bytes
 constexpr int64_t kMaxProducts = int64_t{1} << 28;
+constexpr int64_t kMaxCount = int64_t{1} << 40;  // of elements that are counted in bytes
 // Of all results together, bytes: so much, or so many times the graph's constants.
 constexpr int64_t kMaxTotal = int64_t{128} << 20;
 constexpr int64_t kTotalPerConstant = 16;
@@ -26,7 +27,7 @@ constexpr int64_t kTotalPerConstant = 16;
 std::optional<int64_t> byte_count(const TensorType& type) {
   if (!is_static(type.shape)) return std::nullopt;
   std::optional<int64_t> count = element_count(static_dims(type.shape));
-  if (!count || *count > (int64_t{1} << 40)) return std::nullopt;
+  if (!count || *count > kMaxCount) return std::nullopt;
   return byte_size(type.dtype, *count);
 }
 
@@ -80,14 +81,14 @@ ValueId move_unexpanded(Rewriter& r, const Node& node, const Tensor& tensor, con
 }
 
 // Gives a contraction the expanded operands as constants.
-ValueId materialise_weights(Rewriter& r, const Node& node) {
+ValueId materialise_weights(Rewriter& r, const Node& node, int64_t left) {
   std::vector<ValueId> inputs;
   bool changed = false;
   for (ValueId old : node.inputs) {
     ValueId v = r(old);
     std::optional<Tensor> tensor = constant_operand(r.graph, v);
     std::optional<int64_t> bytes = byte_count(r.graph.type(v));
-    if (tensor && !r.graph.constant(v) && bytes && *bytes <= kMaxWeights) {
+    if (tensor && !r.graph.constant(v) && bytes && *bytes <= std::min(kMaxWeights, left)) {
       v = add_or_fail(r, expanded(*tensor, r.graph.shape(v)), r.graph.shape(v));
       changed = true;
     }
@@ -96,11 +97,29 @@ ValueId materialise_weights(Rewriter& r, const Node& node) {
   return changed ? r.build.add(node.op, std::move(inputs), node.attributes) : kNoValue;
 }
 
-bool within_limits(const Rewriter& r, const Node& node, const std::vector<Tensor>& operands) {
+// Bytes of an elementwise result of operands that are not expanded.
+int64_t broadcast_bytes(const std::vector<Tensor>& operands, DType dtype) {
+  std::vector<int64_t> dims;
+  for (const Tensor& t : operands) {
+    if (dims.size() < t.dims.size()) dims.insert(dims.begin(), t.dims.size() - dims.size(), 1);
+    for (size_t d = 0; d < t.dims.size(); ++d) {
+      int64_t& dim = dims[dims.size() - t.dims.size() + d];
+      if (dim == 1) dim = t.dims[d];
+    }
+  }
+  std::optional<int64_t> count = element_count(dims);
+  return count && *count <= kMaxCount ? byte_size(dtype, *count) : INT64_MAX;
+}
+
+int64_t byte_total(const std::vector<Tensor>& tensors) {
+  int64_t bytes = 0;
+  for (const Tensor& t : tensors) bytes += static_cast<int64_t>(t.bytes.size());
+  return bytes;
+}
+
+bool within_limits(const Rewriter& r, const Node& node, const std::vector<Tensor>& operands, int64_t left) {
   std::optional<int64_t> bytes = byte_count(r.old.type(node.output));
-  int64_t operand_bytes = 0;
-  for (const Tensor& t : operands) operand_bytes += static_cast<int64_t>(t.bytes.size());
-  if (!bytes || *bytes > std::max(kMaxResult, operand_bytes)) return false;
+  if (!bytes || *bytes > std::min(std::max(kMaxResult, byte_total(operands)), left)) return false;
   for (ValueId v : node.inputs) {
     std::optional<int64_t> operand = byte_count(r.old.type(v));
     if (!operand || *operand > kMaxWeights) return false;
@@ -111,7 +130,8 @@ bool within_limits(const Rewriter& r, const Node& node, const std::vector<Tensor
   return node.op != OpKind::k_contract || products <= static_cast<double>(kMaxProducts);
 }
 
-ValueId fold(Rewriter& r, const Node& node) {
+// `left`: bytes that may be made.
+ValueId fold(Rewriter& r, const Node& node, int64_t left) {
   if (node.op == OpKind::k_constant || gives_token(node.op)) return kNoValue;
   if (node.op == OpKind::k_dims) {
     const Shape& elements = node.attributes.shape;
@@ -127,20 +147,24 @@ ValueId fold(Rewriter& r, const Node& node) {
   std::vector<Tensor> operands;
   for (ValueId old : node.inputs) {
     std::optional<Tensor> tensor = constant_operand(r.graph, r(old));
-    if (!tensor) return node.op == OpKind::k_contract ? materialise_weights(r, node) : kNoValue;
+    if (!tensor) return node.op == OpKind::k_contract ? materialise_weights(r, node, left) : kNoValue;
     operands.push_back(std::move(*tensor));
   }
   const Shape& shape = r.old.shape(node.output);
   if (!is_elementwise(node.op) && !symbols_of(r.old, node).empty()) return kNoValue;
-  if (is_elementwise(node.op))
+  if (is_elementwise(node.op)) {
+    // What only grows by being computed stays a run-time value, like an expand.
+    const int64_t most = std::min(std::max(kMaxResult, 8 * byte_total(operands)), left);
+    if (broadcast_bytes(operands, r.old.dtype(node.output)) > most) return kNoValue;
     return add_or_fail(r, evaluate_node(node.op, operands, node.attributes), shape);
+  }
   if (is_movement(node.op)) {
     bool is_expanded = !r.graph.constant(r(node.inputs[0]));
     if (is_expanded)
       if (ValueId v = move_unexpanded(r, node, operands[0], r.graph.shape(r(node.inputs[0]))); v != kNoValue)
         return v;
   }
-  if (!within_limits(r, node, operands)) return kNoValue;
+  if (!within_limits(r, node, operands, left)) return kNoValue;
   for (size_t i = 0; i < operands.size(); ++i) {
     Expected<Tensor> full = expanded(operands[i], r.graph.shape(r(node.inputs[i])));
     if (!full) return r.build.fail(full.take_errors().front());
@@ -151,15 +175,20 @@ ValueId fold(Rewriter& r, const Node& node) {
 
 }  // namespace
 
-Expected<Graph> fold_constants(const Graph& graph,
+Expected<Graph> fold_constants(const Graph& graph, FoldBudget& budget,
                                const std::function<bool(const Graph&, const Node&)>& keep) {
-  int64_t left = 0;  // bytes
-  for (const Node& node : graph.nodes) left += static_cast<int64_t>(node.attributes.tensor.bytes.size());
-  left = std::max(kMaxTotal, left > INT64_MAX / kTotalPerConstant ? INT64_MAX : left * kTotalPerConstant);
+  if (!budget.left) {
+    int64_t constants = 0;  // bytes
+    for (const Node& node : graph.nodes)
+      constants += static_cast<int64_t>(node.attributes.tensor.bytes.size());
+    budget.left = std::max(
+        kMaxTotal, constants > INT64_MAX / kTotalPerConstant ? INT64_MAX : constants * kTotalPerConstant);
+  }
+  int64_t& left = *budget.left;
   QUERNEL_TRY(Graph folded, rewrite(graph, [&](Rewriter& r, const Node& node) {
                 if (left <= 0 || keep(graph, node)) return kNoValue;
                 const size_t first = r.graph.nodes.size();
-                ValueId result = fold(r, node);
+                ValueId result = fold(r, node, left);
                 for (size_t i = first; i < r.graph.nodes.size(); ++i)
                   left -= static_cast<int64_t>(r.graph.nodes[i].attributes.tensor.bytes.size());
                 return result;
@@ -169,7 +198,12 @@ Expected<Graph> fold_constants(const Graph& graph,
 }
 
 Expected<Graph> fold_constants(const Graph& graph) {
-  return fold_constants(graph, [](const Graph&, const Node&) { return false; });
+  FoldBudget budget;
+  return fold_constants(graph, budget);
+}
+
+Expected<Graph> fold_constants(const Graph& graph, FoldBudget& budget) {
+  return fold_constants(graph, budget, [](const Graph&, const Node&) { return false; });
 }
 
 }  // namespace quernel

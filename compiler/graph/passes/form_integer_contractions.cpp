@@ -362,7 +362,8 @@ class Requantisation {
 
 }  // namespace
 
-Expected<Graph> form_integer_contractions(const Graph& graph, std::optional<DType> activations) {
+Expected<Graph> form_integer_contractions(const Graph& graph, std::optional<DType> activations,
+                                          FoldBudget* folding) {
   bool has_8_bits = std::any_of(graph.values.begin(), graph.values.end(),
                                 [](const Value& value) { return is_byte(value.type.dtype); });
   if (!has_8_bits) return graph;
@@ -370,11 +371,12 @@ Expected<Graph> form_integer_contractions(const Graph& graph, std::optional<DTyp
   std::vector<char> centred(graph.values.size(), 0);
   for (const Node& node : graph.nodes)
     if (node.op == OpKind::k_sub) centred[node.inputs[0]] = 1;
-  QUERNEL_TRY(Graph known, fold_constants(graph, [&](const Graph& g, const Node& node) {
-                return node.op == OpKind::k_cast && is_byte(g.dtype(node.inputs[0])) &&
-                       g.rank(node.output) > 0 &&
-                       (centred[node.output] != 0 || is_float(g.dtype(node.output)));
-              }));
+  FoldBudget own;
+  QUERNEL_TRY(
+      Graph known, fold_constants(graph, folding ? *folding : own, [&](const Graph& g, const Node& node) {
+        return node.op == OpKind::k_cast && is_byte(g.dtype(node.inputs[0])) && g.rank(node.output) > 0 &&
+               (centred[node.output] != 0 || is_float(g.dtype(node.output)));
+      }));
   QUERNEL_TRY(Graph formed, rewrite(known, form_integer_contraction));
   if (activations) {
     QUERNEL_TRY(formed, rewrite(formed, [&](Rewriter& r, const Node& node) {

@@ -11,19 +11,29 @@
 
 namespace quernel {
 
+// The bytes that fold_constants may still make. One is for all calls on a graph, from its import to its
+// kernels, so that a small graph never folds to gigabytes.
+struct FoldBudget {
+  std::optional<int64_t> left;  // nullopt: decided by the first call, from the constants that its graph has
+};
+
 // Contractions of dequantised 8-bit operands, weights constant, become sums of integers that are scaled:
 //   contract(mul(cast(sub(cast x, z)), s), mul(cast w, t)) -> mul(cast(add(contract(x, w), -z * sum w)), s*t)
 // A division by the next scale joins that scale, through bias and clamps. The integers' sums are exact; what
 // the scales are multiplied by is rounded in another order, so that results may differ in the last bits.
 // `activations`: what the bytes that meet weights of i8 become, i8 or u8; else they stay what they are.
-Expected<Graph> form_integer_contractions(const Graph& graph, std::optional<DType> activations);
+// `folding` is the budget of fold_constants; null: one of its own.
+Expected<Graph> form_integer_contractions(const Graph& graph, std::optional<DType> activations,
+                                          FoldBudget* folding = nullptr);
 
 // Nodes whose operands are all constants become constants, computed by the interpreter.
 //   add(constant 1, constant 2) -> constant 3
 // Movement of large data that only grows it (expand) is left alone.
 Expected<Graph> fold_constants(const Graph& graph);
+// Takes the bytes of its results from `budget`, and makes none when that is used up.
+Expected<Graph> fold_constants(const Graph& graph, FoldBudget& budget);
 // The same but for nodes that `keep` names.
-Expected<Graph> fold_constants(const Graph& graph,
+Expected<Graph> fold_constants(const Graph& graph, FoldBudget& budget,
                                const std::function<bool(const Graph&, const Node&)>& keep);
 
 // Equal nodes (op, operands, attributes; constants by content) become one.

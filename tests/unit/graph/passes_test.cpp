@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include <chrono>
+#include <numeric>
 
 #include "graph/build.h"
 #include "graph/passes/passes.h"
@@ -79,6 +80,12 @@ TEST(SeedTraps, deep_chain_of_constants) {
   EXPECT_THAT(values(run(*folded)[0]), testing::Each(10001.0));
 }
 
+int64_t constant_bytes(const Graph& graph) {
+  int64_t bytes = 0;
+  for (const Node& node : graph.nodes) bytes += static_cast<int64_t>(node.attributes.tensor.bytes.size());
+  return bytes;
+}
+
 TEST(FoldConstants, keeps_large_broadcasts_small) {
   Graph graph = graph_of(R"(graph @g(%x: f32[1,64,512,512]) {
     %s = constant f32[1,64,1,1] {2 ...}
@@ -91,10 +98,55 @@ TEST(FoldConstants, keeps_large_broadcasts_small) {
   })");
   Expected<Graph> folded = fold_constants(graph);
   ASSERT_TRUE(folded) << to_string(folded.errors());
-  int64_t bytes = 0;
-  for (const Node& node : folded->nodes) bytes += static_cast<int64_t>(node.attributes.tensor.bytes.size());
-  EXPECT_EQ(bytes, 64 * 4);
+  EXPECT_EQ(constant_bytes(*folded), 64 * 4);
   EXPECT_EQ(folded->nodes.size(), 3u) << print(*folded);
+}
+
+// A value of 1 MB that doubles again and again.
+Graph doubled_again_and_again() {
+  Graph graph;
+  GraphBuilder build(graph);
+  std::vector<float> elements(1 << 18);
+  std::iota(elements.begin(), elements.end(), 0.0f);
+  ValueId v = build.constant(f32_tensor({1 << 18}, elements));
+  for (int i = 0; i < 8; ++i) v = build.cat({v, v}, 0);
+  graph.outputs.push_back({"y", v});
+  return graph;
+}
+
+TEST(FoldConstants, one_limit_over_all_calls) {
+  Graph graph = doubled_again_and_again();
+  FoldBudget budget;
+  for (int call = 0; call < 4; ++call) {
+    Expected<Graph> folded = fold_constants(graph, budget);
+    ASSERT_TRUE(folded) << to_string(folded.errors());
+    graph = std::move(*folded);
+    EXPECT_LE(constant_bytes(graph), int64_t{128} << 20) << "call " << call;
+    EXPECT_GE(constant_bytes(graph), int64_t{32} << 20);
+  }
+}
+
+TEST(FoldConstants, a_limit_lifted) {
+  Graph graph = doubled_again_and_again();
+  FoldBudget budget;
+  budget.left = INT64_MAX;
+  Expected<Graph> folded = fold_constants(graph, budget);
+  ASSERT_TRUE(folded) << to_string(folded.errors());
+  EXPECT_EQ(folded->nodes.size(), 1u);
+}
+
+TEST(FoldConstants, rows_by_columns_stay_small) {
+  constexpr int64_t kCount = 40000;
+  std::vector<float> elements(kCount);
+  std::iota(elements.begin(), elements.end(), 0.0f);
+  Graph graph;
+  GraphBuilder build(graph);
+  ValueId rows = build.broadcast_to(build.constant(f32_tensor({kCount, 1}, elements)), {kCount, kCount});
+  ValueId columns = build.broadcast_to(build.constant(f32_tensor({1, kCount}, elements)), {kCount, kCount});
+  graph.outputs.push_back({"y", build.binary(BinaryOp::k_mul, rows, columns)});
+  Expected<Graph> folded = fold_constants(graph);
+  ASSERT_TRUE(folded) << to_string(folded.errors());
+  EXPECT_EQ(constant_bytes(*folded), 2 * kCount * 4);
 }
 
 TEST(FoldConstants, weights_made_of_one_element_become_data) {
