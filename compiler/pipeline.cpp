@@ -734,7 +734,7 @@ Expected<CompileReport> compile_graphs(const std::vector<Graph>& graphs, const s
     variants.push_back(std::move(code.variant));
     c_kernels = std::move(code.kernels);
   }
-  for (std::string& note : tilings.unused(targets)) report.notes.push_back(std::move(note));
+  if (std::optional<std::string> note = tilings.unused(targets)) report.notes.push_back(std::move(*note));
   if (report.stopped) {
     finish();
     return report;

@@ -23,6 +23,8 @@ std::vector<std::string_view> words_of(std::string_view text) {
   return words;
 }
 
+constexpr size_t kMostErrors = 8;  // of a file, which may be something else altogether
+
 bool parse_number(std::string_view text, int64_t& value) {
   auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
   return code == std::errc() && end == text.data() + text.size() && value > 0;
@@ -137,6 +139,11 @@ Expected<Tilings> Tilings::parse(std::string_view text, const std::string& file)
                                          std::to_string(it->second.line),
                                      place));
   }
+  if (errors.size() > kMostErrors) {
+    const size_t more = errors.size() - kMostErrors;
+    errors.resize(kMostErrors);
+    errors.back().message += " (and " + std::to_string(more) + " more such lines)";
+  }
   if (!errors.empty()) return errors;
   return result;
 }
@@ -165,13 +172,23 @@ Diagnostic Tilings::refuse(const std::string& target, const std::string& contrac
       {.file = file_, .line = choice.line}, "without the line the estimated choice holds");
 }
 
-std::vector<std::string> Tilings::unused(const std::vector<std::string>& targets) const {
-  std::vector<std::string> notes;
-  for (const auto& [key, choice] : choices_)
-    if (!choice.used && std::find(targets.begin(), targets.end(), key.first) != targets.end())
-      notes.push_back(file_ + ":" + std::to_string(choice.line) + ": no contraction is '" + key.second +
-                      "' for " + key.first);
-  return notes;
+std::optional<std::string> Tilings::unused(const std::vector<std::string>& targets) const {
+  size_t count = 0, unused = 0;
+  const std::pair<const std::pair<std::string, std::string>, Choice>* first = nullptr;  // by its line
+  for (const auto& entry : choices_) {
+    if (std::find(targets.begin(), targets.end(), entry.first.first) == targets.end()) continue;
+    ++count;
+    if (entry.second.used) continue;
+    ++unused;
+    if (first == nullptr || entry.second.line < first->second.line) first = &entry;
+  }
+  if (first == nullptr) return std::nullopt;
+  std::string note = file_ + ":" + std::to_string(first->second.line) + ": no contraction is '" +
+                     first->first.second + "' for " + first->first.first;
+  if (unused == count && count > 1) return note + ", nor what any other line names: it is of another model";
+  if (unused > 1)
+    note += ", nor what " + std::to_string(unused - 1) + " more of " + std::to_string(count) + " lines name";
+  return note;
 }
 
 }  // namespace quernel::schedule

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -53,8 +54,8 @@ class Tilings {
   // Answers a choice, found before, that is none of the legal ones, which `expected` describes.
   Diagnostic refuse(const std::string& target, const std::string& contraction,
                     const std::string& expected) const;
-  // Notes about choices for these targets that no contraction has used.
-  std::vector<std::string> unused(const std::vector<std::string>& targets) const;
+  // A note about choices for these targets that no contraction has used, where there are any.
+  std::optional<std::string> unused(const std::vector<std::string>& targets) const;
 
  private:
   std::string file_;

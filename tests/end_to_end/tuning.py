@@ -76,6 +76,21 @@ class Tuning(ToolTest):
         self.assertIn("choices:1: no contraction is 'gemm of another model' for x86-64", text)
         self.assertNotIn("another target", text)
 
+    def test_a_file_of_another_model_is_told_in_one_line(self):
+        lines = [f"x86-64 gemm {n} of another model = tile 4x4" for n in range(40)]
+        self.write("choices", "\n".join(lines).encode())
+        text = self.compile_digits("--target", "x86-64", "--tuning", "choices")
+        self.assertEqual(text.count("no contraction"), 1)
+        self.assertIn("choices:1: no contraction is 'gemm 0 of another model' for x86-64, nor what any other line names: it is of another model", text)
+        self.compile_digits("--target", "x86-64")
+        key, tiling = self.tilings("digits.qnl")[0]
+        self.write("choices", "\n".join([f"{key} = {tiling}", *lines]).encode())
+        text = self.compile_digits("--target", "x86-64", "--tuning", "choices")
+        self.assertEqual(text.count("no contraction"), 1)
+        self.assertIn("nor what 39 more of 41 lines name", text)
+        self.write("choices", b"\n".join(b"line %d of some other text" % n for n in range(392)))
+        self.fails("quernel", "compile", DIGITS, "-o", "x.qnl", "--tuning", "choices", says=["(and 384 more such lines)"], lines=8)
+
     def test_tune_writes_what_compile_reads(self):
         document = json.loads(self.succeeds("quernel", "tune", DIGITS, "-o", "tuned", "--budget", "3", "--json"))
         self.assertGreater(document["contractions"], 0)
