@@ -65,6 +65,8 @@ run_tests() {  # run_tests NAME PRESET CTEST-ARGUMENTS...
 
 stage "packages"
 ./toolchains/install_debian.sh --build --test --cross --vulkan
+# Clones of the project share what ccache keeps: it sees paths relative to their root.
+export CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=true
 command -v ccache >/dev/null && launcher=(-DCMAKE_C_COMPILER_LAUNCHER=ccache -DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
 logs=build/logs
 mkdir -p "$logs"

@@ -1,17 +1,21 @@
 #!/usr/bin/env python3
-"""Mutated bundles through opening, inspect, strip and session creation, for as long as one likes; can be stopped and
-taken up again.
+"""Mutated bundles and models, for as long as one likes; can be stopped and taken up again.
 
-    tests/fuzz/run_long_bundles.py --state /tmp/bundles --mutants 250000     # runs, or goes on
-    tests/fuzz/run_long_bundles.py --state /tmp/bundles --report             # counts by stage, failures
+    tests/fuzz/run_long_mutants.py bundles --state /tmp/bundles [BUNDLE...]    # through opening, inspect, strip, sessions
+    tests/fuzz/run_long_mutants.py models --state /tmp/models [FOLDER...]      # random ones, through the whole compiler
+    tests/fuzz/run_long_mutants.py operators --state /tmp/ops [FOLDER...]      # systematic ones of every operator: import
+    tests/fuzz/run_long_mutants.py models --state /tmp/models --report         # counts by stage, failures
 
-Every line of failures.txt has the arguments of fuzz_bundle that show the failure again. Use the program of the preset
-dev: it has the sanitizers.
+Every entry of failures.txt begins with the command that shows the failure again. Use the programs of the preset dev: they
+have the sanitizers. A mutant that takes over 10 seconds, or 2 GB, is a failure. FOLDERs hold models; without any, those of
+the importer's unit tests, as the test onnx_mutant_seeds leaves them, and Debian's libonnx-testdata.
 """
 import argparse
 import collections
 import concurrent.futures
+import dataclasses
 import json
+import os
 import pathlib
 import re
 import subprocess
@@ -19,16 +23,33 @@ import sys
 import threading
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-STAGES = ("well-formed", "opened and listed", "stripped", "sessions created", "MB at most")
+MOST_MEGABYTES = 2000
+MEMORY = "MB at most"
 
 
-def counts_of(text):
-    """The counts by stage that fuzz_bundle prints."""
-    counts = {}
-    for stage in STAGES:
-        found = re.search(rf"(\d+)\s+{stage}", text)
-        counts[stage] = int(found.group(1)) if found else 0
-    return counts
+@dataclasses.dataclass(frozen=True)
+class Kind:
+    """What is mutated, and the program that does it: it prints a line "COUNT STAGE" for each stage."""
+    program: str
+    count: int      # by default
+    chunk: int      # per process and line of progress
+    goes_on: bool   # behind a mutant that fails, and names it; else the program ends
+    stages: tuple
+
+    def command(self, arguments, first, count):
+        program = str(arguments.build / "bin" / self.program)
+        files = [str(f) for f in arguments.files]
+        if not self.goes_on:
+            return [program, str(count), "1", str(first), "--rehash-all", *files]
+        folders = files or [str(arguments.build / "tests/fuzz/onnx/unit_models"), "/usr/share/libonnx-testdata/data/node"]
+        return [program, "--first", str(first), "--count", str(count), *folders]
+
+
+KINDS = {
+    "bundles": Kind("fuzz_bundle", 250000, 1000, False, ("well-formed", "opened and listed", "stripped", "sessions created")),
+    "models": Kind("fuzz_compile", 100000, 500, True, ("imported", "reached code generation", "written", "wrong", "crashes")),
+    "operators": Kind("onnx_mutate_operators", 2000, 20, True, ("mutants", "imported", "wrong", "crashes")),
+}
 
 
 class Run:
@@ -36,19 +57,27 @@ class Run:
 
     def __init__(self, arguments):
         self.arguments = arguments
+        self.kind = KINDS[arguments.kind]
         self.lock = threading.Lock()
         arguments.state.mkdir(parents=True, exist_ok=True)
         self.results = arguments.state / "results.jsonl"
         self.failures = arguments.state / "failures.txt"
+        limit = f"hard_rss_limit_mb={MOST_MEGABYTES}"
+        self.environment = {**os.environ, "ASAN_OPTIONS": ":".join(filter(None, [os.environ.get("ASAN_OPTIONS"), limit]))}
 
     def finished(self):
         return [json.loads(line) for line in self.results.read_text().splitlines()] if self.results.exists() else []
 
+    def counts_of(self, text):
+        """The counts by stage that the program prints."""
+        found = {stage: re.search(rf"(\d+)\s+{stage}", text) for stage in (*self.kind.stages, MEMORY)}
+        return {stage: int(match.group(1)) if match else 0 for stage, match in found.items()}
+
     def call(self, first, count):
-        command = [self.arguments.program, str(count), str(self.arguments.seed), str(first), "--rehash-all",
-                   *map(str, self.arguments.bundles)]
-        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
-        return command[1:], done
+        command = self.kind.command(self.arguments, first, count)
+        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
+                              env=self.environment)
+        return command, done
 
     def find(self, first, count):
         """Halves a range that fails until the mutant is found that does so alone."""
@@ -60,18 +89,21 @@ class Run:
                 first, count = first + half, count - half
         return first
 
+    def note_failure(self, command, text):
+        with self.lock, self.failures.open("a") as file:
+            file.write(f"{' '.join(command)}\n  {text}\n")
+
     def work(self, first, count):
         command, done = self.call(first, count)
         failed = done.returncode != 0
+        counts = self.counts_of(done.stdout)
         if failed:
-            command, alone = self.call(self.find(first, count), 1)
-            with self.lock, self.failures.open("a") as file:
-                file.write(f"fuzz_bundle {' '.join(command)}\n  exit status {alone.returncode}: {alone.stdout[-600:]}\n")
-        counts = counts_of(done.stdout)
-        if counts["MB at most"] > 2000:
+            if not self.kind.goes_on:
+                command, done = self.call(self.find(first, count), 1)
+            self.note_failure(command, f"exit status {done.returncode}: {done.stdout[-4000:]}")
+        if counts[MEMORY] > MOST_MEGABYTES:
             failed = True
-            with self.lock, self.failures.open("a") as file:
-                file.write(f"fuzz_bundle {' '.join(command)}\n  {counts['MB at most']} MB\n")
+            self.note_failure(command, f"{counts[MEMORY]} MB")
         with self.lock, self.results.open("a") as file:
             file.write(json.dumps({"first": first, "mutants": count, "failed": failed, "counts": counts}) + "\n")
         return count
@@ -81,35 +113,34 @@ def report(run):
     entries = run.finished()
     total = collections.Counter()
     for entry in entries:
-        total.update({stage: n for stage, n in entry["counts"].items() if stage != "MB at most"})
-    print(f"{sum(e['mutants'] for e in entries)} mutants, {sum(e['failed'] for e in entries)} ranges with a failure")
-    for stage in STAGES[:-1]:
+        total.update({stage: n for stage, n in entry["counts"].items() if stage != MEMORY})
+    what = "seeds" if run.arguments.kind == "operators" else "mutants"
+    print(f"{sum(e['mutants'] for e in entries)} {what}, {sum(e['failed'] for e in entries)} ranges with a failure")
+    for stage in run.kind.stages:
         print(f"{total[stage]:>9}  {stage}")
-    print(f"{max((e['counts']['MB at most'] for e in entries), default=0):>9}  MB at most")
+    print(f"{max((e['counts'][MEMORY] for e in entries), default=0):>9}  {MEMORY}")
     return 1 if any(e["failed"] for e in entries) else 0
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("kind", choices=KINDS)
     parser.add_argument("--state", type=pathlib.Path, required=True, help="folder of results")
-    parser.add_argument("--mutants", type=int, default=250000)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--chunk", type=int, default=1000, help="mutants per process and line of progress")
+    parser.add_argument("--mutants", type=int, help="how many; of operators: how many models, whose mutants are all tried")
     parser.add_argument("--processes", type=int, default=1)
-    parser.add_argument("--program", default=str(ROOT / "build/dev/bin/fuzz_bundle"))
+    parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build/dev", help="where the programs are")
     parser.add_argument("--report", action="store_true", help="print what has run so far")
-    parser.add_argument("bundles", nargs="*", type=pathlib.Path, help="bundles to change besides those of the unit tests")
+    parser.add_argument("files", nargs="*", type=pathlib.Path, help="bundles, or folders of models")
     run = Run(parser.parse_args())
     if not run.arguments.report:
         done = {entry["first"] for entry in run.finished()}
-        chunk = run.arguments.chunk
-        todo = [(first, min(chunk, run.arguments.mutants - first))
-                for first in range(0, run.arguments.mutants, chunk) if first not in done]
+        chunk, mutants = run.kind.chunk, run.arguments.mutants or run.kind.count
+        todo = [(first, min(chunk, mutants - first)) for first in range(0, mutants, chunk) if first not in done]
         with concurrent.futures.ThreadPoolExecutor(run.arguments.processes) as pool:
             count = len(done) * chunk
-            for mutants in pool.map(lambda item: run.work(*item), todo):
-                count += mutants
-                print(f"{count} mutants", flush=True)
+            for finished in pool.map(lambda item: run.work(*item), todo):
+                count += finished
+                print(count, flush=True)
     return report(run)
 
 

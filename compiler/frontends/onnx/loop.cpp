@@ -326,10 +326,10 @@ Expected<ScanSpec> read_scan(NodeImport& n, int first, Values& states, Values& s
   for (int i = first; i < n.input_count(); ++i)
     if (!n.has(i)) return n.invalid("expected input " + std::to_string(i) + ", found it missing");
   int64_t scanned = n.attr_int("num_scan_inputs", 0);
-  int64_t state_count = n.input_count() - first - scanned;
-  if (scanned < 1 || state_count < 0)
+  if (scanned < 1 || scanned > n.input_count() - first)
     return n.invalid("attribute 'num_scan_inputs': expected 1 to " + std::to_string(n.input_count() - first) +
                      ", found " + std::to_string(scanned));
+  const int64_t state_count = n.input_count() - first - scanned;
   if (spec.body->output_size() < state_count ||
       spec.body->output_size() != static_cast<int>(n.outputs.size()))
     return n.invalid("expected a body with as many outputs as the node, at least " +

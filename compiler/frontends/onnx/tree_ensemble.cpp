@@ -182,10 +182,10 @@ Expected<Forest> read_split_forest(NodeImport& n) {
     node.feature = feature[i];
     node.threshold = split[i];
     node.missing_is_true = i < static_cast<int64_t>(missing.size()) && missing[i] != 0;
-    node.when_true = yes[i] + (yes_leaf[i] ? inner : 0);
-    node.when_false = no[i] + (no_leaf[i] ? inner : 0);
     for (auto [child, is_leaf] : {std::pair{yes[i], yes_leaf[i]}, {no[i], no_leaf[i]}})
       if (child < 0 || child >= (is_leaf ? leaves : inner)) return n.invalid("expected children that exist");
+    node.when_true = yes[i] + (yes_leaf[i] ? inner : 0);
+    node.when_false = no[i] + (no_leaf[i] ? inner : 0);
     if (!(mode[i] >= 0 && mode[i] <= 6)) return n.invalid("attribute 'nodes_modes': expected 0 to 6");
     node.branch = mode[i] == 6 ? Branch::kEqual : kModes[static_cast<size_t>(mode[i])];
     if (mode[i] == 6 && (member == members.end() || std::isnan(*member)))

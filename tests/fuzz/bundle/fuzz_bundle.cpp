@@ -22,6 +22,7 @@
 #include "cpu/image.h"
 #include "flatc_verifier.h"
 #include "list_contents.h"
+#include "processor_time.h"
 #include "quernel/runtime.hpp"
 #include "test_bundle.h"
 
@@ -229,7 +230,7 @@ Options parse(int argc, char** argv) {
   return options;
 }
 
-constexpr unsigned kMostSeconds = 10;  // of one mutation: a signal then ends the program
+constexpr long kMostSeconds = 10;  // of one mutation
 
 }  // namespace
 
@@ -242,7 +243,7 @@ int main(int argc, char** argv) {
   std::map<qnl_status, long> statuses;
   long shapes[2] = {}, stripped = 0, opened = 0;
   for (long i = options.first; i < options.first + options.count; ++i) {
-    alarm(kMostSeconds);
+    quernel::testing::end_after(kMostSeconds);
     Random random{options.seed + static_cast<uint64_t>(i) * UINT64_C(0xD1342543DE82EF95)};
     Bytes bytes = options.seeds[static_cast<size_t>(i / 2) % options.seeds.size()];
     uint64_t structure_bytes;

@@ -1,10 +1,10 @@
 // Systematic faults: of every operator's node, each attribute absent, of another type or extreme, each
 // operand absent, computed, of another rank, dtype or size, and outputs too few or too many. The importer
 // must answer with diagnostics or a graph that verifies.
-//   onnx_mutate_operators [--seeds-per-operator N] [--only OPERATOR] FOLDER...
+//   onnx_mutate_operators [--seeds-per-operator N] [--only OPERATOR] [--first I] [--count N] FOLDER...
 // A FOLDER holds models, as *.onnx or as FOLDER/TEST/model.onnx. Fails also where no model has some operator
-// of the table. Each seed's mutants run in a process of their own, so that a crash is counted and the rest
-// goes on.
+// of the table. --first and --count are of seeds. Each seed's mutants run in a process of their own, so that
+// a crash is counted and the rest goes on.
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -25,14 +25,17 @@
 #include "frontends/onnx/import_model.h"
 #include "graph/verify.h"
 #include "model_builder.h"
+#include "model_files.h"
+#include "processor_time.h"
 
 namespace fs = std::filesystem;
 using namespace quernel;
 using namespace quernel::onnx_test;
+using quernel::testing::end_after;
 
 namespace {
 
-constexpr unsigned kSecondsPerModel = 10;
+constexpr long kSecondsPerModel = 10;
 constexpr int kMostOperands = 16;  // of a seed
 constexpr int64_t kExtremes[] = {-1, 0, 1, 7, int64_t{1} << 40, INT64_MAX, INT64_MIN};
 
@@ -72,17 +75,6 @@ std::string form_of(const onnx::NodeProto& node) {
   std::string text = std::to_string(node.input_size()) + ">" + std::to_string(node.output_size());
   for (const std::string& a : attributes) text += "," + a;
   return text;
-}
-
-std::vector<fs::path> models_in(const fs::path& folder) {
-  std::vector<fs::path> paths;
-  if (!fs::is_directory(folder)) return paths;
-  for (const auto& entry : fs::directory_iterator(folder)) {
-    if (entry.path().extension() == ".onnx") paths.push_back(entry.path());
-    if (fs::exists(entry.path() / "model.onnx")) paths.push_back(entry.path() / "model.onnx");
-  }
-  std::sort(paths.begin(), paths.end());
-  return paths;
 }
 
 // Up to `most` seeds of every operator, as many forms as there are.
@@ -383,7 +375,7 @@ struct Counts {
 char g_current[512];  // the mutant that is being imported
 
 void on_crash(int signal) {
-  const char* how = signal == SIGALRM ? "HANG  " : "CRASH ";
+  const char* how = signal == SIGPROF ? "HANG  " : "CRASH ";
   (void)!write(1, how, 6);
   (void)!write(1, g_current, strlen(g_current));
   (void)!write(1, "\n", 1);
@@ -395,7 +387,7 @@ Counts mutate(const Seed& seed, const std::set<std::string>& names) {
   std::string op = operator_of(seed.model.graph().node(seed.node));
   Mutants(seed, names, [&](const onnx::ModelProto& model, const std::string& what) {
     std::snprintf(g_current, sizeof g_current, "%s (%s): %s", op.c_str(), seed.file.c_str(), what.c_str());
-    alarm(kSecondsPerModel);
+    end_after(kSecondsPerModel);
     std::string bytes = model.SerializeAsString();
     Expected<ImportedModel> imported =
         import_onnx_bytes({reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()}, "mutant.onnx");
@@ -411,7 +403,7 @@ Counts mutate(const Seed& seed, const std::set<std::string>& names) {
       if (d.kind == DiagnosticKind::kInternal && ++counts.wrong)
         std::printf("WRONG %s: %s\n", g_current, to_string(d).c_str());
   }).run();
-  alarm(0);
+  end_after(0);
   return counts;
 }
 
@@ -422,7 +414,7 @@ std::optional<Counts> mutate_apart(const Seed& seed, const std::set<std::string>
   std::fflush(stdout);
   pid_t child = fork();
   if (child == 0) {
-    for (int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGABRT, SIGILL, SIGALRM}) std::signal(signal, on_crash);
+    for (int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGABRT, SIGILL, SIGPROF}) std::signal(signal, on_crash);
     Counts counts = mutate(seed, names);
     std::fflush(stdout);
     (void)!write(ends[1], &counts, sizeof counts);
@@ -445,7 +437,7 @@ std::optional<Counts> mutate_apart(const Seed& seed, const std::set<std::string>
 }  // namespace
 
 int main(int argc, char** argv) {
-  size_t most = 3;
+  size_t most = 3, first = 0, count = SIZE_MAX;
   std::string only;
   std::vector<fs::path> folders;
   for (int i = 1; i < argc; ++i) {
@@ -453,6 +445,10 @@ int main(int argc, char** argv) {
       most = std::strtoul(argv[++i], nullptr, 10);
     else if (std::strcmp(argv[i], "--only") == 0 && i + 1 < argc)
       only = argv[++i];
+    else if (std::strcmp(argv[i], "--first") == 0 && i + 1 < argc)
+      first = std::strtoul(argv[++i], nullptr, 10);
+    else if (std::strcmp(argv[i], "--count") == 0 && i + 1 < argc)
+      count = std::strtoul(argv[++i], nullptr, 10);
     else
       folders.push_back(argv[i]);
   }
@@ -462,9 +458,11 @@ int main(int argc, char** argv) {
   std::set<std::string> missing = table_operators();
   Counts total;
   uint64_t crashes = 0;
-  for (const Seed& seed : seeds) {
+  for (size_t i = 0; i < seeds.size(); ++i) {
+    const Seed& seed = seeds[i];
     std::string op = operator_of(seed.model.graph().node(seed.node));
     missing.erase(op);
+    if (i < first || i - first >= count) continue;
     std::optional<Counts> counts = mutate_apart(seed, names[op]);
     crashes += !counts;
     total.mutants += counts ? counts->mutants : 0;
@@ -477,8 +475,8 @@ int main(int argc, char** argv) {
   rusage usage{};
   getrusage(RUSAGE_CHILDREN, &usage);
   std::printf(
-      "%zu seeds, %llu mutants: %llu imported, the others refused; %llu wrong, %llu seeds crashed; peak %ld "
-      "MiB\n",
+      "%zu seeds\n%9llu mutants\n%9llu imported\n%9llu wrong\n%9llu crashes, after which a seed's other "
+      "mutants are not tried\n%9ld MB at most\n",
       seeds.size(), static_cast<unsigned long long>(total.mutants),
       static_cast<unsigned long long>(total.imported), static_cast<unsigned long long>(total.wrong),
       static_cast<unsigned long long>(crashes), usage.ru_maxrss / 1024);
