@@ -16,6 +16,8 @@ namespace quernel {
 namespace onnx_import {
 namespace {
 
+constexpr int64_t kNewestIrVersion = 14;  // ONNX 1.23
+
 Expected<int64_t> read_opset(const onnx::ModelProto& model, const Location& place) {
   int64_t opset = 0;
   for (const onnx::OperatorSetIdProto& import : model.opset_import())
@@ -310,6 +312,10 @@ Expected<ImportedModel> try_import(const std::shared_ptr<const onnx::ModelProto>
   result.producer =
       model->producer_name() + (model->producer_version().empty() ? "" : " " + model->producer_version());
   QUERNEL_TRY(result.opset, read_opset(*model, place));
+  if (model->ir_version() > kNewestIrVersion)
+    result.notes.push_back("the file has ONNX's IR version " + std::to_string(model->ir_version()) +
+                           ", newer than " + std::to_string(kNewestIrVersion) +
+                           ", the newest that is known: what only newer versions have is not seen");
   if (!model->graph().name().empty()) result.graph.name = symbol_name(model->graph().name());
 
   QUERNEL_CHECK(check_kept(model->graph(), options.keep_inputs, place));
