@@ -185,11 +185,15 @@ void complete_stem(Options& options) {
     options.output = (path / fs::path(options.model).stem()).string();
 }
 
+// C for the least x86-64 wants nothing of a processor that C does not.
+constexpr const char* kPlainC = "x86-64";
+
 int run(Options& options) {
   Expected<CompileOptions> compile_flags = compile_options(options.flags);
   if (!compile_flags) return fail(compile_flags.errors()), kUsage;
   if (options.emit == "static") compile_flags->emit = Emit::kStatic;
   if (options.emit == "c") compile_flags->emit = Emit::kC;
+  if (options.emit == "c" && options.flags.targets.empty()) compile_flags->targets = {kPlainC};
   if (compile_flags->emit != Emit::kBundle) complete_stem(options);
   if (Status status = read_memory(options, *compile_flags); !status) return fail(status.errors()), kUsage;
   if (compile_flags->emit != Emit::kBundle && !options.tests.empty())
@@ -234,7 +238,7 @@ Action define_compile(CLI::App& app) {
   app.add_option(
          "--emit", options->emit,
          "bundle: for the runtime; static: OUT.a, OUT.h and a CMake package, for firmware; c: the same as "
-         "C99, OUT.c, OUT.h and others (default: bundle)")
+         "C99, OUT.c, OUT.h and others, without a --target for any machine (default: bundle)")
       ->type_name("FORM")
       ->check(CLI::IsMember({"bundle", "static", "c"}));
   app.add_option(

@@ -46,6 +46,23 @@ class CFiles(ToolTest):
         for name in [*FILES, "digits.h"]:
             self.assertTrue(self.read("a/" + name) == self.read("b/" + name), name)
 
+    def test_without_a_target_it_is_for_any_machine(self):
+        """Neither fused multiply-add nor long vectors are asked for, whatever this machine has."""
+        for folder, target in (("any", ()), ("least", ("--target", "x86-64"))):
+            os.mkdir(self.path(folder))
+            self.compile_c(DIGITS, "-o", folder + "/digits", *target)
+        for name in [*FILES, "digits.h"]:
+            self.assertEqual(self.read("any/" + name), self.read("least/" + name), name)
+
+    def test_fused_multiply_add_by_the_macro_that_clang_has_for_arm(self):
+        """GCC says __FP_FAST_FMAF for it, clang __ARM_FEATURE_FMA: each will do, and without either the file refuses."""
+        self.compile_c(DIGITS, "-o", "digits", "--target", "x86-64-v3")
+        for defined, compiles in (([], True), (["-U__FP_FAST_FMAF", "-U__FP_FAST_FMA", "-D__ARM_FEATURE_FMA=1", "-D__ARM_FP=14"], True),
+                                  (["-U__FP_FAST_FMAF", "-U__FP_FAST_FMA"], False)):
+            done = subprocess.run(["gcc", "-std=c99", "-mavx2", "-mfma", "-ffp-contract=off", *defined, "-c", "digits.c"], cwd=self.dir,
+                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+            self.assertEqual(done.returncode == 0, compiles, done.stdout)
+
     def test_strict_c_without_a_library(self):
         self.compile_c(DIGITS, "-o", "digits", "--target", "x86-64")
         for level in ("-O0", "-O2", "-O3", "-Os"):

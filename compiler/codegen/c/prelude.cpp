@@ -151,7 +151,7 @@ static inline double qnl_sqrt_f64(double x) {
 )"},
     {"qnl_fma_f32", R"(#if defined(QNL_FMA_F32)
 #define qnl_fma_f32(a, b, c) QNL_FMA_F32(a, b, c)
-#elif defined(__GNUC__) && defined(__FP_FAST_FMAF)
+#elif defined(__GNUC__) && (defined(__FP_FAST_FMAF) || defined(__ARM_FEATURE_FMA))
 #define qnl_fma_f32(a, b, c) __builtin_fmaf(a, b, c)
 #else
 #error "this code is for a target with fused multiply-add: tell the compiler of it, define QNL_FMA_F32(a, b, c) as one of one rounding, or compile the model for a target without"
@@ -159,7 +159,7 @@ static inline double qnl_sqrt_f64(double x) {
 )"},
     {"qnl_fma_f64", R"(#if defined(QNL_FMA_F64)
 #define qnl_fma_f64(a, b, c) QNL_FMA_F64(a, b, c)
-#elif defined(__GNUC__) && defined(__FP_FAST_FMA)
+#elif defined(__GNUC__) && (defined(__FP_FAST_FMA) || (defined(__ARM_FEATURE_FMA) && (__ARM_FP & 8)))
 #define qnl_fma_f64(a, b, c) __builtin_fma(a, b, c)
 #else
 #error "this code is for a target with fused multiply-add: tell the compiler of it, define QNL_FMA_F64(a, b, c) as one of one rounding, or compile the model for a target without"

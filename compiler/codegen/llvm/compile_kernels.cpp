@@ -16,8 +16,7 @@ namespace {
 constexpr size_t kKernelsPerObject = 8;
 
 // Firmware is one object: each has its own copy of the functions that its kernels call, which take flash.
-size_t kernels_per_object(const Target& target, const CompileOptions& options, size_t kernels) {
-  if (!options.dump_dir.empty()) return 1;
+size_t kernels_per_object(const Target& target, size_t kernels) {
   return target.firmware ? std::max<size_t>(kernels, 1) : kKernelsPerObject;
 }
 
@@ -62,7 +61,7 @@ Expected<Image> compile_kernels(const std::vector<loop::Kernel>& kernels, const 
   if (!errors.empty()) return errors;
 
   CrashGuard crash_guard;
-  size_t per_object = kernels_per_object(target, options, kernels.size());
+  size_t per_object = kernels_per_object(target, kernels.size());
   size_t objects_needed = (kernels.size() + per_object - 1) / per_object;
   std::vector<std::optional<Expected<ObjectCode>>> results(objects_needed);
   std::atomic<size_t> next{0};

@@ -259,14 +259,35 @@ std::string names_of(std::span<const loop::Kernel> kernels) {
   return names;
 }
 
+// Text of one kernel of a module.
+struct KernelText {
+  std::string ir;
+  llvm::SmallVector<char, 0> assembly;
+};
+
+// The kernel `symbol` as the object has it: of the other kernels of its module only declarations are printed.
+KernelText text_of(const llvm::Module& module, const std::vector<std::string>& symbols,
+                   const std::string& symbol, llvm::TargetMachine& machine) {
+  KernelText text;
+  auto copy = llvm::CloneModule(module);
+  for (const std::string& other : symbols)
+    if (llvm::Function* function = copy->getFunction(other); function != nullptr && other != symbol)
+      function->deleteBody();
+  llvm::raw_string_ostream ir(text.ir);
+  copy->print(ir, nullptr);
+  emit_machine_code(*copy, machine, llvm::CodeGenFileType::AssemblyFile, text.assembly);
+  return text;
+}
+
 }  // namespace
 
 Expected<ObjectCode> Compiler::compile(std::span<const loop::Kernel> kernels,
                                        const std::vector<std::string>& symbols, const std::string& dump_dir) {
   auto* context = new llvm::LLVMContext;
   Report report{StackUse(state_->target), {}};
-  llvm::SmallVector<char, 0> object, assembly;
-  std::string error, ir;
+  llvm::SmallVector<char, 0> object;
+  std::vector<KernelText> texts;
+  std::string error;
   std::vector<uint64_t> scratch_bytes;
   Status status = state_->guarded(names_of(kernels), [&] {
     context->setDiagnosticHandlerCallBack(note_diagnostic, &report);
@@ -281,12 +302,9 @@ Expected<ObjectCode> Compiler::compile(std::span<const loop::Kernel> kernels,
     expand_missing_instructions(*module, state_->isa);
     state_->prepare(*module);  // what was added
     report.stack.read(*module);
-    if (!dump_dir.empty()) {
-      llvm::raw_string_ostream text(ir);
-      module->print(text, nullptr);
-      auto copy = llvm::CloneModule(*module);
-      emit_machine_code(*copy, *state_->machine, llvm::CodeGenFileType::AssemblyFile, assembly);
-    }
+    if (!dump_dir.empty())
+      for (const std::string& symbol : symbols)
+        texts.push_back(text_of(*module, symbols, symbol, *state_->machine));
     if (!emit_machine_code(*module, *state_->machine, llvm::CodeGenFileType::ObjectFile, object))
       error = "the target cannot emit object files";
   });
@@ -297,11 +315,10 @@ Expected<ObjectCode> Compiler::compile(std::span<const loop::Kernel> kernels,
   delete context;
   if (error.empty()) error = report.errors;
   if (!error.empty()) return internal_error(names_of(kernels) + ": " + error, {}, "codegen-llvm");
-  if (!dump_dir.empty()) {
-    for (const auto& [ending, text] :
-         {std::pair<const char*, std::string_view>{".ll", ir}, {".s", {assembly.data(), assembly.size()}}})
-      if (Status status = write_file(dump_dir + "/" + kernels[0].name + ending, text); !status)
-        return status.take_errors();
+  for (size_t i = 0; i < texts.size(); ++i) {
+    const std::string path = dump_dir + "/" + kernels[i].name;
+    QUERNEL_CHECK(write_file(path + ".ll", texts[i].ir));
+    QUERNEL_CHECK(write_file(path + ".s", {texts[i].assembly.data(), texts[i].assembly.size()}));
   }
   return ObjectCode{std::string(object.begin(), object.end()), stack_bounds(report.stack, symbols),
                     scratch_bytes};

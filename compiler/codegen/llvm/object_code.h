@@ -32,8 +32,8 @@ class Compiler {
   Compiler& operator=(Compiler&&) noexcept;
   ~Compiler();
 
-  // Functions of type qnl_kernel_fn, named `symbols`. With a dump directory: .ll and .s files named after the
-  // first kernel.
+  // Functions of type qnl_kernel_fn, named `symbols`. With a dump directory: a .ll and a .s file of each,
+  // named after the kernel; what is compiled does not depend on that.
   Expected<ObjectCode> compile(std::span<const loop::Kernel> kernels, const std::vector<std::string>& symbols,
                                const std::string& dump_dir);
   // The image's table and its query function kImageQuerySymbol.
