@@ -1,6 +1,7 @@
-# Cortex-M0 and M0+, emulated as qemu's microbit.
+# Cortex-M0 and M0+, emulated as qemu's mps2-an385: its Cortex-M3 runs their instructions and has memory for models. Start-up
+# makes it refuse what they refuse, loads and stores that are not aligned.
 set(QUERNEL_TARGET cortex-m0plus)
 set(QUERNEL_CPU_FLAGS "-mcpu=cortex-m0plus -mfloat-abi=soft")
-set(QUERNEL_BOARD microbit)
-set(QUERNEL_BOARD_TICK 6250)
+set(QUERNEL_BOARD mps2-an385)
+set(QUERNEL_BOARD_TICK 4000)
 include(${CMAKE_CURRENT_LIST_DIR}/arm-none-eabi.cmake)

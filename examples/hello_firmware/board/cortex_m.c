@@ -33,6 +33,10 @@ void reset(void) {
   *(volatile uint32_t*)0xe000ed88 |= 0xfu << 20; /* coprocessors 10 and 11: floating point and vectors */
   __asm__ volatile("dsb\nisb");
 #endif
+#if defined(__ARM_ARCH_6M__)
+  *(volatile uint32_t*)0xe000ed14 |=
+      1u << 3; /* CCR.UNALIGN_TRP: a larger core refuses what this one cannot do */
+#endif
   /* Volatile, so that the loops do not become calls of a C library. */
   const volatile uint32_t* from = data_source;
   for (volatile uint32_t* to = data_begin; to < data_end;) *to++ = *from++;
