@@ -6,11 +6,14 @@
 #include <algorithm>
 #include <map>
 
+#include "bundle/strip_variants.h"
+#include "bundle/write_bundle.h"
 #include "command.h"
 #include "compile_flags.h"
 #include "device_runner.h"
 #include "json.h"
 #include "machine_peaks.h"
+#include "opened_bundle.h"
 #include "print.h"
 #include "quernel/compiler.h"
 #include "scratch_dir.h"
@@ -31,6 +34,11 @@ struct Options {
   bool per_kernel = false, json = false;
 };
 
+// What says how a model is compiled; --target chooses a bundle's variant.
+constexpr const char* kModelFlags[] = {"--place",     "--precision",   "--device-profile",  "--tuning",
+                                       "--dim",       "--input-shape", "--input-value",     "--external-data",
+                                       "--custom-op", "--keep-input",  "--duplicate-names", "--allow-large",
+                                       "--like",      "--checked"};
 constexpr int kLoads = 5, kWarmUpRuns = 3, kFewestRuns = 5, kMostRuns = 1000000;
 
 // All dispatches of one kernel in a run.
@@ -254,7 +262,18 @@ Json to_json(const Options& options, const Measured& m) {
   return result;
 }
 
-int run(const Options& options) {
+// Writes a bundle of those variants to `path`.
+Status keep_variants(const std::string& bundle, const std::vector<std::string>& targets,
+                     const std::string& path) {
+  QUERNEL_TRY(std::unique_ptr<OpenedBundle> opened, open_bundle(bundle, true));
+  QUERNEL_TRY(std::vector<uint32_t> variants, find_variants(opened->contents, targets));
+  QUERNEL_TRY(bundle::BundleSizes sizes,
+              bundle::write_bundle(bundle::strip_variants(std::move(opened->contents), variants), path));
+  (void)sizes;
+  return {};
+}
+
+int run(const Options& options, const CLI::App& app) {
   CompileFlags flags = options.flags;
   set_default_target(options.device, flags.targets);
   Expected<CompileOptions> compile_flags = compile_options(flags);
@@ -262,7 +281,13 @@ int run(const Options& options) {
   ScratchDir scratch;
   std::string bundle = options.input;
   bool is_model = !is_bundle(options.input) && !options.input.ends_with(".qnl");
-  if ((is_model || options.per_kernel) && scratch.path().empty())
+  const bool chooses = !is_model && !options.flags.targets.empty();
+  if (!is_model)
+    for (const char* name : kModelFlags)
+      if (app.count(name) > 0)
+        return usage_error(fmt::format(
+            "{}: expected a model, which it compiles otherwise, found the bundle '{}'", name, options.input));
+  if ((is_model || chooses || options.per_kernel) && scratch.path().empty())
     return fail(invalid_input("cannot create a temporary directory; set TMPDIR to a writable place"));
   if (is_model) {
     bundle = scratch.path() + "/model.qnl";
@@ -271,6 +296,11 @@ int run(const Options& options) {
     Expected<CompileReport> report = compile(options.input, bundle, *compile_flags);
     progress.finish();
     if (!report) return fail(report.errors());
+  }
+  if (chooses) {
+    bundle = scratch.path() + "/chosen.qnl";
+    if (Status status = keep_variants(options.input, options.flags.targets, bundle); !status)
+      return fail(status.errors());
   }
   Expected<Measured> measured = measure(bundle, options, scratch.path());
   if (!measured) return fail(measured.errors());
@@ -308,7 +338,7 @@ Action define_bench(CLI::App& app) {
   add_model_flags(app, options->flags);
   add_choice_flags(app, options->flags);
   add_developer_flags(app, options->flags);
-  return [options] { return run(*options); };
+  return [options, &app] { return run(*options, app); };
 }
 
 }  // namespace quernel::tools

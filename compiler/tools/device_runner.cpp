@@ -18,36 +18,32 @@ namespace {
 
 constexpr double kStartSeconds = 60;
 
-bool holds(const std::vector<qnl_arch>& archs, qnl_arch arch) {
-  return std::find(archs.begin(), archs.end(), arch) != archs.end();
+bool holds(const CodeKinds& code, qnl_arch arch) {
+  return std::any_of(code.begin(), code.end(), [&](const CodeKind& kind) { return kind.arch == arch; });
 }
 
 // What the device's quernel-run shall be built for.
-Expected<qnl_arch> choose_arch(const DeviceFlags& flags, const std::vector<qnl_arch>& archs,
+Expected<qnl_arch> choose_arch(const DeviceFlags& flags, const CodeKinds& code,
                                std::optional<qnl_arch> device) {
   if (device) {
     // Whether there is a driver for it, opening the device tells.
-    if (holds(archs, *device) || holds(archs, QNL_ARCH_SPIRV)) return *device;
-    if (*device == QNL_ARCH_AARCH64 && holds(archs, QNL_ARCH_ARM)) return QNL_ARCH_ARM;
+    if (holds(code, *device) || holds(code, QNL_ARCH_SPIRV)) return *device;
+    if (*device == QNL_ARCH_AARCH64 && holds(code, QNL_ARCH_ARM)) return QNL_ARCH_ARM;
     std::string names;
-    for (qnl_arch arch : archs) names += (names.empty() ? "" : ", ") + std::string(arch_name(arch));
+    for (const CodeKind& kind : code)
+      names += (names.empty() ? "" : ", ") + std::string(arch_name(kind.arch));
     return invalid_input(fmt::format("--on {}: the device is {}, there is code for {} only", flags.on,
                                      arch_name(*device), names),
                          {}, "compile with a --target for it");
   }
   // A command does not say what it runs.
   if (std::optional<ProgramKind> kind = read_program_kind(flags.run_binary)) return kind->arch;
-  return archs[0];
+  return code[0].arch;
 }
 
 std::string version_text() {
   uint32_t v = qnl_runtime_version();
   return fmt::format("{}.{}.{}", v >> 16, v >> 8 & 255, v & 255);
-}
-
-template <class T>
-void add_new(std::vector<T>& list, T value) {
-  if (std::find(list.begin(), list.end(), value) == list.end()) list.push_back(value);
 }
 
 }  // namespace
@@ -101,15 +97,14 @@ void set_default_target(const run::DeviceChoice& device, std::vector<std::string
   if (targets.empty() && run::is_auto(device.device)) targets = {"native", "vulkan"};
 }
 
-Expected<std::unique_ptr<DeviceRunner>> DeviceRunner::open(const DeviceFlags& flags,
-                                                           std::vector<qnl_arch> archs,
+Expected<std::unique_ptr<DeviceRunner>> DeviceRunner::open(const DeviceFlags& flags, CodeKinds code,
                                                            const std::string& scratch_dir) {
   std::unique_ptr<DeviceRunner> runner(new DeviceRunner);
-  QUERNEL_TRY(runner->transport_, make_transport(flags.on, archs, scratch_dir));
+  QUERNEL_TRY(runner->transport_, make_transport(flags.on, code, scratch_dir));
   Status status = runner->transport_->open();
   if (status) {
     runner->owner_ = getpid();
-    status = runner->start(flags, archs, scratch_dir);
+    status = runner->start(flags, code, scratch_dir);
   }
   if (status) return runner;
   Diagnostics errors = status.take_errors();
@@ -118,9 +113,8 @@ Expected<std::unique_ptr<DeviceRunner>> DeviceRunner::open(const DeviceFlags& fl
   return errors;
 }
 
-Status DeviceRunner::start(const DeviceFlags& flags, const std::vector<qnl_arch>& archs,
-                           const std::string& scratch_dir) {
-  QUERNEL_TRY(qnl_arch arch, choose_arch(flags, archs, transport_->arch()));
+Status DeviceRunner::start(const DeviceFlags& flags, const CodeKinds& code, const std::string& scratch_dir) {
+  QUERNEL_TRY(qnl_arch arch, choose_arch(flags, code, transport_->arch()));
   QUERNEL_TRY(std::string binary, find_run_binary(flags.run_binary, arch, transport_->is_remote()));
   QUERNEL_TRY(program_, transport_->put(binary, "quernel-run", true));
   std::string answer = scratch_dir + "/version", expected = fmt::format("quernel-run {}", version_text());
@@ -153,25 +147,31 @@ DeviceRunner::~DeviceRunner() {
   if (Status status = close(); !status) (void)fail(status.errors());
 }
 
-Expected<std::vector<qnl_arch>> archs_of_bundle(const std::string& path) {
+void add_code(CodeKinds& code, const CodeKind& more) {
+  for (CodeKind& kind : code)
+    if (kind.arch == more.arch) return void(kind.features |= more.features);
+  code.push_back(more);
+}
+
+Expected<CodeKinds> code_of_bundle(const std::string& path) {
   Bundle bundle;
   qnl_error error;
   if (bundle.open(path.c_str(), nullptr, &error) != QNL_OK)
     return invalid_input(fmt::format("{}: {}", qnl_status_text(error.status), error.text), {.file = path});
-  std::vector<qnl_arch> archs;
+  CodeKinds code;
   qnl_variant_info variant;
   for (uint32_t v = 0; qnl_bundle_get_variant(bundle.get(), v, &variant) == QNL_OK; ++v)
-    add_new(archs, variant.arch);
-  return archs;
+    add_code(code, {variant.arch, variant.required_features});
+  return code;
 }
 
-Expected<std::vector<qnl_arch>> archs_of_targets(const std::vector<std::string>& targets) {
-  std::vector<qnl_arch> archs;
+Expected<CodeKinds> code_of_targets(const std::vector<std::string>& targets) {
+  CodeKinds code;
   for (const std::string& name : targets) {
     QUERNEL_TRY(Target target, find_target(name));
-    add_new(archs, arch_of(target.arch));
+    add_code(code, {arch_of(target.arch), target.required_features});
   }
-  return archs;
+  return code;
 }
 
 }  // namespace quernel::tools

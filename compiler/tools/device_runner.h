@@ -28,9 +28,9 @@ void set_default_target(const run::DeviceChoice& device, std::vector<std::string
 
 class DeviceRunner {
  public:
-  // `archs`: those that the bundles have code for. Fails where the device cannot be reached, runs no such
+  // `code`: what the bundles have. Fails where the device cannot be reached, runs no such
   // code, or its quernel-run does not start or is of another version. Nothing stays on the device then.
-  static Expected<std::unique_ptr<DeviceRunner>> open(const DeviceFlags& flags, std::vector<qnl_arch> archs,
+  static Expected<std::unique_ptr<DeviceRunner>> open(const DeviceFlags& flags, CodeKinds code,
                                                       const std::string& scratch_dir);
   ~DeviceRunner();  // closes, and says on stderr what could not be removed
   DeviceRunner(const DeviceRunner&) = delete;
@@ -44,16 +44,18 @@ class DeviceRunner {
 
  private:
   DeviceRunner() = default;
-  Status start(const DeviceFlags& flags, const std::vector<qnl_arch>& archs, const std::string& scratch_dir);
+  Status start(const DeviceFlags& flags, const CodeKinds& code, const std::string& scratch_dir);
 
   std::unique_ptr<Transport> transport_;
   std::string program_;  // quernel-run on the device
   int owner_ = 0;        // the process that opened it
 };
 
-// Distinct architectures that a bundle has code for.
-Expected<std::vector<qnl_arch>> archs_of_bundle(const std::string& bundle);
-// Those of targets, by their names.
-Expected<std::vector<qnl_arch>> archs_of_targets(const std::vector<std::string>& targets);
+// What a bundle has code for.
+Expected<CodeKinds> code_of_bundle(const std::string& bundle);
+// What targets are, by their names.
+Expected<CodeKinds> code_of_targets(const std::vector<std::string>& targets);
+// Adds what `more` has that `code` has not.
+void add_code(CodeKinds& code, const CodeKind& more);
 
 }  // namespace quernel::tools

@@ -1,5 +1,9 @@
 #include "opened_bundle.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+
 #include "bundle/read_bundle.h"
 #include "core/bundle.h"
 #include "timing.h"
@@ -16,6 +20,24 @@ Expected<std::unique_ptr<OpenedBundle>> open_bundle(const std::string& path, boo
   opened->contents =
       bundle::read_bundle({static_cast<const std::byte*>(file.data), static_cast<size_t>(file.bytes)});
   return opened;
+}
+
+Expected<std::vector<uint32_t>> find_variants(const bundle::BundleContents& contents,
+                                              const std::vector<std::string>& targets) {
+  std::vector<uint32_t> found;
+  for (const std::string& target : targets) {
+    std::string names;
+    uint32_t v = 0;
+    for (; v < contents.variants.size() && contents.variants[v].target != target; ++v)
+      names += (names.empty() ? "" : ", ") + contents.variants[v].target;
+    if (v == contents.variants.size())
+      return invalid_input(
+          fmt::format("--target: expected one of those in the bundle, {}, found '{}'", names, target));
+    if (std::find(found.begin(), found.end(), v) != found.end())
+      return invalid_input(fmt::format("--target: '{}' is named twice", target));
+    found.push_back(v);
+  }
+  return found;
 }
 
 }  // namespace quernel::tools

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "bundle/bundle_contents.h"
 #include "quernel/runtime.hpp"
@@ -17,5 +18,9 @@ struct OpenedBundle {
 
 // verify_weights: also the hashes of constants and test values.
 Expected<std::unique_ptr<OpenedBundle>> open_bundle(const std::string& path, bool verify_weights);
+
+// Where the variants that --target names are, in this order.
+Expected<std::vector<uint32_t>> find_variants(const bundle::BundleContents& contents,
+                                              const std::vector<std::string>& targets);
 
 }  // namespace quernel::tools

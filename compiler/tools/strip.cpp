@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <filesystem>
 
 #include "bundle/strip_variants.h"
@@ -19,25 +18,6 @@ struct Options {
   std::vector<std::string> targets;
   bool no_tests = false, quiet = false;
 };
-
-// Where the named variants are, in this order.
-Expected<std::vector<uint32_t>> find_variants(const bundle::BundleContents& contents,
-                                              const std::vector<std::string>& targets) {
-  std::vector<uint32_t> found;
-  for (const std::string& target : targets) {
-    std::string names;
-    uint32_t v = 0;
-    for (; v < contents.variants.size() && contents.variants[v].target != target; ++v)
-      names += (names.empty() ? "" : ", ") + contents.variants[v].target;
-    if (v == contents.variants.size())
-      return invalid_input(
-          fmt::format("--target: expected one of those in the bundle, {}, found '{}'", names, target));
-    if (std::find(found.begin(), found.end(), v) != found.end())
-      return invalid_input(fmt::format("--target: '{}' is named twice", target));
-    found.push_back(v);
-  }
-  return found;
-}
 
 int run(const Options& options) {
   if (Status status = check_output(options.bundle, options.output); !status) return fail(status.errors());

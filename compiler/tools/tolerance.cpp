@@ -45,10 +45,15 @@ Tolerance fourier_tolerance_of(const Json* file, const std::string& output, cons
   return result;
 }
 
-Precision precision_of(const CompileOptions& options) {
+Precision precision_of(const CompileOptions& options, std::optional<double> share) {
   Precision result{options.precision};
   for (const std::string& name : options.targets)
     if (Expected<Target> target = find_target(name)) result.operands |= target->multiplies(options.precision);
+  if (options.precision != DType::kF32)
+    result.share = share                               ? *share
+                   : result.operands                   ? kBF16OperandsShare
+                   : options.precision == DType::kBF16 ? kBF16Share
+                                                       : kF16Share;
   return result;
 }
 
@@ -60,10 +65,7 @@ Tolerance precision_tolerance_of(const Tolerance& tolerance, const Precision& pr
                                  const HostTensor& expected) {
   Tolerance result = tolerance;
   if (precision.weights == DType::kF32 || !is_float(expected.dtype)) return result;
-  double share = precision.operands                  ? kBF16OperandsShare
-                 : precision.weights == DType::kBF16 ? kBF16Share
-                                                     : kF16Share;
-  result.atol = std::max(result.atol, share * largest_of(expected));
+  result.atol = std::max(result.atol, precision.share * largest_of(expected));
   result.mean_atol.reset();
   return result;
 }

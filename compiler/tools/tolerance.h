@@ -1,6 +1,7 @@
 // What outputs may be off by reference data: tolerance.json beside a model, else ONNX's defaults.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "json.h"
@@ -26,11 +27,14 @@ Tolerance fourier_tolerance_of(const Json* file, const std::string& output,
 struct Precision {
   DType weights = DType::kF32;
   bool operands = false;  // of products with large weights, to the dtype of these
+  // The share of an output's largest element that it may be off by; 0 where nothing is rounded.
+  double share = 0;
 };
-Precision precision_of(const CompileOptions& options);
+// `share`: as --precision-limit says; nullopt: as measured for networks (tools/README.md).
+Precision precision_of(const CompileOptions& options, std::optional<double> share = std::nullopt);
 std::string to_string(const Precision& precision);  // "bf16 weights and operands"
 
-// The same with what is rounded to f16 or bf16: some share of the largest element is allowed, too.
+// The same with what is rounded to f16 or bf16: that share of the largest element is allowed, too.
 Tolerance precision_tolerance_of(const Tolerance& tolerance, const Precision& precision,
                                  const tensor_file::HostTensor& expected);
 

@@ -30,23 +30,34 @@ Diagnostic not_understood(const std::string& on, const std::string& why) {
   return invalid_input(fmt::format("--on: expected {}, found '{}'{}", kOnHelp, on, why));
 }
 
-std::string arch_names(const std::vector<qnl_arch>& archs) {
+std::string arch_names(const CodeKinds& code) {
   std::string names;
-  for (qnl_arch arch : archs) names += (names.empty() ? "" : ", ") + std::string(arch_name(arch));
+  for (const CodeKind& kind : code) names += (names.empty() ? "" : ", ") + std::string(arch_name(kind.arch));
   return names;
+}
+
+// The emulator's processor that has what the code needs, as -cpu takes it; empty: its default one has.
+std::string cpu_for(qnl_arch arch, const CodeKinds& code) {
+  if (arch != QNL_ARCH_RISCV64) return "max";
+  uint64_t features = 0;
+  for (const CodeKind& kind : code)
+    if (kind.arch == arch) features |= kind.features;
+  if (!(features & QNL_RISCV_V)) return "";
+  return fmt::format("rv64,v=true,vext_spec=v1.0,vlen={}", features & QNL_RISCV_VLEN512   ? 512
+                                                           : features & QNL_RISCV_VLEN256 ? 256
+                                                                                          : 128);
 }
 
 // "qemu", "qemu:max", "qemu-aarch64:cortex-a53".
 Expected<std::unique_ptr<Transport>> qemu_transport(const std::string& on, const std::string& arch_text,
-                                                    const std::string& cpu,
-                                                    const std::vector<qnl_arch>& archs,
+                                                    std::string cpu, const CodeKinds& code,
                                                     const std::string& scratch_dir) {
-  if (arch_text.empty() && archs.size() != 1)
+  if (arch_text.empty() && code.size() != 1)
     return invalid_input(
-        fmt::format("--on {}: expected code for one architecture, found {}", on, arch_names(archs)), {},
+        fmt::format("--on {}: expected code for one architecture, found {}", on, arch_names(code)), {},
         "name the emulator's, as in qemu-aarch64");
   for (const Emulator& emulator : kEmulators) {
-    if (arch_text.empty() ? emulator.arch != archs[0] : arch_text != emulator.name) continue;
+    if (arch_text.empty() ? emulator.arch != code[0].arch : arch_text != emulator.name) continue;
     std::string program = fmt::format("qemu-{}-static", emulator.name);
     if (!program_exists(program)) program = fmt::format("qemu-{}", emulator.name);
     if (!program_exists(program))
@@ -54,11 +65,12 @@ Expected<std::unique_ptr<Transport>> qemu_transport(const std::string& on, const
           fmt::format("--on {}: found neither {}-static nor {} in PATH", on, program, program), {},
           "Debian's package is qemu-user-static");
     std::vector<std::string> words = {program};
+    if (cpu.empty()) cpu = cpu_for(emulator.arch, code);
     if (!cpu.empty()) words.insert(words.end(), {"-cpu", cpu});
     return host_transport(std::move(words), emulator.arch, scratch_dir);
   }
   return invalid_input(fmt::format("--on {}: there is no emulator for {} programs of Linux", on,
-                                   arch_text.empty() ? arch_names(archs) : arch_text));
+                                   arch_text.empty() ? arch_names(code) : arch_text));
 }
 
 // "user@host:2222", "[::1]:22".
@@ -135,7 +147,7 @@ std::unique_ptr<Transport> host_transport(std::vector<std::string> prefix, std::
   return std::make_unique<HostTransport>(std::move(prefix), arch, scratch_dir);
 }
 
-Expected<std::unique_ptr<Transport>> make_transport(const std::string& on, const std::vector<qnl_arch>& archs,
+Expected<std::unique_ptr<Transport>> make_transport(const std::string& on, const CodeKinds& code,
                                                     const std::string& scratch_dir) {
   if (on == "local") return host_transport({}, host_arch(), scratch_dir);
   if (on == "adb") return adb_transport("", scratch_dir);
@@ -144,10 +156,10 @@ Expected<std::unique_ptr<Transport>> make_transport(const std::string& on, const
   bool has_rest = colon < on.size();
   if (kind == "ssh" && has_rest) return parse_ssh(on, rest, scratch_dir);
   if (kind == "adb" && has_rest && !rest.empty()) return adb_transport(rest, scratch_dir);
-  if (kind == "qemu") return qemu_transport(on, "", rest, archs, scratch_dir);
+  if (kind == "qemu") return qemu_transport(on, "", rest, code, scratch_dir);
   for (const Emulator& emulator : kEmulators)
     if (kind == std::string("qemu-") + emulator.name)
-      return qemu_transport(on, emulator.name, rest, archs, scratch_dir);
+      return qemu_transport(on, emulator.name, rest, code, scratch_dir);
   std::vector<std::string> words;
   std::istringstream stream(on);
   for (std::string word; stream >> word;) words.push_back(word);

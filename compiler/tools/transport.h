@@ -17,6 +17,13 @@ namespace quernel::tools {
 // local, qemu[-ARCH][:CPU], ssh:[USER@]HOST[:PORT], adb[:SERIAL], or a command to put in front.
 extern const char* const kOnHelp;
 
+// What code is for: an architecture, and what it needs of that beyond the base (QNL_<ARCH>_*).
+struct CodeKind {
+  qnl_arch arch;
+  uint64_t features = 0;
+};
+using CodeKinds = std::vector<CodeKind>;  // one for each architecture
+
 class Transport {
  public:
   virtual ~Transport() = default;
@@ -40,9 +47,9 @@ class Transport {
   virtual Status close() = 0;
 };
 
-// `archs`: those that the bundles have code for; by them a plain "qemu" knows its program. `scratch_dir`: for
-// files that are fetched.
-Expected<std::unique_ptr<Transport>> make_transport(const std::string& on, const std::vector<qnl_arch>& archs,
+// `code`: what the bundles have; by it a plain "qemu" knows its program, and an emulator whose processor is
+// not named gets one that runs it. `scratch_dir`: for files that are fetched.
+Expected<std::unique_ptr<Transport>> make_transport(const std::string& on, const CodeKinds& code,
                                                     const std::string& scratch_dir);
 
 // Those of the implementations.

@@ -95,6 +95,7 @@ CaseResult verify_case(const std::string& dir, const CaseOptions& options) {
     if (!notes) return from_diagnostics(notes.errors());
     return failed("expected a folder test_data_set_0 beside the model");
   }
+  const Precision precision = precision_of(options.compile, options.precision_limit);
   CaseCompiler compiler(dir + "/model.onnx", options.compile, options.scratch_dir);
   std::set<std::string> fixed, kept;
   bool any_shape = true, all_fixed = true;
@@ -112,15 +113,14 @@ CaseResult verify_case(const std::string& dir, const CaseOptions& options) {
     std::erase_if(set.inputs,
                   [&](const DataFile& file) { return (*compiled)->fixed.count(file.tensor.name) > 0; });
     all_fixed = all_fixed && set.inputs.empty();
-    Expectations expectations{*tolerances, (*compiled)->random, (*compiled)->fourier,
-                              precision_of(options.compile)};
+    Expectations expectations{*tolerances, (*compiled)->random, (*compiled)->fourier, precision};
     if (auto result = run_data_set(**compiled, set, expectations, options, &worst)) return *result;
   }
   std::string reason = fmt::format("{} data set{}", sets.size(), sets.size() == 1 ? "" : "s");
   if (any_shape) reason += ", any shape";
   if (options.compile.precision != DType::kF32)
-    reason += fmt::format(", {}: off by {:.2g} at most, {:.2g} % of the largest element",
-                          to_string(precision_of(options.compile)), worst.absolute, worst.share * 100);
+    reason += fmt::format(", {}: off by {:.2g} at most, {:.2g} % of the largest element, {:.3g} % is allowed",
+                          to_string(precision), worst.absolute, worst.share * 100, precision.share * 100);
   if (!fourier.empty() && !*tolerances)
     reason += fmt::format(", {} also to 1e-6 of the largest element", fmt::join(fourier, ", "));
   if (!random.empty())

@@ -2,6 +2,7 @@
 // of its own, since compiler, kernels and runtime are all under test.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "compile_flags.h"
@@ -24,6 +25,8 @@ struct CaseOptions {
   std::string folder;              // of the device, private to the case
   std::string scratch_dir;         // private to the case; bundles are written there
   double timeout_seconds = 0;      // of a run on the device
+  // With CompileOptions::precision: the share of an output's largest element that it may be off by.
+  std::optional<double> precision_limit;
 };
 
 CaseResult verify_case(const std::string& dir, const CaseOptions& options);

@@ -16,8 +16,8 @@ namespace {
 using tensor_file::HostTensor;
 
 struct Summary {
-  uint64_t count = 0, not_finite = 0;
-  double min = 0, max = 0, mean = 0;
+  uint64_t count = 0, not_finite = 0, nans = 0;
+  double min = NAN, max = NAN, mean = NAN;  // of what is finite; NaN where nothing is
 };
 
 // `value`: the i-th as a number.
@@ -28,6 +28,7 @@ void summarize_values(Summary* s, const Value& value) {
     double v = value(i);
     if (!std::isfinite(v)) {
       ++s->not_finite;
+      s->nans += std::isnan(v);
       continue;
     }
     min = std::min(min, v);
@@ -74,9 +75,15 @@ std::vector<uint64_t> top_5(const HostTensor& tensor, uint64_t count) {
 
 void print_output(const qnl_tensor& t, const HostTensor& tensor) {
   Summary s = summarize(tensor);
-  printf("%s  %s  min %.6g  max %.6g  mean %.6g", shown(t.name).c_str(), type_text(t).c_str(), s.min, s.max,
-         s.mean);
-  if (s.not_finite > 0) printf("  not finite: %" PRIu64, s.not_finite);
+  printf("%s  %s  ", shown(t.name).c_str(), type_text(t).c_str());
+  if (s.count == 0)
+    printf("no elements");
+  else if (s.not_finite == s.count)
+    printf("nothing finite: %" PRIu64 " NaN, %" PRIu64 " infinite", s.nans, s.not_finite - s.nans);
+  else
+    printf("min %.6g  max %.6g  mean %.6g", s.min, s.max, s.mean);
+  if (s.not_finite > 0 && s.not_finite < s.count)
+    printf("  not finite: %" PRIu64 " (%" PRIu64 " NaN)", s.not_finite, s.nans);
   printf("\n  first:");
   for (uint64_t i = 0; i < s.count && i < 8; ++i) printf(" %.6g", value_at(tensor, i));
   printf("%s\n", s.count > 8 ? " …" : "");

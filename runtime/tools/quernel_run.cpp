@@ -42,7 +42,7 @@ constexpr const char* kUsage =
     "                       there is only one, and INPUT is the same\n"
     "                       SPEC: FILE.npy, FILE.pb (ONNX TensorProto), raw:FILE, random:SEED (default: "
     "random:0),\n"
-    "                       random:SEED:2x3x4 with a shape\n"
+    "                       random:SEED:2x3x4 with a shape; without any --input all are random\n"
     "  --symbol NAME=VALUE  a size that the model leaves open, where no input's shape says it\n"
     "  --output NAME=FILE   store an output: .npy, .pb, anything else raw bytes\n"
     "  --device D           cpu (default), vulkan, or auto (Vulkan where it is right and faster, else cpu);\n"
@@ -226,6 +226,7 @@ struct Input {
   qnl_tensor signature;
   std::string specification = "random:0";
   HostTensor value;
+  bool given = false;  // on the command line
   bool read = false;
 };
 
@@ -240,6 +241,23 @@ Error read_input(Input* input, const qnl_tensor& shaped) {
   return std::nullopt;
 }
 
+// All inputs are given, or none; then they are random numbers.
+Error check_given(const std::vector<Input>& inputs) {
+  auto is_given = [](const Input& input) { return input.given; };
+  auto missing = std::find_if_not(inputs.begin(), inputs.end(), is_given);
+  if (missing == inputs.end() || std::none_of(inputs.begin(), inputs.end(), is_given)) return std::nullopt;
+  const std::string name = missing->signature.name;
+  return "expected a value of every input, found none of '" + name + "': --input " + name +
+         "=FILE, or --input " + name + "=random:0";
+}
+
+// Of a run that has succeeded.
+void say_what_was_random(const std::vector<Input>& inputs) {
+  if (inputs.empty() || inputs[0].given) return;
+  fprintf(stderr, "quernel-run: note: the input%s random numbers: --input %s=FILE gives others\n",
+          inputs.size() == 1 ? " is" : "s are", shown(inputs[0].signature.name).c_str());
+}
+
 // Finds what each input shall be, and reads those whose shapes may say how large the session has to be.
 Error find_inputs(const Options& options, const std::vector<qnl_tensor>& signature,
                   std::vector<Input>* inputs) {
@@ -252,7 +270,9 @@ Error find_inputs(const Options& options, const std::vector<qnl_tensor>& signatu
     std::string value;
     if (Error error = find_tensor(signature, assignment, "input", &index, &value)) return error;
     (*inputs)[index].specification = value;
+    (*inputs)[index].given = true;
   }
+  if (Error error = check_given(*inputs)) return error;
   for (Input& input : *inputs)
     if (is_symbolic(input.signature) && has_own_shape(input.specification))
       if (Error error = read_input(&input, input.signature)) return error;
@@ -441,6 +461,7 @@ int run_once_on(const OpenedDevice& opened, TraceRecorder* recorder, Run* r) {
   if (Error message = report(options, tensors_of(bundle, entry_index(bundle, options), QNL_OUTPUT), &session,
                              figures, *recorder))
     return fail(*message);
+  say_what_was_random(r->inputs);
   fflush(stdout);  // before memory is given back, which takes a while; `run` checks
   return 0;
 }
@@ -503,7 +524,7 @@ int run(const Options& options) {
 int run_command_line(int argc, char** argv) {
   Options options;
   if (Error error = parse_options(argc, argv, &options)) {
-    fprintf(stderr, "quernel-run: %s\n%s", shown(error->c_str()).c_str(), kUsage);
+    fprintf(stderr, "quernel-run: %s\nquernel-run --help lists the options\n", shown(error->c_str()).c_str());
     return 2;
   }
   if (options.help) {

@@ -28,6 +28,28 @@ class CompileAndRun(ToolTest):
             self.assertIn(word, text)
         self.assertEqual(self.succeeds("quernel", "compile", DIGITS, "-o", "digits.qnl", "-q"), "")
 
+    def test_random_inputs_are_said_and_forgotten_ones_refused(self):
+        self.write("sum.onnx", onnx_file.model([onnx_file.node("Add", ["a", "b"], ["y"])], [onnx_file.value(name, onnx_file.FLOAT, [2]) for name in "ab"],
+                                               [onnx_file.value("y", onnx_file.FLOAT, [2])]))
+        self.succeeds("quernel", "compile", "sum.onnx", "-o", "sum.qnl", "-q")
+        done = self.run_tool("quernel-run", "sum.qnl")
+        self.assertEqual((done.returncode, done.stderr),
+                         (0, "quernel-run: note: the inputs are random numbers: --input a=FILE gives others\n"))
+        self.fails("quernel-run", "sum.qnl", "--input", "a=random:1",
+                   says=["expected a value of every input, found none of 'b'", "--input b=FILE, or --input b=random:0"])
+        done = self.run_tool("quernel-run", "sum.qnl", "--input", "a=random:1", "--input", "b=random:2")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+
+    def test_what_is_not_finite_has_no_least_and_mean(self):
+        self.write("log.onnx", onnx_file.model([onnx_file.node("Log", ["x"], ["y"])], [onnx_file.value("x", onnx_file.FLOAT, [3])],
+                                               [onnx_file.value("y", onnx_file.FLOAT, [3])]))
+        self.succeeds("quernel", "compile", "log.onnx", "-o", "log.qnl", "-q")
+        for values, says, least in (([-1.0, -2.0, 0.0], "nothing finite: 2 NaN, 1 infinite", None), ([1.0, 0.0, -1.0], "min 0  max 0  mean 0  not finite: 2 (1 NaN)", 0)):
+            self.write("x.pb", onnx_file.float_tensor("x", [3], values))
+            self.assertIn(says, self.succeeds("quernel-run", "log.qnl", "x.pb"))
+            output = json.loads(self.succeeds("quernel-run", "log.qnl", "x.pb", "--json"))["outputs"][0]
+            self.assertEqual([output["min"], output["max"], output["mean"]], [least] * 3)
+
     def test_threads_give_the_same_result(self):
         self.compile_digits()
         for threads in ("1", "2", "3"):

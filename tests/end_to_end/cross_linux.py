@@ -88,6 +88,8 @@ def sample(architecture, runner, start):
                     sys.exit("expected most node tests to be supported")
             if set(test_on(device, target, cases).values()) != {"PASS"}:
                 sys.exit(f"expected all of {len(cases)} cases to pass")
+            if set(test_on(Device(runner), target, cases[:1]).values()) != {"PASS"}:
+                sys.exit(f"expected {target} to run on the processor that --on qemu takes for it")
         refuses_a_lesser_processor(architecture, runner, cases[0])
 
 

@@ -204,7 +204,7 @@ class Reports(DeviceTest):
     def test_unsupported_is_told(self):
         self.case("unknown", RELU)
         self.write("unknown/model.onnx", relu_model("Bogus"))
-        said = self.report("unknown", "--junit", "-")
+        said = self.report("unknown", "--junit", "-", "--allow-unsupported", "unknown")
         self.assertIn("UNSUPPORTED unknown: error[unsupported]", said)
         self.assertIn("<skipped message=", said)
 

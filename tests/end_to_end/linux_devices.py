@@ -49,10 +49,10 @@ def run(command):
 
 
 class Device:
-    """quernel-run of an architecture on one of its CPUs."""
+    """quernel-run of an architecture on one of its CPUs; without one, on what `--on qemu` takes for the target."""
 
-    def __init__(self, runner, cpu):
-        self.options = ["--on", "qemu:" + cpu, "--run-binary", runner]
+    def __init__(self, runner, cpu=None):
+        self.options = ["--on", "qemu:" + cpu if cpu else "qemu", "--run-binary", runner, "--allow-unsupported", "*"]
 
     def test(self, target, cases, *options):
         """-> the ended `quernel test` of these cases"""

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """quernel strip: of a bundle for several targets, each one's share is what compiling for it alone gives."""
+import json
 import os
 import unittest
 
@@ -46,6 +47,15 @@ class Strip(ToolTest):
         self.succeeds("quernel", "compile", DIGITS, "-o", "alone.qnl", "-q", *every(("x86-64-v3", "x86-64")))
         self.assertEqual(self.read("two.qnl"), self.read("alone.qnl"))
         self.succeeds("quernel", "inspect", "two.qnl", "--check")
+
+    def test_bench_measures_the_variant_that_is_named(self):
+        self.succeeds("quernel", "compile", DIGITS, "-o", "fat.qnl", "-q", *every(("x86-64", "x86-64-v2")))
+        for target in ("x86-64", "x86-64-v2"):
+            measured = json.loads(self.succeeds("quernel", "bench", "fat.qnl", "--target", target, "--repeat", "1", "--json"))
+            self.assertEqual(measured["variant"], target)
+        self.fails("quernel", "bench", "fat.qnl", "--target", "x86-64-v3", says=["--target: expected one of those in the bundle, x86-64, x86-64-v2, found 'x86-64-v3'"])
+        self.fails("quernel", "bench", "fat.qnl", "--precision", "bf16", code=2, says=["--precision: expected a model", "found the bundle 'fat.qnl'"])
+        self.fails("quernel", "test", "fat.qnl", "--target", "x86-64", says=["--target: expected models", "quernel strip"])
 
     def test_test_vectors_stay_unless_told(self):
         os.makedirs(self.path("case/test_data_set_0"))

@@ -39,7 +39,7 @@ class VerifyReports(ToolTest):
     def verdict(self, name, *options):
         done = self.run_tool("quernel", "verify", name, *options)
         line = done.stdout.splitlines()[0]
-        self.assertEqual(done.returncode, 1 if line.startswith("FAIL") else 0, done.stdout + done.stderr)
+        self.assertEqual(done.returncode, 0 if line.startswith("PASS") else 1, done.stdout + done.stderr)
         return line
 
     def test_right_answer_passes(self):
@@ -67,11 +67,13 @@ class VerifyReports(ToolTest):
         self.relu_case("near", RELU[:5] + [8.65])
         self.relu_case("far", RELU[:5] + [9.0])
         self.assertEqual(self.verdict("right", "--precision", "f16"),
-                         "PASS right: 1 data set, f16 weights: off by 0 at most, 0 % of the largest element")
+                         "PASS right: 1 data set, f16 weights: off by 0 at most, 0 % of the largest element, 5 % is allowed")
         self.assertIn("FAIL near: test_data_set_0: output 'y'", self.verdict("near", "--precision", "f16"))
         self.assertEqual(self.verdict("near", "--precision", "bf16"),
-                         "PASS near: 1 data set, bf16 weights: off by 0.65 at most, 7.5 % of the largest element")
+                         "PASS near: 1 data set, bf16 weights: off by 0.65 at most, 7.5 % of the largest element, 10 % is allowed")
         self.assertIn("FAIL far", self.verdict("far", "--precision", "bf16"))
+        self.assertTrue(self.verdict("far", "--precision", "bf16", "--precision-limit", "12").endswith("11 % of the largest element, 12 % is allowed"))
+        self.assertIn("FAIL near", self.verdict("near", "--precision", "bf16", "--precision-limit", "2.5"))
 
     def test_operands_in_bf16_are_allowed_a_larger_share(self):
         """An error of 11 % is allowed where operands are rounded as well as weights, one of 16 % is not."""
@@ -79,7 +81,7 @@ class VerifyReports(ToolTest):
             self.skipTest("this machine does not multiply bf16")
         options = "--precision", "bf16", "--target", "native+bf16"
         self.assertEqual(self.verdict(self.relu_case("near", RELU[:5] + [9.0]), *options),
-                         "PASS near: 1 data set, bf16 weights and operands: off by 1 at most, 11 % of the largest element")
+                         "PASS near: 1 data set, bf16 weights and operands: off by 1 at most, 11 % of the largest element, 15 % is allowed")
         self.assertIn("FAIL far", self.verdict(self.relu_case("far", RELU[:5] + [9.6]), *options))
 
     def test_tolerance_file_is_honoured(self):
@@ -206,6 +208,21 @@ class VerifyReports(ToolTest):
         self.assertTrue(line.startswith("UNSUPPORTED unknown: 1 diagnostic"), line)
         self.assertIn("Bogus", line)
         self.assertIn("FAIL", self.verdict(self.case("invalid", b"hello", sets)))
+
+    def test_what_is_not_tested_does_not_succeed(self):
+        sets = [([onnx.float_tensor("x", [2, 3], VALUES)], [onnx.float_tensor("y", [2, 3], RELU)])]
+        self.relu_case("some/right", RELU)
+        for name in ("exotic_a", "exotic_b"):
+            self.case(f"some/{name}", relu_model("Bogus"), sets)
+        says = ["found 2 that are not: exotic_a, exotic_b", "--allow-unsupported 2"]
+        self.fails("quernel", "verify", "some", says=says)
+        self.fails("quernel", "test", "some", says=says)
+        self.fails("quernel", "verify", "some", "--allow-unsupported", "1", says=says)
+        self.fails("quernel", "verify", "some", "--allow-unsupported", "*_a", says=["found 1 that is not: exotic_b"])
+        for allowed in (["2"], ["exotic_*"], ["exotic_a", "1"]):
+            options = [word for value in allowed for word in ("--allow-unsupported", value)]
+            for command in ("verify", "test"):
+                self.assertIn("1 passed, 0 failed, 2 unsupported", self.succeeds("quernel", command, "some", *options))
 
     def test_folder_of_cases_counts_and_goes_on(self):
         self.relu_case("all/a", RELU)
