@@ -74,7 +74,13 @@ if [[ $(id -u) != 0 ]]; then
   as_root=(sudo)
 fi
 echo "packages: installing ${missing[*]}"
-"${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get update -qq </dev/null
+# A fresh machine's own updates may hold apt's locks for minutes: they are waited for.
+readonly lock_seconds=600
+apt() { "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=$lock_seconds "$@" </dev/null; }
+until said=$(apt update -qq 2>&1); do
+  [[ $said == *"Could not get lock"* && $SECONDS -lt $lock_seconds ]] || { echo "$said" >&2; exit 1; }
+  sleep 2
+done
 for package in "${missing[@]}"; do
   if [[ ! $(apt-cache policy "$package") =~ Candidate:\ [^\(] ]]; then
     echo "install_debian.sh: no package $package here; expected Debian 12 with its main and security" \
@@ -82,7 +88,7 @@ for package in "${missing[@]}"; do
     exit 1
   fi
 done
-"${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" </dev/null
+apt install -y -qq --no-install-recommends "${missing[@]}"
 mapfile -t missing < <(missing_packages "${want[@]}")
 [[ ${#missing[@]} == 0 ]] || { echo "install_debian.sh: still missing after the install: ${missing[*]}" >&2; exit 1; }
 echo "packages: all ${#want[@]} installed"

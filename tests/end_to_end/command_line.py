@@ -2,6 +2,7 @@
 """Command lines: help, exit codes, and the tools that look at what was made."""
 import json
 import os
+import re
 import resource
 import shutil
 import sys
@@ -230,6 +231,22 @@ class CommandLine(ToolTest):
         self.fails("quernel", "opt", "a.qg", says=["a.qg:2", "nonsense"])
         self.write("a.loop", b"kernel {")
         self.fails("quernel", "opt", "a.loop", says=["a.loop:1"])
+
+    def test_help_of_every_command_ends_with_an_example(self):
+        for command in (*COMMANDS, "test", "strip"):
+            text = self.succeeds("quernel", command, "--help")
+            example = re.search(rf"^Example: quernel {command} ?(.*)$", text, re.M).group(1)
+            for option in re.findall(r"(?<!\S)--?[a-z][a-z-]*", example):
+                self.assertRegex(text.replace(example, ""), rf"(^|[ ,]){option}\b", command)
+            self.assertEqual(self.succeeds("quernel", "help", command), text)
+        self.assertEqual(self.succeeds("quernel", "help"), self.succeeds("quernel", "--help"))
+
+    def test_slips_are_corrected(self):
+        for arguments, says in ((("compile", "--targets", "x86-64", DIGITS, "-o", "x.qnl"), "did you mean '--target'?"),
+                                (("bench", DIGITS, "--thread=2"), "did you mean '--threads'?"), (("benhc",), "did you mean 'bench'?"),
+                                (("verify", "--jsno", "f", "d"), "did you mean '--json'?")):
+            self.fails("quernel", *arguments, code=2, says=[says])
+        self.assertNotIn("did you mean", self.run_tool("quernel", "compile", DIGITS, "-o", "x.qnl", "--frobnicate").stderr)
 
     def test_dump_dir_holds_every_stage(self):
         self.succeeds("quernel", "compile", DIGITS, "-o", "digits.qnl", "-q", "--dump-dir", "dump")

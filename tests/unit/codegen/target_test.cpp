@@ -92,7 +92,7 @@ TEST(Target, MistakenFeaturesGetSuggestions) {
   ASSERT_FALSE(target);
   EXPECT_EQ(target.errors()[0].message,
             "target 'cortex-a76+i8m': expected a feature of dotprod, i8mm, found 'i8m'");
-  EXPECT_NE(target.errors()[0].hint.find("did you mean 'i8mm'?"), std::string::npos);
+  EXPECT_EQ(target.errors()[0].hint, "did you mean 'i8mm'? `quernel targets` lists what each preset takes");
   target = find_target("riscv64+vlen256");  // only V has registers of a length
   ASSERT_FALSE(target);
   EXPECT_EQ(target.errors()[0].message,

@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <functional>
 
 #include "model_builder.h"
 
@@ -55,6 +56,67 @@ TEST(ImportErrors, foreign_files_are_named_with_their_way_to_onnx) {
   };
   for (const auto& [bytes, expected] : files)
     for (const char* text : expected) expect_contains(import_text(bytes), text);
+}
+
+// A name that is empty stands for no value; what needs one refuses it by the node's name.
+TEST(ImportErrors, values_that_are_absent) {
+  using Model = std::pair<const char*, std::function<void(ModelBuilder&)>>;
+  auto identity = [](onnx::GraphProto& g, const std::string& from, const std::string& to) {
+    onnx::NodeProto& node = *g.add_node();
+    node.set_op_type("Identity");
+    node.add_input(from);
+    node.add_output(to);
+  };
+  auto branches = [&](onnx::NodeProto& node, const std::string& result) {
+    for (const char* branch : {"then_branch", "else_branch"}) {
+      onnx::GraphProto& g = set_graph(node, branch);
+      identity(g, "x", "z");
+      g.add_output()->set_name(result);
+    }
+  };
+  const Model models[] = {
+      {"If without a condition", [&](ModelBuilder& m) { branches(m.node("If", {""}, {"y"}, "n"), "z"); }},
+      {"If whose branches give nothing",
+       [&](ModelBuilder& m) {
+         m.input("c", {}, kBool);
+         branches(m.node("If", {"c"}, {"y"}, "n"), "");
+       }},
+      {"SequenceMap of nothing",
+       [&](ModelBuilder& m) {
+         onnx::GraphProto& body = set_graph(m.node("SequenceMap", {""}, {"s"}, "n"), "body");
+         body.add_input()->set_name("e");
+         identity(body, "e", "r");
+         body.add_output()->set_name("r");
+         m.node("ConcatFromSequence", {"s"}, {"y"});
+       }},
+      {"Loop whose body gives no condition",
+       [&](ModelBuilder& m) {
+         m.input("t", {}, kInt64);
+         onnx::GraphProto& body = set_graph(m.node("Loop", {"t", "", "x"}, {"y"}, "n"), "body");
+         for (const char* name : {"i", "c", "v"}) body.add_input()->set_name(name);
+         identity(body, "v", "w");
+         for (const char* name : {"", "w"}) body.add_output()->set_name(name);
+       }},
+      {"Scan over nothing",
+       [&](ModelBuilder& m) {
+         onnx::NodeProto& node = m.node("Scan", {""}, {"y"}, "n");
+         set_int(node, "num_scan_inputs", 1);
+         onnx::GraphProto& body = set_graph(node, "body");
+         body.add_input()->set_name("e");
+         identity(body, "e", "r");
+         body.add_output()->set_name("r");
+       }},
+  };
+  for (const auto& [what, add] : models) {
+    SCOPED_TRACE(what);
+    ModelBuilder m;
+    m.input("x", {2}).output("y");
+    add(m);
+    Expected<ImportedModel> imported = m.import();
+    ASSERT_FALSE(imported);
+    expect_contains(to_string(imported.errors()), "'n'");
+    for (const Diagnostic& d : imported.errors()) EXPECT_NE(d.kind, DiagnosticKind::kInternal);
+  }
 }
 
 TEST(ImportErrors, a_newer_format_is_noted) {
