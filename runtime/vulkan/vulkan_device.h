@@ -146,6 +146,7 @@ struct VulkanDevice : qnl_device {
   VulkanKernelSet* kernel_sets = nullptr;
   VulkanRecording* in_flight = nullptr;  // submissions that are not known to be complete
   Counts counts;
+  uint64_t buffers_destroyed = 0;  // descriptors written before may name one that is no longer there
 };
 
 inline VulkanDevice* vulkan(Device* device) {

@@ -257,6 +257,7 @@ qnl_status create_buffer(VulkanDevice* d, uint64_t bytes, Memory kind, Buffer* b
 
 void destroy_buffer(VulkanDevice* d, Buffer* buffer) {
   d->api.DestroyBuffer(d->device, buffer->buffer, nullptr);
+  d->buffers_destroyed += 1;
   release_memory(d, buffer);
   buffer->~Buffer();
   new (buffer) Buffer;

@@ -146,6 +146,7 @@ void write_descriptors(VulkanDevice* d, const qnl_session* session, Step* step) 
   TraceScope scope(d, QNL_TRACE_DESCRIPTORS, session);
   d->api.UpdateDescriptorSets(d->device, 1, &write, 0, nullptr);
   d->counts.descriptor_updates += 1;
+  step->destroyed = d->buffers_destroyed;
 }
 
 bool same(const Window* a, const Window* b) {
@@ -180,7 +181,8 @@ qnl_status place(VulkanDevice* d, VulkanRecording* r, uint32_t c, qnl_error* err
                                    bindings, command.binding_count, windows, &map, &failure);
   if (status == QNL_OK) status = find_pipeline(d, r->kernels, command.kernel, map, &step.pipeline, error);
   if (status != QNL_OK) return status;
-  if (!same(windows, step.windows) || step.changed_at == 0) {
+  // A new buffer may have the handle of one that was destroyed: the set still names that one.
+  if (!same(windows, step.windows) || step.changed_at == 0 || step.destroyed != d->buffers_destroyed) {
     memcpy(step.windows, windows, sizeof windows);
     write_descriptors(d, r->list->session, &step);
   }

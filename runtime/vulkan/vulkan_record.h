@@ -22,6 +22,7 @@ struct Step {
   uint64_t uniform_offset = 0;
   uint64_t copy_bytes = 0;
   uint64_t changed_at = 0;  // the recording's count of changes then
+  uint64_t destroyed = 0;   // the device's count of destroyed buffers when the set was written
   bool moved = true;        // a binding has changed since
 };
 

@@ -376,7 +376,7 @@ void compare(const Graph& graph, const std::vector<int64_t>& sizes, const Compil
   }
 }
 
-// All cases that can be are one graph, but for a GPU, whose shaders take no time to make.
+// All cases that can be are one graph.
 void compare_all(const CompileOptions& options, unsigned threads,
                  const qnl_vulkan_options* vulkan = nullptr) {
   for (const char* n : {"0", "n"}) {
@@ -386,7 +386,7 @@ void compare_all(const CompileOptions& options, unsigned threads,
       SCOPED_TRACE(std::string(c.name) + ", " + n);
       Expected<Graph> graph = graph_of(c, n);
       ASSERT_TRUE(graph) << to_string(graph.errors());
-      if (c.alone || vulkan != nullptr)
+      if (c.alone)
         compare(*graph, sizes, options, threads, vulkan);
       else
         join(all, *graph, std::string(c.name) + "_");
