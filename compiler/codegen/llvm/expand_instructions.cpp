@@ -210,6 +210,24 @@ void replace(Instruction& instruction, llvm::Function* function) {
   instruction.eraseFromParent();
 }
 
+// LLVM 22 takes the sign of a widened half from the half itself, for which a Cortex-M with halves has no
+// instruction to select. True where it was one, which is gone then.
+bool copy_sign_by_bits(Instruction& instruction) {
+  auto* call = llvm::dyn_cast<llvm::IntrinsicInst>(&instruction);
+  if (!call || call->getIntrinsicID() != llvm::Intrinsic::copysign) return false;
+  llvm::IRBuilder<> b(call);
+  llvm::Type* type = call->getType();
+  const unsigned width = type->getScalarSizeInBits();
+  llvm::Type* integer = type->getWithNewType(b.getIntNTy(width));
+  Value* sign = llvm::ConstantInt::get(integer, llvm::APInt::getSignMask(width));
+  Value* magnitude = llvm::ConstantInt::get(integer, llvm::APInt::getSignedMaxValue(width));
+  Value* bits = b.CreateOr(b.CreateAnd(b.CreateBitCast(call->getArgOperand(0), integer), magnitude),
+                           b.CreateAnd(b.CreateBitCast(call->getArgOperand(1), integer), sign));
+  call->replaceAllUsesWith(b.CreateBitCast(bits, type));
+  call->eraseFromParent();
+  return true;
+}
+
 // Loop strength reduction, which runs later, knows quotients as expressions and may compute narrow ones by
 // dividing 64-bit numbers. It does not look behind this intrinsic, which becomes no code.
 void hide_quotient(Instruction& division) {
@@ -235,7 +253,9 @@ void expand_missing_instructions(llvm::Module& module, const InstructionSet& isa
     for (llvm::BasicBlock& block : function)
       for (Instruction& instruction : block) all.push_back(&instruction);
   for (Instruction* instruction : all)
-    if (llvm::Function* function = replacement(*instruction, isa))
+    if (isa.mve && copy_sign_by_bits(*instruction))
+      continue;
+    else if (llvm::Function* function = replacement(*instruction, isa))
       replace(*instruction, function);
     else if (!isa.wide_division && instruction->isIntDivRem() && instruction->getType()->isIntegerTy())
       hide_quotient(*instruction);

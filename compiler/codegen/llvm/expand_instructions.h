@@ -1,5 +1,6 @@
 // Operations that the target has no instruction for, and that LLVM would turn into calls of a library that
-// images do not have: square roots, and divisions and conversions of 64-bit integers.
+// images do not have: square roots, and divisions and conversions of 64-bit integers. Also signs of halves,
+// where LLVM finds no instruction for what it makes of them.
 #pragma once
 
 #include <llvm/IR/IRBuilder.h>

@@ -11,9 +11,13 @@
 
 #include "graph/control.h"
 #include "graph/interpret.h"
+#include "graph/text.h"
 #include "host_targets.h"
+#include "quernel/compiler.h"
 #include "random_graph/random_graph.h"
 #include "run_compiled.h"
+#include "support/file.h"
+#include "support/temporary_directory.h"
 
 namespace quernel::testing {
 namespace {
@@ -122,6 +126,33 @@ TEST_P(EveryDType, refuses_what_the_table_leaves_empty) {
 INSTANTIATE_TEST_SUITE_P(Support, EveryDType, ::testing::Range(0, kDTypeCount), [](const auto& info) {
   return std::string(to_string(static_cast<DType>(info.param)));
 });
+
+// Functions of floats that were stored as narrower ones, one at a time and in vectors: instruction selection
+// sees through the conversion, and of Cortex-M no random graph runs here.
+TEST(Support, functions_of_widened_floats_compile_for_microcontrollers) {
+  Graph graph;
+  GraphBuilder build(graph);
+  for (DType narrow : {DType::kF16, DType::kBF16, DType::kF8E4M3, DType::kF8E5M2})
+    for (int64_t count : {1, 5})
+      for (OpKind op : kOps) {
+        if (op_info(op).family != "unary" || !ops::sample_node(op, DType::kF32)) continue;
+        ValueId x = graph.add_input("x" + std::to_string(graph.inputs.size()), {narrow, {count}});
+        Expected<ValueId> y = graph.add(op, {build.cast(x, DType::kF32)});
+        if (y) graph.outputs.push_back({"y" + std::to_string(graph.outputs.size()), *y});
+      }
+  ASSERT_GT(graph.outputs.size(), 100u);
+  TemporaryDirectory folder;
+  const std::string model = folder.path() + "/functions.qg";
+  ASSERT_TRUE(write_file(model, print(graph)));
+  for (const char* target :
+       {"cortex-m0plus", "cortex-m4", "cortex-m7", "cortex-m33", "cortex-m55", "riscv32imc"}) {
+    CompileOptions options;
+    options.emit = Emit::kStatic;
+    options.targets = {target};
+    Expected<CompileReport> report = compile(model, folder.path() + "/functions", options);
+    EXPECT_TRUE(report) << target << ": " << to_string(report.errors());
+  }
+}
 
 TEST(Support, document_is_up_to_date) {
   const char* path = QUERNEL_SOURCE_DIR "/compiler/ops/SUPPORT.md";

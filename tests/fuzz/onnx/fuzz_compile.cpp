@@ -1,7 +1,8 @@
 // Models of every operator, varied and mutated, through the whole compiler: each is refused with a diagnostic
 // or compiled, never with a crash, a hang or gigabytes of memory.
-//   fuzz_compile [--count N] [--first I] FOLDER...
-// A FOLDER holds models, as *.onnx or as FOLDER/TEST/model.onnx. Mutant i depends on i and the folders alone.
+//   fuzz_compile [--count N] [--first I] [--keep DIR] FOLDER...
+// A FOLDER holds models, as *.onnx or as FOLDER/TEST/model.onnx. Mutant i depends on i and the folders alone;
+// --keep writes each to DIR/mutant.onnx, where the last one stays.
 // A process that dies is followed by another, which begins behind the mutant that ended it.
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -118,17 +119,23 @@ void limit_memory() {
 int main(int argc, char** argv) {
   uint64_t count = 10000, first = 0, deaths = 0;
   std::vector<fs::path> folders;
+  std::string keep;
   for (int i = 1; i < argc; ++i) {
     if (std::strcmp(argv[i], "--count") == 0 && i + 1 < argc)
       count = std::strtoull(argv[++i], nullptr, 10);
     else if (std::strcmp(argv[i], "--first") == 0 && i + 1 < argc)
       first = std::strtoull(argv[++i], nullptr, 10);
+    else if (std::strcmp(argv[i], "--keep") == 0 && i + 1 < argc)
+      keep = argv[++i];
     else
       folders.emplace_back(argv[i]);
   }
   const std::vector<onnx::ModelProto> seeds = read_seeds(folders);
   std::string scratch = (fs::temp_directory_path() / "fuzz-compile-XXXXXX").string();
-  if (mkdtemp(scratch.data()) == nullptr) return std::perror("mkdtemp"), 1;
+  if (!keep.empty())
+    scratch = keep;
+  else if (mkdtemp(scratch.data()) == nullptr)
+    return std::perror("mkdtemp"), 1;
   auto* progress = static_cast<Progress*>(
       mmap(nullptr, sizeof(Progress), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
   if (progress == MAP_FAILED) return std::perror("mmap"), 1;
@@ -153,7 +160,7 @@ int main(int argc, char** argv) {
                 WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
   }
   std::error_code ignored;
-  fs::remove_all(scratch, ignored);
+  if (keep.empty()) fs::remove_all(scratch, ignored);
   rusage usage{};
   getrusage(RUSAGE_CHILDREN, &usage);
   std::printf(
