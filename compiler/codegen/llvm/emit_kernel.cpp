@@ -97,6 +97,9 @@ void KernelEmitter::bind_arguments() {
     scopes.push_back(metadata.createAnonymousAliasScope(domain, b->name));
   scopes.push_back(metadata.createAnonymousAliasScope(domain, "scratch"));
   auto set_scopes = [&](BufferSlot& slot, size_t i) {
+    // Each access names the buffers that it does not touch, which LLVM compares with those of every other.
+    constexpr size_t kMostScopes = 256;
+    if (scopes.size() > kMostScopes) return;
     std::vector<llvm::Metadata*> others = scopes;
     others.erase(others.begin() + static_cast<std::ptrdiff_t>(i));
     slot.alias_scope = llvm::MDNode::get(context_, {scopes[i]});
