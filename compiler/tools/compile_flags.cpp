@@ -104,8 +104,7 @@ void add_model_flags(CLI::App& app, CompileFlags& flags) {
       "--allow-large", flags.allow_large,
       "lift the limits of what loops, branches and functions may become when they are inlined: 100000 "
       "nodes and 4 for each of the file's, 256 MiB of functions' constants; and of constants that are "
-      "computed "
-      "here: 128 MiB, or 16 times those of the file");
+      "computed here: 128 MiB, or 16 times those of the file");
 }
 
 void add_choice_flags(CLI::App& app, CompileFlags& flags) {

@@ -252,13 +252,13 @@ void expand_missing_instructions(llvm::Module& module, const InstructionSet& isa
   for (llvm::Function& function : module)
     for (llvm::BasicBlock& block : function)
       for (Instruction& instruction : block) all.push_back(&instruction);
-  for (Instruction* instruction : all)
-    if (isa.mve && copy_sign_by_bits(*instruction))
-      continue;
-    else if (llvm::Function* function = replacement(*instruction, isa))
+  for (Instruction* instruction : all) {
+    if (isa.mve && copy_sign_by_bits(*instruction)) continue;
+    if (llvm::Function* function = replacement(*instruction, isa))
       replace(*instruction, function);
     else if (!isa.wide_division && instruction->isIntDivRem() && instruction->getType()->isIntegerTy())
       hide_quotient(*instruction);
+  }
 }
 
 }  // namespace quernel::codegen
