@@ -115,7 +115,9 @@ Expected<std::unique_ptr<DeviceRunner>> DeviceRunner::open(const DeviceFlags& fl
 
 Status DeviceRunner::start(const DeviceFlags& flags, const CodeKinds& code, const std::string& scratch_dir) {
   QUERNEL_TRY(qnl_arch arch, choose_arch(flags, code, transport_->arch()));
-  QUERNEL_TRY(std::string binary, find_run_binary(flags.run_binary, arch, transport_->is_remote()));
+  QUERNEL_TRY(std::string binary,
+              find_run_binary(flags.run_binary, arch,
+                              transport_->is_remote() ? RunnerKind::kStatic : RunnerKind::kAny));
   QUERNEL_TRY(program_, transport_->put(binary, "quernel-run", true));
   std::string answer = scratch_dir + "/version", expected = fmt::format("quernel-run {}", version_text());
   ProcessResult done =

@@ -62,14 +62,26 @@ std::vector<std::string> candidates(qnl_arch arch) {
 }
 
 // How one is built.
-std::string build_hint(qnl_arch arch) {
-  std::string preset = arch == QNL_ARCH_X86_64    ? "minsize -DCMAKE_EXE_LINKER_FLAGS=-static"
+std::string build_hint(qnl_arch arch, RunnerKind wanted) {
+  bool host = arch == QNL_ARCH_X86_64, vulkan = wanted == RunnerKind::kVulkan;
+  std::string preset = host                       ? vulkan ? "release" : "minsize"
                        : arch == QNL_ARCH_AARCH64 ? "aarch64"
                        : arch == QNL_ARCH_ARM     ? "armv7"
                                                   : "riscv64";
+  // Those of other architectures are static unless told otherwise, that of this machine is not.
+  std::string flags;
+  if (host != vulkan) flags = vulkan ? " -DCMAKE_EXE_LINKER_FLAGS=" : " -DCMAKE_EXE_LINKER_FLAGS=-static";
   return fmt::format(
-      "name one with --run-binary, or build it: cmake --preset {} && cmake --build --preset {}", preset,
-      preset.substr(0, preset.find(' ')));
+      "name one with --run-binary, or build it: cmake --preset {}{} && cmake --build --preset {}", preset,
+      flags, preset);
+}
+
+// Whether the program can open the Vulkan loader, whose name is then in it.
+bool can_open_vulkan(const std::string& path, const ProgramKind& kind) {
+  if (kind.is_static) return false;
+  std::ifstream file(path, std::ios::binary);
+  std::string program((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  return program.find("libvulkan.so.1") != std::string::npos;
 }
 
 }  // namespace
@@ -91,7 +103,10 @@ std::optional<ProgramKind> read_program_kind(const std::string& path) {
   return kind.arch == QNL_ARCH_NONE ? std::nullopt : std::optional(kind);
 }
 
-Expected<std::string> find_run_binary(const std::string& file, qnl_arch arch, bool must_be_static) {
+Expected<std::string> find_run_binary(const std::string& file, qnl_arch arch, RunnerKind wanted) {
+  auto suits = [&](const std::string& path, const ProgramKind& kind) {
+    return wanted != RunnerKind::kVulkan || can_open_vulkan(path, kind);
+  };
   if (!file.empty()) {
     std::optional<ProgramKind> kind = read_program_kind(file);
     if (!kind) return invalid_input("--run-binary: expected a quernel-run, found no program", {.file = file});
@@ -99,17 +114,24 @@ Expected<std::string> find_run_binary(const std::string& file, qnl_arch arch, bo
       return invalid_input(fmt::format("--run-binary: expected a program for {}, found one for {}",
                                        arch_name(arch), arch_name(kind->arch)),
                            {.file = file});
+    if (!suits(file, *kind))
+      return invalid_input(
+          "--run-binary: expected a program that can load the Vulkan loader, found one that "
+          "is linked statically or built without Vulkan",
+          {.file = file}, build_hint(kind->arch, wanted));
     return file;
   }
   std::string second;
   for (const std::string& candidate : candidates(arch)) {
     std::optional<ProgramKind> kind = read_program_kind(candidate);
-    if (!kind || kind->arch != arch) continue;
-    if (kind->is_static || !must_be_static) return candidate;
+    if (!kind || kind->arch != arch || !suits(candidate, *kind)) continue;
+    if (kind->is_static || wanted != RunnerKind::kStatic) return candidate;
     if (second.empty()) second = candidate;
   }
   if (!second.empty()) return second;
-  return invalid_input(fmt::format("found no quernel-run for {}", arch_name(arch)), {}, build_hint(arch));
+  return invalid_input(fmt::format("found no quernel-run for {}{}", arch_name(arch),
+                                   wanted == RunnerKind::kVulkan ? " that can load the Vulkan loader" : ""),
+                       {}, build_hint(arch, wanted));
 }
 
 }  // namespace quernel::tools

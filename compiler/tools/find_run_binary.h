@@ -16,9 +16,14 @@ struct ProgramKind {
 };
 std::optional<ProgramKind> read_program_kind(const std::string& file);
 
+enum class RunnerKind {
+  kAny,
+  kStatic,  // one that needs no libraries, where there is one
+  kVulkan,  // only one that can open a Vulkan device: it needs the loader, which static ones cannot load
+};
+
 // `file` where it is given (--run-binary). Else that of the architecture: beside this program, in
-// ../lib/quernel/ARCH beside it, in the other build folders where this one runs from one. `must_be_static`:
-// static ones are preferred.
-Expected<std::string> find_run_binary(const std::string& file, qnl_arch arch, bool must_be_static);
+// ../lib/quernel/ARCH beside it, in the other build folders where this one runs from one.
+Expected<std::string> find_run_binary(const std::string& file, qnl_arch arch, RunnerKind wanted);
 
 }  // namespace quernel::tools

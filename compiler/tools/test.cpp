@@ -12,11 +12,13 @@
 #include "compile_flags.h"
 #include "data_set.h"
 #include "json.h"
-#include "junit.h"
+#include "kit.h"
+#include "kit_results.h"
 #include "print.h"
 #include "scratch_dir.h"
 #include "targets/target.h"
 #include "test_case.h"
+#include "test_report.h"
 #include "timing.h"
 #include "verdicts.h"
 
@@ -35,11 +37,13 @@ struct Options {
   int jobs = 1, repeat = 1;
   double timeout = 120;
   bool per_kernel = false;
+  std::string kit, results;  // folder; file
+  double kit_limit = 0;      // megabytes; 0: none
+  std::optional<uint64_t> random_weights;
 };
 
 constexpr double kCleanUpSeconds = 30;  // to end a late run on a device
 constexpr int kRunsOfACase = 3;         // at most, beside compiling: vectors, layers
-constexpr size_t kKernelLines = 20;     // of --per-kernel
 
 // Bundles and model files themselves, the cases of directories.
 Expected<std::vector<TestSubject>> find_subjects(const std::vector<std::string>& paths) {
@@ -129,149 +133,163 @@ Json result_of(const ChildResult& child) {
   return Json::Object{{"verdict", "FAIL"}, {"reason", reason}};
 }
 
-const Json::Array& runs_of(const Json& result) {
-  static const Json::Array kNone;
-  const Json* runs = result.find("runs");
-  return runs == nullptr ? kNone : runs->array();
+// Whether options that mean something only where cases run now are left out, and those of a kit make sense.
+Status check_kit_options(const Options& options) {
+  if (options.flags.targets.empty())
+    return invalid_input("--kit: expected --target, what the other machine runs", {},
+                         "`quernel targets` lists them");
+  bool elsewhere = options.place.on != "local" || !options.device.pipeline_cache.empty() ||
+                   !options.device.choice_file.empty() || options.device.choose_anew;
+  if (elsewhere || options.per_kernel || !options.json.empty() || !options.junit.empty())
+    return invalid_input("--kit: nothing runs while a kit is made", {},
+                         "leave out --on, --json, --junit, --per-kernel, --pipeline-cache, --choice and "
+                         "--choose-anew");
+  return {};
 }
 
-double number(const Json& object, std::string_view name) {
-  const Json* value = object.find(name);
-  return value == nullptr ? 0 : value->number().value_or(0);
-}
-
-// "; cortex-m4, 11211080 instructions, 1.94 a multiply-add, workspace 156160 bytes, stack 264 of 264"
-std::string firmware_figures(const Json& test) {
-  double instructions = number(test, "instructions"), multiply_adds = number(test, "multiply_adds");
-  std::string text = fmt::format("; {}, {:.0f} instructions", test.at("target").text(), instructions);
-  if (multiply_adds > 0) text += fmt::format(", {:.2f} a multiply-add", instructions / multiply_adds);
-  for (const Json& memory : test.at("memory").array())
-    text += fmt::format(", {} {:.0f} of {:.0f} bytes", memory.at("name").text(), number(memory, "used_bytes"),
-                        number(memory, "bytes"));
-  return text;
-}
-
-// "; cortex-a72, 1.25 ms, peak 3.1 MB"
-std::string figures(const Json& result) {
-  for (const Json& run : runs_of(result))
-    for (const Json& test : run.at("tests").array())
-      if (test.find("instructions") != nullptr) return firmware_figures(test);
-  double milliseconds = 0, peak = 0;
-  int tests = 0;
-  std::string target;
-  for (const Json& run : runs_of(result)) {
-    peak = std::max(peak, number(run, "peak_rss_bytes"));
-    for (const Json& test : run.at("tests").array()) {
-      target = test.at("target").text();
-      milliseconds += number(test, "median_ms");
-      ++tests;
-    }
+// Compiles and runs, or packs, the subjects, each in a process of its own. False: the user interrupted it.
+class CaseRunner {
+ public:
+  CaseRunner(const Options& options, const std::vector<TestSubject>& subjects, CompileOptions compile,
+             const Place& place, const std::string& scratch_dir)
+      : options_(options),
+        subjects_(subjects),
+        compile_(std::move(compile)),
+        place_(place),
+        scratch_(scratch_dir) {
+    pool_.jobs = std::min(static_cast<int>(subjects.size()), options.jobs);
+    // A run on the device ends in time by itself, so that nothing goes on there.
+    pool_.timeout_seconds = options.timeout * kRunsOfACase + kCleanUpSeconds;
+    pool_.scratch_dir = scratch_dir;
+    compile_.threads = pool_.jobs > 1 ? 1 : 0;
+    if (place.board) compile_.emit = Emit::kStatic;
   }
-  if (tests == 0 || target.empty()) return "";
-  return fmt::format("; {}, {} a run, peak {}", target, format_seconds(milliseconds / tests * 1e-3),
-                     format_bytes(static_cast<uint64_t>(peak)));
-}
 
-void print_layer(const Json& result) {
-  const Json* layer = result.find("diverging_layer");
-  if (layer == nullptr) return;
-  if (layer->at("found").is_true())
-    print("  first diverging layer: '{}' ({}): {}\n", layer->at("node").text(), layer->at("op").text(),
-          layer->at("message").text());
-  else
-    print("  first diverging layer: {}\n", layer->at("message").text());
-}
-
-// The kernels of the first test vector of each bundle, the longest first.
-void print_kernels(const Json& result) {
-  for (const Json& run : runs_of(result)) {
-    const Json::Array& items = run.at("tests").array()[0].at("items").array();
-    std::vector<const Json*> order;
-    double total = 0;
-    for (const Json& item : items) {
-      order.push_back(&item);
-      total += number(item, "ms");
-    }
-    std::stable_sort(order.begin(), order.end(),
-                     [](const Json* a, const Json* b) { return number(*a, "ms") > number(*b, "ms"); });
-    print("  {:>10}  {:>5}  {:<24} {}\n", "time", "share", "kernel", "first node");
-    for (size_t i = 0; i < order.size() && i < kKernelLines; ++i)
-      print("  {:>10}  {:>4.1f}%  {:<24} {}\n", format_seconds(number(*order[i], "ms") * 1e-3),
-            total > 0 ? number(*order[i], "ms") / total * 100 : 0, order[i]->at("name").text(),
-            order[i]->at("node").text());
-    if (order.size() > kKernelLines) print("  … {} more\n", order.size() - kKernelLines);
+  bool run(const std::function<void(const std::string& name, Json result, double seconds)>& done) const {
+    auto job = [&](int index) { return run_case(index).dump(); };
+    return pool_.run(static_cast<int>(subjects_.size()), job, [&](int index, const ChildResult& child) {
+      done(subjects_[static_cast<size_t>(index)].name, result_of(child), child.seconds);
+      std::error_code error;
+      fs::remove_all(fmt::format("{}/{}", scratch_, index), error);
+    });
   }
+
+ private:
+  Json run_case(int index) const {
+    TestCaseOptions options;
+    options.compile = compile_;
+    options.runner = place_.runner.get();
+    options.board = place_.board.get();
+    options.device = options_.device;
+    options.repeat = options_.repeat;
+    options.timeout_seconds = options_.timeout;
+    options.folder = fmt::format("case-{}", index);
+    options.scratch_dir = fmt::format("{}/{}", scratch_, index);
+    options.packs = !options_.kit.empty();
+    std::error_code error;
+    fs::create_directory(options.scratch_dir, error);
+    Json result = run_test_case(subjects_[static_cast<size_t>(index)], options);
+    if (place_.runner) place_.runner->transport().remove(options.folder);
+    return result;
+  }
+
+  const Options& options_;
+  const std::vector<TestSubject>& subjects_;
+  CompileOptions compile_;
+  const Place& place_;
+  std::string scratch_;
+  ChildPool pool_;
+};
+
+int make_kit(const Options& options, const std::vector<TestSubject>& subjects, const CompileOptions& compile,
+             const std::string& scratch_dir) {
+  if (Status status = check_kit_options(options); !status) return fail(status.errors()), kUsage;
+  Expected<bool> firmware = is_firmware(options, subjects, compile);
+  if (!firmware) return fail(firmware.errors());
+  Expected<CodeKinds> code = code_of(subjects, compile);
+  if (!code) return fail(code.errors());
+  Expected<KitBuilder> kit = KitBuilder::open(
+      {options.kit, compile.targets, options.device, options.place.run_binary, *code, options.repeat,
+       options.timeout, static_cast<uint64_t>(options.kit_limit * 1e6), options.random_weights});
+  if (!kit) return fail(kit.errors());
+  Verdicts verdicts(options.allowed);
+  Status status;
+  Place nowhere;
+  CaseRunner cases(options, subjects, compile, nowhere, scratch_dir);
+  bool complete = cases.run([&](const std::string& name, const Json& result, double) {
+    std::vector<std::string> bundles;
+    for (const Json& bundle : result.at("bundles").array()) bundles.push_back(bundle.text());
+    if (!status) return;
+    Expected<bool> packed = kit->add(name, bundles, result);
+    if (!packed)
+      status = packed.take_errors();
+    else
+      verdicts.add(*packed ? "PASS" : bundles.empty() ? result.at("verdict").text() : "UNSUPPORTED", name);
+    std::fflush(stdout);
+  });
+  if (!complete) return fail(invalid_input("interrupted"));
+  if (status) status = kit->finish();
+  if (!status) return fail(status.errors());
+  return verdicts.exit_code();
+}
+
+int report_results(const Options& options) {
+  Expected<KitResults> results = read_kit_results(options.results, options.kit);
+  if (!results) return fail(results.errors());
+  const Json& contents = results->kit.contents;
+  if (!results->machine.empty()) print_note("quernel test: {}\n", results->machine);
+  TestReport report({options.allowed, options.per_kernel, options.json, options.junit});
+  for (const Json& kit_case : contents.at("cases").array()) {
+    double seconds = 0;
+    Json result = result_of_kit_case(*results, kit_case, &seconds);
+    report.add(kit_case.at("name").text(), std::move(result), seconds);
+  }
+  Status status = report.finish("kit", {{"device", contents.at("device")},
+                                        {"threads", contents.at("threads")},
+                                        {"kit", results->kit.id},
+                                        {"targets", contents.at("targets")},
+                                        {"machine", results->machine_facts}});
+  if (!status) return fail(status.errors());
+  return report.exit_code();
 }
 
 int run(const Options& options) {
+  if (!options.results.empty()) {
+    if (!options.subjects.empty())
+      return usage_error("--results: expected no models, which the kit names, found '" + options.subjects[0] +
+                         "'");
+    return report_results(options);
+  }
+  if (options.subjects.empty())
+    return usage_error("expected bundles, models or folders to test, or --results");
+  if (options.kit.empty() && (options.random_weights || options.kit_limit > 0))
+    return usage_error("--random-weights and --kit-limit: expected --kit, too");
   CompileFlags flags = options.flags;
-  set_default_target(options.device, flags.targets);
-  Expected<CompileOptions> compile_flags = compile_options(flags);
-  if (!compile_flags) return fail(compile_flags.errors()), kUsage;
+  if (options.kit.empty()) set_default_target(options.device, flags.targets);
+  Expected<CompileOptions> compile = compile_options(flags);
+  if (!compile) return fail(compile.errors()), kUsage;
   Expected<std::vector<TestSubject>> subjects = find_subjects(options.subjects);
   if (!subjects) return fail(subjects.errors());
   ScratchDir scratch;
   if (scratch.path().empty())
     return fail(invalid_input("cannot create a temporary directory; set TMPDIR to a writable place"));
   InterruptGuard guard;
-  Expected<Place> place = open_place(options, *subjects, *compile_flags, scratch.path());
+  if (!options.kit.empty()) return make_kit(options, *subjects, *compile, scratch.path());
+  Expected<Place> place = open_place(options, *subjects, *compile, scratch.path());
   if (!place) return fail(place.errors());
-  if (place->board) compile_flags->emit = Emit::kStatic;
 
-  ChildPool pool;
-  pool.jobs = std::min(static_cast<int>(subjects->size()), options.jobs);
-  // A run on the device ends in time by itself, so that nothing goes on there.
-  pool.timeout_seconds = options.timeout * kRunsOfACase + kCleanUpSeconds;
-  pool.scratch_dir = scratch.path();
-  compile_flags->threads = pool.jobs > 1 ? 1 : 0;
-  auto job = [&](int index) {
-    TestCaseOptions case_options{*compile_flags,
-                                 place->runner.get(),
-                                 place->board.get(),
-                                 options.device,
-                                 options.repeat,
-                                 options.timeout,
-                                 fmt::format("case-{}", index),
-                                 fmt::format("{}/{}", scratch.path(), index)};
-    std::error_code error;
-    fs::create_directory(case_options.scratch_dir, error);
-    Json result = run_test_case((*subjects)[static_cast<size_t>(index)], case_options);
-    if (place->runner) place->runner->transport().remove(case_options.folder);
-    return result.dump();
-  };
-  Verdicts verdicts(options.allowed);
-  Json::Array results;
-  bool complete = pool.run(static_cast<int>(subjects->size()), job, [&](int index, const ChildResult& child) {
-    Json result = result_of(child);
-    std::string verdict = result.at("verdict").text();
-    const std::string& name = (*subjects)[static_cast<size_t>(index)].name;
-    verdicts.add(verdict, name);
-    print("{} {}: {}{}\n", verdict, name, result.at("reason").text(), figures(result));
-    print_layer(result);
-    if (options.per_kernel) print_kernels(result);
-    std::fflush(stdout);
-    result.set("name", name);
-    result.set("seconds", child.seconds);
-    results.push_back(std::move(result));
-    std::error_code error;
-    fs::remove_all(fmt::format("{}/{}", scratch.path(), index), error);
+  TestReport report({options.allowed, options.per_kernel, options.json, options.junit});
+  CaseRunner cases(options, *subjects, *compile, *place, scratch.path());
+  bool complete = cases.run([&](const std::string& name, Json result, double seconds) {
+    report.add(name, std::move(result), seconds);
   });
-  verdicts.print();
   Status closed = place->runner ? place->runner->close() : Status();
-  if (!options.junit.empty())
-    if (Status status = write_text_file(options.junit, junit_text(options.place.on, results)); !status)
-      return fail(status.errors());
-  if (!options.json.empty()) {
-    Json document =
-        Json::Object{{"on", options.place.on},          {"passed", verdicts.passed},
-                     {"failed", verdicts.failed},       {"unsupported", verdicts.unsupported},
-                     {"device", options.device.device}, {"threads", static_cast<int>(options.device.threads)},
-                     {"cases", std::move(results)}};
-    if (Status status = write_text_file(options.json, document.dump()); !status) return fail(status.errors());
-  }
+  Status written = report.finish(options.place.on, {{"device", options.device.device},
+                                                    {"threads", static_cast<int>(options.device.threads)}});
+  if (!written) return fail(written.errors());
   if (!closed) return fail(closed.errors());
   if (!complete) return fail(invalid_input("interrupted"));
-  return verdicts.exit_code();
+  return report.exit_code();
 }
 
 }  // namespace
@@ -279,8 +297,7 @@ int run(const Options& options) {
 Action define_test(CLI::App& app) {
   auto options = std::make_shared<Options>();
   app.add_option("BUNDLE|MODEL|DIR", options->subjects,
-                 "bundles that hold test vectors, models beside test_data_set_N, directories of such")
-      ->required();
+                 "bundles that hold test vectors, models beside test_data_set_N, directories of such");
   add_device_flags(app, options->place);
   add_target_flags(app, options->flags);
   add_tuning_flag(app, options->flags);
@@ -301,6 +318,19 @@ Action define_test(CLI::App& app) {
   app.add_option("--json", options->json, "write everything to a file, too; - is stdout")->type_name("F");
   app.add_option("--junit", options->junit, "write the verdicts as JUnit XML to a file; - is stdout")
       ->type_name("F");
+  app.add_option(
+         "--kit", options->kit,
+         "make a folder with the tests and quernel-run, for a machine that cannot be reached from here; "
+         "its run.sh writes results.json")
+      ->type_name("FOLDER");
+  app.add_option(
+         "--results", options->results,
+         "report what that file says, as if the tests had run now (with --kit: only if it is of that kit)")
+      ->type_name("FILE");
+  app.add_option("--kit-limit", options->kit_limit,
+                 "megabytes that a kit may have; cases beyond are left out")
+      ->type_name("MB")
+      ->check(CLI::PositiveNumber);
   add_developer_flags(app, options->flags);
   app.footer(
       "Firmware (--target cortex-m4 --on qemu) is built with the target's toolchain file and runs on an "

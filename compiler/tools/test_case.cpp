@@ -15,6 +15,7 @@
 #include "opened_bundle.h"
 #include "quernel/runtime.h"
 #include "run_bundle.h"
+#include "test_report.h"
 #include "test_vectors.h"
 
 namespace quernel::tools {
@@ -27,15 +28,11 @@ std::string folder_of(const std::string& file) {
   return folder.empty() ? "." : folder;
 }
 
-Json verdict(const char* verdict, std::string reason) {
-  return Json::Object{{"verdict", verdict}, {"reason", std::move(reason)}};
-}
-
 // Unsupported only when that is all that the compiler says.
 Json from_diagnostics(const Diagnostics& diagnostics) {
   bool unsupported;
   const Diagnostic& first = telling(diagnostics, &unsupported);
-  return verdict(unsupported ? "UNSUPPORTED" : "FAIL", one_line(first));
+  return verdict_json(unsupported ? "UNSUPPORTED" : "FAIL", one_line(first));
 }
 
 // One bundle on the device.
@@ -62,48 +59,6 @@ Expected<Json> run_tests_of(const std::string& bundle, const TestCaseOptions& op
   return json;
 }
 
-// What all runs say together.
-struct Summary {
-  int tests = 0, failed = 0;
-  bool unsupported = true;  // all that failed
-  std::string first_failure, first_failed_test;
-  double max_error = 0;
-};
-
-Summary summarize(const Json::Array& runs) {
-  Summary summary;
-  for (const Json& run : runs)
-    for (const Json& test : run.at("tests").array()) {
-      ++summary.tests;
-      std::string message = test.at("error").text();
-      if (message.find(qnl_status_text(QNL_CUSTOM_OP_MISSING)) == std::string::npos &&
-          !test.at("passed").is_true())
-        summary.unsupported = false;
-      for (const Json& output : test.at("outputs").array()) {
-        summary.max_error = std::max(summary.max_error, output.at("max_abs_error").number().value_or(0));
-        if (message.empty() && !output.at("message").text().empty())
-          message = fmt::format("output '{}': {}", output.at("name").text(), output.at("message").text());
-      }
-      if (test.at("passed").is_true()) continue;
-      if (summary.failed++ > 0) continue;
-      summary.first_failed_test = test.at("name").text();
-      summary.first_failure = fmt::format("{}: {}", summary.first_failed_test, message);
-    }
-  return summary;
-}
-
-Json report(Json::Array runs) {
-  Summary summary = summarize(runs);
-  Json result;
-  if (summary.failed == 0)
-    result = verdict("PASS", fmt::format("{} test vector{}, max abs error {:.3g}", summary.tests,
-                                         summary.tests == 1 ? "" : "s", summary.max_error));
-  else
-    result = verdict(summary.unsupported ? "UNSUPPORTED" : "FAIL", summary.first_failure);
-  result.set("runs", std::move(runs));
-  return result;
-}
-
 // What a model was compiled into, with the data sets that each is for.
 struct Tested {
   const CompiledCase* compiled;
@@ -117,15 +72,47 @@ Expected<Tested> tested(const CompiledCase* compiled) {
   return Tested{compiled, signature_of(open->contents), {}};
 }
 
+std::string with_tests_file(size_t index, const TestCaseOptions& options) {
+  return fmt::format("{}/with-tests-{}.qnl", options.scratch_dir, index);
+}
+
 Expected<Json> run_tested(const Tested& tested, size_t index, const TestCaseOptions& options) {
   if (options.board != nullptr)
     return run_firmware_tests(
         *options.board,
         {tested.compiled->report, folder_of(tested.compiled->bundle), options.compile.targets[0]},
         tested.tests, options.timeout_seconds);
-  std::string with_tests = fmt::format("{}/with-tests-{}.qnl", options.scratch_dir, index);
+  std::string with_tests = with_tests_file(index, options);
   QUERNEL_CHECK(write_with_tests(tested.compiled->bundle, tested.tests, with_tests));
   return run_tests_of(with_tests, options);
+}
+
+Json packed(int tests, Json::Array bundles) {
+  Json result = verdict_json("KIT", fmt::format("{} test vector{}", tests, tests == 1 ? "" : "s"));
+  result.set("bundles", std::move(bundles));
+  return result;
+}
+
+Expected<Json> pack_tested(const std::vector<Tested>& all, const TestCaseOptions& options) {
+  Json::Array bundles;
+  size_t tests = 0;
+  for (const Tested& tested : all) {
+    bundles.push_back(with_tests_file(bundles.size(), options));
+    QUERNEL_CHECK(write_with_tests(tested.compiled->bundle, tested.tests, bundles.back().text()));
+    tests += tested.tests.size();
+  }
+  return packed(static_cast<int>(tests), std::move(bundles));
+}
+
+Expected<Json> pack_bundle(const std::string& bundle, const TestCaseOptions& options) {
+  QUERNEL_TRY(std::unique_ptr<OpenedBundle> open, open_bundle(bundle, true));
+  size_t tests = open->contents.test_vectors.size();
+  if (tests == 0)
+    return invalid_input("expected test vectors, found none", {.file = bundle},
+                         "quernel compile --embed-tests stores some");
+  std::string copy = with_tests_file(0, options);
+  QUERNEL_CHECK(write_with_tests(bundle, open->contents.test_vectors, copy));
+  return packed(static_cast<int>(tests), {copy});
 }
 
 // Runs the model that gives every node's result.
@@ -200,13 +187,14 @@ Expected<Json> test_model(const std::string& model, const TestCaseOptions& optio
     QUERNEL_TRY(bundle::TestVector test, make_test_vector(set, it->signature, compiled->fixed, expectations));
     it->tests.push_back(std::move(test));
   }
+  if (options.packs) return pack_tested(all, options);
   Json::Array runs;
   for (const Tested& t : all) {
     QUERNEL_TRY(Json run, run_tested(t, runs.size(), options));
     runs.push_back(std::move(run));
   }
-  Summary summary = summarize(runs);
-  Json result = report(std::move(runs));
+  RunsSummary summary = summarize(runs);
+  Json result = result_of_runs(std::move(runs));
   for (const DataSet& set : sets)
     if (summary.failed > 0 && !summary.unsupported && set.name == summary.first_failed_test)
       result.set("diverging_layer", diverging_layer(model, set, compiler.kept_in(set), options));
@@ -220,8 +208,12 @@ Json run_test_case(const TestSubject& subject, const TestCaseOptions& options) {
     Expected<Json> result = test_model(subject.model, options);
     return result ? std::move(*result) : from_diagnostics(result.errors());
   }
+  if (options.packs) {
+    Expected<Json> result = pack_bundle(subject.bundle, options);
+    return result ? std::move(*result) : from_diagnostics(result.errors());
+  }
   Expected<Json> run = run_tests_of(subject.bundle, options);
-  return run ? report({std::move(*run)}) : from_diagnostics(run.errors());
+  return run ? result_of_runs({std::move(*run)}) : from_diagnostics(run.errors());
 }
 
 }  // namespace quernel::tools

@@ -16,6 +16,7 @@
 #include "open_device.h"
 #include "output_text.h"
 #include "quernel/runtime.hpp"
+#include "record_run.h"
 #include "run_tests.h"
 #include "runtime/choose/test_vectors.h"
 #include "tensor_file.h"
@@ -60,6 +61,10 @@ constexpr const char* kUsage =
     "  --choose-anew        auto decides anew\n"
     "  --verify-weights     also check the hashes of the weights\n"
     "  --test               run the test vectors that the bundle holds, and compare\n"
+    "  --record FILE        with --test: in a process of its own, and FILE says how that went and on what "
+    "machine,\n"
+    "                       as `quernel test --results` reads it from a kit\n"
+    "  --timeout S          seconds after which that process is ended\n"
     "  --list               print what the bundle holds, run nothing\n"
     "  --json               print one JSON object instead of text\n"
     "  --version            print the runtime's version\n";
@@ -76,7 +81,8 @@ struct Options {
   std::vector<Assignment> inputs, outputs, symbols;
   DeviceChoice device;
   uint32_t repeat = 1;
-  std::string trace;
+  std::string trace, record;
+  double timeout_seconds = 0;  // of what is recorded
   bool profile = false, verify_weights = false, test = false, list = false, json = false, help = false,
        version = false;
 };
@@ -148,15 +154,19 @@ Error parse_options(int argc, char** argv, Options* options) {
       options->version = true;
     else if (flag == "--entry" || flag == "--input" || flag == "--output" || flag == "--threads" ||
              flag == "--repeat" || flag == "--symbol" || flag == "--device" || flag == "--pipeline-cache" ||
-             flag == "--trace" || flag == "--device-timeout" || flag == "--choice") {
+             flag == "--trace" || flag == "--device-timeout" || flag == "--choice" || flag == "--record" ||
+             flag == "--timeout") {
       if (++i >= argc) return flag + ": expected a value";
       if (flag == "--entry") options->entry = argv[i];
       if (flag == "--device") options->device.device = argv[i];
       if (flag == "--trace") options->trace = argv[i];
       if (flag == "--pipeline-cache") options->device.pipeline_cache = argv[i];
       if (flag == "--choice") options->device.choice_file = argv[i];
-      if (flag == "--device-timeout" && !parse_seconds(argv[i], &options->device.timeout_seconds))
-        return std::string("--device-timeout: expected a number above 0, found '") + argv[i] + "'";
+      if (flag == "--record") options->record = argv[i];
+      for (auto [name, seconds] : {std::pair("--device-timeout", &options->device.timeout_seconds),
+                                   std::pair("--timeout", &options->timeout_seconds)})
+        if (flag == name && !parse_seconds(argv[i], seconds))
+          return flag + ": expected a number above 0, found '" + argv[i] + "'";
       if (flag == "--input") options->inputs.push_back(split(argv[i]));
       if (flag == "--output") options->outputs.push_back(split(argv[i]));
       if (flag == "--symbol" && !parse_symbol(argv[i], &options->symbols))
@@ -175,6 +185,9 @@ Error parse_options(int argc, char** argv, Options* options) {
   if (positional.empty()) return std::string("expected a bundle");
   if (options->test && options->profile)
     return std::string("--profile: not with --test, whose --json has the times of items");
+  if (!options->record.empty() && !options->test) return std::string("--record: expected --test, too");
+  if (options->record.empty() && options->timeout_seconds > 0)
+    return std::string("--timeout: expected --record, too");
   if (positional.size() > 2) return std::string("unexpected argument '") + positional[2] + "'";
   options->bundle = positional[0];
   if (positional.size() == 2) options->inputs.push_back(split(positional[1]));
@@ -536,7 +549,10 @@ int run_command_line(int argc, char** argv) {
     printf("quernel-run %u.%u.%u\n", version >> 16, version >> 8 & 255, version & 255);
     return 0;
   }
-  return run(options);
+  if (options.record.empty()) return run(options);
+  options.json = true;
+  std::string name = options.bundle.substr(options.bundle.rfind('/') + 1);
+  return record_run({options.record, name, options.timeout_seconds}, [&] { return run(options); });
 }
 
 // A file that is opened later must not take the place of a standard stream that the caller has closed.
