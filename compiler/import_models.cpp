@@ -7,6 +7,7 @@
 
 #include "frontends/onnx/import_model.h"
 #include "frontends/text/import_text.h"
+#include "graph/random_weights.h"
 #include "support/edit_distance.h"
 
 namespace quernel {
@@ -53,6 +54,7 @@ Status check_names(const Graph& graph) {
 Status finish_import(const CompileOptions& options, Imported& imported) {
   QUERNEL_CHECK(check_names(imported.graph));
   QUERNEL_CHECK(make_states(imported.graph, options.states, options.input_values));
+  if (options.random_weights) randomize_weights(imported.graph, *options.random_weights);
   return check_input_values(options, imported);
 }
 

@@ -19,6 +19,7 @@ namespace {
 // A line of a record: {"check": "0123456789abcdef", "result": RESULT}
 constexpr std::string_view kCheck = "{\"check\": \"", kResult = "\", \"result\": ";
 constexpr size_t kDigits = 16;
+constexpr int kResultsVersion = 1;  // as kit/run.sh writes it
 
 Diagnostic damaged(const std::string& file, int line, const std::string& what) {
   return invalid_input("the results are damaged: " + what, {.file = file, .line = line},
@@ -121,8 +122,10 @@ Expected<KitResults> read_kit_results(const std::string& file, const std::string
   QUERNEL_TRY(std::string text, text_of(file));
   Expected<Json> document = parse_json(text, file);
   if (!document) return damaged(file, document.errors()[0].place.line, document.errors()[0].message);
-  if (document->find("quernel_results") == nullptr)
-    return invalid_input("expected results.json of a kit, found another document", {.file = file});
+  if (document->at("quernel_results").number() != kResultsVersion)
+    return invalid_input(
+        fmt::format("expected results of a kit, of version {}, found another document", kResultsVersion),
+        {.file = file});
   KitResults results;
   QUERNEL_TRY(results.kit, read_kit(document->at("kit"), file));
   QUERNEL_CHECK(check_kit(results.kit, file, kit));

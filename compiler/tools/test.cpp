@@ -206,6 +206,10 @@ int make_kit(const Options& options, const std::vector<TestSubject>& subjects, c
   if (Status status = check_kit_options(options); !status) return fail(status.errors()), kUsage;
   Expected<bool> firmware = is_firmware(options, subjects, compile);
   if (!firmware) return fail(firmware.errors());
+  for (const TestSubject& subject : subjects)
+    if (options.random_weights && subject.model.empty())
+      return fail(
+          invalid_input("--random-weights: expected a model, found a bundle", {.file = subject.bundle}));
   Expected<CodeKinds> code = code_of(subjects, compile);
   if (!code) return fail(code.errors());
   Expected<KitBuilder> kit = KitBuilder::open(
@@ -268,6 +272,7 @@ int run(const Options& options) {
   if (options.kit.empty()) set_default_target(options.device, flags.targets);
   Expected<CompileOptions> compile = compile_options(flags);
   if (!compile) return fail(compile.errors()), kUsage;
+  compile->random_weights = options.random_weights;
   Expected<std::vector<TestSubject>> subjects = find_subjects(options.subjects);
   if (!subjects) return fail(subjects.errors());
   ScratchDir scratch;
@@ -331,6 +336,11 @@ Action define_test(CLI::App& app) {
                  "megabytes that a kit may have; cases beyond are left out")
       ->type_name("MB")
       ->check(CLI::PositiveNumber);
+  app.add_option(
+         "--random-weights", options->random_weights,
+         "with --kit: random numbers of this seed instead of large weights, so that they need not travel; "
+         "what outputs have to be, this machine computes")
+      ->type_name("SEED");
   add_developer_flags(app, options->flags);
   app.footer(
       "Firmware (--target cortex-m4 --on qemu) is built with the target's toolchain file and runs on an "

@@ -14,6 +14,7 @@
 #include "input_values.h"
 #include "opened_bundle.h"
 #include "quernel/runtime.h"
+#include "reference_outputs.h"
 #include "run_bundle.h"
 #include "test_report.h"
 #include "test_vectors.h"
@@ -172,17 +173,25 @@ Expected<Json> test_model(const std::string& model, const TestCaseOptions& optio
   QUERNEL_TRY(expectations.tolerances, read_tolerances(dir));
   expectations.precision = precision_of(options.compile);
   CaseCompiler compiler(model, options.compile, options.scratch_dir);
+  std::optional<ReferenceOutputs> reference;
+  if (options.compile.random_weights) reference.emplace(model, options.compile, options.scratch_dir);
   std::vector<Tested> all;
   for (DataSet& set : sets) {
     QUERNEL_CHECK(compiler.name_inputs(set));
     QUERNEL_TRY(const CompiledCase* compiled, compiler.compile_for(set));
+    std::set<std::string> random = compiled->random;
+    if (reference) {
+      QUERNEL_TRY(ReferenceOutputs::Names names, reference->replace(set));
+      random.insert(names.not_compared.begin(), names.not_compared.end());
+      expectations.tolerances = std::move(names.tolerances);
+    }
     auto it = std::find_if(all.begin(), all.end(), [&](const Tested& t) { return t.compiled == compiled; });
     if (it == all.end()) {
       QUERNEL_TRY(Tested first, tested(compiled));
       all.push_back(std::move(first));
       it = all.end() - 1;
     }
-    expectations.random = compiled->random;
+    expectations.random = std::move(random);
     expectations.fourier = compiled->fourier;
     QUERNEL_TRY(bundle::TestVector test, make_test_vector(set, it->signature, compiled->fixed, expectations));
     it->tests.push_back(std::move(test));

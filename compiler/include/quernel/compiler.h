@@ -66,6 +66,8 @@ struct CompileOptions {
   // How large weights are stored: kF32 (as they are), kF16 or kBF16, rounded to nearest. Arithmetic stays
   // f32.
   DType precision = DType::kF32;
+  // Random numbers instead of large weights, from this seed (graph/random_weights.h).
+  std::optional<uint64_t> random_weights;
   // Targets that are a GPU with a processor beside it: where nodes run; the last rule that names one decides.
   // Nodes that none names run where that is estimated to be fastest.
   std::vector<PlaceRule> place;
