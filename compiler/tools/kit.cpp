@@ -4,6 +4,8 @@
 #include <zlib.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 
@@ -36,7 +38,7 @@ Status read_pieces(const std::string& path, const Take& take) {
   std::vector<char> buffer(kChunk);
   while (file.read(buffer.data(), kChunk) || file.gcount() > 0)
     QUERNEL_CHECK(take(buffer.data(), static_cast<size_t>(file.gcount())));
-  if (!file.eof()) return invalid_input("cannot be read", {.file = path});
+  if (!file.eof()) return invalid_input("--kit: " + std::string(std::strerror(errno)), {.file = path});
   return {};
 }
 
@@ -93,6 +95,8 @@ Expected<KitBuilder> KitBuilder::open(KitOptions options) {
   KitBuilder kit;
   kit.options_ = std::move(options);
   QUERNEL_TRY(kit.arch_, processor_of(kit.options_));
+  RunnerKind wanted = kit.options_.device.device == "cpu" ? RunnerKind::kStatic : RunnerKind::kVulkan;
+  QUERNEL_TRY(std::string runner, find_run_binary(kit.options_.run_binary, kit.arch_, wanted));
   std::error_code error;
   const std::string& folder = kit.options_.folder;
   if (fs::exists(folder, error) && !(fs::is_directory(folder, error) && fs::is_empty(folder, error)))
@@ -100,22 +104,20 @@ Expected<KitBuilder> KitBuilder::open(KitOptions options) {
                          "remove it, or name another");
   fs::create_directories(folder + "/cases", error);
   if (error) return invalid_input("--kit: " + error.message(), {.file = folder});
-  QUERNEL_CHECK(kit.put_runner());
+  QUERNEL_CHECK(kit.take_runner(runner));
   return kit;
 }
 
-Status KitBuilder::put_runner() {
-  bool vulkan = options_.device.device != "cpu";
-  QUERNEL_TRY(std::string runner, find_run_binary(options_.run_binary, arch_,
-                                                  vulkan ? RunnerKind::kVulkan : RunnerKind::kStatic));
+Status KitBuilder::take_runner(const std::string& runner) {
+  const std::string path = options_.folder + "/quernel-run";
   std::error_code error;
-  fs::copy_file(runner, options_.folder + "/quernel-run", error);
-  if (error) return invalid_input("--kit: " + error.message(), {.file = options_.folder + "/quernel-run"});
-  fs::permissions(options_.folder + "/quernel-run",
+  fs::copy_file(runner, path, error);
+  if (error) return invalid_input("--kit: " + error.message(), {.file = path});
+  fs::permissions(path,
                   fs::perms::owner_all | fs::perms::group_read | fs::perms::group_exec |
                       fs::perms::others_read | fs::perms::others_exec,
                   error);
-  bytes_ += fs::file_size(runner, error);
+  bytes_ += fs::file_size(path, error);
   if (std::optional<ProgramKind> kind = read_program_kind(runner); kind && !kind->is_static)
     print_note("note: {} needs the C library of its machine, of the version of this one's or a newer\n",
                runner);

@@ -47,7 +47,7 @@ class KitBuilder {
   Status finish();
 
  private:
-  Status put_runner();
+  Status take_runner(const std::string& runner);
   KitOptions options_;
   qnl_arch arch_ = QNL_ARCH_NONE;
   uint64_t bytes_ = 0;

@@ -200,17 +200,72 @@ class Kits(ToolTest):
 
     def test_what_makes_no_kit_is_refused(self):
         case = self.case("right")
-        refuse = lambda *arguments, says, code=1: self.fails("quernel", "test", *arguments, says=[says], code=code)
-        refuse(case, "--kit", "kit", says="--kit: expected --target", code=2)
-        refuse(case, "--kit", "right", "--target", TARGET, says="expected a new folder or an empty one")
+
+        def refuse(*arguments, says, code=1):
+            self.fails("quernel", "test", *arguments, says=[says], code=code)
+        refuse(case, "--kit", "kit", says="--kit: expected --target, what the other machine runs", code=2)
+        refuse(case, "--kit", "right", "--target", TARGET, says="--kit: expected a new folder or an empty one")
         refuse(case, "--kit", "kit", "--target", TARGET, "--target", "aarch64", says="--kit: expected code for one architecture")
-        refuse(case, "--kit", "kit", "--target", TARGET, "--json", "f", says="nothing runs while a kit is made", code=2)
+        refuse(case, "--kit", "kit", "--target", TARGET, "--json", "f", code=2,
+               says="leave out --on, --json, --junit, --per-kernel, --pipeline-cache, --choice and --choose-anew")
         refuse(case, "--kit", "kit", "--target", "cortex-m4", says="target 'cortex-m4' is firmware")
-        refuse(case, "--random-weights", "1", says="expected --kit, too", code=2)
-        refuse(case, "--kit-limit", "1", says="expected --kit, too", code=2)
+        refuse(case, "--random-weights", "1", says="--random-weights and --kit-limit: expected --kit, too", code=2)
+        refuse(case, "--kit-limit", "1", says="--random-weights and --kit-limit: expected --kit, too", code=2)
         refuse(says="expected bundles, models or folders to test, or --results", code=2)
-        refuse(case, "--results", "results.json", says="--results: expected no models", code=2)
-        refuse("--results", "right/model.onnx", says="right/model.onnx")
+        refuse(case, "--results", "results.json", says="--results: expected no models, which the kit names", code=2)
+        refuse(self.compile_digits(), "--kit", "kit", "--target", TARGET, "--random-weights", "1",
+               says="--random-weights: expected a model, found a bundle")
+        refuse(self.compile_digits(), "--target", TARGET, says="--target: expected models, which are compiled for it, found a bundle")
+        self.write("static", self.read(tool("quernel-run")).replace(b"libvulkan.so.1", b"libnothing.so."))
+        refuse(case, "--kit", "kit", "--target", "vulkan", "--device", "vulkan", "--run-binary", "static",
+               says="--run-binary: expected a program that can load the Vulkan loader")
+
+    def test_results_that_no_kit_gives_are_refused(self):
+        self.kit("kit", self.case("right"))
+        results, _ = self.run_kit("kit")
+        with open(results) as file:
+            good = file.read()
+
+        def refuse(text, says):
+            self.write("bad.json", text.encode())
+            self.fails("quernel", "test", "--results", "bad.json", says=[says])
+        record = next(line for line in good.splitlines() if line.startswith('{"check"'))
+        refuse("[]", "expected results of a kit, of version 1, found another document")
+        refuse(good.replace('"quernel_kit"', '"quernel_cat"'), "expected a kit of quernel test")
+        refuse(good.replace('"quernel_kit": 1', '"quernel_kit": 2'), "use the quernel that made the kit")
+        refuse(good.replace('"name": "right"', '"name": "wrong"'), "the kit's contents are not those that its id says: the file is damaged")
+        refuse(good[:-9], "bring the file back as run.sh wrote it")
+        refuse(good.replace(record, record.replace('", "result": ', '",  "result": ')), "expected a record of quernel-run")
+        refuse(good.replace('"signal": 0', '"signal": 1'), "a record is not what its hash says")
+        refuse(good.replace(record, record + "\n,\n" + record), "'0-0.qnl' is there twice")
+        refuse(good.replace(record, " " + record), "expected every record on a line of its own")
+        self.kit("other", self.case("first"), self.case("second"))
+        with open(self.run_kit("other")[0]) as file:
+            theirs = [line for line in file.read().splitlines() if line.startswith('{"check"')]
+        refuse(good.replace(record, "\n,\n".join(theirs)), "expected records of the kit's bundles, found one of another")
+
+    def test_random_weights_need_a_float_to_compare(self):
+        folder = os.path.join(self.dir, "integers", "test_data_set_0")
+        os.makedirs(folder)
+        node = onnx.node("ArgMax", ["x"], ["y"], attributes=[onnx.int_attribute("axis", 1)])
+        self.write("integers/model.onnx", onnx.model([node], [onnx.value("x", onnx.FLOAT, [1, 4])], [onnx.value("y", onnx.INT64, [1, 1])]))
+        self.write("integers/test_data_set_0/input_0.pb", onnx.float_tensor("x", [1, 4], [1, 3, 2, 0]))
+        self.write("integers/test_data_set_0/output_0.pb", onnx.int_tensor("y", [1, 1], [1]))
+        self.assertIn("with random weights expected an output of floats, found none", self.kit("kit", "integers", "--random-weights", "1", code=1))
+        os.makedirs(self.path("empty/test_data_set_0"))
+        nodes = [onnx.node("ArgMax", ["x"], ["i"], attributes=[onnx.int_attribute("axis", 0)]),
+                 onnx.node("Cast", ["i"], ["y"], attributes=[onnx.int_attribute("to", onnx.FLOAT)])]
+        self.write("empty/model.onnx", onnx.model(nodes, [onnx.value("x", onnx.FLOAT, ["n"])], [onnx.value("y", onnx.FLOAT, [1])]))
+        self.write("empty/test_data_set_0/input_0.pb", onnx.float_tensor("x", [0], []))
+        self.assertIn("with random weights on this machine: ", self.kit("two", "empty", "--random-weights", "1", code=1))
+
+    def test_a_record_says_what_it_needs(self):
+        self.compile_digits()
+        for arguments, says in ((["--record", "r"], "--record: expected --test, too"), (["--test", "--timeout", "1"], "--timeout: expected --record, too")):
+            done = self.run_tool("quernel-run", "digits.qnl", *arguments)
+            self.assertEqual(done.returncode, 2)
+            self.assertIn(says, done.stderr)
+        self.fails("quernel-run", "digits.qnl", "--test", "--record", "none/r", code=3, says=["cannot create a file beside it"])
 
 
 def twenty_models(architecture, target):
