@@ -2,16 +2,35 @@
 """quernel compile --emit c: files, strict C99 at every level of optimisation, no library, other processors, what is refused."""
 import json
 import os
+import re
 import shutil
 import subprocess
 import unittest
 
 import onnx_file
-from tools import DIGITS, ToolTest
+from tools import DIGITS, ToolTest, clang
 
 STRICT = ["-std=c99", "-pedantic", "-Wall", "-Wextra", "-Werror", "-ffp-contract=off"]
 FILES = ["digits.c", "digits_weights.c", "digits_memory.c"]
 ARM = "arm-none-eabi-gcc"
+# Firmware targets, and how each compiler is told of them.
+BARE_METAL = {
+    "cortex-m0plus": ["--target=arm-none-eabi", "-mcpu=cortex-m0plus"],
+    "cortex-m4": ["--target=arm-none-eabi", "-mcpu=cortex-m4", "-mfloat-abi=hard"],
+    "cortex-m33": ["--target=arm-none-eabi", "-mcpu=cortex-m33", "-mfloat-abi=hard"],
+    "cortex-m55": ["--target=arm-none-eabi", "-mcpu=cortex-m55", "-mfloat-abi=hard"],
+    "riscv32imc": ["--target=riscv32-unknown-elf", "-march=rv32imc", "-mabi=ilp32"],
+}
+# Of a platform's ABI, in libgcc and compiler-rt.
+COMPILER_HELPER = re.compile(r"__aeabi_\w+|__\w+[sdt][if][23]?")
+NO_CLANG = "no clang-22 and no clang: toolchains/install_debian.sh --test installs it"
+
+
+def comparisons_model():
+    """Operands joined along an inner axis, and a gather: conditions of one comparison, which clang wants in one pair of parentheses."""
+    nodes = [onnx_file.node("Concat", ["x", "y", "z"], ["xyz"], attributes=[onnx_file.int_attribute("axis", 1)]), onnx_file.node("Exp", ["xyz"], ["out"])]
+    values = [onnx_file.value(name, onnx_file.FLOAT, [3, columns]) for name, columns in (("x", 2), ("y", 1), ("z", 4), ("out", 7))]
+    return onnx_file.model(nodes, values[:3], values[3:])
 
 
 class CFiles(ToolTest):
@@ -54,14 +73,34 @@ class CFiles(ToolTest):
         for name in [*FILES, "digits.h"]:
             self.assertEqual(self.read("any/" + name), self.read("least/" + name), name)
 
-    def test_fused_multiply_add_by_the_macro_that_clang_has_for_arm(self):
-        """GCC says __FP_FAST_FMAF for it, clang __ARM_FEATURE_FMA: each will do, and without either the file refuses."""
+    def test_fused_multiply_add_by_the_macros_of_each_compiler(self):
+        """GCC says __FP_FAST_FMAF for it, clang __FMA__ or __ARM_FEATURE_FMA: each will do, and without all the file refuses."""
         self.compile_c(DIGITS, "-o", "digits", "--target", "x86-64-v3")
-        for defined, compiles in (([], True), (["-U__FP_FAST_FMAF", "-U__FP_FAST_FMA", "-D__ARM_FEATURE_FMA=1", "-D__ARM_FP=14"], True),
-                                  (["-U__FP_FAST_FMAF", "-U__FP_FAST_FMA"], False)):
+        none = ["-U__FP_FAST_FMAF", "-U__FP_FAST_FMA", "-U__FMA__"]
+        for defined, compiles in (([], True), ([*none, "-D__FMA__=1"], True), ([*none, "-D__ARM_FEATURE_FMA=1", "-D__ARM_FP=14"], True),
+                                  ([*none, "-D__riscv_flen=64"], True), (none, False)):
             done = subprocess.run(["gcc", "-std=c99", "-mavx2", "-mfma", "-ffp-contract=off", *defined, "-c", "digits.c"], cwd=self.dir,
                                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
             self.assertEqual(done.returncode == 0, compiles, done.stdout)
+
+    @unittest.skipUnless(clang(), NO_CLANG)
+    def test_clang_here(self):
+        """Strict, without a call of a library, fused multiply-adds included."""
+        for target, flags in (("x86-64", ["-O0"]), ("x86-64-v3", ["-O2", "-mavx2", "-mfma"])):
+            self.compile_c(DIGITS, "-o", "digits", "--target", target)
+            self.command(clang(), *STRICT, *flags, "-ffreestanding", "-c", *FILES)
+            self.assertEqual(self.undefined("nm", ["digits.o", "digits_weights.o", "digits_memory.o"]), set(), target)
+
+    @unittest.skipUnless(clang(), NO_CLANG)
+    def test_clang_for_bare_metal(self):
+        self.write("less.onnx", comparisons_model())
+        list_symbols = os.path.join(os.path.dirname(os.path.realpath(clang())), "llvm-nm")
+        for target, flags in BARE_METAL.items():
+            for model, files in ((DIGITS, FILES), ("less.onnx", ["digits.c", "digits_memory.c"])):
+                self.compile_c(model, "-o", "digits", "--target", target)
+                self.command(clang(), *STRICT, *flags, "-Os", "-ffreestanding", "-c", *files)
+                needed = self.undefined(list_symbols, [name[:-1] + "o" for name in files])
+                self.assertEqual([name for name in needed if not COMPILER_HELPER.fullmatch(name)], [], target)
 
     def test_strict_c_without_a_library(self):
         self.compile_c(DIGITS, "-o", "digits", "--target", "x86-64")

@@ -6,6 +6,7 @@
 
 #include "codegen/c/program_printer.h"
 #include "codegen/llvm/check_kernel.h"
+#include "codegen/llvm/if_text.h"
 #include "loop/print.h"
 #include "support/diagnostic.h"
 
@@ -209,7 +210,7 @@ void KernelPrinter::print_if(const loop::StmtNode& s) {
     line("}");
     return;
   }
-  line("if (" + scalar(s.condition) + ") {");
+  line(if_text(scalar(s.condition)) + " {");
   ++indent_;
   statement(*s.body[0]);
   --indent_;
@@ -296,7 +297,7 @@ std::string KernelPrinter::materialize(const loop::Expr& e, const std::string& p
     std::string element = inner + name + "[" + lane.text + "] = ";
     if (mask) {  // loads of lanes that are off must not be done
       std::string on = value(*mask, lane, sink);
-      *sink.out += inner + "if (" + on + ") {\n";
+      *sink.out += inner + if_text(on) + " {\n";
       std::string text;
       Sink nested{&text, sink.indent + 1, sink.names};
       std::string x = value(e, lane, nested);
@@ -345,7 +346,7 @@ void KernelPrinter::print_store(const loop::StmtNode& s) {
     }
   }
   if (uniform) {
-    line("if (" + scalar(uniform) + ") {");
+    line(if_text(scalar(uniform)) + " {");
     ++indent_;
     ++scalar_sink_.indent;
   }
@@ -393,7 +394,7 @@ void KernelPrinter::store_lanes(const loop::StmtNode& s, const loop::Expr& mask)
     std::string margin(static_cast<size_t>(2 * sink.indent), ' '), text;
     Sink nested{&text, sink.indent + 1, sink.names};
     std::string last = element(nested);
-    *sink.out += margin + "if (" + on + ") {\n" + text + last + margin + "}\n";
+    *sink.out += margin + if_text(on) + " {\n" + text + last + margin + "}\n";
   });
   mask_ = nullptr;
 }
