@@ -118,6 +118,21 @@ class CFiles(ToolTest):
                 # The helpers of the platform's ABI, which every compiler brings.
                 self.assertEqual([name for name in needed if not name.startswith("__aeabi_")], [], (target, level))
 
+    def test_indices_have_32_bits(self):
+        """Tails of tiles, offsets of rows and joined operands: nothing of them needs 64 bits, which 32-bit processors compute in two words."""
+        shapes = {"x": [7, 50], "w": [50, 13], "product": [7, 13], "image": [1, 3, 17, 17], "kernels": [5, 3, 3, 3], "convolved": [1, 5, 15, 15],
+                  "pooled": [1, 5, 7, 7], "joined": [7, 63]}
+        nodes = [onnx_file.node("MatMul", ["x", "w"], ["product"]), onnx_file.node("Conv", ["image", "kernels"], ["convolved"]),
+                 onnx_file.node("MaxPool", ["convolved"], ["pooled"], attributes=[
+                     onnx_file.ints_attribute("kernel_shape", [3, 3]), onnx_file.ints_attribute("strides", [2, 2])]),
+                 onnx_file.node("Concat", ["product", "x"], ["joined"], attributes=[onnx_file.int_attribute("axis", 1)])]
+        values = {name: onnx_file.value(name, onnx_file.FLOAT, shape) for name, shape in shapes.items()}
+        self.write("model.onnx", onnx_file.model(nodes, [values[n] for n in ("x", "w", "image", "kernels")],
+                                                 [values[n] for n in ("product", "pooled", "joined")]))
+        for target in ("cortex-m4", "cortex-m0plus", "riscv32imc", "x86-64"):
+            self.compile_c("model.onnx", "-o", "digits", "--target", target)
+            self.assertEqual([line for line in self.read("digits.c").decode().splitlines() if "int64_t" in line], [], target)
+
     def test_fast_math_and_missing_instructions_are_errors(self):
         self.compile_c(DIGITS, "-o", "digits", "--target", "x86-64-v3")
         for flags, says in ((["-Ofast", "-mfma"], "fast-math changes results"), (["-O2"], "QNL_FMA_F32(a, b, c)")):

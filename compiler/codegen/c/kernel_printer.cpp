@@ -120,6 +120,8 @@ std::string KernelPrinter::print(const CFunction& function) {
   find_used();
   std::string list = parameters(function.without_overlap);
   indent_ = 1;
+  for (const loop::GridAxis& axis : kernel_.grid) ranges_.bound_loop(axis.var, axis.extent);
+  if (kernel_.body) ranges_.bound_elements(*kernel_.body);
   for (const loop::Buffer& b : kernel_.buffers)
     if (!used_buffers_.contains(b.get())) line("(void)" + buffers_[b.get()] + ";");
   for (size_t i = 0; i < symbols_.size(); ++i)
@@ -244,7 +246,8 @@ void KernelPrinter::print_let(const loop::StmtNode& s) {
 
 void KernelPrinter::print_alloc(const loop::BufferNode& b) {
   if (!used_buffers_.contains(&b)) return;
-  std::string name = buffers_[&b] = declare(b.name), type = c_memory_type(b.dtype);
+  bool narrow = b.dtype == DType::kI64 && ranges_.element(b).within(INT32_MIN, INT32_MAX);
+  std::string name = buffers_[&b] = declare(b.name), type = narrow ? "int32_t" : c_memory_type(b.dtype);
   if (!lives_in_scratch(b)) {
     line(type + " " + name + "[" + std::to_string(std::max<int64_t>(b.size, 1)) + "];");
     return;
