@@ -118,6 +118,50 @@ class CFiles(ToolTest):
                 # The helpers of the platform's ABI, which every compiler brings.
                 self.assertEqual([name for name in needed if not name.startswith("__aeabi_")], [], (target, level))
 
+    def estimates(self):
+        header = self.read("digits.h").decode()
+        self.assertNotIn("DIGITS_STACK_BYTES", header)
+        self.assertIn("what quernel's machine code for", header)
+        return {name: int(number) for name, number in re.findall(r"#define DIGITS_(STACK_ESTIMATE|CODE_ESTIMATE|WORKSPACE)_BYTES (\d+)", header)}
+
+    def test_stack_and_code_are_estimates_by_machine_code(self):
+        """C is somebody else's to compile: the header says so, and what the numbers are of."""
+        report = json.loads(self.compile_c(DIGITS, "-o", "digits", "--target", "cortex-m4", "--json"))["static"]
+        found = self.estimates()
+        self.succeeds("quernel", "compile", DIGITS, "-o", "digits", "--target", "cortex-m4", "--emit", "static")
+        known = {name: int(number) for name, number in re.findall(r"#define DIGITS_(STACK|CODE)_BYTES (\d+)", self.read("digits.h").decode())}
+        self.assertEqual(found["CODE_ESTIMATE"], known["CODE"])
+        self.assertGreaterEqual(found["STACK_ESTIMATE"], known["STACK"])
+        self.assertEqual((report["estimated"], report["stack_bytes"]), (True, found["STACK_ESTIMATE"]))
+
+    def test_arrays_in_c_are_counted(self):
+        """Elements of vectors are arrays in C, which machine code has in registers."""
+        values = [onnx_file.value(name, onnx_file.FLOAT, shape) for name, shape in (("x", [8, 1024]), ("y", [8, 1]))]
+        self.write("sum.onnx", onnx_file.model([onnx_file.node("ReduceL2", ["x"], ["y"], attributes=[onnx_file.ints_attribute("axes", [1])])],
+                                               values[:1], values[1:]))
+        self.compile_c("sum.onnx", "-o", "digits", "--target", "x86-64-v4")
+        arrays = [int(count) for count in re.findall(r"^ +float \w+\[(\d+)\];", self.read("digits.c").decode(), re.M)]
+        self.assertGreaterEqual(self.estimates()["STACK_ESTIMATE"], 4 * max(arrays))
+
+    def test_ram_limit_counts_the_stack(self):
+        both = ("quernel", "compile", DIGITS, "-o", "digits", "--target", "cortex-m4", "--emit", "c")
+        self.succeeds(*both)
+        found = self.estimates()
+        needed = found["WORKSPACE"] + found["STACK_ESTIMATE"]
+        self.succeeds(*both, "--max-ram", str(needed))
+        self.fails(*both, "--max-ram", str(needed - 1), lines=None, says=[
+            f"expected at most {needed - 1} bytes of RAM, found a need of {needed}: workspace {found['WORKSPACE']}, states 0, "
+            f"stack {found['STACK_ESTIMATE']} (estimated)"])
+
+    @unittest.skipUnless(shutil.which(ARM), f"no {ARM}")
+    def test_compilers_take_about_the_stack_of_the_estimate(self):
+        self.compile_c(DIGITS, "-o", "digits", "--target", "cortex-m4")
+        for level in ("-Os", "-O2"):
+            self.command(ARM, *STRICT, "-mthumb", "-mcpu=cortex-m4", "-mfloat-abi=hard", level, "-fstack-usage", "-c", "digits.c")
+            frames = [int(line.split("\t")[1]) for line in self.read("digits.su").decode().splitlines()]
+            # The run function, a kernel and a function that it calls.
+            self.assertLessEqual(sum(sorted(frames)[-3:]), self.estimates()["STACK_ESTIMATE"] + 128, level)
+
     def test_indices_have_32_bits(self):
         """Tails of tiles, offsets of rows and joined operands: nothing of them needs 64 bits, which 32-bit processors compute in two words."""
         shapes = {"x": [7, 50], "w": [50, 13], "product": [7, 13], "image": [1, 3, 17, 17], "kernels": [5, 3, 3, 3], "convolved": [1, 5, 15, 15],
