@@ -467,19 +467,26 @@ namespace {
 
 struct CompiledCode {
   bundle::CompiledVariant variant;
-  std::vector<loop::Kernel> kernels;  // of the C form, whose image has their names and scratch only
+  std::vector<loop::Kernel>
+      kernels;  // of the C form, whose image is what the estimates for its header are of
 };
 
-// The C form's code is printed when the whole program is known.
-Expected<CompiledCode> prepare_c(Lowered lowered, const std::string& symbol_prefix) {
+// The C form's code is printed when the whole program is known. Kernels that machine code cannot be made of
+// have no objects.
+Expected<CompiledCode> prepare_c(Lowered lowered, const codegen::CompileOptions& codegen_options) {
   if (!lowered.prebuilt.empty())
     return unsupported("custom op '" + lowered.prebuilt[0].name +
                            "': a precompiled kernel is machine code, C cannot hold it",
                        {}, "compile with --emit=static");
   codegen::Image& image = lowered.variant.image;
+  if (Expected<codegen::Image> compiled =
+          codegen::compile_kernels(lowered.own.kernels, lowered.variant.target, codegen_options)) {
+    image = std::move(*compiled);
+    return CompiledCode{std::move(lowered.variant), std::move(lowered.own.kernels)};
+  }
   for (size_t k = 0; k < lowered.own.kernels.size(); ++k) {
     image.kernel_names.push_back(lowered.own.kernels[k].name);
-    image.symbols.push_back(symbol_prefix + std::to_string(k));
+    image.symbols.push_back(codegen_options.symbol_prefix + std::to_string(k));
     image.scratch_bytes.push_back(codegen::scratch_bytes(lowered.own.kernels[k]));
     image.stack_bytes.push_back(0);
   }
@@ -508,12 +515,12 @@ Expected<CompiledCode> compile_code(const std::vector<Graph>& graphs, const Targ
   QUERNEL_ASSERT(options.stop_after.empty());
   QUERNEL_TRY(Lowered lowered, lower_variant(graphs, target, options, tilings));
   QUERNEL_CHECK(run_loop_passes(lowered, options));
-  if (options.emit == Emit::kC) return prepare_c(std::move(lowered), symbol_prefix);
   if (options.on_stage) options.on_stage("code generation");
   codegen::CompileOptions codegen_options;
   codegen_options.threads = options.threads;
   codegen_options.symbol_prefix = symbol_prefix;
   codegen_options.optimize = !contains(options.disabled_passes, kOptimizeCode);
+  if (options.emit == Emit::kC) return prepare_c(std::move(lowered), codegen_options);
   if (!options.dump_dir.empty()) codegen_options.dump_dir = options.dump_dir + "/" + target.name;
   if (!target.is_gpu()) {
     QUERNEL_TRY(lowered.variant.image,
@@ -586,7 +593,7 @@ Status write_static_form(const std::vector<bundle::CompiledVariant>& variants, c
   bool optimize = !contains(options.disabled_passes, kOptimizeCode);
   QUERNEL_TRY(codegen::StaticArchive archive,
               codegen::static_archive(program, variant.image.objects, variant.target, optimize));
-  QUERNEL_CHECK(bundle::check_memory(program, archive.stack_bytes, options.max_ram));
+  QUERNEL_CHECK(bundle::check_memory(program, {archive.stack_bytes, false}, options.max_ram));
   QUERNEL_TRY(std::vector<std::string> files, bundle::write_static(program, archive, variant.target, stem));
   StaticReport& result = report.program.emplace(static_report(program, std::move(files)));
   report.kernel_classes = kernel_classes(contents);
@@ -600,6 +607,21 @@ Status write_static_form(const std::vector<bundle::CompiledVariant>& variants, c
   return {};
 }
 
+// What machine code for the same target has; the stack no less than the arrays in the C. Nothing where there
+// is no such code.
+std::optional<bundle::CodeFacts> estimate_facts(const codegen::StaticProgram& program,
+                                                const bundle::CompiledVariant& variant,
+                                                const codegen::CProgram& text,
+                                                const CompileOptions& options) {
+  if (variant.image.objects.empty() && !program.kernels.empty()) return std::nullopt;
+  bool optimize = !contains(options.disabled_passes, kOptimizeCode);
+  Expected<codegen::StaticArchive> archive =
+      codegen::static_archive(program, variant.image.objects, variant.target, optimize);
+  if (!archive) return std::nullopt;
+  return bundle::CodeFacts{archive->kernel_bytes + archive->overhead_bytes, archive->overhead_bytes,
+                           std::max(archive->stack_bytes, text.array_bytes), true};
+}
+
 Status write_c_form(const std::vector<bundle::CompiledVariant>& variants,
                     const std::vector<loop::Kernel>& kernels, const std::string& stem,
                     const CompileOptions& options, CompileReport& report) {
@@ -607,14 +629,22 @@ Status write_c_form(const std::vector<bundle::CompiledVariant>& variants,
   bundle::BundleContents contents = bundle::bundle_from_schedule(variants, std::string(kProducer));
   QUERNEL_TRY(codegen::StaticProgram program,
               bundle::static_program(contents, bundle::static_name(stem), variant.image.symbols));
-  QUERNEL_CHECK(bundle::check_memory(program, 0, options.max_ram));
   QUERNEL_TRY(codegen::CProgram text,
               codegen::print_program(program, kernels, variant.target, bundle::static_name(stem) + ".h"));
-  QUERNEL_TRY(std::vector<std::string> files, bundle::write_c(program, text, stem));
-  report.program = static_report(program, std::move(files));
+  std::optional<bundle::CodeFacts> facts = estimate_facts(program, variant, text, options);
+  uint64_t stack_bytes = facts ? facts->stack_bytes : text.array_bytes;
+  QUERNEL_CHECK(bundle::check_memory(program, {stack_bytes, true}, options.max_ram));
+  QUERNEL_TRY(std::vector<std::string> files, bundle::write_c(program, text, facts, stem));
+  StaticReport& result = report.program.emplace(static_report(program, std::move(files)));
   report.kernel_classes = kernel_classes(contents);
   report.file_bytes = text.program.size() + text.weights.size() + text.memory.size();
   report.constant_bytes = program.constants_bytes;
+  result.estimated = true;
+  result.stack_bytes = stack_bytes;
+  if (!facts) return {};
+  report.code_bytes = facts->code_bytes;
+  result.kernel_bytes = facts->code_bytes - facts->overhead_bytes;
+  result.overhead_bytes = facts->overhead_bytes;
   return {};
 }
 

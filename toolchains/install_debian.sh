@@ -26,7 +26,7 @@ USAGE
 runtime=(g++ cmake ninja-build ccache libflatbuffers-dev flatbuffers-compiler)
 compiler=(llvm-22-dev liblld-22-dev libonnx-dev libprotobuf-dev protobuf-compiler libcli11-dev libfmt-dev zlib1g-dev libzstd-dev
           glslang-dev glslang-tools spirv-tools)
-test=(libgtest-dev libgmock-dev libbenchmark-dev libonnx-testdata python3 python3-numpy python3-onnx clang-format
+test=(libgtest-dev libgmock-dev libbenchmark-dev libonnx-testdata python3 python3-numpy python3-onnx clang-format clang-22
       openssh-server openssh-client)
 bench=(binutils python3 python3-numpy python3-onnx)
 train=(python3-torch python3-sklearn python3-numpy)

@@ -110,18 +110,37 @@ class HeaderWriter {
   void write_sizes() {
     line("/* Flash. */");
     define(macro_ + "_CONSTANTS_BYTES", p_.constants_bytes);
-    if (facts_) define(macro_ + "_CODE_BYTES", facts_->code_bytes);
+    if (is_machine_code()) define(macro_ + "_CODE_BYTES", facts_->code_bytes);
     line("/* RAM: what the members of " + p_.identifier + "_memory point to, each a multiple of " +
          std::to_string(codegen::kStaticAlignment) + " bytes, aligned to");
     line(" * " + macro_ + "_ALIGNMENT; beside it inputs, outputs and the stack. */");
     define(macro_ + "_ALIGNMENT", codegen::kStaticAlignment);
     for (const StaticRegion& region : p_.regions) define(region_macro(region) + "_BYTES", region.bytes);
     define(macro_ + "_STATE_BYTES", p_.state_bytes);
-    if (facts_) {
+    if (is_machine_code()) {
       line("/* The most that a call of a function below takes of the stack. */");
       define(macro_ + "_STACK_BYTES", facts_->stack_bytes);
+    } else {
+      write_estimates();
     }
     line();
+  }
+
+  bool is_machine_code() const { return facts_ && !facts_->estimated; }
+
+  void write_estimates() {
+    line(
+        "/* How much code and stack there is the C compiler decides (-fstack-usage says what functions "
+        "take).");
+    if (!facts_) {
+      line(" * There is no estimate for " + p_.target + ". */");
+      return;
+    }
+    line(" * These are what quernel's machine code for " + p_.target +
+         " has (--emit static); the stack no less");
+    line(" * than the arrays in the C. */");
+    define(macro_ + "_CODE_ESTIMATE_BYTES", facts_->code_bytes);
+    define(macro_ + "_STACK_ESTIMATE_BYTES", facts_->stack_bytes);
   }
 
   void write_codes() {
@@ -148,9 +167,9 @@ class HeaderWriter {
       line("  void* state; /* " + macro_ + "_STATE_BYTES, kept from run to run; made by " + id + "_reset */");
     line("} " + id + "_memory;");
     line();
-    line(facts_ ? "/* Static memory of these sizes, in sections .bss.<member>." + id +
-                      "; linked only where it is used. */"
-                : "/* Static memory of these sizes, for who links it. */");
+    line(is_machine_code() ? "/* Static memory of these sizes, in sections .bss.<member>." + id +
+                                 "; linked only where it is used. */"
+                           : "/* Static memory of these sizes, for who links it. */");
     line("extern const " + id + "_memory " + id + "_static_memory;");
     line();
     if (p_.state_bytes == 0) return;

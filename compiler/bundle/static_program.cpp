@@ -273,7 +273,7 @@ void add_account(const StaticEntry& entry, Diagnostics& errors) {
 
 }  // namespace
 
-Status check_memory(const StaticProgram& program, uint64_t stack_bytes, uint64_t max_ram) {
+Status check_memory(const StaticProgram& program, StackNeed stack, uint64_t max_ram) {
   Diagnostics errors;
   uint64_t workspace = 0;
   for (const codegen::StaticRegion& region : program.regions) {
@@ -284,13 +284,15 @@ Status check_memory(const StaticProgram& program, uint64_t stack_bytes, uint64_t
                                          std::to_string(region.bytes),
                                      {}, "give --memory more, or another memory behind the last one"));
   }
-  uint64_t all = workspace + program.state_bytes + stack_bytes;
+  uint64_t all = workspace + program.state_bytes + stack.bytes;
   if (max_ram != 0 && all > max_ram)
-    errors.push_back(
-        invalid_input("expected at most " + std::to_string(max_ram) + " bytes of RAM, found a need of " +
-                      std::to_string(all) + ": workspace " + std::to_string(workspace) + ", states " +
-                      std::to_string(program.state_bytes) +
-                      (stack_bytes == 0 ? ", stack not counted" : ", stack " + std::to_string(stack_bytes))));
+    errors.push_back(invalid_input(
+        "expected at most " + std::to_string(max_ram) + " bytes of RAM, found a need of " +
+        std::to_string(all) + ": workspace " + std::to_string(workspace) + ", states " +
+        std::to_string(program.state_bytes) +
+        (stack.bytes == 0
+             ? ", stack not known"
+             : ", stack " + std::to_string(stack.bytes) + (stack.estimated ? " (estimated)" : ""))));
   if (errors.empty()) return {};
   for (const StaticEntry& entry : program.entries) add_account(entry, errors);
   return errors;

@@ -17,9 +17,12 @@ Expected<codegen::StaticProgram> static_program(const BundleContents& contents, 
                                                 const std::vector<std::string>& kernel_symbols);
 
 // Invalid input where a region's part of the workspace is more than its capacity, or workspace, states and
-// `stack_bytes` (0: not known) together more than `max_ram` (0: no limit); with an account of what each step
-// needs.
-Status check_memory(const codegen::StaticProgram& program, uint64_t stack_bytes, uint64_t max_ram);
+// stack together more than `max_ram` (0: no limit); with an account of what each step needs.
+struct StackNeed {
+  uint64_t bytes = 0;  // 0: not known
+  bool estimated = false;
+};
+Status check_memory(const codegen::StaticProgram& program, StackNeed stack, uint64_t max_ram);
 
 // The symbol of kernel `index` of the program `name` is this and the index.
 std::string static_kernel_prefix(const std::string& name);

@@ -7,7 +7,6 @@
 #include <cstring>
 #include <memory>
 
-#include "bundle/model_header.h"
 #include "support/file.h"
 
 namespace quernel::bundle {
@@ -91,11 +90,12 @@ Expected<std::vector<std::string>> write_static(const codegen::StaticProgram& pr
 }
 
 Expected<std::vector<std::string>> write_c(const codegen::StaticProgram& program,
-                                           const codegen::CProgram& text, const std::string& stem) {
+                                           const codegen::CProgram& text,
+                                           const std::optional<CodeFacts>& facts, const std::string& stem) {
   std::string form = static_name(stem) + ".c";
   if (!text.weights.empty()) form += " and " + static_name(stem) + "_weights.c";
   form += ", static memory in " + static_name(stem) + "_memory.c";
-  std::vector<File> files = {{stem + ".c", text.program}, {stem + ".h", model_header(program, form, {})}};
+  std::vector<File> files = {{stem + ".c", text.program}, {stem + ".h", model_header(program, form, facts)}};
   if (!text.weights.empty()) files.push_back({stem + "_weights.c", text.weights});
   files.push_back({stem + "_memory.c", text.memory});
   return write_all(files);

@@ -2,9 +2,11 @@
 // package. All appear or none: they are written beside their destinations and renamed.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "bundle/model_header.h"
 #include "codegen/c/print_program.h"
 #include "codegen/llvm/static_archive.h"
 #include "codegen/static_program.h"
@@ -24,8 +26,10 @@ Expected<std::vector<std::string>> write_static(const codegen::StaticProgram& pr
                                                 const codegen::StaticArchive& archive, const Target& target,
                                                 const std::string& stem);
 
-// Writes <stem>.c, <stem>.h, <stem>_memory.c and, where the program has constants, <stem>_weights.c.
+// Writes <stem>.c, <stem>.h, <stem>_memory.c and, where the program has constants, <stem>_weights.c. `facts`:
+// the estimates for the header.
 Expected<std::vector<std::string>> write_c(const codegen::StaticProgram& program,
-                                           const codegen::CProgram& text, const std::string& stem);
+                                           const codegen::CProgram& text,
+                                           const std::optional<CodeFacts>& facts, const std::string& stem);
 
 }  // namespace quernel::bundle

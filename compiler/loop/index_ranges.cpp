@@ -43,8 +43,46 @@ Interval binary_range(const ExprNode& e, Interval a, Interval b) {
 }
 
 void IndexRanges::bound_loop(const Var& var, const Expr& extent) {
-  int64_t count = 0;
-  if (as_const_int(extent, &count) && count > 0) bound(var, {0, count - 1});
+  int64_t most = (*this)(extent).hi;
+  bound(var, {0, most < Interval::kUnknown ? std::max<int64_t>(most - 1, 0) : most});
+}
+
+// What a buffer gets from itself, the index of the largest element so far for example, is no new value;
+// nothing where all of `e` is such.
+std::optional<Interval> IndexRanges::stored_range(const Expr& e, const BufferNode& b) {
+  if (e->kind == ExprKind::kBroadcast) return stored_range(e->args[0], b);
+  if (e->kind == ExprKind::kLoad && e->buffer.get() == &b && e->args.size() == 1) return std::nullopt;
+  if (e->kind != ExprKind::kSelect) return (*this)(e);
+  std::optional<Interval> x = stored_range(e->args[1], b), y = stored_range(e->args[2], b);
+  return x && y ? hull(*x, *y) : x ? x : y;
+}
+
+void IndexRanges::read_stores(const StmtNode& s, Stored& stored) {
+  if (s.kind == StmtKind::kFor) bound_loop(s.var, s.extent);
+  if (s.kind == StmtKind::kLet) bound(s.var, (*this)(s.value));
+  if (s.kind == StmtKind::kStore && s.buffer->scope != Scope::kGlobal && s.buffer->dtype == DType::kI64)
+    if (std::optional<Interval> range = stored_range(s.value, *s.buffer)) {
+      auto [known, is_new] = stored.try_emplace(s.buffer.get(), *range);
+      if (!is_new) known->second = hull(known->second, *range);
+    }
+  for (const Stmt& child : s.body)
+    if (child) read_stores(*child, stored);
+}
+
+// The first reading takes elements of every buffer for unknown, the second has what the first one found.
+void IndexRanges::bound_elements(const StmtNode& body) {
+  for (int reading = 0; reading < 2; ++reading) {
+    Stored stored;
+    read_stores(body, stored);
+    memo_.clear();
+    elements_ = std::move(stored);
+    if (elements_.empty()) return;
+  }
+}
+
+Interval IndexRanges::element(const BufferNode& b) const {
+  auto found = elements_.find(&b);
+  return found == elements_.end() ? Interval{} : found->second;
 }
 
 Interval IndexRanges::of(const ExprNode& e) {
@@ -63,6 +101,8 @@ Interval IndexRanges::compute(const ExprNode& e) {
       auto found = bounds_.find(e.var.get());
       return found == bounds_.end() ? Interval{} : found->second;
     }
+    case ExprKind::kLoad:
+      return e.args.size() == 1 ? element(*e.buffer) : hull(element(*e.buffer), (*this)(e.args[2]));
     case ExprKind::kCast:
       return dtype_range(e.args[0]->type.dtype);
     case ExprKind::kSelect:

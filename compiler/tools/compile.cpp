@@ -58,30 +58,26 @@ std::string exact_bytes(uint64_t bytes) {
                       : fmt::format("{} bytes ({})", bytes, format_bytes(bytes));
 }
 
-void print_static(const CompileReport& report, bool is_c, double seconds) {
+void print_static(const CompileReport& report, double seconds) {
   const StaticReport& program = *report.program;
   for (const std::string& file : program.files) print("{}\n", file);
-  if (is_c) {
-    print("  constants  {}\n", exact_bytes(report.constant_bytes));
-    print("  kernels    {}, {} calls\n", report.kernels, report.dispatches);
-  } else {
-    print("  flash      {}\n", exact_bytes(report.constant_bytes + report.code_bytes));
-    print("    constants  {}\n", exact_bytes(report.constant_bytes));
-    print("    kernels    {}, {} of them, {} calls\n", exact_bytes(program.kernel_bytes), report.kernels,
-          report.dispatches);
-    print("    overhead   {}\n", exact_bytes(program.overhead_bytes));
-  }
+  const char* about = program.estimated ? ", about, the C compiler decides" : "";
+  print("  flash      {}{}\n", exact_bytes(report.constant_bytes + report.code_bytes), about);
+  print("    constants  {}\n", exact_bytes(report.constant_bytes));
+  print("    kernels    {}, {} of them, {} calls\n", exact_bytes(program.kernel_bytes), report.kernels,
+        report.dispatches);
+  print("    overhead   {}\n", exact_bytes(program.overhead_bytes));
   print("  RAM, beside inputs and outputs\n");
   for (const MemoryUse& memory : program.memory)
     print("    {:<10} {}\n", memory.name, exact_bytes(memory.bytes));
-  if (!is_c) print("    stack      at most {}\n", exact_bytes(program.stack_bytes));
+  print("    stack      {} {}\n", program.estimated ? "about" : "at most", exact_bytes(program.stack_bytes));
   if (!program.helpers.empty()) print("  helpers    {}\n", fmt::join(program.helpers, " "));
   print("  time       {}\n", format_seconds(seconds));
   for (const std::string& note : report.notes) print("  note       {}\n", note);
 }
 
 void print_summary(const Options& options, const CompileReport& report, double seconds) {
-  if (report.program) return print_static(report, options.emit == "c", seconds);
+  if (report.program) return print_static(report, seconds);
   print("{}: {}\n", options.output, format_bytes(report.file_bytes));
   print("  constants  {}\n", format_bytes(report.constant_bytes));
   print("  code       {}, {} kernels, {} dispatches\n", format_bytes(report.code_bytes), report.kernels,
@@ -119,6 +115,7 @@ Json to_json(const Options& options, const CompileReport& report, double seconds
     for (const std::string& helper : report.program->helpers) helpers.push_back(helper);
     for (const MemoryUse& use : report.program->memory) memory.emplace_back(use.name, use.bytes);
     program = Json::Object{{"files", std::move(files)},
+                           {"estimated", report.program->estimated},
                            {"kernel_bytes", report.program->kernel_bytes},
                            {"overhead_bytes", report.program->overhead_bytes},
                            {"memory", std::move(memory)},
@@ -246,8 +243,10 @@ Action define_compile(CLI::App& app) {
          "with --emit static or c: where the workspace may lie, fastest first; sizes as 4096, 256K or 1M")
       ->type_name("NAME=SIZE,…")
       ->allow_extra_args(false);
-  app.add_option("--max-ram", options->max_ram,
-                 "with --emit static or c: fail where workspace, states and stack together take more")
+  app.add_option(
+         "--max-ram", options->max_ram,
+         "with --emit static or c: fail where workspace, states and stack (of C: as estimated) together "
+         "take more")
       ->type_name("SIZE");
   add_target_flags(app, options->flags);
   add_tuning_flag(app, options->flags);

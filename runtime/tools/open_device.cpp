@@ -34,7 +34,12 @@ bool is_auto(const std::string& device) { return is_device(device, "auto"); }
 std::string check_device_name(const std::string& device) {
   if (device != "cpu" && !is_vulkan(device) && !is_auto(device))
     return std::string("expected ") + kDeviceHelp + ", found '" + device + "'";
-#ifndef QUERNEL_WITH_VULKAN
+#ifdef QUERNEL_STATIC_PROGRAMS
+  if (is_vulkan(device))
+    return "expected cpu or auto, this program is linked statically and cannot open Vulkan's loader "
+           "(configure "
+           "it with -DCMAKE_EXE_LINKER_FLAGS= -DQUERNEL_VULKAN=ON)";
+#elif !defined(QUERNEL_WITH_VULKAN)
   if (is_vulkan(device))
     return "expected cpu or auto, this program was built without Vulkan (configure it with "
            "-DQUERNEL_VULKAN=ON)";

@@ -51,6 +51,15 @@ def refuses_a_lesser_processor(architecture, runner, case):
         sys.exit(f"expected a failure that says '{expected}', found exit {done.returncode}: {done.stdout}")
 
 
+def says_why_it_has_no_vulkan(architecture, runner):
+    """Of a static program; the device is refused before a bundle is read."""
+    done = subprocess.run([architecture.emulator, runner, "none.qnl", "--device", "vulkan"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    expected = ("expected cpu or auto, this program is linked statically and cannot open Vulkan's loader "
+                "(configure it with -DCMAKE_EXE_LINKER_FLAGS= -DQUERNEL_VULKAN=ON")
+    if done.returncode == 0 or expected not in done.stdout:
+        sys.exit(f"expected a failure that says '{expected}', found exit {done.returncode}: {done.stdout}")
+
+
 def all_cases(architecture, runner):
     cases = [path.rstrip("/") for path in sorted(glob.glob(NODE_TESTS + "/*/") + glob.glob(os.path.join(test_data(), "models", "*", "model.onnx")))]
     cases = [os.path.dirname(case) if case.endswith(".onnx") else case for case in cases]
@@ -101,6 +110,7 @@ def main():
     options = parser.parse_args()
     architecture = ARCHITECTURES[options.architecture]
     runner = build_runner(architecture)
+    says_why_it_has_no_vulkan(architecture, runner)
     if options.all:
         all_cases(architecture, runner)
     else:

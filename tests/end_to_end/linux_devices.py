@@ -71,5 +71,7 @@ def build_runner(architecture):
     build = os.path.join(ROOT, "build", architecture.preset)
     launcher = [f"-DCMAKE_{language}_COMPILER_LAUNCHER=ccache" for language in ("C", "CXX") if shutil.which("ccache")]
     run(["cmake", "-S", ROOT, "--preset", architecture.preset, *launcher])
-    run(["cmake", "--build", build, "--target", "quernel-run"])
+    said = run(["cmake", "--build", build, "--target", "quernel-run"])
+    if "warning:" in said:
+        raise SystemExit(f"quernel-run for {architecture.preset}: expected a build without warnings, found\n{said[-4000:]}")
     return os.path.join(build, "bin", "quernel-run")

@@ -50,6 +50,10 @@ def int_attribute(name, integer):
     return message(1, name) + number(3, integer) + number(20, 2)
 
 
+def ints_attribute(name, integers):
+    return message(1, name) + b"".join(number(8, integer) for integer in integers) + number(20, 7)
+
+
 def graph_attribute(name, nodes, inputs, outputs, initializers=()):
     return message(1, name) + message(6, graph(nodes, inputs, outputs, initializers)) + number(20, 5)
 

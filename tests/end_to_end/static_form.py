@@ -146,9 +146,9 @@ def write_program(folder, name, entry=None):
     return inputs, outputs
 
 
-def build_program(folder, name, compiler="gcc", flags=(), c_flags=None):
+def build_program(folder, name, compiler=("gcc",), flags=(), c_flags=None):
     """The library, or with `c_flags` the C files, are linked without any other, and must not need one."""
-    run = lambda *command: subprocess.run([compiler, *command], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    run = lambda *command: subprocess.run([*compiler, *command], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     parts = [name + ".a"]
     if c_flags is not None:
         parts = sorted(f for f in os.listdir(folder) if re.fullmatch(re.escape(name) + r"(_weights|_memory)?\.c", f))

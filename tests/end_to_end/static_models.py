@@ -2,9 +2,9 @@
 """Static libraries, or C, beside bundles: ONNX's node tests and real models, the same inputs, the same bits; memory and
 stack are no more than the compiler says.
 
---every N: of the node tests, from the --first on; --target T; --form c: C instead of static libraries, compiled with --flags;
+--every N: of the node tests, from the --first on; --models A,B: of the real ones; --target T; --form c: C instead of static libraries, compiled with --flags;
 --memory M: as quernel compile has it; --architecture A: on an emulated processor of linux_devices.py, bundles too; --compiler,
---runner: C on another processor, bundles here."""
+--runner: C on another processor, bundles here; `clang` is the newest one."""
 import argparse
 import concurrent.futures
 import glob
@@ -17,7 +17,7 @@ import tempfile
 
 import static_form
 from linux_devices import ARCHITECTURES, build_runner
-from tools import skip, test_data, tool
+from tools import clang, skip, test_data, tool
 
 NODE_TESTS = "/usr/share/libonnx-testdata/data/node"
 MODELS = ["mnist_8", "micro_kws_fp32", "micro_kws_qdq", "micro_kws_qoperator", "fomo_mnv2_onnx", "mnist_quant_cinteger",
@@ -147,6 +147,7 @@ def main():
     parser.add_argument("--memory", default="")
     parser.add_argument("--compiler", default="gcc")
     parser.add_argument("--runner", default="")
+    parser.add_argument("--models", type=lambda text: text.split(","), default=MODELS)
     parser.add_argument("--architecture", choices=sorted(ARCHITECTURES))
     parser.add_argument("--list", action="store_true", help="print every case")
     parser.add_argument("cases", nargs="*")
@@ -156,14 +157,18 @@ def main():
         architecture = ARCHITECTURES[options.architecture]
         options.device = build_runner(architecture)
         options.flags = f"{options.flags} {architecture.c_flags}"
-        options.compiler = architecture.compiler.replace("g++", "gcc")
+        triple = architecture.compiler.removesuffix("-g++")
+        options.compiler = f"clang --target={triple}" if options.compiler == "clang" else triple + "-gcc"
         options.target = options.target if options.target != "native" else next(iter(architecture.targets))
         options.runner = f"{architecture.emulator} -cpu {architecture.targets[options.target]}"
-    for program in [options.compiler, *options.runner.split()[:1]]:
+    options.compiler = options.compiler.split()
+    if options.compiler[0] == "clang":
+        options.compiler[0] = clang() or "clang-22"
+    for program in [options.compiler[0], *options.runner.split()[:1]]:
         if not shutil.which(program):
-            skip("no " + program)
+            skip(f"no {program}: toolchains/install_debian.sh --test --cross installs it")
     nodes = sorted(glob.glob(NODE_TESTS + "/*"))[options.first::options.every]
-    models = [path for path in (os.path.join(test_data(), "models", name) for name in MODELS) if os.path.isdir(path)]
+    models = [path for path in (os.path.join(test_data(), "models", name) for name in options.models) if os.path.isdir(path)]
     cases = options.cases or nodes + models
     if not cases:
         skip(f"no ONNX tests in {NODE_TESTS} and no models in {test_data()}")

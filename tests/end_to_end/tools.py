@@ -25,6 +25,11 @@ def skip(reason):
     sys.exit(77)
 
 
+def clang():
+    """The newest clang, None where there is none."""
+    return shutil.which("clang-22") or shutil.which("clang")
+
+
 def multiplies_bf16():
     """Whether this machine has the instructions of `--target native+bf16`."""
     with open("/proc/cpuinfo") as file:

@@ -98,6 +98,7 @@ if command -v aarch64-linux-gnu-g++ >/dev/null && command -v qemu-aarch64-static
   cmake -S "$source" -B "$scratch/runtime-aarch64" -G Ninja "$toolchain" -DCMAKE_BUILD_TYPE=MinSizeRel \
     -DQUERNEL_BUILD_COMPILER=OFF -DQUERNEL_BUILD_TESTS=OFF >"$scratch/runtime-aarch64.log"
   cmake --build "$scratch/runtime-aarch64" >>"$scratch/runtime-aarch64.log"
+  ! grep -i 'warning' "$scratch/runtime-aarch64.log" || fail "the runtime for AArch64: expected no warning of compiler or linker"
   cmake --install "$scratch/runtime-aarch64" --prefix "$scratch/device" >>"$scratch/runtime-aarch64.log"
   hello aarch64 "$toolchain" -DCMAKE_PREFIX_PATH="$scratch/device" -DQUERNEL_PROGRAM="$prefix/bin/quernel"
   if cmake -S "$source/examples/hello_linux" -B "$scratch/hello-mixed" -G Ninja "$toolchain" -DCMAKE_PREFIX_PATH="$prefix" \

@@ -6,6 +6,7 @@
 
 #include "codegen/c/program_printer.h"
 #include "codegen/llvm/check_kernel.h"
+#include "codegen/llvm/if_text.h"
 #include "loop/print.h"
 #include "support/diagnostic.h"
 
@@ -119,6 +120,8 @@ std::string KernelPrinter::print(const CFunction& function) {
   find_used();
   std::string list = parameters(function.without_overlap);
   indent_ = 1;
+  for (const loop::GridAxis& axis : kernel_.grid) ranges_.bound_loop(axis.var, axis.extent);
+  if (kernel_.body) ranges_.bound_elements(*kernel_.body);
   for (const loop::Buffer& b : kernel_.buffers)
     if (!used_buffers_.contains(b.get())) line("(void)" + buffers_[b.get()] + ";");
   for (size_t i = 0; i < symbols_.size(); ++i)
@@ -169,6 +172,20 @@ void KernelPrinter::statement(const loop::StmtNode& s) {
   }
 }
 
+// A block of its own: what it declares ends with it.
+void KernelPrinter::inner(const loop::StmtNode& s) {
+  uint64_t outside = array_bytes_;
+  ++indent_;
+  statement(s);
+  --indent_;
+  array_bytes_ = outside;
+}
+
+void KernelPrinter::add_array(uint64_t bytes) {
+  array_bytes_ += bytes;
+  most_array_bytes_ = std::max(most_array_bytes_, array_bytes_);
+}
+
 void KernelPrinter::print_for(const loop::StmtNode& s) {
   begin_statement({s.extent});
   int64_t extent = 0;
@@ -178,9 +195,7 @@ void KernelPrinter::print_for(const loop::StmtNode& s) {
     aliases_[s.var.get()] = loop::const_index(0);
     ranges_.bound(s.var, loop::Interval::of(0));
     line("{");
-    ++indent_;
-    statement(*s.body[0]);
-    --indent_;
+    inner(*s.body[0]);
     line("}");
     return;
   }
@@ -190,9 +205,7 @@ void KernelPrinter::print_for(const loop::StmtNode& s) {
   std::string name = vars_[s.var.get()] = declare(s.var->name);
   line("for (" + std::string(fits ? "int32_t " : "int64_t ") + name + " = 0; " + name + " < " + end + "; ++" +
        name + ") {");
-  ++indent_;
-  statement(*s.body[0]);
-  --indent_;
+  inner(*s.body[0]);
   line("}");
 }
 
@@ -203,21 +216,15 @@ void KernelPrinter::print_if(const loop::StmtNode& s) {
     const loop::Stmt taken = fixed != 0 ? s.body[0] : s.body.size() > 1 ? s.body[1] : nullptr;
     if (!taken) return;
     line("{");
-    ++indent_;
-    statement(*taken);
-    --indent_;
+    inner(*taken);
     line("}");
     return;
   }
-  line("if (" + scalar(s.condition) + ") {");
-  ++indent_;
-  statement(*s.body[0]);
-  --indent_;
+  line(if_text(scalar(s.condition)) + " {");
+  inner(*s.body[0]);
   if (s.body.size() > 1 && s.body[1]) {
     line("} else {");
-    ++indent_;
-    statement(*s.body[1]);
-    --indent_;
+    inner(*s.body[1]);
   }
   line("}");
 }
@@ -243,9 +250,12 @@ void KernelPrinter::print_let(const loop::StmtNode& s) {
 
 void KernelPrinter::print_alloc(const loop::BufferNode& b) {
   if (!used_buffers_.contains(&b)) return;
-  std::string name = buffers_[&b] = declare(b.name), type = c_memory_type(b.dtype);
+  bool narrow = b.dtype == DType::kI64 && ranges_.element(b).within(INT32_MIN, INT32_MAX);
+  std::string name = buffers_[&b] = declare(b.name), type = narrow ? "int32_t" : c_memory_type(b.dtype);
   if (!lives_in_scratch(b)) {
-    line(type + " " + name + "[" + std::to_string(std::max<int64_t>(b.size, 1)) + "];");
+    int64_t count = std::max<int64_t>(b.size, 1);
+    add_array(static_cast<uint64_t>(count * (narrow ? 4 : element_size(b.dtype))));
+    line(type + " " + name + "[" + std::to_string(count) + "];");
     return;
   }
   line(type + "* const " + name + " = (" + type + "*)(void*)(scratch + " + std::to_string(scratch_bytes_) +
@@ -289,6 +299,7 @@ std::string KernelPrinter::materialize(const loop::Expr& e, const std::string& p
   std::string margin(static_cast<size_t>(2 * scalar_sink_.indent), ' ');
   const loop::Expr* mask = mask_ && (*mask_)->type.lanes == e->type.lanes ? mask_ : nullptr;
   std::string declaration = margin + type + " " + name + "[" + std::to_string(e->type.lanes) + "];\n";
+  add_array(static_cast<uint64_t>(e->type.lanes * (fits_32_bits(e) ? 4 : element_size(e->type.dtype))));
   std::string& out = *scalar_sink_.out;
   size_t at = out.size();
   each_lane(e->type.lanes, touches_registers(e), [&](const Lane& lane, Sink& sink) {
@@ -296,7 +307,7 @@ std::string KernelPrinter::materialize(const loop::Expr& e, const std::string& p
     std::string element = inner + name + "[" + lane.text + "] = ";
     if (mask) {  // loads of lanes that are off must not be done
       std::string on = value(*mask, lane, sink);
-      *sink.out += inner + "if (" + on + ") {\n";
+      *sink.out += inner + if_text(on) + " {\n";
       std::string text;
       Sink nested{&text, sink.indent + 1, sink.names};
       std::string x = value(e, lane, nested);
@@ -344,8 +355,9 @@ void KernelPrinter::print_store(const loop::StmtNode& s) {
       mask = s.condition;
     }
   }
+  uint64_t outside = array_bytes_;
   if (uniform) {
-    line("if (" + scalar(uniform) + ") {");
+    line(if_text(scalar(uniform)) + " {");
     ++indent_;
     ++scalar_sink_.indent;
   }
@@ -357,6 +369,7 @@ void KernelPrinter::print_store(const loop::StmtNode& s) {
     store_lanes(s, mask);
   }
   if (!uniform) return;
+  array_bytes_ = outside;
   --indent_;
   line("}");
 }
@@ -393,7 +406,7 @@ void KernelPrinter::store_lanes(const loop::StmtNode& s, const loop::Expr& mask)
     std::string margin(static_cast<size_t>(2 * sink.indent), ' '), text;
     Sink nested{&text, sink.indent + 1, sink.names};
     std::string last = element(nested);
-    *sink.out += margin + "if (" + on + ") {\n" + text + last + margin + "}\n";
+    *sink.out += margin + if_text(on) + " {\n" + text + last + margin + "}\n";
   });
   mask_ = nullptr;
 }

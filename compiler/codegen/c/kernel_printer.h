@@ -25,6 +25,8 @@ class KernelPrinter {
   // where scratch_bytes() is not 0.
   std::string print(const CFunction& function);
   uint64_t scratch_bytes() const { return scratch_bytes_; }
+  // Of the arrays that the function has on the stack at once.
+  uint64_t array_bytes() const { return most_array_bytes_; }
 
  private:
   // Which lane of a vector is meant: a number, or an expression of C.
@@ -45,6 +47,8 @@ class KernelPrinter {
   void line(const std::string& text);
   std::string parameters(bool without_overlap);
   void statement(const loop::StmtNode& s);
+  void inner(const loop::StmtNode& s);
+  void add_array(uint64_t bytes);
   void print_for(const loop::StmtNode& s);
   void print_if(const loop::StmtNode& s);
   void print_let(const loop::StmtNode& s);
@@ -95,6 +99,7 @@ class KernelPrinter {
   std::string out_;
   int indent_ = 0;
   uint64_t scratch_bytes_ = 0;
+  uint64_t array_bytes_ = 0, most_array_bytes_ = 0;  // of arrays in scope
   Sink scalar_sink_{&out_, 0, {}};
   const loop::Expr* mask_ = nullptr;  // of the lanes that the present statement computes
   std::unordered_map<const loop::VarNode*, std::string> vars_;

@@ -149,18 +149,43 @@ static inline double qnl_sqrt_f64(double x) {
 }
 #endif
 )"},
+    // GCC and clang tell of the instruction by different macros. clang takes __builtin_fmaf for a function
+    // that sets errno, and calls it.
     {"qnl_fma_f32", R"(#if defined(QNL_FMA_F32)
 #define qnl_fma_f32(a, b, c) QNL_FMA_F32(a, b, c)
-#elif defined(__GNUC__) && (defined(__FP_FAST_FMAF) || defined(__ARM_FEATURE_FMA))
-#define qnl_fma_f32(a, b, c) __builtin_fmaf(a, b, c)
+#elif defined(__GNUC__) && \
+    (defined(__FP_FAST_FMAF) || defined(__FMA__) || defined(__ARM_FEATURE_FMA) || defined(__riscv_flen))
+static inline float qnl_fma_f32(float a, float b, float c) {
+#if defined(__clang__)
+#if __has_builtin(__builtin_elementwise_fma)
+  return __builtin_elementwise_fma(a, b, c);
+#else
+  return __builtin_fmaf(a, b, c); /* a call of the C library unless clang is told -fno-math-errno */
+#endif
+#else
+  return __builtin_fmaf(a, b, c);
+#endif
+}
 #else
 #error "this code is for a target with fused multiply-add: tell the compiler of it, define QNL_FMA_F32(a, b, c) as one of one rounding, or compile the model for a target without"
 #endif
 )"},
     {"qnl_fma_f64", R"(#if defined(QNL_FMA_F64)
 #define qnl_fma_f64(a, b, c) QNL_FMA_F64(a, b, c)
-#elif defined(__GNUC__) && (defined(__FP_FAST_FMA) || (defined(__ARM_FEATURE_FMA) && (__ARM_FP & 8)))
-#define qnl_fma_f64(a, b, c) __builtin_fma(a, b, c)
+#elif defined(__GNUC__) && \
+    (defined(__FP_FAST_FMA) || defined(__FMA__) || (defined(__ARM_FEATURE_FMA) && (__ARM_FP & 8)) || \
+     (defined(__riscv_flen) && __riscv_flen >= 64))
+static inline double qnl_fma_f64(double a, double b, double c) {
+#if defined(__clang__)
+#if __has_builtin(__builtin_elementwise_fma)
+  return __builtin_elementwise_fma(a, b, c);
+#else
+  return __builtin_fma(a, b, c); /* a call of the C library unless clang is told -fno-math-errno */
+#endif
+#else
+  return __builtin_fma(a, b, c);
+#endif
+}
 #else
 #error "this code is for a target with fused multiply-add: tell the compiler of it, define QNL_FMA_F64(a, b, c) as one of one rounding, or compile the model for a target without"
 #endif

@@ -23,7 +23,7 @@ Expected<CKernels> print_kernels(const std::vector<loop::Kernel>& kernels, const
     KernelPrinter printer(kernels[k], operations, target);
     std::string text = printer.print(functions[k]);
     users += text;
-    result.kernels.push_back({std::move(text), printer.scratch_bytes()});
+    result.kernels.push_back({std::move(text), printer.scratch_bytes(), printer.array_bytes()});
   }
   QUERNEL_TRY(std::string elementary, operations.print());
   result.prelude = std::string(c_requirements()) + c_prelude_for(elementary + users) + elementary;

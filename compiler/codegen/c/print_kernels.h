@@ -20,6 +20,7 @@ struct CFunction {
 struct CKernel {
   std::string text;            // the function's definition
   uint64_t scratch_bytes = 0;  // not 0: the function has a last parameter, `unsigned char* scratch`
+  uint64_t array_bytes = 0;    // of the arrays that the function has on the stack at once
 };
 
 struct CKernels {

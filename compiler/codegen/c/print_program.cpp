@@ -1,5 +1,7 @@
 #include "codegen/c/print_program.h"
 
+#include <algorithm>
+
 #include "codegen/c/print_kernels.h"
 #include "codegen/c/program_printer.h"
 #include "support/diagnostic.h"
@@ -54,7 +56,10 @@ Expected<CProgram> print_program(const StaticProgram& program, const std::vector
   result.program =
       first_lines(program, "Kernels and run functions") + "#include \"" + header + "\"\n" + printed.prelude;
   result.program += weights.declarations();
-  for (const CKernel& kernel : printed.kernels) result.program += kernel.text;
+  for (const CKernel& kernel : printed.kernels) {
+    result.program += kernel.text;
+    result.array_bytes = std::max(result.array_bytes, kernel.array_bytes);
+  }
   result.program += run_prelude_for(run_functions) + run_functions;
   if (std::string definitions = weights.definitions(); !definitions.empty())
     result.weights =

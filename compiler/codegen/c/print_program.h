@@ -1,6 +1,7 @@
 // A program without a runtime as C99: run functions, kernels, constants, and static memory.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,9 @@ struct CProgram {
   std::string program;  // kernels and run functions
   std::string weights;  // constants, which `program` refers to; empty where there are none
   std::string memory;   // static memory, for who wants it
+  // The most that arrays in functions of `program` take of the stack at once; a C compiler adds what it
+  // saves.
+  uint64_t array_bytes = 0;
 };
 
 // `kernels` are those of the program, in its order, and have been through loop/passes; their scratch is lent

@@ -135,6 +135,7 @@ void KernelEmitter::emit_workgroups() {
     count = count * ranges_(axis.extent);
   }
   bool narrow = isa_.narrow_indices && count.within(0, INT32_MAX);
+  if (isa_.narrow_indices && kernel_.body) ranges_.bound_elements(*kernel_.body);
   Value* begin = narrow ? as_index(function_->getArg(1)) : function_->getArg(1);
   Value* end = narrow ? as_index(function_->getArg(2)) : function_->getArg(2);
   llvm::BasicBlock* header = new_block("workgroup");
@@ -221,7 +222,7 @@ void KernelEmitter::emit_for(const loop::StmtNode& s) {
     statement(*s.body[0]);
     return;
   }
-  bool narrow = isa_.narrow_indices && fixed && fixed->getSExtValue() <= INT32_MAX;
+  bool narrow = isa_.narrow_indices && ranges_(s.extent).within(INT32_MIN, INT32_MAX);
   if (narrow) extent = as_index(extent);
   llvm::Type* type = extent->getType();
   llvm::BasicBlock* before = builder_.GetInsertBlock();

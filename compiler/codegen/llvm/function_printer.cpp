@@ -2,6 +2,8 @@
 
 #include <llvm/Support/raw_ostream.h>
 
+#include "codegen/llvm/if_text.h"
+
 namespace quernel::codegen {
 namespace {
 constexpr size_t kLongestOperand = 72;  // characters; what is longer gets a name
@@ -134,7 +136,7 @@ void FunctionPrinter::terminator(const llvm::Instruction& i) {
   auto* branch = llvm::dyn_cast<llvm::BranchInst>(&i);
   if (!branch) return fail(i);
   if (!branch->isConditional()) return line(jump(i.getParent(), branch->getSuccessor(0)));
-  line("if (" + operand(branch->getCondition()) + ") {");
+  line(if_text(operand(branch->getCondition())) + " {");
   line("  " + jump(i.getParent(), branch->getSuccessor(0)));
   line("}");
   line(jump(i.getParent(), branch->getSuccessor(1)));

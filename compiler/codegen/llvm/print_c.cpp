@@ -47,7 +47,9 @@ class CFunctionPrinter : public FunctionPrinter {
  private:
   std::string type_name(const llvm::Type& type) override { return c_type_of(type); }
   std::string definition(const std::string& head, const std::string& body) override {
-    return "static inline " + head + " {\n" + body + "}\n";
+    // Without parameters C has (void): () declares none.
+    std::string prototype = head.ends_with("()") ? head.substr(0, head.size() - 1) + "void)" : head;
+    return "static inline " + prototype + " {\n" + body + "}\n";
   }
   std::string unused_parameter(const std::string& name) override { return "  (void)" + name + ";\n"; }
   std::string variable(const llvm::Type& type, const std::string& name, bool is_final) override {

@@ -117,8 +117,11 @@ struct StaticTensorReport {
   uint64_t bytes = 0;          // the most it can need
 };
 // What Emit::kStatic or Emit::kC wrote; flash is kernel_bytes + overhead_bytes +
-// CompileReport::constant_bytes. Of C, bytes of code and stack are its compiler's to say: they are 0.
+// CompileReport::constant_bytes.
 struct StaticReport {
+  // C, whose compiler decides how much code and stack there is: these are of machine code for the same
+  // target, the stack no less than the arrays in the C; bytes of code are 0 where there is no such code.
+  bool estimated = false;
   std::vector<std::string> files;
   uint64_t kernel_bytes = 0;         // code and tables of kernels
   uint64_t overhead_bytes = 0;       // code and tables beside them

@@ -1,4 +1,4 @@
-// Random graphs as C, compiled by the system's C compiler, against their bundles: the same bits.
+// Random graphs as C, compiled by a C compiler, against their bundles: the same bits.
 // QUERNEL_FUZZ_SEEDS=FIRST:COUNT runs other seeds, for long runs by hand.
 #include <gtest/gtest.h>
 
@@ -100,6 +100,7 @@ bool runs_here(const std::string& target) {
 // With vectors of two widths, with and without fused multiply-add; every other batch watches for undefined
 // behaviour.
 TEST(CForm, RandomGraphs) {
+  if (std::string missing = test::missing_c_compiler(); !missing.empty()) GTEST_SKIP() << missing;
   auto [first, count] = fuzz_seeds(4 * kBatch);
   for (uint64_t batch = 0; batch * kBatch < count; ++batch) {
     bool fused = batch % 4 >= 2 && runs_here("x86-64-v3");
@@ -111,6 +112,7 @@ TEST(CForm, RandomGraphs) {
 
 // long_sums_test.cpp has the bundle's results beside the bound.
 TEST(CForm, LongSums) {
+  if (std::string missing = test::missing_c_compiler(); !missing.empty()) GTEST_SKIP() << missing;
   Graph all;
   std::vector<Tensor> inputs;
   std::vector<std::string> names;

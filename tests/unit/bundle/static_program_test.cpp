@@ -135,7 +135,19 @@ TEST(ModelHeader, tells_sizes_shapes_and_functions) {
         "int32_t my____net_run(const my____net_memory* memory, const my____net_inputs* inputs,"})
     EXPECT_TRUE(contains(text, part)) << part << "\nin\n" << text;
   EXPECT_TRUE(contains(text, "/* my * / net for x86-64-v3"));
-  EXPECT_FALSE(contains(model_header(*p, "net.c", std::nullopt), "STACK_BYTES"));
+}
+
+// Of C, somebody else's compiler decides.
+TEST(ModelHeader, says_what_is_estimated_and_what_not_known) {
+  Expected<codegen::StaticProgram> p = static_program(small_contents(), "net", {"k"});
+  ASSERT_TRUE(p) << to_string(p.errors());
+  std::string text = model_header(*p, "net.c", CodeFacts{1000, 100, 300, true});
+  for (const char* part : {"#define NET_CODE_ESTIMATE_BYTES 1000\n", "#define NET_STACK_ESTIMATE_BYTES 300\n",
+                           "what quernel's machine code for x86-64-v3 has (--emit static)"})
+    EXPECT_TRUE(contains(text, part)) << part << "\nin\n" << text;
+  for (const std::string& none : {text, model_header(*p, "net.c", std::nullopt)})
+    EXPECT_FALSE(contains(none, "STACK_BYTES") || contains(none, "CODE_BYTES")) << none;
+  EXPECT_TRUE(contains(model_header(*p, "net.c", std::nullopt), "There is no estimate for x86-64-v3."));
 }
 
 }  // namespace

@@ -28,7 +28,17 @@ class Folder {
   std::string path_;
 };
 
+std::string c_compiler() {
+  const char* named = std::getenv("QUERNEL_TEST_CC");
+  return named ? named : QUERNEL_TEST_CC;
+}
+
 }  // namespace
+
+std::string missing_c_compiler() {
+  bool found = std::system(("command -v " + c_compiler() + " > /dev/null").c_str()) == 0;
+  return found ? "" : "no " + c_compiler() + ": toolchains/install_debian.sh --test installs it";
+}
 
 CompiledC::CompiledC(const std::string& text, const std::string& flags) {
   Folder folder;
@@ -47,8 +57,8 @@ CompiledC CompiledC::of_files(const std::vector<std::string>& files, const std::
 void CompiledC::build(const std::vector<std::string>& files, const std::string& folder,
                       const std::string& flags) {
   std::string object = folder + "/model.so", log = folder + "/log";
-  std::string command = std::string(QUERNEL_TEST_CC) +
-                        " -std=c99 -pedantic -Wall -Wextra -Werror -ffp-contract=off -shared -fPIC " + flags;
+  std::string command =
+      c_compiler() + " -std=c99 -pedantic -Wall -Wextra -Werror -ffp-contract=off -shared -fPIC " + flags;
   for (const std::string& file : files) command += " " + file;
   command += " -o " + object + " > " + log + " 2>&1";
   if (std::system(command.c_str()) == 0) {

@@ -1,4 +1,5 @@
-// C compiled by the system's C compiler into a shared object and loaded.
+// C compiled into a shared object and loaded: by the compiler that QUERNEL_TEST_CC names, else by the build's
+// own.
 #pragma once
 
 #include <string>
@@ -6,6 +7,9 @@
 #include <vector>
 
 namespace quernel::test {
+
+// Why nothing can be compiled: the compiler is not installed. Empty where it is.
+std::string missing_c_compiler();
 
 class CompiledC {
  public:
