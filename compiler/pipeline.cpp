@@ -25,6 +25,7 @@
 #include "loop/print.h"
 #include "loop/verify.h"
 #include "lower/lower.h"
+#include "schedule/kernel_limits.h"
 #include "schedule/schedule.h"
 #include "schedule/sliding_windows.h"
 #include "schedule/split_limits.h"
@@ -219,6 +220,8 @@ const std::vector<GraphPass>& graph_passes() {
          if (target.firmware) return graph;  // one processor, and memory is dear
          return split_long_reductions(graph, schedule::reduction_limits(target));
        }},
+      {"split-long-cats", "cats of many operands are copied by several kernels, each of a few operands",
+       [](const Graph& graph, auto&&...) { return split_long_cats(graph, schedule::kMostCatOperands); }},
       {"merge-common-subexpressions-2", "copies made twice become one",
        graph_pass(merge_common_subexpressions)},
   };
