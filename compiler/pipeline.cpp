@@ -318,9 +318,7 @@ Expected<Graph> run_graph_passes(Graph graph, const Target& target, const Compil
   QUERNEL_CHECK(check_interface(graph));
   if (dump.active()) QUERNEL_CHECK(dump.write("import.qg", print(graph, 64)));
   PassOutput output(options, dump, ".qg", [&] { return print(graph, 64); });
-  GraphPassState state;
-  state.tilings = tilings;
-  if (options.allow_large) state.folding.left = INT64_MAX;
+  GraphPassState state(options, tilings);
   QUERNEL_CHECK(run_passes(graph_passes(), options, output, [&](const GraphPass& pass) -> Status {
     auto run = [&](const Graph& g, const Target& t) { return pass.run(g, t, options, state); };
     QUERNEL_TRY(graph, run_on_bodies_too(run, graph, target));
