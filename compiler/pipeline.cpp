@@ -25,6 +25,7 @@
 #include "loop/print.h"
 #include "loop/verify.h"
 #include "lower/lower.h"
+#include "schedule/kernel_limits.h"
 #include "schedule/schedule.h"
 #include "schedule/sliding_windows.h"
 #include "schedule/split_limits.h"
@@ -219,6 +220,8 @@ const std::vector<GraphPass>& graph_passes() {
          if (target.firmware) return graph;  // one processor, and memory is dear
          return split_long_reductions(graph, schedule::reduction_limits(target));
        }},
+      {"split-long-cats", "cats of many operands are copied by several kernels, each of a few operands",
+       [](const Graph& graph, auto&&...) { return split_long_cats(graph, schedule::kMostCatOperands); }},
       {"merge-common-subexpressions-2", "copies made twice become one",
        graph_pass(merge_common_subexpressions)},
   };
@@ -315,9 +318,7 @@ Expected<Graph> run_graph_passes(Graph graph, const Target& target, const Compil
   QUERNEL_CHECK(check_interface(graph));
   if (dump.active()) QUERNEL_CHECK(dump.write("import.qg", print(graph, 64)));
   PassOutput output(options, dump, ".qg", [&] { return print(graph, 64); });
-  GraphPassState state;
-  state.tilings = tilings;
-  if (options.allow_large) state.folding.left = INT64_MAX;
+  GraphPassState state(options, tilings);
   QUERNEL_CHECK(run_passes(graph_passes(), options, output, [&](const GraphPass& pass) -> Status {
     auto run = [&](const Graph& g, const Target& t) { return pass.run(g, t, options, state); };
     QUERNEL_TRY(graph, run_on_bodies_too(run, graph, target));

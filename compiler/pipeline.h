@@ -18,7 +18,12 @@ namespace quernel {
 
 // What the passes over one graph share.
 struct GraphPassState {
-  schedule::Tilings* tilings = nullptr;  // may be null
+  // --allow-large lifts the limit of folding.
+  explicit GraphPassState(const CompileOptions& options, schedule::Tilings* tilings = nullptr)
+      : tilings(tilings) {
+    if (options.allow_large) folding.left = INT64_MAX;
+  }
+  schedule::Tilings* tilings;  // may be null
   FoldBudget folding;
 };
 

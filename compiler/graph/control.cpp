@@ -13,26 +13,27 @@ Dim iterations(const Control& control) {
   return Dim::symbol(*symbol);
 }
 
-std::vector<TensorType> result_types(const Node& node) {
-  if (node.op == OpKind::k_custom) return node.attributes.custom->results;
+size_t result_count(const Node& node) {
+  return node.op == OpKind::k_custom ? node.attributes.custom->results.size()
+                                     : node.attributes.control->bodies[0].outputs.size();
+}
+
+TensorType result_type(const Node& node, size_t k) {
+  if (node.op == OpKind::k_custom) return node.attributes.custom->results[k];
   const Control& control = *node.attributes.control;
-  std::vector<TensorType> types;
-  const Graph& body = control.bodies[0];
-  for (size_t i = 0; i < body.outputs.size(); ++i) {
-    types.push_back(body.type(body.outputs[i].value));
-    if (node.op == OpKind::k_loop && i >= static_cast<size_t>(control.carried))
-      types.back().shape.insert(types.back().shape.begin(), iterations(control));
-  }
-  return types;
+  TensorType type = control.bodies[0].type(control.bodies[0].outputs[k].value);
+  if (node.op == OpKind::k_loop && k >= static_cast<size_t>(control.carried))
+    type.shape.insert(type.shape.begin(), iterations(control));
+  return type;
 }
 
 ValueId add_result(GraphBuilder& build, ValueId token, int64_t k) {
   if (token == kNoValue) return kNoValue;
-  std::vector<TensorType> types = result_types(*build.graph().def(token));
+  TensorType type = result_type(*build.graph().def(token), static_cast<size_t>(k));
   Attributes attributes;
   attributes.ints = {k};
-  attributes.dtype = types[static_cast<size_t>(k)].dtype;
-  attributes.shape = types[static_cast<size_t>(k)].shape;
+  attributes.dtype = type.dtype;
+  attributes.shape = std::move(type.shape);
   return build.add(OpKind::k_result, {token}, std::move(attributes));
 }
 

@@ -16,8 +16,9 @@ namespace quernel {
 TensorType token_type();
 // The iterations of a loop: its count, or the symbol that holds how many there were.
 Dim iterations(const Control& control);
-// The types of all results of a node that gives a token.
-std::vector<TensorType> result_types(const Node& node);
+// Of a node that gives a token: how many results it has, and the type of result `k`.
+size_t result_count(const Node& node);
+TensorType result_type(const Node& node, size_t k);
 // Result `k` of the node whose token `token` is.
 ValueId add_result(GraphBuilder& build, ValueId token, int64_t k);
 

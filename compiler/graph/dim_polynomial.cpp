@@ -26,13 +26,15 @@ Polynomial sum_of_terms(const Dim& d) {
 
 // Sums are kept, as the same ones (places in an arena) are compared many times.
 std::shared_ptr<const Polynomial> kept_sum(const Dim& d) {
-  constexpr size_t kMaxKept = 4096;
+  constexpr size_t kMaxKept = 4096, kMaxTerms = 1 << 16;
   using Kept = std::pair<Dim, std::shared_ptr<const Polynomial>>;
   thread_local std::unordered_map<const Dim*, Kept> kept;  // by the node's operand
+  thread_local size_t terms = 0;                           // of them all
   const Dim* node = &d.lhs();
   if (auto it = kept.find(node); it != kept.end()) return it->second.second;
   auto p = std::make_shared<const Polynomial>(sum_of_terms(d));
-  if (kept.size() >= kMaxKept) kept.clear();
+  terms += p->terms.size();
+  if (kept.size() >= kMaxKept || terms > kMaxTerms) kept.clear(), terms = p->terms.size();
   kept.try_emplace(node, d, p);
   return p;
 }

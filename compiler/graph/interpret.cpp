@@ -178,9 +178,8 @@ Expected<Tensors> run_loop(const Node& node, Tensors operands, Environment& envi
   bindings[control.symbol] = i;
   Tensors results(std::make_move_iterator(operands.begin()),
                   std::make_move_iterator(operands.begin() + static_cast<std::ptrdiff_t>(carried)));
-  std::vector<TensorType> types = result_types(node);
-  for (size_t k = carried; k < types.size(); ++k) {
-    QUERNEL_TRY(Tensor whole, stacked(scanned[k - carried], types[k], bindings, node));
+  for (size_t k = carried; k < result_count(node); ++k) {
+    QUERNEL_TRY(Tensor whole, stacked(scanned[k - carried], result_type(node, k), bindings, node));
     results.push_back(std::move(whole));
   }
   return results;

@@ -75,13 +75,12 @@ Status verify_result(const Graph& graph, const Node& node, const std::string& af
     return internal_error("invalid graph: result: " + std::move(message), node.location, after);
   };
   if (!from || !gives_token(from->op)) return fail("expected the token of a loop, branch or custom op");
-  std::vector<TensorType> types = result_types(*from);
-  int64_t k = node.attributes.ints[0];
-  if (k >= static_cast<int64_t>(types.size()))
-    return fail("expected one of " + std::to_string(types.size()) + " results, found " + std::to_string(k));
-  if (types[static_cast<size_t>(k)] != graph.type(node.output))
-    return fail("expected " + to_string(types[static_cast<size_t>(k)]) + ", found " +
-                to_string(graph.type(node.output)));
+  size_t k = static_cast<size_t>(node.attributes.ints[0]), count = result_count(*from);
+  if (k >= count)
+    return fail("expected one of " + std::to_string(count) + " results, found " +
+                std::to_string(node.attributes.ints[0]));
+  if (TensorType type = result_type(*from, k); type != graph.type(node.output))
+    return fail("expected " + to_string(type) + ", found " + to_string(graph.type(node.output)));
   return {};
 }
 

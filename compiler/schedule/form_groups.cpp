@@ -2,9 +2,11 @@
 // the latest group among its operands' if it reads that group's values at its own indices, so no cycle can
 // arise and the walk is linear.
 #include <algorithm>
+#include <limits>
 #include <set>
 
 #include "graph/control.h"
+#include "schedule/kernel_limits.h"
 #include "schedule/schedule.h"
 
 namespace quernel::schedule {
@@ -13,16 +15,23 @@ namespace {
 constexpr size_t kMaxGroupNodes = 48;  // keeps kernels small enough to compile quickly
 constexpr double kMostRepeats = 1.25;  // evaluating a value that much more often is better than storing it
 
+// A contraction's packed operand and a sort's scratch are bound, too.
+size_t most_bindings(const Target& target) {
+  return target.is_gpu() ? kMostBindingsOfGpu - 2 : std::numeric_limits<size_t>::max();
+}
+
 bool is_ordered(OpKind op) { return is_scan(op) || is_scatter(op) || op == OpKind::k_argsort; }
 
 class Former {
  public:
-  Former(Schedule& schedule)
+  Former(Schedule& schedule, const Target& target)
       : s_(schedule),
         g_(schedule.graph),
+        most_bindings_(most_bindings(target)),
         definers_(symbol_definers(schedule.graph)),
         group_of_(g_.values.size(), -1),
-        member_(g_.values.size(), 0) {}
+        member_(g_.values.size(), 0),
+        stored_(g_.values.size(), 1) {}
 
   void run() {
     for (const Graph::Output& output : g_.outputs) is_output_.insert(output.value);
@@ -46,7 +55,29 @@ class Former {
     ValueId v = g_.nodes[node].output;
     member_[v] = 1;
     group_of_[v] = static_cast<int>(s_.groups.size()) - 1;
+    bindings_.emplace_back();
+    bind(group_of_[v], g_.nodes[node]);
     return group_of_[v];
+  }
+
+  // What a group binds at most: its members, all of which may be stored, and what they read.
+  struct Bindings {
+    size_t count = 0;
+    std::set<ValueId> operands;
+  };
+  size_t bindings_with(int group, const Node& node) const {
+    const Bindings& known = bindings_[static_cast<size_t>(group)];
+    size_t count = known.count + 1;
+    for (ValueId v : node.inputs)
+      if (!known.operands.contains(v) && !(member_[v] && group_of_[v] == group)) count += stored_[v];
+    return count;
+  }
+  void bind(int group, const Node& node) {
+    Bindings& known = bindings_[static_cast<size_t>(group)];
+    known.count += 1;
+    for (ValueId v : node.inputs)
+      if (!(member_[v] && group_of_[v] == group) && known.operands.insert(v).second)
+        known.count += stored_[v];
   }
 
   int latest_operand_group(const Node& node) const {
@@ -68,7 +99,10 @@ class Former {
   void place(int index) {
     const Node& node = g_.nodes[index];
     ValueId v = node.output;
-    if (node.op == OpKind::k_constant) return;
+    if (node.op == OpKind::k_constant) {
+      stored_[v] = g_.constant(v)->count() == 1 ? 0 : 1;
+      return;
+    }
     if (node.op == OpKind::k_contract) return void(start(GroupKind::kContract, index));
     if (is_winograd(node.op)) return void(start(GroupKind::kWinograd, index));
     if (is_reduce(node.op)) return void(start(GroupKind::kReduce, index));
@@ -85,10 +119,13 @@ class Former {
     int latest = latest_operand_group(node);
     if (has_index_map(node) && node.op != OpKind::k_contiguous && !is_output_.count(v)) {
       group_of_[v] = latest;  // read through its index map by whoever needs it
+      stored_[v] = 0;
+      for (ValueId x : node.inputs) stored_[v] = std::min(stored_[v] + stored_[x], kMostBindingsOfGpu);
       return;
     }
     if (is_elementwise(node.op) && latest >= 0 && can_join(node, latest)) {
       s_.groups[latest].nodes.push_back(index);
+      bind(latest, node);
       group_of_[v] = latest;
       member_[v] = 1;
       return;
@@ -102,7 +139,8 @@ class Former {
     if (is_packed(g_.dtype(node.output)) || is_packed(g_.dtype(g_.nodes[target.anchor].output))) return false;
     bool alone = target.kind == GroupKind::kCat || target.kind == GroupKind::kOrdered ||
                  target.kind == GroupKind::kControl || target.kind == GroupKind::kCustom;
-    if (alone || target.nodes.size() >= kMaxGroupNodes) return false;
+    if (alone || target.nodes.size() >= kMaxGroupNodes || bindings_with(group, node) > most_bindings_)
+      return false;
     bool direct = false;
     for (ValueId v : sources_of(node))
       if (group_of_[v] == group) return false;  // the symbol has to be read first
@@ -161,12 +199,14 @@ class Former {
       if (needed != 1 || pinned[result] || consumers[result].size() != 1) continue;
       int target = find(*consumers[result].begin());
       Group& into = s_.groups[target];
-      if (into.kind == GroupKind::kCat ||
+      size_t bindings = bindings_[static_cast<size_t>(target)].count + bindings_[index].count;
+      if (into.kind == GroupKind::kCat || bindings > most_bindings_ ||
           into.nodes.size() + into.inlined.size() + group.nodes.size() > kMaxGroupNodes)
         continue;
       if (read[result] > kMostRepeats * size(result)) continue;
       merged_into_.resize(s_.groups.size(), -1);
       merged_into_[index] = target;
+      bindings_[static_cast<size_t>(target)].count = bindings;
       for (int n : group.nodes) {
         member_[g_.nodes[n].output] = 0;
         into.inlined.push_back(n);
@@ -212,9 +252,12 @@ class Former {
 
   Schedule& s_;
   const Graph& g_;
+  size_t most_bindings_;
   std::map<std::string, ValueId> definers_;  // of run-time symbols
   std::vector<int> group_of_;                // per value: the latest group it depends on, or belongs to
   std::vector<char> member_;                 // per value: computed at its group's own indices
+  std::vector<size_t> stored_;               // per value: what is loaded of stored values to evaluate it
+  std::vector<Bindings> bindings_;           // per group
   std::vector<int> merged_into_;             // per group
   std::set<ValueId> is_output_;
 };
@@ -224,7 +267,7 @@ class Former {
 Expected<Schedule> form_groups(Graph graph, const Target& target) {
   Schedule schedule;
   schedule.graph = std::move(graph);
-  Former(schedule).run();
+  Former(schedule, target).run();
   form_rows(schedule, target);
   return schedule;
 }

@@ -1,13 +1,18 @@
 // Softmax and normalisations as one kernel: a row is read from memory once and stays in the nearest cache
 // while all stages go over it, where kernels of their own would walk the whole tensor each.
 #include <algorithm>
+#include <set>
 
 #include "schedule/group_reads.h"
+#include "schedule/kernel_limits.h"
 
 namespace quernel::schedule {
 namespace {
 
 constexpr int64_t kShortestRow = 16, kLongestRow = 1 << 16;
+constexpr size_t kMostNodes = 192;  // of a chain: keeps kernels small enough to compile quickly
+// An attention kernel also binds what its contractions read.
+constexpr size_t kMostBindings = kMostBindingsOfGpu - 8;
 
 struct Rows {
   Shape dims;
@@ -18,7 +23,15 @@ class RowFormer {
  public:
   // `any_length`: chains that a GPU's workgroup cannot share are formed, too, and keep their parts.
   RowFormer(Schedule& schedule, const Target& target, bool any_length)
-      : s_(schedule), g_(schedule.graph), target_(target), any_length_(any_length), reads_(schedule) {}
+      : s_(schedule),
+        g_(schedule.graph),
+        target_(target),
+        any_length_(any_length),
+        reads_(schedule),
+        writer_(g_.values.size(), -1) {
+    for (size_t i = 0; i < s_.groups.size(); ++i)
+      for (ValueId v : s_.groups[i].outputs) writer_[v] = static_cast<int>(i);
+  }
 
   void run() {
     std::vector<Group> groups;
@@ -74,14 +87,52 @@ class RowFormer {
     return false;
   }
 
+  static size_t node_count(const Group& group) { return group.nodes.size() + group.inlined.size(); }
+
+  // What the chain as one kernel binds at most: what others read of it, and what it reads.
+  size_t binding_count(size_t first, size_t end) const {
+    std::set<ValueId> bound, seen;
+    std::vector<ValueId> stack;
+    for (size_t i = first; i < end; ++i) {
+      const Group& group = s_.groups[i];
+      for (ValueId v : group.outputs)
+        if (is_read_outside(v, first, end)) bound.insert(v);
+      for (const std::vector<int>* nodes : {&group.nodes, &group.inlined})
+        for (int n : *nodes) stack.insert(stack.end(), g_.nodes[n].inputs.begin(), g_.nodes[n].inputs.end());
+    }
+    while (!stack.empty()) {
+      ValueId v = stack.back();
+      stack.pop_back();
+      if (!seen.insert(v).second) continue;
+      int writer = writer_[v];
+      if (writer >= static_cast<int>(first) && writer < static_cast<int>(end)) continue;
+      const Node* node = g_.def(v);
+      const Tensor* constant = g_.constant(v);
+      if (writer >= 0 || !node || (constant && constant->count() != 1))
+        bound.insert(v);
+      else
+        stack.insert(stack.end(), node->inputs.begin(), node->inputs.end());
+    }
+    return bound.size();
+  }
+
+  bool is_read_outside(ValueId v, size_t first, size_t end) const {
+    const std::set<int>& readers = reads_.readers(v);
+    return std::any_of(readers.begin(), readers.end(), [&](int reader) {
+      return reader < static_cast<int>(first) || reader >= static_cast<int>(end);
+    });
+  }
+
   // The end of the longest chain of stages from `first` on; first + 1 where there is none.
   size_t chain_from(size_t first) const {
     std::optional<Rows> rows = rows_of(s_.groups[first]);
     if (!rows) return first + 1;
     Interval width = rows->width.bounds();
     if (rows->width.is_const() && (width.lo < kShortestRow || width.hi > kLongestRow)) return first + 1;
-    size_t end = first + 1;
+    size_t end = first + 1, nodes = node_count(s_.groups[first]);
     for (; end < s_.groups.size(); ++end) {
+      nodes += node_count(s_.groups[end]);
+      if (nodes > kMostNodes || (target_.is_gpu() && binding_count(first, end + 1) > kMostBindings)) break;
       std::optional<Rows> next = rows_of(s_.groups[end]);
       bool same =
           next &&
@@ -142,10 +193,7 @@ class RowFormer {
       if (rows.anchor < 0 && group.kind == GroupKind::kReduce) rows.anchor = group.anchor;
       RowStage stage{group.kind, group.anchor, {}, {}};
       for (ValueId v : group.outputs) {
-        const std::set<int>& readers = reads_.readers(v);
-        bool local = std::all_of(readers.begin(), readers.end(), [&](int reader) {
-          return reader >= static_cast<int>(first) && reader < static_cast<int>(end);
-        });
+        bool local = !is_read_outside(v, first, end);
         (local ? stage.locals : stage.outputs).push_back(v);
         if (!local) rows.outputs.push_back(v);
       }
@@ -161,6 +209,7 @@ class RowFormer {
   const Target& target_;
   bool any_length_;
   GroupReads reads_;
+  std::vector<int> writer_;  // per stored value
 };
 
 }  // namespace

@@ -89,7 +89,7 @@ class Isolation {
   ValueId add_with_results(Rewriter& r, const Node& node, std::vector<ValueId> inputs) {
     ValueId token = r.build.add(node.op, std::move(inputs), node.attributes);
     std::vector<ValueId>& results = results_[token];
-    for (size_t k = 0; k < result_types(node).size(); ++k)
+    for (size_t k = 0; k < result_count(node); ++k)
       results.push_back(add_result(r.build, token, static_cast<int64_t>(k)));
     return token;
   }

@@ -300,23 +300,36 @@ class Planner {
   // the end of them all, or of the region where none is always the last.
   static Dim place(const Block& block, const std::vector<Block>& placed, const Dim& end) {
     std::vector<const Block*> alive;  // at the same time
+    bool known = block.bytes.is_const();
     for (const Block& other : placed)
-      if (other.first <= block.last && block.first <= other.last) alive.push_back(&other);
+      if (other.first <= block.last && block.first <= other.last) {
+        alive.push_back(&other);
+        known &= other.offset.is_const() && other.bytes.is_const();
+      }
     std::vector<Dim> candidates{0};
     for (const Block* other : alive) candidates.push_back(other->end());
     std::stable_sort(candidates.begin(), candidates.end(),
                      [](const Dim& a, const Dim& b) { return a.estimate() < b.estimate(); });
+    // For typical values of the symbols: ends in order, and the lowest offset of the blocks from one on.
+    std::vector<std::pair<int64_t, int64_t>> lowest_after;
+    for (const Block* other : alive)
+      lowest_after.emplace_back(other->end().estimate(), other->offset.estimate());
+    std::sort(lowest_after.begin(), lowest_after.end());
+    for (size_t i = lowest_after.size(); i-- > 1;)
+      lowest_after[i - 1].second = std::min(lowest_after[i - 1].second, lowest_after[i].second);
     const Dim* best = nullptr;
-    int64_t best_gap = INT64_MAX;
+    int64_t best_gap = INT64_MAX, bytes = block.bytes.estimate();
+    size_t next = 0;
     for (const Dim& candidate : candidates) {
-      int64_t gap = INT64_MAX, at = candidate.estimate();
-      bool fits = true;
-      for (const Block* other : alive) {
-        if (always_le(other->end(), candidate)) continue;
-        fits = fits && always_le(candidate + block.bytes, other->offset);
-        gap = std::min(gap, other->offset.estimate() - at);
-      }
-      if (fits && (!best || gap < best_gap)) best = &candidate, best_gap = gap;
+      int64_t at = candidate.estimate();
+      while (next < lowest_after.size() && lowest_after[next].first <= at) ++next;
+      int64_t gap = next < lowest_after.size() ? lowest_after[next].second - at : INT64_MAX;
+      if (gap < bytes || (best && gap >= best_gap)) continue;
+      bool fits =
+          known || std::all_of(alive.begin(), alive.end(), [&](const Block* other) {
+            return always_le(other->end(), candidate) || always_le(candidate + block.bytes, other->offset);
+          });
+      if (fits) best = &candidate, best_gap = gap;
     }
     return best ? *best : end;
   }
@@ -345,6 +358,21 @@ class Planner {
       Dim from, to;
       int item, buffer;
       bool write;
+      bool known;  // as numbers, which are compared first
+      int64_t first, end;
+
+      bool is_known_apart(const Access& b) const {
+        return known && b.known && (end <= b.first || b.end <= first);
+      }
+      bool is_known_to_reach_beyond(const Access& b) const {
+        return known && b.known && (first < b.first || b.end < end);
+      }
+    };
+    auto access_of = [](size_t item, const Binding& b, const Dim& base) {
+      Dim from = base + b.offset, to = from + b.bytes;
+      bool known = from.is_const() && to.is_const();
+      return Access{from,    to,    static_cast<int>(item),   b.buffer,
+                    b.write, known, known ? from.value() : 0, known ? to.value() : 0};
     };
     reaches_.resize(s_.items.size());
     std::map<int, std::vector<Access>> live;  // -1 - the workspace's region, else the buffer (slots)
@@ -355,9 +383,10 @@ class Planner {
         const Buffer& buffer = s_.buffers[b.buffer];
         if (buffer.kind == BufferKind::kConstant || is_zero(b.bytes)) continue;
         Dim base = buffer.kind == BufferKind::kWorkspace ? buffer.offset : Dim(0);
+        Access access = access_of(i, b, base);
         for (const Access& a : live[buffer.kind == BufferKind::kWorkspace ? -1 - buffer.region : b.buffer]) {
-          if ((!a.write && !b.write) || are_apart(a.buffer, b.buffer)) continue;
-          if (always_le(a.to, base + b.offset) || always_le(base + b.offset + b.bytes, a.from)) continue;
+          if ((!a.write && !b.write) || a.is_known_apart(access) || are_apart(a.buffer, b.buffer)) continue;
+          if (always_le(a.to, access.from) || always_le(access.to, a.from)) continue;
           Hazard hazard = a.buffer != b.buffer && root(a.buffer) != root(b.buffer) ? Hazard::kAlias
                           : a.write && b.write                                     ? Hazard::kWriteAfterWrite
                           : a.write                                                ? Hazard::kReadAfterWrite
@@ -383,12 +412,12 @@ class Planner {
         Dim base = buffer.kind == BufferKind::kWorkspace ? buffer.offset : Dim(0);
         std::vector<Access>& accesses =
             live[buffer.kind == BufferKind::kWorkspace ? -1 - buffer.region : b.buffer];
-        Access access{base + b.offset, base + b.offset + b.bytes, static_cast<int>(i), b.buffer, b.write};
+        Access access = access_of(i, b, base);
         // A write orders everything that it covers wholly: later accesses need only wait for it.
         if (b.write && is_dense(b))
           std::erase_if(accesses, [&](const Access& a) {
-            return !are_apart(a.buffer, access.buffer) && always_le(access.from, a.from) &&
-                   always_le(a.to, access.to);
+            return !a.is_known_to_reach_beyond(access) && !are_apart(a.buffer, access.buffer) &&
+                   always_le(access.from, a.from) && always_le(a.to, access.to);
           });
         accesses.push_back(access);
       }

@@ -6,8 +6,6 @@
 #include <algorithm>
 #include <map>
 
-#include "bundle/strip_variants.h"
-#include "bundle/write_bundle.h"
 #include "command.h"
 #include "compile_flags.h"
 #include "device_runner.h"
@@ -262,17 +260,6 @@ Json to_json(const Options& options, const Measured& m) {
   return result;
 }
 
-// Writes a bundle of those variants to `path`.
-Status keep_variants(const std::string& bundle, const std::vector<std::string>& targets,
-                     const std::string& path) {
-  QUERNEL_TRY(std::unique_ptr<OpenedBundle> opened, open_bundle(bundle, true));
-  QUERNEL_TRY(std::vector<uint32_t> variants, find_variants(opened->contents, targets));
-  QUERNEL_TRY(bundle::BundleSizes sizes,
-              bundle::write_bundle(bundle::strip_variants(std::move(opened->contents), variants), path));
-  (void)sizes;
-  return {};
-}
-
 int run(const Options& options, const CLI::App& app) {
   CompileFlags flags = options.flags;
   set_default_target(options.device, flags.targets);
@@ -299,8 +286,10 @@ int run(const Options& options, const CLI::App& app) {
   }
   if (chooses) {
     bundle = scratch.path() + "/chosen.qnl";
-    if (Status status = keep_variants(options.input, options.flags.targets, bundle); !status)
-      return fail(status.errors());
+    Expected<std::unique_ptr<OpenedBundle>> opened = open_bundle(options.input, true);
+    if (!opened) return fail(opened.errors());
+    if (auto written = write_variants(**opened, options.flags.targets, bundle); !written)
+      return fail(written.errors());
   }
   Expected<Measured> measured = measure(bundle, options, scratch.path());
   if (!measured) return fail(measured.errors());

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "bundle/read_bundle.h"
+#include "bundle/strip_variants.h"
 #include "core/bundle.h"
 #include "timing.h"
 
@@ -22,6 +23,9 @@ Expected<std::unique_ptr<OpenedBundle>> open_bundle(const std::string& path, boo
   return opened;
 }
 
+namespace {
+
+// Where the variants that --target names are, in this order.
 Expected<std::vector<uint32_t>> find_variants(const bundle::BundleContents& contents,
                                               const std::vector<std::string>& targets) {
   std::vector<uint32_t> found;
@@ -38,6 +42,14 @@ Expected<std::vector<uint32_t>> find_variants(const bundle::BundleContents& cont
     found.push_back(v);
   }
   return found;
+}
+
+}  // namespace
+
+Expected<bundle::BundleSizes> write_variants(OpenedBundle& opened, const std::vector<std::string>& targets,
+                                             const std::string& path) {
+  QUERNEL_TRY(std::vector<uint32_t> variants, find_variants(opened.contents, targets));
+  return bundle::write_bundle(bundle::strip_variants(std::move(opened.contents), variants), path);
 }
 
 }  // namespace quernel::tools

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "bundle/bundle_contents.h"
+#include "bundle/write_bundle.h"
 #include "quernel/runtime.hpp"
 #include "support/expected.h"
 
@@ -19,8 +20,9 @@ struct OpenedBundle {
 // verify_weights: also the hashes of constants and test values.
 Expected<std::unique_ptr<OpenedBundle>> open_bundle(const std::string& path, bool verify_weights);
 
-// Where the variants that --target names are, in this order.
-Expected<std::vector<uint32_t>> find_variants(const bundle::BundleContents& contents,
-                                              const std::vector<std::string>& targets);
+// Writes a bundle of the variants that --target names, in this order. Takes the contents. Requires verified
+// weights, because what is written is hashed anew.
+Expected<bundle::BundleSizes> write_variants(OpenedBundle& opened, const std::vector<std::string>& targets,
+                                             const std::string& path);
 
 }  // namespace quernel::tools

@@ -106,8 +106,7 @@ Expected<std::string> optimize_graph(const Options& options, const CompileOption
   QUERNEL_TRY(Imported imported, import_model(options.input, compile_flags));
   Graph graph = std::move(imported.graph);
   QUERNEL_CHECK(verify(graph, "import"));
-  GraphPassState state;
-  if (compile_flags.allow_large) state.folding.left = INT64_MAX;
+  GraphPassState state(compile_flags);
   auto run = [&](const GraphPass& pass) -> Status {
     QUERNEL_TRY(graph, pass.run(graph, target, compile_flags, state));
     return verify(graph, std::string(pass.name));

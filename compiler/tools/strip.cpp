@@ -4,8 +4,6 @@
 #include <CLI/CLI.hpp>
 #include <filesystem>
 
-#include "bundle/strip_variants.h"
-#include "bundle/write_bundle.h"
 #include "command.h"
 #include "opened_bundle.h"
 #include "print.h"
@@ -21,20 +19,16 @@ struct Options {
 
 int run(const Options& options) {
   if (Status status = check_output(options.bundle, options.output); !status) return fail(status.errors());
-  // With the weights, because what is written is hashed anew.
   Expected<std::unique_ptr<OpenedBundle>> opened = open_bundle(options.bundle, true);
   if (!opened) return fail(opened.errors());
   bundle::BundleContents& contents = (*opened)->contents;
-  Expected<std::vector<uint32_t>> variants = find_variants(contents, options.targets);
-  if (!variants) return fail(variants.errors());
   if (options.no_tests) contents.test_vectors.clear();
   const size_t had = contents.variants.size();
-  Expected<bundle::BundleSizes> sizes =
-      bundle::write_bundle(bundle::strip_variants(std::move(contents), *variants), options.output);
+  Expected<bundle::BundleSizes> sizes = write_variants(**opened, options.targets, options.output);
   if (!sizes) return fail(sizes.errors());
   if (!options.quiet)
     print("{}: {} of {}, {} of {} variants\n", options.output, format_bytes(sizes->file),
-          format_bytes((*opened)->bundle.info().file_bytes), variants->size(), had);
+          format_bytes((*opened)->bundle.info().file_bytes), options.targets.size(), had);
   return kOk;
 }
 

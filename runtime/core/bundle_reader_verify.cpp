@@ -14,10 +14,9 @@ namespace {
 
 // Limits far above any use.
 constexpr uint64_t kMaxScratchBytes = uint64_t{1} << 30;
-constexpr uint32_t kMaxTensors = 4096;  // of one role of one entry point
 constexpr uint32_t kMaxArenas = 65536;
-constexpr uint32_t kMaxNameBytes = 1024;  // of what others name by its index
-constexpr uint32_t kNameSlots = 2 * kMaxTensors;
+constexpr uint32_t kMaxTensors = kMaxArenas;  // of one role of one entry point
+constexpr uint32_t kMaxNameBytes = 1024;      // of what others name by its index
 
 bool power_of_two(uint32_t n) { return n != 0 && (n & (n - 1)) == 0; }
 
@@ -48,11 +47,24 @@ class StructureVerifier {
   // Memory for names, and a word per arena and expression, which make each check of one take constant time.
   bool remember() {
     uint32_t arenas = count(bundle_.arenas());
-    if (!words_.allocate(uint64_t{2} * kNameSlots + arenas + count(bundle_.expressions())))
-      return out_of_memory();
-    owners_ = words_.data() + 2 * kNameSlots;
+    uint64_t name_words = uint64_t{4} * most_names();
+    if (!words_.allocate(name_words + arenas + count(bundle_.expressions()))) return out_of_memory();
+    owners_ = words_.data() + name_words;
     uses_runtime_ = owners_ + arenas;
     return true;
+  }
+  // Of the lists whose names must differ, the longest; at most kMaxTensors.
+  uint32_t most_names() const {
+    const auto& entries = *bundle_.entry_points();
+    uint32_t most = kMaxSymbols;
+    auto consider = [&most](uint32_t names) { most = names > most ? names : most; };
+    consider(entries.size());
+    consider(count(bundle_.states()));
+    for (uint32_t e = 0; e < entries.size(); ++e) {
+      consider(count(entries.Get(e)->inputs()));
+      consider(count(entries.Get(e)->outputs()));
+    }
+    return most < kMaxTensors ? most : kMaxTensors;
   }
   bool out_of_memory() {
     status_ = runtime::fail(error_, QNL_OUT_OF_MEMORY, "bundle: no memory for checking it");

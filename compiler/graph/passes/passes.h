@@ -75,6 +75,10 @@ double rounding_error(const std::vector<Graph>& graphs, DType storage);
 // What has no such axis stays.
 Expected<Graph> split_weights(const Graph& graph, int64_t most_bytes);
 
+// Cats of more than `most_operands` operands, at least 2, become cats of cats, which are written in place:
+//   cat(a, b, c, d) -> cat(cat(a, b), cat(c, d))
+Expected<Graph> split_long_cats(const Graph& graph, size_t most_operands);
+
 // Movement chains that a named op can express become that op, and those that move nothing vanish:
 //   permute(permute(x, p), q) -> permute(x, p[q]);  reshape(reshape(x)) -> reshape(x);  flip(flip(x, a), a)
 //   -> x slice(slice), pad(pad) with one fill, slice(pad) inside or around the data, slice(cat) within one

@@ -66,6 +66,7 @@ const Pass kPasses[] = {
      1e-6},
     {"split-windows", split_windows, 0},
     {"split-weights", [](const Graph& graph) { return split_weights(graph, 1600); }, 0},
+    {"split-long-cats", [](const Graph& graph) { return split_long_cats(graph, 3); }, 0},
 };
 
 struct GoldenCase {

@@ -444,6 +444,35 @@ TEST(Bundle, SizesBeyondTheLimitsAreRefused) {
   }
 }
 
+// What is written can be opened: models of very many inputs and outputs are refused where they are compiled.
+TEST(Bundle, ReaderAndWriterHaveOneLimitOfInputsAndOutputs) {
+  auto with = [](size_t inputs, size_t outputs) {
+    bundle::BundleContents contents = test_contents();
+    auto extend = [&](std::vector<bundle::Tensor>& tensors, size_t count) {
+      while (tensors.size() < count) {
+        bundle::Tensor& more = tensors.emplace_back(bundle::Tensor(tensors[0]));
+        more.name = "tensor_" + std::to_string(tensors.size());
+        contents.arenas.push_back(bundle::Arena(contents.arenas[more.arena]));
+        more.arena = static_cast<uint32_t>(contents.arenas.size()) - 1;
+      }
+    };
+    extend(contents.entry_points[0].inputs, inputs);
+    extend(contents.entry_points[0].outputs, outputs);
+    return contents;
+  };
+  Opened opened = open(bundle_bytes(with(10'000, 10'000)));
+  EXPECT_EQ(opened.status, QNL_OK) << opened.text;
+  auto expect_refused = [](const bundle::BundleContents& contents, const char* text) {
+    auto result = bundle::write_bundle(contents, temporary_path("many.qnl"));
+    ASSERT_FALSE(result);
+    EXPECT_NE(to_string(result.errors()).find(text), std::string::npos) << to_string(result.errors());
+  };
+  expect_refused(with(65'537, 1), "expected at most 65536 inputs of '");
+  expect_refused(with(1, 65'537), "expected at most 65536 outputs of '");
+  expect_refused(with(40'000, 40'000),
+                 "expected at most 65536 inputs, outputs, states and other buffers in all, found 8");
+}
+
 // Found by fuzzing: a dispatch with copy loops, which nothing uses but the reader hands out.
 TEST(Bundle, TooManyCopyLoopsOfADispatch) {
   Opened opened = open_changed([](schema::Bundle* b) {
