@@ -17,6 +17,7 @@ ENVIRONMENT = vulkan_environment()
 N = 1_000_000
 CODES = {onnx.FLOAT: "f", onnx.INT64: "q", onnx.BOOL: "B"}
 MIXED = array.array("f", ((i * 7919 + 13) % 999_983 - 400_000 for i in range(N)))  # no two alike below 999,983
+WIDE = array.array("q", ((i * 7919 % 1009 - 500) << 33 | i % 3 for i in range(N)))
 FEW = array.array("f", (i * 7919 % 1009 % 7 for i in range(N)))
 
 
@@ -90,6 +91,12 @@ class LargeOperators(ToolTest):
             self.computes([onnx.node("TopK", ["x", "k"], ["v", "i"], attributes=[onnx.int_attribute("largest", largest)])],
                           {"x": (onnx.FLOAT, [N], MIXED)}, {"v": (onnx.FLOAT, [k]), "i": (onnx.INT64, [k])},
                           {"v": [MIXED[i] for i in order], "i": order}, [onnx.int_tensor("k", [1], [k])])
+
+        for largest in (0, 1):
+            order = sorted(range(N), key=lambda i: -WIDE[i] if largest else WIDE[i])[:500]
+            self.computes([onnx.node("TopK", ["x", "k"], ["v", "i"], attributes=[onnx.int_attribute("largest", largest)])],
+                          {"x": (onnx.INT64, [N], WIDE)}, {"v": (onnx.INT64, [500]), "i": (onnx.INT64, [500])},
+                          {"v": [WIDE[i] for i in order], "i": order}, [onnx.int_tensor("k", [1], [500])])
 
     def test_sort(self):
         order = sorted(range(N), key=lambda i: FEW[i])

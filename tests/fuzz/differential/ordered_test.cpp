@@ -110,6 +110,15 @@ TEST(Ordered, first_of_every_dtype) {
                   " : i64[2,20]\nreturn y = %y\n}");
 }
 
+TEST(Ordered, first_of_a_line_of_free_size) {
+  for (int64_t n : {20, 21, 1003})
+    for (const char* order : {"", " descending"})
+      for (const char* dtype : {"f32", "i64", "f64", "u8"})
+        expect_same("symbol n min=0\ngraph @g(%x: " + std::string(dtype) + "[2,n]) {\n%y = argsort %x {1}" +
+                        order + " : i64[2,20]\nreturn y = %y\n}",
+                    500, n);
+}
+
 // Zeros of both signs are equal, and so is every NaN.
 TEST(Ordered, first_of_special_floats) {
   auto inputs_for = [](const Graph& graph) {
