@@ -1,7 +1,8 @@
 // Scatters: each workgroup copies its part of the template, unless it is written over that, and then applies,
 // in order, the updates that fall into it. Parts are slices that updates do not leave (dims that the indices
 // do not address), and where these are few also ranges of the first dim that they do address; the updates
-// outside of the range are skipped. Updates of different places, over a template in place, are shared.
+// outside of the range are skipped. Updates of different places are shared where the template is in place or
+// they replace all of it.
 #include <algorithm>
 
 #include "lower/loop_nest.h"
@@ -66,7 +67,8 @@ class Lowering {
     bool split = gpu && inner_slices && !always_le(dims_[rank - 1], lanes());
     columns_ = !inner_slices ? Dim(1) : split ? Dim(lanes()) : dims_[rank - 1];
     if (split) outer.push_back(ceildiv(dims_[rank - 1], lanes()));
-    if (in_place_ && node_.attributes.unique) return share_updates(outer, sliced, split);
+    if (node_.attributes.unique && (in_place_ || replaces_all(addressed)))
+      return share_updates(outer, sliced, split);
     int64_t work = ((in_place_ ? Dim(number) : addressed) * columns_).estimate();
     Dim size = addressed_ == 0 ? Dim(0) : dims_[first_];
     range_ = size;
@@ -101,6 +103,12 @@ class Lowering {
     column_count_ = c_.symbols(columns_);
     if (split && !(floormod(dims_.back(), lanes()) == Dim(0)))
       column_count_ = loop::binary(BinaryOp::k_min, column_count_, c_.symbols(dims_.back()) - first_column_);
+  }
+
+  // Whether updates of different places are as many as there are places of `addressed` positions each.
+  bool replaces_all(const Dim& addressed) const {
+    if (node_.attributes.scatter != ScatterMode::kSet || !(number_ == addressed)) return false;
+    return node_.op != OpKind::k_scatter_elements || update_dims_ == dims_;
   }
 
   // Workgroups share the updates, too, none of which has another's place.

@@ -173,7 +173,7 @@ class Splitter {
     own.unique = true;
     ValueId place = build_.where(goes_first, before, behind);
     ValueId sorted = build_.add(OpKind::k_scatter_elements,
-                                {build_.add(OpKind::k_contiguous, {one}), place, position}, std::move(own));
+                                {build_.full(DType::kI64, shape, 0), place, position}, std::move(own));
     if (a.shape[0] == size) return sorted;
     return build_.slice(sorted, Shape(shape.size(), Dim(0)),
                         with_dim(shape, static_cast<size_t>(axis), a.shape[0]));
@@ -242,7 +242,7 @@ class Splitter {
     own.unique = true;
     ValueId updates = build_.reshape(order, merged);
     return build_.add(OpKind::k_scatter_elements,
-                      {build_.add(OpKind::k_contiguous, {updates}), build_.reshape(to, merged), updates},
+                      {build_.full(DType::kI32, merged, 0), build_.reshape(to, merged), updates},
                       std::move(own));
   }
 

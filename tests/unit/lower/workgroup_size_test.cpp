@@ -90,7 +90,7 @@ const SingleOp kOps[] = {
     {"first_ten", "(%x: f32[N]) {\n  %z = argsort %x {0} descending : i64[10]\n"},
     {"first_thousand", "(%x: f32[N]) {\n  %z = argsort %x {0} descending : i64[1000]\n", "c"},
     {"first_hundred_integers", "(%x: i64[N]) {\n  %z = argsort %x {0} : i64[100]\n", "c"},
-    {"booleans", "(%x: bool[N]) {\n  %z = argsort %x {0} descending : i64[N]\n", "c"},
+    {"booleans", "(%x: bool[N]) {\n  %z = argsort %x {0} descending : i64[N]\n"},
     {"scatter_elements",
      "(%x: f32[N], %i: i64[N], %u: f32[N]) {\n  %z = scatter_elements %x, %i, %u {0} set : f32[N]\n", "c"},
     {"scatter_sums",
