@@ -80,8 +80,10 @@ class Lowering {
       if (ranges_ > 1) ranges_ = ceildiv(size, range_).value();
     }
     outer.insert(outer.begin(), Dim(ranges_));
+    // Each range reads all updates.
+    work = std::max(work / ranges_, (Dim(number) * columns_).estimate());
     c_.kernel.body = outer_loops(
-        c_, outer, work / ranges_, c_.target.work_per_group(kWorkPerGroup), [&](const std::vector<Expr>& at) {
+        c_, outer, work, c_.target.work_per_group(kWorkPerGroup), [&](const std::vector<Expr>& at) {
           enter_slice(sliced, {at.begin() + 1, at.end()}, split);
           begin_ = at[0] * c_.symbols(range_);
           bool even = ranges_ == 1 || floormod(size, range_) == Dim(0);
@@ -249,9 +251,11 @@ class Lowering {
 
   Stmt update_columns(const std::vector<Expr>& numbers) {
     if (vector_dim_ == dims_.size()) return update_element(numbers, nullptr);
-    if (!(columns_ == dims_.back()))
-      return vector_loop("v", column_count_, lanes(), c_.target,
-                         [&](const Expr& v) { return update_element(numbers, first_column_ + v); });
+    if (!(columns_ == dims_.back()))  // one vector without a loop, whose turn a driver may count
+      return vector_loop("v", index(lanes()), lanes(), c_.target, [&](const Expr& v) {
+        return loop::if_then(loop::binary(BinaryOp::k_lt, v, column_count_),
+                             update_element(numbers, first_column_ + v));
+      });
     return vector_loop("v", c_.symbols(update_dims_.back()), lanes(), c_.target,
                        [&](Expr v) { return update_element(numbers, v); });
   }
@@ -268,7 +272,8 @@ class Lowering {
                       : of_template == vector_dim_ ? along
                                                    : slice_[of_template];
       // Elements may have updates for a part of the slices only.
-      if (!is_number && of_template != vector_dim_ && !always_le(dims_[of_template], update_dims_[d]))
+      bool all_columns = of_template == vector_dim_ && columns_ == dims_.back();
+      if (!is_number && !all_columns && !always_le(dims_[of_template], update_dims_[d]))
         inside = both(inside, loop::binary(BinaryOp::k_lt, position, c_.symbols(update_dims_[d])));
       e.axes.push_back({std::move(position), update_dims_[d]});
       at.push_back(IndexExpr::axis(static_cast<int>(d)));

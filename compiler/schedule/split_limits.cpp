@@ -21,6 +21,12 @@ LongLines line_limits(const Target& target) {
   return limits;
 }
 
+LongScatters scatter_limits(const Target& target) {
+  if (target.is_gpu())
+    return {.longest = 1 << 16, .part = 1 << 14, .free_parts = 64, .most_results = 1 << 22};
+  return {.columns_count = true, .longest = 1 << 18, .part = 1 << 17, .most_places = 2};
+}
+
 ReductionLimits reduction_limits(const Target& target) {
   ReductionLimits limits{.least_shared = 1 << 18,
                          .enough_workgroups = 8,

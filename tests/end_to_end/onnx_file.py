@@ -50,6 +50,10 @@ def int_attribute(name, integer):
     return message(1, name) + number(3, integer) + number(20, 2)
 
 
+def string_attribute(name, text):
+    return message(1, name) + message(4, text) + number(20, 3)
+
+
 def graph_attribute(name, nodes, inputs, outputs, initializers=()):
     return message(1, name) + message(6, graph(nodes, inputs, outputs, initializers)) + number(20, 5)
 

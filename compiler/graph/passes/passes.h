@@ -148,6 +148,20 @@ struct LongLines {
 };
 Expected<Graph> split_long_lines(const Graph& graph, const LongLines& limits);
 
+// Scatters of sums, maxima and minima whose places have many updates, in parts with a table each:
+//   scatter_nd add %x, %i, %u : f32[100] -> add(%x, reduce_sum(scatter_nd add zeros: f32[parts, 100]) {0})
+// The order of the terms of a sum is another one, the same for any number of threads.
+struct LongScatters {
+  bool columns_count =
+      false;                // as updates of their own, and scatters of many slices, which threads share, stay
+  int64_t longest = 0;      // updates of a place's slice, at the most, that stay in one part
+  int64_t part = 0;         // updates of a part,
+  int64_t most_places = 1;  // or this many for each place
+  int64_t free_parts = 0;   // parts where only a run tells how many updates there are; 0: it stays whole
+  int64_t most_results = 0;  // elements of all tables then
+};
+Expected<Graph> split_long_scatters(const Graph& graph, const LongScatters& limits);
+
 // Convolutions and pools run channels-last: permutes are inserted around them and pushed outward through
 // elementwise ops, pads, windows, cat, reductions and takes until they meet and cancel.
 // A convolution of few channels (an image's) reads its operand as it comes; one of one channel takes part for

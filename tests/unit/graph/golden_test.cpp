@@ -64,6 +64,11 @@ const Pass kPasses[] = {
                                        .most_kept = 3});
      },
      1e-6},
+    {"split-long-scatters",
+     [](const Graph& graph) {
+       return split_long_scatters(graph, {.longest = 8, .part = 4, .free_parts = 4, .most_results = 48});
+     },
+     1e-6},
     {"split-windows", split_windows, 0},
     {"split-weights", [](const Graph& graph) { return split_weights(graph, 1600); }, 0},
 };
