@@ -136,6 +136,7 @@ Expected<Graph> split_long_contractions(const Graph& graph, const ContractionLim
 // Long lines of scans, ArgMax and ArgMin, and sorts that want a few elements, in blocks:
 //   scan_sum x -> add(scan_sum(blocks), scan_sum(reduce_sum(blocks)));  argmax x -> argmax(best of each
 //   block) argsort x, first k -> argsort(first k of each block), first k
+// Or groups of few elements: the first k are in the k groups whose first elements go before those of others.
 // A sort of long lines of booleans becomes a scatter to the places that running counts give. Sums are added
 // in another order.
 struct LongLines {
@@ -145,6 +146,7 @@ struct LongLines {
   int64_t longest = 0, longest_sorted = 0;  // elements of a line that stays whole
   int64_t block = 0, arg_block = 0, sorted_block = 0;  // about so many of a block
   int64_t most_kept = 0;                               // elements that a sort of blocks may want
+  int64_t most_grouped = 0;                            // and one of the groups of greatest elements
 };
 Expected<Graph> split_long_lines(const Graph& graph, const LongLines& limits);
 

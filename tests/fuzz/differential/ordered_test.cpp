@@ -79,6 +79,15 @@ TEST(Ordered, first_of_many) {
     }
 }
 
+// In groups and blocks, of which threads share the elements; equal ones, and NaN.
+TEST(Ordered, first_of_a_long_line) {
+  for (const char* dtype : {"f32", "i64", "u8"})
+    for (const char* order : {"", " descending"})
+      expect_same("graph @g(%x: " + std::string(dtype) + "[300007]) {\n%y = argsort %x {0}" + order +
+                      " : i64[50]\n%z = argsort %x {0}" + order + " : i64[10]\nreturn y = %y, z = %z\n}",
+                  100000);
+}
+
 TEST(Ordered, first_of_every_dtype) {
   for (const char* order : {"", " descending"})
     for (const char* dtype : {"f64", "f32", "f16", "bf16", "i64", "u64", "i32", "u32", "i16", "u16", "u8"})

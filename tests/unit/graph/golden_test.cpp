@@ -61,7 +61,8 @@ const Pass kPasses[] = {
                                        .block = 4,
                                        .arg_block = 4,
                                        .sorted_block = 8,
-                                       .most_kept = 3});
+                                       .most_kept = 3,
+                                       .most_grouped = 4});
      },
      1e-6},
     {"split-long-scatters",

@@ -90,7 +90,7 @@ const SingleOp kOps[] = {
     {"first_ten", "(%x: f32[N]) {\n  %z = argsort %x {0} descending : i64[10]\n"},
     // The first thousand of two blocks take 1.6 times as long as those of the line, with one thread.
     {"first_thousand", "(%x: f32[N]) {\n  %z = argsort %x {0} descending : i64[1000]\n", "c"},
-    {"first_hundred_integers", "(%x: i64[N]) {\n  %z = argsort %x {0} : i64[100]\n", "c"},
+    {"first_hundred_integers", "(%x: i64[N]) {\n  %z = argsort %x {0} : i64[100]\n"},
     {"booleans", "(%x: bool[N]) {\n  %z = argsort %x {0} descending : i64[N]\n"},
     // compiler/lower/README.md has what ranges of the places would take.
     {"scatter_elements",
