@@ -182,6 +182,11 @@ const std::vector<GraphPass>& graph_passes() {
          if (target.firmware) return graph;  // one thread, and memory is dear
          return split_long_lines(graph, schedule::line_limits(target));
        }},
+      {"split-long-scatters", "many updates of few places are combined in parts",
+       [](const Graph& graph, const Target& target, auto&&...) -> Expected<Graph> {
+         if (target.firmware) return graph;  // one thread, and memory is dear
+         return split_long_scatters(graph, schedule::scatter_limits(target));
+       }},
       {"compose-views", "movement chains that no named op can say become one index map",
        graph_pass(compose_views)},
       {"split-long-contractions", "contractions over many terms go in parts, which workgroups share",

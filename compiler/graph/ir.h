@@ -103,7 +103,7 @@ enum class ScatterMode : uint8_t { kSet, kAdd, kMul, kMax, kMin };
 //   scatter_*           operands template, indices, updates; ints[0], shapes of indices and updates as those
 //   of
 //                       indices and result of gather_elements, take (scatter_rows) and gather_nd; scatter;
-//                       unique: no two updates have the same place
+//                       unique: no two updates have the same place, and none is out of range
 //   loop, branch, on_host
 //                       control. The value is a token without elements; result nodes read it
 //   custom              custom. The value is a token, too

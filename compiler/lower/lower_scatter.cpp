@@ -1,7 +1,8 @@
 // Scatters: each workgroup copies its part of the template, unless it is written over that, and then applies,
 // in order, the updates that fall into it. Parts are slices that updates do not leave (dims that the indices
 // do not address), and where these are few also ranges of the first dim that they do address; the updates
-// outside of the range are skipped. Updates of different places, over a template in place, are shared.
+// outside of the range are skipped. Updates of different places are shared where the template is in place or
+// they replace all of it.
 #include <algorithm>
 
 #include "lower/loop_nest.h"
@@ -66,7 +67,8 @@ class Lowering {
     bool split = gpu && inner_slices && !always_le(dims_[rank - 1], lanes());
     columns_ = !inner_slices ? Dim(1) : split ? Dim(lanes()) : dims_[rank - 1];
     if (split) outer.push_back(ceildiv(dims_[rank - 1], lanes()));
-    if (in_place_ && node_.attributes.unique) return share_updates(outer, sliced, split);
+    if (node_.attributes.unique && (in_place_ || replaces_all(addressed)))
+      return share_updates(outer, sliced, split);
     int64_t work = ((in_place_ ? Dim(number) : addressed) * columns_).estimate();
     Dim size = addressed_ == 0 ? Dim(0) : dims_[first_];
     range_ = size;
@@ -78,8 +80,10 @@ class Lowering {
       if (ranges_ > 1) ranges_ = ceildiv(size, range_).value();
     }
     outer.insert(outer.begin(), Dim(ranges_));
+    // Each range reads all updates.
+    work = std::max(work / ranges_, (Dim(number) * columns_).estimate());
     c_.kernel.body = outer_loops(
-        c_, outer, work / ranges_, c_.target.work_per_group(kWorkPerGroup), [&](const std::vector<Expr>& at) {
+        c_, outer, work, c_.target.work_per_group(kWorkPerGroup), [&](const std::vector<Expr>& at) {
           enter_slice(sliced, {at.begin() + 1, at.end()}, split);
           begin_ = at[0] * c_.symbols(range_);
           bool even = ranges_ == 1 || floormod(size, range_) == Dim(0);
@@ -101,6 +105,12 @@ class Lowering {
     column_count_ = c_.symbols(columns_);
     if (split && !(floormod(dims_.back(), lanes()) == Dim(0)))
       column_count_ = loop::binary(BinaryOp::k_min, column_count_, c_.symbols(dims_.back()) - first_column_);
+  }
+
+  // Whether updates of different places are as many as there are places of `addressed` positions each.
+  bool replaces_all(const Dim& addressed) const {
+    if (node_.attributes.scatter != ScatterMode::kSet || !(number_ == addressed)) return false;
+    return node_.op != OpKind::k_scatter_elements || update_dims_ == dims_;
   }
 
   // Workgroups share the updates, too, none of which has another's place.
@@ -241,9 +251,11 @@ class Lowering {
 
   Stmt update_columns(const std::vector<Expr>& numbers) {
     if (vector_dim_ == dims_.size()) return update_element(numbers, nullptr);
-    if (!(columns_ == dims_.back()))
-      return vector_loop("v", column_count_, lanes(), c_.target,
-                         [&](const Expr& v) { return update_element(numbers, first_column_ + v); });
+    if (!(columns_ == dims_.back()))  // one vector without a loop, whose turn a driver may count
+      return vector_loop("v", index(lanes()), lanes(), c_.target, [&](const Expr& v) {
+        return loop::if_then(loop::binary(BinaryOp::k_lt, v, column_count_),
+                             update_element(numbers, first_column_ + v));
+      });
     return vector_loop("v", c_.symbols(update_dims_.back()), lanes(), c_.target,
                        [&](Expr v) { return update_element(numbers, v); });
   }
@@ -260,7 +272,8 @@ class Lowering {
                       : of_template == vector_dim_ ? along
                                                    : slice_[of_template];
       // Elements may have updates for a part of the slices only.
-      if (!is_number && of_template != vector_dim_ && !always_le(dims_[of_template], update_dims_[d]))
+      bool all_columns = of_template == vector_dim_ && columns_ == dims_.back();
+      if (!is_number && !all_columns && !always_le(dims_[of_template], update_dims_[d]))
         inside = both(inside, loop::binary(BinaryOp::k_lt, position, c_.symbols(update_dims_[d])));
       e.axes.push_back({std::move(position), update_dims_[d]});
       at.push_back(IndexExpr::axis(static_cast<int>(d)));

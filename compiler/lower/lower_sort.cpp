@@ -1,6 +1,6 @@
-// argsort. Lines of known length whose elements have no more than 32 bits: a heap keeps the first k so far,
-// and only elements that go before the last of those enter it, of elements in random order about k ln(n/k).
-// Vectors of elements are compared with that one.
+// argsort. The first k of a line, k known: a heap keeps the first k so far, and only elements that go before
+// the last of those enter it, of elements in random order about k ln(n/k). Vectors of elements are compared
+// with that one.
 //
 // Others: a stable merge sort of positions, bottom up. Runs of w positions become runs of 2w, from one half
 // of a scratch buffer to the other; a run keeps no more positions than are asked for, so that the first k of
@@ -52,7 +52,9 @@ class Lowering {
           for (size_t i = 0; i < outer.size(); ++i) line = line * c_.symbols(outer[i]) + at[i];
           std::vector<Stmt> body;
           n_ = c_.symbols(count_), kept_n_ = c_.symbols(kept_);
-          Dim slots = selects ? Dim(schedule::selection_slots(kept_.value())) : count_ * 2;
+          Dim slots =
+              selects ? Dim(schedule::selection_slots(kept_.value()) * schedule::selection_words(g_, node_))
+                      : count_ * 2;
           line_ = named(body, "line", line * c_.symbols(slots));
           if (selects) {
             select(body);
@@ -161,32 +163,52 @@ class Lowering {
   }
 
   void select(std::vector<Stmt>& body) {
-    int64_t count = count_.value(), kept = kept_.value();
-    SelectionHeap heap(scratch_, line_, kept, c_.target.is_gpu());
+    int64_t kept = kept_.value();
+    SelectionHeap heap(scratch_, line_, kept, schedule::selection_words(g_, node_), c_.target.is_gpu());
+    DType key_dtype = element_size(g_.dtype(x_)) > 4 ? DType::kI64 : DType::kI32;
     auto key_at = [&](std::vector<Stmt>& step, const Expr& place) {
       Evaluator e = evaluator({place});
       Expr x = e.evaluate(x_, indices(0));
       step.insert(step.end(), e.statements.begin(), e.statements.end());
       return sort_key(x, node_.attributes.descending);
     };
-    body.push_back(serial_loop("i", index(kept), [&](const Expr& i) {
+    bool is_full = always_le(kept_, count_);
+    if (!is_full)
+      body.push_back(
+          serial_loop("i", index(kept), [&](const Expr& i) { return heap.put(i, heap.last_of_all()); }));
+    body.push_back(serial_loop("i", is_full ? index(kept) : smaller(index(kept), n_), [&](const Expr& i) {
       std::vector<Stmt> step;
       Expr key = key_at(step, i);
-      step.push_back(heap.put(i, SelectionHeap::element(key, i)));
+      step.push_back(heap.put(i, heap.element(key, i)));
       return loop::block(std::move(step));
     }));
     body.push_back(heap.make());
     // Behind equal elements that are kept, a later one stays out.
-    auto goes_in = [&](const Expr& key) { return loop::binary(BinaryOp::k_lt, key, heap.last_key()); };
-    auto enter = [&](const Expr& place, const Expr& key) {
-      return loop::if_then(goes_in(key), heap.replace_last(SelectionHeap::element(key, place)));
+    auto goes_in = [&](const Expr& key) {
+      return loop::binary(BinaryOp::k_lt, key, heap.last_key(key_dtype));
     };
-    int lanes = c_.target.is_gpu() ? 1 : c_.target.lanes(4);
-    int64_t vectors = lanes == 1 ? 0 : (count - kept) / lanes, read = kept + vectors * lanes;
-    if (vectors > 0) {
-      loop::Buffer keys = local_buffer("keys", DType::kI32, lanes, loop::Scope::kShared);
+    auto enter = [&](const Expr& place, const Expr& key) {
+      return loop::if_then(goes_in(key), heap.replace_last(heap.element(key, place)));
+    };
+    int lanes = c_.target.is_gpu() ? 1 : c_.target.lanes(element_size(key_dtype));
+    // Vectors, then the elements from `next` on.
+    Expr vectors, next, rest;
+    if (count_.is_const()) {
+      int64_t whole = lanes == 1 ? 0 : (count_.value() - kept) / lanes, read = kept + whole * lanes;
+      vectors = whole == 0 ? nullptr : index(whole), next = index(read), rest = index(count_.value() - read);
+    } else {
+      next = index(kept);
+      rest = named(body, "others", loop::binary(BinaryOp::k_max, n_ - index(kept), index(0)));
+      if (lanes > 1) {
+        vectors = named(body, "vectors", loop::binary(BinaryOp::k_idiv, rest, index(lanes)));
+        next = named(body, "next", next + vectors * index(lanes));
+        rest = rest - vectors * index(lanes);
+      }
+    }
+    if (vectors) {
+      loop::Buffer keys = local_buffer("keys", key_dtype, lanes, loop::Scope::kShared);
       body.push_back(loop::alloc(keys));
-      body.push_back(serial_loop("v", index(vectors), [&](const Expr& v) {
+      body.push_back(serial_loop("v", vectors, [&](const Expr& v) {
         std::vector<Stmt> whole, step;
         Expr first = named(whole, "first", index(kept) + v * index(lanes));
         loop::Var lane = index_var("l");
@@ -204,14 +226,15 @@ class Lowering {
         return loop::block(std::move(whole));
       }));
     }
-    body.push_back(serial_loop("i", index(count - read), [&](const Expr& i) {
+    body.push_back(serial_loop("i", rest, [&](const Expr& i) {
       std::vector<Stmt> step;
-      Expr place = named(step, "place", index(read) + i), key = named(step, "key", key_at(step, place));
+      Expr place = named(step, "place", next + i), key = named(step, "key", key_at(step, place));
       step.push_back(enter(place, key));
       return loop::block(std::move(step));
     }));
-    body.push_back(heap.take(
-        [&](const Expr& k, const Expr& element) { return give(k, SelectionHeap::position(element)); }));
+    body.push_back(heap.take([&](const Expr& k, const SelectionHeap::Element& element) {
+      return give(k, heap.position(element));
+    }));
   }
 
   // Whether x must stand before y. NaN is above everything.

@@ -353,7 +353,8 @@ class Assigner {
     Shape dims = g_.shape(node.inputs[0]);
     bool selects = selects_first(g_, node, target_);
     DType dtype = !selects && always_le(dims[axis], INT32_MAX) ? DType::kI32 : DType::kI64;
-    dims[axis] = selects ? Dim(selection_slots(node.attributes.shape[0].value())) : dims[axis] * 2;
+    dims[axis] = selects ? Dim(selection_slots(node.attributes.shape[0].value()) * selection_words(g_, node))
+                         : dims[axis] * 2;
     group.scratch_buffer =
         add_buffer(BufferKind::kWorkspace, dtype, byte_size(dtype, element_count(dims)).upper_bound(), -1,
                    g_.values[node.output].name + ".scratch");
@@ -434,15 +435,22 @@ int64_t selection_slots(int64_t kept) {
   return (int64_t{1} << std::bit_width(static_cast<uint64_t>(kept))) - 1;
 }
 
+int selection_words(const Graph& graph, const Node& argsort) {
+  const TensorType& x = graph.type(argsort.inputs[0]);
+  bool is_short = element_size(x.dtype) <= 4;
+  return is_short && always_le(x.shape[static_cast<size_t>(argsort.attributes.ints[0])], INT32_MAX) ? 1 : 2;
+}
+
 bool selects_first(const Graph& graph, const Node& argsort, const Target& target) {
-  DType dtype = graph.dtype(argsort.inputs[0]);
-  bool is_short = is_float(dtype) ? dtype == DType::kF32 || dtype == DType::kF16 || dtype == DType::kBF16
-                                  : !is_packed(dtype) && element_size(dtype) <= 4;
-  const Dim& count = graph.shape(argsort.inputs[0])[static_cast<size_t>(argsort.attributes.ints[0])];
+  const TensorType& x = graph.type(argsort.inputs[0]);
+  bool has_key = is_float(x.dtype) ? x.dtype == DType::kF64 || x.dtype == DType::kF32 ||
+                                         x.dtype == DType::kF16 || x.dtype == DType::kBF16
+                                   : !is_packed(x.dtype);
+  const Dim& count = x.shape[static_cast<size_t>(argsort.attributes.ints[0])];
   const Dim& kept = argsort.attributes.shape[0];
-  int64_t most_kept = count.is_const() ? count.value() / (target.firmware ? 2 : 1) : 0;
-  return is_short && count.is_const() && count.value() <= INT32_MAX && kept.is_const() && kept.value() > 0 &&
-         kept.value() <= most_kept;
+  if (!has_key || !kept.is_const() || kept.value() <= 0) return false;
+  if (!target.firmware) return !count.is_const() || kept.value() <= count.value();
+  return selection_words(graph, argsort) == 1 && count.is_const() && kept.value() <= count.value() / 2;
 }
 
 Status assign_storage(Schedule& schedule, const Target& target, Packings& packings) {

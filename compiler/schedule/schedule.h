@@ -337,10 +337,13 @@ bool attention_pays(const ContractionPlan& scores, const ContractionPlan& result
 // Buffers and strides of stored values; cat operands are written in place where they can be; packs constants.
 class Packings;
 Status assign_storage(Schedule& schedule, const Target& target, Packings& packings);
-// Whether an argsort finds the first elements of its lines by a heap: those of known length whose elements
-// have no more than 32 bits. In firmware only where that takes no more memory than a merge sort.
+// Whether an argsort finds the first elements of its lines by a heap: a known number of them. In firmware
+// only for lines of known length of elements of one word, and where that takes no more memory than a merge
+// sort.
 bool selects_first(const Graph& graph, const Node& argsort, const Target& target);
-// Elements of the scratch buffer, of i64, for each line: those of a binary tree that holds `kept`.
+// Numbers of i64 of an element in that heap: 1 where its key and its position fit in one, else 2.
+int selection_words(const Graph& graph, const Node& argsort);
+// Elements of the scratch buffer, for each line: those of a binary tree that holds `kept`.
 int64_t selection_slots(int64_t kept);
 // States' next values are written over the present ones where everything that reads those has been computed,
 // or reads just the element that it writes. Returns the states where that is not so: indices in graph.states.

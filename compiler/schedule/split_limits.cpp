@@ -17,8 +17,15 @@ LongLines line_limits(const Target& target) {
     limits.longest_sorted = 1 << 18;
     limits.sorted_block = 1 << 17;
     limits.most_kept = 16;
+    limits.most_grouped = 128;
   }
   return limits;
+}
+
+LongScatters scatter_limits(const Target& target) {
+  if (target.is_gpu())
+    return {.longest = 1 << 16, .part = 1 << 14, .free_parts = 64, .most_results = 1 << 22};
+  return {.columns_count = true, .longest = 1 << 18, .part = 1 << 17, .most_places = 2};
 }
 
 ReductionLimits reduction_limits(const Target& target) {

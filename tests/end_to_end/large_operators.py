@@ -17,11 +17,12 @@ ENVIRONMENT = vulkan_environment()
 N = 1_000_000
 CODES = {onnx.FLOAT: "f", onnx.INT64: "q", onnx.BOOL: "B"}
 MIXED = array.array("f", ((i * 7919 + 13) % 999_983 - 400_000 for i in range(N)))  # no two alike below 999,983
+WIDE = array.array("q", ((i * 7919 % 1009 - 500) << 33 | i % 3 for i in range(N)))
 FEW = array.array("f", (i * 7919 % 1009 % 7 for i in range(N)))
 
 
 class LargeOperators(ToolTest):
-    def computes(self, nodes, inputs, outputs, expected, weights=(), tolerance=0, free=("n",)):
+    def computes(self, nodes, inputs, outputs, expected, weights=(), tolerance=0, free=("n",), opset=17):
         """`inputs`: name -> (dtype, shape, values); dims of N may be free; `outputs`: name -> (dtype, shape)."""
         for name, (dtype, shape, values) in inputs.items():
             self.write(name + ".raw", array.array(CODES[dtype], values).tobytes())
@@ -30,7 +31,7 @@ class LargeOperators(ToolTest):
             def dims(shape):
                 return [size if d == N and size != "fixed" else d for d in shape]
             self.write("model.onnx", onnx.model(nodes, [onnx.value(name, t, dims(shape)) for name, (t, shape, _) in inputs.items()],
-                                                [onnx.value(name, t, dims(shape)) for name, (t, shape) in outputs.items()], weights))
+                                                [onnx.value(name, t, dims(shape)) for name, (t, shape) in outputs.items()], weights, opset))
             self.succeeds("quernel", "compile", "model.onnx", "-o", "model.qnl", "-q", "--target", "native", "--target", "vulkan")
             symbols = [] if size == "fixed" else ["--symbol", f"{size}={N}"]
             for device in (["--device", "vulkan"], ["--threads", "2"]):
@@ -91,6 +92,11 @@ class LargeOperators(ToolTest):
                           {"x": (onnx.FLOAT, [N], MIXED)}, {"v": (onnx.FLOAT, [k]), "i": (onnx.INT64, [k])},
                           {"v": [MIXED[i] for i in order], "i": order}, [onnx.int_tensor("k", [1], [k])])
 
+        order = sorted(range(N), key=WIDE.__getitem__)[:500]
+        self.computes([onnx.node("TopK", ["x", "k"], ["v", "i"], attributes=[onnx.int_attribute("largest", 0)])],
+                      {"x": (onnx.INT64, [N], WIDE)}, {"v": (onnx.INT64, [500]), "i": (onnx.INT64, [500])},
+                      {"v": [WIDE[i] for i in order], "i": order}, [onnx.int_tensor("k", [1], [500])])
+
     def test_sort(self):
         order = sorted(range(N), key=lambda i: FEW[i])
         self.computes([onnx.node("TopK", ["x", "k"], ["v", "i"], attributes=[onnx.int_attribute("largest", 0)])],
@@ -115,6 +121,19 @@ class LargeOperators(ToolTest):
         self.computes([onnx.node("ScatterElements", ["x", "i", "u"], ["y"])],
                       {"x": (onnx.FLOAT, [N], FEW), "i": (onnx.INT64, [updates], [i % 3 for i in range(updates)]),
                        "u": (onnx.FLOAT, [updates], MIXED[:updates])}, {"y": (onnx.FLOAT, [N])}, {"y": result})
+
+    # Updates of integers, whose sums are exact in any order, and of one place in runs.
+    def test_scatter_sums(self):
+        places = [i * 7919 % 1009 % 50 * 2 if i % 10 else 7 for i in range(N)]
+        sums, most = [1.0] * 100, [1.0] * 100
+        for i, p in enumerate(places):
+            sums[p] += FEW[i]
+            most[p] = max(most[p], MIXED[i])
+        for op, shape, reduction, updates, expected, free in (("ScatterElements", [N], "add", FEW, sums, ("n",)),
+                                                              ("ScatterND", [N, 1], "max", MIXED, most, ())):
+            self.computes([onnx.node(op, ["x", "i", "u"], ["y"], attributes=[onnx.string_attribute("reduction", reduction)])],
+                          {"x": (onnx.FLOAT, [100], [1.0] * 100), "i": (onnx.INT64, shape, places), "u": (onnx.FLOAT, [N], updates)},
+                          {"y": (onnx.FLOAT, [100])}, {"y": expected}, free=free, opset=18)
 
     def test_gather_and_movement(self):
         places = [i * 7919 % N for i in range(N)]

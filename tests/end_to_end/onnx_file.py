@@ -54,6 +54,10 @@ def ints_attribute(name, integers):
     return message(1, name) + b"".join(number(8, integer) for integer in integers) + number(20, 7)
 
 
+def string_attribute(name, text):
+    return message(1, name) + message(4, text) + number(20, 3)
+
+
 def graph_attribute(name, nodes, inputs, outputs, initializers=()):
     return message(1, name) + message(6, graph(nodes, inputs, outputs, initializers)) + number(20, 5)
 

@@ -140,6 +140,7 @@ Expected<Graph> split_long_contractions(const Graph& graph, const ContractionLim
 // Long lines of scans, ArgMax and ArgMin, and sorts that want a few elements, in blocks:
 //   scan_sum x -> add(scan_sum(blocks), scan_sum(reduce_sum(blocks)));  argmax x -> argmax(best of each
 //   block) argsort x, first k -> argsort(first k of each block), first k
+// Or groups of few elements: the first k are in the k groups whose first elements go before those of others.
 // A sort of long lines of booleans becomes a scatter to the places that running counts give. Sums are added
 // in another order.
 struct LongLines {
@@ -149,8 +150,23 @@ struct LongLines {
   int64_t longest = 0, longest_sorted = 0;  // elements of a line that stays whole
   int64_t block = 0, arg_block = 0, sorted_block = 0;  // about so many of a block
   int64_t most_kept = 0;                               // elements that a sort of blocks may want
+  int64_t most_grouped = 0;                            // and one of the groups of greatest elements
 };
 Expected<Graph> split_long_lines(const Graph& graph, const LongLines& limits);
+
+// Scatters of sums, maxima and minima whose places have many updates, in parts with a table each:
+//   scatter_nd add %x, %i, %u : f32[100] -> add(%x, reduce_sum(scatter_nd add zeros: f32[parts, 100]) {0})
+// The order of the terms of a sum is another one, the same for any number of threads.
+struct LongScatters {
+  bool columns_count =
+      false;                // as updates of their own, and scatters of many slices, which threads share, stay
+  int64_t longest = 0;      // updates of a place's slice, at the most, that stay in one part
+  int64_t part = 0;         // updates of a part,
+  int64_t most_places = 1;  // or this many for each place
+  int64_t free_parts = 0;   // parts where only a run tells how many updates there are; 0: it stays whole
+  int64_t most_results = 0;  // elements of all tables then
+};
+Expected<Graph> split_long_scatters(const Graph& graph, const LongScatters& limits);
 
 // Convolutions and pools run channels-last: permutes are inserted around them and pushed outward through
 // elementwise ops, pads, windows, cat, reductions and takes until they meet and cancel.

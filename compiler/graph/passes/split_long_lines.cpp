@@ -97,12 +97,7 @@ class Splitter {
   bool takes_first_of_blocks(ValueId x, const Attributes& a, int64_t elements) const {
     if (!a.shape[0].is_const() || a.shape[0].value() == 0) return false;
     int64_t kept = a.shape[0].value();
-    // Elements of 64 bits and lines of free size are merged in the end, which takes more steps than a heap.
-    const Dim& size = build_.graph().shape(x)[static_cast<size_t>(a.ints[0])];
-    int64_t most_kept = limits_.most_kept / (element_size(build_.graph().dtype(x)) > 4 ? 4
-                                             : size.is_const()                         ? 1
-                                                                                       : 2);
-    return kept <= most_kept &&
+    return kept <= limits_.most_kept &&
            is_long(x, static_cast<size_t>(a.ints[0]), elements, std::max(limits_.longest_sorted, 4 * kept));
   }
   ValueId first(ValueId x, const Attributes& a, int64_t elements) {
@@ -126,6 +121,39 @@ class Splitter {
     ValueId place = gather(in_row(places, blocks), chosen, axis);
     ValueId block = build_.binary(BinaryOp::k_idiv, chosen, static_cast<double>(kept));
     return build_.binary(BinaryOp::k_add, times(block, block_size), place);
+  }
+
+  // Whether the first of a line are looked for in groups of few elements.
+  bool takes_first_of_groups(ValueId x, const Attributes& a, int64_t elements) const {
+    size_t axis = static_cast<size_t>(a.ints[0]);
+    if (!a.shape[0].is_const() || !build_.graph().shape(x)[axis].is_const()) return false;
+    int64_t kept = a.shape[0].value();
+    return kept > 0 && kept <= limits_.most_grouped && is_long(x, axis, elements, limits_.longest_sorted);
+  }
+  // Of k groups whose first elements go before those of others; of equal ones, those with lower positions.
+  // Any other element goes behind these k. Groups and candidates are about as many.
+  ValueId first_of_groups(ValueId x, const Attributes& a, int64_t elements) {
+    size_t axis = static_cast<size_t>(a.ints[0]);
+    int64_t along = a.ints[0], kept = a.shape[0].value();
+    ValueId keys = sort_keys(x, !a.descending);
+    auto wanted = static_cast<int64_t>(std::sqrt(static_cast<double>(elements) / static_cast<double>(kept)));
+    Blocks groups = make_blocks(x, axis, wanted, false);
+    const int64_t size = groups.block.value();
+    ValueId parts = in_blocks(keys, groups, last_value(build_.graph().dtype(keys), true));
+    ValueId best = build_.reduce(OpKind::k_reduce_max, parts, {along + 1}, false);
+    ValueId chosen = build_.cast(build_.argsort(best, along, kept, true), DType::kI32);
+    chosen = gather(chosen, build_.argsort(chosen, along, kept, false), axis);
+    if (!build_.ok()) return kNoValue;
+    Shape column = build_.graph().shape(chosen);
+    column.insert(column.begin() + along + 1, Dim(1));
+    ValueId of_group =
+        build_.broadcast_to(build_.reshape(chosen, column), with_dim(column, axis + 1, groups.block));
+    groups.count = kept;
+    ValueId place = build_.argsort(in_row(gather(parts, of_group, axis), groups), along, kept, true);
+    ValueId group = build_.binary(BinaryOp::k_idiv, place, static_cast<double>(size));
+    ValueId first = times(build_.cast(gather(chosen, group, axis), DType::kI64), groups.block);
+    return build_.binary(BinaryOp::k_add, first,
+                         build_.binary(BinaryOp::k_fmod, place, static_cast<double>(size)));
   }
 
   // Whether whole lines are sorted by merging blocks, for which their size has to be known.
@@ -173,7 +201,7 @@ class Splitter {
     own.unique = true;
     ValueId place = build_.where(goes_first, before, behind);
     ValueId sorted = build_.add(OpKind::k_scatter_elements,
-                                {build_.add(OpKind::k_contiguous, {one}), place, position}, std::move(own));
+                                {build_.full(DType::kI64, shape, 0), place, position}, std::move(own));
     if (a.shape[0] == size) return sorted;
     return build_.slice(sorted, Shape(shape.size(), Dim(0)),
                         with_dim(shape, static_cast<size_t>(axis), a.shape[0]));
@@ -242,7 +270,7 @@ class Splitter {
     own.unique = true;
     ValueId updates = build_.reshape(order, merged);
     return build_.add(OpKind::k_scatter_elements,
-                      {build_.add(OpKind::k_contiguous, {updates}), build_.reshape(to, merged), updates},
+                      {build_.full(DType::kI32, merged, 0), build_.reshape(to, merged), updates},
                       std::move(own));
   }
 
@@ -380,6 +408,7 @@ ValueId split(Rewriter& r, const Node& node, const LongLines& limits) {
     return splitter.scan(x, node.op, a, elements);
   }
   if (splitter.takes_first_of_blocks(x, a, elements)) return splitter.first(x, a, elements);
+  if (splitter.takes_first_of_groups(x, a, elements)) return splitter.first_of_groups(x, a, elements);
   if (r.old.dtype(node.inputs[0]) == DType::kBool) {
     bool is_long = splitter.is_long(x, axis, elements, std::min(limits.longest, limits.longest_sorted));
     return is_long ? splitter.sorted_bools(x, a) : kNoValue;

@@ -4,39 +4,15 @@
 
 #include <cmath>
 #include <functional>
-#include <map>
 #include <utility>
 
 #include "graph/interpret.h"
 #include "graph/text.h"
-#include "random_graph/random_graph.h"
+#include "ordered_graphs.h"
 #include "run_compiled.h"
 
 namespace quernel::testing {
 namespace {
-
-// Small integers, so that there are equal elements and sums are exact; indices some of which are out of
-// range.
-std::vector<Tensor> inputs_of(const Graph& graph, int64_t largest_index, int64_t n) {
-  Random random(3);
-  std::vector<Tensor> inputs;
-  for (ValueId v : graph.inputs) {
-    Shape shape = graph.shape(v);
-    for (Dim& d : shape) d = d.substitute(std::map<std::string, int64_t>{{"n", n}});
-    Tensor tensor = random_tensor(graph.dtype(v), static_dims(shape), random);
-    std::vector<uint8_t> bytes(tensor.bytes.data(), tensor.bytes.data() + tensor.bytes.size());
-    for (int64_t i = 0; i < tensor.count(); ++i) {
-      if (graph.dtype(v) == DType::kI64)
-        store_i64(DType::kI64, bytes.data(), i, random.between(-largest_index, largest_index));
-      else if (is_float(graph.dtype(v)))
-        store_f64(graph.dtype(v), bytes.data(), i,
-                  random.chance(1) ? NAN : static_cast<double>(random.between(-500, 500)));
-    }
-    tensor.bytes = Bytes::own(std::move(bytes));
-    inputs.push_back(std::move(tensor));
-  }
-  return inputs;
-}
 
 void expect_same(const std::string& text,
                  const std::function<std::vector<Tensor>(const Graph& graph)>& inputs_for) {
@@ -103,11 +79,29 @@ TEST(Ordered, first_of_many) {
     }
 }
 
+// In groups and blocks, of which threads share the elements; equal ones, and NaN.
+TEST(Ordered, first_of_a_long_line) {
+  for (const char* dtype : {"f32", "i64", "u8"})
+    for (const char* order : {"", " descending"})
+      expect_same("graph @g(%x: " + std::string(dtype) + "[300007]) {\n%y = argsort %x {0}" + order +
+                      " : i64[50]\n%z = argsort %x {0}" + order + " : i64[10]\nreturn y = %y, z = %z\n}",
+                  100000);
+}
+
 TEST(Ordered, first_of_every_dtype) {
   for (const char* order : {"", " descending"})
     for (const char* dtype : {"f64", "f32", "f16", "bf16", "i64", "u64", "i32", "u32", "i16", "u16", "u8"})
       expect_same("graph @g(%x: " + std::string(dtype) + "[2,99]) {\n%y = argsort %x {1}" + order +
                   " : i64[2,20]\nreturn y = %y\n}");
+}
+
+TEST(Ordered, first_of_a_line_of_free_size) {
+  for (int64_t n : {20, 1003})
+    for (const char* order : {"", " descending"})
+      for (const char* dtype : {"f32", "i64"})
+        expect_same("symbol n min=0\ngraph @g(%x: " + std::string(dtype) + "[2,n]) {\n%y = argsort %x {1}" +
+                        order + " : i64[2,20]\nreturn y = %y\n}",
+                    500, n);
 }
 
 // Zeros of both signs are equal, and so is every NaN.
@@ -155,6 +149,37 @@ TEST(Ordered, scatters) {
         "{1} " +
             mode + " : f32[6,50,9,33]\nreturn y = %y\n}",
         50);
+  }
+}
+
+// Threads share the places or the columns, over a template in place, too.
+TEST(Ordered, scatters_of_many_updates) {
+  for (std::string mode : {"set", "add", "max"}) {
+    auto expect_same = [&](const std::string& text, int64_t largest_index) {  // a NaN would fill all sums
+      testing::expect_same(
+          text, [&](const Graph& graph) { return inputs_of(graph, largest_index, 0, mode != "add"); });
+    };
+    expect_same(
+        "graph @g(%x: f32[70001], %i: i64[140000], %u: f32[140000]) {\n%y = scatter_elements %x, %i, %u "
+        "{0} " +
+            mode + " : f32[70001]\nreturn y = %y\n}",
+        71000);
+    expect_same(
+        "graph @g(%x: i64[51,70], %i: i64[140001,2], %u: i64[140001]) {\n%n = neg %x : i64[51,70]\n%c = "
+        "contiguous "
+        "%n : i64[51,70]\n%y = scatter_nd %c, %i, %u {0} " +
+            mode + " : i64[51,70]\nreturn y = %y\n}",
+        55);
+    expect_same(
+        "graph @g(%x: f32[100,201], %i: i64[2001], %u: f32[2001,201]) {\n%y = scatter_rows %x, %i, %u {0} " +
+            mode + " : f32[100,201]\nreturn y = %y\n}",
+        105);
+    expect_same(
+        "graph @g(%x: f32[2,30,130], %i: i64[2,4000,129], %u: f32[2,4000,129]) {\n%n = neg %x : "
+        "f32[2,30,130]\n%c = "
+        "contiguous %n : f32[2,30,130]\n%y = scatter_elements %c, %i, %u {1} " +
+            mode + " : f32[2,30,130]\nreturn y = %y\n}",
+        31);
   }
 }
 

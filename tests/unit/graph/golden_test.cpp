@@ -61,7 +61,13 @@ const Pass kPasses[] = {
                                        .block = 4,
                                        .arg_block = 4,
                                        .sorted_block = 8,
-                                       .most_kept = 3});
+                                       .most_kept = 3,
+                                       .most_grouped = 4});
+     },
+     1e-6},
+    {"split-long-scatters",
+     [](const Graph& graph) {
+       return split_long_scatters(graph, {.longest = 8, .part = 4, .free_parts = 4, .most_results = 48});
      },
      1e-6},
     {"split-windows", split_windows, 0},

@@ -87,6 +87,12 @@ TEST(RandomGraphs, split_long_reductions) {
   };
   expect_same_results(pass, 1e-4);
 }
+TEST(RandomGraphs, split_long_scatters) {
+  auto pass = [](const Graph& graph) {
+    return split_long_scatters(graph, {.longest = 2, .part = 1, .free_parts = 3, .most_results = 1 << 10});
+  };
+  expect_same_results(pass, 1e-4);
+}
 TEST(RandomGraphs, fold_constants) { expect_same_results(fold_constants, 0); }
 TEST(RandomGraphs, merge_common_subexpressions) { expect_same_results(merge_common_subexpressions, 0); }
 TEST(RandomGraphs, simplify_algebra) { expect_same_results(simplify_algebra, 0); }
