@@ -14,7 +14,7 @@ groups (default: build and test)
   --test          what tests/run.sh needs besides
   --bench         ONNX Runtime's npm client and binutils, for tests/bench/run.sh
   --train         python3-torch and python3-sklearn, to train examples/digits again (about 1 GB)
-  --vulkan        Vulkan's headers, validation layers and Mesa's software driver
+  --vulkan        Mesa's software driver and Vulkan's validation layers, for tests of the device
   --cross         cross compilers and emulators: aarch64, armv7, riscv64, Cortex-M, riscv32
   --dev           build and test, and clang-tidy
   --all           every group
@@ -23,14 +23,14 @@ other options
 USAGE
 }
 
-runtime=(g++ cmake ninja-build ccache libflatbuffers-dev flatbuffers-compiler)
+runtime=(g++ cmake ninja-build ccache libflatbuffers-dev flatbuffers-compiler libvulkan-dev)  # headers: the tools always have the device
 compiler=(llvm-22-dev liblld-22-dev libonnx-dev libprotobuf-dev protobuf-compiler libcli11-dev libfmt-dev zlib1g-dev libzstd-dev
           glslang-dev glslang-tools spirv-tools)
 test=(libgtest-dev libgmock-dev libbenchmark-dev libonnx-testdata python3 python3-numpy python3-onnx clang-format clang-22
       openssh-server openssh-client)
 bench=(binutils python3 python3-numpy python3-onnx)
 train=(python3-torch python3-sklearn python3-numpy)
-vulkan=(libvulkan-dev mesa-vulkan-drivers vulkan-validationlayers)
+vulkan=(mesa-vulkan-drivers vulkan-validationlayers)
 cross=(qemu-user-static qemu-system-arm qemu-system-misc g++-aarch64-linux-gnu g++-arm-linux-gnueabihf g++-riscv64-linux-gnu
        gcc-arm-none-eabi gcc-riscv64-unknown-elf)
 dev=(clang-tidy)

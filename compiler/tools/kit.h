@@ -2,7 +2,8 @@
 // reached from here.
 //
 //   run.sh         runs all tests there and writes results.json
-//   kit.json       {"quernel_kit": 1, "id": hash of the contents, "contents": what KitFacts has, and "cases"}
+//   kit.json       {"quernel_kit": 1, "id": hash of the contents, "contents": targets, device,
+//                  threads, repeat, and the cases with their bundles or why they have none}
 //   cases.txt      a line per bundle: its file and the case's name
 //   quernel-run
 //   cases/N-M.qnl  bundle M of case N, with its test vectors; N-M.qnl.gz where it is compressed

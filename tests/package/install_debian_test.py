@@ -71,6 +71,13 @@ class InstallDebian(unittest.TestCase):
         self.assertEqual((code, len(calls)), (1, 1), said)
         self.assertIn("no Release file", said)
 
+    def test_every_build_has_the_headers_of_the_vulkan_device(self):
+        """So that the tools of the quickstart, which asks for no driver, have it."""
+        for group in ("--runtime-only", "--build"):
+            listed = subprocess.run(["bash", SCRIPT, group, "--list"], stdout=subprocess.PIPE, text=True, check=True).stdout.split()
+            self.assertIn("libvulkan-dev", listed)
+            self.assertNotIn("mesa-vulkan-drivers", listed)
+
     def test_nothing_missing_touches_nothing(self):
         open(os.path.join(self.state, "installed"), "w").close()
         code, said, calls = self.install(locked=9)
