@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <filesystem>
 
+#include "bundle/bundle_structure.h"
 #include "bundle/custom_kernels.h"
 #include "bundle/static_program.h"
 #include "bundle/write_bundle.h"
@@ -556,6 +557,7 @@ Status write_bundle_file(const std::vector<bundle::CompiledVariant>& variants, c
                          CompileReport& report) {
   bundle::BundleContents contents = bundle::bundle_from_schedule(variants, std::string(kProducer));
   report.kernel_classes = kernel_classes(contents);
+  QUERNEL_CHECK(bundle::check_counts(contents));
   QUERNEL_TRY(bundle::BundleSizes sizes, bundle::write_bundle(contents, path));
   report.file_bytes = sizes.file;
   report.code_bytes = sizes.code;

@@ -411,25 +411,7 @@ class StructureBuilder {
 
 namespace {
 
-// The runtime's limits.
-constexpr size_t kMaxNameBytes = 1024, kMaxSymbols = 1024, kMaxTensors = 65536;
-
-// What the runtime has room for.
-Status check_counts(const BundleContents& contents) {
-  auto check = [](const std::string& what, size_t found, size_t most) -> Status {
-    if (found <= most) return {};
-    return unsupported("expected at most " + std::to_string(most) + " " + what + ", found " +
-                       std::to_string(found));
-  };
-  QUERNEL_CHECK(check("symbols", contents.symbols.size(), kMaxSymbols));
-  QUERNEL_CHECK(check("states", contents.states.size(), kMaxTensors));
-  QUERNEL_CHECK(check("entry points", contents.entry_points.size(), kMaxTensors));
-  for (const EntryPoint& entry : contents.entry_points) {
-    QUERNEL_CHECK(check("inputs of '" + entry.name + "'", entry.inputs.size(), kMaxTensors));
-    QUERNEL_CHECK(check("outputs of '" + entry.name + "'", entry.outputs.size(), kMaxTensors));
-  }
-  return check("inputs, outputs, states and other buffers in all", contents.arenas.size(), kMaxTensors);
-}
+constexpr size_t kMaxNameBytes = 1024;  // the runtime's limit
 
 // Names that other parts of a bundle refer to by their index.
 Status check_names(const BundleContents& contents) {
@@ -454,8 +436,24 @@ Status check_names(const BundleContents& contents) {
 
 }  // namespace
 
+Status check_counts(const BundleContents& contents) {
+  constexpr size_t kMaxSymbols = 1024, kMaxTensors = 65536, kMaxEntryPoints = 4096;
+  auto check = [](const std::string& what, size_t found, size_t most) -> Status {
+    if (found <= most) return {};
+    return unsupported("expected at most " + std::to_string(most) + " " + what + ", found " +
+                       std::to_string(found));
+  };
+  QUERNEL_CHECK(check("symbols", contents.symbols.size(), kMaxSymbols));
+  QUERNEL_CHECK(check("states", contents.states.size(), kMaxTensors));
+  QUERNEL_CHECK(check("entry points", contents.entry_points.size(), kMaxEntryPoints));
+  for (const EntryPoint& entry : contents.entry_points) {
+    QUERNEL_CHECK(check("inputs of '" + entry.name + "'", entry.inputs.size(), kMaxTensors));
+    QUERNEL_CHECK(check("outputs of '" + entry.name + "'", entry.outputs.size(), kMaxTensors));
+  }
+  return check("inputs, outputs, states and other buffers in all", contents.arenas.size(), kMaxTensors);
+}
+
 Status check_contents(const BundleContents& contents) {
-  QUERNEL_CHECK(check_counts(contents));
   QUERNEL_CHECK(check_names(contents));
   QUERNEL_CHECK(check_symbols(contents));
   QUERNEL_CHECK(check_constants(contents));

@@ -33,6 +33,9 @@ struct SegmentPlan {
   std::vector<uint64_t> test_value_offsets;  // per test tensor, in order over all vectors
 };
 
+// Unsupported: more symbols, states, entry points, inputs, outputs or buffers than the runtime has room for.
+Status check_counts(const BundleContents& contents);
+
 // Internal diagnostics for contents that contradict themselves: indices, ranges, piece order, plans per
 // variant, edges to later items, duplicate names.
 Status check_contents(const BundleContents& contents);

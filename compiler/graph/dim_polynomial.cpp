@@ -116,7 +116,7 @@ Interval Polynomial::bounds() const {
 }
 
 Polynomial product(const Polynomial& a, const Polynomial& b) {
-  constexpr size_t kMaxProducts = 4096;  // of terms: powers of long sums stay products
+  constexpr size_t kMaxProducts = 1024;  // of terms: powers of long sums stay products
   Polynomial result;
   result.overflow = a.overflow || b.overflow || a.terms.size() * b.terms.size() > kMaxProducts;
   if (result.overflow) return result;

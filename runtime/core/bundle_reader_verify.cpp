@@ -16,7 +16,8 @@ namespace {
 constexpr uint64_t kMaxScratchBytes = uint64_t{1} << 30;
 constexpr uint32_t kMaxArenas = 65536;
 constexpr uint32_t kMaxTensors = kMaxArenas;  // of one role of one entry point
-constexpr uint32_t kMaxNameBytes = 1024;      // of what others name by its index
+constexpr uint32_t kMaxEntryPoints = 4096;
+constexpr uint32_t kMaxNameBytes = 1024;  // of what others name by its index
 
 bool power_of_two(uint32_t n) { return n != 0 && (n & (n - 1)) == 0; }
 
@@ -226,14 +227,13 @@ class StructureVerifier {
       hash |= 1;  // 0 is an empty slot
       auto at = static_cast<uint32_t>((hash >> 32) * (2 * n) >> 32);
       for (; slots[at] != 0; at = at + 1 == 2 * n ? 0 : at + 1)
-        if (slots[at] == hash || ++steps > kMaxSteps) return fail("the name is used twice");
+        if (slots[at] == hash || ++steps > kMaxSteps + n * kMaxSteps) return fail("the name is used twice");
       slots[at] = hash;
     }
     return true;
   }
   static constexpr uint64_t kHashFactor = 0x9E3779B97F4A7C15;
-  static constexpr uint32_t kMaxSteps =
-      16 * kMaxTensors;  // far above what names take that nobody chose for it
+  static constexpr uint32_t kMaxSteps = 16;  // per name; far above what names take that nobody chose for it
 
   bool verify_states() {
     begin("bundle");
@@ -533,7 +533,7 @@ class StructureVerifier {
     uint32_t entries = bundle_.entry_points()->size();
     begin("bundle");
     if (entries == 0) return fail("expected at least one entry point");
-    if (entries > kMaxTensors) return fail("more than {} entry points", kMaxTensors);
+    if (entries > kMaxEntryPoints) return fail("more than {} entry points", kMaxEntryPoints);
     for (uint32_t e = 0; e < entries; ++e) {
       const schema::EntryPoint& entry = *bundle_.entry_points()->Get(e);
       entry_ = e + 1;

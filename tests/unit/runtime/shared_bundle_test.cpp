@@ -305,16 +305,28 @@ TEST(SharedBundle, TestValuesShareNoBytes) {
   EXPECT_NE(with(1000 * kPage).find("shares bytes with others"), std::string::npos);
 }
 
+// More inputs than there may be slots for them share some.
+TEST(SharedBundle, InputsHaveALimit) {
+  std::vector<std::byte> file = file_of([](Crafted& c) {
+    Tables<schema::Tensor> inputs;
+    for (int i = 0; i < 65537; ++i)
+      inputs.push_back(c.slot(c.text(std::to_string(i)), schema::ArenaKind::input, 0));
+    c.entry("main", inputs);
+  });
+  EXPECT_EQ(open(file).text, "input: more than 65536 of them");
+}
+
 TEST(SharedBundle, TestVectorsHaveALimit) {
+  constexpr size_t kMany = 131073;
   std::vector<std::byte> file = file_of([](Crafted& c) {
     c.entry("main", {c.slot(c.text("x"), schema::ArenaKind::input, 0)});
     auto values = c.b.CreateVectorOfStructs(
-        std::vector<schema::TestTensor>(8193, schema::TestTensor(0, false, 1, 0, 0)));
-    auto dims = c.b.CreateVector(std::vector<int64_t>(8193, 0));
-    auto tolerances = c.b.CreateVectorOfStructs(std::vector<schema::TestTolerance>(8193));
+        std::vector<schema::TestTensor>(kMany, schema::TestTensor(0, false, 1, 0, 0)));
+    auto dims = c.b.CreateVector(std::vector<int64_t>(kMany, 0));
+    auto tolerances = c.b.CreateVectorOfStructs(std::vector<schema::TestTolerance>(kMany));
     c.tests.push_back(schema::CreateTestVector(c.b, 0, 0, values, dims, tolerances));
   });
-  EXPECT_EQ(open(file).text, "test vector 0: more than 8192 values");
+  EXPECT_EQ(open(file).text, "test vector 0: more than 131072 values");
 }
 
 // What the writer makes stays far below what the reader takes, also where one string is used by everything.

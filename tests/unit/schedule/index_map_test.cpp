@@ -98,6 +98,15 @@ TEST(Dim, EqualPolynomialsAreEqual) {
   EXPECT_FALSE(always_le(n, m));
 }
 
+// Expanded, the fourth power of ten symbols has 715 terms, and its partial sums took gigabytes.
+TEST(Dim, PowersOfLongSumsStayProducts) {
+  Dim sum = 0;
+  for (int i = 0; i < 10; ++i) sum = sum + Dim::symbol("n" + std::to_string(i));
+  Dim square = sum * sum, fourth = square * square;
+  EXPECT_EQ(square, sum * sum);
+  EXPECT_LE(to_string(fourth).size(), 2 * to_string(square).size() + 16);
+}
+
 // Random expressions: the canonical form, the bounds and the upper bound against plain evaluation.
 TEST(Dim, ArithmeticKeepsEveryValue) {
   std::mt19937 random(7);
