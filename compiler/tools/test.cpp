@@ -237,6 +237,13 @@ int make_kit(const Options& options, const std::vector<TestSubject>& subjects, c
   return verdicts.exit_code();
 }
 
+// Options of a run, which has been.
+bool has_run_options(const Options& options) {
+  return !options.flags.targets.empty() || options.place.on != "local" || !options.place.run_binary.empty() ||
+         options.device.device != "cpu" || options.device.threads != 1 || options.repeat != 1 ||
+         options.random_weights || options.kit_limit > 0;
+}
+
 int report_results(const Options& options) {
   Expected<KitResults> results = read_kit_results(options.results, options.kit);
   if (!results) return fail(results.errors());
@@ -262,6 +269,10 @@ int run(const Options& options) {
     if (!options.subjects.empty())
       return usage_error("--results: expected no models, which the kit names, found '" + options.subjects[0] +
                          "'");
+    if (has_run_options(options))
+      return usage_error(
+          "--results: the tests have run: leave out --target, --on, --run-binary, --device, "
+          "--threads, --repeat, --random-weights and --kit-limit");
     return report_results(options);
   }
   if (options.subjects.empty())

@@ -183,7 +183,7 @@ class Kits(ToolTest):
 
     def test_a_folder_may_have_any_name_and_results_another_place(self):
         self.kit("my kit's", self.case("the 'right' case"))
-        results, said = self.run_kit("my kit's", "--output", self.dir + "/out put")
+        results, said = self.run_kit("my kit's", "--output", "../out put")
         self.assertIn("the 'right' case: passed", said)
         self.assertFalse(os.path.exists(results))
         self.assertIn("PASS the 'right' case", self.report("out put/results.json"))
@@ -213,6 +213,8 @@ class Kits(ToolTest):
         refuse(case, "--kit-limit", "1", says="--random-weights and --kit-limit: expected --kit, too", code=2)
         refuse(says="expected bundles, models or folders to test, or --results", code=2)
         refuse(case, "--results", "results.json", says="--results: expected no models, which the kit names", code=2)
+        refuse("--results", "results.json", "--target", TARGET, code=2,
+               says="--results: the tests have run: leave out --target, --on, --run-binary, --device, --threads, --repeat")
         refuse(self.compile_digits(), "--kit", "kit", "--target", TARGET, "--random-weights", "1",
                says="--random-weights: expected a model, found a bundle")
         refuse(self.compile_digits(), "--target", TARGET, says="--target: expected models, which are compiled for it, found a bundle")

@@ -10,19 +10,24 @@
 set -u
 architecture=QUERNEL_ARCHITECTURE
 
-cd "$(dirname "$0")" || exit 1
-with='' output=. continue=0
+here=$(cd "$(dirname "$0")" && pwd) || exit 1
+with='' output=$here continue=0
 while [ $# -gt 0 ]; do
   case $1 in
     --with | --output)
       [ $# -ge 2 ] || { echo "run.sh: $1: expected a value" >&2; exit 2; }
-      if [ "$1" = --with ]; then with=$2; else output=$2; fi
+      case $1$2 in
+        --with*) with=$2 ;;
+        --output/*) output=$2 ;;
+        *) output=$PWD/$2 ;;
+      esac
       shift 2 ;;
     --continue) continue=1; shift ;;
-    --help | -h) sed -n 's/^#   //p' run.sh; exit 0 ;;
+    --help | -h) sed -n 's/^#   //p' "$0"; exit 0 ;;
     *) break ;;
   esac
 done
+cd "$here" || exit 1
 parts=$output/parts
 mkdir -p "$parts" || exit 1
 [ "$continue" = 1 ] || rm -f "$parts"/*.json
