@@ -11,8 +11,6 @@ namespace quernel::schedule {
 // there are too few for its threads. A GPU runs other workgroups meanwhile, and some drivers end the loops of
 // an invocation, all together, after 65,535 turns without a word.
 LongLines line_limits(const Target& target);
-// For a GPU: an invocation walks all updates of its places.
-LongScatters scatter_limits();
 // An invocation of a GPU walks all updates of its places; threads of a processor share parts.
 LongScatters scatter_limits(const Target& target);
 // A part takes a processor tens of microseconds.

@@ -214,7 +214,7 @@ class Kits(ToolTest):
         refuse(says="expected bundles, models or folders to test, or --results", code=2)
         refuse(case, "--results", "results.json", says="--results: expected no models, which the kit names", code=2)
         refuse("--results", "results.json", "--target", TARGET, code=2,
-               says="--results: the tests have run: leave out --target, --on, --run-binary, --device, --threads, --repeat")
+               says="--results: the tests have run: leave out --target, --on, --run-binary, --device, --threads, --repeat, --random-weights and --kit-limit")
         refuse(self.compile_digits(), "--kit", "kit", "--target", TARGET, "--random-weights", "1",
                says="--random-weights: expected a model, found a bundle")
         refuse(self.compile_digits(), "--target", TARGET, says="--target: expected models, which are compiled for it, found a bundle")
