@@ -38,23 +38,6 @@ const std::vector<float>& f16_values() {
   return values;
 }
 
-// The OCP 8-bit formats, saturating as ONNX's Cast does by default: out of range values, infinities included,
-// become the largest finite one.
-uint8_t encode_float8(DType dtype, double value) {
-  int mantissa_bits = dtype == DType::kF8E4M3 ? 3 : 2;
-  int bias = dtype == DType::kF8E4M3 ? 7 : 15;
-  uint8_t largest = dtype == DType::kF8E4M3 ? 0x7e : 0x7b;
-  double limit = dtype == DType::kF8E4M3 ? 448.0 : 57344.0;
-  uint8_t sign = std::signbit(value) ? 0x80 : 0;
-  if (std::isnan(value)) return sign | (dtype == DType::kF8E4M3 ? 0x7f : 0x7e);
-  double magnitude = std::fabs(value);
-  if (magnitude >= limit) return sign | largest;
-  int exponent = magnitude == 0 ? -1000 : std::ilogb(magnitude);
-  if (exponent < 1 - bias) exponent = 1 - bias;  // subnormals share the smallest normal's quantum
-  double quanta = std::nearbyint(std::ldexp(magnitude, mantissa_bits - exponent));
-  return sign | static_cast<uint8_t>(((exponent + bias - 1) << mantissa_bits) + static_cast<int>(quanta));
-}
-
 }  // namespace
 
 int64_t ResultType::count() const {
@@ -106,10 +89,6 @@ void store(DType dtype, uint8_t* data, int64_t first, int64_t count, const doubl
       return store_as<float>(data, first, count, values);
     case DType::kF64:
       return store_as<double>(data, first, count, values);
-    case DType::kF8E4M3:
-    case DType::kF8E5M2:
-      for (int64_t i = 0; i < count; ++i) data[first + i] = encode_float8(dtype, values[i]);
-      return;
     default:
       for (int64_t i = 0; i < count; ++i) store_f64(dtype, data, first + i, values[i]);
   }

@@ -28,6 +28,23 @@ double decode_f8(uint8_t bits, int man_bits, int bias, bool ieee) {
   return sign * std::ldexp(mantissa + (1 << man_bits), exponent - bias - man_bits);
 }
 
+// The OCP 8-bit formats, saturating as ONNX's Cast does by default: out of range values, infinities included,
+// become the largest finite one.
+uint8_t encode_float8(DType dtype, double value) {
+  int mantissa_bits = dtype == DType::kF8E4M3 ? 3 : 2;
+  int bias = dtype == DType::kF8E4M3 ? 7 : 15;
+  uint8_t largest = dtype == DType::kF8E4M3 ? 0x7e : 0x7b;
+  double limit = dtype == DType::kF8E4M3 ? 448.0 : 57344.0;
+  uint8_t sign = std::signbit(value) ? 0x80 : 0;
+  if (std::isnan(value)) return sign | (dtype == DType::kF8E4M3 ? 0x7f : 0x7e);
+  double magnitude = std::fabs(value);
+  if (magnitude >= limit) return sign | largest;
+  int exponent = magnitude == 0 ? -1000 : std::ilogb(magnitude);
+  if (exponent < 1 - bias) exponent = 1 - bias;  // subnormals share the smallest normal's quantum
+  double quanta = std::nearbyint(std::ldexp(magnitude, mantissa_bits - exponent));
+  return sign | static_cast<uint8_t>(((exponent + bias - 1) << mantissa_bits) + static_cast<int>(quanta));
+}
+
 }  // namespace
 
 double element_as_f64(const Tensor& t, int64_t i) {
@@ -95,8 +112,11 @@ void store_f64(DType dtype, uint8_t* data, int64_t i, double value) {
       return put<uint16_t>(data, i, f64_to_f16_bits(value));
     case DType::kBF16:
       return put<uint16_t>(data, i, f64_to_bf16_bits(value));
+    case DType::kF8E4M3:
+    case DType::kF8E5M2:
+      return put<uint8_t>(data, i, encode_float8(dtype, value));
     default:
-      QUERNEL_UNREACHABLE("store_f64 expects a compute float dtype");
+      QUERNEL_UNREACHABLE("store_f64 expects a float dtype");
   }
 }
 

@@ -20,6 +20,8 @@ MIXED = array.array("f", ((i * 7919 + 13) % 999_983 - 400_000 for i in range(N))
 WIDE = array.array("q", ((i * 7919 % 1009 - 500) << 33 | i % 3 for i in range(N)))
 FEW = array.array("f", (i * 7919 % 1009 % 7 for i in range(N)))
 
+SOFTWARE_DRIVER = 150  # seconds: a scatter of N updates takes it 20, beside other tests 40
+
 
 class LargeOperators(ToolTest):
     def computes(self, nodes, inputs, outputs, expected, weights=(), tolerance=0, free=("n",), opset=17):
@@ -37,7 +39,7 @@ class LargeOperators(ToolTest):
             for device in (["--device", "vulkan"], ["--threads", "2"]):
                 done = self.run_tool("quernel-run", "model.qnl", *device, *symbols,
                                      *(word for name in inputs for word in ("--input", f"{name}=raw:{name}.raw")),
-                                     *(word for name in outputs for word in ("--output", f"{name}=raw:{name}.out")), env=ENVIRONMENT, preexec_fn=None)
+                                     *(word for name in outputs for word in ("--output", f"{name}=raw:{name}.out")), env=ENVIRONMENT, preexec_fn=None, timeout=SOFTWARE_DRIVER)
                 self.assertEqual(done.returncode, 0, done.stderr)
                 for name, (dtype, _) in outputs.items():
                     found = array.array(CODES[dtype], self.read(name + ".out"))

@@ -67,9 +67,9 @@ class ToolTest(unittest.TestCase):
             return f.read()
 
     def run_tool(self, name, *arguments, **how):
-        """`how` replaces what subprocess.run is told: env, stdout, preexec_fn."""
-        return subprocess.run([tool(name), *arguments], cwd=self.dir, text=True, errors="replace", timeout=TIME_LIMIT,
-                              **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "preexec_fn": limit_memory, **how})
+        """`how` replaces what subprocess.run is told: env, stdout, preexec_fn, timeout."""
+        return subprocess.run([tool(name), *arguments], cwd=self.dir, text=True, errors="replace",
+                              **{"timeout": TIME_LIMIT, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "preexec_fn": limit_memory, **how})
 
     def succeeds(self, name, *arguments):
         done = self.run_tool(name, *arguments)

@@ -39,7 +39,12 @@ bool fails_from(const Symbol& symbol, const LeastDim& wanted, int64_t first, int
 
 constexpr int64_t kProbed = 4096;
 
-int64_t next_multiple(int64_t value, int64_t of) { return (value + of - 1) / of * of; }
+// Of a value that has none, itself.
+int64_t next_multiple(int64_t value, int64_t of) {
+  int64_t rest = value % of;
+  if (rest <= 0) return value - rest;
+  return value > INT64_MAX - (of - rest) ? value : value + (of - rest);
+}
 
 }  // namespace
 
@@ -103,7 +108,8 @@ int sample(const Dim& a, const Dim& b, const See& see) {
       // Every small value once, if there is one symbol only; else pairs of small ones, and some larger ones.
       int64_t draw = symbols.size() == 1 ? i : static_cast<int64_t>((state >> 40) % (i % 8 ? 24 : 1000));
       int64_t first = next_multiple(std::max<int64_t>(s.min, 0), s.multiple_of);
-      int64_t count = std::max<int64_t>((s.max - first) / s.multiple_of + 1, 1);
+      int64_t last = s.max < first ? 0 : (s.max - first) / s.multiple_of;
+      int64_t count = std::min(last, INT64_MAX - 1) + 1;
       values[s.name] = first + draw % count * s.multiple_of;
     }
     std::optional<int64_t> x = a.evaluate(values), y = b.evaluate(values);

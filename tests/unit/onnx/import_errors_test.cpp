@@ -128,10 +128,22 @@ TEST(ImportErrors, a_newer_format_is_noted) {
         import_onnx_bytes({reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()}, "newer.onnx");
     ASSERT_TRUE(imported) << to_string(imported.errors());
     ASSERT_EQ(imported->notes.size(), version > 14 ? 1u : 0u);
-    if (version > 14)
+    if (version > 14) {
       EXPECT_EQ(imported->notes[0],
                 "the file has ONNX's IR version 15, newer than 14, the newest that is known: what only newer "
                 "versions have is not seen");
+    }
+  }
+}
+
+// Found by fuzz_compile: a constant exponent was to be rounded to the base's type.
+TEST(ImportErrors, powers_of_8_bit_floats) {
+  for (int type : {17, 19}) {  // FLOAT8E4M3FN, FLOAT8E5M2
+    ModelBuilder m(19);
+    m.input("x", {2}, type).output("y");
+    m.ints("e", {1}, {3});
+    m.node("Pow", {"x", "e"}, {"y"});
+    expect_contains(errors_of(m), "pow: expected a compute dtype, found f8");
   }
 }
 
