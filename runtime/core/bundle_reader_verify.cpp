@@ -15,7 +15,7 @@ namespace {
 // Limits far above any use.
 constexpr uint64_t kMaxScratchBytes = uint64_t{1} << 30;
 constexpr uint32_t kMaxArenas = 65536;
-constexpr uint32_t kMaxTensors = kMaxArenas;  // of one role of one entry point
+constexpr uint32_t kMaxStates = 65536, kMaxTestTensors = 131072;
 constexpr uint32_t kMaxEntryPoints = 4096;
 constexpr uint32_t kMaxNameBytes = 1024;  // of what others name by its index
 
@@ -48,24 +48,13 @@ class StructureVerifier {
   // Memory for names, and a word per arena and expression, which make each check of one take constant time.
   bool remember() {
     uint32_t arenas = count(bundle_.arenas());
-    uint64_t name_words = uint64_t{4} * most_names();
+    // Two slots of two words for each name of the longest list; inputs and outputs have an arena each.
+    uint64_t name_words =
+        uint64_t{4} * (kMaxSymbols + arenas + count(bundle_.states()) + count(bundle_.entry_points()));
     if (!words_.allocate(name_words + arenas + count(bundle_.expressions()))) return out_of_memory();
     owners_ = words_.data() + name_words;
     uses_runtime_ = owners_ + arenas;
     return true;
-  }
-  // Of the lists whose names must differ, the longest; at most kMaxTensors.
-  uint32_t most_names() const {
-    const auto& entries = *bundle_.entry_points();
-    uint32_t most = kMaxSymbols;
-    auto consider = [&most](uint32_t names) { most = names > most ? names : most; };
-    consider(entries.size());
-    consider(count(bundle_.states()));
-    for (uint32_t e = 0; e < entries.size(); ++e) {
-      consider(count(entries.Get(e)->inputs()));
-      consider(count(entries.Get(e)->outputs()));
-    }
-    return most < kMaxTensors ? most : kMaxTensors;
   }
   bool out_of_memory() {
     status_ = runtime::fail(error_, QNL_OUT_OF_MEMORY, "bundle: no memory for checking it");
@@ -214,7 +203,7 @@ class StructureVerifier {
     return true;
   }
   // A hash stands for a name: names that were made to have the same one are refused with those that are the
-  // same. n: up to kMaxTensors.
+  // same. n: as many as `remember` has room for.
   bool unique_names(const void* tables, uint32_t n, const char* role) {
     auto* slots = reinterpret_cast<uint64_t*>(words_.data());
     uint32_t steps = 0;
@@ -237,7 +226,7 @@ class StructureVerifier {
 
   bool verify_states() {
     begin("bundle");
-    if (count(bundle_.states()) > kMaxTensors) return fail("more than {} states", kMaxTensors);
+    if (count(bundle_.states()) > kMaxStates) return fail("more than {} states", kMaxStates);
     for (uint32_t i = 0; i < count(bundle_.states()); ++i) {
       const schema::Tensor& t = *bundle_.states()->Get(i);
       if (!verify_tensor(t, "state", false)) return false;
@@ -284,7 +273,6 @@ class StructureVerifier {
 
   bool verify_slots(const Tensors* tensors, schema::ArenaKind kind, const char* role) {
     begin(role);
-    if (count(tensors) > kMaxTensors) return fail("more than {} of them", kMaxTensors);
     for (uint32_t i = 0; i < count(tensors); ++i) {
       const schema::Tensor& t = *tensors->Get(i);
       if (!verify_tensor(t, role, kind == schema::ArenaKind::output)) return false;
@@ -572,7 +560,7 @@ class StructureVerifier {
         return fail("its values are misaligned");
       if (count(test.tolerances()) != count(test.tensors()))
         return fail("expected a tolerance for each value");
-      if (count(test.tensors()) > 2 * kMaxTensors) return fail("more than {} values", 2 * kMaxTensors);
+      if (count(test.tensors()) > kMaxTestTensors) return fail("more than {} values", kMaxTestTensors);
       uint32_t dim = 0;
       for (uint32_t j = 0; j < count(test.tensors()); ++j) {
         const schema::TestTensor& t = *test.tensors()->Get(j);

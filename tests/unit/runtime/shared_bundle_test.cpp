@@ -305,17 +305,6 @@ TEST(SharedBundle, TestValuesShareNoBytes) {
   EXPECT_NE(with(1000 * kPage).find("shares bytes with others"), std::string::npos);
 }
 
-// More inputs than there may be slots for them share some.
-TEST(SharedBundle, InputsHaveALimit) {
-  std::vector<std::byte> file = file_of([](Crafted& c) {
-    Tables<schema::Tensor> inputs;
-    for (int i = 0; i < 65537; ++i)
-      inputs.push_back(c.slot(c.text(std::to_string(i)), schema::ArenaKind::input, 0));
-    c.entry("main", inputs);
-  });
-  EXPECT_EQ(open(file).text, "input: more than 65536 of them");
-}
-
 TEST(SharedBundle, TestVectorsHaveALimit) {
   constexpr size_t kMany = 131073;
   std::vector<std::byte> file = file_of([](Crafted& c) {
