@@ -136,17 +136,6 @@ TEST(ImportErrors, a_newer_format_is_noted) {
   }
 }
 
-// Found by fuzz_compile: a constant exponent was to be rounded to the base's type.
-TEST(ImportErrors, powers_of_8_bit_floats) {
-  for (int type : {17, 19}) {  // FLOAT8E4M3FN, FLOAT8E5M2
-    ModelBuilder m(19);
-    m.input("x", {2}, type).output("y");
-    m.ints("e", {1}, {3});
-    m.node("Pow", {"x", "e"}, {"y"});
-    expect_contains(errors_of(m), "pow: expected a compute dtype, found f8");
-  }
-}
-
 TEST(ImportErrors, not_onnx) {
   expect_contains(import_text(""), "expected an ONNX model, found an empty file");
   expect_contains(import_text("not a model"),

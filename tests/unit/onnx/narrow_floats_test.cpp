@@ -621,5 +621,19 @@ TEST(NarrowFloatsTable, covers_every_operator) {
     EXPECT_FALSE(tested.count(name)) << name << " is tested and left out";
 }
 
+// Found by fuzz_compile: a constant exponent was to be rounded to the base's type.
+TEST(NarrowFloats, powers_of_8_bit_floats_are_refused) {
+  for (int type : {17, 19}) {  // FLOAT8E4M3FN, FLOAT8E5M2
+    ModelBuilder m(19);
+    m.input("x", {2}, type).output("y");
+    m.ints("e", {1}, {3});
+    m.node("Pow", {"x", "e"}, {"y"});
+    Expected<ImportedModel> imported = m.import();
+    ASSERT_FALSE(imported);
+    EXPECT_NE(to_string(imported.errors()).find("pow: expected a compute dtype, found f8"), std::string::npos)
+        << to_string(imported.errors());
+  }
+}
+
 }  // namespace
 }  // namespace quernel::onnx_test
