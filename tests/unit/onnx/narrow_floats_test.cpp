@@ -622,7 +622,7 @@ TEST(NarrowFloatsTable, covers_every_operator) {
 }
 
 // Found by fuzz_compile: a constant exponent was to be rounded to the base's type.
-TEST(NarrowFloats, powers_of_8_bit_floats_are_refused) {
+TEST(EightBitFloats, powers_are_refused) {
   for (int type : {17, 19}) {  // FLOAT8E4M3FN, FLOAT8E5M2
     ModelBuilder m(19);
     m.input("x", {2}, type).output("y");
