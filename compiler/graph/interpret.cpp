@@ -81,6 +81,8 @@ Expected<Tensor> run_node(const Node& node, const TensorType& type, const Operan
   QUERNEL_TRY(ResultType result, result_type(type, node));
   QUERNEL_CHECK(check_choices(node, result, operands));
   if (node.op == OpKind::k_constant) return node.attributes.tensor;
+  // Another dim may be huge: tables by dim would be, too.
+  if (result.count() == 0) return Tensor{result.dtype, result.dims, {}};
   if (node.op == OpKind::k_dims) {
     std::vector<int64_t> elements;
     for (const Dim& d : node.attributes.shape) {

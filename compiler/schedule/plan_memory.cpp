@@ -196,9 +196,9 @@ class Planner {
   struct Block {
     int buffer, first, last;
     Dim bytes;
-    double heat = 0;  // bytes read and written per byte
-    Dim offset = 0;
-    Dim end() const { return offset + bytes; }
+    double heat = 0;          // bytes read and written per byte
+    Dim offset = 0, end = 0;  // known once it has a place
+    void put_at(const Dim& place) { offset = place, end = place + bytes; }
   };
 
   void place_workspace() {
@@ -250,14 +250,14 @@ class Planner {
     Dim& all = s_.regions[region].bytes;
     std::vector<Block> placed;
     for (Block& block : order) {
-      block.offset = place(block, placed, all);
+      block.put_at(place(block, placed, all));
       // Sums of sizes only: a maximum of ends that cannot be compared would make expressions grow with each
       // block.
-      bool comparable = always_le(block.end(), all) || always_le(all, block.end());
-      if (!comparable) block.offset = all;
+      bool comparable = always_le(block.end, all) || always_le(all, block.end);
+      if (!comparable) block.put_at(all);
       s_.buffers[block.buffer].offset = block.offset;
       s_.buffers[block.buffer].region = region;
-      all = max(all, block.end());
+      all = max(all, block.end);
       placed.push_back(block);
     }
   }
@@ -277,12 +277,12 @@ class Planner {
     for (Block& block : order)
       for (size_t r = 0; r < s_.regions.size(); ++r) {
         Region& region = s_.regions[r];
-        block.offset = place(block, placed[r], region.bytes);
-        if (r + 1 != s_.regions.size() && region.capacity != 0 && block.end().estimate() > region.capacity)
+        block.put_at(place(block, placed[r], region.bytes));
+        if (r + 1 != s_.regions.size() && region.capacity != 0 && block.end.estimate() > region.capacity)
           continue;
         s_.buffers[block.buffer].offset = block.offset;
         s_.buffers[block.buffer].region = static_cast<int>(r);
-        region.bytes = max(region.bytes, block.end());
+        region.bytes = max(region.bytes, block.end);
         placed[r].push_back(block);
         break;
       }
@@ -307,13 +307,13 @@ class Planner {
         known &= other.offset.is_const() && other.bytes.is_const();
       }
     std::vector<Dim> candidates{0};
-    for (const Block* other : alive) candidates.push_back(other->end());
+    for (const Block* other : alive) candidates.push_back(other->end);
     std::stable_sort(candidates.begin(), candidates.end(),
                      [](const Dim& a, const Dim& b) { return a.estimate() < b.estimate(); });
     // For typical values of the symbols: ends in order, and the lowest offset of the blocks from one on.
     std::vector<std::pair<int64_t, int64_t>> lowest_after;
     for (const Block* other : alive)
-      lowest_after.emplace_back(other->end().estimate(), other->offset.estimate());
+      lowest_after.emplace_back(other->end.estimate(), other->offset.estimate());
     std::sort(lowest_after.begin(), lowest_after.end());
     for (size_t i = lowest_after.size(); i-- > 1;)
       lowest_after[i - 1].second = std::min(lowest_after[i - 1].second, lowest_after[i].second);
@@ -325,10 +325,10 @@ class Planner {
       while (next < lowest_after.size() && lowest_after[next].first <= at) ++next;
       int64_t gap = next < lowest_after.size() ? lowest_after[next].second - at : INT64_MAX;
       if (gap < bytes || (best && gap >= best_gap)) continue;
-      bool fits =
-          known || std::all_of(alive.begin(), alive.end(), [&](const Block* other) {
-            return always_le(other->end(), candidate) || always_le(candidate + block.bytes, other->offset);
-          });
+      const Dim end_there = candidate + block.bytes;
+      bool fits = known || std::all_of(alive.begin(), alive.end(), [&](const Block* other) {
+                    return always_le(other->end, candidate) || always_le(end_there, other->offset);
+                  });
       if (fits) best = &candidate, best_gap = gap;
     }
     return best ? *best : end;

@@ -141,8 +141,9 @@ Expected<Graph> split_long_contractions(const Graph& graph, const ContractionLim
 //   scan_sum x -> add(scan_sum(blocks), scan_sum(reduce_sum(blocks)));  argmax x -> argmax(best of each
 //   block) argsort x, first k -> argsort(first k of each block), first k
 // Or groups of few elements: the first k are in the k groups whose first elements go before those of others.
-// A sort of long lines of booleans becomes a scatter to the places that running counts give. Sums are added
-// in another order.
+// A sort of long lines of booleans becomes a scatter to the places that running counts give; by bounds, other
+// whole sorts become a radix sort, a scatter for each four bits of an element. Sums are added in another
+// order.
 struct LongLines {
   static constexpr int64_t kLongest = int64_t{1} << 24;  // elements of a line without a bound
   static constexpr double kManyLines = 8;                // that share the work without being split
