@@ -1,9 +1,7 @@
 // Long lines of scans, ArgMax and sorts, in blocks: what the steps of one line do in order, one workgroup
-// does alone. Blocks are lines of their own; a second, short line combines them. Whole lines are sorted by
-// the digits of their elements.
+// does alone. Blocks are lines of their own; a second, short line combines them.
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
 #include "graph/passes/passes.h"
 #include "graph/rewrite.h"
@@ -33,10 +31,6 @@ Shape with_dim(Shape shape, size_t axis, const Dim& size) {
   shape[axis] = size;
   return shape;
 }
-
-// Of a key, in a step of a radix sort.
-constexpr int kDigitBits = 4, kDigits = 1 << kDigitBits;
-constexpr int64_t kDigitBlock = 16;
 
 class Splitter {
  public:
@@ -162,39 +156,32 @@ class Splitter {
                          build_.binary(BinaryOp::k_fmod, place, static_cast<double>(size)));
   }
 
-  // Whether whole lines are sorted by the digits of their elements.
-  bool sorts_by_digits(ValueId x, const Attributes& a) const {
-    const Dim& size = build_.graph().shape(x)[static_cast<size_t>(a.ints[0])];
-    return limits_.by_bounds && size.bounds().hi > limits_.longest_sorted;
+  // Whether whole lines are sorted by merging blocks, for which their size has to be known.
+  bool merges_blocks(ValueId x, const Attributes& a) const {
+    size_t axis = static_cast<size_t>(a.ints[0]);
+    const Dim& size = build_.graph().shape(x)[axis];
+    return limits_.by_bounds && size.is_const() && size.value() > limits_.longest_sorted;
   }
-  // A radix sort from the lowest digit on. Each of its steps keeps the order of equal digits; an element goes
-  // behind all those of lower digits, and of its own digit behind those of earlier blocks and of its block.
-  ValueId by_digits(ValueId x, const Attributes& a) {
+  // Sorted blocks, a power of two of them, become half as many twice as long until one is left: an element's
+  // place among two blocks is the one in its own and as many as go before it in the other.
+  ValueId merged(ValueId x, const Attributes& a) {
     size_t axis = static_cast<size_t>(a.ints[0]);
     const Shape shape = build_.graph().shape(x);
-    Blocks blocks{axis, shape[axis], ceildiv(shape[axis], kDigitBlock), kDigitBlock, false};
+    int64_t size = shape[axis].value(), block = 1;
+    while (block * 2 <= limits_.sorted_block) block *= 2;
+    int64_t count = 1;
+    while (count * block < size) count *= 2;
+    Blocks blocks{axis, shape[axis], count, block, false};
     ValueId keys = sort_keys(x, !a.descending);
-    if (!build_.ok()) return kNoValue;
-    DType dtype = build_.graph().dtype(keys);
-    keys = in_row(in_blocks(keys, blocks, last_value(dtype, true)), blocks);
-    keys = build_.unary(UnaryOp::k_bit_not, keys);
-    if (!build_.ok()) return kNoValue;
-    const Shape line = build_.graph().shape(keys);
-    ValueId order = build_.broadcast_to(positions_in(blocks, line.size()), line);
-    Attributes unique;
-    unique.ints = a.ints;
-    unique.unique = true;
-    for (int shift = 0; shift < bit_width(dtype); shift += kDigitBits) {
-      ValueId key = shift == 0 ? keys : gather(keys, order, axis);
-      bool has_sign = is_signed_integer(dtype) && shift + kDigitBits == bit_width(dtype);
-      ValueId digits = build_.add(OpKind::k_contiguous, {in_columns(digit_of(key, shift, has_sign), blocks)});
-      ValueId place = build_.reshape(place_by_digit(digits, blocks), line);
-      ValueId moved = build_.reshape(in_columns(order, blocks), line);
-      order =
-          build_.add(OpKind::k_scatter_elements, {build_.full(DType::kI32, line, 0), place, moved}, unique);
-    }
-    return build_.slice(build_.cast(order, DType::kI64), Shape(shape.size(), Dim(0)),
-                        with_dim(shape, axis, a.shape[0]));
+    ValueId line = in_row(in_blocks(keys, blocks, last_value(build_.graph().dtype(keys), true)), blocks);
+    ValueId parts = in_blocks(line, {axis, count * block, count, block, false}, 0);
+    ValueId places = build_.argsort(parts, static_cast<int64_t>(axis) + 1, block, true);
+    ValueId order = build_.cast(places, DType::kI32);
+    order = build_.binary(BinaryOp::k_add, order, numbers_along(parts, axis, block));
+    for (; count > 1; count /= 2, block *= 2)
+      order = merge_pairs(line, order, {axis, shape[axis], count, block, false});
+    order = build_.cast(in_row(order, {axis, shape[axis], 1, block, false}), DType::kI64);
+    return build_.slice(order, Shape(shape.size(), Dim(0)), with_dim(shape, axis, a.shape[0]));
   }
 
   // Booleans sorted: each goes where the count of those before it says.
@@ -240,74 +227,53 @@ class Splitter {
     }
     return ascending ? build_.unary(UnaryOp::k_bit_not, x) : x;
   }
-  // Bits of keys from `shift` on, i32; the highest ones of signed keys in the order of the keys.
-  ValueId digit_of(ValueId keys, int shift, bool has_sign) {
-    ValueId moved = shift == 0 ? keys : build_.binary(BinaryOp::k_shr, keys, static_cast<double>(shift));
-    ValueId digit = build_.binary(BinaryOp::k_and, build_.cast(moved, DType::kI32), double{kDigits - 1});
-    return has_sign ? build_.binary(BinaryOp::k_xor, digit, double{kDigits / 2}) : digit;
+  // 0, step, 2 step... of i32 along a dim of x, 1 elsewhere.
+  ValueId numbers_along(ValueId x, size_t axis, int64_t step) {
+    const Shape& shape = build_.graph().shape(x);
+    std::vector<int64_t> values(static_cast<size_t>(shape[axis].value())), dims(shape.size(), 1);
+    for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<int64_t>(i) * step;
+    dims[axis] = shape[axis].value();
+    return build_.cast(build_.constant(i64_tensor(std::move(dims), values)), DType::kI32);
   }
-  // A line of blocks in a row, a block in each column: dims of a block's elements, then of the blocks.
-  ValueId in_columns(ValueId row, const Blocks& b) {
+  // `order`: positions in the line, in blocks that are sorted.
+  ValueId merge_pairs(ValueId line, ValueId order, const Blocks& b) {
     if (!build_.ok()) return kNoValue;
-    Shape blocks = with_dim(build_.graph().shape(row), b.axis, b.block);
-    blocks.insert(blocks.begin() + static_cast<std::ptrdiff_t>(b.axis), b.count);
-    std::vector<int64_t> columns(blocks.size());
-    std::iota(columns.begin(), columns.end(), 0);
-    std::swap(columns[b.axis], columns[b.axis + 1]);
-    return build_.permute(build_.reshape(row, blocks), columns);
-  }
-  // Where elements go in the line by their digits, in columns like the result.
-  ValueId place_by_digit(ValueId digits, const Blocks& b) {
-    if (!build_.ok()) return kNoValue;
-    const int64_t along = static_cast<int64_t>(b.axis), block = b.block.value();
-    const Shape columns = build_.graph().shape(digits);
-    auto numbers_of_rank = [&](ValueId numbers, const Dim& count, size_t axis, size_t rank) {
-      return build_.reshape(numbers, with_dim(Shape(rank, Dim(1)), axis, count));
+    size_t pair = b.axis, side = b.axis + 1, place = b.axis + 2;
+    const Shape shape = build_.graph().shape(line);
+    Shape pairs = with_dim(shape, b.axis, b.block);
+    pairs.insert(pairs.begin() + static_cast<std::ptrdiff_t>(b.axis), {Dim(b.count.value() / 2), Dim(2)});
+    ValueId in_line = build_.reshape(order, with_dim(shape, b.axis, b.count * b.block));
+    ValueId keys = build_.reshape(gather(line, in_line, b.axis), pairs);
+    keys = build_.add(OpKind::k_contiguous, {keys});
+    ValueId others = build_.flip(keys, {static_cast<int64_t>(side)});
+    // Of equal elements those of the first block go first.
+    ValueId is_second = build_.cast(numbers_along(keys, side, 1), DType::kBool);
+    auto before = [&](ValueId at) {
+      ValueId other = gather(others, at, place);
+      return build_.binary(
+          BinaryOp::k_or, build_.binary(BinaryOp::k_gt, other, keys),
+          build_.binary(BinaryOp::k_and, is_second, build_.binary(BinaryOp::k_eq, other, keys)));
     };
-    const size_t rank = columns.size() + 1;
-    // Counts by digit and block; before them, those of lower digits, and of this one in earlier blocks.
-    ValueId each = with_one(digits, b.axis + 1);
-    ValueId is_digit =
-        build_.binary(BinaryOp::k_eq, each, numbers_of_rank(i32_numbers(kDigits), kDigits, b.axis + 1, rank));
-    ValueId counts = build_.reduce(OpKind::k_reduce_sum, build_.cast(is_digit, DType::kI32), {along}, false);
-    Shape row = columns;
-    row.erase(row.begin() + along);
-    row[b.axis] = b.count * kDigits;
-    ValueId before = running_count(build_.reshape(counts, row), along, DType::kI32);
-    ValueId of_block =
-        numbers_of_rank(build_.cast(positions(b.count), DType::kI32), b.count, b.axis + 1, columns.size());
-    ValueId first = build_.binary(BinaryOp::k_mul, digits, build_.cast(number(b.count), DType::kI32));
-    ValueId at = build_.binary(BinaryOp::k_add, first, of_block);
-    row[b.axis] = b.count * b.block;
-    ValueId place = build_.reshape(gather(before, build_.reshape(at, row), b.axis), columns);
-    // Of the same digit in the block, earlier ones.
-    ValueId is_earlier =
-        build_.binary(BinaryOp::k_lt, numbers_of_rank(i32_numbers(block), block, b.axis, rank),
-                      numbers_of_rank(i32_numbers(block), block, b.axis + 1, rank));
-    ValueId equal = build_.binary(BinaryOp::k_eq, each, with_one(digits, b.axis));
-    equal = build_.cast(build_.binary(BinaryOp::k_and, equal, is_earlier), DType::kI32);
-    return build_.binary(BinaryOp::k_add, place, build_.reduce(OpKind::k_reduce_sum, equal, {along}, false));
+    ValueId found = build_.broadcast_to(build_.full(DType::kI32, Shape(pairs.size(), Dim(1)), 0), pairs);
+    for (int64_t step = b.block.value() / 2; step > 0; step /= 2) {
+      ValueId at = build_.binary(BinaryOp::k_add, found, static_cast<double>(step - 1));
+      ValueId more =
+          build_.binary(BinaryOp::k_mul, build_.cast(before(at), DType::kI32), static_cast<double>(step));
+      found = build_.binary(BinaryOp::k_add, found, more);
+    }
+    found = build_.binary(BinaryOp::k_add, found, build_.cast(before(found), DType::kI32));
+    ValueId to = build_.binary(BinaryOp::k_add, found, numbers_along(keys, place, 1));
+    Shape merged = with_dim(shape, b.axis, b.block * 2);
+    merged.insert(merged.begin() + static_cast<std::ptrdiff_t>(pair), Dim(b.count.value() / 2));
+    Attributes own;
+    own.ints = {static_cast<int64_t>(pair) + 1};
+    own.unique = true;
+    ValueId updates = build_.reshape(order, merged);
+    return build_.add(OpKind::k_scatter_elements,
+                      {build_.full(DType::kI32, merged, 0), build_.reshape(to, merged), updates},
+                      std::move(own));
   }
-  // With a dim of 1 before dim `axis`.
-  ValueId with_one(ValueId x, size_t axis) {
-    if (!build_.ok()) return kNoValue;
-    Shape shape = build_.graph().shape(x);
-    shape.insert(shape.begin() + static_cast<std::ptrdiff_t>(axis), Dim(1));
-    return build_.reshape(x, std::move(shape));
-  }
-  ValueId i32_numbers(int64_t count) {
-    std::vector<int64_t> values(static_cast<size_t>(count));
-    std::iota(values.begin(), values.end(), 0);
-    return build_.cast(build_.constant(i64_tensor({count}, values)), DType::kI32);
-  }
-  // 0, 1, 2... of i32 along blocks in a row; other dims are 1.
-  ValueId positions_in(const Blocks& b, size_t rank) {
-    ValueId first = times(build_.reshape(positions(b.count), {b.count, 1}), b.block);
-    ValueId all =
-        build_.binary(BinaryOp::k_add, first, build_.cast(i32_numbers(b.block.value()), DType::kI64));
-    return build_.reshape(build_.cast(all, DType::kI32),
-                          with_dim(Shape(rank, Dim(1)), b.axis, b.count * b.block));
-  }
+
   // Integers from the greatest on, whose lowest value padding can have whatever the dtype.
   ValueId greatest_first(ValueId x, Attributes& a) {
     DType dtype = build_.graph().dtype(x);
@@ -398,12 +364,12 @@ class Splitter {
     return is_signed_integer(dtype) ? -std::ldexp(1.0, bit_width(dtype) - 1) : 0;
   }
 
-  ValueId running_count(ValueId x, int64_t axis, DType accumulator = DType::kI64) {
+  ValueId running_count(ValueId x, int64_t axis) {
     if (!build_.ok()) return kNoValue;
     Attributes a;
     a.ints = {axis};
     a.exclusive = true;
-    a.accumulator = accumulator;
+    a.accumulator = DType::kI64;
     return scan(x, OpKind::k_scan_sum, a, elements(x, static_cast<size_t>(axis)));
   }
   // 0, 1, ... of i64: blocks and positions within one, where the size is known.
@@ -447,7 +413,7 @@ ValueId split(Rewriter& r, const Node& node, const LongLines& limits) {
     bool is_long = splitter.is_long(x, axis, elements, std::min(limits.longest, limits.longest_sorted));
     return is_long ? splitter.sorted_bools(x, a) : kNoValue;
   }
-  return splitter.sorts_by_digits(x, a) ? splitter.by_digits(x, a) : kNoValue;
+  return splitter.merges_blocks(x, a) ? splitter.merged(x, a) : kNoValue;
 }
 
 }  // namespace

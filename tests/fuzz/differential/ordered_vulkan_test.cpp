@@ -36,18 +36,6 @@ TEST(VulkanOrdered, first_of_many) {
     }
 }
 
-// By digits of their elements: of any size, which a run tells, of many equal elements, along any axis.
-TEST(VulkanOrdered, whole_lines) {
-  for (const char* order : {"", " descending"})
-    for (const char* dtype : {"f32", "i64", "u8"}) {
-      const std::string x = "graph @g(%x: " + std::string(dtype), along = std::string(order) + " : i64[";
-      for (int64_t n : {0, 17, 9001})
-        expect_same("symbol n min=0\n" + x + "[n]) {\n%y = argsort %x {0}" + along + "n]\nreturn y = %y\n}",
-                    50, n);
-      expect_same(x + "[2,2500,3]) {\n%y = argsort %x {1}" + along + "2,2400,3]\nreturn y = %y\n}", 50);
-    }
-}
-
 // Of fewer columns than the template has, which are more than an invocation's group.
 TEST(VulkanOrdered, updates_of_some_columns) {
   for (std::string mode : {"set", "add", "min"})
