@@ -29,7 +29,6 @@ Expected<Tensor> run_gather(const Node& node, const Operands& operands, const Re
 Expected<Tensor> run_scatter(const Node& node, const Operands& operands, const ResultType& type);
 
 // ---- element access: `count` elements from element `first` on
-// ------------------------------------------------------
 void load(const Tensor& tensor, int64_t first, int64_t count, double* out);  // u64 as its value
 void load(const Tensor& tensor, int64_t first, int64_t count,
           int64_t* out);  // integers and bool; u64 as its bits

@@ -87,21 +87,22 @@ enum class ScatterMode : uint8_t { kSet, kAdd, kMul, kMax, kMin };
 //   permute             ints: result dim i is input dim ints[i]
 //   winograd_input      ints: the side of the output's tiles, 2 or 4
 //   winograd_output     ints: the same, rows and columns of the result
-//   slice               starts, stops, steps: per dim, 0 <= start <= stop <= dim, step >= 1; elements start,
-//   start+step … < stop flip                ints: axes pad                 starts: elements before, stops:
-//   elements after, per dim, >= 0; mode; fill (kConstant) view                shape: the result's; map:
-//   access of the input from the result's indices; fill where a guard fails cat                 ints[0]: axis
+//   slice               starts, stops, steps: per dim, 0 <= start <= stop <= dim, step >= 1; the elements
+//                       start, start + step … < stop
+//   flip                ints: axes
+//   pad                 starts: elements before, stops: elements after, per dim, >= 0; mode; fill (kConstant)
+//   view                shape: the result's; map: access of the input from the result's indices; fill where a
+//                       guard fails
+//   cat                 ints[0]: axis
 //   reduce_*            ints: axes, ascending; keepdims; accumulator (reduce_sum, reduce_prod)
 //   scan_*              ints[0]: axis; exclusive; reverse; accumulator (scan_sum, scan_prod)
-//   argsort             ints[0]: axis; shape[0]: how many; descending. i64 positions along the axis, the
-//   first in order
-//                       of each line; equal elements keep their order, either way
+//   argsort             ints[0]: axis; shape[0]: how many; descending. i64 positions along the axis, the first
+//                       in order of each line; equal elements keep their order, either way
 //   contract            contraction
 //   take                ints[0]: axis; result = x.shape with dim `axis` replaced by the indices' shape
 //   gather_elements     ints[0]: axis; result shape = index shape
 //   gather_nd           ints[0]: batch_dims (ONNX GatherND)
-//   scatter_*           operands template, indices, updates; ints[0], shapes of indices and updates as those
-//   of
+//   scatter_*           operands template, indices, updates; ints[0], shapes of indices and updates as those of
 //                       indices and result of gather_elements, take (scatter_rows) and gather_nd; scatter;
 //                       unique: no two updates have the same place, and none is out of range
 //   loop, branch, on_host
@@ -244,7 +245,6 @@ struct CustomOp {
 };
 
 // ---- the op table (defined in ops/)
-// -------------------------------------------------------------------------------
 struct OpInfo {
   std::string_view name;
   std::string_view family;

@@ -1,5 +1,5 @@
 // The loop IR: what one kernel computes, as structured loops over buffers. It knows nothing of graphs or
-// ONNX, and both code generators read it. Expressions and statements are immutable trees held by shared
+// ONNX, and every code generator reads it. Expressions and statements are immutable trees held by shared
 // pointers; sharing is allowed.
 //
 // A kernel is a grid of workgroups (independent of each other; grid[0] slowest, the last axis fastest) and a

@@ -13,7 +13,7 @@
 
 #include "data_set.h"
 #include "frontends/onnx/import_model.h"
-#include "pipeline.h"
+#include "pipeline/pipeline.h"
 
 namespace quernel::tools {
 

@@ -5,7 +5,7 @@
 #include <filesystem>
 
 #include "input_values.h"
-#include "pipeline.h"
+#include "pipeline/pipeline.h"
 
 namespace quernel::tools {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "graph/interpret.h"
 #include "input_values.h"
-#include "pipeline.h"
+#include "pipeline/pipeline.h"
 #include "tensor_file_compare.h"
 
 namespace quernel::tools {

@@ -11,7 +11,7 @@
 #include "command.h"
 #include "feature_names.h"
 #include "loop/parse.h"
-#include "pipeline.h"
+#include "pipeline/pipeline.h"
 #include "quernel/runtime.hpp"
 
 namespace quernel::tools {

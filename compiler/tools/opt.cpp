@@ -11,9 +11,8 @@
 #include "graph/text.h"
 #include "graph/verify.h"
 #include "loop/parse.h"
-#include "loop/print.h"
 #include "loop/verify.h"
-#include "pipeline.h"
+#include "pipeline/pipeline.h"
 #include "print.h"
 #include "tensor_file.h"
 
@@ -27,10 +26,6 @@ struct Options {
   bool list = false, time_passes = false;
   int64_t elide = 0;
 };
-
-bool contains(const std::vector<std::string>& list, std::string_view name) {
-  return std::find(list.begin(), list.end(), name) != list.end();
-}
 
 template <class Pass>
 void print_list(const char* title, const std::vector<Pass>& passes) {
@@ -72,7 +67,7 @@ Expected<std::vector<const Pass*>> select_passes(const std::vector<Pass>& all, c
     QUERNEL_TRY([[maybe_unused]] size_t index, find("--disable-pass", name));
   }
   for (size_t index : order)
-    if (!contains(options.flags.disabled_passes, all[index].name)) selected.push_back(&all[index]);
+    if (!is_named(options.flags.disabled_passes, all[index].name)) selected.push_back(&all[index]);
   return selected;
 }
 
@@ -82,63 +77,51 @@ Status check_passes(const std::vector<Pass>& all, const Options& options) {
   return {};
 }
 
-// Around every pass: times it, verifies what it made, prints it when asked to.
-template <class Pass, class Run, class Print>
-Status run_passes(const std::vector<const Pass*>& passes, const Options& options, Run run, Print print) {
-  const std::vector<std::string>& print_after = options.flags.print_after;
-  bool all = contains(print_after, "all"), changed = contains(print_after, "changed");
-  std::string last = changed ? print() : std::string();
-  for (const Pass* pass : passes) {
-    double start = now_seconds();
-    QUERNEL_CHECK(run(*pass));
-    if (options.time_passes) print_note("{:>10.3f} ms  {}\n", (now_seconds() - start) * 1e3, pass->name);
-    if (!all && !changed && !contains(print_after, pass->name)) continue;
-    std::string text = print();
-    if (!changed || text != last) print_note("// after {}\n", pass->name), std::fputs(text.c_str(), stderr);
-    last = std::move(text);
+// Prints the time of each pass when it is over, with --time-passes.
+class PassTimer {
+ public:
+  explicit PassTimer(bool active) : active_(active) {}
+  ~PassTimer() { begin(""); }
+  void begin(const std::string& pass) {
+    if (active_ && !pass_.empty()) print_note("{:>10.3f} ms  {}\n", (now_seconds() - start_) * 1e3, pass_);
+    pass_ = pass, start_ = now_seconds();
   }
-  return {};
-}
 
-Expected<std::string> optimize_graph(const Options& options, const CompileOptions& compile_flags) {
+ private:
+  bool active_;
+  std::string pass_;
+  double start_ = 0;
+};
+
+Expected<std::string> optimize_graph(const Options& options, CompileOptions compile_flags) {
   QUERNEL_TRY(std::vector<const GraphPass*> passes, select_passes(graph_passes(), options));
   QUERNEL_TRY(Target target, find_target(options.target));
   QUERNEL_TRY(Imported imported, import_model(options.input, compile_flags));
-  Graph graph = std::move(imported.graph);
-  QUERNEL_CHECK(verify(graph, "import"));
-  GraphPassState state(compile_flags);
-  auto run = [&](const GraphPass& pass) -> Status {
-    QUERNEL_TRY(graph, pass.run(graph, target, compile_flags, state));
-    return verify(graph, std::string(pass.name));
-  };
-  auto print_graph = [&] { return print(graph, options.elide); };
-  QUERNEL_CHECK(run_passes(passes, options, run, print_graph));
-  return print_graph();
+  QUERNEL_CHECK(verify(imported.graph, "import"));
+  PassTimer timer(options.time_passes);
+  compile_flags.on_stage = [&](const std::string& pass) { timer.begin(pass); };
+  Dump none("");
+  QUERNEL_TRY(Graph graph, run_passes(passes, std::move(imported.graph), target, compile_flags, none));
+  return print(graph, options.elide);
 }
 
-Expected<std::string> optimize_kernels(const Options& options) {
+Expected<std::string> optimize_kernels(const Options& options, CompileOptions compile_flags) {
   QUERNEL_TRY(std::vector<const LoopPass*> passes, select_passes(loop_passes(), options));
   std::vector<std::byte> bytes;
   if (tensor_file::Error error = tensor_file::read_file(options.input, &bytes)) return invalid_input(*error);
   QUERNEL_TRY(
       std::vector<loop::Kernel> kernels,
       loop::parse_kernels({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, options.input));
-  auto verify_all = [&]() -> Status {
-    for (const loop::Kernel& kernel : kernels) QUERNEL_CHECK(loop::verify(kernel));
-    return {};
-  };
-  QUERNEL_CHECK(verify_all());
-  auto run = [&](const LoopPass& pass) -> Status {
-    for (loop::Kernel& kernel : kernels) pass.run(kernel);
-    return verify_all();
-  };
-  auto print_kernels = [&] {
-    std::string text;
-    for (const loop::Kernel& kernel : kernels) text += loop::to_string(kernel);
-    return text;
-  };
-  QUERNEL_CHECK(run_passes(passes, options, run, print_kernels));
-  return print_kernels();
+  std::vector<loop::Kernel*> all;
+  for (loop::Kernel& kernel : kernels) {
+    QUERNEL_CHECK(loop::verify(kernel));
+    all.push_back(&kernel);
+  }
+  PassTimer timer(options.time_passes);
+  compile_flags.on_stage = [&](const std::string& pass) { timer.begin(pass); };
+  Dump none("");
+  QUERNEL_CHECK(run_passes(passes, all, compile_flags, none));
+  return to_string(all);
 }
 
 int run(const Options& options) {
@@ -159,7 +142,9 @@ int run(const Options& options) {
   if (Status status = loops ? check_passes(loop_passes(), options) : check_passes(graph_passes(), options);
       !status)
     return fail(status.errors()), kUsage;
-  Expected<std::string> text = loops ? optimize_kernels(options) : optimize_graph(options, *compile_flags);
+  compile_flags->verify_each = true;
+  Expected<std::string> text =
+      loops ? optimize_kernels(options, *compile_flags) : optimize_graph(options, *compile_flags);
   if (!text) return fail(text.errors());
   if (Status status = write_text_file(options.output, *text); !status) return fail(status.errors());
   return kOk;

@@ -17,7 +17,7 @@
 #include "command.h"
 #include "compile_flags.h"
 #include "json.h"
-#include "pipeline.h"
+#include "pipeline/pipeline.h"
 #include "print.h"
 #include "scratch_dir.h"
 #include "support/progress.h"

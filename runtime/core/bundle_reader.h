@@ -170,7 +170,6 @@ class BundleReader {
   ArenaView arena(uint32_t index) const;
 
   uint32_t variant_count() const;
-  // From variant_count() on they are hosts, as VariantView says.
   // Variants, and from variant_count() on their hosts.
   VariantView variant(uint32_t index) const;
   KernelView kernel(uint32_t variant, uint32_t index) const;

@@ -12,7 +12,7 @@
 
 #include "count_allocations.h"
 #include "graph/interpret.h"
-#include "pipeline.h"
+#include "pipeline/pipeline.h"
 #include "quernel/runtime.hpp"
 
 namespace quernel {

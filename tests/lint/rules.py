@@ -20,8 +20,7 @@ LAYERS = {
     "compiler/lower":       ("compiler/graph", "compiler/schedule", "compiler/loop", "compiler/ops"),
     "compiler/codegen":     ("compiler/loop", "compiler/targets", "schemas"),
     "compiler/bundle":      ("compiler/schedule", "compiler/codegen", "schemas"),
-    "compiler/import_models": ("compiler/include", "compiler/frontends"),
-    "compiler/pipeline":    ("compiler/import_models", "compiler/lower", "compiler/bundle"),
+    "compiler/pipeline":    ("compiler/include", "compiler/frontends", "compiler/lower", "compiler/bundle"),
     # the one place that may link the runtime, to verify and time what was compiled
     "compiler/tools":       ("compiler/pipeline", "runtime/include", "runtime/tools/tensor_file"),
     # shows arenas, bindings and plans, which the C interface does not tell
@@ -32,7 +31,6 @@ LAYERS = {
     "runtime/include":      ("schemas",),
     "runtime/platform":     ("runtime/include",),
     "runtime/core":         ("runtime/platform",),
-    "runtime/baremetal":    ("runtime/core",),
     "runtime/cpu":          ("runtime/core",),
     "runtime/vulkan":       ("runtime/core",),
     "runtime/null":         ("runtime/core",),
@@ -40,7 +38,7 @@ LAYERS = {
     "runtime/choose":       ("runtime/core", "runtime/choose/compare_tensors"),
     "runtime/choose/compare_tensors": ("runtime/include",),
     "runtime/tools/tensor_file": ("runtime/include", "runtime/platform", "runtime/choose/compare_tensors"),
-    "runtime/tools":        ("runtime/tools/tensor_file", "runtime/choose", "runtime/baremetal", "runtime/cpu", "runtime/vulkan",
+    "runtime/tools":        ("runtime/tools/tensor_file", "runtime/choose", "runtime/cpu", "runtime/vulkan",
                              "runtime/null"),
     "tests":                ("compiler/tools", "runtime/tools"),
     "examples":             (),                                           # built against the installed packages
@@ -64,8 +62,8 @@ LIBRARIES = [
 # Folders that explain themselves in a README.md as soon as they hold a file.
 DOCUMENTED = [
     ".", "compiler", "compiler/support", "compiler/frontends", "compiler/graph", "compiler/ops", "compiler/schedule",
-    "compiler/lower", "compiler/loop", "compiler/targets", "compiler/codegen", "compiler/bundle", "compiler/tools",
-    "runtime", "runtime/platform", "runtime/core", "runtime/baremetal", "runtime/cpu", "runtime/vulkan", "runtime/null",
+    "compiler/lower", "compiler/loop", "compiler/pipeline", "compiler/targets", "compiler/codegen", "compiler/bundle", "compiler/tools",
+    "runtime", "runtime/platform", "runtime/core", "runtime/cpu", "runtime/vulkan", "runtime/null",
     "runtime/choose", "runtime/tools", "schemas", "toolchains", "examples", "examples/digits",
     "tests", "tests/golden", "tests/error", "tests/unit", "tests/conformance", "tests/end_to_end", "tests/package",
     "tests/fuzz", "tests/bench", "tests/lint",

@@ -1,5 +1,5 @@
-// The graph passes, in the order compiler/pipeline.cpp runs them. Each builds a new graph that computes the
-// same.
+// The graph passes. Each builds a new graph that computes the same. compiler/pipeline/pass_tables.cpp has the
+// order in which they run.
 #pragma once
 
 #include <vector>
@@ -80,9 +80,11 @@ Expected<Graph> split_weights(const Graph& graph, int64_t most_bytes);
 Expected<Graph> split_long_cats(const Graph& graph, size_t most_operands);
 
 // Movement chains that a named op can express become that op, and those that move nothing vanish:
-//   permute(permute(x, p), q) -> permute(x, p[q]);  reshape(reshape(x)) -> reshape(x);  flip(flip(x, a), a)
-//   -> x slice(slice), pad(pad) with one fill, slice(pad) inside or around the data, slice(cat) within one
-//   operand, cat(cat)
+//   permute(permute(x, p), q) -> permute(x, p[q])
+//   reshape(reshape(x)) -> reshape(x)
+//   flip(flip(x, a), a) -> x
+//   slice(slice), pad(pad) with one fill, slice(pad) inside or around the data, slice(cat) within one operand,
+//   cat(cat)
 // Permutes stay permutes, so that layout passes recognise them.
 Expected<Graph> canonicalize_movement(const Graph& graph);
 
@@ -138,12 +140,12 @@ struct ContractionLimits {
 Expected<Graph> split_long_contractions(const Graph& graph, const ContractionLimits& limits);
 
 // Long lines of scans, ArgMax and ArgMin, and sorts that want a few elements, in blocks:
-//   scan_sum x -> add(scan_sum(blocks), scan_sum(reduce_sum(blocks)));  argmax x -> argmax(best of each
-//   block) argsort x, first k -> argsort(first k of each block), first k
+//   scan_sum x -> add(scan_sum(blocks), scan_sum(reduce_sum(blocks)))
+//   argmax x -> argmax(best of each block)
+//   argsort x, first k -> argsort(first k of each block), first k
 // Or groups of few elements: the first k are in the k groups whose first elements go before those of others.
-// A sort of long lines of booleans becomes a scatter to the places that running counts give; by bounds, other
-// whole sorts become a radix sort, a scatter for each four bits of an element. Sums are added in another
-// order.
+// A sort of long lines of booleans becomes a scatter to the places that running counts give. Sums are added
+// in another order.
 struct LongLines {
   static constexpr int64_t kLongest = int64_t{1} << 24;  // elements of a line without a bound
   static constexpr double kManyLines = 8;                // that share the work without being split

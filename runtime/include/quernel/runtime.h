@@ -32,8 +32,7 @@ extern "C" {
 #define QNL_NODISCARD
 #endif
 
-/* ---- status
- * -------------------------------------------------------------------------------------------------- */
+/* ---- status */
 
 /* Codes are banded: 1xx the caller's arguments, 2xx the system, 3xx the bundle file, 4xx no code for this
  * device, 5xx while running. A value is never reused. */
@@ -103,8 +102,7 @@ uint64_t qnl_dtype_bytes(qnl_dtype dtype, uint64_t count);
 /* "f32", "i8", "bool"…; "?" for an unknown dtype. */
 const char* qnl_dtype_name(qnl_dtype dtype);
 
-/* ---- tensors
- * ------------------------------------------------------------------------------------------------- */
+/* ---- tensors */
 
 /* A dense row-major tensor, or the description of one (data NULL). In the signature of a bundle a dim is -1,
  * and bytes is 0, where it depends on symbols. */
@@ -119,8 +117,7 @@ typedef struct qnl_tensor {
 
 typedef enum qnl_tensor_role { QNL_INPUT = 0, QNL_OUTPUT = 1, QNL_STATE = 2 } qnl_tensor_role;
 
-/* ---- bundle
- * -------------------------------------------------------------------------------------------------- */
+/* ---- bundle */
 
 typedef struct qnl_bundle qnl_bundle;
 
@@ -224,8 +221,7 @@ typedef struct qnl_test_tensor {
 QNL_NODISCARD qnl_status qnl_bundle_get_test_tensor(const qnl_bundle* bundle, uint32_t test, uint32_t index,
                                                     qnl_test_tensor* tensor);
 
-/* ---- devices
- * ------------------------------------------------------------------------------------------------- */
+/* ---- devices */
 
 typedef struct qnl_device qnl_device;
 
@@ -344,8 +340,7 @@ typedef struct qnl_custom_op {
   void* user; /* handed to the function */
 } qnl_custom_op;
 
-/* ---- sessions
- * ------------------------------------------------------------------------------------------------ */
+/* ---- sessions */
 
 typedef struct qnl_session qnl_session;
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "graph/text.h"
-#include "pipeline.h"
+#include "pipeline/pipeline.h"
 #include "schedule/schedule.h"
 
 namespace quernel::testing {

@@ -11,7 +11,7 @@
 #include "host_targets.h"
 #include "join_graphs.h"
 #include "long_sums.h"
-#include "pipeline.h"
+#include "pipeline/pipeline.h"
 #include "random_graph/random_graph.h"
 #include "run_compiled.h"
 

@@ -5,7 +5,7 @@
 #include <map>
 
 #include "on_vulkan.h"
-#include "pipeline.h"
+#include "pipeline/pipeline.h"
 #include "shader_text.h"
 
 namespace quernel::testing {

@@ -16,7 +16,7 @@
 #include "graph/verify.h"
 #include "join_graphs.h"
 #include "on_vulkan.h"
-#include "pipeline.h"
+#include "pipeline/pipeline.h"
 
 namespace quernel::testing {
 namespace {

@@ -15,7 +15,7 @@
 #include "graph/verify.h"
 #include "host_targets.h"
 #include "join_graphs.h"
-#include "pipeline.h"
+#include "pipeline/pipeline.h"
 #include "random_graph/random_graph.h"
 #include "run_compiled.h"
 

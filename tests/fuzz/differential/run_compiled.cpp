@@ -8,7 +8,7 @@
 #include <cstring>
 
 #include "graph/control.h"
-#include "pipeline.h"
+#include "pipeline/pipeline.h"
 
 namespace quernel::testing {
 namespace {

@@ -5,7 +5,7 @@
 #include "graph/interpret.h"
 #include "graph/text.h"
 #include "graph/verify.h"
-#include "pipeline.h"
+#include "pipeline/pipeline.h"
 #include "random_graph/random_graph.h"
 #include "run_compiled.h"
 

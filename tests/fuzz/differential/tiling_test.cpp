@@ -9,7 +9,7 @@
 #include "graph/interpret.h"
 #include "graph/text.h"
 #include "host_targets.h"
-#include "pipeline.h"
+#include "pipeline/pipeline.h"
 #include "random_graph/random_graph.h"
 #include "run_compiled.h"
 

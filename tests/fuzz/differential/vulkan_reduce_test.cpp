@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "on_vulkan.h"
-#include "pipeline.h"
+#include "pipeline/pipeline.h"
 #include "schemas/kernel_abi.h"
 #include "shader_text.h"
 

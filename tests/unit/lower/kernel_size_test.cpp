@@ -9,7 +9,7 @@
 #include "graph/text.h"
 #include "loop/print.h"
 #include "lower/lower.h"
-#include "pipeline.h"
+#include "pipeline/pipeline.h"
 #include "schedule/schedule.h"
 
 namespace quernel {

@@ -10,7 +10,7 @@
 #include "graph/text.h"
 #include "kernel_steps.h"
 #include "lower/lower.h"
-#include "pipeline.h"
+#include "pipeline/pipeline.h"
 #include "schedule/schedule.h"
 
 namespace quernel {
@@ -91,8 +91,6 @@ const SingleOp kOps[] = {
     // The first thousand of two blocks take 1.6 times as long as those of the line, with one thread.
     {"first_thousand", "(%x: f32[N]) {\n  %z = argsort %x {0} descending : i64[1000]\n", "c"},
     {"first_hundred_integers", "(%x: i64[N]) {\n  %z = argsort %x {0} : i64[100]\n"},
-    {"sort", "(%x: f32[N]) {\n  %z = argsort %x {0} : i64[N]\n", "c"},
-    {"sorts_along_the_outer_axis", "(%x: i64[N,3]) {\n  %z = argsort %x {0} descending : i64[N,3]\n", "c"},
     {"booleans", "(%x: bool[N]) {\n  %z = argsort %x {0} descending : i64[N]\n"},
     // compiler/lower/README.md has what ranges of the places would take.
     {"scatter_elements",

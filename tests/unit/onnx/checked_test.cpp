@@ -8,7 +8,7 @@
 
 #include "compiled_c.h"
 #include "host_targets.h"
-#include "pipeline.h"
+#include "pipeline/pipeline.h"
 #include "run_compiled.h"
 #include "run_model.h"
 

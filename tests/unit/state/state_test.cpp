@@ -9,7 +9,7 @@
 
 #include "graph/interpret.h"
 #include "graph/text.h"
-#include "pipeline.h"
+#include "pipeline/pipeline.h"
 #include "quernel/runtime.hpp"
 #include "run_compiled.h"
 

@@ -1,4 +1,4 @@
-#include "import_models.h"
+#include "pipeline/import_models.h"
 
 #include <fnmatch.h>
 

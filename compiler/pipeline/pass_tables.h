@@ -1,14 +1,13 @@
-// The pipeline: the one place that knows which stages and passes there are, and in which order they run.
+// The tables of passes, in the order in which they run.
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <string>
 #include <vector>
 
-#include "bundle/bundle_from_schedule.h"
 #include "graph/ir.h"
 #include "graph/passes/passes.h"
-#include "import_models.h"
 #include "loop/ir.h"
 #include "quernel/compiler.h"
 #include "schedule/tunable_contractions.h"
@@ -39,6 +38,10 @@ struct LoopPass {
   void (*run)(loop::Kernel&);
   bool optional = true;
 };
+template <class Pass>
+bool has_pass(const std::vector<Pass>& passes, std::string_view name) {
+  return std::any_of(passes.begin(), passes.end(), [&](const Pass& pass) { return pass.name == name; });
+}
 const std::vector<GraphPass>& graph_passes();
 const std::vector<LoopPass>& loop_passes();
 // LLVM's own passes over the kernels, as --disable-pass names them all.
@@ -52,21 +55,5 @@ Status check_pass_names(const CompileOptions& options);
 // Answers a mistyped pass name of an option: the nearest legal one, then all.
 Diagnostic unknown_pass(const std::string& option, const std::string& name,
                         const std::vector<std::string_view>& legal);
-
-// All graph passes in order, up to stop_after where that is one of them.
-Expected<Graph> run_graph_passes(Graph graph, const Target& target, const CompileOptions& options,
-                                 schedule::Tilings* tilings = nullptr);
-// Imported graphs, one per entry point and named as those, to one target's schedules, kernels and image.
-// options.stop_after must be empty.
-Expected<bundle::CompiledVariant> compile_variant(const std::vector<Graph>& graphs, const Target& target,
-                                                  const CompileOptions& options,
-                                                  schedule::Tilings* tilings = nullptr);
-// Imported graphs to a bundle file, or what options.emit says, or, with stop_after, through the passes up to
-// that one for every target. Errors: states of one name that differ.
-Expected<CompileReport> compile_graphs(const std::vector<Graph>& graphs, const std::string& path,
-                                       const CompileOptions& options);
-// The contractions of a model that can be tuned, for the first target, of all entry points.
-Expected<std::vector<schedule::TunableContraction>> tunable_contractions(const std::string& model,
-                                                                         const CompileOptions& options);
 
 }  // namespace quernel

@@ -1,0 +1,105 @@
+#include "pipeline/lower_variant.h"
+
+#include "bundle/custom_kernels.h"
+#include "loop/print.h"
+#include "lower/lower.h"
+#include "pipeline/run_passes.h"
+
+namespace quernel {
+namespace {
+
+// The items of a schedule and of the bodies in it, for the target or for the processor beside it.
+std::vector<bundle::Dispatch> lower_items(const schedule::Schedule& schedule, Lowered& result,
+                                          bool on_host = false) {
+  const Target& target = on_host ? *result.variant.target.host : result.variant.target;
+  std::vector<bundle::Dispatch> dispatches;
+  for (const schedule::Item& item : schedule.items) {
+    bundle::Dispatch& dispatch = dispatches.emplace_back();
+    if (item.group < 0) continue;
+    const schedule::Group& group = schedule.groups[item.group];
+    if (group.kind == schedule::GroupKind::kCustom) {
+      const Node& node = schedule.graph.nodes[group.anchor];
+      dispatch = {result.prebuilt_kernel(node.attributes.custom->name),
+                  schedule::custom_dims(schedule.graph, node),
+                  1,
+                  {}};
+      continue;
+    }
+    if (group.kind == schedule::GroupKind::kControl) {
+      for (const schedule::Schedule& body : group.bodies)
+        dispatch.bodies.push_back(lower_items(body, result, on_host || group.on_host));
+      continue;
+    }
+    lower::LoweredItem lowered = lower::lower_item(schedule, item, target);
+    loop::Kernel& kernel = lowered.kernel;
+    KernelList& list = on_host ? result.host : result.own;
+    std::vector<loop::Kernel>& kernels = list.kernels;
+    size_t first = on_host ? 0 : result.prebuilt.size();
+    auto [it, fresh] =
+        list.known.try_emplace(loop::to_string(kernel), static_cast<int>(first + kernels.size()));
+    if (fresh) {
+      kernel.name = std::string(to_string(group.kind)) + "_" + std::to_string(kernels.size());
+      kernels.push_back(std::move(kernel));
+    }
+    dispatch = {it->second, std::move(lowered.symbols), lowered.workgroups, {}, lowered.may_fail};
+  }
+  return dispatches;
+}
+
+std::vector<schedule::Region> memory_regions(const CompileOptions& options) {
+  std::vector<schedule::Region> regions;
+  for (const MemoryOption& memory : options.memory)
+    regions.push_back({memory.name, static_cast<int64_t>(memory.bytes), 0});
+  return regions;
+}
+
+// Schedules and lowers an optimized graph, the next entry point; equal kernels appear once.
+Status lower_entry_point(Graph optimized, const CompileOptions& options, Lowered& result) {
+  bundle::CompiledEntry& entry = result.variant.entries.emplace_back();
+  if (options.on_stage) options.on_stage("schedule");
+  QUERNEL_TRY(optimized, schedule::give_kernels_attributes(std::move(optimized), [&](const std::string& op) {
+                return result.prebuilt_kernel(op) >= 0;
+              }));
+  QUERNEL_TRY(entry.schedule, schedule::make_schedule(std::move(optimized), result.variant.target,
+                                                      result.packings, memory_regions(options)));
+  if (options.on_stage) options.on_stage("lower");
+  entry.dispatches = lower_items(entry.schedule, result);
+  return {};
+}
+
+// Runs the loop passes over the kernels of the target and of the processor beside it.
+Status run_loop_passes(Lowered& lowered, const CompileOptions& options) {
+  Dump dump(options.dump_dir.empty() ? std::string() : options.dump_dir + "/" + lowered.variant.target.name);
+  std::vector<loop::Kernel*> kernels;
+  for (KernelList* list : {&lowered.own, &lowered.host})
+    for (loop::Kernel& kernel : list->kernels) kernels.push_back(&kernel);
+  if (dump.active()) {
+    std::string schedules;
+    for (const bundle::CompiledEntry& entry : lowered.variant.entries)
+      schedules += schedule::print(entry.schedule);
+    QUERNEL_CHECK(dump.write("schedule.txt", schedules));
+    QUERNEL_CHECK(dump.write("lowered.loop", to_string(kernels)));
+  }
+  return run_passes(selected_passes(loop_passes(), options), kernels, options, dump);
+}
+
+}  // namespace
+
+Expected<Lowered> lower_variant(const std::vector<Graph>& graphs, const Target& target,
+                                const CompileOptions& options, schedule::Tilings* tilings) {
+  Lowered result;
+  result.packings = schedule::Packings(tilings);
+  result.variant.target = target;
+  const bool stops_at_graphs = has_pass(graph_passes(), options.stop_after);
+  QUERNEL_TRY(result.prebuilt, bundle::read_custom_kernels(graphs, target, options.custom_ops));
+  for (const Graph& graph : graphs) {
+    CompileOptions own = options;
+    if (graphs.size() > 1 && !options.dump_dir.empty()) own.dump_dir += "/" + graph.name;
+    QUERNEL_TRY(Graph optimized, run_graph_passes(graph, target, own, tilings));
+    if (!stops_at_graphs) QUERNEL_CHECK(lower_entry_point(std::move(optimized), options, result));
+  }
+  if (!stops_at_graphs) QUERNEL_CHECK(run_loop_passes(result, options));
+  return result;
+}
+
+}  // namespace quernel

@@ -1,0 +1,54 @@
+// Runs passes. Every tool and test that runs one does so here. Around each pass: options.on_stage hears its
+// name, the result is verified, and, as the options ask, its text goes to the dump folder and to stderr.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "pipeline/pass_tables.h"
+
+namespace quernel {
+
+bool is_named(const std::vector<std::string>& names, std::string_view name);
+
+// Numbered files in a folder, which the first file creates.
+class Dump {
+ public:
+  // Empty: nothing is written.
+  explicit Dump(std::string dir) : dir_(std::move(dir)) {}
+  bool active() const { return !dir_.empty(); }
+  Status write(const std::string& name, const std::string& text);
+
+ private:
+  std::string dir_;
+  int next_ = 0;
+};
+
+// The passes of a table, in its order, up to options.stop_after, without those that are disabled.
+template <class Pass>
+std::vector<const Pass*> selected_passes(const std::vector<Pass>& table, const CompileOptions& options) {
+  std::vector<const Pass*> selected;
+  for (const Pass& pass : table) {
+    if (!pass.optional || !is_named(options.disabled_passes, pass.name)) selected.push_back(&pass);
+    if (options.stop_after == pass.name) break;
+  }
+  return selected;
+}
+
+// Runs passes in this order over a graph and the bodies in it. `tilings` may be null.
+Expected<Graph> run_passes(const std::vector<const GraphPass*>& passes, Graph graph, const Target& target,
+                           const CompileOptions& options, Dump& dump, schedule::Tilings* tilings = nullptr);
+// Runs passes in this order over kernels.
+Status run_passes(const std::vector<const LoopPass*>& passes, const std::vector<loop::Kernel*>& kernels,
+                  const CompileOptions& options, Dump& dump);
+
+// Runs all graph passes that the options select. Errors: also inputs and outputs that a runtime cannot be
+// given.
+Expected<Graph> run_graph_passes(Graph graph, const Target& target, const CompileOptions& options,
+                                 schedule::Tilings* tilings = nullptr);
+
+// The text of kernels, which can be read back.
+std::string to_string(const std::vector<loop::Kernel*>& kernels);
+
+}  // namespace quernel

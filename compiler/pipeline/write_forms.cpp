@@ -1,0 +1,133 @@
+#include "pipeline/write_forms.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "bundle/bundle_structure.h"
+#include "bundle/static_program.h"
+#include "bundle/write_bundle.h"
+#include "bundle/write_static.h"
+#include "codegen/c/print_program.h"
+#include "codegen/llvm/static_archive.h"
+#include "pipeline/compile_code.h"
+
+namespace quernel {
+namespace {
+
+constexpr std::string_view kProducer = "quernel 0.1.0";
+
+// By kernel; what no item of a schedule calls has none.
+std::vector<std::string> kernel_classes(const bundle::BundleContents& contents) {
+  std::vector<std::string> classes(contents.variants[0].kernels.size());
+  for (const bundle::EntryPoint& entry : contents.entry_points)
+    for (const bundle::Item& item : entry.plans[0].items)
+      if (item.kind == bundle::ItemKind::kDispatch && !item.on_host) classes[item.kernel] = item.kernel_class;
+  return classes;
+}
+
+std::vector<MemoryUse> memory_of(const codegen::StaticProgram& program) {
+  std::vector<MemoryUse> memory;
+  for (const codegen::StaticRegion& region : program.regions) memory.push_back({region.name, region.bytes});
+  if (program.state_bytes != 0) memory.push_back({"state", program.state_bytes});
+  return memory;
+}
+
+std::vector<StaticTensorReport> tensors_of(const std::vector<codegen::StaticTensor>& tensors) {
+  std::vector<StaticTensorReport> result;
+  for (const codegen::StaticTensor& t : tensors) {
+    StaticTensorReport& to = result.emplace_back(
+        StaticTensorReport{t.name, t.identifier, t.shape_identifier, t.dtype, {}, t.bytes});
+    for (const codegen::Amount& dim : t.shape) to.shape.push_back(dim.expression < 0 ? dim.value : -1);
+  }
+  return result;
+}
+
+// What a report says of a program in either form.
+StaticReport static_report(const codegen::StaticProgram& program, std::vector<std::string> files) {
+  StaticReport report;
+  report.files = std::move(files);
+  report.memory = memory_of(program);
+  report.inputs = tensors_of(program.entries[0].inputs);
+  report.outputs = tensors_of(program.entries[0].outputs);
+  return report;
+}
+
+// What machine code for the same target has; the stack no less than the arrays in the C. Nothing where there
+// is no such code.
+std::optional<bundle::CodeFacts> estimate_facts(const codegen::StaticProgram& program,
+                                                const bundle::CompiledVariant& variant,
+                                                const codegen::CProgram& text,
+                                                const CompileOptions& options) {
+  if (variant.image.objects.empty() && !program.kernels.empty()) return std::nullopt;
+  bool optimize = optimizes_code(options);
+  Expected<codegen::StaticArchive> archive =
+      codegen::static_archive(program, variant.image.objects, variant.target, optimize);
+  if (!archive) return std::nullopt;
+  return bundle::CodeFacts{archive->kernel_bytes + archive->overhead_bytes, archive->overhead_bytes,
+                           std::max(archive->stack_bytes, text.array_bytes), true};
+}
+
+}  // namespace
+
+Status write_bundle_file(const std::vector<bundle::CompiledVariant>& variants, const std::string& path,
+                         CompileReport& report) {
+  bundle::BundleContents contents = bundle::bundle_from_schedule(variants, std::string(kProducer));
+  report.kernel_classes = kernel_classes(contents);
+  QUERNEL_CHECK(bundle::check_counts(contents));
+  QUERNEL_TRY(bundle::BundleSizes sizes, bundle::write_bundle(contents, path));
+  report.file_bytes = sizes.file;
+  report.code_bytes = sizes.code;
+  report.constant_bytes = sizes.constants;
+  return {};
+}
+
+Status write_static_form(const std::vector<bundle::CompiledVariant>& variants, const std::string& stem,
+                         const CompileOptions& options, CompileReport& report) {
+  const bundle::CompiledVariant& variant = variants[0];
+  bundle::BundleContents contents = bundle::bundle_from_schedule(variants, std::string(kProducer));
+  QUERNEL_TRY(codegen::StaticProgram program,
+              bundle::static_program(contents, bundle::static_name(stem), variant.image.symbols));
+  bool optimize = optimizes_code(options);
+  QUERNEL_TRY(codegen::StaticArchive archive,
+              codegen::static_archive(program, variant.image.objects, variant.target, optimize));
+  QUERNEL_CHECK(bundle::check_memory(program, {archive.stack_bytes, false}, options.max_ram));
+  QUERNEL_TRY(std::vector<std::string> files, bundle::write_static(program, archive, variant.target, stem));
+  StaticReport& result = report.program.emplace(static_report(program, std::move(files)));
+  report.kernel_classes = kernel_classes(contents);
+  report.file_bytes = archive.bytes.size();
+  report.code_bytes = archive.kernel_bytes + archive.overhead_bytes;
+  report.constant_bytes = program.constants_bytes;
+  result.kernel_bytes = archive.kernel_bytes;
+  result.overhead_bytes = archive.overhead_bytes;
+  result.stack_bytes = archive.stack_bytes;
+  result.helpers = archive.helpers;
+  return {};
+}
+
+Status write_c_form(const std::vector<bundle::CompiledVariant>& variants,
+                    const std::vector<loop::Kernel>& kernels, const std::string& stem,
+                    const CompileOptions& options, CompileReport& report) {
+  const bundle::CompiledVariant& variant = variants[0];
+  bundle::BundleContents contents = bundle::bundle_from_schedule(variants, std::string(kProducer));
+  QUERNEL_TRY(codegen::StaticProgram program,
+              bundle::static_program(contents, bundle::static_name(stem), variant.image.symbols));
+  QUERNEL_TRY(codegen::CProgram text,
+              codegen::print_program(program, kernels, variant.target, bundle::static_name(stem) + ".h"));
+  std::optional<bundle::CodeFacts> facts = estimate_facts(program, variant, text, options);
+  uint64_t stack_bytes = facts ? facts->stack_bytes : text.array_bytes;
+  QUERNEL_CHECK(bundle::check_memory(program, {stack_bytes, true}, options.max_ram));
+  QUERNEL_TRY(std::vector<std::string> files, bundle::write_c(program, text, facts, stem));
+  StaticReport& result = report.program.emplace(static_report(program, std::move(files)));
+  report.kernel_classes = kernel_classes(contents);
+  report.file_bytes = text.program.size() + text.weights.size() + text.memory.size();
+  report.constant_bytes = program.constants_bytes;
+  result.estimated = true;
+  result.stack_bytes = stack_bytes;
+  if (!facts) return {};
+  report.code_bytes = facts->code_bytes;
+  result.kernel_bytes = facts->code_bytes - facts->overhead_bytes;
+  result.overhead_bytes = facts->overhead_bytes;
+  return {};
+}
+
+}  // namespace quernel

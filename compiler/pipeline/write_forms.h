@@ -1,0 +1,24 @@
+// Compiled code to files: a bundle, a static library with its header, or C.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "bundle/bundle_from_schedule.h"
+#include "loop/ir.h"
+#include "quernel/compiler.h"
+
+namespace quernel {
+
+// Each adds to the report what it wrote. `stem`: the files' path without what their names end with.
+Status write_bundle_file(const std::vector<bundle::CompiledVariant>& variants, const std::string& path,
+                         CompileReport& report);
+// Requires one variant, as write_c_form does.
+Status write_static_form(const std::vector<bundle::CompiledVariant>& variants, const std::string& stem,
+                         const CompileOptions& options, CompileReport& report);
+// `kernels`: those of CompiledCode.
+Status write_c_form(const std::vector<bundle::CompiledVariant>& variants,
+                    const std::vector<loop::Kernel>& kernels, const std::string& stem,
+                    const CompileOptions& options, CompileReport& report);
+
+}  // namespace quernel
