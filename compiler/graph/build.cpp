@@ -211,6 +211,15 @@ ValueId GraphBuilder::scatter(OpKind op, ValueId x, ValueId indices, ValueId upd
   return add(op, {x, indices, updates}, std::move(attributes));
 }
 
+ValueId GraphBuilder::scatter_unique(ValueId x, ValueId places, int64_t axis) {
+  if (!ok() || x == kNoValue) return kNoValue;
+  Attributes attributes;
+  attributes.ints = {axis};
+  attributes.unique = true;
+  ValueId none = full(graph_.dtype(x), graph_.shape(x), 0);
+  return add(OpKind::k_scatter_elements, {none, places, x}, std::move(attributes));
+}
+
 DType default_accumulator(DType dtype) {
   if (dtype == DType::kF16 || dtype == DType::kBF16) return DType::kF32;
   if (is_byte(dtype)) return DType::kI32;

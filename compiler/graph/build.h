@@ -71,6 +71,9 @@ class GraphBuilder {
   // `parameter`: the axis, or scatter_nd's batch_dims.
   ValueId scatter(OpKind op, ValueId x, ValueId indices, ValueId updates, int64_t parameter,
                   ScatterMode mode);
+  // x moved along an axis, to places that name each position once: the inverse of gather_elements. `places`:
+  // integers, of x's shape.
+  ValueId scatter_unique(ValueId x, ValueId places, int64_t axis);
 
  private:
   ValueId cannot_broadcast(const Shape& a, const Shape& b, Diagnostic diagnostic);

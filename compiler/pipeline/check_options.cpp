@@ -9,12 +9,8 @@ namespace quernel {
 namespace {
 
 bool ask_the_same(const Target& a, const Target& b) {
-  return a.arch == b.arch && a.required_features == b.required_features;
-}
-
-// Whether a device that has what the one asks for has what the other does.
-bool are_equal_to_devices(const Target& a, const Target& b) {
-  return ask_the_same(a, b) && !a.host == !b.host && (!a.host || ask_the_same(*a.host, *b.host));
+  return a.arch == b.arch && a.required_features == b.required_features && !a.host == !b.host &&
+         (!a.host || ask_the_same(*a.host, *b.host));
 }
 
 Status check_form(const Target& target, const CompileOptions& options) {
@@ -54,7 +50,7 @@ Expected<std::vector<Target>> targets_of(const CompileOptions& options) {
       QUERNEL_CHECK(read_device_profile(*it, options.device_profile));
     QUERNEL_CHECK(check_form(*it, options));
     for (auto other = targets.begin(); other != it; ++other)
-      if (are_equal_to_devices(*other, *it))
+      if (ask_the_same(*other, *it))
         return invalid_input("targets '" + other->name + "' and '" + it->name +
                                  "' ask the same of a device: it would never choose the second",
                              {}, "leave one of them out");
@@ -62,17 +58,13 @@ Expected<std::vector<Target>> targets_of(const CompileOptions& options) {
   return targets;
 }
 
-Status check_place_rules(const std::vector<Graph>& graphs, const CompileOptions& options) {
+Status check_place_rules(const std::vector<Graph>& graphs, const std::vector<Target>& targets,
+                         const CompileOptions& options) {
   if (options.place.empty()) return {};
-  bool any_host = false;
-  for (const std::string& name : options.targets) {
-    QUERNEL_TRY(Target target, find_target(name));
-    any_host |= target.host != nullptr;
-  }
-  if (!any_host)
-    return invalid_input("--place: expected a target that is a GPU with a processor beside it, found '" +
-                             options.targets[0] + "'",
-                         {}, "name one, --target vulkan/native say");
+  if (std::none_of(targets.begin(), targets.end(), [](const Target& t) { return t.host != nullptr; }))
+    return invalid_input(
+        "--place: expected a target that is a GPU with a companion CPU, found '" + options.targets[0] + "'",
+        {}, "name one, --target vulkan/native say");
   for (const PlaceRule& rule : options.place)
     if (std::none_of(graphs.begin(), graphs.end(),
                      [&](const Graph& graph) { return schedule::names_a_node(rule, graph); }))

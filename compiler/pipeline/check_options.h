@@ -18,6 +18,7 @@ std::string name_of_form(Emit emit);
 Expected<std::vector<Target>> targets_of(const CompileOptions& options);
 
 // Errors: rules of --place that can have no effect.
-Status check_place_rules(const std::vector<Graph>& graphs, const CompileOptions& options);
+Status check_place_rules(const std::vector<Graph>& graphs, const std::vector<Target>& targets,
+                         const CompileOptions& options);
 
 }  // namespace quernel

@@ -15,8 +15,8 @@ namespace quernel {
 
 struct CompiledCode {
   bundle::CompiledVariant variant;
-  std::vector<loop::Kernel>
-      kernels;  // of the C form, whose image is what the estimates for its header are of
+  // The C form's, whose image is there for the estimates in its header only.
+  std::vector<loop::Kernel> kernels;
 };
 
 inline bool optimizes_code(const CompileOptions& options) {

@@ -8,7 +8,7 @@
 namespace quernel {
 namespace {
 
-// The items of a schedule and of the bodies in it, for the target or for the processor beside it.
+// The items of a schedule and of the bodies in it, for the target or for its companion CPU.
 std::vector<bundle::Dispatch> lower_items(const schedule::Schedule& schedule, Lowered& result,
                                           bool on_host = false) {
   const Target& target = on_host ? *result.variant.target.host : result.variant.target;
@@ -67,8 +67,8 @@ Status lower_entry_point(Graph optimized, const CompileOptions& options, Lowered
   return {};
 }
 
-// Runs the loop passes over the kernels of the target and of the processor beside it.
-Status run_loop_passes(Lowered& lowered, const CompileOptions& options) {
+// Runs the loop passes over the kernels of the target and of its companion CPU.
+Status optimize_kernels(Lowered& lowered, const CompileOptions& options) {
   Dump dump(options.dump_dir.empty() ? std::string() : options.dump_dir + "/" + lowered.variant.target.name);
   std::vector<loop::Kernel*> kernels;
   for (KernelList* list : {&lowered.own, &lowered.host})
@@ -98,7 +98,7 @@ Expected<Lowered> lower_variant(const std::vector<Graph>& graphs, const Target& 
     QUERNEL_TRY(Graph optimized, run_graph_passes(graph, target, own, tilings));
     if (!stops_at_graphs) QUERNEL_CHECK(lower_entry_point(std::move(optimized), options, result));
   }
-  if (!stops_at_graphs) QUERNEL_CHECK(run_loop_passes(result, options));
+  if (!stops_at_graphs) QUERNEL_CHECK(optimize_kernels(result, options));
   return result;
 }
 

@@ -26,7 +26,7 @@ const std::vector<GraphPass>& graph_passes() {
     return fold_constants(graph, state.folding);
   };
   static const std::vector<GraphPass> passes = {
-      {"place-nodes", "a GPU's nodes that run on the processor beside it",
+      {"place-nodes", "a GPU's nodes that run on its companion CPU",
        [](const Graph& graph, const Target& target, const CompileOptions& options, auto&&) {
          return schedule::place_nodes(graph, target, options.place);
        }},

@@ -91,9 +91,9 @@ std::vector<std::string> precision_notes(const std::vector<Graph>& graphs, const
 Expected<CompileReport> compile_graphs(const std::vector<Graph>& graphs, const std::string& path,
                                        const CompileOptions& options) {
   QUERNEL_CHECK(check_pass_names(options));
-  QUERNEL_CHECK(check_place_rules(graphs, options));
   QUERNEL_CHECK(check_shared_states(graphs));
   QUERNEL_TRY(std::vector<Target> targets, targets_of(options));
+  QUERNEL_CHECK(check_place_rules(graphs, targets, options));
   const bool is_program = options.emit != Emit::kBundle;
   std::string symbol_prefix;
   if (is_program) {

@@ -147,6 +147,11 @@ Status run_passes(const std::vector<const LoopPass*>& passes, const std::vector<
   });
 }
 
+Status run_loop_passes(const std::vector<loop::Kernel*>& kernels, const CompileOptions& options) {
+  Dump none("");
+  return run_passes(selected_passes(loop_passes(), options), kernels, options, none);
+}
+
 Expected<Graph> run_graph_passes(Graph graph, const Target& target, const CompileOptions& options,
                                  schedule::Tilings* tilings) {
   Dump dump(options.dump_dir.empty() ? std::string() : options.dump_dir + "/" + target.name + "/graph");

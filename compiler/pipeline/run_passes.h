@@ -48,6 +48,9 @@ Status run_passes(const std::vector<const LoopPass*>& passes, const std::vector<
 Expected<Graph> run_graph_passes(Graph graph, const Target& target, const CompileOptions& options,
                                  schedule::Tilings* tilings = nullptr);
 
+// Runs all loop passes that the options select over kernels, and dumps nothing.
+Status run_loop_passes(const std::vector<loop::Kernel*>& kernels, const CompileOptions& options);
+
 // The text of kernels, which can be read back.
 std::string to_string(const std::vector<loop::Kernel*>& kernels);
 

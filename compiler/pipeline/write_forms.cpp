@@ -14,7 +14,7 @@
 namespace quernel {
 namespace {
 
-constexpr std::string_view kProducer = "quernel 0.1.0";
+constexpr std::string_view kProducer = "quernel " QUERNEL_VERSION;
 
 // By kernel; what no item of a schedule calls has none.
 std::vector<std::string> kernel_classes(const bundle::BundleContents& contents) {

@@ -117,7 +117,7 @@ Status write_probes(const std::vector<Probe>& probes, const Target& target, cons
   std::vector<loop::Kernel> kernels;
   for (const Probe& probe : probes) {
     QUERNEL_TRY(loop::Kernel kernel, loop::parse_kernel(probe.text));
-    for (const LoopPass& pass : loop_passes()) pass.run(kernel);
+    QUERNEL_CHECK(run_loop_passes({&kernel}, {}));
     kernels.push_back(std::move(kernel));
   }
   QUERNEL_TRY(codegen::Image image, codegen::compile_kernels(kernels, target, {}));

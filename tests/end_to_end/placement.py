@@ -106,7 +106,7 @@ class Placement(ToolTest):
         told = self.refused("--device-profile", "nowhere", "--target", "vulkan")
         self.assertIn("cannot be read: expected a device profile", told)
         self.assertIn("`quernel probe` writes one", told)
-        self.assertIn("--place: expected a target that is a GPU with a processor beside it", self.refused("--place", "cpu:*"))
+        self.assertIn("--place: expected a target that is a GPU with a companion CPU", self.refused("--place", "cpu:*"))
         self.assertIn("expected a target that is a GPU with", self.refused("--place", "cpu:*", "--target", "vulkan"))
         self.assertIn("--place: no node has a name like 'Conv_99'",
                       self.refused("--place", "cpu:Conv_99", "--target", "vulkan/native"))

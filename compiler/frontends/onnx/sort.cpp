@@ -11,16 +11,6 @@ ValueId gather_along(NodeImport& n, ValueId x, ValueId positions, int64_t axis) 
   return n.build.add(OpKind::k_gather_elements, {x, positions}, std::move(along));
 }
 
-// Elements of x go to the given positions along an axis, which name each place once.
-ValueId put_along(NodeImport& n, ValueId x, ValueId positions, int64_t axis) {
-  if (!n.build.ok()) return kNoValue;
-  Attributes along;
-  along.ints = {axis};
-  along.unique = true;
-  ValueId places = n.full(n.dtype(x), n.shape(x), 0);
-  return n.build.add(OpKind::k_scatter_elements, {places, positions, x}, std::move(along));
-}
-
 // Where an element of the sorted columns, [n,m], differs from the one before it; the first does. As in numpy,
 // NaN equals NaN here.
 ValueId starts_of_runs(NodeImport& n, ValueId sorted) {
@@ -45,7 +35,7 @@ ValueId dense_ranks(NodeImport& n, ValueId x) {
   ValueId order = n.build.argsort(x, 0, n.shape(x)[0], false);
   ValueId starts = n.build.cast(starts_of_runs(n, gather_along(n, x, order, 0)), DType::kI64);
   ValueId ranks = n.build.scan(OpKind::k_scan_sum, starts, 0, false, false);
-  return put_along(n, ranks, order, 0);
+  return n.build.scatter_unique(ranks, order, 0);
 }
 
 // One number per row of x, [n,m], that orders the rows lexicographically: pairs of columns become one column,
@@ -119,7 +109,7 @@ Status import_unique(NodeImport& n) {
   ValueId order = n.build.argsort(key, 0, size, false);
   ValueId sorted = n.build.reshape(n.build.take(key, order, 0), {size, 1});
   ValueId starts = n.build.reshape(starts_of_runs(n, sorted), {size});
-  ValueId place = put_along(n, n.positions(DType::kI64, size), order, 0);  // in sorted order
+  ValueId place = n.build.scatter_unique(n.positions(DType::kI64, size), order, 0);  // in sorted order
   auto numbers_of = [&](ValueId mask) {
     ValueId count = n.build.scan(OpKind::k_scan_sum, n.build.cast(mask, DType::kI64), 0, false, false);
     return n.binary(BinaryOp::k_sub, count, 1.0);

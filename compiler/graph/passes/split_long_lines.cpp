@@ -196,12 +196,7 @@ class Splitter {
     line[static_cast<size_t>(axis)] = size;
     ValueId position = build_.broadcast_to(build_.reshape(positions(size), line), shape);
     ValueId behind = build_.binary(BinaryOp::k_sub, build_.binary(BinaryOp::k_add, total, position), before);
-    Attributes own;
-    own.ints = {axis};
-    own.unique = true;
-    ValueId place = build_.where(goes_first, before, behind);
-    ValueId sorted = build_.add(OpKind::k_scatter_elements,
-                                {build_.full(DType::kI64, shape, 0), place, position}, std::move(own));
+    ValueId sorted = build_.scatter_unique(position, build_.where(goes_first, before, behind), axis);
     if (a.shape[0] == size) return sorted;
     return build_.slice(sorted, Shape(shape.size(), Dim(0)),
                         with_dim(shape, static_cast<size_t>(axis), a.shape[0]));
@@ -265,13 +260,8 @@ class Splitter {
     ValueId to = build_.binary(BinaryOp::k_add, found, numbers_along(keys, place, 1));
     Shape merged = with_dim(shape, b.axis, b.block * 2);
     merged.insert(merged.begin() + static_cast<std::ptrdiff_t>(pair), Dim(b.count.value() / 2));
-    Attributes own;
-    own.ints = {static_cast<int64_t>(pair) + 1};
-    own.unique = true;
     ValueId updates = build_.reshape(order, merged);
-    return build_.add(OpKind::k_scatter_elements,
-                      {build_.full(DType::kI32, merged, 0), build_.reshape(to, merged), updates},
-                      std::move(own));
+    return build_.scatter_unique(updates, build_.reshape(to, merged), static_cast<int64_t>(pair) + 1);
   }
 
   // Integers from the greatest on, whose lowest value padding can have whatever the dtype.

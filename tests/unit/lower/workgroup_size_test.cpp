@@ -35,7 +35,7 @@ std::string check(const schedule::Schedule& s, const Target& target, const Limit
     for (const schedule::Schedule& body : group.bodies) wrong += check(body, target, limits, symbols);
     if (group.kind == schedule::GroupKind::kControl || group.kind == schedule::GroupKind::kCustom) continue;
     lower::LoweredItem lowered = lower::lower_item(s, item, target);
-    for (const LoopPass& pass : loop_passes()) pass.run(lowered.kernel);
+    if (Status status = run_loop_passes({&lowered.kernel}, {}); !status) return to_string(status.errors());
     auto value = [&](const Dim& dim) { return dim.evaluate(symbols).value_or(dim.estimate()); };
     std::vector<int64_t> values;
     for (const Dim& dim : lowered.symbols) values.push_back(value(dim));
