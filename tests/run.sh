@@ -49,6 +49,8 @@ run_tests() {  # run_tests NAME PRESET CTEST-ARGUMENTS...
   log=$logs/test-$preset.log
   if ! ctest --test-dir "build/$preset" --output-on-failure --no-tests=error --parallel "$jobs" "$@" 2>&1 | tee "$log"; then
     failed+=("$name")
+    # Their names once more at the end, where a log that was cut still has them: "	595 - end_to_end/files (Failed)".
+    mapfile -t -O "${#failed[@]}" failed < <(sed -n '/^The following tests FAILED:/,$ s/^\t *[0-9]* - /  /p' "$log" | head -n 30)
   fi
   # ctest's own summary: "97% tests passed, 3 tests failed out of 104"
   local line
@@ -86,6 +88,6 @@ else
 fi
 
 stage "done"
-for name in "${failed[@]}"; do echo "failed: $name"; done
+((${#failed[@]})) && { echo "failed:"; printf '%s\n' "${failed[@]}"; }
 echo "$passed_tests passed, $failed_tests failed, $skipped_tests skipped"
 [[ ${#failed[@]} == 0 ]]

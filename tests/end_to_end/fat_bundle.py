@@ -98,7 +98,8 @@ def main():
     models = spine_models(folder) if os.path.isfile(os.path.join(folder, "models.tsv")) else []
     with tempfile.TemporaryDirectory(prefix="quernel-test-") as scratch:
         check(DIGITS, places, scratch)
-        places = [place for place in places if place[0] != AVX2]
+        # same_bundle.py runs the models on the software driver, which takes minutes for some.
+        places = [place for place in places if place[0] not in (AVX2, "Vulkan")]
         for path in models:
             check(os.path.join(path, "model.onnx"), places, scratch)
 
