@@ -11,7 +11,7 @@ import suites
 
 BEGIN, END = "<!-- conformance: begin -->", "<!-- conformance: end -->"
 ROWS = [  # title, suites, threads, device
-    ("ONNX's tests in Debian's libonnx-testdata 1.12: node, simple, pytorch-operator, pytorch-converted",
+    ("the node, simple and pytorch tests of libonnx-testdata 1.12",
      ["node", "simple", "pytorch-operator", "pytorch-converted"], 1, "cpu"),
     ("631 node tests of ONNX 1.23's development version, opsets up to 28", ["newer"], 1, "cpu"),
     ("all of these on Vulkan, by Mesa's software driver",
