@@ -158,8 +158,57 @@ def check_documented(tree):
             yield readme, 1, "missing: the folder holds files and says nowhere what they are"
 
 
+def prose_of_readme(lines):
+    """(line, words) of Markdown without its code; words "" end a paragraph, an item of a list or a row of a table."""
+    fenced = False
+    for number, line in enumerate(lines, 1):
+        fence = line.lstrip().startswith("```")
+        fenced ^= fence
+        if fence or fenced:
+            yield number, ""
+            continue
+        words, begins = re.subn(r"^\s*(\||#+|-\s|\*\s|\d+\.\s)\s*", "", line)
+        if begins:
+            yield number, ""
+        yield number, re.sub(r"`[^`]*`", "`", words).replace("**", "").strip()
+
+
+def prose_of_comments(lines):
+    """(line, words) of the comments of C or C++; words "" end a comment."""
+    inside = False                                                       # of /* */
+    for number, line in enumerate(lines, 1):
+        if not inside:
+            code = re.sub(r'"(\\.|[^"\\])*"', lambda s: " " * len(s[0]), line)
+            opening = re.search(r"//|/\*", code)
+            if not opening or code[:opening.start()].strip():
+                yield number, ""
+            if not opening:
+                continue
+            line, inside = line[opening.end():], opening[0] == "/*"
+        words, end, _ = line.partition("*/") if inside else (line, "", "")
+        inside = inside and not end
+        yield number, words.strip(" *<!")
+
+
+def check_prose(tree):
+    for path in tree.paths:
+        is_readme = os.path.basename(path) == "README.md"
+        if not is_readme and path not in rules.PROSE_HEADERS:
+            continue
+        text, places = "", []                                            # paragraphs; where each line begins there
+        for number, words in (prose_of_readme if is_readme else prose_of_comments)(tree.lines(path)):
+            text += "\n" if not words else "" if text.endswith("\n") else " "
+            places.append((len(text), number))
+            text += words
+        found = [(m.start(), f'expected {instead}, found "{m[0].strip()}"')
+                 for pattern, instead in rules.PRIVATE_WORDS for m in re.finditer(pattern, text, re.MULTILINE)]
+        for start, message in sorted(found):
+            yield path, max(number for place, number in places if place <= start), message
+
+
 CHECKS = {"layers": check_layers, "libraries": check_libraries, "length": check_length, "headers": check_headers,
-          "machine-paths": check_machine_paths, "top-level": check_top_level, "documented": check_documented}
+          "machine-paths": check_machine_paths, "top-level": check_top_level, "documented": check_documented,
+          "prose": check_prose}
 
 
 def findings(tree):

@@ -89,6 +89,21 @@ class LintTest(unittest.TestCase):
     def test_a_folder_says_what_it_is(self):
         self.expect({"compiler/lower/a.cpp": ""}, ("compiler/lower/README.md:1", "documented"))
 
+    def test_prose_uses_the_words_of_the_field(self):
+        self.expect({"compiler/README.md": "# x\n\nThe tile is turned\nround.\n"}, ("compiler/README.md:3", "prose"))
+        self.expect({"compiler/README.md": "| a | written anew |\n- A list. Of its items, one.\n"},
+                    ("compiler/README.md:1", "prose"), ("compiler/README.md:2", "prose"))
+        self.expect({"compiler/graph/ir.h": "// What it is.\nint a = 0;  // in place\n            // of b\n"},
+                    ("compiler/graph/ir.h:2", "prose"))
+        self.expect({"compiler/graph/ir.h": "/* What it is,\n * put together. */\n"}, ("compiler/graph/ir.h:2", "prose"))
+
+    def test_prose_is_not_code(self):
+        self.expect({"compiler/README.md": "Computed in place, of course. At present: `--choose-anew`.\n"
+                                           "```\nin place of\n```\nBoundary-clipped windows, boundary-clipped windows.\n"})
+        self.expect({"compiler/graph/ir.h": "// The keys of the present values.\nauto in_place; const char* s = \"// anew\";\n"
+                                            "int x;  // computed in place\nint y;  // of x\n",
+                     "compiler/graph/other.h": "// Made anew.\n"})
+
 
 class DiagnosticsTest(unittest.TestCase):
     SOURCE = ('Status f(int n) {\n  if (n == 0)\n    return invalid_input("expected a size above 0, "\n'

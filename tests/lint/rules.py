@@ -78,3 +78,36 @@ SOURCE_SUFFIXES = (".cpp", ".h", ".hpp", ".c", ".fbs", ".def", ".cmake", ".py", 
 
 # Paths that exist on somebody's machine only.
 MACHINE_PATH = r"(?<![\w.])/(home|root|Users|mnt|media|work|workspace)/[\w.]"
+
+# Headers that outsiders read. Their comments, and every README.md, use the words of the field.
+PROSE_HEADERS = [
+    "runtime/include/quernel/runtime.h", "runtime/include/quernel/runtime.hpp", "runtime/core/device.h",
+    "schemas/kernel_abi.h", "compiler/include/quernel/compiler.h", "compiler/graph/ir.h", "compiler/graph/passes/passes.h",
+    "compiler/loop/ir.h", "compiler/lower/loop_nest.h", "compiler/lower/evaluate.h", "compiler/targets/target.h",
+    "compiler/schedule/tiling.h",
+]
+
+# private word (regular expression): the word of the field. A blank matches line ends, too.
+PRIVATE_WORDS = [
+    (r"\bturned tiles?\b|\bturn(s|ed|ing)? round\b",         '"transposed" or "reversed"'),
+    (r"\brest of (the )?columns\b|\b(rows|columns) (that|which) are left\b", '"tail tile" or "remainder"'),
+    (r"\bstaged images?\b",                                  '"im2row buffer"'),
+    (r"(?<![Bb]oundary-)\bclipped windows?\b",                  '"boundary-clipped windows"'),
+    (r"\bputs? (\w+ )?together\b|\bputting together\b",      '"packed", "gathered" or "combined"'),
+    (r"\b(nearest|nearer|near|first-level|second-level) caches?\b", '"L1" or "L2"'),
+    (r"\bworkgroup's memory\b|\bmemory of (a|the|its) workgroup\b", '"shared memory"'),
+    (r"\b(made|making) ready\b",                             '"prepared"'),
+    (r"\blies? in place\b|\bas (it lies|they lie)\b",        '"in place"'),
+    (r"\b(processor|CPU) beside (it|the|a|an|that)\b",       '"companion CPU"'),
+    (r"\bproducts? of (packed )?bytes\b",                    '"int8 dot products"'),
+    (r"\banew\b",                                            '"again", "rewritten" or "reassociated"'),
+    (r"\bstraight stretch(es)?\b|\bstretch(es)? of\b",       '"segment"'),
+    (r"\bby trial\b",                                        '"policy"'),
+    (r"\bgives? (a|no) token\b",                             '"multi-result"'),
+    (r"\b([Ii]n|on) firmware\b|\bfirmware targets?\b",       '"bare metal"'),
+    (r"\b[Ii]n place of\b",                                  '"instead of"'),
+    (r"\bthe present (?!keys?\b|values?\b|of\b|is\b|and\b|or\b|in\b|as\b)[a-z]+", '"current"'),
+    (r"\bof (its|their|one's) own\b",                        '"separate", or "its own" before the noun'),
+    (r", for (it|they|these|those) (is|are|has|have|can|would)\b", '"because"'),
+    (r"(?:^|(?<=[.!?:] ))Of (?!course)",                      'the noun before its "of"'),
+]
