@@ -1,6 +1,5 @@
-// Evaluation of graph values inside a kernel: a demand-driven walk from the value that is wanted, through
-// elementwise nodes and index maps, down to loads of stored values. Every node becomes one Let per distinct
-// index.
+// Evaluates graph values inside a kernel, on demand: walks from the requested value through elementwise nodes
+// and index maps down to loads of stored values. Every node becomes one Let per distinct index.
 #pragma once
 
 #include <functional>
@@ -15,27 +14,27 @@
 
 namespace quernel::lower {
 
-// The dims that a kernel gets as launch-time symbols, each once.
+// The dims that a kernel gets as launch-time symbols, without duplicates.
 struct LaunchSymbols {
   std::vector<Dim> dims;
-  // A constant, or the symbol of a dim.
+  // Returns a constant, or the symbol of the dim, which is added if it is new.
   loop::Expr operator()(const Dim& dim);
 };
 
-// The buffers of a kernel: binding i of the item is kernel buffer i.
+// The buffers of a kernel. Binding i of the item is kernel buffer i.
 struct KernelBuffers {
   std::vector<loop::Buffer> buffers;
   std::unordered_map<ValueId, loop::Buffer> reads, writes;
   std::unordered_map<ValueId, loop::Expr>
-      first;  // of a value of which a buffer holds a part: its element there
+      first;  // if a buffer holds a part of a value: the element at which the part begins
   loop::Buffer packed, scratch;
 };
-// What a value is in a kernel's registers: packed dtypes one element each in i8 and u8; the others as they
-// are.
+// The dtype of a value in registers: i8 or u8 for packed dtypes, one element each; otherwise the dtype
+// itself.
 DType register_dtype(DType dtype);
 
-// A variable whose name is unique in the kernel being lowered; restart_names begins a kernel. Names depend on
-// the kernel alone, so that equal kernels print alike.
+// Returns a variable, or a name, that is unique in the kernel being lowered. restart_names begins a kernel.
+// Names depend on the kernel alone, so equal kernels print alike.
 loop::Var fresh_var(const std::string& name, loop::Type type);
 std::string fresh_name(const std::string& base);
 void restart_names();
@@ -44,7 +43,7 @@ KernelBuffers make_buffers(const schedule::Schedule& schedule, const schedule::I
 
 class Evaluator {
  public:
-  // Axes of the iteration domain. Their loop expressions may be set later, before anything is evaluated.
+  // Axes of the iteration domain. Their loop expressions must be set before anything is evaluated.
   struct Axis {
     loop::Expr value;
     Dim extent = 1;
@@ -54,39 +53,38 @@ class Evaluator {
             LaunchSymbols& symbols);
 
   std::vector<Axis> axes;
-  // Statements that the evaluated expressions need, in order; the caller moves them into the loop body.
+  // Statements that evaluated expressions need, in order. The caller moves them into the loop body.
   std::vector<loop::Stmt> statements;
-  // Element offsets of all loads, for choosing loops (recorded by a dry run), and guard expressions.
+  // Recorded for choosing loops after a dry run: element offsets of all loads, and guard expressions.
   std::vector<IndexExpr> accesses, guards;
-  // Ranges within which padding neither mirrors nor clamps a position (recorded by a dry run, too).
+  // Also recorded: ranges of positions that padding neither mirrors nor clamps.
   std::vector<IndexGuard> unpadded;
-  // When set: what is used instead of `loaded`, which reads the stored value `v` at `offset` (as offset_of
-  // gives it).
+  // If set, replaces each load. `loaded` reads the stored value `v` at `offset` (as offset_of returns it).
   std::function<loop::Expr(ValueId v, const IndexExpr& offset, loop::Expr loaded)> on_load;
 
-  // Values that the kernel has computed before and kept: one element, or one for each position of the last
-  // index.
+  // Values that the kernel has computed before and keeps in a buffer. `each`: one element per position of the
+  // last index; else a single element.
   struct Local {
     loop::Buffer buffer;
     bool each = false;
   };
   std::unordered_map<ValueId, Local> locals;
 
-  // The value of `v` at `indices` (over the axes).
+  // Returns the value of `v` at `indices`, which are expressions over the axes.
   loop::Expr evaluate(ValueId v, const std::vector<IndexExpr>& indices);
-  // From here on, `v` is `value` wherever it is asked for (an accumulator at the present indices).
+  // From here on, `v` evaluates to `value` at any indices (for an accumulator at the current indices).
   void provide(ValueId v, loop::Expr value) { provided_[v] = std::move(value); }
-  // The byte that holds elements `at` and `next` of a value of packed dtype, or `at` alone.
+  // Returns the byte that holds elements `at` and `next` of a value of packed dtype, or `at` alone.
   loop::Expr packed_pair(ValueId v, const std::vector<IndexExpr>& at, const std::vector<IndexExpr>& next);
   loop::Expr packed_element(ValueId v, const std::vector<IndexExpr>& at);
-  // Stores `value` as element `indices` of the stored value `v`, which is not packed.
+  // Stores `value` as element `indices` of the stored value `v`. Requires a dtype that is not packed.
   void store(ValueId v, const std::vector<IndexExpr>& indices, loop::Expr value);
-  // Forgets lets (a new scope begins).
+  // Begins a new scope: forgets all lets.
   void reset() { memo_.clear(), statements.clear(); }
 
   loop::Expr expression(const IndexExpr& e) const;
   Shape extents() const;
-  // Element offset of `indices` in the storage of `v`, relative to its binding.
+  // Returns the element offset of `indices` in the storage of `v`, relative to its binding.
   IndexExpr offset_of(ValueId v, const std::vector<IndexExpr>& indices) const;
   loop::Expr name_value(std::string name, loop::Expr value);
 
@@ -115,7 +113,7 @@ class Evaluator {
   const Graph& graph_;
   const KernelBuffers& buffers_;
   LaunchSymbols& symbols_;
-  std::vector<char> computed_;  // per value: computed in this kernel
+  std::vector<char> computed_;  // per value: whether this kernel computes it
   std::unordered_map<ValueId, loop::Expr> provided_;
   std::unordered_map<ValueId, std::vector<Known>> memo_;
   loop::Expr predicate_;
