@@ -99,7 +99,7 @@ class LintTest(unittest.TestCase):
 
     def test_prose_is_not_code(self):
         self.expect({"compiler/README.md": "Computed in place, of course. At present: `--choose-anew`.\n"
-                                           "```\nin place of\n```\nBoundary-clipped windows, boundary-clipped windows.\n"})
+                                           "```\nin place of\n```\nBoundary-clipped windows, shared memory of a workgroup.\n"})
         self.expect({"compiler/graph/ir.h": "// The keys of the present values.\nauto in_place; const char* s = \"// anew\";\n"
                                             "int x;  // computed in place\nint y;  // of x\n",
                      "compiler/graph/other.h": "// Made anew.\n"})

@@ -95,7 +95,7 @@ PRIVATE_WORDS = [
     (r"(?<![Bb]oundary-)\bclipped windows?\b",                  '"boundary-clipped windows"'),
     (r"\bputs? (\w+ )?together\b|\bputting together\b",      '"packed", "gathered" or "combined"'),
     (r"\b(nearest|nearer|near|first-level|second-level) caches?\b", '"L1" or "L2"'),
-    (r"\bworkgroup's memory\b|\bmemory of (a|the|its) workgroup\b", '"shared memory"'),
+    (r"\bworkgroup's memory\b|(?<!shared )\bmemory of (a|the|its) workgroup\b", '"shared memory"'),
     (r"\b(made|making) ready\b",                             '"prepared"'),
     (r"\blies? in place\b|\bas (it lies|they lie)\b",        '"in place"'),
     (r"\b(processor|CPU) beside (it|the|a|an|that)\b",       '"companion CPU"'),
