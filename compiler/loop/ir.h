@@ -1,12 +1,11 @@
 // The loop IR: what one kernel computes, as structured loops over buffers. It knows nothing of graphs or
-// ONNX, and every code generator reads it. Expressions and statements are immutable trees held by shared
+// ONNX. Every code generator reads it. Expressions and statements are immutable trees held by shared
 // pointers; sharing is allowed.
 //
-// A kernel is a grid of workgroups (independent of each other; grid[0] slowest, the last axis fastest) and a
-// body that one workgroup runs. Index arithmetic is i64. Lowering writes scalar code with axis kinds on its
-// loops; the passes `vectorize_loops` and `unroll_loops` then turn kVector loops into vector expressions
-// (lanes > 1) and kUnrolled loops into copies, so that code generators see kSerial/kReduction loops and
-// explicit vectors only.
+// A kernel is a grid of independent workgroups (grid[0] slowest, the last axis fastest) and a body that one
+// workgroup runs. Index arithmetic is i64. Lowering writes loops with axis kinds. The passes
+// `vectorize_loops` and `unroll_loops` turn kVector loops into vector expressions (lanes > 1) and kUnrolled
+// loops into copies. Code generators thus see only kSerial and kReduction loops and explicit vectors.
 #pragma once
 
 #include <cstdint>
@@ -29,9 +28,9 @@ inline constexpr Type kIndexType{DType::kI64, 1};
 
 // ---- buffers
 enum class Scope : uint8_t {
-  kGlobal,    // a binding of the kernel: kernel_abi.h's bindings[binding]
-  kShared,    // per workgroup (a CPU keeps it on the stack)
-  kRegister,  // accumulators; after unrolling, indexed by constants only, so that it becomes registers
+  kGlobal,    // a binding of the kernel: bindings[binding] of kernel_abi.h
+  kShared,    // shared memory of a workgroup; on a CPU: stack or scratch memory
+  kRegister,  // accumulators; after unrolling, indexed by constants only, so they become registers
 };
 enum class Access : uint8_t { kRead, kWrite, kReadWrite };  // kWrite: no element is stored twice
 
@@ -40,35 +39,35 @@ inline constexpr int64_t kUnknownSize = INT64_MAX;
 struct BufferNode {
   std::string name;  // unique in the kernel
   DType dtype = DType::kF32;
-  int64_t size = 0;  // elements; kUnknownSize: depends on launch-time symbols (global buffers only)
+  int64_t size = 0;  // elements; kUnknownSize (global buffers): depends on launch-time symbols
   Scope scope = Scope::kGlobal;
-  int binding = -1;  // kGlobal: index into the kernel's buffers, which is the binding index
+  int binding = -1;  // kGlobal: index in the kernel's buffers, the binding index
   Access access = Access::kRead;
 };
 using Buffer = std::shared_ptr<const BufferNode>;
 
 // ---- expressions
 enum class ExprKind : uint8_t {
-  kConst,   // type; bits: the element's own representation, zero-extended; with lanes > 1 a splat
-  kVar,     // a loop or Let variable: var
-  kSymbol,  // i64 launch-time symbol: symbol (index into Kernel::symbols)
-  kLoad,    // buffer[args[0]]; with args[1..2]: guarded: predicate, value where it is false (memory is not
-            // touched there)
+  kConst,   // type; bits: the element's representation, zero-extended; lanes > 1: a splat
+  kVar,     // var: a loop or Let variable
+  kSymbol,  // symbol: index in Kernel::symbols of an i64 launch-time symbol
+  kLoad,    // buffer[args[0]]; guarded: args[1] is the predicate, args[2] the value if it is false (memory is
+            // then not touched)
   kUnary,   // unary(args[0])
-  kBinary,  // binary(args[0], args[1]); comparisons yield bool with the operands' lanes
-  kMulAcc,  // args[0] * args[1] + args[2], fused where the target has FMA (one rounding or two, as the target
-            // does)
+  kBinary,  // binary(args[0], args[1]); comparisons give bool with the operands' lanes
+  kMulAcc,  // args[0] * args[1] + args[2]; fused if the target has FMA: one rounding or two
   kSelect,  // args[0] (bool) ? args[1] : args[2], lane by lane
-  kCast,    // value conversion to `type` (CORE_OPS: float->int truncates and saturates, NaN->0; i4.. on load)
-  kBitcast,      // same bits, `type` of the same total width
-  kRamp,         // i64 vector: args[0] + lane * stride (a constant), `type.lanes` lanes
-  kBroadcast,    // scalar args[0] in every lane
-  kReduceLanes,  // scalar: binary (add mul max min and or) folded over the lanes of args[0], pairwise halves
-  kInterleave,   // vector: lanes of args[0] and args[1] in turns, from their lower halves (stride 0) or upper
-                 // ones (stride 1); the step that a transpose of n vectors of n lanes repeats log2(n) times
-  kDot,  // lane by lane: args[2] plus the products of the parts of word args[0] with those of word args[1].
-         // i32: four bytes, signed in an i32 and unsigned in a u32; the sum wraps. f32: two bf16 of each u32,
-         // the upper product first, each added in one rounding; instructions may take denormals for zeros
+  kCast,    // converts the value to `type`; float to integer truncates and saturates, NaN gives 0
+  kBitcast,      // same bits, reinterpreted as `type` of the same total width
+  kRamp,         // i64 vector: args[0] + lane * stride, `type.lanes` lanes
+  kBroadcast,    // the scalar args[0] in every lane
+  kReduceLanes,  // scalar: folds the lanes of args[0] by halves; binary: add mul max min and or
+  kInterleave,  // vector: alternating lanes of the lower (stride 0) or upper (stride 1) halves of args[0] and
+                // args[1]; a transpose of n vectors of n lanes repeats this log2(n) times
+  kDot,         // per lane: args[2] plus the products of the parts of words args[0] and args[1].
+                // i32: four bytes per word, signed in an i32, unsigned in a u32; the addition wraps.
+                // f32: two bf16 per u32 word, the upper product first, one rounding per addition;
+                // instructions may flush denormals
 };
 
 struct VarNode {
@@ -93,15 +92,15 @@ struct ExprNode {
   int64_t stride = 0;  // kRamp, kInterleave
 };
 
-// Builders. They check types with assertions, and fold constants and identities (x+0, x*1, x*0, 0/c, 0%c) of
-// index arithmetic.
+// Builders. They assert types, and fold constants and identities of index arithmetic (x+0, x*1, x*0, 0/c,
+// 0%c).
 Expr const_index(int64_t value);
 Expr const_int(DType dtype, int64_t value, int lanes = 1);   // integers and bool
 Expr const_float(DType dtype, double value, int lanes = 1);  // rounded to the dtype
-Expr const_bits(Type type, uint64_t bits);                   // exact representation
+Expr const_bits(Type type, uint64_t bits);                   // the element's representation
 Expr var_ref(const Var& var);
 Expr symbol_ref(int symbol);
-Expr load(const Buffer& buffer, Expr index, int lanes = 1);  // lanes must equal the index's
+Expr load(const Buffer& buffer, Expr index, int lanes = 1);  // requires the index's lanes
 Expr load_guarded(const Buffer& buffer, Expr index, Expr predicate, Expr otherwise);
 Expr unary(UnaryOp op, Expr x);
 Expr binary(BinaryOp op, Expr a, Expr b);
@@ -117,21 +116,21 @@ Expr dot(Expr a, Expr b, Expr c);
 inline Expr operator+(Expr a, Expr b) { return binary(BinaryOp::k_add, std::move(a), std::move(b)); }
 inline Expr operator-(Expr a, Expr b) { return binary(BinaryOp::k_sub, std::move(a), std::move(b)); }
 inline Expr operator*(Expr a, Expr b) { return binary(BinaryOp::k_mul, std::move(a), std::move(b)); }
-// Constant value of an integer expression, if it is one (splats included).
+// Returns whether an integer expression is a constant, splats included, and stores its value.
 bool as_const_int(const Expr& e, int64_t* value);
 
 // ---- statements
 enum class AxisKind : uint8_t { kSerial, kReduction, kUnrolled, kVector };
 
 enum class StmtKind : uint8_t {
-  kBlock,  // body in order
-  kFor,    // var from 0 to extent-1, body; `axis` says how. kVector and kUnrolled need a constant extent
-  kIf,   // condition (one bool): body[0], else body[1] if present. vectorize_loops turns lane-dependent ones
-         // into predicates
-  kLet,  // var = value, visible in the rest of the enclosing block
-  kStore,    // buffer[index] = value; with a condition only where it holds. index lanes == value lanes
-  kAlloc,    // buffer (kShared or kRegister) lives to the end of the enclosing block; contents undefined
-  kBarrier,  // all invocations of a workgroup; a CPU needs none
+  kBlock,  // the statements of body, in order
+  kFor,    // body for var from 0 to extent-1, by axis kind. kVector and kUnrolled need a constant extent
+  kIf,     // if condition (one bool): body[0], else body[1] if present. vectorize_loops turns lane-dependent
+           // conditions into predicates
+  kLet,    // var = value, visible in the rest of the enclosing block
+  kStore,  // buffer[index] = value, in lanes where the optional condition holds; equal lanes of both
+  kAlloc,  // buffer (kShared or kRegister), valid to the end of the enclosing block, initially undefined
+  kBarrier,  // waits for all invocations of a workgroup; none on a CPU
 };
 
 struct StmtNode;
