@@ -176,9 +176,9 @@ typedef enum qnl_arch {
  * which, but the last, has as many bytes as that constant says. 0: it lies in one window.
  *
  * Parameters. 32-bit words: [0] the number of workgroups of the dispatch; then for each binding the byte
- * offset of its first element in its window; then for each symbol its low and its high word. Of a kernel
- * without symbols they are push constants from offset 0 where they fit QNL_SPIRV_PUSH_BYTES, else, as symbols
- * change from submission to submission, a uniform buffer at set 0, binding 1, an array of uvec4.
+ * offset of its first element in its window; then for each symbol its low and its high word. They are
+ * push constants from offset 0 if the kernel has no symbols and they fit QNL_SPIRV_PUSH_BYTES. Otherwise they
+ * are a uniform buffer at set 0, binding 1, an array of uvec4, since symbols change between submissions.
  *
  * Workgroups. Linear workgroup x + y * (number along x) of the dispatch is that of qnl_kernel_fn; those from
  * the number of workgroups on do nothing. The module's local size is fixed. Stores of one invocation are not

@@ -22,7 +22,7 @@ struct Device {
   void* trace_user = nullptr;
   mutable Lock trace_lock;             // one hook at a time
   SubmissionThread* thread = nullptr;  // core/submission.h; null: it has none
-  Device* host = nullptr;              // the processor beside it; null: none is known
+  Device* host = nullptr;              // the companion CPU; null: none is known
 };
 
 // Memory a device can compute with.
@@ -168,7 +168,7 @@ struct DeviceTable {
   // Releases what the device holds for it beyond the memory.
   void (*release)(Device* device, Recording* recording);
   // Executes commands [begin, end) in order of their dependencies and signals the event when they are
-  // complete. A device without a queue of its own completes them before it returns. event is given pending.
+  // complete. A device without a queue completes them before it returns. event is given pending.
   // While commands are timed, each is reported (report_command) by the time the event is done. Submissions
   // run in their order; QNL_CANCELLED where is_cancelled has kept a command from beginning.
   qnl_status (*submit)(Device* device, Recording* recording, uint32_t begin, uint32_t end, Event* event,

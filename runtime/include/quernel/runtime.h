@@ -252,7 +252,7 @@ typedef struct qnl_vulkan_options {
    * validation of synchronisation, which goes by the memory that descriptors name and not by what kernels
    * touch of it. */
   int validation;
-  int copy_always; /* non-zero: as if the device had memory of its own that the process cannot reach; for
+  int copy_always; /* non-zero: as if the device had separate memory that the process cannot reach; for
                       tests */
   /* Gets the validation layer's warnings and errors; may be NULL. */
   void (*message)(void* user, const char* text);
@@ -383,7 +383,7 @@ typedef struct qnl_session_options {
    * used any more then, and what it holds goes with the last of them; memory that the caller gave it has to
    * stay until then. */
   qnl_session* parent;
-  /* Non-zero: the child uses its parent's states in place of own ones. The two do not run at the same time
+  /* Non-zero: the child uses its parent's states instead of its own. The two do not run at the same time
    * then: QNL_RUN_IN_FLIGHT. Submitted to the same thread or queue they run one after another. */
   int share_state;
   /* Values of symbols to make memory for. A symbol that is not named counts with its max where that is at
@@ -416,14 +416,14 @@ QNL_NODISCARD qnl_status qnl_session_set_input(qnl_session* session, const qnl_t
                                                qnl_error* error);
 /* Uses tensor->data itself, without a copy, as the input or output of that name from now on; checked as
  * above, aligned to the element size; kept alive by the caller. data NULL returns to the session's own slot.
- * Of an output of symbolic shape, symbolic dims are not looked at and bytes is the room there is; a run that
- * needs more fails. Outputs must not overlap any other bound tensor; this is checked by the next run. */
+ * For an output of symbolic shape, symbolic dims are ignored and bytes is the capacity; a run that needs more
+ * fails. Outputs must not overlap any other bound tensor; this is checked by the next run. */
 QNL_NODISCARD qnl_status qnl_session_bind(qnl_session* session, qnl_tensor_role role,
                                           const qnl_tensor* tensor, qnl_error* error);
 /* The tensor with its current memory: for an output the result of the last run, for an input its slot, which
  * may be filled in place; for a state its current value, or no data
  * on a device whose memory the process does not reach (qnl_session_save_state). name NULL: the only one of
- * its role. data stays valid until it is bound anew, memory grows or the session is destroyed. Filling an
+ * its role. data stays valid until it is bound again, memory grows or the session is destroyed. Filling an
  * input's slot counts as setting it. An input of symbolic shape has the shape that it was given, else the one
  * that follows from symbols set by name and by other inputs; an output that of the last run.
  * QNL_INPUT_NOT_SET when there is none yet. */
@@ -476,7 +476,7 @@ typedef struct qnl_submit_options {
   void* user;
 } qnl_submit_options;
 
-/* Gives the device a thread of its own, which runs what is submitted from now on and sleeps otherwise. It
+/* Gives the device a separate thread, which runs what is submitted from now on and sleeps otherwise. It
  * ends when the device is closed. Does nothing where the device has one. */
 QNL_NODISCARD qnl_status qnl_device_start_thread(qnl_device* device, qnl_error* error);
 
@@ -580,7 +580,7 @@ typedef struct qnl_trace_event {
  * queue are the device's own, put on the host's clock so that nothing begins before it was submitted or ends
  * after it was seen complete. The event is valid during the call. */
 typedef void (*qnl_trace_hook)(void* user, const qnl_trace_event* event);
-/* Of all sessions, from now on; NULL turns it off. Items run one after another while it is set, as with
+/* Sets the hook for all sessions, from now on; NULL turns it off. Items run one after another while it is set, as with
  * qnl_session_set_profile. Not while a run is in flight. */
 void qnl_device_set_trace(qnl_device* device, qnl_trace_hook hook, void* user);
 
