@@ -97,9 +97,10 @@ class LintTest(unittest.TestCase):
                     ("compiler/graph/ir.h:2", "prose"))
         self.expect({"compiler/graph/ir.h": "/* What it is,\n * put together. */\n"}, ("compiler/graph/ir.h:2", "prose"))
 
-    def test_prose_is_not_code(self):
+    def test_prose_is_not_code_and_knows_other_meanings(self):
         self.expect({"compiler/README.md": "Computed in place, of course. At present: `--choose-anew`.\n"
-                                           "```\nin place of\n```\nBoundary-clipped windows, shared memory of a workgroup.\n"})
+                                           "```\nin place of\n```\nBoundary-clipped windows, shared memory of a workgroup.\n"
+                                           "Instead of its own, the cost of its own kernel.\n"})
         self.expect({"compiler/graph/ir.h": "// The keys of the present values.\nauto in_place; const char* s = \"// anew\";\n"
                                             "int x;  // computed in place\nint y;  // of x\n",
                      "compiler/graph/other.h": "// Made anew.\n"})

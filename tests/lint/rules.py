@@ -107,7 +107,8 @@ PRIVATE_WORDS = [
     (r"\b([Ii]n|on) firmware\b|\bfirmware targets?\b",       '"bare metal"'),
     (r"\b[Ii]n place of\b",                                  '"instead of"'),
     (r"\bthe present (?!keys?\b|values?\b|of\b|is\b|and\b|or\b|in\b|as\b)[a-z]+", '"current"'),
-    (r"\bof (its|their|one's) own\b",                        '"separate", or "its own" before the noun'),
+    (r"(?<![Ii]nstead )\bof (its|their) own(?= ?[^\w ]| (and|as|at|but|by|for|from|if|in|is|of|on|or|per|so|that|to|when|where|which|with)\b|$)",
+     '"separate", or "its own" before the noun'),
     (r", for (it|they|these|those) (is|are|has|have|can|would)\b", '"because"'),
     (r"(?:^|(?<=[.!?:] ))Of (?!course)",                      'the noun before its "of"'),
 ]
