@@ -8,6 +8,9 @@
 
 #include "graph/empty_choice.h"
 #include "graph/nonzero_dim.h"
+#include "schedule/custom_call.h"
+#include "schedule/print_schedule.h"
+#include "schedule/storage.h"
 
 namespace quernel::bundle {
 namespace {

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "lower/loop_nest.h"
+#include "schedule/attention/row_softmax.h"
 
 namespace quernel::lower {
 namespace {

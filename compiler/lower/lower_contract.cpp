@@ -18,7 +18,7 @@
 #include "lower/staged_image.h"
 #include "lower/store_tile.h"
 #include "lower/words.h"
-#include "schedule/tile_loops.h"
+#include "schedule/contraction/tile_loops.h"
 
 namespace quernel::lower {
 namespace {
@@ -55,7 +55,7 @@ class Lowering {
     end_row_ = at(rows_);
     single_bytes_ = plan_.elementwise && accumulator_dtype_ == DType::kI32 &&
                     multiplies_bytes(a_buffer_, b_buffer_, c_.target);
-    rest_ = schedule::rest_of_columns(plan_, context.target);
+    rest_ = schedule::tail_columns(plan_, context.target);
     along_ = schedule::windows_along_rows(plan_);
     in_blocks_ = rounds_sums(BinaryOp::k_add, accumulator_dtype_) &&
                  most(schedule::reduction_count(plan_)) > kLongestContraction;

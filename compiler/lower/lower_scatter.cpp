@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "lower/loop_nest.h"
+#include "schedule/storage.h"
 
 namespace quernel::lower {
 namespace {

@@ -9,6 +9,7 @@
 
 #include "lower/loop_nest.h"
 #include "lower/selection_heap.h"
+#include "schedule/selection.h"
 
 namespace quernel::lower {
 namespace {

@@ -2,6 +2,8 @@
 
 #include <bit>
 
+#include "schedule/selection.h"
+
 namespace quernel::lower {
 namespace {
 

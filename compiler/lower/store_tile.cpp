@@ -151,8 +151,8 @@ class Storing {
 Stmt store_tile(Context& context, const Node& node, const RegisterTile& tile, const loop::Buffer& acc,
                 const TilePlace& place) {
   Storing storing(context, node, tile, place);
-  return schedule::turns_tiles(context.group.contraction, context.target) ? storing.turned(acc)
-                                                                          : storing.by_rows(acc);
+  return schedule::transposes_tiles(context.group.contraction, context.target) ? storing.turned(acc)
+                                                                               : storing.by_rows(acc);
 }
 
 }  // namespace quernel::lower

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "schedule/storage.h"
+
 namespace quernel::lower {
 namespace {
 

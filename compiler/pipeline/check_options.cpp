@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "schedule/schedule.h"
+#include "schedule/target_passes/target_passes.h"
 #include "targets/device_profile.h"
 
 namespace quernel {

@@ -2,8 +2,9 @@
 
 #include "bundle/custom_kernels.h"
 #include "loop/print.h"
-#include "lower/lower.h"
+#include "lower/lower_item.h"
 #include "pipeline/run_passes.h"
+#include "schedule/custom_call.h"
 
 namespace quernel {
 namespace {
@@ -35,6 +36,7 @@ std::vector<bundle::Dispatch> lower_items(const schedule::Schedule& schedule, Lo
     KernelList& list = on_host ? result.host : result.own;
     std::vector<loop::Kernel>& kernels = list.kernels;
     size_t first = on_host ? 0 : result.prebuilt.size();
+    kernel.name.clear();
     auto [it, fresh] =
         list.known.try_emplace(loop::to_string(kernel), static_cast<int>(first + kernels.size()));
     if (fresh) {
@@ -46,22 +48,18 @@ std::vector<bundle::Dispatch> lower_items(const schedule::Schedule& schedule, Lo
   return dispatches;
 }
 
-std::vector<schedule::Region> memory_regions(const CompileOptions& options) {
-  std::vector<schedule::Region> regions;
-  for (const MemoryOption& memory : options.memory)
-    regions.push_back({memory.name, static_cast<int64_t>(memory.bytes), 0});
-  return regions;
-}
-
-// Schedules and lowers an optimized graph, the next entry point; equal kernels appear once.
+// Schedules and, unless options.stop_after ends it before, lowers an optimized graph, the next entry point; equal
+// kernels appear once.
 Status lower_entry_point(Graph optimized, const CompileOptions& options, Lowered& result) {
   bundle::CompiledEntry& entry = result.variant.entries.emplace_back();
-  if (options.on_stage) options.on_stage("schedule");
   QUERNEL_TRY(optimized, schedule::give_kernels_attributes(std::move(optimized), [&](const std::string& op) {
                 return result.prebuilt_kernel(op) >= 0;
               }));
-  QUERNEL_TRY(entry.schedule, schedule::make_schedule(std::move(optimized), result.variant.target,
-                                                      result.packings, memory_regions(options)));
+  const Target& target = result.variant.target;
+  std::string dump_dir = options.dump_dir.empty() ? "" : options.dump_dir + "/" + target.name + "/schedule";
+  QUERNEL_TRY(entry.schedule,
+              make_schedule(std::move(optimized), target, result.packings, options, dump_dir));
+  if (has_pass(schedule_passes(), options.stop_after)) return {};
   if (options.on_stage) options.on_stage("lower");
   entry.dispatches = lower_items(entry.schedule, result);
   return {};
@@ -74,10 +72,6 @@ Status optimize_kernels(Lowered& lowered, const CompileOptions& options) {
   for (KernelList* list : {&lowered.own, &lowered.host})
     for (loop::Kernel& kernel : list->kernels) kernels.push_back(&kernel);
   if (dump.active()) {
-    std::string schedules;
-    for (const bundle::CompiledEntry& entry : lowered.variant.entries)
-      schedules += schedule::print(entry.schedule);
-    QUERNEL_CHECK(dump.write("schedule.txt", schedules));
     QUERNEL_CHECK(dump.write("lowered.loop", to_string(kernels)));
   }
   return run_passes(selected_passes(loop_passes(), options), kernels, options, dump);
@@ -96,9 +90,10 @@ Expected<Lowered> lower_variant(const std::vector<Graph>& graphs, const Target& 
     CompileOptions own = options;
     if (graphs.size() > 1 && !options.dump_dir.empty()) own.dump_dir += "/" + graph.name;
     QUERNEL_TRY(Graph optimized, run_graph_passes(graph, target, own, tilings));
-    if (!stops_at_graphs) QUERNEL_CHECK(lower_entry_point(std::move(optimized), options, result));
+    if (!stops_at_graphs) QUERNEL_CHECK(lower_entry_point(std::move(optimized), own, result));
   }
-  if (!stops_at_graphs) QUERNEL_CHECK(optimize_kernels(result, options));
+  if (!stops_at_graphs && !has_pass(schedule_passes(), options.stop_after))
+    QUERNEL_CHECK(optimize_kernels(result, options));
   return result;
 }
 

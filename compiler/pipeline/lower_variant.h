@@ -10,7 +10,7 @@
 #include "graph/ir.h"
 #include "loop/ir.h"
 #include "quernel/compiler.h"
-#include "schedule/schedule.h"
+#include "schedule/packings.h"
 #include "targets/target.h"
 
 namespace quernel {

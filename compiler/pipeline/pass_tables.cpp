@@ -3,10 +3,10 @@
 #include <algorithm>
 
 #include "loop/passes.h"
+#include "schedule/contraction/sliding_windows.h"
 #include "schedule/kernel_limits.h"
-#include "schedule/schedule.h"
-#include "schedule/sliding_windows.h"
 #include "schedule/split_limits.h"
+#include "schedule/target_passes/target_passes.h"
 #include "support/edit_distance.h"
 
 namespace quernel {
@@ -114,6 +114,46 @@ const std::vector<GraphPass>& graph_passes() {
   return passes;
 }
 
+const std::vector<SchedulePass>& schedule_passes() {
+  using schedule::Packings, schedule::Schedule;
+  static const std::vector<SchedulePass> passes = {
+      {"give-values-storage", "outputs and carried values get kernels that write them for them alone",
+       [](Schedule& s, auto&&...) { return schedule::give_values_storage(s); }},
+      {"form-groups", "fusion: which nodes share a kernel, and which values are stored",
+       [](Schedule& s, const Target& target, auto&&...) -> Status {
+         schedule::form_groups(s, target);
+         return {};
+       }},
+      {"form-rows", "groups that work on the same rows become one kernel",
+       [](Schedule& s, const Target& target, auto&&...) -> Status {
+         schedule::form_rows(s, target);
+         return {};
+       },
+       true},
+      {"form-attention", "softmax(q k) v becomes one kernel without the matrix of scores",
+       [](Schedule& s, const Target& target, auto&&...) -> Status {
+         schedule::form_attention(s, target);
+         return {};
+       },
+       true},
+      {"split-long-rows", "rows that a GPU's workgroup cannot hold become shorter chains of groups",
+       [](Schedule& s, const Target& target, auto&&...) -> Status {
+         schedule::split_long_rows(s, target);
+         return {};
+       }},
+      {"assign-storage", "stored values get buffers, contractions get tiles, constants are packed",
+       [](Schedule& s, const Target& target, Packings& packings, auto&&...) {
+         return schedule::assign_storage(s, target, packings);
+       }},
+      {"place-states", "next values of states are written over the current ones",
+       [](Schedule& s, auto&&...) { return schedule::place_states(s); }},
+      {"schedule-bodies", "bodies of loops and branches get schedules", schedule::schedule_bodies},
+      {"plan-memory", "items in order with their hazards, and every buffer's place in memory",
+       [](Schedule& s, auto&&...) { return schedule::plan_memory(s); }},
+  };
+  return passes;
+}
+
 const std::vector<LoopPass>& loop_passes() {
   static const std::vector<LoopPass> passes = {
       {"simplify", "index arithmetic, branches and loops that ranges decide", loop::simplify},
@@ -140,6 +180,8 @@ std::vector<std::string_view> optional_passes() {
   std::vector<std::string_view> names;
   for (const GraphPass& pass : graph_passes())
     if (pass.optional) names.push_back(pass.name);
+  for (const SchedulePass& pass : schedule_passes())
+    if (pass.optional) names.push_back(pass.name);
   for (const LoopPass& pass : loop_passes())
     if (pass.optional) names.push_back(pass.name);
   names.push_back(kOptimizeCode);
@@ -149,6 +191,7 @@ std::vector<std::string_view> optional_passes() {
 Status check_pass_names(const CompileOptions& options) {
   std::vector<std::string_view> all, optional = optional_passes();
   for (const GraphPass& pass : graph_passes()) all.push_back(pass.name);
+  for (const SchedulePass& pass : schedule_passes()) all.push_back(pass.name);
   for (const LoopPass& pass : loop_passes()) all.push_back(pass.name);
   auto is_one_of = [](const std::vector<std::string_view>& names, std::string_view name) {
     return std::find(names.begin(), names.end(), name) != names.end();

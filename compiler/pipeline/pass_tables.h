@@ -10,6 +10,7 @@
 #include "graph/passes/passes.h"
 #include "loop/ir.h"
 #include "quernel/compiler.h"
+#include "schedule/steps.h"
 #include "schedule/tunable_contractions.h"
 #include "targets/target.h"
 
@@ -32,6 +33,15 @@ struct GraphPass {
   std::function<Expected<Graph>(const Graph&, const Target&, const CompileOptions&, GraphPassState&)> run;
   bool optional = true;  // may be disabled: results do not change
 };
+// A step of scheduling.
+struct SchedulePass {
+  std::string_view name;
+  std::string_view sentence;
+  std::function<Status(schedule::Schedule&, const Target&, schedule::Packings&,
+                       const schedule::ScheduleBody&)>
+      run;
+  bool optional = false;
+};
 struct LoopPass {
   std::string_view name;
   std::string_view sentence;
@@ -43,10 +53,11 @@ bool has_pass(const std::vector<Pass>& passes, std::string_view name) {
   return std::any_of(passes.begin(), passes.end(), [&](const Pass& pass) { return pass.name == name; });
 }
 const std::vector<GraphPass>& graph_passes();
+const std::vector<SchedulePass>& schedule_passes();
 const std::vector<LoopPass>& loop_passes();
 // LLVM's own passes over the kernels, as --disable-pass names them all.
 inline constexpr std::string_view kOptimizeCode = "optimize-code";
-// What --disable-pass takes: the optional passes of graphs and loops, and kOptimizeCode.
+// What --disable-pass takes: the optional passes of graphs, schedules and loops, and kOptimizeCode.
 std::vector<std::string_view> optional_passes();
 
 // Names in disabled_passes, print_after and stop_after that are no pass's; the message begins with the

@@ -14,7 +14,6 @@
 #include "pipeline/compile_code.h"
 #include "pipeline/lower_variant.h"
 #include "pipeline/write_forms.h"
-#include "schedule/schedule.h"
 
 namespace quernel {
 namespace {
@@ -185,7 +184,7 @@ Expected<std::vector<std::string>> check(const std::string& model, const Compile
     for (const Imported& entry : entries) {
       QUERNEL_TRY(Graph graph, run_graph_passes(entry.graph, target, options));
       if (has_pass(graph_passes(), options.stop_after)) continue;
-      QUERNEL_TRY(schedule::Schedule schedule, schedule::make_schedule(std::move(graph), target, packings));
+      QUERNEL_TRY(schedule::Schedule schedule, make_schedule(std::move(graph), target, packings, options));
     }
   }
   for (const Imported& entry : entries) notes.insert(notes.end(), entry.notes.begin(), entry.notes.end());
@@ -201,7 +200,7 @@ Expected<std::vector<schedule::TunableContraction>> tunable_contractions(const s
   std::vector<schedule::TunableContraction> result;
   for (Imported& entry : entries) {
     QUERNEL_TRY(Graph graph, run_graph_passes(std::move(entry.graph), target, options));
-    QUERNEL_TRY(schedule::Schedule schedule, schedule::make_schedule(std::move(graph), target, packings));
+    QUERNEL_TRY(schedule::Schedule schedule, make_schedule(std::move(graph), target, packings, options));
     for (schedule::TunableContraction& c : schedule::tunable_contractions(schedule, target))
       result.push_back(std::move(c));
   }

@@ -9,6 +9,8 @@
 #include "graph/verify.h"
 #include "loop/print.h"
 #include "loop/verify.h"
+#include "schedule/print_schedule.h"
+#include "schedule/verify_schedule.h"
 #include "support/file.h"
 
 namespace quernel {
@@ -135,6 +137,23 @@ Expected<Graph> run_passes(const std::vector<const GraphPass*>& passes, Graph gr
   return graph;
 }
 
+Status run_passes(const std::vector<const SchedulePass*>& passes, schedule::Schedule& schedule,
+                  const Target& target, schedule::Packings& packings, const CompileOptions& options,
+                  Dump& dump) {
+  CompileOptions silent = options;
+  silent.on_stage = nullptr;
+  silent.print_after.clear();
+  auto schedule_body = [&](schedule::Schedule& body, const Target& t, schedule::Packings& p) {
+    Dump none("");
+    return run_passes(passes, body, t, p, silent, none);
+  };
+  PassOutput output(options, dump, ".txt", [&] { return schedule::print(schedule); });
+  return run_each(passes, options, output, [&](const SchedulePass& pass) -> Status {
+    QUERNEL_CHECK(pass.run(schedule, target, packings, schedule_body));
+    return should_verify(options) ? schedule::verify(schedule, std::string(pass.name)) : Status();
+  });
+}
+
 Status run_passes(const std::vector<const LoopPass*>& passes, const std::vector<loop::Kernel*>& kernels,
                   const CompileOptions& options, Dump& dump) {
   PassOutput output(options, dump, ".loop", [&] { return to_string(kernels); });
@@ -145,6 +164,18 @@ Status run_passes(const std::vector<const LoopPass*>& passes, const std::vector<
     }
     return {};
   });
+}
+
+Expected<schedule::Schedule> make_schedule(Graph graph, const Target& target, schedule::Packings& packings,
+                                           const CompileOptions& options, const std::string& dump_dir) {
+  std::vector<schedule::Region> regions;
+  for (const MemoryOption& memory : options.memory)
+    regions.push_back({memory.name, static_cast<int64_t>(memory.bytes), 0});
+  schedule::Schedule schedule = schedule::empty_schedule(std::move(graph), std::move(regions));
+  Dump dump(dump_dir);
+  QUERNEL_CHECK(
+      run_passes(selected_passes(schedule_passes(), options), schedule, target, packings, options, dump));
+  return schedule;
 }
 
 Status run_loop_passes(const std::vector<loop::Kernel*>& kernels, const CompileOptions& options) {

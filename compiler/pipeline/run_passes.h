@@ -39,6 +39,11 @@ std::vector<const Pass*> selected_passes(const std::vector<Pass>& table, const C
 // Runs passes in this order over a graph and the bodies in it. `tilings` may be null.
 Expected<Graph> run_passes(const std::vector<const GraphPass*>& passes, Graph graph, const Target& target,
                            const CompileOptions& options, Dump& dump, schedule::Tilings* tilings = nullptr);
+// Runs steps in this order over a schedule, and over those of the bodies in it, which they announce, print and dump as
+// parts of it. Packs constants as `packings` has packed them before.
+Status run_passes(const std::vector<const SchedulePass*>& passes, schedule::Schedule& schedule,
+                  const Target& target, schedule::Packings& packings, const CompileOptions& options,
+                  Dump& dump);
 // Runs passes in this order over kernels.
 Status run_passes(const std::vector<const LoopPass*>& passes, const std::vector<loop::Kernel*>& kernels,
                   const CompileOptions& options, Dump& dump);
@@ -47,6 +52,12 @@ Status run_passes(const std::vector<const LoopPass*>& passes, const std::vector<
 // given.
 Expected<Graph> run_graph_passes(Graph graph, const Target& target, const CompileOptions& options,
                                  schedule::Tilings* tilings = nullptr);
+
+// Makes the schedule of an optimized graph by all steps that the options select. `dump_dir`: of its own; empty: it
+// dumps nothing.
+Expected<schedule::Schedule> make_schedule(Graph graph, const Target& target, schedule::Packings& packings,
+                                           const CompileOptions& options = {},
+                                           const std::string& dump_dir = {});
 
 // Runs all loop passes that the options select over kernels, and dumps nothing.
 Status run_loop_passes(const std::vector<loop::Kernel*>& kernels, const CompileOptions& options);

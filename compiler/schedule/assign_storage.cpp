@@ -5,7 +5,16 @@
 #include <map>
 #include <unordered_set>
 
-#include "schedule/schedule.h"
+#include "schedule/attention/attention_block.h"
+#include "schedule/contraction/contraction_text.h"
+#include "schedule/contraction/pack_operand.h"
+#include "schedule/contraction/plan_contraction.h"
+#include "schedule/contraction/tile_estimates.h"
+#include "schedule/custom_call.h"
+#include "schedule/selection.h"
+#include "schedule/steps.h"
+#include "schedule/storage.h"
+#include "schedule/winograd/winograd_weights.h"
 
 namespace quernel::schedule {
 namespace {
@@ -25,6 +34,7 @@ class Assigner {
   }
 
   Status run() {
+    if (target_.host && !s_.is_body) s_.regions.push_back({"shared memory", 0, 0, true});
     for (size_t i = 0; i < g_.states.size(); ++i)
       place(g_.inputs[g_.states[i].input], BufferKind::kState, static_cast<int>(i));
     for (const Group& group : s_.groups) {
@@ -408,50 +418,6 @@ class Assigner {
 };
 
 }  // namespace
-
-Dim byte_size(DType dtype, const Dim& count) {
-  if (count.is_const()) return quernel::byte_size(dtype, count.value());
-  int bits = bit_width(dtype);
-  return bits >= 8 ? count * (bits / 8) : ceildiv(count * bits, 8);
-}
-
-int Packings::panel_v(const Tensor& data, const std::string& order, int wanted) {
-  std::string_view bytes{reinterpret_cast<const char*>(data.bytes.data()), data.bytes.size()};
-  size_t hash = std::hash<std::string_view>()(bytes);
-  auto range = known_.equal_range(hash);
-  for (auto it = range.first; it != range.second; ++it) {
-    const Known& known = it->second;
-    bool same =
-        known.order == order && known.data.dtype == data.dtype && known.data.dims == data.dims &&
-        known.data.bytes.size() == data.bytes.size() &&
-        std::equal(bytes.begin(), bytes.end(), reinterpret_cast<const char*>(known.data.bytes.data()));
-    if (same) return known.panel_v;
-  }
-  known_.emplace(hash, Known{data, order, wanted});
-  return wanted;
-}
-
-int64_t selection_slots(int64_t kept) {
-  return (int64_t{1} << std::bit_width(static_cast<uint64_t>(kept))) - 1;
-}
-
-int selection_words(const Graph& graph, const Node& argsort) {
-  const TensorType& x = graph.type(argsort.inputs[0]);
-  bool is_short = element_size(x.dtype) <= 4;
-  return is_short && always_le(x.shape[static_cast<size_t>(argsort.attributes.ints[0])], INT32_MAX) ? 1 : 2;
-}
-
-bool selects_first(const Graph& graph, const Node& argsort, const Target& target) {
-  const TensorType& x = graph.type(argsort.inputs[0]);
-  bool has_key = is_float(x.dtype) ? x.dtype == DType::kF64 || x.dtype == DType::kF32 ||
-                                         x.dtype == DType::kF16 || x.dtype == DType::kBF16
-                                   : !is_packed(x.dtype);
-  const Dim& count = x.shape[static_cast<size_t>(argsort.attributes.ints[0])];
-  const Dim& kept = argsort.attributes.shape[0];
-  if (!has_key || !kept.is_const() || kept.value() <= 0) return false;
-  if (!target.firmware) return !count.is_const() || kept.value() <= count.value();
-  return selection_words(graph, argsort) == 1 && count.is_const() && kept.value() <= count.value() / 2;
-}
 
 Status assign_storage(Schedule& schedule, const Target& target, Packings& packings) {
   return Assigner(schedule, target, packings).run();

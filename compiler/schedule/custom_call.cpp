@@ -1,7 +1,7 @@
 // What a custom op's function or kernel gets beside its bindings.
+#include "schedule/custom_call.h"
 #include "graph/control.h"
 #include "graph/rewrite.h"
-#include "schedule/schedule.h"
 
 namespace quernel::schedule {
 namespace {

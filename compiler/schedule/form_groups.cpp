@@ -7,7 +7,7 @@
 
 #include "graph/control.h"
 #include "schedule/kernel_limits.h"
-#include "schedule/schedule.h"
+#include "schedule/steps.h"
 
 namespace quernel::schedule {
 namespace {
@@ -264,38 +264,6 @@ class Former {
 
 }  // namespace
 
-Expected<Schedule> form_groups(Graph graph, const Target& target) {
-  Schedule schedule;
-  schedule.graph = std::move(graph);
-  Former(schedule, target).run();
-  form_rows(schedule, target);
-  return schedule;
-}
-
-std::string_view to_string(GroupKind kind) {
-  switch (kind) {
-    case GroupKind::kMap:
-      return "map";
-    case GroupKind::kReduce:
-      return "reduce";
-    case GroupKind::kContract:
-      return "contract";
-    case GroupKind::kWinograd:
-      return "winograd";
-    case GroupKind::kCat:
-      return "cat";
-    case GroupKind::kOrdered:
-      return "ordered";
-    case GroupKind::kRows:
-      return "rows";
-    case GroupKind::kAttention:
-      return "attention";
-    case GroupKind::kControl:
-      return "control";
-    case GroupKind::kCustom:
-      return "custom";
-  }
-  return "map";
-}
+void form_groups(Schedule& schedule, const Target& target) { Former(schedule, target).run(); }
 
 }  // namespace quernel::schedule

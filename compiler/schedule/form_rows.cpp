@@ -5,6 +5,7 @@
 
 #include "schedule/group_reads.h"
 #include "schedule/kernel_limits.h"
+#include "schedule/steps.h"
 
 namespace quernel::schedule {
 namespace {

@@ -5,14 +5,11 @@
 
 #include "graph/control.h"
 #include "graph/rewrite.h"
-#include "schedule/schedule.h"
+#include "schedule/custom_call.h"
+#include "schedule/steps.h"
+#include "schedule/storage.h"
 
 namespace quernel::schedule {
-
-bool is_carried(const Graph& graph, const Node& node) {
-  if (node.op != OpKind::k_result || is_custom_result(graph, node)) return false;
-  return node.attributes.ints[0] < graph.def(node.inputs[0])->attributes.control->carried;
-}
 
 namespace {
 
@@ -102,7 +99,9 @@ class Isolation {
 
 }  // namespace
 
-Expected<Graph> give_values_storage(const Graph& graph, bool is_body) {
+Status give_values_storage(Schedule& schedule) {
+  const Graph& graph = schedule.graph;
+  const bool is_body = schedule.is_body;
   Isolation isolation(graph, is_body);
   QUERNEL_TRY(Graph result,
               rewrite(graph, [&](Rewriter& r, const Node& node) { return isolation.rule(r, node); }));
@@ -124,7 +123,8 @@ Expected<Graph> give_values_storage(const Graph& graph, bool is_body) {
     else if (ValueId& v = result.symbol_sources[i].value; is_body && !is_writable(result, v, true)) {
       QUERNEL_TRY(v, result.add(OpKind::k_contiguous, {v}));  // of a body without nodes
     }
-  return result;
+  schedule.graph = std::move(result);
+  return {};
 }
 
 }  // namespace quernel::schedule

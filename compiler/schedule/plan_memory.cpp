@@ -5,13 +5,14 @@
 #include <unordered_set>
 
 #include "graph/control.h"
-#include "schedule/schedule.h"
+#include "schedule/custom_call.h"
+#include "schedule/in_place.h"
+#include "schedule/steps.h"
+#include "schedule/storage.h"
 
 namespace quernel::schedule {
 namespace {
 
-constexpr int64_t kAlignment = 64;
-Dim align(const Dim& n) { return ceildiv(n, kAlignment) * kAlignment; }
 bool is_zero(const Dim& d) { return d == Dim(0); }
 
 class Planner {
@@ -185,7 +186,7 @@ class Planner {
     for (Buffer& buffer : s_.buffers) {
       if (buffer.kind != BufferKind::kConstant || buffer.first_item < 0) continue;
       buffer.offset = offset;
-      offset = align(offset + buffer.bytes);
+      offset = aligned(offset + buffer.bytes);
     }
     s_.constant_bytes = offset.value();
   }
@@ -208,7 +209,7 @@ class Planner {
       if (buffer.kind != BufferKind::kWorkspace || buffer.first_item < 0 || is_zero(buffer.bytes)) continue;
       int r = root(static_cast<int>(b));
       auto [it, fresh] =
-          blocks.try_emplace(r, Block{r, buffer.first_item, buffer.last_item, align(buffer.bytes)});
+          blocks.try_emplace(r, Block{r, buffer.first_item, buffer.last_item, aligned(buffer.bytes)});
       it->second.first = std::min(it->second.first, buffer.first_item);
       it->second.last = std::max(it->second.last, buffer.last_item);
     }
@@ -432,32 +433,6 @@ class Planner {
 };
 
 }  // namespace
-
-Dim span(const Shape& dims, const Shape& strides) {
-  Dim last = 0;
-  for (size_t d = 0; d < dims.size(); ++d) {
-    if (is_zero(dims[d])) return 0;
-    last = last + (dims[d] - 1) * strides[d];
-  }
-  return last + 1;
-}
-
-std::vector<int64_t> live_bytes(const Schedule& schedule) {
-  std::map<int, std::pair<int, int>> ranges;  // of blocks, by root buffer
-  for (size_t b = 0; b < schedule.buffers.size(); ++b) {
-    const Buffer& buffer = schedule.buffers[b];
-    if (buffer.kind != BufferKind::kWorkspace || buffer.first_item < 0) continue;
-    auto [it, fresh] =
-        ranges.try_emplace(root_buffer(schedule, static_cast<int>(b)), buffer.first_item, buffer.last_item);
-    it->second.first = std::min(it->second.first, buffer.first_item);
-    it->second.second = std::max(it->second.second, buffer.last_item);
-  }
-  std::vector<int64_t> live(schedule.items.size(), 0);
-  for (const auto& [root, range] : ranges)
-    for (int i = range.first; i <= range.second; ++i)
-      live[i] += align(schedule.buffers[root].bytes).estimate();
-  return live;
-}
 
 Status plan_memory(Schedule& schedule) {
   Planner(schedule).run();

@@ -1,16 +1,19 @@
 // Schedules of the bodies of loops, branches and on_host nodes, each a schedule of its own: its inputs and
 // outputs lie in the storage of the schedule around it, its workspace is a block of that one's.
-#include "schedule/schedule.h"
+#include "schedule/steps.h"
+#include "schedule/storage.h"
 
 namespace quernel::schedule {
 namespace {
 
-constexpr int64_t kSlotAlignment = 64;  // bytes
-
 class Bodies {
  public:
-  Bodies(Schedule& schedule, const Target& target, Packings& packings)
-      : s_(schedule), g_(schedule.graph), target_(target), packings_(packings) {}
+  Bodies(Schedule& schedule, const Target& target, Packings& packings, const ScheduleBody& schedule_body)
+      : s_(schedule),
+        g_(schedule.graph),
+        target_(target),
+        packings_(packings),
+        schedule_body_(schedule_body) {}
 
   Status run() {
     for (Group& group : s_.groups) {
@@ -21,8 +24,11 @@ class Bodies {
       Packings& packings = group.on_host ? packings_.of_host() : packings_;
       Dim workspace = 0;
       for (const Graph& body : node.attributes.control->bodies) {
-        QUERNEL_TRY(Schedule schedule,
-                    make_schedule(body, target, packings, {}, inputs(node), outputs(group, node)));
+        Schedule schedule = empty_schedule(body);
+        schedule.is_body = true;
+        schedule.inputs = inputs(node);
+        schedule.outputs = outputs(group, node);
+        QUERNEL_CHECK(schedule_body_(schedule, target, packings));
         workspace = max(workspace, schedule.regions[0].bytes);
         group.bodies.push_back(std::move(schedule));
       }
@@ -97,17 +103,14 @@ class Bodies {
   const Graph& g_;
   const Target& target_;
   Packings& packings_;
+  const ScheduleBody& schedule_body_;
 };
 
 }  // namespace
 
-Dim slot_elements(const TensorType& type) {
-  Dim bytes = byte_size(type.dtype, element_count(type.shape)).upper_bound();
-  return ceildiv(bytes, kSlotAlignment) * (kSlotAlignment * 8 / bit_width(type.dtype));
-}
-
-Status schedule_bodies(Schedule& schedule, const Target& target, Packings& packings) {
-  return Bodies(schedule, target, packings).run();
+Status schedule_bodies(Schedule& schedule, const Target& target, Packings& packings,
+                       const ScheduleBody& schedule_body) {
+  return Bodies(schedule, target, packings, schedule_body).run();
 }
 
 }  // namespace quernel::schedule

@@ -2,7 +2,10 @@
 
 #include <algorithm>
 
-#include "schedule/expand_winograd.h"
+#include "schedule/contraction/contraction_text.h"
+#include "schedule/contraction/plan_contraction.h"
+#include "schedule/contraction/tile_estimates.h"
+#include "schedule/winograd/expand_winograd.h"
 
 namespace quernel::schedule {
 namespace {

@@ -33,7 +33,8 @@ int make_directory(std::string& pattern) {
   for (int number : kSignals) sigaddset(&signals, number);
   pthread_sigmask(SIG_BLOCK, &signals, &before);
   int taken = -1;
-  for (int i = 0; i < static_cast<int>(std::size(slots)) && pattern.size() < sizeof slots[0].path && taken < 0; ++i) {
+  for (int i = 0;
+       i < static_cast<int>(std::size(slots)) && pattern.size() < sizeof slots[0].path && taken < 0; ++i) {
     pid_t free = 0;
     if (slots[i].owner.compare_exchange_strong(free, -1)) taken = i;
   }
@@ -61,7 +62,8 @@ extern "C" void remove_directories(int number) {
   for (Slot& slot : slots) {
     for (int i = 0; i < kPauses && slot.owner == -1; ++i) nanosleep(&kPause, nullptr);
     // Other threads may still write into it: again, until it is gone.
-    for (int i = 0; i < kPauses && slot.owner == getpid() && access(slot.path, F_OK) == 0; ++i) remove_directory(slot.path);
+    for (int i = 0; i < kPauses && slot.owner == getpid() && access(slot.path, F_OK) == 0; ++i)
+      remove_directory(slot.path);
   }
   raise(number);  // once more, with its default effect
 }

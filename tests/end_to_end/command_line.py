@@ -251,7 +251,7 @@ class CommandLine(ToolTest):
     def test_dump_dir_holds_every_stage(self):
         self.succeeds("quernel", "compile", DIGITS, "-o", "digits.qnl", "-q", "--dump-dir", "dump")
         names = [f for _, _, files in os.walk(self.path("dump")) for f in files]
-        for part in ("import.qg", "schedule.txt", "lowered.loop"):
+        for part in ("import.qg", "form-groups.txt", "plan-memory.txt", "lowered.loop"):
             self.assertTrue(any(part in n for n in names), f"{part} not in {names}")
 
     def test_dumping_changes_nothing(self):

@@ -20,6 +20,17 @@ graph @main(%x: f32[4]) {
   return y = %r
 }
 """
+SOFTMAX = """graph @main(%x: f32[8,100]) {
+  %m = reduce_max %x {1} keepdims : f32[8,1]
+  %1 = expand %m : f32[8,100]
+  %2 = sub %x, %1 : f32[8,100]
+  %e = exp %2 : f32[8,100]
+  %z = reduce_sum %e {1} keepdims acc f32 : f32[8,1]
+  %3 = expand %z : f32[8,100]
+  %p = div %e, %3 : f32[8,100]
+  return y = %p
+}
+"""
 
 
 def graphs_with_bodies():
@@ -53,7 +64,7 @@ class Passes(ToolTest):
         for name in ("if", "scan9_sum", "scan_sum"):
             models += glob.glob(f"{NODES}/test_{name}/model.onnx")
         self.assertGreater(len(models), 5)
-        last = re.findall(r"^  (\S+) ", self.succeeds("quernel", "opt", "--list").split("loop passes")[0], re.M)[-1]
+        last = re.findall(r"^  (\S+) ", self.succeeds("quernel", "opt", "--list").split("steps of")[0], re.M)[-1]
         for model in models:
             for target in ("x86-64-v3", "vulkan/x86-64-v3"):
                 with self.subTest(model=model, target=target):
@@ -62,6 +73,29 @@ class Passes(ToolTest):
                     by_compile = printed(self.run_tool("quernel", "compile", model, "-o", "x.qnl", *common).stderr)
                     self.assertGreater(len(by_opt), 20)
                     self.assertEqual(by_opt, by_compile)
+
+    def test_steps_of_scheduling_are_passes(self):
+        self.write("nested.qg", NESTED.encode())
+        listed = self.succeeds("quernel", "opt", "--list").split("steps of")[1].split("loop passes")[0]
+        steps = re.findall(r"^  (\S+) ", listed, re.M)
+        self.assertIn("plan-memory", steps)
+        compile_it = ("compile", "nested.qg", "-o", "x.qnl", "-q", "--target", "x86-64-v3")
+        said = self.run_tool("quernel", *compile_it, "--print-after", "all", "--time-passes").stderr
+        after = dict(printed(said))
+        for step in steps:
+            self.assertIn("schedule main", after[step])
+            self.assertRegex(said.split("// after ")[-1], rf" {step}\b")
+        self.assertEqual(after["place-states"].count("\n    schedule "), 0)
+        self.assertEqual(after["schedule-bodies"].count("\n    schedule "), 1)  # the loop's body
+        stopped = self.run_tool("quernel", *compile_it, "--print-after", "changed", "--stop-after", "form-groups").stderr
+        self.assertEqual(printed(stopped)[-1][0], "form-groups")
+        optional = [step for step in steps if f"{step} " in listed and "(always runs)" not in re.search(rf"^  {step} .*$", listed, re.M)[0]]
+        self.assertEqual(optional, ["form-rows", "form-attention"])
+        self.write("softmax.qg", SOFTMAX.encode())
+        for disabled, kernels in (((), "rows"), (("--disable-pass", "form-rows"), "reduce reduce_max")):
+            self.succeeds("quernel", "compile", "softmax.qg", "-o", "y.qnl", "-q", "--target", "x86-64-v3", *disabled)
+            said = self.run_tool("quernel", "compile", "softmax.qg", "-o", "y.qnl", "-q", "--print-after", "plan-memory", *disabled).stderr
+            self.assertIn(kernels, said)
 
 
 if __name__ == "__main__":

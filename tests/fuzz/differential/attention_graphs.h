@@ -8,7 +8,7 @@
 
 #include "graph/text.h"
 #include "pipeline/pipeline.h"
-#include "schedule/schedule.h"
+#include "pipeline/run_passes.h"
 
 namespace quernel::testing {
 
@@ -79,7 +79,7 @@ inline std::vector<std::string> kernels_of(const Graph& graph, const Expected<Ta
   Expected<Graph> ready = run_graph_passes(graph, *target, {});
   EXPECT_TRUE(ready) << to_string(ready.errors());
   schedule::Packings packings;
-  Expected<schedule::Schedule> schedule = schedule::make_schedule(std::move(*ready), *target, packings);
+  Expected<schedule::Schedule> schedule = make_schedule(std::move(*ready), *target, packings);
   EXPECT_TRUE(schedule) << to_string(schedule.errors());
   std::vector<std::string> kinds;
   for (const schedule::Group& group : schedule->groups)

@@ -12,7 +12,7 @@
 #include "host_targets.h"
 #include "random_graph/random_graph.h"
 #include "run_compiled.h"
-#include "schedule/schedule.h"
+#include "schedule/target_passes/target_passes.h"
 
 namespace quernel::testing {
 namespace {

@@ -1,4 +1,7 @@
 #include "run_compiled.h"
+#include "graph/control.h"
+#include "pipeline/pipeline.h"
+#include "schedule/custom_call.h"
 
 #include <unistd.h>
 
@@ -6,9 +9,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-
-#include "graph/control.h"
-#include "pipeline/pipeline.h"
 
 namespace quernel::testing {
 namespace {

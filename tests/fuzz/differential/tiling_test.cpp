@@ -10,8 +10,10 @@
 #include "graph/text.h"
 #include "host_targets.h"
 #include "pipeline/pipeline.h"
+#include "pipeline/run_passes.h"
 #include "random_graph/random_graph.h"
 #include "run_compiled.h"
+#include "schedule/contraction/tile_estimates.h"
 
 namespace quernel::testing {
 namespace {
@@ -172,7 +174,7 @@ TEST_P(Tilings, equal_the_interpreter) {
     Expected<Graph> ready = run_graph_passes(*graph, target, options);
     ASSERT_TRUE(ready) << to_string(ready.errors());
     schedule::Packings packings;
-    Expected<schedule::Schedule> plan = schedule::make_schedule(std::move(*ready), target, packings);
+    Expected<schedule::Schedule> plan = make_schedule(std::move(*ready), target, packings);
     ASSERT_TRUE(plan) << to_string(plan.errors());
     const schedule::Group* group = nullptr;
     for (const schedule::Group& g : plan->groups)

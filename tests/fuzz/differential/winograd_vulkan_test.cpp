@@ -4,7 +4,7 @@
 
 #include "graph/passes/passes.h"
 #include "on_vulkan.h"
-#include "schedule/schedule.h"
+#include "schedule/target_passes/target_passes.h"
 #include "winograd_graphs.h"
 
 namespace quernel::testing {

@@ -8,9 +8,9 @@
 
 #include "graph/text.h"
 #include "loop/print.h"
-#include "lower/lower.h"
+#include "lower/lower_item.h"
 #include "pipeline/pipeline.h"
-#include "schedule/schedule.h"
+#include "pipeline/run_passes.h"
 
 namespace quernel {
 namespace {
@@ -220,7 +220,7 @@ TEST_P(KernelSize, DoesNotGrowWithTheModel) {
       if (graph) graph = run_graph_passes(std::move(*graph), target, CompileOptions());
       schedule::Packings packings;
       Expected<schedule::Schedule> s =
-          graph ? schedule::make_schedule(std::move(*graph), target, packings) : graph.errors();
+          graph ? make_schedule(std::move(*graph), target, packings) : graph.errors();
       if (s) return largest_kernel(*s, target);
       ADD_FAILURE() << to_string(s.errors());
       return Largest();

@@ -9,9 +9,9 @@
 
 #include "graph/text.h"
 #include "kernel_steps.h"
-#include "lower/lower.h"
+#include "lower/lower_item.h"
 #include "pipeline/pipeline.h"
-#include "schedule/schedule.h"
+#include "pipeline/run_passes.h"
 
 namespace quernel {
 namespace {
@@ -58,7 +58,7 @@ std::string check(Graph graph, const char* target_name, const Limits& limits,
   Expected<Graph> ready = run_graph_passes(std::move(graph), *target, CompileOptions());
   if (!ready) return to_string(ready.errors());
   schedule::Packings packings;
-  Expected<schedule::Schedule> s = schedule::make_schedule(std::move(*ready), *target, packings);
+  Expected<schedule::Schedule> s = make_schedule(std::move(*ready), *target, packings);
   if (!s) return to_string(s.errors());
   return check(*s, *target, limits, symbols);
 }

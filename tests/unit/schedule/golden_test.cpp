@@ -1,8 +1,9 @@
 // Golden texts of the stages between graph and loop IR, for the target x86-64-v4 where a file's key `target`
-// names no other: tests/golden/schedule (materialize-operands and the printed schedule) and
+// names no other: tests/golden/schedule (passes over the graph that know the target, and steps of scheduling) and
 // tests/golden/lower (the kernels before loop passes). QUERNEL_UPDATE_GOLDEN=1 rewrites them.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <fstream>
 
@@ -10,8 +11,10 @@
 #include "graph/verify.h"
 #include "loop/print.h"
 #include "loop/verify.h"
-#include "lower/lower.h"
-#include "schedule/schedule.h"
+#include "lower/lower_item.h"
+#include "pipeline/run_passes.h"
+#include "schedule/print_schedule.h"
+#include "schedule/target_passes/target_passes.h"
 #include "test_case_file.h"
 
 namespace quernel {
@@ -24,10 +27,15 @@ Target target_of(const TestCaseFile& file) {
   return *t;
 }
 
-Expected<schedule::Schedule> schedule_of(const Graph& graph, const Target& target) {
+// The schedule after a step; by default after all.
+Expected<schedule::Schedule> schedule_of(const Graph& graph, const Target& target,
+                                         const std::string& step = "") {
   QUERNEL_TRY(Graph ready, schedule::materialize_operands(graph, target));
   schedule::Packings packings;
-  return schedule::make_schedule(std::move(ready), target, packings);
+  CompileOptions options;
+  options.stop_after = step;
+  options.verify_each = true;
+  return make_schedule(std::move(ready), target, packings, options);
 }
 
 std::string run_stage(const std::string& stage, const Graph& graph, const Target& target) {
@@ -41,9 +49,11 @@ std::string run_stage(const std::string& stage, const Graph& graph, const Target
     EXPECT_TRUE(status) << to_string(status.errors());
     return print(*result, 64);
   }
-  Expected<schedule::Schedule> s = schedule_of(graph, target);
+  const bool is_step = has_pass(schedule_passes(), stage);
+  Expected<schedule::Schedule> s = schedule_of(graph, target, is_step ? stage : "");
   if (!s) return to_string(s.errors());
-  if (stage == "schedule") return schedule::print(*s);
+  if (is_step) return schedule::print(*s);
+  EXPECT_EQ(stage, "lower");
   std::string text;
   for (const schedule::Item& item : s->items) {
     if (item.group < 0) continue;
@@ -72,8 +82,9 @@ TEST_P(ScheduleGolden, PrintsAsExpected) {
       ASSERT_TRUE(graph) << to_string(graph.errors());
       std::string text = run_stage(file.keys.at("stage"), *graph, target), expected = test.sections["expect"];
       while (expected.size() > 1 && expected.ends_with("\n\n")) expected.pop_back();
-      if (!std::getenv("QUERNEL_UPDATE_GOLDEN"))
+      if (!std::getenv("QUERNEL_UPDATE_GOLDEN")) {
         EXPECT_EQ(text, expected) << file.path << ", case " << test.name;
+      }
       std::string input = test.sections.at("input");
       while (input.size() > 1 && input.ends_with("\n\n")) input.pop_back();
       rewritten += "\n# case: " + test.name + "\n# input\n" + input + "# expect\n" + text;
@@ -82,6 +93,14 @@ TEST_P(ScheduleGolden, PrintsAsExpected) {
   }
 }
 INSTANTIATE_TEST_SUITE_P(Stages, ScheduleGolden, testing::Values("schedule", "lower"));
+
+TEST(ScheduleGoldenFiles, every_step_has_one) {
+  for (const SchedulePass& pass : schedule_passes()) {
+    std::string name(pass.name);
+    std::replace(name.begin(), name.end(), '-', '_');
+    EXPECT_TRUE(std::ifstream(std::string(QUERNEL_GOLDEN_ROOT) + "/schedule/" + name + ".test")) << name;
+  }
+}
 
 }  // namespace
 }  // namespace quernel

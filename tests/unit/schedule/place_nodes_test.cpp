@@ -7,7 +7,7 @@
 #include "graph/text.h"
 #include "graph/verify.h"
 #include "random_graph/random_graph.h"
-#include "schedule/schedule.h"
+#include "schedule/target_passes/target_passes.h"
 
 namespace quernel::schedule {
 namespace {

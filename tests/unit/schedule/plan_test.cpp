@@ -4,20 +4,24 @@
 
 #include <vector>
 
+#include "pipeline/run_passes.h"
 #include "random_graph/random_graph.h"
-#include "schedule/schedule.h"
+#include "schedule/target_passes/target_passes.h"
 
 namespace quernel::schedule {
 namespace {
 
-Expected<Schedule> random_schedule(uint64_t seed, std::vector<Region> regions = {}) {
+Expected<Schedule> random_schedule(uint64_t seed, const std::vector<MemoryOption>& memories = {}) {
   Target target = *find_target("x86-64-v4");
   QUERNEL_TRY(Graph graph, materialize_operands(random_graph(seed, {}), target));
   Packings packings;
-  return make_schedule(std::move(graph), target, packings, std::move(regions));
+  CompileOptions options;
+  options.memory = memories;
+  options.verify_each = true;
+  return make_schedule(std::move(graph), target, packings, options);
 }
 
-const std::vector<std::vector<Region>> kMemories = {{}, {{"fast", 512, 0}, {"slow", 0, 0}}};
+const std::vector<std::vector<MemoryOption>> kMemories = {{}, {{"fast", 512}, {"slow", 0}}};
 
 struct Range {
   int arena;

@@ -1,9 +1,10 @@
 // Which loops over a contraction's tiles are outermost, so that threads share its work.
-#include "schedule/tile_loops.h"
+#include "schedule/contraction/tile_loops.h"
+#include "graph/text.h"
+#include "pipeline/run_passes.h"
+#include "schedule/target_passes/target_passes.h"
 
 #include <gtest/gtest.h>
-
-#include "graph/text.h"
 
 namespace quernel::schedule {
 namespace {

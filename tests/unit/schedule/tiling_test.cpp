@@ -1,10 +1,11 @@
 // Choices of tilings: their text form, files of them, and the estimates that they override.
-#include "schedule/tiling.h"
+#include "schedule/contraction/tiling.h"
+#include "graph/text.h"
+#include "pipeline/run_passes.h"
+#include "schedule/contraction/tile_estimates.h"
+#include "schedule/target_passes/target_passes.h"
 
 #include <gtest/gtest.h>
-
-#include "graph/text.h"
-#include "schedule/schedule.h"
 
 namespace quernel::schedule {
 namespace {

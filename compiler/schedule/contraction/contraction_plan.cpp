@@ -1,0 +1,116 @@
+#include "schedule/contraction/contraction_plan.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+namespace quernel::schedule {
+namespace {
+
+using Axis = ContractionPlan::Axis;
+
+Dim column_count(const ContractionPlan& plan) {
+  return plan.vector_axis >= 0 ? plan.axes[plan.vector_axis].extent : Dim(1);
+}
+
+}  // namespace
+
+const Slide* windows_along_rows(const ContractionPlan& plan) {
+  for (const Slide& s : plan.windows)
+    if (s.position == plan.row_axes.back()) return &s;
+  return nullptr;
+}
+
+Tiling tiling_of(const ContractionPlan& plan) {
+  return {.rows = plan.tile_m, .columns = plan.tile_n(), .order = plan.order, .group_work = plan.group_work};
+}
+
+bool fits_panels(int v, int panel_v, double vectors) {
+  if (panel_v % v == 0) return true;
+  return v % panel_v == 0 && std::ceil(vectors / v) * v <= std::ceil(vectors / panel_v) * panel_v;
+}
+
+void set_tiling(ContractionPlan& plan, const Tiling& tiling, int panel_v) {
+  plan.tile_m = static_cast<int>(tiling.rows);
+  plan.tile_v = static_cast<int>(tiling.columns / plan.lanes);
+  plan.order = tiling.order;
+  plan.group_work = tiling.group_work;
+  double columns = plan.vector_axis >= 0 ? size_of(plan.axes[plan.vector_axis].extent) : 1;
+  bool fits = panel_v != 0 && fits_panels(plan.tile_v, panel_v, std::ceil(columns / plan.lanes));
+  plan.panel_v = fits ? panel_v : plan.tile_v;
+}
+
+Dim product(const std::vector<Axis>& axes, const std::vector<int>& which) {
+  Dim n = 1;
+  for (int i : which) n *= axes[i].extent;
+  return n;
+}
+
+bool shares_rows(const ContractionPlan& plan) {
+  constexpr int kFewestRows = 4;  // fewer are not worth the barriers
+  return plan.shared_steps != 0 && plan.tile_m >= kFewestRows;
+}
+
+int64_t shared_pitch(const ContractionPlan& plan) {
+  constexpr int64_t kGap = 4;
+  int64_t fetched = plan.lanes / plan.shared_steps;
+  return (plan.tile_m + fetched - 1) / fetched * fetched + kGap;
+}
+
+Dim row_count(const ContractionPlan& plan) { return product(plan.axes, plan.row_axes); }
+
+Dim reduction_count(const ContractionPlan& plan) { return product(plan.axes, plan.reduction_axes); }
+
+Dim panel_rows(const ContractionPlan& plan) {
+  Dim rows = 1;
+  for (size_t i = 0; i < plan.reduction_axes.size(); ++i) {
+    const Dim& extent = plan.axes[plan.reduction_axes[i]].extent;
+    rows *= plan.dot > 1 && i + 1 == plan.reduction_axes.size() ? ceildiv(extent, plan.dot) : extent;
+  }
+  return plan.dot_shift != 0 ? rows + 1 : rows;
+}
+
+Dim panel_count(const ContractionPlan& plan) { return ceildiv(column_count(plan), plan.panel_n()); }
+
+Dim column_tile_count(const ContractionPlan& plan) { return ceildiv(column_count(plan), plan.tile_n()); }
+
+bool transposes_tiles(const ContractionPlan& plan, const Target& target) {
+  constexpr int kFewestLanes = 4;
+  if (target.is_gpu() || target.firmware || plan.vector_axis < 0 || plan.lanes < kFewestLanes ||
+      !std::has_single_bit(static_cast<unsigned>(plan.lanes)) || is_one(plan.axes[plan.vector_axis].out))
+    return false;
+  Dim stride = 1;
+  for (size_t i = plan.row_axes.size(); i-- > 0;) {
+    const Axis& axis = plan.axes[plan.row_axes[i]];
+    if (!(axis.out == stride)) return false;
+    stride *= axis.extent;
+  }
+  return plan.tile_m > 1 && !plan.row_axes.empty();
+}
+
+std::optional<TileVectors> tail_columns(const ContractionPlan& plan, const Target& target) {
+  constexpr int64_t kFewestLanes = 4;
+  Dim columns = column_count(plan);
+  if (target.is_gpu() || plan.vector_axis < 0 || !columns.is_const()) return std::nullopt;
+  int64_t left = columns.value() % plan.tile_n(), beyond = left % plan.lanes, lanes = plan.lanes;
+  if (left == 0 || (target.firmware && columns.value() > left)) return std::nullopt;
+  while (lanes / 2 >= std::max(beyond, kFewestLanes)) lanes /= 2;
+  TileVectors rest{.vectors = static_cast<int>(left / plan.lanes)};
+  if (beyond != 0 && lanes < plan.lanes)
+    rest.short_lanes = static_cast<int>(lanes);
+  else if (beyond != 0)
+    ++rest.vectors;
+  return rest.short_lanes == 0 && rest.vectors == plan.tile_v ? std::nullopt : std::optional(rest);
+}
+
+Dim packed_stride(const ContractionPlan& plan, int axis) {
+  if (plan.axes[axis].b == Dim(0)) return 0;
+  Dim stride = panel_count(plan) * panel_rows(plan) * plan.panel_n();
+  for (size_t i = plan.grid_axes.size(); i-- > 0;) {
+    if (plan.grid_axes[i] == axis) return stride;
+    if (!(plan.axes[plan.grid_axes[i]].b == Dim(0))) stride *= plan.axes[plan.grid_axes[i]].extent;
+  }
+  return 0;
+}
+
+}  // namespace quernel::schedule

@@ -1,0 +1,38 @@
+// How a contraction sees its operands: through their movement ops, as strides along its axes.
+#pragma once
+
+#include <vector>
+
+#include "graph/index_map.h"
+#include "graph/ir.h"
+
+namespace quernel::schedule {
+
+struct OperandAccess {
+  ValueId base = kNoValue;         // the stored value that is read
+  std::vector<IndexExpr> indices;  // of the base, over the contraction's axes
+  std::vector<IndexGuard> guards;  // an element outside of one is `fill`
+  double fill = 0;                 // NaN: different fills
+  bool affine = false;
+  bool direct() const { return affine && guards.empty(); }
+};
+// Returns the operand seen through its movement ops. `operand` is 0 or 1.
+OperandAccess resolve_operand(const Graph& graph, const Node& contract, int operand);
+
+// Strides of an operand, in elements, along the contraction's axes.
+struct OperandStrides {
+  Shape axis;
+  Dim offset = 0;
+  bool constant = false;
+  DType dtype = DType::kF32;
+  std::vector<char> copyable;  // per axis: a permuted copy would be contiguous along it
+  std::vector<int> dim;        // per axis: the dim of the stored value that it walks; -1: none, -2: several
+  Shape step;                  // per axis: by what steps
+  Shape dim_strides;
+  std::vector<IndexGuard> guards;  // elements outside are zero; an im2row buffer or windows take care of them
+};
+// Requires an affine access. `dim_strides`: elements per step of each dim of the stored value.
+OperandStrides operand_strides(const Graph& graph, const OperandAccess& access, const Shape& dim_strides,
+                               const Dim& offset, size_t axes);
+
+}  // namespace quernel::schedule

@@ -1,0 +1,94 @@
+// Constant operands of contractions in the order in which kernels walk them.
+#include <algorithm>
+#include <cstring>
+
+#include "schedule/contraction/pack_operand.h"
+
+namespace quernel::schedule {
+namespace {
+// Offset in b of each position of an axis.
+std::vector<int64_t> b_offsets(const ContractionPlan& plan, int axis) {
+  const ContractionPlan::Axis& a = plan.axes[axis];
+  std::vector<int64_t> offsets(a.extent.value());
+  for (int64_t i = 0; i < a.extent.value(); ++i) {
+    int64_t rest = i, offset = 0;
+    for (size_t m = a.members.size(); m-- > 0;) {
+      int64_t extent = plan.member_extents[a.members[m]].value();
+      offset += rest % extent * plan.member_b_strides[a.members[m]].value();
+      rest /= extent;
+    }
+    offsets[i] = offset;
+  }
+  return offsets;
+}
+
+// Words of four bytes or two bf16; offsets of the grid points, steps and columns in the operand.
+Tensor pack_words(const Tensor& data, const ContractionPlan& plan, const std::vector<int64_t>& grid,
+                  const std::vector<int64_t>& reduction, const std::vector<int64_t>& column) {
+  int64_t panels = panel_count(plan).value(), rows = panel_rows(plan).value(), panel_n = plan.panel_n();
+  int64_t last = plan.axes[plan.reduction_axes.back()].extent.value();
+  int64_t words = (last + plan.dot - 1) / plan.dot, columns = static_cast<int64_t>(column.size());
+  int size = element_size(data.dtype);
+  std::vector<int32_t> packed(grid.size() * panels * rows * panel_n, 0);
+  int32_t* panel = packed.data();
+  for (int64_t g : grid)
+    for (int64_t p = 0; p < panels; ++p, panel += rows * panel_n)
+      for (int64_t n = 0; n < std::min(panel_n, columns - p * panel_n); ++n) {
+        const uint8_t* source =
+            data.bytes.data() + size * (plan.b_offset.value() + g + column[p * panel_n + n]);
+        int32_t* first = panel + (plan.dot_shift != 0 ? panel_n : 0) + n;
+        for (size_t k = 0; k < reduction.size(); ++k) {
+          int64_t step = static_cast<int64_t>(k), row = step / last * words + step % last / plan.dot;
+          uint32_t element = 0;  // its bits
+          std::memcpy(&element, source + size * reduction[k], static_cast<size_t>(size));
+          auto word = static_cast<uint32_t>(first[row * panel_n]);
+          first[row * panel_n] =
+              static_cast<int32_t>(word | element << (8 * size * (step % last % plan.dot)));
+          if (plan.dot_shift != 0)
+            panel[n] -= plan.dot_shift *
+                        (data.dtype == DType::kI8 ? static_cast<int8_t>(element) : static_cast<int>(element));
+        }
+      }
+  DType dtype = data.dtype == DType::kI8 ? DType::kI32 : DType::kU32;
+  return make_tensor(dtype, {static_cast<int64_t>(grid.size()), panels, rows, panel_n}, packed);
+}
+}  // namespace
+
+Tensor pack_operand(const Tensor& data, const ContractionPlan& plan) {
+  int64_t panels = panel_count(plan).value(), steps = reduction_count(plan).value(), panel_n = plan.panel_n();
+  int64_t columns = plan.axes[plan.vector_axis].extent.value();
+  // Offsets of every grid point, reduction step and column, each in packed order.
+  std::vector<int64_t> grid{0}, reduction{0};
+  auto outer_product = [](std::vector<int64_t>& offsets, const std::vector<int64_t>& inner) {
+    std::vector<int64_t> result;
+    result.reserve(offsets.size() * inner.size());
+    for (int64_t o : offsets)
+      for (int64_t i : inner) result.push_back(o + i);
+    offsets = std::move(result);
+  };
+  for (int axis : plan.grid_axes)
+    if (!(plan.axes[axis].b == Dim(0))) outer_product(grid, b_offsets(plan, axis));
+  for (int axis : plan.reduction_axes) outer_product(reduction, b_offsets(plan, axis));
+  std::vector<int64_t> column = b_offsets(plan, plan.vector_axis);
+
+  if (plan.dot > 1) return pack_words(data, plan, grid, reduction, column);
+  int size = element_size(data.dtype);
+  int64_t count = static_cast<int64_t>(grid.size()) * panels * steps * panel_n;
+  std::vector<uint8_t> bytes(static_cast<size_t>(count * size), 0);
+  const uint8_t* source = data.bytes.data() + plan.b_offset.value() * size;
+  uint8_t* target = bytes.data();
+  for (int64_t g : grid)
+    for (int64_t p = 0; p < panels; ++p) {
+      int64_t width = std::min(panel_n, columns - p * panel_n);
+      for (int64_t k : reduction) {
+        for (int64_t n = 0; n < width; ++n)
+          std::memcpy(target + n * size, source + (g + k + column[p * panel_n + n]) * size,
+                      static_cast<size_t>(size));
+        target += panel_n * size;
+      }
+    }
+  return {
+      data.dtype, {static_cast<int64_t>(grid.size()), panels, steps, panel_n}, Bytes::own(std::move(bytes))};
+}
+
+}  // namespace quernel::schedule

@@ -1,0 +1,329 @@
+// Tiling of contractions: which axis runs in vectors and which in rows, and the register tile of the fewest
+// estimated cycles.
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <numeric>
+
+#include "schedule/contraction/plan_contraction.h"
+#include "schedule/contraction/sliding_windows.h"
+#include "schedule/contraction/tile_estimates.h"
+
+namespace quernel::schedule {
+
+int dot_width(DType a, DType b, DType accumulator, const Target& target) {
+  if (is_byte(a) && is_byte(b) && accumulator == DType::kI32) return 4;
+  return a == b && target.multiplies(a) && accumulator == DType::kF32 ? 2 : 1;
+}
+
+namespace {
+
+using Axis = ContractionPlan::Axis;
+
+// Vector instructions that reads along one axis need: contiguous and packed operands come in whole vectors.
+struct Candidate {
+  int axis = -1;
+  bool swapped = false, elementwise = false, packed = false;
+  int copy_operand = -1;
+  double cost = 0;
+};
+
+// Columns where vectors run along output axis `i` and along those that will join it, a being the second
+// operand where `swapped`.
+double joined_columns(const std::vector<Axis>& axes, int i, bool swapped, bool packed) {
+  const Axis* inner = &axes[i];
+  Dim columns = inner->extent;
+  bool joins = !is_zero(inner->out);
+  while (joins) {
+    joins = false;
+    for (const Axis& outer : axes) {
+      const Dim &a = swapped ? outer.b : outer.a, &b = swapped ? outer.a : outer.b;
+      const Dim &inner_a = swapped ? inner->b : inner->a, &inner_b = swapped ? inner->a : inner->b;
+      if (outer.reduction || &outer == inner || !is_zero(a) || !is_zero(inner_a) || is_zero(b)) continue;
+      if (!(outer.out == inner->out * inner->extent) || (!packed && !(b == inner_b * inner->extent)))
+        continue;
+      columns *= outer.extent;
+      inner = &outer;
+      joins = true;
+      break;
+    }
+  }
+  return size_of(columns);
+}
+
+// Estimated cost of running vectors along output axis `i`, in units of vector multiply-adds.
+std::vector<Candidate> candidates(const std::vector<Axis>& axes, int i, const OperandStrides& x,
+                                  const OperandStrides& y, int lanes, DType accumulator,
+                                  const Target& target) {
+  const Axis& v = axes[i];
+  int dot = dot_width(x.dtype, y.dtype, accumulator, target);
+  double total = 1, operand_x = 1, operand_y = 1, reduction = 1;
+  for (const Axis& axis : axes) {
+    double extent = size_of(axis.extent);
+    total *= extent;
+    if (!is_zero(axis.a)) operand_x *= extent;
+    if (!is_zero(axis.b)) operand_y *= extent;
+    if (axis.reduction) reduction *= extent;
+  }
+  double stores = total / reduction;
+  std::vector<Candidate> result;
+  for (bool swapped : {false, true}) {
+    // b is the vector operand: y, or x when swapped. In `axes`, a is x and b is y.
+    const Dim &a_stride = swapped ? v.b : v.a, &b_stride = swapped ? v.a : v.b;
+    const OperandStrides& b = swapped ? x : y;
+    const OperandStrides& a = swapped ? y : x;
+    double columns = joined_columns(axes, i, swapped, b.constant);
+    double vectors = std::ceil(columns / lanes) / columns * total;
+    auto is_row = [&](const Axis& axis) {
+      return !axis.reduction && &axis != &v && is_zero(swapped ? axis.a : axis.b);
+    };
+    std::vector<int> rows;
+    for (size_t r = 0; r < axes.size(); ++r)
+      if (is_row(axes[r])) rows.push_back(static_cast<int>(r));
+    bool has_rows = !rows.empty();
+    // A window that slides over images of few channels, for rows of output channels: b is put together.
+    bool needs_staging = !is_one(b_stride) || !b.guards.empty();
+    if (has_rows && !b.constant && !is_zero(b_stride) && is_zero(a_stride) && is_one(v.out) &&
+        a.guards.empty() && needs_staging) {
+      std::vector<int> lines;
+      for (size_t r = 0; r < axes.size(); ++r)
+        if (!axes[r].reduction && &axes[r] != &v && !is_row(axes[r])) lines.push_back(static_cast<int>(r));
+      if (stage_image(axes, i, lines, b, 1, target)) {
+        result.push_back({i, swapped, false, false, -1, 1.05 * vectors});
+        continue;
+      }
+    }
+    if (!b.guards.empty()) continue;
+    if (is_zero(b_stride)) {
+      // A window that slides over each image by itself: a is read in vectors, b is one element for them all.
+      bool slides = !a.constant && has_rows && std::all_of(axes.begin(), axes.end(), [&](const Axis& axis) {
+        return axis.reduction || is_zero(swapped ? axis.a : axis.b) || !is_zero(swapped ? axis.b : axis.a);
+      });
+      if (slides && (!is_one(a_stride) || !a.guards.empty())) {
+        std::optional<ContractionPlan::Image> image = stage_image(axes, i, rows, a, kMostTileRows, target);
+        slides = image && image->planes.empty();
+      }
+      if (slides)
+        result.push_back({i, swapped, true, false, -1, 1.2 * vectors + (is_one(v.out) ? 0 : 2 * stores)});
+      continue;
+    }
+    if (!a.guards.empty()) {
+      if (!is_one(a_stride) || !slides_in_place(axes, rows, a, target)) continue;
+    }
+    Candidate c{i, swapped, !is_zero(a_stride), b.constant, -1, vectors};
+    if (c.elementwise || !has_rows) c.cost *= 1.5;  // a load for each multiply-add
+    if (dot > 1 && c.packed && !c.elementwise && std::any_of(axes.begin(), axes.end(), [&](const Axis& axis) {
+          return axis.reduction && is_one(swapped ? axis.b : axis.a);
+        }))
+      c.cost *= has_dots(target) ? 1.0 / dot : 0.5;  // so many products at a time
+    if (c.elementwise && !is_one(a_stride)) {
+      if (a.constant && !b.constant) continue;  // the other order packs it
+      if (!a.copyable[v.members.front()]) continue;
+      c.copy_operand = swapped ? 1 : 0;
+      c.cost += 3 * (swapped ? operand_y : operand_x) / 4;
+    }
+    if (!b.constant && !is_one(b_stride)) {
+      if (c.copy_operand >= 0 || !b.copyable[v.members.front()]) continue;
+      c.copy_operand = swapped ? 0 : 1;
+      c.cost += 3 * (swapped ? operand_x : operand_y) / 4;
+    }
+    bool turns = !target.is_gpu() && lanes > 1 && std::any_of(axes.begin(), axes.end(), [&](const Axis& r) {
+      return is_row(r) && is_one(r.out);
+    });
+    if (!is_one(v.out)) c.cost += (turns ? kTranspose : 2) * stores;  // scattered stores
+    result.push_back(c);
+  }
+  return result;
+}
+
+// Merges neighbours of `order` (outermost first) into one axis where `contiguous` says that the strides allow
+// it.
+template <class Contiguous>
+void coalesce(std::vector<Axis>& axes, std::vector<int>& order, const Contiguous& contiguous) {
+  std::vector<int> result;
+  for (int i : order) {
+    if (!result.empty() && contiguous(axes[result.back()], axes[i])) {
+      Axis& outer = axes[result.back()];
+      const Axis& inner = axes[i];
+      outer.extent *= inner.extent;
+      outer.a = inner.a;
+      outer.b = inner.b;
+      outer.out = inner.out;
+      outer.name += "." + inner.name;
+      outer.members.insert(outer.members.end(), inner.members.begin(), inner.members.end());
+      axes[i].extent = 0;  // gone
+    } else {
+      result.push_back(i);
+    }
+  }
+  order = std::move(result);
+}
+
+// Steps of a sum that a workgroup fetches at a time: lanes take neighbours along its last axis.
+int shared_steps(const ContractionPlan& plan, const Target& target) {
+  constexpr int kSteps = 16;
+  constexpr int64_t kFewestSteps = 8;  // fewer are not worth the barriers
+  if (!target.local_memory || plan.elementwise || plan.dot > 1 || plan.staged || plan.reduction_axes.empty())
+    return 0;
+  bool enough = plan.axes[plan.reduction_axes.back()].extent.estimate() >= kFewestSteps;
+  return enough && plan.lanes % kSteps == 0 ? kSteps : 0;
+}
+
+void choose_tile(ContractionPlan& plan, const Target& target, int panel_v) {
+  TileEstimate best = tile_estimates(plan, target, panel_v)[0];
+  set_tiling(plan, best.tiling, panel_v);
+  plan.reason = "estimated " + std::to_string(static_cast<int64_t>(best.cycles)) + " cycles per grid point";
+}
+
+// Sums of products of bytes, or bf16, take several at a time where those of "a" lie together; the order of
+// such a sum is free.
+void choose_dot(ContractionPlan& plan, DType a, DType b, DType accumulator, const Target& target) {
+  int width = dot_width(a, b, accumulator, target);
+  if (!plan.packed || plan.elementwise || width == 1) return;
+  std::vector<int>& order = plan.reduction_axes;
+  auto last = std::find_if(order.rbegin(), order.rend(), [&](int i) { return is_one(plan.axes[i].a); });
+  if (last == order.rend()) return;
+  std::rotate(last.base() - 1, last.base(), order.end());
+  plan.dot = width;
+  if (!is_byte(a)) return;
+  bool a_signed = a == DType::kI8, b_signed = b == DType::kI8;
+  if (!target.has_dot(a_signed, b_signed) && target.has_dot(!a_signed, b_signed))
+    plan.dot_shift = a_signed ? 128 : -128;
+}
+
+}  // namespace
+
+ContractionPlan plan_contraction(const Contraction& contraction, const OperandStrides& given_x,
+                                 const OperandStrides& given_y, const Target& target,
+                                 const PlanOptions& options) {
+  ContractionPlan plan;
+  size_t count = contraction.axes.size();
+  OperandStrides x = given_x, y = given_y;
+  for (const Contraction::Axis& axis : contraction.axes)
+    if (axis.reduction && !axis.extent.is_const()) x.constant = y.constant = false;  // nothing to pack for
+  Shape out_dims(contraction.out.size(), 1), extents(count);
+  for (size_t i = 0; i < count; ++i) extents[i] = contraction.axes[i].extent;
+  for (size_t d = 0; d < contraction.out.size(); ++d)
+    out_dims[d] = range_of(contraction.out[d], extents).hi + 1;
+  Shape dim_strides = contiguous_strides(out_dims), out_strides(count, 0);
+  for (size_t d = 0; d < contraction.out.size(); ++d) {
+    AffineForm form = *as_affine(contraction.out[d], static_cast<int>(count));
+    for (size_t i = 0; i < count; ++i) out_strides[i] += form.coefficients[i] * dim_strides[d];
+  }
+  for (size_t i = 0; i < count; ++i) {
+    if (is_one(extents[i])) continue;
+    plan.axes.push_back({contraction.axes[i].name,
+                         extents[i],
+                         contraction.axes[i].reduction,
+                         x.axis[i],
+                         y.axis[i],
+                         out_strides[i],
+                         {static_cast<int>(i)}});
+  }
+  plan.member_extents = extents;
+  std::vector<Axis>& axes = plan.axes;
+  plan.lanes = target.lanes(element_size(contraction.accumulator));
+
+  Candidate best;
+  for (size_t i = 0; i < axes.size(); ++i) {
+    if (axes[i].reduction) continue;
+    for (const Candidate& c :
+         candidates(axes, static_cast<int>(i), x, y, plan.lanes, contraction.accumulator, target))
+      if ((options.may_copy || c.copy_operand < 0) && (best.axis < 0 || c.cost < best.cost)) best = c;
+  }
+  plan.vector_axis = best.axis;
+  plan.swapped = best.swapped;
+  plan.elementwise = best.elementwise;
+  plan.copy_operand = best.copy_operand;
+  if (best.axis < 0) plan.lanes = 1;
+  plan.packed = best.axis >= 0 && best.packed;
+  if (plan.swapped)
+    for (Axis& axis : axes) std::swap(axis.a, axis.b);
+  plan.a_offset = plan.swapped ? y.offset : x.offset;
+  plan.b_offset = plan.swapped ? x.offset : y.offset;
+  plan.member_b_strides = plan.swapped ? x.axis : y.axis;
+
+  std::vector<int> outputs;
+  for (size_t i = 0; i < axes.size(); ++i) {
+    if (axes[i].reduction)
+      plan.reduction_axes.push_back(static_cast<int>(i));
+    else if (static_cast<int>(i) != plan.vector_axis)
+      outputs.push_back(static_cast<int>(i));
+  }
+  auto by_out = [&](int i, int j) { return axes[i].out.estimate() > axes[j].out.estimate(); };
+  std::stable_sort(outputs.begin(), outputs.end(), by_out);
+  for (int i : outputs) (is_zero(axes[i].b) ? plan.row_axes : plan.grid_axes).push_back(i);
+  if (plan.elementwise && is_zero(axes[plan.vector_axis].b)) {
+    const OperandStrides& a = plan.swapped ? y : x;
+    if (!is_one(axes[plan.vector_axis].a) || !a.guards.empty())
+      plan.staged = stage_image(axes, plan.vector_axis, plan.row_axes, a, kMostTileRows, target);
+    // Images of few columns: shorter vectors are never slower, and often several are computed at a time.
+    if (!target.is_gpu())
+      while (plan.lanes >= 8 && axes[plan.vector_axis].extent.is_const() &&
+             axes[plan.vector_axis].extent.value() * 2 <= plan.lanes)
+        plan.lanes /= 2;
+  }
+
+  if (plan.vector_axis >= 0 && !plan.elementwise && !plan.packed && plan.copy_operand < 0) {
+    const OperandStrides& b = plan.swapped ? x : y;
+    if (!is_one(axes[plan.vector_axis].b) || !b.guards.empty())
+      plan.staged = stage_image(axes, plan.vector_axis, plan.grid_axes, b, 1, target);
+  }
+
+  if (plan.elementwise && !is_zero(axes[plan.vector_axis].b))
+    if (auto slides = slides_in_place(axes, plan.row_axes, plan.swapped ? y : x, target))
+      plan.windows = *std::move(slides);
+  bool windows_apart = plan.staged || !plan.windows.empty();  // their axes are those of the operand's dims
+
+  // Columns that "a" does not see join the vector axis.
+  auto fits_b = [&](const Axis& outer, const Axis& inner) {
+    return plan.packed || outer.b == inner.b * inner.extent;
+  };
+  auto fits_a = [](const Axis& outer, const Axis& inner) { return outer.a == inner.a * inner.extent; };
+  auto fits_out = [](const Axis& outer, const Axis& inner) { return outer.out == inner.out * inner.extent; };
+  if (plan.vector_axis >= 0 && !windows_apart) {
+    while (!plan.grid_axes.empty()) {
+      int outer = plan.grid_axes.back();
+      if (!fits_a(axes[outer], axes[plan.vector_axis]) || !fits_b(axes[outer], axes[plan.vector_axis]) ||
+          !fits_out(axes[outer], axes[plan.vector_axis]))
+        break;
+      std::vector<int> pair{outer, plan.vector_axis};
+      coalesce(axes, pair, [](const Axis&, const Axis&) { return true; });
+      plan.vector_axis = outer;
+      plan.grid_axes.pop_back();
+    }
+  }
+  plan.integers = is_integer(contraction.accumulator);
+  choose_dot(plan, plan.swapped ? y.dtype : x.dtype, plan.swapped ? x.dtype : y.dtype,
+             contraction.accumulator, target);
+  if (!windows_apart) {
+    coalesce(axes, plan.reduction_axes,
+             [&](const Axis& o, const Axis& i) { return fits_a(o, i) && fits_b(o, i); });
+    coalesce(axes, plan.row_axes,
+             [&](const Axis& o, const Axis& i) { return fits_a(o, i) && fits_out(o, i); });
+  }
+  // Rows of a depthwise kernel walk one axis, so that neighbours share their loads.
+  if (plan.elementwise)
+    while (plan.row_axes.size() > 1) {
+      plan.grid_axes.push_back(plan.row_axes.front());
+      plan.row_axes.erase(plan.row_axes.begin());
+    }
+  plan.shared_steps = shared_steps(plan, target);
+  choose_tile(plan, target, options.panel_v);
+
+  // The contraction's axes in terms of the merged ones: digits of a mixed radix number.
+  plan.axis_values.assign(count, IndexExpr(0));
+  for (size_t i = 0; i < axes.size(); ++i) {
+    if (is_zero(axes[i].extent)) continue;
+    Dim radix = 1;
+    for (size_t m = axes[i].members.size(); m-- > 0;) {
+      int member = axes[i].members[m];
+      IndexExpr digit = floordiv(IndexExpr::axis(static_cast<int>(i)), radix);
+      plan.axis_values[member] = m == 0 ? digit : floormod(digit, extents[member]);
+      radix *= extents[member];
+    }
+  }
+  return plan;
+}
+
+}  // namespace quernel::schedule

@@ -1,0 +1,303 @@
+#include "schedule/contraction/tile_estimates.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <numeric>
+
+#include "schedule/contraction/contraction_plan.h"
+#include "schedule/contraction/sliding_windows.h"
+
+namespace quernel::schedule {
+namespace {
+
+using Axis = ContractionPlan::Axis;
+
+constexpr int kMostRowPointers = 10;   // that stay in registers
+constexpr int kMostRowsCounted = 256;  // of which the last tile's matter to an estimate
+// Of a tile whose rows share elements; more were up to 1.1 times slower on Zen 4.
+constexpr int kMostRowsOfWindows = 10;
+
+// Instructions of a step of a sum: one, or for words of bytes what pairs of 16-bit elements take.
+double dot_instructions(const ContractionPlan& plan, const Target& target) {
+  return !plan.integers || plan.dot == 1 || has_dots(target) ? 1 : 4;
+}
+
+constexpr int64_t kCacheLine = 64, kNearWays = 8;  // of the nearest cache
+
+// Lines at that distance, in bytes, which the nearest cache holds at a time: a power of two leads to few of
+// its sets.
+int64_t lines_held(const Target& target, int64_t distance) {
+  int64_t way = std::max(target.l1_bytes / kNearWays, kCacheLine);
+  return way / std::max(std::gcd(way, distance), kCacheLine) * kNearWays;
+}
+
+// How much longer a tile takes whose rows of a are streams along the sum, more of them than the nearest cache
+// holds lines at their distance. Measured on Zen 4 with sums of 1024 steps: 10, 12, 13 and 14
+// rows 1.02, 1.12, 1.2, 1.3.
+double crowding(const ContractionPlan& plan, const Target& target, int m) {
+  constexpr double kOfSquare = 0.008;
+  if (plan.elementwise || plan.row_axes.empty() || plan.reduction_axes.empty() || target.is_gpu() ||
+      target.firmware)
+    return 1;
+  const Dim& row = plan.axes[plan.row_axes.back()].a;
+  if (!is_one(plan.axes[plan.reduction_axes.back()].a) || !row.is_const() || row.value() <= 0) return 1;
+  int64_t distance = row.value() * target.vector_bytes / plan.lanes / plan.dot;
+  double beyond = std::max<double>(0, static_cast<double>(m - lines_held(target, distance)));
+  return 1 + kOfSquare * beyond * beyond;
+}
+
+// Whether the rows of a tile lie at one distance from each other in a, wherever the tile lies (the last one
+// aside).
+bool rows_are_even(const ContractionPlan& plan, int m) {
+  if (plan.row_axes.size() < 2) return true;
+  const Dim& last = plan.axes[plan.row_axes.back()].extent;
+  return last.is_const() && last.value() % m == 0;
+}
+
+// Cycles of one step of a register tile's sum. Several limits lie close together and none is reached while
+// another is near, which a norm of high order says (fitted to tiles from 2x6 to 12x1 on Zen 5, within 4 %):
+// multiply-adds, loads, their latency, and, where a panel outgrows the nearest cache, what comes from the
+// second one.
+// `v`: where the last vector is a short one, it counts as a part of one.
+double step_cycles(const ContractionPlan& plan, const Target& target, int m, double v, double steps) {
+  constexpr double kLatency = 4, kOrder = 8, kL2BytesPerCycle = 48;
+  double multiply_adds = m * v * dot_instructions(plan, target) / target.peak_fma_per_cycle;
+  double loads = plan.elementwise ? m * std::ceil(v) + std::ceil(v) : m + std::ceil(v);
+  // The loop takes three instructions; rows of a further apart than an offset reaches take one each.
+  if (target.single_issue) return multiply_adds + loads + m / 2.0 + 3;
+  // Rows at no fixed distance have a pointer each; more of them than there are registers are loaded, too.
+  if (!plan.elementwise && !target.is_gpu() && m > kMostRowPointers && !rows_are_even(plan, m)) loads += m;
+  loads /= 2;
+  double element = static_cast<double>(target.vector_bytes) / plan.lanes;
+  double bytes = (v * plan.lanes + m) * element;
+  bool near = bytes * steps <= static_cast<double>(target.l1_bytes) / 2;
+  double sum = 0;
+  for (double limit :
+       {multiply_adds, loads, kLatency, near || plan.elementwise ? 0 : bytes / kL2BytesPerCycle})
+    sum += std::pow(limit, kOrder);
+  return std::pow(sum, 1 / kOrder) * crowding(plan, target, m);
+}
+
+// What the unrolled steps of a depthwise tile take longer where there are too few registers for what they
+// could share of a: rows along a window's last axis share its vectors from one element of the window to the
+// next; rows along another axis share those of three elements from one row of the window to the next, a
+// vector of columns at a time. Measured on Zen 4: 1.12 to 1.27, and 1.2 to 1.7.
+double spills(const ContractionPlan& plan, const Target& target, int m, int v, double steps) {
+  if (!plan.elementwise || steps > kUnrolledSteps) return 1;
+  bool slides = is_zero(plan.axes[plan.vector_axis].b);
+  if (slides) return m * v + 3 * (m + 2) > target.vector_registers + 4 ? 1.5 : 1;
+  return 2 * m * v + v + 2 > target.vector_registers ? 1.2 : 1;
+}
+
+// Whether the lines of a vector's columns that a row of windows sees push one another out of the nearest
+// cache, for they lie at a distance that leads to few of its sets, as 256 or 512 channels do.
+bool lines_conflict(const ContractionPlan& plan, const Target& target) {
+  const Slide& along = *windows_along_rows(plan);
+  int64_t seen = (plan.axes[along.position].extent.value() - 1) * along.step + 1, lines = seen;
+  for (const Slide& s : plan.windows)
+    if (&s != &along) lines *= plan.axes[s.window].extent.value();
+  return lines > lines_held(target, along.stride * target.vector_bytes / plan.lanes) / 2;
+}
+
+// Cycles of a tile of `m` rows whose windows share what they see of a (windows_along_rows), of which
+// `vectors` are computed. Fitted to 3x3, 5x5 and 7x7 windows of steps 1 and 2 over images of 7x7 to 160x160
+// on Zen 4, within 10 %.
+double windows_cycles(const ContractionPlan& plan, const Target& target, int m, double vectors, double steps,
+                      TileOrder order) {
+  constexpr double kLatency = 4, kOrder = 8, kTile = 4, kLineBytes = 64, kL2BytesPerCycle = 24,
+                   kSpilled = 0.1;
+  const Slide& along = *windows_along_rows(plan);
+  double window = size_of(plan.axes[along.window].extent), passes = steps / window, v = std::ceil(vectors);
+  double seen = std::min((m - 1.0) * along.step, (m - 1) * window) + window;  // elements, in each pass
+  double multiply_adds = m * vectors * steps * dot_instructions(plan, target) / target.peak_fma_per_cycle;
+  double loads = (seen + window) * v * passes / 2;
+  // A line comes from the second-level cache for each pass, or once where the next row of results finds it
+  // near.
+  double down = 1;
+  for (const Slide& s : plan.windows)
+    if (&s != &along) down *= static_cast<double>(s.step);
+  double read = order == TileOrder::kRows ? down * static_cast<double>(along.step) * m : passes * seen;
+  double element = static_cast<double>(target.vector_bytes) / plan.lanes;
+  double width = size_of(plan.axes[plan.vector_axis].extent) * element;
+  double run = std::ceil(vectors * plan.lanes * element / kLineBytes) * kLineBytes;
+  if (std::fmod(width, kLineBytes) != 0) run += kLineBytes / 2;
+  if (lines_conflict(plan, target)) run += kLineBytes;
+  double sum = 0;
+  for (double limit : {multiply_adds, loads, kLatency * steps, read * run / kL2BytesPerCycle})
+    sum += std::pow(limit, kOrder);
+  double registers = m * v + (window + 1) * v, spilled = std::max(0.0, registers - target.vector_registers);
+  return std::pow(sum, 1 / kOrder) * (1 + kSpilled * spilled) + kTile + 2.0 * m * vectors;
+}
+
+// Registers of the target that a tile can have.
+int tile_registers(const ContractionPlan& plan, const Target& target) {
+  bool scalars = plan.integers && target.integer_registers != 0;
+  return scalars ? target.integer_registers : target.vector_registers;
+}
+
+// The same of one step of an invocation's part of a tile on a GPU with local memory: its instructions, in
+// multiply-adds. An element that all invocations read comes as one.
+double invocation_step(const ContractionPlan& plan, const Target& target) {
+  constexpr double kSharedVector = 4;  // neighbours in workgroup memory that one load brings
+  double m = plan.tile_m, v = plan.tile_v, load = target.load_multiply_adds;
+  double loads = plan.elementwise ? load * (m * v + v) : load * v;
+  if (shares_rows(plan))
+    loads += target.shared_load_multiply_adds * m / kSharedVector +
+             (load + target.shared_load_multiply_adds) * m / plan.lanes +
+             2 * target.barrier_multiply_adds / plan.shared_steps;
+  else if (plan.rows_in_workgroup)
+    loads += target.shared_load_multiply_adds * m / kSharedVector;
+  else if (!plan.elementwise)
+    loads += load * m;
+  return m * v * dot_instructions(plan, target) + loads;
+}
+
+// How much longer a GPU takes with `workgroups` than if they kept all of it busy: one with too little to do
+// waits as long as a full one. Independent multiply-adds of an invocation hide latencies as other invocations
+// do (Volkov, "Better performance at lower occupancy", 2010).
+double idle_share(const ContractionPlan& plan, const Target& target, double workgroups) {
+  constexpr int kIndependent = 4;
+  double wanted =
+      static_cast<double>(target.parallel_invocations) / std::min(plan.tile_m * plan.tile_v, kIndependent);
+  return std::max(1.0, wanted / (workgroups * plan.lanes));
+}
+
+// Rows that a tile may have: on a GPU with local memory many, for only they make more of what an invocation
+// reads of b.
+std::vector<int> tile_heights(const Target& target) {
+  std::vector<int> heights(kMostTileRows);
+  std::iota(heights.begin(), heights.end(), 1);
+  if (target.local_memory) heights.insert(heights.end(), {16, 20, 24, 28, 32, 40, 48, 56, 64});
+  return heights;
+}
+
+// Whether a workgroup's memory holds the rows that a tile shares and the tile: an epilogue may want it there.
+bool fits_workgroup(const ContractionPlan& plan, const Target& target) {
+  constexpr int64_t kWidest = 8;  // bytes of an element
+  int64_t shared = shares_rows(plan) ? plan.shared_steps * shared_pitch(plan) * kWidest : 0;
+  return plan.tile_m == 1 ||
+         int64_t{plan.tile_m} * plan.tile_v * target.vector_bytes + shared <= target.workgroup_memory;
+}
+
+// Cycles of a tile of which `vectors` are computed.
+double tile_cycles(const ContractionPlan& plan, const Target& target, double vectors, double steps) {
+  int m = plan.tile_m, v = plan.tile_v;
+  double step = target.local_memory
+                    ? invocation_step(plan, target)
+                    : step_cycles(plan, target, m, vectors, steps) * spills(plan, target, m, v, steps);
+  double turned = 0;
+  if (transposes_tiles(plan, target)) {  // a power of two of rows at a time, however many there are
+    int at_once = std::min(plan.lanes, static_cast<int>(std::bit_ceil(static_cast<unsigned>(m))));
+    turned = kTranspose * plan.lanes * ((m + at_once - 1) / at_once * at_once) * vectors;
+  }
+  return steps * step + 12 + 2.0 * m * vectors + turned;
+}
+
+// Of the cycles of a whole vector: half where the processor computes a wide one in two halves, else all.
+constexpr double kShortVector = 0.75;
+
+// Where each step of a sum reads a on another line, the larger operand passes once: all of a for each tile's
+// columns, or all of packed b for its rows. It matters where a outgrows half of the second-level cache.
+// Rows of a that lie together along the sum come as streams, and are as fast to read again (measured on Zen
+// 5).
+TileOrder tile_order(const ContractionPlan& plan, const Target& target) {
+  constexpr double kLineBytes = 64;
+  // Elementwise a has columns of its own, and is so read in order; but where it is near, a tile's columns of
+  // the rows that windows share should stay in the nearest cache.
+  if (plan.elementwise) {
+    double a = static_cast<double>(target.vector_bytes) / plan.lanes;
+    for (const Axis& axis : plan.axes)
+      if (!axis.reduction && !is_zero(axis.a)) a *= size_of(axis.extent);
+    for (const Slide& s : plan.windows) a *= static_cast<double>(s.step);
+    bool near = a <= 3 * static_cast<double>(target.l2_bytes);
+    bool stays = windows_along_rows(plan) && near && !lines_conflict(plan, target);
+    return stays ? TileOrder::kRows : TileOrder::kColumns;
+  }
+  if (!plan.packed || plan.reduction_axes.empty() || target.is_gpu() || target.firmware)
+    return TileOrder::kRows;
+  auto span = [&](int i) { return (size_of(plan.axes[i].extent) - 1) * std::abs(size_of(plan.axes[i].a)); };
+  double a = 1;  // between its first and last element, gaps of a strided image included
+  for (int i : plan.row_axes) a += span(i);
+  for (int i : plan.reduction_axes) a += span(i);
+  double b = size_of(reduction_count(plan)) * size_of(plan.axes[plan.vector_axis].extent);
+  double element = static_cast<double>(target.vector_bytes) / plan.lanes / plan.dot;
+  bool scattered = std::abs(size_of(plan.axes[plan.reduction_axes.back()].a)) * element >= kLineBytes;
+  bool outgrows = a * element > static_cast<double>(target.l2_bytes) / 2;
+  return scattered && outgrows && a > b ? TileOrder::kColumns : TileOrder::kRows;
+}
+
+}  // namespace
+
+bool has_dots(const Target& target) {
+  return target.has_dot_u8_s8 || target.has_dot_s8_s8 || target.has_dot_u8_u8;
+}
+
+std::vector<TileEstimate> tile_estimates(ContractionPlan plan, const Target& target, int panel_v) {
+  double rows = size_of(product(plan.axes, plan.row_axes));
+  double columns = plan.vector_axis >= 0 ? size_of(plan.axes[plan.vector_axis].extent) : 1;
+  double steps = size_of(panel_rows(plan)), grid = size_of(product(plan.axes, plan.grid_axes));
+  bool halves = dot_instructions(plan, target) > 1;  // even and odd bytes, each in a register
+  std::vector<TileEstimate> result;
+  size_t best = 0;
+  TileOrder order = tile_order(plan, target);
+  for (int v : {1, 2, 3, 4, 6, 8}) {
+    if (plan.packed && panel_v != 0 && !fits_panels(v, panel_v, std::ceil(columns / plan.lanes))) continue;
+    for (int m : tile_heights(target)) {
+      if (m > rows && m > 1) break;
+      plan.tile_v = v, plan.tile_m = m;
+      if (target.is_gpu() && !fits_workgroup(plan, target)) break;
+      int extra = plan.elementwise ? v + 2 : halves ? 2 * v + 4 : v + 1;
+      if (m * v + extra > tile_registers(plan, target) && !(m == 1 && v == 1)) break;
+      double tiles = std::ceil(columns / static_cast<double>(plan.tile_n()));
+      std::optional<TileVectors> rest = tail_columns(plan, target);
+      auto all_columns = [&](const auto& cycles_of) {
+        double last = rest ? cycles_of(rest->vectors + (rest->short_lanes != 0 ? kShortVector : 0)) : 0;
+        return (rest ? tiles - 1 : tiles) * cycles_of(v) + last;
+      };
+      const bool windows = windows_along_rows(plan);
+      if (windows && m > kMostRowsOfWindows) break;
+      auto row_of_tiles = [&](int of_tile) {
+        plan.tile_m = of_tile;
+        double cycles = all_columns([&](double vectors) {
+          return windows ? windows_cycles(plan, target, of_tile, vectors, steps, order)
+                         : tile_cycles(plan, target, vectors, steps);
+        });
+        plan.tile_m = m;
+        return cycles;
+      };
+      // The last tile has code of its own, but not on GPUs, in firmware, and where rows come in blocks: of
+      // staged images, and of products of activations, which attention takes. Of many rows it weighs less
+      // than what the estimates are wrong by.
+      int left = static_cast<int>(std::fmod(rows, m));
+      bool own_code = !target.is_gpu() && !target.firmware && plan.packed && row_count(plan).is_const() &&
+                      rows <= kMostRowsCounted;
+      if (left != 0 && !own_code) left = m;
+      double cycles = std::floor(rows / m) * row_of_tiles(m) + (left != 0 ? row_of_tiles(left) : 0);
+      if (target.local_memory) cycles *= idle_share(plan, target, grid * tiles * std::ceil(rows / m));
+      result.push_back({{.rows = m, .columns = int64_t{v} * plan.lanes, .order = order}, cycles});
+      if (cycles < result[best].cycles * 0.999) best = result.size() - 1;
+    }
+  }
+  std::swap(result[0], result[best]);
+  std::stable_sort(result.begin() + 1, result.end(),
+                   [](const TileEstimate& a, const TileEstimate& b) { return a.cycles < b.cycles; });
+  return result;
+}
+
+std::vector<Tiling> tilings(const ContractionPlan& plan, const Target& target, int panel_v) {
+  std::vector<Tiling> result;
+  for (const TileEstimate& e : tile_estimates(plan, target, panel_v)) result.push_back(e.tiling);
+  return result;
+}
+
+double contraction_seconds(const ContractionPlan& plan, const Target& target, double workgroups) {
+  constexpr double kFlops = 2;  // of a multiply-add
+  double tiles = size_of(product(plan.axes, plan.grid_axes)) * size_of(column_tile_count(plan)) *
+                 std::ceil(size_of(row_count(plan)) / plan.tile_m);
+  double cycles = tiles * tile_cycles(plan, target, plan.tile_v, size_of(panel_rows(plan))) *
+                  idle_share(plan, target, workgroups != 0 ? workgroups : tiles);
+  return cycles * plan.lanes * kFlops / target.flops_per_second;
+}
+
+}  // namespace quernel::schedule

@@ -1,0 +1,38 @@
+// How constants have been packed so far.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <unordered_map>
+
+#include "graph/ir.h"
+#include "schedule/contraction/tiling.h"
+
+namespace quernel::schedule {
+
+// Packings by contents and order. Schedules of one bundle that share this object pack equal weights alike, so
+// that they are stored once. `tilings`: the tuning file's choices for their contractions, may be null.
+class Packings {
+ public:
+  explicit Packings(Tilings* tilings = nullptr) : tilings_(tilings) {}
+  // The packings of the companion CPU, when this object belongs to a GPU.
+  Packings& of_host() {
+    if (!host_) host_ = std::make_unique<Packings>(tilings_);
+    return *host_;
+  }
+  Tilings* tilings() const { return tilings_; }
+  // Returns the vectors of a panel; a new constant gets `wanted`.
+  int panel_v(const Tensor& data, const std::string& order, int wanted);
+
+ private:
+  struct Known {
+    Tensor data;
+    std::string order;
+    int panel_v;
+  };
+  Tilings* tilings_;
+  std::unordered_multimap<size_t, Known> known_;  // by hash
+  std::unique_ptr<Packings> host_;
+};
+
+}  // namespace quernel::schedule

@@ -1,0 +1,186 @@
+#include "schedule/print_schedule.h"
+
+#include <sstream>
+
+#include "graph/text.h"
+
+namespace quernel::schedule {
+namespace {
+
+constexpr int64_t kMostPrinted = 64;  // elements of a constant
+
+class Printer {
+ public:
+  explicit Printer(const Schedule& schedule) : s_(schedule), g_(schedule.graph) {}
+
+  std::string run() {
+    text_ = "schedule " + g_.name + "\n";
+    if (s_.groups.empty() && s_.items.empty() && !g_.nodes.empty()) return text_ + print(g_, kMostPrinted);
+    if (s_.items.empty())
+      print_groups();
+    else
+      print_items();
+    return std::move(text_);
+  }
+
+ private:
+  void print_groups() {
+    for (const Group& group : s_.groups) {
+      text_ += "  group " + std::to_string(&group - s_.groups.data()) + ": ";
+      print_group(group);
+      for (ValueId v : group.outputs) print_value("stores", v);
+      for (ValueId v : group.reads) print_value("reads", v);
+      if (group.packed_buffer >= 0) text_ += "    reads " + s_.buffers[group.packed_buffer].name + "\n";
+      if (group.scratch_buffer >= 0) text_ += "    scratch " + s_.buffers[group.scratch_buffer].name + "\n";
+    }
+  }
+
+  void print_value(const char* role, ValueId v) {
+    text_ += std::string("    ") + role + " " + g_.values[v].name + ": " + to_string(g_.type(v));
+    const Storage* storage = s_.storage.empty() ? nullptr : &s_.storage[v];
+    if (storage && storage->valid()) {
+      text_ += " in " + buffer_name(storage->buffer);
+      if (!(storage->offset == Dim(0))) text_ += " from " + to_string(storage->offset);
+    }
+    text_ += "\n";
+  }
+
+  // A buffer that has no offset yet.
+  std::string buffer_name(int b) const {
+    const Buffer& buffer = s_.buffers[b];
+    switch (buffer.kind) {
+      case BufferKind::kConstant:
+        return "constant " + buffer.name;
+      case BufferKind::kWorkspace:
+        return "buffer " + buffer.name;
+      default:
+        return place(b);
+    }
+  }
+
+  void print_items() {
+    text_ += "  constants " + std::to_string(s_.constant_bytes) + " bytes";
+    for (const Region& region : s_.regions)
+      text_ += ", " + region.name + " " + to_string(region.bytes) + " bytes";
+    text_ += "\n";
+    for (const Item& item : s_.items) {
+      text_ += "  item " + std::to_string(&item - s_.items.data()) + ": ";
+      if (item.group < 0) {
+        text_ += "read symbol " + item.symbol + " from " + g_.values[item.bindings[0].value].name + "\n";
+        continue;
+      }
+      print_group(s_.groups[item.group]);
+      for (const Binding& b : item.bindings) print_binding(b);
+      text_ += "    " + to_string(item.flops) + " flops, " + to_string(item.bytes_read) + " bytes read, " +
+               to_string(item.bytes_written) + " bytes written";
+      if (!item.dependencies.empty()) text_ += ", after";
+      for (const Dependency& d : item.dependencies)
+        text_ += " " + std::to_string(d.item) + ":" + std::string(to_string(d.hazard));
+      text_ += "\n";
+    }
+  }
+
+  void print_binding(const Binding& b) {
+    text_ += std::string("    ") + (b.write ? "writes " : "reads ");
+    text_ += b.value == kNoValue ? (b.write ? "scratch" : "packed weights")
+                                 : g_.values[b.value].name + ": " + to_string(g_.type(b.value));
+    text_ += " at " + place(b.buffer) + (b.offset == Dim(0) ? "" : "+" + to_string(b.offset));
+    if (b.write && s_.buffers[b.buffer].shares >= 0) text_ += " in place";
+    text_ += "\n";
+  }
+
+  std::string place(int b) const {
+    const Buffer& buffer = s_.buffers[b];
+    switch (buffer.kind) {
+      case BufferKind::kConstant:
+        return "constants+" + to_string(buffer.offset);
+      case BufferKind::kWorkspace:
+        return s_.regions[buffer.region].name + "+" + to_string(buffer.offset);
+      case BufferKind::kInput:
+        return "input " + std::to_string(buffer.slot);
+      case BufferKind::kOutput:
+        return "output " + std::to_string(buffer.slot);
+      case BufferKind::kState:
+        return "state " + std::to_string(buffer.slot);
+      case BufferKind::kBlock:
+        return "block";
+    }
+    return {};
+  }
+
+  // The nodes of the group; for what has a tiling, that in a second line.
+  void print_group(const Group& group) {
+    if (group.kind == GroupKind::kControl) {
+      print_control(group);
+    } else if (group.kind == GroupKind::kCustom) {
+      text_ += "custom " + g_.nodes[group.anchor].attributes.custom->name + "\n";
+    } else {
+      text_ += std::string(to_string(group.kind));
+      for (int n : group.inlined) text_ += " (" + std::string(to_string(g_.nodes[n].op)) + ")";
+      for (int n : group.nodes) text_ += " " + std::string(to_string(g_.nodes[n].op));
+      text_ += "\n";
+    }
+    if (group.winograd.tile != 0) print_winograd(group.winograd);
+    if (group.kind == GroupKind::kContract && group.winograd.tile == 0) print_tiles(group.contraction);
+    if (group.kind == GroupKind::kAttention && group.block_rows != 0) {
+      text_ += "    " + std::to_string(group.block_rows) + " rows at a time";
+      if (group.block_keys != 0) text_ += ", " + std::to_string(group.block_keys) + " keys";
+      text_ += "\n";
+      for (const Group* part : {&group.parts.front(), &group.parts.back()}) print_tiles(part->contraction);
+    }
+  }
+
+  // "loop i below n while go", then the schedules of the bodies, indented.
+  void print_control(const Group& group) {
+    const Node& node = g_.nodes[group.anchor];
+    const Control& control = *node.attributes.control;
+    bool loop = node.op == OpKind::k_loop;
+    text_ += std::string(to_string(node.op));
+    if (loop) text_ += " " + control.symbol;
+    if (control.count) text_ += " below " + to_string(*control.count);
+    if (control.condition) text_ += (loop ? " while " : " if ") + to_string(*control.condition);
+    text_ += "\n";
+    for (const Schedule& body : group.bodies) {
+      std::istringstream lines(schedule::print(body));
+      for (std::string line; std::getline(lines, line);) text_ += "    " + line + "\n";
+    }
+  }
+
+  void print_winograd(const WinogradPlan& p) {
+    text_ += "    winograd " + std::to_string(p.tile) + ": " + std::to_string(p.tiles_y) + "x" +
+             std::to_string(p.tiles_x) + " tiles, " + std::to_string(p.block) + " at a time, tile " +
+             std::to_string(p.tile_m) + "x" + std::to_string(p.panel_n()) + " reduce " +
+             std::to_string(p.channels) + " columns " + std::to_string(p.columns) +
+             (p.groups > 1 ? " groups " + std::to_string(p.groups) : "") + "\n";
+  }
+
+  void print_tiles(const ContractionPlan& p) {
+    if (p.axes.empty() && p.reason.empty()) return;  // not planned yet
+    text_ += "    tile " + std::to_string(p.tile_m) + "x" + std::to_string(p.tile_n()) +
+             (p.elementwise ? " elementwise" : "") + (p.packed ? " packed" : "") +
+             (p.dot > 1 ? " dot " + std::to_string(p.dot) : "") + (p.dot_shift != 0 ? " shifted" : "") +
+             (p.swapped ? " swapped" : "") + (p.staged ? " staged" : "") +
+             (p.windows.empty() ? "" : " windows") +
+             (shares_rows(p) ? " shared " + std::to_string(p.shared_steps) : "");
+    auto axes = [&](const char* role, const std::vector<int>& which) {
+      if (which.empty()) return;
+      text_ += std::string(" ") + role;
+      for (int a : which) text_ += " " + p.axes[a].name + ":" + to_string(p.axes[a].extent);
+    };
+    axes("grid", p.grid_axes);
+    axes("rows", p.row_axes);
+    axes("columns", {p.vector_axis});
+    axes("reduce", p.reduction_axes);
+    text_ += ", " + p.reason + "\n";
+  }
+
+  const Schedule& s_;
+  const Graph& g_;
+  std::string text_;
+};
+
+}  // namespace
+
+std::string print(const Schedule& schedule) { return Printer(schedule).run(); }
+
+}  // namespace quernel::schedule
