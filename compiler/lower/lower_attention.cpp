@@ -35,7 +35,7 @@ class Lowering {
       work += group_.block_rows * schedule::reduction_count(plan).estimate() *
               plan.axes[plan.vector_axis].extent.estimate();
     }
-    int64_t wanted = c_.target.is_gpu() ? 1 : kWorkPerGroup;
+    int64_t wanted = c_.target.lanes_are_invocations() ? 1 : kWorkPerGroup;
     c_.kernel.body = outer_loops(c_, outer, work, wanted, [&](const std::vector<Expr>& at) {
       RowBlock block{
           {at.begin(), at.end() - 1}, at.back() * index(group_.block_rows), nullptr, group_.block_rows};

@@ -78,7 +78,7 @@ class Lowering {
     if (plan_.staged) return plan_.elementwise ? staged_rows(outer) : staged_columns(outer);
     outer.push_back(schedule::column_tile_count(plan_));
     if (gathers_columns(rows_)) return gathered_rows(outer);
-    rows_apart_ = !c_.target.is_gpu() && !c_.target.firmware;
+    rows_apart_ = !c_.target.lanes_are_invocations() && !c_.target.code_is_dear();
     std::vector<schedule::TileLoop> loops = schedule::tile_loops(plan_, c_.target);
     Shape tiles = schedule::tile_extents(plan_), extents;
     for (const schedule::TileLoop& loop : loops) extents.push_back(loop.extent);
@@ -174,7 +174,7 @@ class Lowering {
   // cache, but its steps are at such distances that they fall into few of the cache's sets and push one
   // another out.
   bool gathers_columns(const Dim& rows) const {
-    if (c_.target.is_gpu() || plan_.packed || plan_.elementwise || plan_.staged ||
+    if (c_.target.lanes_are_invocations() || plan_.packed || plan_.elementwise || plan_.staged ||
         plan_.reduction_axes.empty())
       return false;
     Dim steps = schedule::reduction_count(plan_), stride = plan_.axes[plan_.reduction_axes.back()].b;

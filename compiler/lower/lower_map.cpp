@@ -80,7 +80,7 @@ Stmt map_nest(Context& context, const Shape& dims, bool workgroups,
     std::vector<IndexExpr> all = dry.accesses;
     all.insert(all.end(), dry.guards.begin(), dry.guards.end());
     for (const IndexGuard& guard : unpadded)
-      if (!context.target.is_gpu()) all.push_back(guard.expr);
+      if (!context.target.lanes_are_invocations()) all.push_back(guard.expr);
     return all;
   };
   std::vector<int> classes;
@@ -88,7 +88,7 @@ Stmt map_nest(Context& context, const Shape& dims, bool workgroups,
   Shape extents = merge_axes(dims, std::vector<int>(dims.size(), 0), indices, classes, probe);
   std::vector<IndexExpr> merged = probe(indices, extents);
   // Invocations of a GPU, one for each element, find their digits themselves.
-  if (!context.target.is_gpu())
+  if (!context.target.lanes_are_invocations())
     extents = split_axes(extents, indices, std::max(lanes, 2), std::move(merged), probe);
   if (extents.empty()) {
     extents = {1};
@@ -102,7 +102,7 @@ Stmt map_nest(Context& context, const Shape& dims, bool workgroups,
   // Results are stored along their last axis where tiles are turned round, also if that one is short.
   int stored_axis = static_cast<int>(extents.size()) - 1;
   if (stores_contiguously(accesses, loads, extents, vector_axis)) stored_axis = vector_axis;
-  if (!context.target.is_gpu() && stores_contiguously(accesses, loads, extents, stored_axis)) {
+  if (!context.target.lanes_are_invocations() && stores_contiguously(accesses, loads, extents, stored_axis)) {
     EmitPoint emit_point = [&](Evaluator& e) { emit(e, indices[0]); };
     Stmt tiles = transposed_nest(context, extents, stored_axis, lanes, loads,
                                  workgroups ? work : kNoWorkgroups, emit_point);
@@ -132,7 +132,7 @@ Stmt map_nest(Context& context, const Shape& dims, bool workgroups,
   bool split = workgroups && !always_le(inner, 2 * work);
   // What padding mirrors or repeats are borders with loops of their own, so that the rest is contiguous.
   if (auto [begin, end] = inside(unpadded, extents, vector_axis);
-      !split && begin < end && !context.target.is_gpu())
+      !split && begin < end && !context.target.lanes_are_invocations())
     return outer_loops(
         context, outer, inner.value(), workgroups ? work : kNoWorkgroups,
         [&, begin = begin, end = end](const std::vector<Expr>& positions) {

@@ -49,9 +49,9 @@ class Lowering {
     if (window_ && vector_axis_ == window_->out) return windows_by_rows(std::move(outer), outer_axes, lanes);
     bool along_output = vector_axis_ >= 0 && classes_[vector_axis_] == 0;
     int64_t inner = (reduced * (along_output ? extents_[vector_axis_] : Dim(1))).estimate();
-    if (is_arg_ && along_output && lanes > 1 && !c_.target.is_gpu())
+    if (is_arg_ && along_output && lanes > 1 && !c_.target.lanes_are_invocations())
       return workgroups_of_chunks(std::move(outer), outer_axes, reduced, lanes);
-    if (along_output && lanes > 1 && c_.target.is_gpu())
+    if (along_output && lanes > 1 && c_.target.lanes_are_invocations())
       return workgroups_of_vectors(std::move(outer), outer_axes, reduced, lanes);
     c_.kernel.body = outer_loops(
         c_, outer, inner, c_.target.work_per_group(kWorkPerGroup), [&](const std::vector<Expr>& at) {
@@ -76,7 +76,7 @@ class Lowering {
   // The view that the operand is has to see both axes so, in every index and guard.
   std::optional<Window> window_of(int out, int in) const {
     const Node* view = g_.def(x_);
-    if (c_.target.is_gpu() || is_arg_ || !view || !has_index_map(*view)) return std::nullopt;
+    if (c_.target.lanes_are_invocations() || is_arg_ || !view || !has_index_map(*view)) return std::nullopt;
     if (!extents_[in].is_const() || extents_[in].value() > kRowPositions / 4) return std::nullopt;
     std::optional<int64_t> step;
     auto slides = [&](const IndexExpr& map) {
@@ -127,7 +127,8 @@ class Lowering {
     if (results.is_const()) most = std::min(most, (results.value() + lanes - 1) / lanes * lanes);
     const int64_t pitch = (most - 1) * w.step + w.size;
     int64_t at_once = 1;  // rows of results along the last of the other axes
-    if (!c_.target.firmware && !outer.empty() && outer.back().is_const() && always_le(results, most)) {
+    if (!c_.target.memory_is_dear() && !outer.empty() && outer.back().is_const() &&
+        always_le(results, most)) {
       const int64_t rows = std::max<int64_t>(outer.back().value(), 1);
       const int64_t blocks = (rows - 1) / std::max<int64_t>(1, kPositionsAtOnce / pitch) + 1;
       at_once = (rows - 1) / blocks + 1;

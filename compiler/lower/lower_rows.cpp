@@ -86,7 +86,7 @@ class Lowering {
 
   // Whether rows between stages are in registers, and what else there is room for.
   void choose_registers() {
-    if (!c_.target.is_gpu() || lanes_ <= 1 || vectors() > kVectorsOfRow) return;
+    if (!c_.target.lanes_are_invocations() || lanes_ <= 1 || vectors() > kVectorsOfRow) return;
     in_registers_ = is_dry_ = true;
     std::vector<Expr> row;
     for (size_t i = 0; i < rows_.size(); ++i) row.push_back(loop::var_ref(index_var("r")));

@@ -63,7 +63,7 @@ class Lowering {
     number_ = 1;
     for (size_t i = 0; i < numbers_; ++i) number_ *= update_dims_[first_ + i];
     int64_t number = number_.estimate();
-    bool gpu = c_.target.is_gpu();
+    bool gpu = c_.target.lanes_are_invocations();
     // A vector for each of a GPU's workgroups.
     bool split = gpu && inner_slices && !always_le(dims_[rank - 1], lanes());
     columns_ = !inner_slices ? Dim(1) : split ? Dim(lanes()) : dims_[rank - 1];
@@ -101,7 +101,7 @@ class Lowering {
   void enter_slice(const std::vector<size_t>& sliced, const std::vector<Expr>& at, bool split) {
     slice_.assign(dims_.size(), nullptr);
     for (size_t i = 0; i < sliced.size(); ++i) slice_[sliced[i]] = at[i];
-    if (!c_.target.is_gpu()) return;
+    if (!c_.target.lanes_are_invocations()) return;
     first_column_ = split ? at[sliced.size()] * index(lanes()) : index(0);
     column_count_ = c_.symbols(columns_);
     if (split && !(floormod(dims_.back(), lanes()) == Dim(0)))
@@ -116,7 +116,7 @@ class Lowering {
 
   // Workgroups share the updates, too, none of which has another's place.
   void share_updates(Shape outer, const std::vector<size_t>& sliced, bool split) {
-    bool vectors = vector_dim_ == dims_.size() && c_.target.is_gpu();  // of updates
+    bool vectors = vector_dim_ == dims_.size() && c_.target.lanes_are_invocations();  // of updates
     int64_t work = c_.target.work_per_group(kWorkPerGroup);
     int64_t chunk = std::max<int64_t>(1, work / std::max<int64_t>(columns_.estimate(), 1));
     outer.push_back(ceildiv(number_, chunk));

@@ -165,7 +165,8 @@ class Lowering {
 
   void select(std::vector<Stmt>& body) {
     int64_t kept = kept_.value();
-    SelectionHeap heap(scratch_, line_, kept, schedule::selection_words(g_, node_), c_.target.is_gpu());
+    SelectionHeap heap(scratch_, line_, kept, schedule::selection_words(g_, node_),
+                       c_.target.lanes_are_invocations());
     DType key_dtype = element_size(g_.dtype(x_)) > 4 ? DType::kI64 : DType::kI32;
     auto key_at = [&](std::vector<Stmt>& step, const Expr& place) {
       Evaluator e = evaluator({place});
@@ -191,7 +192,7 @@ class Lowering {
     auto enter = [&](const Expr& place, const Expr& key) {
       return loop::if_then(goes_in(key), heap.replace_last(heap.element(key, place)));
     };
-    int lanes = c_.target.is_gpu() ? 1 : c_.target.lanes(element_size(key_dtype));
+    int lanes = c_.target.lanes_are_invocations() ? 1 : c_.target.lanes(element_size(key_dtype));
     // Vectors, then the elements from `next` on.
     Expr vectors, next, rest;
     if (count_.is_const()) {

@@ -15,7 +15,7 @@ bool ask_the_same(const Target& a, const Target& b) {
 
 Status check_form(const Target& target, const CompileOptions& options) {
   bool is_program = options.emit != Emit::kBundle;
-  if (target.firmware && !is_program && options.stop_after.empty())
+  if (target.bare_metal && !is_program && options.stop_after.empty())
     return unsupported(
         "target '" + target.name + "': its kernels are linked into firmware, bundles hold none", {},
         "name a target that runs Linux, or compile for firmware with --emit=static");

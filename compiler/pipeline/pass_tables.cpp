@@ -55,24 +55,24 @@ const std::vector<GraphPass>& graph_passes() {
       {"simplify-algebra-2", "identities that the layout uncovered", graph_pass(simplify_algebra)},
       {"split-windows", "large windows of maxima go one dim after the other",
        [](const Graph& graph, const Target& target, auto&&...) -> Expected<Graph> {
-         if (target.is_gpu() || target.firmware) return graph;  // dispatches, and memory, are dear there
+         if (target.dispatch_is_dear() || target.memory_is_dear()) return graph;
          return split_windows(graph);
        }},
       {"split-long-lines", "scans, ArgMax and sorts of long lines go block by block",
        [](const Graph& graph, const Target& target, auto&&...) -> Expected<Graph> {
-         if (target.firmware) return graph;  // one thread, and memory is dear
+         if (!target.shares_work()) return graph;
          return split_long_lines(graph, schedule::line_limits(target));
        }},
       {"split-long-scatters", "many updates of few places are combined in parts",
        [](const Graph& graph, const Target& target, auto&&...) -> Expected<Graph> {
-         if (target.firmware) return graph;  // one thread, and memory is dear
+         if (!target.shares_work()) return graph;
          return split_long_scatters(graph, schedule::scatter_limits(target));
        }},
       {"compose-views", "movement chains that no named op can say become one index map",
        graph_pass(compose_views)},
       {"split-long-contractions", "contractions over many terms go in parts, which workgroups share",
        [](const Graph& graph, const Target& target, auto&&...) -> Expected<Graph> {
-         if (target.firmware) return graph;  // one processor, and memory is dear
+         if (!target.shares_work()) return graph;
          return split_long_contractions(graph, schedule::contraction_limits(target));
        }},
       {"choose-winograd", "3x3 convolutions that Winograd's algorithm computes faster",
@@ -98,12 +98,12 @@ const std::vector<GraphPass>& graph_passes() {
        false},
       {"split-weights", "for a GPU: weights that no storage buffer need hold become several",
        [](const Graph& graph, const Target& target, auto&&...) -> Expected<Graph> {
-         if (!target.is_gpu()) return graph;
+         if (!target.bindings_are_few()) return graph;
          return split_weights(graph, kMostWeights);
        }},
       {"split-long-reductions", "reductions of many elements go in parts, which workgroups share",
        [](const Graph& graph, const Target& target, auto&&...) -> Expected<Graph> {
-         if (target.firmware) return graph;  // one processor, and memory is dear
+         if (!target.shares_work()) return graph;
          return split_long_reductions(graph, schedule::reduction_limits(target));
        }},
       {"split-long-cats", "cats of many operands are copied by several kernels, each of a few operands",

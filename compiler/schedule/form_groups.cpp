@@ -17,7 +17,7 @@ constexpr double kMostRepeats = 1.25;  // evaluating a value that much more ofte
 
 // A contraction's packed operand and a sort's scratch are bound, too.
 size_t most_bindings(const Target& target) {
-  return target.is_gpu() ? kMostBindingsOfGpu - 2 : std::numeric_limits<size_t>::max();
+  return target.bindings_are_few() ? kMostBindingsOfGpu - 2 : std::numeric_limits<size_t>::max();
 }
 
 bool is_ordered(OpKind op) { return is_scan(op) || is_scatter(op) || op == OpKind::k_argsort; }

@@ -69,7 +69,8 @@ class RowFormer {
 
   // Rows of a length that only a run tells a GPU may take in parts.
   bool has_length(const Dim& width) const {
-    bool in_parts = any_length_ && target_.is_gpu() && width.is_bound() && width.bounds().lo >= 0;
+    bool in_parts =
+        any_length_ && target_.workgroup_memory != 0 && width.is_bound() && width.bounds().lo >= 0;
     return width.is_const() || in_parts;
   }
 
@@ -133,7 +134,8 @@ class RowFormer {
     size_t end = first + 1, nodes = node_count(s_.groups[first]);
     for (; end < s_.groups.size(); ++end) {
       nodes += node_count(s_.groups[end]);
-      if (nodes > kMostNodes || (target_.is_gpu() && binding_count(first, end + 1) > kMostBindings)) break;
+      if (nodes > kMostNodes || (target_.bindings_are_few() && binding_count(first, end + 1) > kMostBindings))
+        break;
       std::optional<Rows> next = rows_of(s_.groups[end]);
       bool same =
           next &&
@@ -173,7 +175,7 @@ class RowFormer {
 
   // Whether a GPU's workgroup can share the rows between stages, and the lanes of its reductions.
   bool fits_workgroup(size_t first, size_t end) const {
-    if (!target_.is_gpu()) return true;
+    if (target_.workgroup_memory == 0) return true;
     if (!rows_of(s_.groups[first])->width.is_const()) return false;
     int64_t bytes = 0;
     for (size_t i = first; i < end; ++i)

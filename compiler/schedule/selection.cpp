@@ -22,7 +22,7 @@ bool selects_first(const Graph& graph, const Node& argsort, const Target& target
   const Dim& count = x.shape[static_cast<size_t>(argsort.attributes.ints[0])];
   const Dim& kept = argsort.attributes.shape[0];
   if (!has_key || !kept.is_const() || kept.value() <= 0) return false;
-  if (!target.firmware) return !count.is_const() || kept.value() <= count.value();
+  if (!target.memory_is_dear()) return !count.is_const() || kept.value() <= count.value();
   return selection_words(graph, argsort) == 1 && count.is_const() && kept.value() <= count.value() / 2;
 }
 

@@ -4,7 +4,7 @@ namespace quernel::schedule {
 
 LongLines line_limits(const Target& target) {
   LongLines limits;
-  if (target.is_gpu()) {
+  if (target.lanes_are_invocations()) {
     limits.by_bounds = true;
     limits.longest = 8192;
     limits.longest_sorted = limits.sorted_block = 2048;
@@ -23,7 +23,7 @@ LongLines line_limits(const Target& target) {
 }
 
 LongScatters scatter_limits(const Target& target) {
-  if (target.is_gpu())
+  if (target.lanes_are_invocations())
     return {.longest = 1 << 16, .part = 1 << 14, .free_parts = 64, .most_results = 1 << 22};
   return {.columns_count = true, .longest = 1 << 18, .part = 1 << 17, .most_places = 2};
 }
@@ -37,7 +37,7 @@ ReductionLimits reduction_limits(const Target& target) {
                          .most_work = 1 << 22,
                          .most_together = 1 << 22,
                          .longest_row = 1 << 16};
-  if (!target.is_gpu()) return limits;
+  if (!target.lanes_are_invocations()) return limits;
   limits.least_shared = 1 << 16;
   limits.enough_workgroups = 32;
   limits.part_work = 1 << 13;
@@ -52,7 +52,7 @@ ContractionLimits contraction_limits(const Target& target) {
                            .longest_shared = 1 << 14,
                            .few_results = 1 << 8,
                            .least_shared = 1 << 20};
-  if (!target.is_gpu()) return limits;
+  if (!target.lanes_are_invocations()) return limits;
   limits.most_terms = 1 << 15;
   limits.few_results = 1 << 10;
   return limits;

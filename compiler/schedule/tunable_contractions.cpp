@@ -16,7 +16,7 @@ constexpr size_t kTilesPerAlgorithm = 4;
 std::vector<Tiling> algorithms(const Schedule& s, const Group& group, const WinogradForm& form,
                                const Target& target) {
   const Node& node = s.graph.nodes[group.anchor];
-  if (target.is_gpu()) {
+  if (target.lanes_are_invocations()) {
     std::vector<Tiling> result(1);
     for (int tile : expandable_tiles(s.graph, node)) result.push_back({.winograd = tile});
     return result;
@@ -55,7 +55,7 @@ void add(const Schedule& s, const Target& target, std::vector<TunableContraction
       if (!known) result.push_back(std::move(tunable));
     };
     const Node& node = s.graph.nodes[group.anchor];
-    if (std::optional<WinogradForm> form = winograd_form(s.graph, node, target.is_gpu()))
+    if (std::optional<WinogradForm> form = winograd_form(s.graph, node, target.lanes_are_invocations()))
       append(contraction_text(node.attributes.contraction, *form), algorithms(s, group, *form, target));
     if (group.winograd.tile == 0) append(group.contraction_text, tilings(group.contraction, target));
   }

@@ -18,7 +18,7 @@ std::vector<Target> cortex_m_targets() {
   m0.has_f32 = m0.has_f64 = false;
   m0.l1_bytes = m0.l2_bytes = 16 << 10;
   m0.single_issue = true;
-  m0.firmware = true;
+  m0.bare_metal = true;
 
   Target m4 = m0;
   m4.name = "cortex-m4";

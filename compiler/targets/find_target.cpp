@@ -114,7 +114,7 @@ Expected<Target> find_target(std::string_view name) {
   QUERNEL_TRY(Target target, find_processor(name.substr(0, slash)));
   if (slash == std::string_view::npos) return target;
   QUERNEL_TRY(Target host, find_processor(name.substr(slash + 1)));
-  if (!target.is_gpu() || host.is_gpu() || host.firmware)
+  if (!target.is_gpu() || host.is_gpu() || host.bare_metal)
     return invalid_input("target: expected GPU/PROCESSOR, found '" + std::string(name) + "'", {},
                          "name a GPU and the processor beside it, vulkan/native say");
   target.name += "/" + host.name;

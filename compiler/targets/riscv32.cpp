@@ -17,7 +17,7 @@ std::vector<Target> riscv32_targets() {
   imc.has_f32 = imc.has_f64 = false;
   imc.l1_bytes = imc.l2_bytes = 16 << 10;
   imc.single_issue = true;
-  imc.firmware = true;
+  imc.bare_metal = true;
   return {imc};
 }
 

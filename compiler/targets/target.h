@@ -43,11 +43,30 @@ struct Target {
   bool single_issue = false;     // one instruction a cycle: a load displaces a multiply-add
   // Bare metal: kernels are linked into the program, with its toolchain's compiler library. No images or
   // bundles.
-  bool firmware = false;
+  bool bare_metal = false;
   // GPUs: bytes of shared memory of a workgroup; 0: not a GPU. On a GPU the lanes of a vector are
   // invocations. They cannot see one another's registers; vector_registers counts those of one invocation.
   int64_t workgroup_memory = 0;
   bool is_gpu() const { return workgroup_memory != 0; }
+
+  // Why code differs from target to target. Passes, schedules and lowering ask for these reasons and not for a kind of
+  // target.
+  // The lanes of a vector are invocations: each may follow its own way and load from where it likes, but sees no
+  // other's registers.
+  bool lanes_are_invocations() const { return is_gpu(); }
+  // Starting a kernel takes as long as much work, so that fewer kernels are better than less work.
+  bool dispatch_is_dear() const { return is_gpu(); }
+  // A kernel binds few buffers, of limited size each.
+  bool bindings_are_few() const { return is_gpu(); }
+  // Code lies in a flash that constants need: tails share the code of whole tiles, and nothing has two versions.
+  bool code_is_dear() const { return bare_metal; }
+  // No intermediate result is stored just to save time.
+  bool memory_is_dear() const { return bare_metal; }
+  // Several threads or workgroups share the work of a kernel.
+  bool shares_work() const { return !bare_metal; }
+  // Caches lie between memory and the core, so that the order of accesses counts.
+  bool has_caches() const { return !is_gpu() && !bare_metal; }
+
   bool has_subgroups = false;  // GPUs: the invocations of a subgroup reduce their values without memory
   // GPUs: shared memory is separate from the device's memory (OpenCL's local memory type CL_LOCAL). Many
   // small devices, and all software devices, have no such memory. If true, tiles of contractions share rows

@@ -31,7 +31,7 @@ constexpr TargetFeature kFeatures[] = {
 std::vector<const TargetFeature*> features_of(const Target& target) {
   std::vector<const TargetFeature*> list;
   for (const TargetFeature& feature : kFeatures)
-    if (feature.arch == target.arch && !target.firmware && (feature.needs & ~target.required_features) == 0)
+    if (feature.arch == target.arch && !target.bare_metal && (feature.needs & ~target.required_features) == 0)
       list.push_back(&feature);
   return list;
 }

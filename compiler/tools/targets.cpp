@@ -59,7 +59,7 @@ Json to_json(const Target& target, bool native) {
                       {"f32", target.has_f32},
                       {"f64", target.has_f64},
                       {"single_issue", target.single_issue},
-                      {"firmware", target.firmware},
+                      {"firmware", target.bare_metal},
                       {"workgroup_memory", target.workgroup_memory},
                       {"subgroups", target.has_subgroups},
                       {"device_profiles", std::move(profiles)}};
@@ -92,7 +92,7 @@ void print_text(const Target& target, bool native) {
     print("    takes     +{}\n", fmt::join(features, " +"));
   if (!target.has_f64)
     print("    library   {} arithmetic is the toolchain's\n", target.has_f32 ? "f64" : "f32 and f64");
-  if (target.firmware) print("    firmware  for compile --emit static\n");
+  if (target.bare_metal) print("    firmware  for compile --emit static\n");
 }
 
 int run(bool json) {

@@ -69,7 +69,7 @@ Expected<bool> is_firmware(const Options& options, const std::vector<TestSubject
   std::string name;
   for (const std::string& target : compile.targets) {
     QUERNEL_TRY(Target found, find_target(target));
-    if (found.firmware) name = target;
+    if (found.bare_metal) name = target;
   }
   if (name.empty()) return false;
   if (compile.targets.size() != 1)

@@ -35,7 +35,7 @@ def main():
     headers = {f: n for f, n in lines.items() if f.startswith("compiler/schedule/") and f.endswith(".h")}
     print("largest schedule header:", *max(headers.items(), key=lambda item: item[1]))
     print("pipeline page:", lines["compiler/pipeline/pipeline.cpp"])
-    for what, pattern in (("is_gpu()", r"\bis_gpu\(\)"), (".firmware", r"\.firmware\b")):
+    for what, pattern in (("is_gpu()", r"\bis_gpu\(\)"), (".bare_metal", r"\.bare_metal\b(?! =)")):
         found = [f for f in product if f.startswith("compiler/") and re.search(pattern, read(f))]
         print(f"{what} in {len(found)} files: {' '.join(os.path.relpath(f, 'compiler') for f in found)}")
     golden = [f for f in files if f.startswith("tests/golden/") and f.endswith(".test")]

@@ -15,9 +15,9 @@ namespace {
 // A module costs as much as a small kernel, however many kernels are in it.
 constexpr size_t kKernelsPerObject = 8;
 
-// Firmware is one object: each has its own copy of the functions that its kernels call, which take flash.
+// Where code is dear, one object: each has its own copy of the functions that its kernels call, which take flash.
 size_t kernels_per_object(const Target& target, size_t kernels) {
-  return target.firmware ? std::max<size_t>(kernels, 1) : kKernelsPerObject;
+  return target.code_is_dear() ? std::max<size_t>(kernels, 1) : kKernelsPerObject;
 }
 
 // In an image, which is stripped, symbols are for dumps only.

@@ -116,7 +116,7 @@ InstructionSet instruction_set(const Target& target, const llvm::MCSubtargetInfo
   isa.f32 = {target.has_f32 && target.has_fma, target.has_f32 && rounds_f32, target.has_f32};
   isa.f64 = {target.has_f64 && target.has_fma, target.has_f64 && rounds_f64, target.has_f64};
   isa.narrow_indices = target.arch == Arch::kArm || target.arch == Arch::kRiscV32;
-  isa.wide_division = isa.wide_conversions = !isa.narrow_indices || target.firmware;
+  isa.wide_division = isa.wide_conversions = !isa.narrow_indices || target.bare_metal;
   if (isa.narrow_indices) isa.stack_alignment = std::max(8, target.vector_bytes);
   return isa;
 }
@@ -184,7 +184,7 @@ bool Compiler::State::create_machine(std::string& error) {
   return machine != nullptr;
 }
 
-bool Compiler::State::position_independent() const { return use == CodeUse::kImage || !target.firmware; }
+bool Compiler::State::position_independent() const { return use == CodeUse::kImage || !target.bare_metal; }
 
 std::unique_ptr<llvm::Module> Compiler::State::new_module(const std::string& name,
                                                           llvm::LLVMContext& context) const {

@@ -161,7 +161,8 @@ ScoreRows score_rows(const Graph& graph, const Group& rows, ValueId scores) {
 
 AttentionBlock plan_block(ContractionPlan& scores, ContractionPlan& result, const ScoreRows& rows,
                           const Target& target) {
-  if (!target.is_gpu()) return {.rows = processor_rows(scores, result, rows.width.value(), target)};
+  if (target.workgroup_memory == 0)
+    return {.rows = processor_rows(scores, result, rows.width.value(), target)};
   Block block(scores, result, rows, target);
   AttentionBlock best = block.choose();
   if (best.rows != 0) scores = block.plan(0), result = block.plan(1);
@@ -170,7 +171,7 @@ AttentionBlock plan_block(ContractionPlan& scores, ContractionPlan& result, cons
 
 bool attention_pays(const ContractionPlan& scores, const ContractionPlan& result, const ScoreRows& rows,
                     const Target& target) {
-  if (!target.is_gpu()) return true;
+  if (target.workgroup_memory == 0) return true;
   Block block(scores, result, rows, target);
   if (block.choose().rows == 0) return false;
   // By themselves: the first writes all scores, the last reads all weights, and each but one waits for

@@ -72,7 +72,8 @@ class AttentionFormer {
     ValueId scores = s_.groups[first].outputs[0], weights = s_.groups[rows].outputs[0];
     const Shape& dims = g_.shape(scores);
     size_t rank = dims.size();
-    if (rank < 2 || !(dims == g_.shape(weights)) || !(dims.back().is_const() || target_.is_gpu()) ||
+    if (rank < 2 || !(dims == g_.shape(weights)) ||
+        !(dims.back().is_const() || target_.lanes_are_invocations()) ||
         !(g_.shape(g_.nodes[s_.groups[rows].anchor].inputs[0]) == dims))
       return false;
     if (dims[rank - 2] == Dim(1) || g_.dtype(scores) != DType::kF32 || g_.dtype(weights) != DType::kF32)

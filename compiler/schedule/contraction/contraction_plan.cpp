@@ -76,8 +76,9 @@ Dim column_tile_count(const ContractionPlan& plan) { return ceildiv(column_count
 
 bool transposes_tiles(const ContractionPlan& plan, const Target& target) {
   constexpr int kFewestLanes = 4;
-  if (target.is_gpu() || target.firmware || plan.vector_axis < 0 || plan.lanes < kFewestLanes ||
-      !std::has_single_bit(static_cast<unsigned>(plan.lanes)) || is_one(plan.axes[plan.vector_axis].out))
+  if (target.lanes_are_invocations() || target.code_is_dear() || plan.vector_axis < 0 ||
+      plan.lanes < kFewestLanes || !std::has_single_bit(static_cast<unsigned>(plan.lanes)) ||
+      is_one(plan.axes[plan.vector_axis].out))
     return false;
   Dim stride = 1;
   for (size_t i = plan.row_axes.size(); i-- > 0;) {
@@ -91,9 +92,9 @@ bool transposes_tiles(const ContractionPlan& plan, const Target& target) {
 std::optional<TileVectors> tail_columns(const ContractionPlan& plan, const Target& target) {
   constexpr int64_t kFewestLanes = 4;
   Dim columns = column_count(plan);
-  if (target.is_gpu() || plan.vector_axis < 0 || !columns.is_const()) return std::nullopt;
+  if (target.lanes_are_invocations() || plan.vector_axis < 0 || !columns.is_const()) return std::nullopt;
   int64_t left = columns.value() % plan.tile_n(), beyond = left % plan.lanes, lanes = plan.lanes;
-  if (left == 0 || (target.firmware && columns.value() > left)) return std::nullopt;
+  if (left == 0 || (target.code_is_dear() && columns.value() > left)) return std::nullopt;
   while (lanes / 2 >= std::max(beyond, kFewestLanes)) lanes /= 2;
   TileVectors rest{.vectors = static_cast<int>(left / plan.lanes)};
   if (beyond != 0 && lanes < plan.lanes)

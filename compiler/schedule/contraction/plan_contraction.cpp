@@ -127,9 +127,9 @@ std::vector<Candidate> candidates(const std::vector<Axis>& axes, int i, const Op
       c.copy_operand = swapped ? 0 : 1;
       c.cost += 3 * (swapped ? operand_x : operand_y) / 4;
     }
-    bool turns = !target.is_gpu() && lanes > 1 && std::any_of(axes.begin(), axes.end(), [&](const Axis& r) {
-      return is_row(r) && is_one(r.out);
-    });
+    bool turns =
+        !target.lanes_are_invocations() && lanes > 1 &&
+        std::any_of(axes.begin(), axes.end(), [&](const Axis& r) { return is_row(r) && is_one(r.out); });
     if (!is_one(v.out)) c.cost += (turns ? kTranspose : 2) * stores;  // scattered stores
     result.push_back(c);
   }
@@ -258,7 +258,7 @@ ContractionPlan plan_contraction(const Contraction& contraction, const OperandSt
     if (!is_one(axes[plan.vector_axis].a) || !a.guards.empty())
       plan.staged = stage_image(axes, plan.vector_axis, plan.row_axes, a, kMostTileRows, target);
     // Images of few columns: shorter vectors are never slower, and often several are computed at a time.
-    if (!target.is_gpu())
+    if (!target.lanes_are_invocations())
       while (plan.lanes >= 8 && axes[plan.vector_axis].extent.is_const() &&
              axes[plan.vector_axis].extent.value() * 2 <= plan.lanes)
         plan.lanes /= 2;

@@ -68,7 +68,7 @@ StagedImages staged_images(const Target& target) {
   // Vectors of elements that far apart are loaded whole and shuffled, into scratch: firmware's stacks are
   // short, and the invocations of a GPU have none in common.
   constexpr int64_t kLargestStep = 4, kFewestDotColumns = 32;
-  if (target.is_gpu() || target.firmware || target.lanes(4) == 1) return {};
+  if (target.lanes_are_invocations() || target.memory_is_dear() || target.lanes(4) == 1) return {};
   return {.largest_step = kLargestStep,
           .most_bytes = kLargestStageBytes,
           .fewest_dot_columns = kFewestDotColumns};
@@ -115,8 +115,8 @@ std::optional<std::vector<Slide>> slides_in_place(const std::vector<Axis>& axes,
   constexpr int64_t kMostClipped = 8;    // rows whose windows reach beyond an end of the image
   constexpr int64_t kWidestWindow = 16;  // whose steps are unrolled
   std::vector<Slide> slides;
-  // Tiles at the ends of a row have code of their own, which firmware has no room for.
-  if (!target.is_gpu() && !target.firmware)
+  // Tiles at the ends of a row have separate code.
+  if (!target.lanes_are_invocations() && !target.code_is_dear())
     for (int axis : rows)
       if (std::optional<Slide> s = slide_along(axes, axis, a); s && s->window >= 0)
         if (axes[s->window].extent.value() <= kWidestWindow) slides.push_back(*s);

@@ -37,8 +37,7 @@ int64_t lines_held(const Target& target, int64_t distance) {
 // rows 1.02, 1.12, 1.2, 1.3.
 double crowding(const ContractionPlan& plan, const Target& target, int m) {
   constexpr double kOfSquare = 0.008;
-  if (plan.elementwise || plan.row_axes.empty() || plan.reduction_axes.empty() || target.is_gpu() ||
-      target.firmware)
+  if (plan.elementwise || plan.row_axes.empty() || plan.reduction_axes.empty() || !target.has_caches())
     return 1;
   const Dim& row = plan.axes[plan.row_axes.back()].a;
   if (!is_one(plan.axes[plan.reduction_axes.back()].a) || !row.is_const() || row.value() <= 0) return 1;
@@ -67,7 +66,8 @@ double step_cycles(const ContractionPlan& plan, const Target& target, int m, dou
   // The loop takes three instructions; rows of a further apart than an offset reaches take one each.
   if (target.single_issue) return multiply_adds + loads + m / 2.0 + 3;
   // Rows at no fixed distance have a pointer each; more of them than there are registers are loaded, too.
-  if (!plan.elementwise && !target.is_gpu() && m > kMostRowPointers && !rows_are_even(plan, m)) loads += m;
+  if (!plan.elementwise && !target.lanes_are_invocations() && m > kMostRowPointers && !rows_are_even(plan, m))
+    loads += m;
   loads /= 2;
   double element = static_cast<double>(target.vector_bytes) / plan.lanes;
   double bytes = (v * plan.lanes + m) * element;
@@ -214,8 +214,7 @@ TileOrder tile_order(const ContractionPlan& plan, const Target& target) {
     bool stays = windows_along_rows(plan) && near && !lines_conflict(plan, target);
     return stays ? TileOrder::kRows : TileOrder::kColumns;
   }
-  if (!plan.packed || plan.reduction_axes.empty() || target.is_gpu() || target.firmware)
-    return TileOrder::kRows;
+  if (!plan.packed || plan.reduction_axes.empty() || !target.has_caches()) return TileOrder::kRows;
   auto span = [&](int i) { return (size_of(plan.axes[i].extent) - 1) * std::abs(size_of(plan.axes[i].a)); };
   double a = 1;  // between its first and last element, gaps of a strided image included
   for (int i : plan.row_axes) a += span(i);
@@ -246,7 +245,7 @@ std::vector<TileEstimate> tile_estimates(ContractionPlan plan, const Target& tar
     for (int m : tile_heights(target)) {
       if (m > rows && m > 1) break;
       plan.tile_v = v, plan.tile_m = m;
-      if (target.is_gpu() && !fits_workgroup(plan, target)) break;
+      if (target.workgroup_memory != 0 && !fits_workgroup(plan, target)) break;
       int extra = plan.elementwise ? v + 2 : halves ? 2 * v + 4 : v + 1;
       if (m * v + extra > tile_registers(plan, target) && !(m == 1 && v == 1)) break;
       double tiles = std::ceil(columns / static_cast<double>(plan.tile_n()));
@@ -266,12 +265,12 @@ std::vector<TileEstimate> tile_estimates(ContractionPlan plan, const Target& tar
         plan.tile_m = m;
         return cycles;
       };
-      // The last tile has code of its own, but not on GPUs, in firmware, and where rows come in blocks: of
+      // The last tile has code of its own, but not where lanes are invocations, code is dear, or where rows come in blocks: of
       // staged images, and of products of activations, which attention takes. Of many rows it weighs less
       // than what the estimates are wrong by.
       int left = static_cast<int>(std::fmod(rows, m));
-      bool own_code = !target.is_gpu() && !target.firmware && plan.packed && row_count(plan).is_const() &&
-                      rows <= kMostRowsCounted;
+      bool own_code = !target.lanes_are_invocations() && !target.code_is_dear() && plan.packed &&
+                      row_count(plan).is_const() && rows <= kMostRowsCounted;
       if (left != 0 && !own_code) left = m;
       double cycles = std::floor(rows / m) * row_of_tiles(m) + (left != 0 ? row_of_tiles(left) : 0);
       if (target.local_memory) cycles *= idle_share(plan, target, grid * tiles * std::ceil(rows / m));

@@ -53,7 +53,7 @@ std::vector<TileLoop> tile_loops(const ContractionPlan& plan, const Target& targ
   loops.insert(at(place_of_columns(plan)), {grid, extents[grid]});
 
   // Packed weights that stay in the second-level cache may pass once for each block.
-  if (target.is_gpu() || target.firmware || !plan.packed) return loops;
+  if (!target.has_caches() || !plan.packed) return loops;
   Dim weights = panel_rows(plan) * plan.axes[plan.vector_axis].extent;
   for (size_t i = 0; i < grid; ++i)
     if (has_own_weights(plan, i)) weights *= extents[i];

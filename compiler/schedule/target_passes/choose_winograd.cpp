@@ -16,8 +16,8 @@ constexpr double kWorthwhile = 0.9;  // of the cycles of the plain convolution, 
 // 0 where the convolution is as fast as it stands, and in firmware, whose flash transformed weights would
 // fill up to four times.
 int best_tile(const Graph& graph, const Node& node, const Target& target, DType precision) {
-  if (target.is_gpu()) return best_expanded_tile(graph, node, target);
-  if (target.firmware) return 0;
+  if (target.lanes_are_invocations()) return best_expanded_tile(graph, node, target);
+  if (target.code_is_dear()) return 0;
   std::optional<WinogradForm> form = winograd_form(graph, node);
   if (!form) return 0;
   const Contraction& c = node.attributes.contraction;
@@ -57,21 +57,21 @@ Expected<Graph> choose_winograd(const Graph& graph, const Target& target, Tiling
   Diagnostics errors;
   // The tile of the node in `g`: as chosen, else as estimated.
   auto choose = [&](const Graph& g, const Node& node) {
-    std::optional<WinogradForm> form = winograd_form(g, node, target.is_gpu());
-    if (!form || (target.is_gpu() && expandable_tiles(g, node).empty())) return 0;
+    std::optional<WinogradForm> form = winograd_form(g, node, target.lanes_are_invocations());
+    if (!form || (target.lanes_are_invocations() && expandable_tiles(g, node).empty())) return 0;
     std::string text = contraction_text(node.attributes.contraction, *form);
     const Tiling* tiling = tilings ? tilings->find(target.name, text) : nullptr;
     if (!tiling) return best_tile(g, node, target, precision);
     bool tile = tiling->rows != 0;  // a GPU's products are a contraction with a tile of its own
-    if (target.is_gpu() ? tile : tile != (tiling->winograd != 0))
-      errors.push_back(
-          tilings->refuse(target.name, text,
-                          target.is_gpu() ? "'direct' or 'winograd 2|4'" : "'direct' or 'winograd 2|4 …'"));
+    if (target.lanes_are_invocations() ? tile : tile != (tiling->winograd != 0))
+      errors.push_back(tilings->refuse(
+          target.name, text,
+          target.lanes_are_invocations() ? "'direct' or 'winograd 2|4'" : "'direct' or 'winograd 2|4 …'"));
     return tiling->winograd;
   };
   Expected<Graph> result = rewrite(graph, [&](Rewriter& r, const Node& node) -> ValueId {
     if (node.op != OpKind::k_contract) return kNoValue;
-    if (target.is_gpu()) {
+    if (target.lanes_are_invocations()) {
       int marked = node.attributes.contraction.winograd, tile = marked != 0 ? marked : choose(graph, node);
       ValueId expanded = tile == 0 ? kNoValue : expand_winograd(r, node, tile);
       if (expanded != kNoValue || marked == 0) return expanded;

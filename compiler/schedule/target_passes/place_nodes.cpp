@@ -25,7 +25,7 @@ constexpr double kCoreBytes = 8;
 constexpr double kNanosecond = 1e-9;
 
 Speed speed_of(const Target& target) {
-  if (target.is_gpu())
+  if (target.lanes_are_invocations())
     return {target.flops_per_second * kNanosecond, target.memory_bytes_per_second * kNanosecond,
             static_cast<double>(target.parallel_invocations), target.dispatch_seconds / kNanosecond};
   double width = target.lanes(4);

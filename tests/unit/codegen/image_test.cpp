@@ -74,7 +74,7 @@ void expect_one_closed_segment(const std::vector<uint8_t>& elf, std::string_view
 
 TEST(Image, KeepsTheKernelAbi) {
   for (std::string_view target : target_names()) {
-    if (find_target(target)->firmware || find_target(target)->is_gpu()) continue;  // no images
+    if (find_target(target)->bare_metal || find_target(target)->is_gpu()) continue;  // no images
     std::vector<Kernel> kernels = tempting_kernels();
     codegen::Image image = compile_or_fail(kernels, std::string(target));
     ASSERT_EQ(image.kernel_names.size(), kernels.size());
