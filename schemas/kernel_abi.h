@@ -1,6 +1,6 @@
-/* The contract between generated kernels and whatever calls them: standalone C99, versioned, no other header
- * of the project is needed. The code generator emits functions and one table in this form; the runtime's
- * loaders and bare-metal firmware call them. A change of any layout or meaning below is a new
+/* The contract between generated kernels and whatever calls them: C99, versioned, nothing of the project is
+ * needed but features.def beside it. The code generator emits functions and one table in this form; the
+ * runtime's loaders and bare-metal firmware call them. A change of any layout or meaning below is a new
  * QNL_KERNEL_ABI_VERSION. */
 #ifndef QUERNEL_SCHEMAS_KERNEL_ABI_H_
 #define QUERNEL_SCHEMAS_KERNEL_ABI_H_
@@ -93,77 +93,27 @@ typedef enum qnl_dtype {
 } qnl_dtype;
 #define QNL_DTYPE_COUNT 17
 
-/* What code is generated for. Values are stored in bundles and never reused. */
+/* What code is generated for, QNL_ARCH_X86_64 and others: the lines of features.def. Values are stored in
+ * bundles and never reused. */
 typedef enum qnl_arch {
-  QNL_ARCH_NONE = 0, /* no machine code: the null device */
-  QNL_ARCH_X86_64 = 1,
-  QNL_ARCH_AARCH64 = 2,
-  QNL_ARCH_ARM = 3, /* 32-bit A and M profile */
-  QNL_ARCH_RISCV64 = 4,
-  QNL_ARCH_RISCV32 = 5,
-  QNL_ARCH_SPIRV = 6
+#define QNL_ARCHITECTURE(NAME, number, name) QNL_ARCH_##NAME = number,
+#include "features.def"
 } qnl_arch;
 
-/* Features that a variant requires, one 64-bit set per architecture; stored in bundles, a bit is never
- * reused. A device may run a variant when its own set includes all required bits. Bit order is the order of
- * preference: of two usable variants the one with the numerically greater set is picked. */
-
-/* x86-64: the psABI's microarchitecture levels, each including the ones below it… */
-#define QNL_X86_64_V1 (UINT64_C(1) << 0) /* SSE2 */
-#define QNL_X86_64_V2 (UINT64_C(1) << 1) /* + CX16, LAHF, POPCNT, SSE3, SSSE3, SSE4.1, SSE4.2 */
-#define QNL_X86_64_V3 \
-  (UINT64_C(1) << 2) /* + AVX, AVX2, BMI1, BMI2, F16C, FMA, LZCNT, MOVBE, ymm state enabled */
-#define QNL_X86_64_V4 (UINT64_C(1) << 3) /* + AVX512 F, BW, CD, DQ, VL, zmm and opmask state enabled */
-/* …and single features above the levels. */
-#define QNL_X86_64_AVX_VNNI (UINT64_C(1) << 8)
-#define QNL_X86_64_AVX512_VNNI (UINT64_C(1) << 9)
-#define QNL_X86_64_AVX512_BF16 (UINT64_C(1) << 10)
-#define QNL_X86_64_AVX512_FP16 (UINT64_C(1) << 11)
-#define QNL_X86_64_AVX_VNNI_INT8 (UINT64_C(1) << 12)
-#define QNL_X86_64_AVX512_VBMI (UINT64_C(1) << 13)
-#define QNL_X86_64_AMX_INT8 (UINT64_C(1) << 14) /* with AMX-TILE, tile state enabled */
-#define QNL_X86_64_AMX_BF16 (UINT64_C(1) << 15) /* with AMX-TILE, tile state enabled */
-
-/* AArch64 (names as in Linux HWCAP). NEON is always there. */
-#define QNL_AARCH64_NEON (UINT64_C(1) << 0)
-#define QNL_AARCH64_FP16 (UINT64_C(1) << 1)
-#define QNL_AARCH64_DOTPROD (UINT64_C(1) << 2)
-#define QNL_AARCH64_I8MM (UINT64_C(1) << 3)
-#define QNL_AARCH64_BF16 (UINT64_C(1) << 4)
-#define QNL_AARCH64_SVE (UINT64_C(1) << 5)
-#define QNL_AARCH64_SVE2 (UINT64_C(1) << 6)
-
-/* 32-bit Arm. */
-#define QNL_ARM_THUMB2 (UINT64_C(1) << 0)
-#define QNL_ARM_VFP4_SP (UINT64_C(1) << 1)
-#define QNL_ARM_VFP4_DP (UINT64_C(1) << 2)
-#define QNL_ARM_DSP (UINT64_C(1) << 3)
-#define QNL_ARM_NEON (UINT64_C(1) << 4)
-#define QNL_ARM_MVE_INT (UINT64_C(1) << 5)
-#define QNL_ARM_MVE_FP (UINT64_C(1) << 6)
-#define QNL_ARM_IDIV (UINT64_C(1) << 7) /* integer division in the A profile's Arm and Thumb sets */
-
-/* RISC-V. */
-#define QNL_RISCV_GC (UINT64_C(1) << 0)
-#define QNL_RISCV_V (UINT64_C(1) << 1)
-#define QNL_RISCV_ZVFH (UINT64_C(1) << 2)
-/* Vector registers of at least so many bits; V alone has 128. */
-#define QNL_RISCV_VLEN256 (UINT64_C(1) << 3)
-#define QNL_RISCV_VLEN512 (UINT64_C(1) << 4)
-
-/* SPIR-V for Vulkan: optional features of devices, under the names that Vulkan has for them. */
-#define QNL_SPIRV_VULKAN_1_1 (UINT64_C(1) << 0)
-#define QNL_SPIRV_INT16 (UINT64_C(1) << 1)      /* shaderInt16 */
-#define QNL_SPIRV_INT64 (UINT64_C(1) << 2)      /* shaderInt64 */
-#define QNL_SPIRV_FLOAT64 (UINT64_C(1) << 3)    /* shaderFloat64 */
-#define QNL_SPIRV_STORAGE_16 (UINT64_C(1) << 4) /* storageBuffer16BitAccess */
-#define QNL_SPIRV_STORAGE_8 (UINT64_C(1) << 5)  /* storageBuffer8BitAccess */
-#define QNL_SPIRV_INT8 (UINT64_C(1) << 6)       /* shaderInt8 */
-/* shaderFloat16, and the execution modes RoundingModeRTE of 16, 32 and, with shaderFloat64, 64 bits and
- * SignedZeroInfNanPreserve of 16 */
-#define QNL_SPIRV_FLOAT16 (UINT64_C(1) << 7)
-#define QNL_SPIRV_SUBGROUPS (UINT64_C(1) << 8) /* basic and arithmetic operations of subgroups in compute */
-#define QNL_SPIRV_DOTPROD (UINT64_C(1) << 9)   /* shaderIntegerDotProduct */
+/* Features that a variant requires, QNL_X86_64_V1 and others: one 64-bit set per architecture, a bit for each
+ * line of features.def; stored in bundles, a bit is never reused. A device may run a variant when its own set
+ * includes all required bits. Bit order is the order of preference: of two usable variants the one with the
+ * numerically greater set is picked. */
+#ifdef __cplusplus
+#define QNL_FEATURE(arch, constant, bit, name, option, llvm, needs, sentence) \
+  static const uint64_t constant = UINT64_C(1) << (bit);
+#include "features.def"
+#else
+enum {
+#define QNL_FEATURE(arch, constant, bit, name, option, llvm, needs, sentence) constant = UINT64_C(1) << (bit),
+#include "features.def"
+};
+#endif
 
 /* ---- SPIR-V variants: kernels as compute shaders, entry point "main", Vulkan 1.1, SPIR-V 1.3 at most.
  *

@@ -1,4 +1,4 @@
-// Names of architectures and of the feature bits of kernel_abi.h, for people: the runtime's.
+// Names of architectures and of their feature bits, for people: those of schemas/features.def.
 #pragma once
 
 #include <cstdint>

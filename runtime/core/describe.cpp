@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "core/feature_names.h"
 #include "core/page_words.h"
 #include "core/session.h"
 #include "schemas/utf8.h"

@@ -2,66 +2,12 @@
 
 #include <string.h>
 
+#include "core/feature_names.h"
+
 namespace quernel::runtime {
 namespace {
 
-// Names lie inside the tables: pointers would take more room than what they point to.
-struct FeatureName {
-  uint8_t arch, bit;
-  char name[14];
-};
-consteval FeatureName feature(uint32_t arch, uint64_t mask, const char* name) {
-  FeatureName known = {static_cast<uint8_t>(arch), static_cast<uint8_t>(__builtin_ctzll(mask)), {}};
-  for (uint32_t i = 0; name[i] != '\0'; ++i) known.name[i] = name[i];
-  return known;
-}
-constexpr FeatureName kFeatureNames[] = {
-    feature(QNL_ARCH_X86_64, QNL_X86_64_V1, "x86-64-v1"),
-    feature(QNL_ARCH_X86_64, QNL_X86_64_V2, "x86-64-v2"),
-    feature(QNL_ARCH_X86_64, QNL_X86_64_V3, "x86-64-v3"),
-    feature(QNL_ARCH_X86_64, QNL_X86_64_V4, "x86-64-v4"),
-    feature(QNL_ARCH_X86_64, QNL_X86_64_AVX_VNNI, "avx-vnni"),
-    feature(QNL_ARCH_X86_64, QNL_X86_64_AVX512_VNNI, "avx512-vnni"),
-    feature(QNL_ARCH_X86_64, QNL_X86_64_AVX512_BF16, "avx512-bf16"),
-    feature(QNL_ARCH_X86_64, QNL_X86_64_AVX512_FP16, "avx512-fp16"),
-    feature(QNL_ARCH_X86_64, QNL_X86_64_AVX_VNNI_INT8, "avx-vnni-int8"),
-    feature(QNL_ARCH_X86_64, QNL_X86_64_AVX512_VBMI, "avx512-vbmi"),
-    feature(QNL_ARCH_X86_64, QNL_X86_64_AMX_INT8, "amx-int8"),
-    feature(QNL_ARCH_X86_64, QNL_X86_64_AMX_BF16, "amx-bf16"),
-    feature(QNL_ARCH_AARCH64, QNL_AARCH64_NEON, "neon"),
-    feature(QNL_ARCH_AARCH64, QNL_AARCH64_FP16, "fp16"),
-    feature(QNL_ARCH_AARCH64, QNL_AARCH64_DOTPROD, "dotprod"),
-    feature(QNL_ARCH_AARCH64, QNL_AARCH64_I8MM, "i8mm"),
-    feature(QNL_ARCH_AARCH64, QNL_AARCH64_BF16, "bf16"),
-    feature(QNL_ARCH_AARCH64, QNL_AARCH64_SVE, "sve"),
-    feature(QNL_ARCH_AARCH64, QNL_AARCH64_SVE2, "sve2"),
-    feature(QNL_ARCH_ARM, QNL_ARM_THUMB2, "thumb2"),
-    feature(QNL_ARCH_ARM, QNL_ARM_VFP4_SP, "vfp4-sp"),
-    feature(QNL_ARCH_ARM, QNL_ARM_VFP4_DP, "vfp4-dp"),
-    feature(QNL_ARCH_ARM, QNL_ARM_DSP, "dsp"),
-    feature(QNL_ARCH_ARM, QNL_ARM_NEON, "neon"),
-    feature(QNL_ARCH_ARM, QNL_ARM_MVE_INT, "mve"),
-    feature(QNL_ARCH_ARM, QNL_ARM_MVE_FP, "mve.fp"),
-    feature(QNL_ARCH_ARM, QNL_ARM_IDIV, "idiv"),
-    feature(QNL_ARCH_RISCV64, QNL_RISCV_GC, "gc"),
-    feature(QNL_ARCH_RISCV64, QNL_RISCV_V, "v"),
-    feature(QNL_ARCH_RISCV64, QNL_RISCV_ZVFH, "zvfh"),
-    feature(QNL_ARCH_RISCV64, QNL_RISCV_VLEN256, "vlen256"),
-    feature(QNL_ARCH_RISCV64, QNL_RISCV_VLEN512, "vlen512"),
-    feature(QNL_ARCH_RISCV32, QNL_RISCV_GC, "gc"),
-    feature(QNL_ARCH_RISCV32, QNL_RISCV_V, "v"),
-    feature(QNL_ARCH_SPIRV, QNL_SPIRV_VULKAN_1_1, "vulkan-1.1"),
-    feature(QNL_ARCH_SPIRV, QNL_SPIRV_INT16, "int16"),
-    feature(QNL_ARCH_SPIRV, QNL_SPIRV_INT64, "int64"),
-    feature(QNL_ARCH_SPIRV, QNL_SPIRV_FLOAT64, "float64"),
-    feature(QNL_ARCH_SPIRV, QNL_SPIRV_STORAGE_16, "storage16"),
-    feature(QNL_ARCH_SPIRV, QNL_SPIRV_STORAGE_8, "storage8"),
-    feature(QNL_ARCH_SPIRV, QNL_SPIRV_INT8, "int8"),
-    feature(QNL_ARCH_SPIRV, QNL_SPIRV_FLOAT16, "float16"),
-    feature(QNL_ARCH_SPIRV, QNL_SPIRV_SUBGROUPS, "subgroups"),
-    feature(QNL_ARCH_SPIRV, QNL_SPIRV_DOTPROD, "dotprod"),
-};
-
+// Names lie inside the table: pointers would take more room than what they point to.
 struct DTypeFacts {
   char name[7];
   uint8_t bits;
@@ -205,9 +151,7 @@ void TextBuilder::append_features(uint32_t arch, uint64_t features) {
     if ((features & mask) == 0) continue;
     if (!first) append(" ");
     first = false;
-    const char* name = nullptr;
-    for (const FeatureName& known : kFeatureNames)
-      if (known.arch == arch && known.bit == bit) name = known.name;
+    const char* name = feature_name(arch, bit);
     if (name != nullptr) {
       append("{}", name);
     } else {
@@ -215,11 +159,6 @@ void TextBuilder::append_features(uint32_t arch, uint64_t features) {
     }
   }
   if (first) append("none");
-}
-
-const char* arch_name(uint32_t arch) {
-  constexpr const char* kNames[] = {"none", "x86-64", "aarch64", "arm", "riscv64", "riscv32", "spirv"};
-  return arch < sizeof kNames / sizeof kNames[0] ? kNames[arch] : "unknown architecture";
 }
 
 void TextBuilder::append_type(qnl_dtype dtype, uint32_t rank, const int64_t* shape) {

@@ -141,6 +141,4 @@ qnl_status fail(qnl_error* error, qnl_status status, Text<Arguments...> text, Ar
   return failed;
 }
 
-const char* arch_name(uint32_t arch);
-
 }  // namespace quernel::runtime

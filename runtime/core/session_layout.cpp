@@ -1,6 +1,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "core/feature_names.h"
 #include "core/session.h"
 
 namespace quernel::runtime {

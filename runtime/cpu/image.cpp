@@ -3,6 +3,7 @@
 #include <elf.h>
 #include <string.h>
 
+#include "core/feature_names.h"
 #include "platform/platform.h"
 
 namespace quernel::runtime {

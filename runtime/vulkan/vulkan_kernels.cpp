@@ -4,6 +4,7 @@
 
 #include <new>
 
+#include "core/feature_names.h"
 #include "core/trace.h"
 #include "platform/file.h"
 #include "platform/library.h"

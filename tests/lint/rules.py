@@ -27,7 +27,6 @@ LAYERS = {
     "compiler/tools/list_contents.cpp": ("compiler/tools", "runtime/core"),
     "compiler/tools/opened_bundle.cpp": ("compiler/tools", "runtime/core"),
     "compiler/tools/timing.cpp": ("compiler/tools", "runtime/core"),
-    "compiler/tools/feature_names.cpp": ("compiler/tools", "runtime/core"),  # one table of names
     "runtime/include":      ("schemas",),
     "runtime/platform":     ("runtime/include",),
     "runtime/core":         ("runtime/platform",),

@@ -13,6 +13,7 @@
 #include "bundle/write_bundle.h"
 #include "core/bundle.h"
 #include "core/failure.h"
+#include "core/feature_names.h"
 #include "cpu/cpu_features.h"
 #include "quernel/runtime.hpp"
 #include "schemas/bundle_tables.h"
@@ -566,7 +567,19 @@ TEST(Status, SomeTexts) {
   EXPECT_STREQ(qnl_status_text(QNL_UNKNOWN_FEATURE), "bundle needs an unknown feature");
   EXPECT_STREQ(qnl_status_text(QNL_MALFORMED_IMAGE), "malformed code image");
   EXPECT_STREQ(qnl_status_text(QNL_UNKNOWN_NAME), "unknown name");
+}
+
+TEST(FeatureNames, AreThoseOfTheList) {
+#define QNL_ARCHITECTURE(NAME, number, name) EXPECT_STREQ(runtime::arch_name(QNL_ARCH_##NAME), name);
+#define QNL_FEATURE(arch, constant, bit, name, option, llvm, needs, sentence) \
+  EXPECT_STREQ(runtime::feature_name(QNL_ARCH_##arch, bit), name);
+#include "schemas/features.def"
+  EXPECT_STREQ(runtime::feature_name(QNL_ARCH_RISCV32, 1), "v");
+  EXPECT_EQ(runtime::feature_name(QNL_ARCH_X86_64, 4), nullptr);
   EXPECT_STREQ(runtime::arch_name(9999), "unknown architecture");
+  char text[32];
+  runtime::TextBuilder(text, sizeof text).append_features(QNL_ARCH_X86_64, QNL_X86_64_V1 | 1 << 4);
+  EXPECT_STREQ(text, "x86-64-v1 bit-4");
 }
 
 TEST(Status, EveryCodeHasText) {
