@@ -1,4 +1,4 @@
-// Opening a Vulkan device: the loader library, an instance, the choice of a device, what it can do.
+// Opening a Vulkan device: the loader library, an instance, the choice of a device, its limits.
 #include <string.h>
 
 #include <new>
@@ -6,6 +6,7 @@
 #include "platform/platform.h"
 #include "schemas/bundle_hash.h"
 #include "vulkan/vulkan_device.h"
+#include "vulkan/vulkan_features.h"
 
 namespace quernel::runtime::vulkan {
 
@@ -192,115 +193,6 @@ qnl_status choose(VulkanDevice* d, const char* choice, qnl_error* error) {
                    VK_API_VERSION_MAJOR(p.apiVersion), VK_API_VERSION_MINOR(p.apiVersion));
   }
   return failure.append("; a number, a type or a part of a name chooses one, or use the CPU");
-}
-
-// What a device offers of what kernels may need, as chained structures: to be asked for, then to be enabled.
-struct Features {
-  VkPhysicalDeviceFeatures2 base = {VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2};
-  VkPhysicalDevice16BitStorageFeatures storage16 = {VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_16BIT_STORAGE_FEATURES};
-  VkPhysicalDevice8BitStorageFeatures storage8 = {VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_8BIT_STORAGE_FEATURES};
-  VkPhysicalDeviceShaderFloat16Int8Features small = {
-      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_FLOAT16_INT8_FEATURES};
-  VkPhysicalDeviceSubgroupProperties subgroup = {VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_PROPERTIES};
-  VkPhysicalDeviceShaderIntegerDotProductFeaturesKHR dot = {
-      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_FEATURES_KHR};
-  VkPhysicalDeviceFloatControlsPropertiesKHR floats = {
-      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FLOAT_CONTROLS_PROPERTIES_KHR};
-  const char* extensions[5];
-  uint32_t extension_count = 0;
-  bool import = false;
-};
-
-constexpr uint32_t kMaxExtensions = 512;
-
-// Which of the extensions that this device can use it has.
-void find_extensions(const Api& api, VkPhysicalDevice physical, Features* f) {
-  uint64_t bytes = kMaxExtensions * sizeof(VkExtensionProperties);
-  auto* found = static_cast<VkExtensionProperties*>(platform::allocate_pages(bytes));
-  if (found == nullptr) return;
-  uint32_t count = kMaxExtensions;
-  VkResult result = api.EnumerateDeviceExtensionProperties(physical, nullptr, &count, found);
-  if (result != VK_SUCCESS && result != VK_INCOMPLETE) count = 0;
-  constexpr const char* kWanted[] = {
-      VK_KHR_8BIT_STORAGE_EXTENSION_NAME, VK_KHR_SHADER_FLOAT16_INT8_EXTENSION_NAME,
-      VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME, VK_KHR_SHADER_INTEGER_DOT_PRODUCT_EXTENSION_NAME,
-      VK_KHR_SHADER_FLOAT_CONTROLS_EXTENSION_NAME};
-  for (const char* wanted : kWanted)
-    for (uint32_t i = 0; i < count; ++i)
-      if (strcmp(found[i].extensionName, wanted) == 0) {
-        f->extensions[f->extension_count++] = wanted;
-        f->import = f->import || wanted == kWanted[2];
-        break;
-      }
-  platform::free_pages(found, bytes);
-}
-
-bool has_extension(const Features& f, const char* name) {
-  for (uint32_t i = 0; i < f.extension_count; ++i)
-    if (strcmp(f.extensions[i], name) == 0) return true;
-  return false;
-}
-
-// Nothing of them has to be enabled.
-bool has_subgroups(const VkPhysicalDeviceSubgroupProperties& p) {
-  constexpr VkSubgroupFeatureFlags kNeeded =
-      VK_SUBGROUP_FEATURE_BASIC_BIT | VK_SUBGROUP_FEATURE_ARITHMETIC_BIT;
-  return (p.supportedStages & VK_SHADER_STAGE_COMPUTE_BIT) != 0 &&
-         (p.supportedOperations & kNeeded) == kNeeded;
-}
-
-// Conversions of halves are rounded to the nearest on every device, and keep infinities and NaNs. That a
-// module which says so speaks of all widths, kernel_abi.h explains.
-bool rounds_halves(const VkPhysicalDeviceFloatControlsPropertiesKHR& p, bool has_f64) {
-  return p.shaderSignedZeroInfNanPreserveFloat16 != VK_FALSE && p.shaderRoundingModeRTEFloat16 != VK_FALSE &&
-         p.shaderRoundingModeRTEFloat32 != VK_FALSE &&
-         (!has_f64 || p.shaderRoundingModeRTEFloat64 != VK_FALSE);
-}
-
-void query_features(const Api& api, VkPhysicalDevice physical, Features* f) {
-  find_extensions(api, physical, f);
-  VkPhysicalDeviceProperties2 properties = {VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2, &f->subgroup};
-  if (has_extension(*f, VK_KHR_SHADER_FLOAT_CONTROLS_EXTENSION_NAME)) f->subgroup.pNext = &f->floats;
-  api.GetPhysicalDeviceProperties2(physical, &properties);
-  f->base.pNext = &f->storage16;
-  void** end = &f->storage16.pNext;
-  if (has_extension(*f, VK_KHR_8BIT_STORAGE_EXTENSION_NAME)) {
-    *end = &f->storage8;
-    end = &f->storage8.pNext;
-  }
-  if (has_extension(*f, VK_KHR_SHADER_FLOAT16_INT8_EXTENSION_NAME)) {
-    *end = &f->small;
-    end = &f->small.pNext;
-  }
-  if (has_extension(*f, VK_KHR_SHADER_INTEGER_DOT_PRODUCT_EXTENSION_NAME)) *end = &f->dot;
-  api.GetPhysicalDeviceFeatures2(physical, &f->base);
-}
-
-// As bits; what is not among `mask` is turned off.
-uint64_t select_features(Features* f, uint64_t mask) {
-  VkPhysicalDeviceFeatures found = f->base.features;
-  f->base.features = {};
-  uint64_t bits = QNL_SPIRV_VULKAN_1_1;
-  auto take = [&](uint64_t bit, VkBool32 has, VkBool32* enable) {
-    *enable = has != VK_FALSE && (mask & bit) != 0 ? VK_TRUE : VK_FALSE;
-    if (*enable != VK_FALSE) bits |= bit;
-  };
-  take(QNL_SPIRV_INT16, found.shaderInt16, &f->base.features.shaderInt16);
-  take(QNL_SPIRV_INT64, found.shaderInt64, &f->base.features.shaderInt64);
-  take(QNL_SPIRV_FLOAT64, found.shaderFloat64, &f->base.features.shaderFloat64);
-  take(QNL_SPIRV_STORAGE_16, f->storage16.storageBuffer16BitAccess, &f->storage16.storageBuffer16BitAccess);
-  f->storage16.uniformAndStorageBuffer16BitAccess = f->storage16.storagePushConstant16 =
-      f->storage16.storageInputOutput16 = VK_FALSE;
-  take(QNL_SPIRV_STORAGE_8, f->storage8.storageBuffer8BitAccess, &f->storage8.storageBuffer8BitAccess);
-  f->storage8.uniformAndStorageBuffer8BitAccess = f->storage8.storagePushConstant8 = VK_FALSE;
-  take(QNL_SPIRV_INT8, f->small.shaderInt8, &f->small.shaderInt8);
-  if (!rounds_halves(f->floats, found.shaderFloat64 != VK_FALSE)) f->small.shaderFloat16 = VK_FALSE;
-  take(QNL_SPIRV_FLOAT16, f->small.shaderFloat16, &f->small.shaderFloat16);
-  if (has_subgroups(f->subgroup)) bits |= mask & QNL_SPIRV_SUBGROUPS;
-  take(QNL_SPIRV_DOTPROD, f->dot.shaderIntegerDotProduct, &f->dot.shaderIntegerDotProduct);
-  // An index that is wrong must not reach memory of others.
-  f->base.features.robustBufferAccess = found.robustBufferAccess;
-  return bits;
 }
 
 void query_limits(VulkanDevice* d, bool import) {
