@@ -23,24 +23,6 @@ std::string_view bytes_of(const schedule::Buffer& buffer) {
   return {reinterpret_cast<const char*>(buffer.data.bytes.data()), buffer.data.bytes.size()};
 }
 
-uint32_t arch_code(Arch arch) {
-  switch (arch) {
-    case Arch::kX86_64:
-      return QNL_ARCH_X86_64;
-    case Arch::kAArch64:
-      return QNL_ARCH_AARCH64;
-    case Arch::kArm:
-      return QNL_ARCH_ARM;
-    case Arch::kRiscV64:
-      return QNL_ARCH_RISCV64;
-    case Arch::kRiscV32:
-      return QNL_ARCH_RISCV32;
-    case Arch::kSpirv:
-      return QNL_ARCH_SPIRV;
-  }
-  return QNL_ARCH_NONE;
-}
-
 Access access_of(const schedule::Binding& b) {
   return !b.write ? Access::kRead : b.whole ? Access::kWrite : Access::kReadWrite;
 }
@@ -265,7 +247,7 @@ class Assembler {
   static Variant image_of(const Target& target, const codegen::Image& image) {
     Variant variant;
     variant.target = target.name;
-    variant.arch = arch_code(target.arch);
+    variant.arch = target.arch;
     variant.required_features = target.required_features;
     variant.code_format = target.arch == Arch::kSpirv ? CodeFormat::kSpirv : CodeFormat::kElfImage;
     variant.code.resize(image.code.size());

@@ -41,7 +41,7 @@ Expected<std::vector<std::string>> write_all(const std::vector<File>& files) {
   return paths;
 }
 
-int pointer_bytes(Arch arch) { return arch == Arch::kArm || arch == Arch::kRiscV32 ? 4 : 8; }
+int pointer_bytes(qnl_arch arch) { return arch == QNL_ARCH_ARM || arch == QNL_ARCH_RISCV32 ? 4 : 8; }
 
 std::string cmake_package(const std::string& name, const Target& target) {
   std::string text =

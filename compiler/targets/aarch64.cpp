@@ -9,7 +9,7 @@ std::vector<Target> aarch64_targets() {
   Target any;
   any.name = "aarch64";
   any.description = "any AArch64: NEON, 128-bit vectors";
-  any.arch = Arch::kAArch64;
+  any.arch = QNL_ARCH_AARCH64;
   any.triple = "aarch64-unknown-linux-gnu";
   any.cpu = "generic";
   any.required_features = QNL_AARCH64_NEON;

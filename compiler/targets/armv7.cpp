@@ -9,7 +9,7 @@ std::vector<Target> armv7_targets() {
   Target any;
   any.name = "armv7";
   any.description = "32-bit Arm with NEON and VFPv4 (Cortex-A7 and later): 128-bit vectors";
-  any.arch = Arch::kArm;
+  any.arch = QNL_ARCH_ARM;
   any.triple = "armv7-unknown-linux-gnueabihf";
   any.cpu = "cortex-a7";
   any.features = "+neon,+vfp4";

@@ -10,7 +10,7 @@ std::vector<Target> cortex_m_targets() {
   Target m0;
   m0.name = "cortex-m0plus";
   m0.description = "Cortex-M0, M0+: integer instructions only, floats by the toolchain's library";
-  m0.arch = Arch::kArm;
+  m0.arch = QNL_ARCH_ARM;
   m0.triple = "thumbv6m-unknown-none-eabi";
   m0.cpu = "cortex-m0plus";
   m0.vector_bytes = 4;

@@ -124,7 +124,7 @@ Expected<Target> find_target(std::string_view name) {
 
 bool runs_code_of(const Target& target, const Target& other) {
   uint64_t has = target.required_features;
-  if (target.arch == Arch::kX86_64)  // a level includes those below it
+  if (target.arch == QNL_ARCH_X86_64)  // a level includes those below it
     for (uint64_t level : {QNL_X86_64_V2, QNL_X86_64_V3, QNL_X86_64_V4})
       if (has & level) has |= level - 1;
   return target.arch == other.arch && (other.required_features & ~has) == 0;

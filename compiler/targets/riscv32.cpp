@@ -8,7 +8,7 @@ std::vector<Target> riscv32_targets() {
   Target imc;
   imc.name = "riscv32imc";
   imc.description = "RV32IMC microcontrollers: integer instructions only, floats by the toolchain's library";
-  imc.arch = Arch::kRiscV32;
+  imc.arch = QNL_ARCH_RISCV32;
   imc.triple = "riscv32-unknown-none-elf";
   imc.cpu = "generic-rv32";
   imc.features = "+m,+c";

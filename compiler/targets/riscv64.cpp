@@ -10,7 +10,7 @@ std::vector<Target> riscv64_targets() {
   Target gc;
   gc.name = "riscv64";
   gc.description = "any RV64GC: no vectors";
-  gc.arch = Arch::kRiscV64;
+  gc.arch = QNL_ARCH_RISCV64;
   gc.triple = "riscv64-unknown-linux-gnu";
   gc.cpu = "generic-rv64";
   gc.features = "+m,+a,+f,+d,+c";

@@ -8,21 +8,20 @@
 #include <string_view>
 #include <vector>
 
+#include "schemas/kernel_abi.h"
 #include "support/dtype.h"
 #include "support/expected.h"
 
 namespace quernel {
 
-enum class Arch : uint8_t { kX86_64, kAArch64, kArm, kRiscV64, kRiscV32, kSpirv };
-
 struct Target {
   std::string name;         // as --target has it: "x86-64-v4", "cortex-a76+i8mm"
   std::string description;  // one line for `quernel targets`
-  Arch arch = Arch::kX86_64;
+  qnl_arch arch = QNL_ARCH_X86_64;
   std::string triple;              // LLVM's, normalised; empty for GPUs
   std::string cpu;                 // LLVM's -mcpu
   std::string features;            // LLVM's feature string, "+fma,+avx2"
-  uint64_t required_features = 0;  // QNL_FEATURE_* bits of schemas/kernel_abi.h that a device must have
+  uint64_t required_features = 0;  // bits of schemas/features.def that a device must have
 
   int vector_bytes = 16;         // widest vector register worth using; 4: no vectors, a lane is a scalar
   int vector_registers = 16;     // architectural vector registers; without vectors: f32 registers

@@ -8,21 +8,21 @@ namespace quernel {
 namespace {
 
 constexpr TargetFeature kFeatures[] = {
-    {"bf16", Arch::kX86_64, "+avx512bf16", QNL_X86_64_V4, QNL_X86_64_AVX512_BF16,
+    {"bf16", QNL_ARCH_X86_64, "+avx512bf16", QNL_X86_64_V4, QNL_X86_64_AVX512_BF16,
      [](Target& t) { t.has_dot_bf16 = true; }},
-    {"dotprod", Arch::kAArch64, "+dotprod", QNL_AARCH64_NEON, QNL_AARCH64_DOTPROD,
+    {"dotprod", QNL_ARCH_AARCH64, "+dotprod", QNL_AARCH64_NEON, QNL_AARCH64_DOTPROD,
      [](Target& t) { t.has_dot_s8_s8 = t.has_dot_u8_u8 = true; }},
-    {"i8mm", Arch::kAArch64, "+dotprod,+i8mm", QNL_AARCH64_NEON, QNL_AARCH64_DOTPROD | QNL_AARCH64_I8MM,
+    {"i8mm", QNL_ARCH_AARCH64, "+dotprod,+i8mm", QNL_AARCH64_NEON, QNL_AARCH64_DOTPROD | QNL_AARCH64_I8MM,
      [](Target& t) { t.has_dot_s8_s8 = t.has_dot_u8_u8 = t.has_dot_u8_s8 = true; }},
-    {"vlen256", Arch::kRiscV64, "+zvl256b", QNL_RISCV_V, QNL_RISCV_VLEN256,
+    {"vlen256", QNL_ARCH_RISCV64, "+zvl256b", QNL_RISCV_V, QNL_RISCV_VLEN256,
      [](Target& t) { t.vector_bytes = std::max(t.vector_bytes, 32); }},
-    {"vlen512", Arch::kRiscV64, "+zvl512b", QNL_RISCV_V, QNL_RISCV_VLEN256 | QNL_RISCV_VLEN512,
+    {"vlen512", QNL_ARCH_RISCV64, "+zvl512b", QNL_RISCV_V, QNL_RISCV_VLEN256 | QNL_RISCV_VLEN512,
      [](Target& t) { t.vector_bytes = std::max(t.vector_bytes, 64); }},
-    {"subgroups", Arch::kSpirv, "", QNL_SPIRV_VULKAN_1_1, QNL_SPIRV_SUBGROUPS,
+    {"subgroups", QNL_ARCH_SPIRV, "", QNL_SPIRV_VULKAN_1_1, QNL_SPIRV_SUBGROUPS,
      [](Target& t) { t.has_subgroups = true; }},
-    {"dotprod", Arch::kSpirv, "", QNL_SPIRV_VULKAN_1_1, QNL_SPIRV_DOTPROD,
+    {"dotprod", QNL_ARCH_SPIRV, "", QNL_SPIRV_VULKAN_1_1, QNL_SPIRV_DOTPROD,
      [](Target& t) { t.has_dot_s8_s8 = t.has_dot_u8_u8 = t.has_dot_u8_s8 = true; }},
-    {"float16", Arch::kSpirv, "", QNL_SPIRV_VULKAN_1_1, QNL_SPIRV_FLOAT16,
+    {"float16", QNL_ARCH_SPIRV, "", QNL_SPIRV_VULKAN_1_1, QNL_SPIRV_FLOAT16,
      [](Target& t) { t.has_f16 = true; }},
 };
 

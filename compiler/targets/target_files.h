@@ -14,7 +14,7 @@ namespace quernel {
 // A feature that some targets may have besides (target_features.cpp).
 struct TargetFeature {
   std::string_view name;
-  Arch arch;
+  qnl_arch arch;
   std::string_view llvm;  // features for LLVM
   uint64_t needs, adds;   // QNL_FEATURE_* bits
   void (*add_facts)(Target&);

@@ -10,7 +10,7 @@ std::vector<Target> vulkan_targets() {
   Target vulkan;
   vulkan.name = "vulkan";
   vulkan.description = "Vulkan 1.1 devices with the least memory for workgroups that the standard asks for";
-  vulkan.arch = Arch::kSpirv;
+  vulkan.arch = QNL_ARCH_SPIRV;
   vulkan.required_features = QNL_SPIRV_VULKAN_1_1;
   vulkan.vector_bytes = 256;  // 64 invocations of 32 bits: a whole number of subgroups on all GPUs known
   vulkan.vector_registers = 48;

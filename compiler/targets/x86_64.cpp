@@ -9,7 +9,7 @@ std::vector<Target> x86_64_targets() {
   Target v1;
   v1.name = "x86-64";
   v1.description = "any x86-64: SSE2, 128-bit vectors";
-  v1.arch = Arch::kX86_64;
+  v1.arch = QNL_ARCH_X86_64;
   v1.triple = "x86_64-unknown-linux-gnu";
   v1.cpu = "x86-64";
   v1.required_features = QNL_X86_64_V1;

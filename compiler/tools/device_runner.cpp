@@ -171,7 +171,7 @@ Expected<CodeKinds> code_of_targets(const std::vector<std::string>& targets) {
   CodeKinds code;
   for (const std::string& name : targets) {
     QUERNEL_TRY(Target target, find_target(name));
-    add_code(code, {arch_of(target.arch), target.required_features});
+    add_code(code, {target.arch, target.required_features});
   }
   return code;
 }

@@ -7,12 +7,10 @@
 #include <vector>
 
 #include "schemas/kernel_abi.h"
-#include "targets/target.h"
 
 namespace quernel::tools {
 
 std::string_view arch_name(qnl_arch arch);  // "x86-64"; "unknown architecture" for a number without a name
-qnl_arch arch_of(Arch arch);
 // Names of the bits that are set, lowest first; a bit without a name is "bit-N".
 std::vector<std::string> feature_names(qnl_arch arch, uint64_t features);
 // The same as one text, "x86-64-v1 x86-64-v2", or "none".

@@ -125,7 +125,7 @@ Status write_probes(const std::vector<Probe>& probes, const Target& target, cons
   contents.producer = "quernel bench";
   bundle::Variant& variant = contents.variants.emplace_back();
   variant.target = target.name;
-  variant.arch = arch_of(target.arch);
+  variant.arch = target.arch;
   variant.required_features = target.required_features;
   variant.code.resize(image.code.size());
   std::memcpy(variant.code.data(), image.code.data(), image.code.size());

@@ -27,7 +27,7 @@ std::vector<std::string_view> dot_operands(const Target& target) {
 
 Json to_json(const Target& target, bool native) {
   Json::Array features;
-  for (std::string& name : feature_names(arch_of(target.arch), target.required_features))
+  for (std::string& name : feature_names(target.arch, target.required_features))
     features.push_back(std::move(name));
   Json::Array takes, dots;
   for (std::string_view name : optional_features(target)) takes.push_back(std::string(name));
@@ -40,7 +40,7 @@ Json to_json(const Target& target, bool native) {
   return Json::Object{{"name", target.name},
                       {"description", target.description},
                       {"native", native},
-                      {"arch", arch_name(arch_of(target.arch))},
+                      {"arch", arch_name(target.arch)},
                       {"triple", target.triple},
                       {"cpu", target.cpu},
                       {"features", target.features},
@@ -71,7 +71,7 @@ void print_text(const Target& target, bool native) {
     print("    workgroup {} invocations, {} KiB of shared memory\n", target.lanes(4),
           target.workgroup_memory >> 10);
     print("    requires  {}, and what the model's dtypes need\n",
-          feature_text(arch_of(target.arch), target.required_features));
+          feature_text(target.arch, target.required_features));
     print("    takes     +{}\n", fmt::join(optional_features(target), " +"));
     std::string_view label = "profiles";
     for (const DevicePreset& preset : device_presets()) {
@@ -87,7 +87,7 @@ void print_text(const Target& target, bool native) {
   print("    caches    L1 {} KiB, L2 {} KiB\n", target.l1_bytes >> 10, target.l2_bytes >> 10);
   print("    llvm      {}, cpu {}{}{}\n", target.triple, target.cpu, target.features.empty() ? "" : ", ",
         target.features);
-  print("    requires  {}\n", feature_text(arch_of(target.arch), target.required_features));
+  print("    requires  {}\n", feature_text(target.arch, target.required_features));
   if (auto features = optional_features(target); !features.empty())
     print("    takes     +{}\n", fmt::join(features, " +"));
   if (!target.has_f64)

@@ -88,7 +88,7 @@ void initialize_targets() {
 
 InstructionSet instruction_set(const Target& target, const llvm::MCSubtargetInfo& subtarget) {
   InstructionSet isa;
-  isa.x86 = target.arch == Arch::kX86_64;
+  isa.x86 = target.arch == QNL_ARCH_X86_64;
   isa.masks = target.has_masks;
   isa.masks_of_words = target.has_masks || (isa.x86 && subtarget.checkFeatures("+avx2"));
   isa.gather = target.has_gather;
@@ -99,23 +99,23 @@ InstructionSet instruction_set(const Target& target, const llvm::MCSubtargetInfo
   isa.avx512_bw = isa.x86 && subtarget.checkFeatures("+avx512bw");
   isa.vnni = isa.x86 && subtarget.checkFeatures("+avx512vnni,+avx512vl");
   isa.avx512_bf16 = isa.x86 && subtarget.checkFeatures("+avx512bf16,+avx512vl");
-  isa.arm_dsp = target.arch == Arch::kArm && subtarget.checkFeatures("+dsp");
-  isa.mve = target.arch == Arch::kArm && subtarget.checkFeatures("+mve");
-  isa.neon_dotprod = target.arch == Arch::kAArch64 && subtarget.checkFeatures("+dotprod");
-  isa.neon_i8mm = target.arch == Arch::kAArch64 && subtarget.checkFeatures("+i8mm");
+  isa.arm_dsp = target.arch == QNL_ARCH_ARM && subtarget.checkFeatures("+dsp");
+  isa.mve = target.arch == QNL_ARCH_ARM && subtarget.checkFeatures("+mve");
+  isa.neon_dotprod = target.arch == QNL_ARCH_AARCH64 && subtarget.checkFeatures("+dotprod");
+  isa.neon_i8mm = target.arch == QNL_ARCH_AARCH64 && subtarget.checkFeatures("+i8mm");
   bool rounds_f32 = true, rounds_f64 = true;
   if (isa.x86) rounds_f32 = rounds_f64 = subtarget.checkFeatures("+sse4.1");
-  if (target.arch == Arch::kArm) {
+  if (target.arch == QNL_ARCH_ARM) {
     rounds_f32 = subtarget.checkFeatures("+fp-armv8d16sp");
     rounds_f64 = subtarget.checkFeatures("+fp-armv8d16");
   }
   // RISC-V's vectors would be rounded by changing the rounding mode.
-  bool riscv_v = target.arch == Arch::kRiscV64 && subtarget.checkFeatures("+v");
+  bool riscv_v = target.arch == QNL_ARCH_RISCV64 && subtarget.checkFeatures("+v");
   if (riscv_v) rounds_f32 = rounds_f64 = false;
   isa.round_to_int = (isa.x86 && rounds_f32) || riscv_v;
   isa.f32 = {target.has_f32 && target.has_fma, target.has_f32 && rounds_f32, target.has_f32};
   isa.f64 = {target.has_f64 && target.has_fma, target.has_f64 && rounds_f64, target.has_f64};
-  isa.narrow_indices = target.arch == Arch::kArm || target.arch == Arch::kRiscV32;
+  isa.narrow_indices = target.arch == QNL_ARCH_ARM || target.arch == QNL_ARCH_RISCV32;
   isa.wide_division = isa.wide_conversions = !isa.narrow_indices || target.bare_metal;
   if (isa.narrow_indices) isa.stack_alignment = std::max(8, target.vector_bytes);
   return isa;

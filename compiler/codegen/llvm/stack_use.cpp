@@ -33,7 +33,7 @@ void StackUse::read(llvm::Module& module) {
     Function& entry = functions_[function.getName().str()];
     uint64_t alignment = frame_alignment(function, static_cast<uint64_t>(target_.vector_bytes));
     if (alignment > stack_alignment)
-      entry.gap = target_.arch == Arch::kX86_64 ? 2 * alignment : alignment;
+      entry.gap = target_.arch == QNL_ARCH_X86_64 ? 2 * alignment : alignment;
     else
       function.addFnAttr("no-realign-stack");
     for (const llvm::BasicBlock& block : function)
@@ -54,7 +54,7 @@ uint64_t StackUse::bound(const std::string& name) const {
   uint64_t deepest = 0;
   for (const std::string& callee : found->second.callees) deepest = std::max(deepest, bound(callee));
   // Others keep the return address in a register, and save it in their frame.
-  uint64_t return_address = target_.arch == Arch::kX86_64 ? 8 : 0;
+  uint64_t return_address = target_.arch == QNL_ARCH_X86_64 ? 8 : 0;
   return found->second.frame + found->second.gap + return_address + deepest;
 }
 

@@ -46,7 +46,7 @@ TEST(Target, HigherLevelsRunCodeOfLowerOnes) {
       EXPECT_EQ(runs_code_of(*find_target(levels[a]), *find_target(levels[b])), a >= b)
           << levels[a] << levels[b];
   Target other = *find_target("x86-64");
-  other.arch = Arch::kAArch64;
+  other.arch = QNL_ARCH_AARCH64;
   EXPECT_FALSE(runs_code_of(*find_target("x86-64-v4"), other));
 }
 
