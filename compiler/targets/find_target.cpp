@@ -2,7 +2,6 @@
 // answered with the nearest one and all legal ones.
 #include <algorithm>
 
-#include "schemas/kernel_abi.h"
 #include "support/edit_distance.h"
 #include "targets/target_files.h"
 
@@ -67,9 +66,9 @@ Expected<const TargetFeature*> find_feature(const Target& target, std::string_vi
   std::string legal, nearest;
   size_t best = std::max<size_t>(2, name.size() / 2) + 1;
   for (const TargetFeature* feature : features_of(target)) {
-    if (feature->name == name) return feature;
-    legal += (legal.empty() ? "" : ", ") + std::string(feature->name);
-    if (size_t d = edit_distance(name, feature->name); d < best) best = d, nearest = feature->name;
+    if (feature->option == name) return feature;
+    legal += (legal.empty() ? "" : ", ") + std::string(feature->option);
+    if (size_t d = edit_distance(name, feature->option); d < best) best = d, nearest = feature->option;
   }
   std::string text = "target '" + std::string(whole) + "': ";
   text += legal.empty() ? "'" + target.name + "' takes no features" : "expected a feature of " + legal;
@@ -90,7 +89,7 @@ std::vector<std::string_view> target_names() {
 std::vector<std::string_view> optional_features(const Target& target) {
   std::vector<std::string_view> names;
   for (const TargetFeature* feature : features_of(target))
-    if ((feature->adds & ~target.required_features) != 0) names.push_back(feature->name);
+    if ((feature->bit & ~target.required_features) != 0) names.push_back(feature->option);
   return names;
 }
 
@@ -123,10 +122,7 @@ Expected<Target> find_target(std::string_view name) {
 }
 
 bool runs_code_of(const Target& target, const Target& other) {
-  uint64_t has = target.required_features;
-  if (target.arch == QNL_ARCH_X86_64)  // a level includes those below it
-    for (uint64_t level : {QNL_X86_64_V2, QNL_X86_64_V3, QNL_X86_64_V4})
-      if (has & level) has |= level - 1;
+  uint64_t has = with_needs(target.arch, target.required_features);
   return target.arch == other.arch && (other.required_features & ~has) == 0;
 }
 

@@ -1,5 +1,5 @@
 // One function per file of targets.def: its presets, weakest first; and the features that may be added to
-// them. Only find_target.cpp calls them.
+// them, those of schemas/features.def that have an option. Only find_target.cpp calls them.
 #pragma once
 
 #include <vector>
@@ -11,17 +11,20 @@ namespace quernel {
 #define QUERNEL_TARGET_FILE(file) std::vector<Target> file##_targets();
 #include "targets/targets.def"
 
-// A feature that some targets may have besides (target_features.cpp).
+// A line of schemas/features.def, and what it adds to the facts of a target; null where it has no option.
 struct TargetFeature {
-  std::string_view name;
   qnl_arch arch;
-  std::string_view llvm;  // features for LLVM
-  uint64_t needs, adds;   // QNL_FEATURE_* bits
+  uint64_t bit;
+  std::string_view option, llvm;
+  uint64_t needs;
   void (*add_facts)(Target&);
 };
 // Those that may be added to a target, those that it has already among them.
 std::vector<const TargetFeature*> features_of(const Target& target);
-// Names it, too; changes nothing where the target has it already.
+// Adds a feature, what it needs, and its option to the target's name; changes nothing where the target has it
+// already.
 void add_feature(Target& target, const TargetFeature& feature);
+// The features, what they need, what that needs, and so on.
+uint64_t with_needs(qnl_arch arch, uint64_t features);
 
 }  // namespace quernel

@@ -50,7 +50,7 @@ std::vector<Target> x86_64_targets() {
   Target vnni = v4;
   vnni.name = "x86-64-v4-vnni";
   vnni.description = "x86-64-v4 with AVX-512 VNNI (2019 and later): sums of products of bytes";
-  vnni.features = "+avx512vnni";
+  vnni.features = llvm_flag(QNL_ARCH_X86_64, QNL_X86_64_AVX512_VNNI);
   vnni.required_features = QNL_X86_64_V4 | QNL_X86_64_AVX512_VNNI;
   vnni.has_dot_u8_s8 = true;
 

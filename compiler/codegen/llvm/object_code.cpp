@@ -88,21 +88,27 @@ void initialize_targets() {
 
 InstructionSet instruction_set(const Target& target, const llvm::MCSubtargetInfo& subtarget) {
   InstructionSet isa;
+  // A feature of schemas/features.def, whether the preset's CPU brings it or its flags do.
+  auto has = [&](qnl_arch arch, uint64_t feature) {
+    std::string_view flag = llvm_flag(arch, feature);
+    return target.arch == arch && !flag.empty() && subtarget.checkFeatures(flag);
+  };
   isa.x86 = target.arch == QNL_ARCH_X86_64;
   isa.masks = target.has_masks;
   isa.masks_of_words = target.has_masks || (isa.x86 && subtarget.checkFeatures("+avx2"));
   isa.gather = target.has_gather;
   isa.f16_conversion = target.has_f16;
+  // Parts of x86-64's levels are no features of their own.
   isa.avx = isa.x86 && subtarget.checkFeatures("+avx");
   isa.avx512 = isa.x86 && subtarget.checkFeatures("+avx512f");
   isa.avx2 = isa.x86 && subtarget.checkFeatures("+avx2");
   isa.avx512_bw = isa.x86 && subtarget.checkFeatures("+avx512bw");
-  isa.vnni = isa.x86 && subtarget.checkFeatures("+avx512vnni,+avx512vl");
-  isa.avx512_bf16 = isa.x86 && subtarget.checkFeatures("+avx512bf16,+avx512vl");
-  isa.arm_dsp = target.arch == QNL_ARCH_ARM && subtarget.checkFeatures("+dsp");
-  isa.mve = target.arch == QNL_ARCH_ARM && subtarget.checkFeatures("+mve");
-  isa.neon_dotprod = target.arch == QNL_ARCH_AARCH64 && subtarget.checkFeatures("+dotprod");
-  isa.neon_i8mm = target.arch == QNL_ARCH_AARCH64 && subtarget.checkFeatures("+i8mm");
+  isa.vnni = has(QNL_ARCH_X86_64, QNL_X86_64_AVX512_VNNI);
+  isa.avx512_bf16 = has(QNL_ARCH_X86_64, QNL_X86_64_AVX512_BF16);
+  isa.arm_dsp = has(QNL_ARCH_ARM, QNL_ARM_DSP);
+  isa.mve = has(QNL_ARCH_ARM, QNL_ARM_MVE_INT);
+  isa.neon_dotprod = has(QNL_ARCH_AARCH64, QNL_AARCH64_DOTPROD);
+  isa.neon_i8mm = has(QNL_ARCH_AARCH64, QNL_AARCH64_I8MM);
   bool rounds_f32 = true, rounds_f64 = true;
   if (isa.x86) rounds_f32 = rounds_f64 = subtarget.checkFeatures("+sse4.1");
   if (target.arch == QNL_ARCH_ARM) {
@@ -110,7 +116,7 @@ InstructionSet instruction_set(const Target& target, const llvm::MCSubtargetInfo
     rounds_f64 = subtarget.checkFeatures("+fp-armv8d16");
   }
   // RISC-V's vectors would be rounded by changing the rounding mode.
-  bool riscv_v = target.arch == QNL_ARCH_RISCV64 && subtarget.checkFeatures("+v");
+  bool riscv_v = has(QNL_ARCH_RISCV64, QNL_RISCV_V);
   if (riscv_v) rounds_f32 = rounds_f64 = false;
   isa.round_to_int = (isa.x86 && rounds_f32) || riscv_v;
   isa.f32 = {target.has_f32 && target.has_fma, target.has_f32 && rounds_f32, target.has_f32};

@@ -58,6 +58,10 @@ TEST(Target, FeaturesAreAdded) {
   EXPECT_TRUE(runs_code_of(*target, *find_target("cortex-a53+dotprod")));
   EXPECT_FALSE(runs_code_of(*find_target("cortex-a53"), *target));
   EXPECT_EQ(find_target("cortex-a76+dotprod")->name, "cortex-a76");  // it has them already
+  EXPECT_EQ(target->required_features, QNL_AARCH64_NEON | QNL_AARCH64_DOTPROD | QNL_AARCH64_I8MM);
+  EXPECT_EQ(target->features, "+dotprod,+i8mm");  // what it needs, too
+  EXPECT_EQ(find_target("cortex-a76+i8mm")->features, "+i8mm");
+  EXPECT_EQ(find_target("x86-64-v4+bf16")->required_features, QNL_X86_64_V4 | QNL_X86_64_AVX512_BF16);
   auto wide = find_target("riscv64-v+vlen512");
   ASSERT_TRUE(wide);
   EXPECT_EQ(wide->vector_bytes, 64);
