@@ -249,7 +249,7 @@ class Assembler {
     variant.target = target.name;
     variant.arch = target.arch;
     variant.required_features = target.required_features;
-    variant.code_format = target.arch == Arch::kSpirv ? CodeFormat::kSpirv : CodeFormat::kElfImage;
+    variant.code_format = target.arch == QNL_ARCH_SPIRV ? CodeFormat::kSpirv : CodeFormat::kElfImage;
     variant.code.resize(image.code.size());
     if (!variant.code.empty()) std::memcpy(variant.code.data(), image.code.data(), variant.code.size());
     for (size_t k = 0; k < image.kernel_names.size(); ++k)

@@ -206,9 +206,37 @@ def check_prose(tree):
             yield path, max(number for place, number in places if place <= start), message
 
 
+ARCHITECTURE_LINE = re.compile(r'QNL_ARCHITECTURE\((\w+), (\d+), "([^"]*)"\)')
+FEATURE_LINE = re.compile(r'QNL_FEATURE\((\w+), (\w+), (\d+), "([^"]*)", "([^"]*)", "([^"]*)", ([\w |]+), "([^"]*)"\)$')
+
+
+def check_features(tree):
+    """The table of features in the README has a row for each line of the list that has an option, in its order, and no other."""
+    if rules.FEATURES not in tree.known:
+        return
+    names, rows = {}, []
+    for number, line in enumerate(tree.lines(rules.FEATURES), 1):
+        if m := ARCHITECTURE_LINE.match(line):
+            names[m.group(1)] = m.group(3)
+        elif m := FEATURE_LINE.match(line):
+            arch, _, _, name, option, _, _, sentence = m.groups()
+            if option:
+                rows.append(f"| `+{option}` | {names.get(arch, arch)} | {name} | {sentence} |")
+        elif line.startswith("QNL_"):
+            yield rules.FEATURES, number, "expected QNL_FEATURE(arch, constant, bit, \"name\", \"option\", \"llvm\", needs, \"sentence\")"
+    found = [(n, l) for n, l in enumerate(tree.lines(rules.FEATURE_TABLE), 1) if l.startswith("| `+")] \
+        if rules.FEATURE_TABLE in tree.known else []
+    for i, row in enumerate(rows):
+        number, line = found[i] if i < len(found) else (found[-1][0] if found else 1, "no row")
+        if line != row:
+            yield rules.FEATURE_TABLE, number, f"expected '{row}' of {rules.FEATURES}, found {line}"
+    for number, line in found[len(rows):]:
+        yield rules.FEATURE_TABLE, number, f"a row that {rules.FEATURES} does not have: {line}"
+
+
 CHECKS = {"layers": check_layers, "libraries": check_libraries, "length": check_length, "headers": check_headers,
           "machine-paths": check_machine_paths, "top-level": check_top_level, "documented": check_documented,
-          "prose": check_prose}
+            "prose": check_prose, "features": check_features}
 
 
 def findings(tree):

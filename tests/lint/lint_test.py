@@ -76,6 +76,19 @@ class LintTest(unittest.TestCase):
         self.expect({"compiler/graph/a.cpp": "// Over 600 lines because the table is one.\n" + "\n" * 1000},
                     ("compiler/graph/a.cpp:1", "length"))
 
+    def test_the_table_of_features_is_that_of_the_list(self):
+        features = ('QNL_ARCHITECTURE(ARM, 3, "arm")  // both profiles\n'
+                    'QNL_FEATURE(ARM, QNL_ARM_A, 0, "a", "", "", 0, "none")\n'
+                    'QNL_FEATURE(ARM, QNL_ARM_B, 1, "b", "bb", "+b", QNL_ARM_A, "two at a time")\n')
+        table = "# Targets\n| option | of | in texts | does |\n|---|---|---|---|\n"
+        row, other = "| `+bb` | arm | b | two at a time |\n", "| `+c` | arm | c | three |\n"
+        place = "compiler/targets/README.md"
+        for rows, wanted in ((row, []), ("", [(place + ":1", "features")]), (other, [(place + ":4", "features")]),
+                             (row + other, [(place + ":5", "features")])):
+            self.expect({"schemas/README.md": "x", "schemas/features.def": features, place: table + rows}, *wanted)
+        self.expect({"schemas/README.md": "x", "schemas/features.def": features + "QNL_FEATURE(ARM, D)\n", place: table + row},
+                    ("schemas/features.def:4", "features"))
+
     def test_a_header_opens_with_a_comment(self):
         self.expect({"compiler/graph/a.h": "#pragma once\n"}, ("compiler/graph/a.h:1", "headers"))
 

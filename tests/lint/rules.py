@@ -12,7 +12,7 @@ LAYERS = {
     "compiler/include":     ("compiler/graph",),                        # compile options hold tensors
     "compiler/ops/ops.def": (),                                         # the table of ops; ops/ itself is code over IRs
     "compiler/graph":       ("compiler/support", "compiler/ops/ops.def"),
-    "compiler/targets":     ("compiler/support", "schemas"),            # feature bits are kernel_abi.h's
+    "compiler/targets":     ("compiler/support", "schemas"),            # architectures and features are the schema's
     "compiler/loop":        ("compiler/support", "compiler/targets"),
     "compiler/ops":         ("compiler/graph", "compiler/loop"),
     "compiler/frontends":   ("compiler/graph",),
@@ -67,6 +67,10 @@ DOCUMENTED = [
     "tests", "tests/golden", "tests/error", "tests/unit", "tests/conformance", "tests/end_to_end", "tests/package",
     "tests/fuzz", "tests/bench", "tests/lint",
 ]
+
+# The list of features, and the README whose table has a row for each that --target takes.
+FEATURES = "schemas/features.def"
+FEATURE_TABLE = "compiler/targets/README.md"
 
 # Lines in a source file: above the first figure it says at its top why it is long, above the second it is split.
 LONG_FILE = 600
