@@ -38,10 +38,12 @@ std::string arch_names(const CodeKinds& code) {
 
 // The emulator's processor that has what the code needs, as -cpu takes it; empty: its default one has.
 std::string cpu_for(qnl_arch arch, const CodeKinds& code) {
-  if (arch != QNL_ARCH_RISCV64) return "max";
   uint64_t features = 0;
   for (const CodeKind& kind : code)
     if (kind.arch == arch) features |= kind.features;
+  if (arch == QNL_ARCH_AARCH64 && (features & (QNL_AARCH64_SVE256 | QNL_AARCH64_SVE512)))
+    return fmt::format("max,sve-default-vector-length={}", features & QNL_AARCH64_SVE512 ? 64 : 32);
+  if (arch != QNL_ARCH_RISCV64) return "max";
   if (!(features & QNL_RISCV_V)) return "";
   return fmt::format("rv64,v=true,vext_spec=v1.0,vlen={}", features & QNL_RISCV_VLEN512   ? 512
                                                            : features & QNL_RISCV_VLEN256 ? 256

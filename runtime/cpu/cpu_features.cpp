@@ -6,6 +6,7 @@
 #include <cpuid.h>
 #elif defined(__linux__)
 #include <sys/auxv.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 #endif
 
@@ -110,6 +111,8 @@ constexpr uint32_t kHostArch = QNL_ARCH_AARCH64;
 // HWCAP bits: Linux Documentation/arch/arm64/elf_hwcaps.rst.
 struct Processor {
   unsigned long cap = getauxval(AT_HWCAP), cap2 = getauxval(AT_HWCAP2);
+  // Bytes of an SVE register of this thread, which its threads inherit; 0: none.
+  int sve_bytes = (cap >> 22 & 1) ? prctl(PR_SVE_GET_VL) & PR_SVE_VL_LEN_MASK : 0;
 };
 
 template <>
@@ -139,6 +142,14 @@ bool has<QNL_AARCH64_SVE>(const Processor& p) {
 template <>
 bool has<QNL_AARCH64_SVE2>(const Processor& p) {
   return p.cap2 >> 1 & 1;
+}
+template <>
+bool has<QNL_AARCH64_SVE256>(const Processor& p) {
+  return p.sve_bytes == 32;
+}
+template <>
+bool has<QNL_AARCH64_SVE512>(const Processor& p) {
+  return p.sve_bytes == 64;
 }
 
 #elif defined(__riscv) && __riscv_xlen == 64

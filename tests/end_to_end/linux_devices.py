@@ -17,13 +17,15 @@ class Architecture:
     c_flags: str = ""  # that tell a C compiler what the targets have
 
 
+SVE = "max,sve-default-vector-length="
 RISCV_V = "rv64,v=true,vext_spec=v1.0,vlen="
 ARCHITECTURES = {
     "aarch64": Architecture(
         preset="aarch64",
         compiler="aarch64-linux-gnu-g++",
         emulator="qemu-aarch64-static",
-        targets={"aarch64": "cortex-a53", "cortex-a53": "cortex-a53", "cortex-a72": "cortex-a72", "cortex-a76": "cortex-a76", "cortex-a710": "max"},
+        targets={"aarch64": "cortex-a53", "cortex-a53": "cortex-a53", "cortex-a72": "cortex-a72", "cortex-a76": "cortex-a76", "cortex-a710": "max",
+                 "aarch64+sve256": SVE + "32", "aarch64+sve512": SVE + "64"},
         lesser=("cortex-a76", "cortex-a53", "has aarch64 (neon), the bundle has cortex-a76: aarch64 (neon fp16 dotprod)")),
     "armv7": Architecture(
         preset="armv7",

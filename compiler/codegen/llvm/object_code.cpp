@@ -214,6 +214,10 @@ void Compiler::State::prepare(llvm::Module& module) const {
     f.addFnAttr("prefer-vector-width", width);  // CPUs with 512-bit registers are otherwise tuned for 256
     f.addFnAttr("min-legal-vector-width", width);
     f.addFnAttr("no-builtins");
+    // SVE's vectors have a fixed length here: so many times 128 bits.
+    if (auto quads = static_cast<unsigned>(target.vector_bytes / 16);
+        target.arch == QNL_ARCH_AARCH64 && quads > 1)
+      f.addFnAttr(llvm::Attribute::getWithVScaleRangeArgs(f.getContext(), quads, quads));
     f.addFnAttr("warn-stack-size", "0");
   }
 }
