@@ -16,9 +16,9 @@ using schedule::Group;
 
 constexpr int64_t kWorkPerGroup = 1 << 16;  // multiply-adds, on a processor; a GPU's workgroup has a block
 
-class Lowering {
+class AttentionLowering {
  public:
-  explicit Lowering(Context& context) : c_(context), g_(context.graph()), group_(context.group) {
+  explicit AttentionLowering(Context& context) : c_(context), g_(context.graph()), group_(context.group) {
     scores_ = group_.parts[0].outputs[0];
     weights_ = group_.parts[1].outputs[0];
   }
@@ -241,6 +241,6 @@ class Lowering {
 
 }  // namespace
 
-void lower_attention(Context& context) { Lowering(context).run(); }
+void lower_attention(Context& context) { AttentionLowering(context).run(); }
 
 }  // namespace quernel::lower

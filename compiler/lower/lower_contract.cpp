@@ -1,837 +1,263 @@
-// Contractions as register tiles: tile_m rows by tile_v vectors of accumulators live in registers over the
-// whole reduction; "b" is read in vectors (packed where it is constant), "a" is broadcast (or read in vectors
-// too, for depthwise kernels, whose rows share what their windows see). What rows and columns are left of the
-// last tiles are tiles of their own, of fewer vectors, the last of which may be a short one. Where they are
-// not, rows past the end read the last one's data and are not stored; columns past the end are zero in packed
-// operands and masked else. A staged operand is put together in scratch for a block of rows. This file has
-// over 600 lines because all ways of walking and summing share what the present tile is.
+// The walk of a contraction's kernel over its tiles.
 #include <algorithm>
 #include <numeric>
-#include <optional>
-#include <utility>
 
-#include "graph/nonzero_dim.h"
-#include "loop/rewrite.h"
-#include "lower/block_sums.h"
-#include "lower/register_tile.h"
-#include "lower/shared_rows.h"
-#include "lower/staged_image.h"
-#include "lower/store_tile.h"
+#include "lower/contract_lowering.h"
 #include "lower/words.h"
-#include "schedule/contraction/tile_loops.h"
+#include "schedule/contraction/operand_access.h"
 
 namespace quernel::lower {
-namespace {
 
 using loop::AxisKind;
 using loop::Expr;
 using loop::Stmt;
 using schedule::ContractionPlan;
 
-constexpr int64_t kFewestSharing = 32, kRowsSharing = 512;        // rows that read a column put together
-constexpr int64_t kLineBytes = 64, kNearWays = 8, kFarWays = 16;  // of first and second-level caches
+constexpr int64_t kFewestSharing = 32, kRowsSharing = 512;        // rows that read a gathered column
+constexpr int64_t kLineBytes = 64, kNearWays = 8, kFarWays = 16;  // of L1 and L2
 
-class Lowering {
- public:
-  explicit Lowering(Context& context)
-      : c_(context),
-        g_(context.graph()),
-        node_(g_.nodes[context.group.anchor]),
-        plan_(context.group.contraction),
-        whole_tile_{.vectors = plan_.tile_v},
-        tile_(plan_, whole_tile_, plan_.tile_m) {
-    for (int i = 0; i < 2; ++i) {
-      bool is_a = (i == 0) != plan_.swapped;
-      schedule::OperandAccess access = schedule::resolve_operand(g_, node_, i);
-      (is_a ? a_ : b_) = access.base;
+ContractLowering::ContractLowering(Context& context)
+    : c_(context),
+      g_(context.graph()),
+      node_(g_.nodes[context.group.anchor]),
+      plan_(context.group.contraction),
+      whole_tile_{.vectors = plan_.tile_v},
+      tile_(plan_, whole_tile_, plan_.tile_m) {
+  for (int i = 0; i < 2; ++i) {
+    bool is_a = (i == 0) != plan_.swapped;
+    schedule::OperandAccess access = schedule::resolve_operand(g_, node_, i);
+    (is_a ? a_ : b_) = access.base;
+  }
+  accumulator_dtype_ = node_.attributes.contraction.accumulator;
+  lanes_ = plan_.lanes;
+  a_buffer_ = c_.buffers.reads.at(a_);
+  b_buffer_ = plan_.packed ? c_.buffers.packed : c_.buffers.reads.at(b_);
+  rows_ = schedule::row_count(plan_);
+  columns_ = plan_.axes[plan_.vector_axis].extent;
+  partial_rows_ = !(floormod(rows_, plan_.tile_m) == Dim(0));
+  end_row_ = at(rows_);
+  single_bytes_ = plan_.elementwise && accumulator_dtype_ == DType::kI32 &&
+                  multiplies_bytes(a_buffer_, b_buffer_, c_.target);
+  rest_ = schedule::tail_columns(plan_, context.target);
+  along_ = schedule::windows_along_rows(plan_);
+  in_blocks_ = rounds_sums(BinaryOp::k_add, accumulator_dtype_) &&
+               most(schedule::reduction_count(plan_)) > kLongestContraction;
+}
+
+Expr ContractLowering::is_short() const {
+  return loop::binary(BinaryOp::k_le, at(schedule::reduction_count(plan_)), index(kLongestContraction));
+}
+
+void ContractLowering::run_short() {
+  in_blocks_ = false;
+  run();
+}
+
+void ContractLowering::run() {
+  Shape outer;
+  for (int axis : plan_.grid_axes) outer.push_back(plan_.axes[axis].extent);
+  if (plan_.staged) return plan_.elementwise ? staged_rows(outer) : staged_columns(outer);
+  outer.push_back(schedule::column_tile_count(plan_));
+  if (gathers_columns(rows_)) return gathered_rows(outer);
+  rows_apart_ = !c_.target.lanes_are_invocations() && !c_.target.code_is_dear();
+  std::vector<schedule::TileLoop> loops = schedule::tile_loops(plan_, c_.target);
+  Shape tiles = schedule::tile_extents(plan_), extents;
+  for (const schedule::TileLoop& loop : loops) extents.push_back(loop.extent);
+  int64_t tile_work = schedule::reduction_count(plan_).estimate() * plan_.tile_m * plan_.tile_n();
+  c_.kernel.body =
+      outer_loops(c_, extents, tile_work, plan_.group_work, [&](const std::vector<Expr>& at_loop) {
+        std::vector<Expr> place(tiles.size());
+        Shape counted(tiles.size(), 1);
+        for (size_t i = 0; i < loops.size(); ++i) {
+          Expr& p = place[loops[i].place];
+          p = p ? p * at(loops[i].extent) + at_loop[i] : at_loop[i];
+          counted[loops[i].place] *= loops[i].extent;
+        }
+        Expr exists;
+        for (size_t i = 0; i < tiles.size(); ++i)
+          if (!(counted[i] == tiles[i])) exists = loop::binary(BinaryOp::k_lt, place[i], at(tiles[i]));
+        return exists ? loop::if_then(exists, tile(place)) : tile(place);
+      });
+}
+
+Stmt ContractLowering::rows(const RowBlock& block, const std::vector<int>& axes, const TileRange& columns) {
+  std::vector<Expr> place = grid_place(block, axes);
+  loop::Var column = index_var("column");
+  place.push_back(loop::var_ref(column));
+  Dim tiles = schedule::column_tile_count(plan_);
+  Expr count = at(tiles);
+  if (columns.first) {
+    place.back() = columns.first + place.back();
+    bool whole = floormod(tiles, columns.most) == Dim(0);
+    count = whole ? index(columns.most)
+                  : loop::binary(BinaryOp::k_min, index(columns.most), count - columns.first);
+  }
+  return loop::for_loop(column, count, AxisKind::kSerial, row_tiles(place, block));
+}
+
+Stmt ContractLowering::in_parts(const RowBlock& block, const std::vector<int>& axes,
+                                const SumInParts& parts) {
+  begin_row_ = block.begin;
+  partial_rows_ = block.end != nullptr;
+  end_row_ = block.end ? block.end : block.begin + index(block.most);
+  parts_ = &parts;
+  std::vector<Expr> place = grid_place(block, axes);
+  place.insert(place.end(), {index(0), index(0)});
+  return present_tile(place);
+}
+
+std::vector<Expr> ContractLowering::grid_place(const RowBlock& block, const std::vector<int>& axes) const {
+  std::vector<Expr> place;
+  for (int grid : plan_.grid_axes) {
+    Expr position = index(0);
+    for (int member : plan_.axes[grid].members) {
+      size_t d = std::find(axes.begin(), axes.end(), member) - axes.begin();
+      position = position * at(plan_.member_extents[member]) + block.outer[d];
     }
-    accumulator_dtype_ = node_.attributes.contraction.accumulator;
-    lanes_ = plan_.lanes;
-    a_buffer_ = c_.buffers.reads.at(a_);
-    b_buffer_ = plan_.packed ? c_.buffers.packed : c_.buffers.reads.at(b_);
-    rows_ = schedule::row_count(plan_);
-    columns_ = plan_.axes[plan_.vector_axis].extent;
-    partial_rows_ = !(floormod(rows_, plan_.tile_m) == Dim(0));
-    end_row_ = at(rows_);
-    single_bytes_ = plan_.elementwise && accumulator_dtype_ == DType::kI32 &&
-                    multiplies_bytes(a_buffer_, b_buffer_, c_.target);
-    rest_ = schedule::tail_columns(plan_, context.target);
-    along_ = schedule::windows_along_rows(plan_);
-    in_blocks_ = rounds_sums(BinaryOp::k_add, accumulator_dtype_) &&
-                 most(schedule::reduction_count(plan_)) > kLongestContraction;
+    place.push_back(position);
   }
+  return place;
+}
 
-  // Where only a run tells whether the sum is long, the kernel has code for both, apart from one another, so
-  // that none needs the other's registers.
-  bool may_be_short() const { return in_blocks_ && !schedule::reduction_count(plan_).is_const(); }
-  Expr is_short() const {
-    return loop::binary(BinaryOp::k_le, at(schedule::reduction_count(plan_)), index(kLongestContraction));
-  }
-  void run_short() {
-    in_blocks_ = false;
-    run();
-  }
+bool ContractLowering::whole_columns() const {
+  return floormod(columns_, plan_.tile_n()) == Dim(0) || (rest_ && tile_.vectors() == whole_tile_);
+}
 
-  void run() {
-    Shape outer;
-    for (int axis : plan_.grid_axes) outer.push_back(plan_.axes[axis].extent);
-    if (plan_.staged) return plan_.elementwise ? staged_rows(outer) : staged_columns(outer);
-    outer.push_back(schedule::column_tile_count(plan_));
-    if (gathers_columns(rows_)) return gathered_rows(outer);
-    rows_apart_ = !c_.target.lanes_are_invocations() && !c_.target.code_is_dear();
-    std::vector<schedule::TileLoop> loops = schedule::tile_loops(plan_, c_.target);
-    Shape tiles = schedule::tile_extents(plan_), extents;
-    for (const schedule::TileLoop& loop : loops) extents.push_back(loop.extent);
-    int64_t tile_work = schedule::reduction_count(plan_).estimate() * plan_.tile_m * plan_.tile_n();
-    c_.kernel.body =
-        outer_loops(c_, extents, tile_work, plan_.group_work, [&](const std::vector<Expr>& at_loop) {
-          std::vector<Expr> place(tiles.size());
-          Shape counted(tiles.size(), 1);
-          for (size_t i = 0; i < loops.size(); ++i) {
-            Expr& p = place[loops[i].place];
-            p = p ? p * at(loops[i].extent) + at_loop[i] : at_loop[i];
-            counted[loops[i].place] *= loops[i].extent;
-          }
-          Expr exists;
-          for (size_t i = 0; i < tiles.size(); ++i)
-            if (!(counted[i] == tiles[i])) exists = loop::binary(BinaryOp::k_lt, place[i], at(tiles[i]));
-          return exists ? loop::if_then(exists, tile(place)) : tile(place);
-        });
-  }
+Expr ContractLowering::packed_tile(const Expr& tile) const {
+  int64_t tiles = plan_.panel_v / plan_.tile_v;  // of a panel
+  if (tiles < 2) return tile * at(panel_size() * std::max(1, plan_.tile_v / plan_.panel_v));
+  return loop::binary(BinaryOp::k_idiv, tile, index(tiles)) * at(panel_size()) +
+         loop::binary(BinaryOp::k_fmod, tile, index(tiles)) * index(plan_.tile_n());
+}
 
-  // The tiles of a block of rows, column by column.
-  Stmt rows(const RowBlock& block, const std::vector<int>& axes, const TileRange& columns) {
-    std::vector<Expr> place = grid_place(block, axes);
+Expr ContractLowering::packed_column(const Expr& v, const Expr& l) const {
+  if (!v) return l;
+  if (plan_.tile_v <= plan_.panel_v) return v * index(lanes_) + l;
+  Expr panel = loop::binary(BinaryOp::k_idiv, v, index(plan_.panel_v));
+  Expr vector = loop::binary(BinaryOp::k_fmod, v, index(plan_.panel_v));
+  return panel * at(panel_size()) + (vector * index(lanes_) + l);
+}
+
+bool ContractLowering::gathers_columns(const Dim& rows) const {
+  if (c_.target.lanes_are_invocations() || plan_.packed || plan_.elementwise || plan_.staged ||
+      plan_.reduction_axes.empty())
+    return false;
+  Dim steps = schedule::reduction_count(plan_), stride = plan_.axes[plan_.reduction_axes.back()].b;
+  if (!steps.is_const() || !stride.is_const() || rows.estimate() < kFewestSharing) return false;
+  int64_t row = plan_.tile_n() * element_size(accumulator_dtype_);
+  int64_t lines = (row + kLineBytes - 1) / kLineBytes;
+  int64_t apart = std::max<int64_t>(stride.value() * element_size(b_buffer_->dtype) / kLineBytes, 1);
+  auto overflows = [&](int64_t cache, int64_t ways) {
+    int64_t sets = std::max<int64_t>(cache / kLineBytes / ways, 1);
+    int64_t places = std::min(sets, sets / std::gcd(sets, apart) * lines) * ways;
+    return steps.value() * row <= cache / 2 && steps.value() * lines > places;
+  };
+  return overflows(c_.target.l1_bytes, kNearWays) || overflows(c_.target.l2_bytes, kFarWays);
+}
+
+void ContractLowering::gathered_rows(Shape outer) {
+  RowBlock block;
+  block.most = kRowsSharing / plan_.tile_m * plan_.tile_m;
+  if (rows_.is_const())  // blocks of equal size
+    block.most = (rows_.value() - 1) / ((rows_.value() - 1) / block.most + 1) / plan_.tile_m * plan_.tile_m +
+                 plan_.tile_m;
+  outer.push_back(ceildiv(rows_, block.most));
+  c_.kernel.body = outer_loops(c_, outer, 1, 1, [&](std::vector<Expr> at_grid) {
+    block.begin = at_grid.back() * index(block.most);
+    if (!(floormod(rows_, block.most) == Dim(0)))
+      block.end = loop::binary(BinaryOp::k_min, block.begin + index(block.most), at(rows_));
+    at_grid.pop_back();
+    return row_tiles(std::move(at_grid), block);
+  });
+}
+
+Stmt ContractLowering::row_tiles(std::vector<Expr> place, const RowBlock& block) {
+  begin_row_ = block.begin;
+  partial_rows_ = block.end || block.most % plan_.tile_m != 0;
+  end_row_ = block.end ? block.end : block.begin + index(block.most);
+  std::vector<Stmt> body;
+  if (gathers_columns(block.most)) {
+    gathered_ = local_buffer("column", accumulator_dtype_,
+                             schedule::reduction_count(plan_).value() * plan_.tile_n(), loop::Scope::kShared);
+    body = {loop::alloc(gathered_), gather_column(place)};
+  }
+  loop::Var row = index_var("row");
+  Expr count = index((block.most + plan_.tile_m - 1) / plan_.tile_m);
+  if (block.end)
+    count = loop::binary(BinaryOp::k_min, count,
+                         loop::binary(BinaryOp::k_idiv, block.end - block.begin + index(plan_.tile_m - 1),
+                                      index(plan_.tile_m)));
+  place.push_back(loop::var_ref(row));
+  body.push_back(loop::for_loop(row, count, AxisKind::kSerial, tile(place)));
+  return loop::block(std::move(body));
+}
+
+void ContractLowering::staged_rows(Shape outer) {
+  // Equal blocks of whole tiles, whose rows stay in the nearest cache.
+  int64_t rows = rows_.value(), tile = plan_.tile_m, most = tile;
+  staged_.emplace(plan_, a_buffer_->dtype);
+  while (most < rows && staged_->bytes(most + tile) <= c_.target.l1_bytes / 2) most += tile;
+  int64_t blocks = (rows + most - 1) / most;
+  most = ((rows + blocks - 1) / blocks + tile - 1) / tile * tile;
+  blocks = (rows + most - 1) / most;
+  outer.push_back(blocks);
+  int64_t work = std::min(most, rows) * columns_.value() * schedule::reduction_count(plan_).value();
+  Stmt clear = staged_->allocate(most);
+  Stmt blocks_of_rows = outer_loops(c_, outer, work, plan_.group_work, [&](std::vector<Expr> place) {
+    RowBlock block;
+    block.most = most;
+    block.begin = place.back() * index(most);
+    if (rows % most != 0) block.end = loop::binary(BinaryOp::k_min, block.begin + index(most), at(rows_));
+    place.pop_back();
+    Expr image = base_of_a();
+    for (size_t i = 0; i < plan_.grid_axes.size(); ++i)
+      image = image + place[i] * at(plan_.axes[plan_.grid_axes[i]].a);
+    Stmt copy = staged_->copy(a_buffer_, image, block.begin);
     loop::Var column = index_var("column");
     place.push_back(loop::var_ref(column));
-    Dim tiles = schedule::column_tile_count(plan_);
-    Expr count = at(tiles);
-    if (columns.first) {
-      place.back() = columns.first + place.back();
-      bool whole = floormod(tiles, columns.most) == Dim(0);
-      count = whole ? index(columns.most)
-                    : loop::binary(BinaryOp::k_min, index(columns.most), count - columns.first);
-    }
-    return loop::for_loop(column, count, AxisKind::kSerial, row_tiles(place, block));
-  }
+    Stmt tiles = loop::for_loop(column, at(schedule::column_tile_count(plan_)), AxisKind::kSerial,
+                                row_tiles(place, block));
+    return loop::block({copy, tiles});
+  });
+  c_.kernel.body = loop::block({loop::alloc(staged_->buffer()), clear, blocks_of_rows});
+}
 
-  // The one tile of a block of rows.
-  Stmt in_parts(const RowBlock& block, const std::vector<int>& axes, const SumInParts& parts) {
-    begin_row_ = block.begin;
-    partial_rows_ = block.end != nullptr;
-    end_row_ = block.end ? block.end : block.begin + index(block.most);
-    parts_ = &parts;
-    std::vector<Expr> place = grid_place(block, axes);
-    place.insert(place.end(), {index(0), index(0)});
-    return present_tile(place);
-  }
-
- private:
-  // Positions on the grid axes where the block lies.
-  std::vector<Expr> grid_place(const RowBlock& block, const std::vector<int>& axes) const {
-    std::vector<Expr> place;
-    for (int grid : plan_.grid_axes) {
-      Expr position = index(0);
-      for (int member : plan_.axes[grid].members) {
-        size_t d = std::find(axes.begin(), axes.end(), member) - axes.begin();
-        position = position * at(plan_.member_extents[member]) + block.outer[d];
-      }
-      place.push_back(position);
-    }
-    return place;
-  }
-
-  Expr at(const Dim& dim) const { return c_.symbols(dim); }
-  // Whether all columns of the present tile exist, wherever it lies.
-  bool whole_columns() const {
-    return floormod(columns_, plan_.tile_n()) == Dim(0) || (rest_ && tile_.vectors() == whole_tile_);
-  }
-
-  // The loops over the present tile.
-  Stmt for_rows(const std::function<Stmt(Expr)>& body) const { return tile_.for_rows(body); }
-  Stmt for_columns(const std::function<Stmt(Expr)>& body) const { return tile_.for_columns(body); }
-  Stmt for_vectors(const std::function<Stmt(Expr, Expr)>& body) const { return tile_.for_vectors(body); }
-
-  // Elements of a panel of b.
-  Dim panel_size() const { return schedule::panel_rows(plan_) * plan_.panel_n(); }
-  // Where the tile's columns begin in packed b.
-  Expr packed_tile(const Expr& tile) const {
-    int64_t tiles = plan_.panel_v / plan_.tile_v;  // of a panel
-    if (tiles < 2) return tile * at(panel_size() * std::max(1, plan_.tile_v / plan_.panel_v));
-    return loop::binary(BinaryOp::k_idiv, tile, index(tiles)) * at(panel_size()) +
-           loop::binary(BinaryOp::k_fmod, tile, index(tiles)) * index(plan_.tile_n());
-  }
-  // A column of the tile from there: vector v, lane l.
-  Expr packed_column(const Expr& v, const Expr& l) const {
-    if (!v) return l;
-    if (plan_.tile_v <= plan_.panel_v) return v * index(lanes_) + l;
-    Expr panel = loop::binary(BinaryOp::k_idiv, v, index(plan_.panel_v));
-    Expr vector = loop::binary(BinaryOp::k_fmod, v, index(plan_.panel_v));
-    return panel * at(panel_size()) + (vector * index(lanes_) + l);
-  }
-
-  // Whether a column of b that lies scattered is put together first: many rows read it, it would stay in a
-  // cache, but its steps are at such distances that they fall into few of the cache's sets and push one
-  // another out.
-  bool gathers_columns(const Dim& rows) const {
-    if (c_.target.lanes_are_invocations() || plan_.packed || plan_.elementwise || plan_.staged ||
-        plan_.reduction_axes.empty())
-      return false;
-    Dim steps = schedule::reduction_count(plan_), stride = plan_.axes[plan_.reduction_axes.back()].b;
-    if (!steps.is_const() || !stride.is_const() || rows.estimate() < kFewestSharing) return false;
-    int64_t row = plan_.tile_n() * element_size(accumulator_dtype_);
-    int64_t lines = (row + kLineBytes - 1) / kLineBytes;
-    int64_t apart = std::max<int64_t>(stride.value() * element_size(b_buffer_->dtype) / kLineBytes, 1);
-    auto overflows = [&](int64_t cache, int64_t ways) {
-      int64_t sets = std::max<int64_t>(cache / kLineBytes / ways, 1);
-      int64_t places = std::min(sets, sets / std::gcd(sets, apart) * lines) * ways;
-      return steps.value() * row <= cache / 2 && steps.value() * lines > places;
-    };
-    return overflows(c_.target.l1_bytes, kNearWays) || overflows(c_.target.l2_bytes, kFarWays);
-  }
-
-  // `outer`: grid axes, column tiles.
-  void gathered_rows(Shape outer) {
-    RowBlock block;
-    block.most = kRowsSharing / plan_.tile_m * plan_.tile_m;
-    if (rows_.is_const())  // blocks of equal size
-      block.most =
-          (rows_.value() - 1) / ((rows_.value() - 1) / block.most + 1) / plan_.tile_m * plan_.tile_m +
-          plan_.tile_m;
-    outer.push_back(ceildiv(rows_, block.most));
-    c_.kernel.body = outer_loops(c_, outer, 1, 1, [&](std::vector<Expr> at_grid) {
-      block.begin = at_grid.back() * index(block.most);
-      if (!(floormod(rows_, block.most) == Dim(0)))
-        block.end = loop::binary(BinaryOp::k_min, block.begin + index(block.most), at(rows_));
-      at_grid.pop_back();
-      return row_tiles(std::move(at_grid), block);
-    });
-  }
-
-  // The row tiles of one column. `place`: grid axes, column tile.
-  Stmt row_tiles(std::vector<Expr> place, const RowBlock& block) {
-    begin_row_ = block.begin;
-    partial_rows_ = block.end || block.most % plan_.tile_m != 0;
-    end_row_ = block.end ? block.end : block.begin + index(block.most);
-    std::vector<Stmt> body;
-    if (gathers_columns(block.most)) {
-      gathered_ =
-          local_buffer("column", accumulator_dtype_,
-                       schedule::reduction_count(plan_).value() * plan_.tile_n(), loop::Scope::kShared);
-      body = {loop::alloc(gathered_), gather_column(place)};
-    }
-    loop::Var row = index_var("row");
-    Expr count = index((block.most + plan_.tile_m - 1) / plan_.tile_m);
-    if (block.end)
-      count = loop::binary(BinaryOp::k_min, count,
-                           loop::binary(BinaryOp::k_idiv, block.end - block.begin + index(plan_.tile_m - 1),
-                                        index(plan_.tile_m)));
+void ContractLowering::staged_columns(Shape outer) {
+  int y_axis = plan_.staged->rows.position;
+  size_t y = std::find(plan_.grid_axes.begin(), plan_.grid_axes.end(), y_axis) - plan_.grid_axes.begin();
+  // Equal blocks, whose rows stay in the nearest cache.
+  int64_t lines = plan_.axes[y_axis].extent.value(), most = 1;
+  staged_.emplace(plan_, b_buffer_->dtype);
+  while (most < lines && staged_->bytes(most + 1) <= c_.target.l1_bytes) ++most;
+  int64_t blocks = (lines + most - 1) / most;
+  most = (lines + blocks - 1) / blocks;
+  outer[y] = (lines + most - 1) / most;
+  int64_t work = most * rows_.estimate() * columns_.value() * schedule::reduction_count(plan_).estimate();
+  Stmt clear = staged_->allocate(most);
+  Stmt all = outer_loops(c_, outer, work, plan_.group_work, [&](std::vector<Expr> place) {
+    Expr first = place[y] * index(most), count = index(most);
+    if (lines % most != 0) count = loop::binary(BinaryOp::k_min, count, index(lines) - first);
+    Expr image = at(plan_.b_offset);
+    for (size_t i = 0; i < plan_.grid_axes.size(); ++i)
+      if (i != y) image = image + place[i] * at(plan_.axes[plan_.grid_axes[i]].b);
+    loop::Var row = index_var("row"), line = index_var("line"), column = index_var("column");
+    staged_line_ = loop::var_ref(line);
+    place[y] = first + staged_line_;
+    place.push_back(loop::var_ref(column));
     place.push_back(loop::var_ref(row));
-    body.push_back(loop::for_loop(row, count, AxisKind::kSerial, tile(place)));
-    return loop::block(std::move(body));
-  }
-
-  // `outer`: grid axes. "a" is staged, whose rows are those of tiles.
-  void staged_rows(Shape outer) {
-    // Equal blocks of whole tiles, whose rows stay in the nearest cache.
-    int64_t rows = rows_.value(), tile = plan_.tile_m, most = tile;
-    staged_.emplace(plan_, a_buffer_->dtype);
-    while (most < rows && staged_->bytes(most + tile) <= c_.target.l1_bytes / 2) most += tile;
-    int64_t blocks = (rows + most - 1) / most;
-    most = ((rows + blocks - 1) / blocks + tile - 1) / tile * tile;
-    blocks = (rows + most - 1) / most;
-    outer.push_back(blocks);
-    int64_t work = std::min(most, rows) * columns_.value() * schedule::reduction_count(plan_).value();
-    Stmt clear = staged_->allocate(most);
-    Stmt blocks_of_rows = outer_loops(c_, outer, work, plan_.group_work, [&](std::vector<Expr> place) {
-      RowBlock block;
-      block.most = most;
-      block.begin = place.back() * index(most);
-      if (rows % most != 0) block.end = loop::binary(BinaryOp::k_min, block.begin + index(most), at(rows_));
-      place.pop_back();
-      Expr image = base_of_a();
-      for (size_t i = 0; i < plan_.grid_axes.size(); ++i)
-        image = image + place[i] * at(plan_.axes[plan_.grid_axes[i]].a);
-      Stmt copy = staged_->copy(a_buffer_, image, block.begin);
-      loop::Var column = index_var("column");
-      place.push_back(loop::var_ref(column));
-      Stmt tiles = loop::for_loop(column, at(schedule::column_tile_count(plan_)), AxisKind::kSerial,
-                                  row_tiles(place, block));
-      return loop::block({copy, tiles});
-    });
-    c_.kernel.body = loop::block({loop::alloc(staged_->buffer()), clear, blocks_of_rows});
-  }
-
-  // `outer`: grid axes. "b" is staged, whose rows are those of one of them.
-  void staged_columns(Shape outer) {
-    int y_axis = plan_.staged->rows.position;
-    size_t y = std::find(plan_.grid_axes.begin(), plan_.grid_axes.end(), y_axis) - plan_.grid_axes.begin();
-    // Equal blocks, whose rows stay in the nearest cache.
-    int64_t lines = plan_.axes[y_axis].extent.value(), most = 1;
-    staged_.emplace(plan_, b_buffer_->dtype);
-    while (most < lines && staged_->bytes(most + 1) <= c_.target.l1_bytes) ++most;
-    int64_t blocks = (lines + most - 1) / most;
-    most = (lines + blocks - 1) / blocks;
-    outer[y] = (lines + most - 1) / most;
-    int64_t work = most * rows_.estimate() * columns_.value() * schedule::reduction_count(plan_).estimate();
-    Stmt clear = staged_->allocate(most);
-    Stmt all = outer_loops(c_, outer, work, plan_.group_work, [&](std::vector<Expr> place) {
-      Expr first = place[y] * index(most), count = index(most);
-      if (lines % most != 0) count = loop::binary(BinaryOp::k_min, count, index(lines) - first);
-      Expr image = at(plan_.b_offset);
-      for (size_t i = 0; i < plan_.grid_axes.size(); ++i)
-        if (i != y) image = image + place[i] * at(plan_.axes[plan_.grid_axes[i]].b);
-      loop::Var row = index_var("row"), line = index_var("line"), column = index_var("column");
-      staged_line_ = loop::var_ref(line);
-      place[y] = first + staged_line_;
-      place.push_back(loop::var_ref(column));
-      place.push_back(loop::var_ref(row));
-      Stmt tiles =
-          loop::for_loop(column, at(schedule::column_tile_count(plan_)), AxisKind::kSerial, tile(place));
-      tiles = loop::for_loop(line, count, AxisKind::kSerial, tiles);
-      tiles = loop::for_loop(row, at(ceildiv(rows_, plan_.tile_m)), AxisKind::kSerial, tiles);
-      return loop::block({staged_->copy(b_buffer_, image, first), tiles});
-    });
-    c_.kernel.body = loop::block({loop::alloc(staged_->buffer()), clear, all});
-  }
-
-  bool staged_a() const { return staged_ && plan_.elementwise; }
-  bool staged_b() const { return staged_ && !plan_.elementwise; }
-
-  // The steps of the sum: positions on the reduction axes, and the loops over them, the outermost first.
-  struct Steps {
-    std::vector<std::pair<loop::Var, Dim>> loops;
-    Expr a = index(0), b = index(0);  // offsets in the operands
-  };
-  // `columns`: elements of b from one step to the next where those of a tile lie together, 0 where they do
-  // not.
-  Steps steps(int64_t columns) const {
-    Steps result;
-    Dim b_stride = schedule::reduction_count(plan_) * columns;
-    for (int axis : plan_.reduction_axes) {
-      const ContractionPlan::Axis& k = plan_.axes[axis];
-      b_stride = floordiv(b_stride, nonzero(k.extent));
-      result.loops.emplace_back(index_var("k"), k.extent);
-      Expr position = loop::var_ref(result.loops.back().first);
-      result.a = result.a + offset_in_a(axis, position);
-      result.b = result.b + (staged_b() ? staged_->window_offset(axis, position)
-                                        : position * at(columns != 0 ? b_stride : k.b));
-    }
-    return result;
-  }
-
-  // What a position on a reduction axis adds to the place in a.
-  Expr offset_in_a(int axis, const Expr& position) const {
-    return staged_a() ? staged_->window_offset(axis, position) : position * at(plan_.axes[axis].a);
-  }
-
-  // Where b's columns begin, but for the tile's own number in packed b.
-  Expr grid_of_b(const std::vector<Expr>& positions) const {
-    Expr base = index(0);
-    for (int axis : plan_.grid_axes)
-      base = base +
-             positions[axis] * at(plan_.packed ? schedule::packed_stride(plan_, axis) : plan_.axes[axis].b);
-    return base;
-  }
-
-  Expr read(const loop::Buffer& buffer, Expr offset, Expr inside) const {
-    Expr zero =
-        is_float(buffer->dtype) ? loop::const_float(buffer->dtype, 0) : loop::const_int(buffer->dtype, 0);
-    return loop::cast(accumulator_dtype_,
-                      inside ? loop::load_guarded(buffer, offset, inside, zero) : loop::load(buffer, offset));
-  }
-  // Whether b has one element for all columns, as a window has that slides over an image by itself.
-  bool one_column() const { return plan_.elementwise && plan_.axes[plan_.vector_axis].b == Dim(0); }
-  // Whether a column exists; null where all do.
-  Expr exists(const Expr& column) const {
-    return whole_columns() ? nullptr : loop::binary(BinaryOp::k_lt, column, at(columns_));
-  }
-
-  Stmt gather_column(const std::vector<Expr>& place) {
-    std::vector<Expr> positions(plan_.axes.size(), index(0));
-    for (size_t i = 0; i < plan_.grid_axes.size(); ++i) positions[plan_.grid_axes[i]] = place[i];
-    Expr first_column = place.back() * index(plan_.tile_n());
-    Expr base = at(plan_.b_offset) + grid_of_b(positions) + first_column;
-    Steps from = steps(0), to = steps(plan_.tile_n());
-    Stmt stmt = for_columns([&](Expr n) {
-      return loop::store(gathered_, to.b + n, read(b_buffer_, base + from.b + n, exists(first_column + n)));
-    });
-    for (size_t i = from.loops.size(); i-- > 0;) {
-      std::vector<Stmt> both{loop::let(to.loops[i].first, loop::var_ref(from.loops[i].first)), stmt};
-      stmt = loop::for_loop(from.loops[i].first, at(from.loops[i].second), AxisKind::kSerial,
-                            loop::block(std::move(both)));
-    }
-    return stmt;
-  }
-
-  // The first element of a, as its buffer counts.
-  Expr base_of_a() const {
-    Expr offset = at(plan_.a_offset);
-    if (auto first = c_.buffers.first.find(a_); first != c_.buffers.first.end())
-      offset = offset - first->second;
-    return offset;
-  }
-
-  // The tile at that place; grid axes, column tile, row tile.
-  Stmt tile(std::vector<Expr> place) {
-    if (!rest_) return tile_of_rows(place);
-    Expr& column_tile = place[place.size() - 2];
-    Dim last = schedule::column_tile_count(plan_) - 1;
-    Expr is_whole = loop::binary(BinaryOp::k_lt, column_tile, at(last));
-    Stmt whole = last == Dim(0) ? nullptr : tile_of_rows(place);
-    column_tile = at(last);
-    RegisterTile others = std::exchange(tile_, RegisterTile(plan_, *rest_, plan_.tile_m));
-    Stmt rest = tile_of_rows(place);
-    tile_ = others;
-    return whole ? loop::if_then(is_whole, whole, rest) : rest;
-  }
-
-  // The last tile, where it has fewer rows than others, and tiles some of whose windows reach beyond the
-  // image have code of their own: their number is known there, and with it which rows there are, and which
-  // steps of theirs see elements.
-  Stmt tile_of_rows(std::vector<Expr> place) {
-    if (!rows_apart_) return present_tile(place);
-    if (!rows_.is_const()) return tile_of_symbolic_rows(place);
-    Expr tile = place.back();
-    const bool partial = std::exchange(partial_rows_, false);
-    int64_t rows = rows_.value(), m = plan_.tile_m, tiles = (rows + m - 1) / m, others = tiles;
-    int64_t window = along_ ? (window_of(*along_) - 1) * along_->window_step : 0;
-    std::vector<std::pair<int64_t, Stmt>> apart;
-    for (int64_t t = along_ || tiles == 0 ? 0 : tiles - 1; t < tiles; ++t) {
-      int64_t of_tile = std::min(m, rows - t * m);
-      bool sees_all = true;
-      if (along_)
-        sees_all =
-            t * m * along_->step >= along_->begin && (t * m + m - 1) * along_->step + window < along_->end;
-      if (of_tile == m && sees_all) continue;
-      place.back() = index(t);
-      tile_number_ = t;
-      RegisterTile whole =
-          std::exchange(tile_, RegisterTile(plan_, tile_.vectors(), static_cast<int>(of_tile)));
-      apart.emplace_back(t, present_tile(place));
-      tile_ = whole;
-      tile_number_.reset();
-      --others;
-    }
-    place.back() = tile;
-    Stmt stmt = others > 0 ? present_tile(place) : nullptr;
-    for (auto& [t, own] : apart)
-      stmt = stmt ? loop::if_then(loop::binary(BinaryOp::k_eq, tile, index(t)), own, stmt) : own;
-    partial_rows_ = partial;
-    return stmt;
-  }
-
-  // The same where only a run tells how many rows there are.
-  Stmt tile_of_symbolic_rows(const std::vector<Expr>& place) {
-    if (!partial_rows_) return present_tile(place);
-    Stmt some = present_tile(place);
-    partial_rows_ = false;
-    Stmt whole = present_tile(place);
-    partial_rows_ = true;
-    Expr end = (place.back() + index(1)) * index(plan_.tile_m);
-    return loop::if_then(loop::binary(BinaryOp::k_le, end, at(rows_)), whole, some);
-  }
-
-  int64_t window_of(const schedule::Slide& s) const { return plan_.axes[s.window].extent.value(); }
-  // Whether step k of a window sees an element for row m of the present tile.
-  bool sees(int64_t m, int64_t k) const {
-    if (!tile_number_) return true;
-    int64_t element = (*tile_number_ * plan_.tile_m + m) * along_->step + k * along_->window_step;
-    return element >= along_->begin && element < along_->end;
-  }
-  // The windows along grid axes that reach beyond the image, which slide over reduction axis `axis`; null:
-  // none.
-  const schedule::Slide* clipped(int axis) const {
-    for (const schedule::Slide& s : plan_.windows) {
-      int64_t last =
-          (plan_.axes[s.position].extent.value() - 1) * s.step + (window_of(s) - 1) * s.window_step;
-      if (s.window == axis && &s != along_ && (s.begin > 0 || s.end <= last)) return &s;
-    }
-    return nullptr;
-  }
-  // A loop over the steps of a window, those that see elements from `position` on.
-  Stmt clipped_loop(const schedule::Slide& s, const loop::Var& k, const Expr& position,
-                    const Stmt& body) const {
-    // Steps before the first that sees element `bound`, or one after it.
-    auto steps_to = [&](int64_t bound) {
-      Expr before = index(bound + s.window_step - 1) - position * index(s.step);
-      Expr steps = loop::binary(BinaryOp::k_idiv, loop::binary(BinaryOp::k_max, before, index(0)),
-                                index(s.window_step));
-      return loop::binary(BinaryOp::k_min, steps, index(window_of(s)));
-    };
-    loop::Var first = index_var("first"), i = index_var("i");
-    Stmt step = loop::block({loop::let(k, loop::var_ref(first) + loop::var_ref(i)), body});
-    Expr count = steps_to(s.end) - loop::var_ref(first);
-    return loop::block(
-        {loop::let(first, steps_to(s.begin)), loop::for_loop(i, count, AxisKind::kReduction, step)});
-  }
-
-  Stmt present_tile(const std::vector<Expr>& place) {
-    std::vector<Stmt> body;
-    std::vector<Expr> base(plan_.axes.size(), index(0));
-    for (size_t i = 0; i < plan_.grid_axes.size(); ++i) base[plan_.grid_axes[i]] = place[i];
-    Expr column_tile = place[place.size() - 2], first_row = place.back() * index(plan_.tile_m);
-    if (begin_row_) first_row = begin_row_ + first_row;
-    Expr first_column = column_tile * index(plan_.tile_n());
-    positions_ = base;
-
-    loop::Buffer acc =
-        local_buffer("acc", accumulator_dtype_, plan_.tile_m * plan_.tile_n(), loop::Scope::kRegister);
-    loop::Buffer row_offsets =
-        local_buffer("rows", DType::kI64, along_ ? 1 : plan_.tile_m, loop::Scope::kRegister);
-    body.push_back(loop::alloc(acc));
-
-    // Offset of each row in a.
-    auto offset_of = [&](Expr row, bool may_pass_end) {
-      if (may_pass_end) row = loop::binary(BinaryOp::k_min, row, end_row_ - index(1));
-      std::vector<Expr> positions = base;
-      set_rows(c_, plan_, positions, row);
-      Expr offset = base_of_a();
-      for (size_t i = 0; i < plan_.axes.size(); ++i)
-        if (!plan_.axes[i].reduction && static_cast<int>(i) != plan_.vector_axis)
-          offset = offset + positions[i] * at(plan_.axes[i].a);
-      return offset;
-    };
-    shared_.reset();
-    if (schedule::shares_rows(plan_)) {
-      shared_.emplace(plan_, accumulator_dtype_);
-      body.push_back(shared_->begin([&](Expr m) { return offset_of(first_row + m, true); }));
-    } else if (along_) {
-      body.push_back(loop::alloc(row_offsets));
-      body.push_back(loop::store(row_offsets, index(0), offset_of(first_row, false)));
-    } else {
-      body.push_back(loop::alloc(row_offsets));
-      body.push_back(for_rows([&](Expr m) {
-        Expr row = first_row + m;
-        return loop::store(
-            row_offsets, m,
-            staged_a() ? staged_->row_offset(row - begin_row_) : offset_of(row, partial_rows_));
-      }));
-    }
-    Expr zero = is_float(accumulator_dtype_) ? loop::const_float(accumulator_dtype_, 0)
-                                             : loop::const_int(accumulator_dtype_, 0);
-
-    Expr b_base = plan_.packed ? packed_tile(column_tile) : at(plan_.b_offset);
-    if (!plan_.packed && !one_column()) b_base = b_base + first_column;
-    b_base = gathered_ ? index(0) : b_base + grid_of_b(base);
-    if (staged_b()) b_base = staged_->row_offset(staged_line_) + first_column;
-    body.push_back(for_rows([&](Expr m) {
-      return for_vectors([&](Expr v, Expr l) {
-        Expr n = v ? v * index(lanes_) + l : l;
-        Expr first = zero;
-        if (plan_.dot_shift != 0)
-          first = loop::bitcast({DType::kI32, 1}, loop::load(b_buffer_, b_base + packed_column(v, l)));
-        return loop::store(acc, m * index(plan_.tile_n()) + n, first);
-      });
-    }));
-    body.push_back(reduce(acc, row_offsets, b_base, first_column));
-    body.push_back(store_tile(c_, node_, tile_, acc,
-                              {.base = base,
-                               .first_row = first_row,
-                               .first_column = first_column,
-                               .end_row = partial_rows_ ? end_row_ : nullptr,
-                               .all_columns = whole_columns()}));
-    return loop::block(std::move(body));
-  }
-
-  // The sum in words of neighbours. What is left of the last axis is a step of its own.
-  Stmt reduce_words(const loop::Buffer& acc, const loop::Buffer& row_offsets, const Expr& b_base) {
-    std::vector<TermLoop> loops;
-    Expr a_outer = index(0), row = index(0);
-    const ContractionPlan::Axis& last = plan_.axes[plan_.reduction_axes.back()];
-    for (int axis : plan_.reduction_axes) {
-      const ContractionPlan::Axis& k = plan_.axes[axis];
-      if (&k == &last) break;
-      loops.push_back({index_var("k"), at(k.extent), most(k.extent)});
-      Expr position = loop::var_ref(loops.back().var);
-      a_outer = a_outer + position * at(k.a);
-      row = row * at(k.extent) + position;
-    }
-    row = row * at(ceildiv(last.extent, plan_.dot)) + index(plan_.dot_shift != 0 ? 1 : 0);
-    auto step = [&](const loop::Buffer& sums, const Expr& word, int64_t neighbours) {
-      loop::Buffer columns =
-          local_buffer("columns", b_buffer_->dtype, plan_.tile_n(), loop::Scope::kRegister);
-      Stmt read = for_vectors([&](Expr v, Expr l) {
-        Expr from = b_base + (row + word) * index(plan_.panel_n()) + packed_column(v, l);
-        return loop::store(columns, v ? v * index(lanes_) + l : l, loop::load(b_buffer_, from));
-      });
-      Stmt multiply = for_rows([&](Expr m) {
-        Expr word_of_a = word_of_neighbours(
-            a_buffer_, loop::load(row_offsets, m) + a_outer + word * index(plan_.dot), neighbours, plan_);
-        loop::Var a = fresh_var("a", word_of_a->type);
-        return loop::block(
-            {loop::let(a, word_of_a), for_columns([&](Expr n) {
-               Expr slot = m * index(plan_.tile_n()) + n;
-               return loop::store(
-                   sums, slot, loop::dot(loop::var_ref(a), loop::load(columns, n), loop::load(sums, slot)));
-             })});
-      });
-      return loop::block({loop::alloc(columns), read, multiply});
-    };
-    int64_t whole = last.extent.value() / plan_.dot, rest = last.extent.value() % plan_.dot;
-    return sum_loops(loops, last.extent.value(), acc, [&](const loop::Buffer& sums) {
-      std::vector<Stmt> steps;
-      if (whole > 0) {
-        loop::Var word = index_var("k");
-        steps.push_back(
-            sum_loops({{word, index(whole), whole}}, plan_.dot, sums,
-                      [&](const loop::Buffer& to) { return step(to, loop::var_ref(word), plan_.dot); }));
-      }
-      if (rest > 0) steps.push_back(step(sums, index(whole), rest));
-      return loop::block(std::move(steps));
-    });
-  }
-
-  BlockSums block_sums() const {
-    return {accumulator_dtype_, plan_.tile_m * plan_.tile_n(), kContractionBlock,
-            [this](const std::function<Stmt(Expr)>& body) {
-              return for_rows(
-                  [&](Expr m) { return for_columns([&](Expr n) { return body(tile_.slot(m, n)); }); });
-            }};
-  }
-
-  // The loops around `body`, the outermost first, which add up to `acc`: in blocks where the sum is long.
-  Stmt sum_loops(const std::vector<TermLoop>& loops, int64_t inner_terms, const loop::Buffer& acc,
-                 const std::function<Stmt(const loop::Buffer& acc)>& body) const {
-    if (in_blocks_) return block_sums().sum(loops, inner_terms, acc, body);
-    Stmt stmt = body(acc);
-    for (size_t i = loops.size(); i-- > 0;)
-      stmt = loop::for_loop(loops[i].var, loops[i].extent, loops[i].kind, stmt);
-    return stmt;
-  }
-
-  // The columns of b that begin at `from`, to `columns` from `first` on.
-  Stmt read_columns(const loop::Buffer& columns, const Expr& first, const Expr& from,
-                    const Expr& first_column) const {
-    return for_vectors([&](Expr v, Expr l) {
-      Expr n = v ? v * index(lanes_) + l : l;
-      Expr place = from + (plan_.packed ? packed_column(v, l) : one_column() ? index(0) : n);
-      bool filled = plan_.packed || gathered_ || staged_b() || one_column();  // with zeros past the end
-      const loop::Buffer& b = gathered_ ? gathered_ : staged_b() ? staged_->buffer() : b_buffer_;
-      Expr value = read(b, place, filled ? nullptr : exists(first_column + n));
-      if (single_bytes_) value = loop::binary(BinaryOp::k_and, value, loop::const_int(DType::kI32, 255));
-      return loop::store(columns, first + n, value);
-    });
-  }
-  Expr sum_with(const Expr& a, const Expr& b, const Expr& sum) const {
-    if (!single_bytes_) return loop::mul_acc(a, b, sum);
-    return loop::dot(word_of_byte(a_buffer_, a), word_of_byte(b_buffer_, b), sum);
-  }
-
-  // The sums of windows that slide along the rows of tiles. Each element of a is read once, and goes to all
-  // rows whose windows see it: the columns of b for a window's steps are in registers.
-  Stmt reduce_windows(const loop::Buffer& acc, const loop::Buffer& row_offsets, const Expr& b_base,
-                      const Expr& first_column) {
-    Steps k = steps(plan_.packed ? plan_.panel_n() : 0);
-    auto axis = std::find(plan_.reduction_axes.begin(), plan_.reduction_axes.end(), along_->window);
-    size_t along = static_cast<size_t>(axis - plan_.reduction_axes.begin());
-    auto at_step = [&](const Expr& e, int64_t step) {
-      loop::Substitution number;
-      number.replace(k.loops[along].first, index(step));
-      return number(e);
-    };
-    int64_t window = window_of(*along_),
-            reach = (tile_.rows() - 1) * along_->step + (window - 1) * along_->window_step;
-    loop::Buffer columns =
-        local_buffer("columns", accumulator_dtype_, window * plan_.tile_n(), loop::Scope::kRegister);
-    loop::Buffer element =
-        local_buffer("element", accumulator_dtype_, plan_.tile_n(), loop::Scope::kRegister);
-    std::vector<Stmt> parts{loop::alloc(columns), loop::alloc(element)};
-    for (int64_t step = 0; step < window; ++step)
-      parts.push_back(
-          read_columns(columns, index(step * plan_.tile_n()), b_base + at_step(k.b, step), first_column));
-    Expr first = loop::load(row_offsets, index(0)) + at_step(k.a, 0) + first_column;
-    for (int64_t seen = 0; seen <= reach; ++seen) {
-      std::vector<Stmt> sums;
-      for (int64_t step = 0; step < window; ++step) {
-        int64_t from = seen - step * along_->window_step, m = from / along_->step;
-        if (from < 0 || from % along_->step != 0 || m >= tile_.rows() || !sees(m, step)) continue;
-        sums.push_back(for_columns([&](Expr n) {
-          Expr slot = tile_.slot(index(m), n), b = loop::load(columns, index(step * plan_.tile_n()) + n);
-          return loop::store(acc, slot, sum_with(loop::load(element, n), b, loop::load(acc, slot)));
-        }));
-      }
-      if (sums.empty()) continue;
-      parts.push_back(for_columns([&](Expr n) {
-        return loop::store(
-            element, n, read(a_buffer_, first + index(seen * along_->stride) + n, exists(first_column + n)));
-      }));
-      parts.insert(parts.end(), sums.begin(), sums.end());
-    }
-    Stmt stmt = loop::block(std::move(parts));
-    for (size_t i = k.loops.size(); i-- > 0;) {
-      if (i == along) continue;
-      const schedule::Slide* down = clipped(plan_.reduction_axes[i]);
-      stmt = down ? clipped_loop(*down, k.loops[i].first, positions_[down->position], stmt)
-                  : loop::for_loop(k.loops[i].first, at(k.loops[i].second), AxisKind::kReduction, stmt);
-    }
-    return stmt;
-  }
-
-  // One step of the sum. `element_of_a`: of a row, and of a column of the tile where a is read in vectors.
-  Stmt step(const Steps& k, const loop::Buffer& acc, const std::function<Expr(Expr, Expr)>& element_of_a,
-            const Expr& b_base, const Expr& first_column) {
-    // All vectors of b first, then row by row: one element (or vector) of a lives at a time, so the tile fits
-    // the registers.
-    loop::Buffer columns =
-        local_buffer("columns", accumulator_dtype_, plan_.tile_n(), loop::Scope::kRegister);
-    std::vector<Stmt> parts{loop::alloc(columns)};
-    parts.push_back(read_columns(columns, index(0), b_base + k.b, first_column));
-    parts.push_back(for_rows([&](Expr m) {
-      auto multiply = [&](Expr n, Expr a) {
-        Expr slot = tile_.slot(m, n);
-        return loop::store(acc, slot, sum_with(a, loop::load(columns, n), loop::load(acc, slot)));
-      };
-      if (plan_.elementwise) return for_columns([&](Expr n) { return multiply(n, element_of_a(m, n)); });
-      loop::Var a = fresh_var("a", {accumulator_dtype_, 1});
-      Stmt element = loop::let(a, element_of_a(m, nullptr));
-      return loop::block({element, for_columns([&](Expr n) { return multiply(n, loop::var_ref(a)); })});
-    }));
-    return loop::block(std::move(parts));
-  }
-
-  // The sum in blocks of steps along the last axis, whose rows of a the workgroup fetches first.
-  Stmt reduce_shared(const loop::Buffer& acc, const Expr& b_base, const Expr& first_column) {
-    int64_t panel = plan_.packed ? plan_.panel_n() : 0;
-    Steps fetched = steps(panel), k = steps(panel);
-    const auto& [last, extent] = fetched.loops.back();
-    bool whole = floormod(extent, plan_.shared_steps) == Dim(0);
-    loop::Var block = index_var("block"), of_block = index_var("k");
-    Expr first = loop::var_ref(block) * index(plan_.shared_steps), left = at(extent) - first;
-    Stmt fetch = shared_->fetch([&](Expr offset, Expr step) {
-      loop::Substitution at_step;
-      at_step.replace(last, first + step);
-      Expr a = at_step(fetched.a);
-      return read(a_buffer_, offset + a, whole ? nullptr : loop::binary(BinaryOp::k_lt, step, left));
-    });
-    Expr count = index(plan_.shared_steps);
-    if (!whole) count = loop::binary(BinaryOp::k_min, count, left);
-    std::vector<TermLoop> loops;
-    std::vector<Stmt> same;  // positions in b are those in a
-    for (size_t i = 0; i + 1 < k.loops.size(); ++i) {
-      const auto& [var, steps] = fetched.loops[i];
-      loops.push_back({var, at(steps), most(steps)});
-      same.push_back(loop::let(k.loops[i].first, loop::var_ref(var)));
-    }
-    Dim blocks = ceildiv(extent, plan_.shared_steps);
-    loops.push_back({block, at(blocks), most(blocks)});
-    return sum_loops(loops, plan_.shared_steps, acc, [&](const loop::Buffer& to) {
-      Stmt sums = step(
-          k, to, [&](Expr m, Expr) { return shared_->element(m, loop::var_ref(of_block)); }, b_base,
-          first_column);
-      sums = loop::block({loop::let(k.loops.back().first, first + loop::var_ref(of_block)), sums});
-      std::vector<Stmt> body = same;
-      body.push_back(fetch);
-      body.push_back(loop::for_loop(of_block, count, AxisKind::kReduction, sums));
-      return loop::block(std::move(body));
-    });
-  }
-
-  Stmt each_sum(const loop::Buffer& acc, BinaryOp op, const std::function<Expr(const Expr&)>& of_row) {
-    return for_rows([&](Expr m) {
-      loop::Var factor = fresh_var("factor", {accumulator_dtype_, 1});
-      return loop::block({loop::let(factor, of_row(m)), for_columns([&](Expr n) {
-                            Expr slot = tile_.slot(m, n), sum = loop::load(acc, slot);
-                            return loop::store(acc, slot, loop::binary(op, sum, loop::var_ref(factor)));
-                          })});
-    });
-  }
-
-  // The sum in parts, each of which makes its rows of a first.
-  Stmt reduce_parts(const loop::Buffer& acc, const loop::Buffer& row_offsets, const Expr& b_base,
-                    const Expr& first_column) {
-    Steps k = steps(0);
-    const auto& [step_var, extent] = k.loops.back();
-    loop::Var part = index_var("part"), of_part = index_var("k");
-    Expr first = loop::var_ref(part) * index(parts_->width), count = index(parts_->width);
-    if (!(floormod(extent, parts_->width) == Dim(0)))
-      count = loop::binary(BinaryOp::k_min, count, at(extent) - first);
-    auto sums_to = [&](const loop::Buffer& to) {
-      Stmt sums = step(
-          k, to,
-          [&](Expr m, Expr) {
-            return read(a_buffer_, loop::load(row_offsets, m) + loop::var_ref(of_part), nullptr);
-          },
-          b_base, first_column);
-      sums = loop::block({loop::let(step_var, first + loop::var_ref(of_part)), sums});
-      return loop::for_loop(of_part, count, AxisKind::kReduction, sums);
-    };
-    // Of a long sum each part is a block.
-    Stmt sums = in_blocks_ ? block_sums().block(acc, sums_to) : sums_to(acc);
-    Stmt make = parts_->make(c_, loop::var_ref(part));
-    Stmt body = loop::block({make, each_sum(acc, BinaryOp::k_mul, parts_->scale), sums});
-    return loop::block({loop::for_loop(part, at(ceildiv(extent, parts_->width)), AxisKind::kReduction, body),
-                        each_sum(acc, BinaryOp::k_div, parts_->divisor)});
-  }
-
-  Stmt reduce(const loop::Buffer& acc, const loop::Buffer& row_offsets, const Expr& b_base,
-              const Expr& first_column) {
-    if (parts_) return reduce_parts(acc, row_offsets, b_base, first_column);
-    if (plan_.dot > 1) return reduce_words(acc, row_offsets, b_base);
-    if (shared_) return reduce_shared(acc, b_base, first_column);
-    if (along_) return reduce_windows(acc, row_offsets, b_base, first_column);
-    Steps k = steps(gathered_ ? plan_.tile_n() : plan_.packed ? plan_.panel_n() : 0);
-    auto element_of_a = [&](Expr m, Expr n) {
-      Expr a_at = loop::load(row_offsets, m) + k.a;
-      if (!n) return read(a_buffer_, a_at, nullptr);
-      if (staged_a()) return read(staged_->buffer(), a_at + first_column + n, nullptr);
-      return read(a_buffer_, a_at + first_column + n, exists(first_column + n));
-    };
-    auto step_to = [&](const loop::Buffer& to) { return step(k, to, element_of_a, b_base, first_column); };
-    std::vector<TermLoop> loops;
-    for (const auto& [var, extent] : k.loops) loops.push_back({var, at(extent), most(extent)});
-    Dim copies = 1;
-    for (size_t i = loops.size(); i-- > 0;) {
-      if (clipped(plan_.reduction_axes[i])) continue;
-      copies = copies * k.loops[i].second;
-      bool unroll = plan_.elementwise && copies.is_const() && copies.value() <= schedule::kUnrolledSteps;
-      if (staged_b())
-        unroll = plan_.staged->columns.window == plan_.reduction_axes[i] && plan_.staged->columns.step > 1;
-      if (unroll) loops[i].kind = AxisKind::kUnrolled;
-    }
-    if (plan_.windows.empty()) return sum_loops(loops, 1, acc, step_to);
-    Stmt stmt = step_to(acc);
-    for (size_t i = loops.size(); i-- > 0;) {
-      const schedule::Slide* down = clipped(plan_.reduction_axes[i]);
-      stmt = down ? clipped_loop(*down, loops[i].var, positions_[down->position], stmt)
-                  : loop::for_loop(loops[i].var, loops[i].extent, loops[i].kind, stmt);
-    }
-    return stmt;
-  }
-
-  Context& c_;
-  const Graph& g_;
-  const Node& node_;
-  const ContractionPlan& plan_;
-  schedule::TileVectors whole_tile_;
-  RegisterTile tile_;  // the present one
-  ValueId a_ = kNoValue, b_ = kNoValue;
-  loop::Buffer a_buffer_, b_buffer_;
-  DType accumulator_dtype_ = DType::kF32;
-  bool in_blocks_ = false;     // long sums of floats are
-  bool single_bytes_ = false;  // a depthwise kernel multiplies bytes, one in each word, by dot products
-  int lanes_ = 1;
-  std::optional<schedule::TileVectors> rest_;  // of the last tile of columns, where it has fewer
-  Dim rows_ = 1, columns_ = 1;
-  Expr begin_row_, end_row_;  // of the present block of rows; no beginning: the first
-  bool partial_rows_ = false;
-  const schedule::Slide* along_ = nullptr;  // windows along the rows of tiles, which share elements of a
-  bool rows_apart_ = false;                 // tiles of fewer rows have code of their own
-  std::optional<int64_t> tile_number_;      // of the present tile's rows, where it is known
-  std::vector<Expr> positions_;             // of the present tile on the plan's axes
-  loop::Buffer gathered_;                   // the present column of b where it has been put together
-  std::optional<SharedRows> shared_;        // of the present tile
-  std::optional<StagedImage> staged_;       // the present rows of a or b where they have been
-  const SumInParts* parts_ = nullptr;       // in which the present sum is made
-  Expr staged_line_;  // of b: the present row of results, counted from the block's first
-};
-
-}  // namespace
+    Stmt tiles =
+        loop::for_loop(column, at(schedule::column_tile_count(plan_)), AxisKind::kSerial, tile(place));
+    tiles = loop::for_loop(line, count, AxisKind::kSerial, tiles);
+    tiles = loop::for_loop(row, at(ceildiv(rows_, plan_.tile_m)), AxisKind::kSerial, tiles);
+    return loop::block({staged_->copy(b_buffer_, image, first), tiles});
+  });
+  c_.kernel.body = loop::block({loop::alloc(staged_->buffer()), clear, all});
+}
 
 void lower_contract(Context& context) {
-  Lowering lowering(context);
+  ContractLowering lowering(context);
   if (!lowering.may_be_short()) return lowering.run();
-  Lowering(context).run_short();
+  ContractLowering(context).run_short();
   const std::vector<loop::GridAxis> grid = std::exchange(context.kernel.grid, {});
   const Dim workgroups = std::exchange(context.workgroups, 1);
   Stmt of_few = std::move(context.kernel.body);
@@ -847,12 +273,12 @@ void lower_contract(Context& context) {
 
 Stmt contract_rows(Context& context, const RowBlock& block, const std::vector<int>& axes,
                    const TileRange& columns) {
-  return Lowering(context).rows(block, axes, columns);
+  return ContractLowering(context).rows(block, axes, columns);
 }
 
 Stmt contract_rows_in_parts(Context& context, const RowBlock& block, const std::vector<int>& axes,
                             const SumInParts& parts) {
-  return Lowering(context).in_parts(block, axes, parts);
+  return ContractLowering(context).in_parts(block, axes, parts);
 }
 
 }  // namespace quernel::lower

@@ -22,9 +22,9 @@ constexpr int64_t kPositionsAtOnce = 1024;  // of several rows
 constexpr int64_t kLongestStep = 4;         // of windows, what strided loads are made of shuffles for
 constexpr double kRowWeight = 1.3;          // direct vectors along an output have 1.2
 
-class Lowering {
+class ReduceLowering {
  public:
-  explicit Lowering(Context& context)
+  explicit ReduceLowering(Context& context)
       : c_(context),
         g_(context.graph()),
         node_(g_.nodes[context.group.anchor]),
@@ -534,6 +534,6 @@ class Lowering {
 
 }  // namespace
 
-void lower_reduce(Context& context) { Lowering(context).run(); }
+void lower_reduce(Context& context) { ReduceLowering(context).run(); }
 
 }  // namespace quernel::lower

@@ -17,9 +17,9 @@ constexpr int64_t kWorkPerGroup = 8192;       // elements of all stages
 constexpr int64_t kVectorsOfRow = 16;         // the most that are worth a copy of the stages each
 constexpr double kRegistersOfRows = 2.0 / 3;  // the rest is for what is computed
 
-class Lowering {
+class RowsLowering {
  public:
-  explicit Lowering(Context& context) : c_(context), g_(context.graph()), group_(context.group) {
+  explicit RowsLowering(Context& context) : c_(context), g_(context.graph()), group_(context.group) {
     const Shape& dims = g_.shape(g_.nodes[group_.anchor].inputs[0]);
     rows_.assign(dims.begin(), dims.end() - 1);
     width_ = dims.back().value();
@@ -235,7 +235,7 @@ class Lowering {
 
 }  // namespace
 
-void lower_rows(Context& context) { Lowering(context).run(); }
+void lower_rows(Context& context) { RowsLowering(context).run(); }
 
 Stmt stages_of_rows(Context& context, const RowBlock& block) {
   loop::Var r = index_var("r");
@@ -243,7 +243,7 @@ Stmt stages_of_rows(Context& context, const RowBlock& block) {
   row.push_back(block.begin + loop::var_ref(r));
   Expr count = block.end ? loop::binary(BinaryOp::k_min, index(block.most), block.end - block.begin)
                          : index(block.most);
-  return loop::for_loop(r, count, loop::AxisKind::kSerial, Lowering(context).stages(std::move(row)));
+  return loop::for_loop(r, count, loop::AxisKind::kSerial, RowsLowering(context).stages(std::move(row)));
 }
 
 }  // namespace quernel::lower

@@ -14,9 +14,9 @@ using loop::Stmt;
 
 constexpr int64_t kWorkPerGroup = 16384;
 
-class Lowering {
+class ScanLowering {
  public:
-  explicit Lowering(Context& context)
+  explicit ScanLowering(Context& context)
       : c_(context),
         g_(context.graph()),
         node_(g_.nodes[context.group.anchor]),
@@ -177,6 +177,6 @@ class Lowering {
 
 }  // namespace
 
-void lower_scan(Context& context) { Lowering(context).run(); }
+void lower_scan(Context& context) { ScanLowering(context).run(); }
 
 }  // namespace quernel::lower

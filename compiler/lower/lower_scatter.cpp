@@ -23,9 +23,9 @@ constexpr int64_t kFewTurns = 8192, kMostCopies = 32;
 
 Expr both(Expr a, Expr b) { return a ? loop::binary(BinaryOp::k_and, std::move(a), std::move(b)) : b; }
 
-class Lowering {
+class ScatterLowering {
  public:
-  explicit Lowering(Context& context)
+  explicit ScatterLowering(Context& context)
       : c_(context),
         g_(context.graph()),
         node_(g_.nodes[context.group.anchor]),
@@ -348,6 +348,6 @@ class Lowering {
 
 }  // namespace
 
-void lower_scatter(Context& context) { Lowering(context).run(); }
+void lower_scatter(Context& context) { ScatterLowering(context).run(); }
 
 }  // namespace quernel::lower

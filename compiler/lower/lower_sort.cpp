@@ -25,9 +25,9 @@ Expr both(Expr a, Expr b) { return loop::binary(BinaryOp::k_and, std::move(a), s
 Expr either(Expr a, Expr b) { return loop::binary(BinaryOp::k_or, std::move(a), std::move(b)); }
 Expr negated(Expr a) { return loop::unary(UnaryOp::k_not, std::move(a)); }
 
-class Lowering {
+class SortLowering {
  public:
-  explicit Lowering(Context& context)
+  explicit SortLowering(Context& context)
       : c_(context),
         g_(context.graph()),
         node_(g_.nodes[context.group.anchor]),
@@ -276,6 +276,6 @@ class Lowering {
 
 }  // namespace
 
-void lower_sort(Context& context) { Lowering(context).run(); }
+void lower_sort(Context& context) { SortLowering(context).run(); }
 
 }  // namespace quernel::lower

@@ -13,9 +13,9 @@ using loop::Expr;
 using loop::Stmt;
 using schedule::WinogradPlan;
 
-class Lowering {
+class WinogradLowering {
  public:
-  explicit Lowering(Context& context)
+  explicit WinogradLowering(Context& context)
       : c_(context),
         g_(context.graph()),
         node_(g_.nodes[context.group.anchor]),
@@ -267,6 +267,6 @@ class Lowering {
 
 }  // namespace
 
-void lower_winograd(Context& context) { Lowering(context).run(); }
+void lower_winograd(Context& context) { WinogradLowering(context).run(); }
 
 }  // namespace quernel::lower

@@ -11,9 +11,9 @@ using loop::Stmt;
 
 constexpr int64_t kWorkPerGroup = 1024;  // squares; a few microseconds
 
-class Lowering {
+class WinogradTransformLowering {
  public:
-  explicit Lowering(Context& context)
+  explicit WinogradTransformLowering(Context& context)
       : c_(context),
         g_(context.graph()),
         node_(g_.nodes[context.group.anchor]),
@@ -113,6 +113,6 @@ class Lowering {
 
 }  // namespace
 
-void lower_winograd_transform(Context& context) { Lowering(context).run(); }
+void lower_winograd_transform(Context& context) { WinogradTransformLowering(context).run(); }
 
 }  // namespace quernel::lower

@@ -1,0 +1,491 @@
+// The sum of a contraction's current tile: its steps, what they load, and the accumulators.
+#include <algorithm>
+#include <numeric>
+
+#include "graph/nonzero_dim.h"
+#include "loop/rewrite.h"
+#include "lower/contract_lowering.h"
+#include "lower/store_tile.h"
+#include "lower/words.h"
+
+namespace quernel::lower {
+
+using loop::AxisKind;
+using loop::Expr;
+using loop::Stmt;
+using schedule::ContractionPlan;
+
+ContractLowering::Steps ContractLowering::steps(int64_t columns) const {
+  Steps result;
+  Dim b_stride = schedule::reduction_count(plan_) * columns;
+  for (int axis : plan_.reduction_axes) {
+    const ContractionPlan::Axis& k = plan_.axes[axis];
+    b_stride = floordiv(b_stride, nonzero(k.extent));
+    result.loops.emplace_back(index_var("k"), k.extent);
+    Expr position = loop::var_ref(result.loops.back().first);
+    result.a = result.a + offset_in_a(axis, position);
+    result.b = result.b + (staged_b() ? staged_->window_offset(axis, position)
+                                      : position * at(columns != 0 ? b_stride : k.b));
+  }
+  return result;
+}
+
+Expr ContractLowering::offset_in_a(int axis, const Expr& position) const {
+  return staged_a() ? staged_->window_offset(axis, position) : position * at(plan_.axes[axis].a);
+}
+
+Expr ContractLowering::grid_of_b(const std::vector<Expr>& positions) const {
+  Expr base = index(0);
+  for (int axis : plan_.grid_axes)
+    base =
+        base + positions[axis] * at(plan_.packed ? schedule::packed_stride(plan_, axis) : plan_.axes[axis].b);
+  return base;
+}
+
+Expr ContractLowering::read(const loop::Buffer& buffer, Expr offset, Expr inside) const {
+  Expr zero =
+      is_float(buffer->dtype) ? loop::const_float(buffer->dtype, 0) : loop::const_int(buffer->dtype, 0);
+  return loop::cast(accumulator_dtype_,
+                    inside ? loop::load_guarded(buffer, offset, inside, zero) : loop::load(buffer, offset));
+}
+
+Expr ContractLowering::exists(const Expr& column) const {
+  return whole_columns() ? nullptr : loop::binary(BinaryOp::k_lt, column, at(columns_));
+}
+
+Stmt ContractLowering::gather_column(const std::vector<Expr>& place) {
+  std::vector<Expr> positions(plan_.axes.size(), index(0));
+  for (size_t i = 0; i < plan_.grid_axes.size(); ++i) positions[plan_.grid_axes[i]] = place[i];
+  Expr first_column = place.back() * index(plan_.tile_n());
+  Expr base = at(plan_.b_offset) + grid_of_b(positions) + first_column;
+  Steps from = steps(0), to = steps(plan_.tile_n());
+  Stmt stmt = for_columns([&](Expr n) {
+    return loop::store(gathered_, to.b + n, read(b_buffer_, base + from.b + n, exists(first_column + n)));
+  });
+  for (size_t i = from.loops.size(); i-- > 0;) {
+    std::vector<Stmt> both{loop::let(to.loops[i].first, loop::var_ref(from.loops[i].first)), stmt};
+    stmt = loop::for_loop(from.loops[i].first, at(from.loops[i].second), AxisKind::kSerial,
+                          loop::block(std::move(both)));
+  }
+  return stmt;
+}
+
+Expr ContractLowering::base_of_a() const {
+  Expr offset = at(plan_.a_offset);
+  if (auto first = c_.buffers.first.find(a_); first != c_.buffers.first.end())
+    offset = offset - first->second;
+  return offset;
+}
+
+Stmt ContractLowering::tile(std::vector<Expr> place) {
+  if (!rest_) return tile_of_rows(place);
+  Expr& column_tile = place[place.size() - 2];
+  Dim last = schedule::column_tile_count(plan_) - 1;
+  Expr is_whole = loop::binary(BinaryOp::k_lt, column_tile, at(last));
+  Stmt whole = last == Dim(0) ? nullptr : tile_of_rows(place);
+  column_tile = at(last);
+  RegisterTile others = std::exchange(tile_, RegisterTile(plan_, *rest_, plan_.tile_m));
+  Stmt rest = tile_of_rows(place);
+  tile_ = others;
+  return whole ? loop::if_then(is_whole, whole, rest) : rest;
+}
+
+Stmt ContractLowering::tile_of_rows(std::vector<Expr> place) {
+  if (!rows_apart_) return present_tile(place);
+  if (!rows_.is_const()) return tile_of_symbolic_rows(place);
+  Expr tile = place.back();
+  const bool partial = std::exchange(partial_rows_, false);
+  int64_t rows = rows_.value(), m = plan_.tile_m, tiles = (rows + m - 1) / m, others = tiles;
+  int64_t window = along_ ? (window_of(*along_) - 1) * along_->window_step : 0;
+  std::vector<std::pair<int64_t, Stmt>> apart;
+  for (int64_t t = along_ || tiles == 0 ? 0 : tiles - 1; t < tiles; ++t) {
+    int64_t of_tile = std::min(m, rows - t * m);
+    bool sees_all = true;
+    if (along_)
+      sees_all =
+          t * m * along_->step >= along_->begin && (t * m + m - 1) * along_->step + window < along_->end;
+    if (of_tile == m && sees_all) continue;
+    place.back() = index(t);
+    tile_number_ = t;
+    RegisterTile whole =
+        std::exchange(tile_, RegisterTile(plan_, tile_.vectors(), static_cast<int>(of_tile)));
+    apart.emplace_back(t, present_tile(place));
+    tile_ = whole;
+    tile_number_.reset();
+    --others;
+  }
+  place.back() = tile;
+  Stmt stmt = others > 0 ? present_tile(place) : nullptr;
+  for (auto& [t, own] : apart)
+    stmt = stmt ? loop::if_then(loop::binary(BinaryOp::k_eq, tile, index(t)), own, stmt) : own;
+  partial_rows_ = partial;
+  return stmt;
+}
+
+Stmt ContractLowering::tile_of_symbolic_rows(const std::vector<Expr>& place) {
+  if (!partial_rows_) return present_tile(place);
+  Stmt some = present_tile(place);
+  partial_rows_ = false;
+  Stmt whole = present_tile(place);
+  partial_rows_ = true;
+  Expr end = (place.back() + index(1)) * index(plan_.tile_m);
+  return loop::if_then(loop::binary(BinaryOp::k_le, end, at(rows_)), whole, some);
+}
+
+bool ContractLowering::sees(int64_t m, int64_t k) const {
+  if (!tile_number_) return true;
+  int64_t element = (*tile_number_ * plan_.tile_m + m) * along_->step + k * along_->window_step;
+  return element >= along_->begin && element < along_->end;
+}
+
+const schedule::Slide* ContractLowering::clipped(int axis) const {
+  for (const schedule::Slide& s : plan_.windows) {
+    int64_t last = (plan_.axes[s.position].extent.value() - 1) * s.step + (window_of(s) - 1) * s.window_step;
+    if (s.window == axis && &s != along_ && (s.begin > 0 || s.end <= last)) return &s;
+  }
+  return nullptr;
+}
+
+Stmt ContractLowering::clipped_loop(const schedule::Slide& s, const loop::Var& k, const Expr& position,
+                                    const Stmt& body) const {
+  // Steps before the first that sees element `bound`, or one after it.
+  auto steps_to = [&](int64_t bound) {
+    Expr before = index(bound + s.window_step - 1) - position * index(s.step);
+    Expr steps =
+        loop::binary(BinaryOp::k_idiv, loop::binary(BinaryOp::k_max, before, index(0)), index(s.window_step));
+    return loop::binary(BinaryOp::k_min, steps, index(window_of(s)));
+  };
+  loop::Var first = index_var("first"), i = index_var("i");
+  Stmt step = loop::block({loop::let(k, loop::var_ref(first) + loop::var_ref(i)), body});
+  Expr count = steps_to(s.end) - loop::var_ref(first);
+  return loop::block(
+      {loop::let(first, steps_to(s.begin)), loop::for_loop(i, count, AxisKind::kReduction, step)});
+}
+
+Stmt ContractLowering::present_tile(const std::vector<Expr>& place) {
+  std::vector<Stmt> body;
+  std::vector<Expr> base(plan_.axes.size(), index(0));
+  for (size_t i = 0; i < plan_.grid_axes.size(); ++i) base[plan_.grid_axes[i]] = place[i];
+  Expr column_tile = place[place.size() - 2], first_row = place.back() * index(plan_.tile_m);
+  if (begin_row_) first_row = begin_row_ + first_row;
+  Expr first_column = column_tile * index(plan_.tile_n());
+  positions_ = base;
+
+  loop::Buffer acc =
+      local_buffer("acc", accumulator_dtype_, plan_.tile_m * plan_.tile_n(), loop::Scope::kRegister);
+  loop::Buffer row_offsets =
+      local_buffer("rows", DType::kI64, along_ ? 1 : plan_.tile_m, loop::Scope::kRegister);
+  body.push_back(loop::alloc(acc));
+
+  // Offset of each row in a.
+  auto offset_of = [&](Expr row, bool may_pass_end) {
+    if (may_pass_end) row = loop::binary(BinaryOp::k_min, row, end_row_ - index(1));
+    std::vector<Expr> positions = base;
+    set_rows(c_, plan_, positions, row);
+    Expr offset = base_of_a();
+    for (size_t i = 0; i < plan_.axes.size(); ++i)
+      if (!plan_.axes[i].reduction && static_cast<int>(i) != plan_.vector_axis)
+        offset = offset + positions[i] * at(plan_.axes[i].a);
+    return offset;
+  };
+  shared_.reset();
+  if (schedule::shares_rows(plan_)) {
+    shared_.emplace(plan_, accumulator_dtype_);
+    body.push_back(shared_->begin([&](Expr m) { return offset_of(first_row + m, true); }));
+  } else if (along_) {
+    body.push_back(loop::alloc(row_offsets));
+    body.push_back(loop::store(row_offsets, index(0), offset_of(first_row, false)));
+  } else {
+    body.push_back(loop::alloc(row_offsets));
+    body.push_back(for_rows([&](Expr m) {
+      Expr row = first_row + m;
+      return loop::store(row_offsets, m,
+                         staged_a() ? staged_->row_offset(row - begin_row_) : offset_of(row, partial_rows_));
+    }));
+  }
+  Expr zero = is_float(accumulator_dtype_) ? loop::const_float(accumulator_dtype_, 0)
+                                           : loop::const_int(accumulator_dtype_, 0);
+
+  Expr b_base = plan_.packed ? packed_tile(column_tile) : at(plan_.b_offset);
+  if (!plan_.packed && !one_column()) b_base = b_base + first_column;
+  b_base = gathered_ ? index(0) : b_base + grid_of_b(base);
+  if (staged_b()) b_base = staged_->row_offset(staged_line_) + first_column;
+  body.push_back(for_rows([&](Expr m) {
+    return for_vectors([&](Expr v, Expr l) {
+      Expr n = v ? v * index(lanes_) + l : l;
+      Expr first = zero;
+      if (plan_.dot_shift != 0)
+        first = loop::bitcast({DType::kI32, 1}, loop::load(b_buffer_, b_base + packed_column(v, l)));
+      return loop::store(acc, m * index(plan_.tile_n()) + n, first);
+    });
+  }));
+  body.push_back(reduce(acc, row_offsets, b_base, first_column));
+  body.push_back(store_tile(c_, node_, tile_, acc,
+                            {.base = base,
+                             .first_row = first_row,
+                             .first_column = first_column,
+                             .end_row = partial_rows_ ? end_row_ : nullptr,
+                             .all_columns = whole_columns()}));
+  return loop::block(std::move(body));
+}
+
+Stmt ContractLowering::reduce_words(const loop::Buffer& acc, const loop::Buffer& row_offsets,
+                                    const Expr& b_base) {
+  std::vector<TermLoop> loops;
+  Expr a_outer = index(0), row = index(0);
+  const ContractionPlan::Axis& last = plan_.axes[plan_.reduction_axes.back()];
+  for (int axis : plan_.reduction_axes) {
+    const ContractionPlan::Axis& k = plan_.axes[axis];
+    if (&k == &last) break;
+    loops.push_back({index_var("k"), at(k.extent), most(k.extent)});
+    Expr position = loop::var_ref(loops.back().var);
+    a_outer = a_outer + position * at(k.a);
+    row = row * at(k.extent) + position;
+  }
+  row = row * at(ceildiv(last.extent, plan_.dot)) + index(plan_.dot_shift != 0 ? 1 : 0);
+  auto step = [&](const loop::Buffer& sums, const Expr& word, int64_t neighbours) {
+    loop::Buffer columns = local_buffer("columns", b_buffer_->dtype, plan_.tile_n(), loop::Scope::kRegister);
+    Stmt read = for_vectors([&](Expr v, Expr l) {
+      Expr from = b_base + (row + word) * index(plan_.panel_n()) + packed_column(v, l);
+      return loop::store(columns, v ? v * index(lanes_) + l : l, loop::load(b_buffer_, from));
+    });
+    Stmt multiply = for_rows([&](Expr m) {
+      Expr word_of_a = word_of_neighbours(
+          a_buffer_, loop::load(row_offsets, m) + a_outer + word * index(plan_.dot), neighbours, plan_);
+      loop::Var a = fresh_var("a", word_of_a->type);
+      return loop::block({loop::let(a, word_of_a), for_columns([&](Expr n) {
+                            Expr slot = m * index(plan_.tile_n()) + n;
+                            return loop::store(
+                                sums, slot,
+                                loop::dot(loop::var_ref(a), loop::load(columns, n), loop::load(sums, slot)));
+                          })});
+    });
+    return loop::block({loop::alloc(columns), read, multiply});
+  };
+  int64_t whole = last.extent.value() / plan_.dot, rest = last.extent.value() % plan_.dot;
+  return sum_loops(loops, last.extent.value(), acc, [&](const loop::Buffer& sums) {
+    std::vector<Stmt> steps;
+    if (whole > 0) {
+      loop::Var word = index_var("k");
+      steps.push_back(sum_loops({{word, index(whole), whole}}, plan_.dot, sums, [&](const loop::Buffer& to) {
+        return step(to, loop::var_ref(word), plan_.dot);
+      }));
+    }
+    if (rest > 0) steps.push_back(step(sums, index(whole), rest));
+    return loop::block(std::move(steps));
+  });
+}
+
+BlockSums ContractLowering::block_sums() const {
+  return {
+      accumulator_dtype_, plan_.tile_m * plan_.tile_n(), kContractionBlock,
+      [this](const std::function<Stmt(Expr)>& body) {
+        return for_rows([&](Expr m) { return for_columns([&](Expr n) { return body(tile_.slot(m, n)); }); });
+      }};
+}
+
+Stmt ContractLowering::sum_loops(const std::vector<TermLoop>& loops, int64_t inner_terms,
+                                 const loop::Buffer& acc,
+                                 const std::function<Stmt(const loop::Buffer& acc)>& body) const {
+  if (in_blocks_) return block_sums().sum(loops, inner_terms, acc, body);
+  Stmt stmt = body(acc);
+  for (size_t i = loops.size(); i-- > 0;)
+    stmt = loop::for_loop(loops[i].var, loops[i].extent, loops[i].kind, stmt);
+  return stmt;
+}
+
+Stmt ContractLowering::read_columns(const loop::Buffer& columns, const Expr& first, const Expr& from,
+                                    const Expr& first_column) const {
+  return for_vectors([&](Expr v, Expr l) {
+    Expr n = v ? v * index(lanes_) + l : l;
+    Expr place = from + (plan_.packed ? packed_column(v, l) : one_column() ? index(0) : n);
+    bool filled = plan_.packed || gathered_ || staged_b() || one_column();  // with zeros past the end
+    const loop::Buffer& b = gathered_ ? gathered_ : staged_b() ? staged_->buffer() : b_buffer_;
+    Expr value = read(b, place, filled ? nullptr : exists(first_column + n));
+    if (single_bytes_) value = loop::binary(BinaryOp::k_and, value, loop::const_int(DType::kI32, 255));
+    return loop::store(columns, first + n, value);
+  });
+}
+
+Expr ContractLowering::sum_with(const Expr& a, const Expr& b, const Expr& sum) const {
+  if (!single_bytes_) return loop::mul_acc(a, b, sum);
+  return loop::dot(word_of_byte(a_buffer_, a), word_of_byte(b_buffer_, b), sum);
+}
+
+Stmt ContractLowering::reduce_windows(const loop::Buffer& acc, const loop::Buffer& row_offsets,
+                                      const Expr& b_base, const Expr& first_column) {
+  Steps k = steps(plan_.packed ? plan_.panel_n() : 0);
+  auto axis = std::find(plan_.reduction_axes.begin(), plan_.reduction_axes.end(), along_->window);
+  size_t along = static_cast<size_t>(axis - plan_.reduction_axes.begin());
+  auto at_step = [&](const Expr& e, int64_t step) {
+    loop::Substitution number;
+    number.replace(k.loops[along].first, index(step));
+    return number(e);
+  };
+  int64_t window = window_of(*along_),
+          reach = (tile_.rows() - 1) * along_->step + (window - 1) * along_->window_step;
+  loop::Buffer columns =
+      local_buffer("columns", accumulator_dtype_, window * plan_.tile_n(), loop::Scope::kRegister);
+  loop::Buffer element = local_buffer("element", accumulator_dtype_, plan_.tile_n(), loop::Scope::kRegister);
+  std::vector<Stmt> parts{loop::alloc(columns), loop::alloc(element)};
+  for (int64_t step = 0; step < window; ++step)
+    parts.push_back(
+        read_columns(columns, index(step * plan_.tile_n()), b_base + at_step(k.b, step), first_column));
+  Expr first = loop::load(row_offsets, index(0)) + at_step(k.a, 0) + first_column;
+  for (int64_t seen = 0; seen <= reach; ++seen) {
+    std::vector<Stmt> sums;
+    for (int64_t step = 0; step < window; ++step) {
+      int64_t from = seen - step * along_->window_step, m = from / along_->step;
+      if (from < 0 || from % along_->step != 0 || m >= tile_.rows() || !sees(m, step)) continue;
+      sums.push_back(for_columns([&](Expr n) {
+        Expr slot = tile_.slot(index(m), n), b = loop::load(columns, index(step * plan_.tile_n()) + n);
+        return loop::store(acc, slot, sum_with(loop::load(element, n), b, loop::load(acc, slot)));
+      }));
+    }
+    if (sums.empty()) continue;
+    parts.push_back(for_columns([&](Expr n) {
+      return loop::store(element, n,
+                         read(a_buffer_, first + index(seen * along_->stride) + n, exists(first_column + n)));
+    }));
+    parts.insert(parts.end(), sums.begin(), sums.end());
+  }
+  Stmt stmt = loop::block(std::move(parts));
+  for (size_t i = k.loops.size(); i-- > 0;) {
+    if (i == along) continue;
+    const schedule::Slide* down = clipped(plan_.reduction_axes[i]);
+    stmt = down ? clipped_loop(*down, k.loops[i].first, positions_[down->position], stmt)
+                : loop::for_loop(k.loops[i].first, at(k.loops[i].second), AxisKind::kReduction, stmt);
+  }
+  return stmt;
+}
+
+Stmt ContractLowering::step(const Steps& k, const loop::Buffer& acc,
+                            const std::function<Expr(Expr, Expr)>& element_of_a, const Expr& b_base,
+                            const Expr& first_column) {
+  // All vectors of b first, then row by row: one element (or vector) of a lives at a time, so the tile fits
+  // the registers.
+  loop::Buffer columns = local_buffer("columns", accumulator_dtype_, plan_.tile_n(), loop::Scope::kRegister);
+  std::vector<Stmt> parts{loop::alloc(columns)};
+  parts.push_back(read_columns(columns, index(0), b_base + k.b, first_column));
+  parts.push_back(for_rows([&](Expr m) {
+    auto multiply = [&](Expr n, Expr a) {
+      Expr slot = tile_.slot(m, n);
+      return loop::store(acc, slot, sum_with(a, loop::load(columns, n), loop::load(acc, slot)));
+    };
+    if (plan_.elementwise) return for_columns([&](Expr n) { return multiply(n, element_of_a(m, n)); });
+    loop::Var a = fresh_var("a", {accumulator_dtype_, 1});
+    Stmt element = loop::let(a, element_of_a(m, nullptr));
+    return loop::block({element, for_columns([&](Expr n) { return multiply(n, loop::var_ref(a)); })});
+  }));
+  return loop::block(std::move(parts));
+}
+
+Stmt ContractLowering::reduce_shared(const loop::Buffer& acc, const Expr& b_base, const Expr& first_column) {
+  int64_t panel = plan_.packed ? plan_.panel_n() : 0;
+  Steps fetched = steps(panel), k = steps(panel);
+  const auto& [last, extent] = fetched.loops.back();
+  bool whole = floormod(extent, plan_.shared_steps) == Dim(0);
+  loop::Var block = index_var("block"), of_block = index_var("k");
+  Expr first = loop::var_ref(block) * index(plan_.shared_steps), left = at(extent) - first;
+  Stmt fetch = shared_->fetch([&](Expr offset, Expr step) {
+    loop::Substitution at_step;
+    at_step.replace(last, first + step);
+    Expr a = at_step(fetched.a);
+    return read(a_buffer_, offset + a, whole ? nullptr : loop::binary(BinaryOp::k_lt, step, left));
+  });
+  Expr count = index(plan_.shared_steps);
+  if (!whole) count = loop::binary(BinaryOp::k_min, count, left);
+  std::vector<TermLoop> loops;
+  std::vector<Stmt> same;  // positions in b are those in a
+  for (size_t i = 0; i + 1 < k.loops.size(); ++i) {
+    const auto& [var, steps] = fetched.loops[i];
+    loops.push_back({var, at(steps), most(steps)});
+    same.push_back(loop::let(k.loops[i].first, loop::var_ref(var)));
+  }
+  Dim blocks = ceildiv(extent, plan_.shared_steps);
+  loops.push_back({block, at(blocks), most(blocks)});
+  return sum_loops(loops, plan_.shared_steps, acc, [&](const loop::Buffer& to) {
+    Stmt sums = step(
+        k, to, [&](Expr m, Expr) { return shared_->element(m, loop::var_ref(of_block)); }, b_base,
+        first_column);
+    sums = loop::block({loop::let(k.loops.back().first, first + loop::var_ref(of_block)), sums});
+    std::vector<Stmt> body = same;
+    body.push_back(fetch);
+    body.push_back(loop::for_loop(of_block, count, AxisKind::kReduction, sums));
+    return loop::block(std::move(body));
+  });
+}
+
+Stmt ContractLowering::each_sum(const loop::Buffer& acc, BinaryOp op,
+                                const std::function<Expr(const Expr&)>& of_row) {
+  return for_rows([&](Expr m) {
+    loop::Var factor = fresh_var("factor", {accumulator_dtype_, 1});
+    return loop::block({loop::let(factor, of_row(m)), for_columns([&](Expr n) {
+                          Expr slot = tile_.slot(m, n), sum = loop::load(acc, slot);
+                          return loop::store(acc, slot, loop::binary(op, sum, loop::var_ref(factor)));
+                        })});
+  });
+}
+
+Stmt ContractLowering::reduce_parts(const loop::Buffer& acc, const loop::Buffer& row_offsets,
+                                    const Expr& b_base, const Expr& first_column) {
+  Steps k = steps(0);
+  const auto& [step_var, extent] = k.loops.back();
+  loop::Var part = index_var("part"), of_part = index_var("k");
+  Expr first = loop::var_ref(part) * index(parts_->width), count = index(parts_->width);
+  if (!(floormod(extent, parts_->width) == Dim(0)))
+    count = loop::binary(BinaryOp::k_min, count, at(extent) - first);
+  auto sums_to = [&](const loop::Buffer& to) {
+    Stmt sums = step(
+        k, to,
+        [&](Expr m, Expr) {
+          return read(a_buffer_, loop::load(row_offsets, m) + loop::var_ref(of_part), nullptr);
+        },
+        b_base, first_column);
+    sums = loop::block({loop::let(step_var, first + loop::var_ref(of_part)), sums});
+    return loop::for_loop(of_part, count, AxisKind::kReduction, sums);
+  };
+  // Of a long sum each part is a block.
+  Stmt sums = in_blocks_ ? block_sums().block(acc, sums_to) : sums_to(acc);
+  Stmt make = parts_->make(c_, loop::var_ref(part));
+  Stmt body = loop::block({make, each_sum(acc, BinaryOp::k_mul, parts_->scale), sums});
+  return loop::block({loop::for_loop(part, at(ceildiv(extent, parts_->width)), AxisKind::kReduction, body),
+                      each_sum(acc, BinaryOp::k_div, parts_->divisor)});
+}
+
+Stmt ContractLowering::reduce(const loop::Buffer& acc, const loop::Buffer& row_offsets, const Expr& b_base,
+                              const Expr& first_column) {
+  if (parts_) return reduce_parts(acc, row_offsets, b_base, first_column);
+  if (plan_.dot > 1) return reduce_words(acc, row_offsets, b_base);
+  if (shared_) return reduce_shared(acc, b_base, first_column);
+  if (along_) return reduce_windows(acc, row_offsets, b_base, first_column);
+  Steps k = steps(gathered_ ? plan_.tile_n() : plan_.packed ? plan_.panel_n() : 0);
+  auto element_of_a = [&](Expr m, Expr n) {
+    Expr a_at = loop::load(row_offsets, m) + k.a;
+    if (!n) return read(a_buffer_, a_at, nullptr);
+    if (staged_a()) return read(staged_->buffer(), a_at + first_column + n, nullptr);
+    return read(a_buffer_, a_at + first_column + n, exists(first_column + n));
+  };
+  auto step_to = [&](const loop::Buffer& to) { return step(k, to, element_of_a, b_base, first_column); };
+  std::vector<TermLoop> loops;
+  for (const auto& [var, extent] : k.loops) loops.push_back({var, at(extent), most(extent)});
+  Dim copies = 1;
+  for (size_t i = loops.size(); i-- > 0;) {
+    if (clipped(plan_.reduction_axes[i])) continue;
+    copies = copies * k.loops[i].second;
+    bool unroll = plan_.elementwise && copies.is_const() && copies.value() <= schedule::kUnrolledSteps;
+    if (staged_b())
+      unroll = plan_.staged->columns.window == plan_.reduction_axes[i] && plan_.staged->columns.step > 1;
+    if (unroll) loops[i].kind = AxisKind::kUnrolled;
+  }
+  if (plan_.windows.empty()) return sum_loops(loops, 1, acc, step_to);
+  Stmt stmt = step_to(acc);
+  for (size_t i = loops.size(); i-- > 0;) {
+    const schedule::Slide* down = clipped(plan_.reduction_axes[i]);
+    stmt = down ? clipped_loop(*down, loops[i].var, positions_[down->position], stmt)
+                : loop::for_loop(loops[i].var, loops[i].extent, loops[i].kind, stmt);
+  }
+  return stmt;
+}
+
+}  // namespace quernel::lower
