@@ -4,8 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
+#include <sstream>
 
 #include "graph/text.h"
 #include "graph/verify.h"
@@ -38,9 +41,21 @@ Expected<schedule::Schedule> schedule_of(const Graph& graph, const Target& targe
   return make_schedule(std::move(ready), target, packings, options);
 }
 
-std::string run_stage(const std::string& stage, const Graph& graph, const Target& target) {
-  if (stage == "choose-winograd" || stage == "round-operands" || stage == "materialize-operands") {
+// The rules of a file's key `place`: "gpu:* cpu:[bc]".
+std::vector<PlaceRule> rules_of(const TestCaseFile& file) {
+  std::vector<PlaceRule> rules;
+  if (!file.keys.count("place")) return rules;
+  std::istringstream words(file.keys.at("place"));
+  for (std::string word; words >> word;) rules.push_back({word.substr(4), word.starts_with("cpu:")});
+  return rules;
+}
+
+std::string run_stage(const std::string& stage, const Graph& graph, const Target& target,
+                      const std::vector<PlaceRule>& rules) {
+  if (stage == "choose-winograd" || stage == "round-operands" || stage == "materialize-operands" ||
+      stage == "place-nodes") {
     Expected<Graph> result = stage == "choose-winograd" ? schedule::choose_winograd(graph, target)
+                             : stage == "place-nodes"   ? schedule::place_nodes(graph, target, rules)
                              : stage == "round-operands"
                                  ? schedule::round_operands(graph, target, DType::kBF16)
                                  : schedule::materialize_operands(graph, target);
@@ -74,13 +89,14 @@ class ScheduleGolden : public testing::TestWithParam<const char*> {};
 
 TEST_P(ScheduleGolden, PrintsAsExpected) {
   for (TestCaseFile& file : read_test_folder(std::string(QUERNEL_GOLDEN_ROOT) + "/" + GetParam())) {
-    ASSERT_TRUE(file.keys.count("stage")) << file.path;
+    const std::string& stage = file.keys[file.keys.count("stage") ? "stage" : "pass"];
+    ASSERT_FALSE(stage.empty()) << file.path;
     std::string rewritten = file.header;
     Target target = target_of(file);
     for (TestCase& test : file.cases) {
       Expected<Graph> graph = parse_graph(test.sections.at("input"), file.path);
       ASSERT_TRUE(graph) << to_string(graph.errors());
-      std::string text = run_stage(file.keys.at("stage"), *graph, target), expected = test.sections["expect"];
+      std::string text = run_stage(stage, *graph, target, rules_of(file)), expected = test.sections["expect"];
       while (expected.size() > 1 && expected.ends_with("\n\n")) expected.pop_back();
       if (!std::getenv("QUERNEL_UPDATE_GOLDEN")) {
         EXPECT_EQ(text, expected) << file.path << ", case " << test.name;
@@ -94,11 +110,29 @@ TEST_P(ScheduleGolden, PrintsAsExpected) {
 }
 INSTANTIATE_TEST_SUITE_P(Stages, ScheduleGolden, testing::Values("schedule", "lower"));
 
-TEST(ScheduleGoldenFiles, every_step_has_one) {
-  for (const SchedulePass& pass : schedule_passes()) {
-    std::string name(pass.name);
-    std::replace(name.begin(), name.end(), '-', '_');
-    EXPECT_TRUE(std::ifstream(std::string(QUERNEL_GOLDEN_ROOT) + "/schedule/" + name + ".test")) << name;
+// The name of a pass, of "simplify-algebra-2", too, as the names of its files begin.
+std::string file_prefix(std::string_view pass) {
+  std::string name(pass);
+  while (!name.empty() && (std::isdigit(static_cast<unsigned char>(name.back())) || name.back() == '-'))
+    name.pop_back();
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+}
+
+TEST(GoldenFiles, every_pass_has_one) {
+  std::vector<std::string> files;
+  for (const char* folder : {"graph", "schedule", "loop"})
+    for (const auto& entry :
+         std::filesystem::directory_iterator(std::string(QUERNEL_GOLDEN_ROOT) + "/" + folder))
+      files.push_back(entry.path().filename());
+  std::vector<std::string> names;
+  for (const GraphPass& pass : graph_passes()) names.push_back(file_prefix(pass.name));
+  for (const SchedulePass& pass : schedule_passes()) names.push_back(file_prefix(pass.name));
+  for (const LoopPass& pass : loop_passes()) names.push_back(file_prefix(pass.name));
+  for (std::string& name : names) {
+    if (name.ends_with("_loops")) name.resize(name.size() - 6);  // of vectorize-loops: vectorize_guard.test
+    EXPECT_TRUE(std::any_of(files.begin(), files.end(), [&](auto& file) { return file.starts_with(name); }))
+        << name;
   }
 }
 

@@ -47,14 +47,6 @@ const char kChain[] = R"(graph @main(%x: f32[4,8]) {
 }
 )";
 
-TEST(PlaceNodes, TheLastRuleThatNamesANodeDecides) {
-  Expected<Graph> placed =
-      place_nodes(parsed(kChain), target(), {{"*", false}, {"[bc]", true}, {"c", false}});
-  ASSERT_TRUE(placed) << to_string(placed.errors());
-  EXPECT_EQ(on_host(*placed), Stretches({{"b"}}));
-  EXPECT_TRUE(verify(*placed, "place-nodes"));
-}
-
 TEST(PlaceNodes, NodesOfOneProcessorThatNeedNotWaitAreOneStretch) {
   Expected<Graph> placed = place_nodes(parsed(kChain), target(), {{"*", false}, {"[bc]", true}});
   ASSERT_TRUE(placed) << to_string(placed.errors());
@@ -76,18 +68,6 @@ const char* const kLarge = R"(graph @main(%x: f32[2048,2048], %w: f32[2048,2048]
   return y = %b
 }
 )";
-
-// A matrix product is worth its transfers, what is computed step by step between two of them goes to the
-// processor, and small graphs as a whole.
-TEST(PlaceNodes, EstimatesWeighWorkAgainstTransfers) {
-  Graph large = parsed(kLarge);
-  Expected<Graph> placed = place_nodes(large, target(), {});
-  ASSERT_TRUE(placed) << to_string(placed.errors());
-  EXPECT_EQ(on_host(*placed), Stretches());
-  placed = place_nodes(parsed(kChain), target(), {});
-  ASSERT_TRUE(placed) << to_string(placed.errors());
-  EXPECT_EQ(on_host(*placed), Stretches({{"a", "b", "c", "d"}}));
-}
 
 // The same graphs on other devices: a profile's facts decide.
 TEST(PlaceNodes, EstimatesFollowTheFactsOfTheDevice) {
