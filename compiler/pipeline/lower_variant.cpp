@@ -3,6 +3,7 @@
 #include "bundle/custom_kernels.h"
 #include "loop/print.h"
 #include "lower/lower_item.h"
+#include "pipeline/reproducer.h"
 #include "pipeline/run_passes.h"
 #include "schedule/custom_call.h"
 
@@ -61,8 +62,13 @@ Status lower_entry_point(Graph optimized, const CompileOptions& options, Lowered
               make_schedule(std::move(optimized), target, result.packings, options, dump_dir));
   if (has_pass(schedule_passes(), options.stop_after)) return {};
   if (options.on_stage) options.on_stage("lower");
-  entry.dispatches = lower_items(entry.schedule, result);
-  return {};
+  return with_reproducer(
+      options.dump_dir, "lower",
+      [&] { return graph_reproducer("stage", "lower", entry.schedule.graph, target); },
+      [&]() -> Status {
+        entry.dispatches = lower_items(entry.schedule, result);
+        return {};
+      });
 }
 
 // Runs the loop passes over the kernels of the target and of its companion CPU.

@@ -9,6 +9,7 @@
 #include "graph/verify.h"
 #include "loop/print.h"
 #include "loop/verify.h"
+#include "pipeline/reproducer.h"
 #include "schedule/print_schedule.h"
 #include "schedule/verify_schedule.h"
 #include "support/file.h"
@@ -62,12 +63,14 @@ class PassOutput {
   std::string last_;
 };
 
-template <class Pass, class Run>
+// `reproducer` gives the text of a golden test of the pass that runs.
+template <class Pass, class Run, class Reproducer>
 Status run_each(const std::vector<const Pass*>& passes, const CompileOptions& options, PassOutput& output,
-                Run run) {
+                Run run, Reproducer reproducer) {
   for (const Pass* pass : passes) {
     if (options.on_stage) options.on_stage(std::string(pass->name));
-    QUERNEL_CHECK(run(*pass));
+    QUERNEL_CHECK(with_reproducer(
+        options.dump_dir, pass->name, [&] { return reproducer(pass->name); }, [&] { return run(*pass); }));
     QUERNEL_CHECK(output.after(pass->name));
   }
   return {};
@@ -129,10 +132,15 @@ Expected<Graph> run_passes(const std::vector<const GraphPass*>& passes, Graph gr
                            const CompileOptions& options, Dump& dump, schedule::Tilings* tilings) {
   PassOutput output(options, dump, ".qg", [&] { return print(graph, kMostPrinted); });
   GraphPassState state(options, tilings);
-  QUERNEL_CHECK(run_each(passes, options, output, [&](const GraphPass& pass) -> Status {
+  auto run_pass = [&](const GraphPass& pass) -> Status {
     auto run = [&](const Graph& g, const Target& t) { return pass.run(g, t, options, state); };
-    QUERNEL_TRY(graph, run_on_bodies_too(run, graph, target));
-    return should_verify(options) ? verify(graph, std::string(pass.name)) : Status();
+    QUERNEL_TRY(Graph result, run_on_bodies_too(run, graph, target));
+    if (should_verify(options)) QUERNEL_CHECK(verify(result, std::string(pass.name)));
+    graph = std::move(result);
+    return {};
+  };
+  QUERNEL_CHECK(run_each(passes, options, output, run_pass, [&](std::string_view pass) {
+    return graph_reproducer("pass", pass, graph, target);
   }));
   return graph;
 }
@@ -140,30 +148,38 @@ Expected<Graph> run_passes(const std::vector<const GraphPass*>& passes, Graph gr
 Status run_passes(const std::vector<const SchedulePass*>& passes, schedule::Schedule& schedule,
                   const Target& target, schedule::Packings& packings, const CompileOptions& options,
                   Dump& dump) {
-  CompileOptions silent = options;
-  silent.on_stage = nullptr;
-  silent.print_after.clear();
-  auto schedule_body = [&](schedule::Schedule& body, const Target& t, schedule::Packings& p) {
-    Dump none("");
-    return run_passes(passes, body, t, p, silent, none);
+  schedule::ScheduleBody schedule_body;
+  auto run_step = [&](const SchedulePass& pass, schedule::Schedule& s, const Target& t,
+                      schedule::Packings& p) -> Status {
+    QUERNEL_CHECK(pass.run(s, t, p, schedule_body));
+    return should_verify(options) ? schedule::verify(s, std::string(pass.name)) : Status();
   };
+  schedule_body = [&](schedule::Schedule& body, const Target& t, schedule::Packings& p) -> Status {
+    for (const SchedulePass* pass : passes) QUERNEL_CHECK(run_step(*pass, body, t, p));
+    return {};
+  };
+  const Graph graph = schedule.graph;
   PassOutput output(options, dump, ".txt", [&] { return schedule::print(schedule); });
-  return run_each(passes, options, output, [&](const SchedulePass& pass) -> Status {
-    QUERNEL_CHECK(pass.run(schedule, target, packings, schedule_body));
-    return should_verify(options) ? schedule::verify(schedule, std::string(pass.name)) : Status();
-  });
+  return run_each(
+      passes, options, output,
+      [&](const SchedulePass& pass) { return run_step(pass, schedule, target, packings); },
+      [&](std::string_view pass) { return graph_reproducer("stage", pass, graph, target); });
 }
 
 Status run_passes(const std::vector<const LoopPass*>& passes, const std::vector<loop::Kernel*>& kernels,
                   const CompileOptions& options, Dump& dump) {
   PassOutput output(options, dump, ".loop", [&] { return to_string(kernels); });
-  return run_each(passes, options, output, [&](const LoopPass& pass) -> Status {
+  loop::Kernel before;  // the pass that runs
+  auto run_pass = [&](const LoopPass& pass) -> Status {
     for (loop::Kernel* kernel : kernels) {
+      before = *kernel;
       pass.run(*kernel);
       if (should_verify(options)) QUERNEL_CHECK(loop::verify(*kernel));
     }
     return {};
-  });
+  };
+  return run_each(passes, options, output, run_pass,
+                  [&](std::string_view pass) { return kernel_reproducer(pass, before); });
 }
 
 Expected<schedule::Schedule> make_schedule(Graph graph, const Target& target, schedule::Packings& packings,

@@ -4,6 +4,8 @@
 #include <cstdlib>
 #include <utility>
 
+#include "support/fatal_hook.h"
+
 namespace quernel {
 
 std::string_view to_string(DiagnosticKind kind) {
@@ -58,6 +60,7 @@ Diagnostic internal_error(std::string message, Location place, std::string pass)
 
 void fatal(const char* file, int line, const std::string& message) {
   std::fprintf(stderr, "quernel: internal error at %s:%d: %s\n", file, line, message.c_str());
+  run_fatal_hook();
   std::abort();
 }
 
