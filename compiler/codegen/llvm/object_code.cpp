@@ -19,6 +19,7 @@
 #include <map>
 #include <mutex>
 
+#include "codegen/llvm/emitted_text.h"
 #include "codegen/llvm/expand_instructions.h"
 #include "codegen/llvm/kernel_emitter.h"
 #include "codegen/llvm/optimize.h"
@@ -332,6 +333,24 @@ Expected<ObjectCode> Compiler::compile(std::span<const loop::Kernel> kernels,
   }
   return ObjectCode{std::string(object.begin(), object.end()), stack_bounds(report.stack, symbols),
                     scratch_bytes};
+}
+
+Expected<std::string> Compiler::emit_text(const loop::Kernel& kernel) {
+  auto* context = new llvm::LLVMContext;
+  std::string text, error;
+  Status status = state_->guarded("kernel '" + kernel.name + "'", [&] {
+    auto module = state_->new_module(kernel.name, *context);
+    KernelEmitter(*module, state_->isa, kernel, kernel.name).emit();
+    llvm::raw_string_ostream message(error);
+    if (!llvm::verifyModule(*module, &message)) text = emitted_text(*module);
+  });
+  if (!status) {
+    abandon(context);
+    return status.take_errors();
+  }
+  delete context;
+  if (!error.empty()) return internal_error("kernel '" + kernel.name + "': " + error, {}, "codegen-llvm");
+  return text;
 }
 
 Expected<ObjectCode> Compiler::State::compile_module(const std::string& name,

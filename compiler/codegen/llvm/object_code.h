@@ -36,6 +36,8 @@ class Compiler {
   // named after the kernel; what is compiled does not depend on that.
   Expected<ObjectCode> compile(std::span<const loop::Kernel> kernels, const std::vector<std::string>& symbols,
                                const std::string& dump_dir);
+  // The LLVM IR of a kernel as it is emitted, before any pass (emitted_text.h); for golden tests.
+  Expected<std::string> emit_text(const loop::Kernel& kernel);
   // The image's table and its query function kImageQuerySymbol.
   Expected<ObjectCode> compile_table(const std::vector<std::string>& kernel_symbols);
   // The run functions of a program, in the entry points' order (stack_bytes: what each takes beside the

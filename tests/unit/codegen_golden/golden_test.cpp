@@ -1,0 +1,122 @@
+// Golden texts of generated code: tests/golden/codegen. A case has one input and a section for every text that
+// it becomes, `# FORM TARGET`: `llvm`, `c` and `glsl` of a kernel that has been through loop/passes, `program` of
+// a graph (the run function in C, without kernels). QUERNEL_UPDATE_GOLDEN=1 rewrites the texts; an empty
+// section is enough to add one.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <fstream>
+
+#include "codegen/c/prelude.h"
+#include "codegen/c/print_kernels.h"
+#include "codegen/llvm/check_kernel.h"
+#include "codegen/llvm/object_code.h"
+#include "codegen/spirv/glsl_prelude.h"
+#include "codegen/spirv/shader_printer.h"
+#include "graph/text.h"
+#include "loop/parse.h"
+#include "loop/print.h"
+#include "loop/verify.h"
+#include "pipeline/pipeline.h"
+#include "support/file.h"
+#include "support/temporary_directory.h"
+#include "test_case_file.h"
+
+namespace quernel {
+namespace {
+
+// What every text of the language begins with is not in the golden texts.
+std::string without_head(const std::string& text, std::string_view head) {
+  EXPECT_TRUE(text.starts_with(head)) << text;
+  return text.substr(head.size());
+}
+
+Expected<std::string> llvm_text(const loop::Kernel& kernel, const Target& target) {
+  codegen::CrashGuard crash_guard;
+  QUERNEL_TRY(codegen::Compiler compiler, codegen::Compiler::create(target, true, codegen::CodeUse::kImage));
+  return compiler.emit_text(kernel);
+}
+
+Expected<std::string> c_text(const loop::Kernel& kernel, const Target& target) {
+  QUERNEL_TRY(codegen::CKernels printed, codegen::print_kernels({kernel}, target, {{kernel.name, "", true}}));
+  std::string text = without_head(printed.prelude, codegen::c_requirements()) + printed.kernels[0].text;
+  return without_head(text, codegen::c_prelude_for(text));
+}
+
+Expected<std::string> glsl_text(const loop::Kernel& kernel, const Target& target) {
+  QUERNEL_TRY(codegen::Shader shader, codegen::print_shader(kernel, target));
+  return without_head(shader.text, codegen::kGlslHead);
+}
+
+Expected<std::string> kernel_text(const std::string& form, const std::string& input, const Target& target,
+                                  const std::string& file) {
+  QUERNEL_TRY(loop::Kernel kernel, loop::parse_kernel(input, file));
+  QUERNEL_CHECK(loop::verify(kernel));
+  EXPECT_EQ(loop::to_string(kernel), input) << "the input is not in printed form";
+  QUERNEL_CHECK(codegen::check_kernel(kernel));
+  if (form == "llvm") return llvm_text(kernel, target);
+  if (form == "c") return c_text(kernel, target);
+  if (form == "glsl") return glsl_text(kernel, target);
+  return invalid_input("expected llvm, c, glsl or program, found '" + form + "'");
+}
+
+// From the first run function on.
+Expected<std::string> program_text(const std::string& input, const Target& target, const std::string& file) {
+  QUERNEL_TRY(Graph graph, parse_graph(input, file));
+  TemporaryDirectory directory;
+  CompileOptions options;
+  options.emit = Emit::kC;
+  options.targets = {target.name};
+  QUERNEL_CHECK(compile_graphs({graph}, directory.path() + "/model", options));
+  std::ifstream stream(directory.path() + "/model.c");
+  std::string text{std::istreambuf_iterator<char>(stream), {}};
+  return text.substr(std::min(text.find("int32_t model_run("), text.size()));
+}
+
+std::string text_of(const std::string& section, const std::string& input, const std::string& file) {
+  size_t space = section.find(' ');
+  std::string form = section.substr(0, space);
+  Expected<Target> target = find_target(space == std::string::npos ? "" : section.substr(space + 1));
+  if (!target) return to_string(target.errors());
+  Expected<std::string> text =
+      form == "program" ? program_text(input, *target, file) : kernel_text(form, input, *target, file);
+  return text ? *text : to_string(text.errors());
+}
+
+std::string without_blank_end(std::string text) {
+  while (text.size() > 1 && text.ends_with("\n\n")) text.pop_back();
+  return text == "\n" ? "" : text;
+}
+
+std::vector<std::string> golden_files() {
+  std::vector<std::string> names;
+  for (const TestCaseFile& file : read_test_folder(QUERNEL_CODEGEN_GOLDEN)) names.push_back(file.stem);
+  return names;
+}
+
+class CodegenGolden : public testing::TestWithParam<std::string> {};
+
+TEST_P(CodegenGolden, PrintsAsExpected) {
+  TestCaseFile file = read_test_cases(std::string(QUERNEL_CODEGEN_GOLDEN) + "/" + GetParam() + ".test");
+  std::string rewritten = file.header;
+  for (TestCase& test : file.cases) {
+    std::string input = without_blank_end(test.sections.at("input"));
+    rewritten += "\n# case: " + test.name + "\n# input\n" + input;
+    EXPECT_GT(test.sections.size(), 1U) << "no text is expected";
+    for (const auto& [section, expected] : test.sections) {
+      if (section == "input") continue;
+      std::string text = text_of(section, input, file.path);
+      if (!std::getenv("QUERNEL_UPDATE_GOLDEN")) {
+        EXPECT_EQ(text, without_blank_end(expected))
+            << file.path << ", case " << test.name << ", " << section;
+      }
+      rewritten += "# " + section + "\n" + text;
+    }
+  }
+  if (std::getenv("QUERNEL_UPDATE_GOLDEN")) std::ofstream(file.path) << rewritten;
+}
+INSTANTIATE_TEST_SUITE_P(Files, CodegenGolden, testing::ValuesIn(golden_files()),
+                         [](const auto& info) { return info.param; });
+
+}  // namespace
+}  // namespace quernel
