@@ -18,7 +18,12 @@ LAYERS = {
     "compiler/frontends":   ("compiler/graph",),
     "compiler/schedule":    ("compiler/graph", "compiler/targets"),
     "compiler/lower":       ("compiler/graph", "compiler/schedule", "compiler/loop", "compiler/ops"),
-    "compiler/codegen":     ("compiler/loop", "compiler/targets", "schemas"),
+    "compiler/codegen/static_program": ("compiler/support",),
+    "compiler/codegen/text": ("compiler/loop",),
+    "compiler/codegen/llvm": ("compiler/codegen/text", "compiler/codegen/static_program", "compiler/targets", "schemas"),
+    "compiler/codegen/c":    ("compiler/codegen/llvm",),
+    "compiler/codegen/spirv": ("compiler/codegen/llvm",),
+    "compiler/codegen":     ("compiler/codegen/c", "compiler/codegen/spirv"),
     "compiler/bundle":      ("compiler/schedule", "compiler/codegen", "schemas"),
     "compiler/pipeline":    ("compiler/include", "compiler/frontends", "compiler/lower", "compiler/bundle"),
     # the one place that may link the runtime, to verify and time what was compiled
@@ -61,7 +66,8 @@ LIBRARIES = [
 # Folders that explain themselves in a README.md as soon as they hold a file.
 DOCUMENTED = [
     ".", "compiler", "compiler/support", "compiler/frontends", "compiler/graph", "compiler/ops", "compiler/schedule",
-    "compiler/lower", "compiler/loop", "compiler/pipeline", "compiler/targets", "compiler/codegen", "compiler/bundle", "compiler/tools",
+    "compiler/lower", "compiler/loop", "compiler/pipeline", "compiler/targets", "compiler/codegen",
+    "compiler/codegen/text", "compiler/codegen/llvm", "compiler/codegen/c", "compiler/codegen/spirv", "compiler/bundle", "compiler/tools",
     "runtime", "runtime/platform", "runtime/core", "runtime/cpu", "runtime/vulkan", "runtime/null",
     "runtime/choose", "runtime/tools", "schemas", "toolchains", "examples", "examples/digits",
     "tests", "tests/golden", "tests/error", "tests/unit", "tests/conformance", "tests/end_to_end", "tests/package",

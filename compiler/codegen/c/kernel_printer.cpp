@@ -6,7 +6,7 @@
 
 #include "codegen/c/program_printer.h"
 #include "codegen/llvm/check_kernel.h"
-#include "codegen/llvm/if_text.h"
+#include "codegen/text/if_text.h"
 #include "loop/print.h"
 #include "support/diagnostic.h"
 
@@ -16,6 +16,8 @@ using loop::ExprKind;
 using loop::StmtKind;
 
 namespace {
+
+constexpr size_t kLongestExpression = 88;  // characters; what is longer gets a name
 
 constexpr const char* kReserved[] = {
     "auto",   "break",    "case",   "char",   "const",    "continue", "default", "do",
@@ -45,7 +47,7 @@ bool is_index_form(const loop::Expr& e) {
 }  // namespace
 
 KernelPrinter::KernelPrinter(const loop::Kernel& kernel, ElementaryFunctions& functions, const Target& target)
-    : kernel_(kernel),
+    : CLikePrinter(kernel, TextLanguage::kC, kLongestExpression, ""),
       functions_(functions),
       f32_fused_(target.has_f32 && target.has_fma),
       f64_fused_(target.has_f64 && target.has_fma) {
@@ -60,13 +62,7 @@ std::string KernelPrinter::declare(const std::string& wanted) {
              std::isdigit(static_cast<unsigned char>(name[1]));
   if (name.empty() || own || name[0] == '_' || std::isdigit(static_cast<unsigned char>(name[0])))
     name.insert(0, "x_");
-  std::string free = name;
-  for (int i = 2; !taken_.insert(free).second; ++i) free = name + "_" + std::to_string(i);
-  return free;
-}
-
-void KernelPrinter::line(const std::string& text) {
-  out_ += std::string(static_cast<size_t>(2 * indent_), ' ') + text + "\n";
+  return free_name(name, "_");
 }
 
 // ---- what is used
@@ -119,7 +115,7 @@ std::string KernelPrinter::parameters(bool without_overlap) {
 std::string KernelPrinter::print(const CFunction& function) {
   find_used();
   std::string list = parameters(function.without_overlap);
-  indent_ = 1;
+  own_.indent = 1;
   for (const loop::GridAxis& axis : kernel_.grid) ranges_.bound_loop(axis.var, axis.extent);
   if (kernel_.body) ranges_.bound_elements(*kernel_.body);
   for (const loop::Buffer& b : kernel_.buffers)
@@ -141,43 +137,12 @@ std::string KernelPrinter::print(const CFunction& function) {
 
 // ---- statements
 
-void KernelPrinter::begin_statement(std::initializer_list<loop::Expr> roots) {
-  scalar_sink_ = Sink{&out_, indent_, {}};
-  uses_.clear();
-  std::function<void(const loop::Expr&)> count = [&](const loop::Expr& e) {
-    if (++uses_[e.get()] > 1) return;
-    for (const loop::Expr& arg : e->args) count(arg);
-  };
-  for (const loop::Expr& root : roots)
-    if (root) count(root);
-}
-
-void KernelPrinter::statement(const loop::StmtNode& s) {
-  switch (s.kind) {
-    case StmtKind::kBlock:
-      for (const loop::Stmt& child : s.body) statement(*child);
-      return;
-    case StmtKind::kFor:
-      return print_for(s);
-    case StmtKind::kIf:
-      return print_if(s);
-    case StmtKind::kLet:
-      return print_let(s);
-    case StmtKind::kStore:
-      return print_store(s);
-    case StmtKind::kAlloc:
-      return print_alloc(*s.buffer);
-    case StmtKind::kBarrier:
-      return;
-  }
-}
-
 // A block of its own: what it declares ends with it.
 void KernelPrinter::inner(const loop::StmtNode& s) {
   uint64_t outside = array_bytes_;
-  ++indent_;
+  ++own_.indent;
   statement(s);
-  --indent_;
+  --own_.indent;
   array_bytes_ = outside;
 }
 
@@ -199,7 +164,7 @@ void KernelPrinter::print_for(const loop::StmtNode& s) {
     line("}");
     return;
   }
-  std::string end = atom(s.extent, {}, scalar_sink_);
+  std::string end = atom(s.extent, scalar_place());
   ranges_.bound_loop(s.var, s.extent);
   bool fits = fits_32_bits(s.extent);
   std::string name = vars_[s.var.get()] = declare(s.var->name);
@@ -266,29 +231,24 @@ void KernelPrinter::print_alloc(const loop::BufferNode& b) {
 // ---- vectors
 
 bool KernelPrinter::touches_registers(const loop::Expr& e) {
-  std::unordered_set<const loop::ExprNode*> seen;
-  std::function<bool(const loop::Expr&)> visit = [&](const loop::Expr& x) {
-    if (!seen.insert(x.get()).second) return false;
-    if (x->kind == ExprKind::kLoad && x->buffer->scope == loop::Scope::kRegister) return true;
-    return std::any_of(x->args.begin(), x->args.end(), visit);
-  };
-  return visit(e);
+  return contains(e, [](const loop::ExprNode& x) {
+    return x.kind == ExprKind::kLoad && x.buffer->scope == loop::Scope::kRegister;
+  });
 }
 
-// `body` writes into the sink what one lane does; here it becomes a loop, or the lanes one by one.
-void KernelPrinter::each_lane(int lanes, bool one_by_one,
-                              const std::function<void(const Lane&, Sink&)>& body) {
+// `body` writes into the place's sink what one lane does; here it becomes a loop, or the lanes one by one.
+void KernelPrinter::each_lane(int lanes, bool one_by_one, const std::function<void(const Place&)>& body) {
   std::string text;
-  Sink sink{&text, scalar_sink_.indent + (one_by_one ? 0 : 1), {}};
-  std::string margin(static_cast<size_t>(2 * scalar_sink_.indent), ' ');
+  Sink sink{&text, own_.indent + (one_by_one ? 0 : 1), {}};
   if (one_by_one) {
-    for (int i = 0; i < lanes; ++i) body({std::to_string(i), i}, sink);
-    *scalar_sink_.out += text;
+    for (int i = 0; i < lanes; ++i) body({std::to_string(i), i, &sink});
+    out_ += text;
     return;
   }
-  body({"lane", -1}, sink);
-  *scalar_sink_.out += margin + "for (int32_t lane = 0; lane < " + std::to_string(lanes) + "; ++lane) {\n" +
-                       text + margin + "}\n";
+  body({"lane", -1, &sink});
+  line("for (int32_t lane = 0; lane < " + std::to_string(lanes) + "; ++lane) {");
+  out_ += text;
+  line("}");
 }
 
 // All lanes of a vector as an array.
@@ -296,45 +256,36 @@ std::string KernelPrinter::materialize(const loop::Expr& e, const std::string& p
   bool own = prefix == "r";
   std::string name = own ? "r" + std::to_string(next_name_++) : declare(prefix);
   std::string type = e->type.dtype == DType::kBool ? "uint8_t" : value_type(e);
-  std::string margin(static_cast<size_t>(2 * scalar_sink_.indent), ' ');
   const loop::Expr* mask = mask_ && (*mask_)->type.lanes == e->type.lanes ? mask_ : nullptr;
-  std::string declaration = margin + type + " " + name + "[" + std::to_string(e->type.lanes) + "];\n";
+  std::string declaration =
+      margin(own_.indent) + type + " " + name + "[" + std::to_string(e->type.lanes) + "];\n";
   add_array(static_cast<uint64_t>(e->type.lanes * (fits_32_bits(e) ? 4 : element_size(e->type.dtype))));
-  std::string& out = *scalar_sink_.out;
-  size_t at = out.size();
-  each_lane(e->type.lanes, touches_registers(e), [&](const Lane& lane, Sink& sink) {
-    std::string inner(static_cast<size_t>(2 * sink.indent), ' ');
-    std::string element = inner + name + "[" + lane.text + "] = ";
+  size_t begin = out_.size();
+  each_lane(e->type.lanes, touches_registers(e), [&](const Place& at) {
+    std::string inner = margin(at.sink->indent), element = inner + name + "[" + at.lane + "] = ";
     if (mask) {  // loads of lanes that are off must not be done
-      std::string on = value(*mask, lane, sink);
-      *sink.out += inner + if_text(on) + " {\n";
-      std::string text;
-      Sink nested{&text, sink.indent + 1, sink.names};
-      std::string x = value(e, lane, nested);
-      *sink.out +=
-          text + "  " + element + x + ";\n" + inner + "} else {\n  " + element + "0;\n" + inner + "}\n";
+      std::string on = value(*mask, at), text;
+      Sink nested{&text, at.sink->indent + 1, at.sink->names};
+      std::string x = value(e, {at.lane, at.number, &nested});
+      *at.sink->out += inner + if_text(on) + " {\n" + text + "  " + element + x + ";\n" + inner +
+                       "} else {\n  " + element + "0;\n" + inner + "}\n";
       return;
     }
-    std::string x = value(e, lane, sink);
+    std::string x = value(e, at);
     if (e->type.dtype == DType::kBool) x = "(uint8_t)" + x;
-    *sink.out += element + x + ";\n";
+    *at.sink->out += element + x + ";\n";
   });
-  out.insert(std::max(at, size_t{0}), declaration);
+  out_.insert(begin, declaration);
   return name;
 }
 
 // Whether a lane reads what another lane of the store may write.
 bool KernelPrinter::reads_other_elements(const loop::Expr& e, const loop::StmtNode& s) {
   std::string index = loop::to_string(s.index);
-  std::unordered_set<const loop::ExprNode*> seen;
-  std::function<bool(const loop::Expr&)> visit = [&](const loop::Expr& x) {
-    if (!seen.insert(x.get()).second) return false;
-    if (x->kind == ExprKind::kLoad && x->buffer == s.buffer && x->type.lanes > 1 &&
-        (x->args[0] != s.index && loop::to_string(x->args[0]) != index))
-      return true;
-    return std::any_of(x->args.begin(), x->args.end(), visit);
-  };
-  return visit(e);
+  return contains(e, [&](const loop::ExprNode& x) {
+    return x.kind == ExprKind::kLoad && x.buffer == s.buffer && x.type.lanes > 1 && x.args[0] != s.index &&
+           loop::to_string(x.args[0]) != index;
+  });
 }
 
 // The value is computed under the predicate, so that its loads need no guard of their own.
@@ -356,22 +307,17 @@ void KernelPrinter::print_store(const loop::StmtNode& s) {
     }
   }
   uint64_t outside = array_bytes_;
-  if (uniform) {
-    line(if_text(scalar(uniform)) + " {");
-    ++indent_;
-    ++scalar_sink_.indent;
-  }
+  if (uniform) open(if_text(scalar(uniform)));
   if (lanes == 1) {
     std::string x = scalar(s.value), index = scalar(s.index);
     if (s.buffer->dtype == DType::kBool) x = "(uint8_t)" + x;
-    line(name_of(*s.buffer) + "[" + index + "] = " + x + ";");
+    line(buffer_name(*s.buffer) + "[" + index + "] = " + x + ";");
   } else {
     store_lanes(s, mask);
   }
   if (!uniform) return;
   array_bytes_ = outside;
-  --indent_;
-  line("}");
+  close();
 }
 
 // In lane order, so that of lanes with the same address the last one stays.
@@ -388,25 +334,22 @@ void KernelPrinter::store_lanes(const loop::StmtNode& s, const loop::Expr& mask)
   }
   if (reads_other_elements(s.value, s)) values = materialize(s.value, "r");
   if (reads_other_elements(s.index, s)) indices = materialize(s.index, "r");
-  each_lane(s.value->type.lanes, one_by_one, [&](const Lane& lane, Sink& sink) {
-    auto of = [&](const std::string& array) { return array + "[" + lane.text + "]"; };
-    auto element = [&](Sink& place) {
-      std::string x = values.empty() ? value(s.value, lane, place) : of(values);
-      std::string index = indices.empty() ? value(s.index, lane, place) : of(indices);
+  each_lane(s.value->type.lanes, one_by_one, [&](const Place& at) {
+    auto element = [&](const Place& place) {
+      std::string x = values.empty() ? value(s.value, place) : values + "[" + at.lane + "]";
+      std::string index = indices.empty() ? value(s.index, place) : indices + "[" + at.lane + "]";
       if (is_bool) x = "(uint8_t)" + x;
-      return std::string(static_cast<size_t>(2 * place.indent), ' ') + name_of(*s.buffer) + "[" + index +
-             "] = " + x + ";\n";
+      return margin(place.sink->indent) + buffer_name(*s.buffer) + "[" + index + "] = " + x + ";\n";
     };
     if (!mask) {
-      std::string text = element(sink);
-      *sink.out += text;
+      std::string text = element(at);
+      *at.sink->out += text;
       return;
     }
-    std::string on = masks.empty() ? value(mask, lane, sink) : of(masks);
-    std::string margin(static_cast<size_t>(2 * sink.indent), ' '), text;
-    Sink nested{&text, sink.indent + 1, sink.names};
-    std::string last = element(nested);
-    *sink.out += margin + if_text(on) + " {\n" + text + last + margin + "}\n";
+    std::string on = masks.empty() ? value(mask, at) : masks + "[" + at.lane + "]", text;
+    Sink nested{&text, at.sink->indent + 1, at.sink->names};
+    std::string last = element({at.lane, at.number, &nested}), inner = margin(at.sink->indent);
+    *at.sink->out += inner + if_text(on) + " {\n" + text + last + inner + "}\n";
   });
   mask_ = nullptr;
 }

@@ -9,8 +9,7 @@
 #include <vector>
 
 #include "codegen/llvm/kernel_emitter.h"
-#include "codegen/llvm/print_c.h"
-#include "codegen/llvm/print_glsl.h"
+#include "codegen/llvm/print_function.h"
 #include "support/diagnostic.h"
 
 namespace quernel::codegen {
@@ -71,17 +70,17 @@ struct ElementaryFunctions::State {
   loop::Kernel no_kernel;
   std::vector<std::pair<std::string, llvm::Function*>> functions;
   std::set<std::string> names;
-  FunctionLanguage language = FunctionLanguage::kC;
+  TextLanguage language = TextLanguage::kC;
 };
 
-ElementaryFunctions::ElementaryFunctions(const Target& target, FunctionLanguage language)
+ElementaryFunctions::ElementaryFunctions(const Target& target, TextLanguage language)
     : state_(std::make_unique<State>()) {
-  bool fuses = target.has_fma && language == FunctionLanguage::kC;
+  bool fuses = target.has_fma && language == TextLanguage::kC;
   state_->isa.f32.fma = target.has_f32 && fuses;
   state_->isa.f64.fma = target.has_f64 && fuses;
   state_->isa.f32.sqrt = state_->isa.f64.sqrt = true;  // a function of the language or its prelude
   // Shaders must not count on denormals.
-  state_->isa.f16_normals = target.has_f16 && language == FunctionLanguage::kGlsl;
+  state_->isa.f16_normals = target.has_f16 && language == TextLanguage::kGlsl;
   state_->language = language;
 }
 ElementaryFunctions::ElementaryFunctions(ElementaryFunctions&&) noexcept = default;
@@ -101,11 +100,10 @@ std::string ElementaryFunctions::name_of(const loop::Expr& operation) {
 }
 
 Expected<std::string> ElementaryFunctions::print() const {
-  bool is_c = state_->language == FunctionLanguage::kC;
-  auto type_of = is_c ? c_type_of : glsl_type_of;
+  TextLanguage language = state_->language;
   std::string text;
   std::set<const llvm::Value*> printed;
-  std::set<std::string> pairs;
+  std::set<std::string> structs;
   Diagnostics errors;
   auto take = [&](Expected<std::string> part) {
     if (part)
@@ -119,21 +117,17 @@ Expected<std::string> ElementaryFunctions::print() const {
     if (!printed.insert(&f).second) return;
     for (const llvm::Instruction& i : llvm::instructions(f)) {
       llvm::Type* type = i.getType();
-      if (type->isStructTy() && pairs.insert(type_of(*type)).second) {
-        text += is_c ? "typedef struct {\n" : "struct " + type_of(*type) + " {\n";
-        for (unsigned m = 0; m < type->getStructNumElements(); ++m)
-          text += "  " + type_of(*type->getStructElementType(m)) + " m" + std::to_string(m) + ";\n";
-        text += is_c ? "} " + type_of(*type) + ";\n" : "};\n";
-      }
+      if (type->isStructTy() && structs.insert(type_of(*type, language)).second)
+        text += print_struct(*type, language);
       if (auto* call = llvm::dyn_cast<llvm::CallInst>(&i))
         if (const llvm::Function* callee = call->getCalledFunction(); callee && !callee->isIntrinsic())
           visit(*callee, kPrefix + callee->getName().str());
       for (const llvm::Value* operand : i.operand_values())
         if (auto* table = llvm::dyn_cast<llvm::GlobalVariable>(operand);
             table && printed.insert(table).second)
-          take(is_c ? print_c(*table, kPrefix) : print_glsl(*table, kPrefix));
+          take(print_table(*table, kPrefix, language));
     }
-    take(is_c ? print_c(f, name, kPrefix) : print_glsl(f, name, kPrefix));
+    take(print_function(f, name, kPrefix, language));
   };
   for (const auto& [name, function] : state_->functions) visit(*function, name);
   if (!errors.empty()) return errors;

@@ -6,19 +6,18 @@
 #include <memory>
 #include <string>
 
+#include "codegen/text/language.h"
 #include "loop/ir.h"
 #include "support/expected.h"
 #include "targets/target.h"
 
 namespace quernel::codegen {
 
-enum class FunctionLanguage { kC, kGlsl };
-
 class ElementaryFunctions {
  public:
   // For targets with FMA the functions in C call qnl_fma_f32 and qnl_fma_f64; those in GLSL, where one
   // rounding is not promised, do without.
-  explicit ElementaryFunctions(const Target& target, FunctionLanguage language = FunctionLanguage::kC);
+  explicit ElementaryFunctions(const Target& target, TextLanguage language = TextLanguage::kC);
   ElementaryFunctions(ElementaryFunctions&&) noexcept;
   ~ElementaryFunctions();
 

@@ -2,7 +2,8 @@
 
 #include <llvm/Support/raw_ostream.h>
 
-#include "codegen/llvm/if_text.h"
+#include "codegen/llvm/print_function.h"
+#include "codegen/text/if_text.h"
 
 namespace quernel::codegen {
 namespace {
@@ -21,7 +22,7 @@ Expected<std::string> FunctionPrinter::run(const std::string& name) {
   std::string unused;
   for (const llvm::Argument& argument : function_.args())
     if (argument.use_empty()) unused += unused_parameter(names_[&argument]);
-  if (!problem_.empty()) return internal_error(problem_, {}, pass_);
+  if (!problem_.empty()) return internal_error(problem_, {}, pass_of(language_));
   std::string head = type_name(*function_.getReturnType()) + " " + name + "(" + parameters + ")";
   return definition(head, declarations_ + unused + body_);
 }
@@ -177,20 +178,162 @@ std::string FunctionPrinter::expression(const llvm::Instruction& i) {
     if (place && place->getNumIndices() == 1 && place->getSourceElementType() == load->getType() &&
         llvm::isa<llvm::GlobalVariable>(place->getPointerOperand()))
       return prefix_ + place->getPointerOperand()->getName().str() + "[" +
-             subscript(operand(place->getOperand(1))) + "]";
+             as_count(operand(place->getOperand(1))) + "]";
   }
   fail(i);
   return "0";
+}
+
+std::string FunctionPrinter::type_name(const llvm::Type& type) const { return type_of(type, language_); }
+
+std::string FunctionPrinter::exclusive_or(const llvm::BinaryOperator& i) {
+  bool is_bit = width_of(*i.getType()) == 1;
+  return infix_text(operand(i.getOperand(0)), is_bit ? spelling_.differ : "^", operand(i.getOperand(1)));
+}
+
+std::string FunctionPrinter::signed_remainder(const llvm::Type& type, const std::string& a,
+                                              const std::string& b) const {
+  return to_unsigned(type, a + " % " + b);
+}
+
+std::string FunctionPrinter::binary_text(const llvm::BinaryOperator& i) {
+  const llvm::Type& type = *i.getType();
+  const llvm::Value *a = i.getOperand(0), *b = i.getOperand(1);
+  std::string x = operand(a), y = operand(b);
+  auto in_words_text = [&](const char* op, const std::string& right) {
+    return wrapped(type, in_words(type, x) + " " + op + " " + right);
+  };
+  auto on_bits = [&](const char* of_truth, const char* of_words) {
+    return infix_text(x, width_of(type) == 1 ? of_truth : of_words, y);
+  };
+  using llvm::Instruction;
+  switch (i.getOpcode()) {
+    case Instruction::FAdd:
+      return infix_text(x, "+", y);
+    case Instruction::FSub:
+      return infix_text(x, "-", y);
+    case Instruction::FMul:
+      return infix_text(x, "*", y);
+    case Instruction::FDiv:
+    case Instruction::UDiv:
+      return infix_text(x, "/", y);
+    case Instruction::URem:
+      return infix_text(x, "%", y);
+    case Instruction::Add:
+      return in_words_text("+", y);
+    case Instruction::Sub:
+      return in_words_text("-", y);
+    case Instruction::Mul:
+      return in_words_text("*", y);
+    case Instruction::And:
+      return on_bits(spelling_.both, "&");
+    case Instruction::Or:
+      return on_bits(spelling_.either, "|");
+    case Instruction::Xor:
+      return exclusive_or(i);
+    case Instruction::Shl:
+      return in_words_text("<<", as_count(y));
+    case Instruction::LShr:
+      return infix_text(x, ">>", as_count(y));
+    case Instruction::AShr:
+      return to_unsigned(type, signed_operand(a) + " >> " + as_count(y));
+    case Instruction::SDiv:
+      return to_unsigned(type, signed_operand(a) + " / " + signed_operand(b));
+    case Instruction::SRem:
+      return signed_remainder(type, signed_operand(a), signed_operand(b));
+    default:
+      fail(i);
+      return "0";
+  }
+}
+
+std::string FunctionPrinter::cast_text(const llvm::CastInst& i) {
+  const llvm::Value* v = i.getOperand(0);
+  const llvm::Type &from = *v->getType(), &to = *i.getType();
+  std::string x = operand(v);
+  switch (i.getOpcode()) {
+    case llvm::Instruction::Trunc:
+      return truncated(to, x);
+    case llvm::Instruction::ZExt:
+    case llvm::Instruction::FPExt:
+    case llvm::Instruction::FPTrunc:
+    case llvm::Instruction::UIToFP:
+      return converted(spelling_, type_name(to), x);
+    case llvm::Instruction::SIToFP:
+      return converted(spelling_, type_name(to), signed_operand(v));
+    case llvm::Instruction::SExt:
+      return width_of(from) == 1 ? all_bits(to, x) : sign_extended(to, signed_operand(v));
+    case llvm::Instruction::FPToUI:
+      return whole(to, x, false);
+    case llvm::Instruction::FPToSI:
+      return whole(to, x, true);
+    case llvm::Instruction::BitCast:
+      return bits(i);
+    default:
+      fail(i);
+      return "0";
+  }
+}
+
+std::string FunctionPrinter::bits(const llvm::CastInst& i) {
+  const llvm::Type &from = *i.getOperand(0)->getType(), &to = *i.getType();
+  std::string x = "(" + operand(i.getOperand(0)) + ")";
+  if (from.isFloatTy()) return spelling_.bits_of_f32 + x;
+  if (from.isDoubleTy()) return spelling_.bits_of_f64 + x;
+  if (to.isFloatTy()) return spelling_.f32_of_bits + x;
+  if (to.isDoubleTy()) return spelling_.f64_of_bits + x;
+  fail(i);
+  return "0";
+}
+
+std::string FunctionPrinter::intrinsic_text(const llvm::IntrinsicInst& i) {
+  llvm::Type* type = i.getType();
+  auto argument = [&](unsigned n) { return operand(i.getArgOperand(n)); };
+  auto call = [&](const std::string& name) {
+    std::string text;
+    for (const llvm::Use& operand_of_call : i.args())
+      text += (text.empty() ? "" : ", ") + operand(operand_of_call);
+    return name + "(" + text + ")";
+  };
+  auto extreme = [&](const char* op, bool is_signed) {
+    return "(" + operand_as(i.getArgOperand(0), is_signed) + " " + op + " " +
+           operand_as(i.getArgOperand(1), is_signed) + " ? " + argument(0) + " : " + argument(1) + ")";
+  };
+  switch (i.getIntrinsicID()) {
+    case llvm::Intrinsic::smax:
+      return extreme(">", true);
+    case llvm::Intrinsic::smin:
+      return extreme("<", true);
+    case llvm::Intrinsic::umax:
+      return extreme(">", false);
+    case llvm::Intrinsic::umin:
+      return extreme("<", false);
+    case llvm::Intrinsic::abs: {
+      auto* word = llvm::Type::getIntNTy(type->getContext(), std::max(width_of(*type), 32U));
+      std::string x = argument(0), zero = constant(*llvm::Constant::getNullValue(word), false);
+      return wrapped(*type, signed_operand(i.getArgOperand(0)) + " < 0 ? " + zero + " - " + x + " : " + x);
+    }
+    case llvm::Intrinsic::fptosi_sat:
+      return saturated(i, true);
+    case llvm::Intrinsic::fptoui_sat:
+      return saturated(i, false);
+    case llvm::Intrinsic::fshl:  // the count may be 0
+      return call("qnl_funnel_shift_u" + std::to_string(width_of(*type)));
+    case llvm::Intrinsic::ctlz:
+      return "qnl_leading_zeros_u" + std::to_string(width_of(*type)) + "(" + argument(0) + ")";
+    default:
+      if (std::string name = float_function(i.getIntrinsicID(), type->isFloatTy()); !name.empty())
+        return call(name);
+      fail(i);
+      return "0";
+  }
 }
 
 std::string FunctionPrinter::compare_text(const llvm::CmpInst& i) {
   using Predicate = llvm::CmpInst;
   bool is_signed = i.isSigned() && i.getOperand(0)->getType()->isIntegerTy();
   std::string a = operand_as(i.getOperand(0), is_signed), b = operand_as(i.getOperand(1), is_signed);
-  auto infix = [&](const char* op) { return "(" + a + " " + op + " " + b + ")"; };
-  auto both = [&](const std::string& x, const char* op, const std::string& y) {
-    return "(" + x + " " + logical(op) + " " + y + ")";
-  };
+  auto infix = [&](const char* op) { return infix_text(a, op, b); };
   switch (i.getPredicate()) {
     case Predicate::ICMP_EQ:
     case Predicate::FCMP_OEQ:
@@ -215,12 +358,12 @@ std::string FunctionPrinter::compare_text(const llvm::CmpInst& i) {
     case Predicate::FCMP_OGE:
       return infix(">=");
     case Predicate::FCMP_UNO:
-      return a == b ? "(" + a + " != " + a + ")"
-                    : both("(" + a + " != " + a + ")", "|", "(" + b + " != " + b + ")");
+      if (a == b) return infix("!=");
+      return infix_text(infix_text(a, "!=", a), spelling_.either, infix_text(b, "!=", b));
     case Predicate::FCMP_ORD:
-      return both("(" + a + " == " + a + ")", "&", "(" + b + " == " + b + ")");
+      return infix_text(infix_text(a, "==", a), spelling_.both, infix_text(b, "==", b));
     case Predicate::FCMP_ONE:
-      return both(infix("<"), "|", infix(">"));
+      return infix_text(infix("<"), spelling_.either, infix(">"));
     case Predicate::FCMP_UGE:
       return "(!" + infix("<") + ")";
     case Predicate::FCMP_UGT:

@@ -1,5 +1,5 @@
-// LLVM functions as text of a C-like language: names for instructions, blocks and jumps, phis. What a
-// language has its own form of, it overrides. Meant for straight-line arithmetic on scalars with a few jumps.
+// LLVM functions as text of a C-like language: names for instructions, blocks and jumps, phis, operators. What
+// a language has its own form of, it overrides. Meant for straight-line arithmetic on scalars with a few jumps.
 #pragma once
 
 #include <llvm/IR/Constants.h>
@@ -9,17 +9,22 @@
 #include <llvm/IR/IntrinsicInst.h>
 
 #include <map>
+#include <memory>
 #include <set>
 #include <string>
 
+#include "codegen/text/language.h"
 #include "support/expected.h"
 
 namespace quernel::codegen {
 
 class FunctionPrinter {
  public:
-  FunctionPrinter(const llvm::Function& function, std::string prefix, const char* pass)
-      : function_(function), prefix_(std::move(prefix)), pass_(pass) {}
+  FunctionPrinter(const llvm::Function& function, std::string prefix, TextLanguage language)
+      : spelling_(spelling_of(language)),
+        function_(function),
+        prefix_(std::move(prefix)),
+        language_(language) {}
   virtual ~FunctionPrinter() = default;
   FunctionPrinter(const FunctionPrinter&) = delete;
   FunctionPrinter& operator=(const FunctionPrinter&) = delete;
@@ -29,16 +34,29 @@ class FunctionPrinter {
 
  protected:
   // ---- what languages differ in
-  virtual std::string type_name(const llvm::Type& type) = 0;
   // `head` is "TYPE NAME(PARAMETERS)".
   virtual std::string definition(const std::string& head, const std::string& body) = 0;
   virtual std::string constant(const llvm::Constant& value, bool is_signed) = 0;
   virtual std::string as_signed(const llvm::Type& type, const std::string& text) = 0;
-  virtual std::string binary_text(const llvm::BinaryOperator& i) = 0;
-  virtual std::string cast_text(const llvm::CastInst& i) = 0;
-  virtual std::string intrinsic_text(const llvm::IntrinsicInst& i) = 0;
-  virtual std::string logical(const char* op) const { return op; }               // of operators on bits
-  virtual std::string subscript(const std::string& text) const { return text; }  // of a table
+  // Integers are unsigned. An operand of arithmetic, the bits that `type` has of its result, and an unsigned
+  // one of what signed arithmetic gives.
+  virtual std::string in_words(const llvm::Type&, const std::string& x) const { return x; }
+  virtual std::string wrapped(const llvm::Type& type, const std::string& text) const = 0;
+  virtual std::string to_unsigned(const llvm::Type& type, const std::string& text) const = 0;
+  virtual std::string as_count(const std::string& x) const { return x; }  // of a shift, or in a table
+  virtual std::string exclusive_or(const llvm::BinaryOperator& i);
+  virtual std::string signed_remainder(const llvm::Type& type, const std::string& a,
+                                       const std::string& b) const;
+  virtual std::string truncated(const llvm::Type& to, const std::string& x) const = 0;
+  virtual std::string all_bits(const llvm::Type& to, const std::string& bit) = 0;           // each is `bit`
+  virtual std::string sign_extended(const llvm::Type& to, const std::string& x) const = 0;  // `x` is signed
+  // A float that is in range as an integer.
+  virtual std::string whole(const llvm::Type& to, const std::string& x, bool is_signed) const = 0;
+  // Float to integer: what is out of range becomes the nearest, NaN 0.
+  virtual std::string saturated(const llvm::IntrinsicInst& i, bool is_signed) = 0;
+  virtual std::string bits(const llvm::CastInst& i);
+  // The language's function of floats for an intrinsic of LLVM; empty: none.
+  virtual std::string float_function(llvm::Intrinsic::ID id, bool is_f32) const = 0;
   virtual std::string variable(const llvm::Type& type, const std::string& name, bool is_final) = 0;
   virtual std::string unused_parameter(const std::string& name) {
     (void)name;
@@ -57,8 +75,10 @@ class FunctionPrinter {
   void fail(const llvm::Instruction& i);
   void line(const std::string& text) { body_ += "  " + text + "\n"; }
   static unsigned width_of(const llvm::Type& type) { return type.getIntegerBitWidth(); }
+  std::string type_name(const llvm::Type& type) const;
   int number_of(const llvm::BasicBlock& block) const { return numbers_.at(&block); }
 
+  const Spelling& spelling_;
   std::string declarations_, body_;
 
  private:
@@ -68,15 +88,22 @@ class FunctionPrinter {
   std::string jump(const llvm::BasicBlock* from, const llvm::BasicBlock* to);
   void terminator(const llvm::Instruction& i);
   std::string expression(const llvm::Instruction& i);
+  std::string binary_text(const llvm::BinaryOperator& i);
+  std::string cast_text(const llvm::CastInst& i);
+  std::string intrinsic_text(const llvm::IntrinsicInst& i);
   std::string compare_text(const llvm::CmpInst& i);
 
   const llvm::Function& function_;
   std::string prefix_, problem_;
-  const char* pass_;
+  TextLanguage language_;
   std::map<const llvm::Value*, std::string> names_;
   std::map<const llvm::BasicBlock*, int> numbers_;  // where there are several
   std::set<const llvm::Value*> named_;
   int next_ = 0;
 };
+
+// The printers of the two languages.
+std::unique_ptr<FunctionPrinter> c_printer(const llvm::Function& function, const std::string& prefix);
+std::unique_ptr<FunctionPrinter> glsl_printer(const llvm::Function& function, const std::string& prefix);
 
 }  // namespace quernel::codegen

@@ -47,9 +47,9 @@ int64_t shared_element_bytes(DType dtype) { return bit_width(dtype) == 64 ? 8 : 
 }  // namespace
 
 ShaderPrinter::ShaderPrinter(const loop::Kernel& kernel, const Target& target, NarrowBuffers narrow)
-    : kernel_(kernel),
+    : CLikePrinter(kernel, TextLanguage::kGlsl, kLongestExpression, kLane),
       target_(target),
-      functions_(target, FunctionLanguage::kGlsl),
+      functions_(target, TextLanguage::kGlsl),
       distribution_(distribute(kernel)),
       narrow_(std::move(narrow)) {
   for (size_t i = 0; i < kGlslReservedCount; ++i) taken_.insert(kGlslReserved[i]);
@@ -64,22 +64,7 @@ std::string ShaderPrinter::declare(const std::string& wanted) {
   // t0, t1… are the printer's own.
   bool own = name.size() > 1 && name[0] == 't' && std::isdigit(static_cast<unsigned char>(name[1]));
   if (name.empty() || own || std::isdigit(static_cast<unsigned char>(name[0]))) name.insert(0, "x");
-  std::string free = name;
-  for (int i = 2; !taken_.insert(free).second; ++i)
-    free = name + (name.back() == '_' ? "" : "_") + std::to_string(i);
-  return free;
-}
-
-void ShaderPrinter::line(const std::string& text) {
-  out_ += std::string(static_cast<size_t>(2 * indent_), ' ') + text + "\n";
-}
-void ShaderPrinter::open(const std::string& head) {
-  line(head + " {");
-  ++indent_;
-}
-void ShaderPrinter::close() {
-  --indent_;
-  line("}");
+  return free_name(name, name.back() == '_' ? "" : "_");
 }
 
 void ShaderPrinter::refuse(const std::string& what) {
@@ -165,7 +150,7 @@ std::string ShaderPrinter::split_access(const loop::BufferNode& b, const std::st
 
 Expected<Shader> ShaderPrinter::print() {
   std::string module = interface();
-  indent_ = 1;
+  own_.indent = 1;
   line("int lane = int(gl_LocalInvocationIndex);");
   for (const loop::Buffer& b : kernel_.buffers) {
     std::string number = std::to_string(b->binding);
@@ -185,7 +170,7 @@ Expected<Shader> ShaderPrinter::print() {
       ranges_.bound(axis.var, {0, std::max<int64_t>(extent - 1, 0)});
     std::string name = vars_[axis.var.get()] = declare(axis.var->name);
     narrow_vars_[axis.var.get()] = true;
-    std::string count = low_word(axis.extent, kLane);
+    std::string count = low_word(axis.extent, scalar_place());
     line("int " + name + " = grid" + (i == 0 ? "" : " % " + count) + ";");
     if (i != 0) line("grid /= " + count + ";");
   }
@@ -324,35 +309,8 @@ void ShaderPrinter::order(const Exchange& now) {
 // ---- statements
 
 void ShaderPrinter::begin_statement(std::initializer_list<loop::Expr> roots) {
-  names_.clear();
+  CLikePrinter::begin_statement(roots);
   low_words_.clear();
-  uses_.clear();
-  std::function<void(const loop::Expr&)> count = [&](const loop::Expr& e) {
-    if (++uses_[e.get()] > 1) return;
-    for (const loop::Expr& arg : e->args) count(arg);
-  };
-  for (const loop::Expr& root : roots)
-    if (root) count(root);
-}
-
-void ShaderPrinter::statement(const loop::StmtNode& s) {
-  switch (s.kind) {
-    case StmtKind::kBlock:
-      for (const loop::Stmt& child : s.body) statement(*child);
-      return;
-    case StmtKind::kFor:
-      return print_for(s);
-    case StmtKind::kIf:
-      return print_if(s);
-    case StmtKind::kLet:
-      return print_let(s);
-    case StmtKind::kStore:
-      return print_store(s);
-    case StmtKind::kAlloc:
-      return print_alloc(*s.buffer);
-    case StmtKind::kBarrier:
-      return line("barrier();");
-  }
 }
 
 namespace {
@@ -372,7 +330,7 @@ void ShaderPrinter::print_for(const loop::StmtNode& s) {
   bool fixed = loop::as_const_int(s.extent, &extent);
   if (fixed && extent <= 0) return;
   // More steps than an int counts nobody waits for.
-  std::string end = low_word(s.extent, kLane);
+  std::string end = low_word(s.extent, scalar_place());
   int64_t steps = std::clamp<int64_t>(ranges_(s.extent).hi, 1, INT32_MAX);
   ranges_.bound(s.var, {0, steps - 1});
   std::string name = vars_[s.var.get()] = declare(s.var->name);
@@ -393,13 +351,12 @@ void ShaderPrinter::print_if(const loop::StmtNode& s) {
   order(accesses(without_body(s)));
   if (s.condition->type.lanes > 1) return refuse("a branch that depends on a vector");
   reduce_first(s.condition);
-  open("if (" + value(s.condition) + ")");
+  open("if (" + lane_value(s.condition) + ")");
   Exchange before = since_barrier_;
   statement(*s.body[0]);
   if (s.body.size() > 1 && s.body[1]) {
-    --indent_;
-    line("} else {");
-    ++indent_;
+    --own_.indent;
+    open("} else");
     Exchange after = since_barrier_;
     since_barrier_ = before;
     statement(*s.body[1]);
@@ -415,7 +372,7 @@ void ShaderPrinter::print_let(const loop::StmtNode& s) {
   order(accesses(s));
   reduce_first(s.value);
   ranges_.bound(s.var, ranges_(s.value));
-  std::string text = value(s.value), type = value_type(s.value);
+  std::string text = lane_value(s.value), type = value_type(s.value);
   narrow_vars_[s.var.get()] = type == "int";
   line((is_float(s.value->type.dtype) && type != "uint" ? "precise " : "") + type + " " +
        (vars_[s.var.get()] = declare(s.var->name)) + " = " + text + ";");
@@ -443,7 +400,7 @@ void ShaderPrinter::print_store(const loop::StmtNode& s) {
   begin_statement({s.condition, s.index, s.value});
   order(accesses(s));
   const loop::BufferNode& b = *s.buffer;
-  int lanes = s.value->type.lanes, depth = indent_;
+  int lanes = s.value->type.lanes, depth = own_.indent;
   bool own = b.scope != loop::Scope::kGlobal && distribution_.placements.at(&b) != Placement::kShared;
   loop::Expr condition = s.condition;
   if (condition && condition->kind == ExprKind::kBroadcast) condition = condition->args[0];
@@ -455,57 +412,55 @@ void ShaderPrinter::print_store(const loop::StmtNode& s) {
   reduce_first(condition);
   bool uniform = condition && condition->type.lanes == 1;
   Exchange before = since_barrier_;
-  if (uniform) open("if (" + value(condition) + ")");
+  if (uniform) open("if (" + lane_value(condition) + ")");
   reduce_first(s.index);
   reduce_first(s.value);
   if (uniform) since_barrier_.join(before);
   std::string on;
   if (lanes > 1 && lanes < distribution_.invocations) on = "lane < " + std::to_string(lanes);
   if (lanes == 1 && distribution_.invocations > 1 && !own) on = "lane == 0";
-  if (condition && !uniform) on = on.empty() ? value(condition) : "(" + on + ") && " + value(condition);
+  if (condition && !uniform)
+    on = on.empty() ? lane_value(condition) : "(" + on + ") && " + lane_value(condition);
   std::string type = glsl_type(b.dtype), kept;
-  bool is_real = b.dtype == DType::kF32 || b.dtype == DType::kF64;
+  bool is_real = is_wide_float(b.dtype);
   if (lanes > 1 && distribution_.exchanged.contains(&b) && reads_other_elements(s)) {
     // All lanes read before the first one writes.
     kept = "t" + std::to_string(next_name_++);
     line((is_real ? "precise " : "") + type + " " + kept + ";");
-    if (!on.empty()) on = define("bool", on);
+    if (!on.empty()) on = define("bool", on, own_);
     if (!on.empty()) open("if (" + on + ")");
-    line(kept + " = " + value(s.value) + ";");
+    line(kept + " = " + lane_value(s.value) + ";");
     if (!on.empty()) close();
     begin_statement();
     line("memoryBarrierBuffer(); barrier();");
   }
   if (!on.empty()) open("if (" + on + ")");
-  std::string x = kept.empty() ? value(s.value) : kept;
+  std::string x = kept.empty() ? lane_value(s.value) : kept;
   if (b.dtype == DType::kI64 && !fits_32_bits(s.value)) wide_.insert(&b);
-  if (is_real && !own && kept.empty()) x = define("precise " + type, x);
+  if (is_real && !own && kept.empty()) x = define("precise " + type, x, own_);
   if (may_be_split(b)) {
     if (b.dtype == DType::kBool) x = "uint(" + x + ")";
-    line(buffers_.at(&b) + "_store(" + low_word(s.index, kLane) + ", " + x + ");");
-    while (indent_ > depth) close();
+    line(buffers_.at(&b) + "_store(" + low_word(s.index, scalar_place()) + ", " + x + ");");
+    while (own_.indent > depth) close();
     return;
   }
-  std::string place = element(b, s.index, kLane);
+  std::string place = element(b, s.index, scalar_place());
   if (b.scope == loop::Scope::kGlobal) {
     if (b.dtype == DType::kBool) x = "uint(" + x + ")";
     if (memory_type(b.dtype) != type) x = memory_type(b.dtype) + "(" + x + ")";
   }
   line(place + " = " + x + ";");
-  while (indent_ > depth) close();
+  while (own_.indent > depth) close();
 }
 
 // Whether a lane reads what another lane of the store may write.
 bool ShaderPrinter::reads_other_elements(const loop::StmtNode& s) const {
   std::string index = loop::to_string(s.index);
-  std::unordered_set<const loop::ExprNode*> seen;
-  std::function<bool(const loop::Expr&)> visit = [&](const loop::Expr& e) {
-    if (!e || !seen.insert(e.get()).second) return false;
-    if (e->kind == ExprKind::kLoad && e->buffer == s.buffer && loop::to_string(e->args[0]) != index)
-      return true;
-    return std::any_of(e->args.begin(), e->args.end(), visit);
+  auto reads_another = [&](const loop::ExprNode& e) {
+    return e.kind == ExprKind::kLoad && e.buffer == s.buffer && loop::to_string(e.args[0]) != index;
   };
-  return visit(s.value) || visit(s.condition) || visit(s.index);
+  return contains(s.value, reads_another) || contains(s.condition, reads_another) ||
+         contains(s.index, reads_another);
 }
 
 }  // namespace quernel::codegen

@@ -10,7 +10,7 @@
 
 #include "codegen/llvm/elementary_functions.h"
 #include "codegen/spirv/distribution.h"
-#include "loop/index_ranges.h"
+#include "codegen/text/c_like_printer.h"
 #include "loop/ir.h"
 #include "support/expected.h"
 #include "targets/target.h"
@@ -23,7 +23,7 @@ struct Shader {
   int64_t shared_bytes = 0;
 };
 
-class ShaderPrinter {
+class ShaderPrinter : private CLikePrinter {
  public:
   // Index buffers of the kernel's own that hold values of 32 bits only.
   using NarrowBuffers = std::unordered_set<const loop::BufferNode*>;
@@ -38,16 +38,13 @@ class ShaderPrinter {
   std::string interface();
   std::string split_access(const loop::BufferNode& b, const std::string& view) const;
   void begin_statement(std::initializer_list<loop::Expr> roots = {});
-  void statement(const loop::StmtNode& s);
-  void print_for(const loop::StmtNode& s);
-  void print_if(const loop::StmtNode& s);
-  void print_let(const loop::StmtNode& s);
-  void print_alloc(const loop::BufferNode& b);
-  void print_store(const loop::StmtNode& s);
+  void print_for(const loop::StmtNode& s) override;
+  void print_if(const loop::StmtNode& s) override;
+  void print_let(const loop::StmtNode& s) override;
+  void print_alloc(const loop::BufferNode& b) override;
+  void print_store(const loop::StmtNode& s) override;
+  void print_barrier() override { line("barrier();"); }
   bool reads_other_elements(const loop::StmtNode& s) const;
-  void open(const std::string& head);
-  void close();
-  void line(const std::string& text);
   std::string declare(const std::string& wanted);
   void refuse(const std::string& what);
 
@@ -68,38 +65,46 @@ class ShaderPrinter {
   void order(const Exchange& now);
   Exchange since_barrier_, of_statement_;
 
-  // shader_expr.cpp. `lane`: which lane of a vector is meant, an int of GLSL; kLane is the invocation's own.
+  // shader_expr.cpp. Place::lane is an int of GLSL; kLane is the invocation's own.
   static constexpr const char* kLane = "lane";
-  std::string value(const loop::Expr& e, const std::string& lane = kLane);
-  std::string atom(const loop::Expr& e, const std::string& lane = kLane);  // a name or a number
-  std::string name(const loop::Expr& e, const std::string& lane, const std::string& text);
-  std::string print_expr(const loop::Expr& e, const std::string& lane);
-  std::string constant(const loop::ExprNode& e);
-  std::string load(const loop::ExprNode& e, const std::string& lane);
-  std::string element(const loop::BufferNode& b, const loop::Expr& index, const std::string& lane);
-  std::string unary(const loop::ExprNode& e, const std::string& lane);
-  std::string binary(const loop::Expr& e, const std::string& lane);
-  std::string bool_binary(BinaryOp op, const std::string& a, const std::string& b);
-  std::string integer_binary(const loop::Expr& e, const std::string& lane);
-  std::string mul_acc(const loop::ExprNode& e, const std::string& lane);
-  std::string dot(const loop::ExprNode& e, const std::string& lane);
-  std::string cast(const loop::ExprNode& e, const std::string& lane);
-  std::string bit_cast(const loop::ExprNode& e, const std::string& lane);
-  // A function of ElementaryFunctions on texts of the operands.
-  std::string call(const loop::ExprNode& e, const std::vector<std::string>& operands);
+  static constexpr size_t kLongestExpression = 96;  // characters; what is longer gets a name
+  std::string lane_value(const loop::Expr& e) { return value(e, scalar_place()); }  // of the own lane
+  std::string type_name(DType dtype) const override;
+  std::string variable_type(const loop::Expr& e) override;
+  bool fits_32_bits(const loop::Expr& e) override;
+  std::string constant(const loop::ExprNode& e) override;
+  std::string variable(const loop::ExprNode& e, const Place& at) override;
+  std::string symbol(int index) override;
+  std::string load(const loop::ExprNode& e, const Place& at) override;
+  std::string element(const loop::BufferNode& b, const loop::Expr& index, const Place& at);
+  std::string select(const loop::Expr& e, const Place& at) override;
+  std::string bit_cast(const loop::ExprNode& e, const Place& at) override;
+  std::string ramp(const loop::Expr& e, const Place& at) override;
+  std::string interleave(const loop::ExprNode& e, const Place& at) override;
+  std::string dot(const loop::ExprNode& e, const Place& at) override;
+  std::string never(const std::string&) override { return "false"; }
+  std::string complement(DType dtype, const std::string& x) override { return wrapped(dtype, "~" + x); }
+  std::string compare(const loop::ExprNode& e, const std::string& a, const std::string& b) override;
+  std::string wide_operand(const loop::Expr& e, const loop::Expr& operand, const std::string& text);
+  std::string integer_infix(const loop::Expr& e, const char* op, const Place& at) override;
+  std::string integer_extreme(const loop::Expr& e, const Place& at) override;
+  std::string integer_call(const loop::Expr& e, const std::string& text) override;
+  std::string fused(DType dtype, const std::string& a, const std::string& b, const std::string& c) override;
+  std::string integer_mul_acc(const loop::ExprNode& e, const std::string& a, const std::string& b,
+                              const std::string& c) override;
+  std::string zero(DType dtype) const override;
+  std::string integer_cast(const loop::Expr& e, const std::string& x) override;
+  std::string name_of(const loop::Expr& operation) override { return functions_.name_of(operation); }
+  std::string argument(DType dtype, const std::string& x) override;
+  std::string result(DType dtype, const std::string& text) override;
   // The low 32 bits of an i64, as an int: all that an address needs.
-  std::string low_word(const loop::Expr& e, const std::string& lane);
+  std::string low_word(const loop::Expr& e, const Place& at);
   std::string wrapped(DType dtype, const std::string& text);
-  std::string symbol(int index);
   std::string element_type(const loop::BufferNode& b) const;
   static bool may_be_split(const loop::BufferNode& b);
-  std::string define(const std::string& type, const std::string& text);
-  // All values that `e` is computed from fit into an int.
-  bool fits_32_bits(const loop::Expr& e);
-  std::string value_type(const loop::Expr& e);
 
   // shader_reduce.cpp
-  std::string reduce_lanes(const loop::ExprNode& e);
+  std::string reduce_lanes(const loop::ExprNode& e) override;
   // The function `name` of the first `lanes` invocations' values.
   std::string fold_in_memory(const std::string& name, BinaryOp op, DType dtype, int lanes);
   std::string fold_in_subgroups(const std::string& name, BinaryOp op, DType dtype, int lanes);
@@ -108,27 +113,18 @@ class ShaderPrinter {
   // Lane reductions below `e`, computed where all invocations are.
   void reduce_first(const loop::Expr& e);
 
-  const loop::Kernel& kernel_;
   const Target& target_;
   bool uses_subgroups_ = false;
   ElementaryFunctions functions_;
   Distribution distribution_;
   NarrowBuffers narrow_, wide_;  // wide: something longer is stored there
   Diagnostics errors_;
-  std::string out_, shared_, reductions_;
+  std::string shared_, reductions_;
   int64_t shared_bytes_ = 0;
-  int indent_ = 0;
   std::set<std::string> reduced_, lane_arrays_;
-  std::unordered_map<const loop::VarNode*, std::string> vars_;
   std::unordered_map<const loop::VarNode*, bool> narrow_vars_;
-  std::unordered_map<const loop::BufferNode*, std::string> buffers_;
-  loop::IndexRanges ranges_;
-  std::unordered_map<const loop::ExprNode*, bool> fits_memo_;
-  // Names of what has been computed in the present statement, by node and lane.
-  std::map<std::pair<const loop::ExprNode*, std::string>, std::string> names_, low_words_;
-  std::unordered_map<const loop::ExprNode*, int> uses_;
-  std::unordered_set<std::string> taken_;
-  int next_name_ = 0;
+  // Names of low words of the current statement, by node and lane.
+  std::map<std::pair<const loop::ExprNode*, std::string>, std::string> low_words_;
 };
 
 // `kernel` as a shader.

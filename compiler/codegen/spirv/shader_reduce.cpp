@@ -49,7 +49,7 @@ struct SubgroupFold {
 std::optional<SubgroupFold> subgroup_fold(BinaryOp op, DType dtype) {
   bool extreme = op == BinaryOp::k_max || op == BinaryOp::k_min;
   if (extreme && order_of(dtype)) dtype = DType::kI32;
-  bool is_real = dtype == DType::kF32 || dtype == DType::kF64;
+  bool is_real = is_wide_float(dtype);
   std::string type = glsl_type(dtype);
   if (dtype == DType::kBool) {
     bool any = op == BinaryOp::k_or || op == BinaryOp::k_add || op == BinaryOp::k_max;
@@ -87,28 +87,14 @@ std::string precise(const std::string& type) {
 }  // namespace
 
 std::string ShaderPrinter::fold(BinaryOp op, DType dtype, const std::string& a, const std::string& b) {
-  if (dtype == DType::kBool) return bool_binary(op, a, b);
-  if ((dtype == DType::kF32 || dtype == DType::kF64) && (op == BinaryOp::k_add || op == BinaryOp::k_mul))
-    return a + (op == BinaryOp::k_add ? " + " : " * ") + b;
-  if (is_integer(dtype)) {
-    const char* infix = op == BinaryOp::k_add   ? " + "
-                        : op == BinaryOp::k_mul ? " * "
-                        : op == BinaryOp::k_and ? " & "
-                        : op == BinaryOp::k_or  ? " | "
-                                                : nullptr;
-    if (infix) return wrapped(dtype, a + infix + b);
+  if (dtype == DType::kBool) return bool_text(spelling_, op, a, b);
+  if (const char* infix = operator_text(op, dtype)) {
+    std::string text = a + " " + infix + " " + b;
+    return is_integer(dtype) ? wrapped(dtype, text) : text;
+  }
+  if (is_integer(dtype))
     return "(" + a + (op == BinaryOp::k_max ? " > " : " < ") + b + " ? " + a + " : " + b + ")";
-  }
-  loop::ExprNode operation;
-  operation.kind = ExprKind::kBinary;
-  operation.binary = op;
-  operation.type = {dtype, 1};
-  for (int i = 0; i < 2; ++i) {
-    auto var = std::make_shared<loop::VarNode>();
-    var->type = {dtype, 1};
-    operation.args.push_back(loop::var_ref(var));
-  }
-  return call(operation, {a, b});
+  return call(op, dtype, a, b);
 }
 
 // Workgroup memory that reductions of one kind share.
@@ -163,7 +149,7 @@ std::string ShaderPrinter::reduce_lanes(const loop::ExprNode& e) {
   const loop::Expr& x = e.args[0];
   DType dtype = x->type.dtype;
   int lanes = x->type.lanes;
-  if (lanes == 1) return value(x);
+  if (lanes == 1) return lane_value(x);
   std::string name = "fold_" + std::string(to_string(e.binary)) + "_" +
                      std::string(quernel::to_string(dtype)) + "_" + std::to_string(lanes);
   if (reduced_.insert(name).second) {
@@ -172,7 +158,7 @@ std::string ShaderPrinter::reduce_lanes(const loop::ExprNode& e) {
     reductions_ += in_subgroups ? fold_in_subgroups(name, e.binary, dtype, lanes)
                                 : fold_in_memory(name, e.binary, dtype, lanes);
   }
-  std::string result = name + "(" + value(x) + ")";
+  std::string result = name + "(" + lane_value(x) + ")";
   return dtype == DType::kI64 ? "int64_t(" + result + ")" : result;
 }
 
@@ -183,7 +169,7 @@ void ShaderPrinter::reduce_first(const loop::Expr& root) {
     if (!seen.insert(e.get()).second) return;
     for (const loop::Expr& arg : e->args) visit(arg);
     if (e->kind != ExprKind::kReduceLanes || e->args[0]->type.lanes == 1) return;
-    (void)atom(e);
+    (void)atom(e, scalar_place());
     // All have waited, for workgroup memory at least.
     since_barrier_.forget_own();
     since_barrier_.join(of_statement_);

@@ -1,4 +1,4 @@
-// Numbers in GLSL, without LLVM's headers.
+// Numbers in GLSL.
 #pragma once
 
 #include <cstdint>
