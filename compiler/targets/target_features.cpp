@@ -108,6 +108,13 @@ std::string_view llvm_flag(qnl_arch arch, uint64_t feature) {
   return {};
 }
 
+// SVE's registers have one length.
+static bool is_another_length(const Target& target, const TargetFeature& feature) {
+  constexpr uint64_t kLengths = QNL_AARCH64_SVE256 | QNL_AARCH64_SVE512;
+  return target.arch == QNL_ARCH_AARCH64 && (feature.bit & kLengths) != 0 &&
+         (target.required_features & kLengths & ~feature.bit) != 0;
+}
+
 std::vector<const TargetFeature*> features_of(const Target& target) {
   std::vector<const TargetFeature*> list;
   uint64_t optional = 0;
@@ -115,7 +122,7 @@ std::vector<const TargetFeature*> features_of(const Target& target) {
     if (feature.arch == target.arch && !feature.option.empty()) optional |= feature.bit;
   for (const TargetFeature& feature : kFeatures)
     if (feature.arch == target.arch && !target.bare_metal && (feature.bit & optional) != 0 &&
-        (missing(target, feature) & ~optional) == 0)
+        (missing(target, feature) & ~optional) == 0 && !is_another_length(target, feature))
       list.push_back(&feature);
   return list;
 }

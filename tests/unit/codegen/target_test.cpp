@@ -17,7 +17,7 @@ TEST(Target, EveryNameIsFound) {
     ASSERT_TRUE(target);
     EXPECT_EQ(target->name, name);
     EXPECT_FALSE(target->description.empty());
-    EXPECT_TRUE(target->firmware || target->required_features != 0);
+    EXPECT_TRUE(target->bare_metal || target->required_features != 0);
     EXPECT_GE(target->lanes(8), 1);
     EXPECT_EQ(target->triple.empty(), target->is_gpu());
   }
@@ -68,6 +68,18 @@ TEST(Target, FeaturesAreAdded) {
   EXPECT_TRUE(runs_code_of(*wide, *find_target("riscv64-v+vlen256")));
 }
 
+TEST(Target, SveHasOneLength) {
+  auto target = find_target("aarch64+sve512");
+  ASSERT_TRUE(target);
+  EXPECT_EQ(target->vector_bytes, 64);
+  EXPECT_TRUE(target->has_masks && target->has_gather);
+  EXPECT_EQ(find_target("cortex-a710+sve256")->lanes(4), 8);
+  target = find_target("aarch64+sve256+sve512");
+  ASSERT_FALSE(target);
+  EXPECT_EQ(target.errors()[0].message,
+            "target 'aarch64+sve256+sve512': expected a feature of dotprod, i8mm, sve256, found 'sve512'");
+}
+
 TEST(Target, SomeMultiplyBf16) {
   auto target = find_target("x86-64-v4-vnni+bf16");
   ASSERT_TRUE(target);
@@ -95,7 +107,7 @@ TEST(Target, MistakenFeaturesGetSuggestions) {
   auto target = find_target("cortex-a76+i8m");
   ASSERT_FALSE(target);
   EXPECT_EQ(target.errors()[0].message,
-            "target 'cortex-a76+i8m': expected a feature of dotprod, i8mm, found 'i8m'");
+            "target 'cortex-a76+i8m': expected a feature of dotprod, i8mm, sve256, sve512, found 'i8m'");
   EXPECT_EQ(target.errors()[0].hint, "did you mean 'i8mm'? `quernel targets` lists what each preset takes");
   target = find_target("riscv64+vlen256");  // only V has registers of a length
   ASSERT_FALSE(target);
