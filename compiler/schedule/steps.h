@@ -12,7 +12,7 @@
 namespace quernel::schedule {
 
 // Every output gets a value that a kernel or body writes for it alone. So does what a body reads and carries,
-// and what a custom op reads. Every node that gives a token gets all of its results.
+// and what a custom op reads. Every multi-result node gets all of its results.
 Status give_values_storage(Schedule& schedule);
 
 // Fusion: decides which nodes share a kernel and which values are stored.

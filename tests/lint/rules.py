@@ -93,7 +93,9 @@ PROSE_HEADERS = [
     "runtime/include/quernel/runtime.h", "runtime/include/quernel/runtime.hpp", "runtime/core/device.h",
     "schemas/kernel_abi.h", "compiler/include/quernel/compiler.h", "compiler/graph/ir.h", "compiler/graph/passes/passes.h",
     "compiler/loop/ir.h", "compiler/lower/loop_nest.h", "compiler/lower/evaluate.h", "compiler/targets/target.h",
-    "compiler/schedule/tiling.h",
+    "compiler/schedule/schedule.h", "compiler/schedule/steps.h", "compiler/schedule/contraction/contraction_plan.h",
+    "compiler/schedule/contraction/tiling.h", "compiler/schedule/target_passes/target_passes.h",
+    "compiler/schedule/winograd/winograd_plan.h",
 ]
 
 # private word (regular expression): the word of the field. A blank matches line ends, too.

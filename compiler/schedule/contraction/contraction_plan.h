@@ -48,7 +48,7 @@ struct ContractionPlan {
   // "b"). Each row lies in `columns.step` lines, so that vectors read contiguous elements.
   struct Image {
     Slide rows, columns;
-    std::vector<int> planes;  // further reduction axes: images that a sum sees, each in lines of its own
+    std::vector<int> planes;  // further reduction axes: images that a sum sees, each in separate lines
   };
   std::optional<Image> staged;
   // Where a is elementwise and contiguous along vectors: how windows slide along the one axis of rows and along
@@ -107,7 +107,7 @@ struct TileVectors {
   int vectors = 0, short_lanes = 0;
   bool operator==(const TileVectors&) const = default;
 };
-// The last tile of columns, where it has fewer than the others and gets code of its own.
+// The last tile of columns, where it has fewer than the others and gets separate code.
 std::optional<TileVectors> tail_columns(const ContractionPlan& plan, const Target& target);
 // How windows slide along the rows of a tile, which share what they see of a; null where none do.
 const Slide* windows_along_rows(const ContractionPlan& plan);
