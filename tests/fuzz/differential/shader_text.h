@@ -35,7 +35,7 @@ class Folder {
 inline std::string dumped(const Folder& folder) {
   std::string text;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(folder.path())) {
-    if (!entry.path().filename().string().ends_with("schedule.txt") && entry.path().extension() != ".comp")
+    if (!entry.path().filename().string().ends_with("plan-memory.txt") && entry.path().extension() != ".comp")
       continue;
     std::ifstream file(entry.path());
     text.append(std::istreambuf_iterator<char>(file), {});
