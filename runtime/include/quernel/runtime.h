@@ -466,8 +466,8 @@ QNL_NODISCARD qnl_status qnl_session_run(qnl_session* session, qnl_error* error)
  * A run is executed in one of three ways:
  *   - on the device's thread (qnl_device_start_thread), in the order of submissions;
  *   - else on the device's queue (Vulkan), if nothing in the plan needs the calling thread before its end (no
- *     loops, branches, numbers read or host callbacks). Any number of sessions may be queued there at once, and
- *     run in the order of submissions;
+ *     loops, branches, numbers read or host callbacks). Any number of sessions may be queued there at once;
+ *     they run in the order of submissions;
  *   - else on the calling thread, before qnl_session_submit returns. The CPU device needs a thread to run
  *     asynchronously. */
 
