@@ -1,11 +1,11 @@
-// The attributes of a custom op's call (qnl_custom_call::attributes), read by name.
+// Reads the attributes of a custom op's call (qnl_custom_call::attributes) by name.
 //
 //   quernel::CustomAttributes attributes(call->attributes);
 //   float alpha = 1;
 //   attributes.get("alpha", &alpha);
 //
-// Every get returns false, and leaves the value as it was, where no attribute has that name and type. Numbers
-// are read without allocation.
+// Every get returns false and leaves *value unchanged if no attribute has that name and type. Reading numbers
+// does not allocate.
 #ifndef QUERNEL_CUSTOM_OP_HPP_
 #define QUERNEL_CUSTOM_OP_HPP_
 
@@ -34,7 +34,7 @@ class CustomAttributes {
   bool get(std::string_view name, std::vector<std::string>* values) const { return read_list(name, values); }
 
  private:
-  // Up to `stop`, which is not within quotes or brackets, or to the end.
+  // Returns the text up to `stop` outside quotes and brackets, or up to its end.
   static std::string_view until(std::string_view text, char stop) {
     bool quoted = false;
     int depth = 0;
@@ -52,7 +52,7 @@ class CustomAttributes {
     return text;
   }
 
-  // The text of the attribute's value; empty when there is none.
+  // Returns the text of the attribute's value; empty if there is none.
   std::string_view find(std::string_view name) const {
     for (std::string_view rest = text_; !rest.empty();) {
       std::string_view entry = until(rest, ';');

@@ -1,5 +1,5 @@
-// Thin C++ over runtime.h: owning handles that close themselves, and the same functions as members. No
-// exceptions; every call that can fail returns qnl_status and fills an optional qnl_error.
+// Thin C++ over runtime.h: owning handles that close themselves, and the C functions as members. No
+// exceptions: every call that can fail returns qnl_status and fills an optional qnl_error.
 #ifndef QUERNEL_RUNTIME_HPP_
 #define QUERNEL_RUNTIME_HPP_
 
@@ -45,7 +45,7 @@ class Bundle {
   std::unique_ptr<qnl_bundle, detail::Close> handle_;
 };
 
-// Where kernels run. Must outlive its sessions.
+// The device that runs kernels. Must outlive its sessions.
 class Device {
  public:
   [[nodiscard]] qnl_status open_cpu(uint32_t threads = 1, qnl_error* error = nullptr) {
@@ -56,7 +56,7 @@ class Device {
     handle_.reset(device);
     return status;
   }
-  // In runtimes that are built with Vulkan.
+  // Requires a runtime built with Vulkan.
   [[nodiscard]] qnl_status open_vulkan(const qnl_vulkan_options* options = nullptr,
                                        qnl_error* error = nullptr) {
     qnl_device* device = nullptr;
@@ -70,7 +70,7 @@ class Device {
     handle_.reset(device);
     return status;
   }
-  // The one to run the bundle on.
+  // Opens the device to run the bundle on (qnl_device_choose).
   [[nodiscard]] qnl_status choose(const Bundle& bundle, const qnl_choice_options* options, qnl_choice* choice,
                                   qnl_error* error = nullptr) {
     qnl_device* device = nullptr;
@@ -78,7 +78,7 @@ class Device {
     handle_.reset(device);
     return status;
   }
-  // For asynchronous runs of sessions on it.
+  // Starts the thread for asynchronous runs of the device's sessions.
   [[nodiscard]] qnl_status start_thread(qnl_error* error = nullptr) {
     return qnl_device_start_thread(get(), error);
   }
@@ -107,12 +107,13 @@ class Session {
   [[nodiscard]] qnl_status bind_output(const qnl_tensor& tensor, qnl_error* error = nullptr) {
     return qnl_session_bind(get(), QNL_OUTPUT, &tensor, error);
   }
-  // The current memory of an input, output or state; name nullptr: the only one of its role.
+  // Returns an input, output or state with its current memory in *out; name nullptr: the only one of its
+  // role.
   [[nodiscard]] qnl_status tensor(qnl_tensor_role role, const char* name, qnl_tensor* out,
                                   qnl_error* error = nullptr) {
     return qnl_session_get(get(), role, name, out, error);
   }
-  // Before an input of symbolic shape is filled in place.
+  // Call this before filling an input of symbolic shape in place.
   [[nodiscard]] qnl_status set_shape(const qnl_tensor& tensor, qnl_error* error = nullptr) {
     return qnl_session_set_shape(get(), &tensor, error);
   }
@@ -124,7 +125,7 @@ class Session {
     return qnl_session_reserve(get(), symbols, count, error);
   }
   [[nodiscard]] qnl_status run(qnl_error* error = nullptr) { return qnl_session_run(get(), error); }
-  // *event stays the session's.
+  // *event belongs to the session.
   [[nodiscard]] qnl_status submit(qnl_event** event, const qnl_submit_options* options = nullptr,
                                   qnl_error* error = nullptr) {
     return qnl_session_submit(get(), options, event, error);
