@@ -1,6 +1,6 @@
-/* The contract between generated kernels and whatever calls them: C99, versioned, nothing of the project is
- * needed but features.def beside it. The code generator emits functions and one table in this form; the
- * runtime's loaders and bare-metal firmware call them. A change of any layout or meaning below is a new
+/* The contract between generated kernels and their callers: C99, versioned, independent of the rest of the
+ * project except features.def. The code generator emits functions and one table in this form. The runtime's
+ * loaders and bare-metal programs call them. Changing any layout or meaning below requires a new
  * QNL_KERNEL_ABI_VERSION. */
 #ifndef QUERNEL_SCHEMAS_KERNEL_ABI_H_
 #define QUERNEL_SCHEMAS_KERNEL_ABI_H_
@@ -11,51 +11,50 @@
 extern "C" {
 #endif
 
-/* Version passed to the image's query function. Layouts below are those of this version. */
+/* The version passed to the image's query function. The layouts below belong to this version. */
 #define QNL_KERNEL_ABI_VERSION 1u
 
 /* First word of the image table: the bytes 'Q' 'N' 'L' 'K' on a little-endian machine. */
 #define QNL_IMAGE_MAGIC 0x4B4C4E51u
 
-/* What one kernel call gets. Nothing here is written by the kernel except the memory that bindings and
- * scratch point to. */
+/* The arguments of one kernel call. The kernel writes only the memory that bindings and scratch point to. */
 typedef struct qnl_kernel_args {
-  /* One pointer per binding of the dispatch, in the order of the schedule item. The byte offset inside the
-   * arena is already added. A pointer is aligned to the element size of its tensor and to nothing more,
-   * because the caller of a session may bind inputs and outputs of his own. The pointers of one dispatch may
-   * be equal or overlap only where the memory plan says so. */
+  /* One pointer per binding of the dispatch, in the order of the schedule item, with the byte offset inside
+   * the arena already added. A pointer is aligned to the element size of its tensor only, because a session's
+   * caller may bind inputs and outputs. Pointers of one dispatch may be equal or overlap only where the
+   * memory plan says so. */
   void* const* bindings;
-  /* Values of the schedule item's symbol expressions, in their order; NULL when it has none. */
+  /* Values of the schedule item's symbol expressions, in their order; NULL if it has none. */
   const int64_t* symbols;
   /* scratch_bytes of the kernel (bundle.fbs), private to the calling thread, 64-byte aligned, contents
-   * undefined on entry; NULL when the kernel asks for none. */
+   * undefined on entry; NULL if the kernel needs none. */
   void* scratch;
 } qnl_kernel_args;
 
-/* Runs the workgroups [workgroup_begin, workgroup_end) of the kernel's linearised grid (workgroup id x runs
- * fastest, then y, then z); the kernel decodes the ids itself. Workgroups are independent: they may run in
- * any order and on any thread, and each is run exactly once per dispatch. The total count is stored in the
- * schedule item. Kernels keep no state between calls, call nothing outside their image, allocate nothing and
- * change no floating-point mode. Returns QNL_KERNEL_OK, or a non-zero code (then the contents of what the
- * dispatch writes are undefined). */
+/* Runs the workgroups [workgroup_begin, workgroup_end) of the kernel's linearised grid: workgroup id x varies
+ * fastest, then y, then z. The kernel decodes the ids. Workgroups are independent: they may run in any order
+ * and on any thread; each runs exactly once per dispatch. The schedule item holds the total count. Kernels
+ * keep no state between calls, call nothing outside their image, allocate nothing and change no
+ * floating-point mode. Returns QNL_KERNEL_OK, or a non-zero code; after a non-zero code the outputs of the
+ * dispatch are undefined. */
 typedef int32_t (*qnl_kernel_fn)(const qnl_kernel_args* args, uint64_t workgroup_begin,
                                  uint64_t workgroup_end);
 
 #define QNL_KERNEL_OK 0
-/* An index read from a tensor (gather, scatter…) lies outside the range that it indexes. */
+/* An index read from a tensor (gather, scatter…) is outside the range that it indexes. */
 #define QNL_KERNEL_INDEX_OUT_OF_RANGE 1
-/* An integer division by zero that the op's definition calls an error. */
+/* An integer division by zero, for ops that define it as an error. */
 #define QNL_KERNEL_DIVISION_BY_ZERO 2
 
-/* The table of an image. Kernel k is the function at (const char*)table + table->offsets[k]; offsets instead
- * of pointers, so that the image needs no relocation. Constant data, aligned to 4 bytes, inside the image's
+/* The table of an image. Kernel k is the function at (const char*)table + table->offsets[k]. Offsets instead
+ * of pointers keep the image free of relocations. Constant data, aligned to 4 bytes, inside the image's
  * segment. */
 typedef struct qnl_image_table {
   uint32_t magic;        /* QNL_IMAGE_MAGIC */
-  uint32_t abi_version;  /* the version that was asked for */
-  uint32_t kernel_count; /* number of offsets; equals the number of kernels of the bundle's variant */
+  uint32_t abi_version;  /* the version passed to the query function */
+  uint32_t kernel_count; /* number of offsets; equals the number of kernels in the bundle's variant */
   uint32_t reserved;     /* 0 */
-  int32_t offsets[];     /* byte offset of each kernel relative to the table's own address */
+  int32_t offsets[];     /* byte offset of each kernel from the table's own address */
 } qnl_image_table;
 
 /* The image's entry (ELF e_entry): returns its table, or NULL if it does not implement abi_version. */
@@ -70,8 +69,8 @@ typedef const qnl_image_table* (*qnl_image_query_fn)(uint32_t abi_version);
  * The loader rejects anything else.
  */
 
-/* Element types of tensors, as stored in bundles; a value is never reused. Little-endian. bool takes one byte
- * (0 or 1); i4 and u4 are packed two per byte, the element of even index in the low half. */
+/* Element types of tensors, as stored in bundles; a value is never reused. Little-endian. A bool takes one
+ * byte (0 or 1). i4 and u4 are packed two per byte, the element of even index in the low half. */
 typedef enum qnl_dtype {
   QNL_F32 = 0,
   QNL_F16 = 1,
@@ -93,17 +92,17 @@ typedef enum qnl_dtype {
 } qnl_dtype;
 #define QNL_DTYPE_COUNT 17
 
-/* What code is generated for, QNL_ARCH_X86_64 and others: the lines of features.def. Values are stored in
- * bundles and never reused. */
+/* The architectures that code is generated for, QNL_ARCH_X86_64 and others: the QNL_ARCHITECTURE lines of
+ * features.def. Values are stored in bundles and never reused. */
 typedef enum qnl_arch {
 #define QNL_ARCHITECTURE(NAME, number, name) QNL_ARCH_##NAME = number,
 #include "features.def"
 } qnl_arch;
 
-/* Features that a variant requires, QNL_X86_64_V1 and others: one 64-bit set per architecture, a bit for each
- * line of features.def; stored in bundles, a bit is never reused. A device may run a variant when its own set
- * includes all required bits. Bit order is the order of preference: of two usable variants the one with the
- * numerically greater set is picked. */
+/* The features that a variant requires, QNL_X86_64_V1 and others: one 64-bit set per architecture, one bit
+ * per QNL_FEATURE line of features.def. Bits are stored in bundles and never reused. A device can run a
+ * variant if its own set includes all required bits. Bits are in order of preference: among usable variants,
+ * the one with the numerically greatest set is picked. */
 #ifdef __cplusplus
 #define QNL_FEATURE(arch, constant, bit, name, option, llvm, needs, sentence) \
   static const uint64_t constant = UINT64_C(1) << (bit);
@@ -117,22 +116,23 @@ enum {
 
 /* ---- SPIR-V variants: kernels as compute shaders, entry point "main", Vulkan 1.1, SPIR-V 1.3 at most.
  *
- * Memory. A kernel sees its bindings through at most QNL_SPIRV_WINDOWS storage buffers, each a range of
- * device memory, so that the smallest device will do: descriptor set 0, binding 0 is an array of
- * QNL_SPIRV_WINDOWS storage buffers, all of which must be there. Specialisation constant b is the window that
- * the kernel's binding b lies in. Several bindings may lie in one window, and may overlap where the memory
- * plan says so. Where a module has the specialisation constant QNL_SPIRV_SPLIT + b, its binding b may be
- * larger than a device's storage buffers: it then begins in window b and goes on in the next ones, each of
- * which, but the last, has as many bytes as that constant says. 0: it lies in one window.
+ * Memory. A kernel accesses its bindings through at most QNL_SPIRV_WINDOWS storage buffers, each a range of
+ * device memory; the smallest device supports that many. Descriptor set 0, binding 0 is an array of
+ * QNL_SPIRV_WINDOWS storage buffers, all of which must be present. Specialisation constant b is the window
+ * that holds the kernel's binding b. Several bindings may share a window, and may overlap where the memory
+ * plan says so. If a module has the specialisation constant QNL_SPIRV_SPLIT + b, binding b may be larger than
+ * a device's storage buffers. It then begins in the window that constant b names and continues in the next
+ * windows. Each of its windows except the last has as many bytes as constant QNL_SPIRV_SPLIT + b says. 0: the
+ * binding is in one window.
  *
  * Parameters. 32-bit words: [0] the number of workgroups of the dispatch; then for each binding the byte
- * offset of its first element in its window; then for each symbol its low and its high word. They are
- * push constants from offset 0 if the kernel has no symbols and they fit QNL_SPIRV_PUSH_BYTES. Otherwise they
- * are a uniform buffer at set 0, binding 1, an array of uvec4, since symbols change between submissions.
+ * offset of its first element in its window; then for each symbol its low and its high word. They are push
+ * constants from offset 0 if the kernel has no symbols and they fit in QNL_SPIRV_PUSH_BYTES. Otherwise they
+ * are a uniform buffer at set 0, binding 1, an array of uvec4, because symbols change between submissions.
  *
- * Workgroups. Linear workgroup x + y * (number along x) of the dispatch is that of qnl_kernel_fn; those from
- * the number of workgroups on do nothing. The module's local size is fixed. Stores of one invocation are not
- * read by other workgroups. */
+ * Workgroups. Linear workgroup x + y * (number along x) of the dispatch is the workgroup of qnl_kernel_fn
+ * with that index. Workgroups from the number of workgroups on do nothing. The module's local size is fixed.
+ * No workgroup reads what an invocation of another one has stored. */
 #define QNL_SPIRV_MAGIC 0x564C4E51u /* 'Q' 'N' 'L' 'V' */
 #define QNL_SPIRV_ABI_VERSION 2u
 #define QNL_SPIRV_WINDOWS 4u
@@ -142,8 +142,8 @@ enum {
 typedef struct qnl_spirv_kernel {
   uint32_t code_offset;  /* bytes from the table's beginning, a multiple of 4 */
   uint32_t code_bytes;   /* a multiple of 4 */
-  uint32_t local_size;   /* invocations of a workgroup, all along x */
-  uint32_t shared_bytes; /* workgroup memory */
+  uint32_t local_size;   /* invocations per workgroup, all along x */
+  uint32_t shared_bytes; /* bytes of shared memory per workgroup */
   uint32_t binding_count;
   uint32_t symbol_count;
   uint64_t features; /* QNL_SPIRV_* that the module needs */
