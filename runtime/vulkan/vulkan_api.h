@@ -1,5 +1,5 @@
-// The functions of Vulkan that this device calls, found at run time: nothing is linked, so a machine without
-// a driver still runs everything else.
+// The Vulkan functions that this device calls, found at run time. Nothing is linked, so that everything else
+// runs on a machine without a driver.
 #pragma once
 
 #define VK_NO_PROTOTYPES
@@ -9,7 +9,7 @@
 
 namespace quernel::runtime::vulkan {
 
-// Found before there is an instance, with one, with a device.
+// Three lists: functions found without an instance, with an instance, and with a device.
 #define QNL_VULKAN_GLOBAL_FUNCTIONS(F) \
   F(CreateInstance)                    \
   F(EnumerateInstanceVersion)          \
@@ -26,7 +26,7 @@ namespace quernel::runtime::vulkan {
   F(CreateDevice)                           \
   F(GetDeviceProcAddr)
 
-// Of VK_EXT_debug_utils: there with validation only.
+// From VK_EXT_debug_utils: available with validation only.
 #define QNL_VULKAN_DEBUG_FUNCTIONS(F) \
   F(CreateDebugUtilsMessengerEXT)     \
   F(DestroyDebugUtilsMessengerEXT)
@@ -81,7 +81,7 @@ namespace quernel::runtime::vulkan {
   F(WaitForFences)                     \
   F(QueueSubmit)
 
-// Of VK_EXT_external_memory_host: there where the device has it.
+// From VK_EXT_external_memory_host: available if the device supports it.
 #define QNL_VULKAN_IMPORT_FUNCTIONS(F) F(GetMemoryHostPointerPropertiesEXT)
 
 struct Api {
@@ -95,17 +95,17 @@ struct Api {
   QNL_VULKAN_IMPORT_FUNCTIONS(QNL_VULKAN_MEMBER)
 #undef QNL_VULKAN_MEMBER
 
-  // Opens the loader library. The other two are for what exists by then; a function that should be there and
-  // is not is an error with its name.
+  // open opens the loader library and finds the functions without an instance; load_instance and load_device
+  // find the others. A missing function is an error with its name.
   qnl_status open(qnl_error* error);
   qnl_status load_instance(VkInstance instance, bool debug, qnl_error* error);
   qnl_status load_device(VkDevice device, bool import, qnl_error* error);
   void close();
 };
 
-// The runtime's status for a result; device loss is QNL_DEVICE_FAULT.
+// Returns the runtime's status for a result; device loss becomes QNL_DEVICE_FAULT.
 qnl_status status_of(VkResult result);
-// "VK_ERROR_DEVICE_LOST"…
+// Returns "VK_ERROR_DEVICE_LOST"…
 const char* result_name(VkResult result);
 
 }  // namespace quernel::runtime::vulkan

@@ -1,4 +1,4 @@
-// The Vulkan device from the inside: what its parts share. Opening is in vulkan_open.cpp, memory in
+// The internals that the parts of the Vulkan device share. Opening is in vulkan_open.cpp, memory in
 // vulkan_memory.cpp and vulkan_blocks.cpp, code in vulkan_kernels.cpp, recording in vulkan_record.cpp,
 // running in vulkan_submit.cpp.
 #pragma once
@@ -17,26 +17,27 @@ struct Buffer {
   Buffer& operator=(const Buffer&) = delete;
 
   VkBuffer buffer = VK_NULL_HANDLE;
-  uint64_t bytes = 0;  // of the buffer
+  uint64_t bytes = 0;  // size of the buffer
   char* mapped = nullptr;
 
-  // Its place in memory that it shares with others, and its neighbours there.
+  // Its place in a shared block of memory, and its neighbours there.
   MemoryBlock* block = nullptr;
   uint64_t offset = 0, reserved = 0;
   Buffer *before = nullptr, *after = nullptr;
 };
 
-// What DeviceArena::handle points to. An arena whose host memory is not what kernels see is mirrored: the
-// host memory is what counts between submissions, each of which copies what it uses to the device and back.
+// The object behind DeviceArena::handle. An arena whose host memory is not visible to kernels is mirrored.
+// Between submissions the host memory holds the valid contents; each submission copies the ranges it uses to
+// the device and back.
 struct Arena {
-  Buffer local;            // what kernels see
-  Buffer staging;          // memory of the host beside it, where local is not mapped
-  char* caller = nullptr;  // the caller's memory, where it cannot be used itself
-  uint64_t offset = 0;     // of the arena in local
+  Buffer local;            // visible to kernels
+  Buffer staging;          // host-visible memory if local is not mapped and host access is needed
+  char* caller = nullptr;  // the caller's memory if the device cannot use it in place
+  uint64_t offset = 0;     // of the arena in `local`
   uint64_t bytes = 0;
-  uint64_t counted = 0;  // bytes of the device's memory_used
+  uint64_t counted = 0;  // bytes included in the device's memory_used
   bool read_only = false;
-  // Of memory that is uploaded once, read-only: whose it is, and by how many arenas it is used.
+  // For read-only memory, which is wrapped once: its address, and the number of arenas that use it.
   const void* key = nullptr;
   uint32_t users = 0;
   Arena* next = nullptr;
@@ -47,10 +48,10 @@ struct Arena {
 inline Arena* arena_of(const DeviceRange& range) { return static_cast<Arena*>(range.arena->handle); }
 
 inline constexpr uint32_t kWindows = QNL_SPIRV_WINDOWS;
-inline constexpr uint32_t kMaxBindings = 64;  // of a kernel
+inline constexpr uint32_t kMaxBindings = 64;  // per kernel
 
-// For each binding of a kernel the window that it lies in, two bits each, or begins in: bits in `split` are
-// of those that go on in the next ones.
+// For each binding of a kernel: its window, in two bits. A bit in `split`: the binding begins there and
+// continues in the next windows.
 struct WindowMap {
   uint64_t words[2] = {0, 0};
   uint64_t split = 0;
@@ -63,7 +64,7 @@ struct WindowMap {
   }
 };
 
-// Pipelines of a kernel set, made when first needed.
+// Pipelines of a kernel set, created when first needed.
 struct PipelineBlock {
   struct Entry {
     uint32_t kernel;
@@ -77,10 +78,10 @@ struct PipelineBlock {
 };
 
 struct VulkanKernel {
-  VkShaderModule module = VK_NULL_HANDLE;  // until it is needed; the rest is not known before, either
+  VkShaderModule module = VK_NULL_HANDLE;  // null until the kernel is first needed; so are the members below
   uint32_t binding_count = 0;
   uint32_t symbol_count = 0;
-  uint64_t splittable = 0;  // bits of the bindings that may lie in several windows
+  uint64_t splittable = 0;  // bits of the bindings that may span several windows
   uint32_t words() const { return 1 + binding_count + 2 * symbol_count; }
   bool uses_push() const { return qnl_spirv_uses_push(binding_count, symbol_count) != 0; }
 };
@@ -89,7 +90,7 @@ struct VulkanKernel {
 struct VulkanKernelSet : KernelSet {
   const void* code = nullptr;
   uint64_t code_bytes = 0;
-  uint64_t block_bytes = 0;  // of this object with its kernels
+  uint64_t block_bytes = 0;  // of this object including its kernels
   uint32_t users = 0;
   uint32_t kernel_count = 0;
   VulkanKernelSet* next = nullptr;
@@ -99,8 +100,8 @@ struct VulkanKernelSet : KernelSet {
 
 struct VulkanRecording;
 
-// The functions below are called with the lock held, which the table does (vulkan_open.cpp); it is free while
-// a session waits for its submission or calls back.
+// The device table calls the functions below with the lock held (vulkan_open.cpp). The lock is released while
+// a session waits for its submission or runs a callback.
 struct VulkanDevice : qnl_device {
   mutable Lock lock;
   Api api;
@@ -113,40 +114,40 @@ struct VulkanDevice : qnl_device {
   VkPhysicalDeviceProperties properties = {};
   VkPhysicalDeviceMemoryProperties memory = {};
   uint64_t max_allocation = ~uint64_t{0};
-  uint64_t import_alignment = 0;  // 0: memory of the process cannot be used in place
+  uint64_t import_alignment = 0;  // 0: the process's memory cannot be used in place
   char name[VK_MAX_PHYSICAL_DEVICE_NAME_SIZE + 8] = {};
   uint64_t features = 0;
   uint32_t subgroup_invocations = 0;
-  bool unified = false;  // the host reaches the memory that kernels use
+  bool unified = false;  // the process can access the memory that kernels use
   uint64_t timeout = ~uint64_t{0};
-  uint32_t timestamp_bits = 0;  // 0: the queue has no clock
-  int64_t clock_offset = 0;     // from its nanoseconds to the host's, as far as known
+  uint32_t timestamp_bits = 0;  // 0: the queue has no timestamps
+  int64_t clock_offset = 0;     // from the queue's nanoseconds to the process's, as far as known
   char cache_path[4001] = {};
   void (*message)(void* user, const char* text) = nullptr;
   void* message_user = nullptr;
 
-  // Of the device's own transfers, one at a time.
+  // For the device's own transfers, one at a time.
   VkCommandPool pool = VK_NULL_HANDLE;
   VkCommandBuffer transfer = VK_NULL_HANDLE;
   VkFence fence = VK_NULL_HANDLE;
   Buffer staging;
-  Buffer empty;  // what a kernel without memory sees
+  Buffer empty;  // bound where a kernel has no memory
 
-  // With parameters as push constants, and in a uniform buffer.
+  // [0]: parameters as push constants; [1]: in a uniform buffer.
   VkDescriptorSetLayout set_layouts[2] = {};
   VkPipelineLayout pipeline_layouts[2] = {};
   VkPipelineCache cache = VK_NULL_HANDLE;
-  bool cache_is_stale = false;  // pipelines have been made that the file does not have
+  bool cache_is_stale = false;  // pipelines were created that are not in the file
 
   MemoryBlock* blocks = nullptr;
-  uint64_t memory_limit = ~uint64_t{0};  // of what may be allocated of the driver, for tests
+  uint64_t memory_limit = ~uint64_t{0};  // of the driver's memory; lowered by tests
   uint64_t memory_used = 0;
   bool faulted = false;
   Arena* shared_constants = nullptr;
   VulkanKernelSet* kernel_sets = nullptr;
-  VulkanRecording* in_flight = nullptr;  // submissions that are not known to be complete
+  VulkanRecording* in_flight = nullptr;  // submissions not yet seen complete
   Counts counts;
-  uint64_t buffers_destroyed = 0;  // descriptors written before may name one that is no longer there
+  uint64_t buffers_destroyed = 0;  // older descriptor sets may refer to a destroyed buffer
 };
 
 inline VulkanDevice* vulkan(Device* device) {
@@ -156,21 +157,21 @@ inline const VulkanDevice* vulkan(const Device* device) {
   return static_cast<const VulkanDevice*>(static_cast<const qnl_device*>(device));
 }
 
-// A result's status; remembers that the device is lost.
+// Returns a result's status; records the loss of the device.
 qnl_status check(VulkanDevice* d, VkResult result);
 
 // ---- memory
 enum class Memory { kLocal, kUnified, kStaging };
-// A buffer of at least these bytes with memory of that kind, not zeroed.
+// Creates a buffer of at least these bytes in memory of that kind, not zeroed.
 qnl_status create_buffer(VulkanDevice* d, uint64_t bytes, Memory kind, Buffer* buffer);
 void destroy_buffer(VulkanDevice* d, Buffer* buffer);
-// True when the device has memory of the kind kUnified.
+// Returns true if the device has memory of kind kUnified.
 bool has_unified_memory(const VulkanDevice* d);
-// The largest arena, and the memory that there is for arenas.
+// Return the size of the largest arena, and of the memory for all arenas.
 uint64_t max_arena_bytes(const VulkanDevice* d);
 uint64_t arena_memory_bytes(const VulkanDevice* d);
 
-// The command buffer, fence and staging memory of the device's own transfers.
+// Create and destroy the command buffer, fence and staging memory of the device's own transfers.
 qnl_status open_transfers(VulkanDevice* d);
 void close_transfers(VulkanDevice* d);
 
@@ -185,14 +186,13 @@ qnl_status copy(Device* device, const DeviceRange& source, const DeviceRange& ta
 // ---- code
 qnl_status load_kernels(Device* device, const KernelCode& code, KernelSet** kernels, qnl_error* error);
 void unload_kernels(Device* device, KernelSet* kernels);
-// Before anything else is done with a kernel of the set: checks its module and makes it, if that has not been
-// done.
+// Call before any other use of a kernel of the set: checks and creates its module at the first call.
 qnl_status need_kernel(VulkanDevice* d, VulkanKernelSet* set, uint32_t kernel, qnl_error* error);
-// The kernel's pipeline for that map, made if there is none yet.
+// Returns the kernel's pipeline for that map; creates it if needed.
 qnl_status find_pipeline(VulkanDevice* d, VulkanKernelSet* set, uint32_t kernel, const WindowMap& map,
                          VkPipeline* pipeline, qnl_error* error);
 qnl_status open_pipeline_cache(VulkanDevice* d);
-// Stores it if it has become larger, and frees it.
+// Stores the cache if pipelines were created since it was read, and frees it.
 void close_pipeline_cache(VulkanDevice* d);
 
 // ---- running
@@ -211,11 +211,11 @@ qnl_status event_wait(Device* device, Event* event, uint64_t timeout_nanoseconds
 // Waits for all submissions and completes them.
 qnl_status wait_idle(Device* device);
 
-// "discrete", "integrated", "virtual", "cpu" or "other".
+// Returns "discrete", "integrated", "virtual", "cpu" or "other".
 const char* type_name(VkPhysicalDeviceType type);
 void describe(const Device* device, Description* description);
 
-// Frees everything of a device that is open as far as it is.
+// Closes a device, also one that was opened only in part.
 void close_device(Device* device);
 
 }  // namespace quernel::runtime::vulkan

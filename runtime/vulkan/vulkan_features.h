@@ -1,11 +1,11 @@
-// Which of SPIR-V's features in schemas/features.def a Vulkan device has, and how they are enabled.
+// Detects and enables the SPIR-V features of schemas/features.def on a Vulkan device.
 #pragma once
 
 #include "vulkan/vulkan_api.h"
 
 namespace quernel::runtime::vulkan {
 
-// What a device offers of what kernels may need, as chained structures: to be asked for, then to be enabled.
+// The features of a device that kernels may need, as chained structures: first queried, then enabled.
 struct Features {
   VkPhysicalDeviceFeatures2 base = {VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2};
   VkPhysicalDevice16BitStorageFeatures storage16 = {VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_16BIT_STORAGE_FEATURES};
@@ -20,13 +20,13 @@ struct Features {
   const char* extensions[5] = {};
   uint32_t extension_count = 0;
   bool import = false;
-  // Nothing of them has to be enabled.
+  // These need not be enabled.
   VkBool32 vulkan_1_1 = VK_TRUE, subgroups = VK_FALSE;
 };
 
-// Asks a device.
+// Queries the device.
 void query_features(const Api& api, VkPhysicalDevice physical, Features* f);
-// Turns off what is not among `mask`, and what kernels do not need; the bits of what is left.
+// Disables the features outside `mask` and those that no kernel needs. Returns the bits of the enabled ones.
 uint64_t select_features(Features* f, uint64_t mask);
 
 }  // namespace quernel::runtime::vulkan
