@@ -365,7 +365,7 @@ typedef struct qnl_requirements {
   uint64_t workspace_bytes; /* undefined between runs: sessions that never run at once may share it */
   uint64_t state_bytes;     /* kept from run to run */
   uint64_t io_bytes;        /* slots of all inputs and outputs; 0 with io_bound_by_caller */
-  /* For information: mapped from the bundle; a device with separate memory holds one copy. */
+  /* For information: mapped from the bundle; a device that cannot use them in place holds one copy. */
   uint64_t constants_bytes;
   uint64_t code_bytes; /* for information: the variant's code in the bundle */
 } qnl_requirements;
