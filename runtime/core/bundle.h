@@ -6,6 +6,6 @@
 
 struct qnl_bundle {
   quernel::runtime::BundleReader reader;
-  quernel::platform::MappedFile file;  // unmapped on close when it holds data
-  bool owns_memory = false;            // of this object
+  quernel::platform::MappedFile file;  // unmapped when the bundle is closed, if not empty
+  bool owns_memory = false;            // whether the runtime allocated this object
 };

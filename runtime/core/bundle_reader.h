@@ -1,5 +1,5 @@
-// BundleReader: the checked view of a bundle in memory. open() verifies everything once; after that no
-// accessor can read outside the file, and no index it returns is out of range. The only place that sees
+// BundleReader: the checked view of a bundle in memory. open() verifies everything once. Afterwards no
+// accessor can read outside the file, and no returned index is out of range. Only this class uses
 // FlatBuffers.
 #pragma once
 
@@ -18,29 +18,30 @@ struct Variant;
 
 namespace quernel::runtime {
 
-// Numbers as in bundle.fbs.
+// Values as in bundle.fbs.
 enum class ArenaKind : uint8_t { kConstants, kWorkspace, kInput, kOutput, kState };
 enum class Access : uint8_t { kRead, kWrite, kReadWrite };
 enum class CodeFormat : uint8_t { kElfImage, kSpirv };
 inline constexpr uint32_t kMaxCopyLoops = 4;
-inline constexpr uint32_t kMaxWorkspaces = 64;  // of one plan
+inline constexpr uint32_t kMaxWorkspaces = 64;  // per plan
 
 inline constexpr uint32_t kMaxItemSymbols = 256;
 inline constexpr uint32_t kMaxNesting = 32;                    // of loops and branches
-inline constexpr uint64_t kMaxArenaBytes = uint64_t{1} << 46;  // far above any use, so that sums of a few
-inline constexpr uint64_t kMaxWorkgroups = uint64_t{1} << 48;  // of them cannot overflow 64 bits
+inline constexpr uint64_t kMaxArenaBytes = uint64_t{1} << 46;  // far above any use, so that sums of a
+inline constexpr uint64_t kMaxWorkgroups = uint64_t{1} << 48;  // few of them cannot overflow 64 bits
 
-// One more dim of a shape that has had *elements so far; false where there are more than any device has.
+// Multiplies *elements by one more dim of a shape. Returns false if there would be more elements than any
+// device has.
 bool add_dim(int64_t dim, uint64_t* elements);
 
-// In these views an index of an expression is -1 where the constant beside it holds.
+// In these views, an index of an expression is -1 if the constant next to it holds.
 
 struct SymbolView {
   const char* name;
   int64_t min;
   int64_t max;
   int64_t multiple_of;
-  bool runtime;            // gets its value during a run
+  bool runtime;            // it gets its value during a run
   int32_t max_expression;  // replaces max
 };
 
@@ -48,9 +49,9 @@ struct ArenaView {
   ArenaKind kind;
   uint64_t bytes;
   uint32_t alignment;
-  const void* contents;  // constants, or the initial contents of a state; null: zeros
+  const void* contents;  // of constants, or the initial contents of a state; null: zeros
   int32_t bytes_expression;
-  bool host_access;  // workspace, state: items that run on the host use it
+  bool host_access;  // workspace, state: items on the companion CPU use it
 };
 
 struct BindingView {
@@ -68,29 +69,30 @@ struct CopyLoop {
   uint64_t target_stride;
 };
 
-// What a device has to know of an item.
+// The part of an item that devices need.
 struct Work {
   qnl_item_kind kind = QNL_ITEM_SYNCHRONIZE;
   uint32_t kernel = 0;
   uint64_t workgroups = 0;
   uint32_t binding_count = 0;
-  uint32_t symbol_count = 0;  // numbers that the kernel gets
+  uint32_t symbol_count = 0;  // numbers that the kernel receives
   uint64_t flops = 0;         // analysis, to judge whether sharing the work pays
   uint64_t bytes_read = 0;
   uint64_t bytes_written = 0;
   uint64_t copy_bytes = 0;
   uint32_t copy_loop_count = 0;
-  // Of kind dispatch: a kernel of the variant's host. It has to come after the items before `after` only.
+  // A dispatch of a kernel of the variant's companion CPU. It must come after the items with an index below
+  // `after` only.
   bool on_host = false;
   uint32_t after = 0;
   CopyLoop copy_loops[kMaxCopyLoops] = {};
 };
 
 struct ItemView : Work {
-  const char* callback;     // "" when none
-  const char* signature;    // of a custom op; "" when it is none
+  const char* callback;     // "" if there is none
+  const char* signature;    // of a custom op; "" otherwise
   const char* attributes;   // of a custom op
-  const char* source_node;  // "" when not recorded, as the next three
+  const char* source_node;  // "" if not recorded, also for the next three
   const char* kernel_class;
   const char* contraction;
   const char* tiling;
@@ -99,7 +101,7 @@ struct ItemView : Work {
   int32_t bytes_written_expression;
   int32_t workgroups_expression;
   int32_t copy_bytes_expression;
-  int32_t symbol;  // that the item sets
+  int32_t symbol;  // set by the item
   qnl_dtype dtype;
   uint32_t end;
   uint32_t else_begin;
@@ -107,8 +109,8 @@ struct ItemView : Work {
   int32_t condition_expression;
 };
 
-// True when a strided copy lies in what it reads and what it writes and writes no byte twice, which also
-// bounds its time.
+// Returns true if a strided copy stays inside its source and its target and writes no byte twice. The latter
+// also bounds its time.
 bool copy_fits(const CopyLoop* loops, uint32_t count, uint64_t copy_bytes, uint64_t source_bytes,
                uint64_t target_bytes);
 
@@ -120,13 +122,13 @@ struct VariantView {
   const void* code;
   uint64_t code_bytes;
   uint32_t kernel_count;
-  int32_t host;  // index, as a variant's, of the code for the processor beside the device; -1: none
+  int32_t host;  // index of the companion CPU's code, for variant(); -1: none
 };
 
 struct KernelView {
   const char* name;
   uint64_t scratch_bytes;
-  uint32_t stack_bytes;  // upper bound of what a call takes; 0: not known
+  uint32_t stack_bytes;  // upper bound of a call's stack; 0: unknown
 };
 
 struct EntryPointView {
@@ -146,22 +148,22 @@ class BundleReader {
  public:
   // data: 64-byte aligned, unchanged while the reader is used.
   qnl_status open(const void* data, uint64_t bytes, qnl_error* error);
-  // Hashes of constants and test values, and zero bytes between them.
+  // Checks the hashes of constants and test values, and that bytes between them are zero.
   qnl_status verify_weights(qnl_error* error) const;
 
   const char* producer() const;
   uint32_t schema_version() const;
   uint64_t file_bytes() const { return bytes_; }
-  uint64_t hash() const;  // of everything in the file
+  uint64_t hash() const;  // covers everything in the file
   uint64_t constants_bytes() const;
   uint64_t code_bytes() const;
 
   uint32_t symbol_count() const;
   SymbolView symbol(uint32_t index) const;
   Expression expression(int32_t index) const;
-  // True when the expression uses a symbol that gets its value during a run.
+  // Returns true if the expression uses a symbol that gets its value during a run.
   bool uses_runtime_symbols(int32_t expression) const;
-  // Those symbols, each as bit `index % 64`.
+  // Returns these symbols as bits `index % 64`.
   uint64_t runtime_mask(int32_t expression) const;
   // Appends "(n * 2)" to the text.
   void append_expression(TextBuilder& text, int32_t expression) const;
@@ -170,14 +172,14 @@ class BundleReader {
   ArenaView arena(uint32_t index) const;
 
   uint32_t variant_count() const;
-  // Variants, and from variant_count() on their hosts.
+  // Returns a variant; indices from variant_count() on are the variants' companion code.
   VariantView variant(uint32_t index) const;
   KernelView kernel(uint32_t variant, uint32_t index) const;
 
   uint32_t entry_point_count() const;
   EntryPointView entry_point(uint32_t index) const;
-  // Tensor of a signature with data null, dims -1 and bytes 0 where they are symbolic; *arena and *offset
-  // (both optional) say where it lives.
+  // Describes a tensor of a signature, with data null; symbolic dims are -1, and bytes is then 0. *arena and
+  // *offset (both optional) receive its place.
   void tensor(uint32_t entry, qnl_tensor_role role, uint32_t index, qnl_tensor* out, uint32_t* arena,
               uint64_t* offset) const;
   int32_t dim_expression(uint32_t entry, qnl_tensor_role role, uint32_t index, uint32_t dim) const;
@@ -185,16 +187,16 @@ class BundleReader {
   uint32_t test_count() const;
   TestView test(uint32_t index) const;
   void test_tensor(uint32_t test, uint32_t index, qnl_test_tensor* out) const;
-  // Which input or output it is a value of.
+  // Returns the index of the input or output whose value it is.
   uint32_t test_tensor_slot(uint32_t test, uint32_t index) const;
 
-  // What an entry point does on a variant; the functions that follow are of it.
+  // Returns the plan of an entry point for a variant; the next functions read it.
   const schema::Plan* plan(uint32_t entry, uint32_t variant) const;
   uint32_t item_count(const schema::Plan* plan) const;
   ItemView item(const schema::Plan* plan, uint32_t index) const;
   BindingView binding(const schema::Plan* plan, uint32_t item, uint32_t index) const;
   int32_t item_symbol(const schema::Plan* plan, uint32_t item, uint32_t index) const;
-  const char* plan_text(const schema::Plan* plan) const;  // the printed schedule; "" when not recorded
+  const char* plan_text(const schema::Plan* plan) const;  // the printed schedule; "" if not recorded
   uint32_t workspace_count(const schema::Plan* plan) const;
   uint32_t workspace(const schema::Plan* plan, uint32_t index) const;
 

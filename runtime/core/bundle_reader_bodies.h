@@ -1,5 +1,5 @@
-// Bodies of loops and branches while a plan is checked: which ones an item lies in, and that they are nested.
-// Included by bundle_reader_verify.cpp only.
+// Tracks the bodies of loops and branches while a plan is checked: which bodies an item is in, and whether
+// they are nested. Included by bundle_reader_verify.cpp only.
 #pragma once
 
 #include <stdint.h>
@@ -13,13 +13,13 @@ inline bool runs_others(schema::ItemKind kind) {
   return kind == schema::ItemKind::loop || kind == schema::ItemKind::branch;
 }
 
-// The bodies that an item lies in, from the plan itself inwards. A body is named by 2 * its item + 1, + 1 for
-// an else part; the plan is 0.
+// The bodies that an item is in, from the plan itself to the innermost. A body's id is 2 * its item + 1, for
+// an else part 2 * its item + 2; the plan's id is 0.
 class OpenBodies {
  public:
   explicit OpenBodies(uint32_t items) { levels_[0] = {0, items, items, -1}; }
 
-  // Closes those that end before `item`.
+  // Closes the bodies that end before `item`.
   void advance_to(uint32_t item) {
     while (depth_ > 0 && levels_[depth_].end == item) {
       Level& level = levels_[depth_];
@@ -32,7 +32,7 @@ class OpenBodies {
     }
   }
 
-  // False when the body is not nested, too deep, or sets a symbol that a loop around it counts with.
+  // Returns false if the body is not nested in the innermost one or is nested too deeply.
   bool enter(const schema::Item& item, uint32_t index) {
     bool branch = item.kind() == schema::ItemKind::branch;
     uint32_t first_end = branch ? item.else_begin() : item.end();

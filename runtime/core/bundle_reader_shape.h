@@ -1,6 +1,6 @@
-// The first half of opening a bundle: whether bytes are a well-formed FlatBuffer of bundle.fbs. What
-// schema::VerifyBundleBuffer checks with a function per table is one loop over a description of the tables
-// here, which takes a seventh of the code; a test holds the two to the same answers. Included by
+// The first half of opening a bundle: checks that the bytes are a well-formed FlatBuffer of bundle.fbs.
+// schema::VerifyBundleBuffer has a function per table for this. Here one loop over a description of the
+// tables does it in a seventh of the code; a test checks that both give the same answers. Included by
 // bundle_reader*.cpp only.
 #pragma once
 
@@ -8,13 +8,13 @@
 
 namespace quernel::runtime {
 
-// Every offset, vector, string and table lies inside the structure, is aligned, and what is required is
-// there. structure: aligned to 64 bytes, less than 2^31 of them. max_work bounds how often tables, vectors
-// and strings are shared, and with it the work of everything that walks over them afterwards.
+// Returns true if every offset, vector, string and table lies inside the structure and is aligned, and every
+// required field is present. structure: aligned to 64 bytes, less than 2^31 bytes. max_work limits how often
+// tables, vectors and strings may be shared. It thereby limits the work of all later walks over them.
 bool verify_shape(const uint8_t* structure, uint32_t bytes, uint32_t max_work);
 
-// Work that suffices for every structure of these bytes whose tables and vectors are not shared, and whose
-// strings are shared up to a sum of four times these bytes: the writer shares no more.
+// Returns the work that suffices for every structure of this size that the writer makes: tables and vectors
+// are not shared, and shared strings add up to at most four times these bytes.
 inline constexpr uint32_t max_shape_work(uint32_t bytes) { return 2 * bytes; }
 
 }  // namespace quernel::runtime
