@@ -1,6 +1,5 @@
-// Custom ops of a session: functions of the application behind host callbacks that have a signature. Each
-// call lies in the session's block with everything its function gets, so that a run only fills in addresses
-// and dims.
+// Custom ops of a session: the application's functions behind host callbacks with a signature. Each call is
+// stored in the session's block with all arguments of its function. A run fills in only addresses and dims.
 #pragma once
 
 #include <stdint.h>
@@ -16,17 +15,18 @@ struct CustomCall {
   qnl_custom_fn function = nullptr;
   void* user = nullptr;
   qnl_custom_call call = {};
-  qnl_tensor* tensors = nullptr;  // operands, then results; names null
-  const int64_t* dims = nullptr;  // of all of them, in order
+  qnl_tensor* tensors = nullptr;  // operands, then results; names are null
+  const int64_t* dims = nullptr;  // of all tensors, in order
   char message[kCustomMessageBytes] = {};
 };
 
-// The function that `options` has for the item, checked: QNL_CUSTOM_OP_MISSING, or QNL_CUSTOM_OP_MISMATCH
-// where calling convention or signature are not those that the bundle needs.
+// Finds the item's function in `options` and checks it: QNL_CUSTOM_OP_MISSING, or QNL_CUSTOM_OP_MISMATCH if
+// its ABI version or signature differs from the bundle's.
 qnl_status find_custom_op(const ItemView& item, const qnl_session_options& options,
                           const qnl_custom_op** found, qnl_error* error);
 
-// Fills in what no run changes. tensors: one per binding of the item; dims: one per symbol.
+// Fills in everything that is constant over all runs. tensors: one per binding of the item; dims: one per
+// symbol.
 void prepare_custom_call(const ItemView& item, const qnl_custom_op& op, qnl_tensor* tensors,
                          const int64_t* dims, CustomCall* call);
 

@@ -1,5 +1,5 @@
-// Descriptions of devices and sessions: named values in objects and lists, written as text for people or as
-// JSON into memory of the caller, without allocation.
+// Descriptions of devices and sessions: named values in objects and lists. They are written as text for
+// people or as JSON, into the caller's memory, without allocation.
 #pragma once
 
 #include <stdint.h>
@@ -8,11 +8,11 @@
 
 namespace quernel::runtime {
 
-// What does not fit is cut; `finish` says how many bytes the whole takes.
+// Text that does not fit is cut; `finish` returns the size of the whole.
 class Description {
  public:
   Description(qnl_text_form form, char* out, uint64_t capacity);
-  // In a list names are null. ~0 stands for "not known, or without limit".
+  // Inside a list, names are null. ~0 stands for "unknown or without limit".
   void text(const char* name, const char* value);
   void number(const char* name, uint64_t value);
   void signed_number(const char* name, int64_t value);
@@ -22,14 +22,14 @@ class Description {
   void open_object(const char* name) { open(name, false); }
   void open_list(const char* name) { open(name, true); }
   void close();
-  // Ends the description, with a zero; bytes that the whole takes, with that.
+  // Ends the description with a zero. Returns the bytes of the whole, including this zero.
   uint64_t finish();
 
  private:
   static constexpr uint32_t kDepth = 8;
   struct Level {
     bool list = false;
-    bool on_line = false;  // text: shares its line with its neighbours
+    bool on_line = false;  // in text form: it shares its line with its neighbours
     bool empty = true;
   };
   void open(const char* name, bool list);

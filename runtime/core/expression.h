@@ -1,16 +1,16 @@
-// Expressions over symbols: the postfix code of bundle.fbs, checked once when a bundle is opened, then
-// evaluated without undefined behaviour on any values.
+// Expressions over symbols: the postfix code of bundle.fbs. It is checked once when a bundle is opened.
+// Evaluating it has no undefined behaviour for any values.
 #pragma once
 
 #include <stdint.h>
 
 namespace quernel::runtime {
 
-inline constexpr uint32_t kMaxSymbols = 1024;  // of one bundle
+inline constexpr uint32_t kMaxSymbols = 1024;  // per bundle
 inline constexpr uint32_t kMaxExpressionSteps = 1024;
 inline constexpr uint32_t kMaxExpressionStack = 32;
 
-// A symbol that has no value yet; no symbol's range includes it.
+// The value of a symbol that has none yet; outside every symbol's range.
 inline constexpr int64_t kUnset = INT64_MIN;
 
 // Opcodes as in bundle.fbs.
@@ -25,18 +25,20 @@ struct Expression {
   int64_t operand(uint32_t step) const { return code[2 * step + 1]; }
 };
 
-// False where the product does not fit. Shared, because it is long where 64 bits are two words.
+// Returns false if the product overflows. One function for all callers, because its code is long on machines
+// with 32-bit words.
 bool multiply(uint64_t a, uint64_t b, uint64_t* product);
 
 enum class Evaluation : uint8_t { kOk, kUnsetSymbol, kOverflow, kDivisionByZero };
 
-// Opcodes and symbols are known, the stack never runs empty or over, and one value is left at the end.
+// Returns true if all opcodes and symbols are known, the stack never underflows or overflows, and one value
+// is left at the end.
 bool well_formed(const Expression& expression, uint64_t symbol_count);
 
-// symbols: a value or kUnset per symbol of the bundle. *value is written only when all went well.
+// symbols: a value or kUnset per symbol of the bundle. *value is written only if the result is kOk.
 Evaluation evaluate(const Expression& expression, const int64_t* symbols, int64_t* value);
 
-// The symbol that the expression is and nothing else; -1 for any other expression.
+// Returns the symbol if the expression is a single symbol, else -1.
 int64_t plain_symbol(const Expression& expression);
 
 }  // namespace quernel::runtime

@@ -1,7 +1,7 @@
-// Builds the text of a qnl_error in place, without allocation: `fail` at once, Failure in pieces. Texts have
-// {} where an argument goes; that there are as many of them as arguments is checked when they are compiled. A
-// call is a few instructions, because most errors are found in code that has to be small. A runtime that is
-// built with QUERNEL_ERROR_TEXTS=OFF has none of the texts: an error is its status and that status's name.
+// Builds the text of a qnl_error in place, without allocation: `fail` in one call, Failure in pieces. Texts
+// contain {} for each argument; their number is checked at compile time. A call is a few instructions,
+// because most errors are found in code that must be small. A runtime built with QUERNEL_ERROR_TEXTS=OFF
+// contains no texts: an error is then its status and the status's name.
 #pragma once
 
 #include <stdarg.h>
@@ -17,7 +17,7 @@ inline constexpr bool kErrorTexts = false;
 inline constexpr bool kErrorTexts = true;
 #endif
 
-// What an argument is, two bits for each from bit 16 on; the bits below are for a status.
+// The kind of an argument, two bits each from bit 16 on; a status takes the bits below.
 template <class T>
 inline constexpr uint32_t kArgumentKind = T::an_argument_is_a_text_or_an_unsigned_or_64_bit_number;
 template <>
@@ -58,7 +58,7 @@ struct TextFor {
 template <class... Arguments>
 using Text = TextFor<typename SameType<Arguments>::Type...>;
 
-// A text that is made of several pieces, in memory of the caller. What does not fit is cut.
+// A text built from several pieces, in the caller's memory. Text that does not fit is cut.
 class TextBuilder {
  public:
   // text may be null: nothing is written then.
@@ -72,9 +72,9 @@ class TextBuilder {
   void append_list(uint32_t kinds, const char* text, va_list arguments);
   void append_characters(const char* text);
   void append_number(int64_t number);
-  // The names of a feature set, separated by spaces: "x86-64-v1 x86-64-v2 avx512-vnni", or "none".
+  // Appends the names of a feature set, separated by spaces: "x86-64-v1 x86-64-v2 avx512-vnni", or "none".
   void append_features(uint32_t arch, uint64_t features);
-  // "f32[1,3,224,224]"
+  // Appends "f32[1,3,224,224]".
   void append_type(qnl_dtype dtype, uint32_t rank, const int64_t* shape);
   bool full() const { return used_ + 1 >= bytes_; }
 
@@ -87,7 +87,7 @@ class TextBuilder {
   uint32_t used_ = 0;
 };
 
-// The status alone, without a text.
+// Sets the status alone, without a text.
 qnl_status fail_status(qnl_error* error, qnl_status status);
 
 // An error with a text of several pieces. error may be null.
@@ -111,7 +111,7 @@ class Failure {
   void append_features(uint32_t arch, uint64_t features) {
     if constexpr (kErrorTexts) text_.append_features(arch, features);
   }
-  // expression: of the reader, a BundleReader
+  // expression: an index in the reader, a BundleReader.
   template <class Reader>
   void append_expression(const Reader& reader, int32_t expression) {
     if constexpr (kErrorTexts) reader.append_expression(text_, expression);
@@ -137,7 +137,7 @@ qnl_status fail(qnl_error* error, qnl_status status, Text<Arguments...> text, Ar
       kErrorTexts ? fail_untyped(error, static_cast<uint32_t>(status) | argument_kinds<Arguments...>(),
                                  text.text, arguments...)
                   : fail_status(error, status);
-  if (failed == QNL_OK) __builtin_unreachable();  // callers need not look at it
+  if (failed == QNL_OK) __builtin_unreachable();  // callers need not check it
   return failed;
 }
 

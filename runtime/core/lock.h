@@ -1,4 +1,4 @@
-// A lock that sleeps, on the platform's park and wake. Not recursive.
+// A lock on the platform's park and wake: waiting threads sleep. Not recursive.
 #pragma once
 
 #include "platform/platform.h"
@@ -11,7 +11,8 @@ class Lock {
   void unlock();
 
  private:
-  static constexpr uint32_t kFree = 0, kHeld = 1, kAwaited = 2;  // awaited: held, and someone may sleep
+  static constexpr uint32_t kFree = 0, kHeld = 1,
+                            kAwaited = 2;  // kAwaited: held, and a thread may be sleeping
   uint32_t word_ = kFree;
 };
 
@@ -26,7 +27,7 @@ class Guard {
   Lock* lock_;
 };
 
-// The other way round: free from here to the end of the scope.
+// The reverse of a guard: releases the lock until the end of the scope.
 class Unguard {
  public:
   explicit Unguard(Lock* lock) : lock_(lock) { lock_->unlock(); }

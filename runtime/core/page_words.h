@@ -1,4 +1,4 @@
-// Memory for work that has to remember something of each item, arena or kernel, where there is no heap.
+// Memory for a word per item, arena or kernel, without a heap.
 #pragma once
 
 #include <stdint.h>
@@ -7,7 +7,7 @@
 
 namespace quernel::runtime {
 
-// Words that are 0 at first, in pages of their own.
+// Words in separate pages, initially 0.
 class PageWords {
  public:
   PageWords() = default;

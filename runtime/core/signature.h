@@ -1,5 +1,5 @@
-// Signatures of custom ops: "f32[?,?],i64[?]->f32[?,?]", dtype and rank of every operand, then of every
-// result. Blanks mean nothing.
+// Signatures of custom ops, "f32[?,?],i64[?]->f32[?,?]": dtype and rank of every operand, then of every
+// result. Blanks are ignored.
 #pragma once
 
 #include <stdint.h>
@@ -14,13 +14,13 @@ struct SignatureType {
   bool is_result = false;
 };
 
-// Reads a signature's types one after the other.
+// Reads a signature's types in order.
 class SignatureReader {
  public:
   explicit SignatureReader(const char* text) : at_(text) {}
-  // False at the end, or at what no signature has.
+  // Returns false at the end, or at text that is not part of a signature.
   bool next(SignatureType* type);
-  // After the last type: whether the whole text was a signature.
+  // After the last type: true if the whole text was a signature.
   bool complete() const { return complete_; }
 
  private:
@@ -32,7 +32,7 @@ class SignatureReader {
   bool results_ = false, begun_ = false, complete_ = false;
 };
 
-// Whether both are signatures of the same types.
+// Returns true if both are signatures of the same types.
 bool same_signature(const char* a, const char* b);
 
 }  // namespace quernel::runtime

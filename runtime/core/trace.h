@@ -1,25 +1,25 @@
-// What devices and sessions report while a trace or profile hook is set, and nothing otherwise: then each
-// place costs a comparison.
+// Reports of devices and sessions to a trace or profile hook. Without a hook, each place costs one
+// comparison.
 #pragma once
 
 #include "core/device.h"
 
 namespace quernel::runtime {
 
-// Commands of the list are to be timed one by one.
+// Returns true if the list's commands must be timed one by one.
 inline bool is_timed(const Device* device, const CommandList& list) {
   return device->trace != nullptr || list.profile != nullptr;
 }
 
-// A command has run, on the device's queue or on the host.
+// Reports a command that has run, on the device's queue or on the host.
 void report_command(const Device* device, const CommandList& list, uint32_t command, bool on_queue,
                     uint64_t begin, uint64_t end);
 
-// One event of the device's trace that belongs to no command.
+// Reports an event of the device that belongs to no command.
 void report(const Device* device, qnl_trace_kind kind, const qnl_session* session, bool on_queue,
             uint64_t begin, uint64_t end, uint64_t bytes);
 
-// An event of the host from here to the end of the scope. Out of line: there are many, none is hot.
+// Reports an event of the host, from here to the end of the scope. Out of line: there are many, none is hot.
 class TraceScope {
  public:
   TraceScope(const Device* device, qnl_trace_kind kind, const qnl_session* session, uint64_t bytes = 0);
