@@ -1,5 +1,5 @@
-// What the CPU we run on can execute: its architecture and QNL_<ARCH>_* bits, including what the operating
-// system has to enable (wide register state).
+// Detects what this CPU can execute: its architecture and QNL_<ARCH>_* bits, including what the operating
+// system must enable (wide register state).
 #pragma once
 
 #include <stdint.h>

@@ -1,5 +1,5 @@
 // The loader of code images: one strictly checked ELF segment, copied to pages that are first writable, then
-// executable. The form that is accepted is written down in schemas/kernel_abi.h.
+// executable. schemas/kernel_abi.h defines the accepted form.
 #pragma once
 
 #include <stdint.h>
@@ -8,21 +8,21 @@
 
 namespace quernel::runtime {
 
-// Where the one loadable segment of a checked image is.
+// The one loadable segment of a checked image.
 struct ImageLayout {
   uintptr_t segment_offset = 0;  // in the file
   uintptr_t segment_bytes = 0;
-  uintptr_t entry = 0;  // offset of the query function inside the segment
+  uintptr_t entry = 0;  // offset of the query function in the segment
 };
 
-// Checks an image of this architecture without running or mapping anything.
+// Checks an image of this architecture; runs and maps nothing.
 qnl_status verify_image(const void* data, uint64_t bytes, uint32_t arch, ImageLayout* layout,
                         qnl_error* error);
 
-// Kernels of a loaded image; its pages are read-only and executable.
+// The kernels of a loaded image; its pages are read-only and executable.
 class Image {
  public:
-  // Verifies, maps and queries. kernel_count: what the bundle says.
+  // Verifies, maps and queries the image. kernel_count: as the bundle says.
   qnl_status load(const void* data, uint64_t bytes, uint32_t arch, uint32_t kernel_count, qnl_error* error);
   void unload();
 

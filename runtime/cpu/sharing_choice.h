@@ -1,5 +1,5 @@
-// Which kernels of a recording threads share, found by trying. Where cores are far apart, or others use them,
-// moving a small kernel's operands to the other core takes longer than the kernel, and no estimate knows it.
+// Chooses by measurement which kernels of a recording the threads share. If cores are far apart or busy,
+// moving a small kernel's operands to another core can take longer than the kernel. No estimate knows this.
 #pragma once
 
 #include <stdint.h>
@@ -8,18 +8,18 @@ namespace quernel::runtime {
 
 class SharingChoice {
  public:
-  // What is shared: kernels that are worth waking a thread for, large ones, none.
+  // Policies: share the kernels that are worth waking a thread for, share large ones only, share none.
   static constexpr uint32_t kLevels = 3;
-  static constexpr uint32_t kTimeUnit = 64;  // nanoseconds; 32 bits reach to minutes
+  static constexpr uint32_t kTimeUnit = 64;  // nanoseconds; 32 bits last for minutes
 
-  // `now`: by a clock that may wrap between runs.
+  // `now`: from a clock that may wrap between runs.
   void begin_run(uint32_t now) {
     work_ = kinds_ = 0;
     begin_ = now;
   }
-  // Whether threads share the run's next kernel, which takes one thread so many nanoseconds by estimate.
+  // Returns whether threads share the run's next kernel. estimate: its nanoseconds on one thread.
   bool shares(uint32_t estimate);
-  // The run has had all its kernels.
+  // Call when all kernels of the run are done.
   void end_run(uint32_t now);
 
   uint32_t level() const { return level_; }
@@ -29,14 +29,15 @@ class SharingChoice {
 
   uint32_t level_ = 0, best_ = 0;
   uint32_t best_time_ = 0;  // of best_, at its last trial
-  // The present run: the sum of its estimates, which may wrap, for it tells shapes apart; a bit for each kind
-  // of kernels: too small to share, small, large.
+  // The current run: the sum of its estimates, which may wrap, because it only distinguishes shapes; a bit
+  // per kind of kernel: too small to share, small, large.
   uint32_t work_ = 0, kinds_ = 0, begin_ = 0;
-  uint32_t compared_work_ = 0;              // of the runs that are compared
-  uint32_t first_ = 0;                      // when the first of them ended
-  uint32_t untried_ = 0;                    // levels of this trial, a bit each; 0: there is none
-  uint32_t turn_ = 0, sum_ = 0, most_ = 0;  // of the present level: turns and their times
-  uint32_t runs_ = 0, slow_runs_ = 0;       // since the last trial; at the end of these
+  uint32_t compared_work_ = 0;  // work_ of the runs being compared
+  uint32_t first_ = 0;          // end of the first of them
+  uint32_t untried_ = 0;        // policies left in this trial, one bit each; 0: no trial
+  uint32_t turn_ = 0, sum_ = 0,
+           most_ = 0;                  // of the current policy: its runs, the sum of their times, the longest
+  uint32_t runs_ = 0, slow_runs_ = 0;  // runs since the last trial; slow runs at their end
 };
 
 }  // namespace quernel::runtime
