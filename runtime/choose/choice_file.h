@@ -1,14 +1,14 @@
-// The file that keeps the choice of a device from one process to the next.
+// The file that keeps the choice of a device between processes.
 #pragma once
 
 #include "quernel/runtime.h"
 
 namespace quernel::runtime {
 
-// False where there is no file or it is damaged. Else reason, numbers, keys and text are those of the file;
-// whether it is of these keys is the caller's to look at.
+// Returns false if there is no file or it is damaged. Otherwise fills in reason, numbers, keys and text. The
+// caller checks whether the keys match.
 bool read_choice(const char* path, qnl_choice* choice);
-// Replaces the file as a whole; where that cannot be, the next process decides anew.
+// Replaces the whole file. If that fails, the next process decides again.
 void write_choice(const char* path, const qnl_choice& choice);
 
 }  // namespace quernel::runtime

@@ -1,4 +1,4 @@
-// What one device computes of random input against what another does, where a bundle has no test vectors.
+// Compares two devices on random input, for bundles without test vectors.
 #pragma once
 
 #include <stdint.h>
@@ -7,17 +7,17 @@
 
 namespace quernel::runtime {
 
-// A session of its own on each device, with the same random inputs.
+// One session on each device, with the same random inputs.
 class DeviceComparison {
  public:
-  // `options`: the sessions' entry point, symbols and custom ops; symbols without a value get a typical one.
+  // `options`: the sessions' entry point, symbols and custom ops. Symbols without a value get a typical one.
   DeviceComparison(const qnl_bundle* bundle, const qnl_session_options& options);
   ~DeviceComparison();
 
-  // Runs the device that is trusted. False where that does not come to a result.
+  // Runs the trusted device. Returns false if that gives no result.
   bool run_trusted(qnl_device* device);
-  // Runs the other one. Of a status of QNL_OK, *same says whether the results are the same but for rounding;
-  // else `text` says what is wrong.
+  // Runs the other device. With QNL_OK, *same tells whether the results are equal up to rounding; otherwise
+  // `text` says what is wrong.
   qnl_status run(qnl_device* device, bool* same, char* text, uint64_t bytes);
 
   qnl_session* trusted() const { return trusted_; }

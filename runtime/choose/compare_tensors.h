@@ -1,5 +1,5 @@
-// Compares a computed tensor with what is expected of it, by the tolerances of a test vector. The one place
-// that knows when a result is right: the choice of a device and the tools' tensor files both ask here.
+// Compares a computed tensor with its expected values, by the tolerances of a test vector. The choice of a
+// device and the tools' tensor files both use this definition of a right result.
 #pragma once
 
 #include <stdint.h>
@@ -9,11 +9,11 @@
 namespace quernel::runtime {
 
 bool is_float(qnl_dtype dtype);
-// Element as a number; packed types have two per byte.
+// Returns an element as a number; packed types have two elements per byte.
 double element_value(qnl_dtype dtype, const void* data, uint64_t index);
 
-// True when `found` is what is expected. Else false, and in the text, of `bytes` bytes, what is wrong, with
-// the worst element and its place. Both have data of the bytes that they say.
+// Returns true if `found` is within the tolerances. Otherwise writes what is wrong, with the worst element
+// and its index, to `text` of `bytes` bytes. Both tensors must have data of their stated bytes.
 bool compare_tensors(const qnl_test_tensor& expected, const qnl_tensor& found, char* text, uint64_t bytes);
 
 }  // namespace quernel::runtime

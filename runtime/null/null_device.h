@@ -1,5 +1,4 @@
-// What tests can ask of the null device beyond the device interface: what it was told to do, and a fault on
-// demand.
+// For tests of the null device: what it was told to do, and a fault on demand.
 #pragma once
 
 #include <stdint.h>
@@ -15,9 +14,9 @@ struct Counts {
   uint64_t submissions = 0;
 };
 
-// Both only for a device that qnl_device_open_null made.
+// Both require a device from qnl_device_open_null.
 Counts counts(const qnl_device* device);
-// Every later launch, submit and wait_idle reports QNL_DEVICE_FAULT.
+// Makes every later launch, submit and wait_idle return QNL_DEVICE_FAULT.
 void inject_fault(qnl_device* device);
 
 }  // namespace quernel::runtime::null

@@ -1,4 +1,4 @@
-// A file replaced as a whole: what programs write, and what devices keep from run to run.
+// Replaces a whole file: for programs' output, and for what devices keep between runs.
 #pragma once
 
 #include <stdint.h>
@@ -9,10 +9,10 @@ struct Piece {
   const void* data;
   uint64_t bytes;
 };
-// Writes the pieces one after another to a new file, which then takes the path's place; readers see the old
-// file or all of the new one. Nothing is left of a file that does not get there, also where the process is
-// killed; a link at the path is replaced, not followed. path has at most 4000 characters. False: errno says
-// why.
+// Writes the pieces one after another to a new file, which then replaces the one at the path. Readers see the
+// old file or all of the new one. If this fails or the process is killed, nothing of the new file is left. A
+// link at the path is replaced, not followed. path has at most 4000 characters. Returns false on failure,
+// with errno set.
 bool replace_file(const char* path, const Piece* pieces, uint32_t count);
 
 }  // namespace quernel::platform

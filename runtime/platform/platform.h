@@ -1,5 +1,6 @@
-// What the runtime needs from an operating system: files mapped read-only, pages that are either writable or
-// executable, a clock, and threads that can sleep on a word. A port implements this header in one file.
+// The services that the runtime needs from an operating system: files mapped read-only, pages that are either
+// writable or executable, a clock, and threads that can sleep on a word. A port implements this header in one
+// file.
 #pragma once
 
 #include <stdint.h>
@@ -13,27 +14,26 @@ struct MappedFile {
   uint64_t bytes = 0;
 };
 
-// Maps a regular file; *reason gets static text when it fails.
+// Maps a regular file. On failure *reason is a static text.
 MapResult map_file(const char* path, MappedFile* file, const char** reason);
 void unmap_file(const MappedFile& file);
 
-// Zero-filled, writable, page-aligned; null when the system refuses. bytes > 0.
+// Returns zero-filled, writable, page-aligned memory; null if the system refuses. bytes > 0.
 void* allocate_pages(uint64_t bytes);
 void free_pages(void* pages, uint64_t bytes);
-// Turns pages from writable into readable and executable, never both, and makes the instruction cache see
-// them.
+// Changes pages from writable to readable and executable, never both, and updates the instruction cache.
 bool make_executable(void* pages, uint64_t bytes);
 
 uint64_t now_nanoseconds();
 
 struct Thread {
-  uintptr_t handle;  // what start_thread has written
+  uintptr_t handle;  // written by start_thread
 };
 bool start_thread(Thread* thread, void (*run)(void*), void* argument);
 void join_thread(const Thread& thread);
 
 inline constexpr uint64_t kForever = ~uint64_t{0};
-// Sleeps while *word == expected, until a wake or the timeout; may return early for no reason.
+// Sleeps while *word == expected, until a wake or the timeout. May return early without reason.
 void park(const uint32_t* word, uint32_t expected, uint64_t timeout_nanoseconds);
 // Wakes up to `count` threads that sleep on the word.
 void wake(const uint32_t* word, uint32_t count);
