@@ -1,5 +1,4 @@
-// What a bundle holds, as quernel-run prints it, and the pieces of text that it shares with the rest of the
-// program.
+// The description of a bundle that quernel-run prints, and texts shared with the rest of the program.
 #pragma once
 
 #include <stdint.h>
@@ -11,18 +10,18 @@
 
 namespace quernel::run {
 
-// "f32[1,3]"
+// Returns "f32[1,3]".
 std::string type_text(const qnl_tensor& tensor);
-// "batch" or "64": a dim of a signature.
+// Returns a dim of a signature: "batch" or "64".
 std::string dim_text(const Bundle& bundle, uint32_t entry, qnl_tensor_role role, uint32_t index,
                      uint32_t dim);
 std::vector<qnl_tensor> tensors_of(const Bundle& bundle, uint32_t entry, qnl_tensor_role role);
 
 std::string json_string(const char* text);
-// As a person reads it, on one line.
+// Returns the text for people, on one line.
 std::string shown(const char* text);
 std::string json_number(double value);
-// An object with name, dtype, shape and bytes.
+// Returns an object with name, dtype, shape and bytes.
 std::string json_tensor(const qnl_tensor& tensor);
 
 void list_text(const Bundle& bundle);

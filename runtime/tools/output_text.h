@@ -1,4 +1,4 @@
-// What quernel-run says of an output.
+// The text that quernel-run prints for an output.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace quernel::run {
 
-// Type, range, first elements and, of a row of scores, the five best.
+// Prints type, range and first elements; for a row of scores also the five best.
 void print_output(const qnl_tensor& t, const tensor_file::HostTensor& tensor);
 std::string json_output(const qnl_tensor& t, const tensor_file::HostTensor& tensor);
 

@@ -1,5 +1,5 @@
-// quernel-run --record: a run of test vectors in a process of its own, which may crash or hang, and a file
-// that says how it went, on what machine.
+// quernel-run --record: runs test vectors in a separate process, which may crash or hang, and writes a file
+// with the result and the machine.
 #pragma once
 
 #include <functional>
@@ -8,19 +8,19 @@
 namespace quernel::run {
 
 struct RecordOptions {
-  std::string file;            // that is written, whole or not at all
-  std::string bundle;          // as the file names it
-  double timeout_seconds = 0;  // 0: none
+  std::string file;            // written whole or not at all
+  std::string bundle;          // name of the bundle in the file
+  double timeout_seconds = 0;  // 0: no limit
 };
 
-constexpr int kNotRecorded = 3;  // the exit status where the file could not be written
+constexpr int kNotRecorded = 3;  // exit status if the file could not be written
 
-// Calls `body` in a child process, whose standard output is one line of JSON, and writes a line of JSON:
+// Calls `body` in a child process, whose standard output must be one line of JSON, and writes a line of JSON:
 //   {"check": "<hash>", "result": {"bundle", "runner", "seconds", "exit_code", "signal", "timed_out",
 //    "timeout_seconds", "last_words", "machine", "output"}}
 // check: 16 hexadecimal digits, the hash (schemas/bundle_hash.h) of the bytes between `"result": ` and the
-// last brace. output: what the body printed, null where it did not end with 0 or 1. Returns the exit status:
-// the body's where it ended so, else 1; kNotRecorded.
+// last brace. output: the body's output, null unless it ended with 0 or 1. Returns the exit status: the
+// body's if it is 0 or 1, else 1; kNotRecorded if the file could not be written.
 int record_run(const RecordOptions& options, const std::function<int()>& body);
 
 }  // namespace quernel::run

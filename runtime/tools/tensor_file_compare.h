@@ -1,5 +1,5 @@
-// Compares a computed tensor with reference data: |found - expected| <= atol + rtol * |expected|, integers
-// and booleans exactly, NaN only where NaN is expected, infinities exactly.
+// Compares a computed tensor with reference data: |found - expected| <= atol + rtol * |expected|. Integers,
+// booleans and infinities must be equal; NaN is allowed only where NaN is expected.
 #pragma once
 
 #include "tensor_file.h"
@@ -8,22 +8,22 @@ namespace quernel::tensor_file {
 
 struct Tolerance {
   double rtol = 1e-3, atol = 1e-7;
-  std::optional<double> mean_atol;  // bounds the mean of |found - expected|
-  bool top1 = false;                // the largest value of every row (last axis) is in the same place
+  std::optional<double> mean_atol;  // limits the mean of |found - expected|
+  bool top1 = false;                // the largest value of every row (last axis) is at the same index
 };
 
-// How far a computed tensor is from reference data; of floats, over what is finite in both.
+// The deviation of a computed tensor from reference data; for floats, over elements that are finite in both.
 struct Deviation {
   double absolute = 0;  // the largest |found - expected|
-  double share = 0;     // that over the largest |expected|
+  double share = 0;     // the same divided by the largest |expected|
 };
 Deviation deviation_of(const HostTensor& expected, const HostTensor& found);
 
-// What is wrong, with the worst element and its place; nothing when all is within tolerance.
+// Returns what is wrong, with the worst element and its index; nothing if all is within tolerance.
 Error compare(const HostTensor& expected, const HostTensor& found, const Tolerance& tolerance);
 
 bool is_float(qnl_dtype dtype);
-// The largest |element| that is finite.
+// Returns the largest |element| that is finite.
 double largest_of(const HostTensor& tensor);
 
 }  // namespace quernel::tensor_file

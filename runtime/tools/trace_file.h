@@ -1,5 +1,5 @@
-// What a device does while a program runs: recorded through qnl_device_set_trace, written as a file that
-// Chrome's and Perfetto's viewers open, and summed up per item.
+// Records what a device does while a program runs (qnl_device_set_trace). Writes it as a file for Chrome's
+// and Perfetto's viewers, and sums it up per item.
 #pragma once
 
 #include <stddef.h>
@@ -19,24 +19,24 @@ class TraceRecorder {
   TraceRecorder& operator=(const TraceRecorder&) = delete;
   ~TraceRecorder() { stop(); }
 
-  // Records from here on; the device must outlive the recorder, or its stop().
+  // Starts recording. The device must outlive the recorder, or its stop().
   void start(const Device& device);
   void stop();
-  // What follows is the profile's.
+  // The profile covers the records from here on.
   void begin_profile() { profile_begin_ = records_.size(); }
 
-  // Trace events of JSON: a track for the host, one for the device's queue.
+  // Writes JSON trace events: one track for the host, one for the device's queue.
   tensor_file::Error write(const std::string& path) const;
 
-  // A table of the items, longest first, then what else was done.
+  // Prints a table of the items, longest first, then of the device's other work.
   void print_profile() const;
-  // ', "items": […], "device_work": {…}'
+  // Returns ', "items": […], "device_work": {…}'.
   std::string json_profile() const;
 
  private:
   struct Record {
     qnl_trace_event event;
-    qnl_item_info item;  // of an item; its texts are the bundle's
+    qnl_item_info item;  // of an item event; its texts belong to the bundle
   };
   struct ItemSum;
   struct WorkSum;
