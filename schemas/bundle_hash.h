@@ -1,6 +1,5 @@
-/* The 64-bit hash that bundles are checked with: standalone C99, not cryptographic. Any change that is
- * confined to one aligned 8-byte word, so every single bit flip, changes it with certainty; other changes
- * with probability 1 - 2^-64. */
+/* The 64-bit hash of bundles: standalone C99, not cryptographic. A change inside one aligned 8-byte word,
+ * such as a single bit flip, always changes the hash. Other changes do so with probability 1 - 2^-64. */
 #ifndef QUERNEL_SCHEMAS_BUNDLE_HASH_H_
 #define QUERNEL_SCHEMAS_BUNDLE_HASH_H_
 
@@ -8,9 +7,9 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Four lanes of XXH64's round (github.com/Cyan4973/xxHash, doc/xxhash_spec.md), which is a bijection of the
- * lane for a given word and of the word for a given lane. XXH64's own finish lets a lane enter twice, which
- * loses certainty; here each lane, and then each remaining word, enters once through that same round. */
+/* Four lanes of XXH64's round (github.com/Cyan4973/xxHash, doc/xxhash_spec.md). The round is a bijection of
+ * the lane for a given word, and of the word for a given lane. XXH64's own finish uses each lane twice, which
+ * loses the certainty. Here each lane, and then each remaining word, enters once through that same round. */
 typedef struct qnl_hash_state {
   uint64_t lanes[4];
   uint64_t total;           /* bytes so far */
@@ -85,7 +84,7 @@ static inline void qnl_hash_add(qnl_hash_state* s, const void* data, size_t byte
   if (bytes % 32 != 0) memcpy(s->buffer, p + bytes / 32 * 32, bytes % 32);
 }
 
-/* Uses the state up. */
+/* Returns the hash; the state must not be used afterwards. */
 static inline uint64_t qnl_hash_end(qnl_hash_state* s) {
   size_t held = (size_t)(s->total % 32);
   uint64_t h = QNL_HASH_P3 + s->total;

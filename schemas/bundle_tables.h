@@ -1,14 +1,14 @@
-// schemas/bundle_generated.h with accessors that share their code. FlatBuffers' own look a field up in the
-// table's vtable wherever it is read, which made up a third of the bundle reader; here that is a call in code
-// made for size. Everything that reads bundles includes this header, never the generated one, so that a
-// program has one kind of accessor.
+// schemas/bundle_generated.h with accessors that share their code. FlatBuffers' own accessors look up a field
+// in the table's vtable at every read, which made up a third of the bundle reader's code. Here a lookup is a
+// call of a function optimised for size. Everything that reads bundles must include this header, never the
+// generated one, so that a program has one kind of accessor.
 #pragma once
 
 #include <stdint.h>
 
 #include "flatbuffers/flatbuffers.h"
 
-// Speed of loading counts where size does not.
+// Without optimisation for size, loading is optimised for speed.
 #ifdef __OPTIMIZE_SIZE__
 #define QUERNEL_SHARED __attribute__((noinline))
 #else
@@ -17,7 +17,7 @@
 
 namespace quernel::schema {
 
-// Where the table has the field; null when it does not.
+// Returns the address of a field; null if the table does not have it.
 QUERNEL_SHARED inline const uint8_t* field_of(const void* table, uint32_t field) {
   const auto* begin = static_cast<const uint8_t*>(table);
   const uint8_t* vtable = begin - flatbuffers::ReadScalar<flatbuffers::soffset_t>(begin);
@@ -26,8 +26,8 @@ QUERNEL_SHARED inline const uint8_t* field_of(const void* table, uint32_t field)
   return offset == 0 ? nullptr : begin + offset;
 }
 
-// A vector or string without elements, for those that a table does not have. Compilers are not to know that
-// it is this one: they would warn of elements that are never read.
+// An empty vector or string, for tables without the field. Compilers must not know that it is used: they
+// would warn of elements that are never read.
 inline constexpr flatbuffers::uoffset_t kNoElements[2] = {};
 inline const void* no_elements() {
   const void* vector = kNoElements;
@@ -35,14 +35,14 @@ inline const void* no_elements() {
   return vector;
 }
 
-// The vector or string that the field points to; never null.
+// Returns the vector or string that the field points to; never null.
 QUERNEL_SHARED inline const void* target_of(const void* table, uint32_t field) {
   const uint8_t* at = field_of(table, field);
   if (at == nullptr) return no_elements();
   return at + flatbuffers::ReadScalar<flatbuffers::uoffset_t>(at);
 }
 
-// Table `index` of a vector of them.
+// Returns table `index` of a vector of tables.
 QUERNEL_SHARED inline const void* element_of(const void* vector, uint32_t index) {
   const uint8_t* at = static_cast<const uint8_t*>(vector) + sizeof(flatbuffers::uoffset_t) * (1 + index);
   return at + flatbuffers::ReadScalar<flatbuffers::uoffset_t>(at);
@@ -54,7 +54,7 @@ QUERNEL_SHARED T number_of(const void* table, uint32_t field, T absent) {
   return at == nullptr ? absent : flatbuffers::ReadScalar<T>(at);
 }
 
-// Where most fields have the same default, it is not passed.
+// Most fields have the same default, which is therefore not passed.
 template <class T, int kAbsent>
 QUERNEL_SHARED T number_or(const void* table, uint32_t field) {
   const uint8_t* at = field_of(table, field);

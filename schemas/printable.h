@@ -1,4 +1,4 @@
-// Names of models and bundles as text that shows all of them: in lines for a person, and in JSON.
+// Names of models and bundles as readable text: in lines for people, and in JSON.
 #pragma once
 
 #include <stdio.h>
@@ -10,8 +10,8 @@
 
 namespace quernel {
 
-// The text with \xHH for bytes that are no UTF-8, and \u{HEX} for characters that do not show as what they
-// are.
+// Returns the text with \xHH for bytes that are not UTF-8 and for ASCII control characters, and \u{HEX} for
+// other characters that are not shown as themselves.
 inline std::string printable(std::string_view text) {
   std::string out;
   char escaped[16];
@@ -30,7 +30,7 @@ inline std::string printable(std::string_view text) {
   return out;
 }
 
-// The same of each line.
+// The same for each line.
 inline std::string printable_lines(std::string_view text) {
   std::string out;
   for (;;) {
@@ -42,7 +42,7 @@ inline std::string printable_lines(std::string_view text) {
   }
 }
 
-// A JSON string with its quotes. Bytes that are no UTF-8 become U+FFFD.
+// Returns a JSON string with its quotes. Bytes that are not UTF-8 become U+FFFD.
 inline std::string json_literal(std::string_view text) {
   std::string out = "\"";
   char escaped[16];

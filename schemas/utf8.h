@@ -1,5 +1,5 @@
-// Characters of UTF-8, and which of them show as what they are: for the names of models and bundles, which
-// may hold any bytes, on their way to a terminal, a document or a program.
+// Characters of UTF-8, and which of them are shown as themselves. For the names of models and bundles, which
+// may hold any bytes, before they are written to a terminal, a document or a program.
 #pragma once
 
 #include <stddef.h>
@@ -7,7 +7,7 @@
 
 namespace quernel {
 
-// Bytes of the well-formed character that the text begins with, 0: there is none. bytes > 0.
+// Returns the bytes of the well-formed character at the text's beginning; 0: there is none. bytes > 0.
 inline uint32_t utf8_character(const char* text, size_t bytes, uint32_t* code) {
   auto at = [&](uint32_t i) { return static_cast<uint32_t>(static_cast<unsigned char>(text[i])); };
   uint32_t lead = at(0);
@@ -25,7 +25,7 @@ inline uint32_t utf8_character(const char* text, size_t bytes, uint32_t* code) {
   return *code < kLeast[length] || *code > 0x10FFFF || surrogate ? 0 : length;
 }
 
-// False of control characters, of what ends lines, of marks that reorder or hide text, and of what is no
+// Returns false for control characters, line ends, marks that reorder or hide text, and numbers that are no
 // character.
 inline bool shows_as_it_is(uint32_t code) {
   if (code < 0x20 || (code >= 0x7F && code < 0xA0)) return false;
