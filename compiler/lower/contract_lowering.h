@@ -1,8 +1,9 @@
-// Contractions as register tiles: tile_m rows by tile_v vectors of accumulators stay in registers over the whole
-// reduction. "b" is read in vectors (packed where it is constant). "a" is broadcast, or read in vectors too, for depthwise
-// kernels, whose rows share what their windows see. Tail tiles have fewer rows or vectors; the last vector may be a short
-// one. Without tail tiles, rows past the end read the last one's data and are not stored; columns past the end are zero in
-// packed operands and masked else. A staged operand is gathered in scratch for a block of rows.
+// Contractions as register tiles: tile_m rows by tile_v vectors of accumulators stay in registers over the
+// whole reduction. "b" is read in vectors (packed if it is constant). "a" is broadcast; depthwise kernels
+// read it in vectors, too, and the rows of a tile share the elements that their windows have in common. Tail
+// tiles have fewer rows or vectors; the last vector may be short. Without tail tiles, rows past the end read
+// the last row's data and are not stored. Columns past the end are zero in packed operands, else masked. A
+// staged operand is gathered in an im2row buffer for a block of rows.
 #pragma once
 
 #include <optional>
@@ -18,35 +19,36 @@
 
 namespace quernel::lower {
 
-// Builds the kernel of a contraction, or the part of an attention kernel that is one. lower_contract.cpp walks over tiles,
-// contract_sums.cpp computes the current one.
+// Builds the kernel of a contraction, or a contraction inside another kernel such as attention.
+// lower_contract.cpp walks over tiles; contract_sums.cpp computes the current tile.
 class ContractLowering {
  public:
   explicit ContractLowering(Context& context);
 
-  // Where only a run tells whether the sum is long, the kernel has code for both, apart from one another, so
-  // that none needs the other's registers.
+  // If the sum's length is known only at run time, the kernel has separate code for short and for long sums,
+  // so that neither needs the other's registers. is_short is the condition; run_short builds the code for
+  // short sums.
   bool may_be_short() const { return in_blocks_ && !schedule::reduction_count(plan_).is_const(); }
   loop::Expr is_short() const;
   void run_short();
 
   void run();
 
-  // The tiles of a block of rows, column by column.
+  // Returns the tiles of a block of rows, column by column.
   loop::Stmt rows(const RowBlock& block, const std::vector<int>& axes, const TileRange& columns);
 
-  // The one tile of a block of rows.
+  // Returns the single tile of a block of rows, summed in parts.
   loop::Stmt in_parts(const RowBlock& block, const std::vector<int>& axes, const SumInParts& parts);
 
  private:
-  // Positions on the grid axes where the block lies.
+  // Returns the block's positions on the grid axes.
   std::vector<loop::Expr> grid_place(const RowBlock& block, const std::vector<int>& axes) const;
 
   loop::Expr at(const Dim& dim) const { return c_.symbols(dim); }
-  // Whether all columns of the current tile exist, wherever it lies.
+  // Returns whether all columns of the current tile exist at every position of the tile.
   bool whole_columns() const;
 
-  // The loops over the current tile.
+  // Loops over the current tile.
   loop::Stmt for_rows(const std::function<loop::Stmt(loop::Expr)>& body) const {
     return tile_.for_rows(body);
   }
@@ -57,113 +59,113 @@ class ContractLowering {
     return tile_.for_vectors(body);
   }
 
-  // Elements of a panel of b.
+  // Returns the number of elements in a panel of b.
   Dim panel_size() const { return schedule::panel_rows(plan_) * plan_.panel_n(); }
-  // Where the tile's columns begin in packed b.
+  // Returns the offset of the tile's columns in packed b.
   loop::Expr packed_tile(const loop::Expr& tile) const;
-  // A column of the tile from there: vector v, lane l.
+  // Returns the offset of a column from there: vector v, lane l.
   loop::Expr packed_column(const loop::Expr& v, const loop::Expr& l) const;
 
-  // Whether a column of b that lies scattered is gathered first: many rows read it, it would stay in a
-  // cache, but its steps are at such distances that they fall into few of the cache's sets and push one
-  // another out.
+  // Returns whether a non-contiguous column of b is gathered first. Many rows must read it, and it must fit
+  // in a cache where its steps would evict one another: their distance maps them to few of the cache's sets.
   bool gathers_columns(const Dim& rows) const;
 
-  // `outer`: grid axes, column tiles.
+  // Builds the kernel with gathered columns. `outer`: extents of grid axes and column tiles.
   void gathered_rows(Shape outer);
 
-  // The row tiles of one column. `place`: grid axes, column tile.
+  // Returns the row tiles of one column tile. `place`: grid axes, column tile.
   loop::Stmt row_tiles(std::vector<loop::Expr> place, const RowBlock& block);
 
-  // `outer`: grid axes. "a" is staged, whose rows are those of tiles.
+  // Builds the kernel with a staged "a", whose rows are the rows of tiles. `outer`: extents of grid axes.
   void staged_rows(Shape outer);
 
-  // `outer`: grid axes. "b" is staged, whose rows are those of one of them.
+  // Builds the kernel with a staged "b", whose rows are one of the grid axes. `outer`: extents of grid axes.
   void staged_columns(Shape outer);
 
   bool staged_a() const { return staged_ && plan_.elementwise; }
   bool staged_b() const { return staged_ && !plan_.elementwise; }
 
-  // The steps of the sum: positions on the reduction axes, and the loops over them, the outermost first.
+  // The steps of the sum: loops over positions on the reduction axes, outermost first.
   struct Steps {
     std::vector<std::pair<loop::Var, Dim>> loops;
-    loop::Expr a = index(0), b = index(0);  // offsets in the operands
+    loop::Expr a = index(0), b = index(0);  // offsets of the step in the operands
   };
-  // `columns`: elements of b from one step to the next where those of a tile lie together, 0 where they do
-  // not.
+  // `columns`: elements of b from one step to the next if a tile's columns are stored together; 0 if not.
   Steps steps(int64_t columns) const;
 
-  // What a position on a reduction axis adds to the place in a.
+  // Returns the offset in a for a position on a reduction axis.
   loop::Expr offset_in_a(int axis, const loop::Expr& position) const;
 
-  // Where b's columns begin, but for the tile's own number in packed b.
+  // Returns the offset of the grid position in b, without the tile's own column.
   loop::Expr grid_of_b(const std::vector<loop::Expr>& positions) const;
 
   loop::Expr read(const loop::Buffer& buffer, loop::Expr offset, loop::Expr inside) const;
-  // Whether b has one element for all columns, as a window has that slides over an image by itself.
+  // Returns whether b has one element for all columns, like a window that slides over an image on its own.
   bool one_column() const { return plan_.elementwise && plan_.axes[plan_.vector_axis].b == Dim(0); }
-  // Whether a column exists; null where all do.
+  // Returns whether a column exists; null if all do.
   loop::Expr exists(const loop::Expr& column) const;
 
   loop::Stmt gather_column(const std::vector<loop::Expr>& place);
 
-  // The first element of a, as its buffer counts.
+  // Returns the offset of a's first element in its buffer.
   loop::Expr base_of_a() const;
 
-  // The tile at that place; grid axes, column tile, row tile.
+  // Returns the tile at that place: grid axes, column tile, row tile.
   loop::Stmt tile(std::vector<loop::Expr> place);
 
-  // The last tile, where it has fewer rows than others, and tiles some of whose windows reach beyond the
-  // image have code of their own: their number is known there, and with it which rows there are, and which
-  // steps of theirs see elements.
+  // Returns the tile, with separate code for the tail tile and for tiles with windows that reach beyond the
+  // image. In that code the tile's number is known, and so are its rows and the steps in which they have
+  // elements.
   loop::Stmt tile_of_rows(std::vector<loop::Expr> place);
 
-  // The same where only a run tells how many rows there are.
+  // The same if the number of rows is known only at run time.
   loop::Stmt tile_of_symbolic_rows(const std::vector<loop::Expr>& place);
 
   int64_t window_of(const schedule::Slide& s) const { return plan_.axes[s.window].extent.value(); }
-  // Whether step k of a window sees an element for row m of the current tile.
+  // Returns whether step k of a window has an element for row m of the current tile.
   bool sees(int64_t m, int64_t k) const;
-  // The windows along grid axes that reach beyond the image, which slide over reduction axis `axis`; null:
-  // none.
+  // Returns the windows along a grid axis that reach beyond the image and slide over reduction axis `axis`;
+  // null if there are none.
   const schedule::Slide* clipped(int axis) const;
-  // A loop over the steps of a window, those that see elements from `position` on.
+  // Returns a loop over the steps of a window at `position` that have elements.
   loop::Stmt clipped_loop(const schedule::Slide& s, const loop::Var& k, const loop::Expr& position,
                           const loop::Stmt& body) const;
 
   loop::Stmt present_tile(const std::vector<loop::Expr>& place);
 
-  // The sum in words of neighbours. What is left of the last axis is a step of its own.
+  // Sums words of neighbouring elements. The remainder of the last axis is one more step.
   loop::Stmt reduce_words(const loop::Buffer& acc, const loop::Buffer& row_offsets, const loop::Expr& b_base);
 
   BlockSums block_sums() const;
 
-  // The loops around `body`, the outermost first, which add up to `acc`: in blocks where the sum is long.
+  // Returns the loops around `body`, outermost first, which add to `acc`: in blocks if the sum is long.
   loop::Stmt sum_loops(const std::vector<TermLoop>& loops, int64_t inner_terms, const loop::Buffer& acc,
                        const std::function<loop::Stmt(const loop::Buffer& acc)>& body) const;
 
-  // The columns of b that begin at `from`, to `columns` from `first` on.
+  // Reads the columns of b at offset `from` into `columns`, from index `first` on.
   loop::Stmt read_columns(const loop::Buffer& columns, const loop::Expr& first, const loop::Expr& from,
                           const loop::Expr& first_column) const;
   loop::Expr sum_with(const loop::Expr& a, const loop::Expr& b, const loop::Expr& sum) const;
 
-  // The sums of windows that slide along the rows of tiles. Each element of a is read once, and goes to all
-  // rows whose windows see it: the columns of b for a window's steps are in registers.
+  // Sums windows that slide along the rows of tiles. The columns of b for a window's steps are in registers.
+  // Each element of a is read once and used for all rows whose windows contain it.
   loop::Stmt reduce_windows(const loop::Buffer& acc, const loop::Buffer& row_offsets,
                             const loop::Expr& b_base, const loop::Expr& first_column);
 
-  // One step of the sum. `element_of_a`: of a row, and of a column of the tile where a is read in vectors.
+  // Returns one step of the sum. `element_of_a`: the element for a row, and for a column of the tile if a is
+  // read in vectors.
   loop::Stmt step(const Steps& k, const loop::Buffer& acc,
                   const std::function<loop::Expr(loop::Expr, loop::Expr)>& element_of_a,
                   const loop::Expr& b_base, const loop::Expr& first_column);
 
-  // The sum in blocks of steps along the last axis, whose rows of a the workgroup fetches first.
+  // Sums in blocks of steps along the last axis; the workgroup first fetches the block's rows of a into
+  // shared memory.
   loop::Stmt reduce_shared(const loop::Buffer& acc, const loop::Expr& b_base, const loop::Expr& first_column);
 
   loop::Stmt each_sum(const loop::Buffer& acc, BinaryOp op,
                       const std::function<loop::Expr(const loop::Expr&)>& of_row);
 
-  // The sum in parts, each of which makes its rows of a first.
+  // Sums in parts; each part first computes its rows of a.
   loop::Stmt reduce_parts(const loop::Buffer& acc, const loop::Buffer& row_offsets, const loop::Expr& b_base,
                           const loop::Expr& first_column);
 
@@ -175,26 +177,27 @@ class ContractLowering {
   const Node& node_;
   const schedule::ContractionPlan& plan_;
   schedule::TileVectors whole_tile_;
-  RegisterTile tile_;  // the current one
+  RegisterTile tile_;  // the current tile
   ValueId a_ = kNoValue, b_ = kNoValue;
   loop::Buffer a_buffer_, b_buffer_;
   DType accumulator_dtype_ = DType::kF32;
-  bool in_blocks_ = false;     // long sums of floats are
-  bool single_bytes_ = false;  // a depthwise kernel multiplies bytes, one in each word, by dot products
+  bool in_blocks_ = false;  // whether long float sums are added in blocks
+  // A depthwise kernel multiplies 8-bit elements, one per word, by int8 dot products.
+  bool single_bytes_ = false;
   int lanes_ = 1;
-  std::optional<schedule::TileVectors> rest_;  // of the last tile of columns, where it has fewer
+  std::optional<schedule::TileVectors> rest_;  // the last column tile, if it is a tail tile
   Dim rows_ = 1, columns_ = 1;
-  loop::Expr begin_row_, end_row_;  // of the current block of rows; no beginning: the first
+  loop::Expr begin_row_, end_row_;  // of the current block of rows; begin_row_ null: the first block
   bool partial_rows_ = false;
   const schedule::Slide* along_ = nullptr;  // windows along the rows of tiles, which share elements of a
-  bool rows_apart_ = false;                 // tiles of fewer rows have code of their own
-  std::optional<int64_t> tile_number_;      // of the current tile's rows, where it is known
+  bool rows_apart_ = false;                 // tail tiles have separate code
+  std::optional<int64_t> tile_number_;      // number of the current row tile, if it is known
   std::vector<loop::Expr> positions_;       // of the current tile on the plan's axes
-  loop::Buffer gathered_;                   // the current column of b where it has been gathered
+  loop::Buffer gathered_;                   // the current column of b, if it was gathered
   std::optional<SharedRows> shared_;        // of the current tile
-  std::optional<StagedImage> staged_;       // the current rows of a or b where they have been
-  const SumInParts* parts_ = nullptr;       // in which the current sum is made
-  loop::Expr staged_line_;  // of b: the current row of results, counted from the block's first
+  std::optional<StagedImage> staged_;       // the current im2row buffer of a or b, if it is staged
+  const SumInParts* parts_ = nullptr;       // the parts of the current sum
+  loop::Expr staged_line_;                  // staged b: the current row of results, from the block's first
 };
 
 }  // namespace quernel::lower
