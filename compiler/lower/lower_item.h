@@ -1,5 +1,5 @@
-// Lowers one item of a schedule to one kernel of loop IR, with axis kinds on its loops (vector, unrolled, serial,
-// reduction).
+// Lowers one item of a schedule to one kernel of loop IR, with axis kinds on its loops (vector, unrolled,
+// serial, reduction).
 #pragma once
 
 #include "loop/ir.h"
@@ -10,12 +10,12 @@ namespace quernel::lower {
 struct LoweredItem {
   loop::Kernel kernel;
   std::vector<Dim> symbols;  // the kernel's launch-time symbols, in order
-  Dim workgroups;  // the product of its grid; negative where the group has no result (graph/empty_choice.h)
-  bool may_fail = false;  // whether they may be negative
+  Dim workgroups;  // the product of its grid; negative if the group has no result (graph/empty_choice.h)
+  bool may_fail = false;  // whether workgroups may be negative
 };
 
-// Returns the kernel of an item that has a group, named as the group's kind. Requires a group with a kernel: not kControl or
-// kCustom.
+// Returns the kernel of an item that has a group, named after the group's kind. Requires a group with a
+// kernel: not kControl or kCustom.
 LoweredItem lower_item(const schedule::Schedule& schedule, const schedule::Item& item, const Target& target);
 
 }  // namespace quernel::lower

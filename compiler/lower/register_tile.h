@@ -1,11 +1,11 @@
-// The loops over a register tile of a contraction, and where its rows lie.
+// The loops over a register tile of a contraction, and the positions of its rows.
 #pragma once
 
 #include "lower/loop_nest.h"
 
 namespace quernel::lower {
 
-// A tile's accumulators: `rows` of `vectors`, row m's column n in slot m * tile_n + n.
+// A tile's accumulators: `rows` rows of `vectors`. Row m, column n is in slot m * tile_n + n.
 class RegisterTile {
  public:
   RegisterTile(const schedule::ContractionPlan& plan, const schedule::TileVectors& vectors, int rows)
@@ -19,7 +19,7 @@ class RegisterTile {
   loop::Stmt for_rows(const std::function<loop::Stmt(loop::Expr)>& body,
                       loop::AxisKind kind = loop::AxisKind::kUnrolled) const;
   loop::Stmt for_columns(const std::function<loop::Stmt(loop::Expr)>& body) const;
-  // `body` gets the vector's number, null where it is the first of all, and the lane.
+  // `body` gets the vector's number (null for vector 0 if it is not in a loop) and the lane.
   loop::Stmt for_vectors(const std::function<loop::Stmt(loop::Expr, loop::Expr)>& body) const;
 
  private:
@@ -28,7 +28,7 @@ class RegisterTile {
   int rows_;
 };
 
-// Digits of the flattened row number: positions on the plan's row axes.
+// Sets the positions on the plan's row axes: the digits of the flattened row number.
 void set_rows(Context& context, const schedule::ContractionPlan& plan, std::vector<loop::Expr>& positions,
               const loop::Expr& row);
 

@@ -1,6 +1,7 @@
-// The rows of "a" that a tile of a contraction needs for some steps of its sum, in memory of a GPU's
-// workgroup (ContractionPlan::shared_steps): its invocations fetch them together, each element once, lanes
-// taking neighbours along the sum's last axis. Code generation puts a barrier before and behind what fetches.
+// The rows of "a" that a contraction tile needs for some steps of its sum, in a GPU's shared memory
+// (ContractionPlan::shared_steps). The workgroup's invocations fetch them together, each element once;
+// neighbouring lanes fetch neighbours along the sum's last axis. Code generation puts a barrier before and
+// after the fetch.
 #pragma once
 
 #include "lower/loop_nest.h"
@@ -11,10 +12,10 @@ class SharedRows {
  public:
   SharedRows(const schedule::ContractionPlan& plan, DType dtype);
 
-  // `offset_of`: where in a a row begins, counted from the tile's first; it may lie beyond the tile's last
+  // `offset_of`: the offset in a of a row, counted from the tile's first; the row may be past the tile's last
   // one.
   loop::Stmt begin(const std::function<loop::Expr(loop::Expr)>& offset_of) const;
-  // `value_at`: the element of a at a row's offset and a step, counted from the first that is fetched.
+  // `value_at`: the element of a at a row's offset and a step, counted from the first step fetched.
   loop::Stmt fetch(const std::function<loop::Expr(loop::Expr offset, loop::Expr step)>& value_at) const;
   loop::Expr element(const loop::Expr& row, const loop::Expr& step) const;
 

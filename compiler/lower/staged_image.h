@@ -1,7 +1,7 @@
-// The image of a convolution in scratch, or the images of its few channels (ContractionPlan::staged): of each
-// of the rows that a block of output rows sees, columns c, c + step, c + 2 step, ... for every c below the
-// step in a line of its own, so that neighbours in vectors lie together. Elements that windows see beyond the
-// image are zero.
+// The im2row buffer of a convolution (ContractionPlan::staged): the input rows that a block of output rows
+// reads, from one image or from several channels. In each row, columns c, c + step, c + 2 step, ... are
+// stored in one line, for every c below the step, so that neighbours in a vector are contiguous. Elements
+// outside the image are zero.
 #pragma once
 
 #include "lower/loop_nest.h"
@@ -12,19 +12,20 @@ class StagedImage {
  public:
   StagedImage(const schedule::ContractionPlan& plan, DType dtype);
 
-  // Bytes for a block of `rows` output rows.
+  // Returns the bytes for a block of `rows` output rows.
   int64_t bytes(int64_t rows) const;
-  // Makes the buffer for such blocks. Returns what fills it with zeros, which copies leave beyond the image.
+  // Creates the buffer for such blocks. Returns the statement that fills it with zeros; copies do not write
+  // outside the image.
   loop::Stmt allocate(int64_t rows);
   const loop::Buffer& buffer() const { return buffer_; }
-  // Copies what the block of output rows beginning at `first` sees, of the image whose first element that any
-  // window sees is element `origin` of `image`, and of the others at the strides of their axes.
+  // Copies the elements that the block of output rows from `first` on reads. `origin`: the element of `image`
+  // that is the first any window reads. Further planes follow at the strides of their axes.
   loop::Stmt copy(const loop::Buffer& image, const loop::Expr& origin, const loop::Expr& first) const;
 
-  // Where the first column of an output row's windows lies, `row` counted from the block's first; there is
-  // room for whole tiles.
+  // Returns the offset of an output row's first window. `row`: counted from the block's first; there is room
+  // for whole tiles.
   loop::Expr row_offset(const loop::Expr& row) const;
-  // What a position on a reduction axis of the plan adds to it.
+  // Returns what a position on a reduction axis of the plan adds to it.
   loop::Expr window_offset(int axis, const loop::Expr& position) const;
 
  private:

@@ -1,28 +1,27 @@
-// Tiles that are turned round in registers, and elementwise kernels whose result runs along another axis than
-// an operand: both are walked contiguously by such tiles.
+// Tiles transposed in registers, for elementwise kernels whose result is contiguous along another axis than
+// an operand. Both are then accessed contiguously.
 #pragma once
 
 #include "lower/loop_nest.h"
 
 namespace quernel::lower {
 
-// A load that a dry run met: of a stored value, at an element offset over the axes.
+// A load found by a dry run: of a stored value, at an element offset over the axes.
 struct Load {
   ValueId value = kNoValue;
   IndexExpr offset;
 };
 
-// What a kernel computes at one point: evaluates and stores through the evaluator, whose axes are set.
+// The computation of a kernel at one point: evaluates and stores through the evaluator, whose axes are set.
 using EmitPoint = std::function<void(Evaluator&)>;
 
-// Turns `rows`, a power of two of vectors of one length, round: as many vectors that hold, column after
-// column, an element of each row. `body` gets what computes them.
+// Transposes `rows`, a power of two of vectors of equal length: returns as many vectors, which hold, column
+// after column, an element of each row. Adds the statements to `body`.
 std::vector<loop::Expr> turned_round(std::vector<loop::Stmt>& body, const std::vector<loop::Expr>& rows);
 
-// The loops over `extents` in square tiles of `lanes`, or a half or a quarter of them where an axis is
-// shorter, along `vector_axis`, along which all stores are contiguous, and an axis along which some of
-// `loads` are: these are loaded in vectors along their own axis and transposed. Null where no load gains from
-// it or the tiles do not fit.
+// Returns the loops over `extents` in the largest square tiles that fit: of `lanes`, or of its halves down to
+// 4. All stores are contiguous along `vector_axis`. Some of `loads` are contiguous along another axis: they
+// are loaded in vectors along that axis and transposed. Returns null if no load gains or no tile fits.
 loop::Stmt transposed_nest(Context& context, const Shape& extents, int vector_axis, int lanes,
                            const std::vector<Load>& loads, int64_t target_work, const EmitPoint& emit);
 

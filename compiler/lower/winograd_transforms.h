@@ -1,12 +1,11 @@
-// The transforms of Winograd's algorithm as straight-line code (support/winograd_matrices.h has them as
-// matrices).
+// The transforms of Winograd's algorithm as straight-line code; support/winograd_matrices.h has the matrices.
 #pragma once
 
 #include "lower/evaluate.h"
 
 namespace quernel::lower {
 
-// Expressions in which every intermediate has a name, so that it is computed once.
+// Expressions in which every intermediate value has a name, so that it is computed once.
 class Straight {
  public:
   std::vector<loop::Stmt> statements;
@@ -26,7 +25,8 @@ class Straight {
 };
 
 using Square = std::vector<std::vector<loop::Expr>>;
-// B^T d B of a square of tile + 2 values, and A^T m A of as many sums, which gives tile by tile results.
+// Return B^T d B for a square of tile + 2 values, and A^T m A for a square of tile + 2 accumulators, which
+// gives tile by tile results.
 Square transform_input(Straight& s, const Square& d);
 Square transform_output(Straight& s, const Square& m);
 
