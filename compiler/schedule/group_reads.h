@@ -1,5 +1,5 @@
-// Which groups read what others compute, and whether they do so row by row. Of use while groups are formed;
-// made anew whenever they have changed.
+// Which groups read what others compute, and whether they do so row by row. Used while groups are formed;
+// must be constructed again whenever groups have changed.
 #pragma once
 
 #include <set>
@@ -13,15 +13,16 @@ class GroupReads {
  public:
   static constexpr int kOutside = -1;  // the graph's outputs and run-time symbols
 
-  // `schedule` has groups with nodes, and outlives this.
+  // Requires groups with nodes. `schedule` must outlive this object.
   explicit GroupReads(const Schedule& schedule);
 
-  // The group that computes the value at the group's own indices; -1: none.
+  // Returns the group that computes the value at the group's own indices; -1: none.
   int group_of(ValueId v) const { return group_of_[v]; }
-  // The groups other than its own that read the value, also through values computed where they are read.
+  // Returns the groups that read the value, directly or through values computed where they are read; not the
+  // value's own group.
   const std::set<int>& readers(ValueId v) const { return readers_[v]; }
-  // Whether `group` reads what groups from `first` on compute at its own row only, and each value at its own
-  // column. `row_dims`: the dims of a value but its last, which is the column.
+  // Returns whether `group` reads the values that groups from `first` on compute only at its own row, and
+  // each value only at its own column. `row_dims`: the dims of a value except its last, which is the column.
   bool own_rows_only(size_t group, size_t first, const Shape& row_dims) const;
 
  private:

@@ -5,8 +5,8 @@
 
 namespace quernel::schedule {
 
-// Whether the group may write `result` over `operand`. Requires equal strides; the group reads each element
-// just before it writes that very element, or it is a scatter into the operand.
+// Returns whether the group may write `result` over `operand`. Their strides must be equal. Either the group
+// reads each element just before it writes that element, or it is a scatter into the operand.
 bool may_write_over(const Schedule& schedule, const Group& group, ValueId operand, ValueId result);
 
 }  // namespace quernel::schedule

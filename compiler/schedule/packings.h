@@ -1,4 +1,4 @@
-// How constants have been packed so far.
+// Remembers how constants have been packed.
 #pragma once
 
 #include <memory>
@@ -11,17 +11,17 @@
 namespace quernel::schedule {
 
 // Packings by contents and order. Schedules of one bundle that share this object pack equal weights alike, so
-// that they are stored once. `tilings`: the tuning file's choices for their contractions, may be null.
+// that the bundle stores them once. `tilings`: the tuning file's choices for their contractions; may be null.
 class Packings {
  public:
   explicit Packings(Tilings* tilings = nullptr) : tilings_(tilings) {}
-  // The packings of the companion CPU, when this object belongs to a GPU.
+  // Returns the packings of the companion CPU, if this object belongs to a GPU.
   Packings& of_host() {
     if (!host_) host_ = std::make_unique<Packings>(tilings_);
     return *host_;
   }
   Tilings* tilings() const { return tilings_; }
-  // Returns the vectors of a panel; a new constant gets `wanted`.
+  // Returns the vectors per panel: those of an equal constant packed before, else `wanted`.
   int panel_v(const Tensor& data, const std::string& order, int wanted);
 
  private:

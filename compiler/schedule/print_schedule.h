@@ -7,7 +7,8 @@
 
 namespace quernel::schedule {
 
-// Before plan-memory: the groups, with what they store and read. After it: the items, with their bindings.
+// Before plan-memory: prints the groups with the values they store and read. After it: prints the items with
+// their bindings.
 std::string print(const Schedule& schedule);
 
 }  // namespace quernel::schedule

@@ -6,12 +6,13 @@
 
 namespace quernel::schedule {
 
-// Whether an argsort finds the first elements of its lines by a heap. Bare-metal targets use one only for lines
-// of known length whose elements fit one word, and only where it takes no more memory than a merge sort.
+// Returns whether an argsort finds the first elements of its lines by a heap. Bare-metal targets use a heap
+// only for lines of known length with one-word elements, and only if it takes no more memory than a merge
+// sort.
 bool selects_first(const Graph& graph, const Node& argsort, const Target& target);
-// How many i64 an element of that heap takes: 1 where key and position fit in one, else 2.
+// Returns the number of i64 per element of that heap: 1 if key and position fit in one, else 2.
 int selection_words(const Graph& graph, const Node& argsort);
-// Elements of the scratch buffer for each line: those of a binary tree that holds `kept`.
+// Returns the elements of the scratch buffer per line: those of a binary tree that holds `kept`.
 int64_t selection_slots(int64_t kept);
 
 }  // namespace quernel::schedule

@@ -1,4 +1,4 @@
-// What a file of choices may say about the contractions of a schedule: the space that `quernel tune`
+// The tilings that a file of choices may name for a schedule's contractions: the space that `quernel tune`
 // searches.
 #pragma once
 
@@ -10,12 +10,13 @@
 namespace quernel::schedule {
 
 struct TunableContraction {
-  std::string text;             // by which a choice is found
-  std::string kernel_text;      // of the kernel that computes it now: the same, or where Winograd's algorithm
-                                // might compute a convolution, that of the direct kernel
-  std::vector<Tiling> tilings;  // worth a try, of the fewest estimated cycles first
+  std::string text;  // the key of a choice
+  // The text of the kernel that computes it now: the same text; or, for a convolution that Winograd's
+  // algorithm may compute, the direct kernel's text.
+  std::string kernel_text;
+  std::vector<Tiling> tilings;  // worth a try, roughly the fastest first
 };
-// Each pair of texts once, also of contractions in bodies.
+// Returns each pair of texts once; includes contractions in bodies.
 std::vector<TunableContraction> tunable_contractions(const Schedule& schedule, const Target& target);
 
 }  // namespace quernel::schedule

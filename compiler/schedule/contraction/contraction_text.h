@@ -1,5 +1,5 @@
-// Names of contractions, as tuning files and tables have them: the class of the kernel, then extents and strides
-// in the roles that the plan gives its axes.
+// Names of contractions in tuning files and tables: the class of the kernel, then extents and strides in the
+// roles that the plan gives its axes.
 #pragma once
 
 #include <string>
@@ -9,10 +9,10 @@
 
 namespace quernel::schedule {
 
-// Each axis as extent:a:b:out (without b where it is packed):
+// Writes each axis as extent:a:b:out (without b if it is packed):
 //   gemm f32*f32 packed rows 49:512:1024 columns 1024:0:1 reduce 512:1:0
 std::string contraction_text(const Graph& graph, const Node& contract, const ContractionPlan& plan);
-// A convolution that Winograd's algorithm may compute:
+// For a convolution that Winograd's algorithm may compute:
 //   winograd f32 image 56x56 channels 64 columns 64
 std::string contraction_text(const Contraction& contraction, const WinogradForm& form);
 

@@ -1,4 +1,4 @@
-// How a contraction sees its operands: through their movement ops, as strides along its axes.
+// A contraction's access to its operands: through their movement ops, as strides along its axes.
 #pragma once
 
 #include <vector>
@@ -11,8 +11,8 @@ namespace quernel::schedule {
 struct OperandAccess {
   ValueId base = kNoValue;         // the stored value that is read
   std::vector<IndexExpr> indices;  // of the base, over the contraction's axes
-  std::vector<IndexGuard> guards;  // an element outside of one is `fill`
-  double fill = 0;                 // NaN: different fills
+  std::vector<IndexGuard> guards;  // an element outside a guard is `fill`
+  double fill = 0;                 // NaN: the guards have different fills
   bool affine = false;
   bool direct() const { return affine && guards.empty(); }
 };
@@ -26,10 +26,11 @@ struct OperandStrides {
   bool constant = false;
   DType dtype = DType::kF32;
   std::vector<char> copyable;  // per axis: a permuted copy would be contiguous along it
-  std::vector<int> dim;        // per axis: the dim of the stored value that it walks; -1: none, -2: several
-  Shape step;                  // per axis: by what steps
+  std::vector<int> dim;        // per axis: the dim of the stored value it runs along; -1: none, -2: several
+  Shape step;                  // per axis: its step along that dim
   Shape dim_strides;
-  std::vector<IndexGuard> guards;  // elements outside are zero; an im2row buffer or windows take care of them
+  std::vector<IndexGuard>
+      guards;  // elements outside are zero; an im2row buffer or boundary-clipped windows handle them
 };
 // Requires an affine access. `dim_strides`: elements per step of each dim of the stored value.
 OperandStrides operand_strides(const Graph& graph, const OperandAccess& access, const Shape& dim_strides,

@@ -1,11 +1,12 @@
-// Constant operands of contractions in the order in which kernels walk them.
+// Packs constant operands of contractions in the order in which kernels read them.
 #pragma once
 
 #include "schedule/contraction/contraction_plan.h"
 
 namespace quernel::schedule {
 
-// Returns [grid axes that it depends on][panel][reduction axes][panel_n], zero-filled. Requires a packed plan.
+// Returns [grid axes that it depends on][panel][reduction axes][panel_n], zero-filled. Requires a packed
+// plan.
 Tensor pack_operand(const Tensor& data, const ContractionPlan& plan);
 
 }  // namespace quernel::schedule

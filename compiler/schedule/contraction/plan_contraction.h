@@ -1,4 +1,4 @@
-// Plans a contraction: which axis runs in vectors, which in rows, and in what register tile.
+// Plans a contraction: the vector axis, the row axes and the register tile.
 #pragma once
 
 #include "schedule/contraction/contraction_plan.h"
@@ -8,15 +8,18 @@
 namespace quernel::schedule {
 
 struct PlanOptions {
-  bool may_copy = false;  // an operand may be copied first; else vector_axis is -1 where one would have to be
-  int panel_v = 0;  // the width of panels that the tile has to fit; 0: panels become as wide as the tile
+  // An operand may be copied first. If false, vector_axis is -1 where a copy would be needed.
+  bool may_copy = false;
+  // The panel width that the tile must fit, in vectors; 0: panels become as wide as the tile.
+  int panel_v = 0;
 };
 // `a` and `b`: the strides of the first and second operand.
 ContractionPlan plan_contraction(const Contraction& contraction, const OperandStrides& a,
                                  const OperandStrides& b, const Target& target,
                                  const PlanOptions& options = {});
 
-// Products that a step of a sum takes at a time, where operands of these dtypes lie in words of 32 bits.
+// Returns the number of products that one step of a sum takes, if operands of these dtypes are in 32-bit
+// words.
 int dot_width(DType a, DType b, DType accumulator, const Target& target);
 
 }  // namespace quernel::schedule

@@ -1,5 +1,5 @@
-// Convolutions whose windows reach beyond the image, or step over its elements: how they slide, which images
-// are put together in scratch, and which are read as they lie.
+// Convolutions whose windows reach beyond the image, or skip elements: how windows slide, which images need
+// an im2row buffer, and which are read in place.
 #pragma once
 
 #include <optional>
@@ -13,19 +13,20 @@ namespace quernel::schedule {
 
 constexpr int kMostTileRows = 14;  // of a register tile
 
-// What images may be put together in scratch on that target; none where windows move on by one at most.
+// Returns the images that may be gathered in an im2row buffer on that target; none if windows move by at most
+// one element.
 StagedImages staged_images(const Target& target);
 
-// Operand `image`, which windows slide over along `vector`, as it is put together in scratch. `rows`: the
-// output axes that may walk its rows, in any order. `at_once`: rows of results that are computed from it, at
-// least.
+// Returns the im2row buffer for operand `image`, over which windows slide along `vector`. `rows`: the output
+// axes that may run along its rows, in any order. `at_once`: the least number of result rows computed from
+// it.
 std::optional<ContractionPlan::Image> stage_image(const std::vector<ContractionPlan::Axis>& axes, int vector,
                                                   const std::vector<int>& rows, const OperandStrides& image,
                                                   int at_once, const Target& target);
 
-// How windows slide over elementwise operand `a` along some of the output axes `rows`, where a kernel reads
-// it as it lies: they may reach beyond the image, and only what sees elements is summed. Nothing where the
-// operand has guards that no window explains, or windows reach further than a kernel tells apart.
+// Returns how windows slide over elementwise operand `a` along some of the output axes `rows`, if a kernel
+// reads it in place. Windows may reach beyond the image; only elements inside are summed. Returns nothing if
+// the operand has guards that no window explains, or if windows reach further than a kernel distinguishes.
 std::optional<std::vector<Slide>> slides_in_place(const std::vector<ContractionPlan::Axis>& axes,
                                                   const std::vector<int>& rows, const OperandStrides& a,
                                                   const Target& target);

@@ -1,4 +1,4 @@
-// The loops over the tiles of a contraction's kernel, and which of them share its work out to threads.
+// The loops over the tiles of a contraction's kernel, and which of them distribute its work to threads.
 #pragma once
 
 #include <cstddef>
@@ -8,21 +8,21 @@
 
 namespace quernel::schedule {
 
-// A tile's place: its position along each of the grid axes, then its number among those of the columns, then
-// among those of the rows.
+// A tile's place: its position along each of the grid axes, then its number among the column tiles, then
+// among the row tiles.
 struct TileLoop {
-  size_t place;  // which of them it counts
+  size_t place;  // the component of the place that it counts
   Dim extent;
 };
 
-// Outermost first. Tiles are in the plan's order, but threads, each of which gets workgroups that follow one
-// another, shall have the same rows of all kernels of a network, so that what a thread reads is what it has
-// written, and in its cache: where columns, or axes that the weights depend on, would be outermost, blocks of
-// rows come before them. Such a place has two loops, of blocks and within a block; together they may count
-// beyond tile_extents, where there are no tiles.
+// Returns the loops, outermost first. Tiles are in the plan's order, with one exception. A thread gets
+// consecutive workgroups. It should get the same rows in all kernels of a network, so that it reads from its
+// cache what it has written. Therefore, if columns, or axes that the weights depend on, would be outermost,
+// blocks of rows come before them. Such a place has two loops: over blocks and within a block. Together they
+// may count beyond tile_extents, where there are no tiles.
 std::vector<TileLoop> tile_loops(const ContractionPlan& plan, const Target& target);
 
-// How many tiles there are along each of the places.
+// Returns the number of tiles along each component of the place.
 Shape tile_extents(const ContractionPlan& plan);
 
 }  // namespace quernel::schedule

@@ -6,7 +6,8 @@
 
 namespace quernel::schedule {
 
-// Returns the transformed weights, [panel][point][channel][panel_n], zero-filled. `b`: strides of the weights.
+// Returns the transformed weights, [panel][point][channel][panel_n], zero-filled. `b`: strides of the
+// weights.
 Tensor winograd_weights(const Tensor& data, const WinogradPlan& plan, const OperandStrides& b);
 
 }  // namespace quernel::schedule
