@@ -1,4 +1,5 @@
-// Ranges of index arithmetic, for generators: on a target of 32-bit registers most of it needs no 64 bits.
+// Ranges of index arithmetic, for code generators: on a target with 32-bit registers most of it does not need
+// 64 bits.
 #pragma once
 
 #include <optional>
@@ -9,24 +10,25 @@
 
 namespace quernel::loop {
 
-// Of integers and bool of at most 32 bits; unknown for others.
+// Returns the range of integers and bool of at most 32 bits; unknown for others.
 Interval dtype_range(DType dtype);
-// Of the i64 binary expression `e` whose operands are within `a` and `b`.
+// Returns the range of the i64 binary expression `e` for operands within `a` and `b`.
 Interval binary_range(const ExprNode& e, Interval a, Interval b);
 
-// Ranges of i64 expressions as they are written, operand by operand.
+// Ranges of i64 expressions in the form they are written in, operand by operand.
 class IndexRanges {
  public:
-  // Holds everywhere the variable is in scope; state it before asking about what uses it.
+  // States a range that holds everywhere the variable is in scope. Call before asking about expressions that
+  // use it.
   void bound(const Var& var, Interval range) { bounds_[var.get()] = range; }
-  // Of the loop's variable, inside the loop.
+  // The same for a loop's variable, inside the loop.
   void bound_loop(const Var& var, const Expr& extent);
-  // Finds what elements of i64 buffers that the kernel allocates can hold: row offsets, for example. State
-  // the ranges of the grid's variables before.
+  // Finds the possible values of the elements of i64 buffers that the kernel allocates, such as row offsets.
+  // State the ranges of the grid's variables before.
   void bound_elements(const StmtNode& body);
-  // Of an element of such a buffer; unknown for others.
+  // Returns the range of an element of such a buffer; unknown for others.
   Interval element(const BufferNode& b) const;
-  // Unknown where `e` is no i64. `e` must outlive this object.
+  // Returns the range of `e`; unknown if it is not an i64. `e` must outlive this object.
   Interval operator()(const Expr& e) { return of(*e); }
   Interval of(const ExprNode& e);
 

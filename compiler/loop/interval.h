@@ -1,5 +1,5 @@
-// Intervals of i64 values, closed on both ends. Beyond +-2^62 an end counts as unknown, so that a finite
-// interval also says that computing the value did not wrap.
+// Intervals of i64 values, closed on both ends. An end beyond +-2^62 counts as unknown. A finite interval
+// therefore also shows that computing the value did not wrap.
 #pragma once
 
 #include <algorithm>

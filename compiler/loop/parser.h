@@ -1,4 +1,4 @@
-// The recursive descent behind parse.h: statements are in parse.cpp, expressions in parse_expr.cpp.
+// The recursive-descent parser behind parse.h: statements are in parse.cpp, expressions in parse_expr.cpp.
 #pragma once
 
 #include <optional>
@@ -11,7 +11,7 @@
 
 namespace quernel::loop {
 
-// Every parse function returns null or false after the first error, which `error_` keeps.
+// After the first error, which `error_` keeps, every parse function returns null or false.
 class Parser {
  public:
   // Deeper nesting of expressions and statements is refused, so that hostile text cannot exhaust the stack.
@@ -28,7 +28,7 @@ class Parser {
   bool kernel(Kernel* kernel);
   Diagnostic error() const { return *error_; }
   bool fail(const std::string& message);
-  bool unexpected(const std::string& what);  // "expected WHAT, found" the next token
+  bool unexpected(const std::string& what);  // fails with "expected WHAT, found" the next token
 
  private:
   // ---- tokens
@@ -81,11 +81,11 @@ class Parser {
   std::string file_;
   size_t position_ = 0;
   int line_;
-  int token_line_;        // of the last token taken, which is what most errors are about
-  size_t space_end_ = 0;  // where skip_space stopped last
+  int token_line_;        // of the last token taken, which most errors are about
+  size_t space_end_ = 0;  // where skip_space last stopped
   int depth_ = 0;
   std::optional<Diagnostic> error_;
-  // Names are unique in a kernel, so that no scopes are needed to read one; verify checks the scopes.
+  // Names are unique in a kernel, so reading one needs no scopes; verify checks the scopes.
   std::unordered_map<std::string, Var> vars_;
   std::unordered_map<std::string, Buffer> buffers_;
   std::unordered_map<std::string, int> symbols_;

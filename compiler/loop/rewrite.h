@@ -1,5 +1,5 @@
-// What passes rewrite trees with: rebuilding a node over new operands, substituting variables and buffers
-// with one memo entry per shared node, and fresh names.
+// Tools for passes that rewrite trees: rebuilding a node over new operands, substituting variables and
+// buffers with one memo entry per shared node, and fresh names.
 #pragma once
 
 #include <string>
@@ -10,14 +10,15 @@
 
 namespace quernel::loop {
 
-// `e` over other operands, through the builders, so that folds apply; `e` itself when nothing changed.
+// Returns `e` over other operands, built through the builders, so that folds apply; `e` itself if nothing
+// changed.
 Expr with_args(const Expr& e, std::vector<Expr> args);
 
 // Replaces variables by expressions and buffers by buffers. The memo is kept between calls: add replacements
-// before rewriting what uses them.
+// before rewriting expressions that use them.
 class Substitution {
  public:
-  // Replaces what `outer` does, too; `outer` outlives this.
+  // Applies the replacements of `outer`, too, which must outlive this object.
   explicit Substitution(const Substitution* outer = nullptr) : outer_(outer) {}
   void replace(const Var& var, Expr value) { vars_[var.get()] = std::move(value); }
   void replace(const Buffer& buffer, Buffer with) { buffers_[buffer.get()] = std::move(with); }
@@ -29,16 +30,16 @@ class Substitution {
   std::unordered_map<const VarNode*, Expr> vars_;
   std::unordered_map<const BufferNode*, Buffer> buffers_;
   std::unordered_map<const ExprNode*, Expr> memo_;
-  std::vector<Expr> kept_;  // memo keys stay alive
+  std::vector<Expr> kept_;  // keeps memo keys alive
 };
 
-// Names no variable or buffer of the kernel has.
+// Names that no variable or buffer of the kernel has.
 class FreshNames {
  public:
   explicit FreshNames(const Kernel& kernel);
-  std::string like(const std::string& name);  // NAME_1, NAME_2, ... the first one that is free
+  std::string like(const std::string& name);  // NAME_1, NAME_2, ...: the first free one
   Var var(const std::string& name, Type type);
-  Buffer buffer(const BufferNode& model);  // a copy under a fresh name
+  Buffer buffer(const BufferNode& model);  // a copy with a fresh name
 
  private:
   std::unordered_set<std::string> used_;

@@ -8,7 +8,8 @@
 
 namespace quernel::loop {
 
-// All violations found (at most 20), as internal diagnostics that name the kernel and quote the expression.
+// Returns all violations found (at most 20), as internal diagnostics that name the kernel and quote the
+// expression.
 Status verify(const Kernel& kernel);
 
 }  // namespace quernel::loop

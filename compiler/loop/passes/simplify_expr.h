@@ -1,5 +1,5 @@
-// Canonical forms of expressions: equal index arithmetic becomes one node, divisions and comparisons are
-// decided from the ranges of loop variables where they can be. Used by the simplify pass, which walks the
+// Canonical forms of expressions: equal index arithmetic becomes one node, and divisions and comparisons are
+// decided from the ranges of loop variables where possible. Used by the simplify pass, which walks the
 // statements.
 #pragma once
 
@@ -14,14 +14,15 @@ namespace quernel::loop {
 
 class ExprSimplifier {
  public:
-  // Facts about a variable hold everywhere it is in scope; state them before simplifying what uses it.
+  // Facts about a variable hold everywhere it is in scope. State them before simplifying expressions that use
+  // it.
   void bound(const Var& var, Interval range);
   void replace(const Var& var, Expr value);  // `value` is already simplified
 
   Expr operator()(const Expr& e);
-  Interval range(const Expr& e);  // of a simplified i64 expression; unknown for others
+  Interval range(const Expr& e);  // requires a simplified i64 expression; unknown for others
   bool reads_memory(const Expr& e) const { return facts(e).reads_memory; }
-  int size(const Expr& e) const { return facts(e).size; }  // nodes as a tree, at most kMaxSize
+  int size(const Expr& e) const { return facts(e).size; }  // number of nodes as a tree, at most kMaxSize
   static constexpr int kMaxSize = 1 << 20;
 
  private:
@@ -70,7 +71,7 @@ class ExprSimplifier {
   std::unordered_set<Expr, Hash, Equal> interned_;
   std::unordered_map<const ExprNode*, Facts> facts_;  // of interned nodes
   std::unordered_map<const ExprNode*, Expr> memo_;
-  std::vector<Expr> kept_;  // memo keys stay alive
+  std::vector<Expr> kept_;  // keeps memo keys alive
   int variables_ = 0;
   std::unordered_map<const ExprNode*, Affine> affine_memo_;
   std::unordered_map<const ExprNode*, Interval> range_memo_;
