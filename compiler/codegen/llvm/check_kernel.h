@@ -1,5 +1,5 @@
-// Refuses what this code generator cannot translate, before any LLVM code sees it: after a pass of
-// check_kernel, emission cannot fail.
+// Refuses what this code generator cannot translate, before LLVM is involved: after check_kernel has passed,
+// emission cannot fail.
 #pragma once
 
 #include "loop/ir.h"
@@ -7,11 +7,11 @@
 
 namespace quernel::codegen {
 
-// Whether a shared buffer is too large for the stack of a worker thread: it lives in scratch that the caller
-// lends.
+// Returns whether a shared buffer is too large for a worker thread's stack. It is then in scratch memory that
+// the caller lends.
 bool lives_in_scratch(const loop::BufferNode& buffer);
 
-// What the kernel wants lent: that much for all buffers that live in scratch, each aligned to 64 bytes.
+// Returns the scratch bytes that the kernel needs: for all its buffers in scratch, each aligned to 64 bytes.
 uint64_t scratch_bytes(const loop::Kernel& kernel);
 
 Status check_kernel(const loop::Kernel& kernel);

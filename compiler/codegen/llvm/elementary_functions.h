@@ -1,6 +1,6 @@
-// Operations on single elements as functions in C99 or GLSL: the LLVM IR that KernelEmitter makes of an
-// operation, printed in that language. Machine code, C and shaders thus compute with one description of every
-// algorithm, operation by operation. The text calls what the language's prelude has and nothing else.
+// Operations on single elements as functions in C99 or GLSL: the LLVM IR of KernelEmitter for an operation,
+// printed in that language. Machine code, C and shaders thus share one description of every algorithm,
+// operation by operation. The text calls only functions of the language's prelude.
 #pragma once
 
 #include <memory>
@@ -15,19 +15,19 @@ namespace quernel::codegen {
 
 class ElementaryFunctions {
  public:
-  // For targets with FMA the functions in C call qnl_fma_f32 and qnl_fma_f64; those in GLSL, where one
-  // rounding is not promised, do without.
+  // For targets with FMA, functions in C call qnl_fma_f32 and qnl_fma_f64. Functions in GLSL do not, because
+  // GLSL does not guarantee a single rounding.
   explicit ElementaryFunctions(const Target& target, TextLanguage language = TextLanguage::kC);
   ElementaryFunctions(ElementaryFunctions&&) noexcept;
   ~ElementaryFunctions();
 
-  // The name of the function that computes `operation`: one operation on scalars that are variables or
-  // constants. Its parameters are the variables, in order. In C elements are what they are there (int8_t to
-  // uint64_t, float, double), bool is an int of 0 or 1; in GLSL integers are unsigned, those below 32 bits a
-  // uint with zeros above. Narrow floats are their bits.
+  // Returns the name of the function that computes `operation`: one operation on scalars that are variables
+  // or constants. Its parameters are the variables, in order. In C, elements have their C type (int8_t to
+  // uint64_t, float, double), and bool is an int of 0 or 1. In GLSL, integers are unsigned; those below 32
+  // bits are a uint with zeros above. Narrow floats are their bits.
   std::string name_of(const loop::Expr& operation);
 
-  // All functions that were named, each behind those that it calls. An LLVM instruction that has no form in
+  // Returns all functions named so far, each after those that it calls. An LLVM instruction without a form in
   // the language is an internal error.
   Expected<std::string> print() const;
 

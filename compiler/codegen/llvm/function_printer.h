@@ -1,5 +1,6 @@
-// LLVM functions as text of a C-like language: names for instructions, blocks and jumps, phis, operators. What
-// a language has its own form of, it overrides. Meant for straight-line arithmetic on scalars with a few jumps.
+// Prints LLVM functions in a C-like language: names for instructions, blocks and jumps, phis, operators. A
+// language overrides what it spells differently. Meant for straight-line arithmetic on scalars with a few
+// jumps.
 #pragma once
 
 #include <llvm/IR/Constants.h>
@@ -29,33 +30,34 @@ class FunctionPrinter {
   FunctionPrinter(const FunctionPrinter&) = delete;
   FunctionPrinter& operator=(const FunctionPrinter&) = delete;
 
-  // The definition, under this name.
+  // Returns the definition, under this name.
   Expected<std::string> run(const std::string& name);
 
  protected:
   // ---- what languages differ in
+  //
   // `head` is "TYPE NAME(PARAMETERS)".
   virtual std::string definition(const std::string& head, const std::string& body) = 0;
   virtual std::string constant(const llvm::Constant& value, bool is_signed) = 0;
   virtual std::string as_signed(const llvm::Type& type, const std::string& text) = 0;
-  // Integers are unsigned. An operand of arithmetic, the bits that `type` has of its result, and an unsigned
-  // one of what signed arithmetic gives.
+  // Integers are unsigned. in_words: an operand of arithmetic. wrapped: the bits of a result in `type`.
+  // to_unsigned: the unsigned form of a result of signed arithmetic.
   virtual std::string in_words(const llvm::Type&, const std::string& x) const { return x; }
   virtual std::string wrapped(const llvm::Type& type, const std::string& text) const = 0;
   virtual std::string to_unsigned(const llvm::Type& type, const std::string& text) const = 0;
-  virtual std::string as_count(const std::string& x) const { return x; }  // of a shift, or in a table
+  virtual std::string as_count(const std::string& x) const { return x; }  // for shifts and table indices
   virtual std::string exclusive_or(const llvm::BinaryOperator& i);
   virtual std::string signed_remainder(const llvm::Type& type, const std::string& a,
                                        const std::string& b) const;
   virtual std::string truncated(const llvm::Type& to, const std::string& x) const = 0;
   virtual std::string all_bits(const llvm::Type& to, const std::string& bit) = 0;           // each is `bit`
   virtual std::string sign_extended(const llvm::Type& to, const std::string& x) const = 0;  // `x` is signed
-  // A float that is in range as an integer.
+  // Converts a float in range to an integer.
   virtual std::string whole(const llvm::Type& to, const std::string& x, bool is_signed) const = 0;
-  // Float to integer: what is out of range becomes the nearest, NaN 0.
+  // Converts a float to an integer: values out of range become the nearest, NaN becomes 0.
   virtual std::string saturated(const llvm::IntrinsicInst& i, bool is_signed) = 0;
   virtual std::string bits(const llvm::CastInst& i);
-  // The language's function of floats for an intrinsic of LLVM; empty: none.
+  // Returns the language's float function for an LLVM intrinsic; empty: none.
   virtual std::string float_function(llvm::Intrinsic::ID id, bool is_f32) const = 0;
   virtual std::string variable(const llvm::Type& type, const std::string& name, bool is_final) = 0;
   virtual std::string unused_parameter(const std::string& name) {
@@ -64,9 +66,9 @@ class FunctionPrinter {
   }
   virtual void begin_block(const llvm::BasicBlock& block) = 0;
   virtual std::string jump_to(const llvm::BasicBlock& block) = 0;
-  // Text of all blocks, where there are several.
+  // Returns the text of all blocks, if there are several.
   virtual std::string blocks(const std::string& text) { return text; }
-  // The operands that an instruction's text has twice are named first.
+  // Returns whether operands that occur twice in the instruction's text are named first.
   virtual bool repeats_operands(const llvm::Instruction& i) const;
 
   std::string operand(const llvm::Value* v) { return operand_as(v, false); }
@@ -97,12 +99,12 @@ class FunctionPrinter {
   std::string prefix_, problem_;
   TextLanguage language_;
   std::map<const llvm::Value*, std::string> names_;
-  std::map<const llvm::BasicBlock*, int> numbers_;  // where there are several
+  std::map<const llvm::BasicBlock*, int> numbers_;  // if there are several
   std::set<const llvm::Value*> named_;
   int next_ = 0;
 };
 
-// The printers of the two languages.
+// Return the printers of the two languages.
 std::unique_ptr<FunctionPrinter> c_printer(const llvm::Function& function, const std::string& prefix);
 std::unique_ptr<FunctionPrinter> glsl_printer(const llvm::Function& function, const std::string& prefix);
 

@@ -23,20 +23,21 @@ class KernelEmitter {
  public:
   KernelEmitter(llvm::Module& module, const InstructionSet& isa, const loop::Kernel& kernel,
                 std::string symbol);
-  // Returns the bytes of scratch that the kernel wants.
+  // Returns the bytes of scratch that the kernel needs.
   uint64_t emit();
-  // Instead of the kernel: a function of its own that computes a value from scalars.
+  // Emits, instead of the kernel, a separate function that computes a value from scalars.
   llvm::Function* emit_function(const loop::Expr& value, const std::vector<loop::Var>& parameters);
 
  private:
   using Value = llvm::Value;
 
-  // The lanes of an index vector as base + lane * stride, of the width of addresses.
+  // The lanes of an index vector as base + lane * stride, in the width of addresses.
   struct Affine {
     Value* base;
     int64_t stride;
   };
-  // Where an access is allowed to touch memory: everywhere unless a member is set; both must hold then.
+  // The condition under which an access may touch memory: each member that is set must hold; none is set:
+  // always.
   struct Guard {
     Value* uniform = nullptr;  // i1
     Value* lanes = nullptr;    // <n x i1>
@@ -85,7 +86,7 @@ class KernelEmitter {
                         llvm::function_ref<Value*(llvm::ArrayRef<Value*>)> compute);
   bool fits_index_width(const loop::ExprNode& e);
   std::optional<Affine> affine(const loop::Expr& e);
-  // An index expression built of loop variables and non-negative constants only.
+  // Returns whether an index expression consists of loop variables and non-negative constants only.
   bool is_non_negative(const loop::Expr& e) const;
   llvm::Type* element_type(DType dtype);
   llvm::Type* memory_type(DType dtype);
@@ -116,8 +117,8 @@ class KernelEmitter {
 
   // emit_cast.cpp
   Value* cast(Value* x, DType from, DType to);
-  Value* widen(Value* x, DType dtype);   // narrow floats to f32; f32 and f64 as they are
-  Value* narrow(Value* x, DType dtype);  // the inverse, from f32 or f64, in one rounding
+  Value* widen(Value* x, DType dtype);   // narrow floats to f32; f32 and f64 unchanged
+  Value* narrow(Value* x, DType dtype);  // the inverse, from f32 or f64, with one rounding
   Value* f8_to_f32(Value* x, DType dtype);
   Value* f32_to_f8(Value* x, DType dtype);
   Value* f16_to_f32(Value* x);
@@ -150,7 +151,7 @@ class KernelEmitter {
   std::vector<Value*> lane_pointers(const loop::BufferNode& b, Value* index, bool in_bounds);
   Value* element_pointer(const loop::BufferNode& b, Value* index, bool in_bounds);
   Value* guarded_pointer(Value* condition, Value* pointer, int64_t bytes);
-  Value* zeros(int64_t bytes);  // the address of that many zero bytes in the image
+  Value* zeros(int64_t bytes);  // returns the address of that many zero bytes in the image
   Value* load_memory(const loop::BufferNode& b, llvm::Type* type, Value* pointer);
   void store_memory(const loop::BufferNode& b, Value* value, Value* pointer);
   template <class Instruction>
@@ -176,11 +177,11 @@ class KernelEmitter {
   std::unordered_map<const loop::VarNode*, bool> non_negative_variables_;
   loop::IndexRanges ranges_;
   std::vector<Value*> symbols_;
-  BufferSlot scratch_;  // what the caller lends
+  BufferSlot scratch_;  // lent by the caller
   uint64_t scratch_bytes_ = 0;
-  // Values of the expressions of the present statement, so that shared subtrees are emitted once.
+  // Values of the current statement's expressions, so that shared subtrees are emitted once.
   std::unordered_map<const loop::ExprNode*, Value*> emitted_;
-  Value* mask_ = nullptr;  // lanes that the enclosing vector conditions leave on
+  Value* mask_ = nullptr;  // the lanes enabled by enclosing vector conditions
   std::map<int64_t, llvm::GlobalVariable*> zeros_;
 };
 

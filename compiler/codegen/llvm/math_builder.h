@@ -1,6 +1,6 @@
-// Transcendental functions as straight-line vector code without libm: argument reduction plus the polynomials
+// Transcendental functions as straight-line vector code without libm: argument reduction and the polynomials
 // of math_coefficients.h, for float and double, scalars and vectors. README.md has the error bounds. The
-// builder's position may move to a new block (large arguments of sin, cos and tan take a branch).
+// builder's position may move to a new block, because large arguments of sin, cos and tan take a branch.
 #pragma once
 
 #include <llvm/IR/IRBuilder.h>
@@ -16,7 +16,7 @@ class MathBuilder {
  public:
   using Value = llvm::Value;
 
-  // `type`: float or double, or a vector of them; that of all operands.
+  // `type`: float or double, or a vector of them; the type of all operands.
   MathBuilder(llvm::IRBuilder<>& builder, const InstructionSet& isa, llvm::Type* type);
 
   Value* unary(UnaryOp op, Value* x);
@@ -39,10 +39,10 @@ class MathBuilder {
   };
   struct ReducedAngle {
     Value* r;         // in [-pi/4, pi/4]
-    Value* quadrant;  // integers; the low two bits count
+    Value* quadrant;  // integers; only the low two bits matter
   };
 
-  // math_builder.cpp: exponentials, logarithms and what is made of them
+  // math_builder.cpp: exponentials, logarithms and functions based on them
   Value* exp(Value* x);
   Value* exp2(Value* x);
   Value* expm1(Value* x);
@@ -56,7 +56,7 @@ class MathBuilder {
   Value* atanh(Value* x);
   Value* erf(Value* x);
   ReducedExp reduce_exp(Value* x);
-  Value* scale(Value* v, Value* n, Value* n_int);  // v 2^n, denormal results rounded once
+  Value* scale(Value* v, Value* n, Value* n_int);  // v 2^n; denormal results are rounded once
   Value* scale_normal(Value* v, Value* n_int);     // the same for normal results
   Value* scale_by_instruction(Value* v, Value* n);
   ReducedLog reduce_log(Value* x);
@@ -86,7 +86,7 @@ class MathBuilder {
   Pair exact_product(Value* a, Value* b);
   Pair log_pair(Value* x);
 
-  // Shorthands, all on `type_` and integers of the same width and lanes.
+  // Short forms, all on `type_` and integers of the same width and lanes.
   Value* c(double value) const { return llvm::ConstantFP::get(type_, value); }
   Value* ci(uint64_t value) const;
   Value* pick(double f32, double f64) const { return c(is_f32_ ? f32 : f64); }
@@ -96,7 +96,7 @@ class MathBuilder {
   Value* sub(Value* a, Value* b) { return b_.CreateFSub(a, b); }
   Value* mul(Value* a, Value* b) { return b_.CreateFMul(a, b); }
   Value* div(Value* a, Value* b) { return b_.CreateFDiv(a, b); }
-  Value* mul_add(Value* a, Value* b, Value* c);  // fused where the target can
+  Value* mul_add(Value* a, Value* b, Value* c);  // fused if the target can
   Value* abs(Value* x) { return b_.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, x); }
   Value* sqrt(Value* x) { return b_.CreateUnaryIntrinsic(llvm::Intrinsic::sqrt, x); }
   Value* copy_sign(Value* x, Value* sign) {
@@ -105,8 +105,10 @@ class MathBuilder {
   Value* select(Value* condition, Value* a, Value* b) { return b_.CreateSelect(condition, a, b); }
   Value* less(Value* a, Value* b) { return b_.CreateFCmpOLT(a, b); }
   Value* equal(Value* a, Value* b) { return b_.CreateFCmpOEQ(a, b); }
-  Value* at_least(double low, Value* x) { return select(less(x, c(low)), c(low), x); }    // lets NaN through
-  Value* at_most(double high, Value* x) { return select(less(c(high), x), c(high), x); }  // lets NaN through
+  Value* at_least(double low, Value* x) { return select(less(x, c(low)), c(low), x); }  // passes NaN through
+  Value* at_most(double high, Value* x) {
+    return select(less(c(high), x), c(high), x);
+  }  // passes NaN through
   Value* bits(Value* x) { return b_.CreateBitCast(x, int_type_); }
   Value* from_bits(Value* i) { return b_.CreateBitCast(i, type_); }
   Value* polynomial(Table coefficients, Value* x);

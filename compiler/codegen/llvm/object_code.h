@@ -1,6 +1,6 @@
-// A few loop-IR kernels to one ELF object, in memory: LLVM IR, our pass pipeline, machine code. No LLVM type
-// shows here. A Compiler is used by one thread at a time; a failure inside LLVM is caught and becomes an
-// internal diagnostic.
+// Compiles a few loop-IR kernels to one ELF object in memory: LLVM IR, our pass pipeline, machine code.
+// Exposes no LLVM type. One thread at a time may use a Compiler. A failure inside LLVM is caught and becomes
+// an internal diagnostic.
 #pragma once
 
 #include <memory>
@@ -17,31 +17,32 @@ namespace quernel::codegen {
 
 struct ObjectCode {
   std::string bytes;                    // an ELF relocatable file
-  std::vector<uint64_t> stack_bytes;    // per kernel, an upper bound of what a call uses
-  std::vector<uint64_t> scratch_bytes;  // per kernel, what it wants the caller to lend it
+  std::vector<uint64_t> stack_bytes;    // per kernel: an upper bound of a call's stack use
+  std::vector<uint64_t> scratch_bytes;  // per kernel: the scratch that the caller must lend
 };
 
-// What the objects become part of: an image (kernel_abi.h), or a program that somebody else links.
+// The destination of objects: an image (kernel_abi.h), or a program with another linker.
 enum class CodeUse { kImage, kStatic };
 
 class Compiler {
  public:
-  // Without `optimize`, code comes out soonest.
+  // Without `optimize`, it compiles as fast as possible.
   static Expected<Compiler> create(const Target& target, bool optimize, CodeUse use);
   Compiler(Compiler&&) noexcept;
   Compiler& operator=(Compiler&&) noexcept;
   ~Compiler();
 
-  // Functions of type qnl_kernel_fn, named `symbols`. With a dump directory: a .ll and a .s file of each,
-  // named after the kernel; what is compiled does not depend on that.
+  // Compiles functions of type qnl_kernel_fn, named `symbols`. With a dump directory, also writes a .ll and a
+  // .s file per kernel, named after it; this does not change the result.
   Expected<ObjectCode> compile(std::span<const loop::Kernel> kernels, const std::vector<std::string>& symbols,
                                const std::string& dump_dir);
-  // The LLVM IR of a kernel as it is emitted, before any pass (emitted_text.h); for golden tests.
+  // Returns a kernel's LLVM IR as it is emitted, before any pass (emitted_text.h); for golden tests.
   Expected<std::string> emit_text(const loop::Kernel& kernel);
-  // The image's table and its query function kImageQuerySymbol.
+  // Compiles the image's table and its query function kImageQuerySymbol.
   Expected<ObjectCode> compile_table(const std::vector<std::string>& kernel_symbols);
-  // The run functions of a program, in the entry points' order (stack_bytes: what each takes beside the
-  // kernels), with its constants; and the memory that it may be lent.
+  // compile_program compiles a program's run functions, in the entry points' order, with its constants
+  // (stack_bytes: the stack of each in addition to the kernels). compile_static_memory compiles the memory
+  // that the program may use.
   Expected<ObjectCode> compile_program(const StaticProgram& program);
   Expected<ObjectCode> compile_static_memory(const StaticProgram& program);
 
@@ -54,8 +55,8 @@ class Compiler {
 inline constexpr const char* kImageQuerySymbol = "qnl_query";
 inline constexpr const char* kKernelSymbolPrefix = "qnl_kernel_";  // of generated kernels
 
-// Catches crashes inside LLVM while it lives; any number may. Process-wide signal handlers are installed by
-// the first.
+// Catches crashes inside LLVM during its lifetime; any number may exist. The first one installs process-wide
+// signal handlers.
 class CrashGuard {
  public:
   CrashGuard();

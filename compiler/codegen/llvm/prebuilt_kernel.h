@@ -1,5 +1,4 @@
-// Kernels that somebody else has compiled: object files that are linked into an image beside the generated
-// ones.
+// Kernels compiled elsewhere: object files that are linked into an image next to the generated kernels.
 #pragma once
 
 #include <string>
@@ -11,14 +10,14 @@
 namespace quernel::codegen {
 
 struct PrebuiltKernel {
-  std::string name;    // of the kernel, in the bundle
+  std::string name;    // of the kernel in the bundle
   std::string symbol;  // a qnl_kernel_fn in the object
   std::string path;    // of the object, for diagnostics
   std::string object;  // a relocatable ELF file
 };
 
-// Invalid input where an object is not one for the target, lacks its function, needs something outside of it,
-// keeps state, or has a global name that another object has.
+// Invalid input: an object that is not for the target, lacks its function, needs an external symbol, keeps
+// state, or has a global name of another object.
 Status check_prebuilt_kernels(const std::vector<PrebuiltKernel>& kernels, const Target& target);
 
 }  // namespace quernel::codegen

@@ -1,5 +1,5 @@
-// LLVM functions and what they need as C99 or GLSL text: straight-line arithmetic on scalars, loops, tables of
-// constants. It is meant for what KernelEmitter makes of single operations, not for whole kernels.
+// Prints LLVM functions and what they need as C99 or GLSL text: straight-line arithmetic on scalars, loops,
+// tables of constants. Meant for KernelEmitter's code of single operations, not for whole kernels.
 #pragma once
 
 #include <llvm/ADT/APInt.h>
@@ -13,19 +13,19 @@
 
 namespace quernel::codegen {
 
-// The name of a scalar type, or of a struct of them. Integers are unsigned; a bit is C's int and GLSL's bool,
-// integers of 8 and 16 bits are GLSL's uint with zeros above.
+// Returns the name of a scalar type, or of a struct of scalars. Integers are unsigned. A bit is C's int and
+// GLSL's bool; 8-bit and 16-bit integers are GLSL's uint with zeros above.
 std::string type_of(const llvm::Type& type, TextLanguage language);
 std::string unsigned_number(const llvm::APInt& value, TextLanguage language);
-// `name`: what the function is called; functions that it calls keep their own names after `prefix`.
+// `name`: the function's name in the text. Functions that it calls keep their names, after `prefix`.
 Expected<std::string> print_function(const llvm::Function& function, const std::string& name,
                                      const std::string& prefix, TextLanguage language);
-// The definition of a struct that functions return.
+// Returns the definition of a struct that functions return.
 std::string print_struct(const llvm::Type& type, TextLanguage language);
-// A table of constants.
+// Returns a table of constants.
 Expected<std::string> print_table(const llvm::GlobalVariable& table, const std::string& prefix,
                                   TextLanguage language);
-// The pass that diagnostics name.
+// Returns the pass named in diagnostics.
 const char* pass_of(TextLanguage language);
 
 }  // namespace quernel::codegen

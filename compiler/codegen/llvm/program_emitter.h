@@ -1,4 +1,4 @@
-// Programs without a runtime to LLVM IR: run functions, their tables, constants, and static memory.
+// Emits programs without a runtime as LLVM IR: run functions, their tables, constants, and static memory.
 #pragma once
 
 #include <llvm/IR/IRBuilder.h>
@@ -12,10 +12,10 @@
 
 namespace quernel::codegen {
 
-// Emits everything but the kernels and static memory: int32_t run(const memory*, const inputs*, const
-// outputs*) per entry point, `void reset(const memory*)` where there are states. Structs are arrays of
-// pointers: regions and state; inputs; outputs and, behind them, where shapes are to be stored. Calls without
-// symbols become rows of tables that one loop walks through, all else straight-line code.
+// Emits everything except the kernels and static memory: int32_t run(const memory*, const inputs*, const
+// outputs*) per entry point, and `void reset(const memory*)` if there are states. Structs are arrays of
+// pointers: regions and state; inputs; outputs followed by the destinations of output shapes. Calls without
+// symbols become rows of tables, which one loop runs through; everything else is straight-line code.
 class ProgramEmitter {
  public:
   ProgramEmitter(llvm::Module& module, const StaticProgram& program);
@@ -24,7 +24,7 @@ class ProgramEmitter {
  private:
   using Value = llvm::Value;
 
-  // A base pointer of bindings: constants, regions, state, inputs, outputs.
+  // Returns the index of a base pointer of bindings: constants, regions, state, inputs, outputs.
   unsigned base_of(const Place& place) const;
   Value* load_pointer(Value* array, uint64_t index);
   Value* element(Value* array, llvm::Type* type, uint64_t index);
@@ -49,7 +49,7 @@ class ProgramEmitter {
   Value* amount(const Amount& amount);
   Value* expression(const PostfixCode& code);
   Value* combine(int64_t opcode, Value* a, Value* b);
-  // The result of an intrinsic that tells of overflow, which fails the run.
+  // Returns the result of an intrinsic that reports overflow; an overflow fails the run.
   Value* checked(unsigned intrinsic, Value* a, Value* b);
   void fail_if(Value* condition, int32_t code);
   void fail_unless_ok(Value* code);
@@ -68,7 +68,7 @@ class ProgramEmitter {
   llvm::GlobalVariable* constants_ = nullptr;
   size_t tables_ = 0;  // for their names
 
-  // Of the run function that is emitted.
+  // For the current run function.
   llvm::Function* function_ = nullptr;
   llvm::BasicBlock* failed_ = nullptr;
   llvm::PHINode* failure_ = nullptr;
@@ -77,7 +77,8 @@ class ProgramEmitter {
   std::map<uint32_t, llvm::AllocaInst*> symbols_;
 };
 
-// `const memory <identifier>_static_memory`, and what it points to, in sections .bss.<member>.<identifier>.
+// Emits `const memory <identifier>_static_memory` and the memory it points to, in sections
+// .bss.<member>.<identifier>.
 void emit_static_memory(llvm::Module& module, const StaticProgram& program);
 
 }  // namespace quernel::codegen

@@ -1,5 +1,5 @@
-// How much of the stack functions of a module take: LLVM's frame sizes, what these leave out, and the deepest
-// chain of calls.
+// The stack use of a module's functions: LLVM's frame sizes, what these leave out, and the deepest chain of
+// calls.
 #pragma once
 
 #include <llvm/IR/DiagnosticInfo.h>
@@ -18,13 +18,13 @@ class StackUse {
  public:
   explicit StackUse(const Target& target) : target_(target) {}
 
-  // Before machine code is made of the module, as it then is. Functions whose frames need no more than the
-  // stack's own alignment are told to make do with it, so that nothing lies in front of their frames.
+  // Call before machine code is generated, on the final module. Functions whose frames need no more than the
+  // stack's own alignment are restricted to it, so that no gap precedes their frames.
   void read(llvm::Module& module);
-  // While machine code is made.
+  // Call while machine code is generated.
   void note_frame(const llvm::DiagnosticInfoStackSize& frame);
-  // An upper bound of what a call of the function takes. Functions call others of the module by name only,
-  // and never themselves.
+  // Returns an upper bound of the stack that a call of the function takes. Functions call other functions of
+  // the module by name only, and never themselves.
   uint64_t bound(const std::string& function) const;
 
  private:
