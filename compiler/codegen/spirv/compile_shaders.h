@@ -1,5 +1,5 @@
-// Loop IR kernels to the code segment of a SPIR-V variant (schemas/kernel_abi.h): GLSL, glslang, SPIRV-Tools'
-// validator.
+// Compiles loop-IR kernels to the code segment of a SPIR-V variant (schemas/kernel_abi.h), through GLSL,
+// glslang and SPIRV-Tools' validator.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 namespace quernel::codegen {
 
 struct ShaderOptions {
-  std::string dump_dir;  // when set: <kernel>.comp and <kernel>.spvasm land there
+  std::string dump_dir;  // if set: receives <kernel>.comp and <kernel>.spvasm
 };
 
 struct ShaderImage {
@@ -22,9 +22,8 @@ struct ShaderImage {
   uint64_t features = 0;  // QNL_SPIRV_* bits that the modules need together
 };
 
-// `kernels` must have been through loop/passes. Same input, same bytes. A kernel that needs more than the
-// target has (workgroup memory, invocations) is unsupported; text that glslang or the validator refuses is an
-// internal error.
+// Requires kernels after loop/passes. Equal input gives equal bytes. A kernel that exceeds the target (shared
+// memory, invocations) is unsupported. Text that glslang or the validator refuses is an internal error.
 Expected<ShaderImage> compile_shaders(const std::vector<loop::Kernel>& kernels, const Target& target,
                                       const ShaderOptions& options);
 

@@ -1,20 +1,20 @@
-// What every shader begins with, and functions that GLSL lacks.
+// The beginning of every shader, and functions that GLSL lacks.
 #pragma once
 
 #include <string>
 
 namespace quernel::codegen {
 
-// Version and extensions. Asking for an extension asks the device for nothing; using its types does.
+// Version and extensions. Enabling an extension requires nothing of the device; using its types does.
 extern const char* const kGlslHead;
-// Extensions for operations of subgroups.
+// Extensions for subgroup operations.
 extern const char* const kGlslSubgroups;
 // For conversions between halves and floats: an extension and execution modes.
 extern const char* const kGlslFloat16;
-// Words that names must not be: GLSL's own, and functions that shaders call.
+// Words that may not be used as names: GLSL's keywords, and functions that shaders call.
 extern const char* const kGlslReserved[];
 extern const size_t kGlslReservedCount;
-// The functions that `text` calls.
+// Returns the functions that `text` calls.
 std::string glsl_prelude_for(const std::string& text);
 
 }  // namespace quernel::codegen

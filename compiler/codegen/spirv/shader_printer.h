@@ -1,5 +1,6 @@
-// One loop-IR kernel as a GLSL compute shader, after schemas/kernel_abi.h: an invocation computes its lane of
-// every vector (distribution.h). The kernel must have passed check_kernel and loop/passes.
+// Prints one loop-IR kernel as a GLSL compute shader, as schemas/kernel_abi.h describes: an invocation
+// computes its lane of every vector (distribution.h). Requires a kernel that has passed check_kernel and
+// loop/passes.
 #pragma once
 
 #include <map>
@@ -25,12 +26,12 @@ struct Shader {
 
 class ShaderPrinter : private CLikePrinter {
  public:
-  // Index buffers of the kernel's own that hold values of 32 bits only.
+  // The kernel's own index buffers that hold only 32-bit values.
   using NarrowBuffers = std::unordered_set<const loop::BufferNode*>;
   ShaderPrinter(const loop::Kernel& kernel, const Target& target, NarrowBuffers narrow = {});
-  // What no shader can say is unsupported.
+  // Unsupported: what no shader can express.
   Expected<Shader> print();
-  // After print(): the buffers that can be narrow.
+  // After print(): returns the buffers that can be narrow.
   NarrowBuffers narrow_buffers() const;
 
  private:
@@ -48,27 +49,29 @@ class ShaderPrinter : private CLikePrinter {
   std::string declare(const std::string& wanted);
   void refuse(const std::string& what);
 
-  // Which exchanged buffers were read and written since the last barrier.
+  // The exchanged buffers read and written since the last barrier.
   struct Exchange {
     std::set<const loop::BufferNode*> read, written;
-    // Elements of what was written, where they are known.
+    // The elements written, if they are known.
     std::map<const loop::BufferNode*, std::set<int64_t>> places;
     void join(const Exchange& other);
     bool conflicts_with(const Exchange& later) const;
-    void forget_own();  // buffers of the kernel's own
+    void forget_own();  // the kernel's own buffers
   };
-  // All that a statement accesses.
+  // Returns everything that a statement accesses.
   Exchange accesses(const loop::StmtNode& s) const;
   void read_exchanged(const loop::Expr& e, Exchange& result,
                       std::unordered_set<const loop::ExprNode*>& seen) const;
-  // A barrier, if what is accessed now conflicts with what was since the last one.
+  // Prints a barrier if the current accesses conflict with accesses since the last one.
   void order(const Exchange& now);
   Exchange since_barrier_, of_statement_;
 
-  // shader_expr.cpp. Place::lane is an int of GLSL; kLane is the invocation's own.
+  // shader_expr.cpp. Place::lane is a GLSL int; kLane is the invocation's own lane.
   static constexpr const char* kLane = "lane";
-  static constexpr size_t kLongestExpression = 96;  // characters; what is longer gets a name
-  std::string lane_value(const loop::Expr& e) { return value(e, scalar_place()); }  // of the own lane
+  static constexpr size_t kLongestExpression = 96;  // characters; longer expressions get a name
+  std::string lane_value(const loop::Expr& e) {
+    return value(e, scalar_place());
+  }  // for the invocation's own lane
   std::string type_name(DType dtype) const override;
   std::string variable_type(const loop::Expr& e) override;
   bool fits_32_bits(const loop::Expr& e) override;
@@ -97,7 +100,7 @@ class ShaderPrinter : private CLikePrinter {
   std::string name_of(const loop::Expr& operation) override { return functions_.name_of(operation); }
   std::string argument(DType dtype, const std::string& x) override;
   std::string result(DType dtype, const std::string& text) override;
-  // The low 32 bits of an i64, as an int: all that an address needs.
+  // Returns the low 32 bits of an i64 as an int: enough for addresses.
   std::string low_word(const loop::Expr& e, const Place& at);
   std::string wrapped(DType dtype, const std::string& text);
   std::string element_type(const loop::BufferNode& b) const;
@@ -105,32 +108,32 @@ class ShaderPrinter : private CLikePrinter {
 
   // shader_reduce.cpp
   std::string reduce_lanes(const loop::ExprNode& e) override;
-  // The function `name` of the first `lanes` invocations' values.
+  // Applies the function `name` to the values of the first `lanes` invocations.
   std::string fold_in_memory(const std::string& name, BinaryOp op, DType dtype, int lanes);
   std::string fold_in_subgroups(const std::string& name, BinaryOp op, DType dtype, int lanes);
   std::string fold(BinaryOp op, DType dtype, const std::string& a, const std::string& b);
   std::string lane_array(const std::string& kind, DType dtype, int copies);
-  // Lane reductions below `e`, computed where all invocations are.
+  // Computes the lane reductions below `e` at a point that all invocations reach.
   void reduce_first(const loop::Expr& e);
 
   const Target& target_;
   bool uses_subgroups_ = false;
   ElementaryFunctions functions_;
   Distribution distribution_;
-  NarrowBuffers narrow_, wide_;  // wide: something longer is stored there
+  NarrowBuffers narrow_, wide_;  // wide: a value of more than 32 bits is stored there
   Diagnostics errors_;
   std::string shared_, reductions_;
   int64_t shared_bytes_ = 0;
   std::set<std::string> reduced_, lane_arrays_;
   std::unordered_map<const loop::VarNode*, bool> narrow_vars_;
-  // Names of low words of the current statement, by node and lane.
+  // Names of the low words of the current statement, by node and lane.
   std::map<std::pair<const loop::ExprNode*, std::string>, std::string> low_words_;
 };
 
-// `kernel` as a shader.
+// Returns `kernel` as a shader.
 Expected<Shader> print_shader(const loop::Kernel& kernel, const Target& target);
 
-// GLSL's type for values of a dtype: narrow floats are their bits.
+// Returns GLSL's type for values of a dtype; narrow floats are their bits.
 std::string glsl_type(DType dtype);
 
 }  // namespace quernel::codegen

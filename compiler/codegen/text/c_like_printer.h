@@ -1,6 +1,6 @@
-// Statements and expressions of a loop-IR kernel as text of a C-like language: names for what is repeated or
-// long, operators, the choice between an operator and a function. A printer overrides what its language does
-// in its own way. Printing an operand may define names: it prints operands one after another.
+// Prints statements and expressions of a loop-IR kernel in a C-like language: names for repeated or long
+// expressions, operators, the choice between an operator and a function. A printer overrides what its
+// language does differently. Printing an operand may define names, so operands are printed one after another.
 #pragma once
 
 #include <functional>
@@ -23,21 +23,20 @@ class CLikePrinter {
   CLikePrinter& operator=(const CLikePrinter&) = delete;
 
  protected:
-  // Where definitions of expressions go, and the names of those that have one, by node and lane.
+  // Destination of expressions' definitions, and the names of defined expressions, by node and lane.
   struct Sink {
     std::string* out;
     int indent;
     std::map<std::pair<const loop::ExprNode*, std::string>, std::string> names;
   };
-  // The lane of a vector that is meant, as text and where it is known as a number, and the sink of its
-  // definitions.
+  // A vector's lane, as text and, if known, as a number, and the sink of its definitions.
   struct Place {
     std::string lane;
     int number = -1;
     Sink* sink = nullptr;
   };
 
-  // `longest`: the characters of an expression that needs no name. `scalar_lane`: Place::lane of scalars.
+  // `longest`: characters of the longest expression without a name. `scalar_lane`: Place::lane of scalars.
   CLikePrinter(const loop::Kernel& kernel, TextLanguage language, size_t longest, std::string scalar_lane);
   virtual ~CLikePrinter() = default;
 
@@ -46,11 +45,12 @@ class CLikePrinter {
   void open(const std::string& head);  // `head {`, and one level deeper
   void close();
   static std::string margin(int indent) { return std::string(static_cast<size_t>(2 * indent), ' '); }
-  // `wanted`, or with `separator` and a number where that is taken.
+  // Returns `wanted`, or, if it is taken, `wanted` with `separator` and a number.
   std::string free_name(const std::string& wanted, const std::string& separator);
 
   // ---- statements
-  // Before each statement, with its expressions: those that they have in common get names.
+  //
+  // Call before each statement, with its expressions: their common subexpressions get names.
   void begin_statement(std::initializer_list<loop::Expr> roots = {});
   void statement(const loop::StmtNode& s);
   virtual void print_for(const loop::StmtNode& s) = 0;
@@ -67,7 +67,7 @@ class CLikePrinter {
   std::string define(const std::string& type, const std::string& text, Sink& sink);
   virtual std::string type_name(DType dtype) const = 0;        // of values
   virtual std::string variable_type(const loop::Expr& e) = 0;  // of a name for `e`
-  virtual bool fits_32_bits(const loop::Expr& e) = 0;          // an index that is computed in 32 bits
+  virtual bool fits_32_bits(const loop::Expr& e) = 0;          // an index computed in 32 bits
   std::string value_type(const loop::Expr& e) {
     return fits_32_bits(e) ? spelling_.index_type : type_name(e->type.dtype);
   }
@@ -83,38 +83,39 @@ class CLikePrinter {
   virtual std::string interleave(const loop::ExprNode& e, const Place& at) = 0;
   virtual std::string dot(const loop::ExprNode& e, const Place& at) = 0;
 
-  // A predicate of floats on something else: false, whatever `x` is.
+  // Returns false for any `x`: a predicate of floats on another type.
   virtual std::string never(const std::string& x) = 0;
   virtual std::string complement(DType dtype, const std::string& x) = 0;
   virtual std::string compare(const loop::ExprNode& e, const std::string& a, const std::string& b) = 0;
-  // Of integers: with an operator of the language; the larger or smaller one; what a function returns.
+  // For integers: an operator of the language; the larger or smaller one; the result of a function.
   virtual std::string integer_infix(const loop::Expr& e, const char* op, const Place& at) = 0;
   virtual std::string integer_extreme(const loop::Expr& e, const Place& at) = 0;
   virtual std::string integer_call(const loop::Expr& e, const std::string& text) = 0;
-  // a * b + c: of floats that the language computes with, and of integers.
+  // a * b + c: for floats that the language computes with, and for integers.
   virtual std::string fused(DType dtype, const std::string& a, const std::string& b,
                             const std::string& c) = 0;
   virtual std::string integer_mul_acc(const loop::ExprNode& e, const std::string& a, const std::string& b,
                                       const std::string& c) = 0;
-  virtual std::string zero(DType dtype) const = 0;  // to compare with
+  virtual std::string zero(DType dtype) const = 0;  // for comparisons
   virtual std::string integer_cast(const loop::Expr& e, const std::string& x) = 0;
 
-  // A call of the function (`name_of`) that computes an operation, with texts of the operands.
+  // Returns a call of the function (`name_of`) that computes an operation; `operands` are texts.
   std::string call(const loop::ExprNode& e, const std::vector<std::string>& operands);
   std::string call(BinaryOp op, DType dtype, const std::string& a, const std::string& b);
   virtual std::string name_of(const loop::Expr& operation) = 0;
-  virtual std::string argument(DType dtype, const std::string& x) = 0;   // as the function takes it
-  virtual std::string result(DType dtype, const std::string& text) = 0;  // from what the function returns
+  virtual std::string argument(DType dtype, const std::string& x) = 0;  // in the function's parameter type
+  virtual std::string result(DType dtype,
+                             const std::string& text) = 0;  // converted from the function's result type
 
-  // The constant that `e` is, also as all lanes of a vector; else null.
+  // Returns the constant that `e` is, or that all its lanes are; else null.
   static const loop::ExprNode* as_constant(const loop::Expr& e);
-  // Whether `is_wanted` holds for `e` or an expression that it is computed from; `e` may be null.
+  // Returns whether `is_wanted` holds for `e` or one of its subexpressions; `e` may be null.
   static bool contains(const loop::Expr& e, const std::function<bool(const loop::ExprNode&)>& is_wanted);
 
   const loop::Kernel& kernel_;
   const Spelling& spelling_;
   std::string out_;
-  Sink own_{&out_, 0, {}};  // of scalars, and of what stands in the function's body itself
+  Sink own_{&out_, 0, {}};  // for scalars and for the function's body itself
   std::unordered_map<const loop::VarNode*, std::string> vars_;
   std::unordered_map<const loop::BufferNode*, std::string> buffers_;
   loop::IndexRanges ranges_;

@@ -6,7 +6,7 @@
 
 namespace quernel::codegen {
 
-// A float or double of these bits.
+// Returns a float or double with these bits.
 std::string glsl_float(uint64_t bits, bool is_f32);
 
 }  // namespace quernel::codegen

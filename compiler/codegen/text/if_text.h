@@ -5,11 +5,11 @@
 
 namespace quernel::codegen {
 
-// `if (CONDITION)`. Comparisons are printed in parentheses; clang takes a second pair for a mistake of `==`
-// for `=`.
+// Returns `if (CONDITION)`. Comparisons are printed in parentheses; clang reports a second pair as a possible
+// mistake of `==` for `=`.
 inline std::string if_text(const std::string& condition) {
   int depth = 0;
-  size_t end = 0;  // of the pair that begins the text
+  size_t end = 0;  // end of the pair that begins the text
   for (; end < condition.size(); ++end) {
     if (condition[end] == '(') ++depth;
     if (condition[end] == ')') --depth;
