@@ -1,6 +1,6 @@
-// One loop-IR kernel as a C99 function that runs its whole grid. Vectors become loops over lanes, or lanes
-// one by one where accumulators are involved, so that those become registers. The kernel must have passed
-// check_kernel and loop/passes.
+// Prints one loop-IR kernel as a C99 function that runs its whole grid. Vectors become loops over lanes.
+// Where accumulators are involved, lanes are printed one by one, so that accumulators become registers.
+// Requires a kernel that has passed check_kernel and loop/passes.
 #pragma once
 
 #include <functional>
@@ -20,11 +20,11 @@ namespace quernel::codegen {
 class KernelPrinter : private CLikePrinter {
  public:
   KernelPrinter(const loop::Kernel& kernel, ElementaryFunctions& functions, const Target& target);
-  // void NAME(bindings in order…, symbols in order…, unsigned char* scratch); the last parameter is there
-  // where scratch_bytes() is not 0.
+  // Returns void NAME(bindings in order…, symbols in order…, unsigned char* scratch). The last parameter
+  // exists if scratch_bytes() is not 0.
   std::string print(const CFunction& function);
   uint64_t scratch_bytes() const { return scratch_bytes_; }
-  // Of the arrays that the function has on the stack at once.
+  // Returns the most bytes of arrays that the function has on the stack at once.
   uint64_t array_bytes() const { return most_array_bytes_; }
 
  private:
@@ -83,10 +83,10 @@ class KernelPrinter : private CLikePrinter {
   Place divided(const Place& at, int divisor, int offset);
 
   ElementaryFunctions& functions_;
-  bool f32_fused_, f64_fused_;  // products are accumulated by fused multiply-add
+  bool f32_fused_, f64_fused_;  // the target has fused multiply-add, which accumulates products
   uint64_t scratch_bytes_ = 0;
   uint64_t array_bytes_ = 0, most_array_bytes_ = 0;  // of arrays in scope
-  const loop::Expr* mask_ = nullptr;                 // of the lanes that the current statement computes
+  const loop::Expr* mask_ = nullptr;                 // the lanes that the current statement computes
   std::unordered_map<const loop::VarNode*, loop::Expr> aliases_;  // variables printed as their values
   std::vector<std::string> symbols_;
   std::unordered_set<const loop::VarNode*> used_vars_;

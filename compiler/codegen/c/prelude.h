@@ -1,6 +1,5 @@
-// The C functions and macros that printed kernels and elementary functions
-// (codegen/llvm/elementary_functions.h) call: bits of floats, roots, fused multiply-adds. They need no
-// library.
+// The C functions and macros called by printed kernels and elementary functions
+// (codegen/llvm/elementary_functions.h): bits of floats, roots, fused multiply-adds. They need no library.
 #pragma once
 
 #include <string>
@@ -8,9 +7,9 @@
 
 namespace quernel::codegen {
 
-// What the C compiler must be, checked when it compiles the file.
+// Returns the requirements on the C compiler, which are checked when it compiles the file.
 std::string_view c_requirements();
-// Definitions of those that `text` calls, in an order that C takes.
+// Returns the definitions of the functions that `text` calls, in an order valid in C.
 std::string c_prelude_for(const std::string& text);
 
 }  // namespace quernel::codegen

@@ -1,4 +1,5 @@
-// Loop IR kernels as C99: the same schedule and the same operations, in the same order, as machine code has.
+// Prints loop-IR kernels as C99: the same schedule and the same operations, in the same order, as machine
+// code.
 #pragma once
 
 #include <string>
@@ -10,27 +11,27 @@
 
 namespace quernel::codegen {
 
-// How a kernel is to be defined.
+// The definition of a kernel's function.
 struct CFunction {
   std::string name, linkage;  // "digits_kernel_0", "static "
-  // What is written overlaps no other buffer in any call: pointers are `restrict`.
+  // In no call does a written buffer overlap another buffer: pointers are `restrict`.
   bool without_overlap = false;
 };
 
 struct CKernel {
   std::string text;            // the function's definition
   uint64_t scratch_bytes = 0;  // not 0: the function has a last parameter, `unsigned char* scratch`
-  uint64_t array_bytes = 0;    // of the arrays that the function has on the stack at once
+  uint64_t array_bytes = 0;    // the most bytes of arrays on the stack at once
 };
 
 struct CKernels {
-  // What kernels call; needs <stdint.h>.
+  // The functions that kernels call; needs <stdint.h>.
   std::string prelude;
   std::vector<CKernel> kernels;
 };
 
-// The functions are `LINKAGE void NAME(bindings…, symbols…)` and run the whole grid; there is one for every
-// kernel. The kernels must have been through loop/passes. Unsupported: what check_kernel refuses.
+// Prints the functions `LINKAGE void NAME(bindings…, symbols…)`, one per kernel, each of which runs the whole
+// grid. Requires kernels after loop/passes. Unsupported: what check_kernel refuses.
 Expected<CKernels> print_kernels(const std::vector<loop::Kernel>& kernels, const Target& target,
                                  const std::vector<CFunction>& functions);
 

@@ -1,4 +1,4 @@
-// A program without a runtime as C99: run functions, kernels, constants, and static memory.
+// Prints a program without a runtime as C99: run functions, kernels, constants, and static memory.
 #pragma once
 
 #include <cstdint>
@@ -12,19 +12,19 @@
 
 namespace quernel::codegen {
 
-// Texts of C files; all but `memory` together are the program.
+// Texts of C files. All except `memory` form the program.
 struct CProgram {
   std::string program;  // kernels and run functions
-  std::string weights;  // constants, which `program` refers to; empty where there are none
-  std::string memory;   // static memory, for who wants it
-  // The most that arrays in functions of `program` take of the stack at once; a C compiler adds what it
-  // saves.
+  std::string weights;  // constants of `program`; empty if there are none
+  std::string memory;   // static memory, for applications that use it
+  // The most bytes of arrays in functions of `program` on the stack at once; a C compiler adds the registers
+  // it saves.
   uint64_t array_bytes = 0;
 };
 
-// `kernels` are those of the program, in its order, and have been through loop/passes; their scratch is lent
-// as the program says. `header`: the file that declares the program's functions, as bundle/model_header
-// writes it. Unsupported: what print_kernels refuses.
+// Requires the program's kernels in its order, after loop/passes; the program lends their scratch. `header`:
+// the file that declares the program's functions, as bundle/model_header writes it. Unsupported: what
+// print_kernels refuses.
 Expected<CProgram> print_program(const StaticProgram& program, const std::vector<loop::Kernel>& kernels,
                                  const Target& target, const std::string& header);
 

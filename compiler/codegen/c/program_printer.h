@@ -12,13 +12,14 @@
 
 namespace quernel::codegen {
 
-// Constants as arrays of the type that the first kernel reads them as: C has rules about that.
+// Prints constants as arrays of the type with which the first kernel reads them: C restricts reading them as
+// another type.
 class WeightsPrinter {
  public:
   WeightsPrinter(const StaticProgram& program, const std::vector<loop::Kernel>& kernels);
   std::string declarations() const;
   std::string definitions() const;
-  // A pointer to `type` ("float", "int8_t"…) at an offset in the constants.
+  // Returns a pointer to `type` ("float", "int8_t"…) at an offset in the constants.
   std::string pointer(uint64_t offset, const std::string& type) const;
 
  private:
@@ -32,7 +33,7 @@ class WeightsPrinter {
   std::map<uint64_t, Array> arrays_;  // by offset
 };
 
-// Run functions: the steps of entry points as statements.
+// Prints run functions: the steps of entry points as statements.
 class RunPrinter {
  public:
   RunPrinter(const StaticProgram& program, const std::vector<loop::Kernel>& kernels, const CKernels& printed,
@@ -59,18 +60,18 @@ class RunPrinter {
   const WeightsPrinter& weights_;
   std::string out_;
   int indent_ = 1;
-  std::set<uint32_t> symbols_;      // that the function has
-  std::set<std::string> pointers_;  // members of `memory` that it uses
+  std::set<uint32_t> symbols_;      // of the current function
+  std::set<std::string> pointers_;  // members of `memory` that the function uses
   bool uses_inputs_ = false, uses_outputs_ = false;
 };
 
-// Which kernels are only ever given buffers that do not overlap where one is written, by kernel.
+// Returns per kernel whether, in all its calls, no written buffer overlaps another one.
 std::vector<bool> kernels_without_overlap(const StaticProgram& program,
                                           const std::vector<loop::Kernel>& kernels);
 
-// The type of an element in memory.
+// Returns the type of an element in memory.
 std::string c_memory_type(DType dtype);
-// Functions that the text of run functions calls.
+// Returns the functions that the text of run functions calls.
 std::string run_prelude_for(const std::string& text);
 
 }  // namespace quernel::codegen
