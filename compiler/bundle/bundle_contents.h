@@ -1,5 +1,5 @@
-// What a bundle holds, as plain data: the schedule stage fills it, write_bundle stores it. Field meanings are
-// those of schemas/bundle.fbs; indices refer to the vectors of BundleContents unless a comment says
+// The contents of a bundle as plain data: bundle_from_schedule fills it, write_bundle stores it.
+// schemas/bundle.fbs defines the fields. Indices refer to the vectors of BundleContents unless a comment says
 // otherwise.
 #pragma once
 
@@ -17,7 +17,7 @@ namespace quernel::bundle {
 
 enum class SymbolKind : uint8_t { kBound, kRuntime };
 
-// A run-time integer that sizes depend on, min <= value <= max, a multiple of multiple_of.
+// A run-time integer that sizes depend on: min <= value <= max, a multiple of multiple_of.
 struct Symbol {
   std::string name;
   int64_t min = 0;
@@ -27,17 +27,17 @@ struct Symbol {
   int32_t max_expression = -1;  // runtime symbols: over bound symbols, replaces max in the range check
 };
 
-// Postfix code, two words per step {opcode, operand}; the opcodes are listed in bundle.fbs.
+// Postfix code, two words per step {opcode, operand}; bundle.fbs lists the opcodes.
 struct SizeExpression {
   std::vector<int64_t> code;
 };
 
-// Receives the bytes of a piece of constants, in order, in as many calls as the producer likes.
+// Receives the bytes of a piece of constants, in order, in any number of calls.
 using ByteSink = std::function<void(std::span<const std::byte>)>;
 
-// A contiguous part of a constants segment. Either `view` (not owned; must stay alive until write_bundle
-// returns) or, when `produce` is set, exactly `bytes` bytes passed to the sink. Both let a large model be
-// written without a copy.
+// A contiguous part of a constants segment: either `view` (not owned; must stay alive until write_bundle
+// returns), or, if `produce` is set, exactly `bytes` bytes passed to the sink. Both allow writing a large
+// model without a copy.
 struct ConstantPiece {
   uint64_t offset = 0;
   uint64_t bytes = 0;
@@ -45,8 +45,8 @@ struct ConstantPiece {
   std::function<void(const ByteSink&)> produce;
 };
 
-// Contents of a constants arena (or the initial contents of a state arena). Pieces are in ascending order and
-// do not overlap; bytes that no piece covers are zero.
+// Contents of a constants arena, or initial contents of a state arena. Pieces are in ascending order and do
+// not overlap; bytes outside all pieces are zero.
 struct ConstantsSegment {
   uint64_t bytes = 0;
   std::vector<ConstantPiece> pieces;
@@ -54,7 +54,7 @@ struct ConstantsSegment {
 
 enum class ArenaKind : uint8_t { kConstants, kWorkspace, kInput, kOutput, kState };
 
-// Memory that the workspace, or a part of it, lies in.
+// A memory that holds the workspace or a part of it.
 struct MemoryRegion {
   std::string name;
   uint64_t capacity = 0;  // bytes; 0: no limit
@@ -64,21 +64,21 @@ struct Arena {
   std::string name;
   ArenaKind kind = ArenaKind::kWorkspace;
   uint64_t bytes = 0;
-  uint32_t alignment = 64;  // power of two, at most 4096
+  uint32_t alignment = 64;  // a power of two, at most 4096
   int32_t constants = -1;  // index of a ConstantsSegment: constants arena (required), state arena (-1: zeros)
   int32_t bytes_expression = -1;  // over bound symbols: replaces bytes (workspace, input, output)
-  uint32_t region = 0;            // workspace: of BundleContents::regions; not stored
-  bool host_access = false;       // workspace, state: items on the processor beside the device use it
+  uint32_t region = 0;            // workspace: index in BundleContents::regions; not stored
+  bool host_access = false;       // workspace, state: items on the companion CPU use it
 };
 
 // An input, output or state tensor.
 struct Tensor {
   std::string name;
   DType dtype = DType::kF32;
-  std::vector<int64_t> shape;              // -1 where shape_expressions has the dim
+  std::vector<int64_t> shape;              // -1: the dim is in shape_expressions
   std::vector<int32_t> shape_expressions;  // empty, or per dim an expression index or -1
-  uint64_t bytes = 0;                      // not used when the shape is symbolic
-  uint32_t arena = 0;   // inputs and outputs: an arena of their own, of kind kInput / kOutput, at offset 0
+  uint64_t bytes = 0;                      // unused if the shape is symbolic
+  uint32_t arena = 0;   // inputs and outputs: a separate arena of kind kInput / kOutput, at offset 0
   uint64_t offset = 0;  // states only
 };
 
@@ -95,7 +95,7 @@ struct Binding {
 
 enum class EdgeKind : uint8_t { kRaw, kWar, kWaw, kAlias };
 
-// The owning item comes after item `item` of the same plan (an earlier index).
+// The owning item comes after item `item` of the same plan, which has a lower index.
 struct Edge {
   uint32_t item = 0;
   EdgeKind kind = EdgeKind::kRaw;
@@ -114,28 +114,28 @@ struct Item {
   uint32_t kernel = 0;      // dispatch: index into the variant's kernels
   uint64_t workgroups = 0;  // dispatch: total count of the linearised grid
   int32_t workgroups_expression = -1;
-  bool may_fail = false;  // dispatch: its workgroups may be fewer than 0, which is a failure; not stored
+  bool may_fail = false;          // dispatch: its workgroups may be negative, which is a failure; not stored
   std::vector<Binding> bindings;  // in the order of qnl_kernel_args::bindings
   std::vector<Edge> edges;
-  uint64_t copy_bytes = 0;            // copy: contiguous run, from bindings[0] to bindings[1]
+  uint64_t copy_bytes = 0;            // copy: bytes per contiguous run, from bindings[0] to bindings[1]
   std::vector<CopyLoop> copy_loops;   // copy: outermost first, at most 4; empty for a plain 1-D copy
   std::string callback;               // host callback: its name
-  std::string signature, attributes;  // host callback of a custom op: as bundle.fbs says
-  uint64_t live_bytes = 0;            // of the workspace, while it runs; 0 inside bodies; not stored
+  std::string signature, attributes;  // host callback of a custom op: see bundle.fbs
+  uint64_t live_bytes = 0;            // of the workspace while it runs; 0 inside bodies; not stored
   uint64_t flops = 0;
   uint64_t bytes_read = 0;
   uint64_t bytes_written = 0;
   int32_t flops_expression = -1, bytes_read_expression = -1, bytes_written_expression = -1;
   std::vector<std::string> source_nodes;
-  std::string kernel_class, contraction, tiling;  // dispatch: as bundle.fbs says
-  std::vector<int32_t> symbols;  // dispatch, custom op: expressions whose values it gets, in this order
+  std::string kernel_class, contraction, tiling;  // dispatch: see bundle.fbs
+  std::vector<int32_t> symbols;  // dispatch, custom op: the expressions whose values it receives, in order
   int32_t copy_bytes_expression = -1;
-  int32_t symbol = -1;                // read_symbol, loop: the runtime symbol that it sets
-  DType dtype = DType::kF32;          // read_symbol: of the element that it reads
-  uint32_t end = 0;                   // loop, branch: index of the item after its last one
-  bool on_host = false;               // dispatch: of a kernel of the variant's host
-  uint32_t else_begin = 0;            // branch: of the first item of its else part; `end` when it has none
-  int32_t count_expression = -1;      // loop
+  int32_t symbol = -1;            // read_symbol, loop: the runtime symbol that it sets
+  DType dtype = DType::kF32;      // read_symbol: of the element that it reads
+  uint32_t end = 0;               // loop, branch: index of the item after its last one
+  bool on_host = false;           // dispatch: on the companion CPU, a kernel of the variant's host
+  uint32_t else_begin = 0;        // branch: index of the first item of its else part; `end` if there is none
+  int32_t count_expression = -1;  // loop
   int32_t condition_expression = -1;  // loop, branch
 };
 
@@ -151,7 +151,7 @@ struct EntryPoint {
   std::vector<Tensor> inputs;
   std::vector<Tensor> outputs;
   std::vector<uint32_t> states;  // indices of BundleContents::states
-  std::vector<Plan> plans;       // exactly one per variant, in the variants' order
+  std::vector<Plan> plans;       // one per variant, in the variants' order
 };
 
 struct Kernel {
@@ -168,14 +168,14 @@ struct Variant {
   uint64_t required_features = 0;  // QNL_<ARCH>_* bits
   CodeFormat code_format = CodeFormat::kElfImage;
   std::vector<std::byte> code;                // the image; equal images of several variants are stored once
-  std::span<const std::byte> code_view = {};  // the same, where `code` is empty
+  std::span<const std::byte> code_view = {};  // the same if `code` is empty
   std::vector<Kernel> kernels;                // kernel k is entry k of the image table
-  int32_t host = -1;                          // index in BundleContents::hosts: the companion CPU
+  int32_t host = -1;                          // index in BundleContents::hosts: the companion CPU's code
 
   std::span<const std::byte> image() const { return code.empty() ? code_view : code; }
 };
 
-// What a computed output may be off by, as bundle.fbs says.
+// The tolerance of a computed output; see bundle.fbs.
 struct TestTolerance {
   double rtol = 1e-3, atol = 1e-7;
   double mean_atol = -1;
@@ -188,7 +188,7 @@ struct TestTensor {
   bool output = false;
   std::vector<std::byte> value;
   std::vector<int64_t> shape;
-  TestTolerance tolerance;  // of outputs
+  TestTolerance tolerance;  // for outputs
 };
 
 struct TestVector {
@@ -198,11 +198,12 @@ struct TestVector {
 };
 
 struct BundleContents {
-  std::string producer;  // e.g. "quernel 0.1.0"; no time or host name, so that equal inputs give equal bytes
+  std::string
+      producer;  // e.g. "quernel 0.1.0"; without time and host name, so that equal inputs give equal bytes
   std::vector<Symbol> symbols;
   std::vector<SizeExpression> expressions;
   std::vector<ConstantsSegment> constants;
-  std::vector<MemoryRegion> regions;  // not stored: devices that read bundles have one
+  std::vector<MemoryRegion> regions;  // not stored: devices that read bundles have one region
   std::vector<Arena> arenas;
   std::vector<Tensor> states;
   std::vector<Variant> variants;
@@ -210,7 +211,7 @@ struct BundleContents {
   std::vector<EntryPoint> entry_points;
   std::vector<TestVector> test_vectors;
 
-  // All that have code: variants, then hosts.
+  // All images: of variants, then of hosts.
   size_t image_count() const { return variants.size() + hosts.size(); }
   const Variant& image(size_t i) const {
     return i < variants.size() ? variants[i] : hosts[i - variants.size()];

@@ -1,4 +1,4 @@
-// From schedules and images to the contents of a bundle: arenas, bindings, items and constants; per entry
+// Turns schedules and images into the contents of a bundle: arenas, bindings, items and constants; per entry
 // point one plan for each variant.
 #pragma once
 
@@ -11,13 +11,13 @@
 
 namespace quernel::bundle {
 
-// What an item of the schedule dispatches.
+// The dispatch of a schedule's item.
 struct Dispatch {
-  int kernel = -1;                            // of the image; -1: the item is no dispatch
+  int kernel = -1;                            // index in the image; -1: the item is no dispatch
   std::vector<Dim> symbols;                   // the kernel's launch-time symbols, or the custom op's dims
-  Dim workgroups = 0;                         // its grid's total
-  std::vector<std::vector<Dispatch>> bodies;  // of a node with bodies: one per item of each body
-  bool may_fail = false;  // where the item has no result there are fewer than 0 workgroups
+  Dim workgroups = 0;                         // the total of its grid
+  std::vector<std::vector<Dispatch>> bodies;  // for a node with bodies: one per item of each body
+  bool may_fail = false;                      // workgroups is negative if the item has no result
 };
 
 // An entry point for one target; one dispatch per item of the schedule.
@@ -30,12 +30,12 @@ struct CompiledEntry {
 struct CompiledVariant {
   Target target;
   codegen::Image image;
-  codegen::Image host_image;  // of target.host, where there is one
+  codegen::Image host_image;  // for target.host, if there is one
   std::vector<CompiledEntry> entries;
 };
 
-// `variants` have the same entry points, each with the same signature in all, named as their graphs. States
-// of several entry points that have one name are one state. The contents refer to the constants held by
+// Requires `variants` with the same entry points, named as their graphs, each with the same signature in all
+// variants. States of equal names in several entry points are one state. The contents refer to constants of
 // `variants`, which must stay alive until they are written. Equal constants are stored once.
 BundleContents bundle_from_schedule(const std::vector<CompiledVariant>& variants,
                                     const std::string& producer);

@@ -7,15 +7,15 @@
 
 namespace quernel::bundle {
 
-// Every character that C has not in identifiers becomes '_'; "m" is put before a leading digit or '_', '_'
-// behind a keyword of C or C++; "unnamed" where nothing is left. "conv.1" -> "conv_1", "3d" -> "m3d", "int"
-// -> "int_".
+// Returns a C identifier for a name. Every character not allowed in C identifiers becomes '_'. "m" is added
+// before a leading digit or '_', and '_' after a keyword of C or C++. An empty result becomes "unnamed".
+// "conv.1" -> "conv_1", "3d" -> "m3d", "int" -> "int_".
 std::string c_identifier(std::string_view name);
-// As in macros: all letters upper-case.
+// Returns the identifier in upper case, as macros have it.
 std::string upper_case(std::string_view identifier);
 
-// Gives each name of one scope an identifier of its own, also in upper case: "_2", "_3"… is put behind one
-// that has been taken.
+// Gives each name of one scope a unique identifier, also in upper case: "_2", "_3"… is added to one already
+// taken.
 class Identifiers {
  public:
   std::string add(std::string_view name);

@@ -10,12 +10,13 @@
 
 namespace quernel::bundle {
 
-// One kernel per custom op that the graphs use and that has one for the target: of those that run on it, the
-// one that needs most of what it has. Named as the op.
+// Returns one kernel for each custom op that the graphs use and that has a kernel for the target. Among the
+// kernels that run on the target, it picks the one with the numerically greatest required features. The
+// kernel is named after the op.
 Expected<std::vector<codegen::PrebuiltKernel>> read_custom_kernels(
     const std::vector<Graph>& graphs, const Target& target, const std::vector<CustomOpDescription>& ops);
 
-// Notes on used custom ops that have kernels, but none for the target.
+// Returns notes on used custom ops that have kernels, but none for the target.
 Expected<std::vector<std::string>> missing_custom_kernels(const std::vector<Graph>& graphs,
                                                           const Target& target,
                                                           const std::vector<CustomOpDescription>& ops);

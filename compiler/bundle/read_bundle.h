@@ -1,5 +1,5 @@
-// read_bundle: an open *.qnl file as BundleContents again, to be changed and written again. What is read and
-// written unchanged gives the same bytes.
+// Reads an open *.qnl file as BundleContents, to be changed and written again. Contents that are read and
+// written unchanged give the same bytes.
 #pragma once
 
 #include <cstddef>
@@ -9,8 +9,8 @@
 
 namespace quernel::bundle {
 
-// file: the bytes that the runtime has opened without an error, not a file of the same name: nothing is
-// checked here. Constants and code are views of them.
+// file: the bytes that the runtime has opened without an error, not a file of the same name, because nothing
+// is checked here. Constants and code are views of them.
 BundleContents read_bundle(std::span<const std::byte> file);
 
 }  // namespace quernel::bundle

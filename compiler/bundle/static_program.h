@@ -1,4 +1,5 @@
-// From the contents of a bundle of one variant to a program without a runtime, which code is generated from.
+// Turns the contents of a bundle with one variant into a program without a runtime, from which code is
+// generated.
 #pragma once
 
 #include <string>
@@ -10,21 +11,21 @@
 
 namespace quernel::bundle {
 
-// `name` names the program's files; `kernel_symbols` has one per kernel of the variant. The program refers to
-// the constants behind `contents`. Unsupported: sizes that are not known before a run (all such dims at
+// `name`: names the program's files. `kernel_symbols`: one per kernel of the variant. The program refers to
+// the constants behind `contents`. Unsupported: sizes unknown before a run (all such dims are reported at
 // once), custom ops without a precompiled kernel.
 Expected<codegen::StaticProgram> static_program(const BundleContents& contents, const std::string& name,
                                                 const std::vector<std::string>& kernel_symbols);
 
-// Invalid input where a region's part of the workspace is more than its capacity, or workspace, states and
-// stack together more than `max_ram` (0: no limit); with an account of what each step needs.
+// Returns invalid input if a region's part of the workspace exceeds its capacity, or if workspace, states and
+// stack together exceed `max_ram` (0: no limit). The error lists what each step needs.
 struct StackNeed {
-  uint64_t bytes = 0;  // 0: not known
+  uint64_t bytes = 0;  // 0: unknown
   bool estimated = false;
 };
 Status check_memory(const codegen::StaticProgram& program, StackNeed stack, uint64_t max_ram);
 
-// The symbol of kernel `index` of the program `name` is this and the index.
+// Returns the prefix of the program's kernel symbols; the kernel's index follows it.
 std::string static_kernel_prefix(const std::string& name);
 
 }  // namespace quernel::bundle

@@ -1,6 +1,5 @@
-// strip_variants: the contents of a bundle for some of its variants only, without what only the others need.
-// They are those that compiling for these variants alone gives, as far as they depend on no choice that all
-// variants share.
+// Reduces the contents of a bundle to some of its variants, without what only the others need. The result
+// equals compiling for these variants alone, except for choices that all variants share.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +9,8 @@
 
 namespace quernel::bundle {
 
-// `variants`: indices of those that stay, in their new order; no index twice. Constants have views, as
-// read_bundle gives them. Constants whose place depends on symbols stay whole.
+// `variants`: indices of the variants to keep, in their new order, each at most once. Constants must have
+// views, as read_bundle gives them. Constants whose place depends on symbols are kept whole.
 BundleContents strip_variants(BundleContents contents, const std::vector<uint32_t>& variants);
 
 }  // namespace quernel::bundle
