@@ -88,14 +88,53 @@ SOURCE_SUFFIXES = (".cpp", ".h", ".hpp", ".c", ".fbs", ".def", ".cmake", ".py", 
 # Paths that exist on somebody's machine only.
 MACHINE_PATH = r"(?<![\w.])/(home|root|Users|mnt|media|work|workspace)/[\w.]"
 
-# Headers that outsiders read. Their comments, and every README.md, use the words of the field.
+
+def headers(folder, names):
+    return [f"{folder}/{name}.h" for name in names.split()]
+
+
+# Headers whose comments, like every README.md, use the words of the field.
 PROSE_HEADERS = [
-    "runtime/include/quernel/runtime.h", "runtime/include/quernel/runtime.hpp", "runtime/core/device.h",
-    "schemas/kernel_abi.h", "compiler/include/quernel/compiler.h", "compiler/graph/ir.h", "compiler/graph/passes/passes.h",
-    "compiler/loop/ir.h", "compiler/lower/loop_nest.h", "compiler/lower/evaluate.h", "compiler/targets/target.h",
-    "compiler/schedule/schedule.h", "compiler/schedule/steps.h", "compiler/schedule/contraction/contraction_plan.h",
-    "compiler/schedule/contraction/tiling.h", "compiler/schedule/target_passes/target_passes.h",
-    "compiler/schedule/winograd/winograd_plan.h",
+    "compiler/codegen/static_program.h", "compiler/graph/ir.h", "compiler/graph/passes/passes.h",
+    "compiler/include/quernel/compiler.h", "compiler/schedule/target_passes/target_passes.h",
+    "compiler/targets/target.h", "runtime/include/quernel/custom_op.hpp", "runtime/include/quernel/runtime.h",
+    "runtime/include/quernel/runtime.hpp", "runtime/null/null_device.h", "schemas/bundle.fbs",
+    *headers("compiler/bundle", """
+        bundle_contents bundle_from_schedule bundle_structure c_identifiers custom_kernels model_header
+        read_bundle static_program strip_variants write_bundle write_static"""),
+    *headers("compiler/codegen/c", "kernel_printer prelude print_kernels print_program program_printer"),
+    *headers("compiler/codegen/llvm", """
+        check_kernel compile_kernels elementary_functions emitted_text expand_instructions function_printer
+        instruction_set kernel_emitter link_image math_builder object_code optimize prebuilt_kernel
+        print_function program_emitter stack_use static_archive"""),
+    *headers("compiler/codegen/spirv", "compile_shaders distribution glsl_prelude shader_printer spirv_module"),
+    *headers("compiler/codegen/text", "c_like_printer glsl_float if_text language"),
+    *headers("compiler/loop", """
+        evaluate_scalar fold index_ranges interpret interval ir parse parser passes print rewrite verify"""),
+    *headers("compiler/loop/passes", "affine simplify_expr"),
+    *headers("compiler/lower", """
+        block_sums contract_lowering evaluate lane_reduction loop_nest lower_item register_tile
+        selection_heap shared_rows staged_image store_tile transpose_tiles winograd_transforms words"""),
+    *headers("compiler/schedule", """
+        custom_call group_reads in_place kernel_limits packings print_schedule schedule selection
+        split_limits steps storage tunable_contractions verify_schedule"""),
+    *headers("compiler/schedule/attention", "attention_block row_softmax"),
+    *headers("compiler/schedule/contraction", """
+        contraction_plan contraction_text operand_access pack_operand plan_contraction sliding_windows
+        tile_estimates tile_loops tiling"""),
+    *headers("compiler/schedule/winograd", "expand_winograd winograd_plan winograd_weights"),
+    *headers("runtime/choose", "choice_file compare_devices compare_tensors test_vectors"),
+    *headers("runtime/core", """
+        bundle bundle_reader bundle_reader_bodies bundle_reader_shape bundle_reader_verify custom_op
+        describe device expression failure feature_names lock page_words session signature submission trace"""),
+    *headers("runtime/cpu", "cpu_features image sharing_choice thread_pool"),
+    *headers("runtime/platform", "file library platform"),
+    *headers("runtime/tools", """
+        list_bundle open_device output_text record_run run_tests tensor_file tensor_file_compare trace_file"""),
+    *headers("runtime/vulkan", """
+        spirv_module vulkan_api vulkan_blocks vulkan_counts vulkan_device vulkan_features vulkan_record
+        vulkan_windows"""),
+    *headers("schemas", "bundle_hash bundle_tables kernel_abi printable utf8"),
 ]
 
 # private word (regular expression): the word of the field. A blank matches line ends, too.
