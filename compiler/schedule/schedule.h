@@ -1,6 +1,6 @@
-// The schedule: fusion groups (one kernel each), the place of every stored value, constants in the layout that
-// kernels read, and the order of execution with its hazards. It is data: the steps (steps.h) fill it, lowering
-// and the bundle read it, and it prints (print_schedule.h).
+// The schedule: fusion groups (one kernel each), the place of every stored value, constants in the layout
+// that kernels read, and the order of execution with its hazards. It is plain data: the steps (steps.h) fill
+// it, lowering and the bundle read it, and print_schedule.h prints it.
 #pragma once
 
 #include <cstdint>
@@ -27,8 +27,8 @@ enum class GroupKind : uint8_t {
 };
 std::string_view to_string(GroupKind kind);
 
-// A reduction or an elementwise part of a kRows group. `outputs` are stored; `locals` stay in the core, since
-// only later stages of the group read them.
+// A reduction or an elementwise part of a kRows group. `outputs` are stored. `locals` stay in the core,
+// because only later stages of the group read them.
 struct RowStage {
   GroupKind kind = GroupKind::kMap;  // or kReduce
   int anchor = -1;
@@ -46,7 +46,7 @@ struct Group {
   ContractionPlan contraction;   // kContract, unless winograd.tile is set
   WinogradPlan winograd;         // kContract
   std::string contraction_text;  // kContract: the key of its tiling in a tuning file
-  int packed_buffer = -1;        // kContract: the buffer of the packed vector operand, where there is one
+  int packed_buffer = -1;        // kContract: the buffer of the packed vector operand; -1: not packed
   int scratch_buffer = -1;       // workspace that nothing else reads: a sort's, or that of bodies
   std::vector<int> copied;       // kCat: operands (positions) that the kernel copies
   bool on_host = false;          // kControl: an on_host node, whose body is scheduled for the companion CPU
@@ -54,10 +54,10 @@ struct Group {
   std::vector<RowStage> stages;  // kRows
   std::vector<Group> parts;      // kAttention: kContract, kRows, kContract
   int64_t block_rows = 0;        // kAttention
-  int64_t block_keys = 0;        // kAttention: elements of its rows at a time; 0: all
+  int64_t block_keys = 0;        // kAttention: elements of its rows per part; 0: all
 };
-// The kind of the kernel that computes the group: gemm, batched_gemm, gemv, conv1x1, conv3x3, grouped3x3, depthwise3x3,
-// winograd, …; for other groups the group's kind.
+// Returns the kind of the kernel that computes the group: gemm, batched_gemm, gemv, conv1x1, conv3x3,
+// grouped3x3, depthwise3x3, winograd, …; for other groups the group's kind.
 std::string kernel_class(const Group& group);
 
 enum class BufferKind : uint8_t {
@@ -69,12 +69,12 @@ enum class BufferKind : uint8_t {
   kBlock,  // the current block of rows of a kAttention group, inside its kernel
 };
 
-// A part of the workspace that is a memory by itself. Hot buffers lie in the first ones.
+// A separate memory for a part of the workspace. The most used buffers are in the first regions.
 struct Region {
   std::string name;
   int64_t capacity = 0;  // bytes; 0: no limit
-  Dim bytes = 0;         // that the plan uses; more than the capacity where not everything fits
-  bool shared = false;   // a GPU and its companion CPU both reach it: what the companion touches lies here
+  Dim bytes = 0;         // used by the plan; more than the capacity if not everything fits
+  bool shared = false;   // accessible to a GPU and its companion CPU; holds what the companion CPU accesses
 };
 
 struct Buffer {
@@ -86,7 +86,7 @@ struct Buffer {
   int slot = -1;                        // kInput, kOutput, kState: index in graph.inputs, .outputs, .states
   Tensor data;                          // kConstant
   int first_item = -1, last_item = -1;  // kWorkspace: live range over items
-  int shares = -1;                      // kWorkspace: the buffer that it is written over; that one dies there
+  int shares = -1;  // kWorkspace: the buffer that it overwrites, whose lifetime ends there
   std::string name;
 };
 
@@ -115,7 +115,7 @@ struct Dependency {
   Hazard hazard = Hazard::kReadAfterWrite;
 };
 
-// What a kernel's binding sees: the elements of a stored value (or a packed constant) within a buffer.
+// The memory of a kernel's binding: the elements of a stored value (or a packed constant) within a buffer.
 struct Binding {
   ValueId value = kNoValue;  // kNoValue: the group's packed operand, or (written) its scratch
   int buffer = -1;
@@ -124,10 +124,10 @@ struct Binding {
   bool whole = false;  // every byte of it is written
 };
 
-// A dispatch of one kernel, or, without a group, the reading of a run-time symbol from its one binding.
-// Bindings: the group's outputs, its reads, the packed operand, its scratch. A custom op binds its operands in
-// order, then its results, each dense. A loop or branch as a whole binds what its bodies read and write around
-// them.
+// A dispatch of one kernel. Without a group: the reading of a run-time symbol from its one binding. Bindings:
+// the group's outputs, its reads, the packed operand, its scratch. A custom op binds its operands in order,
+// then its results, each dense. A loop or branch as a whole binds the outer values that its bodies read and
+// write.
 struct Item {
   int group = -1;
   std::string symbol;
@@ -140,7 +140,7 @@ struct Schedule {
   Graph graph;
   std::vector<Group> groups;
   std::vector<Buffer> buffers;
-  std::vector<Storage> storage;                         // per value of the graph; invalid where not stored
+  std::vector<Storage> storage;                         // per value of the graph; invalid if not stored
   std::vector<Item> items;                              // in execution order
   std::vector<Region> regions = {{"workspace", 0, 0}};  // of the workspace; a body has one
   int64_t constant_bytes = 0;
@@ -148,7 +148,8 @@ struct Schedule {
   std::vector<Port> inputs, outputs;  // a body's; its constants and workspace belong to itself
 };
 
-// A schedule before the first step. `regions`: the workspace's memories, fastest first; none: one without limit.
+// Returns a schedule before the first step. `regions`: the workspace's memories, fastest first; none: one
+// without a limit.
 Schedule empty_schedule(Graph graph, std::vector<Region> regions = {});
 
 }  // namespace quernel::schedule

@@ -1,5 +1,5 @@
-// Passes over the graph that know the target: what runs where, and how contractions get their operands. The
-// pipeline runs them among the others (pipeline/pass_tables.cpp).
+// Passes over the graph that know the target: which nodes run where, and how contractions get their operands.
+// The pipeline runs them among the other passes (pipeline/pass_tables.cpp).
 #pragma once
 
 #include <vector>
@@ -12,26 +12,26 @@
 
 namespace quernel::schedule {
 
-// For a GPU with a companion CPU: the nodes that run there become bodies of on_host nodes. The last rule that
-// names a node decides. Nodes without a rule are divided by a minimum cut of estimated times. Invalid where a
-// rule names a node that only the GPU can run.
+// For a GPU with a companion CPU: moves the nodes that run on the CPU into bodies of on_host nodes. The last
+// rule that names a node decides. Nodes without a rule are divided by a minimum cut of estimated times.
+// Invalid if a rule moves a node to the CPU that only the GPU can run.
 Expected<Graph> place_nodes(const Graph& graph, const Target& target, const std::vector<PlaceRule>& rules);
-// Whether the rule's pattern is the name of a node.
+// Returns whether the rule's pattern matches the name of a node.
 bool names_a_node(const PlaceRule& rule, const Graph& graph);
 
-// Marks convolutions that Winograd's algorithm computes, by estimate or as `tilings` says (may be null). For a
-// GPU they become its transforms with the products between them.
+// Marks the convolutions that Winograd's algorithm computes, by estimate or as `tilings` says (may be null).
+// On a GPU, replaces them by its transforms with the products between them.
 Expected<Graph> choose_winograd(const Graph& graph, const Target& target, Tilings* tilings = nullptr,
                                 DType precision = DType::kF32);
 
 // Rounds the operands of contractions to `precision`, for a target that multiplies it; accumulators stay f32.
 Expected<Graph> round_operands(const Graph& graph, const Target& target, DType precision);
-// Whether round_operands rounds those of this contraction: it has large weights, and its sums take neighbours.
-// Winograd's algorithm keeps f32, since its transforms add to rounding errors.
+// Returns whether round_operands rounds this contraction's operands: it has large weights, and its sums take
+// neighbours. Winograd's algorithm keeps f32, because its transforms add to rounding errors.
 bool rounds_operands(const Graph& graph, const Node& node, const Target& target, DType precision);
 
-// Gives operands that a contraction kernel cannot read in place an explicit copy: non-affine accesses, guarded
-// ones without an im2row buffer, vector operands that are not contiguous along the vector axis.
+// Copies operands that a contraction kernel cannot read in place: non-affine accesses, guarded ones without
+// an im2row buffer, vector operands that are not contiguous along the vector axis.
 //   contract(q, k) -> contract(q, contiguous(permute(k)))
 Expected<Graph> materialize_operands(const Graph& graph, const Target& target);
 

@@ -1,4 +1,4 @@
-// Winograd's minimal filtering for 3x3 windows (support/winograd_matrices.h names the source): what it sees of a
+// Winograd's minimal filtering for 3x3 windows (support/winograd_matrices.h names the source): its view of a
 // convolution, and its tiling as data.
 #pragma once
 
@@ -13,26 +13,27 @@
 
 namespace quernel::schedule {
 
-// A 3x3 convolution of stride 1 as the algorithm sees it. Members are indices into the contraction's axes; axes
-// of extent 1 play no part.
+// A 3x3 convolution of stride 1 in the roles of the algorithm. Members are indices into the contraction's
+// axes; axes of extent 1 are ignored.
 struct WinogradForm {
   int batch = -1;                                   // -1: one image
   int group = -1;                                   // of a grouped convolution; -1: one group
   int y = -1, x = -1;                               // output positions, along which the window slides
   int window_y = -1, window_x = -1, channels = -1;  // reduced
   int columns = -1;                                 // output channels (of a group)
-  // Where along y + window_y and x + window_x the operand has elements; it is zero elsewhere.
+  // The range of y + window_y and x + window_x in which the operand has elements; it is zero elsewhere.
   int64_t y_begin = 0, y_end = 0, x_begin = 0, x_end = 0;
 };
-// Returns nullopt where the algorithm does not apply. `any_order`: also where channels are not contiguous, which
-// no kernel reads.
+// Returns nullopt if the algorithm does not apply. `any_order`: also accepts channels that are not
+// contiguous, which no kernel reads.
 std::optional<WinogradForm> winograd_form(const Graph& graph, const Node& contract, bool any_order = false);
 
-// The output in tiles of side `tile`. Each needs (tile + 2)^2 products of transformed inputs and transformed
-// weights, summed over the channels: as many matrix products, of `block` tiles at a time.
+// The output in tiles of side `tile`. Each tile needs (tile + 2)^2 products of transformed inputs and
+// transformed weights, summed over the channels. This gives (tile + 2)^2 matrix products, each for `block`
+// tiles at a time.
 struct WinogradPlan {
   WinogradForm form;
-  int tile = 0;  // 0: the contraction is computed as it stands
+  int tile = 0;  // 0: the direct convolution is used
   int64_t tiles_y = 0, tiles_x = 0, groups = 1, channels = 0, columns = 0;
   // Operand a: elements per step; channels are contiguous.
   Dim offset = 0, batch_stride = 0, group_stride = 0, y_stride = 0, x_stride = 0;
@@ -48,14 +49,15 @@ struct WinogradPlan {
 // `a`: strides of the first operand. `tile`: 2 or 4. `panel_v`: vectors of a panel of the weights; 0: free.
 WinogradPlan plan_winograd(const Contraction& contraction, const WinogradForm& form, int tile,
                            const OperandStrides& a, const Target& target, int panel_v = 0);
-// The tilings with the plan's output tiles, by estimated cycles, each with its best block.
+// Returns the tilings with the plan's output tiles, by estimated cycles, each with its best block.
 std::vector<Tiling> tilings(const WinogradPlan& plan, const Target& target);
 Tiling tiling_of(const WinogradPlan& plan);
-// Whether the tile and the block are possible.
+// Returns whether the tile and the block are possible.
 bool is_legal(const WinogradPlan& plan, const Target& target, const Tiling& tiling);
 void set_tiling(WinogradPlan& plan, const Tiling& tiling);
 
-// What a kernel of multiply-adds takes for each cycle of them, and the bytes that reach one core from memory.
+// The run time of a kernel relative to its multiply-adds, and the bytes per cycle that one core gets from
+// memory.
 constexpr double kWinogradOtherCycles = 1.08;
 constexpr double kWinogradMemoryBytesPerCycle = 6;
 
