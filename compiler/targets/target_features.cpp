@@ -20,15 +20,14 @@ constexpr AddFacts kFacts<QNL_ARCH_AARCH64, QNL_AARCH64_DOTPROD> =
     [](Target& t) { t.has_dot_s8_s8 = t.has_dot_u8_u8 = true; };
 template <>
 constexpr AddFacts kFacts<QNL_ARCH_AARCH64, QNL_AARCH64_I8MM> = [](Target& t) { t.has_dot_u8_s8 = true; };
-template <int bytes>
-void use_sve(Target& t) {
+void use_sve(Target& t, int bytes) {
   t.vector_bytes = bytes;
   t.has_masks = t.has_gather = true;
 }
 template <>
-constexpr AddFacts kFacts<QNL_ARCH_AARCH64, QNL_AARCH64_SVE256> = use_sve<32>;
+constexpr AddFacts kFacts<QNL_ARCH_AARCH64, QNL_AARCH64_SVE256> = [](Target& t) { use_sve(t, 32); };
 template <>
-constexpr AddFacts kFacts<QNL_ARCH_AARCH64, QNL_AARCH64_SVE512> = use_sve<64>;
+constexpr AddFacts kFacts<QNL_ARCH_AARCH64, QNL_AARCH64_SVE512> = [](Target& t) { use_sve(t, 64); };
 template <>
 constexpr AddFacts kFacts<QNL_ARCH_RISCV64, QNL_RISCV_VLEN256> =
     [](Target& t) { t.vector_bytes = std::max(t.vector_bytes, 32); };
