@@ -193,7 +193,7 @@ Stmt ContractLowering::row_tiles(std::vector<Expr> place, const RowBlock& block)
 }
 
 void ContractLowering::staged_rows(Shape outer) {
-  // Equal blocks of whole tiles, whose rows stay in the nearest cache.
+  // Equal blocks of whole tiles, whose rows stay in L1.
   int64_t rows = rows_.value(), tile = plan_.tile_m, most = tile;
   staged_.emplace(plan_, a_buffer_->dtype);
   while (most < rows && staged_->bytes(most + tile) <= c_.target.l1_bytes / 2) most += tile;
@@ -225,7 +225,7 @@ void ContractLowering::staged_rows(Shape outer) {
 void ContractLowering::staged_columns(Shape outer) {
   int y_axis = plan_.staged->rows.position;
   size_t y = std::find(plan_.grid_axes.begin(), plan_.grid_axes.end(), y_axis) - plan_.grid_axes.begin();
-  // Equal blocks, whose rows stay in the nearest cache.
+  // Equal blocks, whose rows stay in L1.
   int64_t lines = plan_.axes[y_axis].extent.value(), most = 1;
   staged_.emplace(plan_, b_buffer_->dtype);
   while (most < lines && staged_->bytes(most + 1) <= c_.target.l1_bytes) ++most;

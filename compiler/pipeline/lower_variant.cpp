@@ -37,7 +37,7 @@ std::vector<bundle::Dispatch> lower_items(const schedule::Schedule& schedule, Lo
     KernelList& list = on_host ? result.host : result.own;
     std::vector<loop::Kernel>& kernels = list.kernels;
     size_t first = on_host ? 0 : result.prebuilt.size();
-    kernel.name.clear();
+    kernel.name.clear();  // equal kernels are one, whatever the kinds of their groups
     auto [it, fresh] =
         list.known.try_emplace(loop::to_string(kernel), static_cast<int>(first + kernels.size()));
     if (fresh) {

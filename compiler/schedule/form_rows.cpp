@@ -1,4 +1,4 @@
-// Softmax and normalisations as one kernel: a row is read from memory once and stays in the nearest cache
+// Softmax and normalisations as one kernel: a row is read from memory once and stays in L1
 // while all stages go over it, where kernels of their own would walk the whole tensor each.
 #include <algorithm>
 #include <set>

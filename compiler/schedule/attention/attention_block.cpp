@@ -27,7 +27,7 @@ constexpr double kRowWork = 24, kFoldBarriers = 8, kFolds = 2;
 int64_t processor_rows(const ContractionPlan& scores, const ContractionPlan& result, int64_t width,
                        const Target& target) {
   int64_t m = scores.tile_m, n = result.tile_m;
-  // Whole tiles of both, where that many rows of scores stay in the second-level cache.
+  // Whole tiles of both, where that many rows of scores stay in L2.
   int64_t rows = std::clamp<int64_t>(target.l2_bytes / 2 / (4 * width), m, kMostBlockRows);
   int64_t both = std::lcm(m, n), unit = rows >= both ? both : m;
   rows = rows / unit * unit;

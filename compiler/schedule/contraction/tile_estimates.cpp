@@ -23,16 +23,16 @@ double dot_instructions(const ContractionPlan& plan, const Target& target) {
   return !plan.integers || plan.dot == 1 || has_dots(target) ? 1 : 4;
 }
 
-constexpr int64_t kCacheLine = 64, kNearWays = 8;  // of the nearest cache
+constexpr int64_t kCacheLine = 64, kNearWays = 8;  // of L1
 
-// Lines at that distance, in bytes, which the nearest cache holds at a time: a power of two leads to few of
+// Lines at that distance, in bytes, which L1 holds at a time: a power of two leads to few of
 // its sets.
 int64_t lines_held(const Target& target, int64_t distance) {
   int64_t way = std::max(target.l1_bytes / kNearWays, kCacheLine);
   return way / std::max(std::gcd(way, distance), kCacheLine) * kNearWays;
 }
 
-// How much longer a tile takes whose rows of a are streams along the sum, more of them than the nearest cache
+// How much longer a tile takes whose rows of a are streams along the sum, more of them than L1
 // holds lines at their distance. Measured on Zen 4 with sums of 1024 steps: 10, 12, 13 and 14
 // rows 1.02, 1.12, 1.2, 1.3.
 double crowding(const ContractionPlan& plan, const Target& target, int m) {
@@ -56,7 +56,7 @@ bool rows_are_even(const ContractionPlan& plan, int m) {
 
 // Cycles of one step of a register tile's sum. Several limits lie close together and none is reached while
 // another is near, which a norm of high order says (fitted to tiles from 2x6 to 12x1 on Zen 5, within 4 %):
-// multiply-adds, loads, their latency, and, where a panel outgrows the nearest cache, what comes from the
+// multiply-adds, loads, their latency, and, where a panel outgrows L1, what comes from the
 // second one.
 // `v`: where the last vector is a short one, it counts as a part of one.
 double step_cycles(const ContractionPlan& plan, const Target& target, int m, double v, double steps) {
@@ -112,7 +112,7 @@ double windows_cycles(const ContractionPlan& plan, const Target& target, int m, 
   double seen = std::min((m - 1.0) * along.step, (m - 1) * window) + window;  // elements, in each pass
   double multiply_adds = m * vectors * steps * dot_instructions(plan, target) / target.peak_fma_per_cycle;
   double loads = (seen + window) * v * passes / 2;
-  // A line comes from the second-level cache for each pass, or once where the next row of results finds it
+  // A line comes from L2 for each pass, or once where the next row of results finds it
   // near.
   double down = 1;
   for (const Slide& s : plan.windows)
@@ -198,13 +198,13 @@ double tile_cycles(const ContractionPlan& plan, const Target& target, double vec
 constexpr double kShortVector = 0.75;
 
 // Where each step of a sum reads a on another line, the larger operand passes once: all of a for each tile's
-// columns, or all of packed b for its rows. It matters where a outgrows half of the second-level cache.
+// columns, or all of packed b for its rows. It matters where a outgrows half of L2.
 // Rows of a that lie together along the sum come as streams, and are as fast to read again (measured on Zen
 // 5).
 TileOrder tile_order(const ContractionPlan& plan, const Target& target) {
   constexpr double kLineBytes = 64;
   // Elementwise a has columns of its own, and is so read in order; but where it is near, a tile's columns of
-  // the rows that windows share should stay in the nearest cache.
+  // the rows that windows share should stay in L1.
   if (plan.elementwise) {
     double a = static_cast<double>(target.vector_bytes) / plan.lanes;
     for (const Axis& axis : plan.axes)

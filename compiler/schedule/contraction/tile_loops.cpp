@@ -52,7 +52,7 @@ std::vector<TileLoop> tile_loops(const ContractionPlan& plan, const Target& targ
   auto at = [&](size_t i) { return loops.begin() + static_cast<std::ptrdiff_t>(i); };
   loops.insert(at(place_of_columns(plan)), {grid, extents[grid]});
 
-  // Packed weights that stay in the second-level cache may pass once for each block.
+  // Packed weights that stay in L2 may pass once for each block.
   if (!target.has_caches() || !plan.packed) return loops;
   Dim weights = panel_rows(plan) * plan.axes[plan.vector_axis].extent;
   for (size_t i = 0; i < grid; ++i)
