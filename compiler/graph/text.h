@@ -20,6 +20,8 @@ namespace quernel {
 // `elide_constants`: print "<N bytes>" for constants above this many elements (readable, not parseable); 0:
 // never.
 std::string print(const Graph& graph, int64_t elide_constants = 0);
+// Elements of the largest constant that texts for people show.
+inline constexpr int64_t kMostPrinted = 64;
 Expected<Graph> parse_graph(std::string_view text, const std::string& file = {});
 
 }  // namespace quernel

@@ -13,8 +13,6 @@
 namespace quernel {
 namespace {
 
-constexpr int64_t kMostPrinted = 64;  // elements of a constant
-
 Tensor filled(const Tensor& like) {
   std::vector<uint8_t> bytes(like.bytes.size());
   const size_t element = static_cast<size_t>(std::max(1, element_size(like.dtype)));

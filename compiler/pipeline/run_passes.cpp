@@ -17,8 +17,6 @@
 namespace quernel {
 namespace {
 
-constexpr int64_t kMostPrinted = 64;  // elements of a constant
-
 bool should_verify(const CompileOptions& options) {
 #ifdef NDEBUG
   return options.verify_each;

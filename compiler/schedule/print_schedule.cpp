@@ -7,8 +7,6 @@
 namespace quernel::schedule {
 namespace {
 
-constexpr int64_t kMostPrinted = 64;  // elements of a constant
-
 class Printer {
  public:
   explicit Printer(const Schedule& schedule) : s_(schedule), g_(schedule.graph) {}

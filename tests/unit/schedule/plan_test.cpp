@@ -2,11 +2,13 @@
 // every pair of conflicting accesses is ordered by dependencies.
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <vector>
 
 #include "pipeline/run_passes.h"
 #include "random_graph/random_graph.h"
 #include "schedule/target_passes/target_passes.h"
+#include "schedule/verify_schedule.h"
 
 namespace quernel::schedule {
 namespace {
@@ -128,6 +130,38 @@ TEST(Plan, EveryReadIsOfSomethingWritten) {
         if (b.write && b.value != kNoValue) written[b.value] = 1;
     }
   }
+}
+
+// What a step may spoil is found behind it.
+TEST(Verify, RefusesSchedulesThatBreakARule) {
+  auto refusal = [](const std::function<void(Schedule&)>& spoil) {
+    for (uint64_t seed = 0; seed < 50; ++seed) {
+      Expected<Schedule> s = random_schedule(seed);
+      if (!s || s->groups.size() < 2 || s->items.size() < 2 || s->groups.back().reads.empty()) continue;
+      EXPECT_TRUE(verify(*s, "plan-memory")) << "seed " << seed;
+      spoil(*s);
+      Status status = verify(*s, "plan-memory");
+      return status ? std::string() : to_string(status.errors());
+    }
+    return std::string("no schedule to spoil");
+  };
+  auto expect = [&](const std::string& says, const std::function<void(Schedule&)>& spoil) {
+    std::string found = refusal(spoil);
+    EXPECT_NE(found.find(says), std::string::npos) << "expected '" << says << "', found '" << found << "'";
+    EXPECT_NE(found.find("[plan-memory]"), std::string::npos) << found;
+  };
+  expect("expected each node in one group",
+         [](Schedule& s) { s.groups[0].nodes.push_back(s.groups[1].nodes[0]); });
+  expect("to be stored before it is read", [](Schedule& s) { s.groups[0].reads = s.groups.back().outputs; });
+  expect("expected one group to store",
+         [](Schedule& s) { s.groups[1].outputs.push_back(s.groups[0].outputs[0]); });
+  expect("of the group that stores", [](Schedule& s) {
+    s.groups[0].outputs[0] = s.groups.back().outputs[0];
+    s.groups.resize(1);
+  });
+  expect("expected a place for", [](Schedule& s) { s.storage[s.groups[0].outputs[0]] = {}; });
+  expect("expected a place or none for each of", [](Schedule& s) { s.storage.pop_back(); });
+  expect("to depend on earlier ones", [](Schedule& s) { s.items[0].dependencies.push_back({1, {}}); });
 }
 
 }  // namespace
