@@ -133,7 +133,7 @@ struct Item {
   int32_t symbol = -1;            // read_symbol, loop: the runtime symbol that it sets
   DType dtype = DType::kF32;      // read_symbol: of the element that it reads
   uint32_t end = 0;               // loop, branch: index of the item after its last one
-  bool on_host = false;           // dispatch: on the companion CPU, a kernel of the variant's host
+  bool on_companion = false;      // dispatch: on the companion CPU, a kernel of the variant's companion
   uint32_t else_begin = 0;        // branch: index of the first item of its else part; `end` if there is none
   int32_t count_expression = -1;  // loop
   int32_t condition_expression = -1;  // loop, branch
@@ -170,7 +170,7 @@ struct Variant {
   std::vector<std::byte> code;                // the image; equal images of several variants are stored once
   std::span<const std::byte> code_view = {};  // the same if `code` is empty
   std::vector<Kernel> kernels;                // kernel k is entry k of the image table
-  int32_t host = -1;                          // index in BundleContents::hosts: the companion CPU's code
+  int32_t companion = -1;                     // index in BundleContents::companions: the companion CPU's code
 
   std::span<const std::byte> image() const { return code.empty() ? code_view : code; }
 };
@@ -207,14 +207,14 @@ struct BundleContents {
   std::vector<Arena> arenas;
   std::vector<Tensor> states;
   std::vector<Variant> variants;
-  std::vector<Variant> hosts;
+  std::vector<Variant> companions;
   std::vector<EntryPoint> entry_points;
   std::vector<TestVector> test_vectors;
 
-  // All images: of variants, then of hosts.
-  size_t image_count() const { return variants.size() + hosts.size(); }
+  // All images: of variants, then of companions.
+  size_t image_count() const { return variants.size() + companions.size(); }
   const Variant& image(size_t i) const {
-    return i < variants.size() ? variants[i] : hosts[i - variants.size()];
+    return i < variants.size() ? variants[i] : companions[i - variants.size()];
   }
 };
 

@@ -239,9 +239,9 @@ class Assembler {
 
   void add_variant(const CompiledVariant& compiled) {
     contents_.variants.push_back(image_of(compiled.target, compiled.image));
-    if (!compiled.target.host) return;
-    contents_.variants.back().host = static_cast<int32_t>(contents_.hosts.size());
-    contents_.hosts.push_back(image_of(*compiled.target.host, compiled.host_image));
+    if (!compiled.target.companion) return;
+    contents_.variants.back().companion = static_cast<int32_t>(contents_.companions.size());
+    contents_.companions.push_back(image_of(*compiled.target.companion, compiled.companion_image));
   }
 
   static Variant image_of(const Target& target, const codegen::Image& image) {
@@ -273,12 +273,12 @@ class Assembler {
     const schedule::Schedule* schedule = nullptr;
     Dim workspace = 0;
     int region = 0;
-    bool on_host = false;
+    bool on_companion = false;
     std::string symbol;  // a run-time one, which has its value where the body runs
     int region_of(const schedule::Buffer& buffer) const { return outer ? region : buffer.region; }
   };
 
-  // Bodies follow their loop or branch; what runs on the host is items like any other.
+  // Bodies follow their loop or branch; what runs on the companion CPU is items like any other.
   void add_items(std::vector<Item>& items, const schedule::Schedule& s,
                  const std::vector<Dispatch>& dispatches, const Frame& frame) {
     constexpr uint32_t kNone = UINT32_MAX;
@@ -291,7 +291,7 @@ class Assembler {
           if (uint32_t before = index[static_cast<size_t>(d.item)]; before != kNone)
             item.edges.push_back({before, edge_kind(d.hazard)});
       };
-      if (from.group >= 0 && s.groups[from.group].on_host) {
+      if (from.group >= 0 && s.groups[from.group].on_companion) {
         size_t first = items.size();
         add_items(items, s.groups[from.group].bodies[0], dispatches[i].bodies[0],
                   body_frame(frame, s.groups[from.group], 0));
@@ -301,7 +301,7 @@ class Assembler {
       }
       index.push_back(static_cast<uint32_t>(items.size()));
       Item item;
-      item.on_host = frame.on_host;
+      item.on_companion = frame.on_companion;
       if (from.group < 0) {
         item.kind = ItemKind::kReadSymbol;
         item.symbol = static_cast<int32_t>(symbol_index_.at(from.symbol));
@@ -318,7 +318,7 @@ class Assembler {
       if (from.group >= 0) item.source_nodes = source_nodes(s, s.groups[from.group]);
       if (item.kind != ItemKind::kLoop && item.kind != ItemKind::kBranch)
         for (const schedule::Binding& b : from.bindings) item.bindings.push_back(binding(frame, b));
-      if (frame.on_host) mark_host_access(item);
+      if (frame.on_companion) mark_companion_access(item);
       add_edges(item);
       auto analyse = [&](const Dim& amount, uint64_t& typical, int32_t& exact) {
         typical = static_cast<uint64_t>(amount.estimate());
@@ -388,7 +388,7 @@ class Assembler {
                 &group.bodies[body],
                 outer.workspace,
                 outer.region,
-                outer.on_host || group.on_host,
+                outer.on_companion || group.on_companion,
                 run_time_symbol(outer, *outer.schedule->graph.nodes[group.anchor].attributes.control)};
     if (group.scratch_buffer < 0) return frame;
     const schedule::Buffer& workspace = outer.schedule->buffers[group.scratch_buffer];
@@ -397,7 +397,7 @@ class Assembler {
     return frame;
   }
 
-  void mark_host_access(const Item& item) {
+  void mark_companion_access(const Item& item) {
     for (const Binding& b : item.bindings)
       if (Arena& arena = contents_.arenas[b.arena]; arena.kind == ArenaKind::kState) arena.host_access = true;
   }
@@ -486,7 +486,7 @@ class Assembler {
 
   const std::vector<CompiledVariant>& variants_;
   BundleContents contents_;
-  std::vector<bool> shared_;  // per region: both a GPU and the processor beside it reach it
+  std::vector<bool> shared_;  // per region: both a GPU and its companion CPU reach it
   std::map<std::vector<int64_t>, int32_t> expressions_;
   // Of the present entry point.
   std::unordered_map<std::string, int64_t> symbol_index_;

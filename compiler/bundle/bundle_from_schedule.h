@@ -30,7 +30,7 @@ struct CompiledEntry {
 struct CompiledVariant {
   Target target;
   codegen::Image image;
-  codegen::Image host_image;  // for target.host, if there is one
+  codegen::Image companion_image;  // for target.companion, if there is one
   std::vector<CompiledEntry> entries;
 };
 

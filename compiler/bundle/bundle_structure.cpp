@@ -213,9 +213,10 @@ Status check_item(const BundleContents& contents, const Variant& variant, const 
   }
   for (const Edge& edge : item.edges)
     if (edge.item >= index) return broken(where, "edge to an item that is not earlier");
-  if (item.on_host && (item.kind != ItemKind::kDispatch || variant.host < 0))
-    return broken(where, "expected a dispatch, of a variant with a host");
-  const Variant& image = item.on_host ? contents.hosts[static_cast<size_t>(variant.host)] : variant;
+  if (item.on_companion && (item.kind != ItemKind::kDispatch || variant.companion < 0))
+    return broken(where, "expected a dispatch, of a variant with a companion");
+  const Variant& image =
+      item.on_companion ? contents.companions[static_cast<size_t>(variant.companion)] : variant;
   if (item.kind == ItemKind::kDispatch && item.kernel >= image.kernels.size())
     return broken(where, "kernel index out of range");
   if (item.kind == ItemKind::kCopy && (item.bindings.size() != 2 || item.copy_loops.size() > 4))
@@ -271,9 +272,10 @@ class StructureBuilder {
     size_t index = 0;
     auto variants =
         all<schema::Variant>(contents_.variants, [&](const Variant& v) { return variant(v, index++); });
-    Vec<Offset<schema::Variant>> hosts = 0;
-    if (!contents_.hosts.empty())
-      hosts = all<schema::Variant>(contents_.hosts, [&](const Variant& v) { return variant(v, index++); });
+    Vec<Offset<schema::Variant>> companions = 0;
+    if (!contents_.companions.empty())
+      companions =
+          all<schema::Variant>(contents_.companions, [&](const Variant& v) { return variant(v, index++); });
     auto entries =
         all<schema::EntryPoint>(contents_.entry_points, [&](const EntryPoint& e) { return entry_point(e); });
     size_t value = 0;
@@ -281,7 +283,7 @@ class StructureBuilder {
                                          [&](const TestVector& t) { return test_vector(t, value); });
     schema::FinishBundleBuffer(
         builder_, schema::CreateBundle(builder_, producer, segment_vector, symbols, expressions, arenas,
-                                       states, variants, entries, tests, hosts));
+                                       states, variants, entries, tests, companions));
     return {builder_.GetBufferPointer(), builder_.GetBufferPointer() + builder_.GetSize()};
   }
 
@@ -320,7 +322,7 @@ class StructureBuilder {
     });
     return schema::CreateVariant(builder_, string(v.target), v.arch, v.required_features,
                                  static_cast<schema::CodeFormat>(v.code_format), plan_.image_segments[index],
-                                 kernels, v.host);
+                                 kernels, v.companion);
   }
 
   Offset<schema::Item> item(const Item& i) {
@@ -349,7 +351,7 @@ class StructureBuilder {
         static_cast<schema::DType>(i.dtype), i.end, i.else_begin, i.count_expression, i.condition_expression,
         i.signature.empty() ? 0 : string(i.signature), i.signature.empty() ? 0 : string(i.attributes),
         i.flops_expression, i.bytes_read_expression, i.bytes_written_expression, kernel_class, contraction,
-        tiling, i.on_host);
+        tiling, i.on_companion);
   }
 
   // None when all bindings are constant.
@@ -460,8 +462,8 @@ Status check_contents(const BundleContents& contents) {
   if (contents.variants.empty()) return broken("bundle", "expected at least one variant");
   if (contents.entry_points.empty()) return broken("bundle", "expected at least one entry point");
   for (const Variant& variant : contents.variants)
-    if (variant.host >= static_cast<int32_t>(contents.hosts.size()))
-      return broken("variant '" + variant.target + "'", "host index out of range");
+    if (variant.companion >= static_cast<int32_t>(contents.companions.size()))
+      return broken("variant '" + variant.target + "'", "companion index out of range");
   for (const Tensor& state : contents.states) {
     if (state.arena >= contents.arenas.size() || contents.arenas[state.arena].kind != ArenaKind::kState)
       return broken("state '" + state.name + "'", "expected an arena of kind state");
@@ -537,7 +539,7 @@ uint64_t required_features(const BundleContents& contents) {
   if (!contents.symbols.empty() || !contents.expressions.empty())
     features |= static_cast<uint64_t>(schema::Feature::symbols);
   auto add = [&](schema::Feature feature) { features |= static_cast<uint64_t>(feature); };
-  if (!contents.hosts.empty()) add(schema::Feature::hosts);
+  if (!contents.companions.empty()) add(schema::Feature::companions);
   for (const EntryPoint& entry : contents.entry_points)
     for (const Plan& plan : entry.plans)
       for (const Item& item : plan.items) {

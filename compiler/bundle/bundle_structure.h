@@ -27,7 +27,7 @@ struct Segment {
 
 struct SegmentPlan {
   std::vector<Segment> segments;             // in file order: code, constants, test values
-  std::vector<uint32_t> image_segments;      // per variant, then per host
+  std::vector<uint32_t> image_segments;      // per variant, then per companion
   std::vector<uint32_t> constants_segments;  // per ConstantsSegment
   uint32_t test_segment = 0;                 // used if there are test vectors
   std::vector<uint64_t> test_value_offsets;  // per test tensor, in order over all vectors

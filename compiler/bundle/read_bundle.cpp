@@ -39,7 +39,7 @@ class Reader {
     });
     contents_.states = tensors(bundle_.states());
     each(bundle_.variants(), [&](const schema::Variant& v) { contents_.variants.push_back(variant(v)); });
-    each(bundle_.hosts(), [&](const schema::Variant& v) { contents_.hosts.push_back(variant(v)); });
+    each(bundle_.companions(), [&](const schema::Variant& v) { contents_.companions.push_back(variant(v)); });
     each(bundle_.entry_points(), [&](const schema::EntryPoint& e) { add_entry(e); });
     each(bundle_.test_vectors(), [&](const schema::TestVector& t) { add_test(t); });
     return std::move(contents_);
@@ -77,7 +77,7 @@ class Reader {
     each(v.kernels(), [&](const schema::Kernel& k) {
       to.kernels.push_back({text(k.name()), k.scratch_bytes(), k.stack_bytes()});
     });
-    to.host = v.host();
+    to.companion = v.companion();
     return to;
   }
 
@@ -129,7 +129,7 @@ class Reader {
     to.symbols = numbers(i.symbols());
     to.copy_bytes_expression = i.copy_bytes_expression();
     to.symbol = i.symbol();
-    to.on_host = i.on_host();
+    to.on_companion = i.on_companion();
     to.dtype = static_cast<DType>(i.dtype());
     to.end = i.end();
     to.else_begin = i.else_begin();

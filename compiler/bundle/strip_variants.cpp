@@ -80,11 +80,11 @@ class Stripper {
     to_.states = std::move(from.states);
     to_.test_vectors = std::move(from.test_vectors);
     for (uint32_t v : variants) {
-      int32_t& host = to_.variants.emplace_back(std::move(from.variants[v])).host;
-      if (host < 0) continue;
-      auto [it, fresh] = hosts_.try_emplace(host, static_cast<int32_t>(to_.hosts.size()));
-      if (fresh) to_.hosts.push_back(std::move(from.hosts[static_cast<size_t>(host)]));
-      host = it->second;
+      int32_t& companion = to_.variants.emplace_back(std::move(from.variants[v])).companion;
+      if (companion < 0) continue;
+      auto [it, fresh] = companions_.try_emplace(companion, static_cast<int32_t>(to_.companions.size()));
+      if (fresh) to_.companions.push_back(std::move(from.companions[static_cast<size_t>(companion)]));
+      companion = it->second;
     }
     for (EntryPoint& entry : from.entry_points) {
       std::vector<Plan> plans = std::move(entry.plans);
@@ -198,7 +198,7 @@ class Stripper {
   std::map<uint32_t, Packer> packers_;    // by arena
   std::map<uint32_t, bool> varying_;      // arenas used at places that depend on symbols
   std::map<uint32_t, bool> numbered_;     // workspaces
-  std::map<int32_t, int32_t> expressions_, hosts_;
+  std::map<int32_t, int32_t> expressions_, companions_;
 };
 
 }  // namespace

@@ -219,7 +219,8 @@ Expected<Tensors> run_several(const Node& node, const Operands& operands, Enviro
   Tensors inputs;
   for (const Tensor* operand : operands) inputs.push_back(*operand);
   if (node.op == OpKind::k_loop) return run_loop(node, std::move(inputs), environment);
-  if (node.op == OpKind::k_on_host) return run_graph(node.attributes.control->bodies[0], inputs, environment);
+  if (node.op == OpKind::k_on_companion)
+    return run_graph(node.attributes.control->bodies[0], inputs, environment);
   QUERNEL_TRY(int64_t condition,
               evaluate_dim(*node.attributes.control->condition, environment.bindings, node));
   return run_graph(node.attributes.control->bodies[condition != 0 ? 0 : 1], inputs, environment);

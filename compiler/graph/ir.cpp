@@ -50,7 +50,7 @@ bool is_scan(OpKind op) { return op >= OpKind::k_scan_sum && op <= OpKind::k_sca
 bool is_gather(OpKind op) { return op >= OpKind::k_take && op <= OpKind::k_gather_nd; }
 bool is_scatter(OpKind op) { return op >= OpKind::k_scatter_elements && op <= OpKind::k_scatter_nd; }
 bool is_control(OpKind op) {
-  return op == OpKind::k_loop || op == OpKind::k_branch || op == OpKind::k_on_host;
+  return op == OpKind::k_loop || op == OpKind::k_branch || op == OpKind::k_on_companion;
 }
 bool gives_token(OpKind op) { return is_control(op) || op == OpKind::k_custom; }
 

@@ -37,7 +37,7 @@ bool is_scan(OpKind op);
 bool is_winograd(OpKind op);
 bool is_gather(OpKind op);
 bool is_scatter(OpKind op);
-bool is_control(OpKind op);   // loop, branch, on_host: nodes with bodies
+bool is_control(OpKind op);   // loop, branch, on_companion: nodes with bodies
 bool gives_token(OpKind op);  // control ops and custom: multi-result, read by result nodes
 
 using ValueId = int32_t;
@@ -104,7 +104,7 @@ enum class ScatterMode : uint8_t { kSet, kAdd, kMul, kMax, kMin };
 //   scatter_*           operands: template, indices, updates. ints[0], shapes of indices and updates: as for
 //                       indices and result of gather_elements, take (scatter_rows) and gather_nd.
 //                       scatter: mode. unique: no two updates have one place, none is out of range
-//   loop, branch, on_host
+//   loop, branch, on_companion
 //                       control: the bodies. Multi-result: the value is a token, which result nodes read
 //   custom              custom: the operator. Multi-result, too
 //   result              ints[0]: number of the result; dtype, shape: its type. The operand is a token
@@ -212,16 +212,17 @@ struct Graph {
   int32_t next_name_ = 1;
 };
 
-// The bodies of a loop, branch or on_host node. A body is a graph. Its inputs are the node's operands, one
-// for one and of the same types. It reads nothing else from outside, except symbols, which have one meaning
-// in a graph and all its bodies.
+// The bodies of a loop, branch or on_companion node. A body is a graph. Its inputs are the node's operands,
+// one for one and of the same types. It reads nothing else from outside, except symbols, which have one
+// meaning in a graph and all its bodies.
 //   loop    runs one body repeatedly. The first `carried` outputs are the first inputs of the next iteration,
 //           of the same types. The operands are the first iteration's inputs, and the results if there is
 //           none. Further outputs are scanned: their results have a leading dim with one entry per iteration.
 //           The loop ends after `count` iterations, or before an iteration if `condition` is 0. `symbol`, of
 //           kind runtime, is the iteration's number, from 0 on, and afterwards the number of iterations.
 //   branch  runs the first body if `condition` is not 0, else the second. Both give the same types.
-//   on_host runs its only body on the companion CPU (Target::host). It has no condition.
+//   on_companion
+//           runs its only body on the companion CPU (Target::companion). It has no condition.
 // In general a condition is a run-time symbol, bound before the node and, in a loop, again by the body.
 struct Control {
   std::vector<Graph> bodies;

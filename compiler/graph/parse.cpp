@@ -82,7 +82,7 @@ class GraphParser {
       control->bodies.push_back(parse_inner("then"));
       in_.expect_word("else");
       control->bodies.push_back(parse_inner("else"));
-    } else if (op == OpKind::k_on_host) {
+    } else if (op == OpKind::k_on_companion) {
       in_.expect_word("do");
       control->bodies.push_back(parse_inner("body"));
     } else {

@@ -1,4 +1,4 @@
-// What the user says about where nodes run, on targets that are a GPU with a processor beside it.
+// What the user says about where nodes run, on targets that are a GPU with a companion CPU.
 #pragma once
 
 #include <string>
@@ -6,8 +6,8 @@
 namespace quernel {
 
 struct PlaceRule {
-  std::string pattern;   // shell pattern for names of the model's nodes
-  bool on_host = false;  // on the processor; else on the GPU
+  std::string pattern;        // shell pattern for names of the model's nodes
+  bool on_companion = false;  // else on the GPU
 };
 
 }  // namespace quernel

@@ -240,7 +240,7 @@ std::string control_text(const Node& node, const std::string& indent, int64_t el
   auto body = [&](size_t i) { return body_text(control.bodies[i], indent, elide_constants); };
   if (node.op == OpKind::k_branch)
     return "if " + to_string(*control.condition) + " then " + body(0) + " else " + body(1);
-  if (node.op == OpKind::k_on_host) return "do " + body(0);
+  if (node.op == OpKind::k_on_companion) return "do " + body(0);
   const Symbol* symbol = control.bodies[0].find_symbol(control.symbol);
   std::string text = "carry " + std::to_string(control.carried) + " for " + to_string(Dim::symbol(*symbol));
   if (control.count) text += " below " + to_string(*control.count);

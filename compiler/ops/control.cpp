@@ -1,4 +1,4 @@
-// Loops, branches and what another processor computes: their operands are their bodies' inputs. What they
+// Loops, branches and nodes of the companion CPU: their operands are their bodies' inputs. What they
 // compute is read from a token by result nodes, whose types the verifier checks.
 #include "graph/control.h"
 
@@ -13,7 +13,7 @@ Expected<TensorType> infer_control(OpKind op, const Types& inputs, const Attribu
   size_t bodies = op == OpKind::k_branch ? 2 : 1;
   if (control.bodies.size() != bodies)
     return internal_error(bodies == 1 ? "expected one body" : "expected two bodies");
-  if (op == OpKind::k_on_host) {
+  if (op == OpKind::k_on_companion) {
     if (control.count || control.condition || control.carried != 0)
       return internal_error("expected neither count, condition nor carried values");
   } else if (loop ? !control.count && !control.condition : !control.condition)
@@ -29,7 +29,7 @@ Expected<TensorType> infer_control(OpKind op, const Types& inputs, const Attribu
                              to_string(inputs[i]));
   }
   const Graph& body = control.bodies[0];
-  if (op == OpKind::k_on_host) return token_type();
+  if (op == OpKind::k_on_companion) return token_type();
   if (!loop) {
     const Graph& other = control.bodies[1];
     if (body.outputs.size() != other.outputs.size())

@@ -9,8 +9,8 @@ namespace quernel {
 namespace {
 
 bool ask_the_same(const Target& a, const Target& b) {
-  return a.arch == b.arch && a.required_features == b.required_features && !a.host == !b.host &&
-         (!a.host || ask_the_same(*a.host, *b.host));
+  return a.arch == b.arch && a.required_features == b.required_features && !a.companion == !b.companion &&
+         (!a.companion || ask_the_same(*a.companion, *b.companion));
 }
 
 Status check_form(const Target& target, const CompileOptions& options) {
@@ -61,7 +61,7 @@ Expected<std::vector<Target>> targets_of(const CompileOptions& options) {
 Status check_place_rules(const std::vector<Graph>& graphs, const std::vector<Target>& targets,
                          const CompileOptions& options) {
   if (options.place.empty()) return {};
-  if (std::none_of(targets.begin(), targets.end(), [](const Target& t) { return t.host != nullptr; }))
+  if (std::none_of(targets.begin(), targets.end(), [](const Target& t) { return t.companion != nullptr; }))
     return invalid_input(
         "--place: expected a target that is a GPU with a companion CPU, found '" + options.targets[0] + "'",
         {}, "name one, --target vulkan/native say");

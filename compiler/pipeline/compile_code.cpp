@@ -65,11 +65,11 @@ Expected<CompiledCode> compile_code(const std::vector<Graph>& graphs, const Targ
     return CompiledCode{std::move(lowered.variant), {}};
   }
   QUERNEL_CHECK(compile_for_gpu(lowered, options));
-  if (lowered.host.kernels.empty()) {
-    lowered.variant.target.host = nullptr;  // which nothing asks for
+  if (lowered.companion.kernels.empty()) {
+    lowered.variant.target.companion = nullptr;  // which nothing asks for
   } else {
-    QUERNEL_TRY(lowered.variant.host_image,
-                codegen::compile_kernels(lowered.host.kernels, *target.host, codegen_options, {}));
+    QUERNEL_TRY(lowered.variant.companion_image,
+                codegen::compile_kernels(lowered.companion.kernels, *target.companion, codegen_options, {}));
   }
   return CompiledCode{std::move(lowered.variant), {}};
 }

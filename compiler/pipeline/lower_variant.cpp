@@ -12,8 +12,8 @@ namespace {
 
 // The items of a schedule and of the bodies in it, for the target or for its companion CPU.
 std::vector<bundle::Dispatch> lower_items(const schedule::Schedule& schedule, Lowered& result,
-                                          bool on_host = false) {
-  const Target& target = on_host ? *result.variant.target.host : result.variant.target;
+                                          bool on_companion = false) {
+  const Target& target = on_companion ? *result.variant.target.companion : result.variant.target;
   std::vector<bundle::Dispatch> dispatches;
   for (const schedule::Item& item : schedule.items) {
     bundle::Dispatch& dispatch = dispatches.emplace_back();
@@ -29,14 +29,14 @@ std::vector<bundle::Dispatch> lower_items(const schedule::Schedule& schedule, Lo
     }
     if (group.kind == schedule::GroupKind::kControl) {
       for (const schedule::Schedule& body : group.bodies)
-        dispatch.bodies.push_back(lower_items(body, result, on_host || group.on_host));
+        dispatch.bodies.push_back(lower_items(body, result, on_companion || group.on_companion));
       continue;
     }
     lower::LoweredItem lowered = lower::lower_item(schedule, item, target);
     loop::Kernel& kernel = lowered.kernel;
-    KernelList& list = on_host ? result.host : result.own;
+    KernelList& list = on_companion ? result.companion : result.own;
     std::vector<loop::Kernel>& kernels = list.kernels;
-    size_t first = on_host ? 0 : result.prebuilt.size();
+    size_t first = on_companion ? 0 : result.prebuilt.size();
     kernel.name.clear();  // equal kernels are one, whatever the kinds of their groups
     auto [it, fresh] =
         list.known.try_emplace(loop::to_string(kernel), static_cast<int>(first + kernels.size()));
@@ -75,7 +75,7 @@ Status lower_entry_point(Graph optimized, const CompileOptions& options, Lowered
 Status optimize_kernels(Lowered& lowered, const CompileOptions& options) {
   Dump dump(options.dump_dir.empty() ? std::string() : options.dump_dir + "/" + lowered.variant.target.name);
   std::vector<loop::Kernel*> kernels;
-  for (KernelList* list : {&lowered.own, &lowered.host})
+  for (KernelList* list : {&lowered.own, &lowered.companion})
     for (loop::Kernel& kernel : list->kernels) kernels.push_back(&kernel);
   if (dump.active()) {
     QUERNEL_CHECK(dump.write("lowered.loop", to_string(kernels)));

@@ -25,7 +25,7 @@ struct Lowered {
   bundle::CompiledVariant variant;  // without its images
   // Of custom ops, the image's first kernels.
   std::vector<codegen::PrebuiltKernel> prebuilt;
-  KernelList own, host;  // of the target, and of its companion CPU
+  KernelList own, companion;  // of the target, and of its companion CPU
   schedule::Packings packings;
 
   // The image's kernel of the custom op; -1 where it has none.

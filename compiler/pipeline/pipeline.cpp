@@ -41,11 +41,11 @@ class StageTimer {
   std::chrono::steady_clock::time_point start_;
 };
 
-// With those that run on the host.
+// With those that run on the companion CPU.
 int item_count(const schedule::Schedule& schedule) {
   int count = 0;
   for (const schedule::Item& item : schedule.items)
-    count += item.group >= 0 && schedule.groups[item.group].on_host
+    count += item.group >= 0 && schedule.groups[item.group].on_companion
                  ? item_count(schedule.groups[item.group].bodies[0])
                  : 1;
   return count;
@@ -54,7 +54,7 @@ int item_count(const schedule::Schedule& schedule) {
 void report_sizes(const std::vector<Graph>& graphs, const bundle::CompiledVariant& variant,
                   CompileReport& report) {
   report.kernels =
-      static_cast<int>(variant.image.kernel_names.size() + variant.host_image.kernel_names.size());
+      static_cast<int>(variant.image.kernel_names.size() + variant.companion_image.kernel_names.size());
   report.multiply_adds = multiply_adds(graphs[0]).estimate();
   for (const bundle::CompiledEntry& entry : variant.entries) {
     uint64_t workspace = 0;

@@ -81,9 +81,9 @@ Expected<Graph> run_on_bodies_too(const Run& run, const Graph& graph, const Targ
                    [](const Node& node) { return is_control(node.op); }))
     return result;
   Target inside = target;  // of loops and branches, which run on one processor
-  inside.host = nullptr;
+  inside.companion = nullptr;
   return transform_bodies(std::move(result), [&](const Node& node, const Graph& body) {
-    return run_on_bodies_too(run, body, node.op == OpKind::k_on_host ? *target.host : inside);
+    return run_on_bodies_too(run, body, node.op == OpKind::k_on_companion ? *target.companion : inside);
   });
 }
 

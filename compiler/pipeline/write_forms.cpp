@@ -21,7 +21,8 @@ std::vector<std::string> kernel_classes(const bundle::BundleContents& contents) 
   std::vector<std::string> classes(contents.variants[0].kernels.size());
   for (const bundle::EntryPoint& entry : contents.entry_points)
     for (const bundle::Item& item : entry.plans[0].items)
-      if (item.kind == bundle::ItemKind::kDispatch && !item.on_host) classes[item.kernel] = item.kernel_class;
+      if (item.kind == bundle::ItemKind::kDispatch && !item.on_companion)
+        classes[item.kernel] = item.kernel_class;
   return classes;
 }
 

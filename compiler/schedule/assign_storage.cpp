@@ -34,7 +34,7 @@ class Assigner {
   }
 
   Status run() {
-    if (target_.host && !s_.is_body) s_.regions.push_back({"shared memory", 0, 0, true});
+    if (target_.companion && !s_.is_body) s_.regions.push_back({"shared memory", 0, 0, true});
     for (size_t i = 0; i < g_.states.size(); ++i)
       place(g_.inputs[g_.states[i].input], BufferKind::kState, static_cast<int>(i));
     for (const Group& group : s_.groups) {

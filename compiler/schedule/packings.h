@@ -16,9 +16,9 @@ class Packings {
  public:
   explicit Packings(Tilings* tilings = nullptr) : tilings_(tilings) {}
   // Returns the packings of the companion CPU, if this object belongs to a GPU.
-  Packings& of_host() {
-    if (!host_) host_ = std::make_unique<Packings>(tilings_);
-    return *host_;
+  Packings& of_companion() {
+    if (!companion_) companion_ = std::make_unique<Packings>(tilings_);
+    return *companion_;
   }
   Tilings* tilings() const { return tilings_; }
   // Returns the vectors per panel: those of an equal constant packed before, else `wanted`.
@@ -32,7 +32,7 @@ class Packings {
   };
   Tilings* tilings_;
   std::unordered_multimap<size_t, Known> known_;  // by hash
-  std::unique_ptr<Packings> host_;
+  std::unique_ptr<Packings> companion_;
 };
 
 }  // namespace quernel::schedule

@@ -216,7 +216,7 @@ class Planner {
     std::vector<Block> order;
     for (auto& [r, block] : blocks) order.push_back(block);
     if (s_.regions.back().shared)
-      place_by_processor(std::move(order));
+      place_by_device(std::move(order));
     else if (s_.regions.size() == 1)
       place_largest_first(std::move(order), 0);
     else
@@ -229,12 +229,12 @@ class Planner {
       }
   }
 
-  // What a processor beside the GPU touches lies in the last region, which both reach.
-  void place_by_processor(std::vector<Block> order) {
+  // Buffers that the companion CPU uses are in the last region, which both reach.
+  void place_by_device(std::vector<Block> order) {
     std::unordered_set<int> touched;
     int last = static_cast<int>(s_.regions.size()) - 1;
     for (const Item& item : s_.items)
-      if (item.group >= 0 && s_.groups[item.group].on_host)
+      if (item.group >= 0 && s_.groups[item.group].on_companion)
         for (const Binding& b : item.bindings) {
           touched.insert(root(b.buffer));
           s_.buffers[b.buffer].region = last;  // what is empty has no block

@@ -22,8 +22,9 @@ enum class GroupKind : uint8_t {
   kOrdered,   // a scan, a sort or a scatter: steps in order, with an elementwise prologue
   kRows,  // stages over one row after another: reductions along the last axis, elementwise values around them
   kAttention,  // contraction, row stages, contraction; a block of rows after another
-  kControl,  // a loop, a branch or an on_host node, with its results: no kernel, but schedules of the bodies
-  kCustom,   // a custom op with its results: its implementation gets whole, dense tensors
+  // a loop, a branch or an on_companion node, with its results: no kernel, but schedules of the bodies
+  kControl,
+  kCustom,  // a custom op with its results: its implementation gets whole, dense tensors
 };
 std::string_view to_string(GroupKind kind);
 
@@ -49,7 +50,7 @@ struct Group {
   int packed_buffer = -1;        // kContract: the buffer of the packed vector operand; -1: not packed
   int scratch_buffer = -1;       // workspace that nothing else reads: a sort's, or that of bodies
   std::vector<int> copied;       // kCat: operands (positions) that the kernel copies
-  bool on_host = false;          // kControl: an on_host node, whose body is scheduled for the companion CPU
+  bool on_companion = false;  // kControl: an on_companion node, whose body is scheduled for the companion CPU
   std::vector<Schedule> bodies;  // kControl
   std::vector<RowStage> stages;  // kRows
   std::vector<Group> parts;      // kAttention: kContract, kRows, kContract

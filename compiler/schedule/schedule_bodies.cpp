@@ -1,5 +1,5 @@
-// Schedules of the bodies of loops, branches and on_host nodes, each a schedule of its own: its inputs and
-// outputs lie in the storage of the schedule around it, its workspace is a block of that one's.
+// Schedules of the bodies of loops, branches and on_companion nodes, each a separate schedule: its inputs and
+// outputs are in the storage of the schedule around it, its workspace is a block of that one's.
 #include "schedule/steps.h"
 #include "schedule/storage.h"
 
@@ -19,9 +19,9 @@ class Bodies {
     for (Group& group : s_.groups) {
       if (group.kind != GroupKind::kControl) continue;
       const Node& node = g_.nodes[group.anchor];
-      group.on_host = node.op == OpKind::k_on_host;
-      const Target& target = group.on_host ? *target_.host : target_;
-      Packings& packings = group.on_host ? packings_.of_host() : packings_;
+      group.on_companion = node.op == OpKind::k_on_companion;
+      const Target& target = group.on_companion ? *target_.companion : target_;
+      Packings& packings = group.on_companion ? packings_.of_companion() : packings_;
       Dim workspace = 0;
       for (const Graph& body : node.attributes.control->bodies) {
         Schedule schedule = empty_schedule(body);

@@ -19,7 +19,7 @@ const std::vector<Target>& presets() {
   return all;
 }
 
-// The best preset of the present host; empty where it is no x86-64.
+// The best preset of this machine; empty where it is no x86-64.
 std::string_view native_name() {
 #if defined(__x86_64__)
   if (__builtin_cpu_supports("x86-64-v4"))
@@ -43,7 +43,7 @@ Expected<Target> find_preset(std::string_view name) {
   if (name == "native") {
     wanted = native_name();
     if (wanted.empty())
-      return unsupported("target 'native': no preset describes the present host", {},
+      return unsupported("target 'native': no preset describes this machine", {},
                          "name one of: " + legal_names());
   }
   for (const Target& t : presets())
@@ -112,12 +112,12 @@ Expected<Target> find_target(std::string_view name) {
   size_t slash = name.find('/');
   QUERNEL_TRY(Target target, find_processor(name.substr(0, slash)));
   if (slash == std::string_view::npos) return target;
-  QUERNEL_TRY(Target host, find_processor(name.substr(slash + 1)));
-  if (!target.is_gpu() || host.is_gpu() || host.bare_metal)
-    return invalid_input("target: expected GPU/PROCESSOR, found '" + std::string(name) + "'", {},
-                         "name a GPU and the processor beside it, vulkan/native say");
-  target.name += "/" + host.name;
-  target.host = std::make_shared<const Target>(std::move(host));
+  QUERNEL_TRY(Target companion, find_processor(name.substr(slash + 1)));
+  if (!target.is_gpu() || companion.is_gpu() || companion.bare_metal)
+    return invalid_input("target: expected GPU/CPU, found '" + std::string(name) + "'", {},
+                         "name a GPU and its companion CPU, vulkan/native say");
+  target.name += "/" + companion.name;
+  target.companion = std::make_shared<const Target>(std::move(companion));
   return target;
 }
 

@@ -82,7 +82,7 @@ struct Target {
   double transfer_bytes_per_second = 8e9;  // between the memories of CPU and device
   double transfer_seconds = 30e-6;         // of an empty transfer, with submission and wait
   // GPUs: the companion CPU, for the nodes that are placed there; null: everything runs on the GPU.
-  std::shared_ptr<const Target> host;
+  std::shared_ptr<const Target> companion;
   // Elements that a workgroup should compute: `on_cpu`, chosen so that the cost of a call is negligible, or
   // four for each invocation of a GPU.
   int64_t work_per_group(int64_t on_cpu) const { return is_gpu() ? int64_t{4} * lanes(4) : on_cpu; }

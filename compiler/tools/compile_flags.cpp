@@ -44,10 +44,9 @@ void add_target_flags(CLI::App& app, CompileFlags& flags) {
   app.add_option("--target", flags.targets, "what to generate code for; may be repeated (default: native)")
       ->type_name("T")
       ->allow_extra_args(false);
-  app.add_option(
-         "--place", flags.place,
-         "targets GPU/PROCESSOR: run nodes of these names on the processor, or on the GPU; the last that "
-         "names a node decides (default: by estimate)")
+  app.add_option("--place", flags.place,
+                 "targets GPU/CPU: run nodes of these names on the CPU, or on the GPU; the last that "
+                 "names a node decides (default: by estimate)")
       ->type_name("cpu:GLOB|gpu:GLOB")
       ->allow_extra_args(false);
   app.add_option("--precision", flags.precision,

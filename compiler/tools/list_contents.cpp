@@ -34,7 +34,8 @@ const char* text(ArenaKind kind) {
 }
 
 const char* text(qnl_item_kind kind) {
-  constexpr const char* kNames[] = {"dispatch", "copy", "synchronize", "callback", "read", "loop", "branch"};
+  constexpr const char* kNames[] = {"dispatch", "copy", "synchronize", "callback",
+                                    "read",     "loop", "branch",      "companion"};
   return kNames[static_cast<size_t>(kind)];
 }
 
@@ -109,13 +110,15 @@ std::string item_symbols_text(const BundleReader& reader, uint32_t entry, uint32
   return out;
 }
 
-// The variant, or its host, that has the item's kernel.
+// The variant, or its companion, that has the item's kernel.
 uint32_t image_of(const BundleReader& reader, uint32_t variant, const ItemView& item) {
-  return item.on_host ? static_cast<uint32_t>(reader.variant(variant).host) : variant;
+  return item.kind == QNL_ITEM_COMPANION_DISPATCH ? static_cast<uint32_t>(reader.variant(variant).companion)
+                                                  : variant;
 }
 
 std::string item_name(const BundleReader& reader, uint32_t variant, const ItemView& item) {
-  if (item.kind == QNL_ITEM_DISPATCH) return reader.kernel(image_of(reader, variant, item), item.kernel).name;
+  if (runtime::is_dispatch(item.kind))
+    return reader.kernel(image_of(reader, variant, item), item.kernel).name;
   return item.kind == QNL_ITEM_HOST_CALLBACK ? item.callback : text(item.kind);
 }
 
@@ -134,13 +137,13 @@ struct KernelUse {
   std::string node;
 };
 
-// By image, which is the variant or its host, and kernel.
+// By image, which is the variant or its companion, and kernel.
 std::map<std::pair<uint32_t, uint32_t>, KernelUse> kernel_uses(const BundleReader& reader, uint32_t entry,
                                                                uint32_t variant) {
   std::map<std::pair<uint32_t, uint32_t>, KernelUse> uses;
   for (uint32_t i = 0; i < reader.item_count(reader.plan(entry, variant)); ++i) {
     ItemView item = reader.item(reader.plan(entry, variant), i);
-    if (item.kind != QNL_ITEM_DISPATCH) continue;
+    if (!runtime::is_dispatch(item.kind)) continue;
     KernelUse& use = uses[{image_of(reader, variant, item), item.kernel}];
     if (use.dispatches++ == 0) use.node = item.source_node;
     use.workgroups += item.workgroups;
@@ -224,7 +227,7 @@ void print_tests(const BundleReader& reader) {
   }
 }
 
-// Of the variant, or of its host.
+// Of the variant, or of its companion.
 void print_kernels(const BundleReader& reader, uint32_t variant, uint32_t image) {
   print("  {:<24} {:>8} {:>8} {:>10} {:>11} {:>9} {:>10}  {}\n", "kernel", "stack", "scratch", "dispatches",
         "workgroups", "MFLOP", "traffic", "first node");
@@ -248,7 +251,7 @@ void print_schedule(const BundleReader& reader, uint32_t entry, uint32_t variant
   print("  the bundle does not hold its text; bindings as arena+offset:bytes\n");
   for (uint32_t i = 0; i < reader.item_count(reader.plan(entry, variant)); ++i) {
     ItemView item = reader.item(reader.plan(entry, variant), i);
-    if (item.kind >= QNL_ITEM_READ_SYMBOL) {
+    if (runtime::is_control(item.kind)) {
       print("  {:>4}  {:<8} {}\n", i, text(item.kind), control_text(reader, item));
     } else {
       print("  {:>4}  {:<8} {:<24} {:>6} workgroups  {:>9.3f} MFLOP  {}\n", i, text(item.kind),
@@ -295,17 +298,17 @@ void print_custom_ops(const BundleReader& reader, uint32_t variant) {
 }
 
 // The companion CPU of a variant's device.
-void print_host(const BundleReader& reader, uint32_t variant, const Options& options) {
-  auto host = static_cast<uint32_t>(reader.variant(variant).host);
-  VariantView view = reader.variant(host);
+void print_companion(const BundleReader& reader, uint32_t variant, const Options& options) {
+  auto companion = static_cast<uint32_t>(reader.variant(variant).companion);
+  VariantView view = reader.variant(companion);
   qnl_arch arch = static_cast<qnl_arch>(view.arch);
   uint32_t items = 0;
   for (uint32_t i = 0; i < reader.item_count(reader.plan(0, variant)); ++i)
-    items += reader.item(reader.plan(0, variant), i).on_host;
+    items += reader.item(reader.plan(0, variant), i).kind == QNL_ITEM_COMPANION_DISPATCH;
   print("  {} of these items on {}, {} image, needs {}: {} of code, {} kernels\n", items, view.target,
         arch_name(arch), feature_text(arch, view.required_features), format_bytes(view.code_bytes),
         view.kernel_count);
-  if (options.kernels) print_kernels(reader, variant, host);
+  if (options.kernels) print_kernels(reader, variant, companion);
 }
 
 void print_text(const BundleReader& reader, const Options& options) {
@@ -328,7 +331,7 @@ void print_text(const BundleReader& reader, const Options& options) {
           static_cast<double>(flops) / 1e6);
     print_custom_ops(reader, v);
     if (options.kernels) print_kernels(reader, v, v);
-    if (variant.host >= 0) print_host(reader, v, options);
+    if (variant.companion >= 0) print_companion(reader, v, options);
   }
   if (options.schedule)
     for (uint32_t e = 0; e < reader.entry_point_count(); ++e)
@@ -373,7 +376,7 @@ Json schedule_json(const BundleReader& reader, uint32_t entry, uint32_t variant)
     items.push_back(Json::Object{{"kind", text(item.kind)},
                                  {"name", item_name(reader, variant, item)},
                                  {"node", item.source_node},
-                                 {"on_host", item.on_host},
+                                 {"on_companion", item.kind == QNL_ITEM_COMPANION_DISPATCH},
                                  {"workgroups", item.workgroups},
                                  {"flops", item.flops},
                                  {"bytes_read", item.bytes_read},
@@ -392,7 +395,7 @@ Json schedule_json(const BundleReader& reader, uint32_t entry, uint32_t variant)
       items.back().set("signature", item.signature);
       items.back().set("attributes", item.attributes);
     }
-    if (item.kind >= QNL_ITEM_READ_SYMBOL) items.back().set("control", control_text(reader, item));
+    if (runtime::is_control(item.kind)) items.back().set("control", control_text(reader, item));
   }
   return items;
 }
@@ -413,7 +416,8 @@ Json variant_json(const BundleReader& reader, uint32_t v, const Options& options
                              {"code_bytes", variant.code_bytes},
                              {"items", reader.item_count(reader.plan(0, v))},
                              {"kernels", std::move(kernels)}};
-  if (variant.host >= 0) result.set("host", reader.variant(static_cast<uint32_t>(variant.host)).target);
+  if (variant.companion >= 0)
+    result.set("companion", reader.variant(static_cast<uint32_t>(variant.companion)).target);
   if (options.schedule) {
     result.set("schedule", schedule_json(reader, 0, v));
     result.set("plan_text", reader.plan_text(reader.plan(0, v)));

@@ -134,7 +134,7 @@ uint64_t hash_known(const qnl_bundle* bundle, const qnl_choice_options& options)
                               options.cpu == nullptr || options.cpu->threads == 0 ? 1 : options.cpu->threads,
                               vulkan != nullptr && vulkan->validation != 0,
                               vulkan != nullptr && vulkan->copy_always != 0,
-                              vulkan != nullptr && vulkan->host != nullptr};
+                              vulkan != nullptr && vulkan->companion != nullptr};
   qnl_hash_state state;
   qnl_hash_begin(&state);
   qnl_hash_add(&state, numbers, sizeof numbers);

@@ -15,7 +15,7 @@ constexpr uint32_t kSwappedByteOrder = 0x04030201;
 constexpr uint32_t kSchemaVersion = 1;
 constexpr uint64_t kImplementedFeatures =
     static_cast<uint64_t>(schema::Feature::symbols) | static_cast<uint64_t>(schema::Feature::control_flow) |
-    static_cast<uint64_t>(schema::Feature::custom_ops) | static_cast<uint64_t>(schema::Feature::hosts);
+    static_cast<uint64_t>(schema::Feature::custom_ops) | static_cast<uint64_t>(schema::Feature::companions);
 // FlatBuffers offsets are 32-bit and signed.
 constexpr uint64_t kMaxStructureBytes = uint64_t{1} << 30;
 
@@ -281,16 +281,16 @@ uint32_t BundleReader::variant_count() const { return bundle_->variants()->size(
 
 const schema::Variant& BundleReader::variant_table(uint32_t index) const {
   uint32_t variants = variant_count();
-  return index < variants ? *bundle_->variants()->Get(index) : *bundle_->hosts()->Get(index - variants);
+  return index < variants ? *bundle_->variants()->Get(index) : *bundle_->companions()->Get(index - variants);
 }
 
 VariantView BundleReader::variant(uint32_t index) const {
   const schema::Variant& v = variant_table(index);
   const schema::Segment& code = *bundle_->segments()->Get(v.code_segment());
-  int32_t host = v.host() < 0 ? -1 : static_cast<int32_t>(variant_count()) + v.host();
+  int32_t companion = v.companion() < 0 ? -1 : static_cast<int32_t>(variant_count()) + v.companion();
   return {
       text(v.target()),      v.arch(),     v.required_features(), static_cast<CodeFormat>(v.code_format()),
-      data_ + code.offset(), code.bytes(), v.kernels()->size(),   host};
+      data_ + code.offset(), code.bytes(), v.kernels()->size(),   companion};
 }
 
 KernelView BundleReader::kernel(uint32_t variant, uint32_t index) const {
@@ -409,10 +409,11 @@ ItemView BundleReader::item(const schema::Plan* plan, uint32_t index) const {
   view.else_begin = i.else_begin();
   view.count_expression = i.count_expression();
   view.condition_expression = i.condition_expression();
-  view.on_host = i.on_host();
-  for (uint32_t e = 0; view.on_host && e < count(i.edges()); ++e) {
+  if (!i.on_companion()) return view;
+  view.kind = QNL_ITEM_COMPANION_DISPATCH;
+  for (uint32_t e = 0; e < count(i.edges()); ++e) {
     uint32_t before = i.edges()->Get(e)->item();
-    if (view.after <= before && !plan->items()->Get(before)->on_host()) view.after = before + 1;
+    if (view.after <= before && !plan->items()->Get(before)->on_companion()) view.after = before + 1;
   }
   return view;
 }

@@ -69,6 +69,17 @@ struct CopyLoop {
   uint64_t target_stride;
 };
 
+// Kinds that run a kernel.
+inline bool is_dispatch(qnl_item_kind kind) {
+  return kind == QNL_ITEM_DISPATCH || kind == QNL_ITEM_COMPANION_DISPATCH;
+}
+// Kinds that the session runs itself: a device never gets them.
+inline bool is_control(qnl_item_kind kind) { return kind >= QNL_ITEM_READ_SYMBOL && kind <= QNL_ITEM_BRANCH; }
+// Kinds that a device with a queue does not run on it.
+inline bool leaves_device(qnl_item_kind kind) {
+  return kind == QNL_ITEM_HOST_CALLBACK || kind == QNL_ITEM_COMPANION_DISPATCH;
+}
+
 // The part of an item that devices need.
 struct Work {
   qnl_item_kind kind = QNL_ITEM_SYNCHRONIZE;
@@ -81,9 +92,7 @@ struct Work {
   uint64_t bytes_written = 0;
   uint64_t copy_bytes = 0;
   uint32_t copy_loop_count = 0;
-  // A dispatch of a kernel of the variant's companion CPU. It must come after the items with an index below
-  // `after` only.
-  bool on_host = false;
+  // For kind companion_dispatch: it must come after the items with an index below `after` only.
   uint32_t after = 0;
   CopyLoop copy_loops[kMaxCopyLoops] = {};
 };
@@ -122,7 +131,7 @@ struct VariantView {
   const void* code;
   uint64_t code_bytes;
   uint32_t kernel_count;
-  int32_t host;  // index of the companion CPU's code, for variant(); -1: none
+  int32_t companion;  // index of the companion CPU's code, for variant(); -1: none
 };
 
 struct KernelView {

@@ -122,7 +122,7 @@ constexpr auto kBundleFields =
     list(field(&schema::Bundle::producer), field(&schema::Bundle::segments), field(&schema::Bundle::symbols),
          field(&schema::Bundle::expressions), field(&schema::Bundle::arenas), field(&schema::Bundle::states),
          required(&schema::Bundle::variants), required(&schema::Bundle::entry_points),
-         field(&schema::Bundle::test_vectors), field(&schema::Bundle::hosts));
+         field(&schema::Bundle::test_vectors), field(&schema::Bundle::companions));
 static_assert(kBundleFields.current() == field_count(&schema::CreateBundle));
 constexpr auto kEntryPointFields =
     list(required(&schema::EntryPoint::name), field(&schema::EntryPoint::inputs),
@@ -142,7 +142,7 @@ constexpr auto kItemFields =
          field(&schema::Item::attributes), field(&schema::Item::flops_expression),
          field(&schema::Item::bytes_read_expression), field(&schema::Item::bytes_written_expression),
          field(&schema::Item::kernel_class), field(&schema::Item::contraction), field(&schema::Item::tiling),
-         field(&schema::Item::on_host));
+         field(&schema::Item::on_companion));
 static_assert(kItemFields.current() == field_count(&schema::CreateItem));
 constexpr auto kKernelFields = list(required(&schema::Kernel::name), field(&schema::Kernel::scratch_bytes),
                                     field(&schema::Kernel::stack_bytes));
@@ -170,7 +170,7 @@ constexpr auto kVariantFields =
     list(required(&schema::Variant::target), field(&schema::Variant::arch),
          field(&schema::Variant::required_features), field(&schema::Variant::code_format),
          field(&schema::Variant::code_segment), required(&schema::Variant::kernels),
-         field(&schema::Variant::host));
+         field(&schema::Variant::companion));
 static_assert(kVariantFields.current() == field_count(&schema::CreateVariant));
 
 struct AllFields {

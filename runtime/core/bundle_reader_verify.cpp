@@ -244,24 +244,25 @@ class StructureVerifier {
     begin("bundle");
     if (bundle_.variants()->size() == 0) return fail("expected at least one variant");
     if (bundle_.variants()->size() > 256) return fail("more than 256 variants");
-    uint32_t hosts = count(bundle_.hosts());
-    if (hosts > 256) return fail("more than 256 hosts");
-    if (hosts > 0 && (features_ & bit(schema::Feature::hosts)) == 0)
-      return fail("has hosts, but not the feature");
+    uint32_t companions = count(bundle_.companions());
+    if (companions > 256) return fail("more than 256 companions");
+    if (companions > 0 && (features_ & bit(schema::Feature::companions)) == 0)
+      return fail("has companions, but not the feature");
     for (uint32_t v = 0; v < bundle_.variants()->size(); ++v)
-      if (!verify_variant(*bundle_.variants()->Get(v), hosts)) return false;
-    for (uint32_t h = 0; h < hosts; ++h)
-      if (!verify_variant(*bundle_.hosts()->Get(h), 0)) return false;
+      if (!verify_variant(*bundle_.variants()->Get(v), companions)) return false;
+    for (uint32_t h = 0; h < companions; ++h)
+      if (!verify_variant(*bundle_.companions()->Get(h), 0)) return false;
     return true;
   }
 
-  bool verify_variant(const schema::Variant& variant, uint32_t hosts) {
+  bool verify_variant(const schema::Variant& variant, uint32_t companions) {
     if (!verify_name("variant", variant.target())) return false;
     if (segment(variant.code_segment(), schema::SegmentKind::code) == nullptr)
       return fail("wrong code segment");
     if (variant.code_format() > schema::CodeFormat::spirv) return fail("unknown code format");
-    if (variant.host() < -1 || (variant.host() >= 0 && static_cast<uint32_t>(variant.host()) >= hosts))
-      return fail("no host {}", int64_t{variant.host()});
+    if (variant.companion() < -1 ||
+        (variant.companion() >= 0 && static_cast<uint32_t>(variant.companion()) >= companions))
+      return fail("no companion {}", int64_t{variant.companion()});
     for (uint32_t k = 0; k < variant.kernels()->size(); ++k) {
       if (!verify_name("kernel", variant.kernels()->Get(k)->name())) return false;
       if (variant.kernels()->Get(k)->scratch_bytes() > kMaxScratchBytes) return fail("scratch is too large");
@@ -440,8 +441,8 @@ class StructureVerifier {
       return fail("its bindings are misaligned");
     if (count(item.copy_loops()) > kMaxCopyLoops) return fail("more than {} copy loops", kMaxCopyLoops);
     if (item.kind() > schema::ItemKind::branch) return fail("unknown kind");
-    if (item.on_host() && item.kind() != schema::ItemKind::dispatch)
-      return fail("runs on a host, but is no dispatch");
+    if (item.on_companion() && item.kind() != schema::ItemKind::dispatch)
+      return fail("runs on a companion, but is no dispatch");
     if (static_cast<uint32_t>(item.dtype()) >= QNL_DTYPE_COUNT) return fail("unknown dtype");
     if (!verify_expressions(item)) return false;
     for (uint32_t b = 0; b < count(item.bindings()); ++b)
@@ -465,15 +466,17 @@ class StructureVerifier {
   }
 
   bool verify_dispatch(const schema::Item& item, const schema::Variant& variant) {
-    if (item.on_host() && variant.host() < 0) return fail("runs on a host, its variant has none");
+    if (item.on_companion() && variant.companion() < 0)
+      return fail("runs on a companion, its variant has none");
     const schema::Variant& image =
-        item.on_host() ? *bundle_.hosts()->Get(static_cast<uint32_t>(variant.host())) : variant;
+        item.on_companion() ? *bundle_.companions()->Get(static_cast<uint32_t>(variant.companion()))
+                            : variant;
     if (item.kernel() >= image.kernels()->size()) return fail("no kernel {}", item.kernel());
     if (item.workgroups() > kMaxWorkgroups) return fail("too many workgroups");
-    for (uint32_t b = 0; item.on_host() && b < count(item.bindings()); ++b) {
+    for (uint32_t b = 0; item.on_companion() && b < count(item.bindings()); ++b) {
       const schema::Arena& arena = *bundle_.arenas()->Get(item.bindings()->Get(b)->arena());
       bool device = arena.kind() == schema::ArenaKind::workspace || arena.kind() == schema::ArenaKind::state;
-      if (device && !arena.host_access()) return fail("runs on a host that does not reach its bindings");
+      if (device && !arena.host_access()) return fail("runs on a companion that does not reach its bindings");
     }
     return true;
   }

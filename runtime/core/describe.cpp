@@ -220,17 +220,18 @@ void describe_symbols(const qnl_session* s, Description& out) {
   out.close();
 }
 
-// Those of `variant` that items use, which run on the host or on the device itself.
-void describe_kernels(const qnl_session* s, uint32_t variant, bool on_host, Description& out) {
+// Those of `variant` that items use, which run on the companion CPU or on the device itself.
+void describe_kernels(const qnl_session* s, uint32_t variant, bool on_companion, Description& out) {
   const BundleReader& reader = s->bundle->reader;
   const uint32_t kernels = reader.variant(variant).kernel_count;
   PageWords items;  // of each kernel
   if (kernels > 0 && !items.allocate(kernels)) return;
   for (uint32_t c = 0; c < s->plan.command_count; ++c) {
     const Command& command = s->commands[c];
-    if (on_host ? command.on_host : command.kind == QNL_ITEM_DISPATCH) items[command.kernel] += 1;
+    if (command.kind == (on_companion ? QNL_ITEM_COMPANION_DISPATCH : QNL_ITEM_DISPATCH))
+      items[command.kernel] += 1;
   }
-  out.open_list(on_host ? "host_kernels" : "kernels");
+  out.open_list(on_companion ? "companion_kernels" : "kernels");
   for (uint32_t k = 0; k < kernels; ++k) {
     uint32_t uses = items[k];
     if (uses == 0) continue;  // of other entry points
@@ -256,10 +257,10 @@ void describe_items(const qnl_session* s, Description& out) {
     out.number("item", c);
     out.text("name", info.name);
     out.text("node", info.source_node);
-    if (info.kind == QNL_ITEM_DISPATCH) {
+    if (is_dispatch(info.kind)) {
       out.number("kernel", command.kernel);
       out.number("workgroups", command.workgroups);
-      out.flag("on_host", command.on_host);
+      out.flag("on_companion", command.kind == QNL_ITEM_COMPANION_DISPATCH);
     }
     out.open_list("bindings");
     for (uint32_t b = command.first_binding; b < command.first_binding + command.binding_count; ++b) {
@@ -284,8 +285,8 @@ void describe_session(const qnl_session* s, Description& out) {
   out.text("entry_point", reader.entry_point(s->plan.entry).name);
   out.text("device", device.name);
   out.text("target", reader.variant(s->plan.variant).target);
-  if (s->plan.host_variant >= 0)
-    out.text("host_target", reader.variant(static_cast<uint32_t>(s->plan.host_variant)).target);
+  if (s->plan.companion_variant >= 0)
+    out.text("companion_target", reader.variant(static_cast<uint32_t>(s->plan.companion_variant)).target);
   out.flag("child", s->parent != nullptr);
   out.flag("shares_state", s->state_owner != nullptr);
   out.number("children", __atomic_load_n(&s->holders, __ATOMIC_RELAXED) - 1);
@@ -305,14 +306,15 @@ void describe_session(const qnl_session* s, Description& out) {
   out.number("bindings", s->plan.binding_count);
   out.number("bytes", s->plan.recording_bytes);
   out.number("scratch_bytes", s->plan.max_scratch_bytes);
-  out.number("host_bytes", s->plan.host_recording_bytes);
+  out.number("companion_bytes", s->plan.companion_recording_bytes);
   out.close();
   describe_symbols(s, out);
   describe_slots(s, QNL_INPUT, "inputs", out);
   describe_slots(s, QNL_OUTPUT, "outputs", out);
   describe_arenas(s, out);
   describe_kernels(s, s->plan.variant, false, out);
-  if (s->plan.host_variant >= 0) describe_kernels(s, static_cast<uint32_t>(s->plan.host_variant), true, out);
+  if (s->plan.companion_variant >= 0)
+    describe_kernels(s, static_cast<uint32_t>(s->plan.companion_variant), true, out);
   describe_items(s, out);
 }
 
@@ -337,7 +339,7 @@ uint64_t qnl_device_describe(const qnl_device* device, qnl_text_form form, char*
   out.flag("queue", p.has_queue);
   out.flag("thread", device->thread != nullptr);
   out.flag("software", p.is_software);
-  out.flag("host", device->host != nullptr);
+  out.flag("companion", device->companion != nullptr);
   out.open_object("memory");
   out.number("used_bytes", device->table->memory_used(device));
   out.number("bytes", p.memory_bytes);

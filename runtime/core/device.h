@@ -21,7 +21,7 @@ struct Device {
   void* trace_user = nullptr;
   mutable Lock trace_lock;             // serialises calls of the hook
   SubmissionThread* thread = nullptr;  // core/submission.h; null: the device has no thread
-  Device* host = nullptr;              // the companion CPU; null: none was given
+  Device* companion = nullptr;         // the companion CPU; null: none was given
 };
 
 // Memory that a device computes with.
@@ -68,8 +68,7 @@ struct HostCallback {
   void* user = nullptr;
 };
 
-// One item of a plan, prepared for a device: ranges replace arena indices. A command with on_host has kind
-// host_callback; the list's companion CPU runs it as a dispatch.
+// One item of a plan, prepared for a device: ranges replace arena indices.
 struct Command : Work {
   uint32_t first_binding = 0;        // index into CommandList::bindings
   uint64_t scratch_bytes = 0;        // per thread
@@ -96,10 +95,10 @@ struct CommandList {
   void* profile_user = nullptr;
   // Atomic; may be null. Not 0: commands that have not begun are skipped.
   const uint32_t* cancelled = nullptr;
-  // The companion CPU that runs commands with on_host, and its recording of this list; null if no command has
-  // on_host. Bindings of these commands have host addresses.
-  Device* host = nullptr;
-  Recording* host_recording = nullptr;
+  // The companion CPU that runs commands of kind companion_dispatch, and its recording of this list; null if
+  // there is no such command. Their bindings have host addresses.
+  Device* companion = nullptr;
+  Recording* companion_recording = nullptr;
 };
 
 inline bool is_cancelled(const CommandList& list) {

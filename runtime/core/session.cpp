@@ -34,7 +34,7 @@ uint64_t slot_extent(const qnl_session* s, const Slot& slot) {
 
 void rebind(qnl_session* s, uint32_t index) {
   s->device->table->rebind(s->device, s->recording, index);
-  if (s->host != nullptr) s->host->table->rebind(s->host, s->host_recording, index);
+  if (s->companion != nullptr) s->companion->table->rebind(s->companion, s->companion_recording, index);
 }
 
 void patch_bindings(qnl_session* s, const Slot& slot) {

@@ -54,10 +54,10 @@ struct SessionPlan {
   uint64_t session_bytes = 0;
   uint64_t max_scratch_bytes = 0;
   uint64_t recording_bytes = 0;
-  int32_t host_variant = -1;  // of the companion CPU's code; -1: none
-  uint64_t max_host_scratch_bytes = 0;
-  uint64_t host_recording_bytes = 0;
-  bool host_uses_state = false;
+  int32_t companion_variant = -1;  // of the companion CPU's code; -1: none
+  uint64_t max_companion_scratch_bytes = 0;
+  uint64_t companion_recording_bytes = 0;
+  bool companion_uses_state = false;
   // The caller's workspace memory: where the shared workspaces begin, and all its bytes.
   uint64_t shared_begin() const { return (workspace_bytes + alignment - 1) / alignment * alignment; }
   uint64_t all_workspace_bytes() const {
@@ -112,7 +112,8 @@ struct ArenaSizes {
 
 // Returns the variant with the dispatch's kernel: the session's, or its companion code.
 inline uint32_t variant_of(const SessionPlan& plan, const ItemView& item) {
-  return item.on_host ? static_cast<uint32_t>(plan.host_variant) : plan.variant;
+  return item.kind == QNL_ITEM_COMPANION_DISPATCH ? static_cast<uint32_t>(plan.companion_variant)
+                                                  : plan.variant;
 }
 
 // Lists the command's numbers that depend on runtime symbols, and returns how many there are. sites may be
@@ -211,12 +212,12 @@ struct qnl_session {
   quernel::runtime::SessionPlan plan;
   quernel::runtime::KernelSet* kernels;  // its own, or its parent's
   quernel::runtime::Recording* recording;
-  quernel::runtime::CommandList list, host_list;
+  quernel::runtime::CommandList list, companion_list;
   // For the companion CPU, if the plan uses one.
-  quernel::runtime::Device* host;
-  quernel::runtime::KernelSet* host_kernels;
-  quernel::runtime::Recording* host_recording;
-  void *recording_memory, *host_recording_memory;
+  quernel::runtime::Device* companion;
+  quernel::runtime::KernelSet* companion_kernels;
+  quernel::runtime::Recording* companion_recording;
+  void *recording_memory, *companion_recording_memory;
 
   quernel::runtime::DeviceArena workspace, shared, state, io;
   qnl_session* state_owner;  // the session whose `state` this one uses; null: its own

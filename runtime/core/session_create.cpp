@@ -18,6 +18,8 @@ using quernel::runtime::Device;
 using quernel::runtime::DeviceArena;
 using quernel::runtime::DeviceRange;
 using quernel::runtime::fail;
+using quernel::runtime::is_control;
+using quernel::runtime::is_dispatch;
 using quernel::runtime::ItemView;
 using quernel::runtime::KernelCode;
 using quernel::runtime::KernelSet;
@@ -139,7 +141,7 @@ qnl_status place_memory(qnl_session* s, const qnl_session_options& o, qnl_error*
     state = &s->state_owner->state;
   } else {
     status = make_block(s->device, "state", o.state_memory, o.state_memory_bytes, p.state_bytes, p.alignment,
-                        p.host_uses_state, &s->state, error);
+                        p.companion_uses_state, &s->state, error);
     if (status != QNL_OK) return status;
   }
   place_arenas(reader, p, Block::kState, capacity, s->arenas, state);
@@ -199,14 +201,13 @@ void build_commands(qnl_session* s) {
     ItemView item = reader.item(p.items, c);
     Command& command = s->commands[c];
     static_cast<Work&>(command) = item;
-    if (item.on_host) command.kind = QNL_ITEM_HOST_CALLBACK;
     command.first_binding = next;
-    if (item.kind == QNL_ITEM_DISPATCH)
+    if (is_dispatch(item.kind))
       command.scratch_bytes = reader.kernel(variant_of(p, item), item.kernel).scratch_bytes;
     if (item.symbol_count > 0) command.symbols = s->item_symbols + next_symbol;
     next_site += list_runtime_sites(reader, p, c, item, next_symbol, s->runtime_sites + next_site);
     next_symbol += item.symbol_count;
-    if (item.kind > QNL_ITEM_HOST_CALLBACK)
+    if (is_control(item.kind))
       s->controls[next_control++] = {c,
                                      item.kind,
                                      item.dtype,
@@ -255,16 +256,17 @@ qnl_status load_code(const qnl_session* s, Device* device, uint32_t index, Kerne
   return device->table->load_kernels(device, code, kernels, error);
 }
 
-// The commands of the processor beside the device, which the device's recording runs with its own.
-qnl_status set_up_host(qnl_session* s, void* memory, qnl_error* error) {
-  qnl_status status =
-      load_code(s, s->host, static_cast<uint32_t>(s->plan.host_variant), &s->host_kernels, error);
+// Loads and records the companion CPU's commands, which the device's recording runs with its own.
+qnl_status set_up_companion(qnl_session* s, void* memory, qnl_error* error) {
+  qnl_status status = load_code(s, s->companion, static_cast<uint32_t>(s->plan.companion_variant),
+                                &s->companion_kernels, error);
   if (status != QNL_OK) return status;
-  s->host_list = s->list;
-  s->host_list.max_scratch_bytes = s->plan.max_host_scratch_bytes;
-  status = s->host->table->record(s->host, s->host_list, s->host_kernels, memory, &s->host_recording, error);
-  s->list.host = s->host;
-  s->list.host_recording = s->host_recording;
+  s->companion_list = s->list;
+  s->companion_list.max_scratch_bytes = s->plan.max_companion_scratch_bytes;
+  status = s->companion->table->record(s->companion, s->companion_list, s->companion_kernels, memory,
+                                       &s->companion_recording, error);
+  s->list.companion = s->companion;
+  s->list.companion_recording = s->companion_recording;
   return status;
 }
 
@@ -280,8 +282,8 @@ qnl_status set_up(qnl_session* s, const qnl_session_options& options, qnl_error*
   if (status != QNL_OK) return status;
   build_commands(s);
   if (status = bind_custom_ops(s, options, error); status != QNL_OK) return status;
-  if (s->plan.host_variant >= 0)
-    if (status = set_up_host(s, s->host_recording_memory, error); status != QNL_OK) return status;
+  if (s->plan.companion_variant >= 0)
+    if (status = set_up_companion(s, s->companion_recording_memory, error); status != QNL_OK) return status;
   status =
       s->device->table->record(s->device, s->list, s->kernels, s->recording_memory, &s->recording, error);
   if (status != QNL_OK) return status;
@@ -298,9 +300,10 @@ void release(qnl_session* session) {
   if (session->recording != nullptr) device->table->release(device, session->recording);
   if (session->parent == nullptr || session->parent->kernels != session->kernels)
     device->table->unload_kernels(device, session->kernels);
-  if (Device* host = session->host; host != nullptr) {
-    if (session->host_recording != nullptr) host->table->release(host, session->host_recording);
-    host->table->unload_kernels(host, session->host_kernels);
+  if (Device* companion = session->companion; companion != nullptr) {
+    if (session->companion_recording != nullptr)
+      companion->table->release(companion, session->companion_recording);
+    companion->table->unload_kernels(companion, session->companion_kernels);
   }
   auto free = [device](DeviceArena* arena) { device->table->free_arena(device, arena); };
   for (uint32_t i = 0; i < session->plan.slot_count; ++i) free(&session->slots[i].bound_arena);
@@ -355,7 +358,7 @@ qnl_status qnl_session_create(const qnl_bundle* bundle, qnl_device* device,
   if (qnl_status status = place_session(plan, o, &s, error); status != QNL_OK) return status;
   s->bundle = bundle;
   s->device = device;
-  if (plan.host_variant >= 0) s->host = device->host;
+  if (plan.companion_variant >= 0) s->companion = device->companion;
   if (qnl_status status = set_up(s, o, error); status != QNL_OK) {
     qnl_session_destroy(s);
     return status;

@@ -37,28 +37,28 @@ void append_variant(Failure& failure, const VariantView& variant) {
   failure.append(")");
 }
 
-// host: of the processor beside the device; null where the session was given none.
+// companion: those of the companion CPU; null if the session has none.
 qnl_status pick_variant(const BundleReader& reader, const DeviceProperties& device,
-                        const DeviceProperties* host, uint32_t* picked, qnl_error* error) {
-  // Taken is what asks for most, of the device and then of the processor beside it.
-  uint64_t best = 0, best_host = 0;
-  bool found = false, host_missing = false;
+                        const DeviceProperties* companion, uint32_t* picked, qnl_error* error) {
+  // Picks the variant that requires most of the device, then of its companion CPU.
+  uint64_t best = 0, best_companion = 0;
+  bool found = false, companion_missing = false;
   for (uint32_t v = 0; v < reader.variant_count(); ++v) {
     VariantView variant = reader.variant(v);
     if (!usable(variant, device)) continue;
-    uint64_t features = variant.required_features, host_features = 0;
-    if (variant.host >= 0) {
-      VariantView beside = reader.variant(static_cast<uint32_t>(variant.host));
-      if (host == nullptr || !usable(beside, *host)) {
-        host_missing = true;
+    uint64_t features = variant.required_features, companion_features = 0;
+    if (variant.companion >= 0) {
+      VariantView beside = reader.variant(static_cast<uint32_t>(variant.companion));
+      if (companion == nullptr || !usable(beside, *companion)) {
+        companion_missing = true;
         continue;
       }
-      host_features = beside.required_features + 1;  // none at all is less
+      companion_features = beside.required_features + 1;  // none at all is less
     }
-    if (found && (features != best ? features < best : host_features <= best_host)) continue;
+    if (found && (features != best ? features < best : companion_features <= best_companion)) continue;
     *picked = v;
     best = features;
-    best_host = host_features;
+    best_companion = companion_features;
     found = true;
   }
   if (found) return QNL_OK;
@@ -71,15 +71,16 @@ qnl_status pick_variant(const BundleReader& reader, const DeviceProperties& devi
     VariantView variant = reader.variant(v);
     failure.append("{}", v == 0 ? " " : "; ");
     append_variant(failure, variant);
-    if (variant.host < 0) continue;
+    if (variant.companion < 0) continue;
     failure.append(" with ");
-    append_variant(failure, reader.variant(static_cast<uint32_t>(variant.host)));
+    append_variant(failure, reader.variant(static_cast<uint32_t>(variant.companion)));
   }
-  if (host_missing)
+  if (companion_missing)
     return failure.append(
-        "{}", host == nullptr
-                  ? "; part of it runs on a processor: open the device with one (qnl_vulkan_options::host)"
-                  : "; the processor beside it is another one");
+        "{}",
+        companion == nullptr
+            ? "; part of it runs on a companion CPU: open the device with one (qnl_vulkan_options::companion)"
+            : "; its companion CPU is another one");
   failure.append("; compile for this device with --target");
   return failure;
 }
@@ -112,14 +113,15 @@ void count_items(const BundleReader& reader, SessionPlan* plan) {
     }
     plan->item_symbol_count += item.symbol_count;
     plan->runtime_site_count += list_runtime_sites(reader, *plan, i, item, 0, nullptr);
-    if (item.kind > QNL_ITEM_HOST_CALLBACK) plan->control_count += 1;
+    if (is_control(item.kind)) plan->control_count += 1;
     if (item.signature[0] != '\0') {
       plan->custom_count += 1;
       plan->custom_tensor_count += item.binding_count;
     }
-    if (item.kind != QNL_ITEM_DISPATCH) continue;
+    if (!is_dispatch(item.kind)) continue;
     uint64_t scratch = reader.kernel(variant_of(*plan, item), item.kernel).scratch_bytes;
-    uint64_t& most = item.on_host ? plan->max_host_scratch_bytes : plan->max_scratch_bytes;
+    uint64_t& most = item.kind == QNL_ITEM_COMPANION_DISPATCH ? plan->max_companion_scratch_bytes
+                                                              : plan->max_scratch_bytes;
     if (scratch > most) most = scratch;
   }
 }
@@ -220,15 +222,15 @@ uint64_t place_parts(const SessionPlan& plan, qnl_session* s) {
     at = align(at + uint64_t{count} * part.bytes, 64);
   }
   uint64_t recording = at;
-  uint64_t host_recording = align(recording + plan.recording_bytes, 64);
+  uint64_t companion_recording = align(recording + plan.recording_bytes, 64);
   if (s != nullptr) {
     s->recording_memory = reinterpret_cast<char*>(s) + recording;
-    s->host_recording_memory = reinterpret_cast<char*>(s) + host_recording;
+    s->companion_recording_memory = reinterpret_cast<char*>(s) + companion_recording;
     s->symbols.next = s->symbols.now + plan.symbol_count;
     s->symbols.declared = s->symbols.next + plan.symbol_count;
     s->symbols.capacity = s->symbols.declared + plan.symbol_count;
   }
-  return align(host_recording + plan.host_recording_bytes, 64);
+  return align(companion_recording + plan.companion_recording_bytes, 64);
 }
 
 namespace {
@@ -266,15 +268,15 @@ qnl_status plan_session(const BundleReader& reader, Device* device, const qnl_se
   *plan = {};
   if (qnl_status status = find_entry(reader, options.entry_point, &plan->entry, error); status != QNL_OK)
     return status;
-  DeviceProperties properties, host;
+  DeviceProperties properties, companion;
   device->table->properties(device, &properties);
-  Device* beside = device->host;
-  if (beside != nullptr) beside->table->properties(beside, &host);
+  Device* beside = device->companion;
+  if (beside != nullptr) beside->table->properties(beside, &companion);
   qnl_status status =
-      pick_variant(reader, properties, beside == nullptr ? nullptr : &host, &plan->variant, error);
+      pick_variant(reader, properties, beside == nullptr ? nullptr : &companion, &plan->variant, error);
   if (status != QNL_OK) return status;
   plan->items = reader.plan(plan->entry, plan->variant);
-  plan->host_variant = reader.variant(plan->variant).host;
+  plan->companion_variant = reader.variant(plan->variant).companion;
 
   EntryPointView entry = reader.entry_point(plan->entry);
   plan->arena_count = reader.arena_count();
@@ -284,7 +286,7 @@ qnl_status plan_session(const BundleReader& reader, Device* device, const qnl_se
   for (uint32_t a = 0; a < plan->arena_count; ++a) {
     ArenaView arena = reader.arena(a);
     // Whatever this plan does: sessions of other entry points may share the states.
-    plan->host_uses_state |= arena.kind == ArenaKind::kState && arena.host_access;
+    plan->companion_uses_state |= arena.kind == ArenaKind::kState && arena.host_access;
     if (arena.kind != ArenaKind::kConstants && arena.alignment > plan->alignment)
       plan->alignment = arena.alignment;
   }
@@ -310,8 +312,9 @@ qnl_status plan_session(const BundleReader& reader, Device* device, const qnl_se
   counts.binding_count = plan->binding_count;
   counts.max_scratch_bytes = plan->max_scratch_bytes;
   plan->recording_bytes = device->table->record_bytes(device, counts);
-  counts.max_scratch_bytes = plan->max_host_scratch_bytes;
-  if (plan->host_variant >= 0) plan->host_recording_bytes = beside->table->record_bytes(beside, counts);
+  counts.max_scratch_bytes = plan->max_companion_scratch_bytes;
+  if (plan->companion_variant >= 0)
+    plan->companion_recording_bytes = beside->table->record_bytes(beside, counts);
   plan->session_bytes = place_parts(*plan, nullptr);
   return QNL_OK;
 }

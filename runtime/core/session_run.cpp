@@ -11,6 +11,7 @@ namespace {
 const char* item_name(const qnl_session* s, const ItemView& item) {
   switch (item.kind) {
     case QNL_ITEM_DISPATCH:
+    case QNL_ITEM_COMPANION_DISPATCH:
       return s->bundle->reader.kernel(variant_of(s->plan, item), item.kernel).name;
     case QNL_ITEM_HOST_CALLBACK:
       return item.callback;
@@ -268,8 +269,8 @@ void qnl_session_cancel(qnl_session* s) { __atomic_store_n(&s->event.cancelled, 
 void qnl_session_set_profile(qnl_session* s, qnl_profile_hook hook, void* user) {
   s->list.profile = hook;
   s->list.profile_user = user;
-  s->host_list.profile = hook;
-  s->host_list.profile_user = user;
+  s->companion_list.profile = hook;
+  s->companion_list.profile_user = user;
 }
 
 }  // extern "C"

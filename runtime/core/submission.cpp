@@ -121,7 +121,7 @@ bool is_one_submission(const qnl_session* s) {
   s->device->table->properties(s->device, &properties);
   if (!properties.has_queue || s->plan.control_count != 0) return false;
   for (uint32_t c = 0; c < s->plan.command_count; ++c)
-    if (s->commands[c].kind == QNL_ITEM_HOST_CALLBACK) return false;
+    if (leaves_device(s->commands[c].kind)) return false;
   return true;
 }
 

@@ -36,5 +36,6 @@ TraceScope::~TraceScope() {
 extern "C" void qnl_device_set_trace(qnl_device* device, qnl_trace_hook hook, void* user) {
   device->trace = hook;
   device->trace_user = user;
-  if (device->host != nullptr) qnl_device_set_trace(static_cast<qnl_device*>(device->host), hook, user);
+  if (device->companion != nullptr)
+    qnl_device_set_trace(static_cast<qnl_device*>(device->companion), hook, user);
 }

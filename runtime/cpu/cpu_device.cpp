@@ -213,6 +213,7 @@ qnl_status submit(Device* device, Recording* recording, uint32_t begin, uint32_t
     if (is_cancelled(*r->list)) return QNL_CANCELLED;
     switch (command.kind) {
       case QNL_ITEM_DISPATCH:
+      case QNL_ITEM_COMPANION_DISPATCH:
         status = run_dispatch(cpu(device), *r, command, &failure->code);
         break;
       case QNL_ITEM_COPY:
@@ -222,8 +223,7 @@ qnl_status submit(Device* device, Recording* recording, uint32_t begin, uint32_t
       case QNL_ITEM_SYNCHRONIZE:
         break;
       case QNL_ITEM_HOST_CALLBACK:
-        status = command.on_host ? run_dispatch(cpu(device), *r, command, &failure->code)
-                                 : run_callback(*r, command, &failure->code);
+        status = run_callback(*r, command, &failure->code);
         break;
       case QNL_ITEM_READ_SYMBOL:
       case QNL_ITEM_LOOP:
@@ -232,8 +232,7 @@ qnl_status submit(Device* device, Recording* recording, uint32_t begin, uint32_t
     }
     if (status != QNL_OK) return status;
     if (timed)
-      report_command(device, *r->list, c, command.kind != QNL_ITEM_HOST_CALLBACK, start,
-                     platform::now_nanoseconds());
+      report_command(device, *r->list, c, !leaves_device(command.kind), start, platform::now_nanoseconds());
   }
   // Runs are compared as wholes: what is shared costs the kernels after it, too.
   if (!timed && end - begin == r->list->command_count) r->sharing.end_run(now());

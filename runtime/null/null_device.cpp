@@ -148,10 +148,9 @@ qnl_status submit(Device* device, Recording* recording, uint32_t begin, uint32_t
       self->counts.workgroups += command.workgroups;
     } else if (command.kind == QNL_ITEM_COPY) {
       self->counts.copies += 1;
-    } else if (command.kind == QNL_ITEM_HOST_CALLBACK && !command.on_host &&
-               command.callback.function == nullptr) {
+    } else if (command.kind == QNL_ITEM_HOST_CALLBACK && command.callback.function == nullptr) {
       return QNL_CALLBACK_MISSING;
-    } else if (command.kind > QNL_ITEM_HOST_CALLBACK) {
+    } else if (is_control(command.kind)) {
       return QNL_INVALID_ARGUMENT;
     }
     if (is_timed(device, *r->list)) {

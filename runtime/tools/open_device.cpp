@@ -64,8 +64,8 @@ qnl_status OpenedDevice::open(const DeviceChoice& choice, const Bundle& bundle, 
   };
   vulkan.message_user = &messages;
   if (choice.device != "cpu") {
-    if (qnl_status status = host.open_cpu(choice.threads, error); status != QNL_OK) return status;
-    vulkan.host = host.get();
+    if (qnl_status status = companion.open_cpu(choice.threads, error); status != QNL_OK) return status;
+    vulkan.companion = companion.get();
   }
   if (is_vulkan(choice.device)) return device.open_vulkan(&vulkan, error);
   if (is_auto(choice.device)) {
@@ -79,7 +79,7 @@ qnl_status OpenedDevice::open(const DeviceChoice& choice, const Bundle& bundle, 
     options.cache_path = choice_file_.c_str();
     options.check_anew = choice.choose_anew ? 1 : 0;
     qnl_status status = device.choose(bundle, &options, &choice_, error);
-    if (choice_.is_vulkan == 0) host = Device();
+    if (choice_.is_vulkan == 0) companion = Device();
     chosen = choice_.is_vulkan != 0 ? "Vulkan" : "the CPU";
     // What is wrong with a device is said every time.
     bool known =

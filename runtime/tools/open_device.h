@@ -44,7 +44,7 @@ struct OpenedDevice {
 
   std::string messages;
   std::string chosen;  // what auto chose and why, one line; empty without auto
-  Device host;         // companion CPU of a Vulkan device
+  Device companion;    // companion CPU of a Vulkan device
   Device device;
 
  private:

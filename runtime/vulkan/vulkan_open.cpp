@@ -344,7 +344,7 @@ constexpr DeviceTable kVulkanTable = {
 qnl_status open_device(VulkanDevice* d, const qnl_vulkan_options& options, qnl_error* error) {
   d->message = options.message;
   d->message_user = options.message_user;
-  d->host = options.host;
+  d->companion = options.companion;
   if (options.timeout_nanoseconds != 0) d->timeout = options.timeout_nanoseconds;
   if (options.cache_path != nullptr) {
     size_t length = strlen(options.cache_path);

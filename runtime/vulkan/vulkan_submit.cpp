@@ -173,10 +173,10 @@ qnl_status run_callback(VulkanDevice* d, VulkanRecording* r, const Command& comm
   return QNL_OK;
 }
 
-// Commands [begin, end), all on the host, beside the submission of those from `first` on where they need
-// nothing of it.
-qnl_status run_on_host(VulkanDevice* d, VulkanRecording* r, uint32_t first, uint32_t begin, uint32_t end,
-                       CommandFailure* failure) {
+// Runs commands [begin, end) on the companion CPU, while the submission of those from `first` on is running
+// unless they need its results.
+qnl_status run_on_companion(VulkanDevice* d, VulkanRecording* r, uint32_t first, uint32_t begin, uint32_t end,
+                            CommandFailure* failure) {
   const CommandList& list = *r->list;
   uint32_t after = 0;
   for (uint32_t c = begin; c < end; ++c)
@@ -184,15 +184,13 @@ qnl_status run_on_host(VulkanDevice* d, VulkanRecording* r, uint32_t first, uint
   if (after > first)
     if (qnl_status status = finish(d, r, platform::kForever, Waiting::kWithoutLock); status != QNL_OK)
       return status;
-  if (list.host == nullptr) return QNL_CALLBACK_MISSING;
+  if (list.companion == nullptr) return QNL_CALLBACK_MISSING;
   Event event;
-  const DeviceTable& table = *list.host->table;
+  const DeviceTable& table = *list.companion->table;
   Unguard unguard(&d->lock);
-  qnl_status status = table.submit(list.host, list.host_recording, begin, end, &event, failure);
-  return status == QNL_OK ? table.event_wait(list.host, &event, platform::kForever) : status;
+  qnl_status status = table.submit(list.companion, list.companion_recording, begin, end, &event, failure);
+  return status == QNL_OK ? table.event_wait(list.companion, &event, platform::kForever) : status;
 }
-
-bool is_control(const Command& command) { return command.kind > QNL_ITEM_HOST_CALLBACK; }
 
 qnl_status submit_commands(VulkanDevice* d, VulkanRecording* r, uint32_t begin, uint32_t end, Event* event,
                            CommandFailure* failure) {
@@ -201,13 +199,13 @@ qnl_status submit_commands(VulkanDevice* d, VulkanRecording* r, uint32_t begin, 
   uint32_t first = begin;
   for (uint32_t c = begin; c < end && status == QNL_OK; ++c) {
     const Command& command = r->list->commands[c];
-    if (is_control(command)) return QNL_INVALID_ARGUMENT;
-    if (command.kind != QNL_ITEM_HOST_CALLBACK) continue;
+    if (is_control(command.kind)) return QNL_INVALID_ARGUMENT;
+    if (!leaves_device(command.kind)) continue;
     if (first < c) status = start(d, r, first, c, failure);
-    if (command.on_host) {
+    if (command.kind == QNL_ITEM_COMPANION_DISPATCH) {
       uint32_t stop = c + 1;
-      while (stop < end && r->list->commands[stop].on_host) ++stop;
-      if (status == QNL_OK) status = run_on_host(d, r, first, c, stop, failure);
+      while (stop < end && r->list->commands[stop].kind == QNL_ITEM_COMPANION_DISPATCH) ++stop;
+      if (status == QNL_OK) status = run_on_companion(d, r, first, c, stop, failure);
       first = stop;
       c = stop - 1;
       continue;

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Models that run partly on a Vulkan device and partly on the processor beside it: results, what the trace shows, mistakes."""
+"""Models that run partly on a Vulkan device and partly on the companion CPU: results, what the trace shows, mistakes."""
 import json
 import os
 import struct
@@ -17,7 +17,7 @@ PLACEMENTS = {
     "all on the GPU": [],
     "the middle": ["cpu:/features/features.2/*", "cpu:/features/features.3/*"],
     "both ends": ["cpu:/features/features.0/*", "cpu:/classify/*", "cpu:/Softmax"],
-    "all on the processor": ["cpu:*"],
+    "all on the CPU": ["cpu:*"],
 }
 
 
@@ -47,28 +47,28 @@ class Placement(ToolTest):
                 places = [word for rule in ["gpu:*", *rules] for word in ("--place", rule)]
                 self.compile("split.qnl", "--target", "vulkan/native", *places)
                 variant = json.loads(self.succeeds("quernel", "inspect", "split.qnl", "--schedule", "--json"))["variants"][0]
-                on_host = [item["on_host"] for item in variant["schedule"]]
-                self.assertEqual("host" in variant, any(on_host))
-                self.assertEqual(all(on_host), name == "all on the processor")
+                on_companion = [item["on_companion"] for item in variant["schedule"]]
+                self.assertEqual("companion" in variant, any(on_companion))
+                self.assertEqual(all(on_companion), name == "all on the CPU")
                 report, found = self.output("split.qnl", "--device", "vulkan", "--repeat", str(RUNS), "--trace", "trace.json",
                                             env=vulkan_environment())
                 self.assertEqual(report["target"], variant["target"])
                 worst = max(abs(a - b) for a, b in zip(expected, found))
                 self.assertLess(worst, 1e-5 * max(map(abs, expected)))
-                self.check_trace(on_host)
+                self.check_trace(on_companion)
                 done = self.run_tool("quernel", "inspect", "split.qnl", "--session", "--device", "vulkan", "--json", env=vulkan_environment())
                 session = json.loads(done.stdout)["session"]
-                for kernels, host in (("kernels", False), ("host_kernels", True)):
-                    self.assertEqual(sum(kernel["items"] for kernel in session.get(kernels, [])), on_host.count(host))
+                for kernels, companion in (("kernels", False), ("companion_kernels", True)):
+                    self.assertEqual(sum(kernel["items"] for kernel in session.get(kernels, [])), on_companion.count(companion))
 
-    def check_trace(self, on_host):
+    def check_trace(self, on_companion):
         """Items in order, each where it belongs; a submission for each stretch of one of the two; nothing is copied, and the input is made in place."""
         with open(self.path("trace.json")) as file:
             events = [event for event in json.load(file)["traceEvents"] if event["ph"] != "M"]
         kinds = {kind: sum(event["cat"] == kind for event in events) for kind in ("submit", "upload", "download", "record")}
         items = [event["tid"] == 0 for event in events if event["cat"] == "item"]
-        self.assertEqual(sorted(items), sorted(on_host * RUNS))
-        stretches = sum(i == 0 or host != on_host[i - 1] for i, host in enumerate(on_host))
+        self.assertEqual(sorted(items), sorted(on_companion * RUNS))
+        stretches = sum(i == 0 or companion != on_companion[i - 1] for i, companion in enumerate(on_companion))
         self.assertEqual(kinds["submit"], stretches * RUNS)
         self.assertEqual((kinds["download"], kinds["upload"]), (0, 0))
 
@@ -113,8 +113,8 @@ class Placement(ToolTest):
         self.assertIn("--place: expected cpu:GLOB or gpu:GLOB, found 'tpu:*'", self.refused("--place", "tpu:*", "--target", "vulkan/native"))
         for target in "native/vulkan", "x86-64/x86-64", "vulkan/vulkan", "vulkan/cortex-m4":
             told = self.refused("--target", target)
-            self.assertIn("expected GPU/PROCESSOR", told)
-            self.assertIn("name a GPU and the processor beside it, vulkan/native say", told)
+            self.assertIn("expected GPU/CPU", told)
+            self.assertIn("name a GPU and its companion CPU, vulkan/native say", told)
         self.assertIn("ask the same of a device", self.refused("--target", "vulkan/x86-64", "--target", "vulkan/x86-64"))
 
 

@@ -91,10 +91,11 @@ Expected<Graph> canonicalize_movement(const Graph& graph);
 // Operands that it does not read, carried values that never change, and unused results disappear.
 Expected<Graph> simplify_control_flow(const Graph& graph);
 
-// The nodes that `on_host` marks become bodies of on_host nodes, which a companion CPU runs. There are as few
-// of these as the order of nodes allows. Constants move with their readers. `on_host`: one flag per node.
-//   add(contract(x, w), b), contract marked -> add(result(on_host x { contract(x, w) }), b)
-Expected<Graph> move_to_host(const Graph& graph, const std::vector<char>& on_host);
+// The nodes that `on_companion` marks become bodies of on_companion nodes, which a companion CPU runs. There
+// are as few of these as the order of nodes allows. Constants move with their readers. `on_companion`: one
+// flag per node.
+//   add(contract(x, w), b), contract marked -> add(result(on_companion x { contract(x, w) }), b)
+Expected<Graph> move_to_companion(const Graph& graph, const std::vector<char>& on_companion);
 
 // The remaining movement chains with single uses become one view each if the composed map is affine:
 //   flip(slice(permute(x))) -> view(x)

@@ -1,4 +1,4 @@
-// Which nodes a GPU leaves to the processor beside it: what the user says, else the cheapest division, which
+// Which nodes of a GPU target run on the companion CPU: what the user says, else the cheapest division, which
 // is a minimum cut: a node costs its estimated time on either side, a value that crosses over its transfer.
 #include <fnmatch.h>
 
@@ -12,7 +12,7 @@
 namespace quernel::schedule {
 namespace {
 
-// What a processor does in a nanosecond, at most.
+// What a GPU, or one core of a CPU, does in a nanosecond, at most.
 struct Speed {
   double flops = 1, bytes = 1;
   double width = 1;  // results that are computed at once when it is fully used
@@ -162,26 +162,28 @@ const PlaceRule* rule_for(const Graph& graph, const Node& node, const std::vecto
 }
 
 std::vector<char> cheapest(const Graph& graph, const Target& target, const std::vector<PlaceRule>& rules) {
-  // Vertices: the GPU, the processor, nodes, then two for each value.
+  // Vertices: the GPU, the companion CPU, nodes, then two for each value.
   int nodes = static_cast<int>(graph.nodes.size()), values = static_cast<int>(graph.values.size());
-  constexpr int kDevice = 0, kHost = 1, kFirst = 2;
+  constexpr int kDevice = 0, kCompanion = 1, kFirst = 2;
   Cut cut(static_cast<size_t>(kFirst + nodes + 2 * values));
-  Speed device = speed_of(target), host = speed_of(*target.host);
-  auto producer = [&](ValueId v) { return graph.values[v].node < 0 ? kHost : kFirst + graph.values[v].node; };
+  Speed device = speed_of(target), companion = speed_of(*target.companion);
+  auto producer = [&](ValueId v) {
+    return graph.values[v].node < 0 ? kCompanion : kFirst + graph.values[v].node;
+  };
   std::vector<std::vector<int>> users(graph.values.size());
   for (int n = 0; n < nodes; ++n) {
     const Node& node = graph.nodes[n];
     const PlaceRule* rule = rule_for(graph, node, rules);
     bool moves = may_move(graph, node);
-    // What is cut is paid: an edge from the GPU is paid by nodes on the host.
-    bool only_device = !moves || (rule && !rule->on_host);
-    cut.add(kDevice, kFirst + n, only_device ? Cut::kUnlimited : time_of(graph, node, host));
-    cut.add(kFirst + n, kHost,
-            rule && rule->on_host && moves ? Cut::kUnlimited : time_of(graph, node, device));
+    // What is cut is paid: an edge from the GPU is paid by nodes on the companion.
+    bool only_device = !moves || (rule && !rule->on_companion);
+    cut.add(kDevice, kFirst + n, only_device ? Cut::kUnlimited : time_of(graph, node, companion));
+    cut.add(kFirst + n, kCompanion,
+            rule && rule->on_companion && moves ? Cut::kUnlimited : time_of(graph, node, device));
     for (ValueId v : node.inputs) users[v].push_back(kFirst + n);
   }
   for (const Graph::Output& output : graph.outputs)
-    if (graph.values[output.value].node >= 0) users[output.value].push_back(kHost);
+    if (graph.values[output.value].node >= 0) users[output.value].push_back(kCompanion);
   for (int v = 0; v < values; ++v) {
     const Node* from = graph.def(v);
     if (from && (from->op == OpKind::k_constant || from->op == OpKind::k_dims)) continue;
@@ -189,18 +191,18 @@ std::vector<char> cheapest(const Graph& graph, const Target& target, const std::
     // A value that the other side computed: waiting for it, and its way.
     double crossing =
         (target.transfer_seconds + bytes(graph, v) / target.transfer_bytes_per_second) / kNanosecond;
-    int to_host = kFirst + nodes + 2 * v, to_device = to_host + 1;
-    cut.add(producer(v), to_host, crossing);
+    int to_companion = kFirst + nodes + 2 * v, to_device = to_companion + 1;
+    cut.add(producer(v), to_companion, crossing);
     cut.add(to_device, producer(v), crossing);
     for (int user : users[v]) {
-      cut.add(to_host, user, Cut::kUnlimited);
+      cut.add(to_companion, user, Cut::kUnlimited);
       cut.add(user, to_device, Cut::kUnlimited);
     }
   }
-  std::vector<char> device_side = cut.source_side(kDevice, kHost);
-  std::vector<char> on_host(graph.nodes.size());
-  for (int n = 0; n < nodes; ++n) on_host[n] = !device_side[kFirst + n];
-  return on_host;
+  std::vector<char> device_side = cut.source_side(kDevice, kCompanion);
+  std::vector<char> on_companion(graph.nodes.size());
+  for (int n = 0; n < nodes; ++n) on_companion[n] = !device_side[kFirst + n];
+  return on_companion;
 }
 
 }  // namespace
@@ -211,22 +213,22 @@ bool names_a_node(const PlaceRule& rule, const Graph& graph) {
 }
 
 Expected<Graph> place_nodes(const Graph& graph, const Target& target, const std::vector<PlaceRule>& rules) {
-  if (!target.host) return graph;
+  if (!target.companion) return graph;
   QUERNEL_TRY(Graph live, eliminate_dead_nodes(graph));
-  std::vector<char> on_host = cheapest(live, target, rules);
+  std::vector<char> on_companion = cheapest(live, target, rules);
   bool any = false;
-  for (size_t n = 0; n < on_host.size(); ++n) {
+  for (size_t n = 0; n < on_companion.size(); ++n) {
     const Node& node = live.nodes[n];
     const PlaceRule* rule = rule_for(live, node, rules);
-    if (rule && rule->on_host && !may_move(live, node))
+    if (rule && rule->on_companion && !may_move(live, node))
       return unsupported(
           "--place cpu:" + rule->pattern +
               ": expected a node that can run beside the GPU, found a loop, a branch, a custom "
               "op or one whose size is found while the model runs",
           node.location, "leave it out of the pattern");
-    any |= on_host[n] && node.op != OpKind::k_constant && node.op != OpKind::k_dims;
+    any |= on_companion[n] && node.op != OpKind::k_constant && node.op != OpKind::k_dims;
   }
-  return any ? move_to_host(live, on_host) : live;
+  return any ? move_to_companion(live, on_companion) : live;
 }
 
 }  // namespace quernel::schedule

@@ -12,8 +12,8 @@
 
 namespace quernel::schedule {
 
-// For a GPU with a companion CPU: moves the nodes that run on the CPU into bodies of on_host nodes. The last
-// rule that names a node decides. Nodes without a rule are divided by a minimum cut of estimated times.
+// For a GPU with a companion CPU: moves the nodes that run on the CPU into bodies of on_companion nodes. The
+// last rule that names a node decides. Nodes without a rule are divided by a minimum cut of estimated times.
 // Invalid if a rule moves a node to the CPU that only the GPU can run.
 Expected<Graph> place_nodes(const Graph& graph, const Target& target, const std::vector<PlaceRule>& rules);
 // Returns whether the rule's pattern matches the name of a node.

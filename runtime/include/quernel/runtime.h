@@ -263,7 +263,7 @@ typedef struct qnl_vulkan_options {
   void* message_user;
   /* The companion CPU: it runs a part of the plans of targets like vulkan/x86-64-v3. An open CPU device,
    * which must outlive this one. NULL: the session skips such variants. */
-  qnl_device* host;
+  qnl_device* companion;
 } qnl_vulkan_options;
 
 /* Opens a Vulkan device. options may be NULL. QNL_NO_MATCHING_VARIANT without Vulkan 1.1, without a driver or
@@ -531,9 +531,10 @@ typedef enum qnl_item_kind {
   QNL_ITEM_COPY = 1,
   QNL_ITEM_SYNCHRONIZE = 2,
   QNL_ITEM_HOST_CALLBACK = 3,
-  QNL_ITEM_READ_SYMBOL = 4, /* sets a symbol to a computed number */
-  QNL_ITEM_LOOP = 5,        /* repeats the items in its body */
-  QNL_ITEM_BRANCH = 6       /* runs one of two bodies */
+  QNL_ITEM_READ_SYMBOL = 4,       /* sets a symbol to a computed number */
+  QNL_ITEM_LOOP = 5,              /* repeats the items in its body */
+  QNL_ITEM_BRANCH = 6,            /* runs one of two bodies */
+  QNL_ITEM_COMPANION_DISPATCH = 7 /* a kernel on the companion CPU (qnl_vulkan_options::companion) */
 } qnl_item_kind;
 
 typedef struct qnl_item_info {

@@ -37,17 +37,17 @@ Tensor tensor_of(const qnl_tensor& t) {
 
 // The device that runs the first target's code.
 qnl_status open_for(const CompileOptions& options, unsigned threads, const qnl_vulkan_options* vulkan,
-                    Device& host, Device& device, qnl_error* error) {
+                    Device& companion, Device& device, qnl_error* error) {
 #ifdef QUERNEL_WITH_VULKAN
   if (Expected<Target> target = find_target(options.targets[0]); target && target->is_gpu()) {
-    if (qnl_status status = host.open_cpu(threads, error); status != QNL_OK) return status;
+    if (qnl_status status = companion.open_cpu(threads, error); status != QNL_OK) return status;
     qnl_vulkan_options own = {};
     if (vulkan) own = *vulkan;
-    own.host = host.get();
+    own.companion = companion.get();
     return device.open_vulkan(&own, error);
   }
 #endif
-  (void)vulkan, (void)host;
+  (void)vulkan, (void)companion;
   return device.open_cpu(threads, error);
 }
 

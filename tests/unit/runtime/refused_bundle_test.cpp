@@ -314,31 +314,32 @@ TEST(RefusedBundle, Items) {
             "item 0: callback without a name");
 }
 
-TEST(RefusedBundle, Hosts) {
+TEST(RefusedBundle, Companions) {
   bundle::BundleContents contents = test_contents();
-  contents.hosts = {contents.variants[0]};
-  contents.variants[0].host = 0;
+  contents.companions = {contents.variants[0]};
+  contents.variants[0].companion = 0;
   std::vector<std::byte> bytes = bundle_bytes(contents);
   using I = schema::Item;
   std::string variant = "variant '" + contents.variants[0].target + "': ";
   EXPECT_EQ(
-      changed([](schema::Bundle* b) { set(b->variants()->Get(0), schema::Variant::VT_HOST, 5); }, bytes),
-      variant + "no host 5");
-  EXPECT_EQ(changed([](schema::Bundle* b) { set(b->hosts()->Get(0), schema::Variant::VT_HOST, 0); }, bytes),
-            variant + "no host 0");
-  EXPECT_EQ(changed([](schema::Bundle* b) { set(item(b, 0, 0), I::VT_ON_HOST, uint8_t{1}); }),
-            "item 0: runs on a host, its variant has none");
-  EXPECT_EQ(changed([](schema::Bundle* b) { set(item(b, 0, 0), I::VT_ON_HOST, uint8_t{1}); }, bytes),
-            "item 0: runs on a host that does not reach its bindings");
-  EXPECT_EQ(changed([](schema::Bundle* b) { set(item(b, 1, 1), I::VT_ON_HOST, uint8_t{1}); }, bytes),
-            "item 1: runs on a host, but is no dispatch");
-  contents.hosts.resize(257, contents.hosts[0]);
-  EXPECT_EQ(open(bundle_bytes(contents)), "bundle: more than 256 hosts");
+      changed([](schema::Bundle* b) { set(b->variants()->Get(0), schema::Variant::VT_COMPANION, 5); }, bytes),
+      variant + "no companion 5");
+  EXPECT_EQ(changed([](schema::Bundle* b) { set(b->companions()->Get(0), schema::Variant::VT_COMPANION, 0); },
+                    bytes),
+            variant + "no companion 0");
+  EXPECT_EQ(changed([](schema::Bundle* b) { set(item(b, 0, 0), I::VT_ON_COMPANION, uint8_t{1}); }),
+            "item 0: runs on a companion, its variant has none");
+  EXPECT_EQ(changed([](schema::Bundle* b) { set(item(b, 0, 0), I::VT_ON_COMPANION, uint8_t{1}); }, bytes),
+            "item 0: runs on a companion that does not reach its bindings");
+  EXPECT_EQ(changed([](schema::Bundle* b) { set(item(b, 1, 1), I::VT_ON_COMPANION, uint8_t{1}); }, bytes),
+            "item 1: runs on a companion, but is no dispatch");
+  contents.companions.resize(257, contents.companions[0]);
+  EXPECT_EQ(open(bundle_bytes(contents)), "bundle: more than 256 companions");
   constexpr size_t kFeatures = 16;  // in the header
   uint64_t none = 0;
   std::memcpy(bytes.data() + kFeatures, &none, sizeof none);
   rehash(bytes);
-  EXPECT_EQ(open(bytes), "bundle: has hosts, but not the feature");
+  EXPECT_EQ(open(bytes), "bundle: has companions, but not the feature");
 }
 
 // Also those that mean nothing for an item's kind: what only tools read is verified, too.

@@ -1,4 +1,4 @@
-// Which nodes run on the processor beside a GPU.
+// Which nodes run on the companion CPU.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -23,11 +23,11 @@ const Target& target() {
   return both;
 }
 
-// Names of the values that the processor computes, stretch by stretch.
-std::vector<std::set<std::string>> on_host(const Graph& graph) {
+// Names of the values that the companion CPU computes, stretch by stretch.
+std::vector<std::set<std::string>> on_companion(const Graph& graph) {
   std::vector<std::set<std::string>> stretches;
   for (const Node& node : graph.nodes) {
-    if (node.op != OpKind::k_on_host) continue;
+    if (node.op != OpKind::k_on_companion) continue;
     std::set<std::string>& names = stretches.emplace_back();
     const Graph& body = node.attributes.control->bodies[0];
     for (const Node& inner : body.nodes)
@@ -47,19 +47,19 @@ const char kChain[] = R"(graph @main(%x: f32[4,8]) {
 }
 )";
 
-TEST(PlaceNodes, NodesOfOneProcessorThatNeedNotWaitAreOneStretch) {
+TEST(PlaceNodes, NodesOfOneDeviceThatNeedNotWaitAreOneStretch) {
   Expected<Graph> placed = place_nodes(parsed(kChain), target(), {{"*", false}, {"[bc]", true}});
   ASSERT_TRUE(placed) << to_string(placed.errors());
-  EXPECT_EQ(on_host(*placed), Stretches({{"b", "c"}}));
+  EXPECT_EQ(on_companion(*placed), Stretches({{"b", "c"}}));
   placed = place_nodes(parsed(kChain), target(), {{"*", true}, {"[bc]", false}});
   ASSERT_TRUE(placed) << to_string(placed.errors());
-  EXPECT_EQ(on_host(*placed), Stretches({{"a"}, {"d"}}));
+  EXPECT_EQ(on_companion(*placed), Stretches({{"a"}, {"d"}}));
 }
 
-TEST(PlaceNodes, WithoutAProcessorNothingMoves) {
+TEST(PlaceNodes, WithoutACompanionNothingMoves) {
   Expected<Graph> placed = place_nodes(parsed(kChain), *find_target("vulkan"), {{"*", true}});
   ASSERT_TRUE(placed) << to_string(placed.errors());
-  EXPECT_EQ(on_host(*placed), Stretches());
+  EXPECT_EQ(on_companion(*placed), Stretches());
 }
 
 const char* const kLarge = R"(graph @main(%x: f32[2048,2048], %w: f32[2048,2048]) {
@@ -76,15 +76,15 @@ TEST(PlaceNodes, EstimatesFollowTheFactsOfTheDevice) {
   near.dispatch_seconds = near.transfer_seconds = 0;
   Expected<Graph> placed = place_nodes(parsed(kChain), near, {});
   ASSERT_TRUE(placed) << to_string(placed.errors());
-  EXPECT_EQ(on_host(*placed), Stretches());
+  EXPECT_EQ(on_companion(*placed), Stretches());
   Target far = target();
   far.transfer_seconds = 10;
   placed = place_nodes(parsed(kLarge), far, {});
   ASSERT_TRUE(placed) << to_string(placed.errors());
-  EXPECT_EQ(on_host(*placed), Stretches({{"a", "b"}}));
+  EXPECT_EQ(on_companion(*placed), Stretches({{"a", "b"}}));
 }
 
-TEST(PlaceNodes, ALoopCannotBeSentToTheProcessor) {
+TEST(PlaceNodes, ALoopCannotMoveToTheCompanion) {
   Graph loop = parsed(R"(symbol i min=0 max=3 runtime bound=3
 graph @main(%x: f32[4]) {
   %l = loop %x carry 1 for i below 3 do (%v: f32[4]) {

@@ -11,13 +11,14 @@ bool is_free(const Node& node) { return node.op == OpKind::k_constant || node.op
 
 // Nodes that share a processor, as many as can follow one another.
 struct Stretch {
-  bool on_host = false;
+  bool on_companion = false;
   std::vector<int32_t> nodes;
 };
 
 class Mover {
  public:
-  Mover(const Graph& graph, const std::vector<char>& on_host) : old_(graph), on_host_(on_host) {}
+  Mover(const Graph& graph, const std::vector<char>& on_companion)
+      : old_(graph), on_companion_(on_companion) {}
 
   Expected<Graph> run() {
     graph_.name = old_.name;
@@ -30,7 +31,7 @@ class Mover {
     for (const Node& node : old_.nodes)
       if (is_free(node)) QUERNEL_CHECK(copy(node, graph_, mapped_));
     for (const Stretch& stretch : stretches_) {
-      if (stretch.on_host) {
+      if (stretch.on_companion) {
         QUERNEL_CHECK(outline(stretch));
         continue;
       }
@@ -63,11 +64,11 @@ class Mover {
         if (auto it = definers.find(s.name); it != definers.end() && it->second != node.output)
           needs[n].push_back(it->second);
     }
-    for (bool on_host = false; left != 0; on_host = !on_host) {
-      Stretch stretch{on_host, {}};
+    for (bool on_companion = false; left != 0; on_companion = !on_companion) {
+      Stretch stretch{on_companion, {}};
       for (size_t n = 0; n < old_.nodes.size(); ++n) {
         ValueId v = old_.nodes[n].output;
-        if (done[v] || static_cast<bool>(on_host_[n]) != on_host) continue;
+        if (done[v] || static_cast<bool>(on_companion_[n]) != on_companion) continue;
         bool ready = true;
         for (ValueId need : needs[n]) ready = ready && done[need];
         if (!ready) continue;
@@ -104,7 +105,7 @@ class Mover {
   Status outline(const Stretch& stretch) {
     auto control = std::make_shared<Control>();
     Graph& body = control->bodies.emplace_back();
-    body.name = "on_host";
+    body.name = "on_companion";
     body.symbols = old_.symbols;
     body.continue_names(old_);
     std::vector<ValueId> inner(old_.values.size(), kNoValue), operands;
@@ -127,8 +128,8 @@ class Mover {
     Location location = old_.nodes[stretch.nodes[0]].location;
     Attributes attributes;
     attributes.control = std::move(control);
-    QUERNEL_TRY(ValueId token, graph_.add(OpKind::k_on_host, std::move(operands), std::move(attributes),
-                                          location, "on_host"));
+    QUERNEL_TRY(ValueId token, graph_.add(OpKind::k_on_companion, std::move(operands), std::move(attributes),
+                                          location, "on_companion"));
     for (size_t k = 0; k < given.size(); ++k) {
       const Value& value = old_.values[given[k]];
       Attributes result;
@@ -142,7 +143,7 @@ class Mover {
   }
 
   const Graph& old_;
-  const std::vector<char>& on_host_;
+  const std::vector<char>& on_companion_;
   Graph graph_;
   std::vector<ValueId> mapped_;
   std::vector<Stretch> stretches_;
@@ -150,8 +151,8 @@ class Mover {
 
 }  // namespace
 
-Expected<Graph> move_to_host(const Graph& graph, const std::vector<char>& on_host) {
-  return Mover(graph, on_host).run();
+Expected<Graph> move_to_companion(const Graph& graph, const std::vector<char>& on_companion) {
+  return Mover(graph, on_companion).run();
 }
 
 }  // namespace quernel
