@@ -13,8 +13,7 @@ using loop::Expr;
 using loop::Stmt;
 using schedule::ContractionPlan;
 
-constexpr int64_t kFewestSharing = 32, kRowsSharing = 512;        // rows that read a gathered column
-constexpr int64_t kLineBytes = 64, kNearWays = 8, kFarWays = 16;  // of L1 and L2
+constexpr int64_t kFewestSharing = 32, kRowsSharing = 512;  // rows that read a gathered column
 
 ContractLowering::ContractLowering(Context& context)
     : c_(context),
@@ -144,15 +143,16 @@ bool ContractLowering::gathers_columns(const Dim& rows) const {
     return false;
   Dim steps = schedule::reduction_count(plan_), stride = plan_.axes[plan_.reduction_axes.back()].b;
   if (!steps.is_const() || !stride.is_const() || rows.estimate() < kFewestSharing) return false;
+  const CoreModel& core = c_.target.core;
   int64_t row = plan_.tile_n() * element_size(accumulator_dtype_);
-  int64_t lines = (row + kLineBytes - 1) / kLineBytes;
-  int64_t apart = std::max<int64_t>(stride.value() * element_size(b_buffer_->dtype) / kLineBytes, 1);
+  int64_t lines = (row + core.line_bytes - 1) / core.line_bytes;
+  int64_t apart = std::max<int64_t>(stride.value() * element_size(b_buffer_->dtype) / core.line_bytes, 1);
   auto overflows = [&](int64_t cache, int64_t ways) {
-    int64_t sets = std::max<int64_t>(cache / kLineBytes / ways, 1);
+    int64_t sets = std::max<int64_t>(cache / core.line_bytes / ways, 1);
     int64_t places = std::min(sets, sets / std::gcd(sets, apart) * lines) * ways;
     return steps.value() * row <= cache / 2 && steps.value() * lines > places;
   };
-  return overflows(c_.target.l1_bytes, kNearWays) || overflows(c_.target.l2_bytes, kFarWays);
+  return overflows(c_.target.l1_bytes, core.l1_ways) || overflows(c_.target.l2_bytes, core.l2_ways);
 }
 
 void ContractLowering::gathered_rows(Shape outer) {

@@ -16,9 +16,6 @@ auto graph_pass(Expected<Graph> (*pass)(const Graph&)) {
   return [pass](const Graph& graph, auto&&...) { return pass(graph); };
 }
 
-// Of the 128 MiB that every Vulkan device's storage buffers hold; kernels pad weights to whole vectors.
-constexpr int64_t kMostWeights = 120 << 20;
-
 }  // namespace
 
 const std::vector<GraphPass>& graph_passes() {
@@ -99,7 +96,7 @@ const std::vector<GraphPass>& graph_passes() {
       {"split-weights", "for a GPU: weights that no storage buffer need hold become several",
        [](const Graph& graph, const Target& target, auto&&...) -> Expected<Graph> {
          if (!target.bindings_are_few()) return graph;
-         return split_weights(graph, kMostWeights);
+         return split_weights(graph, Target::kBindingBytes);
        }},
       {"split-long-reductions", "reductions of many elements go in parts, which workgroups share",
        [](const Graph& graph, const Target& target, auto&&...) -> Expected<Graph> {

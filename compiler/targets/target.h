@@ -14,6 +14,19 @@
 
 namespace quernel {
 
+// One core of a CPU, for cost models. All presets have these values; a comment names the cores that a value
+// comes from.
+struct CoreModel {
+  int64_t line_bytes = 64;            // of a cache line
+  int l1_ways = 8;                    // of the L1's sets: Zen 4
+  int l2_ways = 16;                   // of the L2's sets: Zen 5
+  double loads_per_cycle = 2;         // of vectors, from L1: fitted on Zen 4 and Zen 5
+  double fma_latency = 4;             // cycles of a vector multiply-add: fitted on Zen 4 and Zen 5
+  double l2_bytes_per_cycle = 48;     // of consecutive lines: fitted to register tiles on Zen 5
+  double memory_bytes_per_cycle = 6;  // of one core: from the estimates of Winograd convolutions
+  double ghz = 2;                     // cycles per nanosecond, of a small core: assumed
+};
+
 struct Target {
   std::string name;         // as --target has it: "x86-64-v4", "cortex-a76+i8mm"
   std::string description;  // one line for `quernel targets`
@@ -40,6 +53,7 @@ struct Target {
   int64_t l2_bytes = 512 << 10;  // L2 of one core
   int peak_fma_per_cycle = 1;    // vector FMAs issued per cycle, for the cost model
   bool single_issue = false;     // one instruction a cycle: a load displaces a multiply-add
+  CoreModel core;
   // Bare metal: kernels are linked into the program, with its toolchain's compiler library. No images or
   // bundles.
   bool bare_metal = false;
@@ -57,6 +71,9 @@ struct Target {
   bool dispatch_is_dear() const { return is_gpu(); }
   // A kernel binds few buffers, of limited size each.
   bool bindings_are_few() const { return is_gpu(); }
+  // Bytes of a constant that a GPU's kernel can bind, and pad to whole vectors: every Vulkan device binds at
+  // least 128 MiB (maxStorageBufferRange).
+  static constexpr int64_t kBindingBytes = 120 << 20;
   // Code lies in a flash that constants need: tails share the code of whole tiles, and nothing has two versions.
   bool code_is_dear() const { return bare_metal; }
   // No intermediate result is stored just to save time.

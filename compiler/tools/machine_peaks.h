@@ -13,7 +13,7 @@ namespace quernel::tools {
 // Of all threads together, per second; best of several runs.
 struct MachinePeaks {
   double flops = 0;       // f32 multiply-adds in registers, two each
-  double near_bytes = 0;  // reads of what lies in each core's second-level cache
+  double near_bytes = 0;  // reads of data in each core's L2
   double far_bytes = 0;   // reads of `far_footprint` bytes, one after another
 };
 

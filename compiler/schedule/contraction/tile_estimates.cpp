@@ -23,13 +23,11 @@ double dot_instructions(const ContractionPlan& plan, const Target& target) {
   return !plan.integers || plan.dot == 1 || has_dots(target) ? 1 : 4;
 }
 
-constexpr int64_t kCacheLine = 64, kNearWays = 8;  // of L1
-
-// Lines at that distance, in bytes, which L1 holds at a time: a power of two leads to few of
-// its sets.
+// Lines at that distance, in bytes, which L1 holds at a time: a power of two leads to few of its sets.
 int64_t lines_held(const Target& target, int64_t distance) {
-  int64_t way = std::max(target.l1_bytes / kNearWays, kCacheLine);
-  return way / std::max(std::gcd(way, distance), kCacheLine) * kNearWays;
+  const CoreModel& core = target.core;
+  int64_t way = std::max(target.l1_bytes / core.l1_ways, core.line_bytes);
+  return way / std::max(std::gcd(way, distance), core.line_bytes) * core.l1_ways;
 }
 
 // How much longer a tile takes whose rows of a are streams along the sum, more of them than L1
@@ -56,11 +54,11 @@ bool rows_are_even(const ContractionPlan& plan, int m) {
 
 // Cycles of one step of a register tile's sum. Several limits lie close together and none is reached while
 // another is near, which a norm of high order says (fitted to tiles from 2x6 to 12x1 on Zen 5, within 4 %):
-// multiply-adds, loads, their latency, and, where a panel outgrows L1, what comes from the
-// second one.
+// multiply-adds, loads, the latency of a multiply-add, and, where a panel outgrows L1, its bytes from L2.
 // `v`: where the last vector is a short one, it counts as a part of one.
 double step_cycles(const ContractionPlan& plan, const Target& target, int m, double v, double steps) {
-  constexpr double kLatency = 4, kOrder = 8, kL2BytesPerCycle = 48;
+  constexpr double kOrder = 8;
+  const CoreModel& core = target.core;
   double multiply_adds = m * v * dot_instructions(plan, target) / target.peak_fma_per_cycle;
   double loads = plan.elementwise ? m * std::ceil(v) + std::ceil(v) : m + std::ceil(v);
   // The loop takes three instructions; rows of a further apart than an offset reaches take one each.
@@ -68,13 +66,13 @@ double step_cycles(const ContractionPlan& plan, const Target& target, int m, dou
   // Rows at no fixed distance have a pointer each; more of them than there are registers are loaded, too.
   if (!plan.elementwise && !target.lanes_are_invocations() && m > kMostRowPointers && !rows_are_even(plan, m))
     loads += m;
-  loads /= 2;
+  loads /= core.loads_per_cycle;
   double element = static_cast<double>(target.vector_bytes) / plan.lanes;
   double bytes = (v * plan.lanes + m) * element;
   bool near = bytes * steps <= static_cast<double>(target.l1_bytes) / 2;
   double sum = 0;
-  for (double limit :
-       {multiply_adds, loads, kLatency, near || plan.elementwise ? 0 : bytes / kL2BytesPerCycle})
+  for (double limit : {multiply_adds, loads, core.fma_latency,
+                       near || plan.elementwise ? 0 : bytes / core.l2_bytes_per_cycle})
     sum += std::pow(limit, kOrder);
   return std::pow(sum, 1 / kOrder) * crowding(plan, target, m);
 }
@@ -90,8 +88,8 @@ double spills(const ContractionPlan& plan, const Target& target, int m, int v, d
   return 2 * m * v + v + 2 > target.vector_registers ? 1.2 : 1;
 }
 
-// Whether the lines of a vector's columns that a row of windows sees push one another out of the nearest
-// cache, for they lie at a distance that leads to few of its sets, as 256 or 512 channels do.
+// Whether the lines of a vector's columns that a row of windows sees push one another out of L1,
+// for they lie at a distance that leads to few of its sets, as 256 or 512 channels do.
 bool lines_conflict(const ContractionPlan& plan, const Target& target) {
   const Slide& along = *windows_along_rows(plan);
   int64_t seen = (plan.axes[along.position].extent.value() - 1) * along.step + 1, lines = seen;
@@ -105,13 +103,15 @@ bool lines_conflict(const ContractionPlan& plan, const Target& target) {
 // on Zen 4, within 10 %.
 double windows_cycles(const ContractionPlan& plan, const Target& target, int m, double vectors, double steps,
                       TileOrder order) {
-  constexpr double kLatency = 4, kOrder = 8, kTile = 4, kLineBytes = 64, kL2BytesPerCycle = 24,
-                   kSpilled = 0.1;
+  // L2 gives lines of images at half the speed of panels, whose lines are consecutive.
+  constexpr double kOrder = 8, kTile = 4, kSpilled = 0.1, kSpeedOfLines = 0.5;
+  const CoreModel& core = target.core;
+  const double line = static_cast<double>(core.line_bytes);
   const Slide& along = *windows_along_rows(plan);
   double window = size_of(plan.axes[along.window].extent), passes = steps / window, v = std::ceil(vectors);
   double seen = std::min((m - 1.0) * along.step, (m - 1) * window) + window;  // elements, in each pass
   double multiply_adds = m * vectors * steps * dot_instructions(plan, target) / target.peak_fma_per_cycle;
-  double loads = (seen + window) * v * passes / 2;
+  double loads = (seen + window) * v * passes / core.loads_per_cycle;
   // A line comes from L2 for each pass, or once where the next row of results finds it
   // near.
   double down = 1;
@@ -120,11 +120,12 @@ double windows_cycles(const ContractionPlan& plan, const Target& target, int m, 
   double read = order == TileOrder::kRows ? down * static_cast<double>(along.step) * m : passes * seen;
   double element = static_cast<double>(target.vector_bytes) / plan.lanes;
   double width = size_of(plan.axes[plan.vector_axis].extent) * element;
-  double run = std::ceil(vectors * plan.lanes * element / kLineBytes) * kLineBytes;
-  if (std::fmod(width, kLineBytes) != 0) run += kLineBytes / 2;
-  if (lines_conflict(plan, target)) run += kLineBytes;
+  double run = std::ceil(vectors * plan.lanes * element / line) * line;
+  if (std::fmod(width, line) != 0) run += line / 2;
+  if (lines_conflict(plan, target)) run += line;
   double sum = 0;
-  for (double limit : {multiply_adds, loads, kLatency * steps, read * run / kL2BytesPerCycle})
+  for (double limit : {multiply_adds, loads, core.fma_latency * steps,
+                       read * run / (kSpeedOfLines * core.l2_bytes_per_cycle)})
     sum += std::pow(limit, kOrder);
   double registers = m * v + (window + 1) * v, spilled = std::max(0.0, registers - target.vector_registers);
   return std::pow(sum, 1 / kOrder) * (1 + kSpilled * spilled) + kTile + 2.0 * m * vectors;
@@ -202,7 +203,7 @@ constexpr double kShortVector = 0.75;
 // Rows of a that lie together along the sum come as streams, and are as fast to read again (measured on Zen
 // 5).
 TileOrder tile_order(const ContractionPlan& plan, const Target& target) {
-  constexpr double kLineBytes = 64;
+  const double line = static_cast<double>(target.core.line_bytes);
   // Elementwise a has columns of its own, and is so read in order; but where it is near, a tile's columns of
   // the rows that windows share should stay in L1.
   if (plan.elementwise) {
@@ -221,7 +222,7 @@ TileOrder tile_order(const ContractionPlan& plan, const Target& target) {
   for (int i : plan.reduction_axes) a += span(i);
   double b = size_of(reduction_count(plan)) * size_of(plan.axes[plan.vector_axis].extent);
   double element = static_cast<double>(target.vector_bytes) / plan.lanes / plan.dot;
-  bool scattered = std::abs(size_of(plan.axes[plan.reduction_axes.back()].a)) * element >= kLineBytes;
+  bool scattered = std::abs(size_of(plan.axes[plan.reduction_axes.back()].a)) * element >= line;
   bool outgrows = a * element > static_cast<double>(target.l2_bytes) / 2;
   return scattered && outgrows && a > b ? TileOrder::kColumns : TileOrder::kRows;
 }

@@ -31,7 +31,7 @@ int best_tile(const Graph& graph, const Node& node, const Target& target, DType 
   double plain = kWinogradOtherCycles * 9 * products / target.peak_fma_per_cycle;
   double weights = 9 * 4 * static_cast<double>(c.axes[form->channels].extent.value()) *
                    static_cast<double>(c.axes[form->columns].extent.value());
-  plain = std::max(plain, weights / kWinogradMemoryBytesPerCycle);
+  plain = std::max(plain, weights / target.core.memory_bytes_per_cycle);
   if (rounds_operands(graph, node, target, precision)) plain /= 2;  // operands of two bytes
   double best = plain;
   int tile = 0;

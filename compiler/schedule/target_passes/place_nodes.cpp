@@ -19,9 +19,6 @@ struct Speed {
   double call = 0;   // nanoseconds before a kernel begins
 };
 
-// One core, whose clock is nowhere among a target's facts.
-constexpr double kCyclesPerNanosecond = 2;
-constexpr double kCoreBytes = 8;
 constexpr double kNanosecond = 1e-9;
 
 Speed speed_of(const Target& target) {
@@ -30,7 +27,8 @@ Speed speed_of(const Target& target) {
             static_cast<double>(target.parallel_invocations), target.dispatch_seconds / kNanosecond};
   double width = target.lanes(4);
   double fma = target.has_fma ? 2 : 1;
-  return {width * target.peak_fma_per_cycle * fma * kCyclesPerNanosecond, kCoreBytes, width, 100};
+  return {width * target.peak_fma_per_cycle * fma * target.core.ghz,
+          target.core.memory_bytes_per_cycle * target.core.ghz, width, 100};
 }
 
 double elements(const Graph& graph, ValueId v) {

@@ -12,7 +12,6 @@ namespace {
 
 constexpr double kWorthwhile = 0.9;   // of the time of the convolution as it stands, or of smaller tiles
 constexpr double kShareOfPeak = 0.5;  // at which contractions run
-constexpr int64_t kMost = 120 << 20;  // bytes, of the 128 MiB that every device's storage buffers hold
 
 // A convolution that can be expanded, in tiles of a side.
 struct Expansion {
@@ -52,6 +51,7 @@ std::optional<Expansion> expansion_of(const Graph& graph, const Node& node, int 
     if (axis >= 0 && !(extent(axis) == Dim(1))) expected.push_back(axis);
   if (roles != expected) return std::nullopt;
   Dim widest = e.values() * Dim(4 * std::max(e.channels, e.columns));
+  constexpr int64_t kMost = Target::kBindingBytes;
   if (!always_le(widest, kMost) || e.points() * e.channels * e.columns * 4 > kMost) return std::nullopt;
   return e;
 }

@@ -9,7 +9,7 @@
 namespace quernel::schedule {
 namespace {
 
-constexpr double kCacheBytesPerCycle = 16;      // to one core from its caches
+constexpr double kSpeedOfBlocks = 1.0 / 3;      // of L2, for transformed inputs and their weights
 constexpr double kLargestBlockBytes = 2 << 20;  // of scratch for transformed inputs
 
 // Coefficients of one axis in each dim of an operand.
@@ -116,6 +116,8 @@ std::vector<Estimate> estimates(const WinogradPlan& plan, const Target& target, 
   int64_t tiles = tile_count(plan);
   double points = static_cast<double>(plan.points()), channels = static_cast<double>(plan.channels);
   double near = static_cast<double>(target.l2_bytes) * 5 / 8;
+  const CoreModel& core = target.core;
+  const double cache_bytes_per_cycle = kSpeedOfBlocks * core.l2_bytes_per_cycle;
   std::vector<Estimate> result;
   size_t best = 0;
   for (int v = panel_v == 0 ? 1 : panel_v; v <= (panel_v == 0 ? 4 : panel_v); ++v)
@@ -123,7 +125,8 @@ std::vector<Estimate> estimates(const WinogradPlan& plan, const Target& target, 
       if (m * v + v + 1 > target.vector_registers && !(m == 1 && v == 1)) break;
       int64_t panels = (plan.columns + v * plan.lanes - 1) / (v * plan.lanes);
       double columns = static_cast<double>(panels * v * plan.lanes);
-      double step = std::max({m * v / static_cast<double>(target.peak_fma_per_cycle), (m + v) / 2.0, 4.0});
+      double step = std::max({m * v / static_cast<double>(target.peak_fma_per_cycle),
+                              (m + v) / core.loads_per_cycle, core.fma_latency});
       double weights = points * channels * columns * 4;
       Estimate own{{.rows = m, .columns = int64_t{v} * plan.lanes, .winograd = plan.tile}, -1};
       for (int64_t blocks = 1; blocks <= tiles; ++blocks) {
@@ -135,9 +138,9 @@ std::vector<Estimate> estimates(const WinogradPlan& plan, const Target& target, 
         double products = kWinogradOtherCycles * points * rows * static_cast<double>(panels) *
                           (channels * step + 12 + 2.0 * m * v);
         double traffic = count * weights /
-                         (weights * static_cast<double>(plan.groups) > near ? kWinogradMemoryBytesPerCycle
-                                                                            : kCacheBytesPerCycle);
-        if (inputs > near) traffic += count * static_cast<double>(panels) * inputs / kCacheBytesPerCycle;
+                         (weights * static_cast<double>(plan.groups) > near ? core.memory_bytes_per_cycle
+                                                                            : cache_bytes_per_cycle);
+        if (inputs > near) traffic += count * static_cast<double>(panels) * inputs / cache_bytes_per_cycle;
         double transforms = points * static_cast<double>(tiles) *
                             (5 * std::ceil(channels / plan.lanes) + 4 * columns / plan.lanes);
         double cycles = std::max(products, traffic) + 0.2 * std::min(products, traffic) + transforms;

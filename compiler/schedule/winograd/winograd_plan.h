@@ -56,9 +56,7 @@ Tiling tiling_of(const WinogradPlan& plan);
 bool is_legal(const WinogradPlan& plan, const Target& target, const Tiling& tiling);
 void set_tiling(WinogradPlan& plan, const Tiling& tiling);
 
-// The run time of a kernel relative to its multiply-adds, and the bytes per cycle that one core gets from
-// memory.
+// The run time of a kernel relative to its multiply-adds.
 constexpr double kWinogradOtherCycles = 1.08;
-constexpr double kWinogradMemoryBytesPerCycle = 6;
 
 }  // namespace quernel::schedule
