@@ -1,6 +1,6 @@
 // A model as a program without a runtime, as plain data. The archive with its header and the C form are
-// generated from it. bundle/static_program fills it and has checked it: all indices are valid, all ranges are
-// inside their blocks, and names are distinct C identifiers.
+// generated from it. bundle/build_static_program fills it and has checked it: all indices are valid, all
+// ranges are inside their blocks, and names are distinct C identifiers.
 #pragma once
 
 #include <cstddef>

@@ -10,7 +10,7 @@ namespace {
 
 // The C form's code is printed when the whole program is known. Kernels that machine code cannot be made of
 // have no objects.
-Expected<CompiledCode> prepare_c(Lowered lowered, const codegen::CompileOptions& codegen_options) {
+Expected<CompiledCode> prepare_c(Lowered lowered, const codegen::MachineCodeOptions& codegen_options) {
   if (!lowered.prebuilt.empty())
     return unsupported("custom op '" + lowered.prebuilt[0].name +
                            "': a precompiled kernel is machine code, C cannot hold it",
@@ -53,7 +53,7 @@ Expected<CompiledCode> compile_code(const std::vector<Graph>& graphs, const Targ
   QUERNEL_ASSERT(options.stop_after.empty());
   QUERNEL_TRY(Lowered lowered, lower_variant(graphs, target, options, tilings));
   if (options.on_stage) options.on_stage("code generation");
-  codegen::CompileOptions codegen_options;
+  codegen::MachineCodeOptions codegen_options;
   codegen_options.threads = options.threads;
   codegen_options.symbol_prefix = symbol_prefix;
   codegen_options.optimize = optimizes_code(options);

@@ -4,8 +4,8 @@
 #include <chrono>
 #include <cstdio>
 
+#include "bundle/build_static_program.h"
 #include "bundle/custom_kernels.h"
-#include "bundle/static_program.h"
 #include "bundle/write_static.h"
 #include "graph/multiply_adds.h"
 #include "graph/passes/passes.h"

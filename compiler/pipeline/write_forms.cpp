@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <optional>
 
+#include "bundle/build_static_program.h"
 #include "bundle/bundle_structure.h"
-#include "bundle/static_program.h"
 #include "bundle/write_bundle.h"
 #include "bundle/write_static.h"
 #include "codegen/c/print_program.h"
@@ -87,7 +87,7 @@ Status write_static_form(const std::vector<bundle::CompiledVariant>& variants, c
   const bundle::CompiledVariant& variant = variants[0];
   bundle::BundleContents contents = bundle::bundle_from_schedule(variants, std::string(kProducer));
   QUERNEL_TRY(codegen::StaticProgram program,
-              bundle::static_program(contents, bundle::static_name(stem), variant.image.symbols));
+              bundle::build_static_program(contents, bundle::static_name(stem), variant.image.symbols));
   bool optimize = optimizes_code(options);
   QUERNEL_TRY(codegen::StaticArchive archive,
               codegen::static_archive(program, variant.image.objects, variant.target, optimize));
@@ -111,7 +111,7 @@ Status write_c_form(const std::vector<bundle::CompiledVariant>& variants,
   const bundle::CompiledVariant& variant = variants[0];
   bundle::BundleContents contents = bundle::bundle_from_schedule(variants, std::string(kProducer));
   QUERNEL_TRY(codegen::StaticProgram program,
-              bundle::static_program(contents, bundle::static_name(stem), variant.image.symbols));
+              bundle::build_static_program(contents, bundle::static_name(stem), variant.image.symbols));
   QUERNEL_TRY(codegen::CProgram text,
               codegen::print_program(program, kernels, variant.target, bundle::static_name(stem) + ".h"));
   std::optional<bundle::CodeFacts> facts = estimate_facts(program, variant, text, options);

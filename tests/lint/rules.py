@@ -100,8 +100,8 @@ PROSE_HEADERS = [
     "compiler/targets/target.h", "runtime/include/quernel/custom_op.hpp", "runtime/include/quernel/runtime.h",
     "runtime/include/quernel/runtime.hpp", "runtime/null/null_device.h", "schemas/bundle.fbs",
     *headers("compiler/bundle", """
-        bundle_contents bundle_from_schedule bundle_structure c_identifiers custom_kernels model_header
-        read_bundle static_program strip_variants write_bundle write_static"""),
+        build_static_program bundle_contents bundle_from_schedule bundle_structure c_identifiers custom_kernels
+        model_header read_bundle strip_variants write_bundle write_static"""),
     *headers("compiler/codegen/c", "kernel_printer prelude print_kernels print_program program_printer"),
     *headers("compiler/codegen/llvm", """
         check_kernel compile_kernels elementary_functions emitted_text expand_instructions function_printer

@@ -21,12 +21,12 @@ size_t kernels_per_object(const Target& target, size_t kernels) {
 }
 
 // In an image, which is stripped, symbols are for dumps only.
-std::string symbol_of(size_t index, const CompileOptions& options) {
+std::string symbol_of(size_t index, const MachineCodeOptions& options) {
   return (options.symbol_prefix.empty() ? kKernelSymbolPrefix : options.symbol_prefix) +
          std::to_string(index);
 }
 
-int thread_count(const CompileOptions& options, size_t kernels) {
+int thread_count(const MachineCodeOptions& options, size_t kernels) {
   int wanted = options.threads > 0 ? options.threads : static_cast<int>(std::thread::hardware_concurrency());
   return std::clamp(wanted, 1, static_cast<int>(std::max<size_t>(kernels, 1)));
 }
@@ -52,7 +52,8 @@ Diagnostic cannot_link(const Diagnostics& errors) {
 // One object per few kernels, linked in the kernels' order: the bytes do not depend on which thread compiled
 // what.
 Expected<Image> compile_kernels(const std::vector<loop::Kernel>& kernels, const Target& target,
-                                const CompileOptions& options, const std::vector<PrebuiltKernel>& prebuilt) {
+                                const MachineCodeOptions& options,
+                                const std::vector<PrebuiltKernel>& prebuilt) {
   QUERNEL_CHECK(check_prebuilt_kernels(prebuilt, target));
   Diagnostics errors;
   for (const loop::Kernel& kernel : kernels)

@@ -13,7 +13,7 @@
 
 namespace quernel::codegen {
 
-struct CompileOptions {
+struct MachineCodeOptions {
   int threads = 0;       // code generation threads; 0: one per core
   bool optimize = true;  // false: compiles as fast as possible
   std::string dump_dir;  // if set: receives <kernel>.ll (optimised) and <kernel>.s
@@ -36,7 +36,7 @@ struct Image {
 // failure inside LLVM becomes an internal diagnostic, not an abort. Prebuilt kernels that cannot be linked
 // are invalid input.
 Expected<Image> compile_kernels(const std::vector<loop::Kernel>& kernels, const Target& target,
-                                const CompileOptions& options,
+                                const MachineCodeOptions& options,
                                 const std::vector<PrebuiltKernel>& prebuilt = {});
 
 }  // namespace quernel::codegen

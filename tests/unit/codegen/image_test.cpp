@@ -105,7 +105,7 @@ TEST(Image, NoKernelsAreAnImageToo) {
 
 TEST(Image, SameInputSameBytes) {
   std::vector<Kernel> kernels = tempting_kernels();
-  codegen::CompileOptions one, two;
+  codegen::MachineCodeOptions one, two;
   one.threads = 1;
   two.threads = 2;
   codegen::Image first = compile_or_fail(kernels, "x86-64-v3", one);

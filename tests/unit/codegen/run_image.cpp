@@ -36,7 +36,7 @@ int32_t MappedImage::call(size_t index, const std::vector<void*>& bindings, uint
 }
 
 codegen::Image compile_or_fail(const std::vector<loop::Kernel>& kernels, const std::string& target,
-                               const codegen::CompileOptions& options) {
+                               const codegen::MachineCodeOptions& options) {
   auto facts = find_target(target);
   EXPECT_TRUE(facts);
   auto image = codegen::compile_kernels(kernels, *facts, options);

@@ -29,6 +29,6 @@ class MappedImage {
 
 // Compiles for `target`; a failure is a test failure with the diagnostics as its text, and an empty image.
 codegen::Image compile_or_fail(const std::vector<loop::Kernel>& kernels, const std::string& target,
-                               const codegen::CompileOptions& options = {});
+                               const codegen::MachineCodeOptions& options = {});
 
 }  // namespace quernel::test

@@ -14,8 +14,8 @@ namespace quernel::bundle {
 // `name`: names the program's files. `kernel_symbols`: one per kernel of the variant. The program refers to
 // the constants behind `contents`. Unsupported: sizes unknown before a run (all such dims are reported at
 // once), custom ops without a precompiled kernel.
-Expected<codegen::StaticProgram> static_program(const BundleContents& contents, const std::string& name,
-                                                const std::vector<std::string>& kernel_symbols);
+Expected<codegen::StaticProgram> build_static_program(const BundleContents& contents, const std::string& name,
+                                                      const std::vector<std::string>& kernel_symbols);
 
 // Returns invalid input if a region's part of the workspace exceeds its capacity, or if workspace, states and
 // stack together exceed `max_ram` (0: no limit). The error lists what each step needs.

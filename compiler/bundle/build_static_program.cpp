@@ -1,4 +1,4 @@
-#include "bundle/static_program.h"
+#include "bundle/build_static_program.h"
 
 #include <algorithm>
 #include <map>
@@ -251,8 +251,8 @@ class Builder {
 
 }  // namespace
 
-Expected<StaticProgram> static_program(const BundleContents& contents, const std::string& name,
-                                       const std::vector<std::string>& kernel_symbols) {
+Expected<StaticProgram> build_static_program(const BundleContents& contents, const std::string& name,
+                                             const std::vector<std::string>& kernel_symbols) {
   return Builder(contents, kernel_symbols).run(name);
 }
 

@@ -1,5 +1,5 @@
 // Programs without a runtime, from the contents of bundles: memory, C names, and what is refused.
-#include "bundle/static_program.h"
+#include "bundle/build_static_program.h"
 
 #include <gtest/gtest.h>
 
@@ -46,7 +46,7 @@ bool contains(const std::string& text, const std::string& part) {
 }
 
 TEST(StaticProgram, memory_is_the_workspace_and_behind_it_the_scratch) {
-  Expected<codegen::StaticProgram> p = static_program(small_contents(), "my net", {"k"});
+  Expected<codegen::StaticProgram> p = build_static_program(small_contents(), "my net", {"k"});
   ASSERT_TRUE(p) << to_string(p.errors());
   ASSERT_EQ(p->regions.size(), 1u);
   EXPECT_EQ(p->regions[0].bytes, 128u + 64u);
@@ -70,7 +70,7 @@ TEST(StaticProgram, states_lie_one_behind_the_other) {
     c.states.push_back({name, DType::kF32, {5}, {}, 20, static_cast<uint32_t>(c.arenas.size()), 0});
     c.arenas.push_back(arena);
   }
-  Expected<codegen::StaticProgram> p = static_program(c, "net", {"k"});
+  Expected<codegen::StaticProgram> p = build_static_program(c, "net", {"k"});
   ASSERT_TRUE(p) << to_string(p.errors());
   EXPECT_EQ(p->states[1].offset, 64u);
   EXPECT_EQ(p->state_bytes, 128u);
@@ -84,7 +84,7 @@ TEST(StaticProgram, several_entry_points_share_one_workspace) {
   c.entry_points[1].name = "Main";
   c.entry_points[1].plans[0].items[0].bindings[2].arena = static_cast<uint32_t>(c.arenas.size());
   c.arenas.push_back(larger);
-  Expected<codegen::StaticProgram> p = static_program(c, "net", {"k"});
+  Expected<codegen::StaticProgram> p = build_static_program(c, "net", {"k"});
   ASSERT_TRUE(p) << to_string(p.errors());
   EXPECT_EQ(p->regions[0].bytes, 1024u + 64u);
   EXPECT_EQ(p->entries[0].identifier, "net_main");
@@ -95,7 +95,7 @@ TEST(StaticProgram, free_dims_are_refused_by_name) {
   BundleContents c = small_contents();
   c.symbols.push_back({"batch", 1, 64});
   c.symbols.push_back({"length", 1, 8});
-  Expected<codegen::StaticProgram> p = static_program(c, "net", {"k"});
+  Expected<codegen::StaticProgram> p = build_static_program(c, "net", {"k"});
   ASSERT_FALSE(p);
   ASSERT_EQ(p.errors().size(), 2u);
   EXPECT_TRUE(contains(p.errors()[0].message, "expected dims of fixed size, found the free dim 'batch'"));
@@ -106,7 +106,7 @@ TEST(StaticProgram, custom_ops_need_a_kernel) {
   BundleContents c = small_contents();
   c.entry_points[0].plans[0].items[0].kind = ItemKind::kHostCallback;
   c.entry_points[0].plans[0].items[0].callback = "compand";
-  Expected<codegen::StaticProgram> p = static_program(c, "net", {"k"});
+  Expected<codegen::StaticProgram> p = build_static_program(c, "net", {"k"});
   ASSERT_FALSE(p);
   EXPECT_TRUE(contains(p.errors()[0].message,
                        "custom op 'compand': expected one with a precompiled kernel for the target"));
@@ -125,7 +125,7 @@ TEST(CIdentifiers, names_of_models_become_identifiers_of_their_own) {
 }
 
 TEST(ModelHeader, tells_sizes_shapes_and_functions) {
-  Expected<codegen::StaticProgram> p = static_program(small_contents(), "my */ net", {"k"});
+  Expected<codegen::StaticProgram> p = build_static_program(small_contents(), "my */ net", {"k"});
   ASSERT_TRUE(p) << to_string(p.errors());
   std::string text = model_header(*p, "net.a", CodeFacts{1000, 100, 300});
   for (const char* part :
@@ -139,7 +139,7 @@ TEST(ModelHeader, tells_sizes_shapes_and_functions) {
 
 // Of C, somebody else's compiler decides.
 TEST(ModelHeader, says_what_is_estimated_and_what_not_known) {
-  Expected<codegen::StaticProgram> p = static_program(small_contents(), "net", {"k"});
+  Expected<codegen::StaticProgram> p = build_static_program(small_contents(), "net", {"k"});
   ASSERT_TRUE(p) << to_string(p.errors());
   std::string text = model_header(*p, "net.c", CodeFacts{1000, 100, 300, true});
   for (const char* part : {"#define NET_CODE_ESTIMATE_BYTES 1000\n", "#define NET_STACK_ESTIMATE_BYTES 300\n",
