@@ -131,13 +131,13 @@ class LanguageModel : public ::testing::Test {
   inline static std::string dir_, failure_, missing_;
 };
 
-TEST_F(LanguageModel, TokensAreThoseOfAFullEvaluation) {
+TEST_F(LanguageModel, tokens_are_those_of_a_full_evaluation) {
   Text text = generate("--tokens 40");
   EXPECT_EQ(text.all.size(), text.prompt + 40);
   EXPECT_EQ(added(text), after_prompt(interpreted(text.all), text.prompt));
 }
 
-TEST_F(LanguageModel, ThePromptMayComeInPiecesAndOnAnyThreads) {
+TEST_F(LanguageModel, the_prompt_may_come_in_pieces_and_on_any_threads) {
   Text whole = generate("--tokens 24 --prompt 'one two three four'");
   for (const char* arguments : {"--chunk 1", "--chunk 7", "--threads 2", "--chunk 5 --threads 2"})
     EXPECT_EQ(generate(std::string("--tokens 24 --prompt 'one two three four' ") + arguments).all, whole.all)
@@ -145,13 +145,13 @@ TEST_F(LanguageModel, ThePromptMayComeInPiecesAndOnAnyThreads) {
 }
 
 // A prompt of 100 tokens in pieces of 64 and 36, then up to the last position.
-TEST_F(LanguageModel, EveryPositionUpToTheLast) {
+TEST_F(LanguageModel, every_position_up_to_the_last) {
   Text text = generate("--tokens 156 --prompt " + std::string(100, 'q'));
   ASSERT_EQ(text.all.size(), 256u);
   EXPECT_EQ(added(text), after_prompt(interpreted(text.all), text.prompt));
 }
 
-TEST_F(LanguageModel, TokensAreThoseOfOnnxRuntime) {
+TEST_F(LanguageModel, tokens_are_those_of_onnx_runtime) {
   const char* given = getenv("QUERNEL_ORT_MODULE");
   std::string module = given ? given : ORT_MODULE;
   if (!fs::exists(module))
@@ -166,7 +166,7 @@ TEST_F(LanguageModel, TokensAreThoseOfOnnxRuntime) {
   EXPECT_EQ(added(text), after_prompt(numbers_after(output, "next "), text.prompt));
 }
 
-TEST_F(LanguageModel, NothingIsAllocatedPerToken) {
+TEST_F(LanguageModel, nothing_is_allocated_per_token) {
   if (!kCounts) GTEST_SKIP() << "not with a sanitizer";
   qnl_error error = {};
   Bundle bundle;

@@ -133,6 +133,16 @@ def check_headers(tree):
                 yield path, 1, "a header opens with a comment: what it is, and which invariant it relies on"
 
 
+def check_test_names(tree):
+    for path in tree.paths:
+        if not (path.startswith("tests/") and path.endswith((".cpp", ".h"))):
+            continue
+        for number, line in enumerate(tree.lines(path), 1):
+            m = re.match(rules.TEST, line)
+            if m and not re.fullmatch(rules.TEST_NAME, m[1]):
+                yield path, number, f"expected a test named in words joined by underscores (a_name_like_this), found {m[1]}"
+
+
 def check_machine_paths(tree):
     for path in tree.paths:
         for number, line in enumerate(tree.lines(path), 1):
@@ -235,6 +245,7 @@ def check_features(tree):
 
 
 CHECKS = {"layers": check_layers, "libraries": check_libraries, "length": check_length, "headers": check_headers,
+          "test-names": check_test_names,
           "machine-paths": check_machine_paths, "top-level": check_top_level, "documented": check_documented,
             "prose": check_prose, "features": check_features}
 

@@ -93,6 +93,11 @@ class LintTest(unittest.TestCase):
     def test_a_header_opens_with_a_comment(self):
         self.expect({"compiler/graph/a.h": "#pragma once\n"}, ("compiler/graph/a.h:1", "headers"))
 
+    def test_tests_are_named_in_words(self):
+        self.expect({"tests/README.md": "# Tests\n", "tests/unit/README.md": "# Unit tests\n",
+                     "tests/unit/graph/a_test.cpp": "TEST(Graph, KeepsNames) {}\nTEST_P(Graph, keeps_names) {}\n"},
+                    ("tests/unit/graph/a_test.cpp:1", "test-names"))
+
     def test_no_path_of_one_machine(self):
         self.expect({"compiler/graph/a.cpp": "// see /ho" + "me/me/notes\n"}, ("compiler/graph/a.cpp:1", "machine-paths"))
         self.expect({"compiler/graph/a.cpp": "// the model's node /model/root" + "/Conv, not a path\n"})

@@ -85,6 +85,10 @@ REASON_WITHIN = 30                                                       # lines
 REASON = r"\blines\b.*\bbecause\b|\bone file\b.*\bbecause\b|\blong because\b"
 SOURCE_SUFFIXES = (".cpp", ".h", ".hpp", ".c", ".fbs", ".def", ".cmake", ".py", ".sh", "CMakeLists.txt")
 
+# The behaviour that a test of GoogleTest holds is its name.
+TEST = r"(?:TYPED_)?TEST(?:_P|_F)?\(\s*\w+,\s*(\w+)\)"
+TEST_NAME = r"[a-z0-9]+(_[a-z0-9]+)*"
+
 # Paths that exist on somebody's machine only.
 MACHINE_PATH = r"(?<![\w.])/(home|root|Users|mnt|media|work|workspace)/[\w.]"
 

@@ -122,16 +122,16 @@ class VulkanAttention : public ::testing::Test {
   std::string profile_;
 };
 
-TEST_F(VulkanAttention, EqualsTheInterpreter) {
+TEST_F(VulkanAttention, equals_the_interpreter) {
   for (const VulkanCase& c : kCases) check_case(c, kProfiles[0], true);
 }
 
-TEST_F(VulkanAttention, EqualsTheInterpreterWithLocalMemory) {
+TEST_F(VulkanAttention, equals_the_interpreter_with_local_memory) {
   for (const VulkanCase& c : kCases) check_case(c, kProfiles[1], false);
 }
 
 // What a workgroup cannot hold is kernels by itself, and so is what too few workgroups would compute.
-TEST(VulkanAttentionKernels, ArePlannedByCost) {
+TEST(VulkanAttentionKernels, are_planned_by_cost) {
   auto kernels = [](const AttentionCase& c, const char* profile) {
     Expected<Graph> graph = parse_graph(attention_text(c));
     EXPECT_TRUE(graph);

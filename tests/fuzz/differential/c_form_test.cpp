@@ -99,7 +99,7 @@ bool runs_here(const std::string& target) {
 
 // With vectors of two widths, with and without fused multiply-add; every other batch watches for undefined
 // behaviour.
-TEST(CForm, RandomGraphs) {
+TEST(CForm, random_graphs) {
   if (std::string missing = test::missing_c_compiler(); !missing.empty()) GTEST_SKIP() << missing;
   auto [first, count] = fuzz_seeds(4 * kBatch);
   for (uint64_t batch = 0; batch * kBatch < count; ++batch) {
@@ -111,7 +111,7 @@ TEST(CForm, RandomGraphs) {
 }
 
 // long_sums_test.cpp has the bundle's results beside the bound.
-TEST(CForm, LongSums) {
+TEST(CForm, long_sums) {
   if (std::string missing = test::missing_c_compiler(); !missing.empty()) GTEST_SKIP() << missing;
   Graph all;
   std::vector<Tensor> inputs;

@@ -104,7 +104,7 @@ std::string compiled_text(const char* graph_text, const char* profile) {
   return dumped(folder);
 }
 
-TEST(DeviceProfile, RowsAreSharedOnlyWhereMemoryIsLocal) {
+TEST(DeviceProfile, rows_are_shared_only_where_memory_is_local) {
   for (const Case& c : kCases) {
     for (const char* profile : kProfiles)
       EXPECT_EQ(count(compiled_text(c.text, profile), " shared 16 "), c.shares ? 1u : 0u) << c.name;
@@ -115,7 +115,7 @@ TEST(DeviceProfile, RowsAreSharedOnlyWhereMemoryIsLocal) {
 }
 
 // What was read before is overwritten behind one barrier, and read behind another.
-TEST(DeviceProfile, ABlockOfStepsHasTwoBarriers) {
+TEST(DeviceProfile, a_block_of_steps_has_two_barriers) {
   std::string text = compiled_text(kCases[0].text, kProfiles[0]);
   EXPECT_EQ(count(text, "barrier();"), 2u) << text;
   size_t block = text.find("for (int block"), first = text.find("barrier();"),
@@ -130,7 +130,7 @@ TEST(DeviceProfile, ABlockOfStepsHasTwoBarriers) {
 }
 
 // With more registers, memory of the workgroup bounds the tile.
-TEST(DeviceProfile, TilesFitTheMemoryOfAWorkgroup) {
+TEST(DeviceProfile, tiles_fit_the_memory_of_a_workgroup) {
   const char* text =
       "graph @g(%x: f32[512,64], %w: f32[64,512]) {\n"
       "  %y = contract %x, %w axes(m: 512, n: 512 | k: 64) a[m, k] b[k, n] out[m, n] acc f32 : f32[512,512]\n"
@@ -150,7 +150,7 @@ TEST(DeviceProfile, TilesFitTheMemoryOfAWorkgroup) {
 }
 
 // An epilogue that is worth a loop over rows takes the tile from there, beside the rows that are shared.
-TEST(DeviceProfile, TilesWithLongEpiloguesFitToo) {
+TEST(DeviceProfile, tiles_with_long_epilogues_fit_too) {
   const char* text =
       "graph @g(%x: f32[512,64], %w: f32[64,512]) {\n"
       "  %y = contract %x, %w axes(m: 512, n: 512 | k: 64) a[m, k] b[k, n] out[m, n] acc f32 : f32[512,512]\n"
@@ -173,7 +173,7 @@ qnl_vulkan_options validated(std::string* messages) {
   return vulkan;
 }
 
-TEST(DeviceProfile, SharedRowsGiveTheSameResults) {
+TEST(DeviceProfile, shared_rows_give_the_same_results) {
   std::string why, messages;
   if (!has_device(&why)) GTEST_SKIP() << why;
   for (const Case& c : kCases)
@@ -195,7 +195,7 @@ TEST(DeviceProfile, SharedRowsGiveTheSameResults) {
   EXPECT_EQ(messages, "") << "of the validation layers";
 }
 
-TEST(DeviceProfile, RandomGraphs) {
+TEST(DeviceProfile, random_graphs) {
   std::string why;
   if (!has_device(&why)) GTEST_SKIP() << why;
   Folder folder;

@@ -22,13 +22,13 @@ void compare(uint64_t seed, const CompileOptions& options, unsigned threads) {
   EXPECT_EQ(differences(graph, *got, *want), "") << "seed " << seed << "\n" << print(graph, 64);
 }
 
-TEST(Differential, NativeTarget) {
+TEST(Differential, native_target) {
   auto [first, count] = fuzz_seeds(500);
   for (uint64_t seed = first; seed < first + count && !HasFatalFailure(); ++seed)
     compare(seed, {}, 1 + seed % 2);
 }
 
-TEST(Differential, EveryHostTarget) {
+TEST(Differential, every_host_target) {
   auto [first, count] = fuzz_seeds(60);
   for (const std::string& name : host_targets()) {
     CompileOptions options;
@@ -37,7 +37,7 @@ TEST(Differential, EveryHostTarget) {
   }
 }
 
-TEST(Differential, EveryPassDisabledInTurn) {
+TEST(Differential, every_pass_disabled_in_turn) {
   auto [first, count] = fuzz_seeds(20);
   auto each = [&](std::string_view name) {
     CompileOptions options;

@@ -50,7 +50,7 @@ class VulkanFloat16 : public ::testing::TestWithParam<std::string> {
   }
 };
 
-TEST_P(VulkanFloat16, WidensAllHalves) {
+TEST_P(VulkanFloat16, widens_all_halves) {
   std::vector<uint16_t> halves(65536);
   for (size_t i = 0; i < halves.size(); ++i) halves[i] = static_cast<uint16_t>(i);
   Tensor got = run(cast(DType::kF16, DType::kF32, halves.size()), tensor(DType::kF16, halves));
@@ -64,7 +64,7 @@ TEST_P(VulkanFloat16, WidensAllHalves) {
   EXPECT_EQ(wrong, 0u);
 }
 
-TEST_P(VulkanFloat16, RoundsFloatsToTheNearestHalf) {
+TEST_P(VulkanFloat16, rounds_floats_to_the_nearest_half) {
   constexpr float kInf = std::numeric_limits<float>::infinity();
   std::vector<float> floats = {kInf, std::numeric_limits<float>::max(), std::numeric_limits<float>::min(),
                                std::numeric_limits<float>::denorm_min(), std::nanf("")};
@@ -93,7 +93,7 @@ TEST_P(VulkanFloat16, RoundsFloatsToTheNearestHalf) {
 }
 
 // Doubles and bytes go through halves or floats.
-TEST_P(VulkanFloat16, OtherWidths) {
+TEST_P(VulkanFloat16, other_widths) {
   std::mt19937_64 random(7);
   std::vector<double> doubles(20000);
   for (double& x : doubles)
@@ -117,7 +117,7 @@ TEST_P(VulkanFloat16, OtherWidths) {
 }
 
 // A bundle of both variants runs on devices with and without the instructions, to the same bits.
-TEST(VulkanFloat16Variants, ADeviceWithoutTheInstructionsTakesTheOther) {
+TEST(VulkanFloat16Variants, a_device_without_the_instructions_takes_the_other) {
   if (!has_features(QNL_SPIRV_FLOAT16)) GTEST_SKIP() << "no device with float16";
   Expected<Graph> graph = parse_graph(
       "graph @g(%x: f16[500]) {\n  %a = mul %x, %x : f16[500]\n  %b = add %a, %x : f16[500]\n"

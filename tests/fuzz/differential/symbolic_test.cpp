@@ -31,18 +31,18 @@ void compare(uint64_t seed, const CompileOptions& options) {
   }
 }
 
-TEST(Symbolic, NativeTarget) {
+TEST(Symbolic, native_target) {
   for (uint64_t seed = 1; seed <= 150 && !HasFatalFailure(); ++seed) compare(seed, {});
 }
 
 // No masks, other vector lengths.
-TEST(Symbolic, BaselineTarget) {
+TEST(Symbolic, baseline_target) {
   CompileOptions options;
   options.targets = {"x86-64"};
   for (uint64_t seed = 1; seed <= 60 && !HasFatalFailure(); ++seed) compare(seed, options);
 }
 
-TEST(Symbolic, EveryGraphPassDisabledInTurn) {
+TEST(Symbolic, every_graph_pass_disabled_in_turn) {
   for (const GraphPass& pass : graph_passes()) {
     if (!pass.optional) continue;
     CompileOptions options;

@@ -81,7 +81,7 @@ Tensor values(DType dtype, int64_t length, bool special) {
   return {dtype, {kRows, length}, Bytes::own(std::move(bytes))};
 }
 
-TEST_P(VulkanReduce, EveryDtypeAndLength) {
+TEST_P(VulkanReduce, every_dtype_and_length) {
   for (DType dtype :
        {DType::kF32, DType::kF16, DType::kBF16, DType::kF64, DType::kI8, DType::kU8, DType::kI16, DType::kU16,
         DType::kI32, DType::kU32, DType::kI64, DType::kU64, DType::kBool})
@@ -130,7 +130,7 @@ Graph softmax(int64_t length, bool and_normalisation) {
 }
 
 // Reductions that follow one another within a kernel, for several rows of a workgroup.
-TEST_P(VulkanReduce, SoftmaxAndNormalisation) {
+TEST_P(VulkanReduce, softmax_and_normalisation) {
   for (int64_t length : lengths()) {
     if (length < 16) continue;
     Graph graph = softmax(length, true);
@@ -147,7 +147,7 @@ INSTANTIATE_TEST_SUITE_P(Targets, VulkanReduce, ::testing::Values("vulkan", "vul
 
 // A row of a few vectors is read from memory once and never leaves the registers; a longer one lies in
 // workgroup memory, where each invocation goes back to what it wrote, so that nobody waits.
-TEST(VulkanRows, AreInRegistersWhereTheyFit) {
+TEST(VulkanRows, are_in_registers_where_they_fit) {
   auto shader_of = [](const Graph& graph) {
     Folder folder;
     CompileOptions options;
@@ -175,7 +175,7 @@ std::string description(CompiledGraph& compiled) {
 }
 
 // A bundle of both variants runs on devices with and without subgroup operations, alike but for rounding.
-TEST(VulkanSubgroups, ADeviceWithoutThemTakesTheOtherVariant) {
+TEST(VulkanSubgroups, a_device_without_them_takes_the_other_variant) {
   if (!has_features(QNL_SPIRV_SUBGROUPS)) GTEST_SKIP() << "no device with subgroup operations";
   Graph graph = parsed(
       "graph @g(%x: f32[7,300]) {\n  %s = reduce_sum %x {1} acc f32 : f32[7]\n"

@@ -13,7 +13,7 @@
 namespace quernel::testing {
 namespace {
 
-TEST(Vulkan, RandomGraphs) {
+TEST(Vulkan, random_graphs) {
   std::string why;
   if (!has_device(&why)) GTEST_SKIP() << why;
   CompileOptions base, more;
@@ -23,7 +23,7 @@ TEST(Vulkan, RandomGraphs) {
 }
 
 // Each node on one of the two by chance; every other graph as if the GPU had memory of its own.
-TEST(Vulkan, RandomPlacements) {
+TEST(Vulkan, random_placements) {
   std::string why;
   if (!has_device(&why)) GTEST_SKIP() << why;
   for_each_seed(40, [](uint64_t seed) {
@@ -41,7 +41,7 @@ TEST(Vulkan, RandomPlacements) {
 }
 
 // Of every combination of signs, by a device that has the instruction and by one that has not.
-TEST(Vulkan, ProductsOfBytes) {
+TEST(Vulkan, products_of_bytes) {
   std::string why;
   if (!has_device(&why)) GTEST_SKIP() << why;
   CompileOptions options;
@@ -69,7 +69,7 @@ TEST(Vulkan, ProductsOfBytes) {
 }
 
 // What the processor reads and writes is copied once each, and nothing else but inputs and outputs.
-TEST(Vulkan, APlacedNodeMovesWhatItReadsAndWrites) {
+TEST(Vulkan, a_placed_node_moves_what_it_reads_and_writes) {
   std::string why;
   if (!has_device(&why)) GTEST_SKIP() << why;
   Expected<Graph> graph = parse_graph(

@@ -24,7 +24,7 @@ Graph marked(const WinogradCase& c, int tile) {
 class WinogradTiles : public ::testing::TestWithParam<int> {};
 
 // Convolutions of groups and those without two dims to slide over stay as they stand.
-TEST_P(WinogradTiles, ExpandedEqualsTheConvolution) {
+TEST_P(WinogradTiles, expanded_equals_the_convolution) {
   Target target = *find_target("vulkan");
   for (const WinogradCase& c : kWinogradCases) {
     Graph graph = marked(c, GetParam());
@@ -41,7 +41,7 @@ TEST_P(WinogradTiles, ExpandedEqualsTheConvolution) {
 }
 
 // The algorithm amplifies what rounding changes in weights: bf16 is too coarse for those it transforms.
-TEST_P(WinogradTiles, WeightsAreStoredInHalvesButNotInBf16) {
+TEST_P(WinogradTiles, weights_are_stored_in_halves_but_not_in_bf16) {
   Graph graph = marked({1, 8, 8, 32, 32, 0, 0, 0, 0, false}, GetParam());
   Expected<Graph> expanded = schedule::choose_winograd(graph, *find_target("vulkan"));
   ASSERT_TRUE(expanded) << to_string(expanded.errors());
@@ -55,7 +55,7 @@ TEST_P(WinogradTiles, WeightsAreStoredInHalvesButNotInBf16) {
   }
 }
 
-TEST_P(WinogradTiles, OnADeviceEqualTheConvolution) {
+TEST_P(WinogradTiles, on_a_device_equal_the_convolution) {
   std::string why;
   if (!has_device(&why)) GTEST_SKIP() << why;
   double worst = 0;

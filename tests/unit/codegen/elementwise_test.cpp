@@ -230,7 +230,7 @@ std::string name_of(std::string_view op, DType d, int lanes) {
   return std::string(op) + "_" + std::string(to_string(d)) + "_x" + std::to_string(lanes);
 }
 
-TEST(Elementwise, Unary) {
+TEST(Elementwise, unary) {
   std::vector<Case> cases;
   for (DType d : kTypes)
     for (int lanes : {1, 16})
@@ -246,7 +246,7 @@ TEST(Elementwise, Unary) {
   check(cases);
 }
 
-TEST(Elementwise, Binary) {
+TEST(Elementwise, binary) {
   std::vector<Case> cases;
   for (DType d : kTypes)
     for (int lanes : {1, 16})
@@ -261,7 +261,7 @@ TEST(Elementwise, Binary) {
   check(cases);
 }
 
-TEST(Elementwise, BinaryWithConstants) {
+TEST(Elementwise, binary_with_constants) {
   std::vector<Case> cases;
   for (DType d : kTypes)
     for (BinaryOp op : {BinaryOp::k_idiv, BinaryOp::k_fdiv, BinaryOp::k_mod, BinaryOp::k_fmod,
@@ -297,7 +297,7 @@ uint64_t want_cast(DType from, DType to, uint64_t bits) {
   return best;
 }
 
-TEST(Elementwise, Casts) {
+TEST(Elementwise, casts) {
   std::vector<Case> cases;
   std::vector<DType> types(std::begin(kTypes), std::end(kTypes));
   types.insert(types.end(), {DType::kF8E4M3, DType::kF8E5M2});
@@ -311,7 +311,7 @@ TEST(Elementwise, Casts) {
 }
 
 // As quantisation writes it: what is rounded, moved and saturated is one conversion.
-TEST(Elementwise, RoundedCastsToNarrowIntegers) {
+TEST(Elementwise, rounded_casts_to_narrow_integers) {
   std::vector<Case> cases;
   for (DType to : {DType::kI8, DType::kU8, DType::kI16, DType::kU16})
     for (double zero : {0.0, 3.0, -128.0, 255.0, 0.5, 1000.0})
@@ -331,7 +331,7 @@ TEST(Elementwise, RoundedCastsToNarrowIntegers) {
   check(cases);
 }
 
-TEST(Elementwise, MulAccSelectAndBitcast) {
+TEST(Elementwise, mul_acc_select_and_bitcast) {
   std::vector<Case> cases;
   for (DType d : kTypes)
     for (int lanes : {1, 16}) {
@@ -365,7 +365,7 @@ TEST(Elementwise, MulAccSelectAndBitcast) {
 }
 
 // Every f16 and many f32 and f64 through the conversions, on targets with and without hardware for it.
-TEST(Elementwise, NarrowFloatsExhaustively) {
+TEST(Elementwise, narrow_floats_exhaustively) {
   constexpr size_t n = 1 << 16;
   for (const std::string& target : host_targets()) {
     auto kernel = [&](DType from, DType to) {

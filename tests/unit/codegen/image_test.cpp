@@ -72,7 +72,7 @@ void expect_one_closed_segment(const std::vector<uint8_t>& elf, std::string_view
   EXPECT_EQ(loads, 1) << target;
 }
 
-TEST(Image, KeepsTheKernelAbi) {
+TEST(Image, keeps_the_kernel_abi) {
   for (std::string_view target : target_names()) {
     if (find_target(target)->bare_metal || find_target(target)->is_gpu()) continue;  // no images
     std::vector<Kernel> kernels = tempting_kernels();
@@ -88,7 +88,7 @@ TEST(Image, KeepsTheKernelAbi) {
   }
 }
 
-TEST(Image, TableAnswersItsVersionOnly) {
+TEST(Image, table_answers_its_version_only) {
   codegen::Image image = compile_or_fail(
       {elementwise("copy", {DType::kF32}, DType::kF32, 16, 16, [](const auto& in) { return in[0]; })},
       "native");
@@ -98,12 +98,12 @@ TEST(Image, TableAnswersItsVersionOnly) {
   EXPECT_EQ(mapped.table()->kernel_count, 1u);
 }
 
-TEST(Image, NoKernelsAreAnImageToo) {
+TEST(Image, no_kernels_are_an_image_too) {
   codegen::Image image = compile_or_fail({}, "native");
   EXPECT_EQ(MappedImage(image.code).table()->kernel_count, 0u);
 }
 
-TEST(Image, SameInputSameBytes) {
+TEST(Image, same_input_same_bytes) {
   std::vector<Kernel> kernels = tempting_kernels();
   codegen::MachineCodeOptions one, two;
   one.threads = 1;
@@ -113,7 +113,7 @@ TEST(Image, SameInputSameBytes) {
   EXPECT_EQ(first.code, compile_or_fail(kernels, "x86-64-v3", two).code);
 }
 
-TEST(Image, LeavesNoTemporaryFiles) {
+TEST(Image, leaves_no_temporary_files) {
   std::string directory = testing::TempDir() + "codegen-test-XXXXXX";
   ASSERT_NE(mkdtemp(directory.data()), nullptr);
   const char* previous = std::getenv("TMPDIR");
@@ -128,7 +128,7 @@ TEST(Image, LeavesNoTemporaryFiles) {
   std::filesystem::remove_all(directory);
 }
 
-TEST(Image, StorageOnlyTypesAreRefusedByName) {
+TEST(Image, storage_only_types_are_refused_by_name) {
   KernelMaker m("packed");
   Buffer in = m.global(DType::kI4, 16), out = m.output(DType::kI8, 16);
   m.kernel.body = store(out, const_index(0), cast(DType::kI8, load(in, const_index(0))));
@@ -139,7 +139,7 @@ TEST(Image, StorageOnlyTypesAreRefusedByName) {
   EXPECT_NE(image.errors()[0].message.find("i4"), std::string::npos);
 }
 
-TEST(Image, LargePrivateBuffersAreRefused) {
+TEST(Image, large_private_buffers_are_refused) {
   KernelMaker m("wide");
   Buffer out = m.output(DType::kF32, 16);
   Buffer wide = std::make_shared<const loop::BufferNode>(
@@ -152,7 +152,7 @@ TEST(Image, LargePrivateBuffersAreRefused) {
             "kernel 'wide': shared and register buffers take 4194304 bytes, expected at most 1048576");
 }
 
-TEST(Image, LargeSharedBuffersAreRefused) {
+TEST(Image, large_shared_buffers_are_refused) {
   KernelMaker m("wide");
   Buffer out = m.output(DType::kF32, 16), wide = m.local(DType::kF32, 1 << 29, loop::Scope::kShared);
   m.kernel.body = block({alloc(wide), store(out, const_index(0), load(wide, const_index(0)))});
@@ -163,7 +163,7 @@ TEST(Image, LargeSharedBuffersAreRefused) {
             "kernel 'wide': large shared buffers take 2147483648 bytes, expected at most 1073741824");
 }
 
-TEST(Image, UnfinishedLoopsAreInternalErrors) {
+TEST(Image, unfinished_loops_are_internal_errors) {
   KernelMaker m("raw");
   Buffer out = m.output(DType::kF32, 16);
   Var i = m.var();
@@ -176,7 +176,7 @@ TEST(Image, UnfinishedLoopsAreInternalErrors) {
 
 // LLVM would abort the process ("64-bit code requested on a subtarget that doesn't support it"); the next
 // works.
-TEST(Image, AbortsOfLlvmAreDiagnostics) {
+TEST(Image, aborts_of_llvm_are_diagnostics) {
   Target broken = *find_target("x86-64");
   broken.cpu = "i486";
   auto kernel = elementwise("copy", {DType::kF32}, DType::kF32, 16, 16, [](const auto& in) { return in[0]; });
@@ -190,7 +190,7 @@ TEST(Image, AbortsOfLlvmAreDiagnostics) {
 }
 
 // Nothing from outside the image may be called.
-TEST(Image, LibraryCallsAreLinkErrors) {
+TEST(Image, library_calls_are_link_errors) {
   Target broken = *find_target("x86-64");
   broken.has_f16 = true;  // not true: LLVM would call a library for it, which the linker refuses
   auto kernel = elementwise("half", {DType::kF16}, DType::kF32, 16, 16,

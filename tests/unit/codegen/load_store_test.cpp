@@ -60,7 +60,7 @@ Expr index_times(const Var& i, int64_t factor, int64_t offset = 0) {
 class Strided : public testing::TestWithParam<std::tuple<int64_t, DType>> {};
 
 // out[l] = in[base + stride * l], with the whole of `in` touched and nothing else.
-TEST_P(Strided, LoadsStayInside) {
+TEST_P(Strided, loads_stay_inside) {
   auto [stride, dtype] = GetParam();
   int element = element_size(dtype);
   for (int lanes : {4, 16, 32}) {
@@ -117,7 +117,7 @@ Expr index_of(Form form, const Buffer& indices, const Var& i, int lanes) {
 }
 
 // Elements at or past `limit` do not exist: their lanes get -1 and are not stored.
-TEST_P(Guarded, TouchesOnlyWhatTheGuardAllows) {
+TEST_P(Guarded, touches_only_what_the_guard_allows) {
   auto [form, uniform, dtype] = GetParam();
   constexpr int kLanes = 16, kSteps = 3, kCount = kLanes * kSteps;
   KernelMaker m("guarded");
@@ -195,7 +195,7 @@ INSTANTIATE_TEST_SUITE_P(LoadStore, Guarded,
                                           testing::Values(DType::kF32, DType::kI8, DType::kI64)));
 
 // An empty buffer, whose pointer is null, yields the alternative.
-TEST(LoadStore, GuardedLoadOfNothing) {
+TEST(LoadStore, guarded_load_of_nothing) {
   for (int lanes : {1, 16})
     for (int64_t size : {0, 4}) {
       KernelMaker m("nothing");
@@ -214,7 +214,7 @@ TEST(LoadStore, GuardedLoadOfNothing) {
 }
 
 // The value of a predicated store may itself read out of bounds where the predicate is off.
-TEST(LoadStore, PredicatedStoreShieldsItsValue) {
+TEST(LoadStore, predicated_store_shields_its_value) {
   for (int lanes : {1, 16}) {
     KernelMaker m("copy");
     Buffer in = m.global(DType::kF32, 1000), out = m.output(DType::kF32, 1000);
@@ -237,7 +237,7 @@ TEST(LoadStore, PredicatedStoreShieldsItsValue) {
 }
 
 // Stores with conflicting lanes: the last lane stays.
-TEST(LoadStore, LaterLanesWin) {
+TEST(LoadStore, later_lanes_win) {
   KernelMaker m("conflict");
   Buffer in = m.global(DType::kI32, 16), where = m.global(DType::kI32, 16), out = m.output(DType::kI32, 4);
   Expr all = ramp(const_index(0), 1, 16);
@@ -252,7 +252,7 @@ TEST(LoadStore, LaterLanesWin) {
 }
 
 // Pointers have their element's alignment and no more; an output may be its input.
-TEST(LoadStore, UnalignedAndInPlace) {
+TEST(LoadStore, unaligned_and_in_place) {
   Kernel kernel =
       elementwise("twice", {DType::kF32}, DType::kF32, 256, 16, [](const auto& in) { return in[0] + in[0]; });
   for_each_target(kernel, [&](const std::string& target, const MappedImage& image) {

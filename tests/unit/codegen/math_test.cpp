@@ -126,8 +126,8 @@ void check_functions(DType dtype, const std::vector<T>& x, bool is_f32) {
   }
 }
 
-TEST(Math, F32WithinBounds) { check_functions<float>(DType::kF32, f32_samples(), true); }
-TEST(Math, F64WithinBounds) { check_functions<double>(DType::kF64, f64_samples(), false); }
+TEST(Math, f32_within_bounds) { check_functions<float>(DType::kF32, f32_samples(), true); }
+TEST(Math, f64_within_bounds) { check_functions<double>(DType::kF64, f64_samples(), false); }
 
 template <class T>
 void check_pow(DType dtype, double bound) {
@@ -187,11 +187,11 @@ void check_pow(DType dtype, double bound) {
   }
 }
 
-TEST(Math, PowF32) { check_pow<float>(DType::kF32, 0.51); }
-TEST(Math, PowF64) { check_pow<double>(DType::kF64, 4); }
+TEST(Math, pow_f32) { check_pow<float>(DType::kF32, 0.51); }
+TEST(Math, pow_f64) { check_pow<double>(DType::kF64, 4); }
 
 // Constant exponents become multiplications and roots.
-TEST(Math, PowOfConstantExponents) {
+TEST(Math, pow_of_constant_exponents) {
   std::vector<float> x = {0.0f,   -0.0f,    1.0f,      -1.0f, 2.5f,   -2.5f, 1e20f, -1e20f,
                           1e-20f, INFINITY, -INFINITY, NAN,   3e-39f, 0.1f,  -7.0f, 65537.0f};
   for (const std::string& target : host_targets())

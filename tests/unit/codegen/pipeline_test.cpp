@@ -56,7 +56,7 @@ void expect_as_interpreted(const Kernel& kernel, uint64_t workgroups, const std:
 }
 
 // A register tile of a matrix product: rows unrolled, columns vectors, one workgroup per row block.
-TEST(Pipeline, MatrixProductTile) {
+TEST(Pipeline, matrix_product_tile) {
   constexpr int kRows = 4, kColumns = 32, kDepth = 19;
   KernelMaker m("tile");
   Buffer a = m.global(DType::kF32, 2 * kRows * kDepth), b = m.global(DType::kF32, kDepth * kColumns);
@@ -88,7 +88,7 @@ TEST(Pipeline, MatrixProductTile) {
 }
 
 // A 1-D convolution with padding and a symbolic length: guarded loads, predicated stores.
-TEST(Pipeline, PaddedConvolution) {
+TEST(Pipeline, padded_convolution) {
   constexpr int kTaps = 5, kLargest = 100;
   for (int64_t length : {1, 16, 37, kLargest}) {
     KernelMaker m("convolution");
@@ -120,7 +120,7 @@ TEST(Pipeline, PaddedConvolution) {
 }
 
 // A transposing, flipping copy: strides other than one on both sides, index division.
-TEST(Pipeline, TransposeAndFlip) {
+TEST(Pipeline, transpose_and_flip) {
   constexpr int kRows = 8, kColumns = 48;
   KernelMaker m("transpose");
   Buffer x = m.global(DType::kF32, kRows * kColumns), y = m.output(DType::kF32, kRows * kColumns);

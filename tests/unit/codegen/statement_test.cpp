@@ -27,7 +27,7 @@ void for_each_target(const Kernel& kernel,
 }
 
 // out[x, y, z] = 10000 x + 100 y + z over a grid with a symbolic axis: the last axis runs fastest.
-TEST(Statement, GridAxesDecode) {
+TEST(Statement, grid_axes_decode) {
   KernelMaker m("grid");
   Expr ny = m.symbol("ny");
   Buffer out = m.output(DType::kI64, 1000);
@@ -52,7 +52,7 @@ TEST(Statement, GridAxesDecode) {
 }
 
 // Sums of products of bf16 in every lane: the upper ones are added first.
-TEST(Statement, DotsOfHalves) {
+TEST(Statement, dots_of_halves) {
   constexpr int kWords = 48;
   for (int lanes : {1, 3, 4, 8, 16}) {
     Kernel kernel = elementwise("dots", {DType::kU32, DType::kU32, DType::kF32}, DType::kF32, kWords, lanes,
@@ -78,7 +78,7 @@ TEST(Statement, DotsOfHalves) {
 }
 
 // Sums of products of bytes, of all signs, with extremes whose pairs do not fit 16 bits.
-TEST(Statement, DotsOfBytes) {
+TEST(Statement, dots_of_bytes) {
   constexpr int kWords = 48;
   for (bool a_signed : {false, true})
     for (bool b_signed : {false, true})
@@ -108,7 +108,7 @@ TEST(Statement, DotsOfBytes) {
 }
 
 // A matrix product with a register accumulator, a let and a reduction over a symbolic extent.
-TEST(Statement, RegisterAccumulators) {
+TEST(Statement, register_accumulators) {
   constexpr int kRows = 3, kColumns = 32;
   KernelMaker m("product");
   Expr depth = m.symbol("k");
@@ -152,7 +152,7 @@ TEST(Statement, RegisterAccumulators) {
 }
 
 // Shared memory: reverse 64 elements through it, with computed scalar and vector accesses.
-TEST(Statement, SharedBuffersAreOnTheStack) {
+TEST(Statement, shared_buffers_are_on_the_stack) {
   KernelMaker m("reverse");
   Buffer in = m.global(DType::kI16, 64), out = m.output(DType::kI16, 64);
   Buffer shared = m.local(DType::kI16, 64, Scope::kShared);
@@ -177,7 +177,7 @@ TEST(Statement, SharedBuffersAreOnTheStack) {
 }
 
 // Two large shared buffers: each has its own part of what the caller lends, and the stack has neither.
-TEST(Statement, LargeSharedBuffersAreInScratch) {
+TEST(Statement, large_shared_buffers_are_in_scratch) {
   constexpr int64_t n = 4096;
   KernelMaker m("swap");
   Buffer in = m.output(DType::kF32, n), out = m.output(DType::kF32, n);
@@ -207,7 +207,7 @@ TEST(Statement, LargeSharedBuffersAreInScratch) {
   }
 }
 
-TEST(Statement, ScalarIfElse) {
+TEST(Statement, scalar_if_else) {
   KernelMaker m("if");
   Buffer in = m.global(DType::kF32, 64), out = m.output(DType::kF32, 64);
   Var i = m.var();
@@ -226,7 +226,7 @@ TEST(Statement, ScalarIfElse) {
 }
 
 // A vector condition is a mask for stores on both sides, nested ones included.
-TEST(Statement, VectorIfElse) {
+TEST(Statement, vector_if_else) {
   KernelMaker m("if");
   Buffer in = m.global(DType::kI32, 64), out = m.output(DType::kI32, 64);
   Var i = m.var();
@@ -249,7 +249,7 @@ TEST(Statement, VectorIfElse) {
   });
 }
 
-TEST(Statement, LaneReductions) {
+TEST(Statement, lane_reductions) {
   for (int lanes : {2, 3, 5, 8, 16, 31})
     for (BinaryOp op : {BinaryOp::k_add, BinaryOp::k_mul, BinaryOp::k_max, BinaryOp::k_min}) {
       KernelMaker m("reduce");
@@ -271,7 +271,7 @@ TEST(Statement, LaneReductions) {
     }
 }
 
-TEST(Statement, Interleaving) {
+TEST(Statement, interleaving) {
   for (DType dtype : {DType::kU8, DType::kF16, DType::kF32, DType::kF64})
     for (int lanes : {2, 4, 8, 16}) {
       KernelMaker m("interleave");
@@ -294,7 +294,7 @@ TEST(Statement, Interleaving) {
 }
 
 // Index arithmetic of reshapes and views: i / c, i % c and i / symbol, i % symbol, zero included.
-TEST(Statement, IndexDivision) {
+TEST(Statement, index_division) {
   KernelMaker m("index");
   Expr n = m.symbol("n");
   Buffer out = m.output(DType::kI64, 400);

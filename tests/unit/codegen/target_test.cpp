@@ -11,7 +11,7 @@
 namespace quernel {
 namespace {
 
-TEST(Target, EveryNameIsFound) {
+TEST(Target, every_name_is_found) {
   for (std::string_view name : target_names()) {
     auto target = find_target(name);
     ASSERT_TRUE(target);
@@ -23,14 +23,14 @@ TEST(Target, EveryNameIsFound) {
   }
 }
 
-TEST(Target, NativeIsAPreset) {
+TEST(Target, native_is_a_preset) {
   auto target = find_target("native");
   ASSERT_TRUE(target);
   auto names = target_names();
   EXPECT_NE(std::find(names.begin(), names.end(), target->name), names.end());
 }
 
-TEST(Target, MistakesGetSuggestions) {
+TEST(Target, mistakes_get_suggestions) {
   auto target = find_target("x86_64-v3");
   ASSERT_FALSE(target);
   EXPECT_EQ(target.errors()[0].kind, DiagnosticKind::kInvalidInput);
@@ -39,7 +39,7 @@ TEST(Target, MistakesGetSuggestions) {
     EXPECT_NE(target.errors()[0].message.find(name), std::string::npos);
 }
 
-TEST(Target, HigherLevelsRunCodeOfLowerOnes) {
+TEST(Target, higher_levels_run_code_of_lower_ones) {
   std::vector<std::string> levels = {"x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4", "x86-64-v4-vnni"};
   for (size_t a = 0; a < levels.size(); ++a)
     for (size_t b = 0; b < levels.size(); ++b)
@@ -50,7 +50,7 @@ TEST(Target, HigherLevelsRunCodeOfLowerOnes) {
   EXPECT_FALSE(runs_code_of(*find_target("x86-64-v4"), other));
 }
 
-TEST(Target, FeaturesAreAdded) {
+TEST(Target, features_are_added) {
   auto target = find_target("cortex-a53+i8mm");
   ASSERT_TRUE(target);
   EXPECT_EQ(target->name, "cortex-a53+i8mm");
@@ -68,7 +68,7 @@ TEST(Target, FeaturesAreAdded) {
   EXPECT_TRUE(runs_code_of(*wide, *find_target("riscv64-v+vlen256")));
 }
 
-TEST(Target, SveHasOneLength) {
+TEST(Target, sve_has_one_length) {
   auto target = find_target("aarch64+sve512");
   ASSERT_TRUE(target);
   EXPECT_EQ(target->vector_bytes, 64);
@@ -80,7 +80,7 @@ TEST(Target, SveHasOneLength) {
             "target 'aarch64+sve256+sve512': expected a feature of dotprod, i8mm, sve256, found 'sve512'");
 }
 
-TEST(Target, SomeMultiplyBf16) {
+TEST(Target, some_multiply_bf16) {
   auto target = find_target("x86-64-v4-vnni+bf16");
   ASSERT_TRUE(target);
   EXPECT_TRUE(target->has_dot_bf16 && target->has_dot_u8_s8);
@@ -90,7 +90,7 @@ TEST(Target, SomeMultiplyBf16) {
   EXPECT_FALSE(find_target("x86-64-v3+bf16"));  // which has no vectors of 512 bits
 }
 
-TEST(Target, GpusMayHaveSubgroups) {
+TEST(Target, gpus_may_have_subgroups) {
   Target plain = *find_target("vulkan");
   auto target = find_target("vulkan+subgroups");
   ASSERT_TRUE(target);
@@ -103,7 +103,7 @@ TEST(Target, GpusMayHaveSubgroups) {
   EXPECT_EQ(find_target("vulkan+subgroups/x86-64-v3")->name, "vulkan+subgroups/x86-64-v3");
 }
 
-TEST(Target, MistakenFeaturesGetSuggestions) {
+TEST(Target, mistaken_features_get_suggestions) {
   auto target = find_target("cortex-a76+i8m");
   ASSERT_FALSE(target);
   EXPECT_EQ(target.errors()[0].message,
@@ -117,7 +117,7 @@ TEST(Target, MistakenFeaturesGetSuggestions) {
   EXPECT_FALSE(find_target("+i8mm"));
 }
 
-TEST(Target, DeviceProfilesReplaceFacts) {
+TEST(Target, device_profiles_replace_facts) {
   Target target = *find_target("vulkan"), copy = target;
   ASSERT_TRUE(
       apply_device_profile(target, "# a GPU\n\nregisters 96  # words\nmemory_bytes_per_second 4e11\n", "p"));
@@ -128,7 +128,7 @@ TEST(Target, DeviceProfilesReplaceFacts) {
   EXPECT_EQ(device_profile_text(copy), device_profile_text(target));
 }
 
-TEST(Target, MistakenDeviceProfilesAreRefused) {
+TEST(Target, mistaken_device_profiles_are_refused) {
   Target target = *find_target("vulkan");
   Status status = apply_device_profile(target,
                                        "registers many\n"
@@ -154,7 +154,7 @@ TEST(Target, MistakenDeviceProfilesAreRefused) {
     EXPECT_NE(status.errors()[0].message.find(preset.name), std::string::npos);
 }
 
-TEST(Target, NamedDeviceProfilesAreApplied) {
+TEST(Target, named_device_profiles_are_applied) {
   const Target plain = *find_target("vulkan");
   for (const DevicePreset& preset : device_presets()) {
     Target target = plain;
@@ -171,7 +171,7 @@ TEST(Target, NamedDeviceProfilesAreApplied) {
   }
 }
 
-TEST(Target, NonsenseGetsNoSuggestion) {
+TEST(Target, nonsense_gets_no_suggestion) {
   auto target = find_target("quantum");
   ASSERT_FALSE(target);
   EXPECT_EQ(target.errors()[0].hint.find("did you mean"), std::string::npos);

@@ -158,7 +158,7 @@ loop::Kernel elementwise_kernel(const std::string& name, DType in, DType out, in
   return elementwise(name, {in, in, in}, out, 480, lanes, f);
 }
 
-TEST(CKernels, UnaryOperations) {
+TEST(CKernels, unary_operations) {
   std::vector<loop::Kernel> kernels;
   for (DType dtype : kTypes)
     for (int op = 0; op <= static_cast<int>(UnaryOp::k_is_inf); ++op) {
@@ -173,7 +173,7 @@ TEST(CKernels, UnaryOperations) {
   expect_same(kernels);
 }
 
-TEST(CKernels, BinaryOperations) {
+TEST(CKernels, binary_operations) {
   std::vector<loop::Kernel> kernels;
   for (DType dtype : kTypes)
     for (int op = 0; op <= static_cast<int>(BinaryOp::k_ge); ++op) {
@@ -199,7 +199,7 @@ TEST(CKernels, BinaryOperations) {
   expect_same(kernels);
 }
 
-TEST(CKernels, CastsAndBitcasts) {
+TEST(CKernels, casts_and_bitcasts) {
   std::vector<loop::Kernel> kernels;
   std::vector<DType> types(std::begin(kTypes), std::end(kTypes));
   types.insert(types.end(), {DType::kF8E4M3, DType::kF8E5M2});
@@ -218,7 +218,7 @@ TEST(CKernels, CastsAndBitcasts) {
 }
 
 // Sums of products, folds of lanes, selections, words of bytes, interleaved lanes.
-TEST(CKernels, OtherExpressions) {
+TEST(CKernels, other_expressions) {
   std::vector<loop::Kernel> kernels;
   for (DType dtype : kTypes) {
     std::string name(to_string(dtype));
@@ -249,7 +249,7 @@ TEST(CKernels, OtherExpressions) {
 }
 
 // Words from bytes, and bytes from words, of vectors and of scalars.
-TEST(CKernels, BitcastsOfOtherWidths) {
+TEST(CKernels, bitcasts_of_other_widths) {
   std::vector<loop::Kernel> kernels;
   for (DType wide : {DType::kF32, DType::kI32, DType::kU64, DType::kU16})
     for (int lanes : {1, 4}) {
@@ -279,7 +279,7 @@ TEST(CKernels, BitcastsOfOtherWidths) {
 }
 
 // Lanes that read what other lanes write: the vector is read before it is written.
-TEST(CKernels, VectorsAreReadBeforeTheyAreWritten) {
+TEST(CKernels, vectors_are_read_before_they_are_written) {
   std::vector<loop::Kernel> kernels;
   for (int64_t shift : {-1, 1, 3}) {
     KernelMaker m("shift");
@@ -297,7 +297,7 @@ TEST(CKernels, VectorsAreReadBeforeTheyAreWritten) {
 }
 
 // As lowering and the passes write them.
-TEST(CKernels, RandomKernels) {
+TEST(CKernels, random_kernels) {
   std::vector<loop::Kernel> kernels;
   for (uint32_t seed = 0; seed < 100; ++seed) {
     loop::Kernel kernel = loop::random_kernel(seed);
@@ -312,7 +312,7 @@ TEST(CKernels, RandomKernels) {
 }
 
 // One text whatever was printed before it.
-TEST(CKernels, TextIsDeterministic) {
+TEST(CKernels, text_is_deterministic) {
   std::vector<loop::Kernel> kernels{loop::random_kernel(3), loop::random_kernel(4)};
   for (loop::Kernel& kernel : kernels) {
     loop::vectorize_loops(kernel);

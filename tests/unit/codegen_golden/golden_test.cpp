@@ -96,7 +96,7 @@ std::vector<std::string> golden_files() {
 
 class CodegenGolden : public testing::TestWithParam<std::string> {};
 
-TEST_P(CodegenGolden, PrintsAsExpected) {
+TEST_P(CodegenGolden, prints_as_expected) {
   TestCaseFile file = read_test_cases(std::string(QUERNEL_CODEGEN_GOLDEN) + "/" + GetParam() + ".test");
   std::string rewritten = file.header;
   for (TestCase& test : file.cases) {

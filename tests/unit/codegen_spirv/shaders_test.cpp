@@ -47,7 +47,7 @@ constexpr const char* kScale = R"(kernel @scale symbols($n) grid(wg0: 4) {
 }
 )";
 
-TEST(Shaders, TableHoldsModulesAndWhatTheyNeed) {
+TEST(Shaders, table_holds_modules_and_what_they_need) {
   loop::Kernel whole = kernel_of(R"(kernel @count {
   buffer %x: i64[4] write binding 0
   buffer %y: u8[4] read binding 1
@@ -81,7 +81,7 @@ TEST(Shaders, TableHoldsModulesAndWhatTheyNeed) {
   EXPECT_EQ(again->table, image->table);
 }
 
-TEST(Shaders, TooMuchWorkgroupMemoryIsRefused) {
+TEST(Shaders, too_much_workgroup_memory_is_refused) {
   Expected<codegen::ShaderImage> image = codegen::compile_shaders({kernel_of(R"(kernel @large {
   buffer %x: f32[8] read binding 0
   buffer %y: f32[8] write binding 1
@@ -100,7 +100,7 @@ TEST(Shaders, TooMuchWorkgroupMemoryIsRefused) {
               HasSubstr("kernel 'large' needs 32768 bytes of workgroup memory; target 'vulkan' has 16384"));
 }
 
-TEST(Shaders, WhatInvocationsCannotSeeIsRefused) {
+TEST(Shaders, what_invocations_cannot_see_is_refused) {
   auto refused = [](const std::string& body) {
     std::string text = R"(kernel @lanes {
   buffer %x: f32[64] read binding 0
@@ -123,7 +123,7 @@ TEST(Shaders, WhatInvocationsCannotSeeIsRefused) {
   EXPECT_EQ(refused("  %y[ramp(0, 1, 8)] = bitcast(f32x8, %b[ramp(0, 1, 32)])\n"), "accepted");
 }
 
-TEST(Shaders, SymbolsAndWhatPushConstantsCannotHoldLieInAUniformBuffer) {
+TEST(Shaders, symbols_and_what_push_constants_cannot_hold_lie_in_a_uniform_buffer) {
   auto with_bindings = [](int count) {
     std::string text = "kernel @many {\n";
     for (int i = 0; i < count; ++i)
@@ -140,7 +140,7 @@ TEST(Shaders, SymbolsAndWhatPushConstantsCannotHoldLieInAUniformBuffer) {
   EXPECT_THAT(with_symbol, HasSubstr("uvec4 words[1]"));
 }
 
-TEST(Distribution, BuffersGoWhereTheirAccessesAllowIt) {
+TEST(Distribution, buffers_go_where_their_accesses_allow_it) {
   loop::Kernel kernel = kernel_of(R"(kernel @places {
   buffer %x: f32[64] read binding 0
   buffer %y: f32[64] write binding 1
@@ -165,7 +165,7 @@ TEST(Distribution, BuffersGoWhereTheirAccessesAllowIt) {
   EXPECT_EQ(places["row"], Placement::kShared);
 }
 
-TEST(Shaders, BarriersStandBetweenWritingAndReadingOtherLanes) {
+TEST(Shaders, barriers_stand_between_writing_and_reading_other_lanes) {
   // Inside the loop the row is written before it is read, and read before it is written again.
   std::string text = shader_of(R"(kernel @turn {
   buffer %x: f32[64] read binding 0
@@ -187,7 +187,7 @@ TEST(Shaders, BarriersStandBetweenWritingAndReadingOtherLanes) {
 }
 
 // The vectors that are written and read begin at multiples of their length, so a lane meets only itself.
-TEST(Shaders, WhatALaneHasForItselfNeedsNoBarrier) {
+TEST(Shaders, what_a_lane_has_for_itself_needs_no_barrier) {
   auto barriers = [](const std::string& place) {
     return count(shader_of(R"(kernel @own {
   buffer %x: f32[64] read binding 0
@@ -211,7 +211,7 @@ TEST(Shaders, WhatALaneHasForItselfNeedsNoBarrier) {
   EXPECT_GT(barriers("j * 4"), 0U);
 }
 
-TEST(Shaders, ScalarsAreStoredByOneInvocation) {
+TEST(Shaders, scalars_are_stored_by_one_invocation) {
   std::string text = shader_of(R"(kernel @sum {
   buffer %x: f32[8] read binding 0
   buffer %y: f32[1] write binding 1
@@ -223,7 +223,7 @@ TEST(Shaders, ScalarsAreStoredByOneInvocation) {
   EXPECT_LT(text.rfind("fold_add_f32_8("), text.find("if (lane == 0)"));
 }
 
-TEST(Shaders, ProductsOfBytesAreOneInstructionWhereTheTargetHasIt) {
+TEST(Shaders, products_of_bytes_are_one_instruction_where_the_target_has_it) {
   loop::Kernel kernel = kernel_of(R"(kernel @dots {
   buffer %a: i32[8] read binding 0
   buffer %b: u32[8] read binding 1
@@ -243,7 +243,7 @@ TEST(Shaders, ProductsOfBytesAreOneInstructionWhereTheTargetHasIt) {
 }
 
 // By the device's instructions but for denormals, in modules that say how the instructions round.
-TEST(Shaders, HalvesAreConvertedByInstructionsWhereTheTargetHasThem) {
+TEST(Shaders, halves_are_converted_by_instructions_where_the_target_has_them) {
   loop::Kernel kernel = kernel_of(R"(kernel @halves {
   buffer %x: f16[8] read binding 0
   buffer %z: f64[8] read binding 1
@@ -279,7 +279,7 @@ constexpr const char* kSum = R"(kernel @sum {
 }
 )";
 
-TEST(Shaders, SubgroupsFoldTheirOwnLanes) {
+TEST(Shaders, subgroups_fold_their_own_lanes) {
   std::string text = shader_of(kSum, "vulkan+subgroups");
   EXPECT_THAT(text, HasSubstr("precise float folded = subgroupAdd(x);"));
   // Of integers: SPIR-V says of NaNs among floats nothing. Invocations beyond the vector have no say.
@@ -296,7 +296,7 @@ TEST(Shaders, SubgroupsFoldTheirOwnLanes) {
   }
 }
 
-TEST(Shaders, WhatSubgroupsLackIsFoldedInMemory) {
+TEST(Shaders, what_subgroups_lack_is_folded_in_memory) {
   for (const char* dtype : {"i64", "u64", "f16"}) {
     std::string d = dtype;
     std::string text =
@@ -309,7 +309,7 @@ TEST(Shaders, WhatSubgroupsLackIsFoldedInMemory) {
 }
 
 // Who reads what others wrote before a reduction has waited for them in it; not where it may not have run.
-TEST(Shaders, ReductionsAreBarriers) {
+TEST(Shaders, reductions_are_barriers) {
   auto kernel = [](const std::string& before, const std::string& after) {
     return R"(kernel @turn symbols($n) {
   buffer %x: f32[64] read binding 0
@@ -338,7 +338,7 @@ TEST(Shaders, ReductionsAreBarriers) {
   }
 }
 
-TEST(Shaders, AddressesNeedNo64Bits) {
+TEST(Shaders, addresses_need_no_64_bits) {
   std::string text = shader_of(R"(kernel @strided symbols($stride) grid(wg0: 4) {
   buffer %x: f32[?] read binding 0
   buffer %y: f32[64] write binding 1

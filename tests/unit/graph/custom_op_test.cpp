@@ -25,7 +25,7 @@ std::string results(const CustomOpDescription& op, const std::vector<TensorType>
   return text;
 }
 
-TEST(CustomOp, ADescriptionNamesTypesAndKernels) {
+TEST(CustomOp, a_description_names_types_and_kernels) {
   CustomOpDescription op = description(R"(// Products.
 op "demo::Pair" (x: f32[rows, n], "the w": i8[n, 4], s: bool[]) -> (y: f32[rows, 4], "z.1": i64[(n floordiv 2), min(n, 8)])
   kernel "x86-64" "pair.o" symbol "pair"
@@ -49,7 +49,7 @@ op "demo::Pair" (x: f32[rows, n], "the w": i8[n, 4], s: bool[]) -> (y: f32[rows,
             "f32[batch,4] i64[width,min((width * 2), 8)]");
 }
 
-TEST(CustomOp, OperandsMustFit) {
+TEST(CustomOp, operands_must_fit) {
   CustomOpDescription op = description("op \"Pair\" (x: f32[r, n], w: f32[n, 4]) -> (y: f32[(r - 3)])");
   EXPECT_EQ(results(op, {{DType::kF32, {5, 2}}}), "custom op 'Pair': expected 2 inputs, found 1");
   EXPECT_EQ(results(op, {{DType::kF16, {5, 2}}, {DType::kF32, {2, 4}}}),
@@ -70,7 +70,7 @@ TEST(CustomOp, OperandsMustFit) {
   EXPECT_EQ(heard, 1);
 }
 
-TEST(CustomOp, DescriptionsThatCannotBeRead) {
+TEST(CustomOp, descriptions_that_cannot_be_read) {
   EXPECT_EQ(error_of("Pair (x: f32[])"), "expected 'op', found 'Pair'");
   EXPECT_EQ(error_of("op Pair (x: f32[]) -> (y: f32[])"), "expected a quoted name, found 'Pair'");
   EXPECT_EQ(error_of("op \"\" (x: f32[]) -> (y: f32[])"),

@@ -71,7 +71,7 @@ std::vector<std::string> golden_files() {
 
 class LoopGolden : public testing::TestWithParam<std::string> {};
 
-TEST_P(LoopGolden, Matches) {
+TEST_P(LoopGolden, matches) {
   std::filesystem::path path = std::filesystem::path(QUERNEL_LOOP_GOLDEN) / (GetParam() + ".test");
   Golden golden = split(read_file(path));
   ASSERT_FALSE(golden.passes.empty()) << "expected a first line `# pass: NAME`";

@@ -39,19 +39,19 @@ void expect_range(const std::string& statements, int64_t lo, int64_t hi) {
   EXPECT_EQ(range.hi, hi) << statements;
 }
 
-TEST(IndexRanges, ExtentThatTheLastTileShortens) {
+TEST(IndexRanges, extent_that_the_last_tile_shortens) {
   expect_range(
       "for g in serial(3) {\n for i in serial(min(10, 24 - g * 10)) {\n %y[g * 10 + i] = 1f32\n }\n}\n", 0,
       29);
 }
 
-TEST(IndexRanges, ExtentFromMemory) {
+TEST(IndexRanges, extent_from_memory) {
   Interval range = index_of_store("for i in serial(%n[0]) {\n %y[i] = 1f32\n}\n");
   EXPECT_EQ(range.lo, 0);
   EXPECT_FALSE(range.finite());
 }
 
-TEST(IndexRanges, OffsetsOfRows) {
+TEST(IndexRanges, offsets_of_rows) {
   expect_range(
       "for i in serial(4) {\n alloc %rows: i64[2] register\n %rows[0] = i * 100\n %rows[1] = i * 100 + 50\n"
       " for k in serial(50) {\n %y[%rows[1] + k] = 1f32\n }\n}\n",
@@ -59,7 +59,7 @@ TEST(IndexRanges, OffsetsOfRows) {
 }
 
 // Through two buffers, and in any order of the statements.
-TEST(IndexRanges, OffsetsOfOffsets) {
+TEST(IndexRanges, offsets_of_offsets) {
   expect_range(
       "alloc %a: i64[1] register\nalloc %b: i64[1] register\n%a[0] = 7\n%b[0] = %a[0] * 10\n"
       "for i in serial(3) {\n %y[%b[0] + i] = 1f32\n}\n",
@@ -67,7 +67,7 @@ TEST(IndexRanges, OffsetsOfOffsets) {
 }
 
 // A buffer that keeps its own value, as that of the largest element so far does.
-TEST(IndexRanges, IndexOfTheLargestElement) {
+TEST(IndexRanges, index_of_the_largest_element) {
   expect_range(
       "alloc %best: i64[1] register\n%best[0] = 0\nfor i in serial(60) {\n"
       " %best[0] = select(%x[i] > %x[%best[0]], i, %best[0])\n}\n%y[%best[0]] = 1f32\n",
@@ -75,7 +75,7 @@ TEST(IndexRanges, IndexOfTheLargestElement) {
 }
 
 // What grows from step to step, and what memory says, may be anything.
-TEST(IndexRanges, ElementsThatNothingBounds) {
+TEST(IndexRanges, elements_that_nothing_bounds) {
   EXPECT_FALSE(
       index_of_store("alloc %a: i64[1] register\n%a[0] = 0\nfor i in serial(60) {\n %a[0] = %a[0] + 1\n}\n"
                      "%y[%a[0]] = 1f32\n")

@@ -27,7 +27,7 @@ std::vector<T> values_of(const std::vector<uint8_t>& bytes) {
   return values;
 }
 
-TEST(Interpret, RunsAllWorkgroupsWithSymbols) {
+TEST(Interpret, runs_all_workgroups_with_symbols) {
   Kernel kernel = parsed(R"(kernel @k symbols($n) grid(a: 2, b: $n) {
   buffer %x: f32[6] read binding 0
   buffer %y: f32[6] readwrite binding 1
@@ -46,7 +46,7 @@ TEST(Interpret, RunsAllWorkgroupsWithSymbols) {
   EXPECT_EQ(values_of<float>(after[1]), (std::vector<float>{2, 4, 6, 4, 8, 12}));
 }
 
-TEST(Interpret, DotMultipliesBytesAsTheirWordsSay) {
+TEST(Interpret, dot_multiplies_bytes_as_their_words_say) {
   Kernel kernel = parsed(R"(kernel @k {
   buffer %x: u8[8] read binding 0
   buffer %y: i32[4] write binding 1
@@ -67,7 +67,7 @@ TEST(Interpret, DotMultipliesBytesAsTheirWordsSay) {
                                                                 2147483647 + (2 - 128 * 127 - 3 * 56)}));
 }
 
-TEST(Interpret, DotOfHalvesAddsTheUpperProductFirst) {
+TEST(Interpret, dot_of_halves_adds_the_upper_product_first) {
   Kernel kernel = parsed(R"(kernel @k {
   buffer %x: bf16[4] read binding 0
   buffer %y: f32[2] write binding 1
@@ -88,7 +88,7 @@ TEST(Interpret, DotOfHalvesAddsTheUpperProductFirst) {
   EXPECT_EQ(values_of<float>(after[1]), (std::vector<float>{12293 + 0x1p-10F, 0x1.8p-11F}));
 }
 
-TEST(Interpret, ReportsKernelBufferIndexAndSize) {
+TEST(Interpret, reports_kernel_buffer_index_and_size) {
   Kernel kernel = parsed(
       "kernel @k {\n  buffer %x: f32[4] read binding 0\n  buffer %y: f32[8] write binding 1\n"
       "  for i in serial(8) {\n    %y[i] = %x[i]\n  }\n}\n");
@@ -100,7 +100,7 @@ TEST(Interpret, ReportsKernelBufferIndexAndSize) {
   EXPECT_NE(error.find("index -1 is outside buffer '%y' of 8 elements"), std::string::npos) << error;
 }
 
-TEST(Interpret, GuardsTouchNoMemory) {
+TEST(Interpret, guards_touch_no_memory) {
   Kernel kernel = parsed(
       "kernel @k {\n  buffer %x: f32[4] read binding 0\n  buffer %y: f32[4] write binding 1\n"
       "  %y[ramp(2, 1, 4) if ramp(2, 1, 4) < splat(4, 4)] = "
@@ -111,7 +111,7 @@ TEST(Interpret, GuardsTouchNoMemory) {
   EXPECT_EQ(values_of<float>(after[1]), (std::vector<float>{0, 0, 7, 1}));
 }
 
-TEST(Interpret, ChecksItsArguments) {
+TEST(Interpret, checks_its_arguments) {
   Kernel kernel = parsed("kernel @k symbols($n) {\n  buffer %x: f32[4] read binding 0\n}\n");
   std::string error;
   run(kernel, {}, &error, {1});
@@ -122,7 +122,7 @@ TEST(Interpret, ChecksItsArguments) {
   EXPECT_NE(error.find("expected 1 symbols, found 0"), std::string::npos);
 }
 
-TEST(Interpret, BitcastsAcrossLanesAndPackedStorage) {
+TEST(Interpret, bitcasts_across_lanes_and_packed_storage) {
   Kernel kernel = parsed(
       "kernel @k {\n  buffer %x: u32[1] read binding 0\n  buffer %y: u8[4] write binding 1\n"
       "  buffer %n: i4[4] readwrite binding 2\n"
@@ -140,7 +140,7 @@ int64_t eval_int(BinaryOp op, DType dtype, int64_t a, int64_t b) {
   return bits_to_int(dtype, evaluate_binary(op, dtype, int_to_bits(dtype, a), int_to_bits(dtype, b)));
 }
 
-TEST(EvaluateScalar, IntegerDivision) {
+TEST(EvaluateScalar, integer_division) {
   EXPECT_EQ(eval_int(BinaryOp::k_idiv, DType::kI32, -7, 2), -3);
   EXPECT_EQ(eval_int(BinaryOp::k_fdiv, DType::kI32, -7, 2), -4);
   EXPECT_EQ(eval_int(BinaryOp::k_mod, DType::kI32, -7, 3), 2);
@@ -153,7 +153,7 @@ TEST(EvaluateScalar, IntegerDivision) {
   EXPECT_EQ(eval_int(BinaryOp::k_idiv, DType::kU8, 200, 3), 66);
 }
 
-TEST(EvaluateScalar, ShiftsPowersAndWrapping) {
+TEST(EvaluateScalar, shifts_powers_and_wrapping) {
   EXPECT_EQ(eval_int(BinaryOp::k_shl, DType::kU8, 1, 8), 0);
   EXPECT_EQ(eval_int(BinaryOp::k_shr, DType::kI8, -128, 9), -1);
   EXPECT_EQ(eval_int(BinaryOp::k_shr, DType::kU8, 128, 7), 1);
@@ -164,7 +164,7 @@ TEST(EvaluateScalar, ShiftsPowersAndWrapping) {
   EXPECT_EQ(eval_int(BinaryOp::k_lt, DType::kU64, -1, 1), 0);
 }
 
-TEST(EvaluateScalar, CastsSaturateAndRoundOnce) {
+TEST(EvaluateScalar, casts_saturate_and_round_once) {
   auto to_int = [](double value, DType to) {
     return bits_to_int(to, evaluate_cast(DType::kF64, to, double_to_bits(DType::kF64, value)));
   };
@@ -181,7 +181,7 @@ TEST(EvaluateScalar, CastsSaturateAndRoundOnce) {
             double_to_bits(DType::kF32, 0x1.000002p60));
 }
 
-TEST(EvaluateScalar, Float8IsExactOnItsOwnValues) {
+TEST(EvaluateScalar, float8_is_exact_on_its_own_values) {
   for (DType dtype : {DType::kF8E4M3, DType::kF8E5M2})
     for (uint64_t bits = 0; bits < 256; ++bits) {
       double value = bits_to_double(dtype, bits);
@@ -193,7 +193,7 @@ TEST(EvaluateScalar, Float8IsExactOnItsOwnValues) {
   EXPECT_EQ(bits_to_double(DType::kF8E4M3, double_to_bits(DType::kF8E4M3, 17)), 16);  // tie to even
 }
 
-TEST(EvaluateScalar, FloatsPropagateNanAndRoundHalfToEven) {
+TEST(EvaluateScalar, floats_propagate_nan_and_round_half_to_even) {
   uint64_t nan = double_to_bits(DType::kF32, std::nan("")), one = double_to_bits(DType::kF32, 1);
   for (BinaryOp op : {BinaryOp::k_max, BinaryOp::k_min}) {
     EXPECT_TRUE(std::isnan(bits_to_double(DType::kF32, evaluate_binary(op, DType::kF32, nan, one))));

@@ -17,7 +17,7 @@ class Builders : public testing::Test {
   static Expr op(BinaryOp o, Expr a, Expr b) { return binary(o, std::move(a), std::move(b)); }
 };
 
-TEST_F(Builders, FoldIndexIdentities) {
+TEST_F(Builders, fold_index_identities) {
   EXPECT_EQ(x + c(0), x);
   EXPECT_EQ(c(0) + x, x);
   EXPECT_EQ(x * c(1), x);
@@ -31,7 +31,7 @@ TEST_F(Builders, FoldIndexIdentities) {
   EXPECT_EQ(to_string(op(BinaryOp::k_fdiv, c(-7), c(2))), "-4");
 }
 
-TEST_F(Builders, MergeConstants) {
+TEST_F(Builders, merge_constants) {
   EXPECT_EQ(to_string((x + c(3)) + c(4)), "x + 7");
   EXPECT_EQ(to_string((c(3) + x) - c(3)), "x");
   EXPECT_EQ(to_string((x * c(4)) * c(2)), "x * 8");
@@ -39,7 +39,7 @@ TEST_F(Builders, MergeConstants) {
   EXPECT_EQ(to_string(op(BinaryOp::k_min, op(BinaryOp::k_min, x, c(3)), c(5))), "min(x, 3)");
 }
 
-TEST_F(Builders, FoldConditions) {
+TEST_F(Builders, fold_conditions) {
   Expr less = op(BinaryOp::k_lt, x, y), yes = const_int(DType::kBool, 1), no = const_int(DType::kBool, 0);
   EXPECT_EQ(op(BinaryOp::k_and, less, yes), less);
   EXPECT_EQ(op(BinaryOp::k_or, no, less), less);
@@ -53,7 +53,7 @@ TEST_F(Builders, FoldConditions) {
   EXPECT_EQ(to_string(unary(UnaryOp::k_not, ordered)), "not(f < f)");
 }
 
-TEST_F(Builders, RampAlgebra) {
+TEST_F(Builders, ramp_algebra) {
   Expr lanes = ramp(c(0), 1, 8);
   EXPECT_EQ(to_string(x * c(8) + lanes), "ramp(x * 8, 1, 8)");
   EXPECT_EQ(to_string(lanes * c(4) + y), "ramp(y, 4, 8)");
@@ -65,7 +65,7 @@ TEST_F(Builders, RampAlgebra) {
   EXPECT_EQ(ramp(x, 3, 1), x);
 }
 
-TEST_F(Builders, OperationsOnBroadcastsAreBroadcasts) {
+TEST_F(Builders, operations_on_broadcasts_are_broadcasts) {
   EXPECT_EQ(to_string(broadcast(f, 4) * broadcast(f, 4)), "broadcast(f * f, 4)");
   EXPECT_EQ(to_string(unary(UnaryOp::k_exp, broadcast(f, 4))), "broadcast(exp(f), 4)");
   EXPECT_EQ(to_string(cast(DType::kF32, broadcast(x, 4))), "broadcast(cast(f32, x), 4)");
@@ -74,14 +74,14 @@ TEST_F(Builders, OperationsOnBroadcastsAreBroadcasts) {
   EXPECT_EQ(to_string(reduce_lanes(BinaryOp::k_max, broadcast(f, 4))), "f");
 }
 
-TEST_F(Builders, FloatsAreLeftAlone) {
+TEST_F(Builders, floats_are_left_alone) {
   Expr zero = const_float(DType::kF32, 0), one = const_float(DType::kF32, 1);
   EXPECT_EQ(to_string(f + zero), "f + 0f32");  // -0 + 0 is 0
   EXPECT_EQ(to_string(f * zero), "f * 0f32");  // NaN * 0 is NaN
   EXPECT_EQ(to_string(one + one), "1f32 + 1f32");
 }
 
-TEST_F(Builders, CastsOfConstantsAreExact) {
+TEST_F(Builders, casts_of_constants_are_exact) {
   EXPECT_EQ(to_string(cast(DType::kF16, const_float(DType::kF32, 65520))), "f16(0x7c00)");
   EXPECT_EQ(to_string(cast(DType::kU8, const_float(DType::kF32, 300))), "255u8");
   EXPECT_EQ(to_string(bitcast({DType::kU32, 1}, const_float(DType::kF32, 1))), "1065353216u32");

@@ -67,7 +67,7 @@ const PassCase kCases[] = {
 
 class RandomKernels : public testing::TestWithParam<PassCase> {};
 
-TEST_P(RandomKernels, KeepTheirResults) {
+TEST_P(RandomKernels, keep_their_results) {
   int vectorized = 0;
   for (uint32_t seed = 1; seed <= 300; ++seed) {
     Kernel kernel = random_kernel(seed);
@@ -98,7 +98,7 @@ TEST_P(RandomKernels, KeepTheirResults) {
 INSTANTIATE_TEST_SUITE_P(Passes, RandomKernels, testing::ValuesIn(kCases),
                          [](const auto& info) { return std::string(info.param.name); });
 
-TEST(Passes, LeaveNoVectorOrUnrolledLoops) {
+TEST(Passes, leave_no_vector_or_unrolled_loops) {
   for (uint32_t seed = 1; seed <= 100; ++seed) {
     Kernel kernel = random_kernel(seed);
     for (auto pass : {simplify, vectorize_loops, unroll_loops}) pass(kernel);
@@ -107,7 +107,7 @@ TEST(Passes, LeaveNoVectorOrUnrolledLoops) {
   }
 }
 
-TEST(Passes, SimplifyIsDeterministicAndIdempotent) {
+TEST(Passes, simplify_is_deterministic_and_idempotent) {
   for (uint32_t seed = 1; seed <= 100; ++seed) {
     Kernel first = random_kernel(seed), second = random_kernel(seed);
     simplify(first);
@@ -119,7 +119,7 @@ TEST(Passes, SimplifyIsDeterministicAndIdempotent) {
 }
 
 // x = x + x, repeated: 2^60 nodes as a tree, 60 as a graph.
-TEST(Passes, TakeLinearTimeOnSharedExpressions) {
+TEST(Passes, take_linear_time_on_shared_expressions) {
   Kernel kernel;
   kernel.name = "shared";
   auto buffer = [](const char* name, DType dtype, int binding, Access access) {
@@ -145,7 +145,7 @@ TEST(Passes, TakeLinearTimeOnSharedExpressions) {
   EXPECT_TRUE(verify(kernel));
 }
 
-TEST(Passes, TakeLinearTimeOnLongSums) {
+TEST(Passes, take_linear_time_on_long_sums) {
   Kernel kernel;
   kernel.name = "long";
   Buffer x = std::make_shared<const BufferNode>(

@@ -11,7 +11,7 @@
 namespace quernel::loop {
 namespace {
 
-TEST(Text, RoundTripsEveryConstruct) {
+TEST(Text, round_trips_every_construct) {
   const std::string text = R"(kernel @k0 symbols($n, $m) grid(wg0: 4, wg1: $n * 2) {
   buffer %x: f32[1024] read binding 0
   buffer %y: f32[1024] write binding 1
@@ -54,7 +54,7 @@ TEST(Text, RoundTripsEveryConstruct) {
   EXPECT_TRUE(status) << quernel::to_string(status.errors());
 }
 
-TEST(Text, RoundTripsRandomKernelsAndWhatPassesMakeOfThem) {
+TEST(Text, round_trips_random_kernels_and_what_passes_make_of_them) {
   for (uint32_t seed = 1; seed <= 150; ++seed) {
     Kernel kernel = random_kernel(seed);
     for (auto pass : {simplify, vectorize_loops, unroll_loops}) {
@@ -67,7 +67,7 @@ TEST(Text, RoundTripsRandomKernelsAndWhatPassesMakeOfThem) {
   }
 }
 
-TEST(Text, ConstantsKeepTheirBits) {
+TEST(Text, constants_keep_their_bits) {
   std::vector<Expr> constants;
   for (DType dtype : {DType::kF32, DType::kF16, DType::kBF16, DType::kF64, DType::kF8E4M3, DType::kF8E5M2})
     for (double value :
@@ -97,7 +97,7 @@ TEST(Text, ConstantsKeepTheirBits) {
   }
 }
 
-TEST(Text, AcceptsCommentsAndAnyLayout) {
+TEST(Text, accepts_comments_and_any_layout) {
   Kernel kernel =
       parsed("# before\nkernel @k{buffer %y:f32[2]write binding 0 # here\n%y[0]=1f32 %y[1]=2f32}");
   EXPECT_EQ(to_string(kernel),
@@ -110,7 +110,7 @@ struct BadText {
   const char* message;
 };
 
-TEST(Text, ErrorsSayTheLineAndWhatWasExpected) {
+TEST(Text, errors_say_the_line_and_what_was_expected) {
   const BadText kBad[] = {
       {"kernle @k {}", 1, "expected 'kernel', found 'kernle'"},
       {"kernel @k {\n  frob\n}", 2,
@@ -157,7 +157,7 @@ TEST(Text, ErrorsSayTheLineAndWhatWasExpected) {
   }
 }
 
-TEST(Text, RefusesHostileNesting) {
+TEST(Text, refuses_hostile_nesting) {
   std::string deep = "kernel @k {\n  let a: i64 = " + std::string(100000, '(') + "1";
   Expected<Kernel> deep_kernel = parse_kernel(deep);
   ASSERT_FALSE(deep_kernel);
@@ -169,7 +169,7 @@ TEST(Text, RefusesHostileNesting) {
 }
 
 // Every single-character damage of a kernel either parses or is refused; neither crashes.
-TEST(Text, SurvivesDamage) {
+TEST(Text, survives_damage) {
   const std::string text = R"(kernel @k symbols($n) grid(w: $n) {
   buffer %x: f32[16] readwrite binding 0
   alloc %t: i8[4] register
@@ -190,7 +190,7 @@ TEST(Text, SurvivesDamage) {
     }
 }
 
-TEST(Text, ParsesSeveralKernels) {
+TEST(Text, parses_several_kernels) {
   auto kernels = parse_kernels("kernel @a {\n}\nkernel @b {\n}\n");
   ASSERT_TRUE(kernels);
   ASSERT_EQ(kernels->size(), 2u);

@@ -26,7 +26,7 @@ struct BadKernel {
   const char* message;
 };
 
-TEST(Verify, RefusesMalformedKernels) {
+TEST(Verify, refuses_malformed_kernels) {
   const BadKernel kBad[] = {
       {"%x[0] = 1f32", "store to read-only buffer '%x'"},
       {"%y[0] = %y[1]", "load from write-only buffer '%y'"},
@@ -81,13 +81,13 @@ TEST(Verify, RefusesMalformedKernels) {
   }
 }
 
-TEST(Verify, AcceptsConstantIndicesThatMayBeUnreachable) {
+TEST(Verify, accepts_constant_indices_that_may_be_unreachable) {
   EXPECT_EQ(errors_of(parsed(wrapped("let n: i64 = 3\nif n < 2 { %y[99] = 1f32 }\n%y[99 if false] = 1f32\n"
                                      "for i in serial(n) { %y[99] = %x[99 if false else 0f32] }"))),
             "");
 }
 
-TEST(Verify, RefusesNamesDeclaredTwice) {
+TEST(Verify, refuses_names_declared_twice) {
   Kernel kernel;
   kernel.name = "k";
   Var first = make_var("i"), second = make_var("i");
@@ -97,7 +97,7 @@ TEST(Verify, RefusesNamesDeclaredTwice) {
   EXPECT_NE(errors_of(kernel).find("variable 'i' is declared twice"), std::string::npos);
 }
 
-TEST(Verify, RefusesBindingsOutOfOrderAndNamesThatDoNotParse) {
+TEST(Verify, refuses_bindings_out_of_order_and_names_that_do_not_parse) {
   Kernel kernel;
   kernel.name = "k";
   kernel.body = block({});
@@ -109,7 +109,7 @@ TEST(Verify, RefusesBindingsOutOfOrderAndNamesThatDoNotParse) {
 }
 
 // What no text can say, only a pass that makes nodes by hand.
-TEST(Verify, RefusesMalformedNodes) {
+TEST(Verify, refuses_malformed_nodes) {
   auto of_value = [](const ExprNode& node) {
     Kernel kernel = parsed(wrapped(""));
     Expr value = std::make_shared<const ExprNode>(node);
@@ -175,7 +175,7 @@ TEST(Verify, RefusesMalformedNodes) {
   has(errors_of(symbolic), "symbol is not i64");
 }
 
-TEST(Verify, RefusesMalformedKernelsAndStatements) {
+TEST(Verify, refuses_malformed_kernels_and_statements) {
   auto has = [](const Kernel& kernel, const char* message) {
     std::string errors = errors_of(kernel);
     EXPECT_NE(errors.find(message), std::string::npos) << message << "\nfound: " << errors;
@@ -227,7 +227,7 @@ TEST(Verify, RefusesMalformedKernelsAndStatements) {
   has(kernel, "buffer '%x' expected a known size, as it is local");
 }
 
-TEST(Verify, GridExtentsAreConstantsAndSymbols) {
+TEST(Verify, grid_extents_are_constants_and_symbols) {
   Kernel kernel = parsed("kernel @k symbols($n) grid(a: 4, b: $n) {\n}\n");
   EXPECT_EQ(errors_of(kernel), "");
   kernel.grid[1].extent = var_ref(kernel.grid[0].var);

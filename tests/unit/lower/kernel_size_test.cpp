@@ -211,7 +211,7 @@ const Kind kKinds[] = {
 
 class KernelSize : public testing::TestWithParam<Kind> {};
 
-TEST_P(KernelSize, DoesNotGrowWithTheModel) {
+TEST_P(KernelSize, does_not_grow_with_the_model) {
   constexpr int kFew = 150, kMany = 600;
   for (const char* name : {"x86-64-v3", "vulkan"}) {
     Target target = *find_target(name);

@@ -140,20 +140,20 @@ void expect_limits(const SingleOp& op, char which, const std::string& found) {
     EXPECT_NE(found, "") << "it is within the limits: remove '" << which << "' from its row";
 }
 
-TEST_P(WorkgroupSize, GpuEndsNoLoop) {
+TEST_P(WorkgroupSize, gpu_ends_no_loop) {
   expect_limits(GetParam(), 'g', check(graph_of(GetParam(), false), "vulkan", kOnGpu));
 }
-TEST_P(WorkgroupSize, GpuEndsNoLoopOfFreeSize) {
+TEST_P(WorkgroupSize, gpu_ends_no_loop_of_free_size) {
   expect_limits(GetParam(), 'f', check(graph_of(GetParam(), true), "vulkan", kOnGpu, {{"n", 1'000'000}}));
 }
-TEST_P(WorkgroupSize, ThreadsShareIt) {
+TEST_P(WorkgroupSize, threads_share_it) {
   expect_limits(GetParam(), 'c', check(graph_of(GetParam(), false), "x86-64-v3", kOnCpu));
 }
 
 INSTANTIATE_TEST_SUITE_P(Ops, WorkgroupSize, testing::ValuesIn(kOps),
                          [](const auto& test) { return std::string(test.param.name); });
 
-TEST(WorkgroupSizeOfModels, GpuEndsNoLoop) {
+TEST(WorkgroupSizeOfModels, gpu_ends_no_loop) {
   const char* data = std::getenv("QUERNEL_TEST_DATA");
   std::filesystem::path folder = std::filesystem::path(data == nullptr ? "" : data) / "models";
   if (!std::filesystem::exists(folder)) GTEST_SKIP() << "no models in " << folder;

@@ -10,7 +10,7 @@
 namespace quernel::test {
 namespace {
 
-TEST(Allocation, CountingWorks) {
+TEST(Allocation, counting_works) {
   if (!kCounts) GTEST_SKIP() << "not with a sanitizer";
   allocations = 0;
   counting = true;
@@ -67,7 +67,7 @@ void run_everything(uint32_t threads, bool asynchronous) {
 }
 
 // Nor do custom ops.
-TEST(Allocation, CustomOpsDoNotAllocate) {
+TEST(Allocation, custom_ops_do_not_allocate) {
   if (!kCounts) GTEST_SKIP() << "not with a sanitizer";
   AlignedBytes bytes(bundle_bytes(custom_contents()));
   Bundle bundle;
@@ -102,7 +102,7 @@ TEST(Allocation, CustomOpsDoNotAllocate) {
 
 // Shapes that change within what the session was made for do not allocate, nor do loops; larger ones do,
 // once.
-TEST(Allocation, ShapesThatFitDoNotAllocate) {
+TEST(Allocation, shapes_that_fit_do_not_allocate) {
   if (!kCounts) GTEST_SKIP() << "not with a sanitizer";
   AlignedBytes bytes(bundle_bytes(symbolic_contents()));
   Bundle bundle;
@@ -167,9 +167,9 @@ TEST(Allocation, ShapesThatFitDoNotAllocate) {
   EXPECT_EQ(allocations, 0u) << "reserved";
 }
 
-TEST(Allocation, NoneAfterLoadOnOneThread) { run_everything(1, false); }
-TEST(Allocation, NoneAfterLoadOnFourThreads) { run_everything(4, false); }
-TEST(Allocation, NoneInSubmittedRuns) { run_everything(2, true); }
+TEST(Allocation, none_after_load_on_one_thread) { run_everything(1, false); }
+TEST(Allocation, none_after_load_on_four_threads) { run_everything(4, false); }
+TEST(Allocation, none_in_submitted_runs) { run_everything(2, true); }
 
 }  // namespace
 }  // namespace quernel::test

@@ -76,7 +76,7 @@ class Async : public testing::TestWithParam<const char*>, protected SessionsOnDe
   }
 };
 
-TEST_P(Async, ASubmittedRunGivesWhatARunGives) {
+TEST_P(Async, a_submitted_run_gives_what_a_run_gives) {
   Session s = session("main");
   for (float value : {1.0f, 2.0f, -3.0f}) {
     set_main(s, value);
@@ -99,7 +99,7 @@ TEST_P(Async, ASubmittedRunGivesWhatARunGives) {
   }
 }
 
-TEST_P(Async, EventsCanBePolled) {
+TEST_P(Async, events_can_be_polled) {
   Session s = session("main");
   set_main(s, 1);
   qnl_event* event = submit(s);
@@ -108,7 +108,7 @@ TEST_P(Async, EventsCanBePolled) {
   EXPECT_EQ(result(s, "sum"), 5);
 }
 
-TEST_P(Async, ErrorsBeforeARunAreTheSubmissionsAndThoseInItTheEvents) {
+TEST_P(Async, errors_before_a_run_are_the_submissions_and_those_in_it_the_events) {
   Session s = session("main");
   qnl_event* event = nullptr;
   EXPECT_EQ(s.submit(&event, nullptr, &error_), QNL_INPUT_NOT_SET);
@@ -164,7 +164,7 @@ struct Attempts {
   }
 };
 
-TEST_P(Async, NothingOfASessionCanBeChangedWhileItRuns) {
+TEST_P(Async, nothing_of_a_session_can_be_changed_while_it_runs) {
   Session s = session("extras");
   std::vector<int32_t> in(24, 1);
   ASSERT_EQ(s.set_input(tensor("in", QNL_I32, {4, 6}, in), &error_), QNL_OK);
@@ -189,7 +189,7 @@ TEST_P(Async, NothingOfASessionCanBeChangedWhileItRuns) {
   EXPECT_EQ(s.set_input(tensor("in", QNL_I32, {4, 6}, in), &error_), QNL_OK) << "then it can";
 }
 
-TEST_P(Async, PlansThatNeedTheHostAreSubmittedAsWell) {
+TEST_P(Async, plans_that_need_the_host_are_submitted_as_well) {
   open(symbolic_contents());
   Session s = session("steps");
   std::vector<int64_t> rows(9), n = {3};
@@ -202,7 +202,7 @@ TEST_P(Async, PlansThatNeedTheHostAreSubmittedAsWell) {
   EXPECT_EQ(static_cast<int64_t*>(found.data)[2], 2 * 2 + 9);
 }
 
-TEST_P(Async, ARunIsCancelledBetweenItems) {
+TEST_P(Async, a_run_is_cancelled_between_items) {
   open(symbolic_contents());
   Session s = session("steps");
   std::vector<int64_t> rows(9), n = {9};
@@ -230,7 +230,7 @@ TEST_P(Async, ARunIsCancelledBetweenItems) {
   EXPECT_EQ(wait(submit(s)), QNL_OK) << "there was no run to cancel";
 }
 
-TEST_P(Async, ARunBeginsWhenThoseThatItWaitsForAreOver) {
+TEST_P(Async, a_run_begins_when_those_that_it_waits_for_are_over) {
   OpenDevice other("cpu thread");
   Gate gate;
   Session slow = gated(&gate, other.device), s = session("main");
@@ -259,7 +259,7 @@ TEST_P(Async, ARunBeginsWhenThoseThatItWaitsForAreOver) {
   if (opener.joinable()) opener.join();
 }
 
-TEST_P(Async, AnotherDeviceWaitsForThisOne) {
+TEST_P(Async, another_device_waits_for_this_one) {
   OpenDevice other("cpu thread");
   Session a = session("main"), b = session("main", other.device);
   for (int r = 0; r < 20; ++r) {
@@ -273,7 +273,7 @@ TEST_P(Async, AnotherDeviceWaitsForThisOne) {
   }
 }
 
-TEST_P(Async, SessionsThatShareAStateRunInTheOrderOfSubmission) {
+TEST_P(Async, sessions_that_share_a_state_run_in_the_order_of_submission) {
   Session a = session("accumulate"), b = sharing("accumulate", a);
   set_x(a, 1);
   set_x(b, 10);
@@ -287,7 +287,7 @@ TEST_P(Async, SessionsThatShareAStateRunInTheOrderOfSubmission) {
   }
 }
 
-TEST_P(Async, SessionsOnSeveralThreadsShareABundleAndADevice) {
+TEST_P(Async, sessions_on_several_threads_share_a_bundle_and_a_device) {
   std::vector<std::thread> threads;
   std::atomic<int> wrong{0};
   for (int t = 0; t < 3; ++t)
@@ -328,7 +328,7 @@ INSTANTIATE_TEST_SUITE_P(Devices, Async, testing::Values("cpu", "cpu thread", "c
 // On the thread of a CPU device, where a gate can keep a run in flight.
 class AsyncThread : public Async {};
 
-TEST_P(AsyncThread, WhatIsQueuedBehindARunCanBeCancelled) {
+TEST_P(AsyncThread, what_is_queued_behind_a_run_can_be_cancelled) {
   Gate gate;
   Session slow = gated(&gate, device_->device), s = session("main");
   set_main(s, 1);
@@ -342,7 +342,7 @@ TEST_P(AsyncThread, WhatIsQueuedBehindARunCanBeCancelled) {
   EXPECT_EQ(result(s, "sum"), 0) << "nothing ran";
 }
 
-TEST_P(AsyncThread, ASessionInFlightIsCancelledAndWaitedForWhenItIsDestroyed) {
+TEST_P(AsyncThread, a_session_in_flight_is_cancelled_and_waited_for_when_it_is_destroyed) {
   Gate gate;
   Session slow = gated(&gate, device_->device), s = session("main");
   set_main(s, 1);
@@ -363,7 +363,7 @@ TEST_P(AsyncThread, ASessionInFlightIsCancelledAndWaitedForWhenItIsDestroyed) {
   slow = Session();
 }
 
-TEST_P(AsyncThread, AStateInUseIsNotTouched) {
+TEST_P(AsyncThread, a_state_in_use_is_not_touched) {
   Session a = session("accumulate"), b = sharing("accumulate", a);
   set_x(a, 1);
   set_x(b, 10);

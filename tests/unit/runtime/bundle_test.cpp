@@ -67,7 +67,7 @@ void poke(const void* at, T value) {
   std::memcpy(const_cast<void*>(at), &value, sizeof value);
 }
 
-TEST(Bundle, RoundTripKeepsEverything) {
+TEST(Bundle, round_trip_keeps_everything) {
   std::string path = temporary_path("round_trip.qnl");
   bundle::BundleContents contents = test_contents();
   auto written = bundle::write_bundle(contents, path);
@@ -104,10 +104,10 @@ TEST(Bundle, RoundTripKeepsEverything) {
   EXPECT_EQ(variant.kernel_count, kKernelCount);
 }
 
-TEST(Bundle, SameContentsGiveSameBytes) { EXPECT_EQ(bundle_bytes(test_contents()), valid_bytes()); }
+TEST(Bundle, same_contents_give_same_bytes) { EXPECT_EQ(bundle_bytes(test_contents()), valid_bytes()); }
 
 // The structure, which is written last, reaches beyond the first pieces, and constants leave gaps of pieces.
-TEST(Bundle, LargeFilesArePutTogetherFromPieces) {
+TEST(Bundle, large_files_are_put_together_from_pieces) {
   constexpr uint64_t kPiece = uint64_t{2} << 20;
   bundle::BundleContents contents = test_contents();
   std::string text(kPiece * 2 + 12345, 'x');
@@ -135,14 +135,14 @@ TEST(Bundle, LargeFilesArePutTogetherFromPieces) {
                           [](std::byte b) { return b == std::byte{0}; }));
 }
 
-TEST(Bundle, SegmentsArePageAligned) {
+TEST(Bundle, segments_are_page_aligned) {
   const schema::Bundle* structure = structure_of(valid_bytes());
   ASSERT_EQ(structure->segments()->size(), 3u);
   for (uint32_t i = 0; i < structure->segments()->size(); ++i)
     EXPECT_EQ(structure->segments()->Get(i)->offset() % 4096, 0u);
 }
 
-TEST(Bundle, TruncatedAtEveryBoundary) {
+TEST(Bundle, truncated_at_every_boundary) {
   const std::vector<std::byte>& valid = valid_bytes();
   std::vector<size_t> lengths = {4, 8, 12, 16, 24, 32, 40, 48, 56, 63, 64, 65, valid.size() - 1};
   const schema::Bundle* structure = structure_of(valid);
@@ -165,13 +165,13 @@ TEST(Bundle, TruncatedAtEveryBoundary) {
   }
 }
 
-TEST(Bundle, AppendedBytesAreRefused) {
+TEST(Bundle, appended_bytes_are_refused) {
   std::vector<std::byte> bytes = valid_bytes();
   bytes.resize(bytes.size() + 1);
   EXPECT_EQ(open(bytes).status, QNL_INVALID_BUNDLE);
 }
 
-TEST(Bundle, EveryBitFlipIsDetected) {
+TEST(Bundle, every_bit_flip_is_detected) {
   std::vector<std::byte> bytes = valid_bytes();
   AlignedBytes aligned(bytes);
   auto* data = static_cast<std::byte*>(const_cast<void*>(aligned.data()));
@@ -189,7 +189,7 @@ TEST(Bundle, EveryBitFlipIsDetected) {
   }
 }
 
-TEST(Bundle, BitFlipsAreNamedByTheirPlace) {
+TEST(Bundle, bit_flips_are_named_by_their_place) {
   const schema::Bundle* structure = structure_of(valid_bytes());
   std::string said;
   auto flipped = [&said](size_t at, bool verify_weights) {
@@ -223,7 +223,7 @@ TEST(Bundle, BitFlipsAreNamedByTheirPlace) {
   expect_said("segment 2: ", zeros);
 }
 
-TEST(Bundle, HeaderSaysWhatIsNeeded) {
+TEST(Bundle, header_says_what_is_needed) {
   auto changed = [](size_t at, auto value) {
     std::vector<std::byte> bytes = valid_bytes();
     put(bytes, at, value);
@@ -252,7 +252,7 @@ TEST(Bundle, HeaderSaysWhatIsNeeded) {
   EXPECT_EQ(changed(32, ~uint64_t{0}).status, QNL_INVALID_BUNDLE);
 }
 
-TEST(Bundle, AWriterThatUsesSymbolsSetsTheirFeature) {
+TEST(Bundle, a_writer_that_uses_symbols_sets_their_feature) {
   bundle::BundleContents contents = test_contents();
   contents.symbols.push_back({"batch", 1, 8, 1});
   std::vector<std::byte> bytes = bundle_bytes(contents);
@@ -265,7 +265,7 @@ TEST(Bundle, AWriterThatUsesSymbolsSetsTheirFeature) {
   EXPECT_NE(without.text.find("'symbols'"), std::string::npos) << without.text;
 }
 
-TEST(Bundle, SegmentRangesAreChecked) {
+TEST(Bundle, segment_ranges_are_checked) {
   auto with_segment = [](uint32_t index, int field, uint64_t value) {
     return open_changed([&](schema::Bundle* b) {
       poke(reinterpret_cast<const char*>(b->segments()->Get(index)) + 8 * field, value);
@@ -283,7 +283,7 @@ const schema::Item* item_of(schema::Bundle* b, uint32_t entry, uint32_t item) {
   return b->entry_points()->Get(entry)->plans()->Get(0)->items()->Get(item);
 }
 
-TEST(Bundle, BindingsAndEdgesAreChecked) {
+TEST(Bundle, bindings_and_edges_are_checked) {
   auto with_binding = [](int offset, auto value) {
     return open_changed([&](schema::Bundle* b) {
       poke(reinterpret_cast<const char*>(item_of(b, 0, 1)->bindings()->Get(0)) + offset, value);
@@ -312,7 +312,7 @@ TEST(Bundle, BindingsAndEdgesAreChecked) {
   EXPECT_NE(cycle.text.find("earlier"), std::string::npos) << cycle.text;
 }
 
-TEST(Bundle, CopiesAreChecked) {
+TEST(Bundle, copies_are_checked) {
   auto with_loop = [](int offset, uint64_t value) {
     return open_changed([&](schema::Bundle* b) {
       poke(reinterpret_cast<const char*>(item_of(b, 2, 0)->copy_loops()->Get(0)) + offset, value);
@@ -325,7 +325,7 @@ TEST(Bundle, CopiesAreChecked) {
   EXPECT_EQ(with_loop(16, 1000).status, QNL_INVALID_BUNDLE) << "writes past the end";
 }
 
-TEST(Bundle, TensorsAndArenasAreChecked) {
+TEST(Bundle, tensors_and_arenas_are_checked) {
   auto shape = [](int64_t dim) {
     return open_changed(
         [&](schema::Bundle* b) { poke(b->entry_points()->Get(0)->inputs()->Get(0)->shape()->Data(), dim); });
@@ -341,7 +341,7 @@ bundle::BundleContents with_name_twice() {
   return contents;
 }
 
-TEST(Bundle, WriterRefusesContradictions) {
+TEST(Bundle, writer_refuses_contradictions) {
   auto refused = [](auto change) {
     bundle::BundleContents contents = test_contents();
     change(contents);
@@ -365,7 +365,7 @@ TEST(Bundle, WriterRefusesContradictions) {
   EXPECT_TRUE(refused([](auto& c) { c.test_vectors[0].tensors[0].value.resize(4); }));
 }
 
-TEST(Bundle, ReadAndWrittenAgainIsTheSame) {
+TEST(Bundle, read_and_written_again_is_the_same) {
   for (const bundle::BundleContents& contents : {test_contents(), symbolic_contents(), custom_contents()}) {
     std::string first = temporary_path("first.qnl"), second = temporary_path("second.qnl");
     ASSERT_TRUE(bundle::write_bundle(contents, first));
@@ -380,7 +380,7 @@ TEST(Bundle, ReadAndWrittenAgainIsTheSame) {
   }
 }
 
-TEST(Bundle, TestVectors) {
+TEST(Bundle, test_vectors) {
   AlignedBytes aligned(valid_bytes());
   Bundle bundle;
   ASSERT_EQ(bundle.open(aligned.data(), aligned.size()), QNL_OK);
@@ -410,7 +410,7 @@ std::vector<int64_t> sum_of_ones(int count) {
   return code;
 }
 
-TEST(Bundle, SizesBeyondTheLimitsAreRefused) {
+TEST(Bundle, sizes_beyond_the_limits_are_refused) {
   auto opened = [](int count, auto change) {
     bundle::BundleContents contents = symbolic_contents();
     contents.expressions[1].code = sum_of_ones(count);
@@ -447,7 +447,7 @@ TEST(Bundle, SizesBeyondTheLimitsAreRefused) {
 }
 
 // What is written can be opened: models of very many inputs and outputs are refused where they are compiled.
-TEST(Bundle, ReaderAndWriterHaveOneLimitOfInputsAndOutputs) {
+TEST(Bundle, reader_and_writer_have_one_limit_of_inputs_and_outputs) {
   auto with = [](size_t inputs, size_t outputs) {
     bundle::BundleContents contents = test_contents();
     auto extend = [&](std::vector<bundle::Tensor>& tensors, size_t count) {
@@ -476,7 +476,7 @@ TEST(Bundle, ReaderAndWriterHaveOneLimitOfInputsAndOutputs) {
 }
 
 // Found by fuzzing: a dispatch with copy loops, which nothing uses but the reader hands out.
-TEST(Bundle, TooManyCopyLoopsOfADispatch) {
+TEST(Bundle, too_many_copy_loops_of_a_dispatch) {
   Opened opened = open_changed([](schema::Bundle* b) {
     poke(item_of(b, 2, 0)->copy_loops(), uint32_t{5});  // a vector begins with its length
   });
@@ -484,7 +484,7 @@ TEST(Bundle, TooManyCopyLoopsOfADispatch) {
   EXPECT_NE(opened.text.find("copy loops"), std::string::npos) << opened.text;
 }
 
-TEST(Bundle, UnwritablePathsGiveADiagnostic) {
+TEST(Bundle, unwritable_paths_give_a_diagnostic) {
   bundle::BundleContents contents = test_contents();
   for (const std::string& path :
        {std::string("/no/such/directory/x.qnl"), std::string("/dev/null"), std::string("/")}) {
@@ -499,7 +499,7 @@ TEST(Bundle, UnwritablePathsGiveADiagnostic) {
   EXPECT_TRUE(S_ISCHR(info.st_mode));
 }
 
-TEST(Bundle, FilesThatCannotBeOpened) {
+TEST(Bundle, files_that_cannot_be_opened) {
   Bundle bundle;
   qnl_error error = {};
   EXPECT_EQ(bundle.open("/no/such/file.qnl", nullptr, &error), QNL_FILE_NOT_FOUND);
@@ -511,7 +511,7 @@ TEST(Bundle, FilesThatCannotBeOpened) {
   EXPECT_EQ(bundle.open(empty.c_str(), nullptr, &error), QNL_NOT_A_BUNDLE);
 }
 
-TEST(Bundle, MemoryOfTheCaller) {
+TEST(Bundle, memory_of_the_caller) {
   AlignedBytes aligned(valid_bytes());
   alignas(64) static char memory[4096];
   ASSERT_LE(qnl_bundle_memory_bytes(), sizeof memory);
@@ -532,7 +532,7 @@ TEST(Bundle, MemoryOfTheCaller) {
   EXPECT_STREQ(error.text, "bundle memory: expected 64-byte alignment");
 }
 
-TEST(Bundle, ArgumentsAreNeeded) {
+TEST(Bundle, arguments_are_needed) {
   AlignedBytes aligned(valid_bytes());
   qnl_bundle* bundle = nullptr;
   qnl_error error = {};
@@ -546,7 +546,7 @@ TEST(Bundle, ArgumentsAreNeeded) {
 }
 
 // Bytes between the header and the structure may not carry anything.
-TEST(Bundle, GapBeforeTheStructureIsZero) {
+TEST(Bundle, gap_before_the_structure_is_zero) {
   std::vector<std::byte> bytes = valid_bytes();
   uint64_t structure_bytes, file_bytes = bytes.size() + 4096, offset = 128;
   std::memcpy(&structure_bytes, bytes.data() + 32, 8);
@@ -562,14 +562,14 @@ TEST(Bundle, GapBeforeTheStructureIsZero) {
   EXPECT_EQ(opened.text, "bundle: expected zeros before the structure");
 }
 
-TEST(Status, SomeTexts) {
+TEST(Status, some_texts) {
   EXPECT_STREQ(qnl_status_text(QNL_FILE_UNREADABLE), "file cannot be read");
   EXPECT_STREQ(qnl_status_text(QNL_UNKNOWN_FEATURE), "bundle needs an unknown feature");
   EXPECT_STREQ(qnl_status_text(QNL_MALFORMED_IMAGE), "malformed code image");
   EXPECT_STREQ(qnl_status_text(QNL_UNKNOWN_NAME), "unknown name");
 }
 
-TEST(FeatureNames, AreThoseOfTheList) {
+TEST(FeatureNames, are_those_of_the_list) {
 #define QNL_ARCHITECTURE(NAME, number, name) EXPECT_STREQ(runtime::arch_name(QNL_ARCH_##NAME), name);
 #define QNL_FEATURE(arch, constant, bit, name, option, llvm, needs, sentence) \
   EXPECT_STREQ(runtime::feature_name(QNL_ARCH_##arch, bit), name);
@@ -582,7 +582,7 @@ TEST(FeatureNames, AreThoseOfTheList) {
   EXPECT_STREQ(text, "x86-64-v1 bit-4");
 }
 
-TEST(Status, EveryCodeHasText) {
+TEST(Status, every_code_has_text) {
   for (int code : {0,   100, 101, 102, 103, 104, 105, 106, 107, 108, 109, 200, 201, 202, 203, 204, 205, 300,
                    301, 302, 303, 304, 305, 306, 307, 308, 309, 310, 400, 401, 402, 500, 501, 502, 503})
     EXPECT_STRNE(qnl_status_text(static_cast<qnl_status>(code)), "unknown status") << code;

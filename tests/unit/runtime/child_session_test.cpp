@@ -38,7 +38,7 @@ class ChildSession : public testing::TestWithParam<const char*>, protected Sessi
   }
 };
 
-TEST_P(ChildSession, SharesStatesOnlyWhereItIsAskedTo) {
+TEST_P(ChildSession, shares_states_only_where_it_is_asked_to) {
   Session parent = session("accumulate");
   EXPECT_EQ(add(parent, 1), 1);
   Session shares = session("accumulate", &parent, true), own = session("accumulate", &parent);
@@ -53,7 +53,7 @@ TEST_P(ChildSession, SharesStatesOnlyWhereItIsAskedTo) {
   EXPECT_EQ(add(own, 1), 11);
 }
 
-TEST_P(ChildSession, LoadsNeitherCodeNorWeightsOnceMore) {
+TEST_P(ChildSession, loads_neither_code_nor_weights_once_more) {
   Session parent = session("main");
   for (const char* entry : {"main", "accumulate"}) {
     qnl_requirements needs;
@@ -66,7 +66,7 @@ TEST_P(ChildSession, LoadsNeitherCodeNorWeightsOnceMore) {
   EXPECT_EQ(sum(parent, 1), 5.0f);
 }
 
-TEST_P(ChildSession, NeedsNoStateOfItsOwnWhereItShares) {
+TEST_P(ChildSession, needs_no_state_of_its_own_where_it_shares) {
   Session parent = session("accumulate");
   for (bool share : {false, true}) {
     qnl_requirements needs;
@@ -76,7 +76,7 @@ TEST_P(ChildSession, NeedsNoStateOfItsOwnWhereItShares) {
   }
 }
 
-TEST_P(ChildSession, MayOutliveItsParent) {
+TEST_P(ChildSession, may_outlive_its_parent) {
   std::optional<Session> parent = session("accumulate");
   EXPECT_EQ(add(*parent, 1), 1);
   std::optional<Session> child = session("accumulate", &*parent, true);
@@ -93,7 +93,7 @@ TEST_P(ChildSession, MayOutliveItsParent) {
   EXPECT_EQ(memory_used(), 0u) << "all of it goes with the last child";
 }
 
-TEST_P(ChildSession, IsOfItsParentsBundleAndDevice) {
+TEST_P(ChildSession, is_of_its_parents_bundle_and_device) {
   Session parent = session("accumulate"), child;
   OpenDevice other(GetParam());
   Bundle again;

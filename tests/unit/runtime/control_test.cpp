@@ -43,7 +43,7 @@ struct Fixture {
   qnl_error error = {};
 };
 
-TEST(Control, ALoopRunsItsCountAndOutputsFollowIt) {
+TEST(Control, a_loop_runs_its_count_and_outputs_follow_it) {
   Fixture f("steps");
   f.set<int64_t>("rows", QNL_I64, {9}, Integers(9));
   for (int64_t n : {3, 0, 9, 1}) {
@@ -58,7 +58,7 @@ TEST(Control, ALoopRunsItsCountAndOutputsFollowIt) {
   }
 }
 
-TEST(Control, WhatIsReadMustBeInRange) {
+TEST(Control, what_is_read_must_be_in_range) {
   Fixture f("steps");
   f.set<int64_t>("rows", QNL_I64, {9}, Integers(9));
   for (int64_t n : {int64_t{10}, int64_t{-1}, INT64_MIN, INT64_MAX}) {
@@ -73,7 +73,7 @@ TEST(Control, WhatIsReadMustBeInRange) {
       << "the failed run has not set it";
 }
 
-TEST(Control, WhatTheDeviceCannotReadIsNamed) {
+TEST(Control, what_the_device_cannot_read_is_named) {
   Fixture f("steps");
   f.set<int64_t>("rows", QNL_I64, {9}, Integers(9));
   f.set<int64_t>("n", QNL_I64, {}, {3});
@@ -87,7 +87,7 @@ TEST(Control, WhatTheDeviceCannotReadIsNamed) {
   EXPECT_STREQ(f.error.text, "item 0: its number cannot be read");
 }
 
-TEST(Control, OutputShapesNeedTheRun) {
+TEST(Control, output_shapes_need_the_run) {
   Fixture f("steps");
   f.set<int64_t>("rows", QNL_I64, {9}, Integers(9));
   f.set<int64_t>("n", QNL_I64, {}, {2});
@@ -96,7 +96,7 @@ TEST(Control, OutputShapesNeedTheRun) {
   EXPECT_NE(std::string(f.error.text).find("'count'"), std::string::npos) << f.error.text;
 }
 
-TEST(Control, NestedLoopsCountWithTheirOwnSymbols) {
+TEST(Control, nested_loops_count_with_their_own_symbols) {
   Fixture f("nested");
   for (int r = 0; r < 2; ++r) {
     f.set<float>("x", QNL_F32, {16}, Floats(16, 0.5f));
@@ -106,7 +106,7 @@ TEST(Control, NestedLoopsCountWithTheirOwnSymbols) {
   }
 }
 
-TEST(Control, AConditionEndsALoopAndTheSymbolIsTheTripCount) {
+TEST(Control, a_condition_ends_a_loop_and_the_symbol_is_the_trip_count) {
   Fixture f("until");
   for (auto [limit, sum, trips] : {std::array<int64_t, 3>{10, 12, 4}, {0, 0, 0}, {3, 3, 1}}) {
     f.set<int64_t>("limit", QNL_I64, {}, {limit});
@@ -120,7 +120,7 @@ TEST(Control, AConditionEndsALoopAndTheSymbolIsTheTripCount) {
       << f.error.text;
 }
 
-TEST(Control, BranchesRunOneSide) {
+TEST(Control, branches_run_one_side) {
   Fixture f("choose");
   f.set<float>("x", QNL_F32, {16}, Floats(16, 1.0f));
   for (auto [pick, expected] : {std::pair<int32_t, float>{0, 11.0f}, {1, 21.0f}, {5, 31.0f}, {-5, 31.0f}}) {
@@ -130,7 +130,7 @@ TEST(Control, BranchesRunOneSide) {
   }
 }
 
-TEST(Control, EveryIntegerTypeIsRead) {
+TEST(Control, every_integer_type_is_read) {
   struct Case {
     DType dtype;
     std::vector<uint8_t> bytes;
@@ -173,7 +173,7 @@ TEST(Control, EveryIntegerTypeIsRead) {
   }
 }
 
-TEST(Control, TheProfileSeesEveryExecution) {
+TEST(Control, the_profile_sees_every_execution) {
   Fixture f("nested");
   f.set<float>("x", QNL_F32, {16}, Floats(16));
   std::vector<uint32_t> items;
@@ -189,7 +189,7 @@ TEST(Control, TheProfileSeesEveryExecution) {
   EXPECT_STREQ(info.name, "loop");
 }
 
-TEST(Control, StatesKeepTheirValuesInLoops) {
+TEST(Control, states_keep_their_values_in_loops) {
   // accumulate, three times a run
   bundle::BundleContents contents = test_contents();
   contents.symbols.push_back({"i", 0, 10, 1, bundle::SymbolKind::kRuntime});
@@ -211,7 +211,7 @@ TEST(Control, StatesKeepTheirValuesInLoops) {
   EXPECT_EQ(f.output<float>("y")[5], 6.0f);
 }
 
-TEST(Control, MalformedControlFlowIsRefused) {
+TEST(Control, malformed_control_flow_is_refused) {
   using bundle::BundleContents;
   auto refused = [](const char* part, const std::function<void(std::vector<bundle::Item>&)>& change,
                     size_t entry) {
@@ -259,7 +259,7 @@ TEST(Control, MalformedControlFlowIsRefused) {
       kSteps);
 }
 
-TEST(Control, EdgesMayPointOutOfABody) {
+TEST(Control, edges_may_point_out_of_a_body) {
   bundle::BundleContents contents = symbolic_contents();
   contents.entry_points[2].plans[0].items[3].edges = {{0, bundle::EdgeKind::kRaw},
                                                       {2, bundle::EdgeKind::kRaw}};
@@ -268,7 +268,7 @@ TEST(Control, EdgesMayPointOutOfABody) {
   Fixture f("nested", contents);
 }
 
-TEST(Control, TheFeatureMustBeAskedFor) {
+TEST(Control, the_feature_must_be_asked_for) {
   std::vector<std::byte> bytes = bundle_bytes(symbolic_contents());
   EXPECT_EQ(static_cast<int>(bytes[16]), 3);
   bytes[16] = std::byte{1};

@@ -85,7 +85,7 @@ class CustomOp : public ::testing::Test {
   int calls_ = 0;
 };
 
-TEST_F(CustomOp, GetsTheShapesOfEachRun) {
+TEST_F(CustomOp, gets_the_shapes_of_each_run) {
   {
     std::string name = kName, signature = kSignature;  // may go after creation
     ASSERT_EQ(create({{QNL_CUSTOM_OP_ABI_VERSION, "test::Unused", "->f32[]", fails, nullptr},
@@ -109,7 +109,7 @@ TEST_F(CustomOp, GetsTheShapesOfEachRun) {
   EXPECT_STREQ(item.name, kName);
 }
 
-TEST_F(CustomOp, NeedsAFunction) {
+TEST_F(CustomOp, needs_a_function) {
   EXPECT_EQ(session_.create(bundle_, device_, nullptr, &error_), QNL_CUSTOM_OP_MISSING);
   EXPECT_STREQ(
       error_.text,
@@ -121,7 +121,7 @@ TEST_F(CustomOp, NeedsAFunction) {
   EXPECT_EQ(qnl_session_query(bundle_.get(), device_.get(), nullptr, &requirements, &error_), QNL_OK);
 }
 
-TEST_F(CustomOp, NeedsTheSignature) {
+TEST_F(CustomOp, needs_the_signature) {
   for (const char* wrong : {"f32[?,?]->f32[?],i64[]", "f32[?,?]->f32[?,?],i32[]", "f32[?,?]->f32[?]",
                             "f32[?,?],f32[?],i32[]", "f32[?,?]->f32[?],i32[],i32[]", "->f32[?],i32[]", "",
                             "f32[?,?]->f32[?],i32[] "
@@ -140,7 +140,7 @@ TEST_F(CustomOp, NeedsTheSignature) {
   EXPECT_EQ(create({{QNL_CUSTOM_OP_ABI_VERSION, kName, nullptr, rows, nullptr}}), QNL_CUSTOM_OP_MISMATCH);
 }
 
-TEST_F(CustomOp, NeedsTheCallingConvention) {
+TEST_F(CustomOp, needs_the_calling_convention) {
   EXPECT_EQ(create({{QNL_CUSTOM_OP_ABI_VERSION + 1, kName, kSignature, rows, &calls_}}),
             QNL_CUSTOM_OP_MISMATCH);
   EXPECT_STREQ(error_.text,
@@ -149,7 +149,7 @@ TEST_F(CustomOp, NeedsTheCallingConvention) {
                "entry 0; build the application with this runtime's headers");
 }
 
-TEST_F(CustomOp, FailsWithItsMessage) {
+TEST_F(CustomOp, fails_with_its_message) {
   ASSERT_EQ(create({{QNL_CUSTOM_OP_ABI_VERSION, kName, kSignature, fails, nullptr}}), QNL_OK) << error_.text;
   EXPECT_EQ(run(1, 16), QNL_CALLBACK_FAILED);
   EXPECT_STREQ(error_.text, "item 0 'test::Rows' (node 'rows'): host callback failed, code 7: too warm");
@@ -159,7 +159,7 @@ TEST_F(CustomOp, FailsWithItsMessage) {
 }
 
 // Its memory as the bundle says, its dims too, and both contradict each other.
-TEST_F(CustomOp, DimsBeyondItsMemoryAreRefused) {
+TEST_F(CustomOp, dims_beyond_its_memory_are_refused) {
   bundle::BundleContents contents = custom_contents();
   bundle::Item& item = contents.entry_points[0].plans[0].items[0];
   std::swap(item.symbols[0], item.symbols[2]);
@@ -180,13 +180,13 @@ TEST_F(CustomOp, DimsBeyondItsMemoryAreRefused) {
 }
 
 // Their functions take other arguments.
-TEST_F(CustomOp, AreNoPlainCallbacks) {
+TEST_F(CustomOp, are_no_plain_callbacks) {
   ASSERT_EQ(create({{QNL_CUSTOM_OP_ABI_VERSION, kName, kSignature, rows, &calls_}}), QNL_OK);
   auto plain = [](void*, void* const*, const uint64_t*, uint32_t) { return int32_t{0}; };
   EXPECT_EQ(qnl_session_set_callback(session_.get(), kName, plain, nullptr, &error_), QNL_UNKNOWN_NAME);
 }
 
-TEST(CustomAttributes, AreReadByNameAndType) {
+TEST(CustomAttributes, are_read_by_name_and_type) {
   CustomAttributes attributes(
       "a=-3;alpha=0.5;axes=[1,-2,30];empty=[];e=1e-07;inf=-inf;m=[0.5,2.0];mode=\"li;n\\\"e[\\x41\";names=["
       "\"x,y\",\"]\"]");

@@ -43,7 +43,7 @@ std::string small_description(qnl_text_form form, uint64_t capacity, uint64_t* n
   return capacity == 0 ? "" : text.c_str();
 }
 
-TEST(Describe, TextIsALineForEachValueAndListedObject) {
+TEST(Describe, text_is_a_line_for_each_value_and_listed_object) {
   uint64_t needed = 0;
   EXPECT_EQ(small_description(QNL_TEXT, 1000, &needed),
             "name: a \"b\"\\\\x0a\n"
@@ -58,7 +58,7 @@ TEST(Describe, TextIsALineForEachValueAndListedObject) {
             "none:\n");
 }
 
-TEST(Describe, JsonIsOneObject) {
+TEST(Describe, json_is_one_object) {
   uint64_t needed = 0;
   EXPECT_EQ(small_description(QNL_JSON, 1000, &needed),
             R"({"name": "a \"b\"\\\u000a", "most": null, "low": -9223372036854775808, )"
@@ -68,7 +68,7 @@ TEST(Describe, JsonIsOneObject) {
             R"("none": []})");
 }
 
-TEST(Describe, WhatDoesNotFitIsCut) {
+TEST(Describe, what_does_not_fit_is_cut) {
   for (qnl_text_form form : {QNL_TEXT, QNL_JSON}) {
     uint64_t all = 0, needed = 0;
     std::string whole = small_description(form, 1000, &all);
@@ -97,7 +97,7 @@ std::string text_of(const Session& session, qnl_text_form form) {
 
 bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
-TEST_P(DescribeDevice, SaysWhatItIs) {
+TEST_P(DescribeDevice, says_what_it_is) {
   OpenDevice device(GetParam());
   qnl_device_info info;
   qnl_device_get_info(device.device.get(), &info);
@@ -111,7 +111,7 @@ TEST_P(DescribeDevice, SaysWhatItIs) {
       << text;
 }
 
-TEST_P(DescribeDevice, SaysWhatASessionHolds) {
+TEST_P(DescribeDevice, says_what_a_session_holds) {
   OpenDevice device(GetParam());
   AlignedBytes bytes(bundle_bytes(contents_for(test_contents())));
   Bundle bundle;
@@ -138,7 +138,7 @@ TEST_P(DescribeDevice, SaysWhatASessionHolds) {
   EXPECT_TRUE(has(text_of(session, QNL_JSON), "\"children\": 1"));
 }
 
-TEST_P(DescribeDevice, SaysWhichSymbolsAreKnown) {
+TEST_P(DescribeDevice, says_which_symbols_are_known) {
   OpenDevice device(GetParam());
   AlignedBytes bytes(bundle_bytes(contents_for(symbolic_contents())));
   Bundle bundle;

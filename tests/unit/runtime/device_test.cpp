@@ -49,7 +49,7 @@ class DeviceTest : public testing::TestWithParam<const char*> {
   std::vector<std::byte> code_;
 };
 
-TEST_P(DeviceTest, HasAName) {
+TEST_P(DeviceTest, has_a_name) {
   qnl_device_info info;
   qnl_device_get_info(device_, &info);
   if (is_vulkan()) {
@@ -66,7 +66,7 @@ TEST_P(DeviceTest, HasAName) {
   EXPECT_EQ(info.memory_used, 0u);
 }
 
-TEST_P(DeviceTest, TransfersWithOffsetsOnBothSides) {
+TEST_P(DeviceTest, transfers_with_offsets_on_both_sides) {
   DeviceArena a, b;
   ASSERT_EQ(table_->allocate_arena(device_, 100, false, &a), QNL_OK);
   ASSERT_EQ(table_->allocate_arena(device_, 100, true, &b), QNL_OK);
@@ -87,7 +87,7 @@ TEST_P(DeviceTest, TransfersWithOffsetsOnBothSides) {
   EXPECT_EQ(table_->memory_used(device_), 0u);
 }
 
-TEST_P(DeviceTest, RangesOutsideAnArenaAreRefused) {
+TEST_P(DeviceTest, ranges_outside_an_arena_are_refused) {
   DeviceArena a;
   ASSERT_EQ(table_->allocate_arena(device_, 100, false, &a), QNL_OK);
   char buffer[200] = {};
@@ -103,7 +103,7 @@ TEST_P(DeviceTest, RangesOutsideAnArenaAreRefused) {
   table_->free_arena(device_, &a);
 }
 
-TEST_P(DeviceTest, ReadOnlyMemoryIsNeverWritten) {
+TEST_P(DeviceTest, read_only_memory_is_never_written) {
   static const char constants[64] = "constants";
   DeviceArena a;
   ASSERT_EQ(table_->wrap_arena(device_, constants, sizeof constants, true, &a), QNL_OK);
@@ -117,13 +117,13 @@ TEST_P(DeviceTest, ReadOnlyMemoryIsNeverWritten) {
   table_->free_arena(device_, &a);
 }
 
-TEST_P(DeviceTest, HugeArenasFailCleanly) {
+TEST_P(DeviceTest, huge_arenas_fail_cleanly) {
   DeviceArena a;
   EXPECT_EQ(table_->allocate_arena(device_, uint64_t{1} << 62, false, &a), QNL_OUT_OF_MEMORY);
   EXPECT_EQ(table_->memory_used(device_), 0u);
 }
 
-TEST_P(DeviceTest, LaunchChecksKernelAndBindings) {
+TEST_P(DeviceTest, launch_checks_kernel_and_bindings) {
   KernelSet* kernels = nullptr;
   ASSERT_EQ(table_->load_kernels(device_, code(), &kernels, nullptr), QNL_OK);
   DeviceArena a;
@@ -139,7 +139,7 @@ TEST_P(DeviceTest, LaunchChecksKernelAndBindings) {
   EXPECT_EQ(table_->wait_idle(device_), QNL_OK);
 }
 
-TEST_P(DeviceTest, EventsSignalAndTimeOut) {
+TEST_P(DeviceTest, events_signal_and_time_out) {
   Event event;
   EXPECT_FALSE(table_->event_done(device_, &event));
   uint64_t begin = platform::now_nanoseconds();
@@ -163,7 +163,7 @@ TEST_P(DeviceTest, EventsSignalAndTimeOut) {
 }
 
 // Memory of the caller, of any alignment: what is written there or through the device is one.
-TEST_P(DeviceTest, WrappedMemoryIsTheCallers) {
+TEST_P(DeviceTest, wrapped_memory_is_the_callers) {
   std::vector<char> memory(1000, 'a');
   DeviceArena wrapped, own;
   ASSERT_EQ(table_->wrap_arena(device_, memory.data() + 3, 900, false, &wrapped), QNL_OK);
@@ -191,7 +191,7 @@ Floats floats(Device* device, const DeviceArena& arena, uint64_t offset, size_t 
   return found;
 }
 
-TEST_P(DeviceTest, LaunchesComputeWithBindingsGridAndSymbols) {
+TEST_P(DeviceTest, launches_compute_with_bindings_grid_and_symbols) {
   KernelSet* kernels = nullptr;
   ASSERT_EQ(table_->load_kernels(device_, code(), &kernels, nullptr), QNL_OK);
   DeviceArena a;
@@ -270,7 +270,7 @@ struct RecordedList {
   Recording* recording = nullptr;
 };
 
-TEST_P(DeviceTest, RecordedCommandsRunInOrderAgainAndAgain) {
+TEST_P(DeviceTest, recorded_commands_run_in_order_again_and_again) {
   RecordedList list(device_, code());
   for (float value : {1.0f, 2.0f, 5.0f}) {
     list.write_inputs(value);
@@ -283,7 +283,7 @@ TEST_P(DeviceTest, RecordedCommandsRunInOrderAgainAndAgain) {
   }
 }
 
-TEST_P(DeviceTest, IdleMeansThatAllWorkIsDone) {
+TEST_P(DeviceTest, idle_means_that_all_work_is_done) {
   RecordedList first(device_, code()), second(device_, code());
   first.write_inputs(1);
   second.write_inputs(3);
@@ -296,7 +296,7 @@ TEST_P(DeviceTest, IdleMeansThatAllWorkIsDone) {
   EXPECT_EQ(floats(device_, second.arena, 1280, 32), Floats(32, name() == "null" ? 0.0f : 13.0f));
 }
 
-TEST_P(DeviceTest, CancelledCommandsDoNotBegin) {
+TEST_P(DeviceTest, cancelled_commands_do_not_begin) {
   RecordedList list(device_, code());
   list.write_inputs(1);
   uint32_t cancelled = 1;
@@ -312,7 +312,7 @@ TEST_P(DeviceTest, CancelledCommandsDoNotBegin) {
 }
 
 // From one device to another data goes through memory that both reach: the host's.
-TEST_P(DeviceTest, MemoryOfTheHostConnectsDevices) {
+TEST_P(DeviceTest, memory_of_the_host_connects_devices) {
   qnl_device* other = nullptr;
   ASSERT_EQ(qnl_device_open_cpu(nullptr, &other, nullptr), QNL_OK);
   DeviceArena here, there, shared;
@@ -348,7 +348,7 @@ struct TracedKinds {
 };
 
 // Memory that only the device reaches is copied there, in one piece of work; nothing is up- or downloaded.
-TEST_P(DeviceTest, CopiesWithinADeviceStayThere) {
+TEST_P(DeviceTest, copies_within_a_device_stay_there) {
   const uint64_t bytes = (uint64_t{20} << 20) + 3;  // more than any staging memory
   DeviceArena a, b;
   ASSERT_EQ(table_->allocate_arena(device_, bytes + 8, false, &a), QNL_OK);
@@ -372,7 +372,7 @@ TEST_P(DeviceTest, CopiesWithinADeviceStayThere) {
 }
 
 // Between two devices of any kinds, in more than one piece.
-TEST_P(DeviceTest, CopiesAcrossDevices) {
+TEST_P(DeviceTest, copies_across_devices) {
   const uint64_t bytes = (uint64_t{5} << 20) / 2;
   std::vector<char> data(bytes);
   for (uint64_t i = 0; i < bytes; ++i) data[i] = static_cast<char>(i * 31 % 127);
@@ -397,7 +397,7 @@ TEST_P(DeviceTest, CopiesAcrossDevices) {
   }
 }
 
-TEST_P(DeviceTest, ThreadsMayAllocateAndCopyAtOnce) {
+TEST_P(DeviceTest, threads_may_allocate_and_copy_at_once) {
   std::vector<std::thread> threads;
   std::atomic<int> wrong{0};
   for (int t = 0; t < 3; ++t)
@@ -418,7 +418,7 @@ TEST_P(DeviceTest, ThreadsMayAllocateAndCopyAtOnce) {
   EXPECT_EQ(table_->memory_used(device_), 0u);
 }
 
-TEST(NullDevice, AFaultStays) {
+TEST(NullDevice, a_fault_stays) {
   qnl_device* device = nullptr;
   ASSERT_EQ(qnl_device_open_null(&device, nullptr), QNL_OK);
   {
@@ -443,7 +443,7 @@ INSTANTIATE_TEST_SUITE_P(Devices, DeviceTest,
 INSTANTIATE_TEST_SUITE_P(Devices, DeviceTest, testing::Values("cpu", "cpu pool", "null"));
 #endif
 
-TEST(Devices, NeedAPlaceForTheResult) {
+TEST(Devices, need_a_place_for_the_result) {
   qnl_error error = {};
   EXPECT_EQ(qnl_device_open_cpu(nullptr, nullptr, &error), QNL_INVALID_ARGUMENT);
   EXPECT_STREQ(error.text, "device: expected a place for the result");
@@ -452,7 +452,7 @@ TEST(Devices, NeedAPlaceForTheResult) {
   EXPECT_STREQ(error.text, "device: expected a place for the result");
 }
 
-TEST(CpuDevice, ThreadCountIsChecked) {
+TEST(CpuDevice, thread_count_is_checked) {
   qnl_cpu_options options = {};
   options.threads = 257;
   qnl_device* device = nullptr;

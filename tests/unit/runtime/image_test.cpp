@@ -51,7 +51,7 @@ Verified verify_changed(Change change) {
   return verify(image);
 }
 
-TEST(Image, LoadsAndRuns) {
+TEST(Image, loads_and_runs) {
   std::vector<std::byte> bytes = test_image();
   Image image;
   qnl_error error = {};
@@ -66,7 +66,7 @@ TEST(Image, LoadsAndRuns) {
   image.unload();
 }
 
-TEST(Image, WrongKernelCountIsRefused) {
+TEST(Image, wrong_kernel_count_is_refused) {
   std::vector<std::byte> bytes = test_image();
   Image image;
   qnl_error error = {};
@@ -75,7 +75,7 @@ TEST(Image, WrongKernelCountIsRefused) {
   EXPECT_STREQ(error.text, "code image: expected 9 kernels, found 8");
 }
 
-TEST(Image, OtherAbiVersionIsRefused) {
+TEST(Image, other_abi_version_is_refused) {
   std::vector<std::byte> bytes = test_image();
   // The table begins with magic, then its version; a table of another version is not used.
   const uint32_t table[] = {QNL_IMAGE_MAGIC, 1, kKernelCount};
@@ -104,7 +104,7 @@ TEST(Image, OtherAbiVersionIsRefused) {
 }
 
 // The query function returns null instead of a table.
-TEST(Image, AbiThatIsNotImplemented) {
+TEST(Image, abi_that_is_not_implemented) {
   if (runtime::host_arch() != QNL_ARCH_X86_64) GTEST_SKIP() << "the patch is x86-64 code";
   std::vector<std::byte> bytes = test_image();
   const unsigned char return_null[] = {0x31, 0xC0, 0xC3};  // xor eax, eax; ret
@@ -118,7 +118,7 @@ TEST(Image, AbiThatIsNotImplemented) {
   EXPECT_STREQ(error.text, "code image: does not implement kernel ABI version 1");
 }
 
-TEST(Image, EveryTruncationIsRefused) {
+TEST(Image, every_truncation_is_refused) {
   std::vector<std::byte> image = test_image();
   uint64_t needed = program_header(image, PT_LOAD)->p_filesz;
   for (size_t length = 0; length < needed; ++length) {
@@ -127,7 +127,7 @@ TEST(Image, EveryTruncationIsRefused) {
   }
 }
 
-TEST(Image, ElfHeaderIsChecked) {
+TEST(Image, elf_header_is_checked) {
   EXPECT_EQ(said(verify({})), "expected an ELF file, found 0 bytes");
   auto refused = [](auto change) { return said(verify_changed([&](auto& i) { change(header(i)); })); };
   const std::string shared = "expected a little-endian ELF shared object of this word size";
@@ -148,7 +148,7 @@ TEST(Image, ElfHeaderIsChecked) {
             "the entry lies outside the segment");
 }
 
-TEST(Image, SegmentsAreChecked) {
+TEST(Image, segments_are_checked) {
   auto load = [](auto change) {
     return said(verify_changed([&](auto& i) { change(*program_header(i, PT_LOAD)); }));
   };
@@ -179,7 +179,7 @@ TEST(Image, SegmentsAreChecked) {
             "asks for an executable stack");
 }
 
-TEST(Image, DynamicSectionIsChecked) {
+TEST(Image, dynamic_section_is_checked) {
   auto with_tag = [](uint64_t tag) {
     return said(verify_changed([&](auto& i) {
       auto* first = reinterpret_cast<Elf64_Dyn*>(i.data() + program_header(i, PT_DYNAMIC)->p_offset);

@@ -71,7 +71,7 @@ const schema::Tensor* input(const schema::Bundle* b, uint32_t entry, uint32_t in
   return b->entry_points()->Get(entry)->inputs()->Get(index);
 }
 
-TEST(RefusedBundle, Arenas) {
+TEST(RefusedBundle, arenas) {
   auto arena = [](uint32_t index, flatbuffers::voffset_t field, auto value) {
     return changed([&](schema::Bundle* b) { set(b->arenas()->Get(index), field, value); });
   };
@@ -90,7 +90,7 @@ TEST(RefusedBundle, Arenas) {
   EXPECT_EQ(open(bundle_bytes(many)), "bundle: more than 65536 arenas");
 }
 
-TEST(RefusedBundle, Tensors) {
+TEST(RefusedBundle, tensors) {
   auto tensor = [](flatbuffers::voffset_t field, auto value) {
     return changed([&](schema::Bundle* b) { set(input(b, 0, 0), field, value); });
   };
@@ -119,7 +119,7 @@ TEST(RefusedBundle, Tensors) {
             "input 'a': expected no expressions of dims or one for each");
 }
 
-TEST(RefusedBundle, States) {
+TEST(RefusedBundle, states) {
   using T = schema::Tensor;
   EXPECT_EQ(changed([](schema::Bundle* b) { set(b->states()->Get(0), T::VT_OFFSET, uint64_t{4}); }),
             "state 'acc': does not lie in a state arena");
@@ -137,7 +137,7 @@ TEST(RefusedBundle, States) {
   EXPECT_EQ(open(bundle_bytes(many)), "bundle: more than 65536 states");
 }
 
-TEST(RefusedBundle, Variants) {
+TEST(RefusedBundle, variants) {
   using V = schema::Variant;
   EXPECT_EQ(changed([](schema::Bundle* b) { resize(b->variants(), 0); }),
             "bundle: expected at least one variant");
@@ -160,7 +160,7 @@ TEST(RefusedBundle, Variants) {
 }
 
 // A small file may not describe more than its size by naming one table many times.
-TEST(RefusedBundle, SharedTables) {
+TEST(RefusedBundle, shared_tables) {
   bundle::BundleContents contents = test_contents();
   contents.variants.resize(60, contents.variants[0]);
   contents.variants[0].kernels.resize(10000, {"kernel"});
@@ -183,7 +183,7 @@ TEST(RefusedBundle, SharedTables) {
       "than this reader accepts");
 }
 
-TEST(RefusedBundle, EntryPoints) {
+TEST(RefusedBundle, entry_points) {
   EXPECT_EQ(changed([](schema::Bundle* b) { resize(b->entry_points(), 0); }),
             "bundle: expected at least one entry point");
   EXPECT_EQ(changed([](schema::Bundle* b) { resize(b->entry_points()->Get(0)->plans(), 2); }),
@@ -205,7 +205,7 @@ TEST(RefusedBundle, EntryPoints) {
   EXPECT_EQ(open(bundle_bytes(many)), "bundle: more than 4096 entry points");
 }
 
-TEST(RefusedBundle, SymbolsWithoutTheirFeature) {
+TEST(RefusedBundle, symbols_without_their_feature) {
   bundle::BundleContents contents = test_contents();
   contents.symbols.push_back({"batch", 1, 8, 1});
   std::vector<std::byte> bytes = bundle_bytes(contents);
@@ -215,7 +215,7 @@ TEST(RefusedBundle, SymbolsWithoutTheirFeature) {
   EXPECT_EQ(open(bytes), "bundle: has symbols, but its header does not ask for the feature 'symbols'");
 }
 
-TEST(RefusedBundle, Symbols) {
+TEST(RefusedBundle, symbols) {
   std::vector<std::byte> symbolic = bundle_bytes(symbolic_contents());
   auto symbol = [&](flatbuffers::voffset_t field, auto value) {
     return changed([&](schema::Bundle* b) { set(b->symbols()->Get(0), field, value); }, symbolic);
@@ -235,7 +235,7 @@ TEST(RefusedBundle, Symbols) {
             "item 0: expected expressions for each binding or none");
 }
 
-TEST(RefusedBundle, ControlFlow) {
+TEST(RefusedBundle, control_flow) {
   std::vector<std::byte> symbolic = bundle_bytes(symbolic_contents());
   auto first_body = [&](uint32_t entry, flatbuffers::voffset_t field, auto value) {
     return changed([&](schema::Bundle* b) { set(item(b, entry, 1), field, value); }, symbolic);
@@ -248,7 +248,7 @@ TEST(RefusedBundle, ControlFlow) {
             "item 2: its body is not nested in the one around it, or more than 32 deep");
 }
 
-TEST(RefusedBundle, CustomOps) {
+TEST(RefusedBundle, custom_ops) {
   auto with = [](auto change) {
     bundle::BundleContents contents = custom_contents();
     change(contents.entry_points[0].plans[0].items[0]);
@@ -275,7 +275,7 @@ TEST(RefusedBundle, CustomOps) {
             "item 0: too many symbols");
 }
 
-TEST(RefusedBundle, Plans) {
+TEST(RefusedBundle, plans) {
   using P = schema::Plan;
   EXPECT_EQ(changed([](schema::Bundle* b) { set(plan(b, 0), P::VT_VARIANT, 2u); }),
             "plan 0: is for variant 2");
@@ -295,7 +295,7 @@ TEST(RefusedBundle, Plans) {
   EXPECT_NE(text.find(" workspaces"), std::string::npos) << text;
 }
 
-TEST(RefusedBundle, Items) {
+TEST(RefusedBundle, items) {
   auto first = [](flatbuffers::voffset_t field, auto value) {
     return changed([&](schema::Bundle* b) { set(item(b, 0, 0), field, value); });
   };
@@ -314,7 +314,7 @@ TEST(RefusedBundle, Items) {
             "item 0: callback without a name");
 }
 
-TEST(RefusedBundle, Companions) {
+TEST(RefusedBundle, companions) {
   bundle::BundleContents contents = test_contents();
   contents.companions = {contents.variants[0]};
   contents.variants[0].companion = 0;
@@ -343,7 +343,7 @@ TEST(RefusedBundle, Companions) {
 }
 
 // Also those that mean nothing for an item's kind: what only tools read is verified, too.
-TEST(RefusedBundle, ExpressionsOfEveryItem) {
+TEST(RefusedBundle, expressions_of_every_item) {
   using I = schema::Item;
   for (auto field : {I::VT_WORKGROUPS_EXPRESSION, I::VT_COPY_BYTES_EXPRESSION, I::VT_COUNT_EXPRESSION,
                      I::VT_CONDITION_EXPRESSION, I::VT_FLOPS_EXPRESSION, I::VT_BYTES_READ_EXPRESSION,
@@ -356,7 +356,7 @@ TEST(RefusedBundle, ExpressionsOfEveryItem) {
       }
 }
 
-TEST(RefusedBundle, Bindings) {
+TEST(RefusedBundle, bindings) {
   auto bound = [](uint32_t index, uint32_t which, int offset, auto value) {
     return changed([&](schema::Bundle* b) { poke(binding(b, 0, index, which) + offset, value); });
   };
@@ -371,7 +371,7 @@ TEST(RefusedBundle, Bindings) {
             "item 1: binding: slot of another entry point");
 }
 
-TEST(RefusedBundle, Copies) {
+TEST(RefusedBundle, copies) {
   EXPECT_EQ(changed([](schema::Bundle* b) { resize(item(b, 1, 1)->bindings(), 1); }),
             "item 1: copy: expected two bindings");
   EXPECT_EQ(changed([](schema::Bundle* b) { poke(binding(b, 1, 1, 1) + 4, uint8_t{0}); }),
@@ -391,7 +391,7 @@ TEST(RefusedBundle, Copies) {
             "item 0: copy: reaches outside its bindings, is empty, or writes more bytes than its target has");
 }
 
-TEST(RefusedBundle, TestVectors) {
+TEST(RefusedBundle, test_vectors) {
   using V = schema::TestVector;
   EXPECT_EQ(changed([](schema::Bundle* b) { set(b->test_vectors()->Get(0), V::VT_ENTRY_POINT, 9u); }),
             "test vector 0: no such entry point");
@@ -414,7 +414,7 @@ TEST(RefusedBundle, TestVectors) {
             "test vector 0: value 0 does not fit the signature");
 }
 
-TEST(RefusedBundle, FilesAndSegments) {
+TEST(RefusedBundle, files_and_segments) {
   std::vector<std::byte> bytes = valid_bytes();
   auto segment = [&](uint32_t index, int field, uint64_t value) {
     return changed([&](schema::Bundle* b) {

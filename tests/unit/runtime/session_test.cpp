@@ -57,7 +57,7 @@ class SessionTest : public testing::Test {
   qnl_error error_ = {};
 };
 
-TEST_F(SessionTest, Computes) {
+TEST_F(SessionTest, computes) {
   Session s = session("main", cpu_);
   std::vector<float> expected = set_main_inputs(s);
   ASSERT_EQ(s.run(&error_), QNL_OK) << error_.text;
@@ -67,7 +67,7 @@ TEST_F(SessionTest, Computes) {
   EXPECT_EQ(output(s, "sum"), expected);
 }
 
-TEST_F(SessionTest, ComputesTheSameOnAnyNumberOfThreads) {
+TEST_F(SessionTest, computes_the_same_on_any_number_of_threads) {
   for (uint32_t threads : {2, 3, 8}) {
     Device device;
     ASSERT_EQ(device.open_cpu(threads), QNL_OK);
@@ -87,7 +87,7 @@ TEST_F(SessionTest, ComputesTheSameOnAnyNumberOfThreads) {
   }
 }
 
-TEST_F(SessionTest, InputsAreChecked) {
+TEST_F(SessionTest, inputs_are_checked) {
   Session s = session("main", cpu_);
   std::vector<float> values(kElements), small(16);
   std::vector<int32_t> integers(kElements);
@@ -108,7 +108,7 @@ TEST_F(SessionTest, InputsAreChecked) {
   EXPECT_STREQ(error_.text, "input: expected a tensor with data");
 }
 
-TEST_F(SessionTest, ArgumentsAreNeeded) {
+TEST_F(SessionTest, arguments_are_needed) {
   const char* const session_needs = "session: expected a bundle, a device and a place for the result";
   qnl_requirements needs;
   EXPECT_EQ(qnl_session_query(nullptr, cpu_.get(), nullptr, &needs, &error_), QNL_INVALID_ARGUMENT);
@@ -128,7 +128,7 @@ TEST_F(SessionTest, ArgumentsAreNeeded) {
   EXPECT_STREQ(error_.text, "state 'other': not one of the entry point's");
 }
 
-TEST_F(SessionTest, StateIsSharedWithinOneBundleAndDevice) {
+TEST_F(SessionTest, state_is_shared_within_one_bundle_and_device) {
   Session owner = session("accumulate", cpu_), other;
   Device second;
   ASSERT_EQ(second.open_cpu(1), QNL_OK);
@@ -140,7 +140,7 @@ TEST_F(SessionTest, StateIsSharedWithinOneBundleAndDevice) {
   EXPECT_STREQ(error_.text, "parent: has another bundle or device");
 }
 
-TEST_F(SessionTest, BoundTensorsAreUsedInPlace) {
+TEST_F(SessionTest, bound_tensors_are_used_in_place) {
   Session s = session("main", cpu_);
   std::vector<float> expected = set_main_inputs(s);
   std::vector<float> a(kElements, 1.0f), sum(kElements + 1);
@@ -162,7 +162,7 @@ TEST_F(SessionTest, BoundTensorsAreUsedInPlace) {
   EXPECT_EQ(output(s, "sum")[0], 5.0f);
 }
 
-TEST_F(SessionTest, BadBindingsAreRefused) {
+TEST_F(SessionTest, bad_bindings_are_refused) {
   Session s = session("main", cpu_);
   set_main_inputs(s);
   std::vector<float> memory(2 * kElements);
@@ -187,7 +187,7 @@ TEST_F(SessionTest, BadBindingsAreRefused) {
   EXPECT_EQ(s.run(), QNL_OK);
 }
 
-TEST_F(SessionTest, CallerSuppliesAllMemory) {
+TEST_F(SessionTest, caller_supplies_all_memory) {
   qnl_session_options options = {};
   options.entry_point = "accumulate";
   qnl_requirements needs;
@@ -233,7 +233,7 @@ TEST_F(SessionTest, CallerSuppliesAllMemory) {
   EXPECT_EQ(info.memory_used, 0u) << "failed creations give everything back";
 }
 
-TEST_F(SessionTest, InputsAndOutputsBoundByTheCaller) {
+TEST_F(SessionTest, inputs_and_outputs_bound_by_the_caller) {
   qnl_session_options options = {};
   options.entry_point = "accumulate";
   options.io_bound_by_caller = 1;
@@ -253,7 +253,7 @@ TEST_F(SessionTest, InputsAndOutputsBoundByTheCaller) {
   EXPECT_EQ(y[0], 1.0f);
 }
 
-TEST_F(SessionTest, StateIsKeptResetSavedRestoredAndShared) {
+TEST_F(SessionTest, state_is_kept_reset_saved_restored_and_shared) {
   Session s = session("accumulate", cpu_);
   std::vector<float> x(16, 1.5f);
   ASSERT_EQ(s.set_input(tensor(nullptr, QNL_F32, {16}, x)), QNL_OK) << "the only input needs no name";
@@ -308,7 +308,7 @@ int32_t notify(void* user, void* const* bindings, const uint64_t* bytes, uint32_
   return values[0] == 99 ? 7 : 0;
 }
 
-TEST_F(SessionTest, StridedCopyAndCallback) {
+TEST_F(SessionTest, strided_copy_and_callback) {
   Session s = session("extras", cpu_);
   std::vector<int32_t> in(24), seen;
   for (int i = 0; i < 24; ++i) in[i] = i;
@@ -325,7 +325,7 @@ TEST_F(SessionTest, StridedCopyAndCallback) {
   EXPECT_EQ(s.run(&error_), QNL_CALLBACK_FAILED);
 }
 
-TEST_F(SessionTest, KernelFailureIsReported) {
+TEST_F(SessionTest, kernel_failure_is_reported) {
   Session s = session("failing", cpu_);
   std::vector<float> x(16);
   ASSERT_EQ(s.set_input(tensor("x", QNL_F32, {16}, x)), QNL_OK);
@@ -336,7 +336,7 @@ TEST_F(SessionTest, KernelFailureIsReported) {
   EXPECT_EQ(main.run(), QNL_OK) << "the device is still good";
 }
 
-TEST_F(SessionTest, ProfileSeesEveryItem) {
+TEST_F(SessionTest, profile_sees_every_item) {
   Session s = session("main", cpu_);
   set_main_inputs(s);
   std::vector<uint32_t> items;
@@ -356,7 +356,7 @@ TEST_F(SessionTest, ProfileSeesEveryItem) {
   EXPECT_EQ(qnl_session_get_item(s.get(), 2, &info), QNL_INVALID_ARGUMENT);
 }
 
-TEST_F(SessionTest, UnknownEntryPoint) {
+TEST_F(SessionTest, unknown_entry_point) {
   Session s;
   qnl_session_options options = {};
   options.entry_point = "nothing";
@@ -366,7 +366,7 @@ TEST_F(SessionTest, UnknownEntryPoint) {
       "entry point 'nothing': not in the bundle, which has 'main' 'accumulate' 'extras' 'failing' 'count'");
 }
 
-TEST(Variants, BestUsableIsPicked) {
+TEST(Variants, best_usable_is_picked) {
   qnl_device* raw = nullptr;
   qnl_cpu_options masked = {};
   masked.feature_mask = 1;
@@ -395,7 +395,7 @@ TEST(Variants, BestUsableIsPicked) {
   }
 }
 
-TEST(Variants, NoneUsableIsExplained) {
+TEST(Variants, none_usable_is_explained) {
   bundle::BundleContents contents = test_contents();
   contents.variants[0].required_features = UINT64_C(1) << 62;
   AlignedBytes bytes(bundle_bytes(contents));
@@ -412,7 +412,7 @@ TEST(Variants, NoneUsableIsExplained) {
 }
 
 // A device that can do less than the CPU: what it refuses is said in the words of the session.
-TEST_F(SessionTest, RefusalsOfTheDevice) {
+TEST_F(SessionTest, refusals_of_the_device) {
   Device device;
   ASSERT_EQ(device.open_null(), QNL_OK);
   static runtime::DeviceTable table;
@@ -445,7 +445,7 @@ TEST_F(SessionTest, RefusalsOfTheDevice) {
   EXPECT_STREQ(error_.text, "state: cannot be reset");
 }
 
-TEST(NullDevice, ValidatesAndCounts) {
+TEST(NullDevice, validates_and_counts) {
   AlignedBytes bytes(bundle_bytes(test_contents()));
   Bundle bundle;
   ASSERT_EQ(bundle.open(bytes.data(), bytes.size()), QNL_OK);

@@ -161,7 +161,7 @@ std::vector<int64_t> long_code() {
 constexpr uint32_t kMany = 4000;
 
 // Names that begin at every word of one vector and end where it ends.
-TEST(SharedBundle, NamesThatShareBytes) {
+TEST(SharedBundle, names_that_share_bytes) {
   expect_refused("names", [](Crafted& c) {
     std::vector<uint32_t> words;
     for (uint32_t i = 0; i < kMany; ++i) words.push_back(i + 1 < kMany ? 4 * (kMany - 1 - i) - 1 : 0);
@@ -173,7 +173,7 @@ TEST(SharedBundle, NamesThatShareBytes) {
   });
 }
 
-TEST(SharedBundle, StringsVectorsAndTablesSharedByMany) {
+TEST(SharedBundle, strings_vectors_and_tables_shared_by_many) {
   auto item = [](Crafted& c, Vec<Text> nodes) {
     return schema::CreateItem(c.b, schema::ItemKind::synchronize, 0, 0, -1, 0, 0, 0, 0, 0, 0, 0, 0, nodes);
   };
@@ -237,7 +237,7 @@ TEST(SharedBundle, StringsVectorsAndTablesSharedByMany) {
 
 // Unshared, so these are taken: what made them slow were pairs of names, of slots, and of a use and its
 // steps.
-TEST(SharedBundle, WideBundlesOpenInLinearTime) {
+TEST(SharedBundle, wide_bundles_open_in_linear_time) {
   auto inputs = [](Crafted& c, uint32_t count, const std::string& prefix) {
     Tables<schema::Tensor> tensors;
     for (uint32_t i = 0; i < count; ++i)
@@ -285,7 +285,7 @@ TEST(SharedBundle, WideBundlesOpenInLinearTime) {
   });
 }
 
-TEST(SharedBundle, TestValuesShareNoBytes) {
+TEST(SharedBundle, test_values_share_no_bytes) {
   auto with = [](uint64_t bytes) {
     return open(file_of([&](Crafted& c) {
              c.arenas.push_back(schema::CreateArena(c.b, 0, schema::ArenaKind::input, kPage));
@@ -305,7 +305,7 @@ TEST(SharedBundle, TestValuesShareNoBytes) {
   EXPECT_NE(with(1000 * kPage).find("shares bytes with others"), std::string::npos);
 }
 
-TEST(SharedBundle, TestVectorsHaveALimit) {
+TEST(SharedBundle, test_vectors_have_a_limit) {
   constexpr size_t kMany = 131073;
   std::vector<std::byte> file = file_of([](Crafted& c) {
     c.entry("main", {c.slot(c.text("x"), schema::ArenaKind::input, 0)});
@@ -319,7 +319,7 @@ TEST(SharedBundle, TestVectorsHaveALimit) {
 }
 
 // What the writer makes stays far below what the reader takes, also where one string is used by everything.
-TEST(SharedBundle, WrittenBundlesAreTaken) {
+TEST(SharedBundle, written_bundles_are_taken) {
   bundle::BundleContents contents = test_contents();
   bundle::Item item;
   item.kind = bundle::ItemKind::kSynchronize;
@@ -339,7 +339,7 @@ TEST(SharedBundle, WrittenBundlesAreTaken) {
   }
 }
 
-TEST(SharedBundle, NamesHaveALimit) {
+TEST(SharedBundle, names_have_a_limit) {
   auto named = [](size_t length, char letter = 'k') {
     return open(file_of([&](Crafted& c) {
              c.variants.push_back(schema::CreateVariant(

@@ -59,7 +59,7 @@ struct Fixture {
   qnl_error error = {};
 };
 
-TEST(Expression, RoundsTowardNegativeInfinity) {
+TEST(Expression, rounds_toward_negative_infinity) {
   auto value = [](int64_t opcode, int64_t a, int64_t b) {
     const int64_t code[] = {0, a, 0, b, opcode, 0};
     int64_t result = 0;
@@ -82,7 +82,7 @@ TEST(Expression, RoundsTowardNegativeInfinity) {
   EXPECT_EQ(value(3, 3, 4), -1);
 }
 
-TEST(Expression, OverflowAndDivisionByZeroAreErrors) {
+TEST(Expression, overflow_and_division_by_zero_are_errors) {
   using runtime::Evaluation;
   auto result = [](int64_t opcode, int64_t a, int64_t b) {
     const int64_t code[] = {0, a, 0, b, opcode, 0};
@@ -97,7 +97,7 @@ TEST(Expression, OverflowAndDivisionByZeroAreErrors) {
   EXPECT_EQ(result(6, 1, 0), Evaluation::kDivisionByZero);
 }
 
-TEST(Symbols, SignatureSaysWhatIsSymbolic) {
+TEST(Symbols, signature_says_what_is_symbolic) {
   Fixture f("add");
   EXPECT_EQ(f.bundle.info().symbol_count, kSymbolCount);
   qnl_symbol_info symbol;
@@ -127,7 +127,7 @@ TEST(Symbols, SignatureSaysWhatIsSymbolic) {
             QNL_INVALID_ARGUMENT);
 }
 
-TEST(Symbols, ShapesOfInputsBindThem) {
+TEST(Symbols, shapes_of_inputs_bind_them) {
   Fixture f("add");
   ASSERT_EQ(f.session.set_symbol("bias", 5), QNL_OK);
   for (auto [batch, width] : {std::pair<int64_t, int64_t>{2, 32}, {8, 64}, {1, 16}, {3, 48}}) {
@@ -144,7 +144,7 @@ TEST(Symbols, ShapesOfInputsBindThem) {
   }
 }
 
-TEST(Symbols, DisagreeingInputsNameBoth) {
+TEST(Symbols, disagreeing_inputs_name_both) {
   Fixture f("add");
   ASSERT_EQ(f.session.set_symbol("bias", 0), QNL_OK);
   ASSERT_EQ(f.set_add_inputs(2, 32), QNL_OK);
@@ -166,7 +166,7 @@ TEST(Symbols, DisagreeingInputsNameBoth) {
   EXPECT_EQ(f.session.run(&f.error), QNL_OK) << f.error.text;
 }
 
-TEST(Symbols, RangesAreCheckedWhenAShapeIsGiven) {
+TEST(Symbols, ranges_are_checked_when_a_shape_is_given) {
   Fixture f("add");
   Floats a(9 * 48);
   EXPECT_EQ(f.session.set_input(tensor("a", QNL_F32, {9, 48}, a), &f.error), QNL_SYMBOL_OUT_OF_RANGE);
@@ -186,7 +186,7 @@ TEST(Symbols, RangesAreCheckedWhenAShapeIsGiven) {
   f.expect_text({"'nothing'", "'batch'", "'bias'"});
 }
 
-TEST(Symbols, HugeShapesAreRefused) {
+TEST(Symbols, huge_shapes_are_refused) {
   Fixture f("steps");
   std::vector<int64_t> rows(1);
   for (int64_t dim : {INT64_MAX, INT64_MAX / 8, int64_t{1} << 61, int64_t{1} << 47}) {
@@ -199,14 +199,14 @@ TEST(Symbols, HugeShapesAreRefused) {
   }
 }
 
-TEST(Symbols, AMissingSymbolIsNamed) {
+TEST(Symbols, a_missing_symbol_is_named) {
   Fixture f("add");
   ASSERT_EQ(f.set_add_inputs(2, 32), QNL_OK);
   EXPECT_EQ(f.session.run(&f.error), QNL_INPUT_NOT_SET);
   f.expect_text({"'bias'", "has no value"});
 }
 
-TEST(Symbols, OutputsHaveNoShapeBeforeInputsDo) {
+TEST(Symbols, outputs_have_no_shape_before_inputs_do) {
   Fixture f("add");
   qnl_tensor sum;
   EXPECT_EQ(f.session.tensor(QNL_OUTPUT, "sum", &sum, &f.error), QNL_INPUT_NOT_SET);
@@ -221,7 +221,7 @@ TEST(Symbols, OutputsHaveNoShapeBeforeInputsDo) {
   EXPECT_EQ(sum.shape[0], 2) << "still the last run's";
 }
 
-TEST(Symbols, InputsAreFilledInPlaceAfterTheirShapeIsKnown) {
+TEST(Symbols, inputs_are_filled_in_place_after_their_shape_is_known) {
   Fixture f("add");
   qnl_tensor a;
   EXPECT_EQ(f.session.tensor(QNL_INPUT, "a", &a, &f.error), QNL_INPUT_NOT_SET);
@@ -245,7 +245,7 @@ TEST(Symbols, InputsAreFilledInPlaceAfterTheirShapeIsKnown) {
   EXPECT_EQ(f.output<float>("sum"), Floats(48, 18.0f));
 }
 
-TEST(Symbols, SymbolsByNameGiveShapesToInputs) {
+TEST(Symbols, symbols_by_name_give_shapes_to_inputs) {
   Fixture f("add");
   for (int64_t batch : {2, 5, 1}) {
     for (auto [name, value] : {std::pair<const char*, int64_t>{"batch", batch}, {"width", 32}, {"bias", 0}})
@@ -261,7 +261,7 @@ TEST(Symbols, SymbolsByNameGiveShapesToInputs) {
   }
 }
 
-TEST(Symbols, RequirementsAreForTheNamedCapacity) {
+TEST(Symbols, requirements_are_for_the_named_capacity) {
   auto needs = [](std::vector<qnl_symbol_value> capacity) {
     Fixture f("add", capacity);
     qnl_requirements r = {};
@@ -295,7 +295,7 @@ TEST(Symbols, RequirementsAreForTheNamedCapacity) {
   steps.expect_text({"symbols: expected 2 values"});
 }
 
-TEST(Symbols, MemoryGrowsWithShapesAndKeepsValues) {
+TEST(Symbols, memory_grows_with_shapes_and_keeps_values) {
   Fixture f("add", {{"batch", 1}, {"width", 16}});
   qnl_device_info before, after;
   qnl_device_get_info(f.device.get(), &before);
@@ -314,7 +314,7 @@ TEST(Symbols, MemoryGrowsWithShapesAndKeepsValues) {
   EXPECT_EQ(f.output<float>("sum"), Floats(64, 7.0f));
 }
 
-TEST(Symbols, StatesSurviveGrowth) {
+TEST(Symbols, states_survive_growth) {
   bundle::BundleContents contents = test_contents();
   contents.symbols.push_back({"n", 1, INT64_MAX});
   contents.expressions = {{{1, 0}}, {{1, 0, 0, 4, 4, 0}}};
@@ -350,7 +350,7 @@ TEST(Symbols, StatesSurviveGrowth) {
     }
 }
 
-TEST(Symbols, SuppliedMemoryDoesNotGrow) {
+TEST(Symbols, supplied_memory_does_not_grow) {
   Fixture f("add");
   std::vector<qnl_symbol_value> capacity = {{"batch", 2}, {"width", 32}};
   f.options.symbols = capacity.data();
@@ -383,7 +383,7 @@ TEST(Symbols, SuppliedMemoryDoesNotGrow) {
   }
 }
 
-TEST(Symbols, MemoryThatTheDeviceDoesNotHave) {
+TEST(Symbols, memory_that_the_device_does_not_have) {
   Fixture f("add", {{"batch", 2}, {"width", 32}});
   static runtime::DeviceTable table;
   table = *f.device.get()->table;
@@ -398,7 +398,7 @@ TEST(Symbols, MemoryThatTheDeviceDoesNotHave) {
   f.expect_text({"workspace: no memory for 2048 bytes"});
 }
 
-TEST(Symbols, BoundMemoryIsCheckedAgainstShapes) {
+TEST(Symbols, bound_memory_is_checked_against_shapes) {
   Fixture f("add");
   ASSERT_EQ(f.session.set_symbol("bias", 0), QNL_OK);
   Floats a(4 * 32, 1.0f), out(64);
@@ -425,7 +425,7 @@ TEST(Symbols, BoundMemoryIsCheckedAgainstShapes) {
   EXPECT_EQ(slot.data, a.data());
 }
 
-TEST(Symbols, AnUnboundSlotHasRoomForTheShape) {
+TEST(Symbols, an_unbound_slot_has_room_for_the_shape) {
   Fixture f("add", {{"batch", 1}, {"width", 16}});
   Floats a(8 * 64);
   ASSERT_EQ(f.session.bind_input(tensor("a", QNL_F32, {8, 64}, a)), QNL_OK);
@@ -437,7 +437,7 @@ TEST(Symbols, AnUnboundSlotHasRoomForTheShape) {
   std::memset(own.data, 1, own.bytes);
 }
 
-TEST(Symbols, NullDeviceChecksEveryRange) {
+TEST(Symbols, null_device_checks_every_range) {
   Fixture f("add", {}, true);
   ASSERT_EQ(f.session.set_symbol("bias", 0), QNL_OK);
   ASSERT_EQ(f.set_add_inputs(3, 48), QNL_OK);

@@ -30,7 +30,7 @@ qnl_status open_changed(const std::function<void(bundle::BundleContents&)>& chan
   return status;
 }
 
-TEST(SymbolicBundle, MalformedExpressionsAreRefused) {
+TEST(SymbolicBundle, malformed_expressions_are_refused) {
   std::string text;
   auto with = [&](std::vector<int64_t> code) {
     return open_changed([&](bundle::BundleContents& c) { c.expressions[1].code = code; }, &text);
@@ -47,7 +47,7 @@ TEST(SymbolicBundle, MalformedExpressionsAreRefused) {
   EXPECT_EQ(with(deep), QNL_OK) << text;
 }
 
-TEST(SymbolicBundle, WrongUsesOfSymbolsAreRefused) {
+TEST(SymbolicBundle, wrong_uses_of_symbols_are_refused) {
   std::string text;
   auto refused = [&](const char* part, const std::function<void(bundle::BundleContents&)>& change) {
     EXPECT_EQ(open_changed(change, &text), QNL_INVALID_BUNDLE) << part;
@@ -76,7 +76,7 @@ TEST(SymbolicBundle, WrongUsesOfSymbolsAreRefused) {
 }
 
 // What a bundle cannot say before symbols have values is checked when they have.
-TEST(SymbolicBundle, RangesThatFollowFromSymbolsAreChecked) {
+TEST(SymbolicBundle, ranges_that_follow_from_symbols_are_checked) {
   auto run_changed = [](const std::function<void(bundle::BundleContents&)>& change, std::string* text) {
     bundle::BundleContents contents = symbolic_contents();
     change(contents);
@@ -166,7 +166,7 @@ struct ChangedFixture {
   qnl_error error = {};
 };
 
-TEST(SymbolicBundle, AmountsFollowSymbolsWhereTheyCan) {
+TEST(SymbolicBundle, amounts_follow_symbols_where_they_can) {
   ChangedFixture f("add", [](bundle::BundleContents& c) {
     bundle::Item& first = item(c, 0, 0);
     first.flops = first.bytes_read = first.bytes_written = 7;
@@ -190,7 +190,7 @@ TEST(SymbolicBundle, AmountsFollowSymbolsWhereTheyCan) {
   EXPECT_EQ(info.bytes_written, 7u);
 }
 
-TEST(SymbolicBundle, OutputsLargerThanTheirSlotsAreRefused) {
+TEST(SymbolicBundle, outputs_larger_than_their_slots_are_refused) {
   ChangedFixture f("add", [](bundle::BundleContents& c) {
     c.entry_points[0].outputs[1].shape_expressions[0] = static_cast<int32_t>(c.expressions.size());
     c.expressions.push_back({{0, 1000}});
@@ -206,7 +206,7 @@ TEST(SymbolicBundle, OutputsLargerThanTheirSlotsAreRefused) {
   EXPECT_STREQ(f.error.text, "output 'twice': its shape takes 4000 bytes, expected at most 16");
 }
 
-TEST(SymbolicBundle, ShapesThatNoDeviceHasAreRefused) {
+TEST(SymbolicBundle, shapes_that_no_device_has_are_refused) {
   ChangedFixture f("steps", [](bundle::BundleContents& c) {
     bundle::Tensor& rows = c.entry_points[1].inputs[1];
     rows.shape.push_back(-1);
@@ -218,7 +218,7 @@ TEST(SymbolicBundle, ShapesThatNoDeviceHasAreRefused) {
   EXPECT_STREQ(f.error.text, "input 'rows': its shape is beyond what any device has");
 }
 
-TEST(SymbolicBundle, ReservingMoreThanAnyDeviceHasIsRefused) {
+TEST(SymbolicBundle, reserving_more_than_any_device_has_is_refused) {
   ChangedFixture f("steps", [](bundle::BundleContents& c) {
     bundle::Binding scratch = item(c, 1, 2).bindings[0];
     bundle::Arena arena = c.arenas[scratch.arena];

@@ -128,7 +128,7 @@ void expect_begins(const std::set<std::string>& texts, const std::string& wanted
                                                               << testing::PrintToString(texts);
 }
 
-TEST_F(SystemFailure, EachAllocationOfACpuSession) {
+TEST_F(SystemFailure, each_allocation_of_a_cpu_session) {
   std::set<std::string> texts = refuse_each_allocation(false);
   for (const char* wanted : {"bundle: no memory for it", "bundle: no memory for checking it",
                              "device: no memory for it", "session: no memory for ",
@@ -137,13 +137,13 @@ TEST_F(SystemFailure, EachAllocationOfACpuSession) {
     expect_begins(texts, wanted);
 }
 
-TEST_F(SystemFailure, EachAllocationOfANullSession) {
+TEST_F(SystemFailure, each_allocation_of_a_null_session) {
   std::set<std::string> texts = refuse_each_allocation(true);
   expect_begins(texts, "device: no memory for it");
   expect_begins(texts, "kernels: no memory for their description");
 }
 
-TEST_F(SystemFailure, WorkspaceIsNamed) {
+TEST_F(SystemFailure, workspace_is_named) {
   Bundle bundle;
   ASSERT_EQ(bundle.open(bytes_.data(), bytes_.size()), QNL_OK);
   Device device;
@@ -155,7 +155,7 @@ TEST_F(SystemFailure, WorkspaceIsNamed) {
   EXPECT_EQ(std::string(error.text).rfind("workspace: no memory for ", 0), 0u) << error.text;
 }
 
-TEST_F(SystemFailure, ExecutablePages) {
+TEST_F(SystemFailure, executable_pages) {
   executable_left = 0;
   qnl_error error = {};
   EXPECT_EQ(create(false, &error), QNL_CODE_MEMORY_REFUSED);
@@ -164,7 +164,7 @@ TEST_F(SystemFailure, ExecutablePages) {
   EXPECT_EQ(create(false, &error), QNL_OK) << "only one call was refused";
 }
 
-TEST_F(SystemFailure, ADeviceGetsNoThreadOfItsOwn) {
+TEST_F(SystemFailure, a_device_gets_no_thread_of_its_own) {
   Device device;
   qnl_error error = {};
   ASSERT_EQ(device.open_cpu(1, &error), QNL_OK);
@@ -182,7 +182,7 @@ TEST_F(SystemFailure, ADeviceGetsNoThreadOfItsOwn) {
 }
 
 // The threads that started before the one that does not are stopped and joined.
-TEST_F(SystemFailure, EachThread) {
+TEST_F(SystemFailure, each_thread) {
   for (int n = 0; n < 3; ++n) {
     threads_left = n;
     Device device;
@@ -199,7 +199,7 @@ TEST_F(SystemFailure, EachThread) {
 }
 
 // Large blocks begin where huge pages do; whatever was mapped to get there is given back.
-TEST_F(SystemFailure, BlocksOfEverySize) {
+TEST_F(SystemFailure, blocks_of_every_size) {
   constexpr uint64_t kHuge = uint64_t{2} << 20;
   for (uint64_t bytes : {uint64_t{1}, uint64_t{4096}, uint64_t{4097}, kHuge / 2, kHuge - 1, kHuge, kHuge + 1,
                          kHuge + kHuge / 2, 3 * kHuge - 64, 3 * kHuge}) {
@@ -218,7 +218,7 @@ TEST_F(SystemFailure, BlocksOfEverySize) {
   }
 }
 
-TEST_F(SystemFailure, MappingOfAFile) {
+TEST_F(SystemFailure, mapping_of_a_file) {
   std::string path = temporary_path("unmapped.qnl");
   std::ofstream(path, std::ios::binary)
       .write(static_cast<const char*>(bytes_.data()), static_cast<std::streamsize>(bytes_.size()));
@@ -234,7 +234,7 @@ TEST_F(SystemFailure, MappingOfAFile) {
   EXPECT_EQ(bundle.open(path.c_str()), QNL_OK);
 }
 
-TEST_F(SystemFailure, FileWithoutPermission) {
+TEST_F(SystemFailure, file_without_permission) {
   std::string path = temporary_path("forbidden.qnl");
   std::ofstream(path) << "x";
   ASSERT_EQ(chmod(path.c_str(), 0), 0);

@@ -30,7 +30,7 @@ HostTensor random_tensor(qnl_dtype dtype, std::vector<int64_t> shape, uint64_t s
   return tensor;
 }
 
-TEST(TensorFile, PbRoundTripOfEveryType) {
+TEST(TensorFile, pb_round_trip_of_every_type) {
   for (qnl_dtype dtype : kAllTypes) {
     HostTensor in = random_tensor(dtype, {3, 1, 5}), out;
     std::string path = test::temporary_path("t.pb");
@@ -43,7 +43,7 @@ TEST(TensorFile, PbRoundTripOfEveryType) {
   }
 }
 
-TEST(TensorFile, NpyRoundTrip) {
+TEST(TensorFile, npy_round_trip) {
   for (qnl_dtype dtype : kAllTypes) {
     HostTensor in = random_tensor(dtype, {4, 3}), out;
     std::string path = test::temporary_path("t.npy");
@@ -71,7 +71,7 @@ std::string npy(const std::string& header, const std::string& data) {
   return file + header + data;
 }
 
-TEST(TensorFile, NpyFortranOrderIsTransposed) {
+TEST(TensorFile, npy_fortran_order_is_transposed) {
   HostTensor out;
   std::string data("\1\2\3\4\5\6", 6);
   ASSERT_EQ(
@@ -81,7 +81,7 @@ TEST(TensorFile, NpyFortranOrderIsTransposed) {
   for (int i = 0; i < 6; ++i) EXPECT_EQ(value_at(out, i), expected[i]);
 }
 
-TEST(TensorFile, BadNpyGivesAMessage) {
+TEST(TensorFile, bad_npy_gives_a_message) {
   HostTensor out;
   const std::pair<std::string, const char*> kCases[] = {
       {"", "expected a .npy file"},
@@ -111,7 +111,7 @@ TEST(TensorFile, BadNpyGivesAMessage) {
     EXPECT_TRUE(parse_npy(to_bytes(good.substr(0, length)), &out)) << length;
 }
 
-TEST(TensorFile, PbTypedFields) {
+TEST(TensorFile, pb_typed_fields) {
   HostTensor out;
   // dims 2; data_type FLOAT; float_data packed {1.0, -2.0}; name "x"
   std::string packed("\x08\x02\x10\x01\x22\x08\x00\x00\x80\x3f\x00\x00\x00\xc0\x42\x01x", 17);
@@ -133,7 +133,7 @@ TEST(TensorFile, PbTypedFields) {
   EXPECT_EQ(value_at(out, 0), 1.0);
 }
 
-TEST(TensorFile, BadPbGivesAMessage) {
+TEST(TensorFile, bad_pb_gives_a_message) {
   HostTensor out;
   std::string good("\x08\x02\x10\x01\x22\x08\x00\x00\x80\x3f\x00\x00\x00\xc0\x42\x01x", 17);
   for (size_t length = 0; length < 14; ++length)
@@ -163,7 +163,7 @@ TEST(TensorFile, BadPbGivesAMessage) {
   }
 }
 
-TEST(TensorFile, RandomIsTheSameEverywhere) {
+TEST(TensorFile, random_is_the_same_everywhere) {
   HostTensor a = random_tensor(QNL_F32, {4}, 42);
   EXPECT_EQ(a.bytes, random_tensor(QNL_F32, {4}, 42).bytes);
   EXPECT_NE(a.bytes, random_tensor(QNL_F32, {4}, 43).bytes);
@@ -178,7 +178,7 @@ TEST(TensorFile, RandomIsTheSameEverywhere) {
   }
 }
 
-TEST(TensorFile, RandomValuesFillMemoryThatHeldOthers) {
+TEST(TensorFile, random_values_fill_memory_that_held_others) {
   for (qnl_dtype dtype : kAllTypes) {
     HostTensor expected = random_tensor(dtype, {37}, 5);
     std::vector<std::byte> memory(expected.bytes.size() + 1, std::byte{0xAB});
@@ -192,7 +192,7 @@ TEST(TensorFile, RandomValuesFillMemoryThatHeldOthers) {
     EXPECT_EQ(seed_of(other), std::nullopt) << other;
 }
 
-TEST(TensorFile, WordsStandForBf16WhereItIsExpected) {
+TEST(TensorFile, words_stand_for_bf16_where_it_is_expected) {
   HostTensor words = random_tensor(QNL_U16, {3}), out;
   std::string path = test::temporary_path("words.npy");
   ASSERT_EQ(write_any(path, words), std::nullopt);
@@ -203,7 +203,7 @@ TEST(TensorFile, WordsStandForBf16WhereItIsExpected) {
   }
 }
 
-TEST(TensorFile, SpecificationsAreChecked) {
+TEST(TensorFile, specifications_are_checked) {
   HostTensor expected = random_tensor(QNL_F32, {2}), out;
   auto says = [](const Error& error, const std::string& text) {
     ASSERT_TRUE(error) << text;

@@ -40,7 +40,7 @@ Dispatch make(qnl_kernel_fn kernel, void* const* bindings, uint64_t workgroups) 
 
 class ThreadPoolTest : public testing::TestWithParam<uint32_t> {};
 
-TEST_P(ThreadPoolTest, EveryWorkgroupOnce) {
+TEST_P(ThreadPoolTest, every_workgroup_once) {
   auto pool = std::make_unique<ThreadPool>();
   ASSERT_TRUE(pool->start(GetParam()));
   for (uint64_t workgroups : {0, 1, 2, 3, 7, 16, 31, 257, 1000}) {
@@ -54,7 +54,7 @@ TEST_P(ThreadPoolTest, EveryWorkgroupOnce) {
   pool->stop();
 }
 
-TEST_P(ThreadPoolTest, WakesUpAfterSleeping) {
+TEST_P(ThreadPoolTest, wakes_up_after_sleeping) {
   auto pool = std::make_unique<ThreadPool>();
   ASSERT_TRUE(pool->start(GetParam()));
   std::vector<std::atomic<uint32_t>> counts(100);
@@ -68,7 +68,7 @@ TEST_P(ThreadPoolTest, WakesUpAfterSleeping) {
   pool->stop();
 }
 
-TEST_P(ThreadPoolTest, ReportsTheFailureOfAnyRange) {
+TEST_P(ThreadPoolTest, reports_the_failure_of_any_range) {
   auto pool = std::make_unique<ThreadPool>();
   ASSERT_TRUE(pool->start(GetParam()));
   for (int r = 0; r < 100; ++r) {
@@ -78,7 +78,7 @@ TEST_P(ThreadPoolTest, ReportsTheFailureOfAnyRange) {
   pool->stop();
 }
 
-TEST_P(ThreadPoolTest, ScratchIsPrivate) {
+TEST_P(ThreadPoolTest, scratch_is_private) {
   auto pool = std::make_unique<ThreadPool>();
   ASSERT_TRUE(pool->start(GetParam()));
   std::vector<char> scratch(64 * (GetParam() + 1));
@@ -91,7 +91,7 @@ TEST_P(ThreadPoolTest, ScratchIsPrivate) {
 
 INSTANTIATE_TEST_SUITE_P(Threads, ThreadPoolTest, testing::Values(1, 2, 3, 4, 16));
 
-TEST(ThreadPoolIdle, UsesNoProcessorTime) {
+TEST(ThreadPoolIdle, uses_no_processor_time) {
   auto pool = std::make_unique<ThreadPool>();
   ASSERT_TRUE(pool->start(4));
   std::vector<std::atomic<uint32_t>> counts(100);

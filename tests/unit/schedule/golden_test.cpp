@@ -87,7 +87,7 @@ std::string run_stage(const std::string& stage, const Graph& graph, const Target
 
 class ScheduleGolden : public testing::TestWithParam<const char*> {};
 
-TEST_P(ScheduleGolden, PrintsAsExpected) {
+TEST_P(ScheduleGolden, prints_as_expected) {
   for (TestCaseFile& file : read_test_folder(std::string(QUERNEL_GOLDEN_ROOT) + "/" + GetParam())) {
     const std::string& stage = file.keys[file.keys.count("stage") ? "stage" : "pass"];
     ASSERT_FALSE(stage.empty()) << file.path;

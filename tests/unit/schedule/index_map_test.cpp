@@ -10,7 +10,7 @@
 namespace quernel {
 namespace {
 
-TEST(IndexExpr, SimplificationKeepsEveryValue) {
+TEST(IndexExpr, simplification_keeps_every_value) {
   std::mt19937 random(1);
   auto pick = [&](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); };
   for (int round = 0; round < 2000; ++round) {
@@ -67,14 +67,14 @@ TEST(IndexExpr, SimplificationKeepsEveryValue) {
   }
 }
 
-TEST(IndexExpr, DigitsOfOneNumberRejoin) {
+TEST(IndexExpr, digits_of_one_number_rejoin) {
   IndexExpr x = IndexExpr::axis(0);
   EXPECT_EQ(to_string(floordiv(x, 6) * 6 + floormod(x, 6)), "d0");
   EXPECT_EQ(to_string(simplify(floormod(IndexExpr::axis(0) * 4 + IndexExpr::axis(1), 4), {9, 4})), "d1");
 }
 
 // symbol_bounds_arithmetic of the traps.
-TEST(Dim, BoundsOfNegatedAndMultipliedSymbols) {
+TEST(Dim, bounds_of_negated_and_multiplied_symbols) {
   Dim n = Dim::symbol({"n", 2, 10, 1, false, {}});
   Interval negated = (Dim(0) - n).bounds(), product = ((Dim(3) - n) * (n - Dim(5))).bounds();
   EXPECT_EQ(negated.lo, -10);
@@ -84,7 +84,7 @@ TEST(Dim, BoundsOfNegatedAndMultipliedSymbols) {
   EXPECT_GE(product.hi, 1);
 }
 
-TEST(Dim, EqualPolynomialsAreEqual) {
+TEST(Dim, equal_polynomials_are_equal) {
   Dim n = Dim::symbol("n"), m = Dim::symbol("m");
   EXPECT_EQ((n + 1) * (m - 2), n * m + m - n * 2 - 2);
   EXPECT_EQ(n - n, Dim(0));
@@ -99,7 +99,7 @@ TEST(Dim, EqualPolynomialsAreEqual) {
 }
 
 // Expanded, the fourth power of ten symbols has 715 terms, and its partial sums took gigabytes.
-TEST(Dim, PowersOfLongSumsStayProducts) {
+TEST(Dim, powers_of_long_sums_stay_products) {
   Dim sum = 0;
   for (int i = 0; i < 10; ++i) sum = sum + Dim::symbol("n" + std::to_string(i));
   Dim square = sum * sum, fourth = square * square;
@@ -108,7 +108,7 @@ TEST(Dim, PowersOfLongSumsStayProducts) {
 }
 
 // Random expressions: the canonical form, the bounds and the upper bound against plain evaluation.
-TEST(Dim, ArithmeticKeepsEveryValue) {
+TEST(Dim, arithmetic_keeps_every_value) {
   std::mt19937 random(7);
   auto pick = [&](int k) { return static_cast<int>(random() % static_cast<unsigned>(k)); };
   Symbol bound{"n", 1, 6, 1, false, {}}, even{"m", 2, 8, 2, false, {}};
@@ -162,7 +162,7 @@ TEST(Dim, ArithmeticKeepsEveryValue) {
 }
 
 // symbol_nested of the traps.
-TEST(Dim, SymbolsInsideExpressionsAreFound) {
+TEST(Dim, symbols_inside_expressions_are_found) {
   std::vector<Symbol> symbols;
   ((Dim::symbol("h") + 1) * Dim::symbol("w")).collect_symbols(symbols);
   ASSERT_EQ(symbols.size(), 2u);

@@ -47,7 +47,7 @@ const char kChain[] = R"(graph @main(%x: f32[4,8]) {
 }
 )";
 
-TEST(PlaceNodes, NodesOfOneDeviceThatNeedNotWaitAreOneStretch) {
+TEST(PlaceNodes, nodes_of_one_device_that_need_not_wait_are_one_stretch) {
   Expected<Graph> placed = place_nodes(parsed(kChain), target(), {{"*", false}, {"[bc]", true}});
   ASSERT_TRUE(placed) << to_string(placed.errors());
   EXPECT_EQ(on_companion(*placed), Stretches({{"b", "c"}}));
@@ -56,7 +56,7 @@ TEST(PlaceNodes, NodesOfOneDeviceThatNeedNotWaitAreOneStretch) {
   EXPECT_EQ(on_companion(*placed), Stretches({{"a"}, {"d"}}));
 }
 
-TEST(PlaceNodes, WithoutACompanionNothingMoves) {
+TEST(PlaceNodes, without_a_companion_nothing_moves) {
   Expected<Graph> placed = place_nodes(parsed(kChain), *find_target("vulkan"), {{"*", true}});
   ASSERT_TRUE(placed) << to_string(placed.errors());
   EXPECT_EQ(on_companion(*placed), Stretches());
@@ -70,7 +70,7 @@ const char* const kLarge = R"(graph @main(%x: f32[2048,2048], %w: f32[2048,2048]
 )";
 
 // The same graphs on other devices: a profile's facts decide.
-TEST(PlaceNodes, EstimatesFollowTheFactsOfTheDevice) {
+TEST(PlaceNodes, estimates_follow_the_facts_of_the_device) {
   Target near = target();
   near.flops_per_second = near.memory_bytes_per_second = near.transfer_bytes_per_second = 1e15;
   near.dispatch_seconds = near.transfer_seconds = 0;
@@ -84,7 +84,7 @@ TEST(PlaceNodes, EstimatesFollowTheFactsOfTheDevice) {
   EXPECT_EQ(on_companion(*placed), Stretches({{"a", "b"}}));
 }
 
-TEST(PlaceNodes, ALoopCannotMoveToTheCompanion) {
+TEST(PlaceNodes, a_loop_cannot_move_to_the_companion) {
   Graph loop = parsed(R"(symbol i min=0 max=3 runtime bound=3
 graph @main(%x: f32[4]) {
   %l = loop %x carry 1 for i below 3 do (%v: f32[4]) {
@@ -104,7 +104,7 @@ graph @main(%x: f32[4]) {
   EXPECT_TRUE(place_nodes(loop, target(), {}));
 }
 
-TEST(PlaceNodes, PlacedGraphsComputeTheSameAndPrint) {
+TEST(PlaceNodes, placed_graphs_compute_the_same_and_print) {
   for (uint64_t seed = 0; seed < 200; ++seed) {
     Graph graph = random_graph(seed, {});
     std::vector<PlaceRule> rules;

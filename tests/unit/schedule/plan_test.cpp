@@ -42,7 +42,7 @@ std::vector<Range> ranges(const Schedule& s, const Item& item) {
   return result;
 }
 
-TEST(Plan, WorkspaceBuffersAliveTogetherDoNotOverlap) {
+TEST(Plan, workspace_buffers_alive_together_do_not_overlap) {
   for (uint64_t seed = 0; seed < 400; ++seed) {
     Expected<Schedule> s = random_schedule(seed, kMemories[seed % 2]);
     ASSERT_TRUE(s) << to_string(s.errors());
@@ -73,7 +73,7 @@ TEST(Plan, WorkspaceBuffersAliveTogetherDoNotOverlap) {
 }
 
 // A small memory takes what is used often, not what is large.
-TEST(Plan, HotBuffersLieInTheFirstMemory) {
+TEST(Plan, hot_buffers_lie_in_the_first_memory) {
   size_t in_both = 0;
   for (uint64_t seed = 0; seed < 200; ++seed) {
     Expected<Schedule> s = random_schedule(seed, kMemories[1]);
@@ -90,7 +90,7 @@ TEST(Plan, HotBuffersLieInTheFirstMemory) {
 }
 
 // war_hazard_reused_slot of the traps: write-after-read and alias edges exist, not only read-after-write.
-TEST(Plan, ConflictingAccessesAreOrdered) {
+TEST(Plan, conflicting_accesses_are_ordered) {
   for (uint64_t seed = 0; seed < 400; ++seed) {
     Expected<Schedule> s = random_schedule(seed, kMemories[seed % 2]);
     ASSERT_TRUE(s) << to_string(s.errors());
@@ -113,7 +113,7 @@ TEST(Plan, ConflictingAccessesAreOrdered) {
   }
 }
 
-TEST(Plan, EveryReadIsOfSomethingWritten) {
+TEST(Plan, every_read_is_of_something_written) {
   for (uint64_t seed = 0; seed < 200; ++seed) {
     Expected<Schedule> s = random_schedule(seed);
     ASSERT_TRUE(s) << to_string(s.errors());
@@ -133,7 +133,7 @@ TEST(Plan, EveryReadIsOfSomethingWritten) {
 }
 
 // What a step may spoil is found behind it.
-TEST(Verify, RefusesSchedulesThatBreakARule) {
+TEST(Verify, refuses_schedules_that_break_a_rule) {
   auto refusal = [](const std::function<void(Schedule&)>& spoil) {
     for (uint64_t seed = 0; seed < 50; ++seed) {
       Expected<Schedule> s = random_schedule(seed);

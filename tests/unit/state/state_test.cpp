@@ -158,7 +158,7 @@ class State : public ::testing::TestWithParam<unsigned> {
 INSTANTIATE_TEST_SUITE_P(Threads, State, ::testing::Values(1u, 2u),
                          [](const auto& info) { return std::to_string(info.param) + "_threads"; });
 
-TEST_P(State, AccumulatesFromAnInitialValueAndZeros) {
+TEST_P(State, accumulates_from_an_initial_value_and_zeros) {
   Bench b = bench({R"(
 graph @main(%x: f32[4], state %sum: f32[4] = {1, 2, 3, 4}, state %runs: i64[]) {
   %one = constant i64[] {1}
@@ -177,7 +177,7 @@ graph @main(%x: f32[4], state %sum: f32[4] = {1, 2, 3, 4}, state %runs: i64[]) {
 }
 
 // Rows are written into the state, whoever reads it afterwards sees them.
-TEST_P(State, RowsAreWrittenInPlace) {
+TEST_P(State, rows_are_written_in_place) {
   Bench b = bench({R"(
 graph @main(%at: i64[2], %rows: f32[2,16], state %cache: f32[64,16]) {
   %next = scatter_rows %cache, %at, %rows {0} set : f32[64,16]
@@ -189,7 +189,7 @@ graph @main(%at: i64[2], %rows: f32[2,16], state %cache: f32[64,16]) {
     b.run(0, {{"at", integers({2}, {2 * i, 63 - i})}, {"rows", ramp({2, 16}, static_cast<float>(i))}});
 }
 
-TEST_P(State, TheValueBeforeIsReadBeforeItIsWritten) {
+TEST_P(State, the_value_before_is_read_before_it_is_written) {
   Bench b = bench({R"(
 graph @main(%x: f32[8], state %s: f32[8] = {1 ...}) {
   %next = mul %s, %x : f32[8]
@@ -201,7 +201,7 @@ graph @main(%x: f32[8], state %s: f32[8] = {1 ...}) {
   for (int i = 0; i < 4; ++i) b.run(0, {{"x", ramp({8}, static_cast<float>(i) - 2)}});
 }
 
-TEST_P(State, NextValuesThatReadOtherElementsOrEachOther) {
+TEST_P(State, next_values_that_read_other_elements_or_each_other) {
   Bench b = bench({R"(
 graph @main(%x: f32[6], state %turned: f32[6] = {1, 2, 3, 4, 5, 6}, state %a: f32[6], state %b: f32[6] = {7 ...},
             state %delayed: f32[6], state %fixed: f32[6] = {3 ...}) {
@@ -217,7 +217,7 @@ graph @main(%x: f32[6], state %turned: f32[6] = {1, 2, 3, 4, 5, 6}, state %a: f3
   for (int i = 0; i < 5; ++i) b.run(0, {{"x", ramp({6}, static_cast<float>(10 * i))}});
 }
 
-TEST_P(State, SeveralWritesOfOneRun) {
+TEST_P(State, several_writes_of_one_run) {
   Bench b = bench({R"(
 graph @main(%i: i64[1], %j: i64[1], %x: f32[1,32], state %s: f32[16,32]) {
   %1 = scatter_rows %s, %i, %x {0} set : f32[16,32]
@@ -233,7 +233,7 @@ graph @main(%i: i64[1], %j: i64[1], %x: f32[1,32], state %s: f32[16,32]) {
 }
 
 // Two entry points with one cache: one takes any number of rows, one a single row.
-TEST_P(State, EntryPointsShareStates) {
+TEST_P(State, entry_points_share_states) {
   Bench b = bench({R"(
 symbol n min=1 max=32
 graph @fill(%at: i64[n], %rows: f32[n,8], state %cache: f32[32,8]) {
@@ -274,7 +274,7 @@ std::string products(const std::string& name, const std::string& rows) {
 }
 
 // Weights are packed once, whatever tiles the entry points like best.
-TEST_P(State, EntryPointsShareWeights) {
+TEST_P(State, entry_points_share_weights) {
   for (bool narrow_first : {false, true}) {
     std::vector<std::string> texts{products("many", "n"), products("one", "1"), products("three", "3")};
     if (narrow_first) std::swap(texts[0], texts[1]);
@@ -308,7 +308,7 @@ graph @g(%x: f32[4], %past_0: f32[4], %past_1: f32[4], %free: f32[n]) {
 }
 )";
 
-TEST(MakeStates, PairsByNameAndByPattern) {
+TEST(MakeStates, pairs_by_name_and_by_pattern) {
   Graph graph = *parse_graph(kPairs);
   ASSERT_TRUE(make_states(graph, {{"past_*", "next_*"}}, {{"past_1", ramp({4}, 1)}}));
   ASSERT_EQ(graph.states.size(), 2u);
@@ -318,7 +318,7 @@ TEST(MakeStates, PairsByNameAndByPattern) {
   EXPECT_EQ(graph.states[1].initial.bytes.size(), 16u);
 }
 
-TEST(MakeStates, Refusals) {
+TEST(MakeStates, refusals) {
   EXPECT_EQ(refusal(kPairs, {{"past", "next_0"}}),
             "state: expected the name of an input ('x', 'past_0', 'past_1', 'free'), found 'past'\n");
   EXPECT_EQ(refusal(kPairs, {{"past_0", "next_7"}}),
@@ -353,7 +353,7 @@ graph @one(state %s: f32[4] = {1 ...}) {
   return report ? std::string() : text_of(report.errors());
 }
 
-TEST(MakeStates, EntryPointsHaveToAgree) {
+TEST(MakeStates, entry_points_have_to_agree) {
   EXPECT_EQ(entry_refusal("graph @two(state %s: f32[5]) { return state %s = %s }"),
             "state 's': expected f32[4] as in entry point 'one', found f32[5] in 'two'\n");
   EXPECT_EQ(entry_refusal("graph @two(state %s: f32[4]) { return state %s = %s }"),

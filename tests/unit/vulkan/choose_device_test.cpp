@@ -146,12 +146,12 @@ class ChooseDevice : public testing::Test {
   qnl_error error_ = {};
 };
 
-TEST_F(ChooseDevice, TheFasterOne) {
+TEST_F(ChooseDevice, the_faster_one) {
   open(contents_of_a_slow_cpu());
   expect_faster();
 }
 
-TEST_F(ChooseDevice, TheCpuWhereItIsFasterUnlessForced) {
+TEST_F(ChooseDevice, the_cpu_where_it_is_faster_unless_forced) {
   open(tested_contents());
   keep_in("slower");
   expect(QNL_CHOICE_SLOWER, false, "is slower: right on 2 test vectors");
@@ -160,21 +160,21 @@ TEST_F(ChooseDevice, TheCpuWhereItIsFasterUnlessForced) {
   expect_cached(QNL_CHOICE_SLOWER, true);
 }
 
-TEST_F(ChooseDevice, NotOneThatIsWrong) {
+TEST_F(ChooseDevice, not_one_that_is_wrong) {
   open(contents_of_a_wrong_gpu());
   expect(QNL_CHOICE_WRONG, false, "is wrong: test vector 'small': output 'sum': ");
   options_.force = 1;
   expect(QNL_CHOICE_WRONG, true, "is wrong");
 }
 
-TEST_F(ChooseDevice, AnErrorWhereNeitherIsRight) {
+TEST_F(ChooseDevice, an_error_where_neither_is_right) {
   open(without_the_cpu(contents_of_a_wrong_gpu()));
   EXPECT_EQ(choose(), QNL_NO_MATCHING_VARIANT);
   EXPECT_NE(strstr(error_.text, "is wrong: test vector 'small'"), nullptr) << error_.text;
   EXPECT_EQ(device_.get(), nullptr);
 }
 
-TEST_F(ChooseDevice, TheOnlyOneThatIsRight) {
+TEST_F(ChooseDevice, the_only_one_that_is_right) {
   open(without_the_cpu(tested_contents()));
   expect(QNL_CHOICE_ONLY, true, "the CPU cannot be used: device 'cpu'");
 }
@@ -184,13 +184,13 @@ bundle::BundleContents without_tests(bundle::BundleContents contents) {
   return contents;
 }
 
-TEST_F(ChooseDevice, WithoutTestVectorsAndCpuItIsUnchecked) {
+TEST_F(ChooseDevice, without_test_vectors_and_cpu_it_is_unchecked) {
   open(without_the_cpu(without_tests(tested_contents())));
   expect(QNL_CHOICE_UNCHECKED, true,
          "is not checked: the bundle holds no test vectors (quernel compile --embed-tests stores some)");
 }
 
-TEST_F(ChooseDevice, WithoutTestVectorsItHasToComputeWhatTheCpuDoes) {
+TEST_F(ChooseDevice, without_test_vectors_it_has_to_compute_what_the_cpu_does) {
   open(without_tests(contents_of_a_wrong_gpu()));
   expect(QNL_CHOICE_WRONG, false,
          "is wrong: of random input it computes something else than the CPU: output 'sum': ");
@@ -199,14 +199,14 @@ TEST_F(ChooseDevice, WithoutTestVectorsItHasToComputeWhatTheCpuDoes) {
   expect(QNL_CHOICE_WRONG, true, "is wrong");
 }
 
-TEST_F(ChooseDevice, WithoutTestVectorsTheFasterOneOnRandomInput) {
+TEST_F(ChooseDevice, without_test_vectors_the_faster_one_on_random_input) {
   open(without_tests(tested_contents()));
   expect(QNL_CHOICE_SLOWER, false, "is slower: computes what the CPU does of random input, in ");
   EXPECT_GT(choice_.vulkan_nanoseconds, choice_.cpu_nanoseconds);
   EXPECT_EQ(choice_.test_count, 0u);
 }
 
-TEST_F(ChooseDevice, TheCpuWhereThereIsNoDevice) {
+TEST_F(ChooseDevice, the_cpu_where_there_is_no_device) {
   open(tested_contents());
   vulkan_.device = "a device that nobody has";
   expect(QNL_CHOICE_NO_DEVICE, false, "expected device 'a device that nobody has'");
@@ -223,7 +223,7 @@ TEST_F(ChooseDevice, TheCpuWhereThereIsNoDevice) {
   messages_.clear();  // of the loader, about the driver that there is not
 }
 
-TEST_F(ChooseDevice, TheCpuWhereTheBundleHasNoCodeForTheDevice) {
+TEST_F(ChooseDevice, the_cpu_where_the_bundle_has_no_code_for_the_device) {
   open(test_contents());
   expect(QNL_CHOICE_NO_VARIANT, false, "the bundle has");
   open(tested_contents());
@@ -233,7 +233,7 @@ TEST_F(ChooseDevice, TheCpuWhereTheBundleHasNoCodeForTheDevice) {
   EXPECT_EQ(choose(), QNL_NO_MATCHING_VARIANT);
 }
 
-TEST_F(ChooseDevice, TheCpuWhereMemoryIsMissing) {
+TEST_F(ChooseDevice, the_cpu_where_memory_is_missing) {
   bundle::BundleContents contents = tested_contents();
   constexpr uint32_t kWorkspace = 1;
   contents.arenas[kWorkspace].bytes = uint64_t{1} << 45;
@@ -252,7 +252,7 @@ TEST_F(ChooseDevice, TheCpuWhereMemoryIsMissing) {
   EXPECT_GE(info.max_binding_bytes, uint64_t{1} << 27) << "what Vulkan promises";
 }
 
-TEST_F(ChooseDevice, ADecisionIsKept) {
+TEST_F(ChooseDevice, a_decision_is_kept) {
   open(tested_contents());
   keep_in("kept");
   expect(QNL_CHOICE_SLOWER, false, "is slower");
@@ -267,7 +267,7 @@ TEST_F(ChooseDevice, ADecisionIsKept) {
   expect_decided_anew();
 }
 
-TEST_F(ChooseDevice, ADecisionIsOfItsBundleDeviceAndOptions) {
+TEST_F(ChooseDevice, a_decision_is_of_its_bundle_device_and_options) {
   open(tested_contents());
   keep_in("keyed");
   expect_decided_anew();
@@ -286,7 +286,7 @@ TEST_F(ChooseDevice, ADecisionIsOfItsBundleDeviceAndOptions) {
   expect_cached(QNL_CHOICE_SLOWER, false);
 }
 
-TEST_F(ChooseDevice, ADamagedDecisionIsMadeAnew) {
+TEST_F(ChooseDevice, a_damaged_decision_is_made_anew) {
   open(tested_contents());
   keep_in("damaged");
   expect_decided_anew();
@@ -317,7 +317,7 @@ TEST_F(ChooseDevice, ADamagedDecisionIsMadeAnew) {
   expect_decided_anew();
 }
 
-TEST_F(ChooseDevice, AfterAFaultInUseTheCpuIsChosen) {
+TEST_F(ChooseDevice, after_a_fault_in_use_the_cpu_is_chosen) {
   open(contents_of_a_slow_cpu());
   keep_in("fault");
   expect_faster();
@@ -343,7 +343,7 @@ TEST_F(ChooseDevice, AfterAFaultInUseTheCpuIsChosen) {
   EXPECT_EQ(choice_.test_count, 2u) << choice_.text;
 }
 
-TEST_F(ChooseDevice, NullIsRefused) {
+TEST_F(ChooseDevice, null_is_refused) {
   EXPECT_EQ(qnl_device_choose(nullptr, nullptr, nullptr, nullptr, &error_), QNL_INVALID_ARGUMENT);
   EXPECT_STREQ(error_.text, "device: expected a bundle, and places for the device and the choice");
 }

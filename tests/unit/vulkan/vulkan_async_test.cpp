@@ -18,7 +18,7 @@ class VulkanQueue : public VulkanTest {
   }
 };
 
-TEST_P(VulkanQueue, HoldsRunsOfSeveralSessions) {
+TEST_P(VulkanQueue, holds_runs_of_several_sessions) {
   Session a = main(1), b = main(2), c = main(3);
   auto before = counts();
   qnl_event *first = submit(a), *second = submit(b), *third = submit(c, {first, second});
@@ -33,7 +33,7 @@ TEST_P(VulkanQueue, HoldsRunsOfSeveralSessions) {
   EXPECT_EQ(result(c, "sum"), 13);
 }
 
-TEST_P(VulkanQueue, InputsOfOneSessionAreSetWhileAnotherRuns) {
+TEST_P(VulkanQueue, inputs_of_one_session_are_set_while_another_runs) {
   Session a = main(1), b = main(2);
   qnl_event* first = submit(a);
   auto before = counts();
@@ -46,7 +46,7 @@ TEST_P(VulkanQueue, InputsOfOneSessionAreSetWhileAnotherRuns) {
   EXPECT_EQ(result(b, "sum"), 29);
 }
 
-TEST_P(VulkanQueue, RunsInFlightEndWithTheDevice) {
+TEST_P(VulkanQueue, runs_in_flight_end_with_the_device) {
   Session a = main(1), b = main(2);
   qnl_event *first = submit(a), *second = submit(b);
   runtime::vulkan::inject_fault(device());
@@ -58,7 +58,7 @@ TEST_P(VulkanQueue, RunsInFlightEndWithTheDevice) {
   EXPECT_EQ(wait(event), QNL_DEVICE_FAULT);
 }
 
-TEST_P(VulkanQueue, ASessionIsDestroyedWithItsRunInFlight) {
+TEST_P(VulkanQueue, a_session_is_destroyed_with_its_run_in_flight) {
   qnl_status ended = QNL_TIMEOUT;
   {
     Session a = main(1), b = main(2);

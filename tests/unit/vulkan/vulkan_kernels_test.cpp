@@ -54,7 +54,7 @@ class VulkanKernels : public VulkanTest {
   std::vector<std::byte> good_ = spirv_table("WORD(0, i) = SYMBOL(0);", 1, 1);
 };
 
-TEST_P(VulkanKernels, TablesThatAreWrongAreRefused) {
+TEST_P(VulkanKernels, tables_that_are_wrong_are_refused) {
   using Table = qnl_spirv_table;
   using Kernel = qnl_spirv_kernel;
   ASSERT_EQ(load_and_record(good_), QNL_OK) << error_.text;
@@ -93,7 +93,7 @@ TEST_P(VulkanKernels, TablesThatAreWrongAreRefused) {
 
 // Every word of a module, changed in turn: what is not refused must not harm the loader; the driver is not
 // asked.
-TEST_P(VulkanKernels, ModulesThatAreWrongAreRefused) {
+TEST_P(VulkanKernels, modules_that_are_wrong_are_refused) {
   EXPECT_EQ(refusal([](auto*, auto* k) { k->code_bytes = 16; }),
             "malformed code image: kernel 0: expected a SPIR-V module");
   EXPECT_NE(refusal([](auto*, auto* k) { k->code_bytes -= 4; }).find("its SPIR-V ends within a function"),
@@ -128,7 +128,7 @@ TEST_P(VulkanKernels, ModulesThatAreWrongAreRefused) {
               std::string::npos);
 }
 
-TEST_P(VulkanKernels, TheEntryPointIsChecked) {
+TEST_P(VulkanKernels, the_entry_point_is_checked) {
   // The first instruction with this opcode.
   auto find = [](qnl_spirv_table* t, qnl_spirv_kernel* k, uint32_t opcode) {
     auto* word = reinterpret_cast<uint32_t*>(reinterpret_cast<char*>(t) + k->code_offset) + 5;
@@ -143,7 +143,7 @@ TEST_P(VulkanKernels, TheEntryPointIsChecked) {
             "malformed code image: kernel 0: expected a compute entry point 'main' with a local size");
 }
 
-TEST_P(VulkanKernels, OtherCodeAndLostDevicesAreRefused) {
+TEST_P(VulkanKernels, other_code_and_lost_devices_are_refused) {
   AlignedBytes bytes(good_);
   KernelSet* kernels = nullptr;
   const runtime::DeviceTable& table = *device()->table;
@@ -156,7 +156,7 @@ TEST_P(VulkanKernels, OtherCodeAndLostDevicesAreRefused) {
   EXPECT_STREQ(error_.text, "kernels: the device is lost");
 }
 
-TEST_P(VulkanKernels, OneSetServesAllThatLoadTheSameCode) {
+TEST_P(VulkanKernels, one_set_serves_all_that_load_the_same_code) {
   AlignedBytes bytes(good_);
   KernelCode code = {bytes.data(), bytes.size(), QNL_ARCH_SPIRV, 1};
   const runtime::DeviceTable& table = *device()->table;
@@ -172,7 +172,7 @@ TEST_P(VulkanKernels, OneSetServesAllThatLoadTheSameCode) {
 
 // Parameters as push constants and, where they are many, in a uniform buffer; bindings in few and in many
 // windows; more workgroups than fit one dimension.
-TEST_P(VulkanKernels, ParametersAndBindingsOfAnyNumber) {
+TEST_P(VulkanKernels, parameters_and_bindings_of_any_number) {
   const runtime::DeviceTable& table = *device()->table;
   for (uint32_t bindings : {1u, 4u, 7u, 31u, 64u}) {
     for (uint32_t symbols : {1u, 3u, 20u}) {
@@ -203,7 +203,7 @@ TEST_P(VulkanKernels, ParametersAndBindingsOfAnyNumber) {
   }
 }
 
-TEST_P(VulkanKernels, MoreWorkgroupsThanOneDimensionHas) {
+TEST_P(VulkanKernels, more_workgroups_than_one_dimension_has) {
   const runtime::DeviceTable& table = *device()->table;
   AlignedBytes code(spirv_table("if (l == 0) WORD(0, g) += g + 1;", 1, 0));
   KernelSet* kernels = nullptr;
@@ -225,7 +225,7 @@ TEST_P(VulkanKernels, MoreWorkgroupsThanOneDimensionHas) {
 }
 
 // Binding 0 is split where the device's storage buffers are small, and not where they are not.
-TEST_P(VulkanKernels, ABindingInSeveralWindows) {
+TEST_P(VulkanKernels, a_binding_in_several_windows) {
   const runtime::DeviceTable& table = *device()->table;
   const std::string declarations =
       "layout(constant_id = 64) const uint kSplit = 0;\nconst uint n = kSplit / 4;\n"

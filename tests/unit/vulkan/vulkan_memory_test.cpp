@@ -46,7 +46,7 @@ class VulkanMemory : public VulkanTest {
   void lift_limits() { limit_memory(device(), 4096, kNoLimit); }
 };
 
-TEST_P(VulkanMemory, AThousandSessionsTakeFewAllocations) {
+TEST_P(VulkanMemory, a_thousand_sessions_take_few_allocations) {
   {
     Session once;
     ASSERT_EQ(create(&once, "accumulate"), QNL_OK) << error_.text;
@@ -70,7 +70,7 @@ TEST_P(VulkanMemory, AThousandSessionsTakeFewAllocations) {
   EXPECT_EQ(counts().allocated_bytes, before.allocated_bytes);
 }
 
-TEST_P(VulkanMemory, NothingGrowsOverTheLivesOfSessions) {
+TEST_P(VulkanMemory, nothing_grows_over_the_lives_of_sessions) {
   Counts before;
   for (int round = 0; round < 20; ++round) {
     Session main, accumulating;
@@ -88,7 +88,7 @@ TEST_P(VulkanMemory, NothingGrowsOverTheLivesOfSessions) {
 
 // Arenas come and go in any order, of any size; each begins with zeros where it has to and keeps what is its
 // own.
-TEST_P(VulkanMemory, ArenasShareBlocksAndNothingElse) {
+TEST_P(VulkanMemory, arenas_share_blocks_and_nothing_else) {
   const Counts before = counts();
   std::mt19937 random(7);
   std::vector<DeviceArena> arenas(40);
@@ -118,7 +118,7 @@ TEST_P(VulkanMemory, ArenasShareBlocksAndNothingElse) {
   EXPECT_LE(after.allocated_bytes, before.allocated_bytes + kMiB);
 }
 
-TEST_P(VulkanMemory, ThreadsShareBlocks) {
+TEST_P(VulkanMemory, threads_share_blocks) {
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t)
     threads.emplace_back([&, t] {
@@ -134,7 +134,7 @@ TEST_P(VulkanMemory, ThreadsShareBlocks) {
 }
 
 // Without memory for a whole block there may be some for what is asked for.
-TEST_P(VulkanMemory, ABlockIsAsSmallAsItHasToBe) {
+TEST_P(VulkanMemory, a_block_is_as_small_as_it_has_to_be) {
   const uint64_t bytes = 700'000;
   DeviceArena first, second, third, fourth;
   ASSERT_EQ(allocate(bytes, &first), QNL_OK);
@@ -151,7 +151,7 @@ TEST_P(VulkanMemory, ABlockIsAsSmallAsItHasToBe) {
   EXPECT_EQ(device()->table->memory_used(device()), 0u);
 }
 
-TEST_P(VulkanMemory, SessionsFailCleanlyWhereMemoryEnds) {
+TEST_P(VulkanMemory, sessions_fail_cleanly_where_memory_ends) {
   Session first, more;
   ASSERT_EQ(create(&first, "accumulate"), QNL_OK) << error_.text;
   const uint64_t used = device()->table->memory_used(device());
@@ -179,7 +179,7 @@ TEST_P(VulkanMemory, SessionsFailCleanlyWhereMemoryEnds) {
 
 // The last allocations of the driver are for what cannot be done without: memory of the caller is copied
 // then.
-TEST_P(VulkanMemory, MemoryOfTheCallerNeedsNoAllocation) {
+TEST_P(VulkanMemory, memory_of_the_caller_needs_no_allocation) {
   Session session;
   ASSERT_EQ(create(&session, "accumulate"), QNL_OK) << error_.text;
   const uint64_t before = counts().allocations;
@@ -197,7 +197,7 @@ TEST_P(VulkanMemory, MemoryOfTheCallerNeedsNoAllocation) {
   free(&large);
 }
 
-TEST_P(VulkanMemory, TheDescriptionCountsAllocations) {
+TEST_P(VulkanMemory, the_description_counts_allocations) {
   Session session;
   ASSERT_EQ(create(&session, "main"), QNL_OK) << error_.text;
   std::string text(qnl_device_describe(device(), QNL_JSON, nullptr, 0), '\0');

@@ -55,7 +55,7 @@ class VulkanSession : public VulkanTest {
 
 // Of a bundle with several entry points each session makes the kernels of its own, those that there are not
 // yet.
-TEST_P(VulkanSession, MakesTheKernelsOfItsEntryPointAndNoOthers) {
+TEST_P(VulkanSession, makes_the_kernels_of_its_entry_point_and_no_others) {
   open(test_contents());
   Session accumulate, again, child;
   ASSERT_EQ(create(&accumulate, "accumulate"), QNL_OK) << error_.text;
@@ -75,7 +75,7 @@ TEST_P(VulkanSession, MakesTheKernelsOfItsEntryPointAndNoOthers) {
   EXPECT_EQ(output("sum"), expected);
 }
 
-TEST_P(VulkanSession, ComputesWithOneSubmissionPerRunAndNothingMadeAnew) {
+TEST_P(VulkanSession, computes_with_one_submission_per_run_and_nothing_made_anew) {
   open(test_contents());
   create("main");
   EXPECT_EQ(counts().pipelines, 2u) << "made with the session";
@@ -97,7 +97,7 @@ TEST_P(VulkanSession, ComputesWithOneSubmissionPerRunAndNothingMadeAnew) {
   EXPECT_EQ(after.pipelines, before.pipelines);
 }
 
-TEST_P(VulkanSession, SessionsShareConstantsAndPipelines) {
+TEST_P(VulkanSession, sessions_share_constants_and_pipelines) {
   open(test_contents());
   create("main");
   auto before = counts();
@@ -122,7 +122,7 @@ TEST_P(VulkanSession, SessionsShareConstantsAndPipelines) {
   EXPECT_EQ(device()->table->memory_used(device()), 0u);
 }
 
-TEST_P(VulkanSession, BoundTensorsAreUsed) {
+TEST_P(VulkanSession, bound_tensors_are_used) {
   open(test_contents());
   create("main");
   set_main_inputs();
@@ -148,7 +148,7 @@ TEST_P(VulkanSession, BoundTensorsAreUsed) {
   EXPECT_EQ(sum[1], 5.0f);
 }
 
-TEST_P(VulkanSession, InputsAndOutputsBoundByTheCaller) {
+TEST_P(VulkanSession, inputs_and_outputs_bound_by_the_caller) {
   open(test_contents());
   qnl_session_options options = {};
   options.io_bound_by_caller = 1;
@@ -162,7 +162,7 @@ TEST_P(VulkanSession, InputsAndOutputsBoundByTheCaller) {
   EXPECT_EQ(y[0], 2.0f);
 }
 
-TEST_P(VulkanSession, CallerSuppliesAllMemory) {
+TEST_P(VulkanSession, caller_supplies_all_memory) {
   open(test_contents());
   struct alignas(64) Memory {
     char session[65536], state[64], workspace[65536], io[128];
@@ -187,7 +187,7 @@ TEST_P(VulkanSession, CallerSuppliesAllMemory) {
   EXPECT_EQ(state, 4.0f) << "the caller's memory has the state after each run";
 }
 
-TEST_P(VulkanSession, StateIsKeptResetSavedRestoredAndShared) {
+TEST_P(VulkanSession, state_is_kept_reset_saved_restored_and_shared) {
   open(test_contents());
   create("accumulate");
   set("x", QNL_F32, {16}, Floats(16, 1.5f));
@@ -223,7 +223,7 @@ TEST_P(VulkanSession, StateIsKeptResetSavedRestoredAndShared) {
 }
 
 // A state that is forked on the device stays there; to and from the CPU it passes through the host.
-TEST_P(VulkanSession, StateIsCopiedFromSessionToSession) {
+TEST_P(VulkanSession, state_is_copied_from_session_to_session) {
   open(test_contents());
   create("accumulate");
   set("x", QNL_F32, {16}, Floats(16, 1.5f));
@@ -275,7 +275,7 @@ int32_t notify(void* user, void* const* bindings, const uint64_t* bytes, uint32_
   return values[0] == 99 ? 7 : 0;
 }
 
-TEST_P(VulkanSession, StridedCopyAndCallback) {
+TEST_P(VulkanSession, strided_copy_and_callback) {
   open(test_contents());
   create("extras");
   std::vector<int32_t> in(24), seen;
@@ -294,7 +294,7 @@ TEST_P(VulkanSession, StridedCopyAndCallback) {
   EXPECT_STREQ(error_.text, "item 2 'notify': host callback failed, code 7");
 }
 
-TEST_P(VulkanSession, EveryWorkgroupRunsOnce) {
+TEST_P(VulkanSession, every_workgroup_runs_once) {
   open(test_contents(100000));
   create("count");
   for (int r = 0; r < 3; ++r) {
@@ -304,7 +304,7 @@ TEST_P(VulkanSession, EveryWorkgroupRunsOnce) {
   }
 }
 
-TEST_P(VulkanSession, ProfileSeesEveryItem) {
+TEST_P(VulkanSession, profile_sees_every_item) {
   open(test_contents());
   create("main");
   Floats expected = set_main_inputs();
@@ -322,7 +322,7 @@ TEST_P(VulkanSession, ProfileSeesEveryItem) {
   EXPECT_EQ(output("sum"), expected);
 }
 
-TEST_P(VulkanSession, ShapesChange) {
+TEST_P(VulkanSession, shapes_change) {
   open(symbolic_contents());
   create("add");
   for (auto [batch, width] : {std::pair<int64_t, int64_t>{2, 16}, {8, 64}, {1, 48}, {8, 64}, {2, 16}}) {
@@ -346,7 +346,7 @@ TEST_P(VulkanSession, ShapesChange) {
   }
 }
 
-TEST_P(VulkanSession, LoopsAndBranches) {
+TEST_P(VulkanSession, loops_and_branches) {
   open(symbolic_contents());
   create("steps");
   set<int64_t>("rows", QNL_I64, {9}, Integers(9));
@@ -397,7 +397,7 @@ int32_t sum_rows(void*, const qnl_custom_call* call) {
   return 0;
 }
 
-TEST_P(VulkanSession, CustomOps) {
+TEST_P(VulkanSession, custom_ops) {
   open(custom_contents());
   qnl_custom_op op = {QNL_CUSTOM_OP_ABI_VERSION, "test::Rows", "f32[?,?]->f32[?],i32[]", sum_rows, nullptr};
   qnl_session_options options = {};
@@ -410,7 +410,7 @@ TEST_P(VulkanSession, CustomOps) {
   EXPECT_EQ(output<int32_t>("n")[0], 2);
 }
 
-TEST_P(VulkanSession, ALostDeviceStaysLost) {
+TEST_P(VulkanSession, a_lost_device_stays_lost) {
   open(test_contents());
   create("main");
   set_main_inputs();
@@ -423,7 +423,7 @@ TEST_P(VulkanSession, ALostDeviceStaysLost) {
   EXPECT_EQ(device()->table->wait_idle(device()), QNL_DEVICE_FAULT);
 }
 
-TEST_P(VulkanSession, MoreMemoryThanThereIsIsRefused) {
+TEST_P(VulkanSession, more_memory_than_there_is_is_refused) {
   bundle::BundleContents contents = test_contents();
   contents.arenas[1].bytes = uint64_t{1} << 40;  // the workspace
   open(contents);
@@ -441,7 +441,7 @@ class VulkanOpen : public testing::TestWithParam<bool> {
   }
 };
 
-TEST_P(VulkanOpen, DevicesAreListedAndChosen) {
+TEST_P(VulkanOpen, devices_are_listed_and_chosen) {
   qnl_vulkan_device_info devices[8];
   uint32_t count = 0;
   qnl_error error = {};
@@ -480,7 +480,7 @@ TEST_P(VulkanOpen, DevicesAreListedAndChosen) {
   EXPECT_STREQ(error.text, "devices: expected a place for the result");
 }
 
-TEST_P(VulkanOpen, FeaturesCanBeMasked) {
+TEST_P(VulkanOpen, features_can_be_masked) {
   qnl_vulkan_options options = {};
   options.feature_mask = QNL_SPIRV_INT64;
   OpenDevice device(vulkan_kind(GetParam()), options);
@@ -494,7 +494,7 @@ std::string file_bytes(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
 
-TEST_P(VulkanOpen, PipelinesAreCachedInAFile) {
+TEST_P(VulkanOpen, pipelines_are_cached_in_a_file) {
   std::string path = temporary_path("pipelines");
   qnl_vulkan_options options = {};
   options.cache_path = path.c_str();
@@ -527,7 +527,7 @@ TEST_P(VulkanOpen, PipelinesAreCachedInAFile) {
   EXPECT_NE(stat(options.cache_path, &info), 0);
 }
 
-TEST_P(VulkanOpen, ASubmissionThatTakesTooLongEndsTheDevice) {
+TEST_P(VulkanOpen, a_submission_that_takes_too_long_ends_the_device) {
   qnl_vulkan_options options = {};
   options.timeout_nanoseconds = 1000000000;
   OpenDevice device(vulkan_kind(GetParam()), options);
@@ -555,7 +555,7 @@ TEST_P(VulkanOpen, ASubmissionThatTakesTooLongEndsTheDevice) {
 INSTANTIATE_TEST_SUITE_P(Memory, VulkanOpen, testing::Bool(), memory_name);
 
 // Without a driver or a loader library there is an error that says what to do.
-TEST(VulkanMissing, ADriverThatIsNotThereIsAnError) {
+TEST(VulkanMissing, a_driver_that_is_not_there_is_an_error) {
   testing::FLAGS_gtest_death_test_style = "threadsafe";
   EXPECT_EXIT(
       {

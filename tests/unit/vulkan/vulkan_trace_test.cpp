@@ -48,7 +48,7 @@ class VulkanTrace : public VulkanTest {
   Session session_;
 };
 
-TEST_P(VulkanTrace, SteadyStateIsOneSubmissionAndNoTransferBeyondInputsAndOutputs) {
+TEST_P(VulkanTrace, steady_state_is_one_submission_and_no_transfer_beyond_inputs_and_outputs) {
   std::map<qnl_trace_kind, int> creation = kinds();
   EXPECT_EQ(creation[QNL_TRACE_PIPELINE], 2);
   EXPECT_EQ(creation[QNL_TRACE_DESCRIPTORS], 2);
@@ -75,7 +75,7 @@ TEST_P(VulkanTrace, SteadyStateIsOneSubmissionAndNoTransferBeyondInputsAndOutput
   }
 }
 
-TEST_P(VulkanTrace, ItemsLieInOrderOnTheQueueAndInsideTheirRun) {
+TEST_P(VulkanTrace, items_lie_in_order_on_the_queue_and_inside_their_run) {
   set_inputs();
   for (bool clock : {true, false}) {
     if (!clock) runtime::vulkan::hide_clock(device());
@@ -101,7 +101,7 @@ TEST_P(VulkanTrace, ItemsLieInOrderOnTheQueueAndInsideTheirRun) {
   }
 }
 
-TEST_P(VulkanTrace, ProfileAndTraceGiveTheSameTimes) {
+TEST_P(VulkanTrace, profile_and_trace_give_the_same_times) {
   set_inputs();
   std::vector<uint64_t> profiled;
   qnl_session_set_profile(

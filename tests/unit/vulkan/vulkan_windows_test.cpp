@@ -38,7 +38,7 @@ Found find(const std::vector<WindowBinding>& bindings, uint64_t max_bytes = kBuf
   return found;
 }
 
-TEST(VulkanWindows, EachBindingHasItsOwnWhereTheyAreFew) {
+TEST(VulkanWindows, each_binding_has_its_own_where_they_are_few) {
   Found found = find({{kTwo, 100, 8, kBuffer}, {kOne, 0, 50, kBuffer}, {kTwo, 64, 20, kBuffer}});
   ASSERT_EQ(found.status, QNL_OK);
   for (uint32_t b = 0; b < 3; ++b) EXPECT_EQ(found.map.get(b), b);
@@ -48,14 +48,14 @@ TEST(VulkanWindows, EachBindingHasItsOwnWhereTheyAreFew) {
   EXPECT_EQ(found.windows[3].buffer, kTwo) << "none is left empty";
 }
 
-TEST(VulkanWindows, WhatOverlapsSharesOne) {
+TEST(VulkanWindows, what_overlaps_shares_one) {
   Found found = find({{kOne, 0, 64, kBuffer}, {kOne, 128, 64, kBuffer}, {kOne, 32, 64, kBuffer}});
   ASSERT_EQ(found.status, QNL_OK);
   EXPECT_EQ(found.map.get(0), found.map.get(2));
   EXPECT_NE(found.map.get(0), found.map.get(1));
 }
 
-TEST(VulkanWindows, NeighboursAreJoinedWhereThereAreMany) {
+TEST(VulkanWindows, neighbours_are_joined_where_there_are_many) {
   std::vector<WindowBinding> bindings;
   for (uint64_t i = 0; i < 40; ++i) bindings.push_back({i % 2 == 0 ? kOne : kTwo, i * 1000, 500, kBuffer});
   Found found = find(bindings);
@@ -64,7 +64,7 @@ TEST(VulkanWindows, NeighboursAreJoinedWhereThereAreMany) {
   ASSERT_EQ(found.status, QNL_OK) << found.error.text;
 }
 
-TEST(VulkanWindows, WhatCannotBeCoveredIsRefused) {
+TEST(VulkanWindows, what_cannot_be_covered_is_refused) {
   std::vector<WindowBinding> bindings;
   for (uint64_t i = 0; i < 5; ++i) bindings.push_back({kOne, i * 10000, 16, kBuffer});
   Found found = find(bindings, 5000);
@@ -77,7 +77,7 @@ TEST(VulkanWindows, WhatCannotBeCoveredIsRefused) {
                "its bindings need a storage buffer of 6000 bytes, the device's have at most 5000");
 }
 
-TEST(VulkanWindows, WhatIsLargerThanOneIsSplitWhereTheKernelCan) {
+TEST(VulkanWindows, what_is_larger_than_one_is_split_where_the_kernel_can) {
   // 4864 bytes a piece: the largest multiple of 256.
   Found found = find({{kTwo, 0, 16, kBuffer, true}, {kOne, 40, 12000, kBuffer, true}}, 5000);
   ASSERT_EQ(found.status, QNL_OK) << found.error.text;
@@ -101,13 +101,13 @@ TEST(VulkanWindows, WhatIsLargerThanOneIsSplitWhereTheKernelCan) {
                "its 2 bindings need 5 storage buffers of at most 5000 bytes, expected at most 4");
 }
 
-TEST(VulkanWindows, BindingsWithoutMemoryNeedNone) {
+TEST(VulkanWindows, bindings_without_memory_need_none) {
   Found found = find({{VK_NULL_HANDLE, 0, 0, 0}});
   ASSERT_EQ(found.status, QNL_OK);
   EXPECT_EQ(found.windows[0].buffer, VkBuffer{VK_NULL_HANDLE});
 }
 
-TEST(VulkanWindows, TheLastWordOfABufferIsNotExceeded) {
+TEST(VulkanWindows, the_last_word_of_a_buffer_is_not_exceeded) {
   Found found = find({{kOne, 60, 2, 62}});
   ASSERT_EQ(found.status, QNL_OK);
   EXPECT_EQ(found.windows[0].offset + found.windows[0].bytes, 62u);
