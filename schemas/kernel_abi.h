@@ -132,19 +132,26 @@ enum {
  *
  * Workgroups. Linear workgroup x + y * (number along x) of the dispatch is the workgroup of qnl_kernel_fn
  * with that index. Workgroups from the number of workgroups on do nothing. The module's local size is fixed.
- * No workgroup reads what an invocation of another one has stored. */
+ * No workgroup reads what an invocation of another one has stored.
+ *
+ * Iterations. With QNL_SPIRV_COUNTS_ITERATIONS a kernel's last symbol is the most iterations of all loops of an
+ * invocation, which the kernel itself does not use. Without it they are at most QNL_SPIRV_FEW_ITERATIONS,
+ * after which some drivers end the loops of an invocation without an error. */
 #define QNL_SPIRV_MAGIC 0x564C4E51u /* 'Q' 'N' 'L' 'V' */
 #define QNL_SPIRV_ABI_VERSION 2u
 #define QNL_SPIRV_WINDOWS 4u
 #define QNL_SPIRV_SPLIT 64u
 #define QNL_SPIRV_PUSH_BYTES 128u
+#define QNL_SPIRV_COUNTS_ITERATIONS 1u
+#define QNL_SPIRV_FEW_ITERATIONS 65535u
 
 typedef struct qnl_spirv_kernel {
   uint32_t code_offset;  /* bytes from the table's beginning, a multiple of 4 */
   uint32_t code_bytes;   /* a multiple of 4 */
   uint32_t local_size;   /* invocations per workgroup, all along x */
   uint32_t shared_bytes; /* bytes of shared memory per workgroup */
-  uint32_t binding_count;
+  uint16_t binding_count;
+  uint16_t flags; /* QNL_SPIRV_COUNTS_ITERATIONS or 0 */
   uint32_t symbol_count;
   uint64_t features; /* QNL_SPIRV_* that the module needs */
 } qnl_spirv_kernel;

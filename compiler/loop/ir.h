@@ -166,7 +166,10 @@ struct Kernel {
   std::string name;
   std::vector<Buffer> buffers;       // global buffers, by binding index
   std::vector<std::string> symbols;  // names of launch-time symbols
-  std::vector<GridAxis> grid;        // empty: one workgroup
+  // Whether the last symbol is the most iterations of the loops of one invocation. The kernel does not use it;
+  // a device whose driver ends longer loops refuses the run.
+  bool counts_iterations = false;
+  std::vector<GridAxis> grid;  // empty: one workgroup
   Stmt body;
 };
 

@@ -21,6 +21,8 @@ struct Context {
   loop::Kernel kernel;
   LaunchSymbols symbols, probed;  // of the kernel; of dry runs, whose expressions are discarded
   Dim workgroups = 1;
+  // The most iterations of one invocation's loops, where count_iterations would find too many.
+  std::optional<Dim> iterations;
 
   Evaluator evaluator() { return Evaluator(schedule, group, buffers, symbols); }
   Evaluator dry_evaluator() { return Evaluator(schedule, group, buffers, probed); }

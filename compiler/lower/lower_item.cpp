@@ -59,7 +59,7 @@ LoweredItem lower_item(const schedule::Schedule& schedule, const schedule::Item&
   constexpr int64_t kMoreThanAny = int64_t{1} << 50;
   Dim empty = empty_choice(schedule.graph, group);
   return {std::move(context.kernel), std::move(context.symbols.dims),
-          context.workgroups + empty * kMoreThanAny, !(empty == Dim(0))};
+          context.workgroups + empty * kMoreThanAny, !(empty == Dim(0)), std::move(context.iterations)};
 }
 
 }  // namespace quernel::lower

@@ -12,6 +12,8 @@ struct LoweredItem {
   std::vector<Dim> symbols;  // the kernel's launch-time symbols, in order
   Dim workgroups;  // the product of its grid; negative if the group has no result (graph/empty_choice.h)
   bool may_fail = false;  // whether workgroups may be negative
+  // The most iterations of one invocation's loops, where the kernel does not show them (count_iterations.h).
+  std::optional<Dim> iterations;
 };
 
 // Returns the kernel of an item that has a group, named after the group's kind. Requires a group with a

@@ -45,6 +45,7 @@ class SortLowering {
     int64_t estimate = count_.estimate(), pass_count = 0;
     for (int64_t width = 1; width < estimate; width *= 2) ++pass_count;
     bool selects = schedule::selects_first(g_, node_, c_.target);
+    if (!selects && c_.target.lanes_are_invocations()) c_.iterations = iterations_of_sort();
     int64_t work = selects ? estimate + kept_.value() * pass_count : estimate * (pass_count + 1);
     c_.kernel.body = outer_loops(
         c_, outer, work, c_.target.work_per_group(kWorkPerGroup), [&](const std::vector<Expr>& at) {
@@ -70,6 +71,14 @@ class SortLowering {
   }
 
  private:
+  // Every pass moves each element once; the shorter the runs, the more of them it merges. One invocation sorts
+  // a line.
+  Dim iterations_of_sort() const {
+    constexpr int kMostPasses = 18;  // beyond, there are more iterations than any driver ends loops after
+    Dim passes = 0;
+    for (int k = 0; k < kMostPasses; ++k) passes += min(1, floordiv(max(count_ - 1, 0), int64_t{1} << k));
+    return passes * (count_ + 2) + count_ * 3 + 64;
+  }
   // The smallest p with 2^p >= n.
   Expr count_passes(std::vector<Stmt>& body) {
     loop::Buffer passes = local_buffer("passes", DType::kI64, 1, loop::Scope::kRegister);

@@ -2,17 +2,38 @@
 
 #include "bundle/custom_kernels.h"
 #include "loop/print.h"
+#include "lower/count_iterations.h"
 #include "lower/lower_item.h"
 #include "pipeline/reproducer.h"
 #include "pipeline/run_passes.h"
 #include "schedule/custom_call.h"
+#include "schemas/kernel_abi.h"
 
 namespace quernel {
 namespace {
 
+// Some drivers end the loops of an invocation after so many iterations, all together and without an error: a kernel
+// of run-time sizes that may have more gets their number, so that the runtime can refuse it there.
+Status give_iterations(lower::LoweredItem& item) {
+  if (item.symbols.empty()) return {};
+  Dim iterations = 0;
+  if (item.iterations) {
+    iterations = *item.iterations;
+  } else {
+    loop::Kernel simplified = item.kernel;
+    QUERNEL_CHECK(run_loop_passes({&simplified}, {}));
+    iterations = lower::count_iterations(simplified, item.symbols);
+  }
+  if (always_le(iterations, QNL_SPIRV_FEW_ITERATIONS)) return {};
+  item.symbols.push_back(iterations);
+  item.kernel.symbols.emplace_back("iterations");
+  item.kernel.counts_iterations = true;
+  return {};
+}
+
 // The items of a schedule and of the bodies in it, for the target or for its companion CPU.
-std::vector<bundle::Dispatch> lower_items(const schedule::Schedule& schedule, Lowered& result,
-                                          bool on_companion = false) {
+Expected<std::vector<bundle::Dispatch>> lower_items(const schedule::Schedule& schedule, Lowered& result,
+                                                    bool on_companion = false) {
   const Target& target = on_companion ? *result.variant.target.companion : result.variant.target;
   std::vector<bundle::Dispatch> dispatches;
   for (const schedule::Item& item : schedule.items) {
@@ -28,11 +49,15 @@ std::vector<bundle::Dispatch> lower_items(const schedule::Schedule& schedule, Lo
       continue;
     }
     if (group.kind == schedule::GroupKind::kControl) {
-      for (const schedule::Schedule& body : group.bodies)
-        dispatch.bodies.push_back(lower_items(body, result, on_companion || group.on_companion));
+      for (const schedule::Schedule& body : group.bodies) {
+        QUERNEL_TRY(std::vector<bundle::Dispatch> items,
+                    lower_items(body, result, on_companion || group.on_companion));
+        dispatch.bodies.push_back(std::move(items));
+      }
       continue;
     }
     lower::LoweredItem lowered = lower::lower_item(schedule, item, target);
+    if (target.lanes_are_invocations()) QUERNEL_CHECK(give_iterations(lowered));
     loop::Kernel& kernel = lowered.kernel;
     KernelList& list = on_companion ? result.companion : result.own;
     std::vector<loop::Kernel>& kernels = list.kernels;
@@ -66,7 +91,7 @@ Status lower_entry_point(Graph optimized, const CompileOptions& options, Lowered
       options.dump_dir, "lower",
       [&] { return graph_reproducer("stage", "lower", entry.schedule.graph, target); },
       [&]() -> Status {
-        entry.dispatches = lower_items(entry.schedule, result);
+        QUERNEL_TRY(entry.dispatches, lower_items(entry.schedule, result));
         return {};
       });
 }

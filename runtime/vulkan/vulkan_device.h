@@ -81,7 +81,8 @@ struct VulkanKernel {
   VkShaderModule module = VK_NULL_HANDLE;  // null until the kernel is first needed; so are the members below
   uint32_t binding_count = 0;
   uint32_t symbol_count = 0;
-  uint64_t splittable = 0;  // bits of the bindings that may span several windows
+  bool counts_iterations = false;  // its last symbol: the most iterations of an invocation's loops
+  uint64_t splittable = 0;         // bits of the bindings that may span several windows
   uint32_t words() const { return 1 + binding_count + 2 * symbol_count; }
   bool uses_push() const { return qnl_spirv_uses_push(binding_count, symbol_count) != 0; }
 };
@@ -140,7 +141,8 @@ struct VulkanDevice : qnl_device {
   bool cache_is_stale = false;  // pipelines were created that are not in the file
 
   MemoryBlock* blocks = nullptr;
-  uint64_t memory_limit = ~uint64_t{0};  // of the driver's memory; lowered by tests
+  uint64_t memory_limit = ~uint64_t{0};     // of the driver's memory; lowered by tests
+  uint64_t most_iterations = ~uint64_t{0};  // of an invocation's loops; the driver ends longer ones
   uint64_t memory_used = 0;
   bool faulted = false;
   Arena* shared_constants = nullptr;

@@ -60,7 +60,10 @@ qnl_status check_kernel(const VulkanDevice* d, const KernelCode& code, uint32_t 
     return refuse(QNL_MALFORMED_IMAGE).append("its module lies outside the code");
   if (k.binding_count > kMaxBindings)
     return refuse(QNL_MALFORMED_IMAGE)
-        .append("expected at most {} bindings, found {}", kMaxBindings, k.binding_count);
+        .append("expected at most {} bindings, found {}", kMaxBindings, uint32_t{k.binding_count});
+  if (k.flags > QNL_SPIRV_COUNTS_ITERATIONS || (k.flags != 0 && k.symbol_count == 0))
+    return refuse(QNL_MALFORMED_IMAGE)
+        .append("expected flags that this runtime knows, found {}; update the runtime", uint32_t{k.flags});
   if (k.symbol_count > kMaxItemSymbols)
     return refuse(QNL_MALFORMED_IMAGE)
         .append("expected at most {} symbols, found {}", kMaxItemSymbols, k.symbol_count);
@@ -192,6 +195,7 @@ qnl_status need_kernel(VulkanDevice* d, VulkanKernelSet* set, uint32_t index, qn
   }
   kernel.binding_count = k.binding_count;
   kernel.symbol_count = k.symbol_count;
+  kernel.counts_iterations = k.flags != 0;
   d->counts.modules += 1;
   return QNL_OK;
 }

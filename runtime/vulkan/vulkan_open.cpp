@@ -178,7 +178,10 @@ qnl_status choose(VulkanDevice* d, const char* choice, qnl_error* error) {
     d->physical = devices[i];
     d->properties = p;
   }
-  if (best >= 0) return QNL_OK;
+  if (best >= 0) {
+    if (contains(d->properties.deviceName, "llvmpipe")) d->most_iterations = QNL_SPIRV_FEW_ITERATIONS;
+    return QNL_OK;
+  }
   Failure failure(error, QNL_NO_MATCHING_VARIANT);
   failure.append("Vulkan: expected ");
   if (choice == nullptr || choice[0] == '\0') {

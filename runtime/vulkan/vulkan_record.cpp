@@ -415,6 +415,15 @@ qnl_status refresh(VulkanDevice* d, VulkanRecording* r, uint32_t c, qnl_error* e
     return fail(error, QNL_INVALID_ARGUMENT, "item {}: expected at most {} workgroups, found {}", c, most,
                 command.workgroups);
   const VulkanKernel& kernel = r->kernels->kernels[command.kernel];
+  if (kernel.counts_iterations && command.workgroups != 0) {
+    auto iterations = static_cast<uint64_t>(command.symbols[kernel.symbol_count - 1]);
+    if (iterations > d->most_iterations)
+      return fail(
+          error, QNL_SYMBOL_OUT_OF_RANGE,
+          "item {}: its loops run {} times for these sizes, and the driver of '{}' ends loops after {} "
+          "without an error; run it on the CPU, or compile it for known sizes (--dim)",
+          c, iterations, d->properties.deviceName, d->most_iterations);
+  }
   auto workgroups = static_cast<uint32_t>(command.workgroups);
   bool changed = step.words[0] != workgroups;
   step.words[0] = workgroups;

@@ -14,7 +14,7 @@ import re
 import sys
 
 SOURCES = ("compiler", "runtime")
-TESTS = ("tests/error", "tests/golden", "tests/unit", "tests/end_to_end")
+TESTS = ("tests/error", "tests/golden", "tests/unit", "tests/end_to_end", "tests/fuzz/differential")
 EXEMPTIONS = "tests/lint/untested_diagnostics.txt"
 
 TOKEN = re.compile(r'//[^\n]*|/\*.*?\*/|\'(?:[^\'\\\n]|\\.)\'|"((?:[^"\\\n]|\\.)*)"|[;{}]|^[ \t]*#[^\n]*|\n', re.S | re.M)

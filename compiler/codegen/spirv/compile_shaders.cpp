@@ -51,7 +51,8 @@ Expected<ShaderImage> compile_shaders(const std::vector<loop::Kernel>& kernels, 
       entry.code_bytes = static_cast<uint32_t>(words->size() * sizeof(uint32_t));
       entry.local_size = static_cast<uint32_t>(shader.invocations);
       entry.shared_bytes = static_cast<uint32_t>(shader.shared_bytes);
-      entry.binding_count = static_cast<uint32_t>(kernel.buffers.size());
+      entry.binding_count = static_cast<uint16_t>(kernel.buffers.size());
+      entry.flags = kernel.counts_iterations ? QNL_SPIRV_COUNTS_ITERATIONS : 0;
       entry.symbol_count = static_cast<uint32_t>(kernel.symbols.size());
       entry.features = features;
       image.features |= features;

@@ -9,6 +9,7 @@
 
 #include "graph/text.h"
 #include "kernel_steps.h"
+#include "lower/count_iterations.h"
 #include "lower/lower_item.h"
 #include "pipeline/pipeline.h"
 #include "pipeline/run_passes.h"
@@ -44,6 +45,13 @@ std::string check(const schedule::Schedule& s, const Target& target, const Limit
                        std::string(to_string(s.graph.nodes[static_cast<size_t>(group.anchor)].op)) + " " +
                        to_string(s.graph.type(group.outputs[0]));
     if (!steps.unknown.empty()) wrong += name + ": unknown extent " + steps.unknown + "\n";
+    // What the runtime compares with a driver's limit: never too few, and not so many that it refuses without need.
+    Dim iterations =
+        lowered.iterations ? *lowered.iterations : lower::count_iterations(lowered.kernel, lowered.symbols);
+    const auto counted = static_cast<double>(iterations.evaluate(symbols).value_or(-1));
+    if (target.lanes_are_invocations() && (counted < steps.turns || counted > 4 * steps.turns))
+      wrong +=
+          name + ": counted " + std::to_string(counted) + " turns of " + std::to_string(steps.turns) + "\n";
     if (steps.turns > limits.turns) wrong += name + ": " + std::to_string(steps.turns) + " turns\n";
     if (limits.shared && steps.turns > kSharedSteps && value(lowered.workgroups) < 2)
       wrong += name + ": one workgroup, of " + std::to_string(steps.turns) + " turns\n";
@@ -152,6 +160,43 @@ TEST_P(WorkgroupSize, threads_share_it) {
 
 INSTANTIATE_TEST_SUITE_P(Ops, WorkgroupSize, testing::ValuesIn(kOps),
                          [](const auto& test) { return std::string(test.param.name); });
+
+// The most iterations of a loop that the runtime is told of.
+int64_t counted(const char* text, int64_t n) {
+  Expected<Target> target = find_target("vulkan");
+  Expected<Graph> ready = run_graph_passes(graph_of({"long", text}, true), *target, CompileOptions());
+  EXPECT_TRUE(ready) << to_string(ready.errors());
+  schedule::Packings packings;
+  Expected<schedule::Schedule> s = make_schedule(std::move(*ready), *target, packings);
+  EXPECT_TRUE(s) << to_string(s.errors());
+  int64_t most = 0;
+  for (const schedule::Item& item : s->items) {
+    if (item.group < 0) continue;
+    lower::LoweredItem lowered = lower::lower_item(*s, item, *target);
+    EXPECT_TRUE(run_loop_passes({&lowered.kernel}, {}));
+    Dim iterations =
+        lowered.iterations ? *lowered.iterations : lower::count_iterations(lowered.kernel, lowered.symbols);
+    most = std::max(most, iterations.evaluate({{"n", n}}).value_or(-1));
+  }
+  return most;
+}
+
+// One invocation walks a long sum in order, or sorts a line: the runtime refuses the sizes for which that takes
+// too long for the driver, and no others.
+TEST(WorkgroupSizeOfLongLoops, iterations_are_those_of_the_sizes) {
+  for (const char* text : {"(%x: f32[N,20]) {\n  %z = reduce_sum %x {0} acc f32 : f32[20]\n",
+                           "(%x: f32[8,N], %y: f32[N,16]) {\n  %z = contract %x, %y axes(m: 8, n: 16 | k: N) "
+                           "a[m, k] b[k, n] out[m, n] acc f32 : f32[8,16]\n"})
+    for (int64_t n : {3000, 60'000, 100'000}) {
+      EXPECT_GE(counted(text, n), n) << text;
+      EXPECT_LE(counted(text, n), n < 65'000 ? n + n / 16 + 1000 : 2 * n) << text;  // whole blocks of 65,536
+    }
+  const char* sort = "(%x: f32[5,N]) {\n  %z = argsort %x {1} : i64[5,N]\n";
+  for (auto [n, passes] : {std::pair<int64_t, int64_t>{2, 1}, {100, 7}, {3000, 12}, {4097, 13}}) {
+    EXPECT_GE(counted(sort, n), n * (passes + 2) + 62) << n;  // numbers, passes, results; the count of passes
+    EXPECT_LE(counted(sort, n), n * (passes + 3) + 100) << n;
+  }
+}
 
 TEST(WorkgroupSizeOfModels, gpu_ends_no_loop) {
   const char* data = std::getenv("QUERNEL_TEST_DATA");

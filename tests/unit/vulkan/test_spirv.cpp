@@ -25,6 +25,7 @@ struct Source {
   uint64_t features = 0;
   uint32_t local_size = 16, shared_bytes = 0;
   std::string declarations;
+  uint16_t flags = 0;
 };
 
 // What the contract of kernel_abi.h says, as macros: WORD(b, i) is word i of binding b, SYMBOL(s) the low
@@ -72,7 +73,8 @@ std::vector<std::byte> table(const std::vector<Source>& sources) {
     std::vector<uint32_t> words = compile(source);
     kernels.push_back({static_cast<uint32_t>(begin + code.size() * 4),
                        static_cast<uint32_t>(words.size() * 4), source.local_size, source.shared_bytes,
-                       source.bindings, source.symbols, source.features});
+                       static_cast<uint16_t>(source.bindings), source.flags, source.symbols,
+                       source.features});
     code.insert(code.end(), words.begin(), words.end());
   }
   qnl_spirv_table header = {QNL_SPIRV_MAGIC, QNL_SPIRV_ABI_VERSION, count, 0};

@@ -74,6 +74,13 @@ TEST_P(VulkanKernels, tables_that_are_wrong_are_refused) {
   EXPECT_EQ(refusal([](Table*, Kernel* k) { k->code_bytes -= 1; }), outside);
   EXPECT_EQ(refusal([](Table*, Kernel* k) { k->binding_count = 65; }),
             "malformed code image: kernel 0: expected at most 64 bindings, found 65");
+  EXPECT_EQ(
+      refusal([](Table*, Kernel* k) { k->flags = 2; }),
+      "malformed code image: kernel 0: expected flags that this runtime knows, found 2; update the runtime");
+  EXPECT_NE(refusal([](Table*, Kernel* k) {
+              k->flags = QNL_SPIRV_COUNTS_ITERATIONS, k->symbol_count = 0;
+            }).find("expected flags"),
+            std::string::npos);
   EXPECT_EQ(refusal([](Table*, Kernel* k) { k->symbol_count = 257; }),
             "malformed code image: kernel 0: expected at most 256 symbols, found 257");
   EXPECT_NE(refusal([](Table*, Kernel* k) { k->features |= UINT64_C(1) << 60; }).find("bit-60"),
@@ -220,6 +227,40 @@ TEST_P(VulkanKernels, more_workgroups_than_one_dimension_has) {
   EXPECT_EQ(found[count], 0u) << "a workgroup too many";
   EXPECT_EQ(table.launch(device(), kernels, 0, uint64_t{1} << 33, &range, 1, nullptr), QNL_INVALID_ARGUMENT);
   EXPECT_EQ(table.launch(device(), kernels, 0, 0, &range, 1, nullptr), QNL_OK);
+  table.free_arena(device(), &arena);
+  table.unload_kernels(device(), kernels);
+}
+
+// Mesa's software driver ends all loops of an invocation after 65,535 iterations, without an error.
+TEST_P(VulkanKernels, loops_that_the_driver_would_end_are_refused) {
+  const runtime::DeviceTable& table = *device()->table;
+  std::vector<std::byte> bytes = spirv_table(
+      "uint x = 0; for (uint k = 0; k < SYMBOL(0); ++k) x += WORD(1, k & 1u);\nWORD(0, l) = x;", 2, 2);
+  qnl_spirv_kernel kernel;
+  std::memcpy(&kernel, bytes.data() + sizeof(qnl_spirv_table), sizeof kernel);
+  kernel.flags = QNL_SPIRV_COUNTS_ITERATIONS;
+  std::memcpy(bytes.data() + sizeof(qnl_spirv_table), &kernel, sizeof kernel);
+  AlignedBytes code(bytes);
+  KernelSet* kernels = nullptr;
+  ASSERT_EQ(table.load_kernels(device(), {code.data(), code.size(), QNL_ARCH_SPIRV, 1}, &kernels, nullptr),
+            QNL_OK);
+  DeviceArena arena;
+  ASSERT_EQ(table.allocate_arena(device(), 4096, false, &arena), QNL_OK);
+  const uint32_t ones[2] = {1, 1};
+  DeviceRange ranges[2] = {{&arena, 0}, {&arena, 2048}};
+  ASSERT_EQ(table.write(device(), ranges[1], ones, sizeof ones), QNL_OK);
+  qnl_device_info info;
+  qnl_device_get_info(device(), &info);
+  for (int64_t count : {60000, 65535, 65536, 70000}) {
+    const int64_t symbols[2] = {count, count};
+    qnl_status status = table.launch(device(), kernels, 0, 1, ranges, 2, symbols);
+    const bool ends_loops = std::strstr(info.name, "llvmpipe") != nullptr && count > 65535;
+    ASSERT_EQ(status, ends_loops ? QNL_SYMBOL_OUT_OF_RANGE : QNL_OK) << count;
+    if (status != QNL_OK) continue;
+    uint32_t found = 0;
+    ASSERT_EQ(table.read(device(), ranges[0], &found, sizeof found), QNL_OK);
+    EXPECT_EQ(found, count);
+  }
   table.free_arena(device(), &arena);
   table.unload_kernels(device(), kernels);
 }
