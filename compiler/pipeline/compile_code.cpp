@@ -4,9 +4,25 @@
 #include "codegen/llvm/compile_kernels.h"
 #include "codegen/spirv/compile_shaders.h"
 #include "pipeline/lower_variant.h"
+#include "pipeline/reproducer.h"
 
 namespace quernel {
 namespace {
+
+// Generates machine code. An internal error writes the kernels as a golden test.
+Expected<codegen::Image> compile_machine_code(const std::vector<loop::Kernel>& kernels, const Target& target,
+                                              const CompileOptions& options,
+                                              const codegen::MachineCodeOptions& codegen_options,
+                                              const std::vector<codegen::PrebuiltKernel>& prebuilt) {
+  codegen::Image image;
+  QUERNEL_CHECK(with_reproducer(
+      options.dump_dir, "codegen", [&] { return code_reproducer(kernels, target); },
+      [&]() -> Status {
+        QUERNEL_TRY(image, codegen::compile_kernels(kernels, target, codegen_options, prebuilt));
+        return {};
+      }));
+  return image;
+}
 
 // The C form's code is printed when the whole program is known. Kernels that machine code cannot be made of
 // have no objects.
@@ -34,8 +50,13 @@ Status compile_for_gpu(Lowered& lowered, const CompileOptions& options) {
   Target& target = lowered.variant.target;
   codegen::ShaderOptions shader_options;
   if (!options.dump_dir.empty()) shader_options.dump_dir = options.dump_dir + "/" + target.name;
-  QUERNEL_TRY(codegen::ShaderImage shaders,
-              codegen::compile_shaders(lowered.own.kernels, target, shader_options));
+  codegen::ShaderImage shaders;
+  QUERNEL_CHECK(with_reproducer(
+      options.dump_dir, "codegen", [&] { return code_reproducer(lowered.own.kernels, target); },
+      [&]() -> Status {
+        QUERNEL_TRY(shaders, codegen::compile_shaders(lowered.own.kernels, target, shader_options));
+        return {};
+      }));
   target.required_features |= shaders.features;
   codegen::Image& image = lowered.variant.image;
   image.code = std::move(shaders.table);
@@ -60,16 +81,17 @@ Expected<CompiledCode> compile_code(const std::vector<Graph>& graphs, const Targ
   if (options.emit == Emit::kC) return prepare_c(std::move(lowered), codegen_options);
   if (!options.dump_dir.empty()) codegen_options.dump_dir = options.dump_dir + "/" + target.name;
   if (!target.is_gpu()) {
-    QUERNEL_TRY(lowered.variant.image,
-                codegen::compile_kernels(lowered.own.kernels, target, codegen_options, lowered.prebuilt));
+    QUERNEL_TRY(lowered.variant.image, compile_machine_code(lowered.own.kernels, target, options,
+                                                            codegen_options, lowered.prebuilt));
     return CompiledCode{std::move(lowered.variant), {}};
   }
   QUERNEL_CHECK(compile_for_gpu(lowered, options));
   if (lowered.companion.kernels.empty()) {
     lowered.variant.target.companion = nullptr;  // which nothing asks for
   } else {
-    QUERNEL_TRY(lowered.variant.companion_image,
-                codegen::compile_kernels(lowered.companion.kernels, *target.companion, codegen_options, {}));
+    QUERNEL_TRY(
+        lowered.variant.companion_image,
+        compile_machine_code(lowered.companion.kernels, *target.companion, options, codegen_options, {}));
   }
   return CompiledCode{std::move(lowered.variant), {}};
 }

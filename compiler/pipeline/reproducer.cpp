@@ -53,6 +53,14 @@ std::string kernel_reproducer(std::string_view pass, const loop::Kernel& kernel)
          loop::to_string(kernel) + "# expect\n";
 }
 
+std::string code_reproducer(const std::vector<loop::Kernel>& kernels, const Target& target) {
+  std::string text = "# Reproduces an internal error.\n";
+  for (const loop::Kernel& kernel : kernels)
+    text += "\n# case: " + kernel.name + "\n# input\n" + loop::to_string(kernel) +
+            (target.is_gpu() ? "# glsl " : "# llvm ") + target.name + "\n";
+  return text;
+}
+
 Status with_reproducer(const std::string& dir, std::string_view stage,
                        const std::function<std::string()>& text, const std::function<Status()>& work) {
   FatalHook hook([&] { write_reproducer(dir, stage, text()); });
