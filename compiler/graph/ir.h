@@ -108,7 +108,7 @@ enum class ScatterMode : uint8_t { kSet, kAdd, kMul, kMax, kMin };
 //                       control: the bodies. Multi-result: the value is a token, which result nodes read
 //   custom              custom: the operator. Multi-result, too
 //   result              ints[0]: number of the result; dtype, shape: its type. The operand is a token
-// Indices are i32 or i64; negative ones count from the end. Out of range, gathers clamp into range and
+// Indices are i32, i64 or u8; negative ones count from the end. Out of range, gathers clamp into range and
 // scatters ignore the update.
 struct Control;
 struct CustomOp;

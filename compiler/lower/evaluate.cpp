@@ -398,6 +398,10 @@ IndexExpr Evaluator::dynamic_axis(ValueId index_value, const std::vector<IndexEx
     if (runs) return simplify(floordiv(at[0], run), extents());
   }
   Expr index = loop::cast(DType::kI64, evaluate(index_value, at));
+  if (graph_.dtype(index_value) == DType::kU8 && always_le(256, extent)) {  // always in range
+    axes.push_back({index, extent});
+    return IndexExpr::axis(static_cast<int>(axes.size()) - 1);
+  }
   index = name_value("i", index);
   Expr wrapped = loop::select(loop::binary(BinaryOp::k_lt, index, loop::const_index(0)),
                               index + symbols_(extent), index);

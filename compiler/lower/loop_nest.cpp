@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "schedule/byte_lookup.h"
+
 namespace quernel::lower {
 
 using loop::AxisKind;
@@ -173,8 +175,15 @@ DType widest_dtype(const Context& context) {
   };
   for (const schedule::Binding& b : context.item.bindings)
     if (b.value != kNoValue) consider(context.graph().dtype(b.value));
+  bool looks_up = false;
   for (const std::vector<int>* nodes : {&context.group.nodes, &context.group.inlined})
-    for (int n : *nodes) consider(context.graph().dtype(context.graph().nodes[n].output));
+    for (int n : *nodes) {
+      const Node& node = context.graph().nodes[n];
+      consider(context.graph().dtype(node.output));
+      looks_up = looks_up || schedule::is_byte_lookup(context.graph(), node);
+    }
+  // A table's vectors are of bytes; other narrow elements are computed as words.
+  if (looks_up && element_size(widest) == 1 && !is_packed(widest)) return widest;
   return element_size(widest) < 4 ? DType::kF32 : widest;
 }
 

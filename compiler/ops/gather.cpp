@@ -21,8 +21,8 @@ Expected<TensorType> type_of(OpKind op, const Types& inputs, const Attributes& a
   const TensorType &x = inputs[0], &indices = inputs[1];
   int64_t rank = static_cast<int64_t>(x.shape.size()),
           index_rank = static_cast<int64_t>(indices.shape.size());
-  if (indices.dtype != DType::kI64 && indices.dtype != DType::kI32)
-    return invalid_input("expected indices of i32 or i64, found " + to_string(indices));
+  if (indices.dtype != DType::kI64 && indices.dtype != DType::kI32 && indices.dtype != DType::kU8)
+    return invalid_input("expected indices of i32, i64 or u8, found " + to_string(indices));
   int64_t parameter = a.ints.size() == 1 ? a.ints[0] : -1;
   TensorType result{x.dtype, {}};
   if (op == OpKind::k_gather_nd) {

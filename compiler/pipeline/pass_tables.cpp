@@ -50,6 +50,8 @@ const std::vector<GraphPass>& graph_passes() {
        }},
       {"canonicalize-movement-2", "permutes that met cancel", graph_pass(canonicalize_movement)},
       {"simplify-algebra-2", "identities that the layout uncovered", graph_pass(simplify_algebra)},
+      {"form-byte-tables", "chains of elementwise nodes from byte to byte become tables of 256 bytes",
+       graph_pass(form_byte_tables)},
       {"split-windows", "large windows of maxima go one dim after the other",
        [](const Graph& graph, const Target& target, auto&&...) -> Expected<Graph> {
          if (target.dispatch_is_dear() || target.memory_is_dear()) return graph;

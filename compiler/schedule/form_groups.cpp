@@ -6,6 +6,7 @@
 #include <set>
 
 #include "graph/control.h"
+#include "schedule/byte_lookup.h"
 #include "schedule/kernel_limits.h"
 #include "schedule/steps.h"
 
@@ -28,6 +29,7 @@ class Former {
       : s_(schedule),
         g_(schedule.graph),
         most_bindings_(most_bindings(target)),
+        joins_lookups_(!target.has_caches()),
         definers_(symbol_definers(schedule.graph)),
         group_of_(g_.values.size(), -1),
         member_(g_.values.size(), 0),
@@ -123,7 +125,7 @@ class Former {
       for (ValueId x : node.inputs) stored_[v] = std::min(stored_[v] + stored_[x], kMostBindingsOfGpu);
       return;
     }
-    if (is_elementwise(node.op) && latest >= 0 && can_join(node, latest)) {
+    if ((is_elementwise(node.op) || joins_as_lookup(node)) && latest >= 0 && can_join(node, latest)) {
       s_.groups[latest].nodes.push_back(index);
       bind(latest, node);
       group_of_[v] = latest;
@@ -132,6 +134,10 @@ class Former {
     }
     start(GroupKind::kMap, index);
   }
+
+  // Whether a lookup in a table of 256 elements joins the kernel that computes its indices. On a processor with
+  // caches it is a map of its own, whose vectors hold more bytes than those of kernels of wider types.
+  bool joins_as_lookup(const Node& node) const { return joins_lookups_ && is_byte_lookup(g_, node); }
 
   bool can_join(const Node& node, int group) const {
     const Group& target = s_.groups[group];
@@ -253,6 +259,7 @@ class Former {
   Schedule& s_;
   const Graph& g_;
   size_t most_bindings_;
+  bool joins_lookups_;
   std::map<std::string, ValueId> definers_;  // of run-time symbols
   std::vector<int> group_of_;                // per value: the latest group it depends on, or belongs to
   std::vector<char> member_;                 // per value: computed at its group's own indices

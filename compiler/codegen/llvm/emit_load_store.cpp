@@ -125,6 +125,8 @@ KernelEmitter::Value* KernelEmitter::load(const loop::ExprNode& e) {
     result = load_scalar(b, expr(e.args[0]), guard, otherwise);
   else if (auto index = affine(e.args[0]))
     result = load_affine(b, *index, lanes, guard, otherwise);
+  else if (Value* bytes = guard ? nullptr : look_up_bytes(b, *e.args[0]))
+    result = bytes;
   else
     result = load_general(b, expr(e.args[0]), guard, otherwise);
   if (afterwards.lanes) result = builder_.CreateSelect(afterwards.lanes, result, otherwise);

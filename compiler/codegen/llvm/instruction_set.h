@@ -22,6 +22,7 @@ struct InstructionSet {
   bool f16_conversion = false;   // f16 <-> f32
   bool f16_normals = false;      // the same, except that denormal halves may become zeros
   bool round_to_int = false;     // f32 to the nearest i32, ties to even
+  bool ssse3 = false;            // shuffles of 16 bytes by indices in a vector: pshufb
   bool avx = false;              // 256-bit float vectors
   bool avx512 = false;           // vscalefps and other AVX-512F instructions
   bool avx2 = false;             // 256-bit integer vectors
@@ -30,6 +31,7 @@ struct InstructionSet {
   bool avx512_bf16 = false;      // dot products of two bf16: vdpbf16ps
   bool arm_dsp = false;          // dot products of two 16-bit integers: smlad
   bool mve = false;              // multiply-add of a vector and a scalar register: vmla
+  bool neon_tables = false;      // lookups in tables of 64 bytes: tbl
   bool neon_dotprod = false;     // int8 dot products of equal signedness: sdot, udot
   bool neon_i8mm = false;        // int8 dot products, unsigned times signed: usdot
   bool narrow_indices = false;   // 32-bit registers

@@ -144,6 +144,11 @@ class KernelEmitter {
   Value* load_lanes(const loop::BufferNode& b, llvm::ArrayRef<Value*> pointers, const Guard& guard,
                     Value* otherwise);
   Value* load_general(const loop::BufferNode& b, Value* index, const Guard& guard, Value* otherwise);
+  // Null where the load is no lookup of 8-bit indices in a table of bytes, or where the target has no
+  // instructions for it.
+  Value* look_up_bytes(const loop::BufferNode& table, const loop::ExprNode& index);
+  Value* look_up_by_shuffles(llvm::ArrayRef<Value*> parts, Value* x);
+  Value* look_up_in_neon_tables(llvm::ArrayRef<Value*> parts, Value* x);
   void store_vector(const loop::BufferNode& b, const loop::Expr& index, Value* value, Value* mask);
   void store_contiguous(const loop::BufferNode& b, Value* base, Value* value, Value* mask);
   void store_lanes(const loop::BufferNode& b, llvm::ArrayRef<Value*> pointers, Value* value, Value* mask);

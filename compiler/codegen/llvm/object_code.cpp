@@ -100,6 +100,7 @@ InstructionSet instruction_set(const Target& target, const llvm::MCSubtargetInfo
   isa.gather = target.has_gather;
   isa.f16_conversion = target.has_f16;
   // Parts of x86-64's levels are no features of their own.
+  isa.ssse3 = isa.x86 && subtarget.checkFeatures("+ssse3");
   isa.avx = isa.x86 && subtarget.checkFeatures("+avx");
   isa.avx512 = isa.x86 && subtarget.checkFeatures("+avx512f");
   isa.avx2 = isa.x86 && subtarget.checkFeatures("+avx2");
@@ -108,6 +109,7 @@ InstructionSet instruction_set(const Target& target, const llvm::MCSubtargetInfo
   isa.avx512_bf16 = has(QNL_ARCH_X86_64, QNL_X86_64_AVX512_BF16);
   isa.arm_dsp = has(QNL_ARCH_ARM, QNL_ARM_DSP);
   isa.mve = has(QNL_ARCH_ARM, QNL_ARM_MVE_INT);
+  isa.neon_tables = target.arch == QNL_ARCH_AARCH64;
   isa.neon_dotprod = has(QNL_ARCH_AARCH64, QNL_AARCH64_DOTPROD);
   isa.neon_i8mm = has(QNL_ARCH_AARCH64, QNL_AARCH64_I8MM);
   bool rounds_f32 = true, rounds_f64 = true;

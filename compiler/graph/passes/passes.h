@@ -47,6 +47,10 @@ Expected<Graph> eliminate_dead_nodes(const Graph& graph);
 // constant power of two, …
 Expected<Graph> simplify_algebra(const Graph& graph);
 
+// Chains of elementwise nodes from one 8-bit integer to another become tables, except chains of a few nodes:
+//   cast(round(div(sigmoid(mul(cast x, s)), t))) : i8 -> take(constant : i8[256], bitcast x : u8)
+Expected<Graph> form_byte_tables(const Graph& graph);
+
 // Powers with common exponents become products and square roots, within 1.5 units in the last place:
 //   pow(x, 3) -> mul(mul(x, x), x);  where x >= 0: pow(x, 0.75) -> mul(sqrt(x), sqrt(sqrt(x)))
 Expected<Graph> expand_powers(const Graph& graph);

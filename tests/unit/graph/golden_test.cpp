@@ -26,6 +26,7 @@ const Pass kPasses[] = {
     {"expand-powers", expand_powers, 3e-7},
     {"fold-constants", fold_constants, 0},
     {"fold-scales-into-contractions", fold_scales_into_contractions, 1e-5},
+    {"form-byte-tables", form_byte_tables, 0},
     {"form-integer-contractions",
      [](const Graph& graph) { return form_integer_contractions(graph, DType::kU8); }, 1e-5},
     {"merge-common-subexpressions", merge_common_subexpressions, 0},
