@@ -19,13 +19,21 @@ namespace {
 // The least nodes of wider types in a chain that a table replaces where nothing moves: a vector of bytes takes
 // about as many instructions to look up as such a chain has for the few elements of a vector of words.
 constexpr int kFewestWide = 4;
+// Bounds that keep the work linear in the graph's size: nodes between a value and the beginning of its chain,
+// nodes that move a value, nodes that move a constant.
+constexpr int kDeepest = 128;
+constexpr size_t kLongestPath = 16;
+constexpr int kMostMoves = 8;
 
 // The one element of a known value, wherever it was moved; nullopt if it has several, or is not known.
 std::optional<Tensor> uniform_element(const Graph& graph, ValueId v) {
-  for (const Node* node = graph.def(v); node != nullptr; node = graph.def(v = node->inputs[0])) {
-    bool moves = node->op == OpKind::k_permute || node->op == OpKind::k_reshape ||
-                 node->op == OpKind::k_expand || node->op == OpKind::k_slice || node->op == OpKind::k_flip;
-    if (!moves) break;
+  for (int i = 0; i < kMostMoves; ++i) {
+    const Node* node = graph.def(v);
+    if (node == nullptr ||
+        (node->op != OpKind::k_permute && node->op != OpKind::k_reshape && node->op != OpKind::k_expand &&
+         node->op != OpKind::k_slice && node->op != OpKind::k_flip))
+      break;
+    v = node->inputs[0];
   }
   return uniform_operand(graph, v);
 }
@@ -44,7 +52,7 @@ class BytePaths {
     const Chain& chain = chains_[node.output];
     if (chain.root == node.output || chain.wide == 0) return kNoValue;
     if (!is_byte(g_.dtype(chain.root))) return moved(node);
-    std::optional<Tensor> table = results(node.output, chain.root, all_bytes(g_.dtype(chain.root)));
+    std::optional<Tensor> table = results(node.output);
     if (!table) return kNoValue;
     bool identity = is_identity(*table, g_.dtype(chain.root));
     return identity || chain.wide >= kFewestWide ? look_up(*table, r_(chain.root), identity) : kNoValue;
@@ -54,14 +62,15 @@ class BytePaths {
   // How a value is computed element by element: from `root` alone, which is an 8-bit value if there is one.
   struct Chain {
     ValueId root = kNoValue;
-    int wide = 0;  // nodes of wider types on the way, shared ones once for each reader
+    int wide = 0;   // nodes of wider types on the way, shared ones once for each reader
+    int depth = 0;  // the most nodes one after the other
   };
 
   // The chain as a reader of `v` continues it: from the bytes of `v` where these begin none themselves.
   Chain continued(ValueId v) const {
     const Chain& chain = chains_[v];
     bool begins = is_byte(g_.dtype(v)) && !is_byte(g_.dtype(chain.root));
-    return begins ? Chain{v, 0} : chain;
+    return begins ? Chain{v, 0, 0} : chain;
   }
 
   void follow(const Node& node) {
@@ -72,8 +81,11 @@ class BytePaths {
       if (chain.root != kNoValue && chain.root != operand.root) return;
       chain.root = operand.root;
       chain.wide = std::min(chain.wide + operand.wide, kFewestWide);
+      chain.depth = std::max(chain.depth, operand.depth);
     }
-    if (chain.root == kNoValue || !(g_.shape(chain.root) == g_.shape(node.output))) return;
+    if (chain.root == kNoValue || ++chain.depth > kDeepest ||
+        !(g_.shape(chain.root) == g_.shape(node.output)))
+      return;
     if (!is_byte(g_.dtype(node.output))) ++chain.wide;
     chains_[node.output] = chain;
   }
@@ -88,9 +100,15 @@ class BytePaths {
     return dtype == DType::kU8 ? (lowest ? 0 : 255) : (lowest ? 128 : 127);
   }
 
-  // The values of `v` where the root of its chain has those of `of_root`; nullopt if the interpreter cannot tell.
-  std::optional<Tensor> results(ValueId v, ValueId root, const Tensor& of_root) const {
-    std::map<ValueId, Tensor> known{{root, of_root}};
+  // The values of `v` for all bytes that its chain may begin with; nullopt if the interpreter cannot tell.
+  std::optional<Tensor> results(ValueId v) {
+    const ValueId root = continued(v).root;
+    known_.try_emplace(root, all_bytes(g_.dtype(root)));
+    return results(v, known_);
+  }
+  // The values of `v` if the root of its chain has those of `of_root`.
+  std::optional<Tensor> results(ValueId v, const Tensor& of_root) const {
+    std::map<ValueId, Tensor> known{{chains_[v].root, of_root}};
     return results(v, known);
   }
   std::optional<Tensor> results(ValueId v, std::map<ValueId, Tensor>& known) const {
@@ -134,6 +152,7 @@ class BytePaths {
       bool extreme = node->op == OpKind::k_reduce_max || node->op == OpKind::k_reduce_min;
       if (node->op != OpKind::k_cat && !is_movement(node->op) && !extreme) break;
       path.push_back(node);
+      if (path.size() > kLongestPath) return {};
       if (node->op == OpKind::k_cat || is_byte(g_.dtype(continued(node->inputs[0]).root))) break;
     }
     return path;
@@ -148,8 +167,8 @@ class BytePaths {
     const Chain chain = continued(first);
     const DType dtype = g_.dtype(chain.root);
     if (!is_byte(dtype) || chain.root == first) return kNoValue;
-    std::optional<Tensor> values = results(first, chain.root, all_bytes(dtype));
-    std::optional<Tensor> table = values ? results(last.output, root, *values) : std::nullopt;
+    std::optional<Tensor> values = results(first);
+    std::optional<Tensor> table = values ? results(last.output, *values) : std::nullopt;
     if (!table) return kNoValue;
     std::vector<double> fills;
     for (const Node* node : path) {
@@ -174,8 +193,8 @@ class BytePaths {
       const Chain chain = continued(v);
       const DType dtype = g_.dtype(chain.root);
       if (!is_byte(dtype) || chain.root == v) return kNoValue;
-      std::optional<Tensor> values = results(v, chain.root, all_bytes(dtype));
-      std::optional<Tensor> table = values ? results(last.output, cat.output, *values) : std::nullopt;
+      std::optional<Tensor> values = results(v);
+      std::optional<Tensor> table = values ? results(last.output, *values) : std::nullopt;
       if (!table) return kNoValue;
       operands.push_back(look_up(*table, r_(chain.root), is_identity(*table, dtype)));
     }
@@ -215,8 +234,7 @@ class BytePaths {
     if (!compared || !std::isinf(fill)) return std::nullopt;
     const size_t byte = extreme_byte(dtype, fill < 0);
     const DType of_values = values.dtype;
-    std::optional<Tensor> filled =
-        results(last.output, chains_[last.output].root, scalar_tensor(of_values, fill));
+    std::optional<Tensor> filled = results(last.output, scalar_tensor(of_values, fill));
     if (!filled || element_as_f64(*filled, 0) != element_as_f64(table, static_cast<int64_t>(byte)))
       return std::nullopt;
     return number(byte);
@@ -224,7 +242,8 @@ class BytePaths {
 
   Rewriter& r_;
   const Graph& g_;
-  std::vector<Chain> chains_;  // per value
+  std::vector<Chain> chains_;        // per value
+  std::map<ValueId, Tensor> known_;  // results for all bytes
 };
 
 }  // namespace
