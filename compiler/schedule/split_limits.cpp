@@ -17,7 +17,7 @@ LongLines line_limits(const Target& target) {
     limits.longest_sorted = 1 << 18;
     limits.sorted_block = 1 << 17;
     limits.most_kept = 16;
-    limits.most_grouped = 128;
+    limits.most_grouped = 1024;
   }
   return limits;
 }

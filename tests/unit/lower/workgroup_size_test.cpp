@@ -96,7 +96,8 @@ const SingleOp kOps[] = {
     {"argmax_along_the_outer_axis", "(%x: f32[N,20]) {\n  %z = reduce_argmax %x {0} : i64[20]\n"},
     {"argmax_across", "(%x: f32[21,N]) {\n  %z = reduce_argmax %x {0} : i64[N]\n"},
     {"first_ten", "(%x: f32[N]) {\n  %z = argsort %x {0} descending : i64[10]\n"},
-    // The first thousand of two blocks take 1.6 times as long as those of the line, with one thread.
+    // Threads share the maxima of groups; a thousand of 31,623 groups, and then of as many elements, are selected
+    // by one workgroup each.
     {"first_thousand", "(%x: f32[N]) {\n  %z = argsort %x {0} descending : i64[1000]\n", "c"},
     {"first_hundred_integers", "(%x: i64[N]) {\n  %z = argsort %x {0} : i64[100]\n"},
     {"booleans", "(%x: bool[N]) {\n  %z = argsort %x {0} descending : i64[N]\n"},
