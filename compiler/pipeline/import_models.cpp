@@ -5,8 +5,7 @@
 #include <algorithm>
 #include <unordered_map>
 
-#include "frontends/onnx/import_model.h"
-#include "frontends/text/import_text.h"
+#include "frontends/import_file.h"
 #include "graph/random_weights.h"
 #include "support/edit_distance.h"
 
@@ -106,12 +105,6 @@ Status check_entry_names(const CompileOptions& options) {
 }  // namespace
 
 Expected<Imported> import_model(const std::string& path, const CompileOptions& options) {
-  if (path.size() > 3 && path.ends_with(".qg")) {
-    QUERNEL_TRY(Graph graph, import_text(path));
-    Imported imported{std::move(graph), {}, {}, {}};
-    QUERNEL_CHECK(finish_import(options, imported));
-    return imported;
-  }
   ImportOptions import_options;
   import_options.dims = options.dims;
   import_options.dim_ranges = options.dim_ranges;
@@ -124,7 +117,7 @@ Expected<Imported> import_model(const std::string& path, const CompileOptions& o
   import_options.allow_large = options.allow_large;
   import_options.choices = options.choices;
   import_options.external_dirs = options.external_dirs;
-  QUERNEL_TRY(ImportedModel model, import_onnx(path, import_options));
+  QUERNEL_TRY(ImportedModel model, import_file(path, import_options));
   Imported imported{std::move(model.graph), std::move(model.notes), std::move(model.fixed_inputs),
                     std::move(model.fourier_outputs)};
   QUERNEL_CHECK(finish_import(options, imported));

@@ -15,7 +15,7 @@ struct Imported {
   std::vector<std::string> fixed_inputs;  // constants now, through CompileOptions::input_values
   std::vector<std::string> fourier_outputs;
 };
-// By the file's name: .qg is graph IR text, anything else ONNX.
+// Imports a file of any format (frontends/import_file.h).
 Expected<Imported> import_model(const std::string& path, const CompileOptions& options);
 // The models of all entry points that are to be built, of `model` where they name none; notes begin with the
 // entry point's name where there are several.

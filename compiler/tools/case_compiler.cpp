@@ -60,7 +60,7 @@ bool CaseCompiler::is_initializer(const std::string& input) const {
 
 Status CaseCompiler::name_inputs(DataSet& set) {
   if (!inputs_) {
-    QUERNEL_TRY(inputs_, read_onnx_inputs(model_));
+    QUERNEL_TRY(inputs_, read_model_inputs(model_));
   }
   tools::name_inputs(set, set.inputs.size() > inputs_->names.size() ? inputs_->with_all : inputs_->names);
   std::vector<std::string> names;
@@ -68,7 +68,7 @@ Status CaseCompiler::name_inputs(DataSet& set) {
     if (is_initializer(file.tensor.name) && !has(options_.keep_inputs, file.tensor.name))
       names.push_back(file.tensor.name);
   if (names.empty()) return {};
-  QUERNEL_TRY(auto values, read_onnx_initializers(model_, names));
+  QUERNEL_TRY(auto values, read_listed_initializers(model_, names));
   std::erase_if(set.inputs, [&](const DataFile& file) {
     auto it = values.find(file.tensor.name);
     if (it == values.end() || file.error) return false;

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "data_set.h"
-#include "frontends/onnx/import_model.h"
+#include "frontends/import_file.h"
 #include "pipeline/pipeline.h"
 
 namespace quernel::tools {
@@ -52,7 +52,7 @@ class CaseCompiler {
   Expected<CompiledCase> compile_free(const DataSet& set);
   Expected<CompiledCase> compile_with(const DataSet& set, const CompileOptions& options);
 
-  std::optional<OnnxInputs> inputs_;
+  std::optional<ModelInputs> inputs_;
   std::list<CompiledCase> compiled_;
   bool tried_free_ = false;
 };

@@ -6,7 +6,7 @@
 #include <filesystem>
 
 #include "bundle/write_bundle.h"
-#include "frontends/onnx/import_model.h"
+#include "frontends/import_file.h"
 #include "opened_bundle.h"
 #include "quernel/runtime.h"
 
@@ -168,7 +168,7 @@ Status write_with_tests(const std::string& from, std::vector<bundle::TestVector>
 namespace {
 
 // The values of initializers that the set has as inputs and the bundle as constants.
-Status add_initializers(const std::string& model, const DataSet& set, const OnnxInputs& inputs,
+Status add_initializers(const std::string& model, const DataSet& set, const ModelInputs& inputs,
                         const Signature& signature, std::map<std::string, std::vector<std::byte>>& fixed) {
   std::vector<std::string> names;
   for (const DataFile& file : set.inputs) {
@@ -180,7 +180,7 @@ Status add_initializers(const std::string& model, const DataSet& set, const Onnx
     if (listed && !kept && !signature.states.count(name)) names.push_back(name);
   }
   if (names.empty()) return {};
-  QUERNEL_TRY(auto values, read_onnx_initializers(model, names));
+  QUERNEL_TRY(auto values, read_listed_initializers(model, names));
   for (const auto& [name, value] : values) {
     const auto* data = reinterpret_cast<const std::byte*>(value.bytes.data());
     fixed.emplace(name, std::vector<std::byte>(data, data + value.bytes.size()));
@@ -206,9 +206,9 @@ Status embed_tests(const std::string& dir, const std::string& model, const Compi
     const auto* data = reinterpret_cast<const std::byte*>(bytes.data());
     fixed.emplace(name, std::vector<std::byte>(data, data + bytes.size()));
   }
-  OnnxInputs inputs;
+  ModelInputs inputs;
   if (!model.ends_with(".qg")) {
-    QUERNEL_TRY(inputs, read_onnx_inputs(model));
+    QUERNEL_TRY(inputs, read_model_inputs(model));
   }
   QUERNEL_TRY(std::unique_ptr<OpenedBundle> open, open_bundle(from, false));
   Signature signature = signature_of(open->contents);

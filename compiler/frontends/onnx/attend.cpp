@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "frontends/onnx/activation.h"
-#include "frontends/onnx/contraction.h"
+#include "frontends/shared/contraction.h"
 
 namespace quernel::onnx_import {
 namespace {

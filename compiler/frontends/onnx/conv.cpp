@@ -1,10 +1,10 @@
 // Conv of any rank, group, stride and dilation: padding and one contraction.
 #include <algorithm>
 
-#include "frontends/onnx/contraction.h"
 #include "frontends/onnx/conv.h"
 #include "frontends/onnx/operators.h"
 #include "frontends/onnx/window.h"
+#include "frontends/shared/contraction.h"
 
 namespace quernel::onnx_import {
 

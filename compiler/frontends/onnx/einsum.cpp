@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <map>
 
-#include "frontends/onnx/contraction.h"
 #include "frontends/onnx/operators.h"
+#include "frontends/shared/contraction.h"
 
 namespace quernel::onnx_import {
 namespace {

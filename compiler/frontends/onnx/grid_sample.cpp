@@ -2,10 +2,10 @@
 #include <algorithm>
 #include <cmath>
 
-#include "frontends/onnx/contraction.h"
 #include "frontends/onnx/conv.h"
 #include "frontends/onnx/operators.h"
 #include "frontends/onnx/window.h"
+#include "frontends/shared/contraction.h"
 
 namespace quernel::onnx_import {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "frontends/onnx/legacy.h"
 #include "frontends/onnx/operators.h"
-#include "graph/dim_values.h"
+#include "frontends/shared/check_node.h"
 #include "graph/outline.h"
 
 namespace quernel::onnx_import {
@@ -15,7 +15,6 @@ constexpr int64_t kMaxNodes = 100000;  // after inlining, and kNodesPerNode for 
 constexpr int64_t kNodesPerNode = 4;
 constexpr int64_t kMaxTries = 4;  // times as many nodes, with those that were imported in vain
 constexpr int64_t kMaxFunctionBytes = int64_t{256} << 20;  // of functions' bodies that calls copy
-constexpr size_t kMaxDimText = 1 << 14;                    // of an expression over free dims
 
 bool takes_collections(std::string_view op) {
   return op == "Identity" || op == "Loop" || op.find("Sequence") != op.npos || op.find("Optional") != op.npos;
@@ -222,37 +221,6 @@ void GraphImport::import_nodes(const NodeList& nodes, Scope& scope) {
   }
 }
 
-Status GraphImport::check_sizes(int32_t first_new_value, const Location& place) {
-  for (size_t v = static_cast<size_t>(first_new_value); v < graph_.values.size(); ++v) {
-    const TensorType& type = graph_.values[v].type;
-    std::vector<int64_t> known;
-    for (const Dim& d : type.shape) {
-      if (d.is_const())
-        known.push_back(d.value());
-      else if (to_string(d).size() > kMaxDimText)
-        return unsupported("a dim that is an expression of more than " + std::to_string(kMaxDimText) +
-                               " characters over free dims",
-                           place, "fix free dims with --dim NAME=N");
-    }
-    if (!is_sane_shape(known))
-      return unsupported(
-          "a tensor of shape " + to_string(type.shape) + " is larger than the limit of 2^40 elements", place);
-  }
-  return {};
-}
-
-Status GraphImport::check_reshapes(NodeImport& n, int32_t first_new_value) const {
-  for (size_t v = static_cast<size_t>(first_new_value); v < graph_.values.size(); ++v) {
-    const Node* node = graph_.def(static_cast<ValueId>(v));
-    if (!node || node->op != OpKind::k_reshape) continue;
-    const Shape &from = graph_.shape(node->inputs[0]), &to = graph_.shape(node->output);
-    if (is_static(from) && is_static(to)) continue;
-    QUERNEL_CHECK(n.require_equal(element_count(from), element_count(to),
-                                  "the elements of an operand of " + to_string(from)));
-  }
-  return {};
-}
-
 void GraphImport::import_node(const onnx::NodeProto& node, Scope& scope) {
   std::optional<Reported> why;
   try {
@@ -338,30 +306,17 @@ Status GraphImport::import_operator(const onnx::NodeProto& node, const onnx::Nod
     status = build_.take_status();
   }
   if (status) status = check_reshapes(n, first_new_value);
-  if (!status) return why_failed(n, std::move(status), place);
-  QUERNEL_CHECK(check_sizes(first_new_value, place));
+  if (!status) {
+    want(n.wanted_inputs, place);
+    least_dims_.insert(least_dims_.end(), n.least_dims.begin(), n.least_dims.end());
+    return why_failed(n, std::move(status), errors_);
+  }
+  QUERNEL_CHECK(check_sizes(graph_, first_new_value, place));
   for (int i = 0; i < node.output_size(); ++i)
     if (n.wants_output(i) && n.outputs[static_cast<size_t>(i)] == kNoValue)
       return internal_error("the importer gave output " + std::to_string(i) + " no value", place);
   define(scope, original, n.outputs, first_new_value);
   return {};
-}
-
-Status GraphImport::why_failed(NodeImport& n, Status status, const Location& place) {
-  want(n.wanted_inputs, place);
-  bool free_operand =
-      std::any_of(n.inputs.begin(), n.inputs.end(), [&](ValueId v) { return !is_static(n.shape(v)); });
-  least_dims_.insert(least_dims_.end(), n.least_dims.begin(), n.least_dims.end());
-  bool named = !n.free_dims.empty() || !n.ranged_dims.empty();
-  if (!free_operand && !named) return status;
-  // An importer that says nothing of dims may have failed because of any.
-  for (ValueId v : n.inputs) {
-    std::vector<Symbol> symbols;
-    if (!named)
-      for (const Dim& dim : n.shape(v)) dim.collect_symbols(symbols);
-    for (const Symbol& s : symbols) n.free_dims.insert(s.name);
-  }
-  throw NodeFailed{errors_.report_free_dims(n.free_dims, n.ranged_dims, status.take_errors().front())};
 }
 
 const CustomOpDescription* GraphImport::find_custom_op(const onnx::NodeProto& node) const {

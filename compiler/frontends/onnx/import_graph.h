@@ -14,11 +14,11 @@
 #include <vector>
 
 #include "frontends/onnx/custom_op.h"
-#include "frontends/onnx/error_sink.h"
-#include "frontends/onnx/fold_value.h"
 #include "frontends/onnx/node_import.h"
 #include "frontends/onnx/read_model.h"
 #include "frontends/onnx/sort_nodes.h"
+#include "frontends/shared/error_sink.h"
+#include "frontends/shared/fold_value.h"
 
 namespace quernel::onnx_import {
 
@@ -101,8 +101,6 @@ class GraphImport {
   Status import_sequence_map(const onnx::NodeProto& node, Scope& scope);
   Status import_function(const onnx::FunctionProto& function, const onnx::NodeProto& node, Scope& scope);
   void import_function_body(const onnx::FunctionProto& function, const onnx::NodeProto& node, Scope& inner);
-  // What a failed importer returned, or that its dims are free, which is thrown.
-  Status why_failed(NodeImport& n, Status status, const Location& place);
   // One pass through a body within `outer`, which holds the body's initializers. For NodeImport::inline_body.
   std::vector<ValueId> import_body(const onnx::GraphProto& body, const std::vector<ValueId>& inputs,
                                    ValueId iteration, Scope& outer, const Location& place);
@@ -128,9 +126,6 @@ class GraphImport {
   // Gives the node's outputs these values; `first_new_value`: values from here on take the outputs' names.
   void define(Scope& scope, const onnx::NodeProto& node, const std::vector<ValueId>& values,
               int32_t first_new_value = INT32_MAX);
-  Status check_sizes(int32_t first_new_value, const Location& place);
-  // Whether the reshapes that a node made keep the number of elements, whatever the free dims are.
-  Status check_reshapes(NodeImport& n, int32_t first_new_value) const;
   Status check_depth(const Location& place, int depth);
   void want(const std::set<ValueId>& inputs, const Location& place);
   Location place_of(const onnx::NodeProto& node) const;

@@ -4,8 +4,8 @@
 
 #include "frontends/onnx/activation.h"
 #include "frontends/onnx/attend.h"
-#include "frontends/onnx/contraction.h"
 #include "frontends/onnx/operators.h"
+#include "frontends/shared/contraction.h"
 
 namespace quernel::onnx_import {
 namespace {

@@ -2,9 +2,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "frontends/onnx/contraction.h"
 #include "frontends/onnx/matmul.h"
 #include "frontends/onnx/operators.h"
+#include "frontends/shared/contraction.h"
 
 namespace quernel::onnx_import {
 

@@ -38,28 +38,6 @@ Expected<std::shared_ptr<const onnx::ModelProto>> parse_model(std::span<const ui
   return std::shared_ptr<const onnx::ModelProto>(std::move(model));
 }
 
-Expected<Bytes> map_file(const std::string& path, const std::string& what) {
-  Location place{.file = path};
-  int file =
-      open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);  // a FIFO must not keep it waiting
-  if (file < 0) return invalid_input("cannot open the " + what + ": " + std::strerror(errno), place);
-  struct stat status {};
-  if (fstat(file, &status) != 0 || !S_ISREG(status.st_mode)) {
-    close(file);
-    return invalid_input("expected the " + what + " to be a regular file", place);
-  }
-  size_t size = static_cast<size_t>(status.st_size);
-  if (size == 0) {
-    close(file);
-    return Bytes::own({});
-  }
-  void* data = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file, 0);
-  close(file);
-  if (data == MAP_FAILED) return invalid_input("cannot map the " + what + ": " + std::strerror(errno), place);
-  std::shared_ptr<const void> owner(data, [size](const void* p) { munmap(const_cast<void*>(p), size); });
-  return Bytes(owner, static_cast<const uint8_t*>(data), size);
-}
-
 std::string element_type_name(int element_type) {
   static const char* const kNames[] = {
       "undefined",      "float",      "uint8",          "int8",       "uint16",    "int16",
@@ -113,14 +91,6 @@ Expected<DType> dtype_from_onnx(int element_type, const Location& place) {
   if (element_type == 0) return invalid_input("element type is missing", place);
   return unsupported("element type " + element_type_name(element_type) + " is not supported", place,
                      "use float, float16, bfloat16, double, bool or an integer type");
-}
-
-bool is_sane_shape(const std::vector<int64_t>& dims) {
-  int64_t count = 1;
-  for (int64_t d : dims)
-    if (d < 0 || (d > 0 && (__builtin_mul_overflow(count, d, &count) || count > int64_t{1} << 40)))
-      return false;
-  return true;
 }
 
 namespace {

@@ -9,6 +9,8 @@
 #include <string>
 
 #include "frontends/onnx/import_model.h"
+#include "frontends/shared/check_node.h"
+#include "frontends/shared/map_file.h"
 
 namespace quernel::onnx_import {
 
@@ -16,14 +18,6 @@ namespace quernel::onnx_import {
 // data.
 Expected<std::shared_ptr<const onnx::ModelProto>> parse_model(std::span<const uint8_t> bytes,
                                                               const std::string& file_name);
-
-// A read-only mapping of a whole file.
-Expected<Bytes> map_file(const std::string& path, const std::string& what);
-
-// Whether a tensor of these dims is one that sizes can be computed for: no negative dim, and a product, zeros
-// left out, that stays below 2^40 elements. Zeros are left out because sums over the other dims must not
-// overflow either.
-bool is_sane_shape(const std::vector<int64_t>& dims);
 
 // What tensors are read against: the message that owns them, the model's folder, and the files mapped so far.
 struct TensorSource {

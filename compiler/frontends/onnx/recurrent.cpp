@@ -5,8 +5,8 @@
 #include <tuple>
 
 #include "frontends/onnx/activation.h"
-#include "frontends/onnx/contraction.h"
 #include "frontends/onnx/operators.h"
+#include "frontends/shared/contraction.h"
 #include "graph/outline.h"
 
 namespace quernel::onnx_import {

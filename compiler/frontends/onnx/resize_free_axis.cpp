@@ -1,7 +1,7 @@
 // Resizing axes of free sizes: positions and weights are computed at run time, as the constants of known
 // sizes are.
-#include "frontends/onnx/contraction.h"
 #include "frontends/onnx/resize.h"
+#include "frontends/shared/contraction.h"
 
 namespace quernel::onnx_import {
 namespace {

@@ -3,8 +3,8 @@
 #include <cmath>
 #include <numeric>
 
-#include "frontends/onnx/contraction.h"
 #include "frontends/onnx/resize.h"
+#include "frontends/shared/contraction.h"
 
 namespace quernel::onnx_import {
 namespace {

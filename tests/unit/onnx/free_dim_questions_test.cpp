@@ -1,6 +1,6 @@
 // Shapes and movement that ask a free dim whether it is 1, 0, or the same as another.
 #include "free_dim_member.h"
-#include "frontends/onnx/solve_dims.h"
+#include "frontends/shared/solve_dims.h"
 
 namespace quernel::onnx_test {
 namespace {
@@ -21,10 +21,10 @@ void dims_of(ModelBuilder& m, const std::string& x, int rank) {
 TEST(FreeDimQuestions, symbols_without_an_upper_end_are_sampled) {
   for (int64_t least : {int64_t{0}, int64_t{1}, INT64_MAX - 2, INT64_MAX}) {
     Dim n = Dim::symbol(Symbol{"n", least, INT64_MAX, 4, false, {}});
-    EXPECT_FALSE(onnx_import::equal_on_samples(floordiv(n, 2), floordiv(n, 3) + 1)) << least;
+    EXPECT_FALSE(equal_on_samples(floordiv(n, 2), floordiv(n, 3) + 1)) << least;
   }
   Dim n = Dim::symbol(Symbol{"n", 0, INT64_MAX, 1, false, {}});
-  EXPECT_TRUE(onnx_import::equal_on_samples(floordiv(n * 6, 4), floordiv(n * 3, 2)));
+  EXPECT_TRUE(equal_on_samples(floordiv(n * 6, 4), floordiv(n * 3, 2)));
 }
 
 TEST(FreeDimQuestions, squeeze) {

@@ -1,8 +1,8 @@
-#include "frontends/onnx/contraction.h"
+#include "frontends/shared/contraction.h"
 
 #include <algorithm>
 
-namespace quernel::onnx_import {
+namespace quernel {
 
 IndexExpr ContractionBuilder::add(std::string name, const Dim& extent, bool reduction) {
   if (extent == Dim(1)) return 0;
@@ -10,7 +10,7 @@ IndexExpr ContractionBuilder::add(std::string name, const Dim& extent, bool redu
   return IndexExpr::axis(static_cast<int>(axes_.size()) - 1);
 }
 
-ValueId ContractionBuilder::emit(NodeImport& n, ValueId a, std::vector<IndexExpr> index_a, ValueId b,
+ValueId ContractionBuilder::emit(ImportedNode& n, ValueId a, std::vector<IndexExpr> index_a, ValueId b,
                                  std::vector<IndexExpr> index_b, std::vector<IndexExpr> index_out,
                                  std::optional<DType> accumulator) {
   DType dtype = n.dtype(a);
@@ -41,4 +41,4 @@ ValueId ContractionBuilder::emit(NodeImport& n, ValueId a, std::vector<IndexExpr
   return n.build.contract(a, b, std::move(c));
 }
 
-}  // namespace quernel::onnx_import
+}  // namespace quernel

@@ -1,10 +1,10 @@
-#include "frontends/onnx/fold_value.h"
+#include "frontends/shared/fold_value.h"
 
 #include <algorithm>
 
 #include "graph/interpret.h"
 
-namespace quernel::onnx_import {
+namespace quernel {
 
 bool ConstantFolder::is_cheap(const Node& node) const {
   if (gives_token(node.op) || node.op == OpKind::k_result) return false;
@@ -91,4 +91,4 @@ void ConstantFolder::collect_inputs(ValueId value, std::set<ValueId>& inputs) {
   }
 }
 
-}  // namespace quernel::onnx_import
+}  // namespace quernel

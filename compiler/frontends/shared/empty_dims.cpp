@@ -1,6 +1,6 @@
-#include "frontends/onnx/empty_dims.h"
+#include "frontends/shared/empty_dims.h"
 
-namespace quernel::onnx_import {
+namespace quernel {
 namespace {
 
 // The same nodes, of which `graph` knows every size that `other` knows.
@@ -58,4 +58,4 @@ Expected<ImportedModel> import_with_empty_dims(const ImportAttempt& attempt) {
   return none_empty;
 }
 
-}  // namespace quernel::onnx_import
+}  // namespace quernel

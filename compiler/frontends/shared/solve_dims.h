@@ -7,7 +7,7 @@
 
 #include "graph/dim.h"
 
-namespace quernel::onnx_import {
+namespace quernel {
 
 // That a dim is at least a number.
 struct LeastDim {
@@ -34,4 +34,4 @@ bool equal_on_samples(const Dim& a, const Dim& b);
 // Whether, among such values, two dims are equal only where these symbols are multiples of m.
 bool solutions_are_multiples(const Dim& a, const Dim& b, const std::vector<Symbol>& symbols, int64_t m);
 
-}  // namespace quernel::onnx_import
+}  // namespace quernel

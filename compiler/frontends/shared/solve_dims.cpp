@@ -1,8 +1,8 @@
-#include "frontends/onnx/solve_dims.h"
+#include "frontends/shared/solve_dims.h"
 
 #include <algorithm>
 
-namespace quernel::onnx_import {
+namespace quernel {
 namespace {
 
 constexpr int64_t kMaxBound = int64_t{1} << 20;
@@ -138,4 +138,4 @@ bool solutions_are_multiples(const Dim& a, const Dim& b, const std::vector<Symbo
   return multiples;
 }
 
-}  // namespace quernel::onnx_import
+}  // namespace quernel

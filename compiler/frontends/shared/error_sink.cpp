@@ -1,8 +1,8 @@
-#include "frontends/onnx/error_sink.h"
+#include "frontends/shared/error_sink.h"
 
 #include <utility>
 
-namespace quernel::onnx_import {
+namespace quernel {
 
 Reported ErrorSink::report(Diagnostic error) {
   errors_.push_back(std::move(error));
@@ -59,4 +59,4 @@ Diagnostics ErrorSink::take() {
   return std::exchange(errors_, {});
 }
 
-}  // namespace quernel::onnx_import
+}  // namespace quernel

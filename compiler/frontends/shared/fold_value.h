@@ -6,7 +6,7 @@
 
 #include "graph/ir.h"
 
-namespace quernel::onnx_import {
+namespace quernel {
 
 // Evaluates values of a graph under construction on demand, through the interpreter. An evaluated node is
 // turned into a constant in place, so nothing is computed twice; what nobody asks for stays as it is (a later
@@ -33,4 +33,4 @@ class ConstantFolder {
   std::vector<bool> collected_;  // values that collect_inputs has walked through
 };
 
-}  // namespace quernel::onnx_import
+}  // namespace quernel

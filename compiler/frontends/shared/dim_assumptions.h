@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
-#include "frontends/onnx/solve_dims.h"
+#include "frontends/shared/solve_dims.h"
 #include "graph/build.h"
 
-namespace quernel::onnx_import {
+namespace quernel {
 
 // The symbol as a multiple of m, with a range that begins and ends with one.
 inline Symbol with_multiple(Symbol s, int64_t m) {
@@ -145,4 +145,4 @@ struct DimAssumptions {
   }
 };
 
-}  // namespace quernel::onnx_import
+}  // namespace quernel

@@ -9,7 +9,7 @@
 
 #include "support/diagnostic.h"
 
-namespace quernel::onnx_import {
+namespace quernel {
 
 // Proof that an error has been reported.
 class Reported {
@@ -58,4 +58,4 @@ class ErrorSink {
   std::map<std::string, std::string> ranged_dims_;
 };
 
-}  // namespace quernel::onnx_import
+}  // namespace quernel

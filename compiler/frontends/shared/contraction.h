@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "frontends/onnx/node_import.h"
+#include "frontends/shared/imported_node.h"
 
-namespace quernel::onnx_import {
+namespace quernel {
 
 class ContractionBuilder {
  public:
@@ -18,7 +18,7 @@ class ContractionBuilder {
 
   // Emits out[...] = sum a[...] * b[...]; zeros where an extent is 0. `accumulator`: i32 for narrow integers,
   // which is then the result's dtype; integers wrap otherwise.
-  ValueId emit(NodeImport& n, ValueId a, std::vector<IndexExpr> index_a, ValueId b,
+  ValueId emit(ImportedNode& n, ValueId a, std::vector<IndexExpr> index_a, ValueId b,
                std::vector<IndexExpr> index_b, std::vector<IndexExpr> index_out,
                std::optional<DType> accumulator = {});
 
@@ -28,4 +28,4 @@ class ContractionBuilder {
   std::vector<Contraction::Axis> axes_;
 };
 
-}  // namespace quernel::onnx_import
+}  // namespace quernel

@@ -5,9 +5,9 @@
 #include <set>
 #include <string>
 
-#include "frontends/onnx/import_model.h"
+#include "frontends/import_options.h"
 
-namespace quernel::onnx_import {
+namespace quernel {
 
 // Imports the model with free dims that begin at 1 where `never_empty` names their symbols, and at 0
 // elsewhere, but for those that the options give a range. `unranged` receives the symbols of all others.
@@ -18,4 +18,4 @@ using ImportAttempt = std::function<Expected<ImportedModel>(const std::set<std::
 // for at least 1 (the last one of n) depends on them then.
 Expected<ImportedModel> import_with_empty_dims(const ImportAttempt& attempt);
 
-}  // namespace quernel::onnx_import
+}  // namespace quernel

@@ -1,0 +1,27 @@
+#include "frontends/import_file.h"
+
+#include "frontends/onnx/import_model.h"
+#include "frontends/text/import_text.h"
+
+namespace quernel {
+
+Expected<ImportedModel> import_file(const std::string& path, const ImportOptions& options) {
+  if (path.size() > 3 && path.ends_with(".qg")) {
+    QUERNEL_TRY(Graph graph, import_text(path));
+    ImportedModel model;
+    model.graph = std::move(graph);
+    return model;
+  }
+  return import_onnx(path, options);
+}
+
+Expected<ModelInputs> read_model_inputs(const std::string& path) {
+  return read_onnx_inputs(path);
+}
+
+Expected<std::map<std::string, Tensor>> read_listed_initializers(const std::string& path,
+                                                                 const std::vector<std::string>& names) {
+  return read_onnx_initializers(path, names);
+}
+
+}  // namespace quernel

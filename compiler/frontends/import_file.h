@@ -1,0 +1,23 @@
+// Model files of every format: the one place that picks the importer, by what a file is.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "frontends/import_options.h"
+
+namespace quernel {
+
+// Imports a model file: graph IR text by its name (.qg), anything else as ONNX. Of graph IR text the options mean
+// nothing.
+Expected<ImportedModel> import_file(const std::string& path, const ImportOptions& options = {});
+
+// Returns the names of a model's inputs. Needs nothing of the model to be supported. Not of graph IR text.
+Expected<ModelInputs> read_model_inputs(const std::string& path);
+// Returns the values of the initializers of these names, without those that are not there or cannot be read. Only
+// ONNX lists initializers among the inputs.
+Expected<std::map<std::string, Tensor>> read_listed_initializers(const std::string& path,
+                                                                 const std::vector<std::string>& names);
+
+}  // namespace quernel
