@@ -24,29 +24,35 @@ std::vector<DataFile> read_files(const fs::path& folder, const std::string& role
   }
 }
 
-bool is_case(const fs::path& dir) {
-  std::error_code error;
-  return fs::is_regular_file(dir / "model.onnx", error);
-}
-
 }  // namespace
+
+std::optional<std::string> model_in(const std::string& dir) {
+  for (const char* name : {"model.onnx", "model.tflite"}) {
+    std::error_code error;
+    fs::path model = fs::path(dir) / name;
+    if (fs::is_regular_file(model, error)) return model.string();
+  }
+  return std::nullopt;
+}
 
 Expected<std::vector<std::string>> find_cases(const std::vector<std::string>& dirs) {
   std::vector<std::string> cases;
   for (const std::string& dir : dirs) {
     std::error_code error;
     if (!fs::is_directory(dir, error))
-      return invalid_input("expected a directory with a model.onnx, found none", {.file = dir});
-    if (is_case(dir)) {
+      return invalid_input("expected a directory with a model.onnx or model.tflite, found none",
+                           {.file = dir});
+    if (model_in(dir)) {
       cases.push_back(dir);
       continue;
     }
     std::vector<std::string> children;
     for (const fs::directory_entry& entry : fs::directory_iterator(dir, error))
-      if (is_case(entry.path())) children.push_back(entry.path().string());
+      if (model_in(entry.path().string())) children.push_back(entry.path().string());
     if (children.empty())
-      return invalid_input("expected a model.onnx in the directory or in its children, found none",
-                           {.file = dir});
+      return invalid_input(
+          "expected a model.onnx or model.tflite in the directory or in its children, found none",
+          {.file = dir});
     std::sort(children.begin(), children.end());
     cases.insert(cases.end(), children.begin(), children.end());
   }

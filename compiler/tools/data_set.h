@@ -1,6 +1,7 @@
-// The files of an ONNX data set: test_data_set_N/{input,output}_K.pb beside a model.
+// Test directories: a model, and beside it data sets as ONNX has them, test_data_set_N/{input,output}_K.pb.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,8 +23,11 @@ struct DataSet {
   std::vector<DataFile> inputs, outputs;
 };
 
-// Directories that hold a model.onnx: those given, or their children, sorted.
+// Directories that hold a model: those given, or their children, sorted.
 Expected<std::vector<std::string>> find_cases(const std::vector<std::string>& dirs);
+
+// Returns the path of a directory's model, model.onnx or else model.tflite; nullopt: it holds none.
+std::optional<std::string> model_in(const std::string& dir);
 
 // All sets of a directory, by name.
 std::vector<DataSet> read_data_sets(const std::string& dir);

@@ -40,15 +40,20 @@ Result run_here(const RunRequest& request) {
       opened.open(request.device, bundle, request.bundle, nullptr, &error) != QNL_OK ||
       session.create(bundle, opened.device, nullptr, &error) != QNL_OK)
     return failure(error);
-  for (const HostTensor& host : request.inputs) {
-    qnl_tensor tensor = tensor_file::view_of(host);
-    if (session.set_input(tensor, &error) != QNL_OK) {
-      RunFailure failed = failure(error);
-      failed.reason = fmt::format("input '{}': {}", host.name, failed.reason);
-      return failed;
+  std::vector<const std::vector<HostTensor>*> runs;
+  for (const std::vector<HostTensor>& inputs : request.earlier) runs.push_back(&inputs);
+  runs.push_back(&request.inputs);
+  for (const std::vector<HostTensor>* inputs : runs) {
+    for (const HostTensor& host : *inputs) {
+      qnl_tensor tensor = tensor_file::view_of(host);
+      if (session.set_input(tensor, &error) != QNL_OK) {
+        RunFailure failed = failure(error);
+        failed.reason = fmt::format("input '{}': {}", host.name, failed.reason);
+        return failed;
+      }
     }
+    if (session.run(&error) != QNL_OK) return failure(error);
   }
-  if (session.run(&error) != QNL_OK) return failure(error);
   std::vector<HostTensor> outputs;
   for (const qnl_tensor& output : signature(bundle, QNL_OUTPUT)) {
     qnl_tensor tensor;
@@ -62,6 +67,8 @@ Result run_here(const RunRequest& request) {
 }
 
 Result run_there(const RunRequest& request) {
+  if (!request.earlier.empty())
+    return RunFailure{true, "data sets that are one sequence run in this process only"};
   Transport& device = request.runner->transport();
   auto name = [&](const std::string& file) { return request.folder + "/" + file; };
   auto failed = [](const Diagnostics& errors) { return RunFailure{false, errors[0].message}; };

@@ -56,7 +56,7 @@ Expected<std::vector<TestSubject>> find_subjects(const std::vector<std::string>&
       subjects.push_back({file_name(path), "", path});
     } else {
       QUERNEL_TRY(std::vector<std::string> cases, find_cases({path}));
-      for (const std::string& dir : cases) subjects.push_back({file_name(dir), "", dir + "/model.onnx"});
+      for (const std::string& dir : cases) subjects.push_back({file_name(dir), "", *model_in(dir)});
     }
   }
   return subjects;

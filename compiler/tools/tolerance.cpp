@@ -33,6 +33,7 @@ Tolerance tolerance_of(const Json* file, const std::string& output, qnl_dtype dt
     if (std::optional<double> rtol = read("rtol")) result.rtol = *rtol;
     if (std::optional<double> atol = read("atol")) result.atol = *atol;
     if (std::optional<double> mean = read("mean_atol")) result.mean_atol = *mean;
+    if (std::optional<double> share = read("max_share")) result.max_share = *share;
     if (const Json* top1 = level->find("top1")) result.top1 = top1->is_true();
   }
   return result;

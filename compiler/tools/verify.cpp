@@ -1,4 +1,4 @@
-// quernel verify: ONNX test directories (model.onnx beside test_data_set_N) are compiled, run and compared.
+// quernel verify: test directories (a model beside test_data_set_N) are compiled, run and compared.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -130,7 +130,8 @@ int run(const Options& options) {
 
 Action define_verify(CLI::App& app) {
   auto options = std::make_shared<Options>();
-  app.add_option("DIR", options->dirs, "directories with model.onnx and test_data_set_N, or parents of such")
+  app.add_option("DIR", options->dirs,
+                 "directories with model.onnx or model.tflite and test_data_set_N, or parents of such")
       ->required();
   add_target_flags(app, options->flags);
   app.add_option(

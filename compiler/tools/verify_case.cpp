@@ -36,13 +36,21 @@ CaseResult unreadable(const DataFile& file) {
   return {unsupported ? Verdict::kUnsupported : Verdict::kFail, file.name + ": " + *file.error};
 }
 
-// Nothing when the set passes. `worst`: the largest deviation of an output so far.
+using InputSets = std::vector<std::vector<HostTensor>>;
+
+// Nothing when the set passes. `worst`: the largest deviation of an output so far. `earlier`: inputs of the sets
+// before in a sequence, to which this one's are added; null where each set is a run of its own.
 std::optional<CaseResult> run_data_set(const CompiledCase& compiled, const DataSet& set,
                                        const Expectations& expectations, const CaseOptions& options,
-                                       Deviation* worst) {
-  RunRequest request{
-      compiled.bundle,        {}, options.device, options.runner, options.folder, options.scratch_dir,
-      options.timeout_seconds};
+                                       InputSets* earlier, Deviation* worst) {
+  RunRequest request;
+  request.bundle = compiled.bundle;
+  request.device = options.device;
+  request.runner = options.runner;
+  request.folder = options.folder;
+  request.scratch_dir = options.scratch_dir;
+  request.timeout_seconds = options.timeout_seconds;
+  if (earlier) request.earlier = *earlier;
   std::vector<BundleInput> inputs = inputs_of(compiled.bundle);
   std::vector<std::string> names;
   for (const BundleInput& input : inputs) names.push_back(input.name);
@@ -54,6 +62,7 @@ std::optional<CaseResult> run_data_set(const CompiledCase& compiled, const DataS
     request.inputs.push_back(typed_as(file.tensor, inputs[i].dtype));
     request.inputs.back().name = inputs[i].name;
   }
+  if (earlier) earlier->push_back(request.inputs);
   auto result = run_bundle(request);
   if (auto* failure = std::get_if<RunFailure>(&result))
     return CaseResult{failure->unsupported ? Verdict::kUnsupported : Verdict::kFail,
@@ -86,21 +95,25 @@ std::optional<CaseResult> run_data_set(const CompiledCase& compiled, const DataS
 }  // namespace
 
 CaseResult verify_case(const std::string& dir, const CaseOptions& options) {
+  const std::string model = model_in(dir).value_or(dir + "/model.onnx");
   Expected<std::optional<Json>> tolerances = read_tolerances(dir);
   if (!tolerances) return failed(one_line(tolerances.errors()[0]));
   std::vector<DataSet> sets = read_data_sets(dir);
   if (sets.empty()) {
     // Nothing to compare with: a model that must be refused, or a folder that lacks its data.
-    Expected<std::vector<std::string>> notes = check(dir + "/model.onnx", options.compile);
+    Expected<std::vector<std::string>> notes = check(model, options.compile);
     if (!notes) return from_diagnostics(notes.errors());
     return failed("expected a folder test_data_set_0 beside the model");
   }
   const Precision precision = precision_of(options.compile, options.precision_limit);
-  CaseCompiler compiler(dir + "/model.onnx", options.compile, options.scratch_dir);
+  CaseCompiler compiler(model, options.compile, options.scratch_dir);
   std::set<std::string> fixed, kept;
   bool any_shape = true, all_fixed = true;
   std::set<std::string> random, fourier;
   Deviation worst;
+  InputSets earlier;
+  const Json* sequence = *tolerances ? (*tolerances)->find("sequence") : nullptr;
+  bool is_sequence = sequence != nullptr && sequence->is_true();
   for (DataSet& set : sets) {
     if (Status named = compiler.name_inputs(set); !named) return from_diagnostics(named.errors());
     Expected<const CompiledCase*> compiled = compiler.compile_for(set);
@@ -114,7 +127,9 @@ CaseResult verify_case(const std::string& dir, const CaseOptions& options) {
                   [&](const DataFile& file) { return (*compiled)->fixed.count(file.tensor.name) > 0; });
     all_fixed = all_fixed && set.inputs.empty();
     Expectations expectations{*tolerances, (*compiled)->random, (*compiled)->fourier, precision};
-    if (auto result = run_data_set(**compiled, set, expectations, options, &worst)) return *result;
+    if (auto result =
+            run_data_set(**compiled, set, expectations, options, is_sequence ? &earlier : nullptr, &worst))
+      return *result;
   }
   std::string reason = fmt::format("{} data set{}", sets.size(), sets.size() == 1 ? "" : "s");
   if (any_shape) reason += ", any shape";

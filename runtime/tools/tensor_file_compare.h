@@ -1,5 +1,6 @@
 // Compares a computed tensor with reference data: |found - expected| <= atol + rtol * |expected|. Integers,
-// booleans and infinities must be equal; NaN is allowed only where NaN is expected.
+// booleans and infinities must be equal, except for a share of integers; NaN is allowed only where NaN is
+// expected.
 #pragma once
 
 #include "tensor_file.h"
@@ -9,6 +10,7 @@ namespace quernel::tensor_file {
 struct Tolerance {
   double rtol = 1e-3, atol = 1e-7;
   std::optional<double> mean_atol;  // limits the mean of |found - expected|
+  double max_share = 0;             // of the elements of an integer tensor: so many may differ by up to atol
   bool top1 = false;                // the largest value of every row (last axis) is at the same index
 };
 

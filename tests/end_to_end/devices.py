@@ -199,7 +199,7 @@ class Reports(DeviceTest):
         self.assertIn("holds no test vectors", self.report("plain.qnl", code=1))
         shutil.rmtree(self.path("right/test_data_set_0"))
         self.assertIn("expected a folder test_data_set_0 beside the model", self.report("right", code=1))
-        self.fails("quernel", "test", "none", says=["expected a directory with a model.onnx, found none"])
+        self.fails("quernel", "test", "none", says=["expected a directory with a model.onnx or model.tflite, found none"])
 
     def test_unsupported_is_told(self):
         self.case("unknown", RELU)

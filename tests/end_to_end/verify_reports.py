@@ -242,8 +242,8 @@ class VerifyReports(ToolTest):
 
     def test_nothing_to_verify(self):
         os.mkdir(self.path("empty"))
-        self.fails("quernel", "verify", "empty", says=["expected a model.onnx in the directory or in its children, found none"])
-        self.fails("quernel", "verify", "nothing", says=["expected a directory with a model.onnx, found none"])
+        self.fails("quernel", "verify", "empty", says=["expected a model.onnx or model.tflite in the directory or in its children, found none"])
+        self.fails("quernel", "verify", "nothing", says=["expected a directory with a model.onnx or model.tflite, found none"])
         self.fails("quernel", "verify", "empty", "--device", "gpu",
                    says=["--device: expected cpu, vulkan, or auto; vulkan:D and auto:D with a number, a type or a part of a name, found 'gpu'"],
                    code=2)
