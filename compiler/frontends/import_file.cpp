@@ -2,6 +2,7 @@
 
 #include "frontends/onnx/import_model.h"
 #include "frontends/text/import_text.h"
+#include "frontends/tflite/import_model.h"
 
 namespace quernel {
 
@@ -12,15 +13,16 @@ Expected<ImportedModel> import_file(const std::string& path, const ImportOptions
     model.graph = std::move(graph);
     return model;
   }
-  return import_onnx(path, options);
+  return is_tflite(path) ? import_tflite(path, options) : import_onnx(path, options);
 }
 
 Expected<ModelInputs> read_model_inputs(const std::string& path) {
-  return read_onnx_inputs(path);
+  return is_tflite(path) ? read_tflite_inputs(path) : read_onnx_inputs(path);
 }
 
 Expected<std::map<std::string, Tensor>> read_listed_initializers(const std::string& path,
                                                                  const std::vector<std::string>& names) {
+  if (is_tflite(path)) return std::map<std::string, Tensor>();
   return read_onnx_initializers(path, names);
 }
 

@@ -1,4 +1,4 @@
-// Model files of every format: the one place that picks the importer, by what a file is.
+// Model files of every format: the one place that picks the importer, by what a file holds.
 #pragma once
 
 #include <map>
@@ -9,8 +9,8 @@
 
 namespace quernel {
 
-// Imports a model file: graph IR text by its name (.qg), anything else as ONNX. Of graph IR text the options mean
-// nothing.
+// Imports a model file: graph IR text by its name (.qg), TensorFlow Lite by its identifier or name (.tflite), anything
+// else as ONNX. Of graph IR text the options mean nothing.
 Expected<ImportedModel> import_file(const std::string& path, const ImportOptions& options = {});
 
 // Returns the names of a model's inputs. Needs nothing of the model to be supported. Not of graph IR text.

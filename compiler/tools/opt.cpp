@@ -126,7 +126,7 @@ Expected<std::string> optimize_kernels(const Options& options, CompileOptions co
 
 int run(const Options& options) {
   if (options.list) {
-    print_list("graph passes (.qg, .onnx), in the pipeline's order", graph_passes());
+    print_list("graph passes (.qg, .onnx, .tflite), in the pipeline's order", graph_passes());
     print_list("steps of scheduling (`quernel compile` runs them), in the pipeline's order",
                schedule_passes());
     print_list("loop passes (.loop), in the pipeline's order", loop_passes());

@@ -47,7 +47,7 @@ constexpr Command kCommands[] = {
 };
 
 constexpr const char* kFooter =
-    "A model is an .onnx file, or .qg: graph IR text.\n"
+    "A model is an .onnx or .tflite file, or .qg: graph IR text.\n"
     "Exit status: 0 success, 1 failure (diagnostics on stderr, one line each), 2 the command line was wrong.";
 
 std::string command_names() {

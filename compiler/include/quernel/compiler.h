@@ -150,7 +150,7 @@ struct CompileReport {
   int64_t multiply_adds = 0;
 };
 
-// Compiles the model (.onnx, or .qg: graph IR text) and writes what options.emit says. Writes nothing on
+// Compiles the model (.onnx, .tflite, or .qg: graph IR text) and writes what options.emit says. Writes nothing on
 // failure or if stop_after ends the compilation.
 Expected<CompileReport> compile(const std::string& model, const std::string& output,
                                 const CompileOptions& options);

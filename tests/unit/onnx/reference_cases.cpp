@@ -1,8 +1,8 @@
-// Imports ONNX conformance cases and models, runs them in the graph interpreter and compares with their
-// reference outputs.
+// Imports conformance cases and models, ONNX and TensorFlow Lite, runs them in the graph interpreter and compares
+// with their reference outputs.
 //   onnx_reference_cases [--filter TEXT] [--max-work N] [--verbose] [--list-unsupported] [--free-dims]
 //   FOLDER...
-// A folder is one case (with model.onnx) or holds cases. Prints PASS, FAIL, UNSUPPORTED or SKIPPED per case;
+// A folder is one case (with model.onnx or model.tflite) or holds cases. Prints PASS, FAIL, UNSUPPORTED or SKIPPED per case;
 // fails on any FAIL. A model that is valid but refused as invalid is a FAIL. --free-dims: every dim of every
 // input is free;
 // --free-sizes: dims of one size are one free dim. A case that the importer refuses then, or whose sizes it
@@ -19,6 +19,7 @@
 #include <map>
 #include <sstream>
 
+#include "frontends/import_file.h"
 #include "frontends/onnx/import_model.h"
 #include "graph/interpret.h"
 #include "graph/verify.h"
@@ -30,12 +31,14 @@ namespace {
 
 struct Tolerance {
   double rtol = 1e-3, atol = 1e-7;
+  double max_share = 0;  // of the elements of an integer tensor: so many may differ by atol
 };
 
-// Reads "rtol" and "atol" that follow `from` in a tolerance.json.
+// Reads "rtol", "atol" and "max_share" that follow `from` in a tolerance.json.
 Tolerance read_pair(const std::string& text, size_t from) {
   Tolerance t;
-  for (auto [key, value] : {std::pair{"\"rtol\":", &t.rtol}, std::pair{"\"atol\":", &t.atol}})
+  for (auto [key, value] : {std::pair{"\"rtol\":", &t.rtol}, std::pair{"\"atol\":", &t.atol},
+                            std::pair{"\"max_share\":", &t.max_share}})
     if (size_t at = text.find(key, from); at != std::string::npos)
       *value = std::strtod(text.c_str() + at + std::strlen(key), nullptr);
   return t;
@@ -55,7 +58,8 @@ std::string compare(const Tensor& got, const Tensor& want, Tolerance t) {
   if (got.dtype != want.dtype || got.dims != want.dims)
     return "expected " + std::string(to_string(want.dtype)) + to_string(make_shape(want.dims)) + ", found " +
            std::string(to_string(got.dtype)) + to_string(make_shape(got.dims));
-  int64_t wrong = 0;
+  int64_t wrong = 0, allowed = 0;
+  if (!is_float(got.dtype)) allowed = static_cast<int64_t>(t.max_share * static_cast<double>(got.count()));
   std::string first;
   for (int64_t i = 0; i < got.count(); ++i) {
     bool equal;
@@ -67,6 +71,8 @@ std::string compare(const Tensor& got, const Tensor& want, Tolerance t) {
                 std::to_string(g);
     } else {
       equal = element_as_i64(got, i) == element_as_i64(want, i);
+      int64_t off = std::abs(element_as_i64(got, i) - element_as_i64(want, i));
+      if (!equal && static_cast<double>(off) <= t.atol && allowed > 0) equal = --allowed >= 0;
       if (!equal && wrong == 0)
         first = "element " + std::to_string(i) + ": expected " + std::to_string(element_as_i64(want, i)) +
                 ", found " + std::to_string(element_as_i64(got, i));
@@ -116,6 +122,13 @@ Expected<Tensor> read_value(const fs::path& path) {
   return named.tensor;
 }
 
+// Empty where the folder is no case.
+fs::path model_in(const fs::path& folder) {
+  for (const char* name : {"model.onnx", "model.tflite"})
+    if (fs::exists(folder / name)) return folder / name;
+  return {};
+}
+
 enum class FreeDims { kNone, kAll, kBySize };
 
 // The model with dims of its inputs free, instead of fixed from the data.
@@ -145,8 +158,8 @@ bool says_of_inputs(const Diagnostics& errors) {
 }
 
 Result run_set(const fs::path& folder, const fs::path& set, double max_work, FreeDims free_dims) {
-  std::string model = (folder / "model.onnx").string();
-  Expected<OnnxInputs> listed = read_onnx_inputs(model);
+  std::string model = model_in(folder).string();
+  Expected<ModelInputs> listed = read_model_inputs(model);
   if (!listed) return refused(listed.errors());
   const std::vector<std::string>* names = &listed->names;
   // Free dims, and inputs that an operator needs to know (shapes, axes), are fixed from the data.
@@ -165,7 +178,7 @@ Result run_set(const fs::path& folder, const fs::path& set, double max_work, Fre
   }
   Expected<ImportedModel> imported = free_dims != FreeDims::kNone
                                          ? import_with_free_dims(model, options, free_dims)
-                                         : import_onnx(model, options);
+                                         : import_file(model, options);
   if (!imported && free_dims != FreeDims::kNone) return {Outcome::kUnsupported, to_string(imported.errors())};
   if (!imported) return refused(imported.errors());
   const Graph& graph = imported->graph;
@@ -240,11 +253,11 @@ int main(int argc, char** argv) {
       free_dims = FreeDims::kBySize;
     else if (arg == "--list-unsupported")
       list_unsupported = true;
-    else if (fs::exists(fs::path(arg) / "model.onnx"))
+    else if (!model_in(arg).empty())
       cases.push_back(arg);
     else if (fs::is_directory(arg))
       for (const auto& entry : fs::directory_iterator(arg))
-        if (fs::exists(entry.path() / "model.onnx")) cases.push_back(entry.path());
+        if (!model_in(entry.path()).empty()) cases.push_back(entry.path());
   }
   std::sort(cases.begin(), cases.end());
   static const char* const kNames[] = {"PASS", "FAIL", "UNSUPPORTED", "SKIPPED"};

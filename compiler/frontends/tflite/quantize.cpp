@@ -1,0 +1,177 @@
+#include "frontends/tflite/quantize.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "frontends/tflite/int16_functions.h"
+#include "frontends/tflite/operators.h"
+
+namespace quernel::tflite_import {
+namespace {
+
+int64_t lowest_of(DType dtype) {
+  return is_signed_integer(dtype) ? -(int64_t{1} << (bit_width(dtype) - 1)) : 0;
+}
+int64_t highest_of(DType dtype) { return lowest_of(dtype) + (int64_t{1} << bit_width(dtype)) - 1; }
+
+// One element, or one for each index of the last dim.
+ValueId parameter(ImportedNode& n, const std::vector<int64_t>& values) {
+  bool same = std::all_of(values.begin(), values.end(), [&](int64_t v) { return v == values[0]; });
+  if (same) return n.build.constant(i64_tensor({}, {values[0]}));
+  return n.build.constant(i64_tensor({static_cast<int64_t>(values.size())}, values));
+}
+
+}  // namespace
+
+Multiplier make_multiplier(double m) {
+  constexpr int kBits = 31;
+  if (m == 0) return {0, 1};
+  int exponent = 0;
+  int64_t q = std::llround(std::frexp(m, &exponent) * std::ldexp(1.0, kBits));
+  if (q == int64_t{1} << kBits) q /= 2, ++exponent;
+  if (exponent < -kBits) return {0, 1};
+  if (exponent > kBits - 1) return {(int64_t{1} << kBits) - 1, 1};
+  return {q, kBits - exponent};
+}
+
+Multiplier short_multiplier(double m) {
+  Multiplier full = make_multiplier(m);
+  constexpr int64_t kLargest = 0x7FFF0000;
+  if (full.q == 0) return full;
+  Multiplier result{full.q < kLargest ? (full.q + (1 << 15)) >> 16 : 0x7FFF, full.shift - 16};
+  if (result.shift < 1) result = {result.q << (1 - result.shift), 1};
+  return result;
+}
+
+int64_t scale_integer(int64_t x, const Multiplier& m) {
+  return (x * m.q + (int64_t{1} << (m.shift - 1))) >> m.shift;
+}
+
+ValueId scale_integers(ImportedNode& n, ValueId x, const std::vector<Multiplier>& multipliers) {
+  std::vector<int64_t> factors, halves, shifts;
+  for (const Multiplier& m : multipliers) {
+    factors.push_back(m.q);
+    halves.push_back(int64_t{1} << (m.shift - 1));
+    shifts.push_back(m.shift);
+  }
+  ValueId product = n.binary(BinaryOp::k_mul, n.build.cast(x, DType::kI64), parameter(n, factors));
+  return n.binary(BinaryOp::k_shr, n.binary(BinaryOp::k_add, product, parameter(n, halves)),
+                  parameter(n, shifts));
+}
+
+Expected<IntegerRange> integer_range(NodeImport& n, ActivationFunctionType function, DType dtype,
+                                     const Quantization& q) {
+  std::optional<ClampRange> range = clamp_range(function);
+  if (!range)
+    return n.bad_option("fused_activation_function", "none, a clamp, or tanh of floats",
+                        tflite::EnumNameActivationFunctionType(function));
+  IntegerRange result{lowest_of(dtype), highest_of(dtype)};
+  auto integer = [&](double real) { return q.zero() + std::llround(static_cast<float>(real) / q.scale()); };
+  if (std::isfinite(range->lo)) result.lo = std::max<int64_t>(result.lo, integer(range->lo));
+  if (std::isfinite(range->hi)) result.hi = std::min<int64_t>(result.hi, integer(range->hi));
+  return result;
+}
+
+ValueId clamp_integers(NodeImport& n, ValueId x, ActivationFunctionType function) {
+  Expected<IntegerRange> range = integer_range(n, function, n.out_dtype(0), n.out_quantization(0));
+  if (!range) return n.build.fail(range.take_errors().front());
+  x = n.binary(BinaryOp::k_max, x, static_cast<double>(range->lo));
+  x = n.binary(BinaryOp::k_min, x, static_cast<double>(range->hi));
+  return n.build.cast(x, n.out_dtype(0));
+}
+
+ValueId requantize(NodeImport& n, ValueId x, const std::vector<Multiplier>& multipliers,
+                   ActivationFunctionType function) {
+  ValueId scaled = scale_integers(n, x, multipliers);
+  if (int64_t zero = n.out_quantization(0).zero(); zero != 0)
+    scaled = n.binary(BinaryOp::k_add, scaled, static_cast<double>(zero));
+  return clamp_integers(n, scaled, function);
+}
+
+ValueId divide_rounding(ImportedNode& n, ValueId a, ValueId b) {
+  ValueId half = n.binary(BinaryOp::k_idiv, b, 2.0);
+  ValueId up = n.binary(BinaryOp::k_add, a, half), down = n.binary(BinaryOp::k_sub, a, half);
+  return n.binary(BinaryOp::k_idiv, n.build.where(n.binary(BinaryOp::k_gt, a, 0.0), up, down), b);
+}
+
+ValueId centred(ImportedNode& n, ValueId x, int64_t zero) {
+  x = n.build.cast(x, DType::kI32);
+  return zero == 0 ? x : n.binary(BinaryOp::k_sub, x, static_cast<double>(zero));
+}
+
+ValueId look_up(ImportedNode& n, ValueId x, DType result, const std::function<int64_t(int64_t)>& entry) {
+  DType dtype = n.dtype(x);
+  int64_t lowest = lowest_of(dtype), count = highest_of(dtype) - lowest + 1;
+  std::vector<uint8_t> bytes(static_cast<size_t>(byte_size(result, count)));
+  for (int64_t i = 0; i < count; ++i) store_i64(result, bytes.data(), i, entry(lowest + i));
+  ValueId table = n.build.constant(Tensor{result, {count}, Bytes::own(std::move(bytes))});
+  ValueId index = n.build.cast(x, DType::kI32);
+  if (lowest != 0) index = n.binary(BinaryOp::k_sub, index, static_cast<double>(lowest));
+  return n.build.take(table, index, 0);
+}
+
+Status import_table(NodeImport& n, const std::function<double(double)>& function) {
+  if (!n.is_quantized(0) || !n.is_output_quantized()) return n.no_kernel();
+  QUERNEL_CHECK(n.expect_dtypes(0, {DType::kI8, DType::kU8, DType::kI16}));
+  QUERNEL_CHECK(n.expect_per_tensor(0));
+  QUERNEL_CHECK(n.expect_output_per_tensor());
+  const Quantization &in = n.in_quantization(0), &out = n.out_quantization(0);
+  DType dtype = n.out_dtype(0);
+  if (n.dtype(n.in(0)) == DType::kI16) {
+    if (dtype != DType::kI16 || in.zero() != 0 || out.zero() != 0) return n.no_kernel();
+    constexpr double kLowest = -32768, kHighest = 32767, kValues = 65536;
+    double scale = static_cast<double>(in.scale()), result = static_cast<double>(out.scale());
+    std::vector<int64_t> table =
+        int16_table(function, scale * kLowest, scale * kHighest, kValues / (result * (kHighest - kLowest)));
+    return n.output(n.build.cast(interpolate(n, n.in(0), table), dtype));
+  }
+  auto entry = [&](int64_t x) {
+    double real = function(static_cast<double>(in.scale()) * static_cast<double>(x - in.zero()));
+    double lowest = static_cast<double>(lowest_of(dtype)), highest = static_cast<double>(highest_of(dtype));
+    double scaled = std::round(real / out.scale()) + static_cast<double>(out.zero());
+    return std::isnan(scaled) ? out.zero() : static_cast<int64_t>(std::clamp(scaled, lowest, highest));
+  };
+  return n.output(look_up(n, n.in(0), dtype, entry));
+}
+
+ValueId rescale(NodeImport& n, ValueId x, const Quantization& q) {
+  const Quantization& out = n.out_quantization(0);
+  DType dtype = n.out_dtype(0);
+  float factor = q.scale() * (1.0f / out.scale()), bias = -static_cast<float>(q.zero()) * factor;
+  return look_up(n, x, dtype, [&](int64_t v) {
+    int64_t scaled = std::llround(static_cast<float>(v) * factor + bias) + out.zero();
+    return std::clamp(scaled, lowest_of(dtype), highest_of(dtype));
+  });
+}
+
+namespace {
+
+// Of one scale, or of one for each index of a dim of x.
+ValueId spread_over(ImportedNode& n, ValueId x, const Quantization& q, Tensor values) {
+  ValueId v = n.build.constant(std::move(values));
+  if (q.is_per_tensor()) return n.build.reshape(v, {});
+  Shape column(static_cast<size_t>(n.rank(x) - q.axis), Dim(1));
+  column[0] = static_cast<int64_t>(q.scales.size());
+  return n.build.reshape(v, column);
+}
+
+}  // namespace
+
+// trunc(x + half) would round 0.49999997 up: the fraction decides, which is exact.
+ValueId quantize(ImportedNode& n, ValueId x, const Quantization& q, DType dtype) {
+  int64_t count = static_cast<int64_t>(q.scales.size());
+  ValueId scaled = n.binary(BinaryOp::k_div, x, spread_over(n, x, q, f32_tensor({count}, q.scales)));
+  ValueId whole = n.unary(UnaryOp::k_trunc, scaled);
+  ValueId rest = n.unary(UnaryOp::k_abs, n.binary(BinaryOp::k_sub, scaled, whole));
+  ValueId away = n.binary(BinaryOp::k_add, whole, n.unary(UnaryOp::k_sign, scaled));
+  ValueId rounded = n.build.where(n.binary(BinaryOp::k_ge, rest, 0.5), away, whole);
+  ValueId integers = n.build.cast(n.build.cast(rounded, DType::kI32), DType::kI64);  // saturates
+  std::vector<int64_t> zeros = q.zero_points;
+  zeros.resize(q.scales.size(), 0);
+  integers = n.binary(BinaryOp::k_add, integers, spread_over(n, x, q, i64_tensor({count}, zeros)));
+  integers = n.binary(BinaryOp::k_max, integers, static_cast<double>(lowest_of(dtype)));
+  integers = n.binary(BinaryOp::k_min, integers, static_cast<double>(highest_of(dtype)));
+  return n.build.cast(integers, dtype);
+}
+
+}  // namespace quernel::tflite_import

@@ -1,0 +1,52 @@
+// Reading of TensorFlow Lite files. A file is verified before anything of it is read; what the verifier cannot know
+// (numbers of tensors, buffers, operators) is checked here, too, so that nobody after this checks a number again.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "frontends/tflite/tflite_generated.h"
+#include "graph/tensor.h"
+#include "support/expected.h"
+
+namespace quernel::tflite_import {
+
+struct ModelFile {
+  std::string name;  // of the file
+  Bytes bytes;       // of the whole file; they keep `model` alive
+  const tflite::Model* model = nullptr;
+
+  const tflite::SubGraph& subgraph(size_t i) const {
+    return *model->subgraphs()->Get(static_cast<uint32_t>(i));
+  }
+  size_t subgraph_count() const { return model->subgraphs()->size(); }
+};
+
+// Returns the model of a file's bytes; one diagnostic says what is wrong with a damaged file.
+Expected<ModelFile> read_model(Bytes bytes, std::string file_name);
+
+// Elements of a vector of the file, which may be absent.
+template <class T>
+std::vector<T> elements(const flatbuffers::Vector<T>* vector) {
+  return vector ? std::vector<T>(vector->begin(), vector->end()) : std::vector<T>();
+}
+inline std::string text(const flatbuffers::String* string) { return string ? string->str() : std::string(); }
+
+// Returns the number of a field that the table has and tflite.fbs does not know; such a field may change the meaning of
+// the others. nullopt: there is none.
+std::optional<int> unknown_field(const flatbuffers::Table& table, size_t known_fields);
+template <class T>
+std::optional<int> unknown_field(const T& table) {
+  return unknown_field(reinterpret_cast<const flatbuffers::Table&>(table),
+                       T::MiniReflectTypeTable()->num_elems);
+}
+
+// Returns the operator's number, of a node of a verified model.
+tflite::BuiltinOperator operator_of(const ModelFile& file, const tflite::Operator& node);
+// Returns the operator's name: "CONV_2D", or what the file calls a custom operator.
+std::string operator_name(const ModelFile& file, const tflite::Operator& node);
+// Returns the name of a tensor's element type: "float32".
+std::string type_name(tflite::TensorType type);
+
+}  // namespace quernel::tflite_import

@@ -1,0 +1,113 @@
+// Reductions, scans, and the places of largest and smallest elements.
+#include <algorithm>
+#include <cmath>
+
+#include "frontends/tflite/operators.h"
+#include "frontends/tflite/quantize.h"
+
+namespace quernel::tflite_import {
+namespace {
+
+struct Reduction {
+  std::vector<int64_t> axes;
+  bool keeps = false;
+  Dim count = 1;  // of the elements that become one
+};
+
+Expected<Reduction> read_reduction(NodeImport& n) {
+  Reduction r;
+  r.keeps = n.options<tflite::ReducerOptions>().keep_dims();
+  QUERNEL_TRY(r.axes, n.ints_in(1, "the axes"));
+  for (int64_t& axis : r.axes) {
+    QUERNEL_TRY(axis, n.axis(axis, n.rank(n.in(0))));
+  }
+  std::sort(r.axes.begin(), r.axes.end());
+  r.axes.erase(std::unique(r.axes.begin(), r.axes.end()), r.axes.end());
+  for (int64_t axis : r.axes) r.count *= n.shape(n.in(0))[static_cast<size_t>(axis)];
+  return r;
+}
+
+Status reduce_plain(NodeImport& n, OpKind op) {
+  QUERNEL_TRY(Reduction r, read_reduction(n));
+  return n.output(n.build.reduce(op, n.in(0), r.axes, r.keeps));
+}
+
+// Largest and smallest elements of one scale are those of the integers.
+Status reduce_ordered(NodeImport& n, OpKind op) {
+  if (n.is_quantized(0) && !(n.in_quantization(0) == n.out_quantization(0)))
+    return n.refuse("expected operands and result of one scale and zero point");
+  return reduce_plain(n, op);
+}
+
+Status reduce_logical(NodeImport& n, OpKind op) {
+  QUERNEL_CHECK(n.expect_dtypes(0, {DType::kBool}));
+  return reduce_plain(n, op);
+}
+
+// Sums of integers minus their zero points, scaled to the result: sums, or means where the scale has the count.
+Status quantized_sum(NodeImport& n, const Reduction& r, bool mean) {
+  QUERNEL_CHECK(n.expect_dtypes(0, {DType::kI8, DType::kU8, DType::kI16}));
+  QUERNEL_CHECK(n.expect_per_tensor(0));
+  QUERNEL_CHECK(n.expect_output_per_tensor());
+  QUERNEL_TRY(int64_t count, n.dim(r.count));
+  const Quantization &in = n.in_quantization(0), &out = n.out_quantization(0);
+  ValueId wide = centred(n, n.in(0), in.zero());
+  if (n.dtype(n.in(0)) == DType::kI16) wide = n.build.cast(wide, DType::kI64);
+  ValueId sum = n.build.reduce(OpKind::k_reduce_sum, wide, r.axes, r.keeps);
+  double m = static_cast<double>(in.scale()) / static_cast<double>(out.scale());
+  if (mean) m /= static_cast<double>(std::max<int64_t>(count, 1));
+  return n.output(requantize(n, sum, {make_multiplier(m)}, ActivationFunctionType::NONE));
+}
+
+Status arg_reduction(NodeImport& n, OpKind op) {
+  QUERNEL_TRY(int64_t axis, n.int_in(1, "the axis"));
+  QUERNEL_TRY(axis, n.axis(axis, n.rank(n.in(0))));
+  Attributes attributes;
+  attributes.ints = {axis};
+  attributes.dtype = DType::kI64;
+  return n.output(n.build.cast(n.build.add(op, {n.in(0)}, std::move(attributes)), n.out_dtype(0)));
+}
+
+}  // namespace
+
+Status import_sum(NodeImport& n) {
+  if (!n.is_quantized(0)) return reduce_plain(n, OpKind::k_reduce_sum);
+  QUERNEL_TRY(Reduction r, read_reduction(n));
+  return quantized_sum(n, r, false);
+}
+
+Status import_mean(NodeImport& n) {
+  QUERNEL_TRY(Reduction r, read_reduction(n));
+  if (n.is_quantized(0)) return quantized_sum(n, r, true);
+  return n.output(n.mean(n.in(0), r.axes, r.keeps));
+}
+
+// Products of real values, by f32: the integers' product has no meaning.
+Status import_reduce_prod(NodeImport& n) {
+  if (!n.is_quantized(0)) return reduce_plain(n, OpKind::k_reduce_prod);
+  return n.no_kernel();
+}
+
+Status import_reduce_max(NodeImport& n) { return reduce_ordered(n, OpKind::k_reduce_max); }
+Status import_reduce_min(NodeImport& n) { return reduce_ordered(n, OpKind::k_reduce_min); }
+Status import_reduce_any(NodeImport& n) { return reduce_logical(n, OpKind::k_reduce_or); }
+Status import_reduce_all(NodeImport& n) { return reduce_logical(n, OpKind::k_reduce_and); }
+
+Status import_arg_max(NodeImport& n) {
+  n.options<tflite::ArgMaxOptions>();  // the file's type of the result says the same
+  return arg_reduction(n, OpKind::k_reduce_argmax);
+}
+Status import_arg_min(NodeImport& n) {
+  n.options<tflite::ArgMinOptions>();
+  return arg_reduction(n, OpKind::k_reduce_argmin);
+}
+
+Status import_cumsum(NodeImport& n) {
+  const auto& options = n.options<tflite::CumsumOptions>();
+  if (n.is_quantized(0)) return n.no_kernel();
+  QUERNEL_TRY(int64_t axis, n.int_in(1, "the axis"));
+  QUERNEL_TRY(axis, n.axis(axis, n.rank(n.in(0))));
+  return n.output(n.build.scan(OpKind::k_scan_sum, n.in(0), axis, options.exclusive(), options.reverse()));
+}
+
+}  // namespace quernel::tflite_import

@@ -1,0 +1,231 @@
+// Small TensorFlow Lite models made in memory, for tests of the importer.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "frontends/tflite/import_model.h"
+#include "frontends/tflite/tflite_generated.h"
+#include "graph/interpret.h"
+#include "graph/verify.h"
+
+namespace quernel::tflite_test {
+
+using Op = tflite::BuiltinOperator;
+using Type = tflite::TensorType;
+
+// Scale and zero point, of one or of each index of a dim.
+struct Quant {
+  std::vector<float> scales;
+  std::vector<int64_t> zeros;
+  int dim = 0;
+};
+
+class ModelBuilder {
+ public:
+  using Options = std::function<flatbuffers::Offset<void>(flatbuffers::FlatBufferBuilder&)>;
+
+  // Returns the number of a new tensor. Dims of -1 are free.
+  int tensor(const std::string& name, std::vector<int32_t> dims, Type type = Type::FLOAT32,
+             const Quant& q = {}) {
+    return add(name, std::move(dims), type, q, {});
+  }
+  int input(const std::string& name, std::vector<int32_t> dims, Type type = Type::FLOAT32,
+            const Quant& q = {}) {
+    inputs.push_back(tensor(name, std::move(dims), type, q));
+    return inputs.back();
+  }
+  int output(const std::string& name, std::vector<int32_t> dims, Type type = Type::FLOAT32,
+             const Quant& q = {}) {
+    outputs.push_back(tensor(name, std::move(dims), type, q));
+    return outputs.back();
+  }
+  template <class T>
+  int constant(const std::string& name, std::vector<int32_t> dims, Type type, const std::vector<T>& values,
+               const Quant& q = {}) {
+    const auto* bytes = reinterpret_cast<const uint8_t*>(values.data());
+    return add(name, std::move(dims), type, q, {bytes, bytes + values.size() * sizeof(T)});
+  }
+  int ints(const std::string& name, const std::vector<int32_t>& values) {
+    return constant(name, {static_cast<int32_t>(values.size())}, Type::INT32, values);
+  }
+  int floats(const std::string& name, std::vector<int32_t> dims, const std::vector<float>& values) {
+    return constant(name, std::move(dims), Type::FLOAT32, values);
+  }
+  // Adds an operator. `options`: makes its table of options.
+  void node(Op op, std::vector<int32_t> in, std::vector<int32_t> out,
+            tflite::BuiltinOptions kind = tflite::BuiltinOptions::NONE, Options options = {},
+            const std::string& custom = {}) {
+    nodes_.push_back({op, std::move(in), std::move(out), kind, std::move(options), custom});
+  }
+  template <class Table>
+  void node(Op op, std::vector<int32_t> in, std::vector<int32_t> out,
+            std::function<flatbuffers::Offset<Table>(flatbuffers::FlatBufferBuilder&)> options) {
+    node(op, std::move(in), std::move(out), tflite::BuiltinOptionsTraits<Table>::enum_value,
+         [options](flatbuffers::FlatBufferBuilder& b) { return options(b).Union(); });
+  }
+
+  std::vector<int32_t> inputs, outputs;
+  uint32_t version = 3;
+
+  std::vector<uint8_t> bytes() const;
+  Expected<ImportedModel> import(const ImportOptions& options = {}) const {
+    return import_tflite_bytes(bytes(), "test.tflite", options);
+  }
+  // The model's results in the interpreter.
+  std::vector<Tensor> run(const std::vector<Tensor>& values, const ImportOptions& options = {}) const;
+  // The diagnostics of the import.
+  std::string errors(const ImportOptions& options = {}) const {
+    Expected<ImportedModel> imported = import(options);
+    return imported ? "no error" : to_string(imported.errors());
+  }
+
+  // What else the file says of a tensor.
+  struct Extra {
+    flatbuffers::Offset<tflite::SparsityParameters> sparsity;
+    flatbuffers::Offset<tflite::QuantizationParameters> quantization;
+    uint32_t external_buffer = 0;
+    bool is_variable = false, unknown_field = false;
+    uint64_t offset = 0, size = 0;  // of data behind the FlatBuffer
+  };
+  std::map<int, std::function<Extra(flatbuffers::FlatBufferBuilder&)>> extras;
+  // The second subgraph: inputs, outputs, tensors and operators of another builder.
+  const ModelBuilder* second = nullptr;
+
+ private:
+  // What all subgraphs share.
+  struct Parts {
+    flatbuffers::FlatBufferBuilder builder;
+    std::vector<flatbuffers::Offset<tflite::Buffer>> buffers;
+    std::vector<flatbuffers::Offset<tflite::OperatorCode>> codes;
+  };
+  flatbuffers::Offset<tflite::SubGraph> graph(Parts& parts) const;
+
+  struct TensorData {
+    std::string name;
+    std::vector<int32_t> dims;
+    Type type;
+    Quant quant;
+    std::vector<uint8_t> data;
+  };
+  struct Node {
+    Op op;
+    std::vector<int32_t> in, out;
+    tflite::BuiltinOptions kind;
+    Options options;
+    std::string custom;
+  };
+  int add(const std::string& name, std::vector<int32_t> dims, Type type, const Quant& q,
+          std::vector<uint8_t> data) {
+    tensors_.push_back({name, std::move(dims), type, q, std::move(data)});
+    return static_cast<int>(tensors_.size()) - 1;
+  }
+
+  std::vector<TensorData> tensors_;
+  std::vector<Node> nodes_;
+};
+
+inline flatbuffers::Offset<tflite::SubGraph> ModelBuilder::graph(Parts& parts) const {
+  flatbuffers::FlatBufferBuilder& b = parts.builder;
+  std::vector<flatbuffers::Offset<tflite::Tensor>> tensors;
+  for (const TensorData& t : tensors_) {
+    std::vector<int32_t> shape = t.dims;
+    for (int32_t& d : shape) d = d < 0 ? 1 : d;
+    uint32_t buffer = 0;
+    if (!t.data.empty()) {
+      buffer = static_cast<uint32_t>(parts.buffers.size());
+      parts.buffers.push_back(tflite::CreateBuffer(b, b.CreateVector(t.data)));
+    }
+    Extra extra;
+    if (auto it = extras.find(static_cast<int>(tensors.size())); it != extras.end()) extra = it->second(b);
+    if (extra.offset > 0) {
+      buffer = static_cast<uint32_t>(parts.buffers.size());
+      parts.buffers.push_back(tflite::CreateBuffer(b, 0, extra.offset, extra.size));
+    }
+    flatbuffers::Offset<tflite::QuantizationParameters> quantization = extra.quantization;
+    if (!t.quant.scales.empty())
+      quantization = tflite::CreateQuantizationParameters(b, 0, 0, b.CreateVector(t.quant.scales),
+                                                          b.CreateVector(t.quant.zeros),
+                                                          tflite::QuantizationDetails::NONE, 0, t.quant.dim);
+    auto shape_vector = b.CreateVector(shape), signature = b.CreateVector(t.dims);
+    auto name = b.CreateString(t.name);
+    tflite::TensorBuilder tensor(b);
+    tensor.add_shape(shape_vector);
+    tensor.add_shape_signature(signature);
+    tensor.add_type(t.type);
+    tensor.add_buffer(buffer);
+    tensor.add_name(name);
+    if (!quantization.IsNull()) tensor.add_quantization(quantization);
+    if (!extra.sparsity.IsNull()) tensor.add_sparsity(extra.sparsity);
+    tensor.add_external_buffer(extra.external_buffer);
+    tensor.add_is_variable(extra.is_variable);
+    if (extra.unknown_field) b.AddElement<int32_t>(flatbuffers::FieldIndexToOffset(20), 1, 0);
+    tensors.push_back(tensor.Finish());
+  }
+  std::vector<flatbuffers::Offset<tflite::Operator>> nodes;
+  for (const Node& n : nodes_) {
+    flatbuffers::Offset<flatbuffers::String> custom;
+    if (!n.custom.empty()) custom = b.CreateString(n.custom);
+    int old = std::min(static_cast<int>(n.op), 127);
+    parts.codes.push_back(tflite::CreateOperatorCode(b, static_cast<int8_t>(old), custom, 1, n.op));
+    flatbuffers::Offset<void> options = n.options ? n.options(b) : 0;
+    auto in = b.CreateVector(n.in), out = b.CreateVector(n.out);
+    nodes.push_back(
+        tflite::CreateOperator(b, static_cast<uint32_t>(parts.codes.size() - 1), in, out, n.kind, options));
+  }
+  auto tensor_vector = b.CreateVector(tensors);
+  auto in = b.CreateVector(inputs), out = b.CreateVector(outputs);
+  auto node_vector = b.CreateVector(nodes);
+  return tflite::CreateSubGraph(b, tensor_vector, in, out, node_vector, b.CreateString("main"));
+}
+
+inline std::vector<uint8_t> ModelBuilder::bytes() const {
+  Parts parts;
+  flatbuffers::FlatBufferBuilder& b = parts.builder;
+  parts.buffers.push_back(tflite::CreateBuffer(b));
+  std::vector<flatbuffers::Offset<tflite::SubGraph>> subgraphs{graph(parts)};
+  if (second) subgraphs.push_back(second->graph(parts));
+  auto codes = b.CreateVector(parts.codes);
+  auto graphs = b.CreateVector(subgraphs);
+  auto buffers = b.CreateVector(parts.buffers);
+  b.Finish(tflite::CreateModel(b, version, codes, graphs, 0, buffers), "TFL3");
+  return {b.GetBufferPointer(), b.GetBufferPointer() + b.GetSize()};
+}
+
+inline std::vector<Tensor> ModelBuilder::run(const std::vector<Tensor>& values,
+                                             const ImportOptions& options) const {
+  Expected<ImportedModel> imported = import(options);
+  if (!imported) {
+    ADD_FAILURE() << to_string(imported.errors());
+    return {};
+  }
+  if (Status ok = verify(imported->graph); !ok) ADD_FAILURE() << to_string(ok.errors());
+  Expected<std::vector<Tensor>> results = interpret(imported->graph, values);
+  if (!results) {
+    ADD_FAILURE() << to_string(results.errors());
+    return {};
+  }
+  return *results;
+}
+
+inline void expect_values(const std::vector<Tensor>& results, const std::vector<int64_t>& dims,
+                          const std::vector<double>& values, double tolerance = 1e-5) {
+  ASSERT_FALSE(results.empty());
+  EXPECT_EQ(results[0].dims, dims);
+  ASSERT_EQ(static_cast<size_t>(results[0].count()), values.size());
+  for (size_t i = 0; i < values.size(); ++i)
+    EXPECT_NEAR(element_as_f64(results[0], static_cast<int64_t>(i)), values[i], tolerance) << "element " << i;
+}
+
+inline Tensor i8_tensor(std::vector<int64_t> dims, const std::vector<int8_t>& values) {
+  return make_tensor(DType::kI8, std::move(dims), values);
+}
+inline Tensor i32_tensor(std::vector<int64_t> dims, const std::vector<int32_t>& values) {
+  return make_tensor(DType::kI32, std::move(dims), values);
+}
+
+}  // namespace quernel::tflite_test
