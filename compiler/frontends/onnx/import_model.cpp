@@ -209,14 +209,14 @@ Expected<ImportedModel> import_onnx_bytes(std::span<const uint8_t> bytes, const 
 Expected<ImportedModel> import_onnx(const std::string& path, const ImportOptions& options) {
   std::shared_ptr<const onnx::ModelProto> model;
   {
-    QUERNEL_TRY(Bytes bytes, onnx_import::map_file(path, "model file"));
+    QUERNEL_TRY(Bytes bytes, map_file(path, "model file"));
     QUERNEL_TRY(model, onnx_import::parse_model({bytes.data(), bytes.size()}, path));
   }
   return onnx_import::import_model(model, path, options);
 }
 
 Expected<ModelInputs> read_onnx_inputs(const std::string& path) {
-  QUERNEL_TRY(Bytes bytes, onnx_import::map_file(path, "model file"));
+  QUERNEL_TRY(Bytes bytes, map_file(path, "model file"));
   QUERNEL_TRY(auto model, onnx_import::parse_model({bytes.data(), bytes.size()}, path));
   ModelInputs result;
   for (const auto* input : onnx_import::inputs_of(model->graph()).inputs)
@@ -227,7 +227,7 @@ Expected<ModelInputs> read_onnx_inputs(const std::string& path) {
 
 Expected<std::map<std::string, Tensor>> read_onnx_initializers(const std::string& path,
                                                                const std::vector<std::string>& names) {
-  QUERNEL_TRY(Bytes bytes, onnx_import::map_file(path, "model file"));
+  QUERNEL_TRY(Bytes bytes, map_file(path, "model file"));
   QUERNEL_TRY(auto model, onnx_import::parse_model({bytes.data(), bytes.size()}, path));
   onnx_import::TensorSource source{model, path, {}, INT64_MAX};
   std::map<std::string, Tensor> values;
