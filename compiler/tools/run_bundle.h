@@ -14,13 +14,13 @@ namespace quernel::tools {
 struct RunRequest {
   std::string bundle;
   std::vector<tensor_file::HostTensor> inputs;  // each with the name of an input
-  // Inputs of runs before, on the same session, so that states have what they left. In this process only.
-  std::vector<std::vector<tensor_file::HostTensor>> earlier;
   run::DeviceChoice device;
   DeviceRunner* runner = nullptr;  // null: in this process
   std::string folder;              // of the device, for the files of this run
   std::string scratch_dir;         // of this machine, for the same
   double timeout_seconds = 0;      // of a runner
+  // Inputs of runs before, on the same session, so that states have what they left. In this process only.
+  std::vector<std::vector<tensor_file::HostTensor>> earlier;
 };
 
 struct RunFailure {
