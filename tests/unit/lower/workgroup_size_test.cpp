@@ -19,6 +19,7 @@ namespace {
 
 constexpr double kMostTurns = 65535;      // of one invocation's loops, all together: Mesa's software driver
 constexpr double kMostSteps = 1 << 22;    // of a workgroup of a processor
+constexpr double kLong = 4096;            // turns that count
 constexpr double kSharedSteps = 100'000;  // about 50 us: two workgroups at least
 
 struct Limits {
@@ -45,12 +46,13 @@ std::string check(const schedule::Schedule& s, const Target& target, const Limit
                        std::string(to_string(s.graph.nodes[static_cast<size_t>(group.anchor)].op)) + " " +
                        to_string(s.graph.type(group.outputs[0]));
     if (!steps.unknown.empty()) wrong += name + ": unknown extent " + steps.unknown + "\n";
-    // What the runtime compares with a driver's limit: not too few, and not so many that it refuses without need.
-    // count_steps takes the known side of a minimum, which may be twice the other.
+    // What the runtime compares with a driver's limit, where loops are long: not too few, and not so many that it
+    // refuses without need. count_steps takes the known side of a minimum, which may be twice the other.
     Dim iterations =
         lowered.iterations ? *lowered.iterations : lower::count_iterations(lowered.kernel, lowered.symbols);
     const auto counted = static_cast<double>(value(iterations));
-    if (target.lanes_are_invocations() && (counted < steps.turns / 2 || counted > 4 * steps.turns))
+    if (target.lanes_are_invocations() && std::max(counted, steps.turns) > kLong &&
+        (counted < steps.turns / 2 || counted > 4 * steps.turns))
       wrong +=
           name + ": counted " + std::to_string(counted) + " turns of " + std::to_string(steps.turns) + "\n";
     if (steps.turns > limits.turns) wrong += name + ": " + std::to_string(steps.turns) + " turns\n";
