@@ -296,8 +296,8 @@ std::string FunctionPrinter::intrinsic_text(const llvm::IntrinsicInst& i) {
     return name + "(" + text + ")";
   };
   auto extreme = [&](const char* op, bool is_signed) {
-    return "(" + operand_as(i.getArgOperand(0), is_signed) + " " + op + " " +
-           operand_as(i.getArgOperand(1), is_signed) + " ? " + argument(0) + " : " + argument(1) + ")";
+    return "(" + ordered(i.getArgOperand(0), is_signed) + " " + op + " " +
+           ordered(i.getArgOperand(1), is_signed) + " ? " + argument(0) + " : " + argument(1) + ")";
   };
   switch (i.getIntrinsicID()) {
     case llvm::Intrinsic::smax:
@@ -311,7 +311,9 @@ std::string FunctionPrinter::intrinsic_text(const llvm::IntrinsicInst& i) {
     case llvm::Intrinsic::abs: {
       auto* word = llvm::Type::getIntNTy(type->getContext(), std::max(width_of(*type), 32U));
       std::string x = argument(0), zero = constant(*llvm::Constant::getNullValue(word), false);
-      return wrapped(*type, signed_operand(i.getArgOperand(0)) + " < 0 ? " + zero + " - " + x + " : " + x);
+      return wrapped(*type, ordered(i.getArgOperand(0), true) + " < " +
+                                ordered(llvm::Constant::getNullValue(type), true) + " ? " + zero + " - " + x +
+                                " : " + x);
     }
     case llvm::Intrinsic::fptosi_sat:
       return saturated(i, true);
@@ -332,7 +334,7 @@ std::string FunctionPrinter::intrinsic_text(const llvm::IntrinsicInst& i) {
 std::string FunctionPrinter::compare_text(const llvm::CmpInst& i) {
   using Predicate = llvm::CmpInst;
   bool is_signed = i.isSigned() && i.getOperand(0)->getType()->isIntegerTy();
-  std::string a = operand_as(i.getOperand(0), is_signed), b = operand_as(i.getOperand(1), is_signed);
+  std::string a = ordered(i.getOperand(0), is_signed), b = ordered(i.getOperand(1), is_signed);
   auto infix = [&](const char* op) { return infix_text(a, op, b); };
   switch (i.getPredicate()) {
     case Predicate::ICMP_EQ:

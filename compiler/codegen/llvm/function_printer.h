@@ -71,6 +71,9 @@ class FunctionPrinter {
   // Returns whether operands that occur twice in the instruction's text are named first.
   virtual bool repeats_operands(const llvm::Instruction& i) const;
 
+  // Returns the text of an integer operand of < and its like; a language may need another order-keeping form.
+  virtual std::string ordered(const llvm::Value* v, bool is_signed) { return operand_as(v, is_signed); }
+
   std::string operand(const llvm::Value* v) { return operand_as(v, false); }
   std::string signed_operand(const llvm::Value* v) { return operand_as(v, true); }
   std::string operand_as(const llvm::Value* v, bool is_signed);

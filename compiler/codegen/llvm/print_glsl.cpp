@@ -54,6 +54,16 @@ class GlslFunctionPrinter : public FunctionPrinter {
     return signed_type(width) + "(" + text + ")";
   }
 
+  // Mesa 22.3's llvmpipe compares a 64-bit number that it knows to be a sign-extended 32-bit one with a constant as if
+  // both were unsigned: shaders compare 64-bit numbers without a sign, their highest bits inverted.
+  std::string ordered(const llvm::Value* v, bool is_signed) override {
+    if (!is_signed || width_of(*v->getType()) < 64) return operand_as(v, is_signed);
+    constexpr uint64_t kSign = uint64_t{1} << 63;
+    if (auto* number = llvm::dyn_cast<llvm::ConstantInt>(v))
+      return unsigned_text(number->getValue().getZExtValue() ^ kSign, 64);
+    return "(" + operand(v) + " ^ " + unsigned_text(kSign, 64) + ")";
+  }
+
   std::string kept_bits(const llvm::Type& type, const std::string& text) const {
     return "(" + text + " & " + unsigned_text((uint64_t{1} << width_of(type)) - 1, 32) + ")";
   }
