@@ -66,51 +66,71 @@ Result run_here(const RunRequest& request) {
   return outputs;
 }
 
-Result run_there(const RunRequest& request) {
-  if (!request.earlier.empty())
-    return RunFailure{true, "data sets that are one sequence run in this process only"};
-  Transport& device = request.runner->transport();
-  auto name = [&](const std::string& file) { return request.folder + "/" + file; };
-  auto failed = [](const Diagnostics& errors) { return RunFailure{false, errors[0].message}; };
-  Expected<std::string> there = device.put(request.bundle, name(file_name(request.bundle)), false);
-  if (!there) return failed(there.errors());
-  std::vector<std::string> words = {*there};
-  for (std::string& word : run_arguments(request.device)) words.push_back(std::move(word));
-  for (size_t i = 0; i < request.inputs.size(); ++i) {
-    std::string file = fmt::format("input_{}.pb", i), here = request.scratch_dir + "/" + file;
-    if (tensor_file::Error error = tensor_file::write_pb(here, request.inputs[i]))
-      return RunFailure{false, *error};
-    there = device.put(here, name(file), false);
-    if (!there) return failed(there.errors());
-    words.insert(words.end(), {"--input", request.inputs[i].name + "=" + *there});
+// A run by quernel-run, with inputs that are brought there, as far as the states that it leaves.
+class RunThere {
+ public:
+  explicit RunThere(const RunRequest& request) : request_(request), device_(request.runner->transport()) {}
+
+  Result operator()() {
+    Expected<std::string> bundle = device_.put(request_.bundle, name(file_name(request_.bundle)), false);
+    if (!bundle) return failed(bundle.errors());
+    Bundle opened;
+    std::vector<std::string> outputs;
+    for (const qnl_tensor& t : signature_of(request_.bundle, QNL_OUTPUT, opened))
+      outputs.emplace_back(t.name);
+    // Each run of a sequence begins with the states of the one before.
+    for (size_t i = 0; i < request_.earlier.size(); ++i) {
+      std::vector<std::string> words = {*bundle, "--save-state", device_.place(name("state"))};
+      if (i > 0) words.insert(words.end(), {"--load-state", device_.place(name("state"))});
+      if (auto failure = start(std::move(words), request_.earlier[i])) return *failure;
+    }
+    std::vector<std::string> words = {*bundle};
+    if (!request_.earlier.empty()) words.insert(words.end(), {"--load-state", device_.place(name("state"))});
+    for (size_t i = 0; i < outputs.size(); ++i)
+      words.insert(words.end(), {"--output", outputs[i] + "=" + device_.place(output(i))});
+    if (auto failure = start(std::move(words), request_.inputs)) return *failure;
+    std::vector<HostTensor> tensors(outputs.size());
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      Expected<std::string> here = device_.get(output(i));
+      if (!here) return failed(here.errors());
+      if (tensor_file::Error error = tensor_file::read_pb(*here, &tensors[i]))
+        return RunFailure{false, "the runner's output: " + *error};
+      tensors[i].name = outputs[i];
+    }
+    return tensors;
   }
-  Bundle bundle;
-  std::vector<std::string> outputs;
-  for (const qnl_tensor& t : signature_of(request.bundle, QNL_OUTPUT, bundle)) outputs.emplace_back(t.name);
-  auto output = [&](size_t i) { return name(fmt::format("output_{}.pb", i)); };
-  for (size_t i = 0; i < outputs.size(); ++i)
-    words.insert(words.end(), {"--output", outputs[i] + "=" + device.place(output(i))});
-  ProcessResult done = request.runner->run(words, {.output = "",
-                                                   .errors = request.scratch_dir + "/runner.log",
-                                                   .timeout_seconds = request.timeout_seconds});
-  if (!done.succeeded())
+
+ private:
+  std::string name(const std::string& file) const { return request_.folder + "/" + file; }
+  std::string output(size_t i) const { return name(fmt::format("output_{}.pb", i)); }
+  static RunFailure failed(const Diagnostics& errors) { return RunFailure{false, errors[0].message}; }
+
+  // Brings the inputs and runs.
+  std::optional<RunFailure> start(std::vector<std::string> words, const std::vector<HostTensor>& inputs) {
+    for (std::string& word : run_arguments(request_.device)) words.push_back(std::move(word));
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      std::string file = fmt::format("input_{}.pb", i), here = request_.scratch_dir + "/" + file;
+      if (tensor_file::Error error = tensor_file::write_pb(here, inputs[i])) return RunFailure{false, *error};
+      Expected<std::string> there = device_.put(here, name(file), false);
+      if (!there) return failed(there.errors());
+      words.insert(words.end(), {"--input", inputs[i].name + "=" + *there});
+    }
+    ProcessResult done = request_.runner->run(words, {.output = "",
+                                                      .errors = request_.scratch_dir + "/runner.log",
+                                                      .timeout_seconds = request_.timeout_seconds});
+    if (done.succeeded()) return std::nullopt;
     return RunFailure{done.last_words.find(qnl_status_text(QNL_CUSTOM_OP_MISSING)) != std::string::npos,
                       done.failure()};
-  std::vector<HostTensor> tensors(outputs.size());
-  for (size_t i = 0; i < outputs.size(); ++i) {
-    Expected<std::string> here = device.get(output(i));
-    if (!here) return failed(here.errors());
-    if (tensor_file::Error error = tensor_file::read_pb(*here, &tensors[i]))
-      return RunFailure{false, "the runner's output: " + *error};
-    tensors[i].name = outputs[i];
   }
-  return tensors;
-}
+
+  const RunRequest& request_;
+  Transport& device_;
+};
 
 }  // namespace
 
 Result run_bundle(const RunRequest& request) {
-  return request.runner == nullptr ? run_here(request) : run_there(request);
+  return request.runner == nullptr ? run_here(request) : RunThere(request)();
 }
 
 std::vector<BundleInput> inputs_of(const std::string& path) {

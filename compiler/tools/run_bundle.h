@@ -19,7 +19,7 @@ struct RunRequest {
   std::string folder;              // of the device, for the files of this run
   std::string scratch_dir;         // of this machine, for the same
   double timeout_seconds = 0;      // of a runner
-  // Inputs of runs before, on the same session, so that states have what they left. In this process only.
+  // Inputs of runs before, on the same session or with the states that each left.
   std::vector<std::vector<tensor_file::HostTensor>> earlier;
 };
 

@@ -19,6 +19,7 @@
 #include "record_run.h"
 #include "run_tests.h"
 #include "runtime/choose/test_vectors.h"
+#include "state_file.h"
 #include "tensor_file.h"
 #include "trace_file.h"
 
@@ -46,6 +47,8 @@ constexpr const char* kUsage =
     "                       random:SEED:2x3x4 with a shape; without any --input all are random\n"
     "  --symbol NAME=VALUE  a size that the model leaves open, where no input's shape says it\n"
     "  --output NAME=FILE   store an output: .npy, .pb, anything else raw bytes\n"
+    "  --load-state FILE    begin with the states that --save-state wrote\n"
+    "  --save-state FILE    store the states after the run\n"
     "  --device D           cpu (default), vulkan, or auto (Vulkan where it is right and faster, else cpu);\n"
     "                       vulkan:D and auto:D with a number, a type or a part of a name\n"
     "  --threads N          threads that run kernels on the CPU (default 1)\n"
@@ -81,7 +84,7 @@ struct Options {
   std::vector<Assignment> inputs, outputs, symbols;
   DeviceChoice device;
   uint32_t repeat = 1;
-  std::string trace, record;
+  std::string trace, record, load_state, save_state;
   double timeout_seconds = 0;  // of what is recorded
   bool profile = false, verify_weights = false, test = false, list = false, json = false, help = false,
        version = false;
@@ -155,7 +158,7 @@ Error parse_options(int argc, char** argv, Options* options) {
     else if (flag == "--entry" || flag == "--input" || flag == "--output" || flag == "--threads" ||
              flag == "--repeat" || flag == "--symbol" || flag == "--device" || flag == "--pipeline-cache" ||
              flag == "--trace" || flag == "--device-timeout" || flag == "--choice" || flag == "--record" ||
-             flag == "--timeout") {
+             flag == "--timeout" || flag == "--load-state" || flag == "--save-state") {
       if (++i >= argc) return flag + ": expected a value";
       if (flag == "--entry") options->entry = argv[i];
       if (flag == "--device") options->device.device = argv[i];
@@ -163,6 +166,8 @@ Error parse_options(int argc, char** argv, Options* options) {
       if (flag == "--pipeline-cache") options->device.pipeline_cache = argv[i];
       if (flag == "--choice") options->device.choice_file = argv[i];
       if (flag == "--record") options->record = argv[i];
+      if (flag == "--load-state") options->load_state = argv[i];
+      if (flag == "--save-state") options->save_state = argv[i];
       for (auto [name, seconds] : {std::pair("--device-timeout", &options->device.timeout_seconds),
                                    std::pair("--timeout", &options->timeout_seconds)})
         if (flag == name && !parse_seconds(argv[i], seconds))
@@ -185,6 +190,9 @@ Error parse_options(int argc, char** argv, Options* options) {
   if (positional.empty()) return std::string("expected a bundle");
   if (options->test && options->profile)
     return std::string("--profile: not with --test, whose --json has the times of items");
+  if (options->test && !(options->load_state + options->save_state).empty())
+    return std::string(
+        "--load-state, --save-state: not with --test, whose vectors begin with the first states");
   if (!options->record.empty() && !options->test) return std::string("--record: expected --test, too");
   if (options->record.empty() && options->timeout_seconds > 0)
     return std::string("--timeout: expected --record, too");
@@ -460,6 +468,9 @@ int run_once_on(const OpenedDevice& opened, TraceRecorder* recorder, Run* r) {
   if (qnl_bundle_get_variant(bundle.get(), requirements.variant, &variant) != QNL_OK)
     return fail("no such variant");
   figures.target = variant.target;
+  if (!options.load_state.empty())
+    if (Error message = load_state(options.load_state, requirements.state_bytes, &session))
+      return fail(*message);
 
   recorder->begin_profile();
   if (Error message = set_inputs(options, &r->inputs, &session, &r->error))
@@ -471,6 +482,9 @@ int run_once_on(const OpenedDevice& opened, TraceRecorder* recorder, Run* r) {
   }
   figures.peak_rss_bytes = peak_rss_bytes();
   if (Error message = write_trace(options, recorder)) return fail(*message);
+  if (!options.save_state.empty())
+    if (Error message = save_state(options.save_state, requirements.state_bytes, &session))
+      return fail(*message);
   if (Error message = report(options, tensors_of(bundle, entry_index(bundle, options), QNL_OUTPUT), &session,
                              figures, *recorder))
     return fail(*message);

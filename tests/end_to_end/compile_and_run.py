@@ -50,6 +50,25 @@ class CompileAndRun(ToolTest):
             output = json.loads(self.succeeds("quernel-run", "log.qnl", "x.pb", "--json"))["outputs"][0]
             self.assertEqual([output["min"], output["max"], output["mean"]], [least] * 3)
 
+    def test_states_go_on_from_process_to_process(self):
+        value = onnx_file.value("x", onnx_file.FLOAT, [2])
+        self.write("sum.onnx", onnx_file.model([onnx_file.node("Add", ["x", "s"], ["t"]), onnx_file.node("Neg", ["t"], ["y"])],
+                                               [value, onnx_file.value("s", onnx_file.FLOAT, [2])],
+                                               [onnx_file.value("y", onnx_file.FLOAT, [2]), onnx_file.value("t", onnx_file.FLOAT, [2])]))
+        self.succeeds("quernel", "compile", "sum.onnx", "--state", "s=t", "-o", "sum.qnl", "-q")
+        found = []
+        for number, words in ((1.0, []), (2.0, ["--load-state", "state"]), (4.0, ["--load-state", "state"])):
+            self.write("x.pb", onnx_file.float_tensor("x", [2], [number, 10 * number]))
+            self.succeeds("quernel-run", "sum.qnl", "x.pb", *words, "--save-state", "state", "--output", "y=y.raw")
+            found.append(struct.unpack("<2f", self.read("y.raw")))
+        self.assertEqual(found, [(-1, -10), (-3, -30), (-7, -70)])
+        self.write("state", b"1234567")
+        self.fails("quernel-run", "sum.qnl", "x.pb", "--load-state", "state", says=["expected", "bytes of states, found 7 in 'state'"])
+        self.fails("quernel-run", "sum.qnl", "x.pb", "--load-state", "none", says=["--load-state", "none"])
+        done = self.run_tool("quernel-run", "sum.qnl", "--test", "--load-state", "state")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("not with --test", done.stderr)
+
     def test_threads_give_the_same_result(self):
         self.compile_digits()
         for threads in ("1", "2", "3"):
