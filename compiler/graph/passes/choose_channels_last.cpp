@@ -37,8 +37,8 @@ std::vector<int64_t> map_axes(const std::vector<int64_t>& axes, const Order& ord
   return result;
 }
 
-// A convolution as importers write it: channels in dim 1, reduced or grouped there; further dims slide with
-// the output's.
+// A convolution as ONNX has it: channels in dim 1, reduced or grouped there; further dims slide with the
+// output's. Groups have weights of their own: dim 1 of a channels-last convolution, along which a window slides, has not.
 bool is_convolution(const Graph& graph, const Node& node, const StagedImages& images) {
   const Contraction& c = node.attributes.contraction;
   size_t rank = c.out.size();
@@ -55,7 +55,10 @@ bool is_convolution(const Graph& graph, const Node& node, const StagedImages& im
     if (c.axes[i].reduction || c.axes[i].extent == Dim(1)) continue;
     for (size_t d = 0; d < rank; ++d)
       if (d != 1 && uses_axis(c.a[d], axis) != uses_axis(c.out[d], axis)) return false;
-    if (uses_axis(c.a[1], axis) && !uses_axis(c.out[1], axis)) return false;
+    if (!uses_axis(c.a[1], axis)) continue;
+    bool is_group =
+        std::any_of(c.b.begin(), c.b.end(), [&](const IndexExpr& e) { return uses_axis(e, axis); });
+    if (!is_group || !uses_axis(c.out[1], axis)) return false;
   }
   bool reduces_channels = uses(c.a[1], true), grouped = false, slides = false;
   for (size_t i = 0; i < c.axes.size(); ++i)
