@@ -14,8 +14,6 @@ using loop::Expr;
 using loop::Stmt;
 using schedule::Group;
 
-constexpr int64_t kWorkPerGroup = 1 << 16;  // multiply-adds, on a processor; a GPU's workgroup has a block
-
 class AttentionLowering {
  public:
   explicit AttentionLowering(Context& context) : c_(context), g_(context.graph()), group_(context.group) {
@@ -35,8 +33,7 @@ class AttentionLowering {
       work += group_.block_rows * schedule::reduction_count(plan).estimate() *
               plan.axes[plan.vector_axis].extent.estimate();
     }
-    int64_t wanted = c_.target.lanes_are_invocations() ? 1 : kWorkPerGroup;
-    c_.kernel.body = outer_loops(c_, outer, work, wanted, [&](const std::vector<Expr>& at) {
+    c_.kernel.body = outer_loops(c_, outer, work, group_.work.group_work, [&](const std::vector<Expr>& at) {
       RowBlock block{
           {at.begin(), at.end() - 1}, at.back() * index(group_.block_rows), nullptr, group_.block_rows};
       if (!(floormod(rows, group_.block_rows) == Dim(0)))

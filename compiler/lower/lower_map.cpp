@@ -13,8 +13,6 @@ namespace {
 using loop::Expr;
 using loop::Stmt;
 
-constexpr int64_t kWorkPerGroup = 8192;  // elements; a few microseconds
-
 // Share of full speed at which `accesses` run in vectors along `axis`.
 double score(const std::vector<IndexExpr>& accesses, const Shape& extents, int axis, int lanes) {
   double n = static_cast<double>(std::max<int64_t>(extents[axis].estimate(), 1));
@@ -93,7 +91,7 @@ Stmt map_nest(Context& context, const Shape& dims, bool workgroups,
   if (extents.empty()) {
     extents = {1};
   }
-  const int64_t work = context.target.work_per_group(kWorkPerGroup);
+  const int64_t work = context.group.work.group_work;
   int vector_axis = static_cast<int>(extents.size()) - 1;
   double best = score(accesses, extents, vector_axis, lanes);
   for (int i = vector_axis - 1; i >= 0; --i)
@@ -245,7 +243,7 @@ void lower_cat(Context& context) {
   // One operand has the kernel's grid. The workgroups of several are numbered one operand after the other,
   // but few elements are copied by one workgroup, which a branch for each operand would not be worth.
   bool alone = context.group.copied.size() == 1;
-  bool shared = !alone && !always_le(elements, 2 * context.target.work_per_group(kWorkPerGroup));
+  bool shared = !alone && !always_le(elements, 2 * context.group.work.group_work);
   std::vector<GridPart> parts;
   for (int i : context.group.copied) {
     ValueId x = cat.inputs[i];

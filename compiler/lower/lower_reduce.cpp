@@ -16,11 +16,9 @@ using loop::AxisKind;
 using loop::Expr;
 using loop::Stmt;
 
-constexpr int64_t kWorkPerGroup = 16384;
-constexpr int64_t kRowPositions = 256;      // at most, unless one vector of results takes more
-constexpr int64_t kPositionsAtOnce = 1024;  // of several rows
-constexpr int64_t kLongestStep = 4;         // of windows, what strided loads are made of shuffles for
-constexpr double kRowWeight = 1.3;          // direct vectors along an output have 1.2
+constexpr int64_t kRowPositions = 256;  // at most, unless one vector of results takes more
+constexpr int64_t kLongestStep = 4;     // of windows, what strided loads are made of shuffles for
+constexpr double kRowWeight = 1.3;      // direct vectors along an output have 1.2
 
 class ReduceLowering {
  public:
@@ -53,8 +51,8 @@ class ReduceLowering {
       return workgroups_of_chunks(std::move(outer), outer_axes, reduced, lanes);
     if (along_output && lanes > 1 && c_.target.lanes_are_invocations())
       return workgroups_of_vectors(std::move(outer), outer_axes, reduced, lanes);
-    c_.kernel.body = outer_loops(
-        c_, outer, inner, c_.target.work_per_group(kWorkPerGroup), [&](const std::vector<Expr>& at) {
+    c_.kernel.body =
+        outer_loops(c_, outer, inner, c_.group.work.group_work, [&](const std::vector<Expr>& at) {
           for (size_t i = 0; i < at.size(); ++i) positions_[outer_axes[i]] = at[i];
           if (along_output)
             return vector_loop("v", c_.symbols(extents_[vector_axis_]), lanes, c_.target, [&](Expr v) {
@@ -127,10 +125,10 @@ class ReduceLowering {
     if (results.is_const()) most = std::min(most, (results.value() + lanes - 1) / lanes * lanes);
     const int64_t pitch = (most - 1) * w.step + w.size;
     int64_t at_once = 1;  // rows of results along the last of the other axes
-    if (!c_.target.memory_is_dear() && !outer.empty() && outer.back().is_const() &&
+    if (c_.group.work.row_positions != 0 && !outer.empty() && outer.back().is_const() &&
         always_le(results, most)) {
       const int64_t rows = std::max<int64_t>(outer.back().value(), 1);
-      const int64_t blocks = (rows - 1) / std::max<int64_t>(1, kPositionsAtOnce / pitch) + 1;
+      const int64_t blocks = (rows - 1) / std::max<int64_t>(1, c_.group.work.row_positions / pitch) + 1;
       at_once = (rows - 1) / blocks + 1;
       outer.back() = ceildiv(outer.back(), at_once);
     }
@@ -138,8 +136,8 @@ class ReduceLowering {
     int64_t inner = at_once;
     for (int i = 0; i < count(); ++i)
       if (classes_[i] == 1) inner *= extents_[i].estimate();
-    c_.kernel.body = outer_loops(
-        c_, outer, inner * most, c_.target.work_per_group(kWorkPerGroup), [&](const std::vector<Expr>& at) {
+    c_.kernel.body =
+        outer_loops(c_, outer, inner * most, c_.group.work.group_work, [&](const std::vector<Expr>& at) {
           for (size_t i = 0; i < outer_axes.size(); ++i) positions_[outer_axes[i]] = at[i];
           const Expr begin = at.back() * index(most);
           Expr here = floormod(results, most) == Dim(0) ? index(most)
@@ -258,8 +256,8 @@ class ReduceLowering {
     const Dim& extent = extents_[vector_axis_];
     outer.push_back(ceildiv(extent, lanes));
     int64_t inner = (reduced * lanes).estimate();
-    c_.kernel.body = outer_loops(
-        c_, outer, inner, c_.target.work_per_group(kWorkPerGroup), [&](const std::vector<Expr>& at) {
+    c_.kernel.body =
+        outer_loops(c_, outer, inner, c_.group.work.group_work, [&](const std::vector<Expr>& at) {
           for (size_t i = 0; i < outer_axes.size(); ++i) positions_[outer_axes[i]] = at[i];
           loop::Var v = index_var("v");
           positions_[vector_axis_] = at.back() * index(lanes) + loop::var_ref(v);
@@ -274,7 +272,7 @@ class ReduceLowering {
   // Workgroups share long vectors of results: of each a chunk that makes up for its call.
   void workgroups_of_chunks(Shape outer, const std::vector<int>& outer_axes, const Dim& reduced, int lanes) {
     const Dim& extent = extents_[vector_axis_];
-    int64_t work = c_.target.work_per_group(kWorkPerGroup);
+    int64_t work = c_.group.work.group_work;
     int64_t wanted = work / std::max<int64_t>(reduced.estimate(), 1);
     int64_t chunk = std::max<int64_t>(wanted / lanes, 1) * lanes;
     bool split = !always_le(extent, chunk);

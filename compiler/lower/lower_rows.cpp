@@ -13,9 +13,7 @@ namespace {
 using loop::Expr;
 using loop::Stmt;
 
-constexpr int64_t kWorkPerGroup = 8192;       // elements of all stages
-constexpr int64_t kVectorsOfRow = 16;         // the most that are worth a copy of the stages each
-constexpr double kRegistersOfRows = 2.0 / 3;  // the rest is for what is computed
+constexpr int64_t kVectorsOfRow = 16;  // the most that are worth a copy of the stages each
 
 class RowsLowering {
  public:
@@ -29,7 +27,7 @@ class RowsLowering {
 
   void run() {
     int64_t work = width_ * static_cast<int64_t>(group_.stages.size());
-    c_.kernel.body = outer_loops(c_, rows_, work, c_.target.work_per_group(kWorkPerGroup),
+    c_.kernel.body = outer_loops(c_, rows_, work, group_.work.group_work,
                                  [&](const std::vector<Expr>& at) { return stages(at); });
   }
 
@@ -86,13 +84,13 @@ class RowsLowering {
 
   // Whether rows between stages are in registers, and what else there is room for.
   void choose_registers() {
-    if (!c_.target.lanes_are_invocations() || lanes_ <= 1 || vectors() > kVectorsOfRow) return;
+    const int64_t room = group_.work.row_registers;
+    if (room == 0 || lanes_ <= 1 || vectors() > kVectorsOfRow) return;
     in_registers_ = is_dry_ = true;
     std::vector<Expr> row;
     for (size_t i = 0; i < rows_.size(); ++i) row.push_back(loop::var_ref(index_var("r")));
     (void)stages(row);
     is_dry_ = false;
-    const auto room = static_cast<int64_t>(c_.target.vector_registers * kRegistersOfRows);
     std::vector<int64_t> taken(group_.stages.size());  // behind each stage
     auto add = [&](DType dtype, int first, int last, int64_t sign) {
       bool fits = true;

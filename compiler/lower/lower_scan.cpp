@@ -12,8 +12,6 @@ using loop::AxisKind;
 using loop::Expr;
 using loop::Stmt;
 
-constexpr int64_t kWorkPerGroup = 16384;
-
 class ScanLowering {
  public:
   explicit ScanLowering(Context& context)
@@ -65,7 +63,7 @@ class ScanLowering {
   }
 
  private:
-  int64_t work_per_group() const { return c_.target.work_per_group(kWorkPerGroup); }
+  int64_t work_per_group() const { return c_.group.work.group_work; }
   int64_t ceil_to_lanes(int64_t n) const { return (n + lanes() - 1) / lanes() * lanes(); }
   int lanes() const { return c_.target.lanes(std::max(4, element_size(accumulator_))); }
 

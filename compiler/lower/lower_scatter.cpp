@@ -15,7 +15,6 @@ using loop::AxisKind;
 using loop::Expr;
 using loop::Stmt;
 
-constexpr int64_t kWorkPerGroup = 16384;
 constexpr int64_t kRangeWork = 65536;  // elements of a range
 constexpr int64_t kMaxRanges = 16;     // each reads all indices
 // On a GPU: turns of the loop over updates, which copies of its body keep low, and the most copies.
@@ -83,17 +82,16 @@ class ScatterLowering {
     outer.insert(outer.begin(), Dim(ranges_));
     // Each range reads all updates.
     work = std::max(work / ranges_, (Dim(number) * columns_).estimate());
-    c_.kernel.body = outer_loops(
-        c_, outer, work, c_.target.work_per_group(kWorkPerGroup), [&](const std::vector<Expr>& at) {
-          enter_slice(sliced, {at.begin() + 1, at.end()}, split);
-          begin_ = at[0] * c_.symbols(range_);
-          bool even = ranges_ == 1 || floormod(size, range_) == Dim(0);
-          size_ = even ? c_.symbols(range_)
-                       : loop::binary(BinaryOp::k_min, c_.symbols(range_), c_.symbols(size) - begin_);
-          Stmt updates = gpu ? update_in_copies() : update(0, {});
-          if (in_place_) return updates;
-          return loop::block({gpu ? copy_at_once() : copy(first_, {}), updates});
-        });
+    c_.kernel.body = outer_loops(c_, outer, work, c_.group.work.group_work, [&](const std::vector<Expr>& at) {
+      enter_slice(sliced, {at.begin() + 1, at.end()}, split);
+      begin_ = at[0] * c_.symbols(range_);
+      bool even = ranges_ == 1 || floormod(size, range_) == Dim(0);
+      size_ = even ? c_.symbols(range_)
+                   : loop::binary(BinaryOp::k_min, c_.symbols(range_), c_.symbols(size) - begin_);
+      Stmt updates = gpu ? update_in_copies() : update(0, {});
+      if (in_place_) return updates;
+      return loop::block({gpu ? copy_at_once() : copy(first_, {}), updates});
+    });
   }
 
  private:
@@ -117,7 +115,7 @@ class ScatterLowering {
   // Workgroups share the updates, too, none of which has another's place.
   void share_updates(Shape outer, const std::vector<size_t>& sliced, bool split) {
     bool vectors = vector_dim_ == dims_.size() && c_.target.lanes_are_invocations();  // of updates
-    int64_t work = c_.target.work_per_group(kWorkPerGroup);
+    int64_t work = c_.group.work.group_work;
     int64_t chunk = std::max<int64_t>(1, work / std::max<int64_t>(columns_.estimate(), 1));
     outer.push_back(ceildiv(number_, chunk));
     c_.kernel.body = outer_loops(c_, outer, work, work, [&](const std::vector<Expr>& at) {

@@ -18,8 +18,6 @@ using loop::AxisKind;
 using loop::Expr;
 using loop::Stmt;
 
-constexpr int64_t kWorkPerGroup = 4096;
-
 Expr smaller(Expr a, Expr b) { return loop::binary(BinaryOp::k_min, std::move(a), std::move(b)); }
 Expr both(Expr a, Expr b) { return loop::binary(BinaryOp::k_and, std::move(a), std::move(b)); }
 Expr either(Expr a, Expr b) { return loop::binary(BinaryOp::k_or, std::move(a), std::move(b)); }
@@ -44,30 +42,29 @@ class SortLowering {
       if (d != axis_) outer.push_back(dims_[d]);
     int64_t estimate = count_.estimate(), pass_count = 0;
     for (int64_t width = 1; width < estimate; width *= 2) ++pass_count;
-    bool selects = schedule::selects_first(g_, node_, c_.target);
+    bool selects = c_.group.work.selects;
     if (!selects && c_.target.lanes_are_invocations()) c_.iterations = iterations_of_sort();
     int64_t work = selects ? estimate + kept_.value() * pass_count : estimate * (pass_count + 1);
-    c_.kernel.body = outer_loops(
-        c_, outer, work, c_.target.work_per_group(kWorkPerGroup), [&](const std::vector<Expr>& at) {
-          positions_ = at;
-          Expr line = index(0);
-          for (size_t i = 0; i < outer.size(); ++i) line = line * c_.symbols(outer[i]) + at[i];
-          std::vector<Stmt> body;
-          n_ = c_.symbols(count_), kept_n_ = c_.symbols(kept_);
-          Dim slots =
-              selects ? Dim(schedule::selection_slots(kept_.value()) * schedule::selection_words(g_, node_))
+    c_.kernel.body = outer_loops(c_, outer, work, c_.group.work.group_work, [&](const std::vector<Expr>& at) {
+      positions_ = at;
+      Expr line = index(0);
+      for (size_t i = 0; i < outer.size(); ++i) line = line * c_.symbols(outer[i]) + at[i];
+      std::vector<Stmt> body;
+      n_ = c_.symbols(count_), kept_n_ = c_.symbols(kept_);
+      Dim slots = selects
+                      ? Dim(schedule::selection_slots(kept_.value()) * schedule::selection_words(g_, node_))
                       : count_ * 2;
-          line_ = named(body, "line", line * c_.symbols(slots));
-          if (selects) {
-            select(body);
-          } else {
-            Expr passes = count_.is_const() ? index(pass_count) : count_passes(body);
-            body.push_back(number());
-            body.push_back(sort(line_, n_, passes));
-            body.push_back(finish(sorted(line_, passes)));
-          }
-          return loop::block(std::move(body));
-        });
+      line_ = named(body, "line", line * c_.symbols(slots));
+      if (selects) {
+        select(body);
+      } else {
+        Expr passes = count_.is_const() ? index(pass_count) : count_passes(body);
+        body.push_back(number());
+        body.push_back(sort(line_, n_, passes));
+        body.push_back(finish(sorted(line_, passes)));
+      }
+      return loop::block(std::move(body));
+    });
   }
 
  private:

@@ -9,8 +9,6 @@ namespace {
 using loop::Expr;
 using loop::Stmt;
 
-constexpr int64_t kWorkPerGroup = 1024;  // squares; a few microseconds
-
 class WinogradTransformLowering {
  public:
   explicit WinogradTransformLowering(Context& context)
@@ -26,7 +24,7 @@ class WinogradTransformLowering {
     Shape outer(tiles_.begin(), tiles_.end() - 1);
     const Dim& channels = tiles_.back();
     c_.kernel.body = outer_loops(c_, outer, std::max<int64_t>(channels.estimate(), 1),
-                                 c_.target.work_per_group(kWorkPerGroup), [&](const std::vector<Expr>& at) {
+                                 c_.group.work.group_work, [&](const std::vector<Expr>& at) {
                                    return vector_loop("c", c_.symbols(channels), c_.target.lanes(4),
                                                       c_.target, [&](Expr channel) {
                                                         std::vector<Expr> place = at;

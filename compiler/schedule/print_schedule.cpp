@@ -126,6 +126,32 @@ class Printer {
       text_ += "\n";
       for (const Group* part : {&group.parts.front(), &group.parts.back()}) print_tiles(part->contraction);
     }
+    print_work(group);
+  }
+
+  static std::string_view unit_of_work(GroupKind kind) {
+    switch (kind) {
+      case GroupKind::kReduce:
+        return "terms";
+      case GroupKind::kOrdered:
+        return "steps";
+      case GroupKind::kWinograd:
+        return "tiles";
+      case GroupKind::kAttention:
+        return "multiply-adds";
+      default:
+        return "elements";
+    }
+  }
+  void print_work(const Group& group) {
+    if (group.work.group_work == 0) return;
+    text_ += "    " + std::to_string(group.work.group_work) + " " + std::string(unit_of_work(group.kind)) +
+             " per workgroup";
+    const WorkPlan& work = group.kind == GroupKind::kAttention ? group.parts[1].work : group.work;
+    if (work.row_registers != 0) text_ += ", rows in " + std::to_string(work.row_registers) + " registers";
+    if (group.kind == GroupKind::kOrdered && g_.nodes[group.anchor].op == OpKind::k_argsort)
+      text_ += work.selects ? ", by heap" : ", by merging";
+    text_ += "\n";
   }
 
   // "loop i below n while go", then the schedules of the bodies, indented.

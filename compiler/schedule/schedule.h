@@ -9,6 +9,7 @@
 
 #include "graph/ir.h"
 #include "schedule/contraction/contraction_plan.h"
+#include "schedule/plans/work_plan.h"
 #include "schedule/winograd/winograd_plan.h"
 
 namespace quernel::schedule {
@@ -46,6 +47,7 @@ struct Group {
   std::vector<ValueId> reads;    // stored values that it loads
   ContractionPlan contraction;   // kContract, unless winograd.tile is set
   WinogradPlan winograd;         // kContract
+  WorkPlan work;
   std::string contraction_text;  // kContract: the key of its tiling in a tuning file
   int packed_buffer = -1;        // kContract: the buffer of the packed vector operand; -1: not packed
   int scratch_buffer = -1;       // workspace that nothing else reads: a sort's, or that of bodies

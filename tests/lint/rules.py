@@ -67,7 +67,7 @@ LIBRARIES = [
 # Folders that explain themselves in a README.md as soon as they hold a file.
 DOCUMENTED = [
     ".", "compiler", "compiler/support", "compiler/frontends", "compiler/graph", "compiler/ops", "compiler/schedule",
-    "compiler/lower", "compiler/loop", "compiler/pipeline", "compiler/targets", "compiler/codegen",
+    "compiler/schedule/plans", "compiler/lower", "compiler/loop", "compiler/pipeline", "compiler/targets", "compiler/codegen",
     "compiler/codegen/text", "compiler/codegen/llvm", "compiler/codegen/c", "compiler/codegen/spirv", "compiler/bundle", "compiler/tools",
     "runtime", "runtime/platform", "runtime/core", "runtime/cpu", "runtime/vulkan", "runtime/null",
     "runtime/choose", "runtime/tools", "schemas", "toolchains", "examples", "examples/digits",
@@ -127,6 +127,7 @@ PROSE_HEADERS = [
     *headers("compiler/schedule/contraction", """
         contraction_plan contraction_text operand_access pack_operand plan_contraction sliding_windows
         tile_estimates tile_loops tiling"""),
+    *headers("compiler/schedule/plans", "work_plan"),
     *headers("compiler/schedule/winograd", "expand_winograd winograd_plan winograd_weights"),
     *headers("runtime/choose", "choice_file compare_devices compare_tensors test_vectors"),
     *headers("runtime/core", """

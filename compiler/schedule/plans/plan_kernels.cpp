@@ -1,0 +1,79 @@
+// The division of work of every kernel that is no contraction. A workgroup of a CPU does a few microseconds of
+// work, so that the cost of a call is negligible and threads can share a kernel.
+#include "schedule/selection.h"
+#include "schedule/steps.h"
+
+namespace quernel::schedule {
+namespace {
+
+constexpr int64_t kMapWork = 8192;            // elements
+constexpr int64_t kReduceWork = 16384;        // terms
+constexpr int64_t kStepWork = 16384;          // of scans and scatters
+constexpr int64_t kSortWork = 4096;           // comparisons
+constexpr int64_t kTransformWork = 1024;      // tiles of a Winograd transform
+constexpr int64_t kAttentionWork = 1 << 16;   // multiply-adds; a GPU's workgroup has one block of rows
+constexpr int64_t kRowPositions = 1024;       // of several rows of windows
+constexpr double kRegistersOfRows = 2.0 / 3;  // the others are for what is computed
+
+class KernelPlanner {
+ public:
+  KernelPlanner(const Graph& graph, const Target& target) : g_(graph), target_(target) {}
+
+  void plan(Group& group) const {
+    WorkPlan& work = group.work;
+    switch (group.kind) {
+      case GroupKind::kMap:
+      case GroupKind::kCat:
+        work.group_work = target_.work_per_group(kMapWork);
+        break;
+      case GroupKind::kRows:
+        work.group_work = target_.work_per_group(kMapWork);
+        work.row_registers = row_registers();
+        break;
+      case GroupKind::kReduce:
+        work.group_work = target_.work_per_group(kReduceWork);
+        work.row_positions = target_.memory_is_dear() ? 0 : kRowPositions;
+        break;
+      case GroupKind::kOrdered:
+        plan_steps(g_.nodes[group.anchor], work);
+        break;
+      case GroupKind::kWinograd:
+        work.group_work = target_.work_per_group(kTransformWork);
+        break;
+      case GroupKind::kAttention:
+        work.group_work = target_.lanes_are_invocations() ? 1 : kAttentionWork;
+        for (Group& part : group.parts)
+          if (part.kind == GroupKind::kRows) part.work.row_registers = row_registers();
+        break;
+      case GroupKind::kContract:
+      case GroupKind::kControl:
+      case GroupKind::kCustom:
+        break;
+    }
+  }
+
+ private:
+  // Invocations keep rows in registers; a core's caches hold them as well.
+  int64_t row_registers() const {
+    if (!target_.lanes_are_invocations()) return 0;
+    return static_cast<int64_t>(target_.vector_registers * kRegistersOfRows);
+  }
+
+  void plan_steps(const Node& node, WorkPlan& work) const {
+    bool sorts = !is_scan(node.op) && !is_scatter(node.op);
+    work.group_work = target_.work_per_group(sorts ? kSortWork : kStepWork);
+    work.selects = sorts && selects_first(g_, node, target_);
+  }
+
+  const Graph& g_;
+  const Target& target_;
+};
+
+}  // namespace
+
+void plan_kernels(Schedule& schedule, const Target& target) {
+  KernelPlanner planner(schedule.graph, target);
+  for (Group& group : schedule.groups) planner.plan(group);
+}
+
+}  // namespace quernel::schedule
