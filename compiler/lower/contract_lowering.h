@@ -66,10 +66,6 @@ class ContractLowering {
   // Returns the offset of a column from there: vector v, lane l.
   loop::Expr packed_column(const loop::Expr& v, const loop::Expr& l) const;
 
-  // Returns whether a non-contiguous column of b is gathered first. Many rows must read it, and it must fit
-  // in a cache where its steps would evict one another: their distance maps them to few of the cache's sets.
-  bool gathers_columns(const Dim& rows) const;
-
   // Builds the kernel with gathered columns. `outer`: extents of grid axes and column tiles.
   void gathered_rows(Shape outer);
 
@@ -182,15 +178,11 @@ class ContractLowering {
   loop::Buffer a_buffer_, b_buffer_;
   DType accumulator_dtype_ = DType::kF32;
   bool in_blocks_ = false;  // whether long float sums are added in blocks
-  // A depthwise kernel multiplies 8-bit elements, one per word, by int8 dot products.
-  bool single_bytes_ = false;
   int lanes_ = 1;
-  std::optional<schedule::TileVectors> rest_;  // the last column tile, if it is a tail tile
   Dim rows_ = 1, columns_ = 1;
   loop::Expr begin_row_, end_row_;  // of the current block of rows; begin_row_ null: the first block
   bool partial_rows_ = false;
   const schedule::Slide* along_ = nullptr;  // windows along the rows of tiles, which share elements of a
-  bool rows_apart_ = false;                 // tail tiles have separate code
   std::optional<int64_t> tile_number_;      // number of the current row tile, if it is known
   std::vector<loop::Expr> positions_;       // of the current tile on the plan's axes
   loop::Buffer gathered_;                   // the current column of b, if it was gathered

@@ -78,20 +78,20 @@ Expr ContractLowering::base_of_a() const {
 }
 
 Stmt ContractLowering::tile(std::vector<Expr> place) {
-  if (!rest_) return tile_of_rows(place);
+  if (!plan_.walk.tail_columns) return tile_of_rows(place);
   Expr& column_tile = place[place.size() - 2];
   Dim last = schedule::column_tile_count(plan_) - 1;
   Expr is_whole = loop::binary(BinaryOp::k_lt, column_tile, at(last));
   Stmt whole = last == Dim(0) ? nullptr : tile_of_rows(place);
   column_tile = at(last);
-  RegisterTile others = std::exchange(tile_, RegisterTile(plan_, *rest_, plan_.tile_m));
+  RegisterTile others = std::exchange(tile_, RegisterTile(plan_, *plan_.walk.tail_columns, plan_.tile_m));
   Stmt rest = tile_of_rows(place);
   tile_ = others;
   return whole ? loop::if_then(is_whole, whole, rest) : rest;
 }
 
 Stmt ContractLowering::tile_of_rows(std::vector<Expr> place) {
-  if (!rows_apart_) return present_tile(place);
+  if (!plan_.walk.tail_rows) return present_tile(place);
   if (!rows_.is_const()) return tile_of_symbolic_rows(place);
   Expr tile = place.back();
   const bool partial = std::exchange(partial_rows_, false);
@@ -302,13 +302,14 @@ Stmt ContractLowering::read_columns(const loop::Buffer& columns, const Expr& fir
     bool filled = plan_.packed || gathered_ || staged_b() || one_column();  // with zeros past the end
     const loop::Buffer& b = gathered_ ? gathered_ : staged_b() ? staged_->buffer() : b_buffer_;
     Expr value = read(b, place, filled ? nullptr : exists(first_column + n));
-    if (single_bytes_) value = loop::binary(BinaryOp::k_and, value, loop::const_int(DType::kI32, 255));
+    if (plan_.walk.single_bytes)
+      value = loop::binary(BinaryOp::k_and, value, loop::const_int(DType::kI32, 255));
     return loop::store(columns, first + n, value);
   });
 }
 
 Expr ContractLowering::sum_with(const Expr& a, const Expr& b, const Expr& sum) const {
-  if (!single_bytes_) return loop::mul_acc(a, b, sum);
+  if (!plan_.walk.single_bytes) return loop::mul_acc(a, b, sum);
   return loop::dot(word_of_byte(a_buffer_, a), word_of_byte(b_buffer_, b), sum);
 }
 

@@ -1,9 +1,7 @@
 // The walk of a contraction's kernel over its tiles.
 #include <algorithm>
-#include <numeric>
 
 #include "lower/contract_lowering.h"
-#include "lower/words.h"
 #include "schedule/contraction/operand_access.h"
 
 namespace quernel::lower {
@@ -12,8 +10,6 @@ using loop::AxisKind;
 using loop::Expr;
 using loop::Stmt;
 using schedule::ContractionPlan;
-
-constexpr int64_t kFewestSharing = 32, kRowsSharing = 512;  // rows that read a gathered column
 
 ContractLowering::ContractLowering(Context& context)
     : c_(context),
@@ -35,9 +31,6 @@ ContractLowering::ContractLowering(Context& context)
   columns_ = plan_.axes[plan_.vector_axis].extent;
   partial_rows_ = !(floormod(rows_, plan_.tile_m) == Dim(0));
   end_row_ = at(rows_);
-  single_bytes_ = plan_.elementwise && accumulator_dtype_ == DType::kI32 &&
-                  multiplies_bytes(a_buffer_, b_buffer_, c_.target);
-  rest_ = schedule::tail_columns(plan_, context.target);
   along_ = schedule::windows_along_rows(plan_);
   in_blocks_ = rounds_sums(BinaryOp::k_add, accumulator_dtype_) &&
                most(schedule::reduction_count(plan_)) > kLongestContraction;
@@ -57,9 +50,8 @@ void ContractLowering::run() {
   for (int axis : plan_.grid_axes) outer.push_back(plan_.axes[axis].extent);
   if (plan_.staged) return plan_.elementwise ? staged_rows(outer) : staged_columns(outer);
   outer.push_back(schedule::column_tile_count(plan_));
-  if (gathers_columns(rows_)) return gathered_rows(outer);
-  rows_apart_ = !c_.target.lanes_are_invocations() && !c_.target.code_is_dear();
-  std::vector<schedule::TileLoop> loops = schedule::tile_loops(plan_, c_.target);
+  if (plan_.walk.gathers_columns) return gathered_rows(outer);
+  const std::vector<schedule::TileLoop>& loops = plan_.walk.loops;
   Shape tiles = schedule::tile_extents(plan_), extents;
   for (const schedule::TileLoop& loop : loops) extents.push_back(loop.extent);
   int64_t tile_work = schedule::reduction_count(plan_).estimate() * plan_.tile_m * plan_.tile_n();
@@ -119,7 +111,8 @@ std::vector<Expr> ContractLowering::grid_place(const RowBlock& block, const std:
 }
 
 bool ContractLowering::whole_columns() const {
-  return floormod(columns_, plan_.tile_n()) == Dim(0) || (rest_ && tile_.vectors() == whole_tile_);
+  return floormod(columns_, plan_.tile_n()) == Dim(0) ||
+         (plan_.walk.tail_columns && tile_.vectors() == whole_tile_);
 }
 
 Expr ContractLowering::packed_tile(const Expr& tile) const {
@@ -137,30 +130,9 @@ Expr ContractLowering::packed_column(const Expr& v, const Expr& l) const {
   return panel * at(panel_size()) + (vector * index(lanes_) + l);
 }
 
-bool ContractLowering::gathers_columns(const Dim& rows) const {
-  if (c_.target.lanes_are_invocations() || plan_.packed || plan_.elementwise || plan_.staged ||
-      plan_.reduction_axes.empty())
-    return false;
-  Dim steps = schedule::reduction_count(plan_), stride = plan_.axes[plan_.reduction_axes.back()].b;
-  if (!steps.is_const() || !stride.is_const() || rows.estimate() < kFewestSharing) return false;
-  const CoreModel& core = c_.target.core;
-  int64_t row = plan_.tile_n() * element_size(accumulator_dtype_);
-  int64_t lines = (row + core.line_bytes - 1) / core.line_bytes;
-  int64_t apart = std::max<int64_t>(stride.value() * element_size(b_buffer_->dtype) / core.line_bytes, 1);
-  auto overflows = [&](int64_t cache, int64_t ways) {
-    int64_t sets = std::max<int64_t>(cache / core.line_bytes / ways, 1);
-    int64_t places = std::min(sets, sets / std::gcd(sets, apart) * lines) * ways;
-    return steps.value() * row <= cache / 2 && steps.value() * lines > places;
-  };
-  return overflows(c_.target.l1_bytes, core.l1_ways) || overflows(c_.target.l2_bytes, core.l2_ways);
-}
-
 void ContractLowering::gathered_rows(Shape outer) {
   RowBlock block;
-  block.most = kRowsSharing / plan_.tile_m * plan_.tile_m;
-  if (rows_.is_const())  // blocks of equal size
-    block.most = (rows_.value() - 1) / ((rows_.value() - 1) / block.most + 1) / plan_.tile_m * plan_.tile_m +
-                 plan_.tile_m;
+  block.most = plan_.walk.block_rows;
   outer.push_back(ceildiv(rows_, block.most));
   c_.kernel.body = outer_loops(c_, outer, 1, 1, [&](std::vector<Expr> at_grid) {
     block.begin = at_grid.back() * index(block.most);
@@ -176,7 +148,7 @@ Stmt ContractLowering::row_tiles(std::vector<Expr> place, const RowBlock& block)
   partial_rows_ = block.end || block.most % plan_.tile_m != 0;
   end_row_ = block.end ? block.end : block.begin + index(block.most);
   std::vector<Stmt> body;
-  if (gathers_columns(block.most)) {
+  if (plan_.walk.gathers_columns) {
     gathered_ = local_buffer("column", accumulator_dtype_,
                              schedule::reduction_count(plan_).value() * plan_.tile_n(), loop::Scope::kShared);
     body = {loop::alloc(gathered_), gather_column(place)};
@@ -193,14 +165,9 @@ Stmt ContractLowering::row_tiles(std::vector<Expr> place, const RowBlock& block)
 }
 
 void ContractLowering::staged_rows(Shape outer) {
-  // Equal blocks of whole tiles, whose rows stay in L1.
-  int64_t rows = rows_.value(), tile = plan_.tile_m, most = tile;
+  const int64_t rows = rows_.value(), most = plan_.walk.block_rows;
   staged_.emplace(plan_, a_buffer_->dtype);
-  while (most < rows && staged_->bytes(most + tile) <= c_.target.l1_bytes / 2) most += tile;
-  int64_t blocks = (rows + most - 1) / most;
-  most = ((rows + blocks - 1) / blocks + tile - 1) / tile * tile;
-  blocks = (rows + most - 1) / most;
-  outer.push_back(blocks);
+  outer.push_back((rows + most - 1) / most);
   int64_t work = std::min(most, rows) * columns_.value() * schedule::reduction_count(plan_).value();
   Stmt clear = staged_->allocate(most);
   Stmt blocks_of_rows = outer_loops(c_, outer, work, plan_.group_work, [&](std::vector<Expr> place) {
@@ -225,12 +192,8 @@ void ContractLowering::staged_rows(Shape outer) {
 void ContractLowering::staged_columns(Shape outer) {
   int y_axis = plan_.staged->rows.position;
   size_t y = std::find(plan_.grid_axes.begin(), plan_.grid_axes.end(), y_axis) - plan_.grid_axes.begin();
-  // Equal blocks, whose rows stay in L1.
-  int64_t lines = plan_.axes[y_axis].extent.value(), most = 1;
+  const int64_t lines = plan_.axes[y_axis].extent.value(), most = plan_.walk.block_rows;
   staged_.emplace(plan_, b_buffer_->dtype);
-  while (most < lines && staged_->bytes(most + 1) <= c_.target.l1_bytes) ++most;
-  int64_t blocks = (lines + most - 1) / most;
-  most = (lines + blocks - 1) / blocks;
   outer[y] = (lines + most - 1) / most;
   int64_t work = most * rows_.estimate() * columns_.value() * schedule::reduction_count(plan_).estimate();
   Stmt clear = staged_->allocate(most);

@@ -13,42 +13,14 @@ StagedImage::StagedImage(const schedule::ContractionPlan& plan, DType dtype)
     : plan_(plan),
       rows_(plan.staged->rows),
       columns_(plan.staged->columns),
+      layout_(schedule::image_layout(plan)),
       dtype_(dtype),
-      lanes_(plan.lanes) {
-  // Vectors are stored aligned where lines begin to hold elements of the image: in the first one, and from
-  // one line to the next.
-  int64_t first = line_columns(0, columns_.begin);
-  int64_t shift = columns_.step > 1 ? first - line_columns(1, columns_.begin) : 0;
-  int64_t tiles = schedule::column_tile_count(plan).value();
-  int64_t seen = tiles * plan.tile_n() + (window_of(columns_) - 1) * columns_.window_step / columns_.step;
-  lead_ = -first & (lanes_ - 1);
-  line_ = whole_vectors(std::max(seen, line_columns(0, columns_.end))) + (shift & (lanes_ - 1));
-  row_ = whole_vectors(lead_ + line_ * columns_.step);
-  for (int axis : plan.staged->planes) planes_ *= plan.axes[axis].extent.value();
-}
-
-int64_t StagedImage::window_of(const schedule::Slide& slide) const {
-  return slide.window < 0 ? 1 : plan_.axes[slide.window].extent.value();
-}
-
-// Rows of the image that so many rows of the output see.
-int64_t StagedImage::image_rows(int64_t rows) const {
-  return (rows - 1) * rows_.step + (window_of(rows_) - 1) * rows_.window_step + 1;
-}
-
-// Columns of line c before `column`.
-int64_t StagedImage::line_columns(int64_t c, int64_t column) const {
-  return std::max<int64_t>((column - c + columns_.step - 1) / columns_.step, 0);
-}
-
-int64_t StagedImage::bytes(int64_t rows) const {
-  return planes_ * image_rows(rows) * row_ * element_size(dtype_);
-}
+      lanes_(plan.lanes) {}
 
 Stmt StagedImage::allocate(int64_t rows) {
-  lines_ = image_rows(rows);
-  buffer_ = local_buffer("image", dtype_, planes_ * lines_ * row_, loop::Scope::kShared);
-  return zeros(index(0), planes_ * lines_ * row_);
+  lines_ = schedule::image_rows(plan_, rows);
+  buffer_ = local_buffer("image", dtype_, layout_.elements(lines_), loop::Scope::kShared);
+  return zeros(index(0), layout_.elements(lines_));
 }
 
 // A loop over `count` pieces of `width` neighbours each.
@@ -76,7 +48,7 @@ Stmt StagedImage::copy(const loop::Buffer& image, const Expr& origin, const Expr
     from = from + loop::var_ref(planes.back()) * index((plan_.elementwise ? plane.a : plane.b).value());
     number = number * index(plane.extent.value()) + loop::var_ref(planes.back());
   }
-  Stmt stmt = copy_plane(image, from, first, number * index(lines_ * row_));
+  Stmt stmt = copy_plane(image, from, first, number * index(lines_ * layout_.row));
   for (size_t i = planes.size(); i-- > 0;)
     stmt = loop::for_loop(planes[i], index(plan_.axes[plan_.staged->planes[i]].extent.value()),
                           AxisKind::kSerial, stmt);
@@ -87,11 +59,12 @@ Stmt StagedImage::copy_plane(const loop::Buffer& image, const Expr& origin, cons
                              const Expr& plane) const {
   loop::Var r = index_var("r");
   Expr row = first * index(rows_.step) + loop::var_ref(r);
-  Expr from = origin + row * index(rows_.stride), to = plane + loop::var_ref(r) * index(row_);
+  Expr from = origin + row * index(rows_.stride), to = plane + loop::var_ref(r) * index(layout_.row);
   std::vector<Stmt> copies;
   for (int64_t c = 0; c < columns_.step; ++c) {
-    Expr line = to + index(lead_ + c * line_);
-    int64_t begin = line_columns(c, columns_.begin), end = line_columns(c, columns_.end), count = end - begin;
+    Expr line = to + index(layout_.lead + c * layout_.line);
+    int64_t begin = schedule::line_columns(columns_, c, columns_.begin),
+            end = schedule::line_columns(columns_, c, columns_.end), count = end - begin;
     if (count <= 0) continue;
     auto width = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(count)));
     width = std::min<int64_t>(lanes_, width);
@@ -109,22 +82,24 @@ Stmt StagedImage::copy_plane(const loop::Buffer& image, const Expr& origin, cons
   Expr exists = loop::binary(BinaryOp::k_and, loop::binary(BinaryOp::k_le, index(rows_.begin), row),
                              loop::binary(BinaryOp::k_lt, row, index(rows_.end)));
   return loop::for_loop(r, index(lines_), AxisKind::kSerial,
-                        loop::if_then(exists, loop::block(std::move(copies)), zeros(to, row_)));
+                        loop::if_then(exists, loop::block(std::move(copies)), zeros(to, layout_.row)));
 }
 
-Expr StagedImage::row_offset(const Expr& row) const { return row * index(rows_.step * row_) + index(lead_); }
+Expr StagedImage::row_offset(const Expr& row) const {
+  return row * index(rows_.step * layout_.row) + index(layout_.lead);
+}
 
 Expr StagedImage::window_offset(int axis, const Expr& position) const {
-  if (axis == rows_.window) return position * index(rows_.window_step * row_);
+  if (axis == rows_.window) return position * index(rows_.window_step * layout_.row);
   const std::vector<int>& planes = plan_.staged->planes;
   if (auto plane = std::find(planes.begin(), planes.end(), axis); plane != planes.end()) {
-    int64_t size = lines_ * row_;
+    int64_t size = lines_ * layout_.row;
     while (++plane != planes.end()) size *= plan_.axes[*plane].extent.value();
     return position * index(size);
   }
   Expr column = position * index(columns_.window_step);
   if (columns_.step == 1) return column;
-  return loop::binary(BinaryOp::k_fmod, column, index(columns_.step)) * index(line_) +
+  return loop::binary(BinaryOp::k_fmod, column, index(columns_.step)) * index(layout_.line) +
          loop::binary(BinaryOp::k_idiv, column, index(columns_.step));
 }
 

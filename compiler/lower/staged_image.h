@@ -5,6 +5,7 @@
 #pragma once
 
 #include "lower/loop_nest.h"
+#include "schedule/contraction/image_layout.h"
 
 namespace quernel::lower {
 
@@ -12,9 +13,7 @@ class StagedImage {
  public:
   StagedImage(const schedule::ContractionPlan& plan, DType dtype);
 
-  // Returns the bytes for a block of `rows` output rows.
-  int64_t bytes(int64_t rows) const;
-  // Creates the buffer for such blocks. Returns the statement that fills it with zeros; copies do not write
+  // Creates the buffer for blocks of `rows` output rows. Returns the statement that fills it with zeros; copies do not write
   // outside the image.
   loop::Stmt allocate(int64_t rows);
   const loop::Buffer& buffer() const { return buffer_; }
@@ -29,9 +28,6 @@ class StagedImage {
   loop::Expr window_offset(int axis, const loop::Expr& position) const;
 
  private:
-  int64_t window_of(const schedule::Slide& slide) const;
-  int64_t image_rows(int64_t rows) const;
-  int64_t line_columns(int64_t c, int64_t column) const;
   int64_t whole_vectors(int64_t size) const { return (size + lanes_ - 1) / lanes_ * lanes_; }
   loop::Stmt pieces(int64_t count, int64_t width, const std::function<loop::Stmt(loop::Expr)>& body) const;
   loop::Stmt zeros(const loop::Expr& first, int64_t count) const;
@@ -40,12 +36,10 @@ class StagedImage {
 
   const schedule::ContractionPlan& plan_;
   const schedule::Slide &rows_, &columns_;
+  schedule::ImageLayout layout_;
   DType dtype_;
   int64_t lanes_;
-  int64_t lead_ = 0;                // elements before the first line of a row
-  int64_t line_ = 0;                // from one line to the next
-  int64_t row_ = 0;                 // from one row to the next
-  int64_t lines_ = 0, planes_ = 1;  // rows of an image, and images
+  int64_t lines_ = 0;  // rows of an image
   loop::Buffer buffer_;
 };
 

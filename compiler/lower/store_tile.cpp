@@ -151,8 +151,7 @@ class Storing {
 Stmt store_tile(Context& context, const Node& node, const RegisterTile& tile, const loop::Buffer& acc,
                 const TilePlace& place) {
   Storing storing(context, node, tile, place);
-  return schedule::transposes_tiles(context.group.contraction, context.target) ? storing.turned(acc)
-                                                                               : storing.by_rows(acc);
+  return context.group.contraction.walk.transposes ? storing.turned(acc) : storing.by_rows(acc);
 }
 
 }  // namespace quernel::lower

@@ -4,11 +4,6 @@ namespace quernel::lower {
 
 using loop::Expr;
 
-bool multiplies_bytes(const loop::Buffer& a, const loop::Buffer& b, const Target& target) {
-  auto is_signed = [](const loop::Buffer& buffer) { return buffer->dtype == DType::kI8; };
-  return is_byte(a->dtype) && is_byte(b->dtype) && target.has_dot(is_signed(a), is_signed(b));
-}
-
 Expr word_of_byte(const loop::Buffer& buffer, const Expr& value) {
   return buffer->dtype == DType::kI8 ? value : loop::bitcast({DType::kU32, 1}, value);
 }

@@ -6,8 +6,6 @@
 
 namespace quernel::lower {
 
-// Returns whether the target has an int8 dot product for the signedness of these buffers.
-bool multiplies_bytes(const loop::Buffer& a, const loop::Buffer& b, const Target& target);
 // Returns an element of `buffer`, widened to i32, as a word of that signedness.
 loop::Expr word_of_byte(const loop::Buffer& buffer, const loop::Expr& value);
 // Returns a word of `count` neighbours in a row of `a`: as many as the plan's words hold, or the remaining

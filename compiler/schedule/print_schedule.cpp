@@ -196,6 +196,34 @@ class Printer {
     axes("columns", {p.vector_axis});
     axes("reduce", p.reduction_axes);
     text_ += ", " + p.reason + "\n";
+    print_walk(p);
+  }
+
+  void print_walk(const ContractionPlan& p) {
+    const TileWalk& walk = p.walk;
+    std::string text;
+    auto add = [&](const std::string& words) { text += (text.empty() ? "    " : ", ") + words; };
+    std::string loops;
+    for (const TileLoop& loop : walk.loops) {
+      if (loop.extent == Dim(1)) continue;
+      size_t grid = p.grid_axes.size();
+      loops += " " +
+               (loop.place < grid    ? p.axes[p.grid_axes[loop.place]].name
+                : loop.place == grid ? "columns"
+                                     : "rows") +
+               ":" + to_string(loop.extent);
+    }
+    if (!loops.empty()) add("loops" + loops);
+    if (walk.block_rows != 0) add("blocks of " + std::to_string(walk.block_rows) + " rows");
+    if (walk.gathers_columns) add("gathered columns");
+    if (walk.tail_columns) {
+      const TileVectors& tail = *walk.tail_columns;
+      add("tail of " + std::to_string(tail.vectors * p.lanes + tail.short_lanes) + " columns");
+    }
+    if (walk.tail_rows && !(floormod(row_count(p), p.tile_m) == Dim(0))) add("tail rows");
+    if (walk.transposes) add("transposed tiles");
+    if (walk.single_bytes) add("dot products of single bytes");
+    if (!text.empty()) text_ += text + "\n";
   }
 
   const Schedule& s_;

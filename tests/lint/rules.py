@@ -64,6 +64,15 @@ LIBRARIES = [
      "the runtime's core needs no files, threads or exceptions"),
 ]
 
+# What lowering may ask a target, and why: everything else is decided in the schedule, printed with it, and data. Nor may
+# lowering hand a target to a function of the schedule that decides.
+LOWERING = "compiler/lower/"
+LOWERING_ASKS = {
+    "lanes":                "elements of a vector",
+    "has_masks":            "whether the tail of a vector is one vector with a mask",
+    "lanes_are_invocations": "whether lanes see each other's registers, and may follow separate ways",
+}
+
 # Folders that explain themselves in a README.md as soon as they hold a file.
 DOCUMENTED = [
     ".", "compiler", "compiler/support", "compiler/frontends", "compiler/graph", "compiler/ops", "compiler/schedule",
@@ -125,8 +134,8 @@ PROSE_HEADERS = [
         split_limits steps storage tunable_contractions verify_schedule"""),
     *headers("compiler/schedule/attention", "attention_block row_softmax"),
     *headers("compiler/schedule/contraction", """
-        contraction_plan contraction_text operand_access pack_operand plan_contraction sliding_windows
-        tile_estimates tile_loops tiling"""),
+        contraction_plan contraction_text image_layout operand_access pack_operand plan_contraction plan_walk
+        sliding_windows tile_estimates tile_loops tile_walk tiling"""),
     *headers("compiler/schedule/plans", "work_plan"),
     *headers("compiler/schedule/winograd", "expand_winograd winograd_plan winograd_weights"),
     *headers("runtime/choose", "choice_file compare_devices compare_tensors test_vectors"),

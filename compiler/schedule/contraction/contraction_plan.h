@@ -8,6 +8,7 @@
 
 #include "graph/index_map.h"
 #include "graph/ir.h"
+#include "schedule/contraction/tile_walk.h"
 #include "schedule/contraction/tiling.h"
 #include "targets/target.h"
 
@@ -86,6 +87,7 @@ struct ContractionPlan {
   int64_t tile_n() const { return int64_t{lanes} * tile_v; }
   int64_t panel_n() const { return int64_t{lanes} * panel_v; }
   std::string reason;  // why this tile, for people
+  TileWalk walk;
 };
 
 Dim product(const std::vector<ContractionPlan::Axis>& axes, const std::vector<int>& which);
@@ -110,11 +112,6 @@ bool fits_panels(int v, int panel_v, double vectors);
 // Returns whether results are contiguous along the rows of tiles and not along their columns. Tiles are then
 // transposed before they are stored.
 bool transposes_tiles(const ContractionPlan& plan, const Target& target);
-// The vectors of a row of a register tile: whole ones, then possibly a short one.
-struct TileVectors {
-  int vectors = 0, short_lanes = 0;
-  bool operator==(const TileVectors&) const = default;
-};
 // Returns the last column tile if it is a tail tile with separate code.
 std::optional<TileVectors> tail_columns(const ContractionPlan& plan, const Target& target);
 // Returns how windows slide along the rows of a tile, which share elements of a; null if none do.

@@ -8,13 +8,6 @@
 
 namespace quernel::schedule {
 
-// A tile's place: its position along each of the grid axes, then its number among the column tiles, then
-// among the row tiles.
-struct TileLoop {
-  size_t place;  // the component of the place that it counts
-  Dim extent;
-};
-
 // Returns the loops, outermost first. Tiles are in the plan's order, with one exception. A thread gets
 // consecutive workgroups. It should get the same rows in all kernels of a network, so that it reads from its
 // cache what it has written. Therefore, if columns, or axes that the weights depend on, would be outermost,

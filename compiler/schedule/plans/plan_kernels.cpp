@@ -1,5 +1,7 @@
-// The division of work of every kernel that is no contraction. A workgroup of a CPU does a few microseconds of
+// How the work of every kernel is divided. A workgroup of a CPU does a few microseconds of
 // work, so that the cost of a call is negligible and threads can share a kernel.
+#include "schedule/contraction/operand_access.h"
+#include "schedule/contraction/plan_walk.h"
 #include "schedule/selection.h"
 #include "schedule/steps.h"
 
@@ -42,10 +44,17 @@ class KernelPlanner {
         break;
       case GroupKind::kAttention:
         work.group_work = target_.lanes_are_invocations() ? 1 : kAttentionWork;
-        for (Group& part : group.parts)
+        for (Group& part : group.parts) {
           if (part.kind == GroupKind::kRows) part.work.row_registers = row_registers();
+          if (part.kind == GroupKind::kContract)
+            part.contraction.walk =
+                plan_walk_of_block(part.contraction, group.block_rows, dtypes(part), target_);
+        }
         break;
       case GroupKind::kContract:
+        if (group.winograd.tile == 0)
+          group.contraction.walk = plan_walk(group.contraction, dtypes(group), target_);
+        break;
       case GroupKind::kControl:
       case GroupKind::kCustom:
         break;
@@ -63,6 +72,16 @@ class KernelPlanner {
     bool sorts = !is_scan(node.op) && !is_scatter(node.op);
     work.group_work = target_.work_per_group(sorts ? kSortWork : kStepWork);
     work.selects = sorts && selects_first(g_, node, target_);
+  }
+
+  ContractionDTypes dtypes(const Group& group) const {
+    const Node& node = g_.nodes[group.anchor];
+    DType operands[2];
+    for (int i = 0; i < 2; ++i) operands[i] = g_.dtype(resolve_operand(g_, node, i).base);
+    const bool swapped = group.contraction.swapped;
+    return {.a = operands[swapped ? 1 : 0],
+            .b = operands[swapped ? 0 : 1],
+            .accumulator = node.attributes.contraction.accumulator};
   }
 
   const Graph& g_;

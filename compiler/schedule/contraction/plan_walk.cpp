@@ -1,0 +1,98 @@
+#include "schedule/contraction/plan_walk.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "schedule/contraction/image_layout.h"
+#include "schedule/contraction/tile_loops.h"
+
+namespace quernel::schedule {
+namespace {
+
+constexpr int64_t kFewestSharing = 32, kRowsSharing = 512;  // rows that read a gathered column
+
+// Whether a non-contiguous column of b is gathered first. Many rows must read it, and it must fit in a cache
+// where its steps would evict one another: their distance maps them to few of the cache's sets.
+bool gathers_columns(const ContractionPlan& plan, const Dim& rows, const ContractionDTypes& dtypes,
+                     const Target& target) {
+  if (target.lanes_are_invocations() || plan.packed || plan.elementwise || plan.staged ||
+      plan.reduction_axes.empty())
+    return false;
+  Dim steps = reduction_count(plan), stride = plan.axes[plan.reduction_axes.back()].b;
+  if (!steps.is_const() || !stride.is_const() || rows.estimate() < kFewestSharing) return false;
+  const CoreModel& core = target.core;
+  int64_t row = plan.tile_n() * element_size(dtypes.accumulator);
+  int64_t lines = (row + core.line_bytes - 1) / core.line_bytes;
+  int64_t apart = std::max<int64_t>(stride.value() * element_size(dtypes.b) / core.line_bytes, 1);
+  auto overflows = [&](int64_t cache, int64_t ways) {
+    int64_t sets = std::max<int64_t>(cache / core.line_bytes / ways, 1);
+    int64_t places = std::min(sets, sets / std::gcd(sets, apart) * lines) * ways;
+    return steps.value() * row <= cache / 2 && steps.value() * lines > places;
+  };
+  return overflows(target.l1_bytes, core.l1_ways) || overflows(target.l2_bytes, core.l2_ways);
+}
+
+// Rows that share a gathered column: blocks of equal size.
+int64_t rows_sharing(const ContractionPlan& plan) {
+  const int64_t most = kRowsSharing / plan.tile_m * plan.tile_m;
+  const Dim rows = row_count(plan);
+  if (!rows.is_const()) return most;
+  return (rows.value() - 1) / ((rows.value() - 1) / most + 1) / plan.tile_m * plan.tile_m + plan.tile_m;
+}
+
+// Rows of tiles whose im2row buffer takes half of L1: equal blocks of whole tiles.
+int64_t rows_of_image(const ContractionPlan& plan, int64_t element_bytes, const Target& target) {
+  const ImageLayout layout = image_layout(plan);
+  const int64_t rows = row_count(plan).value(), tile = plan.tile_m;
+  auto bytes = [&](int64_t n) { return layout.elements(image_rows(plan, n)) * element_bytes; };
+  int64_t most = tile;
+  while (most < rows && bytes(most + tile) <= target.l1_bytes / 2) most += tile;
+  const int64_t blocks = (rows + most - 1) / most;
+  return ((rows + blocks - 1) / blocks + tile - 1) / tile * tile;
+}
+
+// Positions along a grid axis whose im2row buffer, of b, stays in L1: equal blocks.
+int64_t lines_of_image(const ContractionPlan& plan, int64_t element_bytes, const Target& target) {
+  const ImageLayout layout = image_layout(plan);
+  const int64_t lines = plan.axes[plan.staged->rows.position].extent.value();
+  auto bytes = [&](int64_t n) { return layout.elements(image_rows(plan, n)) * element_bytes; };
+  int64_t most = 1;
+  while (most < lines && bytes(most + 1) <= target.l1_bytes) ++most;
+  const int64_t blocks = (lines + most - 1) / most;
+  return (lines + blocks - 1) / blocks;
+}
+
+// What holds wherever the tiles are.
+TileWalk walk_of_any(const ContractionPlan& plan, const Dim& rows, const ContractionDTypes& dtypes,
+                     const Target& target) {
+  TileWalk walk;
+  walk.gathers_columns = gathers_columns(plan, rows, dtypes, target);
+  walk.tail_columns = tail_columns(plan, target);
+  walk.transposes = transposes_tiles(plan, target);
+  walk.single_bytes = plan.elementwise && dtypes.accumulator == DType::kI32 && is_byte(dtypes.a) &&
+                      is_byte(dtypes.b) && target.has_dot(dtypes.a == DType::kI8, dtypes.b == DType::kI8);
+  return walk;
+}
+
+}  // namespace
+
+TileWalk plan_walk(const ContractionPlan& plan, const ContractionDTypes& dtypes, const Target& target) {
+  TileWalk walk = walk_of_any(plan, row_count(plan), dtypes, target);
+  if (plan.staged) {
+    walk.block_rows = plan.elementwise ? rows_of_image(plan, element_size(dtypes.a), target)
+                                       : lines_of_image(plan, element_size(dtypes.b), target);
+  } else if (walk.gathers_columns) {
+    walk.block_rows = rows_sharing(plan);
+  } else {
+    walk.loops = tile_loops(plan, target);
+    walk.tail_rows = !target.lanes_are_invocations() && !target.code_is_dear();
+  }
+  return walk;
+}
+
+TileWalk plan_walk_of_block(const ContractionPlan& plan, int64_t rows, const ContractionDTypes& dtypes,
+                            const Target& target) {
+  return walk_of_any(plan, rows, dtypes, target);
+}
+
+}  // namespace quernel::schedule

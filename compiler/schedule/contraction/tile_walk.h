@@ -1,0 +1,42 @@
+// The walk of a contraction's kernel over its tiles, as data: the order of tiles, blocks of rows, and which
+// tiles have separate code. The step plan-kernels chooses it, once tiles and storage are final.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "graph/dim.h"
+
+namespace quernel::schedule {
+
+// The vectors of a row of a register tile: whole ones, then possibly a short one.
+struct TileVectors {
+  int vectors = 0, short_lanes = 0;
+  bool operator==(const TileVectors&) const = default;
+};
+
+// A tile's place: its position along each of the grid axes, then its number among the column tiles, then
+// among the row tiles.
+struct TileLoop {
+  size_t place;  // the component of the place that it counts
+  Dim extent;
+};
+
+struct TileWalk {
+  // Outermost first. Empty if the kernel walks over blocks, or if another kernel (attention) contains it.
+  std::vector<TileLoop> loops;
+  // Rows of results that a block has, in whole tiles if they are rows of tiles. 0: no blocks. A block has an
+  // im2row buffer, or shares a gathered column.
+  int64_t block_rows = 0;
+  // A block of rows first gathers the columns of b that a tile reads, because their steps would evict one
+  // another from a cache.
+  bool gathers_columns = false;
+  std::optional<TileVectors> tail_columns;  // the last column tile, if it has separate code
+  bool tail_rows = false;     // the last row tile, or tiles with boundary-clipped windows, have separate code
+  bool transposes = false;    // tiles are transposed before they are stored
+  bool single_bytes = false;  // int8 dot products multiply one 8-bit element per word (depthwise)
+};
+
+}  // namespace quernel::schedule
