@@ -113,6 +113,31 @@ def check_libraries(tree):
                     yield path, number, f"includes <{include}>: {why}; expected only in {', '.join(owners)}"
 
 
+def arguments_at(text, start):
+    """The arguments of a call: what stands from `start`, behind its parenthesis, to the one that closes it."""
+    depth = 1
+    for i in range(start, len(text)):
+        depth += {"(": 1, ")": -1}.get(text[i], 0)
+        if depth == 0:
+            return text[start:i]
+    return text[start:]
+
+
+def check_lowering(tree):
+    for path in tree.paths:
+        if not path.startswith(rules.LOWERING) or not path.endswith(CPP_SUFFIXES):
+            continue
+        text = re.sub(r'"[^"\n]*"|//[^\n]*', "", "\n".join(tree.lines(path)))
+        line_of = lambda place: text.count("\n", 0, place) + 1  # noqa: E731
+        for m in re.finditer(r"\btarget_?\s*(?:\.|->)\s*(\w+)", text):
+            if m[1] not in rules.LOWERING_ASKS:
+                yield path, line_of(m.start()), (f"asks a target for {m[1]}: expected only {', '.join(rules.LOWERING_ASKS)}; "
+                                                 "decide it in compiler/schedule/plans")
+        for m in re.finditer(r"\bschedule::(\w+)\(", text):
+            if re.search(r"\btarget_?\b", arguments_at(text, m.end())):
+                yield path, line_of(m.start()), f"calls schedule::{m[1]} with a target: decide it in compiler/schedule/plans"
+
+
 def check_length(tree):
     for path in tree.paths:
         if not path.endswith(rules.SOURCE_SUFFIXES):
@@ -244,7 +269,7 @@ def check_features(tree):
         yield rules.FEATURE_TABLE, number, f"a row that {rules.FEATURES} does not have: {line}"
 
 
-CHECKS = {"layers": check_layers, "libraries": check_libraries, "length": check_length, "headers": check_headers,
+CHECKS = {"layers": check_layers, "libraries": check_libraries, "lowering": check_lowering, "length": check_length, "headers": check_headers,
           "test-names": check_test_names,
           "machine-paths": check_machine_paths, "top-level": check_top_level, "documented": check_documented,
             "prose": check_prose, "features": check_features}

@@ -69,6 +69,16 @@ class LintTest(unittest.TestCase):
     def test_the_core_has_no_threads(self):
         self.expect({"runtime/core/a.cpp": "#include <thread>\n"}, ("runtime/core/a.cpp:1", "libraries"))
 
+    def test_lowering_asks_a_target_for_lanes_and_masks_only(self):
+        readme = {"compiler/lower/README.md": "x"}
+        self.expect({**readme, "compiler/lower/a.cpp": "int n = c_.target.lanes(4);\n// target.l2_bytes\nbool m = target.has_masks;\n"
+                                                       "f(schedule::rows(plan, 3), target);\nint w = plan.target_work;\n"})
+        self.expect({**readme, "compiler/lower/a.cpp": "int n = c_.target.lanes(4);\nint b = c_.target\n    .l2_bytes;\n"},
+                    ("compiler/lower/a.cpp:2", "lowering"))
+        self.expect({**readme, "compiler/lower/a.h": "// What it is.\nint n = schedule::rows(plan,\n    c_.target);\n"},
+                    ("compiler/lower/a.h:2", "lowering"))
+        self.expect({"compiler/schedule/README.md": "x", "compiler/schedule/a.cpp": "int b = target.l2_bytes;\n"})
+
     def test_a_long_file_says_why(self):
         self.expect({"compiler/graph/a.cpp": "\n" * 601}, ("compiler/graph/a.cpp:1", "length"))
         self.expect({"compiler/graph/a.cpp": "// Over 600 lines because the table is one.\n" + "\n" * 700})
