@@ -54,6 +54,8 @@ namespace {
 thread_local int next_name = 0;
 }
 void restart_names() { next_name = 0; }
+DryNames::DryNames() : first_(next_name) {}
+DryNames::~DryNames() { next_name = first_; }
 std::string fresh_name(const std::string& base) { return base + "_" + std::to_string(next_name++); }
 loop::Var fresh_var(const std::string& name, loop::Type type) {
   auto var = std::make_shared<loop::VarNode>();

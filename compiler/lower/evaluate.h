@@ -38,6 +38,18 @@ DType register_dtype(DType dtype);
 loop::Var fresh_var(const std::string& name, loop::Type type);
 std::string fresh_name(const std::string& base);
 void restart_names();
+// While it lives, names are those of a dry run, whose code is discarded. Later names reuse their numbers, so
+// that the names of a kernel do not depend on how its loops were chosen.
+class DryNames {
+ public:
+  DryNames();
+  ~DryNames();
+  DryNames(const DryNames&) = delete;
+  DryNames& operator=(const DryNames&) = delete;
+
+ private:
+  int first_;
+};
 
 KernelBuffers make_buffers(const schedule::Schedule& schedule, const schedule::Item& item);
 

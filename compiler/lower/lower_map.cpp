@@ -64,6 +64,7 @@ Stmt map_nest(Context& context, const Shape& dims, bool workgroups,
   std::vector<Load> loads;
   std::vector<IndexGuard> unpadded;
   auto probe = [&](const std::vector<std::vector<IndexExpr>>& at, const Shape& extents) {
+    DryNames names;
     Evaluator dry = context.dry_evaluator();
     for (size_t i = 0; i < extents.size(); ++i)
       dry.axes.push_back({loop::var_ref(index_var("a" + std::to_string(i))), extents[i]});

@@ -86,6 +86,7 @@ class RowsLowering {
   void choose_registers() {
     const int64_t room = group_.work.row_registers;
     if (room == 0 || lanes_ <= 1 || vectors() > kVectorsOfRow) return;
+    DryNames names;
     in_registers_ = is_dry_ = true;
     std::vector<Expr> row;
     for (size_t i = 0; i < rows_.size(); ++i) row.push_back(loop::var_ref(index_var("r")));

@@ -87,6 +87,7 @@ class ScanLowering {
       }
     std::vector<IndexExpr> accesses;
     auto probe = [&](const std::vector<std::vector<IndexExpr>>& at, const Shape& sizes) {
+      DryNames names;
       Evaluator dry = c_.dry_evaluator();
       for (size_t i = 0; i < sizes.size(); ++i)
         dry.axes.push_back({loop::var_ref(index_var("a" + std::to_string(i))), sizes[i]});

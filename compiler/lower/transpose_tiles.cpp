@@ -86,6 +86,7 @@ class Nest {
   static constexpr int kUnrolledInstructions = 128;
 
   int point_weight() const {
+    DryNames names;
     Evaluator e = c_.dry_evaluator();
     for (size_t i = 0; i < extents_.size(); ++i)
       e.axes.push_back({loop::var_ref(index_var("a" + std::to_string(i))), extents_[i]});
