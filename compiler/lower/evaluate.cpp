@@ -4,6 +4,7 @@
 
 #include "graph/nonzero_dim.h"
 #include "loop/evaluate_scalar.h"
+#include "schedule/plans/operand_indices.h"
 
 namespace quernel::lower {
 
@@ -100,10 +101,7 @@ Expr Evaluator::expression(const IndexExpr& e) const {
 }
 
 IndexExpr Evaluator::offset_of(ValueId v, const std::vector<IndexExpr>& indices) const {
-  const schedule::Storage& storage = schedule_.storage[v];
-  IndexExpr offset = storage.offset.is_bound() ? Dim(0) : storage.offset;
-  for (size_t d = 0; d < indices.size(); ++d) offset = offset + indices[d] * storage.strides[d];
-  return simplify(offset, extents());
+  return schedule::element_offset(schedule_, v, indices, extents());
 }
 
 Expr Evaluator::load_value(ValueId v, const std::vector<IndexExpr>& indices) {
@@ -111,7 +109,6 @@ Expr Evaluator::load_value(ValueId v, const std::vector<IndexExpr>& indices) {
   if (it == buffers_.reads.end())
     QUERNEL_UNREACHABLE("value '" + graph_.values[v].name + "' is read but not bound");
   IndexExpr offset = offset_of(v, indices);
-  accesses.push_back(offset);
   if (is_packed(graph_.dtype(v))) return load_packed(it->second, graph_.dtype(v), offset);
   Expr loaded = load_element(it->second, place_of(v, offset));
   return on_load ? on_load(v, offset, loaded) : loaded;
@@ -179,7 +176,6 @@ Expr Evaluator::convert(Expr x, DType from, DType to) {
 
 void Evaluator::store(ValueId v, const std::vector<IndexExpr>& indices, Expr value) {
   IndexExpr offset = offset_of(v, indices);
-  accesses.push_back(offset);
   statements.push_back(loop::store(buffers_.writes.at(v), place_of(v, offset), value));
 }
 
@@ -237,26 +233,21 @@ Expr Evaluator::evaluate_node(const Node& node, const std::vector<IndexExpr>& in
 }
 
 Expr Evaluator::through_map(const Node& node, const std::vector<IndexExpr>& indices) {
-  IndexMap map = index_map_of(graph_, node);
-  Shape bounds = extents();
-  std::vector<IndexExpr> inner;
-  for (const IndexExpr& e : map.indices) inner.push_back(simplify(substitute(e, indices), bounds));
+  schedule::MappedRead inner = schedule::mapped_read(graph_, node, indices, extents());
   Expr condition;
   auto require = [&](Expr c) { condition = condition ? loop::binary(BinaryOp::k_and, condition, c) : c; };
-  for (const IndexGuard& g : map.guards) {
-    IndexExpr e = simplify(substitute(g.expr, indices), bounds);
-    IndexRange r = range_of(e, bounds);
-    bool above = always_le(g.lo, r.lo), below = always_lt(r.hi, g.hi);
-    if (above && below) continue;
-    guards.push_back(e);
-    if (!above) require(loop::binary(BinaryOp::k_ge, expression(e), symbols_(g.lo)));
-    if (!below) require(loop::binary(BinaryOp::k_lt, expression(e), symbols_(g.hi)));
+  for (const IndexGuard& guard : inner.guards) {
+    IndexRange range = range_of(guard.expr, extents());
+    if (!always_le(guard.lo, range.lo))
+      require(loop::binary(BinaryOp::k_ge, expression(guard.expr), symbols_(guard.lo)));
+    if (!always_lt(range.hi, guard.hi))
+      require(loop::binary(BinaryOp::k_lt, expression(guard.expr), symbols_(guard.hi)));
   }
-  if (!condition) return evaluate(node.inputs[0], inner);
+  if (!condition) return evaluate(node.inputs[0], inner.indices);
   condition = name_value("ok", condition);
   Expr outside = predicate_;
   predicate_ = outside ? name_value("ok", loop::binary(BinaryOp::k_and, outside, condition)) : condition;
-  Expr value = evaluate(node.inputs[0], inner);
+  Expr value = evaluate(node.inputs[0], inner.indices);
   predicate_ = outside;
   DType dtype = register_dtype(graph_.dtype(node.output));
   double fill = node.attributes.fill;
@@ -299,20 +290,18 @@ Expr Evaluator::reinterpret(const Node& node, const std::vector<IndexExpr>& indi
   if (from_bits == to_bits) return name_value("v", loop::bitcast({to, 1}, evaluate(node.inputs[0], indices)));
   DType narrow = unsigned_of_width(std::min(from_bits, to_bits)),
         wide = unsigned_of_width(std::max(from_bits, to_bits));
-  std::vector<IndexExpr> inner = indices;
+  std::vector<std::vector<IndexExpr>> inner = schedule::bitcast_reads(graph_, node, indices, extents());
   if (from_bits < to_bits) {
     Expr whole = loop::const_int(wide, 0);
     for (int part = 0; part < to_bits / from_bits; ++part) {
-      inner.back() = simplify(indices.back() * (to_bits / from_bits) + part, extents());
-      Expr bits = loop::cast(wide, loop::bitcast({narrow, 1}, evaluate(node.inputs[0], inner)));
+      Expr bits = loop::cast(wide, loop::bitcast({narrow, 1}, evaluate(node.inputs[0], inner[part])));
       whole = loop::binary(BinaryOp::k_or, whole,
                            loop::binary(BinaryOp::k_shl, bits, loop::const_int(wide, part * from_bits)));
     }
     return name_value("v", loop::bitcast({to, 1}, whole));
   }
   int64_t parts = from_bits / to_bits;
-  inner.back() = simplify(floordiv(indices.back(), parts), extents());
-  Expr whole = loop::bitcast({wide, 1}, evaluate(node.inputs[0], inner));
+  Expr whole = loop::bitcast({wide, 1}, evaluate(node.inputs[0], inner[0]));
   Expr shift = loop::cast(
       wide, expression(simplify(floormod(indices.back(), parts), extents())) * loop::const_index(to_bits));
   return name_value("v",
@@ -326,14 +315,13 @@ Expr Evaluator::reinterpret_packed(const Node& node, const std::vector<IndexExpr
     Expr x = loop::bitcast({DType::kU8, 1}, evaluate(node.inputs[0], indices));
     return name_value("v", from_nibble(to, x));
   }
-  std::vector<IndexExpr> inner = indices;
+  std::vector<std::vector<IndexExpr>> inner = schedule::bitcast_reads(graph_, node, indices, extents());
   if (is_packed(from)) {
     DType bits = unsigned_of_width(bit_width(to));
     int64_t parts = bit_width(to) / 4;
     Expr whole = loop::const_int(bits, 0);
     for (int64_t part = 0; part < parts; ++part) {
-      inner.back() = simplify(indices.back() * parts + part, extents());
-      Expr nibble = loop::cast(bits, to_nibble(evaluate(node.inputs[0], inner)));
+      Expr nibble = loop::cast(bits, to_nibble(evaluate(node.inputs[0], inner[part])));
       whole = loop::binary(BinaryOp::k_or, whole,
                            loop::binary(BinaryOp::k_shl, nibble, loop::const_int(bits, part * 4)));
     }
@@ -341,8 +329,7 @@ Expr Evaluator::reinterpret_packed(const Node& node, const std::vector<IndexExpr
   }
   DType bits = unsigned_of_width(bit_width(from));
   int64_t parts = bit_width(from) / 4;
-  inner.back() = simplify(floordiv(indices.back(), parts), extents());
-  Expr x = evaluate(node.inputs[0], inner);
+  Expr x = evaluate(node.inputs[0], inner[0]);
   Expr whole = from == DType::kBool ? loop::cast(bits, x) : loop::bitcast({bits, 1}, x);
   Expr shift = loop::cast(bits, expression(simplify(floormod(indices.back(), parts) * 4, extents())));
   return name_value("v",
@@ -351,22 +338,9 @@ Expr Evaluator::reinterpret_packed(const Node& node, const std::vector<IndexExpr
 
 // Edge and reflect padding: positions outside come from inside.
 std::vector<IndexExpr> Evaluator::padded_indices(const Node& node, const std::vector<IndexExpr>& indices) {
-  const Shape& dims = graph_.shape(node.inputs[0]);
-  std::vector<IndexExpr> inner;
-  for (size_t d = 0; d < dims.size(); ++d) {
-    const Dim &before = node.attributes.starts[d], &after = node.attributes.stops[d];
-    Dim last = dims[d] - 1;
-    if (before == Dim(0) && after == Dim(0)) {
-      inner.push_back(indices[d]);
-      continue;
-    }
-    IndexExpr position = simplify(indices[d] + (Dim(0) - before), extents());
-    IndexRange range = range_of(position, extents());
-    if (always_le(0, range.lo) && always_le(range.hi, last)) {
-      inner.push_back(position);
-      continue;
-    }
-    unpadded.push_back({position, 0, dims[d]});
+  return schedule::padded_read(graph_, node, indices, extents(), [&](const IndexExpr& position, size_t d) {
+    const Dim& extent = graph_.shape(node.inputs[0])[d];
+    const Dim last = extent - 1;
     Expr p = expression(position);
     auto larger = [](Expr a, Expr b) { return loop::binary(BinaryOp::k_max, a, b); };
     auto smaller = [](Expr a, Expr b) { return loop::binary(BinaryOp::k_min, a, b); };
@@ -376,29 +350,15 @@ std::vector<IndexExpr> Evaluator::padded_indices(const Node& node, const std::ve
     } else {
       p = larger(loop::const_index(0), smaller(p, symbols_(last)));
     }
-    axes.push_back({name_value("p", p), max(dims[d], 1)});
-    inner.push_back(IndexExpr::axis(static_cast<int>(axes.size()) - 1));
-  }
-  return inner;
+    axes.push_back({name_value("p", p), max(extent, 1)});
+    return IndexExpr::axis(static_cast<int>(axes.size()) - 1);
+  });
 }
 
 // An axis whose position is read from memory: negative counts from the end, then clamped into range.
 IndexExpr Evaluator::dynamic_axis(ValueId index_value, const std::vector<IndexExpr>& at, const Dim& extent) {
-  if (const Tensor* table = graph_.constant(index_value);
-      table && at.size() == 1 && table->count() > 1 && extent.is_const()) {
-    // Tables that are an affine function or a run-length one (nearest-neighbour resizing) need no memory.
-    int64_t n = table->count(), first = element_as_i64(*table, 0), step = element_as_i64(*table, 1) - first;
-    int64_t run = 1;
-    while (run < n && element_as_i64(*table, run) == first) ++run;
-    bool affine = true, runs = first == 0;
-    for (int64_t i = 0; i < n; ++i) {
-      int64_t t = element_as_i64(*table, i);
-      affine = affine && t == first + i * step && t >= 0 && t < extent.value();
-      runs = runs && t == i / run && t < extent.value();
-    }
-    if (affine) return at[0] * step + first;
-    if (runs) return simplify(floordiv(at[0], run), extents());
-  }
+  if (std::optional<IndexExpr> known = schedule::index_of_table(graph_, index_value, at, extent, extents()))
+    return *known;
   Expr index = loop::cast(DType::kI64, evaluate(index_value, at));
   if (graph_.dtype(index_value) == DType::kU8 && always_le(256, extent)) {  // always in range
     axes.push_back({index, extent});
@@ -414,29 +374,10 @@ IndexExpr Evaluator::dynamic_axis(ValueId index_value, const std::vector<IndexEx
 }
 
 std::vector<IndexExpr> Evaluator::gather_indices(const Node& node, const std::vector<IndexExpr>& indices) {
-  const Shape& dims = graph_.shape(node.inputs[0]);
-  size_t index_rank = graph_.shape(node.inputs[1]).size();
-  size_t axis = static_cast<size_t>(node.attributes.ints[0]);
-  std::vector<IndexExpr> inner;
-  if (node.op == OpKind::k_take) {
-    inner.assign(indices.begin(), indices.begin() + axis);
-    inner.push_back(dynamic_axis(node.inputs[1],
-                                 {indices.begin() + axis, indices.begin() + axis + index_rank}, dims[axis]));
-    inner.insert(inner.end(), indices.begin() + axis + index_rank, indices.end());
-  } else if (node.op == OpKind::k_gather_elements) {
-    inner = indices;
-    inner[axis] = dynamic_axis(node.inputs[1], indices, dims[axis]);
-  } else {
-    int64_t tuple = graph_.shape(node.inputs[1]).back().value();
-    inner.assign(indices.begin(), indices.begin() + axis);
-    for (int64_t t = 0; t < tuple; ++t) {
-      std::vector<IndexExpr> at(indices.begin(), indices.begin() + index_rank - 1);
-      at.push_back(IndexExpr(t));
-      inner.push_back(dynamic_axis(node.inputs[1], at, dims[axis + t]));
-    }
-    inner.insert(inner.end(), indices.begin() + index_rank - 1, indices.end());
-  }
-  return inner;
+  return schedule::gathered_read(graph_, node, indices,
+                                 [&](ValueId v, const std::vector<IndexExpr>& at, const Dim& extent) {
+                                   return dynamic_axis(v, at, extent);
+                                 });
 }
 
 }  // namespace quernel::lower

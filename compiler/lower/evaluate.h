@@ -67,10 +67,6 @@ class Evaluator {
   std::vector<Axis> axes;
   // Statements that evaluated expressions need, in order. The caller moves them into the loop body.
   std::vector<loop::Stmt> statements;
-  // Recorded for choosing loops after a dry run: element offsets of all loads, and guard expressions.
-  std::vector<IndexExpr> accesses, guards;
-  // Also recorded: ranges of positions that padding neither mirrors nor clamps.
-  std::vector<IndexGuard> unpadded;
   // If set, replaces each load. `loaded` reads the stored value `v` at `offset` (as offset_of returns it).
   std::function<loop::Expr(ValueId v, const IndexExpr& offset, loop::Expr loaded)> on_load;
 

@@ -1,9 +1,7 @@
-// Reductions: vectors along an output axis where the operand is contiguous there, else along the innermost
-// reduced axis with several vector accumulators that are folded at the end. Windows that slide along a
-// contiguous axis of the operand (pooling, channels first) are reduced along all other axes first, into a row
-// of positions, which neighbouring windows share. The epilogue runs on the result while it is in a register.
+// Reductions, along the axes of their plans: vectors along an axis of results, or along a reduced one with
+// several vector accumulators that are folded at the end; or windows in two steps, by way of a row of positions
+// that neighbouring windows share. The epilogue runs on the result while it is in a register.
 #include <algorithm>
-#include <cmath>
 #include <optional>
 #include <utility>
 
@@ -16,10 +14,6 @@ using loop::AxisKind;
 using loop::Expr;
 using loop::Stmt;
 
-constexpr int64_t kRowPositions = 256;  // at most, unless one vector of results takes more
-constexpr int64_t kLongestStep = 4;     // of windows, what strided loads are made of shuffles for
-constexpr double kRowWeight = 1.3;      // direct vectors along an output have 1.2
-
 class ReduceLowering {
  public:
   explicit ReduceLowering(Context& context)
@@ -28,12 +22,16 @@ class ReduceLowering {
         node_(g_.nodes[context.group.anchor]),
         x_(node_.inputs[0]),
         reducer_(reducer_of(node_, g_.dtype(x_))),
-        is_arg_(node_.op == OpKind::k_reduce_argmax || node_.op == OpKind::k_reduce_argmin) {}
+        is_arg_(node_.op == OpKind::k_reduce_argmax || node_.op == OpKind::k_reduce_argmin),
+        plan_(context.group.reduce),
+        extents_(plan_.loops.extents),
+        classes_(plan_.loops.classes),
+        indices_(plan_.loops.indices),
+        vector_axis_(plan_.loops.vector_axis),
+        window_(plan_.window) {}
 
   void run() {
-    choose_axes();
-    int lanes = c_.target.lanes(std::max(4, element_size(reducer_.accumulator)));
-    if (vector_axis_ < 0) lanes = 1;
+    const int lanes = plan_.loops.lanes;
     Shape outer;
     std::vector<int> outer_axes;
     Dim reduced = 1;
@@ -44,13 +42,13 @@ class ReduceLowering {
         outer.push_back(extents_[i]), outer_axes.push_back(i);
     }
     positions_.assign(extents_.size(), index(0));
-    if (window_ && vector_axis_ == window_->out) return windows_by_rows(std::move(outer), outer_axes, lanes);
+    if (window_) return windows_by_rows(std::move(outer), outer_axes, lanes);
     bool along_output = vector_axis_ >= 0 && classes_[vector_axis_] == 0;
     int64_t inner = (reduced * (along_output ? extents_[vector_axis_] : Dim(1))).estimate();
-    if (is_arg_ && along_output && lanes > 1 && !c_.target.lanes_are_invocations())
-      return workgroups_of_chunks(std::move(outer), outer_axes, reduced, lanes);
-    if (along_output && lanes > 1 && c_.target.lanes_are_invocations())
-      return workgroups_of_vectors(std::move(outer), outer_axes, reduced, lanes);
+    if (plan_.loops.part != 0)
+      return c_.target.lanes_are_invocations()
+                 ? workgroups_of_vectors(std::move(outer), outer_axes, reduced, lanes)
+                 : workgroups_of_parts(std::move(outer), outer_axes, reduced, lanes);
     c_.kernel.body =
         outer_loops(c_, outer, inner, c_.group.work.group_work, [&](const std::vector<Expr>& at) {
           for (size_t i = 0; i < at.size(); ++i) positions_[outer_axes[i]] = at[i];
@@ -64,74 +62,14 @@ class ReduceLowering {
   }
 
  private:
-  // An output axis and a reduced one that the operand sees as one position: step * out + in.
-  struct Window {
-    int out, in;
-    int64_t step, size;           // size: of the window, in positions
-    int64_t begin = 0, end = -1;  // positions without guards along them; -1: the last
-  };
-
-  // The view that the operand is has to see both axes so, in every index and guard.
-  std::optional<Window> window_of(int out, int in) const {
-    const Node* view = g_.def(x_);
-    if (c_.target.lanes_are_invocations() || is_arg_ || !view || !has_index_map(*view)) return std::nullopt;
-    if (!extents_[in].is_const() || extents_[in].value() > kRowPositions / 4) return std::nullopt;
-    std::optional<int64_t> step;
-    auto slides = [&](const IndexExpr& map) {
-      IndexExpr e = simplify(substitute(map, indices_[0]), extents_);
-      std::optional<Dim> by_out = stride_along(e, out, count()), by_in = stride_along(e, in, count());
-      if (!by_out || !by_in || !by_out->is_const() || !by_in->is_const()) return false;
-      int64_t o = by_out->value(), i = by_in->value();
-      if (o == 0 && i == 0) return true;
-      if (i <= 0 || o <= 0 || o % i != 0 || (step && *step != o / i)) return false;
-      step = o / i;
-      return true;
-    };
-    IndexMap map = index_map_of(g_, *view);
-    for (const IndexExpr& e : map.indices)
-      if (!slides(e)) return std::nullopt;
-    for (const IndexGuard& guard : map.guards)
-      if (!slides(guard.expr)) return std::nullopt;
-    if (!step || *step > std::min(kLongestStep, extents_[in].value())) return std::nullopt;
-    Window window{out, in, *step, extents_[in].value()};
-    if (!extents_[out].is_const()) return window;
-    const int64_t whole = (extents_[out].value() - 1) * window.step + window.size;
-    window.end = whole;
-    for (const IndexGuard& guard : map.guards) {
-      std::optional<AffineForm> f =
-          as_affine(simplify(substitute(guard.expr, indices_[0]), extents_), count());
-      if (!f || f->coefficients[in] == Dim(0)) continue;
-      bool alone =
-          f->coefficients[in] == Dim(1) && f->offset.is_const() && guard.lo.is_const() && guard.hi.is_const();
-      for (int i = 0; i < count(); ++i) alone &= i == in || i == out || f->coefficients[i] == Dim(0);
-      if (!alone) continue;
-      window.begin = std::max(window.begin, guard.lo.value() - f->offset.value());
-      window.end = std::min(window.end, guard.hi.value() - f->offset.value());
-    }
-    window.begin = std::min(window.begin, whole);  // windows may all lie beside the operand
-    window.end = std::max(window.end, window.begin);
-    return window;
-  }
-
   // Results in vectors along window_->out: each row of positions is reduced along the other axes, then the
   // results take theirs from it. Short rows are taken several at a time, for what was just stored in pieces
   // is not there yet for loads across them.
   void windows_by_rows(Shape outer, const std::vector<int>& outer_axes, int lanes) {
-    const Window w = *window_;
-    // Tails without masks are scalar: rows shorter than a vector take shorter ones.
-    while (!c_.target.has_masks && lanes > 2 && always_lt(extents_[w.out], lanes)) lanes /= 2;
+    const schedule::WindowPlan& w = *window_;
     const Dim results = extents_[w.out], whole = (results - 1) * w.step + w.size;
-    int64_t most = std::max<int64_t>(1, (kRowPositions - w.size) / (w.step * lanes)) * lanes;
-    if (results.is_const()) most = std::min(most, (results.value() + lanes - 1) / lanes * lanes);
-    const int64_t pitch = (most - 1) * w.step + w.size;
-    int64_t at_once = 1;  // rows of results along the last of the other axes
-    if (c_.group.work.row_positions != 0 && !outer.empty() && outer.back().is_const() &&
-        always_le(results, most)) {
-      const int64_t rows = std::max<int64_t>(outer.back().value(), 1);
-      const int64_t blocks = (rows - 1) / std::max<int64_t>(1, c_.group.work.row_positions / pitch) + 1;
-      at_once = (rows - 1) / blocks + 1;
-      outer.back() = ceildiv(outer.back(), at_once);
-    }
+    const int64_t most = w.results, pitch = w.positions(most), at_once = w.rows;
+    if (at_once > 1) outer.back() = ceildiv(outer.back(), at_once);
     outer.push_back(ceildiv(results, most));
     int64_t inner = at_once;
     for (int i = 0; i < count(); ++i)
@@ -219,7 +157,7 @@ class ReduceLowering {
   // whole, as far as the last one would: only what is stored needs masks.
   Stmt results_of(const loop::Buffer& row, const Expr& first_position, const Expr& begin, const Expr& here,
                   int lanes) {
-    const Window w = *window_;
+    const schedule::WindowPlan& w = *window_;
     auto result = [&](const Expr& position, bool all) {
       loop::Buffer acc = local_buffer("acc", reducer_.accumulator, 1, loop::Scope::kRegister);
       loop::Var k = index_var("k");
@@ -269,26 +207,24 @@ class ReduceLowering {
         });
   }
 
-  // Workgroups share long vectors of results: of each a chunk that makes up for its call.
-  void workgroups_of_chunks(Shape outer, const std::vector<int>& outer_axes, const Dim& reduced, int lanes) {
+  // Workgroups share long vectors of results.
+  void workgroups_of_parts(Shape outer, const std::vector<int>& outer_axes, const Dim& reduced, int lanes) {
     const Dim& extent = extents_[vector_axis_];
-    int64_t work = c_.group.work.group_work;
-    int64_t wanted = work / std::max<int64_t>(reduced.estimate(), 1);
-    int64_t chunk = std::max<int64_t>(wanted / lanes, 1) * lanes;
-    bool split = !always_le(extent, chunk);
-    if (split) outer.push_back(ceildiv(extent, chunk));
-    int64_t inner = (reduced * (split ? Dim(chunk) : extent)).estimate();
-    c_.kernel.body = outer_loops(c_, outer, inner, work, [&](const std::vector<Expr>& at) {
-      for (size_t i = 0; i < outer_axes.size(); ++i) positions_[outer_axes[i]] = at[i];
-      Expr first = split ? at.back() * index(chunk) : index(0), here = c_.symbols(extent);
-      if (split)
-        here = floormod(extent, chunk) == Dim(0) ? index(chunk)
-                                                 : loop::binary(BinaryOp::k_min, index(chunk), here - first);
-      return vector_loop("v", here, lanes, c_.target, [&](Expr v) {
-        positions_[vector_axis_] = first + v;
-        return reduce_each();
-      });
-    });
+    const int64_t part = plan_.loops.part;
+    outer.push_back(ceildiv(extent, part));
+    int64_t inner = (reduced * Dim(part)).estimate();
+    c_.kernel.body =
+        outer_loops(c_, outer, inner, c_.group.work.group_work, [&](const std::vector<Expr>& at) {
+          for (size_t i = 0; i < outer_axes.size(); ++i) positions_[outer_axes[i]] = at[i];
+          Expr first = at.back() * index(part);
+          Expr here = floormod(extent, part) == Dim(0)
+                          ? index(part)
+                          : loop::binary(BinaryOp::k_min, index(part), c_.symbols(extent) - first);
+          return vector_loop("v", here, lanes, c_.target, [&](Expr v) {
+            positions_[vector_axis_] = first + v;
+            return reduce_each();
+          });
+        });
   }
 
   int count() const { return static_cast<int>(extents_.size()); }
@@ -297,82 +233,6 @@ class ReduceLowering {
     Evaluator e = c_.evaluator();
     for (int i = 0; i < count(); ++i) e.axes.push_back({positions_[i], extents_[i]});
     return e;
-  }
-
-  // Axes: output dims, then reduced ones (class 1), merged; indices_[0] addresses the operand, indices_[1]
-  // the result.
-  void choose_axes() {
-    const Shape& dims = g_.shape(x_);
-    Shape extents;
-    std::vector<int> classes;
-    indices_.assign(2, {});
-    indices_[0].assign(dims.size(), IndexExpr(0));
-    for (int cls : {0, 1})
-      for (size_t d = 0; d < dims.size(); ++d) {
-        bool reduced = std::binary_search(node_.attributes.ints.begin(), node_.attributes.ints.end(),
-                                          static_cast<int64_t>(d));
-        if (reduced != (cls == 1)) continue;
-        indices_[0][d] = IndexExpr::axis(static_cast<int>(extents.size()));
-        extents.push_back(dims[d]);
-        classes.push_back(cls);
-      }
-    for (size_t d = 0; d < dims.size(); ++d) {
-      bool reduced = std::binary_search(node_.attributes.ints.begin(), node_.attributes.ints.end(),
-                                        static_cast<int64_t>(d));
-      if (!reduced)
-        indices_[1].push_back(indices_[0][d]);
-      else if (node_.attributes.keepdims)
-        indices_[1].push_back(IndexExpr(0));
-    }
-    std::vector<IndexExpr> accesses;
-    auto probe = [&](const std::vector<std::vector<IndexExpr>>& at, const Shape& sizes) {
-      DryNames names;
-      Evaluator dry = c_.dry_evaluator();
-      for (size_t i = 0; i < sizes.size(); ++i)
-        dry.axes.push_back({loop::var_ref(index_var("a" + std::to_string(i))), sizes[i]});
-      dry.evaluate(x_, at[0]);
-      accesses = dry.accesses;
-      std::vector<IndexExpr> all = dry.accesses;
-      all.insert(all.end(), dry.guards.begin(), dry.guards.end());
-      for (ValueId v : c_.group.outputs) all.push_back(dry.offset_of(v, at[1]));
-      if (is_arg_)  // the position along the axis is needed as it is
-        for (size_t i = 0; i < at[0].size(); ++i)
-          if (static_cast<int64_t>(i) == node_.attributes.ints[0]) all.push_back(at[0][i]);
-      return all;
-    };
-    extents_ = merge_axes(extents, classes, indices_, classes_, probe);
-    probe(indices_, extents_);
-    int lanes = c_.target.lanes(std::max(4, element_size(reducer_.accumulator)));
-    double best = 0;
-    for (int i = 0; i < count(); ++i) {
-      if (always_le(extents_[i], 1) || (is_arg_ && classes_[i] == 1)) continue;
-      double n = static_cast<double>(extents_[i].estimate()), filled = n / (std::ceil(n / lanes) * lanes),
-             sum = 0;
-      for (const IndexExpr& access : accesses) {
-        std::optional<Dim> stride = stride_along(access, i, count());
-        sum += stride && (*stride == Dim(0) || *stride == Dim(1)) ? 1.0 : 0.12;
-      }
-      double s = filled * sum / std::max<double>(1, static_cast<double>(accesses.size())) *
-                 (classes_[i] == 0 ? 1.2 : 1.0);
-      if (s > best) best = s, vector_axis_ = i;
-    }
-    if (lanes == 1) return;
-    auto contiguous = [&](const IndexExpr& access, int axis) {
-      std::optional<Dim> stride = stride_along(access, axis, count());
-      return stride && (*stride == Dim(0) || *stride == Dim(1));
-    };
-    for (int out = 0; out < count(); ++out)
-      for (int in = 0; in < count(); ++in) {
-        if (classes_[out] != 0 || classes_[in] != 1 || always_le(extents_[out], 1)) continue;
-        if (always_le(extents_[in], 1)) continue;
-        double n = static_cast<double>(extents_[out].estimate());
-        double s = kRowWeight * n / (std::ceil(n / lanes) * lanes);
-        std::optional<Window> window = s > best ? window_of(out, in) : std::nullopt;
-        if (!window || !std::all_of(accesses.begin(), accesses.end(),
-                                    [&](const IndexExpr& e) { return contiguous(e, in); }))
-          continue;
-        best = s, vector_axis_ = out, window_ = window;
-      }
   }
 
   // The loops over reduced axes other than `skip`, the outermost first. Short ones are unrolled. Sets the
@@ -523,12 +383,15 @@ class ReduceLowering {
   ValueId x_;
   Reducer reducer_;
   bool is_arg_;
+  const schedule::ReducePlan& plan_;
+  // The plan's axes: of results, then (class 1) reduced ones. While a row of positions is filled, the extents
+  // and indices are those of a position.
   Shape extents_;
-  std::vector<int> classes_;
+  const std::vector<int>& classes_;
   std::vector<std::vector<IndexExpr>> indices_;
+  int vector_axis_;
+  const std::optional<schedule::WindowPlan>& window_;
   std::vector<Expr> positions_;
-  int vector_axis_ = -1;
-  std::optional<Window> window_;  // vector_axis_ is its output axis then
 };
 
 }  // namespace

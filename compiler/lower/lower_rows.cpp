@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "lower/lane_reduction.h"
+#include "schedule/plans/plan_loops.h"
 
 namespace quernel::lower {
 namespace {
@@ -21,7 +22,7 @@ class RowsLowering {
     const Shape& dims = g_.shape(g_.nodes[group_.anchor].inputs[0]);
     rows_.assign(dims.begin(), dims.end() - 1);
     width_ = dims.back().value();
-    lanes_ = c_.target.lanes(element_size(widest_dtype(context)));
+    lanes_ = c_.target.lanes(element_size(schedule::widest_dtype(c_.schedule, c_.item, group_)));
     choose_registers();
   }
 

@@ -1,7 +1,6 @@
 // Scans: one line after the other in order along the axis, the running value in a register; vectors along
-// another axis where accesses are contiguous there.
+// another axis where the plan has one.
 #include <algorithm>
-#include <cmath>
 
 #include "lower/loop_nest.h"
 
@@ -20,13 +19,19 @@ class ScanLowering {
         node_(g_.nodes[context.group.anchor]),
         x_(node_.inputs[0]),
         dims_(g_.shape(x_)),
-        axis_(static_cast<size_t>(node_.attributes.ints[0])) {}
+        axis_(static_cast<size_t>(node_.attributes.ints[0])),
+        extents_(context.group.scan.extents),
+        classes_(context.group.scan.classes),
+        indices_(context.group.scan.indices),
+        vector_axis_(context.group.scan.vector_axis) {
+    for (size_t i = 0; i < extents_.size(); ++i)
+      if (classes_[i] == 1) scanned_ = static_cast<int>(i);
+  }
 
   void run() {
     DType dtype = g_.dtype(x_);
     bool accumulates = node_.op == OpKind::k_scan_sum || node_.op == OpKind::k_scan_prod;
     accumulator_ = accumulates ? node_.attributes.accumulator : dtype;
-    choose_axes();
     Shape outer;
     std::vector<size_t> outer_axes;
     for (size_t i = 0; i < extents_.size(); ++i)
@@ -41,11 +46,10 @@ class ScanLowering {
           });
       return;
     }
-    // Workgroups share long vectors of lines: of each a chunk that makes up for its call.
+    // Workgroups may share long vectors of lines.
     const Dim& across = extents_[static_cast<size_t>(vector_axis_)];
-    int64_t wanted = work_per_group() / std::max<int64_t>(dims_[axis_].estimate(), 1);
-    int64_t chunk = std::max<int64_t>(ceil_to_lanes(wanted), lanes());
-    bool split = !always_le(across, chunk);
+    const int64_t chunk = c_.group.scan.part;
+    const bool split = chunk != 0;
     if (split) outer.push_back(ceildiv(across, chunk));
     int64_t work = (dims_[axis_] * (split ? Dim(chunk) : across)).estimate();
     c_.kernel.body = outer_loops(c_, outer, work, work_per_group(), [&](const std::vector<Expr>& at) {
@@ -64,57 +68,12 @@ class ScanLowering {
 
  private:
   int64_t work_per_group() const { return c_.group.work.group_work; }
-  int64_t ceil_to_lanes(int64_t n) const { return (n + lanes() - 1) / lanes() * lanes(); }
-  int lanes() const { return c_.target.lanes(std::max(4, element_size(accumulator_))); }
+  int lanes() const { return c_.group.scan.lanes; }
 
   Evaluator evaluator() {
     Evaluator e = c_.evaluator();
     for (size_t i = 0; i < extents_.size(); ++i) e.axes.push_back({positions_[i], extents_[i]});
     return e;
-  }
-
-  // Axes: every dim but the scanned one, then that one, of class 1. indices_[0] addresses operand and result.
-  void choose_axes() {
-    Shape extents;
-    std::vector<int> classes;
-    indices_.assign(1, std::vector<IndexExpr>(dims_.size(), IndexExpr(0)));
-    for (int cls : {0, 1})
-      for (size_t d = 0; d < dims_.size(); ++d) {
-        if ((d == axis_) != (cls == 1)) continue;
-        indices_[0][d] = IndexExpr::axis(static_cast<int>(extents.size()));
-        extents.push_back(dims_[d]);
-        classes.push_back(cls);
-      }
-    std::vector<IndexExpr> accesses;
-    auto probe = [&](const std::vector<std::vector<IndexExpr>>& at, const Shape& sizes) {
-      DryNames names;
-      Evaluator dry = c_.dry_evaluator();
-      for (size_t i = 0; i < sizes.size(); ++i)
-        dry.axes.push_back({loop::var_ref(index_var("a" + std::to_string(i))), sizes[i]});
-      dry.evaluate(x_, at[0]);
-      dry.accesses.push_back(dry.offset_of(node_.output, at[0]));
-      accesses = dry.accesses;
-      std::vector<IndexExpr> all = dry.accesses;
-      all.insert(all.end(), dry.guards.begin(), dry.guards.end());
-      all.push_back(at[0][axis_]);  // walked on its own
-      return all;
-    };
-    extents_ = merge_axes(extents, classes, indices_, classes_, probe);
-    probe(indices_, extents_);
-    double best = 0.5;  // below that, scalar code is as good
-    for (size_t i = 0; i < extents_.size(); ++i) {
-      if (classes_[i] == 1) scanned_ = static_cast<int>(i);
-      if (classes_[i] == 1 || always_le(extents_[i], 1)) continue;
-      double n = static_cast<double>(extents_[i].estimate()), filled = n / (std::ceil(n / lanes()) * lanes()),
-             sum = 0;
-      for (const IndexExpr& access : accesses) {
-        std::optional<Dim> stride =
-            stride_along(access, static_cast<int>(i), static_cast<int>(extents_.size()));
-        sum += stride && (*stride == Dim(0) || *stride == Dim(1)) ? 1.0 : 0.12;
-      }
-      double score = filled * sum / static_cast<double>(accesses.size());
-      if (score > best) best = score, vector_axis_ = static_cast<int>(i);
-    }
   }
 
   Expr identity() const {
@@ -166,12 +125,12 @@ class ScanLowering {
   Shape dims_;
   size_t axis_;
   DType accumulator_ = DType::kF32;
-  Shape extents_;
-  std::vector<int> classes_;
-  std::vector<std::vector<IndexExpr>> indices_;
-  std::vector<Expr> positions_;
+  const Shape& extents_;
+  const std::vector<int>& classes_;
+  const std::vector<std::vector<IndexExpr>>& indices_;
+  int vector_axis_;
   int scanned_ = -1;  // the scanned axis among extents_; of one element, it may be gone
-  int vector_axis_ = -1;
+  std::vector<Expr> positions_;
 };
 
 }  // namespace

@@ -1,9 +1,6 @@
 #include "lower/transpose_tiles.h"
 
-#include <algorithm>
 #include <unordered_set>
-
-#include "schedule/storage.h"
 
 namespace quernel::lower {
 namespace {
@@ -35,32 +32,15 @@ int weight(const Expr& e, std::unordered_set<const loop::ExprNode*>& seen) {
 
 class Nest {
  public:
-  Nest(Context& context, const Shape& extents, int vector_axis, int lanes, const EmitPoint& emit)
-      : c_(context), extents_(extents), v_(vector_axis), lanes_(lanes), emit_(emit) {}
-
-  // The axis along which most loads that are strided along the vector axis are contiguous.
-  bool choose(const std::vector<Load>& loads) {
-    int axes = static_cast<int>(extents_.size());
-    auto fits = [&](int axis) { return extents_[axis].is_const() && extents_[axis].value() >= lanes_; };
-    if ((lanes_ & (lanes_ - 1)) != 0 || !fits(v_)) return false;
-    for (int u = 0; u < axes; ++u) {
-      if (u == v_ || !fits(u)) continue;
-      std::vector<Load> turned;
-      for (const Load& load : loads) {
-        std::optional<Dim> along_v = stride_along(load.offset, v_, axes),
-                           along_u = stride_along(load.offset, u, axes);
-        DType dtype = c_.graph().dtype(load.value);
-        bool strided = !along_v || !(*along_v == Dim(0) || *along_v == Dim(1));
-        if (strided && along_u && *along_u == Dim(1) && dtype != DType::kBool && !is_packed(dtype) &&
-            once(loads, load))
-          turned.push_back(load);
-      }
-      if (turned.size() > turned_.size()) turned_ = std::move(turned), u_ = u;
-    }
-    if (u_ < 0 || (!(whole(u_) && whole(v_)) && writes_over_operand())) return false;
-    in_registers_ = lanes_ * point_weight() <= kUnrolledInstructions;
-    return true;
-  }
+  Nest(Context& context, const schedule::MapPlan& plan, const EmitPoint& emit)
+      : c_(context),
+        extents_(plan.loops.extents),
+        v_(plan.loops.vector_axis),
+        u_(plan.tile_axis),
+        lanes_(plan.loops.lanes),
+        emit_(emit),
+        turned_(plan.transposed),
+        in_registers_(lanes_ * point_weight() <= kUnrolledInstructions) {}
 
   Stmt nest(int64_t target_work) {
     Shape outer;
@@ -95,21 +75,6 @@ class Nest {
     int sum = 0;
     for (const Stmt& s : e.statements) sum += weight(s->value, seen);
     return sum;
-  }
-  static bool once(const std::vector<Load>& loads, const Load& load) {
-    return std::count_if(loads.begin(), loads.end(), [&](const Load& other) {
-             return other.value == load.value && other.offset == load.offset;
-           }) == 1;
-  }
-  // Whether a result lies where an operand does: no element may then be computed twice, as those of
-  // overlapping tiles are.
-  bool writes_over_operand() const {
-    const schedule::Schedule& s = c_.schedule;
-    auto place = [&](ValueId v) { return schedule::root_buffer(s, s.storage[v].buffer); };
-    for (ValueId in : c_.group.reads)
-      for (ValueId out : c_.group.outputs)
-        if (s.storage[in].valid() && place(in) == place(out)) return true;
-    return false;
   }
   int64_t tiles(int axis) const { return (extents_[axis].value() + lanes_ - 1) / lanes_; }
   bool whole(int axis) const { return extents_[axis].value() % lanes_ == 0; }
@@ -149,7 +114,7 @@ class Nest {
   Stmt tile(const std::vector<Expr>& positions) {
     std::vector<Stmt> body;
     std::vector<loop::Buffer> squares;
-    for (const Load& load : turned_) {
+    for (const schedule::ElementLoad& load : turned_) {
       loop::Buffer square = local_buffer("square", c_.graph().dtype(load.value), int64_t{lanes_} * lanes_,
                                          in_registers_ ? loop::Scope::kRegister : loop::Scope::kShared);
       squares.push_back(square);
@@ -182,11 +147,11 @@ class Nest {
 
   Context& c_;
   const Shape& extents_;
-  int v_ = -1, u_ = -1, lanes_ = 1;
+  int v_, u_, lanes_;
   const EmitPoint& emit_;
-  std::vector<Load> turned_;
-  bool in_registers_ =
-      false;  // the tile, from its loads to its stores: what is computed in between is little
+  const std::vector<schedule::ElementLoad>& turned_;
+  // The tile, from its loads to its stores: what is computed in between is little.
+  bool in_registers_;
 };
 
 }  // namespace
@@ -213,12 +178,9 @@ std::vector<Expr> turned_round(std::vector<Stmt>& body, const std::vector<Expr>&
   return result;
 }
 
-Stmt transposed_nest(Context& context, const Shape& extents, int vector_axis, int lanes,
-                     const std::vector<Load>& loads, int64_t target_work, const EmitPoint& emit) {
-  for (; lanes >= 4; lanes /= 2)
-    if (Nest nest(context, extents, vector_axis, lanes, emit); nest.choose(loads))
-      return nest.nest(target_work);
-  return nullptr;
+Stmt transposed_nest(Context& context, const schedule::MapPlan& plan, int64_t target_work,
+                     const EmitPoint& emit) {
+  return Nest(context, plan, emit).nest(target_work);
 }
 
 }  // namespace quernel::lower

@@ -152,6 +152,45 @@ class Printer {
     if (group.kind == GroupKind::kOrdered && g_.nodes[group.anchor].op == OpKind::k_argsort)
       text_ += work.selects ? ", by heap" : ", by merging";
     text_ += "\n";
+    for (const MapPlan& map : group.maps) print_map(map);
+    if (group.kind == GroupKind::kReduce) print_reduce(group.reduce);
+    if (!group.scan.extents.empty()) text_ += "    " + loops_text(group.scan, "scan") + "\n";
+  }
+
+  // "loops 4, 64 by 16, reduce 9": extents of axes, the vector axis in vectors of 16.
+  static std::string loops_text(const LoopPlan& loops, const std::string& other) {
+    std::string text;
+    for (size_t i = 0; i < loops.extents.size(); ++i) {
+      bool first_other = loops.classes[i] == 1 && (i == 0 || loops.classes[i - 1] == 0);
+      text += (i == 0 ? " " : ", ") + (first_other ? other + " " : "") + to_string(loops.extents[i]);
+      if (static_cast<int>(i) == loops.vector_axis && loops.lanes > 1)
+        text += " by " + std::to_string(loops.lanes);
+    }
+    if (loops.part != 0) text += ", vectors shared in parts of " + std::to_string(loops.part);
+    return "loops" + (text.empty() ? " none" : text);
+  }
+  void print_map(const MapPlan& map) {
+    if (map.loops.extents.empty()) return;  // nothing to copy
+    text_ += "    " + loops_text(map.loops, "");
+    if (map.tile_axis >= 0)
+      text_ += ", tiles of " + std::to_string(map.loops.lanes) + " transposed with axis " +
+               std::to_string(map.tile_axis);
+    if (map.inner_begin < map.inner_end)
+      text_ += ", borders before " + std::to_string(map.inner_begin) + " and from " +
+               std::to_string(map.inner_end);
+    if (!map.workgroups) text_ += ", in one workgroup";
+    text_ += "\n";
+  }
+  void print_reduce(const ReducePlan& reduce) {
+    if (reduce.loops.extents.empty() && reduce.loops.indices.empty()) return;  // not planned yet
+    text_ += "    " + loops_text(reduce.loops, "reduce");
+    if (reduce.window) {
+      const WindowPlan& window = *reduce.window;
+      text_ += ", windows of " + std::to_string(window.size) + " by " + std::to_string(window.step) +
+               " in two steps, " + std::to_string(window.results) + " results of " +
+               std::to_string(window.rows) + " rows at a time";
+    }
+    text_ += "\n";
   }
 
   // "loop i below n while go", then the schedules of the bodies, indented.

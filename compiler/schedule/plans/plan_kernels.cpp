@@ -2,6 +2,7 @@
 // work, so that the cost of a call is negligible and threads can share a kernel.
 #include "schedule/contraction/operand_access.h"
 #include "schedule/contraction/plan_walk.h"
+#include "schedule/plans/plan_loops.h"
 #include "schedule/selection.h"
 #include "schedule/steps.h"
 
@@ -14,19 +15,21 @@ constexpr int64_t kStepWork = 16384;          // of scans and scatters
 constexpr int64_t kSortWork = 4096;           // comparisons
 constexpr int64_t kTransformWork = 1024;      // tiles of a Winograd transform
 constexpr int64_t kAttentionWork = 1 << 16;   // multiply-adds; a GPU's workgroup has one block of rows
-constexpr int64_t kRowPositions = 1024;       // of several rows of windows
 constexpr double kRegistersOfRows = 2.0 / 3;  // the others are for what is computed
 
 class KernelPlanner {
  public:
-  KernelPlanner(const Graph& graph, const Target& target) : g_(graph), target_(target) {}
+  KernelPlanner(const Schedule& schedule, const Target& target)
+      : s_(schedule), g_(schedule.graph), target_(target) {}
 
-  void plan(Group& group) const {
+  void plan(Group& group, const Item& item) const {
+    const KernelPlace kernel{s_, item, group, target_};
     WorkPlan& work = group.work;
     switch (group.kind) {
       case GroupKind::kMap:
       case GroupKind::kCat:
         work.group_work = target_.work_per_group(kMapWork);
+        group.maps = group.kind == GroupKind::kCat ? plan_cat(kernel) : plan_map(kernel);
         break;
       case GroupKind::kRows:
         work.group_work = target_.work_per_group(kMapWork);
@@ -34,10 +37,11 @@ class KernelPlanner {
         break;
       case GroupKind::kReduce:
         work.group_work = target_.work_per_group(kReduceWork);
-        work.row_positions = target_.memory_is_dear() ? 0 : kRowPositions;
+        group.reduce = plan_reduce(kernel);
         break;
       case GroupKind::kOrdered:
         plan_steps(g_.nodes[group.anchor], work);
+        if (is_scan(g_.nodes[group.anchor].op)) group.scan = plan_scan(kernel);
         break;
       case GroupKind::kWinograd:
         work.group_work = target_.work_per_group(kTransformWork);
@@ -84,6 +88,7 @@ class KernelPlanner {
             .accumulator = node.attributes.contraction.accumulator};
   }
 
+  const Schedule& s_;
   const Graph& g_;
   const Target& target_;
 };
@@ -91,8 +96,9 @@ class KernelPlanner {
 }  // namespace
 
 void plan_kernels(Schedule& schedule, const Target& target) {
-  KernelPlanner planner(schedule.graph, target);
-  for (Group& group : schedule.groups) planner.plan(group);
+  KernelPlanner planner(schedule, target);
+  for (const Item& item : schedule.items)
+    if (item.group >= 0) planner.plan(schedule.groups[item.group], item);
 }
 
 }  // namespace quernel::schedule

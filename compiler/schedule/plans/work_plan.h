@@ -14,9 +14,6 @@ struct WorkPlan {
   // kRows on a GPU: 32-bit registers of an invocation that rows may take between stages. 0: rows are in
   // memory.
   int64_t row_registers = 0;
-  // kReduce: positions of several short rows of windows that go through each of the two steps together. 0:
-  // one row at a time.
-  int64_t row_positions = 0;
   bool selects = false;  // an argsort: a heap finds the first elements of a line; else all are sorted
 };
 

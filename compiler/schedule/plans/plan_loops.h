@@ -1,0 +1,34 @@
+// Chooses the loops of kernels by what they access. Requires storage, items and WorkPlan::group_work.
+#pragma once
+
+#include <vector>
+
+#include "schedule/schedule.h"
+#include "targets/target.h"
+
+namespace quernel::schedule {
+
+// A kernel of the schedule: the group or, inside of attention, a part of it.
+struct KernelPlace {
+  const Schedule& schedule;
+  const Item& item;
+  const Group& group;
+  const Target& target;
+};
+
+// Return the plans of a map, which has one, and of a cat, which has one for each copied operand.
+std::vector<MapPlan> plan_map(const KernelPlace& kernel);
+std::vector<MapPlan> plan_cat(const KernelPlace& kernel);
+ReducePlan plan_reduce(const KernelPlace& kernel);
+// Returns the loops of a scan. The scanned axis has class 1.
+LoopPlan plan_scan(const KernelPlace& kernel);
+
+// Returns the widest dtype that the kernel loads, stores or computes with, apart from 64-bit integers. At
+// least 4 bytes.
+DType widest_dtype(const Schedule& schedule, const Item& item, const Group& group);
+// Returns the dtype of a reduction's or scan's accumulator.
+DType accumulator_dtype(const Graph& graph, const Node& node);
+// Returns the indices of element number `flat` of a value of these dims.
+std::vector<IndexExpr> unflatten(const IndexExpr& flat, const Shape& dims, const Shape& extents);
+
+}  // namespace quernel::schedule

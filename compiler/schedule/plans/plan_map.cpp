@@ -1,0 +1,249 @@
+// Maps and cats: vectors along the axis that most accesses walk contiguously; square tiles where the result
+// and an operand run along different axes.
+#include <algorithm>
+#include <functional>
+#include <tuple>
+#include <utility>
+
+#include "schedule/byte_lookup.h"
+#include "schedule/plans/access_walk.h"
+#include "schedule/plans/axes.h"
+#include "schedule/plans/plan_loops.h"
+#include "schedule/storage.h"
+
+namespace quernel::schedule {
+namespace {
+
+constexpr double kWorthAnotherAxis = 1.3;  // how much faster vectors along an axis before the last must be
+constexpr int kFewestTransposed = 4;       // lanes of a tile
+
+// Notes what the kernel accesses for the element at these indices.
+using WalkElement = std::function<void(AccessWalk&, const std::vector<IndexExpr>&)>;
+
+class MapPlanner {
+ public:
+  MapPlanner(const KernelPlace& kernel, WalkElement walk) : k_(kernel), walk_element_(std::move(walk)) {}
+
+  MapPlan plan(const Shape& dims, bool workgroups) {
+    MapPlan plan;
+    plan.workgroups = workgroups;
+    LoopPlan& loops = plan.loops;
+    loops.lanes = k_.target.lanes(element_size(widest_dtype(k_.schedule, k_.item, k_.group)));
+    choose_axes(dims, loops);
+    if (!k_.target.lanes_are_invocations() && choose_tiles(plan)) return plan;
+    // A long vector axis is split so that workgroups get a fair size.
+    const Dim& inner = loops.extents[loops.vector_axis];
+    if (workgroups && !always_le(inner, 2 * k_.group.work.group_work))
+      loops.part = k_.group.work.group_work;
+    else if (!k_.target.lanes_are_invocations())
+      std::tie(plan.inner_begin, plan.inner_end) = inside(loops.extents, loops.vector_axis);
+    return plan;
+  }
+
+ private:
+  std::vector<IndexExpr> probe(const std::vector<IndexExpr>& at, const Shape& extents) {
+    AccessWalk walk(k_.schedule, k_.group, extents);
+    walk_element_(walk, at);
+    accesses_ = walk.accesses;
+    loads_ = std::move(walk.loads);
+    unpadded_ = std::move(walk.unpadded);
+    std::vector<IndexExpr> all = std::move(walk.accesses);
+    all.insert(all.end(), walk.guards.begin(), walk.guards.end());
+    if (!k_.target.lanes_are_invocations())
+      for (const IndexGuard& guard : unpadded_) all.push_back(guard.expr);
+    return all;
+  }
+
+  void choose_axes(const Shape& dims, LoopPlan& loops) {
+    loops.indices.resize(1);
+    for (size_t d = 0; d < dims.size(); ++d) loops.indices[0].push_back(IndexExpr::axis(static_cast<int>(d)));
+    auto probe_at = [&](const auto& indices, const Shape& extents) { return probe(indices[0], extents); };
+    loops.extents =
+        merge_axes(dims, std::vector<int>(dims.size(), 0), loops.indices, loops.classes, probe_at);
+    std::vector<IndexExpr> merged = probe_at(loops.indices, loops.extents);
+    // Invocations of a GPU, one for each element, find their digits themselves.
+    if (!k_.target.lanes_are_invocations())
+      loops.extents =
+          split_axes(loops.extents, loops.indices, std::max(loops.lanes, 2), std::move(merged), probe_at);
+    if (loops.extents.empty()) loops.extents = {1};
+    loops.classes.assign(loops.extents.size(), 0);
+    loops.vector_axis = static_cast<int>(loops.extents.size()) - 1;
+    double best = vector_speed(accesses_, loops.extents, loops.vector_axis, loops.lanes);
+    for (int i = loops.vector_axis - 1; i >= 0; --i)
+      if (double s = vector_speed(accesses_, loops.extents, i, loops.lanes); s > best * kWorthAnotherAxis)
+        best = s, loops.vector_axis = i;
+  }
+
+  // Whether what is accessed but not loaded is contiguous along the axis.
+  bool stores_contiguously(const Shape& extents, int axis) const {
+    return std::all_of(accesses_.begin(), accesses_.end(), [&](const IndexExpr& access) {
+      if (std::any_of(loads_.begin(), loads_.end(),
+                      [&](const ElementLoad& load) { return load.offset == access; }))
+        return true;
+      std::optional<Dim> stride = stride_along(access, axis, static_cast<int>(extents.size()));
+      return stride && *stride == Dim(1);
+    });
+  }
+
+  // Square tiles, the largest that fit: of the lanes, or of their halves down to 4. Results are stored along
+  // their last axis, also if that one is short.
+  bool choose_tiles(MapPlan& plan) const {
+    LoopPlan& loops = plan.loops;
+    int stored_axis = static_cast<int>(loops.extents.size()) - 1;
+    if (stores_contiguously(loops.extents, loops.vector_axis)) stored_axis = loops.vector_axis;
+    if (!stores_contiguously(loops.extents, stored_axis)) return false;
+    for (int side = loops.lanes; side >= kFewestTransposed; side /= 2) {
+      if (!choose_tiles_of(side, stored_axis, plan)) continue;
+      loops.vector_axis = stored_axis;
+      loops.lanes = side;
+      return true;
+    }
+    return false;
+  }
+
+  // The axis along which most loads that are strided along the vector axis are contiguous.
+  bool choose_tiles_of(int side, int stored_axis, MapPlan& plan) const {
+    const Shape& extents = plan.loops.extents;
+    const int axes = static_cast<int>(extents.size());
+    auto fits = [&](int axis) { return extents[axis].is_const() && extents[axis].value() >= side; };
+    auto whole = [&](int axis) { return extents[axis].value() % side == 0; };
+    if ((side & (side - 1)) != 0 || !fits(stored_axis)) return false;
+    int best = -1;
+    std::vector<ElementLoad> of_best;
+    for (int u = 0; u < axes; ++u) {
+      if (u == stored_axis || !fits(u)) continue;
+      std::vector<ElementLoad> transposed;
+      for (const ElementLoad& load : loads_)
+        if (gains(load, u, stored_axis, axes)) transposed.push_back(load);
+      if (transposed.size() > of_best.size()) of_best = std::move(transposed), best = u;
+    }
+    if (best < 0 || (!(whole(best) && whole(stored_axis)) && writes_over_operand())) return false;
+    plan.tile_axis = best;
+    plan.transposed = std::move(of_best);
+    return true;
+  }
+  bool gains(const ElementLoad& load, int along, int stored_axis, int axes) const {
+    const DType dtype = k_.schedule.graph.dtype(load.value);
+    std::optional<Dim> stride = stride_along(load.offset, along, axes);
+    return !is_contiguous(load.offset, stored_axis, axes) && stride && *stride == Dim(1) &&
+           dtype != DType::kBool && !is_packed(dtype) && std::count(loads_.begin(), loads_.end(), load) == 1;
+  }
+  // Whether a result lies where an operand does: no element may then be computed twice, as those of
+  // overlapping tiles are.
+  bool writes_over_operand() const {
+    const Schedule& s = k_.schedule;
+    auto place = [&](ValueId v) { return root_buffer(s, s.storage[v].buffer); };
+    for (ValueId in : k_.group.reads)
+      for (ValueId out : k_.group.outputs)
+        if (s.storage[in].valid() && place(in) == place(out)) return true;
+    return false;
+  }
+
+  // The positions of an axis of known extent at which nothing that depends on it alone is mirrored or
+  // repeated; begin == end where nothing depends on it, or always does.
+  std::pair<int64_t, int64_t> inside(const Shape& extents, int axis) const {
+    if (!extents[axis].is_const()) return {0, 0};
+    int64_t begin = 0, end = extents[axis].value();
+    for (const IndexGuard& guard : unpadded_) {
+      std::optional<AffineForm> f = as_affine(guard.expr, static_cast<int>(extents.size()));
+      if (!f || !f->offset.is_const() || !guard.lo.is_const() || !guard.hi.is_const()) continue;
+      bool alone = f->coefficients[axis] == Dim(1);
+      for (int i = 0; i < static_cast<int>(extents.size()); ++i)
+        alone &= i == axis || f->coefficients[i] == Dim(0);
+      if (!alone) continue;
+      begin = std::max(begin, guard.lo.value() - f->offset.value());
+      end = std::min(end, guard.hi.value() - f->offset.value());
+    }
+    bool all = begin == 0 && end == extents[axis].value();
+    return all || begin >= end ? std::pair<int64_t, int64_t>(0, 0) : std::pair(begin, end);
+  }
+
+  const KernelPlace& k_;
+  WalkElement walk_element_;
+  std::vector<IndexExpr> accesses_;  // of the last probe
+  std::vector<ElementLoad> loads_;
+  std::vector<IndexGuard> unpadded_;
+};
+
+}  // namespace
+
+DType widest_dtype(const Schedule& schedule, const Item& item, const Group& group) {
+  const Graph& graph = schedule.graph;
+  DType widest = DType::kBool;
+  auto consider = [&](DType d) {
+    if (d != DType::kI64 && d != DType::kU64 && element_size(d) > element_size(widest)) widest = d;
+  };
+  for (const Binding& b : item.bindings)
+    if (b.value != kNoValue) consider(graph.dtype(b.value));
+  bool looks_up = false;
+  for (const std::vector<int>* nodes : {&group.nodes, &group.inlined})
+    for (int n : *nodes) {
+      const Node& node = graph.nodes[n];
+      consider(graph.dtype(node.output));
+      looks_up = looks_up || is_byte_lookup(graph, node);
+    }
+  // A table's vectors are of bytes; other narrow elements are computed as words.
+  if (looks_up && element_size(widest) == 1 && !is_packed(widest)) return widest;
+  return element_size(widest) < 4 ? DType::kF32 : widest;
+}
+
+std::vector<IndexExpr> unflatten(const IndexExpr& flat, const Shape& dims, const Shape& extents) {
+  std::vector<IndexExpr> indices(dims.size(), IndexExpr(0));
+  Dim stride = 1;
+  for (size_t d = dims.size(); d-- > 0; stride *= dims[d]) {
+    if (dims[d] == Dim(1)) continue;
+    indices[d] = simplify(floormod(floordiv(flat, stride), dims[d]), extents);
+  }
+  return indices;
+}
+
+std::vector<MapPlan> plan_map(const KernelPlace& kernel) {
+  const Graph& g = kernel.schedule.graph;
+  const ValueId first = kernel.group.outputs[0];
+  const Shape& dims = g.shape(first);
+  if (!is_packed(g.dtype(first))) {
+    MapPlanner planner(kernel, [&](AccessWalk& walk, const std::vector<IndexExpr>& at) {
+      for (ValueId v : kernel.group.outputs) walk.read(v, at);
+      for (ValueId v : kernel.group.outputs) walk.write(v, at);
+    });
+    return {planner.plan(dims, true)};
+  }
+  // Whole bytes: an element of the iteration space is a pair.
+  MapPlanner planner(kernel, [&](AccessWalk& walk, const std::vector<IndexExpr>& at) {
+    IndexExpr pair = at[0] * 2;
+    walk.read(first, unflatten(pair, dims, walk.extents()));
+    walk.read(first, unflatten(pair + 1, dims, walk.extents()));
+    walk.accesses.push_back(at[0]);
+  });
+  Dim pairs = floordiv(element_count(dims), 2);
+  return {pairs == Dim(0) ? MapPlan() : planner.plan({pairs}, true)};
+}
+
+std::vector<MapPlan> plan_cat(const KernelPlace& kernel) {
+  const Graph& g = kernel.schedule.graph;
+  const Node& cat = g.nodes[kernel.group.anchor];
+  const auto axis = static_cast<size_t>(cat.attributes.ints[0]);
+  Dim elements = 0;
+  for (int i : kernel.group.copied) elements += element_count(g.shape(cat.inputs[i]));
+  // One operand has the kernel's grid. The workgroups of several are numbered one operand after the other,
+  // but few elements are copied by one workgroup, which a branch for each operand would not be worth.
+  bool alone = kernel.group.copied.size() == 1;
+  bool shared = !alone && !always_le(elements, 2 * kernel.group.work.group_work);
+  std::vector<MapPlan> plans;
+  for (int i : kernel.group.copied) {
+    const ValueId x = cat.inputs[i];
+    Dim start = 0;
+    for (int k = 0; k < i; ++k) start += g.shape(cat.inputs[k])[axis];
+    MapPlanner planner(kernel, [&](AccessWalk& walk, const std::vector<IndexExpr>& at) {
+      walk.read(x, at);
+      std::vector<IndexExpr> shifted = at;
+      shifted[axis] = shifted[axis] + start;
+      walk.write(cat.output, shifted);
+    });
+    bool empty = element_count(g.shape(x)) == Dim(0);
+    plans.push_back(empty ? MapPlan() : planner.plan(g.shape(x), alone || shared));
+  }
+  return plans;
+}
+
+}  // namespace quernel::schedule
