@@ -1,8 +1,7 @@
 // Scatters: each workgroup copies its part of the template, unless it is written over that, and then applies,
-// in order, the updates that fall into it. Parts are slices that updates do not leave (dims that the indices
-// do not address), and where these are few also ranges of the first dim that they do address; the updates
-// outside of the range are skipped. Updates of different places are shared where the template is in place or
-// they replace all of it.
+// in order, the updates that fall into it. The plan says what parts are: slices that updates do not leave (dims
+// that the indices do not address), ranges of the first dim that they do address (updates outside of the range
+// are skipped), or shares of the updates.
 #include <algorithm>
 
 #include "lower/loop_nest.h"
@@ -14,11 +13,6 @@ namespace {
 using loop::AxisKind;
 using loop::Expr;
 using loop::Stmt;
-
-constexpr int64_t kRangeWork = 65536;  // elements of a range
-constexpr int64_t kMaxRanges = 16;     // each reads all indices
-// On a GPU: turns of the loop over updates, which copies of its body keep low, and the most copies.
-constexpr int64_t kFewTurns = 8192, kMostCopies = 32;
 
 Expr both(Expr a, Expr b) { return a ? loop::binary(BinaryOp::k_and, std::move(a), std::move(b)) : b; }
 
@@ -34,58 +28,44 @@ class ScatterLowering {
         dims_(g_.shape(template_)),
         index_dims_(g_.shape(indices_)),
         update_dims_(g_.shape(updates_)),
-        in_place_(schedule::same_place(context.schedule, template_, node_.output)) {
-    size_t parameter = static_cast<size_t>(node_.attributes.ints[0]);
-    first_ = parameter;
-    addressed_ = node_.op == OpKind::k_scatter_nd ? static_cast<size_t>(index_dims_.back().value()) : 1;
-    numbers_ = node_.op == OpKind::k_scatter_elements ? 1
-               : node_.op == OpKind::k_scatter_rows   ? index_dims_.size()
-                                                      : index_dims_.size() - 1 - parameter;
-  }
+        in_place_(schedule::same_place(context.schedule, template_, node_.output)),
+        plan_(context.group.scatter),
+        first_(plan_.first),
+        addressed_(plan_.addressed),
+        numbers_(plan_.numbers),
+        vector_dim_(plan_.vector_dim) {}
 
   void run() {
     make_readable();
     size_t rank = dims_.size();
-    bool inner_slices = first_ + addressed_ < rank;  // the last dim is no addressed one: vectors run along it
-    vector_dim_ = inner_slices ? rank - 1 : rank;
     Shape outer;
     std::vector<size_t> sliced;
-    Dim slices = 1, addressed = 1;
+    Dim addressed = 1;
     for (size_t d = 0; d < rank; ++d) {
       if (d >= first_ && d < first_ + addressed_) {
         addressed = addressed * dims_[d];
       } else if (d != vector_dim_) {
         outer.push_back(dims_[d]), sliced.push_back(d);
-        slices = slices * dims_[d];
       }
     }
     number_ = 1;
     for (size_t i = 0; i < numbers_; ++i) number_ *= update_dims_[first_ + i];
     int64_t number = number_.estimate();
-    bool gpu = c_.target.lanes_are_invocations();
-    // A vector for each of a GPU's workgroups.
-    bool split = gpu && inner_slices && !always_le(dims_[rank - 1], lanes());
-    columns_ = !inner_slices ? Dim(1) : split ? Dim(lanes()) : dims_[rank - 1];
+    const bool gpu = c_.target.lanes_are_invocations(), split = plan_.shares_columns;
+    columns_ = vector_dim_ == rank ? Dim(1) : split ? Dim(lanes()) : dims_[rank - 1];
     if (split) outer.push_back(ceildiv(dims_[rank - 1], lanes()));
-    if (node_.attributes.unique && (in_place_ || replaces_all(addressed)))
-      return share_updates(outer, sliced, split);
+    if (plan_.shared_updates != 0) return share_updates(outer, sliced, split);
     int64_t work = ((in_place_ ? Dim(number) : addressed) * columns_).estimate();
-    Dim size = addressed_ == 0 ? Dim(0) : dims_[first_];
-    range_ = size;
-    if (!in_place_ && addressed_ > 0 && slices.is_const() && slices.value() < kMaxRanges && size.is_const()) {
-      ranges_ = std::min({kMaxRanges, size.value(), work / (gpu ? kRangeWork / 16 : kRangeWork)});
-      if (!gpu) ranges_ = std::min(ranges_, addressed.estimate() / std::max<int64_t>(number, 1));
-      ranges_ = std::max<int64_t>(ranges_, 1);
-      range_ = ceildiv(size, ranges_);
-      if (ranges_ > 1) ranges_ = ceildiv(size, range_).value();
-    }
-    outer.insert(outer.begin(), Dim(ranges_));
+    const Dim size = addressed_ == 0 ? Dim(0) : dims_[first_];
+    const int64_t ranges = plan_.ranges;
+    range_ = ranges > 1 ? ceildiv(size, ranges) : size;
+    outer.insert(outer.begin(), Dim(ranges));
     // Each range reads all updates.
-    work = std::max(work / ranges_, (Dim(number) * columns_).estimate());
+    work = std::max(work / ranges, (Dim(number) * columns_).estimate());
     c_.kernel.body = outer_loops(c_, outer, work, c_.group.work.group_work, [&](const std::vector<Expr>& at) {
       enter_slice(sliced, {at.begin() + 1, at.end()}, split);
       begin_ = at[0] * c_.symbols(range_);
-      bool even = ranges_ == 1 || floormod(size, range_) == Dim(0);
+      bool even = ranges == 1 || floormod(size, range_) == Dim(0);
       size_ = even ? c_.symbols(range_)
                    : loop::binary(BinaryOp::k_min, c_.symbols(range_), c_.symbols(size) - begin_);
       Stmt updates = gpu ? update_in_copies() : update(0, {});
@@ -106,17 +86,11 @@ class ScatterLowering {
       column_count_ = loop::binary(BinaryOp::k_min, column_count_, c_.symbols(dims_.back()) - first_column_);
   }
 
-  // Whether updates of different places are as many as there are places of `addressed` positions each.
-  bool replaces_all(const Dim& addressed) const {
-    if (node_.attributes.scatter != ScatterMode::kSet || !(number_ == addressed)) return false;
-    return node_.op != OpKind::k_scatter_elements || update_dims_ == dims_;
-  }
-
   // Workgroups share the updates, too, none of which has another's place.
   void share_updates(Shape outer, const std::vector<size_t>& sliced, bool split) {
     bool vectors = vector_dim_ == dims_.size() && c_.target.lanes_are_invocations();  // of updates
     int64_t work = c_.group.work.group_work;
-    int64_t chunk = std::max<int64_t>(1, work / std::max<int64_t>(columns_.estimate(), 1));
+    const int64_t chunk = plan_.shared_updates;
     outer.push_back(ceildiv(number_, chunk));
     c_.kernel.body = outer_loops(c_, outer, work, work, [&](const std::vector<Expr>& at) {
       enter_slice(sliced, at, split);
@@ -144,8 +118,7 @@ class ScatterLowering {
 
   // All updates in order, with few turns of one loop: some drivers end an invocation's loops after 65,535.
   Stmt update_in_copies() {
-    int64_t turns = number_.is_const() ? number_.value() / kFewTurns : kMostCopies;
-    int64_t copies = std::clamp<int64_t>(turns, 1, kMostCopies);
+    const int64_t copies = plan_.updates_per_turn;
     if (numbers_ == 0) return update_columns({});
     bool even = floormod(number_, copies) == Dim(0);
     return serial_loop("u", c_.symbols(ceildiv(number_, copies)), [&](const Expr& u) {
@@ -187,7 +160,7 @@ class ScatterLowering {
     c_.buffers.buffers = c_.kernel.buffers;
   }
 
-  int lanes() const { return c_.target.lanes(std::max(4, element_size(g_.dtype(template_)))); }
+  int lanes() const { return plan_.lanes; }
   Stmt serial(const char* what, Expr extent, const std::function<Stmt(Expr)>& body) {
     int64_t fixed = 0;
     if (loop::as_const_int(extent, &fixed) && fixed == 1) return body(index(0));
@@ -204,7 +177,7 @@ class ScatterLowering {
       return copy(d + 1, std::move(inner));
     };
     if (d < first_ + addressed_) {
-      bool in_ranges = d == first_ && ranges_ > 1;
+      bool in_ranges = d == first_ && plan_.ranges > 1;
       if (in_ranges && !last) return serial("c", size_, [&](Expr p) { return next(begin_ + p); });
       if (in_ranges)
         return vector_loop("c", c_.symbols(range_), lanes(), c_.target, [&](Expr p) {
@@ -283,7 +256,7 @@ class ScatterLowering {
       Expr i = e.name_value("i", loop::cast(DType::kI64, e.evaluate(indices_, index_at(at, k))));
       Expr size = c_.symbols(dims_[first_ + k]);
       i = e.name_value("i", loop::select(loop::binary(BinaryOp::k_lt, i, index(0)), i + size, i));
-      bool in_range = k == 0 && ranges_ > 1;
+      bool in_range = k == 0 && plan_.ranges > 1;
       Expr low = in_range ? begin_ : index(0), high = in_range ? begin_ + size_ : size;
       valid = both(valid, both(loop::binary(BinaryOp::k_ge, i, low), loop::binary(BinaryOp::k_lt, i, high)));
       addressed.push_back(i);
@@ -331,11 +304,11 @@ class ScatterLowering {
   ValueId template_, indices_, updates_;
   Shape dims_, index_dims_, update_dims_;
   bool in_place_;
-  size_t first_ = 0, addressed_ = 1;  // the template's dims that indices address
-  size_t numbers_ = 1;                // the updates' dims, from first_ on, that number them
-  size_t vector_dim_ = 0;             // the template's dim along which vectors run, or its rank
-  int64_t ranges_ = 1;
-  Dim range_ = 0;  // of the first addressed dim: how many, and elements of one
+  const schedule::ScatterPlan& plan_;
+  const size_t first_, addressed_;  // the template's dims that indices address
+  const size_t numbers_;            // the updates' dims, from first_ on, that number them
+  const size_t vector_dim_;         // the template's dim along which vectors run, or its rank
+  Dim range_ = 0;                   // elements of a range of the first addressed dim
   loop::Buffer out_;
   std::vector<Expr> slice_;  // per dim of the template, where it is part of the slice
   Expr begin_, size_;        // this workgroup's range of the first addressed dim

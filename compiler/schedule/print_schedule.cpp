@@ -154,6 +154,8 @@ class Printer {
     text_ += "\n";
     for (const MapPlan& map : group.maps) print_map(map);
     if (group.kind == GroupKind::kReduce) print_reduce(group.reduce);
+    if (group.kind == GroupKind::kOrdered && is_scatter(g_.nodes[group.anchor].op))
+      print_scatter(group.scatter);
     if (!group.scan.extents.empty()) text_ += "    " + loops_text(group.scan, "scan") + "\n";
   }
 
@@ -180,6 +182,16 @@ class Printer {
                std::to_string(map.inner_end);
     if (!map.workgroups) text_ += ", in one workgroup";
     text_ += "\n";
+  }
+  void print_scatter(const ScatterPlan& scatter) {
+    std::string text;
+    auto add = [&](const std::string& words) { text += (text.empty() ? "    " : ", ") + words; };
+    if (scatter.ranges > 1) add(std::to_string(scatter.ranges) + " ranges of places");
+    if (scatter.shared_updates != 0)
+      add("updates shared in parts of " + std::to_string(scatter.shared_updates));
+    if (scatter.shares_columns) add("columns shared in parts of " + std::to_string(scatter.lanes));
+    if (scatter.updates_per_turn > 1) add(std::to_string(scatter.updates_per_turn) + " updates per turn");
+    if (!text.empty()) text_ += text + "\n";
   }
   void print_reduce(const ReducePlan& reduce) {
     if (reduce.loops.extents.empty() && reduce.loops.indices.empty()) return;  // not planned yet

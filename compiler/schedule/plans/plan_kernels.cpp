@@ -42,6 +42,7 @@ class KernelPlanner {
       case GroupKind::kOrdered:
         plan_steps(g_.nodes[group.anchor], work);
         if (is_scan(g_.nodes[group.anchor].op)) group.scan = plan_scan(kernel);
+        if (is_scatter(g_.nodes[group.anchor].op)) group.scatter = plan_scatter(kernel);
         break;
       case GroupKind::kWinograd:
         work.group_work = target_.work_per_group(kTransformWork);
