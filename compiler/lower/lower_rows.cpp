@@ -2,11 +2,9 @@
 // buffer of one row. A GPU's invocations have the row in registers where it fits there, each its own columns,
 // and what several stages read of memory, too: it is loaded once.
 #include <algorithm>
-#include <unordered_set>
 #include <utility>
 
 #include "lower/lane_reduction.h"
-#include "schedule/plans/plan_loops.h"
 
 namespace quernel::lower {
 namespace {
@@ -14,16 +12,18 @@ namespace {
 using loop::Expr;
 using loop::Stmt;
 
-constexpr int64_t kVectorsOfRow = 16;  // the most that are worth a copy of the stages each
-
 class RowsLowering {
  public:
-  explicit RowsLowering(Context& context) : c_(context), g_(context.graph()), group_(context.group) {
+  explicit RowsLowering(Context& context)
+      : c_(context),
+        g_(context.graph()),
+        group_(context.group),
+        lanes_(group_.rows.lanes),
+        in_registers_(group_.rows.in_registers) {
     const Shape& dims = g_.shape(g_.nodes[group_.anchor].inputs[0]);
     rows_.assign(dims.begin(), dims.end() - 1);
     width_ = dims.back().value();
-    lanes_ = c_.target.lanes(element_size(schedule::widest_dtype(c_.schedule, c_.item, group_)));
-    choose_registers();
+    for (const schedule::RowLoad& load : group_.rows.kept) kept_.push_back({&load, {}});
   }
 
   void run() {
@@ -38,7 +38,7 @@ class RowsLowering {
     std::vector<Stmt> body;
     known_.clear();
     for (Kept& kept : kept_) {
-      kept.buffer = row_buffer(kept.dtype);
+      kept.buffer = row_buffer(g_.dtype(kept.plan->load.value));
       body.push_back(loop::alloc(kept.buffer));
     }
     stage_ = -1;
@@ -51,27 +51,19 @@ class RowsLowering {
             each ? row_buffer(g_.dtype(v)) : local_buffer("row", g_.dtype(v), 1, loop::Scope::kShared);
         body.push_back(loop::alloc(buffer));
         made[v] = {buffer, each};
-        if (is_dry_ && each) lives_[buffer.get()] = {stage_, stage_};
       }
       local_ = &made;
       body.push_back(stage.kind == schedule::GroupKind::kReduce ? reduce(stage) : map(stage));
       known_.insert(made.begin(), made.end());
-      if (is_dry_) note_reads(*body.back());
     }
     return loop::block(std::move(body));
   }
 
  private:
-  // An element of memory for each column, which several stages load.
+  // A load that several stages do, and its row of registers.
   struct Kept {
-    ValueId value = -1;
-    IndexExpr offset;
-    DType dtype;
-    int first = -1, last = -1;  // stage that loads it
+    const schedule::RowLoad* plan;
     loop::Buffer buffer;
-  };
-  struct Life {
-    int first = -1, last = -1;  // stages that write and read a buffer
   };
 
   bool has_columns(ValueId v) const {
@@ -83,63 +75,15 @@ class RowsLowering {
                          : local_buffer("row", dtype, width_, loop::Scope::kShared);
   }
 
-  // Whether rows between stages are in registers, and what else there is room for.
-  void choose_registers() {
-    const int64_t room = group_.work.row_registers;
-    if (room == 0 || lanes_ <= 1 || vectors() > kVectorsOfRow) return;
-    DryNames names;
-    in_registers_ = is_dry_ = true;
-    std::vector<Expr> row;
-    for (size_t i = 0; i < rows_.size(); ++i) row.push_back(loop::var_ref(index_var("r")));
-    (void)stages(row);
-    is_dry_ = false;
-    std::vector<int64_t> taken(group_.stages.size());  // behind each stage
-    auto add = [&](DType dtype, int first, int last, int64_t sign) {
-      bool fits = true;
-      for (int s = first; s < last; ++s) {
-        taken[s] += sign * vectors() * std::max<int64_t>(1, element_size(dtype) / 4);
-        fits = fits && taken[s] <= room;
-      }
-      return fits;
-    };
-    for (const auto& [buffer, life] : lives_)
-      if (!add(buffer->dtype, life.first, life.last, 1)) in_registers_ = false;
-    lives_.clear();
-    for (const Kept& load : std::exchange(kept_, {})) {
-      if (!in_registers_ || load.first == load.last) continue;
-      if (add(load.dtype, load.first, load.last, 1))
-        kept_.push_back(load);
-      else
-        add(load.dtype, load.first, load.last, -1);
-    }
-  }
-
-  // Of a dry run: which stage is the last to read a buffer.
-  void note_reads(const loop::StmtNode& s) {
-    std::unordered_set<const loop::ExprNode*> seen;
-    std::function<void(const Expr&)> visit = [&](const Expr& e) {
-      if (!e || !seen.insert(e.get()).second) return;
-      if (auto life = lives_.find(e->buffer.get()); life != lives_.end()) life->second.last = stage_;
-      for (const Expr& arg : e->args) visit(arg);
-    };
-    for (const Expr* e : {&s.extent, &s.condition, &s.index, &s.value}) visit(*e);
-    for (const Stmt& child : s.body)
-      if (child) note_reads(*child);
-  }
-
   // What is used instead of an element that was just loaded.
   Expr keep(Evaluator& e, const Expr& column, ValueId v, const IndexExpr& offset, Expr loaded) {
     bool guarded = e.statements.back()->value->args.size() > 1;
     if (guarded || !uses_axis(offset, static_cast<int>(rows_.size()))) return loaded;
-    auto kept = std::find_if(kept_.begin(), kept_.end(),
-                             [&](const Kept& k) { return k.value == v && k.offset == offset; });
-    if (is_dry_) {
-      if (kept == kept_.end()) kept = kept_.insert(kept, {v, offset, loaded->type.dtype, stage_, stage_, {}});
-      kept->last = stage_;
-      return loaded;
-    }
+    auto kept = std::find_if(kept_.begin(), kept_.end(), [&](const Kept& k) {
+      return k.plan->load == schedule::ElementLoad{v, offset};
+    });
     if (kept == kept_.end()) return loaded;
-    if (kept->first != stage_) return e.name_value("x", loop::load(kept->buffer, column));
+    if (kept->plan->first != stage_) return e.name_value("x", loop::load(kept->buffer, column));
     e.statements.push_back(loop::store(kept->buffer, column, loaded));
     return loaded;
   }
@@ -150,7 +94,7 @@ class RowsLowering {
   }
 
   Evaluator evaluator(const Expr& column) {
-    Evaluator e = is_dry_ ? c_.dry_evaluator() : c_.evaluator();
+    Evaluator e = c_.evaluator();
     for (size_t i = 0; i < rows_.size(); ++i) e.axes.push_back({row_[i], max(rows_[i], 1)});
     e.axes.push_back({column, width_});
     e.locals = known_;
@@ -223,10 +167,9 @@ class RowsLowering {
   const schedule::Group& group_;
   Shape rows_;
   int64_t width_ = 0;
-  int lanes_ = 1;
-  bool in_registers_ = false, is_dry_ = false;
+  int lanes_;
+  bool in_registers_;
   std::vector<Kept> kept_;
-  std::unordered_map<const loop::BufferNode*, Life> lives_;
   int stage_ = -1;
   std::vector<Expr> row_;
   std::unordered_map<ValueId, Evaluator::Local> known_;                   // of earlier stages

@@ -147,10 +147,11 @@ class Printer {
     if (group.work.group_work == 0) return;
     text_ += "    " + std::to_string(group.work.group_work) + " " + std::string(unit_of_work(group.kind)) +
              " per workgroup";
-    const WorkPlan& work = group.kind == GroupKind::kAttention ? group.parts[1].work : group.work;
-    if (work.row_registers != 0) text_ += ", rows in " + std::to_string(work.row_registers) + " registers";
+    const RowsPlan& rows = group.kind == GroupKind::kAttention ? group.parts[1].rows : group.rows;
+    if (rows.in_registers) text_ += ", rows in registers";
+    if (!rows.kept.empty()) text_ += ", kept loads: " + std::to_string(rows.kept.size());
     if (group.kind == GroupKind::kOrdered && g_.nodes[group.anchor].op == OpKind::k_argsort)
-      text_ += work.selects ? ", by heap" : ", by merging";
+      text_ += group.work.selects ? ", by heap" : ", by merging";
     text_ += "\n";
     for (const MapPlan& map : group.maps) print_map(map);
     if (group.kind == GroupKind::kReduce) print_reduce(group.reduce);

@@ -10,6 +10,7 @@
 #include "graph/ir.h"
 #include "schedule/contraction/contraction_plan.h"
 #include "schedule/plans/loop_plan.h"
+#include "schedule/plans/rows_plan.h"
 #include "schedule/plans/scatter_plan.h"
 #include "schedule/plans/work_plan.h"
 #include "schedule/winograd/winograd_plan.h"
@@ -54,6 +55,7 @@ struct Group {
   ReducePlan reduce;             // kReduce
   LoopPlan scan;                 // kOrdered: a scan's
   ScatterPlan scatter;           // kOrdered: a scatter's
+  RowsPlan rows;                 // kRows
   std::string contraction_text;  // kContract: the key of its tiling in a tuning file
   int packed_buffer = -1;        // kContract: the buffer of the packed vector operand; -1: not packed
   int scratch_buffer = -1;       // workspace that nothing else reads: a sort's, or that of bodies

@@ -136,7 +136,7 @@ PROSE_HEADERS = [
     *headers("compiler/schedule/contraction", """
         contraction_plan contraction_text image_layout operand_access pack_operand plan_contraction plan_walk
         sliding_windows tile_estimates tile_loops tile_walk tiling"""),
-    *headers("compiler/schedule/plans", "access_walk axes loop_plan operand_indices plan_loops scatter_plan work_plan"),
+    *headers("compiler/schedule/plans", "access_walk axes loop_plan operand_indices plan_loops rows_plan scatter_plan work_plan"),
     *headers("compiler/schedule/winograd", "expand_winograd winograd_plan winograd_weights"),
     *headers("runtime/choose", "choice_file compare_devices compare_tensors test_vectors"),
     *headers("runtime/core", """

@@ -22,6 +22,11 @@ void AccessWalk::read(ValueId v, const std::vector<IndexExpr>& indices) {
     return;
   for (const Known& known : known_[v])
     if (known.predicate == predicate_ && known.indices == indices) return;
+  if (locals.count(v)) {
+    locals_read.push_back(v);
+    known_[v].push_back({indices, predicate_});
+    return;
+  }
   const Node* node = g_.def(v);
   bool stored = !computed_[v] && s_.storage[v].valid();
   if (node && !stored && node->op != OpKind::k_constant) {
@@ -29,7 +34,10 @@ void AccessWalk::read(ValueId v, const std::vector<IndexExpr>& indices) {
   } else {
     IndexExpr offset = offset_of(v, indices);
     accesses.push_back(offset);
-    if (!is_packed(g_.dtype(v))) loads.push_back({v, offset});
+    if (!is_packed(g_.dtype(v))) {
+      loads.push_back({v, offset});
+      if (predicate_ == kNoGuard) unguarded.push_back({v, offset});
+    }
   }
   known_[v].push_back({indices, predicate_});
 }

@@ -3,6 +3,7 @@
 // generating code. Plans choose loops by what it finds.
 #pragma once
 
+#include <set>
 #include <unordered_map>
 #include <vector>
 
@@ -22,12 +23,17 @@ class AccessWalk {
   // Returns the element offset of `indices` in the storage of `v`, relative to its binding.
   IndexExpr offset_of(ValueId v, const std::vector<IndexExpr>& indices) const;
 
+  // Values that the kernel has computed before and keeps: reading one is no access, but noted.
+  std::set<ValueId> locals;
+  std::vector<ValueId> locals_read;
+
   const Shape& extents() const { return extents_; }
 
-  std::vector<IndexExpr> accesses;   // element offsets of all loads and stores
-  std::vector<ElementLoad> loads;    // those of whole bytes
-  std::vector<IndexExpr> guards;     // expressions whose range decides whether memory is read
-  std::vector<IndexGuard> unpadded;  // ranges of positions that padding neither mirrors nor clamps
+  std::vector<IndexExpr> accesses;     // element offsets of all loads and stores
+  std::vector<ElementLoad> loads;      // those of whole bytes
+  std::vector<ElementLoad> unguarded;  // those of them that no guard prevents
+  std::vector<IndexExpr> guards;       // expressions whose range decides whether memory is read
+  std::vector<IndexGuard> unpadded;    // ranges of positions that padding neither mirrors nor clamps
 
  private:
   struct Known {
@@ -45,7 +51,8 @@ class AccessWalk {
   Shape extents_;               // of the axes, then of those whose positions are computed
   std::vector<char> computed_;  // per value: whether this kernel computes it
   std::unordered_map<ValueId, std::vector<Known>> known_;
-  int predicate_ = 0, predicates_ = 0;  // the guards around, by number
+  static constexpr int kNoGuard = 0;
+  int predicate_ = kNoGuard, predicates_ = kNoGuard;  // the guards around, by number
 };
 
 }  // namespace quernel::schedule

@@ -9,13 +9,12 @@
 namespace quernel::schedule {
 namespace {
 
-constexpr int64_t kMapWork = 8192;            // elements
-constexpr int64_t kReduceWork = 16384;        // terms
-constexpr int64_t kStepWork = 16384;          // of scans and scatters
-constexpr int64_t kSortWork = 4096;           // comparisons
-constexpr int64_t kTransformWork = 1024;      // tiles of a Winograd transform
-constexpr int64_t kAttentionWork = 1 << 16;   // multiply-adds; a GPU's workgroup has one block of rows
-constexpr double kRegistersOfRows = 2.0 / 3;  // the others are for what is computed
+constexpr int64_t kMapWork = 8192;           // elements
+constexpr int64_t kReduceWork = 16384;       // terms
+constexpr int64_t kStepWork = 16384;         // of scans and scatters
+constexpr int64_t kSortWork = 4096;          // comparisons
+constexpr int64_t kTransformWork = 1024;     // tiles of a Winograd transform
+constexpr int64_t kAttentionWork = 1 << 16;  // multiply-adds; a GPU's workgroup has one block of rows
 
 class KernelPlanner {
  public:
@@ -33,7 +32,7 @@ class KernelPlanner {
         break;
       case GroupKind::kRows:
         work.group_work = target_.work_per_group(kMapWork);
-        work.row_registers = row_registers();
+        group.rows = plan_rows(kernel);
         break;
       case GroupKind::kReduce:
         work.group_work = target_.work_per_group(kReduceWork);
@@ -50,7 +49,8 @@ class KernelPlanner {
       case GroupKind::kAttention:
         work.group_work = target_.lanes_are_invocations() ? 1 : kAttentionWork;
         for (Group& part : group.parts) {
-          if (part.kind == GroupKind::kRows) part.work.row_registers = row_registers();
+          if (part.kind == GroupKind::kRows && group.block_keys == 0)
+            part.rows = plan_rows({s_, item, part, target_});
           if (part.kind == GroupKind::kContract)
             part.contraction.walk =
                 plan_walk_of_block(part.contraction, group.block_rows, dtypes(part), target_);
@@ -67,12 +67,6 @@ class KernelPlanner {
   }
 
  private:
-  // Invocations keep rows in registers; a core's caches hold them as well.
-  int64_t row_registers() const {
-    if (!target_.lanes_are_invocations()) return 0;
-    return static_cast<int64_t>(target_.vector_registers * kRegistersOfRows);
-  }
-
   void plan_steps(const Node& node, WorkPlan& work) const {
     bool sorts = !is_scan(node.op) && !is_scatter(node.op);
     work.group_work = target_.work_per_group(sorts ? kSortWork : kStepWork);

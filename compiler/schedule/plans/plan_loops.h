@@ -23,6 +23,7 @@ ReducePlan plan_reduce(const KernelPlace& kernel);
 // Returns the loops of a scan. The scanned axis has class 1.
 LoopPlan plan_scan(const KernelPlace& kernel);
 ScatterPlan plan_scatter(const KernelPlace& kernel);
+RowsPlan plan_rows(const KernelPlace& kernel);
 
 // Returns the widest dtype that the kernel loads, stores or computes with, apart from 64-bit integers. At
 // least 4 bytes.

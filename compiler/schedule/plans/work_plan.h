@@ -11,9 +11,6 @@ struct WorkPlan {
   // kernel; tiles of a Winograd transform; multiply-adds of attention. 0: plan-kernels has not run, or another
   // plan says it.
   int64_t group_work = 0;
-  // kRows on a GPU: 32-bit registers of an invocation that rows may take between stages. 0: rows are in
-  // memory.
-  int64_t row_registers = 0;
   bool selects = false;  // an argsort: a heap finds the first elements of a line; else all are sorted
 };
 
