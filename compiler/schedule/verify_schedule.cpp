@@ -25,6 +25,7 @@ class Verifier {
         if (std::exchange(grouped[static_cast<size_t>(n)], 1))
           return fail("expected each node in one group, found " + name(g_.nodes[n].output) + " in two");
       QUERNEL_CHECK(check_values(group));
+      QUERNEL_CHECK(check_plans(group));
     }
     for (const Item& item : s_.items)
       for (const Dependency& d : item.dependencies)
@@ -57,6 +58,47 @@ class Verifier {
       if (!own) return fail("expected a node of the group that stores " + name(v) + " to compute it");
     }
     return {};
+  }
+
+  // Plans, once they have been chosen.
+  Status check_plans(const Group& group) {
+    if (group.work.group_work == 0) return {};
+    const size_t maps = group.kind == GroupKind::kMap   ? 1
+                        : group.kind == GroupKind::kCat ? group.copied.size()
+                                                        : 0;
+    if (group.maps.size() != maps)
+      return fail("expected " + std::to_string(maps) + " plans for the kernel of " + kernel_name(group) +
+                  ", found " + std::to_string(group.maps.size()));
+    for (const MapPlan& map : group.maps) QUERNEL_CHECK(check_loops(group, map.loops));
+    QUERNEL_CHECK(check_loops(group, group.reduce.loops));
+    return check_loops(group, group.scan);
+  }
+  Status check_loops(const Group& group, const LoopPlan& loops) {
+    const int axes = static_cast<int>(loops.extents.size());
+    if (loops.vector_axis >= axes)
+      return fail("expected the vector axis of the kernel of " + kernel_name(group) + " among its " +
+                  std::to_string(axes) + " axes, found " + std::to_string(loops.vector_axis));
+    for (const std::vector<IndexExpr>& indices : loops.indices)
+      for (const IndexExpr& e : indices)
+        if (highest_axis(e) >= axes)
+          return fail("expected indices of the kernel of " + kernel_name(group) + " over " +
+                      std::to_string(axes) + " axes, found " + to_string(e));
+    return {};
+  }
+  std::string kernel_name(const Group& group) const {
+    return group.outputs.empty() ? std::string(to_string(group.kind)) : name(group.outputs[0]);
+  }
+  static int highest_axis(const IndexExpr& e) {
+    switch (e.kind()) {
+      case IndexExpr::Kind::kConst:
+        return -1;
+      case IndexExpr::Kind::kAxis:
+        return e.axis_index();
+      case IndexExpr::Kind::kAdd:
+        return std::max(highest_axis(e.lhs()), highest_axis(e.rhs()));
+      default:
+        return highest_axis(e.lhs());
+    }
   }
 
   const Schedule& s_;

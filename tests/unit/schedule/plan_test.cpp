@@ -5,6 +5,7 @@
 #include <functional>
 #include <vector>
 
+#include "graph/text.h"
 #include "pipeline/run_passes.h"
 #include "random_graph/random_graph.h"
 #include "schedule/target_passes/target_passes.h"
@@ -162,6 +163,30 @@ TEST(Verify, refuses_schedules_that_break_a_rule) {
   expect("expected a place for", [](Schedule& s) { s.storage[s.groups[0].outputs[0]] = {}; });
   expect("expected a place or none for each of", [](Schedule& s) { s.storage.pop_back(); });
   expect("to depend on earlier ones", [](Schedule& s) { s.items[0].dependencies.push_back({1, {}}); });
+}
+
+TEST(Verify, refuses_plans_that_do_not_fit_their_kernel) {
+  auto refusal = [](const std::function<void(Group&)>& spoil) {
+    Expected<Graph> graph =
+        parse_graph("graph @g(%x: f32[6,20]) {\n  %1 = exp %x : f32[6,20]\n  return y = %1\n}\n", "graph");
+    EXPECT_TRUE(graph);
+    Packings packings;
+    Expected<Schedule> s = make_schedule(*std::move(graph), *find_target("x86-64-v4"), packings);
+    EXPECT_TRUE(s && verify(*s, "plan-kernels") && s->groups.size() == 1);
+    spoil(s->groups[0]);
+    Status status = verify(*s, "plan-kernels");
+    return status ? std::string() : to_string(status.errors());
+  };
+  auto expect = [&](const std::string& says, const std::function<void(Group&)>& spoil) {
+    std::string found = refusal(spoil);
+    EXPECT_NE(found.find(says), std::string::npos) << "expected '" << says << "', found '" << found << "'";
+  };
+  EXPECT_EQ(refusal([](Group&) {}), "");
+  expect("expected 1 plans for the kernel of '1', found 0", [](Group& group) { group.maps.clear(); });
+  expect("expected the vector axis of the kernel of '1' among its 1 axes, found 3",
+         [](Group& group) { group.maps[0].loops.vector_axis = 3; });
+  expect("expected indices of the kernel of '1' over 1 axes, found d2",
+         [](Group& group) { group.maps[0].loops.indices[0][1] = IndexExpr::axis(2); });
 }
 
 }  // namespace
