@@ -1,7 +1,9 @@
-// CONV_2D, DEPTHWISE_CONV_2D, CONV_3D and TRANSPOSE_CONV.
+// CONV_2D, DEPTHWISE_CONV_2D, CONV_3D, TRANSPOSE_CONV and Convolution2DTransposeBias.
 #include "frontends/tflite/conv.h"
 
 #include <algorithm>
+#include <array>
+#include <cstring>
 
 #include "frontends/tflite/operators.h"
 
@@ -131,36 +133,82 @@ Status import_depthwise_conv_2d(NodeImport& n) {
   return convolution(n, c);
 }
 
-// Operands: the result's shape, weights [output channels, kernel…, input channels], x, bias.
-Status import_transpose_conv(NodeImport& n) {
-  const auto& options = n.options<tflite::TransposeConvOptions>();
-  for (int i : {1, 2}) QUERNEL_CHECK(n.expect_rank(i, 4, 4));
-  QUERNEL_TRY(std::vector<int64_t> out, n.ints_in(0, "the result's shape"));
-  QUERNEL_TRY(std::vector<int64_t> kernel, kernel_of(n, 1));
-  Convolution c;
-  c.input = 2;
-  c.bias = 3;
-  c.activation = options.fused_activation_function();
-  c.spread = {options.stride_h(), options.stride_w()};
-  if (out.size() != 4 || !(n.shape(n.in(2)).back() == n.shape(n.in(1)).back()))
-    return channels_disagree(n, c);
-  QUERNEL_TRY(c.channels, n.dim(n.in(1), 0));
+namespace {
+
+// TRANSPOSE_CONV, once the result's spatial dims, and the padding that is cut off in front, are known. Weights
+// [output channels, kernel…, input channels].
+Status transposed_convolution(NodeImport& n, Convolution c, const std::vector<int64_t>& out,
+                              const std::vector<int64_t>& cut) {
   Window& w = c.window;
-  QUERNEL_TRY(w, make_window(n, n.in(2), kernel, c.spread, {1, 1}, options.padding()));
   for (size_t i = 0; i < 2; ++i) {
-    int64_t size = w.size[i], covered = (size - 1) * c.spread[i] + kernel[i];
-    int64_t before =
-        options.padding() == tflite::Padding::SAME ? std::max<int64_t>(covered - out[i + 1], 0) / 2 : 0;
     w.strides[i] = 1;
-    w.out[i] = out[i + 1];
+    w.out[i] = out[i];
     // x spread has size * stride elements; the windows of kernel - 1 more than the result has reach over it.
-    w.before[i] = kernel[i] - 1 - before;
-    w.after[i] = out[i + 1] + kernel[i] - 1 - size * c.spread[i] - w.before[i];
-    if (out[i + 1] < 1 || w.before[i] + size * c.spread[i] < 1 || w.after[i] + size * c.spread[i] < 1)
-      return n.invalid("expected a result's shape that the operand can have, found " +
+    w.before[i] = w.kernel[i] - 1 - cut[i];
+    w.after[i] = out[i] + w.kernel[i] - 1 - w.size[i] * c.spread[i] - w.before[i];
+    if (out[i] < 1 || w.before[i] + w.size[i] * c.spread[i] < 1 || w.after[i] + w.size[i] * c.spread[i] < 1)
+      return n.invalid("expected a result's size that the operand can have, found " +
                        to_string(make_shape(out)));
   }
   return convolution(n, c);
+}
+
+// What all forms of TRANSPOSE_CONV have.
+Expected<Convolution> read_transposed(NodeImport& n, int input, int bias, int64_t stride_h, int64_t stride_w,
+                                      tflite::Padding padding) {
+  for (int i : {input, 1}) QUERNEL_CHECK(n.expect_rank(i, 4, 4));
+  Convolution c;
+  c.input = input;
+  c.bias = bias;
+  c.spread = {stride_h, stride_w};
+  if (!(n.shape(n.in(input)).back() == n.shape(n.in(1)).back())) return channels_disagree(n, c);
+  QUERNEL_TRY(c.channels, n.dim(n.in(1), 0));
+  QUERNEL_TRY(std::vector<int64_t> kernel, kernel_of(n, 1));
+  QUERNEL_TRY(c.window, make_window(n, n.in(input), std::move(kernel), c.spread, {1, 1}, padding));
+  return c;
+}
+
+}  // namespace
+
+// Operands: the result's shape, weights, x, bias.
+Status import_transpose_conv(NodeImport& n) {
+  const auto& options = n.options<tflite::TransposeConvOptions>();
+  QUERNEL_TRY(Convolution c,
+              read_transposed(n, 2, 3, options.stride_h(), options.stride_w(), options.padding()));
+  c.activation = options.fused_activation_function();
+  QUERNEL_TRY(std::vector<int64_t> out, n.ints_in(0, "the result's shape"));
+  if (out.size() != 4) return channels_disagree(n, c);
+  std::vector<int64_t> cut(2);
+  if (options.padding() == tflite::Padding::SAME)
+    for (size_t i = 0; i < 2; ++i) {
+      int64_t covered = (c.window.size[i] - 1) * c.spread[i] + c.window.kernel[i];
+      cut[i] = std::max<int64_t>(covered - out[i + 1], 0) / 2;
+    }
+  return transposed_convolution(n, std::move(c), {out[1], out[2]}, cut);
+}
+
+// MediaPipe's custom operator. Operands: x, weights, bias. Its options are words of 32 bits: padding (1: SAME, 2: VALID),
+// stride of columns, stride of rows, and others that it does not read.
+Status import_convolution_2d_transpose_bias(NodeImport& n) {
+  std::vector<uint8_t> bytes = n.custom_options();
+  std::array<int32_t, 3> words{};
+  if (bytes.size() < sizeof words)
+    return n.invalid("expected options of at least " + std::to_string(sizeof words) + " bytes, found " +
+                     std::to_string(bytes.size()));
+  std::memcpy(words.data(), bytes.data(), sizeof words);
+  if (words[0] != 1 && words[0] != 2) return n.bad_option("padding", "1 or 2", std::to_string(words[0]));
+  bool same = words[0] == 1;
+  for (int i : {0, 1, 2}) QUERNEL_CHECK(n.expect_dtypes(i, {DType::kF32}));
+  QUERNEL_TRY(Convolution c, read_transposed(n, 0, 2, words[2], words[1],
+                                             same ? tflite::Padding::SAME : tflite::Padding::VALID));
+  std::vector<int64_t> out(2), cut(2);
+  for (size_t i = 0; i < 2; ++i) {
+    int64_t last = c.window.size[i] - 1, kernel = c.window.kernel[i];
+    int64_t spare = same ? std::max<int64_t>(kernel - last % c.spread[i] - 1, 0) : 0;
+    out[i] = last * c.spread[i] + kernel - spare;
+    cut[i] = spare / 2;
+  }
+  return transposed_convolution(n, std::move(c), out, cut);
 }
 
 }  // namespace quernel::tflite_import

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "frontends/shared/check_node.h"
+#include "frontends/tflite/custom_op.h"
 #include "frontends/tflite/operators.h"
 
 namespace quernel::tflite_import {
@@ -28,7 +29,13 @@ std::string variable_name(const tflite::Tensor& tensor, int32_t number) {
 }  // namespace
 
 GraphImport::GraphImport(const ModelFile& file, const ImportOptions& options, Graph& graph, ErrorSink& errors)
-    : file_(file), graph_(graph), build_(graph), folder_(graph), errors_(errors), variables_(graph) {
+    : file_(file),
+      graph_(graph),
+      build_(graph),
+      folder_(graph),
+      errors_(errors),
+      variables_(graph),
+      custom_ops_(options.custom_ops) {
   build_.on_failure([] { throw BuilderFailed(); });
   if (options.allow_large) return;
   max_nodes_ = kMaxNodes;
@@ -112,12 +119,25 @@ void GraphImport::import_node(const tflite::Operator& node, Scope& scope) {
   for (int32_t tensor : elements(node.outputs())) scope.tensors[static_cast<size_t>(tensor)].failed = why;
 }
 
+const CustomOpDescription* GraphImport::find_custom_op(const std::string& name) {
+  for (const CustomOpDescription& op : custom_ops_) {
+    if (op.name != name) continue;
+    used_custom_ops_.insert(name);
+    return &op;
+  }
+  return nullptr;
+}
+
 Status GraphImport::import_operator(const tflite::Operator& node, Scope& scope, const Location& place) {
   tflite::BuiltinOperator kind = operator_of(file_, node);
-  const Operator* op = find_operator(kind);
+  const CustomOpDescription* described =
+      kind == tflite::BuiltinOperator::CUSTOM ? find_custom_op(place.op) : nullptr;
+  const Operator* op = find_operator(kind, place.op);
   QUERNEL_TRY(bool done, import_variable_operator(node, scope, place));
   if (done) return {};
-  if (!op) return why_unsupported(place.op, kind == tflite::BuiltinOperator::CUSTOM, place);
+  if (!op && !described) return why_unsupported(kind, place.op, place);
+  int min_inputs = described ? static_cast<int>(described->inputs.size()) : op->min_inputs;
+  int max_inputs = described ? min_inputs : op->max_inputs;
   NodeImport n(file_, scope.subgraph, node, build_, folder_);
   n.assign_variable = [&](int32_t tensor, ValueId value) {
     const tflite::Tensor& description = *scope.subgraph.tensors()->Get(static_cast<uint32_t>(tensor));
@@ -132,18 +152,18 @@ Status GraphImport::import_operator(const tflite::Operator& node, Scope& scope, 
     n.inputs.push_back(tensor < 0 ? kNoValue : value_of(scope, tensor, place));
   build_.set_location(place);
   while (!n.inputs.empty() && n.inputs.back() == kNoValue) n.inputs.pop_back();
-  if (op->max_inputs >= 0 && n.input_count() > op->max_inputs)
-    return n.invalid("expected at most " + std::to_string(op->max_inputs) + " inputs, found " +
+  if (max_inputs >= 0 && n.input_count() > max_inputs)
+    return n.invalid("expected at most " + std::to_string(max_inputs) + " inputs, found " +
                      std::to_string(n.input_count()));
-  for (int i = 0; i < op->min_inputs; ++i)
+  for (int i = 0; i < min_inputs; ++i)
     if (!n.has(i))
-      return n.invalid("expected at least " + std::to_string(op->min_inputs) + " inputs, found input " +
+      return n.invalid("expected at least " + std::to_string(min_inputs) + " inputs, found input " +
                        std::to_string(i) + " missing");
   QUERNEL_CHECK(n.read_quantization());
   int32_t first_new_value = static_cast<int32_t>(graph_.values.size());
   Status status;
   try {
-    status = op->import(n);
+    status = described ? import_custom_op(n, *described) : op->import(n);
   } catch (const BuilderFailed&) {
     status = build_.take_status();
   }

@@ -33,6 +33,8 @@ class GraphImport {
   const std::vector<LeastDim>& least_dims() const { return least_dims_; }
   // Names of graph inputs whose values failed nodes needed to know, with the first of these nodes.
   const std::map<std::string, std::string>& wanted_inputs() const { return wanted_inputs_; }
+  // Names of the described custom ops that operators use.
+  const std::set<std::string>& used_custom_ops() const { return used_custom_ops_; }
 
  private:
   struct Scope {
@@ -53,6 +55,8 @@ class GraphImport {
   Status initialize_variables(int64_t subgraph, const Scope& outer, const Location& place);
   std::vector<ValueId> import_subgraph(int64_t number, const std::vector<ValueId>& inputs, const Scope& outer,
                                        const Location& place);
+  // The description of a custom operator; null where there is none.
+  const CustomOpDescription* find_custom_op(const std::string& name);
   Location place_of(const tflite::Operator& node, const Scope& scope) const;
 
   const ModelFile& file_;
@@ -61,6 +65,8 @@ class GraphImport {
   ConstantFolder folder_;
   ErrorSink& errors_;
   Variables variables_;
+  const std::vector<CustomOpDescription>& custom_ops_;
+  std::set<std::string> used_custom_ops_;
   std::map<int64_t, Reported> failed_subgraphs_;
   bool initializes_ = false;  // what is assigned are the variables' first values
   int64_t nodes_imported_ = 0, max_nodes_ = INT64_MAX;

@@ -103,8 +103,9 @@ Expected<ImportedModel> try_import(const ModelFile& file, const ImportOptions& o
   }
   QUERNEL_TRY(result.graph, eliminate_dead_nodes(result.graph));
   for (const CustomOpDescription& op : options.custom_ops)
-    result.notes.push_back("custom op '" + op.name +
-                           "' is described, but operators of TensorFlow Lite models are not replaced");
+    if (!import.used_custom_ops().count(op.name))
+      result.notes.push_back("custom op '" + op.name +
+                             "' is described, but no custom operator of the model is one");
   note_assumptions(round, result);
   return result;
 }

@@ -106,20 +106,6 @@ TEST(TfliteValues, names_of_inputs_and_outputs_are_made_different) {
   expect_values(m.run({f32_tensor({1}, {9}), f32_tensor({1}, {2}), f32_tensor({1}, {3})}), {1}, {4});
 }
 
-TEST(TfliteValues, described_custom_ops_are_not_used) {
-  ModelBuilder m;
-  int x = m.input("x", {2}), y = m.output("y", {2});
-  m.node(Op::NEG, {x}, {y});
-  ImportOptions options;
-  options.custom_ops.emplace_back();
-  options.custom_ops.back().name = "a::B";
-  Expected<ImportedModel> imported = m.import(options);
-  ASSERT_TRUE(imported) << to_string(imported.errors());
-  ASSERT_EQ(imported->notes.size(), 1u);
-  EXPECT_EQ(imported->notes[0],
-            "custom op 'a::B' is described, but operators of TensorFlow Lite models are not replaced");
-}
-
 TEST(TfliteValues, subgraphs_are_branches_and_bodies) {
   for (bool condition : {true, false}) {
     ModelBuilder m, negate;

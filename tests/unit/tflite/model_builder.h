@@ -60,7 +60,18 @@ class ModelBuilder {
   void node(Op op, std::vector<int32_t> in, std::vector<int32_t> out,
             tflite::BuiltinOptions kind = tflite::BuiltinOptions::NONE, Options options = {},
             const std::string& custom = {}) {
-    nodes_.push_back({op, std::move(in), std::move(out), kind, std::move(options), custom});
+    nodes_.push_back({op, std::move(in), std::move(out), kind, std::move(options), custom, {}});
+  }
+  // Adds a custom operator. `options`: its own bytes.
+  void custom_node(const std::string& name, std::vector<int32_t> in, std::vector<int32_t> out,
+                   std::vector<uint8_t> options = {}) {
+    nodes_.push_back({Op::CUSTOM,
+                      std::move(in),
+                      std::move(out),
+                      tflite::BuiltinOptions::NONE,
+                      {},
+                      name,
+                      std::move(options)});
   }
   template <class Table>
   void node(Op op, std::vector<int32_t> in, std::vector<int32_t> out,
@@ -118,6 +129,7 @@ class ModelBuilder {
     tflite::BuiltinOptions kind;
     Options options;
     std::string custom;
+    std::vector<uint8_t> custom_options;
   };
   int add(const std::string& name, std::vector<int32_t> dims, Type type, const Quant& q,
           std::vector<uint8_t> data) {
@@ -174,8 +186,10 @@ inline flatbuffers::Offset<tflite::SubGraph> ModelBuilder::graph(Parts& parts) c
     parts.codes.push_back(tflite::CreateOperatorCode(b, static_cast<int8_t>(old), custom, 1, n.op));
     flatbuffers::Offset<void> options = n.options ? n.options(b) : 0;
     auto in = b.CreateVector(n.in), out = b.CreateVector(n.out);
-    nodes.push_back(
-        tflite::CreateOperator(b, static_cast<uint32_t>(parts.codes.size() - 1), in, out, n.kind, options));
+    flatbuffers::Offset<flatbuffers::Vector<uint8_t>> bytes;
+    if (!n.custom_options.empty()) bytes = b.CreateVector(n.custom_options);
+    nodes.push_back(tflite::CreateOperator(b, static_cast<uint32_t>(parts.codes.size() - 1), in, out, n.kind,
+                                           options, bytes));
   }
   auto tensor_vector = b.CreateVector(tensors);
   auto in = b.CreateVector(inputs), out = b.CreateVector(outputs);

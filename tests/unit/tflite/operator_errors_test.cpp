@@ -183,7 +183,7 @@ TEST(TfliteRefusals, windows) {
            return tflite::CreateConv2DOptions(f, tflite::Padding::SAME, 1, 1);
          });
        }},
-      {"expected a result's shape that the operand can have, found [1,-9,1,1]",
+      {"expected a result's size that the operand can have, found [-9,1]",
        [](ModelBuilder& m) {
          int x = m.input("x", {1, 1, 1, 1}), y = m.output("y", {1, 1, 1, 1});
          int s = m.ints("s", {1, -9, 1, 1}), w = m.floats("w", {1, 1, 1, 1}, {1});
