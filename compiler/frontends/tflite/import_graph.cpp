@@ -82,7 +82,10 @@ void GraphImport::run(std::vector<Entry> tensors, const std::vector<std::string>
   std::vector<int32_t> outputs = elements(scope.subgraph.outputs());
   if (outputs.empty()) errors_.report(invalid_input("the model has no outputs", Location{file_.name}));
   for (size_t i = 0; i < outputs.size(); ++i) try {
-      ValueId value = value_of(scope, outputs[i], Location{file_.name, output_names[i], "output"});
+      Location place{file_.name, output_names[i], "output"};
+      const tflite::Tensor& tensor = *scope.subgraph.tensors()->Get(static_cast<uint32_t>(outputs[i]));
+      if (is_complex(tensor)) throw NodeFailed{errors_.report(dtype_of(tensor.type(), place).take_errors())};
+      ValueId value = value_of(scope, outputs[i], place);
       graph_.outputs.push_back({output_names[i], value});
     } catch (const NodeFailed&) {  // and reported
     }
@@ -128,6 +131,18 @@ const CustomOpDescription* GraphImport::find_custom_op(const std::string& name) 
   return nullptr;
 }
 
+Status GraphImport::check_complex(const NodeImport& n) const {
+  using Op = tflite::BuiltinOperator;
+  bool complex = false;
+  for (int i = 0; i < n.input_count(); ++i) complex |= n.is_complex(i);
+  for (int i = 0; i < n.output_count(); ++i) complex |= is_complex(n.out_tensor(i));
+  if (!complex || n.kind == Op::RFFT2D || n.kind == Op::RESHAPE || n.kind == Op::REAL || n.kind == Op::IMAG ||
+      n.kind == Op::COMPLEX_ABS)
+    return {};
+  return n.refuse("complex tensors are not supported by this operator",
+                  "take their real and imaginary parts (REAL, IMAG) before it");
+}
+
 Status GraphImport::import_operator(const tflite::Operator& node, Scope& scope, const Location& place) {
   tflite::BuiltinOperator kind = operator_of(file_, node);
   const CustomOpDescription* described =
@@ -151,6 +166,7 @@ Status GraphImport::import_operator(const tflite::Operator& node, Scope& scope, 
   for (int32_t tensor : elements(node.inputs()))
     n.inputs.push_back(tensor < 0 ? kNoValue : value_of(scope, tensor, place));
   build_.set_location(place);
+  QUERNEL_CHECK(check_complex(n));
   while (!n.inputs.empty() && n.inputs.back() == kNoValue) n.inputs.pop_back();
   if (max_inputs >= 0 && n.input_count() > max_inputs)
     return n.invalid("expected at most " + std::to_string(max_inputs) + " inputs, found " +

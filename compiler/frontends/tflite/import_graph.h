@@ -57,6 +57,8 @@ class GraphImport {
                                        const Location& place);
   // The description of a custom operator; null where there is none.
   const CustomOpDescription* find_custom_op(const std::string& name);
+  // Complex tensors are for a few operators only.
+  Status check_complex(const NodeImport& n) const;
   Location place_of(const tflite::Operator& node, const Scope& scope) const;
 
   const ModelFile& file_;

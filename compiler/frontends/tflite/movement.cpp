@@ -79,7 +79,10 @@ Status import_reshape(NodeImport& n) {
   } else if (!(option.size() == 1 && option[0] == 0)) {  // [0] stands for a scalar
     for (int32_t d : option) wanted.push_back(d);
   }
-  QUERNEL_TRY(wanted, complete_shape(n, std::move(wanted), element_count(n.shape(n.in(0)))));
+  Shape dims = n.shape(n.in(0));
+  if (n.is_complex(0)) dims.pop_back();
+  QUERNEL_TRY(wanted, complete_shape(n, std::move(wanted), element_count(dims)));
+  if (n.is_complex(0)) wanted.push_back(2);
   return n.output(n.build.reshape(n.in(0), wanted));
 }
 

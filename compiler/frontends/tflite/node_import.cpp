@@ -61,7 +61,10 @@ Status NodeImport::read_quantization() {
   }
   for (int i = 0; i < output_count(); ++i) {
     QUERNEL_TRY(Quantization q, quantization_of(out_tensor(i), build.location()));
-    QUERNEL_TRY(DType dtype, dtype_of(out_tensor(i).type(), build.location()));
+    DType dtype = DType::kF32;
+    if (!tflite_import::is_complex(out_tensor(i))) {
+      QUERNEL_TRY(dtype, dtype_of(out_tensor(i).type(), build.location()));
+    }
     out_quantization_.push_back(std::move(q));
     out_dtypes_.push_back(dtype);
   }

@@ -51,6 +51,8 @@ class NodeImport : public ImportedNode {
   bool is_output_quantized(int i = 0) const;
   // Whether operand i is f32, or f16, which is computed in f32.
   bool is_float(int i) const { return quernel::is_float(dtype(in(i))); }
+  // Whether operand i is complex: f32 with one more dim, of both parts.
+  bool is_complex(int i) const { return in_tensor(i) && tflite_import::is_complex(*in_tensor(i)); }
 
   // ---- options
   // The node's options; those of a node without any are the defaults. Invalid where it has another kind.
