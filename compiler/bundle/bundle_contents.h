@@ -200,6 +200,7 @@ struct TestVector {
 struct BundleContents {
   std::string
       producer;  // e.g. "quernel 0.1.0"; without time and host name, so that equal inputs give equal bytes
+  std::string rounding;  // of quantized TensorFlow Lite operators; empty: there are none
   std::vector<Symbol> symbols;
   std::vector<SizeExpression> expressions;
   std::vector<ConstantsSegment> constants;

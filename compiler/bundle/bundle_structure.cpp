@@ -281,9 +281,11 @@ class StructureBuilder {
     size_t value = 0;
     auto tests = all<schema::TestVector>(contents_.test_vectors,
                                          [&](const TestVector& t) { return test_vector(t, value); });
+    Offset<flatbuffers::String> rounding = 0;
+    if (!contents_.rounding.empty()) rounding = string(contents_.rounding);
     schema::FinishBundleBuffer(
         builder_, schema::CreateBundle(builder_, producer, segment_vector, symbols, expressions, arenas,
-                                       states, variants, entries, tests, companions));
+                                       states, variants, entries, tests, companions, rounding));
     return {builder_.GetBufferPointer(), builder_.GetBufferPointer() + builder_.GetSize()};
   }
 

@@ -25,6 +25,7 @@ class Reader {
 
   BundleContents run() {
     contents_.producer = text(bundle_.producer());
+    contents_.rounding = text(bundle_.rounding());
     each(bundle_.symbols(), [&](const schema::Symbol& s) {
       contents_.symbols.push_back({text(s.name()), s.min(), s.max(), s.multiple_of(),
                                    static_cast<SymbolKind>(s.kind()), s.max_expression()});

@@ -74,6 +74,7 @@ class Stripper {
   Stripper(BundleContents from, const std::vector<uint32_t>& variants)
       : expressions_from_(std::move(from.expressions)) {
     to_.producer = std::move(from.producer);
+    to_.rounding = std::move(from.rounding);
     to_.symbols = std::move(from.symbols);
     to_.constants = std::move(from.constants);
     to_.arenas = std::move(from.arenas);

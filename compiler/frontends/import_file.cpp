@@ -7,6 +7,9 @@
 namespace quernel {
 
 Expected<ImportedModel> import_file(const std::string& path, const ImportOptions& options) {
+  if (options.rounding && !is_tflite(path))
+    return invalid_input("--rounding: expected a TensorFlow Lite model, found one of another format",
+                         {.file = path}, "leave the option out: other models say themselves how they round");
   if (path.size() > 3 && path.ends_with(".qg")) {
     QUERNEL_TRY(Graph graph, import_text(path));
     ImportedModel model;

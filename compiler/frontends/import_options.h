@@ -3,12 +3,14 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "graph/custom_op.h"
 #include "graph/duplicate_names.h"
 #include "graph/ir.h"
+#include "support/integer_rounding.h"
 #include "support/onnx_choices.h"
 
 namespace quernel {
@@ -31,6 +33,8 @@ struct ImportOptions {
   // Operators that become custom ops, also where an importer or a function of the model has their names.
   std::vector<CustomOpDescription> custom_ops;
   OnnxChoices choices;
+  // Of TensorFlow Lite models; a model of another format refuses one.
+  std::optional<IntegerRounding> rounding;
   // Folders besides the model's that external data may lie in.
   std::vector<std::string> external_dirs;
   // No limits of nodes, and of bytes of functions' bodies, after inlining.
@@ -44,6 +48,7 @@ struct ImportedModel {
   std::vector<std::string> fixed_inputs;  // inputs that became constants through ImportOptions::input_values
   std::vector<std::string> fourier_outputs;  // those that a Fourier transform gives
   std::string producer;                      // as the file says, e.g. "pytorch 1.9"
+  std::optional<IntegerRounding> rounding;   // that quantized operators of TensorFlow Lite got
   int64_t opset = 0;                         // ONNX: of the default domain
 };
 

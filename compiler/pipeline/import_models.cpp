@@ -116,10 +116,11 @@ Expected<Imported> import_model(const std::string& path, const CompileOptions& o
   import_options.duplicate_names = options.duplicate_names;
   import_options.allow_large = options.allow_large;
   import_options.choices = options.choices;
+  import_options.rounding = options.rounding;
   import_options.external_dirs = options.external_dirs;
   QUERNEL_TRY(ImportedModel model, import_file(path, import_options));
   Imported imported{std::move(model.graph), std::move(model.notes), std::move(model.fixed_inputs),
-                    std::move(model.fourier_outputs)};
+                    std::move(model.fourier_outputs), model.rounding};
   QUERNEL_CHECK(finish_import(options, imported));
   return imported;
 }

@@ -14,6 +14,7 @@ struct Imported {
   std::vector<std::string> notes;
   std::vector<std::string> fixed_inputs;  // constants now, through CompileOptions::input_values
   std::vector<std::string> fourier_outputs;
+  std::optional<IntegerRounding> rounding;  // of quantized TensorFlow Lite operators, if there are any
 };
 // Imports a file of any format (frontends/import_file.h).
 Expected<Imported> import_model(const std::string& path, const CompileOptions& options);

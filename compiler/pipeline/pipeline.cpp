@@ -129,7 +129,7 @@ Expected<CompileReport> compile_graphs(const std::vector<Graph>& graphs, const s
     timer.begin("write " + name_of_form(options.emit));
     switch (options.emit) {
       case Emit::kBundle:
-        QUERNEL_CHECK(write_bundle_file(variants, path, report));
+        QUERNEL_CHECK(write_bundle_file(variants, path, options, report));
         break;
       case Emit::kStatic:
         QUERNEL_CHECK(write_static_form(variants, path, options, report));
@@ -159,7 +159,11 @@ Expected<CompileReport> compile(const std::string& model, const std::string& out
   timer.end();
   std::vector<Graph> graphs;
   for (Imported& entry : entries) graphs.push_back(std::move(entry.graph));
-  QUERNEL_TRY(CompileReport report, compile_graphs(graphs, output, options));
+  CompileOptions known = options;
+  known.rounding.reset();
+  for (const Imported& entry : entries)
+    if (entry.rounding) known.rounding = entry.rounding;
+  QUERNEL_TRY(CompileReport report, compile_graphs(graphs, output, known));
   report.stages.insert(report.stages.begin(), stages[0]);
   auto append = [](std::vector<std::string>& to, std::vector<std::string> from) {
     to.insert(to.end(), from.begin(), from.end());

@@ -71,8 +71,9 @@ std::optional<bundle::CodeFacts> estimate_facts(const codegen::StaticProgram& pr
 }  // namespace
 
 Status write_bundle_file(const std::vector<bundle::CompiledVariant>& variants, const std::string& path,
-                         CompileReport& report) {
+                         const CompileOptions& options, CompileReport& report) {
   bundle::BundleContents contents = bundle::bundle_from_schedule(variants, std::string(kProducer));
+  if (options.rounding) contents.rounding = to_string(*options.rounding);
   report.kernel_classes = kernel_classes(contents);
   QUERNEL_CHECK(bundle::check_counts(contents));
   QUERNEL_TRY(bundle::BundleSizes sizes, bundle::write_bundle(contents, path));

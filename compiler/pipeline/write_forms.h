@@ -12,7 +12,7 @@ namespace quernel {
 
 // Each adds to the report what it wrote. `stem`: the files' path without what their names end with.
 Status write_bundle_file(const std::vector<bundle::CompiledVariant>& variants, const std::string& path,
-                         CompileReport& report);
+                         const CompileOptions& options, CompileReport& report);
 // Requires one variant, as write_c_form does.
 Status write_static_form(const std::vector<bundle::CompiledVariant>& variants, const std::string& stem,
                          const CompileOptions& options, CompileReport& report);

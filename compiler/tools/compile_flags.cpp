@@ -112,6 +112,10 @@ void add_choice_flags(CLI::App& app, CompileFlags& flags) {
                  "(onnxruntime:align-corners,casts); compiler/ops/CHOICES.md lists them")
       ->type_name("onnxruntime[:CHOICE,…]")
       ->allow_extra_args(false);
+  app.add_option("--rounding", flags.rounding,
+                 "how quantized operators of a TensorFlow Lite model round: single, double (as TensorFlow "
+                 "Lite Micro) or float32 (as LiteRT with XNNPACK) (default: single)")
+      ->type_name("single|double|float32");
   app.add_flag(
       "--checked", flags.checked,
       "an index out of range ends the run with an error that names its node (default: clamped or ignored)");
@@ -237,6 +241,11 @@ Expected<CompileOptions> compile_options(const CompileFlags& flags) {
     if (Status known = choose_like(text, options.choices); !known)
       return invalid_input("--like: " + known.errors()[0].message);
   options.choices.checked = flags.checked;
+  if (!flags.rounding.empty()) {
+    options.rounding = parse_integer_rounding(flags.rounding);
+    if (!options.rounding)
+      return invalid_input("--rounding: expected single, double or float32, found '" + flags.rounding + "'");
+  }
   for (const std::string& text : flags.place) {
     std::string where = text.substr(0, 4);
     if ((where != "cpu:" && where != "gpu:") || text.size() == 4)

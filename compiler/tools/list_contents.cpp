@@ -314,6 +314,7 @@ void print_companion(const BundleReader& reader, uint32_t variant, const Options
 void print_text(const BundleReader& reader, const Options& options) {
   print("{}: {}, schema {}, made by {}\n", options.name, format_bytes(reader.file_bytes()),
         reader.schema_version(), reader.producer());
+  if (*reader.rounding()) print("rounding of quantized operators: {}\n", reader.rounding());
   for (uint32_t e = 0; e < reader.entry_point_count(); ++e) print_entry(reader, e);
   print_symbols(reader);
   print_memory(reader);
@@ -468,11 +469,17 @@ Json to_json(const BundleReader& reader, const Options& options) {
                      {"size", size_text(reader, reader.arena(a).bytes_expression, reader.arena(a).bytes)},
                      {"alignment", reader.arena(a).alignment}});
   for (uint32_t v = 0; v < reader.variant_count(); ++v) variants.push_back(variant_json(reader, v, options));
-  return Json::Object{{"producer", reader.producer()},      {"schema_version", reader.schema_version()},
-                      {"file_bytes", reader.file_bytes()},  {"constants_bytes", reader.constants_bytes()},
-                      {"code_bytes", reader.code_bytes()},  {"weights_checked", options.check},
-                      {"entry_points", std::move(entries)}, {"symbols", std::move(symbols)},
-                      {"arenas", std::move(arenas)},        {"test_vectors", tests_json(reader)},
+  return Json::Object{{"producer", reader.producer()},
+                      {"rounding", reader.rounding()},
+                      {"schema_version", reader.schema_version()},
+                      {"file_bytes", reader.file_bytes()},
+                      {"constants_bytes", reader.constants_bytes()},
+                      {"code_bytes", reader.code_bytes()},
+                      {"weights_checked", options.check},
+                      {"entry_points", std::move(entries)},
+                      {"symbols", std::move(symbols)},
+                      {"arenas", std::move(arenas)},
+                      {"test_vectors", tests_json(reader)},
                       {"variants", std::move(variants)}};
 }
 

@@ -9,6 +9,7 @@
 #include "case_compiler.h"
 #include "command.h"
 #include "data_set.h"
+#include "pipeline/import_models.h"
 #include "run_bundle.h"
 #include "test_vectors.h"
 
@@ -87,15 +88,17 @@ std::optional<CaseResult> run_data_set(const CompiledCase& compiled, const DataS
     Deviation deviation = deviation_of(expected, found);
     if (deviation.share >= worst->share) *worst = deviation;
     if (auto message = compare(expected, found, expectations.of(found.name, expected)))
-      return failed(fmt::format("{}: output '{}': {}", set.name, found.name, *message));
+      return CaseResult{Verdict::kFail, fmt::format("{}: output '{}': {}", set.name, found.name, *message),
+                        true};
   }
   return std::nullopt;
 }
 
 }  // namespace
 
-CaseResult verify_case(const std::string& dir, const CaseOptions& options) {
-  const std::string model = model_in(dir).value_or(dir + "/model.onnx");
+namespace {
+
+CaseResult verify_as_compiled(const std::string& dir, const std::string& model, const CaseOptions& options) {
   Expected<std::optional<Json>> tolerances = read_tolerances(dir);
   if (!tolerances) return failed(one_line(tolerances.errors()[0]));
   std::vector<DataSet> sets = read_data_sets(dir);
@@ -147,6 +150,32 @@ CaseResult verify_case(const std::string& dir, const CaseOptions& options) {
   else if (!fixed.empty())
     reason += fmt::format(", compiled with the values of {}", fmt::join(fixed, ", "));
   return {Verdict::kPass, reason};
+}
+
+// The rounding with which a quantized TensorFlow Lite model gives the data that it does not give as compiled.
+std::optional<IntegerRounding> rounding_of_data(const std::string& dir, const std::string& model,
+                                                const CaseOptions& options) {
+  Expected<Imported> imported = import_model(model, options.compile);
+  if (!imported || !imported->rounding) return std::nullopt;
+  for (IntegerRounding rounding : kIntegerRoundings) {
+    if (rounding == *imported->rounding) continue;
+    CaseOptions other = options;
+    other.compile.rounding = rounding;
+    if (verify_as_compiled(dir, model, other).verdict == Verdict::kPass) return rounding;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+CaseResult verify_case(const std::string& dir, const CaseOptions& options) {
+  const std::string model = model_in(dir).value_or(dir + "/model.onnx");
+  CaseResult result = verify_as_compiled(dir, model, options);
+  if (!result.differs) return result;
+  if (std::optional<IntegerRounding> rounding = rounding_of_data(dir, model, options))
+    result.reason +=
+        fmt::format("; the data have rounding {0}: compile with --rounding {0}", to_string(*rounding));
+  return result;
 }
 
 }  // namespace quernel::tools

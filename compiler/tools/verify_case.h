@@ -15,7 +15,8 @@ enum class Verdict : char { kPass = 'P', kFail = 'F', kUnsupported = 'U' };
 
 struct CaseResult {
   Verdict verdict = Verdict::kFail;
-  std::string reason;  // one line; of a pass, how many data sets
+  std::string reason;    // one line; of a pass, how many data sets
+  bool differs = false;  // failed because of an output's values
 };
 
 struct CaseOptions {

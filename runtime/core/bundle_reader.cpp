@@ -204,6 +204,7 @@ uint64_t BundleReader::hash() const {
 }
 
 const char* BundleReader::producer() const { return text(bundle_->producer()); }
+const char* BundleReader::rounding() const { return text(bundle_->rounding()); }
 
 uint32_t BundleReader::schema_version() const {
   return reinterpret_cast<const schema::FileHeader*>(data_)->schema_version();

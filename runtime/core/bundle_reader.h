@@ -161,6 +161,7 @@ class BundleReader {
   qnl_status verify_weights(qnl_error* error) const;
 
   const char* producer() const;
+  const char* rounding() const;  // of quantized TensorFlow Lite operators; empty: there are none
   uint32_t schema_version() const;
   uint64_t file_bytes() const { return bytes_; }
   uint64_t hash() const;  // covers everything in the file

@@ -122,7 +122,8 @@ constexpr auto kBundleFields =
     list(field(&schema::Bundle::producer), field(&schema::Bundle::segments), field(&schema::Bundle::symbols),
          field(&schema::Bundle::expressions), field(&schema::Bundle::arenas), field(&schema::Bundle::states),
          required(&schema::Bundle::variants), required(&schema::Bundle::entry_points),
-         field(&schema::Bundle::test_vectors), field(&schema::Bundle::companions));
+         field(&schema::Bundle::test_vectors), field(&schema::Bundle::companions),
+         field(&schema::Bundle::rounding));
 static_assert(kBundleFields.current() == field_count(&schema::CreateBundle));
 constexpr auto kEntryPointFields =
     list(required(&schema::EntryPoint::name), field(&schema::EntryPoint::inputs),

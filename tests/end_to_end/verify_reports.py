@@ -8,6 +8,7 @@ import subprocess
 import unittest
 
 import onnx_file as onnx
+import tflite_file as tflite
 from tools import TIME_LIMIT, ToolTest, multiplies_bf16, tool
 
 VALUES = [-1.0, 0.5, 2.0, -3.0, 0.0, 8.0]
@@ -44,6 +45,44 @@ class VerifyReports(ToolTest):
 
     def test_right_answer_passes(self):
         self.assertEqual(self.verdict(self.relu_case("right", RELU)), "PASS right: 1 data set")
+
+    def requantized_case(self, name, expected):
+        """98, 120 and 3 times 10 / 27: 36.3, 44.4, 1.1."""
+        os.makedirs(self.path(f"{name}/test_data_set_0"))
+        self.write(f"{name}/model.tflite", tflite.requantization([1, 3], 10.0, 27.0))
+        for role, tensor, values in (("input", "x", [98, 120, 3]), ("output", "y", expected)):
+            self.write(f"{name}/test_data_set_0/{role}_0.pb", onnx.tensor(tensor, onnx.INT8, [1, 3], struct.pack("<3b", *values)))
+        return name
+
+    def test_the_rounding_of_the_data_is_named(self):
+        expected = {"single": [36, 44, 1], "double": [37, 45, 1], "float32": [36, 45, 1]}
+        for data, values in expected.items():
+            name = self.requantized_case(data, values)
+            for rounding in expected:
+                line = self.verdict(name, "--rounding", rounding)
+                if rounding == data:
+                    self.assertEqual(line, f"PASS {name}: 1 data set")
+                else:
+                    self.assertIn(f"FAIL {name}: test_data_set_0: output 'y'", line)
+                    self.assertIn(f"; the data have rounding {data}: compile with --rounding {data}", line)
+        self.assertEqual(self.verdict("single"), "PASS single: 1 data set")
+        self.assertNotIn("the data have rounding", self.verdict(self.requantized_case("wrong", [0, 0, 0])))
+
+    def test_the_rounding_is_recorded(self):
+        self.requantized_case("model", [36, 44, 1])
+        for options, rounding in ((), "single"), (("--rounding", "double"), "double"):
+            self.run_tool("quernel", "compile", "model/model.tflite", "-o", "m.qnl", *options)
+            self.assertIn(f"rounding of quantized operators: {rounding}\n", self.run_tool("quernel", "inspect", "m.qnl").stdout)
+            self.assertEqual(json.loads(self.run_tool("quernel", "inspect", "m.qnl", "--json").stdout)["rounding"], rounding)
+        self.relu_case("floats", RELU)
+        self.run_tool("quernel", "compile", "floats/model.onnx", "-o", "f.qnl")
+        self.assertNotIn("rounding", self.run_tool("quernel", "inspect", "f.qnl").stdout)
+
+    def test_a_rounding_is_refused_where_it_means_nothing(self):
+        self.relu_case("floats", RELU)
+        self.fails("quernel", "compile", "floats/model.onnx", "-o", "f.qnl", "--rounding", "double",
+                   says=["--rounding: expected a TensorFlow Lite model, found one of another format"])
+        self.fails("quernel", "check", "floats/model.onnx", "--rounding", "up", code=2, says=["--rounding: expected single, double or float32, found 'up'"])
 
     def test_wrong_value_fails_and_is_named(self):
         line = self.verdict(self.relu_case("wrong", RELU[:5] + [8.1]))

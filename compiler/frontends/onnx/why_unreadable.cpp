@@ -3,80 +3,12 @@
 #include <algorithm>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
+
+#include "frontends/shared/file_kind.h"
 
 namespace quernel::onnx_import {
 namespace {
-
-// Other files that are given for models, by bytes at a place near their beginning.
-struct Signature {
-  size_t at;
-  std::string_view bytes;
-  const char* what;
-  const char* hint;
-};
-constexpr const char* kFromPyTorch = "in Python: torch.onnx.export(model, example_inputs, \"model.onnx\")";
-constexpr const char* kFromKeras =
-    "in Python: model = keras.models.load_model(FILE); model.export(\"model.onnx\", format=\"onnx\")";
-constexpr const char* kFromWeights =
-    "it has weights without a graph; export the model that they belong to, e.g. with optimum-cli export onnx "
-    "--model NAME FOLDER";
-constexpr Signature kSignatures[] = {
-    {0, "version https://git-lfs", "a Git LFS pointer", "fetch the file itself, e.g. with git lfs pull"},
-    {4, "TFL3", "a TensorFlow Lite model",
-     "python -m tf2onnx.convert --tflite FILE --output model.onnx makes an ONNX model of it"},
-    {4, "ORTM", "a model in ONNX Runtime's own format", "take the ONNX model that it was made from"},
-    {0, "\x89HDF", "an HDF5 file (as Keras writes)", kFromKeras},
-    {0, "\x80\x02", "a pickle (as PyTorch writes)", kFromPyTorch},
-    {0, "GGUF", "a GGUF file (as llama.cpp reads)", kFromWeights},
-    {8, "{\"", "a safetensors file", kFromWeights},
-    {0, "\x93NUMPY", "a NumPy array", "give the model file"},
-    {0, "\x1f\x8b", "a gzip archive", "unpack it"},
-    {0, "{", "a JSON text", "convert it to ONNX's binary form"},
-    {0, "ir_version:", "a protobuf message in text form", "convert it to ONNX's binary form"},
-    {0, "7767517", "an ncnn model", "take the model that it was converted from"},
-};
-constexpr Signature kWebPage = {0, "", "a web page (HTML)",
-                                "the download went wrong; fetch the file itself, e.g. by its \"raw\" link"};
-constexpr Signature kOpenVino = {0, "", "an OpenVINO model", "take the model that it was converted from"};
-constexpr Signature kXml = {0, "", "a text in XML", "give the model file"};
-constexpr Signature kPyTorchZip = {0, "", "a PyTorch file (a zip archive)", kFromPyTorch};
-constexpr Signature kKerasZip = {0, "", "a Keras model (a zip archive)", kFromKeras};
-constexpr Signature kZip = {0, "", "a zip archive", "unpack it"};
-
-constexpr size_t kBeginning = 4096;  // bytes that are looked at
-
-// A zip archive by the name of its first file.
-const Signature& zip_kind(std::string_view text) {
-  constexpr size_t kLengthAt = 26, kNameAt = 30;
-  if (text.size() < kNameAt) return kZip;
-  auto byte = [&](size_t at) { return static_cast<size_t>(static_cast<unsigned char>(text[at])); };
-  std::string_view name = text.substr(kNameAt, byte(kLengthAt) | byte(kLengthAt + 1) << 8);
-  if (name.find(".pkl") != name.npos || name.ends_with("/version") || name.find("/data/") != name.npos)
-    return kPyTorchZip;
-  return name == "metadata.json" || name == "config.json" ? kKerasZip : kZip;
-}
-
-// A text that begins with '<'.
-const Signature& markup_kind(std::string_view text) {
-  std::string lower;
-  for (char c : text.substr(0, kBeginning)) lower += c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
-  if (lower.find("<!doctype html") != lower.npos || lower.find("<html") != lower.npos) return kWebPage;
-  return lower.find("<net ") != lower.npos ? kOpenVino : kXml;
-}
-
-// What the file is, where its first bytes tell; else null.
-const Signature* kind_of(std::string_view text) {
-  if (text.starts_with("PK\x03\x04")) return &zip_kind(text);
-  std::string_view begin = text.substr(std::min(text.find_first_not_of(" \t\r\n"), text.size()));
-  if (begin.starts_with("\xef\xbb\xbf")) begin.remove_prefix(3);
-  if (begin.starts_with("<")) return &markup_kind(begin);
-  for (const Signature& signature : kSignatures)
-    if (text.size() > signature.at && text.substr(signature.at).starts_with(signature.bytes))
-      return &signature;
-  return nullptr;
-}
 
 // The messages of onnx.proto that can hold themselves, and the fields that lead from one to the next.
 enum Kind : uint8_t { kModel, kFunction, kGraph, kNode, kAttribute, kValueInfo, kType, kElement };
@@ -152,8 +84,7 @@ size_t message_depth(std::span<const uint8_t> bytes) {
 }  // namespace
 
 Diagnostic why_unreadable(std::span<const uint8_t> bytes, const Location& place) {
-  std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  if (const Signature* kind = kind_of(text))
+  if (std::optional<FileKind> kind = kind_of_file(bytes, ModelFormat::kOnnx))
     return invalid_input(std::string("expected an ONNX model, found ") + kind->what, place, kind->hint);
   if (size_t depth = message_depth(bytes); depth > static_cast<size_t>(kMaxMessageDepth))
     return unsupported("bodies and branches in each other make " + std::to_string(depth) +

@@ -4,6 +4,7 @@
 #include <numbers>
 
 #include "frontends/tflite/activation.h"
+#include "frontends/tflite/fixed_point.h"
 #include "frontends/tflite/int16_functions.h"
 #include "frontends/tflite/operators.h"
 #include "frontends/tflite/quantized_elementwise.h"
@@ -50,6 +51,12 @@ Status selection(NodeImport& n, BinaryOp op) {
       !(n.in_quantization(0) == n.in_quantization(1) && n.in_quantization(0) == n.out_quantization(0)))
     return n.refuse("expected operands and result of one scale and zero point");
   return n.output(n.binary(op, n.in(0), n.in(1)));
+}
+
+// Whether an operator on a quantized operand of 8 bits has fixed-point functions, which round twice.
+bool is_fixed_point(const NodeImport& n) {
+  return n.file.rounding == IntegerRounding::kDouble && n.is_quantized(0) && n.is_output_quantized() &&
+         bit_width(n.dtype(n.in(0))) == 8 && bit_width(n.out_dtype(0)) == 8;
 }
 
 // `table`: the same function of one number.
@@ -186,6 +193,7 @@ Status import_log(NodeImport& n) { return real_function(n, UnaryOp::k_log, std::
 Status import_sqrt(NodeImport& n) { return real_function(n, UnaryOp::k_sqrt, std::sqrt); }
 Status import_tanh(NodeImport& n) {
   if (n.is_quantized(0) && n.dtype(n.in(0)) == DType::kI16) return int16_tanh(n);
+  if (is_fixed_point(n)) return fixed_point_tanh(n);
   return real_function(n, UnaryOp::k_tanh, std::tanh);
 }
 Status import_rsqrt(NodeImport& n) {
@@ -194,6 +202,7 @@ Status import_rsqrt(NodeImport& n) {
 
 Status import_logistic(NodeImport& n) {
   if (n.is_quantized(0) && n.dtype(n.in(0)) == DType::kI16) return int16_logistic(n);
+  if (is_fixed_point(n)) return fixed_point_logistic(n);
   if (!n.is_float(0)) return import_table(n, [](double x) { return 1 / (1 + std::exp(-x)); });
   return n.output(logistic(n, n.in(0)));
 }
@@ -215,6 +224,7 @@ Status import_gelu(NodeImport& n) {
 }
 
 Status import_hard_swish(NodeImport& n) {
+  if (is_fixed_point(n)) return fixed_point_hard_swish(n);
   if (!n.is_float(0)) return import_table(n, [](double x) { return x * std::clamp(x + 3, 0.0, 6.0) / 6; });
   ValueId gate = clamp(n, n.binary(BinaryOp::k_add, n.in(0), 3.0), {0, 6});
   return n.output(n.binary(BinaryOp::k_mul, n.in(0), n.binary(BinaryOp::k_mul, gate, 1.0 / 6)));

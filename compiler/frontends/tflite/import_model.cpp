@@ -44,6 +44,18 @@ DeclaredInput declared_input(const tflite::Tensor& tensor, const std::string& na
   return declared;
 }
 
+bool has_quantized_tensors(const ModelFile& file) {
+  for (size_t s = 0; s < file.subgraph_count(); ++s)
+    for (uint32_t i = 0; file.subgraph(s).operators() && i < file.subgraph(s).operators()->size(); ++i)
+      for (int32_t number : elements(file.subgraph(s).operators()->Get(i)->outputs())) {
+        const tflite::Tensor& tensor = *file.subgraph(s).tensors()->Get(static_cast<uint32_t>(number));
+        if (tensor.quantization() && tensor.quantization()->scale() &&
+            tensor.quantization()->scale()->size() > 0)
+          return true;
+      }
+  return false;
+}
+
 Expected<ImportedModel> try_import(const ModelFile& file, const ImportOptions& options, ImportRound& round) {
   ImportedModel result;
   result.producer = text(file.model->description());
@@ -107,6 +119,7 @@ Expected<ImportedModel> try_import(const ModelFile& file, const ImportOptions& o
       result.notes.push_back("custom op '" + op.name +
                              "' is described, but no custom operator of the model is one");
   note_assumptions(round, result);
+  if (has_quantized_tensors(file)) result.rounding = file.rounding;
   return result;
 }
 
@@ -117,6 +130,7 @@ Expected<ImportedModel> import_model(Bytes bytes, const std::string& file_name,
     return invalid_input("--keep-input: expected an ONNX model, found one of TensorFlow Lite", place,
                          "TensorFlow Lite lists no constants among the inputs");
   QUERNEL_TRY(ModelFile file, read_model(std::move(bytes), file_name));
+  file.rounding = options.rounding.value_or(IntegerRounding::kSingle);
   return import_in_rounds(options, [&](ImportRound& round) { return try_import(file, options, round); });
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "frontends/tflite/fixed_point.h"
 #include "frontends/tflite/operators.h"
 #include "frontends/tflite/quantize.h"
 
@@ -24,6 +25,15 @@ Status expect_fraction(NodeImport& n) {
       n.out_quantization(0).zero() == 0 && n.in_quantization(0).zero() == 0)
     return {};
   return n.no_kernel();
+}
+
+// Whether TensorFlow Lite takes fixed-point numbers instead of a table: where the operand's scale is one of these
+// powers of two, except in TensorFlow Lite Micro.
+bool has_fixed_point(NodeImport& n, std::initializer_list<int> exponents) {
+  if (n.file.rounding == IntegerRounding::kDouble) return false;
+  float scale = n.in_quantization(0).scale();
+  return std::any_of(exponents.begin(), exponents.end(),
+                     [&](int exponent) { return scale == std::ldexp(1.0f, exponent); });
 }
 
 // The magnitude of x in units of 1 / (3 * 4096), and whether x is not negative: 2^17 stands for 10.7.
@@ -48,9 +58,14 @@ Magnitude magnitude_of(NodeImport& n) {
 // the table ends.
 ValueId interpolated_logistic(NodeImport& n, ValueId magnitude, int bits, double saturated) {
   constexpr int kEntries = 256;
+  // TensorFlow Lite's table has one more than the nearest integer at these steps.
+  constexpr int kOneMore[] = {4,  8,  12, 14, 15, 16, 17, 19, 20,  21,  22,  25,  27,  28, 29,
+                              30, 31, 33, 34, 35, 37, 39, 40, 41,  43,  44,  45,  46,  49, 50,
+                              54, 62, 63, 64, 66, 82, 86, 93, 100, 103, 112, 116, 135, 255};
   std::vector<int64_t> table;
   for (int i = 0; i < kEntries; ++i)
     table.push_back(std::min<int64_t>(std::llround(65536 / (1 + std::exp(-i / 24.0))), 65535));
+  for (int i : kOneMore) ++table[static_cast<size_t>(i)];
   ValueId step = n.binary(BinaryOp::k_shr, magnitude, static_cast<double>(bits));
   ValueId index = n.binary(BinaryOp::k_min, step, static_cast<double>(kEntries - 2));
   ValueId fraction = n.binary(BinaryOp::k_and, magnitude, static_cast<double>((1 << bits) - 1));
@@ -97,6 +112,7 @@ ValueId interpolate(ImportedNode& n, ValueId x, const std::vector<int64_t>& tabl
 
 Status int16_logistic(NodeImport& n) {
   QUERNEL_CHECK(expect_fraction(n));
+  if (has_fixed_point(n, {-12})) return fixed_point_logistic_int16(n);
   constexpr int kBits = 9;
   Magnitude m = magnitude_of(n);
   ValueId y = interpolated_logistic(n, m.value, kBits, 32767.0 * 1024);
@@ -109,6 +125,7 @@ Status int16_logistic(NodeImport& n) {
 // tanh(x) = 2 * logistic(2 * x) - 1.
 Status int16_tanh(NodeImport& n) {
   QUERNEL_CHECK(expect_fraction(n));
+  if (has_fixed_point(n, {-12, -11})) return fixed_point_tanh_int16(n);
   constexpr int kBits = 8;
   Magnitude m = magnitude_of(n);
   ValueId y = interpolated_logistic(n, m.value, kBits, 65535.0 * 256);
@@ -131,7 +148,7 @@ Status int16_softmax(NodeImport& n, double beta) {
   auto saturated = [&](ValueId v) {
     return n.binary(BinaryOp::k_min, n.binary(BinaryOp::k_max, v, kLowest), kHighest);
   };
-  ValueId scaled = scale_integers(n, below, {make_multiplier(m)});
+  ValueId scaled = scale_integers(n, below, {make_multiplier(m, n.file.rounding)});
   ValueId e = n.build.cast(
       interpolate(n, saturated(n.binary(BinaryOp::k_add, scaled, kHighest)), exponentials), DType::kI64);
   ValueId sum = n.build.reduce(OpKind::k_reduce_sum, e, {last}, true);

@@ -51,6 +51,9 @@ std::vector<int64_t> NodeImport::declared_shape(int i) const {
 }
 
 Status NodeImport::read_quantization() {
+  using Op = tflite::BuiltinOperator;
+  bool may_have_none = kind == Op::CALL || kind == Op::IF || kind == Op::WHILE;
+  if (outputs.empty() && !may_have_none) return invalid("expected at least one result, found none");
   for (int i = 0; i < static_cast<int>(input_names.size()); ++i) {
     const tflite::Tensor* tensor = in_tensor(i);
     Quantization q;

@@ -3,6 +3,7 @@
 #include <numbers>
 
 #include "frontends/tflite/activation.h"
+#include "frontends/tflite/fixed_point.h"
 #include "frontends/tflite/int16_functions.h"
 #include "frontends/tflite/operators.h"
 #include "frontends/tflite/quantize.h"
@@ -41,6 +42,7 @@ Status quantized_softmax(NodeImport& n, double beta) {
   QUERNEL_CHECK(n.expect_dtypes(0, {DType::kI8, DType::kU8}));
   QUERNEL_CHECK(n.expect_per_tensor(0));
   QUERNEL_CHECK(n.expect_output_per_tensor());
+  if (n.file.rounding == IntegerRounding::kDouble) return fixed_point_softmax(n, beta);
   double inverse = 1 / static_cast<double>(n.out_quantization(0).scale());
   if (inverse != std::round(inverse) || inverse > (1 << 16))
     return n.refuse("expected a result with a scale of one over an integer up to 2^16, found " +

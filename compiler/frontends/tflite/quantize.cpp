@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "frontends/tflite/int16_functions.h"
 #include "frontends/tflite/operators.h"
@@ -21,9 +22,20 @@ ValueId parameter(ImportedNode& n, const std::vector<int64_t>& values) {
   return n.build.constant(i64_tensor({static_cast<int64_t>(values.size())}, values));
 }
 
+// x times the multipliers' factors, rounded half to even, as f32.
+ValueId rounded_product(ImportedNode& n, ValueId x, const std::vector<Multiplier>& multipliers) {
+  std::vector<float> factors;
+  for (const Multiplier& m : multipliers) factors.push_back(*m.factor);
+  bool same = std::all_of(factors.begin(), factors.end(), [&](float f) { return f == factors[0]; });
+  if (same) factors.resize(1);
+  ValueId factor = n.build.constant(f32_tensor({static_cast<int64_t>(factors.size())}, factors));
+  if (same) factor = n.build.reshape(factor, {});
+  return n.unary(UnaryOp::k_round, n.binary(BinaryOp::k_mul, n.build.cast(x, DType::kF32), factor));
+}
+
 }  // namespace
 
-Multiplier make_multiplier(double m) {
+Multiplier make_multiplier(double m, IntegerRounding rounding) {
   constexpr int kBits = 31;
   if (m == 0) return {0, 1};
   int exponent = 0;
@@ -31,11 +43,30 @@ Multiplier make_multiplier(double m) {
   if (q == int64_t{1} << kBits) q /= 2, ++exponent;
   if (exponent < -kBits) return {0, 1};
   if (exponent > kBits - 1) return {(int64_t{1} << kBits) - 1, 1};
+  // With a shift to the left there is nothing behind the product's 31 bits.
+  if (rounding != IntegerRounding::kSingle && exponent < 0) return {q, kBits, -exponent};
   return {q, kBits - exponent};
 }
 
+bool in_floats(const NodeImport& n) {
+  return n.file.rounding == IntegerRounding::kFloat32 && bit_width(n.out_dtype(0)) == 8;
+}
+
+std::optional<Multiplier> eight_bit_multiplier(const NodeImport& n, float m) {
+  constexpr float kLeast = 0x1p-8f, kMost = 0x1p7f;
+  constexpr int kBits = 8;
+  if (!in_floats(n) || !(std::abs(m) >= kLeast && std::abs(m) <= kMost)) return std::nullopt;
+  return Multiplier{std::lrint(std::ldexp(m, kBits)), kBits};
+}
+
+Multiplier float_multiplier(float factor) {
+  Multiplier m;
+  m.factor = std::min(factor, std::numeric_limits<float>::max());
+  return m;
+}
+
 Multiplier short_multiplier(double m) {
-  Multiplier full = make_multiplier(m);
+  Multiplier full = make_multiplier(m, IntegerRounding::kSingle);
   constexpr int64_t kLargest = 0x7FFF0000;
   if (full.q == 0) return full;
   Multiplier result{full.q < kLargest ? (full.q + (1 << 15)) >> 16 : 0x7FFF, full.shift - 16};
@@ -44,19 +75,39 @@ Multiplier short_multiplier(double m) {
 }
 
 int64_t scale_integer(int64_t x, const Multiplier& m) {
-  return (x * m.q + (int64_t{1} << (m.shift - 1))) >> m.shift;
+  if (m.factor) return static_cast<int64_t>(std::nearbyint(static_cast<float>(x) * *m.factor));
+  int64_t y = (x * m.q + (int64_t{1} << (m.shift - 1))) >> m.shift;
+  if (m.second_shift == 0) return y;
+  return (y + (int64_t{1} << (m.second_shift - 1)) - (y < 0 ? 1 : 0)) >> m.second_shift;
 }
 
 ValueId scale_integers(ImportedNode& n, ValueId x, const std::vector<Multiplier>& multipliers) {
-  std::vector<int64_t> factors, halves, shifts;
+  if (multipliers[0].factor) {
+    constexpr double kMost = 1 << 24;
+    ValueId rounded = rounded_product(n, x, multipliers);
+    rounded = n.binary(BinaryOp::k_min, n.binary(BinaryOp::k_max, rounded, -kMost), kMost);
+    return n.build.cast(rounded, DType::kI32);
+  }
+  std::vector<int64_t> factors, halves, shifts, second_halves, second_shifts, ones;
   for (const Multiplier& m : multipliers) {
     factors.push_back(m.q);
     halves.push_back(int64_t{1} << (m.shift - 1));
     shifts.push_back(m.shift);
+    second_halves.push_back((int64_t{1} << m.second_shift) / 2);
+    second_shifts.push_back(m.second_shift);
+    ones.push_back(m.second_shift > 0 ? 1 : 0);
   }
   ValueId product = n.binary(BinaryOp::k_mul, n.build.cast(x, DType::kI64), parameter(n, factors));
-  return n.binary(BinaryOp::k_shr, n.binary(BinaryOp::k_add, product, parameter(n, halves)),
-                  parameter(n, shifts));
+  ValueId y = n.binary(BinaryOp::k_shr, n.binary(BinaryOp::k_add, product, parameter(n, halves)),
+                       parameter(n, shifts));
+  if (std::all_of(ones.begin(), ones.end(), [](int64_t one) { return one == 0; })) return y;
+  // Half away from zero: halves of negative numbers go down.
+  constexpr double kSignBit = 63;
+  ValueId below = n.binary(BinaryOp::k_shr, y, kSignBit);  // -1 or 0
+  if (std::any_of(ones.begin(), ones.end(), [](int64_t one) { return one == 0; }))
+    below = n.binary(BinaryOp::k_mul, below, parameter(n, ones));
+  y = n.binary(BinaryOp::k_add, n.binary(BinaryOp::k_add, y, below), parameter(n, second_halves));
+  return n.binary(BinaryOp::k_shr, y, parameter(n, second_shifts));
 }
 
 Expected<IntegerRange> integer_range(NodeImport& n, ActivationFunctionType function, DType dtype,
@@ -82,6 +133,16 @@ ValueId clamp_integers(NodeImport& n, ValueId x, ActivationFunctionType function
 
 ValueId requantize(NodeImport& n, ValueId x, const std::vector<Multiplier>& multipliers,
                    ActivationFunctionType function) {
+  if (multipliers[0].factor) {
+    Expected<IntegerRange> range = integer_range(n, function, n.out_dtype(0), n.out_quantization(0));
+    if (!range) return n.build.fail(range.take_errors().front());
+    double zero = static_cast<double>(n.out_quantization(0).zero());
+    x = rounded_product(n, x, multipliers);
+    x = n.binary(BinaryOp::k_max, x, static_cast<double>(range->lo) - zero);
+    x = n.binary(BinaryOp::k_min, x, static_cast<double>(range->hi) - zero);
+    x = n.build.cast(x, DType::kI32);
+    return n.build.cast(zero == 0 ? x : n.binary(BinaryOp::k_add, x, zero), n.out_dtype(0));
+  }
   ValueId scaled = scale_integers(n, x, multipliers);
   if (int64_t zero = n.out_quantization(0).zero(); zero != 0)
     scaled = n.binary(BinaryOp::k_add, scaled, static_cast<double>(zero));
@@ -156,6 +217,15 @@ ValueId spread_over(ImportedNode& n, ValueId x, const Quantization& q, Tensor va
 }
 
 }  // namespace
+
+ValueId quantize_by_product(ImportedNode& n, ValueId x, const Quantization& q, DType dtype) {
+  double zero = static_cast<double>(q.zero());
+  ValueId scaled = n.binary(BinaryOp::k_mul, x, static_cast<double>(1.0f / q.scale()));
+  scaled = n.binary(BinaryOp::k_max, scaled, static_cast<double>(lowest_of(dtype)) - zero);
+  scaled = n.binary(BinaryOp::k_min, scaled, static_cast<double>(highest_of(dtype)) - zero);
+  ValueId integers = n.build.cast(n.unary(UnaryOp::k_round, scaled), DType::kI32);
+  return n.build.cast(n.binary(BinaryOp::k_add, integers, zero), dtype);
+}
 
 // trunc(x + half) would round 0.49999997 up: the fraction decides, which is exact.
 ValueId quantize(ImportedNode& n, ValueId x, const Quantization& q, DType dtype) {

@@ -1,11 +1,15 @@
 // Integer arithmetic of quantized operators, equal to the bit on every device: nothing here computes with floats in the
 // graph, except from and to real values.
 //
-// A value x is scaled by a real multiplier m = q * 2^(s - 31), q of 31 bits, with one rounding, half up:
-// (x * q + 2^(30 - s)) >> (31 - s) in 64 bits.
+// A value x is scaled by a real multiplier m = q * 2^(s - 31), q of 31 bits. IntegerRounding says how:
+//   single: (x * q + 2^(30 - s)) >> (31 - s) in 64 bits, one rounding, half up;
+//   double: x * 2^max(s, 0) * q, rounded half up to a multiple of 2^31, then a shift, rounded half away from zero;
+//   float32: x and m as f32, and their product, rounded half to even. Conversion, product and rounding are exact or
+//     correctly rounded on every device.
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <vector>
 
 #include "frontends/tflite/activation.h"
@@ -14,18 +18,30 @@
 namespace quernel::tflite_import {
 
 struct Multiplier {
-  int64_t q = 0;  // of 31 bits, or of 15
-  int shift = 0;  // to the right: the result is (x * q + 2^(shift - 1)) >> shift
+  int64_t q = 0;                // of 31 bits, or of fewer
+  int shift = 0;                // to the right: the result is (x * q + 2^(shift - 1)) >> shift
+  int second_shift = 0;         // to the right, rounded half away from zero
+  std::optional<float> factor;  // instead of all the others: float32
 };
-// Returns m with 31 bits; 0 where it is below 2^-32. Requires m >= 0.
-Multiplier make_multiplier(double m);
-// Returns the same with 15 bits, as 64-bit sums are scaled.
+// Returns m with 31 bits; 0 where it is below 2^-32. Requires m >= 0. Only some operators
+// have kFloat32 (float_multiplier); in the others LiteRT does not use XNNPACK, and rounds twice.
+Multiplier make_multiplier(double m, IntegerRounding rounding);
+// Returns the same with 15 bits and one rounding, as 64-bit sums are scaled.
 Multiplier short_multiplier(double m);
+// Returns `factor` as a multiplier of float32.
+Multiplier float_multiplier(float factor);
 
-// Returns x, integers, scaled, as i64. `multipliers`: one, or one for each index of the last dim.
+// Returns x, integers, scaled, as i64; as i32 by float32, saturated to 24 bits. `multipliers`: one, or one for each
+// index of the last dim, all of one kind.
 ValueId scale_integers(ImportedNode& n, ValueId x, const std::vector<Multiplier>& multipliers);
 // The same of integers at compile time.
 int64_t scale_integer(int64_t x, const Multiplier& m);
+
+// Whether the node's sums are scaled by float32, which exists for 8 bits only.
+bool in_floats(const NodeImport& n);
+// Returns m with 8 bits behind the point, as float32 has it in QUANTIZE and LEAKY_RELU; nullopt: in the other roundings,
+// or where m is too small or too large for that.
+std::optional<Multiplier> eight_bit_multiplier(const NodeImport& n, float m);
 
 // The integers that a fused activation function lets through, of a dtype and a scale.
 struct IntegerRange {
@@ -74,5 +90,7 @@ ValueId rescale(NodeImport& n, ValueId x, const Quantization& q);
 
 // Returns the real values in the integers of `q`: rounded half away from zero, saturated.
 ValueId quantize(ImportedNode& n, ValueId x, const Quantization& q, DType dtype);
+// The same by float32: a product with the scale's reciprocal, rounded half to even.
+ValueId quantize_by_product(ImportedNode& n, ValueId x, const Quantization& q, DType dtype);
 
 }  // namespace quernel::tflite_import

@@ -66,7 +66,9 @@ std::vector<Multiplier> product_multipliers(NodeImport& n, int x, int weights, S
                       ? static_cast<double>(scale_x * scale_w)
                       : static_cast<double>(scale_x) * static_cast<double>(scale_w);
     double m = both / static_cast<double>(scale_y);
-    multipliers.push_back(is_short ? short_multiplier(m) : make_multiplier(m));
+    multipliers.push_back(is_short       ? short_multiplier(m)
+                          : in_floats(n) ? float_multiplier(scale_x * scale_w / scale_y)
+                                         : make_multiplier(m, n.file.rounding));
   }
   return multipliers;
 }
@@ -87,6 +89,9 @@ Status finish_product(NodeImport& n, ValueId sums, int x, int weights, int bias,
   bool in_float =
       (dense && n.in_quantization(weights).is_per_tensor()) || n.dtype(n.in(weights)) == DType::kU8;
   bool is_short = int16 && (has_bias || n.kind != Op::FULLY_CONNECTED);
+  // TensorFlow Lite Micro has sums of 64 bits, but for a bias of 32.
+  if (int16 && n.kind == Op::FULLY_CONNECTED && n.file.rounding == IntegerRounding::kDouble)
+    is_short = !has_bias || n.dtype(n.in(bias)) == DType::kI64;
   return n.output(requantize(
       n, sums,
       product_multipliers(n, x, weights, in_float ? ScaleProduct::kFloat : ScaleProduct::kDouble, is_short),

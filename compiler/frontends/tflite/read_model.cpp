@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "frontends/shared/file_kind.h"
+
 namespace quernel::tflite_import {
 namespace {
 
@@ -53,9 +55,13 @@ Status check_subgraph(const tflite::Model& model, const tflite::SubGraph& subgra
 Expected<ModelFile> read_model(Bytes bytes, std::string file_name) {
   Location place{.file = file_name};
   constexpr size_t kHeader = 8;  // root offset and identifier
-  if (bytes.size() < kHeader || !tflite::ModelBufferHasIdentifier(bytes.data()))
+  if (bytes.size() < kHeader || !tflite::ModelBufferHasIdentifier(bytes.data())) {
+    if (std::optional<FileKind> kind = kind_of_file({bytes.data(), bytes.size()}, ModelFormat::kTflite))
+      return invalid_input(std::string("expected a TensorFlow Lite model, found ") + kind->what, place,
+                           kind->hint);
     return invalid_input("expected a TensorFlow Lite model, which has TFL3 at byte 4, found another file",
                          place);
+  }
   // Offsets have 31 bits; what is behind them, buffers name by 64.
   size_t size = std::min(bytes.size(), size_t{FLATBUFFERS_MAX_BUFFER_SIZE} - 1);
   flatbuffers::Verifier verifier(bytes.data(), size, kMaxDepth, kMaxTables);

@@ -9,6 +9,7 @@
 #include "frontends/tflite/tflite_generated.h"
 #include "graph/tensor.h"
 #include "support/expected.h"
+#include "support/integer_rounding.h"
 
 namespace quernel::tflite_import {
 
@@ -16,6 +17,7 @@ struct ModelFile {
   std::string name;  // of the file
   Bytes bytes;       // of the whole file; they keep `model` alive
   const tflite::Model* model = nullptr;
+  IntegerRounding rounding = IntegerRounding::kSingle;
 
   const tflite::SubGraph& subgraph(size_t i) const {
     return *model->subgraphs()->Get(static_cast<uint32_t>(i));

@@ -25,18 +25,31 @@ ValueId swap_time(NodeImport& n, ValueId x) { return n.build.permute(x, {1, 0, 2
 // A plain cell. `aux`: another input with its weights, left out as kNoValue.
 struct PlainCell {
   ValueId weights, recurrent, bias, aux_weights = kNoValue;
+  bool hybrid = false;  // weights of integers
 };
 
 PlainCell plain_cell(NodeImport& n, int first) {
-  return {n.real(first), n.real(first + 1), n.real(first + 2)};
+  return {n.real(first), n.real(first + 1), n.real(first + 2), kNoValue, !n.is_float(first)};
+}
+
+// Each row as 8-bit integers stand for it, symmetric around zero: what TensorFlow Lite multiplies with weights of
+// integers.
+ValueId quantized_rows(NodeImport& n, ValueId x) {
+  constexpr double kHighest = 127, kLeast = 0x1p-100;
+  ValueId largest = n.build.reduce(OpKind::k_reduce_max, n.unary(UnaryOp::k_abs, x), {n.rank(x) - 1}, true);
+  ValueId step = n.binary(BinaryOp::k_mul, n.binary(BinaryOp::k_max, largest, kLeast),
+                          1 / kHighest);  // zeros stay zeros
+  return n.binary(BinaryOp::k_mul, n.unary(UnaryOp::k_round, n.binary(BinaryOp::k_div, x, step)), step);
 }
 
 Expected<SequenceResult> run_plain(NodeImport& n, ValueId x, const PlainCell& cell, int state, bool reverse,
                                    ActivationFunctionType function) {
   Status failed;
   auto step = [&](ValueId x_t, const std::vector<ValueId>& states) {
-    ValueId sum = n.binary(BinaryOp::k_add, multiply_rows(n, x_t, cell.weights, std::nullopt),
-                           multiply_rows(n, states[0], cell.recurrent, std::nullopt));
+    auto multiply = [&](ValueId v, ValueId weights) {
+      return multiply_rows(n, cell.hybrid ? quantized_rows(n, v) : v, weights, std::nullopt);
+    };
+    ValueId sum = n.binary(BinaryOp::k_add, multiply(x_t, cell.weights), multiply(states[0], cell.recurrent));
     Expected<ValueId> y = activate(n, n.binary(BinaryOp::k_add, sum, cell.bias), function);
     if (!y) n.build.fail(y.take_errors().front());
     return std::vector<ValueId>{*y};
@@ -149,7 +162,14 @@ Status quantized_svdf(NodeImport& n, ValueId history, int64_t rank, ActivationFu
   double highest = state == DType::kI16 ? 32767 : 127;
   ValueId x = n.build.cast(centred(n, n.in(0), n.in_quantization(0).zero()), DType::kI16);
   ValueId feature = multiply_rows(n, x, n.build.cast(n.in(1), DType::kI16), DType::kI32);
-  feature = scale_integers(n, feature, {make_multiplier(scale(0) * scale(1) / scale(4))});
+  // TensorFlow Lite Micro multiplies the scales as floats.
+  auto multiplier = [&](double m, float rounded) {
+    bool is_double = n.file.rounding == IntegerRounding::kDouble;
+    return make_multiplier(is_double ? static_cast<double>(rounded) : m, n.file.rounding);
+  };
+  auto narrow = [&](int i) { return n.in_quantization(i).scale(); };
+  feature = scale_integers(n, feature,
+                           {multiplier(scale(0) * scale(1) / scale(4), narrow(0) * narrow(1) / narrow(4))});
   feature = n.binary(BinaryOp::k_min, n.binary(BinaryOp::k_max, feature, -highest - 1), highest);
   history = append_step(n, history, n.build.cast(feature, state));
   Shape dims = n.shape(history);
@@ -161,7 +181,8 @@ Status quantized_svdf(NodeImport& n, ValueId history, int64_t rank, ActivationFu
                        {2}, false);
   if (n.has(3)) sum = n.binary(BinaryOp::k_add, sum, n.build.cast(n.in(3), DType::kI32));
   double m = scale(4) * scale(2) / static_cast<double>(n.out_quantization(0).scale());
-  return n.output(requantize(n, sum, {make_multiplier(m)}, ActivationFunctionType::NONE));
+  float rounded = narrow(4) * narrow(2) / n.out_quantization(0).scale();
+  return n.output(requantize(n, sum, {multiplier(m, rounded)}, ActivationFunctionType::NONE));
 }
 
 }  // namespace
@@ -181,8 +202,12 @@ Status import_svdf(NodeImport& n) {
   ValueId feature = multiply_rows(n, n.real(0), n.real(1), std::nullopt);
   history = append_step(n, history, feature);
   write_state(n, 4, n.build.reshape(history, {batch, time[0] * time[1]}));
+  // With weights of integers, TensorFlow Lite's kernel multiplies the weights of time by their scale. Floats have none,
+  // which counts as 0.
+  bool without_scale = !n.is_float(1) && n.is_float(2);
+  ValueId time_weights = without_scale ? n.full(DType::kF32, time, 0) : n.real(2);
   ValueId sum =
-      n.build.reduce(OpKind::k_reduce_sum, n.binary(BinaryOp::k_mul, history, n.real(2)), {2}, false);
+      n.build.reduce(OpKind::k_reduce_sum, n.binary(BinaryOp::k_mul, history, time_weights), {2}, false);
   sum = n.build.reshape(sum, {batch, time[0].value() / rank, rank});
   ValueId y = n.build.reduce(OpKind::k_reduce_sum, sum, {2}, false);
   if (n.has(3)) y = n.binary(BinaryOp::k_add, y, n.real(3));

@@ -1,5 +1,6 @@
 // Reductions, scans, and the places of largest and smallest elements.
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
 #include "frontends/tflite/operators.h"
@@ -44,6 +45,22 @@ Status reduce_logical(NodeImport& n, OpKind op) {
   return reduce_plain(n, op);
 }
 
+// As TensorFlow Lite Micro divides a multiplier: its integer, of 31 bits, with as many more as the count has.
+Multiplier divided_multiplier(double m, int64_t count) {
+  constexpr int kBits = 31, kMostShift = 32;
+  Multiplier full = make_multiplier(m, IntegerRounding::kSingle);
+  int exponent = kBits - full.shift;
+  int shift = std::min(
+      {static_cast<int>(std::bit_width(static_cast<uint64_t>(count))) - 1, kMostShift, kBits + exponent});
+  Multiplier result{(full.q << shift) / count, kBits};
+  exponent -= shift;
+  if (exponent < 0)
+    result.second_shift = -exponent;
+  else
+    result.shift = kBits - exponent;
+  return result;
+}
+
 // Sums of integers minus their zero points, scaled to the result: sums, or means where the scale has the count.
 Status quantized_sum(NodeImport& n, const Reduction& r, bool mean) {
   QUERNEL_CHECK(n.expect_dtypes(0, {DType::kI8, DType::kU8, DType::kI16}));
@@ -55,8 +72,12 @@ Status quantized_sum(NodeImport& n, const Reduction& r, bool mean) {
   if (n.dtype(n.in(0)) == DType::kI16) wide = n.build.cast(wide, DType::kI64);
   ValueId sum = n.build.reduce(OpKind::k_reduce_sum, wide, r.axes, r.keeps);
   double m = static_cast<double>(in.scale()) / static_cast<double>(out.scale());
-  if (mean) m /= static_cast<double>(std::max<int64_t>(count, 1));
-  return n.output(requantize(n, sum, {make_multiplier(m)}, ActivationFunctionType::NONE));
+  count = std::max<int64_t>(mean ? count : 1, 1);
+  Multiplier scaling = n.file.rounding == IntegerRounding::kDouble
+                           ? divided_multiplier(m, count)
+                           : make_multiplier(m / static_cast<double>(count), IntegerRounding::kSingle);
+  if (in_floats(n)) scaling = float_multiplier(in.scale() / out.scale() * (1.0f / static_cast<float>(count)));
+  return n.output(requantize(n, sum, {scaling}, ActivationFunctionType::NONE));
 }
 
 Status arg_reduction(NodeImport& n, OpKind op) {

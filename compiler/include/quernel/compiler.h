@@ -16,6 +16,7 @@
 #include "graph/states.h"
 #include "graph/tensor.h"
 #include "support/expected.h"
+#include "support/integer_rounding.h"
 #include "support/onnx_choices.h"
 
 namespace quernel {
@@ -74,6 +75,8 @@ struct CompileOptions {
   std::vector<PlaceRule> place;
   std::vector<CustomOpDescription> custom_ops;  // operators that are imported as custom ops
   OnnxChoices choices;                          // where ONNX leaves behaviour open
+  // Of quantized TensorFlow Lite models (default: single); a model of another format refuses one.
+  std::optional<IntegerRounding> rounding;
   std::vector<std::string> external_dirs;       // further folders for a model's external data
   std::vector<EntryPointOptions> entry_points;  // empty: one, the model
   // Shell patterns. Only entry points whose name matches one are built; the models of the others are not

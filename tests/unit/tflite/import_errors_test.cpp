@@ -46,6 +46,29 @@ TEST(TfliteErrors, damaged_files_give_one_diagnostic) {
   expect_contains(future.errors(), "version 4 of the TensorFlow Lite format is not supported, expected 3");
 }
 
+TEST(TfliteErrors, foreign_files_are_named_with_their_way_to_tensorflow_lite) {
+  std::string zip("PK\x03\x04", 4);
+  zip.resize(30);
+  const std::string python = "archive/data.pkl", keras = "metadata.json",
+                    safetensors("\x28\0\0\0\0\0\0\0", 8);
+  auto named = [&](const std::string& name) {
+    std::string bytes = zip;
+    bytes[26] = static_cast<char>(name.size());
+    return bytes + name + "contents";
+  };
+  const std::pair<std::string, std::vector<const char*>> files[] = {
+      {named(python), {"expected a TensorFlow Lite model, found a PyTorch file", "litert_torch.convert"}},
+      {named(keras), {"found a Keras model (a zip archive)", "TFLiteConverter"}},
+      {named("notes.txt"), {"found a zip archive", "unpack it"}},
+      {"\x89HDF\r\n\x1a\n", {"found an HDF5 file (as Keras writes)", "TFLiteConverter"}},
+      {safetensors + "{\"w\":{\"dtype\":\"F32\",", {"found a safetensors file"}},
+      {std::string("\x80\x02\x8a\x0al\xfc\x9c\x46", 8), {"found a pickle", "litert_torch.convert"}},
+      {"<!DOCTYPE html><title>404</title>", {"found a web page (HTML)", "raw"}},
+  };
+  for (const auto& [bytes, expected] : files)
+    for (const char* text : expected) expect_contains(errors_of({bytes.begin(), bytes.end()}), text);
+}
+
 TEST(TfliteErrors, numbers_are_checked) {
   ModelBuilder m = relu_model();
   m.outputs = {7};

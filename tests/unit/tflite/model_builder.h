@@ -3,9 +3,13 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <functional>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "frontends/tflite/import_model.h"
@@ -83,6 +87,7 @@ class ModelBuilder {
   std::vector<int32_t> inputs, outputs;
   uint32_t version = 3;
 
+  // With QUERNEL_KEEP_MODELS=FOLDER every model becomes a file there, named by its content: seeds of mutants.
   std::vector<uint8_t> bytes() const;
   Expected<ImportedModel> import(const ImportOptions& options = {}) const {
     return import_tflite_bytes(bytes(), "test.tflite", options);
@@ -207,7 +212,16 @@ inline std::vector<uint8_t> ModelBuilder::bytes() const {
   auto graphs = b.CreateVector(subgraphs);
   auto buffers = b.CreateVector(parts.buffers);
   b.Finish(tflite::CreateModel(b, version, codes, graphs, 0, buffers), "TFL3");
-  return {b.GetBufferPointer(), b.GetBufferPointer() + b.GetSize()};
+  std::vector<uint8_t> file(b.GetBufferPointer(), b.GetBufferPointer() + b.GetSize());
+  if (const char* folder = std::getenv("QUERNEL_KEEP_MODELS")) {
+    std::string_view text(reinterpret_cast<const char*>(file.data()), file.size());
+    std::filesystem::create_directories(folder);
+    std::ofstream(
+        std::filesystem::path(folder) / (std::to_string(std::hash<std::string_view>()(text)) + ".tflite"),
+        std::ios::binary)
+        << text;
+  }
+  return file;
 }
 
 inline std::vector<Tensor> ModelBuilder::run(const std::vector<Tensor>& values,

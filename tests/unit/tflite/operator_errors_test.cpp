@@ -333,5 +333,13 @@ TEST(TfliteRefusals, variables) {
       << once.errors();
 }
 
+TEST(TfliteOperators, without_results_are_refused) {
+  ModelBuilder m;
+  Quant q{{1}, {0}};
+  int x = m.input("x", {1, 1}, Type::INT8, q), w = m.constant<int8_t>("w", {1, 1}, Type::INT8, {1}, q);
+  m.node(Op::FULLY_CONNECTED, {x, w}, {});
+  EXPECT_NE(m.errors().find("expected at least one result, found none"), std::string::npos) << m.errors();
+}
+
 }  // namespace
 }  // namespace quernel::tflite_test
