@@ -27,8 +27,8 @@ Turn turn(int64_t k, int64_t length, double sign) {
 }
 
 // M[k,d,t,c]: part d of result k gets part c of element t times it.
-Tensor dft_matrix(DType dtype, const FourierTransform& f, int64_t results, int64_t result_parts, int64_t elements,
-                  int64_t parts) {
+Tensor dft_matrix(DType dtype, const FourierTransform& f, int64_t results, int64_t result_parts,
+                  int64_t elements, int64_t parts) {
   std::vector<uint8_t> data(static_cast<size_t>(byte_size(dtype, results * result_parts * elements * parts)));
   int64_t at = 0;
   for (int64_t k = 0; k < results; ++k)

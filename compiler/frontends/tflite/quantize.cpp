@@ -81,7 +81,32 @@ int64_t scale_integer(int64_t x, const Multiplier& m) {
   return (y + (int64_t{1} << (m.second_shift - 1)) - (y < 0 ? 1 : 0)) >> m.second_shift;
 }
 
+namespace {
+
+// Where the low word of a product and of the half that rounds it decides nothing, 32 bits of the product do: the half is
+// a multiple of 2^32. Returns x of 32 bits scaled, as i32; kNoValue where a shift is too short for that.
+ValueId scale_by_high_words(ImportedNode& n, ValueId x, const std::vector<Multiplier>& multipliers) {
+  constexpr int kWord = 32;
+  if (n.dtype(x) != DType::kI32) return kNoValue;
+  std::vector<int64_t> factors, halves, shifts;
+  for (const Multiplier& m : multipliers) {
+    if (m.shift <= kWord || m.second_shift != 0) return kNoValue;
+    factors.push_back(m.q);
+    halves.push_back(int64_t{1} << (m.shift - kWord - 1));
+    shifts.push_back(m.shift - kWord);
+  }
+  ValueId product = n.binary(BinaryOp::k_mul, n.build.cast(x, DType::kI64), parameter(n, factors));
+  ValueId high = n.build.cast(n.binary(BinaryOp::k_shr, product, 1.0 * kWord), DType::kI32);
+  auto word = [&](const std::vector<int64_t>& values) {
+    return n.build.cast(parameter(n, values), DType::kI32);
+  };
+  return n.binary(BinaryOp::k_shr, n.binary(BinaryOp::k_add, high, word(halves)), word(shifts));
+}
+
+}  // namespace
+
 ValueId scale_integers(ImportedNode& n, ValueId x, const std::vector<Multiplier>& multipliers) {
+  if (ValueId y = scale_by_high_words(n, x, multipliers); y != kNoValue) return n.build.cast(y, DType::kI64);
   if (multipliers[0].factor) {
     constexpr double kMost = 1 << 24;
     ValueId rounded = rounded_product(n, x, multipliers);
@@ -143,7 +168,8 @@ ValueId requantize(NodeImport& n, ValueId x, const std::vector<Multiplier>& mult
     x = n.build.cast(x, DType::kI32);
     return n.build.cast(zero == 0 ? x : n.binary(BinaryOp::k_add, x, zero), n.out_dtype(0));
   }
-  ValueId scaled = scale_integers(n, x, multipliers);
+  ValueId scaled = scale_by_high_words(n, x, multipliers);
+  if (scaled == kNoValue) scaled = scale_integers(n, x, multipliers);
   if (int64_t zero = n.out_quantization(0).zero(); zero != 0)
     scaled = n.binary(BinaryOp::k_add, scaled, static_cast<double>(zero));
   return clamp_integers(n, scaled, function);

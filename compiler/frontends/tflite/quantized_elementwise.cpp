@@ -106,7 +106,18 @@ Status quantized_add(NodeImport& n, bool subtract, bool power_of_two, Activation
   ValueId sum[2];
   for (int i : {0, 1}) {
     double m = unit(static_cast<double>(n.in_quantization(i).scale()) / twice);
-    sum[i] = scale_integers(n, shifted(n, centred_in(n, i), bits), {multiplier(n, m)});
+    Multiplier scaling = multiplier(n, m);
+    ValueId x = centred_in(n, i);
+    // Two more bits on both sides change nothing, and leave the result in the high word of a product.
+    constexpr int kMore = 2;
+    if (!is_16_bits(n) && scaling.second_shift == 0) {
+      x = n.binary(BinaryOp::k_shl, x, 1.0 * (bits + kMore));
+      scaling.shift += kMore;
+    } else {
+      x = shifted(n, x, bits);
+    }
+    // At most half of 2^29 (int16: of 2^31): sums have 32 bits.
+    sum[i] = n.build.cast(scale_integers(n, x, {scaling}), DType::kI32);
   }
   ValueId total = n.binary(subtract ? BinaryOp::k_sub : BinaryOp::k_add, sum[0], sum[1]);
   double m = unit(twice / (std::ldexp(1.0, bits) * static_cast<double>(y)));

@@ -32,7 +32,9 @@ struct Quantization {
 Expected<DType> dtype_of(tflite::TensorType type, const Location& place);
 
 // Whether elements are complex, which operators may give each other: such a value has one more dim, of both parts.
-inline bool is_complex(const tflite::Tensor& tensor) { return tensor.type() == tflite::TensorType::COMPLEX64; }
+inline bool is_complex(const tflite::Tensor& tensor) {
+  return tensor.type() == tflite::TensorType::COMPLEX64;
+}
 
 // Returns what a tensor says of its quantization. Refuses forms that are not known.
 Expected<Quantization> quantization_of(const tflite::Tensor& tensor, const Location& place);

@@ -47,6 +47,29 @@ TEST(TfliteValues, hybrid_weights_have_a_scale_per_row_or_per_block) {
   expect_values(m.run({f32_tensor({1, 2}, {1, 10})}), {1, 2}, {10.5, 86});
 }
 
+// A row of 4 padded to two of 4; the spectrum's real and imaginary parts, and its magnitude.
+TEST(TfliteValues, fourier_transforms_of_real_values_give_complex_ones) {
+  ModelBuilder m;
+  int x = m.input("x", {1, 4}), sizes = m.ints("sizes", {2, 4});
+  int spectrum = m.tensor("spectrum", {2, 3}, Type::COMPLEX64), flat = m.tensor("flat", {6}, Type::COMPLEX64);
+  int real = m.output("real", {6}), imag = m.output("imag", {6}), magnitude = m.output("magnitude", {6});
+  int shape = m.ints("shape", {-1});
+  m.node(Op::RFFT2D, {x, sizes}, {spectrum});
+  m.node(Op::RESHAPE, {spectrum, shape}, {flat});
+  m.node(Op::REAL, {flat}, {real});
+  m.node(Op::IMAG, {flat}, {imag});
+  m.node(Op::COMPLEX_ABS, {flat}, {magnitude});
+  std::vector<Tensor> results = m.run({f32_tensor({1, 4}, {1, 4, 4, 8})});
+  // sum, (1 - 4) + i (8 - 4), 1 - 4 + 4 - 8: once for each of both rows.
+  const std::vector<float> wanted[] = {{17, -3, -7, 17, -3, -7}, {0, 4, 0, 0, 4, 0}, {17, 5, 7, 17, 5, 7}};
+  ASSERT_EQ(results.size(), 3u);
+  for (size_t r = 0; r < 3; ++r) {
+    EXPECT_EQ(results[r].dims, std::vector<int64_t>{6});
+    for (size_t i = 0; i < 6; ++i)
+      EXPECT_NEAR(results[r].at<float>(static_cast<int64_t>(i)), wanted[r][i], 1e-5) << r << " " << i;
+  }
+}
+
 TEST(TfliteValues, free_dims_come_from_the_signature) {
   ModelBuilder m;
   int x = m.input("x", {-1, 2}), y = m.output("y", {-1, 2});

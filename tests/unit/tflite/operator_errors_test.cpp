@@ -31,6 +31,27 @@ void add_node(ModelBuilder& m, Op op, std::vector<int32_t> dims, std::vector<int
   m.node(op, operands, out);
 }
 
+TEST(TfliteRefusals, complex_values) {
+  expect_refusals({
+      {"expected a complex operand, found [4]", [](ModelBuilder& m) { add_node(m, Op::REAL, {4}, {}); }},
+      {"expected two sizes, found 1",
+       [](ModelBuilder& m) {
+         int x = m.input("x", {2, 4}), s = m.ints("s", {4}), c = m.tensor("c", {2, 3}, Type::COMPLEX64);
+         int y = m.output("y", {2, 3});
+         m.node(Op::RFFT2D, {x, s}, {c});
+         m.node(Op::REAL, {c}, {y});
+       }},
+      {"complex tensors are not supported by this operator; take their real and imaginary parts (REAL, IMAG) "
+       "before it",
+       [](ModelBuilder& m) {
+         int x = m.input("x", {2, 4}), s = m.ints("s", {2, 4}), c = m.tensor("c", {2, 3}, Type::COMPLEX64);
+         int y = m.output("y", {2, 3});
+         m.node(Op::RFFT2D, {x, s}, {c});
+         m.node(Op::ABS, {c}, {y});
+       }},
+  });
+}
+
 TEST(TfliteRefusals, movement) {
   expect_refusals({
       {"expected at most one dim of -1 in the new shape, found [-1,-1]",
