@@ -19,45 +19,45 @@ constexpr DTypeFacts kDTypes[QNL_DTYPE_COUNT] = {
 };
 
 // One string of all texts and a list of codes: a switch or pointers would take as much room again.
-#define QUERNEL_STATUSES(X)                                   \
-  X(QNL_OK, "ok")                                             \
-  X(QNL_INVALID_ARGUMENT, "invalid argument")                 \
-  X(QNL_UNKNOWN_NAME, "unknown name")                         \
-  X(QNL_DTYPE_MISMATCH, "dtype mismatch")                     \
-  X(QNL_SHAPE_MISMATCH, "shape mismatch")                     \
-  X(QNL_SIZE_MISMATCH, "size mismatch")                       \
-  X(QNL_MISALIGNED, "misaligned pointer")                     \
-  X(QNL_OVERLAP, "bound tensors overlap")                     \
-  X(QNL_MEMORY_TOO_SMALL, "supplied memory is too small")     \
-  X(QNL_INPUT_NOT_SET, "input not set")                       \
-  X(QNL_SYMBOL_OUT_OF_RANGE, "symbol out of range")           \
-  X(QNL_RUN_IN_FLIGHT, "a run is in flight")                  \
-  X(QNL_FILE_NOT_FOUND, "file not found")                     \
-  X(QNL_FILE_UNREADABLE, "file cannot be read")               \
-  X(QNL_OUT_OF_MEMORY, "out of memory")                       \
-  X(QNL_CODE_MEMORY_REFUSED, "executable memory refused")     \
-  X(QNL_THREAD_FAILED, "thread could not be started")         \
-  X(QNL_TIMEOUT, "timeout")                                   \
-  X(QNL_NOT_A_BUNDLE, "not a bundle")                         \
-  X(QNL_WRONG_BYTE_ORDER, "wrong byte order")                 \
-  X(QNL_TRUNCATED, "truncated bundle")                        \
-  X(QNL_CORRUPT_HEADER, "corrupt bundle header")              \
-  X(QNL_CORRUPT_STRUCTURE, "corrupt bundle structure")        \
-  X(QNL_CORRUPT_CODE, "corrupt code")                         \
-  X(QNL_CORRUPT_CONSTANTS, "corrupt constants")               \
-  X(QNL_NEWER_SCHEMA, "bundle has a newer schema")            \
-  X(QNL_NEWER_RUNTIME_NEEDED, "bundle needs a newer runtime") \
-  X(QNL_UNKNOWN_FEATURE, "bundle needs an unknown feature")   \
-  X(QNL_INVALID_BUNDLE, "invalid bundle")                     \
-  X(QNL_NO_MATCHING_VARIANT, "no variant for this device")    \
-  X(QNL_MALFORMED_IMAGE, "malformed code image")              \
-  X(QNL_KERNEL_ABI_MISMATCH, "kernel ABI mismatch")           \
-  X(QNL_CUSTOM_OP_MISSING, "custom op missing")               \
-  X(QNL_CUSTOM_OP_MISMATCH, "custom op mismatch")             \
-  X(QNL_KERNEL_FAILED, "kernel failed")                       \
-  X(QNL_CALLBACK_FAILED, "host callback failed")              \
-  X(QNL_CALLBACK_MISSING, "host callback missing")            \
-  X(QNL_DEVICE_FAULT, "device fault")                         \
+#define QUERNEL_STATUSES(X)                                \
+  X(QNL_OK, "ok")                                          \
+  X(QNL_INVALID_ARGUMENT, "invalid argument")              \
+  X(QNL_UNKNOWN_NAME, "unknown name")                      \
+  X(QNL_DTYPE_MISMATCH, "dtype mismatch")                  \
+  X(QNL_SHAPE_MISMATCH, "shape mismatch")                  \
+  X(QNL_SIZE_MISMATCH, "size mismatch")                    \
+  X(QNL_MISALIGNED, "misaligned pointer")                  \
+  X(QNL_OVERLAP, "bound tensors overlap")                  \
+  X(QNL_MEMORY_TOO_SMALL, "memory too small")              \
+  X(QNL_INPUT_NOT_SET, "input not set")                    \
+  X(QNL_SYMBOL_OUT_OF_RANGE, "symbol out of range")        \
+  X(QNL_RUN_IN_FLIGHT, "a run is in flight")               \
+  X(QNL_FILE_NOT_FOUND, "file not found")                  \
+  X(QNL_FILE_UNREADABLE, "file cannot be read")            \
+  X(QNL_OUT_OF_MEMORY, "out of memory")                    \
+  X(QNL_CODE_MEMORY_REFUSED, "executable memory refused")  \
+  X(QNL_THREAD_FAILED, "cannot start a thread")            \
+  X(QNL_TIMEOUT, "timeout")                                \
+  X(QNL_NOT_A_BUNDLE, "not a bundle")                      \
+  X(QNL_WRONG_BYTE_ORDER, "wrong byte order")              \
+  X(QNL_TRUNCATED, "truncated bundle")                     \
+  X(QNL_CORRUPT_HEADER, "corrupt header")                  \
+  X(QNL_CORRUPT_STRUCTURE, "corrupt structure")            \
+  X(QNL_CORRUPT_CODE, "corrupt code")                      \
+  X(QNL_CORRUPT_CONSTANTS, "corrupt constants")            \
+  X(QNL_NEWER_SCHEMA, "newer bundle schema")               \
+  X(QNL_NEWER_RUNTIME_NEEDED, "needs a newer runtime")     \
+  X(QNL_UNKNOWN_FEATURE, "needs an unknown feature")       \
+  X(QNL_INVALID_BUNDLE, "invalid bundle")                  \
+  X(QNL_NO_MATCHING_VARIANT, "no variant for this device") \
+  X(QNL_MALFORMED_IMAGE, "malformed code image")           \
+  X(QNL_KERNEL_ABI_MISMATCH, "kernel ABI mismatch")        \
+  X(QNL_CUSTOM_OP_MISSING, "custom op missing")            \
+  X(QNL_CUSTOM_OP_MISMATCH, "custom op mismatch")          \
+  X(QNL_KERNEL_FAILED, "kernel failed")                    \
+  X(QNL_CALLBACK_FAILED, "host callback failed")           \
+  X(QNL_CALLBACK_MISSING, "host callback missing")         \
+  X(QNL_DEVICE_FAULT, "device fault")                      \
   X(QNL_CANCELLED, "cancelled")
 #define QUERNEL_CODE(code, text) code,
 #define QUERNEL_TEXT(code, text) text "\0"

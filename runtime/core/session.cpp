@@ -235,9 +235,14 @@ qnl_status input_tensor(qnl_session* s, Slot* slot, qnl_tensor* tensor, qnl_erro
   return QNL_OK;
 }
 
-qnl_status check_state_bytes(const qnl_session* s, uint64_t bytes, qnl_error* error) {
-  if (bytes == s->plan.state_bytes) return QNL_OK;
-  return fail(error, QNL_SIZE_MISMATCH, "state: expected {} bytes, found {}", s->plan.state_bytes, bytes);
+// Copies all states to `data`, or from there.
+qnl_status move_state(qnl_session* s, void* data, uint64_t bytes, bool saves, qnl_error* error) {
+  if (qnl_status idle = check_state_idle(s, error); idle != QNL_OK) return idle;
+  if (bytes != s->plan.state_bytes)
+    return fail(error, QNL_SIZE_MISMATCH, "state: expected {} bytes, found {}", s->plan.state_bytes, bytes);
+  DeviceRange states{&state_arena(s), 0};
+  return saves ? s->device->table->read(s->device, states, data, bytes)
+               : s->device->table->write(s->device, states, data, bytes);
 }
 
 }  // namespace
@@ -380,15 +385,11 @@ qnl_status qnl_session_reset_state(qnl_session* s, qnl_error* error) {
 }
 
 qnl_status qnl_session_save_state(qnl_session* s, void* data, uint64_t bytes, qnl_error* error) {
-  if (qnl_status idle = check_state_idle(s, error); idle != QNL_OK) return idle;
-  if (qnl_status status = check_state_bytes(s, bytes, error); status != QNL_OK) return status;
-  return s->device->table->read(s->device, {&state_arena(s), 0}, data, bytes);
+  return move_state(s, data, bytes, true, error);
 }
 
 qnl_status qnl_session_restore_state(qnl_session* s, const void* data, uint64_t bytes, qnl_error* error) {
-  if (qnl_status idle = check_state_idle(s, error); idle != QNL_OK) return idle;
-  if (qnl_status status = check_state_bytes(s, bytes, error); status != QNL_OK) return status;
-  return s->device->table->write(s->device, {&state_arena(s), 0}, data, bytes);
+  return move_state(s, const_cast<void*>(data), bytes, false, error);  // it is only read
 }
 
 qnl_status qnl_session_set_callback(qnl_session* s, const char* name, qnl_host_callback callback, void* user,

@@ -4,11 +4,12 @@
     tests/fuzz/run_long_mutants.py bundles --state /tmp/bundles [BUNDLE...]    # through opening, inspect, strip, sessions
     tests/fuzz/run_long_mutants.py models --state /tmp/models [FOLDER...]      # random ones, through the whole compiler
     tests/fuzz/run_long_mutants.py operators --state /tmp/ops [FOLDER...]      # systematic ones of every operator: import
+    tests/fuzz/run_long_mutants.py tflite --state /tmp/tflite [FOLDER...]      # of TensorFlow Lite models: import
     tests/fuzz/run_long_mutants.py models --state /tmp/models --report         # counts by stage, failures
 
 Every entry of failures.txt begins with the command that shows the failure again. Use the programs of the preset dev: they
 have the sanitizers. A mutant that takes over 10 seconds, or 2 GB, is a failure. FOLDERs hold models; without any, those of
-the importer's unit tests, as the test onnx_mutant_seeds leaves them, and Debian's libonnx-testdata.
+the importers' unit tests, as the tests onnx_mutant_seeds and tflite_mutant_seeds leave them, and Debian's libonnx-testdata.
 """
 import argparse
 import collections
@@ -39,15 +40,18 @@ class Kind:
     def command(self, arguments, first, count):
         program = str(arguments.build / "bin" / self.program)
         files = [str(f) for f in arguments.files]
-        if not self.goes_on:
+        if self.program == "fuzz_bundle":
             return [program, str(count), "1", str(first), "--rehash-all", *files]
-        folders = files or [str(arguments.build / "tests/fuzz/onnx/unit_models"), "/usr/share/libonnx-testdata/data/node"]
+        tests = arguments.build / "tests/fuzz"
+        folders = files or ([str(tests / "tflite/unit_models")] if self.program == "tflite_fuzz_import" else
+                            [str(tests / "onnx/unit_models"), "/usr/share/libonnx-testdata/data/node"])
         return [program, "--first", str(first), "--count", str(count), *folders]
 
 
 KINDS = {
     "bundles": Kind("fuzz_bundle", 250000, 1000, False, ("well-formed", "opened and listed", "stripped", "sessions created")),
     "models": Kind("fuzz_compile", 100000, 500, True, ("imported", "reached code generation", "written", "wrong", "crashes")),
+    "tflite": Kind("tflite_fuzz_import", 1000000, 20000, False, ("mutants", "imported", "refused at a node", "wrong")),
     "operators": Kind("onnx_mutate_operators", 2000, 20, True, ("mutants", "imported", "wrong", "crashes")),
 }
 

@@ -564,7 +564,7 @@ TEST(Bundle, gap_before_the_structure_is_zero) {
 
 TEST(Status, some_texts) {
   EXPECT_STREQ(qnl_status_text(QNL_FILE_UNREADABLE), "file cannot be read");
-  EXPECT_STREQ(qnl_status_text(QNL_UNKNOWN_FEATURE), "bundle needs an unknown feature");
+  EXPECT_STREQ(qnl_status_text(QNL_UNKNOWN_FEATURE), "needs an unknown feature");
   EXPECT_STREQ(qnl_status_text(QNL_MALFORMED_IMAGE), "malformed code image");
   EXPECT_STREQ(qnl_status_text(QNL_UNKNOWN_NAME), "unknown name");
 }
