@@ -16,7 +16,7 @@ Expected<codegen::Image> compile_machine_code(const std::vector<loop::Kernel>& k
                                               const std::vector<codegen::PrebuiltKernel>& prebuilt) {
   codegen::Image image;
   QUERNEL_CHECK(with_reproducer(
-      options.dump_dir, "codegen", [&] { return code_reproducer(kernels, target); },
+      options.dump_dir, "codegen", [&] { return code_reproducer(kernels, "llvm", target.name); },
       [&]() -> Status {
         QUERNEL_TRY(image, codegen::compile_kernels(kernels, target, codegen_options, prebuilt));
         return {};
@@ -52,7 +52,7 @@ Status compile_for_gpu(Lowered& lowered, const CompileOptions& options) {
   if (!options.dump_dir.empty()) shader_options.dump_dir = options.dump_dir + "/" + target.name;
   codegen::ShaderImage shaders;
   QUERNEL_CHECK(with_reproducer(
-      options.dump_dir, "codegen", [&] { return code_reproducer(lowered.own.kernels, target); },
+      options.dump_dir, "codegen", [&] { return code_reproducer(lowered.own.kernels, "glsl", target.name); },
       [&]() -> Status {
         QUERNEL_TRY(shaders, codegen::compile_shaders(lowered.own.kernels, target, shader_options));
         return {};

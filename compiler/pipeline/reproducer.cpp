@@ -53,11 +53,12 @@ std::string kernel_reproducer(std::string_view pass, const loop::Kernel& kernel)
          loop::to_string(kernel) + "# expect\n";
 }
 
-std::string code_reproducer(const std::vector<loop::Kernel>& kernels, const Target& target) {
+std::string code_reproducer(const std::vector<loop::Kernel>& kernels, std::string_view language,
+                            const std::string& target) {
   std::string text = "# Reproduces an internal error.\n";
   for (const loop::Kernel& kernel : kernels)
-    text += "\n# case: " + kernel.name + "\n# input\n" + loop::to_string(kernel) +
-            (target.is_gpu() ? "# glsl " : "# llvm ") + target.name + "\n";
+    text += "\n# case: " + kernel.name + "\n# input\n" + loop::to_string(kernel) + "# " +
+            std::string(language) + " " + target + "\n";
   return text;
 }
 

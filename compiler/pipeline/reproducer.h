@@ -23,8 +23,9 @@ std::string graph_reproducer(std::string_view key, std::string_view stage, const
 // The same of a loop pass.
 std::string kernel_reproducer(std::string_view pass, const loop::Kernel& kernel);
 
-// The text of a golden test of generated code, a case for each kernel.
-std::string code_reproducer(const std::vector<loop::Kernel>& kernels, const Target& target);
+// The text of a golden test of generated code, a case for each kernel. `language`: "llvm" or "glsl".
+std::string code_reproducer(const std::vector<loop::Kernel>& kernels, std::string_view language,
+                            const std::string& target);
 
 // Runs `work`. If it returns an internal error, or ends the process by one, writes `text()` to the file
 // quernel-<stage>.test in `dir` (empty: the current directory), and names it on stderr.

@@ -100,9 +100,9 @@ TEST(Reproducers, of_generated_code_have_a_case_for_each_kernel) {
   const std::string kernel = "kernel @k {\n  buffer %y: f32[1] write binding 0\n  %y[0] = 1f32\n}\n";
   Expected<std::vector<loop::Kernel>> kernels = loop::parse_kernels(kernel, "test");
   ASSERT_TRUE(kernels) << to_string(kernels.errors());
-  EXPECT_EQ(code_reproducer(*kernels, *find_target("vulkan")),
+  EXPECT_EQ(code_reproducer(*kernels, "glsl", "vulkan"),
             "# Reproduces an internal error.\n\n# case: k\n# input\n" + kernel + "# glsl vulkan\n");
-  EXPECT_NE(code_reproducer(*kernels, *find_target("x86-64")).find("# llvm x86-64\n"), std::string::npos);
+  EXPECT_NE(code_reproducer(*kernels, "llvm", "x86-64").find("# llvm x86-64\n"), std::string::npos);
 }
 
 }  // namespace
