@@ -238,32 +238,45 @@ namespace {
 constexpr int kInt16Bits = 15;
 constexpr int kInt16InputBits = 3;
 
-// The operand with its sign turned where it is positive, in 3 integer bits: 2^-12 is 1, larger powers saturate.
-ValueId negative_magnitude(NodeImport& n) {
+// The operand in 3 integer bits: a scale of 2^-12 is 1, larger powers saturate.
+ValueId operand_of_int16(NodeImport& n) {
   constexpr int kFraction = kInt16Bits - kInt16InputBits;
   ValueId x = n.build.cast(n.in(0), DType::kI64);
   int shift = std::ilogb(n.in_quantization(0).scale()) + kFraction;
-  if (shift > 0) x = GraphNumbers{n, kInt16Bits}.doubled(x, shift);
+  return shift > 0 ? GraphNumbers{n, kInt16Bits}.doubled(x, shift) : x;
+}
+
+ValueId negative_magnitude(ImportedNode& n, ValueId x) {
   return n.unary(UnaryOp::k_neg, n.unary(UnaryOp::k_abs, x));
 }
 
 }  // namespace
 
-Status fixed_point_logistic_int16(NodeImport& n) {
+ValueId fixed_point_logistic(ImportedNode& n, ValueId x, int integer_bits) {
   GraphNumbers m{n, kInt16Bits};
-  ValueId negative = negative_magnitude(n), y = logistic_of_magnitude(m, negative, kInt16InputBits);
+  ValueId negative = negative_magnitude(n, x), y = logistic_of_magnitude(m, negative, integer_bits);
   ValueId below = m.difference(m.literal(m.one()), y);
-  y = n.build.where(n.binary(BinaryOp::k_ge, n.in(0), 0.0), y, below);
-  y = m.where_any(negative, y, m.literal((m.one() + 1) / 2));
-  return n.output(n.build.cast(y, DType::kI16));
+  y = n.build.where(n.binary(BinaryOp::k_ge, x, 0.0), y, below);
+  return m.where_any(negative, y, m.literal((m.one() + 1) / 2));
+}
+
+ValueId fixed_point_tanh(ImportedNode& n, ValueId x, int integer_bits) {
+  GraphNumbers m{n, kInt16Bits};
+  ValueId negative = negative_magnitude(n, x), y = tanh_of_magnitude(m, negative, integer_bits);
+  y = n.build.where(n.binary(BinaryOp::k_ge, x, 0.0), y, n.unary(UnaryOp::k_neg, y));
+  return m.where_any(negative, y, m.literal(0));
+}
+
+ValueId fixed_point_shift(ImportedNode& n, ValueId x, int bits) {
+  return GraphNumbers{n}.rounded_shift(x, bits);
+}
+
+Status fixed_point_logistic_int16(NodeImport& n) {
+  return n.output(n.build.cast(fixed_point_logistic(n, operand_of_int16(n), kInt16InputBits), DType::kI16));
 }
 
 Status fixed_point_tanh_int16(NodeImport& n) {
-  GraphNumbers m{n, kInt16Bits};
-  ValueId negative = negative_magnitude(n), y = tanh_of_magnitude(m, negative, kInt16InputBits);
-  y = n.build.where(n.binary(BinaryOp::k_ge, n.in(0), 0.0), y, n.unary(UnaryOp::k_neg, y));
-  y = m.where_any(negative, y, m.literal(0));
-  return n.output(n.build.cast(y, DType::kI16));
+  return n.output(n.build.cast(fixed_point_tanh(n, operand_of_int16(n), kInt16InputBits), DType::kI16));
 }
 
 Status fixed_point_softmax(NodeImport& n, double beta) {

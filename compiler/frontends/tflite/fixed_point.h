@@ -16,4 +16,11 @@ Status fixed_point_softmax(NodeImport& n, double beta);
 Status fixed_point_logistic_int16(NodeImport& n);
 Status fixed_point_tanh_int16(NodeImport& n);
 
+// Functions of values, as i64, with 15 bits besides the sign, of which operands have `integer_bits` before the point and
+// results none.
+ValueId fixed_point_logistic(ImportedNode& n, ValueId x, int integer_bits);
+ValueId fixed_point_tanh(ImportedNode& n, ValueId x, int integer_bits);
+// Returns x / 2^bits, rounded half away from zero. Requires bits > 0.
+ValueId fixed_point_shift(ImportedNode& n, ValueId x, int bits);
+
 }  // namespace quernel::tflite_import

@@ -133,12 +133,20 @@ const CustomOpDescription* GraphImport::find_custom_op(const std::string& name) 
 
 Status GraphImport::check_complex(const NodeImport& n) const {
   using Op = tflite::BuiltinOperator;
-  bool complex = false;
-  for (int i = 0; i < n.input_count(); ++i) complex |= n.is_complex(i);
-  for (int i = 0; i < n.output_count(); ++i) complex |= is_complex(n.out_tensor(i));
-  if (!complex || n.kind == Op::RFFT2D || n.kind == Op::RESHAPE || n.kind == Op::REAL || n.kind == Op::IMAG ||
-      n.kind == Op::COMPLEX_ABS)
-    return {};
+  bool takes = false, gives = false;
+  for (int i = 0; i < n.input_count(); ++i) {
+    if (!n.is_complex(i)) continue;
+    takes = true;
+    // A subgraph's parameter may be declared otherwise than the value that it gets.
+    const Shape& dims = n.shape(n.in(i));
+    if (n.dtype(n.in(i)) != DType::kF32 || dims.empty() || !(dims.back() == Dim(2)))
+      return n.invalid("expected a complex operand " + std::to_string(i) + ", found real values");
+  }
+  for (int i = 0; i < n.output_count(); ++i) gives |= is_complex(n.out_tensor(i));
+  if (!takes && !gives && n.kind != Op::RFFT2D) return {};
+  bool makes = n.kind == Op::RFFT2D, keeps = n.kind == Op::RESHAPE,
+       ends = n.kind == Op::REAL || n.kind == Op::IMAG || n.kind == Op::COMPLEX_ABS;
+  if ((makes && gives && !takes) || (keeps && gives && takes) || (ends && takes && !gives)) return {};
   return n.refuse("complex tensors are not supported by this operator",
                   "take their real and imaginary parts (REAL, IMAG) before it");
 }

@@ -2,6 +2,7 @@
 #include <array>
 
 #include "frontends/tflite/operators.h"
+#include "frontends/tflite/quantized_lstm.h"
 #include "frontends/tflite/recurrent.h"
 
 namespace quernel::tflite_import {
@@ -106,8 +107,9 @@ Expected<LstmCell> full_cell(NodeImport& n) {
 // Operands: x, the last output, weights of all gates in a matrix over both, biases, the cell state; the gates'
 // order is input, cell, forget, output.
 Status basic_lstm(NodeImport& n) {
-  QUERNEL_CHECK(n.expect_dtypes(0, {DType::kF32}));
   if (n.input_count() != 5 || n.output_count() != 4) return n.no_kernel();
+  if (n.dtype(n.in(0)) == DType::kU8) return quantized_basic_lstm(n);
+  QUERNEL_CHECK(n.expect_dtypes(0, {DType::kF32}));
   ValueId both = n.build.cat({n.in(0), n.in(1)}, 1);
   ValueId sums = n.binary(BinaryOp::k_add, multiply_rows(n, both, n.real(2), std::nullopt), n.real(3));
   Shape dims = n.shape(sums);
@@ -139,6 +141,9 @@ Status import_unidirectional_sequence_lstm(NodeImport& n) {
   QUERNEL_CHECK(n.expect_rank(0, 3, 3));
   if (options.diagonal_recurrent_tensors())
     return n.bad_option("diagonal_recurrent_tensors", "false", "true");
+  if (n.dtype(n.in(0)) == DType::kI8)
+    return quantized_sequence_lstm(n, static_cast<double>(options.cell_clip()),
+                                   static_cast<double>(options.proj_clip()), options.time_major());
   QUERNEL_TRY(LstmCell cell, full_cell(n));
   cell.cell_clip = static_cast<double>(options.cell_clip());
   cell.projection_clip = static_cast<double>(options.proj_clip());

@@ -80,6 +80,44 @@ Status quantized_sum(NodeImport& n, const Reduction& r, bool mean) {
   return n.output(requantize(n, sum, {scaling}, ActivationFunctionType::NONE));
 }
 
+// Products of integers minus their zero points, one after the other in the elements' order: each is scaled by the
+// operand's scale and the root of the result's, so that none becomes large.
+Status quantized_product_of_elements(NodeImport& n, const Reduction& r) {
+  constexpr int64_t kMostElements = 256;
+  QUERNEL_CHECK(n.expect_dtypes(0, {DType::kI8, DType::kI16}));
+  QUERNEL_CHECK(n.expect_per_tensor(0));
+  QUERNEL_CHECK(n.expect_output_per_tensor());
+  QUERNEL_TRY(int64_t count, n.dim(r.count));
+  if (count < 1 || count > kMostElements)
+    return n.refuse("expected 1 to 256 elements to be multiplied, found " + std::to_string(count));
+  const Quantization &in = n.in_quantization(0), &out = n.out_quantization(0);
+  double root = std::pow(static_cast<double>(out.scale()), 1 / static_cast<double>(count));
+  Multiplier m = short_multiplier(static_cast<double>(in.scale()) / root);
+  const Shape dims = n.shape(n.in(0));
+  std::vector<int64_t> order;
+  Shape kept, result;
+  auto is_reduced = [&](size_t d) {
+    return std::binary_search(r.axes.begin(), r.axes.end(), static_cast<int64_t>(d));
+  };
+  for (size_t d = 0; d < dims.size(); ++d) {
+    if (!is_reduced(d)) order.push_back(static_cast<int64_t>(d)), kept.push_back(dims[d]);
+    if (r.keeps || !is_reduced(d)) result.push_back(is_reduced(d) ? Dim(1) : dims[d]);
+  }
+  order.insert(order.end(), r.axes.begin(), r.axes.end());
+  Dim rows = element_count(kept);
+  ValueId x = n.build.cast(centred(n, n.in(0), in.zero()), DType::kI64);
+  x = n.build.reshape(n.build.permute(x, order), {rows, Dim(count)});
+  ValueId product = kNoValue;
+  for (int64_t i = 0; i < count; ++i) {
+    ValueId element = n.build.slice(x, {0, Dim(i)}, {rows, Dim(i + 1)});
+    if (i == 0)
+      product = element;
+    else
+      product = scale_integers(n, n.binary(BinaryOp::k_mul, product, element), {m});
+  }
+  return n.output(requantize(n, n.build.reshape(product, result), {m}, ActivationFunctionType::NONE));
+}
+
 Status arg_reduction(NodeImport& n, OpKind op) {
   QUERNEL_TRY(int64_t axis, n.int_in(1, "the axis"));
   QUERNEL_TRY(axis, n.axis(axis, n.rank(n.in(0))));
@@ -103,10 +141,10 @@ Status import_mean(NodeImport& n) {
   return n.output(n.mean(n.in(0), r.axes, r.keeps));
 }
 
-// Products of real values, by f32: the integers' product has no meaning.
 Status import_reduce_prod(NodeImport& n) {
   if (!n.is_quantized(0)) return reduce_plain(n, OpKind::k_reduce_prod);
-  return n.no_kernel();
+  QUERNEL_TRY(Reduction r, read_reduction(n));
+  return quantized_product_of_elements(n, r);
 }
 
 Status import_reduce_max(NodeImport& n) { return reduce_ordered(n, OpKind::k_reduce_max); }

@@ -84,6 +84,9 @@ class ModelBuilder {
          [options](flatbuffers::FlatBufferBuilder& b) { return options(b).Union(); });
   }
 
+  // Tensors inside the last operator.
+  void set_intermediates(std::vector<int32_t> tensors) { nodes_.back().intermediates = std::move(tensors); }
+
   std::vector<int32_t> inputs, outputs;
   uint32_t version = 3;
 
@@ -135,6 +138,7 @@ class ModelBuilder {
     Options options;
     std::string custom;
     std::vector<uint8_t> custom_options;
+    std::vector<int32_t> intermediates = {};
   };
   int add(const std::string& name, std::vector<int32_t> dims, Type type, const Quant& q,
           std::vector<uint8_t> data) {
@@ -193,8 +197,10 @@ inline flatbuffers::Offset<tflite::SubGraph> ModelBuilder::graph(Parts& parts) c
     auto in = b.CreateVector(n.in), out = b.CreateVector(n.out);
     flatbuffers::Offset<flatbuffers::Vector<uint8_t>> bytes;
     if (!n.custom_options.empty()) bytes = b.CreateVector(n.custom_options);
+    flatbuffers::Offset<flatbuffers::Vector<int32_t>> intermediates;
+    if (!n.intermediates.empty()) intermediates = b.CreateVector(n.intermediates);
     nodes.push_back(tflite::CreateOperator(b, static_cast<uint32_t>(parts.codes.size() - 1), in, out, n.kind,
-                                           options, bytes));
+                                           options, bytes, 0, 0, intermediates));
   }
   auto tensor_vector = b.CreateVector(tensors);
   auto in = b.CreateVector(inputs), out = b.CreateVector(outputs);

@@ -52,6 +52,25 @@ TEST(TfliteRefusals, complex_values) {
   });
 }
 
+// A subgraph's parameter is declared complex and gets a real scalar.
+TEST(TfliteRefusals, parameters_that_get_other_values_than_declared) {
+  ModelBuilder m, part;
+  int c = m.input("c", {}, Type::BOOL), x = m.input("x", {}), y = m.output("y", {});
+  int from = part.input("from", {}, Type::COMPLEX64), to = part.output("to", {});
+  part.node(Op::REAL, {from}, {to});
+  m.second = &part;
+  m.node<tflite::IfOptions>(Op::IF, {c, x}, {y}, [](Builder& f) { return tflite::CreateIfOptions(f, 1, 1); });
+  EXPECT_NE(m.errors().find("expected a complex operand 0, found real values"), std::string::npos)
+      << m.errors();
+}
+
+TEST(TfliteRefusals, products_of_many_integers) {
+  expect_refusals({{"expected 1 to 256 elements to be multiplied, found 300", [](ModelBuilder& m) {
+                      int x = m.input("x", {300}, Type::INT8, {{0.5}, {0}}), a = m.ints("a", {0});
+                      m.node(Op::REDUCE_PROD, {x, a}, {m.output("y", {}, Type::INT8, {{0.5}, {0}})});
+                    }}});
+}
+
 TEST(TfliteRefusals, movement) {
   expect_refusals({
       {"expected at most one dim of -1 in the new shape, found [-1,-1]",
