@@ -47,8 +47,11 @@ ValueId with_rank(ImportedNode& n, ValueId x, size_t rank) {
 }  // namespace
 
 ValueId multiply_rows(ImportedNode& n, ValueId x, ValueId weights, std::optional<DType> accumulator) {
-  ContractionBuilder c;
   Shape rows = n.shape(x), columns = n.shape(weights);
+  for (const Shape& dims : {rows, columns})
+    if (dims.size() != 2)
+      return n.build.fail(n.invalid("expected matrices to be multiplied, found " + to_string(dims)));
+  ContractionBuilder c;
   IndexExpr row = c.axis("m", rows[0]), column = c.axis("n", columns[0]);
   IndexExpr k = c.reduction("k", columns[1]);
   return c.emit(n, x, {row, k}, weights, {column, k}, {row, column}, accumulator);

@@ -41,7 +41,19 @@ const tflite::Tensor* NodeImport::in_tensor(int i) const {
   return tensor == kLeftOut ? nullptr : subgraph.tensors()->Get(static_cast<uint32_t>(tensor));
 }
 
+void NodeImport::expect_operand(int i) const {
+  if (i >= static_cast<int>(in_quantization_.size()))
+    build.fail(invalid("expected operand " + std::to_string(i) + ", found " +
+                       std::to_string(in_quantization_.size()) + " operands"));
+}
+void NodeImport::expect_result(int i) const {
+  if (i >= output_count())
+    build.fail(invalid("expected result " + std::to_string(i) + ", found " + std::to_string(output_count()) +
+                       " results"));
+}
+
 const tflite::Tensor& NodeImport::out_tensor(int i) const {
+  expect_result(i);
   return *subgraph.tensors()->Get(static_cast<uint32_t>(op.outputs()->Get(static_cast<uint32_t>(i))));
 }
 

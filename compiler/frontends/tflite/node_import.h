@@ -39,9 +39,18 @@ class NodeImport : public ImportedNode {
   const tflite::Tensor& out_tensor(int i) const;
   int output_count() const { return static_cast<int>(outputs.size()); }
   // Of operand or result i, checked before the importer runs.
-  const Quantization& in_quantization(int i) const { return in_quantization_[static_cast<size_t>(i)]; }
-  const Quantization& out_quantization(int i) const { return out_quantization_[static_cast<size_t>(i)]; }
-  DType out_dtype(int i) const { return out_dtypes_[static_cast<size_t>(i)]; }
+  const Quantization& in_quantization(int i) const {
+    expect_operand(i);
+    return in_quantization_[static_cast<size_t>(i)];
+  }
+  const Quantization& out_quantization(int i) const {
+    expect_result(i);
+    return out_quantization_[static_cast<size_t>(i)];
+  }
+  DType out_dtype(int i) const {
+    expect_result(i);
+    return out_dtypes_[static_cast<size_t>(i)];
+  }
   // The result's shape as the file declares it.
   std::vector<int64_t> declared_shape(int i) const;
   // Reads the quantization of all operands and results.
@@ -84,6 +93,9 @@ class NodeImport : public ImportedNode {
   Status set_outputs(std::vector<ValueId> values);
 
  private:
+  // These end the import of a node that the file gives fewer operands or results.
+  void expect_operand(int i) const;
+  void expect_result(int i) const;
   static const void* no_options();  // a table without fields
   // These end the import of the node.
   void wrong_options();

@@ -10,10 +10,12 @@
 namespace quernel::tflite_import {
 namespace {
 
-int64_t lowest_of(DType dtype) {
-  return is_signed_integer(dtype) ? -(int64_t{1} << (bit_width(dtype) - 1)) : 0;
+// Limits of what 64 bits with a sign hold of a dtype.
+int64_t highest_of(DType dtype) {
+  int bits = std::min(bit_width(dtype) - (is_signed_integer(dtype) ? 1 : 0), 63);
+  return static_cast<int64_t>((uint64_t{1} << bits) - 1);
 }
-int64_t highest_of(DType dtype) { return lowest_of(dtype) + (int64_t{1} << bit_width(dtype)) - 1; }
+int64_t lowest_of(DType dtype) { return is_signed_integer(dtype) ? -highest_of(dtype) - 1 : 0; }
 
 // One element, or one for each index of the last dim.
 ValueId parameter(ImportedNode& n, const std::vector<int64_t>& values) {
@@ -38,6 +40,7 @@ ValueId rounded_product(ImportedNode& n, ValueId x, const std::vector<Multiplier
 Multiplier make_multiplier(double m, IntegerRounding rounding) {
   constexpr int kBits = 31;
   if (m == 0) return {0, 1};
+  if (!std::isfinite(m)) return {(int64_t{1} << kBits) - 1, 1};
   int exponent = 0;
   int64_t q = std::llround(std::frexp(m, &exponent) * std::ldexp(1.0, kBits));
   if (q == int64_t{1} << kBits) q /= 2, ++exponent;
@@ -61,7 +64,7 @@ std::optional<Multiplier> eight_bit_multiplier(const NodeImport& n, float m) {
 
 Multiplier float_multiplier(float factor) {
   Multiplier m;
-  m.factor = std::min(factor, std::numeric_limits<float>::max());
+  m.factor = std::isfinite(factor) ? factor : std::numeric_limits<float>::max();
   return m;
 }
 
@@ -75,7 +78,9 @@ Multiplier short_multiplier(double m) {
 }
 
 int64_t scale_integer(int64_t x, const Multiplier& m) {
-  if (m.factor) return static_cast<int64_t>(std::nearbyint(static_cast<float>(x) * *m.factor));
+  constexpr float kMost = 0x1p40f;
+  if (m.factor)
+    return static_cast<int64_t>(std::nearbyint(std::clamp(static_cast<float>(x) * *m.factor, -kMost, kMost)));
   int64_t y = (x * m.q + (int64_t{1} << (m.shift - 1))) >> m.shift;
   if (m.second_shift == 0) return y;
   return (y + (int64_t{1} << (m.second_shift - 1)) - (y < 0 ? 1 : 0)) >> m.second_shift;

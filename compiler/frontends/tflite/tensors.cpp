@@ -97,6 +97,16 @@ Expected<Quantization> quantization_of(const tflite::Tensor& tensor, const Locat
     return invalid_input("expected as many zero points as scales, found " +
                              std::to_string(q.zero_points.size()) + " and " + std::to_string(q.scales.size()),
                          place);
+  // Of the elements' range; 32 bits for all others.
+  int64_t lowest = INT32_MIN, highest = INT32_MAX;
+  if (tensor.type() == tflite::TensorType::INT8) lowest = INT8_MIN, highest = INT8_MAX;
+  if (tensor.type() == tflite::TensorType::UINT8) lowest = 0, highest = UINT8_MAX;
+  if (tensor.type() == tflite::TensorType::INT16) lowest = INT16_MIN, highest = INT16_MAX;
+  for (int64_t zero : q.zero_points)
+    if (zero < lowest || zero > highest)
+      return invalid_input("expected zero points from " + std::to_string(lowest) + " to " +
+                               std::to_string(highest) + ", found " + std::to_string(zero),
+                           place);
   if (q.scales.size() > 1) {
     std::vector<int64_t> dims = dims_of(tensor);
     // Files of old converters name the weights' dim in the biases, which have one dim only.

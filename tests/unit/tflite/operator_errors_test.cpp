@@ -64,6 +64,27 @@ TEST(TfliteRefusals, parameters_that_get_other_values_than_declared) {
       << m.errors();
 }
 
+TEST(TfliteRefusals, operands_and_results_that_are_missing) {
+  expect_refusals({
+      {"expected result 1, found 1 results",
+       [](ModelBuilder& m) {
+         int k = m.constant<int32_t>("k", {}, Type::INT32, {2});
+         add_node(m, Op::TOPK_V2, {4}, {k});
+       }},
+      {"expected matrices to be multiplied, found [4]",
+       [](ModelBuilder& m) {
+         int x = m.input("x", {1, 4}), w = m.floats("w", {4}, {1, 2, 3, 4}), b = m.floats("b", {1}, {0});
+         int h = m.tensor("h", {1, 1});
+         m.extras[h] = [](Builder&) {
+           ModelBuilder::Extra extra;
+           extra.is_variable = true;
+           return extra;
+         };
+         m.node(Op::RNN, {x, w, w, b, h}, {m.output("y", {1, 1})});
+       }},
+  });
+}
+
 TEST(TfliteRefusals, products_of_many_integers) {
   expect_refusals({{"expected 1 to 256 elements to be multiplied, found 300", [](ModelBuilder& m) {
                       int x = m.input("x", {300}, Type::INT8, {{0.5}, {0}}), a = m.ints("a", {0});

@@ -162,5 +162,18 @@ TEST(TfliteTensors, scales_of_blocks) {
   expect_error(block_model(2, 3), "expected a scale for each of the blocks [1,2], found [1,3]");
 }
 
+TEST(TfliteTensors, zero_points_are_elements) {
+  for (auto [zero, type, text] :
+       {std::tuple{int64_t{128}, Type::INT8, "expected zero points from -128 to 127, found 128"},
+        {int64_t{-1}, Type::UINT8, "expected zero points from 0 to 255, found -1"},
+        {INT64_MIN, Type::INT16, "expected zero points from -32768 to 32767, found -9223372036854775808"},
+        {INT64_MAX, Type::INT32, "expected zero points from -2147483648 to 2147483647"}}) {
+    ModelBuilder m;
+    int x = m.input("x", {4}, type, {{0.5}, {zero}}), y = m.output("y", {4});
+    m.node(Op::DEQUANTIZE, {x}, {y});
+    EXPECT_NE(m.errors().find(text), std::string::npos) << m.errors();
+  }
+}
+
 }  // namespace
 }  // namespace quernel::tflite_test
