@@ -20,6 +20,16 @@ ValueId one_bool(NodeImport& n, ValueId condition) {
   return n.build.cast(n.build.reshape(condition, {}), DType::kBool);
 }
 
+// The results of a subgraph, of which there must be `count`.
+std::vector<ValueId> results_of(NodeImport& n, int64_t subgraph, const std::vector<ValueId>& operands,
+                                size_t count) {
+  std::vector<ValueId> results = n.inline_subgraph(subgraph, operands);
+  if (results.size() != count)
+    n.build.fail(n.invalid("expected " + std::to_string(count) + " results of subgraph " +
+                           std::to_string(subgraph) + ", found " + std::to_string(results.size())));
+  return results;
+}
+
 }  // namespace
 
 Status import_if(NodeImport& n) {
@@ -32,7 +42,7 @@ Status import_if(NodeImport& n) {
   }
   auto branch = [&](int64_t number) {
     return [&n, &operands, number]() -> std::optional<std::vector<ValueId>> {
-      return n.inline_subgraph(number, operands);
+      return results_of(n, number, operands, n.outputs.size());
     };
   };
   std::optional<std::vector<ValueId>> results =
@@ -45,14 +55,12 @@ Status import_if(NodeImport& n) {
 Status import_while(NodeImport& n) {
   const auto& options = n.options<tflite::WhileOptions>();
   auto goes_on = [&](const std::vector<ValueId>& values) {
-    std::vector<ValueId> result = n.inline_subgraph(options.cond_subgraph_index(), values);
-    if (result.size() != 1) n.build.fail(n.invalid("expected one result of a loop's condition"));
-    return one_bool(n, result[0]);
+    return one_bool(n, results_of(n, options.cond_subgraph_index(), values, 1)[0]);
   };
   LoopSpec spec{name_of(n, "while"), n.inputs, std::nullopt, goes_on(n.inputs)};
   auto step = [&](const Dim&, const std::vector<ValueId>& carried) -> std::optional<LoopStep> {
     LoopStep made;
-    made.carried = n.inline_subgraph(options.body_subgraph_index(), carried);
+    made.carried = results_of(n, options.body_subgraph_index(), carried, carried.size());
     made.condition = goes_on(made.carried);
     return made;
   };

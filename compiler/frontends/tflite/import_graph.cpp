@@ -179,7 +179,8 @@ Status GraphImport::import_operator(const tflite::Operator& node, Scope& scope, 
   if (max_inputs >= 0 && n.input_count() > max_inputs)
     return n.invalid("expected at most " + std::to_string(max_inputs) + " inputs, found " +
                      std::to_string(n.input_count()));
-  for (int i = 0; i < min_inputs; ++i)
+  // Of operators on any number of inputs, all are there.
+  for (int i = 0; i < (max_inputs < 0 ? std::max(min_inputs, n.input_count()) : min_inputs); ++i)
     if (!n.has(i))
       return n.invalid("expected at least " + std::to_string(min_inputs) + " inputs, found input " +
                        std::to_string(i) + " missing");

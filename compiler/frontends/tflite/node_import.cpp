@@ -165,14 +165,19 @@ Diagnostic NodeImport::no_kernel() const {
 
 // ---- real values
 
+Shape shape_of_scales(ImportedNode& n, ValueId x, const Quantization& q) {
+  if (q.axis >= n.rank(x))
+    n.build.fail(n.invalid("expected values with dim " + std::to_string(q.axis) +
+                           ", whose indices have scales, found " + to_string(n.shape(x))));
+  Shape column(static_cast<size_t>(n.rank(x) - q.axis), Dim(1));
+  column[0] = static_cast<int64_t>(q.scales.size());
+  return column;
+}
+
 ValueId dequantize(ImportedNode& n, ValueId x, const Quantization& q) {
-  int rank = n.rank(x);
   // Of one scale, or one per index of a dim.
   auto spread = [&](ValueId parameter) {
-    if (q.is_per_tensor()) return n.build.reshape(parameter, {});
-    Shape column(static_cast<size_t>(rank - q.axis), Dim(1));
-    column[0] = static_cast<int64_t>(q.scales.size());
-    return n.build.reshape(parameter, column);
+    return n.build.reshape(parameter, q.is_per_tensor() ? Shape{} : shape_of_scales(n, x, q));
   };
   ValueId integers = n.build.cast(x, DType::kI32);
   if (std::any_of(q.zero_points.begin(), q.zero_points.end(), [](int64_t zero) { return zero != 0; })) {

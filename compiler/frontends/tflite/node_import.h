@@ -106,6 +106,8 @@ class NodeImport : public ImportedNode {
   bool options_read_ = false, options2_read_ = false, custom_read_ = false;
 };
 
+// Returns the shape in which a scale for each index of a dim is broadcast over x; ends the import if x has no such dim.
+Shape shape_of_scales(ImportedNode& n, ValueId x, const Quantization& q);
 // A real tensor in the integers of `q`, dequantized to f32.
 ValueId dequantize(ImportedNode& n, ValueId x, const Quantization& q);
 // The same of scales in blocks, whose tensor is `scales`.

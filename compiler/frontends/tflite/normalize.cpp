@@ -95,7 +95,7 @@ Status quantized_log_softmax(NodeImport& n) {
       n.require_at_least(Dim(1 << 20) - n.shape(n.in(0)).back(), 0, "2^20 minus the elements of a row"));
   constexpr int kMantissa = 12, kBits = 20, kLargestSum = 20;
   const double unit = std::ldexp(1 / static_cast<double>(n.out_quantization(0).scale()), kBits);
-  auto fixed = [&](double real) { return std::llround(real * unit); };
+  auto fixed = [&](double real) { return rounded(real * unit); };
   ValueId sum = sum_rows(n, integer_exponentials(n, 1));
   std::vector<int64_t> powers, logarithms, distances;
   for (int i = 1; i <= kLargestSum; ++i) powers.push_back(int64_t{1} << (kExpBits + i));

@@ -24,10 +24,14 @@ Expected<Window> pool_window(NodeImport& n, const tflite::Pool2DOptions& options
 
 // [out height, out width, 1]: how many elements each window has.
 ValueId counts(NodeImport& n, const Window& w, DType dtype) {
-  std::vector<int64_t> rows = w.covered(0), columns = w.covered(1), values;
-  for (int64_t row : rows)
-    for (int64_t column : columns) values.push_back(row * column);
-  return n.build.cast(n.build.constant(i64_tensor({w.out[0], w.out[1], 1}, values)), dtype);
+  constexpr int64_t kMost = int64_t{1} << 22;
+  for (int64_t size : {w.out[0], w.out[1]})
+    if (size > kMost)
+      return n.build.fail(
+          n.refuse("expected at most 2^22 windows along a dim, found " + std::to_string(size)));
+  ValueId rows = n.build.constant(i64_tensor({w.out[0], 1, 1}, w.covered(0))),
+          columns = n.build.constant(i64_tensor({1, w.out[1], 1}, w.covered(1)));
+  return n.build.cast(n.binary(BinaryOp::k_mul, rows, columns), dtype);
 }
 
 ValueId sum_windows(NodeImport& n, ValueId x, const Window& w) {

@@ -37,6 +37,11 @@ ValueId rounded_product(ImportedNode& n, ValueId x, const std::vector<Multiplier
 
 }  // namespace
 
+int64_t rounded(double x) {
+  constexpr double kMost = 0x1p52;
+  return std::isnan(x) ? 0 : std::llround(std::clamp(x, -kMost, kMost));
+}
+
 Multiplier make_multiplier(double m, IntegerRounding rounding) {
   constexpr int kBits = 31;
   if (m == 0) return {0, 1};
@@ -147,7 +152,7 @@ Expected<IntegerRange> integer_range(NodeImport& n, ActivationFunctionType funct
     return n.bad_option("fused_activation_function", "none, a clamp, or tanh of floats",
                         tflite::EnumNameActivationFunctionType(function));
   IntegerRange result{lowest_of(dtype), highest_of(dtype)};
-  auto integer = [&](double real) { return q.zero() + std::llround(static_cast<float>(real) / q.scale()); };
+  auto integer = [&](double real) { return q.zero() + rounded(static_cast<float>(real) / q.scale()); };
   if (std::isfinite(range->lo)) result.lo = std::max<int64_t>(result.lo, integer(range->lo));
   if (std::isfinite(range->hi)) result.hi = std::min<int64_t>(result.hi, integer(range->hi));
   return result;
@@ -193,6 +198,9 @@ ValueId centred(ImportedNode& n, ValueId x, int64_t zero) {
 
 ValueId look_up(ImportedNode& n, ValueId x, DType result, const std::function<int64_t(int64_t)>& entry) {
   DType dtype = n.dtype(x);
+  for (DType of : {dtype, result})
+    if (is_float(of) || of == DType::kBool || bit_width(dtype) > 8)
+      return n.build.fail(n.invalid("expected integers of 8 bits, found " + std::string(to_string(of))));
   int64_t lowest = lowest_of(dtype), count = highest_of(dtype) - lowest + 1;
   std::vector<uint8_t> bytes(static_cast<size_t>(byte_size(result, count)));
   for (int64_t i = 0; i < count; ++i) store_i64(result, bytes.data(), i, entry(lowest + i));
@@ -231,7 +239,7 @@ ValueId rescale(NodeImport& n, ValueId x, const Quantization& q) {
   DType dtype = n.out_dtype(0);
   float factor = q.scale() * (1.0f / out.scale()), bias = -static_cast<float>(q.zero()) * factor;
   return look_up(n, x, dtype, [&](int64_t v) {
-    int64_t scaled = std::llround(static_cast<float>(v) * factor + bias) + out.zero();
+    int64_t scaled = rounded(static_cast<float>(v) * factor + bias) + out.zero();
     return std::clamp(scaled, lowest_of(dtype), highest_of(dtype));
   });
 }
@@ -242,9 +250,7 @@ namespace {
 ValueId spread_over(ImportedNode& n, ValueId x, const Quantization& q, Tensor values) {
   ValueId v = n.build.constant(std::move(values));
   if (q.is_per_tensor()) return n.build.reshape(v, {});
-  Shape column(static_cast<size_t>(n.rank(x) - q.axis), Dim(1));
-  column[0] = static_cast<int64_t>(q.scales.size());
-  return n.build.reshape(v, column);
+  return n.build.reshape(v, shape_of_scales(n, x, q));
 }
 
 }  // namespace

@@ -17,6 +17,9 @@
 
 namespace quernel::tflite_import {
 
+// Returns the nearest integer, half away from zero, within 2^52; 0 for NaN.
+int64_t rounded(double x);
+
 struct Multiplier {
   int64_t q = 0;                // of 31 bits, or of fewer
   int shift = 0;                // to the right: the result is (x * q + 2^(shift - 1)) >> shift

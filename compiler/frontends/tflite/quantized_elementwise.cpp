@@ -193,8 +193,7 @@ Status quantized_clamp(NodeImport& n, const ClampRange& range) {
   float m = n.in_quantization(0).scale() / out.scale();
   Multiplier scaling = multiplier(n, static_cast<double>(m));
   auto limit = [&](double real, double other) {
-    return std::isfinite(real) ? static_cast<double>(std::llround(static_cast<float>(real) / out.scale()))
-                               : other;
+    return std::isfinite(real) ? static_cast<double>(rounded(static_cast<float>(real) / out.scale())) : other;
   };
   double lo = limit(range.lo, -1e9), hi = limit(range.hi, 1e9);
   if (!is_16_bits(n))

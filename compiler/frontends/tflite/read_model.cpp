@@ -32,6 +32,9 @@ Status check_subgraph(const tflite::Model& model, const tflite::SubGraph& subgra
     std::string what = "tensor " + std::to_string(i) + " of " + name;
     if (count(model.buffers()) > 0 || tensor.buffer() != 0)
       QUERNEL_CHECK(check_number(tensor.buffer(), 0, count(model.buffers()), what + ": buffer", place));
+    const auto* quantization = tensor.quantization();
+    if (const auto* blocks = quantization ? quantization->details_as_BlockwiseQuantization() : nullptr)
+      QUERNEL_CHECK(check_number(blocks->scales(), 0, tensors, what + ": scales of blocks", place));
   }
   for (const auto* list : {subgraph.inputs(), subgraph.outputs()})
     for (int32_t tensor : elements(list))

@@ -2,6 +2,7 @@
 // (numbers of tensors, buffers, operators) is checked here, too, so that nobody after this checks a number again.
 #pragma once
 
+#include <cstring>
 #include <optional>
 #include <string>
 #include <vector>
@@ -31,7 +32,10 @@ Expected<ModelFile> read_model(Bytes bytes, std::string file_name);
 // Elements of a vector of the file, which may be absent.
 template <class T>
 std::vector<T> elements(const flatbuffers::Vector<T>* vector) {
-  return vector ? std::vector<T>(vector->begin(), vector->end()) : std::vector<T>();
+  if (!vector || vector->size() == 0) return {};
+  std::vector<T> result(vector->size());
+  std::memcpy(result.data(), vector->Data(), result.size() * sizeof(T));  // a damaged file may not align them
+  return result;
 }
 inline std::string text(const flatbuffers::String* string) { return string ? string->str() : std::string(); }
 

@@ -85,6 +85,40 @@ TEST(TfliteRefusals, operands_and_results_that_are_missing) {
   });
 }
 
+TEST(TfliteRefusals, sizes_and_ranks_beyond_what_is_declared) {
+  expect_refusals({
+      {"expected values with dim 0, whose indices have scales, found []",
+       [](ModelBuilder& m) {
+         int x = m.input("x", {});
+         m.node(Op::QUANTIZE, {x}, {m.output("y", {3}, Type::INT8, {{1, 2, 3}, {0, 0, 0}, 0})});
+       }},
+      {"expected at most 2^22 windows along a dim, found 8388608",
+       [](ModelBuilder& m) {
+         int x = m.input("x", {1, 1 << 23, 1, 1});
+         m.node<tflite::Pool2DOptions>(
+             Op::AVERAGE_POOL_2D, {x}, {m.output("y", {1, 1 << 23, 1, 1})},
+             [](Builder& f) { return tflite::CreatePool2DOptions(f, tflite::Padding::SAME, 1, 1, 3, 3); });
+       }},
+      {"expected at least 1 inputs, found input 1 missing",
+       [](ModelBuilder& m) {
+         add_node(m, Op::CONCATENATION, {4}, {-1, m.floats("c", {4}, {1, 2, 3, 4})});
+       }},
+      {"tensor 1 of subgraph 0: scales of blocks",
+       [](ModelBuilder& m) {
+         int x = m.input("x", {1, 4});
+         int w = m.constant("w", {1, 4}, Type::INT8, std::vector<int8_t>{1, 2, 3, 4});
+         m.extras[w] = [](Builder& b) {
+           ModelBuilder::Extra extra;
+           extra.quantization = tflite::CreateQuantizationParameters(
+               b, 0, 0, 0, 0, tflite::QuantizationDetails::BlockwiseQuantization,
+               tflite::CreateBlockwiseQuantization(b, 77, 0, 4).Union());
+           return extra;
+         };
+         m.node(Op::FULLY_CONNECTED, {x, w}, {m.output("y", {1, 1})});
+       }},
+  });
+}
+
 TEST(TfliteRefusals, products_of_many_integers) {
   expect_refusals({{"expected 1 to 256 elements to be multiplied, found 300", [](ModelBuilder& m) {
                       int x = m.input("x", {300}, Type::INT8, {{0.5}, {0}}), a = m.ints("a", {0});
@@ -341,7 +375,7 @@ TEST(TfliteRefusals, conditions_have_one_result) {
                                [](Builder& f) { return tflite::CreateWhileOptions(f, 1, 1); });
   condition.outputs = {condition.input("operand", {1}), 0};
   m.second = &condition;
-  EXPECT_NE(m.errors().find("expected one result of a loop's condition"), std::string::npos) << m.errors();
+  EXPECT_NE(m.errors().find("expected 1 results of subgraph"), std::string::npos) << m.errors();
 }
 
 TEST(TfliteRefusals, nested_subgraphs_are_bounded) {
