@@ -160,7 +160,9 @@ class Splitter {
   bool merges_blocks(ValueId x, const Attributes& a) const {
     size_t axis = static_cast<size_t>(a.ints[0]);
     const Dim& size = build_.graph().shape(x)[axis];
-    return limits_.by_bounds && size.is_const() && size.value() > limits_.longest_sorted;
+    constexpr int64_t kMost = int64_t{1} << 30;  // positions have 32 bits
+    return limits_.by_bounds && size.is_const() && size.value() > limits_.longest_sorted &&
+           size.value() <= kMost;
   }
   // Sorted blocks, a power of two of them, become half as many twice as long until one is left: an element's
   // place among two blocks is the one in its own and as many as go before it in the other.
@@ -224,7 +226,13 @@ class Splitter {
   }
   // 0, step, 2 step... of i32 along a dim of x, 1 elsewhere.
   ValueId numbers_along(ValueId x, size_t axis, int64_t step) {
-    const Shape& shape = build_.graph().shape(x);
+    const Shape shape = build_.graph().shape(x);
+    constexpr int64_t kMostConstants = 1 << 16;  // more would fill memory and the bundle
+    if (shape[axis].value() > kMostConstants) {
+      ValueId all =
+          build_.reshape(positions(shape[axis]), with_dim(Shape(shape.size(), Dim(1)), axis, shape[axis]));
+      return build_.cast(build_.binary(BinaryOp::k_mul, all, static_cast<double>(step)), DType::kI32);
+    }
     std::vector<int64_t> values(static_cast<size_t>(shape[axis].value())), dims(shape.size(), 1);
     for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<int64_t>(i) * step;
     dims[axis] = shape[axis].value();
