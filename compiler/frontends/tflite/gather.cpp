@@ -99,6 +99,7 @@ Status import_one_hot(NodeImport& n) {
   QUERNEL_CHECK(expect_indices(n, 0));
   QUERNEL_TRY(Shape depth, n.dims_in(1, "the depth"));
   if (depth.size() != 1) return n.invalid("expected one depth, found " + std::to_string(depth.size()));
+  QUERNEL_CHECK(n.require_at_least(depth[0], 0, "the depth"));
   int rank = n.rank(n.in(0));
   QUERNEL_TRY(int64_t axis, n.axis(given, rank + 1));
   Shape places = n.shape(n.in(0));
@@ -113,6 +114,7 @@ Status import_topk_v2(NodeImport& n) {
   QUERNEL_TRY(Shape count, n.dims_in(1, "the count"));
   QUERNEL_CHECK(n.expect_rank(0, 1, 8));
   if (count.size() != 1) return n.invalid("expected one count, found " + std::to_string(count.size()));
+  QUERNEL_CHECK(n.require_at_least(count[0], 0, "the count"));
   int64_t axis = n.rank(n.in(0)) - 1;
   QUERNEL_CHECK(n.require_at_least(n.shape(n.in(0)).back() - count[0], 0, "what is left of a row"));
   ValueId places = n.build.argsort(n.in(0), axis, count[0], true);
@@ -183,6 +185,7 @@ Status unsorted_segments(NodeImport& n, ScatterMode mode, double start) {
   QUERNEL_TRY(Shape count, n.dims_in(2, "the number of segments"));
   if (count.size() != 1)
     return n.invalid("expected one number of segments, found " + std::to_string(count.size()));
+  QUERNEL_CHECK(n.require_at_least(count[0], 0, "the number of segments"));
   return segments(n, mode, start, count[0]);
 }
 

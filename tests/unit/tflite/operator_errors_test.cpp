@@ -99,6 +99,17 @@ TEST(TfliteRefusals, sizes_and_ranks_beyond_what_is_declared) {
              Op::AVERAGE_POOL_2D, {x}, {m.output("y", {1, 1 << 23, 1, 1})},
              [](Builder& f) { return tflite::CreatePool2DOptions(f, tflite::Padding::SAME, 1, 1, 3, 3); });
        }},
+      {"expected the depth to be at least 0, found -1",
+       [](ModelBuilder& m) {
+         int x = m.input("x", {4}, Type::INT32), d = m.constant<int32_t>("d", {}, Type::INT32, {-1});
+         int on = m.floats("on", {}, {1}), off = m.floats("off", {}, {0});
+         m.node(Op::ONE_HOT, {x, d, on, off}, {m.output("y", {4, 1})});
+       }},
+      {"expected the count to be at least 0, found -2",
+       [](ModelBuilder& m) {
+         int x = m.input("x", {4}), k = m.constant<int32_t>("k", {}, Type::INT32, {-2});
+         m.node(Op::TOPK_V2, {x, k}, {m.output("y", {1}), m.output("i", {1}, Type::INT32)});
+       }},
       {"expected at least 1 inputs, found input 1 missing",
        [](ModelBuilder& m) {
          add_node(m, Op::CONCATENATION, {4}, {-1, m.floats("c", {4}, {1, 2, 3, 4})});
