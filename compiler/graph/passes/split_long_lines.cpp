@@ -372,7 +372,10 @@ class Splitter {
   }
   // 0, 1, ... of i64: blocks and positions within one, where the size is known.
   ValueId positions(const Dim& size) {
-    if (!size.is_const()) return running_count(build_.full(DType::kI64, {size}, 1), 0);
+    // Constants of a root of the size, unless that is out of proportion.
+    constexpr int64_t kMostBlocks = 1 << 16;
+    if (!size.is_const() || size.value() / limits_.block > kMostBlocks)
+      return running_count(build_.full(DType::kI64, {size}, 1), 0);
     int64_t block = block_of(size, limits_.block), count = (size.value() + block - 1) / block;
     auto some = [&](int64_t n, int64_t step) {
       std::vector<int64_t> values(static_cast<size_t>(n));
