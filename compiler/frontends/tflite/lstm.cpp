@@ -20,7 +20,15 @@ struct LstmCell {
 enum Gate { kInput, kForget, kCell, kOutput };
 
 // Operands from `first` on: 4 input weights, 4 recurrent ones, 3 peepholes, 4 biases, projection and its bias.
-LstmCell read_cell(NodeImport& n, int first) {
+Expected<LstmCell> read_cell(NodeImport& n, int first) {
+  // Only the input gate may be left out, and only as a whole.
+  for (int i : {1, 2, 3, 5, 6, 7, 12, 13, 14})
+    if (!n.has(first + i))
+      return n.invalid("expected operand " + std::to_string(first + i) + ", found it left out");
+  for (int i : {4, 11})
+    if (n.has(first + i) != n.has(first))
+      return n.invalid("expected all operands of the input gate, or none, found operand " +
+                       std::to_string(n.has(first) ? first + i : first) + " left out");
   LstmCell cell;
   for (size_t g = 0; g < 4; ++g) {
     int i = first + static_cast<int>(g);
@@ -99,7 +107,7 @@ SequenceResult run_lstm(NodeImport& n, ValueId x, const LstmCell& cell, int outp
 // Operands of LSTM and UNIDIRECTIONAL_SEQUENCE_LSTM: x, the cell's, both states, 4 weights of layer normalization.
 Expected<LstmCell> full_cell(NodeImport& n) {
   QUERNEL_CHECK(n.expect_dtypes(0, {DType::kF32}));
-  LstmCell cell = read_cell(n, 1);
+  QUERNEL_TRY(LstmCell cell, read_cell(n, 1));
   for (size_t g = 0; g < 4; ++g) cell.norm[g] = real_or_none(n, 20 + static_cast<int>(g));
   return cell;
 }
@@ -108,6 +116,8 @@ Expected<LstmCell> full_cell(NodeImport& n) {
 // order is input, cell, forget, output.
 Status basic_lstm(NodeImport& n) {
   if (n.input_count() != 5 || n.output_count() != 4) return n.no_kernel();
+  for (int i = 0; i < 5; ++i)
+    if (!n.has(i)) return n.invalid("expected operand " + std::to_string(i) + ", found it left out");
   if (n.dtype(n.in(0)) == DType::kU8) return quantized_basic_lstm(n);
   QUERNEL_CHECK(n.expect_dtypes(0, {DType::kF32}));
   ValueId both = n.build.cat({n.in(0), n.in(1)}, 1);
@@ -164,7 +174,7 @@ Status import_bidirectional_sequence_lstm(NodeImport& n) {
   ValueId x = options.time_major() ? n.in(0) : n.build.permute(n.in(0), {1, 0, 2});
   std::vector<ValueId> results;
   for (bool reverse : {false, true}) {
-    LstmCell cell = read_cell(n, reverse ? 18 : 1);
+    QUERNEL_TRY(LstmCell cell, read_cell(n, reverse ? 18 : 1));
     cell.cell_clip = static_cast<double>(options.cell_clip());
     cell.projection_clip = static_cast<double>(options.proj_clip());
     cell.function = options.fused_activation_function();

@@ -74,6 +74,9 @@ class SequenceLstm {
                          "convert the model without them");
     }
     has_input_gate_ = n_.has(kInputWeights);
+    if (n_.has(kRecurrentWeights) != has_input_gate_)
+      return n_.invalid("expected all operands of the input gate, or none, found operand " +
+                        std::to_string(has_input_gate_ ? kRecurrentWeights : kInputWeights) + " left out");
     for (int i = kInputWeights; i < kPeepholes; ++i) {
       if (!has_input_gate_ && (i == kInputWeights || i == kRecurrentWeights)) continue;
       QUERNEL_CHECK(n_.expect_dtypes(i, {DType::kI8}));

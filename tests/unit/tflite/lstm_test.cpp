@@ -121,10 +121,36 @@ TEST(TfliteLstm, what_integers_refuse) {
       {"expected a scale of the cell state from 2^-15 to 2^-9", {.cell = {{0.5f}, {0}}}},
       {"expected five intermediate tensors, which have the scales of the gates", {.intermediates = 4}},
       {"expected one scale of the fifth intermediate tensor", {.hidden = {}}},
+      {"expected all operands of the input gate, or none, found operand 1 left out", {.left_out = {1}}},
   };
   for (const auto& [text, changes] : refusals) {
     ModelBuilder m;
     add_lstm(m, changes);
+    EXPECT_NE(m.errors().find(text), std::string::npos) << text << "\n" << m.errors();
+  }
+}
+
+TEST(TfliteLstm, operands_that_real_cells_need) {
+  for (auto [left_out, text] :
+       {std::pair{2, "expected operand 2, found it left out"},
+        {13, "expected operand 13, found it left out"},
+        {5, "expected all operands of the input gate, or none, found operand 5 left out"}}) {
+    ModelBuilder m;
+    std::vector<int32_t> operands{m.input("x", {1, 1, 2})};
+    while (operands.size() < 20) operands.push_back(-1);
+    for (size_t i : {1, 2, 3, 4, 5, 6, 7, 8})
+      operands[i] = m.floats("w" + std::to_string(i), {2, 2}, {1, 2, 3, 4});
+    for (size_t i : {12, 13, 14, 15}) operands[i] = m.floats("b" + std::to_string(i), {2}, {1, 2});
+    for (size_t i : {18, 19}) {
+      operands[i] = m.tensor("s" + std::to_string(i), {1, 2});
+      m.extras[operands[i]] = [](Builder&) {
+        ModelBuilder::Extra extra;
+        extra.is_variable = true;
+        return extra;
+      };
+    }
+    operands[static_cast<size_t>(left_out)] = -1;
+    m.node(Op::UNIDIRECTIONAL_SEQUENCE_LSTM, operands, {m.output("y", {1, 1, 2})});
     EXPECT_NE(m.errors().find(text), std::string::npos) << text << "\n" << m.errors();
   }
 }
