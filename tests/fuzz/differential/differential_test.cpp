@@ -23,7 +23,7 @@ void compare(uint64_t seed, const CompileOptions& options, unsigned threads) {
 }
 
 TEST(Differential, native_target) {
-  auto [first, count] = fuzz_seeds(500);
+  auto [first, count] = fuzz_seeds(250);
   for (uint64_t seed = first; seed < first + count && !HasFatalFailure(); ++seed)
     compare(seed, {}, 1 + seed % 2);
 }
