@@ -159,6 +159,7 @@ Expected<CompileReport> compile(const std::string& model, const std::string& out
   timer.end();
   std::vector<Graph> graphs;
   for (Imported& entry : entries) graphs.push_back(std::move(entry.graph));
+  // The bundle names the rounding only if there is something to round.
   CompileOptions known = options;
   known.rounding.reset();
   for (const Imported& entry : entries)

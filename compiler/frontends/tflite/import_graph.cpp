@@ -168,6 +168,9 @@ Status GraphImport::import_operator(const tflite::Operator& node, Scope& scope, 
     variables_.write(variable_name(description, tensor), value);
   };
   n.value_of = [&](int32_t tensor) { return value_of(scope, tensor, place); };
+  n.note = [&](const std::string& text) {
+    notes_.push_back("node '" + place.node + "' (" + place.op + "): " + text);
+  };
   n.inline_subgraph = [&](int64_t number, const std::vector<ValueId>& inputs) {
     return import_subgraph(number, inputs, scope, place);
   };

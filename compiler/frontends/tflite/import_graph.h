@@ -35,6 +35,8 @@ class GraphImport {
   const std::map<std::string, std::string>& wanted_inputs() const { return wanted_inputs_; }
   // Names of the described custom ops that operators use.
   const std::set<std::string>& used_custom_ops() const { return used_custom_ops_; }
+  // For the user, about operators.
+  const std::vector<std::string>& notes() const { return notes_; }
 
  private:
   struct Scope {
@@ -69,6 +71,7 @@ class GraphImport {
   Variables variables_;
   const std::vector<CustomOpDescription>& custom_ops_;
   std::set<std::string> used_custom_ops_;
+  std::vector<std::string> notes_;
   std::map<int64_t, Reported> failed_subgraphs_;
   bool initializes_ = false;  // what is assigned are the variables' first values
   int64_t nodes_imported_ = 0, max_nodes_ = INT64_MAX;

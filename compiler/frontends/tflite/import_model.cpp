@@ -118,6 +118,7 @@ Expected<ImportedModel> try_import(const ModelFile& file, const ImportOptions& o
     if (!import.used_custom_ops().count(op.name))
       result.notes.push_back("custom op '" + op.name +
                              "' is described, but no custom operator of the model is one");
+  result.notes.insert(result.notes.end(), import.notes().begin(), import.notes().end());
   note_assumptions(round, result);
   if (has_quantized_tensors(file)) result.rounding = file.rounding;
   return result;

@@ -32,6 +32,8 @@ class NodeImport : public ImportedNode {
   std::function<void(int32_t tensor, ValueId value)> assign_variable;
   // Returns the value of a tensor of the node's subgraph.
   std::function<ValueId(int32_t tensor)> value_of;
+  // Tells the user something about the node.
+  std::function<void(const std::string& text)> note;
 
   // ---- tensors
   // Null where the operand is left out.

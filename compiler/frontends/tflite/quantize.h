@@ -26,8 +26,8 @@ struct Multiplier {
   int second_shift = 0;         // to the right, rounded half away from zero
   std::optional<float> factor;  // instead of all the others: float32
 };
-// Returns m with 31 bits; 0 where it is below 2^-32, the largest multiplier where it is not finite. Requires m >= 0. Only some operators
-// have kFloat32 (float_multiplier); in the others LiteRT does not use XNNPACK, and rounds twice.
+// Returns m with 31 bits; 0 where it is below 2^-32, the largest multiplier where it is not finite. Requires m >= 0.
+// Only some operators have kFloat32 (float_multiplier); in the others LiteRT does not use XNNPACK, and rounds twice.
 Multiplier make_multiplier(double m, IntegerRounding rounding);
 // Returns the same with 15 bits and one rounding, as 64-bit sums are scaled.
 Multiplier short_multiplier(double m);

@@ -202,9 +202,13 @@ Status import_svdf(NodeImport& n) {
   ValueId feature = multiply_rows(n, n.real(0), n.real(1), std::nullopt);
   history = append_step(n, history, feature);
   write_state(n, 4, n.build.reshape(history, {batch, time[0] * time[1]}));
-  // With weights of integers, TensorFlow Lite's kernel multiplies the weights of time by their scale. Floats have none,
-  // which counts as 0.
+  // With weights of integers, TensorFlow Lite's kernel (lite/kernels/svdf.cc) takes the weights of time for integers,
+  // too, and multiplies them by their scale. Floats have none: 0.
   bool without_scale = !n.is_float(1) && n.is_float(2);
+  if (without_scale)
+    n.note(
+        "its weights of time are floats beside weights of integers: as in TensorFlow Lite, they count as "
+        "zeros");
   ValueId time_weights = without_scale ? n.full(DType::kF32, time, 0) : n.real(2);
   ValueId sum =
       n.build.reduce(OpKind::k_reduce_sum, n.binary(BinaryOp::k_mul, history, time_weights), {2}, false);

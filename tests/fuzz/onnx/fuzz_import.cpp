@@ -7,15 +7,17 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "check_import.h"
 #include "frontends/onnx/import_model.h"
-#include "graph/verify.h"
 #include "processor_time.h"
 #include "random_mutation.h"
 #include "seed_models.h"
 
 using namespace quernel;
 using namespace quernel::onnx_test;
+using quernel::testing::check_import;
 using quernel::testing::end_after;
+using quernel::testing::ImportOutcome;
 
 namespace {
 
@@ -79,16 +81,9 @@ int main(int argc, char** argv) {
     end_after(kSecondsPerModel);
     Expected<ImportedModel> imported =
         import_onnx_bytes({reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()}, "fuzz.onnx");
-    if (!imported) {
-      for (const Diagnostic& d : imported.errors())
-        if (d.kind == DiagnosticKind::kInternal && ++wrong)
-          std::printf("mutation %llu: %s\n", static_cast<unsigned long long>(i), to_string(d).c_str());
-    } else if (Status status = verify(imported->graph); !status && ++wrong) {
-      std::printf("mutation %llu does not verify: %s\n", static_cast<unsigned long long>(i),
-                  to_string(status.errors()).c_str());
-    } else {
-      ++accepted;
-    }
+    const ImportOutcome outcome = check_import(i, imported);
+    wrong += outcome == ImportOutcome::kWrong;
+    accepted += outcome == ImportOutcome::kImported;
   }
   end_after(0);
   rusage usage{};

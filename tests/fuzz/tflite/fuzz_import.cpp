@@ -14,14 +14,16 @@
 #include <iterator>
 #include <string>
 
+#include "check_import.h"
 #include "frontends/tflite/import_model.h"
-#include "graph/verify.h"
 #include "model_mutation.h"
 #include "processor_time.h"
 
 using namespace quernel;
 using namespace quernel::tflite_test;
+using quernel::testing::check_import;
 using quernel::testing::end_after;
+using quernel::testing::ImportOutcome;
 namespace fs = std::filesystem;
 
 namespace {
@@ -90,18 +92,11 @@ int main(int argc, char** argv) {
     ModelBytes bytes = mutant_of(seeds, current);
     end_after(kSecondsPerModel);
     Expected<ImportedModel> imported = import_tflite_bytes(bytes, "fuzz.tflite", options_of(current));
-    if (!imported) {
-      // Damaged files have one diagnostic without a node.
-      readable += imported.errors()[0].place.node.empty() ? 0 : 1;
-      for (const Diagnostic& d : imported.errors())
-        if (d.kind == DiagnosticKind::kInternal && ++wrong)
-          std::printf("mutation %llu: %s\n", static_cast<unsigned long long>(current), to_string(d).c_str());
-    } else if (Status status = verify(imported->graph); !status && ++wrong) {
-      std::printf("mutation %llu does not verify: %s\n", static_cast<unsigned long long>(current),
-                  to_string(status.errors()).c_str());
-    } else {
-      ++accepted;
-    }
+    const ImportOutcome outcome = check_import(current, imported);
+    wrong += outcome == ImportOutcome::kWrong;
+    accepted += outcome == ImportOutcome::kImported;
+    // Damaged files have one diagnostic without a node.
+    readable += outcome == ImportOutcome::kRefused && !imported.errors()[0].place.node.empty();
   }
   end_after(0);
   rusage usage{};

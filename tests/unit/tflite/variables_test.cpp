@@ -53,6 +53,29 @@ TEST(TfliteVariables, variable_tensors_are_states) {
   expect_values(*results, {1, 1}, {23});
 }
 
+// The kernel of TensorFlow Lite takes weights of time for integers where weights of features are.
+TEST(TfliteVariables, weights_of_time_without_a_scale_are_zeros_and_noted) {
+  ModelBuilder m;
+  int x = m.input("x", {1, 2}), y = m.output("y", {1, 1}), state = m.tensor("state", {1, 2});
+  m.extras[state] = [](Builder&) {
+    ModelBuilder::Extra extra;
+    extra.is_variable = true;
+    return extra;
+  };
+  int w = m.constant<int8_t>("w", {1, 2}, Type::INT8, {10, 20}, {{0.5}, {0}});
+  int t = m.floats("t", {1, 2}, {1, 1}), b = m.floats("b", {1}, {7});
+  m.node<tflite::SVDFOptions>(Op::SVDF, {x, w, t, b, state}, {y},
+                              [](Builder& f) { return tflite::CreateSVDFOptions(f, 1); });
+  Expected<ImportedModel> imported = m.import();
+  ASSERT_TRUE(imported) << to_string(imported.errors());
+  ASSERT_EQ(imported->notes.size(), 1u);
+  EXPECT_EQ(imported->notes[0],
+            "node 'y' (SVDF): its weights of time are floats beside weights of integers: as in TensorFlow "
+            "Lite, they "
+            "count as zeros");
+  expect_values(m.run({f32_tensor({1, 2}, {3, 4}), f32_tensor({1, 2}, {5, 6})}), {1, 1}, {7});
+}
+
 TEST(TfliteVariables, operators_on_variables_are_checked) {
   ModelBuilder m;
   int x = m.input("x", {2}), y = m.output("y", {2});
