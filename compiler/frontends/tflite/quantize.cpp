@@ -198,10 +198,10 @@ ValueId centred(ImportedNode& n, ValueId x, int64_t zero) {
 
 ValueId look_up(ImportedNode& n, ValueId x, DType result, const std::function<int64_t(int64_t)>& entry) {
   DType dtype = n.dtype(x);
-  if (is_float(dtype) || dtype == DType::kBool || bit_width(dtype) > 8)
-    return n.build.fail(n.invalid("expected integers of 8 bits, found " + std::string(to_string(dtype))));
-  if (is_float(result) || result == DType::kBool)
-    return n.build.fail(n.invalid("expected an integer result, found " + std::string(to_string(result))));
+  auto is_integer = [](DType of) { return !is_float(of) && of != DType::kBool; };
+  if (!is_integer(dtype) || bit_width(dtype) > 8 || !is_integer(result))
+    return n.build.fail(n.invalid("expected integers of 8 bits for a table of integers, found " +
+                                  std::string(to_string(dtype)) + " for " + std::string(to_string(result))));
   int64_t lowest = lowest_of(dtype), count = highest_of(dtype) - lowest + 1;
   std::vector<uint8_t> bytes(static_cast<size_t>(byte_size(result, count)));
   for (int64_t i = 0; i < count; ++i) store_i64(result, bytes.data(), i, entry(lowest + i));
