@@ -468,8 +468,9 @@ int run_once_on(const OpenedDevice& opened, TraceRecorder* recorder, Run* r) {
   if (qnl_bundle_get_variant(bundle.get(), requirements.variant, &variant) != QNL_OK)
     return fail("no such variant");
   figures.target = variant.target;
+  const std::vector<qnl_tensor> states = tensors_of(bundle, entry_index(bundle, options), QNL_STATE);
   if (!options.load_state.empty())
-    if (Error message = load_state(options.load_state, requirements.state_bytes, &session))
+    if (Error message = load_state(options.load_state, states, requirements.state_bytes, &session))
       return fail(*message);
 
   recorder->begin_profile();
@@ -483,7 +484,7 @@ int run_once_on(const OpenedDevice& opened, TraceRecorder* recorder, Run* r) {
   figures.peak_rss_bytes = peak_rss_bytes();
   if (Error message = write_trace(options, recorder)) return fail(*message);
   if (!options.save_state.empty())
-    if (Error message = save_state(options.save_state, requirements.state_bytes, &session))
+    if (Error message = save_state(options.save_state, states, requirements.state_bytes, &session))
       return fail(*message);
   if (Error message = report(options, tensors_of(bundle, entry_index(bundle, options), QNL_OUTPUT), &session,
                              figures, *recorder))

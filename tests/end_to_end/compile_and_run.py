@@ -62,8 +62,13 @@ class CompileAndRun(ToolTest):
             self.succeeds("quernel-run", "sum.qnl", "x.pb", *words, "--save-state", "state", "--output", "y=y.raw")
             found.append(struct.unpack("<2f", self.read("y.raw")))
         self.assertEqual(found, [(-1, -10), (-3, -30), (-7, -70)])
-        self.write("state", b"1234567")
-        self.fails("quernel-run", "sum.qnl", "x.pb", "--load-state", "state", says=["expected", "bytes of states, found 7 in 'state'"])
+        # Of another model, with as many bytes; damaged; absent.
+        self.write("other.onnx", self.read("sum.onnx").replace(b"s", b"q"))
+        self.succeeds("quernel", "compile", "other.onnx", "--state", "q=t", "-o", "other.qnl", "-q")
+        other_words = ["--load-state", "state", "--input", "x=x.pb"]
+        self.fails("quernel-run", "other.qnl", *other_words, says=["expected the 1 states of this entry point", "found something else in 'state'"])
+        self.write("state", self.read("state")[:-1])
+        self.fails("quernel-run", "sum.qnl", "x.pb", "--load-state", "state", says=["found something else in 'state'"])
         self.fails("quernel-run", "sum.qnl", "x.pb", "--load-state", "none", says=["--load-state", "none"])
         done = self.run_tool("quernel-run", "sum.qnl", "--test", "--load-state", "state")
         self.assertEqual(done.returncode, 2)
