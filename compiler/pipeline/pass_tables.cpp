@@ -149,7 +149,7 @@ const std::vector<SchedulePass>& schedule_passes() {
       {"schedule-bodies", "bodies of loops and branches get schedules", schedule::schedule_bodies},
       {"plan-memory", "items in order with their hazards, and every buffer's place in memory",
        [](Schedule& s, auto&&...) { return schedule::plan_memory(s); }},
-      {"plan-kernels", "how the work of each kernel is divided, and which memory it may take",
+      {"plan-kernels", "how the work of each kernel is divided: loops, vectors, workgroups, tiles",
        [](Schedule& s, const Target& target, auto&&...) -> Status {
          schedule::plan_kernels(s, target);
          return {};

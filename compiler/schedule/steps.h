@@ -51,8 +51,8 @@ Status schedule_bodies(Schedule& schedule, const Target& target, Packings& packi
 // Creates the items, with analysis and hazards, live ranges and arena offsets.
 Status plan_memory(Schedule& schedule);
 
-// Decides how the work of each kernel is divided, which memory it may take, and how contractions walk over
-// their tiles.
+// Decides how the work of each kernel is divided: loops, vectors, workgroups, and how contractions walk over their tiles
+// (plans/README.md).
 void plan_kernels(Schedule& schedule, const Target& target);
 
 }  // namespace quernel::schedule

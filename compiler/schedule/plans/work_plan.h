@@ -1,4 +1,4 @@
-// How the work of a kernel is divided, and which memory it may take. A contraction's tiles are in
+// How the work of a kernel is divided. A contraction's tiles are in
 // contraction/contraction_plan.h.
 #pragma once
 
