@@ -36,7 +36,7 @@ struct Options {
 constexpr const char* kModelFlags[] = {"--place",     "--precision",   "--device-profile",  "--tuning",
                                        "--dim",       "--input-shape", "--input-value",     "--external-data",
                                        "--custom-op", "--keep-input",  "--duplicate-names", "--allow-large",
-                                       "--like",      "--checked"};
+                                       "--like",      "--checked",     "--rounding"};
 constexpr int kLoads = 5, kWarmUpRuns = 3, kFewestRuns = 5, kMostRuns = 1000000;
 
 // All dispatches of one kernel in a run.
@@ -45,13 +45,25 @@ struct KernelTime {
   std::vector<uint32_t> items;
   double seconds = 0;                          // median
   uint64_t flops = 0, bytes = 0, weights = 0;  // weights: those of `bytes` that are constants
+  bool byte_products = false;                  // `flops` are products of bytes and their sums
 };
+
+// Whether a contraction of this text (schedule/contraction/contraction_text.h) multiplies bytes.
+bool multiplies_bytes(std::string_view contraction) {
+  size_t space = contraction.find(' ');
+  if (space == std::string_view::npos) return false;
+  std::string_view types = contraction.substr(space + 1);
+  types = types.substr(0, types.find(' '));
+  size_t times = types.find('*');
+  auto is_byte = [](std::string_view type) { return type.starts_with("i8") || type.starts_with("u8"); };
+  return times != std::string_view::npos && is_byte(types) && is_byte(types.substr(times + 1));
+}
 
 // The least time a kernel could take, by what binds it.
 struct Roof {
   double compute = 0, memory = 0;
   double seconds() const { return std::max(compute, memory); }
-  const char* name() const { return seconds() <= 0 ? "-" : compute >= memory ? "compute" : "memory"; }
+  const char* name = "-";  // what binds it: "compute" (of floats), "bytes" (their products), "memory"
 };
 
 struct Measured {
@@ -68,9 +80,12 @@ struct Measured {
 
 Roof roof_of(const KernelTime& k, const MachinePeaks& peaks) {
   if (peaks.flops <= 0) return {};
-  return {static_cast<double>(k.flops) / peaks.flops,
-          static_cast<double>(k.weights) / peaks.far_bytes +
-              static_cast<double>(k.bytes - std::min(k.bytes, k.weights)) / peaks.near_bytes};
+  Roof roof = {static_cast<double>(k.flops) / (k.byte_products ? peaks.byte_ops : peaks.flops),
+               static_cast<double>(k.weights) / peaks.far_bytes +
+                   static_cast<double>(k.bytes - std::min(k.bytes, k.weights)) / peaks.near_bytes};
+  if (roof.seconds() > 0)
+    roof.name = roof.compute < roof.memory ? "memory" : k.byte_products ? "bytes" : "compute";
+  return roof;
 }
 
 // The kernels of the bundle's items.
@@ -84,6 +99,7 @@ std::vector<KernelTime> kernels_of(const ReadyBundle& ready) {
     if (kernel.items.empty()) {
       kernel.name = info.name, kernel.node = info.source_node;
       kernel.kernel_class = texts[i].kernel_class, kernel.tiling = texts[i].tiling;
+      kernel.byte_products = multiplies_bytes(texts[i].contraction);
     }
     kernel.items.push_back(i);
     kernel.flops += info.flops;
@@ -204,9 +220,11 @@ void print_text(const Options& options, const Measured& m) {
         format_bytes(m.memory.workspace_bytes), format_bytes(m.memory.code_bytes));
   if (!options.per_kernel) return;
   if (m.peaks.flops > 0)
-    print("  peaks     {:.1f} GFLOP/s, {:.1f} GB/s from near caches, {:.1f} GB/s from {}\n",
-          m.peaks.flops / 1e9, m.peaks.near_bytes / 1e9, m.peaks.far_bytes / 1e9,
-          format_bytes(std::min(m.footprint, kLargestFootprint)));
+    print(
+        "  peaks     {:.1f} GFLOP/s, {:.1f} Gop/s of products of bytes, {:.1f} GB/s from near caches, {:.1f} GB/s "
+        "from {}\n",
+        m.peaks.flops / 1e9, m.peaks.byte_ops / 1e9, m.peaks.near_bytes / 1e9, m.peaks.far_bytes / 1e9,
+        format_bytes(std::min(m.footprint, kLargestFootprint)));
   double total = 0;
   for (const KernelTime& k : m.kernels) total += k.seconds;
   print("\n  {:>6} {:>10} {:>5} {:>8} {:>7} {:>7} {:<7}  {:<13} {:<30} {:<13} {}\n", "share", "time", "calls",
@@ -216,7 +234,7 @@ void print_text(const Options& options, const Measured& m) {
     std::string of_peak = roof.seconds() > 0 ? fmt::format("{:.0f}%", 100 * roof.seconds() / k.seconds) : "-";
     print("  {:>5.1f}% {:>10} {:>5} {:>8.2f} {:>7.2f} {:>7} {:<7}  {:<13} {:<30} {:<13} {}\n",
           total > 0 ? 100 * k.seconds / total : 0, format_seconds(k.seconds), k.items.size(),
-          giga_per_second(k.flops, k.seconds), giga_per_second(k.bytes, k.seconds), of_peak, roof.name(),
+          giga_per_second(k.flops, k.seconds), giga_per_second(k.bytes, k.seconds), of_peak, roof.name,
           k.kernel_class, k.tiling.empty() ? "-" : k.tiling, k.name, k.node);
   }
 }
@@ -249,10 +267,11 @@ Json to_json(const Options& options, const Measured& m) {
                                    {"flops", k.flops},
                                    {"bytes", k.bytes},
                                    {"weight_bytes", k.weights},
-                                   {"bound", roof.name()},
+                                   {"bound", roof.name},
                                    {"share_of_peak", k.seconds > 0 ? roof.seconds() / k.seconds : 0}});
   }
   result.set("peaks", Json::Object{{"flops_per_second", m.peaks.flops},
+                                   {"byte_ops_per_second", m.peaks.byte_ops},
                                    {"near_bytes_per_second", m.peaks.near_bytes},
                                    {"far_bytes_per_second", m.peaks.far_bytes},
                                    {"footprint_bytes", m.footprint}});

@@ -30,44 +30,71 @@ struct Probe {
   double work = 0;
 };
 
+// What a lane of 32 bits computes in each step of a chain.
+struct ChainStep {
+  const char* name;
+  const char* a_type;  // of the factors
+  const char* b_type;
+  const char* sum_type;
+  const char* expression;  // of the sum {sum} and the factors %a[m] and %b[m]
+  const char* next_b;      // of %b[c], for the next step
+  double work;             // operations of a lane
+};
+
+constexpr ChainStep kFloatStep = {"multiply_adds", "f32", "f32", "f32", "mulacc({sum}, %a[m], %b[m])", "%b[c]", 2};
+// Words of four bytes. Factors change with every step, or targets that multiply and add by two instructions
+// would multiply once.
+constexpr ChainStep kMixedByteStep = {"byte_products", "u32", "i32", "i32", "dot(%a[m], %b[m], {sum})", "%b[c] + 1i32", 8};
+constexpr ChainStep kSignedByteStep = {"byte_products", "i32", "i32", "i32", "dot(%a[m], %b[m], {sum})", "%b[c] + 1i32", 8};
+
 // Independent chains of multiply-adds, as many as the latency of the pipes asks for.
-Probe multiply_adds(const Target& target, int threads) {
+Probe multiply_adds(const ChainStep& step, const Target& target, int threads) {
   int lanes = target.lanes(4), chains = std::min(12, target.vector_registers - 4);
   Probe p;
   p.groups = int64_t{threads} * kGroupsPerThread;
   p.input = int64_t{lanes} * chains;
   p.output = p.groups * p.input;
-  p.work = 2.0 * static_cast<double>(p.output) * kSteps;
+  p.work = step.work * static_cast<double>(p.output) * kSteps;
+  std::string sum = fmt::format("%acc[j * {} + m]", lanes);
   p.text = fmt::format(
-      R"(kernel @multiply_adds grid(wg: {groups}) {{
+      R"(kernel @{name} grid(wg: {groups}) {{
   buffer %x: f32[{size}] read binding 0
   buffer %y: f32[{outputs}] write binding 1
-  alloc %acc: f32[{size}] register
-  alloc %factor: f32[{lanes}] register
+  alloc %acc: {sum_type}[{size}] register
+  alloc %a: {a_type}[{lanes}] register
+  alloc %b: {b_type}[{lanes}] register
   for f in vector({lanes}) {{
-    %factor[f] = %x[f]
+    %a[f] = cast({a_type}, %x[f])
+    %b[f] = cast({b_type}, %x[f])
   }}
   for i in unrolled({chains}) {{
     for l in vector({lanes}) {{
-      %acc[i * {lanes} + l] = %x[i * {lanes} + l]
+      %acc[i * {lanes} + l] = cast({sum_type}, %x[i * {lanes} + l])
     }}
   }}
   for k in reduction({steps}) {{
     for j in unrolled({chains}) {{
       for m in vector({lanes}) {{
-        %acc[j * {lanes} + m] = mulacc(%acc[j * {lanes} + m], %factor[m], %factor[m])
+        {sum} = {next}
       }}
+    }}
+    for c in vector({lanes}) {{
+      %b[c] = {next_b}
     }}
   }}
   for o in unrolled({chains}) {{
     for n in vector({lanes}) {{
-      %y[wg * {size} + o * {lanes} + n] = %acc[o * {lanes} + n]
+      %y[wg * {size} + o * {lanes} + n] = cast(f32, %acc[o * {lanes} + n])
     }}
   }}
 }}
 )",
-      fmt::arg("groups", p.groups), fmt::arg("size", p.input), fmt::arg("outputs", p.output),
-      fmt::arg("lanes", lanes), fmt::arg("chains", chains), fmt::arg("steps", kSteps));
+      fmt::arg("name", step.name), fmt::arg("groups", p.groups), fmt::arg("size", p.input),
+      fmt::arg("outputs", p.output), fmt::arg("a_type", step.a_type), fmt::arg("b_type", step.b_type),
+      fmt::arg("sum_type", step.sum_type), fmt::arg("lanes", lanes), fmt::arg("chains", chains),
+      fmt::arg("steps", kSteps), fmt::arg("sum", sum),
+      fmt::arg("next_b", step.next_b),
+      fmt::arg("next", fmt::format(fmt::runtime(step.expression), fmt::arg("sum", sum))));
   return p;
 }
 
@@ -188,7 +215,9 @@ Expected<MachinePeaks> measure_peaks(const Target& target, int threads, uint64_t
                                      const std::string& scratch_dir) {
   int64_t near = target.l2_bytes / 2 * threads, groups = int64_t{threads} * kGroupsPerThread;
   int64_t far = static_cast<int64_t>(std::min(far_footprint, kLargestFootprint));
-  const std::vector<Probe> probes = {multiply_adds(target, threads),
+  const ChainStep& bytes = target.has_dot(false, true) ? kMixedByteStep : kSignedByteStep;
+  const std::vector<Probe> probes = {multiply_adds(kFloatStep, target, threads),
+                                     multiply_adds(bytes, target, threads),
                                      reads("near_reads", target, threads, near, kSweeps),
                                      reads("far_reads", target, groups, std::max(near, far), 1)};
   std::string path = scratch_dir + "/peaks.qnl";
@@ -201,8 +230,9 @@ Expected<MachinePeaks> measure_peaks(const Target& target, int threads, uint64_t
     return internal_error(error.text);
   MachinePeaks peaks;
   QUERNEL_TRY(peaks.flops, run_probe(bundle, device, "multiply_adds", probes[0]));
-  QUERNEL_TRY(peaks.near_bytes, run_probe(bundle, device, "near_reads", probes[1]));
-  QUERNEL_TRY(peaks.far_bytes, run_probe(bundle, device, "far_reads", probes[2]));
+  QUERNEL_TRY(peaks.byte_ops, run_probe(bundle, device, "byte_products", probes[1]));
+  QUERNEL_TRY(peaks.near_bytes, run_probe(bundle, device, "near_reads", probes[2]));
+  QUERNEL_TRY(peaks.far_bytes, run_probe(bundle, device, "far_reads", probes[3]));
   return peaks;
 }
 
