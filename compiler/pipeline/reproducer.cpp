@@ -49,8 +49,8 @@ std::string graph_reproducer(std::string_view key, std::string_view stage, const
 }
 
 std::string kernel_reproducer(std::string_view pass, const loop::Kernel& kernel) {
-  return "# pass: " + std::string(pass) + "\n# Reproduces an internal error.\n# input\n" +
-         loop::to_string(kernel) + "# expect\n";
+  return "# pass: " + std::string(pass) + "\n# Reproduces an internal error.\n\n# case: " + kernel.name +
+         "\n# input\n" + loop::to_string(kernel) + "# expect\n";
 }
 
 std::string code_reproducer(const std::vector<loop::Kernel>& kernels, std::string_view language,

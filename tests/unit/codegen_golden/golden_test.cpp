@@ -4,7 +4,6 @@
 // section is enough to add one.
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <fstream>
 
 #include "codegen/c/prelude.h"
@@ -83,11 +82,6 @@ std::string text_of(const std::string& section, const std::string& input, const 
   return text ? *text : to_string(text.errors());
 }
 
-std::string without_blank_end(std::string text) {
-  while (text.size() > 1 && text.ends_with("\n\n")) text.pop_back();
-  return text == "\n" ? "" : text;
-}
-
 std::vector<std::string> golden_files() {
   std::vector<std::string> names;
   for (const TestCaseFile& file : read_test_folder(QUERNEL_CODEGEN_GOLDEN)) names.push_back(file.stem);
@@ -98,22 +92,19 @@ class CodegenGolden : public testing::TestWithParam<std::string> {};
 
 TEST_P(CodegenGolden, prints_as_expected) {
   TestCaseFile file = read_test_cases(std::string(QUERNEL_CODEGEN_GOLDEN) + "/" + GetParam() + ".test");
-  std::string rewritten = file.header;
   for (TestCase& test : file.cases) {
-    std::string input = without_blank_end(test.sections.at("input"));
-    rewritten += "\n# case: " + test.name + "\n# input\n" + input;
+    const std::string& input = test.sections.at("input");
     EXPECT_GT(test.sections.size(), 1U) << "no text is expected";
-    for (const auto& [section, expected] : test.sections) {
+    for (auto& [section, expected] : test.sections) {
       if (section == "input") continue;
       std::string text = text_of(section, input, file.path);
-      if (!std::getenv("QUERNEL_UPDATE_GOLDEN")) {
-        EXPECT_EQ(text, without_blank_end(expected))
-            << file.path << ", case " << test.name << ", " << section;
+      if (!updating_golden()) {
+        EXPECT_EQ(text, expected) << file.path << ", case " << test.name << ", " << section;
       }
-      rewritten += "# " + section + "\n" + text;
+      expected = text;
     }
   }
-  if (std::getenv("QUERNEL_UPDATE_GOLDEN")) std::ofstream(file.path) << rewritten;
+  if (updating_golden()) write_test_cases(file);
 }
 INSTANTIATE_TEST_SUITE_P(Files, CodegenGolden, testing::ValuesIn(golden_files()),
                          [](const auto& info) { return info.param; });

@@ -1,6 +1,7 @@
 #include "test_case_file.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
@@ -27,6 +28,9 @@ TestCaseFile read_test_cases(const std::string& path) {
       if (colon != std::string::npos) result.keys[word.substr(0, colon)] = word.substr(colon + 2);
     }
   }
+  for (TestCase& test : result.cases)
+    for (auto& [name, text] : test.sections)
+      while (text == "\n" || text.ends_with("\n\n")) text.pop_back();
   return result;
 }
 
@@ -39,5 +43,19 @@ std::vector<TestCaseFile> read_test_folder(const std::string& folder) {
   for (const std::string& path : paths) files.push_back(read_test_cases(path));
   return files;
 }
+
+void write_test_cases(const TestCaseFile& file) {
+  std::ofstream out(file.path);
+  out << file.header;
+  for (const TestCase& test : file.cases) {
+    out << "\n# case: " << test.name << "\n";
+    if (auto input = test.sections.find("input"); input != test.sections.end())
+      out << "# input\n" << input->second;
+    for (const auto& [name, text] : test.sections)
+      if (name != "input") out << "# " << name << "\n" << text;
+  }
+}
+
+bool updating_golden() { return std::getenv("QUERNEL_UPDATE_GOLDEN") != nullptr; }
 
 }  // namespace quernel

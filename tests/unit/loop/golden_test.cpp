@@ -1,57 +1,23 @@
-// Runs every tests/golden/loop/*.test: `# pass: NAME, ...` and a sentence of intent, `# input`, a kernel, `#
-// expect`, the kernel after the passes. With QUERNEL_UPDATE_GOLDEN set in the environment, rewrites what is
-// expected.
+// Runs every case of tests/golden/loop: the passes that the file's key `pass` names, one after another, on the
+// case's kernel, must print what is expected, and the interpreter must give the same results before and after.
+// QUERNEL_UPDATE_GOLDEN=1 rewrites the expectations.
 #include <gtest/gtest.h>
-
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
-#include <sstream>
 
 #include "loop/passes.h"
 #include "run_kernel.h"
+#include "test_case_file.h"
 
 namespace quernel::loop {
 namespace {
 
-struct Golden {
-  std::vector<std::string> passes;
-  std::string head, input, expect;  // head: everything up to and including the line `# input`
-  int input_line = 1;
-};
-
-std::string read_file(const std::filesystem::path& path) {
-  std::ifstream file(path);
-  std::stringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
-
-Golden split(const std::string& text) {
-  Golden golden;
-  std::istringstream lines(text);
-  std::string* section = &golden.head;
-  int number = 0;
-  for (std::string line; std::getline(lines, line);) {
-    ++number;
-    if (line == "# expect") {
-      section = &golden.expect;
-      continue;
-    }
-    *section += line + "\n";
-    if (line == "# input") {
-      section = &golden.input;
-      golden.input_line = number + 1;
-    }
-    if (line.starts_with("# pass: ")) {
-      std::string names = line.substr(8) + ",";
-      for (size_t begin = 0, end; (end = names.find(',', begin)) != std::string::npos; begin = end + 1) {
-        begin = names.find_first_not_of(' ', begin);
-        golden.passes.push_back(names.substr(begin, end - begin));
-      }
-    }
+// Of "simplify, vectorize-loops".
+std::vector<std::string> names_in(const std::string& list) {
+  std::vector<std::string> names;
+  for (size_t begin = 0, end; begin < list.size(); begin = end + 2) {
+    end = std::min(list.find(", ", begin), list.size());
+    names.push_back(list.substr(begin, end - begin));
   }
-  return golden;
+  return names;
 }
 
 void run_pass(const std::string& name, Kernel& kernel) {
@@ -61,40 +27,46 @@ void run_pass(const std::string& name, Kernel& kernel) {
   FAIL() << "expected simplify, vectorize-loops or unroll-loops, found " << name;
 }
 
+std::string run_passes(const std::string& input, const std::vector<std::string>& passes,
+                       const std::string& place) {
+  Expected<Kernel> kernel = parse_kernel(input, place);
+  if (!kernel) return quernel::to_string(kernel.errors());
+  Status valid = verify(*kernel);
+  if (!valid) return quernel::to_string(valid.errors());
+  EXPECT_EQ(to_string(*kernel), input) << place << ": the input is not in printed form";
+  std::vector<int64_t> symbols(kernel->symbols.size(), 5);
+  std::string error;
+  Bytes inputs = seeded_buffers(*kernel, 1);
+  Bytes before = run(*kernel, inputs, &error, symbols);
+  EXPECT_EQ(error, "") << place;
+  for (const std::string& pass : passes) run_pass(pass, *kernel);
+  valid = verify(*kernel);
+  EXPECT_TRUE(valid) << place << quernel::to_string(valid.errors());
+  EXPECT_EQ(run(*kernel, inputs, &error, symbols), before) << place;
+  EXPECT_EQ(error, "") << place;
+  return to_string(*kernel);
+}
+
 std::vector<std::string> golden_files() {
   std::vector<std::string> names;
-  for (const auto& entry : std::filesystem::directory_iterator(QUERNEL_LOOP_GOLDEN))
-    if (entry.path().extension() == ".test") names.push_back(entry.path().stem().string());
-  std::sort(names.begin(), names.end());
+  for (const TestCaseFile& file : read_test_folder(QUERNEL_LOOP_GOLDEN)) names.push_back(file.stem);
   return names;
 }
 
 class LoopGolden : public testing::TestWithParam<std::string> {};
 
-TEST_P(LoopGolden, matches) {
-  std::filesystem::path path = std::filesystem::path(QUERNEL_LOOP_GOLDEN) / (GetParam() + ".test");
-  Golden golden = split(read_file(path));
-  ASSERT_FALSE(golden.passes.empty()) << "expected a first line `# pass: NAME`";
-  Expected<Kernel> kernel = parse_kernel(golden.input, path.filename().string(), golden.input_line);
-  ASSERT_TRUE(kernel) << quernel::to_string(kernel.errors());
-  Status valid = verify(*kernel);
-  ASSERT_TRUE(valid) << quernel::to_string(valid.errors());
-  EXPECT_EQ(to_string(*kernel), golden.input) << "the input is not in printed form";
-  std::vector<int64_t> symbols(kernel->symbols.size(), 5);
-  std::string error;
-  Bytes inputs = seeded_buffers(*kernel, 1);
-  Bytes before = run(*kernel, inputs, &error, symbols);
-  EXPECT_EQ(error, "");
-  for (const std::string& pass : golden.passes) run_pass(pass, *kernel);
-  valid = verify(*kernel);
-  EXPECT_TRUE(valid) << quernel::to_string(valid.errors());
-  EXPECT_EQ(run(*kernel, inputs, &error, symbols), before);
-  EXPECT_EQ(error, "");
-  std::string actual = to_string(*kernel);
-  if (std::getenv("QUERNEL_UPDATE_GOLDEN"))
-    std::ofstream(path) << golden.head << golden.input << "# expect\n" << actual;
-  else
-    EXPECT_EQ(actual, golden.expect);
+TEST_P(LoopGolden, prints_as_expected_and_computes_the_same) {
+  TestCaseFile file = read_test_cases(std::string(QUERNEL_LOOP_GOLDEN) + "/" + GetParam() + ".test");
+  std::vector<std::string> passes = names_in(file.keys["pass"]);
+  ASSERT_FALSE(passes.empty()) << "expected a first line `# pass: NAME`";
+  for (TestCase& test : file.cases) {
+    std::string text = run_passes(test.sections.at("input"), passes, file.stem + ", case " + test.name);
+    if (!updating_golden()) {
+      EXPECT_EQ(text, test.sections["expect"]) << file.path << ", case " << test.name;
+    }
+    test.sections["expect"] = text;
+  }
+  if (updating_golden() && !HasFailure()) write_test_cases(file);
 }
 
 INSTANTIATE_TEST_SUITE_P(Files, LoopGolden, testing::ValuesIn(golden_files()),
