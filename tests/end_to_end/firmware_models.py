@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""`quernel test --on qemu` of firmware targets: ONNX's node tests beside their data, real models beside what the host's
-bundle computes, as static libraries on emulated boards. Prints what a run of each model takes: instructions, these per
+"""`quernel test --on qemu` of firmware targets: ONNX's node tests and MLPerf Tiny's int8 models beside their data, to the bit,
+other real models beside what the host's bundle computes, as static libraries on emulated boards. Prints what a run of each model takes: instructions, these per
 multiply-add, memory.
 
 firmware_models.py TARGET... [--every N] [--models-only] [--nodes-only] [--models NAME,NAME…]"""
@@ -16,6 +16,7 @@ from tools import skip, test_data, tool
 
 NODE_TESTS = "/usr/share/libonnx-testdata/data/node"
 MODELS = ["mnist_8", "micro_kws_fp32", "micro_kws_qdq", "micro_kws_qoperator", "fomo_mnv2_onnx", "mnist_quant_cinteger", "deeploy_autoencoder1d"]
+TINY = ["mlperf_ad_int8", "mlperf_ic_int8", "mlperf_kws_int8", "mlperf_sww_int8", "mlperf_vww_int8"]
 # Whatever the sample: a model without kernels, which takes no stack.
 NODES = ["test_reshape_allowzero_reordered"]
 NO_TOOLS = "toolchains/install_debian.sh --cross installs compilers and emulators"
@@ -94,11 +95,13 @@ def main():
     nodes = [] if options.models_only else sorted({*all_nodes[::options.every], *always})
     names = [] if options.nodes_only else options.models
     found = [path for path in (os.path.join(test_data(), "models", name) for name in names) if os.path.isdir(path)]
-    if not nodes + found:
+    tiny = [] if options.nodes_only else TINY
+    tiny = [path for path in (os.path.join(test_data(), "models_tflite", name) for name in tiny) if os.path.isdir(path)]
+    if not nodes + found + tiny:
         skip(f"no ONNX tests in {NODE_TESTS} and no models in {test_data()}")
     with tempfile.TemporaryDirectory(prefix="quernel-firmware-") as folder:
         models = [host_case(os.path.abspath(path), os.path.join(folder, os.path.basename(path))) for path in found]
-        done = [test(target, nodes, models, folder) for target in options.targets]
+        done = [test(target, nodes, models + tiny, folder) for target in options.targets]
     if all(result is None for result in done):
         skip(f"no toolchain or emulator: {NO_TOOLS}")
     sys.exit(1 if False in done else 0)
