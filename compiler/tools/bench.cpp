@@ -221,7 +221,8 @@ void print_text(const Options& options, const Measured& m) {
   if (!options.per_kernel) return;
   if (m.peaks.flops > 0)
     print(
-        "  peaks     {:.1f} GFLOP/s, {:.1f} Gop/s of products of bytes, {:.1f} GB/s from near caches, {:.1f} GB/s "
+        "  peaks     {:.1f} GFLOP/s, {:.1f} Gop/s of products of bytes, {:.1f} GB/s from near caches, {:.1f} "
+        "GB/s "
         "from {}\n",
         m.peaks.flops / 1e9, m.peaks.byte_ops / 1e9, m.peaks.near_bytes / 1e9, m.peaks.far_bytes / 1e9,
         format_bytes(std::min(m.footprint, kLargestFootprint)));

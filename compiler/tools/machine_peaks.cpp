@@ -41,11 +41,14 @@ struct ChainStep {
   double work;             // operations of a lane
 };
 
-constexpr ChainStep kFloatStep = {"multiply_adds", "f32", "f32", "f32", "mulacc({sum}, %a[m], %b[m])", "%b[c]", 2};
+constexpr ChainStep kFloatStep = {"multiply_adds", "f32", "f32", "f32", "mulacc({sum}, %a[m], %b[m])",
+                                  "%b[c]",         2};
 // Words of four bytes. Factors change with every step, or targets that multiply and add by two instructions
 // would multiply once.
-constexpr ChainStep kMixedByteStep = {"byte_products", "u32", "i32", "i32", "dot(%a[m], %b[m], {sum})", "%b[c] + 1i32", 8};
-constexpr ChainStep kSignedByteStep = {"byte_products", "i32", "i32", "i32", "dot(%a[m], %b[m], {sum})", "%b[c] + 1i32", 8};
+constexpr ChainStep kMixedByteStep = {"byte_products", "u32", "i32", "i32", "dot(%a[m], %b[m], {sum})",
+                                      "%b[c] + 1i32",  8};
+constexpr ChainStep kSignedByteStep = {"byte_products", "i32", "i32", "i32", "dot(%a[m], %b[m], {sum})",
+                                       "%b[c] + 1i32",  8};
 
 // Independent chains of multiply-adds, as many as the latency of the pipes asks for.
 Probe multiply_adds(const ChainStep& step, const Target& target, int threads) {
@@ -92,8 +95,7 @@ Probe multiply_adds(const ChainStep& step, const Target& target, int threads) {
       fmt::arg("name", step.name), fmt::arg("groups", p.groups), fmt::arg("size", p.input),
       fmt::arg("outputs", p.output), fmt::arg("a_type", step.a_type), fmt::arg("b_type", step.b_type),
       fmt::arg("sum_type", step.sum_type), fmt::arg("lanes", lanes), fmt::arg("chains", chains),
-      fmt::arg("steps", kSteps), fmt::arg("sum", sum),
-      fmt::arg("next_b", step.next_b),
+      fmt::arg("steps", kSteps), fmt::arg("sum", sum), fmt::arg("next_b", step.next_b),
       fmt::arg("next", fmt::format(fmt::runtime(step.expression), fmt::arg("sum", sum))));
   return p;
 }

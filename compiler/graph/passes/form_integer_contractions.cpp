@@ -183,21 +183,22 @@ std::optional<Tensor> symmetric_weights(const Tensor& data, const std::optional<
   return Tensor{DType::kI8, data.dims, Bytes::own(std::move(bytes))};
 }
 
-bool within_i32(const Contraction& c) {
+// Whether sums of the contraction's products are at most `most`, whatever the operands.
+bool within(const Contraction& c, int32_t most) {
   double products = 1;
   for (const Contraction::Axis& axis : c.axes) {
     if (!axis.reduction) continue;
     if (!axis.extent.is_const()) return false;
     products *= static_cast<double>(axis.extent.value());
   }
-  return products * kLargestProduct <= std::numeric_limits<int32_t>::max();
+  return products * kLargestProduct <= most;
 }
 
 ValueId form_integer_contraction(Rewriter& r, const Node& node) {
   if (node.op != OpKind::k_contract || r.old.dtype(node.output) != DType::kF32) return kNoValue;
   for (size_t b = 2; b-- > 0;) {
     Contraction c = node.attributes.contraction;
-    if (!within_i32(c)) return kNoValue;
+    if (!within(c, std::numeric_limits<int32_t>::max())) return kNoValue;
     if (b == 0) std::swap(c.a, c.b);
     std::optional<Operand> weights = quantised_operand(r.old, node.inputs[b]);
     const Tensor* data = weights ? r.old.constant(weights->value.x) : nullptr;
@@ -277,6 +278,60 @@ ValueId with_activations(Rewriter& r, const Node& node, DType wanted) {
   return kNoValue;
 }
 
+// Whether the node is cast(add(contract, constant)) to a float, or cast(contract).
+bool is_integer_sum(const Graph& graph, ValueId v) {
+  const Node* node = graph.def(v);
+  if (!node || node->op != OpKind::k_cast || graph.dtype(node->inputs[0]) != DType::kI32) return false;
+  node = graph.def(node->inputs[0]);
+  while (node && node->op == OpKind::k_add) {
+    auto operands = with_constant(graph, *node, true);
+    node = operands ? graph.def(operands->first) : nullptr;
+  }
+  return node && node->op == OpKind::k_contract;
+}
+
+// The integers q with f32(q) * scale == bias for every element; nullopt where there are none, or so large
+// ones that the quotient does not tell them, or that their sum with a contraction's might not fit.
+std::optional<Tensor> as_multiple(const Tensor& bias, const Tensor& scale) {
+  constexpr double kLargest = 1 << 21;
+  Expected<Tensor> quotient = evaluate_node(OpKind::k_div, {bias, scale});
+  if (!quotient) return std::nullopt;
+  Expected<Tensor> whole = evaluate_node(OpKind::k_round, {*quotient});
+  if (!whole) return std::nullopt;
+  for (int64_t i = 0; i < whole->count(); ++i)
+    if (!(std::abs(element_as_f64(*whole, i)) <= kLargest)) return std::nullopt;
+  Expected<Tensor> again = evaluate_node(OpKind::k_mul, {*whole, scale});
+  if (!again) return std::nullopt;
+  Expected<Tensor> difference = evaluate_node(OpKind::k_sub, {*again, bias});
+  if (!difference || !all_elements_equal(*difference) || element_as_f64(*difference, 0) != 0)
+    return std::nullopt;
+  Attributes to;
+  to.dtype = DType::kI32;
+  Expected<Tensor> result = evaluate_node(OpKind::k_cast, {*whole}, to);
+  return result ? std::optional(std::move(*result)) : std::nullopt;
+}
+
+// A dequantised bias of the scale that the sum has joins the sum:
+//   add(mul(cast(sum), s), b) -> mul(cast(add(sum, b / s)), s)
+ValueId integer_bias(Rewriter& r, const Node& node, const std::vector<int32_t>& uses) {
+  if (node.op != OpKind::k_add || r.old.dtype(node.output) != DType::kF32) return kNoValue;
+  auto biased = with_constant(r.old, node, true);
+  const Node* mul = biased ? r.old.def(biased->first) : nullptr;
+  if (!mul || mul->op != OpKind::k_mul || uses[mul->output] != 1) return kNoValue;
+  auto scaled = with_constant(r.old, *mul, true);
+  if (!scaled || !is_integer_sum(r.old, scaled->first) || scaled->second.count() == 0) return kNoValue;
+  const Node* contract = r.old.def(r.old.def(scaled->first)->inputs[0]);
+  while (contract->op == OpKind::k_add) contract = r.old.def(with_constant(r.old, *contract, true)->first);
+  if (!within(contract->attributes.contraction, std::numeric_limits<int32_t>::max() / 2)) return kNoValue;
+  std::optional<Tensor> bias = as_multiple(biased->second, scaled->second);
+  if (!bias) return kNoValue;
+  const Shape& shape = r.old.shape(node.output);
+  ValueId sum = r(r.old.def(scaled->first)->inputs[0]);
+  sum = r.build.add(OpKind::k_add, {sum, add_constant(r.build, std::move(*bias), shape)});
+  return r.build.add(OpKind::k_mul, {r.build.cast(sum, DType::kF32),
+                                     add_constant(r.build, std::move(scaled->second), shape)});
+}
+
 // Moves a division (or multiplication) by a positive number to where a sum of integers gets its scale:
 //   div(max(add(mul(cast(sum), s), b), 0), d) -> max(add(mul(cast(sum), s/d), b/d), 0/d)
 class Requantisation {
@@ -345,17 +400,6 @@ class Requantisation {
     }
     return true;
   }
-  //   cast(add(contract, constant)), or cast(contract)
-  static bool is_integer_sum(const Graph& graph, ValueId v) {
-    const Node* node = graph.def(v);
-    if (!node || node->op != OpKind::k_cast || graph.dtype(node->inputs[0]) != DType::kI32) return false;
-    node = graph.def(node->inputs[0]);
-    while (node && node->op == OpKind::k_add) {
-      auto operands = with_constant(graph, *node, true);
-      node = operands ? graph.def(operands->first) : nullptr;
-    }
-    return node && node->op == OpKind::k_contract;
-  }
 
   std::vector<int32_t> uses_;
 };
@@ -383,6 +427,10 @@ Expected<Graph> form_integer_contractions(const Graph& graph, std::optional<DTyp
                   return with_activations(r, node, *activations);
                 }));
   }
+  QUERNEL_TRY(formed, rewrite(formed, [](Rewriter&, const Node&) { return kNoValue; }));
+  std::vector<int32_t> uses = formed.use_counts();
+  QUERNEL_TRY(formed,
+              rewrite(formed, [&](Rewriter& r, const Node& node) { return integer_bias(r, node, uses); }));
   for (int round = 0; round < 2; ++round) {  // divisions first, then clamps that meet what they divided
     QUERNEL_TRY(formed, rewrite(formed, [](Rewriter&, const Node&) { return kNoValue; }));
     Requantisation requantisation(formed);
