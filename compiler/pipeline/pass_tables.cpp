@@ -123,6 +123,13 @@ const std::vector<SchedulePass>& schedule_passes() {
          schedule::form_groups(s, target);
          return {};
        }},
+      {"narrow-stored-values",
+       "chains of elementwise nodes are cut between groups where values are narrowest",
+       [](Schedule& s, const Target& target, auto&&...) -> Status {
+         schedule::narrow_stored_values(s, target);
+         return {};
+       },
+       true},
       {"form-rows", "groups that work on the same rows become one kernel",
        [](Schedule& s, const Target& target, auto&&...) -> Status {
          schedule::form_rows(s, target);

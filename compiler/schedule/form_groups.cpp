@@ -13,9 +13,6 @@
 namespace quernel::schedule {
 namespace {
 
-constexpr size_t kMaxGroupNodes = 48;  // keeps kernels small enough to compile quickly
-constexpr double kMostRepeats = 1.25;  // evaluating a value that much more often is better than storing it
-
 // A contraction's packed operand and a sort's scratch are bound, too.
 size_t most_bindings(const Target& target) {
   return target.bindings_are_few() ? kMostBindingsOfGpu - 2 : std::numeric_limits<size_t>::max();
@@ -145,7 +142,7 @@ class Former {
     if (is_packed(g_.dtype(node.output)) || is_packed(g_.dtype(g_.nodes[target.anchor].output))) return false;
     bool alone = target.kind == GroupKind::kCat || target.kind == GroupKind::kOrdered ||
                  target.kind == GroupKind::kControl || target.kind == GroupKind::kCustom;
-    if (alone || target.nodes.size() >= kMaxGroupNodes || bindings_with(group, node) > most_bindings_)
+    if (alone || target.nodes.size() >= kMostGroupNodes || bindings_with(group, node) > most_bindings_)
       return false;
     bool direct = false;
     for (ValueId v : sources_of(node))
@@ -207,7 +204,7 @@ class Former {
       Group& into = s_.groups[target];
       size_t bindings = bindings_[static_cast<size_t>(target)].count + bindings_[index].count;
       if (into.kind == GroupKind::kCat || bindings > most_bindings_ ||
-          into.nodes.size() + into.inlined.size() + group.nodes.size() > kMaxGroupNodes)
+          into.nodes.size() + into.inlined.size() + group.nodes.size() > kMostGroupNodes)
         continue;
       if (read[result] > kMostRepeats * size(result)) continue;
       merged_into_.resize(s_.groups.size(), -1);

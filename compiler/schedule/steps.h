@@ -18,6 +18,12 @@ Status give_values_storage(Schedule& schedule);
 // Fusion: decides which nodes share a kernel and which values are stored.
 void form_groups(Schedule& schedule, const Target& target);
 
+// Moves the end of a chain of elementwise nodes from the group that stores its result to the one group that
+// reads it, if the first group then stores narrower values:
+//   group 0: contract … cast to i8, cast to i32, mul (stored); group 1: contract, add
+//   -> group 0: contract … cast to i8 (stored); group 1: cast to i32, mul, contract, add
+void narrow_stored_values(Schedule& schedule, const Target& target);
+
 // Merges consecutive groups that work on the same rows into one kernel, if only its own later stages read the
 // results of the earlier ones.
 //   reduce_max, map exp, reduce_sum, map div -> rows

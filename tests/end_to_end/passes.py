@@ -90,7 +90,7 @@ class Passes(ToolTest):
         stopped = self.run_tool("quernel", *compile_it, "--print-after", "changed", "--stop-after", "form-groups").stderr
         self.assertEqual(printed(stopped)[-1][0], "form-groups")
         optional = [step for step in steps if f"{step} " in listed and "(always runs)" not in re.search(rf"^  {step} .*$", listed, re.M)[0]]
-        self.assertEqual(optional, ["form-rows", "form-attention"])
+        self.assertEqual(optional, ["narrow-stored-values", "form-rows", "form-attention"])
         self.write("softmax.qg", SOFTMAX.encode())
         for disabled, kernels in (((), "rows"), (("--disable-pass", "form-rows"), "reduce reduce_max")):
             self.succeeds("quernel", "compile", "softmax.qg", "-o", "y.qnl", "-q", "--target", "x86-64-v3", *disabled)
