@@ -4,6 +4,7 @@
 #include "frontends/onnx/contrib_attention.h"
 #include "frontends/onnx/matmul.h"
 #include "frontends/onnx/operators.h"
+#include "frontends/onnx/quantize.h"
 #include "frontends/onnx/run_time_checks.h"
 
 namespace quernel::onnx_import {
@@ -69,47 +70,60 @@ Status widen_operands(NodeImport& n, AttentionOperands& x) {
   return {};
 }
 
-// Projects the input to queries, keys and values first.
-Status import_contrib_attention(NodeImport& n) {
-  int64_t heads = n.attr_int("num_heads", 0);
-  bool causal = n.attr_int("unidirectional", 0) != 0;
+namespace {
+
+// The operands of Attention and QAttention besides those that make the projections, by number; -1: none.
+struct AttentionInputs {
+  int mask = -1, past = -1, bias = -1;
+};
+
+// How the columns of the weights [F, width] divide into queries, keys and values.
+Expected<std::vector<int64_t>> projection_sizes(NodeImport& n) {
   if (n.attr_int("do_rotary", 0) != 0) return n.refuse("attribute 'do_rotary': only 0 is supported");
   // Without such a buffer past_sequence_length means nothing.
   if (n.attr_int("past_present_share_buffer", 0) != 0)
     return n.refuse("a buffer shared by past and present is not supported");
   n.ignore_attribute("rotary_embedding_dim");  // without rotation it means nothing
-  ValueId x = n.widen(n.in(0));
-  if (n.rank(x) != 3 || n.rank(n.in(1)) != 2)
-    return n.invalid("expected an input [B,S,F] and weights [F,3*H*D], found " + to_string(n.shape(x)) +
+  if (n.rank(n.in(0)) != 3 || n.rank(n.in(1)) != 2)
+    return n.invalid("expected an input [B,S,F] and weights [F,3*H*D], found " + to_string(n.shape(n.in(0))) +
                      " and " + to_string(n.shape(n.in(1))));
   QUERNEL_TRY(int64_t width, n.dim(n.in(1), 1));
   std::vector<int64_t> sizes = n.attr_ints("qkv_hidden_sizes").value_or(std::vector<int64_t>(3, width / 3));
   if (sizes.size() != 3 || sizes[0] != sizes[1] || sizes[0] + sizes[1] + sizes[2] != width)
     return n.invalid("expected weights for queries, keys and values, found " + to_string(n.shape(n.in(1))));
-  QUERNEL_TRY(ValueId projected, matmul(n, x, n.widen(n.in(1))));
-  if (n.has(2)) projected = n.binary(BinaryOp::k_add, projected, n.widen(n.in(2)));
+  return sizes;
+}
+
+// `projected`: [B,S,width] of queries, keys and values, in f32. Results are of `dtype`.
+Status attend_projected(NodeImport& n, ValueId projected, const std::vector<int64_t>& sizes,
+                        const AttentionInputs& inputs, DType dtype) {
+  int64_t heads = n.attr_int("num_heads", 0);
+  bool causal = n.attr_int("unidirectional", 0) != 0;
+  int64_t width = sizes[0] + sizes[1] + sizes[2];
+  auto given = [&](int i) { return i >= 0 && n.has(i); };
   AttentionOperands a;
   QUERNEL_TRY(a.query, split_heads(n, features(n, projected, 0, sizes[0]), heads));
   QUERNEL_TRY(a.key, split_heads(n, features(n, projected, sizes[0], 2 * sizes[0]), heads));
   QUERNEL_TRY(a.value, split_heads(n, features(n, projected, 2 * sizes[0], width), heads));
-  if (n.has(4)) {  // [2,B,H,P,D]
-    Shape past = n.shape(n.in(4));
+  if (given(inputs.past)) {  // [2,B,H,P,D]
+    Shape past = n.shape(n.in(inputs.past));
     if (past.size() != 5) return n.invalid("expected a past of [2,B,H,P,D], found " + to_string(past));
     auto half = [&](int64_t i) {
-      ValueId part = n.build.slice(n.in(4), {i, 0, 0, 0, 0}, {i + 1, past[1], past[2], past[3], past[4]});
+      ValueId part =
+          n.build.slice(n.in(inputs.past), {i, 0, 0, 0, 0}, {i + 1, past[1], past[2], past[3], past[4]});
       return n.widen(n.build.reshape(part, {past[1], past[2], past[3], past[4]}));
     };
     a.key = n.build.cat({half(0), a.key}, 2);
     a.value = n.build.cat({half(1), a.value}, 2);
   }
   QUERNEL_CHECK(widen_operands(n, a));
-  if (n.has(3)) {
-    QUERNEL_TRY(a.bias, padding_bias(n, n.in(3), n.shape(x)[0], n.shape(a.key)[2], n.dtype(x)));
+  if (given(inputs.mask)) {
+    QUERNEL_TRY(a.bias, padding_bias(n, n.in(inputs.mask), n.shape(projected)[0], n.shape(a.key)[2],
+                                     n.dtype(projected)));
   }
-  if (n.has(5)) a.bias = sum_of(n, a.bias, n.widen(n.in(5)));
+  if (given(inputs.bias)) a.bias = sum_of(n, a.bias, n.widen(n.in(inputs.bias)));
   if (causal) hide_later_keys(n, a);
   QUERNEL_TRY(AttentionValues r, attend(n, a));
-  DType dtype = n.dtype(n.in(0));
   ValueId present = kNoValue;
   if (n.wants_output(1)) {
     auto stacked = [&](ValueId v) {
@@ -122,6 +136,30 @@ Status import_contrib_attention(NodeImport& n) {
     present = n.build.cast(n.build.cat({stacked(a.key), stacked(a.value)}, 0), dtype);
   }
   return n.set_outputs({n.build.cast(merge_heads(n, r.output), dtype), present});
+}
+
+}  // namespace
+
+// Projects the input to queries, keys and values first.
+Status import_contrib_attention(NodeImport& n) {
+  QUERNEL_TRY(std::vector<int64_t> sizes, projection_sizes(n));
+  QUERNEL_TRY(ValueId projected, matmul(n, n.widen(n.in(0)), n.widen(n.in(1))));
+  if (n.has(2)) projected = n.binary(BinaryOp::k_add, projected, n.widen(n.in(2)));
+  return attend_projected(n, projected, sizes, {.mask = 3, .past = 4, .bias = 5}, n.dtype(n.in(0)));
+}
+
+// The same with a quantised input and quantised weights; their scales meet in the projections.
+Status import_qattention(NodeImport& n) {
+  QUERNEL_TRY(std::vector<int64_t> sizes, projection_sizes(n));
+  QUERNEL_TRY(ValueId projected, integer_matmul(n, n.in(0), n.in(6), n.in(1), n.in(7)));
+  auto scale = [&](int i) {
+    ValueId v = n.widen(n.in(i));
+    return element_count(n.shape(v)) == Dim(1) ? n.build.reshape(v, {}) : v;
+  };
+  projected = n.binary(BinaryOp::k_mul, n.build.cast(projected, DType::kF32),
+                       n.binary(BinaryOp::k_mul, scale(3), scale(4)));
+  if (n.has(2)) projected = n.binary(BinaryOp::k_add, projected, n.widen(n.in(2)));
+  return attend_projected(n, projected, sizes, {.mask = 5, .past = 8}, n.dtype(n.in(3)));
 }
 
 // Queries, keys and values are ready, apart or packed.

@@ -7,6 +7,7 @@
 #include "frontends/onnx/matmul.h"
 #include "frontends/onnx/normalization.h"
 #include "frontends/onnx/operators.h"
+#include "frontends/onnx/quantize.h"
 #include "frontends/onnx/run_time_checks.h"
 
 namespace quernel::onnx_import {
@@ -103,37 +104,91 @@ Status import_fused_matmul(NodeImport& n) {
 Status import_skip_layer_normalization(NodeImport& n) { return skip_normalization(n, true, 4); }
 Status import_skip_simplified_layer_normalization(NodeImport& n) { return skip_normalization(n, false, 3); }
 
+namespace {
+
+// The tables of EmbedLayerNormalization and of its quantised form; kNoValue: none.
+struct EmbedTables {
+  ValueId word = kNoValue, position = kNoValue, segment = kNoValue, gamma = kNoValue, beta = kNoValue;
+  // Widens rows of a table that were taken.
+  std::function<ValueId(ValueId rows, int table)> widen;
+  int mask = 7, positions = 8;  // operands
+  DType dtype = DType::kF32;    // of the results
+};
+
 // Word, position and segment embeddings, summed and normalised.
-Status import_embed_layer_normalization(NodeImport& n) {
+Status embed_and_normalize(NodeImport& n, const EmbedTables& t) {
   double epsilon = n.attr_float("epsilon", 1e-12f);
   n.ignore_attribute("mask_index_type");  // the mask index is the number of tokens, as by default
   if (n.attr_int("mask_index_type", 1) > 1)
     return n.refuse("attribute 'mask_index_type': only 0 and 1 are supported");
-  for (int i : {2, 3, 5, 6})
-    if (!n.has(i)) return n.invalid("expected input " + std::to_string(i) + ", found it missing");
   if (n.rank(n.in(0)) != 2) return n.invalid("expected tokens [B,S], found " + to_string(n.shape(n.in(0))));
   Shape tokens = n.shape(n.in(0));
-  for (auto [table, index] : {std::pair(2, 0), std::pair(3, 8), std::pair(4, 1)})
-    if (n.has(table) && n.has(index) && n.rank(n.in(table)) > 0)
-      QUERNEL_CHECK(check_indices(n, n.in(index), n.shape(n.in(table))[0]));
-  ValueId sum = n.widen(n.build.take(n.in(2), n.in(0), 0));
+  const ValueId positions = t.positions < 0 ? kNoValue : n.in(t.positions);
+  for (auto [table, index] :
+       {std::pair(t.word, n.in(0)), std::pair(t.position, positions), std::pair(t.segment, n.in(1))})
+    if (table != kNoValue && index != kNoValue && n.rank(table) > 0)
+      QUERNEL_CHECK(check_indices(n, index, n.shape(table)[0]));
+  ValueId sum = t.widen(n.build.take(t.word, n.in(0), 0), 2);
   ValueId position;
-  if (n.has(8)) {
-    position = n.build.take(n.in(3), n.in(8), 0);
+  if (positions != kNoValue) {
+    position = n.build.take(t.position, positions, 0);
   } else {
-    if (n.rank(n.in(3)) != 2) return n.invalid("expected position embeddings [P,H]");
-    position = n.build.slice(n.in(3), {0, 0}, {tokens[1], n.shape(n.in(3))[1]});
+    if (n.rank(t.position) != 2) return n.invalid("expected position embeddings [P,H]");
+    position = n.build.slice(t.position, {0, 0}, {tokens[1], n.shape(t.position)[1]});
   }
-  sum = n.binary(BinaryOp::k_add, sum, n.widen(position));
-  if (n.has(1) && n.has(4)) sum = n.binary(BinaryOp::k_add, sum, n.widen(n.build.take(n.in(4), n.in(1), 0)));
+  sum = n.binary(BinaryOp::k_add, sum, t.widen(position, 3));
+  if (n.has(1) && t.segment != kNoValue)
+    sum = n.binary(BinaryOp::k_add, sum, t.widen(n.build.take(t.segment, n.in(1), 0), 4));
   Standardized s = standardize(n, sum, {2}, epsilon);
   ValueId y =
-      n.binary(BinaryOp::k_add, n.binary(BinaryOp::k_mul, s.value, n.widen(n.in(5))), n.widen(n.in(6)));
+      n.binary(BinaryOp::k_add, n.binary(BinaryOp::k_mul, s.value, t.widen(t.gamma, 5)), t.widen(t.beta, 6));
   ValueId mask_index = n.full(DType::kI32, {tokens[0]}, 0);
-  if (n.has(7))
-    mask_index = n.build.reduce(OpKind::k_reduce_sum, n.build.cast(n.in(7), DType::kI32), {1}, false);
-  DType dtype = n.dtype(n.in(2));
-  return n.set_outputs({n.build.cast(y, dtype), mask_index, n.build.cast(sum, dtype)});
+  if (n.has(t.mask))
+    mask_index = n.build.reduce(OpKind::k_reduce_sum, n.build.cast(n.in(t.mask), DType::kI32), {1}, false);
+  std::vector<ValueId> results{n.build.cast(y, t.dtype), mask_index};
+  if (n.wants_output(2)) results.push_back(n.build.cast(sum, t.dtype));
+  return n.set_outputs(std::move(results));
+}
+
+Expected<EmbedTables> embed_tables(NodeImport& n) {
+  for (int i : {2, 3, 5, 6})
+    if (!n.has(i)) return n.invalid("expected input " + std::to_string(i) + ", found it missing");
+  EmbedTables t;
+  t.word = n.in(2), t.position = n.in(3), t.segment = n.in(4), t.gamma = n.in(5), t.beta = n.in(6);
+  return t;
+}
+
+}  // namespace
+
+Status import_embed_layer_normalization(NodeImport& n) {
+  QUERNEL_TRY(EmbedTables t, embed_tables(n));
+  t.widen = [&](ValueId rows, int) { return n.widen(rows); };
+  t.dtype = n.dtype(n.in(2));
+  return embed_and_normalize(n, t);
+}
+
+// Each of the five tables has a scale and, further on, a zero point; rows are widened when they are taken.
+Status import_qembed_layer_normalization(NodeImport& n) {
+  constexpr int kTables = 2, kScales = 8, kZeros = 13;  // operands: the first of each
+  QUERNEL_TRY(EmbedTables t, embed_tables(n));
+  for (int i : {0, 1, 3, 4})
+    if (!n.has(kScales + i))
+      return n.invalid("expected input " + std::to_string(kScales + i) + ", a scale, found it missing");
+  if (n.has(kTables + 2) && !n.has(kScales + 2))
+    return n.invalid("expected a scale of the segment embedding, found it missing");
+  for (int i = 0; i < 5; ++i)
+    for (int operand : {kScales + i, kZeros + i})
+      if (n.has(operand) && element_count(n.shape(n.in(operand))) != Dim(1))
+        return n.invalid("expected one scale and zero point for each table, found " +
+                         to_string(n.shape(n.in(operand))));
+  t.widen = [&](ValueId rows, int table) {
+    auto one = [&](int operand) { return n.has(operand) ? n.build.reshape(n.in(operand), {}) : kNoValue; };
+    const int i = table - kTables;
+    return dequantize(n, rows, {one(kScales + i), one(kZeros + i)});
+  };
+  t.positions = -1;
+  t.dtype = n.dtype(n.in(kScales));
+  return embed_and_normalize(n, t);
 }
 
 }  // namespace quernel::onnx_import

@@ -6,6 +6,7 @@
 
 #include "frontends/onnx/activation.h"
 #include "frontends/onnx/operators.h"
+#include "frontends/onnx/quantize.h"
 #include "frontends/shared/contraction.h"
 #include "graph/outline.h"
 
@@ -25,7 +26,8 @@ struct Activation {
 struct Cell {
   CellKind kind = CellKind::kRnn;
   int64_t hidden = 0;
-  ValueId recurrence = kNoValue;      // [gates * hidden, hidden]
+  ValueId recurrence = kNoValue;      // [gates * hidden, hidden]; [hidden, gates * hidden] if quantised
+  Quantization quantization;          // of `recurrence`, if it is quantised; with a scale
   ValueId candidate_bias = kNoValue;  // GRU with linear_before_reset: [hidden], added before the reset gate
   ValueId peepholes = kNoValue;       // LSTM: [3 * hidden] of input, output and forget gate
   std::vector<Activation> activations;
@@ -128,9 +130,20 @@ ValueId gates_of(NodeImport& n, const Cell& cell, ValueId x, int64_t first, int6
   return part(n, x, first * cell.hidden, last * cell.hidden);
 }
 
-// h [batch, hidden] times the transposed rows of gates `first` to `last` of the recurrence.
+// x [..., K], quantised to u8 as DynamicQuantizeLinear does, times weights [K,N].
+ValueId quantized_product(NodeImport& n, ValueId x, ValueId weights, const Quantization& of_weights) {
+  Quantization q = dynamic_quantization(n, x);
+  Expected<ValueId> y = integer_matmul(n, quantize(n, x, q, DType::kU8), q.zero, weights, of_weights.zero);
+  if (!y) return n.build.fail(y.take_errors().front());
+  return n.binary(BinaryOp::k_mul, n.build.cast(*y, DType::kF32),
+                  n.binary(BinaryOp::k_mul, q.scale, of_weights.scale));
+}
+
+// h [batch, hidden] times the transposed rows of gates `first` to `last` of the recurrence; all gates of a
+// quantised one.
 ValueId recur(NodeImport& n, const Cell& cell, ValueId h, int64_t first, int64_t last) {
   ValueId rows = cell.recurrence;
+  if (cell.quantization.scale != kNoValue) return quantized_product(n, h, rows, cell.quantization);
   Shape shape = n.shape(rows);
   if (Dim((last - first) * cell.hidden) != shape[0])
     rows = n.build.slice(rows, {first * cell.hidden, 0}, {last * cell.hidden, shape[1]});
@@ -210,6 +223,7 @@ struct Layer {
   Dim length = 0;
   bool first_reversed = false;
   bool batch_first = false;
+  bool quantized = false;  // weights are [direction, input, gates * hidden] of bytes
   Dim batch = 1;
   ValueId lengths = kNoValue;    // [batch, 1] of i32, where sequences may be shorter
   ValueId projected = kNoValue;  // [direction, time, batch, gates * hidden]
@@ -298,8 +312,9 @@ Status expect_shape(NodeImport& n, int i, const char* what, const Shape& expecte
 }
 
 // Checks all operands' shapes and reads the attributes that all kinds have.
-Expected<Layer> read_layer(NodeImport& n, CellKind kind) {
+Expected<Layer> read_layer(NodeImport& n, CellKind kind, bool quantized) {
   Layer layer;
+  layer.quantized = quantized;
   layer.kind = kind;
   layer.gates = kind == CellKind::kRnn ? 1 : kind == CellKind::kGru ? 3 : 4;
   std::string direction = n.attr_string("direction", "forward");
@@ -314,14 +329,14 @@ Expected<Layer> read_layer(NodeImport& n, CellKind kind) {
   if (x.size() != 3 || r.size() != 3)
     return n.invalid("expected X and R of rank 3, found " + to_string(x) + " and " + to_string(r));
   if (!is_float(n.dtype(n.in(0)))) return n.invalid("expected floats, found another dtype");
-  QUERNEL_TRY(layer.hidden, n.dim(r[2]));
+  QUERNEL_TRY(layer.hidden, n.dim(r[quantized ? 1 : 2]));
   if (int64_t hidden = n.attr_int("hidden_size", layer.hidden); hidden != layer.hidden || hidden < 1)
     return n.invalid("attribute 'hidden_size': expected " + std::to_string(layer.hidden) +
                      " as R has it, found " + std::to_string(hidden));
   layer.batch = x[layer.batch_first ? 0 : 1];
   Dim d = layer.directions, h = layer.hidden, rows = layer.gates * layer.hidden;
-  QUERNEL_CHECK(expect_shape(n, 1, "W", {d, rows, x[2]}));
-  QUERNEL_CHECK(expect_shape(n, 2, "R", {d, rows, h}));
+  QUERNEL_CHECK(expect_shape(n, 1, "W", quantized ? Shape{d, x[2], rows} : Shape{d, rows, x[2]}));
+  QUERNEL_CHECK(expect_shape(n, 2, "R", quantized ? Shape{d, h, rows} : Shape{d, rows, h}));
   QUERNEL_CHECK(expect_shape(n, 3, "B", {d, rows * Dim(2)}));
   QUERNEL_CHECK(expect_shape(n, 4, "sequence_lens", {layer.batch}));
   Shape state = layer.batch_first ? Shape{layer.batch, d, h} : Shape{d, layer.batch, h};
@@ -340,8 +355,44 @@ Expected<Layer> read_layer(NodeImport& n, CellKind kind) {
   return layer;
 }
 
+// Scale and zero point of one direction's weights: one each, or one for each column.
+Expected<Quantization> weight_quantization(NodeImport& n, const Layer& layer, int scale, int64_t d) {
+  const Dim columns = layer.gates * layer.hidden;
+  auto of_direction = [&](int i) -> Expected<ValueId> {
+    Shape shape = n.shape(n.in(i));
+    if (shape != Shape{layer.directions} && shape != Shape{layer.directions, columns})
+      return n.invalid("expected input " + std::to_string(i) + " of shape " +
+                       to_string(Shape{layer.directions}) + " or " +
+                       to_string(Shape{layer.directions, columns}) + ", found " + to_string(shape));
+    return entry(n, n.in(i), d);
+  };
+  for (int i : {scale, scale + 1})
+    if (!n.has(i)) return n.invalid("expected input " + std::to_string(i) + ", found it missing");
+  Quantization q;
+  QUERNEL_TRY(q.scale, of_direction(scale));
+  QUERNEL_TRY(q.zero, of_direction(scale + 1));
+  return q;
+}
+
+// X W of all steps and directions, of bytes: X has one scale.
+Expected<ValueId> project_quantized(NodeImport& n, const Layer& layer) {
+  ValueId x = n.widen(n.in(0));
+  if (layer.batch_first) x = n.build.permute(x, {1, 0, 2});
+  Shape shape{layer.directions, layer.length, layer.batch, layer.gates * layer.hidden};
+  for (const Dim& dim : shape)
+    if (dim == Dim(0)) return n.full(DType::kF32, shape, 0);
+  std::vector<ValueId> parts;
+  for (int64_t d = 0; d < layer.directions; ++d) {
+    QUERNEL_TRY(Quantization q, weight_quantization(n, layer, 8, d));
+    ValueId y = quantized_product(n, x, entry(n, n.in(1), d), q);
+    parts.push_back(n.build.reshape(y, {1, shape[1], shape[2], shape[3]}));
+  }
+  return parts.size() == 1 ? parts[0] : n.build.cat(parts, 0);
+}
+
 // X W^T of all steps and directions.
-ValueId project(NodeImport& n, const Layer& layer) {
+Expected<ValueId> project(NodeImport& n, const Layer& layer) {
+  if (layer.quantized) return project_quantized(n, layer);
   ContractionBuilder c;
   Shape w = n.shape(n.in(1));
   IndexExpr d = c.axis("d", layer.directions), t = c.axis("t", layer.length), b = c.axis("b", layer.batch),
@@ -397,8 +448,12 @@ ValueId join_outputs(NodeImport& n, const Layer& layer, const std::vector<Output
   return n.build.cast(y, dtype);
 }
 
-Status import_recurrent(NodeImport& n, CellKind kind) {
-  QUERNEL_TRY(Layer layer, read_layer(n, kind));
+Status import_recurrent(NodeImport& n, CellKind kind, bool quantized = false) {
+  for (int i : {1, 2})
+    if (quantized && n.dtype(n.in(i)) != DType::kU8 && n.dtype(n.in(i)) != DType::kI8)
+      return n.invalid("expected weights of int8 or uint8, found " +
+                       std::string(to_string(n.dtype(n.in(i)))));
+  QUERNEL_TRY(Layer layer, read_layer(n, kind, quantized));
   std::vector<std::string> names{"Tanh"};
   if (kind == CellKind::kGru) names = {"Sigmoid", "Tanh"};
   if (kind == CellKind::kLstm) names = {"Sigmoid", "Tanh", "Tanh"};
@@ -416,8 +471,8 @@ Status import_recurrent(NodeImport& n, CellKind kind) {
   if (kind == CellKind::kGru) common.linear_before_reset = n.attr_int("linear_before_reset", 0) != 0;
   if (kind == CellKind::kLstm) common.input_forget = n.attr_int("input_forget", 0) != 0;
 
-  layer.projected = project(n, layer);
-  ValueId recurrence = n.widen(n.in(2)), candidate_bias = kNoValue;
+  QUERNEL_TRY(layer.projected, project(n, layer));
+  ValueId recurrence = quantized ? n.in(2) : n.widen(n.in(2)), candidate_bias = kNoValue;
   if (n.has(3)) {
     // Wb and Rb add up, but for the one that the reset gate multiplies.
     int64_t rows = layer.gates * layer.hidden;
@@ -438,6 +493,9 @@ Status import_recurrent(NodeImport& n, CellKind kind) {
   for (int64_t d = 0; d < layer.directions; ++d) {
     Cell cell = common;
     cell.recurrence = entry(n, recurrence, d);
+    if (quantized) {
+      QUERNEL_TRY(cell.quantization, weight_quantization(n, layer, 10, d));
+    }
     if (candidate_bias != kNoValue) cell.candidate_bias = entry(n, candidate_bias, d);
     if (n.has(7)) cell.peepholes = entry(n, n.widen(n.in(7)), d);
     auto first = activations.begin() + d * static_cast<int64_t>(per_direction);
@@ -460,5 +518,7 @@ Status import_recurrent(NodeImport& n, CellKind kind) {
 Status import_rnn(NodeImport& n) { return import_recurrent(n, CellKind::kRnn); }
 Status import_gru(NodeImport& n) { return import_recurrent(n, CellKind::kGru); }
 Status import_lstm(NodeImport& n) { return import_recurrent(n, CellKind::kLstm); }
+// X and the state are quantised here, as DynamicQuantizeLinear does: X at once, the state in every step.
+Status import_dynamic_quantize_lstm(NodeImport& n) { return import_recurrent(n, CellKind::kLstm, true); }
 
 }  // namespace quernel::onnx_import

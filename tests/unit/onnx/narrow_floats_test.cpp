@@ -224,6 +224,15 @@ std::vector<Case> all_cases() {
       .ulps = 0.7;
 
   // ---- quantised
+  with(contrib(
+           "QAttention", "num_heads=2",
+           {ints({1, 2, 2}, {1, 2, 130, 255}, kUint8),
+            ints({2, 12}, {1, 2, 3, 4, 5, 6, 7, 8, 9, 0, 1, 2, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0, 9, 8}, kUint8),
+            weight({12}), floats({}, {0.0625}), floats({}, {0.03125}), none(), ints({}, {128}, kUint8),
+            ints({}, {4}, kUint8)}),
+       64, kOrdinary)
+      .ulps = 0.7;
+  cases.back().oracle = kFloat;
   contrib("DequantizeLinear", "", {ints({4}, {0, 9, 200, 255}, kUint8), positive({}), ints({}, {7}, kUint8)});
   add("DequantizeLinear", "", {ints({4}, {0, 9, 200, 255}, kUint8), positive({}), ints({}, {7}, kUint8)});
   contrib("MatMulIntegerToFloat", "",
@@ -231,6 +240,9 @@ std::vector<Case> all_cases() {
            weight({}), none(), none(), weight({2})})
       .slack = 65536;
   cases.back().oracle = kFloat;
+
+  contrib("GatherBlockQuantized", "block_size=16, bits=8",
+          {ints({2, 3}, {0, 9, 200, 255, 7, 128}, kUint8), ints({2}, {1, 0}), positive({2, 1})});
 
   // ---- positions
   add("AffineGrid", "", {weight({1, 2, 3}), ints({4}, {1, 1, 3, 5})}).slack = 4;
@@ -343,6 +355,8 @@ const std::map<std::string, std::set<std::string>>& left_out() {
         "QLinearMatMul",
         "com.microsoft:QGemm",
         "com.microsoft:DynamicQuantizeMatMul",
+        "com.microsoft:DynamicQuantizeLSTM",
+        "com.microsoft:QEmbedLayerNormalization",
         "com.microsoft:QLinearAdd",
         "com.microsoft:QLinearAveragePool",
         "com.microsoft:QLinearConcat",

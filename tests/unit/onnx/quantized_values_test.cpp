@@ -240,5 +240,204 @@ TEST(Quantized, matmul_n_bits_in_the_order_of_g_idx) {
   expect_values(run(m, {f32_tensor({1, 4}, {1, 10, 100, 1000})}).at(0), {1, 1}, {20 + 20 + 600 + 40000});
 }
 
+TEST(Quantized, matmul_n_bits_of_two_bits) {
+  ModelBuilder m;
+  m.input("a", {1, 4}).output("y");
+  small_ints(m, "b", kUint8, {1, 1, 1}, {0xe4});  // 0, 1, 2, 3, around 2
+  m.floats("scales", {1}, {0.5});
+  onnx::NodeProto& node = contrib(m.node("MatMulNBits", {"a", "b", "scales"}, {"y"}));
+  set_int(node, "K", 4);
+  set_int(node, "N", 1);
+  set_int(node, "bits", 2);
+  set_int(node, "block_size", 4);
+  expect_values(run(m, {f32_tensor({1, 4}, {1, 10, 100, 1000})}).at(0), {1, 1}, {494});
+}
+
+TEST(Quantized, gathered_rows_of_blocks_in_bytes) {
+  ModelBuilder m;
+  m.input("rows", {2}, 7).output("y");
+  small_ints(m, "data", kUint8, {2, 2}, {0x10, 0x32, 0x98, 0xfe});
+  m.floats("scales", {2, 2}, {1, 10, 0.5, 2});
+  small_ints(m, "zeros", kUint8, {2, 1}, {0x21, 0x98});
+  onnx::NodeProto& node = contrib(m.node("GatherBlockQuantized", {"data", "rows", "scales", "zeros"}, {"y"}));
+  set_int(node, "block_size", 2);
+  expect_values(run(m, {make_tensor<int64_t>(DType::kI64, {2}, {1, 0})}).at(0), {2, 4},
+                {0, 0.5, 10, 12, -1, 0, 0, 10});
+}
+
+TEST(Quantized, gathered_columns_of_int4) {
+  ModelBuilder m;
+  m.input("columns", {1}, 7).output("y");
+  small_ints(m, "data", kInt4, {2, 2}, {0x78, 0xf1});  // -8, 7, 1, -1
+  m.floats("scales", {1, 2}, {1, 2});
+  onnx::NodeProto& node = contrib(m.node("GatherBlockQuantized", {"data", "columns", "scales"}, {"y"}));
+  set_int(node, "gather_axis", 1);
+  set_int(node, "quantize_axis", 0);
+  set_int(node, "block_size", 16);
+  expect_values(run(m, {make_tensor<int64_t>(DType::kI64, {1}, {1})}).at(0), {2, 1}, {14, -2});
+}
+
+TEST(Quantized, gathered_blocks_that_contradict_each_other) {
+  struct Wrong {
+    std::vector<std::pair<std::string, int64_t>> attributes;
+    int type;
+    std::vector<int64_t> scales;
+    const char* says;
+  };
+  const Wrong wrong[] = {
+      {{{"gather_axis", 1}}, kUint8, {2, 2}, "expected 'gather_axis' and 'quantize_axis' to differ"},
+      {{{"quantize_axis", 2}}, kUint8, {2, 2}, "attribute 'quantize_axis': expected a dim of"},
+      {{{"gather_axis", 1}, {"quantize_axis", 0}},
+       kUint8,
+       {2, 2},
+       "expected the last dim of packed data to be 'quantize_axis', found 0"},
+      {{{"bits", 3}}, kUint8, {2, 2}, "attribute 'bits': expected 4, or with uint8 data 2, 4 or 8, found 3"},
+      {{{"bits", 8}}, kInt4, {2, 2}, "attribute 'bits': expected 4"},
+      {{{"block_size", 0}}, kUint8, {2, 2}, "attribute 'block_size': expected at least 1, found 0"},
+      {{}, kUint8, {2, 3}, "expected scales [2,2], found [2,3]"},
+      {{}, kInt8, {2, 2}, "expected data of uint8, int4 or uint4, found i8"},
+  };
+  for (const Wrong& w : wrong) {
+    ModelBuilder m;
+    m.input("rows", {1}, 7).output("y");
+    std::vector<int> bytes{0x10, 0x32, 0x18, 0x7e};
+    if (w.type == kInt4) bytes.resize(2);
+    small_ints(m, "data", w.type, {2, 2}, bytes);
+    m.floats("scales", w.scales, std::vector<float>(static_cast<size_t>(w.scales[0] * w.scales[1]), 1));
+    onnx::NodeProto& node = contrib(m.node("GatherBlockQuantized", {"data", "rows", "scales"}, {"y"}));
+    if (w.attributes.empty() || w.attributes[0].first != "block_size") set_int(node, "block_size", 2);
+    for (const auto& [name, value] : w.attributes) set_int(node, name.c_str(), value);
+    Expected<ImportedModel> imported = m.import();
+    ASSERT_FALSE(imported) << w.says;
+    EXPECT_NE(to_string(imported.errors()).find(w.says), std::string::npos) << to_string(imported.errors());
+  }
+}
+
+// One token: its value is what comes out.
+TEST(Quantized, attention_with_a_scale_for_each_column) {
+  ModelBuilder m;
+  m.input("x", {1, 1, 1}, kUint8).output("y");
+  small_ints(m, "w", kInt8, {1, 3}, {1, 2, 3});
+  m.floats("b", {3}, {0, 0, 1});
+  m.floats("x_scale", {}, {0.5});
+  m.floats("w_scale", {3}, {1, 1, 0.5});
+  small_ints(m, "x_zero", kUint8, {}, {128});
+  small_ints(m, "w_zero", kInt8, {}, {0});
+  set_int(contrib(m.node("QAttention", {"x", "w", "b", "x_scale", "w_scale", "", "x_zero", "w_zero"}, {"y"})),
+          "num_heads", 1);
+  expect_values(run(m, {u8({1, 1, 1}, {132})}).at(0), {1, 1, 1}, {2 * 1.5 + 1});
+}
+
+TEST(Quantized, embeddings_are_those_of_dequantised_tables) {
+  std::vector<Tensor> results;
+  for (bool quantized : {true, false}) {
+    ModelBuilder m;
+    m.input("ids", {1, 2}, 6).input("segments", {1, 2}, 6).output("y").output("mask_index");
+    std::vector<std::string> operands{"ids", "segments"}, scales, zeros;
+    const std::vector<std::vector<int>> tables{
+        {1, 200, 7, 90}, {5, 6, 70, 80}, {0, 255, 3, 9}, {130, 140}, {120, 110}};
+    for (size_t i = 0; i < tables.size(); ++i) {
+      const std::string name = "t" + std::to_string(i);
+      const std::vector<int64_t> dims = i < 3 ? std::vector<int64_t>{2, 2} : std::vector<int64_t>{2};
+      const float scale = 0.01F * static_cast<float>(i + 1);
+      const int zero = static_cast<int>(100 + i);
+      operands.push_back(name);
+      if (quantized) {
+        small_ints(m, name, kUint8, dims, tables[i]);
+        m.floats(name + "_scale", {}, {scale});
+        small_ints(m, name + "_zero", kUint8, {}, {zero});
+        scales.push_back(name + "_scale");
+        zeros.push_back(name + "_zero");
+      } else {
+        std::vector<float> values;
+        for (int v : tables[i]) values.push_back(static_cast<float>(v - zero) * scale);
+        m.floats(name, dims, values);
+      }
+    }
+    operands.push_back("");
+    operands.insert(operands.end(), scales.begin(), scales.end());
+    operands.insert(operands.end(), zeros.begin(), zeros.end());
+    if (!quantized) operands.pop_back();
+    contrib(m.node(quantized ? "QEmbedLayerNormalization" : "EmbedLayerNormalization", operands,
+                   {"y", "mask_index"}));
+    results.push_back(run(m, {make_tensor<int32_t>(DType::kI32, {1, 2}, {1, 0}),
+                              make_tensor<int32_t>(DType::kI32, {1, 2}, {0, 1})})
+                          .at(0));
+  }
+  std::vector<double> expected;
+  for (int64_t i = 0; i < results[1].count(); ++i) expected.push_back(element_as_f64(results[1], i));
+  expect_values(results[0], {1, 2, 2}, expected);
+}
+
+// X and the state lie on steps of their dynamic scales (1 and 1/255), so that one step loses nothing.
+TEST(Quantized, lstm_of_one_step_is_that_of_dequantised_weights) {
+  for (bool per_column : {false, true}) {
+    std::vector<std::vector<Tensor>> results;
+    for (bool quantized : {true, false}) {
+      ModelBuilder m;
+      m.input("x", {1, 2, 2}).input("h", {1, 2, 1}).input("c", {1, 2, 1});
+      m.output("y").output("last").output("cell");
+      const std::vector<int> w{10, -20, 30, 40, -50, 60, 70, -80}, r{11, 22, -33, 44};  // [2,4], [1,4]
+      auto scale = [&](size_t column) {
+        return per_column ? 0.0005F * static_cast<float>(column + 1) : 0.001F;
+      };
+      m.floats("b", {1, 8}, {0.1, 0.2, 0.3, 0.4, 0, 0, 0, 0});
+      const std::vector<std::string> states{"b", "", "h", "c"};
+      std::vector<std::string> operands{"x", "w", "r"};
+      operands.insert(operands.end(), states.begin(), states.end());
+      if (quantized) {
+        small_ints(m, "w", kInt8, {1, 2, 4}, w);
+        small_ints(m, "r", kInt8, {1, 1, 4}, r);
+        const std::vector<int64_t> dims = per_column ? std::vector<int64_t>{1, 4} : std::vector<int64_t>{1};
+        std::vector<float> scales;
+        for (size_t i = 0; i < (per_column ? 4U : 1U); ++i) scales.push_back(scale(i));
+        m.floats("scale", dims, scales);
+        small_ints(m, "zero", kInt8, dims, std::vector<int>(scales.size(), 0));
+        for (const char* name : {"", "scale", "zero", "scale", "zero"}) operands.emplace_back(name);
+      } else {
+        std::vector<float> wide_w(8), wide_r(4);
+        for (size_t k = 0; k < 2; ++k)
+          for (size_t g = 0; g < 4; ++g) wide_w[g * 2 + k] = static_cast<float>(w[k * 4 + g]) * scale(g);
+        for (size_t g = 0; g < 4; ++g) wide_r[g] = static_cast<float>(r[g]) * scale(g);
+        m.floats("w", {1, 4, 2}, wide_w);
+        m.floats("r", {1, 4, 1}, wide_r);
+      }
+      onnx::NodeProto& node =
+          m.node(quantized ? "DynamicQuantizeLSTM" : "LSTM", operands, {"y", "last", "cell"});
+      if (quantized) contrib(node);
+      set_int(node, "hidden_size", 1);
+      results.push_back(run(m, {f32_tensor({1, 2, 2}, {0, 255, 7, 100}), f32_tensor({1, 2, 1}, {1, 0.2F}),
+                                f32_tensor({1, 2, 1}, {0.5, -0.5})}));
+    }
+    for (size_t i = 0; i < 3; ++i) {
+      std::vector<double> expected;
+      for (int64_t e = 0; e < results[1].at(i).count(); ++e)
+        expected.push_back(element_as_f64(results[1][i], e));
+      expect_values(results[0].at(i), results[1][i].dims, expected);
+    }
+  }
+}
+
+TEST(Quantized, lstm_operands_that_do_not_fit) {
+  for (auto [type, scales, says] :
+       {std::tuple(kInt8, int64_t{3}, "expected input 8 of shape [1] or [1,4], found [3]"),
+        std::tuple(1, int64_t{1}, "expected weights of int8 or uint8, found f32")}) {
+    ModelBuilder m;
+    m.input("x", {1, 1, 1}).output("y");
+    if (type == 1)
+      m.floats("w", {1, 1, 4}, {1, 1, 1, 1});
+    else
+      small_ints(m, "w", type, {1, 1, 4}, {1, 1, 1, 1});
+    m.floats("scale", {scales}, std::vector<float>(static_cast<size_t>(scales), 1));
+    small_ints(m, "zero", kInt8, {1}, {0});
+    set_int(contrib(m.node("DynamicQuantizeLSTM",
+                           {"x", "w", "w", "", "", "", "", "", "scale", "zero", "scale", "zero"}, {"y"})),
+            "hidden_size", 1);
+    Expected<ImportedModel> imported = m.import();
+    ASSERT_FALSE(imported) << says;
+    EXPECT_NE(to_string(imported.errors()).find(says), std::string::npos) << to_string(imported.errors());
+  }
+}
+
 }  // namespace
 }  // namespace quernel::onnx_test
