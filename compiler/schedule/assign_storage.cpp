@@ -265,6 +265,7 @@ class Assigner {
       set_tiling(p, *tiling);
       p.reason = "as the file of choices says";
     }
+    if (!tiling && finds_rows_once(group)) p.order = TileOrder::kColumns;
     ValueId a = access[p.swapped ? 1 : 0].base, b = access[p.swapped ? 0 : 1].base;
     if (p.packed) {
       const Tensor& data = *g_.constant(b);
@@ -291,6 +292,15 @@ class Assigner {
           std::find(group.reads.begin(), group.reads.end(), v) == group.reads.end())
         group.reads.push_back(v);
     return {};
+  }
+
+  // Whether all columns of a tile's rows come first, so that the place of each row is found once: results lie
+  // within a padded image, and there are no caches that another order would fill better.
+  bool finds_rows_once(const Group& group) const {
+    return target_.memory_is_dear() && group.contraction.packed && group.contraction.lanes == 1 &&
+           std::any_of(group.outputs.begin(), group.outputs.end(), [&](ValueId v) {
+             return s_.storage[v].strides != contiguous_strides(g_.shape(v));
+           });
   }
 
   void plan_attention(Group& group) {
