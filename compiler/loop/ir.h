@@ -43,6 +43,7 @@ struct BufferNode {
   Scope scope = Scope::kGlobal;
   int binding = -1;  // kGlobal: index in the kernel's buffers, the binding index
   Access access = Access::kRead;
+  bool overlaps = false;  // kGlobal: shares bytes with others of which this is true
 };
 using Buffer = std::shared_ptr<const BufferNode>;
 

@@ -176,6 +176,7 @@ void Printer::buffer(const BufferNode& buffer) {
   } else {
     out_ += to_string(buffer.access);
     out_ += " binding " + std::to_string(buffer.binding);
+    if (buffer.overlaps) out_ += " overlapping";
   }
   out_ += "\n";
 }

@@ -5,6 +5,7 @@
 #include "graph/nonzero_dim.h"
 #include "loop/evaluate_scalar.h"
 #include "schedule/plans/operand_indices.h"
+#include "schedule/storage.h"
 
 namespace quernel::lower {
 
@@ -16,6 +17,24 @@ Expr LaunchSymbols::operator()(const Dim& dim) {
   if (it == dims.end()) it = dims.insert(it, dim);
   return loop::symbol_ref(static_cast<int>(it - dims.begin()));
 }
+
+namespace {
+
+// Whether the binding shares bytes of the workspace with another one of the item, other than in place.
+bool overlaps_another(const schedule::Schedule& s, const schedule::Item& item, const schedule::Binding& a) {
+  const schedule::Buffer& x = s.buffers[a.buffer];
+  return std::any_of(item.bindings.begin(), item.bindings.end(), [&](const schedule::Binding& b) {
+    const schedule::Buffer& y = s.buffers[b.buffer];
+    if (a.write == b.write || x.kind != schedule::BufferKind::kWorkspace || y.kind != x.kind ||
+        x.region != y.region || schedule::root_buffer(s, a.buffer) == schedule::root_buffer(s, b.buffer))
+      return false;
+    const Dim from = x.offset + a.offset, other = y.offset + b.offset;
+    return from.is_const() && other.is_const() && a.bytes.is_const() && b.bytes.is_const() &&
+           from.value() < other.value() + b.bytes.value() && other.value() < from.value() + a.bytes.value();
+  });
+}
+
+}  // namespace
 
 KernelBuffers make_buffers(const schedule::Schedule& s, const schedule::Item& item) {
   KernelBuffers result;
@@ -30,6 +49,7 @@ KernelBuffers make_buffers(const schedule::Schedule& s, const schedule::Item& it
     if (is_packed(buffer->dtype)) buffer->dtype = DType::kU8;
     buffer->binding = static_cast<int>(i);
     buffer->access = binding.write ? loop::Access::kWrite : loop::Access::kRead;
+    buffer->overlaps = overlaps_another(s, item, binding);
     if (binding.value == kNoValue) {
       if (binding.write) buffer->access = loop::Access::kReadWrite;
       (binding.write ? result.scratch : result.packed) = buffer;

@@ -155,7 +155,7 @@ const std::vector<SchedulePass>& schedule_passes() {
        [](Schedule& s, auto&&...) { return schedule::place_states(s); }},
       {"schedule-bodies", "bodies of loops and branches get schedules", schedule::schedule_bodies},
       {"plan-memory", "items in order with their hazards, and every buffer's place in memory",
-       [](Schedule& s, auto&&...) { return schedule::plan_memory(s); }},
+       [](Schedule& s, const Target& target, auto&&...) { return schedule::plan_memory(s, target); }},
       {"plan-kernels", "how the work of each kernel is divided: loops, vectors, workgroups, tiles",
        [](Schedule& s, const Target& target, auto&&...) -> Status {
          schedule::plan_kernels(s, target);

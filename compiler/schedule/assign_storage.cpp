@@ -298,9 +298,8 @@ class Assigner {
   // within a padded image, and there are no caches that another order would fill better.
   bool finds_rows_once(const Group& group) const {
     return target_.memory_is_dear() && group.contraction.packed && group.contraction.lanes == 1 &&
-           std::any_of(group.outputs.begin(), group.outputs.end(), [&](ValueId v) {
-             return s_.storage[v].strides != contiguous_strides(g_.shape(v));
-           });
+           std::any_of(group.outputs.begin(), group.outputs.end(),
+                       [&](ValueId v) { return s_.storage[v].strides != contiguous_strides(g_.shape(v)); });
   }
 
   void plan_attention(Group& group) {

@@ -7,6 +7,7 @@
 #include "graph/control.h"
 #include "schedule/custom_call.h"
 #include "schedule/in_place.h"
+#include "schedule/overlap.h"
 #include "schedule/steps.h"
 #include "schedule/storage.h"
 
@@ -17,7 +18,7 @@ bool is_zero(const Dim& d) { return d == Dim(0); }
 
 class Planner {
  public:
-  explicit Planner(Schedule& schedule) : s_(schedule), g_(schedule.graph) {}
+  Planner(Schedule& schedule, const Target& target) : s_(schedule), g_(schedule.graph), target_(target) {}
 
   void run() {
     read_symbols(-1);
@@ -27,6 +28,7 @@ class Planner {
     }
     live_ranges();
     share_in_place();
+    if (target_.memory_is_dear()) find_overlaps();
     for (Item& item : s_.items)
       if (item.group >= 0) analyse(s_.groups[item.group], item);
     place_constants();
@@ -181,6 +183,35 @@ class Planner {
     }
   }
 
+  // Which results may lie partly over an operand that dies there.
+  void find_overlaps() {
+    for (size_t i = 0; i < s_.items.size(); ++i) {
+      const Item& item = s_.items[i];
+      if (item.group < 0) continue;
+      const Binding& out = item.bindings[0];
+      if (!begins_at(out, static_cast<int>(i))) continue;
+      for (const Binding& in : item.bindings) {
+        if (in.write || in.value == kNoValue || !ends_at(in, static_cast<int>(i))) continue;
+        const auto uses = std::count_if(item.bindings.begin(), item.bindings.end(), [&](const Binding& b) {
+          return root(b.buffer) == root(in.buffer) || root(b.buffer) == root(out.buffer);
+        });
+        if (uses != 2) continue;
+        if (std::optional<int64_t> lead =
+                overlap_lead(s_, s_.groups[item.group], out.value, in.value, target_))
+          leads_[{root(out.buffer), root(in.buffer)}] = aligned(*lead);
+      }
+    }
+  }
+  bool begins_at(const Binding& b, int item) const {
+    const Buffer& buffer = s_.buffers[b.buffer];
+    return b.write && b.value != kNoValue && buffer.kind == BufferKind::kWorkspace && buffer.shares < 0 &&
+           buffer.first_item == item;
+  }
+  bool ends_at(const Binding& b, int item) const {
+    return s_.buffers[b.buffer].kind == BufferKind::kWorkspace && s_.buffers[b.buffer].last_item == item &&
+           !shared_.contains(b.buffer);
+  }
+
   void place_constants() {
     Dim offset = 0;
     for (Buffer& buffer : s_.buffers) {
@@ -248,7 +279,17 @@ class Planner {
   void place_largest_first(std::vector<Block> order, int region) {
     std::stable_sort(order.begin(), order.end(),
                      [](const Block& a, const Block& b) { return a.bytes.estimate() > b.bytes.estimate(); });
-    Dim& all = s_.regions[region].bytes;
+    Dim all = place_in_order(order, s_.regions[region].bytes);
+    if (target_.memory_is_dear()) all = try_other_orders(order, all, s_.regions[region].bytes);
+    for (const Block& block : order) {
+      s_.buffers[block.buffer].offset = block.offset;
+      s_.buffers[block.buffer].region = region;
+    }
+    s_.regions[region].bytes = all;
+  }
+
+  // Returns what they take, together with `all`.
+  Dim place_in_order(std::vector<Block>& order, Dim all) const {
     std::vector<Block> placed;
     for (Block& block : order) {
       block.put_at(place(block, placed, all));
@@ -256,11 +297,33 @@ class Planner {
       // block.
       bool comparable = always_le(block.end, all) || always_le(all, block.end);
       if (!comparable) block.put_at(all);
-      s_.buffers[block.buffer].offset = block.offset;
-      s_.buffers[block.buffer].region = region;
       all = max(all, block.end);
       placed.push_back(block);
     }
+    return all;
+  }
+
+  // From the latest to the earliest, so that results come before the operands that they may lie over; and what
+  // lies highest is placed first, some times over. Keeps the best order.
+  Dim try_other_orders(std::vector<Block>& best, Dim least, const Dim& all) const {
+    constexpr int kMostTries = 64;
+    constexpr size_t kMostBlocks = 1024;  // keeps compile times short
+    if (best.size() > kMostBlocks || !least.is_const()) return least;
+    std::vector<Block> by_size = best, latest_first = best;
+    std::stable_sort(latest_first.begin(), latest_first.end(),
+                     [](const Block& a, const Block& b) { return a.last > b.last; });
+    for (std::vector<Block>& order : {std::ref(latest_first), std::ref(by_size)})
+      for (int i = 0; i < kMostTries; ++i) {
+        const Dim found = place_in_order(order, all);
+        if (!found.is_const()) return least;
+        if (found.value() < least.value()) least = found, best = order;
+        auto highest = std::max_element(order.begin(), order.end(), [](const Block& a, const Block& b) {
+          return a.end.estimate() < b.end.estimate();
+        });
+        if (highest == order.begin()) break;
+        std::rotate(order.begin(), highest, highest + 1);
+      }
+    return least;
   }
 
   // The hottest first, each in the first region with room; in the last one where none has. Then each region
@@ -297,24 +360,37 @@ class Planner {
     }
   }
 
+  // Where a block may not lie because of another: anywhere over it, but for a result and its operand.
+  struct Taken {
+    Dim offset = 0, end = 0;
+  };
+  Taken taken_by(const Block& other, const Block& block) const {
+    if (auto over = leads_.find({block.buffer, other.buffer}); over != leads_.end()) {
+      Dim lead = min(over->second, block.bytes);
+      return {other.offset + block.bytes - lead, other.end};
+    }
+    if (auto under = leads_.find({other.buffer, block.buffer}); under != leads_.end())
+      return {other.offset, other.offset + min(under->second, other.bytes)};
+    return {other.offset, other.end};
+  }
+
   // The smallest gap between the blocks alive at the same time that fits for all values of the symbols, else
   // the end of them all, or of the region where none is always the last.
-  static Dim place(const Block& block, const std::vector<Block>& placed, const Dim& end) {
-    std::vector<const Block*> alive;  // at the same time
+  Dim place(const Block& block, const std::vector<Block>& placed, const Dim& end) const {
+    std::vector<Taken> alive;  // at the same time
     bool known = block.bytes.is_const();
     for (const Block& other : placed)
       if (other.first <= block.last && block.first <= other.last) {
-        alive.push_back(&other);
+        alive.push_back(taken_by(other, block));
         known &= other.offset.is_const() && other.bytes.is_const();
       }
     std::vector<Dim> candidates{0};
-    for (const Block* other : alive) candidates.push_back(other->end);
+    for (const Taken& other : alive) candidates.push_back(other.end);
     std::stable_sort(candidates.begin(), candidates.end(),
                      [](const Dim& a, const Dim& b) { return a.estimate() < b.estimate(); });
     // For typical values of the symbols: ends in order, and the lowest offset of the blocks from one on.
     std::vector<std::pair<int64_t, int64_t>> lowest_after;
-    for (const Block* other : alive)
-      lowest_after.emplace_back(other->end.estimate(), other->offset.estimate());
+    for (const Taken& other : alive) lowest_after.emplace_back(other.end.estimate(), other.offset.estimate());
     std::sort(lowest_after.begin(), lowest_after.end());
     for (size_t i = lowest_after.size(); i-- > 1;)
       lowest_after[i - 1].second = std::min(lowest_after[i - 1].second, lowest_after[i].second);
@@ -327,8 +403,8 @@ class Planner {
       int64_t gap = next < lowest_after.size() ? lowest_after[next].second - at : INT64_MAX;
       if (gap < bytes || (best && gap >= best_gap)) continue;
       const Dim end_there = candidate + block.bytes;
-      bool fits = known || std::all_of(alive.begin(), alive.end(), [&](const Block* other) {
-                    return always_le(other->end, candidate) || always_le(end_there, other->offset);
+      bool fits = known || std::all_of(alive.begin(), alive.end(), [&](const Taken& other) {
+                    return always_le(other.end, candidate) || always_le(end_there, other.offset);
                   });
       if (fits) best = &candidate, best_gap = gap;
     }
@@ -427,15 +503,18 @@ class Planner {
 
   Schedule& s_;
   const Graph& g_;
+  const Target& target_;
   std::unordered_set<int> shared_;
+  // Per result and operand that may overlap (root buffers): how far the result begins before the operand.
+  std::map<std::pair<int, int>, Dim> leads_;
   std::map<std::pair<int, int>, bool> apart_;  // of are_apart, by root buffers
   std::vector<std::vector<bool>> reaches_;     // per item: the earlier items that it comes after
 };
 
 }  // namespace
 
-Status plan_memory(Schedule& schedule) {
-  Planner(schedule).run();
+Status plan_memory(Schedule& schedule, const Target& target) {
+  Planner(schedule, target).run();
   return {};
 }
 

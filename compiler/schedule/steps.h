@@ -54,8 +54,9 @@ using ScheduleBody = std::function<Status(Schedule& body, const Target& target, 
 Status schedule_bodies(Schedule& schedule, const Target& target, Packings& packings,
                        const ScheduleBody& schedule_body);
 
-// Creates the items, with analysis and hazards, live ranges and arena offsets.
-Status plan_memory(Schedule& schedule);
+// Creates the items, with analysis and hazards, live ranges and arena offsets. Where memory is dear, results may
+// lie partly over an operand (overlap.h).
+Status plan_memory(Schedule& schedule, const Target& target);
 
 // Decides how the work of each kernel is divided: loops, vectors, workgroups, and how contractions walk over their tiles
 // (plans/README.md).

@@ -76,9 +76,9 @@ llvm::Function* KernelEmitter::emit_function(const loop::Expr& value,
   return function_;
 }
 
-// struct { void* const* bindings; const int64_t* symbols; void* scratch; }. Distinct bindings do not overlap,
-// but for in-place use, where an element is read before it is written and by no one else: scopes may treat
-// them as disjoint.
+// struct { void* const* bindings; const int64_t* symbols; void* scratch; }. Distinct bindings do not overlap, but for
+// in-place use, where an element is read before it is written and by no one else: scopes may treat them as disjoint.
+// Those of buffers that say that they overlap are left out.
 void KernelEmitter::bind_arguments() {
   llvm::Type* pointer = builder_.getPtrTy();
   llvm::MDNode* nothing = llvm::MDNode::get(context_, {});
@@ -101,7 +101,10 @@ void KernelEmitter::bind_arguments() {
     constexpr size_t kMostScopes = 256;
     if (scopes.size() > kMostScopes) return;
     std::vector<llvm::Metadata*> others = scopes;
-    others.erase(others.begin() + static_cast<std::ptrdiff_t>(i));
+    const bool overlaps = i < count && kernel_.buffers[i]->overlaps;
+    for (size_t other = scopes.size(); other-- > 0;)
+      if (other == i || (overlaps && other < count && kernel_.buffers[other]->overlaps))
+        others.erase(others.begin() + static_cast<std::ptrdiff_t>(other));
     slot.alias_scope = llvm::MDNode::get(context_, {scopes[i]});
     if (!others.empty()) slot.no_alias = llvm::MDNode::get(context_, others);
   };
