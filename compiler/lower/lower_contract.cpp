@@ -59,9 +59,13 @@ void ContractLowering::run() {
       outer_loops(c_, extents, tile_work, plan_.group_work, [&](const std::vector<Expr>& at_loop) {
         std::vector<Expr> place(tiles.size());
         Shape counted(tiles.size(), 1);
+        bool backwards = plan_.backwards;
         for (size_t i = 0; i < loops.size(); ++i) {
           Expr& p = place[loops[i].place];
-          p = p ? p * at(loops[i].extent) + at_loop[i] : at_loop[i];
+          Expr position = at_loop[i];
+          if (!(loops[i].extent == Dim(1)) && std::exchange(backwards, false))
+            position = at(loops[i].extent - 1) - position;
+          p = p ? p * at(loops[i].extent) + position : position;
           counted[loops[i].place] *= loops[i].extent;
         }
         Expr exists;

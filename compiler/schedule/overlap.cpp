@@ -128,7 +128,7 @@ class Steps {
 
 }  // namespace
 
-std::optional<int64_t> overlap_lead(const Schedule& s, const Group& group, ValueId result, ValueId operand,
+std::optional<Overlap> find_overlap(const Schedule& s, const Group& group, ValueId result, ValueId operand,
                                     const Target& target) {
   const ContractionPlan& plan = group.contraction;
   if (group.kind != GroupKind::kContract || group.winograd.tile != 0 || group.outputs.size() != 1 ||
@@ -141,17 +141,23 @@ std::optional<int64_t> overlap_lead(const Schedule& s, const Group& group, Value
   const std::optional<Places> written = places_of_result(s, node, result);
   const Steps steps(plan, target);
   if (!read || !written || steps.count() == 0) return std::nullopt;
-  // From the last position to the first: the first byte that is read from a step on.
-  const int64_t last = steps.count() - 1, span = steps.span(*written);
-  std::vector<int64_t> read_from(static_cast<size_t>(steps.step(last)) + 1, INT64_MAX);
-  for (int64_t i = last, first = INT64_MAX; i >= 0; --i) {
-    first = std::min(first, steps.place(*read, i));
-    read_from[static_cast<size_t>(steps.step(i))] = first;
+  const int64_t last = steps.count() - 1, written_span = steps.span(*written), read_span = steps.span(*read);
+  const size_t count = static_cast<size_t>(steps.step(last)) + 1;
+  // Forwards: what has been written lies before what a step and those behind it read.
+  std::vector<int64_t> read_from(count, INT64_MAX), written_from(count, INT64_MAX);
+  for (int64_t i = last, read_first = INT64_MAX, written_first = INT64_MAX; i >= 0; --i) {
+    const auto step = static_cast<size_t>(steps.step(i));
+    read_from[step] = read_first = std::min(read_first, steps.place(*read, i));
+    written_from[step] = written_first = std::min(written_first, steps.place(*written, i));
   }
-  int64_t lead = 0;
-  for (int64_t i = 0; i <= last; ++i)
-    lead = std::max(lead, steps.place(*written, i) + span - read_from[static_cast<size_t>(steps.step(i))]);
-  return lead;
+  Overlap overlap;
+  for (int64_t i = 0; i <= last; ++i) {
+    const auto step = static_cast<size_t>(steps.step(i));
+    overlap.before = std::max(overlap.before, steps.place(*written, i) + written_span - read_from[step]);
+    // Backwards: it lies behind what a step and those in front of it read.
+    overlap.after = std::max(overlap.after, steps.place(*read, i) + read_span - written_from[step]);
+  }
+  return overlap;
 }
 
 }  // namespace quernel::schedule

@@ -196,9 +196,10 @@ class Planner {
           return root(b.buffer) == root(in.buffer) || root(b.buffer) == root(out.buffer);
         });
         if (uses != 2) continue;
-        if (std::optional<int64_t> lead =
-                overlap_lead(s_, s_.groups[item.group], out.value, in.value, target_))
-          leads_[{root(out.buffer), root(in.buffer)}] = aligned(*lead);
+        if (std::optional<Overlap> overlap =
+                find_overlap(s_, s_.groups[item.group], out.value, in.value, target_))
+          overlaps_[{root(out.buffer), root(in.buffer)}] = {aligned(overlap->before), aligned(overlap->after),
+                                                            item.group};
       }
     }
   }
@@ -258,6 +259,18 @@ class Planner {
         s_.buffers[b].offset = shared.offset;
         s_.buffers[b].region = shared.region;
       }
+    choose_directions();
+  }
+
+  // A kernel goes backwards where its result lies over an operand and not early enough to go forwards.
+  void choose_directions() {
+    for (const auto& [buffers, apart] : overlaps_) {
+      const Buffer &result = s_.buffers[buffers.first], &operand = s_.buffers[buffers.second];
+      s_.groups[apart.group].contraction.backwards =
+          result.region == operand.region && !always_le(result.offset + apart.before, operand.offset) &&
+          !always_le(operand.offset + operand.bytes, result.offset) &&
+          !always_le(result.offset + result.bytes, operand.offset);
+    }
   }
 
   // Buffers that the companion CPU uses are in the last region, which both reach.
@@ -280,7 +293,13 @@ class Planner {
     std::stable_sort(order.begin(), order.end(),
                      [](const Block& a, const Block& b) { return a.bytes.estimate() > b.bytes.estimate(); });
     Dim all = place_in_order(order, s_.regions[region].bytes);
-    if (target_.memory_is_dear()) all = try_other_orders(order, all, s_.regions[region].bytes);
+    if (target_.memory_is_dear()) {
+      all = try_other_orders(order, all, s_.regions[region].bytes);
+      // Kernels that go backwards take some instructions more: only for a smaller workspace.
+      backwards_ = true;
+      all = try_other_orders(order, all, s_.regions[region].bytes);
+      backwards_ = false;
+    }
     for (const Block& block : order) {
       s_.buffers[block.buffer].offset = block.offset;
       s_.buffers[block.buffer].region = region;
@@ -365,12 +384,12 @@ class Planner {
     Dim offset = 0, end = 0;
   };
   Taken taken_by(const Block& other, const Block& block) const {
-    if (auto over = leads_.find({block.buffer, other.buffer}); over != leads_.end()) {
-      Dim lead = min(over->second, block.bytes);
-      return {other.offset + block.bytes - lead, other.end};
-    }
-    if (auto under = leads_.find({other.buffer, block.buffer}); under != leads_.end())
-      return {other.offset, other.offset + min(under->second, other.bytes)};
+    if (auto over = overlaps_.find({block.buffer, other.buffer}); over != overlaps_.end())
+      return {other.offset + block.bytes - min(over->second.before, block.bytes),
+              backwards_ ? other.offset + min(over->second.after, other.bytes) : other.end};
+    if (auto under = overlaps_.find({other.buffer, block.buffer}); under != overlaps_.end())
+      return {backwards_ ? other.offset + block.bytes - min(under->second.after, block.bytes) : other.offset,
+              other.offset + min(under->second.before, other.bytes)};
     return {other.offset, other.end};
   }
 
@@ -505,8 +524,14 @@ class Planner {
   const Graph& g_;
   const Target& target_;
   std::unordered_set<int> shared_;
-  // Per result and operand that may overlap (root buffers): how far the result begins before the operand.
-  std::map<std::pair<int, int>, Dim> leads_;
+  // How the result of a group and its operand (root buffers) may overlap: by how many bytes the one at least
+  // begins before the other.
+  struct Apart {
+    Dim before = 0, after = 0;
+    int group = -1;
+  };
+  std::map<std::pair<int, int>, Apart> overlaps_;
+  bool backwards_ = false;                     // whether kernels may go backwards
   std::map<std::pair<int, int>, bool> apart_;  // of are_apart, by root buffers
   std::vector<std::vector<bool>> reaches_;     // per item: the earlier items that it comes after
 };

@@ -265,7 +265,7 @@ class Printer {
                                      : "rows") +
                ":" + to_string(loop.extent);
     }
-    if (!loops.empty()) add("loops" + loops);
+    if (!loops.empty()) add("loops" + loops + (p.backwards ? " backwards" : ""));
     if (walk.block_rows != 0) add("blocks of " + std::to_string(walk.block_rows) + " rows");
     if (walk.gathers_columns) add("gathered columns");
     if (walk.tail_columns) {

@@ -83,6 +83,7 @@ struct ContractionPlan {
   int tile_v = 1;                          // vectors of a register tile
   int panel_v = 1;                         // vectors per panel: a multiple or a divisor of tile_v
   TileOrder order = TileOrder::kRows;
+  bool backwards = false;                   // the outermost loop over tiles begins at its end (overlap.h)
   int64_t group_work = Tiling::kGroupWork;  // least multiply-adds per workgroup
   int64_t tile_n() const { return int64_t{lanes} * tile_v; }
   int64_t panel_n() const { return int64_t{lanes} * panel_v; }
