@@ -95,6 +95,8 @@ const std::vector<GraphPass>& graph_passes() {
          return narrow_weights(graph, options.precision);
        },
        false},
+      {"narrow-multipliers", "factors of 64-bit products of 32-bit operands are stored in 32 bits",
+       graph_pass(narrow_multipliers), false},
       {"split-weights", "for a GPU: weights that no storage buffer need hold become several",
        [](const Graph& graph, const Target& target, auto&&...) -> Expected<Graph> {
          if (!target.bindings_are_few()) return graph;

@@ -35,6 +35,7 @@ class Former {
   void run() {
     for (const Graph::Output& output : g_.outputs) is_output_.insert(output.value);
     for (const Graph::SymbolSource& source : g_.symbol_sources) is_output_.insert(source.value);
+    find_widened_constants();
     for (size_t i = 0; i < g_.nodes.size(); ++i) place(static_cast<int>(i));
     fuse_prologues();
     find_outputs();
@@ -57,6 +58,32 @@ class Former {
     bindings_.emplace_back();
     bind(group_of_[v], g_.nodes[node]);
     return group_of_[v];
+  }
+
+  // Casts of constants that elementwise nodes alone read: each joins the group of its first reader.
+  void find_widened_constants() {
+    widened_.assign(g_.values.size(), 0);
+    for (const Node& node : g_.nodes) {
+      if (!is_elementwise(node.op))
+        for (ValueId v : node.inputs) widened_[v] = 0;
+      if (node.op != OpKind::k_cast || is_output_.count(node.output) || is_packed(g_.dtype(node.inputs[0])))
+        continue;
+      const Node* operand = g_.def(node.inputs[0]);
+      if (operand && operand->op == OpKind::k_expand) operand = g_.def(operand->inputs[0]);
+      widened_[node.output] = operand && operand->op == OpKind::k_constant;
+    }
+  }
+
+  // `group` computes what the node at `index` reads of them.
+  void adopt_widened_constants(int index, int group) {
+    for (ValueId v : g_.nodes[index].inputs) {
+      if (!widened_[v] || member_[v]) continue;
+      std::vector<int>& nodes = s_.groups[group].nodes;
+      nodes.insert(std::find(nodes.begin(), nodes.end(), index), g_.values[v].node);
+      bind(group, *g_.def(v));
+      group_of_[v] = group;
+      member_[v] = 1;
+    }
   }
 
   // What a group binds at most: its members, all of which may be stored, and what they read.
@@ -115,6 +142,7 @@ class Former {
       s_.groups[group_of_[v]].nodes.push_back(index);
       return;
     }
+    if (widened_[v]) return;
     int latest = latest_operand_group(node);
     if (has_index_map(node) && node.op != OpKind::k_contiguous && !is_output_.count(v)) {
       group_of_[v] = latest;  // read through its index map by whoever needs it
@@ -127,9 +155,10 @@ class Former {
       bind(latest, node);
       group_of_[v] = latest;
       member_[v] = 1;
+      adopt_widened_constants(index, latest);
       return;
     }
-    start(GroupKind::kMap, index);
+    adopt_widened_constants(index, start(GroupKind::kMap, index));
   }
 
   // Whether a lookup in a table of 256 elements joins the kernel that computes its indices. On a processor with
@@ -259,6 +288,7 @@ class Former {
   bool joins_lookups_;
   std::map<std::string, ValueId> definers_;  // of run-time symbols
   std::vector<int> group_of_;                // per value: the latest group it depends on, or belongs to
+  std::vector<char> widened_;                // per value: find_widened_constants
   std::vector<char> member_;                 // per value: computed at its group's own indices
   std::vector<size_t> stored_;               // per value: what is loaded of stored values to evaluate it
   std::vector<Bindings> bindings_;           // per group

@@ -71,6 +71,11 @@ Expected<Graph> narrow_weights(const Graph& graph, DType storage);
 // Returns the rounding error of all large f32 constants in `storage`: its root mean square divided by theirs.
 double rounding_error(const std::vector<Graph>& graphs, DType storage);
 
+// 64-bit products of widened 32-bit operands and different constants, as requantization by channel has them:
+// constants that fit are stored in 32 bits.
+//   mul(cast x : i64, constant i64[64]) -> mul(cast x : i64, cast(constant i32[64]) : i64)
+Expected<Graph> narrow_multipliers(const Graph& graph);
+
 // A contraction whose constant weights take more than `most_bytes` becomes several contractions, split along
 // an axis of the result that the other operand lacks:
 //   contract(x, w) -> cat(contract(x, w[.., 0:n]), contract(x, w[.., n:2n]), ..)
