@@ -129,6 +129,8 @@ class ContractLowering {
 
   loop::Stmt present_tile(const std::vector<loop::Expr>& place);
 
+  // Appends the loops over a number of steps, of which so many are unrolled, and returns the current step.
+  loop::Expr add_steps(std::vector<TermLoop>& loops, const Dim& steps, int64_t unrolled) const;
   // Sums words of neighbouring elements. The remainder of the last axis is one more step.
   loop::Stmt reduce_words(const loop::Buffer& acc, const loop::Buffer& row_offsets, const loop::Expr& b_base);
 

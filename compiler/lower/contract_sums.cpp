@@ -229,16 +229,28 @@ Stmt ContractLowering::present_tile(const std::vector<Expr>& place) {
   return loop::block(std::move(body));
 }
 
+Expr ContractLowering::add_steps(std::vector<TermLoop>& loops, const Dim& steps, int64_t unrolled) const {
+  Dim others = floordiv(steps, unrolled);
+  Expr position = index(0);
+  if (!(others == Dim(1))) {
+    loops.push_back({index_var("k"), at(others), most(others)});
+    position = loop::var_ref(loops.back().var) * index(unrolled);
+  }
+  if (unrolled == 1) return position;
+  loops.push_back({index_var("k"), index(unrolled), unrolled, AxisKind::kUnrolled});
+  return position + loop::var_ref(loops.back().var);
+}
+
 Stmt ContractLowering::reduce_words(const loop::Buffer& acc, const loop::Buffer& row_offsets,
                                     const Expr& b_base) {
   std::vector<TermLoop> loops;
   Expr a_outer = index(0), row = index(0);
   const ContractionPlan::Axis& last = plan_.axes[plan_.reduction_axes.back()];
-  for (int axis : plan_.reduction_axes) {
-    const ContractionPlan::Axis& k = plan_.axes[axis];
-    if (&k == &last) break;
-    loops.push_back({index_var("k"), at(k.extent), most(k.extent)});
-    Expr position = loop::var_ref(loops.back().var);
+  std::vector<int64_t> unrolled = plan_.walk.unrolled;
+  unrolled.resize(plan_.reduction_axes.size(), 1);
+  for (size_t i = 0; i + 1 < unrolled.size(); ++i) {
+    const ContractionPlan::Axis& k = plan_.axes[plan_.reduction_axes[i]];
+    Expr position = add_steps(loops, k.extent, unrolled[i]);
     a_outer = a_outer + position * at(k.a);
     row = row * at(k.extent) + position;
   }
@@ -266,10 +278,10 @@ Stmt ContractLowering::reduce_words(const loop::Buffer& acc, const loop::Buffer&
   return sum_loops(loops, last.extent.value(), acc, [&](const loop::Buffer& sums) {
     std::vector<Stmt> steps;
     if (whole > 0) {
-      loop::Var word = index_var("k");
-      steps.push_back(sum_loops({{word, index(whole), whole}}, plan_.dot, sums, [&](const loop::Buffer& to) {
-        return step(to, loop::var_ref(word), plan_.dot);
-      }));
+      std::vector<TermLoop> words;
+      Expr word = add_steps(words, whole, unrolled.back());
+      steps.push_back(sum_loops(words, plan_.dot, sums,
+                                [&](const loop::Buffer& to) { return step(to, word, plan_.dot); }));
     }
     if (rest > 0) steps.push_back(step(sums, index(whole), rest));
     return loop::block(std::move(steps));

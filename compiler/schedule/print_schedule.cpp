@@ -274,6 +274,9 @@ class Printer {
     }
     if (walk.tail_rows && !(floormod(row_count(p), p.tile_m) == Dim(0))) add("tail rows");
     if (walk.transposes) add("transposed tiles");
+    std::string unrolled;
+    for (int64_t n : walk.unrolled) unrolled += (unrolled.empty() ? "unrolled " : "x") + std::to_string(n);
+    if (!unrolled.empty()) add(unrolled);
     if (walk.single_bytes) add("dot products of single bytes");
     if (!text.empty()) text_ += text + "\n";
   }

@@ -28,6 +28,7 @@ std::vector<Target> cortex_m_targets() {
   m4.required_features = QNL_ARM_THUMB2 | QNL_ARM_VFP4_SP | QNL_ARM_DSP;
   m4.vector_registers = 32;
   m4.integer_registers = 12;
+  m4.has_dot_pairs = true;
   m4.has_f32 = m4.has_fma = m4.has_f16 = true;
 
   Target m7 = m4;
@@ -52,6 +53,7 @@ std::vector<Target> cortex_m_targets() {
   m55.vector_bytes = 16;
   m55.vector_registers = 8;
   m55.integer_registers = 0;
+  m55.has_dot_pairs = false;
   m55.has_f64 = true;
   m55.has_masks = true;
   m55.single_issue = false;  // vector instructions overlap with the next one

@@ -62,6 +62,24 @@ int64_t lines_of_image(const ContractionPlan& plan, int64_t element_bytes, const
   return (lines + blocks - 1) / blocks;
 }
 
+// Steps of a sum of words that are unrolled. A loop around the 20 instructions of 2x2 sums of a word would take
+// four more, and a register.
+std::vector<int64_t> unrolled_words(const ContractionPlan& plan) {
+  constexpr int64_t kMostWords = 8;
+  std::vector<int64_t> unrolled(plan.reduction_axes.size(), 1);
+  int64_t left = kMostWords;
+  for (size_t i = unrolled.size(); i-- > 0;) {
+    const Dim& extent = plan.axes[plan.reduction_axes[i]].extent;
+    if (!extent.is_const()) break;
+    int64_t steps = i + 1 == unrolled.size() ? extent.value() / plan.dot : extent.value();
+    for (int64_t n = 2; n <= std::min(left, steps); ++n)
+      if (steps % n == 0) unrolled[i] = n;
+    left /= std::max<int64_t>(steps, 1);
+    if (unrolled[i] < steps || left < 2) break;
+  }
+  return unrolled;
+}
+
 // What holds wherever the tiles are.
 TileWalk walk_of_any(const ContractionPlan& plan, const Dim& rows, const ContractionDTypes& dtypes,
                      const Target& target) {
@@ -69,6 +87,7 @@ TileWalk walk_of_any(const ContractionPlan& plan, const Dim& rows, const Contrac
   walk.gathers_columns = gathers_columns(plan, rows, dtypes, target);
   walk.tail_columns = tail_columns(plan, target);
   walk.transposes = transposes_tiles(plan, target);
+  if (plan.dot == 4 && target.has_dot_pairs) walk.unrolled = unrolled_words(plan);
   walk.single_bytes = plan.elementwise && dtypes.accumulator == DType::kI32 && is_byte(dtypes.a) &&
                       is_byte(dtypes.b) && target.has_dot(dtypes.a == DType::kI8, dtypes.b == DType::kI8);
   return walk;

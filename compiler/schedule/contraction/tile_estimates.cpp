@@ -14,12 +14,19 @@ namespace {
 using Axis = ContractionPlan::Axis;
 
 constexpr int kMostRowPointers = 10;   // that stay in registers
+constexpr double kWordsAtOnce = 6;     // that are unrolled (plan_walk), on average
 constexpr int kMostRowsCounted = 256;  // of which the last tile's matter to an estimate
 // Of a tile whose rows share elements; more were up to 1.1 times slower on Zen 4.
 constexpr int kMostRowsOfWindows = 10;
 
+// Whether words of bytes become pairs of 16-bit elements, two products of which are one instruction.
+bool sums_pairs(const ContractionPlan& plan, const Target& target) {
+  return plan.integers && plan.dot == 4 && target.has_dot_pairs;
+}
+
 // Instructions of a step of a sum: one, or for words of bytes what pairs of 16-bit elements take.
 double dot_instructions(const ContractionPlan& plan, const Target& target) {
+  if (sums_pairs(plan, target)) return 2;
   return !plan.integers || plan.dot == 1 || has_dots(target) ? 1 : 4;
 }
 
@@ -61,6 +68,7 @@ double step_cycles(const ContractionPlan& plan, const Target& target, int m, dou
   const CoreModel& core = target.core;
   double multiply_adds = m * v * dot_instructions(plan, target) / target.peak_fma_per_cycle;
   double loads = plan.elementwise ? m * std::ceil(v) + std::ceil(v) : m + std::ceil(v);
+  if (sums_pairs(plan, target)) return multiply_adds + loads + 2 * (m + v) + 3.0 / kWordsAtOnce;
   // The loop takes three instructions; rows of a further apart than an offset reaches take one each.
   if (target.single_issue) return multiply_adds + loads + m / 2.0 + 3;
   // Rows at no fixed distance have a pointer each; more of them than there are registers are loaded, too.
@@ -131,10 +139,15 @@ double windows_cycles(const ContractionPlan& plan, const Target& target, int m, 
   return std::pow(sum, 1 / kOrder) * (1 + kSpilled * spilled) + kTile + 2.0 * m * vectors;
 }
 
-// Registers of the target that a tile can have.
-int tile_registers(const ContractionPlan& plan, const Target& target) {
+// Whether accumulators and what a step needs besides them have registers.
+bool fits_registers(const ContractionPlan& plan, const Target& target, int m, int v) {
   bool scalars = plan.integers && target.integer_registers != 0;
-  return scalars ? target.integer_registers : target.vector_registers;
+  int registers = scalars ? target.integer_registers : target.vector_registers;
+  // Pairs of the shorter side stay, those of the other come one word after the other; each row has a pointer.
+  if (sums_pairs(plan, target)) return m * v + 2 * std::min(m, v) + m + 2 <= registers;
+  bool halves = dot_instructions(plan, target) > 1;  // even and odd bytes, each in a register
+  int extra = plan.elementwise ? v + 2 : halves ? 2 * v + 4 : v + 1;
+  return m * v + extra <= registers;
 }
 
 // The same of one step of an invocation's part of a tile on a GPU with local memory: its instructions, in
@@ -237,18 +250,18 @@ std::vector<TileEstimate> tile_estimates(ContractionPlan plan, const Target& tar
   double rows = size_of(product(plan.axes, plan.row_axes));
   double columns = plan.vector_axis >= 0 ? size_of(plan.axes[plan.vector_axis].extent) : 1;
   double steps = size_of(panel_rows(plan)), grid = size_of(product(plan.axes, plan.grid_axes));
-  bool halves = dot_instructions(plan, target) > 1;  // even and odd bytes, each in a register
   std::vector<TileEstimate> result;
   size_t best = 0;
   TileOrder order = tile_order(plan, target);
   for (int v : {1, 2, 3, 4, 6, 8}) {
     if (plan.packed && panel_v != 0 && !fits_panels(v, panel_v, std::ceil(columns / plan.lanes))) continue;
+    // Columns that do not exist would take flash.
+    if (sums_pairs(plan, target) && plan.packed && v > 1 && std::fmod(columns, v) != 0) continue;
     for (int m : tile_heights(target)) {
       if (m > rows && m > 1) break;
       plan.tile_v = v, plan.tile_m = m;
       if (target.workgroup_memory != 0 && !fits_workgroup(plan, target)) break;
-      int extra = plan.elementwise ? v + 2 : halves ? 2 * v + 4 : v + 1;
-      if (m * v + extra > tile_registers(plan, target) && !(m == 1 && v == 1)) break;
+      if (!fits_registers(plan, target, m, v) && !(m == 1 && v == 1)) break;
       double tiles = std::ceil(columns / static_cast<double>(plan.tile_n()));
       std::optional<TileVectors> rest = tail_columns(plan, target);
       auto all_columns = [&](const auto& cycles_of) {

@@ -34,8 +34,11 @@ struct TileWalk {
   // another from a cache.
   bool gathers_columns = false;
   std::optional<TileVectors> tail_columns;  // the last column tile, if it has separate code
-  bool tail_rows = false;     // the last row tile, or tiles with boundary-clipped windows, have separate code
-  bool transposes = false;    // tiles are transposed before they are stored
+  bool tail_rows = false;   // the last row tile, or tiles with boundary-clipped windows, have separate code
+  bool transposes = false;  // tiles are transposed before they are stored
+  // Steps of a sum of words (ContractionPlan::dot) that are unrolled, per reduction axis: divisors of their
+  // number, all of it where an axis further out has more than one. Empty: none are.
+  std::vector<int64_t> unrolled;
   bool single_bytes = false;  // int8 dot products multiply one 8-bit element per word (depthwise)
 };
 
