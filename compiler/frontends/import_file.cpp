@@ -19,8 +19,8 @@ Expected<ImportedModel> import_file(const std::string& path, const ImportOptions
   return is_tflite(path) ? import_tflite(path, options) : import_onnx(path, options);
 }
 
-Expected<ModelInputs> read_model_inputs(const std::string& path) {
-  return is_tflite(path) ? read_tflite_inputs(path) : read_onnx_inputs(path);
+Expected<ModelInputs> read_model_inputs(const std::string& path, const std::string& signature) {
+  return is_tflite(path) ? read_tflite_inputs(path, signature) : read_onnx_inputs(path);
 }
 
 Expected<std::map<std::string, Tensor>> read_listed_initializers(const std::string& path,

@@ -14,7 +14,8 @@ namespace quernel {
 Expected<ImportedModel> import_file(const std::string& path, const ImportOptions& options = {});
 
 // Returns the names of a model's inputs. Needs nothing of the model to be supported. Not of graph IR text.
-Expected<ModelInputs> read_model_inputs(const std::string& path);
+// `signature`: as ImportOptions::signature.
+Expected<ModelInputs> read_model_inputs(const std::string& path, const std::string& signature = {});
 // Returns the values of the initializers of these names, without those that are not there or cannot be read. Only
 // ONNX lists initializers among the inputs.
 Expected<std::map<std::string, Tensor>> read_listed_initializers(const std::string& path,

@@ -35,6 +35,9 @@ struct ImportOptions {
   OnnxChoices choices;
   // Of TensorFlow Lite models; a model of another format refuses one.
   std::optional<IntegerRounding> rounding;
+  // The signature of a TensorFlow Lite model that is imported, where the model has several; empty: the first
+  // subgraph. Means nothing to models of another format.
+  std::string signature;
   // Folders besides the model's that external data may lie in.
   std::vector<std::string> external_dirs;
   // No limits of nodes, and of bytes of functions' bodies, after inlining.

@@ -62,6 +62,7 @@ CompileOptions entry_options(const CompileOptions& options, const EntryPointOpti
   CompileOptions own = options;
   for (const auto& [name, value] : entry.dims) own.dims[name] = value, own.dim_ranges.erase(name);
   for (const auto& [name, range] : entry.dim_ranges) own.dim_ranges[name] = range, own.dims.erase(name);
+  own.signature = entry.name;
   own.entry_points.clear();
   return own;
 }
@@ -117,6 +118,7 @@ Expected<Imported> import_model(const std::string& path, const CompileOptions& o
   import_options.allow_large = options.allow_large;
   import_options.choices = options.choices;
   import_options.rounding = options.rounding;
+  import_options.signature = options.signature;
   import_options.external_dirs = options.external_dirs;
   QUERNEL_TRY(ImportedModel model, import_file(path, import_options));
   Imported imported{std::move(model.graph), std::move(model.notes), std::move(model.fixed_inputs),

@@ -298,6 +298,7 @@ int run(const Options& options, const CLI::App& app) {
     return fail(invalid_input("cannot create a temporary directory; set TMPDIR to a writable place"));
   if (is_model) {
     bundle = scratch.path() + "/model.qnl";
+    compile_flags->signature = options.entry;
     Progress progress("compiling " + file_name(options.input));
     compile_flags->on_stage = [&](const std::string& stage) { progress.stage(stage); };
     Expected<CompileReport> report = compile(options.input, bundle, *compile_flags);
@@ -325,7 +326,7 @@ int run(const Options& options, const CLI::App& app) {
 Action define_bench(CLI::App& app) {
   auto options = std::make_shared<Options>();
   app.add_option("BUNDLE|MODEL", options->input, "a bundle, or a model that is compiled first")->required();
-  app.add_option("--entry", options->entry, "entry point of a bundle (default: the first)")
+  app.add_option("--entry", options->entry, "entry point of a bundle, or signature of a TensorFlow Lite model (default: the first)")
       ->type_name("NAME");
   app.add_option("--symbol", options->symbols, "the value of a free dim of a bundle (default: the smallest)")
       ->type_name("NAME=N")

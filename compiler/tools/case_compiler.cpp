@@ -54,18 +54,29 @@ bool takes_sizes(const CompiledCase& compiled, const DataSet& set) {
 
 }  // namespace
 
-bool CaseCompiler::is_initializer(const std::string& input) const {
-  return inputs_ && has(inputs_->with_all, input) && !has(inputs_->names, input);
+bool CaseCompiler::is_initializer(const DataSet& set, const std::string& input) const {
+  auto it = inputs_.find(set.signature);
+  return it != inputs_.end() && has(it->second.with_all, input) && !has(it->second.names, input);
+}
+
+CompileOptions CaseCompiler::options_for(const DataSet& set) const {
+  CompileOptions options = options_;
+  options.signature = set.signature;
+  options.keep_inputs = kept_in(set);
+  return options;
 }
 
 Status CaseCompiler::name_inputs(DataSet& set) {
-  if (!inputs_) {
-    QUERNEL_TRY(inputs_, read_model_inputs(model_));
+  auto it = inputs_.find(set.signature);
+  if (it == inputs_.end()) {
+    QUERNEL_TRY(ModelInputs read, read_model_inputs(model_, set.signature));
+    it = inputs_.emplace(set.signature, std::move(read)).first;
   }
-  tools::name_inputs(set, set.inputs.size() > inputs_->names.size() ? inputs_->with_all : inputs_->names);
+  const ModelInputs& inputs = it->second;
+  tools::name_inputs(set, set.inputs.size() > inputs.names.size() ? inputs.with_all : inputs.names);
   std::vector<std::string> names;
   for (const DataFile& file : set.inputs)
-    if (is_initializer(file.tensor.name) && !has(options_.keep_inputs, file.tensor.name))
+    if (is_initializer(set, file.tensor.name) && !has(options_.keep_inputs, file.tensor.name))
       names.push_back(file.tensor.name);
   if (names.empty()) return {};
   QUERNEL_TRY(auto values, read_listed_initializers(model_, names));
@@ -82,7 +93,7 @@ Status CaseCompiler::name_inputs(DataSet& set) {
 std::vector<std::string> CaseCompiler::kept_in(const DataSet& set) const {
   std::vector<std::string> kept = options_.keep_inputs;
   for (const DataFile& file : set.inputs)
-    if (!file.error && is_initializer(file.tensor.name) && !has(kept, file.tensor.name))
+    if (!file.error && is_initializer(set, file.tensor.name) && !has(kept, file.tensor.name))
       kept.push_back(file.tensor.name);
   return kept;
 }
@@ -107,14 +118,14 @@ Expected<CompiledCase> CaseCompiler::compile_with(const DataSet& set, const Comp
 }
 
 Expected<CompiledCase> CaseCompiler::compile_free(const DataSet& set) {
-  CompileOptions options = options_;
-  options.keep_inputs = kept_in(set);
+  CompileOptions options = options_for(set);
   for (const DataFile& file : set.inputs)
     if (!file.error && !file.tensor.name.empty())
       options.input_values.emplace(file.tensor.name, to_tensor(file.tensor));
   QUERNEL_TRY(Imported imported, import_model(model_, options));
   if (imported.graph.symbols.empty()) return unsupported("the model has no free dims");
   QUERNEL_TRY(CompiledCase result, compile_with(set, options));
+  result.signature = set.signature;
   result.kept = options.keep_inputs;
   result.any_shape = true;
   result.symbols = imported.graph.symbols;
@@ -124,22 +135,22 @@ Expected<CompiledCase> CaseCompiler::compile_free(const DataSet& set) {
 }
 
 Expected<const CompiledCase*> CaseCompiler::compile_for(const DataSet& set) {
-  CompileOptions options = options_;
-  options.keep_inputs = kept_in(set);
+  CompileOptions options = options_for(set);
   options.declared_shapes_yield = true;  // as ONNX's own runner takes the data's shapes
   for (const DataFile& file : set.inputs) {
     if (file.error || file.tensor.name.empty()) continue;
     options.input_shapes.emplace(file.tensor.name, file.tensor.shape);
     options.input_values.emplace(file.tensor.name, to_tensor(file.tensor));
   }
-  if (options.emit == Emit::kBundle && !std::exchange(tried_free_, true))
+  if (options.emit == Emit::kBundle && tried_free_.insert(set.signature).second)
     if (Expected<CompiledCase> free = compile_free(set)) compiled_.push_back(std::move(*free));
   for (const CompiledCase& known : compiled_)
     if ((known.any_shape ? takes_sizes(known, set) : known.shapes == options.input_shapes) &&
-        known.kept == options.keep_inputs && has_values(set, known))
+        known.signature == set.signature && known.kept == options.keep_inputs && has_values(set, known))
       return &known;
   QUERNEL_TRY(CompiledCase result, compile_with(set, options));
   result.shapes = options.input_shapes;
+  result.signature = set.signature;
   result.kept = options.keep_inputs;
   compiled_.push_back(std::move(result));
   return &compiled_.back();

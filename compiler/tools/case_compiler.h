@@ -23,6 +23,7 @@ struct CompiledCase {
   std::vector<Symbol> symbols;                          // and what they may be
   std::map<std::string, std::vector<int64_t>> shapes;   // else of all inputs in the data set
   std::map<std::string, std::vector<std::byte>> fixed;  // inputs that are constants in it, with their values
+  std::string signature;                                // of the model, that the data sets call
   std::vector<std::string> kept;                        // initializers that are inputs, as the set has others
   std::set<std::string> random;                         // outputs computed from random numbers
   std::set<std::string> fourier;                        // outputs that a Fourier transform gives
@@ -44,7 +45,8 @@ class CaseCompiler {
   Expected<const CompiledCase*> compile_for(const DataSet& set);
 
  private:
-  bool is_initializer(const std::string& input) const;
+  bool is_initializer(const DataSet& set, const std::string& input) const;
+  CompileOptions options_for(const DataSet& set) const;
   std::string model_;
   CompileOptions options_;
   std::string scratch_dir_;
@@ -52,9 +54,9 @@ class CaseCompiler {
   Expected<CompiledCase> compile_free(const DataSet& set);
   Expected<CompiledCase> compile_with(const DataSet& set, const CompileOptions& options);
 
-  std::optional<ModelInputs> inputs_;
+  std::map<std::string, ModelInputs> inputs_;  // of each signature
   std::list<CompiledCase> compiled_;
-  bool tried_free_ = false;
+  std::set<std::string> tried_free_;  // signatures
 };
 
 }  // namespace quernel::tools

@@ -131,13 +131,20 @@ void add_entry_flags(CLI::App& app, CompileFlags& flags) {
   app.add_option(
          "--entry", flags.entry_points,
          "an entry point, with dims (as --dim) and a model of its own; repeated: several in one bundle, "
-         "which share weights and states")
+         "which share weights and states; of a TensorFlow Lite model with several signatures, one of these")
       ->type_name("NAME[@MODEL][:DIM=N,…]")
       ->allow_extra_args(false);
   app.add_option("--only-entry", flags.only_entry_points,
                  "build only the entry points of these names; may be repeated (default: all)")
       ->type_name("GLOB")
       ->allow_extra_args(false);
+}
+
+void add_signature_flag(CLI::App& app, CompileFlags& flags) {
+  app.add_option("--entry", flags.signature,
+                 "a signature of a TensorFlow Lite model with several: only data sets that call it (default: all, each "
+                 "calls the one that tolerance.json names, else the first)")
+      ->type_name("NAME");
 }
 
 void add_developer_flags(CLI::App& app, CompileFlags& flags) {
@@ -219,6 +226,7 @@ Expected<CompileOptions> compile_options(const CompileFlags& flags) {
   for (const std::string& text : flags.entry_points)
     if (!parse_entry_point(text, options.entry_points.emplace_back()))
       return invalid_input("--entry: expected NAME[@MODEL][:DIM=N,DIM=MIN..MAX,…], found '" + text + "'");
+  options.signature = flags.signature;
   options.only_entry_points = flags.only_entry_points;
   options.keep_inputs = flags.keep_inputs;
   options.allow_large = flags.allow_large;

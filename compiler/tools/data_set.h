@@ -21,6 +21,7 @@ struct DataFile {
 struct DataSet {
   std::string name;
   std::vector<DataFile> inputs, outputs;
+  std::string signature = {};  // of the model, that it calls; empty: the first
 };
 
 // Directories that hold a model: those given, or their children, sorted.

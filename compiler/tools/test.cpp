@@ -319,6 +319,7 @@ Action define_test(CLI::App& app) {
   add_tuning_flag(app, options->flags);
   add_model_flags(app, options->flags);
   add_choice_flags(app, options->flags);
+  add_signature_flag(app, options->flags);
   add_run_flags(app, options->device);
   app.add_option("--repeat", options->repeat, "runs of each test vector, for its time (default: 1)")
       ->type_name("N")

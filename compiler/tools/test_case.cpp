@@ -141,6 +141,7 @@ Json diverging_layer(const std::string& model, const DataSet& set, const std::ve
                      const TestCaseOptions& options) {
   CompileOptions compile = options.compile;
   compile.declared_shapes_yield = true;
+  compile.signature = set.signature;
   compile.keep_inputs = kept;
   std::vector<HostTensor> inputs;
   for (const DataFile& file : set.inputs) {
@@ -172,6 +173,7 @@ Expected<Json> test_model(const std::string& model, const TestCaseOptions& optio
   Expectations expectations;
   QUERNEL_TRY(expectations.tolerances, read_tolerances(dir));
   expectations.precision = precision_of(options.compile);
+  QUERNEL_CHECK(set_signatures(sets, expectations.tolerances, options.compile.signature));
   CaseCompiler compiler(model, options.compile, options.scratch_dir);
   std::optional<ReferenceOutputs> reference;
   if (options.compile.random_weights) reference.emplace(model, options.compile, options.scratch_dir);

@@ -116,6 +116,25 @@ Expected<std::optional<Json>> read_tolerances(const std::string& dir) {
   return std::optional<Json>(std::move(json));
 }
 
+Status set_signatures(std::vector<DataSet>& sets, const std::optional<Json>& tolerances, const std::string& only) {
+  const Json* list = tolerances ? tolerances->find("signatures") : nullptr;
+  if (list == nullptr) {
+    for (DataSet& set : sets) set.signature = only;
+    return {};
+  }
+  bool right = list->array().size() == sets.size();
+  for (size_t i = 0; right && i < sets.size(); ++i) {
+    sets[i].signature = list->array()[i].text();
+    right = !sets[i].signature.empty();
+  }
+  if (!right)
+    return invalid_input(fmt::format("tolerance.json: signatures: expected the name of one for each of {} data sets",
+                                     sets.size()));
+  if (!only.empty()) std::erase_if(sets, [&](const DataSet& set) { return set.signature != only; });
+  if (sets.empty()) return invalid_input("expected a data set that calls signature '" + only + "', found none");
+  return {};
+}
+
 void name_inputs(DataSet& set, const std::vector<std::string>& names) {
   std::vector<int> match = match_files(names, set.inputs);
   for (size_t i = 0; i < names.size(); ++i)

@@ -143,6 +143,7 @@ Action define_verify(CLI::App& app) {
   add_tuning_flag(app, options->flags);
   add_model_flags(app, options->flags);
   add_choice_flags(app, options->flags);
+  add_signature_flag(app, options->flags);
   add_run_flags(app, options->device);
   add_device_flags(app, options->place);
   app.add_option("--jobs", options->jobs, "cases at once (default: one per core)")

@@ -108,6 +108,8 @@ CaseResult verify_as_compiled(const std::string& dir, const std::string& model, 
     if (!notes) return from_diagnostics(notes.errors());
     return failed("expected a folder test_data_set_0 beside the model");
   }
+  if (Status named = set_signatures(sets, *tolerances, options.compile.signature); !named)
+    return from_diagnostics(named.errors());
   const Precision precision = precision_of(options.compile, options.precision_limit);
   CaseCompiler compiler(model, options.compile, options.scratch_dir);
   std::set<std::string> fixed, kept;

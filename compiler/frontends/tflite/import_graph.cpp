@@ -77,7 +77,7 @@ ValueId GraphImport::value_of(Scope& scope, int32_t tensor, const Location& plac
 }
 
 void GraphImport::run(std::vector<Entry> tensors, const std::vector<std::string>& output_names) {
-  Scope scope{file_.subgraph(0), std::move(tensors), 0};
+  Scope scope{file_.entry_subgraph(), std::move(tensors), 0};
   import_nodes(scope);
   std::vector<int32_t> outputs = elements(scope.subgraph.outputs());
   if (outputs.empty()) errors_.report(invalid_input("the model has no outputs", Location{file_.name}));

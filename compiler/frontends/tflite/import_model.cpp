@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 #include <unordered_set>
 
@@ -9,6 +10,7 @@
 #include "frontends/shared/input_shapes.h"
 #include "frontends/shared/map_file.h"
 #include "frontends/tflite/import_graph.h"
+#include "frontends/tflite/signatures.h"
 #include "graph/passes/passes.h"
 #include "support/file.h"
 
@@ -59,8 +61,11 @@ bool has_quantized_tensors(const ModelFile& file) {
 Expected<ImportedModel> try_import(const ModelFile& file, const ImportOptions& options, ImportRound& round) {
   ImportedModel result;
   result.producer = text(file.model->description());
-  const tflite::SubGraph& subgraph = file.subgraph(0);
+  const tflite::SubGraph& subgraph = file.entry_subgraph();
   if (std::string name = text(subgraph.name()); !name.empty()) result.graph.name = symbol_name(name);
+  std::vector<std::string> keys = signature_keys(file);
+  if (std::find(keys.begin(), keys.end(), options.signature) != keys.end())
+    result.graph.name = options.signature;
   std::vector<std::string> names = names_of(subgraph, subgraph.inputs(), "input");
   std::vector<int32_t> inputs = elements(subgraph.inputs());
 
@@ -118,6 +123,8 @@ Expected<ImportedModel> try_import(const ModelFile& file, const ImportOptions& o
     if (!import.used_custom_ops().count(op.name))
       result.notes.push_back("custom op '" + op.name +
                              "' is described, but no custom operator of the model is one");
+  if (options.signature.empty())
+    if (std::optional<std::string> note = note_of_signatures(file)) result.notes.push_back(*note);
   result.notes.insert(result.notes.end(), import.notes().begin(), import.notes().end());
   note_assumptions(round, result);
   if (has_quantized_tensors(file)) result.rounding = file.rounding;
@@ -132,6 +139,7 @@ Expected<ImportedModel> import_model(Bytes bytes, const std::string& file_name,
                          "TensorFlow Lite lists no constants among the inputs");
   QUERNEL_TRY(ModelFile file, read_model(std::move(bytes), file_name));
   file.rounding = options.rounding.value_or(IntegerRounding::kSingle);
+  QUERNEL_TRY(file.entry, entry_subgraph(file, options.signature));
   return import_in_rounds(options, [&](ImportRound& round) { return try_import(file, options, round); });
 }
 
@@ -159,11 +167,13 @@ Expected<ImportedModel> import_tflite(const std::string& path, const ImportOptio
   return tflite_import::import_model(std::move(bytes), path, options);
 }
 
-Expected<ModelInputs> read_tflite_inputs(const std::string& path) {
+Expected<ModelInputs> read_tflite_inputs(const std::string& path, const std::string& signature) {
   QUERNEL_TRY(Bytes bytes, map_file(path, "model file"));
   QUERNEL_TRY(tflite_import::ModelFile file, tflite_import::read_model(std::move(bytes), path));
+  QUERNEL_TRY(file.entry, tflite_import::entry_subgraph(file, signature));
   ModelInputs inputs;
-  inputs.names = tflite_import::names_of(file.subgraph(0), file.subgraph(0).inputs(), "input");
+  const tflite::SubGraph& subgraph = file.entry_subgraph();
+  inputs.names = tflite_import::names_of(subgraph, subgraph.inputs(), "input");
   inputs.with_all = inputs.names;
   return inputs;
 }

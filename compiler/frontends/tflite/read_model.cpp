@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "frontends/shared/file_kind.h"
+#include "frontends/tflite/signatures.h"
 
 namespace quernel::tflite_import {
 namespace {
@@ -13,15 +14,6 @@ constexpr uint32_t kMaxDepth = 64, kMaxTables = 1 << 24;
 template <class T>
 uint32_t count(const flatbuffers::Vector<T>* vector) {
   return vector ? vector->size() : 0;
-}
-
-// `what`: "operator 3 of subgraph 0: input".
-Status check_number(int64_t number, int64_t least, int64_t count, const std::string& what,
-                    const Location& place) {
-  if (number >= least && number < count) return {};
-  return invalid_input(what + ": expected a number from " + std::to_string(least) + " to " +
-                           std::to_string(count - 1) + ", found " + std::to_string(number),
-                       place);
 }
 
 Status check_subgraph(const tflite::Model& model, const tflite::SubGraph& subgraph, const std::string& name,
@@ -55,6 +47,14 @@ Status check_subgraph(const tflite::Model& model, const tflite::SubGraph& subgra
 
 }  // namespace
 
+Status check_number(int64_t number, int64_t least, int64_t count, const std::string& what,
+                    const Location& place) {
+  if (number >= least && number < count) return {};
+  return invalid_input(what + ": expected a number from " + std::to_string(least) + " to " +
+                           std::to_string(count - 1) + ", found " + std::to_string(number),
+                       place);
+}
+
 Expected<ModelFile> read_model(Bytes bytes, std::string file_name) {
   Location place{.file = file_name};
   constexpr size_t kHeader = 8;  // root offset and identifier
@@ -82,6 +82,7 @@ Expected<ModelFile> read_model(Bytes bytes, std::string file_name) {
     return invalid_input("expected a model with a subgraph, found none", place);
   for (size_t i = 0; i < file.subgraph_count(); ++i)
     QUERNEL_CHECK(check_subgraph(*file.model, file.subgraph(i), "subgraph " + std::to_string(i), place));
+  QUERNEL_CHECK(check_signatures(*file.model, place));
   return file;
 }
 

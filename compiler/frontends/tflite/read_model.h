@@ -19,15 +19,21 @@ struct ModelFile {
   Bytes bytes;       // of the whole file; they keep `model` alive
   const tflite::Model* model = nullptr;
   IntegerRounding rounding = IntegerRounding::kSingle;
+  size_t entry = 0;  // the subgraph that is imported
 
   const tflite::SubGraph& subgraph(size_t i) const {
     return *model->subgraphs()->Get(static_cast<uint32_t>(i));
   }
+  const tflite::SubGraph& entry_subgraph() const { return subgraph(entry); }
   size_t subgraph_count() const { return model->subgraphs()->size(); }
 };
 
 // Returns the model of a file's bytes; one diagnostic says what is wrong with a damaged file.
 Expected<ModelFile> read_model(Bytes bytes, std::string file_name);
+
+// Checks a number of the file. `what`: "operator 3 of subgraph 0: input".
+Status check_number(int64_t number, int64_t least, int64_t count, const std::string& what,
+                    const Location& place);
 
 // Elements of a vector of the file, which may be absent.
 template <class T>

@@ -77,6 +77,8 @@ struct CompileOptions {
   OnnxChoices choices;                          // where ONNX leaves behaviour open
   // Of quantized TensorFlow Lite models (default: single); a model of another format refuses one.
   std::optional<IntegerRounding> rounding;
+  // The signature of a TensorFlow Lite model with several; empty: the first subgraph. An entry point's is its name.
+  std::string signature;
   std::vector<std::string> external_dirs;       // further folders for a model's external data
   std::vector<EntryPointOptions> entry_points;  // empty: one, the model
   // Shell patterns. Only entry points whose name matches one are built; the models of the others are not

@@ -112,6 +112,13 @@ class ModelBuilder {
     uint64_t offset = 0, size = 0;  // of data behind the FlatBuffer
   };
   std::map<int, std::function<Extra(flatbuffers::FlatBufferBuilder&)>> extras;
+  // What programs call the subgraphs and their tensors, these by number.
+  struct Signature {
+    std::string key;
+    uint32_t subgraph = 0;
+    std::map<std::string, uint32_t> inputs = {}, outputs = {};
+  };
+  std::vector<Signature> signatures;
   // The second subgraph: inputs, outputs, tensors and operators of another builder.
   const ModelBuilder* second = nullptr;
 
@@ -217,7 +224,21 @@ inline std::vector<uint8_t> ModelBuilder::bytes() const {
   auto codes = b.CreateVector(parts.codes);
   auto graphs = b.CreateVector(subgraphs);
   auto buffers = b.CreateVector(parts.buffers);
-  b.Finish(tflite::CreateModel(b, version, codes, graphs, 0, buffers), "TFL3");
+  std::vector<flatbuffers::Offset<tflite::SignatureDef>> defs;
+  for (const Signature& signature : signatures) {
+    auto maps = [&](const std::map<std::string, uint32_t>& tensors) {
+      std::vector<flatbuffers::Offset<tflite::TensorMap>> list;
+      for (const auto& [name, tensor] : tensors)
+        list.push_back(tflite::CreateTensorMap(b, b.CreateString(name), tensor));
+      return b.CreateVector(list);
+    };
+    auto in = maps(signature.inputs), out = maps(signature.outputs);
+    defs.push_back(
+        tflite::CreateSignatureDef(b, in, out, b.CreateString(signature.key), signature.subgraph));
+  }
+  flatbuffers::Offset<flatbuffers::Vector<flatbuffers::Offset<tflite::SignatureDef>>> signature_vector;
+  if (!defs.empty()) signature_vector = b.CreateVector(defs);
+  b.Finish(tflite::CreateModel(b, version, codes, graphs, 0, buffers, 0, 0, signature_vector), "TFL3");
   std::vector<uint8_t> file(b.GetBufferPointer(), b.GetBufferPointer() + b.GetSize());
   if (const char* folder = std::getenv("QUERNEL_KEEP_MODELS")) {
     std::string_view text(reinterpret_cast<const char*>(file.data()), file.size());
