@@ -142,7 +142,8 @@ void add_entry_flags(CLI::App& app, CompileFlags& flags) {
 
 void add_signature_flag(CLI::App& app, CompileFlags& flags) {
   app.add_option("--entry", flags.signature,
-                 "a signature of a TensorFlow Lite model with several: only data sets that call it (default: all, each "
+                 "a signature of a TensorFlow Lite model with several: only data sets that call it (default: "
+                 "all, each "
                  "calls the one that tolerance.json names, else the first)")
       ->type_name("NAME");
 }

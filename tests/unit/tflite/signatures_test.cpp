@@ -42,16 +42,18 @@ TEST(TfliteSignatures, others_than_the_first_are_noted) {
   Expected<ImportedModel> imported = TwoSubgraphs().first.import();
   ASSERT_TRUE(imported);
   ASSERT_EQ(imported->notes.size(), 1u);
-  EXPECT_EQ(imported->notes[0],
-            "the model has the signatures 'negate', 'absolute': this is the first subgraph; --entry NAME chooses "
-            "another");
+  EXPECT_EQ(
+      imported->notes[0],
+      "the model has the signatures 'negate', 'absolute': this is the first subgraph; --entry NAME chooses "
+      "another");
 }
 
 TEST(TfliteSignatures, unknown_names_are_diagnosed) {
   TwoSubgraphs m;
-  EXPECT_NE(m.first.errors(called("other"))
-                .find("expected an entry point of the name of a signature ('negate', 'absolute'), found 'other'"),
-            std::string::npos);
+  EXPECT_NE(
+      m.first.errors(called("other"))
+          .find("expected an entry point of the name of a signature ('negate', 'absolute'), found 'other'"),
+      std::string::npos);
   m.first.signatures.pop_back();  // of a model with one entry point any name is its name
   EXPECT_EQ(m.first.errors(called("other")), "no error");
 }
