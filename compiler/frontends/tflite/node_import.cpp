@@ -119,7 +119,11 @@ void NodeImport::check_fields(std::optional<int> unknown) {
 
 std::vector<uint8_t> NodeImport::custom_options() {
   custom_read_ = true;
-  return elements(op.custom_options());
+  if (op.custom_options() && op.custom_options()->size() > 0) return elements(op.custom_options());
+  large_custom_read_ = true;
+  if (op.large_custom_options_offset() < kFirstOffset) return {};
+  const uint8_t* begin = file.bytes.data() + op.large_custom_options_offset();
+  return {begin, begin + op.large_custom_options_size()};
 }
 
 // ---- checks
@@ -234,7 +238,7 @@ Status NodeImport::set_outputs(std::vector<ValueId> values) {
   bool unread = (!options_read_ && has_fields(op.builtin_options())) ||
                 (!options2_read_ && has_fields(op.builtin_options_2())) ||
                 (!custom_read_ && op.custom_options() && op.custom_options()->size() > 0) ||
-                op.large_custom_options_size() > 0 || unknown_field(op);
+                (!large_custom_read_ && op.large_custom_options_size() > 0) || unknown_field(op);
   if (unread)
     return refuse(
         "the operator has options that are not known",

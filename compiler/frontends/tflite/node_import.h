@@ -73,7 +73,7 @@ class NodeImport : public ImportedNode {
   template <class T>
   const T& options2();
   void ignore_options() { options_read_ = true; }
-  // The custom operator's own bytes.
+  // The custom operator's own bytes, which may lie behind the FlatBuffer.
   std::vector<uint8_t> custom_options();
 
   // ---- checks with one wording
@@ -105,7 +105,7 @@ class NodeImport : public ImportedNode {
 
   std::vector<Quantization> in_quantization_, out_quantization_;
   std::vector<DType> out_dtypes_;
-  bool options_read_ = false, options2_read_ = false, custom_read_ = false;
+  bool options_read_ = false, options2_read_ = false, custom_read_ = false, large_custom_read_ = false;
 };
 
 // Returns the shape in which a scale for each index of a dim is broadcast over x; ends the import if x has no such dim.

@@ -16,8 +16,8 @@ uint32_t count(const flatbuffers::Vector<T>* vector) {
   return vector ? vector->size() : 0;
 }
 
-Status check_subgraph(const tflite::Model& model, const tflite::SubGraph& subgraph, const std::string& name,
-                      const Location& place) {
+Status check_subgraph(const tflite::Model& model, const tflite::SubGraph& subgraph, uint64_t file_bytes,
+                      const std::string& name, const Location& place) {
   int64_t tensors = count(subgraph.tensors());
   for (uint32_t i = 0; i < count(subgraph.tensors()); ++i) {
     const tflite::Tensor& tensor = *subgraph.tensors()->Get(i);
@@ -36,6 +36,11 @@ Status check_subgraph(const tflite::Model& model, const tflite::SubGraph& subgra
     std::string what = "operator " + std::to_string(i) + " of " + name;
     QUERNEL_CHECK(
         check_number(node.opcode_index(), 0, count(model.operator_codes()), what + ": code", place));
+    uint64_t begin = node.large_custom_options_offset(), size = node.large_custom_options_size();
+    if (begin >= kFirstOffset && (begin > file_bytes || size > file_bytes - begin))
+      return invalid_input(what + ": options " + std::to_string(begin) + "+" + std::to_string(size) +
+                               " lie outside of the file of " + std::to_string(file_bytes) + " bytes",
+                           place);
     for (const auto* list : {node.inputs(), node.intermediates()})
       for (int32_t tensor : elements(list))
         QUERNEL_CHECK(check_number(tensor, -1, tensors, what + ": input", place));
@@ -81,7 +86,8 @@ Expected<ModelFile> read_model(Bytes bytes, std::string file_name) {
   if (count(file.model->subgraphs()) == 0)
     return invalid_input("expected a model with a subgraph, found none", place);
   for (size_t i = 0; i < file.subgraph_count(); ++i)
-    QUERNEL_CHECK(check_subgraph(*file.model, file.subgraph(i), "subgraph " + std::to_string(i), place));
+    QUERNEL_CHECK(check_subgraph(*file.model, file.subgraph(i), file.bytes.size(),
+                                 "subgraph " + std::to_string(i), place));
   QUERNEL_CHECK(check_signatures(*file.model, place));
   return file;
 }

@@ -31,6 +31,8 @@ struct ModelFile {
 // Returns the model of a file's bytes; one diagnostic says what is wrong with a damaged file.
 Expected<ModelFile> read_model(Bytes bytes, std::string file_name);
 
+constexpr uint64_t kFirstOffset = 2;  // in the file, of data behind the FlatBuffer; smaller: there are none
+
 // Checks a number of the file. `what`: "operator 3 of subgraph 0: input".
 Status check_number(int64_t number, int64_t least, int64_t count, const std::string& what,
                     const Location& place);

@@ -7,8 +7,8 @@ Status check_signatures(const tflite::Model& model, const Location& place) {
   for (uint32_t i = 0; i < model.signature_defs()->size(); ++i) {
     const tflite::SignatureDef& signature = *model.signature_defs()->Get(i);
     std::string what = "signature " + std::to_string(i);
-    QUERNEL_CHECK(check_number(signature.subgraph_index(), 0, model.subgraphs()->size(), what + ": subgraph",
-                               place));
+    QUERNEL_CHECK(
+        check_number(signature.subgraph_index(), 0, model.subgraphs()->size(), what + ": subgraph", place));
     const auto* tensors = model.subgraphs()->Get(signature.subgraph_index())->tensors();
     for (const auto* list : {signature.inputs(), signature.outputs()})
       for (uint32_t k = 0; list && k < list->size(); ++k)
@@ -31,7 +31,8 @@ std::optional<std::string> note_of_signatures(const ModelFile& file) {
   std::vector<std::string> keys = signature_keys(file);
   for (const std::string& key : keys) names += (names.empty() ? "'" : ", '") + key + "'";
   if (keys.size() < 2) return std::nullopt;
-  return "the model has the signatures " + names + ": this is the first subgraph; --entry NAME chooses another";
+  return "the model has the signatures " + names +
+         ": this is the first subgraph; --entry NAME chooses another";
 }
 
 Expected<size_t> entry_subgraph(const ModelFile& file, const std::string& signature) {
@@ -43,9 +44,9 @@ Expected<size_t> entry_subgraph(const ModelFile& file, const std::string& signat
     known += (known.empty() ? "'" : ", '") + keys[i] + "'";
   }
   if (signature.empty() || keys.size() < 2) return size_t{0};
-  return invalid_input("expected an entry point of the name of a signature (" + known + "), found '" +
-                           signature + "'",
-                       Location{.file = file.name});
+  return invalid_input(
+      "expected an entry point of the name of a signature (" + known + "), found '" + signature + "'",
+      Location{.file = file.name});
 }
 
 }  // namespace quernel::tflite_import

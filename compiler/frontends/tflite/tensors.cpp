@@ -20,8 +20,6 @@ bool is_empty(const tflite::Tensor& tensor) {
   return std::find(dims.begin(), dims.end(), 0) != dims.end();
 }
 
-constexpr uint64_t kFirstOffset = 2;  // of data behind the FlatBuffer; smaller: the data are in the buffer
-
 }  // namespace
 
 Expected<DType> dtype_of(tflite::TensorType type, const Location& place) {

@@ -84,6 +84,11 @@ class ModelBuilder {
          [options](flatbuffers::FlatBufferBuilder& b) { return options(b).Union(); });
   }
 
+  // The last operator's own bytes lie behind the FlatBuffer.
+  void set_large_options(uint64_t offset, uint64_t size) {
+    nodes_.back().large_offset = offset;
+    nodes_.back().large_size = size;
+  }
   // Tensors inside the last operator.
   void set_intermediates(std::vector<int32_t> tensors) { nodes_.back().intermediates = std::move(tensors); }
 
@@ -146,6 +151,7 @@ class ModelBuilder {
     std::string custom;
     std::vector<uint8_t> custom_options;
     std::vector<int32_t> intermediates = {};
+    uint64_t large_offset = 0, large_size = 0;
   };
   int add(const std::string& name, std::vector<int32_t> dims, Type type, const Quant& q,
           std::vector<uint8_t> data) {
@@ -207,7 +213,8 @@ inline flatbuffers::Offset<tflite::SubGraph> ModelBuilder::graph(Parts& parts) c
     flatbuffers::Offset<flatbuffers::Vector<int32_t>> intermediates;
     if (!n.intermediates.empty()) intermediates = b.CreateVector(n.intermediates);
     nodes.push_back(tflite::CreateOperator(b, static_cast<uint32_t>(parts.codes.size() - 1), in, out, n.kind,
-                                           options, bytes, 0, 0, intermediates));
+                                           options, bytes, 0, 0, intermediates, n.large_offset,
+                                           n.large_size));
   }
   auto tensor_vector = b.CreateVector(tensors);
   auto in = b.CreateVector(inputs), out = b.CreateVector(outputs);
@@ -233,8 +240,7 @@ inline std::vector<uint8_t> ModelBuilder::bytes() const {
       return b.CreateVector(list);
     };
     auto in = maps(signature.inputs), out = maps(signature.outputs);
-    defs.push_back(
-        tflite::CreateSignatureDef(b, in, out, b.CreateString(signature.key), signature.subgraph));
+    defs.push_back(tflite::CreateSignatureDef(b, in, out, b.CreateString(signature.key), signature.subgraph));
   }
   flatbuffers::Offset<flatbuffers::Vector<flatbuffers::Offset<tflite::SignatureDef>>> signature_vector;
   if (!defs.empty()) signature_vector = b.CreateVector(defs);

@@ -112,6 +112,34 @@ TEST(TfliteTensors, data_may_lie_behind_the_flatbuffer) {
   expect_values(*results, {2}, {6, 8});
 }
 
+// Padding and strides of a transposed convolution of one pixel: its kernel times it.
+TEST(TfliteTensors, options_may_lie_behind_the_flatbuffer) {
+  ModelBuilder m;
+  int x = m.input("x", {1, 1, 1, 1}), y = m.output("y", {1, 2, 2, 1});
+  int w = m.floats("w", {1, 2, 2, 1}, {1, 2, 3, 4}), b = m.floats("b", {1}, {0});
+  m.custom_node("Convolution2DTransposeBias", {x, w, b}, {y});
+  const int32_t options[] = {2, 1, 1};
+  m.set_large_options(2, sizeof options);
+  const size_t place = (m.bytes().size() + 15) / 16 * 16;
+  m.set_large_options(place, sizeof options);
+  std::vector<uint8_t> bytes = m.bytes();
+  bytes.resize(place + sizeof options);
+  std::memcpy(bytes.data() + place, options, sizeof options);
+  Expected<ImportedModel> imported = import_tflite_bytes(bytes, "m.tflite");
+  ASSERT_TRUE(imported) << to_string(imported.errors());
+  Expected<std::vector<Tensor>> results = interpret(imported->graph, {f32_tensor({1, 1, 1, 1}, {10})});
+  ASSERT_TRUE(results);
+  expect_values(*results, {1, 2, 2, 1}, {10, 20, 30, 40});
+  // One byte is missing; the end does not fit 64 bits.
+  bytes.pop_back();
+  imported = import_tflite_bytes(bytes, "m.tflite");
+  EXPECT_NE(to_string(imported.errors()).find("operator 0 of subgraph 0: options "), std::string::npos);
+  m.set_large_options(place, UINT64_MAX);
+  EXPECT_NE(m.errors().find("lie outside of the file of"), std::string::npos) << m.errors();
+  m.set_large_options(UINT64_MAX, 8);
+  EXPECT_NE(m.errors().find("lie outside of the file of"), std::string::npos) << m.errors();
+}
+
 std::function<Extra(Builder&)> details(tflite::QuantizationDetails kind,
                                        std::function<flatbuffers::Offset<void>(Builder&)> make) {
   return [=](Builder& b) {
