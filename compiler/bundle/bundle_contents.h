@@ -180,6 +180,7 @@ struct TestTolerance {
   double rtol = 1e-3, atol = 1e-7;
   double mean_atol = -1;
   bool top1 = false;
+  double max_share = 0;  // of an integer tensor's elements, that may be off by atol; not stored
 };
 
 // The value of one tensor in a test vector.

@@ -326,7 +326,8 @@ int run(const Options& options, const CLI::App& app) {
 Action define_bench(CLI::App& app) {
   auto options = std::make_shared<Options>();
   app.add_option("BUNDLE|MODEL", options->input, "a bundle, or a model that is compiled first")->required();
-  app.add_option("--entry", options->entry, "entry point of a bundle, or signature of a TensorFlow Lite model (default: the first)")
+  app.add_option("--entry", options->entry,
+                 "entry point of a bundle, or signature of a TensorFlow Lite model (default: the first)")
       ->type_name("NAME");
   app.add_option("--symbol", options->symbols, "the value of a free dim of a bundle (default: the smallest)")
       ->type_name("NAME=N")

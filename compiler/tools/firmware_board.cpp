@@ -77,6 +77,23 @@ std::string case_header(const StaticReport& program) {
       kFirmwareStem, inputs, outputs, shapes, memory, has_state ? " model_reset(&memory);" : "");
 }
 
+// As test_main.c reads them.
+Status write_inputs(const std::string& folder, const std::vector<std::vector<HostTensor>>& runs) {
+  auto write = [&](const std::string& name, const void* data, size_t bytes) -> Status {
+    tensor_file::Error error = tensor_file::write_file(folder + "/" + name, data, bytes);
+    return error ? Status(invalid_input(*error)) : Status();
+  };
+  uint32_t earlier = static_cast<uint32_t>(runs.size()) - 1;  // boards are little-endian, too
+  QUERNEL_CHECK(write("earlier.raw", &earlier, sizeof earlier));
+  for (size_t i = 0; i < runs.back().size(); ++i) {
+    std::vector<std::byte> bytes;
+    for (const std::vector<HostTensor>& run : runs)
+      bytes.insert(bytes.end(), run[i].bytes.begin(), run[i].bytes.end());
+    QUERNEL_CHECK(write(fmt::format("input_{}.raw", i), bytes.data(), bytes.size()));
+  }
+  return {};
+}
+
 // What the program printed: the numbers of each line behind its first word.
 std::multimap<std::string, std::vector<uint64_t>> read_report(const std::string& path) {
   std::multimap<std::string, std::vector<uint64_t>> report;
@@ -166,12 +183,9 @@ Status FirmwareBoard::build(const StaticReport& program, const std::string& fold
 }
 
 Expected<FirmwareRun> FirmwareBoard::run(const StaticReport& program, const std::string& folder,
-                                         const std::vector<HostTensor>& inputs,
+                                         const std::vector<std::vector<HostTensor>>& runs,
                                          double timeout_seconds) const {
-  for (size_t i = 0; i < inputs.size(); ++i)
-    if (tensor_file::Error error = tensor_file::write_file(fmt::format("{}/input_{}.raw", folder, i),
-                                                           inputs[i].bytes.data(), inputs[i].bytes.size()))
-      return invalid_input(*error);
+  QUERNEL_CHECK(write_inputs(folder, runs));
   std::vector<std::string> words = emulator_words_;
   words.push_back(folder + "/program");
   std::string log = folder + "/run.log";

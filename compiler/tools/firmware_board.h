@@ -35,9 +35,11 @@ class FirmwareBoard {
 
   // Builds a program of the static library in `folder`. Unsupported: the board has too little memory.
   Status build(const StaticReport& program, const std::string& folder) const;
-  // Runs it; inputs are those of the program, in order.
+  // Runs it for each list of inputs in turn, from fresh states; the result is the last run's. Inputs are those of the
+  // program, in order.
   Expected<FirmwareRun> run(const StaticReport& program, const std::string& folder,
-                            const std::vector<tensor_file::HostTensor>& inputs, double timeout_seconds) const;
+                            const std::vector<std::vector<tensor_file::HostTensor>>& runs,
+                            double timeout_seconds) const;
 
  private:
   FirmwareBoard() = default;

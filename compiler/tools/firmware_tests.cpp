@@ -23,6 +23,7 @@ bool compare_outputs(const StaticReport& program, const bundle::TestVector& test
     HostTensor expected = value_of(output, value);
     const HostTensor& found = run.outputs[value.tensor];
     tensor_file::Tolerance tolerance{value.tolerance.rtol, value.tolerance.atol, {}, value.tolerance.top1};
+    tolerance.max_share = value.tolerance.max_share;
     if (value.tolerance.mean_atol >= 0) tolerance.mean_atol = value.tolerance.mean_atol;
     std::string message = compare(expected, found, tolerance).value_or("");
     tensor_file::Deviation deviation = deviation_of(expected, found);
@@ -43,14 +44,19 @@ std::string memory_error(const FirmwareRun& run) {
   return "";
 }
 
-Json run_test(const FirmwareBoard& board, const FirmwareSubject& subject, const bundle::TestVector& test,
-              double timeout_seconds) {
-  const StaticReport& program = *subject.report.program;
+std::vector<HostTensor> inputs_of(const StaticReport& program, const bundle::TestVector& test) {
   std::vector<HostTensor> inputs(program.inputs.size());
   for (const bundle::TestTensor& value : test.tensors)
     if (!value.output) inputs[value.tensor] = value_of(program.inputs[value.tensor], value);
+  return inputs;
+}
+
+// `runs`: inputs of the tests before, in a sequence, and of this one.
+Json run_test(const FirmwareBoard& board, const FirmwareSubject& subject, const bundle::TestVector& test,
+              const std::vector<std::vector<HostTensor>>& runs, double timeout_seconds) {
+  const StaticReport& program = *subject.report.program;
   Json::Object result{{"name", test.name}, {"entry", ""}, {"target", subject.target}};
-  Expected<FirmwareRun> run = board.run(program, subject.folder, inputs, timeout_seconds);
+  Expected<FirmwareRun> run = board.run(program, subject.folder, runs, timeout_seconds);
   std::string error = run ? memory_error(*run) : run.errors()[0].message;
   Json::Array outputs, memory;
   bool right = run && compare_outputs(program, test, *run, outputs) && error.empty();
@@ -72,11 +78,16 @@ Json run_test(const FirmwareBoard& board, const FirmwareSubject& subject, const 
 }  // namespace
 
 Expected<Json> run_firmware_tests(const FirmwareBoard& board, const FirmwareSubject& subject,
-                                  const std::vector<bundle::TestVector>& tests, double timeout_seconds) {
+                                  const std::vector<bundle::TestVector>& tests, bool sequence,
+                                  double timeout_seconds) {
   QUERNEL_CHECK(board.build(*subject.report.program, subject.folder));
   Json::Array results;
-  for (const bundle::TestVector& test : tests)
-    results.push_back(run_test(board, subject, test, timeout_seconds));
+  std::vector<std::vector<HostTensor>> runs;
+  for (const bundle::TestVector& test : tests) {
+    if (!sequence) runs.clear();
+    runs.push_back(inputs_of(*subject.report.program, test));
+    results.push_back(run_test(board, subject, test, runs, timeout_seconds));
+  }
   return Json(Json::Object{{"tests", std::move(results)}});
 }
 

@@ -19,8 +19,9 @@ struct FirmwareSubject {
 
 // {"tests": [{"name", "target", "passed", "error", "outputs", "instructions", "instruction_step",
 // "multiply_adds", "memory": [{"name", "used_bytes", "bytes"}]}]}. A test fails also where more memory is
-// used than the compiler says.
+// used than the compiler says. `sequence`: each test follows those before it, with the states that they leave.
 Expected<Json> run_firmware_tests(const FirmwareBoard& board, const FirmwareSubject& subject,
-                                  const std::vector<bundle::TestVector>& tests, double timeout_seconds);
+                                  const std::vector<bundle::TestVector>& tests, bool sequence,
+                                  double timeout_seconds);
 
 }  // namespace quernel::tools

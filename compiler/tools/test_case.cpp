@@ -73,16 +73,20 @@ Expected<Tested> tested(const CompiledCase* compiled) {
   return Tested{compiled, signature_of(open->contents), {}};
 }
 
+bool has_states(const std::vector<Tested>& all) {
+  return std::any_of(all.begin(), all.end(), [](const Tested& t) { return !t.signature.states.empty(); });
+}
+
 std::string with_tests_file(size_t index, const TestCaseOptions& options) {
   return fmt::format("{}/with-tests-{}.qnl", options.scratch_dir, index);
 }
 
-Expected<Json> run_tested(const Tested& tested, size_t index, const TestCaseOptions& options) {
+Expected<Json> run_tested(const Tested& tested, size_t index, bool sequence, const TestCaseOptions& options) {
   if (options.board != nullptr)
     return run_firmware_tests(
         *options.board,
         {tested.compiled->report, folder_of(tested.compiled->bundle), options.compile.targets[0]},
-        tested.tests, options.timeout_seconds);
+        tested.tests, sequence, options.timeout_seconds);
   std::string with_tests = with_tests_file(index, options);
   QUERNEL_CHECK(write_with_tests(tested.compiled->bundle, tested.tests, with_tests));
   return run_tests_of(with_tests, options);
@@ -132,7 +136,7 @@ Expected<std::vector<HostTensor>> run_layers(const CompileReport& report, const 
       if (input.name == tensor.name) ordered.push_back(input);
   QUERNEL_CHECK(options.board->build(*report.program, folder_of(file)));
   QUERNEL_TRY(FirmwareRun run,
-              options.board->run(*report.program, folder_of(file), ordered, options.timeout_seconds));
+              options.board->run(*report.program, folder_of(file), {ordered}, options.timeout_seconds));
   return std::move(run.outputs);
 }
 
@@ -198,10 +202,14 @@ Expected<Json> test_model(const std::string& model, const TestCaseOptions& optio
     QUERNEL_TRY(bundle::TestVector test, make_test_vector(set, it->signature, compiled->fixed, expectations));
     it->tests.push_back(std::move(test));
   }
+  const bool sequence = is_sequence(expectations.tolerances);
+  if (sequence && (options.board == nullptr ? has_states(all) && sets.size() > 1 : all.size() > 1))
+    return unsupported("data sets that are one sequence of runs are not supported here", {.file = model},
+                       "test them with quernel verify, or on a board");
   if (options.packs) return pack_tested(all, options);
   Json::Array runs;
   for (const Tested& t : all) {
-    QUERNEL_TRY(Json run, run_tested(t, runs.size(), options));
+    QUERNEL_TRY(Json run, run_tested(t, runs.size(), sequence, options));
     runs.push_back(std::move(run));
   }
   RunsSummary summary = summarize(runs);

@@ -82,7 +82,8 @@ Status add_tensors(const DataSet& set, const std::vector<DataFile>& files, bool 
     tensor.output = output;
     if (output) {
       Tolerance tolerance = expectations.of(names[i], value);
-      tensor.tolerance = {tolerance.rtol, tolerance.atol, tolerance.mean_atol.value_or(-1), tolerance.top1};
+      tensor.tolerance = {tolerance.rtol, tolerance.atol, tolerance.mean_atol.value_or(-1), tolerance.top1,
+                          tolerance.max_share};
     }
     tensor.value = std::move(value.bytes);
     tensor.shape = std::move(value.shape);
@@ -116,7 +117,12 @@ Expected<std::optional<Json>> read_tolerances(const std::string& dir) {
   return std::optional<Json>(std::move(json));
 }
 
-Status set_signatures(std::vector<DataSet>& sets, const std::optional<Json>& tolerances, const std::string& only) {
+bool is_sequence(const std::optional<Json>& tolerances) {
+  return tolerances && tolerances->at("sequence").is_true();
+}
+
+Status set_signatures(std::vector<DataSet>& sets, const std::optional<Json>& tolerances,
+                      const std::string& only) {
   const Json* list = tolerances ? tolerances->find("signatures") : nullptr;
   if (list == nullptr) {
     for (DataSet& set : sets) set.signature = only;
@@ -128,10 +134,11 @@ Status set_signatures(std::vector<DataSet>& sets, const std::optional<Json>& tol
     right = !sets[i].signature.empty();
   }
   if (!right)
-    return invalid_input(fmt::format("tolerance.json: signatures: expected the name of one for each of {} data sets",
-                                     sets.size()));
+    return invalid_input(fmt::format(
+        "tolerance.json: signatures: expected the name of one for each of {} data sets", sets.size()));
   if (!only.empty()) std::erase_if(sets, [&](const DataSet& set) { return set.signature != only; });
-  if (sets.empty()) return invalid_input("expected a data set that calls signature '" + only + "', found none");
+  if (sets.empty())
+    return invalid_input("expected a data set that calls signature '" + only + "', found none");
   return {};
 }
 

@@ -28,9 +28,13 @@ struct Expectations {
 // tolerance.json of a folder; nothing where there is none.
 Expected<std::optional<Json>> read_tolerances(const std::string& dir);
 
+// Whether data sets are consecutive runs, each from the states that the one before leaves.
+bool is_sequence(const std::optional<Json>& tolerances);
+
 // Gives each data set the signature that it calls, as tolerance.json says under "signatures", and takes out those of
 // other signatures than `only`. Without such a list all call `only`. `only` empty: all stay.
-Status set_signatures(std::vector<DataSet>& sets, const std::optional<Json>& tolerances, const std::string& only);
+Status set_signatures(std::vector<DataSet>& sets, const std::optional<Json>& tolerances,
+                      const std::string& only);
 
 // Gives the files of inputs the model's names.
 void name_inputs(DataSet& set, const std::vector<std::string>& names);

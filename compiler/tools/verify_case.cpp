@@ -117,8 +117,7 @@ CaseResult verify_as_compiled(const std::string& dir, const std::string& model, 
   std::set<std::string> random, fourier;
   Deviation worst;
   InputSets earlier;
-  const Json* sequence = *tolerances ? (*tolerances)->find("sequence") : nullptr;
-  bool is_sequence = sequence != nullptr && sequence->is_true();
+  const bool sequence = is_sequence(*tolerances);
   for (DataSet& set : sets) {
     if (Status named = compiler.name_inputs(set); !named) return from_diagnostics(named.errors());
     Expected<const CompiledCase*> compiled = compiler.compile_for(set);
@@ -133,7 +132,7 @@ CaseResult verify_as_compiled(const std::string& dir, const std::string& model, 
     all_fixed = all_fixed && set.inputs.empty();
     Expectations expectations{*tolerances, (*compiled)->random, (*compiled)->fourier, precision};
     if (auto result =
-            run_data_set(**compiled, set, expectations, options, is_sequence ? &earlier : nullptr, &worst))
+            run_data_set(**compiled, set, expectations, options, sequence ? &earlier : nullptr, &worst))
       return *result;
   }
   std::string reason = fmt::format("{} data set{}", sets.size(), sets.size() == 1 ? "" : "s");

@@ -11,6 +11,7 @@ import unittest
 import xml.etree.ElementTree
 
 import onnx_file as onnx
+import tflite_file as tflite
 from tools import ToolTest, tool
 
 VALUES = [-2.0, -1.0, 0.0, 1.0, 2.5, 8.0]
@@ -31,6 +32,19 @@ class FirmwareBoards(ToolTest):
         self.write(folder + "/input_0.pb", onnx.float_tensor("x", [rows, 3], VALUES[:3 * rows]))
         self.write(folder + "/output_0.pb", onnx.float_tensor("y", [rows, 2], expected))
         return name
+
+    def test_sequences_keep_states(self):
+        for name, last in ("sums", 6.0), ("other", 3.0):
+            for k, y in enumerate([1.0, 3.0, last]):
+                folder = f"{name}/test_data_set_{k}"
+                os.makedirs(self.path(folder))
+                self.write(folder + "/input_0.pb", onnx.float_tensor("x", [1], [k + 1.0]))
+                self.write(folder + "/output_0.pb", onnx.float_tensor("y", [1], [y]))
+            self.write(name + "/model.tflite", tflite.accumulator([1]))
+            self.write(name + "/tolerance.json", b'{"sequence": true}')
+        done = self.run_tool("quernel", "test", "sums", "other", *ON_BOARD)
+        self.assertIn("PASS sums: 3 test vectors", done.stdout, done.stderr)
+        self.assertIn("FAIL other: test_data_set_2: ", done.stdout)
 
     def test_verdicts_and_figures(self):
         y = self.answers()

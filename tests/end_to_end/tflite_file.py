@@ -1,7 +1,8 @@
 """Writes small TensorFlow Lite models; FlatBuffers by hand, field numbers of tflite.fbs."""
 import struct
 
-INT8_TYPE, QUANTIZE = 9, 114
+FLOAT_TYPE, INT8_TYPE, RESOURCE_TYPE = 0, 9, 13
+ADD, NEG, ABS, QUANTIZE, VAR_HANDLE, READ_VARIABLE, ASSIGN_VARIABLE = 0, 59, 101, 114, 142, 143, 144
 
 
 class Buffer:
@@ -65,11 +66,39 @@ def quantized(name, shape, scale, zero):
     return {0: ("i", shape), 1: ("b", INT8_TYPE), 3: name, 4: {2: ("f", [scale]), 3: ("q", [zero])}}
 
 
+def subgraph(tensors, inputs, outputs, nodes):
+    """Nodes: number of the operator in the model's list, inputs, outputs."""
+    return {0: tensors, 1: ("i", inputs), 2: ("i", outputs),
+            3: [{0: ("I", op), 1: ("i", takes), 2: ("i", gives)} for op, takes, gives in nodes], 4: "main"}
+
+
+def model(operators, subgraphs, signatures=()):
+    """Signatures: key and number of a subgraph."""
+    codes = [{0: ("b", min(op, 127)), 3: ("i", op)} for op in operators]
+    buffer = Buffer()
+    buffer.refer(0, {0: ("I", 3), 1: codes, 2: subgraphs, 4: [{}], 7: [{2: key, 4: ("I", number)} for key, number in signatures]})
+    return bytes(buffer.data)
+
+
+def floats(name, shape):
+    return {0: ("i", shape), 1: ("b", FLOAT_TYPE), 3: name}
+
+
 def requantization(shape, from_scale, to_scale):
     """int8 'x' to int8 'y' by QUANTIZE."""
-    graph = {0: [quantized("x", shape, from_scale, 0), quantized("y", shape, to_scale, 0)], 1: ("i", [0]), 2: ("i", [1]),
-             3: [{1: ("i", [0]), 2: ("i", [1])}], 4: "main"}
-    model = {0: ("I", 3), 1: [{0: ("b", QUANTIZE), 3: ("i", QUANTIZE)}], 2: [graph], 4: [{}]}
-    buffer = Buffer()
-    buffer.refer(0, model)
-    return bytes(buffer.data)
+    tensors = [quantized("x", shape, from_scale, 0), quantized("y", shape, to_scale, 0)]
+    return model([QUANTIZE], [subgraph(tensors, [0], [1], [(0, [0], [1])])])
+
+
+def accumulator(shape):
+    """'y' is the sum of all 'x' so far."""
+    handle = {0: ("i", []), 1: ("b", RESOURCE_TYPE), 3: "handle"}
+    tensors = [floats("x", shape), floats("y", shape), floats("before", shape), handle]
+    nodes = [(0, [], [3]), (1, [3], [2]), (2, [0, 2], [1]), (3, [3, 1], [])]
+    return model([VAR_HANDLE, READ_VARIABLE, ADD, ASSIGN_VARIABLE], [subgraph(tensors, [0], [1], nodes)])
+
+
+def two_signatures(shape):
+    """'negate' gives 'y' of 'x', 'absolute' 'b' of 'a'."""
+    graphs = [subgraph([floats(x, shape), floats(y, shape)], [0], [1], [(op, [0], [1])]) for op, (x, y) in enumerate(("xy", "ab"))]
+    return model([NEG, ABS], graphs, [("negate", 0), ("absolute", 1)])

@@ -21,10 +21,10 @@ def relu_model(op="Relu", shape=(2, 3)):
 
 
 class VerifyReports(ToolTest):
-    def case(self, name, model, sets, tolerance=None):
+    def case(self, name, model, sets, tolerance=None, file="model.onnx"):
         """A test directory; sets: pairs of input and output TensorProtos."""
         os.makedirs(self.path(name))
-        self.write(f"{name}/model.onnx", model)
+        self.write(f"{name}/{file}", model)
         for k, (inputs, outputs) in enumerate(sets):
             os.makedirs(self.path(f"{name}/test_data_set_{k}"))
             for role, tensors in (("input", inputs), ("output", outputs)):
@@ -122,6 +122,31 @@ class VerifyReports(ToolTest):
         self.assertEqual(self.verdict(self.relu_case("near", RELU[:5] + [9.0]), *options),
                          "PASS near: 1 data set, bf16 weights and operands: off by 1 at most, 11 % of the largest element, 15 % is allowed")
         self.assertIn("FAIL far", self.verdict(self.relu_case("far", RELU[:5] + [9.6]), *options))
+
+    def test_data_sets_call_signatures(self):
+        model = tflite.two_signatures([2])
+        sets = [([onnx.float_tensor("x", [2], [-1, 2])], [onnx.float_tensor("y", [2], [1, -2])]),
+                ([onnx.float_tensor("a", [2], [-1, 2])], [onnx.float_tensor("b", [2], [1, 2])])]
+        case = self.case("both", model, sets, {"signatures": ["negate", "absolute"]}, "model.tflite")
+        self.assertEqual(self.verdict(case), "PASS both: 2 data sets")
+        self.assertEqual(self.verdict(case, "--entry", "absolute"), "PASS both: 1 data set")
+        self.assertIn("expected a data set that calls signature 'other', found none", self.verdict(case, "--entry", "other"))
+        self.assertIn("PASS both: 2 test vectors", self.succeeds("quernel", "test", case))
+        self.assertIn("PASS", self.verdict(self.case("second", model, sets[1:], None, "model.tflite"), "--entry", "absolute"))
+        self.fails("quernel", "check", "second/model.tflite", "--entry", "other", says=["('negate', 'absolute'), found 'other'"])
+        self.succeeds("quernel", "bench", "second/model.tflite", "--entry", "absolute", "--seconds", "0.01")
+        for k, wrong in enumerate((["negate"], ["negate", 1], "negate")):
+            case = self.case(f"wrong{k}", model, sets, {"signatures": wrong}, "model.tflite")
+            self.assertIn("signatures: expected the name of one for each of 2 data sets", self.verdict(case))
+
+    def test_sequences_keep_states(self):
+        sums = [float(k * (k + 1) // 2) for k in range(1, 10)]
+        sets = [([onnx.float_tensor("x", [1], [k + 1])], [onnx.float_tensor("y", [1], [y])]) for k, y in enumerate(sums)]
+        case = self.case("sums", tflite.accumulator([1]), sets, {"sequence": True}, "model.tflite")
+        self.assertEqual(self.verdict(case), "PASS sums: 9 data sets")
+        done = self.run_tool("quernel", "test", case)
+        self.assertIn("UNSUPPORTED sums: ", done.stdout)
+        self.assertIn("data sets that are one sequence of runs are not supported here", done.stdout)
 
     def test_tolerance_file_is_honoured(self):
         wrong = RELU[:5] + [8.1]

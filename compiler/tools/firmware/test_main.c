@@ -1,5 +1,6 @@
-/* Runs a model once on a board, for `quernel test`: inputs and outputs are files of the host. Memory is
- * painted before, and everything that the model may write to lies between guards; what it used of it is
+/* Runs a model on a board, for `quernel test`: inputs and outputs are files of the host. Files of inputs hold those of
+ * earlier runs first, whose number earlier.raw says; states go from one to the next, and only the last is measured and
+ * has outputs. Memory is painted before, and everything that the model may write to lies between guards; what it used of it is
  * printed. case.h, written for each model, lists tensors and memory as macros of macros. */
 #include "board.h"
 #include "case.h"
@@ -52,12 +53,20 @@ static void print_line(const char* name, uint64_t number, uint64_t most) {
   board_print("\n");
 }
 
-static void read_input(const char* file, void* data, uint32_t bytes) {
-  if (board_read_file(file, 0, data, bytes) != (int32_t)bytes) fail("cannot read ", file);
+static void read_input(const char* file, uint32_t run, void* data, uint32_t bytes) {
+  if (board_read_file(file, run * bytes, data, bytes) != (int32_t)bytes) fail("cannot read ", file);
 }
 
 static void write_output(const char* file, const void* data, uint32_t bytes) {
   if (board_write_file(file, data, bytes) != (int32_t)bytes) fail("cannot write ", file);
+}
+
+static void check_code(int32_t code) {
+  if (code == MODEL_OK) return;
+  board_print("model_run returned ");
+  board_print_number((uint64_t)code);
+  board_print("\n");
+  board_exit(1);
 }
 
 /* What board_instructions leaves on the stack is not the model's: it lies in the gap. */
@@ -70,9 +79,8 @@ static __attribute__((noinline)) int32_t run_below_a_gap(void) {
 }
 
 int main(void) {
-#define PREPARE_INPUT(index, member, bytes)    \
-  inputs.member = paint(input_##index, bytes); \
-  read_input("input_" #index ".raw", (void*)inputs.member, bytes);
+#define PREPARE_INPUT(index, member, bytes) inputs.member = paint(input_##index, bytes);
+#define READ_INPUT(index, member, bytes) read_input("input_" #index ".raw", run, (void*)inputs.member, bytes);
 #define PREPARE_OUTPUT(index, member, bytes) outputs.member = paint(output_##index, bytes);
 #define PREPARE_SHAPE(index, member, rank) outputs.member = shape_##index;
 #define PREPARE_MEMORY(member, bytes) memory.member = paint(member, bytes);
@@ -82,17 +90,19 @@ int main(void) {
   MEMORY(PREPARE_MEMORY)
   RESET()
 
+  uint32_t earlier = 0, run = 0;
+  read_input("earlier.raw", 0, &earlier, sizeof earlier);
+  for (; run < earlier; ++run) {
+    INPUTS(READ_INPUT)
+    check_code(model_run(&memory, &inputs, &outputs));
+  }
+  INPUTS(READ_INPUT)
   board_paint_stack();
   uint64_t begin = board_instructions();
   int32_t code = run_below_a_gap();
   uint64_t instructions = board_instructions() - begin;
   uint32_t stack = board_stack_used(frame);
-  if (code != MODEL_OK) {
-    board_print("model_run returned ");
-    board_print_number((uint64_t)code);
-    board_print("\n");
-    return 1;
-  }
+  check_code(code);
 
 #define CHECK_INPUT(index, member, bytes) used("input_" #index, input_##index, bytes);
 #define FINISH_OUTPUT(index, member, bytes)      \
