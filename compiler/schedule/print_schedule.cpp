@@ -1,5 +1,6 @@
 #include "schedule/print_schedule.h"
 
+#include <algorithm>
 #include <sstream>
 
 #include "graph/text.h"
@@ -275,7 +276,10 @@ class Printer {
     if (walk.tail_rows && !(floormod(row_count(p), p.tile_m) == Dim(0))) add("tail rows");
     if (walk.transposes) add("transposed tiles");
     std::string unrolled;
-    for (int64_t n : walk.unrolled) unrolled += (unrolled.empty() ? "unrolled " : "x") + std::to_string(n);
+    const bool any =
+        std::any_of(walk.unrolled.begin(), walk.unrolled.end(), [](int64_t n) { return n != 1; });
+    for (int64_t n : any ? walk.unrolled : decltype(walk.unrolled)())
+      unrolled += (unrolled.empty() ? "unrolled " : "x") + std::to_string(n);
     if (!unrolled.empty()) add(unrolled);
     if (walk.single_bytes) add("dot products of single bytes");
     if (!text.empty()) text_ += text + "\n";
