@@ -45,7 +45,7 @@ struct KernelTime {
   std::vector<uint32_t> items;
   double seconds = 0;                          // median
   uint64_t flops = 0, bytes = 0, weights = 0;  // weights: those of `bytes` that are constants
-  bool byte_products = false;                  // `flops` are products of bytes and their sums
+  bool byte_products = false;                  // `flops` are those of int8 dot products
 };
 
 // Whether a contraction of this text (schedule/contraction/contraction_text.h) multiplies bytes.
@@ -63,7 +63,7 @@ bool multiplies_bytes(std::string_view contraction) {
 struct Roof {
   double compute = 0, memory = 0;
   double seconds() const { return std::max(compute, memory); }
-  const char* name = "-";  // what binds it: "compute" (of floats), "bytes" (their products), "memory"
+  const char* name = "-";  // what binds it: "compute" (of floats), "bytes" (int8 dot products), "memory"
 };
 
 struct Measured {
@@ -221,7 +221,7 @@ void print_text(const Options& options, const Measured& m) {
   if (!options.per_kernel) return;
   if (m.peaks.flops > 0)
     print(
-        "  peaks     {:.1f} GFLOP/s, {:.1f} Gop/s of products of bytes, {:.1f} GB/s from near caches, {:.1f} "
+        "  peaks     {:.1f} GFLOP/s, {:.1f} Gop/s of int8 dot products, {:.1f} GB/s from near caches, {:.1f} "
         "GB/s "
         "from {}\n",
         m.peaks.flops / 1e9, m.peaks.byte_ops / 1e9, m.peaks.near_bytes / 1e9, m.peaks.far_bytes / 1e9,

@@ -13,7 +13,7 @@ namespace quernel::tools {
 // Of all threads together, per second; best of several runs.
 struct MachinePeaks {
   double flops = 0;       // f32 multiply-adds in registers, two each
-  double byte_ops = 0;    // products of bytes, added up in i32, in registers: two for each product
+  double byte_ops = 0;    // int8 dot products with i32 accumulators in registers: two for each product
   double near_bytes = 0;  // reads of data in each core's L2
   double far_bytes = 0;   // reads of `far_footprint` bytes, one after another
 };

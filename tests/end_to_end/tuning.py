@@ -36,7 +36,7 @@ class Tuning(ToolTest):
         for word in ("peaks", "of peak", "class", "tiling", "gemv", "GB/s"):
             self.assertIn(word, text)
 
-    def test_bench_compares_products_of_bytes_with_their_own_peak(self):
+    def test_bench_compares_int8_dot_products_with_their_own_peak(self):
         self.write("bytes.onnx", onnx_file.model(
             [onnx_file.node("MatMulInteger", ["x", "w"], ["y"])], [onnx_file.value("x", onnx_file.UINT8, [64, 256])],
             [onnx_file.value("y", onnx_file.INT32, [64, 256])], [onnx_file.tensor("w", onnx_file.INT8, [256, 256], bytes(range(256)) * 256)]))
@@ -47,7 +47,7 @@ class Tuning(ToolTest):
         self.assertEqual([kernel["bound"] for kernel in products], ["bytes"])
         least = products[0]["flops"] / peaks["byte_ops_per_second"]
         self.assertAlmostEqual(products[0]["share_of_peak"], least / products[0]["seconds"], delta=0.01 * products[0]["share_of_peak"])
-        self.assertIn("Gop/s of products of bytes", self.succeeds("quernel", "bench", "bytes.onnx", "--repeat", "5", "--per-kernel"))
+        self.assertIn("Gop/s of int8 dot products", self.succeeds("quernel", "bench", "bytes.onnx", "--repeat", "5", "--per-kernel"))
 
     def test_printed_tilings_are_read_again(self):
         self.compile_digits()

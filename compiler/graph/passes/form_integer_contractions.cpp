@@ -303,7 +303,8 @@ std::optional<Tensor> as_multiple(const Tensor& bias, const Tensor& scale) {
   Expected<Tensor> again = evaluate_node(OpKind::k_mul, {*whole, scale});
   if (!again) return std::nullopt;
   Expected<Tensor> difference = evaluate_node(OpKind::k_sub, {*again, bias});
-  if (!difference || !all_elements_equal(*difference) || element_as_f64(*difference, 0) != 0)
+  if (!difference || difference->count() == 0 || !all_elements_equal(*difference) ||
+      element_as_f64(*difference, 0) != 0)
     return std::nullopt;
   Attributes to;
   to.dtype = DType::kI32;
