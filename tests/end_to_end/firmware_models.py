@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""`quernel test --on qemu` of firmware targets: ONNX's node tests and MLPerf Tiny's int8 models beside their data, to the bit,
-other real models beside what the host's bundle computes, as static libraries on emulated boards. Prints what a run of each model takes: instructions, these per
-multiply-add, memory.
+"""`quernel test --on qemu` of firmware targets: static libraries on emulated boards. ONNX's node tests and MLPerf Tiny's int8
+models run beside their data, to the bit, other real models beside what the host's bundle computes. Prints what a run of each
+model takes: instructions, these per multiply-add, memory.
 
 firmware_models.py TARGET... [--every N] [--models-only] [--nodes-only] [--models NAME,NAME…]"""
 import argparse

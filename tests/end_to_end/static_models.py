@@ -2,7 +2,8 @@
 """Static libraries, or C, beside bundles: ONNX's node tests and real models, the same inputs, the same bits; memory and
 stack are no more than the compiler says.
 
---every N: of the node tests, from the --first on; --models A,B: of the real ones; --target T; --form c: C instead of static libraries, compiled with --flags;
+--every N: of the node tests, from the --first on; --models-only: none; --models A,B: of the real ones; --target T, --bundle-target T: of
+bundles, for bare metal, which has none (C of integers computes the same anywhere); --form c: C instead of static libraries, compiled with --flags;
 --memory M: as quernel compile has it; --architecture A: on an emulated processor of linux_devices.py, bundles too; --compiler,
 --runner: C on another processor, bundles here; `clang` is the newest one."""
 import argparse
@@ -70,7 +71,7 @@ def same_elements(dtype, a, b):
 
 def compile_both(case, folder, options, values, bundle_target=None):
     """Free dims become 1: batches of the real models. Values of inputs are constants where an operator needs them."""
-    model = os.path.join(case, "model.onnx")
+    model = next(path for path in (os.path.join(case, "model.onnx"), os.path.join(case, "model.tflite")) if os.path.exists(path))
     flags = ["-q"]
     memory = ["--memory", options.memory] if options.memory else []
     for path, name, _ in values:
@@ -115,7 +116,7 @@ def compare(case, options):
     folder = tempfile.mkdtemp(prefix="quernel-static-")
     try:
         values = case_inputs(case)
-        compile_both(case, folder, options, values)
+        compile_both(case, folder, options, values, options.bundle_target)
         inputs, outputs = static_form.write_program(folder, "model")
         device = [*options.runner.split(), options.device] if options.device else [tool("quernel-run")]
         run_bundle(folder, inputs, outputs, values, device)
@@ -141,9 +142,11 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--every", type=int, default=1)
     parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("--models-only", action="store_true")
     parser.add_argument("--form", choices=["static", "c"], default="static")
     parser.add_argument("--flags", default="-O1", help="of the C compiler")
     parser.add_argument("--target", default="native")
+    parser.add_argument("--bundle-target", default=None)
     parser.add_argument("--memory", default="")
     parser.add_argument("--compiler", default="gcc")
     parser.add_argument("--runner", default="")
@@ -167,8 +170,8 @@ def main():
     for program in [options.compiler[0], *options.runner.split()[:1]]:
         if not shutil.which(program):
             skip(f"no {program}: toolchains/install_debian.sh --test --cross installs it")
-    nodes = sorted(glob.glob(NODE_TESTS + "/*"))[options.first::options.every]
-    models = [path for path in (os.path.join(test_data(), "models", name) for name in options.models) if os.path.isdir(path)]
+    nodes = [] if options.models_only else sorted(glob.glob(NODE_TESTS + "/*"))[options.first::options.every]
+    models = [path for name in options.models for path in glob.glob(os.path.join(test_data(), "models*", name))]
     cases = options.cases or nodes + models
     if not cases:
         skip(f"no ONNX tests in {NODE_TESTS} and no models in {test_data()}")
