@@ -129,6 +129,11 @@ class ContractLowering {
 
   loop::Stmt present_tile(const std::vector<loop::Expr>& place);
 
+  // Returns whether the current tile's rows are at equal distances, of which only the first has a place.
+  bool even_rows() const;
+  // Returns the place of row m of the current tile in a.
+  loop::Expr place_of_row(const loop::Buffer& row_offsets, const loop::Expr& m) const;
+
   // Appends the loops over a number of steps, of which so many are unrolled, and returns the current step.
   loop::Expr add_steps(std::vector<TermLoop>& loops, const Dim& steps, int64_t unrolled) const;
   // Sums words of neighbouring elements. The remainder of the last axis is one more step.

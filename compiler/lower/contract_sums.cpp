@@ -174,7 +174,7 @@ Stmt ContractLowering::present_tile(const std::vector<Expr>& place) {
   loop::Buffer acc =
       local_buffer("acc", accumulator_dtype_, plan_.tile_m * plan_.tile_n(), loop::Scope::kRegister);
   loop::Buffer row_offsets =
-      local_buffer("rows", DType::kI64, along_ ? 1 : plan_.tile_m, loop::Scope::kRegister);
+      local_buffer("rows", DType::kI64, along_ || even_rows() ? 1 : plan_.tile_m, loop::Scope::kRegister);
   body.push_back(loop::alloc(acc));
 
   // Offset of each row in a.
@@ -192,7 +192,7 @@ Stmt ContractLowering::present_tile(const std::vector<Expr>& place) {
   if (schedule::shares_rows(plan_)) {
     shared_.emplace(plan_, accumulator_dtype_);
     body.push_back(shared_->begin([&](Expr m) { return offset_of(first_row + m, true); }));
-  } else if (along_) {
+  } else if (along_ || even_rows()) {
     body.push_back(loop::alloc(row_offsets));
     body.push_back(loop::store(row_offsets, index(0), offset_of(first_row, false)));
   } else {
@@ -214,9 +214,18 @@ Stmt ContractLowering::present_tile(const std::vector<Expr>& place) {
     return for_vectors([&](Expr v, Expr l) {
       Expr n = v ? v * index(lanes_) + l : l;
       Expr first = zero;
+      std::vector<Stmt> begin;
       if (plan_.dot_shift != 0)
         first = loop::bitcast({DType::kI32, 1}, loop::load(b_buffer_, b_base + packed_column(v, l)));
-      return loop::store(acc, m * index(plan_.tile_n()) + n, first);
+      if (plan_.walk.first_addend >= 0) {
+        std::vector<Expr> positions = base;
+        set_rows(c_, plan_, positions, first_row + m);
+        positions[plan_.vector_axis] = first_column + n;
+        Expr addend = first_addend(c_, node_, positions, begin);
+        first = plan_.dot_shift != 0 ? first + addend : addend;
+      }
+      begin.push_back(loop::store(acc, m * index(plan_.tile_n()) + n, first));
+      return loop::block(std::move(begin));
     });
   }));
   body.push_back(reduce(acc, row_offsets, b_base, first_column));
@@ -227,6 +236,13 @@ Stmt ContractLowering::present_tile(const std::vector<Expr>& place) {
                              .end_row = partial_rows_ ? end_row_ : nullptr,
                              .all_columns = whole_columns()}));
   return loop::block(std::move(body));
+}
+
+bool ContractLowering::even_rows() const { return plan_.walk.even_rows && !partial_rows_; }
+
+Expr ContractLowering::place_of_row(const loop::Buffer& row_offsets, const Expr& m) const {
+  if (!even_rows()) return loop::load(row_offsets, m);
+  return loop::load(row_offsets, index(0)) + m * at(plan_.axes[plan_.row_axes.back()].a);
 }
 
 Expr ContractLowering::add_steps(std::vector<TermLoop>& loops, const Dim& steps, int64_t unrolled) const {
@@ -263,7 +279,7 @@ Stmt ContractLowering::reduce_words(const loop::Buffer& acc, const loop::Buffer&
     });
     Stmt multiply = for_rows([&](Expr m) {
       Expr word_of_a = word_of_neighbours(
-          a_buffer_, loop::load(row_offsets, m) + a_outer + word * index(plan_.dot), neighbours, plan_);
+          a_buffer_, place_of_row(row_offsets, m) + a_outer + word * index(plan_.dot), neighbours, plan_);
       loop::Var a = fresh_var("a", word_of_a->type);
       return loop::block({loop::let(a, word_of_a), for_columns([&](Expr n) {
                             Expr slot = m * index(plan_.tile_n()) + n;

@@ -34,6 +34,23 @@ bool overlaps_another(const schedule::Schedule& s, const schedule::Item& item, c
   });
 }
 
+// The number of bits of a word if the value is a constant by whose elements words are shifted, each by fewer bits;
+// else 0.
+int64_t shifts_below(const Graph& graph, ValueId v) {
+  constexpr int64_t kWord = 32, kMost = 1 << 16;
+  const Tensor* counts = v == kNoValue ? nullptr : graph.constant(v);
+  if (!counts || !is_integer(counts->dtype) || is_packed(counts->dtype) || counts->count() > kMost) return 0;
+  for (int64_t i = 0; i < counts->count(); ++i)
+    if (int64_t count = element_as_i64(*counts, i); count < 0 || count >= kWord) return 0;
+  auto shifts = [&](const Node& node) {
+    if (node.op != OpKind::k_shl && node.op != OpKind::k_shr) return false;
+    ValueId by = node.inputs[1];
+    for (const Node* n = graph.def(by); n && is_movement(n->op); n = graph.def(by)) by = n->inputs[0];
+    return by == v;
+  };
+  return std::any_of(graph.nodes.begin(), graph.nodes.end(), shifts) ? kWord : 0;
+}
+
 }  // namespace
 
 KernelBuffers make_buffers(const schedule::Schedule& s, const schedule::Item& item) {
@@ -50,6 +67,7 @@ KernelBuffers make_buffers(const schedule::Schedule& s, const schedule::Item& it
     buffer->binding = static_cast<int>(i);
     buffer->access = binding.write ? loop::Access::kWrite : loop::Access::kRead;
     buffer->overlaps = overlaps_another(s, item, binding);
+    buffer->below = shifts_below(s.graph, binding.value);
     if (binding.value == kNoValue) {
       if (binding.write) buffer->access = loop::Access::kReadWrite;
       (binding.write ? result.scratch : result.packed) = buffer;

@@ -12,6 +12,17 @@ using loop::AxisKind;
 using loop::Expr;
 using loop::Stmt;
 
+// An evaluator at these positions on the plan's axes; `indices`: of the result there.
+Evaluator evaluator_at(Context& context, const Node& node, const std::vector<Expr>& positions,
+                       std::vector<IndexExpr>& indices) {
+  const schedule::ContractionPlan& plan = context.group.contraction;
+  Evaluator e = context.evaluator();
+  for (size_t i = 0; i < plan.axes.size(); ++i) e.axes.push_back({positions[i], max(plan.axes[i].extent, 1)});
+  for (const IndexExpr& out : node.attributes.contraction.out)
+    indices.push_back(simplify(substitute(out, plan.axis_values), e.extents()));
+  return e;
+}
+
 class Storing {
  public:
   Storing(Context& context, const Node& node, const RegisterTile& tile, const TilePlace& place)
@@ -122,13 +133,11 @@ class Storing {
     std::vector<Expr> positions = place_.base;
     set_rows(c_, plan_, positions, row);
     positions[plan_.vector_axis] = column;
-    Evaluator e = c_.evaluator();
-    for (size_t i = 0; i < plan_.axes.size(); ++i)
-      e.axes.push_back({positions[i], max(plan_.axes[i].extent, 1)});
     std::vector<IndexExpr> indices;
-    for (const IndexExpr& out : node_.attributes.contraction.out)
-      indices.push_back(simplify(substitute(out, plan_.axis_values), e.extents()));
-    e.provide(node_.output, e.name_value("sum", loop::cast(g_.dtype(node_.output), value)));
+    Evaluator e = evaluator_at(c_, node_, positions, indices);
+    const int added = plan_.walk.first_addend;
+    const ValueId sum = added < 0 ? node_.output : g_.nodes[added].output;
+    e.provide(sum, e.name_value("sum", loop::cast(g_.dtype(sum), value)));
     std::vector<Expr> values;
     for (ValueId v : c_.group.outputs) values.push_back(e.evaluate(v, indices));
     for (size_t i = 0; i < values.size(); ++i) e.store(c_.group.outputs[i], indices, values[i]);
@@ -147,6 +156,17 @@ class Storing {
 };
 
 }  // namespace
+
+Expr first_addend(Context& context, const Node& node, const std::vector<Expr>& positions,
+                  std::vector<Stmt>& statements) {
+  const Graph& g = context.graph();
+  const Node& add = g.nodes[context.group.contraction.walk.first_addend];
+  std::vector<IndexExpr> indices;
+  Evaluator e = evaluator_at(context, node, positions, indices);
+  Expr value = e.evaluate(add.inputs[add.inputs[0] == node.output ? 1 : 0], indices);
+  statements.insert(statements.end(), e.statements.begin(), e.statements.end());
+  return value;
+}
 
 Stmt store_tile(Context& context, const Node& node, const RegisterTile& tile, const loop::Buffer& acc,
                 const TilePlace& place) {

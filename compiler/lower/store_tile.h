@@ -12,6 +12,11 @@ struct TilePlace {
   bool all_columns = false;  // all columns exist
 };
 
+// Returns what the sum of a point of the tile begins with, if the plan adds something to the sums at their begin;
+// appends the statements that compute it.
+loop::Expr first_addend(Context& context, const Node& node, const std::vector<loop::Expr>& positions,
+                        std::vector<loop::Stmt>& statements);
+
 // Evaluates the group's outputs for the tile in `acc` and stores them. If outputs are contiguous along rows
 // and not along columns, the tile is transposed first.
 loop::Stmt store_tile(Context& context, const Node& node, const RegisterTile& tile, const loop::Buffer& acc,

@@ -274,6 +274,8 @@ class Printer {
       add("tail of " + std::to_string(tail.vectors * p.lanes + tail.short_lanes) + " columns");
     }
     if (walk.tail_rows && !(floormod(row_count(p), p.tile_m) == Dim(0))) add("tail rows");
+    if (walk.even_rows) add("even rows");
+    if (walk.first_addend >= 0) add("beginning with " + g_.values[g_.nodes[walk.first_addend].output].name);
     if (walk.transposes) add("transposed tiles");
     std::string unrolled;
     const bool any =

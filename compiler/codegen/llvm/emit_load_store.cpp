@@ -2,6 +2,7 @@
 // never touch memory where the guard is off: uniform guards redirect the pointer to zero bytes of the image
 // (branch-free, and right for empty buffers), lane guards use masks or single lanes.
 #include <llvm/IR/IntrinsicInst.h>
+#include <llvm/IR/MDBuilder.h>
 
 #include "codegen/llvm/kernel_emitter.h"
 #include "support/diagnostic.h"
@@ -64,7 +65,15 @@ Instruction* KernelEmitter::annotate(const loop::BufferNode& b, Instruction* acc
 
 KernelEmitter::Value* KernelEmitter::load_memory(const loop::BufferNode& b, llvm::Type* type,
                                                  Value* pointer) {
-  return annotate(b, builder_.CreateAlignedLoad(type, pointer, alignment(b)));
+  llvm::LoadInst* access = annotate(b, builder_.CreateAlignedLoad(type, pointer, alignment(b)));
+  if (b.below != 0) {
+    unsigned width = type->getScalarSizeInBits();
+    llvm::MDNode* range =
+        llvm::MDBuilder(builder_.getContext())
+            .createRange(llvm::APInt(width, 0), llvm::APInt(width, static_cast<uint64_t>(b.below)));
+    access->setMetadata(llvm::LLVMContext::MD_range, range);
+  }
+  return access;
 }
 
 void KernelEmitter::store_memory(const loop::BufferNode& b, Value* value, Value* pointer) {

@@ -37,6 +37,7 @@ struct InstructionSet {
   bool narrow_indices = false;   // 32-bit registers
   bool wide_division = true;     // of 64-bit integers, also by a library
   bool wide_conversions = true;  // between 64-bit integers and floats, also by a library
+  int64_t load_reach = 0;        // with few registers: the largest offset of a load from its pointer, bytes
   int stack_alignment = 64;      // bytes, of buffers on the stack
 
   // `type`: float, double or a vector of them.

@@ -126,6 +126,8 @@ InstructionSet instruction_set(const Target& target, const llvm::MCSubtargetInfo
   isa.f64 = {target.has_f64 && target.has_fma, target.has_f64 && rounds_f64, target.has_f64};
   isa.narrow_indices = target.arch == QNL_ARCH_ARM || target.arch == QNL_ARCH_RISCV32;
   isa.wide_division = isa.wide_conversions = !isa.narrow_indices || target.bare_metal;
+  if (target.integer_registers > 0)
+    isa.load_reach = target.arch == QNL_ARCH_RISCV32 ? 2047 : subtarget.checkFeatures("+thumb2") ? 4095 : 31;
   if (isa.narrow_indices) isa.stack_alignment = std::max(8, target.vector_bytes);
   return isa;
 }
@@ -310,7 +312,7 @@ Expected<ObjectCode> Compiler::compile(std::span<const loop::Kernel> kernels,
     state_->prepare(*module);
     llvm::raw_string_ostream message(error);
     if (llvm::verifyModule(*module, &message)) return;
-    if (state_->optimize) optimize(*module, *state_->machine);
+    if (state_->optimize) optimize(*module, *state_->machine, state_->isa.load_reach);
     scalarize_single_lanes(*module);
     expand_missing_instructions(*module, state_->isa);
     state_->prepare(*module);  // what was added
@@ -369,7 +371,7 @@ Expected<ObjectCode> Compiler::State::compile_module(const std::string& name,
     prepare(*module);
     llvm::raw_string_ostream message(error);
     if (llvm::verifyModule(*module, &message)) return;
-    if (optimize) codegen::optimize(*module, *machine);
+    if (optimize) codegen::optimize(*module, *machine, isa.load_reach);
     expand_missing_instructions(*module, isa);
     prepare(*module);  // what was added
     report.stack.read(*module);

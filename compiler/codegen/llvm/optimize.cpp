@@ -18,6 +18,8 @@
 #include <llvm/Transforms/Scalar/SROA.h>
 #include <llvm/Transforms/Scalar/SimplifyCFG.h>
 
+#include "codegen/llvm/advance_pointers.h"
+
 namespace quernel::codegen {
 namespace {
 
@@ -28,7 +30,7 @@ llvm::TargetLibraryInfoImpl no_library(const llvm::Module& module) {
   return info;
 }
 
-llvm::FunctionPassManager pipeline() {
+llvm::FunctionPassManager pipeline(int64_t load_reach) {
   llvm::FunctionPassManager passes;
   passes.addPass(llvm::SROAPass(llvm::SROAOptions::ModifyCFG));  // register buffers become values
   passes.addPass(llvm::EarlyCSEPass(true));
@@ -40,6 +42,7 @@ llvm::FunctionPassManager pipeline() {
     loops.addPass(llvm::IndVarSimplifyPass());
     passes.addPass(llvm::createFunctionToLoopPassAdaptor(std::move(loops), /*UseMemorySSA=*/true));
   }
+  if (load_reach > 0) passes.addPass(AdvancePointersPass(load_reach));
   passes.addPass(llvm::GVNPass());
   passes.addPass(llvm::CorrelatedValuePropagationPass());
   passes.addPass(llvm::InstCombinePass());
@@ -58,7 +61,7 @@ llvm::FunctionPassManager pipeline() {
 
 }  // namespace
 
-void optimize(llvm::Module& module, llvm::TargetMachine& machine) {
+void optimize(llvm::Module& module, llvm::TargetMachine& machine, int64_t load_reach) {
   llvm::LoopAnalysisManager loops;
   llvm::FunctionAnalysisManager functions;
   llvm::CGSCCAnalysisManager sccs;
@@ -76,7 +79,7 @@ void optimize(llvm::Module& module, llvm::TargetMachine& machine) {
   builder.registerLoopAnalyses(loops);
   builder.crossRegisterProxies(loops, functions, sccs, modules);
   llvm::ModulePassManager passes;
-  passes.addPass(llvm::createModuleToFunctionPassAdaptor(pipeline()));
+  passes.addPass(llvm::createModuleToFunctionPassAdaptor(pipeline(load_reach)));
   passes.run(module, modules);
 }
 

@@ -8,8 +8,8 @@
 namespace quernel::codegen {
 
 // Runs O3 for code that loop IR has already unrolled and vectorised: without unrolling, vectorisers and the
-// recognition of library idioms.
-void optimize(llvm::Module& module, llvm::TargetMachine& machine);
+// recognition of library idioms. `load_reach`: as in InstructionSet.
+void optimize(llvm::Module& module, llvm::TargetMachine& machine, int64_t load_reach);
 
 // Turns masked accesses of a single known lane into accesses of that element. LLVM 22.1 does so for x86
 // during instruction selection, but it stores whole words if the lanes were truncated to 8 or 16 bits.

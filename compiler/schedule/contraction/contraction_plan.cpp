@@ -46,6 +46,12 @@ Dim product(const std::vector<Axis>& axes, const std::vector<int>& which) {
   return n;
 }
 
+bool rows_are_even(const ContractionPlan& plan, int m) {
+  if (plan.row_axes.size() < 2) return true;
+  const Dim& last = plan.axes[plan.row_axes.back()].extent;
+  return last.is_const() && last.value() % m == 0;
+}
+
 bool shares_rows(const ContractionPlan& plan) {
   constexpr int kFewestRows = 4;  // fewer are not worth the barriers
   return plan.shared_steps != 0 && plan.tile_m >= kFewestRows;

@@ -117,6 +117,9 @@ bool transposes_tiles(const ContractionPlan& plan, const Target& target);
 std::optional<TileVectors> tail_columns(const ContractionPlan& plan, const Target& target);
 // Returns how windows slide along the rows of a tile, which share elements of a; null if none do.
 const Slide* windows_along_rows(const ContractionPlan& plan);
+// Returns whether the rows of a tile of `m` rows lie at one distance from each other in a, wherever the tile lies
+// (the last one aside).
+bool rows_are_even(const ContractionPlan& plan, int m);
 // Returns whether workgroups keep the part of a that a tile needs in shared memory, `shared_steps` at a time.
 bool shares_rows(const ContractionPlan& plan);
 // Returns the elements from one step to the next in shared memory: the tile's rows, rounded up to whole

@@ -104,7 +104,10 @@ TileWalk plan_walk(const ContractionPlan& plan, const ContractionDTypes& dtypes,
     walk.block_rows = rows_sharing(plan);
   } else {
     walk.loops = tile_loops(plan, target);
-    walk.tail_rows = !target.lanes_are_invocations() && !target.code_is_dear();
+    // With few registers the tail's own code pays: all others then have even rows.
+    const bool words = plan.dot == 4 && target.integer_registers > 0;
+    walk.tail_rows = !target.lanes_are_invocations() && (!target.code_is_dear() || words);
+    walk.even_rows = words && plan.tile_m > 1 && rows_are_even(plan, plan.tile_m);
   }
   return walk;
 }

@@ -51,14 +51,6 @@ double crowding(const ContractionPlan& plan, const Target& target, int m) {
   return 1 + kOfSquare * beyond * beyond;
 }
 
-// Whether the rows of a tile lie at one distance from each other in a, wherever the tile lies (the last one
-// aside).
-bool rows_are_even(const ContractionPlan& plan, int m) {
-  if (plan.row_axes.size() < 2) return true;
-  const Dim& last = plan.axes[plan.row_axes.back()].extent;
-  return last.is_const() && last.value() % m == 0;
-}
-
 // Cycles of one step of a register tile's sum. Several limits lie close together and none is reached while
 // another is near, which a norm of high order says (fitted to tiles from 2x6 to 12x1 on Zen 5, within 4 %):
 // multiply-adds, loads, the latency of a multiply-add, and, where a panel outgrows L1, its bytes from L2.

@@ -34,7 +34,13 @@ struct TileWalk {
   // another from a cache.
   bool gathers_columns = false;
   std::optional<TileVectors> tail_columns;  // the last column tile, if it has separate code
-  bool tail_rows = false;   // the last row tile, or tiles with boundary-clipped windows, have separate code
+  bool tail_rows = false;  // the last row tile, or tiles with boundary-clipped windows, have separate code
+  // Each row of a whole tile is read at the same distance from the one before, so that one place is enough for
+  // all.
+  bool even_rows = false;
+  // The node of the group that adds constant integers to the sums, which accumulators then begin with; -1: with
+  // zero.
+  int first_addend = -1;
   bool transposes = false;  // tiles are transposed before they are stored
   // Steps of a sum of words (ContractionPlan::dot) that are unrolled, per reduction axis: divisors of their
   // number, all of it where an axis further out has more than one. Empty: none are.

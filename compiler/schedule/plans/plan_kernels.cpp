@@ -1,5 +1,6 @@
 // How the work of every kernel is divided. A workgroup of a CPU does a few microseconds of
 // work, so that the cost of a call is negligible and threads can share a kernel.
+#include "schedule/contraction/first_addend.h"
 #include "schedule/contraction/operand_access.h"
 #include "schedule/contraction/plan_walk.h"
 #include "schedule/plans/plan_loops.h"
@@ -57,8 +58,10 @@ class KernelPlanner {
         }
         break;
       case GroupKind::kContract:
-        if (group.winograd.tile == 0)
+        if (group.winograd.tile == 0) {
           group.contraction.walk = plan_walk(group.contraction, dtypes(group), target_);
+          if (target_.integer_registers > 0) group.contraction.walk.first_addend = first_addend(g_, group);
+        }
         break;
       case GroupKind::kControl:
       case GroupKind::kCustom:

@@ -136,6 +136,8 @@ TEST(Text, errors_say_the_line_and_what_was_expected) {
       {"kernel @k {\n  let a: i64x2 = ramp(0, 1, 1)\n}", 2, "expected a number of lanes from 2, found 1"},
       {"kernel @k {\n  buffer %x: f32[1] inout binding 0\n}", 2,
        "expected read, write or readwrite, found 'inout'"},
+      {"kernel @k {\n  buffer %x: i32[1] read binding 0 below zero\n}", 2,
+       "expected a number above all elements, found 'zero'"},
       {"kernel @k {\n  buffer %x: f32[1] read binding 0\n  buffer %x: f32[1] read binding 1\n}", 3,
        "buffer '%x' is declared twice"},
       {"kernel @k symbols($n, $n) {\n}", 1, "symbol '$n' is declared twice"},

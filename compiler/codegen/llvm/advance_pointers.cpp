@@ -1,0 +1,237 @@
+#include "codegen/llvm/advance_pointers.h"
+
+#include <llvm/Analysis/LoopInfo.h>
+#include <llvm/Analysis/ScalarEvolution.h>
+#include <llvm/Analysis/ScalarEvolutionExpressions.h>
+#include <llvm/IR/Dominators.h>
+#include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/InlineAsm.h>
+#include <llvm/Transforms/Utils/ScalarEvolutionExpander.h>
+
+#include <algorithm>
+#include <optional>
+#include <vector>
+
+namespace quernel::codegen {
+namespace {
+
+using llvm::Loop;
+using llvm::SCEV;
+using llvm::Value;
+
+// A pointer that a loop advances.
+struct Pointer {
+  const SCEV* first;     // its value in the loop's first step
+  llvm::PHINode* phi;    // its value in a step
+  Value* next;           // its value after the step
+  int64_t step;          // bytes
+  int64_t count;         // steps of the loop
+  bool goes_on = false;  // the outer loop's next step begins where this one ends
+};
+
+// What a loop makes of loads with one pointer.
+struct Load {
+  llvm::LoadInst* load;
+  const SCEV* first;  // its address in the loop's first step
+  int64_t step;       // bytes
+  int64_t offset;     // from the pointer
+};
+
+class LoopNest {
+ public:
+  LoopNest(llvm::LoopInfo& loops, llvm::ScalarEvolution& evolution, llvm::DominatorTree& dominators,
+           int64_t reach)
+      : loops_(loops),
+        evolution_(evolution),
+        dominators_(dominators),
+        expander_(evolution, "pointer"),
+        reach_(reach) {}
+
+  bool run() {
+    for (Loop* loop : loops_) {
+      std::vector<Pointer> pointers = visit(*loop);
+      end_by_pointer(*loop, pointers);
+    }
+    return changed_;
+  }
+
+ private:
+  // Returns the pointers that the loop advances.
+  std::vector<Pointer> visit(Loop& loop) {
+    std::vector<std::pair<Loop*, std::vector<Pointer>>> inner;
+    for (Loop* child : loop) inner.emplace_back(child, visit(*child));
+    std::vector<Pointer> pointers;
+    const bool is_sum = sums(loop);
+    for (auto& [child, of_child] : inner) {
+      for (Pointer& p : of_child)
+        if (std::optional<Pointer> taken = is_sum ? take_over(loop, *child, p) : std::nullopt)
+          pointers.push_back(*taken);
+      end_by_pointer(*child, of_child);
+    }
+    if (is_sum)
+      for (const std::vector<Load>& group : groups(loop)) pointers.push_back(advance(loop, group));
+    changed_ |= !pointers.empty();
+    return pointers;
+  }
+
+  // Whether it is a loop as loop IR makes it, with a known number of steps, that stores nothing.
+  bool sums(const Loop& loop) const {
+    if (!loop.isLoopSimplifyForm() || loop.getExitingBlock() != loop.getLoopLatch() ||
+        evolution_.getSmallConstantTripCount(&loop) < 2)
+      return false;
+    return std::none_of(loop.block_begin(), loop.block_end(), [](const llvm::BasicBlock* block) {
+      return std::any_of(block->begin(), block->end(),
+                         [](const llvm::Instruction& i) { return i.mayWriteToMemory(); });
+    });
+  }
+
+  std::optional<int64_t> steps_of(const SCEV* address, const Loop& loop, const SCEV*& first) const {
+    auto* line = llvm::dyn_cast<llvm::SCEVAddRecExpr>(address);
+    if (!line || line->getLoop() != &loop || !line->isAffine()) return std::nullopt;
+    auto* step = llvm::dyn_cast<llvm::SCEVConstant>(line->getStepRecurrence(evolution_));
+    first = line->getStart();
+    if (!step || !expander_.isSafeToExpandAt(first, loop.getLoopPreheader()->getTerminator()))
+      return std::nullopt;
+    return step->getAPInt().getSExtValue();
+  }
+
+  // The loads of the loop itself that have linear addresses, by pointer. Offsets are from the lowest address.
+  std::vector<std::vector<Load>> groups(const Loop& loop) const {
+    std::vector<std::vector<Load>> result;
+    for (llvm::BasicBlock* block : loop.blocks()) {
+      if (loops_.getLoopFor(block) != &loop) continue;
+      for (llvm::Instruction& i : *block) {
+        auto* load = llvm::dyn_cast<llvm::LoadInst>(&i);
+        const SCEV* first = nullptr;
+        std::optional<int64_t> step =
+            load ? steps_of(evolution_.getSCEV(load->getPointerOperand()), loop, first) : std::nullopt;
+        if (step) join(result, {load, first, *step, 0});
+      }
+    }
+    return result;
+  }
+
+  void join(std::vector<std::vector<Load>>& groups, Load load) const {
+    for (std::vector<Load>& group : groups) {
+      const Load& lowest = *std::min_element(
+          group.begin(), group.end(), [](const Load& a, const Load& b) { return a.offset < b.offset; });
+      const Load& highest = *std::max_element(
+          group.begin(), group.end(), [](const Load& a, const Load& b) { return a.offset < b.offset; });
+      if (group.front().step != load.step) continue;
+      auto* apart = llvm::dyn_cast<llvm::SCEVConstant>(evolution_.getMinusSCEV(load.first, lowest.first));
+      if (!apart) continue;
+      load.offset = lowest.offset + apart->getAPInt().getSExtValue();
+      if (std::max(highest.offset, load.offset) - std::min(lowest.offset, load.offset) > reach_) continue;
+      group.push_back(load);
+      return;
+    }
+    load.offset = 0;
+    groups.push_back({load});
+  }
+
+  Pointer advance(Loop& loop, std::vector<Load> group) {
+    const Load lowest = *std::min_element(group.begin(), group.end(),
+                                          [](const Load& a, const Load& b) { return a.offset < b.offset; });
+    const int64_t before = bytes_before(group, lowest);
+    Pointer p = pointer(
+        loop, evolution_.getAddExpr(lowest.first, evolution_.getConstant(offset_type(lowest), -before, true)),
+        lowest.step);
+    p.next = advanced(p.phi, p.step, loop);
+    p.phi->addIncoming(p.next, loop.getLoopLatch());
+    for (const Load& l : group) {
+      llvm::IRBuilder<> b(l.load);
+      int64_t offset = l.offset - lowest.offset + before;
+      l.load->setOperand(l.load->getPointerOperandIndex(),
+                         b.CreatePtrAdd(p.phi, b.getInt32(static_cast<uint32_t>(offset))));
+    }
+    return p;
+  }
+
+  // Returns `pointer` plus `bytes`, computed at the end of the loop's step. Strength reduction does not see
+  // through it.
+  static Value* advanced(Value* pointer, int64_t bytes, const Loop& loop) {
+    llvm::IRBuilder<> b(loop.getLoopLatch()->getTerminator());
+    Value* next = b.CreatePtrAdd(pointer, b.getInt32(static_cast<uint32_t>(bytes)));
+    auto* same = llvm::FunctionType::get(next->getType(), {next->getType()}, false);
+    llvm::CallInst* hidden = b.CreateCall(llvm::InlineAsm::get(same, "", "=r,0", false), {next});
+    hidden->setDoesNotAccessMemory();
+    return hidden;
+  }
+
+  // How far in front of the lowest address the pointer is. No load may be where the pointer will be next: LLVM
+  // would make it one instruction with the advance (pre-indexed), and a copy of the pointer for the other loads.
+  static int64_t bytes_before(const std::vector<Load>& group, const Load& lowest) {
+    for (int64_t before = 0;; before += 4)
+      if (std::none_of(group.begin(), group.end(),
+                       [&](const Load& l) { return l.offset - lowest.offset + before == l.step; }))
+        return before;
+  }
+
+  llvm::Type* offset_type(const Load& load) const {
+    return evolution_.getEffectiveSCEVType(load.first->getType());
+  }
+
+  // A pointer without its value after the step.
+  Pointer pointer(Loop& loop, const SCEV* first, int64_t step) {
+    llvm::Instruction* before = loop.getLoopPreheader()->getTerminator();
+    llvm::Type* type = llvm::PointerType::get(before->getContext(), 0);
+    Value* start = expander_.expandCodeFor(first, type, before->getIterator());
+    llvm::IRBuilder<> b(loop.getHeader(), loop.getHeader()->begin());
+    llvm::PHINode* phi = b.CreatePHI(type, 2, "pointer");
+    phi->addIncoming(start, loop.getLoopPreheader());
+    return {first, phi, nullptr, step, evolution_.getSmallConstantTripCount(&loop)};
+  }
+
+  // Lets `p` go on in the next step of `loop` from where `child` has left it.
+  std::optional<Pointer> take_over(Loop& loop, Loop& child, Pointer& p) {
+    const SCEV* first = nullptr;
+    std::optional<int64_t> step = steps_of(p.first, loop, first);
+    llvm::BasicBlock* latch = loop.getLoopLatch();
+    if (!step || child.getExitBlock() == nullptr || !dominators_.dominates(child.getLoopLatch(), latch))
+      return std::nullopt;
+    Pointer outer = pointer(loop, first, *step);
+    const int64_t inner_bytes = p.step * p.count;
+    p.goes_on = *step == inner_bytes;
+    outer.next = advanced(p.next, *step - inner_bytes, loop);
+    outer.phi->addIncoming(outer.next, latch);
+    p.phi->setIncomingValueForBlock(child.getLoopPreheader(), outer.phi);
+    return outer;
+  }
+
+  // Compares a pointer and not the counter, which then needs no register. One that goes on has its last value
+  // in a register or on the stack anyway.
+  void end_by_pointer(Loop& loop, const std::vector<Pointer>& pointers) {
+    auto found = std::find_if(pointers.begin(), pointers.end(), [](const Pointer& p) { return p.goes_on; });
+    if (found == pointers.end())
+      found = std::find_if(pointers.begin(), pointers.end(), [](const Pointer& p) { return p.step != 0; });
+    if (found == pointers.end()) return;
+    const Pointer& p = *found;
+    auto* branch = llvm::cast<llvm::BranchInst>(loop.getLoopLatch()->getTerminator());
+    llvm::BasicBlock* preheader = loop.getLoopPreheader();
+    llvm::IRBuilder<> before(preheader->getTerminator());
+    Value* end = before.CreatePtrAdd(p.phi->getIncomingValueForBlock(preheader),
+                                     before.getInt32(static_cast<uint32_t>(p.step * p.count)));
+    llvm::IRBuilder<> b(branch);
+    bool stays = branch->getSuccessor(0) == loop.getHeader();
+    branch->setCondition(stays ? b.CreateICmpNE(p.next, end) : b.CreateICmpEQ(p.next, end));
+  }
+
+  llvm::LoopInfo& loops_;
+  llvm::ScalarEvolution& evolution_;
+  llvm::DominatorTree& dominators_;
+  llvm::SCEVExpander expander_;
+  int64_t reach_;
+  bool changed_ = false;
+};
+
+}  // namespace
+
+llvm::PreservedAnalyses AdvancePointersPass::run(llvm::Function& function,
+                                                 llvm::FunctionAnalysisManager& analyses) {
+  LoopNest nest(analyses.getResult<llvm::LoopAnalysis>(function),
+                analyses.getResult<llvm::ScalarEvolutionAnalysis>(function),
+                analyses.getResult<llvm::DominatorTreeAnalysis>(function), reach_);
+  return nest.run() ? llvm::PreservedAnalyses::none() : llvm::PreservedAnalyses::all();
+}
+
+}  // namespace quernel::codegen

@@ -1,0 +1,12 @@
+// What the accumulators of a contraction can begin with.
+#pragma once
+
+#include "schedule/schedule.h"
+
+namespace quernel::schedule {
+
+// Returns the node of a contraction's group that adds constant integers to the sums, such as a bias, if it is the
+// only reader of the sums; -1 if there is none, or if a tile has rows or columns past the end.
+int first_addend(const Graph& graph, const Group& group);
+
+}  // namespace quernel::schedule

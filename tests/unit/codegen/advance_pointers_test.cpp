@@ -1,0 +1,102 @@
+// Sums on processors with few registers read from pointers that advance (advance_pointers.h).
+#include <gtest/gtest.h>
+
+#include <regex>
+
+#include "codegen/llvm/object_code.h"
+#include "loop/parse.h"
+#include "support/file.h"
+#include "support/temporary_directory.h"
+#include "targets/target.h"
+
+namespace quernel {
+namespace {
+
+// LLVM IR of the kernel's function after all passes.
+std::string optimised(const std::string& text, const std::string& preset) {
+  Expected<Target> target = find_target(preset);
+  Expected<loop::Kernel> kernel = loop::parse_kernel(text, "test");
+  TemporaryDirectory directory;
+  EXPECT_TRUE(target && kernel);
+  if (!target || !kernel) return {};
+  Expected<codegen::Compiler> compiler = codegen::Compiler::create(*target, true, codegen::CodeUse::kStatic);
+  EXPECT_TRUE(compiler);
+  if (!compiler) return {};
+  EXPECT_TRUE(compiler->compile(std::span(&*kernel, 1), {"f"}, directory.path()));
+  std::string error;
+  std::optional<std::string> ir = read_file(directory.path() + "/" + kernel->name + ".ll", &error);
+  EXPECT_TRUE(ir) << error;
+  return ir.value_or("");
+}
+
+size_t count(const std::string& text, const std::string& pattern) {
+  std::regex expression(pattern);
+  return static_cast<size_t>(
+      std::distance(std::sregex_iterator(text.begin(), text.end(), expression), std::sregex_iterator()));
+}
+
+// Two rows of x, 8 apart, times w, whose elements a window of 3 lines of 6 reads one after another.
+const char* const kWindow = R"(kernel @window grid(g: 4) {
+  buffer %out: i32[8] write binding 0
+  buffer %x: i8[640] read binding 1
+  buffer %w: i8[72] read binding 2
+  alloc %sums: i32[2] register
+  %sums[0] = 0i32
+  %sums[1] = 0i32
+  for line in reduction(3) {
+    for k in reduction(6) {
+      let w: i32 = cast(i32, %w[g * 18 + line * 6 + k])
+      %sums[0] = cast(i32, %x[g * 16 + line * 160 + k]) * w + %sums[0]
+      %sums[1] = cast(i32, %x[g * 16 + line * 160 + k + 8]) * w + %sums[1]
+    }
+  }
+  %out[g * 2] = %sums[0]
+  %out[g * 2 + 1] = %sums[1]
+}
+)";
+
+TEST(AdvancePointers, rows_at_a_constant_distance_share_a_pointer_in_each_loop) {
+  std::string ir = optimised(kWindow, "cortex-m4");
+  EXPECT_EQ(count(ir, "= phi ptr "), 4u) << ir;  // of x and of w, in both loops
+  EXPECT_EQ(count(ir, "call ptr asm"), 4u) << "each advances once:\n" << ir;
+  EXPECT_EQ(count(ir, "icmp (eq|ne) ptr "), 2u) << "pointers end both loops:\n" << ir;
+}
+
+TEST(AdvancePointers, no_load_is_where_its_pointer_will_be_next) {
+  // x is read at k and at k + 1, which is where the pointer of step k goes to.
+  std::string ir = optimised(R"(kernel @neighbours grid(g: 4) {
+  buffer %out: i32[4] write binding 0
+  buffer %x: i8[80] read binding 1
+  alloc %sums: i32[1] register
+  %sums[0] = 0i32
+  for k in reduction(9) {
+    %sums[0] = cast(i32, %x[g * 20 + k]) * cast(i32, %x[g * 20 + k + 1]) + %sums[0]
+  }
+  %out[g] = %sums[0]
+}
+)",
+                             "cortex-m4");
+  EXPECT_EQ(count(ir, "= phi ptr "), 1u) << ir;
+  EXPECT_EQ(count(ir, "getelementptr i8, ptr %pointer, i32 1\n"), 1u) << "only the advance:\n" << ir;
+}
+
+TEST(AdvancePointers, leaves_loops_that_store_alone) {
+  std::string ir = optimised(R"(kernel @copy grid(g: 4) {
+  buffer %out: i8[80] write binding 0
+  buffer %x: i8[80] read binding 1
+  for k in serial(20) {
+    %out[g * 20 + k] = %x[g * 20 + k]
+  }
+}
+)",
+                             "cortex-m4");
+  EXPECT_EQ(count(ir, "call ptr asm"), 0u) << ir;
+}
+
+TEST(AdvancePointers, processors_with_many_registers_have_counters) {
+  EXPECT_EQ(count(optimised(kWindow, "x86-64-v3"), "call ptr asm"), 0u);
+  EXPECT_EQ(count(optimised(kWindow, "cortex-m55"), "call ptr asm"), 0u);
+}
+
+}  // namespace
+}  // namespace quernel
