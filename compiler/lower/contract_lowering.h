@@ -136,7 +136,10 @@ class ContractLowering {
 
   // Appends the loops over a number of steps, of which so many are unrolled, and returns the current step.
   loop::Expr add_steps(std::vector<TermLoop>& loops, const Dim& steps, int64_t unrolled) const;
-  // Sums words of neighbouring elements. The remainder of the last axis is one more step.
+  // Adds the products of the first `count` elements of a word of b, and of a's from `a_step` on.
+  loop::Stmt elements_of_word(const loop::Buffer& acc, const loop::Buffer& row_offsets,
+                              const loop::Expr& a_step, const loop::Expr& b_word, int64_t count);
+  // Sums words of neighbouring elements. The remainder of the last axis is one more step, or single elements.
   loop::Stmt reduce_words(const loop::Buffer& acc, const loop::Buffer& row_offsets, const loop::Expr& b_base);
 
   BlockSums block_sums() const;

@@ -257,6 +257,36 @@ Expr ContractLowering::add_steps(std::vector<TermLoop>& loops, const Dim& steps,
   return position + loop::var_ref(loops.back().var);
 }
 
+Stmt ContractLowering::elements_of_word(const loop::Buffer& acc, const loop::Buffer& row_offsets,
+                                        const Expr& a_step, const Expr& b_word, int64_t count) {
+  constexpr int64_t kBitsOfByte = 8;
+  const DType byte = b_buffer_->dtype == DType::kI32 ? DType::kI8 : DType::kU8;
+  std::vector<Stmt> steps;
+  for (int64_t i = 0; i < count; ++i) {
+    loop::Buffer columns =
+        local_buffer("columns", accumulator_dtype_, plan_.tile_n(), loop::Scope::kRegister);
+    steps.push_back(loop::alloc(columns));
+    steps.push_back(for_vectors([&](Expr v, Expr l) {
+      Expr word = loop::load(b_buffer_, b_word + packed_column(v, l));
+      if (i > 0)
+        word = loop::binary(BinaryOp::k_shr, word, loop::const_int(b_buffer_->dtype, kBitsOfByte * i));
+      return loop::store(columns, v ? v * index(lanes_) + l : l,
+                         loop::cast(accumulator_dtype_, loop::cast(byte, word)));
+    }));
+    steps.push_back(for_rows([&](Expr m) {
+      Expr place = place_of_row(row_offsets, m) + a_step + index(i);
+      loop::Var a = fresh_var("a", {accumulator_dtype_, 1});
+      return loop::block(
+          {loop::let(a, read(a_buffer_, place, nullptr)), for_columns([&](Expr n) {
+             Expr slot = m * index(plan_.tile_n()) + n;
+             return loop::store(
+                 acc, slot, loop::mul_acc(loop::var_ref(a), loop::load(columns, n), loop::load(acc, slot)));
+           })});
+    }));
+  }
+  return loop::block(std::move(steps));
+}
+
 Stmt ContractLowering::reduce_words(const loop::Buffer& acc, const loop::Buffer& row_offsets,
                                     const Expr& b_base) {
   std::vector<TermLoop> loops;
@@ -299,7 +329,11 @@ Stmt ContractLowering::reduce_words(const loop::Buffer& acc, const loop::Buffer&
       steps.push_back(sum_loops(words, plan_.dot, sums,
                                 [&](const loop::Buffer& to) { return step(to, word, plan_.dot); }));
     }
-    if (rest > 0) steps.push_back(step(sums, index(whole), rest));
+    if (rest > 0 && plan_.walk.rest_by_elements)
+      steps.push_back(elements_of_word(sums, row_offsets, a_outer + index(whole * plan_.dot),
+                                       b_base + (row + index(whole)) * index(plan_.panel_n()), rest));
+    else if (rest > 0)
+      steps.push_back(step(sums, index(whole), rest));
     return loop::block(std::move(steps));
   });
 }

@@ -283,6 +283,7 @@ class Printer {
     for (int64_t n : any ? walk.unrolled : decltype(walk.unrolled)())
       unrolled += (unrolled.empty() ? "unrolled " : "x") + std::to_string(n);
     if (!unrolled.empty()) add(unrolled);
+    if (walk.rest_by_elements) add("rest by elements");
     if (walk.single_bytes) add("dot products of single bytes");
     if (!text.empty()) text_ += text + "\n";
   }

@@ -87,7 +87,12 @@ TileWalk walk_of_any(const ContractionPlan& plan, const Dim& rows, const Contrac
   walk.gathers_columns = gathers_columns(plan, rows, dtypes, target);
   walk.tail_columns = tail_columns(plan, target);
   walk.transposes = transposes_tiles(plan, target);
-  if (plan.dot == 4 && target.has_dot_pairs) walk.unrolled = unrolled_words(plan);
+  if (plan.dot == 4 && target.has_dot_pairs) {
+    walk.unrolled = unrolled_words(plan);
+    // A word takes as many instructions as four elements and widens to do so.
+    walk.rest_by_elements =
+        plan.dot_shift == 0 && !(floormod(plan.axes[plan.reduction_axes.back()].extent, plan.dot) == Dim(0));
+  }
   walk.single_bytes = plan.elementwise && dtypes.accumulator == DType::kI32 && is_byte(dtypes.a) &&
                       is_byte(dtypes.b) && target.has_dot(dtypes.a == DType::kI8, dtypes.b == DType::kI8);
   return walk;

@@ -14,6 +14,7 @@ namespace {
 using Axis = ContractionPlan::Axis;
 
 constexpr int kMostRowPointers = 10;   // that stay in registers
+constexpr int kMostWeightsKept = 3;    // of a depthwise window, in scalar registers
 constexpr double kWordsAtOnce = 6;     // that are unrolled (plan_walk), on average
 constexpr int kMostRowsCounted = 256;  // of which the last tile's matter to an estimate
 // Of a tile whose rows share elements; more were up to 1.1 times slower on Zen 4.
@@ -139,6 +140,11 @@ bool fits_registers(const ContractionPlan& plan, const Target& target, int m, in
   if (sums_pairs(plan, target)) return m * v + 2 * std::min(m, v) + m + 2 <= registers;
   bool halves = dot_instructions(plan, target) > 1;  // even and odd bytes, each in a register
   int extra = plan.elementwise ? v + 2 : halves ? 2 * v + 4 : v + 1;
+  if (plan.elementwise &&
+      scalars) {  // a row of the window's weights stays, an element of a, and two pointers
+    const Dim window = plan.reduction_axes.empty() ? Dim(1) : plan.axes[plan.reduction_axes.back()].extent;
+    extra = (static_cast<int>(std::min<int64_t>(window.estimate(), kMostWeightsKept)) + 1) * v + 2;
+  }
   return m * v + extra <= registers;
 }
 

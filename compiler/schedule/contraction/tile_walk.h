@@ -45,7 +45,8 @@ struct TileWalk {
   // Steps of a sum of words (ContractionPlan::dot) that are unrolled, per reduction axis: divisors of their
   // number, all of it where an axis further out has more than one. Empty: none are.
   std::vector<int64_t> unrolled;
-  bool single_bytes = false;  // int8 dot products multiply one 8-bit element per word (depthwise)
+  bool rest_by_elements = false;  // elements after a sum's last whole word are multiplied one by one
+  bool single_bytes = false;      // int8 dot products multiply one 8-bit element per word (depthwise)
 };
 
 }  // namespace quernel::schedule
