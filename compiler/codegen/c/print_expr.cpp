@@ -243,8 +243,18 @@ std::string KernelPrinter::interleave(const loop::ExprNode& e, const Place& at) 
   return "(" + at.lane + " % 2 ? " + odd + " : " + even + ")";
 }
 
-// Halves are folded pairwise; of an odd count the middle lane waits for the next round.
+// Integers are added in a loop. Else halves are folded pairwise; of an odd count the middle lane waits for the next round.
 std::string KernelPrinter::reduce_lanes(const loop::ExprNode& e) {
+  DType dtype = e.args[0]->type.dtype;
+  if (e.binary == BinaryOp::k_add && is_integer(dtype) && !mask_ && !touches_registers(e.args[0])) {
+    std::string sum = "r" + std::to_string(next_name_++);
+    line(type_name(dtype) + " " + sum + " = 0;");
+    each_lane(e.args[0]->type.lanes, false, [&](const Place& at) {
+      std::string x = value(e.args[0], at);
+      *at.sink->out += margin(at.sink->indent) + sum + " = " + fold(e, sum, x) + ";\n";
+    });
+    return sum;
+  }
   std::string lanes = materialize(e.args[0], "r");
   for (int n = e.args[0]->type.lanes; n > 1;) {
     int half = n / 2, kept = n - half;
