@@ -142,6 +142,11 @@ class ContractLowering {
   // Sums words of neighbouring elements. The remainder of the last axis is one more step, or single elements.
   loop::Stmt reduce_words(const loop::Buffer& acc, const loop::Buffer& row_offsets, const loop::Expr& b_base);
 
+  // Adds the products of all lanes of vectors of neighbouring elements to scalar sums, which become vectors of
+  // columns in the end. The last vector of an axis may have unused lanes.
+  loop::Stmt reduce_vectors(const loop::Buffer& acc, const loop::Buffer& row_offsets,
+                            const loop::Expr& b_base);
+
   BlockSums block_sums() const;
 
   // Returns the loops around `body`, outermost first, which add to `acc`: in blocks if the sum is long.

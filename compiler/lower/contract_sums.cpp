@@ -338,6 +338,68 @@ Stmt ContractLowering::reduce_words(const loop::Buffer& acc, const loop::Buffer&
   });
 }
 
+Stmt ContractLowering::reduce_vectors(const loop::Buffer& acc, const loop::Buffer& row_offsets,
+                                      const Expr& b_base) {
+  const int64_t lanes = plan_.dot;
+  const Dim& last = plan_.axes[plan_.reduction_axes.back()].extent;
+  std::vector<TermLoop> loops;
+  Expr a_outer = index(0), first_vector = index(0);
+  for (size_t i = 0; i + 1 < plan_.reduction_axes.size(); ++i) {
+    const ContractionPlan::Axis& k = plan_.axes[plan_.reduction_axes[i]];
+    Expr position = add_steps(loops, k.extent, 1);
+    a_outer = a_outer + position * at(k.a);
+    first_vector = first_vector * at(k.extent) + position;
+  }
+  first_vector = first_vector * at(ceildiv(last, plan_.dot));
+  loop::Buffer sums = local_buffer("sums", accumulator_dtype_, acc->size, loop::Scope::kRegister);
+  auto for_sums = [&](const std::function<Stmt(Expr m, Expr n)>& body) {
+    return for_rows([&](Expr m) {
+      loop::Var n = index_var("n");
+      return loop::for_loop(n, index(tile_.columns()), AxisKind::kUnrolled, body(m, loop::var_ref(n)));
+    });
+  };
+  auto step = [&](const Expr& vector, int64_t count) {
+    auto wide = [&](const Expr& bytes) { return loop::cast(accumulator_dtype_, bytes); };
+    auto multiply = [&](const Expr& m, const loop::Var& a) {
+      loop::Var n = index_var("n");
+      Expr place =
+          (b_base + (first_vector + vector) * index(plan_.panel_n()) + loop::var_ref(n)) * index(lanes);
+      Expr b = loop::load(b_buffer_, loop::ramp(place, 1, plan_.dot), plan_.dot),
+           slot = tile_.slot(m, loop::var_ref(n));
+      Expr products = loop::reduce_lanes(BinaryOp::k_add, wide(loop::var_ref(a)) * wide(b));
+      return loop::for_loop(n, index(tile_.columns()), AxisKind::kUnrolled,
+                            loop::store(sums, slot, loop::load(sums, slot) + products));
+    };
+    return for_rows([&](Expr m) {
+      Expr from = loop::ramp(loop::load(row_offsets, m) + a_outer + vector * index(lanes), 1, plan_.dot);
+      Expr used = loop::binary(BinaryOp::k_lt, loop::ramp(index(0), 1, plan_.dot),
+                               loop::broadcast(index(count), plan_.dot));
+      loop::Var a = fresh_var("a", {a_buffer_->dtype, plan_.dot});
+      Expr value = count == lanes ? loop::load(a_buffer_, from, plan_.dot)
+                                  : loop::load_guarded(a_buffer_, from, used,
+                                                       loop::const_int(a_buffer_->dtype, 0, plan_.dot));
+      return loop::block({loop::let(a, value), multiply(m, a)});
+    });
+  };
+  int64_t whole = last.value() / lanes, rest = last.value() % lanes;
+  std::vector<Stmt> steps;
+  if (whole > 0) {
+    loop::Var vector = index_var("k");
+    steps.push_back(
+        loop::for_loop(vector, index(whole), AxisKind::kReduction, step(loop::var_ref(vector), lanes)));
+  }
+  if (rest > 0) steps.push_back(step(index(whole), rest));
+  Stmt all = sum_loops(loops, last.value(), sums,
+                       [&](const loop::Buffer&) { return loop::block(std::move(steps)); });
+  Stmt clear = for_sums([&](const Expr& m, const Expr& n) {
+    return loop::store(sums, tile_.slot(m, n), loop::const_int(accumulator_dtype_, 0));
+  });
+  Stmt keep = for_sums([&](const Expr& m, const Expr& n) {
+    return loop::store(acc, tile_.slot(m, n), loop::load(sums, tile_.slot(m, n)));
+  });
+  return loop::block({loop::alloc(sums), clear, all, keep});
+}
+
 BlockSums ContractLowering::block_sums() const {
   return {
       accumulator_dtype_, plan_.tile_m * plan_.tile_n(), kContractionBlock,
@@ -519,6 +581,7 @@ Stmt ContractLowering::reduce_parts(const loop::Buffer& acc, const loop::Buffer&
 Stmt ContractLowering::reduce(const loop::Buffer& acc, const loop::Buffer& row_offsets, const Expr& b_base,
                               const Expr& first_column) {
   if (parts_) return reduce_parts(acc, row_offsets, b_base, first_column);
+  if (plan_.sums_lanes) return reduce_vectors(acc, row_offsets, b_base);
   if (plan_.dot > 1) return reduce_words(acc, row_offsets, b_base);
   if (shared_) return reduce_shared(acc, b_base, first_column);
   if (along_) return reduce_windows(acc, row_offsets, b_base, first_column);

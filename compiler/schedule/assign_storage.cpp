@@ -393,6 +393,7 @@ class Assigner {
     for (int i : p.reduction_axes) axis(i);
     key += "|";
     axis(p.vector_axis);
+    if (p.sums_lanes) key += "|vectors";
     if (p.dot > 1) key += "|words shifted by " + std::to_string(p.dot_shift);
     return key;
   }

@@ -36,18 +36,21 @@ struct Target {
   std::string features;            // LLVM's feature string, "+fma,+avx2"
   uint64_t required_features = 0;  // bits of schemas/features.def that a device must have
 
-  int vector_bytes = 16;         // widest vector register worth using; 4: no vectors, a lane is a scalar
-  int vector_registers = 16;     // architectural vector registers; without vectors: f32 registers
-  int integer_registers = 0;     // without vectors: registers for integer accumulators
-  bool has_f32 = true;           // f32 arithmetic in hardware, square roots included
-  bool has_f64 = true;           // f64 arithmetic
-  bool has_fma = false;          // fused multiply-add in hardware, for each of f32 and f64 present
-  bool has_masks = false;        // predicated vector loads and stores are cheap
-  bool has_gather = false;       // vector gather loads are worth using
-  bool has_f16 = false;          // f16 <-> f32 conversion in hardware
-  bool has_dot_u8_s8 = false;    // int8 dot product of four in one instruction: unsigned by signed
-  bool has_dot_s8_s8 = false;    // the same: signed by signed
-  bool has_dot_u8_u8 = false;    // the same: unsigned by unsigned
+  int vector_bytes = 16;       // widest vector register worth using; 4: no vectors, a lane is a scalar
+  int vector_registers = 16;   // architectural vector registers; without vectors: f32 registers
+  int integer_registers = 0;   // without vectors: registers for integer accumulators
+  bool has_f32 = true;         // f32 arithmetic in hardware, square roots included
+  bool has_f64 = true;         // f64 arithmetic
+  bool has_fma = false;        // fused multiply-add in hardware, for each of f32 and f64 present
+  bool has_masks = false;      // predicated vector loads and stores are cheap
+  bool has_gather = false;     // vector gather loads are worth using
+  bool has_f16 = false;        // f16 <-> f32 conversion in hardware
+  bool has_dot_u8_s8 = false;  // int8 dot product of four in one instruction: unsigned by signed
+  bool has_dot_s8_s8 = false;  // the same: signed by signed
+  bool has_dot_u8_u8 = false;  // the same: unsigned by unsigned
+  // One instruction adds the products of all lanes of two vectors of i8 to a scalar i32; there are `lane_sums` registers
+  // for such sums. 0: none.
+  int lane_sums = 0;
   bool has_dot_bf16 = false;     // dot product of two bf16, accumulated in f32
   int64_t l1_bytes = 32 << 10;   // data cache of one core
   int64_t l2_bytes = 512 << 10;  // L2 of one core

@@ -62,6 +62,30 @@ KernelEmitter::Value* KernelEmitter::dot_by_instruction(Value* a, bool a_signed,
   return nullptr;
 }
 
+// A scalar plus the products of all lanes of two vectors of 8-bit elements of one sign: an instruction of MVE. The
+// intrinsic and no reduction of LLVM's, whose passes would gather the sums of a tile in a vector at each step. Null
+// where `e` is something else.
+KernelEmitter::Value* KernelEmitter::sum_of_lanes(const loop::ExprNode& e) {
+  using loop::ExprKind;
+  if (!isa_.mve || e.binary != BinaryOp::k_add || e.type != loop::Type{DType::kI32, 1}) return nullptr;
+  for (size_t i : {1, 0}) {
+    const loop::ExprNode& lanes = *e.args[i];
+    if (lanes.kind != ExprKind::kReduceLanes || lanes.binary != BinaryOp::k_add) continue;
+    const loop::ExprNode& products = *lanes.args[0];
+    if (products.kind != ExprKind::kBinary || products.binary != BinaryOp::k_mul) continue;
+    const loop::Expr &a = products.args[0], &b = products.args[1];
+    if (a->kind != ExprKind::kCast || b->kind != ExprKind::kCast) continue;
+    const loop::Type bytes = a->args[0]->type;
+    constexpr int kLanes = 16;
+    if (bytes.lanes != kLanes || !is_byte(bytes.dtype) || b->args[0]->type != bytes) continue;
+    Value *sum = expr(e.args[1 - i]), *left = expr(a->args[0]), *right = expr(b->args[0]);
+    return builder_.CreateIntrinsic(llvm::Intrinsic::arm_mve_vmldava, {left->getType()},
+                                    {builder_.getInt32(bytes.dtype == DType::kU8 ? 1 : 0),
+                                     builder_.getInt32(0), builder_.getInt32(0), sum, left, right});
+  }
+  return nullptr;
+}
+
 KernelEmitter::Value* KernelEmitter::dot_of_bf16(Value* a, Value* b, Value* sum) {
   namespace intrinsic = llvm::Intrinsic;
   int lanes = lanes_of(sum);

@@ -72,6 +72,7 @@ KernelEmitter::Value* KernelEmitter::emit_expr(const loop::ExprNode& e) {
     case ExprKind::kUnary:
       return unary(e);
     case ExprKind::kBinary:
+      if (Value* sum = sum_of_lanes(e)) return sum;
       return binary(e);
     case ExprKind::kMulAcc:
       return mul_acc(e);

@@ -73,6 +73,7 @@ class KernelEmitter {
   Value* mul_acc(const loop::ExprNode& e);
   Value* dot(const loop::ExprNode& e);
   Value* dot_by_instruction(Value* a, bool a_signed, Value* b, bool b_signed, Value* sum);
+  Value* sum_of_lanes(const loop::ExprNode& e);
   Value* neon_element(Value* word);
   Value* dot_of_bf16(Value* a, Value* b, Value* sum);
   Value* dot_of_halfwords(Value* a, bool a_signed, Value* b, bool b_signed, Value* sum);

@@ -62,6 +62,9 @@ struct ContractionPlan {
   // 32-bit word; "b" is packed to [grid axes][panel][reduction, its last axis / 4][panel_n][4]. 2: two bf16
   // likewise. Else 1.
   int dot = 1;
+  // A step of the sum multiplies two vectors of `dot` 8-bit neighbours along the last reduction axis and adds all
+  // products to one scalar sum; "b" is packed to [grid axes][panel][reduction, its last axis / dot][panel_n][dot].
+  bool sums_lanes = false;
   // 128 or -128, added to the 8-bit elements of "a" if the target's int8 dot product needs the other
   // signedness; else 0. The accumulators start with the values that cancel this: a row of words before each
   // panel.

@@ -52,6 +52,27 @@ Tensor pack_words(const Tensor& data, const ContractionPlan& plan, const std::ve
   DType dtype = data.dtype == DType::kI8 ? DType::kI32 : DType::kU32;
   return make_tensor(dtype, {static_cast<int64_t>(grid.size()), panels, rows, panel_n}, packed);
 }
+// Vectors of plan.dot bytes, the last ones of a sum filled up with zeros.
+Tensor pack_vectors(const Tensor& data, const ContractionPlan& plan, const std::vector<int64_t>& grid,
+                    const std::vector<int64_t>& reduction, const std::vector<int64_t>& column) {
+  int64_t panels = panel_count(plan).value(), rows = panel_rows(plan).value(), panel_n = plan.panel_n();
+  int64_t last = plan.axes[plan.reduction_axes.back()].extent.value();
+  int64_t vectors = (last + plan.dot - 1) / plan.dot, columns = static_cast<int64_t>(column.size());
+  std::vector<int8_t> packed(grid.size() * panels * rows * panel_n * plan.dot, 0);
+  int8_t* panel = packed.data();
+  for (int64_t g : grid)
+    for (int64_t p = 0; p < panels; ++p, panel += rows * panel_n * plan.dot)
+      for (int64_t n = 0; n < std::min(panel_n, columns - p * panel_n); ++n) {
+        const uint8_t* source = data.bytes.data() + plan.b_offset.value() + g + column[p * panel_n + n];
+        for (size_t k = 0; k < reduction.size(); ++k) {
+          int64_t step = static_cast<int64_t>(k), row = step / last * vectors + step % last / plan.dot;
+          panel[(row * panel_n + n) * plan.dot + step % last % plan.dot] =
+              static_cast<int8_t>(source[reduction[k]]);
+        }
+      }
+  return make_tensor(DType::kI8, {static_cast<int64_t>(grid.size()), panels, rows, panel_n, plan.dot},
+                     packed);
+}
 }  // namespace
 
 Tensor pack_operand(const Tensor& data, const ContractionPlan& plan) {
@@ -71,6 +92,7 @@ Tensor pack_operand(const Tensor& data, const ContractionPlan& plan) {
   for (int axis : plan.reduction_axes) outer_product(reduction, b_offsets(plan, axis));
   std::vector<int64_t> column = b_offsets(plan, plan.vector_axis);
 
+  if (plan.sums_lanes) return pack_vectors(data, plan, grid, reduction, column);
   if (plan.dot > 1) return pack_words(data, plan, grid, reduction, column);
   int size = element_size(data.dtype);
   int64_t count = static_cast<int64_t>(grid.size()) * panels * steps * panel_n;

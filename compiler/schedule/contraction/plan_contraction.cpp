@@ -191,6 +191,16 @@ void choose_dot(ContractionPlan& plan, DType a, DType b, DType accumulator, cons
     plan.dot_shift = a_signed ? 128 : -128;
 }
 
+// Where the target adds the products of all lanes of two vectors to a scalar, a word is a vector: the last one of a sum
+// may have unused lanes, up to half of them where there is no other. Requires merged axes.
+void choose_lane_sums(ContractionPlan& plan, DType a, DType b, const Target& target) {
+  if (target.lane_sums < plan.lanes || plan.dot == 1 || a != DType::kI8 || b != DType::kI8) return;
+  const Dim& last = plan.axes[plan.reduction_axes.back()].extent;
+  if (!last.is_const() || last.value() < target.vector_bytes / 2) return;
+  plan.dot = target.vector_bytes;
+  plan.sums_lanes = true;
+}
+
 }  // namespace
 
 ContractionPlan plan_contraction(const Contraction& contraction, const OperandStrides& given_x,
@@ -308,6 +318,7 @@ ContractionPlan plan_contraction(const Contraction& contraction, const OperandSt
       plan.grid_axes.push_back(plan.row_axes.front());
       plan.row_axes.erase(plan.row_axes.begin());
     }
+  choose_lane_sums(plan, plan.swapped ? y.dtype : x.dtype, plan.swapped ? x.dtype : y.dtype, target);
   plan.shared_steps = shared_steps(plan, target);
   choose_tile(plan, target, options.panel_v);
 

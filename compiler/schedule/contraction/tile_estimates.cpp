@@ -28,6 +28,7 @@ bool sums_pairs(const ContractionPlan& plan, const Target& target) {
 // Instructions of a step of a sum: one, or for words of bytes what pairs of 16-bit elements take.
 double dot_instructions(const ContractionPlan& plan, const Target& target) {
   if (sums_pairs(plan, target)) return 2;
+  if (plan.sums_lanes) return plan.lanes;
   return !plan.integers || plan.dot == 1 || has_dots(target) ? 1 : 4;
 }
 
@@ -138,7 +139,8 @@ bool fits_registers(const ContractionPlan& plan, const Target& target, int m, in
   int registers = scalars ? target.integer_registers : target.vector_registers;
   // Pairs of the shorter side stay, those of the other come one word after the other; each row has a pointer.
   if (sums_pairs(plan, target)) return m * v + 2 * std::min(m, v) + m + 2 <= registers;
-  bool halves = dot_instructions(plan, target) > 1;  // even and odd bytes, each in a register
+  bool halves =
+      !plan.sums_lanes && dot_instructions(plan, target) > 1;  // even and odd bytes, each in a register
   int extra = plan.elementwise ? v + 2 : halves ? 2 * v + 4 : v + 1;
   if (plan.elementwise &&
       scalars) {  // a row of the window's weights stays, an element of a, and two pointers
@@ -260,6 +262,7 @@ std::vector<TileEstimate> tile_estimates(ContractionPlan plan, const Target& tar
       plan.tile_v = v, plan.tile_m = m;
       if (target.workgroup_memory != 0 && !fits_workgroup(plan, target)) break;
       if (!fits_registers(plan, target, m, v) && !(m == 1 && v == 1)) break;
+      if (plan.sums_lanes && m * plan.tile_n() > target.lane_sums) break;
       double tiles = std::ceil(columns / static_cast<double>(plan.tile_n()));
       std::optional<TileVectors> rest = tail_columns(plan, target);
       auto all_columns = [&](const auto& cycles_of) {
