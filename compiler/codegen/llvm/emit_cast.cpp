@@ -2,6 +2,7 @@
 // saturates, NaN gives 0. Where the target has no f16 conversion, integer code does it, so that no library
 // function is called.
 #include <llvm/IR/IntrinsicInst.h>
+#include <llvm/IR/IntrinsicsARM.h>
 #include <llvm/IR/PatternMatch.h>
 
 #include <cmath>
@@ -31,6 +32,40 @@ KernelEmitter::Value* KernelEmitter::cast(Value* x, DType from, DType to) {
   if (to == DType::kBool) return builder_.CreateICmpNE(x, llvm::Constant::getNullValue(x->getType()));
   llvm::Type* type = x->getType()->getWithNewType(element_type(to));
   return is_signed_integer(from) ? builder_.CreateSExtOrTrunc(x, type) : builder_.CreateZExtOrTrunc(x, type);
+}
+
+// An i64 factor of 32 bits, as i32; null where it may have more.
+KernelEmitter::Value* KernelEmitter::narrow_factor(const loop::Expr& e) {
+  if (e->kind == loop::ExprKind::kCast && e->args[0]->type.dtype == DType::kI32) return expr(e->args[0]);
+  if (e->kind == loop::ExprKind::kBroadcast) {
+    Value* scalar = narrow_factor(e->args[0]);
+    return scalar ? splat(scalar, e->type.lanes) : nullptr;
+  }
+  int64_t value = 0;
+  if (!loop::as_const_int(e, &value) || value != static_cast<int32_t>(value)) return nullptr;
+  return splat(builder_.getInt32(static_cast<uint32_t>(value)), e->type.lanes);
+}
+
+// The upper halves of products of four i32, an instruction of MVE: LLVM finds it only where no operand was widened
+// outside of a loop. Null where `e`, a cast, is something else.
+KernelEmitter::Value* KernelEmitter::high_word(const loop::ExprNode& e) {
+  using loop::ExprKind;
+  const loop::Type words{DType::kI32, 4};
+  if (!isa_.mve || e.type != words) return nullptr;
+  const loop::ExprNode& shift = *e.args[0];
+  if (shift.kind != ExprKind::kBinary || shift.binary != BinaryOp::k_shr || shift.type.dtype != DType::kI64)
+    return nullptr;
+  const loop::ExprNode& product = *shift.args[0];
+  int64_t count = 0;
+  if (!loop::as_const_int(shift.args[1], &count) || count != 32) return nullptr;
+  if (product.kind != ExprKind::kBinary || product.binary != BinaryOp::k_mul) return nullptr;
+  Value* factors[2];
+  for (size_t i = 0; i < 2; ++i) {
+    factors[i] = narrow_factor(product.args[i]);
+    if (!factors[i]) return nullptr;
+  }
+  return builder_.CreateIntrinsic(llvm::Intrinsic::arm_mve_vmulh, {factors[0]->getType()},
+                                  {factors[0], factors[1], builder_.getInt32(0)});
 }
 
 KernelEmitter::Value* KernelEmitter::widen(Value* x, DType dtype) {

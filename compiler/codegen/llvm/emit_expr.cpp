@@ -83,6 +83,7 @@ KernelEmitter::Value* KernelEmitter::emit_expr(const loop::ExprNode& e) {
       });
     }
     case ExprKind::kCast:
+      if (Value* word = high_word(e)) return word;
       return cast(expr(e.args[0]), e.args[0]->type.dtype, e.type.dtype);
     case ExprKind::kBitcast:
       return bit_cast(e);

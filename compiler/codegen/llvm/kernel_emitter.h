@@ -118,6 +118,8 @@ class KernelEmitter {
 
   // emit_cast.cpp
   Value* cast(Value* x, DType from, DType to);
+  Value* narrow_factor(const loop::Expr& e);
+  Value* high_word(const loop::ExprNode& e);
   Value* widen(Value* x, DType dtype);   // narrow floats to f32; f32 and f64 unchanged
   Value* narrow(Value* x, DType dtype);  // the inverse, from f32 or f64, with one rounding
   Value* f8_to_f32(Value* x, DType dtype);
