@@ -100,10 +100,12 @@ ValueId scale_by_high_words(ImportedNode& n, ValueId x, const std::vector<Multip
   if (n.dtype(x) != DType::kI32) return kNoValue;
   std::vector<int64_t> factors, halves, shifts;
   for (const Multiplier& m : multipliers) {
-    if (m.shift <= kWord || m.second_shift != 0) return kNoValue;
+    if (m.factor) return kNoValue;
+    const int shift = m.q == 0 ? kWord + 1 : m.shift;  // zero is zero with any shift
+    if (shift <= kWord || m.second_shift != 0) return kNoValue;
     factors.push_back(m.q);
-    halves.push_back(int64_t{1} << (m.shift - kWord - 1));
-    shifts.push_back(m.shift - kWord);
+    halves.push_back(int64_t{1} << (shift - kWord - 1));
+    shifts.push_back(shift - kWord);
   }
   ValueId product = n.binary(BinaryOp::k_mul, n.build.cast(x, DType::kI64), parameter(n, factors));
   ValueId high = n.build.cast(n.binary(BinaryOp::k_shr, product, 1.0 * kWord), DType::kI32);
