@@ -94,8 +94,10 @@ int64_t scale_integer(int64_t x, const Multiplier& m) {
 namespace {
 
 // Where the low word of a product and of the half that rounds it decides nothing, 32 bits of the product do: the half is
-// a multiple of 2^32. Returns x of 32 bits scaled, as i32; kNoValue where a shift is too short for that.
-ValueId scale_by_high_words(ImportedNode& n, ValueId x, const std::vector<Multiplier>& multipliers) {
+// a multiple of 2^32. Returns x of 32 bits scaled, plus `zero`, as i32; kNoValue where a shift is too short, or too long
+// for the zero point.
+ValueId scale_by_high_words(ImportedNode& n, ValueId x, const std::vector<Multiplier>& multipliers,
+                            int64_t zero) {
   constexpr int kWord = 32;
   if (n.dtype(x) != DType::kI32) return kNoValue;
   std::vector<int64_t> factors, halves, shifts;
@@ -103,8 +105,11 @@ ValueId scale_by_high_words(ImportedNode& n, ValueId x, const std::vector<Multip
     if (m.factor) return kNoValue;
     const int shift = m.q == 0 ? kWord + 1 : m.shift;  // zero is zero with any shift
     if (shift <= kWord || m.second_shift != 0) return kNoValue;
+    const int64_t half = (int64_t{1} << (shift - kWord - 1)) + zero * (int64_t{1} << (shift - kWord));
+    // A product's upper half is within 2^30.
+    if (zero != 0 && std::abs(half) >= int64_t{1} << 30) return kNoValue;
     factors.push_back(m.q);
-    halves.push_back(int64_t{1} << (shift - kWord - 1));
+    halves.push_back(half);
     shifts.push_back(shift - kWord);
   }
   ValueId product = n.binary(BinaryOp::k_mul, n.build.cast(x, DType::kI64), parameter(n, factors));
@@ -118,7 +123,8 @@ ValueId scale_by_high_words(ImportedNode& n, ValueId x, const std::vector<Multip
 }  // namespace
 
 ValueId scale_integers(ImportedNode& n, ValueId x, const std::vector<Multiplier>& multipliers) {
-  if (ValueId y = scale_by_high_words(n, x, multipliers); y != kNoValue) return n.build.cast(y, DType::kI64);
+  if (ValueId y = scale_by_high_words(n, x, multipliers, 0); y != kNoValue)
+    return n.build.cast(y, DType::kI64);
   if (multipliers[0].factor) {
     constexpr double kMost = 1 << 24;
     ValueId rounded = rounded_product(n, x, multipliers);
@@ -180,10 +186,12 @@ ValueId requantize(NodeImport& n, ValueId x, const std::vector<Multiplier>& mult
     x = n.build.cast(x, DType::kI32);
     return n.build.cast(zero == 0 ? x : n.binary(BinaryOp::k_add, x, zero), n.out_dtype(0));
   }
-  ValueId scaled = scale_by_high_words(n, x, multipliers);
+  const int64_t zero = n.out_quantization(0).zero();
+  ValueId scaled = scale_by_high_words(n, x, multipliers, zero);
+  if (scaled != kNoValue) return clamp_integers(n, scaled, function);
+  scaled = scale_by_high_words(n, x, multipliers, 0);
   if (scaled == kNoValue) scaled = scale_integers(n, x, multipliers);
-  if (int64_t zero = n.out_quantization(0).zero(); zero != 0)
-    scaled = n.binary(BinaryOp::k_add, scaled, static_cast<double>(zero));
+  if (zero != 0) scaled = n.binary(BinaryOp::k_add, scaled, static_cast<double>(zero));
   return clamp_integers(n, scaled, function);
 }
 
