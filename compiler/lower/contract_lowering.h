@@ -66,6 +66,14 @@ class ContractLowering {
   // Returns the offset of a column from there: vector v, lane l.
   loop::Expr packed_column(const loop::Expr& v, const loop::Expr& l) const;
 
+  // Returns the tiles of all columns of a tile's rows, whose elements are first gathered in scratch. `place`: of the
+  // tile, but for its column.
+  loop::Stmt tiles_of_gathered_rows(std::vector<loop::Expr> place, const Dim& column_tiles);
+  // Returns the number of elements of such a row, with what fills its last vector.
+  int64_t gathered_row() const { return schedule::panel_rows(plan_).value() * plan_.dot; }
+  // Returns the offset in a of a row at a place on the grid axes.
+  loop::Expr row_offset(const std::vector<loop::Expr>& base, loop::Expr row, bool may_pass_end) const;
+
   // Builds the kernel with gathered columns. `outer`: extents of grid axes and column tiles.
   void gathered_rows(Shape outer);
 
@@ -200,6 +208,7 @@ class ContractLowering {
   const schedule::Slide* along_ = nullptr;  // windows along the rows of tiles, which share elements of a
   std::optional<int64_t> tile_number_;      // number of the current row tile, if it is known
   std::vector<loop::Expr> positions_;       // of the current tile on the plan's axes
+  loop::Buffer own_rows_;                   // the current rows of a, if they are gathered
   loop::Buffer gathered_;                   // the current column of b, if it was gathered
   std::optional<SharedRows> shared_;        // of the current tile
   std::optional<StagedImage> staged_;       // the current im2row buffer of a or b, if it is staged

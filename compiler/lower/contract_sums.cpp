@@ -162,6 +162,17 @@ Stmt ContractLowering::clipped_loop(const schedule::Slide& s, const loop::Var& k
       {loop::let(first, steps_to(s.begin)), loop::for_loop(i, count, AxisKind::kReduction, step)});
 }
 
+Expr ContractLowering::row_offset(const std::vector<Expr>& base, Expr row, bool may_pass_end) const {
+  if (may_pass_end) row = loop::binary(BinaryOp::k_min, row, end_row_ - index(1));
+  std::vector<Expr> positions = base;
+  set_rows(c_, plan_, positions, row);
+  Expr offset = base_of_a();
+  for (size_t i = 0; i < plan_.axes.size(); ++i)
+    if (!plan_.axes[i].reduction && static_cast<int>(i) != plan_.vector_axis)
+      offset = offset + positions[i] * at(plan_.axes[i].a);
+  return offset;
+}
+
 Stmt ContractLowering::present_tile(const std::vector<Expr>& place) {
   std::vector<Stmt> body;
   std::vector<Expr> base(plan_.axes.size(), index(0));
@@ -177,17 +188,7 @@ Stmt ContractLowering::present_tile(const std::vector<Expr>& place) {
       local_buffer("rows", DType::kI64, along_ || even_rows() ? 1 : plan_.tile_m, loop::Scope::kRegister);
   body.push_back(loop::alloc(acc));
 
-  // Offset of each row in a.
-  auto offset_of = [&](Expr row, bool may_pass_end) {
-    if (may_pass_end) row = loop::binary(BinaryOp::k_min, row, end_row_ - index(1));
-    std::vector<Expr> positions = base;
-    set_rows(c_, plan_, positions, row);
-    Expr offset = base_of_a();
-    for (size_t i = 0; i < plan_.axes.size(); ++i)
-      if (!plan_.axes[i].reduction && static_cast<int>(i) != plan_.vector_axis)
-        offset = offset + positions[i] * at(plan_.axes[i].a);
-    return offset;
-  };
+  auto offset_of = [&](const Expr& row, bool may_pass_end) { return row_offset(base, row, may_pass_end); };
   shared_.reset();
   if (schedule::shares_rows(plan_)) {
     shared_.emplace(plan_, accumulator_dtype_);
@@ -199,6 +200,7 @@ Stmt ContractLowering::present_tile(const std::vector<Expr>& place) {
     body.push_back(loop::alloc(row_offsets));
     body.push_back(for_rows([&](Expr m) {
       Expr row = first_row + m;
+      if (own_rows_) return loop::store(row_offsets, m, m * index(gathered_row()));
       return loop::store(row_offsets, m,
                          staged_a() ? staged_->row_offset(row - begin_row_) : offset_of(row, partial_rows_));
     }));
@@ -340,11 +342,14 @@ Stmt ContractLowering::reduce_words(const loop::Buffer& acc, const loop::Buffer&
 
 Stmt ContractLowering::reduce_vectors(const loop::Buffer& acc, const loop::Buffer& row_offsets,
                                       const Expr& b_base) {
+  constexpr int64_t kUnrolledVectors = 3;
   const int64_t lanes = plan_.dot;
-  const Dim& last = plan_.axes[plan_.reduction_axes.back()].extent;
+  const Dim last =
+      own_rows_ ? schedule::reduction_count(plan_) : plan_.axes[plan_.reduction_axes.back()].extent;
+  const loop::Buffer& a_rows = own_rows_ ? own_rows_ : a_buffer_;
   std::vector<TermLoop> loops;
   Expr a_outer = index(0), first_vector = index(0);
-  for (size_t i = 0; i + 1 < plan_.reduction_axes.size(); ++i) {
+  for (size_t i = 0; !own_rows_ && i + 1 < plan_.reduction_axes.size(); ++i) {
     const ContractionPlan::Axis& k = plan_.axes[plan_.reduction_axes[i]];
     Expr position = add_steps(loops, k.extent, 1);
     a_outer = a_outer + position * at(k.a);
@@ -375,18 +380,21 @@ Stmt ContractLowering::reduce_vectors(const loop::Buffer& acc, const loop::Buffe
       Expr used = loop::binary(BinaryOp::k_lt, loop::ramp(index(0), 1, plan_.dot),
                                loop::broadcast(index(count), plan_.dot));
       loop::Var a = fresh_var("a", {a_buffer_->dtype, plan_.dot});
-      Expr value = count == lanes ? loop::load(a_buffer_, from, plan_.dot)
-                                  : loop::load_guarded(a_buffer_, from, used,
+      Expr value = count == lanes ? loop::load(a_rows, from, plan_.dot)
+                                  : loop::load_guarded(a_rows, from, used,
                                                        loop::const_int(a_buffer_->dtype, 0, plan_.dot));
       return loop::block({loop::let(a, value), multiply(m, a)});
     });
   };
-  int64_t whole = last.value() / lanes, rest = last.value() % lanes;
+  // What fills up gathered rows is zero.
+  int64_t whole = (last.value() + (own_rows_ ? lanes - 1 : 0)) / lanes,
+          rest = own_rows_ ? 0 : last.value() % lanes;
   std::vector<Stmt> steps;
   if (whole > 0) {
     loop::Var vector = index_var("k");
-    steps.push_back(
-        loop::for_loop(vector, index(whole), AxisKind::kReduction, step(loop::var_ref(vector), lanes)));
+    steps.push_back(loop::for_loop(vector, index(whole),
+                                   whole <= kUnrolledVectors ? AxisKind::kUnrolled : AxisKind::kReduction,
+                                   step(loop::var_ref(vector), lanes)));
   }
   if (rest > 0) steps.push_back(step(index(whole), rest));
   Stmt all = sum_loops(loops, last.value(), sums,

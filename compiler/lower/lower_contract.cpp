@@ -55,19 +55,24 @@ void ContractLowering::run() {
   Shape tiles = schedule::tile_extents(plan_), extents;
   for (const schedule::TileLoop& loop : loops) extents.push_back(loop.extent);
   int64_t tile_work = schedule::reduction_count(plan_).estimate() * plan_.tile_m * plan_.tile_n();
+  if (plan_.gathers_rows) {  // columns are the last loop
+    tile_work *= extents.back().estimate();
+    extents.pop_back();
+  }
   c_.kernel.body =
       outer_loops(c_, extents, tile_work, plan_.group_work, [&](const std::vector<Expr>& at_loop) {
         std::vector<Expr> place(tiles.size());
         Shape counted(tiles.size(), 1);
-        bool backwards = plan_.backwards;
-        for (size_t i = 0; i < loops.size(); ++i) {
+        std::optional<size_t> backwards;  // the outermost of several, with all its loops
+        for (size_t i = 0; i < at_loop.size(); ++i) {
           Expr& p = place[loops[i].place];
           Expr position = at_loop[i];
-          if (!(loops[i].extent == Dim(1)) && std::exchange(backwards, false))
-            position = at(loops[i].extent - 1) - position;
+          if (plan_.backwards && !(loops[i].extent == Dim(1)) && !backwards) backwards = loops[i].place;
+          if (backwards == loops[i].place) position = at(loops[i].extent - 1) - position;
           p = p ? p * at(loops[i].extent) + position : position;
           counted[loops[i].place] *= loops[i].extent;
         }
+        if (plan_.gathers_rows) return tiles_of_gathered_rows(place, loops.back().extent);
         Expr exists;
         for (size_t i = 0; i < tiles.size(); ++i)
           if (!(counted[i] == tiles[i])) exists = loop::binary(BinaryOp::k_lt, place[i], at(tiles[i]));
@@ -132,6 +137,51 @@ Expr ContractLowering::packed_column(const Expr& v, const Expr& l) const {
   Expr panel = loop::binary(BinaryOp::k_idiv, v, index(plan_.panel_v));
   Expr vector = loop::binary(BinaryOp::k_fmod, v, index(plan_.panel_v));
   return panel * at(panel_size()) + (vector * index(lanes_) + l);
+}
+
+Stmt ContractLowering::tiles_of_gathered_rows(std::vector<Expr> place, const Dim& column_tiles) {
+  constexpr int64_t kUnrolledCopies = 16;
+  const int64_t lanes = plan_.dot, steps = schedule::reduction_count(plan_).value();
+  const int64_t run = plan_.axes[plan_.reduction_axes.back()].extent.value(), row = gathered_row();
+  own_rows_ = local_buffer("gathered", a_buffer_->dtype, plan_.tile_m * row, loop::Scope::kShared);
+  std::vector<Expr> base(plan_.axes.size(), index(0));
+  for (size_t i = 0; i < plan_.grid_axes.size(); ++i) base[plan_.grid_axes[i]] = place[i];
+  const bool unrolls = steps / run * (run / lanes + 1) <= kUnrolledCopies;
+  auto copy_row = [&](const Expr& m) {
+    std::vector<std::pair<loop::Var, Dim>> outer;
+    Expr from = row_offset(base, place.back() * index(plan_.tile_m) + m, partial_rows_), number = index(0);
+    loop::Var begin = index_var("from");
+    Expr moved = loop::var_ref(begin);
+    for (size_t i = 0; i + 1 < plan_.reduction_axes.size(); ++i) {
+      const ContractionPlan::Axis& k = plan_.axes[plan_.reduction_axes[i]];
+      outer.emplace_back(index_var("k"), k.extent);
+      Expr position = loop::var_ref(outer.back().first);
+      moved = moved + position * at(k.a);
+      number = number * at(k.extent) + position;
+    }
+    Expr to = m * index(row) + number * index(run);
+    std::vector<Stmt> copies;
+    for (int64_t k = 0, width = lanes; k < run; k += width) {
+      while (width > run - k) width /= 2;
+      const int count = static_cast<int>(width);
+      copies.push_back(loop::store(own_rows_, loop::ramp(to + index(k), 1, count),
+                                   loop::load(a_buffer_, loop::ramp(moved + index(k), 1, count), count)));
+    }
+    Stmt stmt = loop::block(std::move(copies));
+    for (size_t i = outer.size(); i-- > 0;)
+      stmt = loop::for_loop(outer[i].first, at(outer[i].second),
+                            unrolls ? AxisKind::kUnrolled : AxisKind::kSerial, stmt);
+    std::vector<Stmt> body{loop::let(begin, from)};
+    if (steps % lanes != 0)  // what no element fills
+      body.push_back(loop::store(own_rows_, loop::ramp(m * index(row) + index(row - lanes), 1, plan_.dot),
+                                 loop::const_int(a_buffer_->dtype, 0, plan_.dot)));
+    body.push_back(stmt);
+    return loop::block(std::move(body));
+  };
+  loop::Var column = index_var("column");
+  place[place.size() - 2] = loop::var_ref(column);
+  return loop::block({loop::alloc(own_rows_), for_rows(copy_row),
+                      loop::for_loop(column, at(column_tiles), AxisKind::kSerial, tile(place))});
 }
 
 void ContractLowering::gathered_rows(Shape outer) {

@@ -267,6 +267,7 @@ class Assigner {
     }
     if (!tiling && finds_rows_once(group)) p.order = TileOrder::kColumns;
     ValueId a = access[p.swapped ? 1 : 0].base, b = access[p.swapped ? 0 : 1].base;
+    p.line_rows = rows_of_line(group);
     if (p.packed) {
       const Tensor& data = *g_.constant(b);
       std::string order = packing_order(p);
@@ -277,6 +278,7 @@ class Assigner {
         else
           p = plan_contraction(node.attributes.contraction, strides[0], strides[1], target_,
                                {.panel_v = panel_v});
+        p.line_rows = rows_of_line(group);
       }
       auto key = std::make_pair(data.bytes.data(), std::to_string(p.panel_n()) + order);
       auto it = packed_.find(key);
@@ -300,6 +302,20 @@ class Assigner {
     return target_.memory_is_dear() && group.contraction.packed && group.contraction.lanes == 1 &&
            std::any_of(group.outputs.begin(), group.outputs.end(),
                        [&](ValueId v) { return s_.storage[v].strides != contiguous_strides(g_.shape(v)); });
+  }
+
+  // Where rows lie on lines, of an image that is read or within a padded one that is written, their places are not
+  // divided out of numbers of rows if a loop counts those of a line. Where code is dear and tiles end with lines.
+  int64_t rows_of_line(const Group& group) const {
+    const ContractionPlan& p = group.contraction;
+    if (!target_.code_is_dear() || !p.sums_lanes || p.row_axes.empty()) return 0;
+    const ContractionPlan::Axis& last = p.axes[p.row_axes.back()];
+    const bool padded = std::any_of(group.outputs.begin(), group.outputs.end(), [&](ValueId v) {
+      return s_.storage[v].strides != contiguous_strides(g_.shape(v));
+    });
+    const Dim& line = padded ? p.member_extents[last.members.back()] : last.extent;
+    const bool several = line.is_const() && !(row_count(p) == line) && line.value() > 1;
+    return several && line.value() % p.tile_m == 0 ? line.value() : 0;
   }
 
   void plan_attention(Group& group) {
@@ -393,7 +409,7 @@ class Assigner {
     for (int i : p.reduction_axes) axis(i);
     key += "|";
     axis(p.vector_axis);
-    if (p.sums_lanes) key += "|vectors";
+    if (p.sums_lanes) key += p.gathers_rows ? "|vectors of rows" : "|vectors";
     if (p.dot > 1) key += "|words shifted by " + std::to_string(p.dot_shift);
     return key;
   }

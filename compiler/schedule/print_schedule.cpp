@@ -236,8 +236,9 @@ class Printer {
     text_ += "    tile " + std::to_string(p.tile_m) + "x" + std::to_string(p.tile_n()) +
              (p.elementwise ? " elementwise" : "") + (p.packed ? " packed" : "") +
              (p.dot > 1 ? " dot " + std::to_string(p.dot) : "") + (p.sums_lanes ? " sums lanes" : "") +
-             (p.dot_shift != 0 ? " shifted" : "") + (p.swapped ? " swapped" : "") +
-             (p.staged ? " staged" : "") + (p.windows.empty() ? "" : " windows") +
+             (p.gathers_rows ? " gathers rows" : "") + (p.dot_shift != 0 ? " shifted" : "") +
+             (p.swapped ? " swapped" : "") + (p.staged ? " staged" : "") +
+             (p.windows.empty() ? "" : " windows") +
              (shares_rows(p) ? " shared " + std::to_string(p.shared_steps) : "");
     auto axes = [&](const char* role, const std::vector<int>& which) {
       if (which.empty()) return;

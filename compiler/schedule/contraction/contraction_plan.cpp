@@ -68,6 +68,7 @@ Dim row_count(const ContractionPlan& plan) { return product(plan.axes, plan.row_
 Dim reduction_count(const ContractionPlan& plan) { return product(plan.axes, plan.reduction_axes); }
 
 Dim panel_rows(const ContractionPlan& plan) {
+  if (plan.gathers_rows) return ceildiv(reduction_count(plan), plan.dot);
   Dim rows = 1;
   for (size_t i = 0; i < plan.reduction_axes.size(); ++i) {
     const Dim& extent = plan.axes[plan.reduction_axes[i]].extent;

@@ -65,6 +65,8 @@ struct ContractionPlan {
   // A step of the sum multiplies two vectors of `dot` 8-bit neighbours along the last reduction axis and adds all
   // products to one scalar sum; "b" is packed to [grid axes][panel][reduction, its last axis / dot][panel_n][dot].
   bool sums_lanes = false;
+  // A tile's rows of "a" are first gathered in scratch: all reduction axes are one run of elements, there and in "b".
+  bool gathers_rows = false;
   // 128 or -128, added to the 8-bit elements of "a" if the target's int8 dot product needs the other
   // signedness; else 0. The accumulators start with the values that cancel this: a row of words before each
   // panel.
@@ -86,7 +88,8 @@ struct ContractionPlan {
   int tile_v = 1;                          // vectors of a register tile
   int panel_v = 1;                         // vectors per panel: a multiple or a divisor of tile_v
   TileOrder order = TileOrder::kRows;
-  bool backwards = false;                   // the outermost loop over tiles begins at its end (overlap.h)
+  int64_t line_rows = 0;   // rows on a line of an image, which loops count apart; 0: no lines
+  bool backwards = false;  // the outermost loop over tiles begins at its end (overlap.h)
   int64_t group_work = Tiling::kGroupWork;  // least multiply-adds per workgroup
   int64_t tile_n() const { return int64_t{lanes} * tile_v; }
   int64_t panel_n() const { return int64_t{lanes} * panel_v; }

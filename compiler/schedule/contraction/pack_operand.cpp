@@ -52,11 +52,13 @@ Tensor pack_words(const Tensor& data, const ContractionPlan& plan, const std::ve
   DType dtype = data.dtype == DType::kI8 ? DType::kI32 : DType::kU32;
   return make_tensor(dtype, {static_cast<int64_t>(grid.size()), panels, rows, panel_n}, packed);
 }
+
 // Vectors of plan.dot bytes, the last ones of a sum filled up with zeros.
 Tensor pack_vectors(const Tensor& data, const ContractionPlan& plan, const std::vector<int64_t>& grid,
                     const std::vector<int64_t>& reduction, const std::vector<int64_t>& column) {
   int64_t panels = panel_count(plan).value(), rows = panel_rows(plan).value(), panel_n = plan.panel_n();
-  int64_t last = plan.axes[plan.reduction_axes.back()].extent.value();
+  int64_t last = plan.gathers_rows ? static_cast<int64_t>(reduction.size())
+                                   : plan.axes[plan.reduction_axes.back()].extent.value();
   int64_t vectors = (last + plan.dot - 1) / plan.dot, columns = static_cast<int64_t>(column.size());
   std::vector<int8_t> packed(grid.size() * panels * rows * panel_n * plan.dot, 0);
   int8_t* panel = packed.data();
@@ -73,6 +75,7 @@ Tensor pack_vectors(const Tensor& data, const ContractionPlan& plan, const std::
   return make_tensor(DType::kI8, {static_cast<int64_t>(grid.size()), panels, rows, panel_n, plan.dot},
                      packed);
 }
+
 }  // namespace
 
 Tensor pack_operand(const Tensor& data, const ContractionPlan& plan) {

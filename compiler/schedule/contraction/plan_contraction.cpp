@@ -191,12 +191,33 @@ void choose_dot(ContractionPlan& plan, DType a, DType b, DType accumulator, cons
     plan.dot_shift = a_signed ? 128 : -128;
 }
 
+// Whether it takes fewer instructions to put a row's elements together, in scratch that is not long, than to sum
+// vectors of each run of theirs, where all tiles of columns would do that.
+bool gathers_rows(const ContractionPlan& plan, const Target& target) {
+  constexpr int64_t kMostBytes = 256;                            // of scratch for a row
+  constexpr int64_t kStep = 10, kLoop = 8, kCopy = 2, kRow = 8;  // instructions
+  const int64_t steps = reduction_count(plan).value(),
+                run = plan.axes[plan.reduction_axes.back()].extent.value();
+  if (run < 1 || plan.row_axes.empty()) return false;
+  const int64_t vector = target.vector_bytes, runs = steps / run;
+  const int64_t tiles = ceildiv(plan.axes[plan.vector_axis].extent, plan.lanes).estimate();
+  if (runs == 1 || (steps + vector - 1) / vector * vector > kMostBytes) return false;
+  const int64_t copies = run / vector + std::popcount(static_cast<uint64_t>(run % vector));
+  const int64_t in_place = tiles * runs * ((run + vector - 1) / vector * kStep + kLoop);
+  return runs * copies * kCopy + kRow + tiles * ((steps + vector - 1) / vector * kStep + kLoop) < in_place;
+}
+
 // Where the target adds the products of all lanes of two vectors to a scalar, a word is a vector: the last one of a sum
 // may have unused lanes, up to half of them where there is no other. Requires merged axes.
 void choose_lane_sums(ContractionPlan& plan, DType a, DType b, const Target& target) {
   if (target.lane_sums < plan.lanes || plan.dot == 1 || a != DType::kI8 || b != DType::kI8) return;
-  const Dim& last = plan.axes[plan.reduction_axes.back()].extent;
-  if (!last.is_const() || last.value() < target.vector_bytes / 2) return;
+  if (!reduction_count(plan).is_const()) return;
+  plan.gathers_rows = gathers_rows(plan, target);
+  const Dim sum = plan.gathers_rows ? reduction_count(plan) : plan.axes[plan.reduction_axes.back()].extent;
+  if (sum.value() < target.vector_bytes / 2) {
+    plan.gathers_rows = false;
+    return;
+  }
   plan.dot = target.vector_bytes;
   plan.sums_lanes = true;
 }

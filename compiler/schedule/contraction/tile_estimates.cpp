@@ -53,6 +53,22 @@ double crowding(const ContractionPlan& plan, const Target& target, int m) {
   return 1 + kOfSquare * beyond * beyond;
 }
 
+// Instructions of one step of integer sums on a core whose sums of lanes are in scalar registers (MVE), of a few registers
+// for vectors. Depthwise, vectors are multiplied and then added; those that `m` rows share are stored and loaded again
+// where more than kSharing rows of them are there. Of 3x3 windows, 4 rows took the fewest.
+double step_instructions(const ContractionPlan& plan, int m, double v) {
+  constexpr double kSharing = 4, kLoop = 1;
+  const double vectors = std::ceil(v);
+  if (plan.sums_lanes) {
+    const double columns = vectors * plan.lanes;
+    return m * columns + m + columns + kLoop;
+  }
+  if (plan.elementwise) return 3 * m * vectors + vectors + 2 * std::max(0.0, m * vectors - kSharing);
+  // Of words, the four bytes of columns and of rows come apart.
+  if (plan.dot == 4) return 7 * vectors + m * (5 + 4 * vectors) + kLoop;
+  return vectors + m * (1 + vectors) + kLoop;
+}
+
 // Cycles of one step of a register tile's sum. Several limits lie close together and none is reached while
 // another is near, which a norm of high order says (fitted to tiles from 2x6 to 12x1 on Zen 5, within 4 %):
 // multiply-adds, loads, the latency of a multiply-add, and, where a panel outgrows L1, its bytes from L2.
@@ -60,6 +76,7 @@ double crowding(const ContractionPlan& plan, const Target& target, int m) {
 double step_cycles(const ContractionPlan& plan, const Target& target, int m, double v, double steps) {
   constexpr double kOrder = 8;
   const CoreModel& core = target.core;
+  if (plan.integers && target.lane_sums != 0) return step_instructions(plan, m, v);
   double multiply_adds = m * v * dot_instructions(plan, target) / target.peak_fma_per_cycle;
   double loads = plan.elementwise ? m * std::ceil(v) + std::ceil(v) : m + std::ceil(v);
   if (sums_pairs(plan, target)) return multiply_adds + loads + 2 * (m + v) + 3.0 / kWordsAtOnce;
@@ -84,7 +101,7 @@ double step_cycles(const ContractionPlan& plan, const Target& target, int m, dou
 // next; rows along another axis share those of three elements from one row of the window to the next, a
 // vector of columns at a time. Measured on Zen 4: 1.12 to 1.27, and 1.2 to 1.7.
 double spills(const ContractionPlan& plan, const Target& target, int m, int v, double steps) {
-  if (!plan.elementwise || steps > kUnrolledSteps) return 1;
+  if (!plan.elementwise || steps > kUnrolledSteps || (plan.integers && target.lane_sums != 0)) return 1;
   bool slides = is_zero(plan.axes[plan.vector_axis].b);
   if (slides) return m * v + 3 * (m + 2) > target.vector_registers + 4 ? 1.5 : 1;
   return 2 * m * v + v + 2 > target.vector_registers ? 1.2 : 1;
@@ -217,6 +234,7 @@ constexpr double kShortVector = 0.75;
 // 5).
 TileOrder tile_order(const ContractionPlan& plan, const Target& target) {
   const double line = static_cast<double>(target.core.line_bytes);
+  if (plan.gathers_rows) return TileOrder::kColumns;
   // Elementwise a has columns of its own, and is so read in order; but where it is near, a tile's columns of
   // the rows that windows share should stay in L1.
   if (plan.elementwise) {

@@ -9,6 +9,7 @@ namespace {
 // before those that walk what a column is used for.
 size_t place_of_columns(const ContractionPlan& plan) {
   size_t grid = plan.grid_axes.size();
+  if (plan.gathers_rows) return grid + 1;
   if (plan.order == TileOrder::kColumns) return grid + 1;
   for (size_t i = 0; i < grid; ++i)
     for (const Slide& s : plan.windows)
@@ -49,8 +50,15 @@ std::vector<TileLoop> tile_loops(const ContractionPlan& plan, const Target& targ
   size_t grid = plan.grid_axes.size();
   for (size_t place = 0; place < extents.size(); ++place)
     if (place != grid) loops.push_back({place, extents[place]});
+  const Dim line = plan.line_rows / plan.tile_m;  // of tiles
   auto at = [&](size_t i) { return loops.begin() + static_cast<std::ptrdiff_t>(i); };
   loops.insert(at(place_of_columns(plan)), {grid, extents[grid]});
+  if (plan.line_rows != 0) {
+    auto rows =
+        std::find_if(loops.begin(), loops.end(), [&](const TileLoop& loop) { return loop.place > grid; });
+    rows->extent = floordiv(rows->extent, line);
+    loops.insert(rows + 1, {grid + 1, line});
+  }
 
   // Packed weights that stay in L2 may pass once for each block.
   if (!target.has_caches() || !plan.packed) return loops;
