@@ -331,11 +331,11 @@ Stmt ContractLowering::reduce_words(const loop::Buffer& acc, const loop::Buffer&
       steps.push_back(sum_loops(words, plan_.dot, sums,
                                 [&](const loop::Buffer& to) { return step(to, word, plan_.dot); }));
     }
-    if (rest > 0 && plan_.walk.rest_by_elements)
-      steps.push_back(elements_of_word(sums, row_offsets, a_outer + index(whole * plan_.dot),
-                                       b_base + (row + index(whole)) * index(plan_.panel_n()), rest));
-    else if (rest > 0)
-      steps.push_back(step(sums, index(whole), rest));
+    if (rest > 0)
+      steps.push_back(plan_.walk.rest_by_elements
+                          ? elements_of_word(sums, row_offsets, a_outer + index(whole * plan_.dot),
+                                             b_base + (row + index(whole)) * index(plan_.panel_n()), rest)
+                          : step(sums, index(whole), rest));
     return loop::block(std::move(steps));
   });
 }
@@ -595,7 +595,7 @@ Stmt ContractLowering::reduce(const loop::Buffer& acc, const loop::Buffer& row_o
   if (along_) return reduce_windows(acc, row_offsets, b_base, first_column);
   Steps k = steps(gathered_ ? plan_.tile_n() : plan_.packed ? plan_.panel_n() : 0);
   auto element_of_a = [&](Expr m, Expr n) {
-    Expr a_at = loop::load(row_offsets, m) + k.a;
+    Expr a_at = place_of_row(row_offsets, m) + k.a;
     if (!n) return read(a_buffer_, a_at, nullptr);
     if (staged_a()) return read(staged_->buffer(), a_at + first_column + n, nullptr);
     return read(a_buffer_, a_at + first_column + n, exists(first_column + n));

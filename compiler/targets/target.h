@@ -56,7 +56,9 @@ struct Target {
   int64_t l2_bytes = 512 << 10;  // L2 of one core
   int peak_fma_per_cycle = 1;    // vector FMAs issued per cycle, for the cost model
   bool has_dot_pairs = false;    // scalars: two products of 16-bit elements and their sum in one instruction
-  bool single_issue = false;     // one instruction a cycle: a load displaces a multiply-add
+  bool loads_signed_bytes =
+      false;                  // scalars: a load widens a signed byte, at a constant distance from its pointer
+  bool single_issue = false;  // one instruction a cycle: a load displaces a multiply-add
   CoreModel core;
   // Bare metal: kernels are linked into the program, with its toolchain's compiler library. No images or
   // bundles.

@@ -228,6 +228,51 @@ bool copy_sign_by_bits(Instruction& instruction) {
   return true;
 }
 
+// The i32 that is widened to the i64 `x` with its sign; null if x is not one.
+Value* widened(Value* x) {
+  if (auto* constant = llvm::dyn_cast<llvm::ConstantInt>(x)) {
+    if (!constant->getValue().isSignedIntN(32)) return nullptr;
+    return llvm::ConstantInt::get(llvm::Type::getInt32Ty(x->getContext()),
+                                  constant->getValue().trunc(32).getZExtValue());
+  }
+  auto* zero_extended = llvm::dyn_cast<llvm::ZExtInst>(x);
+  if (!llvm::isa<llvm::SExtInst>(x) && !(zero_extended && zero_extended->hasNonNeg())) return nullptr;
+  Value* narrow = llvm::cast<llvm::CastInst>(x)->getOperand(0);
+  return narrow->getType()->isIntegerTy(32) ? narrow : nullptr;
+}
+
+// The upper half of the product of two i32, from products of their halves. Source: Warren, Hacker's Delight, second
+// edition, 8-2.
+Value* upper_half(llvm::IRBuilder<>& b, Value* x, Value* y) {
+  auto low = [&](Value* v) { return b.CreateAnd(v, b.getInt32(0xffff)); };
+  auto high = [&](Value* v) { return b.CreateAShr(v, 16); };
+  Value* middle = b.CreateAdd(b.CreateMul(high(x), low(y)), b.CreateLShr(b.CreateMul(low(x), low(y)), 16));
+  Value* other = b.CreateAdd(b.CreateMul(low(x), high(y)), low(middle));
+  return b.CreateAdd(b.CreateAdd(b.CreateMul(high(x), high(y)), high(middle)), high(other));
+}
+
+// Half of a product of 64 bits that would be a call. True where the instruction was one, which is gone then.
+bool multiply_by_halves(Instruction& instruction) {
+  constexpr uint64_t kWord = 32;
+  auto* half = llvm::dyn_cast<llvm::TruncInst>(&instruction);
+  auto* shift = half ? llvm::dyn_cast<llvm::BinaryOperator>(half->getOperand(0)) : nullptr;
+  if (!shift || !half->getType()->isIntegerTy(kWord) || !shift->getType()->isIntegerTy(2 * kWord))
+    return false;
+  const bool is_arithmetic = shift->getOpcode() == Instruction::AShr;
+  auto* count = llvm::dyn_cast<llvm::ConstantInt>(shift->getOperand(1));
+  auto* product = llvm::dyn_cast<llvm::BinaryOperator>(shift->getOperand(0));
+  if ((!is_arithmetic && shift->getOpcode() != Instruction::LShr) || !count || !product ||
+      product->getOpcode() != Instruction::Mul)
+    return false;
+  const uint64_t bits = count->getZExtValue();
+  Value *x = widened(product->getOperand(0)), *y = widened(product->getOperand(1));
+  if (bits < kWord || bits >= 2 * kWord || (bits > kWord && !is_arithmetic) || !x || !y) return false;
+  llvm::IRBuilder<> b(half);
+  half->replaceAllUsesWith(b.CreateAShr(upper_half(b, x, y), bits - kWord));
+  half->eraseFromParent();
+  return true;
+}
+
 // Loop strength reduction, which runs later, knows quotients as expressions and may compute narrow ones by
 // dividing 64-bit numbers. It does not look behind this intrinsic, which becomes no code.
 void hide_quotient(Instruction& division) {
@@ -254,6 +299,7 @@ void expand_missing_instructions(llvm::Module& module, const InstructionSet& isa
       for (Instruction& instruction : block) all.push_back(&instruction);
   for (Instruction* instruction : all) {
     if (isa.mve && copy_sign_by_bits(*instruction)) continue;
+    if (!isa.wide_products && multiply_by_halves(*instruction)) continue;
     if (llvm::Function* function = replacement(*instruction, isa))
       replace(*instruction, function);
     else if (!isa.wide_division && instruction->isIntDivRem() && instruction->getType()->isIntegerTy())

@@ -12,7 +12,9 @@
 namespace quernel::schedule {
 
 int dot_width(DType a, DType b, DType accumulator, const Target& target) {
-  if (is_byte(a) && is_byte(b) && accumulator == DType::kI32) return 4;
+  // Scalars without an instruction for it would take a word apart byte by byte, and can as well load bytes.
+  const bool in_words = has_dots(target) || target.has_dot_pairs || !target.loads_signed_bytes;
+  if (is_byte(a) && is_byte(b) && accumulator == DType::kI32) return in_words ? 4 : 1;
   return a == b && target.multiplies(a) && accumulator == DType::kF32 ? 2 : 1;
 }
 

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "schedule/contraction/image_layout.h"
+#include "schedule/contraction/tile_estimates.h"
 #include "schedule/contraction/tile_loops.h"
 
 namespace quernel::schedule {
@@ -63,11 +64,11 @@ int64_t lines_of_image(const ContractionPlan& plan, int64_t element_bytes, const
 }
 
 // Steps of a sum of words that are unrolled. A loop around the 20 instructions of 2x2 sums of a word would take
-// four more, and a register.
-std::vector<int64_t> unrolled_words(const ContractionPlan& plan) {
-  constexpr int64_t kMostWords = 8;
+// four more, and a register; without dual products a word takes twice as many, and as much more code.
+std::vector<int64_t> unrolled_words(const ContractionPlan& plan, const Target& target) {
+  constexpr int64_t kMostPairs = 8, kMostWords = 4;
   std::vector<int64_t> unrolled(plan.reduction_axes.size(), 1);
-  int64_t left = kMostWords;
+  int64_t left = target.has_dot_pairs ? kMostPairs : kMostWords;
   for (size_t i = unrolled.size(); i-- > 0;) {
     const Dim& extent = plan.axes[plan.reduction_axes[i]].extent;
     if (!extent.is_const()) break;
@@ -87,8 +88,8 @@ TileWalk walk_of_any(const ContractionPlan& plan, const Dim& rows, const Contrac
   walk.gathers_columns = gathers_columns(plan, rows, dtypes, target);
   walk.tail_columns = tail_columns(plan, target);
   walk.transposes = transposes_tiles(plan, target);
-  if (plan.dot == 4 && target.has_dot_pairs) {
-    walk.unrolled = unrolled_words(plan);
+  if (plan.dot == 4 && target.integer_registers > 0) {
+    walk.unrolled = unrolled_words(plan, target);
     // A word takes as many instructions as four elements and widens to do so.
     walk.rest_by_elements =
         plan.dot_shift == 0 && !(floormod(plan.axes[plan.reduction_axes.back()].extent, plan.dot) == Dim(0));
@@ -110,9 +111,9 @@ TileWalk plan_walk(const ContractionPlan& plan, const ContractionDTypes& dtypes,
   } else {
     walk.loops = tile_loops(plan, target);
     // With few registers the tail's own code pays: all others then have even rows.
-    const bool words = plan.dot == 4 && target.integer_registers > 0;
-    walk.tail_rows = !target.lanes_are_invocations() && (!target.code_is_dear() || words);
-    walk.even_rows = words && plan.tile_m > 1 && rows_are_even(plan, plan.tile_m);
+    const bool few = plan.integers && target.integer_registers > 0 && !plan.elementwise;
+    walk.tail_rows = !target.lanes_are_invocations() && (!target.code_is_dear() || few);
+    walk.even_rows = few && plan.tile_m > 1 && rows_are_even(plan, plan.tile_m);
   }
   return walk;
 }
