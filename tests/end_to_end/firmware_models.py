@@ -8,10 +8,13 @@ import argparse
 import glob
 import json
 import os
+import random
+import struct
 import subprocess
 import sys
 import tempfile
 
+from onnx_file import INT32, INT64, UINT64, int_attribute, model, node, string_attribute, tensor, value
 from tools import skip, test_data, tool
 
 NODE_TESTS = "/usr/share/libonnx-testdata/data/node"
@@ -46,6 +49,40 @@ def host_case(model, folder):
     for index, tensor in enumerate(listed["outputs"]):
         options += ["--output", f"{tensor['name']}={os.path.join(data, f'output_{index}.pb')}"]
     run(tool("quernel-run"), bundle, *options)
+    return folder
+
+
+def products_case(folder):
+    """Upper halves of products of 32-bit integers, which requantization takes: a processor without the instruction computes
+    them from products of 16 bits."""
+    edges = [0, 1, -1, 0xFFFF, 0x10000, -0x10000, -0xFFFF, 0x7FFFFFFF, -0x80000000, 0x7FFF0000, 0x8000FFFF - (1 << 32)]
+    pairs = [(x, y) for x in edges for y in edges]
+    values = random.Random(1)
+    pairs += [(values.randint(-1 << 31, (1 << 31) - 1), values.randint(-1 << 31, (1 << 31) - 1)) for _ in range(500)]
+    halves = [x * y >> 32 for x, y in pairs]
+    shape = [len(pairs)]
+    os.makedirs(os.path.join(folder, "test_data_set_0"))
+
+    def words(name, numbers):
+        return tensor(name, INT32, shape, struct.pack(f"<{len(numbers)}i", *numbers))
+
+    def cast(source, result, dtype):
+        return node("Cast", [source], [result], attributes=[int_attribute("to", dtype)])
+    files = {
+        "model.onnx": model(
+            [cast("x", "wide_x", INT64), cast("y", "wide_y", INT64), node("Mul", ["wide_x", "wide_y"], ["product"]),
+             cast("product", "bits", UINT64),
+             node("BitShift", ["bits", "word"], ["half"], attributes=[string_attribute("direction", "RIGHT")]),
+             cast("half", "z", INT32)],
+            [value("x", INT32, shape), value("y", INT32, shape)], [value("z", INT32, shape)],
+            [tensor("word", UINT64, [1], struct.pack("<Q", 32))]),
+        "test_data_set_0/input_0.pb": words("x", [x for x, _ in pairs]),
+        "test_data_set_0/input_1.pb": words("y", [y for _, y in pairs]),
+        "test_data_set_0/output_0.pb": words("z", halves),
+    }
+    for name, data in files.items():
+        with open(os.path.join(folder, name), "wb") as f:
+            f.write(data)
     return folder
 
 
@@ -101,7 +138,8 @@ def main():
         skip(f"no ONNX tests in {NODE_TESTS} and no models in {test_data()}")
     with tempfile.TemporaryDirectory(prefix="quernel-firmware-") as folder:
         models = [host_case(os.path.abspath(path), os.path.join(folder, os.path.basename(path))) for path in found]
-        done = [test(target, nodes, models + tiny, folder) for target in options.targets]
+        generated = [] if options.nodes_only else [products_case(os.path.join(folder, "upper_halves_of_products"))]
+        done = [test(target, nodes, generated + models + tiny, folder) for target in options.targets]
     if all(result is None for result in done):
         skip(f"no toolchain or emulator: {NO_TOOLS}")
     sys.exit(1 if False in done else 0)
