@@ -299,7 +299,7 @@ class Assigner {
   // Whether all columns of a tile's rows come first, so that the place of each row is found once: results lie
   // within a padded image, and there are no caches that another order would fill better.
   bool finds_rows_once(const Group& group) const {
-    return target_.memory_is_dear() && group.contraction.packed && group.contraction.lanes == 1 &&
+    return target_.memory_is_dear() && group.contraction.packed &&
            std::any_of(group.outputs.begin(), group.outputs.end(),
                        [&](ValueId v) { return s_.storage[v].strides != contiguous_strides(g_.shape(v)); });
   }
