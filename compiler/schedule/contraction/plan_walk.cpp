@@ -66,7 +66,7 @@ int64_t lines_of_image(const ContractionPlan& plan, int64_t element_bytes, const
 // Steps of a sum of words that are unrolled. A loop around the 20 instructions of 2x2 sums of a word would take
 // four more, and a register; without dual products a word takes twice as many, and as much more code.
 std::vector<int64_t> unrolled_words(const ContractionPlan& plan, const Target& target) {
-  constexpr int64_t kMostPairs = 8, kMostWords = 4;
+  constexpr int64_t kMostPairs = 4, kMostWords = 4;
   std::vector<int64_t> unrolled(plan.reduction_axes.size(), 1);
   int64_t left = target.has_dot_pairs ? kMostPairs : kMostWords;
   for (size_t i = unrolled.size(); i-- > 0;) {
