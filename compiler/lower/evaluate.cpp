@@ -45,7 +45,9 @@ int64_t shifts_below(const Graph& graph, ValueId v) {
   auto shifts = [&](const Node& node) {
     if (node.op != OpKind::k_shl && node.op != OpKind::k_shr) return false;
     ValueId by = node.inputs[1];
-    for (const Node* n = graph.def(by); n && is_movement(n->op); n = graph.def(by)) by = n->inputs[0];
+    for (const Node* n = graph.def(by); n && (is_movement(n->op) || n->op == OpKind::k_cast);
+         n = graph.def(by))
+      by = n->inputs[0];
     return by == v;
   };
   return std::any_of(graph.nodes.begin(), graph.nodes.end(), shifts) ? kWord : 0;

@@ -76,6 +76,11 @@ double rounding_error(const std::vector<Graph>& graphs, DType storage);
 //   mul(cast x : i64, constant i64[64]) -> mul(cast x : i64, cast(constant i32[64]) : i64)
 Expected<Graph> narrow_multipliers(const Graph& graph);
 
+// Shifts of words to the right by different constant counts, as requantization by channel has them: the counts are
+// stored in bytes.
+//   shr(x, constant i32[64]) -> shr(x, cast(constant i8[64]) : i32)
+Expected<Graph> shrink_shifts(const Graph& graph);
+
 // A contraction whose constant weights take more than `most_bytes` becomes several contractions, split along
 // an axis of the result that the other operand lacks:
 //   contract(x, w) -> cat(contract(x, w[.., 0:n]), contract(x, w[.., n:2n]), ..)

@@ -28,6 +28,7 @@ const Pass kPasses[] = {
      [](const Graph& graph) { return form_integer_contractions(graph, DType::kU8); }, 1e-5},
     {"merge-common-subexpressions", merge_common_subexpressions, 0},
     {"narrow-multipliers", narrow_multipliers, 0},
+    {"shrink-shifts", shrink_shifts, 0},
     {"narrow-weights", [](const Graph& graph) { return narrow_weights(graph, DType::kF16); }, 0},
     {"simplify-algebra", simplify_algebra, 0},
     {"simplify-control-flow", simplify_control_flow, 0},
