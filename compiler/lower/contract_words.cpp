@@ -105,7 +105,7 @@ Stmt ContractLowering::reduce_words(const loop::Buffer& acc, const loop::Buffer&
 
 Stmt ContractLowering::reduce_vectors(const loop::Buffer& acc, const loop::Buffer& row_offsets,
                                       const Expr& b_base) {
-  constexpr int64_t kUnrolledVectors = 3;
+  constexpr int64_t kUnrolledVectors = 4;
   const int64_t lanes = plan_.dot;
   const Dim last =
       own_rows_ ? schedule::reduction_count(plan_) : plan_.axes[plan_.reduction_axes.back()].extent;
