@@ -304,8 +304,8 @@ class Assigner {
                        [&](ValueId v) { return s_.storage[v].strides != contiguous_strides(g_.shape(v)); });
   }
 
-  // Where rows lie on lines, of an image that is read or within a padded one that is written, their places are not
-  // divided out of numbers of rows if a loop counts those of a line. Where code is dear and tiles end with lines.
+  // Where rows lie on lines of an image, their places are not divided out of numbers of rows if a loop counts those of a
+  // line; with lines as the outermost loop, results follow what is read. Where code is dear and tiles end with lines.
   int64_t rows_of_line(const Group& group) const {
     const ContractionPlan& p = group.contraction;
     if (!target_.code_is_dear() || !p.sums_lanes || p.row_axes.empty()) return 0;
@@ -313,7 +313,8 @@ class Assigner {
     const bool padded = std::any_of(group.outputs.begin(), group.outputs.end(), [&](ValueId v) {
       return s_.storage[v].strides != contiguous_strides(g_.shape(v));
     });
-    const Dim& line = padded ? p.member_extents[last.members.back()] : last.extent;
+    const bool one_axis = p.row_axes.size() == 1;
+    const Dim& line = padded || one_axis ? p.member_extents[last.members.back()] : last.extent;
     const bool several = line.is_const() && !(row_count(p) == line) && line.value() > 1;
     return several && line.value() % p.tile_m == 0 ? line.value() : 0;
   }

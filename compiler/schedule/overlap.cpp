@@ -80,11 +80,14 @@ class Steps {
  public:
   Steps(const ContractionPlan& plan, const Target& target) : plan_(plan) {
     const size_t grid = plan.grid_axes.size();
-    for (const TileLoop& loop : tile_loops(plan, target)) {
-      if (loop.extent == Dim(1)) continue;
-      if (loop.place < grid) axes_ = {plan.grid_axes[loop.place]};
-      if (loop.place == grid + 1) axes_ = plan.row_axes, rows_ = plan.tile_m;
-      break;
+    std::vector<TileLoop> loops = tile_loops(plan, target);
+    std::erase_if(loops, [](const TileLoop& loop) { return loop.extent == Dim(1); });
+    if (!loops.empty() && loops[0].place < grid) axes_ = {plan.grid_axes[loops[0].place]};
+    if (!loops.empty() && loops[0].place == grid + 1) {
+      axes_ = plan.row_axes;
+      rows_ = plan.tile_m;
+      // Of a line, where other loops come between.
+      if (loops.size() > 1 && loops[1].place != grid + 1) rows_ = std::max(rows_, plan.line_rows);
     }
     const Dim count = axes_.empty() ? Dim(0) : product(plan.axes, axes_);
     const bool known = std::all_of(plan.member_extents.begin(), plan.member_extents.end(),

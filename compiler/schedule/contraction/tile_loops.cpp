@@ -1,6 +1,7 @@
 #include "schedule/contraction/tile_loops.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace quernel::schedule {
 namespace {
@@ -54,10 +55,10 @@ std::vector<TileLoop> tile_loops(const ContractionPlan& plan, const Target& targ
   auto at = [&](size_t i) { return loops.begin() + static_cast<std::ptrdiff_t>(i); };
   loops.insert(at(place_of_columns(plan)), {grid, extents[grid]});
   if (plan.line_rows != 0) {
-    auto rows =
-        std::find_if(loops.begin(), loops.end(), [&](const TileLoop& loop) { return loop.place > grid; });
-    rows->extent = floordiv(rows->extent, line);
-    loops.insert(rows + 1, {grid + 1, line});
+    auto first = std::find_if(loops.begin(), loops.end(), [&](const TileLoop& l) { return l.place >= grid; });
+    auto rows = std::find_if(first, loops.end(), [&](const TileLoop& l) { return l.place > grid; });
+    const TileLoop lines{grid + 1, floordiv(std::exchange(rows->extent, line), line)};
+    loops.insert(first, lines);
   }
 
   // Packed weights that stay in L2 may pass once for each block.
