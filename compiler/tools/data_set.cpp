@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <string_view>
+#include <tuple>
 
 namespace quernel::tools {
 namespace {
@@ -22,6 +24,18 @@ std::vector<DataFile> read_files(const fs::path& folder, const std::string& role
     file.error = tensor_file::read_pb(file.path, &file.tensor);
     files.push_back(std::move(file));
   }
+}
+
+constexpr std::string_view kFolder = "test_data_set_";
+
+// Behind kFolder, without leading zeros, the longer of two numbers is the larger.
+bool has_smaller_number(const fs::path& a, const fs::path& b) {
+  auto number = [](const fs::path& path) {
+    std::string text = path.filename().string().substr(kFolder.size());
+    return text.substr(std::min(text.find_first_not_of('0'), text.size()));
+  };
+  std::string x = number(a), y = number(b);
+  return std::tuple(x.size(), x, a) < std::tuple(y.size(), y, b);
 }
 
 }  // namespace
@@ -63,9 +77,9 @@ std::vector<DataSet> read_data_sets(const std::string& dir) {
   std::vector<fs::path> folders;
   std::error_code error;
   for (fs::directory_iterator entry(dir, error), end; !error && entry != end; entry.increment(error))
-    if (entry->is_directory(error) && entry->path().filename().string().starts_with("test_data_set_"))
+    if (entry->is_directory(error) && entry->path().filename().string().starts_with(kFolder))
       folders.push_back(entry->path());
-  std::sort(folders.begin(), folders.end());
+  std::sort(folders.begin(), folders.end(), has_smaller_number);
   std::vector<DataSet> sets;
   for (const fs::path& folder : folders)
     sets.push_back({folder.filename().string(), read_files(folder, "input"), read_files(folder, "output")});

@@ -30,7 +30,7 @@ Expected<std::vector<std::string>> find_cases(const std::vector<std::string>& di
 // Returns the path of a directory's model, model.onnx or else model.tflite; nullopt: it holds none.
 std::optional<std::string> model_in(const std::string& dir);
 
-// All sets of a directory, by name.
+// Returns all sets of a directory, in the order of their numbers.
 std::vector<DataSet> read_data_sets(const std::string& dir);
 
 // Which file holds each of the named tensors: the one of that name, else the first of the rest in order; -1:
