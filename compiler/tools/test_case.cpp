@@ -70,7 +70,7 @@ struct Tested {
 Expected<Tested> tested(const CompiledCase* compiled) {
   if (compiled->report.program) return Tested{compiled, signature_of(*compiled->report.program), {}};
   QUERNEL_TRY(std::unique_ptr<OpenedBundle> open, open_bundle(compiled->bundle, false));
-  return Tested{compiled, signature_of(open->contents), {}};
+  return Tested{compiled, signature_of(open->contents, 0), {}};
 }
 
 bool has_states(const std::vector<Tested>& all) {

@@ -30,9 +30,10 @@ bool fits(const HostTensor& value, const bundle::Tensor& tensor) {
   return true;
 }
 
-std::map<std::string, std::vector<std::byte>> initial_states(const bundle::BundleContents& contents) {
+std::map<std::string, std::vector<std::byte>> initial_states(const bundle::BundleContents& contents,
+                                                             const bundle::EntryPoint& entry) {
   std::map<std::string, std::vector<std::byte>> values;
-  for (uint32_t index : contents.entry_points[0].states) {
+  for (uint32_t index : entry.states) {
     const bundle::Tensor& state = contents.states[index];
     std::vector<std::byte>& value = values[state.name];
     value.resize(state.bytes);
@@ -148,8 +149,9 @@ void name_inputs(DataSet& set, const std::vector<std::string>& names) {
     if (match[i] >= 0) set.inputs[static_cast<size_t>(match[i])].tensor.name = names[i];
 }
 
-Signature signature_of(const bundle::BundleContents& contents) {
-  return {contents.entry_points[0].inputs, contents.entry_points[0].outputs, initial_states(contents)};
+Signature signature_of(const bundle::BundleContents& contents, size_t entry_point) {
+  const bundle::EntryPoint& entry = contents.entry_points[entry_point];
+  return {entry.inputs, entry.outputs, initial_states(contents, entry)};
 }
 
 Signature signature_of(const StaticReport& program) {
@@ -214,15 +216,63 @@ Status add_initializers(const std::string& model, const DataSet& set, const Mode
   return {};
 }
 
+// An entry point of a bundle, and the names that its model's inputs have.
+struct TestedEntry {
+  uint32_t number = 0;
+  std::string model;
+  ModelInputs inputs;
+  Signature signature;
+};
+
+Expected<TestedEntry> tested_entry(const bundle::BundleContents& contents, uint32_t number,
+                                   const std::string& model, const CompileOptions& options) {
+  TestedEntry entry{number, model, {}, signature_of(contents, number)};
+  std::string signature = options.signature;
+  for (const EntryPointOptions& point : options.entry_points) {
+    if (point.name != contents.entry_points[number].name) continue;
+    signature = point.name;
+    if (!point.model.empty()) entry.model = point.model;
+  }
+  if (!entry.model.ends_with(".qg")) {
+    QUERNEL_TRY(entry.inputs, read_model_inputs(entry.model, signature));
+  }
+  return entry;
+}
+
+// Returns the number of the entry point that a data set calls; nothing where the bundle has none of its name.
+std::optional<uint32_t> entry_called_by(const DataSet& set, const bundle::BundleContents& contents) {
+  if (set.signature.empty()) return 0;
+  for (uint32_t i = 0; i < contents.entry_points.size(); ++i)
+    if (contents.entry_points[i].name == set.signature) return i;
+  return std::nullopt;
+}
+
+// Leaves out the sets of entry points that the bundle does not have.
+Status take_callable(std::vector<DataSet>& sets, const bundle::BundleContents& contents,
+                     std::vector<std::string>& notes) {
+  const DataSet first = sets[0];
+  size_t others = std::erase_if(sets, [&](const DataSet& set) { return !entry_called_by(set, contents); });
+  if (sets.empty())
+    return invalid_input(
+        fmt::format("--embed-tests: {} calls '{}': expected an entry point of this name, found '{}'",
+                    first.name, first.signature, contents.entry_points[0].name),
+        {}, "make one with --entry " + first.signature);
+  if (others > 0)
+    notes.push_back(fmt::format("--embed-tests: left out {} data set{} of other entry points", others,
+                                others == 1 ? "" : "s"));
+  return {};
+}
+
 }  // namespace
 
 Status embed_tests(const std::string& dir, const std::string& model, const CompileOptions& options,
-                   const CompileReport& report, const std::string& from, const std::string& to) {
+                   CompileReport& report, const std::string& from, const std::string& to) {
   std::vector<DataSet> sets = read_data_sets(dir);
   if (sets.empty())
     return invalid_input("--embed-tests: expected folders test_data_set_0, …; found none", {.file = dir});
   Expectations expectations;
   QUERNEL_TRY(expectations.tolerances, read_tolerances(dir));
+  QUERNEL_CHECK(set_signatures(sets, expectations.tolerances, {}));
   expectations.random.insert(report.random_outputs.begin(), report.random_outputs.end());
   expectations.fourier.insert(report.fourier_outputs.begin(), report.fourier_outputs.end());
   expectations.precision = precision_of(options);
@@ -232,19 +282,31 @@ Status embed_tests(const std::string& dir, const std::string& model, const Compi
     const auto* data = reinterpret_cast<const std::byte*>(bytes.data());
     fixed.emplace(name, std::vector<std::byte>(data, data + bytes.size()));
   }
-  ModelInputs inputs;
-  if (!model.ends_with(".qg")) {
-    QUERNEL_TRY(inputs, read_model_inputs(model));
-  }
   QUERNEL_TRY(std::unique_ptr<OpenedBundle> open, open_bundle(from, false));
-  Signature signature = signature_of(open->contents);
+  bundle::BundleContents& contents = open->contents;
+  QUERNEL_CHECK(take_callable(sets, contents, report.notes));
+  if (is_sequence(expectations.tolerances) && sets.size() > 1 && !contents.states.empty())
+    return unsupported(
+        "--embed-tests: a test vector begins with initial states, data sets are one sequence of runs",
+        {.file = dir}, "test them with quernel verify, or on a board");
+  std::map<uint32_t, TestedEntry> entries;
   for (DataSet& set : sets) {
+    uint32_t number = *entry_called_by(set, contents);
+    if (!entries.count(number)) {
+      QUERNEL_TRY(TestedEntry entry, tested_entry(contents, number, model, options));
+      entries.emplace(number, std::move(entry));
+    }
+    const auto& [index, own_model, inputs, signature] = entries.at(number);
     name_inputs(set, set.inputs.size() > inputs.names.size() ? inputs.with_all : inputs.names);
-    QUERNEL_CHECK(add_initializers(model, set, inputs, signature, fixed));
-    QUERNEL_TRY(bundle::TestVector vector, make_test_vector(set, signature, fixed, expectations));
-    open->contents.test_vectors.push_back(std::move(vector));
+    // What another entry point fixes may be an input of this one.
+    std::map<std::string, std::vector<std::byte>> known = fixed;
+    for (const bundle::Tensor& input : signature.inputs) known.erase(input.name);
+    QUERNEL_CHECK(add_initializers(own_model, set, inputs, signature, known));
+    QUERNEL_TRY(bundle::TestVector vector, make_test_vector(set, signature, known, expectations));
+    vector.entry_point = index;
+    contents.test_vectors.push_back(std::move(vector));
   }
-  return write(open->contents, to);
+  return write(contents, to);
 }
 
 }  // namespace quernel::tools

@@ -44,19 +44,20 @@ struct Signature {
   std::vector<bundle::Tensor> inputs, outputs;
   std::map<std::string, std::vector<std::byte>> states;
 };
-Signature signature_of(const bundle::BundleContents& contents);  // of the first entry point
-Signature signature_of(const StaticReport& program);
+Signature signature_of(const bundle::BundleContents& contents, size_t entry_point);
+Signature signature_of(const StaticReport& program);  // of the first entry point
 
-// A data set as a test vector of the first entry point. `fixed`: values of inputs that are constants in it;
+// A data set as a test vector of an entry point, the first until the caller says another. `fixed`: values of inputs that are constants in it;
 // theirs, and those of states, must be what the data set has. Errors name set, tensor and types.
 Expected<bundle::TestVector> make_test_vector(const DataSet& set, const Signature& signature,
                                               const std::map<std::string, std::vector<std::byte>>& fixed,
                                               const Expectations& expectations);
 
-// All data sets of a folder, with tolerance.json there, into a bundle that was just compiled: `from` is
-// written to `to` with them.
+// Stores the data sets of a folder in a bundle that was just compiled: `from` is written to `to` with them. Each is of
+// the entry point that tolerance.json names under "signatures", else of the first. Those of other entry points than the
+// bundle's are left out, with a note; none left is invalid input.
 Status embed_tests(const std::string& dir, const std::string& model, const CompileOptions& options,
-                   const CompileReport& report, const std::string& from, const std::string& to);
+                   CompileReport& report, const std::string& from, const std::string& to);
 
 // Writes the bundle `from` with these test vectors to `to`.
 Status write_with_tests(const std::string& from, std::vector<bundle::TestVector> tests,

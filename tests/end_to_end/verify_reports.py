@@ -139,6 +139,25 @@ class VerifyReports(ToolTest):
             case = self.case(f"wrong{k}", model, sets, {"signatures": wrong}, "model.tflite")
             self.assertIn("signatures: expected the name of one for each of 2 data sets", self.verdict(case))
 
+    def test_embedded_data_sets_call_signatures(self):
+        sets = [([onnx.float_tensor("x", [2], [-1, 2])], [onnx.float_tensor("y", [2], [1, -2])]),
+                ([onnx.float_tensor("a", [2], [-1, 2])], [onnx.float_tensor("b", [2], [1, 2])])]
+        self.case("both", tflite.two_signatures([2]), sets, {"signatures": ["negate", "absolute"]}, "model.tflite")
+        embed = "quernel", "compile", "both/model.tflite", "-o", "both.qnl", "--embed-tests"
+        self.succeeds(*embed, "--entry", "absolute", "--entry", "negate")
+        tests = json.loads(self.succeeds("quernel", "inspect", "both.qnl", "--json"))["test_vectors"]
+        self.assertEqual([(t["name"], t["entry"]) for t in tests], [("test_data_set_0", "negate"), ("test_data_set_1", "absolute")])
+        self.assertIn("2 passed, 0 failed", self.succeeds("quernel-run", "both.qnl", "--test"))
+        self.assertIn("--embed-tests: left out 1 data set of other entry points", self.succeeds(*embed, "--entry", "absolute"))
+        self.assertIn("1 passed, 0 failed", self.succeeds("quernel-run", "both.qnl", "--test"))
+        self.fails(*embed, says=["test_data_set_0 calls 'negate': expected an entry point of this name, found 'main'", "--entry negate"])
+
+    def test_a_sequence_is_not_embedded(self):
+        sets = [([onnx.float_tensor("x", [1], [1])], [onnx.float_tensor("y", [1], [y])]) for y in (1, 2)]
+        self.case("sums", tflite.accumulator([1]), sets, {"sequence": True}, "model.tflite")
+        self.fails("quernel", "compile", "sums/model.tflite", "-o", "sums.qnl", "--embed-tests",
+                   says=["a test vector begins with initial states, data sets are one sequence of runs", "quernel verify"])
+
     def test_sequences_keep_states(self):
         """Of eleven sets: the tenth is behind the ninth, by number."""
         sums = [float(k * (k + 1) // 2) for k in range(1, 12)]
