@@ -8,6 +8,7 @@
 #include <functional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "schemas/kernel_abi.h"
@@ -80,6 +81,8 @@ struct Tensor {
   uint64_t bytes = 0;                      // unused if the shape is symbolic
   uint32_t arena = 0;   // inputs and outputs: a separate arena of kind kInput / kOutput, at offset 0
   uint64_t offset = 0;  // states only
+  float scale = 0;      // real = scale * (integer - zero_point); 0: integers stand for themselves
+  int32_t zero_point = 0;
 };
 
 enum class Access : uint8_t { kRead, kWrite, kReadWrite };
@@ -202,6 +205,8 @@ struct BundleContents {
   std::string
       producer;  // e.g. "quernel 0.1.0"; without time and host name, so that equal inputs give equal bytes
   std::string rounding;  // of quantized TensorFlow Lite operators; empty: there are none
+  std::vector<std::pair<std::string, std::string>>
+      properties;  // what the model's file says of itself, by name
   std::vector<Symbol> symbols;
   std::vector<SizeExpression> expressions;
   std::vector<ConstantsSegment> constants;

@@ -283,9 +283,16 @@ class StructureBuilder {
                                          [&](const TestVector& t) { return test_vector(t, value); });
     Offset<flatbuffers::String> rounding = 0;
     if (!contents_.rounding.empty()) rounding = string(contents_.rounding);
+    std::vector<Offset<flatbuffers::String>> names_and_values;
+    for (const auto& [name, value] : contents_.properties) {
+      names_and_values.push_back(string(name));
+      names_and_values.push_back(string(value));
+    }
+    Offset<flatbuffers::Vector<Offset<flatbuffers::String>>> properties = 0;
+    if (!names_and_values.empty()) properties = builder_.CreateVector(names_and_values);
     schema::FinishBundleBuffer(
         builder_, schema::CreateBundle(builder_, producer, segment_vector, symbols, expressions, arenas,
-                                       states, variants, entries, tests, companions, rounding));
+                                       states, variants, entries, tests, companions, rounding, properties));
     return {builder_.GetBufferPointer(), builder_.GetBufferPointer() + builder_.GetSize()};
   }
 
@@ -312,10 +319,24 @@ class StructureBuilder {
                                a.alignment, segment, a.bytes_expression, a.host_access);
   }
 
+  // Most tensors have no scale, and then no room for one.
   Offset<schema::Tensor> tensor(const Tensor& t) {
-    return schema::CreateTensor(builder_, string(t.name), static_cast<schema::DType>(t.dtype),
-                                builder_.CreateVector(t.shape), builder_.CreateVector(t.shape_expressions),
-                                is_symbolic(t) ? 0 : t.bytes, t.arena, t.offset);
+    auto name = string(t.name);
+    auto shape = builder_.CreateVector(t.shape);
+    auto expressions = builder_.CreateVector(t.shape_expressions);
+    schema::TensorBuilder to(builder_);
+    to.add_offset(t.offset);
+    to.add_bytes(is_symbolic(t) ? 0 : t.bytes);
+    if (t.scale != 0) {
+      to.add_zero_point(t.zero_point);
+      to.add_scale(t.scale);
+    }
+    to.add_arena(t.arena);
+    to.add_shape_expressions(expressions);
+    to.add_shape(shape);
+    to.add_name(name);
+    to.add_dtype(static_cast<schema::DType>(t.dtype));
+    return to.Finish();
   }
 
   Offset<schema::Variant> variant(const Variant& v, size_t index) {

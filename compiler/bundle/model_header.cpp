@@ -1,5 +1,7 @@
 #include "bundle/model_header.h"
 
+#include <cstdio>
+
 #include "bundle/c_identifiers.h"
 #include "schemas/kernel_abi.h"
 #include "schemas/printable.h"
@@ -52,6 +54,13 @@ std::string commented(std::string text) {
   text = printable(text);
   for (size_t at = 0; (at = text.find("*/", at)) != std::string::npos;) text.replace(at, 2, "* /");
   for (size_t at = 0; (at = text.find("/*", at)) != std::string::npos;) text.replace(at, 2, "/ *");
+  return text;
+}
+
+// Nine digits tell all floats apart.
+std::string c_float(float value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.9ef", static_cast<double>(value));
   return text;
 }
 
@@ -192,6 +201,11 @@ class HeaderWriter {
     define(prefix + "_RANK", t.shape.size());
     define(prefix + "_DTYPE", std::to_string(static_cast<int>(t.dtype)) + " /* " +
                                   std::string(to_string(t.dtype)) + ", as qnl_dtype numbers them */");
+    if (t.scale != 0) {
+      line("/* real = scale * (integer - zero point) */");
+      define(prefix + "_SCALE", c_float(t.scale));
+      define(prefix + "_ZERO_POINT", "(" + std::to_string(t.zero_point) + ")");
+    }
     if (t.shape.empty() || !t.shape_identifier.empty()) return;
     std::string shape;
     for (const codegen::Amount& d : t.shape) shape += (shape.empty() ? "{" : ", ") + std::to_string(d.value);

@@ -26,6 +26,9 @@ class Reader {
   BundleContents run() {
     contents_.producer = text(bundle_.producer());
     contents_.rounding = text(bundle_.rounding());
+    for (uint32_t i = 0; bundle_.properties() && i + 1 < bundle_.properties()->size(); i += 2)
+      contents_.properties.emplace_back(text(bundle_.properties()->Get(i)),
+                                        text(bundle_.properties()->Get(i + 1)));
     each(bundle_.symbols(), [&](const schema::Symbol& s) {
       contents_.symbols.push_back({text(s.name()), s.min(), s.max(), s.multiple_of(),
                                    static_cast<SymbolKind>(s.kind()), s.max_expression()});
@@ -67,7 +70,8 @@ class Reader {
     std::vector<Tensor> list;
     each(vector, [&](const schema::Tensor& t) {
       list.push_back({text(t.name()), static_cast<DType>(t.dtype()), numbers(t.shape()),
-                      numbers(t.shape_expressions()), t.bytes(), t.arena(), t.offset()});
+                      numbers(t.shape_expressions()), t.bytes(), t.arena(), t.offset(), t.scale(),
+                      t.zero_point()});
     });
     return list;
   }

@@ -75,6 +75,7 @@ class Stripper {
       : expressions_from_(std::move(from.expressions)) {
     to_.producer = std::move(from.producer);
     to_.rounding = std::move(from.rounding);
+    to_.properties = std::move(from.properties);
     to_.symbols = std::move(from.symbols);
     to_.constants = std::move(from.constants);
     to_.arenas = std::move(from.arenas);

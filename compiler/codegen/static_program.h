@@ -53,6 +53,8 @@ struct StaticTensor {
   // Only outputs have expressions; their `bytes` are then an upper bound.
   std::vector<Amount> shape;
   uint64_t bytes = 0;
+  float scale = 0;  // real = scale * (integer - zero_point); 0: integers stand for themselves
+  int32_t zero_point = 0;
 };
 
 enum class StepKind : uint8_t {

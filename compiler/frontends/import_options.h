@@ -9,6 +9,7 @@
 
 #include "graph/custom_op.h"
 #include "graph/duplicate_names.h"
+#include "graph/io_types.h"
 #include "graph/ir.h"
 #include "support/integer_rounding.h"
 #include "support/onnx_choices.h"
@@ -52,6 +53,7 @@ struct ImportedModel {
   std::vector<std::string> fourier_outputs;  // those that a Fourier transform gives
   std::string producer;                      // as the file says, e.g. "pytorch 1.9"
   std::optional<IntegerRounding> rounding;   // that quantized operators of TensorFlow Lite got
+  IoScales scales;                           // of inputs and outputs
   int64_t opset = 0;                         // ONNX: of the default domain
 };
 

@@ -50,9 +50,13 @@ Status check_names(const Graph& graph) {
   return {};
 }
 
-Status finish_import(const CompileOptions& options, Imported& imported) {
+Status finish_import(const std::string& path, const CompileOptions& options, Imported& imported) {
   QUERNEL_CHECK(check_names(imported.graph));
   QUERNEL_CHECK(make_states(imported.graph, options.states, options.input_values));
+  if (options.io != IoTypes::kModel) {
+    QUERNEL_TRY(imported.graph,
+                set_io_types(imported.graph, options.io, imported.scales, path, imported.notes));
+  }
   if (options.random_weights) randomize_weights(imported.graph, *options.random_weights);
   return check_input_values(options, imported);
 }
@@ -121,9 +125,9 @@ Expected<Imported> import_model(const std::string& path, const CompileOptions& o
   import_options.signature = options.signature;
   import_options.external_dirs = options.external_dirs;
   QUERNEL_TRY(ImportedModel model, import_file(path, import_options));
-  Imported imported{std::move(model.graph), std::move(model.notes), std::move(model.fixed_inputs),
-                    std::move(model.fourier_outputs), model.rounding};
-  QUERNEL_CHECK(finish_import(options, imported));
+  Imported imported{std::move(model.graph),           std::move(model.notes), std::move(model.fixed_inputs),
+                    std::move(model.fourier_outputs), model.rounding,         std::move(model.scales)};
+  QUERNEL_CHECK(finish_import(path, options, imported));
   return imported;
 }
 

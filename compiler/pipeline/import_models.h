@@ -9,12 +9,19 @@
 
 namespace quernel {
 
+// What of a model concerns who uses it, not what it computes.
+struct ModelFacts {
+  std::optional<IntegerRounding> rounding;  // of quantized TensorFlow Lite operators, if there are any
+  std::vector<IoScales> scales;             // of each entry point; fewer: those of the rest are not known
+};
+
 struct Imported {
   Graph graph;
   std::vector<std::string> notes;
   std::vector<std::string> fixed_inputs;  // constants now, through CompileOptions::input_values
   std::vector<std::string> fourier_outputs;
   std::optional<IntegerRounding> rounding;  // of quantized TensorFlow Lite operators, if there are any
+  IoScales scales;                          // of integer inputs and outputs
 };
 // Imports a file of any format (frontends/import_file.h).
 Expected<Imported> import_model(const std::string& path, const CompileOptions& options);

@@ -88,7 +88,7 @@ std::vector<std::string> precision_notes(const std::vector<Graph>& graphs, const
 }  // namespace
 
 Expected<CompileReport> compile_graphs(const std::vector<Graph>& graphs, const std::string& path,
-                                       const CompileOptions& options) {
+                                       const CompileOptions& options, const ModelFacts& facts) {
   QUERNEL_CHECK(check_pass_names(options));
   QUERNEL_CHECK(check_shared_states(graphs));
   QUERNEL_TRY(std::vector<Target> targets, targets_of(options));
@@ -129,13 +129,13 @@ Expected<CompileReport> compile_graphs(const std::vector<Graph>& graphs, const s
     timer.begin("write " + name_of_form(options.emit));
     switch (options.emit) {
       case Emit::kBundle:
-        QUERNEL_CHECK(write_bundle_file(variants, path, options, report));
+        QUERNEL_CHECK(write_bundle_file(variants, path, facts, report));
         break;
       case Emit::kStatic:
-        QUERNEL_CHECK(write_static_form(variants, path, options, report));
+        QUERNEL_CHECK(write_static_form(variants, path, options, facts, report));
         break;
       case Emit::kC:
-        QUERNEL_CHECK(write_c_form(variants, c_kernels, path, options, report));
+        QUERNEL_CHECK(write_c_form(variants, c_kernels, path, options, facts, report));
         break;
     }
     report_sizes(graphs, variants[0], report);
@@ -159,12 +159,12 @@ Expected<CompileReport> compile(const std::string& model, const std::string& out
   timer.end();
   std::vector<Graph> graphs;
   for (Imported& entry : entries) graphs.push_back(std::move(entry.graph));
-  // The bundle names the rounding only if there is something to round.
-  CompileOptions known = options;
-  known.rounding.reset();
-  for (const Imported& entry : entries)
-    if (entry.rounding) known.rounding = entry.rounding;
-  QUERNEL_TRY(CompileReport report, compile_graphs(graphs, output, known));
+  ModelFacts facts;
+  for (Imported& entry : entries) {
+    if (entry.rounding) facts.rounding = entry.rounding;
+    facts.scales.push_back(std::move(entry.scales));
+  }
+  QUERNEL_TRY(CompileReport report, compile_graphs(graphs, output, options, facts));
   report.stages.insert(report.stages.begin(), stages[0]);
   auto append = [](std::vector<std::string>& to, std::vector<std::string> from) {
     to.insert(to.end(), from.begin(), from.end());

@@ -23,7 +23,7 @@ Expected<bundle::CompiledVariant> compile_variant(const std::vector<Graph>& grap
 // Imported graphs to a bundle file, or what options.emit says, or, with stop_after, through the passes up to
 // that one for every target. Errors: states of one name that differ.
 Expected<CompileReport> compile_graphs(const std::vector<Graph>& graphs, const std::string& path,
-                                       const CompileOptions& options);
+                                       const CompileOptions& options, const ModelFacts& facts = {});
 // The contractions of a model that can be tuned, for the first target, of all entry points.
 Expected<std::vector<schedule::TunableContraction>> tunable_contractions(const std::string& model,
                                                                          const CompileOptions& options);

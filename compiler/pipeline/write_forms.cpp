@@ -16,6 +16,25 @@ namespace {
 
 constexpr std::string_view kProducer = "quernel " QUERNEL_VERSION;
 
+void set_scales(std::vector<bundle::Tensor>& tensors, const std::map<std::string, IntegerScale>& scales) {
+  for (bundle::Tensor& tensor : tensors)
+    if (auto it = scales.find(tensor.name); it != scales.end()) {
+      tensor.scale = it->second.scale;
+      tensor.zero_point = static_cast<int32_t>(it->second.zero_point);
+    }
+}
+
+bundle::BundleContents contents_of(const std::vector<bundle::CompiledVariant>& variants,
+                                   const ModelFacts& facts) {
+  bundle::BundleContents contents = bundle::bundle_from_schedule(variants, std::string(kProducer));
+  if (facts.rounding) contents.rounding = to_string(*facts.rounding);
+  for (size_t e = 0; e < facts.scales.size(); ++e) {
+    set_scales(contents.entry_points[e].inputs, facts.scales[e].inputs);
+    set_scales(contents.entry_points[e].outputs, facts.scales[e].outputs);
+  }
+  return contents;
+}
+
 // By kernel; what no item of a schedule calls has none.
 std::vector<std::string> kernel_classes(const bundle::BundleContents& contents) {
   std::vector<std::string> classes(contents.variants[0].kernels.size());
@@ -71,9 +90,8 @@ std::optional<bundle::CodeFacts> estimate_facts(const codegen::StaticProgram& pr
 }  // namespace
 
 Status write_bundle_file(const std::vector<bundle::CompiledVariant>& variants, const std::string& path,
-                         const CompileOptions& options, CompileReport& report) {
-  bundle::BundleContents contents = bundle::bundle_from_schedule(variants, std::string(kProducer));
-  if (options.rounding) contents.rounding = to_string(*options.rounding);
+                         const ModelFacts& facts, CompileReport& report) {
+  bundle::BundleContents contents = contents_of(variants, facts);
   report.kernel_classes = kernel_classes(contents);
   QUERNEL_CHECK(bundle::check_counts(contents));
   QUERNEL_TRY(bundle::BundleSizes sizes, bundle::write_bundle(contents, path));
@@ -84,9 +102,9 @@ Status write_bundle_file(const std::vector<bundle::CompiledVariant>& variants, c
 }
 
 Status write_static_form(const std::vector<bundle::CompiledVariant>& variants, const std::string& stem,
-                         const CompileOptions& options, CompileReport& report) {
+                         const CompileOptions& options, const ModelFacts& facts, CompileReport& report) {
   const bundle::CompiledVariant& variant = variants[0];
-  bundle::BundleContents contents = bundle::bundle_from_schedule(variants, std::string(kProducer));
+  bundle::BundleContents contents = contents_of(variants, facts);
   QUERNEL_TRY(codegen::StaticProgram program,
               bundle::build_static_program(contents, bundle::static_name(stem), variant.image.symbols));
   bool optimize = optimizes_code(options);
@@ -108,27 +126,27 @@ Status write_static_form(const std::vector<bundle::CompiledVariant>& variants, c
 
 Status write_c_form(const std::vector<bundle::CompiledVariant>& variants,
                     const std::vector<loop::Kernel>& kernels, const std::string& stem,
-                    const CompileOptions& options, CompileReport& report) {
+                    const CompileOptions& options, const ModelFacts& facts, CompileReport& report) {
   const bundle::CompiledVariant& variant = variants[0];
-  bundle::BundleContents contents = bundle::bundle_from_schedule(variants, std::string(kProducer));
+  bundle::BundleContents contents = contents_of(variants, facts);
   QUERNEL_TRY(codegen::StaticProgram program,
               bundle::build_static_program(contents, bundle::static_name(stem), variant.image.symbols));
   QUERNEL_TRY(codegen::CProgram text,
               codegen::print_program(program, kernels, variant.target, bundle::static_name(stem) + ".h"));
-  std::optional<bundle::CodeFacts> facts = estimate_facts(program, variant, text, options);
-  uint64_t stack_bytes = facts ? facts->stack_bytes : text.array_bytes;
+  std::optional<bundle::CodeFacts> measured = estimate_facts(program, variant, text, options);
+  uint64_t stack_bytes = measured ? measured->stack_bytes : text.array_bytes;
   QUERNEL_CHECK(bundle::check_memory(program, {stack_bytes, true}, options.max_ram));
-  QUERNEL_TRY(std::vector<std::string> files, bundle::write_c(program, text, facts, stem));
+  QUERNEL_TRY(std::vector<std::string> files, bundle::write_c(program, text, measured, stem));
   StaticReport& result = report.program.emplace(static_report(program, std::move(files)));
   report.kernel_classes = kernel_classes(contents);
   report.file_bytes = text.program.size() + text.weights.size() + text.memory.size();
   report.constant_bytes = program.constants_bytes;
   result.estimated = true;
   result.stack_bytes = stack_bytes;
-  if (!facts) return {};
-  report.code_bytes = facts->code_bytes;
-  result.kernel_bytes = facts->code_bytes - facts->overhead_bytes;
-  result.overhead_bytes = facts->overhead_bytes;
+  if (!measured) return {};
+  report.code_bytes = measured->code_bytes;
+  result.kernel_bytes = measured->code_bytes - measured->overhead_bytes;
+  result.overhead_bytes = measured->overhead_bytes;
   return {};
 }
 

@@ -6,19 +6,20 @@
 
 #include "bundle/bundle_from_schedule.h"
 #include "loop/ir.h"
+#include "pipeline/import_models.h"
 #include "quernel/compiler.h"
 
 namespace quernel {
 
 // Each adds to the report what it wrote. `stem`: the files' path without what their names end with.
 Status write_bundle_file(const std::vector<bundle::CompiledVariant>& variants, const std::string& path,
-                         const CompileOptions& options, CompileReport& report);
+                         const ModelFacts& facts, CompileReport& report);
 // Requires one variant, as write_c_form does.
 Status write_static_form(const std::vector<bundle::CompiledVariant>& variants, const std::string& stem,
-                         const CompileOptions& options, CompileReport& report);
+                         const CompileOptions& options, const ModelFacts& facts, CompileReport& report);
 // `kernels`: those of CompiledCode.
 Status write_c_form(const std::vector<bundle::CompiledVariant>& variants,
                     const std::vector<loop::Kernel>& kernels, const std::string& stem,
-                    const CompileOptions& options, CompileReport& report);
+                    const CompileOptions& options, const ModelFacts& facts, CompileReport& report);
 
 }  // namespace quernel

@@ -36,7 +36,7 @@ struct Options {
 constexpr const char* kModelFlags[] = {"--place",     "--precision",   "--device-profile",  "--tuning",
                                        "--dim",       "--input-shape", "--input-value",     "--external-data",
                                        "--custom-op", "--keep-input",  "--duplicate-names", "--allow-large",
-                                       "--like",      "--checked",     "--rounding"};
+                                       "--like",      "--checked",     "--rounding",        "--io"};
 constexpr int kLoads = 5, kWarmUpRuns = 3, kFewestRuns = 5, kMostRuns = 1000000;
 
 // All dispatches of one kernel in a run.

@@ -116,6 +116,10 @@ void add_choice_flags(CLI::App& app, CompileFlags& flags) {
                  "how quantized operators of a TensorFlow Lite model round: single, double (as TensorFlow "
                  "Lite Micro) or float32 (as LiteRT with XNNPACK) (default: single)")
       ->type_name("single|double|float32");
+  app.add_option("--io", flags.io,
+                 "inputs and outputs of a quantized model: f32, real numbers, or i8, the integers of the "
+                 "quantizations next to them (default: as the model has them)")
+      ->type_name("f32|i8");
   app.add_flag(
       "--checked", flags.checked,
       "an index out of range ends the run with an error that names its node (default: clamped or ignored)");
@@ -255,6 +259,9 @@ Expected<CompileOptions> compile_options(const CompileFlags& flags) {
     if (!options.rounding)
       return invalid_input("--rounding: expected single, double or float32, found '" + flags.rounding + "'");
   }
+  if (!flags.io.empty() && flags.io != "f32" && flags.io != "i8")
+    return invalid_input("--io: expected f32 or i8, found '" + flags.io + "'");
+  if (!flags.io.empty()) options.io = flags.io == "f32" ? IoTypes::kReal : IoTypes::kIntegers;
   for (const std::string& text : flags.place) {
     std::string where = text.substr(0, 4);
     if ((where != "cpu:" && where != "gpu:") || text.size() == 4)

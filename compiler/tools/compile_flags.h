@@ -19,7 +19,7 @@ struct CompileFlags {
       custom_ops, place, keep_inputs, like, external_dirs;
   std::vector<std::string> disabled_passes, print_after;
   std::string stop_after, dump_dir, tuning, device_profile, precision = "f32", duplicate_names = "constants",
-                                                            rounding, signature;
+                                                            rounding, signature, io;
   bool verify_each = false, checked = false, allow_large = false;
 };
 
@@ -28,7 +28,7 @@ void add_tuning_flag(CLI::App& app, CompileFlags& flags);   // --tuning
 void add_shape_flags(CLI::App& app,
                      CompileFlags& flags);  // --dim, --input-shape, --input-value, --external-data
 void add_model_flags(CLI::App& app, CompileFlags& flags);      // --custom-op, --keep-input, …
-void add_choice_flags(CLI::App& app, CompileFlags& flags);     // --like, --checked, --rounding
+void add_choice_flags(CLI::App& app, CompileFlags& flags);     // --like, --checked, --rounding, --io
 void add_entry_flags(CLI::App& app, CompileFlags& flags);      // --state, --entry, --only-entry
 void add_signature_flag(CLI::App& app, CompileFlags& flags);   // --entry of verify and test
 void add_developer_flags(CLI::App& app, CompileFlags& flags);  // --disable-pass, --print-after, --dump-dir…

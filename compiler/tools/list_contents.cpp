@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <set>
 
@@ -153,6 +154,13 @@ std::map<std::pair<uint32_t, uint32_t>, KernelUse> kernel_uses(const BundleReade
   return uses;
 }
 
+// "  scale 0.5, zero point -1"; empty: the tensor has none.
+std::string scale_text(const BundleReader& reader, uint32_t entry, qnl_tensor_role role, uint32_t index) {
+  int32_t zero_point;
+  float scale = reader.scale(entry, role, index, &zero_point);
+  return scale == 0 ? "" : fmt::format("  scale {}, zero point {}", scale, zero_point);
+}
+
 void print_entry(const BundleReader& reader, uint32_t entry) {
   print("\nentry point {}\n", reader.entry_point(entry).name);
   for (qnl_tensor_role role : kRoles)
@@ -163,7 +171,8 @@ void print_entry(const BundleReader& reader, uint32_t entry) {
       std::string bytes = "  " + format_bytes(tensor.bytes);
       for (uint32_t d = 0; d < tensor.rank; ++d)
         if (tensor.shape[d] < 0) bytes.clear();
-      print("  {:<7} {}  {}{}\n", kRoleNames[role], tensor.name, shape, bytes);
+      print("  {:<7} {}  {}{}{}\n", kRoleNames[role], tensor.name, shape, bytes,
+            scale_text(reader, entry, role, i));
     }
 }
 
@@ -311,9 +320,18 @@ void print_companion(const BundleReader& reader, uint32_t variant, const Options
   if (options.kernels) print_kernels(reader, variant, companion);
 }
 
+// The first line of a text, and how many there are.
+std::string first_line(std::string_view text) {
+  size_t end = std::min(text.find('\n'), text.size());
+  auto lines = std::count(text.begin(), text.end(), '\n') + (text.ends_with('\n') ? 0 : 1);
+  return std::string(text.substr(0, end)) + (lines > 1 ? fmt::format(" … ({} lines)", lines) : "");
+}
+
 void print_text(const BundleReader& reader, const Options& options) {
   print("{}: {}, schema {}, made by {}\n", options.name, format_bytes(reader.file_bytes()),
         reader.schema_version(), reader.producer());
+  for (uint32_t i = 0; i < reader.property_count(); ++i)
+    print("  {}: {}\n", reader.property_name(i), first_line(reader.property_value(i)));
   if (*reader.rounding()) print("rounding of quantized operators: {}\n", reader.rounding());
   for (uint32_t e = 0; e < reader.entry_point_count(); ++e) print_entry(reader, e);
   print_symbols(reader);
@@ -352,6 +370,11 @@ Json entry_json(const BundleReader& reader, uint32_t entry) {
                                      {"shape", Json::Array(tensor.shape, tensor.shape + tensor.rank)},
                                      {"type", shape_text(reader, entry, role, i, tensor)},
                                      {"bytes", tensor.bytes}});
+      int32_t zero_point;
+      float scale = reader.scale(entry, role, i, &zero_point);
+      if (scale == 0) continue;
+      tensors.back().set("scale", static_cast<double>(scale));
+      tensors.back().set("zero_point", zero_point);
     }
     result.set(std::string(kRoleNames[role]) + "s", std::move(tensors));
   }
@@ -451,6 +474,13 @@ Json tests_json(const BundleReader& reader) {
   return tests;
 }
 
+Json properties_json(const BundleReader& reader) {
+  Json result = Json::Object{};
+  for (uint32_t i = 0; i < reader.property_count(); ++i)
+    result.set(reader.property_name(i), reader.property_value(i));
+  return result;
+}
+
 Json to_json(const BundleReader& reader, const Options& options) {
   Json::Array entries, arenas, symbols, variants;
   for (uint32_t i = 0; i < reader.symbol_count(); ++i) {
@@ -469,17 +499,12 @@ Json to_json(const BundleReader& reader, const Options& options) {
                      {"size", size_text(reader, reader.arena(a).bytes_expression, reader.arena(a).bytes)},
                      {"alignment", reader.arena(a).alignment}});
   for (uint32_t v = 0; v < reader.variant_count(); ++v) variants.push_back(variant_json(reader, v, options));
-  return Json::Object{{"producer", reader.producer()},
-                      {"rounding", reader.rounding()},
-                      {"schema_version", reader.schema_version()},
-                      {"file_bytes", reader.file_bytes()},
-                      {"constants_bytes", reader.constants_bytes()},
-                      {"code_bytes", reader.code_bytes()},
-                      {"weights_checked", options.check},
-                      {"entry_points", std::move(entries)},
-                      {"symbols", std::move(symbols)},
-                      {"arenas", std::move(arenas)},
-                      {"test_vectors", tests_json(reader)},
+  return Json::Object{{"producer", reader.producer()},         {"rounding", reader.rounding()},
+                      {"properties", properties_json(reader)}, {"schema_version", reader.schema_version()},
+                      {"file_bytes", reader.file_bytes()},     {"constants_bytes", reader.constants_bytes()},
+                      {"code_bytes", reader.code_bytes()},     {"weights_checked", options.check},
+                      {"entry_points", std::move(entries)},    {"symbols", std::move(symbols)},
+                      {"arenas", std::move(arenas)},           {"test_vectors", tests_json(reader)},
                       {"variants", std::move(variants)}};
 }
 

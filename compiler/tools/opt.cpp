@@ -133,12 +133,11 @@ int run(const Options& options) {
     return kOk;
   }
   if (options.input.empty()) return usage_error("opt: expected a file; `quernel opt --help` explains");
-  CompileFlags shape_flags;
-  shape_flags.dims = options.flags.dims;
-  shape_flags.input_shapes = options.flags.input_shapes;
-  shape_flags.input_values = options.flags.input_values;
-  shape_flags.print_after = options.flags.print_after;
-  Expected<CompileOptions> compile_flags = compile_options(shape_flags);
+  // Names of passes are looked up in the list of the file's kind.
+  CompileFlags model_flags = options.flags;
+  model_flags.disabled_passes.clear();
+  model_flags.stop_after.clear();
+  Expected<CompileOptions> compile_flags = compile_options(model_flags);
   if (!compile_flags) return fail(compile_flags.errors()), kUsage;
   bool loops = options.input.ends_with(".loop");
   if (Status status = loops ? check_passes(loop_passes(), options) : check_passes(graph_passes(), options);

@@ -205,6 +205,13 @@ uint64_t BundleReader::hash() const {
 
 const char* BundleReader::producer() const { return text(bundle_->producer()); }
 const char* BundleReader::rounding() const { return text(bundle_->rounding()); }
+uint32_t BundleReader::property_count() const { return count(bundle_->properties()) / 2; }
+const char* BundleReader::property_name(uint32_t index) const {
+  return text(bundle_->properties()->Get(2 * index));
+}
+const char* BundleReader::property_value(uint32_t index) const {
+  return text(bundle_->properties()->Get(2 * index + 1));
+}
 
 uint32_t BundleReader::schema_version() const {
   return reinterpret_cast<const schema::FileHeader*>(data_)->schema_version();
@@ -335,6 +342,12 @@ void BundleReader::tensor(uint32_t entry, qnl_tensor_role role, uint32_t index, 
   }
   if (arena != nullptr) *arena = t->arena();
   if (offset != nullptr) *offset = t->offset();
+}
+
+float BundleReader::scale(uint32_t entry, qnl_tensor_role role, uint32_t index, int32_t* zero_point) const {
+  const schema::Tensor* t = signature(entry, role, index);
+  *zero_point = t->zero_point();
+  return t->scale();
 }
 
 uint32_t BundleReader::test_count() const { return count(bundle_->test_vectors()); }

@@ -162,6 +162,10 @@ class BundleReader {
 
   const char* producer() const;
   const char* rounding() const;  // of quantized TensorFlow Lite operators; empty: there are none
+  // What the model's file said of itself.
+  uint32_t property_count() const;
+  const char* property_name(uint32_t index) const;
+  const char* property_value(uint32_t index) const;
   uint32_t schema_version() const;
   uint64_t file_bytes() const { return bytes_; }
   uint64_t hash() const;  // covers everything in the file
@@ -193,6 +197,9 @@ class BundleReader {
   void tensor(uint32_t entry, qnl_tensor_role role, uint32_t index, qnl_tensor* out, uint32_t* arena,
               uint64_t* offset) const;
   int32_t dim_expression(uint32_t entry, qnl_tensor_role role, uint32_t index, uint32_t dim) const;
+  // Returns the scale of integers that stand for real numbers, scale * (integer - *zero_point); 0: they stand for
+  // themselves.
+  float scale(uint32_t entry, qnl_tensor_role role, uint32_t index, int32_t* zero_point) const;
 
   uint32_t test_count() const;
   TestView test(uint32_t index) const;

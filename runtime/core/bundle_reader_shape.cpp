@@ -123,7 +123,7 @@ constexpr auto kBundleFields =
          field(&schema::Bundle::expressions), field(&schema::Bundle::arenas), field(&schema::Bundle::states),
          required(&schema::Bundle::variants), required(&schema::Bundle::entry_points),
          field(&schema::Bundle::test_vectors), field(&schema::Bundle::companions),
-         field(&schema::Bundle::rounding));
+         field(&schema::Bundle::rounding), field(&schema::Bundle::properties));
 static_assert(kBundleFields.current() == field_count(&schema::CreateBundle));
 constexpr auto kEntryPointFields =
     list(required(&schema::EntryPoint::name), field(&schema::EntryPoint::inputs),
@@ -157,10 +157,10 @@ constexpr auto kSymbolFields = list(required(&schema::Symbol::name), field(&sche
                                     field(&schema::Symbol::max), field(&schema::Symbol::multiple_of),
                                     field(&schema::Symbol::kind), field(&schema::Symbol::max_expression));
 static_assert(kSymbolFields.current() == field_count(&schema::CreateSymbol));
-constexpr auto kTensorFields =
-    list(required(&schema::Tensor::name), field(&schema::Tensor::dtype), field(&schema::Tensor::shape),
-         field(&schema::Tensor::shape_expressions), field(&schema::Tensor::bytes),
-         field(&schema::Tensor::arena), field(&schema::Tensor::offset));
+constexpr auto kTensorFields = list(
+    required(&schema::Tensor::name), field(&schema::Tensor::dtype), field(&schema::Tensor::shape),
+    field(&schema::Tensor::shape_expressions), field(&schema::Tensor::bytes), field(&schema::Tensor::arena),
+    field(&schema::Tensor::offset), field(&schema::Tensor::scale), field(&schema::Tensor::zero_point));
 static_assert(kTensorFields.current() == field_count(&schema::CreateTensor));
 constexpr auto kTestVectorFields =
     list(field(&schema::TestVector::name), field(&schema::TestVector::entry_point),

@@ -156,7 +156,41 @@ class VerifyReports(ToolTest):
         sets = [([onnx.float_tensor("x", [1], [1])], [onnx.float_tensor("y", [1], [y])]) for y in (1, 2)]
         self.case("sums", tflite.accumulator([1]), sets, {"sequence": True}, "model.tflite")
         self.fails("quernel", "compile", "sums/model.tflite", "-o", "sums.qnl", "--embed-tests",
-                   says=["a test vector begins with initial states, data sets are one sequence of runs", "quernel verify"])
+                   says=["--embed-tests: a test vector begins with initial states, data sets are one sequence of runs", "quernel verify"])
+
+    def test_inputs_and_outputs_of_other_dtypes(self):
+        """98, 120 and 3 of scale 10 and zero point 0, in scale 27; the same as real numbers."""
+        ints = [onnx.tensor(n, onnx.INT8, [1, 3], struct.pack("<3b", *v)) for n, v in (("x", [98, 120, 3]), ("y", [36, 44, 1]))]
+        reals = [onnx.float_tensor(n, [1, 3], v) for n, v in (("x", [984.0, 1196.0, 30.0]), ("y", [972.0, 1188.0, 27.0]))]
+        for name, (x, y) in (("ints", ints), ("reals", reals)):
+            self.case(name, tflite.requantization([1, 3], 10.0, 27.0), [([x], [y])], None, "model.tflite")
+        self.assertEqual(self.verdict("ints"), "PASS ints: 1 data set")
+        self.assertEqual(self.verdict("reals", "--io", "f32"), "PASS reals: 1 data set")
+        self.assertIn("PASS", self.succeeds("quernel", "test", "reals", "--io", "f32"))
+        self.assertIn("FAIL", self.verdict("ints", "--io", "f32"))
+        self.succeeds("quernel", "bench", "ints/model.tflite", "--io", "f32", "--seconds", "0.01")
+        self.assertIn("f32[1,3]", self.succeeds("quernel", "opt", "ints/model.tflite", "--io", "f32"))
+        self.succeeds("quernel", "compile", "ints/model.tflite", "-o", "ints.qnl")
+        said = self.succeeds("quernel", "inspect", "ints.qnl")
+        self.assertIn("input   x  i8[1,3]  3 B  scale 10, zero point 0\n", said)
+        self.assertIn("output  y  i8[1,3]  3 B  scale 27, zero point 0\n", said)
+        entry = json.loads(self.succeeds("quernel", "inspect", "ints.qnl", "--json"))["entry_points"][0]
+        self.assertEqual([(t["scale"], t["zero_point"]) for t in (*entry["inputs"], *entry["outputs"])], [(10, 0), (27, 0)])
+        self.succeeds("quernel", "compile", "ints/model.tflite", "-o", "numbers", "--emit", "c")
+        for line in "NUMBERS_INPUT_X_SCALE 1.000000000e+01f", "NUMBERS_INPUT_X_ZERO_POINT (0)", "NUMBERS_OUTPUT_Y_SCALE 2.700000000e+01f":
+            self.assertIn(f"#define {line}\n", self.read("numbers.h").decode())
+        self.succeeds("quernel", "compile", "ints/model.tflite", "-o", "reals.qnl", "--io", "f32")
+        said = self.succeeds("quernel", "inspect", "reals.qnl")
+        self.assertIn("f32[1,3]", said)
+        self.assertNotIn("scale", said)
+        self.relu_case("floats", RELU)
+        self.assertIn("note: --io changes nothing: no input or output has a scale", self.succeeds("quernel", "check", "floats/model.onnx", "--io", "f32"))
+        done = self.run_tool("quernel", "check", "floats/model.onnx", "--io", "i8")
+        self.assertEqual(done.returncode, 1)
+        for says in ("--io i8: input 'x': expected only quantizations of one scale to read it, found 'the_node' (Relu)",
+                     "--io i8: output 'y': expected a dequantization of one scale, found 'the_node' (Relu)"):
+            self.assertIn(says, done.stderr)
+        self.fails("quernel", "check", "floats/model.onnx", "--io", "i16", code=2, says=["--io: expected f32 or i8, found 'i16'"])
 
     def test_sequences_keep_states(self):
         """Of eleven sets: the tenth is behind the ninth, by number."""

@@ -316,7 +316,21 @@ Status GraphImport::import_operator(const onnx::NodeProto& node, const onnx::Nod
     if (n.wants_output(i) && n.outputs[static_cast<size_t>(i)] == kNoValue)
       return internal_error("the importer gave output " + std::to_string(i) + " no value", place);
   define(scope, original, n.outputs, first_new_value);
+  if (!custom) keep_scale(n);
   return {};
+}
+
+void GraphImport::keep_scale(NodeImport& n) {
+  bool quantizes = n.proto.op_type() == "QuantizeLinear";
+  if (!quantizes && n.proto.op_type() != "DequantizeLinear") return;
+  ValueId real = quantizes ? n.in(0) : n.outputs[0], integers = quantizes ? n.outputs[0] : n.in(0);
+  if (n.dtype(real) != DType::kF32 || is_float(n.dtype(integers))) return;
+  const Tensor *scale = n.constant(n.in(1)), *zero = n.constant(n.in(2));
+  bool one = scale && scale->dtype == DType::kF32 && scale->count() == 1 &&
+             (!n.has(2) || (zero && zero->count() == 1));
+  if (!one) return;
+  IntegerScale q{static_cast<float>(element_as_f64(*scale, 0)), n.has(2) ? element_as_i64(*zero, 0) : 0};
+  scale_nodes_.push_back({real, integers, quantizes, q});
 }
 
 const CustomOpDescription* GraphImport::find_custom_op(const onnx::NodeProto& node) const {

@@ -19,6 +19,7 @@
 #include "frontends/onnx/sort_nodes.h"
 #include "frontends/shared/error_sink.h"
 #include "frontends/shared/fold_value.h"
+#include "frontends/shared/scale_nodes.h"
 
 namespace quernel::onnx_import {
 
@@ -53,6 +54,8 @@ class GraphImport {
   const std::map<std::string, std::string>& wanted_inputs() const { return wanted_inputs_; }
   // What the user may want to know of names that are given twice, and of outputs.
   std::vector<std::string> notes() const;
+  // QuantizeLinear and DequantizeLinear of one scale.
+  const std::vector<FoundScaleNode>& scale_nodes() const { return scale_nodes_; }
   // Names of the described custom ops that nodes use.
   const std::set<std::string>& used_custom_ops() const { return used_custom_ops_; }
 
@@ -129,6 +132,7 @@ class GraphImport {
   Status check_depth(const Location& place, int depth);
   void want(const std::set<ValueId>& inputs, const Location& place);
   Location place_of(const onnx::NodeProto& node) const;
+  void keep_scale(NodeImport& n);
 
   const onnx::ModelProto& model_;
   std::map<std::pair<std::string_view, std::string_view>, const onnx::FunctionProto*>
@@ -156,6 +160,7 @@ class GraphImport {
   std::set<std::pair<const onnx::NodeProto*, int>> dropped_;
   std::set<std::string> repeated_constants_, repeated_names_, hidden_names_;
   std::vector<std::string> output_notes_;
+  std::vector<FoundScaleNode> scale_nodes_;
 };
 
 }  // namespace quernel::onnx_import

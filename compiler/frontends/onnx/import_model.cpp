@@ -176,6 +176,8 @@ Expected<ImportedModel> try_import(const std::shared_ptr<const onnx::ModelProto>
     for (const LeastDim& dim : import.least_dims()) round.assumed |= round.assumptions.make_at_least(dim);
     return errors.take();
   }
+  add_scale_nodes(import.scale_nodes(), result.graph, result.scales);
+  derive_io_scales(result.graph, result.scales);
   // Bodies and attempts leave dead nodes behind.
   QUERNEL_TRY(result.graph, eliminate_dead_nodes(result.graph));
   for (const CustomOpDescription& op : options.custom_ops)

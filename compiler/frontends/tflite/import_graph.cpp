@@ -210,7 +210,17 @@ Status GraphImport::import_operator(const tflite::Operator& node, Scope& scope, 
     scope.tensors[static_cast<size_t>(results[i])] = {value, {}, {}};
     if (value >= first_new_value && !n.output_names[i].empty()) graph_.rename(value, n.output_names[i]);
   }
+  keep_scale(n);
   return {};
+}
+
+void GraphImport::keep_scale(const NodeImport& n) {
+  bool quantizes = n.kind == tflite::BuiltinOperator::QUANTIZE;
+  if (!quantizes && n.kind != tflite::BuiltinOperator::DEQUANTIZE) return;
+  ValueId real = quantizes ? n.in(0) : n.outputs[0], integers = quantizes ? n.outputs[0] : n.in(0);
+  const Quantization& q = quantizes ? n.out_quantization(0) : n.in_quantization(0);
+  if (n.dtype(real) != DType::kF32 || !q.is_per_tensor()) return;
+  scale_nodes_.push_back({real, integers, quantizes, {q.scale(), q.zero()}});
 }
 
 Expected<bool> GraphImport::import_variable_operator(const tflite::Operator& node, Scope& scope,

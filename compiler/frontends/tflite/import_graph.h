@@ -9,6 +9,7 @@
 
 #include "frontends/import_options.h"
 #include "frontends/shared/error_sink.h"
+#include "frontends/shared/scale_nodes.h"
 #include "frontends/tflite/node_import.h"
 #include "frontends/tflite/variables.h"
 
@@ -37,6 +38,8 @@ class GraphImport {
   const std::set<std::string>& used_custom_ops() const { return used_custom_ops_; }
   // For the user, about operators.
   const std::vector<std::string>& notes() const { return notes_; }
+  // QUANTIZE and DEQUANTIZE of one scale.
+  const std::vector<FoundScaleNode>& scale_nodes() const { return scale_nodes_; }
 
  private:
   struct Scope {
@@ -62,6 +65,7 @@ class GraphImport {
   // Complex tensors are for a few operators only.
   Status check_complex(const NodeImport& n) const;
   Location place_of(const tflite::Operator& node, const Scope& scope) const;
+  void keep_scale(const NodeImport& n);
 
   const ModelFile& file_;
   Graph& graph_;
@@ -72,6 +76,7 @@ class GraphImport {
   const std::vector<CustomOpDescription>& custom_ops_;
   std::set<std::string> used_custom_ops_;
   std::vector<std::string> notes_;
+  std::vector<FoundScaleNode> scale_nodes_;
   std::map<int64_t, Reported> failed_subgraphs_;
   bool initializes_ = false;  // what is assigned are the variables' first values
   int64_t nodes_imported_ = 0, max_nodes_ = INT64_MAX;

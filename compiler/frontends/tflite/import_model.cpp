@@ -58,6 +58,19 @@ bool has_quantized_tensors(const ModelFile& file) {
   return false;
 }
 
+// The scales of those tensors that are integers of one.
+void add_scales(const tflite::SubGraph& subgraph, const std::vector<int32_t>& tensors,
+                const std::vector<std::string>& names, std::map<std::string, IntegerScale>& scales) {
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    const tflite::Tensor& tensor = *subgraph.tensors()->Get(static_cast<uint32_t>(tensors[i]));
+    Expected<DType> dtype = dtype_of(tensor.type(), {});
+    Expected<Quantization> q = quantization_of(tensor, {});
+    if (!dtype || !q || !q->is_per_tensor()) continue;
+    IntegerScale scale{q->scale(), q->zero()};
+    if (is_scale_of(scale, *dtype)) scales.emplace(names[i], scale);
+  }
+}
+
 Expected<ImportedModel> try_import(const ModelFile& file, const ImportOptions& options, ImportRound& round) {
   ImportedModel result;
   result.producer = text(file.model->description());
@@ -110,7 +123,8 @@ Expected<ImportedModel> try_import(const ModelFile& file, const ImportOptions& o
   if (!errors.reported_any())
     if (Status unused = shapes.check_unused(); !unused) return unused.take_errors();
   GraphImport import(file, options, result.graph, errors);
-  import.run(std::move(tensors), names_of(subgraph, subgraph.outputs(), "output"));
+  std::vector<std::string> outputs = names_of(subgraph, subgraph.outputs(), "output");
+  import.run(std::move(tensors), outputs);
   round.wanted = import.wanted_inputs();
   if (errors.reported_any()) {
     for (const GraphBuilder::UnequalDims& dims : import.unequal_dims())
@@ -118,6 +132,11 @@ Expected<ImportedModel> try_import(const ModelFile& file, const ImportOptions& o
     for (const LeastDim& dim : import.least_dims()) round.assumed |= round.assumptions.make_at_least(dim);
     return errors.take();
   }
+  add_scales(subgraph, inputs, names, result.scales.inputs);
+  add_scales(subgraph, elements(subgraph.outputs()), outputs, result.scales.outputs);
+  add_scale_nodes(import.scale_nodes(), result.graph, result.scales);
+  result.scales.rounding =
+      file.rounding == IntegerRounding::kFloat32 ? ScaleRounding::kEvenProduct : ScaleRounding::kAway;
   QUERNEL_TRY(result.graph, eliminate_dead_nodes(result.graph));
   for (const CustomOpDescription& op : options.custom_ops)
     if (!import.used_custom_ops().count(op.name))

@@ -12,6 +12,7 @@
 #include "graph/custom_op.h"
 #include "graph/dim.h"
 #include "graph/duplicate_names.h"
+#include "graph/io_types.h"
 #include "graph/place_rule.h"
 #include "graph/states.h"
 #include "graph/tensor.h"
@@ -77,6 +78,8 @@ struct CompileOptions {
   OnnxChoices choices;                          // where ONNX leaves behaviour open
   // Of quantized TensorFlow Lite models (default: single); a model of another format refuses one.
   std::optional<IntegerRounding> rounding;
+  // Dtypes of a quantized model's inputs and outputs (graph/io_types.h).
+  IoTypes io = IoTypes::kModel;
   // The signature of a TensorFlow Lite model with several; empty: the first subgraph. An entry point's is its name.
   std::string signature;
   std::vector<std::string> external_dirs;       // further folders for a model's external data
