@@ -12,6 +12,7 @@
 #include "graph/io_types.h"
 #include "graph/ir.h"
 #include "support/integer_rounding.h"
+#include "support/model_about.h"
 #include "support/onnx_choices.h"
 
 namespace quernel {
@@ -53,8 +54,9 @@ struct ImportedModel {
   std::vector<std::string> fourier_outputs;  // those that a Fourier transform gives
   std::string producer;                      // as the file says, e.g. "pytorch 1.9"
   std::optional<IntegerRounding> rounding;   // that quantized operators of TensorFlow Lite got
-  IoScales scales;                           // of inputs and outputs
-  int64_t opset = 0;                         // ONNX: of the default domain
+  ModelAbout about;
+  IoScales scales;    // of inputs and outputs
+  int64_t opset = 0;  // ONNX: of the default domain
 };
 
 // The names of a model's inputs, in its order.

@@ -125,8 +125,13 @@ Expected<Imported> import_model(const std::string& path, const CompileOptions& o
   import_options.signature = options.signature;
   import_options.external_dirs = options.external_dirs;
   QUERNEL_TRY(ImportedModel model, import_file(path, import_options));
-  Imported imported{std::move(model.graph),           std::move(model.notes), std::move(model.fixed_inputs),
-                    std::move(model.fourier_outputs), model.rounding,         std::move(model.scales)};
+  Imported imported{std::move(model.graph),
+                    std::move(model.notes),
+                    std::move(model.fixed_inputs),
+                    std::move(model.fourier_outputs),
+                    model.rounding,
+                    std::move(model.scales),
+                    std::move(model.about)};
   QUERNEL_CHECK(finish_import(path, options, imported));
   return imported;
 }

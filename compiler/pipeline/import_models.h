@@ -13,6 +13,7 @@ namespace quernel {
 struct ModelFacts {
   std::optional<IntegerRounding> rounding;  // of quantized TensorFlow Lite operators, if there are any
   std::vector<IoScales> scales;             // of each entry point; fewer: those of the rest are not known
+  ModelAbout about;                         // of the first entry point's file
 };
 
 struct Imported {
@@ -22,6 +23,7 @@ struct Imported {
   std::vector<std::string> fourier_outputs;
   std::optional<IntegerRounding> rounding;  // of quantized TensorFlow Lite operators, if there are any
   IoScales scales;                          // of integer inputs and outputs
+  ModelAbout about;
 };
 // Imports a file of any format (frontends/import_file.h).
 Expected<Imported> import_model(const std::string& path, const CompileOptions& options);

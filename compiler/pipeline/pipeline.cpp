@@ -163,6 +163,7 @@ Expected<CompileReport> compile(const std::string& model, const std::string& out
   for (Imported& entry : entries) {
     if (entry.rounding) facts.rounding = entry.rounding;
     facts.scales.push_back(std::move(entry.scales));
+    if (facts.scales.size() == 1) facts.about = std::move(entry.about);
   }
   QUERNEL_TRY(CompileReport report, compile_graphs(graphs, output, options, facts));
   report.stages.insert(report.stages.begin(), stages[0]);
@@ -179,10 +180,10 @@ Expected<CompileReport> compile(const std::string& model, const std::string& out
   return report;
 }
 
-Expected<std::vector<std::string>> check(const std::string& model, const CompileOptions& options) {
+Expected<CheckReport> check(const std::string& model, const CompileOptions& options) {
   QUERNEL_CHECK(check_pass_names(options));
   QUERNEL_TRY(std::vector<Imported> entries, import_entry_points(model, options));
-  std::vector<std::string> notes;
+  CheckReport report;
   for (const std::string& name : options.targets) {
     QUERNEL_TRY(Target target, find_target(name));
     schedule::Packings packings;
@@ -192,8 +193,10 @@ Expected<std::vector<std::string>> check(const std::string& model, const Compile
       QUERNEL_TRY(schedule::Schedule schedule, make_schedule(std::move(graph), target, packings, options));
     }
   }
-  for (const Imported& entry : entries) notes.insert(notes.end(), entry.notes.begin(), entry.notes.end());
-  return notes;
+  for (const Imported& entry : entries)
+    report.notes.insert(report.notes.end(), entry.notes.begin(), entry.notes.end());
+  report.about = std::move(entries[0].about);
+  return report;
 }
 
 Expected<std::vector<schedule::TunableContraction>> tunable_contractions(const std::string& model,

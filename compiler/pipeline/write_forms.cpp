@@ -27,6 +27,9 @@ void set_scales(std::vector<bundle::Tensor>& tensors, const std::map<std::string
 bundle::BundleContents contents_of(const std::vector<bundle::CompiledVariant>& variants,
                                    const ModelFacts& facts) {
   bundle::BundleContents contents = bundle::bundle_from_schedule(variants, std::string(kProducer));
+  contents.properties = facts.about.properties;
+  for (const ModelAbout::Labels& labels : facts.about.labels)
+    contents.properties.emplace_back("labels " + labels.file, labels.text);
   if (facts.rounding) contents.rounding = to_string(*facts.rounding);
   for (size_t e = 0; e < facts.scales.size(); ++e) {
     set_scales(contents.entry_points[e].inputs, facts.scales[e].inputs);

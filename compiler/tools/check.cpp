@@ -19,9 +19,9 @@ struct Options {
   bool json = false;
 };
 
-Json to_json(const std::string& model, const Diagnostics& diagnostics,
-             const std::vector<std::string>& notes) {
-  Json::Array problems, note_list;
+Json to_json(const std::string& model, const Diagnostics& diagnostics, const CheckReport& report) {
+  Json::Array problems, note_list, labels, signatures;
+  Json properties = Json::Object{};
   for (const Diagnostic& d : diagnostics)
     problems.push_back(Json::Object{{"kind", to_string(d.kind)},
                                     {"node", d.place.node},
@@ -30,25 +30,39 @@ Json to_json(const std::string& model, const Diagnostics& diagnostics,
                                     {"pass", d.pass},
                                     {"message", d.message},
                                     {"hint", d.hint}});
-  for (const std::string& note : notes) note_list.push_back(note);
+  for (const std::string& note : report.notes) note_list.push_back(note);
+  for (const auto& [name, value] : report.about.properties) properties.set(name, value);
+  for (const ModelAbout::Labels& l : report.about.labels)
+    labels.push_back(Json::Object{{"file", l.file}, {"count", l.count()}});
+  for (const std::string& name : report.about.signatures) signatures.push_back(name);
   return Json::Object{{"model", model},
                       {"supported", diagnostics.empty()},
                       {"problems", std::move(problems)},
-                      {"notes", std::move(note_list)}};
+                      {"notes", std::move(note_list)},
+                      {"properties", std::move(properties)},
+                      {"labels", std::move(labels)},
+                      {"signatures", std::move(signatures)}};
+}
+
+void print_about(const ModelAbout& about) {
+  for (const auto& [name, value] : about.properties) print("  {}: {}\n", name, first_line(value));
+  for (const ModelAbout::Labels& l : about.labels) print("  labels: {}, {} of them\n", l.file, l.count());
+  for (const std::string& name : about.signatures) print("  signature: {}\n", name);
 }
 
 int run(const Options& options) {
   Expected<CompileOptions> compile_flags = compile_options(options.flags);
   if (!compile_flags) return fail(compile_flags.errors()), kUsage;
-  Expected<std::vector<std::string>> notes = check(options.model, *compile_flags);
-  Diagnostics diagnostics = notes ? Diagnostics{} : notes.errors();
+  Expected<CheckReport> report = check(options.model, *compile_flags);
+  Diagnostics diagnostics = report ? Diagnostics{} : report.errors();
   if (options.json) {
-    fmt::print("{}", to_json(options.model, diagnostics, notes ? *notes : std::vector<std::string>{}).dump());
+    fmt::print("{}", to_json(options.model, diagnostics, report ? *report : CheckReport{}).dump());
     return diagnostics.empty() ? kOk : kFailure;
   }
   if (diagnostics.empty()) {
     print("{}: can be compiled\n", options.model);
-    for (const std::string& note : *notes) print("note: {}\n", note);
+    print_about(report->about);
+    for (const std::string& note : report->notes) print("note: {}\n", note);
     return kOk;
   }
   fail(diagnostics);

@@ -4,7 +4,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <map>
 #include <set>
 
@@ -318,13 +317,6 @@ void print_companion(const BundleReader& reader, uint32_t variant, const Options
         arch_name(arch), feature_text(arch, view.required_features), format_bytes(view.code_bytes),
         view.kernel_count);
   if (options.kernels) print_kernels(reader, variant, companion);
-}
-
-// The first line of a text, and how many there are.
-std::string first_line(std::string_view text) {
-  size_t end = std::min(text.find('\n'), text.size());
-  auto lines = std::count(text.begin(), text.end(), '\n') + (text.ends_with('\n') ? 0 : 1);
-  return std::string(text.substr(0, end)) + (lines > 1 ? fmt::format(" … ({} lines)", lines) : "");
 }
 
 void print_text(const BundleReader& reader, const Options& options) {

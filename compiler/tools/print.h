@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <string>
 #include <string_view>
@@ -21,6 +22,13 @@ decltype(auto) shown(const T& value) {
 }
 template <class T>
 using Shown = std::remove_cvref_t<decltype(shown(std::declval<const T&>()))>;
+
+// The first line of a text, and how many it has: "background … (21 lines)".
+inline std::string first_line(std::string_view text) {
+  size_t end = std::min(text.find('\n'), text.size());
+  auto lines = std::count(text.begin(), text.end(), '\n') + (text.ends_with('\n') ? 0 : 1);
+  return std::string(text.substr(0, end)) + (lines > 1 ? fmt::format(" … ({} lines)", lines) : "");
+}
 
 // As fmt::print, but texts among the arguments, such as names of a model, stay on their line and show as what
 // they are.

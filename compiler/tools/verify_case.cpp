@@ -104,8 +104,8 @@ CaseResult verify_as_compiled(const std::string& dir, const std::string& model, 
   std::vector<DataSet> sets = read_data_sets(dir);
   if (sets.empty()) {
     // Nothing to compare with: a model that must be refused, or a folder that lacks its data.
-    Expected<std::vector<std::string>> notes = check(model, options.compile);
-    if (!notes) return from_diagnostics(notes.errors());
+    Expected<CheckReport> checked = check(model, options.compile);
+    if (!checked) return from_diagnostics(checked.errors());
     return failed("expected a folder test_data_set_0 beside the model");
   }
   if (Status named = set_signatures(sets, *tolerances, options.compile.signature); !named)

@@ -8,9 +8,9 @@ ADD, NEG, ABS, QUANTIZE, VAR_HANDLE, READ_VARIABLE, ASSIGN_VARIABLE = 0, 59, 101
 class Buffer:
     """Tables and vectors, each behind what refers to it. A field is a pair of struct's letter and a number, or what Buffer.place takes."""
 
-    def __init__(self):
+    def __init__(self, identifier=b"TFL3"):
         self.data = bytearray(8)
-        self.data[4:8] = b"TFL3"
+        self.data[4:8] = identifier
 
     def align(self, size, remainder=0):
         while len(self.data) % size != remainder:
@@ -72,11 +72,13 @@ def subgraph(tensors, inputs, outputs, nodes):
             3: [{0: ("I", op), 1: ("i", takes), 2: ("i", gives)} for op, takes, gives in nodes], 4: "main"}
 
 
-def model(operators, subgraphs, signatures=()):
-    """Signatures: key and number of a subgraph."""
+def model(operators, subgraphs, signatures=(), metadata=()):
+    """Signatures: key and number of a subgraph. Metadata: name and bytes."""
     codes = [{0: ("b", min(op, 127)), 3: ("i", op)} for op in operators]
     buffer = Buffer()
-    buffer.refer(0, {0: ("I", 3), 1: codes, 2: subgraphs, 4: [{}], 7: [{2: key, 4: ("I", number)} for key, number in signatures]})
+    buffer.refer(0, {0: ("I", 3), 1: codes, 2: subgraphs, 4: [{}] + [{0: ("B", data)} for _, data in metadata],
+                     6: [{0: name, 1: ("I", i + 1)} for i, (name, _) in enumerate(metadata)],
+                     7: [{2: key, 4: ("I", number)} for key, number in signatures]})
     return bytes(buffer.data)
 
 
@@ -102,3 +104,11 @@ def two_signatures(shape):
     """'negate' gives 'y' of 'x', 'absolute' 'b' of 'a'."""
     graphs = [subgraph([floats(x, shape), floats(y, shape)], [0], [1], [(op, [0], [1])]) for op, (x, y) in enumerate(("xy", "ab"))]
     return model([NEG, ABS], graphs, [("negate", 0), ("absolute", 1)])
+
+
+def about(name, description, labels):
+    """Metadata of a model, whose output has a file of labels."""
+    buffer = Buffer(b"M001")
+    output = {6: [{0: labels, 2: ("b", 2)}]}
+    buffer.refer(0, {0: name, 1: description, 2: "v2", 3: [{3: [output]}], 4: "A. Author"})
+    return bytes(buffer.data)

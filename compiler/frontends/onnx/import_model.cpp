@@ -7,6 +7,7 @@
 
 #include "frontends/onnx/import_graph.h"
 #include "frontends/onnx/operators.h"
+#include "frontends/onnx/read_about.h"
 #include "frontends/onnx/read_model.h"
 #include "frontends/shared/dim_assumptions.h"
 #include "frontends/shared/import_rounds.h"
@@ -195,8 +196,12 @@ Expected<ImportedModel> try_import(const std::shared_ptr<const onnx::ModelProto>
 
 Expected<ImportedModel> import_model(const std::shared_ptr<const onnx::ModelProto>& model,
                                      const std::string& file_name, const ImportOptions& options) {
-  return import_in_rounds(options,
-                          [&](ImportRound& round) { return try_import(model, file_name, options, round); });
+  QUERNEL_TRY(ImportedModel imported, import_in_rounds(options, [&](ImportRound& round) {
+                return try_import(model, file_name, options, round);
+              }));
+  imported.about = read_about(*model);
+  if (imported.about.left_out > 0) imported.notes.push_back(note_of_left_out(imported.about));
+  return imported;
 }
 
 }  // namespace

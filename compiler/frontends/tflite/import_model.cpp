@@ -10,6 +10,7 @@
 #include "frontends/shared/input_shapes.h"
 #include "frontends/shared/map_file.h"
 #include "frontends/tflite/import_graph.h"
+#include "frontends/tflite/read_about.h"
 #include "frontends/tflite/signatures.h"
 #include "graph/passes/passes.h"
 #include "support/file.h"
@@ -159,7 +160,12 @@ Expected<ImportedModel> import_model(Bytes bytes, const std::string& file_name,
   QUERNEL_TRY(ModelFile file, read_model(std::move(bytes), file_name));
   file.rounding = options.rounding.value_or(IntegerRounding::kSingle);
   QUERNEL_TRY(file.entry, entry_subgraph(file, options.signature));
-  return import_in_rounds(options, [&](ImportRound& round) { return try_import(file, options, round); });
+  QUERNEL_TRY(ImportedModel model, import_in_rounds(options, [&](ImportRound& round) {
+                return try_import(file, options, round);
+              }));
+  const tflite::SubGraph& subgraph = file.entry_subgraph();
+  model.about = read_about(file, names_of(subgraph, subgraph.inputs(), "input"), model.notes);
+  return model;
 }
 
 }  // namespace

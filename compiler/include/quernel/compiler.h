@@ -18,6 +18,7 @@
 #include "graph/tensor.h"
 #include "support/expected.h"
 #include "support/integer_rounding.h"
+#include "support/model_about.h"
 #include "support/onnx_choices.h"
 
 namespace quernel {
@@ -163,7 +164,12 @@ struct CompileReport {
 Expected<CompileReport> compile(const std::string& model, const std::string& output,
                                 const CompileOptions& options);
 
-// Imports and schedules the model without generating code, as `quernel check` does. Returns notes.
-Expected<std::vector<std::string>> check(const std::string& model, const CompileOptions& options);
+struct CheckReport {
+  std::vector<std::string> notes;
+  ModelAbout about;  // the model of the first entry point
+};
+
+// Imports and schedules the model without generating code, as `quernel check` does.
+Expected<CheckReport> check(const std::string& model, const CompileOptions& options);
 
 }  // namespace quernel

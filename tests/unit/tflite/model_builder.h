@@ -124,6 +124,9 @@ class ModelBuilder {
     std::map<std::string, uint32_t> inputs = {}, outputs = {};
   };
   std::vector<Signature> signatures;
+  // Buffers by name of which the file says what they are.
+  std::vector<std::pair<std::string, std::vector<uint8_t>>> metadata;
+  std::vector<uint8_t> behind;  // the FlatBuffer, in the file
   // The second subgraph: inputs, outputs, tensors and operators of another builder.
   const ModelBuilder* second = nullptr;
 
@@ -228,6 +231,14 @@ inline std::vector<uint8_t> ModelBuilder::bytes() const {
   parts.buffers.push_back(tflite::CreateBuffer(b));
   std::vector<flatbuffers::Offset<tflite::SubGraph>> subgraphs{graph(parts)};
   if (second) subgraphs.push_back(second->graph(parts));
+  std::vector<flatbuffers::Offset<tflite::Metadata>> about;
+  for (const auto& [name, data] : metadata) {
+    about.push_back(
+        tflite::CreateMetadata(b, b.CreateString(name), static_cast<uint32_t>(parts.buffers.size())));
+    parts.buffers.push_back(tflite::CreateBuffer(b, b.CreateVector(data)));
+  }
+  flatbuffers::Offset<flatbuffers::Vector<flatbuffers::Offset<tflite::Metadata>>> about_vector;
+  if (!about.empty()) about_vector = b.CreateVector(about);
   auto codes = b.CreateVector(parts.codes);
   auto graphs = b.CreateVector(subgraphs);
   auto buffers = b.CreateVector(parts.buffers);
@@ -244,8 +255,10 @@ inline std::vector<uint8_t> ModelBuilder::bytes() const {
   }
   flatbuffers::Offset<flatbuffers::Vector<flatbuffers::Offset<tflite::SignatureDef>>> signature_vector;
   if (!defs.empty()) signature_vector = b.CreateVector(defs);
-  b.Finish(tflite::CreateModel(b, version, codes, graphs, 0, buffers, 0, 0, signature_vector), "TFL3");
+  b.Finish(tflite::CreateModel(b, version, codes, graphs, 0, buffers, 0, about_vector, signature_vector),
+           "TFL3");
   std::vector<uint8_t> file(b.GetBufferPointer(), b.GetBufferPointer() + b.GetSize());
+  file.insert(file.end(), behind.begin(), behind.end());
   if (const char* folder = std::getenv("QUERNEL_KEEP_MODELS")) {
     std::string_view text(reinterpret_cast<const char*>(file.data()), file.size());
     std::filesystem::create_directories(folder);
