@@ -130,7 +130,7 @@ struct Item {
   uint64_t bytes_written = 0;
   int32_t flops_expression = -1, bytes_read_expression = -1, bytes_written_expression = -1;
   std::vector<std::string> source_nodes;
-  std::string kernel_class, contraction, tiling;  // dispatch: see bundle.fbs
+  std::string kernel_class, key, choice;  // dispatch: see bundle.fbs
   std::vector<int32_t> symbols;  // dispatch, custom op: the expressions whose values it receives, in order
   int32_t copy_bytes_expression = -1;
   int32_t symbol = -1;            // read_symbol, loop: the runtime symbol that it sets

@@ -350,10 +350,8 @@ class Assembler {
 
   static void describe(Item& item, const schedule::Group& group) {
     item.kernel_class = schedule::kernel_class(group);
-    if (group.kind != schedule::GroupKind::kContract) return;
-    item.contraction = group.contraction_text;
-    item.tiling = to_string(group.winograd.tile != 0 ? schedule::tiling_of(group.winograd)
-                                                     : schedule::tiling_of(group.contraction));
+    item.key = group.key;
+    item.choice = schedule::choice_text(group);
   }
 
   // A function of the application computes it.

@@ -365,16 +365,15 @@ class StructureBuilder {
     auto node_vector = builder_.CreateVector(nodes);
     Vec<int32_t> symbols = i.symbols.empty() ? 0 : builder_.CreateVector(i.symbols);
     auto optional = [&](const std::string& text) { return text.empty() ? 0 : string(text); };
-    auto kernel_class = optional(i.kernel_class), contraction = optional(i.contraction),
-         tiling = optional(i.tiling);
+    auto kernel_class = optional(i.kernel_class), key = optional(i.key), choice = optional(i.choice);
     return schema::CreateItem(
         builder_, static_cast<schema::ItemKind>(i.kind), i.kernel, i.workgroups, i.workgroups_expression,
         binding_vector, edge_vector, i.copy_bytes, loop_vector, callback, i.flops, i.bytes_read,
         i.bytes_written, node_vector, symbols, i.copy_bytes_expression, binding_expressions(i), i.symbol,
         static_cast<schema::DType>(i.dtype), i.end, i.else_begin, i.count_expression, i.condition_expression,
         i.signature.empty() ? 0 : string(i.signature), i.signature.empty() ? 0 : string(i.attributes),
-        i.flops_expression, i.bytes_read_expression, i.bytes_written_expression, kernel_class, contraction,
-        tiling, i.on_companion);
+        i.flops_expression, i.bytes_read_expression, i.bytes_written_expression, kernel_class, key, choice,
+        i.on_companion);
   }
 
   // None when all bindings are constant.

@@ -129,8 +129,8 @@ class Reader {
     to.bytes_written_expression = i.bytes_written_expression();
     each(i.source_nodes(), [&](const flatbuffers::String& name) { to.source_nodes.push_back(name.str()); });
     to.kernel_class = text(i.kernel_class());
-    to.contraction = text(i.contraction());
-    to.tiling = text(i.tiling());
+    to.key = text(i.key());
+    to.choice = text(i.choice());
     to.symbols = numbers(i.symbols());
     to.copy_bytes_expression = i.copy_bytes_expression();
     to.symbol = i.symbol();

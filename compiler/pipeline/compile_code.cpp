@@ -69,10 +69,10 @@ Status compile_for_gpu(Lowered& lowered, const CompileOptions& options) {
 }  // namespace
 
 Expected<CompiledCode> compile_code(const std::vector<Graph>& graphs, const Target& target,
-                                    const CompileOptions& options, schedule::Tilings* tilings,
+                                    const CompileOptions& options, schedule::Choices* choices,
                                     const std::string& symbol_prefix) {
   QUERNEL_ASSERT(options.stop_after.empty());
-  QUERNEL_TRY(Lowered lowered, lower_variant(graphs, target, options, tilings));
+  QUERNEL_TRY(Lowered lowered, lower_variant(graphs, target, options, choices));
   if (options.on_stage) options.on_stage("code generation");
   codegen::MachineCodeOptions codegen_options;
   codegen_options.threads = options.threads;

@@ -26,7 +26,7 @@ inline bool optimizes_code(const CompileOptions& options) {
 // The code of one target for an image or, with a prefix of the kernels' symbols, for the static form. Requires
 // that options.stop_after is empty.
 Expected<CompiledCode> compile_code(const std::vector<Graph>& graphs, const Target& target,
-                                    const CompileOptions& options, schedule::Tilings* tilings,
+                                    const CompileOptions& options, schedule::Choices* choices,
                                     const std::string& symbol_prefix);
 
 }  // namespace quernel

@@ -111,16 +111,16 @@ Status optimize_kernels(Lowered& lowered, const CompileOptions& options) {
 }  // namespace
 
 Expected<Lowered> lower_variant(const std::vector<Graph>& graphs, const Target& target,
-                                const CompileOptions& options, schedule::Tilings* tilings) {
+                                const CompileOptions& options, schedule::Choices* choices) {
   Lowered result;
-  result.packings = schedule::Packings(tilings);
+  result.packings = schedule::Packings(choices);
   result.variant.target = target;
   const bool stops_at_graphs = has_pass(graph_passes(), options.stop_after);
   QUERNEL_TRY(result.prebuilt, bundle::read_custom_kernels(graphs, target, options.custom_ops));
   for (const Graph& graph : graphs) {
     CompileOptions own = options;
     if (graphs.size() > 1 && !options.dump_dir.empty()) own.dump_dir += "/" + graph.name;
-    QUERNEL_TRY(Graph optimized, run_graph_passes(graph, target, own, tilings));
+    QUERNEL_TRY(Graph optimized, run_graph_passes(graph, target, own, choices));
     if (!stops_at_graphs) QUERNEL_CHECK(lower_entry_point(std::move(optimized), own, result));
   }
   if (!stops_at_graphs && !has_pass(schedule_passes(), options.stop_after))

@@ -39,6 +39,6 @@ struct Lowered {
 // Optimizes, schedules and lowers the graphs of all entry points, named as those. Where options.stop_after is
 // a pass, it stops there.
 Expected<Lowered> lower_variant(const std::vector<Graph>& graphs, const Target& target,
-                                const CompileOptions& options, schedule::Tilings* tilings);
+                                const CompileOptions& options, schedule::Choices* choices);
 
 }  // namespace quernel

@@ -76,7 +76,7 @@ const std::vector<GraphPass>& graph_passes() {
        }},
       {"choose-winograd", "3x3 convolutions that Winograd's algorithm computes faster",
        [](const Graph& graph, const Target& target, const CompileOptions& options, GraphPassState& state) {
-         return schedule::choose_winograd(graph, target, state.tilings, options.precision);
+         return schedule::choose_winograd(graph, target, state.choices, options.precision);
        }},
       {"round-operands", "with --precision bf16, where the target multiplies that: products of bf16",
        [](const Graph& graph, const Target& target, const CompileOptions& options, auto&&) {
@@ -164,9 +164,8 @@ const std::vector<SchedulePass>& schedule_passes() {
       {"plan-memory", "items in order with their hazards, and every buffer's place in memory",
        [](Schedule& s, const Target& target, auto&&...) { return schedule::plan_memory(s, target); }},
       {"plan-kernels", "how the work of each kernel is divided: loops, vectors, workgroups, tiles",
-       [](Schedule& s, const Target& target, auto&&...) -> Status {
-         schedule::plan_kernels(s, target);
-         return {};
+       [](Schedule& s, const Target& target, Packings& packings, auto&&...) {
+         return schedule::plan_kernels(s, target, packings.choices());
        }},
   };
   return passes;

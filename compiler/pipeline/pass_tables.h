@@ -11,7 +11,7 @@
 #include "loop/ir.h"
 #include "quernel/compiler.h"
 #include "schedule/steps.h"
-#include "schedule/tunable_contractions.h"
+#include "schedule/tunable_kernels.h"
 #include "targets/target.h"
 
 namespace quernel {
@@ -19,11 +19,11 @@ namespace quernel {
 // What the passes over one graph share.
 struct GraphPassState {
   // --allow-large lifts the limit of folding.
-  explicit GraphPassState(const CompileOptions& options, schedule::Tilings* tilings = nullptr)
-      : tilings(tilings) {
+  explicit GraphPassState(const CompileOptions& options, schedule::Choices* choices = nullptr)
+      : choices(choices) {
     if (options.allow_large) folding.left = INT64_MAX;
   }
-  schedule::Tilings* tilings;  // may be null
+  schedule::Choices* choices;  // may be null
   FoldBudget folding;
 };
 

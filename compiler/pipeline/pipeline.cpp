@@ -99,9 +99,9 @@ Expected<CompileReport> compile_graphs(const std::vector<Graph>& graphs, const s
     QUERNEL_CHECK(bundle::check_static_name(bundle::static_name(path)));
     symbol_prefix = bundle::static_kernel_prefix(bundle::static_name(path));
   }
-  schedule::Tilings tilings;
+  schedule::Choices choices;
   if (!options.tuning_file.empty()) {
-    QUERNEL_TRY(tilings, schedule::Tilings::read(options.tuning_file));
+    QUERNEL_TRY(choices, schedule::Choices::read(options.tuning_file));
   }
   CompileReport report;
   report.stopped = !options.stop_after.empty();
@@ -114,17 +114,17 @@ Expected<CompileReport> compile_graphs(const std::vector<Graph>& graphs, const s
   for (const Target& target : targets) {
     names.push_back(target.name);
     if (report.stopped) {
-      QUERNEL_CHECK(lower_variant(graphs, target, timed, &tilings));
+      QUERNEL_CHECK(lower_variant(graphs, target, timed, &choices));
       continue;
     }
     QUERNEL_TRY(std::vector<std::string> notes,
                 bundle::missing_custom_kernels(graphs, target, options.custom_ops));
     report.notes.insert(report.notes.end(), notes.begin(), notes.end());
-    QUERNEL_TRY(CompiledCode code, compile_code(graphs, target, timed, &tilings, symbol_prefix));
+    QUERNEL_TRY(CompiledCode code, compile_code(graphs, target, timed, &choices, symbol_prefix));
     variants.push_back(std::move(code.variant));
     c_kernels = std::move(code.kernels);
   }
-  if (std::optional<std::string> note = tilings.unused(names)) report.notes.push_back(std::move(*note));
+  if (std::optional<std::string> note = choices.unused(names)) report.notes.push_back(std::move(*note));
   if (!report.stopped) {
     timer.begin("write " + name_of_form(options.emit));
     switch (options.emit) {
@@ -145,8 +145,8 @@ Expected<CompileReport> compile_graphs(const std::vector<Graph>& graphs, const s
 }
 
 Expected<bundle::CompiledVariant> compile_variant(const std::vector<Graph>& graphs, const Target& target,
-                                                  const CompileOptions& options, schedule::Tilings* tilings) {
-  QUERNEL_TRY(CompiledCode code, compile_code(graphs, target, options, tilings, {}));
+                                                  const CompileOptions& options, schedule::Choices* choices) {
+  QUERNEL_TRY(CompiledCode code, compile_code(graphs, target, options, choices, {}));
   return std::move(code.variant);
 }
 
@@ -199,17 +199,17 @@ Expected<CheckReport> check(const std::string& model, const CompileOptions& opti
   return report;
 }
 
-Expected<std::vector<schedule::TunableContraction>> tunable_contractions(const std::string& model,
-                                                                         const CompileOptions& options) {
+Expected<std::vector<schedule::TunableKernel>> tunable_kernels(const std::string& model,
+                                                               const CompileOptions& options) {
   QUERNEL_CHECK(check_pass_names(options));
   QUERNEL_TRY(std::vector<Imported> entries, import_entry_points(model, options));
   QUERNEL_TRY(Target target, find_target(options.targets[0]));
   schedule::Packings packings;
-  std::vector<schedule::TunableContraction> result;
+  std::vector<schedule::TunableKernel> result;
   for (Imported& entry : entries) {
     QUERNEL_TRY(Graph graph, run_graph_passes(std::move(entry.graph), target, options));
     QUERNEL_TRY(schedule::Schedule schedule, make_schedule(std::move(graph), target, packings, options));
-    for (schedule::TunableContraction& c : schedule::tunable_contractions(schedule, target))
+    for (schedule::TunableKernel& c : schedule::tunable_kernels(schedule, target))
       result.push_back(std::move(c));
   }
   return result;

@@ -10,7 +10,7 @@
 #include "pipeline/pass_tables.h"
 #include "pipeline/run_passes.h"
 #include "quernel/compiler.h"
-#include "schedule/tunable_contractions.h"
+#include "schedule/tunable_kernels.h"
 #include "targets/target.h"
 
 namespace quernel {
@@ -19,13 +19,13 @@ namespace quernel {
 // options.stop_after must be empty.
 Expected<bundle::CompiledVariant> compile_variant(const std::vector<Graph>& graphs, const Target& target,
                                                   const CompileOptions& options,
-                                                  schedule::Tilings* tilings = nullptr);
+                                                  schedule::Choices* choices = nullptr);
 // Imported graphs to a bundle file, or what options.emit says, or, with stop_after, through the passes up to
 // that one for every target. Errors: states of one name that differ.
 Expected<CompileReport> compile_graphs(const std::vector<Graph>& graphs, const std::string& path,
                                        const CompileOptions& options, const ModelFacts& facts = {});
-// The contractions of a model that can be tuned, for the first target, of all entry points.
-Expected<std::vector<schedule::TunableContraction>> tunable_contractions(const std::string& model,
-                                                                         const CompileOptions& options);
+// The kernels of a model that can be tuned, for the first target, of all entry points.
+Expected<std::vector<schedule::TunableKernel>> tunable_kernels(const std::string& model,
+                                                               const CompileOptions& options);
 
 }  // namespace quernel

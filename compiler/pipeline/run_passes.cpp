@@ -127,9 +127,9 @@ std::string to_string(const std::vector<loop::Kernel*>& kernels) {
 }
 
 Expected<Graph> run_passes(const std::vector<const GraphPass*>& passes, Graph graph, const Target& target,
-                           const CompileOptions& options, Dump& dump, schedule::Tilings* tilings) {
+                           const CompileOptions& options, Dump& dump, schedule::Choices* choices) {
   PassOutput output(options, dump, ".qg", [&] { return print(graph, kMostPrinted); });
-  GraphPassState state(options, tilings);
+  GraphPassState state(options, choices);
   auto run_pass = [&](const GraphPass& pass) -> Status {
     auto run = [&](const Graph& g, const Target& t) { return pass.run(g, t, options, state); };
     QUERNEL_TRY(Graph result, run_on_bodies_too(run, graph, target));
@@ -198,13 +198,13 @@ Status run_loop_passes(const std::vector<loop::Kernel*>& kernels, const CompileO
 }
 
 Expected<Graph> run_graph_passes(Graph graph, const Target& target, const CompileOptions& options,
-                                 schedule::Tilings* tilings) {
+                                 schedule::Choices* choices) {
   Dump dump(options.dump_dir.empty() ? std::string() : options.dump_dir + "/" + target.name + "/graph");
   QUERNEL_CHECK(verify(graph, "import"));
   QUERNEL_CHECK(check_interface(graph));
   if (dump.active()) QUERNEL_CHECK(dump.write("import.qg", print(graph, kMostPrinted)));
   return run_passes(selected_passes(graph_passes(), options), std::move(graph), target, options, dump,
-                    tilings);
+                    choices);
 }
 
 }  // namespace quernel

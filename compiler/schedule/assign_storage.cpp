@@ -235,9 +235,9 @@ class Assigner {
   }
 
   // The choice of a file, where there is one.
-  const Tiling* chosen(const Group& group) const {
-    Tilings* tilings = packings_.tilings();
-    return tilings ? tilings->find(target_.name, group.contraction_text) : nullptr;
+  const Choice* chosen(const Group& group) const {
+    Choices* choices = packings_.choices();
+    return choices ? choices->find(target_.name, group.key) : nullptr;
   }
 
   Status plan(Group& group) {
@@ -252,16 +252,16 @@ class Assigner {
     group.contraction = plan_contraction(node.attributes.contraction, strides[0], strides[1], target_);
     ContractionPlan& p = group.contraction;
     QUERNEL_ASSERT(p.vector_axis >= 0);
-    group.contraction_text = contraction_text(g_, node, p);
-    const Tiling* tiling = chosen(group);
-    if (tiling) {
+    group.key = contraction_text(g_, node, p);
+    const Choice* choice = chosen(group);
+    const Tiling* tiling = choice ? std::get_if<Tiling>(choice) : nullptr;
+    if (choice) {
       std::vector<Tiling> legal = tilings(p, target_);
-      bool known = std::any_of(legal.begin(), legal.end(), [&](const Tiling& t) {
-        return t.rows == tiling->rows && t.columns == tiling->columns && tiling->winograd == 0;
-      });
+      bool known = tiling && std::any_of(legal.begin(), legal.end(), [&](const Tiling& t) {
+                     return t.rows == tiling->rows && t.columns == tiling->columns && tiling->winograd == 0;
+                   });
       if (!known)
-        return packings_.tilings()->refuse(target_.name, group.contraction_text,
-                                           "a tile among " + tiles_text(legal));
+        return packings_.choices()->refuse(target_.name, group.key, "a tile among " + tiles_text(legal));
       set_tiling(p, *tiling);
       p.reason = "as the file of choices says";
     }
@@ -356,12 +356,13 @@ class Assigner {
     for (int axis : {form.window_y, form.window_x, form.channels, form.columns, form.group})
       if (axis >= 0) order += "," + to_string(strides[1].axis[axis]);
     group.winograd = schedule::plan_winograd(c, form, c.winograd, strides[0], target_);
-    group.contraction_text = contraction_text(c, form);
-    const Tiling* tiling = chosen(group);
-    if (tiling) {
-      if (!is_legal(group.winograd, target_, *tiling))
-        return packings_.tilings()->refuse(
-            target_.name, group.contraction_text,
+    group.key = contraction_text(c, form);
+    const Choice* choice = chosen(group);
+    const Tiling* tiling = choice ? std::get_if<Tiling>(choice) : nullptr;
+    if (choice) {
+      if (!tiling || !is_legal(group.winograd, target_, *tiling))
+        return packings_.choices()->refuse(
+            target_.name, group.key,
             "a tile among " + tiles_text(tilings(group.winograd, target_)) +
                 ", and a block of a multiple of its rows that the image and 2 MB of scratch hold");
       set_tiling(group.winograd, *tiling);

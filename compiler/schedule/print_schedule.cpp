@@ -128,6 +128,7 @@ class Printer {
       for (const Group* part : {&group.parts.front(), &group.parts.back()}) print_tiles(part->contraction);
     }
     print_work(group);
+    if (!group.key.empty()) text_ += "    choice " + group.key + " = " + choice_text(group) + "\n";
   }
 
   static std::string_view unit_of_work(GroupKind kind) {

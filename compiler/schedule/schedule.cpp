@@ -1,7 +1,7 @@
 
-#include <map>
-
 #include "schedule/schedule.h"
+
+#include "schedule/choices.h"
 
 namespace quernel::schedule {
 
@@ -54,7 +54,36 @@ Schedule empty_schedule(Graph graph, std::vector<Region> regions) {
 
 std::string kernel_class(const Group& group) {
   if (group.kind != GroupKind::kContract) return std::string(to_string(group.kind));
-  return group.contraction_text.substr(0, group.contraction_text.find(' '));
+  return group.key.substr(0, group.key.find(' '));
+}
+
+namespace {
+
+LoopChoice choice_of(const Group& group) {
+  LoopChoice choice;
+  choice.group_work = group.work.group_work;
+  auto take = [&](const LoopPlan& loops) { choice.along = loops.vector_axis; };
+  if (group.kind == GroupKind::kMap) {
+    const MapPlan& map = group.maps[0];
+    take(map.loops);
+    if (map.tile_axis >= 0) choice.tiles = map.loops.lanes, choice.across = map.tile_axis;
+  } else if (group.kind == GroupKind::kReduce) {
+    take(group.reduce.loops);
+    if (group.reduce.window)
+      choice.windows = group.reduce.window->in, choice.rows = group.reduce.window->rows;
+  } else if (!group.scan.extents.empty()) {
+    take(group.scan);
+  }
+  return choice;
+}
+
+}  // namespace
+
+std::string choice_text(const Group& group) {
+  if (group.key.empty()) return "";
+  if (group.winograd.tile != 0) return to_string(tiling_of(group.winograd));
+  if (group.kind == GroupKind::kContract) return to_string(tiling_of(group.contraction));
+  return to_string(choice_of(group));
 }
 
 }  // namespace quernel::schedule

@@ -51,15 +51,15 @@ struct Group {
   ContractionPlan contraction;   // kContract, unless winograd.tile is set
   WinogradPlan winograd;         // kContract
   WorkPlan work;
-  std::vector<MapPlan> maps;     // kMap: one; kCat: one for each of `copied`
-  ReducePlan reduce;             // kReduce
-  LoopPlan scan;                 // kOrdered: a scan's
-  ScatterPlan scatter;           // kOrdered: a scatter's
-  RowsPlan rows;                 // kRows
-  std::string contraction_text;  // kContract: the key of its tiling in a tuning file
-  int packed_buffer = -1;        // kContract: the buffer of the packed vector operand; -1: not packed
-  int scratch_buffer = -1;       // workspace that nothing else reads: a sort's, or that of bodies
-  std::vector<int> copied;       // kCat: operands (positions) that the kernel copies
+  std::vector<MapPlan> maps;  // kMap: one; kCat: one for each of `copied`
+  ReducePlan reduce;          // kReduce
+  LoopPlan scan;              // kOrdered: a scan's
+  ScatterPlan scatter;        // kOrdered: a scatter's
+  RowsPlan rows;              // kRows
+  std::string key;            // of its choice in a file of choices; "": nothing can be chosen
+  int packed_buffer = -1;     // kContract: the buffer of the packed vector operand; -1: not packed
+  int scratch_buffer = -1;    // workspace that nothing else reads: a sort's, or that of bodies
+  std::vector<int> copied;    // kCat: operands (positions) that the kernel copies
   bool on_companion = false;  // kControl: an on_companion node, whose body is scheduled for the companion CPU
   std::vector<Schedule> bodies;  // kControl
   std::vector<RowStage> stages;  // kRows
@@ -70,6 +70,8 @@ struct Group {
 // Returns the kind of the kernel that computes the group: gemm, batched_gemm, gemv, conv1x1, conv3x3,
 // grouped3x3, depthwise3x3, winograd, …; for other groups the group's kind.
 std::string kernel_class(const Group& group);
+// Returns what has been chosen about the kernel, as a file of choices says it; "" for a group without a key.
+std::string choice_text(const Group& group);
 
 enum class BufferKind : uint8_t {
   kConstant,

@@ -59,7 +59,7 @@ Status schedule_bodies(Schedule& schedule, const Target& target, Packings& packi
 Status plan_memory(Schedule& schedule, const Target& target);
 
 // Decides how the work of each kernel is divided: loops, vectors, workgroups, and how contractions walk over their tiles
-// (plans/README.md).
-void plan_kernels(Schedule& schedule, const Target& target);
+// (plans/README.md). `choices`: those of a file; may be null.
+Status plan_kernels(Schedule& schedule, const Target& target, Choices* choices = nullptr);
 
 }  // namespace quernel::schedule

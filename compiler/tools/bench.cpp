@@ -41,18 +41,18 @@ constexpr int kLoads = 5, kWarmUpRuns = 3, kFewestRuns = 5, kMostRuns = 1000000;
 
 // All dispatches of one kernel in a run.
 struct KernelTime {
-  std::string name, node, kernel_class, tiling;
+  std::string name, node, kernel_class, choice;
   std::vector<uint32_t> items;
   double seconds = 0;                          // median
   uint64_t flops = 0, bytes = 0, weights = 0;  // weights: those of `bytes` that are constants
   bool byte_products = false;                  // `flops` are those of int8 dot products
 };
 
-// Whether a contraction of this text (schedule/contraction/contraction_text.h) multiplies bytes.
-bool multiplies_bytes(std::string_view contraction) {
-  size_t space = contraction.find(' ');
+// Whether the kernel of this key (schedule/contraction/contraction_text.h) multiplies bytes.
+bool multiplies_bytes(std::string_view key) {
+  size_t space = key.find(' ');
   if (space == std::string_view::npos) return false;
-  std::string_view types = contraction.substr(space + 1);
+  std::string_view types = key.substr(space + 1);
   types = types.substr(0, types.find(' '));
   size_t times = types.find('*');
   auto is_byte = [](std::string_view type) { return type.starts_with("i8") || type.starts_with("u8"); };
@@ -98,8 +98,8 @@ std::vector<KernelTime> kernels_of(const ReadyBundle& ready) {
     KernelTime& kernel = by_name[info.name];
     if (kernel.items.empty()) {
       kernel.name = info.name, kernel.node = info.source_node;
-      kernel.kernel_class = texts[i].kernel_class, kernel.tiling = texts[i].tiling;
-      kernel.byte_products = multiplies_bytes(texts[i].contraction);
+      kernel.kernel_class = texts[i].kernel_class, kernel.choice = texts[i].choice;
+      kernel.byte_products = multiplies_bytes(texts[i].key);
     }
     kernel.items.push_back(i);
     kernel.flops += info.flops;
@@ -228,15 +228,15 @@ void print_text(const Options& options, const Measured& m) {
         format_bytes(std::min(m.footprint, kLargestFootprint)));
   double total = 0;
   for (const KernelTime& k : m.kernels) total += k.seconds;
-  print("\n  {:>6} {:>10} {:>5} {:>8} {:>7} {:>7} {:<7}  {:<13} {:<30} {:<13} {}\n", "share", "time", "calls",
-        "GFLOP/s", "GB/s", "of peak", "", "class", "tiling", "kernel", "first node");
+  print("\n  {:>6} {:>10} {:>5} {:>8} {:>7} {:>7} {:<7}  {:<13} {:<36} {:<13} {}\n", "share", "time", "calls",
+        "GFLOP/s", "GB/s", "of peak", "", "class", "choice", "kernel", "first node");
   for (const KernelTime& k : m.kernels) {
     Roof roof = roof_of(k, m.peaks);
     std::string of_peak = roof.seconds() > 0 ? fmt::format("{:.0f}%", 100 * roof.seconds() / k.seconds) : "-";
-    print("  {:>5.1f}% {:>10} {:>5} {:>8.2f} {:>7.2f} {:>7} {:<7}  {:<13} {:<30} {:<13} {}\n",
+    print("  {:>5.1f}% {:>10} {:>5} {:>8.2f} {:>7.2f} {:>7} {:<7}  {:<13} {:<36} {:<13} {}\n",
           total > 0 ? 100 * k.seconds / total : 0, format_seconds(k.seconds), k.items.size(),
           giga_per_second(k.flops, k.seconds), giga_per_second(k.bytes, k.seconds), of_peak, roof.name,
-          k.kernel_class, k.tiling.empty() ? "-" : k.tiling, k.name, k.node);
+          k.kernel_class, k.choice.empty() ? "-" : k.choice, k.name, k.node);
   }
 }
 
@@ -262,7 +262,7 @@ Json to_json(const Options& options, const Measured& m) {
     kernels.push_back(Json::Object{{"name", k.name},
                                    {"node", k.node},
                                    {"class", k.kernel_class},
-                                   {"tiling", k.tiling},
+                                   {"choice", k.choice},
                                    {"dispatches", k.items.size()},
                                    {"seconds", k.seconds},
                                    {"flops", k.flops},

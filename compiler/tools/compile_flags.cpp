@@ -62,7 +62,7 @@ void add_target_flags(CLI::App& app, CompileFlags& flags) {
 
 void add_tuning_flag(CLI::App& app, CompileFlags& flags) {
   app.add_option("--tuning", flags.tuning,
-                 "tiling choices, as `quernel tune` writes and `quernel inspect --tuning` prints them")
+                 "choices about kernels, as `quernel tune` writes and `quernel inspect --tuning` prints them")
       ->type_name("FILE");
 }
 

@@ -48,7 +48,7 @@ int run(const Options& options) {
                               {.file = options.bundle}));
   if (options.session) return print_session(bundle, options);
   if (options.tuning)
-    list_tilings(bundle);
+    list_choices(bundle);
   else
     list_contents(bundle, {options.bundle, options.json, options.kernels, options.schedule, options.check});
   return kOk;
@@ -64,7 +64,7 @@ Action define_inspect(CLI::App& app) {
   app.add_flag("--schedule", options->schedule, "print the schedule: every item, what it reads and writes");
   CLI::Option* tuning =
       app.add_flag("--tuning", options->tuning,
-                   "print only the tilings of contractions, as a file for `quernel compile --tuning`");
+                   "print only the choices about kernels, as a file for `quernel compile --tuning`");
   CLI::Option* session =
       app.add_flag("--session", options->session,
                    "print a session on this machine instead: its device, memory, arenas, items, bindings")

@@ -279,17 +279,17 @@ void print_schedule(const BundleReader& reader, uint32_t entry, uint32_t variant
   }
 }
 
-// The tilings of a variant's contractions, as lines of a file of choices.
-std::vector<std::string> tiling_lines(const BundleReader& reader, uint32_t variant) {
+// The choices about a variant's kernels, as lines of a file of choices.
+std::vector<std::string> choice_lines(const BundleReader& reader, uint32_t variant) {
   std::vector<std::string> lines;
   std::set<std::string> seen;
   for (uint32_t e = 0; e < reader.entry_point_count(); ++e)
     for (uint32_t i = 0; i < reader.item_count(reader.plan(e, variant)); ++i) {
       ItemView item = reader.item(reader.plan(e, variant), i);
-      if (item.tiling[0] == '\0') continue;
+      if (item.choice[0] == '\0') continue;
       std::string target = reader.variant(image_of(reader, variant, item)).target;
-      if (seen.insert(target + " " + item.contraction).second)
-        lines.push_back(fmt::format("{} {} = {}", target, item.contraction, item.tiling));
+      if (seen.insert(target + " " + item.key).second)
+        lines.push_back(fmt::format("{} {} = {}", target, item.key, item.choice));
     }
   return lines;
 }
@@ -401,9 +401,9 @@ Json schedule_json(const BundleReader& reader, uint32_t entry, uint32_t variant)
     if (item.workgroups_expression >= 0)
       items.back().set("workgroups_expression", expression_text(reader, item.workgroups_expression));
     if (item.kernel_class[0] != '\0') items.back().set("class", item.kernel_class);
-    if (item.tiling[0] != '\0') {
-      items.back().set("contraction", item.contraction);
-      items.back().set("tiling", item.tiling);
+    if (item.choice[0] != '\0') {
+      items.back().set("key", item.key);
+      items.back().set("choice", item.choice);
     }
     if (item.symbol_count > 0)
       items.back().set("symbols", item_symbols_text(reader, entry, variant, i, item));
@@ -510,10 +510,10 @@ void list_contents(const Bundle& bundle, const ListOptions& options) {
     print_text(reader, options);
 }
 
-void list_tilings(const Bundle& bundle) {
+void list_choices(const Bundle& bundle) {
   const BundleReader& reader = bundle.get()->reader;
   for (uint32_t v = 0; v < reader.variant_count(); ++v)
-    for (const std::string& line : tiling_lines(reader, v)) print("{}\n", line);
+    for (const std::string& line : choice_lines(reader, v)) print("{}\n", line);
 }
 
 }  // namespace quernel::tools

@@ -15,7 +15,7 @@ struct ListOptions {
 
 void list_contents(const Bundle& bundle, const ListOptions& options);
 
-// Only the tilings of contractions, as a file for `quernel compile --tuning`.
-void list_tilings(const Bundle& bundle);
+// Only the choices about kernels, as a file for `quernel compile --tuning`.
+void list_choices(const Bundle& bundle);
 
 }  // namespace quernel::tools

@@ -37,7 +37,7 @@ constexpr Command kCommands[] = {
      "quernel strip model.qnl -o small.qnl --target aarch64"},
     {"bench", "measure load time, latency and kernels", define_bench,
      "quernel bench model.onnx --threads 2 --per-kernel"},
-    {"tune", "measure tilings of a model's contractions", define_tune,
+    {"tune", "measure choices about a model's kernels", define_tune,
      "quernel tune model.onnx -o model.tuning --budget 60"},
     {"opt", "run passes on IR text", define_opt,
      "quernel opt model.onnx --passes fold-constants --print-after all"},

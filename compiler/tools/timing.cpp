@@ -113,7 +113,7 @@ std::vector<ItemText> item_texts(const ReadyBundle& ready) {
   std::vector<ItemText> texts;
   for (uint32_t i = 0; i < reader.item_count(reader.plan(ready.entry, variant)); ++i) {
     runtime::ItemView item = reader.item(reader.plan(ready.entry, variant), i);
-    ItemText& text = texts.emplace_back(ItemText{item.kernel_class, item.contraction, item.tiling});
+    ItemText& text = texts.emplace_back(ItemText{item.kernel_class, item.key, item.choice});
     for (uint32_t b = 0; b < item.binding_count; ++b) {
       runtime::BindingView binding = reader.binding(reader.plan(ready.entry, variant), i, b);
       if (reader.arena(binding.arena).kind == runtime::ArenaKind::kConstants)

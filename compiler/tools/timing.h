@@ -32,7 +32,7 @@ Expected<uint32_t> find_entry(const Bundle& bundle, const std::string& name);
 
 // What an item is, beside what qnl_item_info says; texts are empty where the bundle does not have them.
 struct ItemText {
-  std::string kernel_class, contraction, tiling;
+  std::string kernel_class, key, choice;
   uint64_t weight_bytes = 0;  // of constants that it reads
 };
 // Of all items of the entry point.

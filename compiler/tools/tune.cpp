@@ -1,8 +1,8 @@
-// quernel tune: measures tilings of a model's contractions on the present machine and writes those that are
+// quernel tune: measures choices about a model's kernels on the present machine and writes those that are
 // faster than the estimated ones, as a file for `quernel compile --tuning`.
 //
-// Contractions are measured where they run, in the model: with its epilogues, its caches and its threads.
-// Each round compiles the model with another tiling for every contraction at once, a challenger, and runs it
+// Kernels are measured where they run, in the model: with its caches and its threads.
+// Each round compiles the model with another choice for every kernel at once, a challenger, and runs it
 // in turns with the model as estimated. Rounds follow one another until the budget is spent. What won is
 // compiled together and has to win again.
 #include <fmt/format.h>
@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <set>
 
@@ -26,8 +27,10 @@
 namespace quernel::tools {
 namespace {
 
+using schedule::Choice;
+using schedule::LoopChoice;
 using schedule::Tiling;
-using schedule::TunableContraction;
+using schedule::TunableKernel;
 
 struct Options {
   std::string model, output;
@@ -38,24 +41,28 @@ struct Options {
   bool json = false, quiet = false;
 };
 
-constexpr double kWorthwhile = 0.02;    // of the time, less is not worth a line in the file
-constexpr double kConfirmShare = 0.25;  // of the budget, for what won
-constexpr int kBurst = 3;               // runs in a row, after one that brings the weights near
+constexpr double kWorthwhile = 0.02;      // of the time, less is not worth a line in the file
+constexpr double kLeastSeconds = 2e-6;    // loops that take less than a call should are left as estimated
+constexpr double kWorthMeasuring = 1e-3;  // of the model's time: loops that take less are left as estimated
+constexpr double kConfirmShare = 0.25;    // of the budget, for what won
+constexpr int kBurst = 3;                 // runs in a row, after one that brings the weights near
 constexpr int kFewestBursts = 5, kMostBursts = 200;
 constexpr double kMeasureSeconds = 0.5;  // for a round, at least
 constexpr double kMostConfirmSeconds = 10;
-constexpr size_t kMostTiles = 8;  // by estimate, that are measured
+constexpr size_t kMostChoices = 8;  // by estimate, that are measured
 
-// One contraction, and how far its search has come.
+// One kernel, and how far its search has come.
 struct Search {
-  std::string text;
+  std::string key;
   // Of an image that Winograd's algorithm may compute: another choice makes other kernels, so that the time
-  // is that of the items of these nodes. Else it is that of the items with the text.
+  // is that of the items of these nodes. Else it is that of the items with the key.
   bool algorithm = false;
-  std::set<std::string> kernel_texts, nodes;
+  bool loops = false;   // a choice about loops
+  bool shared = false;  // by several workgroups
+  std::set<std::string> kernel_keys, nodes;
   std::string estimated;       // what it has without a choice
-  std::vector<Tiling> queue;   // still to be measured
-  std::optional<Tiling> best;  // measured faster than the estimated one
+  std::vector<Choice> queue;   // still to be measured
+  std::optional<Choice> best;  // measured faster than the estimated one
   double ratio = 1;            // of best's time to that one's
   double seconds = 0;          // of a run, as estimated
   bool varied = false;         // variations of the best have been queued
@@ -63,7 +70,7 @@ struct Search {
 
 // Whether the two are about the same kernels: only one of them can be measured at a time.
 bool exclude_each_other(const Search& a, const Search& b) {
-  return a.kernel_texts.count(b.text) != 0 || b.kernel_texts.count(a.text) != 0;
+  return a.kernel_keys.count(b.key) != 0 || b.kernel_keys.count(a.key) != 0;
 }
 
 // Time of a challenger as a share of the estimated one's, and how far it may be off.
@@ -79,6 +86,7 @@ struct Runner {
   std::vector<std::unique_ptr<ReadyBundle>> entries;
   // Of all items, in the order of run()'s times.
   std::vector<std::string> nodes;
+  std::vector<uint64_t> workgroups;
   std::vector<ItemText> texts;
 
   static Expected<Runner> open(const std::string& path, const Device& device,
@@ -91,8 +99,10 @@ struct Runner {
     for (uint32_t e = 0; qnl_bundle_get_entry(bundle.get(), e, &info) == QNL_OK; ++e) {
       QUERNEL_TRY(std::unique_ptr<ReadyBundle> ready, make_ready(path, device, info.name, symbols));
       qnl_item_info item;
-      for (uint32_t i = 0; qnl_session_get_item(ready->session.get(), i, &item) == QNL_OK; ++i)
+      for (uint32_t i = 0; qnl_session_get_item(ready->session.get(), i, &item) == QNL_OK; ++i) {
         runner.nodes.emplace_back(item.source_node);
+        runner.workgroups.push_back(item.workgroups);
+      }
       for (ItemText& text : item_texts(*ready)) runner.texts.push_back(std::move(text));
       runner.entries.push_back(std::move(ready));
     }
@@ -122,10 +132,11 @@ class Tuner {
     qnl_error error;
     if (device_.open_cpu(static_cast<uint32_t>(options_.threads), &error) != QNL_OK)
       return runtime_error(error);
-    QUERNEL_TRY(std::vector<TunableContraction> contractions, tunable_contractions(options_.model, compile_));
+    QUERNEL_TRY(std::vector<TunableKernel> kernels, tunable_kernels(options_.model, compile_));
     QUERNEL_CHECK(compile_bundle("estimated.qnl", {}));
     QUERNEL_TRY(estimated_, Runner::open(path("estimated.qnl"), device_, options_.symbols));
-    begin_searches(contractions);
+    begin_searches(kernels);
+    QUERNEL_CHECK(drop_small_searches());
     QUERNEL_CHECK(measure_rounds());
     QUERNEL_CHECK(confirm());
     progress_->finish();
@@ -141,14 +152,13 @@ class Tuner {
   double seconds_after() const { return after_; }
 
  private:
-  using Choices = std::map<std::string, Tiling>;  // by contraction
+  using Choices = std::map<std::string, Choice>;  // by key
 
   std::string path(const std::string& name) const { return scratch_ + "/" + name; }
 
   Status compile_bundle(const std::string& name, const Choices& choices) {
     std::string text;
-    for (const auto& [contraction, tiling] : choices)
-      text += target_ + " " + contraction + " = " + to_string(tiling) + "\n";
+    for (const auto& [key, choice] : choices) text += target_ + " " + key + " = " + to_string(choice) + "\n";
     QUERNEL_CHECK(write_text_file(path("choices"), text));
     CompileOptions options = compile_;
     options.tuning_file = path("choices");
@@ -157,30 +167,52 @@ class Tuner {
     return {};
   }
 
-  // What each contraction has by estimate, and what is to be tried; algorithms before tiles.
-  void begin_searches(const std::vector<TunableContraction>& contractions) {
-    for (const TunableContraction& c : contractions) {
+  // What each kernel has by estimate, and what is to be tried; algorithms before tiles.
+  void begin_searches(const std::vector<TunableKernel>& kernels) {
+    for (const TunableKernel& kernel : kernels) {
       auto known = std::find_if(searches_.begin(), searches_.end(),
-                                [&](const Search& search) { return search.text == c.text; });
+                                [&](const Search& search) { return search.key == kernel.key; });
       if (known == searches_.end()) {
         known = searches_.insert(searches_.end(), Search());
-        known->text = c.text;
-        known->algorithm = c.tilings[0].winograd != 0;
+        known->key = kernel.key;
+        const Tiling* tiling = std::get_if<Tiling>(&kernel.choices[0]);
+        known->algorithm = tiling && tiling->winograd != 0;
+        known->loops = !tiling;
       }
-      if (c.kernel_text != c.text) known->estimated = to_string(Tiling());
+      if (kernel.kernel_key != kernel.key) known->estimated = to_string(Tiling());
       for (size_t i = 0; i < estimated_.texts.size(); ++i) {
-        if (estimated_.texts[i].contraction != c.kernel_text) continue;
+        if (estimated_.texts[i].key != kernel.kernel_key) continue;
         known->nodes.insert(estimated_.nodes[i]);
-        if (c.kernel_text == c.text) known->estimated = estimated_.texts[i].tiling;
+        known->shared = known->shared || estimated_.workgroups[i] > 1;
+        if (kernel.kernel_key == kernel.key) known->estimated = estimated_.texts[i].choice;
       }
-      if (c.kernel_text != c.text) known->kernel_texts.insert(c.kernel_text);
+      if (kernel.kernel_key != kernel.key) known->kernel_keys.insert(kernel.kernel_key);
       if (known->queue.empty())
-        for (const Tiling& tiling : c.tilings)
-          if (to_string(tiling) != known->estimated && known->queue.size() < kMostTiles)
-            known->queue.push_back(tiling);
+        for (const Choice& choice : kernel.choices)
+          if (to_string(choice) != known->estimated && known->queue.size() < kMostChoices)
+            known->queue.push_back(choice);
     }
     std::stable_sort(searches_.begin(), searches_.end(),
                      [](const Search& a, const Search& b) { return a.algorithm > b.algorithm; });
+  }
+
+  // Loops of little time: noise would choose.
+  Status drop_small_searches() {
+    std::vector<std::vector<double>> times(searches_.size());
+    std::vector<double> totals;
+    for (int run = 0; run <= kBurst; ++run) {
+      QUERNEL_TRY(std::vector<double> items, estimated_.run());
+      if (run == 0) continue;
+      totals.push_back(std::accumulate(items.begin(), items.end(), 0.0));
+      for (size_t s = 0; s < searches_.size(); ++s)
+        times[s].push_back(time_of(searches_[s], estimated_, items));
+    }
+    const double least = std::max(kLeastSeconds, kWorthMeasuring * median(totals));
+    std::vector<Search> kept;
+    for (size_t s = 0; s < searches_.size(); ++s)
+      if (!searches_[s].loops || median(times[s]) >= least) kept.push_back(std::move(searches_[s]));
+    searches_ = std::move(kept);
+    return {};
   }
 
   // The searches with something to measure, none about the kernels of another.
@@ -203,11 +235,10 @@ class Tuner {
       std::vector<size_t> challenges = next_challenges();
       if (challenges.empty()) break;
       Choices challengers;
-      for (size_t i : challenges) challengers[searches_[i].text] = searches_[i].queue.front();
+      for (size_t i : challenges) challengers[searches_[i].key] = searches_[i].queue.front();
       ++rounds_;
-      progress_->stage(fmt::format("round {}, {} contractions, {} faster so far, {:.0f} s of {:.0f} s",
-                                   rounds_, challenges.size(), winners().size(), since(start_),
-                                   options_.budget));
+      progress_->stage(fmt::format("round {}, {} kernels, {} faster so far, {:.0f} s of {:.0f} s", rounds_,
+                                   challenges.size(), winners().size(), since(start_), options_.budget));
       QUERNEL_CHECK(compile_bundle("challenger.qnl", challengers));
       QUERNEL_TRY(std::vector<Ratio> ratios, compare("challenger.qnl", kMeasureSeconds));
       for (size_t i : challenges) {
@@ -221,22 +252,37 @@ class Tuner {
     return {};
   }
 
-  // After the tiles, the order and the split of the best one.
-  static void queue_variations(Search& search) {
+  // After the tiles and axes, the order and the split of the best one.
+  void queue_variations(Search& search) const {
     if (search.varied) return;
     search.varied = true;
-    Expected<Tiling> estimated = schedule::parse_tiling(search.estimated);
-    Tiling base = search.best ? *search.best : estimated ? *estimated : Tiling();
-    if (base.rows == 0 || base.winograd != 0) return;
-    Tiling other = base;
-    other.order =
-        base.order == schedule::TileOrder::kRows ? schedule::TileOrder::kColumns : schedule::TileOrder::kRows;
+    Expected<Choice> estimated = schedule::parse_choice(search.estimated);
+    const Choice base = search.best ? *search.best : estimated ? *estimated : Choice(Tiling());
+    if (const LoopChoice* loops = std::get_if<LoopChoice>(&base)) return queue_variations(*loops, search);
+    const Tiling& tiling = std::get<Tiling>(base);
+    if (tiling.rows == 0 || tiling.winograd != 0) return;
+    Tiling other = tiling;
+    other.order = tiling.order == schedule::TileOrder::kRows ? schedule::TileOrder::kColumns
+                                                             : schedule::TileOrder::kRows;
     search.queue.push_back(other);
-    for (int64_t work : {base.group_work * 4, base.group_work / 4}) {
-      other = base;
+    for (int64_t work : {tiling.group_work * 4, tiling.group_work / 4}) {
+      other = tiling;
       other.group_work = work;
       search.queue.push_back(other);
     }
+  }
+  void queue_variations(const LoopChoice& base, Search& search) const {
+    auto add_work = [&](int64_t work) {
+      LoopChoice other = base;
+      other.group_work = work;
+      search.queue.push_back(other);
+    };
+    if (search.shared) add_work(base.group_work * 4);
+    if (search.shared || options_.threads > 1) add_work(base.group_work / 4);
+    if (base.rows < 2) return;
+    LoopChoice other = base;
+    other.rows = base.rows / 2;
+    search.queue.push_back(other);
   }
 
   // The better one of two about the same kernels.
@@ -246,7 +292,7 @@ class Tuner {
       bool beaten = std::any_of(searches_.begin(), searches_.end(), [&](const Search& other) {
         return other.best && exclude_each_other(search, other) && other.ratio < search.ratio;
       });
-      if (search.best && !beaten) choices[search.text] = *search.best;
+      if (search.best && !beaten) choices[search.key] = *search.best;
     }
     return choices;
   }
@@ -275,7 +321,7 @@ class Tuner {
       for (size_t s = 0; s < searches_.size(); ++s) {
         double before = median(times[0][s]);
         own[s].push_back(before);
-        double after = median(times[1][s]);  // 0: another choice has changed the contraction
+        double after = median(times[1][s]);  // 0: another choice has changed the kernel
         ratios[s].push_back(before > 0 && after > 0 ? after / before : 1);
       }
     }
@@ -291,8 +337,7 @@ class Tuner {
   static double time_of(const Search& search, const Runner& runner, const std::vector<double>& items) {
     double sum = 0;
     for (size_t i = 0; i < items.size(); ++i)
-      if (search.algorithm ? search.nodes.count(runner.nodes[i]) != 0
-                           : runner.texts[i].contraction == search.text)
+      if (search.algorithm ? search.nodes.count(runner.nodes[i]) != 0 : runner.texts[i].key == search.key)
         sum += items[i];
     return sum;
   }
@@ -312,7 +357,7 @@ class Tuner {
     for (;;) {
       Choices choices = winners();
       for (Search& search : searches_)
-        if (!choices.count(search.text)) search.best.reset();
+        if (!choices.count(search.key)) search.best.reset();
       if (choices.empty()) return {};
       progress_->stage(fmt::format("{} that were faster, together", choices.size()));
       QUERNEL_CHECK(compile_bundle("tuned.qnl", choices));
@@ -343,12 +388,12 @@ class Tuner {
 
 std::string file_text(const Options& options, const Tuner& tuner) {
   std::string text = fmt::format(
-      "# Tilings measured by `quernel tune`: of {}, {} thread{}. Contractions without a line are tiled by "
-      "estimate.\n",
+      "# Choices measured by `quernel tune`: of {}, {} thread{}. Kernels without a line are as "
+      "estimated.\n",
       file_name(options.model), options.threads, options.threads == 1 ? "" : "s");
   for (const Search& search : tuner.searches())
     if (search.best)
-      text += fmt::format("{} {} = {}  # {} as {}, now {:.0f}%\n", tuner.target(), search.text,
+      text += fmt::format("{} {} = {}  # {} as {}, now {:.0f}%\n", tuner.target(), search.key,
                           to_string(*search.best), format_seconds(search.seconds), search.estimated,
                           100 * search.ratio);
   return text;
@@ -358,16 +403,16 @@ Json to_json(const Options& options, const Tuner& tuner) {
   Json::Array choices;
   for (const Search& search : tuner.searches())
     if (search.best)
-      choices.push_back(Json::Object{{"contraction", search.text},
+      choices.push_back(Json::Object{{"key", search.key},
                                      {"estimated", search.estimated},
-                                     {"tiling", to_string(*search.best)},
+                                     {"choice", to_string(*search.best)},
                                      {"estimated_seconds", search.seconds},
                                      {"ratio", search.ratio}});
   return Json::Object{{"model", options.model},
                       {"output", options.output},
                       {"target", tuner.target()},
                       {"threads", options.threads},
-                      {"contractions", tuner.searches().size()},
+                      {"kernels", tuner.searches().size()},
                       {"rounds", tuner.rounds()},
                       {"seconds", tuner.seconds()},
                       {"estimated_seconds", tuner.seconds_before()},
@@ -378,13 +423,13 @@ Json to_json(const Options& options, const Tuner& tuner) {
 void print_text(const Options& options, const Tuner& tuner) {
   size_t changed = 0;
   for (const Search& search : tuner.searches()) changed += search.best ? 1 : 0;
-  print("{}: {} of {} contractions changed, {} rounds in {}\n", options.output, changed,
-        tuner.searches().size(), tuner.rounds(), format_seconds(tuner.seconds()));
+  print("{}: {} of {} kernels changed, {} rounds in {}\n", options.output, changed, tuner.searches().size(),
+        tuner.rounds(), format_seconds(tuner.seconds()));
   for (const Search& search : tuner.searches())
     if (search.best)
       print("  {:>9} to {:>9}  {} instead of {}  {}\n", format_seconds(search.seconds),
             format_seconds(search.seconds * search.ratio), to_string(*search.best), search.estimated,
-            search.text);
+            search.key);
   if (changed > 0)
     print("  model     {} to {}, the sum of its kernels\n", format_seconds(tuner.seconds_before()),
           format_seconds(tuner.seconds_after()));

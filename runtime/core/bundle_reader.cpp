@@ -405,8 +405,8 @@ ItemView BundleReader::item(const schema::Plan* plan, uint32_t index) const {
   view.signature = view.kind == QNL_ITEM_HOST_CALLBACK ? text(i.signature()) : "";
   view.attributes = text(i.attributes());
   view.kernel_class = text(i.kernel_class());
-  view.contraction = text(i.contraction());
-  view.tiling = text(i.tiling());
+  view.key = text(i.key());
+  view.choice = text(i.choice());
   view.source_node = count(i.source_nodes()) == 0 ? "" : text(i.source_nodes()->Get(0));
   view.flops = i.flops();
   view.bytes_read = i.bytes_read();

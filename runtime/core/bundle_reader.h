@@ -103,8 +103,8 @@ struct ItemView : Work {
   const char* attributes;   // of a custom op
   const char* source_node;  // "" if not recorded, also for the next three
   const char* kernel_class;
-  const char* contraction;
-  const char* tiling;
+  const char* key;
+  const char* choice;
   int32_t flops_expression;
   int32_t bytes_read_expression;
   int32_t bytes_written_expression;

@@ -142,7 +142,7 @@ constexpr auto kItemFields =
          field(&schema::Item::condition_expression), field(&schema::Item::signature),
          field(&schema::Item::attributes), field(&schema::Item::flops_expression),
          field(&schema::Item::bytes_read_expression), field(&schema::Item::bytes_written_expression),
-         field(&schema::Item::kernel_class), field(&schema::Item::contraction), field(&schema::Item::tiling),
+         field(&schema::Item::kernel_class), field(&schema::Item::key), field(&schema::Item::choice),
          field(&schema::Item::on_companion));
 static_assert(kItemFields.current() == field_count(&schema::CreateItem));
 constexpr auto kKernelFields = list(required(&schema::Kernel::name), field(&schema::Kernel::scratch_bytes),

@@ -130,13 +130,13 @@ PROSE_HEADERS = [
         block_sums contract_lowering evaluate lane_reduction loop_nest lower_item register_tile
         selection_heap shared_rows staged_image store_tile transpose_tiles winograd_transforms words"""),
     *headers("compiler/schedule", """
-        custom_call group_reads in_place kernel_limits packings print_schedule schedule selection
-        split_limits steps storage tunable_contractions verify_schedule"""),
+        choice_words choices custom_call group_reads in_place kernel_limits packings print_schedule schedule selection
+        split_limits steps storage tunable_kernels verify_schedule"""),
     *headers("compiler/schedule/attention", "attention_block row_softmax"),
     *headers("compiler/schedule/contraction", """
         contraction_plan contraction_text image_layout operand_access pack_operand plan_contraction plan_walk
         sliding_windows tile_estimates tile_loops tile_walk tiling"""),
-    *headers("compiler/schedule/plans", "access_walk axes loop_plan operand_indices plan_loops rows_plan scatter_plan work_plan"),
+    *headers("compiler/schedule/plans", "access_walk axes loop_choice loop_key loop_options loop_plan operand_indices plan_loops rows_plan scatter_plan work_plan"),
     *headers("compiler/schedule/winograd", "expand_winograd winograd_plan winograd_weights"),
     *headers("runtime/choose", "choice_file compare_devices compare_tensors test_vectors"),
     *headers("runtime/core", """

@@ -89,8 +89,8 @@ struct CompileOptions {
   // read. Empty: all are built. A pattern without a match is invalid input.
   std::vector<std::string> only_entry_points;
   int threads = 0;  // code generation threads; 0: one per core
-  // A file of tiling choices, as `quernel tune` writes it (schedule/tiling.h). Contractions that it does not
-  // name are tiled by estimate.
+  // A file of choices about kernels, as `quernel tune` writes it (schedule/choices.h). Kernels that it does
+  // not name are as estimated.
   std::string tuning_file;
   // Facts about the GPU: a file, as `quernel probe` writes it, or the name of a built-in profile
   // (targets/device_profile.h).

@@ -1,26 +1,13 @@
 // Names of contractions, by which choices of tilings are found and tables are read: the class of the kernel,
 // and extents and strides in the roles that the plan gives its axes.
 #include <algorithm>
-#include <cctype>
 
+#include "schedule/choice_words.h"
 #include "schedule/contraction/contraction_text.h"
 #include "schedule/contraction/operand_access.h"
 
 namespace quernel::schedule {
 namespace {
-
-// A dim without blanks, and without what has a meaning in a file of choices.
-std::string word(const Dim& dim) {
-  std::string text;
-  for (char c : to_string(dim)) {
-    if (std::isalnum(static_cast<unsigned char>(c)) ||
-        std::string_view("+-*/%(),._").find(c) != std::string_view::npos)
-      text += c;
-    else if (c != ' ')
-      text += '_';
-  }
-  return text;
-}
 
 // Extents of the reduced axes that an operand's dims walk together with an axis of the output: "3x3".
 std::string windows(const Contraction& c, const OperandAccess& access) {
@@ -35,7 +22,7 @@ std::string windows(const Contraction& c, const OperandAccess& access) {
       else
         output = true;
     }
-    if (output && window) text += (text.empty() ? "" : "x") + word(*window);
+    if (output && window) text += (text.empty() ? "" : "x") + key_word(*window);
   }
   return text;
 }
@@ -70,9 +57,9 @@ std::string contraction_text(const Graph& graph, const Node& node, const Contrac
     text += std::string(" ") + role;
     for (int i : which) {
       const ContractionPlan::Axis& axis = plan.axes[i];
-      text += " " + word(axis.extent) + ":" + word(axis.a);
-      if (!plan.packed) text += ":" + word(axis.b);
-      text += ":" + word(axis.out);
+      text += " " + key_word(axis.extent) + ":" + key_word(axis.a);
+      if (!plan.packed) text += ":" + key_word(axis.b);
+      text += ":" + key_word(axis.out);
     }
   };
   axes("grid", plan.grid_axes);
@@ -83,7 +70,7 @@ std::string contraction_text(const Graph& graph, const Node& node, const Contrac
 }
 
 std::string contraction_text(const Contraction& c, const WinogradForm& form) {
-  auto extent = [&](int axis) { return word(c.axes[static_cast<size_t>(axis)].extent); };
+  auto extent = [&](int axis) { return key_word(c.axes[static_cast<size_t>(axis)].extent); };
   std::string text = "winograd f32";
   if (form.batch >= 0) text += " batch " + extent(form.batch);
   if (form.group >= 0) text += " groups " + extent(form.group);

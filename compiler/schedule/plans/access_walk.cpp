@@ -33,7 +33,7 @@ void AccessWalk::read(ValueId v, const std::vector<IndexExpr>& indices) {
     read_node(*node, indices);
   } else {
     IndexExpr offset = offset_of(v, indices);
-    accesses.push_back(offset);
+    access(v, offset);
     if (!is_packed(g_.dtype(v))) {
       loads.push_back({v, offset});
       if (predicate_ == kNoGuard) unguarded.push_back({v, offset});

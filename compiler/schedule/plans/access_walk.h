@@ -5,6 +5,7 @@
 
 #include <set>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "schedule/schedule.h"
@@ -19,7 +20,12 @@ class AccessWalk {
   // Notes what the value of `v` at `indices` needs. What was noted for the same indices is not noted again.
   void read(ValueId v, const std::vector<IndexExpr>& indices);
   // Notes the store of an element.
-  void write(ValueId v, const std::vector<IndexExpr>& indices) { accesses.push_back(offset_of(v, indices)); }
+  void write(ValueId v, const std::vector<IndexExpr>& indices) { access(v, offset_of(v, indices)); }
+  // Notes the load or store of an element, or of a byte of several.
+  void access(ValueId v, IndexExpr offset) {
+    accesses.push_back(std::move(offset));
+    values.push_back(v);
+  }
   // Returns the element offset of `indices` in the storage of `v`, relative to its binding.
   IndexExpr offset_of(ValueId v, const std::vector<IndexExpr>& indices) const;
 
@@ -30,6 +36,7 @@ class AccessWalk {
   const Shape& extents() const { return extents_; }
 
   std::vector<IndexExpr> accesses;     // element offsets of all loads and stores
+  std::vector<ValueId> values;         // per access
   std::vector<ElementLoad> loads;      // those of whole bytes
   std::vector<ElementLoad> unguarded;  // those of them that no guard prevents
   std::vector<IndexExpr> guards;       // expressions whose range decides whether memory is read

@@ -1,5 +1,7 @@
 // How the work of every kernel is divided. A workgroup of a CPU does a few microseconds of
 // work, so that the cost of a call is negligible and threads can share a kernel.
+#include <set>
+
 #include "schedule/contraction/first_addend.h"
 #include "schedule/contraction/operand_access.h"
 #include "schedule/contraction/plan_walk.h"
@@ -19,36 +21,54 @@ constexpr int64_t kAttentionWork = 1 << 16;  // multiply-adds; a GPU's workgroup
 
 class KernelPlanner {
  public:
-  KernelPlanner(const Schedule& schedule, const Target& target)
-      : s_(schedule), g_(schedule.graph), target_(target) {}
+  KernelPlanner(const Schedule& schedule, const Target& target, Choices* choices)
+      : s_(schedule), g_(schedule.graph), target_(target), choices_(choices) {}
 
-  void plan(Group& group, const Item& item) const {
+  void plan(Group& group, const Item& item) {
     const KernelPlace kernel{s_, item, group, target_};
     WorkPlan& work = group.work;
+    const PickLoops pick = [&](const LoopOptions& options) {
+      group.key = options.key;
+      const LoopChoice choice = chosen(options);
+      work.group_work = choice.group_work;
+      return choice;
+    };
     switch (group.kind) {
       case GroupKind::kMap:
+        work.group_work = target_.work_per_group(kMapWork);
+        group.maps = plan_map(kernel, pick);
+        break;
       case GroupKind::kCat:
         work.group_work = target_.work_per_group(kMapWork);
-        group.maps = group.kind == GroupKind::kCat ? plan_cat(kernel) : plan_map(kernel);
+        pick(work_options(s_, group));
+        group.maps = plan_cat(kernel);
         break;
       case GroupKind::kRows:
         work.group_work = target_.work_per_group(kMapWork);
+        pick(work_options(s_, group));
         group.rows = plan_rows(kernel);
         break;
       case GroupKind::kReduce:
         work.group_work = target_.work_per_group(kReduceWork);
-        group.reduce = plan_reduce(kernel);
+        group.reduce = plan_reduce(kernel, pick);
         break;
-      case GroupKind::kOrdered:
-        plan_steps(g_.nodes[group.anchor], work);
-        if (is_scan(g_.nodes[group.anchor].op)) group.scan = plan_scan(kernel);
-        if (is_scatter(g_.nodes[group.anchor].op)) group.scatter = plan_scatter(kernel);
+      case GroupKind::kOrdered: {
+        const Node& node = g_.nodes[group.anchor];
+        plan_steps(node, work);
+        if (is_scan(node.op))
+          group.scan = plan_scan(kernel, pick);
+        else
+          pick(work_options(s_, group));
+        if (is_scatter(node.op)) group.scatter = plan_scatter(kernel);
         break;
+      }
       case GroupKind::kWinograd:
         work.group_work = target_.work_per_group(kTransformWork);
+        pick(work_options(s_, group));
         break;
       case GroupKind::kAttention:
         work.group_work = target_.lanes_are_invocations() ? 1 : kAttentionWork;
+        if (!target_.lanes_are_invocations()) pick(work_options(s_, group));
         for (Group& part : group.parts) {
           if (part.kind == GroupKind::kRows && group.block_keys == 0)
             part.rows = plan_rows({s_, item, part, target_});
@@ -69,7 +89,22 @@ class KernelPlanner {
     }
   }
 
+  Diagnostics take_errors() { return std::move(errors_); }
+
  private:
+  // The estimated choice, or that of the file.
+  LoopChoice chosen(const LoopOptions& options) {
+    const Choice* choice = choices_ ? choices_->find(target_.name, options.key) : nullptr;
+    if (!choice) return options.legal[0];
+    const LoopChoice* wanted = std::get_if<LoopChoice>(choice);
+    std::optional<LoopChoice> legal =
+        wanted ? legal_choice(options, *wanted, target_) : std::optional<LoopChoice>();
+    if (legal) return *legal;
+    if (refused_.insert(options.key).second)
+      errors_.push_back(choices_->refuse(target_.name, options.key, legal_text(options, target_)));
+    return options.legal[0];
+  }
+
   void plan_steps(const Node& node, WorkPlan& work) const {
     bool sorts = !is_scan(node.op) && !is_scatter(node.op);
     work.group_work = target_.work_per_group(sorts ? kSortWork : kStepWork);
@@ -89,14 +124,18 @@ class KernelPlanner {
   const Schedule& s_;
   const Graph& g_;
   const Target& target_;
+  Choices* choices_;
+  Diagnostics errors_;
+  std::set<std::string> refused_;  // keys of several kernels are refused once
 };
 
 }  // namespace
 
-void plan_kernels(Schedule& schedule, const Target& target) {
-  KernelPlanner planner(schedule, target);
+Status plan_kernels(Schedule& schedule, const Target& target, Choices* choices) {
+  KernelPlanner planner(schedule, target, choices);
   for (const Item& item : schedule.items)
     if (item.group >= 0) planner.plan(schedule.groups[item.group], item);
+  return planner.take_errors();
 }
 
 }  // namespace quernel::schedule

@@ -1,8 +1,11 @@
-// Chooses the loops of kernels by what they access. Requires storage, items and WorkPlan::group_work.
+// Chooses the loops of kernels by what they access. Requires storage and items; without PickLoops also
+// WorkPlan::group_work.
 #pragma once
 
+#include <optional>
 #include <vector>
 
+#include "schedule/plans/loop_options.h"
 #include "schedule/schedule.h"
 #include "targets/target.h"
 
@@ -16,14 +19,18 @@ struct KernelPlace {
   const Target& target;
 };
 
-// Return the plans of a map, which has one, and of a cat, which has one for each copied operand.
-std::vector<MapPlan> plan_map(const KernelPlace& kernel);
+// Returns the plan of a map; an empty one if it has no elements.
+std::vector<MapPlan> plan_map(const KernelPlace& kernel, const PickLoops& pick);
+// Returns a plan for each operand of a cat that is copied.
 std::vector<MapPlan> plan_cat(const KernelPlace& kernel);
-ReducePlan plan_reduce(const KernelPlace& kernel);
+ReducePlan plan_reduce(const KernelPlace& kernel, const PickLoops& pick);
 // Returns the loops of a scan. The scanned axis has class 1.
-LoopPlan plan_scan(const KernelPlace& kernel);
+LoopPlan plan_scan(const KernelPlace& kernel, const PickLoops& pick);
 ScatterPlan plan_scatter(const KernelPlace& kernel);
 RowsPlan plan_rows(const KernelPlace& kernel);
+
+// Returns what can be chosen about the kernel of a planned schedule; nullopt: nothing here.
+std::optional<LoopOptions> loop_options(const KernelPlace& kernel);
 
 // Returns the widest dtype that the kernel loads, stores or computes with, apart from 64-bit integers. At
 // least 4 bytes.

@@ -8,6 +8,7 @@
 #include "schedule/byte_lookup.h"
 #include "schedule/plans/access_walk.h"
 #include "schedule/plans/axes.h"
+#include "schedule/plans/loop_key.h"
 #include "schedule/plans/plan_loops.h"
 #include "schedule/storage.h"
 
@@ -24,17 +25,26 @@ class MapPlanner {
  public:
   MapPlanner(const KernelPlace& kernel, WalkElement walk) : k_(kernel), walk_element_(std::move(walk)) {}
 
-  MapPlan plan(const Shape& dims, bool workgroups) {
+  // `pick`: null for what has no choice.
+  MapPlan plan(const Shape& dims, bool workgroups, const PickLoops* pick = nullptr) {
     MapPlan plan;
     plan.workgroups = workgroups;
     LoopPlan& loops = plan.loops;
     loops.lanes = k_.target.lanes(element_size(widest_dtype(k_.schedule, k_.item, k_.group)));
     choose_axes(dims, loops);
-    if (!k_.target.lanes_are_invocations() && choose_tiles(plan)) return plan;
+    LoopChoice choice = estimate(loops);
+    if (pick) choice = (*pick)(options(loops, choice));
+    loops.vector_axis = choice.along;
+    if (choice.tiles != 0) {
+      plan.tile_axis = choice.across;
+      plan.transposed = transposed_loads(loops.extents, choice.along, choice.across);
+      loops.lanes = static_cast<int>(choice.tiles);
+      return plan;
+    }
     // A long vector axis is split so that workgroups get a fair size.
     const Dim& inner = loops.extents[loops.vector_axis];
-    if (workgroups && !always_le(inner, 2 * k_.group.work.group_work))
-      loops.part = k_.group.work.group_work;
+    if (workgroups && !always_le(inner, 2 * choice.group_work))
+      loops.part = choice.group_work;
     else if (!k_.target.lanes_are_invocations())
       std::tie(plan.inner_begin, plan.inner_end) = inside(loops.extents, loops.vector_axis);
     return plan;
@@ -67,11 +77,71 @@ class MapPlanner {
           split_axes(loops.extents, loops.indices, std::max(loops.lanes, 2), std::move(merged), probe_at);
     if (loops.extents.empty()) loops.extents = {1};
     loops.classes.assign(loops.extents.size(), 0);
-    loops.vector_axis = static_cast<int>(loops.extents.size()) - 1;
-    double best = vector_speed(accesses_, loops.extents, loops.vector_axis, loops.lanes);
-    for (int i = loops.vector_axis - 1; i >= 0; --i)
-      if (double s = vector_speed(accesses_, loops.extents, i, loops.lanes); s > best * kWorthAnotherAxis)
-        best = s, loops.vector_axis = i;
+  }
+
+  double speed(const LoopPlan& loops, int axis) const {
+    return vector_speed(accesses_, loops.extents, axis, loops.lanes);
+  }
+
+  LoopChoice estimate(const LoopPlan& loops) const {
+    LoopChoice choice;
+    choice.group_work = k_.group.work.group_work;
+    choice.along = static_cast<int>(loops.extents.size()) - 1;
+    double best = speed(loops, choice.along);
+    for (int i = choice.along - 1; i >= 0; --i)
+      if (double s = speed(loops, i); s > best * kWorthAnotherAxis) best = s, choice.along = i;
+    if (!k_.target.lanes_are_invocations()) estimate_tiles(loops, choice);
+    return choice;
+  }
+
+  LoopOptions options(const LoopPlan& loops, const LoopChoice& estimated) const {
+    const int axes = static_cast<int>(loops.extents.size());
+    AccessWalk walk(k_.schedule, k_.group, loops.extents);
+    walk_element_(walk, loops.indices[0]);
+    LoopOptions options;
+    options.key = loop_key(k_.schedule, k_.group, loops, walk, "", "");
+    options.legal = {estimated};
+    auto add = [&](int along, int64_t tiles, int across) {
+      LoopChoice choice = estimated;
+      choice.along = along, choice.tiles = tiles, choice.across = across;
+      if (!(choice == estimated)) options.legal.push_back(choice);
+    };
+    std::vector<int> by_speed;
+    for (int i = axes - 1; i >= 0; --i)
+      if (!always_le(loops.extents[i], 1)) by_speed.push_back(i);
+    std::stable_sort(by_speed.begin(), by_speed.end(),
+                     [&](int a, int b) { return speed(loops, a) > speed(loops, b); });
+    if (!by_speed.empty()) add(by_speed[0], 0, LoopChoice::kNone);
+    for (int along = 0; along < axes && !k_.target.lanes_are_invocations(); ++along)
+      for (int across = 0; across < axes; ++across) {
+        if (!(estimated.tiles != 0 && along == estimated.along) && !stores_along(walk, along, axes)) continue;
+        int64_t largest = 0;
+        for (int side = loops.lanes; side >= kFewestTransposed; side /= 2) {
+          if (!tiles_fit(loops.extents, side, along, across) ||
+              overlap_in_place(loops.extents, side, along, across) ||
+              transposed_loads(loops.extents, along, across).empty())
+            continue;
+          largest = std::max<int64_t>(largest, side);
+          add(along, side, across);
+        }
+        // Kernels of one key have the same choices.
+        if (largest != 0)
+          options.key += " tiles " + std::to_string(largest) + ":" + std::to_string(along) + ":" +
+                         std::to_string(across);
+      }
+    for (size_t i = 1; i < by_speed.size(); ++i) add(by_speed[i], 0, LoopChoice::kNone);
+    return options;
+  }
+
+  // Whether all stores are contiguous along the axis.
+  bool stores_along(const AccessWalk& walk, int axis, int axes) const {
+    const std::vector<ValueId>& outputs = k_.group.outputs;
+    for (size_t a = 0; a < walk.accesses.size(); ++a) {
+      if (std::find(outputs.begin(), outputs.end(), walk.values[a]) == outputs.end()) continue;
+      std::optional<Dim> stride = stride_along(walk.accesses[a], axis, axes);
+      if (!stride || !(*stride == Dim(1))) return false;
+    }
+    return true;
   }
 
   // Whether what is accessed but not loaded is contiguous along the axis.
@@ -87,40 +157,44 @@ class MapPlanner {
 
   // Square tiles, the largest that fit: of the lanes, or of their halves down to 4. Results are stored along
   // their last axis, also if that one is short.
-  bool choose_tiles(MapPlan& plan) const {
-    LoopPlan& loops = plan.loops;
+  void estimate_tiles(const LoopPlan& loops, LoopChoice& choice) const {
     int stored_axis = static_cast<int>(loops.extents.size()) - 1;
-    if (stores_contiguously(loops.extents, loops.vector_axis)) stored_axis = loops.vector_axis;
-    if (!stores_contiguously(loops.extents, stored_axis)) return false;
+    if (stores_contiguously(loops.extents, choice.along)) stored_axis = choice.along;
+    if (!stores_contiguously(loops.extents, stored_axis)) return;
     for (int side = loops.lanes; side >= kFewestTransposed; side /= 2) {
-      if (!choose_tiles_of(side, stored_axis, plan)) continue;
-      loops.vector_axis = stored_axis;
-      loops.lanes = side;
-      return true;
+      const int across = best_across(loops.extents, side, stored_axis);
+      if (across < 0 || overlap_in_place(loops.extents, side, stored_axis, across)) continue;
+      choice.along = stored_axis, choice.tiles = side, choice.across = across;
+      return;
     }
-    return false;
   }
 
-  // The axis along which most loads that are strided along the vector axis are contiguous.
-  bool choose_tiles_of(int side, int stored_axis, MapPlan& plan) const {
-    const Shape& extents = plan.loops.extents;
-    const int axes = static_cast<int>(extents.size());
-    auto fits = [&](int axis) { return extents[axis].is_const() && extents[axis].value() >= side; };
-    auto whole = [&](int axis) { return extents[axis].value() % side == 0; };
-    if ((side & (side - 1)) != 0 || !fits(stored_axis)) return false;
+  // The axis along which most loads that are strided along the vector axis are contiguous; -1: none.
+  int best_across(const Shape& extents, int side, int stored_axis) const {
     int best = -1;
-    std::vector<ElementLoad> of_best;
-    for (int u = 0; u < axes; ++u) {
-      if (u == stored_axis || !fits(u)) continue;
-      std::vector<ElementLoad> transposed;
-      for (const ElementLoad& load : loads_)
-        if (gains(load, u, stored_axis, axes)) transposed.push_back(load);
-      if (transposed.size() > of_best.size()) of_best = std::move(transposed), best = u;
+    size_t most = 0;
+    for (int u = 0; u < static_cast<int>(extents.size()); ++u) {
+      if (!tiles_fit(extents, side, stored_axis, u)) continue;
+      if (size_t loads = transposed_loads(extents, stored_axis, u).size(); loads > most)
+        most = loads, best = u;
     }
-    if (best < 0 || (!(whole(best) && whole(stored_axis)) && writes_over_operand())) return false;
-    plan.tile_axis = best;
-    plan.transposed = std::move(of_best);
-    return true;
+    return best;
+  }
+  static bool tiles_fit(const Shape& extents, int side, int along, int across) {
+    auto fits = [&](int axis) { return extents[axis].is_const() && extents[axis].value() >= side; };
+    return along != across && (side & (side - 1)) == 0 && fits(along) && fits(across);
+  }
+  // Whether the last tiles overlap others, and a result lies where an operand does.
+  bool overlap_in_place(const Shape& extents, int side, int along, int across) const {
+    auto whole = [&](int axis) { return extents[axis].value() % side == 0; };
+    return !(whole(along) && whole(across)) && writes_over_operand();
+  }
+  // Those that are contiguous across the tiles' vectors only.
+  std::vector<ElementLoad> transposed_loads(const Shape& extents, int along, int across) const {
+    std::vector<ElementLoad> result;
+    for (const ElementLoad& load : loads_)
+      if (gains(load, across, along, static_cast<int>(extents.size()))) result.push_back(load);
+    return result;
   }
   bool gains(const ElementLoad& load, int along, int stored_axis, int axes) const {
     const DType dtype = k_.schedule.graph.dtype(load.value);
@@ -197,7 +271,7 @@ std::vector<IndexExpr> unflatten(const IndexExpr& flat, const Shape& dims, const
   return indices;
 }
 
-std::vector<MapPlan> plan_map(const KernelPlace& kernel) {
+std::vector<MapPlan> plan_map(const KernelPlace& kernel, const PickLoops& pick) {
   const Graph& g = kernel.schedule.graph;
   const ValueId first = kernel.group.outputs[0];
   const Shape& dims = g.shape(first);
@@ -206,17 +280,17 @@ std::vector<MapPlan> plan_map(const KernelPlace& kernel) {
       for (ValueId v : kernel.group.outputs) walk.read(v, at);
       for (ValueId v : kernel.group.outputs) walk.write(v, at);
     });
-    return {planner.plan(dims, true)};
+    return {planner.plan(dims, true, &pick)};
   }
   // Whole bytes: an element of the iteration space is a pair.
   MapPlanner planner(kernel, [&](AccessWalk& walk, const std::vector<IndexExpr>& at) {
     IndexExpr pair = at[0] * 2;
     walk.read(first, unflatten(pair, dims, walk.extents()));
     walk.read(first, unflatten(pair + 1, dims, walk.extents()));
-    walk.accesses.push_back(at[0]);
+    walk.access(first, at[0]);
   });
   Dim pairs = floordiv(element_count(dims), 2);
-  return {pairs == Dim(0) ? MapPlan() : planner.plan({pairs}, true)};
+  return {pairs == Dim(0) ? MapPlan() : planner.plan({pairs}, true, &pick)};
 }
 
 std::vector<MapPlan> plan_cat(const KernelPlace& kernel) {

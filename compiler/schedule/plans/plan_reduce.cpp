@@ -10,6 +10,7 @@
 
 #include "schedule/plans/access_walk.h"
 #include "schedule/plans/axes.h"
+#include "schedule/plans/loop_key.h"
 #include "schedule/plans/plan_loops.h"
 
 namespace quernel::schedule {
@@ -17,6 +18,7 @@ namespace {
 
 constexpr int64_t kRowPositions = 256;        // at most, unless one vector of results takes more
 constexpr int64_t kPositionsTogether = 1024;  // of several rows
+constexpr int64_t kMostPositions = 4096;      // of several rows, if a file chooses them
 constexpr int64_t kLongestStep = 4;           // of windows, what strided loads are made of shuffles for
 constexpr double kResultWeight = 1.2;         // of vectors along an axis of results, against reduced ones
 constexpr double kRowWeight = 1.3;            // of vectors of windows in two steps
@@ -35,16 +37,18 @@ class ReducePlanner {
         x_(node_.inputs[0]),
         is_arg_(node_.op == OpKind::k_reduce_argmax || node_.op == OpKind::k_reduce_argmin) {}
 
-  ReducePlan plan() {
+  ReducePlan plan(const PickLoops& pick) {
     loops_.lanes = static_cast<int>(lanes_of(k_.target, accumulator_dtype(g_, node_)));
     choose_axes();
-    choose_vector_axis();
-    if (loops_.lanes > 1) choose_windows();
-    if (loops_.vector_axis < 0) loops_.lanes = 1;
-    if (plan_.window)
-      size_windows(*plan_.window);
-    else if (loops_.vector_axis >= 0 && loops_.classes[loops_.vector_axis] == 0 && loops_.lanes > 1)
-      share_results();
+    const LoopChoice choice = pick(options());
+    loops_.vector_axis = choice.along;
+    if (choice.along < 0) loops_.lanes = 1;
+    if (choice.windows >= 0) {
+      plan_.window = sized(*window_of(choice.along, choice.windows), loops_.lanes);
+      plan_.window->rows = choice.rows;
+    } else if (choice.along >= 0 && loops_.classes[choice.along] == 0 && loops_.lanes > 1) {
+      share_results(choice.group_work);
+    }
     return std::move(plan_);
   }
 
@@ -92,30 +96,60 @@ class ReducePlanner {
     probe(loops_.indices, loops_.extents);
   }
 
-  void choose_vector_axis() {
+  LoopOptions options() const {
+    LoopOptions options;
+    options.key = key();
+    LoopChoice best;
+    best.along = LoopChoice::kNone;
+    best.group_work = k_.group.work.group_work;
+    const LoopChoice none = best;
+    double best_speed = 0;
+    std::vector<std::pair<double, LoopChoice>> candidates;
+    auto add = [&](double speed, const LoopChoice& choice) {
+      candidates.emplace_back(speed, choice);
+      if (speed > best_speed) best_speed = speed, best = choice;
+    };
     for (int i = 0; i < count(); ++i) {
       const Dim& extent = loops_.extents[i];
       if (always_le(extent, 1) || extent.estimate() < 1 || (is_arg_ && loops_.classes[i] == 1)) continue;
-      double speed = vector_speed(accesses_, loops_.extents, i, loops_.lanes) *
-                     (loops_.classes[i] == 0 ? kResultWeight : 1.0);
-      if (speed > best_) best_ = speed, loops_.vector_axis = i;
+      LoopChoice choice = none;
+      choice.along = i;
+      add(vector_speed(accesses_, loops_.extents, i, loops_.lanes) *
+              (loops_.classes[i] == 0 ? kResultWeight : 1.0),
+          choice);
     }
+    for (int out = 0; out < count(); ++out)
+      for (int in = 0; in < count() && loops_.lanes > 1; ++in) {
+        std::optional<WindowPlan> window = window_of(out, in);
+        if (!window) continue;
+        int lanes = loops_.lanes;
+        WindowPlan plan = sized(*window, lanes);
+        LoopChoice choice = none;
+        choice.along = out, choice.windows = in, choice.rows = plan.rows;
+        options.most_rows =
+            options.most_rows == 1 ? most_rows(plan) : std::min(options.most_rows, most_rows(plan));
+        // Kernels of one key have the same choices.
+        options.key += " windows " + std::to_string(out) + ":" + std::to_string(in);
+        double n = static_cast<double>(loops_.extents[out].estimate());
+        add(kRowWeight * n / (std::ceil(n / loops_.lanes) * loops_.lanes), choice);
+      }
+    std::stable_sort(candidates.begin(), candidates.end(),
+                     [](const auto& a, const auto& b) { return a.first > b.first; });
+    options.legal = {best};
+    candidates.emplace_back(0, none);
+    for (const auto& [speed, choice] : candidates)
+      if (!(choice == best)) options.legal.push_back(choice);
+    return options;
   }
 
-  void choose_windows() {
-    for (int out = 0; out < count(); ++out)
-      for (int in = 0; in < count(); ++in) {
-        if (loops_.classes[out] != 0 || loops_.classes[in] != 1 || always_le(loops_.extents[out], 1))
-          continue;
-        if (always_le(loops_.extents[in], 1)) continue;
-        double n = static_cast<double>(loops_.extents[out].estimate());
-        double speed = kRowWeight * n / (std::ceil(n / loops_.lanes) * loops_.lanes);
-        std::optional<WindowPlan> window = speed > best_ ? window_of(out, in) : std::nullopt;
-        if (!window || !std::all_of(accesses_.begin(), accesses_.end(),
-                                    [&](const IndexExpr& e) { return is_contiguous(e, in, count()); }))
-          continue;
-        best_ = speed, loops_.vector_axis = out, plan_.window = window;
-      }
+  std::string key() const {
+    AccessWalk walk(k_.schedule, k_.group, loops_.extents);
+    walk.read(x_, loops_.indices[0]);
+    walk.locals.insert(node_.output);  // the accumulator
+    for (ValueId v : k_.group.outputs) walk.read(v, loops_.indices[1]);
+    for (ValueId v : k_.group.outputs) walk.write(v, loops_.indices[1]);
+    return loop_key(k_.schedule, k_.group, loops_, walk,
+                    "acc " + std::string(to_string(accumulator_dtype(g_, node_))), "reduce");
   }
 
   // An output axis and a reduced one that the operand sees as one position: step * out + in. The view that the
@@ -123,6 +157,10 @@ class ReducePlanner {
   std::optional<WindowPlan> window_of(int out, int in) const {
     const Node* view = g_.def(x_);
     const Shape& extents = loops_.extents;
+    if (loops_.classes[out] != 0 || loops_.classes[in] != 1 || always_le(extents[out], 1) ||
+        always_le(extents[in], 1))
+      return std::nullopt;
+    if (k_.schedule.storage[x_].valid()) return std::nullopt;
     if (k_.target.lanes_are_invocations() || is_arg_ || !view || !has_index_map(*view)) return std::nullopt;
     if (!extents[in].is_const() || extents[in].value() > kRowPositions / 4) return std::nullopt;
     std::optional<int64_t> step;
@@ -143,6 +181,9 @@ class ReducePlanner {
       if (!slides(guard.expr)) return std::nullopt;
     if (!step || *step > std::min(kLongestStep, extents[in].value())) return std::nullopt;
     WindowPlan window{.out = out, .in = in, .step = *step, .size = extents[in].value()};
+    if (!std::all_of(accesses_.begin(), accesses_.end(),
+                     [&](const IndexExpr& e) { return is_contiguous(e, in, count()); }))
+      return std::nullopt;
     if (extents[out].is_const()) find_guards(map, window);
     return window;
   }
@@ -168,29 +209,38 @@ class ReducePlanner {
   }
 
   // Short rows are taken several at a time, because a load that spans recent narrower stores waits for them;
-  // not where stacks are short.
-  void size_windows(WindowPlan& window) {
-    int& lanes = loops_.lanes;
+  // not where stacks are short. `lanes` may become fewer.
+  WindowPlan sized(WindowPlan window, int& lanes) const {
     const Dim& results = loops_.extents[window.out];
     // Tails without masks are scalar: rows shorter than a vector take shorter ones.
     while (!k_.target.has_masks && lanes > 2 && always_lt(results, lanes)) lanes /= 2;
     window.results = std::max<int64_t>(1, (kRowPositions - window.size) / (window.step * lanes)) * lanes;
     if (results.is_const())
       window.results = std::min(window.results, (results.value() + lanes - 1) / lanes * lanes);
-    const Dim* last = nullptr;  // of the other axes of results
-    for (int i = 0; i < count(); ++i)
-      if (loops_.classes[i] == 0 && i != window.out) last = &loops_.extents[i];
-    if (k_.target.memory_is_dear() || !last || !last->is_const() || !always_le(results, window.results))
-      return;
-    const int64_t rows = std::max<int64_t>(last->value(), 1);
+    const int64_t rows = rows_of(window);
     const int64_t together = std::max<int64_t>(1, kPositionsTogether / window.positions(window.results));
     const int64_t blocks = (rows - 1) / together + 1;
     window.rows = (rows - 1) / blocks + 1;
+    return window;
+  }
+  // The rows that could go through each step together; 1 if none should.
+  int64_t rows_of(const WindowPlan& window) const {
+    const Dim* last = nullptr;  // of the other axes of results
+    for (int i = 0; i < count(); ++i)
+      if (loops_.classes[i] == 0 && i != window.out) last = &loops_.extents[i];
+    if (k_.target.memory_is_dear() || !last || !last->is_const() ||
+        !always_le(loops_.extents[window.out], window.results))
+      return 1;
+    return std::max<int64_t>(last->value(), 1);
+  }
+  int64_t most_rows(const WindowPlan& window) const {
+    return std::min(rows_of(window),
+                    std::max(window.rows, kMostPositions / window.positions(window.results)));
   }
 
   // A GPU has more workgroups than a CPU has threads: they share the vectors along results, too. On a CPU they
   // share those of an index of an extreme, each a part that makes up for its call.
-  void share_results() {
+  void share_results(int64_t group_work) {
     const int lanes = loops_.lanes;
     if (k_.target.lanes_are_invocations()) {
       loops_.part = lanes;
@@ -198,7 +248,7 @@ class ReducePlanner {
       Dim reduced = 1;
       for (int i = 0; i < count(); ++i)
         if (loops_.classes[i] == 1) reduced = reduced * loops_.extents[i];
-      int64_t wanted = k_.group.work.group_work / std::max<int64_t>(reduced.estimate(), 1);
+      int64_t wanted = group_work / std::max<int64_t>(reduced.estimate(), 1);
       int64_t part = std::max<int64_t>(wanted / lanes, 1) * lanes;
       if (!always_le(loops_.extents[loops_.vector_axis], part)) loops_.part = part;
     }
@@ -212,7 +262,6 @@ class ReducePlanner {
   ReducePlan plan_;
   LoopPlan& loops_ = plan_.loops;
   std::vector<IndexExpr> accesses_;  // loads, at the chosen axes
-  double best_ = 0;                  // speed along the vector axis
 };
 
 }  // namespace
@@ -223,9 +272,11 @@ DType accumulator_dtype(const Graph& graph, const Node& node) {
   return accumulates ? node.attributes.accumulator : graph.dtype(node.inputs[0]);
 }
 
-ReducePlan plan_reduce(const KernelPlace& kernel) { return ReducePlanner(kernel).plan(); }
+ReducePlan plan_reduce(const KernelPlace& kernel, const PickLoops& pick) {
+  return ReducePlanner(kernel).plan(pick);
+}
 
-LoopPlan plan_scan(const KernelPlace& kernel) {
+LoopPlan plan_scan(const KernelPlace& kernel, const PickLoops& pick) {
   const Graph& g = kernel.schedule.graph;
   const Node& node = g.nodes[kernel.group.anchor];
   const ValueId x = node.inputs[0];
@@ -257,18 +308,39 @@ LoopPlan plan_scan(const KernelPlace& kernel) {
   };
   loops.extents = merge_axes(extents, classes, loops.indices, loops.classes, probe);
   probe(loops.indices, loops.extents);
-  double best = kSlowestVector;
+  LoopChoice best;
+  best.along = LoopChoice::kNone;
+  best.group_work = kernel.group.work.group_work;
+  const LoopChoice none = best;
+  double best_speed = kSlowestVector;
+  std::vector<std::pair<double, LoopChoice>> candidates{{0, none}};
   for (int i = 0; i < static_cast<int>(loops.extents.size()); ++i) {
     if (loops.classes[i] == 1 || always_le(loops.extents[i], 1) || loops.extents[i].estimate() < 1) continue;
-    double speed = vector_speed(accesses, loops.extents, i, loops.lanes);
-    if (speed > best) best = speed, loops.vector_axis = i;
+    LoopChoice choice = none;
+    choice.along = i;
+    const double speed =
+        candidates.emplace_back(vector_speed(accesses, loops.extents, i, loops.lanes), choice).first;
+    if (speed > best_speed) best_speed = speed, best = choice;
   }
+  std::stable_sort(candidates.begin(), candidates.end(),
+                   [](const auto& a, const auto& b) { return a.first > b.first; });
+  LoopOptions options;
+  AccessWalk walk(kernel.schedule, kernel.group, loops.extents);
+  walk.read(x, loops.indices[0]);
+  walk.write(node.output, loops.indices[0]);
+  options.key = loop_key(kernel.schedule, kernel.group, loops, walk,
+                         "acc " + std::string(to_string(accumulator_dtype(g, node))), "scan");
+  options.legal = {best};
+  for (const auto& [speed, choice] : candidates)
+    if (!(choice == best)) options.legal.push_back(choice);
+  const LoopChoice choice = pick(options);
+  loops.vector_axis = choice.along;
   if (loops.vector_axis < 0) {
     loops.lanes = 1;
     return loops;
   }
   // Workgroups share long vectors of lines, each a part that makes up for its call.
-  int64_t wanted = kernel.group.work.group_work / std::max<int64_t>(dims[axis].estimate(), 1);
+  int64_t wanted = choice.group_work / std::max<int64_t>(dims[axis].estimate(), 1);
   int64_t part = std::max<int64_t>((wanted + loops.lanes - 1) / loops.lanes * loops.lanes, loops.lanes);
   if (!always_le(loops.extents[loops.vector_axis], part)) loops.part = part;
   return loops;

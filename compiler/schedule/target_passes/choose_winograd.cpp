@@ -53,21 +53,23 @@ ValueId ordered_below_pads(Rewriter& r, ValueId x) {
 
 }  // namespace
 
-Expected<Graph> choose_winograd(const Graph& graph, const Target& target, Tilings* tilings, DType precision) {
+Expected<Graph> choose_winograd(const Graph& graph, const Target& target, Choices* choices, DType precision) {
   Diagnostics errors;
   // The tile of the node in `g`: as chosen, else as estimated.
   auto choose = [&](const Graph& g, const Node& node) {
     std::optional<WinogradForm> form = winograd_form(g, node, target.lanes_are_invocations());
     if (!form || (target.lanes_are_invocations() && expandable_tiles(g, node).empty())) return 0;
     std::string text = contraction_text(node.attributes.contraction, *form);
-    const Tiling* tiling = tilings ? tilings->find(target.name, text) : nullptr;
-    if (!tiling) return best_tile(g, node, target, precision);
-    bool tile = tiling->rows != 0;  // a GPU's products are a contraction with a tile of its own
-    if (target.lanes_are_invocations() ? tile : tile != (tiling->winograd != 0))
-      errors.push_back(tilings->refuse(
+    const Choice* choice = choices ? choices->find(target.name, text) : nullptr;
+    if (!choice) return best_tile(g, node, target, precision);
+    const Tiling* tiling = std::get_if<Tiling>(choice);
+    const bool tile =
+        tiling && tiling->rows != 0;  // a GPU's products are a contraction with a tile of its own
+    if (!tiling || (target.lanes_are_invocations() ? tile : tile != (tiling->winograd != 0)))
+      errors.push_back(choices->refuse(
           target.name, text,
           target.lanes_are_invocations() ? "'direct' or 'winograd 2|4'" : "'direct' or 'winograd 2|4 …'"));
-    return tiling->winograd;
+    return tiling ? tiling->winograd : 0;
   };
   Expected<Graph> result = rewrite(graph, [&](Rewriter& r, const Node& node) -> ValueId {
     if (node.op != OpKind::k_contract) return kNoValue;

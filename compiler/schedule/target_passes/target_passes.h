@@ -6,7 +6,7 @@
 
 #include "graph/ir.h"
 #include "graph/place_rule.h"
-#include "schedule/contraction/tiling.h"
+#include "schedule/choices.h"
 #include "support/expected.h"
 #include "targets/target.h"
 
@@ -19,9 +19,9 @@ Expected<Graph> place_nodes(const Graph& graph, const Target& target, const std:
 // Returns whether the rule's pattern matches the name of a node.
 bool names_a_node(const PlaceRule& rule, const Graph& graph);
 
-// Marks the convolutions that Winograd's algorithm computes, by estimate or as `tilings` says (may be null).
+// Marks the convolutions that Winograd's algorithm computes, by estimate or as `choices` say (may be null).
 // On a GPU, replaces them by its transforms with the products between them.
-Expected<Graph> choose_winograd(const Graph& graph, const Target& target, Tilings* tilings = nullptr,
+Expected<Graph> choose_winograd(const Graph& graph, const Target& target, Choices* choices = nullptr,
                                 DType precision = DType::kF32);
 
 // Rounds the operands of contractions to `precision`, for a target that multiplies it; accumulators stay f32.

@@ -270,7 +270,7 @@ int main(int argc, char** argv) {
       opened += 1;
       quernel::tools::list_contents(bundle, {"bundle", false, true, true, false});
       quernel::tools::list_contents(bundle, {"bundle", true, true, true, false});
-      quernel::tools::list_tilings(bundle);
+      quernel::tools::list_choices(bundle);
       if (strip(aligned)) stripped += 1;
       use(bundle);
     }

@@ -184,7 +184,7 @@ TEST_P(Tilings, equal_the_interpreter) {
     EXPECT_EQ(schedule::kernel_class(*group), name_of_class.substr(0, name_of_class.find("_of_")));
     for (const Tiling& tiling : all_tilings(*group, target)) {
       std::string choice = to_string(tiling);
-      write(name + " " + group->contraction_text + " = " + choice + "\n");
+      write(name + " " + group->key + " = " + choice + "\n");
       options.tuning_file = path_;
       Expected<std::vector<Tensor>> got = run_compiled(*graph, inputs, options, 1 + tried % 2);
       ASSERT_TRUE(got) << choice << ": " << to_string(got.errors());

@@ -30,9 +30,9 @@ Target target_of(const TestCaseFile& file) {
 
 // The schedule after a step; by default after all.
 Expected<schedule::Schedule> schedule_of(const Graph& graph, const Target& target,
-                                         const std::string& step = "") {
+                                         const std::string& step = "", schedule::Choices* choices = nullptr) {
   QUERNEL_TRY(Graph ready, schedule::materialize_operands(graph, target));
-  schedule::Packings packings;
+  schedule::Packings packings(choices);
   CompileOptions options;
   options.stop_after = step;
   options.verify_each = true;
@@ -48,8 +48,9 @@ std::vector<PlaceRule> rules_of(const TestCaseFile& file) {
   return rules;
 }
 
+// `lines`: a file of choices.
 std::string run_stage(const std::string& stage, const Graph& graph, const Target& target,
-                      const std::vector<PlaceRule>& rules) {
+                      const std::vector<PlaceRule>& rules, const std::string& lines) {
   if (stage == "choose-winograd" || stage == "round-operands" || stage == "materialize-operands" ||
       stage == "place-nodes") {
     Expected<Graph> result = stage == "choose-winograd" ? schedule::choose_winograd(graph, target)
@@ -63,7 +64,9 @@ std::string run_stage(const std::string& stage, const Graph& graph, const Target
     return print(*result, 64);
   }
   const bool is_step = has_pass(schedule_passes(), stage);
-  Expected<schedule::Schedule> s = schedule_of(graph, target, is_step ? stage : "");
+  Expected<schedule::Choices> choices = schedule::Choices::parse(lines, "choices");
+  if (!choices) return to_string(choices.errors());
+  Expected<schedule::Schedule> s = schedule_of(graph, target, is_step ? stage : "", &*choices);
   if (!s) return to_string(s.errors());
   if (is_step) return schedule::print(*s);
   EXPECT_EQ(stage, "lower");
@@ -93,7 +96,8 @@ TEST_P(ScheduleGolden, prints_as_expected) {
     for (TestCase& test : file.cases) {
       Expected<Graph> graph = parse_graph(test.sections.at("input"), file.path);
       ASSERT_TRUE(graph) << to_string(graph.errors());
-      std::string text = run_stage(stage, *graph, target, rules_of(file));
+      std::string text = run_stage(stage, *graph, target, rules_of(file),
+                                   test.sections.count("choices") ? test.sections.at("choices") : "");
       if (!updating_golden()) {
         EXPECT_EQ(text, test.sections["expect"]) << file.path << ", case " << test.name;
       }

@@ -2,6 +2,7 @@
 #include "schedule/contraction/tile_loops.h"
 #include "graph/text.h"
 #include "pipeline/run_passes.h"
+#include "schedule/choice_words.h"
 #include "schedule/target_passes/target_passes.h"
 
 #include <gtest/gtest.h>
@@ -23,7 +24,7 @@ std::string loops_of(const std::string& text, const char* target_name, const cha
   for (Group& group : schedule->groups) {
     if (group.kind != GroupKind::kContract) continue;
     ContractionPlan plan = group.contraction;
-    set_tiling(plan, *parse_tiling(tiling));
+    set_tiling(plan, *parse_tiling(words_of(tiling)));
     std::string result;
     for (const TileLoop& loop : tile_loops(plan, target))
       if (!(loop.extent == Dim(1)))

@@ -1,7 +1,7 @@
-// Choices of tilings: their text form, files of them, and the estimates that they override.
-#include "schedule/contraction/tiling.h"
+// Choices about kernels: their text form, files of them, and the estimates that they override.
 #include "graph/text.h"
 #include "pipeline/run_passes.h"
+#include "schedule/choices.h"
 #include "schedule/contraction/tile_estimates.h"
 #include "schedule/target_passes/target_passes.h"
 
@@ -11,8 +11,8 @@ namespace quernel::schedule {
 namespace {
 
 std::string message_of(std::string_view text) {
-  Expected<Tiling> tiling = parse_tiling(text);
-  return tiling ? "understood" : tiling.errors()[0].message;
+  Expected<Choice> choice = parse_choice(text);
+  return choice ? "understood" : choice.errors()[0].message;
 }
 
 TEST(Tiling, reads_what_it_prints) {
@@ -24,9 +24,9 @@ TEST(Tiling, reads_what_it_prints) {
       {},
   };
   for (const Tiling& tiling : tilings) {
-    Expected<Tiling> read = parse_tiling(to_string(tiling));
+    Expected<Choice> read = parse_choice(to_string(tiling));
     ASSERT_TRUE(read) << to_string(tiling);
-    EXPECT_EQ(*read, tiling) << to_string(tiling);
+    EXPECT_EQ(*read, Choice(tiling)) << to_string(tiling);
   }
   EXPECT_EQ(to_string(tilings[2]), "tile 6x64 order columns group 4096");
   EXPECT_EQ(to_string(tilings[3]), "winograd 4 tile 14x16 block 28");
@@ -34,12 +34,26 @@ TEST(Tiling, reads_what_it_prints) {
 }
 
 TEST(Tiling, says_what_it_expected) {
-  for (const char* text :
-       {"", "tile", "tile 12", "tile x32", "tile 12x", "tile 0x32", "tile -1x32", "tile 12x32 12x32",
-        "tile 12x32 tile 12x32", "order rows", "tile 12x32 order sideways", "tile 12x32 group 0",
-        "winograd 3 tile 12x32 block 12", "winograd 4 tile 12x32", "tile 12x32 block 12",
-        "winograd 4 tile 12x32 block 12 order rows", "direct tile 12x32", "tile 12x99999999999999999999999",
-        "block 12 winograd 4"})
+  for (const char* text : {"",
+                           "tile",
+                           "tile 12",
+                           "tile x32",
+                           "tile 12x",
+                           "tile 0x32",
+                           "tile -1x32",
+                           "tile 12x32 12x32",
+                           "tile 12x32 tile 12x32",
+                           "order rows",
+                           "tile 12x32 order sideways",
+                           "tile 12x32 group 0",
+                           "winograd 3 tile 12x32 block 12",
+                           "winograd 4 tile 12x32",
+                           "tile 12x32 block 12",
+                           "winograd 4 tile 12x32 block 12 order rows",
+                           "direct tile 12x32",
+                           "tile 12x99999999999999999999999",
+                           "block 12 winograd 4",
+                           "tile 12x32 along 1"})
     EXPECT_NE(message_of(text).find("expected 'direct', 'tile ROWSxCOLUMNS"), std::string::npos) << text;
 }
 
@@ -52,52 +66,56 @@ TEST(Tiling, tiles_of_neighbouring_rows_print_together) {
             "1..2x16, 4x16, 1x32");
 }
 
-TEST(Tilings, are_found_by_target_and_contraction) {
-  Expected<Tilings> tilings = Tilings::parse(
+TEST(Choices, are_found_by_target_and_key) {
+  Expected<Choices> choices = Choices::parse(
       "# choices\n"
       "\n"
       "v4  gemm f32*f32   rows 4:1:0:1 = tile 4x16   # 12 us\r\n"
       "v3 gemm f32*f32 rows 4:1:0:1 = tile 4x8\n"
+      "v4 map exp axes 8 writes f32:1 = along 0   group 64\n"
       "v4 gemm f32*f32 rows 5:1:0:1 = direct",
       "choices");
-  ASSERT_TRUE(tilings) << to_string(tilings.errors());
-  const Tiling* found = tilings->find("v4", "gemm f32*f32 rows 4:1:0:1");
+  ASSERT_TRUE(choices) << to_string(choices.errors());
+  const Choice* found = choices->find("v4", "gemm f32*f32 rows 4:1:0:1");
   ASSERT_NE(found, nullptr);
   EXPECT_EQ(to_string(*found), "tile 4x16");
-  EXPECT_EQ(tilings->find("v4", "gemm f32*f32 rows 6:1:0:1"), nullptr);
-  EXPECT_EQ(tilings->find("v2", "gemm f32*f32 rows 4:1:0:1"), nullptr);
-  EXPECT_EQ(tilings->unused({"v4"}), "choices:5: no contraction is 'gemm f32*f32 rows 5:1:0:1' for v4");
-  EXPECT_EQ(tilings->unused({"v2"}), std::nullopt);
+  found = choices->find("v4", "map exp axes 8 writes f32:1");
+  ASSERT_NE(found, nullptr);
+  EXPECT_EQ(to_string(*found), "along 0 group 64");
+  EXPECT_EQ(choices->find("v4", "gemm f32*f32 rows 6:1:0:1"), nullptr);
+  EXPECT_EQ(choices->find("v2", "gemm f32*f32 rows 4:1:0:1"), nullptr);
+  EXPECT_EQ(choices->unused({"v4"}), "choices:6: no kernel is 'gemm f32*f32 rows 5:1:0:1' for v4");
+  EXPECT_EQ(choices->unused({"v2"}), std::nullopt);
 }
 
-TEST(Tilings, every_wrong_line_is_reported_with_its_number) {
-  Expected<Tilings> tilings = Tilings::parse(
+TEST(Choices, every_wrong_line_is_reported_with_its_number) {
+  Expected<Choices> choices = Choices::parse(
       "v4 gemm = tile 4x16\n"
       "v4 gemm tile 4x16\n"
       "v4 = tile 4x16\n"
       "v4 conv = tile 4\n"
       "v4 gemm = tile 5x16\n",
       "choices");
-  ASSERT_FALSE(tilings);
-  std::string text = to_string(tilings.errors());
-  EXPECT_EQ(tilings.errors().size(), 4u) << text;
-  EXPECT_NE(text.find("choices:2: expected TARGET CONTRACTION = TILING, found 'v4 gemm tile 4x16'"),
+  ASSERT_FALSE(choices);
+  std::string text = to_string(choices.errors());
+  EXPECT_EQ(choices.errors().size(), 4u) << text;
+  EXPECT_NE(text.find("choices:2: expected TARGET KEY = CHOICE, found 'v4 gemm tile 4x16'"),
             std::string::npos)
       << text;
-  EXPECT_NE(text.find("choices:3: expected TARGET CONTRACTION = TILING"), std::string::npos) << text;
+  EXPECT_NE(text.find("choices:3: expected TARGET KEY = CHOICE"), std::string::npos) << text;
   EXPECT_NE(text.find("choices:4: expected 'direct', 'tile"), std::string::npos) << text;
-  EXPECT_NE(text.find("choices:5: expected one choice for each contraction, found another of line 1"),
+  EXPECT_NE(text.find("choices:5: expected one choice for each kernel, found another of line 1"),
             std::string::npos)
       << text;
 }
 
-TEST(Tilings, a_file_that_cannot_be_read) {
-  Expected<Tilings> tilings = Tilings::read("/nonexistent/choices");
-  ASSERT_FALSE(tilings);
-  EXPECT_NE(to_string(tilings.errors())
-                .find("/nonexistent/choices: cannot be read: expected a file of tiling choices"),
-            std::string::npos)
-      << to_string(tilings.errors());
+TEST(Choices, a_file_that_cannot_be_read) {
+  Expected<Choices> choices = Choices::read("/nonexistent/choices");
+  ASSERT_FALSE(choices);
+  EXPECT_NE(
+      to_string(choices.errors()).find("/nonexistent/choices: cannot be read: expected a file of choices"),
+      std::string::npos)
+      << to_string(choices.errors());
 }
 
 // ---- what choices do to a schedule
@@ -110,24 +128,24 @@ constexpr const char* kGemm =
     "}\n";
 constexpr const char* kGemmText = "gemm f32*f32 packed rows 20:8:64 columns 64:0:1 reduce 8:1:0";
 
-Expected<Schedule> schedule_of(const std::string& text, Tilings* tilings) {
+Expected<Schedule> schedule_of(const std::string& text, Choices* choices) {
   Target target = *find_target("x86-64-v4");
   QUERNEL_TRY(Graph graph, parse_graph(text));
-  QUERNEL_TRY(graph, choose_winograd(graph, target, tilings));
+  QUERNEL_TRY(graph, choose_winograd(graph, target, choices));
   QUERNEL_TRY(graph, materialize_operands(graph, target));
-  Packings packings(tilings);
+  Packings packings(choices);
   return make_schedule(std::move(graph), target, packings);
 }
 
-Expected<Schedule> scheduled_with(const std::string& text, const std::string& choices) {
-  QUERNEL_TRY(Tilings tilings, Tilings::parse(choices, "choices"));
-  return schedule_of(text, &tilings);
+Expected<Schedule> scheduled_with(const std::string& text, const std::string& lines) {
+  QUERNEL_TRY(Choices choices, Choices::parse(lines, "choices"));
+  return schedule_of(text, &choices);
 }
 
 TEST(Tilings, a_choice_overrides_the_estimate) {
   Expected<Schedule> estimated = schedule_of(kGemm, nullptr);
   ASSERT_TRUE(estimated) << to_string(estimated.errors());
-  EXPECT_EQ(estimated->groups[0].contraction_text, kGemmText);
+  EXPECT_EQ(estimated->groups[0].key, kGemmText);
   EXPECT_EQ(kernel_class(estimated->groups[0]), "gemm");
   Target target = *find_target("x86-64-v4");
   EXPECT_EQ(tilings(estimated->groups[0].contraction, target)[0],
@@ -152,10 +170,10 @@ TEST(Tilings, a_gpu_takes_the_side_of_winograd_tiles) {
     EXPECT_TRUE(graph) << to_string(graph.errors());
     std::string key = "vulkan winograd f32 ";
     if (groups > 1) key += "groups " + g + " ";
-    Expected<Tilings> tilings =
-        Tilings::parse(key + "image 8x8 channels 32 columns 32 = " + choice, "choices");
-    if (!tilings) return to_string(tilings.errors());
-    Expected<Graph> chosen = choose_winograd(*graph, *find_target("vulkan"), &*tilings);
+    Expected<Choices> choices =
+        Choices::parse(key + "image 8x8 channels 32 columns 32 = " + choice, "choices");
+    if (!choices) return to_string(choices.errors());
+    Expected<Graph> chosen = choose_winograd(*graph, *find_target("vulkan"), &*choices);
     if (!chosen) return to_string(chosen.errors());
     for (const Node& node : chosen->nodes)
       if (node.op == OpKind::k_winograd_input) return "tiles of " + std::to_string(node.attributes.ints[0]);
@@ -167,7 +185,7 @@ TEST(Tilings, a_gpu_takes_the_side_of_winograd_tiles) {
   EXPECT_EQ(nodes("winograd 4", 2), "direct");
   EXPECT_NE(nodes("winograd 4 tile 4x64 block 8", 1).find("expected 'direct' or 'winograd 2|4' for"),
             std::string::npos);
-  EXPECT_EQ(to_string(*parse_tiling("winograd 4")), "winograd 4");
+  EXPECT_EQ(to_string(*parse_choice("winograd 4")), "winograd 4");
 }
 
 TEST(Tilings, the_larger_operand_passes_once) {
@@ -246,7 +264,7 @@ TEST(Tilings, choose_the_algorithm_of_convolutions) {
   const std::string text = "winograd f32 image 28x28 channels 64 columns 64";
   Expected<Schedule> estimated = schedule_of(convolution(28), nullptr);
   ASSERT_TRUE(estimated) << to_string(estimated.errors());
-  EXPECT_EQ(estimated->groups[0].contraction_text, text);
+  EXPECT_EQ(estimated->groups[0].key, text);
   EXPECT_NE(estimated->groups[0].winograd.tile, 0);
   EXPECT_EQ(kernel_class(estimated->groups[0]), "winograd");
 

@@ -1,16 +1,18 @@
-#include "schedule/tunable_contractions.h"
+#include "schedule/tunable_kernels.h"
 
 #include <algorithm>
 
 #include "schedule/contraction/contraction_text.h"
 #include "schedule/contraction/plan_contraction.h"
 #include "schedule/contraction/tile_estimates.h"
+#include "schedule/plans/plan_loops.h"
 #include "schedule/winograd/expand_winograd.h"
 
 namespace quernel::schedule {
 namespace {
 
 constexpr size_t kTilesPerAlgorithm = 4;
+constexpr size_t kLoopChoices = 5;  // with the estimated one
 
 // Winograd's tiles of both sides, the best of each; "direct"; blocks of half and double the size.
 std::vector<Tiling> algorithms(const Schedule& s, const Group& group, const WinogradForm& form,
@@ -43,30 +45,59 @@ std::vector<Tiling> algorithms(const Schedule& s, const Group& group, const Wino
   return result;
 }
 
-void add(const Schedule& s, const Target& target, std::vector<TunableContraction>& result) {
-  for (const Group& group : s.groups) {
-    for (const Schedule& body : group.bodies) add(body, target, result);
-    if (group.kind != GroupKind::kContract) continue;
-    auto append = [&](std::string text, std::vector<Tiling> tilings) {
-      TunableContraction tunable{std::move(text), group.contraction_text, std::move(tilings)};
-      bool known = std::any_of(result.begin(), result.end(), [&](const TunableContraction& t) {
-        return t.text == tunable.text && t.kernel_text == tunable.kernel_text;
-      });
-      if (!known) result.push_back(std::move(tunable));
-    };
+std::vector<Choice> choices_of(const std::vector<Tiling>& tilings) {
+  return {tilings.begin(), tilings.end()};
+}
+
+class Kernels {
+ public:
+  void add(const Schedule& s, const Target& target) {
+    for (const Group& group : s.groups) {
+      const bool elsewhere = group.on_companion && target.companion;
+      for (const Schedule& body : group.bodies) add(body, elsewhere ? *target.companion : target);
+      if (group.kind == GroupKind::kContract) add_contraction(s, group, target);
+    }
+    for (const Item& item : s.items)
+      if (item.group >= 0) add_loops({s, item, s.groups[item.group], target});
+  }
+
+  std::vector<TunableKernel> take() { return std::move(kernels_); }
+
+ private:
+  void append(TunableKernel kernel) {
+    bool known = std::any_of(kernels_.begin(), kernels_.end(), [&](const TunableKernel& k) {
+      return k.key == kernel.key && k.kernel_key == kernel.kernel_key;
+    });
+    if (!known) kernels_.push_back(std::move(kernel));
+  }
+
+  void add_contraction(const Schedule& s, const Group& group, const Target& target) {
     const Node& node = s.graph.nodes[group.anchor];
     if (std::optional<WinogradForm> form = winograd_form(s.graph, node, target.lanes_are_invocations()))
-      append(contraction_text(node.attributes.contraction, *form), algorithms(s, group, *form, target));
-    if (group.winograd.tile == 0) append(group.contraction_text, tilings(group.contraction, target));
+      append({contraction_text(node.attributes.contraction, *form), group.key,
+              choices_of(algorithms(s, group, *form, target))});
+    if (group.winograd.tile == 0)
+      append({group.key, group.key, choices_of(tilings(group.contraction, target))});
   }
-}
+
+  void add_loops(const KernelPlace& kernel) {
+    std::optional<LoopOptions> options = loop_options(kernel);
+    if (!options) return;
+    TunableKernel tunable{options->key, options->key, {}};
+    for (const LoopChoice& choice : options->legal)
+      if (tunable.choices.size() < kLoopChoices) tunable.choices.emplace_back(choice);
+    append(std::move(tunable));
+  }
+
+  std::vector<TunableKernel> kernels_;
+};
 
 }  // namespace
 
-std::vector<TunableContraction> tunable_contractions(const Schedule& schedule, const Target& target) {
-  std::vector<TunableContraction> result;
-  add(schedule, target, result);
-  return result;
+std::vector<TunableKernel> tunable_kernels(const Schedule& schedule, const Target& target) {
+  Kernels kernels;
+  kernels.add(schedule, target);
+  return kernels.take();
 }
 
 }  // namespace quernel::schedule
