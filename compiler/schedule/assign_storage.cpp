@@ -297,9 +297,9 @@ class Assigner {
   }
 
   // Whether all columns of a tile's rows come first, so that the place of each row is found once: results lie
-  // within a padded image, and there are no caches that another order would fill better.
+  // within a padded image, no loop counts rows by lines, and there are no caches that another order would fill better.
   bool finds_rows_once(const Group& group) const {
-    return target_.memory_is_dear() && group.contraction.packed &&
+    return target_.memory_is_dear() && group.contraction.packed && rows_of_line(group) == 0 &&
            std::any_of(group.outputs.begin(), group.outputs.end(),
                        [&](ValueId v) { return s_.storage[v].strides != contiguous_strides(g_.shape(v)); });
   }
