@@ -323,6 +323,7 @@ Status GraphImport::import_operator(const onnx::NodeProto& node, const onnx::Nod
 void GraphImport::keep_scale(NodeImport& n) {
   bool quantizes = n.proto.op_type() == "QuantizeLinear";
   if (!quantizes && n.proto.op_type() != "DequantizeLinear") return;
+  if (n.outputs.empty() || n.outputs[0] == kNoValue) return;
   ValueId real = quantizes ? n.in(0) : n.outputs[0], integers = quantizes ? n.outputs[0] : n.in(0);
   if (n.dtype(real) != DType::kF32 || is_float(n.dtype(integers))) return;
   const Tensor *scale = n.constant(n.in(1)), *zero = n.constant(n.in(2));

@@ -57,6 +57,15 @@ TEST(IoTypes, real_inputs_and_outputs_become_integers) {
                    make_tensor(DType::kI8, {2, 2}, std::vector<int8_t>{-128, 127, -1, 0}));
 }
 
+TEST(IoTypes, nodes_without_outputs_say_nothing) {
+  ModelBuilder m = maximum(false);
+  m.node("DequantizeLinear", {"x", "scale", "zero"}, {});
+  m.node("QuantizeLinear", {"one", "scale", "zero"}, {""});
+  Expected<ImportedModel> imported = m.import();
+  ASSERT_TRUE(imported) << to_string(imported.errors());
+  EXPECT_EQ(imported->scales.inputs.size(), 1u);
+}
+
 TEST(IoTypes, an_input_that_others_read_is_refused) {
   ModelBuilder m = maximum(true);
   m.output("z").node("Abs", {"x"}, {"z"}, "the_abs");
