@@ -12,7 +12,7 @@ namespace meta = quernel::tflite_metadata;
 using Bytes = std::vector<uint8_t>;
 
 void append(Bytes& to, uint64_t value, int bytes) {
-  for (int i = 0; i < bytes; ++i) to.push_back(static_cast<uint8_t>(value >> (8 * i)));
+  for (int i = 0; i < bytes; ++i, value >>= 8) to.push_back(static_cast<uint8_t>(value));
 }
 
 // An archive of files that are not compressed, whose offsets count from `base` bytes before it.
