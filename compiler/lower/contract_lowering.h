@@ -20,8 +20,8 @@
 namespace quernel::lower {
 
 // Builds the kernel of a contraction, or a contraction inside another kernel such as attention.
-// lower_contract.cpp walks over tiles; contract_sums.cpp computes the current tile, contract_words.cpp the
-// sums of words.
+// lower_contract.cpp walks over tiles; contract_sums.cpp computes the current tile, contract_words.cpp its
+// dot products of several elements at a step.
 class ContractLowering {
  public:
   explicit ContractLowering(Context& context);

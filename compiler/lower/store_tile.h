@@ -12,8 +12,8 @@ struct TilePlace {
   bool all_columns = false;  // all columns exist
 };
 
-// Returns what the sum of a point of the tile begins with, if the plan adds something to the sums at their begin;
-// appends the statements that compute it.
+// Returns what the accumulator at these positions begins with: the addend of the walk's first_addend. Appends the
+// statements that compute it. Requires such an addend.
 loop::Expr first_addend(Context& context, const Node& node, const std::vector<loop::Expr>& positions,
                         std::vector<loop::Stmt>& statements);
 
