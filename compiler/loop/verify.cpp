@@ -81,6 +81,7 @@ void Verifier::declare(const Buffer& buffer) {
 }
 
 void Verifier::header() {
+  constexpr int64_t kMostBelow = 127;  // of every integer dtype
   check(is_identifier(kernel_.name, true), "'@" + kernel_.name + "' is not a kernel name");
   for (size_t i = 0; i < kernel_.buffers.size(); ++i) {
     const Buffer& buffer = kernel_.buffers[i];
@@ -89,6 +90,12 @@ void Verifier::header() {
     check(buffer->binding == static_cast<int>(i), "buffer '%" + buffer->name + "' expected binding " +
                                                       std::to_string(i) + ", found " +
                                                       std::to_string(buffer->binding));
+    const bool bounded = buffer->below > 0 && is_integer(buffer->dtype) && !is_packed(buffer->dtype) &&
+                         buffer->below <= kMostBelow && buffer->access == Access::kRead;
+    check(buffer->below == 0 || bounded,
+          "buffer '%" + buffer->name + "' expected integers that are only read below a number up to " +
+              std::to_string(kMostBelow) + ", found " + std::string(to_string(buffer->dtype)) + " below " +
+              std::to_string(buffer->below));
   }
   std::unordered_set<std::string> symbols;
   for (const std::string& symbol : kernel_.symbols) {

@@ -84,6 +84,8 @@ struct Target {
   bool code_is_dear() const { return bare_metal; }
   // No intermediate result is stored just to save time.
   bool memory_is_dear() const { return bare_metal; }
+  // Accumulators, elements and addresses compete for a few registers: what saves a register or an address pays.
+  bool registers_are_few() const { return integer_registers != 0; }
   // Several threads or workgroups share the work of a kernel.
   bool shares_work() const { return !bare_metal; }
   // Caches lie between memory and the core, so that the order of accesses counts.

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 #include <vector>
 
 namespace quernel::codegen {
@@ -29,13 +30,21 @@ struct Pointer {
   bool goes_on = false;  // the outer loop's next step begins where this one ends
 };
 
-// What a loop makes of loads with one pointer.
+// A load whose address is linear in the loop's steps.
 struct Load {
   llvm::LoadInst* load;
   const SCEV* first;  // its address in the loop's first step
   int64_t step;       // bytes
-  int64_t offset;     // from the pointer
+  int64_t offset;     // from the first load that shares its pointer
 };
+using Sharing = std::vector<Load>;  // one pointer
+
+// The loads of the lowest and of the highest address.
+std::pair<const Load&, const Load&> ends_of(const Sharing& loads) {
+  auto [lowest, highest] = std::minmax_element(
+      loads.begin(), loads.end(), [](const Load& a, const Load& b) { return a.offset < b.offset; });
+  return {*lowest, *highest};
+}
 
 class LoopNest {
  public:
@@ -69,7 +78,7 @@ class LoopNest {
       end_by_pointer(*child, of_child);
     }
     if (is_sum)
-      for (const std::vector<Load>& group : groups(loop)) pointers.push_back(advance(loop, group));
+      for (const Sharing& loads : loads_by_pointer(loop)) pointers.push_back(advance(loop, loads));
     changed_ |= !pointers.empty();
     return pointers;
   }
@@ -85,7 +94,8 @@ class LoopNest {
     });
   }
 
-  std::optional<int64_t> steps_of(const SCEV* address, const Loop& loop, const SCEV*& first) const {
+  // The bytes from one step of the loop to the next, and the address in the first one; nullopt where it is not linear.
+  std::optional<int64_t> step_of(const SCEV* address, const Loop& loop, const SCEV*& first) const {
     auto* line = llvm::dyn_cast<llvm::SCEVAddRecExpr>(address);
     if (!line || line->getLoop() != &loop || !line->isAffine()) return std::nullopt;
     auto* step = llvm::dyn_cast<llvm::SCEVConstant>(line->getStepRecurrence(evolution_));
@@ -95,56 +105,61 @@ class LoopNest {
     return step->getAPInt().getSExtValue();
   }
 
-  // The loads of the loop itself that have linear addresses, by pointer. Offsets are from the lowest address.
-  std::vector<std::vector<Load>> groups(const Loop& loop) const {
-    std::vector<std::vector<Load>> result;
+  // The loads of the loop itself, not of inner loops.
+  std::vector<Sharing> loads_by_pointer(const Loop& loop) const {
+    std::vector<Sharing> result;
     for (llvm::BasicBlock* block : loop.blocks()) {
       if (loops_.getLoopFor(block) != &loop) continue;
       for (llvm::Instruction& i : *block) {
         auto* load = llvm::dyn_cast<llvm::LoadInst>(&i);
         const SCEV* first = nullptr;
         std::optional<int64_t> step =
-            load ? steps_of(evolution_.getSCEV(load->getPointerOperand()), loop, first) : std::nullopt;
+            load ? step_of(evolution_.getSCEV(load->getPointerOperand()), loop, first) : std::nullopt;
         if (step) join(result, {load, first, *step, 0});
       }
     }
     return result;
   }
 
-  void join(std::vector<std::vector<Load>>& groups, Load load) const {
-    for (std::vector<Load>& group : groups) {
-      const Load& lowest = *std::min_element(
-          group.begin(), group.end(), [](const Load& a, const Load& b) { return a.offset < b.offset; });
-      const Load& highest = *std::max_element(
-          group.begin(), group.end(), [](const Load& a, const Load& b) { return a.offset < b.offset; });
-      if (group.front().step != load.step) continue;
-      auto* apart = llvm::dyn_cast<llvm::SCEVConstant>(evolution_.getMinusSCEV(load.first, lowest.first));
+  void join(std::vector<Sharing>& pointers, Load load) const {
+    for (Sharing& loads : pointers) {
+      if (loads[0].step != load.step) continue;
+      auto* apart = llvm::dyn_cast<llvm::SCEVConstant>(evolution_.getMinusSCEV(load.first, loads[0].first));
       if (!apart) continue;
-      load.offset = lowest.offset + apart->getAPInt().getSExtValue();
+      load.offset = apart->getAPInt().getSExtValue();
+      auto [lowest, highest] = ends_of(loads);
       if (std::max(highest.offset, load.offset) - std::min(lowest.offset, load.offset) > reach_) continue;
-      group.push_back(load);
+      loads.push_back(load);
       return;
     }
-    load.offset = 0;
-    groups.push_back({load});
+    pointers.push_back({load});
   }
 
-  Pointer advance(Loop& loop, std::vector<Load> group) {
-    const Load lowest = *std::min_element(group.begin(), group.end(),
-                                          [](const Load& a, const Load& b) { return a.offset < b.offset; });
-    const int64_t before = bytes_before(group, lowest);
-    Pointer p = pointer(
-        loop, evolution_.getAddExpr(lowest.first, evolution_.getConstant(offset_type(lowest), -before, true)),
-        lowest.step);
+  Pointer advance(Loop& loop, const Sharing& loads) {
+    const Load& lowest = ends_of(loads).first;
+    const int64_t before = bytes_before(loads, lowest.offset);
+    llvm::Type* offset_type = evolution_.getEffectiveSCEVType(lowest.first->getType());
+    Pointer p =
+        pointer(loop, evolution_.getAddExpr(lowest.first, evolution_.getConstant(offset_type, -before, true)),
+                lowest.step);
     p.next = advanced(p.phi, p.step, loop);
     p.phi->addIncoming(p.next, loop.getLoopLatch());
-    for (const Load& l : group) {
+    for (const Load& l : loads) {
       llvm::IRBuilder<> b(l.load);
-      int64_t offset = l.offset - lowest.offset + before;
+      const int64_t offset = l.offset - lowest.offset + before;
       l.load->setOperand(l.load->getPointerOperandIndex(),
                          b.CreatePtrAdd(p.phi, b.getInt32(static_cast<uint32_t>(offset))));
     }
     return p;
+  }
+
+  // How far in front of the lowest address the pointer is. No load may be where the pointer will be next: LLVM
+  // would make it one instruction with the advance (pre-indexed), and a copy of the pointer for the other loads.
+  static int64_t bytes_before(const Sharing& loads, int64_t lowest) {
+    for (int64_t before = 0;; before += 4)
+      if (std::none_of(loads.begin(), loads.end(),
+                       [&](const Load& l) { return l.offset - lowest + before == l.step; }))
+        return before;
   }
 
   // Returns `pointer` plus `bytes`, computed at the end of the loop's step. Strength reduction does not see
@@ -156,19 +171,6 @@ class LoopNest {
     llvm::CallInst* hidden = b.CreateCall(llvm::InlineAsm::get(same, "", "=r,0", false), {next});
     hidden->setDoesNotAccessMemory();
     return hidden;
-  }
-
-  // How far in front of the lowest address the pointer is. No load may be where the pointer will be next: LLVM
-  // would make it one instruction with the advance (pre-indexed), and a copy of the pointer for the other loads.
-  static int64_t bytes_before(const std::vector<Load>& group, const Load& lowest) {
-    for (int64_t before = 0;; before += 4)
-      if (std::none_of(group.begin(), group.end(),
-                       [&](const Load& l) { return l.offset - lowest.offset + before == l.step; }))
-        return before;
-  }
-
-  llvm::Type* offset_type(const Load& load) const {
-    return evolution_.getEffectiveSCEVType(load.first->getType());
   }
 
   // A pointer without its value after the step.
@@ -185,7 +187,7 @@ class LoopNest {
   // Lets `p` go on in the next step of `loop` from where `child` has left it.
   std::optional<Pointer> take_over(Loop& loop, Loop& child, Pointer& p) {
     const SCEV* first = nullptr;
-    std::optional<int64_t> step = steps_of(p.first, loop, first);
+    std::optional<int64_t> step = step_of(p.first, loop, first);
     llvm::BasicBlock* latch = loop.getLoopLatch();
     if (!step || child.getExitBlock() == nullptr || !dominators_.dominates(child.getLoopLatch(), latch))
       return std::nullopt;
@@ -201,11 +203,9 @@ class LoopNest {
   // Compares a pointer and not the counter, which then needs no register. One that goes on has its last value
   // in a register or on the stack anyway.
   void end_by_pointer(Loop& loop, const std::vector<Pointer>& pointers) {
+    if (pointers.empty()) return;
     auto found = std::find_if(pointers.begin(), pointers.end(), [](const Pointer& p) { return p.goes_on; });
-    if (found == pointers.end())
-      found = std::find_if(pointers.begin(), pointers.end(), [](const Pointer& p) { return p.step != 0; });
-    if (found == pointers.end()) return;
-    const Pointer& p = *found;
+    const Pointer& p = found == pointers.end() ? pointers[0] : *found;
     auto* branch = llvm::cast<llvm::BranchInst>(loop.getLoopLatch()->getTerminator());
     llvm::BasicBlock* preheader = loop.getLoopPreheader();
     llvm::IRBuilder<> before(preheader->getTerminator());

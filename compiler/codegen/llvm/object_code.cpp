@@ -127,7 +127,7 @@ InstructionSet instruction_set(const Target& target, const llvm::MCSubtargetInfo
   isa.narrow_indices = target.arch == QNL_ARCH_ARM || target.arch == QNL_ARCH_RISCV32;
   isa.wide_division = isa.wide_conversions = !isa.narrow_indices || target.bare_metal;
   isa.wide_products = target.arch != QNL_ARCH_ARM || subtarget.checkFeatures("+thumb2");
-  if (target.integer_registers > 0)
+  if (target.registers_are_few())
     isa.load_reach = target.arch == QNL_ARCH_RISCV32 ? 2047 : subtarget.checkFeatures("+thumb2") ? 4095 : 31;
   if (isa.narrow_indices) isa.stack_alignment = std::max(8, target.vector_bytes);
   return isa;

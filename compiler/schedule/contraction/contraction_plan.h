@@ -16,6 +16,7 @@ namespace quernel::schedule {
 
 // Depthwise sums of up to this many steps (3x3) are fully unrolled.
 constexpr int64_t kUnrolledSteps = 9;
+constexpr int64_t kMostWordsAtOnce = 4;  // of a sum of words, unrolled where registers are few
 
 // How windows slide over one dim of an image. At output position p and window position k, the element is p *
 // step + k * window_step; consecutive elements are `stride` apart in memory. Elements outside [begin, end)

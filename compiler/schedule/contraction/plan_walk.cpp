@@ -4,7 +4,6 @@
 #include <numeric>
 
 #include "schedule/contraction/image_layout.h"
-#include "schedule/contraction/tile_estimates.h"
 #include "schedule/contraction/tile_loops.h"
 
 namespace quernel::schedule {
@@ -63,12 +62,12 @@ int64_t lines_of_image(const ContractionPlan& plan, int64_t element_bytes, const
   return (lines + blocks - 1) / blocks;
 }
 
-// Steps of a sum of words that are unrolled. A loop around the 20 instructions of 2x2 sums of a word would take
-// four more, and a register; without dual products a word takes twice as many, and as much more code.
-std::vector<int64_t> unrolled_words(const ContractionPlan& plan, const Target& target) {
-  constexpr int64_t kMostPairs = 4, kMostWords = 4;
+// Steps of a sum of words that are unrolled. A loop takes four or five instructions, the words of a 2x2 tile 20 each.
+// Eight words at a time took 0.01 to 0.02 instructions per multiply-add less on a Cortex-M4, and a third more code
+// (tests/bench/tiny.sh).
+std::vector<int64_t> unrolled_words(const ContractionPlan& plan) {
   std::vector<int64_t> unrolled(plan.reduction_axes.size(), 1);
-  int64_t left = target.has_dot_pairs ? kMostPairs : kMostWords;
+  int64_t left = kMostWordsAtOnce;
   for (size_t i = unrolled.size(); i-- > 0;) {
     const Dim& extent = plan.axes[plan.reduction_axes[i]].extent;
     if (!extent.is_const()) break;
@@ -88,8 +87,8 @@ TileWalk walk_of_any(const ContractionPlan& plan, const Dim& rows, const Contrac
   walk.gathers_columns = gathers_columns(plan, rows, dtypes, target);
   walk.tail_columns = tail_columns(plan, target);
   walk.transposes = transposes_tiles(plan, target);
-  if (plan.dot == 4 && target.integer_registers > 0) {
-    walk.unrolled = unrolled_words(plan, target);
+  if (plan.dot == 4 && target.registers_are_few()) {
+    walk.unrolled = unrolled_words(plan);
     // A word takes as many instructions as four elements and widens to do so.
     walk.rest_by_elements =
         plan.dot_shift == 0 && !(floormod(plan.axes[plan.reduction_axes.back()].extent, plan.dot) == Dim(0));
@@ -111,7 +110,7 @@ TileWalk plan_walk(const ContractionPlan& plan, const ContractionDTypes& dtypes,
   } else {
     walk.loops = tile_loops(plan, target);
     // With few registers the tail's own code pays: all others then have even rows.
-    const bool few = plan.integers && target.integer_registers > 0 && !plan.elementwise;
+    const bool few = plan.integers && target.registers_are_few() && !plan.elementwise;
     walk.tail_rows = !target.lanes_are_invocations() && (!target.code_is_dear() || few);
     walk.even_rows = few && plan.tile_m > 1 && rows_are_even(plan, plan.tile_m);
   }

@@ -15,7 +15,6 @@ using Axis = ContractionPlan::Axis;
 
 constexpr int kMostRowPointers = 10;   // that stay in registers
 constexpr int kMostWeightsKept = 3;    // of a depthwise window, in scalar registers
-constexpr double kWordsAtOnce = 6;     // that are unrolled (plan_walk), on average
 constexpr int kMostRowsCounted = 256;  // of which the last tile's matter to an estimate
 // Of a tile whose rows share elements; more were up to 1.1 times slower on Zen 4.
 constexpr int kMostRowsOfWindows = 10;
@@ -79,7 +78,7 @@ double step_cycles(const ContractionPlan& plan, const Target& target, int m, dou
   if (plan.integers && target.lane_sums != 0) return step_instructions(plan, m, v);
   double multiply_adds = m * v * dot_instructions(plan, target) / target.peak_fma_per_cycle;
   double loads = plan.elementwise ? m * std::ceil(v) + std::ceil(v) : m + std::ceil(v);
-  if (sums_pairs(plan, target)) return multiply_adds + loads + 2 * (m + v) + 3.0 / kWordsAtOnce;
+  if (sums_pairs(plan, target)) return multiply_adds + loads + 2 * (m + v) + 3.0 / kMostWordsAtOnce;
   // The loop takes three instructions; rows of a further apart than an offset reaches take one each.
   if (target.single_issue) return multiply_adds + loads + m / 2.0 + 3;
   // Rows at no fixed distance have a pointer each; more of them than there are registers are loaded, too.
@@ -152,7 +151,7 @@ double windows_cycles(const ContractionPlan& plan, const Target& target, int m, 
 
 // Whether accumulators and what a step needs besides them have registers.
 bool fits_registers(const ContractionPlan& plan, const Target& target, int m, int v) {
-  bool scalars = plan.integers && target.integer_registers != 0;
+  bool scalars = plan.integers && target.registers_are_few();
   int registers = scalars ? target.integer_registers : target.vector_registers;
   // Pairs of the shorter side stay, those of the other come one word after the other; each row has a pointer.
   if (sums_pairs(plan, target)) return m * v + 2 * std::min(m, v) + m + 2 <= registers;

@@ -6,19 +6,14 @@
 namespace quernel::testing {
 namespace {
 
-void compare_all(const Graph& graph, const std::vector<Tensor>& inputs, CompileOptions options) {
+void compare_all(const Graph& graph, const std::vector<Tensor>& inputs, const CompileOptions& options) {
   Expected<std::vector<Tensor>> want = interpret(graph, inputs);
   ASSERT_TRUE(want) << to_string(want.errors());
-  Expected<std::vector<std::string>> files = loop_choices(graph, options);
-  ASSERT_TRUE(files) << to_string(files.errors());
-  ChoiceFile file;
-  options.tuning_file = file.path();
-  for (const std::string& text : *files) {
-    file.write(text);
-    Expected<std::vector<Tensor>> got = run_compiled(graph, inputs, options, 1 + text.size() % 2);
+  for_each_choice_file(graph, options, [&](const CompileOptions& chosen, const std::string& text) {
+    Expected<std::vector<Tensor>> got = run_compiled(graph, inputs, chosen, 1 + text.size() % 2);
     ASSERT_TRUE(got) << to_string(got.errors()) << text << print(graph, 8);
     EXPECT_EQ(differences(graph, *got, *want), "") << text << print(graph, 8);
-  }
+  });
 }
 
 void compare_all_on_host_targets(const std::string& text) {

@@ -8,15 +8,10 @@ namespace {
 void check_all(uint64_t seed, const Graph& graph) {
   CompileOptions options;
   options.targets = {"vulkan"};
-  Expected<std::vector<std::string>> files = loop_choices(graph, options);
-  ASSERT_TRUE(files) << to_string(files.errors());
-  ChoiceFile file;
-  options.tuning_file = file.path();
-  for (const std::string& text : *files) {
-    file.write(text);
+  for_each_choice_file(graph, options, [&](const CompileOptions& chosen, const std::string& text) {
     SCOPED_TRACE(text);
-    check(seed, graph, options, {});
-  }
+    check(seed, graph, chosen, {});
+  });
 }
 
 TEST(VulkanLoopChoices, of_maps_and_reductions) {

@@ -1,6 +1,7 @@
 // Files of choices about the loops of a graph's kernels.
 #pragma once
 
+#include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <fstream>
@@ -56,6 +57,19 @@ inline Expected<std::vector<std::string>> loop_choices(const Graph& graph, const
       files[turn] += target.name + " " + kernels[k].key + " = " + to_string(choice) + "\n";
     }
   return files;
+}
+
+// Runs `check` with the options of each of these files, and its text.
+template <class Check>
+void for_each_choice_file(const Graph& graph, CompileOptions options, const Check& check) {
+  Expected<std::vector<std::string>> files = loop_choices(graph, options);
+  ASSERT_TRUE(files) << to_string(files.errors());
+  ChoiceFile file;
+  options.tuning_file = file.path();
+  for (const std::string& text : *files) {
+    file.write(text);
+    check(options, text);
+  }
 }
 
 }  // namespace quernel::testing

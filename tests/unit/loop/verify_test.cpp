@@ -108,6 +108,17 @@ TEST(Verify, refuses_bindings_out_of_order_and_names_that_do_not_parse) {
   EXPECT_NE(errors.find("'%a b' is not a buffer name"), std::string::npos);
 }
 
+TEST(Verify, refuses_bounds_of_elements_that_a_kernel_writes_or_that_are_no_small_integers) {
+  for (const char* buffer : {"f32[4] read binding 0 below 32", "i32[4] write binding 0 below 32",
+                             "i8[4] read binding 0 below 128", "i4[4] read binding 0 below 8"}) {
+    Kernel kernel = parsed("kernel @k {\n  buffer %x: " + std::string(buffer) + "\n}");
+    EXPECT_NE(errors_of(kernel).find("expected integers that are only read below a number up to 127"),
+              std::string::npos)
+        << buffer;
+  }
+  EXPECT_EQ(errors_of(parsed("kernel @k {\n  buffer %x: i8[4] read binding 0 below 127\n}")), "");
+}
+
 // What no text can say, only a pass that makes nodes by hand.
 TEST(Verify, refuses_malformed_nodes) {
   auto of_value = [](const ExprNode& node) {
