@@ -80,7 +80,8 @@ struct Target {
   // Bytes of a constant that a GPU's kernel can bind, and pad to whole vectors: every Vulkan device binds at
   // least 128 MiB (maxStorageBufferRange).
   static constexpr int64_t kBindingBytes = 120 << 20;
-  // Code lies in a flash that constants need: tails share the code of whole tiles, and nothing has two versions.
+  // Code lies in a flash that constants need: nothing has two versions, and tails share the code of whole tiles unless
+  // registers are few.
   bool code_is_dear() const { return bare_metal; }
   // No intermediate result is stored just to save time.
   bool memory_is_dear() const { return bare_metal; }
