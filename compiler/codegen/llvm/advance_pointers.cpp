@@ -121,15 +121,15 @@ class LoopNest {
     return result;
   }
 
-  void join(std::vector<Sharing>& pointers, Load load) const {
+  void join(std::vector<Sharing>& pointers, const Load& load) const {
     for (Sharing& loads : pointers) {
       if (loads[0].step != load.step) continue;
       auto* apart = llvm::dyn_cast<llvm::SCEVConstant>(evolution_.getMinusSCEV(load.first, loads[0].first));
       if (!apart) continue;
-      load.offset = apart->getAPInt().getSExtValue();
+      const int64_t offset = apart->getAPInt().getSExtValue();
       auto [lowest, highest] = ends_of(loads);
-      if (std::max(highest.offset, load.offset) - std::min(lowest.offset, load.offset) > reach_) continue;
-      loads.push_back(load);
+      if (std::max(highest.offset, offset) - std::min(lowest.offset, offset) > reach_) continue;
+      loads.push_back({load.load, load.first, load.step, offset});
       return;
     }
     pointers.push_back({load});

@@ -80,6 +80,25 @@ TEST(AdvancePointers, no_load_is_where_its_pointer_will_be_next) {
   EXPECT_EQ(count(ir, "getelementptr i8, ptr %pointer, i32 1\n"), 1u) << "only the advance:\n" << ir;
 }
 
+TEST(AdvancePointers, rows_beyond_the_reach_of_an_offset_share_another_pointer) {
+  // A Cortex-M0+ adds at most 31 to a pointer: rows 40 and 50 elements on have another one, 10 apart.
+  std::string ir = optimised(R"(kernel @far_rows grid(g: 4) {
+  buffer %out: i32[4] write binding 0
+  buffer %x: i8[800] read binding 1
+  alloc %sums: i32[1] register
+  %sums[0] = 0i32
+  for k in reduction(9) {
+    %sums[0] = cast(i32, %x[g * 200 + k]) * cast(i32, %x[g * 200 + k + 40]) + %sums[0]
+    %sums[0] = cast(i32, %x[g * 200 + k + 50]) + %sums[0]
+  }
+  %out[g] = %sums[0]
+}
+)",
+                             "cortex-m0plus");
+  EXPECT_EQ(count(ir, "= phi ptr "), 2u) << ir;
+  EXPECT_EQ(count(ir, "getelementptr i8, ptr %pointer[0-9]*, i32 10\n"), 1u) << ir;
+}
+
 TEST(AdvancePointers, leaves_loops_that_store_alone) {
   std::string ir = optimised(R"(kernel @copy grid(g: 4) {
   buffer %out: i8[80] write binding 0
