@@ -82,6 +82,7 @@ Stmt outer_loops(Context& context, const Shape& extents, int64_t inner_work, int
     context.workgroups = context.workgroups * extent;
     return loop::var_ref(var);
   };
+  const bool one_workgroup = target_work == Target::kAllWork;
   int64_t work = std::max<int64_t>(inner_work, 1);
   for (size_t i = extents.size(); i-- > 0;) {
     const Dim& n = extents[i];
@@ -90,11 +91,11 @@ Stmt outer_loops(Context& context, const Shape& extents, int64_t inner_work, int
       positions[i] = index(0);
       continue;
     }
-    int64_t room = target_work == kNoWorkgroups ? kNoWorkgroups : std::max<int64_t>(1, target_work / work);
-    if (room == kNoWorkgroups || (n.is_const() && room >= n.value())) {
+    const int64_t room = std::max<int64_t>(1, target_work / work);
+    if (one_workgroup || (n.is_const() && room >= n.value())) {
       serial.push_back({index_var(name), context.symbols(n)});
       positions[i] = loop::var_ref(serial.back().var);
-      if (room != kNoWorkgroups) work *= n.value();
+      if (!one_workgroup) work *= n.value();
     } else if (room == 1) {
       positions[i] = add_grid(grid_name, n);
       work = target_work;

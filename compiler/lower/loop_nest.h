@@ -52,8 +52,7 @@ loop::Stmt vector_loop(const std::string& name, const loop::Expr& extent, int la
 
 // Splits axes of `extents` (outermost first) into workgroups and serial loops, so that a workgroup does about
 // `target_work` elements. `inner_work`: elements of the work inside of these axes. Calls `body(positions)`
-// once. With a `target_work` of kNoWorkgroups all loops are serial.
-inline constexpr int64_t kNoWorkgroups = INT64_MAX;
+// once. With a `target_work` of Target::kAllWork all loops are serial.
 loop::Stmt outer_loops(Context& context, const Shape& extents, int64_t inner_work, int64_t target_work,
                        const std::function<loop::Stmt(const std::vector<loop::Expr>&)>& body);
 

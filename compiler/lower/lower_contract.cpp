@@ -60,7 +60,7 @@ void ContractLowering::run() {
     extents.pop_back();
   }
   c_.kernel.body =
-      outer_loops(c_, extents, tile_work, plan_.group_work, [&](const std::vector<Expr>& at_loop) {
+      outer_loops(c_, extents, tile_work, plan_.walk.group_work, [&](const std::vector<Expr>& at_loop) {
         std::vector<Expr> place(tiles.size());
         Shape counted(tiles.size(), 1);
         std::optional<size_t> backwards;  // the outermost of several, with all its loops
@@ -224,7 +224,7 @@ void ContractLowering::staged_rows(Shape outer) {
   outer.push_back((rows + most - 1) / most);
   int64_t work = std::min(most, rows) * columns_.value() * schedule::reduction_count(plan_).value();
   Stmt clear = staged_->allocate(most);
-  Stmt blocks_of_rows = outer_loops(c_, outer, work, plan_.group_work, [&](std::vector<Expr> place) {
+  Stmt blocks_of_rows = outer_loops(c_, outer, work, plan_.walk.group_work, [&](std::vector<Expr> place) {
     RowBlock block;
     block.most = most;
     block.begin = place.back() * index(most);
@@ -251,7 +251,7 @@ void ContractLowering::staged_columns(Shape outer) {
   outer[y] = (lines + most - 1) / most;
   int64_t work = most * rows_.estimate() * columns_.value() * schedule::reduction_count(plan_).estimate();
   Stmt clear = staged_->allocate(most);
-  Stmt all = outer_loops(c_, outer, work, plan_.group_work, [&](std::vector<Expr> place) {
+  Stmt all = outer_loops(c_, outer, work, plan_.walk.group_work, [&](std::vector<Expr> place) {
     Expr first = place[y] * index(most), count = index(most);
     if (lines % most != 0) count = loop::binary(BinaryOp::k_min, count, index(lines) - first);
     Expr image = at(plan_.b_offset);

@@ -18,7 +18,7 @@ Stmt map_nest(Context& context, const schedule::MapPlan& plan,
   const Shape& extents = plan.loops.extents;
   const std::vector<IndexExpr>& indices = plan.loops.indices[0];
   const int vector_axis = plan.loops.vector_axis, lanes = plan.loops.lanes;
-  const int64_t target_work = plan.workgroups ? context.group.work.group_work : kNoWorkgroups;
+  const int64_t target_work = plan.workgroups ? context.group.work.group_work : Target::kAllWork;
   if (plan.tile_axis >= 0)
     return transposed_nest(context, plan, target_work, [&](Evaluator& e) { emit(e, indices); });
   Shape outer;

@@ -4,6 +4,7 @@
 #include <sstream>
 
 #include "graph/text.h"
+#include "targets/target.h"
 
 namespace quernel::schedule {
 namespace {
@@ -128,7 +129,8 @@ class Printer {
       for (const Group* part : {&group.parts.front(), &group.parts.back()}) print_tiles(part->contraction);
     }
     print_work(group);
-    if (!group.key.empty()) text_ += "    choice " + group.key + " = " + choice_text(group) + "\n";
+    if (std::string choice = choice_text(group); !choice.empty())
+      text_ += "    choice " + group.key + " = " + choice + "\n";
   }
 
   static std::string_view unit_of_work(GroupKind kind) {
@@ -147,8 +149,12 @@ class Printer {
   }
   void print_work(const Group& group) {
     if (group.work.group_work == 0) return;
-    text_ += "    " + std::to_string(group.work.group_work) + " " + std::string(unit_of_work(group.kind)) +
-             " per workgroup";
+    const int64_t work = group.work.group_work;
+    text_ += "    ";
+    if (work == Target::kAllWork)
+      text_ += "one workgroup";
+    else
+      text_ += std::to_string(work) + " " + std::string(unit_of_work(group.kind)) + " per workgroup";
     const RowsPlan& rows = group.kind == GroupKind::kAttention ? group.parts[1].rows : group.rows;
     if (rows.in_registers) text_ += ", rows in registers";
     if (!rows.kept.empty()) text_ += ", kept loads: " + std::to_string(rows.kept.size());

@@ -2,6 +2,7 @@
 #include "schedule/schedule.h"
 
 #include "schedule/choices.h"
+#include "targets/target.h"
 
 namespace quernel::schedule {
 
@@ -61,7 +62,7 @@ namespace {
 
 LoopChoice choice_of(const Group& group) {
   LoopChoice choice;
-  choice.group_work = group.work.group_work;
+  if (group.work.group_work != Target::kAllWork) choice.group_work = group.work.group_work;
   auto take = [&](const LoopPlan& loops) { choice.along = loops.vector_axis; };
   if (group.kind == GroupKind::kMap) {
     const MapPlan& map = group.maps[0];

@@ -109,9 +109,13 @@ struct Target {
   double transfer_seconds = 30e-6;         // of an empty transfer, with submission and wait
   // GPUs: the companion CPU, for the nodes that are placed there; null: everything runs on the GPU.
   std::shared_ptr<const Target> companion;
-  // Elements that a workgroup should compute: `on_cpu`, chosen so that the cost of a call is negligible, or
-  // four for each invocation of a GPU.
-  int64_t work_per_group(int64_t on_cpu) const { return is_gpu() ? int64_t{4} * lanes(4) : on_cpu; }
+  // Elements that a workgroup should compute: `on_cpu`, chosen so that the cost of a call is negligible, four for
+  // each invocation of a GPU, or all of them where nothing shares the work.
+  static constexpr int64_t kAllWork = int64_t{1} << 60;
+  int64_t work_per_group(int64_t on_cpu) const {
+    if (!shares_work()) return kAllWork;
+    return is_gpu() ? int64_t{4} * lanes(4) : on_cpu;
+  }
 
   // Whether one instruction computes an int8 dot product of operands of these signs.
   bool has_dot(bool a_signed, bool b_signed) const {

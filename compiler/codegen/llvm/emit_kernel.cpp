@@ -147,6 +147,12 @@ void KernelEmitter::emit_workgroups() {
   llvm::BasicBlock* before_loop = builder_.GetInsertBlock();
 
   builder_.SetInsertPoint(header);
+  if (kernel_.grid.empty()) {  // one workgroup
+    if (kernel_.body) statement(*kernel_.body);
+    builder_.CreateBr(exit);
+    builder_.SetInsertPoint(exit);
+    return;
+  }
   llvm::PHINode* workgroup = builder_.CreatePHI(begin->getType(), 2, "wg");
   workgroup->addIncoming(begin, before_loop);
   decode_grid(workgroup);

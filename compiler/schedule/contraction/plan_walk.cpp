@@ -84,6 +84,7 @@ std::vector<int64_t> unrolled_words(const ContractionPlan& plan) {
 TileWalk walk_of_any(const ContractionPlan& plan, const Dim& rows, const ContractionDTypes& dtypes,
                      const Target& target) {
   TileWalk walk;
+  walk.group_work = target.shares_work() ? plan.group_work : Target::kAllWork;
   walk.gathers_columns = gathers_columns(plan, rows, dtypes, target);
   walk.tail_columns = tail_columns(plan, target);
   walk.transposes = transposes_tiles(plan, target);

@@ -27,6 +27,7 @@ struct TileLoop {
 struct TileWalk {
   // Outermost first. Empty if the kernel walks over blocks, or if another kernel (attention) contains it.
   std::vector<TileLoop> loops;
+  int64_t group_work = 0;  // least multiply-adds of a workgroup, or Target::kAllWork
   // Rows of results that a block has, in whole tiles if they are rows of tiles. 0: no blocks. A block has an
   // im2row buffer, or shares a gathered column.
   int64_t block_rows = 0;

@@ -19,6 +19,7 @@ int64_t most_work(const Target& target) {
 }  // namespace
 
 bool is_legal_work(int64_t group_work, const Target& target) {
+  if (!target.shares_work()) return group_work == Target::kAllWork;
   const bool whole = !target.lanes_are_invocations() || group_work % target.lanes(4) == 0;
   return group_work > 0 && group_work <= most_work(target) && whole;
 }
@@ -47,6 +48,7 @@ std::string legal_text(const LoopOptions& options, const Target& target) {
     if (!one.empty()) text += (text.empty() ? "'" : ", '") + one + "'";
   }
   if (windows) text += ", with 'rows' up to " + std::to_string(options.most_rows);
+  if (!target.shares_work()) return text.empty() ? "no choice" : text;
   text += text.empty() ? "'group' " : ", with 'group' ";
   if (target.lanes_are_invocations()) text += "of a multiple of " + std::to_string(target.lanes(4)) + " ";
   return text + "up to " + std::to_string(most_work(target));

@@ -67,7 +67,7 @@ class KernelPlanner {
         pick(work_options(s_, group));
         break;
       case GroupKind::kAttention:
-        work.group_work = target_.lanes_are_invocations() ? 1 : kAttentionWork;
+        work.group_work = target_.lanes_are_invocations() ? 1 : target_.work_per_group(kAttentionWork);
         if (!target_.lanes_are_invocations()) pick(work_options(s_, group));
         for (Group& part : group.parts) {
           if (part.kind == GroupKind::kRows && group.block_keys == 0)

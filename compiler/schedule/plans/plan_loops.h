@@ -32,6 +32,11 @@ RowsPlan plan_rows(const KernelPlace& kernel);
 // Returns what can be chosen about the kernel of a planned schedule; nullopt: nothing here.
 std::optional<LoopOptions> loop_options(const KernelPlace& kernel);
 
+// Whether workgroups share an axis, each a part of it.
+inline bool share_axis(const Dim& extent, int64_t part, const Target& target) {
+  return target.shares_work() && !always_le(extent, part);
+}
+
 // Returns the widest dtype that the kernel loads, stores or computes with, apart from 64-bit integers. At
 // least 4 bytes.
 DType widest_dtype(const Schedule& schedule, const Item& item, const Group& group);

@@ -43,7 +43,7 @@ class MapPlanner {
     }
     // A long vector axis is split so that workgroups get a fair size.
     const Dim& inner = loops.extents[loops.vector_axis];
-    if (workgroups && !always_le(inner, 2 * choice.group_work))
+    if (workgroups && share_axis(inner, 2 * choice.group_work, k_.target))
       loops.part = choice.group_work;
     else if (!k_.target.lanes_are_invocations())
       std::tie(plan.inner_begin, plan.inner_end) = inside(loops.extents, loops.vector_axis);
@@ -302,7 +302,7 @@ std::vector<MapPlan> plan_cat(const KernelPlace& kernel) {
   // One operand has the kernel's grid. The workgroups of several are numbered one operand after the other,
   // but few elements are copied by one workgroup, which a branch for each operand would not be worth.
   bool alone = kernel.group.copied.size() == 1;
-  bool shared = !alone && !always_le(elements, 2 * kernel.group.work.group_work);
+  bool shared = !alone && share_axis(elements, 2 * kernel.group.work.group_work, kernel.target);
   std::vector<MapPlan> plans;
   for (int i : kernel.group.copied) {
     const ValueId x = cat.inputs[i];

@@ -250,7 +250,7 @@ class ReducePlanner {
         if (loops_.classes[i] == 1) reduced = reduced * loops_.extents[i];
       int64_t wanted = group_work / std::max<int64_t>(reduced.estimate(), 1);
       int64_t part = std::max<int64_t>(wanted / lanes, 1) * lanes;
-      if (!always_le(loops_.extents[loops_.vector_axis], part)) loops_.part = part;
+      if (share_axis(loops_.extents[loops_.vector_axis], part, k_.target)) loops_.part = part;
     }
   }
 
@@ -342,7 +342,7 @@ LoopPlan plan_scan(const KernelPlace& kernel, const PickLoops& pick) {
   // Workgroups share long vectors of lines, each a part that makes up for its call.
   int64_t wanted = choice.group_work / std::max<int64_t>(dims[axis].estimate(), 1);
   int64_t part = std::max<int64_t>((wanted + loops.lanes - 1) / loops.lanes * loops.lanes, loops.lanes);
-  if (!always_le(loops.extents[loops.vector_axis], part)) loops.part = part;
+  if (share_axis(loops.extents[loops.vector_axis], part, kernel.target)) loops.part = part;
   return loops;
 }
 

@@ -47,7 +47,7 @@ ScatterPlan plan_scatter(const KernelPlace& kernel) {
   for (size_t i = 0; i < plan.numbers; ++i) number *= update_dims[plan.first + i];
   const bool replaces_all = node.attributes.scatter == ScatterMode::kSet && number == addressed &&
                             (node.op != OpKind::k_scatter_elements || update_dims == dims);
-  if (node.attributes.unique && (in_place || replaces_all)) {
+  if (kernel.target.shares_work() && node.attributes.unique && (in_place || replaces_all)) {
     plan.shared_updates =
         std::max<int64_t>(1, kernel.group.work.group_work / std::max<int64_t>(columns.estimate(), 1));
     return plan;

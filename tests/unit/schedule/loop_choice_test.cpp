@@ -161,6 +161,21 @@ TEST(LoopChoice, other_kernels_take_the_work_of_a_workgroup) {
   }
 }
 
+TEST(LoopChoice, kernels_of_bare_metal_have_one_workgroup) {
+  const std::string cat =
+      "graph @g(%x: f32[8,30]) {\n  %y = cat %x, %x {0} : f32[16,30]\n  return y = %y\n}\n";
+  Expected<Schedule> s = chosen(cat, "group 60", "cortex-m4");
+  ASSERT_FALSE(s);
+  EXPECT_NE(to_string(s.errors()).find("choices:1: expected no choice for 'cat cat reads f32:8:30"),
+            std::string::npos)
+      << to_string(s.errors());
+  EXPECT_EQ(estimated(kTransposed, "cortex-m4").second.find("group"), std::string::npos);
+  s = chosen(kTransposed, "group 60", "cortex-m4");
+  ASSERT_FALSE(s);
+  EXPECT_NE(to_string(s.errors()).find("expected 'along 1', 'along 0' for 'map exp"), std::string::npos)
+      << to_string(s.errors());
+}
+
 TEST(LoopChoice, what_is_not_possible_is_refused) {
   struct Case {
     const char *text, *choice, *says;
