@@ -97,7 +97,9 @@ const std::vector<GraphPass>& graph_passes() {
        false},
       {"narrow-multipliers", "factors of 64-bit products of 32-bit operands are stored in 32 bits",
        graph_pass(narrow_multipliers), false},
-      {"shrink-shifts", "where code is dear: different counts by which words are shifted are stored in bytes",
+      {"shrink-shifts",
+       "where code is dear: different counts of rounding shifts, and the halves that round, are stored in "
+       "bytes",
        [](const Graph& graph, const Target& target, auto&&...) -> Expected<Graph> {
          return target.code_is_dear() ? shrink_shifts(graph) : graph;
        },

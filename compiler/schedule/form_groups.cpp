@@ -35,7 +35,7 @@ class Former {
   void run() {
     for (const Graph::Output& output : g_.outputs) is_output_.insert(output.value);
     for (const Graph::SymbolSource& source : g_.symbol_sources) is_output_.insert(source.value);
-    find_widened_constants();
+    find_derived_constants();
     for (size_t i = 0; i < g_.nodes.size(); ++i) place(static_cast<int>(i));
     fuse_prologues();
     find_outputs();
@@ -60,26 +60,28 @@ class Former {
     return group_of_[v];
   }
 
-  // Casts of constants that elementwise nodes alone read: each joins the group of its first reader.
-  void find_widened_constants() {
-    widened_.assign(g_.values.size(), 0);
+  // What is computed of constants, and read by elementwise nodes alone, joins the group of its first reader.
+  void find_derived_constants() {
+    derived_.assign(g_.values.size(), 0);
     for (const Node& node : g_.nodes) {
       if (!is_elementwise(node.op))
-        for (ValueId v : node.inputs) widened_[v] = 0;
-      if (node.op != OpKind::k_cast || is_output_.count(node.output) || is_packed(g_.dtype(node.inputs[0])))
-        continue;
-      const Node* operand = g_.def(node.inputs[0]);
-      if (operand && operand->op == OpKind::k_expand) operand = g_.def(operand->inputs[0]);
-      widened_[node.output] = operand && operand->op == OpKind::k_constant;
+        for (ValueId v : node.inputs) derived_[v] = 0;
+      if (!is_elementwise(node.op) || node.inputs.empty() || is_output_.count(node.output)) continue;
+      derived_[node.output] = std::all_of(node.inputs.begin(), node.inputs.end(), [&](ValueId v) {
+        const Node* operand = g_.def(v);
+        if (operand && operand->op == OpKind::k_expand) operand = g_.def(operand->inputs[0]);
+        return derived_[v] || (operand && operand->op == OpKind::k_constant && !is_packed(g_.dtype(v)));
+      });
     }
   }
 
-  // `group` computes what the node at `index` reads of them.
-  void adopt_widened_constants(int index, int group) {
+  // `group` computes what the node at `index` reads of them, before its node `reader`.
+  void adopt_derived_constants(int index, int group, int reader) {
     for (ValueId v : g_.nodes[index].inputs) {
-      if (!widened_[v] || member_[v]) continue;
+      if (!derived_[v] || member_[v]) continue;
+      adopt_derived_constants(g_.values[v].node, group, reader);
       std::vector<int>& nodes = s_.groups[group].nodes;
-      nodes.insert(std::find(nodes.begin(), nodes.end(), index), g_.values[v].node);
+      nodes.insert(std::find(nodes.begin(), nodes.end(), reader), g_.values[v].node);
       bind(group, *g_.def(v));
       group_of_[v] = group;
       member_[v] = 1;
@@ -142,7 +144,7 @@ class Former {
       s_.groups[group_of_[v]].nodes.push_back(index);
       return;
     }
-    if (widened_[v]) return;
+    if (derived_[v]) return;
     int latest = latest_operand_group(node);
     if (has_index_map(node) && node.op != OpKind::k_contiguous && !is_output_.count(v)) {
       group_of_[v] = latest;  // read through its index map by whoever needs it
@@ -155,10 +157,10 @@ class Former {
       bind(latest, node);
       group_of_[v] = latest;
       member_[v] = 1;
-      adopt_widened_constants(index, latest);
+      adopt_derived_constants(index, latest, index);
       return;
     }
-    adopt_widened_constants(index, start(GroupKind::kMap, index));
+    adopt_derived_constants(index, start(GroupKind::kMap, index), index);
   }
 
   // Whether a lookup in a table of 256 elements joins the kernel that computes its indices. On a processor with
@@ -288,7 +290,7 @@ class Former {
   bool joins_lookups_;
   std::map<std::string, ValueId> definers_;  // of run-time symbols
   std::vector<int> group_of_;                // per value: the latest group it depends on, or belongs to
-  std::vector<char> widened_;                // per value: find_widened_constants
+  std::vector<char> derived_;                // per value: find_derived_constants
   std::vector<char> member_;                 // per value: computed at its group's own indices
   std::vector<size_t> stored_;               // per value: what is loaded of stored values to evaluate it
   std::vector<Bindings> bindings_;           // per group

@@ -77,8 +77,10 @@ double rounding_error(const std::vector<Graph>& graphs, DType storage);
 Expected<Graph> narrow_multipliers(const Graph& graph);
 
 // Shifts of words to the right by different constant counts, as requantization by channel has them: the counts are
-// stored in bytes.
+// stored in bytes. So are the halves that round, if they are the same number of halves of the last place everywhere.
 //   shr(x, constant i32[64]) -> shr(x, cast(constant i8[64]) : i32)
+//   shr(add(x, constant i32[64] {n * 2^(s - 1)}), constant i32[64] {s})
+//     -> shr(shr(add(x, shl(n, t)), t), 1), with t = cast(constant i8[64] {s - 1}) : i32
 Expected<Graph> shrink_shifts(const Graph& graph);
 
 // A contraction whose constant weights take more than `most_bytes` becomes several contractions, split along
