@@ -72,6 +72,13 @@ class Builder {
     return errors;
   }
 
+  bool is_constant(int32_t expression) const {
+    const std::vector<int64_t>& code = contents_.expressions[static_cast<size_t>(expression)].code;
+    for (size_t i = 0; i < code.size(); i += 2)
+      if (code[i] == 1) return false;
+    return true;
+  }
+
   // The value of an expression without symbols.
   int64_t constant(int32_t expression) const {
     const std::vector<int64_t>& code = contents_.expressions[static_cast<size_t>(expression)].code;
@@ -211,7 +218,9 @@ class Builder {
         step.kernel = item.kernel;
         step.workgroups = amount(item.workgroups, item.workgroups_expression);
         step.may_fail = item.may_fail;
-        for (int32_t expression : item.symbols) step.symbols.push_back({0, expression});
+        for (int32_t expression : item.symbols)
+          step.symbols.push_back(is_constant(expression) ? Amount{constant(expression)}
+                                                         : Amount{0, expression});
         break;
       case ItemKind::kReadSymbol:
         step.kind = StepKind::kReadSymbol;

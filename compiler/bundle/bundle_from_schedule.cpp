@@ -17,7 +17,8 @@ namespace {
 
 constexpr size_t kMaxAnalysisSteps = 30;  // of an amount that is worth computing for the symbols' values
 
-constexpr uint64_t kAlignment = 64;
+// Of constants, in bytes: a cache line, or where no caches are the widest element, as flash is dear.
+constexpr uint64_t kLineAlignment = 64, kElementAlignment = 8;
 
 std::string_view bytes_of(const schedule::Buffer& buffer) {
   return {reinterpret_cast<const char*>(buffer.data.bytes.data()), buffer.data.bytes.size()};
@@ -43,7 +44,12 @@ EdgeKind edge_kind(schedule::Hazard hazard) {
 
 class Assembler {
  public:
-  explicit Assembler(const std::vector<CompiledVariant>& variants) : variants_(variants) {}
+  explicit Assembler(const std::vector<CompiledVariant>& variants)
+      : variants_(variants),
+        alignment_(std::all_of(variants.begin(), variants.end(),
+                               [](const CompiledVariant& v) { return v.target.code_is_dear(); })
+                       ? kElementAlignment
+                       : kLineAlignment) {}
 
   BundleContents run(const std::string& producer) {
     contents_.producer = producer;
@@ -232,7 +238,7 @@ class Assembler {
       piece.bytes = bytes.size();
       piece.view = {reinterpret_cast<const std::byte*>(bytes.data()), bytes.size()};
       segment.pieces.push_back(std::move(piece));
-      segment.bytes = (segment.bytes + bytes.size() + kAlignment - 1) / kAlignment * kAlignment;
+      segment.bytes = (segment.bytes + bytes.size() + alignment_ - 1) / alignment_ * alignment_;
     }
     return it->second;
   }
@@ -483,6 +489,7 @@ class Assembler {
   }
 
   const std::vector<CompiledVariant>& variants_;
+  const uint64_t alignment_;  // of constants
   BundleContents contents_;
   std::vector<bool> shared_;  // per region: both a GPU and its companion CPU reach it
   std::map<std::vector<int64_t>, int32_t> expressions_;

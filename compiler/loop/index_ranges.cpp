@@ -15,6 +15,7 @@ Interval dtype_range(DType dtype) {
 Interval binary_range(const ExprNode& e, Interval a, Interval b) {
   int64_t c = 0;
   bool by_constant = as_const_int(e.args[1], &c) && c > 0;
+  const bool by_positive = a.lo >= 0 && b.lo > 0;
   switch (e.binary) {
     case BinaryOp::k_add:
       return a + b;
@@ -28,12 +29,16 @@ Interval binary_range(const ExprNode& e, Interval a, Interval b) {
       return {std::min(a.lo, b.lo), std::min(a.hi, b.hi)};
     case BinaryOp::k_div:
     case BinaryOp::k_idiv:
+      if (!by_constant && by_positive) return {0, a.hi};
       return by_constant ? truncate_divide(a, c) : Interval{};
     case BinaryOp::k_fdiv:
+      if (!by_constant && by_positive) return {0, a.hi};
       return by_constant ? floor_divide(a, c) : Interval{};
     case BinaryOp::k_mod:
+      if (!by_constant && by_positive) return {0, std::min(a.hi, b.hi)};
       return by_constant ? floor_remainder(a, c) : Interval{};
     case BinaryOp::k_fmod:
+      if (!by_constant && by_positive) return {0, std::min(a.hi, b.hi)};
       return by_constant ? truncate_remainder(a, c) : Interval{};
     case BinaryOp::k_and:
       return by_constant ? Interval{0, c} : Interval{};

@@ -203,7 +203,7 @@ std::vector<std::string_view> optional_passes() {
     if (pass.optional) names.push_back(pass.name);
   for (const LoopPass& pass : loop_passes())
     if (pass.optional) names.push_back(pass.name);
-  names.push_back(kOptimizeCode);
+  names.insert(names.end(), {kShareKernels, kOptimizeCode});
   return names;
 }
 

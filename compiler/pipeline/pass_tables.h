@@ -57,7 +57,9 @@ const std::vector<SchedulePass>& schedule_passes();
 const std::vector<LoopPass>& loop_passes();
 // LLVM's own passes over the kernels, as --disable-pass names them all.
 inline constexpr std::string_view kOptimizeCode = "optimize-code";
-// What --disable-pass takes: the optional passes of graphs, schedules and loops, and kOptimizeCode.
+// Where code is dear: kernels that differ in sizes only become one (loop/share_kernels.h).
+inline constexpr std::string_view kShareKernels = "share-kernels";
+// What --disable-pass takes: the optional passes of graphs, schedules and loops, kShareKernels and kOptimizeCode.
 std::vector<std::string_view> optional_passes();
 
 // Names in disabled_passes, print_after and stop_after that are no pass's; the message begins with the

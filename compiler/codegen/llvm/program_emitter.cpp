@@ -3,16 +3,18 @@
 #include <llvm/IR/IntrinsicInst.h>
 
 #include <algorithm>
+#include <tuple>
 
 #include "support/diagnostic.h"
 
 namespace quernel::codegen {
 namespace {
 
-// Words of a table: the number of workgroups and, in the low bits, of bindings; per binding the offset and,
-// in the low bits, the base.
+// Words of a table: the number of workgroups and, in the low bits, of symbols and of bindings; per binding the offset
+// and, in the low bits, the base; the symbols.
 constexpr unsigned kLowBits = 6;
 constexpr uint64_t kLowLimit = uint64_t{1} << kLowBits, kHighLimit = uint64_t{1} << (32 - kLowBits);
+constexpr uint64_t kWorkgroupLimit = kHighLimit >> kLowBits;
 
 }  // namespace
 
@@ -100,10 +102,13 @@ llvm::Value* ProgramEmitter::scratch_pointer(Value* bases) {
 }
 
 void ProgramEmitter::emit_walk() {
-  size_t most = 1;
+  size_t most = 1, most_symbols = 0;
   for (const StaticEntry& entry : program_.entries)
-    for (const Step& step : entry.steps)
-      if (fits_table(step)) most = std::max(most, step.bindings.size());
+    for (const Step& step : entry.steps) {
+      if (!fits_table(step)) continue;
+      most = std::max(most, step.bindings.size());
+      most_symbols = std::max(most_symbols, step.symbols.size());
+    }
   auto* type = llvm::FunctionType::get(i32_, {pointer_, pointer_, i32_, pointer_}, false);
   walk_ = llvm::Function::Create(type, llvm::GlobalValue::InternalLinkage, program_.identifier + "_walk",
                                  module_);
@@ -116,8 +121,10 @@ void ProgramEmitter::emit_walk() {
   auto* array = llvm::ArrayType::get(pointer_, most);
   Value* bindings = builder_.CreateAlloca(array);
   Value* arguments = builder_.CreateAlloca(llvm::ArrayType::get(pointer_, 3));
+  Value* symbols = most_symbols == 0 ? static_cast<Value*>(llvm::ConstantPointerNull::get(pointer_))
+                                     : builder_.CreateAlloca(llvm::ArrayType::get(i64_, most_symbols));
   builder_.CreateStore(bindings, arguments);
-  builder_.CreateStore(llvm::ConstantPointerNull::get(pointer_), element(arguments, pointer_, 1));
+  builder_.CreateStore(symbols, element(arguments, pointer_, 1));
   builder_.CreateStore(scratch_pointer(walk_->getArg(3)), element(arguments, pointer_, 2));
   builder_.CreateBr(call);
 
@@ -155,7 +162,11 @@ void ProgramEmitter::emit_walk() {
   builder_.CreateCondBr(builder_.CreateIsNull(less), bound, bind);
 
   builder_.SetInsertPoint(bound);
-  Value* workgroups = builder_.CreateZExt(builder_.CreateLShr(head, kLowBits), i64_);
+  if (most_symbols != 0) {
+    Value* number = builder_.CreateAnd(builder_.CreateLShr(head, kLowBits), builder_.getInt32(kLowLimit - 1));
+    std::tie(bound, word_at) = emit_symbols(word_at, symbols, number);
+  }
+  Value* workgroups = builder_.CreateZExt(builder_.CreateLShr(head, 2 * kLowBits), i64_);
   Value* kernel = builder_.CreateLoad(pointer_, kernels);
   Value* code = builder_.CreateCall(kernel_type_, kernel, {arguments, builder_.getInt64(0), workgroups});
   builder_.CreateCondBr(builder_.CreateIsNull(code), next, exit);
@@ -175,10 +186,41 @@ void ProgramEmitter::emit_walk() {
   function_ = outer;
 }
 
+std::pair<llvm::BasicBlock*, llvm::Value*> ProgramEmitter::emit_symbols(Value* before, Value* symbols,
+                                                                        Value* count) {
+  llvm::BasicBlock *from = builder_.GetInsertBlock(), *next = new_block("symbols"),
+                   *copy = new_block("symbol");
+  llvm::BasicBlock* ready = new_block("ready");
+  builder_.CreateBr(next);
+  builder_.SetInsertPoint(next);
+  auto* word = builder_.CreatePHI(pointer_, 2);
+  auto* to = builder_.CreatePHI(pointer_, 2);
+  auto* left = builder_.CreatePHI(i32_, 2);
+  word->addIncoming(before, from);
+  to->addIncoming(symbols, from);
+  left->addIncoming(count, from);
+  builder_.CreateCondBr(builder_.CreateIsNull(left), ready, copy);
+  builder_.SetInsertPoint(copy);
+  Value* word_at = element(word, i32_, 1);
+  builder_.CreateStore(builder_.CreateSExt(builder_.CreateLoad(i32_, word_at), i64_), to);
+  word->addIncoming(word_at, copy);
+  to->addIncoming(element(to, i64_, 1), copy);
+  left->addIncoming(builder_.CreateSub(left, builder_.getInt32(1)), copy);
+  builder_.CreateBr(next);
+  builder_.SetInsertPoint(ready);
+  return {ready, word};
+}
+
 bool ProgramEmitter::fits_table(const Step& step) const {
-  if (step.kind != StepKind::kCall || !step.symbols.empty() || step.workgroups.expression >= 0) return false;
-  if (step.workgroups.value < 0 || static_cast<uint64_t>(step.workgroups.value) >= kHighLimit) return false;
-  if (step.bindings.empty() || step.bindings.size() >= kLowLimit) return false;
+  if (step.kind != StepKind::kCall || step.workgroups.expression >= 0) return false;
+  if (step.workgroups.value < 0 || static_cast<uint64_t>(step.workgroups.value) >= kWorkgroupLimit)
+    return false;
+  if (step.bindings.empty() || step.bindings.size() >= kLowLimit || step.symbols.size() >= kLowLimit)
+    return false;
+  auto fits_word = [](const Amount& symbol) {
+    return symbol.expression < 0 && symbol.value >= INT32_MIN && symbol.value <= INT32_MAX;
+  };
+  if (!std::all_of(step.symbols.begin(), step.symbols.end(), fits_word)) return false;
   return std::all_of(step.bindings.begin(), step.bindings.end(), [&](const Place& place) {
     return place.offset < kHighLimit && base_of(place) < kLowLimit;
   });
@@ -194,8 +236,10 @@ void ProgramEmitter::emit_table(const StaticEntry& entry, uint32_t begin, uint32
     auto word = [&](uint64_t high, uint64_t low) {
       words.push_back(static_cast<uint32_t>(high << kLowBits | low));
     };
-    word(static_cast<uint64_t>(step.workgroups.value), step.bindings.size());
+    word(static_cast<uint64_t>(step.workgroups.value) << kLowBits | step.symbols.size(),
+         step.bindings.size());
     for (const Place& place : step.bindings) word(place.offset, base_of(place));
+    for (const Amount& symbol : step.symbols) words.push_back(static_cast<uint32_t>(symbol.value));
   }
   std::string name = entry.identifier + "_table_" + std::to_string(tables_++);
   auto constant = [&](llvm::Constant* data, const std::string& what) {

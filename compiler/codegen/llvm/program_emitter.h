@@ -35,6 +35,9 @@ class ProgramEmitter {
   void emit_entry(const StaticEntry& entry);
   void prepare_frame(const StaticEntry& entry);
   void emit_steps(const StaticEntry& entry, uint32_t begin, uint32_t end);
+  // Copies `count` words behind the one at `before` to `symbols`. Returns the block after, and the last word there.
+  std::pair<llvm::BasicBlock*, llvm::Value*> emit_symbols(llvm::Value* before, llvm::Value* symbols,
+                                                          llvm::Value* count);
   bool fits_table(const Step& step) const;
   void emit_table(const StaticEntry& entry, uint32_t begin, uint32_t end);
   void emit_call(const Step& step);

@@ -15,7 +15,7 @@ namespace {
 Interval index_of_store(const std::string& statements) {
   Expected<Kernel> kernel = parse_kernel(
       "kernel @k {\n  buffer %x: f32[4096] read binding 0\n  buffer %n: i64[4096] read binding 1\n"
-      "  buffer %y: f32[4096] write binding 2\n" +
+      "  buffer %y: f32[4096] write binding 2\n  buffer %n8: u8[1] read binding 3\n" +
       statements + "}\n");
   if (!kernel) {
     ADD_FAILURE() << to_string(kernel.errors());
@@ -49,6 +49,13 @@ TEST(IndexRanges, extent_from_memory) {
   Interval range = index_of_store("for i in serial(%n[0]) {\n %y[i] = 1f32\n}\n");
   EXPECT_EQ(range.lo, 0);
   EXPECT_FALSE(range.finite());
+}
+
+TEST(IndexRanges, division_by_what_is_positive) {
+  const std::string by = "let by: i64 = max(cast(i64, %n8[0]), 1)\n";
+  expect_range("for i in serial(9) {\n " + by + " %y[idiv(i, by)] = 1f32\n}\n", 0, 8);
+  expect_range("for i in serial(9) {\n " + by + " %y[fmod(i, by)] = 1f32\n}\n", 0, 8);
+  expect_range("for i in serial(900) {\n " + by + " %y[fmod(i, by) + 5] = 1f32\n}\n", 5, 260);
 }
 
 TEST(IndexRanges, offsets_of_rows) {
