@@ -57,10 +57,7 @@ class LoopNest {
         reach_(reach) {}
 
   bool run() {
-    for (Loop* loop : loops_) {
-      std::vector<Pointer> pointers = visit(*loop);
-      end_by_pointer(*loop, pointers);
-    }
+    for (Loop* loop : loops_) finish(*loop, visit(*loop));
     return changed_;
   }
 
@@ -75,12 +72,45 @@ class LoopNest {
       for (Pointer& p : of_child)
         if (std::optional<Pointer> taken = is_sum ? take_over(loop, *child, p) : std::nullopt)
           pointers.push_back(*taken);
-      end_by_pointer(*child, of_child);
+      if (is_sum)
+        end_by_pointer(*child, of_child);
+      else
+        finish(*child, of_child);
     }
     if (is_sum)
       for (const Sharing& loads : loads_by_pointer(loop)) pointers.push_back(advance(loop, loads));
     changed_ |= !pointers.empty();
     return pointers;
+  }
+
+  void finish(Loop& sum, const std::vector<Pointer>& pointers) {
+    read_on(sum, pointers);
+    end_by_pointer(sum, pointers);
+  }
+
+  // Lets loads behind the sum go on from where one of its pointers ends, within its reach: what follows an operand in
+  // memory needs no address of its own.
+  void read_on(Loop& sum, const std::vector<Pointer>& pointers) {
+    llvm::BasicBlock* exit = sum.getExitBlock();
+    if (pointers.empty() || !exit) return;
+    for (llvm::BasicBlock& block : *exit->getParent()) {
+      if (loops_.getLoopFor(&block) != sum.getParentLoop() || !dominators_.dominates(exit, &block)) continue;
+      for (llvm::Instruction& i : block) {
+        auto* load = llvm::dyn_cast<llvm::LoadInst>(&i);
+        if (!load || !evolution_.isSCEVable(load->getPointerOperandType())) continue;
+        const SCEV* address = evolution_.getSCEV(load->getPointerOperand());
+        for (const Pointer& p : pointers) {
+          auto* apart = llvm::dyn_cast<llvm::SCEVConstant>(evolution_.getMinusSCEV(address, p.first));
+          if (!apart) continue;
+          const int64_t offset = apart->getAPInt().getSExtValue() - p.step * p.count;
+          if (offset < 0 || offset > reach_) continue;
+          llvm::IRBuilder<> b(load);
+          load->setOperand(load->getPointerOperandIndex(),
+                           b.CreatePtrAdd(p.next, b.getInt32(static_cast<uint32_t>(offset))));
+          break;
+        }
+      }
+    }
   }
 
   // Whether it is a loop as loop IR makes it, with a known number of steps, that stores nothing.

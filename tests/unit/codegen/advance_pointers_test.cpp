@@ -1,39 +1,12 @@
 // Sums on processors with few registers read from pointers that advance (advance_pointers.h).
 #include <gtest/gtest.h>
 
-#include <regex>
+#include <algorithm>
 
-#include "codegen/llvm/object_code.h"
-#include "loop/parse.h"
-#include "support/file.h"
-#include "support/temporary_directory.h"
-#include "targets/target.h"
+#include "optimised_ir.h"
 
 namespace quernel {
 namespace {
-
-// LLVM IR of the kernel's function after all passes.
-std::string optimised(const std::string& text, const std::string& preset) {
-  Expected<Target> target = find_target(preset);
-  Expected<loop::Kernel> kernel = loop::parse_kernel(text, "test");
-  TemporaryDirectory directory;
-  EXPECT_TRUE(target && kernel);
-  if (!target || !kernel) return {};
-  Expected<codegen::Compiler> compiler = codegen::Compiler::create(*target, true, codegen::CodeUse::kStatic);
-  EXPECT_TRUE(compiler);
-  if (!compiler) return {};
-  EXPECT_TRUE(compiler->compile(std::span(&*kernel, 1), {"f"}, directory.path()));
-  std::string error;
-  std::optional<std::string> ir = read_file(directory.path() + "/" + kernel->name + ".ll", &error);
-  EXPECT_TRUE(ir) << error;
-  return ir.value_or("");
-}
-
-size_t count(const std::string& text, const std::string& pattern) {
-  std::regex expression(pattern);
-  return static_cast<size_t>(
-      std::distance(std::sregex_iterator(text.begin(), text.end(), expression), std::sregex_iterator()));
-}
 
 // Two rows of x, 8 apart, times w, whose elements a window of 3 lines of 6 reads one after another.
 const char* const kWindow = R"(kernel @window grid(g: 4) {
@@ -97,6 +70,39 @@ TEST(AdvancePointers, rows_beyond_the_reach_of_an_offset_share_another_pointer) 
                              "cortex-m0plus");
   EXPECT_EQ(count(ir, "= phi ptr "), 2u) << ir;
   EXPECT_EQ(count(ir, "getelementptr i8, ptr %pointer[0-9]*, i32 10\n"), 1u) << ir;
+}
+
+// A panel of eight words, which a sum reads, and other words; `behind`: the place of one that is read after the sum.
+std::string after_sum(const std::string& behind, const std::string& preset) {
+  std::string ir = optimised(R"(kernel @panel grid(g: 4) {
+  buffer %out: i32[4] write binding 0
+  buffer %x: i32[32] read binding 1
+  buffer %w: i32[8192] read binding 2
+  alloc %sums: i32[1] register
+  %sums[0] = 0i32
+  for k in reduction(8) {
+    %sums[0] = %x[g * 8 + k] * %w[g * 24 + k] + %sums[0]
+  }
+  %out[g] = %sums[0] * %w[)" + behind +
+                                 R"(]
+}
+)",
+                             preset);
+  EXPECT_EQ(count(ir, "= phi ptr "), 2u) << ir;
+  return ir.substr(std::min(ir.rfind("icmp eq ptr"), ir.rfind("icmp ne ptr")));
+}
+
+TEST(AdvancePointers, loads_behind_a_sum_go_on_from_its_pointer) {
+  EXPECT_EQ(count(after_sum("g * 24 + 8", "cortex-m4"), "ptr %w,"), 0u) << "it is where the pointer ends";
+  EXPECT_EQ(count(after_sum("g * 24 + 10", "cortex-m4"), "getelementptr i8, ptr %[0-9]+, i32 8\n"), 1u);
+}
+
+TEST(AdvancePointers, loads_before_the_end_of_a_pointer_or_out_of_its_reach_keep_their_addresses) {
+  const std::string from_end = "getelementptr i8, ptr %[0-9]+, i32 ";
+  EXPECT_EQ(count(after_sum("g * 24 + 7", "cortex-m4"), from_end + "-4\n"), 0u);
+  EXPECT_EQ(count(after_sum("g * 24 + 17", "cortex-m4"), from_end + "36\n"), 1u);
+  EXPECT_EQ(count(after_sum("g * 24 + 17", "cortex-m0plus"), from_end + "36\n"), 0u);
+  EXPECT_EQ(count(after_sum("8191 - g * 24", "cortex-m4"), "ptr %w,"), 1u) << "at no constant distance";
 }
 
 TEST(AdvancePointers, leaves_loops_that_store_alone) {
