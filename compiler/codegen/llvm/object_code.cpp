@@ -144,6 +144,10 @@ struct Compiler::State {
   InstructionSet isa;
 
   bool create_machine(std::string& error);
+  // Where registers are few, LLVM's scheduler costs more spills than it saves waiting.
+  InstructionOrder order() const {
+    return target.registers_are_few() ? InstructionOrder::kAsInIr : InstructionOrder::kScheduled;
+  }
   void prepare(llvm::Module& module) const;
   // Firmware has its place in memory; images and what programs for an operating system are linked into do
   // not.
@@ -283,7 +287,7 @@ struct KernelText {
 
 // The kernel `symbol` as the object has it: of the other kernels of its module only declarations are printed.
 KernelText text_of(const llvm::Module& module, const std::vector<std::string>& symbols,
-                   const std::string& symbol, llvm::TargetMachine& machine) {
+                   const std::string& symbol, llvm::TargetMachine& machine, InstructionOrder order) {
   KernelText text;
   auto copy = llvm::CloneModule(module);
   for (const std::string& other : symbols)
@@ -291,7 +295,7 @@ KernelText text_of(const llvm::Module& module, const std::vector<std::string>& s
       function->deleteBody();
   llvm::raw_string_ostream ir(text.ir);
   copy->print(ir, nullptr);
-  emit_machine_code(*copy, machine, llvm::CodeGenFileType::AssemblyFile, text.assembly);
+  emit_machine_code(*copy, machine, llvm::CodeGenFileType::AssemblyFile, order, text.assembly);
   return text;
 }
 
@@ -313,15 +317,16 @@ Expected<ObjectCode> Compiler::compile(std::span<const loop::Kernel> kernels,
     state_->prepare(*module);
     llvm::raw_string_ostream message(error);
     if (llvm::verifyModule(*module, &message)) return;
-    if (state_->optimize) optimize(*module, *state_->machine, state_->isa.load_reach);
+    if (state_->optimize) optimize(*module, *state_->machine, state_->isa);
     scalarize_single_lanes(*module);
     expand_missing_instructions(*module, state_->isa);
     state_->prepare(*module);  // what was added
     report.stack.read(*module);
     if (!dump_dir.empty())
       for (const std::string& symbol : symbols)
-        texts.push_back(text_of(*module, symbols, symbol, *state_->machine));
-    if (!emit_machine_code(*module, *state_->machine, llvm::CodeGenFileType::ObjectFile, object))
+        texts.push_back(text_of(*module, symbols, symbol, *state_->machine, state_->order()));
+    if (!emit_machine_code(*module, *state_->machine, llvm::CodeGenFileType::ObjectFile, state_->order(),
+                           object))
       error = "the target cannot emit object files";
   });
   if (!status) {
@@ -372,11 +377,11 @@ Expected<ObjectCode> Compiler::State::compile_module(const std::string& name,
     prepare(*module);
     llvm::raw_string_ostream message(error);
     if (llvm::verifyModule(*module, &message)) return;
-    if (optimize) codegen::optimize(*module, *machine, isa.load_reach);
+    if (optimize) codegen::optimize(*module, *machine, isa);
     expand_missing_instructions(*module, isa);
     prepare(*module);  // what was added
     report.stack.read(*module);
-    emit_machine_code(*module, *machine, llvm::CodeGenFileType::ObjectFile, object);
+    emit_machine_code(*module, *machine, llvm::CodeGenFileType::ObjectFile, order(), object);
   });
   if (!status) {
     abandon(context);

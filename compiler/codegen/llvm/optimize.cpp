@@ -1,6 +1,9 @@
 #include "codegen/llvm/optimize.h"
 
 #include <llvm/Analysis/TargetLibraryInfo.h>
+#include <llvm/CodeGen/MachineModuleInfo.h>
+#include <llvm/CodeGen/Passes.h>
+#include <llvm/CodeGen/TargetPassConfig.h>
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/IntrinsicInst.h>
 #include <llvm/IR/LegacyPassManager.h>
@@ -19,6 +22,7 @@
 #include <llvm/Transforms/Scalar/SimplifyCFG.h>
 
 #include "codegen/llvm/advance_pointers.h"
+#include "codegen/llvm/keep_loads_apart.h"
 
 namespace quernel::codegen {
 namespace {
@@ -30,7 +34,7 @@ llvm::TargetLibraryInfoImpl no_library(const llvm::Module& module) {
   return info;
 }
 
-llvm::FunctionPassManager pipeline(int64_t load_reach) {
+llvm::FunctionPassManager pipeline(const InstructionSet& isa) {
   llvm::FunctionPassManager passes;
   passes.addPass(llvm::SROAPass(llvm::SROAOptions::ModifyCFG));  // register buffers become values
   passes.addPass(llvm::EarlyCSEPass(true));
@@ -42,7 +46,7 @@ llvm::FunctionPassManager pipeline(int64_t load_reach) {
     loops.addPass(llvm::IndVarSimplifyPass());
     passes.addPass(llvm::createFunctionToLoopPassAdaptor(std::move(loops), /*UseMemorySSA=*/true));
   }
-  if (load_reach > 0) passes.addPass(AdvancePointersPass(load_reach));
+  if (isa.load_reach > 0) passes.addPass(AdvancePointersPass(isa.load_reach));
   passes.addPass(llvm::GVNPass());
   passes.addPass(llvm::CorrelatedValuePropagationPass());
   passes.addPass(llvm::InstCombinePass());
@@ -56,12 +60,13 @@ llvm::FunctionPassManager pipeline(int64_t load_reach) {
   passes.addPass(
       llvm::SimplifyCFGPass(llvm::SimplifyCFGOptions().hoistCommonInsts(true).sinkCommonInsts(true)));
   passes.addPass(llvm::InstCombinePass());
+  if (isa.load_reach > 0 && isa.arm_dsp) passes.addPass(KeepLoadsApartPass());
   return passes;
 }
 
 }  // namespace
 
-void optimize(llvm::Module& module, llvm::TargetMachine& machine, int64_t load_reach) {
+void optimize(llvm::Module& module, llvm::TargetMachine& machine, const InstructionSet& isa) {
   llvm::LoopAnalysisManager loops;
   llvm::FunctionAnalysisManager functions;
   llvm::CGSCCAnalysisManager sccs;
@@ -79,7 +84,7 @@ void optimize(llvm::Module& module, llvm::TargetMachine& machine, int64_t load_r
   builder.registerLoopAnalyses(loops);
   builder.crossRegisterProxies(loops, functions, sccs, modules);
   llvm::ModulePassManager passes;
-  passes.addPass(llvm::createModuleToFunctionPassAdaptor(pipeline(load_reach)));
+  passes.addPass(llvm::createModuleToFunctionPassAdaptor(pipeline(isa)));
   passes.run(module, modules);
 }
 
@@ -140,11 +145,21 @@ void scalarize_single_lanes(llvm::Module& module) {
 }
 
 bool emit_machine_code(llvm::Module& module, llvm::TargetMachine& machine, llvm::CodeGenFileType type,
-                       llvm::SmallVectorImpl<char>& out) {
+                       InstructionOrder order, llvm::SmallVectorImpl<char>& out) {
   llvm::raw_svector_ostream stream(out);
   llvm::legacy::PassManager passes;
   passes.add(new llvm::TargetLibraryInfoWrapperPass(no_library(module)));
-  if (machine.addPassesToEmitFile(passes, stream, nullptr, type)) return false;
+  // As TargetMachine::addPassesToEmitFile does, which cannot leave out a pass.
+  auto* functions = new llvm::MachineModuleInfoWrapperPass(&machine);
+  llvm::TargetPassConfig* config = machine.createPassConfig(passes);
+  if (order == InstructionOrder::kAsInIr) config->disablePass(&llvm::MachineSchedulerID);
+  passes.add(config);
+  passes.add(functions);
+  if (config->addISelPasses()) return false;
+  config->addMachinePasses();
+  config->setInitialized();
+  if (machine.addAsmPrinter(passes, stream, nullptr, type, functions->getMMI().getContext())) return false;
+  passes.add(llvm::createFreeMachineFunctionPass());
   passes.run(module);
   return true;
 }
