@@ -212,6 +212,16 @@ Stmt ContractLowering::present_tile(const std::vector<Expr>& place) {
   if (!plan_.packed && !one_column()) b_base = b_base + first_column;
   b_base = gathered_ ? index(0) : b_base + grid_of_b(base);
   if (staged_b()) b_base = staged_->row_offset(staged_line_) + first_column;
+  TilePlace tile_place{.base = base,
+                       .first_row = first_row,
+                       .first_column = first_column,
+                       .end_row = partial_rows_ ? end_row_ : nullptr,
+                       .all_columns = whole_columns()};
+  if (!plan_.column_constants.empty()) {
+    Dim rows = schedule::panel_rows(plan_) - static_cast<int64_t>(plan_.column_constants.size());
+    tile_place.packed = b_buffer_;
+    tile_place.constants = b_base + at(rows * plan_.panel_n());
+  }
   body.push_back(for_rows([&](Expr m) {
     return for_vectors([&](Expr v, Expr l) {
       Expr n = v ? v * index(lanes_) + l : l;
@@ -220,10 +230,7 @@ Stmt ContractLowering::present_tile(const std::vector<Expr>& place) {
       if (plan_.dot_shift != 0)
         first = loop::bitcast({DType::kI32, 1}, loop::load(b_buffer_, b_base + packed_column(v, l)));
       if (plan_.walk.first_addend >= 0) {
-        std::vector<Expr> positions = base;
-        set_rows(c_, plan_, positions, first_row + m);
-        positions[plan_.vector_axis] = first_column + n;
-        Expr addend = first_addend(c_, node_, positions, begin);
+        Expr addend = first_addend(c_, node_, tile_place, m, n, begin);
         first = plan_.dot_shift != 0 ? first + addend : addend;
       }
       begin.push_back(loop::store(acc, m * index(plan_.tile_n()) + n, first));
@@ -231,12 +238,7 @@ Stmt ContractLowering::present_tile(const std::vector<Expr>& place) {
     });
   }));
   body.push_back(reduce(acc, row_offsets, b_base, first_column));
-  body.push_back(store_tile(c_, node_, tile_, acc,
-                            {.base = base,
-                             .first_row = first_row,
-                             .first_column = first_column,
-                             .end_row = partial_rows_ ? end_row_ : nullptr,
-                             .all_columns = whole_columns()}));
+  body.push_back(store_tile(c_, node_, tile_, acc, tile_place));
   return loop::block(std::move(body));
 }
 

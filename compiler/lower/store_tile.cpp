@@ -12,14 +12,23 @@ using loop::AxisKind;
 using loop::Expr;
 using loop::Stmt;
 
-// An evaluator at these positions on the plan's axes; `indices`: of the result there.
-Evaluator evaluator_at(Context& context, const Node& node, const std::vector<Expr>& positions,
-                       std::vector<IndexExpr>& indices) {
+// An evaluator for row m and column n of the tile; `indices`: of the result there.
+Evaluator evaluator_at(Context& context, const Node& node, const TilePlace& place, const Expr& m,
+                       const Expr& n, std::vector<IndexExpr>& indices) {
   const schedule::ContractionPlan& plan = context.group.contraction;
+  std::vector<Expr> positions = place.base;
+  set_rows(context, plan, positions, place.first_row + m);
+  positions[plan.vector_axis] = place.first_column + n;
   Evaluator e = context.evaluator();
   for (size_t i = 0; i < plan.axes.size(); ++i) e.axes.push_back({positions[i], max(plan.axes[i].extent, 1)});
   for (const IndexExpr& out : node.attributes.contraction.out)
     indices.push_back(simplify(substitute(out, plan.axis_values), e.extents()));
+  for (size_t i = 0; i < plan.column_constants.size(); ++i) {
+    const schedule::ColumnConstant& c = plan.column_constants[i];
+    Expr word =
+        loop::load(place.packed, place.constants + index(static_cast<int64_t>(i) * plan.panel_n()) + n);
+    e.provide(c.read_as, place.packed->dtype == DType::kI32 ? word : loop::bitcast({DType::kI32, 1}, word));
+  }
   return e;
 }
 
@@ -54,7 +63,7 @@ class Storing {
           Expr row = place_.first_row + m;
           Stmt stmt = tile_.for_columns([&](Expr n) {
             Expr column = place_.first_column + n;
-            Stmt point = store_point(row, column, loop::load(acc, tile_.slot(m, n)));
+            Stmt point = store_point(m, n, loop::load(acc, tile_.slot(m, n)));
             if (place_.all_columns) return point;
             return loop::if_then(loop::binary(BinaryOp::k_lt, column, columns_), point);
           });
@@ -116,9 +125,9 @@ class Storing {
     for (int64_t block = 0; block < blocks; ++block) {
       loop::Var l = index_var("l");
       int64_t rows = std::min(rows_at_once_, tile_.rows() - block * rows_at_once_);
-      Expr row = place_.first_row + index(block * rows_at_once_) + loop::var_ref(l);
+      Expr of_tile = index(block * rows_at_once_) + loop::var_ref(l), row = place_.first_row + of_tile;
       Expr value = loop::load(turned_, turned_column(block, loop::var_ref(n)) + loop::var_ref(l));
-      Stmt point = store_point(row, place_.first_column + loop::var_ref(n), value);
+      Stmt point = store_point(of_tile, loop::var_ref(n), value);
       if (rows < rows_at_once_)
         point = loop::if_then(loop::binary(BinaryOp::k_lt, loop::var_ref(l), index(rows)), point);
       if (end_row) point = loop::if_then(loop::binary(BinaryOp::k_lt, row, end_row), point);
@@ -129,12 +138,9 @@ class Storing {
     return loop::for_loop(n, count, AxisKind::kSerial, loop::block(std::move(parts)));
   }
 
-  Stmt store_point(const Expr& row, const Expr& column, Expr value) {
-    std::vector<Expr> positions = place_.base;
-    set_rows(c_, plan_, positions, row);
-    positions[plan_.vector_axis] = column;
+  Stmt store_point(const Expr& m, const Expr& n, Expr value) {
     std::vector<IndexExpr> indices;
-    Evaluator e = evaluator_at(c_, node_, positions, indices);
+    Evaluator e = evaluator_at(c_, node_, place_, m, n, indices);
     const int added = plan_.walk.first_addend;
     const ValueId sum = added < 0 ? node_.output : g_.nodes[added].output;
     e.provide(sum, e.name_value("sum", loop::cast(g_.dtype(sum), value)));
@@ -157,12 +163,12 @@ class Storing {
 
 }  // namespace
 
-Expr first_addend(Context& context, const Node& node, const std::vector<Expr>& positions,
+Expr first_addend(Context& context, const Node& node, const TilePlace& place, const Expr& m, const Expr& n,
                   std::vector<Stmt>& statements) {
   const Graph& g = context.graph();
   const Node& add = g.nodes[context.group.contraction.walk.first_addend];
   std::vector<IndexExpr> indices;
-  Evaluator e = evaluator_at(context, node, positions, indices);
+  Evaluator e = evaluator_at(context, node, place, m, n, indices);
   Expr value = e.evaluate(add.inputs[add.inputs[0] == node.output ? 1 : 0], indices);
   statements.insert(statements.end(), e.statements.begin(), e.statements.end());
   return value;

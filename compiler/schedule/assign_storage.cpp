@@ -6,6 +6,7 @@
 #include <unordered_set>
 
 #include "schedule/attention/attention_block.h"
+#include "schedule/contraction/column_constants.h"
 #include "schedule/contraction/contraction_text.h"
 #include "schedule/contraction/pack_operand.h"
 #include "schedule/contraction/plan_contraction.h"
@@ -280,11 +281,14 @@ class Assigner {
                                {.panel_v = panel_v});
         p.line_rows = rows_of_line(group);
       }
+      const std::vector<const Tensor*> constants = take_column_constants(group, order);
       auto key = std::make_pair(data.bytes.data(), std::to_string(p.panel_n()) + order);
       auto it = packed_.find(key);
       if (it == packed_.end())
-        it =
-            packed_.emplace(key, constant_buffer(pack_operand(data, p), g_.values[b].name + ".packed")).first;
+        it = packed_
+                 .emplace(key,
+                          constant_buffer(pack_operand(data, p, constants), g_.values[b].name + ".packed"))
+                 .first;
       group.packed_buffer = it->second;
       if (a != b && !read_by_epilogue(group, b)) std::erase(group.reads, b);
     }
@@ -294,6 +298,25 @@ class Assigner {
           std::find(group.reads.begin(), group.reads.end(), v) == group.reads.end())
         group.reads.push_back(v);
     return {};
+  }
+
+  // Lets panels of words end with the constants of their columns, where registers are few: the pointer to the panel then
+  // leads to them, and tables of their own need no pointers. Returns the constants; `order` becomes that of the panels
+  // with them.
+  std::vector<const Tensor*> take_column_constants(Group& group, std::string& order) {
+    ContractionPlan& p = group.contraction;
+    const bool panels_by_grid =
+        std::any_of(p.grid_axes.begin(), p.grid_axes.end(), [&](int i) { return !(p.axes[i].b == Dim(0)); });
+    if (!target_.registers_are_few() || !p.integers || p.dot != 4 || p.tile_v > p.panel_v || panels_by_grid)
+      return {};
+    p.column_constants = column_constants(g_, group);
+    std::vector<const Tensor*> tensors;
+    for (const ColumnConstant& c : p.column_constants) {
+      tensors.push_back(g_.constant(c.constant));
+      order += "/column " + std::to_string(reinterpret_cast<uintptr_t>(tensors.back()->bytes.data()));
+      if (!read_by_epilogue(group, c.constant)) std::erase(group.reads, c.constant);
+    }
+    return tensors;
   }
 
   // Whether all columns of a tile's rows come first, so that the place of each row is found once: results lie
@@ -419,14 +442,16 @@ class Assigner {
   bool read_by_epilogue(const Group& group, ValueId v) const {
     std::vector<ValueId> stack;
     std::unordered_set<ValueId> seen{g_.nodes[group.anchor].output};
+    for (const ColumnConstant& c : group.contraction.column_constants) seen.insert(c.read_as);
     for (int n : group.nodes)
       if (n != group.anchor)
         for (ValueId x : g_.nodes[n].inputs) stack.push_back(x);
     while (!stack.empty()) {
       ValueId x = stack.back();
       stack.pop_back();
+      if (!seen.insert(x).second) continue;
       if (x == v) return true;
-      if (!seen.insert(x).second || s_.storage[x].valid() || g_.constant(x)) continue;
+      if (s_.storage[x].valid() || g_.constant(x)) continue;
       if (const Node* node = g_.def(x))
         for (ValueId y : node->inputs) stack.push_back(y);
     }

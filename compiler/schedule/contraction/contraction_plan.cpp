@@ -74,7 +74,8 @@ Dim panel_rows(const ContractionPlan& plan) {
     const Dim& extent = plan.axes[plan.reduction_axes[i]].extent;
     rows *= plan.dot > 1 && i + 1 == plan.reduction_axes.size() ? ceildiv(extent, plan.dot) : extent;
   }
-  return plan.dot_shift != 0 ? rows + 1 : rows;
+  if (plan.dot_shift != 0) rows += 1;
+  return rows + static_cast<int64_t>(plan.column_constants.size());
 }
 
 Dim panel_count(const ContractionPlan& plan) { return ceildiv(column_count(plan), plan.panel_n()); }

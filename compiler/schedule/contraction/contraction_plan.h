@@ -27,6 +27,11 @@ struct Slide {
   int64_t begin = 0, end = 0;
 };
 
+// A constant of one word per column of the result. `read_as`: the constant, or the value that it is expanded to.
+struct ColumnConstant {
+  ValueId constant = kNoValue, read_as = kNoValue;
+};
+
 // The contraction's axes, merged as far as the strides allow, with roles. Strides are in elements; roles are
 // indices into `axes`. "b" is the operand that is read in vectors and shared by the rows of a tile. "a" is
 // the other one: it is broadcast, or, if elementwise, read in rows.
@@ -72,6 +77,9 @@ struct ContractionPlan {
   // signedness; else 0. The accumulators start with the values that cancel this: a row of words before each
   // panel.
   int dot_shift = 0;
+  // Constants that the epilogue reads, such as biases and multipliers: each panel of words ends with a row of each one,
+  // so that the pointer to the panel leads to them.
+  std::vector<ColumnConstant> column_constants;
   // On a GPU with shared memory: the number of steps along the sum's last axis for which the workgroup
   // fetches "a" at a time, each element once. Tiles of few rows read theirs in place (shares_rows). 0: all
   // tiles do.

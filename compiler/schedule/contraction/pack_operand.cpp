@@ -24,8 +24,10 @@ std::vector<int64_t> b_offsets(const ContractionPlan& plan, int axis) {
 
 // Words of four bytes or two bf16; offsets of the grid points, steps and columns in the operand.
 Tensor pack_words(const Tensor& data, const ContractionPlan& plan, const std::vector<int64_t>& grid,
-                  const std::vector<int64_t>& reduction, const std::vector<int64_t>& column) {
+                  const std::vector<int64_t>& reduction, const std::vector<int64_t>& column,
+                  const std::vector<const Tensor*>& constants) {
   int64_t panels = panel_count(plan).value(), rows = panel_rows(plan).value(), panel_n = plan.panel_n();
+  const int64_t constant_rows = static_cast<int64_t>(constants.size());
   int64_t last = plan.axes[plan.reduction_axes.back()].extent.value();
   int64_t words = (last + plan.dot - 1) / plan.dot, columns = static_cast<int64_t>(column.size());
   int size = element_size(data.dtype);
@@ -36,6 +38,9 @@ Tensor pack_words(const Tensor& data, const ContractionPlan& plan, const std::ve
       for (int64_t n = 0; n < std::min(panel_n, columns - p * panel_n); ++n) {
         const uint8_t* source =
             data.bytes.data() + size * (plan.b_offset.value() + g + column[p * panel_n + n]);
+        for (int64_t i = 0; i < constant_rows; ++i)
+          panel[(rows - constant_rows + i) * panel_n + n] =
+              static_cast<int32_t>(element_as_i64(*constants[i], p * panel_n + n));
         int32_t* first = panel + (plan.dot_shift != 0 ? panel_n : 0) + n;
         for (size_t k = 0; k < reduction.size(); ++k) {
           int64_t step = static_cast<int64_t>(k), row = step / last * words + step % last / plan.dot;
@@ -78,7 +83,8 @@ Tensor pack_vectors(const Tensor& data, const ContractionPlan& plan, const std::
 
 }  // namespace
 
-Tensor pack_operand(const Tensor& data, const ContractionPlan& plan) {
+Tensor pack_operand(const Tensor& data, const ContractionPlan& plan,
+                    const std::vector<const Tensor*>& constants) {
   int64_t panels = panel_count(plan).value(), steps = reduction_count(plan).value(), panel_n = plan.panel_n();
   int64_t columns = plan.axes[plan.vector_axis].extent.value();
   // Offsets of every grid point, reduction step and column, each in packed order.
@@ -96,7 +102,7 @@ Tensor pack_operand(const Tensor& data, const ContractionPlan& plan) {
   std::vector<int64_t> column = b_offsets(plan, plan.vector_axis);
 
   if (plan.sums_lanes) return pack_vectors(data, plan, grid, reduction, column);
-  if (plan.dot > 1) return pack_words(data, plan, grid, reduction, column);
+  if (plan.dot > 1) return pack_words(data, plan, grid, reduction, column, constants);
   int size = element_size(data.dtype);
   int64_t count = static_cast<int64_t>(grid.size()) * panels * steps * panel_n;
   std::vector<uint8_t> bytes(static_cast<size_t>(count * size), 0);
