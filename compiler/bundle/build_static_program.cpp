@@ -182,6 +182,7 @@ class Builder {
     to.dtype = from.dtype;
     to.scale = from.scale;
     to.zero_point = from.zero_point;
+    to.rounding = from.rounding;
     for (size_t d = 0; d < from.shape.size(); ++d)
       to.shape.push_back({from.shape[d], from.shape_expressions.empty() ? -1 : from.shape_expressions[d]});
     if (std::any_of(to.shape.begin(), to.shape.end(), [](const Amount& d) { return d.expression >= 0; }))

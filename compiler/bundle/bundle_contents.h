@@ -13,6 +13,7 @@
 
 #include "schemas/kernel_abi.h"
 #include "support/dtype.h"
+#include "support/scale_rounding.h"
 
 namespace quernel::bundle {
 
@@ -83,6 +84,7 @@ struct Tensor {
   uint64_t offset = 0;  // states only
   float scale = 0;      // real = scale * (integer - zero_point); 0: integers stand for themselves
   int32_t zero_point = 0;
+  ScaleRounding rounding = ScaleRounding::kEven;  // of a real number that becomes an integer; not stored
 };
 
 enum class Access : uint8_t { kRead, kWrite, kReadWrite };

@@ -3,6 +3,7 @@
 #include <cstdio>
 
 #include "bundle/c_identifiers.h"
+#include "bundle/quantize_functions.h"
 #include "schemas/kernel_abi.h"
 #include "schemas/printable.h"
 #include "support/diagnostic.h"
@@ -14,40 +15,6 @@ using codegen::StaticEntry;
 using codegen::StaticProgram;
 using codegen::StaticRegion;
 using codegen::StaticTensor;
-
-// The type of an element in C; packed and narrow floating-point types are bytes and words.
-std::string_view c_type(DType dtype) {
-  switch (dtype) {
-    case DType::kF32:
-      return "float";
-    case DType::kF64:
-      return "double";
-    case DType::kF16:
-    case DType::kBF16:
-    case DType::kU16:
-      return "uint16_t";
-    case DType::kI8:
-      return "int8_t";
-    case DType::kI16:
-      return "int16_t";
-    case DType::kI32:
-      return "int32_t";
-    case DType::kU32:
-      return "uint32_t";
-    case DType::kI64:
-      return "int64_t";
-    case DType::kU64:
-      return "uint64_t";
-    case DType::kU8:
-    case DType::kBool:
-    case DType::kI4:
-    case DType::kU4:
-    case DType::kF8E4M3:
-    case DType::kF8E5M2:
-      return "uint8_t";
-  }
-  QUERNEL_UNREACHABLE("a dtype has no type in C");
-}
 
 // Text of the model inside a comment.
 std::string commented(std::string text) {
@@ -71,6 +38,16 @@ std::string type_text(const StaticTensor& t) {
     text +=
         (d ? "," : "") + (t.shape[d].expression < 0 ? std::to_string(t.shape[d].value) : std::string("?"));
   return text + "]";
+}
+
+// An upper bound where a run computes the shape.
+uint64_t element_count(const StaticTensor& t) {
+  uint64_t count = 1;
+  for (const codegen::Amount& d : t.shape) {
+    if (d.expression >= 0) return t.bytes * 8 / static_cast<uint64_t>(bit_width(t.dtype));
+    count *= static_cast<uint64_t>(d.value);
+  }
+  return count;
 }
 
 class HeaderWriter {
@@ -98,6 +75,7 @@ class HeaderWriter {
     write_sizes();
     write_codes();
     write_memory();
+    text_ += rounding_functions(p_);
     for (const StaticEntry& entry : p_.entries) write_entry(entry);
     line("#ifdef __cplusplus");
     line("}");
@@ -196,8 +174,10 @@ class HeaderWriter {
   }
 
   void write_tensor_macros(const std::string& prefix, const StaticTensor& t) {
-    line("/* '" + commented(t.name) + "': " + type_text(t) + " */");
+    line("/* '" + commented(t.name) + "': " + type_text(t) +
+         (t.shape_identifier.empty() ? "" : "; sizes are the most that a run makes") + " */");
     define(prefix + "_BYTES", t.bytes);
+    define(prefix + "_ELEMENTS", element_count(t));
     define(prefix + "_RANK", t.shape.size());
     define(prefix + "_DTYPE", std::to_string(static_cast<int>(t.dtype)) + " /* " +
                                   std::string(to_string(t.dtype)) + ", as qnl_dtype numbers them */");
@@ -219,14 +199,16 @@ class HeaderWriter {
     for (const StaticTensor& t : tensors) write_tensor_macros(prefix + "_" + upper_case(t.identifier), t);
     line("typedef struct " + name + " {");
     for (const StaticTensor& t : tensors)
-      line("  " + std::string(outputs ? "" : "const ") + std::string(c_type(t.dtype)) + "* " + t.identifier +
-           "; /* " + type_text(t) + ", " + std::to_string(t.bytes) + " bytes */");
+      line("  " + std::string(outputs ? "" : "const ") + std::string(c_element_type(t.dtype)) + "* " +
+           t.identifier + "; /* " + type_text(t) + ", " + std::to_string(t.bytes) + " bytes */");
     for (const StaticTensor& t : tensors)
       if (!t.shape_identifier.empty())
         line("  int64_t* " + t.shape_identifier + "; /* gets its " + std::to_string(t.shape.size()) +
              " dims; may be NULL */");
     if (tensors.empty()) line("  char none; /* C wants a member */");
     line("} " + name + ";");
+    for (const StaticTensor& t : tensors)
+      if (t.scale != 0) text_ += outputs ? dequantize_function(entry, t) : quantize_function(p_, entry, t);
     line();
   }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "support/dtype.h"
+#include "support/scale_rounding.h"
 
 namespace quernel::codegen {
 
@@ -55,6 +56,7 @@ struct StaticTensor {
   uint64_t bytes = 0;
   float scale = 0;  // real = scale * (integer - zero_point); 0: integers stand for themselves
   int32_t zero_point = 0;
+  ScaleRounding rounding = ScaleRounding::kEven;  // of a real number that becomes an integer
 };
 
 enum class StepKind : uint8_t {

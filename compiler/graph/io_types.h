@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "graph/ir.h"
+#include "support/scale_rounding.h"
 
 namespace quernel {
 
@@ -14,13 +15,6 @@ struct IntegerScale {
   float scale = 1;
   int64_t zero_point = 0;
   bool operator==(const IntegerScale&) const = default;
-};
-
-// Which integer a real number becomes, of the two nearest.
-enum class ScaleRounding : uint8_t {
-  kEven,         // x / scale, half to even
-  kAway,         // x / scale, half away from zero
-  kEvenProduct,  // x * (1 / scale), half to even
 };
 
 // A node of the model between a real value and integers of one scale.
@@ -34,7 +28,7 @@ struct ScaleNode {
 struct IoScales {
   std::map<std::string, IntegerScale> inputs, outputs;  // those of integers, by name
   std::vector<ScaleNode> nodes;                         // next to inputs and outputs
-  ScaleRounding rounding = ScaleRounding::kEven;        // of inputs that set_io_types makes real
+  ScaleRounding rounding = ScaleRounding::kEven;        // of a real number that becomes an integer
 };
 
 // Returns the value that movement ops (a reshape, a permute) make `v` of; `v` itself if none does.

@@ -16,11 +16,13 @@ namespace {
 
 constexpr std::string_view kProducer = "quernel " QUERNEL_VERSION;
 
-void set_scales(std::vector<bundle::Tensor>& tensors, const std::map<std::string, IntegerScale>& scales) {
+void set_scales(std::vector<bundle::Tensor>& tensors, const std::map<std::string, IntegerScale>& scales,
+                ScaleRounding rounding) {
   for (bundle::Tensor& tensor : tensors)
     if (auto it = scales.find(tensor.name); it != scales.end()) {
       tensor.scale = it->second.scale;
       tensor.zero_point = static_cast<int32_t>(it->second.zero_point);
+      tensor.rounding = rounding;
     }
 }
 
@@ -32,8 +34,8 @@ bundle::BundleContents contents_of(const std::vector<bundle::CompiledVariant>& v
     contents.properties.emplace_back("labels " + labels.file, labels.text);
   if (facts.rounding) contents.rounding = to_string(*facts.rounding);
   for (size_t e = 0; e < facts.scales.size(); ++e) {
-    set_scales(contents.entry_points[e].inputs, facts.scales[e].inputs);
-    set_scales(contents.entry_points[e].outputs, facts.scales[e].outputs);
+    set_scales(contents.entry_points[e].inputs, facts.scales[e].inputs, facts.scales[e].rounding);
+    set_scales(contents.entry_points[e].outputs, facts.scales[e].outputs, facts.scales[e].rounding);
   }
   return contents;
 }

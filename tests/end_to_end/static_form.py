@@ -104,7 +104,7 @@ def tensors(header, entry, kind):
     """Of the struct <entry>_<kind>s; a shape that is told at run time has `dims` in the tensor."""
     begin = header.index(f"#define {entry.upper()}_{kind.upper()}_COUNT")
     part = header[begin:header.index(f"}} {entry}_{kind}s;", begin)]
-    described = re.findall(r"/\* '(.*)': (\w+)\[(.*)\] \*/\n#define \w+_BYTES (\d+)\n", part)
+    described = re.findall(r"/\* '(.*)': (\w+)\[(.*)\](?:; .*)? \*/\n#define \w+_BYTES (\d+)\n", part)
     members = re.findall(r"^  (?:const )?(\w+)\* (\w+); /\* \w+\[.*bytes \*/$", part, re.M)
     assert len(described) == len(members), part
     result = [Tensor(name, dtype, len(dims.split(",")) if dims else 0, int(size), member)
