@@ -40,6 +40,7 @@ class Builder {
     program_.target = contents_.variants[0].target;
     program_.name = name;
     program_.identifier = c_identifier(name);
+    program_.macro = upper_case(program_.identifier);
     for (const SizeExpression& expression : contents_.expressions)
       program_.expressions.push_back(expression.code);
     for (const Symbol& symbol : contents_.symbols)
@@ -195,6 +196,8 @@ class Builder {
     StaticEntry entry;
     entry.name = from.name;
     entry.identifier = std::move(identifier);
+    entry.model_sha256 = from.model_sha256;
+    entry.multiply_adds = from.multiply_adds;
     Identifiers inputs, outputs;
     for (const Tensor& t : from.inputs) {
       blocks_[t.arena] = {Space::kInput, static_cast<uint32_t>(entry.inputs.size()), 0};

@@ -157,6 +157,8 @@ struct EntryPoint {
   std::vector<Tensor> outputs;
   std::vector<uint32_t> states;  // indices of BundleContents::states
   std::vector<Plan> plans;       // one per variant, in the variants' order
+  std::string model_sha256;      // of the model's file; empty: unknown; not stored
+  int64_t multiply_adds = 0;     // of contractions in a run, an estimate if sizes are unknown; not stored
 };
 
 struct Kernel {

@@ -4,6 +4,7 @@
 
 #include "bundle/c_identifiers.h"
 #include "bundle/quantize_functions.h"
+#include "codegen/c/node_names.h"
 #include "schemas/kernel_abi.h"
 #include "schemas/printable.h"
 #include "support/diagnostic.h"
@@ -53,7 +54,7 @@ uint64_t element_count(const StaticTensor& t) {
 class HeaderWriter {
  public:
   HeaderWriter(const StaticProgram& program, const std::string& form, const std::optional<CodeFacts>& facts)
-      : p_(program), form_(form), facts_(facts), macro_(upper_case(program.identifier)) {}
+      : p_(program), form_(form), facts_(facts), macro_(program.macro) {}
 
   std::string run() {
     std::string guard = macro_ + "_H_";
@@ -77,6 +78,7 @@ class HeaderWriter {
     write_memory();
     text_ += rounding_functions(p_);
     for (const StaticEntry& entry : p_.entries) write_entry(entry);
+    if (is_machine_code()) write_kernels();
     line("#ifdef __cplusplus");
     line("}");
     line("#endif");
@@ -217,6 +219,14 @@ class HeaderWriter {
       line("/* ---- entry point '" + commented(entry.name) + "' */");
       line();
     }
+    std::string macro = upper_case(entry.identifier);
+    if (!entry.model_sha256.empty()) {
+      line("/* The file of the model, as sha256sum prints it. */");
+      define(macro + "_MODEL_SHA256", "\"" + entry.model_sha256 + "\"");
+    }
+    line("/* Of matrix products and convolutions in a run; about, where a run decides about sizes. */");
+    define(macro + "_MULTIPLY_ADDS", static_cast<uint64_t>(entry.multiply_adds));
+    line();
     write_struct(entry, entry.inputs, false);
     write_struct(entry, entry.outputs, true);
     line(
@@ -227,6 +237,21 @@ class HeaderWriter {
     line("int32_t " + id + "_run(const " + p_.identifier + "_memory* memory, const " + id +
          "_inputs* inputs,");
     line(std::string(id.size() + 13, ' ') + "const " + id + "_outputs* outputs);");
+    line();
+  }
+
+  // In C the comments are on the kernels.
+  void write_kernels() {
+    if (p_.kernels.empty()) return;
+    line(
+        "/* Kernels by the names that debuggers and profiles show, and the model's nodes that their calls "
+        "compute:");
+    std::vector<std::vector<std::string>> nodes = codegen::nodes_of_kernels(p_);
+    for (size_t k = 0; k < nodes.size(); ++k) {
+      line(" * " + p_.kernels[k].symbol);
+      for (const std::string& names : nodes[k]) line(" *   " + names);
+    }
+    line(" */");
     line();
   }
 

@@ -89,8 +89,10 @@ struct Step {
 };
 
 struct StaticEntry {
-  std::string name;        // as in the bundle
-  std::string identifier;  // prefix of its C names: the program's, with its own name if there are several
+  std::string name;           // as in the bundle
+  std::string identifier;     // prefix of its C names: the program's, with its own name if there are several
+  std::string model_sha256;   // of the model's file; empty: unknown
+  int64_t multiply_adds = 0;  // of contractions in a run; an estimate if a run decides about sizes
   std::vector<StaticTensor> inputs, outputs;
   std::vector<Step> steps;
 };
@@ -129,6 +131,7 @@ struct StaticProgram {
   std::string target;      // as --target names it
   std::string name;        // as the user gave it
   std::string identifier;  // the name as a C identifier: prefix of all C names
+  std::string macro;       // the same in upper case: prefix of all macros
   std::vector<StaticSymbol> symbols;
   std::vector<PostfixCode> expressions;
   std::vector<StaticKernel> kernels;

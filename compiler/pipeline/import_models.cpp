@@ -131,7 +131,8 @@ Expected<Imported> import_model(const std::string& path, const CompileOptions& o
                     std::move(model.fourier_outputs),
                     model.rounding,
                     std::move(model.scales),
-                    std::move(model.about)};
+                    std::move(model.about),
+                    path};
   QUERNEL_CHECK(finish_import(path, options, imported));
   return imported;
 }

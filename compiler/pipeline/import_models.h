@@ -14,6 +14,8 @@ struct ModelFacts {
   std::optional<IntegerRounding> rounding;  // of quantized TensorFlow Lite operators, if there are any
   std::vector<IoScales> scales;             // of each entry point; fewer: those of the rest are not known
   ModelAbout about;                         // of the first entry point's file
+  std::vector<std::string> sha256;     // of each entry point's file; fewer: those of the rest are not known
+  std::vector<int64_t> multiply_adds;  // of each entry point, as CompileReport::multiply_adds
 };
 
 struct Imported {
@@ -24,6 +26,7 @@ struct Imported {
   std::optional<IntegerRounding> rounding;  // of quantized TensorFlow Lite operators, if there are any
   IoScales scales;                          // of integer inputs and outputs
   ModelAbout about;
+  std::string file;  // of the model
 };
 // Imports a file of any format (frontends/import_file.h).
 Expected<Imported> import_model(const std::string& path, const CompileOptions& options);

@@ -14,6 +14,7 @@
 #include "pipeline/compile_code.h"
 #include "pipeline/lower_variant.h"
 #include "pipeline/write_forms.h"
+#include "support/sha256.h"
 
 namespace quernel {
 namespace {
@@ -51,11 +52,9 @@ int item_count(const schedule::Schedule& schedule) {
   return count;
 }
 
-void report_sizes(const std::vector<Graph>& graphs, const bundle::CompiledVariant& variant,
-                  CompileReport& report) {
+void report_sizes(const bundle::CompiledVariant& variant, CompileReport& report) {
   report.kernels =
       static_cast<int>(variant.image.kernel_names.size() + variant.companion_image.kernel_names.size());
-  report.multiply_adds = multiply_adds(graphs[0]).estimate();
   for (const bundle::CompiledEntry& entry : variant.entries) {
     uint64_t workspace = 0;
     for (const schedule::Region& region : entry.schedule.regions)
@@ -127,18 +126,21 @@ Expected<CompileReport> compile_graphs(const std::vector<Graph>& graphs, const s
   if (std::optional<std::string> note = choices.unused(names)) report.notes.push_back(std::move(*note));
   if (!report.stopped) {
     timer.begin("write " + name_of_form(options.emit));
+    ModelFacts all_facts = facts;
+    for (const Graph& graph : graphs) all_facts.multiply_adds.push_back(multiply_adds(graph).estimate());
+    report.multiply_adds = all_facts.multiply_adds[0];
     switch (options.emit) {
       case Emit::kBundle:
-        QUERNEL_CHECK(write_bundle_file(variants, path, facts, report));
+        QUERNEL_CHECK(write_bundle_file(variants, path, all_facts, report));
         break;
       case Emit::kStatic:
-        QUERNEL_CHECK(write_static_form(variants, path, options, facts, report));
+        QUERNEL_CHECK(write_static_form(variants, path, options, all_facts, report));
         break;
       case Emit::kC:
-        QUERNEL_CHECK(write_c_form(variants, c_kernels, path, options, facts, report));
+        QUERNEL_CHECK(write_c_form(variants, c_kernels, path, options, all_facts, report));
         break;
     }
-    report_sizes(graphs, variants[0], report);
+    report_sizes(variants[0], report);
   }
   timer.end();
   return report;
@@ -163,6 +165,7 @@ Expected<CompileReport> compile(const std::string& model, const std::string& out
   for (Imported& entry : entries) {
     if (entry.rounding) facts.rounding = entry.rounding;
     facts.scales.push_back(std::move(entry.scales));
+    if (options.emit != Emit::kBundle) facts.sha256.push_back(sha256_of_file(entry.file));
     if (facts.scales.size() == 1) facts.about = std::move(entry.about);
   }
   QUERNEL_TRY(CompileReport report, compile_graphs(graphs, output, options, facts));

@@ -33,6 +33,9 @@ bundle::BundleContents contents_of(const std::vector<bundle::CompiledVariant>& v
   for (const ModelAbout::Labels& labels : facts.about.labels)
     contents.properties.emplace_back("labels " + labels.file, labels.text);
   if (facts.rounding) contents.rounding = to_string(*facts.rounding);
+  for (size_t e = 0; e < facts.sha256.size(); ++e) contents.entry_points[e].model_sha256 = facts.sha256[e];
+  for (size_t e = 0; e < facts.multiply_adds.size(); ++e)
+    contents.entry_points[e].multiply_adds = facts.multiply_adds[e];
   for (size_t e = 0; e < facts.scales.size(); ++e) {
     set_scales(contents.entry_points[e].inputs, facts.scales[e].inputs, facts.scales[e].rounding);
     set_scales(contents.entry_points[e].outputs, facts.scales[e].outputs, facts.scales[e].rounding);

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """What the header of a program without a runtime says of a model: inputs and outputs, and what their integers stand for."""
+import hashlib
 import struct
 import subprocess
 import unittest
@@ -135,6 +136,27 @@ int main(void) {
             for compiler in (["gcc", "-std=c99"], ["g++", "-std=c++11", "-x", "c++"]):
                 self.command(*compiler, *STRICT, "use.c", "-x", "none", *objects, "-o", "use")
                 self.assertEqual(self.command("./use"), "1 2 3 -1.5 -0.5 1 2 3 4", (form, compiler))
+
+    def test_hash_multiply_adds_and_the_nodes_of_kernels(self):
+        nodes = [onnx_file.node("MatMul", ["x", "w"], ["h"], name="first/product"), onnx_file.node("Relu", ["h"], ["y"], name="last")]
+        values = {name: onnx_file.value(name, onnx_file.FLOAT, shape) for name, shape in (("x", [3, 8]), ("y", [3, 5]))}
+        weights = [onnx_file.float_tensor("w", [8, 5], [i / 8 for i in range(40)])]
+        self.write("model.onnx", onnx_file.model(nodes, [values["x"]], [values["y"]], weights))
+        expected = [f'#define NET_MODEL_SHA256 "{hashlib.sha256(self.read("model.onnx")).hexdigest()}"\n', "#define NET_MULTIPLY_ADDS 120\n"]
+        self.compile_c("net", "model.onnx")
+        header, text = self.read("net.h").decode(), self.read("net.c").decode()
+        self.assertIn("/* first.product last */\nstatic void net_kernel_0(", text)
+        self.assertIn("  /* first.product last */\n  net_kernel_0(", text)
+        for line in expected:
+            self.assertIn(line, header)
+        self.succeeds("quernel", "compile", "model.onnx", "-o", "net", "--emit", "static")
+        for line in [*expected, " * net_kernel_0\n *   first.product last\n */\n"]:
+            self.assertIn(line, self.read("net.h").decode())
+        self.assertIn("net_kernel_0", self.command("nm", "net.a"))
+        self.succeeds("quernel", "compile", "-o", "two", "model.onnx", "--emit", "static", "--entry", "a", "--entry", "b")
+        for entry in "AB":
+            for line in expected:
+                self.assertIn(line.replace("NET", "TWO_" + entry), self.read("two.h").decode())
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "codegen/c/node_names.h"
 #include "codegen/c/print_kernels.h"
 #include "codegen/c/program_printer.h"
 #include "support/diagnostic.h"
@@ -55,15 +56,17 @@ Expected<CProgram> print_program(const StaticProgram& program, const std::vector
   CProgram result;
   result.program =
       first_lines(program, "Kernels and run functions") + "#include \"" + header + "\"\n" + printed.prelude;
-  result.program += weights.declarations();
-  for (const CKernel& kernel : printed.kernels) {
-    result.program += kernel.text;
-    result.array_bytes = std::max(result.array_bytes, kernel.array_bytes);
+  std::string declarations = weights.declarations();
+  result.program += declarations;
+  std::vector<std::vector<std::string>> nodes = nodes_of_kernels(program);
+  for (size_t k = 0; k < kernels.size(); ++k) {
+    for (const std::string& names : nodes[k]) result.program += "/* " + names + " */\n";
+    result.program += printed.kernels[k].text;
+    result.array_bytes = std::max(result.array_bytes, printed.kernels[k].array_bytes);
   }
   result.program += run_prelude_for(run_functions) + run_functions;
   if (std::string definitions = weights.definitions(); !definitions.empty())
-    result.weights =
-        first_lines(program, "Constants") + "#include <stdint.h>\n" + weights.declarations() + definitions;
+    result.weights = first_lines(program, "Constants") + "#include <stdint.h>\n" + declarations + definitions;
   result.memory = static_memory(program, header);
   return result;
 }

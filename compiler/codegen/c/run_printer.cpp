@@ -1,5 +1,5 @@
+#include "codegen/c/node_names.h"
 #include "codegen/c/program_printer.h"
-#include "schemas/printable.h"
 #include "support/diagnostic.h"
 
 namespace quernel::codegen {
@@ -34,15 +34,6 @@ std::string number(int64_t value) {
   std::string digits = std::to_string(value);
   if (value < INT32_MIN + int64_t{1} || value > INT32_MAX) digits = "INT64_C(" + digits + ")";
   return value < 0 ? "(" + digits + ")" : digits;
-}
-
-// Text of the model inside a comment.
-std::string commented(std::string text) {
-  if (text.size() > 160) text = text.substr(0, 160) + "...";
-  text = printable(text);
-  for (char& c : text)
-    if (c == '*' || c == '/' || c == '\\' || c == '?') c = '.';
-  return text;
 }
 
 }  // namespace
@@ -139,7 +130,7 @@ std::string RunPrinter::pointer(const StaticEntry& entry, const Place& place, co
 
 void RunPrinter::call(const StaticEntry& entry, const Step& step) {
   const loop::Kernel& kernel = kernels_[step.kernel];
-  if (!step.name.empty()) line("/* " + commented(step.name) + " */");
+  if (!step.name.empty()) line("/* " + node_names_in_comment(step.name) + " */");
   if (step.may_fail)
     line("if (" + amount(step.workgroups) + " < 0) return " + std::to_string(kStaticNoElements) + ";");
   std::string text = program_.kernels[step.kernel].symbol + "(", separator;

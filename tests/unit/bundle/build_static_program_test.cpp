@@ -5,6 +5,7 @@
 
 #include "bundle/c_identifiers.h"
 #include "bundle/model_header.h"
+#include "support/sha256.h"
 
 namespace quernel::bundle {
 namespace {
@@ -148,6 +149,34 @@ TEST(ModelHeader, says_what_is_estimated_and_what_not_known) {
   for (const std::string& none : {text, model_header(*p, "net.c", std::nullopt)})
     EXPECT_FALSE(contains(none, "STACK_BYTES") || contains(none, "CODE_BYTES")) << none;
   EXPECT_TRUE(contains(model_header(*p, "net.c", std::nullopt), "There is no estimate for x86-64-v3."));
+}
+
+TEST(ModelHeader, names_the_nodes_of_kernels_the_file_and_its_multiply_adds) {
+  BundleContents c = small_contents();
+  c.entry_points[0].model_sha256 = "0123";
+  c.entry_points[0].multiply_adds = 5000000000;
+  c.entry_points[0].plans[0].items[0].source_nodes = {"conv", "*/ relu"};
+  c.entry_points[0].plans[0].items.push_back(c.entry_points[0].plans[0].items[0]);
+  Expected<codegen::StaticProgram> p = build_static_program(c, "net", {"net_kernel_0"});
+  ASSERT_TRUE(p) << to_string(p.errors());
+  std::string text = model_header(*p, "net.a", CodeFacts{1000, 100, 300});
+  for (const char* part : {"#define NET_MODEL_SHA256 \"0123\"\n", "#define NET_MULTIPLY_ADDS 5000000000\n",
+                           " * net_kernel_0\n *   conv .. relu\n */\n"})
+    EXPECT_TRUE(contains(text, part)) << part << "\nin\n" << text;
+}
+
+// Those of FIPS 180-4's examples, and of nothing.
+TEST(Sha256, digits_are_those_of_the_standard) {
+  auto digits = [](const std::string& text, size_t times) {
+    Sha256 hash;
+    for (size_t i = 0; i < times; ++i) hash.add(text);
+    return hash.finish();
+  };
+  EXPECT_EQ(digits("", 1), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+  EXPECT_EQ(digits("abc", 1), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+  EXPECT_EQ(digits("abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq", 1),
+            "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1");
+  EXPECT_EQ(digits("aaaaaaaaaa", 100000), "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
 }
 
 }  // namespace
