@@ -7,7 +7,7 @@ import unittest
 
 import onnx_file
 import tflite_file
-from tools import ToolTest
+from tools import ToolTest, clang
 
 STRICT = ["-pedantic", "-Wall", "-Wextra", "-Wconversion", "-Werror", "-ffp-contract=off"]
 
@@ -157,6 +157,26 @@ int main(void) {
         for entry in "AB":
             for line in expected:
                 self.assertIn(line.replace("NET", "TWO_" + entry), self.read("two.h").decode())
+
+    def test_a_section_for_every_constant_array(self):
+        """Weights, and initial values of states; by default they lie where constants of the compiler do."""
+        nodes = [onnx_file.node("MatMul", ["x", "w"], ["h"]), onnx_file.node("Add", ["h", "s"], ["next"]), onnx_file.node("Add", ["next", "b"], ["y"])]
+        shapes = {"x": [3, 8], "s": [3, 5], "y": [3, 5], "next": [3, 5]}
+        values = {name: onnx_file.value(name, onnx_file.FLOAT, shape) for name, shape in shapes.items()}
+        constants = [onnx_file.float_tensor("w", [8, 5], [i / 8 for i in range(40)]), onnx_file.float_tensor("b", [5], [1, 2, 3, 4, 5])]
+        self.write("model.onnx", onnx_file.model(nodes, [values["x"], values["s"]], [values["y"], values["next"]], constants))
+        self.write("s.npy", onnx_file.npy([3, 5], "f", [1.0] * 15))
+        files = self.compile_c("net", "model.onnx", "--target", "x86-64", "--state", "s=next", "--input-value", "s=s.npy")
+        self.assertIn("net_weights.c", files)
+        flags = ["-std=c99", *STRICT[:3], "-Werror", "-ffp-contract=off", "-fdata-sections", "-c", *files]
+        for compiler in filter(None, ("gcc", clang())):
+            self.command(compiler, *flags, "-DNET_WEIGHTS_SECTION=__attribute__((section(\".xip\")))")
+            for name in ("net.o", "net_weights.o"):
+                sections = self.command("objdump", "-h", name)
+                self.assertRegex(sections, r"\.xip +[0-9a-f]{8}[\s\S]*?\n.*\bREADONLY, DATA")
+                self.assertNotIn(".rodata.net_", sections)
+            self.command(compiler, *flags)
+            self.assertNotIn(".xip", self.command("objdump", "-h", "net_weights.o"))
 
 
 if __name__ == "__main__":

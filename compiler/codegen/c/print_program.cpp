@@ -15,6 +15,13 @@ std::string first_lines(const StaticProgram& program, const std::string& what) {
          program.producer + ". */\n";
 }
 
+// The attribute of constants, which who compiles the file may define.
+std::string weights_section(const StaticProgram& program) {
+  std::string macro = program.macro + "_WEIGHTS_SECTION";
+  return "/* Of every array of constants; for example -D'" + macro +
+         "=__attribute__((section(\".xip\")))'. */\n#ifndef " + macro + "\n#define " + macro + "\n#endif\n";
+}
+
 // Blocks are aligned as well as C99 can say, and to kStaticAlignment where the compiler has a word for it.
 std::string static_memory(const StaticProgram& program, const std::string& header) {
   const std::string& id = program.identifier;
@@ -57,6 +64,7 @@ Expected<CProgram> print_program(const StaticProgram& program, const std::vector
   result.program =
       first_lines(program, "Kernels and run functions") + "#include \"" + header + "\"\n" + printed.prelude;
   std::string declarations = weights.declarations();
+  if (!declarations.empty() || program.state_bytes != 0) result.program += weights_section(program);
   result.program += declarations;
   std::vector<std::vector<std::string>> nodes = nodes_of_kernels(program);
   for (size_t k = 0; k < kernels.size(); ++k) {
@@ -66,7 +74,8 @@ Expected<CProgram> print_program(const StaticProgram& program, const std::vector
   }
   result.program += run_prelude_for(run_functions) + run_functions;
   if (std::string definitions = weights.definitions(); !definitions.empty())
-    result.weights = first_lines(program, "Constants") + "#include <stdint.h>\n" + declarations + definitions;
+    result.weights = first_lines(program, "Constants") + "#include <stdint.h>\n" + weights_section(program) +
+                     declarations + definitions;
   result.memory = static_memory(program, header);
   return result;
 }

@@ -265,7 +265,8 @@ std::string RunPrinter::reset_function() {
     if (state.tensor.bytes == 0) continue;
     std::string initial = program_.identifier + "_initial_" + state.tensor.identifier, value = "0";
     if (!state.initial.empty()) {
-      arrays += "static const uint8_t " + initial + "[" + std::to_string(state.initial.size()) + "] = {";
+      arrays += program_.macro + "_WEIGHTS_SECTION static const uint8_t " + initial + "[" +
+                std::to_string(state.initial.size()) + "] = {";
       for (size_t i = 0; i < state.initial.size(); ++i)
         arrays +=
             (i % 24 == 0 ? "\n    " : " ") + std::to_string(std::to_integer<int>(state.initial[i])) + ",";

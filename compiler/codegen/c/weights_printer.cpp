@@ -101,9 +101,9 @@ const WeightsPrinter::Array* WeightsPrinter::find(uint64_t offset) const {
 }
 
 std::string WeightsPrinter::declarations() const {
-  std::string text;
+  std::string text, section = program_.macro + "_WEIGHTS_SECTION ";
   for (const auto& [offset, array] : arrays_)
-    text += "extern const " + array.type + " " + array.name + "[" +
+    text += section + "extern const " + array.type + " " + array.name + "[" +
             std::to_string(array.constant->bytes.size() / static_cast<uint64_t>(array.element_bytes)) +
             "];\n";
   return text;
@@ -113,7 +113,8 @@ std::string WeightsPrinter::definitions() const {
   std::string text;
   for (const auto& [offset, array] : arrays_) {
     uint64_t count = array.constant->bytes.size() / static_cast<uint64_t>(array.element_bytes);
-    std::string line = "const " + array.type + " " + array.name + "[" + std::to_string(count) + "] = {";
+    std::string line = program_.macro + "_WEIGHTS_SECTION const " + array.type + " " + array.name + "[" +
+                       std::to_string(count) + "] = {";
     for (uint64_t i = 0; i < count; ++i) {
       std::string element = element_text(array.type, *array.constant, i) + (i + 1 < count ? "," : "");
       if (line.size() + element.size() > 110) {
