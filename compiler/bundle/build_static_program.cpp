@@ -188,7 +188,10 @@ class Builder {
       to.shape.push_back({from.shape[d], from.shape_expressions.empty() ? -1 : from.shape_expressions[d]});
     if (std::any_of(to.shape.begin(), to.shape.end(), [](const Amount& d) { return d.expression >= 0; }))
       to.shape_identifier = scope.add("shape_of_" + to.identifier);
-    to.bytes = bytes_of(contents_.arenas[from.arena]);
+    bool in_workspace = contents_.arenas[from.arena].kind == ArenaKind::kWorkspace;
+    to.bytes = in_workspace ? from.bytes : bytes_of(contents_.arenas[from.arena]);
+    const Block& block = blocks_[from.arena];
+    to.place = {block.space, block.index, block.offset + (in_workspace ? from.offset : 0)};
     return to;
   }
 
@@ -200,11 +203,13 @@ class Builder {
     entry.multiply_adds = from.multiply_adds;
     Identifiers inputs, outputs;
     for (const Tensor& t : from.inputs) {
-      blocks_[t.arena] = {Space::kInput, static_cast<uint32_t>(entry.inputs.size()), 0};
+      if (contents_.arenas[t.arena].kind == ArenaKind::kInput)
+        blocks_[t.arena] = {Space::kInput, static_cast<uint32_t>(entry.inputs.size()), 0};
       entry.inputs.push_back(tensor(t, inputs));
     }
     for (const Tensor& t : from.outputs) {
-      blocks_[t.arena] = {Space::kOutput, static_cast<uint32_t>(entry.outputs.size()), 0};
+      if (contents_.arenas[t.arena].kind == ArenaKind::kOutput)
+        blocks_[t.arena] = {Space::kOutput, static_cast<uint32_t>(entry.outputs.size()), 0};
       entry.outputs.push_back(tensor(t, outputs));
     }
     for (const Item& item : from.plans[0].items) entry.steps.push_back(step(item));

@@ -79,9 +79,11 @@ struct Tensor {
   DType dtype = DType::kF32;
   std::vector<int64_t> shape;              // -1: the dim is in shape_expressions
   std::vector<int32_t> shape_expressions;  // empty, or per dim an expression index or -1
-  uint64_t bytes = 0;                      // unused if the shape is symbolic
-  uint32_t arena = 0;   // inputs and outputs: a separate arena of kind kInput / kOutput, at offset 0
-  uint64_t offset = 0;  // states only
+  uint64_t bytes = 0;                      // unused if the shape is symbolic, unless in the workspace
+  // Inputs and outputs: a separate arena of kind kInput / kOutput, at offset 0, or, for programs without a runtime, a
+  // workspace.
+  uint32_t arena = 0;
+  uint64_t offset = 0;  // states, and inputs and outputs in the workspace
   float scale = 0;      // real = scale * (integer - zero_point); 0: integers stand for themselves
   int32_t zero_point = 0;
   ScaleRounding rounding = ScaleRounding::kEven;  // of a real number that becomes an integer; not stored

@@ -71,7 +71,8 @@ class Assembler {
  private:
   // The signature is that of the first variant.
   void add_entry(size_t index) {
-    const Graph& graph = variants_[0].entries[index].schedule.graph;
+    const schedule::Schedule& schedule = variants_[0].entries[index].schedule;
+    const Graph& graph = schedule.graph;
     symbol_index_.clear(), inputs_.clear(), outputs_.clear(), states_.clear();
     symbols_ = graph.symbols;
     add_symbols(graph);
@@ -90,6 +91,10 @@ class Assembler {
       const std::string& name = graph.values[graph.inputs[i]].name;
       inputs_.push_back(0);
       if (graph.state_of_input(i)) continue;
+      if (schedule.io_in_workspace) {
+        entry.inputs.push_back(tensor_in_workspace(schedule, graph.inputs[i], name));
+        continue;
+      }
       inputs_.back() = add_arena("input " + name, ArenaKind::kInput, 0);
       entry.inputs.push_back(tensor(graph, graph.inputs[i], name, inputs_.back()));
     }
@@ -97,6 +102,10 @@ class Assembler {
       const Graph::Output& output = graph.outputs[i];
       outputs_.push_back(0);
       if (graph.state_of_output(i)) continue;
+      if (schedule.io_in_workspace) {
+        entry.outputs.push_back(tensor_in_workspace(schedule, output.value, output.name));
+        continue;
+      }
       outputs_.back() = add_arena("output " + output.name, ArenaKind::kOutput, 0);
       entry.outputs.push_back(tensor(graph, output.value, output.name, outputs_.back()));
     }
@@ -167,6 +176,28 @@ class Assembler {
   }
 
   Tensor tensor(const Graph& graph, ValueId v, const std::string& name, uint32_t arena) {
+    Tensor t = described(graph, v, name);
+    Dim bytes = schedule::byte_size(t.dtype, element_count(graph.shape(v)));
+    t.arena = arena;
+    // A slot has a symbolic size exactly where its tensor has a symbolic shape.
+    if (is_static(graph.shape(v)))
+      set_bytes(contents_.arenas[arena], bytes);
+    else
+      contents_.arenas[arena].bytes_expression = expression(bytes.upper_bound());
+    return t;
+  }
+
+  // Requires a workspace without symbols, as programs without a runtime have it.
+  Tensor tensor_in_workspace(const schedule::Schedule& s, ValueId v, const std::string& name) {
+    Tensor t = described(s.graph, v, name);
+    const schedule::Buffer& buffer = s.buffers[static_cast<size_t>(s.storage[v].buffer)];
+    t.arena = workspaces_[static_cast<size_t>(buffer.region)];
+    t.offset = buffer.offset.is_const() ? static_cast<uint64_t>(buffer.offset.value()) : 0;
+    t.bytes = buffer.bytes.is_const() ? static_cast<uint64_t>(buffer.bytes.value()) : 0;
+    return t;
+  }
+
+  Tensor described(const Graph& graph, ValueId v, const std::string& name) {
     Tensor t;
     t.name = name;
     t.dtype = graph.dtype(v);
@@ -176,12 +207,6 @@ class Assembler {
       for (const Dim& d : shape) t.shape_expressions.push_back(d.is_const() ? -1 : expression(d));
     Dim bytes = schedule::byte_size(t.dtype, element_count(shape));
     t.bytes = bytes.is_const() ? static_cast<uint64_t>(bytes.value()) : 0;
-    t.arena = arena;
-    // A slot has a symbolic size exactly where its tensor has a symbolic shape.
-    if (is_static(shape))
-      set_bytes(contents_.arenas[arena], bytes);
-    else
-      contents_.arenas[arena].bytes_expression = expression(bytes.upper_bound());
     return t;
   }
 

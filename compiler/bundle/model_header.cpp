@@ -1,5 +1,6 @@
 #include "bundle/model_header.h"
 
+#include <algorithm>
 #include <cstdio>
 
 #include "bundle/c_identifiers.h"
@@ -102,7 +103,9 @@ class HeaderWriter {
     if (is_machine_code()) define(macro_ + "_CODE_BYTES", facts_->code_bytes);
     line("/* RAM: what the members of " + p_.identifier + "_memory point to, each a multiple of " +
          std::to_string(codegen::kStaticAlignment) + " bytes, aligned to");
-    line(" * " + macro_ + "_ALIGNMENT; beside it inputs, outputs and the stack. */");
+    line(" * " + macro_ + "_ALIGNMENT; beside it " +
+         (has_io_in_workspace() ? "the stack; inputs and outputs are inside. */"
+                                : "inputs, outputs and the stack. */"));
     define(macro_ + "_ALIGNMENT", codegen::kStaticAlignment);
     for (const StaticRegion& region : p_.regions) define(region_macro(region) + "_BYTES", region.bytes);
     define(macro_ + "_STATE_BYTES", p_.state_bytes);
@@ -113,6 +116,15 @@ class HeaderWriter {
       write_estimates();
     }
     line();
+  }
+
+  static bool is_in_workspace(const StaticTensor& t) { return t.place.space == codegen::Space::kWorkspace; }
+  // Of all entry points, or of none.
+  bool has_io_in_workspace() const {
+    return std::any_of(p_.entries.begin(), p_.entries.end(), [](const StaticEntry& entry) {
+      return std::any_of(entry.inputs.begin(), entry.inputs.end(), is_in_workspace) ||
+             std::any_of(entry.outputs.begin(), entry.outputs.end(), is_in_workspace);
+    });
   }
 
   bool is_machine_code() const { return facts_ && !facts_->estimated; }
@@ -188,6 +200,10 @@ class HeaderWriter {
       define(prefix + "_SCALE", c_float(t.scale));
       define(prefix + "_ZERO_POINT", "(" + std::to_string(t.zero_point) + ")");
     }
+    if (is_in_workspace(t)) {
+      line("/* from the beginning of `" + p_.regions[t.place.index].identifier + "` */");
+      define(prefix + "_OFFSET", t.place.offset);
+    }
     if (t.shape.empty() || !t.shape_identifier.empty()) return;
     std::string shape;
     for (const codegen::Amount& d : t.shape) shape += (shape.empty() ? "{" : ", ") + std::to_string(d.value);
@@ -200,18 +216,33 @@ class HeaderWriter {
     define(prefix + "_COUNT", tensors.size());
     for (const StaticTensor& t : tensors) write_tensor_macros(prefix + "_" + upper_case(t.identifier), t);
     line("typedef struct " + name + " {");
-    for (const StaticTensor& t : tensors)
+    bool empty = true;
+    for (const StaticTensor& t : tensors) {
+      empty &= is_in_workspace(t) && t.shape_identifier.empty();
+      if (is_in_workspace(t)) continue;
       line("  " + std::string(outputs ? "" : "const ") + std::string(c_element_type(t.dtype)) + "* " +
            t.identifier + "; /* " + type_text(t) + ", " + std::to_string(t.bytes) + " bytes */");
+    }
     for (const StaticTensor& t : tensors)
       if (!t.shape_identifier.empty())
         line("  int64_t* " + t.shape_identifier + "; /* gets its " + std::to_string(t.shape.size()) +
              " dims; may be NULL */");
-    if (tensors.empty()) line("  char none; /* C wants a member */");
+    if (empty) line("  char none; /* C wants a member; the run function takes NULL, too */");
     line("} " + name + ";");
+    for (const StaticTensor& t : tensors)
+      if (is_in_workspace(t)) write_address(name.substr(0, name.size() - 1) + "_" + t.identifier, prefix, t);
     for (const StaticTensor& t : tensors)
       if (t.scale != 0) text_ += outputs ? dequantize_function(entry, t) : quantize_function(p_, entry, t);
     line();
+  }
+
+  void write_address(const std::string& name, const std::string& prefix, const StaticTensor& t) {
+    std::string type(c_element_type(t.dtype)), region = p_.regions[t.place.index].identifier;
+    line("/* Where the first element lies. */");
+    line("static inline " + type + "* " + name + "_address(const " + p_.identifier + "_memory* memory) {");
+    line("  return (" + type + "*)(void*)((uint8_t*)memory->" + region + " + " + prefix + "_" +
+         upper_case(t.identifier) + "_OFFSET);");
+    line("}");
   }
 
   void write_entry(const StaticEntry& entry) {
@@ -229,10 +260,17 @@ class HeaderWriter {
     line();
     write_struct(entry, entry.inputs, false);
     write_struct(entry, entry.outputs, true);
-    line(
-        "/* Pointers are aligned to an element. Inputs, outputs and memory do not overlap, but inputs may "
-        "one");
-    line(" * another. Runs of different memory may go on at the same time. */");
+    if (has_io_in_workspace()) {
+      line(
+          "/* Inputs are written into the memory before each run, which overwrites them. Outputs hold until "
+          "something");
+      line(" * else is written there. Runs of different memory may go on at the same time. */");
+    } else {
+      line(
+          "/* Pointers are aligned to an element. Inputs, outputs and memory do not overlap, but inputs may "
+          "one");
+      line(" * another. Runs of different memory may go on at the same time. */");
+    }
     const std::string& id = entry.identifier;
     line("int32_t " + id + "_run(const " + p_.identifier + "_memory* memory, const " + id +
          "_inputs* inputs,");

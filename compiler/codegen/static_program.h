@@ -54,6 +54,8 @@ struct StaticTensor {
   // Only outputs have expressions; their `bytes` are then an upper bound.
   std::vector<Amount> shape;
   uint64_t bytes = 0;
+  // Inputs and outputs: in the workspace, all of them or none; else the pointer of that index in the struct.
+  Place place;
   float scale = 0;  // real = scale * (integer - zero_point); 0: integers stand for themselves
   int32_t zero_point = 0;
   ScaleRounding rounding = ScaleRounding::kEven;  // of a real number that becomes an integer

@@ -186,6 +186,7 @@ Expected<schedule::Schedule> make_schedule(Graph graph, const Target& target, sc
   for (const MemoryOption& memory : options.memory)
     regions.push_back({memory.name, static_cast<int64_t>(memory.bytes), 0});
   schedule::Schedule schedule = schedule::empty_schedule(std::move(graph), std::move(regions));
+  schedule.io_in_workspace = options.io_in_workspace;
   Dump dump(dump_dir);
   QUERNEL_CHECK(
       run_passes(selected_passes(schedule_passes(), options), schedule, target, packings, options, dump));

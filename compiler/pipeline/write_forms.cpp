@@ -65,6 +65,7 @@ std::vector<StaticTensorReport> tensors_of(const std::vector<codegen::StaticTens
   for (const codegen::StaticTensor& t : tensors) {
     StaticTensorReport& to = result.emplace_back(
         StaticTensorReport{t.name, t.identifier, t.shape_identifier, t.dtype, {}, t.bytes});
+    to.in_workspace = t.place.space == codegen::Space::kWorkspace;
     for (const codegen::Amount& dim : t.shape) to.shape.push_back(dim.expression < 0 ? dim.value : -1);
   }
   return result;

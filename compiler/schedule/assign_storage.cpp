@@ -52,10 +52,11 @@ class Assigner {
       }
     }
     for (size_t i = 0; i < g_.inputs.size(); ++i)
-      if (!g_.state_of_input(i)) place(g_.inputs[i], BufferKind::kInput, static_cast<int>(i));
+      if (!g_.state_of_input(i)) place(g_.inputs[i], kind_of_io(BufferKind::kInput), static_cast<int>(i));
     for (size_t i = 0; i < s_.inputs.size(); ++i) use_port(g_.inputs[i], s_.inputs[i]);
     for (size_t i = 0; i < g_.outputs.size(); ++i)
-      if (!g_.state_of_output(i)) place(g_.outputs[i].value, BufferKind::kOutput, static_cast<int>(i));
+      if (!g_.state_of_output(i))
+        place(g_.outputs[i].value, kind_of_io(BufferKind::kOutput), static_cast<int>(i));
     for (size_t i = 0; i < s_.outputs.size(); ++i) use_port(g_.outputs[i].value, s_.outputs[i]);
     for (size_t i = s_.groups.size(); i-- > 0;) {
       Group& group = s_.groups[i];
@@ -88,6 +89,8 @@ class Assigner {
     s_.buffers.push_back(std::move(buffer));
     return static_cast<int>(s_.buffers.size()) - 1;
   }
+
+  BufferKind kind_of_io(BufferKind kind) const { return s_.io_in_workspace ? BufferKind::kWorkspace : kind; }
 
   void place(ValueId v, BufferKind kind, int slot) {
     int buffer = add_buffer(kind, g_.dtype(v), value_bytes(g_, v), slot, g_.values[v].name);

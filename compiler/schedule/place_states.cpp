@@ -24,11 +24,11 @@ class StatePlacer {
   }
 
  private:
-  // In the workspace, alone and whole.
+  // In the workspace, alone and whole, and no input or output.
   bool has_own_buffer(ValueId v) const {
     const Storage& storage = s_.storage[v];
     const Buffer& buffer = s_.buffers[storage.buffer];
-    return buffer.kind == BufferKind::kWorkspace && storage.offset == Dim(0) &&
+    return buffer.kind == BufferKind::kWorkspace && buffer.slot < 0 && storage.offset == Dim(0) &&
            storage.strides == contiguous_strides(g_.shape(v)) &&
            buffer.bytes == byte_size(g_.dtype(v), element_count(g_.shape(v))).upper_bound();
   }

@@ -152,6 +152,24 @@ class Planner {
         if (buffer.first_item < 0) buffer.first_item = static_cast<int>(i);
         buffer.last_item = static_cast<int>(i);
       }
+    if (s_.io_in_workspace) keep_inputs_and_outputs();
+  }
+
+  // Inputs are written before the first item, outputs are read after the last.
+  void keep_inputs_and_outputs() {
+    int last = std::max(0, static_cast<int>(s_.items.size()) - 1);
+    for (size_t i = 0; i < g_.inputs.size(); ++i) {
+      if (g_.state_of_input(i)) continue;
+      Buffer& buffer = s_.buffers[s_.storage[g_.inputs[i]].buffer];
+      buffer.first_item = 0;
+      buffer.last_item = std::max(buffer.last_item, 0);
+    }
+    for (size_t i = 0; i < g_.outputs.size(); ++i) {
+      if (g_.state_of_output(i)) continue;
+      Buffer& buffer = s_.buffers[s_.storage[g_.outputs[i].value].buffer];
+      if (buffer.first_item < 0) buffer.first_item = last;
+      buffer.last_item = last;
+    }
   }
 
   void share_in_place() {

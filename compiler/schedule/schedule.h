@@ -93,10 +93,11 @@ struct Region {
 struct Buffer {
   BufferKind kind = BufferKind::kWorkspace;
   DType dtype = DType::kF32;
-  Dim bytes = 0;                        // over bound symbols only: run-time ones count as their bounds
-  Dim offset = 0;                       // in its arena (kConstant) or region (kWorkspace)
-  int region = 0;                       // kWorkspace: index in Schedule::regions
-  int slot = -1;                        // kInput, kOutput, kState: index in graph.inputs, .outputs, .states
+  Dim bytes = 0;   // over bound symbols only: run-time ones count as their bounds
+  Dim offset = 0;  // in its arena (kConstant) or region (kWorkspace)
+  int region = 0;  // kWorkspace: index in Schedule::regions
+  int slot =
+      -1;  // kInput, kOutput (kWorkspace: of these, or -1), kState: index in graph.inputs, .outputs, .states
   Tensor data;                          // kConstant
   int first_item = -1, last_item = -1;  // kWorkspace: live range over items
   int shares = -1;  // kWorkspace: the buffer that it overwrites, whose lifetime ends there
@@ -157,6 +158,7 @@ struct Schedule {
   std::vector<Item> items;                              // in execution order
   std::vector<Region> regions = {{"workspace", 0, 0}};  // of the workspace; a body has one
   int64_t constant_bytes = 0;
+  bool io_in_workspace = false;  // inputs and outputs are buffers of the workspace
   bool is_body = false;
   std::vector<Port> inputs, outputs;  // a body's; its constants and workspace belong to itself
 };

@@ -21,6 +21,7 @@ namespace {
 struct Options {
   std::string model, output, emit = "bundle", max_ram;
   std::vector<std::string> memory;
+  bool io_in_workspace = false;
   CompileFlags flags;
   int threads = 0;
   bool time_passes = false, json = false, quiet = false;
@@ -67,7 +68,9 @@ void print_static(const CompileReport& report, double seconds) {
   print("    kernels    {}, {} of them, {} calls\n", exact_bytes(program.kernel_bytes), report.kernels,
         report.dispatches);
   print("    overhead   {}\n", exact_bytes(program.overhead_bytes));
-  print("  RAM, beside inputs and outputs\n");
+  bool inside = std::any_of(program.inputs.begin(), program.inputs.end(),
+                            [](const StaticTensorReport& t) { return t.in_workspace; });
+  print("  RAM, {} inputs and outputs\n", inside ? "with" : "beside");
   for (const MemoryUse& memory : program.memory)
     print("    {:<10} {}\n", memory.name, exact_bytes(memory.bytes));
   print("    stack      {} {}\n", program.estimated ? "about" : "at most", exact_bytes(program.stack_bytes));
@@ -167,6 +170,10 @@ Status read_memory(const Options& options, CompileOptions& compile) {
     }
   if (!options.max_ram.empty() && !parse_bytes(options.max_ram, &compile.max_ram))
     return invalid_input("--max-ram: expected a size as 4096, 256K or 1M, found '" + options.max_ram + "'");
+  compile.io_in_workspace = options.io_in_workspace;
+  if (compile.emit == Emit::kBundle && options.io_in_workspace)
+    return invalid_input(
+        "--io-in-workspace is for --emit static and c: a bundle's inputs and outputs are the caller's");
   if (compile.emit == Emit::kBundle && (!compile.memory.empty() || compile.max_ram != 0))
     return invalid_input(
         "--memory and --max-ram are for --emit static and c: a bundle's memory is the runtime's");
@@ -248,6 +255,9 @@ Action define_compile(CLI::App& app) {
          "with --emit static or c: fail where workspace, states and stack (of C: as estimated) together "
          "take more")
       ->type_name("SIZE");
+  app.add_flag("--io-in-workspace", options->io_in_workspace,
+               "with --emit static or c: inputs and outputs are in the workspace, too, where what is dead is "
+               "overwritten; the header says where");
   add_target_flags(app, options->flags);
   add_tuning_flag(app, options->flags);
   add_shape_flags(app, options->flags);

@@ -57,12 +57,14 @@ Status run_cmake(const std::string& target, std::vector<std::string> words, cons
 
 // The macros that test_main.c wants.
 std::string case_header(const StaticReport& program) {
-  std::string inputs, outputs, shapes, memory;
+  std::string inputs, outputs, inner_inputs, inner_outputs, shapes, memory;
   for (size_t i = 0; i < program.inputs.size(); ++i)
-    inputs += fmt::format(" EACH({}, {}, {})", i, program.inputs[i].identifier, program.inputs[i].bytes);
+    (program.inputs[i].in_workspace ? inner_inputs : inputs) +=
+        fmt::format(" EACH({}, {}, {})", i, program.inputs[i].identifier, program.inputs[i].bytes);
   for (size_t i = 0; i < program.outputs.size(); ++i) {
     const StaticTensorReport& output = program.outputs[i];
-    outputs += fmt::format(" EACH({}, {}, {})", i, output.identifier, output.bytes);
+    (output.in_workspace ? inner_outputs : outputs) +=
+        fmt::format(" EACH({}, {}, {})", i, output.identifier, output.bytes);
     if (!output.shape_identifier.empty())
       shapes += fmt::format(" EACH({}, {}, {})", i, output.shape_identifier, output.shape.size());
   }
@@ -72,9 +74,11 @@ std::string case_header(const StaticReport& program) {
     has_state |= use.name == "state";
   }
   return fmt::format(
-      "#include \"{}.h\"\n#define INPUTS(EACH){}\n#define OUTPUTS(EACH){}\n#define SHAPES(EACH){}\n"
+      "#include \"{}.h\"\n#define INPUTS(EACH){}\n#define OUTPUTS(EACH){}\n#define INNER_INPUTS(EACH){}\n"
+      "#define INNER_OUTPUTS(EACH){}\n#define SHAPES(EACH){}\n"
       "#define MEMORY(EACH){}\n#define RESET(){}\n",
-      kFirmwareStem, inputs, outputs, shapes, memory, has_state ? " model_reset(&memory);" : "");
+      kFirmwareStem, inputs, outputs, inner_inputs, inner_outputs, shapes, memory,
+      has_state ? " model_reset(&memory);" : "");
 }
 
 // As test_main.c reads them.

@@ -36,7 +36,7 @@ struct Options {
   run::DeviceChoice device;
   int jobs = 1, repeat = 1;
   double timeout = 120;
-  bool per_kernel = false;
+  bool per_kernel = false, io_in_workspace = false;
   std::string kit, results;  // folder; file
   double kit_limit = 0;      // megabytes; 0: none
   std::optional<uint64_t> random_weights;
@@ -114,6 +114,10 @@ Expected<Place> open_place(const Options& options, const std::vector<TestSubject
   if (firmware) {
     QUERNEL_TRY(place.board, FirmwareBoard::open(compile.targets[0], scratch_dir));
   } else {
+    if (options.io_in_workspace)
+      return invalid_input(
+          "--io-in-workspace: expected a target that is firmware, found '" + compile.targets[0] + "'", {},
+          "a bundle's inputs and outputs are the caller's");
     if (!options.flags.targets.empty())
       for (const TestSubject& subject : subjects)
         if (subject.model.empty())
@@ -277,6 +281,8 @@ int run(const Options& options) {
   }
   if (options.subjects.empty())
     return usage_error("expected bundles, models or folders to test, or --results");
+  if (!options.kit.empty() && options.io_in_workspace)
+    return usage_error("--io-in-workspace: expected no --kit, which holds bundles");
   if (options.kit.empty() && (options.random_weights || options.kit_limit > 0))
     return usage_error("--random-weights and --kit-limit: expected --kit, too");
   CompileFlags flags = options.flags;
@@ -284,6 +290,7 @@ int run(const Options& options) {
   Expected<CompileOptions> compile = compile_options(flags);
   if (!compile) return fail(compile.errors()), kUsage;
   compile->random_weights = options.random_weights;
+  compile->io_in_workspace = options.io_in_workspace;
   Expected<std::vector<TestSubject>> subjects = find_subjects(options.subjects);
   if (!subjects) return fail(subjects.errors());
   ScratchDir scratch;
@@ -331,6 +338,8 @@ Action define_test(CLI::App& app) {
       ->type_name("S")
       ->check(CLI::PositiveNumber);
   add_allow_unsupported_flag(app, options->allowed);
+  app.add_flag("--io-in-workspace", options->io_in_workspace,
+               "of firmware: inputs and outputs are in the workspace, as `quernel compile` puts them");
   app.add_flag("--per-kernel", options->per_kernel, "print the time of each kernel");
   app.add_option("--json", options->json, "write everything to a file, too; - is stdout")->type_name("F");
   app.add_option("--junit", options->junit, "write the verdicts as JUnit XML to a file; - is stdout")

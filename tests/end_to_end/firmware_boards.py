@@ -76,6 +76,15 @@ class FirmwareBoards(ToolTest):
         self.write("model/test_data_set_1/output_0.pb", onnx.float_tensor("y", [1, 2], self.answers(1)))
         self.assertIn("PASS model: 2 test vectors", self.succeeds("quernel", "test", "model", *ON_BOARD))
 
+    def test_inputs_and_outputs_inside_the_workspace(self):
+        """The workspace that the board measures holds them, within what the header says."""
+        self.case("model", self.answers())
+        said = self.succeeds("quernel", "test", "model", *ON_BOARD, "--io-in-workspace")
+        used, most = map(int, re.search(r"PASS model: 1 test vector, .* workspace (\d+) of (\d+) bytes", said).groups())
+        self.assertTrue(4 * 2 * 2 <= used <= most, said)
+        self.case("other", [value + 1 for value in self.answers()])
+        self.assertIn("FAIL other", self.run_tool("quernel", "test", "other", *ON_BOARD, "--io-in-workspace").stdout)
+
     def test_code_for_cortex_m0plus_has_its_instructions_only(self):
         """Its emulated board has a larger core, which runs more: so the object is read. Of 32 bits the Cortex-M0+ has calls,
         special registers, barriers and udf; of 16 bits it lacks those that test and branch or predicate."""

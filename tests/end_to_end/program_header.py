@@ -178,6 +178,51 @@ int main(void) {
             self.command(compiler, *flags)
             self.assertNotIn(".xip", self.command("objdump", "-h", "net_weights.o"))
 
+    def test_inputs_and_outputs_inside_the_workspace(self):
+        """The last result lies where the input was; a state is no part of it."""
+        nodes = [onnx_file.node("Add", ["x", "s"], ["next"]), onnx_file.node("Identity", ["next"], ["y"]), onnx_file.node("Neg", ["x"], ["z"])]
+        values = {name: onnx_file.value(name, onnx_file.FLOAT, [64]) for name in ("x", "s", "next", "y", "z")}
+        self.write("model.onnx", onnx_file.model(nodes, [values["x"], values["s"]], [values["y"], values["z"], values["next"]]))
+        self.write("use.c", b"""#include <stdio.h>
+#include "net.h"
+static float place[NET_INPUT_X_ELEMENTS];
+int main(void) {
+  const net_memory* const memory = &net_static_memory;
+  net_reset(memory);
+  for (int run = 1; run <= 3; ++run) {
+    float* const x = net_input_x_address(memory);
+    if ((char*)x != (char*)memory->workspace + NET_INPUT_X_OFFSET) return 1;
+    for (int i = 0; i < NET_INPUT_X_ELEMENTS; ++i) x[i] = (float)(i + run);
+    if (net_run(memory, NULL, NULL) != NET_OK) return 2;
+    const float *y = net_output_y_address(memory), *z = net_output_z_address(memory);
+    for (int i = 0; i < NET_INPUT_X_ELEMENTS; ++i) {
+      place[i] += (float)(i + run);
+      if (y[i] != place[i] || z[i] != -(float)(i + run)) return 3;
+    }
+  }
+  printf("%d", NET_WORKSPACE_BYTES);
+  return 0;
+}
+""")
+        options = ["model.onnx", "--state", "s=next", "--target", "x86-64", "--io-in-workspace"]
+        for form in ("c", "static"):
+            objects = ["net.a"]
+            if form == "c":
+                files = self.compile_c("net", *options)
+                self.command("gcc", "-std=c99", *STRICT, "-c", *files)
+                objects = [name[:-1] + "o" for name in files]
+            else:
+                self.assertIn("RAM, with inputs and outputs", self.succeeds("quernel", "compile", *options, "-o", "net", "--emit", "static"))
+            for compiler in (["gcc", "-std=c99"], ["g++", "-std=c++11", "-x", "c++"]):
+                self.command(*compiler, *STRICT, "use.c", "-x", "none", *objects, "-o", "use")
+                self.assertEqual(self.command("./use"), str(2 * 64 * 4), (form, compiler))  # y, and x, which becomes z
+        self.fails("quernel", "compile", "model.onnx", "-o", "net.qnl", "--io-in-workspace", code=2,
+                   says=["--io-in-workspace is for --emit static and c: a bundle's inputs and outputs are the caller's"])
+        self.fails("quernel", "test", "model.onnx", "--io-in-workspace", "--target", "x86-64",
+                   says=["--io-in-workspace: expected a target that is firmware, found 'x86-64'", "a bundle's inputs and outputs are the caller's"])
+        self.fails("quernel", "test", "model.onnx", "--io-in-workspace", "--kit", "kit", code=2,
+                   says=["--io-in-workspace: expected no --kit, which holds bundles"])
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -79,10 +79,12 @@ int main(int argc, char** argv) {
   pthread_attr_init(&attributes);
   pthread_attr_setstack(&attributes, stack, kStack);
   for (int run = 0; run < 2; ++run) { /* what the first one leaves behind must not matter */
+%(before)s
     if (pthread_create(&thread, &attributes, run_on_painted_stack, NULL) != 0) return 3;
     pthread_join(thread, NULL);
     if (code != %(macro)s_OK) return printf("code %%d\n", (int)code), 4;
     if (run == 0) printf("stack %%zu of %%d\n", stack_used, %(macro)s_STACK_BYTES);
+%(after)s
   }
 %(finish)s
   return 0;
@@ -106,9 +108,13 @@ def tensors(header, entry, kind):
     part = header[begin:header.index(f"}} {entry}_{kind}s;", begin)]
     described = re.findall(r"/\* '(.*)': (\w+)\[(.*)\](?:; .*)? \*/\n#define \w+_BYTES (\d+)\n", part)
     members = re.findall(r"^  (?:const )?(\w+)\* (\w+); /\* \w+\[.*bytes \*/$", part, re.M)
+    inside = re.findall(rf"^static inline (\w+)\* {entry}_{kind}_(\w+)_address\(", header, re.M)
+    members = members or inside
     assert len(described) == len(members), part
     result = [Tensor(name, dtype, len(dims.split(",")) if dims else 0, int(size), member)
               for (name, dtype, dims, size), (_, member) in zip(described, members)]
+    for t in result:
+        t.inside = bool(inside)
     for t, dims in zip([t for t, d in zip(result, described) if "?" in d[2]], re.findall(r"int64_t\* (\w+); /\* gets", part)):
         t.shape_identifier = dims
     return result
@@ -121,14 +127,20 @@ def write_program(folder, name, entry=None):
     base = identifier(name)
     entry = entry or base
     inputs, outputs = tensors(header, entry, "input"), tensors(header, entry, "output")
-    prepare, finish = [], []
+    prepare, finish, before, after = [], [], [], []
     for index, t in enumerate(inputs):
         size = {"f64": 8, "i64": 8, "u64": 8, "f32": 4, "i32": 4, "u32": 4}.get(t.dtype, 2)
         prepare.append(f"  block in{index} = read_block(argv[{1 + index}], {t.bytes}, {size});")
+        if t.inside:
+            before.append(f"    memcpy({entry}_input_{t.identifier}_address(&memory), in{index}.bytes, {t.bytes});")
+            continue
         prepare.append(f"  inputs.{t.identifier} = (void*)in{index}.bytes;")
     for index, t in enumerate(outputs):
         prepare.append(f"  block out{index} = make_block({t.bytes}, 0);")
-        prepare.append(f"  outputs.{t.identifier} = (void*)out{index}.bytes;")
+        if t.inside:
+            after.append(f"    memcpy(out{index}.bytes, {entry}_output_{t.identifier}_address(&memory), {t.bytes});")
+        else:
+            prepare.append(f"  outputs.{t.identifier} = (void*)out{index}.bytes;")
         finish.append(f"  used(\"output {index}\", out{index});")
         finish.append(f"  FILE* f{index} = fopen(argv[{1 + len(inputs) + index}], \"wb\");")
         finish.append(f"  if (!f{index} || fwrite(out{index}.bytes, 1, {t.bytes}, f{index}) != {t.bytes} || fclose(f{index}) != 0) return 3;")
@@ -142,7 +154,7 @@ def write_program(folder, name, entry=None):
         prepare.append(f"  {base}_reset(&memory);")
     with open(os.path.join(folder, "program.c"), "w") as f:
         f.write(PROGRAM % dict(name=name, id=base, entry=entry, macro=base.upper(), files=len(inputs) + len(outputs),
-                               prepare="\n".join(prepare), finish="\n".join(finish)))
+                               before="\n".join(before), after="\n".join(after), prepare="\n".join(prepare), finish="\n".join(finish)))
     return inputs, outputs
 
 

@@ -4,7 +4,7 @@ stack are no more than the compiler says.
 
 --every N: of the node tests, from the --first on; --models-only: none; --models A,B: of the real ones; --target T, --bundle-target T: of
 bundles, for bare metal, which has none (C of integers computes the same anywhere); --form c: C instead of static libraries, compiled with --flags;
---memory M: as quernel compile has it; --architecture A: on an emulated processor of linux_devices.py, bundles too; --compiler,
+--memory M, --io-in-workspace: as quernel compile has it; --architecture A: on an emulated processor of linux_devices.py, bundles too; --compiler,
 --runner: C on another processor, bundles here; `clang` is the newest one."""
 import argparse
 import concurrent.futures
@@ -74,6 +74,7 @@ def compile_both(case, folder, options, values, bundle_target=None):
     model = next(path for path in (os.path.join(case, "model.onnx"), os.path.join(case, "model.tflite")) if os.path.exists(path))
     flags = ["-q"]
     memory = ["--memory", options.memory] if options.memory else []
+    memory += ["--io-in-workspace"] if options.io_in_workspace else []
     for path, name, _ in values:
         flags += ["--input-value", f"{name}={path}"]
     command = [tool("quernel"), "compile", model, "--emit", options.form, "--target", options.target, "-o",
@@ -148,6 +149,7 @@ def main():
     parser.add_argument("--target", default="native")
     parser.add_argument("--bundle-target", default=None)
     parser.add_argument("--memory", default="")
+    parser.add_argument("--io-in-workspace", action="store_true")
     parser.add_argument("--compiler", default="gcc")
     parser.add_argument("--runner", default="")
     parser.add_argument("--models", type=lambda text: text.split(","), default=MODELS)

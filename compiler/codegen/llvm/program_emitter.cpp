@@ -16,6 +16,13 @@ constexpr unsigned kLowBits = 6;
 constexpr uint64_t kLowLimit = uint64_t{1} << kLowBits, kHighLimit = uint64_t{1} << (32 - kLowBits);
 constexpr uint64_t kWorkgroupLimit = kHighLimit >> kLowBits;
 
+// Pointers that the struct has.
+size_t pointer_count(const std::vector<StaticTensor>& tensors) {
+  return static_cast<size_t>(std::count_if(tensors.begin(), tensors.end(), [](const StaticTensor& t) {
+    return t.place.space != Space::kWorkspace;
+  }));
+}
+
 }  // namespace
 
 ProgramEmitter::ProgramEmitter(llvm::Module& module, const StaticProgram& program)
@@ -275,7 +282,7 @@ void ProgramEmitter::prepare_frame(const StaticEntry& entry) {
 
 void ProgramEmitter::emit_entry(const StaticEntry& entry) {
   function_ = declare(entry.identifier + "_run", i32_, 3, true);
-  input_count_ = entry.inputs.size();
+  input_count_ = pointer_count(entry.inputs);
   symbols_.clear();
   failed_ = new_block("failed");
   builder_.SetInsertPoint(failed_);
@@ -284,7 +291,7 @@ void ProgramEmitter::emit_entry(const StaticEntry& entry) {
 
   llvm::BasicBlock* first = llvm::BasicBlock::Create(context_, "entry", function_, failed_);
   builder_.SetInsertPoint(first);
-  size_t regions = program_.regions.size(), count = 2 + regions + entry.inputs.size() + entry.outputs.size();
+  size_t regions = program_.regions.size(), count = 2 + regions + input_count_ + pointer_count(entry.outputs);
   bases_ = builder_.CreateAlloca(llvm::ArrayType::get(pointer_, count), nullptr, "bases");
   prepare_frame(entry);
   size_t next = 0;
@@ -293,8 +300,8 @@ void ProgramEmitter::emit_entry(const StaticEntry& entry) {
   for (size_t i = 0; i < regions; ++i) append(load_pointer(function_->getArg(0), i));
   append(program_.state_bytes != 0 ? load_pointer(function_->getArg(0), regions)
                                    : llvm::ConstantPointerNull::get(pointer_));
-  for (size_t i = 0; i < entry.inputs.size(); ++i) append(load_pointer(function_->getArg(1), i));
-  for (size_t i = 0; i < entry.outputs.size(); ++i) append(load_pointer(function_->getArg(2), i));
+  for (size_t i = 0; i < input_count_; ++i) append(load_pointer(function_->getArg(1), i));
+  for (size_t i = 0; i < pointer_count(entry.outputs); ++i) append(load_pointer(function_->getArg(2), i));
   if (bindings_) {
     builder_.CreateStore(bindings_, arguments_);
     builder_.CreateStore(symbol_arguments_, element(arguments_, pointer_, 1));
@@ -391,7 +398,7 @@ void ProgramEmitter::emit_branch(const StaticEntry& entry, uint32_t index) {
 }
 
 void ProgramEmitter::store_shapes(const StaticEntry& entry) {
-  size_t slot = entry.outputs.size();
+  size_t slot = pointer_count(entry.outputs);
   for (const StaticTensor& output : entry.outputs) {
     if (output.shape_identifier.empty()) continue;
     Value* shape = load_pointer(function_->getArg(2), slot++);

@@ -51,6 +51,8 @@ struct CompileOptions {
   // that does not fit is invalid input.
   std::vector<MemoryOption> memory;
   uint64_t max_ram = 0;
+  // For Emit::kStatic and kC: inputs and outputs are inside the workspace. An input's bytes are reused after its last use.
+  bool io_in_workspace = false;
   std::vector<std::string> targets = {"native"};             // as find_target takes them; one variant each
   std::map<std::string, int64_t> dims;                       // values of free dims, by name
   std::map<std::string, Symbol> dim_ranges;                  // min, max and multiple_of of other free dims
@@ -125,6 +127,7 @@ struct StaticTensorReport {
   DType dtype = DType::kF32;
   std::vector<int64_t> shape;  // -1: a run computes the dim
   uint64_t bytes = 0;          // upper bound
+  bool in_workspace = false;   // the struct has no such member: a function of the header gives the address
 };
 // What Emit::kStatic or Emit::kC wrote. Flash is kernel_bytes + overhead_bytes +
 // CompileReport::constant_bytes.

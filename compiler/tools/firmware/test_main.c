@@ -81,6 +81,8 @@ static __attribute__((noinline)) int32_t run_below_a_gap(void) {
 int main(void) {
 #define PREPARE_INPUT(index, member, bytes) inputs.member = paint(input_##index, bytes);
 #define READ_INPUT(index, member, bytes) read_input("input_" #index ".raw", run, (void*)inputs.member, bytes);
+#define READ_INNER_INPUT(index, member, bytes) \
+  read_input("input_" #index ".raw", run, model_input_##member##_address(&memory), bytes);
 #define PREPARE_OUTPUT(index, member, bytes) outputs.member = paint(output_##index, bytes);
 #define PREPARE_SHAPE(index, member, rank) outputs.member = shape_##index;
 #define PREPARE_MEMORY(member, bytes) memory.member = paint(member, bytes);
@@ -94,9 +96,11 @@ int main(void) {
   read_input("earlier.raw", 0, &earlier, sizeof earlier);
   for (; run < earlier; ++run) {
     INPUTS(READ_INPUT)
+    INNER_INPUTS(READ_INNER_INPUT)
     check_code(model_run(&memory, &inputs, &outputs));
   }
   INPUTS(READ_INPUT)
+  INNER_INPUTS(READ_INNER_INPUT)
   board_paint_stack();
   uint64_t begin = board_instructions();
   int32_t code = run_below_a_gap();
@@ -108,11 +112,14 @@ int main(void) {
 #define FINISH_OUTPUT(index, member, bytes)      \
   used("output_" #index, output_##index, bytes); \
   write_output("output_" #index ".raw", output_##index + kGuard, bytes);
+#define FINISH_INNER_OUTPUT(index, member, bytes) \
+  write_output("output_" #index ".raw", model_output_##member##_address(&memory), bytes);
 #define PRINT_SHAPE(index, member, rank) \
   for (int d = 0; d < (rank); ++d) print_line("shape_" #index, (uint64_t)shape_##index[d], (uint64_t)d);
 #define PRINT_MEMORY(member, bytes) print_line(#member, used(#member, member, bytes), bytes);
   INPUTS(CHECK_INPUT)
   OUTPUTS(FINISH_OUTPUT)
+  INNER_OUTPUTS(FINISH_INNER_OUTPUT)
   SHAPES(PRINT_SHAPE)
   MEMORY(PRINT_MEMORY)
   print_line("stack", stack, MODEL_STACK_BYTES);
