@@ -12,6 +12,7 @@ set(CMAKE_C_STANDARD_LIBRARIES -lgcc)
 set(CMAKE_CXX_STANDARD_LIBRARIES -lgcc)
 set(QUERNEL_TARGET riscv32imc)
 set(QUERNEL_BOARD virt-rv32)
+set(QUERNEL_BOARD_CORE riscv32imc)
 set(CMAKE_CROSSCOMPILING_EMULATOR
   qemu-system-riscv32 -M virt -bios none -nographic -monitor none -serial none -icount shift=0
   -semihosting-config enable=on,target=native -kernel)

@@ -8,11 +8,11 @@ namespace quernel {
 
 std::vector<Target> cortex_m_targets() {
   Target m0;
-  m0.name = "cortex-m0plus";
-  m0.description = "Cortex-M0, M0+: integer instructions only, floats by the toolchain's library";
+  m0.name = "cortex-m0";
+  m0.description = "Cortex-M0: integer instructions only, floats by the toolchain's library";
   m0.arch = QNL_ARCH_ARM;
   m0.triple = "thumbv6m-unknown-none-eabi";
-  m0.cpu = "cortex-m0plus";
+  m0.cpu = "cortex-m0";
   m0.vector_bytes = 4;
   m0.vector_registers = 8;
   m0.integer_registers = 7;  // LLVM sums one row after the other: it would spill the weights that rows share
@@ -20,6 +20,31 @@ std::vector<Target> cortex_m_targets() {
   m0.l1_bytes = m0.l2_bytes = 16 << 10;
   m0.single_issue = true;
   m0.bare_metal = true;
+
+  Target m0plus = m0;
+  m0plus.name = "cortex-m0plus";
+  m0plus.description = "Cortex-M0+: as M0, in two pipeline stages";
+  m0plus.cpu = "cortex-m0plus";
+
+  // Armv8-M Baseline (Armv8-M Architecture Reference Manual, B1): the instructions of Armv6-M, division, constants of
+  // 16 bits, compare and branch. No products of 64 bits, no loads that are not aligned.
+  Target m23 = m0;
+  m23.name = "cortex-m23";
+  m23.description =
+      "Cortex-M23: Armv8-M Baseline, integers as M0 and division, floats by the toolchain's library";
+  m23.triple = "thumbv8m.base-unknown-none-eabi";
+  m23.cpu = "cortex-m23";
+
+  // Armv7-M: Thumb-2 with products of 64 bits and multiply-accumulate, without the DSP extension and floating point
+  // (Cortex-M3 Technical Reference Manual, 3.3). A load widens a signed byte and has an offset of 12 bits.
+  Target m3 = m0;
+  m3.name = "cortex-m3";
+  m3.description = "Cortex-M3: 32-bit multiply-accumulate, floats by the toolchain's library";
+  m3.triple = "thumbv7m-unknown-none-eabi";
+  m3.cpu = "cortex-m3";
+  m3.required_features = QNL_ARM_THUMB2;
+  m3.integer_registers = 12;
+  m3.loads_signed_bytes = true;
 
   Target m4 = m0;
   m4.name = "cortex-m4";
@@ -60,7 +85,12 @@ std::vector<Target> cortex_m_targets() {
   m55.lane_sums = 7;         // vmladava's sum is in an even register; the loop counts in one of them
   m55.single_issue = false;  // vector instructions overlap with the next one
 
-  return {m0, m4, m7, m33, m55};
+  Target m85 = m55;
+  m85.name = "cortex-m85";
+  m85.description = "Cortex-M85: two instructions a cycle, vectors as M55";
+  m85.cpu = "cortex-m85";
+
+  return {m0, m0plus, m23, m3, m4, m7, m33, m55, m85};
 }
 
 }  // namespace quernel

@@ -155,6 +155,10 @@ Expected<std::unique_ptr<FirmwareBoard>> FirmwareBoard::open(const std::string& 
   board->test_main_ = share / "test_main.c";
   board->build_words_ = lines_of(build + "/build.txt");
   board->emulator_words_ = lines_of(build + "/emulator.txt");
+  std::vector<std::string> facts = lines_of(build + "/board.txt");
+  QUERNEL_ASSERT(facts.size() == 2);  // all toolchain files say both
+  board->name_ = facts[0];
+  board->core_ = facts[1];
   if (board->emulator_words_.empty() || !program_exists(board->emulator_words_[0]))
     return invalid_input(fmt::format("--on qemu: found no {} in PATH",
                                      board->emulator_words_.empty() ? "emulator" : board->emulator_words_[0]),

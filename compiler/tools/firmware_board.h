@@ -33,6 +33,10 @@ class FirmwareBoard {
   static Expected<std::unique_ptr<FirmwareBoard>> open(const std::string& target,
                                                        const std::string& scratch_dir);
 
+  // The emulated machine, and the core that it has: it runs all instructions of the target, which may be another core.
+  const std::string& name() const { return name_; }
+  const std::string& core() const { return core_; }
+
   // Builds a program of the static library in `folder`. Unsupported: the board has too little memory.
   Status build(const StaticReport& program, const std::string& folder) const;
   // Runs it for each list of inputs in turn, from fresh states; the result is the last run's. Inputs are those of the
@@ -44,7 +48,7 @@ class FirmwareBoard {
  private:
   FirmwareBoard() = default;
 
-  std::string test_main_;
+  std::string test_main_, name_, core_;
   std::vector<std::string> build_words_, emulator_words_;
 };
 

@@ -55,7 +55,11 @@ std::vector<HostTensor> inputs_of(const StaticReport& program, const bundle::Tes
 Json run_test(const FirmwareBoard& board, const FirmwareSubject& subject, const bundle::TestVector& test,
               const std::vector<std::vector<HostTensor>>& runs, double timeout_seconds) {
   const StaticReport& program = *subject.report.program;
-  Json::Object result{{"name", test.name}, {"entry", ""}, {"target", subject.target}};
+  Json::Object result{{"name", test.name},
+                      {"entry", ""},
+                      {"target", subject.target},
+                      {"board", board.name()},
+                      {"board_core", board.core()}};
   Expected<FirmwareRun> run = board.run(program, subject.folder, runs, timeout_seconds);
   std::string error = run ? memory_error(*run) : run.errors()[0].message;
   Json::Array outputs, memory;

@@ -17,8 +17,8 @@ struct FirmwareSubject {
   std::string folder, target;
 };
 
-// {"tests": [{"name", "target", "passed", "error", "outputs", "instructions", "instruction_step",
-// "multiply_adds", "memory": [{"name", "used_bytes", "bytes"}]}]}. A test fails also where more memory is
+// {"tests": [{"name", "target", "board", "board_core", "passed", "error", "outputs", "instructions",
+// "instruction_step", "multiply_adds", "memory": [{"name", "used_bytes", "bytes"}]}]}. A test fails also where more memory is
 // used than the compiler says. `sequence`: each test follows those before it, with the states that they leave.
 Expected<Json> run_firmware_tests(const FirmwareBoard& board, const FirmwareSubject& subject,
                                   const std::vector<bundle::TestVector>& tests, bool sequence,

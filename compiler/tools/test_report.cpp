@@ -25,10 +25,15 @@ double number(const Json& object, std::string_view name) {
   return value == nullptr ? 0 : value->number().value_or(0);
 }
 
-// "; cortex-m4, 11211080 instructions, 1.94 a multiply-add, workspace 156160 bytes, stack 264 of 264"
+// "; cortex-m4, 11211080 instructions, 1.94 a multiply-add, workspace 156160 bytes, stack 264 of 264". Where the board has
+// another core, it is named: "; cortex-m23 on the cortex-m33 of mps2-an505, …".
 std::string firmware_figures(const Json& test) {
   double instructions = number(test, "instructions"), multiply_adds = number(test, "multiply_adds");
-  std::string text = fmt::format("; {}, {:.0f} instructions", test.at("target").text(), instructions);
+  const std::string &target = test.at("target").text(), &core = test.at("board_core").text();
+  std::string text = "; " + target;
+  if (core != target.substr(0, target.find('+')))
+    text += fmt::format(" on the {} of {}", core, test.at("board").text());
+  text += fmt::format(", {:.0f} instructions", instructions);
   if (multiply_adds > 0) text += fmt::format(", {:.2f} a multiply-add", instructions / multiply_adds);
   for (const Json& memory : test.at("memory").array())
     text += fmt::format(", {} {:.0f} of {:.0f} bytes", memory.at("name").text(), number(memory, "used_bytes"),

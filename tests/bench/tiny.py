@@ -14,7 +14,7 @@ import m4_cycles
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 QUERNEL = os.path.join(ROOT, "build/release/bin/quernel")
-TARGETS = ["cortex-m0plus", "cortex-m4", "cortex-m7", "cortex-m33", "cortex-m55", "riscv32imc"]
+TARGETS = ["cortex-m0plus", "cortex-m3", "cortex-m4", "cortex-m7", "cortex-m33", "cortex-m55", "riscv32imc"]
 MODELS = {"ic": "image classification", "kws": "keyword spotting", "vww": "visual wake words", "ad": "anomaly detection",
           "sww": "streaming wake word"}
 # Instructions per multiply-add of TensorFlow Lite Micro with CMSIS-NN 7.0 at -O3 (gcc 12.2, qemu 7.2, November 2026).

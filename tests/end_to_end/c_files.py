@@ -16,6 +16,8 @@ ARM = "arm-none-eabi-gcc"
 # Firmware targets, and how each compiler is told of them.
 BARE_METAL = {
     "cortex-m0plus": ["--target=arm-none-eabi", "-mcpu=cortex-m0plus"],
+    "cortex-m3": ["--target=arm-none-eabi", "-mcpu=cortex-m3"],
+    "cortex-m23": ["--target=arm-none-eabi", "-mcpu=cortex-m23"],
     "cortex-m4": ["--target=arm-none-eabi", "-mcpu=cortex-m4", "-mfloat-abi=hard"],
     "cortex-m33": ["--target=arm-none-eabi", "-mcpu=cortex-m33", "-mfloat-abi=hard"],
     "cortex-m55": ["--target=arm-none-eabi", "-mcpu=cortex-m55", "-mfloat-abi=hard"],

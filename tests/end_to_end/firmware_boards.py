@@ -85,26 +85,36 @@ class FirmwareBoards(ToolTest):
         self.case("other", [value + 1 for value in self.answers()])
         self.assertIn("FAIL other", self.run_tool("quernel", "test", "other", *ON_BOARD, "--io-in-workspace").stdout)
 
-    def test_code_for_cortex_m0plus_has_its_instructions_only(self):
-        """Its emulated board has a larger core, which runs more: so the object is read. Of 32 bits the Cortex-M0+ has calls,
-        special registers, barriers and udf; of 16 bits it lacks those that test and branch or predicate."""
+    def test_a_board_with_another_core_is_named(self):
+        self.case("right", self.answers())
+        done = self.succeeds("quernel", "test", "right", "--on", "qemu", "--target", "cortex-m23", "--json", "report.json")
+        self.assertIn("; cortex-m23 on the cortex-m33 of mps2-an505, ", done)
+        test = json.loads(self.read("report.json"))["cases"][0]["runs"][0]["tests"][0]
+        self.assertEqual((test["target"], test["board"], test["board_core"]), ("cortex-m23", "mps2-an505", "cortex-m33"))
+
+    def test_code_has_instructions_of_its_core_only(self):
+        """Emulated boards have a larger core, which runs more: so the object is read."""
         self.case("model", self.answers())
         nodes = [onnx.node("Softmax", ["x"], ["p"]), onnx.node("TopK", ["p", "k"], ["y", "i"]),
                  onnx.node("CumSum", ["x", "axis"], ["c"]), onnx.node("Mul", ["i", "i"], ["m"])]
         self.write("model/ops.onnx", onnx.model(nodes, [onnx.value("x", onnx.FLOAT, [4, 7])], [
             onnx.value("y", onnx.FLOAT, [4, 3]), onnx.value("c", onnx.FLOAT, [4, 7]),
             onnx.value("m", onnx.INT64, [4, 3])], initializers=[onnx.int_tensor("k", [1], [3]), onnx.int_tensor("axis", [], [1])]))
-        other = set()
-        for name in ("model", "ops"):
-            self.succeeds("quernel", "compile", f"model/{name}.onnx", "-o", "of_" + name, "--emit", "static", "--target", "cortex-m0plus", "-q",
-                          *(["--dim", "rows=2"] if name == "model" else []))
-            code = subprocess.run(["arm-none-eabi-objdump", "-d", self.path(f"of_{name}.a")], stdout=subprocess.PIPE, text=True, check=True).stdout
-            lines = re.findall(r"^ +[0-9a-f]+:\t([0-9a-f]{4}(?: [0-9a-f]{4})?) *\t(\S+)", code, re.M)
-            self.assertGreater(len(lines), 100)
-            other |= {mnemonic for encoding, mnemonic in lines
-                      if (not re.match(r"(bl|mrs|msr|dmb|dsb|isb|udf)\b", mnemonic) if " " in encoding
-                          else re.match(r"(cbn?z|it[te]*)$", mnemonic))}
-        self.assertEqual(other, set())
+        # Of 32 bits an M0 has calls, special registers, barriers and udf; of 16 bits it lacks those that test and branch or
+        # predicate. An M23 has wide branches, division, constants of 16 bits, and acquires and releases; of 16 bits it predicates not.
+        small = r"(bl|mrs|msr|dmb|dsb|isb|udf)\b"
+        for target, wide, narrow in (("cortex-m0", small, r"(cbn?z|it[te]*)$"), ("cortex-m0plus", small, r"(cbn?z|it[te]*)$"),
+                                     ("cortex-m23", small + r"|(b\.w|[su]div|mov[wt]|lda|stl)", r"it[te]*$")):
+            other = set()
+            for name in ("model", "ops"):
+                self.succeeds("quernel", "compile", f"model/{name}.onnx", "-o", "of_" + name, "--emit", "static", "--target", target, "-q",
+                              *(["--dim", "rows=2"] if name == "model" else []))
+                code = subprocess.run(["arm-none-eabi-objdump", "-d", self.path(f"of_{name}.a")], stdout=subprocess.PIPE, text=True, check=True).stdout
+                lines = re.findall(r"^ +[0-9a-f]+:\t([0-9a-f]{4}(?: [0-9a-f]{4})?) *\t(\S+)", code, re.M)
+                self.assertGreater(len(lines), 100)
+                other |= {mnemonic for encoding, mnemonic in lines
+                          if (not re.match(wide, mnemonic) if " " in encoding else re.match(narrow, mnemonic))}
+            self.assertEqual(other, set(), target)
 
     def test_a_model_that_does_not_fit_the_board(self):
         self.case("model", self.answers())

@@ -3,7 +3,7 @@
 models run beside their data, to the bit, other real models beside what the host's bundle computes. Prints what a run of each
 model takes: instructions, these per multiply-add, memory.
 
-firmware_models.py TARGET... [--every N] [--models-only] [--nodes-only] [--models NAME,NAME…]"""
+firmware_models.py TARGET... [--every N] [--models-only] [--nodes-only] [--models NAME,NAME…] [--tiny NAME,NAME…]"""
 import argparse
 import glob
 import json
@@ -125,6 +125,7 @@ def main():
     parser.add_argument("--models-only", action="store_true")
     parser.add_argument("--nodes-only", action="store_true")
     parser.add_argument("--models", type=lambda text: text.split(","), default=MODELS)
+    parser.add_argument("--tiny", type=lambda text: text.split(","), default=TINY)
     parser.add_argument("targets", nargs="+")
     options = parser.parse_args()
     all_nodes = sorted(glob.glob(NODE_TESTS + "/*"))
@@ -132,7 +133,7 @@ def main():
     nodes = [] if options.models_only else sorted({*all_nodes[::options.every], *always})
     names = [] if options.nodes_only else options.models
     found = [path for path in (os.path.join(test_data(), "models", name) for name in names) if os.path.isdir(path)]
-    tiny = [] if options.nodes_only else TINY
+    tiny = [] if options.nodes_only else options.tiny
     tiny = [path for path in (os.path.join(test_data(), "models_tflite", name) for name in tiny) if os.path.isdir(path)]
     if not nodes + found + tiny:
         skip(f"no ONNX tests in {NODE_TESTS} and no models in {test_data()}")

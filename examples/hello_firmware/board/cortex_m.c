@@ -33,7 +33,7 @@ void reset(void) {
   *(volatile uint32_t*)0xe000ed88 |= 0xfu << 20; /* coprocessors 10 and 11: floating point and vectors */
   __asm__ volatile("dsb\nisb");
 #endif
-#if defined(__ARM_ARCH_6M__)
+#if defined(__ARM_ARCH_6M__) || defined(__ARM_ARCH_8M_BASE__)
   *(volatile uint32_t*)0xe000ed14 |=
       1u << 3; /* CCR.UNALIGN_TRP: a larger core refuses what this one cannot do */
 #endif

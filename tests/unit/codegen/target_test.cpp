@@ -23,6 +23,25 @@ TEST(Target, every_name_is_found) {
   }
 }
 
+TEST(Target, microcontrollers_have_what_their_cores_have) {
+  struct Facts {
+    const char* name;
+    bool f32, f64, vectors, pairs;
+  };
+  for (const Facts& facts : {Facts{"cortex-m0", false, false, false, false},
+                             {"cortex-m23", false, false, false, false},
+                             {"cortex-m3", false, false, false, false},
+                             {"cortex-m4", true, false, false, true},
+                             {"cortex-m85", true, true, true, false}}) {
+    const Target target = *find_target(facts.name);
+    EXPECT_TRUE(target.bare_metal && target.cpu == facts.name) << facts.name;
+    EXPECT_EQ(target.has_f32, facts.f32) << facts.name;
+    EXPECT_EQ(target.has_f64, facts.f64) << facts.name;
+    EXPECT_EQ(target.lanes(4) > 1, facts.vectors) << facts.name;
+    EXPECT_EQ(target.has_dot_pairs, facts.pairs) << facts.name;
+  }
+}
+
 TEST(Target, native_is_a_preset) {
   auto target = find_target("native");
   ASSERT_TRUE(target);
