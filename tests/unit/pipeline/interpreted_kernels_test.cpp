@@ -1,0 +1,219 @@
+// The kernels of targets that tests cannot run here, after all loop passes, through the interpreter of the loop IR:
+// results equal the graph's, in the memory that the schedule gives them.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "graph/interpret.h"
+#include "graph/text.h"
+#include "loop/interpret.h"
+#include "loop/print.h"
+#include "pipeline/lower_variant.h"
+#include "schedule/storage.h"
+
+namespace quernel {
+namespace {
+
+using schedule::BufferKind;
+
+// Of i8.
+std::vector<Tensor> random_inputs(const Graph& graph, uint32_t seed) {
+  std::mt19937 random(seed);
+  std::vector<Tensor> inputs;
+  for (ValueId v : graph.inputs) {
+    Tensor& tensor = inputs.emplace_back();
+    tensor.dtype = graph.dtype(v);
+    for (const Dim& d : graph.shape(v)) tensor.dims.push_back(d.value());
+    std::vector<int8_t> elements(static_cast<size_t>(tensor.count()));
+    for (int8_t& element : elements) element = static_cast<int8_t>(random());
+    tensor = make_tensor(tensor.dtype, tensor.dims, elements);
+  }
+  return inputs;
+}
+
+// The memory of a schedule without bodies, states or several regions.
+class Memory {
+ public:
+  Memory(const schedule::Schedule& schedule, const std::vector<Tensor>& inputs)
+      : s_(schedule), workspace_(static_cast<size_t>(schedule.regions[0].bytes.value()), 0xA5) {
+    for (size_t b = 0; b < s_.buffers.size(); ++b) {
+      const schedule::Buffer& buffer = s_.buffers[b];
+      std::vector<uint8_t>& own = own_[static_cast<int>(b)];
+      auto take = [&](const Tensor& tensor) {
+        const auto* begin = reinterpret_cast<const uint8_t*>(tensor.bytes.data());
+        own.assign(begin, begin + tensor.bytes.size());
+      };
+      if (buffer.kind == BufferKind::kConstant) take(buffer.data);
+      if (buffer.kind == BufferKind::kInput) take(inputs[static_cast<size_t>(buffer.slot)]);
+      if (buffer.kind == BufferKind::kOutput) own.assign(static_cast<size_t>(buffer.bytes.value()), 0xA5);
+    }
+  }
+
+  std::span<uint8_t> at(const schedule::Binding& binding) {
+    const int root = schedule::root_buffer(s_, binding.buffer);
+    const schedule::Buffer& buffer = s_.buffers[static_cast<size_t>(root)];
+    const auto offset = static_cast<size_t>(binding.offset.value()),
+               bytes = static_cast<size_t>(binding.bytes.value());
+    if (buffer.kind == BufferKind::kWorkspace)
+      return std::span(workspace_).subspan(static_cast<size_t>(buffer.offset.value()) + offset, bytes);
+    return std::span(own_.at(root)).subspan(offset, bytes);
+  }
+
+  const std::vector<uint8_t>& output(size_t slot) const {
+    for (const auto& [b, bytes] : own_) {
+      const schedule::Buffer& buffer = s_.buffers[static_cast<size_t>(b)];
+      if (buffer.kind == BufferKind::kOutput && buffer.slot == static_cast<int>(slot)) return bytes;
+    }
+    ADD_FAILURE() << "no buffer of output " << slot;
+    return workspace_;
+  }
+
+ private:
+  const schedule::Schedule& s_;
+  std::vector<uint8_t> workspace_;
+  std::map<int, std::vector<uint8_t>> own_;
+};
+
+// Returns the text of all kernels.
+std::string expect_equal(const std::string& text, const std::string& target_name) {
+  Expected<Graph> graph = parse_graph(text, "graph");
+  Expected<Target> target = find_target(target_name);
+  if (!graph || !target) {
+    ADD_FAILURE() << (graph ? target_name : to_string(graph.errors()));
+    return {};
+  }
+  const std::vector<Tensor> inputs = random_inputs(*graph, 1);
+  Expected<std::vector<Tensor>> expected = interpret(*graph, inputs);
+  Expected<Lowered> lowered = lower_variant({*graph}, *target, {}, nullptr);
+  if (!expected || !lowered) {
+    ADD_FAILURE() << to_string(expected ? lowered.errors() : expected.errors());
+    return {};
+  }
+  std::string kernels;
+  for (const loop::Kernel& kernel : lowered->own.kernels) kernels += to_string(kernel);
+  const bundle::CompiledEntry& entry = lowered->variant.entries[0];
+  Memory memory(entry.schedule, inputs);
+  for (size_t i = 0; i < entry.schedule.items.size(); ++i) {
+    const bundle::Dispatch& dispatch = entry.dispatches[i];
+    std::vector<std::span<uint8_t>> bindings;
+    for (const schedule::Binding& binding : entry.schedule.items[i].bindings)
+      bindings.push_back(memory.at(binding));
+    std::vector<int64_t> symbols;
+    for (const Dim& symbol : dispatch.symbols) symbols.push_back(symbol.value());
+    Status status =
+        loop::interpret(lowered->own.kernels[static_cast<size_t>(dispatch.kernel)], bindings, symbols);
+    EXPECT_TRUE(status) << to_string(status.errors()) << kernels;
+  }
+  for (size_t o = 0; o < expected->size(); ++o) {
+    const Bytes& bytes = (*expected)[o].bytes;
+    const std::vector<uint8_t>& found = memory.output(o);
+    const auto* begin = reinterpret_cast<const uint8_t*>(bytes.data());
+    EXPECT_EQ(std::vector<uint8_t>(begin, begin + bytes.size()),
+              std::vector<uint8_t>(found.begin(), found.begin() + static_cast<std::ptrdiff_t>(bytes.size())))
+        << target_name << "\n"
+        << kernels;
+  }
+  return kernels;
+}
+
+class InterpretedKernels : public testing::TestWithParam<const char*> {};
+
+std::string list(int count, int first, int step) {
+  std::string text;
+  for (int i = 0; i < count; ++i) text += (i ? ", " : "") + std::to_string(first + i * step);
+  return text;
+}
+
+// Integers of a layer: sums, a bias, and requantization by channel to bytes. `more`: what follows %byte, the result.
+std::string layer(int rows, int steps, int columns, const std::string& more) {
+  auto n = [](int number) { return std::to_string(number); };
+  const std::string result = "[" + n(rows) + "," + n(columns) + "]", one = "[1," + n(columns) + "]";
+  std::string weights, counts;
+  for (int i = 0; i < columns * steps; ++i) weights += (i ? ", " : "") + n((i * 37 + 11) % 255 - 127);
+  for (int i = 0; i < columns; ++i) counts += (i ? ", " : "") + n(1 + i % 7);
+  std::string halves;
+  for (int i = 0; i < columns; ++i) halves += (i ? ", " : "") + n(-5 * (1 << (i % 7)));
+  return "graph @g(%x: i8[" + n(rows) + "," + n(steps) + "]) {\n  %w = constant i8[" + n(columns) + "," +
+         n(steps) + "] {" + weights + "}\n  %bias = constant i32" + one + " {" + list(columns, -90, 17) +
+         "}\n  %scale = constant i64" + one + " {" + list(columns, 1100000000, 7654321) +
+         "}\n  %half = constant i32" + one + " {" + halves + "}\n  %count = constant i32" + one + " {" +
+         counts + "}\n  %sum = contract %x, %w axes(m: " + n(rows) + ", o: " + n(columns) +
+         " | c: " + n(steps) + ") a[m, c] b[o, c] out[m, o] acc i32 : i32" + result +
+         "\n  %b = expand %bias : i32" + result + "\n  %biased = add %sum, %b : i32" + result +
+         "\n  %wide = cast %biased : i64" + result + "\n  %s = expand %scale : i64" + result +
+         "\n  %product = mul %wide, %s : i64" + result +
+         "\n  %word = constant i64[1,1] {32}\n  %words = expand %word : i64" + result +
+         "\n  %high = shr %product, %words : i64" + result + "\n  %narrow = cast %high : i32" + result +
+         "\n  %h = expand %half : i32" + result + "\n  %rounded = add %narrow, %h : i32" + result +
+         "\n  %c = expand %count : i32" + result + "\n  %shifted = shr %rounded, %c : i32" + result +
+         "\n  %least = constant i32[1,1] {-128}\n  %low = expand %least : i32" + result +
+         "\n  %clamped = max %shifted, %low : i32" + result +
+         "\n  %most = constant i32[1,1] {127}\n  %top = expand %most : i32" + result +
+         "\n  %least_of = min %clamped, %top : i32" + result + "\n  %byte = cast %least_of : i8" + result +
+         "\n" + more + "}\n";
+}
+
+TEST_P(InterpretedKernels, requantized_layers_of_odd_sizes) {
+  for (auto [rows, steps, columns] : {std::array{4, 8, 4}, {5, 9, 6}, {7, 3, 5}, {1, 32, 10}, {9, 17, 3}})
+    expect_equal(layer(rows, steps, columns, "  return y = %byte\n"), GetParam());
+}
+
+// The bias is a constant of the columns, and here also one of the rows.
+TEST_P(InterpretedKernels, constants_of_columns_that_rows_read_too) {
+  expect_equal(
+      layer(4, 8, 4,
+            "  %rows = permute %bias {1, 0} : i32[4,1]\n  %r = expand %rows : i32[4,4]\n"
+            "  %2 = cast %byte : i32[4,4]\n  %3 = add %2, %r : i32[4,4]\n  return y = %byte, z = %3\n"),
+      GetParam());
+  expect_equal(layer(4, 8, 4,
+                     "  %turned = permute %b {1, 0} : i32[4,4]\n  %2 = cast %byte : i32[4,4]\n"
+                     "  %3 = add %2, %turned : i32[4,4]\n  return y = %byte, z = %3\n"),
+               GetParam());
+}
+
+TEST_P(InterpretedKernels, layers_behind_one_another) {
+  expect_equal(
+      layer(
+          6, 8, 8,
+          "  %w2 = constant i8[4,8] {" + list(32, -60, 4) +
+              "}\n  %sum2 = contract %byte, %w2 axes(m: 6, o: 4 | c: 8) a[m, c] b[o, c] out[m, o] acc i32 : "
+              "i32[6,4]\n  %w3 = constant i8[6,8] {" +
+              list(48, -90, 3) +
+              "}\n  %sum3 = contract %byte, %w3 axes(m: 6, o: 6 | c: 8) a[m, c] b[o, c] out[m, o] acc i32 : "
+              "i32[6,6]\n  return y = %sum2, z = %sum3\n"),
+      GetParam());
+}
+
+// Borders of a padded image, which cats fill, differ in sizes only.
+TEST_P(InterpretedKernels, images_in_borders) {
+  auto framed = [](const std::string& name, const std::string& of, int n) {
+    auto d = [](int x, int y) { return "[" + std::to_string(x) + "," + std::to_string(y) + "]"; };
+    const std::string low = "l" + name, side = "s" + name;
+    return "  %" + low + " = constant i8[1,1] {-7}\n  %e" + low + " = expand %" + low + " : i8" + d(n, 3) +
+           "\n  %" + side + " = cat %e" + low + ", %" + of + ", %e" + low + " {1} : i8" + d(n, n + 6) +
+           "\n  %f" + low + " = expand %" + low + " : i8" + d(2, n + 6) + "\n  %" + name + " = cat %f" + low +
+           ", %" + side + ", %f" + low + " {0} : i8" + d(n + 4, n + 6) + "\n";
+  };
+  const std::string text = "graph @g(%x: i8[6,6], %z: i8[9,9]) {\n" + framed("a", "x", 6) +
+                           framed("b", "z", 9) + "  return p = %a, q = %b\n}\n";
+  const std::string kernels = expect_equal(text, GetParam());
+  // Masks of vectors differ in more than sizes.
+  if (GetParam() != std::string("cortex-m55"))
+    EXPECT_NE(kernels.find("symbols("), std::string::npos) << "kernels share code:\n" << kernels;
+}
+
+INSTANTIATE_TEST_SUITE_P(BareMetal, InterpretedKernels,
+                         testing::Values("cortex-m0plus", "cortex-m4", "cortex-m55", "riscv32imc"),
+                         [](const auto& info) {
+                           std::string name = info.param;
+                           std::replace(name.begin(), name.end(), '-', '_');
+                           return name;
+                         });
+
+}  // namespace
+}  // namespace quernel
