@@ -206,6 +206,7 @@ class ContractLowering {
   Dim rows_ = 1, columns_ = 1;
   loop::Expr begin_row_, end_row_;  // of the current block of rows; begin_row_ null: the first block
   bool partial_rows_ = false;
+  std::optional<schedule::Slide> row_windows_;
   const schedule::Slide* along_ = nullptr;  // windows along the rows of tiles, which share elements of a
   std::optional<int64_t> tile_number_;      // number of the current row tile, if it is known
   std::vector<loop::Expr> positions_;       // of the current tile on the plan's axes

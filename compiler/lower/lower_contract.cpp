@@ -32,6 +32,7 @@ ContractLowering::ContractLowering(Context& context)
   partial_rows_ = !(floormod(rows_, plan_.tile_m) == Dim(0));
   end_row_ = at(rows_);
   along_ = schedule::windows_along_rows(plan_);
+  if (plan_.walk.shares_elements) along_ = &row_windows_.emplace(*schedule::row_windows(plan_));
   in_blocks_ = rounds_sums(BinaryOp::k_add, accumulator_dtype_) &&
                most(schedule::reduction_count(plan_)) > kLongestContraction;
 }

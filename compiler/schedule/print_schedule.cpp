@@ -283,6 +283,7 @@ class Printer {
     }
     if (walk.tail_rows && !(floormod(row_count(p), p.tile_m) == Dim(0))) add("tail rows");
     if (walk.even_rows) add("even rows");
+    if (walk.shares_elements) add("rows share elements");
     if (walk.first_addend >= 0) add("beginning with " + g_.values[g_.nodes[walk.first_addend].output].name);
     std::string constants;
     for (const ColumnConstant& c : p.column_constants) constants += " " + g_.values[c.constant].name;

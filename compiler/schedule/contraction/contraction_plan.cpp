@@ -21,6 +21,21 @@ const Slide* windows_along_rows(const ContractionPlan& plan) {
   return nullptr;
 }
 
+std::optional<Slide> row_windows(const ContractionPlan& plan) {
+  if (plan.row_axes.size() != 1 || plan.reduction_axes.empty() || plan.staged || !plan.windows.empty())
+    return std::nullopt;
+  const int position = plan.row_axes[0], window = plan.reduction_axes.back();
+  const Axis &rows = plan.axes[position], &steps = plan.axes[window];
+  for (const Dim* d : {&rows.extent, &rows.a, &steps.extent, &steps.a})
+    if (!d->is_const() || d->value() < 1) return std::nullopt;
+  if (rows.a.value() % steps.a.value() != 0) return std::nullopt;
+  Slide slide{
+      .position = position, .window = window, .step = rows.a.value() / steps.a.value(), .window_step = 1};
+  slide.stride = steps.a.value();
+  slide.end = (rows.extent.value() - 1) * slide.step + steps.extent.value();
+  return slide;
+}
+
 Tiling tiling_of(const ContractionPlan& plan) {
   return {.rows = plan.tile_m, .columns = plan.tile_n(), .order = plan.order, .group_work = plan.group_work};
 }

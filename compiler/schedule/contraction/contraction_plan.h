@@ -132,6 +132,9 @@ bool transposes_tiles(const ContractionPlan& plan, const Target& target);
 std::optional<TileVectors> tail_columns(const ContractionPlan& plan, const Target& target);
 // Returns how windows slide along the rows of a tile, which share elements of a; null if none do.
 const Slide* windows_along_rows(const ContractionPlan& plan);
+// Returns how the innermost reduction axis slides along the rows of a tile, by strides alone, where all that windows
+// contain is in memory; nullopt if it does not.
+std::optional<Slide> row_windows(const ContractionPlan& plan);
 // Returns whether the rows of a tile of `m` rows lie at one distance from each other in a, wherever the tile lies
 // (the last one aside).
 bool rows_are_even(const ContractionPlan& plan, int m);

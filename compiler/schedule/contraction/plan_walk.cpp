@@ -80,6 +80,16 @@ std::vector<int64_t> unrolled_words(const ContractionPlan& plan) {
   return unrolled;
 }
 
+// With few registers a row's elements and the accumulators have no place at a time: each element is multiplied by the
+// weights of all windows that contain it, and gives way to the next. All tiles are whole.
+bool shares_elements(const ContractionPlan& plan, const Target& target) {
+  constexpr int64_t kWidestWindow = 8;  // whose weights have code
+  if (!plan.elementwise || !plan.integers || !target.registers_are_few() || plan.tile_m == 1) return false;
+  const std::optional<Slide> slide = row_windows(plan);
+  return slide && plan.axes[slide->window].extent.value() <= kWidestWindow &&
+         plan.axes[slide->position].extent.value() % plan.tile_m == 0;
+}
+
 // What holds wherever the tiles are.
 TileWalk walk_of_any(const ContractionPlan& plan, const Dim& rows, const ContractionDTypes& dtypes,
                      const Target& target) {
@@ -113,6 +123,7 @@ TileWalk plan_walk(const ContractionPlan& plan, const ContractionDTypes& dtypes,
     // With few registers the tail's own code pays: all others then have even rows.
     const bool few = plan.integers && target.registers_are_few() && !plan.elementwise;
     walk.tail_rows = !target.lanes_are_invocations() && (!target.code_is_dear() || few);
+    walk.shares_elements = shares_elements(plan, target);
     walk.even_rows = few && plan.tile_m > 1 && rows_are_even(plan, plan.tile_m);
   }
   return walk;

@@ -39,6 +39,8 @@ struct TileWalk {
   // Each row of a whole tile is read at the same distance from the one before, so that one place is enough for
   // all.
   bool even_rows = false;
+  // Rows of a tile share the elements that several of their windows contain, as row_windows() says.
+  bool shares_elements = false;
   // The node of the group that adds constant integers to the sums, which accumulators then begin with; -1: with
   // zero.
   int first_addend = -1;

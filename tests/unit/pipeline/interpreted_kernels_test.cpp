@@ -189,6 +189,29 @@ TEST_P(InterpretedKernels, layers_behind_one_another) {
       GetParam());
 }
 
+// Windows of 3x3 over each channel of an image, `step` apart.
+std::string depthwise(int lines, int columns, int channels, int step) {
+  auto n = [](int number) { return std::to_string(number); };
+  const std::string by = step == 1 ? "" : n(step) + "*";
+  std::string weights;
+  for (int i = 0; i < channels * 9; ++i) weights += (i ? ", " : "") + n((i * 53 + 7) % 255 - 127);
+  const std::string image = n((lines - 1) * step + 3) + "," + n((columns - 1) * step + 3) + "," + n(channels);
+  const std::string result = n(lines) + "," + n(columns) + "," + n(channels);
+  return "graph @g(%x: i8[" + image + "]) {\n  %w = constant i8[" + n(channels) + ",3,3] {" + weights +
+         "}\n  %bias = constant i32[1,1," + n(channels) + "] {" + list(channels, -90, 17) +
+         "}\n  %sum = contract %x, %w axes(y: " + n(lines) + ", x: " + n(columns) + ", c: " + n(channels) +
+         " | ky: 3, kx: 3) a[" + by + "y + ky, " + by +
+         "x + kx, c] b[c, ky, kx] out[y, x, c] acc i32 : i32[" + result + "]\n  %b = expand %bias : i32[" +
+         result + "]\n  %y = add %sum, %b : i32[" + result + "]\n  return y = %y\n}\n";
+}
+
+TEST_P(InterpretedKernels, windows_over_channels) {
+  for (int step : {1, 2})
+    for (auto [lines, columns, channels] :
+         {std::array{4, 6, 8}, {3, 5, 3}, {2, 12, 16}, {3, 7, 5}, {1, 1, 4}})
+      expect_equal(depthwise(lines, columns, channels, step), GetParam());
+}
+
 // Borders of a padded image, which cats fill, differ in sizes only.
 TEST_P(InterpretedKernels, images_in_borders) {
   auto framed = [](const std::string& name, const std::string& of, int n) {
