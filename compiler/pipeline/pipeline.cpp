@@ -7,6 +7,7 @@
 #include "bundle/build_static_program.h"
 #include "bundle/custom_kernels.h"
 #include "bundle/write_static.h"
+#include "codegen/llvm/file_hash.h"
 #include "graph/multiply_adds.h"
 #include "graph/passes/passes.h"
 #include "graph/random_outputs.h"
@@ -14,7 +15,6 @@
 #include "pipeline/compile_code.h"
 #include "pipeline/lower_variant.h"
 #include "pipeline/write_forms.h"
-#include "support/sha256.h"
 
 namespace quernel {
 namespace {
@@ -165,7 +165,7 @@ Expected<CompileReport> compile(const std::string& model, const std::string& out
   for (Imported& entry : entries) {
     if (entry.rounding) facts.rounding = entry.rounding;
     facts.scales.push_back(std::move(entry.scales));
-    if (options.emit != Emit::kBundle) facts.sha256.push_back(sha256_of_file(entry.file));
+    if (options.emit != Emit::kBundle) facts.sha256.push_back(codegen::sha256_of_file(entry.file));
     if (facts.scales.size() == 1) facts.about = std::move(entry.about);
   }
   QUERNEL_TRY(CompileReport report, compile_graphs(graphs, output, options, facts));

@@ -5,7 +5,6 @@
 
 #include "bundle/c_identifiers.h"
 #include "bundle/model_header.h"
-#include "support/sha256.h"
 
 namespace quernel::bundle {
 namespace {
@@ -163,20 +162,6 @@ TEST(ModelHeader, names_the_nodes_of_kernels_the_file_and_its_multiply_adds) {
   for (const char* part : {"#define NET_MODEL_SHA256 \"0123\"\n", "#define NET_MULTIPLY_ADDS 5000000000\n",
                            " * net_kernel_0\n *   conv .. relu\n */\n"})
     EXPECT_TRUE(contains(text, part)) << part << "\nin\n" << text;
-}
-
-// Those of FIPS 180-4's examples, and of nothing.
-TEST(Sha256, digits_are_those_of_the_standard) {
-  auto digits = [](const std::string& text, size_t times) {
-    Sha256 hash;
-    for (size_t i = 0; i < times; ++i) hash.add(text);
-    return hash.finish();
-  };
-  EXPECT_EQ(digits("", 1), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
-  EXPECT_EQ(digits("abc", 1), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
-  EXPECT_EQ(digits("abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq", 1),
-            "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1");
-  EXPECT_EQ(digits("aaaaaaaaaa", 100000), "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
 }
 
 }  // namespace
