@@ -192,8 +192,8 @@ class Assembler {
     Tensor t = described(s.graph, v, name);
     const schedule::Buffer& buffer = s.buffers[static_cast<size_t>(s.storage[v].buffer)];
     t.arena = workspaces_[static_cast<size_t>(buffer.region)];
-    t.offset = buffer.offset.is_const() ? static_cast<uint64_t>(buffer.offset.value()) : 0;
-    t.bytes = buffer.bytes.is_const() ? static_cast<uint64_t>(buffer.bytes.value()) : 0;
+    t.offset = static_cast<uint64_t>(buffer.offset.value());
+    t.bytes = static_cast<uint64_t>(buffer.bytes.value());
     return t;
   }
 

@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "bundle/c_identifiers.h"
+#include "bundle/c_types.h"
 #include "bundle/quantize_functions.h"
 #include "codegen/c/node_names.h"
 #include "schemas/kernel_abi.h"

@@ -1,7 +1,7 @@
 #include "bundle/quantize_functions.h"
 
 #include "bundle/c_identifiers.h"
-#include "support/diagnostic.h"
+#include "bundle/c_types.h"
 
 namespace quernel::bundle {
 namespace {
@@ -25,7 +25,7 @@ std::string rounding_function(const StaticProgram& program, ScaleRounding roundi
     return away ? reaches : std::string("rest ") + compare + " " + half + " || (" + reaches + odd + ")";
   };
   return "/* The nearest integer, " + std::string(away ? "halves away from zero" : "the even one of two") +
-         ", between lowest and highest; as 0 what is no number. */\n"
+         ", between lowest and highest; NaN as 0. */\n"
          "static inline int32_t " +
          rounding_name(program, rounding) +
          "(float x, int32_t lowest, int32_t highest) {\n"
@@ -42,39 +42,6 @@ std::string rounding_function(const StaticProgram& program, ScaleRounding roundi
 }
 
 }  // namespace
-
-std::string_view c_element_type(DType dtype) {
-  switch (dtype) {
-    case DType::kF32:
-      return "float";
-    case DType::kF64:
-      return "double";
-    case DType::kF16:
-    case DType::kBF16:
-    case DType::kU16:
-      return "uint16_t";
-    case DType::kI8:
-      return "int8_t";
-    case DType::kI16:
-      return "int16_t";
-    case DType::kI32:
-      return "int32_t";
-    case DType::kU32:
-      return "uint32_t";
-    case DType::kI64:
-      return "int64_t";
-    case DType::kU64:
-      return "uint64_t";
-    case DType::kU8:
-    case DType::kBool:
-    case DType::kI4:
-    case DType::kU4:
-    case DType::kF8E4M3:
-    case DType::kF8E5M2:
-      return "uint8_t";
-  }
-  QUERNEL_UNREACHABLE("a dtype has no type in C");
-}
 
 std::string rounding_functions(const StaticProgram& program) {
   std::string text;
@@ -97,8 +64,8 @@ std::string quantize_function(const StaticProgram& program, const StaticEntry& e
   std::string scaled = input.rounding == ScaleRounding::kEvenProduct ? "real * (1.0f / " + macro + "_SCALE)"
                                                                      : "real / " + macro + "_SCALE";
   return "/* The element that stands for a real number, to the bit what --io f32 makes of it. It saturates; "
-         "what\n"
-         " * is no number becomes the zero point. */\n"
+         "NaN\n"
+         " * becomes the zero point. */\n"
          "static inline " +
          type + " " + name + "_quantize(float real) {\n  const float scaled = " + scaled +
          ";\n  const int32_t zero = " + zero + ";\n  return (" + type + ")(" +

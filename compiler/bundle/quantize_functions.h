@@ -8,14 +8,11 @@
 
 namespace quernel::bundle {
 
-// Returns the type of an element in C; packed and narrow floating-point types are bytes and words.
-std::string_view c_element_type(DType dtype);
-
 // Returns the functions that those of the inputs call: one per way to round that an input has.
 std::string rounding_functions(const codegen::StaticProgram& program);
 
 // Returns `<entry>_input_<name>_quantize(float)`: the integer that `quantize` of graph/io_types.h makes, to the bit.
-// The result saturates; what is no number becomes the zero point, or the nearest integer to it that the dtype has.
+// The result saturates; NaN becomes the zero point, or the nearest integer to it that the dtype has.
 // Requires a scale.
 std::string quantize_function(const codegen::StaticProgram& program, const codegen::StaticEntry& entry,
                               const codegen::StaticTensor& input);

@@ -42,7 +42,7 @@ void add_scale(std::map<std::string, IntegerScale>& to, const std::string& name,
   if (!found.empty() && same) to.emplace(name, found[0]);
 }
 
-// Saturates, and gives the zero point for what is no number.
+// Saturates, and gives the zero point for NaN.
 ValueId quantize(GraphBuilder& build, ValueId x, const IntegerScale& q, DType dtype, ScaleRounding rounding) {
   constexpr double kHalf = 0.5;
   ValueId scaled = rounding == ScaleRounding::kEvenProduct

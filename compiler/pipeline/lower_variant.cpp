@@ -2,8 +2,6 @@
 
 #include "bundle/custom_kernels.h"
 #include "loop/print.h"
-#include "loop/share_kernels.h"
-#include "loop/verify.h"
 #include "lower/count_iterations.h"
 #include "lower/lower_item.h"
 #include "pipeline/reproducer.h"
@@ -110,16 +108,7 @@ void dispatch_shared(std::vector<bundle::Dispatch>& dispatches, const std::vecto
   }
 }
 
-Status share_code(Lowered& lowered, const CompileOptions& options) {
-  if (options.on_stage) options.on_stage(std::string(kShareKernels));
-  const std::vector<loop::SharedKernel> shared = loop::share_kernels(lowered.own.kernels);
-  for (const loop::Kernel& kernel : lowered.own.kernels) QUERNEL_CHECK(loop::verify(kernel));
-  for (bundle::CompiledEntry& entry : lowered.variant.entries)
-    dispatch_shared(entry.dispatches, shared, static_cast<int>(lowered.prebuilt.size()));
-  return {};
-}
-
-// Runs the loop passes over the kernels of the target and of its companion CPU, and shares code where it is dear.
+// Runs the passes over the kernels of the target and of its companion CPU, and those over programs where code is dear.
 Status optimize_kernels(Lowered& lowered, const CompileOptions& options) {
   Dump dump(options.dump_dir.empty() ? std::string() : options.dump_dir + "/" + lowered.variant.target.name);
   std::vector<loop::Kernel*> kernels;
@@ -129,13 +118,12 @@ Status optimize_kernels(Lowered& lowered, const CompileOptions& options) {
     QUERNEL_CHECK(dump.write("lowered.loop", to_string(kernels)));
   }
   QUERNEL_CHECK(run_passes(selected_passes(loop_passes(), options), kernels, options, dump));
-  const bool shares = lowered.variant.target.code_is_dear() && !has_pass(loop_passes(), options.stop_after) &&
-                      !is_named(options.disabled_passes, kShareKernels);
-  if (!shares) return {};
-  QUERNEL_CHECK(share_code(lowered, options));
-  kernels.clear();
-  for (loop::Kernel& kernel : lowered.own.kernels) kernels.push_back(&kernel);
-  return dump.active() ? dump.write(std::string(kShareKernels) + ".loop", to_string(kernels)) : Status();
+  if (!lowered.variant.target.code_is_dear() || has_pass(loop_passes(), options.stop_after)) return {};
+  QUERNEL_TRY(const std::vector<loop::SharedKernel> shared,
+              run_passes(selected_passes(program_passes(), options), lowered.own.kernels, options, dump));
+  for (bundle::CompiledEntry& entry : lowered.variant.entries)
+    dispatch_shared(entry.dispatches, shared, static_cast<int>(lowered.prebuilt.size()));
+  return {};
 }
 
 }  // namespace

@@ -183,6 +183,14 @@ const std::vector<LoopPass>& loop_passes() {
   return passes;
 }
 
+const std::vector<ProgramPass>& program_passes() {
+  static const std::vector<ProgramPass> passes = {
+      {"share-kernels", "where code is dear: kernels that differ in sizes only become one with arguments",
+       loop::share_kernels},
+  };
+  return passes;
+}
+
 Diagnostic unknown_pass(const std::string& option, const std::string& name,
                         const std::vector<std::string_view>& legal) {
   auto nearest = std::min_element(legal.begin(), legal.end(), [&](std::string_view a, std::string_view b) {
@@ -203,7 +211,9 @@ std::vector<std::string_view> optional_passes() {
     if (pass.optional) names.push_back(pass.name);
   for (const LoopPass& pass : loop_passes())
     if (pass.optional) names.push_back(pass.name);
-  names.insert(names.end(), {kShareKernels, kOptimizeCode});
+  for (const ProgramPass& pass : program_passes())
+    if (pass.optional) names.push_back(pass.name);
+  names.push_back(kOptimizeCode);
   return names;
 }
 
@@ -212,6 +222,7 @@ Status check_pass_names(const CompileOptions& options) {
   for (const GraphPass& pass : graph_passes()) all.push_back(pass.name);
   for (const SchedulePass& pass : schedule_passes()) all.push_back(pass.name);
   for (const LoopPass& pass : loop_passes()) all.push_back(pass.name);
+  for (const ProgramPass& pass : program_passes()) all.push_back(pass.name);
   auto is_one_of = [](const std::vector<std::string_view>& names, std::string_view name) {
     return std::find(names.begin(), names.end(), name) != names.end();
   };

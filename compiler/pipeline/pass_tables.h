@@ -9,6 +9,7 @@
 #include "graph/ir.h"
 #include "graph/passes/passes.h"
 #include "loop/ir.h"
+#include "loop/share_kernels.h"
 #include "quernel/compiler.h"
 #include "schedule/steps.h"
 #include "schedule/tunable_kernels.h"
@@ -48,6 +49,14 @@ struct LoopPass {
   void (*run)(loop::Kernel&);
   bool optional = true;
 };
+// A pass over all kernels of a program at once, after those over each; for targets whose code is dear. It returns how
+// each kernel is run now.
+struct ProgramPass {
+  std::string_view name;
+  std::string_view sentence;
+  std::vector<loop::SharedKernel> (*run)(std::vector<loop::Kernel>&);
+  bool optional = true;
+};
 template <class Pass>
 bool has_pass(const std::vector<Pass>& passes, std::string_view name) {
   return std::any_of(passes.begin(), passes.end(), [&](const Pass& pass) { return pass.name == name; });
@@ -55,11 +64,10 @@ bool has_pass(const std::vector<Pass>& passes, std::string_view name) {
 const std::vector<GraphPass>& graph_passes();
 const std::vector<SchedulePass>& schedule_passes();
 const std::vector<LoopPass>& loop_passes();
+const std::vector<ProgramPass>& program_passes();
 // LLVM's own passes over the kernels, as --disable-pass names them all.
 inline constexpr std::string_view kOptimizeCode = "optimize-code";
-// Where code is dear: kernels that differ in sizes only become one (loop/share_kernels.h).
-inline constexpr std::string_view kShareKernels = "share-kernels";
-// What --disable-pass takes: the optional passes of graphs, schedules and loops, kShareKernels and kOptimizeCode.
+// What --disable-pass takes: the optional passes of graphs, schedules, loops and programs, and kOptimizeCode.
 std::vector<std::string_view> optional_passes();
 
 // Names in disabled_passes, print_after and stop_after that are no pass's; the message begins with the

@@ -48,9 +48,10 @@ std::string graph_reproducer(std::string_view key, std::string_view stage, const
          "\n# Reproduces an internal error.\n\n# case: reproducer\n# input\n" + print(small) + "# expect\n";
 }
 
-std::string kernel_reproducer(std::string_view pass, const loop::Kernel& kernel) {
-  return "# pass: " + std::string(pass) + "\n# Reproduces an internal error.\n\n# case: " + kernel.name +
-         "\n# input\n" + loop::to_string(kernel) + "# expect\n";
+std::string loop_reproducer(std::string_view pass, std::string_view name, const std::string& text) {
+  return "# pass: " + std::string(pass) +
+         "\n# Reproduces an internal error.\n\n# case: " + std::string(name) + "\n# input\n" + text +
+         "# expect\n";
 }
 
 std::string code_reproducer(const std::vector<loop::Kernel>& kernels, std::string_view language,

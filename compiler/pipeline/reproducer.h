@@ -20,8 +20,8 @@ namespace quernel {
 std::string graph_reproducer(std::string_view key, std::string_view stage, const Graph& graph,
                              const Target& target);
 
-// The same of a loop pass.
-std::string kernel_reproducer(std::string_view pass, const loop::Kernel& kernel);
+// The same of a loop pass. `text`: its kernel, or all of them.
+std::string loop_reproducer(std::string_view pass, std::string_view name, const std::string& text);
 
 // The text of a golden test of generated code, a case for each kernel. `language`: "llvm" or "glsl".
 std::string code_reproducer(const std::vector<loop::Kernel>& kernels, std::string_view language,

@@ -176,8 +176,38 @@ Status run_passes(const std::vector<const LoopPass*>& passes, const std::vector<
     }
     return {};
   };
-  return run_each(passes, options, output, run_pass,
-                  [&](std::string_view pass) { return kernel_reproducer(pass, before); });
+  return run_each(passes, options, output, run_pass, [&](std::string_view pass) {
+    return loop_reproducer(pass, before.name, loop::to_string(before));
+  });
+}
+
+Expected<std::vector<loop::SharedKernel>> run_passes(const std::vector<const ProgramPass*>& passes,
+                                                     std::vector<loop::Kernel>& kernels,
+                                                     const CompileOptions& options, Dump& dump) {
+  auto print = [&] {
+    std::string text;
+    for (const loop::Kernel& kernel : kernels) text += loop::to_string(kernel);
+    return text;
+  };
+  std::vector<loop::SharedKernel> calls(kernels.size());
+  for (size_t k = 0; k < kernels.size(); ++k) calls[k].kernel = static_cast<int>(k);
+  PassOutput output(options, dump, ".loop", print);
+  std::string before;
+  auto run_pass = [&](const ProgramPass& pass) -> Status {
+    before = print();
+    const std::vector<loop::SharedKernel> now = pass.run(kernels);
+    for (loop::SharedKernel& call : calls) {
+      const loop::SharedKernel& next = now[static_cast<size_t>(call.kernel)];
+      call.kernel = next.kernel;
+      call.arguments.insert(call.arguments.end(), next.arguments.begin(), next.arguments.end());
+    }
+    if (should_verify(options))
+      for (const loop::Kernel& kernel : kernels) QUERNEL_CHECK(loop::verify(kernel));
+    return {};
+  };
+  QUERNEL_CHECK(run_each(passes, options, output, run_pass,
+                         [&](std::string_view pass) { return loop_reproducer(pass, pass, before); }));
+  return calls;
 }
 
 Expected<schedule::Schedule> make_schedule(Graph graph, const Target& target, schedule::Packings& packings,

@@ -48,6 +48,11 @@ Status run_passes(const std::vector<const SchedulePass*>& passes, schedule::Sche
 Status run_passes(const std::vector<const LoopPass*>& passes, const std::vector<loop::Kernel*>& kernels,
                   const CompileOptions& options, Dump& dump);
 
+// Runs passes in this order over all kernels of a program. Returns how each of those before is run now.
+Expected<std::vector<loop::SharedKernel>> run_passes(const std::vector<const ProgramPass*>& passes,
+                                                     std::vector<loop::Kernel>& kernels,
+                                                     const CompileOptions& options, Dump& dump);
+
 // Runs all graph passes that the options select. Errors: also inputs and outputs that a runtime cannot be
 // given.
 Expected<Graph> run_graph_passes(Graph graph, const Target& target, const CompileOptions& options,

@@ -130,6 +130,7 @@ int run(const Options& options) {
     print_list("steps of scheduling (`quernel compile` runs them), in the pipeline's order",
                schedule_passes());
     print_list("loop passes (.loop), in the pipeline's order", loop_passes());
+    print_list("passes over all kernels of a program (`quernel compile` runs them)", program_passes());
     return kOk;
   }
   if (options.input.empty()) return usage_error("opt: expected a file; `quernel opt --help` explains");

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "loop/passes.h"
+#include "loop/share_kernels.h"
 #include "run_kernel.h"
 #include "test_case_file.h"
 
@@ -47,6 +48,27 @@ std::string run_passes(const std::string& input, const std::vector<std::string>&
   return to_string(*kernel);
 }
 
+// The kernels that are left, and how each of those before is run: "call @cat_1: @cat_0(size0 = 6)".
+std::string share(const std::string& input, const std::string& place) {
+  Expected<std::vector<Kernel>> kernels = parse_kernels(input, place);
+  if (!kernels) return quernel::to_string(kernels.errors());
+  const std::vector<Kernel> before = *kernels;
+  const std::vector<SharedKernel> calls = share_kernels(*kernels);
+  std::string text, error;
+  for (const Kernel& kernel : *kernels) text += to_string(kernel);
+  for (size_t k = 0; k < before.size(); ++k) {
+    const Kernel& kernel = (*kernels)[static_cast<size_t>(calls[k].kernel)];
+    const Bytes inputs = seeded_buffers(before[k], 1);
+    EXPECT_EQ(run(kernel, inputs, &error, calls[k].arguments), run(before[k], inputs, &error)) << place;
+    EXPECT_EQ(error, "") << place;
+    text += "call @" + before[k].name + ": @" + kernel.name + "(";
+    for (size_t a = 0; a < calls[k].arguments.size(); ++a)
+      text += (a ? ", " : "") + kernel.symbols[a] + " = " + std::to_string(calls[k].arguments[a]);
+    text += ")\n";
+  }
+  return text;
+}
+
 std::vector<std::string> golden_files() {
   std::vector<std::string> names;
   for (const TestCaseFile& file : read_test_folder(QUERNEL_LOOP_GOLDEN)) names.push_back(file.stem);
@@ -60,7 +82,9 @@ TEST_P(LoopGolden, prints_as_expected_and_computes_the_same) {
   std::vector<std::string> passes = names_in(file.keys["pass"]);
   ASSERT_FALSE(passes.empty()) << "expected a first line `# pass: NAME`";
   for (TestCase& test : file.cases) {
-    std::string text = run_passes(test.sections.at("input"), passes, file.stem + ", case " + test.name);
+    const std::string& input = test.sections.at("input");
+    const std::string place = file.stem + ", case " + test.name;
+    std::string text = passes[0] == "share-kernels" ? share(input, place) : run_passes(input, passes, place);
     if (!updating_golden()) {
       EXPECT_EQ(text, test.sections["expect"]) << file.path << ", case " << test.name;
     }

@@ -9,6 +9,7 @@
 
 #include "graph/text.h"
 #include "loop/parse.h"
+#include "loop/print.h"
 #include "pipeline/run_passes.h"
 #include "support/temporary_directory.h"
 
@@ -93,7 +94,8 @@ TEST(Reproducers, kernels_can_be_read_back) {
   const std::string kernel = "kernel @k {\n  buffer %y: f32[1] write binding 0\n  %y[0] = 1f32\n}\n";
   Expected<std::vector<loop::Kernel>> kernels = loop::parse_kernels(kernel, "test");
   ASSERT_TRUE(kernels) << to_string(kernels.errors());
-  EXPECT_EQ(input_of(kernel_reproducer("simplify", (*kernels)[0])), kernel);
+  EXPECT_EQ(input_of(loop_reproducer("simplify", (*kernels)[0].name, loop::to_string((*kernels)[0]))),
+            kernel);
 }
 
 TEST(Reproducers, of_generated_code_have_a_case_for_each_kernel) {

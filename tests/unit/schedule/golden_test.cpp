@@ -127,6 +127,7 @@ TEST(GoldenFiles, every_pass_has_one) {
   for (const GraphPass& pass : graph_passes()) names.push_back(file_prefix(pass.name));
   for (const SchedulePass& pass : schedule_passes()) names.push_back(file_prefix(pass.name));
   for (const LoopPass& pass : loop_passes()) names.push_back(file_prefix(pass.name));
+  for (const ProgramPass& pass : program_passes()) names.push_back(file_prefix(pass.name));
   for (const std::string& name : names)
     EXPECT_TRUE(std::any_of(files.begin(), files.end(), [&](auto& file) { return file.starts_with(name); }))
         << name;
