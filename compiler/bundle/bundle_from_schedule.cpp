@@ -187,13 +187,14 @@ class Assembler {
     return t;
   }
 
-  // Requires a workspace without symbols, as programs without a runtime have it.
+  // Where the workspace has free dims, places are unknown: build_static_program refuses those.
   Tensor tensor_in_workspace(const schedule::Schedule& s, ValueId v, const std::string& name) {
     Tensor t = described(s.graph, v, name);
     const schedule::Buffer& buffer = s.buffers[static_cast<size_t>(s.storage[v].buffer)];
     t.arena = workspaces_[static_cast<size_t>(buffer.region)];
-    t.offset = static_cast<uint64_t>(buffer.offset.value());
-    t.bytes = static_cast<uint64_t>(buffer.bytes.value());
+    auto known = [](const Dim& d) { return d.is_const() ? static_cast<uint64_t>(d.value()) : 0; };
+    t.offset = known(buffer.offset);
+    t.bytes = known(buffer.bytes);
     return t;
   }
 
