@@ -13,7 +13,7 @@ Expr word_of_neighbours(const loop::Buffer& a, const Expr& place, int64_t count,
   constexpr int kBitsOfByte = 8;
   int bits = kBitsOfByte * element_size(a->dtype);
   Expr word;
-  if (count == plan.dot) {
+  if (count + plan.slack >= plan.dot) {
     Expr all = loop::load(a, loop::ramp(place, 1, plan.dot), plan.dot);
     word = loop::bitcast({DType::kU32, 1}, all);
   } else {

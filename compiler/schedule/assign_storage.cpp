@@ -300,7 +300,25 @@ class Assigner {
       if (scalars_.count(v) && !(p.packed && v == b) &&
           std::find(group.reads.begin(), group.reads.end(), v) == group.reads.end())
         group.reads.push_back(v);
+    if (a != b) give_slack(p, a);
     return {};
+  }
+
+  // Lets the last word of a sum read past the elements of `a`, where it would else be combined from single bytes.
+  void give_slack(ContractionPlan& p, ValueId a) {
+    constexpr int64_t kWord = 4;
+    const Storage& storage = s_.storage[a];
+    if (!p.integers || p.dot != kWord || p.staged || target_.registers_are_few() ||
+        target_.lanes_are_invocations() || !storage.valid())
+      return;
+    Buffer& buffer = s_.buffers[storage.buffer];
+    const Dim end = storage.offset + span(g_.shape(a), storage.strides);
+    const Dim& last = p.axes[p.reduction_axes.back()].extent;
+    if (buffer.kind != BufferKind::kWorkspace || !buffer.bytes.is_const() || !end.is_const() ||
+        !last.is_const() || last.value() % kWord == 0)
+      return;
+    p.slack = static_cast<int>(kWord - last.value() % kWord);
+    buffer.bytes = std::max(buffer.bytes.value(), end.value() + p.slack);
   }
 
   // Lets panels of words end with the constants of their columns, where registers are few: the pointer to the panel then

@@ -5,6 +5,7 @@
 #include <unordered_set>
 
 #include "graph/control.h"
+#include "schedule/contraction/operand_access.h"
 #include "schedule/custom_call.h"
 #include "schedule/in_place.h"
 #include "schedule/overlap.h"
@@ -73,6 +74,11 @@ class Planner {
     }
     if (empty && group.kind != GroupKind::kControl) return;
     for (ValueId v : group.reads) item.bindings.push_back(bind(v, false));
+    if (group.kind == GroupKind::kContract && group.contraction.slack > 0) {
+      const ValueId a = resolve_operand(g_, g_.nodes[group.anchor], group.contraction.swapped ? 1 : 0).base;
+      for (Binding& binding : item.bindings)
+        if (binding.value == a) binding.bytes += group.contraction.slack;
+    }
     if (group.packed_buffer >= 0)
       item.bindings.push_back(
           {kNoValue, group.packed_buffer, 0, s_.buffers[group.packed_buffer].bytes, false});

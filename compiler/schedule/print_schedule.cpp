@@ -242,7 +242,8 @@ class Printer {
     if (p.axes.empty() && p.reason.empty()) return;  // not planned yet
     text_ += "    tile " + std::to_string(p.tile_m) + "x" + std::to_string(p.tile_n()) +
              (p.elementwise ? " elementwise" : "") + (p.packed ? " packed" : "") +
-             (p.dot > 1 ? " dot " + std::to_string(p.dot) : "") + (p.sums_lanes ? " sums lanes" : "") +
+             (p.dot > 1 ? " dot " + std::to_string(p.dot) : "") +
+             (p.slack > 0 ? " slack " + std::to_string(p.slack) : "") + (p.sums_lanes ? " sums lanes" : "") +
              (p.gathers_rows ? " gathers rows" : "") + (p.dot_shift != 0 ? " shifted" : "") +
              (p.swapped ? " swapped" : "") + (p.staged ? " staged" : "") +
              (p.windows.empty() ? "" : " windows") +

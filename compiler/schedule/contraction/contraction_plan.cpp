@@ -52,7 +52,10 @@ void set_tiling(ContractionPlan& plan, const Tiling& tiling, int panel_v) {
   plan.group_work = tiling.group_work;
   double columns = plan.vector_axis >= 0 ? size_of(plan.axes[plan.vector_axis].extent) : 1;
   bool fits = panel_v != 0 && fits_panels(plan.tile_v, panel_v, std::ceil(columns / plan.lanes));
-  plan.panel_v = fits ? panel_v : plan.tile_v;
+  const Dim rows = row_count(plan);
+  const bool splits =
+      rows.is_const() && rows.value() <= plan.tile_m && plan.tile_v % plan.panels_at_once == 0;
+  plan.panel_v = fits ? panel_v : splits ? plan.tile_v / plan.panels_at_once : plan.tile_v;
 }
 
 Dim product(const std::vector<Axis>& axes, const std::vector<int>& which) {

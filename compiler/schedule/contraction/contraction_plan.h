@@ -68,6 +68,9 @@ struct ContractionPlan {
   // 32-bit word; "b" is packed to [grid axes][panel][reduction, its last axis / 4][panel_n][4]. 2: two bf16
   // likewise. Else 1.
   int dot = 1;
+  // Elements past the end of "a" that the last word of a sum reads and multiplies by zero: the workspace has room for
+  // them. 0: such a word is combined from the elements that exist.
+  int slack = 0;
   // A step of the sum multiplies two vectors of `dot` 8-bit neighbours along the last reduction axis and adds all
   // products to one scalar sum; "b" is packed to [grid axes][panel][reduction, its last axis / dot][panel_n][dot].
   bool sums_lanes = false;
@@ -96,6 +99,9 @@ struct ContractionPlan {
   int tile_m = 1;                          // rows of a register tile
   int tile_v = 1;                          // vectors of a register tile
   int panel_v = 1;                         // vectors per panel: a multiple or a divisor of tile_v
+  // Panels that a tile reads side by side if it has all rows: each panel is then read once, which takes as long as memory
+  // needs to give it, and hardware prefetchers follow two streams faster than one.
+  int panels_at_once = 1;
   TileOrder order = TileOrder::kRows;
   int64_t line_rows = 0;   // rows on a line of an image, which loops count apart; 0: no lines
   bool backwards = false;  // the outermost loop over tiles begins at its end (overlap.h)
@@ -119,7 +125,7 @@ Dim packed_stride(const ContractionPlan& plan, int axis);
 
 Tiling tiling_of(const ContractionPlan& plan);
 // Gives the plan another tiling: one of `tilings`, with any order and any group_work. Panels become as wide
-// as the tile, unless the tile fits panels of `panel_v` vectors.
+// as the tile, or as its part (panels_at_once), unless the tile fits panels of `panel_v` vectors.
 void set_tiling(ContractionPlan& plan, const Tiling& tiling, int panel_v = 0);
 // Returns whether tiles of `v` vectors can cover `vectors` vectors in all without crossing panels of
 // `panel_v`.

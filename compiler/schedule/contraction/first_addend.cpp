@@ -24,7 +24,7 @@ int first_addend(const Graph& graph, const Group& group) {
   const Node& contract = graph.nodes[group.anchor];
   const ContractionPlan& plan = group.contraction;
   const ValueId sums = contract.output;
-  if (!plan.integers || plan.vector_axis < 0 || plan.walk.transposes ||
+  if (!plan.integers || plan.sums_lanes || plan.vector_axis < 0 || plan.walk.transposes ||
       graph.dtype(sums) != contract.attributes.contraction.accumulator || !tiles_are_whole(plan) ||
       std::find(group.outputs.begin(), group.outputs.end(), sums) != group.outputs.end())
     return -1;

@@ -343,6 +343,8 @@ ContractionPlan plan_contraction(const Contraction& contraction, const OperandSt
     }
   choose_lane_sums(plan, plan.swapped ? y.dtype : x.dtype, plan.swapped ? x.dtype : y.dtype, target);
   plan.shared_steps = shared_steps(plan, target);
+  const bool streams = plan.packed && !plan.elementwise && !target.lanes_are_invocations();
+  plan.panels_at_once = streams && !target.memory_is_dear() ? 2 : 1;
   choose_tile(plan, target, options.panel_v);
 
   // The contraction's axes in terms of the merged ones: digits of a mixed radix number.

@@ -80,7 +80,7 @@ class KernelPlanner {
       case GroupKind::kContract:
         if (group.winograd.tile == 0) {
           group.contraction.walk = plan_walk(group.contraction, dtypes(group), target_);
-          if (target_.registers_are_few()) group.contraction.walk.first_addend = first_addend(g_, group);
+          if (!target_.lanes_are_invocations()) group.contraction.walk.first_addend = first_addend(g_, group);
         }
         break;
       case GroupKind::kControl:
