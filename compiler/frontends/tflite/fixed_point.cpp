@@ -298,24 +298,22 @@ Status fixed_point_softmax(NodeImport& n, double beta) {
     exponentials.push_back(e);
     terms.push_back(i <= radius ? shift_right(e, kSumBits) : 0);
   }
-  auto constant = [&](const std::vector<int64_t>& values) {
-    return n.build.constant(i64_tensor({static_cast<int64_t>(values.size())}, values));
-  };
   int64_t last = n.rank(n.in(0)) - 1;
   ValueId x = n.build.cast(n.in(0), DType::kI32);
   ValueId below = n.binary(BinaryOp::k_sub, n.build.reduce(OpKind::k_reduce_max, x, {last}, true), x);
-  ValueId sum = n.build.reduce(OpKind::k_reduce_sum, n.build.take(constant(terms), below, 0), {last}, true);
+  ValueId sum = n.build.reduce(OpKind::k_reduce_sum, table_entry(n, terms, below), {last}, true);
   // The sum, at least 1, is 2^k * (1 + a fraction): the fraction as kQ0, and what k is.
   std::vector<int64_t> powers;
   for (int i = kProductBits - kSumBits + 1; i < kProductBits; ++i) powers.push_back(int64_t{1} << i);
-  ValueId reached = n.build.cast(n.binary(BinaryOp::k_ge, sum, constant(powers)), DType::kI64);
+  ValueId limits = n.build.constant(i64_tensor({static_cast<int64_t>(powers.size())}, powers));
+  ValueId reached = n.build.cast(n.binary(BinaryOp::k_ge, sum, limits), DType::kI64);
   ValueId k = n.build.reduce(OpKind::k_reduce_sum, reached, {last}, true);
   ValueId room = n.binary(BinaryOp::k_sub, n.scalar(DType::kI64, 1.0 * kSumBits), k);
   ValueId fraction =
       n.binary(BinaryOp::k_sub, n.binary(BinaryOp::k_shl, sum, room), std::ldexp(1.0, kProductBits));
   GraphNumbers numbers{n};
   ValueId scale = reciprocal_of_sum(numbers, fraction);
-  ValueId y = numbers.product(n.build.take(constant(exponentials), below, 0), scale);
+  ValueId y = numbers.product(table_entry(n, exponentials, below), scale);
   ValueId shift = n.binary(BinaryOp::k_add, k, 1.0 * (kProductBits - result_bits));
   ValueId half = n.binary(BinaryOp::k_shr, n.binary(BinaryOp::k_shl, n.scalar(DType::kI64, 1), shift), 1.0);
   y = n.binary(BinaryOp::k_shr, n.binary(BinaryOp::k_add, y, half), shift);

@@ -21,8 +21,9 @@ ValueId sum_rows(NodeImport& n, ValueId x) {
   return n.build.reduce(OpKind::k_reduce_sum, x, {last_axis(n)}, true);
 }
 
-// Bits of the integers that stand for exponentials: sums of 2^20 of them, and one times 2^17, fit 63.
-constexpr int kExpBits = 40;
+// Bits of the integers that stand for exponentials, in a table of 32 bits: finer than floats between 1/128 and 1. Sums of
+// 2^20 of them, and one times 2^17, fit 63 bits.
+constexpr int kExpBits = 30;
 
 // exp of the differences to a row's largest element, as integers of kExpBits bits.
 ValueId integer_exponentials(NodeImport& n, double beta) {
@@ -33,7 +34,7 @@ ValueId integer_exponentials(NodeImport& n, double beta) {
   std::vector<int64_t> table;
   for (int64_t i = 0; i < count; ++i)
     table.push_back(std::llround(std::ldexp(std::exp(-step * static_cast<double>(i)), kExpBits)));
-  return n.build.take(n.build.constant(i64_tensor({count}, table)), below, 0);
+  return table_entry(n, table, below);
 }
 
 // Quotients of integers, rounded half up: real = e / sum, the result real / scale + zero.
@@ -103,18 +104,16 @@ Status quantized_log_softmax(NodeImport& n) {
     logarithms.push_back(fixed(std::log1p((i + 0.5) / (1 << kMantissa))));
   for (int i = 0; i < 256; ++i)
     distances.push_back(fixed(i * static_cast<double>(n.in_quantization(0).scale())));
-  auto constant = [&](const std::vector<int64_t>& values) {
-    return n.build.constant(i64_tensor({static_cast<int64_t>(values.size())}, values));
-  };
-  ValueId above = n.build.cast(n.binary(BinaryOp::k_ge, sum, constant(powers)), DType::kI64);
+  ValueId limits = n.build.constant(i64_tensor({kLargestSum}, powers));
+  ValueId above = n.build.cast(n.binary(BinaryOp::k_ge, sum, limits), DType::kI64);
   ValueId bit = sum_rows(n, above);
   ValueId shift = n.binary(BinaryOp::k_add, bit, static_cast<double>(kExpBits - kMantissa));
   ValueId mantissa = n.binary(BinaryOp::k_sub, n.binary(BinaryOp::k_shr, sum, shift), 1.0 * (1 << kMantissa));
-  ValueId logarithm = n.binary(BinaryOp::k_add, n.build.take(constant(logarithms), mantissa, 0),
+  ValueId logarithm = n.binary(BinaryOp::k_add, table_entry(n, logarithms, mantissa),
                                n.binary(BinaryOp::k_mul, bit, static_cast<double>(fixed(std::numbers::ln2))));
   ValueId x = n.build.cast(n.in(0), DType::kI32);
   ValueId below = n.binary(BinaryOp::k_sub, n.build.reduce(OpKind::k_reduce_max, x, {last_axis(n)}, true), x);
-  ValueId total = n.binary(BinaryOp::k_add, n.build.take(constant(distances), below, 0), logarithm);
+  ValueId total = n.binary(BinaryOp::k_add, table_entry(n, distances, below), logarithm);
   total = n.binary(BinaryOp::k_shr, n.binary(BinaryOp::k_add, total, 1.0 * (1 << (kBits - 1))), 1.0 * kBits);
   ValueId y = n.binary(BinaryOp::k_sub,
                        n.scalar(DType::kI64, static_cast<double>(n.out_quantization(0).zero())), total);

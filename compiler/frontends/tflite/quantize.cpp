@@ -206,6 +206,19 @@ ValueId centred(ImportedNode& n, ValueId x, int64_t zero) {
   return zero == 0 ? x : n.binary(BinaryOp::k_sub, x, static_cast<double>(zero));
 }
 
+ValueId table_entry(ImportedNode& n, const std::vector<int64_t>& table, ValueId index) {
+  auto [lowest, highest] = std::minmax_element(table.begin(), table.end());
+  DType narrow = DType::kI64;
+  for (DType dtype : {DType::kI32, DType::kI16, DType::kI8})
+    if (*lowest >= lowest_of(dtype) && *highest <= highest_of(dtype)) narrow = dtype;
+  const auto count = static_cast<int64_t>(table.size());
+  std::vector<uint8_t> bytes(static_cast<size_t>(byte_size(narrow, count)));
+  for (size_t i = 0; i < table.size(); ++i)
+    store_i64(narrow, bytes.data(), static_cast<int64_t>(i), table[i]);
+  ValueId entries = n.build.constant(Tensor{narrow, {count}, Bytes::own(std::move(bytes))});
+  return n.build.cast(n.build.take(entries, index, 0), DType::kI64);
+}
+
 ValueId look_up(ImportedNode& n, ValueId x, DType result, const std::function<int64_t(int64_t)>& entry) {
   DType dtype = n.dtype(x);
   auto is_integer = [](DType of) { return !is_float(of) && of != DType::kBool; };

@@ -82,6 +82,8 @@ std::vector<Multiplier> product_multipliers(NodeImport& n, int x, int weights, S
 Status finish_product(NodeImport& n, ValueId sums, int x, int weights, int bias,
                       ActivationFunctionType function);
 
+// Returns table[index], as i64. The constant has the narrowest signed integers that hold the table.
+ValueId table_entry(ImportedNode& n, const std::vector<int64_t>& table, ValueId index);
 // Returns table[x] for x of 8 bits: `entry` gives the integer for each integer that x may be.
 ValueId look_up(ImportedNode& n, ValueId x, DType result, const std::function<int64_t(int64_t)>& entry);
 // Imports an operator on one quantized operand as a table of a real function: rounded half away from zero and saturated
