@@ -17,8 +17,8 @@ namespace {
 
 constexpr size_t kMaxAnalysisSteps = 30;  // of an amount that is worth computing for the symbols' values
 
-// Of constants, in bytes: a cache line, or where no caches are the widest element, as flash is dear.
-constexpr uint64_t kLineAlignment = 64, kElementAlignment = 8;
+// Of constants, in bytes: a cache line, or where no caches are, as flash is dear, an element, or a word of smaller ones.
+constexpr uint64_t kLineAlignment = 64, kWordAlignment = 4;
 
 std::string_view bytes_of(const schedule::Buffer& buffer) {
   return {reinterpret_cast<const char*>(buffer.data.bytes.data()), buffer.data.bytes.size()};
@@ -46,10 +46,10 @@ class Assembler {
  public:
   explicit Assembler(const std::vector<CompiledVariant>& variants)
       : variants_(variants),
-        alignment_(std::all_of(variants.begin(), variants.end(),
-                               [](const CompiledVariant& v) { return v.target.code_is_dear(); })
-                       ? kElementAlignment
-                       : kLineAlignment) {}
+        least_alignment_(std::all_of(variants.begin(), variants.end(),
+                                     [](const CompiledVariant& v) { return v.target.code_is_dear(); })
+                             ? kWordAlignment
+                             : kLineAlignment) {}
 
   BundleContents run(const std::string& producer) {
     contents_.producer = producer;
@@ -256,15 +256,18 @@ class Assembler {
   // Offset of the constant in the one constants segment; equal contents share it.
   uint64_t constant_offset(const schedule::Buffer& buffer) {
     std::string_view bytes = bytes_of(buffer);
-    auto [it, fresh] = constants_.try_emplace(bytes, contents_.constants[0].bytes);
-    if (fresh) {
+    const uint64_t alignment =
+        std::max(least_alignment_, static_cast<uint64_t>(element_size(buffer.data.dtype)));
+    auto [it, fresh] = constants_.try_emplace(bytes, 0);
+    if (fresh || it->second % alignment != 0) {
       ConstantsSegment& segment = contents_.constants[0];
       ConstantPiece piece;
-      piece.offset = segment.bytes;
+      piece.offset = it->second = (segment.bytes + alignment - 1) / alignment * alignment;
       piece.bytes = bytes.size();
       piece.view = {reinterpret_cast<const std::byte*>(bytes.data()), bytes.size()};
       segment.pieces.push_back(std::move(piece));
-      segment.bytes = (segment.bytes + bytes.size() + alignment_ - 1) / alignment_ * alignment_;
+      segment.bytes =
+          (piece.offset + bytes.size() + least_alignment_ - 1) / least_alignment_ * least_alignment_;
     }
     return it->second;
   }
@@ -515,7 +518,7 @@ class Assembler {
   }
 
   const std::vector<CompiledVariant>& variants_;
-  const uint64_t alignment_;  // of constants
+  const uint64_t least_alignment_;  // of constants
   BundleContents contents_;
   std::vector<bool> shared_;  // per region: both a GPU and its companion CPU reach it
   std::map<std::vector<int64_t>, int32_t> expressions_;

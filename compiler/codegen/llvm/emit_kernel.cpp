@@ -37,7 +37,7 @@ llvm::MDNode* KernelEmitter::loop_metadata() {
 }
 
 // int32_t kernel(const qnl_kernel_args* args, uint64_t begin, uint64_t end): bindings and symbols are read
-// once, then `for (wg = begin; wg < end; ++wg) body`.
+// once, then `for (wg = begin; wg < end; ++wg) body`, or just the body of a single workgroup where no call runs none.
 uint64_t KernelEmitter::emit() {
   llvm::Type* i64 = builder_.getInt64Ty();
   llvm::Type* i32 = builder_.getInt32Ty();
@@ -132,6 +132,11 @@ void KernelEmitter::bind_arguments() {
 }
 
 void KernelEmitter::emit_workgroups() {
+  if (kernel_.grid.empty() && isa_.whole_kernels) {
+    if (isa_.narrow_indices && kernel_.body) ranges_.bound_elements(*kernel_.body);
+    if (kernel_.body) statement(*kernel_.body);
+    return;
+  }
   loop::Interval count = loop::Interval::of(1);
   for (const loop::GridAxis& axis : kernel_.grid) {
     ranges_.bound_loop(axis.var, axis.extent);

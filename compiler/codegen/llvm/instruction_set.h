@@ -35,6 +35,7 @@ struct InstructionSet {
   bool neon_dotprod = false;     // int8 dot products of equal signedness: sdot, udot
   bool neon_i8mm = false;        // int8 dot products, unsigned times signed: usdot
   bool narrow_indices = false;   // 32-bit registers
+  bool whole_kernels = false;    // nothing runs a part of a kernel's workgroups
   bool wide_products = true;     // of 32-bit integers, 64 bits long
   bool wide_division = true;     // of 64-bit integers, also by a library
   bool wide_conversions = true;  // between 64-bit integers and floats, also by a library

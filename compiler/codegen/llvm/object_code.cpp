@@ -124,6 +124,7 @@ InstructionSet instruction_set(const Target& target, const llvm::MCSubtargetInfo
   isa.round_to_int = (isa.x86 && rounds_f32) || riscv_v;
   isa.f32 = {target.has_f32 && target.has_fma, target.has_f32 && rounds_f32, target.has_f32};
   isa.f64 = {target.has_f64 && target.has_fma, target.has_f64 && rounds_f64, target.has_f64};
+  isa.whole_kernels = !target.shares_work();
   isa.narrow_indices = target.arch == QNL_ARCH_ARM || target.arch == QNL_ARCH_RISCV32;
   isa.wide_division = isa.wide_conversions = !isa.narrow_indices || target.bare_metal;
   isa.wide_products = target.arch != QNL_ARCH_ARM || subtarget.checkFeatures("+thumb2");
