@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "loop/rewrite.h"
 
@@ -12,13 +14,20 @@ namespace quernel::loop {
 namespace {
 
 // Arguments are passed through 16 bits, which bounds what index arithmetic makes of them.
-constexpr DType kArgument = DType::kU16;
-constexpr int64_t kMostArgument = 65535;
+std::optional<DType> argument_dtype(const std::vector<int64_t>& values) {
+  const auto [lowest, highest] = std::minmax_element(values.begin(), values.end());
+  if (*lowest >= 0 && *highest <= UINT16_MAX) return DType::kU16;
+  if (*lowest >= INT16_MIN && *highest <= INT16_MAX) return DType::kI16;
+  return std::nullopt;
+}
 
 // An index constant of a kernel.
 struct Literal {
   int64_t value = 0;
-  bool accumulates = false;  // inside a loop that accumulates, or its extent
+  bool accumulates = false;   // inside a loop that accumulates, and no factor of what is known outside of it
+  bool counts_steps = false;  // the extent of a loop that accumulates
+  bool computes =
+      false;  // in a value that is no place, or in that of an element that it loads: no factor either
   bool divides = false;
 };
 
@@ -52,16 +61,72 @@ class Walk {
   void number(const void* thing) { numbers_.try_emplace(thing, numbers_.size()); }
   void name(const void* thing) { say(std::to_string(numbers_.at(thing))); }
 
-  Expr literal(const Expr& e, bool divides) {
+  // `role`: the expression's place among the operands of what it is in.
+  enum class Role { kTerm, kDivisor, kFactorOfOuter };
+
+  Expr literal(const Expr& e, Role role) {
     const size_t place = literals_.size();
-    literals_.push_back({static_cast<int64_t>(e->bits), inside_ > 0, divides});
+    const bool moves = role != Role::kFactorOfOuter;  // in each step, and not a pointer once
+    literals_.push_back({static_cast<int64_t>(e->bits), inside_ > 0 && moves, counts_steps_,
+                         computes_ && moves, role == Role::kDivisor});
     say("#");
     return place < replacements_.size() && replacements_[place] ? replacements_[place] : e;
   }
 
-  Expr expr(const Expr& e, bool divides = false) {
+  // constant + the sum of factor * atom: what runs backwards through a loop differs in them from what runs forwards.
+  struct Sum {
+    struct Term {
+      Expr atom;
+      int64_t factor;
+    };
+    int64_t constant = 0;
+    std::vector<Term> terms;
+  };
+
+  static bool is_sum(const ExprNode& e) {
+    return e.kind == ExprKind::kBinary && e.type == kIndexType &&
+           (e.binary == BinaryOp::k_add || e.binary == BinaryOp::k_sub ||
+            (e.binary == BinaryOp::k_mul && e.args[1]->kind == ExprKind::kConst));
+  }
+
+  void add_to(Sum& sum, const Expr& e, int64_t times) {
+    nodes_ += e->kind == ExprKind::kConst || is_sum(*e);
+    if (e->kind == ExprKind::kConst) {
+      sum.constant += times * static_cast<int64_t>(e->bits);
+    } else if (!is_sum(*e)) {
+      sum.terms.push_back({e, times});
+    } else if (e->binary == BinaryOp::k_mul) {
+      add_to(sum, e->args[0], times * static_cast<int64_t>(e->args[1]->bits));
+    } else {
+      add_to(sum, e->args[0], times);
+      add_to(sum, e->args[1], e->binary == BinaryOp::k_add ? times : -times);
+    }
+  }
+
+  // Describes the terms in the order of their variables.
+  Expr index_sum(const Expr& e) {
+    Sum sum;
+    add_to(sum, e, 1);
+    auto order = [&](const Sum::Term& t) { return t.atom->var ? numbers_.at(t.atom->var.get()) : SIZE_MAX; };
+    std::stable_sort(sum.terms.begin(), sum.terms.end(),
+                     [&](const Sum::Term& a, const Sum::Term& b) { return order(a) < order(b); });
+    say("{");
+    Expr result;
+    for (const Sum::Term& t : sum.terms) {
+      const Expr atom = expr(t.atom);
+      const Expr factor =
+          literal(const_index(t.factor), is_outer(*t.atom) ? Role::kFactorOfOuter : Role::kTerm);
+      result = result ? result + atom * factor : atom * factor;
+    }
+    const Expr constant = literal(const_index(sum.constant), Role::kTerm);
+    say("}");
+    return result ? result + constant : constant;
+  }
+
+  Expr expr(const Expr& e, Role role = Role::kTerm) {
+    if (is_sum(*e)) return index_sum(e);
     ++nodes_;
-    if (e->kind == ExprKind::kConst && e->type == kIndexType) return literal(e, divides);
+    if (e->kind == ExprKind::kConst && e->type == kIndexType) return literal(e, role);
     say("(" + std::to_string(static_cast<int>(e->kind)) + " " + std::string(to_string(e->type.dtype)) + "x" +
         std::to_string(e->type.lanes) + " " + std::to_string(e->bits) + " " + std::to_string(e->symbol) +
         " " + std::to_string(static_cast<int>(e->unary)) + " " + std::to_string(static_cast<int>(e->binary)) +
@@ -70,9 +135,15 @@ class Walk {
     if (e->buffer) name(e->buffer.get());
     auto copy = std::make_shared<ExprNode>(*e);
     for (size_t i = 0; i < copy->args.size(); ++i)
-      copy->args[i] = expr(e->args[i], i == 1 && is_division(*e));
+      copy->args[i] = expr(e->args[i], i == 1 && is_division(*e) ? Role::kDivisor : Role::kTerm);
     say(")");
     return copy;
+  }
+
+  // Whether no loop that accumulates computes the value anew.
+  bool is_outer(const ExprNode& e) const {
+    return e.kind != ExprKind::kLoad && (!e.var || inner_.count(e.var.get()) == 0) &&
+           std::all_of(e.args.begin(), e.args.end(), [&](const Expr& a) { return is_outer(*a); });
   }
 
   static bool is_division(const ExprNode& e) {
@@ -90,14 +161,18 @@ class Walk {
     say("[" + std::to_string(static_cast<int>(s->kind)) + " " + std::to_string(static_cast<int>(s->axis)));
     auto copy = std::make_shared<StmtNode>(*s);
     const bool reduces = s->kind == StmtKind::kFor && s->axis == AxisKind::kReduction;
-    inside_ += reduces;
+    counts_steps_ = reduces && s->extent->kind == ExprKind::kConst;
+    inside_ += reduces && !counts_steps_;
     if (s->extent) copy->extent = expr(s->extent);
+    inside_ += counts_steps_;
+    counts_steps_ = false;
     if (s->kind == StmtKind::kAlloc) {
       number(s->buffer.get());
       say(std::string(to_string(s->buffer->dtype)) + std::to_string(s->buffer->size) + " " +
           std::to_string(static_cast<int>(s->buffer->scope)));
     }
     if (s->kind == StmtKind::kFor) number(s->var.get());
+    if (s->var && inside_ > 0) inner_.insert(s->var.get());
     if (s->kind == StmtKind::kStore) {
       name(s->buffer.get());
       accumulates_outside_ |=
@@ -105,7 +180,9 @@ class Walk {
     }
     if (s->condition) copy->condition = expr(s->condition);
     if (s->index) copy->index = expr(s->index);
+    computes_ = s->value && s->value->type != kIndexType;
     if (s->value) copy->value = expr(s->value);
+    computes_ = false;
     if (s->kind == StmtKind::kLet) number(s->var.get());
     for (Stmt& child : copy->body)
       if (child) child = statement(child);
@@ -116,12 +193,13 @@ class Walk {
 
   std::vector<Expr> replacements_;
   std::unordered_map<const void*, size_t>
-      numbers_;  // of buffers and variables, in the order of their declaration
+      numbers_;                            // of buffers and variables, in the order of their declaration
+  std::unordered_set<const void*> inner_;  // variables inside loops that accumulate, and theirs
   std::string description_;
   std::vector<Literal> literals_;
   int64_t nodes_ = 0;
   int inside_ = 0;
-  bool accumulates_outside_ = false;
+  bool accumulates_outside_ = false, computes_ = false, counts_steps_ = false;
   Stmt body_;
 };
 
@@ -152,12 +230,14 @@ std::optional<Linear> as_linear(const Values& values, const Values& of) {
 class Class {
  public:
   explicit Class(std::vector<const Walk*> walks) : walks_(std::move(walks)) {
-    const size_t count = walks_[0]->literals().size();
-    for (size_t place = 0; place < count; ++place) {
+    const std::vector<Literal>& literals = walks_[0]->literals();
+    for (size_t place = 0; place < literals.size(); ++place) {
       Values values;
       for (const Walk* walk : walks_) values.push_back(walk->literals()[place].value);
       if (std::all_of(values.begin(), values.end(), [&](int64_t v) { return v == values[0]; })) continue;
-      places_.emplace(place, linear(values));
+      const Linear in_argument = linear(values);
+      places_.emplace(place, in_argument);
+      if (literals[place].counts_steps) positive_.insert(in_argument.argument);
     }
   }
 
@@ -167,10 +247,8 @@ class Class {
   bool pays() const {
     constexpr int64_t kNodeBytes = 2, kArgumentBytes = 8, kCallBytes = 4;
     const auto calls = static_cast<int64_t>(walks_.size()), count = static_cast<int64_t>(arguments_.size());
-    const bool fits = std::all_of(arguments_.begin(), arguments_.end(), [](const Values& values) {
-      return std::all_of(values.begin(), values.end(),
-                         [](int64_t v) { return v >= 0 && v <= kMostArgument; });
-    });
+    const bool fits = std::all_of(arguments_.begin(), arguments_.end(),
+                                  [](const Values& values) { return argument_dtype(values).has_value(); });
     return fits && divides_by_positive() &&
            (calls - 1) * walks_[0]->nodes() * kNodeBytes > count * (calls * kCallBytes + kArgumentBytes);
   }
@@ -185,7 +263,10 @@ class Class {
     for (size_t i = 0; i < arguments_.size(); ++i) {
       result.symbols.push_back("size" + std::to_string(i));
       const Var var = names.var("size", kIndexType);
-      statements.push_back(let(var, cast(DType::kI64, cast(kArgument, symbol_ref(static_cast<int>(i))))));
+      Expr value = cast(DType::kI64, cast(*argument_dtype(arguments_[i]), symbol_ref(static_cast<int>(i))));
+      // A loop that is known to have steps needs no test before the first one.
+      if (positive_.count(i) > 0) value = binary(BinaryOp::k_max, std::move(value), const_index(1));
+      statements.push_back(let(var, std::move(value)));
       arguments.push_back(var_ref(var));
     }
     std::vector<Expr> replacements(walks_[0]->literals().size());
@@ -243,6 +324,7 @@ class Class {
 
   std::vector<const Walk*> walks_;
   std::vector<Values> arguments_;
+  std::set<size_t> positive_;        // arguments
   std::map<size_t, Linear> places_;  // of the index constants that differ
 };
 
@@ -255,7 +337,7 @@ std::vector<SharedKernel> share_kernels(std::vector<Kernel>& kernels) {
     const Walk& walk = walks.emplace_back(kernels[k]);
     std::string key = walk.description();
     for (const Literal& l : walk.literals())
-      if (l.accumulates || walk.accumulates_outside()) key += std::to_string(l.value) + " ";
+      if (l.accumulates || (l.computes && walk.accumulates_outside())) key += std::to_string(l.value) + " ";
     if (!may_share(kernels[k])) key = "kernel " + std::to_string(k);
     classes[key].push_back(k);
   }

@@ -16,8 +16,8 @@ struct SharedKernel {
 };
 
 // Merges kernels of one workgroup and without symbols, and leaves the others alone. Those that become one are equal
-// but for index constants outside of accumulating loops; inside of them a distance in a register would take
-// instructions at every step. They are merged if the instructions saved are more than what their arguments take.
+// but for index constants outside of accumulating loops and for the numbers of their steps; inside of them a distance
+// in a register would take instructions at every step. They are merged if the instructions saved are more than what their arguments take.
 // Requires kernels after the loop passes. Returns one entry for each of the kernels before.
 std::vector<SharedKernel> share_kernels(std::vector<Kernel>& kernels);
 

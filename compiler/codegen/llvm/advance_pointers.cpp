@@ -3,9 +3,11 @@
 #include <llvm/Analysis/LoopInfo.h>
 #include <llvm/Analysis/ScalarEvolution.h>
 #include <llvm/Analysis/ScalarEvolutionExpressions.h>
+#include <llvm/Analysis/ValueTracking.h>
 #include <llvm/IR/Dominators.h>
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/InlineAsm.h>
+#include <llvm/IR/Module.h>
 #include <llvm/Transforms/Utils/ScalarEvolutionExpander.h>
 
 #include <algorithm>
@@ -26,7 +28,7 @@ struct Pointer {
   llvm::PHINode* phi;    // its value in a step
   Value* next;           // its value after the step
   int64_t step;          // bytes
-  int64_t count;         // steps of the loop
+  const SCEV* bytes;     // that all steps of the loop advance it by
   bool goes_on = false;  // the outer loop's next step begins where this one ends
 };
 
@@ -100,9 +102,11 @@ class LoopNest {
         if (!load || !evolution_.isSCEVable(load->getPointerOperandType())) continue;
         const SCEV* address = evolution_.getSCEV(load->getPointerOperand());
         for (const Pointer& p : pointers) {
-          auto* apart = llvm::dyn_cast<llvm::SCEVConstant>(evolution_.getMinusSCEV(address, p.first));
+          const SCEV* from_first = evolution_.getMinusSCEV(address, p.first);
+          if (llvm::isa<llvm::SCEVCouldNotCompute>(from_first)) continue;
+          auto* apart = llvm::dyn_cast<llvm::SCEVConstant>(evolution_.getMinusSCEV(from_first, p.bytes));
           if (!apart) continue;
-          const int64_t offset = apart->getAPInt().getSExtValue() - p.step * p.count;
+          const int64_t offset = apart->getAPInt().getSExtValue();
           if (offset < 0 || offset > reach_) continue;
           llvm::IRBuilder<> b(load);
           load->setOperand(load->getPointerOperandIndex(),
@@ -113,10 +117,11 @@ class LoopNest {
     }
   }
 
-  // Whether it is a loop as loop IR makes it, with a known number of steps, that stores nothing.
+  // Whether it is a loop as loop IR makes it, with a number of steps that is known in front of it, that stores nothing.
   bool sums(const Loop& loop) const {
     if (!loop.isLoopSimplifyForm() || loop.getExitingBlock() != loop.getLoopLatch() ||
-        evolution_.getSmallConstantTripCount(&loop) < 2)
+        evolution_.getSmallConstantTripCount(&loop) == 1 ||
+        !evolution_.hasLoopInvariantBackedgeTakenCount(&loop))
       return false;
     return std::none_of(loop.block_begin(), loop.block_end(), [](const llvm::BasicBlock* block) {
       return std::any_of(block->begin(), block->end(),
@@ -211,7 +216,21 @@ class LoopNest {
     llvm::IRBuilder<> b(loop.getHeader(), loop.getHeader()->begin());
     llvm::PHINode* phi = b.CreatePHI(type, 2, "pointer");
     phi->addIncoming(start, loop.getLoopPreheader());
-    return {first, phi, nullptr, step, evolution_.getSmallConstantTripCount(&loop)};
+    return {first, phi, nullptr, step, bytes_of_steps(loop, step)};
+  }
+
+  // The bytes that all steps of the loop advance a pointer by.
+  const SCEV* bytes_of_steps(const Loop& loop, int64_t step) {
+    llvm::Type* type = llvm::Type::getInt32Ty(loop.getHeader()->getContext());
+    const SCEV* others = evolution_.getTruncateOrZeroExtend(evolution_.getBackedgeTakenCount(&loop), type);
+    const SCEV* count = evolution_.getAddExpr(others, evolution_.getOne(type));
+    return evolution_.getMulExpr(count, evolution_.getConstant(type, static_cast<uint64_t>(step), true));
+  }
+
+  // Returns `pointer` plus `bytes`, which are computed in front of `place`.
+  Value* plus(Value* pointer, const SCEV* bytes, llvm::Instruction* place) {
+    llvm::IRBuilder<> b(place);
+    return b.CreatePtrAdd(pointer, expander_.expandCodeFor(bytes, bytes->getType(), place->getIterator()));
   }
 
   // Lets `p` go on in the next step of `loop` from where `child` has left it.
@@ -221,10 +240,12 @@ class LoopNest {
     llvm::BasicBlock* latch = loop.getLoopLatch();
     if (!step || child.getExitBlock() == nullptr || !dominators_.dominates(child.getLoopLatch(), latch))
       return std::nullopt;
+    auto* inner_bytes = llvm::dyn_cast<llvm::SCEVConstant>(p.bytes);
+    if (!inner_bytes) return std::nullopt;
     Pointer outer = pointer(loop, first, *step);
-    const int64_t inner_bytes = p.step * p.count;
-    p.goes_on = *step == inner_bytes;
-    outer.next = advanced(p.next, *step - inner_bytes, loop);
+    const int64_t bytes = inner_bytes->getAPInt().getSExtValue();
+    p.goes_on = *step == bytes;
+    outer.next = advanced(p.next, *step - bytes, loop);
     outer.phi->addIncoming(outer.next, latch);
     p.phi->setIncomingValueForBlock(child.getLoopPreheader(), outer.phi);
     return outer;
@@ -238,9 +259,7 @@ class LoopNest {
     const Pointer& p = found == pointers.end() ? pointers[0] : *found;
     auto* branch = llvm::cast<llvm::BranchInst>(loop.getLoopLatch()->getTerminator());
     llvm::BasicBlock* preheader = loop.getLoopPreheader();
-    llvm::IRBuilder<> before(preheader->getTerminator());
-    Value* end = before.CreatePtrAdd(p.phi->getIncomingValueForBlock(preheader),
-                                     before.getInt32(static_cast<uint32_t>(p.step * p.count)));
+    Value* end = plus(p.phi->getIncomingValueForBlock(preheader), p.bytes, preheader->getTerminator());
     llvm::IRBuilder<> b(branch);
     bool stays = branch->getSuccessor(0) == loop.getHeader();
     branch->setCondition(stays ? b.CreateICmpNE(p.next, end) : b.CreateICmpEQ(p.next, end));
@@ -254,10 +273,21 @@ class LoopNest {
   bool changed_ = false;
 };
 
+// Says of the sums that LLVM has made bitwise or that they are sums: scalar evolution takes no other one for an address.
+void mark_sums(llvm::Function& function) {
+  const llvm::SimplifyQuery query(function.getParent()->getDataLayout());
+  for (llvm::BasicBlock& block : function)
+    for (llvm::Instruction& i : block)
+      if (auto* either = llvm::dyn_cast<llvm::PossiblyDisjointInst>(&i))
+        if (llvm::haveNoCommonBitsSet(either->getOperand(0), either->getOperand(1), query))
+          either->setIsDisjoint(true);
+}
+
 }  // namespace
 
 llvm::PreservedAnalyses AdvancePointersPass::run(llvm::Function& function,
                                                  llvm::FunctionAnalysisManager& analyses) {
+  mark_sums(function);
   LoopNest nest(analyses.getResult<llvm::LoopAnalysis>(function),
                 analyses.getResult<llvm::ScalarEvolutionAnalysis>(function),
                 analyses.getResult<llvm::DominatorTreeAnalysis>(function), reach_);

@@ -80,11 +80,12 @@ std::vector<int64_t> unrolled_words(const ContractionPlan& plan) {
   return unrolled;
 }
 
-// With few registers a row's elements and the accumulators have no place at a time: each element is multiplied by the
-// weights of all windows that contain it, and gives way to the next. All tiles are whole.
+// With few registers a row's elements and the accumulators have no place at a time, and where code is dear every load
+// counts: each element is multiplied by the weights of all windows that contain it, and gives way to the next. All tiles
+// are whole.
 bool shares_elements(const ContractionPlan& plan, const Target& target) {
   constexpr int64_t kWidestWindow = 8;  // whose weights have code
-  if (!plan.elementwise || !plan.integers || !target.registers_are_few() || plan.tile_m == 1) return false;
+  if (!plan.elementwise || !plan.integers || !target.code_is_dear() || plan.tile_m == 1) return false;
   const std::optional<Slide> slide = row_windows(plan);
   return slide && plan.axes[slide->window].extent.value() <= kWidestWindow &&
          plan.axes[slide->position].extent.value() % plan.tile_m == 0;

@@ -37,9 +37,10 @@ inline bool share_axis(const Dim& extent, int64_t part, const Target& target) {
   return target.shares_work() && !always_le(extent, part);
 }
 
-// Returns the widest dtype that the kernel loads, stores or computes with, apart from 64-bit integers. At
-// least 4 bytes.
-DType widest_dtype(const Schedule& schedule, const Item& item, const Group& group);
+// Returns the lanes of the kernel's vectors: of the widest dtype that it loads, stores or computes with, apart from
+// 64-bit integers and of at least 4 bytes. One where code is dear and 64-bit integers are loaded or stored: small cores
+// have no vectors of them.
+int lanes_of(const KernelPlace& kernel);
 // Returns the dtype of a reduction's or scan's accumulator.
 DType accumulator_dtype(const Graph& graph, const Node& node);
 // Returns the indices of element number `flat` of a value of these dims.

@@ -30,7 +30,7 @@ class MapPlanner {
     MapPlan plan;
     plan.workgroups = workgroups;
     LoopPlan& loops = plan.loops;
-    loops.lanes = k_.target.lanes(element_size(widest_dtype(k_.schedule, k_.item, k_.group)));
+    loops.lanes = lanes_of(k_);
     choose_axes(dims, loops);
     LoopChoice choice = estimate(loops);
     if (pick) choice = (*pick)(options(loops, choice));
@@ -241,24 +241,27 @@ class MapPlanner {
 
 }  // namespace
 
-DType widest_dtype(const Schedule& schedule, const Item& item, const Group& group) {
-  const Graph& graph = schedule.graph;
-  DType widest = DType::kBool;
+int lanes_of(const KernelPlace& kernel) {
+  const Graph& graph = kernel.schedule.graph;
+  DType widest = DType::kF32;
+  bool looks_up = false, all_bytes = true, wide_integers = false;
   auto consider = [&](DType d) {
-    if (d != DType::kI64 && d != DType::kU64 && element_size(d) > element_size(widest)) widest = d;
+    const bool wide = d == DType::kI64 || d == DType::kU64;
+    if (!wide && element_size(d) > element_size(widest)) widest = d;
+    all_bytes &= wide || (element_size(d) == 1 && !is_packed(d));
+    return wide;
   };
-  for (const Binding& b : item.bindings)
-    if (b.value != kNoValue) consider(graph.dtype(b.value));
-  bool looks_up = false;
-  for (const std::vector<int>* nodes : {&group.nodes, &group.inlined})
+  for (const Binding& b : kernel.item.bindings)
+    if (b.value != kNoValue) wide_integers |= consider(graph.dtype(b.value));
+  for (const std::vector<int>* nodes : {&kernel.group.nodes, &kernel.group.inlined})
     for (int n : *nodes) {
       const Node& node = graph.nodes[n];
       consider(graph.dtype(node.output));
       looks_up = looks_up || is_byte_lookup(graph, node);
     }
+  if (wide_integers && kernel.target.code_is_dear()) return 1;
   // A table's vectors are of bytes; other narrow elements are computed as words.
-  if (looks_up && element_size(widest) == 1 && !is_packed(widest)) return widest;
-  return element_size(widest) < 4 ? DType::kF32 : widest;
+  return kernel.target.lanes(looks_up && all_bytes ? 1 : element_size(widest));
 }
 
 std::vector<IndexExpr> unflatten(const IndexExpr& flat, const Shape& dims, const Shape& extents) {

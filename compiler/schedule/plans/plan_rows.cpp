@@ -20,7 +20,7 @@ class RowsPlanner {
         dims_(g_.shape(g_.nodes[kernel.group.anchor].inputs[0])),
         column_(static_cast<int>(dims_.size()) - 1),
         taken_(kernel.group.stages.size(), 0) {
-    plan_.lanes = k_.target.lanes(element_size(widest_dtype(kernel.schedule, kernel.item, kernel.group)));
+    plan_.lanes = lanes_of(kernel);
   }
 
   RowsPlan plan() {

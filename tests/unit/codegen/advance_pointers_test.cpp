@@ -105,6 +105,28 @@ TEST(AdvancePointers, loads_before_the_end_of_a_pointer_or_out_of_its_reach_keep
   EXPECT_EQ(count(after_sum("8191 - g * 24", "cortex-m4"), "ptr %w,"), 1u) << "at no constant distance";
 }
 
+TEST(AdvancePointers, numbers_of_steps_may_be_arguments) {
+  std::string ir = optimised(R"(kernel @panel symbols($steps) {
+  buffer %out: i32[4] write binding 0
+  buffer %x: i32[?] read binding 1
+  buffer %w: i32[?] read binding 2
+  let steps: i64 = max(cast(i64, cast(u16, $steps)), 1)
+  for g in serial(4) {
+    alloc %sums: i32[1] register
+    %sums[0] = 0i32
+    for k in reduction(steps) {
+      %sums[0] = %x[g * 8 + k * 2] * %w[g * (steps * 2 + 4) + k * 2] + %sums[0]
+      %sums[0] = %x[g * 8 + k * 2 + 1] * %w[g * (steps * 2 + 4) + k * 2 + 1] + %sums[0]
+    }
+    %out[g] = %sums[0] * %w[g * (steps * 2 + 4) + steps * 2 + 1]
+  }
+}
+)",
+                             "cortex-m4");
+  EXPECT_EQ(count(ir, "= phi ptr "), 2u) << "neighbours share a pointer:\n" << ir;
+  EXPECT_EQ(count(ir, "icmp (eq|ne) ptr "), 1u) << ir;
+}
+
 TEST(AdvancePointers, leaves_loops_that_store_alone) {
   std::string ir = optimised(R"(kernel @copy grid(g: 4) {
   buffer %out: i8[80] write binding 0

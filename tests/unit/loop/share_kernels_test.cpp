@@ -68,20 +68,51 @@ TEST(ShareKernels, few_instructions_are_not_worth_their_arguments) {
   EXPECT_EQ(shared({small(3), small(4)}), 2u);
 }
 
-// A row of `columns` at a time of an image that is `pitch` wide, `steps` products each.
-Kernel sums(int rows, int columns, int pitch, int steps) {
+// A row of `columns` at a time of an image that is `pitch` wide, `steps` products each of two neighbours at a distance.
+Kernel sums(int rows, int columns, int pitch, int steps, int distance = 1) {
   auto n = [](int number) { return std::to_string(number); };
-  return parsed("kernel @sums {\n  buffer %x: i8[" + n(rows * steps) + "] read binding 0\n  buffer %y: i32[" +
-                n(rows * pitch) + "] write binding 1\n  for i in serial(" + n(rows) +
+  return parsed("kernel @sums {\n  buffer %x: i8[" + n(rows * steps + distance) +
+                "] read binding 0\n  buffer %y: i32[" + n(rows * pitch) +
+                "] write binding 1\n  for i in serial(" + n(rows) +
                 ") {\n    alloc %sum: i32[1] register\n    %sum[0] = 0i32\n    for k in reduction(" +
                 n(steps) + ") {\n      %sum[0] = cast(i32, %x[i * " + n(steps) +
-                " + k]) * 3i32 + %sum[0]\n    }\n    %y[idiv(i, " + n(columns) + ") * " + n(pitch) +
+                " + k]) * 3i32 + %sum[0]\n      %sum[0] = cast(i32, %x[i * " + n(steps) + " + k + " +
+                n(distance) + "]) * 5i32 + %sum[0]\n    }\n    %y[idiv(i, " + n(columns) + ") * " + n(pitch) +
                 " + fmod(i, " + n(columns) + ")] = %sum[0]\n  }\n}\n");
 }
 
-TEST(ShareKernels, accumulating_loops_keep_their_constants) {
+TEST(ShareKernels, accumulating_loops_keep_their_distances_but_not_their_numbers_of_steps) {
   EXPECT_EQ(shared({sums(8, 4, 6, 12), sums(9, 3, 7, 12)}), 1u);
-  EXPECT_EQ(shared({sums(8, 4, 6, 12), sums(9, 3, 7, 8)}), 2u);
+  EXPECT_EQ(shared({sums(8, 4, 6, 12), sums(9, 3, 7, 8)}), 1u);
+  EXPECT_EQ(shared({sums(8, 4, 6, 12, 1), sums(9, 3, 7, 8, 2)}), 2u);
+}
+
+TEST(ShareKernels, loops_may_run_forwards_or_backwards) {
+  auto copy = [](int columns, const std::string& row) {
+    const std::string c = std::to_string(columns);
+    return parsed("kernel @copy {\n  buffer %x: i8[" + std::to_string(4 * columns) +
+                  "] read binding 0\n  buffer %y: i8[" + std::to_string(4 * columns) +
+                  "] write binding 1\n  for i in serial(4) {\n    for j in serial(" + c + ") {\n      %y[" +
+                  row + " + j] = max(%x[" + row + " + j], 3i8)\n      %y[" + row +
+                  "] = 7i8\n    }\n  }\n}\n");
+  };
+  std::vector<SharedKernel> calls;
+  EXPECT_EQ(
+      shared({copy(6, "i * 6"), copy(8, "24 - i * 8"), copy(5, "i * 5"), copy(10, "30 - i * 10")}, &calls),
+      1u);
+  EXPECT_EQ(calls[1].arguments, (std::vector<int64_t>{8, -8, 24}));
+}
+
+TEST(ShareKernels, arguments_fit_16_bits) {
+  auto far = [](int distance) {
+    const std::string d = std::to_string(distance);
+    return parsed(
+        "kernel @far {\n  buffer %y: i8[400000] write binding 0\n  for i in serial(4) {\n    %y[i * " + d +
+        "] = 1i8\n    %y[i * " + d + " + 1] = 2i8\n    %y[i * " + d + " + 2] = 3i8\n    %y[i * " + d +
+        " + 3] = 4i8\n  }\n}\n");
+  };
+  EXPECT_EQ(shared({far(60000), far(65535)}), 1u);
+  EXPECT_EQ(shared({far(60000), far(65536)}), 2u);
 }
 
 TEST(ShareKernels, unrolled_sums_keep_their_constants) {
