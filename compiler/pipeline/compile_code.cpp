@@ -35,7 +35,7 @@ Expected<CompiledCode> prepare_c(Lowered lowered, const codegen::MachineCodeOpti
   if (Expected<codegen::Image> compiled =
           codegen::compile_kernels(lowered.own.kernels, lowered.variant.target, codegen_options)) {
     image = std::move(*compiled);
-    return CompiledCode{std::move(lowered.variant), std::move(lowered.own.kernels)};
+    return CompiledCode{std::move(lowered.variant), std::move(lowered.own.kernels), {}};
   }
   for (size_t k = 0; k < lowered.own.kernels.size(); ++k) {
     image.kernel_names.push_back(lowered.own.kernels[k].name);
@@ -43,7 +43,7 @@ Expected<CompiledCode> prepare_c(Lowered lowered, const codegen::MachineCodeOpti
     image.scratch_bytes.push_back(codegen::scratch_bytes(lowered.own.kernels[k]));
     image.stack_bytes.push_back(0);
   }
-  return CompiledCode{std::move(lowered.variant), std::move(lowered.own.kernels)};
+  return CompiledCode{std::move(lowered.variant), std::move(lowered.own.kernels), {}};
 }
 
 Status compile_for_gpu(Lowered& lowered, const CompileOptions& options) {
@@ -66,13 +66,8 @@ Status compile_for_gpu(Lowered& lowered, const CompileOptions& options) {
   return {};
 }
 
-}  // namespace
-
-Expected<CompiledCode> compile_code(const std::vector<Graph>& graphs, const Target& target,
-                                    const CompileOptions& options, schedule::Choices* choices,
-                                    const std::string& symbol_prefix) {
-  QUERNEL_ASSERT(options.stop_after.empty());
-  QUERNEL_TRY(Lowered lowered, lower_variant(graphs, target, options, choices));
+Expected<CompiledCode> generate_code(Lowered lowered, const Target& target, const CompileOptions& options,
+                                     const std::string& symbol_prefix) {
   if (options.on_stage) options.on_stage("code generation");
   codegen::MachineCodeOptions codegen_options;
   codegen_options.threads = options.threads;
@@ -83,7 +78,7 @@ Expected<CompiledCode> compile_code(const std::vector<Graph>& graphs, const Targ
   if (!target.is_gpu()) {
     QUERNEL_TRY(lowered.variant.image, compile_machine_code(lowered.own.kernels, target, options,
                                                             codegen_options, lowered.prebuilt));
-    return CompiledCode{std::move(lowered.variant), {}};
+    return CompiledCode{std::move(lowered.variant), {}, {}};
   }
   QUERNEL_CHECK(compile_for_gpu(lowered, options));
   if (lowered.companion.kernels.empty()) {
@@ -93,7 +88,20 @@ Expected<CompiledCode> compile_code(const std::vector<Graph>& graphs, const Targ
         lowered.variant.companion_image,
         compile_machine_code(lowered.companion.kernels, *target.companion, options, codegen_options, {}));
   }
-  return CompiledCode{std::move(lowered.variant), {}};
+  return CompiledCode{std::move(lowered.variant), {}, {}};
+}
+
+}  // namespace
+
+Expected<CompiledCode> compile_code(const std::vector<Graph>& graphs, const Target& target,
+                                    const CompileOptions& options, schedule::Choices* choices,
+                                    const std::string& symbol_prefix) {
+  QUERNEL_ASSERT(options.stop_after.empty());
+  QUERNEL_TRY(Lowered lowered, lower_variant(graphs, target, options, choices));
+  std::vector<std::string> notes = std::move(lowered.notes);
+  QUERNEL_TRY(CompiledCode code, generate_code(std::move(lowered), target, options, symbol_prefix));
+  code.notes = std::move(notes);
+  return code;
 }
 
 }  // namespace quernel

@@ -17,6 +17,7 @@ struct CompiledCode {
   bundle::CompiledVariant variant;
   // The C form's, whose image is there for the estimates in its header only.
   std::vector<loop::Kernel> kernels;
+  std::vector<std::string> notes;  // for people
 };
 
 inline bool optimizes_code(const CompileOptions& options) {

@@ -4,6 +4,7 @@
 #include "loop/print.h"
 #include "lower/count_iterations.h"
 #include "lower/lower_item.h"
+#include "pipeline/fit_ram.h"
 #include "pipeline/reproducer.h"
 #include "pipeline/run_passes.h"
 #include "schedule/custom_call.h"
@@ -139,7 +140,11 @@ Expected<Lowered> lower_variant(const std::vector<Graph>& graphs, const Target& 
     CompileOptions own = options;
     if (graphs.size() > 1 && !options.dump_dir.empty()) own.dump_dir += "/" + graph.name;
     QUERNEL_TRY(Graph optimized, run_graph_passes(graph, target, own, choices));
-    if (!stops_at_graphs) QUERNEL_CHECK(lower_entry_point(std::move(optimized), own, result));
+    if (stops_at_graphs) continue;
+    QUERNEL_TRY(FittedGraph fitted, fit_ram(std::move(optimized), target, own));
+    for (std::string& note : fitted.notes)
+      result.notes.push_back(graphs.size() > 1 ? graph.name + ": " + note : std::move(note));
+    QUERNEL_CHECK(lower_entry_point(std::move(fitted.graph), own, result));
   }
   if (!stops_at_graphs && !has_pass(schedule_passes(), options.stop_after))
     QUERNEL_CHECK(optimize_kernels(result, options));

@@ -27,6 +27,7 @@ struct Lowered {
   std::vector<codegen::PrebuiltKernel> prebuilt;
   KernelList own, companion;  // of the target, and of its companion CPU
   schedule::Packings packings;
+  std::vector<std::string> notes;  // for people
 
   // The image's kernel of the custom op; -1 where it has none.
   int prebuilt_kernel(const std::string& op) const {

@@ -84,10 +84,10 @@ std::vector<std::string> precision_notes(const std::vector<Graph>& graphs, const
   return notes;
 }
 
-}  // namespace
-
-Expected<CompileReport> compile_graphs(const std::vector<Graph>& graphs, const std::string& path,
-                                       const CompileOptions& options, const ModelFacts& facts) {
+// `data_bytes`: what workspace and states may take where that needs strips; 0: nothing is computed in strips.
+Expected<CompileReport> compile_in(uint64_t data_bytes, const std::vector<Graph>& graphs,
+                                   const std::string& path, const CompileOptions& options,
+                                   const ModelFacts& facts, RamNeed& need) {
   QUERNEL_CHECK(check_pass_names(options));
   QUERNEL_CHECK(check_shared_states(graphs));
   QUERNEL_TRY(std::vector<Target> targets, targets_of(options));
@@ -106,6 +106,7 @@ Expected<CompileReport> compile_graphs(const std::vector<Graph>& graphs, const s
   report.stopped = !options.stop_after.empty();
   StageTimer timer(report.stages, options.on_stage);
   CompileOptions timed = options;
+  timed.max_ram = data_bytes;
   timed.on_stage = [&](const std::string& stage) { timer.begin(stage); };
   std::vector<std::string> names;
   std::vector<bundle::CompiledVariant> variants;
@@ -120,6 +121,7 @@ Expected<CompileReport> compile_graphs(const std::vector<Graph>& graphs, const s
                 bundle::missing_custom_kernels(graphs, target, options.custom_ops));
     report.notes.insert(report.notes.end(), notes.begin(), notes.end());
     QUERNEL_TRY(CompiledCode code, compile_code(graphs, target, timed, &choices, symbol_prefix));
+    report.notes.insert(report.notes.end(), code.notes.begin(), code.notes.end());
     variants.push_back(std::move(code.variant));
     c_kernels = std::move(code.kernels);
   }
@@ -134,16 +136,28 @@ Expected<CompileReport> compile_graphs(const std::vector<Graph>& graphs, const s
         QUERNEL_CHECK(write_bundle_file(variants, path, all_facts, report));
         break;
       case Emit::kStatic:
-        QUERNEL_CHECK(write_static_form(variants, path, options, all_facts, report));
+        QUERNEL_CHECK(write_static_form(variants, path, options, all_facts, report, need));
         break;
       case Emit::kC:
-        QUERNEL_CHECK(write_c_form(variants, c_kernels, path, options, all_facts, report));
+        QUERNEL_CHECK(write_c_form(variants, c_kernels, path, options, all_facts, report, need));
         break;
     }
     report_sizes(variants[0], report);
   }
   timer.end();
   return report;
+}
+
+}  // namespace
+
+Expected<CompileReport> compile_graphs(const std::vector<Graph>& graphs, const std::string& path,
+                                       const CompileOptions& options, const ModelFacts& facts) {
+  constexpr uint64_t kLargerStack = 64;  // than without strips
+  RamNeed need;
+  Expected<CompileReport> whole = compile_in(0, graphs, path, options, facts, need);
+  const uint64_t beside = need.stack + kLargerStack;
+  if (whole || options.max_ram == 0 || need.all <= options.max_ram || beside >= options.max_ram) return whole;
+  return compile_in(options.max_ram - beside, graphs, path, options, facts, need);
 }
 
 Expected<bundle::CompiledVariant> compile_variant(const std::vector<Graph>& graphs, const Target& target,

@@ -96,6 +96,12 @@ std::optional<bundle::CodeFacts> estimate_facts(const codegen::StaticProgram& pr
                            std::max(archive->stack_bytes, text.array_bytes), true};
 }
 
+RamNeed need_of(const codegen::StaticProgram& program, uint64_t stack_bytes) {
+  RamNeed need{program.state_bytes + stack_bytes, stack_bytes};
+  for (const codegen::StaticRegion& region : program.regions) need.all += region.bytes;
+  return need;
+}
+
 }  // namespace
 
 Status write_bundle_file(const std::vector<bundle::CompiledVariant>& variants, const std::string& path,
@@ -111,7 +117,8 @@ Status write_bundle_file(const std::vector<bundle::CompiledVariant>& variants, c
 }
 
 Status write_static_form(const std::vector<bundle::CompiledVariant>& variants, const std::string& stem,
-                         const CompileOptions& options, const ModelFacts& facts, CompileReport& report) {
+                         const CompileOptions& options, const ModelFacts& facts, CompileReport& report,
+                         RamNeed& need) {
   const bundle::CompiledVariant& variant = variants[0];
   bundle::BundleContents contents = contents_of(variants, facts);
   QUERNEL_TRY(codegen::StaticProgram program,
@@ -119,6 +126,7 @@ Status write_static_form(const std::vector<bundle::CompiledVariant>& variants, c
   bool optimize = optimizes_code(options);
   QUERNEL_TRY(codegen::StaticArchive archive,
               codegen::static_archive(program, variant.image.objects, variant.target, optimize));
+  need = need_of(program, archive.stack_bytes);
   QUERNEL_CHECK(bundle::check_memory(program, {archive.stack_bytes, false}, options.max_ram));
   QUERNEL_TRY(std::vector<std::string> files, bundle::write_static(program, archive, variant.target, stem));
   StaticReport& result = report.program.emplace(static_report(program, std::move(files)));
@@ -135,7 +143,8 @@ Status write_static_form(const std::vector<bundle::CompiledVariant>& variants, c
 
 Status write_c_form(const std::vector<bundle::CompiledVariant>& variants,
                     const std::vector<loop::Kernel>& kernels, const std::string& stem,
-                    const CompileOptions& options, const ModelFacts& facts, CompileReport& report) {
+                    const CompileOptions& options, const ModelFacts& facts, CompileReport& report,
+                    RamNeed& need) {
   const bundle::CompiledVariant& variant = variants[0];
   bundle::BundleContents contents = contents_of(variants, facts);
   QUERNEL_TRY(codegen::StaticProgram program,
@@ -144,6 +153,7 @@ Status write_c_form(const std::vector<bundle::CompiledVariant>& variants,
               codegen::print_program(program, kernels, variant.target, bundle::static_name(stem) + ".h"));
   std::optional<bundle::CodeFacts> measured = estimate_facts(program, variant, text, options);
   uint64_t stack_bytes = measured ? measured->stack_bytes : text.array_bytes;
+  need = need_of(program, stack_bytes);
   QUERNEL_CHECK(bundle::check_memory(program, {stack_bytes, true}, options.max_ram));
   QUERNEL_TRY(std::vector<std::string> files, bundle::write_c(program, text, measured, stem));
   StaticReport& result = report.program.emplace(static_report(program, std::move(files)));

@@ -252,8 +252,8 @@ Action define_compile(CLI::App& app) {
       ->allow_extra_args(false);
   app.add_option(
          "--max-ram", options->max_ram,
-         "with --emit static or c: fail where workspace, states and stack (of C: as estimated) together "
-         "take more")
+         "with --emit static or c: compute wide layers in strips where workspace, states and stack (of C: as "
+         "estimated) together take more; fail where they do even then")
       ->type_name("SIZE");
   app.add_flag("--io-in-workspace", options->io_in_workspace,
                "with --emit static or c: inputs and outputs are in the workspace, too, where what is dead is "

@@ -151,9 +151,8 @@ class CFiles(ToolTest):
         found = self.estimates()
         needed = found["WORKSPACE"] + found["STACK_ESTIMATE"]
         self.succeeds(*both, "--max-ram", str(needed))
-        self.fails(*both, "--max-ram", str(needed - 1), lines=None, says=[
-            f"expected at most {needed - 1} bytes of RAM, found a need of {needed}: workspace {found['WORKSPACE']}, states 0, "
-            f"stack {found['STACK_ESTIMATE']} (estimated)"])
+        self.fails(*both, "--max-ram", "1K", lines=None, says=[
+            "expected at most 1024 bytes of RAM, found a need of ", "states 0, stack ", " (estimated)"])
 
     @unittest.skipUnless(shutil.which(ARM), f"no {ARM}")
     def test_compilers_take_about_the_stack_of_the_estimate(self):

@@ -4,11 +4,12 @@ stack are no more than the compiler says.
 
 --every N: of the node tests, from the --first on; --models-only: none; --models A,B: of the real ones; --target T, --bundle-target T: of
 bundles, for bare metal, which has none (C of integers computes the same anywhere); --form c: C instead of static libraries, compiled with --flags;
---memory M, --io-in-workspace: as quernel compile has it; --architecture A: on an emulated processor of linux_devices.py, bundles too; --compiler,
+--memory M, --io-in-workspace: as quernel compile has it; --ram-share P: strips where P % of the program's RAM are enough then; --architecture A: on an emulated processor of linux_devices.py, bundles too; --compiler,
 --runner: C on another processor, bundles here; `clang` is the newest one."""
 import argparse
 import concurrent.futures
 import glob
+import json
 import os
 import re
 import shutil
@@ -25,6 +26,7 @@ MODELS = ["mnist_8", "micro_kws_fp32", "micro_kws_qdq", "micro_kws_qoperator", "
           "mnist_rten_torch", "deeploy_autoencoder1d", "scan_lstm", "cct_2_opset20", "fsmn_vad_online", "yunet_n_320"]
 # The caller's frame, from which the stack is measured.
 CALLER_BYTES = 64
+in_strips = []  # commands whose programs compute layers in strips
 
 
 def run(command, **how):
@@ -88,9 +90,23 @@ def compile_both(case, folder, options, values, bundle_target=None):
         if "internal" not in done.stdout:
             raise Refused(reason_of(done.stdout))
         raise AssertionError(done.stdout)
+    if options.ram_share:
+        compile_in_strips([*command, *flags], options.ram_share)
     done = run([tool("quernel"), "compile", model, "-o", os.path.join(folder, "model.qnl"), "--target", bundle_target or options.target,
                 *flags])
     assert done.returncode == 0, done.stdout
+
+
+def compile_in_strips(command, share):
+    """The same with a share of the RAM, in percent, that the program needs; the program as it is where strips do not help."""
+    report = json.loads(run([*command, "--json"]).stdout)["static"]
+    need = sum(report["memory"].values()) + report["stack_bytes"]
+    done = run([*command, "--max-ram", str(need * share // 100)])
+    if done.returncode != 0:
+        assert "bytes of RAM, found a need of" in done.stdout, done.stdout
+        assert run(command).returncode == 0
+    else:
+        in_strips.append(command)
 
 
 def run_bundle(folder, inputs, outputs, values, device):
@@ -149,6 +165,7 @@ def main():
     parser.add_argument("--target", default="native")
     parser.add_argument("--bundle-target", default=None)
     parser.add_argument("--memory", default="")
+    parser.add_argument("--ram-share", type=int, default=0)
     parser.add_argument("--io-in-workspace", action="store_true")
     parser.add_argument("--compiler", default="gcc")
     parser.add_argument("--runner", default="")
@@ -193,8 +210,10 @@ def main():
             except Exception as error:
                 failed.append(name)
                 print(f"FAIL {name}: {error!r}")
+    if options.ram_share:
+        print(f"{len(in_strips)} fit {options.ram_share} % of their RAM in strips")
     print(f"{options.target}, {options.form}: {same} of {len(cases)} the same as their bundles, {len(refused)} refused, {len(failed)} failed")
-    if failed or same < len(cases) * 2 // 3:
+    if failed or same < len(cases) * 2 // 3 or (options.ram_share and not in_strips):
         sys.exit(1)
 
 

@@ -47,8 +47,8 @@ struct MemoryOption {
 struct CompileOptions {
   Emit emit = Emit::kBundle;
   // For Emit::kStatic and kC. `memory`: where the workspace may lie, fastest first; none: one memory without
-  // limit. `max_ram`: the most that workspace, states and stack may take together; 0: no limit. A program
-  // that does not fit is invalid input.
+  // limit. `max_ram`: the most that workspace, states and stack may take together; 0: no limit. Where they take more,
+  // wide layers are computed in strips of rows. A program that does not fit even then is invalid input.
   std::vector<MemoryOption> memory;
   uint64_t max_ram = 0;
   // For Emit::kStatic and kC: inputs and outputs are inside the workspace. An input's bytes are reused after its last use.
