@@ -1,6 +1,7 @@
 # Cortex-M55 with Helium, emulated as qemu's mps3-an547.
 set(QUERNEL_TARGET cortex-m55)
-set(QUERNEL_CPU_FLAGS "-mcpu=cortex-m55 -mfloat-abi=hard")
+set(QUERNEL_CPU_FLAGS "-mcpu=cortex-m55")
+set(QUERNEL_FPU_FLAGS "-mfloat-abi=hard")
 set(QUERNEL_BOARD mps3-an547)
 set(QUERNEL_BOARD_CORE cortex-m55)
 set(QUERNEL_BOARD_TICK 3125)

@@ -1,7 +1,8 @@
 # Cortex-M85 with Helium, emulated as qemu's mps3-an547: its Cortex-M55 runs all of M85's instructions that code for models
 # has. GCC knows cortex-m85 since version 13.
 set(QUERNEL_TARGET cortex-m85)
-set(QUERNEL_CPU_FLAGS "-mcpu=cortex-m55 -mfloat-abi=hard")
+set(QUERNEL_CPU_FLAGS "-mcpu=cortex-m55")
+set(QUERNEL_FPU_FLAGS "-mfloat-abi=hard")
 set(QUERNEL_BOARD mps3-an547)
 set(QUERNEL_BOARD_CORE cortex-m55)
 set(QUERNEL_BOARD_TICK 3125)

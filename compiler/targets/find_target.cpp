@@ -1,4 +1,4 @@
-// Looks targets up by name: a preset, "native" included, and features added to it. A mistyped name is
+// Looks targets up by name: a preset, "native" included, with features and code options added to it. A mistyped name is
 // answered with the nearest one and all legal ones.
 #include <algorithm>
 
@@ -60,16 +60,20 @@ Expected<Target> find_preset(std::string_view name) {
                        {}, hint + "`quernel targets` describes each");
 }
 
-// A feature that can be added to `target`; `whole` is what the user wrote.
+// A feature that can be added to `target`; `whole` is what the user wrote. Code options are among the legal names.
 Expected<const TargetFeature*> find_feature(const Target& target, std::string_view whole,
                                             std::string_view name) {
   std::string legal, nearest;
   size_t best = std::max<size_t>(2, name.size() / 2) + 1;
+  auto note_legal = [&](std::string_view option) {
+    legal += (legal.empty() ? "" : ", ") + std::string(option);
+    if (size_t d = edit_distance(name, option); d < best) best = d, nearest = option;
+  };
   for (const TargetFeature* feature : features_of(target)) {
     if (feature->option == name) return feature;
-    legal += (legal.empty() ? "" : ", ") + std::string(feature->option);
-    if (size_t d = edit_distance(name, feature->option); d < best) best = d, nearest = feature->option;
+    note_legal(feature->option);
   }
+  for (std::string_view option : code_options_of(target)) note_legal(option);
   std::string text = "target '" + std::string(whole) + "': ";
   text += legal.empty() ? "'" + target.name + "' takes no features" : "expected a feature of " + legal;
   text += ", found '" + std::string(name) + "'";
@@ -90,6 +94,7 @@ std::vector<std::string_view> optional_features(const Target& target) {
   std::vector<std::string_view> names;
   for (const TargetFeature* feature : features_of(target))
     if ((feature->bit & ~target.required_features) != 0) names.push_back(feature->option);
+  for (std::string_view option : code_options_of(target)) names.push_back(option);
   return names;
 }
 
@@ -101,7 +106,10 @@ Expected<Target> find_processor(std::string_view name) {
   while (end < name.size()) {
     size_t begin = end + 1;
     end = std::min(name.find('+', begin), name.size());
-    QUERNEL_TRY(const TargetFeature* feature, find_feature(target, name, name.substr(begin, end - begin)));
+    std::string_view option = name.substr(begin, end - begin);
+    QUERNEL_TRY(bool is_code_option, add_code_option(target, name, option));
+    if (is_code_option) continue;
+    QUERNEL_TRY(const TargetFeature* feature, find_feature(target, name, option));
     add_feature(target, *feature);
   }
   return target;
@@ -123,7 +131,7 @@ Expected<Target> find_target(std::string_view name) {
 
 bool runs_code_of(const Target& target, const Target& other) {
   uint64_t has = with_needs(target.arch, target.required_features);
-  return target.arch == other.arch && (other.required_features & ~has) == 0;
+  return target.arch == other.arch && (other.required_features & ~has) == 0 && calls_alike(target, other);
 }
 
 }  // namespace quernel

@@ -134,7 +134,7 @@ std::vector<std::string_view> target_names();
 // followed by its companion CPU. "native" is the best x86-64 preset that the current machine runs. An unknown
 // name is an error that lists the legal names and the nearest one.
 Expected<Target> find_target(std::string_view name);
-// Features that may be added to the target's name.
+// Features and code options that may be added to the target's name.
 std::vector<std::string_view> optional_features(const Target& target);
 // LLVM's flag for code that uses a feature of schemas/features.def, one bit; empty where the list has none.
 std::string_view llvm_flag(qnl_arch arch, uint64_t feature);

@@ -27,4 +27,12 @@ void add_feature(Target& target, const TargetFeature& feature);
 // The features, what they need, what that needs, and so on.
 uint64_t with_needs(qnl_arch arch, uint64_t features);
 
+// Names of the code options (code_options.cpp) that a target takes.
+std::vector<std::string_view> code_options_of(const Target& target);
+// Adds a code option to a target and to its name; false where none of that name is for such targets. An error: the
+// target cannot do without what the option takes away. `whole` is what the user wrote.
+Expected<bool> add_code_option(Target& target, std::string_view whole, std::string_view name);
+// Whether code for one calls code for the other as that expects it.
+bool calls_alike(const Target& a, const Target& b);
+
 }  // namespace quernel

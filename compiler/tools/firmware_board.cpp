@@ -138,7 +138,9 @@ Expected<std::unique_ptr<FirmwareBoard>> FirmwareBoard::open(const std::string& 
   std::error_code error;
   fs::path program = fs::read_symlink("/proc/self/exe", error);
   fs::path share = program.parent_path().parent_path() / "share/quernel/firmware";
-  std::string toolchain = share / "toolchains" / (target.substr(0, target.find('+')) + ".cmake");
+  // A core has one file, which knows the code options of its targets.
+  size_t options = std::min(target.find('+'), target.size());
+  std::string toolchain = share / "toolchains" / (target.substr(0, options) + ".cmake");
   if (!fs::exists(toolchain, error))
     return invalid_input("--on qemu: found no folder of firmware tests", {.file = share.string()},
                          "run quernel where it was built or installed");
@@ -146,8 +148,12 @@ Expected<std::unique_ptr<FirmwareBoard>> FirmwareBoard::open(const std::string& 
     return invalid_input("--on qemu: firmware tests are built by cmake, found none in PATH");
 
   std::string build = scratch_dir + "/board", log = scratch_dir + "/board.log";
-  std::vector<std::string> configure = {"-S", share.string(), "-B", build,
-                                        "-DCMAKE_TOOLCHAIN_FILE=" + toolchain};
+  std::vector<std::string> configure = {"-S",
+                                        share.string(),
+                                        "-B",
+                                        build,
+                                        "-DCMAKE_TOOLCHAIN_FILE=" + toolchain,
+                                        "-DQUERNEL_TARGET_OPTIONS=" + target.substr(options)};
   if (program_exists("ninja")) configure.insert(configure.end(), {"-G", "Ninja"});
   QUERNEL_CHECK(run_cmake(target, configure, log));
   QUERNEL_CHECK(run_cmake(target, {"--build", build}, log));

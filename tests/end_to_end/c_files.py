@@ -19,6 +19,7 @@ BARE_METAL = {
     "cortex-m3": ["--target=arm-none-eabi", "-mcpu=cortex-m3"],
     "cortex-m23": ["--target=arm-none-eabi", "-mcpu=cortex-m23"],
     "cortex-m4": ["--target=arm-none-eabi", "-mcpu=cortex-m4", "-mfloat-abi=hard"],
+    "cortex-m4+nofp": ["--target=arm-none-eabi", "-mcpu=cortex-m4+nofp", "-mfloat-abi=soft"],
     "cortex-m33": ["--target=arm-none-eabi", "-mcpu=cortex-m33", "-mfloat-abi=hard"],
     "cortex-m55": ["--target=arm-none-eabi", "-mcpu=cortex-m55", "-mfloat-abi=hard"],
     "riscv32imc": ["--target=riscv32-unknown-elf", "-march=rv32imc", "-mabi=ilp32"],

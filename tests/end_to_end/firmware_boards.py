@@ -92,14 +92,46 @@ class FirmwareBoards(ToolTest):
         test = json.loads(self.read("report.json"))["cases"][0]["runs"][0]["tests"][0]
         self.assertEqual((test["target"], test["board"], test["board_core"]), ("cortex-m23", "mps2-an505", "cortex-m33"))
 
-    def test_code_has_instructions_of_its_core_only(self):
-        """Emulated boards have a larger core, which runs more: so the object is read."""
+    def models(self):
+        """Two models, model.onnx and ops.onnx; the second has functions of floats, sorting and sums of 64 bits."""
         self.case("model", self.answers())
         nodes = [onnx.node("Softmax", ["x"], ["p"]), onnx.node("TopK", ["p", "k"], ["y", "i"]),
                  onnx.node("CumSum", ["x", "axis"], ["c"]), onnx.node("Mul", ["i", "i"], ["m"])]
         self.write("model/ops.onnx", onnx.model(nodes, [onnx.value("x", onnx.FLOAT, [4, 7])], [
             onnx.value("y", onnx.FLOAT, [4, 3]), onnx.value("c", onnx.FLOAT, [4, 7]),
             onnx.value("m", onnx.INT64, [4, 3])], initializers=[onnx.int_tensor("k", [1], [3]), onnx.int_tensor("axis", [], [1])]))
+
+    def code(self, name, target):
+        """-> the encodings and mnemonics of the library of_NAME.a, which is compiled"""
+        self.succeeds("quernel", "compile", f"model/{name}.onnx", "-o", "of_" + name, "--emit", "static", "--target", target, "-q",
+                      *(["--dim", "rows=2"] if name == "model" else []))
+        code = self.command("arm-none-eabi-objdump", "-d", f"of_{name}.a")
+        lines = re.findall(r"^ +[0-9a-f]+:\t([0-9a-f]{4}(?: [0-9a-f]{4})?) *\t(\S+)", code, re.M)
+        self.assertGreater(len(lines), 100)
+        return lines
+
+    def command(self, *words):
+        done = subprocess.run(words, cwd=self.dir, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        self.assertEqual(done.returncode, 0, f"{words}: {done.stdout}")
+        return done.stdout
+
+    def attributes(self, name):
+        """-> what the objects of a library say of floats to the linker"""
+        text = self.command("arm-none-eabi-readelf", "-A", f"of_{name}.a")
+        return set(re.findall(r"Tag_(FP_arch|ABI_VFP_args): (.*)", text))
+
+    def link(self, name, flags):
+        """Links of_NAME.a with a program that is compiled with the flags, and passes floats: what the linker says"""
+        self.write("program.c", f'''#include "of_{name}.h"
+float scale(float x) {{ return 3 * x; }}
+int start(of_{name}_inputs* in, of_{name}_outputs* out) {{ return of_{name}_run(&of_{name}_static_memory, in, out); }}'''.encode())
+        done = subprocess.run(["arm-none-eabi-gcc", "-mthumb", *flags.split(), "-nostdlib", "-Wl,-e,start,--no-warn-execstack", "program.c", f"of_{name}.a", "-lgcc",
+                               "-o", "program"], cwd=self.dir, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        return done.stdout
+
+    def test_code_has_instructions_of_its_core_only(self):
+        """Emulated boards have a larger core, which runs more: so the object is read."""
+        self.models()
         # Of 32 bits an M0 has calls, special registers, barriers and udf; of 16 bits it lacks those that test and branch or
         # predicate. An M23 has wide branches, division, constants of 16 bits, and acquires and releases; of 16 bits it predicates not.
         small = r"(bl|mrs|msr|dmb|dsb|isb|udf)\b"
@@ -107,14 +139,22 @@ class FirmwareBoards(ToolTest):
                                      ("cortex-m23", small + r"|(b\.w|[su]div|mov[wt]|lda|stl)", r"it[te]*$")):
             other = set()
             for name in ("model", "ops"):
-                self.succeeds("quernel", "compile", f"model/{name}.onnx", "-o", "of_" + name, "--emit", "static", "--target", target, "-q",
-                              *(["--dim", "rows=2"] if name == "model" else []))
-                code = subprocess.run(["arm-none-eabi-objdump", "-d", self.path(f"of_{name}.a")], stdout=subprocess.PIPE, text=True, check=True).stdout
-                lines = re.findall(r"^ +[0-9a-f]+:\t([0-9a-f]{4}(?: [0-9a-f]{4})?) *\t(\S+)", code, re.M)
-                self.assertGreater(len(lines), 100)
+                lines = self.code(name, target)
                 other |= {mnemonic for encoding, mnemonic in lines
                           if (not re.match(wide, mnemonic) if " " in encoding else re.match(narrow, mnemonic))}
             self.assertEqual(other, set(), target)
+
+    def test_code_for_parts_without_fpu(self):
+        """It has no register of floats, says so to the linker, and runs where start-up code leaves the FPU off."""
+        self.models()
+        for core in "cortex-m4", "cortex-m7", "cortex-m33":
+            for name in "model", "ops":
+                floats = {mnemonic for _, mnemonic in self.code(name, core + "+nofp") if mnemonic.startswith("v")}
+                self.assertEqual((floats, self.attributes(name)), (set(), set()), core)
+                self.assertEqual(self.link(name, f"-mcpu={core}+nofp -mfloat-abi=soft"), "")
+                self.assertIn("uses VFP register arguments", self.link(name, f"-mcpu={core} -mfloat-abi=hard"))
+        for target in "cortex-m4+nofp", "cortex-m33+nofp":
+            self.assertIn(f"; {target}, ", self.succeeds("quernel", "test", "model", "--on", "qemu", "--target", target))
 
     def test_a_model_that_does_not_fit_the_board(self):
         self.case("model", self.answers())

@@ -87,6 +87,39 @@ TEST(Target, features_are_added) {
   EXPECT_TRUE(runs_code_of(*wide, *find_target("riscv64-v+vlen256")));
 }
 
+TEST(Target, microcontrollers_may_lack_an_fpu) {
+  for (const char* core : {"cortex-m4", "cortex-m7", "cortex-m33"}) {
+    auto target = find_target(std::string(core) + "+nofp");
+    ASSERT_TRUE(target);
+    EXPECT_EQ(target->name, std::string(core) + "+nofp");
+    EXPECT_FALSE(target->has_f32 || target->has_f64 || target->has_fma || target->has_f16);
+    EXPECT_TRUE(target->has_dot_pairs && target->cpu == core);
+    EXPECT_TRUE(target->triple.ends_with("-eabi")) << target->triple;
+    EXPECT_TRUE(target->features.ends_with("-fpregs")) << target->features;
+    EXPECT_THAT(optional_features(*find_target(core)), testing::Contains("nofp"));
+    EXPECT_THAT(optional_features(*target), testing::IsEmpty());
+    // A core with an FPU has all these instructions, but calls of one code do not fit the other.
+    EXPECT_FALSE(runs_code_of(*find_target(core), *target));
+    EXPECT_TRUE(runs_code_of(*target, *find_target("cortex-m3")));
+  }
+  auto target = find_target("cortex-m55+nofp");
+  ASSERT_FALSE(target);
+  EXPECT_EQ(
+      target.errors()[0].message,
+      "target 'cortex-m55+nofp': 'cortex-m55' cannot take 'nofp': vectors (Helium) lie in the registers of "
+      "the FPU");
+  EXPECT_EQ(target.errors()[0].hint, "name cortex-m33+nofp, whose code runs on this core");
+  target = find_target("cortex-m3+nofp");  // which has none anyway
+  ASSERT_FALSE(target);
+  EXPECT_EQ(target.errors()[0].message,
+            "target 'cortex-m3+nofp': 'cortex-m3' takes no features, found 'nofp'");
+  EXPECT_FALSE(find_target("armv7+nofp"));
+  target = find_target("cortex-m4+nofpu");
+  ASSERT_FALSE(target);
+  EXPECT_EQ(target.errors()[0].message,
+            "target 'cortex-m4+nofpu': expected a feature of nofp, found 'nofpu'");
+}
+
 TEST(Target, sve_has_one_length) {
   auto target = find_target("aarch64+sve512");
   ASSERT_TRUE(target);
