@@ -1,11 +1,13 @@
 # Shared by the toolchain files of Cortex-M: Debian's gcc-arm-none-eabi, without a C library's start-up code. They set
 # QUERNEL_CPU_FLAGS, QUERNEL_FPU_FLAGS (where the core has an FPU), QUERNEL_BOARD (a machine of qemu-system-arm),
 # QUERNEL_BOARD_CORE (its core, which runs all code of the target's) and QUERNEL_BOARD_TICK (hundredths of a nanosecond of
-# its SysTick). -DQUERNEL_TARGET_OPTIONS=+nofp builds for QUERNEL_TARGET with that option (compiler/targets/README.md).
+# its SysTick). -DQUERNEL_TARGET_OPTIONS=+nofp or +softfp builds for QUERNEL_TARGET with that option (compiler/targets/README.md).
 set(QUERNEL_FLOAT_FLAGS "${QUERNEL_FPU_FLAGS}")
 if(QUERNEL_TARGET_OPTIONS)
   if(QUERNEL_FPU_FLAGS AND QUERNEL_TARGET_OPTIONS STREQUAL "+nofp")
     set(QUERNEL_FLOAT_FLAGS -mfloat-abi=soft)
+  elseif(QUERNEL_FPU_FLAGS AND QUERNEL_TARGET_OPTIONS STREQUAL "+softfp")
+    string(REPLACE hard softfp QUERNEL_FLOAT_FLAGS "${QUERNEL_FPU_FLAGS}")
   else()
     message(FATAL_ERROR "${QUERNEL_TARGET}: no code for QUERNEL_TARGET_OPTIONS '${QUERNEL_TARGET_OPTIONS}'")
   endif()

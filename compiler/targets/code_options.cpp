@@ -7,14 +7,15 @@
 namespace quernel {
 namespace {
 
-bool is_cortex_m(const Target& t) { return t.arch == QNL_ARCH_ARM && t.bare_metal; }
-
-// Whether calls pass floats in registers of the FPU. The triple's last part says it.
+// Whether calls pass floats in registers of the FPU (AAPCS's VFP variant). The triple's last part says it.
 bool passes_floats_in_fpu(const Target& t) { return t.triple.ends_with("eabihf"); }
 
-void pass_floats_in_integer_registers(Target& t) {
-  if (passes_floats_in_fpu(t)) t.triple.resize(t.triple.size() - 2);
+bool is_cortex_m_with_fpu(const Target& t) {
+  return t.arch == QNL_ARCH_ARM && t.bare_metal && passes_floats_in_fpu(t);
 }
+
+// AAPCS's base variant.
+void pass_floats_in_integer_registers(Target& t) { t.triple.resize(t.triple.size() - 2); }
 
 // A part without FPU: floats are those of a Cortex-M3. LLVM's fpregs is what all floating point needs.
 void remove_fpu(Target& t) {
@@ -36,9 +37,9 @@ struct CodeOption {
 };
 
 constexpr CodeOption kOptions[] = {
-    {"nofp", [](const Target& t) { return is_cortex_m(t) && t.has_f32; }, QNL_ARM_MVE_INT,
-     "vectors (Helium) lie in the registers of the FPU", "name cortex-m33+nofp, whose code runs on this core",
-     remove_fpu},
+    {"nofp", is_cortex_m_with_fpu, QNL_ARM_MVE_INT, "vectors (Helium) lie in the registers of the FPU",
+     "name cortex-m33+nofp, whose code runs on this core", remove_fpu},
+    {"softfp", is_cortex_m_with_fpu, 0, {}, {}, pass_floats_in_integer_registers},
 };
 
 bool takes(const Target& target, const CodeOption& option) {

@@ -138,7 +138,7 @@ Expected<Target> find_target(std::string_view name);
 std::vector<std::string_view> optional_features(const Target& target);
 // LLVM's flag for code that uses a feature of schemas/features.def, one bit; empty where the list has none.
 std::string_view llvm_flag(qnl_arch arch, uint64_t feature);
-// Whether every device that runs code for `target` also runs code for `other`.
+// Whether every device that runs code for `target` also runs code for `other`, and the two can call each other.
 bool runs_code_of(const Target& target, const Target& other);
 
 }  // namespace quernel

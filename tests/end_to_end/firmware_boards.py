@@ -156,6 +156,25 @@ int start(of_{name}_inputs* in, of_{name}_outputs* out) {{ return of_{name}_run(
         for target in "cortex-m4+nofp", "cortex-m33+nofp":
             self.assertIn(f"; {target}, ", self.succeeds("quernel", "test", "model", "--on", "qemu", "--target", target))
 
+    def test_firmware_that_passes_floats_in_integer_registers(self):
+        """The FPU computes all the same. Libraries link with firmware of the same -mfloat-abi, and no other."""
+        self.models()
+        for core in "cortex-m4", "cortex-m7", "cortex-m33", "cortex-m55":
+            abis = {core: "hard", core + "+softfp": "softfp"}
+            code = {}
+            for target, abi in abis.items():
+                code[abi] = self.code("ops", target)
+                arguments = {("ABI_VFP_args", "VFP registers")} if abi == "hard" else set()
+                self.assertEqual({fact for fact in self.attributes("ops") if fact[0] == "ABI_VFP_args"}, arguments, target)
+                self.assertIn("FP_arch", dict(self.attributes("ops")), target)
+                for other in "hard", "softfp":
+                    said = self.link("ops", f"-mcpu={core} -mfloat-abi={other}")
+                    (self.assertEqual if other == abi else self.assertNotEqual)(said, "", (target, other))
+            self.assertEqual(code["hard"], code["softfp"], core)
+            self.assertTrue(any(mnemonic.startswith("vfma") for _, mnemonic in code["softfp"]), core)
+        for target in "cortex-m4+softfp", "cortex-m55+softfp":
+            self.assertIn(f"; {target}, ", self.succeeds("quernel", "test", "model", "--on", "qemu", "--target", target))
+
     def test_a_model_that_does_not_fit_the_board(self):
         self.case("model", self.answers())
         self.write("model/test_data_set_0/input_0.pb", onnx.float_tensor("x", [400000, 3], [0.0] * 1200000))

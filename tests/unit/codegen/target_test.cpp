@@ -96,7 +96,7 @@ TEST(Target, microcontrollers_may_lack_an_fpu) {
     EXPECT_TRUE(target->has_dot_pairs && target->cpu == core);
     EXPECT_TRUE(target->triple.ends_with("-eabi")) << target->triple;
     EXPECT_TRUE(target->features.ends_with("-fpregs")) << target->features;
-    EXPECT_THAT(optional_features(*find_target(core)), testing::Contains("nofp"));
+    EXPECT_THAT(optional_features(*find_target(core)), testing::ElementsAre("nofp", "softfp"));
     EXPECT_THAT(optional_features(*target), testing::IsEmpty());
     // A core with an FPU has all these instructions, but calls of one code do not fit the other.
     EXPECT_FALSE(runs_code_of(*find_target(core), *target));
@@ -117,7 +117,23 @@ TEST(Target, microcontrollers_may_lack_an_fpu) {
   target = find_target("cortex-m4+nofpu");
   ASSERT_FALSE(target);
   EXPECT_EQ(target.errors()[0].message,
-            "target 'cortex-m4+nofpu': expected a feature of nofp, found 'nofpu'");
+            "target 'cortex-m4+nofpu': expected a feature of nofp, softfp, found 'nofpu'");
+}
+
+TEST(Target, microcontrollers_with_an_fpu_have_two_ways_to_pass_floats) {
+  for (const char* core : {"cortex-m4", "cortex-m7", "cortex-m33", "cortex-m55", "cortex-m85"}) {
+    const Target hard = *find_target(core);
+    auto soft = find_target(std::string(core) + "+softfp");
+    ASSERT_TRUE(soft);
+    EXPECT_EQ(soft->triple + "hf", hard.triple);
+    EXPECT_EQ(soft->features, hard.features);
+    EXPECT_EQ(soft->required_features, hard.required_features);
+    EXPECT_TRUE(soft->has_f32 && soft->has_fma);
+    EXPECT_FALSE(runs_code_of(hard, *soft) || runs_code_of(*soft, hard));
+  }
+  EXPECT_TRUE(runs_code_of(*find_target("cortex-m4+softfp"), *find_target("cortex-m4+nofp")));
+  EXPECT_FALSE(find_target("cortex-m4+softfp+nofp"));
+  EXPECT_FALSE(find_target("cortex-m0+softfp"));
 }
 
 TEST(Target, sve_has_one_length) {
