@@ -69,7 +69,7 @@ Expected<bool> add_code_option(Target& target, std::string_view whole, std::stri
 }
 
 bool calls_alike(const Target& a, const Target& b) {
-  return passes_floats_in_fpu(a) == passes_floats_in_fpu(b);
+  return a.abi == b.abi && passes_floats_in_fpu(a) == passes_floats_in_fpu(b);
 }
 
 }  // namespace quernel

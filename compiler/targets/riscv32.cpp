@@ -19,7 +19,23 @@ std::vector<Target> riscv32_targets() {
   imc.l1_bytes = imc.l2_bytes = 16 << 10;
   imc.single_issue = imc.loads_signed_bytes = true;
   imc.bare_metal = true;
-  return {imc};
+
+  // Atomics are in what the objects say of themselves, so that linkers take them: kernels have none.
+  Target imac = imc;
+  imac.name = "riscv32imac";
+  imac.description = "RV32IMAC microcontrollers: as RV32IMC, with atomics";
+  imac.features = "+m,+a,+c";
+
+  // Calls pass floats in registers of the FPU (RISC-V calling conventions, ILP32F).
+  Target imafc = imac;
+  imafc.name = "riscv32imafc";
+  imafc.description = "RV32IMAFC microcontrollers: single precision with fused multiply-add";
+  imafc.features = "+m,+a,+f,+c";
+  imafc.abi = "ilp32f";
+  imafc.vector_registers = 32;
+  imafc.has_f32 = imafc.has_fma = true;
+
+  return {imc, imac, imafc};
 }
 
 }  // namespace quernel

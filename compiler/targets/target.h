@@ -34,6 +34,7 @@ struct Target {
   std::string triple;              // LLVM's, normalised; empty for GPUs
   std::string cpu;                 // LLVM's -mcpu
   std::string features;            // LLVM's feature string, "+fma,+avx2"
+  std::string abi;                 // LLVM's name of the calling convention; empty: the triple says it
   uint64_t required_features = 0;  // bits of schemas/features.def that a device must have
 
   int vector_bytes = 16;       // widest vector register worth using; 4: no vectors, a lane is a scalar

@@ -44,6 +44,7 @@ Json to_json(const Target& target, bool native) {
                       {"triple", target.triple},
                       {"cpu", target.cpu},
                       {"features", target.features},
+                      {"abi", target.abi},
                       {"required_features", std::move(features)},
                       {"optional_features", std::move(takes)},
                       {"vector_bytes", target.vector_bytes},
@@ -85,8 +86,8 @@ void print_text(const Target& target, bool native) {
         target.has_f16 ? ", f16 conversion" : "");
   if (auto dots = dot_operands(target); !dots.empty()) print("    dots      {}\n", fmt::join(dots, ", "));
   print("    caches    L1 {} KiB, L2 {} KiB\n", target.l1_bytes >> 10, target.l2_bytes >> 10);
-  print("    llvm      {}, cpu {}{}{}\n", target.triple, target.cpu, target.features.empty() ? "" : ", ",
-        target.features);
+  print("    llvm      {}, cpu {}{}{}{}{}\n", target.triple, target.cpu, target.features.empty() ? "" : ", ",
+        target.features, target.abi.empty() ? "" : ", abi ", target.abi);
   print("    requires  {}\n", feature_text(target.arch, target.required_features));
   if (auto features = optional_features(target); !features.empty())
     print("    takes     +{}\n", fmt::join(features, " +"));

@@ -23,6 +23,7 @@ BARE_METAL = {
     "cortex-m33": ["--target=arm-none-eabi", "-mcpu=cortex-m33", "-mfloat-abi=hard"],
     "cortex-m55": ["--target=arm-none-eabi", "-mcpu=cortex-m55", "-mfloat-abi=hard"],
     "riscv32imc": ["--target=riscv32-unknown-elf", "-march=rv32imc", "-mabi=ilp32"],
+    "riscv32imafc": ["--target=riscv32-unknown-elf", "-march=rv32imafc", "-mabi=ilp32f"],
 }
 # Of a platform's ABI, in libgcc and compiler-rt.
 COMPILER_HELPER = re.compile(r"__aeabi_\w+|__\w+[sdt][if][23]?")

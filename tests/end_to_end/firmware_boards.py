@@ -101,10 +101,14 @@ class FirmwareBoards(ToolTest):
             onnx.value("y", onnx.FLOAT, [4, 3]), onnx.value("c", onnx.FLOAT, [4, 7]),
             onnx.value("m", onnx.INT64, [4, 3])], initializers=[onnx.int_tensor("k", [1], [3]), onnx.int_tensor("axis", [], [1])]))
 
-    def code(self, name, target):
-        """-> the encodings and mnemonics of the library of_NAME.a, which is compiled"""
+    def compile_static(self, name, target):
+        """Makes the library of_NAME.a."""
         self.succeeds("quernel", "compile", f"model/{name}.onnx", "-o", "of_" + name, "--emit", "static", "--target", target, "-q",
                       *(["--dim", "rows=2"] if name == "model" else []))
+
+    def code(self, name, target):
+        """-> the encodings and mnemonics of the library of_NAME.a, which is compiled"""
+        self.compile_static(name, target)
         code = self.command("arm-none-eabi-objdump", "-d", f"of_{name}.a")
         lines = re.findall(r"^ +[0-9a-f]+:\t([0-9a-f]{4}(?: [0-9a-f]{4})?) *\t(\S+)", code, re.M)
         self.assertGreater(len(lines), 100)
@@ -120,12 +124,12 @@ class FirmwareBoards(ToolTest):
         text = self.command("arm-none-eabi-readelf", "-A", f"of_{name}.a")
         return set(re.findall(r"Tag_(FP_arch|ABI_VFP_args): (.*)", text))
 
-    def link(self, name, flags):
+    def link(self, name, flags, compiler="arm-none-eabi-gcc"):
         """Links of_NAME.a with a program that is compiled with the flags, and passes floats: what the linker says"""
         self.write("program.c", f'''#include "of_{name}.h"
 float scale(float x) {{ return 3 * x; }}
 int start(of_{name}_inputs* in, of_{name}_outputs* out) {{ return of_{name}_run(&of_{name}_static_memory, in, out); }}'''.encode())
-        done = subprocess.run(["arm-none-eabi-gcc", "-mthumb", *flags.split(), "-nostdlib", "-Wl,-e,start,--no-warn-execstack", "program.c", f"of_{name}.a", "-lgcc",
+        done = subprocess.run([compiler, *flags.split(), "-ffreestanding", "-nostdlib", "-Wl,-e,start,--no-warn-execstack", "program.c", f"of_{name}.a", "-lgcc",
                                "-o", "program"], cwd=self.dir, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         return done.stdout
 
@@ -151,8 +155,8 @@ int start(of_{name}_inputs* in, of_{name}_outputs* out) {{ return of_{name}_run(
             for name in "model", "ops":
                 floats = {mnemonic for _, mnemonic in self.code(name, core + "+nofp") if mnemonic.startswith("v")}
                 self.assertEqual((floats, self.attributes(name)), (set(), set()), core)
-                self.assertEqual(self.link(name, f"-mcpu={core}+nofp -mfloat-abi=soft"), "")
-                self.assertIn("uses VFP register arguments", self.link(name, f"-mcpu={core} -mfloat-abi=hard"))
+                self.assertEqual(self.link(name, f"-mthumb -mcpu={core}+nofp -mfloat-abi=soft"), "")
+                self.assertIn("uses VFP register arguments", self.link(name, f"-mthumb -mcpu={core} -mfloat-abi=hard"))
         for target in "cortex-m4+nofp", "cortex-m33+nofp":
             self.assertIn(f"; {target}, ", self.succeeds("quernel", "test", "model", "--on", "qemu", "--target", target))
 
@@ -168,11 +172,33 @@ int start(of_{name}_inputs* in, of_{name}_outputs* out) {{ return of_{name}_run(
                 self.assertEqual({fact for fact in self.attributes("ops") if fact[0] == "ABI_VFP_args"}, arguments, target)
                 self.assertIn("FP_arch", dict(self.attributes("ops")), target)
                 for other in "hard", "softfp":
-                    said = self.link("ops", f"-mcpu={core} -mfloat-abi={other}")
-                    (self.assertEqual if other == abi else self.assertNotEqual)(said, "", (target, other))
+                    said = self.link("ops", f"-mthumb -mcpu={core} -mfloat-abi={other}")
+                    self.assertEqual((said == "", "uses VFP register arguments" in said), (other == abi, other != abi), (target, said))
             self.assertEqual(code["hard"], code["softfp"], core)
             self.assertTrue(any(mnemonic.startswith("vfma") for _, mnemonic in code["softfp"]), core)
         for target in "cortex-m4+softfp", "cortex-m55+softfp":
+            self.assertIn(f"; {target}, ", self.succeeds("quernel", "test", "model", "--on", "qemu", "--target", target))
+
+    @unittest.skipUnless(shutil.which("riscv64-unknown-elf-gcc") and shutil.which("qemu-system-riscv32"), "no toolchain or emulator of RISC-V")
+    def test_extensions_of_riscv(self):
+        """They are in what objects say of themselves; floats are computed and passed in the FPU where there is one. The
+        emulated core has what the target has and no more."""
+        self.models()
+        for target, arch, abi in (("riscv32imc", "rv32imc", "ilp32"), ("riscv32imac", "rv32imac", "ilp32"), ("riscv32imafc", "rv32imafc", "ilp32f")):
+            floats = target == "riscv32imafc"
+            self.compile_static("ops", target)
+            facts = self.command("riscv64-unknown-elf-readelf", "-hA", "of_ops.a")
+            self.assertEqual(set(re.findall(r"\w+-float ABI", facts)), {"single-float ABI" if floats else "soft-float ABI"}, target)
+            for said in re.findall(r'Tag_RISCV_arch: "(.*)"', facts):
+                self.assertEqual("".join(re.findall(r"(?:^rv32|_)(\w)\dp\d", said)), target[len("riscv32"):], said)
+            code = self.command("riscv64-unknown-elf-objdump", "-d", "of_ops.a")
+            self.assertEqual(bool(re.search(r"\tfmadd\.s\t", code)), floats, target)
+            self.assertEqual(bool(re.search(r"\tf\w+\.s\t", code)), floats, target)
+            for other in "ilp32", "ilp32f":
+                march = arch if other == abi else "rv32imafc" if other == "ilp32f" else "rv32imac"
+                said = self.link("ops", f"-march={march} -mabi={other}", "riscv64-unknown-elf-gcc")
+                self.assertEqual((said == "", "can't link" in said), (other == abi, other != abi), (target, said))
+        for target in "riscv32imac", "riscv32imafc":
             self.assertIn(f"; {target}, ", self.succeeds("quernel", "test", "model", "--on", "qemu", "--target", target))
 
     def test_a_model_that_does_not_fit_the_board(self):

@@ -188,6 +188,7 @@ bool Compiler::State::create_machine(std::string& error) {
       llvm::FPOpFusion::Strict;  // only llvm.fma fuses, so that results do not depend on LLVM
   options.FunctionSections = true;
   options.DataSections = true;
+  options.MCOptions.ABIName = target.abi;
   // Not None: at that level LLVM 22 gets selects of vectors of one element wrong on AVX-512, as reductions of
   // bf16 end in (found_test).
   machine.reset(backend->createTargetMachine(
@@ -209,6 +210,8 @@ std::unique_ptr<llvm::Module> Compiler::State::new_module(const std::string& nam
   module->setTargetTriple(triple);
   module->setDataLayout(machine->createDataLayout());
   if (position_independent()) module->setPICLevel(llvm::PICLevel::BigPIC);
+  if (!target.abi.empty())
+    module->addModuleFlag(llvm::Module::Error, "target-abi", llvm::MDString::get(context, target.abi));
   return module;
 }
 

@@ -38,6 +38,11 @@ __attribute__((section(".vectors"), naked, used)) void reset(void) {
       "la sp, stack_top\n"
       "la t0, on_fault_aligned\n"
       "csrw mtvec, t0\n"
+#if defined(__riscv_flen)
+      "li t0, 1 << 13\n" /* mstatus.FS: floating point on, in its initial state */
+      "csrs mstatus, t0\n"
+      "csrw fcsr, zero\n"
+#endif
       "j start\n"
       ".balign 4\n"
       "on_fault_aligned: j on_fault\n");

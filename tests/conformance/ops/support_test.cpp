@@ -146,7 +146,7 @@ TEST(Support, functions_of_widened_floats_compile_for_microcontrollers) {
   ASSERT_TRUE(write_file(model, print(graph)));
   for (const char* target :
        {"cortex-m0", "cortex-m0plus", "cortex-m3", "cortex-m4", "cortex-m4+nofp", "cortex-m7", "cortex-m23",
-        "cortex-m33", "cortex-m55", "cortex-m85", "riscv32imc"}) {
+        "cortex-m33", "cortex-m55", "cortex-m85", "riscv32imc", "riscv32imac", "riscv32imafc"}) {
     CompileOptions options;
     options.emit = Emit::kStatic;
     options.targets = {target};

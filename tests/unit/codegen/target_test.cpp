@@ -32,9 +32,12 @@ TEST(Target, microcontrollers_have_what_their_cores_have) {
                              {"cortex-m23", false, false, false, false},
                              {"cortex-m3", false, false, false, false},
                              {"cortex-m4", true, false, false, true},
-                             {"cortex-m85", true, true, true, false}}) {
+                             {"cortex-m85", true, true, true, false},
+                             {"riscv32imac", false, false, false, false},
+                             {"riscv32imafc", true, false, false, false}}) {
     const Target target = *find_target(facts.name);
-    EXPECT_TRUE(target.bare_metal && target.cpu == facts.name) << facts.name;
+    EXPECT_TRUE(target.bare_metal) << facts.name;
+    EXPECT_TRUE(target.cpu == facts.name || target.arch == QNL_ARCH_RISCV32) << facts.name;
     EXPECT_EQ(target.has_f32, facts.f32) << facts.name;
     EXPECT_EQ(target.has_f64, facts.f64) << facts.name;
     EXPECT_EQ(target.lanes(4) > 1, facts.vectors) << facts.name;
@@ -134,6 +137,15 @@ TEST(Target, microcontrollers_with_an_fpu_have_two_ways_to_pass_floats) {
   EXPECT_TRUE(runs_code_of(*find_target("cortex-m4+softfp"), *find_target("cortex-m4+nofp")));
   EXPECT_FALSE(find_target("cortex-m4+softfp+nofp"));
   EXPECT_FALSE(find_target("cortex-m0+softfp"));
+}
+
+TEST(Target, riscv_microcontrollers_with_an_fpu_pass_floats_in_it) {
+  const Target imc = *find_target("riscv32imc"), imac = *find_target("riscv32imac"),
+               imafc = *find_target("riscv32imafc");
+  EXPECT_EQ(imc.abi + imac.abi, "");
+  EXPECT_EQ(imafc.abi, "ilp32f");
+  EXPECT_TRUE(runs_code_of(imac, imc));
+  EXPECT_FALSE(runs_code_of(imafc, imac) || runs_code_of(imac, imafc));
 }
 
 TEST(Target, sve_has_one_length) {
