@@ -97,14 +97,34 @@ void KernelPrinter::find_used() {
   }
 }
 
+// How many expressions and statements have each variable.
+void KernelPrinter::count_references() {
+  std::unordered_set<const loop::ExprNode*> seen;
+  std::function<void(const loop::Expr&)> count = [&](const loop::Expr& e) {
+    if (!e) return;
+    if (e->kind == ExprKind::kVar) ++references_[e->var.get()];
+    if (!seen.insert(e.get()).second) return;
+    for (const loop::Expr& arg : e->args) count(arg);
+  };
+  std::function<void(const loop::StmtNode&)> visit = [&](const loop::StmtNode& s) {
+    for (const loop::Expr& e : {s.extent, s.condition, s.index, s.value}) count(e);
+    for (const loop::Stmt& child : s.body)
+      if (child) visit(*child);
+  };
+  if (kernel_.body) visit(*kernel_.body);
+}
+
 // ---- the function
 
-std::string KernelPrinter::parameters(bool without_overlap) {
+std::string KernelPrinter::parameters(const std::vector<bool>& without_overlap) {
   std::string text;
   auto add = [&](const std::string& parameter) { text += (text.empty() ? "" : ", ") + parameter; };
-  for (const loop::Buffer& b : kernel_.buffers)
-    add((b->access == loop::Access::kRead ? "const " : "") + c_memory_type(b->dtype) + "* " +
-        (without_overlap ? "restrict " : "") + (buffers_[b.get()] = declare(b->name)));
+  for (size_t i = 0; i < kernel_.buffers.size(); ++i) {
+    const loop::BufferNode& b = *kernel_.buffers[i];
+    add((b.access == loop::Access::kRead ? "const " : "") + c_memory_type(b.dtype) + "* " +
+        (i < without_overlap.size() && without_overlap[i] ? "restrict " : "") +
+        (buffers_[&b] = declare(b.name)));
+  }
   for (const std::string& symbol : kernel_.symbols) {
     symbols_.push_back(declare(symbol));
     add("int64_t " + symbols_.back());
@@ -114,6 +134,7 @@ std::string KernelPrinter::parameters(bool without_overlap) {
 
 std::string KernelPrinter::print(const CFunction& function) {
   find_used();
+  count_references();
   std::string list = parameters(function.without_overlap);
   own_.indent = 1;
   for (const loop::GridAxis& axis : kernel_.grid) ranges_.bound_loop(axis.var, axis.extent);
@@ -197,8 +218,13 @@ void KernelPrinter::print_if(const loop::StmtNode& s) {
 void KernelPrinter::print_let(const loop::StmtNode& s) {
   const loop::Expr& x = s.value;
   if (!used_vars_.contains(s.var.get())) return;
+  values_[s.var.get()] = x;
   bool is_index_vector = x->type.lanes > 1 && x->type.dtype == DType::kI64 && is_index_form(x);
-  if (x->kind == ExprKind::kConst || is_index_vector) {
+  // The lower bound of a saturation, which is printed as one operation.
+  bool is_bound = x->type == loop::Type{DType::kI32, 1} && x->kind == ExprKind::kBinary &&
+                  x->binary == BinaryOp::k_max && references_[s.var.get()] == 1 &&
+                  x->args[0]->kind == ExprKind::kVar && x->args[1]->kind == ExprKind::kConst;
+  if (x->kind == ExprKind::kConst || is_index_vector || is_bound) {
     aliases_[s.var.get()] = x;
     ranges_.bound(s.var, ranges_(x));
     return;

@@ -31,9 +31,10 @@ class KernelPrinter : private CLikePrinter {
   // kernel_printer.cpp: functions and statements
   void find_used();
   void count_vars(const loop::Expr& e);
-  std::string parameters(bool without_overlap);
+  std::string parameters(const std::vector<bool>& without_overlap);
   void inner(const loop::StmtNode& s);
   void add_array(uint64_t bytes);
+  void count_references();
   void print_for(const loop::StmtNode& s) override;
   void print_if(const loop::StmtNode& s) override;
   void print_let(const loop::StmtNode& s) override;
@@ -69,7 +70,11 @@ class KernelPrinter : private CLikePrinter {
   std::string compare(const loop::ExprNode& e, const std::string& a, const std::string& b) override;
   std::string integer_infix(const loop::Expr& e, const char* op, const Place& at) override;
   std::string integer_extreme(const loop::Expr& e, const Place& at) override;
+  std::string integer_form(const loop::Expr& e, const Place& at) override;
   std::string integer_call(const loop::Expr&, const std::string& text) override { return text; }
+  bool is_below(const loop::Expr& e, int64_t limit);
+  std::string saturation(const loop::ExprNode& e, const Place& at);
+  std::string word_of_bytes(const loop::ExprNode& e, const Place& at);
   std::string fused(DType dtype, const std::string& a, const std::string& b, const std::string& c) override;
   std::string integer_mul_acc(const loop::ExprNode& e, const std::string& a, const std::string& b,
                               const std::string& c) override;
@@ -88,6 +93,8 @@ class KernelPrinter : private CLikePrinter {
   uint64_t array_bytes_ = 0, most_array_bytes_ = 0;  // of arrays in scope
   const loop::Expr* mask_ = nullptr;                 // the lanes that the current statement computes
   std::unordered_map<const loop::VarNode*, loop::Expr> aliases_;  // variables printed as their values
+  std::unordered_map<const loop::VarNode*, loop::Expr> values_;   // of the variables that lets define
+  std::unordered_map<const loop::VarNode*, int> references_;  // expressions and statements with the variable
   std::vector<std::string> symbols_;
   std::unordered_set<const loop::VarNode*> used_vars_;
   std::unordered_set<const loop::BufferNode*> used_buffers_;

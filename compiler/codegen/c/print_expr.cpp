@@ -64,7 +64,38 @@ std::string KernelPrinter::select(const loop::Expr& e, const Place& at) {
 }
 
 std::string KernelPrinter::dot(const loop::ExprNode& e, const Place& at) {
-  return call(e, {value(e.args[0], at), value(e.args[1], at), value(e.args[2], at)});
+  std::string a = value(e.args[0], at), b = value(e.args[1], at), sum = value(e.args[2], at);
+  if (e.type.dtype == DType::kF32) return call(e, {a, b, sum});
+  auto sign = [](const loop::Expr& x) { return x->type.dtype == DType::kI32 ? "i" : "u"; };
+  std::string name = std::string("qnl_dot_") + sign(e.args[0]) + sign(e.args[1]);
+  return name + "(" + a + ", " + b + ", " + sum + ")";
+}
+
+// Whether the integer is in [0, limit), as far as is known.
+bool KernelPrinter::is_below(const loop::Expr& e, int64_t limit) {
+  int64_t number = 0;
+  if (loop::as_const_int(e, &number)) return number >= 0 && number < limit;
+  if (e->kind == ExprKind::kLoad && e->args.size() == 1)
+    return e->buffer->below > 0 && e->buffer->below <= limit;
+  if (e->kind == ExprKind::kVar) {
+    auto found = values_.find(e->var.get());
+    return found != values_.end() && is_below(found->second, limit);
+  }
+  bool passes = e->kind == ExprKind::kBroadcast ||
+                (e->kind == ExprKind::kCast && is_integer(e->args[0]->type.dtype) && limit <= 128);
+  return passes && is_below(e->args[0], limit);
+}
+
+// Shifts by less than the width are operators.
+std::string KernelPrinter::integer_form(const loop::Expr& e, const Place& at) {
+  bool left = e->binary == BinaryOp::k_shl, right = e->binary == BinaryOp::k_shr;
+  int width = bit_width(e->type.dtype);
+  if (!(left || right) || width < 32 || !is_below(e->args[1], width)) return "";
+  std::string a = value(e->args[0], at), b = value(e->args[1], at);
+  if (right) return infix_text(a, ">>", b);
+  if (!is_signed_integer(e->type.dtype)) return infix_text(a, "<<", b);
+  std::string bits = "(" + unsigned_type(e->type.dtype) + ")" + a;
+  return "(" + type_name(e->type.dtype) + ")" + infix_text(bits, "<<", b);
 }
 
 std::string KernelPrinter::constant(const loop::ExprNode& e) {
@@ -139,18 +170,48 @@ std::string KernelPrinter::integer_infix(const loop::Expr& e, const char* op, co
   std::string a = value(e->args[0], at), b = value(e->args[1], at);
   bool wraps = e->binary == BinaryOp::k_add || e->binary == BinaryOp::k_sub || e->binary == BinaryOp::k_mul;
   if (!wraps || fits_32_bits(e)) return infix_text(a, op, b);
+  // Products of widened words do not wrap.
+  auto is_widened = [](const loop::Expr& x) {
+    return x->kind == ExprKind::kCast && is_signed_integer(x->args[0]->type.dtype) &&
+           bit_width(x->args[0]->type.dtype) <= 32;
+  };
+  if (e->type.dtype == DType::kI64 && e->binary == BinaryOp::k_mul && is_widened(e->args[0]) &&
+      is_widened(e->args[1]))
+    return infix_text("(int64_t)" + a, op, b);
   if (e->type.dtype != DType::kI64 || !ranges_(e).finite()) return wrapped(e->type.dtype, op, a, b);
   return infix_text("(int64_t)" + a, op, b);
 }
 
 // All that the operands need is defined before the operands themselves.
 std::string KernelPrinter::integer_extreme(const loop::Expr& e, const Place& at) {
+  if (std::string text = saturation(*e, at); !text.empty()) return text;
   value(e->args[0], at);
   value(e->args[1], at);
   std::string a = atom(e->args[0], at), b = atom(e->args[1], at);
   loop::ExprNode comparison = *e;
   comparison.binary = e->binary == BinaryOp::k_max ? BinaryOp::k_gt : BinaryOp::k_lt;
   return "(" + compare(comparison, a, b) + " ? " + a + " : " + b + ")";
+}
+
+// The range of a narrower integer: an instruction of some processors. Empty if `e` is something else.
+std::string KernelPrinter::saturation(const loop::ExprNode& e, const Place& at) {
+  if (e.binary != BinaryOp::k_min || e.type.dtype != DType::kI32) return "";
+  loop::Expr inner = e.args[0];
+  if (inner->kind == ExprKind::kVar) {
+    auto alias = aliases_.find(inner->var.get());
+    if (alias == aliases_.end()) return "";
+    inner = alias->second;
+  }
+  if (inner->kind != ExprKind::kBinary || inner->binary != BinaryOp::k_max) return "";
+  int64_t low = 0, high = 0;
+  if (!loop::as_const_int(inner->args[1], &low) || !loop::as_const_int(e.args[1], &high)) return "";
+  for (int bits = 1; bits < 31; ++bits) {
+    int64_t end = int64_t{1} << bits;
+    if (high != end - 1 || (low != 0 && low != -end)) continue;
+    return (low == 0 ? "qnl_usat(" : "qnl_ssat(") + value(inner->args[0], at) + ", " +
+           std::to_string(low == 0 ? bits : bits + 1) + ")";
+  }
+  return "";
 }
 
 std::string KernelPrinter::fused(DType dtype, const std::string& a, const std::string& b,
@@ -180,6 +241,18 @@ KernelPrinter::Place KernelPrinter::divided(const Place& at, int divisor, int of
           at.sink};
 }
 
+// Four bytes that follow each other in memory; empty if `e` is something else.
+std::string KernelPrinter::word_of_bytes(const loop::ExprNode& e, const Place& at) {
+  constexpr int kParts = 4;
+  const loop::ExprNode& from = *e.args[0];
+  if (from.kind != ExprKind::kLoad || from.args.size() != 1 || bit_width(from.type.dtype) != 8 ||
+      bit_width(e.type.dtype) != 8 * kParts || is_float(e.type.dtype))
+    return "";
+  const loop::ExprNode& index = *from.args[0];
+  if (index.kind != ExprKind::kRamp || index.stride != 1) return "";
+  return "qnl_word(" + buffer_name(*from.buffer) + " + " + value(from.args[0], scaled(at, kParts, 0)) + ")";
+}
+
 // Wider elements are put together, and taken apart, as on a little-endian machine, whatever this one is.
 std::string KernelPrinter::bit_cast(const loop::ExprNode& e, const Place& at) {
   const loop::Expr& from = e.args[0];
@@ -201,6 +274,7 @@ std::string KernelPrinter::bit_cast(const loop::ExprNode& e, const Place& at) {
     return source == target ? x : of_bits(as_bits(x));
   }
   std::string word = sized("uint", std::max(std::max(from_bits, to_bits), 32));
+  if (std::string whole = word_of_bytes(e, at); !whole.empty()) return of_bits(whole);
   if (from_bits < to_bits) {
     int parts = to_bits / from_bits;
     std::string text;

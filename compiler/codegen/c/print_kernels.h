@@ -14,8 +14,9 @@ namespace quernel::codegen {
 // The definition of a kernel's function.
 struct CFunction {
   std::string name, linkage;  // "digits_kernel_0", "static "
-  // In no call does a written buffer overlap another buffer: pointers are `restrict`.
-  bool without_overlap = false;
+  // By binding: in no call does the buffer overlap another one of which either is written. Such pointers are
+  // `restrict`. Empty: none is known not to.
+  std::vector<bool> without_overlap;
 };
 
 struct CKernel {

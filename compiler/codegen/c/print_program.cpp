@@ -15,6 +15,14 @@ std::string first_lines(const StaticProgram& program, const std::string& what) {
          program.producer + ". */\n";
 }
 
+// GCC loads words long before it multiplies them, if nobody stops it. Where registers are few, they displace
+// accumulators. The pragma would also bring back calls of memset, which -ffreestanding ends.
+std::string order_of_code(const Target& target) {
+  if (!target.registers_are_few()) return "";
+  return "#if defined(__GNUC__) && !defined(__clang__)\n"
+         "#pragma GCC optimize (\"no-schedule-insns,no-tree-loop-distribute-patterns\")\n#endif\n";
+}
+
 // The attribute of constants, which who compiles the file may define.
 std::string weights_section(const StaticProgram& program) {
   std::string macro = program.macro + "_WEIGHTS_SECTION";
@@ -50,7 +58,7 @@ Expected<CProgram> print_program(const StaticProgram& program, const std::vector
                                  const Target& target, const std::string& header) {
   QUERNEL_ASSERT(program.kernels.size() == kernels.size());
   std::vector<CFunction> functions;
-  std::vector<bool> disjoint = kernels_without_overlap(program, kernels);
+  std::vector<std::vector<bool>> disjoint = buffers_without_overlap(program, kernels);
   for (size_t k = 0; k < kernels.size(); ++k)
     functions.push_back({program.kernels[k].symbol, "static ", disjoint[k]});
   QUERNEL_TRY(CKernels printed, print_kernels(kernels, target, functions));
@@ -61,8 +69,8 @@ Expected<CProgram> print_program(const StaticProgram& program, const std::vector
   for (const StaticEntry& entry : program.entries) run_functions += runs.run_function(entry);
 
   CProgram result;
-  result.program =
-      first_lines(program, "Kernels and run functions") + "#include \"" + header + "\"\n" + printed.prelude;
+  result.program = first_lines(program, "Kernels and run functions") + "#include \"" + header + "\"\n" +
+                   order_of_code(target) + printed.prelude;
   std::string declarations = weights.declarations();
   if (!declarations.empty() || program.state_bytes != 0) result.program += weights_section(program);
   result.program += declarations;

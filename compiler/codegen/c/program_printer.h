@@ -66,8 +66,8 @@ class RunPrinter {
 };
 
 // Returns per kernel whether, in all its calls, no written buffer overlaps another one.
-std::vector<bool> kernels_without_overlap(const StaticProgram& program,
-                                          const std::vector<loop::Kernel>& kernels);
+std::vector<std::vector<bool>> buffers_without_overlap(const StaticProgram& program,
+                                                       const std::vector<loop::Kernel>& kernels);
 
 // Returns the type of an element in memory.
 std::string c_memory_type(DType dtype);

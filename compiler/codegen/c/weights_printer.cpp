@@ -146,9 +146,10 @@ std::string WeightsPrinter::pointer(uint64_t offset, const std::string& type) co
 
 // ---- which pointers may be `restrict`
 
-std::vector<bool> kernels_without_overlap(const StaticProgram& program,
-                                          const std::vector<loop::Kernel>& kernels) {
-  std::vector<bool> disjoint(kernels.size(), true);
+std::vector<std::vector<bool>> buffers_without_overlap(const StaticProgram& program,
+                                                       const std::vector<loop::Kernel>& kernels) {
+  std::vector<std::vector<bool>> disjoint;
+  for (const loop::Kernel& kernel : kernels) disjoint.emplace_back(kernel.buffers.size(), true);
   auto overlap = [](const Place& a, const loop::BufferNode& x, const Place& b, const loop::BufferNode& y) {
     if (a.space != b.space || a.index != b.index) return false;
     if (x.size == loop::kUnknownSize || y.size == loop::kUnknownSize) return true;
@@ -165,7 +166,7 @@ std::vector<bool> kernels_without_overlap(const StaticProgram& program,
         for (size_t j = 0; j < buffers.size(); ++j)
           if (i != j && buffers[i]->access != loop::Access::kRead &&
               overlap(step.bindings[i], *buffers[i], step.bindings[j], *buffers[j]))
-            disjoint[step.kernel] = false;
+            disjoint[step.kernel][i] = disjoint[step.kernel][j] = false;
     }
   return disjoint;
 }

@@ -178,6 +178,7 @@ std::string CLikePrinter::integer_binary(const loop::Expr& node, const Place& at
   if (e.binary == BinaryOp::k_max || e.binary == BinaryOp::k_min) return integer_extreme(node, at);
   if (const char* op = operator_text(e.binary, e.type.dtype)) return integer_infix(node, op, at);
   if (const char* op = division_text(e)) return integer_infix(node, op, at);
+  if (std::string text = integer_form(node, at); !text.empty()) return text;
   return integer_call(node, call(e, {value(e.args[0], at), value(e.args[1], at)}));
 }
 

@@ -90,6 +90,8 @@ class CLikePrinter {
   // For integers: an operator of the language; the larger or smaller one; the result of a function.
   virtual std::string integer_infix(const loop::Expr& e, const char* op, const Place& at) = 0;
   virtual std::string integer_extreme(const loop::Expr& e, const Place& at) = 0;
+  // For integers: a form that needs no function; empty if there is none.
+  virtual std::string integer_form(const loop::Expr&, const Place&) { return ""; }
   virtual std::string integer_call(const loop::Expr& e, const std::string& text) = 0;
   // a * b + c: for floats that the language computes with, and for integers.
   virtual std::string fused(DType dtype, const std::string& a, const std::string& b,

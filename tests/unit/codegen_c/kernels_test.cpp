@@ -92,7 +92,8 @@ void expect_same(const std::vector<loop::Kernel>& kernels, const std::string& ta
                  const std::string& flags) {
   std::vector<codegen::CFunction> functions;
   for (size_t k = 0; k < kernels.size(); ++k)
-    functions.push_back({"kernel_" + std::to_string(k), "static ", k % 2 == 0});
+    functions.push_back(
+        {"kernel_" + std::to_string(k), "static ", std::vector<bool>(kernels[k].buffers.size(), k % 2 == 0)});
   Expected<Target> target = find_target(target_name);
   auto printed = codegen::print_kernels(kernels, *target, functions);
   ASSERT_TRUE(printed) << to_string(printed.errors());
@@ -248,6 +249,37 @@ TEST(CKernels, other_expressions) {
   expect_same(kernels);
 }
 
+// What requantization is made of: the upper half of a product, shifts by known counts, the range of a byte.
+TEST(CKernels, upper_halves_shifts_and_saturation) {
+  std::vector<loop::Kernel> kernels;
+  auto number = [](int64_t value) { return loop::const_int(DType::kI32, value); };
+  for (int shift : {0, 1, 31}) {
+    kernels.push_back(elementwise_kernel("shifts", DType::kI32, DType::kI32, 1, [=](const auto& x) {
+      loop::Expr up = loop::binary(BinaryOp::k_shl, x[0], number(shift));
+      return loop::binary(BinaryOp::k_xor, up, loop::binary(BinaryOp::k_shr, x[1], number(shift)));
+    }));
+    kernels.push_back(elementwise_kernel("product", DType::kI32, DType::kI32, 1, [=](const auto& x) {
+      loop::Expr product = loop::cast(DType::kI64, x[0]) * loop::cast(DType::kI64, x[1]);
+      return loop::cast(DType::kI32, loop::binary(BinaryOp::k_shr, product, loop::const_index(32 + shift)));
+    }));
+  }
+  for (auto [low, high] : {std::pair<int64_t, int64_t>{-128, 127}, {0, 255}, {0, 1}, {-2, 1}, {-127, 127}})
+    for (bool in_variable : {false, true}) {
+      KernelMaker m("saturation");
+      loop::Buffer x = m.global(DType::kI32, 240), y = m.output(DType::kI32, 240);
+      loop::Var i = m.var(), element = m.var({DType::kI32, 1}), bound = m.var({DType::kI32, 1});
+      loop::Expr above = loop::binary(BinaryOp::k_max, loop::var_ref(element), number(low));
+      loop::Expr within =
+          loop::binary(BinaryOp::k_min, in_variable ? loop::var_ref(bound) : above, number(high));
+      std::vector<loop::Stmt> body{loop::let(element, loop::load(x, loop::var_ref(i)))};
+      if (in_variable) body.push_back(loop::let(bound, above));
+      body.push_back(loop::store(y, loop::var_ref(i), within));
+      m.kernel.body = loop::for_loop(i, loop::const_index(240), loop::AxisKind::kSerial, loop::block(body));
+      kernels.push_back(m.kernel);
+    }
+  expect_same(kernels);
+}
+
 // Words from bytes, and bytes from words, of vectors and of scalars.
 TEST(CKernels, bitcasts_of_other_widths) {
   std::vector<loop::Kernel> kernels;
@@ -318,8 +350,8 @@ TEST(CKernels, text_is_deterministic) {
     loop::vectorize_loops(kernel);
     loop::unroll_loops(kernel);
   }
-  auto first = codegen::print_kernels(kernels, *find_target("x86-64"), {{"a", "", false}, {"b", "", true}});
-  auto second = codegen::print_kernels(kernels, *find_target("x86-64"), {{"a", "", false}, {"b", "", true}});
+  auto first = codegen::print_kernels(kernels, *find_target("x86-64"), {{"a", "", {}}, {"b", "", {true}}});
+  auto second = codegen::print_kernels(kernels, *find_target("x86-64"), {{"a", "", {}}, {"b", "", {true}}});
   ASSERT_TRUE(first && second);
   EXPECT_EQ(first->prelude, second->prelude);
   for (size_t k = 0; k < 2; ++k) EXPECT_EQ(first->kernels[k].text, second->kernels[k].text);

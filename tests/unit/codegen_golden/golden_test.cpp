@@ -39,7 +39,8 @@ Expected<std::string> llvm_text(const loop::Kernel& kernel, const Target& target
 }
 
 Expected<std::string> c_text(const loop::Kernel& kernel, const Target& target) {
-  QUERNEL_TRY(codegen::CKernels printed, codegen::print_kernels({kernel}, target, {{kernel.name, "", true}}));
+  codegen::CFunction function{kernel.name, "", std::vector<bool>(kernel.buffers.size(), true)};
+  QUERNEL_TRY(codegen::CKernels printed, codegen::print_kernels({kernel}, target, {function}));
   std::string text = without_head(printed.prelude, codegen::c_requirements()) + printed.kernels[0].text;
   return without_head(text, codegen::c_prelude_for(text));
 }
