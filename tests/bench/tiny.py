@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Instructions, modelled cycles, flash and RAM of MLPerf Tiny's int8 models on emulated boards. tiny.sh builds what it needs.
 
-tiny.py [--targets NAME,NAME…] [--models ic,kws,…] [--rounding single|double|float32] [--no-cycles] [--json FILE]"""
+tiny.py [--targets NAME,NAME…] [--models ic,kws,…] [--rounding single|double|float32] [--no-cycles] [--json FILE]
+        [--form c [--compiler gcc|clang] [--level -O2]]: C, as that compiler makes it, next to the static library"""
 import argparse
 import json
 import os
@@ -13,6 +14,9 @@ import tempfile
 import m4_cycles
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.insert(0, os.path.join(ROOT, "tests/end_to_end"))
+import c_on_boards  # noqa: E402
+
 QUERNEL = os.path.join(ROOT, "build/release/bin/quernel")
 TARGETS = ["cortex-m0plus", "cortex-m3", "cortex-m4", "cortex-m7", "cortex-m33", "cortex-m55", "riscv32imc"]
 MODELS = {"ic": "image classification", "kws": "keyword spotting", "vww": "visual wake words", "ad": "anomaly detection",
@@ -67,13 +71,32 @@ def measure(name, case, target, options, folder):
     row = {"target": target, "model": name, "instructions": int(test["instructions"]), "multiply_adds": test["multiply_adds"],
            "code": static["code_bytes"], "constants": static["constants_bytes"], "workspace": memory["workspace"]["used_bytes"],
            "stack": memory["stack"]["used_bytes"]}
-    if target == "cortex-m4" and options.cycles:
+    if options.form == "c":
+        files = os.path.join(folder, "c")
+        os.makedirs(files)
+        c_on_boards.compile_c(os.path.join(case, "model.tflite"), target, files, flags)
+        board = c_on_boards.Board(target, os.path.join(folder, "board"))
+        row["c_instructions"], row["c_code"] = c_on_boards.count(board, files, os.path.join(case, "test_data_set_0"), options.compiler,
+                                                                 options.level)
+    elif target == "cortex-m4" and options.cycles:
         instructions, cycles = m4_cycles.count(folder, lambda env: run(*command, env=env))
         row["cycles"] = round(cycles * row["instructions"] / instructions)
     return row
 
 
+COLUMNS = ["model", "instructions", "per multiply-add", "CMSIS-NN", "cycles per multiply-add", "best on silicon", "code", "constants",
+           "workspace", "stack"]
+C_COLUMNS = ["model", "instructions", "per multiply-add", "of the library", "times", "code"]
+
+
+def c_text_of(row):
+    return [row["model"], f"{row['c_instructions']:,}", f"{row['c_instructions'] / row['multiply_adds']:.2f}", f"{row['instructions']:,}",
+            f"{row['c_instructions'] / row['instructions']:.2f}", f"{row['c_code']:,}"]
+
+
 def text_of(row):
+    if "c_code" in row:
+        return c_text_of(row)
     per = row["instructions"] / row["multiply_adds"]
     bar = CMSIS.get(row["target"], {}).get(row["model"])
     cycles = f"{row['cycles'] / row['multiply_adds']:.2f}" if "cycles" in row else ""
@@ -89,6 +112,9 @@ def main():
     parser.add_argument("--rounding", default="single")
     parser.add_argument("--no-cycles", dest="cycles", action="store_false")
     parser.add_argument("--json")
+    parser.add_argument("--form", choices=["static", "c"], default="static")
+    parser.add_argument("--compiler", choices=["gcc", "clang"], default="gcc")
+    parser.add_argument("--level", default="-O2")
     options = parser.parse_args()
     data = os.environ.get("QUERNEL_TEST_DATA", os.path.join(os.path.dirname(ROOT), "shared"))
     cases = {name: os.path.join(os.path.abspath(data), "models_tflite", f"mlperf_{name}_int8") for name in options.models}
@@ -97,8 +123,9 @@ def main():
             sys.exit(f"tiny: expected the model {case}; set QUERNEL_TEST_DATA")
     rows = []
     for target in options.targets:
-        print(f"\n{target}\n\n| model | instructions | per multiply-add | CMSIS-NN | cycles per multiply-add | best on silicon | code | constants "
-              "| workspace | stack |\n|---|---|---|---|---|---|---|---|---|---|", flush=True)
+        columns = C_COLUMNS if options.form == "c" else COLUMNS
+        title = f"{target}, C by {options.compiler} {options.level}" if options.form == "c" else target
+        print(f"\n{title}\n\n| {' | '.join(columns)} |\n|{'---|' * len(columns)}", flush=True)
         for name, case in cases.items():
             with tempfile.TemporaryDirectory(prefix="quernel-tiny-") as folder:
                 rows.append(measure(name, case, target, options, folder))

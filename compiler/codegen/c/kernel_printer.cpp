@@ -49,6 +49,7 @@ bool is_index_form(const loop::Expr& e) {
 KernelPrinter::KernelPrinter(const loop::Kernel& kernel, ElementaryFunctions& functions, const Target& target)
     : CLikePrinter(kernel, TextLanguage::kC, kLongestExpression, ""),
       functions_(functions),
+      has_vectors_(target.arch == QNL_ARCH_ARM && target.lane_sums != 0),
       f32_fused_(target.has_f32 && target.has_fma),
       f64_fused_(target.has_f64 && target.has_fma) {
   for (const char* word : kReserved) taken_.insert(word);
@@ -121,9 +122,10 @@ std::string KernelPrinter::parameters(const std::vector<bool>& without_overlap) 
   auto add = [&](const std::string& parameter) { text += (text.empty() ? "" : ", ") + parameter; };
   for (size_t i = 0; i < kernel_.buffers.size(); ++i) {
     const loop::BufferNode& b = *kernel_.buffers[i];
+    bool is_apart = i < without_overlap.size() && without_overlap[i];
+    if (is_apart && b.access == loop::Access::kRead) constant_buffers_.insert(&b);
     add((b.access == loop::Access::kRead ? "const " : "") + c_memory_type(b.dtype) + "* " +
-        (i < without_overlap.size() && without_overlap[i] ? "restrict " : "") +
-        (buffers_[&b] = declare(b.name)));
+        (is_apart ? "restrict " : "") + (buffers_[&b] = declare(b.name)));
   }
   for (const std::string& symbol : kernel_.symbols) {
     symbols_.push_back(declare(symbol));
@@ -135,6 +137,7 @@ std::string KernelPrinter::parameters(const std::vector<bool>& without_overlap) 
 std::string KernelPrinter::print(const CFunction& function) {
   find_used();
   count_references();
+  find_vector_buffers();
   std::string list = parameters(function.without_overlap);
   own_.indent = 1;
   for (const loop::GridAxis& axis : kernel_.grid) ranges_.bound_loop(axis.var, axis.extent);
@@ -161,10 +164,12 @@ std::string KernelPrinter::print(const CFunction& function) {
 // A block of its own: what it declares ends with it.
 void KernelPrinter::inner(const loop::StmtNode& s) {
   uint64_t outside = array_bytes_;
+  auto vectors = vector_texts_;
   ++own_.indent;
   statement(s);
   --own_.indent;
   array_bytes_ = outside;
+  vector_texts_ = std::move(vectors);
 }
 
 void KernelPrinter::add_array(uint64_t bytes) {
@@ -236,13 +241,18 @@ void KernelPrinter::print_let(const loop::StmtNode& s) {
     line("const " + type + " " + (vars_[s.var.get()] = declare(s.var->name)) + " = " + text + ";");
     return;
   }
-  vars_[s.var.get()] = materialize(x, s.var->name);
+  if (!let_vector(s)) vars_[s.var.get()] = materialize(x, s.var->name);
 }
 
 void KernelPrinter::print_alloc(const loop::BufferNode& b) {
   if (!used_buffers_.contains(&b)) return;
   bool narrow = b.dtype == DType::kI64 && ranges_.element(b).within(INT32_MIN, INT32_MAX);
   std::string name = buffers_[&b] = declare(b.name), type = narrow ? "int32_t" : c_memory_type(b.dtype);
+  if (vector_buffers_.contains(&b)) {
+    add_array(static_cast<uint64_t>(byte_size(b.dtype, b.size)));
+    line(vector_type({b.dtype, 4}) + " " + name + "[" + std::to_string(b.size / 4) + "];");
+    return;
+  }
   if (!lives_in_scratch(b)) {
     int64_t count = std::max<int64_t>(b.size, 1);
     add_array(static_cast<uint64_t>(count * (narrow ? 4 : element_size(b.dtype))));
@@ -338,7 +348,7 @@ void KernelPrinter::print_store(const loop::StmtNode& s) {
     std::string x = scalar(s.value), index = scalar(s.index);
     if (s.buffer->dtype == DType::kBool) x = "(uint8_t)" + x;
     line(buffer_name(*s.buffer) + "[" + index + "] = " + x + ";");
-  } else {
+  } else if (mask || !store_vector(s)) {
     store_lanes(s, mask);
   }
   if (!uniform) return;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
@@ -87,7 +88,24 @@ class KernelPrinter : private CLikePrinter {
   Place scaled(const Place& at, int factor, int offset);
   Place divided(const Place& at, int divisor, int offset);
 
+  // print_vectors.cpp
+  std::string vector_type(loop::Type type) const;
+  loop::Expr without_alias(const loop::Expr& e) const;
+  bool is_vector(const loop::Expr& e);
+  std::string address(const std::string& pointer, const loop::Expr& index);
+  loop::Expr before_saturation(const loop::Expr& e) const;
+  std::string loaded_vector(loop::Type type, const std::string& pointer);
+  std::string vector(const loop::Expr& e);
+  std::string vector_text(const loop::Expr& e);
+  std::string shifted(const loop::Expr& e, const std::string& x);
+  std::string sum_of_lanes(const loop::ExprNode& e);
+  bool let_vector(const loop::StmtNode& s);  // false: the vector is none of these, here and below
+  bool store_vector(const loop::StmtNode& s);
+  void find_vector_buffers();
+  std::string lane_of(loop::Type type, const std::string& text, const Place& at);
+
   ElementaryFunctions& functions_;
+  bool has_vectors_;            // the target's vectors have functions in the prelude
   bool f32_fused_, f64_fused_;  // the target has fused multiply-add, which accumulates products
   uint64_t scratch_bytes_ = 0;
   uint64_t array_bytes_ = 0, most_array_bytes_ = 0;  // of arrays in scope
@@ -95,6 +113,12 @@ class KernelPrinter : private CLikePrinter {
   std::unordered_map<const loop::VarNode*, loop::Expr> aliases_;  // variables printed as their values
   std::unordered_map<const loop::VarNode*, loop::Expr> values_;   // of the variables that lets define
   std::unordered_map<const loop::VarNode*, int> references_;  // expressions and statements with the variable
+  std::unordered_set<const loop::VarNode*> vector_vars_;
+  std::unordered_set<const loop::BufferNode*> vector_buffers_;  // arrays of vectors
+  std::unordered_set<const loop::BufferNode*>
+      constant_buffers_;                                       // only read, and overlap none that is written
+  std::unordered_map<std::string, std::string> vector_texts_;  // names of vectors that stay the same, by text
+  std::vector<loop::Expr> made_;                               // while the kernel is printed
   std::vector<std::string> symbols_;
   std::unordered_set<const loop::VarNode*> used_vars_;
   std::unordered_set<const loop::BufferNode*> used_buffers_;

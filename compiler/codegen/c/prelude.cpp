@@ -1,133 +1,12 @@
 #include "codegen/c/prelude.h"
 
-#include <vector>
+#include "codegen/c/instruction_definitions.h"
 
 namespace quernel::codegen {
 namespace {
 
-struct Definition {
-  const char* name;
-  const char* text;
-};
-
 // Each only uses those above it.
-constexpr Definition kDefinitions[] = {
-    // Instructions of Arm: products of halves of words, saturation.
-    {"QNL_HALVES", R"(#if defined(__ARM_FEATURE_SIMD32)
-#include <arm_acle.h>
-#define QNL_HALVES 1
-#endif
-)"},
-    {"QNL_SATURATION", R"(#if defined(__ARM_FEATURE_SAT)
-#include <arm_acle.h>
-#define QNL_SATURATION 1
-#endif
-)"},
-    {"qnl_word",
-     R"(#if defined(__GNUC__) && defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-typedef struct { uint32_t word; } __attribute__((packed, may_alias)) qnl_unaligned_word;
-static inline uint32_t qnl_word(const void* bytes) { return ((const qnl_unaligned_word*)bytes)->word; }
-#else
-static inline uint32_t qnl_word(const void* bytes) {
-  const uint8_t* b = (const uint8_t*)bytes;
-  return (uint32_t)b[0] | (uint32_t)b[1] << 8 | (uint32_t)b[2] << 16 | (uint32_t)b[3] << 24;
-}
-#endif
-)"},
-    {"qnl_ssat", R"(#if defined(QNL_SATURATION)
-#define qnl_ssat(x, bits) __ssat(x, bits)
-#else
-static inline int32_t qnl_ssat(int32_t x, int bits) {
-  const int32_t end = (int32_t)1 << (bits - 1), most = x < end - 1 ? x : end - 1;
-  return most > -end ? most : -end;
-}
-#endif
-)"},
-    {"qnl_usat", R"(#if defined(QNL_SATURATION)
-#define qnl_usat(x, bits) (int32_t)__usat(x, bits)
-#else
-static inline int32_t qnl_usat(int32_t x, int bits) {
-  const int32_t end = (int32_t)1 << bits, most = x < end - 1 ? x : end - 1;
-  return most > 0 ? most : 0;
-}
-#endif
-)"},
-    {"qnl_even_i", R"(#if defined(QNL_HALVES)
-static inline int16x2_t qnl_even_i(uint32_t x) { return (int16x2_t)__sxtb16((int8x4_t)x); }
-#endif
-)"},
-    {"qnl_odd_i", R"(#if defined(QNL_HALVES)
-static inline int16x2_t qnl_odd_i(uint32_t x) {
-#if defined(__GNUC__) && !defined(__clang__) /* which makes two instructions of it */
-  int16x2_t halves;
-  __asm__("sxtb16 %0, %1, ror #8" : "=r"(halves) : "r"(x));
-  return halves;
-#else
-  return (int16x2_t)__sxtb16((int8x4_t)(x >> 8 | x << 24));
-#endif
-}
-#endif
-)"},
-    {"qnl_byte_i", R"(#define qnl_byte_i(x, i) ((uint32_t)((int32_t)((uint32_t)(x) << (24 - 8 * (i))) >> 24))
-)"},
-    {"qnl_even_u", R"(#if defined(QNL_HALVES)
-static inline int16x2_t qnl_even_u(uint32_t x) { return (int16x2_t)__uxtb16((uint8x4_t)x); }
-#endif
-)"},
-    {"qnl_odd_u", R"(#if defined(QNL_HALVES)
-static inline int16x2_t qnl_odd_u(uint32_t x) {
-#if defined(__GNUC__) && !defined(__clang__) /* which makes two instructions of it */
-  int16x2_t halves;
-  __asm__("uxtb16 %0, %1, ror #8" : "=r"(halves) : "r"(x));
-  return halves;
-#else
-  return (int16x2_t)__uxtb16((uint8x4_t)(x >> 8 | x << 24));
-#endif
-}
-#endif
-)"},
-    {"qnl_byte_u", R"(#define qnl_byte_u(x, i) ((x) >> (8 * (i)) & 255u)
-)"},
-    {"qnl_dot_ii", R"(static inline int32_t qnl_dot_ii(int32_t a, int32_t b, int32_t sum) {
-#if defined(QNL_HALVES)
-  sum = __smlad(qnl_even_i((uint32_t)a), qnl_even_i((uint32_t)b), sum);
-  return __smlad(qnl_odd_i((uint32_t)a), qnl_odd_i((uint32_t)b), sum);
-#else
-  return (int32_t)((uint32_t)sum + qnl_byte_i(a, 0) * qnl_byte_i(b, 0) + qnl_byte_i(a, 1) * qnl_byte_i(b, 1) +
-                   qnl_byte_i(a, 2) * qnl_byte_i(b, 2) + qnl_byte_i(a, 3) * qnl_byte_i(b, 3));
-#endif
-}
-)"},
-    {"qnl_dot_iu", R"(static inline int32_t qnl_dot_iu(int32_t a, uint32_t b, int32_t sum) {
-#if defined(QNL_HALVES)
-  sum = __smlad(qnl_even_i((uint32_t)a), qnl_even_u((uint32_t)b), sum);
-  return __smlad(qnl_odd_i((uint32_t)a), qnl_odd_u((uint32_t)b), sum);
-#else
-  return (int32_t)((uint32_t)sum + qnl_byte_i(a, 0) * qnl_byte_u(b, 0) + qnl_byte_i(a, 1) * qnl_byte_u(b, 1) +
-                   qnl_byte_i(a, 2) * qnl_byte_u(b, 2) + qnl_byte_i(a, 3) * qnl_byte_u(b, 3));
-#endif
-}
-)"},
-    {"qnl_dot_ui", R"(static inline int32_t qnl_dot_ui(uint32_t a, int32_t b, int32_t sum) {
-#if defined(QNL_HALVES)
-  sum = __smlad(qnl_even_u((uint32_t)a), qnl_even_i((uint32_t)b), sum);
-  return __smlad(qnl_odd_u((uint32_t)a), qnl_odd_i((uint32_t)b), sum);
-#else
-  return (int32_t)((uint32_t)sum + qnl_byte_u(a, 0) * qnl_byte_i(b, 0) + qnl_byte_u(a, 1) * qnl_byte_i(b, 1) +
-                   qnl_byte_u(a, 2) * qnl_byte_i(b, 2) + qnl_byte_u(a, 3) * qnl_byte_i(b, 3));
-#endif
-}
-)"},
-    {"qnl_dot_uu", R"(static inline int32_t qnl_dot_uu(uint32_t a, uint32_t b, int32_t sum) {
-#if defined(QNL_HALVES)
-  sum = __smlad(qnl_even_u((uint32_t)a), qnl_even_u((uint32_t)b), sum);
-  return __smlad(qnl_odd_u((uint32_t)a), qnl_odd_u((uint32_t)b), sum);
-#else
-  return (int32_t)((uint32_t)sum + qnl_byte_u(a, 0) * qnl_byte_u(b, 0) + qnl_byte_u(a, 1) * qnl_byte_u(b, 1) +
-                   qnl_byte_u(a, 2) * qnl_byte_u(b, 2) + qnl_byte_u(a, 3) * qnl_byte_u(b, 3));
-#endif
-}
-)"},
+constexpr CDefinition kDefinitions[] = {
     {"qnl_bits_f32", R"(static inline uint32_t qnl_bits_f32(float x) {
   union { float f; uint32_t u; } bits;
   bits.f = x;
@@ -326,18 +205,19 @@ typedef char qnl_needs_arithmetic_shifts[(-1 >> 1) == -1 && (int8_t)(uint8_t)255
 }
 
 std::string c_prelude_for(const std::string& text) {
-  constexpr size_t kCount = sizeof(kDefinitions) / sizeof(kDefinitions[0]);
-  bool wanted[kCount] = {};
+  std::vector<CDefinition> all = instruction_definitions();
+  all.insert(all.end(), std::begin(kDefinitions), std::end(kDefinitions));
+  std::vector<bool> wanted(all.size());
   std::string users = text;
-  for (size_t i = kCount; i-- > 0;) {
-    const std::string name = kDefinitions[i].name;
+  for (size_t i = all.size(); i-- > 0;) {
+    const std::string name = all[i].name;
     wanted[i] =
         users.find(name + "(") != std::string::npos || users.find("(" + name + ")") != std::string::npos;
-    if (wanted[i]) users += kDefinitions[i].text;
+    if (wanted[i]) users += all[i].text;
   }
   std::string result;
-  for (size_t i = 0; i < kCount; ++i)
-    if (wanted[i]) result += kDefinitions[i].text;
+  for (size_t i = 0; i < all.size(); ++i)
+    if (wanted[i]) result += all[i].text;
   return result;
 }
 

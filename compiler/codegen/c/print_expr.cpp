@@ -54,6 +54,7 @@ std::string KernelPrinter::variable(const loop::ExprNode& e, const Place& at) {
   auto alias = aliases_.find(e.var.get());
   if (alias != aliases_.end()) return value(alias->second, at);
   const std::string& name = vars_.at(e.var.get());
+  if (vector_vars_.contains(e.var.get())) return lane_of(e.type, name, at);
   return e.type.lanes == 1 ? name : name + "[" + at.lane + "]";
 }
 
@@ -121,6 +122,11 @@ std::string KernelPrinter::constant(const loop::ExprNode& e) {
 // Memory is not touched where the predicate is false.
 std::string KernelPrinter::load(const loop::ExprNode& e, const Place& at) {
   const loop::BufferNode& b = *e.buffer;
+  if (vector_buffers_.contains(&b)) {
+    int64_t first = 0;
+    loop::as_const_int(e.args[0]->args[0], &first);
+    return lane_of(e.type, buffer_name(b) + "[" + std::to_string(first / e.type.lanes) + "]", at);
+  }
   if (e.args.size() > 1 && b.size == 0) return "((void)" + buffer_name(b) + ", " + value(e.args[2], at) + ")";
   std::string element = buffer_name(b) + "[" + value(e.args[0], at) + "]";
   if (b.dtype == DType::kBool) element = "(" + element + " != 0)";
@@ -167,6 +173,7 @@ std::string KernelPrinter::wrapped(DType dtype, const char* op, const std::strin
 }
 
 std::string KernelPrinter::integer_infix(const loop::Expr& e, const char* op, const Place& at) {
+  if (std::string sum = sum_of_lanes(*e); !sum.empty()) return sum;
   std::string a = value(e->args[0], at), b = value(e->args[1], at);
   bool wraps = e->binary == BinaryOp::k_add || e->binary == BinaryOp::k_sub || e->binary == BinaryOp::k_mul;
   if (!wraps || fits_32_bits(e)) return infix_text(a, op, b);

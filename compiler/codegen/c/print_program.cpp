@@ -15,12 +15,13 @@ std::string first_lines(const StaticProgram& program, const std::string& what) {
          program.producer + ". */\n";
 }
 
-// GCC loads words long before it multiplies them, if nobody stops it. Where registers are few, they displace
+// GCC loads words and vectors long before it multiplies them, if nobody stops it. Where registers are few, they displace
 // accumulators. The pragma would also bring back calls of memset, which -ffreestanding ends.
 std::string order_of_code(const Target& target) {
-  if (!target.registers_are_few()) return "";
-  return "#if defined(__GNUC__) && !defined(__clang__)\n"
-         "#pragma GCC optimize (\"no-schedule-insns,no-tree-loop-distribute-patterns\")\n#endif\n";
+  const bool has_few_vectors = target.lane_sums != 0;
+  if (!target.registers_are_few() && !has_few_vectors) return "";
+  return "#if defined(__GNUC__) && !defined(__clang__)\n#pragma GCC optimize (\"no-schedule-insns," +
+         std::string(has_few_vectors ? "no-tree-ter," : "") + "no-tree-loop-distribute-patterns\")\n#endif\n";
 }
 
 // The attribute of constants, which who compiles the file may define.

@@ -88,13 +88,14 @@ uint64_t workgroups_of(const loop::Kernel& kernel) {
   return count;
 }
 
+// `c_target`: what the C is for, which runs anywhere if it has no floats.
 void expect_same(const std::vector<loop::Kernel>& kernels, const std::string& target_name,
-                 const std::string& flags) {
+                 const std::string& flags, const std::string& c_target) {
   std::vector<codegen::CFunction> functions;
   for (size_t k = 0; k < kernels.size(); ++k)
     functions.push_back(
         {"kernel_" + std::to_string(k), "static ", std::vector<bool>(kernels[k].buffers.size(), k % 2 == 0)});
-  Expected<Target> target = find_target(target_name);
+  Expected<Target> target = find_target(c_target);
   auto printed = codegen::print_kernels(kernels, *target, functions);
   ASSERT_TRUE(printed) << to_string(printed.errors());
   CompiledC compiled(file_of(kernels, *printed), flags);
@@ -149,7 +150,7 @@ bool runs_here(const std::string& target) {
 void expect_same(const std::vector<loop::Kernel>& kernels) {
   if (std::string missing = missing_c_compiler(); !missing.empty()) GTEST_SKIP() << missing;
   for (const Build& build : kBuilds)
-    if (runs_here(build.target)) expect_same(kernels, build.target, build.flags);
+    if (runs_here(build.target)) expect_same(kernels, build.target, build.flags, build.target);
 }
 
 using Operation = std::function<loop::Expr(const std::vector<loop::Expr>&)>;
@@ -271,13 +272,86 @@ TEST(CKernels, upper_halves_shifts_and_saturation) {
       loop::Expr above = loop::binary(BinaryOp::k_max, loop::var_ref(element), number(low));
       loop::Expr within =
           loop::binary(BinaryOp::k_min, in_variable ? loop::var_ref(bound) : above, number(high));
-      std::vector<loop::Stmt> body{loop::let(element, loop::load(x, loop::var_ref(i)))};
+      std::vector<loop::Stmt> body;
+      body.push_back(loop::let(element, loop::load(x, loop::var_ref(i))));
       if (in_variable) body.push_back(loop::let(bound, above));
       body.push_back(loop::store(y, loop::var_ref(i), within));
       m.kernel.body = loop::for_loop(i, loop::const_index(240), loop::AxisKind::kSerial, loop::block(body));
       kernels.push_back(m.kernel);
     }
   expect_same(kernels);
+}
+
+// Vectors of MVE, here as the loops that other machines have: by operation, in variables, in accumulators, and where
+// single lanes are wanted.
+TEST(CKernels, vectors_for_mve) {
+  std::vector<loop::Kernel> kernels;
+  using Values = std::vector<loop::Expr>;
+  auto add = [&](DType from, DType to, int lanes, const std::function<loop::Expr(const Values&)>& f) {
+    kernels.push_back(elementwise_kernel("vector", from, to, lanes, f));
+  };
+  auto splat = [](DType dtype, int64_t value) { return loop::const_int(dtype, value, 4); };
+  constexpr DType kWord = DType::kI32;
+  for (BinaryOp op : {BinaryOp::k_add, BinaryOp::k_sub, BinaryOp::k_mul, BinaryOp::k_max, BinaryOp::k_min})
+    add(kWord, kWord, 4,
+        [=](const Values& x) { return loop::binary(op, x[0], loop::binary(op, x[1], x[2])); });
+  add(kWord, kWord, 4, [](const Values& x) { return loop::mul_acc(x[0], x[1], x[2]); });
+  for (int64_t count : {0, 1, 31}) {
+    for (BinaryOp op : {BinaryOp::k_shl, BinaryOp::k_shr})
+      add(kWord, kWord, 4, [=](const Values& x) { return loop::binary(op, x[0], splat(kWord, count)); });
+    add(kWord, kWord, 4, [=](const Values& x) {
+      loop::Expr product = loop::cast(DType::kI64, x[0]) * loop::cast(DType::kI64, x[1]);
+      return loop::cast(kWord, loop::binary(BinaryOp::k_shr, product, splat(DType::kI64, 32 + count)));
+    });
+  }
+  for (DType byte : {DType::kI8, DType::kU8}) {
+    add(byte, kWord, 4, [](const Values& x) { return loop::cast(kWord, x[0]) - loop::cast(kWord, x[1]); });
+    add(byte, byte, 4,
+        [=](const Values& x) { return loop::cast(byte, loop::cast(kWord, x[0]) * loop::cast(kWord, x[1])); });
+    add(kWord, kWord, 4, [=](const Values& x) { return loop::cast(kWord, loop::cast(byte, x[0])); });
+    add(kWord, byte, 4, [=](const Values& x) {
+      loop::Expr above = loop::binary(BinaryOp::k_max, x[0], splat(kWord, byte == DType::kI8 ? -128 : 0));
+      return loop::cast(byte,
+                        loop::binary(BinaryOp::k_min, above, splat(kWord, byte == DType::kI8 ? 127 : 255)));
+    });
+    add(byte, byte, 16, [](const Values& x) { return x[1]; });
+    KernelMaker m("sums");
+    loop::Buffer x = m.global(byte, 240), y = m.global(byte, 240), out = m.output(kWord, 15);
+    loop::Var i = m.var(), v = m.var({byte, 16});
+    loop::Expr index = loop::ramp(loop::var_ref(i) * loop::const_index(16), 1, 16);
+    auto words = [](const loop::Expr& e) { return loop::cast(kWord, e); };
+    loop::Expr sum =
+        loop::reduce_lanes(BinaryOp::k_add, words(loop::var_ref(v)) * words(loop::load(y, index, 16)));
+    m.kernel.body =
+        loop::for_loop(i, loop::const_index(15), loop::AxisKind::kSerial,
+                       loop::block({loop::let(v, loop::load(x, index, 16)),
+                                    loop::store(out, loop::var_ref(i), loop::const_int(kWord, 7) + sum)}));
+    kernels.push_back(m.kernel);
+  }
+  for (bool by_lane : {false, true}) {
+    KernelMaker m("variables");
+    loop::Buffer x = m.global(kWord, 240), y = m.output(kWord, 240);
+    loop::Buffer sums = m.local(kWord, 8, loop::Scope::kRegister);
+    loop::Var i = m.var(), first = m.var({kWord, 4}), again = m.var({kWord, 4});
+    loop::Expr index = loop::ramp(loop::var_ref(i) * loop::const_index(4), 1, 4);
+    loop::Expr low = loop::ramp(loop::const_index(0), 1, 4), high = loop::ramp(loop::const_index(4), 1, 4);
+    loop::Expr result = loop::load(sums, low, 4) - loop::load(sums, high, 4);
+    if (by_lane)
+      result = loop::select(loop::binary(BinaryOp::k_lt, loop::var_ref(first), splat(kWord, 5)), result,
+                            loop::var_ref(again));
+    m.kernel.body = loop::for_loop(
+        i, loop::const_index(60), loop::AxisKind::kSerial,
+        loop::block({loop::alloc(sums), loop::let(first, loop::load(x, index, 4)),
+                     loop::let(again, loop::load(x, index, 4)), loop::store(sums, low, loop::var_ref(first)),
+                     loop::store(sums, high, splat(kWord, 3)),
+                     loop::store(sums, high,
+                                 loop::mul_acc(loop::load(sums, low, 4), loop::var_ref(again),
+                                               loop::load(sums, high, 4))),
+                     loop::store(y, index, result)}));
+    kernels.push_back(m.kernel);
+  }
+  if (std::string missing = missing_c_compiler(); !missing.empty()) GTEST_SKIP() << missing;
+  for (const std::string& host : host_targets()) expect_same(kernels, host, "-O1", "cortex-m55");
 }
 
 // Words from bytes, and bytes from words, of vectors and of scalars.
