@@ -2,6 +2,7 @@
 # Prints what the five int8 models of MLPerf Tiny take on emulated microcontrollers, next to published figures:
 #
 #   tests/bench/tiny.sh [--targets cortex-m4,cortex-m55] [--models kws,ic] [--rounding double] [--no-cycles] [--json FILE]
+#                       [--form c [--compiler gcc|clang] [--level -O2]]
 #
 # Needs the models of the shared test data ($QUERNEL_TEST_DATA, else ../shared beside the repository).
 set -euo pipefail

@@ -28,6 +28,19 @@ static inline uint32_t qnl_word(const void* bytes) {
 }
 #endif
 )"},
+    // Without products of 64 bits, from products of halves (Warren, Hacker's Delight, second edition, 8-2).
+    {"qnl_mulh", R"(static inline int32_t qnl_mulh(int32_t a, int32_t b) {
+#if defined(__ARM_ARCH_ISA_THUMB) && __ARM_ARCH_ISA_THUMB == 1
+  const uint32_t a0 = (uint32_t)a & 65535u, b0 = (uint32_t)b & 65535u;
+  const int32_t a1 = a >> 16, b1 = b >> 16;
+  const int32_t middle = (int32_t)((uint32_t)a1 * b0 + (a0 * b0 >> 16));
+  const int32_t other = (int32_t)(a0 * (uint32_t)b1 + ((uint32_t)middle & 65535u));
+  return a1 * b1 + (middle >> 16) + (other >> 16);
+#else
+  return (int32_t)((int64_t)a * b >> 32);
+#endif
+}
+)"},
     {"qnl_ssat", R"(#if defined(QNL_SATURATION)
 #define qnl_ssat(x, bits) __ssat(x, bits)
 #else

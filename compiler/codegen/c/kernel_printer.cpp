@@ -49,6 +49,8 @@ bool is_index_form(const loop::Expr& e) {
 KernelPrinter::KernelPrinter(const loop::Kernel& kernel, ElementaryFunctions& functions, const Target& target)
     : CLikePrinter(kernel, TextLanguage::kC, kLongestExpression, ""),
       functions_(functions),
+      has_few_registers_(target.registers_are_few()),
+      has_dot_pairs_(target.has_dot_pairs),
       has_vectors_(target.arch == QNL_ARCH_ARM && target.lane_sums != 0),
       f32_fused_(target.has_f32 && target.has_fma),
       f64_fused_(target.has_f64 && target.has_fma) {
@@ -105,6 +107,9 @@ void KernelPrinter::count_references() {
     if (!e) return;
     if (e->kind == ExprKind::kVar) ++references_[e->var.get()];
     if (!seen.insert(e.get()).second) return;
+    if (e->kind == ExprKind::kDot)
+      for (size_t i = 0; i < 2; ++i)
+        if (e->args[i]->kind == ExprKind::kVar) ++dot_references_[e->args[i]->var.get()];
     for (const loop::Expr& arg : e->args) count(arg);
   };
   std::function<void(const loop::StmtNode&)> visit = [&](const loop::StmtNode& s) {
@@ -235,6 +240,7 @@ void KernelPrinter::print_let(const loop::StmtNode& s) {
     return;
   }
   begin_statement({x});
+  if (let_bytes(s)) return;
   ranges_.bound(s.var, ranges_(x));
   if (x->type.lanes == 1) {
     std::string text = scalar(x), type = value_type(x);

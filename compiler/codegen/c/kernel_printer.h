@@ -75,6 +75,9 @@ class KernelPrinter : private CLikePrinter {
   std::string integer_call(const loop::Expr&, const std::string& text) override { return text; }
   bool is_below(const loop::Expr& e, int64_t limit);
   std::string saturation(const loop::ExprNode& e, const Place& at);
+  const std::string* bytes_of(const loop::Expr& word) const;
+  std::string byte_of(const loop::Expr& word, const std::string& text, int i) const;
+  bool let_bytes(const loop::StmtNode& s);
   std::string word_of_bytes(const loop::ExprNode& e, const Place& at);
   std::string fused(DType dtype, const std::string& a, const std::string& b, const std::string& c) override;
   std::string integer_mul_acc(const loop::ExprNode& e, const std::string& a, const std::string& b,
@@ -105,6 +108,7 @@ class KernelPrinter : private CLikePrinter {
   std::string lane_of(loop::Type type, const std::string& text, const Place& at);
 
   ElementaryFunctions& functions_;
+  bool has_few_registers_, has_dot_pairs_;
   bool has_vectors_;            // the target's vectors have functions in the prelude
   bool f32_fused_, f64_fused_;  // the target has fused multiply-add, which accumulates products
   uint64_t scratch_bytes_ = 0;
@@ -112,6 +116,8 @@ class KernelPrinter : private CLikePrinter {
   const loop::Expr* mask_ = nullptr;                 // the lanes that the current statement computes
   std::unordered_map<const loop::VarNode*, loop::Expr> aliases_;  // variables printed as their values
   std::unordered_map<const loop::VarNode*, loop::Expr> values_;   // of the variables that lets define
+  std::unordered_map<const loop::VarNode*, int> dot_references_;  // of these, as words of a dot product
+  std::unordered_map<const loop::VarNode*, std::string> words_as_bytes_;  // names of the bytes, less a number
   std::unordered_map<const loop::VarNode*, int> references_;  // expressions and statements with the variable
   std::unordered_set<const loop::VarNode*> vector_vars_;
   std::unordered_set<const loop::BufferNode*> vector_buffers_;  // arrays of vectors

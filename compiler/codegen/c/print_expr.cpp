@@ -6,6 +6,7 @@
 
 #include "codegen/c/kernel_printer.h"
 #include "codegen/c/program_printer.h"
+#include "codegen/c/upper_half.h"
 #include "support/diagnostic.h"
 
 namespace quernel::codegen {
@@ -64,9 +65,46 @@ std::string KernelPrinter::select(const loop::Expr& e, const Place& at) {
   return "(" + condition + " ? " + yes + " : " + no + ")";
 }
 
+// The name of four variables, less their numbers, in which the bytes of a word are; null: the word is whole.
+const std::string* KernelPrinter::bytes_of(const loop::Expr& word) const {
+  if (word->kind != ExprKind::kVar) return nullptr;
+  auto found = words_as_bytes_.find(word->var.get());
+  return found == words_as_bytes_.end() ? nullptr : &found->second;
+}
+
+std::string KernelPrinter::byte_of(const loop::Expr& word, const std::string& text, int i) const {
+  if (const std::string* name = bytes_of(word)) return "(uint32_t)" + *name + std::to_string(i);
+  const char* sign = word->type.dtype == DType::kI32 ? "i(" : "u(";
+  return std::string("qnl_byte_") + sign + text + ", " + std::to_string(i) + ")";
+}
+
+// A word of which only products of bytes are wanted: a processor that does not multiply halves of words loads bytes.
+bool KernelPrinter::let_bytes(const loop::StmtNode& s) {
+  if (!has_few_registers_ || has_dot_pairs_ || s.value->type.lanes != 1 ||
+      references_[s.var.get()] != dot_references_[s.var.get()])
+    return false;
+  const loop::ExprNode* x = s.value.get();
+  while (x->kind == ExprKind::kBitcast && x->args[0]->type.lanes == 1) x = x->args[0].get();
+  if (x->kind != ExprKind::kBitcast || word_of_bytes(*x, scalar_place()).empty()) return false;
+  bool is_signed = s.value->type.dtype == DType::kI32;
+  std::string name = words_as_bytes_[s.var.get()] = declare(s.var->name) + "_byte";
+  vars_[s.var.get()] = name + "0";
+  for (int i = 0; i < 4; ++i) {
+    std::string element = value(x->args[0], {std::to_string(i), i, &own_});
+    line("const int32_t " + name + std::to_string(i) + " = " + (is_signed ? "(int8_t)" : "(uint8_t)") +
+         element + ";");
+  }
+  return true;
+}
+
 std::string KernelPrinter::dot(const loop::ExprNode& e, const Place& at) {
   std::string a = value(e.args[0], at), b = value(e.args[1], at), sum = value(e.args[2], at);
   if (e.type.dtype == DType::kF32) return call(e, {a, b, sum});
+  if (bytes_of(e.args[0]) || bytes_of(e.args[1])) {
+    std::string text = "(uint32_t)" + sum;
+    for (int i = 0; i < 4; ++i) text += " + " + byte_of(e.args[0], a, i) + " * " + byte_of(e.args[1], b, i);
+    return "(int32_t)(" + text + ")";
+  }
   auto sign = [](const loop::Expr& x) { return x->type.dtype == DType::kI32 ? "i" : "u"; };
   std::string name = std::string("qnl_dot_") + sign(e.args[0]) + sign(e.args[1]);
   return name + "(" + a + ", " + b + ", " + sum + ")";
@@ -87,8 +125,17 @@ bool KernelPrinter::is_below(const loop::Expr& e, int64_t limit) {
   return passes && is_below(e->args[0], limit);
 }
 
-// Shifts by less than the width are operators.
+// Shifts by less than the width are operators. Upper halves of products are functions, where not every processor
+// has an instruction.
 std::string KernelPrinter::integer_form(const loop::Expr& e, const Place& at) {
+  if (e->kind == ExprKind::kCast) {
+    std::optional<UpperHalf> half = has_few_registers_ && e->type.lanes == 1 ? upper_half(*e) : std::nullopt;
+    if (!half) return "";
+    made_.insert(made_.end(), {half->a, half->b});  // names of nodes outlive this
+    std::string a = value(half->a, at), b = value(half->b, at);
+    std::string upper = "qnl_mulh(" + a + ", " + b + ")";
+    return half->shift == 0 ? upper : infix_text(upper, ">>", std::to_string(half->shift));
+  }
   bool left = e->binary == BinaryOp::k_shl, right = e->binary == BinaryOp::k_shr;
   int width = bit_width(e->type.dtype);
   if (!(left || right) || width < 32 || !is_below(e->args[1], width)) return "";

@@ -15,13 +15,17 @@ std::string first_lines(const StaticProgram& program, const std::string& what) {
          program.producer + ". */\n";
 }
 
-// GCC loads words and vectors long before it multiplies them, if nobody stops it. Where registers are few, they displace
-// accumulators. The pragma would also bring back calls of memset, which -ffreestanding ends.
+// Where registers are few, GCC displaces accumulators, if nobody stops it: it loads words and vectors long before it
+// multiplies them, adds products to one another before the sum, and keeps constant addresses of a function's copy. The
+// pragma would also bring back calls of memset, which -ffreestanding ends.
 std::string order_of_code(const Target& target) {
   const bool has_few_vectors = target.lane_sums != 0;
   if (!target.registers_are_few() && !has_few_vectors) return "";
-  return "#if defined(__GNUC__) && !defined(__clang__)\n#pragma GCC optimize (\"no-schedule-insns," +
-         std::string(has_few_vectors ? "no-tree-ter," : "") + "no-tree-loop-distribute-patterns\")\n#endif\n";
+  std::string passes = "no-schedule-insns,no-ipa-cp-clone,";
+  if (has_few_vectors) passes += "no-tree-ter,";
+  if (target.registers_are_few() && target.arch == QNL_ARCH_ARM) passes += "no-tree-reassoc,";
+  return "#if defined(__GNUC__) && !defined(__clang__)\n#pragma GCC optimize (\"" + passes +
+         "no-tree-loop-distribute-patterns\")\n#endif\n";
 }
 
 // The attribute of constants, which who compiles the file may define.

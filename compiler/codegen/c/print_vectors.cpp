@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "codegen/c/kernel_printer.h"
+#include "codegen/c/upper_half.h"
 #include "support/diagnostic.h"
 
 namespace quernel::codegen {
@@ -28,35 +29,6 @@ bool is_aligned_quarter(const Expr& index) {
 
 std::string type_suffix(loop::Type type) {
   return std::string(quernel::to_string(type.dtype)) + "x" + std::to_string(type.lanes);
-}
-
-// The operands whose product's upper half `e` is, and the shift behind it.
-struct UpperHalf {
-  Expr a, b;
-  int64_t shift;
-};
-std::optional<UpperHalf> upper_half(const ExprNode& e) {
-  const ExprNode& shift = *e.args[0];
-  if (shift.kind != ExprKind::kBinary || shift.binary != BinaryOp::k_shr || shift.type.dtype != DType::kI64)
-    return std::nullopt;
-  const ExprNode& product = *shift.args[0];
-  int64_t count = 0;
-  if (!loop::as_const_int(shift.args[1], &count) || count < kWordBits || count >= 2 * kWordBits ||
-      product.kind != ExprKind::kBinary || product.binary != BinaryOp::k_mul)
-    return std::nullopt;
-  return UpperHalf{product.args[0], product.args[1], count - kWordBits};
-}
-
-// An i64 vector of which each lane is an i32, as one of i32; null if it is something else.
-Expr narrowed(const Expr& e) {
-  int64_t number = 0;
-  if (e->kind == ExprKind::kCast && e->args[0]->type.dtype == DType::kI32) return e->args[0];
-  if (e->kind == ExprKind::kBroadcast) {
-    Expr scalar = narrowed(e->args[0]);
-    return scalar ? loop::broadcast(scalar, e->type.lanes) : nullptr;
-  }
-  if (!loop::as_const_int(e, &number) || number != static_cast<int32_t>(number)) return nullptr;
-  return loop::const_int(DType::kI32, number, e->type.lanes);
 }
 
 }  // namespace
@@ -114,10 +86,8 @@ bool KernelPrinter::is_vector(const Expr& x) {
       if (e->type.lanes != kWords) return false;
       if (!is_words) return from.dtype == DType::kI32 && is_vector(e->args[0]);
       if (is_byte(from.dtype)) return is_vector(e->args[0]);
-      std::optional<UpperHalf> half = from.dtype == DType::kI64 ? upper_half(*e) : std::nullopt;
-      if (!half) return false;
-      Expr a = narrowed(half->a), b = narrowed(half->b);
-      return a && b && is_vector(a) && is_vector(b);
+      std::optional<UpperHalf> half = upper_half(*e);
+      return half && is_vector(half->a) && is_vector(half->b);
     }
     default:
       return false;
@@ -197,7 +167,7 @@ std::string KernelPrinter::vector_text(const Expr& e) {
       // Nodes of this function's own live as long as the names of nodes.
       std::string factors[2];
       for (int i = 0; i < 2; ++i) {
-        made_.push_back(narrowed(i == 0 ? half->a : half->b));
+        made_.push_back(i == 0 ? half->a : half->b);
         factors[i] = vector(made_.back());
       }
       std::string text = call_of("mulh", factors[0], factors[1]);

@@ -206,6 +206,8 @@ std::string CLikePrinter::mul_acc(const loop::ExprNode& e, const Place& at) {
 std::string CLikePrinter::cast(const loop::Expr& node, const Place& at) {
   const loop::ExprNode& e = *node;
   DType from = e.args[0]->type.dtype, to = e.type.dtype;
+  if (is_integer(from) && is_integer(to))
+    if (std::string text = integer_form(node, at); !text.empty()) return text;
   std::string x = value(e.args[0], at);
   if (from == to) return x;
   bool is_plain = is_wide_float(from) || !is_float(from);

@@ -354,6 +354,33 @@ TEST(CKernels, vectors_for_mve) {
   for (const std::string& host : host_targets()) expect_same(kernels, host, "-O1", "cortex-m55");
 }
 
+// Words of which a processor without products of halves loads the bytes, next to those that it loads whole; upper halves
+// of products.
+TEST(CKernels, words_for_small_processors) {
+  std::vector<loop::Kernel> kernels;
+  for (DType word : {DType::kI32, DType::kU32})
+    for (bool is_whole : {false, true}) {
+      KernelMaker m("words");
+      loop::Buffer x = m.global(DType::kI8, 240), y = m.global(word, 60), z = m.output(DType::kI32, 60);
+      loop::Var i = m.var(), a = m.var({word, 1});
+      loop::Expr at = loop::var_ref(i);
+      loop::Expr bytes = loop::load(x, loop::ramp(at * loop::const_index(4), 1, 4), 4);
+      loop::Expr sum = is_whole ? loop::cast(DType::kI32, loop::var_ref(a)) : loop::const_int(DType::kI32, 5);
+      loop::Expr products = loop::dot(loop::var_ref(a), loop::load(y, at), sum);
+      loop::Expr half = loop::binary(
+          BinaryOp::k_shr, loop::cast(DType::kI64, products) * loop::const_int(DType::kI64, 1234567891),
+          loop::const_index(35));
+      std::vector<loop::Stmt> body;
+      body.push_back(loop::let(a, loop::bitcast({word, 1}, loop::bitcast({DType::kU32, 1}, bytes))));
+      body.push_back(loop::store(z, at, loop::cast(DType::kI32, half)));
+      m.kernel.body = loop::for_loop(i, loop::const_index(60), loop::AxisKind::kSerial, loop::block(body));
+      kernels.push_back(m.kernel);
+    }
+  if (std::string missing = missing_c_compiler(); !missing.empty()) GTEST_SKIP() << missing;
+  for (const std::string& host : host_targets())
+    for (const char* target : {"cortex-m0plus", "cortex-m4"}) expect_same(kernels, host, "-O1", target);
+}
+
 // Words from bytes, and bytes from words, of vectors and of scalars.
 TEST(CKernels, bitcasts_of_other_widths) {
   std::vector<loop::Kernel> kernels;
