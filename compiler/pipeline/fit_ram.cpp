@@ -1,9 +1,8 @@
 #include "pipeline/fit_ram.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 
 #include "graph/multiply_adds.h"
 #include "graph/passes/passes.h"
@@ -72,17 +71,22 @@ struct Candidate {
   int64_t multiply_adds = 0;
 };
 
+// "0.5 % more", of `now` beside `before`.
+std::string change(int64_t before, int64_t now) {
+  const int64_t per_mille =
+      before > 0 ? std::llround(1000.0 * static_cast<double>(now - before) / static_cast<double>(before)) : 0;
+  const int64_t size = std::abs(per_mille);
+  return std::to_string(size / 10) + "." + std::to_string(size % 10) +
+         (per_mille < 0 ? " % fewer" : " % more");
+}
+
 std::string note_of(const Graph& graph, const Need& need, const Candidate& chosen) {
   const Strips& strips = chosen.strips;
-  const int64_t before = multiply_adds(graph).estimate();
-  const double more =
-      before > 0 ? 100.0 * static_cast<double>(chosen.multiply_adds) / static_cast<double>(before) - 100 : 0;
-  return fmt::format(
-      "{} strips of the {} rows of '{}', from '{}' on: {} bytes of workspace and states instead of {}, "
-      "{:.1f} % {} multiply-adds",
-      strips.count, graph.shape(strips.last)[strips.dim].value(), graph.values[strips.last].name,
-      graph.values[strips.first].name, chosen.need.bytes, need.bytes, std::abs(more),
-      more < 0 ? "fewer" : "more");
+  return std::to_string(strips.count) + " strips of the " + to_string(graph.shape(strips.last)[strips.dim]) +
+         " rows of '" + graph.values[strips.last].name + "', from '" + graph.values[strips.first].name +
+         "' on: " + std::to_string(chosen.need.bytes) + " bytes of workspace and states instead of " +
+         std::to_string(need.bytes) + ", " + change(multiply_adds(graph).estimate(), chosen.multiply_adds) +
+         " multiply-adds";
 }
 
 class Search {

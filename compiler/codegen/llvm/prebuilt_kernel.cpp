@@ -95,7 +95,7 @@ class ObjectCheck {
   Status check_sections(const ELFObjectFileBase& elf) const {
     if (!symbols.common.empty())
       return fail("expected a kernel that keeps no state, found variables " + list(symbols.common));
-    for (const ELFSectionRef& section : elf.sections()) {
+    for (const ELFSectionRef section : elf.sections()) {
       if ((section.getFlags() & llvm::ELF::SHF_WRITE) == 0 || section.getSize() == 0) continue;
       llvm::Expected<llvm::StringRef> name = section.getName();
       std::string text = name ? name->str() : "?";

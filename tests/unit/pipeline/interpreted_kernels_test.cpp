@@ -226,8 +226,9 @@ TEST_P(InterpretedKernels, images_in_borders) {
                            framed("b", "z", 9) + "  return p = %a, q = %b\n}\n";
   const std::string kernels = expect_equal(text, GetParam());
   // Masks of vectors differ in more than sizes.
-  if (GetParam() != std::string("cortex-m55"))
+  if (GetParam() != std::string("cortex-m55")) {
     EXPECT_NE(kernels.find("symbols("), std::string::npos) << "kernels share code:\n" << kernels;
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(BareMetal, InterpretedKernels,
