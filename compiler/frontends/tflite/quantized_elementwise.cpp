@@ -92,9 +92,16 @@ std::optional<ValueId> add_by_short_multipliers(NodeImport& n, bool subtract,
 Status quantized_add(NodeImport& n, bool subtract, bool power_of_two, ActivationFunctionType function) {
   QUERNEL_CHECK(expect_integers(n));
   float a = n.in_quantization(0).scale(), b = n.in_quantization(1).scale(), y = n.out_quantization(0).scale();
-  if (power_of_two && is_16_bits(n) && is_power_of_two(a) && is_power_of_two(b) && is_power_of_two(y) &&
-      std::max(a, b) <= y && std::max(a, b) == y)
-    return add_shifted(n, subtract, function);
+  const bool shifts =
+      power_of_two && is_16_bits(n) && is_power_of_two(a) && is_power_of_two(b) && is_power_of_two(y);
+  if (shifts && std::max(a, b) == y) return add_shifted(n, subtract, function);
+  if (shifts && !is_double(n))  // TensorFlow Lite Micro never shifts
+    return n.refuse(
+        "expected the result to have the larger scale of both operands, as they are powers of two, found " +
+            std::to_string(y) + " for " + std::to_string(a) + " and " + std::to_string(b),
+        "TensorFlow Lite does not run such a model: convert it with equal scales, with pot_scale_int16 off, "
+        "or "
+        "use --rounding double, which is TensorFlow Lite Micro's");
   if (in_floats(n))
     if (std::optional<ValueId> sum = add_by_short_multipliers(n, subtract, function)) return n.output(*sum);
   int bits = is_16_bits(n) ? 15 : 20;

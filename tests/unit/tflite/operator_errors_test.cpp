@@ -346,6 +346,14 @@ TEST(TfliteRefusals, quantized) {
          int x = m.input("x", {1, 2}, Type::INT8, one), y = m.output("y", {1, 2}, Type::INT8, {{0.3f}, {0}});
          m.node(Op::SOFTMAX, {x}, {y});
        }},
+      {"expected the result to have the larger scale of both operands, as they are powers of two, found "
+       "0.500000 for "
+       "0.125000 and 0.250000",
+       [](ModelBuilder& m) {
+         int a = m.input("a", {2}, Type::INT16, {{0.125f}, {0}}),
+             b = m.input("b", {2}, Type::INT16, {{0.25f}, {0}});
+         m.node(Op::ADD, {a, b}, {m.output("y", {2}, Type::INT16, {{0.5f}, {0}})});
+       }},
   });
 }
 

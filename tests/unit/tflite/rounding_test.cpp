@@ -109,6 +109,23 @@ TEST(TfliteRounding, int16_functions_of_a_power_of_two) {
   }
 }
 
+// TensorFlow Lite shifts the operand of the finer scale, and runs no other combination of powers of two. TensorFlow Lite
+// Micro scales both.
+TEST(TfliteRounding, int16_sums_of_powers_of_two) {
+  auto sums = [](float scale_of_y, IntegerRounding rounding) {
+    ModelBuilder m;
+    int a = m.input("a", {3}, Type::INT16, {{0.125f}, {0}}),
+        b = m.input("b", {3}, Type::INT16, {{0.25f}, {0}});
+    m.node(Op::ADD, {a, b}, {m.output("y", {3}, Type::INT16, {{scale_of_y}, {0}})});
+    return run_as(m,
+                  {make_tensor(DType::kI16, {3}, std::vector<int16_t>{400, -401, 3}),
+                   make_tensor(DType::kI16, {3}, std::vector<int16_t>{1000, 20, -7})},
+                  rounding);
+  };
+  EXPECT_EQ(sums(0.25f, IntegerRounding::kSingle), (Ints{1200, -180, -5}));
+  EXPECT_EQ(sums(0.5f, IntegerRounding::kDouble), (Ints{600, -90, -3}));
+}
+
 std::string double_errors(Op op, Quant from, Quant to) {
   ModelBuilder m;
   int x = m.input("x", {1, 3}, Type::INT8, from), y = m.output("y", {1, 3}, Type::INT8, to);
