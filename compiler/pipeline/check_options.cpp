@@ -4,6 +4,7 @@
 
 #include "schedule/target_passes/target_passes.h"
 #include "targets/device_profile.h"
+#include "targets/forms.h"
 
 namespace quernel {
 namespace {
@@ -15,6 +16,9 @@ bool ask_the_same(const Target& a, const Target& b) {
 
 Status check_form(const Target& target, const CompileOptions& options) {
   bool is_program = options.emit != Emit::kBundle;
+  if (has_only_c(target) && options.emit != Emit::kC && options.stop_after.empty())
+    return unsupported("target '" + target.name + "': there is no machine code for it, only C", {},
+                       "compile with --emit=c, or name the machine's target");
   if (target.bare_metal && !is_program && options.stop_after.empty())
     return unsupported(
         "target '" + target.name + "': its kernels are linked into firmware, bundles hold none", {},

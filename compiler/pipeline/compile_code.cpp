@@ -5,6 +5,7 @@
 #include "codegen/spirv/compile_shaders.h"
 #include "pipeline/lower_variant.h"
 #include "pipeline/reproducer.h"
+#include "targets/forms.h"
 
 namespace quernel {
 namespace {
@@ -30,12 +31,17 @@ Expected<CompiledCode> prepare_c(Lowered lowered, const codegen::MachineCodeOpti
   if (!lowered.prebuilt.empty())
     return unsupported("custom op '" + lowered.prebuilt[0].name +
                            "': a precompiled kernel is machine code, C cannot hold it",
-                       {}, "compile with --emit=static");
+                       {},
+                       has_only_c(lowered.variant.target)
+                           ? "name the machine's target, and compile with --emit=static"
+                           : "compile with --emit=static");
   codegen::Image& image = lowered.variant.image;
-  if (Expected<codegen::Image> compiled =
-          codegen::compile_kernels(lowered.own.kernels, lowered.variant.target, codegen_options)) {
-    image = std::move(*compiled);
-    return CompiledCode{std::move(lowered.variant), std::move(lowered.own.kernels), {}};
+  if (!has_only_c(lowered.variant.target)) {
+    if (Expected<codegen::Image> compiled =
+            codegen::compile_kernels(lowered.own.kernels, lowered.variant.target, codegen_options)) {
+      image = std::move(*compiled);
+      return CompiledCode{std::move(lowered.variant), std::move(lowered.own.kernels), {}};
+    }
   }
   for (size_t k = 0; k < lowered.own.kernels.size(); ++k) {
     image.kernel_names.push_back(lowered.own.kernels[k].name);

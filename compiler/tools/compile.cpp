@@ -13,13 +13,14 @@
 #include "quernel/compiler.h"
 #include "scratch_dir.h"
 #include "support/progress.h"
+#include "targets/forms.h"
 #include "test_vectors.h"
 
 namespace quernel::tools {
 namespace {
 
 struct Options {
-  std::string model, output, emit = "bundle", max_ram;
+  std::string model, output, emit, max_ram;
   std::vector<std::string> memory;
   bool io_in_workspace = false;
   CompileFlags flags;
@@ -62,18 +63,22 @@ std::string exact_bytes(uint64_t bytes) {
 void print_static(const CompileReport& report, double seconds) {
   const StaticReport& program = *report.program;
   for (const std::string& file : program.files) print("{}\n", file);
-  const char* about = program.estimated ? ", about, the C compiler decides" : "";
+  const bool knows_code = !program.estimated || report.code_bytes != 0;
+  const char* about = !program.estimated ? ""
+                      : knows_code       ? ", about, the C compiler decides"
+                                         : ", and the code, of which the C compiler decides";
   print("  flash      {}{}\n", exact_bytes(report.constant_bytes + report.code_bytes), about);
   print("    constants  {}\n", exact_bytes(report.constant_bytes));
-  print("    kernels    {}, {} of them, {} calls\n", exact_bytes(program.kernel_bytes), report.kernels,
-        report.dispatches);
-  print("    overhead   {}\n", exact_bytes(program.overhead_bytes));
+  print("    kernels    {}{} of them, {} calls\n", knows_code ? exact_bytes(program.kernel_bytes) + ", " : "",
+        report.kernels, report.dispatches);
+  if (knows_code) print("    overhead   {}\n", exact_bytes(program.overhead_bytes));
   bool inside = std::any_of(program.inputs.begin(), program.inputs.end(),
                             [](const StaticTensorReport& t) { return t.in_workspace; });
   print("  RAM, {} inputs and outputs\n", inside ? "with" : "beside");
   for (const MemoryUse& memory : program.memory)
     print("    {:<10} {}\n", memory.name, exact_bytes(memory.bytes));
-  print("    stack      {} {}\n", program.estimated ? "about" : "at most", exact_bytes(program.stack_bytes));
+  print("    stack      {} {}\n", knows_code ? program.estimated ? "about" : "at most" : "arrays of",
+        exact_bytes(program.stack_bytes));
   if (!program.helpers.empty()) print("  helpers    {}\n", fmt::join(program.helpers, " "));
   print("  time       {}\n", format_seconds(seconds));
   for (const std::string& note : report.notes) print("  note       {}\n", note);
@@ -195,6 +200,8 @@ constexpr const char* kPlainC = "x86-64";
 int run(Options& options) {
   Expected<CompileOptions> compile_flags = compile_options(options.flags);
   if (!compile_flags) return fail(compile_flags.errors()), kUsage;
+  const bool only_c = options.flags.targets == std::vector<std::string>{std::string(kGenericC)};
+  if (options.emit.empty()) options.emit = only_c ? "c" : "bundle";
   if (options.emit == "static") compile_flags->emit = Emit::kStatic;
   if (options.emit == "c") compile_flags->emit = Emit::kC;
   if (options.emit == "c" && options.flags.targets.empty()) compile_flags->targets = {kPlainC};
@@ -242,7 +249,8 @@ Action define_compile(CLI::App& app) {
   app.add_option(
          "--emit", options->emit,
          "bundle: for the runtime; static: OUT.a, OUT.h and a CMake package, for firmware; c: the same as "
-         "C99, OUT.c, OUT.h and others, without a --target for any machine (default: bundle)")
+         "C99, OUT.c, OUT.h and others, without a --target for any machine (default: bundle; for generic-c: "
+         "c)")
       ->type_name("FORM")
       ->check(CLI::IsMember({"bundle", "static", "c"}));
   app.add_option(

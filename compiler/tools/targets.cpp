@@ -10,6 +10,7 @@
 #include "ops/support.h"
 #include "print.h"
 #include "targets/device_profile.h"
+#include "targets/forms.h"
 #include "targets/target.h"
 
 namespace quernel::tools {
@@ -81,6 +82,7 @@ void print_text(const Target& target, bool native) {
     }
     return;
   }
+  if (has_only_c(target)) return print("    firmware  for compile --emit c\n");
   print("    vectors   {} x {} bits{}{}{}{}\n", target.vector_registers, target.vector_bytes * 8,
         target.has_fma ? ", fma" : "", target.has_masks ? ", masks" : "", target.has_gather ? ", gather" : "",
         target.has_f16 ? ", f16 conversion" : "");

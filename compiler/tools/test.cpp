@@ -16,6 +16,7 @@
 #include "kit_results.h"
 #include "print.h"
 #include "scratch_dir.h"
+#include "targets/forms.h"
 #include "targets/target.h"
 #include "test_case.h"
 #include "test_report.h"
@@ -72,6 +73,9 @@ Expected<bool> is_firmware(const Options& options, const std::vector<TestSubject
     if (found.bare_metal) name = target;
   }
   if (name.empty()) return false;
+  if (name == kGenericC)
+    return unsupported(fmt::format("target '{}': there is no machine code for it to be run", name), {},
+                       "name a target with a board, such as cortex-m4");
   if (compile.targets.size() != 1)
     return invalid_input(
         fmt::format("expected one target where {} is among them, found {}", name, compile.targets.size()), {},

@@ -147,6 +147,18 @@ class CFiles(ToolTest):
         arrays = [int(count) for count in re.findall(r"^ +float \w+\[(\d+)\];", self.read("digits.c").decode(), re.M)]
         self.assertGreaterEqual(self.estimates()["STACK_ESTIMATE"], 4 * max(arrays))
 
+    def test_any_machine_has_c_only(self):
+        text = self.succeeds("quernel", "compile", DIGITS, "-o", "digits", "--target", "generic-c")
+        self.assertIn("digits.c\n", text)
+        self.assertIn("and the code, of which the C compiler decides", text)
+        self.command("gcc", *STRICT, "-O2", "-c", "digits.c")
+        for form in ("bundle", "static"):
+            self.fails("quernel", "compile", DIGITS, "-o", "digits", "--target", "generic-c", "--emit", form, says=[
+                "target 'generic-c': there is no machine code for it, only C", "compile with --emit=c, or name the machine's target"])
+        self.fails("quernel", "test", DIGITS, "--target", "generic-c", says=[
+            "target 'generic-c': there is no machine code for it to be run", "name a target with a board, such as cortex-m4"])
+        self.assertIn("generic-c: any machine with a C compiler", self.succeeds("quernel", "targets"))
+
     def test_ram_limit_counts_the_stack(self):
         both = ("quernel", "compile", DIGITS, "-o", "digits", "--target", "cortex-m4", "--emit", "c")
         self.succeeds(*both)
