@@ -123,6 +123,16 @@ std::vector<ItemText> item_texts(const ReadyBundle& ready) {
   return texts;
 }
 
+std::vector<ItemAbout> items_of(const Bundle& bundle, uint32_t entry) {
+  const runtime::BundleReader& reader = bundle.get()->reader;
+  std::vector<ItemAbout> items;
+  for (uint32_t i = 0; i < reader.item_count(reader.plan(entry, 0)); ++i) {
+    const runtime::ItemView item = reader.item(reader.plan(entry, 0), i);
+    items.push_back({item.source_node, item.workgroups, {item.kernel_class, item.key, item.choice}});
+  }
+  return items;
+}
+
 Expected<std::vector<double>> time_items(Session& session) {
   std::vector<double> seconds(qnl_session_item_count(session.get()), 0);
   auto hook = [](void* user, uint32_t item, uint64_t nanoseconds) {

@@ -38,6 +38,14 @@ struct ItemText {
 // Of all items of the entry point.
 std::vector<ItemText> item_texts(const ReadyBundle& ready);
 
+// Items of an entry point of a bundle's first variant, which need not run here.
+struct ItemAbout {
+  std::string node;
+  uint64_t workgroups = 0;
+  ItemText text;
+};
+std::vector<ItemAbout> items_of(const Bundle& bundle, uint32_t entry);
+
 // Seconds of every item in one run.
 Expected<std::vector<double>> time_items(Session& session);
 

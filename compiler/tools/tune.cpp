@@ -1,4 +1,4 @@
-// quernel tune: measures choices about a model's kernels on the present machine and writes those that are
+// quernel tune: measures choices about a model's kernels, on the present machine or where --on says, and writes those that are
 // faster than the estimated ones, as a file for `quernel compile --tuning`.
 //
 // Kernels are measured where they run, in the model: with its caches and its threads.
@@ -18,6 +18,7 @@
 #include "command.h"
 #include "compile_flags.h"
 #include "json.h"
+#include "measured_bundle.h"
 #include "pipeline/pipeline.h"
 #include "print.h"
 #include "scratch_dir.h"
@@ -37,6 +38,7 @@ struct Options {
   CompileFlags flags;
   std::vector<std::string> symbols;  // NAME=VALUE
   int threads = 1;
+  DeviceFlags place;
   double budget = 60;
   bool json = false, quiet = false;
 };
@@ -81,44 +83,6 @@ struct Ratio {
 
 double since(double start) { return now_seconds() - start; }
 
-// All entry points of a bundle, ready to run.
-struct Runner {
-  std::vector<std::unique_ptr<ReadyBundle>> entries;
-  // Of all items, in the order of run()'s times.
-  std::vector<std::string> nodes;
-  std::vector<uint64_t> workgroups;
-  std::vector<ItemText> texts;
-
-  static Expected<Runner> open(const std::string& path, const Device& device,
-                               const std::vector<std::string>& symbols) {
-    Runner runner;
-    qnl_error error;
-    Bundle bundle;
-    if (bundle.open(path.c_str(), nullptr, &error) != QNL_OK) return runtime_error(error);
-    qnl_entry_info info;
-    for (uint32_t e = 0; qnl_bundle_get_entry(bundle.get(), e, &info) == QNL_OK; ++e) {
-      QUERNEL_TRY(std::unique_ptr<ReadyBundle> ready, make_ready(path, device, info.name, symbols));
-      qnl_item_info item;
-      for (uint32_t i = 0; qnl_session_get_item(ready->session.get(), i, &item) == QNL_OK; ++i) {
-        runner.nodes.emplace_back(item.source_node);
-        runner.workgroups.push_back(item.workgroups);
-      }
-      for (ItemText& text : item_texts(*ready)) runner.texts.push_back(std::move(text));
-      runner.entries.push_back(std::move(ready));
-    }
-    return runner;
-  }
-
-  Expected<std::vector<double>> run() {
-    std::vector<double> times;
-    for (const std::unique_ptr<ReadyBundle>& entry : entries) {
-      QUERNEL_TRY(std::vector<double> own, time_items(entry->session));
-      times.insert(times.end(), own.begin(), own.end());
-    }
-    return times;
-  }
-};
-
 class Tuner {
  public:
   Tuner(const Options& options, CompileOptions compile_options, std::string scratch_dir)
@@ -129,12 +93,10 @@ class Tuner {
     progress_ = std::make_unique<Progress>("tuning " + file_name(options_.model), !options_.quiet);
     QUERNEL_TRY(Target target, find_target(compile_.targets[0]));
     target_ = target.name;
-    qnl_error error;
-    if (device_.open_cpu(static_cast<uint32_t>(options_.threads), &error) != QNL_OK)
-      return runtime_error(error);
+    QUERNEL_TRY(place_, measuring_place(options_.place, options_.threads, target_, scratch_));
     QUERNEL_TRY(std::vector<TunableKernel> kernels, tunable_kernels(options_.model, compile_));
     QUERNEL_CHECK(compile_bundle("estimated.qnl", {}));
-    QUERNEL_TRY(estimated_, Runner::open(path("estimated.qnl"), device_, options_.symbols));
+    QUERNEL_TRY(estimated_, place_->open(path("estimated.qnl"), "estimated.qnl", options_.symbols));
     begin_searches(kernels);
     QUERNEL_CHECK(drop_small_searches());
     QUERNEL_CHECK(measure_rounds());
@@ -180,11 +142,11 @@ class Tuner {
         known->loops = !tiling;
       }
       if (kernel.kernel_key != kernel.key) known->estimated = to_string(Tiling());
-      for (size_t i = 0; i < estimated_.texts.size(); ++i) {
-        if (estimated_.texts[i].key != kernel.kernel_key) continue;
-        known->nodes.insert(estimated_.nodes[i]);
-        known->shared = known->shared || estimated_.workgroups[i] > 1;
-        if (kernel.kernel_key == kernel.key) known->estimated = estimated_.texts[i].choice;
+      for (size_t i = 0; i < estimated_->items.size(); ++i) {
+        if (estimated_->items[i].text.key != kernel.kernel_key) continue;
+        known->nodes.insert(estimated_->items[i].node);
+        known->shared = known->shared || estimated_->items[i].workgroups > 1;
+        if (kernel.kernel_key == kernel.key) known->estimated = estimated_->items[i].text.choice;
       }
       if (kernel.kernel_key != kernel.key) known->kernel_keys.insert(kernel.kernel_key);
       if (known->queue.empty())
@@ -200,12 +162,11 @@ class Tuner {
   Status drop_small_searches() {
     std::vector<std::vector<double>> times(searches_.size());
     std::vector<double> totals;
-    for (int run = 0; run <= kBurst; ++run) {
-      QUERNEL_TRY(std::vector<double> items, estimated_.run());
-      if (run == 0) continue;
+    QUERNEL_TRY(std::vector<std::vector<double>> runs, estimated_->run(kBurst));
+    for (const std::vector<double>& items : runs) {
       totals.push_back(std::accumulate(items.begin(), items.end(), 0.0));
       for (size_t s = 0; s < searches_.size(); ++s)
-        times[s].push_back(time_of(searches_[s], estimated_, items));
+        times[s].push_back(time_of(searches_[s], *estimated_, items));
     }
     const double least = std::max(kLeastSeconds, kWorthMeasuring * median(totals));
     std::vector<Search> kept;
@@ -299,23 +260,22 @@ class Tuner {
 
   // Of every search, the bundle's time to that of the estimated one, which run in turns.
   Expected<std::vector<Ratio>> compare(const std::string& name, double seconds) {
-    QUERNEL_TRY(Runner challenger, Runner::open(path(name), device_, options_.symbols));
+    QUERNEL_TRY(std::unique_ptr<MeasuredBundle> challenger, place_->open(path(name), name, options_.symbols));
     std::vector<std::vector<double>> ratios(searches_.size()), own(searches_.size());
     std::vector<double> totals[2];
     double begin = now_seconds();
     for (int burst = 0; burst < kMostBursts && (burst < kFewestBursts || since(begin) < seconds); ++burst) {
       std::vector<std::vector<double>> times[2];  // of a search in every run
       for (int side = 0; side < 2; ++side) {
-        Runner& runner = side == 0 ? estimated_ : challenger;
+        MeasuredBundle& bundle = side == 0 ? *estimated_ : *challenger;
         times[side].resize(searches_.size());
-        QUERNEL_CHECK(runner.run());
-        for (int run = 0; run < kBurst; ++run) {
-          QUERNEL_TRY(std::vector<double> items, runner.run());
+        QUERNEL_TRY(std::vector<std::vector<double>> runs, bundle.run(kBurst));
+        for (const std::vector<double>& items : runs) {
           double total = 0;
           for (double t : items) total += t;
           totals[side].push_back(total);
           for (size_t s = 0; s < searches_.size(); ++s)
-            times[side][s].push_back(time_of(searches_[s], runner, items));
+            times[side][s].push_back(time_of(searches_[s], bundle, items));
         }
       }
       for (size_t s = 0; s < searches_.size(); ++s) {
@@ -334,10 +294,12 @@ class Tuner {
     return result;
   }
 
-  static double time_of(const Search& search, const Runner& runner, const std::vector<double>& items) {
+  static double time_of(const Search& search, const MeasuredBundle& bundle,
+                        const std::vector<double>& items) {
     double sum = 0;
     for (size_t i = 0; i < items.size(); ++i)
-      if (search.algorithm ? search.nodes.count(runner.nodes[i]) != 0 : runner.texts[i].key == search.key)
+      if (search.algorithm ? search.nodes.count(bundle.items[i].node) != 0
+                           : bundle.items[i].text.key == search.key)
         sum += items[i];
     return sum;
   }
@@ -379,8 +341,8 @@ class Tuner {
   CompileOptions compile_;
   std::string scratch_, target_;
   std::unique_ptr<Progress> progress_;
-  Device device_;
-  Runner estimated_;
+  std::unique_ptr<MeasuringPlace> place_;
+  std::unique_ptr<MeasuredBundle> estimated_;
   std::vector<Search> searches_;
   int rounds_ = 0;
   double start_ = 0, seconds_ = 0, before_ = 0, after_ = 0;
@@ -388,9 +350,9 @@ class Tuner {
 
 std::string file_text(const Options& options, const Tuner& tuner) {
   std::string text = fmt::format(
-      "# Choices measured by `quernel tune`: of {}, {} thread{}. Kernels without a line are as "
+      "# Choices measured by `quernel tune`: of {}, {} thread{}, --on {}. Kernels without a line are as "
       "estimated.\n",
-      file_name(options.model), options.threads, options.threads == 1 ? "" : "s");
+      file_name(options.model), options.threads, options.threads == 1 ? "" : "s", options.place.on);
   for (const Search& search : tuner.searches())
     if (search.best)
       text += fmt::format("{} {} = {}  # {} as {}, now {:.0f}%\n", tuner.target(), search.key,
@@ -473,6 +435,7 @@ Action define_tune(CLI::App& app) {
   app.add_option("--symbol", options->symbols, "the value of a free dim (default: the smallest)")
       ->type_name("NAME=N")
       ->allow_extra_args(false);
+  add_device_flags(app, options->place);
   add_target_flags(app, options->flags);
   add_shape_flags(app, options->flags);
   add_model_flags(app, options->flags);

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Rooflines and choices: what bench says of kernels, and choices about kernels in a file."""
 import json
+import os
 import unittest
 
 import onnx_file
@@ -138,6 +139,20 @@ class Tuning(ToolTest):
             self.assertNotEqual(choice["choice"], choice["estimated"])
         self.assertNotIn("note", self.compile_digits("--tuning", "tuned"))
         self.assertTrue(set(wanted.items()) <= set(map(tuple, self.choices("digits.qnl"))))
+
+    def test_tune_measures_where_on_says(self):
+        document = json.loads(self.succeeds("quernel", "tune", DIGITS, "-o", "tuned", "--on", "nice -n 1", "--budget", "2", "--json"))
+        self.assertGreater(document["kernels"], 0)
+        self.assertGreater(document["rounds"], 0)
+        self.assertGreater(document["estimated_seconds"], 0)
+        self.assertIn("1 thread, --on nice -n 1.", self.read("tuned").decode().splitlines()[0])
+        self.assertNotIn("note", self.compile_digits("--tuning", "tuned"))
+        self.fails("quernel", "tune", DIGITS, "-o", "tuned", "--on", "qemu", says=[
+            "--on qemu: an emulator's times are not the processor's", "tune on a device: --on ssh:HOST or adb"])
+        self.fails("quernel", "tune", DIGITS, "-o", "tuned", "--on", "false", says=["--on false: quernel-run does not start"])
+        self.write("starts_only", b'#!/bin/sh\ncase "$*" in *--version*) exec "$@";; esac\nexit 3\n')
+        os.chmod(self.path("starts_only"), 0o755)
+        self.fails("quernel", "tune", DIGITS, "-o", "tuned", "--on", self.path("starts_only"), says=["the device does not run the model: "])
 
     def test_tune_of_a_model_of_one_small_kernel(self):
         self.write("abs.qg", b"graph @main(%x: f32[4]) {\n  %1 = abs %x : f32[4]\n  return y = %1\n}\n")
