@@ -22,7 +22,8 @@ bool compare_outputs(const StaticReport& program, const bundle::TestVector& test
     const StaticTensorReport& output = program.outputs[value.tensor];
     HostTensor expected = value_of(output, value);
     const HostTensor& found = run.outputs[value.tensor];
-    tensor_file::Tolerance tolerance{value.tolerance.rtol, value.tolerance.atol, {}, value.tolerance.top1};
+    tensor_file::Tolerance tolerance{.rtol = value.tolerance.rtol, .atol = value.tolerance.atol};
+    tolerance.top1 = value.tolerance.top1;
     tolerance.max_share = value.tolerance.max_share;
     if (value.tolerance.mean_atol >= 0) tolerance.mean_atol = value.tolerance.mean_atol;
     std::string message = compare(expected, found, tolerance).value_or("");

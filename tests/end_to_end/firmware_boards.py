@@ -76,6 +76,14 @@ class FirmwareBoards(ToolTest):
         self.write("model/test_data_set_1/output_0.pb", onnx.float_tensor("y", [1, 2], self.answers(1)))
         self.assertIn("PASS model: 2 test vectors", self.succeeds("quernel", "test", "model", *ON_BOARD))
 
+    def test_the_largest_value_has_to_be_the_right_one(self):
+        y = self.answers()
+        self.case("model", [y[1], y[0], y[3], y[2]])
+        self.write("model/tolerance.json", b'{"atol": 1000}')
+        self.assertIn("PASS model: ", self.succeeds("quernel", "test", "model", *ON_BOARD))
+        self.write("model/tolerance.json", b'{"atol": 1000, "top1": true}')
+        self.assertIn("FAIL model: ", self.run_tool("quernel", "test", "model", *ON_BOARD).stdout)
+
     def test_inputs_and_outputs_inside_the_workspace(self):
         """The workspace that the board measures holds them, within what the header says."""
         self.case("model", self.answers())
