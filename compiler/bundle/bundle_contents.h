@@ -129,6 +129,7 @@ struct Item {
   std::string callback;               // host callback: its name
   std::string signature, attributes;  // host callback of a custom op: see bundle.fbs
   uint64_t live_bytes = 0;            // of the workspace while it runs; 0 inside bodies; not stored
+  uint64_t multiply_adds = 0;  // dispatch: of contractions, an estimate if sizes are unknown; not stored
   uint64_t flops = 0;
   uint64_t bytes_read = 0;
   uint64_t bytes_written = 0;

@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "graph/empty_choice.h"
+#include "graph/multiply_adds.h"
 #include "graph/nonzero_dim.h"
 #include "schedule/custom_call.h"
 #include "schedule/print_schedule.h"
@@ -347,7 +348,7 @@ class Assembler {
         add_custom(item, s.graph, s.graph.nodes[s.groups[from.group].anchor], dispatches[i]);
       } else {
         add_dispatch(item, dispatches[i], frame);
-        describe(item, s.groups[from.group]);
+        describe(item, s, s.groups[from.group]);
       }
       if (!frame.outer) item.live_bytes = static_cast<uint64_t>(live[i]);
       if (from.group >= 0) item.source_nodes = source_nodes(s, s.groups[from.group]);
@@ -383,10 +384,13 @@ class Assembler {
     for (const Dim& d : dispatch.symbols) item.symbols.push_back(expression(d));
   }
 
-  static void describe(Item& item, const schedule::Group& group) {
+  static void describe(Item& item, const schedule::Schedule& s, const schedule::Group& group) {
     item.kernel_class = schedule::kernel_class(group);
     item.key = group.key;
     item.choice = schedule::choice_text(group);
+    Dim sum = 0;
+    for (int n : group.nodes) sum += multiply_adds(s.graph.nodes[n]);
+    item.multiply_adds = static_cast<uint64_t>(sum.estimate());
   }
 
   // A function of the application computes it.

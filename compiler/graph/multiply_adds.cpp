@@ -15,7 +15,9 @@ std::vector<char> needed_values(const Graph& graph) {
   return needed;
 }
 
-Dim of_node(const Node& node) {
+}  // namespace
+
+Dim multiply_adds(const Node& node) {
   if (is_control(node.op)) {
     const Control& control = *node.attributes.control;
     return multiply_adds(control.bodies[0]) * (node.op == OpKind::k_loop ? iterations(control) : Dim(1));
@@ -26,13 +28,11 @@ Dim of_node(const Node& node) {
   return points;
 }
 
-}  // namespace
-
 Dim multiply_adds(const Graph& graph) {
   std::vector<char> needed = needed_values(graph);
   Dim sum = 0;
   for (const Node& node : graph.nodes)
-    if (needed[node.output]) sum += of_node(node);
+    if (needed[node.output]) sum += multiply_adds(node);
   return sum;
 }
 

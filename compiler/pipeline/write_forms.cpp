@@ -71,13 +71,37 @@ std::vector<StaticTensorReport> tensors_of(const std::vector<codegen::StaticTens
   return result;
 }
 
+// Those that the first entry point calls.
+std::vector<StaticKernelReport> kernels_of(const codegen::StaticProgram& program,
+                                           const bundle::BundleContents& contents) {
+  std::vector<StaticKernelReport> kernels(program.kernels.size());
+  for (const bundle::Item& item : contents.entry_points[0].plans[0].items) {
+    if (item.kind != bundle::ItemKind::kDispatch) continue;
+    StaticKernelReport& kernel = kernels[item.kernel];
+    if (kernel.calls++ == 0) {
+      kernel.symbol = program.kernels[item.kernel].symbol;
+      kernel.name = program.kernels[item.kernel].name;
+      kernel.kernel_class = item.kernel_class;
+      kernel.choice = item.choice;
+    }
+    kernel.multiply_adds += item.multiply_adds;
+    for (const std::string& node : item.source_nodes)
+      if (std::find(kernel.nodes.begin(), kernel.nodes.end(), node) == kernel.nodes.end())
+        kernel.nodes.push_back(node);
+  }
+  std::erase_if(kernels, [](const StaticKernelReport& kernel) { return kernel.calls == 0; });
+  return kernels;
+}
+
 // What a report says of a program in either form.
-StaticReport static_report(const codegen::StaticProgram& program, std::vector<std::string> files) {
+StaticReport static_report(const codegen::StaticProgram& program, const bundle::BundleContents& contents,
+                           std::vector<std::string> files) {
   StaticReport report;
   report.files = std::move(files);
   report.memory = memory_of(program);
   report.inputs = tensors_of(program.entries[0].inputs);
   report.outputs = tensors_of(program.entries[0].outputs);
+  report.kernels = kernels_of(program, contents);
   return report;
 }
 
@@ -129,7 +153,7 @@ Status write_static_form(const std::vector<bundle::CompiledVariant>& variants, c
   need = need_of(program, archive.stack_bytes);
   QUERNEL_CHECK(bundle::check_memory(program, {archive.stack_bytes, false}, options.max_ram));
   QUERNEL_TRY(std::vector<std::string> files, bundle::write_static(program, archive, variant.target, stem));
-  StaticReport& result = report.program.emplace(static_report(program, std::move(files)));
+  StaticReport& result = report.program.emplace(static_report(program, contents, std::move(files)));
   report.kernel_classes = kernel_classes(contents);
   report.file_bytes = archive.bytes.size();
   report.code_bytes = archive.kernel_bytes + archive.overhead_bytes;
@@ -156,7 +180,7 @@ Status write_c_form(const std::vector<bundle::CompiledVariant>& variants,
   need = need_of(program, stack_bytes);
   QUERNEL_CHECK(bundle::check_memory(program, {stack_bytes, true}, options.max_ram));
   QUERNEL_TRY(std::vector<std::string> files, bundle::write_c(program, text, measured, stem));
-  StaticReport& result = report.program.emplace(static_report(program, std::move(files)));
+  StaticReport& result = report.program.emplace(static_report(program, contents, std::move(files)));
   report.kernel_classes = kernel_classes(contents);
   report.file_bytes = text.program.size() + text.weights.size() + text.memory.size();
   report.constant_bytes = program.constants_bytes;

@@ -10,6 +10,7 @@
 #include "compile_flags.h"
 #include "device_runner.h"
 #include "json.h"
+#include "kernel_table.h"
 #include "machine_peaks.h"
 #include "opened_bundle.h"
 #include "print.h"
@@ -226,18 +227,22 @@ void print_text(const Options& options, const Measured& m) {
         "from {}\n",
         m.peaks.flops / 1e9, m.peaks.byte_ops / 1e9, m.peaks.near_bytes / 1e9, m.peaks.far_bytes / 1e9,
         format_bytes(std::min(m.footprint, kLargestFootprint)));
-  double total = 0;
-  for (const KernelTime& k : m.kernels) total += k.seconds;
-  print("\n  {:>6} {:>10} {:>5} {:>8} {:>7} {:>7} {:<7}  {:<13} {:<36} {:<13} {}\n", "share", "time", "calls",
-        "GFLOP/s", "GB/s", "of peak", "", "class", "choice", "kernel", "first node");
+  KernelTable table{"time", {{"GFLOP/s", 8}, {"GB/s", 7}, {"of peak", 7}, {"", -7}}, {}};
   for (const KernelTime& k : m.kernels) {
     Roof roof = roof_of(k, m.peaks);
     std::string of_peak = roof.seconds() > 0 ? fmt::format("{:.0f}%", 100 * roof.seconds() / k.seconds) : "-";
-    print("  {:>5.1f}% {:>10} {:>5} {:>8.2f} {:>7.2f} {:>7} {:<7}  {:<13} {:<36} {:<13} {}\n",
-          total > 0 ? 100 * k.seconds / total : 0, format_seconds(k.seconds), k.items.size(),
-          giga_per_second(k.flops, k.seconds), giga_per_second(k.bytes, k.seconds), of_peak, roof.name,
-          k.kernel_class, k.choice.empty() ? "-" : k.choice, k.name, k.node);
+    table.rows.push_back({k.seconds,
+                          format_seconds(k.seconds),
+                          k.items.size(),
+                          {fmt::format("{:.2f}", giga_per_second(k.flops, k.seconds)),
+                           fmt::format("{:.2f}", giga_per_second(k.bytes, k.seconds)), of_peak, roof.name},
+                          k.kernel_class,
+                          k.choice,
+                          k.name,
+                          k.node});
   }
+  print("\n");
+  print_kernel_table(table);
 }
 
 Json to_json(const Options& options, const Measured& m) {

@@ -55,9 +55,9 @@ Status run_cmake(const std::string& target, std::vector<std::string> words, cons
       kToolsHint);
 }
 
-// The macros that test_main.c wants.
+// The macros that test_main.c and kernel_counts.c want.
 std::string case_header(const StaticReport& program) {
-  std::string inputs, outputs, inner_inputs, inner_outputs, shapes, memory;
+  std::string inputs, outputs, inner_inputs, inner_outputs, shapes, memory, kernels;
   for (size_t i = 0; i < program.inputs.size(); ++i)
     (program.inputs[i].in_workspace ? inner_inputs : inputs) +=
         fmt::format(" EACH({}, {}, {})", i, program.inputs[i].identifier, program.inputs[i].bytes);
@@ -73,12 +73,14 @@ std::string case_header(const StaticReport& program) {
     memory += fmt::format(" EACH({}, {})", use.name, use.bytes);
     has_state |= use.name == "state";
   }
+  for (size_t i = 0; i < program.kernels.size(); ++i)
+    kernels += fmt::format(" EACH({}, {})", i, program.kernels[i].symbol);
   return fmt::format(
       "#include \"{}.h\"\n#define INPUTS(EACH){}\n#define OUTPUTS(EACH){}\n#define INNER_INPUTS(EACH){}\n"
       "#define INNER_OUTPUTS(EACH){}\n#define SHAPES(EACH){}\n"
-      "#define MEMORY(EACH){}\n#define RESET(){}\n",
+      "#define MEMORY(EACH){}\n#define RESET(){}\n#define KERNELS(EACH){}\n",
       kFirmwareStem, inputs, outputs, inner_inputs, inner_outputs, shapes, memory,
-      has_state ? " model_reset(&memory);" : "");
+      has_state ? " model_reset(&memory);" : "", kernels);
 }
 
 // As test_main.c reads them.
@@ -110,6 +112,27 @@ std::multimap<std::string, std::vector<uint64_t>> read_report(const std::string&
     if (numbers.size() == 2) report.emplace(std::move(name), std::move(numbers));
   }
   return report;
+}
+
+// What each kernel took, without what counting it takes, which the program has measured on empty calls.
+std::vector<FirmwareKernel> read_kernels(const std::multimap<std::string, std::vector<uint64_t>>& report,
+                                         size_t count) {
+  std::vector<FirmwareKernel> kernels(count);
+  auto empty = report.find("empty_calls");
+  if (empty == report.end() || empty->second[1] == 0) return kernels;
+  const double each = static_cast<double>(empty->second[0]) / static_cast<double>(empty->second[1]);
+  for (size_t i = 0; i < count; ++i) {
+    auto it = report.find(fmt::format("kernel_{}", i));
+    if (it == report.end()) continue;
+    double counting = each * static_cast<double>(it->second[1]);
+    double without = std::max(0.0, static_cast<double>(it->second[0]) - counting);
+    kernels[i] = {it->second[1], static_cast<uint64_t>(without)};
+  }
+  return kernels;
+}
+
+std::string program_file(const std::string& folder, FirmwareProgram kind) {
+  return folder + (kind == FirmwareProgram::kPlain ? "/program" : "/counting_program");
 }
 
 Expected<HostTensor> read_output(const StaticTensorReport& output, size_t index, const std::string& folder,
@@ -158,7 +181,7 @@ Expected<std::unique_ptr<FirmwareBoard>> FirmwareBoard::open(const std::string& 
   QUERNEL_CHECK(run_cmake(target, configure, log));
   QUERNEL_CHECK(run_cmake(target, {"--build", build}, log));
   std::unique_ptr<FirmwareBoard> board(new FirmwareBoard);
-  board->test_main_ = share / "test_main.c";
+  board->share_ = share;
   board->build_words_ = lines_of(build + "/build.txt");
   board->emulator_words_ = lines_of(build + "/emulator.txt");
   std::vector<std::string> facts = lines_of(build + "/board.txt");
@@ -172,15 +195,22 @@ Expected<std::unique_ptr<FirmwareBoard>> FirmwareBoard::open(const std::string& 
   return board;
 }
 
-Status FirmwareBoard::build(const StaticReport& program, const std::string& folder) const {
+Status FirmwareBoard::build(const StaticReport& program, const std::string& folder,
+                            FirmwareProgram kind) const {
   QUERNEL_CHECK(write_text_file(folder + "/case.h", case_header(program)));
   std::vector<std::string> words;
   for (const std::string& word : build_words_) {
-    if (word != "@model@")
+    if (word != "@model@") {
       words.push_back(word);
-    else
-      words.insert(words.end(), {"-I" + folder, test_main_, fmt::format("{}/{}.a", folder, kFirmwareStem),
-                                 "-o", folder + "/program"});
+      continue;
+    }
+    if (kind == FirmwareProgram::kCountsKernels) {
+      words.insert(words.end(), {"-DCOUNTS_KERNELS", share_ + "/kernel_counts.c"});
+      for (const StaticKernelReport& kernel : program.kernels) words.push_back("-Wl,--wrap=" + kernel.symbol);
+    }
+    words.insert(words.end(),
+                 {"-I" + folder, share_ + "/test_main.c", fmt::format("{}/{}.a", folder, kFirmwareStem), "-o",
+                  program_file(folder, kind)});
   }
   std::string log = folder + "/build.log";
   ProcessResult done = run_process(words, {.output = log, .errors = log, .timeout_seconds = kBuildSeconds});
@@ -198,10 +228,10 @@ Status FirmwareBoard::build(const StaticReport& program, const std::string& fold
 
 Expected<FirmwareRun> FirmwareBoard::run(const StaticReport& program, const std::string& folder,
                                          const std::vector<std::vector<HostTensor>>& runs,
-                                         double timeout_seconds) const {
+                                         double timeout_seconds, FirmwareProgram kind) const {
   QUERNEL_CHECK(write_inputs(folder, runs));
   std::vector<std::string> words = emulator_words_;
-  words.push_back(folder + "/program");
+  words.push_back(program_file(folder, kind));
   std::string log = folder + "/run.log";
   ProcessResult done = run_process(
       words, {.directory = folder, .output = log, .errors = log, .timeout_seconds = timeout_seconds});
@@ -216,6 +246,7 @@ Expected<FirmwareRun> FirmwareBoard::run(const StaticReport& program, const std:
     return invalid_input(fmt::format("expected the program's report, found '{}'", last_line_of(log)));
   result.instructions = numbers("instructions")[0];
   result.instruction_step = numbers("instructions")[1];
+  if (kind == FirmwareProgram::kCountsKernels) result.kernels = read_kernels(report, program.kernels.size());
   for (const MemoryUse& use : program.memory)
     result.memory.push_back({use.name, numbers(use.name)[0], use.bytes});
   result.memory.push_back({"stack", numbers("stack")[0], program.stack_bytes});

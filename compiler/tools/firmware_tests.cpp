@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "tensor_file_compare.h"
 
 namespace quernel::tools {
@@ -52,6 +54,32 @@ std::vector<HostTensor> inputs_of(const StaticReport& program, const bundle::Tes
   return inputs;
 }
 
+// Of kernels that a run called, the one with most instructions first.
+Json::Array kernels_of(const StaticReport& program, const FirmwareRun& run) {
+  std::vector<size_t> order;
+  for (size_t k = 0; k < run.kernels.size(); ++k)
+    if (run.kernels[k].calls > 0) order.push_back(k);
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+    return run.kernels[a].instructions > run.kernels[b].instructions;
+  });
+  Json::Array kernels;
+  for (size_t k : order) {
+    const StaticKernelReport& kernel = program.kernels[k];
+    const FirmwareKernel& counts = run.kernels[k];
+    // A place in a loop calls several times, one in a branch perhaps never.
+    uint64_t multiply_adds = kernel.multiply_adds * counts.calls / kernel.calls;
+    kernels.push_back(Json::Object{{"name", kernel.name},
+                                   {"node", kernel.nodes.empty() ? "" : kernel.nodes[0]},
+                                   {"nodes", kernel.nodes.size()},
+                                   {"class", kernel.kernel_class},
+                                   {"choice", kernel.choice},
+                                   {"calls", counts.calls},
+                                   {"instructions", counts.instructions},
+                                   {"multiply_adds", multiply_adds}});
+  }
+  return kernels;
+}
+
 // `runs`: inputs of the tests before, in a sequence, and of this one.
 Json run_test(const FirmwareBoard& board, const FirmwareSubject& subject, const bundle::TestVector& test,
               const std::vector<std::vector<HostTensor>>& runs, double timeout_seconds) {
@@ -63,6 +91,15 @@ Json run_test(const FirmwareBoard& board, const FirmwareSubject& subject, const 
                       {"board_core", board.core()}};
   Expected<FirmwareRun> run = board.run(program, subject.folder, runs, timeout_seconds);
   std::string error = run ? memory_error(*run) : run.errors()[0].message;
+  Json::Array kernels;
+  if (run && subject.per_kernel) {
+    Expected<FirmwareRun> counted =
+        board.run(program, subject.folder, runs, timeout_seconds, FirmwareProgram::kCountsKernels);
+    if (counted)
+      kernels = kernels_of(program, *counted);
+    else if (error.empty())
+      error = "where kernels are counted: " + counted.errors()[0].message;
+  }
   Json::Array outputs, memory;
   bool right = run && compare_outputs(program, test, *run, outputs) && error.empty();
   if (run)
@@ -74,6 +111,7 @@ Json run_test(const FirmwareBoard& board, const FirmwareSubject& subject, const 
     result.emplace_back("instructions", run->instructions);
     result.emplace_back("instruction_step", run->instruction_step);
     result.emplace_back("multiply_adds", subject.report.multiply_adds);
+    if (subject.per_kernel) result.emplace_back("kernels", std::move(kernels));
   }
   result.emplace_back("memory", std::move(memory));
   result.emplace_back("outputs", std::move(outputs));
@@ -86,6 +124,8 @@ Expected<Json> run_firmware_tests(const FirmwareBoard& board, const FirmwareSubj
                                   const std::vector<bundle::TestVector>& tests, bool sequence,
                                   double timeout_seconds) {
   QUERNEL_CHECK(board.build(*subject.report.program, subject.folder));
+  if (subject.per_kernel)
+    QUERNEL_CHECK(board.build(*subject.report.program, subject.folder, FirmwareProgram::kCountsKernels));
   Json::Array results;
   std::vector<std::vector<HostTensor>> runs;
   for (const bundle::TestVector& test : tests) {

@@ -85,9 +85,9 @@ Expected<bool> is_firmware(const Options& options, const std::vector<TestSubject
                                      options.place.on, name),
                          {}, "name it with --on qemu");
   if (!options.place.run_binary.empty() || options.device.threads != 1 || options.device.device != "cpu" ||
-      options.repeat != 1 || options.per_kernel)
+      options.repeat != 1)
     return invalid_input(fmt::format("target '{}' is firmware, which runs without quernel-run", name), {},
-                         "leave out --run-binary, --device, --threads, --repeat and --per-kernel");
+                         "leave out --run-binary, --device, --threads and --repeat");
   for (const TestSubject& subject : subjects)
     if (subject.model.empty())
       return invalid_input(fmt::format("target '{}' is firmware, a bundle holds none", name),
@@ -190,6 +190,7 @@ class CaseRunner {
     options.board = place_.board.get();
     options.device = options_.device;
     options.repeat = options_.repeat;
+    options.per_kernel = options_.per_kernel;
     options.timeout_seconds = options_.timeout;
     options.folder = fmt::format("case-{}", index);
     options.scratch_dir = fmt::format("{}/{}", scratch_, index);
@@ -344,7 +345,8 @@ Action define_test(CLI::App& app) {
   add_allow_unsupported_flag(app, options->allowed);
   app.add_flag("--io-in-workspace", options->io_in_workspace,
                "of firmware: inputs and outputs are in the workspace, as `quernel compile` puts them");
-  app.add_flag("--per-kernel", options->per_kernel, "print the time of each kernel");
+  app.add_flag("--per-kernel", options->per_kernel,
+               "print the time of each kernel; of firmware, its instructions");
   app.add_option("--json", options->json, "write everything to a file, too; - is stdout")->type_name("F");
   app.add_option("--junit", options->junit, "write the verdicts as JUnit XML to a file; - is stdout")
       ->type_name("F");

@@ -83,10 +83,10 @@ std::string with_tests_file(size_t index, const TestCaseOptions& options) {
 
 Expected<Json> run_tested(const Tested& tested, size_t index, bool sequence, const TestCaseOptions& options) {
   if (options.board != nullptr)
-    return run_firmware_tests(
-        *options.board,
-        {tested.compiled->report, folder_of(tested.compiled->bundle), options.compile.targets[0]},
-        tested.tests, sequence, options.timeout_seconds);
+    return run_firmware_tests(*options.board,
+                              {tested.compiled->report, folder_of(tested.compiled->bundle),
+                               options.compile.targets[0], options.per_kernel},
+                              tested.tests, sequence, options.timeout_seconds);
   std::string with_tests = with_tests_file(index, options);
   QUERNEL_CHECK(write_with_tests(tested.compiled->bundle, tested.tests, with_tests));
   return run_tests_of(with_tests, options);

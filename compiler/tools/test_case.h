@@ -23,6 +23,7 @@ struct TestCaseOptions {
   const FirmwareBoard* board = nullptr;  // …or static libraries here
   run::DeviceChoice device;
   int repeat = 1;
+  bool per_kernel = false;     // of a board: its instructions are counted by kernel, too
   double timeout_seconds = 0;  // of a run
   std::string folder;          // of the device, private to the case
   std::string scratch_dir;     // of this machine, the same

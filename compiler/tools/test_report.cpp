@@ -6,6 +6,7 @@
 
 #include "command.h"
 #include "junit.h"
+#include "kernel_table.h"
 #include "print.h"
 #include "quernel/runtime.h"
 
@@ -72,9 +73,38 @@ void print_layer(const Json& result) {
     print("  first diverging layer: {}\n", layer->at("message").text());
 }
 
+// Instructions of kernels on a board.
+void print_counts(const Json& test) {
+  KernelTable table{"instructions", {{"a mult-add", 10}}, {}};
+  double sum = 0;
+  for (const Json& kernel : test.at("kernels").array()) {
+    double instructions = number(kernel, "instructions"), multiply_adds = number(kernel, "multiply_adds");
+    sum += instructions;
+    std::string node = kernel.at("node").text();
+    if (double nodes = number(kernel, "nodes"); nodes > 1) node += fmt::format(" and {:.0f} more", nodes - 1);
+    table.rows.push_back({instructions,
+                          fmt::format("{:.0f}", instructions),
+                          static_cast<uint64_t>(number(kernel, "calls")),
+                          {multiply_adds > 0 ? fmt::format("{:.2f}", instructions / multiply_adds) : "-"},
+                          kernel.at("class").text(),
+                          kernel.at("choice").text(),
+                          kernel.at("name").text(),
+                          std::move(node)});
+  }
+  print_kernel_table(table);
+  double all = number(test, "instructions"), step = number(test, "instruction_step");
+  print("  kernels take {:.1f}% of {:.0f} instructions{}\n", all > 0 ? std::min(100.0, 100 * sum / all) : 0,
+        all,
+        step > 1 ? fmt::format("; the board counts in steps of {:.0f}, at both ends of a call", step) : "");
+}
+
 // The kernels of the first test vector of each bundle, the longest first.
 void print_kernels(const Json& result) {
   for (const Json& run : runs_of(result)) {
+    if (const Json& test = run.at("tests").array()[0]; test.find("memory") != nullptr) {
+      if (test.find("kernels") != nullptr) print_counts(test);
+      continue;
+    }
     const Json::Array& items = run.at("tests").array()[0].at("items").array();
     std::vector<const Json*> order;
     double total = 0;

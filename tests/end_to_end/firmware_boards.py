@@ -84,6 +84,47 @@ class FirmwareBoards(ToolTest):
         self.write("model/tolerance.json", b'{"atol": 1000, "top1": true}')
         self.assertIn("FAIL model: ", self.run_tool("quernel", "test", "model", *ON_BOARD).stdout)
 
+    def test_instructions_of_each_kernel(self):
+        """A network whose last two convolutions share a kernel; another one copies the result. Values of a tensor are the same."""
+        folder, size, channels = "network/test_data_set_0", 8, 8
+        os.makedirs(self.path(folder))
+        nodes, weights, y = [], [], 1.0
+        for k, window in enumerate((3, 1, 1)):
+            kernel_shape = onnx.ints_attribute("kernel_shape", [window, window])
+            nodes.append(onnx.node("Conv", [f"x{k}", f"w{k}"], [f"x{k + 1}"], name=f"layer_{k}", attributes=[kernel_shape]))
+            taps = channels * window * window
+            weights.append(onnx.float_tensor(f"w{k}", [channels, channels, window, window], [(k + 1) / 64] * (channels * taps)))
+            y *= taps * (k + 1) / 64
+        shapes = [1, channels, size, size], [1, channels, size - 2, size - 2]
+        self.write("network/model.onnx", onnx.model(nodes, [onnx.value("x0", onnx.FLOAT, shapes[0])], [onnx.value("x3", onnx.FLOAT, shapes[1])],
+                                                    initializers=weights))
+        self.write(folder + "/input_0.pb", onnx.float_tensor("x0", shapes[0], [1.0] * (channels * size ** 2)))
+        self.write(folder + "/output_0.pb", onnx.float_tensor("x3", shapes[1], [y] * (channels * (size - 2) ** 2)))
+        targets = [("cortex-m4", 40)]
+        if shutil.which("riscv64-unknown-elf-gcc") and shutil.which("qemu-system-riscv32"):
+            targets.append(("riscv32imafc", 1))
+        for target, step in targets:
+            command = ("quernel", "test", "network", "--on", "qemu", "--target", target, "--json", "report.json")
+            self.succeeds(*command)
+            plain = json.loads(self.read("report.json"))["cases"][0]["runs"][0]["tests"][0]
+            said = self.succeeds(*command, "--per-kernel")
+            test = json.loads(self.read("report.json"))["cases"][0]["runs"][0]["tests"][0]
+            kernels = {kernel["node"]: kernel for kernel in test.pop("kernels")}
+            self.assertEqual(test, plain)  # what the program without counters takes
+            self.assertEqual({node: (kernel["calls"], kernel["nodes"]) for node, kernel in kernels.items()},
+                             {"layer_0": (1, 1), "layer_1": (2, 2), "layer_2": (1, 1)}, said)
+            points = channels * channels * (size - 2) ** 2
+            self.assertEqual([kernels[f"layer_{k}"]["multiply_adds"] for k in range(3)], [9 * points, 2 * points, 0])
+            self.assertTrue(all(kernel["instructions"] > kernel["multiply_adds"] for kernel in kernels.values()), said)
+            taken = sum(kernel["instructions"] for kernel in kernels.values())
+            self.assertTrue(0.8 * test["instructions"] <= taken <= test["instructions"], said)
+            self.assertRegex(said, r"share instructions calls a mult-add  class +choice +kernel +first node\n"
+                                   r" +[\d.]+% +\d+ +1 +[\d.]+  conv3x3 .* contract_0 +layer_0\n"
+                                   r" +[\d.]+% +\d+ +2 +[\d.]+  .* contract_1 +layer_1 and 1 more\n"
+                                   r" +[\d.]+% +\d+ +1 +-  map .* map_2 +layer_2\n"
+                                   r"  kernels take [\d.]+% of \d+ instructions")
+            self.assertEqual((test["instruction_step"], f"counts in steps of {step}," in said), (step, step > 1))
+
     def test_inputs_and_outputs_inside_the_workspace(self):
         """The workspace that the board measures holds them, within what the header says."""
         self.case("model", self.answers())
@@ -223,7 +264,7 @@ int start(of_{name}_inputs* in, of_{name}_outputs* out) {{ return of_{name}_run(
         self.fails("quernel", "test", "model", *ON_BOARD, "--target", "cortex-m7",
                    says=["expected one target where cortex-m7 is among them, found 2"])
         self.fails("quernel", "test", "model", *ON_BOARD, "--threads", "2",
-                   says=["target 'cortex-m4' is firmware, which runs without quernel-run", "leave out --run-binary, --device, --threads"])
+                   says=["target 'cortex-m4' is firmware, which runs without quernel-run", "leave out --run-binary, --device, --threads and --repeat"])
         self.succeeds("quernel", "compile", "model/model.onnx", "-o", "model.qnl", "-q", "--embed-tests")
         self.fails("quernel", "test", "model.qnl", *ON_BOARD, says=["target 'cortex-m4' is firmware, a bundle holds none", "name the model"])
 

@@ -129,6 +129,15 @@ struct StaticTensorReport {
   uint64_t bytes = 0;          // upper bound
   bool in_workspace = false;   // the struct has no such member: a function of the header gives the address
 };
+// A kernel of a program without a runtime.
+struct StaticKernelReport {
+  std::string symbol;                // of its function, a qnl_kernel_fn
+  std::string name;                  // as `quernel inspect` prints it
+  std::string kernel_class, choice;  // the same; the choice may be empty
+  std::vector<std::string> nodes;    // of the model, that it computes
+  uint64_t calls = 0;                // places that call it; those in loops count once
+  uint64_t multiply_adds = 0;  // of its contractions, all calls together; an estimate if sizes are unknown
+};
 // What Emit::kStatic or Emit::kC wrote. Flash is kernel_bytes + overhead_bytes +
 // CompileReport::constant_bytes.
 struct StaticReport {
@@ -143,6 +152,7 @@ struct StaticReport {
   uint64_t stack_bytes = 0;          // upper bound for a run
   std::vector<std::string> helpers;  // arithmetic functions that the target's compiler library must have
   std::vector<StaticTensorReport> inputs, outputs;  // of the first entry point
+  std::vector<StaticKernelReport> kernels;          // those that it calls
 };
 
 struct CompileReport {

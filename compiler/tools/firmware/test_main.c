@@ -4,6 +4,9 @@
  * printed. case.h, written for each model, lists tensors and memory as macros of macros. */
 #include "board.h"
 #include "case.h"
+#ifdef COUNTS_KERNELS
+#include "kernel_counts.h"
+#endif
 
 enum { kGuard = 64, kPaint = 0xa5, kGap = 256 };
 
@@ -101,6 +104,9 @@ int main(void) {
   }
   INPUTS(READ_INPUT)
   INNER_INPUTS(READ_INNER_INPUT)
+#ifdef COUNTS_KERNELS
+  forget_kernel_counts();
+#endif
   board_paint_stack();
   uint64_t begin = board_instructions();
   int32_t code = run_below_a_gap();
@@ -122,6 +128,9 @@ int main(void) {
   INNER_OUTPUTS(FINISH_INNER_OUTPUT)
   SHAPES(PRINT_SHAPE)
   MEMORY(PRINT_MEMORY)
+#ifdef COUNTS_KERNELS
+  print_kernel_counts(print_line);
+#endif
   print_line("stack", stack, MODEL_STACK_BYTES);
   print_line("instructions", instructions, board_instruction_step);
   return 0;
