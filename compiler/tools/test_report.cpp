@@ -101,11 +101,12 @@ void print_counts(const Json& test) {
 // The kernels of the first test vector of each bundle, the longest first.
 void print_kernels(const Json& result) {
   for (const Json& run : runs_of(result)) {
-    if (const Json& test = run.at("tests").array()[0]; test.find("memory") != nullptr) {
-      if (test.find("kernels") != nullptr) print_counts(test);
+    const Json& test = run.at("tests").array()[0];
+    if (test.find("kernels") != nullptr) {
+      print_counts(test);
       continue;
     }
-    const Json::Array& items = run.at("tests").array()[0].at("items").array();
+    const Json::Array& items = test.at("items").array();
     std::vector<const Json*> order;
     double total = 0;
     for (const Json& item : items) {
