@@ -1,11 +1,39 @@
 #include "codegen/c/instruction_definitions.h"
 
-#include <iterator>
+#include <string_view>
+#include <utility>
 
 namespace quernel::codegen {
 namespace {
 
-constexpr CDefinition kDefinitions[] = {
+// What "$" and a name stand for in the forms that a definition has.
+using Words = std::vector<std::pair<std::string_view, std::string_view>>;
+using Forms = std::vector<Words>;
+
+const Forms kSigns = {{{"$s", "i"}, {"$int", "int"}, {"$z", "s"}},
+                      {{"$s", "u"}, {"$int", "uint"}, {"$z", "u"}}};
+const Forms kPairsOfSigns = {{{"$a", "i"}, {"$b", "i"}, {"$A", "int32_t"}, {"$B", "int32_t"}},
+                             {{"$a", "i"}, {"$b", "u"}, {"$A", "int32_t"}, {"$B", "uint32_t"}},
+                             {{"$a", "u"}, {"$b", "i"}, {"$A", "uint32_t"}, {"$B", "int32_t"}},
+                             {{"$a", "u"}, {"$b", "u"}, {"$A", "uint32_t"}, {"$B", "uint32_t"}}};
+const Forms kArithmetic = {
+    {{"$name", "add"}, {"$op", "+"}}, {{"$name", "sub"}, {"$op", "-"}}, {{"$name", "mul"}, {"$op", "*"}}};
+const Forms kExtremes = {{{"$name", "max"}, {"$op", ">"}}, {{"$name", "min"}, {"$op", "<"}}};
+
+std::string with_words(std::string text, const Words& words) {
+  for (const auto& [name, value] : words)
+    for (size_t at = text.find(name); at != std::string::npos; at = text.find(name, at + value.size()))
+      text.replace(at, name.size(), value);
+  return text;
+}
+
+struct Definition {
+  const char* name;
+  const char* text;
+  Forms forms = {{}};
+};
+
+const Definition kDefinitions[] = {
     // Instructions of Arm: products of halves of words, saturation.
     {"QNL_HALVES", R"(#if defined(__ARM_FEATURE_SIMD32)
 #include <arm_acle.h>
@@ -59,82 +87,39 @@ static inline int32_t qnl_usat(int32_t x, int bits) {
 }
 #endif
 )"},
-    {"qnl_even_i", R"(#if defined(QNL_HALVES)
-static inline int16x2_t qnl_even_i(uint32_t x) { return (int16x2_t)__sxtb16((int8x4_t)x); }
+    {"qnl_even_$s", R"(#if defined(QNL_HALVES)
+static inline int16x2_t qnl_even_$s(uint32_t x) { return (int16x2_t)__$zxtb16(($int8x4_t)x); }
 #endif
-)"},
-    {"qnl_odd_i", R"(#if defined(QNL_HALVES)
-static inline int16x2_t qnl_odd_i(uint32_t x) {
+)",
+     kSigns},
+    {"qnl_odd_$s", R"(#if defined(QNL_HALVES)
+static inline int16x2_t qnl_odd_$s(uint32_t x) {
 #if defined(__GNUC__) && !defined(__clang__) /* which makes two instructions of it */
   int16x2_t halves;
-  __asm__("sxtb16 %0, %1, ror #8" : "=r"(halves) : "r"(x));
+  __asm__("$zxtb16 %0, %1, ror #8" : "=r"(halves) : "r"(x));
   return halves;
 #else
-  return (int16x2_t)__sxtb16((int8x4_t)(x >> 8 | x << 24));
+  return (int16x2_t)__$zxtb16(($int8x4_t)(x >> 8 | x << 24));
 #endif
 }
 #endif
-)"},
+)",
+     kSigns},
     {"qnl_byte_i", R"(#define qnl_byte_i(x, i) ((uint32_t)((int32_t)((uint32_t)(x) << (24 - 8 * (i))) >> 24))
-)"},
-    {"qnl_even_u", R"(#if defined(QNL_HALVES)
-static inline int16x2_t qnl_even_u(uint32_t x) { return (int16x2_t)__uxtb16((uint8x4_t)x); }
-#endif
-)"},
-    {"qnl_odd_u", R"(#if defined(QNL_HALVES)
-static inline int16x2_t qnl_odd_u(uint32_t x) {
-#if defined(__GNUC__) && !defined(__clang__) /* which makes two instructions of it */
-  int16x2_t halves;
-  __asm__("uxtb16 %0, %1, ror #8" : "=r"(halves) : "r"(x));
-  return halves;
-#else
-  return (int16x2_t)__uxtb16((uint8x4_t)(x >> 8 | x << 24));
-#endif
-}
-#endif
 )"},
     {"qnl_byte_u", R"(#define qnl_byte_u(x, i) ((x) >> (8 * (i)) & 255u)
 )"},
-    {"qnl_dot_ii", R"(static inline int32_t qnl_dot_ii(int32_t a, int32_t b, int32_t sum) {
+    {"qnl_dot_$a$b", R"(static inline int32_t qnl_dot_$a$b($A a, $B b, int32_t sum) {
 #if defined(QNL_HALVES)
-  sum = __smlad(qnl_even_i((uint32_t)a), qnl_even_i((uint32_t)b), sum);
-  return __smlad(qnl_odd_i((uint32_t)a), qnl_odd_i((uint32_t)b), sum);
+  sum = __smlad(qnl_even_$a((uint32_t)a), qnl_even_$b((uint32_t)b), sum);
+  return __smlad(qnl_odd_$a((uint32_t)a), qnl_odd_$b((uint32_t)b), sum);
 #else
-  return (int32_t)((uint32_t)sum + qnl_byte_i(a, 0) * qnl_byte_i(b, 0) + qnl_byte_i(a, 1) * qnl_byte_i(b, 1) +
-                   qnl_byte_i(a, 2) * qnl_byte_i(b, 2) + qnl_byte_i(a, 3) * qnl_byte_i(b, 3));
+  return (int32_t)((uint32_t)sum + qnl_byte_$a(a, 0) * qnl_byte_$b(b, 0) + qnl_byte_$a(a, 1) * qnl_byte_$b(b, 1) +
+                   qnl_byte_$a(a, 2) * qnl_byte_$b(b, 2) + qnl_byte_$a(a, 3) * qnl_byte_$b(b, 3));
 #endif
 }
-)"},
-    {"qnl_dot_iu", R"(static inline int32_t qnl_dot_iu(int32_t a, uint32_t b, int32_t sum) {
-#if defined(QNL_HALVES)
-  sum = __smlad(qnl_even_i((uint32_t)a), qnl_even_u((uint32_t)b), sum);
-  return __smlad(qnl_odd_i((uint32_t)a), qnl_odd_u((uint32_t)b), sum);
-#else
-  return (int32_t)((uint32_t)sum + qnl_byte_i(a, 0) * qnl_byte_u(b, 0) + qnl_byte_i(a, 1) * qnl_byte_u(b, 1) +
-                   qnl_byte_i(a, 2) * qnl_byte_u(b, 2) + qnl_byte_i(a, 3) * qnl_byte_u(b, 3));
-#endif
-}
-)"},
-    {"qnl_dot_ui", R"(static inline int32_t qnl_dot_ui(uint32_t a, int32_t b, int32_t sum) {
-#if defined(QNL_HALVES)
-  sum = __smlad(qnl_even_u((uint32_t)a), qnl_even_i((uint32_t)b), sum);
-  return __smlad(qnl_odd_u((uint32_t)a), qnl_odd_i((uint32_t)b), sum);
-#else
-  return (int32_t)((uint32_t)sum + qnl_byte_u(a, 0) * qnl_byte_i(b, 0) + qnl_byte_u(a, 1) * qnl_byte_i(b, 1) +
-                   qnl_byte_u(a, 2) * qnl_byte_i(b, 2) + qnl_byte_u(a, 3) * qnl_byte_i(b, 3));
-#endif
-}
-)"},
-    {"qnl_dot_uu", R"(static inline int32_t qnl_dot_uu(uint32_t a, uint32_t b, int32_t sum) {
-#if defined(QNL_HALVES)
-  sum = __smlad(qnl_even_u((uint32_t)a), qnl_even_u((uint32_t)b), sum);
-  return __smlad(qnl_odd_u((uint32_t)a), qnl_odd_u((uint32_t)b), sum);
-#else
-  return (int32_t)((uint32_t)sum + qnl_byte_u(a, 0) * qnl_byte_u(b, 0) + qnl_byte_u(a, 1) * qnl_byte_u(b, 1) +
-                   qnl_byte_u(a, 2) * qnl_byte_u(b, 2) + qnl_byte_u(a, 3) * qnl_byte_u(b, 3));
-#endif
-}
-)"},
+)",
+     kPairsOfSigns},
     // Vectors of MVE. Four bytes are held in the words of a qnl_i32x4.
     {"QNL_VECTORS", R"(#if defined(__ARM_FEATURE_MVE) && !defined(__ARM_BIG_ENDIAN)
 #include <arm_mve.h>
@@ -148,51 +133,26 @@ typedef struct { int8_t lane[16]; } qnl_i8x16;
 typedef struct { uint8_t lane[16]; } qnl_u8x16;
 #endif
 )"},
-    {"qnl_add_i32x4", R"(static inline qnl_i32x4 qnl_add_i32x4(qnl_i32x4 a, qnl_i32x4 b) {
+    {"qnl_$name_i32x4", R"(static inline qnl_i32x4 qnl_$name_i32x4(qnl_i32x4 a, qnl_i32x4 b) {
 #if defined(QNL_VECTORS)
-  return (qnl_i32x4)((uint32x4_t)a + (uint32x4_t)b);
+  return (qnl_i32x4)((uint32x4_t)a $op (uint32x4_t)b);
 #else
-  for (int i = 0; i < 4; ++i) a.lane[i] = (int32_t)((uint32_t)a.lane[i] + (uint32_t)b.lane[i]);
+  for (int i = 0; i < 4; ++i) a.lane[i] = (int32_t)((uint32_t)a.lane[i] $op (uint32_t)b.lane[i]);
   return a;
 #endif
 }
-)"},
-    {"qnl_sub_i32x4", R"(static inline qnl_i32x4 qnl_sub_i32x4(qnl_i32x4 a, qnl_i32x4 b) {
+)",
+     kArithmetic},
+    {"qnl_$name_i32x4", R"(static inline qnl_i32x4 qnl_$name_i32x4(qnl_i32x4 a, qnl_i32x4 b) {
 #if defined(QNL_VECTORS)
-  return (qnl_i32x4)((uint32x4_t)a - (uint32x4_t)b);
+  return v$nameq_s32(a, b);
 #else
-  for (int i = 0; i < 4; ++i) a.lane[i] = (int32_t)((uint32_t)a.lane[i] - (uint32_t)b.lane[i]);
+  for (int i = 0; i < 4; ++i) a.lane[i] = a.lane[i] $op b.lane[i] ? a.lane[i] : b.lane[i];
   return a;
 #endif
 }
-)"},
-    {"qnl_mul_i32x4", R"(static inline qnl_i32x4 qnl_mul_i32x4(qnl_i32x4 a, qnl_i32x4 b) {
-#if defined(QNL_VECTORS)
-  return (qnl_i32x4)((uint32x4_t)a * (uint32x4_t)b);
-#else
-  for (int i = 0; i < 4; ++i) a.lane[i] = (int32_t)((uint32_t)a.lane[i] * (uint32_t)b.lane[i]);
-  return a;
-#endif
-}
-)"},
-    {"qnl_max_i32x4", R"(static inline qnl_i32x4 qnl_max_i32x4(qnl_i32x4 a, qnl_i32x4 b) {
-#if defined(QNL_VECTORS)
-  return vmaxq_s32(a, b);
-#else
-  for (int i = 0; i < 4; ++i) a.lane[i] = a.lane[i] > b.lane[i] ? a.lane[i] : b.lane[i];
-  return a;
-#endif
-}
-)"},
-    {"qnl_min_i32x4", R"(static inline qnl_i32x4 qnl_min_i32x4(qnl_i32x4 a, qnl_i32x4 b) {
-#if defined(QNL_VECTORS)
-  return vminq_s32(a, b);
-#else
-  for (int i = 0; i < 4; ++i) a.lane[i] = a.lane[i] < b.lane[i] ? a.lane[i] : b.lane[i];
-  return a;
-#endif
-}
-)"},
+)",
+     kExtremes},
     {"qnl_mulh_i32x4", R"(static inline qnl_i32x4 qnl_mulh_i32x4(qnl_i32x4 a, qnl_i32x4 b) {
 #if defined(QNL_VECTORS)
   return vmulhq_s32(a, b);
@@ -340,45 +300,49 @@ static inline qnl_i32x4 qnl_shr_n_i32x4(qnl_i32x4 a, int count) {
 #endif
 }
 )"},
-    {"qnl_load_i8x16", R"(static inline qnl_i8x16 qnl_load_i8x16(const int8_t* from) {
+    {"qnl_load_$s8x16", R"(static inline qnl_$s8x16 qnl_load_$s8x16(const $int8_t* from) {
 #if defined(QNL_VECTORS)
-  typedef int8x16_t unaligned __attribute__((aligned(1), may_alias));
+  typedef $int8x16_t unaligned __attribute__((aligned(1), may_alias));
   return *(const unaligned*)(const void*)from;
 #else
-  qnl_i8x16 a;
+  qnl_$s8x16 a;
   for (int i = 0; i < 16; ++i) a.lane[i] = from[i];
   return a;
 #endif
 }
-)"},
-    {"qnl_store_i8x16", R"(static inline void qnl_store_i8x16(int8_t* to, qnl_i8x16 a) {
+)",
+     kSigns},
+    {"qnl_store_$s8x16", R"(static inline void qnl_store_$s8x16($int8_t* to, qnl_$s8x16 a) {
 #if defined(QNL_VECTORS)
-  vstrbq_s8(to, a);
+  vstrbq_$z8(to, a);
 #else
   for (int i = 0; i < 16; ++i) to[i] = a.lane[i];
 #endif
 }
-)"},
-    {"qnl_splat_i8x16", R"(static inline qnl_i8x16 qnl_splat_i8x16(int8_t x) {
+)",
+     kSigns},
+    {"qnl_splat_$s8x16", R"(static inline qnl_$s8x16 qnl_splat_$s8x16($int8_t x) {
 #if defined(QNL_VECTORS)
-  return vdupq_n_s8(x);
+  return vdupq_n_$z8(x);
 #else
-  qnl_i8x16 a;
+  qnl_$s8x16 a;
   for (int i = 0; i < 16; ++i) a.lane[i] = x;
   return a;
 #endif
 }
-)"},
-    {"qnl_lane_i8x16", R"(static inline int8_t qnl_lane_i8x16(qnl_i8x16 a, int lane) {
+)",
+     kSigns},
+    {"qnl_lane_$s8x16", R"(static inline $int8_t qnl_lane_$s8x16(qnl_$s8x16 a, int lane) {
 #if defined(QNL_VECTORS)
-  int8_t lanes[16];
-  vstrbq_s8(lanes, a);
+  $int8_t lanes[16];
+  vstrbq_$z8(lanes, a);
   return lanes[lane];
 #else
   return a.lane[lane];
 #endif
 }
-)"},
+)",
+     kSigns},
     {"qnl_sum_i8x16", R"(static inline int32_t qnl_sum_i8x16(int32_t sum, qnl_i8x16 a, qnl_i8x16 b) {
 #if defined(QNL_VECTORS) && defined(__GNUC__) && !defined(__clang__)
   return __builtin_constant_p(sum) && sum == 0 ? vmladavq_s8(a, b) : vmladavaq_s8(sum, a, b);
@@ -408,45 +372,6 @@ static inline qnl_i32x4 qnl_shr_n_i32x4(qnl_i32x4 a, int count) {
 #endif
 }
 )"},
-    {"qnl_load_u8x16", R"(static inline qnl_u8x16 qnl_load_u8x16(const uint8_t* from) {
-#if defined(QNL_VECTORS)
-  typedef uint8x16_t unaligned __attribute__((aligned(1), may_alias));
-  return *(const unaligned*)(const void*)from;
-#else
-  qnl_u8x16 a;
-  for (int i = 0; i < 16; ++i) a.lane[i] = from[i];
-  return a;
-#endif
-}
-)"},
-    {"qnl_store_u8x16", R"(static inline void qnl_store_u8x16(uint8_t* to, qnl_u8x16 a) {
-#if defined(QNL_VECTORS)
-  vstrbq_u8(to, a);
-#else
-  for (int i = 0; i < 16; ++i) to[i] = a.lane[i];
-#endif
-}
-)"},
-    {"qnl_splat_u8x16", R"(static inline qnl_u8x16 qnl_splat_u8x16(uint8_t x) {
-#if defined(QNL_VECTORS)
-  return vdupq_n_u8(x);
-#else
-  qnl_u8x16 a;
-  for (int i = 0; i < 16; ++i) a.lane[i] = x;
-  return a;
-#endif
-}
-)"},
-    {"qnl_lane_u8x16", R"(static inline uint8_t qnl_lane_u8x16(qnl_u8x16 a, int lane) {
-#if defined(QNL_VECTORS)
-  uint8_t lanes[16];
-  vstrbq_u8(lanes, a);
-  return lanes[lane];
-#else
-  return a.lane[lane];
-#endif
-}
-)"},
     {"qnl_sum_u8x16", R"(static inline int32_t qnl_sum_u8x16(int32_t sum, qnl_u8x16 a, qnl_u8x16 b) {
 #if defined(QNL_VECTORS)
   return (int32_t)vmladavaq_u8((uint32_t)sum, a, b);
@@ -461,7 +386,10 @@ static inline qnl_i32x4 qnl_shr_n_i32x4(qnl_i32x4 a, int count) {
 }  // namespace
 
 std::vector<CDefinition> instruction_definitions() {
-  return {std::begin(kDefinitions), std::end(kDefinitions)};
+  std::vector<CDefinition> all;
+  for (const Definition& d : kDefinitions)
+    for (const Words& words : d.forms) all.push_back({with_words(d.name, words), with_words(d.text, words)});
+  return all;
 }
 
 }  // namespace quernel::codegen

@@ -2,13 +2,13 @@
 // (ACLE's macros), else plain C with the same results.
 #pragma once
 
+#include <string>
 #include <vector>
 
 namespace quernel::codegen {
 
 struct CDefinition {
-  const char* name;
-  const char* text;
+  std::string name, text;
 };
 
 // Each only uses those before it.

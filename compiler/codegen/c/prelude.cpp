@@ -6,7 +6,7 @@ namespace quernel::codegen {
 namespace {
 
 // Each only uses those above it.
-constexpr CDefinition kDefinitions[] = {
+const CDefinition kDefinitions[] = {
     {"qnl_bits_f32", R"(static inline uint32_t qnl_bits_f32(float x) {
   union { float f; uint32_t u; } bits;
   bits.f = x;

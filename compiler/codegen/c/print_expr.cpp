@@ -78,7 +78,7 @@ std::string KernelPrinter::byte_of(const loop::Expr& word, const std::string& te
   return std::string("qnl_byte_") + sign + text + ", " + std::to_string(i) + ")";
 }
 
-// A word of which only products of bytes are wanted: a processor that does not multiply halves of words loads bytes.
+// A word that dot products alone read is loaded as bytes where the processor has no products of 16-bit pairs.
 bool KernelPrinter::let_bytes(const loop::StmtNode& s) {
   if (!has_few_registers_ || has_dot_pairs_ || s.value->type.lanes != 1 ||
       references_[s.var.get()] != dot_references_[s.var.get()])
