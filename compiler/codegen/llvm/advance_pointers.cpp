@@ -121,7 +121,9 @@ class LoopNest {
   bool sums(const Loop& loop) const {
     if (!loop.isLoopSimplifyForm() || loop.getExitingBlock() != loop.getLoopLatch() ||
         evolution_.getSmallConstantTripCount(&loop) == 1 ||
-        !evolution_.hasLoopInvariantBackedgeTakenCount(&loop))
+        !evolution_.hasLoopInvariantBackedgeTakenCount(&loop) ||
+        !expander_.isSafeToExpandAt(evolution_.getBackedgeTakenCount(&loop),
+                                    loop.getLoopPreheader()->getTerminator()))
       return false;
     return std::none_of(loop.block_begin(), loop.block_end(), [](const llvm::BasicBlock* block) {
       return std::any_of(block->begin(), block->end(),
