@@ -10,9 +10,7 @@ namespace {
 // Whether calls pass floats in registers of the FPU (AAPCS's VFP variant). The triple's last part says it.
 bool passes_floats_in_fpu(const Target& t) { return t.triple.ends_with("eabihf"); }
 
-bool is_cortex_m_with_fpu(const Target& t) {
-  return t.arch == QNL_ARCH_ARM && t.bare_metal && passes_floats_in_fpu(t);
-}
+bool is_cortex_m_with_fpu(const Target& t) { return t.triple.ends_with("-none-eabihf"); }
 
 // AAPCS's base variant.
 void pass_floats_in_integer_registers(Target& t) { t.triple.resize(t.triple.size() - 2); }
