@@ -186,6 +186,14 @@ ValueId GraphBuilder::take(ValueId x, ValueId indices, int64_t axis) {
   return add(OpKind::k_take, {x, indices}, std::move(attributes));
 }
 
+ValueId GraphBuilder::dequantize(ValueId x, ValueId scales, ValueId zeros, std::vector<int64_t> groups) {
+  Attributes attributes;
+  attributes.ints = std::move(groups);
+  std::vector<ValueId> operands{x, scales};
+  if (zeros != kNoValue) operands.push_back(zeros);
+  return add(OpKind::k_dequantize, std::move(operands), std::move(attributes));
+}
+
 ValueId GraphBuilder::scan(OpKind op, ValueId x, int64_t axis, bool exclusive, bool reverse) {
   Attributes attributes;
   attributes.ints = {axis};

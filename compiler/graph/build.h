@@ -66,6 +66,8 @@ class GraphBuilder {
   ValueId reduce(OpKind op, ValueId x, std::vector<int64_t> axes, bool keepdims);
   ValueId contract(ValueId a, ValueId b, Contraction contraction);
   ValueId take(ValueId x, ValueId indices, int64_t axis);
+  // `zeros`: kNoValue for none. `groups`: per dim, the neighbours that share a scale.
+  ValueId dequantize(ValueId x, ValueId scales, ValueId zeros, std::vector<int64_t> groups);
   ValueId scan(OpKind op, ValueId x, int64_t axis, bool exclusive, bool reverse);
   ValueId argsort(ValueId x, int64_t axis, Dim count, bool descending);
   // `parameter`: the axis, or scatter_nd's batch_dims.

@@ -103,6 +103,8 @@ Expected<Tensor> run_node(const Node& node, const TensorType& type, const Operan
   switch (node.op) {
     case OpKind::k_bitcast:
       return interpreter::run_bitcast(node, operands, result);
+    case OpKind::k_dequantize:
+      return interpreter::run_dequantize(node, operands, result);
     case OpKind::k_cat:
       return interpreter::run_cat(node, operands, result);
     case OpKind::k_contract:

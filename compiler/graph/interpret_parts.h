@@ -25,6 +25,7 @@ Expected<Tensor> run_scan(const Node& node, const Operands& operands, const Resu
 Expected<Tensor> run_sort(const Node& node, const Operands& operands, const ResultType& type);
 Expected<Tensor> run_contract(const Node& node, const Operands& operands, const ResultType& type);
 Expected<Tensor> run_winograd(const Node& node, const Operands& operands, const ResultType& type);
+Expected<Tensor> run_dequantize(const Node& node, const Operands& operands, const ResultType& type);
 Expected<Tensor> run_gather(const Node& node, const Operands& operands, const ResultType& type);
 Expected<Tensor> run_scatter(const Node& node, const Operands& operands, const ResultType& type);
 

@@ -80,6 +80,8 @@ enum class ScatterMode : uint8_t { kSet, kAdd, kMul, kMax, kMin };
 // Attributes of a node. Which are used, and what they mean, by op:
 //   cast, bitcast       dtype: the result's
 //   reduce_arg*         dtype: the index type of the result (i32, i64); select_last
+//   dequantize          operands: elements, scales and, optionally, zero points. ints: per dim, how many neighbours share
+//                       a scale and a zero point. The result is f32
 //   constant            tensor: the value
 //   dims                shape: the elements of the result, an i64 vector
 //   reshape, expand     shape: the result's. expand: same rank as the input; only dims of 1 grow

@@ -411,6 +411,7 @@ class GraphParser {
       case OpKind::k_gather_nd:
       case OpKind::k_winograd_input:
       case OpKind::k_winograd_output:
+      case OpKind::k_dequantize:
       case OpKind::k_result:
         a.ints = parse_ints();
         return;

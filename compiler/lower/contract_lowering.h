@@ -21,7 +21,7 @@ namespace quernel::lower {
 
 // Builds the kernel of a contraction, or a contraction inside another kernel such as attention.
 // lower_contract.cpp walks over tiles; contract_sums.cpp computes the current tile, contract_words.cpp its
-// dot products of several elements at a step.
+// dot products of several elements at a step, contract_blocks.cpp its products with a quantised constant.
 class ContractLowering {
  public:
   explicit ContractLowering(Context& context);
@@ -62,10 +62,14 @@ class ContractLowering {
 
   // Returns the number of elements in a panel of b.
   Dim panel_size() const { return schedule::panel_rows(plan_) * plan_.panel_n(); }
-  // Returns the offset of the tile's columns in packed b.
-  loop::Expr packed_tile(const loop::Expr& tile) const;
+  // The same of a panel's scales.
+  Dim scales_size() const { return schedule::scale_rows(plan_) * plan_.panel_n(); }
+  // Returns the place of a panel among all, where those with odd numbers are apart.
+  loop::Expr place_of_panel(const loop::Expr& panel) const;
+  // Returns the offset of the tile's columns in packed b, or in another operand whose panels have `panel` elements.
+  loop::Expr packed_tile(const loop::Expr& tile, const Dim& panel) const;
   // Returns the offset of a column from there: vector v, lane l.
-  loop::Expr packed_column(const loop::Expr& v, const loop::Expr& l) const;
+  loop::Expr packed_column(const loop::Expr& v, const loop::Expr& l, const Dim& panel) const;
 
   // Returns the tiles of all columns of a tile's rows, whose elements are first gathered in scratch. `place`: of the
   // tile, but for its column.
@@ -101,8 +105,8 @@ class ContractLowering {
   // Returns the offset in a for a position on a reduction axis.
   loop::Expr offset_in_a(int axis, const loop::Expr& position) const;
 
-  // Returns the offset of the grid position in b, without the tile's own column.
-  loop::Expr grid_of_b(const std::vector<loop::Expr>& positions) const;
+  // Returns the offset of the grid position in b, without the tile's own column. `rows`: of a panel, if b is packed.
+  loop::Expr grid_of_b(const std::vector<loop::Expr>& positions, const Dim& rows) const;
 
   loop::Expr read(const loop::Buffer& buffer, loop::Expr offset, loop::Expr inside) const;
   // Returns whether b has one element for all columns, like a window that slides over an image on its own.
@@ -156,6 +160,37 @@ class ContractLowering {
   loop::Stmt reduce_vectors(const loop::Buffer& acc, const loop::Buffer& row_offsets,
                             const loop::Expr& b_base);
 
+  // Steps of the sum of a quantised b that share a scale: the number of the first one, its offset in a, and those of its
+  // words in b and of its scale.
+  struct BlockPlace {
+    loop::Expr step, a, word, scale;
+  };
+  // Returns loops over the blocks of the sum, and what follows the last whole one, around `body(place, steps)`.
+  loop::Stmt for_blocks(const std::function<loop::Stmt(const BlockPlace& place, int64_t steps)>& body) const;
+  // Returns loops over the words of a block, and what follows the last whole one, around `body(word, steps)`. `word`: its
+  // number.
+  loop::Stmt for_words(int64_t steps,
+                       const std::function<loop::Stmt(const loop::Expr& word, int64_t steps)>& body) const;
+  // Returns step `step` of words of b as floats.
+  loop::Expr step_of_word(const loop::Expr& words, int64_t step) const;
+  // The same times a power of two (factor_of_lane), with the middle of elements added.
+  loop::Expr step_in_place(const loop::Expr& words, int64_t step) const;
+  // Stores a block's elements of the tile's rows of a, times the powers of two of their steps, in `scaled` [m][steps], and
+  // their sums in `row_sums`.
+  loop::Stmt scale_rows(const loop::Buffer& scaled, const loop::Buffer& row_sums,
+                        const loop::Buffer& row_offsets, const BlockPlace& place, int64_t steps) const;
+  // Returns the scale of a column, and its zero point times the scale if there are zero points, else null.
+  loop::Expr scale_of_column(const BlockPlace& place, const loop::Expr& v, const loop::Expr& l) const;
+  loop::Expr zero_of_column(const BlockPlace& place, const loop::Expr& v, const loop::Expr& l) const;
+  // Reads the words of a tile's columns into `words`.
+  loop::Stmt read_words(const loop::Buffer& words, const BlockPlace& place, const loop::Expr& word) const;
+  // Sums products with elements of b block by block: the scale is applied to the sums of a block.
+  loop::Stmt reduce_blocks(const loop::Buffer& acc, const loop::Buffer& row_offsets);
+  // Stores the columns of a tile as floats in `gathered_`.
+  loop::Stmt widen_columns();
+  // Sets the offsets of a tile's columns in b and its scales.
+  void place_blocks(const loop::Expr& column_tile, const std::vector<loop::Expr>& positions);
+
   BlockSums block_sums() const;
 
   // Returns the loops around `body`, outermost first, which add to `acc`: in blocks if the sum is long.
@@ -207,6 +242,8 @@ class ContractLowering {
   loop::Expr begin_row_, end_row_;  // of the current block of rows; begin_row_ null: the first block
   bool partial_rows_ = false;
   std::optional<schedule::Slide> row_windows_;
+  loop::Buffer scales_, zeros_;             // of a quantised b; zeros_ null: none
+  loop::Expr words_base_, scales_base_;     // offsets of the current tile's columns in b and in scales
   const schedule::Slide* along_ = nullptr;  // windows along the rows of tiles, which share elements of a
   std::optional<int64_t> tile_number_;      // number of the current row tile, if it is known
   std::vector<loop::Expr> positions_;       // of the current tile on the plan's axes

@@ -34,11 +34,11 @@ Expr ContractLowering::offset_in_a(int axis, const Expr& position) const {
   return staged_a() ? staged_->window_offset(axis, position) : position * at(plan_.axes[axis].a);
 }
 
-Expr ContractLowering::grid_of_b(const std::vector<Expr>& positions) const {
+Expr ContractLowering::grid_of_b(const std::vector<Expr>& positions, const Dim& rows) const {
   Expr base = index(0);
   for (int axis : plan_.grid_axes)
-    base =
-        base + positions[axis] * at(plan_.packed ? schedule::packed_stride(plan_, axis) : plan_.axes[axis].b);
+    base = base + positions[axis] *
+                      at(plan_.packed ? schedule::packed_stride(plan_, axis, rows) : plan_.axes[axis].b);
   return base;
 }
 
@@ -56,8 +56,12 @@ Expr ContractLowering::exists(const Expr& column) const {
 Stmt ContractLowering::gather_column(const std::vector<Expr>& place) {
   std::vector<Expr> positions(plan_.axes.size(), index(0));
   for (size_t i = 0; i < plan_.grid_axes.size(); ++i) positions[plan_.grid_axes[i]] = place[i];
+  if (plan_.blocks) {
+    place_blocks(place.back(), positions);
+    return widen_columns();
+  }
   Expr first_column = place.back() * index(plan_.tile_n());
-  Expr base = at(plan_.b_offset) + grid_of_b(positions) + first_column;
+  Expr base = at(plan_.b_offset) + grid_of_b(positions, schedule::panel_rows(plan_)) + first_column;
   Steps from = steps(0), to = steps(plan_.tile_n());
   Stmt stmt = for_columns([&](Expr n) {
     return loop::store(gathered_, to.b + n, read(b_buffer_, base + from.b + n, exists(first_column + n)));
@@ -208,9 +212,10 @@ Stmt ContractLowering::present_tile(const std::vector<Expr>& place) {
   Expr zero = is_float(accumulator_dtype_) ? loop::const_float(accumulator_dtype_, 0)
                                            : loop::const_int(accumulator_dtype_, 0);
 
-  Expr b_base = plan_.packed ? packed_tile(column_tile) : at(plan_.b_offset);
+  Expr b_base = plan_.packed ? packed_tile(column_tile, panel_size()) : at(plan_.b_offset);
   if (!plan_.packed && !one_column()) b_base = b_base + first_column;
-  b_base = gathered_ ? index(0) : b_base + grid_of_b(base);
+  if (plan_.blocks && !gathered_) place_blocks(column_tile, base);
+  b_base = gathered_ ? index(0) : b_base + grid_of_b(base, schedule::panel_rows(plan_));
   if (staged_b()) b_base = staged_->row_offset(staged_line_) + first_column;
   TilePlace tile_place{.base = base,
                        .first_row = first_row,
@@ -228,7 +233,8 @@ Stmt ContractLowering::present_tile(const std::vector<Expr>& place) {
       Expr first = zero;
       std::vector<Stmt> begin;
       if (plan_.dot_shift != 0)
-        first = loop::bitcast({DType::kI32, 1}, loop::load(b_buffer_, b_base + packed_column(v, l)));
+        first = loop::bitcast({DType::kI32, 1},
+                              loop::load(b_buffer_, b_base + packed_column(v, l, panel_size())));
       if (plan_.walk.first_addend >= 0) {
         Expr addend = first_addend(c_, node_, tile_place, m, n, begin);
         first = plan_.dot_shift != 0 ? first + addend : addend;
@@ -271,7 +277,10 @@ Stmt ContractLowering::read_columns(const loop::Buffer& columns, const Expr& fir
                                     const Expr& first_column) const {
   return for_vectors([&](Expr v, Expr l) {
     Expr n = v ? v * index(lanes_) + l : l;
-    Expr place = from + (plan_.packed ? packed_column(v, l) : one_column() ? index(0) : n);
+    Expr place = from + (gathered_      ? n
+                         : plan_.packed ? packed_column(v, l, panel_size())
+                         : one_column() ? index(0)
+                                        : n);
     bool filled = plan_.packed || gathered_ || staged_b() || one_column();  // with zeros past the end
     const loop::Buffer& b = gathered_ ? gathered_ : staged_b() ? staged_->buffer() : b_buffer_;
     Expr value = read(b, place, filled ? nullptr : exists(first_column + n));
@@ -430,6 +439,7 @@ Stmt ContractLowering::reduce_parts(const loop::Buffer& acc, const loop::Buffer&
 Stmt ContractLowering::reduce(const loop::Buffer& acc, const loop::Buffer& row_offsets, const Expr& b_base,
                               const Expr& first_column) {
   if (parts_) return reduce_parts(acc, row_offsets, b_base, first_column);
+  if (plan_.blocks && !gathered_) return reduce_blocks(acc, row_offsets);
   if (plan_.sums_lanes) return reduce_vectors(acc, row_offsets, b_base);
   if (plan_.dot > 1) return reduce_words(acc, row_offsets, b_base);
   if (shared_) return reduce_shared(acc, b_base, first_column);

@@ -32,7 +32,7 @@ Stmt ContractLowering::elements_of_word(const loop::Buffer& acc, const loop::Buf
         local_buffer("columns", accumulator_dtype_, plan_.tile_n(), loop::Scope::kRegister);
     steps.push_back(loop::alloc(columns));
     steps.push_back(for_vectors([&](Expr v, Expr l) {
-      Expr word = loop::load(b_buffer_, b_word + packed_column(v, l));
+      Expr word = loop::load(b_buffer_, b_word + packed_column(v, l, panel_size()));
       if (i > 0)
         word = loop::binary(BinaryOp::k_shr, word, loop::const_int(b_buffer_->dtype, kBitsOfByte * i));
       return loop::store(columns, v ? v * index(lanes_) + l : l,
@@ -69,7 +69,7 @@ Stmt ContractLowering::reduce_words(const loop::Buffer& acc, const loop::Buffer&
   auto step = [&](const loop::Buffer& sums, const Expr& word, int64_t neighbours) {
     loop::Buffer columns = local_buffer("columns", b_buffer_->dtype, plan_.tile_n(), loop::Scope::kRegister);
     Stmt read = for_vectors([&](Expr v, Expr l) {
-      Expr from = b_base + (row + word) * index(plan_.panel_n()) + packed_column(v, l);
+      Expr from = b_base + (row + word) * index(plan_.panel_n()) + packed_column(v, l, panel_size());
       return loop::store(columns, v ? v * index(lanes_) + l : l, loop::load(b_buffer_, from));
     });
     Stmt multiply = for_rows([&](Expr m) {

@@ -72,7 +72,10 @@ KernelBuffers make_buffers(const schedule::Schedule& s, const schedule::Item& it
     buffer->below = shifts_below(s.graph, binding.value);
     if (binding.value == kNoValue) {
       if (binding.write) buffer->access = loop::Access::kReadWrite;
-      (binding.write ? result.scratch : result.packed) = buffer;
+      if (binding.write)
+        result.scratch = buffer;
+      else
+        result.packed.push_back(buffer);
     } else {
       (binding.write ? result.writes : result.reads)[binding.value] = buffer;
     }

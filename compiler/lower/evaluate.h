@@ -27,7 +27,8 @@ struct KernelBuffers {
   std::unordered_map<ValueId, loop::Buffer> reads, writes;
   std::unordered_map<ValueId, loop::Expr>
       first;  // if a buffer holds a part of a value: the element at which the part begins
-  loop::Buffer packed, scratch;
+  std::vector<loop::Buffer> packed;  // of Group::packed_buffers
+  loop::Buffer scratch;
 };
 // The dtype of a value in registers: i8 or u8 for packed dtypes, one element each; otherwise the dtype
 // itself.

@@ -26,7 +26,9 @@ ContractLowering::ContractLowering(Context& context)
   accumulator_dtype_ = node_.attributes.contraction.accumulator;
   lanes_ = plan_.lanes;
   a_buffer_ = c_.buffers.reads.at(a_);
-  b_buffer_ = plan_.packed ? c_.buffers.packed : c_.buffers.reads.at(b_);
+  b_buffer_ = plan_.packed ? c_.buffers.packed[0] : c_.buffers.reads.at(b_);
+  if (plan_.blocks) scales_ = c_.buffers.packed[1];
+  if (plan_.blocks && plan_.blocks->format.zeros) zeros_ = c_.buffers.packed[2];
   rows_ = schedule::row_count(plan_);
   columns_ = plan_.axes[plan_.vector_axis].extent;
   partial_rows_ = !(floormod(rows_, plan_.tile_m) == Dim(0));
@@ -125,19 +127,31 @@ bool ContractLowering::whole_columns() const {
          (plan_.walk.tail_columns && tile_.vectors() == whole_tile_);
 }
 
-Expr ContractLowering::packed_tile(const Expr& tile) const {
+Expr ContractLowering::place_of_panel(const Expr& panel) const {
+  return loop::binary(BinaryOp::k_fmod, panel, index(2)) * at(ceildiv(schedule::panel_count(plan_), 2)) +
+         loop::binary(BinaryOp::k_idiv, panel, index(2));
+}
+
+Expr ContractLowering::packed_tile(const Expr& tile, const Dim& panel) const {
   int64_t tiles = plan_.panel_v / plan_.tile_v;  // of a panel
-  if (tiles < 2) return tile * at(panel_size() * std::max(1, plan_.tile_v / plan_.panel_v));
-  return loop::binary(BinaryOp::k_idiv, tile, index(tiles)) * at(panel_size()) +
+  if (plan_.odd_panels_apart) {
+    if (tiles == 0) return tile * at(panel * (plan_.tile_v / plan_.panel_v / 2));
+    Expr number = loop::binary(BinaryOp::k_idiv, tile, index(tiles));
+    return place_of_panel(number) * at(panel) +
+           loop::binary(BinaryOp::k_fmod, tile, index(tiles)) * index(plan_.tile_n());
+  }
+  if (tiles < 2) return tile * at(panel * std::max(1, plan_.tile_v / plan_.panel_v));
+  return loop::binary(BinaryOp::k_idiv, tile, index(tiles)) * at(panel) +
          loop::binary(BinaryOp::k_fmod, tile, index(tiles)) * index(plan_.tile_n());
 }
 
-Expr ContractLowering::packed_column(const Expr& v, const Expr& l) const {
+Expr ContractLowering::packed_column(const Expr& v, const Expr& l, const Dim& panel) const {
   if (!v) return l;
   if (plan_.tile_v <= plan_.panel_v) return v * index(lanes_) + l;
-  Expr panel = loop::binary(BinaryOp::k_idiv, v, index(plan_.panel_v));
+  Expr of_panel = loop::binary(BinaryOp::k_idiv, v, index(plan_.panel_v));
   Expr vector = loop::binary(BinaryOp::k_fmod, v, index(plan_.panel_v));
-  return panel * at(panel_size()) + (vector * index(lanes_) + l);
+  if (plan_.odd_panels_apart) of_panel = place_of_panel(of_panel);
+  return of_panel * at(panel) + (vector * index(lanes_) + l);
 }
 
 Stmt ContractLowering::tiles_of_gathered_rows(std::vector<Expr> place, const Dim& column_tiles) {

@@ -167,7 +167,7 @@ class WinogradLowering {
     body.push_back(loop_over("k", index(plan_.channels), AxisKind::kReduction, [&](Expr k) {
       std::vector<Stmt> step{loop::alloc(weights)};
       step.push_back(for_columns([&](Expr i) {
-        Expr element = loop::load(c_.buffers.packed, b_base + k * index(n) + i);
+        Expr element = loop::load(c_.buffers.packed[0], b_base + k * index(n) + i);
         return loop::store(weights, i, loop::cast(DType::kF32, element));
       }));
       step.push_back(for_rows([&](Expr m) {

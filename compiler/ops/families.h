@@ -10,6 +10,7 @@ Expected<TensorType> infer_unary(OpKind op, const Types& inputs, const Attribute
 Expected<TensorType> infer_binary(OpKind op, const Types& inputs, const Attributes& attributes);
 Expected<TensorType> infer_ternary(OpKind op, const Types& inputs, const Attributes& attributes);
 Expected<TensorType> infer_convert(OpKind op, const Types& inputs, const Attributes& attributes);
+Expected<TensorType> infer_quantized(OpKind op, const Types& inputs, const Attributes& attributes);
 Expected<TensorType> infer_source(OpKind op, const Types& inputs, const Attributes& attributes);
 Expected<TensorType> infer_movement(OpKind op, const Types& inputs, const Attributes& attributes);
 Expected<TensorType> infer_cat(OpKind op, const Types& inputs, const Attributes& attributes);

@@ -89,6 +89,12 @@ std::optional<SampleNode> sample_node(OpKind op, DType dtype) {
     a.dtype = op == OpKind::k_bitcast ? bits_of(dtype) : dtype == DType::kF32 ? DType::kI32 : DType::kF32;
     return sample;
   }
+  if (family == "quantized") {
+    const Shape groups{kRows, kColumns / 8};
+    sample.inputs.insert(sample.inputs.end(), {{DType::kF32, groups}, {dtype, groups}});
+    a.ints = {1, 8};
+    return sample;
+  }
   if (op == OpKind::k_constant) {
     sample.inputs.clear();
     std::vector<uint8_t> bytes(static_cast<size_t>(byte_size(dtype, kRows * kColumns)), 1);

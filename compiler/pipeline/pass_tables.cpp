@@ -34,6 +34,12 @@ const std::vector<GraphPass>& graph_passes() {
            activations = target.has_dot_u8_s8 ? DType::kU8 : DType::kI8;
          return form_integer_contractions(graph, activations, &state.folding);
        }},
+      {"form-quantized-constants",
+       "weights that elementwise nodes widen stay quantised for products of matrices",
+       graph_pass(form_quantized_constants)},
+      {"expand-dequantize",
+       "quantised constants stay where contractions read them; elsewhere they are floats",
+       graph_pass(expand_dequantize), false},
       {"fold-constants", "nodes with constant operands become constants", fold},
       {"eliminate-dead-nodes", "nodes that reach no output disappear", graph_pass(eliminate_dead_nodes)},
       {"simplify-control-flow", "loops and branches get and give what is needed",

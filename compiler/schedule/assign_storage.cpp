@@ -5,9 +5,11 @@
 #include <map>
 #include <unordered_set>
 
+#include "graph/quantized.h"
 #include "schedule/attention/attention_block.h"
 #include "schedule/contraction/column_constants.h"
 #include "schedule/contraction/contraction_text.h"
+#include "schedule/contraction/pack_blocks.h"
 #include "schedule/contraction/pack_operand.h"
 #include "schedule/contraction/plan_contraction.h"
 #include "schedule/contraction/tile_estimates.h"
@@ -217,7 +219,10 @@ class Assigner {
         for (ValueId v : node.inputs) visit(v);
       }
       if (group.kind == GroupKind::kContract)
-        for (int i = 0; i < 2; ++i) visit(resolve_operand(g_, g_.nodes[group.anchor], i).base);
+        for (int i = 0; i < 2; ++i)
+          if (ValueId base = resolve_operand(g_, g_.nodes[group.anchor], i).base;
+              !quantized_constant(g_, base))
+            visit(base);
       for (const Group& part : group.parts)
         if (part.kind == GroupKind::kContract)
           for (int i = 0; i < 2; ++i) visit(resolve_operand(g_, g_.nodes[part.anchor], i).base);
@@ -273,7 +278,9 @@ class Assigner {
     ValueId a = access[p.swapped ? 1 : 0].base, b = access[p.swapped ? 0 : 1].base;
     p.line_rows = rows_of_line(group);
     if (p.packed) {
-      const Tensor& data = *g_.constant(b);
+      const std::optional<QuantizedConstant> quantized = quantized_constant(g_, b);
+      const Tensor& data = quantized ? *quantized->elements : *g_.constant(b);
+      QUERNEL_ASSERT(quantized.has_value() == p.blocks.has_value());
       std::string order = packing_order(p);
       if (int panel_v = packings_.panel_v(data, order, p.panel_v); panel_v != p.panel_v) {
         // A chosen tile that does not fit the panels has some of its own.
@@ -285,14 +292,24 @@ class Assigner {
         p.line_rows = rows_of_line(group);
       }
       const std::vector<const Tensor*> constants = take_column_constants(group, order);
+      if (quantized)
+        order += "|scales " + std::to_string(reinterpret_cast<uintptr_t>(quantized->scales->bytes.data()));
       auto key = std::make_pair(data.bytes.data(), std::to_string(p.panel_n()) + order);
       auto it = packed_.find(key);
-      if (it == packed_.end())
-        it = packed_
-                 .emplace(key,
-                          constant_buffer(pack_operand(data, p, constants), g_.values[b].name + ".packed"))
-                 .first;
-      group.packed_buffer = it->second;
+      if (it == packed_.end()) {
+        std::vector<int> buffers;
+        const std::string name = g_.values[b].name;
+        if (quantized) {
+          PackedBlocks packed = pack_blocks(*quantized, p);
+          buffers.push_back(constant_buffer(packed.elements, name + ".packed"));
+          buffers.push_back(constant_buffer(packed.scales, name + ".scales"));
+          if (packed.zeros) buffers.push_back(constant_buffer(*packed.zeros, name + ".zeros"));
+        } else {
+          buffers.push_back(constant_buffer(pack_operand(data, p, constants), name + ".packed"));
+        }
+        it = packed_.emplace(key, std::move(buffers)).first;
+      }
+      group.packed_buffers = it->second;
       if (a != b && !read_by_epilogue(group, b)) std::erase(group.reads, b);
     }
     // Single-element operands are read from memory like any other.
@@ -420,9 +437,9 @@ class Assigner {
     if (it == packed_.end()) {
       int buffer = constant_buffer(winograd_weights(data, group.winograd, strides[1]),
                                    g_.values[weights].name + ".packed");
-      it = packed_.emplace(key, buffer).first;
+      it = packed_.emplace(key, std::vector<int>{buffer}).first;
     }
-    group.packed_buffer = it->second;
+    group.packed_buffers = it->second;
     if (access[0].base != weights && !read_by_epilogue(group, weights)) std::erase(group.reads, weights);
     return {};
   }
@@ -456,6 +473,8 @@ class Assigner {
     key += "|";
     axis(p.vector_axis);
     if (p.sums_lanes) key += p.gathers_rows ? "|vectors of rows" : "|vectors";
+    if (p.blocks)
+      key += "|" + std::to_string(p.blocks->format.bits) + " bits by " + std::to_string(p.blocks->steps);
     if (p.dot > 1) key += "|words shifted by " + std::to_string(p.dot_shift);
     return key;
   }
@@ -485,7 +504,7 @@ class Assigner {
   Packings& packings_;
   std::vector<int> producer_;  // per value: group that stores it
   std::multimap<size_t, int> constants_;
-  std::map<std::pair<const uint8_t*, std::string>, int> packed_;
+  std::map<std::pair<const uint8_t*, std::string>, std::vector<int>> packed_;
   std::unordered_set<ValueId> scalars_;
   std::multimap<ValueId, int> contractions_;  // nodes, by the stored values that they read
   std::unordered_set<ValueId> dense_;         // those that custom ops read

@@ -13,9 +13,9 @@
 namespace quernel::schedule {
 namespace {
 
-// A contraction's packed operand and a sort's scratch are bound, too.
+// A contraction's packed operand with its scales and zero points, or a sort's scratch, are bound, too.
 size_t most_bindings(const Target& target) {
-  return target.bindings_are_few() ? kMostBindingsOfGpu - 2 : std::numeric_limits<size_t>::max();
+  return target.bindings_are_few() ? kMostBindingsOfGpu - 3 : std::numeric_limits<size_t>::max();
 }
 
 bool is_ordered(OpKind op) { return is_scan(op) || is_scatter(op) || op == OpKind::k_argsort; }
@@ -144,7 +144,8 @@ class Former {
       s_.groups[group_of_[v]].nodes.push_back(index);
       return;
     }
-    if (derived_[v]) return;
+    if (derived_[v] || node.op == OpKind::k_dequantize)
+      return;  // a quantised constant is packed for its readers
     int latest = latest_operand_group(node);
     if (has_index_map(node) && node.op != OpKind::k_contiguous && !is_output_.count(v)) {
       group_of_[v] = latest;  // read through its index map by whoever needs it

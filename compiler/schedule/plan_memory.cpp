@@ -79,9 +79,8 @@ class Planner {
       for (Binding& binding : item.bindings)
         if (binding.value == a) binding.bytes += group.contraction.slack;
     }
-    if (group.packed_buffer >= 0)
-      item.bindings.push_back(
-          {kNoValue, group.packed_buffer, 0, s_.buffers[group.packed_buffer].bytes, false});
+    for (int packed : group.packed_buffers)
+      item.bindings.push_back({kNoValue, packed, 0, s_.buffers[packed].bytes, false});
     if (group.scratch_buffer >= 0)
       item.bindings.push_back(
           {kNoValue, group.scratch_buffer, 0, s_.buffers[group.scratch_buffer].bytes, true});

@@ -30,7 +30,7 @@ class Printer {
       print_group(group);
       for (ValueId v : group.outputs) print_value("stores", v);
       for (ValueId v : group.reads) print_value("reads", v);
-      if (group.packed_buffer >= 0) text_ += "    reads " + s_.buffers[group.packed_buffer].name + "\n";
+      for (int packed : group.packed_buffers) text_ += "    reads " + s_.buffers[packed].name + "\n";
       if (group.scratch_buffer >= 0) text_ += "    scratch " + s_.buffers[group.scratch_buffer].name + "\n";
     }
   }

@@ -57,7 +57,9 @@ struct Group {
   ScatterPlan scatter;        // kOrdered: a scatter's
   RowsPlan rows;              // kRows
   std::string key;            // of its choice in a file of choices; "": nothing can be chosen
-  int packed_buffer = -1;     // kContract: the buffer of the packed vector operand; -1: not packed
+  // kContract: the buffers of the packed vector operand: elements, then scales and zero points of a quantised one. Empty:
+  // it is not packed.
+  std::vector<int> packed_buffers;
   int scratch_buffer = -1;    // workspace that nothing else reads: a sort's, or that of bodies
   std::vector<int> copied;    // kCat: operands (positions) that the kernel copies
   bool on_companion = false;  // kControl: an on_companion node, whose body is scheduled for the companion CPU

@@ -56,12 +56,13 @@ Status import_matmul_n_bits(NodeImport& n) {
   if (packed.dtype != DType::kU8 || packed.count() * 8 != columns * padded * bits)
     return n.invalid("expected uint8 weights of " + std::to_string(columns) + " rows of " +
                      std::to_string(padded) + " elements, found " + to_string(n.shape(n.in(1))));
-  ValueId scales = n.build.reshape(n.widen(n.in(2)), {columns, blocks, 1});
+  ValueId scales = n.build.reshape(n.in(2), {columns, blocks});
   ValueId zeros;
+  const DType stored = bits == 4 ? DType::kU4 : DType::kU8;
   if (!n.has(3)) {
-    zeros = n.scalar(DType::kF32, static_cast<double>(int64_t{1} << (bits - 1)));
+    zeros = n.build.full(stored, {columns, blocks}, static_cast<double>(int64_t{1} << (bits - 1)));
   } else if (is_float(n.dtype(n.in(3)))) {
-    zeros = n.build.reshape(n.widen(n.in(3)), {columns, blocks, 1});
+    zeros = n.build.cast(n.build.reshape(n.in(3), {columns, blocks}), DType::kF32);
   } else {
     // Rows of packed zero points are whole bytes.
     QUERNEL_TRY(Tensor points, n.constant_in(3, "zero_points"));
@@ -69,25 +70,20 @@ Status import_matmul_n_bits(NodeImport& n) {
     if (points.dtype != DType::kU8 || points.count() * 8 != columns * row * bits)
       return n.invalid("expected uint8 zero points of " + std::to_string(columns) + " rows of " +
                        std::to_string(blocks) + ", found " + to_string(n.shape(n.in(3))));
-    zeros = n.build.cast(unpacked(n, std::move(points), {columns, row, 1}, bits), DType::kF32);
-    zeros = n.build.slice(zeros, {0, 0, 0}, {columns, blocks, 1});
+    zeros = n.build.slice(unpacked(n, std::move(points), {columns, row}, bits), {0, 0}, {columns, blocks});
   }
-  ValueId weights = n.build.cast(unpacked(n, std::move(packed), {columns, blocks, block}, bits), DType::kF32);
+  ValueId weights =
+      n.build.slice(unpacked(n, std::move(packed), {columns, padded}, bits), {0, 0}, {columns, k});
   if (n.has(4)) {
     // Each row of the product names its block.
     if (n.rank(n.in(4)) != 1 || !always_le(k, n.shape(n.in(4))[0]))
       return n.invalid("expected g_idx of at least " + std::to_string(k) + " elements, found " +
                        to_string(n.shape(n.in(4))));
     ValueId block_of = n.build.slice(n.in(4), {0}, {k});
-    auto per_element = [&](ValueId by_block) {
-      return n.build.take(n.reshape(by_block, {columns, blocks}), block_of, 1);
-    };
-    weights = n.build.slice(n.reshape(weights, {columns, padded}), {0, 0}, {columns, k});
-    weights = n.binary(BinaryOp::k_sub, weights, n.rank(zeros) == 0 ? zeros : per_element(zeros));
-    weights = n.binary(BinaryOp::k_mul, weights, per_element(scales));
+    weights = n.build.dequantize(weights, n.build.take(scales, block_of, 1), n.build.take(zeros, block_of, 1),
+                                 {1, 1});
   } else {
-    weights = n.binary(BinaryOp::k_mul, n.binary(BinaryOp::k_sub, weights, zeros), scales);
-    weights = n.build.slice(n.reshape(weights, {columns, padded}), {0, 0}, {columns, k});
+    weights = n.build.dequantize(weights, scales, zeros, {1, block});
   }
   QUERNEL_TRY(ValueId y, matmul(n, n.widen(n.in(0)), n.build.permute(weights, {1, 0})));
   if (n.has(5)) y = n.binary(BinaryOp::k_add, y, n.widen(n.in(5)));

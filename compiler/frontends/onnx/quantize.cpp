@@ -211,12 +211,34 @@ Status import_quantize_linear(NodeImport& n) {
   return n.output(quantize(n, x, q, dtype, precision));
 }
 
+namespace {
+
+// The group sizes of elements that are in blocks, if they, their scales and zero points are those of a dequantize node.
+std::optional<std::vector<int64_t>> groups_of_blocks(NodeImport& n, int64_t axis, int64_t block,
+                                                     DType dtype) {
+  const Shape& shape = n.shape(n.in(0));
+  const auto rank = static_cast<int64_t>(shape.size());
+  if (axis < 0) axis += rank;
+  if (block < 1 || axis < 0 || axis >= rank || dtype != DType::kF32) return std::nullopt;
+  std::vector<TensorType> operands{n.build.graph().type(n.in(0)), n.build.graph().type(n.in(1))};
+  if (n.has(2)) operands.push_back(n.build.graph().type(n.in(2)));
+  Attributes attributes;
+  attributes.ints.assign(shape.size(), 1);
+  attributes.ints[static_cast<size_t>(axis)] = block;
+  if (!op_info(OpKind::k_dequantize).infer(OpKind::k_dequantize, operands, attributes)) return std::nullopt;
+  return attributes.ints;
+}
+
+}  // namespace
+
 Status import_dequantize_linear(NodeImport& n) {
   bool contrib = n.proto.domain() == "com.microsoft";
   ValueId x = n.in(0);
   Shape shape = n.shape(x);
   int64_t axis = n.attr_int("axis", 1), block = contrib || n.opset >= 21 ? n.attr_int("block_size", 0) : 0;
   QUERNEL_TRY(DType dtype, given_dtype(n, "output_dtype", n.dtype(n.in(1))));
+  if (std::optional<std::vector<int64_t>> groups = groups_of_blocks(n, axis, block, dtype))
+    return n.output(n.build.dequantize(x, n.in(1), n.in(2), *std::move(groups)));
   Quantization q;
   QUERNEL_TRY(q.scale, spread_parameter(n, n.in(1), shape, axis, block));
   QUERNEL_TRY(q.zero, spread_parameter(n, n.in(2), shape, axis, block));

@@ -15,6 +15,13 @@ std::optional<Tensor> constant_operand(const Graph& graph, ValueId v) {
   return tensor ? std::optional(*tensor) : std::nullopt;
 }
 
+std::optional<std::pair<ValueId, Tensor>> with_constant(const Graph& graph, const Node& node, bool commutes) {
+  for (size_t i = 2; i-- > (commutes ? 0u : 1u);)
+    if (std::optional<Tensor> known = constant_operand(graph, node.inputs[i]))
+      return std::pair(node.inputs[1 - i], std::move(*known));
+  return std::nullopt;
+}
+
 bool all_elements_equal(const Tensor& tensor) {
   if (bit_width(tensor.dtype) < 8) {
     for (int64_t i = 1; i < tensor.count(); ++i)

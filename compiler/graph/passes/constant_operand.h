@@ -4,6 +4,7 @@
 #pragma once
 
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "graph/build.h"
@@ -12,6 +13,8 @@ namespace quernel {
 
 // The constant behind `v`, not expanded; nullopt when `v` is not known at compile time.
 std::optional<Tensor> constant_operand(const Graph& graph, ValueId v);
+// An operand of `node` that is known, and the other one. `commutes`: it may be the first one.
+std::optional<std::pair<ValueId, Tensor>> with_constant(const Graph& graph, const Node& node, bool commutes);
 // The one element, as a scalar, that a known value consists of; nullopt when unknown, empty or not uniform.
 std::optional<Tensor> uniform_operand(const Graph& graph, ValueId v);
 bool all_elements_equal(const Tensor& tensor);

@@ -3,6 +3,7 @@
 //     index map. Elementwise ops, permutes, slices, flips and uniform reshapes of such operands are computed
 //     on the small tensor, and expanded again.
 //   - A contraction's operands are materialised: weights need bytes to be packed at compile time.
+//   - Quantised constants stay as they are (expand_dequantize decides).
 //   - Anything else is folded while its result is no larger than kMaxResult or than its operands together;
 //     no contraction takes more than kMaxProducts multiplications.
 //   - All results together, intermediate ones included, have a limit (FoldBudget), over all calls.
@@ -80,7 +81,7 @@ ValueId move_unexpanded(Rewriter& r, const Node& node, const Tensor& tensor, con
   }
 }
 
-// Gives a contraction the expanded operands as constants.
+// Gives a contraction, or a quantised constant, the expanded operands as constants.
 ValueId materialise_weights(Rewriter& r, const Node& node, int64_t left) {
   std::vector<ValueId> inputs;
   bool changed = false;
@@ -133,6 +134,7 @@ bool within_limits(const Rewriter& r, const Node& node, const std::vector<Tensor
 // `left`: bytes that may be made.
 ValueId fold(Rewriter& r, const Node& node, int64_t left) {
   if (node.op == OpKind::k_constant || gives_token(node.op)) return kNoValue;
+  if (node.op == OpKind::k_dequantize) return materialise_weights(r, node, left);
   if (node.op == OpKind::k_dims) {
     const Shape& elements = node.attributes.shape;
     return is_static(elements)

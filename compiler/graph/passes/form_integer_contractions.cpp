@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "graph/passes/constant_operand.h"
+#include "graph/passes/dequantized_operand.h"
 #include "graph/passes/passes.h"
 #include "graph/rewrite.h"
 
@@ -14,43 +15,6 @@ namespace quernel {
 namespace {
 
 constexpr int64_t kLargestProduct = 255 * 128;  // of a centred activation and a weight
-
-// (x - zero) * scale: constants of x's rank, with dims of 1 where they repeat, or scalars.
-struct Dequantized {
-  ValueId x = kNoValue;
-  std::optional<Tensor> zero;  // i32
-  Tensor scale;                // f32
-};
-
-// An operand of `node` that is known, and the other one.
-std::optional<std::pair<ValueId, Tensor>> with_constant(const Graph& graph, const Node& node, bool commutes) {
-  for (size_t i = 2; i-- > (commutes ? 0u : 1u);)
-    if (std::optional<Tensor> known = constant_operand(graph, node.inputs[i]))
-      return std::pair(node.inputs[1 - i], std::move(*known));
-  return std::nullopt;
-}
-
-//   mul(cast(sub(cast x, zero)), scale), or mul(cast x, scale)
-std::optional<Dequantized> dequantized(const Graph& graph, ValueId v) {
-  const Node* node = graph.def(v);
-  if (!node || node->op != OpKind::k_mul || graph.dtype(v) != DType::kF32) return std::nullopt;
-  auto scaled = with_constant(graph, *node, true);
-  if (!scaled) return std::nullopt;
-  Dequantized result{kNoValue, std::nullopt, std::move(scaled->second)};
-  const Node* cast = graph.def(scaled->first);
-  if (!cast || cast->op != OpKind::k_cast) return std::nullopt;
-  result.x = cast->inputs[0];
-  if (is_byte(graph.dtype(result.x))) return result;
-  const Node* centred = graph.def(result.x);
-  if (!centred || centred->op != OpKind::k_sub || graph.dtype(result.x) != DType::kI32) return std::nullopt;
-  auto shifted = with_constant(graph, *centred, false);
-  if (!shifted) return std::nullopt;
-  result.zero = std::move(shifted->second);
-  cast = graph.def(shifted->first);
-  if (!cast || cast->op != OpKind::k_cast || !is_byte(graph.dtype(cast->inputs[0]))) return std::nullopt;
-  result.x = cast->inputs[0];
-  return result;
-}
 
 // The movement of a dequantised value before a contraction reads it, the last first.
 struct Operand {
@@ -71,8 +35,8 @@ std::optional<Operand> quantised_operand(const Graph& graph, ValueId v) {
     result.movement.push_back(*node);
     v = node->inputs[0];
   }
-  std::optional<Dequantized> value = dequantized(graph, v);
-  if (!value) return std::nullopt;
+  std::optional<Dequantized> value = find_dequantized(graph, v);
+  if (!value || !is_byte(graph.dtype(value->x))) return std::nullopt;
   result.value = std::move(*value);
   return result;
 }

@@ -51,6 +51,16 @@ Expected<Graph> simplify_algebra(const Graph& graph);
 //   cast(round(div(sigmoid(mul(cast x, s)), t))) : i8 -> take(constant : i8[256], bitcast x : u8)
 Expected<Graph> form_byte_tables(const Graph& graph);
 
+// Constants of 4 or 8 bits that elementwise nodes widen become dequantize nodes, where products of matrices or takes read
+// them; weights of windows become floats, which other kernels compute faster:
+//   mul(cast(constant i8), scale) -> dequantize(constant i8, scale)
+Expected<Graph> form_quantized_constants(const Graph& graph);
+
+// dequantize nodes become other core ops, except constants that contractions alone read, which kernels widen
+// themselves. Rows of a quantised value are taken as they are stored:
+//   take(dequantize x, s {g}, i) -> mul(cast(take(x, i)), take(s, i))
+Expected<Graph> expand_dequantize(const Graph& graph);
+
 // Powers with common exponents become products and square roots, within 1.5 units in the last place:
 //   pow(x, 3) -> mul(mul(x, x), x);  where x >= 0: pow(x, 0.75) -> mul(sqrt(x), sqrt(sqrt(x)))
 Expected<Graph> expand_powers(const Graph& graph);

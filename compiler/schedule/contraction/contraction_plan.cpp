@@ -40,8 +40,9 @@ Tiling tiling_of(const ContractionPlan& plan) {
   return {.rows = plan.tile_m, .columns = plan.tile_n(), .order = plan.order, .group_work = plan.group_work};
 }
 
-bool fits_panels(int v, int panel_v, double vectors) {
+bool fits_panels(const ContractionPlan& plan, int v, int panel_v, double vectors) {
   if (panel_v % v == 0) return true;
+  if (plan.odd_panels_apart && v / panel_v % 2 != 0) return false;
   return v % panel_v == 0 && std::ceil(vectors / v) * v <= std::ceil(vectors / panel_v) * panel_v;
 }
 
@@ -51,7 +52,7 @@ void set_tiling(ContractionPlan& plan, const Tiling& tiling, int panel_v) {
   plan.order = tiling.order;
   plan.group_work = tiling.group_work;
   double columns = plan.vector_axis >= 0 ? size_of(plan.axes[plan.vector_axis].extent) : 1;
-  bool fits = panel_v != 0 && fits_panels(plan.tile_v, panel_v, std::ceil(columns / plan.lanes));
+  bool fits = panel_v != 0 && fits_panels(plan, plan.tile_v, panel_v, std::ceil(columns / plan.lanes));
   const Dim rows = row_count(plan);
   const bool splits =
       rows.is_const() && rows.value() <= plan.tile_m && plan.tile_v % plan.panels_at_once == 0;
@@ -87,13 +88,23 @@ Dim reduction_count(const ContractionPlan& plan) { return product(plan.axes, pla
 
 Dim panel_rows(const ContractionPlan& plan) {
   if (plan.gathers_rows) return ceildiv(reduction_count(plan), plan.dot);
+  const int64_t per_row = plan.blocks ? plan.blocks->per_word() : plan.dot;
   Dim rows = 1;
   for (size_t i = 0; i < plan.reduction_axes.size(); ++i) {
     const Dim& extent = plan.axes[plan.reduction_axes[i]].extent;
-    rows *= plan.dot > 1 && i + 1 == plan.reduction_axes.size() ? ceildiv(extent, plan.dot) : extent;
+    rows *= per_row > 1 && i + 1 == plan.reduction_axes.size() ? ceildiv(extent, per_row) : extent;
   }
   if (plan.dot_shift != 0) rows += 1;
   return rows + static_cast<int64_t>(plan.column_constants.size());
+}
+
+Dim scale_rows(const ContractionPlan& plan) {
+  Dim rows = 1;
+  for (size_t i = 0; i < plan.reduction_axes.size(); ++i) {
+    const Dim& extent = plan.axes[plan.reduction_axes[i]].extent;
+    rows *= i + 1 == plan.reduction_axes.size() ? ceildiv(extent, plan.blocks->steps) : extent;
+  }
+  return rows;
 }
 
 Dim panel_count(const ContractionPlan& plan) { return ceildiv(column_count(plan), plan.panel_n()); }
@@ -130,9 +141,9 @@ std::optional<TileVectors> tail_columns(const ContractionPlan& plan, const Targe
   return rest.short_lanes == 0 && rest.vectors == plan.tile_v ? std::nullopt : std::optional(rest);
 }
 
-Dim packed_stride(const ContractionPlan& plan, int axis) {
+Dim packed_stride(const ContractionPlan& plan, int axis, const Dim& rows) {
   if (plan.axes[axis].b == Dim(0)) return 0;
-  Dim stride = panel_count(plan) * panel_rows(plan) * plan.panel_n();
+  Dim stride = panel_count(plan) * rows * plan.panel_n();
   for (size_t i = plan.grid_axes.size(); i-- > 0;) {
     if (plan.grid_axes[i] == axis) return stride;
     if (!(plan.axes[plan.grid_axes[i]].b == Dim(0))) stride *= plan.axes[plan.grid_axes[i]].extent;

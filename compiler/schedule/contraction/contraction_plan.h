@@ -8,6 +8,7 @@
 
 #include "graph/index_map.h"
 #include "graph/ir.h"
+#include "schedule/contraction/operand_access.h"
 #include "schedule/contraction/tile_walk.h"
 #include "schedule/contraction/tiling.h"
 #include "targets/target.h"
@@ -91,6 +92,21 @@ struct ContractionPlan {
   bool rows_in_workgroup = false;
   // Operand (0, 1) to be copied first, to be contiguous along the vector axis; -1: none.
   int copy_operand = -1;
+  // Quantised b: words of `bits` bits a step, packed to [grid axes][panel][reduction, its last axis / steps of a
+  // word][panel_n]. Byte i of a word holds the steps i, i + 4 ... from its lowest bits on,
+  // plus 2^(bits - 1). Scales, and zero points if there
+  // are any, are packed to [grid axes][panel][reduction axes but the last][block][panel_n].
+  struct Blocks {
+    QuantizedOperand format;
+    int64_t steps = 0;  // of the last reduction axis, that share a scale
+    int64_t per_word() const { return 32 / format.bits; }
+  };
+  std::optional<Blocks> blocks;
+  // Panels of a quantised b with odd numbers lie behind all others: a tile that reads two panels side by side then reads
+  // two streams, each without gaps, which hardware prefetchers follow (gemv of 200 MB on Zen 5: 42 GB/s, not 18).
+  bool odd_panels_apart = false;
+  // The panel of a tile's columns is first widened in scratch, for a block of rows.
+  bool widens_panels = false;
   std::vector<int> row_axes;   // output axes that "b" does not depend on: flattened into the rows of a tile
   std::vector<int> grid_axes;  // other output axes
   std::vector<int> reduction_axes;
@@ -119,17 +135,18 @@ Dim column_tile_count(const ContractionPlan& plan);
 Dim panel_count(const ContractionPlan& plan);
 // Returns the rows of a panel, each of panel_n elements or words.
 Dim panel_rows(const ContractionPlan& plan);
-// Returns the stride of grid axis `axis` in the packed operand, in elements; 0 if the operand does not depend
-// on it.
-Dim packed_stride(const ContractionPlan& plan, int axis);
+// Returns the rows of scales of a panel of a quantised b, each of panel_n elements.
+Dim scale_rows(const ContractionPlan& plan);
+// Returns the stride of grid axis `axis` in the packed operand, in elements, where panels have `rows` rows; 0 if the
+// operand does not depend on it.
+Dim packed_stride(const ContractionPlan& plan, int axis, const Dim& rows);
 
 Tiling tiling_of(const ContractionPlan& plan);
 // Gives the plan another tiling: one of `tilings`, with any order and any group_work. Panels become as wide
 // as the tile, or as its part (panels_at_once), unless the tile fits panels of `panel_v` vectors.
 void set_tiling(ContractionPlan& plan, const Tiling& tiling, int panel_v = 0);
-// Returns whether tiles of `v` vectors can cover `vectors` vectors in all without crossing panels of
-// `panel_v`.
-bool fits_panels(int v, int panel_v, double vectors);
+// Returns whether tiles of `v` vectors can cover `vectors` vectors in all without crossing panels of `panel_v`.
+bool fits_panels(const ContractionPlan& plan, int v, int panel_v, double vectors);
 
 // Returns whether results are contiguous along the rows of tiles and not along their columns. Tiles are then
 // transposed before they are stored.

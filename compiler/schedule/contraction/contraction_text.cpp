@@ -52,6 +52,9 @@ std::string contraction_text(const Graph& graph, const Node& node, const Contrac
                      std::string(to_string(b));
   if (c.accumulator != a || c.accumulator != b) text += "+" + std::string(to_string(c.accumulator));
   if (plan.packed) text += " packed";
+  if (plan.blocks)
+    text += " " + std::to_string(plan.blocks->format.bits) + " bits in " +
+            std::to_string(plan.blocks->steps) + "s";
   auto axes = [&](const char* role, const std::vector<int>& which) {
     if (which.empty()) return;
     text += std::string(" ") + role;

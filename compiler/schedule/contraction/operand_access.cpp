@@ -1,8 +1,10 @@
 #include "schedule/contraction/operand_access.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
+#include "graph/quantized.h"
 #include "schedule/contraction/contraction_plan.h"
 
 namespace quernel::schedule {
@@ -13,7 +15,52 @@ bool is_output(const Graph& graph, ValueId v) {
                      [&](const Graph::Output& output) { return output.value == v; });
 }
 
+// The range of a constant's elements.
+std::pair<int64_t, int64_t> range_of_elements(const Tensor& t) {
+  if (t.dtype == DType::kI4) return {-8, 7};
+  if (t.dtype == DType::kU4) return {0, 15};
+  const bool is_signed = t.dtype == DType::kI8;
+  int64_t least = INT64_MAX, most = INT64_MIN;
+  for (size_t i = 0; i < t.bytes.size(); ++i) {
+    const int64_t element = is_signed ? static_cast<int8_t>(t.bytes.data()[i]) : t.bytes.data()[i];
+    least = std::min(least, element), most = std::max(most, element);
+    if (most > 15 || least < -8) break;  // all bits are needed
+  }
+  return {least, most};
+}
+
+// The dtype in which zero points are stored; nullopt: all are `middle`.
+std::optional<DType> dtype_of_zeros(const Tensor* zeros, int64_t middle) {
+  if (!zeros) return middle == 0 ? std::nullopt : std::optional(DType::kI8);
+  bool none = true, bytes = true;
+  for (int64_t i = 0; i < zeros->count(); ++i) {
+    const double zero = element_as_f64(*zeros, i) - static_cast<double>(middle);
+    none &= zero == 0;
+    bytes &= zero >= -128 && zero <= 127 && std::floor(zero) == zero;
+  }
+  return none ? std::nullopt : std::optional(bytes ? DType::kI8 : DType::kF32);
+}
+
+QuantizedOperand quantized_operand(const Graph& graph, ValueId v) {
+  const QuantizedConstant q = *quantized_constant(graph, v);
+  const auto [least, most] = range_of_elements(*q.elements);
+  const bool is_signed = is_signed_integer(q.elements->dtype);
+  QuantizedOperand result{.bits = 8, .middle = is_signed ? 0 : 128, .scales = q.scales->dtype};
+  for (int bits : {4, 2}) {
+    const int64_t half = int64_t{1} << (bits - 1), low = is_signed ? -half : 0;
+    if (least >= low && most < low + 2 * half) result.bits = bits, result.middle = is_signed ? 0 : half;
+  }
+  result.zeros = dtype_of_zeros(q.zeros, result.middle);
+  for (size_t d = 0; d < q.groups->size(); ++d)
+    result.groups.push_back(q.scales->dims[d] == 1 ? 0 : (*q.groups)[d]);
+  return result;
+}
+
 }  // namespace
+
+bool is_constant_operand(const Graph& graph, ValueId v) {
+  return graph.constant(v) || quantized_constant(graph, v);
+}
 
 OperandAccess resolve_operand(const Graph& graph, const Node& contract, int operand) {
   const Contraction& c = contract.attributes.contraction;
@@ -46,7 +93,9 @@ OperandStrides operand_strides(const Graph& graph, const OperandAccess& access, 
   OperandStrides result;
   result.axis.assign(axes, 0);
   result.offset = offset;
-  result.constant = graph.constant(access.base) != nullptr;
+  result.constant = is_constant_operand(graph, access.base);
+  if (result.constant && !graph.constant(access.base))
+    result.quantized = quantized_operand(graph, access.base);
   result.dtype = graph.dtype(access.base);
   for (size_t d = 0; d < access.indices.size(); ++d) {
     AffineForm form = *as_affine(access.indices[d], static_cast<int>(axes));
@@ -72,6 +121,8 @@ OperandStrides operand_strides(const Graph& graph, const OperandAccess& access, 
       result.step[i] = form.coefficients[i];
     }
   }
+  for (const IndexExpr& e : access.indices)
+    result.first.push_back(as_affine(e, static_cast<int>(axes))->offset);
   result.dim_strides = dim_strides;
   result.guards = access.guards;
   return result;

@@ -1,6 +1,7 @@
 // A contraction's access to its operands: through their movement ops, as strides along its axes.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "graph/index_map.h"
@@ -16,8 +17,21 @@ struct OperandAccess {
   bool affine = false;
   bool direct() const { return affine && guards.empty(); }
 };
+// Returns whether a contraction can read `v`, the base of an operand, as a constant.
+bool is_constant_operand(const Graph& graph, ValueId v);
 // Returns the operand seen through its movement ops. `operand` is 0 or 1.
 OperandAccess resolve_operand(const Graph& graph, const Node& contract, int operand);
+
+// A quantised constant (graph/quantized.h) as an operand, as it is packed.
+struct QuantizedOperand {
+  int bits = 4;        // 2, 4 or 8: the fewest that hold all elements
+  int64_t middle = 0;  // what is subtracted from elements and zero points, so that elements are signed
+  DType scales = DType::kF32;
+  std::optional<DType> zeros;  // i8 or f32; nullopt: all are `middle`
+  std::vector<int64_t>
+      groups;  // per dim of the stored value: neighbours that share a scale; 0: all of them do
+  bool operator==(const QuantizedOperand&) const = default;
+};
 
 // Strides of an operand, in elements, along the contraction's axes.
 struct OperandStrides {
@@ -25,9 +39,11 @@ struct OperandStrides {
   Dim offset = 0;
   bool constant = false;
   DType dtype = DType::kF32;
-  std::vector<char> copyable;  // per axis: a permuted copy would be contiguous along it
-  std::vector<int> dim;        // per axis: the dim of the stored value it runs along; -1: none, -2: several
-  Shape step;                  // per axis: its step along that dim
+  std::optional<QuantizedOperand> quantized;  // of a constant
+  std::vector<char> copyable;                 // per axis: a permuted copy would be contiguous along it
+  std::vector<int> dim;  // per axis: the dim of the stored value it runs along; -1: none, -2: several
+  Shape step;            // per axis: its step along that dim
+  Shape first;           // per dim of the stored value: its index where all axes are 0
   Shape dim_strides;
   std::vector<IndexGuard>
       guards;  // elements outside are zero; an im2row buffer or boundary-clipped windows handle them

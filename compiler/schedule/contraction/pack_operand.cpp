@@ -83,24 +83,27 @@ Tensor pack_vectors(const Tensor& data, const ContractionPlan& plan, const std::
 
 }  // namespace
 
+PackedOffsets packed_offsets(const ContractionPlan& plan) {
+  PackedOffsets offsets{.grid = {0}, .reduction = {0}, .column = {}};
+  auto outer_product = [](std::vector<int64_t>& outer, const std::vector<int64_t>& inner) {
+    std::vector<int64_t> result;
+    result.reserve(outer.size() * inner.size());
+    for (int64_t o : outer)
+      for (int64_t i : inner) result.push_back(o + i);
+    outer = std::move(result);
+  };
+  for (int axis : plan.grid_axes)
+    if (!(plan.axes[axis].b == Dim(0))) outer_product(offsets.grid, b_offsets(plan, axis));
+  for (int axis : plan.reduction_axes) outer_product(offsets.reduction, b_offsets(plan, axis));
+  offsets.column = b_offsets(plan, plan.vector_axis);
+  return offsets;
+}
+
 Tensor pack_operand(const Tensor& data, const ContractionPlan& plan,
                     const std::vector<const Tensor*>& constants) {
   int64_t panels = panel_count(plan).value(), steps = reduction_count(plan).value(), panel_n = plan.panel_n();
   int64_t columns = plan.axes[plan.vector_axis].extent.value();
-  // Offsets of every grid point, reduction step and column, each in packed order.
-  std::vector<int64_t> grid{0}, reduction{0};
-  auto outer_product = [](std::vector<int64_t>& offsets, const std::vector<int64_t>& inner) {
-    std::vector<int64_t> result;
-    result.reserve(offsets.size() * inner.size());
-    for (int64_t o : offsets)
-      for (int64_t i : inner) result.push_back(o + i);
-    offsets = std::move(result);
-  };
-  for (int axis : plan.grid_axes)
-    if (!(plan.axes[axis].b == Dim(0))) outer_product(grid, b_offsets(plan, axis));
-  for (int axis : plan.reduction_axes) outer_product(reduction, b_offsets(plan, axis));
-  std::vector<int64_t> column = b_offsets(plan, plan.vector_axis);
-
+  const auto [grid, reduction, column] = packed_offsets(plan);
   if (plan.sums_lanes) return pack_vectors(data, plan, grid, reduction, column);
   if (plan.dot > 1) return pack_words(data, plan, grid, reduction, column, constants);
   int size = element_size(data.dtype);

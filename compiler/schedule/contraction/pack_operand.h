@@ -5,6 +5,12 @@
 
 namespace quernel::schedule {
 
+// Offsets in b of every grid point that it depends on, of every step of the sum and of every column, each in packed order.
+struct PackedOffsets {
+  std::vector<int64_t> grid, reduction, column;
+};
+PackedOffsets packed_offsets(const ContractionPlan& plan);
+
 // Returns [grid axes that it depends on][panel][reduction axes][panel_n], zero-filled; `constants`: the tensors of
 // plan.column_constants, a row of each behind the others. Requires a packed plan.
 Tensor pack_operand(const Tensor& data, const ContractionPlan& plan,

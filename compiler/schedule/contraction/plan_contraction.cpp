@@ -74,6 +74,8 @@ std::vector<Candidate> candidates(const std::vector<Axis>& axes, int i, const Op
     const Dim &a_stride = swapped ? v.b : v.a, &b_stride = swapped ? v.a : v.b;
     const OperandStrides& b = swapped ? x : y;
     const OperandStrides& a = swapped ? y : x;
+    // Quantised constants are packed, and read in vectors.
+    if (a.quantized || (b.quantized && (is_zero(b_stride) || !is_zero(a_stride)))) continue;
     double columns = joined_columns(axes, i, swapped, b.constant);
     double vectors = std::ceil(columns / lanes) / columns * total;
     auto is_row = [&](const Axis& axis) {
@@ -224,6 +226,52 @@ void choose_lane_sums(ContractionPlan& plan, DType a, DType b, const Target& tar
   plan.sums_lanes = true;
 }
 
+// The blocks of the sum that share a scale of quantised `b`, along the last reduction axis; nullopt if they are none
+// that a kernel walks. Requires merged axes.
+std::optional<ContractionPlan::Blocks> blocks_of(const ContractionPlan& plan, const OperandStrides& b) {
+  if (!b.quantized || !plan.packed || plan.elementwise || plan.reduction_axes.empty()) return std::nullopt;
+  ContractionPlan::Blocks blocks{.format = *b.quantized};
+  const std::vector<int64_t>& groups = blocks.format.groups;
+  const Axis& last = plan.axes[plan.reduction_axes.back()];
+  if (!last.extent.is_const()) return std::nullopt;
+  int dim = -1;  // in which the last axis crosses groups
+  int64_t step = 1;
+  for (size_t m = last.members.size(); m-- > 0;) {
+    const int axis = last.members[m], along = b.dim[axis];
+    if (plan.member_extents[axis] == Dim(1)) continue;
+    if (along == -2) return std::nullopt;
+    if (along < 0 || groups[along] == 0) {
+      if (dim >= 0) return std::nullopt;
+      step = 0;  // what is further out must not cross groups either
+      continue;
+    }
+    if ((dim >= 0 && along != dim) || step == 0 || !(b.step[axis] == Dim(step))) return std::nullopt;
+    dim = along;
+    step *= plan.member_extents[axis].value();
+  }
+  blocks.steps = last.extent.value();
+  if (dim >= 0) {
+    const int64_t group = groups[dim];
+    if (group < blocks.steps) blocks.steps = group;
+    // Everything else moves by whole blocks along that dim.
+    auto whole = [&](const Dim& d) { return d.is_const() && d.value() % blocks.steps == 0; };
+    if (group % blocks.steps != 0 || !whole(b.first[dim])) return std::nullopt;
+    for (size_t i = 0; i < plan.axes.size(); ++i)
+      for (int axis : plan.axes[i].members)
+        if (static_cast<int>(i) != plan.reduction_axes.back() && b.dim[axis] == dim && !whole(b.step[axis]))
+          return std::nullopt;
+  }
+  if (blocks.steps < last.extent.value() && blocks.steps % blocks.per_word() != 0) return std::nullopt;
+  return blocks;
+}
+
+// Whether so many rows read a panel that it is better widened once than in each tile.
+bool widens_panels(const ContractionPlan& plan, const Target& target) {
+  constexpr int64_t kFewestRows = 5;
+  return plan.blocks && target.has_caches() && !target.lanes_are_invocations() && !target.memory_is_dear() &&
+         reduction_count(plan).is_const() && row_count(plan).estimate() >= kFewestRows;
+}
+
 }  // namespace
 
 ContractionPlan plan_contraction(const Contraction& contraction, const OperandStrides& given_x,
@@ -341,9 +389,13 @@ ContractionPlan plan_contraction(const Contraction& contraction, const OperandSt
       plan.grid_axes.push_back(plan.row_axes.front());
       plan.row_axes.erase(plan.row_axes.begin());
     }
+  plan.blocks = blocks_of(plan, plan.swapped ? x : y);
+  plan.widens_panels = widens_panels(plan, target);
   choose_lane_sums(plan, plan.swapped ? y.dtype : x.dtype, plan.swapped ? x.dtype : y.dtype, target);
   plan.shared_steps = shared_steps(plan, target);
-  const bool streams = plan.packed && !plan.elementwise && !target.lanes_are_invocations();
+  plan.odd_panels_apart = plan.blocks && target.has_caches() && !target.lanes_are_invocations();
+  const bool streams =
+      plan.packed && !plan.widens_panels && !plan.elementwise && !target.lanes_are_invocations();
   plan.panels_at_once = streams && !target.memory_is_dear() ? 2 : 1;
   choose_tile(plan, target, options.panel_v);
 

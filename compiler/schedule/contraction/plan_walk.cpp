@@ -96,7 +96,7 @@ TileWalk walk_of_any(const ContractionPlan& plan, const Dim& rows, const Contrac
                      const Target& target) {
   TileWalk walk;
   walk.group_work = target.shares_work() ? plan.group_work : Target::kAllWork;
-  walk.gathers_columns = gathers_columns(plan, rows, dtypes, target);
+  walk.gathers_columns = plan.widens_panels || gathers_columns(plan, rows, dtypes, target);
   walk.tail_columns = tail_columns(plan, target);
   walk.transposes = transposes_tiles(plan, target);
   if (plan.dot == 4 && target.registers_are_few()) {

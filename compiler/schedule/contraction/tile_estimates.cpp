@@ -16,6 +16,7 @@ using Axis = ContractionPlan::Axis;
 constexpr int kMostRowPointers = 10;   // that stay in registers
 constexpr int kMostWeightsKept = 3;    // of a depthwise window, in scalar registers
 constexpr int kMostRowsCounted = 256;  // of which the last tile's matter to an estimate
+constexpr double kWidening = 1.5;      // what it takes to widen a vector of a quantised b, in multiply-adds
 // Of a tile whose rows share elements; more were up to 1.1 times slower on Zen 4.
 constexpr int kMostRowsOfWindows = 10;
 
@@ -77,6 +78,7 @@ double step_cycles(const ContractionPlan& plan, const Target& target, int m, dou
   const CoreModel& core = target.core;
   if (plan.integers && target.lane_sums != 0) return step_instructions(plan, m, v);
   double multiply_adds = m * v * dot_instructions(plan, target) / target.peak_fma_per_cycle;
+  if (plan.blocks && !plan.widens_panels) multiply_adds += v * kWidening / target.peak_fma_per_cycle;
   double loads = plan.elementwise ? m * std::ceil(v) + std::ceil(v) : m + std::ceil(v);
   if (sums_pairs(plan, target)) return multiply_adds + loads + 2 * (m + v) + 3.0 / kMostWordsAtOnce;
   // The loop takes three instructions; rows of a further apart than an offset reaches take one each.
@@ -157,6 +159,8 @@ bool fits_registers(const ContractionPlan& plan, const Target& target, int m, in
   if (sums_pairs(plan, target)) return m * v + 2 * std::min(m, v) + m + 2 <= registers;
   bool halves =
       !plan.sums_lanes && dot_instructions(plan, target) > 1;  // even and odd bytes, each in a register
+  // Sums of a block beside those of all, and the words of a step.
+  if (plan.blocks && !plan.widens_panels) return 2 * m * v + 2 * v + 2 <= registers;
   int extra = plan.elementwise ? v + 2 : halves ? 2 * v + 4 : v + 1;
   if (plan.elementwise &&
       scalars) {  // a row of the window's weights stays, an element of a, and two pointers
@@ -266,12 +270,14 @@ bool has_dots(const Target& target) {
 std::vector<TileEstimate> tile_estimates(ContractionPlan plan, const Target& target, int panel_v) {
   double rows = size_of(product(plan.axes, plan.row_axes));
   double columns = plan.vector_axis >= 0 ? size_of(plan.axes[plan.vector_axis].extent) : 1;
-  double steps = size_of(panel_rows(plan)), grid = size_of(product(plan.axes, plan.grid_axes));
+  double steps = size_of(plan.blocks ? reduction_count(plan) : panel_rows(plan)),
+         grid = size_of(product(plan.axes, plan.grid_axes));
   std::vector<TileEstimate> result;
   size_t best = 0;
   TileOrder order = tile_order(plan, target);
   for (int v : {1, 2, 3, 4, 6, 8}) {
-    if (plan.packed && panel_v != 0 && !fits_panels(v, panel_v, std::ceil(columns / plan.lanes))) continue;
+    if (plan.packed && panel_v != 0 && !fits_panels(plan, v, panel_v, std::ceil(columns / plan.lanes)))
+      continue;
     // Columns that do not exist would take flash.
     if (sums_pairs(plan, target) && plan.packed && v > 1 && std::fmod(columns, v) != 0) continue;
     for (int m : tile_heights(target)) {
@@ -302,7 +308,7 @@ std::vector<TileEstimate> tile_estimates(ContractionPlan plan, const Target& tar
       // than what the estimates are wrong by.
       int left = static_cast<int>(std::fmod(rows, m));
       bool own_code = !target.lanes_are_invocations() && !target.code_is_dear() && plan.packed &&
-                      row_count(plan).is_const() && rows <= kMostRowsCounted;
+                      !plan.widens_panels && row_count(plan).is_const() && rows <= kMostRowsCounted;
       if (left != 0 && !own_code) left = m;
       double cycles = std::floor(rows / m) * row_of_tiles(m) + (left != 0 ? row_of_tiles(left) : 0);
       if (target.local_memory) cycles *= idle_share(plan, target, grid * tiles * std::ceil(rows / m));

@@ -21,7 +21,7 @@ size_t place_of_columns(const ContractionPlan& plan) {
 // Whether weights differ from one position to the next: they belong to channels, not to pixels or tokens.
 bool has_own_weights(const ContractionPlan& plan, size_t place) {
   size_t grid = plan.grid_axes.size();
-  return place == grid || (place < grid && !(packed_stride(plan, plan.grid_axes[place]) == Dim(0)));
+  return place == grid || (place < grid && !(packed_stride(plan, plan.grid_axes[place], 1) == Dim(0)));
 }
 
 // Blocks of equal size, as many as kBlocks where there are enough tiles; 1: such blocks would differ too

@@ -32,7 +32,7 @@ struct TileWalk {
   // im2row buffer, or shares a gathered column.
   int64_t block_rows = 0;
   // A block of rows first gathers the columns of b that a tile reads, because their steps would evict one
-  // another from a cache.
+  // another from a cache, or because they are quantised and have to be widened.
   bool gathers_columns = false;
   std::optional<TileVectors> tail_columns;  // the last column tile, if it has separate code
   bool tail_rows = false;  // the last row tile, or tiles with boundary-clipped windows, have separate code

@@ -2,7 +2,10 @@
 // cats.
 #include <algorithm>
 #include <limits>
+#include <unordered_set>
 
+#include "graph/passes/constant_operand.h"
+#include "graph/quantized.h"
 #include "graph/rewrite.h"
 #include "schedule/contraction/plan_contraction.h"
 #include "schedule/contraction/sliding_windows.h"
@@ -114,10 +117,52 @@ ValueId replace_special(Rewriter& r, const Node& node) {
   return empty ? r.build.full(r.old.dtype(node.output), r.old.shape(node.output), 0) : kNoValue;
 }
 
+// Whether the contraction's kernel can widen its quantised operand `i`.
+bool widens(const Graph& graph, const Node& node, int i, const Target& target) {
+  const Contraction& c = node.attributes.contraction;
+  OperandStrides strides[2];
+  for (int k = 0; k < 2; ++k) {
+    OperandAccess access = resolve_operand(graph, node, k);
+    if (!access.direct() && k == i) return false;
+    Shape dims = graph.shape(access.base);
+    if (!access.direct()) {  // it will be copied
+      access = {node.inputs[k], k == 0 ? c.a : c.b};
+      access.affine = true;
+      dims = graph.shape(node.inputs[k]);
+    }
+    strides[k] = operand_strides(graph, access, contiguous_strides(dims), 0, c.axes.size());
+  }
+  const ContractionPlan plan = plan_contraction(c, strides[0], strides[1], target);
+  return c.winograd == 0 && plan.vector_axis >= 0 && plan.blocks;
+}
+
+// Quantised constants that a kernel cannot widen become floats.
+Expected<Graph> widen_others(const Graph& graph, const Target& target) {
+  std::unordered_set<ValueId> floats;
+  for (const Node& node : graph.nodes) {
+    if (node.op != OpKind::k_contract) continue;
+    for (int i = 0; i < 2; ++i) {
+      const ValueId base = resolve_operand(graph, node, i).base;
+      if (quantized_constant(graph, base) && !widens(graph, node, i, target)) floats.insert(base);
+    }
+  }
+  return rewrite(graph, [&](Rewriter& r, const Node& node) -> ValueId {
+    if (node.op == OpKind::k_dequantize && !quantized_constant(graph, node.output))  // what did not fold
+      return dequantized(r.build, r(node.inputs[0]), r(node.inputs[1]),
+                         node.inputs.size() > 2 ? r(node.inputs[2]) : kNoValue, node.attributes.ints);
+    if (!floats.count(node.output)) return kNoValue;
+    std::vector<Tensor> operands;
+    for (ValueId v : node.inputs) operands.push_back(*graph.constant(v));
+    Expected<Tensor> widened = evaluate_node(node.op, operands, node.attributes);
+    return widened ? r.build.constant(std::move(*widened)) : r.build.fail(widened.take_errors().front());
+  });
+}
+
 }  // namespace
 
 Expected<Graph> materialize_operands(const Graph& original, const Target& target) {
-  QUERNEL_TRY(Graph graph, rewrite(original, replace_special));
+  QUERNEL_TRY(Graph replaced, rewrite(original, replace_special));
+  QUERNEL_TRY(Graph graph, widen_others(replaced, target));
   auto rule = [&](Rewriter& r, const Node& node) -> ValueId {
     if (node.op != OpKind::k_contract) return kNoValue;
     const Contraction& c = node.attributes.contraction;

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <functional>
 
 #include "random_graph/generator.h"
 
@@ -80,8 +81,33 @@ ValueId Generator::random_quantised() {
   return keep(build.cast(y, random.chance(50) ? DType::kI8 : DType::kU8), {});
 }
 
+// A quantised constant: scales are powers of two, zero points integers or halves.
+ValueId Generator::quantised_constant(const std::vector<int64_t>& dims) {
+  const DType dtype = random.pick(std::vector<DType>{DType::kI4, DType::kU4, DType::kI8, DType::kU8});
+  std::vector<int64_t> groups, parameters;
+  for (int64_t dim : dims) {
+    groups.push_back(random.pick(std::vector<int64_t>{1, 1, 4, 8, 16, std::max<int64_t>(dim, 1)}));
+    parameters.push_back((dim + groups.back() - 1) / groups.back());
+  }
+  auto floats = [&](const std::function<double()>& element) {
+    std::vector<float> values(static_cast<size_t>(*element_count(parameters)));
+    for (float& value : values) value = static_cast<float>(element());
+    return build.constant(f32_tensor(parameters, values));
+  };
+  const ValueId elements = build.constant(random_tensor(dtype, dims, random));
+  ValueId scales = floats([&] { return std::ldexp(1.0, static_cast<int>(random.between(-10, -8))); });
+  scales = build.cast(scales, random.pick(std::vector<DType>{DType::kF32, DType::kF16, DType::kBF16}));
+  ValueId zeros = kNoValue;
+  if (random.chance(30))
+    zeros = build.constant(random_tensor(dtype, parameters, random));
+  else if (random.chance(30))
+    zeros = floats([&] { return static_cast<double>(random.between(-8, 16)) / 2; });
+  return keep(build.dequantize(elements, scales, zeros, groups), facts_of(DType::kF32, 1, 11));
+}
+
 // Weights of a contraction: dequantised constants in random_quantised.
 ValueId Generator::weights(DType dtype, const std::vector<int64_t>& dims) {
+  if (dtype == DType::kF32 && random.chance(15)) return quantised_constant(dims);
   if (quantised_weights_ == 0) return source(dtype, dims);
   DType byte = random.chance(70) ? DType::kI8 : DType::kU8;
   ValueId w = build.constant(random_tensor(byte, dims, random));

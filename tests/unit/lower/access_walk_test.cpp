@@ -2,6 +2,7 @@
 // accesses. Both walk the same graph: they must agree on every load, with its offset, and in order.
 #include <gtest/gtest.h>
 
+#include "graph/passes/passes.h"
 #include "graph/text.h"
 #include "lower/evaluate.h"
 #include "pipeline/run_passes.h"
@@ -62,7 +63,8 @@ void compare(const schedule::Schedule& s, const std::string& what, Loads& seen) 
 }
 
 Expected<schedule::Schedule> schedule_of(Graph graph, const Target& target) {
-  QUERNEL_TRY(Graph ready, schedule::materialize_operands(std::move(graph), target));
+  QUERNEL_TRY(Graph floats, expand_dequantize(graph));
+  QUERNEL_TRY(Graph ready, schedule::materialize_operands(floats, target));
   schedule::Packings packings;
   return make_schedule(std::move(ready), target, packings);
 }

@@ -1,0 +1,26 @@
+// Constants of 4 or 8 bits with scales and zero points: dequantize nodes of constants.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "graph/build.h"
+
+namespace quernel {
+
+// A constant of floats whose element i is (elements[i] - zeros[i / groups]) * scales[i / groups]. The pointers are into the
+// graph.
+struct QuantizedConstant {
+  const Tensor *elements = nullptr, *scales = nullptr;
+  const Tensor* zeros = nullptr;  // null: 0
+  const std::vector<int64_t>* groups = nullptr;
+};
+// Returns nullopt if `v` is not a dequantize node of constants.
+std::optional<QuantizedConstant> quantized_constant(const Graph& graph, ValueId v);
+
+// Returns the value of a dequantize node in other core ops. `zeros`: kNoValue for none.
+//   dequantize x, s, z {g} -> mul(sub(cast x, repeat z), repeat s)
+ValueId dequantized(GraphBuilder& build, ValueId x, ValueId scales, ValueId zeros,
+                    const std::vector<int64_t>& groups);
+
+}  // namespace quernel

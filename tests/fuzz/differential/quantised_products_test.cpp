@@ -1,0 +1,106 @@
+// Products with quantised constants against the interpreter: widths, blocks, zero points, numbers of rows, sums that end
+// within a block or a word.
+#include <gtest/gtest.h>
+
+#include "graph/build.h"
+#include "on_host_targets.h"
+#include "random_graph/random_graph.h"
+
+namespace quernel::testing {
+namespace {
+
+enum class Zeros { kNone, kElements, kFloats };
+
+struct Product {
+  int64_t rows, columns, steps, block;
+  int bits;
+  bool is_signed;
+  Zeros zeros;
+  DType scales;
+};
+
+Tensor elements(DType dtype, std::vector<int64_t> dims, int bits, Random& random) {
+  Tensor tensor{dtype, std::move(dims), {}};
+  std::vector<uint8_t> bytes(static_cast<size_t>(byte_size(dtype, tensor.count())));
+  const int64_t half = int64_t{1} << (bits - 1), low = is_signed_integer(dtype) ? -half : 0;
+  for (int64_t i = 0; i < tensor.count(); ++i)
+    store_i64(dtype, bytes.data(), i, random.between(low, low + 2 * half - 1));
+  tensor.bytes = Bytes::own(std::move(bytes));
+  return tensor;
+}
+
+Tensor floats(DType dtype, std::vector<int64_t> dims, double scale, Random& random) {
+  Tensor tensor{dtype, std::move(dims), {}};
+  std::vector<uint8_t> bytes(static_cast<size_t>(byte_size(dtype, tensor.count())));
+  for (int64_t i = 0; i < tensor.count(); ++i)
+    store_f64(dtype, bytes.data(), i, static_cast<double>(random.between(1, 1000)) / 1000 * scale);
+  tensor.bytes = Bytes::own(std::move(bytes));
+  return tensor;
+}
+
+Graph graph_of(const Product& p, Random& random) {
+  Graph graph;
+  GraphBuilder build(graph);
+  const ValueId x = graph.add_input("x", {DType::kF32, {p.rows, p.steps}});
+  const DType dtype =
+      p.bits == 4 ? (p.is_signed ? DType::kI4 : DType::kU4) : (p.is_signed ? DType::kI8 : DType::kU8);
+  const int64_t blocks = (p.steps + p.block - 1) / p.block;
+  const ValueId scales = build.constant(floats(p.scales, {p.columns, blocks}, 0.1, random));
+  ValueId zeros = kNoValue;
+  if (p.zeros == Zeros::kElements)
+    zeros = build.constant(elements(dtype, {p.columns, blocks}, p.bits, random));
+  if (p.zeros == Zeros::kFloats)
+    zeros = build.constant(floats(DType::kF32, {p.columns, blocks}, 1 << p.bits, random));
+  const ValueId weights = build.constant(elements(dtype, {p.columns, p.steps}, p.bits, random));
+  Contraction c;
+  c.axes = {{"m", p.rows, false}, {"n", p.columns, false}, {"k", p.steps, true}};
+  c.a = {IndexExpr::axis(0), IndexExpr::axis(2)};
+  c.b = {IndexExpr::axis(1), IndexExpr::axis(2)};
+  c.out = {IndexExpr::axis(0), IndexExpr::axis(1)};
+  graph.outputs.push_back(
+      {"y", build.contract(x, build.dequantize(weights, scales, zeros, {1, p.block}), c)});
+  return graph;
+}
+
+void expect_close(const Product& p, const std::string& target, int threads) {
+  Random random(static_cast<uint64_t>(p.rows * 1000 + p.columns * 100 + p.steps + p.block + p.bits));
+  Graph graph = graph_of(p, random);
+  const std::vector<Tensor> inputs = random_inputs(graph, 7);
+  Expected<std::vector<Tensor>> want = interpret(graph, inputs);
+  ASSERT_TRUE(want) << to_string(want.errors());
+  CompileOptions options;
+  options.targets = {target};
+  Expected<std::vector<Tensor>> got = run_compiled(graph, inputs, options, threads);
+  ASSERT_TRUE(got) << to_string(got.errors());
+  // Of the sums of magnitudes: at most 2 * 2^bits * 0.1 a step.
+  const double most = 0.2 * static_cast<double>(p.steps << p.bits);
+  EXPECT_EQ(difference((*got)[0], (*want)[0], 0, most * 1e-6), "")
+      << target << ": " << p.rows << "x" << p.columns << "x" << p.steps << ", " << p.bits
+      << " bits in blocks of " << p.block;
+}
+
+TEST(QuantisedProducts, widths_blocks_and_zero_points) {
+  for (const std::string& target : host_targets())
+    for (int bits : {2, 4, 8})
+      for (int64_t block : {16, 32, 256})
+        for (Zeros zeros : {Zeros::kNone, Zeros::kElements, Zeros::kFloats})
+          for (bool is_signed : {false, true})
+            expect_close({2, 19, 100, block, bits, is_signed, zeros, DType::kF32}, target, 1);
+}
+
+TEST(QuantisedProducts, rows_and_columns) {
+  for (const std::string& target : host_targets())
+    for (int64_t rows : {1, 3, 4, 5, 17, 64})
+      for (int64_t columns : {1, 15, 64, 200})
+        expect_close({rows, columns, 64, 32, 4, false, Zeros::kElements, DType::kF16}, target, 2);
+}
+
+TEST(QuantisedProducts, sums_that_end_anywhere) {
+  for (const std::string& target : host_targets())
+    for (int64_t steps : {1, 7, 8, 31, 33, 95, 258})
+      for (int64_t rows : {1, 9})
+        expect_close({rows, 40, steps, 32, 4, true, Zeros::kNone, DType::kBF16}, target, 1);
+}
+
+}  // namespace
+}  // namespace quernel::testing

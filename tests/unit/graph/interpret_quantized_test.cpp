@@ -1,0 +1,35 @@
+#include <gmock/gmock.h>
+
+#include "graph_testing.h"
+
+namespace quernel {
+namespace {
+
+using testing::ElementsAre;
+
+TEST(InterpretQuantized, groups_along_a_dim_the_last_one_shorter) {
+  EXPECT_THAT(values(evaluate("%x = constant i8[2,5] {-128, 1, 2, 3, 4, 5, 6, 7, 8, 127}\n"
+                              "%s = constant f32[2,3] {0.5, 2, 10, 1, 0.25, 100}\n"
+                              "%y = dequantize %x, %s {1, 2} : f32[2,5]\nreturn y = %y")),
+              ElementsAre(-64, 0.5, 4, 6, 40, 5, 6, 1.75, 2, 12700));
+}
+
+TEST(InterpretQuantized, zero_points_of_four_bits_and_of_floats) {
+  const std::string x = "%x = constant u4[4] {0, 5, 10, 15}\n%s = constant f16[2] {0.5, 4}\n";
+  EXPECT_THAT(values(evaluate(x + "%z = constant u4[2] {8, 15}\n"
+                                  "%y = dequantize %x, %s, %z {2} : f32[4]\nreturn y = %y")),
+              ElementsAre(-4, -1.5, -20, 0));
+  EXPECT_THAT(values(evaluate(x + "%z = constant f32[2] {0.5, 2.25}\n"
+                                  "%y = dequantize %x, %s, %z {2} : f32[4]\nreturn y = %y")),
+              ElementsAre(-0.25, 2.25, 31, 51));
+}
+
+TEST(InterpretQuantized, groups_along_both_dims) {
+  EXPECT_THAT(values(evaluate("%x = constant i4[2,4] {1, 2, 3, 4, 5, 6, 7, -8}\n"
+                              "%s = constant f32[1,2] {10, 100}\n"
+                              "%y = dequantize %x, %s {2, 2} : f32[2,4]\nreturn y = %y")),
+              ElementsAre(10, 20, 300, 400, 50, 60, 700, -800));
+}
+
+}  // namespace
+}  // namespace quernel
