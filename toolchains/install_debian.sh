@@ -26,8 +26,8 @@ USAGE
 runtime=(g++ cmake ninja-build ccache libflatbuffers-dev flatbuffers-compiler libvulkan-dev)  # headers: the tools always have the device
 compiler=(llvm-22-dev liblld-22-dev libonnx-dev libprotobuf-dev protobuf-compiler libcli11-dev libfmt-dev zlib1g-dev libzstd-dev
           glslang-dev glslang-tools spirv-tools)
-test=(libgtest-dev libgmock-dev libbenchmark-dev libonnx-testdata python3 python3-numpy python3-onnx clang-format clang-22
-      openssh-server openssh-client)
+test=(libgtest-dev libgmock-dev libbenchmark-dev nlohmann-json3-dev libonnx-testdata python3 python3-numpy python3-onnx
+      clang-format clang-22 openssh-server openssh-client)
 bench=(binutils python3 python3-numpy python3-onnx)
 train=(python3-torch python3-sklearn python3-numpy)
 vulkan=(mesa-vulkan-drivers vulkan-validationlayers)

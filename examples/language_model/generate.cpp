@@ -1,23 +1,25 @@
-// Continues a text with a compiled language model, one byte after another, always the likeliest.
-//
-//   generate BUNDLE [--prompt TEXT] [--tokens N] [--chunk N] [--threads N]
-//
-// The bundle has two entry points that share the model's key and value caches as states: "prefill" takes the
-// prompt, as many tokens at once as its symbol `length` allows (or --chunk says), "decode" takes one token.
-// Prints the tokens as numbers and as text, then the speed of both. Exits with 2 when something fails.
-#include <quernel/runtime.hpp>
-
-#include <algorithm>
+// Continues a text with a compiled language model: the prompt in large pieces, then one token after another. Options:
+// options.cpp.
 #include <chrono>
-#include <cstdint>
 #include <cstdio>
-#include <cstdlib>
-#include <cstring>
 #include <exception>
+#include <memory>
+#include <optional>
+#include <set>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
+#include "conversation.h"
+#include "end_tokens.h"
+#include "model.h"
+#include "options.h"
+#include "sample.h"
+#include "stream_text.h"
+#include "tokenizer.h"
+
+namespace language_model {
 namespace {
 
 double seconds() {
@@ -25,155 +27,130 @@ double seconds() {
   return std::chrono::duration<double>(Clock::now().time_since_epoch()).count();
 }
 
-void require(qnl_status status, const qnl_error& error) {
-  if (status != QNL_OK) throw std::runtime_error(error.text);
+void write_text(std::string_view text) {
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  std::fflush(stdout);
 }
 
-// One entry point of the model: tokens at their positions in, the likeliest next token out.
-class Model {
+void show_tokens(const char* what, const std::vector<int32_t>& tokens, size_t begin, size_t end) {
+  std::fprintf(stderr, "%s", what);
+  for (size_t i = begin; i < end; ++i) std::fprintf(stderr, " %d", tokens[i]);
+  std::fprintf(stderr, "\n");
+}
+
+void show_speed(const char* what, size_t tokens, double time) {
+  if (tokens > 0)
+    std::fprintf(stderr, "%s %zu tokens in %.2f ms, %.1f tokens/s\n", what, tokens, time * 1e3,
+                 tokens / time);
+}
+
+// The bytes of all tokens: what people have read so far.
+std::string text_of(const Tokenizer& tokenizer, const std::vector<int32_t>& tokens) {
+  std::string text;
+  for (size_t i = 0; i < tokens.size(); ++i)
+    text += tokenizer.bytes_of(tokens[i], i == 0 ? kNoToken : tokens[i - 1]);
+  return text;
+}
+
+// Why a text ends.
+enum class End { kTokens, kEndToken, kStop, kFull };
+
+class Generation {
  public:
-  // The largest value that the bundle allows for `length` is the most tokens it takes at once; `share`: the
-  // session whose states it uses too.
-  Model(const quernel::Bundle& bundle, const quernel::Device& device, const char* entry, int64_t most,
-        qnl_session* share)
-      : most_(most) {
-    qnl_session_options options = {};
-    options.entry_point = entry;
-    options.parent = share;
-    options.share_state = share != nullptr ? 1 : 0;
-    require(session_.create(bundle, device, &options, &error_), error_);
+  explicit Generation(const Options& options)
+      : options_(options),
+        model_(options.bundle, options.threads, options.chunk),
+        tokenizer_(load_tokenizer(options.tokenizer)),
+        ends_(find_end_tokens(options.end_tokens, options.tokenizer, *tokenizer_)),
+        stream_(options.stops, write_text) {
+    if (!options.restore_state.empty()) conversation_ = restore_conversation(options.restore_state, &model_);
+    sampler_.emplace(options.sampling, options.seed.value_or(conversation_.random));
   }
 
-  // All tokens, in pieces where there are many; `position`: of the first.
-  int32_t run(const std::vector<int32_t>& tokens, int64_t position) {
-    int32_t next = 0;
-    for (size_t begin = 0; begin < tokens.size();) {
-      const size_t count = std::min(tokens.size() - begin, static_cast<size_t>(most_));
-      next = run_piece(tokens.data() + begin, count, position + static_cast<int64_t>(begin));
-      begin += count;
+  void run() {
+    const size_t old = tokens().size();
+    if (options_.prompt.empty()) stream_.add(unfinished_character(text_of(*tokenizer_, tokens())));
+    add_prompt();
+    if (options_.echo) write_text(options_.prompt);
+    const size_t prompt_end = tokens().size();
+    const auto waiting = std::span<const int32_t>(tokens()).subspan(static_cast<size_t>(model_.position()));
+    const double start = seconds();
+    const std::span<const float> logits = model_.append(waiting);
+    const double ready = seconds();
+    const End end = continue_text(logits);
+    const double done = seconds();
+    stream_.finish();
+    write_text("\n");
+    if (options_.show_tokens) {
+      show_tokens("prompt tokens:", tokens(), old, prompt_end);
+      show_tokens("new tokens:", tokens(), prompt_end, tokens().size());
     }
-    return next;
+    show_speed("prompt:", prompt_end - waiting_begin_, ready - start);
+    show_speed("answer:", tokens().size() - prompt_end, done - ready);
+    if (end == End::kFull)
+      std::fprintf(
+          stderr,
+          "the context is full: the caches hold %lld positions, and the text ends here; for longer ones "
+          "compile a bundle with longer caches\n",
+          static_cast<long long>(model_.capacity()));
+    conversation_.random = sampler_->random();
+    if (!options_.save_state.empty()) save_conversation(options_.save_state, conversation_, &model_);
   }
-
-  qnl_session* session() const { return session_.get(); }
 
  private:
-  int32_t run_piece(const int32_t* tokens, size_t count, int64_t position) {
-    int64_t* in[2] = {input("tokens", count), input("positions", count)};
-    for (size_t i = 0; i < count; ++i) {
-      in[0][i] = tokens[i];
-      in[1][i] = position + static_cast<int64_t>(i);
+  std::vector<int32_t>& tokens() { return conversation_.tokens; }
+
+  // Appends the prompt's tokens. Throws unless the model can take all that it has not seen.
+  void add_prompt() {
+    const std::vector<int32_t> prompt = tokenizer_->encode(options_.prompt, tokens().empty());
+    for (int32_t token : prompt)
+      if (token >= model_.vocabulary())
+        throw std::runtime_error("the prompt has token " + std::to_string(token) +
+                                 ", the model has tokens up to " + std::to_string(model_.vocabulary() - 1) +
+                                 ": this is another model's tokenizer");
+    tokens().insert(tokens().end(), prompt.begin(), prompt.end());
+    waiting_begin_ = static_cast<size_t>(model_.position());
+    if (tokens().size() == waiting_begin_)
+      throw std::runtime_error("expected a prompt (--prompt TEXT): there is nothing to continue");
+    if (static_cast<int64_t>(tokens().size()) > model_.capacity())
+      throw std::runtime_error("the prompt and what was before it have " + std::to_string(tokens().size()) +
+                               " tokens, but the caches hold " + std::to_string(model_.capacity()) +
+                               " positions; give a shorter prompt, or compile a bundle with longer caches");
+  }
+
+  End continue_text(std::span<const float> logits) {
+    for (int64_t count = 0; count < options_.tokens; ++count) {
+      const int32_t previous = tokens().back(), next = sampler_->sample(logits);
+      tokens().push_back(next);
+      if (ends_.contains(next)) return End::kEndToken;
+      stream_.add(tokenizer_->bytes_of(next, previous));
+      if (stream_.stopped()) return End::kStop;
+      if (count + 1 == options_.tokens) break;
+      if (model_.position() == model_.capacity()) return End::kFull;
+      logits = model_.append(std::span<const int32_t>(&next, 1));
     }
-    require(session_.run(&error_), error_);
-    qnl_tensor logits = {};
-    require(session_.tensor(QNL_OUTPUT, "logits", &logits, &error_), error_);
-    const int64_t width = logits.shape[1];
-    const float* last = static_cast<const float*>(logits.data) + (static_cast<int64_t>(count) - 1) * width;
-    return static_cast<int32_t>(std::max_element(last, last + width) - last);
+    return End::kTokens;
   }
 
-  // The input's own memory, for `count` elements: filled in place, nothing is copied.
-  int64_t* input(const char* name, size_t count) {
-    qnl_tensor tensor = {};
-    tensor.name = name;
-    tensor.rank = 1;
-    tensor.shape[0] = static_cast<int64_t>(count);
-    require(session_.set_shape(tensor, &error_), error_);
-    require(session_.tensor(QNL_INPUT, name, &tensor, &error_), error_);
-    return static_cast<int64_t*>(tensor.data);
-  }
-
-  quernel::Session session_;
-  qnl_error error_ = {};
-  int64_t most_;
+  const Options& options_;
+  Model model_;
+  std::unique_ptr<Tokenizer> tokenizer_;
+  std::set<int32_t> ends_;
+  TextStream stream_;
+  Conversation conversation_;
+  std::optional<Sampler> sampler_;
+  size_t waiting_begin_ = 0;  // of the tokens that the model has not seen
 };
-
-struct Options {
-  const char* bundle = nullptr;
-  std::string prompt = "The miller's wheel";
-  int64_t tokens = 48, chunk = 0;
-  uint32_t threads = 1;
-};
-
-Options parse(int argc, char** argv) {
-  Options options;
-  for (int i = 1; i < argc; ++i) {
-    const std::string argument = argv[i];
-    const bool has_value = i + 1 < argc;
-    if (argument == "--prompt" && has_value) {
-      options.prompt = argv[++i];
-    } else if (argument == "--tokens" && has_value) {
-      options.tokens = std::atoll(argv[++i]);
-    } else if (argument == "--chunk" && has_value) {
-      options.chunk = std::atoll(argv[++i]);
-    } else if (argument == "--threads" && has_value) {
-      options.threads = static_cast<uint32_t>(std::atoi(argv[++i]));
-    } else if (argument.starts_with("--") || options.bundle != nullptr) {
-      throw std::runtime_error("unexpected argument '" + argument + "'");
-    } else {
-      options.bundle = argv[i];
-    }
-  }
-  if (options.bundle == nullptr || options.prompt.empty() || options.tokens < 1) {
-    throw std::runtime_error("usage: generate BUNDLE [--prompt TEXT] [--tokens N] [--chunk N] [--threads N]");
-  }
-  return options;
-}
-
-// The largest value of the bundle's symbol `length`.
-int64_t longest(const quernel::Bundle& bundle) {
-  for (uint32_t i = 0; i < bundle.info().symbol_count; ++i) {
-    qnl_symbol_info symbol = {};
-    if (qnl_bundle_get_symbol(bundle.get(), i, &symbol) == QNL_OK && std::strcmp(symbol.name, "length") == 0)
-      return symbol.max;
-  }
-  return 1;
-}
-
-void print(const char* what, const std::vector<int32_t>& tokens) {
-  std::printf("%s", what);
-  for (int32_t token : tokens) std::printf(" %d", token);
-  std::printf("\n");
-}
-
-int run(const Options& options) {
-  qnl_error error = {};
-  quernel::Bundle bundle;
-  quernel::Device device;
-  require(bundle.open(options.bundle, nullptr, &error), error);
-  require(device.open_cpu(options.threads, &error), error);
-  const int64_t most = options.chunk > 0 ? std::min(options.chunk, longest(bundle)) : longest(bundle);
-  Model prefill(bundle, device, "prefill", most, nullptr);
-  Model decode(bundle, device, "decode", 1, prefill.session());
-
-  std::vector<int32_t> prompt;
-  for (char c : options.prompt) prompt.push_back(static_cast<uint8_t>(c));
-  const double start = seconds();
-  std::vector<int32_t> tokens{prefill.run(prompt, 0)};
-  const double ready = seconds();
-  std::vector<int32_t> token(1);
-  for (int64_t position = static_cast<int64_t>(prompt.size());
-       static_cast<int64_t>(tokens.size()) < options.tokens; ++position) {
-    token[0] = tokens.back();
-    tokens.push_back(decode.run(token, position));
-  }
-  const double end = seconds();
-
-  print("prompt   ", prompt);
-  print("tokens   ", tokens);
-  std::printf("text      %s|", options.prompt.c_str());
-  for (int32_t t : tokens) std::printf("%c", t >= 32 && t < 127 ? t : '.');
-  std::printf("\nprefill   %zu tokens in %.2f ms\n", prompt.size(), (ready - start) * 1e3);
-  if (tokens.size() > 1)
-    std::printf("decode    %.0f tokens/s\n", static_cast<double>(tokens.size() - 1) / (end - ready));
-  return 0;
-}
 
 }  // namespace
+}  // namespace language_model
 
 int main(int argc, char** argv) {
   try {
-    return run(parse(argc, argv));
+    const language_model::Options options = language_model::parse_options(argc, argv);
+    if (options.help) return std::fputs(language_model::kUsage, stdout) < 0 ? 2 : 0;
+    language_model::Generation(options).run();
+    return 0;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "generate: %s\n", error.what());
     return 2;

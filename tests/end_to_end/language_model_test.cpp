@@ -6,12 +6,12 @@
 #include <stdlib.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <filesystem>
-#include <sstream>
+#include <string>
 
 #include "count_allocations.h"
 #include "graph/interpret.h"
+#include "language_model_commands.h"
 #include "pipeline/pipeline.h"
 #include "quernel/runtime.hpp"
 
@@ -19,31 +19,6 @@ namespace quernel {
 namespace {
 
 namespace fs = std::filesystem;
-using Tokens = std::vector<int64_t>;
-
-// What the command prints; `ok` is false when it fails.
-std::string output_of(const std::string& command, bool* ok) {
-  std::string text;
-  FILE* pipe = popen((command + " 2>&1").c_str(), "r");
-  for (int c; pipe && (c = fgetc(pipe)) != EOF;) text += static_cast<char>(c);
-  *ok = pipe && pclose(pipe) == 0;
-  return text;
-}
-
-Tokens numbers_after(const std::string& text, const std::string& word) {
-  size_t begin = text.find(word);
-  Tokens tokens;
-  if (begin == std::string::npos) return tokens;
-  std::istringstream line(text.substr(begin + word.size(), text.find('\n', begin) - begin - word.size()));
-  for (int64_t token; line >> token;) tokens.push_back(token);
-  return tokens;
-}
-
-std::string text_of(const Diagnostics& errors) {
-  std::string text;
-  for (const Diagnostic& error : errors) text += error.message + "\n";
-  return text;
-}
 
 class LanguageModel : public ::testing::Test {
  protected:
@@ -80,11 +55,12 @@ class LanguageModel : public ::testing::Test {
   };
   static Text generate(const std::string& arguments) {
     bool ok = false;
-    std::string output = output_of(std::string(GENERATE) + " " + dir_ + "/model.qnl " + arguments, &ok);
+    std::string output = output_of(
+        std::string(GENERATE) + " " + dir_ + "/model.qnl --tokenizer bytes --show-tokens " + arguments, &ok);
     EXPECT_TRUE(ok) << output;
-    Text text{numbers_after(output, "prompt "), 0};
+    Text text{numbers_after(output, "prompt tokens:"), 0};
     text.prompt = text.all.size();
-    Tokens added = numbers_after(output, "tokens ");
+    Tokens added = numbers_after(output, "new tokens:");
     EXPECT_FALSE(added.empty()) << output;
     text.all.insert(text.all.end(), added.begin(), added.end());
     return text;
@@ -132,7 +108,7 @@ class LanguageModel : public ::testing::Test {
 };
 
 TEST_F(LanguageModel, tokens_are_those_of_a_full_evaluation) {
-  Text text = generate("--tokens 40");
+  Text text = generate("--tokens 40 --prompt \"The miller's wheel\"");
   EXPECT_EQ(text.all.size(), text.prompt + 40);
   EXPECT_EQ(added(text), after_prompt(interpreted(text.all), text.prompt));
 }
@@ -156,7 +132,7 @@ TEST_F(LanguageModel, tokens_are_those_of_onnx_runtime) {
   std::string module = given ? given : ORT_MODULE;
   if (!fs::exists(module))
     GTEST_SKIP() << "onnxruntime-node is not installed in " << module << "; tests/bench/run.sh installs it";
-  Text text = generate("--tokens 60");
+  Text text = generate("--tokens 60 --prompt \"The miller's wheel\"");
   std::string command =
       "node " TEST_FOLDER "/language_model_onnxruntime.js " + module + " " + dir_ + "/model.onnx";
   for (size_t i = 0; i + 1 < text.all.size(); ++i) command += " " + std::to_string(text.all[i]);
