@@ -9,7 +9,8 @@ The operators and names are those of exporters for ONNX Runtime GenAI:
            past_key_values.L.key   f32[1, kv_heads, past, head_size]; and .value
   outputs  logits                  f32[1, sequence_length, vocabulary]
            present.L.key           f32[1, kv_heads, max(past, total), head_size]; and .value
-past and total are the checkpoint's seq_len, or --positions; with --free they are left open, and so is the batch.
+past and total are the checkpoint's seq_len, or --positions. With --free they are left open, and so are the batch and
+the caches' head_size, as exporters do.
 """
 import argparse
 import os
@@ -158,10 +159,11 @@ class Exporter:
         self.classifier(h)
 
         value = helper.make_tensor_value_info
-        batch, past, total = ("batch_size", "past_sequence_length", "total_sequence_length") if self.free else (
-            1, self.positions, self.positions)
+        batch, past, total, size = 1, self.positions, self.positions, c.head_size
+        if self.free:
+            batch, past, total, size = "batch_size", "past_sequence_length", "total_sequence_length", "kv_cache_dim"
         names = [f"{i}.{kind}" for i in range(c.n_layers) for kind in ("key", "value")]
-        cache = lambda name, rows: value(name, TensorProto.FLOAT, [batch, c.n_kv_heads, rows, c.head_size])
+        cache = lambda name, rows: value(name, TensorProto.FLOAT, [batch, c.n_kv_heads, rows, size])
         graph = helper.make_graph(
             self.nodes, "decoder",
             [value("input_ids", TensorProto.INT64, [batch, "sequence_length"]),

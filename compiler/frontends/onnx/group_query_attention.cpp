@@ -69,6 +69,15 @@ Expected<Place> find_place(NodeImport& n, const Dim& batch, const Dim& steps) {
   return place;
 }
 
+// That the cache `past` [B,G,P,D] has the heads of x [B,G,S,D].
+Status require_heads_of(NodeImport& n, ValueId past, ValueId x, const std::string& name) {
+  if (past == kNoValue) return {};
+  for (int axis : {0, 1, 3})
+    QUERNEL_CHECK(n.require_equal(n.shape(past)[axis], n.shape(x)[axis],
+                                  "dim " + std::to_string(axis) + " of " + name));
+  return {};
+}
+
 // Keys or values [B,G,S,D] in their place behind those of the past.
 ValueId with_past(NodeImport& n, ValueId past, ValueId x, const Place& place) {
   if (past == kNoValue) return x;
@@ -124,6 +133,8 @@ Status import_group_query_attention(NodeImport& n) {
   QUERNEL_TRY(a.value, split_heads(n, parts[2], groups));
   Dim batch = n.shape(a.query)[0], steps = n.shape(a.query)[2];
   QUERNEL_TRY(Place place, find_place(n, batch, steps));
+  QUERNEL_CHECK(require_heads_of(n, n.in(3), a.key, "past_key"));
+  QUERNEL_CHECK(require_heads_of(n, n.in(4), a.value, "past_value"));
   if (rotates) QUERNEL_CHECK(rotate_operands(n, a, place, steps, interleaved));
   a.key = with_past(n, n.in(3), a.key, place);
   a.value = with_past(n, n.in(4), a.value, place);
