@@ -98,8 +98,8 @@ class Finder {
   void read_output(const qnl_tensor& tensor) {
     const std::string name = tensor.name;
     if (name != "logits" && info_.output_count > 1) return;
-    if (tensor.dtype != QNL_F32)
-      fail("output '" + name + "': expected f32, found " + qnl_dtype_name(tensor.dtype));
+    if (tensor.dtype != QNL_F32 && tensor.dtype != QNL_F16 && tensor.dtype != QNL_BF16)
+      fail("output '" + name + "': expected f32, f16 or bf16, found " + qnl_dtype_name(tensor.dtype));
     if (tensor.rank < 1 || tensor.shape[tensor.rank - 1] < 1)
       fail("output '" + name + "': expected as many logits as the vocabulary has tokens");
     entry_.logits = name;

@@ -23,7 +23,7 @@ struct EntryPoint {
   std::optional<Input> ids, positions;
   std::optional<Input> mask;     // 1 for each position up to the last token
   std::optional<int64_t> total;  // the mask's length, where it is fixed
-  std::string logits;            // f32, whose last row is for the last token
+  std::string logits;            // f32, f16 or bf16; the last row is for the last token
   int64_t vocabulary = 0;        // logits of a row
   int64_t least = 1, most = 1;   // tokens at once
   int64_t multiple = 1;          // of which their number is a multiple

@@ -1,6 +1,7 @@
 #include "model.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstdio>
 #include <cstring>
 #include <memory>
@@ -34,6 +35,13 @@ uint64_t read_bundle_hash(const std::string& path) {
   uint64_t hash = 0;
   std::memcpy(&hash, header + 56, sizeof hash);
   return hash;
+}
+
+float float_of_f16(uint16_t half) {
+  const uint32_t sign = uint32_t{half} >> 15 << 31, exponent = half >> 10 & 31, mantissa = half & 0x3ff;
+  if (exponent == 31) return std::bit_cast<float>(sign | 0x7f800000u | mantissa << 13);
+  // The exponent's bias of 15 to that of 127, also of numbers without a leading one.
+  return std::bit_cast<float>(sign | exponent << 23 | mantissa << 13) * 0x1p112f;
 }
 
 }  // namespace
@@ -97,8 +105,21 @@ std::span<const float> Model::run(Part& part, std::span<const int32_t> tokens) {
   position_ = filled;
   qnl_tensor logits = {};
   require(part.session.tensor(QNL_OUTPUT, part.entry.logits.c_str(), &logits, &error), error);
+  return last_row(logits);
+}
+
+// In the session's memory where they are f32, else in logits_.
+std::span<const float> Model::last_row(const qnl_tensor& logits) {
   const auto width = static_cast<size_t>(logits.shape[logits.rank - 1]);
-  return {static_cast<const float*>(logits.data) + (logits.bytes / sizeof(float) - width), width};
+  const uint64_t bytes = qnl_dtype_bytes(logits.dtype, width);
+  const char* row = static_cast<const char*>(logits.data) + (logits.bytes - bytes);
+  if (logits.dtype == QNL_F32) return {reinterpret_cast<const float*>(row), width};
+  const auto* halves = reinterpret_cast<const uint16_t*>(row);
+  logits_.resize(width);
+  for (size_t i = 0; i < width; ++i)
+    logits_[i] =
+        logits.dtype == QNL_F16 ? float_of_f16(halves[i]) : std::bit_cast<float>(uint32_t{halves[i]} << 16);
+  return logits_;
 }
 
 // Fills the input's own memory; nothing is copied.

@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "entry_points.h"
 
@@ -44,6 +45,7 @@ class Model {
     quernel::Session session;
   };
   void create(Part* part, qnl_session* parent);
+  std::span<const float> last_row(const qnl_tensor& logits);
   std::span<const float> run(Part& part, std::span<const int32_t> tokens);
   void fill(Part& part, const Input& input, int64_t count, const std::function<int64_t(int64_t)>& value);
 
@@ -52,6 +54,7 @@ class Model {
   quernel::Device device_;
   Part decode_, prompt_;
   bool is_one_part_ = false;  // decode_ takes prompts, too
+  std::vector<float> logits_;
   int64_t capacity_ = 0, position_ = 0;
 };
 

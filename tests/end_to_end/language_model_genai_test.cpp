@@ -320,9 +320,30 @@ TEST_F(GenaiModel, what_is_no_bundle_of_a_decoder) {
   const std::string begin =
       "graph @g(%tokens: i64[1], %keys: f32[8,2]) {\n" + next + "  %y = neg %tokens : i64[1]\n";
   EXPECT_THAT(graph(begin + "  return logits = %y, next = %next\n}\n", stateful),
-              HasSubstr("output 'logits': expected f32, found i64"));
+              HasSubstr("output 'logits': expected f32, f16 or bf16, found i64"));
   EXPECT_THAT(graph(begin + "  return a = %y, b = %y, next = %next\n}\n", stateful),
               HasSubstr("expected the output logits"));
+}
+
+TEST_F(GenaiModel, logits_may_be_narrow) {
+  for (const char* dtype : {"f32", "f16", "bf16"}) {
+    std::string text =
+        "graph @g(%tokens: i64[1], %keys: f32[8,2]) {\n  %next = exp %keys : f32[8,2]\n"
+        "  %t = cast %tokens : T[1]\n  %shift = expand %t : T[4]\n  %c = constant T[4] {1, -2.5, "
+        "5.9604645e-08, 61440}\n"
+        "  %y = add %c, %shift : T[4]\n  return logits = %y, next = %next\n}\n";
+    for (size_t at; (at = text.find("T[")) != std::string::npos;) text.replace(at, 1, dtype);
+    language_model::write_file(dir_ + "/n.qg", text);
+    CompileOptions options;
+    options.states = {{"keys", "next"}};
+    ASSERT_EQ(compiled(dir_ + "/n.qg", dir_ + "/n.qnl", options), "");
+    Model model(dir_ + "/n.qnl", 1, 0);
+    EXPECT_EQ(model.capacity(), 8);
+    const int32_t tokens[] = {0, 3};
+    EXPECT_THAT(model.append(std::span(tokens, 1)), ::testing::ElementsAre(1, -2.5, 5.9604645e-08f, 61440))
+        << dtype;
+    EXPECT_THAT(model.append(std::span(tokens + 1, 1)).first(2), ::testing::ElementsAre(4, 0.5)) << dtype;
+  }
 }
 
 TEST_F(GenaiModel, what_is_no_checkpoint) {
