@@ -42,13 +42,18 @@ Conversation restore_conversation(const std::string& path, Model* model) {
   if (bundle != model->bundle_hash())
     throw std::runtime_error(
         path + ": this conversation was kept with another bundle; its caches do not fit this one");
+  const auto damaged = [&] {
+    return std::runtime_error(path + ": the conversation is damaged or cut short");
+  };
   const std::string line = line_of(bundle, tokens, filled, conversation.random);
   const uint64_t state = model->state_bytes();
   if (tokens > file.size() || filled > tokens || filled > static_cast<size_t>(model->capacity()) ||
       file.size() != line.size() + tokens * sizeof(int32_t) + state)
-    throw std::runtime_error(path + ": the conversation is damaged or cut short");
+    throw damaged();
   conversation.tokens.resize(tokens);
   std::memcpy(conversation.tokens.data(), file.data() + line.size(), tokens * sizeof(int32_t));
+  for (int32_t token : conversation.tokens)
+    if (token < 0 || token >= model->vocabulary()) throw damaged();
   model->restore_state(std::string_view(file).substr(file.size() - state), static_cast<int64_t>(filled));
   return conversation;
 }

@@ -33,7 +33,7 @@ bool flag(const Json& object, const char* name, bool otherwise) {
 }
 
 int32_t id_of(const Json& value) {
-  constexpr int64_t kMost = 1 << 24;
+  constexpr int64_t kMost = 1 << 22;
   if (!value.is_number_integer()) refuse("expected a token's number, found " + value.dump());
   const auto id = value.get<int64_t>();
   if (id < 0 || id >= kMost)

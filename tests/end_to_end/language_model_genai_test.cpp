@@ -249,6 +249,9 @@ TEST_F(GenaiModel, conversations_that_do_not_fit) {
   std::string more = kept;
   more.replace(more.find("filled "), 8, "filled 9");
   EXPECT_THAT(restored(more), HasSubstr("damaged or cut short"));
+  std::string unknown = kept;
+  unknown[kept.find('\n') + 3] = 1;  // the first token becomes one above 2^16
+  EXPECT_THAT(restored(unknown), HasSubstr("damaged or cut short"));
   CompileOptions options = free_options();
   for (EntryPointOptions& entry : options.entry_points)
     entry.dims["past_sequence_length"] = entry.dims["total_sequence_length"] = 64;
