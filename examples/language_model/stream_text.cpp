@@ -33,13 +33,10 @@ void TextStream::write(size_t count, bool is_last) {
   size_t at = 0;
   while (at < count) {
     const Character character = character_at(text, at);
-    if (character.bytes == 0 && is_cut_short(text, at)) {
-      if (!is_last) break;
+    if (character.bytes == 0) {
+      if (!is_last && is_cut_short(text, at)) break;
       append_utf8(0xfffd, &whole);
-      at = count;
-    } else if (character.bytes == 0) {
-      append_utf8(0xfffd, &whole);
-      ++at;
+      at += replaced_bytes(text, at);
     } else {
       whole += text.substr(at, character.bytes);
       at += character.bytes;

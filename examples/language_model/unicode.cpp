@@ -56,6 +56,10 @@ bool is_cut_short(std::string_view text, size_t at) {
   return at + fitting == text.size() && fitting < length_by_lead(static_cast<uint8_t>(text[at]));
 }
 
+size_t replaced_bytes(std::string_view text, size_t at) {
+  return std::max<size_t>(fitting_bytes(text, at), 1);
+}
+
 void append_utf8(uint32_t code, std::string* text) {
   const auto add = [&](uint32_t byte) { text->push_back(static_cast<char>(byte)); };
   const auto rest = [&](int shift) { add(0x80 | (code >> shift & 0x3f)); };

@@ -19,6 +19,9 @@ struct Character {
 Character character_at(std::string_view text, size_t at);
 // Returns true if the text ends within a character: the bytes from `at` may begin one that goes on.
 bool is_cut_short(std::string_view text, size_t at);
+// The bytes from `at` that make one U+FFFD where no character begins there: one, or all that begin one (Unicode's
+// "maximal subparts").
+size_t replaced_bytes(std::string_view text, size_t at);
 void append_utf8(uint32_t code, std::string* text);
 // Returns the position of the first byte that is not UTF-8, or npos.
 size_t find_invalid_utf8(std::string_view text);

@@ -354,6 +354,14 @@ TEST(TextStream, whole_characters_only) {
   EXPECT_EQ(w.all(), "a\xe4\xbd\xa0z" + bad + bad + "(" + bad + bad + bad + bad);
 }
 
+TEST(TextStream, one_replacement_for_a_broken_character) {
+  Written w;
+  w.stream.add("\xe4\xbd(\xf0\x9f\x98\xf0\x9f\xc3");
+  w.stream.finish();
+  const std::string bad = "\xef\xbf\xbd";
+  EXPECT_EQ(w.all(), bad + "(" + bad + bad + bad);
+}
+
 TEST(TextStream, stops_before_a_stop_string) {
   Written w({"</end>", "stop"});
   w.stream.add("one <");

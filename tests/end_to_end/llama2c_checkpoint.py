@@ -1,9 +1,10 @@
 """Writes a small random checkpoint of llama2.c (version 0) and a vocabulary, and what the checkpoint computes.
 
-  llama2c_checkpoint.py FOLDER [--unshared] [--positions N] [--vocabulary N] TOKEN...
+  llama2c_checkpoint.py FOLDER [--unshared] [--positions N] [--vocabulary N] [--greedy] TOKEN...
 
 FOLDER gets model.bin, tokenizer.bin and logits.txt: a line for each token, the logits behind it. They are computed in
-float64, one token after another, as llama2.c's run.c does: rotation of neighbours, a cache, no batches.
+float64, one token after another, as llama2.c's run.c does: rotation of neighbours, a cache, no batches. With --greedy,
+text.txt is what run.c writes without a prompt at temperature 0, and utf8.txt the same without broken characters.
 """
 import argparse
 import struct
@@ -44,7 +45,7 @@ def write_checkpoint(path, weights, vocabulary, positions, unshared):
 
 
 def write_vocabulary(path, vocabulary):
-    """Special tokens, bytes, then pieces, of which the first are letters; scores fall."""
+    """Special tokens, bytes, then pieces, of which the first are letters; scores fall. Returns the pieces."""
     pieces = [b"<unk>", b"\n<s>\n", b"\n</s>\n"] + [b"<0x%02X>" % byte for byte in range(256)]
     pieces += [bytes([c]) for c in b" abcdefghijklmnopqrstuvwxyz"] + "é".encode().split()
     pieces += [b"th", b"he", b"the", b" the", b"in", b"ing", b"er", b" t"]
@@ -53,6 +54,7 @@ def write_vocabulary(path, vocabulary):
         file.write(struct.pack("i", max(map(len, pieces))))
         for i, piece in enumerate(pieces[:vocabulary]):
             file.write(struct.pack("fi", 0.0 if i < 259 else -float(i - 259), len(piece)) + piece)
+    return pieces
 
 
 def rms_norm(x, weight):
@@ -92,6 +94,19 @@ def evaluate(weights, tokens):
     return np.array(logits)
 
 
+def greedy_text(weights, pieces, positions):
+    """From the begin token to an end token, or until the caches are full. As float32 has it, up to ties."""
+    tokens, text = [1], b""
+    while len(tokens) <= positions:
+        token = int(evaluate(weights, tokens)[-1].argmax())
+        if token in (1, 2):
+            break
+        piece = bytes([token - 3]) if token < 259 else pieces[token]
+        text += piece[1:] if len(tokens) == 1 and piece.startswith(b" ") else piece
+        tokens.append(token)
+    return text
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("folder")
@@ -99,10 +114,16 @@ def main():
     parser.add_argument("--unshared", action="store_true", help="the classifier is not the embedding")
     parser.add_argument("--positions", type=int, default=64)
     parser.add_argument("--vocabulary", type=int, default=320)
+    parser.add_argument("--greedy", action="store_true")
     args = parser.parse_args()
     weights = random_weights(args.vocabulary, args.unshared)
     write_checkpoint(args.folder + "/model.bin", weights, args.vocabulary, args.positions, args.unshared)
-    write_vocabulary(args.folder + "/tokenizer.bin", args.vocabulary)
+    pieces = write_vocabulary(args.folder + "/tokenizer.bin", args.vocabulary)
+    if args.greedy:
+        text = greedy_text(weights, pieces, args.positions)
+        for name, contents in (("text", text), ("utf8", text.decode("utf-8", "replace").encode())):
+            with open(f"{args.folder}/{name}.txt", "wb") as file:
+                file.write(contents)
     np.savetxt(args.folder + "/logits.txt", evaluate(weights, args.tokens), "%.8g")
 
 

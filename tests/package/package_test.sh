@@ -13,6 +13,8 @@
 # 7. examples/hello_linux builds here and, where the cross compiler is there, against a runtime for AArch64, and runs.
 # 8. examples/hello_firmware builds for each microcontroller whose toolchain is there, and recognises the digits under its
 #    emulator.
+# 9. examples/language_model builds against the package. It and its firmware write the text that a random checkpoint of
+#    llama2.c stands for.
 set -euo pipefail
 build=$1 scratch=$2
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -125,3 +127,29 @@ for target in cortex-m4 cortex-m7 cortex-m33 cortex-m55 riscv32imc; do
     fail "hello_firmware for $target: $(tail -n 20 "$scratch/firmware-$target.txt")"
   grep -E 'right|instructions|bytes' "$scratch/firmware-$target.txt"
 done
+
+if ! /usr/bin/python3 -c 'import onnx' 2>/dev/null; then
+  say "examples/language_model: left out, no python3-onnx (toolchains/install_debian.sh)"
+  exit 0
+fi
+say "examples/language_model"
+example=$source/examples/language_model story=$scratch/story
+mkdir "$story"
+/usr/bin/python3 -B "$source/tests/end_to_end/llama2c_checkpoint.py" "$story" --unshared --positions 24 --greedy
+/usr/bin/python3 -B "$example/llama2c_to_onnx.py" "$story/model.bin" "$story/model.onnx"
+"$prefix/bin/quernel" compile "$story/model.onnx" -o "$story/model.qnl" --quiet --state 'past_key_values.*=present.*' \
+  --entry prefill:sequence_length=1..64 --entry decode:sequence_length=1
+cmake -S "$example" -B "$scratch/language_model" -G Ninja -DCMAKE_PREFIX_PATH="$prefix" >"$scratch/language_model.log"
+cmake --build "$scratch/language_model" >>"$scratch/language_model.log"
+"$scratch/language_model/generate" "$story/model.qnl" --tokenizer "$story/tokenizer.bin" --tokens 24 >"$story/found.txt"
+check_text() { LC_ALL=C grep -qaF -f "$2" "$3" || fail "$1: expected the text of $2, found $3"; }
+check_text examples/language_model "$story/utf8.txt" "$story/found.txt"
+if command -v arm-none-eabi-gcc >/dev/null && command -v qemu-system-arm >/dev/null; then
+  cmake -S "$example/firmware" -B "$scratch/writer" -G Ninja -DCMAKE_PREFIX_PATH="$prefix" -DMODEL="$story/model.onnx" \
+    -DCMAKE_TOOLCHAIN_FILE="$source/toolchains/cortex-m7.cmake" -DVOCABULARY="$story/tokenizer.bin" >"$scratch/writer.log"
+  cmake --build "$scratch/writer" >>"$scratch/writer.log"
+  ctest --test-dir "$scratch/writer" --verbose >"$scratch/writer.txt" ||
+    fail "examples/language_model/firmware: $(tail -n 20 "$scratch/writer.txt")"
+  check_text examples/language_model/firmware "$story/text.txt" "$scratch/writer.txt"
+  grep -aE 'instructions|bytes of' "$scratch/writer.txt"
+fi
