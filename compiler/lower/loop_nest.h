@@ -112,6 +112,7 @@ void lower_winograd_transform(Context& context);
 void lower_cat(Context& context);
 void lower_rows(Context& context);
 void lower_attention(Context& context);
+void lower_streamed_attention(Context& context);
 void lower_scan(Context& context);
 void lower_sort(Context& context);
 void lower_scatter(Context& context);

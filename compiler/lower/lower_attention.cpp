@@ -238,6 +238,8 @@ class AttentionLowering {
 
 }  // namespace
 
-void lower_attention(Context& context) { AttentionLowering(context).run(); }
+void lower_attention(Context& context) {
+  context.group.stream ? lower_streamed_attention(context) : AttentionLowering(context).run();
+}
 
 }  // namespace quernel::lower

@@ -70,10 +70,11 @@ class Assigner {
     for (Group& group : s_.groups) {
       collect_reads(group);
       if (g_.nodes[group.anchor].op == OpKind::k_argsort) add_scratch(group);
+      if (group.stream) add_parts(group);
     }
     for (Group& group : s_.groups) {
       if (group.kind == GroupKind::kContract) QUERNEL_CHECK(plan(group));
-      if (group.kind == GroupKind::kAttention) plan_attention(group);
+      if (group.kind == GroupKind::kAttention && !group.stream) plan_attention(group);
       for (ValueId v : group.reads)
         if (!s_.storage[v].valid()) place_constant(v);
     }
@@ -226,6 +227,8 @@ class Assigner {
       for (const Group& part : group.parts)
         if (part.kind == GroupKind::kContract)
           for (int i = 0; i < 2; ++i) visit(resolve_operand(g_, g_.nodes[part.anchor], i).base);
+      if (group.stream && !group.stream->combines)
+        for (const KeyLimit& limit : group.stream->limits) visit(limit.value);
     }
     while (!stack.empty()) {
       ValueId v = stack.back();
@@ -445,6 +448,22 @@ class Assigner {
   }
 
   // Two positions for each element that is sorted, or a heap for each line whose first elements are selected.
+  // What the parts of an attention's keys give: for each row, its sums over values, its largest score and its sum of
+  // exponentials. One kernel writes it, the next one reads it.
+  void add_parts(Group& group) {
+    const StreamPlan& plan = *group.stream;
+    if (plan.parts == 1) return;
+    if (plan.combines) {
+      group.scratch_buffer = parts_buffer_;
+      return;
+    }
+    Dim elements = plan.parts * plan.row_count * (plan.columns + 2);
+    for (const StreamPlan::Axis& axis : plan.grid) elements *= axis.extent;
+    group.scratch_buffer = parts_buffer_ =
+        add_buffer(BufferKind::kWorkspace, DType::kF32, byte_size(DType::kF32, elements).upper_bound(), -1,
+                   g_.values[g_.nodes[group.anchor].output].name + ".parts");
+  }
+
   void add_scratch(Group& group) {
     const Node& node = g_.nodes[group.anchor];
     auto axis = static_cast<size_t>(node.attributes.ints[0]);
@@ -505,6 +524,7 @@ class Assigner {
   std::vector<int> producer_;  // per value: group that stores it
   std::multimap<size_t, int> constants_;
   std::map<std::pair<const uint8_t*, std::string>, std::vector<int>> packed_;
+  int parts_buffer_ = -1;  // of the latest attention in parts of keys
   std::unordered_set<ValueId> scalars_;
   std::multimap<ValueId, int> contractions_;  // nodes, by the stored values that they read
   std::unordered_set<ValueId> dense_;         // those that custom ops read

@@ -72,7 +72,8 @@ class Planner {
       binding.whole = is_dense(binding) && !leaves_some(group);
       empty &= is_zero(binding.bytes);
     }
-    if (empty && group.kind != GroupKind::kControl) return;
+    const bool only_parts = group.stream && group.outputs.empty();  // of an attention's keys
+    if (empty && group.kind != GroupKind::kControl && !only_parts) return;
     for (ValueId v : group.reads) item.bindings.push_back(bind(v, false));
     if (group.kind == GroupKind::kContract && group.contraction.slack > 0) {
       const ValueId a = resolve_operand(g_, g_.nodes[group.anchor], group.contraction.swapped ? 1 : 0).base;
@@ -135,13 +136,21 @@ class Planner {
       item.bytes_written += updates - whole;
     }
     auto elements = [&](ValueId v) { return element_count(g_.shape(v)); };
+    auto add_products = [&](const Node& node) {
+      Dim points = 2;
+      for (const Contraction::Axis& axis : node.attributes.contraction.axes) points *= axis.extent;
+      item.flops += points;
+    };
+    // The products with values belong to the kernel of the parts.
+    const int elsewhere = group.stream && group.stream->combines ? group.stream->result : -1;
+    if (group.stream && !group.stream->combines && group.stream->parts > 1)
+      add_products(g_.nodes[group.stream->result]);
     for (const std::vector<int>* nodes : {&group.nodes, &group.inlined})
       for (int n : *nodes) {
         const Node& node = g_.nodes[n];
+        if (n == elsewhere) continue;
         if (node.op == OpKind::k_contract) {
-          Dim points = 2;
-          for (const Contraction::Axis& axis : node.attributes.contraction.axes) points *= axis.extent;
-          item.flops += points;
+          add_products(node);
         } else if (is_reduce(node.op) || is_scan(node.op)) {
           item.flops += elements(node.inputs[0]);
         } else if (is_elementwise(node.op)) {

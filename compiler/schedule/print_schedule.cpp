@@ -128,9 +128,30 @@ class Printer {
       text_ += "\n";
       for (const Group* part : {&group.parts.front(), &group.parts.back()}) print_tiles(part->contraction);
     }
+    if (group.stream) print_stream(*group.stream);
     print_work(group);
     if (std::string choice = choice_text(group); !choice.empty())
       text_ += "    choice " + group.key + " = " + choice + "\n";
+  }
+
+  void print_stream(const StreamPlan& stream) {
+    const std::string rows = std::to_string(stream.row_count) + " rows", parts = std::to_string(stream.parts);
+    if (stream.combines) {
+      text_ += "    adds " + parts + " parts of keys for " + rows + "\n";
+      return;
+    }
+    text_ += "    streams keys for " + rows + ", " + std::to_string(stream.block_keys) +
+             " at a time, products of " + std::to_string(stream.sums_at_once) + " with " +
+             std::to_string(stream.rows_at_once) + (stream.holds_rows ? " held" : "") + " rows at once";
+    if (stream.parts > 1) text_ += ", in " + parts + " parts";
+    text_ += "\n";
+    for (const KeyLimit& limit : stream.limits) {
+      text_ += std::string("    keys ") + (limit.is_first ? "from " : "below ") + g_.values[limit.value].name;
+      if (limit.plus != 0) text_ += (limit.plus > 0 ? " + " : " - ") + std::to_string(std::abs(limit.plus));
+      text_ += "\n";
+    }
+    for (const ShownCondition& condition : stream.shown)
+      text_ += "    where " + g_.values[condition.value].name + (condition.holds ? " holds\n" : " fails\n");
   }
 
   static std::string_view unit_of_work(GroupKind kind) {
@@ -155,7 +176,8 @@ class Printer {
       text_ += "one workgroup";
     else
       text_ += std::to_string(work) + " " + std::string(unit_of_work(group.kind)) + " per workgroup";
-    const RowsPlan& rows = group.kind == GroupKind::kAttention ? group.parts[1].rows : group.rows;
+    const RowsPlan& rows =
+        group.kind == GroupKind::kAttention && !group.stream ? group.parts[1].rows : group.rows;
     if (rows.in_registers) text_ += ", rows in registers";
     if (!rows.kept.empty()) text_ += ", kept loads: " + std::to_string(rows.kept.size());
     if (group.kind == GroupKind::kOrdered && g_.nodes[group.anchor].op == OpKind::k_argsort)

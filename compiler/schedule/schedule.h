@@ -4,10 +4,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "graph/ir.h"
+#include "schedule/attention/stream_plan.h"
 #include "schedule/contraction/contraction_plan.h"
 #include "schedule/plans/loop_plan.h"
 #include "schedule/plans/rows_plan.h"
@@ -63,11 +65,12 @@ struct Group {
   int scratch_buffer = -1;    // workspace that nothing else reads: a sort's, or that of bodies
   std::vector<int> copied;    // kCat: operands (positions) that the kernel copies
   bool on_companion = false;  // kControl: an on_companion node, whose body is scheduled for the companion CPU
-  std::vector<Schedule> bodies;  // kControl
-  std::vector<RowStage> stages;  // kRows
-  std::vector<Group> parts;      // kAttention: kContract, kRows, kContract
-  int64_t block_rows = 0;        // kAttention
-  int64_t block_keys = 0;        // kAttention: elements of its rows per part; 0: all
+  std::vector<Schedule> bodies;      // kControl
+  std::vector<RowStage> stages;      // kRows
+  std::vector<Group> parts;          // kAttention: kContract, kRows, kContract
+  int64_t block_rows = 0;            // kAttention
+  int64_t block_keys = 0;            // kAttention: elements of its rows per part; 0: all
+  std::optional<StreamPlan> stream;  // kAttention of few rows
 };
 // Returns the kind of the kernel that computes the group: gemm, batched_gemm, gemv, conv1x1, conv3x3,
 // grouped3x3, depthwise3x3, winograd, …; for other groups the group's kind.

@@ -2,8 +2,10 @@
 // another contraction becomes one kernel, which computes a block of rows of the scores at a time. The
 // arithmetic is that of the three kernels it replaces.
 #include <algorithm>
+#include <map>
 
 #include "schedule/attention/attention_block.h"
+#include "schedule/attention/streamed_attention.h"
 #include "schedule/contraction/plan_contraction.h"
 #include "schedule/group_reads.h"
 #include "schedule/steps.h"
@@ -36,28 +38,37 @@ bool follows_rows(const ContractionPlan& plan, const std::vector<IndexExpr>& ind
 class AttentionFormer {
  public:
   AttentionFormer(Schedule& schedule, const Target& target)
-      : s_(schedule), g_(schedule.graph), target_(target), reads_(schedule) {}
+
+      : s_(schedule), g_(schedule.graph), target_(target), reads_(schedule), streams_(g_, target) {}
 
   void run() {
     std::vector<char> merged(s_.groups.size(), 0);
+    std::map<size_t, Group> combining;  // kernels that follow
     for (size_t i = 0; i < s_.groups.size(); ++i) {
       if (merged[i] || s_.groups[i].kind != GroupKind::kContract) continue;
       int rows = sole_reader(s_.groups[i]);
       if (rows < 0 || s_.groups[rows].kind != GroupKind::kRows) continue;
       int last = sole_reader(s_.groups[rows]);
       if (last < 0 || s_.groups[last].kind != GroupKind::kContract) continue;
+      if (std::optional<StreamPlan> stream = stream_plan(s_.groups[i], s_.groups[rows], s_.groups[last])) {
+        std::vector<Group> kernels =
+            merge_stream(s_.groups[i], s_.groups[rows], s_.groups[last], std::move(*stream));
+        s_.groups[last] = std::move(kernels[0]);
+        if (kernels.size() > 1) combining[static_cast<size_t>(last)] = std::move(kernels[1]);
+        merged[i] = merged[rows] = 1;
+        continue;
+      }
       if (!fits(i, static_cast<size_t>(rows), static_cast<size_t>(last))) continue;
       // Nothing but the last group waits for the other two.
       s_.groups[last] = merge(s_.groups[i], s_.groups[rows], s_.groups[last]);
       merged[i] = merged[rows] = 1;
     }
-    size_t kept = 0;
-    for (size_t i = 0; i < s_.groups.size(); ++i)
-      if (!merged[i]) {
-        if (kept != i) s_.groups[kept] = std::move(s_.groups[i]);
-        ++kept;
-      }
-    s_.groups.resize(kept);
+    std::vector<Group> groups;
+    for (size_t i = 0; i < s_.groups.size(); ++i) {
+      if (!merged[i]) groups.push_back(std::move(s_.groups[i]));
+      if (auto next = combining.find(i); next != combining.end()) groups.push_back(std::move(next->second));
+    }
+    s_.groups = std::move(groups);
   }
 
  private:
@@ -84,6 +95,50 @@ class AttentionFormer {
     std::optional<ContractionPlan> after =
         result_plan(g_.nodes[s_.groups[last].anchor], s_.groups[last], weights);
     return after && attention_pays(*before, *after, score_rows(g_, s_.groups[rows], scores), target_);
+  }
+
+  std::optional<StreamPlan> stream_plan(const Group& scores, const Group& rows, const Group& result) const {
+    std::optional<StreamPlan> plan = streams_.find(result.anchor);
+    if (!plan || plan->scores != scores.anchor) return std::nullopt;
+    if (g_.nodes[result.anchor].inputs[1 - plan->value_operand] != rows.outputs[0]) return std::nullopt;
+    find_key_limits(
+        g_,
+        [&](ValueId v) {
+          if (!g_.def(v)) return true;
+          return std::any_of(s_.groups.begin(), s_.groups.end(), [&](const Group& group) {
+            return std::find(group.outputs.begin(), group.outputs.end(), v) != group.outputs.end();
+          });
+        },
+        *plan);
+    return plan;
+  }
+
+  // One kernel, or one that stores what each part of the keys gives, and one that adds these.
+  std::vector<Group> merge_stream(Group& scores, Group& rows, Group& result, StreamPlan plan) {
+    Group last;
+    const bool in_parts = plan.parts > 1;
+    if (in_parts) {
+      last.kind = GroupKind::kAttention;
+      last.anchor = result.anchor;
+      last.nodes = result.nodes;
+      last.inlined = result.inlined;
+      last.outputs = result.outputs;
+      last.stream = plan;
+      last.stream->combines = true;
+    }
+    std::vector<Group> kernels{merge(scores, rows, result)};
+    Group& first = kernels[0];
+    if (in_parts) {
+      first.outputs.clear();
+      for (std::vector<int>* nodes : {&first.nodes, &first.inlined})
+        std::erase_if(*nodes, [&](int n) {
+          const std::vector<int>& others = nodes == &first.nodes ? last.nodes : last.inlined;
+          return std::find(others.begin(), others.end(), n) != others.end();
+        });
+    }
+    first.stream = std::move(plan);
+    if (in_parts) kernels.push_back(std::move(last));
+    return kernels;
   }
 
   // Every dim of the scores but those of one element is an axis; the rows' one belongs to one operand, the
@@ -178,6 +233,7 @@ class AttentionFormer {
   const Graph& g_;
   const Target& target_;
   GroupReads reads_;
+  StreamedAttentions streams_;
 };
 
 }  // namespace

@@ -67,6 +67,12 @@ class KernelPlanner {
         pick(work_options(s_, group));
         break;
       case GroupKind::kAttention:
+        if (group
+                .stream) {  // a workgroup for each part of the keys; as many rows as a map's when they are added
+          work.group_work =
+              group.stream->combines ? target_.work_per_group(kMapWork) : target_.work_per_group(1);
+          break;
+        }
         work.group_work = target_.lanes_are_invocations() ? 1 : target_.work_per_group(kAttentionWork);
         if (!target_.lanes_are_invocations()) pick(work_options(s_, group));
         for (Group& part : group.parts) {

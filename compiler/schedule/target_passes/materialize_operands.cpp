@@ -2,11 +2,13 @@
 // cats.
 #include <algorithm>
 #include <limits>
+#include <set>
 #include <unordered_set>
 
 #include "graph/passes/constant_operand.h"
 #include "graph/quantized.h"
 #include "graph/rewrite.h"
+#include "schedule/attention/streamed_attention.h"
 #include "schedule/contraction/plan_contraction.h"
 #include "schedule/contraction/sliding_windows.h"
 #include "schedule/target_passes/target_passes.h"
@@ -163,8 +165,14 @@ Expected<Graph> widen_others(const Graph& graph, const Target& target) {
 Expected<Graph> materialize_operands(const Graph& original, const Target& target) {
   QUERNEL_TRY(Graph replaced, rewrite(original, replace_special));
   QUERNEL_TRY(Graph graph, widen_others(replaced, target));
+  // A kernel that streams through keys and values reads them as they are.
+  std::set<ValueId> streamed;
+  StreamedAttentions attentions(graph, target);
+  for (size_t n = 0; n < graph.nodes.size(); ++n)
+    if (std::optional<StreamPlan> plan = attentions.find(static_cast<int>(n)))
+      for (int contraction : {plan->scores, plan->result}) streamed.insert(graph.nodes[contraction].output);
   auto rule = [&](Rewriter& r, const Node& node) -> ValueId {
-    if (node.op != OpKind::k_contract) return kNoValue;
+    if (node.op != OpKind::k_contract || streamed.contains(node.output)) return kNoValue;
     const Contraction& c = node.attributes.contraction;
     if (c.winograd != 0 && winograd_form(graph, node))
       return kNoValue;  // its kernel reads through the padding

@@ -84,7 +84,8 @@ inline std::vector<std::string> kernels_of(const Graph& graph, const Expected<Ta
   std::vector<std::string> kinds;
   for (const schedule::Group& group : schedule->groups)
     if (schedule->graph.nodes[group.anchor].op != OpKind::k_contiguous)
-      kinds.push_back(std::string(to_string(group.kind)) + (group.block_keys != 0 ? " in parts" : ""));
+      kinds.push_back((group.stream ? "streamed " : "") + std::string(to_string(group.kind)) +
+                      (group.block_keys != 0 ? " in parts" : ""));
   return kinds;
 }
 
