@@ -21,4 +21,9 @@ struct StatePair {
 Status make_states(Graph& graph, const std::vector<StatePair>& pairs,
                    const std::map<std::string, Tensor>& initial);
 
+// Stores states of f32 in `dtype`, kF16 or kBF16, each element rounded to nearest when it is written: an error of at most
+// 2^-12 of its magnitude in f16, where it is normal and does not overflow, 2^-9 in bf16. Arithmetic stays f32. Elements
+// that a run does not write keep their bits.
+Expected<Graph> narrow_states(const Graph& graph, DType dtype);
+
 }  // namespace quernel

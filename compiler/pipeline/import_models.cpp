@@ -53,6 +53,9 @@ Status check_names(const Graph& graph) {
 Status finish_import(const std::string& path, const CompileOptions& options, Imported& imported) {
   QUERNEL_CHECK(check_names(imported.graph));
   QUERNEL_CHECK(make_states(imported.graph, options.states, options.input_values));
+  if (options.state_dtype != DType::kF32) {
+    QUERNEL_TRY(imported.graph, narrow_states(imported.graph, options.state_dtype));
+  }
   if (options.io != IoTypes::kModel) {
     QUERNEL_TRY(imported.graph,
                 set_io_types(imported.graph, options.io, imported.scales, path, imported.notes));

@@ -132,6 +132,11 @@ void add_entry_flags(CLI::App& app, CompileFlags& flags) {
          "text")
       ->type_name("INPUT=OUTPUT")
       ->allow_extra_args(false);
+  app.add_option("--state-dtype", flags.state_dtype,
+                 "how states of f32 are stored: f32, f16 or bf16, each element rounded when it is written; "
+                 "arithmetic "
+                 "is f32 (default: f32)")
+      ->type_name("D");
   app.add_option(
          "--entry", flags.entry_points,
          "an entry point, with dims (as --dim) and a model of its own; repeated: several in one bundle, "
@@ -228,6 +233,11 @@ Expected<CompileOptions> compile_options(const CompileFlags& flags) {
     if (!split_assignment(text, &pair.input, &pair.output) || pair.output.empty())
       return invalid_input("--state: expected INPUT=OUTPUT, found '" + text + "'");
   }
+  std::optional<DType> state_dtype = parse_dtype(flags.state_dtype);
+  if (!state_dtype ||
+      (*state_dtype != DType::kF32 && *state_dtype != DType::kF16 && *state_dtype != DType::kBF16))
+    return invalid_input("--state-dtype: expected f32, f16 or bf16, found '" + flags.state_dtype + "'");
+  options.state_dtype = *state_dtype;
   for (const std::string& text : flags.entry_points)
     if (!parse_entry_point(text, options.entry_points.emplace_back()))
       return invalid_input("--entry: expected NAME[@MODEL][:DIM=N,DIM=MIN..MAX,…], found '" + text + "'");

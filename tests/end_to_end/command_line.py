@@ -34,6 +34,8 @@ class CommandLine(ToolTest):
         self.fails("quernel", "compile", DIGITS, "-o", "x.qnl", "--threads", "0", says=["--threads"], code=2)
         self.fails("quernel", "compile", DIGITS, "-o", "x.qnl", "--precision", "i8", code=2,
                    says=["--precision: expected f32, f16 or bf16, found 'i8'"])
+        self.fails("quernel", "compile", DIGITS, "-o", "x.qnl", "--state-dtype", "i4", code=2,
+                   says=["--state-dtype: expected f32, f16 or bf16, found 'i4'"])
         self.fails("quernel", "compile", DIGITS, "-o", "x.qnl", "--state", "image", code=2,
                    says=["--state: expected INPUT=OUTPUT, found 'image'"])
         self.fails("quernel", "compile", DIGITS, "-o", "x.qnl", "--entry", "run:batch", code=2,

@@ -69,6 +69,7 @@ struct CompileOptions {
   // Inputs that keep their values from run to run. They and their outputs leave the signature. input_values
   // holds initial values; the default is zeros. Entry points share states of the same name.
   std::vector<StatePair> states;
+  DType state_dtype = DType::kF32;  // in which states of f32 are stored: kF32 (unchanged), kF16 or kBF16
   // The dtype in which large weights are stored: kF32 (unchanged), kF16 or kBF16, rounded to nearest.
   // Arithmetic is f32, but targets that multiply bf16 also round the operands of large weights to it.
   DType precision = DType::kF32;

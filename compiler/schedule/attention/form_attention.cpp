@@ -3,6 +3,8 @@
 // arithmetic is that of the three kernels it replaces.
 #include <algorithm>
 #include <map>
+#include <set>
+#include <tuple>
 
 #include "schedule/attention/attention_block.h"
 #include "schedule/attention/streamed_attention.h"
@@ -51,6 +53,7 @@ class AttentionFormer {
       int last = sole_reader(s_.groups[rows]);
       if (last < 0 || s_.groups[last].kind != GroupKind::kContract) continue;
       if (std::optional<StreamPlan> stream = stream_plan(s_.groups[i], s_.groups[rows], s_.groups[last])) {
+        for (int cast : absorb_casts(*stream, static_cast<int>(i), last)) merged[cast] = 1;
         std::vector<Group> kernels =
             merge_stream(s_.groups[i], s_.groups[rows], s_.groups[last], std::move(*stream));
         s_.groups[last] = std::move(kernels[0]);
@@ -111,6 +114,25 @@ class AttentionFormer {
         },
         *plan);
     return plan;
+  }
+
+  // Keys and values that a kernel of its own widens, for this attention alone, are widened where they are read. Returns
+  // these kernels.
+  std::vector<int> absorb_casts(const StreamPlan& plan, int scores, int result) {
+    std::vector<int> absorbed;
+    for (auto [node, operand, reader] :
+         {std::tuple(plan.scores, plan.key_operand, scores), {plan.result, plan.value_operand, result}}) {
+      ValueId base = resolve_operand(g_, g_.nodes[node], operand).base;
+      int group = reads_.group_of(base);
+      if (group < 0 || !g_.def(base) || g_.def(base)->op != OpKind::k_cast) continue;
+      Group& widening = s_.groups[group];
+      if (widening.kind != GroupKind::kMap || widening.nodes.size() != 1 || !widening.inlined.empty() ||
+          reads_.readers(base) != std::set<int>{reader})
+        continue;
+      s_.groups[scores].inlined.push_back(widening.nodes[0]);
+      absorbed.push_back(group);
+    }
+    return absorbed;
   }
 
   // One kernel, or one that stores what each part of the keys gives, and one that adds these.

@@ -6,6 +6,7 @@
 
 #include "attention_graphs.h"
 #include "graph/interpret.h"
+#include "graph/states.h"
 #include "host_targets.h"
 #include "random_graph/random_graph.h"
 #include "run_compiled.h"
@@ -149,6 +150,68 @@ TEST(StreamedAttention, does_not_read_hidden_keys) {
     Expected<std::vector<Tensor>> got = run_compiled(*graph, inputs, options, 1);
     ASSERT_TRUE(got) << to_string(got.errors());
     EXPECT_EQ(difference((*got)[0], (*want)[0], 1e-5, 1e-6), "") << target;
+  }
+}
+
+// Caches as states of f16: rounded when written, widened in the attention kernel, which is all that reads them.
+TEST(StreamedAttention, states_of_f16) {
+  Case c{1, 2, 2, 1, 96, 16, 16, {1}};
+  std::string text = graph_text(c);
+  auto replace = [&](const std::string& from, const std::string& to) {
+    size_t at = text.find(from);
+    ASSERT_NE(at, std::string::npos) << from;
+    text.replace(at, from.size(), to);
+  };
+  const std::string cache = "f32[1,2,96,16]", row = "f32[1,2,1,16]";
+  replace("%k: " + cache + ", %v: " + cache,
+          "%row: " + row + ", state %k: " + cache + ", state %v: " + cache);
+  replace(") {\n",
+          ") {\n  %c1 = constant i64[1] {1}\n  %last = sub %length, %c1 : i64[1]\n  %lr = reshape %last : "
+          "i64[1,1,1,1]\n  %place = expand %lr : i64[1,2,1,16]\n  %k2 = scatter_elements %k, %place, %row "
+          "{2} set : " +
+              cache + "\n  %twice = add %row, %row : " + row +
+              "\n  %v2 = scatter_elements %v, %place, %twice {2} set : " + cache + "\n");
+  replace("contract %q, %k ", "contract %q, %k2 ");
+  replace("contract %p, %v ", "contract %p, %v2 ");
+  replace("w = %w2", "w = %w2, state %k = %k2, state %v = %v2");
+  Expected<Graph> wide = parse_graph(text);
+  ASSERT_TRUE(wide) << to_string(wide.errors()) << text;
+  Expected<Graph> graph = narrow_states(*wide, DType::kF16);
+  ASSERT_TRUE(graph) << to_string(graph.errors());
+  for (const std::string& target : host_targets()) {
+    for (const std::string& kernel : kernels_of(*graph, find_target(target)))
+      EXPECT_NE(kernel, "rows") << target;
+    CompileOptions options;
+    options.targets = {target};
+    Expected<CompiledGraph> compiled = CompiledGraph::make(*graph, options, 1);
+    ASSERT_TRUE(compiled) << to_string(compiled.errors());
+    std::vector<Tensor> states;  // keys and values
+    for (int64_t run = 1; run <= 4; ++run) {
+      std::vector<Tensor> all = random_inputs_at(*graph, {}, static_cast<uint64_t>(run)), given;
+      std::vector<uint8_t> length(8);
+      store_i64(DType::kI64, length.data(), 0, run);
+      for (size_t i = 0; i < all.size(); ++i) {
+        const std::string& name = graph->values[static_cast<size_t>(graph->inputs[i])].name;
+        if (name == "length") all[i].bytes = Bytes::own(length);
+        if (const Graph::State* state = graph->state_of_input(i)) {
+          size_t number = static_cast<size_t>(state - graph->states.data());
+          if (states.size() > number)
+            all[i] = states[number];
+          else
+            all[i].bytes = Bytes::own(std::vector<uint8_t>(all[i].bytes.size()));
+          EXPECT_EQ(all[i].dtype, DType::kF16);
+        } else {
+          given.push_back(all[i]);
+        }
+      }
+      Expected<std::vector<Tensor>> want = interpret(*graph, all), got = compiled->run(given);
+      ASSERT_TRUE(want) << to_string(want.errors());
+      ASSERT_TRUE(got) << to_string(got.errors());
+      states.clear();
+      for (const Graph::State& state : graph->states) states.push_back((*want)[state.output]);
+      for (size_t i = 0; i < got->size(); ++i)
+        EXPECT_EQ(difference((*got)[i], (*want)[i], 1e-5, 1e-6), "") << target << ", run " << run;
+    }
   }
 }
 
