@@ -12,12 +12,13 @@
 namespace quernel::schedule {
 namespace {
 
-constexpr int64_t kMostRows = 16;    // more rows are better computed as tiles
-constexpr int64_t kFewestKeys = 32;  // of fewer, a kernel for each step takes no longer
-constexpr int64_t kFewestLanes = 4;  // of a vector, where the target has vectors
-constexpr int64_t kBlockKeys = 256;  // a block of keys is long enough for hardware prefetchers
-constexpr int64_t kSmallBlock = 64;  // where stacks are short
-constexpr int64_t kMostSums = 4;     // of keys that share what is loaded of rows
+constexpr int64_t kMostRows = 16;              // more rows are better computed as tiles
+constexpr int64_t kFewestKeysPerPosition = 4;  // where positions read the keys one after another
+constexpr int64_t kFewestKeys = 32;            // of fewer, a kernel for each step takes no longer
+constexpr int64_t kFewestLanes = 4;            // of a vector, where the target has vectors
+constexpr int64_t kBlockKeys = 256;            // a block of keys is long enough for hardware prefetchers
+constexpr int64_t kSmallBlock = 64;            // where stacks are short
+constexpr int64_t kMostSums = 4;               // of keys that share what is loaded of rows
 constexpr int64_t kKeysAtOnce = 16;
 constexpr int64_t kMostRowsAtOnce = 4;
 constexpr int64_t kWorkgroups = 16;      // that share the work of an attention, about
@@ -110,6 +111,40 @@ bool find_scores(const Graph& graph, ValueId x, std::set<int>& path, int& contra
     path.insert(n);
   }
   return reached.contains(x);
+}
+
+// Whether conditions say which keys are hidden.
+bool has_limits(const Graph& graph, StreamPlan plan) {
+  find_key_limits(
+      graph,
+      [&](ValueId v) {
+        const Node* node = graph.def(v);
+        return !node || !is_elementwise(node->op);
+      },
+      plan);
+  return !plan.limits.empty();
+}
+
+// Moves row axes to the grid until the rows are few, the longest first. Returns how many positions on them there are.
+Dim move_positions(StreamPlan& plan) {
+  Dim moved = 1;
+  auto rows = [&] {
+    Dim count = 1;
+    for (const StreamPlan::Axis& axis : plan.rows) count *= axis.extent;
+    return count;
+  };
+  while (!always_le(rows(), kMostRows) || !rows().is_const()) {
+    auto longest = std::max_element(plan.rows.begin(), plan.rows.end(),
+                                    [](const StreamPlan::Axis& a, const StreamPlan::Axis& b) {
+                                      return std::pair(!a.extent.is_const(), a.extent.estimate()) <
+                                             std::pair(!b.extent.is_const(), b.extent.estimate());
+                                    });
+    moved *= longest->extent;
+    plan.grid.push_back(*longest);
+    plan.rows.erase(longest);
+  }
+  plan.row_count = rows().value();
+  return moved;
 }
 
 // Gives the plan the shape of its loops.
@@ -232,10 +267,9 @@ std::optional<StreamPlan> StreamedAttentions::find(int node) const {
       bool by_key = is_walked(key, axis.scores), by_value = is_walked(value, axis.result);
       fits = fits && by_key == by_value && !scores.axes[axis.scores].reduction &&
              !result.axes[axis.result].reduction;
-      if (!by_key) fits = fits && axis.extent.is_const();
       (by_key ? plan.grid : plan.rows).push_back(axis);
-      if (!by_key && fits) plan.row_count *= axis.extent.value();
     }
+    const Dim positions = move_positions(plan);
     for (size_t i = 0; i < scores.axes.size(); ++i)
       if (scores.axes[i].reduction) ++depths, plan.depth_axis = static_cast<int>(i);
     std::set<int> common;
@@ -257,6 +291,9 @@ std::optional<StreamPlan> StreamedAttentions::find(int node) const {
     plan.depth_lanes = whole_lanes(plan.depth, lanes);
     plan.column_lanes = whole_lanes(plan.columns, lanes);
     if (std::min(plan.depth_lanes, plan.column_lanes) < std::min<int64_t>(kFewestLanes, lanes)) continue;
+    if (!(positions == Dim(1)) &&
+        !(always_le(positions * kFewestKeysPerPosition, plan.keys) && has_limits(g_, plan)))
+      continue;
     choose_loops(plan, target_);
     return plan;
   }

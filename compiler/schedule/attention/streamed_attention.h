@@ -11,7 +11,8 @@
 namespace quernel::schedule {
 
 // Finds it in a graph, by the contraction that multiplies the values.
-//   x = f(contract(q, k)); contract(softmax(x), v), where each key serves at most 16 rows of q
+//   x = f(contract(q, k)); contract(softmax(x), v), where each key serves at most 16 rows of q at a position, and there
+//   is one position, or a few, or keys are many and limits of what a position sees are known
 class StreamedAttentions {
  public:
   // `graph` must outlive this object, unchanged.
