@@ -21,8 +21,10 @@ constexpr size_t kMaxAnalysisSteps = 30;  // of an amount that is worth computin
 // Of constants, in bytes: a cache line, or where no caches are, as flash is dear, an element, or a word of smaller ones.
 constexpr uint64_t kLineAlignment = 64, kWordAlignment = 4;
 
-std::string_view bytes_of(const schedule::Buffer& buffer) {
-  return {reinterpret_cast<const char*>(buffer.data.bytes.data()), buffer.data.bytes.size()};
+// Types do not matter.
+bool same_contents(const schedule::Buffer& a, const schedule::Buffer& b) {
+  if (a.packed || b.packed) return a.packed && b.packed && schedule::same_constant(*a.packed, *b.packed);
+  return schedule::same_bytes(a.data.bytes, b.data.bytes);
 }
 
 Access access_of(const schedule::Binding& b) {
@@ -256,21 +258,30 @@ class Assembler {
 
   // Offset of the constant in the one constants segment; equal contents share it.
   uint64_t constant_offset(const schedule::Buffer& buffer) {
-    std::string_view bytes = bytes_of(buffer);
-    const uint64_t alignment =
-        std::max(least_alignment_, static_cast<uint64_t>(element_size(buffer.data.dtype)));
-    auto [it, fresh] = constants_.try_emplace(bytes, 0);
-    if (fresh || it->second % alignment != 0) {
-      ConstantsSegment& segment = contents_.constants[0];
-      ConstantPiece piece;
-      piece.offset = it->second = (segment.bytes + alignment - 1) / alignment * alignment;
-      piece.bytes = bytes.size();
-      piece.view = {reinterpret_cast<const std::byte*>(bytes.data()), bytes.size()};
-      segment.pieces.push_back(std::move(piece));
-      segment.bytes =
-          (piece.offset + bytes.size() + least_alignment_ - 1) / least_alignment_ * least_alignment_;
-    }
-    return it->second;
+    const schedule::PackedConstant* packed = buffer.packed.get();
+    const uint64_t alignment = std::max(
+        least_alignment_, static_cast<uint64_t>(element_size(packed ? packed->dtype : buffer.data.dtype)));
+    const size_t hash = packed ? schedule::sampled_hash(*packed) : schedule::sampled_hash(buffer.data.bytes);
+    auto range = constants_.equal_range(hash);
+    auto known = std::find_if(range.first, range.second,
+                              [&](const auto& entry) { return same_contents(*entry.second.buffer, buffer); });
+    if (known != range.second && known->second.offset % alignment == 0) return known->second.offset;
+    ConstantsSegment& segment = contents_.constants[0];
+    ConstantPiece piece;
+    piece.offset = (segment.bytes + alignment - 1) / alignment * alignment;
+    piece.bytes = packed ? static_cast<uint64_t>(packed->bytes) : buffer.data.bytes.size();
+    if (packed)
+      piece.produce = packed->pack;
+    else
+      piece.view = {reinterpret_cast<const std::byte*>(buffer.data.bytes.data()), buffer.data.bytes.size()};
+    const uint64_t offset = piece.offset;
+    segment.bytes = (offset + piece.bytes + least_alignment_ - 1) / least_alignment_ * least_alignment_;
+    segment.pieces.push_back(std::move(piece));
+    if (known != range.second)
+      known->second.offset = offset;
+    else
+      constants_.emplace(hash, StoredConstant{&buffer, offset});
+    return offset;
   }
 
   void add_variant(const CompiledVariant& compiled) {
@@ -530,7 +541,11 @@ class Assembler {
   std::unordered_map<std::string, int64_t> symbol_index_;
   std::vector<quernel::Symbol> symbols_;
   std::vector<uint32_t> workspaces_, inputs_, outputs_, states_;  // arenas
-  std::unordered_map<std::string_view, uint64_t> constants_;
+  struct StoredConstant {
+    const schedule::Buffer* buffer;
+    uint64_t offset;
+  };
+  std::unordered_multimap<size_t, StoredConstant> constants_;  // by sampled_hash
 };
 
 }  // namespace

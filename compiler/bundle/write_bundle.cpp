@@ -12,6 +12,7 @@
 #include "schemas/bundle_hash.h"
 #include "schemas/bundle_tables.h"
 #include "support/file.h"
+#include "support/mapped_file.h"
 
 namespace quernel::bundle {
 namespace {
@@ -129,6 +130,16 @@ class SegmentStream {
   Status status_;
 };
 
+// Pages of weights that lie in the model's file as the bundle has them go back to it.
+void write_view(std::span<const std::byte> view, SegmentStream& stream) {
+  constexpr size_t kPart = size_t{16} << 20;
+  for (size_t at = 0; at < view.size(); at += kPart) {
+    const auto part = view.subspan(at, std::min(kPart, view.size() - at));
+    stream.add(part);
+    release_pages(part.data(), part.size());
+  }
+}
+
 Status write_constants(const ConstantsSegment& constants, SegmentStream& stream) {
   for (const ConstantPiece& piece : constants.pieces) {
     stream.add_zeros(piece.offset - stream.written());
@@ -136,7 +147,7 @@ Status write_constants(const ConstantsSegment& constants, SegmentStream& stream)
     if (piece.produce) {
       piece.produce([&](std::span<const std::byte> bytes) { stream.add(bytes); });
     } else {
-      stream.add(piece.view);
+      write_view(piece.view, stream);
     }
     if (!stream.status()) return std::move(stream.status());
     if (stream.written() != end) {

@@ -15,6 +15,7 @@
 #include "pipeline/compile_code.h"
 #include "pipeline/lower_variant.h"
 #include "pipeline/write_forms.h"
+#include "support/mapped_file.h"
 
 namespace quernel {
 namespace {
@@ -173,6 +174,7 @@ Expected<CompileReport> compile(const std::string& model, const std::string& out
   timer.begin("import");
   QUERNEL_TRY(std::vector<Imported> entries, import_entry_points(model, options));
   timer.end();
+  release_all_pages();
   std::vector<Graph> graphs;
   for (Imported& entry : entries) graphs.push_back(std::move(entry.graph));
   ModelFacts facts;

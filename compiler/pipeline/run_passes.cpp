@@ -13,6 +13,7 @@
 #include "schedule/print_schedule.h"
 #include "schedule/verify_schedule.h"
 #include "support/file.h"
+#include "support/mapped_file.h"
 
 namespace quernel {
 namespace {
@@ -61,7 +62,8 @@ class PassOutput {
   std::string last_;
 };
 
-// `reproducer` gives the text of a golden test of the pass that runs.
+// `reproducer` gives the text of a golden test of the pass that runs. Weights that a pass has read go back to their
+// file.
 template <class Pass, class Run, class Reproducer>
 Status run_each(const std::vector<const Pass*>& passes, const CompileOptions& options, PassOutput& output,
                 Run run, Reproducer reproducer) {
@@ -70,6 +72,7 @@ Status run_each(const std::vector<const Pass*>& passes, const CompileOptions& op
     QUERNEL_CHECK(with_reproducer(
         options.dump_dir, pass->name, [&] { return reproducer(pass->name); }, [&] { return run(*pass); }));
     QUERNEL_CHECK(output.after(pass->name));
+    release_all_pages();
   }
   return {};
 }

@@ -43,6 +43,23 @@ bundle::BundleContents contents_of(const std::vector<bundle::CompiledVariant>& v
   return contents;
 }
 
+// The constants of a program as its printers read them: views. Returns what owns the packed ones.
+std::vector<std::vector<std::byte>> pack_constants(bundle::BundleContents& contents) {
+  std::vector<std::vector<std::byte>> packed;
+  for (bundle::ConstantsSegment& segment : contents.constants)
+    for (bundle::ConstantPiece& piece : segment.pieces) {
+      if (!piece.produce) continue;
+      std::vector<std::byte>& bytes = packed.emplace_back();
+      bytes.reserve(piece.bytes);
+      piece.produce(
+          [&](std::span<const std::byte> part) { bytes.insert(bytes.end(), part.begin(), part.end()); });
+      QUERNEL_ASSERT(bytes.size() == piece.bytes);
+      piece.view = bytes;
+      piece.produce = nullptr;
+    }
+  return packed;
+}
+
 // By kernel; what no item of a schedule calls has none.
 std::vector<std::string> kernel_classes(const bundle::BundleContents& contents) {
   std::vector<std::string> classes(contents.variants[0].kernels.size());
@@ -145,6 +162,7 @@ Status write_static_form(const std::vector<bundle::CompiledVariant>& variants, c
                          RamNeed& need) {
   const bundle::CompiledVariant& variant = variants[0];
   bundle::BundleContents contents = contents_of(variants, facts);
+  const std::vector<std::vector<std::byte>> packed = pack_constants(contents);
   QUERNEL_TRY(codegen::StaticProgram program,
               bundle::build_static_program(contents, bundle::static_name(stem), variant.image.symbols));
   bool optimize = optimizes_code(options);
@@ -171,6 +189,7 @@ Status write_c_form(const std::vector<bundle::CompiledVariant>& variants,
                     RamNeed& need) {
   const bundle::CompiledVariant& variant = variants[0];
   bundle::BundleContents contents = contents_of(variants, facts);
+  const std::vector<std::vector<std::byte>> packed = pack_constants(contents);
   QUERNEL_TRY(codegen::StaticProgram program,
               bundle::build_static_program(contents, bundle::static_name(stem), variant.image.symbols));
   QUERNEL_TRY(codegen::CProgram text,

@@ -10,7 +10,7 @@
 #include "schedule/contraction/column_constants.h"
 #include "schedule/contraction/contraction_text.h"
 #include "schedule/contraction/pack_blocks.h"
-#include "schedule/contraction/pack_operand.h"
+#include "schedule/contraction/packed_operand.h"
 #include "schedule/contraction/plan_contraction.h"
 #include "schedule/contraction/tile_estimates.h"
 #include "schedule/custom_call.h"
@@ -24,6 +24,18 @@ namespace {
 
 Dim value_bytes(const Graph& graph, ValueId v) {
   return byte_size(graph.dtype(v), element_count(graph.shape(v))).upper_bound();
+}
+
+constexpr int64_t kSmallConstant = 64 << 10;  // bytes
+
+Tensor packed_tensor(const PackedConstant& constant) {
+  std::vector<uint8_t> bytes;
+  bytes.reserve(static_cast<size_t>(constant.bytes));
+  constant.pack([&](std::span<const std::byte> part) {
+    const auto* begin = reinterpret_cast<const uint8_t*>(part.data());
+    bytes.insert(bytes.end(), begin, begin + part.size());
+  });
+  return {constant.dtype, {constant.bytes / element_size(constant.dtype)}, Bytes::own(std::move(bytes))};
 }
 
 class Assigner {
@@ -125,21 +137,33 @@ class Assigner {
     }
   }
 
-  static std::string_view bytes_of(const Tensor& data) {
-    return {reinterpret_cast<const char*>(data.bytes.data()), data.bytes.size()};
+  // Equal contents share a buffer.
+  int constant_buffer(const Tensor& data, const std::string& name) {
+    const size_t hash = sampled_hash(data.bytes);
+    auto range = constants_.equal_range(hash);
+    for (auto it = range.first; it != range.second; ++it)
+      if (const Buffer& known = s_.buffers[it->second];
+          !known.packed && known.dtype == data.dtype && same_bytes(known.data.bytes, data.bytes))
+        return it->second;
+    int buffer =
+        add_buffer(BufferKind::kConstant, data.dtype, static_cast<int64_t>(data.bytes.size()), -1, name);
+    s_.buffers[buffer].data = data;
+    constants_.emplace(hash, buffer);
+    return buffer;
   }
 
-  int constant_buffer(const Tensor& data, const std::string& name) {
-    // Equal contents share a buffer; candidates by size and a few bytes, then compared whole.
-    std::string_view bytes = bytes_of(data);
-    auto range = constants_.equal_range(std::hash<std::string_view>()(bytes));
-    for (auto it = range.first; it != range.second; ++it) {
-      const Buffer& known = s_.buffers[it->second];
-      if (known.dtype == data.dtype && bytes_of(known.data) == bytes) return it->second;
-    }
-    int buffer = add_buffer(BufferKind::kConstant, data.dtype, static_cast<int64_t>(bytes.size()), -1, name);
-    s_.buffers[buffer].data = data;
-    constants_.emplace(std::hash<std::string_view>()(bytes), buffer);
+  // Small ones are packed here, so that equal contents share a buffer whatever they were made of.
+  int packed_buffer(PackedConstant constant, const std::string& name) {
+    if (constant.bytes <= kSmallConstant) return constant_buffer(packed_tensor(constant), name);
+    const size_t hash = sampled_hash(constant);
+    auto range = constants_.equal_range(hash);
+    for (auto it = range.first; it != range.second; ++it)
+      if (const Buffer& known = s_.buffers[it->second];
+          known.packed && same_constant(*known.packed, constant))
+        return it->second;
+    int buffer = add_buffer(BufferKind::kConstant, constant.dtype, constant.bytes, -1, name);
+    s_.buffers[buffer].packed = std::make_shared<const PackedConstant>(std::move(constant));
+    constants_.emplace(hash, buffer);
     return buffer;
   }
 
@@ -295,24 +319,16 @@ class Assigner {
         p.line_rows = rows_of_line(group);
       }
       const std::vector<const Tensor*> constants = take_column_constants(group, order);
-      if (quantized)
-        order += "|scales " + std::to_string(reinterpret_cast<uintptr_t>(quantized->scales->bytes.data()));
-      auto key = std::make_pair(data.bytes.data(), std::to_string(p.panel_n()) + order);
-      auto it = packed_.find(key);
-      if (it == packed_.end()) {
-        std::vector<int> buffers;
-        const std::string name = g_.values[b].name;
-        if (quantized) {
-          PackedBlocks packed = pack_blocks(*quantized, p);
-          buffers.push_back(constant_buffer(packed.elements, name + ".packed"));
-          buffers.push_back(constant_buffer(packed.scales, name + ".scales"));
-          if (packed.zeros) buffers.push_back(constant_buffer(*packed.zeros, name + ".zeros"));
-        } else {
-          buffers.push_back(constant_buffer(pack_operand(data, p, constants), name + ".packed"));
-        }
-        it = packed_.emplace(key, std::move(buffers)).first;
+      const std::string name = g_.values[b].name;
+      group.packed_buffers.clear();
+      if (quantized) {
+        const char* parts[] = {".packed", ".scales", ".zeros"};
+        for (PackedConstant& part : pack_blocks(*quantized, p, order))
+          group.packed_buffers.push_back(
+              packed_buffer(std::move(part), name + parts[group.packed_buffers.size()]));
+      } else {
+        group.packed_buffers = {packed_buffer(packed_operand(data, p, constants, order), name + ".packed")};
       }
-      group.packed_buffers = it->second;
       if (a != b && !read_by_epilogue(group, b)) std::erase(group.reads, b);
     }
     // Single-element operands are read from memory like any other.
@@ -354,7 +370,7 @@ class Assigner {
     std::vector<const Tensor*> tensors;
     for (const ColumnConstant& c : p.column_constants) {
       tensors.push_back(g_.constant(c.constant));
-      order += "/column " + std::to_string(reinterpret_cast<uintptr_t>(tensors.back()->bytes.data()));
+      order += "/column";
       if (!read_by_epilogue(group, c.constant)) std::erase(group.reads, c.constant);
     }
     return tensors;
@@ -435,14 +451,8 @@ class Assigner {
     // A chosen tile that does not fit the panels has some of its own.
     if (panel_v != group.winograd.tile_v && !tiling)
       group.winograd = schedule::plan_winograd(c, form, c.winograd, strides[0], target_, panel_v);
-    auto key = std::make_pair(data.bytes.data(), std::to_string(group.winograd.tile_v) + order);
-    auto it = packed_.find(key);
-    if (it == packed_.end()) {
-      int buffer = constant_buffer(winograd_weights(data, group.winograd, strides[1]),
-                                   g_.values[weights].name + ".packed");
-      it = packed_.emplace(key, std::vector<int>{buffer}).first;
-    }
-    group.packed_buffers = it->second;
+    group.packed_buffers = {packed_buffer(packed_winograd_weights(data, group.winograd, strides[1], order),
+                                          g_.values[weights].name + ".packed")};
     if (access[0].base != weights && !read_by_epilogue(group, weights)) std::erase(group.reads, weights);
     return {};
   }
@@ -523,7 +533,6 @@ class Assigner {
   Packings& packings_;
   std::vector<int> producer_;  // per value: group that stores it
   std::multimap<size_t, int> constants_;
-  std::map<std::pair<const uint8_t*, std::string>, std::vector<int>> packed_;
   int parts_buffer_ = -1;  // of the latest attention in parts of keys
   std::unordered_set<ValueId> scalars_;
   std::multimap<ValueId, int> contractions_;  // nodes, by the stored values that they read

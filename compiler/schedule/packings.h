@@ -31,7 +31,7 @@ class Packings {
     int panel_v;
   };
   Choices* choices_;
-  std::unordered_multimap<size_t, Known> known_;  // by hash
+  std::unordered_multimap<size_t, Known> known_;  // by sampled_hash
   std::unique_ptr<Packings> companion_;
 };
 

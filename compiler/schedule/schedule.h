@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "graph/ir.h"
 #include "schedule/attention/stream_plan.h"
 #include "schedule/contraction/contraction_plan.h"
+#include "schedule/packed_constant.h"
 #include "schedule/plans/loop_plan.h"
 #include "schedule/plans/rows_plan.h"
 #include "schedule/plans/scatter_plan.h"
@@ -103,7 +105,8 @@ struct Buffer {
   int region = 0;  // kWorkspace: index in Schedule::regions
   int slot =
       -1;  // kInput, kOutput (kWorkspace: of these, or -1), kState: index in graph.inputs, .outputs, .states
-  Tensor data;                          // kConstant
+  Tensor data;  // kConstant, unless it is packed
+  std::shared_ptr<const PackedConstant> packed;
   int first_item = -1, last_item = -1;  // kWorkspace: live range over items
   int shares = -1;  // kWorkspace: the buffer that it overwrites, whose lifetime ends there
   std::string name;

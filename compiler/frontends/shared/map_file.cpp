@@ -1,12 +1,13 @@
 #include "frontends/shared/map_file.h"
 
 #include <fcntl.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
+
+#include "support/mapped_file.h"
 
 namespace quernel {
 
@@ -20,16 +21,15 @@ Expected<Bytes> map_file(const std::string& path, const std::string& what) {
     close(file);
     return invalid_input("expected the " + what + " to be a regular file", place);
   }
-  size_t size = static_cast<size_t>(status.st_size);
-  if (size == 0) {
+  if (status.st_size == 0) {
     close(file);
     return Bytes::own({});
   }
-  void* data = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file, 0);
+  MappedFile mapped = map_whole_file(file);
+  const int error = errno;
   close(file);
-  if (data == MAP_FAILED) return invalid_input("cannot map the " + what + ": " + std::strerror(errno), place);
-  std::shared_ptr<const void> owner(data, [size](const void* p) { munmap(const_cast<void*>(p), size); });
-  return Bytes(owner, static_cast<const uint8_t*>(data), size);
+  if (!mapped.owner) return invalid_input("cannot map the " + what + ": " + std::strerror(error), place);
+  return Bytes(std::move(mapped.owner), mapped.data, mapped.size);
 }
 
 }  // namespace quernel

@@ -2,11 +2,20 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 
 #include "schedule/contraction/pack_operand.h"
+#include "support/mapped_file.h"
 
 namespace quernel::schedule {
 namespace {
+
+// The parts of a quantised constant, held beyond its graph.
+struct Source {
+  Tensor elements, scales;
+  std::optional<Tensor> zeros;
+  std::vector<int64_t> groups;
+};
 
 // Element `i` of a constant plus `added`, in the low bits.
 uint32_t element_bits(const Tensor& data, int64_t i, int64_t added) {
@@ -16,76 +25,129 @@ uint32_t element_bits(const Tensor& data, int64_t i, int64_t added) {
 }
 
 // The place of an element's scale, by the element's offset.
-int64_t scale_of(const QuantizedConstant& q, int64_t offset) {
+int64_t scale_of(const Source& q, int64_t offset) {
   int64_t place = 0, stride = 1;
-  for (size_t d = q.groups->size(); d-- > 0;) {
-    const int64_t dim = q.elements->dims[d];
-    place += offset % dim / (*q.groups)[d] * stride;
-    stride *= q.scales->dims[d];
+  for (size_t d = q.groups.size(); d-- > 0;) {
+    const int64_t dim = q.elements.dims[d];
+    place += offset % dim / q.groups[d] * stride;
+    stride *= q.scales.dims[d];
     offset /= dim;
   }
   return place;
 }
 
-std::vector<uint8_t> zeros_of(int64_t count, DType dtype) {
-  return std::vector<uint8_t>(static_cast<size_t>(byte_size(dtype, count)), 0);
+// Panels of all parts of the grid.
+int64_t panels_of_grid(const ContractionPlan& plan) {
+  int64_t count = panel_count(plan).value();
+  for (int axis : plan.grid_axes)
+    if (!(plan.axes[axis].b == Dim(0))) count *= plan.axes[axis].extent.value();
+  return count;
+}
+
+// Calls `column(place of its panel, column of the panel, offset of its first element)` for each column.
+void for_columns(const ContractionPlan& plan, const PackedOffsets& offsets,
+                 const std::function<void(int64_t panel, int64_t n, int64_t first)>& column) {
+  const int64_t panels = panel_count(plan).value(), even_panels = (panels + 1) / 2, panel_n = plan.panel_n();
+  const auto columns = static_cast<int64_t>(offsets.column.size());
+  for (size_t g = 0; g < offsets.grid.size(); ++g)
+    for (int64_t c = 0; c < columns; ++c) {
+      const int64_t p = c / panel_n;
+      const int64_t place = plan.odd_panels_apart ? p % 2 * even_panels + p / 2 : p;
+      column(static_cast<int64_t>(g) * panels + place, c % panel_n,
+             plan.b_offset.value() + offsets.grid[g] + offsets.column[static_cast<size_t>(c)]);
+    }
+}
+
+std::vector<uint32_t> pack_elements(const Source& q, const ContractionPlan& plan) {
+  const PackedOffsets offsets = packed_offsets(plan);
+  const QuantizedOperand& format = plan.blocks->format;
+  const int64_t rows = panel_rows(plan).value(), panel_n = plan.panel_n();
+  const int64_t last = plan.axes[plan.reduction_axes.back()].extent.value(),
+                per_word = plan.blocks->per_word();
+  const int64_t words = (last + per_word - 1) / per_word;
+  const uint32_t mask = (1u << (format.bits - 1) << 1) - 1;
+  const int64_t added = (int64_t{1} << (format.bits - 1)) - format.middle;
+  std::vector<uint32_t> packed(static_cast<size_t>(panels_of_grid(plan) * rows * panel_n), 0);
+  for_columns(plan, offsets, [&](int64_t panel, int64_t n, int64_t first) {
+    uint32_t* word = packed.data() + panel * rows * panel_n + n;
+    for (size_t k = 0; k < offsets.reduction.size(); ++k) {
+      const int64_t step = static_cast<int64_t>(k), of_line = step % last, of_word = of_line % per_word;
+      const uint32_t bits = element_bits(q.elements, first + offsets.reduction[k], added) & mask;
+      word[(step / last * words + of_line / per_word) * panel_n] |=
+          bits << (8 * (of_word % 4) + format.bits * (of_word / 4));
+    }
+  });
+  release_pages(q.elements.bytes.data(), q.elements.bytes.size());
+  return packed;
+}
+
+// Calls `parameter(its place among the packed ones, its place in the constant)` for the scale of each block and column.
+void for_parameters(const Source& q, const ContractionPlan& plan,
+                    const std::function<void(int64_t to, int64_t from)>& parameter) {
+  const PackedOffsets offsets = packed_offsets(plan);
+  const int64_t last = plan.axes[plan.reduction_axes.back()].extent.value(), steps = plan.blocks->steps;
+  const int64_t per_line = (last + steps - 1) / steps, panel_n = plan.panel_n();
+  const int64_t rows = scale_rows(plan).value();
+  for_columns(plan, offsets, [&](int64_t panel, int64_t n, int64_t first) {
+    for (int64_t row = 0; row < rows; ++row) {
+      const int64_t step = row / per_line * last + row % per_line * steps;
+      parameter((panel * rows + row) * panel_n + n,
+                scale_of(q, first + offsets.reduction[static_cast<size_t>(step)]));
+    }
+  });
+}
+
+std::vector<uint8_t> pack_scales(const Source& q, const ContractionPlan& plan) {
+  const auto size = static_cast<size_t>(element_size(q.scales.dtype));
+  std::vector<uint8_t> packed(
+      static_cast<size_t>(panels_of_grid(plan) * scale_rows(plan).value() * plan.panel_n()) * size, 0);
+  for_parameters(q, plan, [&](int64_t to, int64_t from) {
+    std::memcpy(packed.data() + static_cast<size_t>(to) * size,
+                q.scales.bytes.data() + static_cast<size_t>(from) * size, size);
+  });
+  return packed;
+}
+
+std::vector<uint8_t> pack_zeros(const Source& q, const ContractionPlan& plan) {
+  const QuantizedOperand& format = plan.blocks->format;
+  const int64_t count = panels_of_grid(plan) * scale_rows(plan).value() * plan.panel_n();
+  std::vector<uint8_t> packed(static_cast<size_t>(byte_size(*format.zeros, count)), 0);
+  for_parameters(q, plan, [&](int64_t to, int64_t from) {
+    const double zero = (q.zeros ? element_as_f64(*q.zeros, from) : 0) - static_cast<double>(format.middle);
+    if (*format.zeros == DType::kF32)
+      store_f64(DType::kF32, packed.data(), to, zero);
+    else
+      store_i64(DType::kI8, packed.data(), to, static_cast<int64_t>(zero));
+  });
+  return packed;
 }
 
 }  // namespace
 
-PackedBlocks pack_blocks(const QuantizedConstant& q, const ContractionPlan& plan) {
-  const auto [grid, reduction, column] = packed_offsets(plan);
-  const ContractionPlan::Blocks& blocks = *plan.blocks;
-  const QuantizedOperand& format = blocks.format;
-  const int64_t panels = panel_count(plan).value(), rows = panel_rows(plan).value(), panel_n = plan.panel_n();
-  const int64_t last = plan.axes[plan.reduction_axes.back()].extent.value(), per_word = blocks.per_word();
-  const int64_t words = (last + per_word - 1) / per_word, per_line = (last + blocks.steps - 1) / blocks.steps;
-  const int64_t scale_rows = schedule::scale_rows(plan).value(),
-                columns = static_cast<int64_t>(column.size());
-  const auto points = static_cast<int64_t>(grid.size());
-  std::vector<uint32_t> packed(static_cast<size_t>(points * panels * rows * panel_n),
-                               0);  // scales beyond are 0
-  const int64_t parameters = points * panels * scale_rows * panel_n;
-  std::vector<uint8_t> scales = zeros_of(parameters, q.scales->dtype), zeros;
-  if (format.zeros) zeros = zeros_of(parameters, *format.zeros);
-  const auto scale_bytes = static_cast<size_t>(element_size(q.scales->dtype));
-  const uint32_t mask = (1u << (format.bits - 1) << 1) - 1;
-  const int64_t added = (int64_t{1} << (format.bits - 1)) - format.middle;
-  const int64_t even_panels = (panels + 1) / 2;
-  for (int64_t g = 0; g < points; ++g)
-    for (int64_t p = 0; p < panels; ++p) {
-      const int64_t place = g * panels + (plan.odd_panels_apart ? p % 2 * even_panels + p / 2 : p);
-      for (int64_t n = 0; n < std::min(panel_n, columns - p * panel_n); ++n) {
-        const int64_t first = plan.b_offset.value() + grid[static_cast<size_t>(g)] +
-                              column[static_cast<size_t>(p * panel_n + n)];
-        uint32_t* word = packed.data() + place * rows * panel_n + n;
-        const int64_t parameter = place * scale_rows * panel_n + n;
-        for (size_t k = 0; k < reduction.size(); ++k) {
-          const int64_t step = static_cast<int64_t>(k), line = step / last, of_line = step % last;
-          const int64_t of_word = of_line % per_word;
-          const uint32_t bits = element_bits(*q.elements, first + reduction[k], added) & mask;
-          word[(line * words + of_line / per_word) * panel_n] |=
-              bits << (8 * (of_word % 4) + format.bits * (of_word / 4));
-          if (of_line % blocks.steps != 0) continue;
-          const int64_t from = scale_of(q, first + reduction[k]),
-                        to = parameter + (line * per_line + of_line / blocks.steps) * panel_n;
-          std::memcpy(scales.data() + static_cast<size_t>(to) * scale_bytes,
-                      q.scales->bytes.data() + static_cast<size_t>(from) * scale_bytes, scale_bytes);
-          if (!format.zeros) continue;
-          const double zero =
-              (q.zeros ? element_as_f64(*q.zeros, from) : 0) - static_cast<double>(format.middle);
-          if (*format.zeros == DType::kF32)
-            store_f64(DType::kF32, zeros.data(), to, zero);
-          else
-            store_i64(DType::kI8, zeros.data(), to, static_cast<int64_t>(zero));
-        }
-      }
-    }
-  const std::vector<int64_t> dims{points, panels, scale_rows, panel_n};
-  PackedBlocks result{.elements = make_tensor(DType::kU32, {points, panels, rows, panel_n}, packed),
-                      .scales = {q.scales->dtype, dims, Bytes::own(std::move(scales))},
-                      .zeros = {}};
-  if (format.zeros) result.zeros = Tensor{*format.zeros, dims, Bytes::own(std::move(zeros))};
+std::vector<PackedConstant> pack_blocks(const QuantizedConstant& data, const ContractionPlan& plan,
+                                        const std::string& order) {
+  Source source{*data.elements, *data.scales, std::nullopt, *data.groups};
+  std::vector<Tensor> sources{source.elements, source.scales};
+  if (data.zeros) sources.push_back(source.zeros.emplace(*data.zeros));
+  std::string recipe = order + "|panels of " + std::to_string(plan.panel_n()) + ", groups";
+  for (int64_t group : source.groups) recipe += " " + std::to_string(group);
+  const int64_t panels = panels_of_grid(plan) * plan.panel_n();
+  std::vector<PackedConstant> result;
+  auto add = [&](DType dtype, const Dim& rows, const char* what, auto pack) {
+    PackedConstant constant;
+    constant.dtype = dtype;
+    constant.bytes = panels * rows.value() * element_size(dtype);
+    constant.sources = sources;
+    constant.recipe = recipe + "|" + what;
+    constant.pack = [source, plan, pack](const PackedConstant::Sink& sink) {
+      const auto packed = pack(source, plan);
+      sink(std::as_bytes(std::span(packed)));
+    };
+    result.push_back(std::move(constant));
+  };
+  add(DType::kU32, panel_rows(plan), "elements", pack_elements);
+  add(data.scales->dtype, scale_rows(plan), "scales", pack_scales);
+  if (plan.blocks->format.zeros) add(*plan.blocks->format.zeros, scale_rows(plan), "zero points", pack_zeros);
   return result;
 }
 

@@ -1,20 +1,20 @@
 // Packs quantised constant operands of contractions in the order in which kernels read them.
 #pragma once
 
-#include <optional>
+#include <string>
+#include <vector>
 
 #include "graph/quantized.h"
 #include "schedule/contraction/contraction_plan.h"
+#include "schedule/packed_constant.h"
 
 namespace quernel::schedule {
 
-// See ContractionPlan::Blocks. What is beyond the columns, or beyond the steps, is zero.
-struct PackedBlocks {
-  Tensor elements;              // u32 [grid axes][panel][words of the sum][panel_n]
-  Tensor scales;                // [grid axes][panel][block][panel_n]
-  std::optional<Tensor> zeros;  // like scales, minus QuantizedOperand::middle
-};
-// Requires a packed plan with blocks.
-PackedBlocks pack_blocks(const QuantizedConstant& data, const ContractionPlan& plan);
+// Returns the operand as constants that are made when they are written (ContractionPlan::Blocks): elements, u32 [grid
+// axes][panel][words of the sum][panel_n]; scales [grid axes][panel][block][panel_n]; and zero points, minus
+// QuantizedOperand::middle, where there are any. What is beyond the columns, or beyond the steps, is zero. `order`: what
+// tells their order from others of the same data. Requires a packed plan with blocks.
+std::vector<PackedConstant> pack_blocks(const QuantizedConstant& data, const ContractionPlan& plan,
+                                        const std::string& order);
 
 }  // namespace quernel::schedule

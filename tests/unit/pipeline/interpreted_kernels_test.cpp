@@ -48,7 +48,13 @@ class Memory {
         const auto* begin = reinterpret_cast<const uint8_t*>(tensor.bytes.data());
         own.assign(begin, begin + tensor.bytes.size());
       };
-      if (buffer.kind == BufferKind::kConstant) take(buffer.data);
+      if (buffer.packed)
+        buffer.packed->pack([&](std::span<const std::byte> bytes) {
+          const auto* begin = reinterpret_cast<const uint8_t*>(bytes.data());
+          own.insert(own.end(), begin, begin + bytes.size());
+        });
+      else if (buffer.kind == BufferKind::kConstant)
+        take(buffer.data);
       if (buffer.kind == BufferKind::kInput) take(inputs[static_cast<size_t>(buffer.slot)]);
       if (buffer.kind == BufferKind::kOutput) own.assign(static_cast<size_t>(buffer.bytes.value()), 0xA5);
     }
