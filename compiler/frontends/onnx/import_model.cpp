@@ -110,9 +110,9 @@ Status check_kept(const onnx::GraphProto& graph, const std::vector<std::string>&
 }
 
 // One attempt: fills the round.
-Expected<ImportedModel> try_import(const std::shared_ptr<const onnx::ModelProto>& model,
-                                   const std::string& file_name, const ImportOptions& options,
-                                   ImportRound& round) {
+Expected<ImportedModel> try_import(const ParsedModel& parsed, const std::string& file_name,
+                                   const ImportOptions& options, ImportRound& round) {
+  const std::shared_ptr<const onnx::ModelProto>& model = parsed.message;
   Location place{.file = file_name};
   ImportedModel result;
   result.producer =
@@ -167,7 +167,8 @@ Expected<ImportedModel> try_import(const std::shared_ptr<const onnx::ModelProto>
   if (!errors.reported_any())
     if (Status unused = shapes.check_unused(); !unused) return unused.take_errors();
   // Inputs that are wrong still let the operators be checked, so that everything is reported at once.
-  TensorSource source{model, file_name, {}, options.max_initializer_bytes, options.external_dirs};
+  TensorSource source{
+      model, parsed.file, file_name, {}, options.max_initializer_bytes, options.external_dirs};
   GraphImport import(*model, result.opset, std::move(source), options, result.graph, errors);
   import.run(std::move(values));
   round.wanted = import.wanted_inputs();
@@ -194,12 +195,12 @@ Expected<ImportedModel> try_import(const std::shared_ptr<const onnx::ModelProto>
   return result;
 }
 
-Expected<ImportedModel> import_model(const std::shared_ptr<const onnx::ModelProto>& model,
-                                     const std::string& file_name, const ImportOptions& options) {
+Expected<ImportedModel> import_model(const ParsedModel& model, const std::string& file_name,
+                                     const ImportOptions& options) {
   QUERNEL_TRY(ImportedModel imported, import_in_rounds(options, [&](ImportRound& round) {
                 return try_import(model, file_name, options, round);
               }));
-  imported.about = read_about(*model);
+  imported.about = read_about(*model.message);
   if (imported.about.left_out > 0) imported.notes.push_back(note_of_left_out(imported.about));
   return imported;
 }
@@ -209,36 +210,30 @@ Expected<ImportedModel> import_model(const std::shared_ptr<const onnx::ModelProt
 
 Expected<ImportedModel> import_onnx_bytes(std::span<const uint8_t> bytes, const std::string& file_name,
                                           const ImportOptions& options) {
-  QUERNEL_TRY(std::shared_ptr<const onnx::ModelProto> model, onnx_import::parse_model(bytes, file_name));
+  QUERNEL_TRY(onnx_import::ParsedModel model, onnx_import::parse_model(bytes, file_name));
   return onnx_import::import_model(model, file_name, options);
 }
 
 Expected<ImportedModel> import_onnx(const std::string& path, const ImportOptions& options) {
-  std::shared_ptr<const onnx::ModelProto> model;
-  {
-    QUERNEL_TRY(Bytes bytes, map_file(path, "model file"));
-    QUERNEL_TRY(model, onnx_import::parse_model({bytes.data(), bytes.size()}, path));
-  }
+  QUERNEL_TRY(onnx_import::ParsedModel model, onnx_import::parse_model_file(path));
   return onnx_import::import_model(model, path, options);
 }
 
 Expected<ModelInputs> read_onnx_inputs(const std::string& path) {
-  QUERNEL_TRY(Bytes bytes, map_file(path, "model file"));
-  QUERNEL_TRY(auto model, onnx_import::parse_model({bytes.data(), bytes.size()}, path));
+  QUERNEL_TRY(onnx_import::ParsedModel model, onnx_import::parse_model_file(path));
   ModelInputs result;
-  for (const auto* input : onnx_import::inputs_of(model->graph()).inputs)
+  for (const auto* input : onnx_import::inputs_of(model.message->graph()).inputs)
     result.names.push_back(input->name());
-  for (const auto& input : model->graph().input()) result.with_all.push_back(input.name());
+  for (const auto& input : model.message->graph().input()) result.with_all.push_back(input.name());
   return result;
 }
 
 Expected<std::map<std::string, Tensor>> read_onnx_initializers(const std::string& path,
                                                                const std::vector<std::string>& names) {
-  QUERNEL_TRY(Bytes bytes, map_file(path, "model file"));
-  QUERNEL_TRY(auto model, onnx_import::parse_model({bytes.data(), bytes.size()}, path));
-  onnx_import::TensorSource source{model, path, {}, INT64_MAX};
+  QUERNEL_TRY(onnx_import::ParsedModel model, onnx_import::parse_model_file(path));
+  onnx_import::TensorSource source{model.message, model.file, path, {}, INT64_MAX};
   std::map<std::string, Tensor> values;
-  for (const auto& proto : model->graph().initializer()) {
+  for (const auto& proto : model.message->graph().initializer()) {
     if (std::find(names.begin(), names.end(), proto.name()) == names.end()) continue;
     Expected<Tensor> value = onnx_import::read_tensor(proto, source, {.file = path, .node = proto.name()});
     if (value) values.insert_or_assign(proto.name(), std::move(*value));

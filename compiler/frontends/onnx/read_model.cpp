@@ -12,13 +12,16 @@
 #include <cstring>
 #include <filesystem>
 
+#include "frontends/onnx/detach_weights.h"
 #include "frontends/onnx/why_unreadable.h"
 
 namespace quernel::onnx_import {
+namespace {
 
-Expected<std::shared_ptr<const onnx::ModelProto>> parse_model(std::span<const uint8_t> bytes,
-                                                              const std::string& file_name) {
-  Location place{.file = file_name};
+// `light`: the message without what is left in the file, if that is not all of `bytes`.
+Expected<std::shared_ptr<const onnx::ModelProto>> parse(std::span<const uint8_t> bytes,
+                                                        const std::optional<std::string>& light,
+                                                        const Location& place) {
   if (bytes.empty()) return invalid_input("expected an ONNX model, found an empty file", place);
   if (bytes.size() > static_cast<size_t>(INT32_MAX))
     return invalid_input(
@@ -26,7 +29,8 @@ Expected<std::shared_ptr<const onnx::ModelProto>> parse_model(std::span<const ui
         place, "store the weights as external data, e.g. onnx.save(model, path, save_as_external_data=True)");
   google::protobuf::LogSilencer silence;
   auto model = std::make_shared<onnx::ModelProto>();
-  google::protobuf::io::CodedInputStream stream(bytes.data(), static_cast<int>(bytes.size()));
+  const uint8_t* data = light ? reinterpret_cast<const uint8_t*>(light->data()) : bytes.data();
+  google::protobuf::io::CodedInputStream stream(data, static_cast<int>(light ? light->size() : bytes.size()));
   stream.SetTotalBytesLimit(INT32_MAX);
   stream.SetRecursionLimit(kMaxMessageDepth);
   if (!model->ParseFromCodedStream(&stream) || !stream.ConsumedEntireMessage())
@@ -36,6 +40,24 @@ Expected<std::shared_ptr<const onnx::ModelProto>> parse_model(std::span<const ui
                              (model->has_graph() ? "opset import" : "graph"),
                          place);
   return std::shared_ptr<const onnx::ModelProto>(std::move(model));
+}
+
+}  // namespace
+
+Expected<ParsedModel> parse_model(std::span<const uint8_t> bytes, const std::string& file_name) {
+  ParsedModel result;
+  QUERNEL_TRY(result.message, parse(bytes, std::nullopt, {.file = file_name}));
+  return result;
+}
+
+Expected<ParsedModel> parse_model_file(const std::string& path) {
+  QUERNEL_TRY(Bytes file, map_file(path, "model file"));
+  const std::span<const uint8_t> bytes(file.data(), file.size());
+  const std::optional<std::string> light = detach_weights(bytes);
+  ParsedModel result;
+  QUERNEL_TRY(result.message, parse(bytes, light, {.file = path}));
+  if (light) result.file = std::move(file);
+  return result;
 }
 
 std::string element_type_name(int element_type) {
@@ -201,6 +223,26 @@ bool may_read_external(const TensorSource& source, const fs::path& path) {
                      [&](const std::string& dir) { return lies_below(file, dir); });
 }
 
+// Where a tensor's data are in a file. `length`: as the model says, -1: it does not; `size`: what the dims need.
+struct DataRange {
+  int64_t offset, length, size;
+  const char* unit;  // of what the model calls them
+};
+
+Expected<Bytes> in_file(const onnx::TensorProto& proto, const DataRange& range, const Bytes& bytes,
+                        const std::string& file, const Location& place) {
+  auto [offset, length, size, unit] = range;
+  const auto file_size = static_cast<int64_t>(bytes.size());
+  if (length < 0) length = offset <= file_size ? std::min(size, file_size - offset) : 0;
+  if (offset > file_size || length > file_size - offset)
+    return invalid_input("tensor '" + proto.name() + "': external data " + std::to_string(offset) + "+" +
+                             std::to_string(length) + " lies outside of " + file + " of " +
+                             std::to_string(file_size) + " bytes",
+                         place);
+  if (length != size) return size_mismatch(proto, place, size, length, unit);
+  return Bytes(std::make_shared<Bytes>(bytes), bytes.data() + offset, static_cast<size_t>(size));
+}
+
 Expected<Bytes> read_external(const onnx::TensorProto& proto, int64_t size, TensorSource& source,
                               const Location& place) {
   std::string location;
@@ -217,6 +259,8 @@ Expected<Bytes> read_external(const onnx::TensorProto& proto, int64_t size, Tens
                            place);
     (entry.key() == "offset" ? offset : length) = value;
   }
+  if (location == kOwnFile && source.own_file.size() != 0)
+    return in_file(proto, {offset, length, size, "bytes"}, source.own_file, "the model", place);
   std::filesystem::path relative(location);
   if (location.empty() || location.find('\0') != std::string::npos)
     return invalid_input("tensor '" + proto.name() + "': external data without a location", place);
@@ -246,16 +290,8 @@ Expected<Bytes> read_external(const onnx::TensorProto& proto, int64_t size, Tens
     }
     file->second = *mapped;
   }
-  const Bytes& bytes = file->second;
-  int64_t file_size = static_cast<int64_t>(bytes.size());
-  if (length < 0) length = offset <= file_size ? std::min(size, file_size - offset) : 0;
-  if (offset > file_size || length > file_size - offset)
-    return invalid_input("tensor '" + proto.name() + "': external data " + std::to_string(offset) + "+" +
-                             std::to_string(length) + " lies outside of '" + location + "' of " +
-                             std::to_string(file_size) + " bytes",
-                         place);
-  if (length != size) return size_mismatch(proto, place, size, length, "bytes of external data");
-  return Bytes(std::make_shared<Bytes>(bytes), bytes.data() + offset, static_cast<size_t>(size));
+  return in_file(proto, {offset, length, size, "bytes of external data"}, file->second, "'" + location + "'",
+                 place);
 }
 
 }  // namespace
@@ -305,7 +341,7 @@ Expected<NamedTensor> read_tensor_proto(const std::string& path) {
       proto->has_segment())
     return invalid_input("expected an ONNX TensorProto, found something else", place,
                          "sequence, optional and map values are not supported");
-  TensorSource source{proto, path, {}, INT64_MAX};
+  TensorSource source{proto, {}, path, {}, INT64_MAX};
   QUERNEL_TRY(Tensor tensor, read_tensor(*proto, source, place));
   return NamedTensor{proto->name(), tensor};
 }

@@ -14,14 +14,20 @@
 
 namespace quernel::onnx_import {
 
-// Parses a model and checks that it is one. The message is shared: tensors made from it point into its raw
-// data.
-Expected<std::shared_ptr<const onnx::ModelProto>> parse_model(std::span<const uint8_t> bytes,
-                                                              const std::string& file_name);
+// A model's message. Tensors made from it point into its raw data, and those of large tensors into its file.
+struct ParsedModel {
+  std::shared_ptr<const onnx::ModelProto> message;
+  Bytes file;  // empty: all tensors are in the message
+};
+
+// Parses a model and checks that it is one. parse_model_file leaves large tensors in the file.
+Expected<ParsedModel> parse_model(std::span<const uint8_t> bytes, const std::string& file_name);
+Expected<ParsedModel> parse_model_file(const std::string& path);
 
 // What tensors are read against: the message that owns them, the model's folder, and the files mapped so far.
 struct TensorSource {
   std::shared_ptr<const void> owner;
+  Bytes own_file;         // of the model, if large tensors are there
   std::string file_name;  // of the model
   std::map<std::string, Bytes> external_files;
   int64_t bytes_left = INT64_MAX;

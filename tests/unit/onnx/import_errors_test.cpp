@@ -524,52 +524,6 @@ TEST(ImportErrors, initializer_data_that_do_not_fit_the_dims) {
   expect_contains(errors_of(overflow), "are negative or too large");
 }
 
-class ExternalData : public testing::Test {
- protected:
-  void SetUp() override {
-    // Of this test alone: others run beside it, in processes of their own.
-    std::string test = testing::UnitTest::GetInstance()->current_test_info()->name();
-    folder = std::filesystem::path(testing::TempDir()) / ("quernel_external_data_" + test);
-    std::filesystem::create_directories(folder);
-    std::ofstream(folder / "weights.bin", std::ios::binary) << std::string(16, '\0');
-  }
-  std::string import_with(const std::string& location, const std::string& offset, const std::string& length) {
-    ModelBuilder m;
-    m.input("x", {2}).output("y");
-    onnx::TensorProto& w = m.floats("w", {2}, {});
-    w.set_data_location(onnx::TensorProto::EXTERNAL);
-    for (auto [key, value] :
-         {std::pair{"location", location}, std::pair{"offset", offset}, std::pair{"length", length}}) {
-      auto* entry = w.add_external_data();
-      entry->set_key(key);
-      entry->set_value(value);
-    }
-    m.node("Add", {"x", "w"}, {"y"});
-    return errors_of(m, {}, (folder / "model.onnx").string());
-  }
-  std::filesystem::path folder;
-};
-
-TEST_F(ExternalData, is_read_beside_the_model) {
-  EXPECT_EQ(import_with("weights.bin", "8", "8"), "no error");
-}
-TEST_F(ExternalData, missing_file) {
-  expect_contains(import_with("absent.bin", "0", "8"), "cannot open the external data");
-}
-TEST_F(ExternalData, path_that_leaves_the_folder) {
-  expect_contains(import_with("../weights.bin", "0", "8"), "leaves the model's folder");
-  expect_contains(import_with((folder / "weights.bin").string(), "0", "8"), "leaves the model's folder");
-}
-TEST_F(ExternalData, no_location) {
-  expect_contains(import_with("", "0", "8"), "tensor 'w': external data without a location");
-}
-TEST_F(ExternalData, range_outside_of_the_file) {
-  expect_contains(import_with("weights.bin", "12", "8"), "lies outside of 'weights.bin'");
-  expect_contains(import_with("weights.bin", "0", "4"),
-                  "expected 8 bytes of external data for its dims, found 4");
-  expect_contains(import_with("weights.bin", "-1", "8"), "expected external data offset to be a number");
-}
-
 TEST(TensorFiles, are_read_or_refused) {
   std::filesystem::path path = std::filesystem::path(testing::TempDir()) / "quernel_tensor.pb";
   onnx::TensorProto tensor;
