@@ -36,9 +36,10 @@ def int_tensor(name, shape, values):
     return tensor(name, INT64, shape, struct.pack(f"<{len(values)}q", *values))
 
 
-def external_tensor(name, dtype, shape, location):
-    entry = message(1, "location") + message(2, location)
-    return b"".join(number(1, d) for d in shape) + number(2, dtype) + message(8, name) + message(13, entry) + number(14, 1)
+def external_tensor(name, dtype, shape, location, offset=0):
+    entries = b"".join(message(13, message(1, key) + message(2, value)) for key, value in
+                       (("location", location), ("offset", str(offset)))[:2 if offset else 1])
+    return b"".join(number(1, d) for d in shape) + number(2, dtype) + message(8, name) + entries + number(14, 1)
 
 
 def value(name, dtype, shape):
