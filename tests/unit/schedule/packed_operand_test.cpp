@@ -49,7 +49,7 @@ Schedule product(const Tensor& weights, bool transposed) {
 }
 
 const PackedConstant& packed_of(const Schedule& schedule) {
-  return *schedule.buffers[static_cast<size_t>(schedule.groups[0].packed_buffer)].packed;
+  return *schedule.buffers[static_cast<size_t>(schedule.groups[0].packed_buffers.at(0))].packed;
 }
 
 TEST(PackedOperand, is_written_in_parts_that_are_the_whole) {
@@ -83,7 +83,7 @@ TEST(PackedOperand, is_the_same_where_source_and_order_are) {
 TEST(PackedOperand, small_ones_are_packed_at_once) {
   const Tensor weights = random_tensor({16, 20}, 1);
   const Schedule schedule = product(weights, false);
-  const Buffer& buffer = schedule.buffers[static_cast<size_t>(schedule.groups[0].packed_buffer)];
+  const Buffer& buffer = schedule.buffers[static_cast<size_t>(schedule.groups[0].packed_buffers.at(0))];
   EXPECT_FALSE(buffer.packed);
   const Tensor whole = pack_operand(weights, schedule.groups[0].contraction);
   EXPECT_TRUE(same_bytes(buffer.data.bytes, whole.bytes));
