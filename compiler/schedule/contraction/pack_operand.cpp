@@ -81,6 +81,33 @@ Tensor pack_vectors(const Tensor& data, const ContractionPlan& plan, const std::
                      packed);
 }
 
+// Whether the offsets of columns follow one another.
+bool are_adjacent(const int64_t* columns, int64_t count) {
+  for (int64_t n = 1; n < count; ++n)
+    if (columns[n] != columns[0] + n) return false;
+  return true;
+}
+
+template <class Element>
+void copy_elements(uint8_t* target, const uint8_t* source, const int64_t* columns, int64_t count) {
+  for (int64_t n = 0; n < count; ++n)
+    std::memcpy(target + n * int64_t{sizeof(Element)}, source + columns[n] * int64_t{sizeof(Element)},
+                sizeof(Element));
+}
+void copy_columns(uint8_t* target, const uint8_t* source, const int64_t* columns, int64_t count, int size) {
+  switch (size) {
+    case 1:
+      return copy_elements<uint8_t>(target, source, columns, count);
+    case 2:
+      return copy_elements<uint16_t>(target, source, columns, count);
+    case 4:
+      return copy_elements<uint32_t>(target, source, columns, count);
+    default:
+      QUERNEL_ASSERT(size == 8);
+      return copy_elements<uint64_t>(target, source, columns, count);
+  }
+}
+
 }  // namespace
 
 PackedOffsets packed_offsets(const ContractionPlan& plan) {
@@ -114,10 +141,13 @@ Tensor pack_operand(const Tensor& data, const ContractionPlan& plan,
   for (int64_t g : grid)
     for (int64_t p = 0; p < panels; ++p) {
       int64_t width = std::min(panel_n, columns - p * panel_n);
+      const int64_t* first = column.data() + p * panel_n;
+      const bool adjacent = are_adjacent(first, width);
       for (int64_t k : reduction) {
-        for (int64_t n = 0; n < width; ++n)
-          std::memcpy(target + n * size, source + (g + k + column[p * panel_n + n]) * size,
-                      static_cast<size_t>(size));
+        if (adjacent)
+          std::memcpy(target, source + (g + k + first[0]) * size, static_cast<size_t>(width * size));
+        else
+          copy_columns(target, source + (g + k) * size, first, width, size);
         target += panel_n * size;
       }
     }
