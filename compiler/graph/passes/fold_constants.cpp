@@ -12,6 +12,7 @@
 #include "graph/passes/constant_operand.h"
 #include "graph/passes/passes.h"
 #include "graph/rewrite.h"
+#include "support/mapped_file.h"
 
 namespace quernel {
 namespace {
@@ -175,6 +176,13 @@ ValueId fold(Rewriter& r, const Node& node, int64_t left) {
   return add_or_fail(r, evaluate_node(node.op, operands, node.attributes), shape);
 }
 
+// What was folded may lie in the model's file.
+void release_operands(const Rewriter& r, const Node& node) {
+  for (ValueId v : node.inputs)
+    if (const Tensor* operand = r.graph.constant(r(v)))
+      release_pages(operand->bytes.data(), operand->bytes.size());
+}
+
 }  // namespace
 
 Expected<Graph> fold_constants(const Graph& graph, FoldBudget& budget,
@@ -191,6 +199,7 @@ Expected<Graph> fold_constants(const Graph& graph, FoldBudget& budget,
                 if (left <= 0 || keep(graph, node)) return kNoValue;
                 const size_t first = r.graph.nodes.size();
                 ValueId result = fold(r, node, left);
+                if (result != kNoValue) release_operands(r, node);
                 for (size_t i = first; i < r.graph.nodes.size(); ++i)
                   left -= static_cast<int64_t>(r.graph.nodes[i].attributes.tensor.bytes.size());
                 return result;

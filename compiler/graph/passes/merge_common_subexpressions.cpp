@@ -6,6 +6,7 @@
 #include "graph/passes/passes.h"
 #include "graph/print_parts.h"
 #include "graph/rewrite.h"
+#include "support/mapped_file.h"
 
 namespace quernel {
 namespace {
@@ -36,12 +37,14 @@ std::string key_of(const Rewriter& r, const Node& node) {
   return key + " " + attributes_text(node) + " " + type_text(r.old.type(node.output));
 }
 
+constexpr size_t kPrefix = 256;
+
 // Constants with equal keys may still differ: the key covers the type and the first bytes, so that large
 // weights are read in full only where another constant starts alike.
 std::string key_of(const Tensor& tensor) {
   std::string key(to_string(tensor.dtype));
   for (int64_t d : tensor.dims) key += "," + std::to_string(d);
-  size_t prefix = std::min<size_t>(tensor.bytes.size(), 256);
+  size_t prefix = std::min<size_t>(tensor.bytes.size(), kPrefix);
   return key + ":" + std::string(reinterpret_cast<const char*>(tensor.bytes.data()), prefix);
 }
 bool same_data(const Tensor& a, const Tensor& b) {
@@ -62,7 +65,9 @@ class Merge {
 
  private:
   ValueId merge_constant(Rewriter& r, const Node& node) {
+    const Bytes& bytes = node.attributes.tensor.bytes;
     std::vector<ValueId>& candidates = constants_[key_of(node.attributes.tensor)];
+    release_pages(bytes.data(), std::min<size_t>(bytes.size(), kPrefix));
     for (ValueId v : candidates)
       if (same_data(*r.graph.constant(v), node.attributes.tensor)) return v;
     candidates.push_back(r.copy(node));

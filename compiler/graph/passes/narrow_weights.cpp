@@ -8,6 +8,7 @@
 #include "graph/interpret_parts.h"
 #include "graph/passes/passes.h"
 #include "graph/rewrite.h"
+#include "support/mapped_file.h"
 
 namespace quernel {
 namespace {
@@ -29,6 +30,7 @@ std::optional<Tensor> narrowed(const Tensor* data, DType storage) {
       return std::nullopt;
     interpreter::store(storage, bytes.data(), first, n, chunk.data());
   }
+  release_pages(data->bytes.data(), data->bytes.size());
   return Tensor{storage, data->dims, Bytes::own(std::move(bytes))};
 }
 
@@ -48,6 +50,7 @@ void add_squares(const Graph& graph, DType storage, double* changed, double* all
       *changed += (rounded - value) * (rounded - value);
       *all += value * value;
     }
+    release_pages(data->bytes.data(), data->bytes.size());
   }
 }
 
