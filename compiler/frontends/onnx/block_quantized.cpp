@@ -56,6 +56,13 @@ Status import_matmul_n_bits(NodeImport& n) {
   if (packed.dtype != DType::kU8 || packed.count() * 8 != columns * padded * bits)
     return n.invalid("expected uint8 weights of " + std::to_string(columns) + " rows of " +
                      std::to_string(padded) + " elements, found " + to_string(n.shape(n.in(1))));
+  for (int i : {2, 3}) {
+    if (!n.has(i) || (i == 3 && !is_float(n.dtype(n.in(i))))) continue;
+    if (!is_float(n.dtype(n.in(i))) || !(element_count(n.shape(n.in(i))) == Dim(columns * blocks)))
+      return n.invalid("expected " + std::string(i == 2 ? "scales" : "zero points") + " of floats, " +
+                       std::to_string(columns) + " rows of " + std::to_string(blocks) + ", found " +
+                       to_string(n.build.graph().type(n.in(i))));
+  }
   ValueId scales = n.build.reshape(n.in(2), {columns, blocks});
   ValueId zeros;
   const DType stored = bits == 4 ? DType::kU4 : DType::kU8;
@@ -80,6 +87,7 @@ Status import_matmul_n_bits(NodeImport& n) {
       return n.invalid("expected g_idx of at least " + std::to_string(k) + " elements, found " +
                        to_string(n.shape(n.in(4))));
     ValueId block_of = n.build.slice(n.in(4), {0}, {k});
+    QUERNEL_CHECK(check_indices(n, n.in(4), blocks));
     weights = n.build.dequantize(weights, n.build.take(scales, block_of, 1), n.build.take(zeros, block_of, 1),
                                  {1, 1});
   } else {
