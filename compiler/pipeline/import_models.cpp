@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "frontends/import_file.h"
+#include "graph/quantize_weights.h"
 #include "graph/random_weights.h"
 #include "support/edit_distance.h"
 
@@ -61,6 +62,11 @@ Status finish_import(const std::string& path, const CompileOptions& options, Imp
                 set_io_types(imported.graph, options.io, imported.scales, path, imported.notes));
   }
   if (options.random_weights) randomize_weights(imported.graph, *options.random_weights);
+  if (options.weights.bits != 0) {
+    QUERNEL_TRY(std::vector<QuantizedLayer> layers,
+                quantize_weights(imported.graph, options.weights, options.float_weights));
+    for (std::string& note : about_layers(layers)) imported.notes.push_back(std::move(note));
+  }
   return check_input_values(options, imported);
 }
 

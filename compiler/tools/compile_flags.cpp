@@ -53,6 +53,14 @@ void add_target_flags(CLI::App& app, CompileFlags& flags) {
                  "how large weights are stored: f32, f16 or bf16; arithmetic is f32, but targets with +bf16 "
                  "multiply bf16 (default: f32)")
       ->type_name("D");
+  app.add_option("--weights", flags.weights,
+                 "quantise f32 weights of products to 8 bits with a scale per column, or to 4 bits in blocks of 32; or in "
+                 "blocks of BLOCK elements along the sum")
+      ->type_name("i8|i4[:BLOCK]");
+  app.add_option("--float-weights", flags.float_weights,
+                 "with --weights: nodes of these names keep their weights; may be repeated")
+      ->type_name("GLOB")
+      ->allow_extra_args(false);
   app.add_option(
          "--device-profile", flags.device_profile,
          "facts of the GPU to compile for: a file as `quernel probe` writes it, or a name that `quernel "
@@ -211,6 +219,21 @@ bool parse_entry_point(const std::string& text, EntryPointOptions& entry) {
   return true;
 }
 
+// "i8", "i4:64"
+bool parse_weights(const std::string& text, WeightFormat& weights) {
+  constexpr int64_t kSmallBlock = 32, kLargest = 65536;
+  const size_t colon = text.find(':');
+  const std::string dtype = text.substr(0, colon);
+  if (dtype != "i8" && dtype != "i4") return false;
+  weights.bits = dtype == "i8" ? 8 : 4;
+  weights.block = dtype == "i8" ? 0 : kSmallBlock;
+  if (colon == std::string::npos) return true;
+  const std::string block = text.substr(colon + 1);
+  const auto [end, error] = std::from_chars(block.data(), block.data() + block.size(), weights.block);
+  return error == std::errc() && end == block.data() + block.size() && weights.block >= 16 &&
+         weights.block <= kLargest && weights.block % 16 == 0;
+}
+
 }  // namespace
 
 Expected<CompileOptions> compile_options(const CompileFlags& flags) {
@@ -220,6 +243,12 @@ Expected<CompileOptions> compile_options(const CompileFlags& flags) {
   if (!precision || (*precision != DType::kF32 && *precision != DType::kF16 && *precision != DType::kBF16))
     return invalid_input("--precision: expected f32, f16 or bf16, found '" + flags.precision + "'");
   options.precision = *precision;
+  if (!flags.weights.empty() && !parse_weights(flags.weights, options.weights))
+    return invalid_input("--weights: expected i8 or i4, or one of them with :BLOCK, a multiple of 16 up to 65536; found '" +
+                         flags.weights + "'");
+  if (!flags.float_weights.empty() && flags.weights.empty())
+    return invalid_input("--float-weights: expected --weights, too");
+  options.float_weights = flags.float_weights;
   std::string name, value;
   for (const std::string& text : flags.dims)
     if (!split_assignment(text, &name, &value) || !parse_dim(name, value, options))

@@ -16,10 +16,10 @@ namespace quernel::tools {
 
 struct CompileFlags {
   std::vector<std::string> targets, dims, input_shapes, input_values, states, entry_points, only_entry_points,
-      custom_ops, place, keep_inputs, like, external_dirs;
+      custom_ops, place, float_weights, keep_inputs, like, external_dirs;
   std::vector<std::string> disabled_passes, print_after;
   std::string stop_after, dump_dir, tuning, device_profile,
-      precision = "f32", state_dtype = "f32", duplicate_names = "constants", rounding, signature, io;
+      precision = "f32", weights, state_dtype = "f32", duplicate_names = "constants", rounding, signature, io;
   bool verify_each = false, checked = false, allow_large = false;
 };
 

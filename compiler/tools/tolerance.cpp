@@ -16,6 +16,8 @@ using tensor_file::largest_of;
 // are rounded by up to 2^-12 and 2^-9 of themselves, and with operands in bf16, too; a little more than what
 // the most sensitive networks were measured to need (tools/README.md).
 constexpr double kF16Share = 5e-2, kBF16Share = 1e-1, kBF16OperandsShare = 1.5e-1;
+// The same with weights of 8 and 4 bits.
+constexpr double kI8Share = 5e-2, kI4Share = 3e-1;
 
 }  // namespace
 
@@ -50,11 +52,15 @@ Precision precision_of(const CompileOptions& options, std::optional<double> shar
   Precision result{options.precision};
   for (const std::string& name : options.targets)
     if (Expected<Target> target = find_target(name)) result.operands |= target->multiplies(options.precision);
-  if (options.precision != DType::kF32)
+  if (options.weights.bits != 0) {
+    result.weights = options.weights.bits == 8 ? DType::kI8 : DType::kI4;
+    result.share = share ? *share : options.weights.bits == 8 ? kI8Share : kI4Share;
+  } else if (options.precision != DType::kF32) {
     result.share = share                               ? *share
                    : result.operands                   ? kBF16OperandsShare
                    : options.precision == DType::kBF16 ? kBF16Share
                                                        : kF16Share;
+  }
   return result;
 }
 

@@ -23,7 +23,7 @@ Tolerance tolerance_of(const Json* file, const std::string& output, qnl_dtype dt
 Tolerance fourier_tolerance_of(const Json* file, const std::string& output,
                                const tensor_file::HostTensor& expected);
 
-// What `--precision` rounds.
+// What `--precision` and `--weights` round.
 struct Precision {
   DType weights = DType::kF32;
   bool operands = false;  // of products with large weights, to the dtype of these

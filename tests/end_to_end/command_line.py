@@ -34,6 +34,11 @@ class CommandLine(ToolTest):
         self.fails("quernel", "compile", DIGITS, "-o", "x.qnl", "--threads", "0", says=["--threads"], code=2)
         self.fails("quernel", "compile", DIGITS, "-o", "x.qnl", "--precision", "i8", code=2,
                    says=["--precision: expected f32, f16 or bf16, found 'i8'"])
+        for weights in ("f16", "i4:", "i4:24", "i8:0", "i4:32x"):
+            self.fails("quernel", "compile", DIGITS, "-o", "x.qnl", "--weights", weights, code=2,
+                       says=[f"--weights: expected i8 or i4, or one of them with :BLOCK, a multiple of 16 up to 65536; found '{weights}'"])
+        self.fails("quernel", "compile", DIGITS, "-o", "x.qnl", "--float-weights", "x", code=2,
+                   says=["--float-weights: expected --weights, too"])
         self.fails("quernel", "compile", DIGITS, "-o", "x.qnl", "--state-dtype", "i4", code=2,
                    says=["--state-dtype: expected f32, f16 or bf16, found 'i4'"])
         self.fails("quernel", "compile", DIGITS, "-o", "x.qnl", "--state", "image", code=2,

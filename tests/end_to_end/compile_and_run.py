@@ -127,6 +127,31 @@ class CompileAndRun(ToolTest):
         self.assertEqual((bytes_of["f16"], bytes_of["bf16"]), (bytes_of["f32"] // 2,) * 2)
         self.assertNotEqual(answer["bf16"], answer["f32"])
 
+    def test_quantised_weights_take_a_part_of_the_bytes_and_are_said_to_be_off(self):
+        weights = [(i * 7919 % 2003 - 1001) / 1000 for i in range(64 * 128)]
+        self.write("product.onnx", onnx_file.model([onnx_file.node("MatMul", ["x", "w"], ["y"], name="last")],
+                                                   [onnx_file.value("x", onnx_file.FLOAT, [1, 64])],
+                                                   [onnx_file.value("y", onnx_file.FLOAT, [1, 128])],
+                                                   [onnx_file.float_tensor("w", [64, 128], weights)]))
+        self.write("x.npy", onnx_file.npy([1, 64], "f", [(i % 5 - 2) / 2 for i in range(64)]))
+        bytes_of, answer = {}, {}
+        for flags, error in (((), 0), (("--weights", "i8"), 0.7), (("--weights", "i4"), 12), (("--weights", "i4:16"), 12)):
+            report = json.loads(self.succeeds("quernel", "compile", "product.onnx", "-o", "p.qnl", *flags, "--json"))
+            bytes_of[flags] = report["constants_bytes"]
+            if error:
+                self.assertRegex(report["notes"][0], r"^1 layers with 8192 weights are quantised, off by [0-9.]+ % .*'last' [0-9.]+ %$")
+                self.assertLess(float(report["notes"][0].split()[-2]), error)
+            self.succeeds("quernel-run", "p.qnl", "x.npy", "--output", "y.npy")
+            answer[flags] = struct.unpack("<128f", self.read("y.npy")[-512:])
+            for a, b in zip(answer[flags], answer[()]):
+                self.assertLess(abs(a - b), 64 * 2 * error / 100 + 1e-6)
+            self.assertEqual(answer[flags] == answer[()], error == 0)
+        whole = bytes_of[()]
+        self.assertEqual([bytes_of[f] for f in bytes_of], [whole, whole // 4 + 512, whole // 8 + 1024, whole // 8 + 2048])
+        self.succeeds("quernel", "compile", "product.onnx", "-o", "p.qnl", "--weights", "i4", "--float-weights", "la*")
+        self.succeeds("quernel-run", "p.qnl", "x.npy", "--output", "y.npy")
+        self.assertEqual(struct.unpack("<128f", self.read("y.npy")[-512:]), answer[()])
+
     def test_free_dim_is_fixed_on_the_command_line(self):
         shape = ["batch", 4]
         self.write("free.onnx", onnx_file.model([onnx_file.node("Relu", ["x"], ["y"])], [onnx_file.value("x", onnx_file.FLOAT, shape)],

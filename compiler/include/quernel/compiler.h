@@ -16,6 +16,7 @@
 #include "graph/place_rule.h"
 #include "graph/states.h"
 #include "graph/tensor.h"
+#include "graph/weight_format.h"
 #include "support/expected.h"
 #include "support/integer_rounding.h"
 #include "support/model_about.h"
@@ -73,6 +74,9 @@ struct CompileOptions {
   // The dtype in which large weights are stored: kF32 (unchanged), kF16 or kBF16, rounded to nearest.
   // Arithmetic is f32, but targets that multiply bf16 also round the operands of large weights to it.
   DType precision = DType::kF32;
+  // Quantises f32 weights of products, except those of nodes whose names match a shell pattern (graph/quantize_weights.h).
+  WeightFormat weights;
+  std::vector<std::string> float_weights;
   // Replaces large weights by random numbers from this seed (graph/random_weights.h).
   std::optional<uint64_t> random_weights;
   // For targets that are a GPU with a companion CPU: where nodes run. The last rule that matches a node
