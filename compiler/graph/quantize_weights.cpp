@@ -25,7 +25,8 @@ struct Use {
 
 // The dim of the constant that a product of matrices sums over, seen through `permutes`, the last first; -1 if the
 // contraction is none.
-int sum_dim_of(const Graph& graph, const Node& node, size_t operand, const std::vector<const Node*>& permutes) {
+int sum_dim_of(const Graph& graph, const Node& node, size_t operand,
+               const std::vector<const Node*>& permutes) {
   const Contraction& c = node.attributes.contraction;
   if (c.accumulator != DType::kF32 || graph.dtype(node.inputs[1 - operand]) != DType::kF32) return -1;
   int axis = -1;
@@ -144,7 +145,8 @@ QuantizedTensor quantized(const Tensor& data, int dim, int bits, int64_t block) 
   for (int64_t o = 0; o < outer; ++o)
     for (int64_t b = 0; b < blocks; ++b)
       for (int64_t i = 0; i < inner; ++i) {
-        const int64_t first = (o * extent + b * block) * inner + i, count = std::min(block, extent - b * block);
+        const int64_t first = (o * extent + b * block) * inner + i,
+                      count = std::min(block, extent - b * block);
         x.resize(static_cast<size_t>(count));
         for (int64_t k = 0; k < count; ++k) {
           x[static_cast<size_t>(k)] = data.at<float>(first + k * inner);
@@ -176,7 +178,8 @@ Expected<std::vector<QuantizedLayer>> quantize_weights(Graph& graph, const Weigh
       matched[i] |= fnmatch(floats[i].c_str(), node.location.node.c_str(), 0) == 0;
   for (size_t i = 0; i < floats.size(); ++i)
     if (!matched[i])
-      return invalid_input("--float-weights: expected a pattern that names a node, found '" + floats[i] + "'");
+      return invalid_input("--float-weights: expected a pattern that names a node, found '" + floats[i] +
+                           "'");
   auto stays = [&](const std::string& name) {
     return std::any_of(floats.begin(), floats.end(), [&](const std::string& pattern) {
       return fnmatch(pattern.c_str(), name.c_str(), 0) == 0;
@@ -184,22 +187,23 @@ Expected<std::vector<QuantizedLayer>> quantize_weights(Graph& graph, const Weigh
   };
   const std::map<ValueId, Use> uses = uses_of_constants(graph);
   std::vector<QuantizedLayer> layers;
-  QUERNEL_TRY(graph, rewrite(graph, [&](Rewriter& r, const Node& node) -> ValueId {
-                const auto use = uses.find(node.output);
-                if (node.op != OpKind::k_constant || use == uses.end() || use->second.is_other) return kNoValue;
-                const Tensor& data = node.attributes.tensor;
-                if (data.dtype != DType::kF32 || data.dims.size() < 2 || data.count() < kFewest ||
-                    stays(use->second.name) || !is_finite(data))
-                  return kNoValue;
-                const bool sums = use->second.sum_dim >= 0;
-                if (use->second.is_table && (sums ? use->second.sum_dim == 0 : data.dims.size() != 2))
-                  return kNoValue;
-                const int bits = sums ? format.bits : kTableBits;
-                QuantizedTensor q = quantized(data, sums ? use->second.sum_dim : 1, bits, sums ? format.block : 0);
-                layers.push_back({use->second.name, data.count(), bits, q.error});
-                return r.build.dequantize(r.build.constant(std::move(q.elements)),
-                                          r.build.constant(std::move(q.scales)), kNoValue, std::move(q.groups));
-              }));
+  QUERNEL_TRY(
+      graph, rewrite(graph, [&](Rewriter& r, const Node& node) -> ValueId {
+        const auto use = uses.find(node.output);
+        if (node.op != OpKind::k_constant || use == uses.end() || use->second.is_other) return kNoValue;
+        const Tensor& data = node.attributes.tensor;
+        if (data.dtype != DType::kF32 || data.dims.size() < 2 || data.count() < kFewest ||
+            stays(use->second.name) || !is_finite(data))
+          return kNoValue;
+        const bool sums = use->second.sum_dim >= 0;
+        if (use->second.is_table && (sums ? use->second.sum_dim == 0 : data.dims.size() != 2))
+          return kNoValue;
+        const int bits = sums ? format.bits : kTableBits;
+        QuantizedTensor q = quantized(data, sums ? use->second.sum_dim : 1, bits, sums ? format.block : 0);
+        layers.push_back({use->second.name, data.count(), bits, q.error});
+        return r.build.dequantize(r.build.constant(std::move(q.elements)),
+                                  r.build.constant(std::move(q.scales)), kNoValue, std::move(q.groups));
+      }));
   return layers;
 }
 

@@ -54,7 +54,8 @@ void add_target_flags(CLI::App& app, CompileFlags& flags) {
                  "multiply bf16 (default: f32)")
       ->type_name("D");
   app.add_option("--weights", flags.weights,
-                 "quantise f32 weights of products to 8 bits with a scale per column, or to 4 bits in blocks of 32; or in "
+                 "quantise f32 weights of products to 8 bits with a scale per column, or to 4 bits in blocks "
+                 "of 32; or in "
                  "blocks of BLOCK elements along the sum")
       ->type_name("i8|i4[:BLOCK]");
   app.add_option("--float-weights", flags.float_weights,
@@ -244,8 +245,9 @@ Expected<CompileOptions> compile_options(const CompileFlags& flags) {
     return invalid_input("--precision: expected f32, f16 or bf16, found '" + flags.precision + "'");
   options.precision = *precision;
   if (!flags.weights.empty() && !parse_weights(flags.weights, options.weights))
-    return invalid_input("--weights: expected i8 or i4, or one of them with :BLOCK, a multiple of 16 up to 65536; found '" +
-                         flags.weights + "'");
+    return invalid_input(
+        "--weights: expected i8 or i4, or one of them with :BLOCK, a multiple of 16 up to 65536; found '" +
+        flags.weights + "'");
   if (!flags.float_weights.empty() && flags.weights.empty())
     return invalid_input("--float-weights: expected --weights, too");
   options.float_weights = flags.float_weights;

@@ -102,18 +102,21 @@ TEST(QuantizeWeights, blocks_of_four_bits_along_the_sum) {
 
 TEST(QuantizeWeights, steps_that_integers_hold_are_exact) {
   std::vector<float> values(64 * 64);
-  for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(static_cast<int>(i * 7 % 16) - 8) * 0.25f;
+  for (size_t i = 0; i < values.size(); ++i)
+    values[i] = static_cast<float>(static_cast<int>(i * 7 % 16) - 8) * 0.25f;
   Graph graph = network(values);
   Expected<std::vector<QuantizedLayer>> layers = quantize_weights(graph, {.bits = 4, .block = 16}, {});
   ASSERT_TRUE(layers);
-  for (const QuantizedLayer& layer : *layers) EXPECT_LT(layer.error, layer.bits == 4 ? 1e-6 : 0.01) << layer.name;
+  for (const QuantizedLayer& layer : *layers)
+    EXPECT_LT(layer.error, layer.bits == 4 ? 1e-6 : 0.01) << layer.name;
 }
 
 TEST(QuantizeWeights, a_pattern_names_a_node) {
   Graph graph = network(waves());
   Expected<std::vector<QuantizedLayer>> layers = quantize_weights(graph, {.bits = 8}, {"head"});
   ASSERT_FALSE(layers);
-  EXPECT_EQ(layers.errors()[0].message, "--float-weights: expected a pattern that names a node, found 'head'");
+  EXPECT_EQ(layers.errors()[0].message,
+            "--float-weights: expected a pattern that names a node, found 'head'");
 }
 
 }  // namespace
