@@ -221,7 +221,7 @@ TEST(ByteLevelBpe, forms_of_files) {
   EXPECT_THAT(read(file)->encode("I'LL the", true), ElementsAre('I', '\'', 'L', 'L', kSpaceThe));
   file["pre_tokenizer"]["pretokenizers"][0] = {{"type", "Digits"}, {"individual_digits", true}};
   EXPECT_THAT(read(file)->encode("12", true), ElementsAre('1', '2'));
-  // A piece that is a token is not put together from parts: no merge leads to "thx".
+  // A piece that is a token is not merged from parts: no merge leads to "thx".
   file["model"]["vocab"]["thx"] = 270;
   EXPECT_THAT(read(file)->encode("thx", true), ElementsAre(kTh, 'x'));
   file["model"]["ignore_merges"] = true;

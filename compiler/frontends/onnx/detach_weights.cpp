@@ -3,6 +3,7 @@
 #include <onnx/onnx_pb.h>
 
 #include "frontends/onnx/why_unreadable.h"
+#include "frontends/onnx/wire_reader.h"
 #include "support/mapped_file.h"
 
 namespace quernel::onnx_import {
@@ -10,7 +11,6 @@ namespace {
 
 constexpr uint64_t kFewestBytes = uint64_t{64} << 10;
 
-enum WireType : uint8_t { kVarint = 0, kFixed64 = 1, kLength = 2, kFixed32 = 5 };
 constexpr uint64_t kRawData = 9, kExternalData = 13, kDataLocation = 14;  // of TensorProto
 
 // Messages on the way to tensors, and the fields that lead from one to the next.
@@ -32,7 +32,7 @@ void add_varint(std::string& text, uint64_t value) {
 
 class Detacher {
  public:
-  explicit Detacher(std::span<const uint8_t> bytes) : bytes_(bytes) {}
+  explicit Detacher(std::span<const uint8_t> bytes) : bytes_(bytes), reader_(bytes) {}
 
   std::optional<std::string> run() {
     std::string text;
@@ -46,50 +46,33 @@ class Detacher {
     if (depth > kMaxMessageDepth) return false;
     uint64_t weights_begin = 0, weights_bytes = 0;
     bool is_plain = true;  // a tensor with raw data that are given once
-    while (at_ < end) {
-      const size_t begin = at_;
-      uint64_t tag = 0, length = 0;
-      if (!varint(end, tag)) return false;
-      const uint64_t number = tag >> 3;
-      switch (tag & 7) {
-        case kVarint:
-          if (uint64_t value = 0; !varint(end, value)) return false;
-          break;
-        case kFixed64:
-          length = 8;
-          break;
-        case kFixed32:
-          length = 4;
-          break;
-        case kLength:
-          if (!varint(end, length)) return false;
-          break;
-        default:
-          return false;
-      }
-      if (length > end - at_) return false;
-      const bool has_length = (tag & 7) == kLength;
+    while (reader_.at() < end) {
+      const size_t begin = reader_.at();
+      const std::optional<WireReader::Field> field = reader_.field(end);
+      if (!field) return false;
+      const uint64_t number = field->number;
+      const bool has_length = field->has_length;
       if (kind == kTensor && (number == kExternalData || number == kDataLocation)) is_plain = false;
-      if (kind == kTensor && number == kRawData && has_length && length >= kFewestBytes) {
+      if (kind == kTensor && number == kRawData && has_length && field->bytes >= kFewestBytes) {
         if (weights_bytes != 0) return false;  // which of them counts is for protobuf to say
-        weights_begin = at_;
-        weights_bytes = length;
-        release_pages(bytes_.data() + begin, at_ - begin);
-        at_ += length;
+        weights_begin = reader_.at();
+        weights_bytes = field->bytes;
+        release_pages(bytes_.data() + begin, reader_.at() - begin);
+        reader_.skip(field->bytes);
         continue;
       }
       const Field* inner = nullptr;
-      for (const Field& field : kFields)
-        if (has_length && field.from == kind && field.number == number) inner = &field;
+      for (const Field& known : kFields)
+        if (has_length && known.from == kind && known.number == number) inner = &known;
       if (inner) {
         std::string message;
-        if (!copy(inner->to, at_ + length, depth + 1, message)) return false;
-        add_varint(to, tag);
+        if (!copy(inner->to, reader_.at() + field->bytes, depth + 1, message)) return false;
+        add_varint(to, field->tag);
         add_varint(to, message.size());
         to += message;
       } else {
-        at_ += length;
-        add(to, begin, at_);
+        reader_.skip(field->bytes);
+        add(to, begin, reader_.at());
       }
     }
     if (weights_bytes == 0) return true;
@@ -109,22 +92,12 @@ class Detacher {
     return true;
   }
 
-  bool varint(size_t end, uint64_t& value) {
-    value = 0;
-    for (int shift = 0; shift < 64 && at_ < end; shift += 7) {
-      const uint8_t byte = bytes_[at_++];
-      value |= static_cast<uint64_t>(byte & 0x7f) << shift;
-      if (byte < 0x80) return true;
-    }
-    return false;
-  }
-
   void add(std::string& to, size_t begin, size_t end) const {
     to.append(reinterpret_cast<const char*>(bytes_.data()) + begin, end - begin);
   }
 
   std::span<const uint8_t> bytes_;
-  size_t at_ = 0;
+  WireReader reader_;
   bool detached_ = false;
 };
 

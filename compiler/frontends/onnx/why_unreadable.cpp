@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "frontends/onnx/wire_reader.h"
 #include "frontends/shared/file_kind.h"
 
 namespace quernel::onnx_import {
@@ -25,32 +26,6 @@ constexpr Field kFields[] = {
     {kElement, 1, kType},     {kElement, 2, kType},
 };
 
-// Goes through a message's fields; nothing where they end or make no sense.
-class WireReader {
- public:
-  WireReader(std::span<const uint8_t> bytes, size_t at) : bytes_(bytes), at_(at) {}
-  size_t at() const { return at_; }
-
-  std::optional<uint64_t> varint() {
-    uint64_t value = 0;
-    for (int shift = 0; shift < 64 && at_ < bytes_.size(); shift += 7) {
-      uint8_t byte = bytes_[at_++];
-      value |= static_cast<uint64_t>(byte & 0x7f) << shift;
-      if (byte < 0x80) return value;
-    }
-    return std::nullopt;
-  }
-  bool skip(uint64_t count) {
-    if (count > bytes_.size() - at_) return false;
-    at_ += static_cast<size_t>(count);
-    return true;
-  }
-
- private:
-  std::span<const uint8_t> bytes_;
-  size_t at_;
-};
-
 // How many messages lie in each other at most, up to where the bytes make no sense.
 size_t message_depth(std::span<const uint8_t> bytes) {
   struct Message {
@@ -59,24 +34,21 @@ size_t message_depth(std::span<const uint8_t> bytes) {
   };
   std::vector<Message> open{{kModel, bytes.size()}};
   size_t deepest = 1;
-  WireReader reader(bytes, 0);
+  WireReader reader(bytes);
   while (true) {
     while (!open.empty() && reader.at() >= open.back().end) open.pop_back();
     if (open.empty()) return deepest;
-    std::optional<uint64_t> tag = reader.varint();
-    if (!tag) return deepest;
-    std::optional<uint64_t> length = 0;
-    if ((*tag & 7) == 0 && !reader.varint()) return deepest;
-    if ((*tag & 7) == 1) length = 8;
-    if ((*tag & 7) == 5) length = 4;
-    if ((*tag & 7) == 2) length = reader.varint();
-    if ((*tag & 7) == 3 || (*tag & 7) == 4 || !length || *length > bytes.size() - reader.at()) return deepest;
+    const std::optional<WireReader::Field> field = reader.field(bytes.size());
+    if (!field) return deepest;
     const Field* inner = nullptr;
-    for (const Field& field : kFields)
-      if ((*tag & 7) == 2 && field.from == open.back().kind && field.number == *tag >> 3) inner = &field;
-    if (!inner && !reader.skip(*length)) return deepest;
-    if (!inner) continue;
-    open.push_back({inner->to, reader.at() + static_cast<size_t>(*length)});
+    for (const Field& known : kFields)
+      if (field->has_length && known.from == open.back().kind && known.number == field->number)
+        inner = &known;
+    if (!inner) {
+      reader.skip(field->bytes);
+      continue;
+    }
+    open.push_back({inner->to, reader.at() + static_cast<size_t>(field->bytes)});
     deepest = std::max(deepest, open.size());
   }
 }

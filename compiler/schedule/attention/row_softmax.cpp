@@ -4,18 +4,10 @@
 #include <cmath>
 #include <limits>
 
+#include "schedule/attention/defining_nodes.h"
+
 namespace quernel::schedule {
 namespace {
-
-const Node* node_of(const Graph& graph, ValueId v, OpKind op) {
-  const Node* node = graph.def(v);
-  return node && node->op == op ? node : nullptr;
-}
-
-ValueId without_expands(const Graph& graph, ValueId v) {
-  while (const Node* expand = node_of(graph, v, OpKind::k_expand)) v = expand->inputs[0];
-  return v;
-}
 
 bool is_number(const Graph& graph, ValueId v, double number) {
   const Tensor* c = graph.constant(without_expands(graph, v));

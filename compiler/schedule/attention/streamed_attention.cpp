@@ -5,6 +5,7 @@
 #include <numeric>
 #include <set>
 
+#include "schedule/attention/defining_nodes.h"
 #include "schedule/attention/row_softmax.h"
 #include "schedule/contraction/operand_access.h"
 #include "schedule/plans/operand_indices.h"
@@ -25,16 +26,6 @@ constexpr int64_t kWorkgroups = 16;      // that share the work of an attention,
 constexpr int64_t kFewestPartKeys = 64;  // of the most that a part may have
 
 bool is_axis(const IndexExpr& e) { return e.kind() == IndexExpr::Kind::kAxis; }
-
-const Node* node_of(const Graph& graph, ValueId v, OpKind op) {
-  const Node* node = graph.def(v);
-  return node && node->op == op ? node : nullptr;
-}
-
-ValueId without_expands(const Graph& graph, ValueId v) {
-  while (const Node* expand = node_of(graph, v, OpKind::k_expand)) v = expand->inputs[0];
-  return v;
-}
 
 bool hides(const Graph& graph, ValueId v) {
   const Tensor* c = graph.constant(without_expands(graph, v));

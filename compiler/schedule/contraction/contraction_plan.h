@@ -103,7 +103,7 @@ struct ContractionPlan {
   };
   std::optional<Blocks> blocks;
   // Panels of a quantised b with odd numbers lie behind all others: a tile that reads two panels side by side then reads
-  // two streams, each without gaps, which hardware prefetchers follow (gemv of 200 MB on Zen 5: 42 GB/s, not 18).
+  // two streams, each without gaps, which hardware prefetchers follow. A C program with such a loop read 226 MB at 42 GB/s, not 18 (Zen 5).
   bool odd_panels_apart = false;
   // The panel of a tile's columns is first widened in scratch, for a block of rows.
   bool widens_panels = false;

@@ -5,7 +5,7 @@
 
 #include "attention_graphs.h"
 #include "graph/interpret.h"
-#include "host_targets.h"
+#include "on_host_targets.h"
 #include "random_graph/random_graph.h"
 #include "run_compiled.h"
 
@@ -39,15 +39,8 @@ TEST(Attention, equals_the_interpreter) {
         EXPECT_EQ(kernels_of(*graph, find_target(target)), std::vector<std::string>{"attention"})
             << c.rows << "x" << c.keys;
       }
-      for (unsigned threads : {1u, 2u}) {
-        CompileOptions options;
-        options.targets = {target};
-        Expected<std::vector<Tensor>> got = run_compiled(*graph, inputs, options, threads);
-        ASSERT_TRUE(got) << to_string(got.errors());
-        for (size_t i = 0; i < want->size(); ++i)
-          EXPECT_EQ(difference((*got)[i], (*want)[i], 1e-5, 1e-6), "")
-              << target << ", " << threads << " threads, " << c.rows << "x" << c.keys << "x" << c.depth;
-      }
+      expect_on_target(*graph, inputs, *want, target, 1e-5, 1e-6,
+                       std::to_string(c.rows) + "x" + std::to_string(c.keys) + "x" + std::to_string(c.depth));
     }
   }
 }

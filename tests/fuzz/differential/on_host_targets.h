@@ -37,4 +37,19 @@ inline double error_on_host_targets(const std::string& text, double bound) {
   return worst;
 }
 
+// Expects what the interpreter gives, `want`, of compiled code for that target, with one and two threads.
+inline void expect_on_target(const Graph& graph, const std::vector<Tensor>& inputs,
+                             const std::vector<Tensor>& want, const std::string& target, double rtol,
+                             double atol, const std::string& what) {
+  for (unsigned threads : {1u, 2u}) {
+    CompileOptions options;
+    options.targets = {target};
+    Expected<std::vector<Tensor>> got = run_compiled(graph, inputs, options, threads);
+    ASSERT_TRUE(got) << to_string(got.errors());
+    for (size_t i = 0; i < want.size(); ++i)
+      EXPECT_EQ(difference((*got)[i], want[i], rtol, atol), "")
+          << target << ", " << threads << " threads, " << what;
+  }
+}
+
 }  // namespace quernel::testing

@@ -62,21 +62,17 @@ Graph graph_of(const Product& p, Random& random) {
   return graph;
 }
 
-void expect_close(const Product& p, const std::string& target, int threads) {
+void expect_close(const Product& p, const std::string& target) {
   Random random(static_cast<uint64_t>(p.rows * 1000 + p.columns * 100 + p.steps + p.block + p.bits));
   Graph graph = graph_of(p, random);
   const std::vector<Tensor> inputs = random_inputs(graph, 7);
   Expected<std::vector<Tensor>> want = interpret(graph, inputs);
   ASSERT_TRUE(want) << to_string(want.errors());
-  CompileOptions options;
-  options.targets = {target};
-  Expected<std::vector<Tensor>> got = run_compiled(graph, inputs, options, threads);
-  ASSERT_TRUE(got) << to_string(got.errors());
   // Of the sums of magnitudes: at most 2 * 2^bits * 0.1 a step.
   const double most = 0.2 * static_cast<double>(p.steps << p.bits);
-  EXPECT_EQ(difference((*got)[0], (*want)[0], 0, most * 1e-6), "")
-      << target << ": " << p.rows << "x" << p.columns << "x" << p.steps << ", " << p.bits
-      << " bits in blocks of " << p.block;
+  expect_on_target(graph, inputs, *want, target, 0, most * 1e-6,
+                   std::to_string(p.rows) + "x" + std::to_string(p.columns) + "x" + std::to_string(p.steps) +
+                       ", " + std::to_string(p.bits) + " bits in blocks of " + std::to_string(p.block));
 }
 
 TEST(QuantisedProducts, widths_blocks_and_zero_points) {
@@ -85,21 +81,21 @@ TEST(QuantisedProducts, widths_blocks_and_zero_points) {
       for (int64_t block : {16, 32, 256})
         for (Zeros zeros : {Zeros::kNone, Zeros::kElements, Zeros::kFloats})
           for (bool is_signed : {false, true})
-            expect_close({2, 19, 100, block, bits, is_signed, zeros, DType::kF32}, target, 1);
+            expect_close({2, 19, 100, block, bits, is_signed, zeros, DType::kF32}, target);
 }
 
 TEST(QuantisedProducts, rows_and_columns) {
   for (const std::string& target : host_targets())
     for (int64_t rows : {1, 3, 4, 5, 17, 64})
       for (int64_t columns : {1, 15, 64, 200})
-        expect_close({rows, columns, 64, 32, 4, false, Zeros::kElements, DType::kF16}, target, 2);
+        expect_close({rows, columns, 64, 32, 4, false, Zeros::kElements, DType::kF16}, target);
 }
 
 TEST(QuantisedProducts, sums_that_end_anywhere) {
   for (const std::string& target : host_targets())
     for (int64_t steps : {1, 7, 8, 31, 33, 95, 258})
       for (int64_t rows : {1, 9})
-        expect_close({rows, 40, steps, 32, 4, true, Zeros::kNone, DType::kBF16}, target, 1);
+        expect_close({rows, 40, steps, 32, 4, true, Zeros::kNone, DType::kBF16}, target);
 }
 
 }  // namespace

@@ -7,7 +7,7 @@
 #include "attention_graphs.h"
 #include "graph/interpret.h"
 #include "graph/states.h"
-#include "host_targets.h"
+#include "on_host_targets.h"
 #include "random_graph/random_graph.h"
 #include "run_compiled.h"
 
@@ -113,15 +113,9 @@ TEST(StreamedAttention, equals_the_interpreter) {
       std::vector<std::string> kernels = kernels_of(*graph, find_target(target));
       EXPECT_NE(std::find(kernels.begin(), kernels.end(), "streamed attention"), kernels.end())
           << target << ", " << c.keys << "x" << c.depth;
-      for (unsigned threads : {1u, 2u}) {
-        CompileOptions options;
-        options.targets = {target};
-        Expected<std::vector<Tensor>> got = run_compiled(*graph, inputs, options, threads);
-        ASSERT_TRUE(got) << to_string(got.errors());
-        for (size_t i = 0; i < want->size(); ++i)
-          EXPECT_EQ(difference((*got)[i], (*want)[i], 1e-5, 1e-6), "")
-              << target << ", " << threads << " threads, " << c.keys << "x" << c.depth << "x" << c.width;
-      }
+      expect_on_target(
+          *graph, inputs, *want, target, 1e-5, 1e-6,
+          std::to_string(c.keys) + "x" + std::to_string(c.depth) + "x" + std::to_string(c.width));
     }
   }
 }
