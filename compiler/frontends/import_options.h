@@ -11,6 +11,7 @@
 #include "graph/duplicate_names.h"
 #include "graph/io_types.h"
 #include "graph/ir.h"
+#include "support/dtype.h"
 #include "support/integer_rounding.h"
 #include "support/model_about.h"
 #include "support/onnx_choices.h"
@@ -35,6 +36,8 @@ struct ImportOptions {
   // Operators that become custom ops, also where an importer or a function of the model has their names.
   std::vector<CustomOpDescription> custom_ops;
   OnnxChoices choices;
+  // kI8: rows of activations of products with quantised weights will be rounded to i8, which a model may forbid.
+  DType activations = DType::kF32;
   // Of TensorFlow Lite models; a model of another format refuses one.
   std::optional<IntegerRounding> rounding;
   // The signature of a TensorFlow Lite model that is imported, where the model has several; empty: the first

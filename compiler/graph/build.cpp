@@ -194,6 +194,12 @@ ValueId GraphBuilder::dequantize(ValueId x, ValueId scales, ValueId zeros, std::
   return add(OpKind::k_dequantize, std::move(operands), std::move(attributes));
 }
 
+ValueId GraphBuilder::dequantize_rows(ValueId x, ValueId scales, ValueId sums, int64_t group) {
+  Attributes attributes;
+  attributes.ints = {group};
+  return add(OpKind::k_dequantize_rows, {x, scales, sums}, std::move(attributes));
+}
+
 ValueId GraphBuilder::scan(OpKind op, ValueId x, int64_t axis, bool exclusive, bool reverse) {
   Attributes attributes;
   attributes.ints = {axis};

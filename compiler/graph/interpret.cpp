@@ -105,6 +105,8 @@ Expected<Tensor> run_node(const Node& node, const TensorType& type, const Operan
       return interpreter::run_bitcast(node, operands, result);
     case OpKind::k_dequantize:
       return interpreter::run_dequantize(node, operands, result);
+    case OpKind::k_dequantize_rows:
+      return interpreter::run_dequantize_rows(node, operands, result);
     case OpKind::k_cat:
       return interpreter::run_cat(node, operands, result);
     case OpKind::k_contract:

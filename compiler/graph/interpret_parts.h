@@ -26,6 +26,7 @@ Expected<Tensor> run_sort(const Node& node, const Operands& operands, const Resu
 Expected<Tensor> run_contract(const Node& node, const Operands& operands, const ResultType& type);
 Expected<Tensor> run_winograd(const Node& node, const Operands& operands, const ResultType& type);
 Expected<Tensor> run_dequantize(const Node& node, const Operands& operands, const ResultType& type);
+Expected<Tensor> run_dequantize_rows(const Node& node, const Operands& operands, const ResultType& type);
 Expected<Tensor> run_gather(const Node& node, const Operands& operands, const ResultType& type);
 Expected<Tensor> run_scatter(const Node& node, const Operands& operands, const ResultType& type);
 

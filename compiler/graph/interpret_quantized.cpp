@@ -29,4 +29,16 @@ Expected<Tensor> run_dequantize(const Node& node, const Operands& operands, cons
   return Tensor{type.dtype, type.dims, Bytes::own(std::move(bytes))};
 }
 
+Expected<Tensor> run_dequantize_rows(const Node& node, const Operands& operands, const ResultType& type) {
+  const int64_t count = type.count(), group = node.attributes.ints[0];
+  std::vector<double> elements(static_cast<size_t>(count)), scales(static_cast<size_t>(count / group));
+  load(*operands[0], 0, count, elements.data());
+  load(*operands[1], 0, count / group, scales.data());
+  for (int64_t i = 0; i < count; ++i)
+    elements[static_cast<size_t>(i)] *= scales[static_cast<size_t>(i / group)];
+  std::vector<uint8_t> bytes(static_cast<size_t>(byte_size(type.dtype, count)));
+  store(type.dtype, bytes.data(), 0, count, elements.data());
+  return Tensor{type.dtype, type.dims, Bytes::own(std::move(bytes))};
+}
+
 }  // namespace quernel::interpreter

@@ -412,6 +412,7 @@ class GraphParser {
       case OpKind::k_winograd_input:
       case OpKind::k_winograd_output:
       case OpKind::k_dequantize:
+      case OpKind::k_dequantize_rows:
       case OpKind::k_result:
         a.ints = parse_ints();
         return;

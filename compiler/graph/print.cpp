@@ -208,6 +208,7 @@ std::string attributes_text(const Node& node, int64_t elide_constants) {
     case OpKind::k_winograd_input:
     case OpKind::k_winograd_output:
     case OpKind::k_dequantize:
+    case OpKind::k_dequantize_rows:
     case OpKind::k_result:
       return list(a.ints);
     case OpKind::k_slice:

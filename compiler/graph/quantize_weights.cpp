@@ -227,7 +227,7 @@ std::vector<std::string> about_layers(const std::vector<QuantizedLayer>& layers)
   std::string text = std::to_string(layers.size()) + " layers with " + std::to_string(elements) +
                      " weights are quantised, off by " +
                      percent(std::sqrt(squares / static_cast<double>(layers.size()))) +
-                     " (root mean square); most:";
+                     " (root mean square); most, --json has all:";
   for (size_t i = 0; i < std::min(worst.size(), kMostNamed); ++i)
     text += (i == 0 ? " '" : ", '") + worst[i].name + "' " + percent(worst[i].error);
   return {text};

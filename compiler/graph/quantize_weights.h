@@ -9,13 +9,6 @@
 
 namespace quernel {
 
-struct QuantizedLayer {
-  std::string name;  // of the model's node that reads the weights
-  int64_t elements = 0;
-  int bits = 0;
-  double error = 0;  // root mean square of the differences, relative to that of the weights
-};
-
 // Replaces f32 constants of at least 4,096 elements by quantised ones where products of matrices read them (1x1
 // convolutions are some; other windows are not), and tables of rows by rows of 8 bits with a scale each. Scales are
 // those of the least squared error among a few for each block. Weights with other readers stay, and those whose node has

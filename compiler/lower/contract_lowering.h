@@ -21,7 +21,8 @@ namespace quernel::lower {
 
 // Builds the kernel of a contraction, or a contraction inside another kernel such as attention.
 // lower_contract.cpp walks over tiles; contract_sums.cpp computes the current tile, contract_words.cpp its
-// dot products of several elements at a step, contract_blocks.cpp its products with a quantised constant.
+// dot products of several elements at a step, contract_blocks.cpp its products with a quantised constant,
+// contract_bytes.cpp those of bytes with one.
 class ContractLowering {
  public:
   explicit ContractLowering(Context& context);
@@ -186,6 +187,10 @@ class ContractLowering {
   loop::Stmt read_words(const loop::Buffer& words, const BlockPlace& place, const loop::Expr& word) const;
   // Sums products with elements of b block by block: the scale is applied to the sums of a block.
   loop::Stmt reduce_blocks(const loop::Buffer& acc, const loop::Buffer& row_offsets);
+  // The same where a has bytes: integers are multiplied.
+  loop::Stmt reduce_bytes(const loop::Buffer& acc, const loop::Buffer& row_offsets);
+  // Returns the steps `first` to `first` + 3 of words of b, each in a byte.
+  loop::Expr bytes_of_word(const loop::Expr& words, int64_t first) const;
   // Stores the columns of a tile as floats in `gathered_`.
   loop::Stmt widen_columns();
   // Sets the offsets of a tile's columns in b and its scales.
@@ -243,6 +248,7 @@ class ContractLowering {
   bool partial_rows_ = false;
   std::optional<schedule::Slide> row_windows_;
   loop::Buffer scales_, zeros_;             // of a quantised b; zeros_ null: none
+  loop::Buffer row_scales_, group_sums_;    // of a's groups, where a has bytes
   loop::Expr words_base_, scales_base_;     // offsets of the current tile's columns in b and in scales
   const schedule::Slide* along_ = nullptr;  // windows along the rows of tiles, which share elements of a
   std::optional<int64_t> tile_number_;      // number of the current row tile, if it is known

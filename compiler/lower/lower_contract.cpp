@@ -25,6 +25,11 @@ ContractLowering::ContractLowering(Context& context)
   }
   accumulator_dtype_ = node_.attributes.contraction.accumulator;
   lanes_ = plan_.lanes;
+  if (std::optional<schedule::RowsOfBytes> rows = schedule::rows_of_bytes(g_, a_)) {
+    a_ = rows->bytes;
+    row_scales_ = c_.buffers.reads.at(rows->scales);
+    group_sums_ = c_.buffers.reads.at(rows->sums);
+  }
   a_buffer_ = c_.buffers.reads.at(a_);
   b_buffer_ = plan_.packed ? c_.buffers.packed[0] : c_.buffers.reads.at(b_);
   if (plan_.blocks) scales_ = c_.buffers.packed[1];

@@ -11,6 +11,7 @@ Expected<TensorType> infer_binary(OpKind op, const Types& inputs, const Attribut
 Expected<TensorType> infer_ternary(OpKind op, const Types& inputs, const Attributes& attributes);
 Expected<TensorType> infer_convert(OpKind op, const Types& inputs, const Attributes& attributes);
 Expected<TensorType> infer_quantized(OpKind op, const Types& inputs, const Attributes& attributes);
+Expected<TensorType> infer_quantized_rows(OpKind op, const Types& inputs, const Attributes& attributes);
 Expected<TensorType> infer_source(OpKind op, const Types& inputs, const Attributes& attributes);
 Expected<TensorType> infer_movement(OpKind op, const Types& inputs, const Attributes& attributes);
 Expected<TensorType> infer_cat(OpKind op, const Types& inputs, const Attributes& attributes);

@@ -1,5 +1,7 @@
 // Quantised values: elements of 4 or 8 bits whose neighbours share a scale and a zero point.
 //   dequantize [g0, g1 ...]   x[i0, i1 ...], s[j0, j1 ...] (, z[j0, j1 ...])  ->  (x[i] - z[i / g]) * s[i / g] in f32
+//   dequantize_rows [g]       q[.., k], s[.., j], t[.., j]  ->  q[.., k] * s[.., k / g] in f32, where t[.., j] is the sum of
+//                             group j of the result, which kernels that multiply integers read instead of adding it up
 #include "ops/families.h"
 
 namespace quernel::ops {
@@ -28,6 +30,24 @@ Expected<TensorType> infer_quantized(OpKind, const Types& inputs, const Attribut
                            ", or of f32, found " + to_string(zeros));
   }
   return TensorType{DType::kF32, x.shape};
+}
+
+Expected<TensorType> infer_quantized_rows(OpKind, const Types& inputs, const Attributes& a) {
+  const TensorType& q = inputs[0];
+  if (q.dtype != DType::kI8 || q.shape.empty())
+    return invalid_input("expected rows of i8, found " + to_string(q));
+  if (a.ints.size() != 1 || a.ints[0] < 1)
+    return invalid_input("expected one group size, found " + std::to_string(a.ints.size()));
+  Shape groups = q.shape;
+  if (!(floormod(groups.back(), a.ints[0]) == Dim(0)))
+    return invalid_input("expected whole groups of " + std::to_string(a.ints[0]) + " elements, found " +
+                         to_string(q));
+  groups.back() = floordiv(groups.back(), a.ints[0]);
+  for (size_t i : {1, 2})
+    if (const TensorType expected{DType::kF32, groups}; !(inputs[i] == expected))
+      return invalid_input(std::string("expected ") + (i == 1 ? "scales " : "sums ") + to_string(expected) +
+                           ", found " + to_string(inputs[i]));
+  return TensorType{DType::kF32, q.shape};
 }
 
 }  // namespace quernel::ops

@@ -95,6 +95,12 @@ std::optional<SampleNode> sample_node(OpKind op, DType dtype) {
     a.ints = {1, 8};
     return sample;
   }
+  if (family == "quantized_rows") {
+    const TensorType groups{DType::kF32, {kRows, kColumns / 8}};
+    sample.inputs.insert(sample.inputs.end(), {groups, groups});
+    a.ints = {8};
+    return sample;
+  }
   if (op == OpKind::k_constant) {
     sample.inputs.clear();
     std::vector<uint8_t> bytes(static_cast<size_t>(byte_size(dtype, kRows * kColumns)), 1);

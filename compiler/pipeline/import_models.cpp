@@ -63,9 +63,8 @@ Status finish_import(const std::string& path, const CompileOptions& options, Imp
   }
   if (options.random_weights) randomize_weights(imported.graph, *options.random_weights);
   if (options.weights.bits != 0) {
-    QUERNEL_TRY(std::vector<QuantizedLayer> layers,
-                quantize_weights(imported.graph, options.weights, options.float_weights));
-    for (std::string& note : about_layers(layers)) imported.notes.push_back(std::move(note));
+    QUERNEL_TRY(imported.quantized, quantize_weights(imported.graph, options.weights, options.float_weights));
+    for (std::string& note : about_layers(imported.quantized)) imported.notes.push_back(std::move(note));
   }
   return check_input_values(options, imported);
 }
@@ -130,6 +129,7 @@ Expected<Imported> import_model(const std::string& path, const CompileOptions& o
   import_options.duplicate_names = options.duplicate_names;
   import_options.allow_large = options.allow_large;
   import_options.choices = options.choices;
+  import_options.activations = options.activations;
   import_options.rounding = options.rounding;
   import_options.signature = options.signature;
   import_options.external_dirs = options.external_dirs;
@@ -138,6 +138,7 @@ Expected<Imported> import_model(const std::string& path, const CompileOptions& o
                     std::move(model.notes),
                     std::move(model.fixed_inputs),
                     std::move(model.fourier_outputs),
+                    {},
                     model.rounding,
                     std::move(model.scales),
                     std::move(model.about),

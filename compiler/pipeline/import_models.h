@@ -23,6 +23,7 @@ struct Imported {
   std::vector<std::string> notes;
   std::vector<std::string> fixed_inputs;  // constants now, through CompileOptions::input_values
   std::vector<std::string> fourier_outputs;
+  std::vector<QuantizedLayer> quantized;    // by CompileOptions::weights
   std::optional<IntegerRounding> rounding;  // of quantized TensorFlow Lite operators, if there are any
   IoScales scales;                          // of integer inputs and outputs
   ModelAbout about;

@@ -139,10 +139,12 @@ Expected<Lowered> lower_variant(const std::vector<Graph>& graphs, const Target& 
   for (const Graph& graph : graphs) {
     CompileOptions own = options;
     if (graphs.size() > 1 && !options.dump_dir.empty()) own.dump_dir += "/" + graph.name;
-    QUERNEL_TRY(Graph optimized, run_graph_passes(graph, target, own, choices));
+    std::vector<std::string> notes;
+    QUERNEL_TRY(Graph optimized, run_graph_passes(graph, target, own, choices, &notes));
     if (stops_at_graphs) continue;
     QUERNEL_TRY(FittedGraph fitted, fit_ram(std::move(optimized), target, own));
-    for (std::string& note : fitted.notes)
+    notes.insert(notes.end(), fitted.notes.begin(), fitted.notes.end());
+    for (std::string& note : notes)
       result.notes.push_back(graphs.size() > 1 ? graph.name + ": " + note : std::move(note));
     QUERNEL_CHECK(lower_entry_point(std::move(fitted.graph), own, result));
   }

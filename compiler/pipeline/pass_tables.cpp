@@ -73,6 +73,13 @@ const std::vector<GraphPass>& graph_passes() {
          if (!target.shares_work()) return graph;
          return split_long_scatters(graph, schedule::scatter_limits(target));
        }},
+      {"quantize-activations", "with --activations i8: rows that meet quantised weights are rounded to i8",
+       [](const Graph& graph, auto&, const CompileOptions& options,
+          GraphPassState& state) -> Expected<Graph> {
+         if (options.activations != DType::kI8) return graph;
+         return schedule::quantize_activations(graph, &state.activations);
+       },
+       false},
       {"compose-views", "movement chains that no named op can say become one index map",
        graph_pass(compose_views)},
       {"split-long-contractions", "contractions over many terms go in parts, which workgroups share",

@@ -12,6 +12,7 @@
 #include "loop/share_kernels.h"
 #include "quernel/compiler.h"
 #include "schedule/steps.h"
+#include "schedule/target_passes/target_passes.h"
 #include "schedule/tunable_kernels.h"
 #include "targets/target.h"
 
@@ -25,6 +26,7 @@ struct GraphPassState {
     if (options.allow_large) folding.left = INT64_MAX;
   }
   schedule::Choices* choices;  // may be null
+  schedule::RoundedActivations activations;
   FoldBudget folding;
 };
 

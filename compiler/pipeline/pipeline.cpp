@@ -194,6 +194,10 @@ Expected<CompileReport> compile(const std::string& model, const std::string& out
     append(report.fixed_inputs, entries[i].fixed_inputs);
     append(report.fourier_outputs, entries[i].fourier_outputs);
     append(report.random_outputs, random_outputs(graphs[i]));
+    for (QuantizedLayer& layer : entries[i].quantized)
+      if (std::none_of(report.quantized.begin(), report.quantized.end(),
+                       [&](const QuantizedLayer& known) { return known.name == layer.name; }))
+        report.quantized.push_back(std::move(layer));
   }
   for (std::string& note : precision_notes(graphs, options)) report.notes.push_back(std::move(note));
   return report;

@@ -130,7 +130,8 @@ std::string to_string(const std::vector<loop::Kernel*>& kernels) {
 }
 
 Expected<Graph> run_passes(const std::vector<const GraphPass*>& passes, Graph graph, const Target& target,
-                           const CompileOptions& options, Dump& dump, schedule::Choices* choices) {
+                           const CompileOptions& options, Dump& dump, schedule::Choices* choices,
+                           std::vector<std::string>* notes) {
   PassOutput output(options, dump, ".qg", [&] { return print(graph, kMostPrinted); });
   GraphPassState state(options, choices);
   auto run_pass = [&](const GraphPass& pass) -> Status {
@@ -143,6 +144,9 @@ Expected<Graph> run_passes(const std::vector<const GraphPass*>& passes, Graph gr
   QUERNEL_CHECK(run_each(passes, options, output, run_pass, [&](std::string_view pass) {
     return graph_reproducer("pass", pass, graph, target);
   }));
+  if (notes && options.activations != DType::kF32)
+    for (std::string& note : schedule::about_activations(state.activations, target))
+      notes->push_back(std::move(note));
   return graph;
 }
 
@@ -232,13 +236,13 @@ Status run_loop_passes(const std::vector<loop::Kernel*>& kernels, const CompileO
 }
 
 Expected<Graph> run_graph_passes(Graph graph, const Target& target, const CompileOptions& options,
-                                 schedule::Choices* choices) {
+                                 schedule::Choices* choices, std::vector<std::string>* notes) {
   Dump dump(options.dump_dir.empty() ? std::string() : options.dump_dir + "/" + target.name + "/graph");
   QUERNEL_CHECK(verify(graph, "import"));
   QUERNEL_CHECK(check_interface(graph));
   if (dump.active()) QUERNEL_CHECK(dump.write("import.qg", print(graph, kMostPrinted)));
   return run_passes(selected_passes(graph_passes(), options), std::move(graph), target, options, dump,
-                    choices);
+                    choices, notes);
 }
 
 }  // namespace quernel

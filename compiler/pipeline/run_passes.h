@@ -36,9 +36,10 @@ std::vector<const Pass*> selected_passes(const std::vector<Pass>& table, const C
   return selected;
 }
 
-// Runs passes in this order over a graph and the bodies in it. `choices` may be null.
+// Runs passes in this order over a graph and the bodies in it. `choices`, and `notes` for people, may be null.
 Expected<Graph> run_passes(const std::vector<const GraphPass*>& passes, Graph graph, const Target& target,
-                           const CompileOptions& options, Dump& dump, schedule::Choices* choices = nullptr);
+                           const CompileOptions& options, Dump& dump, schedule::Choices* choices = nullptr,
+                           std::vector<std::string>* notes = nullptr);
 // Runs steps in this order over a schedule, and over those of the bodies in it, which they announce, print and dump as
 // parts of it. Packs constants as `packings` has packed them before.
 Status run_passes(const std::vector<const SchedulePass*>& passes, schedule::Schedule& schedule,
@@ -56,7 +57,8 @@ Expected<std::vector<loop::SharedKernel>> run_passes(const std::vector<const Pro
 // Runs all graph passes that the options select. Errors: also inputs and outputs that a runtime cannot be
 // given.
 Expected<Graph> run_graph_passes(Graph graph, const Target& target, const CompileOptions& options,
-                                 schedule::Choices* choices = nullptr);
+                                 schedule::Choices* choices = nullptr,
+                                 std::vector<std::string>* notes = nullptr);
 
 // Makes the schedule of an optimized graph by all steps that the options select. `dump_dir`: of its own; empty: it
 // dumps nothing.

@@ -54,8 +54,12 @@ class Assigner {
       place(g_.inputs[g_.states[i].input], BufferKind::kState, static_cast<int>(i));
     for (const Group& group : s_.groups) {
       if (group.kind == GroupKind::kContract)
-        for (int i = 0; i < 2; ++i)
-          contractions_.emplace(resolve_operand(g_, g_.nodes[group.anchor], i).base, group.anchor);
+        for (int i = 0; i < 2; ++i) {
+          const ValueId v = resolve_operand(g_, g_.nodes[group.anchor], i).base;
+          contractions_.emplace(v, group.anchor);
+          if (std::optional<RowsOfBytes> rows = rows_of_bytes(g_, v))
+            dense_.insert({rows->bytes, rows->scales, rows->sums});
+        }
       if (group.kind == GroupKind::kCustom)
         for (ValueId v : g_.nodes[group.anchor].inputs) dense_.insert(v);
       for (const Group& part : group.parts) {

@@ -147,6 +147,11 @@ class Former {
     if (derived_[v] || node.op == OpKind::k_dequantize)
       return;  // a quantised constant is packed for its readers
     int latest = latest_operand_group(node);
+    if (node.op == OpKind::k_dequantize_rows) {  // read as bytes by contractions
+      group_of_[v] = latest;
+      stored_[v] = static_cast<int>(node.inputs.size());
+      return;
+    }
     if (has_index_map(node) && node.op != OpKind::k_contiguous && !is_output_.count(v)) {
       group_of_[v] = latest;  // read through its index map by whoever needs it
       stored_[v] = 0;

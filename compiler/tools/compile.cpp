@@ -110,10 +110,13 @@ Json stopped_json(const Options& options, const CompileReport& report) {
 }
 
 Json to_json(const Options& options, const CompileReport& report, double seconds) {
-  Json::Array stages, notes, kernel_classes;
+  Json::Array stages, notes, kernel_classes, layers;
   for (const std::string& kernel_class : report.kernel_classes) kernel_classes.push_back(kernel_class);
   for (const StageTime& stage : report.stages)
     stages.push_back(Json::Object{{"name", stage.name}, {"seconds", stage.seconds}});
+  for (const QuantizedLayer& layer : report.quantized)
+    layers.push_back(Json::Object{
+        {"name", layer.name}, {"elements", layer.elements}, {"bits", layer.bits}, {"error", layer.error}});
   for (const std::string& note : report.notes) notes.push_back(note);
   Json program;
   if (report.program) {
@@ -143,6 +146,7 @@ Json to_json(const Options& options, const CompileReport& report, double seconds
                       {"multiply_adds", report.multiply_adds},
                       {"seconds", seconds},
                       {"stages", std::move(stages)},
+                      {"quantised_layers", std::move(layers)},
                       {"notes", std::move(notes)}};
 }
 

@@ -19,7 +19,8 @@ struct CompileFlags {
       custom_ops, place, float_weights, keep_inputs, like, external_dirs;
   std::vector<std::string> disabled_passes, print_after;
   std::string stop_after, dump_dir, tuning, device_profile,
-      precision = "f32", weights, state_dtype = "f32", duplicate_names = "constants", rounding, signature, io;
+      precision = "f32", weights, activations = "f32", state_dtype = "f32", duplicate_names = "constants",
+      rounding, signature, io;
   bool verify_each = false, checked = false, allow_large = false;
 };
 

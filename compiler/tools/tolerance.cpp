@@ -18,6 +18,8 @@ using tensor_file::largest_of;
 constexpr double kF16Share = 5e-2, kBF16Share = 1e-1, kBF16OperandsShare = 1.5e-1;
 // The same with weights of 8 bits, whose largest share was 32 %, and of 4 bits: two of 42 networks were off by more.
 constexpr double kI8Share = 4e-1, kI4Share = 1;
+// The same with activations of 8 bits.
+constexpr double kI8ActivationsShare = 1e-1;
 
 }  // namespace
 
@@ -54,24 +56,33 @@ Precision precision_of(const CompileOptions& options, std::optional<double> shar
     if (Expected<Target> target = find_target(name)) result.operands |= target->multiplies(options.precision);
   if (options.weights.bits != 0) {
     result.weights = options.weights.bits == 8 ? DType::kI8 : DType::kI4;
-    result.share = share ? *share : options.weights.bits == 8 ? kI8Share : kI4Share;
+    result.share = options.weights.bits == 8 ? kI8Share : kI4Share;
   } else if (options.precision != DType::kF32) {
-    result.share = share                               ? *share
-                   : result.operands                   ? kBF16OperandsShare
+    result.share = result.operands                     ? kBF16OperandsShare
                    : options.precision == DType::kBF16 ? kBF16Share
                                                        : kF16Share;
   }
+  if (options.activations == DType::kI8) {
+    result.activations = true;
+    result.share = std::max(result.share, kI8ActivationsShare);
+  }
+  if (share) result.share = *share;
   return result;
 }
 
 std::string to_string(const Precision& precision) {
-  return std::string(to_string(precision.weights)) + " weights" + (precision.operands ? " and operands" : "");
+  std::string text;
+  if (precision.weights != DType::kF32)
+    text =
+        std::string(to_string(precision.weights)) + " weights" + (precision.operands ? " and operands" : "");
+  if (precision.activations) text += std::string(text.empty() ? "" : ", ") + "i8 activations";
+  return text;
 }
 
 Tolerance precision_tolerance_of(const Tolerance& tolerance, const Precision& precision,
                                  const HostTensor& expected) {
   Tolerance result = tolerance;
-  if (precision.weights == DType::kF32 || !is_float(expected.dtype)) return result;
+  if (!precision.rounds() || !is_float(expected.dtype)) return result;
   result.atol = std::max(result.atol, precision.share * largest_of(expected));
   result.mean_atol.reset();
   return result;

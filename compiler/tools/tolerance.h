@@ -23,12 +23,14 @@ Tolerance tolerance_of(const Json* file, const std::string& output, qnl_dtype dt
 Tolerance fourier_tolerance_of(const Json* file, const std::string& output,
                                const tensor_file::HostTensor& expected);
 
-// What `--precision` and `--weights` round.
+// What `--precision`, `--weights` and `--activations` round.
 struct Precision {
   DType weights = DType::kF32;
-  bool operands = false;  // of products with large weights, to the dtype of these
+  bool operands = false;     // of products with large weights, to the dtype of these
+  bool activations = false;  // of products with quantised weights, to i8
   // The share of an output's largest element that it may be off by; 0 where nothing is rounded.
   double share = 0;
+  bool rounds() const { return weights != DType::kF32 || activations; }
 };
 // `share`: as --precision-limit says; nullopt: as measured for networks (tools/README.md).
 Precision precision_of(const CompileOptions& options, std::optional<double> share = std::nullopt);

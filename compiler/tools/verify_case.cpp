@@ -137,7 +137,7 @@ CaseResult verify_as_compiled(const std::string& dir, const std::string& model, 
   }
   std::string reason = fmt::format("{} data set{}", sets.size(), sets.size() == 1 ? "" : "s");
   if (any_shape) reason += ", any shape";
-  if (precision.weights != DType::kF32)
+  if (precision.rounds())
     reason += fmt::format(", {}: off by {:.2g} at most, {:.2g} % of the largest element, {:.3g} % is allowed",
                           to_string(precision), worst.absolute, worst.share * 100, precision.share * 100);
   if (!fourier.empty() && !*tolerances)

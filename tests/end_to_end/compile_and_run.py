@@ -141,6 +141,9 @@ class CompileAndRun(ToolTest):
             if error:
                 self.assertRegex(report["notes"][0], r"^1 layers with 8192 weights are quantised, off by [0-9.]+ % .*'last' [0-9.]+ %$")
                 self.assertLess(float(report["notes"][0].split()[-2]), error)
+                [layer] = report["quantised_layers"]
+                self.assertEqual((layer["name"], layer["elements"], layer["bits"]), ("last", 8192, 8 if "i8" in flags else 4))
+                self.assertAlmostEqual(layer["error"] * 100, float(report["notes"][0].split()[-2]), delta=error / 20)
             self.succeeds("quernel-run", "p.qnl", "x.npy", "--output", "y.npy")
             answer[flags] = struct.unpack("<128f", self.read("y.npy")[-512:])
             for a, b in zip(answer[flags], answer[()]):
@@ -151,6 +154,30 @@ class CompileAndRun(ToolTest):
         self.succeeds("quernel", "compile", "product.onnx", "-o", "p.qnl", "--weights", "i4", "--float-weights", "la*")
         self.succeeds("quernel-run", "p.qnl", "x.npy", "--output", "y.npy")
         self.assertEqual(struct.unpack("<128f", self.read("y.npy")[-512:]), answer[()])
+
+    def test_rounded_activations_change_results_a_little_and_are_said_to_be_left_where_they_are(self):
+        weights = [(i * 7919 % 2003 - 1001) / 1000 for i in range(64 * 128)]
+        self.write("product.onnx", onnx_file.model([onnx_file.node("MatMul", ["x", "w"], ["y"])],
+                                                   [onnx_file.value("x", onnx_file.FLOAT, [2, 64])],
+                                                   [onnx_file.value("y", onnx_file.FLOAT, [2, 128])],
+                                                   [onnx_file.float_tensor("w", [64, 128], weights)]))
+        self.write("x.npy", onnx_file.npy([2, 64], "f", [(i * 37 % 101 - 50) / 50 for i in range(128)]))
+        answer = {}
+        for target in ("x86-64-v2", "native"):
+            for activations in ("f32", "i8"):
+                report = json.loads(self.succeeds("quernel", "compile", "product.onnx", "-o", "p.qnl", "--weights", "i4", "--activations",
+                                                  activations, "--target", target, "--json"))
+                left = [note for note in report["notes"] if "int8 dot product" in note]
+                self.assertEqual(len(left), int(target == "x86-64-v2" and activations == "i8"))
+                self.succeeds("quernel-run", "p.qnl", "x.npy", "--output", "y.npy")
+                answer[target, activations] = struct.unpack("<256f", self.read("y.npy")[-1024:])
+        # Half a step of 1 / 127, for weights of up to 1.
+        worst = max(abs(a - b) for a, b in zip(answer["native", "i8"], answer["native", "f32"]))
+        self.assertTrue(0 < worst < 64 * 0.5 / 127)
+        for a, b in zip(answer["native", "i8"], answer["x86-64-v2", "i8"]):
+            self.assertLess(abs(a - b), 1e-4)
+        report = json.loads(self.succeeds("quernel", "compile", "product.onnx", "-o", "p.qnl", "--activations", "i8", "--json"))
+        self.assertIn("no product has quantised weights", report["notes"][-1])
 
     def test_free_dim_is_fixed_on_the_command_line(self):
         shape = ["batch", 4]

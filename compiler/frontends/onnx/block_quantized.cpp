@@ -38,13 +38,23 @@ ValueId unpacked(NodeImport& n, Tensor packed, std::vector<int64_t> dims, int64_
   return n.build.constant(std::move(packed));
 }
 
+// `accuracy_level` is the least that A is multiplied in: 1 f32, 2 f16, 3 bf16, 4 i8; 0 asks for nothing.
+Status check_accuracy(NodeImport& n) {
+  const int64_t level = n.attr_int("accuracy_level", 0);
+  if (level < 0 || level > 4)
+    return n.invalid("attribute 'accuracy_level': expected 0 to 4, found " + std::to_string(level));
+  if (n.activations != DType::kI8 || level == 0 || level == 4) return {};
+  return n.invalid("attribute 'accuracy_level': expected 0 or 4 (i8) with --activations i8, found " +
+                   std::to_string(level) + ", which asks for floats");
+}
+
 }  // namespace
 
 // A [..., K] times the transpose of B [N,K], whose elements of 2, 4 or 8 bits share a scale per block along K.
 Status import_matmul_n_bits(NodeImport& n) {
   int64_t k = n.attr_int("K", 0), columns = n.attr_int("N", 0), bits = n.attr_int("bits", 4),
           block = n.attr_int("block_size", 0);
-  n.ignore_attribute("accuracy_level");  // how much may be lost on the way; nothing is
+  QUERNEL_CHECK(check_accuracy(n));
   if (bits != 2 && bits != 4 && bits != 8)
     return n.refuse("attribute 'bits': only 2, 4 and 8 are supported, found " + std::to_string(bits));
   constexpr int64_t kLimit = int64_t{1} << 31;

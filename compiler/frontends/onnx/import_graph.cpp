@@ -38,6 +38,7 @@ GraphImport::GraphImport(const onnx::ModelProto& model, int64_t opset, TensorSou
       custom_ops_(options.custom_ops),
       names_rule_(options.duplicate_names),
       choices_(options.choices),
+      activations_(options.activations),
       graph_(graph),
       build_(graph),
       folder_(graph),
@@ -268,6 +269,7 @@ Status GraphImport::import_operator(const onnx::NodeProto& node, const onnx::Nod
   NodeImport n(node, opset_, build_, folder_, source_);
   n.collections = &collections_;
   n.choices = choices_;
+  n.activations = activations_;
   std::map<const onnx::GraphProto*, Scope> bodies;  // their initializers, read once
   n.inline_body = [&](const onnx::GraphProto& body, const std::vector<ValueId>& inputs, ValueId iteration) {
     auto [it, is_new] = bodies.try_emplace(&body, Scope{&scope, {}, scope.depth + 1});

@@ -142,6 +142,7 @@ class GraphImport {
   const std::vector<CustomOpDescription>& custom_ops_;
   DuplicateNames names_rule_;
   OnnxChoices choices_;
+  DType activations_;
   Graph& graph_;
   GraphBuilder build_;
   ConstantFolder folder_;

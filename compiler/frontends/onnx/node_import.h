@@ -40,6 +40,7 @@ class NodeImport : public ImportedNode {
   TensorSource& source;
   CollectionTable* collections = nullptr;  // of sequences and optionals
   OnnxChoices choices;
+  DType activations = DType::kF32;  // ImportOptions::activations
   // Imports the nodes of a graph attribute with these values as its inputs, and gives its outputs' values. A
   // failure inside ends the import of this node. `iteration`: the number of the loop's iteration, an integer
   // scalar.

@@ -77,6 +77,9 @@ struct CompileOptions {
   // Quantises f32 weights of products, except those of nodes whose names match a shell pattern (graph/quantize_weights.h).
   WeightFormat weights;
   std::vector<std::string> float_weights;
+  // kI8: products with quantised weights round rows of activations to i8, in the blocks of the weights
+  // (schedule/target_passes/quantize_activations.cpp). kF32: they are as the model computes them.
+  DType activations = DType::kF32;
   // Replaces large weights by random numbers from this seed (graph/random_weights.h).
   std::optional<uint64_t> random_weights;
   // For targets that are a GPU with a companion CPU: where nodes run. The last rule that matches a node
@@ -166,6 +169,7 @@ struct CompileReport {
   std::vector<std::string> fixed_inputs;     // inputs that input_values made constants
   std::vector<std::string> random_outputs;   // outputs that depend on random numbers
   std::vector<std::string> fourier_outputs;  // outputs of Fourier transforms
+  std::vector<QuantizedLayer> quantized;     // by CompileOptions::weights, each once
   bool stopped = false;                      // at stop_after: nothing was written, the figures below are 0
   uint64_t file_bytes = 0, code_bytes = 0, constant_bytes = 0, workspace_bytes = 0;
   std::optional<StaticReport> program;      // then file_bytes is the archive or the C; code_bytes: both kinds

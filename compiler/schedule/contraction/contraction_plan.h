@@ -99,6 +99,10 @@ struct ContractionPlan {
   struct Blocks {
     QuantizedOperand format;
     int64_t steps = 0;  // of the last reduction axis, that share a scale
+    // Of a, which dequantize_rows gives: the steps that share a scale, that is `steps`, or more where there is one block.
+    // Words are then multiplied as integers. 0: a has floats.
+    int64_t group_of_a = 0;
+    bool unsigned_bytes = false;  // whether the target's dot product takes bytes of b as unsigned
     int64_t per_word() const { return 32 / format.bits; }
   };
   std::optional<Blocks> blocks;

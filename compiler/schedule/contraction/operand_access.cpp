@@ -62,6 +62,23 @@ bool is_constant_operand(const Graph& graph, ValueId v) {
   return graph.constant(v) || quantized_constant(graph, v);
 }
 
+std::optional<RowsOfBytes> rows_of_bytes(const Graph& graph, ValueId v) {
+  const Node* node = graph.def(v);
+  if (!node || node->op != OpKind::k_dequantize_rows) return std::nullopt;
+  ValueId parts[3];
+  for (size_t i = 0; i < 3; ++i) {
+    ValueId part = node->inputs[i];
+    const Node* from = graph.def(part);
+    for (; from && from->op == OpKind::k_reshape && !is_output(graph, part); from = graph.def(part))
+      part = from->inputs[0];
+    const bool is_view =
+        from && has_index_map(*from) && from->op != OpKind::k_contiguous && !is_output(graph, part);
+    if (is_view || graph.constant(part)) return std::nullopt;
+    parts[i] = part;
+  }
+  return RowsOfBytes{parts[0], parts[1], parts[2], node->attributes.ints[0]};
+}
+
 OperandAccess resolve_operand(const Graph& graph, const Node& contract, int operand) {
   const Contraction& c = contract.attributes.contraction;
   Shape extents;
@@ -97,6 +114,8 @@ OperandStrides operand_strides(const Graph& graph, const OperandAccess& access, 
   if (result.constant && !graph.constant(access.base))
     result.quantized = quantized_operand(graph, access.base);
   result.dtype = graph.dtype(access.base);
+  if (std::optional<RowsOfBytes> rows = rows_of_bytes(graph, access.base))
+    result.group_of_bytes = rows->group;
   for (size_t d = 0; d < access.indices.size(); ++d) {
     AffineForm form = *as_affine(access.indices[d], static_cast<int>(axes));
     result.offset += form.offset * dim_strides[d];

@@ -33,6 +33,14 @@ struct QuantizedOperand {
   bool operator==(const QuantizedOperand&) const = default;
 };
 
+// The parts of rows of bytes (dequantize_rows) as they are stored, one element after another.
+struct RowsOfBytes {
+  ValueId bytes = kNoValue, scales = kNoValue, sums = kNoValue;
+  int64_t group = 0;
+};
+// Returns nullopt if `v` is something else, or if a part is a constant or another view than a reshape.
+std::optional<RowsOfBytes> rows_of_bytes(const Graph& graph, ValueId v);
+
 // Strides of an operand, in elements, along the contraction's axes.
 struct OperandStrides {
   Shape axis;
@@ -40,6 +48,7 @@ struct OperandStrides {
   bool constant = false;
   DType dtype = DType::kF32;
   std::optional<QuantizedOperand> quantized;  // of a constant
+  int64_t group_of_bytes = 0;                 // of dequantize_rows: its group; else 0
   std::vector<char> copyable;                 // per axis: a permuted copy would be contiguous along it
   std::vector<int> dim;  // per axis: the dim of the stored value it runs along; -1: none, -2: several
   Shape step;            // per axis: its step along that dim

@@ -11,6 +11,10 @@
 
 namespace quernel::schedule {
 
+bool multiplies_bytes(const Target& target) {
+  return !target.lanes_are_invocations() && (target.has_dot_u8_s8 || target.has_dot_s8_s8);
+}
+
 int dot_width(DType a, DType b, DType accumulator, const Target& target) {
   // Scalars without an instruction for it would take a word apart byte by byte, and can as well load bytes.
   const bool in_words = has_dots(target) || target.has_dot_pairs || !target.loads_signed_bytes;
@@ -265,11 +269,25 @@ std::optional<ContractionPlan::Blocks> blocks_of(const ContractionPlan& plan, co
   return blocks;
 }
 
+// The group of a's rows if a has bytes that can be multiplied by the words of b as integers, else 0. Requires blocks.
+int64_t group_of_bytes(const ContractionPlan& plan, const OperandStrides& a, const Target& target) {
+  constexpr int64_t kLongest = int64_t{1} << 16;  // of which products of bytes do not overflow
+  const int64_t group = a.group_of_bytes;
+  const Axis& last = plan.axes[plan.reduction_axes.back()];
+  if (group == 0 || !multiplies_bytes(target) || plan.lanes == 1 || plan.blocks->steps > kLongest) return 0;
+  if (!is_one(last.a) || (group != plan.blocks->steps && last.extent.value() > group)) return 0;
+  auto whole = [&](const Dim& d) { return floormod(d, group) == Dim(0); };
+  bool fits = whole(plan.a_offset);
+  for (const Axis& axis : plan.axes) fits &= &axis == &last || whole(axis.a);
+  return fits ? group : 0;
+}
+
 // Whether so many rows read a panel that it is better widened once than in each tile.
 bool widens_panels(const ContractionPlan& plan, const Target& target) {
   constexpr int64_t kFewestRows = 5;
-  return plan.blocks && target.has_caches() && !target.lanes_are_invocations() && !target.memory_is_dear() &&
-         reduction_count(plan).is_const() && row_count(plan).estimate() >= kFewestRows;
+  return plan.blocks && plan.blocks->group_of_a == 0 && target.has_caches() &&
+         !target.lanes_are_invocations() && !target.memory_is_dear() && reduction_count(plan).is_const() &&
+         row_count(plan).estimate() >= kFewestRows;
 }
 
 }  // namespace
@@ -390,6 +408,10 @@ ContractionPlan plan_contraction(const Contraction& contraction, const OperandSt
       plan.row_axes.erase(plan.row_axes.begin());
     }
   plan.blocks = blocks_of(plan, plan.swapped ? x : y);
+  if (plan.blocks) {
+    plan.blocks->group_of_a = group_of_bytes(plan, plan.swapped ? y : x, target);
+    plan.blocks->unsigned_bytes = target.has_dot_u8_s8;
+  }
   plan.widens_panels = widens_panels(plan, target);
   choose_lane_sums(plan, plan.swapped ? y.dtype : x.dtype, plan.swapped ? x.dtype : y.dtype, target);
   plan.shared_steps = shared_steps(plan, target);

@@ -18,6 +18,9 @@ ContractionPlan plan_contraction(const Contraction& contraction, const OperandSt
                                  const OperandStrides& b, const Target& target,
                                  const PlanOptions& options = {});
 
+// Returns whether the target multiplies words of quantised constants by rows of bytes as integers.
+bool multiplies_bytes(const Target& target);
+
 // Returns the number of products that one step of a sum takes, if operands of these dtypes are in 32-bit
 // words.
 int dot_width(DType a, DType b, DType accumulator, const Target& target);

@@ -69,6 +69,20 @@ double step_instructions(const ContractionPlan& plan, int m, double v) {
   return vectors + m * (1 + vectors) + kLoop;
 }
 
+// What a step of a tile's sum of bytes takes: a word of a goes with 4 steps, one of b with several, and what the sum of a
+// block becomes (a conversion, and two multiply-adds with scales) with a block.
+struct ByteStep {
+  double operations = 0, loads = 0;
+};
+ByteStep byte_step(const ContractionPlan& plan, double m, double v) {
+  constexpr double kSteps = 4, kOfBlock = 3;
+  const ContractionPlan::Blocks& blocks = *plan.blocks;
+  const auto per_word = static_cast<double>(blocks.per_word()), steps = static_cast<double>(blocks.steps);
+  const double unpacking = blocks.format.bits == 8 ? 0 : 2 * per_word / kSteps - 1;
+  return {m * v * (1 / kSteps + kOfBlock / steps) + v * unpacking / per_word,
+          m / kSteps + std::ceil(v) / per_word + (2 * m + std::ceil(v)) / steps};
+}
+
 // Cycles of one step of a register tile's sum. Several limits lie close together and none is reached while
 // another is near, which a norm of high order says (fitted to tiles from 2x6 to 12x1 on Zen 5, within 4 %):
 // multiply-adds, loads, the latency of a multiply-add, and, where a panel outgrows L1, its bytes from L2.
@@ -77,6 +91,14 @@ double step_cycles(const ContractionPlan& plan, const Target& target, int m, dou
   constexpr double kOrder = 8;
   const CoreModel& core = target.core;
   if (plan.integers && target.lane_sums != 0) return step_instructions(plan, m, v);
+  if (plan.blocks && plan.blocks->group_of_a != 0) {
+    const ByteStep step = byte_step(plan, m, v);
+    double sum = 0;
+    for (double limit : {step.operations / target.peak_fma_per_cycle, step.loads / core.loads_per_cycle,
+                         core.fma_latency / 4.0})
+      sum += std::pow(limit, kOrder);
+    return std::pow(sum, 1 / kOrder);
+  }
   double multiply_adds = m * v * dot_instructions(plan, target) / target.peak_fma_per_cycle;
   if (plan.blocks && !plan.widens_panels) multiply_adds += v * kWidening / target.peak_fma_per_cycle;
   double loads = plan.elementwise ? m * std::ceil(v) + std::ceil(v) : m + std::ceil(v);

@@ -119,9 +119,10 @@ ValueId replace_special(Rewriter& r, const Node& node) {
   return empty ? r.build.full(r.old.dtype(node.output), r.old.shape(node.output), 0) : kNoValue;
 }
 
-// Whether the contraction's kernel can widen its quantised operand `i`.
+// Whether the contraction's kernel can read its quantised operand `i`: words of a constant, or rows of bytes.
 bool widens(const Graph& graph, const Node& node, int i, const Target& target) {
   const Contraction& c = node.attributes.contraction;
+  const ValueId base = resolve_operand(graph, node, i).base;
   OperandStrides strides[2];
   for (int k = 0; k < 2; ++k) {
     OperandAccess access = resolve_operand(graph, node, k);
@@ -135,24 +136,44 @@ bool widens(const Graph& graph, const Node& node, int i, const Target& target) {
     strides[k] = operand_strides(graph, access, contiguous_strides(dims), 0, c.axes.size());
   }
   const ContractionPlan plan = plan_contraction(c, strides[0], strides[1], target);
-  return c.winograd == 0 && plan.vector_axis >= 0 && plan.blocks;
+  if (c.winograd != 0 || plan.vector_axis < 0 || !plan.blocks) return false;
+  return quantized_constant(graph, base) || plan.blocks->group_of_a != 0;
 }
 
-// Quantised constants that a kernel cannot widen become floats.
+bool is_rows_of_bytes(const Graph& graph, ValueId v) {
+  const Node* node = graph.def(v);
+  return node && node->op == OpKind::k_dequantize_rows;
+}
+
+// Quantised operands that a kernel cannot read become floats.
 Expected<Graph> widen_others(const Graph& graph, const Target& target) {
   std::unordered_set<ValueId> floats;
   for (const Node& node : graph.nodes) {
     if (node.op != OpKind::k_contract) continue;
     for (int i = 0; i < 2; ++i) {
       const ValueId base = resolve_operand(graph, node, i).base;
-      if (quantized_constant(graph, base) && !widens(graph, node, i, target)) floats.insert(base);
+      if ((quantized_constant(graph, base) || is_rows_of_bytes(graph, base)) &&
+          !widens(graph, node, i, target))
+        floats.insert(base);
     }
   }
+  // Rows that something else reads, too.
+  for (const Node& node : graph.nodes)
+    if (node.op != OpKind::k_contract)
+      for (ValueId v : node.inputs)
+        if (is_rows_of_bytes(graph, v)) floats.insert(v);
+  for (const Graph::Output& output : graph.outputs)
+    if (is_rows_of_bytes(graph, output.value)) floats.insert(output.value);
   return rewrite(graph, [&](Rewriter& r, const Node& node) -> ValueId {
     if (node.op == OpKind::k_dequantize && !quantized_constant(graph, node.output))  // what did not fold
       return dequantized(r.build, r(node.inputs[0]), r(node.inputs[1]),
                          node.inputs.size() > 2 ? r(node.inputs[2]) : kNoValue, node.attributes.ints);
     if (!floats.count(node.output)) return kNoValue;
+    if (node.op == OpKind::k_dequantize_rows) {
+      std::vector<int64_t> groups(r.old.shape(node.output).size(), 1);
+      groups.back() = node.attributes.ints[0];
+      return dequantized(r.build, r(node.inputs[0]), r(node.inputs[1]), kNoValue, groups);
+    }
     std::vector<Tensor> operands;
     for (ValueId v : node.inputs) operands.push_back(*graph.constant(v));
     Expected<Tensor> widened = evaluate_node(node.op, operands, node.attributes);

@@ -30,6 +30,18 @@ Expected<Graph> round_operands(const Graph& graph, const Target& target, DType p
 // neighbours. Winograd's algorithm keeps f32, because its transforms add to rounding errors.
 bool rounds_operands(const Graph& graph, const Node& node, const Target& target, DType precision);
 
+// Rounds rows of activations to i8 where quantised constants are multiplied with them: a scale per row and block of the
+// constant, the largest of the block's absolute values over 127. Only along the last dim of the activations.
+//   contract(x, dequantize c) -> contract(dequantize_rows(cast(round(x * 127 / most)), most / 127, sums), dequantize c)
+// `report`, if given, is added to.
+struct RoundedActivations {
+  int64_t products = 0;           // whose activations are rounded
+  std::vector<std::string> left;  // names of products with quantised constants that keep theirs
+};
+Expected<Graph> quantize_activations(const Graph& graph, RoundedActivations* report = nullptr);
+// Returns what people should know about it.
+std::vector<std::string> about_activations(const RoundedActivations& report, const Target& target);
+
 // Copies operands that a contraction kernel cannot read in place: non-affine accesses, guarded ones without
 // an im2row buffer, vector operands that are not contiguous along the vector axis.
 //   contract(q, k) -> contract(q, contiguous(permute(k)))

@@ -5,6 +5,7 @@
 #include "graph/build.h"
 #include "on_host_targets.h"
 #include "random_graph/random_graph.h"
+#include "schedule/target_passes/target_passes.h"
 
 namespace quernel::testing {
 namespace {
@@ -62,9 +63,16 @@ Graph graph_of(const Product& p, Random& random) {
   return graph;
 }
 
-void expect_close(const Product& p, const std::string& target) {
+enum class Rows { kFloats, kBytes };
+
+void expect_close(const Product& p, const std::string& target, Rows kind = Rows::kFloats) {
   Random random(static_cast<uint64_t>(p.rows * 1000 + p.columns * 100 + p.steps + p.block + p.bits));
   Graph graph = graph_of(p, random);
+  if (kind == Rows::kBytes) {
+    Expected<Graph> rounded = schedule::quantize_activations(graph);
+    ASSERT_TRUE(rounded) << to_string(rounded.errors());
+    graph = std::move(*rounded);
+  }
   const std::vector<Tensor> inputs = random_inputs(graph, 7);
   Expected<std::vector<Tensor>> want = interpret(graph, inputs);
   ASSERT_TRUE(want) << to_string(want.errors());
@@ -96,6 +104,41 @@ TEST(QuantisedProducts, sums_that_end_anywhere) {
     for (int64_t steps : {1, 7, 8, 31, 33, 95, 258})
       for (int64_t rows : {1, 9})
         expect_close({rows, 40, steps, 32, 4, true, Zeros::kNone, DType::kBF16}, target);
+}
+
+TEST(QuantisedProducts, rows_of_bytes) {
+  for (const std::string& target : host_targets())
+    for (int bits : {2, 4, 8})
+      for (int64_t block : {16, 32, 256})
+        for (Zeros zeros : {Zeros::kNone, Zeros::kElements, Zeros::kFloats})
+          expect_close({2, 19, 100, block, bits, block == 32, zeros, DType::kF32}, target, Rows::kBytes);
+}
+
+TEST(QuantisedProducts, many_rows_of_bytes) {
+  for (const std::string& target : host_targets())
+    for (int64_t rows : {1, 5, 17, 64})
+      for (int64_t columns : {1, 15, 200})
+        expect_close({rows, columns, 64, 32, 4, false, Zeros::kElements, DType::kF16}, target, Rows::kBytes);
+}
+
+TEST(QuantisedProducts, rows_of_bytes_that_end_anywhere) {
+  for (const std::string& target : host_targets())
+    for (int64_t steps : {1, 7, 33, 95, 258})
+      for (int64_t rows : {1, 9})
+        expect_close({rows, 40, steps, 32, 4, true, Zeros::kNone, DType::kBF16}, target, Rows::kBytes);
+}
+
+// Rows of the block's largest value have the largest sums, in the order in which integers could overflow.
+TEST(QuantisedProducts, the_largest_sums_of_bytes) {
+  for (const std::string& target : host_targets()) {
+    Random random(1);
+    Graph graph = graph_of({1, 16, 4096, 4096, 8, false, Zeros::kNone, DType::kF32}, random);
+    Graph rounded = *schedule::quantize_activations(graph);
+    const std::vector<Tensor> inputs{f32_tensor({1, 4096}, std::vector<float>(4096, -1))};
+    Expected<std::vector<Tensor>> want = interpret(rounded, inputs);
+    ASSERT_TRUE(want) << to_string(want.errors());
+    expect_on_target(rounded, inputs, *want, target, 1e-5, 0, "rows of -1");
+  }
 }
 
 }  // namespace

@@ -73,6 +73,7 @@ class Generator {
   ValueId random_quantised();
   DType weights_dtype(ValueId x);
   ValueId quantised_constant(const std::vector<int64_t>& dims);
+  ValueId rows_of_bytes(const std::vector<int64_t>& dims);
   ValueId weights(DType dtype, const std::vector<int64_t>& dims);
   ValueId random_einsum(ValueId x);
   ValueId finish_contract(ValueId a, ValueId b, Contraction contraction);

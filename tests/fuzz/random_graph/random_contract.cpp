@@ -105,6 +105,26 @@ ValueId Generator::quantised_constant(const std::vector<int64_t>& dims) {
   return keep(build.dequantize(elements, scales, zeros, groups), facts_of(DType::kF32, 1, 11));
 }
 
+// Rows of bytes of these dims: scales are multiples of 2^-10.
+ValueId Generator::rows_of_bytes(const std::vector<int64_t>& dims) {
+  std::vector<int64_t> sizes{dims.back()};
+  for (int64_t group : {1, 4, 8, 16})
+    if (dims.back() % group == 0) sizes.push_back(group);
+  const int64_t group = random.pick(sizes);
+  std::vector<int64_t> groups = dims;
+  groups.back() /= group;
+  const ValueId elements = source(DType::kI8, dims);
+  ValueId scales = build.cast(source(DType::kU8, groups), DType::kF32);
+  scales = build.unary(UnaryOp::k_floor, build.binary(BinaryOp::k_mul, scales, std::ldexp(1.0, -4)));
+  scales = build.binary(BinaryOp::k_mul, build.binary(BinaryOp::k_add, scales, 1.0), std::ldexp(1.0, -10));
+  Shape split = make_shape(groups);
+  split.push_back(group);
+  ValueId sums = build.reshape(build.cast(elements, DType::kF32), split);
+  sums = build.reduce(OpKind::k_reduce_sum, sums, {static_cast<int64_t>(dims.size())}, false);
+  sums = build.binary(BinaryOp::k_mul, sums, scales);
+  return keep(build.dequantize_rows(elements, scales, sums, group), facts_of(DType::kF32, 2, 10));
+}
+
 // Weights of a contraction: dequantised constants in random_quantised.
 ValueId Generator::weights(DType dtype, const std::vector<int64_t>& dims) {
   if (dtype == DType::kF32 && random.chance(15)) return quantised_constant(dims);
@@ -124,6 +144,8 @@ ValueId Generator::random_linear(ValueId x, DType dtype) {
   int64_t k = dims.back(), n = random.pick(std::vector<int64_t>{1, 3, 4, 8, 17});
   bool transposed = random.chance(50);
   ValueId w = weights(dtype, transposed ? std::vector<int64_t>{n, k} : std::vector<int64_t>{k, n});
+  if (const Node* from = graph.def(w); k > 0 && from && from->op == OpKind::k_dequantize && random.chance(50))
+    x = rows_of_bytes(dims);
   Contraction c;
   for (size_t d = 0; d + 1 < rank; ++d) {
     c.axes.push_back({"", dims[d], false});

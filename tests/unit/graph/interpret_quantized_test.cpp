@@ -31,5 +31,13 @@ TEST(InterpretQuantized, groups_along_both_dims) {
               ElementsAre(10, 20, 300, 400, 50, 60, 700, -800));
 }
 
+TEST(InterpretQuantized, rows_of_bytes) {
+  EXPECT_THAT(
+      values(evaluate("%q = constant i8[2,4] {-127, 1, 2, 3, 4, 5, 6, 127}\n"
+                      "%s = constant f32[2,2] {0.5, 2, 10, 1}\n%t = constant f32[2,2] {-63, 10, 90, 133}\n"
+                      "%y = dequantize_rows %q, %s, %t {2} : f32[2,4]\nreturn y = %y")),
+      ElementsAre(-63.5, 0.5, 4, 6, 40, 50, 6, 127));
+}
+
 }  // namespace
 }  // namespace quernel

@@ -1,4 +1,6 @@
 // Quantised operators: products of integers around their zero points, rounding and saturation.
+#include <gmock/gmock.h>
+
 #include <cmath>
 
 #include "run_model.h"
@@ -251,6 +253,31 @@ TEST(Quantized, matmul_n_bits_of_two_bits) {
   set_int(node, "bits", 2);
   set_int(node, "block_size", 4);
   expect_values(run(m, {f32_tensor({1, 4}, {1, 10, 100, 1000})}).at(0), {1, 1}, {494});
+}
+
+// 1 to 3 ask for floats.
+TEST(Quantized, matmul_n_bits_says_whether_activations_may_be_rounded) {
+  for (int level : {0, 1, 3, 4}) {
+    ModelBuilder m;
+    m.input("a", {1, 2}).output("y");
+    small_ints(m, "b", kUint8, {1, 1, 1}, {0x9a});
+    m.floats("scales", {1}, {0.5});
+    onnx::NodeProto& node = contrib(m.node("MatMulNBits", {"a", "b", "scales"}, {"y"}));
+    set_int(node, "K", 2);
+    set_int(node, "N", 1);
+    set_int(node, "block_size", 2);
+    set_int(node, "accuracy_level", level);
+    EXPECT_TRUE(m.import());
+    ImportOptions rounded;
+    rounded.activations = DType::kI8;
+    Expected<ImportedModel> imported = m.import(rounded);
+    EXPECT_EQ(imported.has_value(), level == 0 || level == 4);
+    if (!imported)
+      EXPECT_THAT(to_string(imported.errors()),
+                  testing::HasSubstr(
+                      "attribute 'accuracy_level': expected 0 or 4 (i8) with --activations i8, found " +
+                      std::to_string(level) + ", which asks for floats"));
+  }
 }
 
 TEST(Quantized, gathered_rows_of_blocks_in_bytes) {
