@@ -229,6 +229,8 @@ void Interpreter::stmt(const Stmt& s) {
       locals_[s->buffer.get()].assign(static_cast<size_t>(byte_size(s->buffer->dtype, s->buffer->size)),
                                       0xa5);
       return;
+    case StmtKind::kPrefetch:
+      return;
     case StmtKind::kBarrier:
       return;  // invocations of a workgroup run one after another here
   }

@@ -286,6 +286,15 @@ Stmt alloc(const Buffer& buffer) {
   return std::make_shared<const StmtNode>(std::move(node));
 }
 
+Stmt prefetch(const Buffer& buffer, Expr index) {
+  QUERNEL_ASSERT(buffer != nullptr);
+  StmtNode node;
+  node.kind = StmtKind::kPrefetch;
+  node.buffer = buffer;
+  node.index = std::move(index);
+  return std::make_shared<const StmtNode>(std::move(node));
+}
+
 Stmt barrier() {
   StmtNode node;
   node.kind = StmtKind::kBarrier;

@@ -133,6 +133,8 @@ enum class StmtKind : uint8_t {
   kStore,  // buffer[index] = value, in lanes where the optional condition holds; equal lanes of both
   kAlloc,  // buffer (kShared or kRegister), valid to the end of the enclosing block, initially undefined
   kBarrier,  // waits for all invocations of a workgroup; none on a CPU
+  // Asks for the cache line of buffer[index], of a global buffer; computes nothing. The index may be past the end.
+  kPrefetch,
 };
 
 struct StmtNode;
@@ -145,8 +147,8 @@ struct StmtNode {
   Expr extent;             // kFor
   AxisKind axis = AxisKind::kSerial;
   Expr condition;  // kIf; kStore: optional predicate
-  Buffer buffer;   // kStore, kAlloc
-  Expr index;      // kStore
+  Buffer buffer;   // kStore, kAlloc, kPrefetch
+  Expr index;      // kStore, kPrefetch
   Expr value;      // kLet, kStore
 };
 
@@ -157,6 +159,7 @@ Stmt let(const Var& var, Expr value);
 Stmt store(const Buffer& buffer, Expr index, Expr value, Expr predicate = nullptr);
 Stmt alloc(const Buffer& buffer);
 Stmt barrier();
+Stmt prefetch(const Buffer& buffer, Expr index);
 
 // ---- kernels
 struct GridAxis {

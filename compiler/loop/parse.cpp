@@ -246,11 +246,12 @@ Stmt Parser::statement() {
   if (accept_word("if")) return if_statement();
   if (accept_word("let")) return let_statement();
   if (accept_word("barrier")) return barrier();
+  if (accept_word("prefetch")) return prefetch_statement();
   if (accept_word("alloc")) {
     Buffer buffer = buffer_declaration(false);
     return buffer ? alloc(buffer) : nullptr;
   }
-  unexpected("a statement (for, if, let, alloc, barrier, a store or a block)");
+  unexpected("a statement (for, if, let, alloc, barrier, prefetch, a store or a block)");
   return nullptr;
 }
 
@@ -307,6 +308,13 @@ Stmt Parser::let_statement() {
   }
   auto var = std::make_shared<const VarNode>(std::move(node));
   return declare(var) ? let(var, std::move(value)) : nullptr;
+}
+
+Stmt Parser::prefetch_statement() {
+  Buffer buffer = buffer_reference();
+  Expr index;
+  if (!buffer || !expect("[") || !(index = expression()) || !expect("]")) return nullptr;
+  return prefetch(buffer, std::move(index));
 }
 
 Stmt Parser::store_statement() {

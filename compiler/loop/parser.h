@@ -56,6 +56,7 @@ class Parser {
   Stmt if_statement();
   Stmt let_statement();
   Stmt store_statement();
+  Stmt prefetch_statement();
 
   // ---- expressions
   Expr expression(int precedence = 0);

@@ -241,6 +241,11 @@ void Printer::stmt(const Stmt& stmt) {
       expr(stmt->value);
       out_ += "\n";
       return;
+    case StmtKind::kPrefetch:
+      out_ += "prefetch %" + stmt->buffer->name + "[";
+      expr(stmt->index);
+      out_ += "]\n";
+      return;
     case StmtKind::kAlloc:
       out_ += "alloc ";
       buffer(*stmt->buffer);

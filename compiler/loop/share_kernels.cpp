@@ -173,6 +173,7 @@ class Walk {
     }
     if (s->kind == StmtKind::kFor) number(s->var.get());
     if (s->var && inside_ > 0) inner_.insert(s->var.get());
+    if (s->kind == StmtKind::kPrefetch) name(s->buffer.get());
     if (s->kind == StmtKind::kStore) {
       name(s->buffer.get());
       accumulates_outside_ |=
@@ -306,7 +307,7 @@ class Class {
     auto copy = std::make_shared<StmtNode>(*s);
     for (Expr* e : {&copy->extent, &copy->condition, &copy->index, &copy->value})
       if (*e) *e = substitution(*e);
-    if (s->kind == StmtKind::kStore) copy->buffer = substitution(s->buffer);
+    if (s->kind == StmtKind::kStore || s->kind == StmtKind::kPrefetch) copy->buffer = substitution(s->buffer);
     for (Stmt& child : copy->body)
       if (child) child = with_buffers(child, substitution);
     return copy;

@@ -336,6 +336,12 @@ void Verifier::stmt(const Stmt& s) {
     case StmtKind::kAlloc:
       check(s->buffer->scope != Scope::kGlobal, "alloc of global buffer '%" + s->buffer->name + "'");
       return declare(s->buffer);
+    case StmtKind::kPrefetch:
+      if (!expr(s->index)) return;
+      check(s->buffer->scope == Scope::kGlobal && buffers_.contains(s->buffer.get()),
+            "prefetch of '%" + s->buffer->name + "', which is no global buffer of the kernel");
+      if (s->index->type != kIndexType) quote("expected an index of type i64", s->index);
+      return;
     case StmtKind::kBarrier:
       return;
   }

@@ -131,10 +131,11 @@ Expr ContractLowering::zero_of_column(const BlockPlace& place, const Expr& v, co
 
 Stmt ContractLowering::read_words(const loop::Buffer& words, const BlockPlace& place,
                                   const Expr& word) const {
-  return for_vectors([&](Expr v, Expr l) {
-    Expr from = place.word + word * index(plan_.panel_n()) + packed_column(v, l, panel_size());
-    return loop::store(words, v ? v * index(lanes_) + l : l, loop::load(b_buffer_, from));
-  });
+  Expr from = place.word + word * index(plan_.panel_n());
+  return loop::block({prefetch_columns(from), for_vectors([&](Expr v, Expr l) {
+                        return loop::store(words, v ? v * index(lanes_) + l : l,
+                                           loop::load(b_buffer_, from + packed_column(v, l, panel_size())));
+                      })});
 }
 
 Stmt ContractLowering::scale_rows(const loop::Buffer& scaled, const loop::Buffer& row_sums,

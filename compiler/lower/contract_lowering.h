@@ -183,6 +183,8 @@ class ContractLowering {
   // Returns the scale of a column, and its zero point times the scale if there are zero points, else null.
   loop::Expr scale_of_column(const BlockPlace& place, const loop::Expr& v, const loop::Expr& l) const;
   loop::Expr zero_of_column(const BlockPlace& place, const loop::Expr& v, const loop::Expr& l) const;
+  // Asks for the lines of packed b that are walk.prefetch_bytes behind the tile's columns at offset `from`.
+  loop::Stmt prefetch_columns(const loop::Expr& from) const;
   // Reads the words of a tile's columns into `words`.
   loop::Stmt read_words(const loop::Buffer& words, const BlockPlace& place, const loop::Expr& word) const;
   // Sums products with elements of b block by block: the scale is applied to the sums of a block.

@@ -290,6 +290,17 @@ Stmt ContractLowering::read_columns(const loop::Buffer& columns, const Expr& fir
   });
 }
 
+Stmt ContractLowering::prefetch_columns(const Expr& from) const {
+  constexpr int64_t kLine = 64;
+  const int64_t element = element_size(b_buffer_->dtype), vector = lanes_ * element;
+  std::vector<Stmt> lines;
+  for (int64_t v = 0; v * lanes_ < tile_.columns() && plan_.walk.prefetch_bytes > 0; ++v)
+    if (v % plan_.panel_v * vector % kLine == 0)
+      lines.push_back(loop::prefetch(b_buffer_, from + packed_column(index(v), index(0), panel_size()) +
+                                                    index(plan_.walk.prefetch_bytes / element)));
+  return loop::block(std::move(lines));
+}
+
 Expr ContractLowering::sum_with(const Expr& a, const Expr& b, const Expr& sum) const {
   if (!plan_.walk.single_bytes) return loop::mul_acc(a, b, sum);
   return loop::dot(word_of_byte(a_buffer_, a), word_of_byte(b_buffer_, b), sum);

@@ -104,6 +104,27 @@ class StreamLowering {
     return loop::block(std::move(e.statements));
   }
 
+  // Asks for what is prefetch_bytes behind the operand's vector of `lanes` elements, if it begins a line. `number`: of the
+  // vector, in its row.
+  Stmt prefetch_operand(Evaluator e, const Node& node, int operand, int lanes, const Expr& number) const {
+    constexpr int64_t kLine = 64;
+    schedule::OperandAccess access = schedule::resolve_operand(g_, node, operand);
+    const Expr value = e.evaluate(access.base, access.indices);
+    const Expr* load = &value;
+    while ((*load)->kind == loop::ExprKind::kCast) load = &(*load)->args[0];
+    const bool reads =
+        (*load)->kind == loop::ExprKind::kLoad && (*load)->buffer->scope == loop::Scope::kGlobal;
+    if (plan_.prefetch_bytes == 0 || !reads) return loop::block({});
+    const int64_t element = element_size((*load)->buffer->dtype),
+                  per_line = std::max<int64_t>(1, kLine / (lanes * element));
+    e.statements.push_back(
+        loop::prefetch((*load)->buffer, (*load)->args[0] + index(plan_.prefetch_bytes / element)));
+    Stmt ask = loop::block(std::move(e.statements));
+    if (per_line == 1) return ask;
+    return loop::if_then(
+        loop::binary(BinaryOp::k_eq, loop::binary(BinaryOp::k_fmod, number, index(per_line)), index(0)), ask);
+  }
+
   // ---- keys
 
   // The keys that some row may see: from `begin` on, below `end`.
@@ -250,6 +271,10 @@ class StreamLowering {
         for (int64_t i = 0; i < at_once; ++i) {
           loop::Buffer read = registers("read", lanes);
           stmts.push_back(loop::alloc(read));
+          if (rows == plan_.row_count)  // else they are read again
+            stmts.push_back(
+                prefetch_operand(at_score(index(0), keys[static_cast<size_t>(i)], d * index(lanes)), scores_,
+                                 plan_.key_operand, lanes, d));
           stmts.push_back(each_lane(lanes, [&](const Expr& l) {
             return load_operand(at_score(index(0), keys[static_cast<size_t>(i)], d * index(lanes) + l),
                                 scores_, plan_.key_operand, read, l);
@@ -427,11 +452,15 @@ class StreamLowering {
     body.push_back(reduction("k", keys, [&](const Expr& k) {
       loop::Buffer read = local_buffer("value", DType::kF32, wide * lanes, loop::Scope::kRegister);
       Stmt load = unrolled("v", wide, [&](const Expr& v) {
-        return each_lane(lanes, [&](const Expr& l) {
-          Expr in_tile = v * index(lanes) + l;
-          return load_operand(at_result(index(0), first + k, column + in_tile), result_, plan_.value_operand,
-                              read, in_tile);
-        });
+        Stmt ask = rows == plan_.row_count
+                       ? prefetch_operand(at_result(index(0), first + k, column + v * index(lanes)), result_,
+                                          plan_.value_operand, lanes, v)
+                       : loop::block({});
+        return loop::block({ask, each_lane(lanes, [&](const Expr& l) {
+                              Expr in_tile = v * index(lanes) + l;
+                              return load_operand(at_result(index(0), first + k, column + in_tile), result_,
+                                                  plan_.value_operand, read, in_tile);
+                            })});
       });
       Stmt add = each([&](const Expr& m, const Expr& at, const Expr& in_tile) {
         return loop::store(acc, at,

@@ -84,6 +84,7 @@ void KernelPrinter::find_used() {
   std::function<void(const loop::StmtNode&)> visit = [&](const loop::StmtNode& s) {
     for (size_t i = s.body.size(); i-- > 0;)
       if (s.body[i]) visit(*s.body[i]);
+    if (s.kind == StmtKind::kPrefetch) return;
     if (s.kind == StmtKind::kLet && !used_vars_.contains(s.var.get())) return;
     if (s.kind == StmtKind::kStore && s.buffer->scope == loop::Scope::kGlobal)
       used_buffers_.insert(s.buffer.get());

@@ -192,6 +192,13 @@ void KernelEmitter::bind_variable(const loop::Var& var, Value* value) {
   variables_[var.get()] = value;
 }
 
+void KernelEmitter::prefetch(Value* pointer) {
+  constexpr int kForReading = 0, kInAllCaches = 3, kData = 1;
+  builder_.CreateIntrinsic(
+      llvm::Intrinsic::prefetch, {pointer->getType()},
+      {pointer, builder_.getInt32(kForReading), builder_.getInt32(kInAllCaches), builder_.getInt32(kData)});
+}
+
 void KernelEmitter::statement(const loop::StmtNode& s) {
   emitted_.clear();
   switch (s.kind) {
@@ -217,6 +224,9 @@ void KernelEmitter::statement(const loop::StmtNode& s) {
       return;
     case StmtKind::kAlloc:
       emit_alloc(s.buffer);
+      return;
+    case StmtKind::kPrefetch:
+      prefetch(element_pointer(*s.buffer, expr(s.index), false));
       return;
     case StmtKind::kBarrier:
       return;

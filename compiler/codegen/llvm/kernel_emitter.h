@@ -54,6 +54,7 @@ class KernelEmitter {
   void emit_workgroups();
   void decode_grid(Value* workgroup);
   void statement(const loop::StmtNode& s);
+  void prefetch(Value* pointer);
   void emit_for(const loop::StmtNode& s);
   void emit_if(const loop::StmtNode& s);
   void emit_alloc(const loop::Buffer& buffer);

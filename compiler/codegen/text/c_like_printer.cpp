@@ -60,6 +60,8 @@ void CLikePrinter::statement(const loop::StmtNode& s) {
       return print_store(s);
     case StmtKind::kAlloc:
       return print_alloc(*s.buffer);
+    case StmtKind::kPrefetch:
+      return;  // neither C nor GLSL has it
     case StmtKind::kBarrier:
       return print_barrier();
   }

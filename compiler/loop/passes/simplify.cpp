@@ -52,6 +52,8 @@ Stmt StmtSimplifier::run(const Stmt& s) {
       return run_let(*s);
     case StmtKind::kStore:
       return run_store(*s);
+    case StmtKind::kPrefetch:
+      return prefetch(s->buffer, expr_(s->index));
     case StmtKind::kAlloc:
     case StmtKind::kBarrier:
       return s;
@@ -184,6 +186,9 @@ Stmt UnusedRemoval::run(const Stmt& s) {
       return s;
     case StmtKind::kAlloc:
       return buffers_.contains(s->buffer.get()) ? s : nullptr;
+    case StmtKind::kPrefetch:
+      use(s->index);
+      return s;
     case StmtKind::kBarrier:
       return s;
   }

@@ -84,6 +84,8 @@ Stmt Unroller::copy(const Stmt& s, Substitution* copies) {
       copies->replace(s->buffer, buffer);
       return alloc(buffer);
     }
+    case StmtKind::kPrefetch:
+      return copies ? prefetch(s->buffer, (*copies)(s->index)) : s;
     case StmtKind::kBarrier:
       return s;
   }

@@ -224,6 +224,7 @@ Stmt LoopVectorizer::stmt(const Stmt& s) {
       return store(*s);
     case StmtKind::kAlloc:
       return widen_alloc(*s);
+    case StmtKind::kPrefetch:
     case StmtKind::kBarrier:
       return fail();
   }

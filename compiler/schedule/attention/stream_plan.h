@@ -53,6 +53,8 @@ struct StreamPlan {
   bool holds_rows = false;                // these rows stay in registers, too
   int64_t value_rows = 1, value_vectors = 1;  // rows by vectors whose sums over values are in registers
   int64_t block_keys = 0;                     // whose scores are in scratch at a time
+  int64_t prefetch_bytes =
+      0;                  // how far ahead of what they read kernels ask for keys and values; 0: they do not
   int64_t parts = 1;      // that workgroups share the keys in; more than one: added by a kernel of its own
   bool combines = false;  // this kernel adds the parts
 };

@@ -34,6 +34,8 @@ struct TileWalk {
   // A block of rows first gathers the columns of b that a tile reads, because their steps would evict one
   // another from a cache, or because they are quantised and have to be widened.
   bool gathers_columns = false;
+  // How far ahead of what they read tiles ask for lines of packed b; 0: they do not.
+  int64_t prefetch_bytes = 0;
   std::optional<TileVectors> tail_columns;  // the last column tile, if it has separate code
   bool tail_rows = false;  // the last row tile, or tiles with boundary-clipped windows, have separate code
   // Each row of a whole tile is read at the same distance from the one before, so that one place is enough for

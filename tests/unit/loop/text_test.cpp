@@ -23,6 +23,7 @@ TEST(Text, round_trips_every_construct) {
     %acc[ramp(0, 1, 16)] = mulacc(broadcast(a, 16), %x[ramp(k * 16, 1, 16)], %acc[ramp(0, 1, 16)])
   }
   barrier
+  prefetch %x[wg0 * 256 + 2048]
   if wg0 - (wg1 - 1) < 10 {
     %y[wg0 if wg0 < $m] = %x[wg1 if and(wg1 < 4, not(wg0 == 2)) else -0f32]
   } else {
@@ -114,7 +115,7 @@ TEST(Text, errors_say_the_line_and_what_was_expected) {
   const BadText kBad[] = {
       {"kernle @k {}", 1, "expected 'kernel', found 'kernle'"},
       {"kernel @k {\n  frob\n}", 2,
-       "expected a statement (for, if, let, alloc, barrier, a store or a block), found 'frob'"},
+       "expected a statement (for, if, let, alloc, barrier, prefetch, a store or a block), found 'frob'"},
       {"kernel @k {\n  let a: f32 = 1\n}", 2, "expected a value of type f32, found i64"},
       {"kernel @k {\n\n  let a: i64 = b\n}", 3, "variable 'b' is not declared"},
       {"kernel @k {\n  %y[0] = 1f32\n}", 2, "buffer '%y' is not declared"},
@@ -127,7 +128,8 @@ TEST(Text, errors_say_the_line_and_what_was_expected) {
        "expected serial, reduction, unrolled or vector, found 'parallel'"},
       {"kernel @k {\n  if 1 {\n  }\n}", 2, "expected a condition of type bool, found i64"},
       {"kernel @k {\n", 2,
-       "expected a statement (for, if, let, alloc, barrier, a store or a block), found the end of the text"},
+       "expected a statement (for, if, let, alloc, barrier, prefetch, a store or a block), found the end of "
+       "the text"},
       {"kernel @k {\n  let a: f32 = f32(0x1ffffffff)\n}", 2,
        "expected 32 bits in hexadecimal, found '1ffffffff'"},
       {"kernel @k {\n  let a: i64 = $n\n}", 2, "symbol '$n' is not declared"},
