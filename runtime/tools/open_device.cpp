@@ -1,5 +1,9 @@
 #include "open_device.h"
 
+#include <algorithm>
+
+#include "runtime/core/feature_names.h"
+
 namespace quernel::run {
 
 std::string error_text(const qnl_error& error) {
@@ -47,6 +51,25 @@ std::string check_device_name(const std::string& device) {
   return "";
 }
 
+std::string read_features(const std::string& names, uint64_t* features) {
+  *features = 0;
+  for (size_t begin = 0; begin <= names.size();) {
+    size_t end = std::min(names.find(',', begin), names.size());
+    std::string name = names.substr(begin, end - begin), known;
+    uint64_t found = 0;
+    for (uint32_t bit = 1; bit < 64; ++bit) {  // without Vulkan 1.1 there is no device
+      const char* feature = runtime::feature_name(QNL_ARCH_SPIRV, bit);
+      if (feature == nullptr) continue;
+      known += (known.empty() ? "" : ", ") + std::string(feature);
+      if (name == feature) found = uint64_t{1} << bit;
+    }
+    if (found == 0) return "expected features (" + known + "), found '" + name + "'";
+    *features |= found;
+    begin = end + 1;
+  }
+  return "";
+}
+
 qnl_status OpenedDevice::open(const DeviceChoice& choice, const Bundle& bundle, const std::string& path,
                               const qnl_session_options* session, qnl_error* error) {
 #ifdef QUERNEL_WITH_VULKAN
@@ -57,6 +80,7 @@ qnl_status OpenedDevice::open(const DeviceChoice& choice, const Bundle& bundle, 
   if (timeout <= 0 && is_auto(choice.device)) timeout = kAutoTimeoutSeconds;
   if (timeout > 0) vulkan.timeout_nanoseconds = static_cast<uint64_t>(timeout * 1e9) + 1;
   vulkan.validation = choice.validation ? 1 : 0;
+  if (choice.hidden != 0) vulkan.feature_mask = ~choice.hidden;
   vulkan.message = [](void* user, const char* text) {
     std::string& messages = *static_cast<std::string*>(user);
     messages += messages.empty() ? "" : "\n";

@@ -17,10 +17,15 @@ bool is_auto(const std::string& device);  // Vulkan if it is right and faster, e
 // Returns a message if the name is not a device, else "".
 std::string check_device_name(const std::string& device);
 
+// Finds the bits of optional features of Vulkan devices, "subgroups,float16". Returns a message if a name is unknown, else
+// "".
+std::string read_features(const std::string& names, uint64_t* features);
+
 struct DeviceChoice {
   std::string device = "cpu";
   uint32_t threads = 1;        // of the CPU, also as a companion of Vulkan
   bool validation = false;     // Vulkan with the validation layer
+  uint64_t hidden = 0;         // QNL_SPIRV_* features that a Vulkan device is not asked for
   std::string pipeline_cache;  // file; empty: none
   double timeout_seconds = 0;  // for a Vulkan submission; 0: no limit, with auto 60
   std::string choice_file;     // keeps the decision of auto; empty: BUNDLE.choice

@@ -12,11 +12,14 @@
 #include <string>
 #include <vector>
 
+#include "command_line.h"
+#include "describe_device.h"
 #include "list_bundle.h"
 #include "open_device.h"
 #include "output_text.h"
 #include "quernel/runtime.hpp"
 #include "record_run.h"
+#include "run_bundles.h"
 #include "run_tests.h"
 #include "runtime/choose/test_vectors.h"
 #include "state_file.h"
@@ -35,61 +38,6 @@ using quernel::tensor_file::to_host;
 
 namespace {
 
-constexpr const char* kUsage =
-    "usage: quernel-run BUNDLE [options] [INPUT]\n"
-    "  --entry NAME         entry point (default: the first)\n"
-    "  --input NAME=SPEC    value of an input; NAME, which may have a '=', and the = behind it may be left "
-    "out "
-    "when\n"
-    "                       there is only one, and INPUT is the same\n"
-    "                       SPEC: FILE.npy, FILE.pb (ONNX TensorProto), raw:FILE, random:SEED (default: "
-    "random:0),\n"
-    "                       random:SEED:2x3x4 with a shape; without any --input all are random\n"
-    "  --symbol NAME=VALUE  a size that the model leaves open, where no input's shape says it\n"
-    "  --output NAME=FILE   store an output: .npy, .pb, anything else raw bytes\n"
-    "  --load-state FILE    begin with the states that --save-state wrote\n"
-    "  --save-state FILE    store the states after the run\n"
-    "  --device D           cpu (default), vulkan, or auto (Vulkan where it is right and faster, else cpu);\n"
-    "                       vulkan:D and auto:D with a number, a type or a part of a name\n"
-    "  --threads N          threads that run kernels on the CPU (default 1)\n"
-    "  --repeat N           run N times and report latency\n"
-    "  --profile            also print the time of each item by the device's clock, transfers and "
-    "submissions\n"
-    "  --trace FILE         write what the host and the device do, for Perfetto or chrome://tracing\n"
-    "                       (with either, items run one after another)\n"
-    "  --validation         with Vulkan's validation layers; a message of theirs is a failure\n"
-    "  --pipeline-cache F   file that keeps compiled pipelines of a Vulkan device\n"
-    "  --device-timeout S   seconds after which a Vulkan device that does not answer is given up\n"
-    "  --choice F           file that keeps what auto has decided (default: BUNDLE.choice)\n"
-    "  --choose-anew        auto decides anew\n"
-    "  --verify-weights     also check the hashes of the weights\n"
-    "  --test               run the test vectors that the bundle holds, and compare\n"
-    "  --record FILE        with --test: in a process of its own, and FILE says how that went and on what "
-    "machine,\n"
-    "                       as `quernel test --results` reads it from a kit\n"
-    "  --timeout S          seconds after which that process is ended\n"
-    "  --list               print what the bundle holds, run nothing\n"
-    "  --json               print one JSON object instead of text\n"
-    "  --version            print the runtime's version\n";
-
-struct Assignment {
-  std::string name;  // empty: the only one
-  std::string value;
-  std::string text;  // both, as given
-};
-
-struct Options {
-  std::string bundle;
-  std::string entry;
-  std::vector<Assignment> inputs, outputs, symbols;
-  DeviceChoice device;
-  uint32_t repeat = 1;
-  std::string trace, record, load_state, save_state;
-  double timeout_seconds = 0;  // of what is recorded
-  bool profile = false, verify_weights = false, test = false, list = false, json = false, help = false,
-       version = false;
-};
-
 int fail(const std::string& message) {
   fprintf(stderr, "quernel-run: %s\n", shown(message.c_str()).c_str());
   return 1;
@@ -98,110 +46,6 @@ int fail(const std::string& message) {
 int fail(const qnl_error& error) { return fail(error_text(error)); }
 
 // "NAME=VALUE" or "VALUE", split at the first '='; `choose` finds names that have one themselves.
-Assignment split(const std::string& text) {
-  size_t at = text.find('=');
-  if (at == std::string::npos) return {"", text, text};
-  return {text.substr(0, at), text.substr(at + 1), text};
-}
-
-bool parse_count(const char* text, uint32_t* count) {
-  char* end = nullptr;
-  unsigned long value = strtoul(text, &end, 10);
-  if (*text < '0' || *text > '9' || *end != '\0' || value == 0 || value > 1000000) return false;
-  *count = static_cast<uint32_t>(value);
-  return true;
-}
-
-bool parse_seconds(const char* text, double* seconds) {
-  char* end = nullptr;
-  *seconds = strtod(text, &end);
-  return end != text && *end == '\0' && *seconds > 0 && *seconds < 1e6;
-}
-
-bool parse_symbol(const char* text, std::vector<Assignment>* symbols) {
-  const char* last = strrchr(text, '=');
-  if (last == nullptr) return false;
-  symbols->push_back({std::string(text, last), last + 1, text});
-  const Assignment& symbol = symbols->back();
-  return !symbol.name.empty() && !symbol.value.empty() && symbol.value.size() < 19 &&
-         symbol.value.find_first_not_of("0123456789") == std::string::npos;
-}
-
-// Returns a message when the command line is wrong.
-Error parse_options(int argc, char** argv, Options* options) {
-  std::vector<const char*> positional;
-  for (int i = 1; i < argc; ++i) {
-    const char* name = argv[i];
-    if (name[0] != '-') {
-      positional.push_back(name);
-      continue;
-    }
-    std::string flag = name;
-    if (flag == "--help" || flag == "-h")
-      options->help = true;
-    else if (flag == "--verify-weights")
-      options->verify_weights = true;
-    else if (flag == "--test")
-      options->test = true;
-    else if (flag == "--list")
-      options->list = true;
-    else if (flag == "--validation")
-      options->device.validation = true;
-    else if (flag == "--profile")
-      options->profile = true;
-    else if (flag == "--choose-anew")
-      options->device.choose_anew = true;
-    else if (flag == "--json")
-      options->json = true;
-    else if (flag == "--version")
-      options->version = true;
-    else if (flag == "--entry" || flag == "--input" || flag == "--output" || flag == "--threads" ||
-             flag == "--repeat" || flag == "--symbol" || flag == "--device" || flag == "--pipeline-cache" ||
-             flag == "--trace" || flag == "--device-timeout" || flag == "--choice" || flag == "--record" ||
-             flag == "--timeout" || flag == "--load-state" || flag == "--save-state") {
-      if (++i >= argc) return flag + ": expected a value";
-      if (flag == "--entry") options->entry = argv[i];
-      if (flag == "--device") options->device.device = argv[i];
-      if (flag == "--trace") options->trace = argv[i];
-      if (flag == "--pipeline-cache") options->device.pipeline_cache = argv[i];
-      if (flag == "--choice") options->device.choice_file = argv[i];
-      if (flag == "--record") options->record = argv[i];
-      if (flag == "--load-state") options->load_state = argv[i];
-      if (flag == "--save-state") options->save_state = argv[i];
-      for (auto [name, seconds] : {std::pair("--device-timeout", &options->device.timeout_seconds),
-                                   std::pair("--timeout", &options->timeout_seconds)})
-        if (flag == name && !parse_seconds(argv[i], seconds))
-          return flag + ": expected a number above 0, found '" + argv[i] + "'";
-      if (flag == "--input") options->inputs.push_back(split(argv[i]));
-      if (flag == "--output") options->outputs.push_back(split(argv[i]));
-      if (flag == "--symbol" && !parse_symbol(argv[i], &options->symbols))
-        return std::string("--symbol: expected NAME=NUMBER, found '") + argv[i] + "'";
-      if (flag == "--threads" && !parse_count(argv[i], &options->device.threads))
-        return std::string("--threads: expected a number from 1 on, found '") + argv[i] + "'";
-      if (flag == "--repeat" && !parse_count(argv[i], &options->repeat))
-        return std::string("--repeat: expected a number from 1 to 1000000, found '") + argv[i] + "'";
-    } else {
-      return "unknown option '" + flag + "'";
-    }
-  }
-  if (options->help || options->version) return std::nullopt;
-  if (std::string message = check_device_name(options->device.device); !message.empty())
-    return "--device: " + message;
-  if (positional.empty()) return std::string("expected a bundle");
-  if (options->test && options->profile)
-    return std::string("--profile: not with --test, whose --json has the times of items");
-  if (options->test && !(options->load_state + options->save_state).empty())
-    return std::string(
-        "--load-state, --save-state: not with --test, whose vectors begin with the first states");
-  if (!options->record.empty() && !options->test) return std::string("--record: expected --test, too");
-  if (options->record.empty() && options->timeout_seconds > 0)
-    return std::string("--timeout: expected --record, too");
-  if (positional.size() > 2) return std::string("unexpected argument '") + positional[2] + "'";
-  options->bundle = positional[0];
-  if (positional.size() == 2) options->inputs.push_back(split(positional[1]));
-  return std::nullopt;
-}
-
 // The entry point's index; the bundle has it, because the session does.
 uint32_t entry_index(const quernel::Bundle& bundle, const Options& options) {
   qnl_entry_info entry;
@@ -442,12 +286,22 @@ struct Run {
 
 constexpr int kRuntimeFailed = -1;  // instead of an exit status: Run::error says why
 
+TestOptions test_options(const Options& options) {
+  TestOptions tests;
+  tests.bundle = options.bundle;
+  tests.threads = options.device.threads;
+  tests.repeat = options.repeat;
+  tests.seconds = options.test_seconds;
+  tests.json = options.json;
+  return tests;
+}
+
 int run_tests_on(const OpenedDevice& opened, TraceRecorder* recorder, Run* r) {
   const Options& options = r->options;
-  int code = run_tests(r->bundle, opened.device,
-                       {options.bundle, json_device(opened), options.device.threads, options.repeat,
-                        options.json, is_auto(options.device.device)},
-                       &r->error);
+  TestOptions tests = test_options(options);
+  tests.device = json_bundle(options.bundle) + json_device(opened);
+  tests.stops_at_fault = is_auto(options.device.device);
+  int code = run_tests(r->bundle, opened.device, tests, &r->error);
   if (Error message = write_trace(options, recorder)) return fail(*message);
   return r->error.status == QNL_OK ? code : kRuntimeFailed;
 }
@@ -532,6 +386,9 @@ int run_on(const DeviceChoice& choice, Run* r) {
 }
 
 int run(const Options& options) {
+  if (options.describe) return describe_device(options.device, options.json);
+  if (!options.bundles.empty())
+    return run_bundles({options.bundles, options.device, options.verify_weights, test_options(options)});
   qnl_error error;
   double begin_load = now_milliseconds();
   quernel::Bundle bundle;

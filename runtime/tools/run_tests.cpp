@@ -27,6 +27,7 @@ struct ItemTime {
   std::string name, node;
   uint64_t nanoseconds = 0;
   uint64_t runs = 0;
+  uint64_t flops = 0, bytes = 0;  // of each of its runs
 };
 
 struct TestResult {
@@ -37,6 +38,7 @@ struct TestResult {
   std::string target;
   qnl_requirements memory = {};
   double load_milliseconds = 0, median = 0, min = 0;
+  uint64_t runs = 0, item_nanoseconds = 0;  // of all items together, in the run that `items` is of
   std::vector<OutputResult> outputs;
   std::vector<ItemTime> items;
   bool passed() const {
@@ -64,25 +66,52 @@ qnl_status create_session(const Bundle& bundle, const Device& device, uint32_t t
   return status;
 }
 
-qnl_status time_items(Session* session, TestResult* result, qnl_error* error) {
+constexpr uint32_t kMostProfiles = 15;  // runs whose items are timed
+
+uint64_t sum_of(const std::vector<ItemTime>& items) {
+  uint64_t sum = 0;
+  for (const ItemTime& item : items) sum += item.nanoseconds;
+  return sum;
+}
+
+// Whether the time for the runs of a test vector, which began then, is over.
+bool is_over(const TestOptions& options, double begin) {
+  return options.seconds > 0 && now_milliseconds() - begin > options.seconds * 1e3;
+}
+
+// Times the items of as many runs as asked for, at most kMostProfiles. Those of the run whose sum is the median count.
+qnl_status time_items(Session* session, const TestOptions& options, TestResult* result, qnl_error* error) {
   uint32_t count = qnl_session_item_count(session->get());
-  result->items.resize(count);
-  qnl_session_set_profile(
-      session->get(),
-      [](void* user, uint32_t item, uint64_t nanoseconds) {
-        ItemTime& time = (*static_cast<std::vector<ItemTime>*>(user))[item];
-        time.nanoseconds += nanoseconds;
-        ++time.runs;
-      },
-      &result->items);
-  qnl_status status = qnl_session_reset_state(session->get(), error);
-  if (status == QNL_OK) status = session->run(error);
+  std::vector<std::vector<ItemTime>> runs;
+  qnl_status status = QNL_OK;
+  double begin = now_milliseconds();
+  for (uint32_t r = 0; r < std::min(options.repeat, kMostProfiles); ++r) {
+    if (status != QNL_OK || (r > 0 && is_over(options, begin))) break;
+    runs.emplace_back(count);
+    qnl_session_set_profile(
+        session->get(),
+        [](void* user, uint32_t item, uint64_t nanoseconds) {
+          ItemTime& time = (*static_cast<std::vector<ItemTime>*>(user))[item];
+          time.nanoseconds += nanoseconds;
+          ++time.runs;
+        },
+        &runs.back());
+    status = qnl_session_reset_state(session->get(), error);
+    if (status == QNL_OK) status = session->run(error);
+  }
   qnl_session_set_profile(session->get(), nullptr, nullptr);
+  auto median = runs.begin() + static_cast<std::ptrdiff_t>(runs.size() / 2);
+  std::nth_element(runs.begin(), median, runs.end(),
+                   [](const auto& a, const auto& b) { return sum_of(a) < sum_of(b); });
+  result->items = std::move(*median);
+  result->item_nanoseconds = sum_of(result->items);
   for (uint32_t i = 0; i < count; ++i) {
     qnl_item_info info;
     if (qnl_session_get_item(session->get(), i, &info) != QNL_OK) continue;
     result->items[i].name = info.name;
     result->items[i].node = info.source_node;
+    result->items[i].flops = info.flops;
+    result->items[i].bytes = info.bytes_read + info.bytes_written;
   }
   return status;
 }
@@ -120,7 +149,9 @@ TestResult run_test(const Bundle& bundle, const Device& device, const TestOption
   qnl_status status = create_session(bundle, device, test, &session, &result, error);
   if (status == QNL_OK) status = runtime::set_test_inputs(bundle.get(), test, session.get(), error);
   std::vector<double> times;
+  double first = now_milliseconds();
   for (uint32_t r = 0; status == QNL_OK && r < options.repeat; ++r) {
+    if (r > 0 && is_over(options, first)) break;
     status = qnl_session_reset_state(session.get(), error);
     double begin = now_milliseconds();
     if (status == QNL_OK) status = session.run(error);
@@ -130,9 +161,10 @@ TestResult run_test(const Bundle& bundle, const Device& device, const TestOption
     std::sort(times.begin(), times.end());
     result.min = times[0];
     result.median = times[times.size() / 2];
+    result.runs = times.size();
     status = compare_outputs(bundle, test, &session, &result, error);
   }
-  if (status == QNL_OK && options.json) status = time_items(&session, &result, error);
+  if (status == QNL_OK && options.json) status = time_items(&session, options, &result, error);
   if (status != QNL_OK) {
     result.error = error_text(*error);
     result.status = status;
@@ -165,13 +197,17 @@ std::string to_json(const TestResult& result) {
     items += (items.empty() ? "" : ", ") + ("{\"name\": " + json_string(item.name.c_str())) +
              ", \"node\": " + json_string(item.node.c_str()) +
              ", \"ms\": " + json_number(static_cast<double>(item.nanoseconds) * 1e-6) +
-             ", \"runs\": " + std::to_string(item.runs) + "}";
+             ", \"runs\": " + std::to_string(item.runs) + ", \"flops\": " + std::to_string(item.flops) +
+             ", \"bytes\": " + std::to_string(item.bytes) + "}";
   return "{\"name\": " + json_string(result.name) + ", \"entry\": " + json_string(result.entry) +
          ", \"target\": " + json_string(result.target.c_str()) +
          ", \"passed\": " + (result.passed() ? "true" : "false") +
+         ", \"status\": " + std::to_string(result.status) +
          ", \"error\": " + json_string(result.error.c_str()) +
          ", \"load_ms\": " + json_number(result.load_milliseconds) +
          ", \"median_ms\": " + json_number(result.median) + ", \"min_ms\": " + json_number(result.min) +
+         ", \"runs\": " + std::to_string(result.runs) +
+         ", \"items_ms\": " + json_number(static_cast<double>(result.item_nanoseconds) * 1e-6) +
          ", \"memory\": " + json_memory(result.memory) + ", \"outputs\": [" + outputs + "], \"items\": [" +
          items + "]}";
 }
@@ -221,9 +257,11 @@ int run_tests(const Bundle& bundle, const Device& device, const TestOptions& opt
     else
       print_text(result);
   }
+  bool is_valid = options.messages == nullptr || options.messages->empty();
   if (options.json)
-    printf("{%s, \"threads\": %u, \"peak_rss_bytes\": %" PRIu64 ", \"tests\": [%s]}\n",
-           options.device.c_str(), options.threads, peak_rss_bytes(), tests.c_str());
+    printf("{%s, \"threads\": %u, \"peak_rss_bytes\": %" PRIu64 ", \"tests\": [%s]%s}\n",
+           options.device.c_str(), options.threads, peak_rss_bytes(), tests.c_str(),
+           is_valid ? "" : (", \"validation\": " + json_string(options.messages->c_str())).c_str());
   else
     printf("%u passed, %u failed\n", passed, count - passed);
   if (count == 0) {
@@ -231,7 +269,7 @@ int run_tests(const Bundle& bundle, const Device& device, const TestOptions& opt
             options.bundle.c_str());
     return 1;
   }
-  return passed == count ? 0 : 1;
+  return passed == count && is_valid ? 0 : 1;
 }
 
 }  // namespace quernel::run

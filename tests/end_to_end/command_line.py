@@ -112,9 +112,34 @@ class CommandLine(ToolTest):
                                 (("a", "--symbol", "n"), "--symbol: expected NAME=NUMBER, found 'n'"),
                                 (("a", "--symbol", "n=x"), "--symbol: expected NAME=NUMBER, found 'n=x'"),
                                 (("a", "--test", "--profile"), "--profile: not with --test, whose --json has the times of items"),
+                                (("a", "--hide", "subgroups"), "--hide: expected a Vulkan device: --device vulkan"),
+                                (("a", "--device", "vulkan", "--hide", "float16,wings"),
+                                 "--hide: expected features (int16, int64, float64, storage16, storage8, int8, float16, subgroups, dotprod), found 'wings'"),
+                                (("a", "--describe"), "--describe: expected no bundle, found 'a'"),
+                                (("a", "--seconds", "1"), "--seconds: expected --test, too"),
+                                (("a", "--test", "--seconds", "0"), "--seconds: expected a number above 0, found '0'"),
+                                (("a", "b", "--test", "--device", "auto"),
+                                 "several bundles: expected neither --record, --trace nor --device auto, which are for one"),
                                 (("a", "--repeat", "x"), "--repeat: expected a number from 1 to 1000000, found 'x'")):
             done = self.run_tool("quernel-run", *arguments)
             self.assertEqual((done.returncode, done.stderr), (2, f"quernel-run: {says}\nquernel-run --help lists the options\n"))
+
+    def test_several_bundles_run_on_one_device(self):
+        self.write("a.qg", b"graph @main(%x: f32[2]) {\n  %1 = add %x, %x : f32[2]\n  return y = %1\n}\n")
+        os.mkdir(self.path("test_data_set_0"))
+        self.write("test_data_set_0/input_0.pb", onnx.float_tensor("x", [2], [1, 2]))
+        for name, answer in (("right", [2, 4]), ("wrong", [2, 5])):
+            self.write("test_data_set_0/output_0.pb", onnx.float_tensor("y", [2], answer))
+            self.succeeds("quernel", "compile", "a.qg", "-o", f"{name}.qnl", "-q", "--embed-tests")
+        done = self.run_tool("quernel-run", "wrong.qnl", "none.qnl", "right.qnl", "--test", "--json", "--repeat", "3")
+        self.assertEqual(done.returncode, 1, done.stderr)
+        wrong, none, right = map(json.loads, done.stdout.splitlines())
+        self.assertEqual([b["bundle"] for b in (wrong, none, right)], ["wrong.qnl", "none.qnl", "right.qnl"])
+        self.assertIn("no such file", none["error"])
+        self.assertEqual([b["tests"][0]["passed"] for b in (wrong, right)], [False, True])
+        self.assertEqual((right["tests"][0]["runs"], right["tests"][0]["status"]), (3, 0))
+        self.assertIn("right.qnl: PASS", self.succeeds("quernel-run", "right.qnl", "right.qnl", "--test"))
+        self.assertEqual(json.loads(self.succeeds("quernel-run", "--describe", "--json"))["name"], "cpu")
 
     def test_values_of_inputs_that_do_not_exist(self):
         self.write("v.npy", onnx.npy([1], "f", [1.0]))
