@@ -1,13 +1,15 @@
 // quernel probe: measures a Vulkan device and writes its profile, the facts that compile --device-profile
-// takes.
+// takes; or writes the kernels that show its peaks, for a machine without this tool.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 
 #include "command.h"
 #include "device_runner.h"
+#include "peak_kernels.h"
 #include "quernel/compiler.h"
 #include "scratch_dir.h"
 #include "support/progress.h"
@@ -19,12 +21,15 @@ namespace {
 
 struct Options {
   run::DeviceChoice device{.device = "vulkan"};
-  std::string output;
+  std::string output, kernels;
 };
 
 constexpr int kRuns = 7, kChain = 33;
 constexpr double kLongSeconds = 2;
 constexpr int64_t kSide = 1024, kElements = 8 << 20;
+// Of --kernels: enough to fill the largest GPUs, and to miss their caches, in tenths of a second on the smallest.
+constexpr int64_t kGroups = 4096, kReadBytes = 120 << 20;
+constexpr int kSteps = 2048;
 
 // Matrix products of two inputs, each of the one before: kernels that wait for one another.
 std::string products(int64_t side, int count) {
@@ -98,7 +103,40 @@ Expected<Target> measure(const Device& device, const std::string& folder) {
   return target;
 }
 
+// Writes bundles that quernel-run times: kernels in registers and those that read, for each target that has other
+// instructions for them, and the graphs that `measure` runs.
+Status write_kernels(const std::string& folder) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error) return invalid_input("--kernels: " + error.message(), {.file = folder});
+  for (const char* name : {"vulkan", "vulkan+dotprod"}) {
+    QUERNEL_TRY(Target target, find_target(name));
+    QUERNEL_CHECK(
+        write_peak_kernels({multiply_adds(target, kGroups, kSteps), byte_products(target, kGroups, kSteps),
+                            reads("reads", target, kGroups, kReadBytes, 1)},
+                           target, fmt::format("{}/peaks-{}.qnl", folder, name)));
+  }
+  const std::pair<const char*, std::string> graphs[] = {{"copies", negation(kReadBytes / 4)},
+                                                        {"transfer", negation(64)},
+                                                        {"chain", products(16, kChain)},
+                                                        {"link", products(16, 1)}};
+  CompileOptions options;
+  options.targets = {"vulkan"};
+  for (const auto& [name, graph] : graphs) {
+    std::string model = fmt::format("{}/{}.qg", folder, name);
+    QUERNEL_CHECK(write_text_file(model, graph));
+    Expected<CompileReport> report = compile(model, fmt::format("{}/{}.qnl", folder, name), options);
+    std::filesystem::remove(model, error);
+    if (!report) return report.take_errors();
+  }
+  return {};
+}
+
 int run(const Options& options) {
+  if (!options.kernels.empty()) {
+    if (Status status = write_kernels(options.kernels); !status) return fail(status.errors());
+    return kOk;
+  }
   ScratchDir scratch;
   if (scratch.path().empty())
     return fail(invalid_input("cannot create a temporary directory; set TMPDIR to a writable place"));
@@ -142,6 +180,9 @@ Action define_probe(CLI::App& app) {
       });
   app.add_option("-o,--output", options->output, "the profile to write (default: standard output)")
       ->type_name("FILE");
+  app.add_option("--kernels", options->kernels,
+                 "measure nothing, write bundles that do when quernel-run times them on another machine")
+      ->type_name("FOLDER");
   return [options] { return run(*options); };
 }
 
