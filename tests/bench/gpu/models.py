@@ -4,8 +4,8 @@
     models.py FOLDER [--sizes 256,4096] [--keys 128,4096] [--operators] [--light FOLDER --materialize SCRIPT --networks A,B]
 
 FOLDER/GROUP/NAME/model.onnx and test_data_set_0, and prints a JSON list of what they are. Groups: products (f32, f16,
-bf16), int8 (products of bytes, whose answers are written, too), attention, operators (those of kernel_models.py that
-are of floats), networks. The other groups have no answers: `quernel test --random-weights` computes them.
+bf16), int8 (products of bytes), attention, operators (those of kernel_models.py that are of floats), networks. Answers
+of int8 and attention are written, too; `quernel test --random-weights` computes the others.
 
 Inputs repeat, with periods that are no powers of two: a mistake in an address shows, and inputs and most outputs compress
 to almost nothing. Needs Debian's python3-onnx.
@@ -25,7 +25,8 @@ from onnx import TensorProto, helper, numpy_helper
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 import kernel_models  # noqa: E402
 
-ROWS, IMAGE, PICTURE = 13, (7, 5), (31, 29)      # periods: of rows, of images of operators, of pictures that networks see
+ROWS, MATRIX = 13, (61, 67)                      # periods: of rows, of a constant matrix
+IMAGE, PICTURE = (7, 5), (31, 29)                # of images of operators, of pictures that networks see
 LEVELS = 17                                      # different values of an input
 DTYPES = {"f32": TensorProto.FLOAT, "f16": TensorProto.FLOAT16, "bf16": TensorProto.BFLOAT16, "u8": TensorProto.UINT8,
           "i8": TensorProto.INT8, "i32": TensorProto.INT32}
@@ -52,17 +53,15 @@ def values(rng, shape, image=IMAGE):
 
 def tensor_of(array, name, dtype):
     if dtype == TensorProto.BFLOAT16:
-        words = (np.ascontiguousarray(array, np.float32).view(np.uint32) >> 16).astype(np.uint16)  # levels are exact
+        words = (np.ascontiguousarray(array, np.float32).view(np.uint32) >> 16).astype(np.uint16)
         return helper.make_tensor(name, dtype, array.shape, words.tobytes(), raw=True)
     return numpy_helper.from_array(array.astype(np.float16) if dtype == TensorProto.FLOAT16 else array, name)
 
 
 def constant(rng, name, shape, dtype):
-    """Independent numbers of the deviation that keeps a product's results near 1."""
-    array = rng.standard_normal(shape, dtype=np.float32) / np.float32(math.sqrt(shape[-2]))
-    if dtype == TensorProto.BFLOAT16:
-        return helper.make_tensor(name, dtype, shape, (array.view(np.uint32) >> 16).astype(np.uint16).tobytes(), raw=True)
-    return numpy_helper.from_array(array.astype(np.float16) if dtype == TensorProto.FLOAT16 else array, name)
+    """A matrix that repeats, of few values, which random weights leave as they are; a product's results are near 1."""
+    levels = rng.integers(-(LEVELS // 2), LEVELS // 2 + 1, MATRIX) / LEVELS
+    return tensor_of(repeated((levels * 2 / math.sqrt(shape[0])).astype(np.float32), shape), name, dtype)
 
 
 class Folder:
@@ -71,12 +70,15 @@ class Folder:
     def __init__(self, path):
         self.path, self.cases, self.rng = path, [], np.random.default_rng(7)
 
-    def take(self, group, name, model, about, inputs=None, outputs=()):
+    def take(self, group, name, model, about, inputs=None, outputs=(), tolerance=None):
         folder = os.path.join(self.path, group, name)
         data = os.path.join(folder, "test_data_set_0")
         os.makedirs(data, exist_ok=True)
         onnx.save(model, os.path.join(folder, "model.onnx"))
         self.data(data, model.graph, inputs, outputs)
+        if tolerance:
+            with open(os.path.join(folder, "tolerance.json"), "w") as f:
+                json.dump({"rtol": tolerance[0], "atol": tolerance[1]}, f)
         self.cases.append({"group": group, "name": name, "folder": folder, **about})
 
     def data(self, folder, graph, inputs=None, outputs=(), image=IMAGE):
@@ -90,7 +92,7 @@ class Folder:
                 f.write(tensor_of(array, value.name, kind.elem_type).SerializeToString())
         for i, array in enumerate(outputs):
             with open(os.path.join(folder, f"output_{i}.pb"), "wb") as f:
-                f.write(numpy_helper.from_array(array, graph.output[i].name).SerializeToString())
+                f.write(tensor_of(array, graph.output[i].name, graph.output[i].type.tensor_type.elem_type).SerializeToString())
 
 
 def model_of(name, nodes, inputs, outputs, weights=()):
@@ -114,7 +116,7 @@ def product(folder, size, dtype):
 def byte_product(folder, size):
     shape, name = [size, size], f"product_{size}_int8"
     a = repeated(folder.rng.integers(0, 256, (ROWS, size)).astype(np.uint8), shape)
-    b = repeated(folder.rng.integers(-128, 128, (61, 67)).astype(np.int8), shape)
+    b = repeated(folder.rng.integers(-128, 128, MATRIX).astype(np.int8), shape)
     rows = (a[:ROWS].astype(np.float64) @ b.astype(np.float64)).astype(np.int32)   # below 2^53: exact
     model = model_of(name, [helper.make_node("MatMulInteger", ["a", "b"], ["y"])], {"a": (DTYPES["u8"], shape)},
                      {"y": (DTYPES["i32"], shape)}, [numpy_helper.from_array(b, "b")])
@@ -124,15 +126,23 @@ def byte_product(folder, size):
 
 def attention(folder, keys, dtype, heads=12, width=64):
     kind, shape, name = DTYPES[dtype], [1, heads, keys, width], f"attention_{keys}_{dtype}"
-    scale = tensor_of(np.float32(1 / math.sqrt(width)).reshape([]), "scale", kind) if dtype != "bf16" else None
+    scale = tensor_of(np.float32(1 / math.sqrt(width)).reshape([]), "scale", kind)
     nodes = [helper.make_node("Transpose", ["k"], ["kt"], perm=[0, 1, 3, 2]), helper.make_node("MatMul", ["q", "kt"], ["s"]),
              helper.make_node("Mul", ["s", "scale"], ["t"]), helper.make_node("Softmax", ["t"], ["p"], axis=-1),
              helper.make_node("MatMul", ["p", "v"], ["y"])]
     model = model_of(name, nodes, {n: (kind, shape) for n in "qkv"}, {"y": (kind, shape)}, [scale])
-    block = [1, heads, ROWS, width]
-    inputs = [repeated(values(folder.rng, block), shape) for _ in "qkv"]
+    inputs = [repeated(values(folder.rng, [1, heads, ROWS, width]), shape) for _ in "qkv"]
     folder.take("attention", name, model, {"op": "attention", "dtype": dtype, "heads": heads, "keys": keys, "width": width,
-                                           "flops": 4 * heads * keys * keys * width}, inputs)
+                                           "flops": 4 * heads * keys * keys * width}, inputs, [attended(*inputs, shape)],
+                {"f32": (1e-3, 1e-5), "f16": (1e-2, 2e-3)}[dtype])
+
+
+def attended(q, k, v, shape):
+    """Attention in f64, of the rows of q that differ."""
+    q, k, v = (a.astype(np.float64) for a in (q[:, :, :ROWS], k, v))
+    scores = q @ k.transpose(0, 1, 3, 2) / math.sqrt(shape[-1])
+    weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    return repeated((weights / weights.sum(axis=-1, keepdims=True) @ v).astype(np.float32), shape)
 
 
 def operators(folder, networks):

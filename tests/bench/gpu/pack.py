@@ -150,8 +150,8 @@ class Kit:
 
 
 def compressed_size(file):
-    """About what the archive grows by; it compresses better than this."""
-    coder, size = lzma.LZMACompressor(preset=1), 0
+    """About what the archive grows by."""
+    coder, size = lzma.LZMACompressor(preset=6), 0
     with open(file, "rb") as f:
         while piece := f.read(1 << 20):
             size += len(coder.compress(piece))
@@ -221,7 +221,7 @@ def add_generated(kit, options):
         if group == "networks_f16":
             facts = {name: {**about, "dtype": "f16"} for name, about in facts.items()}
         arguments = ["--precision", "f16"] if group == "networks_f16" else []
-        kit.compile(group, [c["folder"] for c in chosen], facts, random_weights=group != "int8", arguments=arguments)
+        kit.compile(group, [c["folder"] for c in chosen], facts, random_weights=group not in ("int8", "attention"), arguments=arguments)
 
 
 def networks(light, options):
