@@ -60,18 +60,28 @@ Stmt ContractLowering::gather_column(const std::vector<Expr>& place) {
     place_blocks(place.back(), positions);
     return widen_columns();
   }
-  Expr first_column = place.back() * index(plan_.tile_n());
-  Expr base = at(plan_.b_offset) + grid_of_b(positions, schedule::panel_rows(plan_)) + first_column;
-  Steps from = steps(0), to = steps(plan_.tile_n());
-  Stmt stmt = for_columns([&](Expr n) {
-    return loop::store(gathered_, to.b + n, read(b_buffer_, base + from.b + n, exists(first_column + n)));
-  });
-  for (size_t i = from.loops.size(); i-- > 0;) {
-    std::vector<Stmt> both{loop::let(to.loops[i].first, loop::var_ref(from.loops[i].first)), stmt};
-    stmt = loop::for_loop(from.loops[i].first, at(from.loops[i].second), AxisKind::kSerial,
-                          loop::block(std::move(both)));
-  }
-  return stmt;
+  auto gather = [&](const Expr& column_tile) {
+    Expr first_column = column_tile * index(plan_.tile_n());
+    Expr base = at(plan_.b_offset) + grid_of_b(positions, schedule::panel_rows(plan_)) + first_column;
+    Steps from = steps(0), to = steps(plan_.tile_n());
+    Stmt stmt = for_columns([&](Expr n) {
+      return loop::store(gathered_, to.b + n, read(b_buffer_, base + from.b + n, exists(first_column + n)));
+    });
+    for (size_t i = from.loops.size(); i-- > 0;) {
+      std::vector<Stmt> both{loop::let(to.loops[i].first, loop::var_ref(from.loops[i].first)), stmt};
+      stmt = loop::for_loop(from.loops[i].first, at(from.loops[i].second), AxisKind::kSerial,
+                            loop::block(std::move(both)));
+    }
+    return stmt;
+  };
+  if (!plan_.walk.tail_columns) return gather(place.back());
+  Dim last = schedule::column_tile_count(plan_) - 1;
+  Stmt whole = last == Dim(0) ? nullptr : gather(place.back());
+  RegisterTile others = std::exchange(tile_, RegisterTile(plan_, *plan_.walk.tail_columns, plan_.tile_m));
+  Stmt tail = gather(at(last));
+  tile_ = others;
+  Expr is_whole = loop::binary(BinaryOp::k_lt, place.back(), at(last));
+  return whole ? loop::if_then(is_whole, whole, tail) : tail;
 }
 
 Expr ContractLowering::base_of_a() const {

@@ -237,6 +237,17 @@ TEST_P(InterpretedKernels, images_in_borders) {
   }
 }
 
+// Tiles of 48 columns do not divide 1024: the last one is a tail, and so is what is gathered for it.
+TEST(InterpretedKernels, gathered_columns_end_with_the_operand) {
+  const std::string kernels = expect_equal(
+      "graph @g(%x: i8[64,64], %w: i8[64,1024]) {\n  %a = cast %x : f32[64,64]\n"
+      "  %b = cast %w : f32[64,1024]\n"
+      "  %y = contract %a, %b axes(m: 64, n: 1024 | k: 64) a[m, k] b[k, n] out[m, n] acc f32 : f32[64,1024]\n"
+      "  return y = %y\n}\n",
+      "x86-64-v4");
+  EXPECT_NE(kernels.find("alloc %column"), std::string::npos) << "columns are gathered:\n" << kernels;
+}
+
 INSTANTIATE_TEST_SUITE_P(BareMetal, InterpretedKernels,
                          testing::Values("cortex-m0plus", "cortex-m4", "cortex-m55", "riscv32imc"),
                          [](const auto& info) {
