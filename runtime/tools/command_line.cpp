@@ -25,6 +25,7 @@ const char* const kUsage =
     "                       vulkan:D and auto:D with a number, a type or a part of a name\n"
     "  --threads N          threads that run kernels on the CPU (default 1)\n"
     "  --repeat N           run N times and report latency\n"
+    "  --seconds S          begin no further run after that many seconds; with --test, of each test vector\n"
     "  --profile            also print the time of each item by the device's clock, transfers and "
     "submissions\n"
     "  --trace FILE         write what the host and the device do, for Perfetto or chrome://tracing\n"
@@ -39,7 +40,6 @@ const char* const kUsage =
     "  --verify-weights     also check the hashes of the weights\n"
     "  --test               run the test vectors that the bundle holds, and compare; several bundles run on "
     "one device\n"
-    "  --seconds S          with --test: no run of --repeat begins after that many seconds\n"
     "  --record FILE        with --test: in a process of its own, and FILE says how that went and on what "
     "machine,\n"
     "                       as `quernel test --results` reads it from a kit\n"
@@ -127,7 +127,7 @@ Error parse_options(int argc, char** argv, Options* options) {
       if (flag == "--save-state") options->save_state = argv[i];
       for (auto [name, seconds] : {std::pair("--device-timeout", &options->device.timeout_seconds),
                                    std::pair("--timeout", &options->timeout_seconds),
-                                   std::pair("--seconds", &options->test_seconds)})
+                                   std::pair("--seconds", &options->most_seconds)})
         if (flag == name && !parse_seconds(argv[i], seconds))
           return flag + ": expected a number above 0, found '" + argv[i] + "'";
       if (flag == "--hide")
@@ -163,7 +163,6 @@ Error parse_options(int argc, char** argv, Options* options) {
   if (!options->record.empty() && !options->test) return std::string("--record: expected --test, too");
   if (options->record.empty() && options->timeout_seconds > 0)
     return std::string("--timeout: expected --record, too");
-  if (options->test_seconds > 0 && !options->test) return std::string("--seconds: expected --test, too");
   options->bundle = positional[0];
   if (options->test && positional.size() > 1) {
     options->bundles.assign(positional.begin(), positional.end());

@@ -26,7 +26,7 @@ struct Options {
   uint32_t repeat = 1;
   std::string trace, record, load_state, save_state;
   double timeout_seconds = 0;  // of what is recorded
-  double test_seconds = 0;     // for the runs of a test vector; 0: no limit
+  double most_seconds = 0;     // after which no further run begins, of each test vector; 0: no limit
   bool describe = false;
   bool profile = false, verify_weights = false, test = false, list = false, json = false, help = false,
        version = false;

@@ -254,14 +254,15 @@ Error report(const Options& options, const std::vector<qnl_tensor>& outputs, que
         "{%s, \"target\": %s, \"threads\": %u, \"repeat\": %u, \"load_ms\": %s, "
         "\"latency_ms\": {\"median\": %s, \"min\": %s}, \"median_ms\": %s, \"min_ms\": %s, "
         "\"peak_rss_bytes\": %" PRIu64 ", \"memory\": %s, \"outputs\": [%s]%s}\n",
-        figures.device.c_str(), json_string(figures.target).c_str(), options.device.threads, options.repeat,
-        json_number(figures.load_milliseconds).c_str(), median_text.c_str(), min_text.c_str(),
-        median_text.c_str(), min_text.c_str(), figures.peak_rss_bytes, json_memory(figures.memory).c_str(),
-        json.c_str(), options.profile ? recorder.json_profile().c_str() : "");
+        figures.device.c_str(), json_string(figures.target).c_str(), options.device.threads,
+        static_cast<uint32_t>(times.size()), json_number(figures.load_milliseconds).c_str(),
+        median_text.c_str(), min_text.c_str(), median_text.c_str(), min_text.c_str(), figures.peak_rss_bytes,
+        json_memory(figures.memory).c_str(), json.c_str(),
+        options.profile ? recorder.json_profile().c_str() : "");
     return std::nullopt;
   }
   if (options.repeat > 1)
-    printf("latency over %u runs: median %.4f ms, min %.4f ms (%u thread%s, %s)\n", options.repeat, median,
+    printf("latency over %zu runs: median %.4f ms, min %.4f ms (%u thread%s, %s)\n", times.size(), median,
            times[0], options.device.threads, options.device.threads == 1 ? "" : "s", figures.target);
   if (options.profile) recorder.print_profile();
   return std::nullopt;
@@ -291,7 +292,7 @@ TestOptions test_options(const Options& options) {
   tests.bundle = options.bundle;
   tests.threads = options.device.threads;
   tests.repeat = options.repeat;
-  tests.seconds = options.test_seconds;
+  tests.seconds = options.most_seconds;
   tests.json = options.json;
   return tests;
 }
@@ -330,7 +331,9 @@ int run_once_on(const OpenedDevice& opened, TraceRecorder* recorder, Run* r) {
   recorder->begin_profile();
   if (Error message = set_inputs(options, &r->inputs, &session, &r->error))
     return r->error.status == QNL_DEVICE_FAULT ? kRuntimeFailed : fail(*message);
+  double first = now_milliseconds();
   for (uint32_t i = 0; i < options.repeat; ++i) {
+    if (i > 0 && options.most_seconds > 0 && now_milliseconds() - first > options.most_seconds * 1e3) break;
     double begin = now_milliseconds();
     if (session.run(&r->error) != QNL_OK) return kRuntimeFailed;
     figures.times.push_back(now_milliseconds() - begin);

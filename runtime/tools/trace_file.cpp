@@ -42,6 +42,7 @@ struct TraceRecorder::ItemSum {
   uint32_t item = 0;
   qnl_item_info info = {};
   uint64_t nanoseconds = 0, runs = 0, flops = 0, bytes = 0;
+  uint64_t least_nanoseconds = ~uint64_t{0};  // of a run
 };
 
 // What is no item, by its kind.
@@ -105,7 +106,9 @@ std::vector<TraceRecorder::ItemSum> TraceRecorder::sum_items() const {
     auto [place, fresh] = places.try_emplace({record.event.session, record.event.item}, sums.size());
     if (fresh) sums.push_back({record.event.session, record.event.item, record.item});
     ItemSum* sum = &sums[place->second];
-    sum->nanoseconds += record.event.end_nanoseconds - record.event.begin_nanoseconds;
+    const uint64_t nanoseconds = record.event.end_nanoseconds - record.event.begin_nanoseconds;
+    sum->nanoseconds += nanoseconds;
+    sum->least_nanoseconds = std::min(sum->least_nanoseconds, nanoseconds);
     sum->runs += 1;
     sum->flops += record.item.flops;
     sum->bytes += record.item.bytes_read + record.item.bytes_written;
@@ -157,6 +160,7 @@ std::string TraceRecorder::json_profile() const {
     items += (items.empty() ? "" : ", ") + ("{\"name\": " + json_string(item.info.name)) +
              ", \"node\": " + json_string(item.info.source_node) +
              ", \"ms\": " + json_number(milliseconds(item.nanoseconds) / static_cast<double>(item.runs)) +
+             ", \"min_ms\": " + json_number(milliseconds(item.least_nanoseconds)) +
              ", \"runs\": " + std::to_string(item.runs) +
              ", \"flops\": " + std::to_string(item.flops / item.runs) +
              ", \"bytes\": " + std::to_string(item.bytes / item.runs) + "}";

@@ -116,7 +116,6 @@ class CommandLine(ToolTest):
                                 (("a", "--device", "vulkan", "--hide", "float16,wings"),
                                  "--hide: expected features (int16, int64, float64, storage16, storage8, int8, float16, subgroups, dotprod), found 'wings'"),
                                 (("a", "--describe"), "--describe: expected no bundle, found 'a'"),
-                                (("a", "--seconds", "1"), "--seconds: expected --test, too"),
                                 (("a", "--test", "--seconds", "0"), "--seconds: expected a number above 0, found '0'"),
                                 (("a", "b", "--test", "--device", "auto"),
                                  "several bundles: expected neither --record, --trace nor --device auto, which are for one"),
@@ -140,6 +139,14 @@ class CommandLine(ToolTest):
         self.assertEqual((right["tests"][0]["runs"], right["tests"][0]["status"]), (3, 0))
         self.assertIn("right.qnl: PASS", self.succeeds("quernel-run", "right.qnl", "right.qnl", "--test"))
         self.assertEqual(json.loads(self.succeeds("quernel-run", "--describe", "--json"))["name"], "cpu")
+
+    def test_runs_end_after_some_seconds(self):
+        bundle = self.compile_digits()
+        run = json.loads(self.succeeds("quernel-run", bundle, "random:1", "--repeat", "1000000", "--seconds", "0.05", "--profile", "--json"))
+        self.assertGreater(run["repeat"], 1)
+        self.assertLess(run["repeat"], 1000000)
+        for item in run["items"]:
+            self.assertLessEqual(item["min_ms"], item["ms"])
 
     def test_values_of_inputs_that_do_not_exist(self):
         self.write("v.npy", onnx.npy([1], "f", [1.0]))

@@ -189,8 +189,8 @@ def one_data_set(folder, work):
     return copy
 
 
-def add_generated(kit, options):
-    """Products, attention, operators, networks."""
+def generate(kit, options):
+    """Writes products, attention, operators and networks. Returns what compiles those of a group."""
     folder = os.path.join(options.work, "generated")
     words = [sides.DEBIAN_PYTHON, "-B", os.path.join(HERE, "models.py"), folder]
     light = os.path.join(options.data, "models", "light")
@@ -206,22 +206,24 @@ def add_generated(kit, options):
         if "operators" in options.groups:
             words.append("--operators")
     if len(words) == 4:
-        return
+        return lambda group: None
     say("writing models")
     cases = json.loads(run(*words))
     by_group = {}
     for case in cases:
         by_group.setdefault(case["group"], []).append(case)
     by_group["networks_f16"] = [c for c in by_group.get("networks", []) if c["name"] in NETWORKS_F16]
-    for group in GROUPS[:6]:
+    def add(group):
         chosen = by_group.get(group, [])
         if group not in options.groups or not chosen:
-            continue
+            return
         facts = {c["name"]: {k: v for k, v in c.items() if k not in ("group", "name", "folder")} for c in chosen}
         if group == "networks_f16":
             facts = {name: {**about, "dtype": "f16"} for name, about in facts.items()}
         arguments = ["--precision", "f16"] if group == "networks_f16" else []
-        kit.compile(group, [c["folder"] for c in chosen], facts, random_weights=group not in ("int8", "attention"), arguments=arguments)
+        kit.compile(group, [c["folder"] for c in smaller_first(chosen)], facts, random_weights=group not in ("int8", "attention"),
+                    arguments=arguments)
+    return add
 
 
 def networks(light, options):
@@ -267,15 +269,15 @@ def add_conformance(kit, options):
 def add_peaks(kit, options):
     """Kernels that measure the device, a line of peaks.txt for each."""
     run(options.quernel, "probe", "--kernels", os.path.join(kit.root, "peaks"))
-    kit.write("peaks.txt", """multiply_adds_f32 peaks-vulkan.qnl --entry multiply_adds --repeat 10 --profile
-multiply_adds_int8 peaks-vulkan.qnl --entry byte_products --repeat 10 --profile
-multiply_adds_int8_dotprod peaks-vulkan+dotprod.qnl --entry byte_products --repeat 10 --profile needs dotprod
-reads peaks-vulkan.qnl --entry reads --repeat 10 --profile
-copies copies.qnl --repeat 10 --profile
-copies_with_transfers copies.qnl --repeat 10
-transfer transfer.qnl --repeat 200
-chain chain.qnl --repeat 100
-link link.qnl --repeat 100
+    kit.write("peaks.txt", """multiply_adds_f32 peaks-vulkan.qnl --entry multiply_adds --repeat 1000 --seconds 2 --profile
+multiply_adds_int8 peaks-vulkan.qnl --entry byte_products --repeat 1000 --seconds 2 --profile
+multiply_adds_int8_dotprod peaks-vulkan+dotprod.qnl --entry byte_products --repeat 1000 --seconds 2 --profile needs dotprod
+reads peaks-vulkan.qnl --entry reads --repeat 1000 --seconds 2 --profile
+copies copies.qnl --repeat 1000 --seconds 2 --profile
+copies_with_transfers copies.qnl --repeat 100 --seconds 2
+transfer transfer.qnl --repeat 1000 --seconds 1
+chain chain.qnl --repeat 1000 --seconds 1
+link link.qnl --repeat 1000 --seconds 1
 """)
 
 
@@ -352,17 +354,26 @@ def parse():
     return options
 
 
+def smaller_first(cases):
+    """What has to be there, then the rest by size: the largest are left out where the archive is full."""
+    return sorted(cases, key=lambda c: (c["name"] not in NETWORKS_F16, size_of(c["folder"])))
+
+
 def main():
     options = parse()
     os.makedirs(options.work, exist_ok=True)
     kit = Kit(options)
     add_loader(kit, options)
     add_peaks(kit, options)
-    add_generated(kit, options)
-    if "models" in options.groups:
-        add_models(kit, options)
+    add = generate(kit, options)
+    for group in ("products", "int8", "attention"):
+        add(group)
     if "conformance" in options.groups:
         add_conformance(kit, options)
+    if "models" in options.groups:
+        add_models(kit, options)
+    for group in ("operators", "networks_f16", "networks"):
+        add(group)
     kit.finish(options.out)
 
 

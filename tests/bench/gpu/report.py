@@ -19,7 +19,7 @@ UNSUPPORTED = 400                                                 # qnl_status: 
 def rate(peak, member):
     """Operations or bytes per second of the one item of a peak's run."""
     items = peak.get("items") or []
-    seconds = sum(i["ms"] for i in items) / 1e3
+    seconds = sum(i["min_ms"] for i in items) / 1e3
     return sum(i[member] for i in items) / seconds if seconds else None
 
 

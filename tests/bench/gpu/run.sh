@@ -195,7 +195,7 @@ peer_seconds=0
 if [ "$peer" = 1 ] && command -v python3 >/dev/null && python3 -c 'import torch' 2>"$parts/peer.errors"; then peer_seconds=$((minutes * 12)); fi
 # What comes first gets its share of the time that the peer leaves.
 share() { echo $((($(seconds_left) - peer_seconds) * $1 / 100 + 1)); }
-timed='--repeat 30 --seconds 0.3'
+timed='--repeat 2000 --seconds 0.4'             # long enough for a GPU to raise its clocks
 [ "$times" = 1 ] || timed=''
 optional='subgroups,dotprod,float16'
 for group in products int8 attention networks networks_f16 operators models conformance; do
