@@ -20,8 +20,9 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.dirname(HERE))
 import sides  # noqa: E402
 
-FEATURES = ["subgroups", "dotprod", "float16"]                    # a variant of each, and one of all
-TARGETS = ["vulkan", *(f"vulkan+{f}" for f in FEATURES), "vulkan+" + "+".join(FEATURES)]
+FEATURES = ["subgroups", "dotprod", "float16"]
+# One of each, of two that many devices have, of all.
+TARGETS = ["vulkan", *(f"vulkan+{f}" for f in FEATURES), "vulkan+subgroups+dotprod", "vulkan+" + "+".join(FEATURES)]
 GROUPS = ["products", "int8", "attention", "networks", "networks_f16", "operators", "models", "conformance"]
 LIMIT = 50e6                                                      # bytes of the archive
 MOST_VECTORS = 1 << 20                                            # bytes of a model's test vectors
@@ -316,8 +317,9 @@ def add_loader(kit, options):
         shutil.rmtree(folder, ignore_errors=True)
         unpack(file, folder)
         target = library if package in LOADER else os.path.join(library, "x11")
-        for found in glob.glob(os.path.join(folder, "usr", "lib", "*-linux-gnu", "lib*.so.*")) + glob.glob(os.path.join(folder, "lib", "*-linux-gnu", "lib*.so.*")):
-            shutil.copy(found, os.path.join(target, os.path.basename(found)))       # links become files
+        for found in glob.glob(os.path.join(folder, "**", "*-linux-gnu", "lib*.so.*"), recursive=True):
+            if re.search(r"\.so\.\d+$", found):                    # the name that programs ask for: a link, here a file
+                shutil.copy(found, target)
         for text in glob.glob(os.path.join(folder, "usr", "share", "doc", "*", "copyright")):
             shutil.copy(text, os.path.join(target, f"{package}.copyright"))
 

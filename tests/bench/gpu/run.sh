@@ -2,26 +2,28 @@
 # Checks and times Vulkan code on this machine, measures the device's peaks, and writes one JSON file. Needs a POSIX
 # shell, a driver of Vulkan 1.1 and no network.
 #
-#   ./run.sh [--output FILE] [--minutes N] [--device D] [--no-peer] [--no-times]
+#   ./run.sh [--output FILE] [--minutes N] [--device D] [--no-peer] [--no-times] [--with COMMAND]
 #
 #   --output FILE   what is written (default: results.json in the kit's folder)
 #   --minutes N     end after at most that many minutes (default: 8); what is left out is listed
 #   --device D      vulkan, or vulkan:D with a number, a type or a part of a name (default: vulkan, the best device)
 #   --no-peer       do not time PyTorch
 #   --no-times      run every test vector once, measure no peaks
+#   --with COMMAND  put in front of quernel-run: "taskset -c 0", "qemu-aarch64-static -L ROOT"
 #
 # Exit status: 0 all results are right, 1 some are wrong, 2 nothing could run.
 set -u
 here=$(cd "$(dirname "$0")" && pwd) || exit 2
-output=$here/results.json minutes=8 device=vulkan peer=1 times=1
+output=$here/results.json minutes=8 device=vulkan peer=1 times=1 with=''
 while [ $# -gt 0 ]; do
   case $1 in
-    --output | --minutes | --device)
+    --output | --minutes | --device | --with)
       [ $# -ge 2 ] || { echo "run.sh: $1: expected a value" >&2; exit 2; }
       case $1$2 in
         --output/*) output=$2 ;;
         --output*) output=$PWD/$2 ;;
         --minutes*) minutes=$2 ;;
+        --with*) with=$2 ;;
         *) device=$2 ;;
       esac
       shift 2 ;;
@@ -68,7 +70,8 @@ limited() {
 
 # --- the loader and a driver. What the machine has comes first, then the kit's loader, then drivers that the loader
 # does not find by itself.
-try_device() { ./quernel-run --describe --json --device "$device" >"$parts/device" 2>"$parts/device.errors"; }
+# shellcheck disable=SC2086 # $with is a command and its arguments
+try_device() { $with ./quernel-run --describe --json --device "$device" >"$parts/device" 2>"$parts/device.errors"; }
 is_hardware() { grep -q '"software": false' "$parts/device"; }
 found=''
 use_driver() {  # HOW: takes the device unless one was found that is no worse
@@ -84,7 +87,8 @@ find_driver() {
   [ -z "${VK_ICD_FILENAMES:-}${VK_DRIVER_FILES:-}" ] || return
   for manifest in /usr/local/share/vulkan/icd.d/*.json /usr/local/*/share/vulkan/icd.d/*.json /opt/*/share/vulkan/icd.d/*.json; do
     [ -f "$manifest" ] || continue
-    for library in "" "${manifest%/share/vulkan/*}/lib64" "$here/lib/x11"; do
+    prefix=${manifest%/share/vulkan/*}
+    for library in "" "$prefix/lib64:$prefix/lib" "$prefix/lib64:$prefix/lib:$here/lib/x11"; do
       export VK_ICD_FILENAMES="$manifest" VK_DRIVER_FILES="$manifest" LD_LIBRARY_PATH="$here/lib${own:+:$own}${library:+:$library}"
       use_driver "$manifest" && return
     done
@@ -105,7 +109,8 @@ export LD_LIBRARY_PATH="$found_libraries" VK_ICD_FILENAMES="$found_driver" VK_DR
 [ -n "$VK_ICD_FILENAMES" ] || unset VK_ICD_FILENAMES VK_DRIVER_FILES
 try_device || exit 2
 echo "device: $(sed 's/^{"name": "\([^"]*\)".*/\1/' "$parts/device"), by $found"
-if ./quernel-run --describe --device "$device" --validation >/dev/null 2>"$parts/validation.errors"; then
+# shellcheck disable=SC2086
+if $with ./quernel-run --describe --device "$device" --validation >/dev/null 2>"$parts/validation.errors"; then
   validation=yes
 else
   validation=$(tail -n 1 "$parts/validation.errors")
@@ -144,7 +149,7 @@ run_bundles() {
       break
     fi
     # shellcheck disable=SC2086 # words
-    limited "$left" ./quernel-run "$@" --test --json --device "$device" --device-timeout 60 ${hidden:+--hide $hidden} $options \
+    limited "$left" $with ./quernel-run "$@" --test --json --device "$device" --device-timeout 60 ${hidden:+--hide $hidden} $options \
       >"$parts/lines" 2>"$parts/errors" </dev/null
     status=$?
     sed -n '/}$/p' "$parts/lines" >"$parts/complete"
@@ -182,7 +187,7 @@ peaks() {
     case $words in *' needs '*) has_feature "${words##* }" || continue ;; esac
     words=${words% needs *}
     # shellcheck disable=SC2086
-    limited 60 ./quernel-run "peaks/$file" --device "$device" --json $words >"$parts/peak" 2>"$parts/errors" </dev/null
+    limited 60 $with ./quernel-run "peaks/$file" --device "$device" --json $words >"$parts/peak" 2>"$parts/errors" </dev/null
     printf '%s\n%s: ' "$comma" "$(quoted "$name")"
     if [ -s "$parts/peak" ]; then cat "$parts/peak"; else printf '{"error": %s}' "$(quoted "$(tail -n 1 "$parts/errors")")"; fi
     comma=,
@@ -198,12 +203,14 @@ share() { echo $((($(seconds_left) - peer_seconds) * $1 / 100 + 1)); }
 timed='--repeat 2000 --seconds 0.4'             # long enough for a GPU to raise its clocks
 [ "$times" = 1 ] || timed=''
 optional='subgroups,dotprod,float16'
-for group in products int8 attention networks networks_f16 operators models conformance; do
+for group in products int8 attention networks networks_f16 operators models; do
   run_bundles best $group "$(share 50)" '' "--verify-weights $timed"
 done
-for group in products int8 attention networks networks_f16 operators models conformance; do
+run_bundles best conformance "$(share 50)" '' --verify-weights
+for group in products int8 attention networks networks_f16 operators models; do
   run_bundles base $group "$(share 40)" $optional "$timed"
 done
+run_bundles base conformance "$(share 40)" $optional ''
 for group in conformance int8 attention products models; do
   for feature in subgroups dotprod float16; do
     if has_feature $feature; then
