@@ -26,8 +26,8 @@ TARGETS = ["vulkan", *(f"vulkan+{f}" for f in FEATURES), "vulkan+subgroups+dotpr
 GROUPS = ["products", "int8", "attention", "networks", "networks_f16", "operators", "models", "conformance"]
 LIMIT = 50e6                                                      # bytes of the archive
 MOST_VECTORS = 1 << 20                                            # bytes of a model's test vectors
+MOST_WEIGHTS = 2 << 20                                            # bytes of a model's weights that travel
 MOST_CASE = 64 << 10                                              # bytes of a conformance case with its data
-MOST_NETWORK = 360 << 20                                          # bytes of a network's weights, on the other machine's disk
 NODE_TESTS = ["/usr/share/libonnx-testdata/data/node", "/usr/share/libonnx-testdata/data/simple"]
 NETWORKS_F16 = ["ncnn_resnet50", "ncnn_mobilenet_v2", "ncnn_vision_transformer"]
 LOADER = ["libvulkan1"]
@@ -245,7 +245,7 @@ def add_models(kit, options):
             kit.leave_out("models", os.path.basename(folder), f"its data set has {data_bytes(folder) / 1e6:.1f} MB, more than 1")
             continue
         copy = one_data_set(folder, options.work)
-        (small if size_of(folder) - data_bytes(folder) <= 4 * MOST_VECTORS // 2 else large).append(copy)
+        (small if size_of(folder) - data_bytes(folder) <= MOST_WEIGHTS else large).append(copy)
     kit.compile("models", small, random_weights=False)
     kit.compile("models", large)
 

@@ -19,6 +19,7 @@ except ImportError as e:
     sys.exit()
 
 WARM, LONGEST = 3, 0.3
+ORDER = ["products", "int8", "attention", "networks", "networks_f16", "operators"]
 
 
 def settled(function):
@@ -103,7 +104,8 @@ def main():
     torch.backends.cudnn.allow_tf32 = False
     torch.backends.cudnn.benchmark = True
     with open(options.kit) as f:
-        cases = json.load(f)["cases"]
+        cases = [case for case in json.load(f)["cases"] if case["group"] in ORDER]
+    cases.sort(key=lambda case: ORDER.index(case["group"]))
     rows, not_run = [], []
     with torch.inference_mode():
         for case in cases:
