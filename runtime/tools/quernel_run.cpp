@@ -45,7 +45,6 @@ int fail(const std::string& message) {
 
 int fail(const qnl_error& error) { return fail(error_text(error)); }
 
-// "NAME=VALUE" or "VALUE", split at the first '='; `choose` finds names that have one themselves.
 // The entry point's index; the bundle has it, because the session does.
 uint32_t entry_index(const quernel::Bundle& bundle, const Options& options) {
   qnl_entry_info entry;
