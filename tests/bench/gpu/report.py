@@ -125,10 +125,10 @@ def main():
     found = rates(document["peaks"])
     table("peaks by the kit's kernels", ["what", "value"],
           [[k, f"{v * 1e6:.3g} us" if k.endswith("seconds") else f"{v / 1e9:.4g} G/s"] for k, v in found.items()])
-    counts = {}
+    counts = {(run["pass"], run["group"]): [0, 0, 0] for run in document["runs"]}
     wrong_lines = []
     for name, group, bundle, test, wrong, unsupported in results(document):
-        row = counts.setdefault((name, group), [0, 0, 0])
+        row = counts[name, group]
         row[1 if unsupported else 2 if wrong else 0] += 1
         if wrong and not unsupported:
             wrong_lines.append([name, bundle, wrong[:120]])
