@@ -1,4 +1,7 @@
 // Weights of 2, 4 or 8 bits in blocks that share a scale and a zero point.
+#include <algorithm>
+#include <numeric>
+
 #include "frontends/onnx/matmul.h"
 #include "frontends/onnx/operators.h"
 #include "frontends/onnx/quantize.h"
@@ -36,6 +39,21 @@ ValueId unpacked(NodeImport& n, Tensor packed, std::vector<int64_t> dims, int64_
   packed.dtype = bits == 4 ? DType::kU4 : DType::kU8;
   packed.dims = std::move(dims);
   return n.build.constant(std::move(packed));
+}
+
+// The rows of a product in the order of the blocks that g_idx names, if each block gets `block` of them, the last one the
+// rest; nullopt if not, or if g_idx is no constant.
+std::optional<std::vector<int64_t>> rows_by_block(NodeImport& n, ValueId g_idx, int64_t rows, int64_t block) {
+  const Tensor* blocks = n.build.graph().constant(g_idx);
+  if (!blocks) return std::nullopt;
+  std::vector<int64_t> order(static_cast<size_t>(rows));
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
+    return element_as_i64(*blocks, a) < element_as_i64(*blocks, b);
+  });
+  for (int64_t i = 0; i < rows; ++i)
+    if (element_as_i64(*blocks, order[static_cast<size_t>(i)]) != i / block) return std::nullopt;
+  return order;
 }
 
 // `accuracy_level` is the least that A is multiplied in: 1 f32, 2 f16, 3 bf16, 4 i8; 0 asks for nothing.
@@ -91,19 +109,29 @@ Status import_matmul_n_bits(NodeImport& n) {
   }
   ValueId weights =
       n.build.slice(unpacked(n, std::move(packed), {columns, padded}, bits), {0, 0}, {columns, k});
+  ValueId a = n.widen(n.in(0));
   if (n.has(4)) {
-    // Each row of the product names its block.
+    // Each row of the product names its block. Sorted by blocks, along with A's columns, they are blocks.
     if (n.rank(n.in(4)) != 1 || !always_le(k, n.shape(n.in(4))[0]))
       return n.invalid("expected g_idx of at least " + std::to_string(k) + " elements, found " +
                        to_string(n.shape(n.in(4))));
     ValueId block_of = n.build.slice(n.in(4), {0}, {k});
     QUERNEL_CHECK(check_indices(n, n.in(4), blocks));
-    weights = n.build.dequantize(weights, n.build.take(scales, block_of, 1), n.build.take(zeros, block_of, 1),
-                                 {1, 1});
+    if (std::optional<std::vector<int64_t>> order = rows_by_block(n, n.in(4), k, block)) {
+      if (!std::is_sorted(order->begin(), order->end())) {
+        const ValueId rows = n.build.constant(i64_tensor({k}, *order));
+        weights = n.build.take(weights, rows, 1);
+        a = n.build.take(a, rows, n.build.graph().rank(a) - 1);
+      }
+      weights = n.build.dequantize(weights, scales, zeros, {1, block});
+    } else {
+      weights = n.build.dequantize(weights, n.build.take(scales, block_of, 1),
+                                   n.build.take(zeros, block_of, 1), {1, 1});
+    }
   } else {
     weights = n.build.dequantize(weights, scales, zeros, {1, block});
   }
-  QUERNEL_TRY(ValueId y, matmul(n, n.widen(n.in(0)), n.build.permute(weights, {1, 0})));
+  QUERNEL_TRY(ValueId y, matmul(n, a, n.build.permute(weights, {1, 0})));
   if (n.has(5)) y = n.binary(BinaryOp::k_add, y, n.widen(n.in(5)));
   return n.output(n.build.cast(y, n.dtype(n.in(0))));
 }

@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "graph/text.h"
 #include "run_model.h"
 
 namespace quernel::onnx_test {
@@ -218,28 +219,30 @@ TEST(Quantized, four_bit_weights_unpack_low_nibble_first) {
   expect_values(run(m, {f32_tensor({1, 2}, {4, 6})}).at(0), {1, 1}, {7});
 }
 
-// Of two blocks of two elements the first and last belong to the second one.
+// 10, 9, 11 and 12, less 8, in two blocks of two elements with scales of 2 and 10, or as g_idx has it.
 TEST(Quantized, matmul_n_bits_in_the_order_of_g_idx) {
-  ModelBuilder m;
-  m.input("a", {1, 4}).output("y");
-  onnx::TensorProto& packed = *m.graph().add_initializer();
-  packed.set_name("b");
-  packed.set_data_type(2);
-  for (int d : {1, 2, 1}) packed.add_dims(d);
-  for (int v : {0x9a, 0xcb}) packed.add_int32_data(v);  // 10, 9, 11, 12
-  m.floats("scales", {2}, {2, 10});
-  onnx::TensorProto& order = *m.graph().add_initializer();
-  order.set_name("order");
-  order.set_data_type(6);
-  order.add_dims(4);
-  for (int v : {1, 0, 0, 1}) order.add_int32_data(v);
-  onnx::NodeProto& node = contrib(m.node("MatMulNBits", {"a", "b", "scales", "", "order"}, {"y"}));
-  set_int(node, "K", 4);
-  set_int(node, "N", 1);
-  set_int(node, "bits", 4);
-  set_int(node, "block_size", 2);
-  // 2*10, 1*2, 3*2, 4*10
-  expect_values(run(m, {f32_tensor({1, 4}, {1, 10, 100, 1000})}).at(0), {1, 1}, {20 + 20 + 600 + 40000});
+  const struct {
+    std::vector<int> order;
+    double expected;
+    const char* groups;  // per dim of the weights
+  } kCases[] = {{{0, 0, 1, 1}, 4 + 20 + 3000 + 40000, "{1, 2}"},
+                {{1, 0, 0, 1}, 20 + 20 + 600 + 40000, "{1, 2}"},
+                {{1, 1, 0, 1}, 20 + 100 + 600 + 40000, "{1, 1}"}};
+  for (const auto& c : kCases) {
+    ModelBuilder m;
+    m.input("a", {1, 4}).output("y");
+    small_ints(m, "b", kUint8, {1, 2, 1}, {0x9a, 0xcb});
+    m.floats("scales", {2}, {2, 10});
+    small_ints(m, "order", 6, {4}, c.order);
+    onnx::NodeProto& node = contrib(m.node("MatMulNBits", {"a", "b", "scales", "", "order"}, {"y"}));
+    set_int(node, "K", 4);
+    set_int(node, "N", 1);
+    set_int(node, "bits", 4);
+    set_int(node, "block_size", 2);
+    expect_values(run(m, {f32_tensor({1, 4}, {1, 10, 100, 1000})}).at(0), {1, 1}, {c.expected});
+    EXPECT_THAT(print(m.import()->graph), testing::HasSubstr(c.groups))
+        << "blocks stay where they can be sorted";
+  }
 }
 
 TEST(Quantized, matmul_n_bits_of_two_bits) {
@@ -272,11 +275,12 @@ TEST(Quantized, matmul_n_bits_says_whether_activations_may_be_rounded) {
     rounded.activations = DType::kI8;
     Expected<ImportedModel> imported = m.import(rounded);
     EXPECT_EQ(imported.has_value(), level == 0 || level == 4);
-    if (!imported)
+    if (!imported) {
       EXPECT_THAT(to_string(imported.errors()),
                   testing::HasSubstr(
                       "attribute 'accuracy_level': expected 0 or 4 (i8) with --activations i8, found " +
                       std::to_string(level) + ", which asks for floats"));
+    }
   }
 }
 
