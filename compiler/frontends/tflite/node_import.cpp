@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "graph/quantized.h"
+
 namespace quernel::tflite_import {
 namespace {
 
@@ -196,21 +198,21 @@ ValueId dequantize(ImportedNode& n, ValueId x, const Quantization& q) {
 }
 
 ValueId dequantize_blocks(ImportedNode& n, ValueId x, const Quantization& q, ValueId scales) {
-  Shape dims = n.shape(x), split = dims, one = n.shape(scales);
+  Shape dims = n.shape(x), blocks = dims;
   Dim columns = dims.empty() ? Dim(1) : dims.back();
   if (dims.empty() || !columns.is_const() || columns.value() % q.block != 0)
     return n.build.fail(n.invalid("expected rows of whole blocks of " + std::to_string(q.block) + ", found " +
                                   to_string(dims)));
-  split.back() = columns.value() / q.block;
-  if (!(element_count(split) == element_count(one)))
-    return n.build.fail(n.invalid("expected a scale for each of the blocks " + to_string(split) + ", found " +
-                                  to_string(one)));
-  one = split;
-  one.push_back(1);
-  split.push_back(q.block);
-  ValueId blocks = n.build.reshape(n.build.cast(x, DType::kF32), split);
-  ValueId factors = n.build.reshape(n.build.cast(scales, DType::kF32), one);
-  return n.build.reshape(n.binary(BinaryOp::k_mul, blocks, factors), dims);
+  blocks.back() = columns.value() / q.block;
+  if (!(element_count(blocks) == element_count(n.shape(scales))))
+    return n.build.fail(n.invalid("expected a scale for each of the blocks " + to_string(blocks) +
+                                  ", found " + to_string(n.shape(scales))));
+  std::vector<int64_t> groups(dims.size(), 1);
+  groups.back() = q.block;
+  scales = n.build.reshape(scales, blocks);
+  const bool stays = is_packed(n.dtype(x)) || is_byte(n.dtype(x));
+  return stays ? n.build.dequantize(x, scales, kNoValue, groups)
+               : dequantized(n.build, x, scales, kNoValue, groups);
 }
 
 ValueId NodeImport::real(int i) {

@@ -1,6 +1,7 @@
 // What is wrong with tensors of a file: data, sparsity, quantization.
 #include <gtest/gtest.h>
 
+#include "graph/text.h"
 #include "model_builder.h"
 
 namespace quernel::tflite_test {
@@ -186,6 +187,8 @@ ModelBuilder block_model(int block, int scale_count) {
 
 TEST(TfliteTensors, scales_of_blocks) {
   expect_values(block_model(2, 2).run({f32_tensor({1, 4}, {1, 1, 1, 1})}), {1, 1}, {15.5});
+  EXPECT_NE(print(block_model(2, 2).import()->graph).find("= dequantize"), std::string::npos)
+      << "elements keep their bits";
   expect_error(block_model(3, 2), "expected rows of whole blocks of 3, found [1,4]");
   expect_error(block_model(2, 3), "expected a scale for each of the blocks [1,2], found [1,3]");
 }
