@@ -1,5 +1,7 @@
 // The sum of a contraction's current tile where b is a quantised constant and a has rows of bytes: integers are multiplied,
 // and the sum of each block gets its scales (ContractionPlan::Blocks::group_of_a).
+#include <algorithm>
+
 #include "lower/contract_lowering.h"
 
 namespace quernel::lower {
@@ -31,10 +33,6 @@ Stmt ContractLowering::reduce_bytes(const loop::Buffer& acc, const loop::Buffer&
   // What bytes are above elements by.
   const int64_t middle = bits == 8 && !format.unsigned_bytes ? 0 : int64_t{1} << (bits - 1);
   const DType dtype = format.unsigned_bytes ? DType::kU32 : DType::kI32;
-  auto word_of_a = [&](const Expr& place) {
-    Expr bytes = loop::load(a_buffer_, loop::ramp(place, 1, kBytesOfWord), kBytesOfWord);
-    return loop::bitcast({DType::kI32, 1}, bytes);
-  };
   return for_blocks([&](const BlockPlace& place, int64_t steps) {
     loop::Buffer sums = local_buffer("sums", DType::kI32, acc->size, loop::Scope::kRegister);
     std::vector<Stmt> body{loop::alloc(sums), for_rows([&](Expr m) {
@@ -42,27 +40,56 @@ Stmt ContractLowering::reduce_bytes(const loop::Buffer& acc, const loop::Buffer&
                                return loop::store(sums, tile_.slot(m, n), loop::const_int(DType::kI32, 0));
                              });
                            })};
-    body.push_back(for_words(steps, [&](const Expr& word, int64_t of_word) {
-      loop::Buffer words = local_buffer("words", DType::kU32, plan_.tile_n(), loop::Scope::kRegister);
-      std::vector<Stmt> parts{loop::alloc(words), read_words(words, place, word)};
-      for (int64_t first = 0; first < of_word; first += kBytesOfWord) {
-        loop::Buffer columns = local_buffer("columns", dtype, plan_.tile_n(), loop::Scope::kRegister);
-        parts.push_back(loop::alloc(columns));
-        parts.push_back(for_columns(
-            [&](Expr n) { return loop::store(columns, n, bytes_of_word(loop::load(words, n), first)); }));
-        parts.push_back(for_rows([&](Expr m) {
-          loop::Var a = fresh_var("a", {DType::kI32, 1});
-          Expr from = place_of_row(row_offsets, m) + place.a + word * index(per_word) + index(first);
-          return loop::block(
-              {loop::let(a, word_of_a(from)), for_columns([&](Expr n) {
-                 Expr slot = tile_.slot(m, n);
-                 return loop::store(
-                     sums, slot, loop::dot(loop::var_ref(a), loop::load(columns, n), loop::load(sums, slot)));
-               })});
-        }));
+    // Steps whose bytes of a row are loaded together, whole words of b.
+    const int64_t at_once = std::max(format.bytes_at_once, per_word), words_of_a = at_once / kBytesOfWord;
+    // The columns of all these steps come first, then row by row its bytes and products: one row's bytes live at a time.
+    auto products = [&](const Expr& turn, int64_t count) {
+      const int64_t used = (count + kBytesOfWord - 1) / kBytesOfWord;  // words of a
+      loop::Buffer columns = local_buffer("columns", dtype, used * plan_.tile_n(), loop::Scope::kRegister);
+      auto column = [&](int64_t word, const Expr& n) { return index(word * plan_.tile_n()) + n; };
+      std::vector<Stmt> parts{loop::alloc(columns)};
+      for (int64_t first = 0; first < count; first += per_word) {
+        loop::Buffer words = local_buffer("words", DType::kU32, plan_.tile_n(), loop::Scope::kRegister);
+        parts.push_back(loop::alloc(words));
+        parts.push_back(read_words(words, place, turn * index(at_once / per_word) + index(first / per_word)));
+        for (int64_t step = 0; step < std::min(per_word, count - first); step += kBytesOfWord)
+          parts.push_back(for_columns([&](Expr n) {
+            return loop::store(columns, column((first + step) / kBytesOfWord, n),
+                               bytes_of_word(loop::load(words, n), step));
+          }));
       }
+      parts.push_back(for_rows([&](Expr m) {
+        loop::Buffer held = local_buffer("a", DType::kI32, words_of_a, loop::Scope::kRegister);
+        std::vector<Stmt> row{loop::alloc(held)};
+        for (int64_t word = 0; word < used; ++word) {
+          if (word * kBytesOfWord % format.bytes_at_once == 0) {
+            const int bytes = static_cast<int>(format.bytes_at_once),
+                      words = bytes / static_cast<int>(kBytesOfWord);
+            Expr from =
+                place_of_row(row_offsets, m) + place.a + turn * index(at_once) + index(word * kBytesOfWord);
+            row.push_back(
+                loop::store(held, words == 1 ? index(word) : loop::ramp(index(word), 1, words),
+                            loop::bitcast({DType::kI32, words},
+                                          loop::load(a_buffer_, loop::ramp(from, 1, bytes), bytes))));
+          }
+          row.push_back(for_columns([&](Expr n) {
+            Expr slot = tile_.slot(m, n);
+            return loop::store(sums, slot,
+                               loop::dot(loop::load(held, index(word)), loop::load(columns, column(word, n)),
+                                         loop::load(sums, slot)));
+          }));
+        }
+        return loop::block(std::move(row));
+      }));
       return loop::block(std::move(parts));
-    }));
+    };
+    const int64_t whole = steps / at_once, rest = steps % at_once;
+    loop::Var turn = index_var("turn");
+    if (whole == 1) body.push_back(products(index(0), at_once));
+    if (whole > 1)
+      body.push_back(loop::for_loop(turn, index(whole), loop::AxisKind::kReduction,
+                                    products(loop::var_ref(turn), at_once)));
+    if (rest > 0) body.push_back(products(index(whole), rest));
     body.push_back(for_rows([&](Expr m) {
       auto group_of = [&](const Expr& offset) {
         return loop::binary(BinaryOp::k_idiv, offset, index(format.group_of_a));

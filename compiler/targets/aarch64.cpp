@@ -38,7 +38,7 @@ std::vector<Target> aarch64_targets() {
   a76.cpu = "cortex-a76";
   a76.required_features = QNL_AARCH64_NEON | QNL_AARCH64_FP16 | QNL_AARCH64_DOTPROD;
   a76.l1_bytes = 64 << 10;
-  a76.has_dot_s8_s8 = a76.has_dot_u8_u8 = true;
+  a76.has_dot_s8_s8 = a76.has_dot_u8_u8 = a76.has_dot_words = true;
   a76.peak_fma_per_cycle = 2;
 
   // Kernels of such devices often hide SVE, so that nothing may need it.

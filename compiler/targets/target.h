@@ -49,6 +49,7 @@ struct Target {
   bool has_dot_u8_s8 = false;  // int8 dot product of four in one instruction: unsigned by signed
   bool has_dot_s8_s8 = false;  // the same: signed by signed
   bool has_dot_u8_u8 = false;  // the same: unsigned by unsigned
+  bool has_dot_words = false;  // an operand of these may be any 32-bit word of a register, for all lanes
   // One instruction adds the products of all lanes of two vectors of i8 to a scalar i32; there are `lane_sums` registers
   // for such sums. 0: none.
   int lane_sums = 0;

@@ -17,7 +17,7 @@ template <>
 constexpr AddFacts kFacts<QNL_ARCH_X86_64, QNL_X86_64_AVX512_BF16> = [](Target& t) { t.has_dot_bf16 = true; };
 template <>
 constexpr AddFacts kFacts<QNL_ARCH_AARCH64, QNL_AARCH64_DOTPROD> =
-    [](Target& t) { t.has_dot_s8_s8 = t.has_dot_u8_u8 = true; };
+    [](Target& t) { t.has_dot_s8_s8 = t.has_dot_u8_u8 = t.has_dot_words = true; };
 template <>
 constexpr AddFacts kFacts<QNL_ARCH_AARCH64, QNL_AARCH64_I8MM> = [](Target& t) { t.has_dot_u8_s8 = true; };
 void use_sve(Target& t, int bytes) {

@@ -15,6 +15,9 @@ KernelEmitter::Value* KernelEmitter::dot(const loop::ExprNode& e) {
   bool a_signed = e.args[0]->type.dtype == DType::kI32, b_signed = e.args[1]->type.dtype == DType::kI32;
   int lanes = e.type.lanes;
   bool by_element = isa_.neon_dotprod && lanes == 4 && e.args[0]->kind == loop::ExprKind::kBroadcast;
+  // A word of a register stays where it is: LLVM finds its lane.
+  if (by_element && e.args[0]->args[0]->kind == loop::ExprKind::kLoad)
+    by_element = e.args[0]->args[0]->buffer->scope != loop::Scope::kRegister;
   Value* a = by_element ? neon_element(expr(e.args[0]->args[0])) : expr(e.args[0]);
   Value *b = expr(e.args[1]), *sum = expr(e.args[2]);
   if (Value* result = dot_by_instruction(a, a_signed, b, b_signed, sum)) return result;

@@ -103,6 +103,8 @@ struct ContractionPlan {
     // Words are then multiplied as integers. 0: a has floats.
     int64_t group_of_a = 0;
     bool unsigned_bytes = false;  // whether the target's dot product takes bytes of b as unsigned
+    // Bytes of a row of a that are loaded together: a word, or four of them where dot products take any word of a register.
+    int64_t bytes_at_once = 4;
     int64_t per_word() const { return 32 / format.bits; }
   };
   std::optional<Blocks> blocks;

@@ -411,6 +411,9 @@ ContractionPlan plan_contraction(const Contraction& contraction, const OperandSt
   if (plan.blocks) {
     plan.blocks->group_of_a = group_of_bytes(plan, plan.swapped ? y : x, target);
     plan.blocks->unsigned_bytes = target.has_dot_u8_s8;
+    constexpr int64_t kRegister = 16;
+    if (target.has_dot_words && plan.blocks->group_of_a % kRegister == 0)
+      plan.blocks->bytes_at_once = kRegister;
   }
   plan.widens_panels = widens_panels(plan, target);
   choose_lane_sums(plan, plan.swapped ? y.dtype : x.dtype, plan.swapped ? x.dtype : y.dtype, target);

@@ -69,7 +69,7 @@ double step_instructions(const ContractionPlan& plan, int m, double v) {
   return vectors + m * (1 + vectors) + kLoop;
 }
 
-// What a step of a tile's sum of bytes takes: a word of a goes with 4 steps, one of b with several, and what the sum of a
+// What a step of a tile's sum of bytes takes: what is loaded of a goes with 4 steps or 16, a word of b with several, and what the sum of a
 // block becomes (a conversion, and two multiply-adds with scales) with a block.
 struct ByteStep {
   double operations = 0, loads = 0;
@@ -80,7 +80,8 @@ ByteStep byte_step(const ContractionPlan& plan, double m, double v) {
   const auto per_word = static_cast<double>(blocks.per_word()), steps = static_cast<double>(blocks.steps);
   const double unpacking = blocks.format.bits == 8 ? 0 : 2 * per_word / kSteps - 1;
   return {m * v * (1 / kSteps + kOfBlock / steps) + v * unpacking / per_word,
-          m / kSteps + std::ceil(v) / per_word + (2 * m + std::ceil(v)) / steps};
+          m / static_cast<double>(blocks.bytes_at_once) + std::ceil(v) / per_word +
+              (2 * m + std::ceil(v)) / steps};
 }
 
 // Cycles of one step of a register tile's sum. Several limits lie close together and none is reached while
@@ -182,6 +183,8 @@ bool fits_registers(const ContractionPlan& plan, const Target& target, int m, in
   bool halves =
       !plan.sums_lanes && dot_instructions(plan, target) > 1;  // even and odd bytes, each in a register
   // Sums of a block beside those of all, and the words of a step.
+  // The columns of four words of a stay for several rows.
+  if (plan.blocks && plan.blocks->bytes_at_once > 4 && m > 1) return 2 * m * v + 4 * v + 3 <= registers;
   if (plan.blocks && !plan.widens_panels) return 2 * m * v + 2 * v + 2 <= registers;
   int extra = plan.elementwise ? v + 2 : halves ? 2 * v + 4 : v + 1;
   if (plan.elementwise &&

@@ -11,7 +11,7 @@ namespace {
 
 constexpr double kMost = 127;
 constexpr double kLeast = 1e-30;  // of a block's largest value: blocks of zeros have a scale, too
-constexpr int64_t kWord = 4;      // elements that kernels multiply at a time
+constexpr int64_t kVector = 16;   // bytes that kernels load at a time, at most
 
 // A product of activations, operand `operand`, whose rows share scales by `group` elements.
 struct Product {
@@ -31,8 +31,8 @@ int64_t group_along(const Graph& graph, const Node& node, int operand, int k) {
   if (dim < 0) return 0;
   const int64_t group = strides.quantized->groups[static_cast<size_t>(dim)],
                 extent = c.axes[static_cast<size_t>(k)].extent.value();
-  // All that share one scale are a group of whole words.
-  return group == 0 || group >= extent ? (extent + kWord - 1) / kWord * kWord : group;
+  // All that share one scale are a group of whole vectors.
+  return group == 0 || group >= extent ? (extent + kVector - 1) / kVector * kVector : group;
 }
 
 bool multiplies_quantised(const Graph& graph, const Node& node) {
