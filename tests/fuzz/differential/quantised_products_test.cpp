@@ -107,17 +107,22 @@ TEST(QuantisedProducts, sums_that_end_anywhere) {
 }
 
 TEST(QuantisedProducts, rows_of_bytes) {
-  for (const std::string& target : host_targets())
-    for (int bits : {2, 4, 8})
+  const Zeros kZeros[] = {Zeros::kNone, Zeros::kElements, Zeros::kFloats};
+  for (const std::string& target : host_targets()) {
+    size_t turn = 0;
+    for (int bits : {2, 4, 8}) {
       for (int64_t block : {16, 32, 256})
-        for (Zeros zeros : {Zeros::kNone, Zeros::kElements, Zeros::kFloats})
-          expect_close({2, 19, 100, block, bits, block == 32, zeros, DType::kF32}, target, Rows::kBytes);
+        expect_close({2, 19, 100, block, bits, block == 32, kZeros[turn++ % 3], DType::kF32}, target,
+                     Rows::kBytes);
+      ++turn;  // each block has each kind of zero points
+    }
+  }
 }
 
 TEST(QuantisedProducts, many_rows_of_bytes) {
   for (const std::string& target : host_targets())
-    for (int64_t rows : {1, 5, 17, 64})
-      for (int64_t columns : {1, 15, 200})
+    for (int64_t rows : {1, 17, 64})
+      for (int64_t columns : {15, 200})
         expect_close({rows, columns, 64, 32, 4, false, Zeros::kElements, DType::kF16}, target, Rows::kBytes);
 }
 
