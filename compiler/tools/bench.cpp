@@ -35,11 +35,11 @@ struct Options {
 
 // What says how a model is compiled; --target chooses a bundle's variant.
 constexpr const char* kModelFlags[] = {
-    "--place",     "--precision",    "--device-profile",  "--tuning",
-    "--dim",       "--input-shape",  "--input-value",     "--external-data",
-    "--custom-op", "--keep-input",   "--duplicate-names", "--allow-large",
-    "--like",      "--checked",      "--rounding",        "--io",
-    "--weights",   "--float-weights"};
+    "--place",     "--precision",     "--device-profile",  "--tuning",
+    "--dim",       "--input-shape",   "--input-value",     "--external-data",
+    "--custom-op", "--keep-input",    "--duplicate-names", "--allow-large",
+    "--like",      "--checked",       "--rounding",        "--io",
+    "--weights",   "--float-weights", "--activations"};
 constexpr int kLoads = 5, kWarmUpRuns = 3, kFewestRuns = 5, kMostRuns = 1000000;
 
 // All dispatches of one kernel in a run.

@@ -61,7 +61,8 @@ void add_target_flags(CLI::App& app, CompileFlags& flags) {
   app.add_option("--activations", flags.activations,
                  "f32, or i8: products with quantised weights round rows of activations to i8, with a scale "
                  "per block of "
-                 "the weights, and multiply integers");
+                 "the weights, and multiply integers (default: f32)")
+      ->type_name("f32|i8");
   app.add_option("--float-weights", flags.float_weights,
                  "with --weights: nodes of these names keep their weights; may be repeated")
       ->type_name("GLOB")

@@ -134,10 +134,12 @@ Action define_verify(CLI::App& app) {
                  "directories with model.onnx or model.tflite and test_data_set_N, or parents of such")
       ->required();
   add_target_flags(app, options->flags);
-  app.add_option(
-         "--precision-limit", options->precision_limit,
-         "with --precision: how much of its largest element an output may be off by (default: 5 with f16, "
-         "10 with bf16, 15 where products are of bf16)")
+  app.add_option("--precision-limit", options->precision_limit,
+                 "with --precision, --weights or --activations: how much of its largest element an output "
+                 "may be off by (default: "
+                 "5 with f16, 10 with bf16, 15 where products are of bf16; 40 and 100 with weights of i8 and "
+                 "i4; 10 with "
+                 "activations of i8)")
       ->type_name("PERCENT")
       ->check(CLI::Range(0.0, 100.0));
   add_tuning_flag(app, options->flags);

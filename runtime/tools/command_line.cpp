@@ -80,6 +80,60 @@ bool parse_symbol(const char* text, std::vector<Assignment>* symbols) {
          symbol.value.find_first_not_of("0123456789") == std::string::npos;
 }
 
+// Sets what the flag is for, from the value behind it. *known: whether there is such a flag.
+Error set_value(const std::string& flag, const char* value, Options* options, bool* known) {
+  const std::pair<const char*, std::string*> texts[] = {{"--entry", &options->entry},
+                                                        {"--device", &options->device.device},
+                                                        {"--trace", &options->trace},
+                                                        {"--pipeline-cache", &options->device.pipeline_cache},
+                                                        {"--choice", &options->device.choice_file},
+                                                        {"--record", &options->record},
+                                                        {"--load-state", &options->load_state},
+                                                        {"--save-state", &options->save_state}};
+  const std::pair<const char*, double*> seconds[] = {{"--device-timeout", &options->device.timeout_seconds},
+                                                     {"--timeout", &options->timeout_seconds},
+                                                     {"--seconds", &options->most_seconds}};
+  *known = true;
+  for (const auto& [name, text] : texts)
+    if (flag == name) {
+      if (value) *text = value;
+      return std::nullopt;
+    }
+  for (const auto& [name, number] : seconds)
+    if (flag == name) {
+      if (!value || parse_seconds(value, number)) return std::nullopt;
+      return flag + ": expected a number above 0, found '" + value + "'";
+    }
+  *known = flag == "--hide" || flag == "--input" || flag == "--output" || flag == "--symbol" ||
+           flag == "--threads" || flag == "--repeat";
+  if (!*known || !value) return std::nullopt;
+  if (flag == "--hide")
+    if (std::string message = read_features(value, &options->device.hidden); !message.empty())
+      return "--hide: " + message;
+  if (flag == "--input") options->inputs.push_back(split(value));
+  if (flag == "--output") options->outputs.push_back(split(value));
+  if (flag == "--symbol" && !parse_symbol(value, &options->symbols))
+    return std::string("--symbol: expected NAME=NUMBER, found '") + value + "'";
+  if (flag == "--threads" && !parse_count(value, &options->device.threads))
+    return std::string("--threads: expected a number from 1 on, found '") + value + "'";
+  if (flag == "--repeat" && !parse_count(value, &options->repeat))
+    return std::string("--repeat: expected a number from 1 to 1000000, found '") + value + "'";
+  return std::nullopt;
+}
+
+bool set_switch(const std::string& flag, Options* options) {
+  const std::pair<const char*, bool*> switches[] = {
+      {"--help", &options->help},       {"-h", &options->help},
+      {"--list", &options->list},       {"--verify-weights", &options->verify_weights},
+      {"--test", &options->test},       {"--validation", &options->device.validation},
+      {"--json", &options->json},       {"--choose-anew", &options->device.choose_anew},
+      {"--profile", &options->profile}, {"--describe", &options->describe},
+      {"--version", &options->version}};
+  for (const auto& [name, is_set] : switches)
+    if (flag == name) return *is_set = true;
+  return false;
+}
+
 }  // namespace
 
 Error parse_options(int argc, char** argv, Options* options) {
@@ -90,66 +144,19 @@ Error parse_options(int argc, char** argv, Options* options) {
       positional.push_back(name);
       continue;
     }
-    std::string flag = name;
-    if (flag == "--help" || flag == "-h")
-      options->help = true;
-    else if (flag == "--verify-weights")
-      options->verify_weights = true;
-    else if (flag == "--test")
-      options->test = true;
-    else if (flag == "--list")
-      options->list = true;
-    else if (flag == "--validation")
-      options->device.validation = true;
-    else if (flag == "--describe")
-      options->describe = true;
-    else if (flag == "--profile")
-      options->profile = true;
-    else if (flag == "--choose-anew")
-      options->device.choose_anew = true;
-    else if (flag == "--json")
-      options->json = true;
-    else if (flag == "--version")
-      options->version = true;
-    else if (flag == "--entry" || flag == "--input" || flag == "--output" || flag == "--threads" ||
-             flag == "--repeat" || flag == "--symbol" || flag == "--device" || flag == "--pipeline-cache" ||
-             flag == "--trace" || flag == "--device-timeout" || flag == "--choice" || flag == "--record" ||
-             flag == "--timeout" || flag == "--load-state" || flag == "--save-state" || flag == "--hide" ||
-             flag == "--seconds") {
-      if (++i >= argc) return flag + ": expected a value";
-      if (flag == "--entry") options->entry = argv[i];
-      if (flag == "--device") options->device.device = argv[i];
-      if (flag == "--trace") options->trace = argv[i];
-      if (flag == "--pipeline-cache") options->device.pipeline_cache = argv[i];
-      if (flag == "--choice") options->device.choice_file = argv[i];
-      if (flag == "--record") options->record = argv[i];
-      if (flag == "--load-state") options->load_state = argv[i];
-      if (flag == "--save-state") options->save_state = argv[i];
-      for (auto [name, seconds] : {std::pair("--device-timeout", &options->device.timeout_seconds),
-                                   std::pair("--timeout", &options->timeout_seconds),
-                                   std::pair("--seconds", &options->most_seconds)})
-        if (flag == name && !parse_seconds(argv[i], seconds))
-          return flag + ": expected a number above 0, found '" + argv[i] + "'";
-      if (flag == "--hide")
-        if (std::string message = read_features(argv[i], &options->device.hidden); !message.empty())
-          return "--hide: " + message;
-      if (flag == "--input") options->inputs.push_back(split(argv[i]));
-      if (flag == "--output") options->outputs.push_back(split(argv[i]));
-      if (flag == "--symbol" && !parse_symbol(argv[i], &options->symbols))
-        return std::string("--symbol: expected NAME=NUMBER, found '") + argv[i] + "'";
-      if (flag == "--threads" && !parse_count(argv[i], &options->device.threads))
-        return std::string("--threads: expected a number from 1 on, found '") + argv[i] + "'";
-      if (flag == "--repeat" && !parse_count(argv[i], &options->repeat))
-        return std::string("--repeat: expected a number from 1 to 1000000, found '") + argv[i] + "'";
-    } else {
-      return "unknown option '" + flag + "'";
-    }
+    if (set_switch(name, options)) continue;
+    bool known = false;
+    const char* value = i + 1 < argc ? argv[i + 1] : nullptr;
+    if (Error error = set_value(name, value, options, &known)) return error;
+    if (!known) return "unknown option '" + std::string(name) + "'";
+    if (!value) return std::string(name) + ": expected a value";
+    ++i;
   }
   if (options->help || options->version) return std::nullopt;
   if (std::string message = check_device_name(options->device.device); !message.empty())
     return "--device: " + message;
   if (options->device.hidden != 0 && options->device.device == "cpu")
-    return std::string("--hide: expected a Vulkan device: --device vulkan");
+    return std::string("--hide: expected a Vulkan device (--device vulkan), found 'cpu'");
   if (options->describe)
     return positional.empty()
                ? std::nullopt

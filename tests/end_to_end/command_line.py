@@ -112,7 +112,7 @@ class CommandLine(ToolTest):
                                 (("a", "--symbol", "n"), "--symbol: expected NAME=NUMBER, found 'n'"),
                                 (("a", "--symbol", "n=x"), "--symbol: expected NAME=NUMBER, found 'n=x'"),
                                 (("a", "--test", "--profile"), "--profile: not with --test, whose --json has the times of items"),
-                                (("a", "--hide", "subgroups"), "--hide: expected a Vulkan device: --device vulkan"),
+                                (("a", "--hide", "subgroups"), "--hide: expected a Vulkan device (--device vulkan), found 'cpu'"),
                                 (("a", "--device", "vulkan", "--hide", "float16,wings"),
                                  "--hide: expected features (int16, int64, float64, storage16, storage8, int8, float16, subgroups, dotprod), found 'wings'"),
                                 (("a", "--describe"), "--describe: expected no bundle, found 'a'"),
@@ -252,6 +252,9 @@ class CommandLine(ToolTest):
             self.assertGreater(document["min_seconds"], 0)
             self.assertGreater(len(document["kernels"]), 0)
         self.assertIn("latency", self.succeeds("quernel", "bench", "digits.qnl", "--repeat", "5"))
+        for flag, value in (("--precision", "f16"), ("--weights", "i4"), ("--activations", "i8")):
+            self.fails("quernel", "bench", "digits.qnl", flag, value, code=2,
+                       says=[f"{flag}: expected a model, which it compiles otherwise, found the bundle 'digits.qnl'"])
 
     def test_check_of_a_supported_model(self):
         self.assertIn("can be compiled", self.succeeds("quernel", "check", DIGITS))

@@ -271,7 +271,7 @@ std::optional<ContractionPlan::Blocks> blocks_of(const ContractionPlan& plan, co
 
 // The group of a's rows if a has bytes that can be multiplied by the words of b as integers, else 0. Requires blocks.
 int64_t group_of_bytes(const ContractionPlan& plan, const OperandStrides& a, const Target& target) {
-  constexpr int64_t kLongest = int64_t{1} << 16;  // of which products of bytes do not overflow
+  constexpr int64_t kLongest = int64_t{1} << 16;  // of whose int8 dot products none overflows
   const int64_t group = a.group_of_bytes;
   const Axis& last = plan.axes[plan.reduction_axes.back()];
   if (group == 0 || !multiplies_bytes(target) || plan.lanes == 1 || plan.blocks->steps > kLongest) return 0;

@@ -69,8 +69,17 @@ double step_instructions(const ContractionPlan& plan, int m, double v) {
   return vectors + m * (1 + vectors) + kLoop;
 }
 
-// What a step of a tile's sum of bytes takes: what is loaded of a goes with 4 steps or 16, a word of b with several, and what the sum of a
-// block becomes (a conversion, and two multiply-adds with scales) with a block.
+// A norm of high order: somewhat above the largest of limits that lie close together, none of which is reached while
+// another is near.
+double nearly_largest(std::initializer_list<double> limits) {
+  constexpr double kOrder = 8;
+  double sum = 0;
+  for (double limit : limits) sum += std::pow(limit, kOrder);
+  return std::pow(sum, 1 / kOrder);
+}
+
+// What a step of a tile of int8 dot products takes. A load of a is for 4 or 16 steps, a word of b for several; the scales
+// of a block take a conversion and two multiply-adds for each accumulator.
 struct ByteStep {
   double operations = 0, loads = 0;
 };
@@ -89,16 +98,13 @@ ByteStep byte_step(const ContractionPlan& plan, double m, double v) {
 // multiply-adds, loads, the latency of a multiply-add, and, where a panel outgrows L1, its bytes from L2.
 // `v`: where the last vector is a short one, it counts as a part of one.
 double step_cycles(const ContractionPlan& plan, const Target& target, int m, double v, double steps) {
-  constexpr double kOrder = 8;
   const CoreModel& core = target.core;
   if (plan.integers && target.lane_sums != 0) return step_instructions(plan, m, v);
   if (plan.blocks && plan.blocks->group_of_a != 0) {
+    constexpr double kSteps = 4;  // that one dot product takes
     const ByteStep step = byte_step(plan, m, v);
-    double sum = 0;
-    for (double limit : {step.operations / target.peak_fma_per_cycle, step.loads / core.loads_per_cycle,
-                         core.fma_latency / 4.0})
-      sum += std::pow(limit, kOrder);
-    return std::pow(sum, 1 / kOrder);
+    return nearly_largest({step.operations / target.peak_fma_per_cycle, step.loads / core.loads_per_cycle,
+                           core.fma_latency / kSteps});
   }
   double multiply_adds = m * v * dot_instructions(plan, target) / target.peak_fma_per_cycle;
   if (plan.blocks && !plan.widens_panels) multiply_adds += v * kWidening / target.peak_fma_per_cycle;
@@ -113,11 +119,8 @@ double step_cycles(const ContractionPlan& plan, const Target& target, int m, dou
   double element = static_cast<double>(target.vector_bytes) / plan.lanes;
   double bytes = (v * plan.lanes + m) * element;
   bool near = bytes * steps <= static_cast<double>(target.l1_bytes) / 2;
-  double sum = 0;
-  for (double limit : {multiply_adds, loads, core.fma_latency,
-                       near || plan.elementwise ? 0 : bytes / core.l2_bytes_per_cycle})
-    sum += std::pow(limit, kOrder);
-  return std::pow(sum, 1 / kOrder) * crowding(plan, target, m);
+  const double from_l2 = near || plan.elementwise ? 0 : bytes / core.l2_bytes_per_cycle;
+  return nearly_largest({multiply_adds, loads, core.fma_latency, from_l2}) * crowding(plan, target, m);
 }
 
 // What the unrolled steps of a depthwise tile take longer where there are too few registers for what they
@@ -147,7 +150,7 @@ bool lines_conflict(const ContractionPlan& plan, const Target& target) {
 double windows_cycles(const ContractionPlan& plan, const Target& target, int m, double vectors, double steps,
                       TileOrder order) {
   // L2 gives lines of images at half the speed of panels, whose lines are consecutive.
-  constexpr double kOrder = 8, kTile = 4, kSpilled = 0.1, kSpeedOfLines = 0.5;
+  constexpr double kTile = 4, kSpilled = 0.1, kSpeedOfLines = 0.5;
   const CoreModel& core = target.core;
   const double line = static_cast<double>(core.line_bytes);
   const Slide& along = *windows_along_rows(plan);
@@ -166,12 +169,10 @@ double windows_cycles(const ContractionPlan& plan, const Target& target, int m, 
   double run = std::ceil(vectors * plan.lanes * element / line) * line;
   if (std::fmod(width, line) != 0) run += line / 2;
   if (lines_conflict(plan, target)) run += line;
-  double sum = 0;
-  for (double limit : {multiply_adds, loads, core.fma_latency * steps,
-                       read * run / (kSpeedOfLines * core.l2_bytes_per_cycle)})
-    sum += std::pow(limit, kOrder);
+  const double limit = nearly_largest({multiply_adds, loads, core.fma_latency * steps,
+                                       read * run / (kSpeedOfLines * core.l2_bytes_per_cycle)});
   double registers = m * v + (window + 1) * v, spilled = std::max(0.0, registers - target.vector_registers);
-  return std::pow(sum, 1 / kOrder) * (1 + kSpilled * spilled) + kTile + 2.0 * m * vectors;
+  return limit * (1 + kSpilled * spilled) + kTile + 2.0 * m * vectors;
 }
 
 // Whether accumulators and what a step needs besides them have registers.
@@ -182,8 +183,8 @@ bool fits_registers(const ContractionPlan& plan, const Target& target, int m, in
   if (sums_pairs(plan, target)) return m * v + 2 * std::min(m, v) + m + 2 <= registers;
   bool halves =
       !plan.sums_lanes && dot_instructions(plan, target) > 1;  // even and odd bytes, each in a register
-  // Sums of a block beside those of all, and the words of a step.
-  // The columns of four words of a stay for several rows.
+  // Accumulators of a block next to those of the sum, and the words of a step; for several rows the columns of four words
+  // of a, too.
   if (plan.blocks && plan.blocks->bytes_at_once > 4 && m > 1) return 2 * m * v + 4 * v + 3 <= registers;
   if (plan.blocks && !plan.widens_panels) return 2 * m * v + 2 * v + 2 <= registers;
   int extra = plan.elementwise ? v + 2 : halves ? 2 * v + 4 : v + 1;

@@ -4,7 +4,7 @@
     models.py FOLDER [--sizes 256,4096] [--keys 128,4096] [--operators] [--light FOLDER --materialize SCRIPT --networks A,B]
 
 FOLDER/GROUP/NAME/model.onnx and test_data_set_0, and prints a JSON list of what they are. Groups: products (f32, f16,
-bf16), int8 (products of bytes), attention, operators (those of kernel_models.py that are of floats), networks. Answers
+bf16), int8, attention, operators (those of kernel_models.py that are of floats), networks. Answers
 of int8 and attention are written, too; `quernel test --random-weights` computes the others.
 
 Inputs repeat, with periods that are no powers of two: a mistake in an address shows, and inputs and most outputs compress

@@ -205,16 +205,22 @@ TEST(Quantized, qgemm_gives_floats_without_an_output_scale) {
   expect_values(run(m, {i8({1, 2}, {2, 5})}).at(0), {1, 1}, {85 * 0.125});
 }
 
+// A MatMulNBits of one column. `block`: of elements.
+onnx::NodeProto& n_bits(ModelBuilder& m, const std::vector<std::string>& inputs, int k, int bits, int block) {
+  onnx::NodeProto& node = contrib(m.node("MatMulNBits", inputs, {"y"}));
+  set_int(node, "K", k);
+  set_int(node, "N", 1);
+  set_int(node, "bits", bits);
+  set_int(node, "block_size", block);
+  return node;
+}
+
 TEST(Quantized, four_bit_weights_unpack_low_nibble_first) {
   ModelBuilder m;
   m.input("a", {1, 2}).output("y");
   small_ints(m, "b", kUint8, {1, 1, 1}, {0x9a});
   m.floats("scales", {1}, {0.5});
-  onnx::NodeProto& node = contrib(m.node("MatMulNBits", {"a", "b", "scales"}, {"y"}));
-  set_int(node, "K", 2);
-  set_int(node, "N", 1);
-  set_int(node, "bits", 4);
-  set_int(node, "block_size", 2);
+  n_bits(m, {"a", "b", "scales"}, 2, 4, 2);
   // (10-8)/2 = 1 and (9-8)/2
   expect_values(run(m, {f32_tensor({1, 2}, {4, 6})}).at(0), {1, 1}, {7});
 }
@@ -234,11 +240,7 @@ TEST(Quantized, matmul_n_bits_in_the_order_of_g_idx) {
     small_ints(m, "b", kUint8, {1, 2, 1}, {0x9a, 0xcb});
     m.floats("scales", {2}, {2, 10});
     small_ints(m, "order", 6, {4}, c.order);
-    onnx::NodeProto& node = contrib(m.node("MatMulNBits", {"a", "b", "scales", "", "order"}, {"y"}));
-    set_int(node, "K", 4);
-    set_int(node, "N", 1);
-    set_int(node, "bits", 4);
-    set_int(node, "block_size", 2);
+    n_bits(m, {"a", "b", "scales", "", "order"}, 4, 4, 2);
     expect_values(run(m, {f32_tensor({1, 4}, {1, 10, 100, 1000})}).at(0), {1, 1}, {c.expected});
     EXPECT_THAT(print(m.import()->graph), testing::HasSubstr(c.groups))
         << "blocks stay where they can be sorted";
@@ -250,11 +252,7 @@ TEST(Quantized, matmul_n_bits_of_two_bits) {
   m.input("a", {1, 4}).output("y");
   small_ints(m, "b", kUint8, {1, 1, 1}, {0xe4});  // 0, 1, 2, 3, around 2
   m.floats("scales", {1}, {0.5});
-  onnx::NodeProto& node = contrib(m.node("MatMulNBits", {"a", "b", "scales"}, {"y"}));
-  set_int(node, "K", 4);
-  set_int(node, "N", 1);
-  set_int(node, "bits", 2);
-  set_int(node, "block_size", 4);
+  n_bits(m, {"a", "b", "scales"}, 4, 2, 4);
   expect_values(run(m, {f32_tensor({1, 4}, {1, 10, 100, 1000})}).at(0), {1, 1}, {494});
 }
 
@@ -265,10 +263,7 @@ TEST(Quantized, matmul_n_bits_says_whether_activations_may_be_rounded) {
     m.input("a", {1, 2}).output("y");
     small_ints(m, "b", kUint8, {1, 1, 1}, {0x9a});
     m.floats("scales", {1}, {0.5});
-    onnx::NodeProto& node = contrib(m.node("MatMulNBits", {"a", "b", "scales"}, {"y"}));
-    set_int(node, "K", 2);
-    set_int(node, "N", 1);
-    set_int(node, "block_size", 2);
+    onnx::NodeProto& node = n_bits(m, {"a", "b", "scales"}, 2, 4, 2);
     set_int(node, "accuracy_level", level);
     EXPECT_TRUE(m.import());
     ImportOptions rounded;
