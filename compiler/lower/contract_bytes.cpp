@@ -1,5 +1,5 @@
-// The sum of a contraction's current tile where b is a quantised constant and a has rows of bytes: integers are multiplied,
-// and the sum of each block gets its scales (ContractionPlan::Blocks::group_of_a).
+// The accumulators of a contraction's current tile where b is a quantised constant and a has rows of i8: int8 dot products,
+// whose results get their scales once for each block (ContractionPlan::Blocks::group_of_a).
 #include <algorithm>
 
 #include "lower/contract_lowering.h"

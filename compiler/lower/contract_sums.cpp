@@ -7,6 +7,7 @@
 #include "lower/contract_lowering.h"
 #include "lower/store_tile.h"
 #include "lower/words.h"
+#include "schedule/kernel_limits.h"
 
 namespace quernel::lower {
 
@@ -301,11 +302,10 @@ Stmt ContractLowering::read_columns(const loop::Buffer& columns, const Expr& fir
 }
 
 Stmt ContractLowering::prefetch_columns(const Expr& from) const {
-  constexpr int64_t kLine = 64;
   const int64_t element = element_size(b_buffer_->dtype), vector = lanes_ * element;
   std::vector<Stmt> lines;
   for (int64_t v = 0; v * lanes_ < tile_.columns() && plan_.walk.prefetch_bytes > 0; ++v)
-    if (v % plan_.panel_v * vector % kLine == 0)
+    if (v % plan_.panel_v * vector % schedule::kPrefetchedLine == 0)
       lines.push_back(loop::prefetch(b_buffer_, from + packed_column(index(v), index(0), panel_size()) +
                                                     index(plan_.walk.prefetch_bytes / element)));
   return loop::block(std::move(lines));

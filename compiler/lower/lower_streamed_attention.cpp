@@ -7,6 +7,7 @@
 
 #include "lower/loop_nest.h"
 #include "schedule/contraction/operand_access.h"
+#include "schedule/kernel_limits.h"
 
 namespace quernel::lower {
 namespace {
@@ -104,10 +105,9 @@ class StreamLowering {
     return loop::block(std::move(e.statements));
   }
 
-  // Asks for what is prefetch_bytes behind the operand's vector of `lanes` elements, if it begins a line. `number`: of the
-  // vector, in its row.
+  // Asks for what is prefetch_bytes behind the operand's vector of `lanes` elements if that begins a line. `number`: the
+  // vector's in its row.
   Stmt prefetch_operand(Evaluator e, const Node& node, int operand, int lanes, const Expr& number) const {
-    constexpr int64_t kLine = 64;
     schedule::OperandAccess access = schedule::resolve_operand(g_, node, operand);
     const Expr value = e.evaluate(access.base, access.indices);
     const Expr* load = &value;
@@ -116,7 +116,7 @@ class StreamLowering {
         (*load)->kind == loop::ExprKind::kLoad && (*load)->buffer->scope == loop::Scope::kGlobal;
     if (plan_.prefetch_bytes == 0 || !reads) return loop::block({});
     const int64_t element = element_size((*load)->buffer->dtype),
-                  per_line = std::max<int64_t>(1, kLine / (lanes * element));
+                  per_line = std::max<int64_t>(1, schedule::kPrefetchedLine / (lanes * element));
     e.statements.push_back(
         loop::prefetch((*load)->buffer, (*load)->args[0] + index(plan_.prefetch_bytes / element)));
     Stmt ask = loop::block(std::move(e.statements));

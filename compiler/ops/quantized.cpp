@@ -1,7 +1,7 @@
 // Quantised values: elements of 4 or 8 bits whose neighbours share a scale and a zero point.
 //   dequantize [g0, g1 ...]   x[i0, i1 ...], s[j0, j1 ...] (, z[j0, j1 ...])  ->  (x[i] - z[i / g]) * s[i / g] in f32
-//   dequantize_rows [g]       q[.., k], s[.., j], t[.., j]  ->  q[.., k] * s[.., k / g] in f32, where t[.., j] is the sum of
-//                             group j of the result, which kernels that multiply integers read instead of adding it up
+//   dequantize_rows [g]       q[.., k], s[.., j], t[.., j]  ->  q[.., k] * s[.., k / g] in f32; t[.., j] is the sum of group j of
+//                             the result: kernels of int8 dot products read it instead of adding it up
 #include "ops/families.h"
 
 namespace quernel::ops {

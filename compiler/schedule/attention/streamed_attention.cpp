@@ -8,6 +8,7 @@
 #include "schedule/attention/defining_nodes.h"
 #include "schedule/attention/row_softmax.h"
 #include "schedule/contraction/operand_access.h"
+#include "schedule/kernel_limits.h"
 #include "schedule/plans/operand_indices.h"
 
 namespace quernel::schedule {
@@ -156,8 +157,7 @@ void choose_loops(StreamPlan& plan, const Target& target) {
   const int64_t unit = std::max<int64_t>(plan.keys_at_once, target.lanes(4));
   plan.block_keys =
       std::min((plan.keys + unit - 1) / unit * unit, target.memory_is_dear() ? kSmallBlock : kBlockKeys);
-  constexpr int64_t kAhead = 4096;  // as for packed weights (plan_walk.cpp)
-  plan.prefetch_bytes = target.has_caches() ? kAhead : 0;
+  plan.prefetch_bytes = target.has_caches() ? kPrefetchBytes : 0;
   if (!target.shares_work()) return;
   Dim cells = 1;
   for (const StreamPlan::Axis& axis : plan.grid) cells *= axis.extent;

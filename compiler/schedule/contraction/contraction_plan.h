@@ -103,13 +103,14 @@ struct ContractionPlan {
     // Words are then multiplied as integers. 0: a has floats.
     int64_t group_of_a = 0;
     bool unsigned_bytes = false;  // whether the target's dot product takes bytes of b as unsigned
-    // Bytes of a row of a that are loaded together: a word, or four of them where dot products take any word of a register.
+    // Bytes of a row of a that are loaded together: a word, or four where dot products take any word of a register.
     int64_t bytes_at_once = 4;
     int64_t per_word() const { return 32 / format.bits; }
   };
   std::optional<Blocks> blocks;
   // Panels of a quantised b with odd numbers lie behind all others: a tile that reads two panels side by side then reads
-  // two streams, each without gaps, which hardware prefetchers follow. A C program with such a loop read 226 MB at 42 GB/s, not 18 (Zen 5).
+  // two streams, each without gaps, which hardware prefetchers follow. A C program with such a loop read 226 MB at 42
+  // GB/s, not 18 (Zen 5).
   bool odd_panels_apart = false;
   // The panel of a tile's columns is first widened in scratch, for a block of rows.
   bool widens_panels = false;

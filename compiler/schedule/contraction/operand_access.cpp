@@ -70,10 +70,10 @@ std::optional<RowsOfBytes> rows_of_bytes(const Graph& graph, ValueId v) {
     ValueId part = node->inputs[i];
     const Node* from = graph.def(part);
     for (; from && from->op == OpKind::k_reshape && !is_output(graph, part); from = graph.def(part))
-      part = from->inputs[0];
-    const bool is_view =
-        from && has_index_map(*from) && from->op != OpKind::k_contiguous && !is_output(graph, part);
-    if (is_view || graph.constant(part)) return std::nullopt;
+      part = from->inputs[0];  // in the same order
+    // Inputs and outputs of a body lie where the graph around it wants them.
+    if (!from || from->op == OpKind::k_constant || is_output(graph, part)) return std::nullopt;
+    if (has_index_map(*from) && from->op != OpKind::k_contiguous) return std::nullopt;
     parts[i] = part;
   }
   return RowsOfBytes{parts[0], parts[1], parts[2], node->attributes.ints[0]};

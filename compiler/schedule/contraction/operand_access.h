@@ -38,7 +38,8 @@ struct RowsOfBytes {
   ValueId bytes = kNoValue, scales = kNoValue, sums = kNoValue;
   int64_t group = 0;
 };
-// Returns nullopt if `v` is something else, or if a part is a constant or another view than a reshape.
+// Returns nullopt if `v` is something else, or if a part need not be stored so: constants, inputs, outputs, other views
+// than reshapes.
 std::optional<RowsOfBytes> rows_of_bytes(const Graph& graph, ValueId v);
 
 // Strides of an operand, in elements, along the contraction's axes.

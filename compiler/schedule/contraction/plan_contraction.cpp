@@ -412,8 +412,8 @@ ContractionPlan plan_contraction(const Contraction& contraction, const OperandSt
     plan.blocks->group_of_a = group_of_bytes(plan, plan.swapped ? y : x, target);
     plan.blocks->unsigned_bytes = target.has_dot_u8_s8;
     constexpr int64_t kRegister = 16;
-    if (target.has_dot_words && plan.blocks->group_of_a % kRegister == 0)
-      plan.blocks->bytes_at_once = kRegister;
+    const int64_t group = plan.blocks->group_of_a;
+    if (target.has_dot_words && group != 0 && group % kRegister == 0) plan.blocks->bytes_at_once = kRegister;
   }
   plan.widens_panels = widens_panels(plan, target);
   choose_lane_sums(plan, plan.swapped ? y.dtype : x.dtype, plan.swapped ? x.dtype : y.dtype, target);

@@ -5,6 +5,7 @@
 
 #include "schedule/contraction/image_layout.h"
 #include "schedule/contraction/tile_loops.h"
+#include "schedule/kernel_limits.h"
 
 namespace quernel::schedule {
 namespace {
@@ -91,14 +92,11 @@ bool shares_elements(const ContractionPlan& plan, const Target& target) {
          plan.axes[slide->position].extent.value() % plan.tile_m == 0;
 }
 
-// Packed b that each kernel reads once comes at the speed of memory. Hardware prefetchers stop at the end of a page: a C
-// program that read 80 MB as such a kernel does went from 9.7 to 12.6, 19, 24 and 23 GB/s with lines asked for 1, 2, 4
-// and 8 KB ahead (one thread of an Emerald Rapids; 26 to 28 where 40 MB stayed in L3).
+// How far ahead lines of packed b are asked for: where each is read once, at the speed of memory.
 int64_t prefetch_bytes(const ContractionPlan& plan, const Target& target) {
-  constexpr int64_t kAhead = 4096;
   const bool once = plan.packed && !plan.elementwise && !plan.widens_panels && row_count(plan).is_const() &&
                     row_count(plan).value() <= plan.tile_m;
-  return once && target.has_caches() && !target.lanes_are_invocations() ? kAhead : 0;
+  return once && target.has_caches() && !target.lanes_are_invocations() ? kPrefetchBytes : 0;
 }
 
 // What holds wherever the tiles are.

@@ -113,7 +113,9 @@ ValueId Generator::rows_of_bytes(const std::vector<int64_t>& dims) {
   const int64_t group = random.pick(sizes);
   std::vector<int64_t> groups = dims;
   groups.back() /= group;
-  const ValueId elements = source(DType::kI8, dims);
+  ValueId elements = source(DType::kI8, dims);
+  if (random.chance(80))
+    elements = build.add(OpKind::k_contiguous, {elements});  // else it is no kernel's own
   ValueId scales = build.cast(source(DType::kU8, groups), DType::kF32);
   scales = build.unary(UnaryOp::k_floor, build.binary(BinaryOp::k_mul, scales, std::ldexp(1.0, -4)));
   scales = build.binary(BinaryOp::k_mul, build.binary(BinaryOp::k_add, scales, 1.0), std::ldexp(1.0, -10));

@@ -128,8 +128,8 @@ constexpr const char* kGemm =
     "}\n";
 constexpr const char* kGemmText = "gemm f32*f32 packed rows 20:8:64 columns 64:0:1 reduce 8:1:0";
 
-Expected<Schedule> schedule_of(const std::string& text, Choices* choices) {
-  Target target = *find_target("x86-64-v4");
+Expected<Schedule> schedule_of(const std::string& text, Choices* choices,
+                               const Target& target = *find_target("x86-64-v4")) {
   QUERNEL_TRY(Graph graph, parse_graph(text));
   QUERNEL_TRY(graph, choose_winograd(graph, target, choices));
   QUERNEL_TRY(graph, materialize_operands(graph, target));
@@ -156,6 +156,21 @@ TEST(Tilings, a_choice_overrides_the_estimate) {
   const ContractionPlan& plan = chosen->groups[0].contraction;
   EXPECT_EQ(to_string(tiling_of(plan)), "tile 3x48 order columns group 4096");
   EXPECT_EQ(plan.panel_v, 3);
+}
+
+// Rows of floats by quantised weights: what int8 dot products of a target need takes no registers from their tiles.
+TEST(Tilings, of_floats_do_not_depend_on_dot_products) {
+  const std::string text =
+      "graph @g(%x: f32[64,64]) {\n  %q = constant u4[96,64] {5 ...}\n  %s = constant f32[96,2] {0.5 ...}\n"
+      "  %w = dequantize %q, %s {1, 32} : f32[96,64]\n"
+      "  %y = contract %x, %w axes(m: 64, n: 96 | k: 64) a[m, k] b[n, k] out[m, n] acc f32 : f32[64,96]\n"
+      "  return y = %y\n}\n";
+  Target with = *find_target("cortex-a76"), without = with;
+  without.has_dot_s8_s8 = without.has_dot_u8_u8 = without.has_dot_words = false;
+  Expected<Schedule> a = schedule_of(text, nullptr, with), b = schedule_of(text, nullptr, without);
+  ASSERT_TRUE(a && b);
+  ASSERT_TRUE(a->groups[0].contraction.blocks);
+  EXPECT_EQ(tiling_of(a->groups[0].contraction), tiling_of(b->groups[0].contraction));
 }
 
 // On a GPU the choice is the side of tiles; what has more to say is refused, and groups have no choice.
