@@ -68,7 +68,7 @@ run_tests() {  # run_tests NAME PRESET CTEST-ARGUMENTS...
 stage "packages"
 ./toolchains/install_debian.sh --build --test --cross --vulkan
 # Clones of the project share what ccache keeps: it sees paths relative to their root.
-export CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=true
+export CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=true CCACHE_SLOPPINESS=pch_defines,time_macros
 command -v ccache >/dev/null && launcher=(-DCMAKE_C_COMPILER_LAUNCHER=ccache -DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
 logs=build/logs
 mkdir -p "$logs"

@@ -194,10 +194,13 @@ ValueId GraphBuilder::dequantize(ValueId x, ValueId scales, ValueId zeros, std::
   return add(OpKind::k_dequantize, std::move(operands), std::move(attributes));
 }
 
-ValueId GraphBuilder::dequantize_rows(ValueId x, ValueId scales, ValueId sums, int64_t group) {
+ValueId GraphBuilder::dequantize_rows(std::vector<ValueId> digits, int64_t base, ValueId scales, ValueId sums,
+                                      int64_t group) {
   Attributes attributes;
   attributes.ints = {group};
-  return add(OpKind::k_dequantize_rows, {x, scales, sums}, std::move(attributes));
+  if (digits.size() > 1) attributes.ints.push_back(base);
+  digits.insert(digits.end(), {scales, sums});
+  return add(OpKind::k_dequantize_rows, std::move(digits), std::move(attributes));
 }
 
 ValueId GraphBuilder::scan(OpKind op, ValueId x, int64_t axis, bool exclusive, bool reverse) {

@@ -69,7 +69,9 @@ class GraphBuilder {
   // `zeros`: kNoValue for none. `groups`: per dim, the neighbours that share a scale.
   ValueId dequantize(ValueId x, ValueId scales, ValueId zeros, std::vector<int64_t> groups);
   // `sums`: of each group of the result. `group`: the neighbours along the last dim that share a scale.
-  ValueId dequantize_rows(ValueId x, ValueId scales, ValueId sums, int64_t group);
+  // `digits`: of base `base`, the most significant first.
+  ValueId dequantize_rows(std::vector<ValueId> digits, int64_t base, ValueId scales, ValueId sums,
+                          int64_t group);
   ValueId scan(OpKind op, ValueId x, int64_t axis, bool exclusive, bool reverse);
   ValueId argsort(ValueId x, int64_t axis, Dim count, bool descending);
   // `parameter`: the axis, or scatter_nd's batch_dims.

@@ -31,9 +31,15 @@ Expected<Tensor> run_dequantize(const Node& node, const Operands& operands, cons
 
 Expected<Tensor> run_dequantize_rows(const Node& node, const Operands& operands, const ResultType& type) {
   const int64_t count = type.count(), group = node.attributes.ints[0];
-  std::vector<double> elements(static_cast<size_t>(count)), scales(static_cast<size_t>(count / group));
-  load(*operands[0], 0, count, elements.data());
-  load(*operands[1], 0, count / group, scales.data());
+  const size_t digits = operands.size() - 2;
+  std::vector<double> elements(static_cast<size_t>(count), 0), digit(static_cast<size_t>(count)),
+      scales(static_cast<size_t>(count / group));
+  for (size_t d = 0; d < digits; ++d) {
+    load(*operands[d], 0, count, digit.data());
+    for (size_t i = 0; i < elements.size(); ++i)
+      elements[i] = digit[i] + (d == 0 ? 0 : elements[i] * static_cast<double>(node.attributes.ints[1]));
+  }
+  load(*operands[digits], 0, count / group, scales.data());
   for (int64_t i = 0; i < count; ++i)
     elements[static_cast<size_t>(i)] *= scales[static_cast<size_t>(i / group)];
   std::vector<uint8_t> bytes(static_cast<size_t>(byte_size(type.dtype, count)));

@@ -34,11 +34,17 @@ Stmt ContractLowering::reduce_bytes(const loop::Buffer& acc, const loop::Buffer&
   const int64_t middle = bits == 8 && !format.unsigned_bytes ? 0 : int64_t{1} << (bits - 1);
   const DType dtype = format.unsigned_bytes ? DType::kU32 : DType::kI32;
   return for_blocks([&](const BlockPlace& place, int64_t steps) {
-    loop::Buffer sums = local_buffer("sums", DType::kI32, acc->size, loop::Scope::kRegister);
+    const auto digits = static_cast<int64_t>(digits_.size());
+    loop::Buffer sums = local_buffer("sums", DType::kI32, acc->size * digits, loop::Scope::kRegister);
+    auto sum_of = [&](int64_t digit, const Expr& slot) { return index(digit * acc->size) + slot; };
+    auto no_sums = [&](const Expr& m, const Expr& n) {
+      std::vector<Stmt> zeros;
+      for (int64_t d = 0; d < digits; ++d)
+        zeros.push_back(loop::store(sums, sum_of(d, tile_.slot(m, n)), loop::const_int(DType::kI32, 0)));
+      return loop::block(std::move(zeros));
+    };
     std::vector<Stmt> body{loop::alloc(sums), for_rows([&](Expr m) {
-                             return for_columns([&](Expr n) {
-                               return loop::store(sums, tile_.slot(m, n), loop::const_int(DType::kI32, 0));
-                             });
+                             return for_columns([&](Expr n) { return no_sums(m, n); });
                            })};
     // Steps whose bytes of a row are loaded together, whole words of b.
     const int64_t at_once = std::max(format.bytes_at_once, per_word), words_of_a = at_once / kBytesOfWord;
@@ -59,26 +65,28 @@ Stmt ContractLowering::reduce_bytes(const loop::Buffer& acc, const loop::Buffer&
           }));
       }
       parts.push_back(for_rows([&](Expr m) {
-        loop::Buffer held = local_buffer("a", DType::kI32, words_of_a, loop::Scope::kRegister);
+        loop::Buffer held = local_buffer("a", DType::kI32, digits * words_of_a, loop::Scope::kRegister);
         std::vector<Stmt> row{loop::alloc(held)};
-        for (int64_t word = 0; word < used; ++word) {
-          if (word * kBytesOfWord % format.bytes_at_once == 0) {
-            const int bytes = static_cast<int>(format.bytes_at_once),
-                      words = bytes / static_cast<int>(kBytesOfWord);
-            Expr from =
-                place_of_row(row_offsets, m) + place.a + turn * index(at_once) + index(word * kBytesOfWord);
-            row.push_back(
-                loop::store(held, words == 1 ? index(word) : loop::ramp(index(word), 1, words),
-                            loop::bitcast({DType::kI32, words},
-                                          loop::load(a_buffer_, loop::ramp(from, 1, bytes), bytes))));
+        for (int64_t word = 0; word < used; ++word)
+          for (int64_t d = 0; d < digits; ++d) {
+            const Expr place_of_word = index(d * words_of_a + word);
+            if (word * kBytesOfWord % format.bytes_at_once == 0) {
+              const int bytes = static_cast<int>(format.bytes_at_once),
+                        words = bytes / static_cast<int>(kBytesOfWord);
+              Expr from =
+                  place_of_row(row_offsets, m) + place.a + turn * index(at_once) + index(word * kBytesOfWord);
+              row.push_back(loop::store(
+                  held, words == 1 ? place_of_word : loop::ramp(place_of_word, 1, words),
+                  loop::bitcast({DType::kI32, words}, loop::load(digits_[static_cast<size_t>(d)],
+                                                                 loop::ramp(from, 1, bytes), bytes))));
+            }
+            row.push_back(for_columns([&](Expr n) {
+              Expr sum = sum_of(d, tile_.slot(m, n));
+              return loop::store(sums, sum,
+                                 loop::dot(loop::load(held, place_of_word),
+                                           loop::load(columns, column(word, n)), loop::load(sums, sum)));
+            }));
           }
-          row.push_back(for_columns([&](Expr n) {
-            Expr slot = tile_.slot(m, n);
-            return loop::store(sums, slot,
-                               loop::dot(loop::load(held, index(word)), loop::load(columns, column(word, n)),
-                                         loop::load(sums, slot)));
-          }));
-        }
         return loop::block(std::move(row));
       }));
       return loop::block(std::move(parts));
@@ -104,9 +112,15 @@ Stmt ContractLowering::reduce_bytes(const loop::Buffer& acc, const loop::Buffer&
           {loop::let(scale, loop::load(row_scales_, group)), loop::let(total, loop::load(group_sums_, group)),
            loop::let(begin, middle != 0 ? first : loop::const_float(accumulator_dtype_, 0)),
            for_vectors([&](Expr v, Expr l) {
-             Expr slot = tile_.slot(m, v ? v * index(lanes_) + l : l),
-                  sum = loop::mul_acc(loop::cast(accumulator_dtype_, loop::load(sums, slot)),
-                                      loop::var_ref(scale), loop::var_ref(begin));
+             Expr slot = tile_.slot(m, v ? v * index(lanes_) + l : l), sum;
+             for (int64_t d = 0; d < digits; ++d) {
+               Expr digit = loop::cast(accumulator_dtype_, loop::load(sums, sum_of(d, slot)));
+               sum = d == 0
+                         ? digit
+                         : loop::mul_acc(
+                               sum, loop::const_float(accumulator_dtype_, static_cast<double>(base_)), digit);
+             }
+             sum = loop::mul_acc(sum, loop::var_ref(scale), loop::var_ref(begin));
              if (Expr zero = zero_of_column(place, v, l))
                sum = loop::mul_acc(loop::unary(UnaryOp::k_neg, zero), loop::var_ref(total), sum);
              return loop::store(acc, slot,

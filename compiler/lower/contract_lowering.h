@@ -250,6 +250,8 @@ class ContractLowering {
   bool partial_rows_ = false;
   std::optional<schedule::Slide> row_windows_;
   loop::Buffer scales_, zeros_;             // of a quantised b; zeros_ null: none
+  std::vector<loop::Buffer> digits_;        // of a, where a has bytes, the most significant first
+  int64_t base_ = 0;                        // of the digits
   loop::Buffer row_scales_, group_sums_;    // of a's groups, where a has bytes
   loop::Expr words_base_, scales_base_;     // offsets of the current tile's columns in b and in scales
   const schedule::Slide* along_ = nullptr;  // windows along the rows of tiles, which share elements of a

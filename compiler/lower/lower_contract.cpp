@@ -26,7 +26,9 @@ ContractLowering::ContractLowering(Context& context)
   accumulator_dtype_ = node_.attributes.contraction.accumulator;
   lanes_ = plan_.lanes;
   if (std::optional<schedule::RowsOfBytes> rows = schedule::rows_of_bytes(g_, a_)) {
-    a_ = rows->bytes;
+    a_ = rows->digits.front();
+    for (ValueId digit : rows->digits) digits_.push_back(c_.buffers.reads.at(digit));
+    base_ = rows->base;
     row_scales_ = c_.buffers.reads.at(rows->scales);
     group_sums_ = c_.buffers.reads.at(rows->sums);
   }

@@ -12,7 +12,8 @@ constexpr Arity arity_of(std::string_view family) {
   if (family == "source") return {0, 0};
   if (family == "binary" || family == "contract" || family == "gather") return {2, 2};
   if (family == "quantized") return {2, 3};
-  if (family == "ternary" || family == "scatter" || family == "quantized_rows") return {3, 3};
+  if (family == "quantized_rows") return {3, 5};
+  if (family == "ternary" || family == "scatter") return {3, 3};
   if (family == "cat") return {1, kMany};
   if (family == "control" || family == "custom") return {0, kMany};
   return {1, 1};

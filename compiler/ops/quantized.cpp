@@ -2,6 +2,8 @@
 //   dequantize [g0, g1 ...]   x[i0, i1 ...], s[j0, j1 ...] (, z[j0, j1 ...])  ->  (x[i] - z[i / g]) * s[i / g] in f32
 //   dequantize_rows [g]       q[.., k], s[.., j], t[.., j]  ->  q[.., k] * s[.., k / g] in f32; t[.., j] is the sum of group j of
 //                             the result: kernels of int8 dot products read it instead of adding it up
+//   dequantize_rows [g, b]    the same for up to three q, which are digits of base b, the most significant first:
+//                             p[.., k], q[.., k], s[.., j], t[.., j]  ->  (p[.., k] * b + q[.., k]) * s[.., k / g]
 #include "ops/families.h"
 
 namespace quernel::ops {
@@ -34,19 +36,25 @@ Expected<TensorType> infer_quantized(OpKind, const Types& inputs, const Attribut
 
 Expected<TensorType> infer_quantized_rows(OpKind, const Types& inputs, const Attributes& a) {
   const TensorType& q = inputs[0];
-  if (q.dtype != DType::kI8 || q.shape.empty())
-    return invalid_input("expected rows of i8, found " + to_string(q));
-  if (a.ints.size() != 1 || a.ints[0] < 1)
-    return invalid_input("expected one group size, found " + std::to_string(a.ints.size()));
+  const size_t digits = inputs.size() - 2;
+  for (size_t i = 0; i < digits; ++i)
+    if (inputs[i].dtype != DType::kI8 || inputs[i].shape.empty() || inputs[i].shape != q.shape)
+      return invalid_input("expected rows of i8, of one shape, found " + to_string(inputs[i]));
+  if (a.ints.size() != (digits == 1 ? 1 : 2) || a.ints[0] < 1)
+    return invalid_input(std::string("expected one group size") +
+                         (digits == 1 ? "" : " and the base of the digits") + ", found " +
+                         std::to_string(a.ints.size()) + " numbers");
+  if (digits > 1 && (a.ints[1] < 2 || a.ints[1] > 256))
+    return invalid_input("expected digits of base 2 to 256, found base " + std::to_string(a.ints[1]));
   Shape groups = q.shape;
   if (!(floormod(groups.back(), a.ints[0]) == Dim(0)))
     return invalid_input("expected whole groups of " + std::to_string(a.ints[0]) + " elements, found " +
                          to_string(q));
   groups.back() = floordiv(groups.back(), a.ints[0]);
-  for (size_t i : {1, 2})
+  for (size_t i : {digits, digits + 1})
     if (const TensorType expected{DType::kF32, groups}; !(inputs[i] == expected))
-      return invalid_input(std::string("expected ") + (i == 1 ? "scales " : "sums ") + to_string(expected) +
-                           ", found " + to_string(inputs[i]));
+      return invalid_input(std::string("expected ") + (i == digits ? "scales " : "sums ") +
+                           to_string(expected) + ", found " + to_string(inputs[i]));
   return TensorType{DType::kF32, q.shape};
 }
 

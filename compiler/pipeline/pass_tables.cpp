@@ -80,6 +80,14 @@ const std::vector<GraphPass>& graph_passes() {
          return schedule::quantize_activations(graph, &state.activations);
        },
        false},
+      {"split-activations",
+       "few rows of f32 that meet quantised weights become three bytes, where int8 dot products multiply "
+       "those",
+       [](const Graph& graph, const Target& target, const CompileOptions& options,
+          auto&&) -> Expected<Graph> {
+         if (options.activations == DType::kI8) return graph;
+         return schedule::split_activations(graph, target);
+       }},
       {"compose-views", "movement chains that no named op can say become one index map",
        graph_pass(compose_views)},
       {"split-long-contractions", "contractions over many terms go in parts, which workgroups share",

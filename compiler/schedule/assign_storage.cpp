@@ -57,8 +57,10 @@ class Assigner {
         for (int i = 0; i < 2; ++i) {
           const ValueId v = resolve_operand(g_, g_.nodes[group.anchor], i).base;
           contractions_.emplace(v, group.anchor);
-          if (std::optional<RowsOfBytes> rows = rows_of_bytes(g_, v))
-            dense_.insert({rows->bytes, rows->scales, rows->sums});
+          if (std::optional<RowsOfBytes> rows = rows_of_bytes(g_, v)) {
+            dense_.insert(rows->digits.begin(), rows->digits.end());
+            dense_.insert({rows->scales, rows->sums});
+          }
         }
       if (group.kind == GroupKind::kCustom)
         for (ValueId v : g_.nodes[group.anchor].inputs) dense_.insert(v);

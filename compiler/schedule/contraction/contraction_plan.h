@@ -102,6 +102,7 @@ struct ContractionPlan {
     // Of a, which dequantize_rows gives: the steps that share a scale, that is `steps`, or more where there is one block.
     // Words are then multiplied as integers. 0: a has floats.
     int64_t group_of_a = 0;
+    int digits_of_a = 1;          // an element of a is that many bytes
     bool unsigned_bytes = false;  // whether the target's dot product takes bytes of b as unsigned
     // Bytes of a row of a that are loaded together: a word, or four where dot products take any word of a register.
     int64_t bytes_at_once = 4;

@@ -65,18 +65,21 @@ bool is_constant_operand(const Graph& graph, ValueId v) {
 std::optional<RowsOfBytes> rows_of_bytes(const Graph& graph, ValueId v) {
   const Node* node = graph.def(v);
   if (!node || node->op != OpKind::k_dequantize_rows) return std::nullopt;
-  ValueId parts[3];
-  for (size_t i = 0; i < 3; ++i) {
-    ValueId part = node->inputs[i];
+  std::vector<ValueId> parts = node->inputs;
+  for (ValueId& part : parts) {
     const Node* from = graph.def(part);
     for (; from && from->op == OpKind::k_reshape && !is_output(graph, part); from = graph.def(part))
       part = from->inputs[0];  // in the same order
     // Inputs and outputs of a body lie where the graph around it wants them.
     if (!from || from->op == OpKind::k_constant || is_output(graph, part)) return std::nullopt;
     if (has_index_map(*from) && from->op != OpKind::k_contiguous) return std::nullopt;
-    parts[i] = part;
   }
-  return RowsOfBytes{parts[0], parts[1], parts[2], node->attributes.ints[0]};
+  const std::vector<int64_t>& numbers = node->attributes.ints;
+  return RowsOfBytes{.digits = {parts.begin(), parts.end() - 2},
+                     .scales = parts.end()[-2],
+                     .sums = parts.back(),
+                     .group = numbers[0],
+                     .base = numbers.size() > 1 ? numbers[1] : 0};
 }
 
 OperandAccess resolve_operand(const Graph& graph, const Node& contract, int operand) {
@@ -115,7 +118,7 @@ OperandStrides operand_strides(const Graph& graph, const OperandAccess& access, 
     result.quantized = quantized_operand(graph, access.base);
   result.dtype = graph.dtype(access.base);
   if (std::optional<RowsOfBytes> rows = rows_of_bytes(graph, access.base))
-    result.group_of_bytes = rows->group;
+    result.group_of_bytes = rows->group, result.digits = static_cast<int>(rows->digits.size());
   for (size_t d = 0; d < access.indices.size(); ++d) {
     AffineForm form = *as_affine(access.indices[d], static_cast<int>(axes));
     result.offset += form.offset * dim_strides[d];

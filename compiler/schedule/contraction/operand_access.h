@@ -35,8 +35,9 @@ struct QuantizedOperand {
 
 // The parts of rows of bytes (dequantize_rows) as they are stored, one element after another.
 struct RowsOfBytes {
-  ValueId bytes = kNoValue, scales = kNoValue, sums = kNoValue;
-  int64_t group = 0;
+  std::vector<ValueId> digits;  // of an element, the most significant first
+  ValueId scales = kNoValue, sums = kNoValue;
+  int64_t group = 0, base = 0;
 };
 // Returns nullopt if `v` is something else, or if a part need not be stored so: constants, inputs, outputs, other views
 // than reshapes.
@@ -50,6 +51,7 @@ struct OperandStrides {
   DType dtype = DType::kF32;
   std::optional<QuantizedOperand> quantized;  // of a constant
   int64_t group_of_bytes = 0;                 // of dequantize_rows: its group; else 0
+  int digits = 1;                             // of dequantize_rows
   std::vector<char> copyable;                 // per axis: a permuted copy would be contiguous along it
   std::vector<int> dim;  // per axis: the dim of the stored value it runs along; -1: none, -2: several
   Shape step;            // per axis: its step along that dim

@@ -410,6 +410,7 @@ ContractionPlan plan_contraction(const Contraction& contraction, const OperandSt
   plan.blocks = blocks_of(plan, plan.swapped ? x : y);
   if (plan.blocks) {
     plan.blocks->group_of_a = group_of_bytes(plan, plan.swapped ? y : x, target);
+    plan.blocks->digits_of_a = (plan.swapped ? y : x).digits;
     plan.blocks->unsigned_bytes = target.has_dot_u8_s8;
     constexpr int64_t kRegister = 16;
     const int64_t group = plan.blocks->group_of_a;

@@ -79,17 +79,18 @@ double nearly_largest(std::initializer_list<double> limits) {
 }
 
 // What a step of a tile of int8 dot products takes. A load of a is for 4 or 16 steps, a word of b for several; the scales
-// of a block take a conversion and two multiply-adds for each accumulator.
+// of a block take a conversion and two multiply-adds for each accumulator, two instructions more for each further digit.
 struct ByteStep {
   double operations = 0, loads = 0;
 };
 ByteStep byte_step(const ContractionPlan& plan, double m, double v) {
   constexpr double kSteps = 4, kOfBlock = 3;
   const ContractionPlan::Blocks& blocks = *plan.blocks;
-  const auto per_word = static_cast<double>(blocks.per_word()), steps = static_cast<double>(blocks.steps);
+  const auto per_word = static_cast<double>(blocks.per_word()), steps = static_cast<double>(blocks.steps),
+             digits = static_cast<double>(blocks.digits_of_a);
   const double unpacking = blocks.format.bits == 8 ? 0 : 2 * per_word / kSteps - 1;
-  return {m * v * (1 / kSteps + kOfBlock / steps) + v * unpacking / per_word,
-          m / static_cast<double>(blocks.bytes_at_once) + std::ceil(v) / per_word +
+  return {m * v * (digits / kSteps + (kOfBlock + 2 * (digits - 1)) / steps) + v * unpacking / per_word,
+          m * digits / static_cast<double>(blocks.bytes_at_once) + std::ceil(v) / per_word +
               (2 * m + std::ceil(v)) / steps};
 }
 
@@ -185,8 +186,12 @@ bool fits_registers(const ContractionPlan& plan, const Target& target, int m, in
       !plan.sums_lanes && dot_instructions(plan, target) > 1;  // even and odd bytes, each in a register
   // Accumulators of a block next to those of the sum, and the words of a step; for several rows the columns of four words
   // of a, too.
-  if (plan.blocks && plan.blocks->bytes_at_once > 4 && m > 1) return 2 * m * v + 4 * v + 3 <= registers;
-  if (plan.blocks && !plan.widens_panels) return 2 * m * v + 2 * v + 2 <= registers;
+  if (plan.blocks) {
+    const int digits = plan.blocks->group_of_a != 0 ? plan.blocks->digits_of_a : 1;
+    if (plan.blocks->bytes_at_once > 4 && m > 1)
+      return (1 + digits) * m * v + 4 * v + 2 + digits <= registers;
+    if (!plan.widens_panels) return (1 + digits) * m * v + 2 * v + 2 <= registers;
+  }
   int extra = plan.elementwise ? v + 2 : halves ? 2 * v + 4 : v + 1;
   if (plan.elementwise &&
       scalars) {  // a row of the window's weights stays, an element of a, and two pointers

@@ -170,9 +170,16 @@ Expected<Graph> widen_others(const Graph& graph, const Target& target) {
                          node.inputs.size() > 2 ? r(node.inputs[2]) : kNoValue, node.attributes.ints);
     if (!floats.count(node.output)) return kNoValue;
     if (node.op == OpKind::k_dequantize_rows) {
+      const std::vector<int64_t>& numbers = node.attributes.ints;
       std::vector<int64_t> groups(r.old.shape(node.output).size(), 1);
-      groups.back() = node.attributes.ints[0];
-      return dequantized(r.build, r(node.inputs[0]), r(node.inputs[1]), kNoValue, groups);
+      groups.back() = numbers[0];
+      const size_t digits = node.inputs.size() - 2;
+      ValueId x = r(node.inputs[0]);
+      for (size_t d = 1; d < digits; ++d) {
+        x = r.build.binary(BinaryOp::k_mul, r.build.cast(x, DType::kF32), static_cast<double>(numbers[1]));
+        x = r.build.add(OpKind::k_add, {x, r.build.cast(r(node.inputs[d]), DType::kF32)});
+      }
+      return dequantized(r.build, x, r(node.inputs[digits]), kNoValue, groups);
     }
     std::vector<Tensor> operands;
     for (ValueId v : node.inputs) operands.push_back(*graph.constant(v));

@@ -42,6 +42,14 @@ Expected<Graph> quantize_activations(const Graph& graph, RoundedActivations* rep
 // Returns what people should know about it.
 std::vector<std::string> about_activations(const RoundedActivations& report, const Target& target);
 
+// Splits rows of f32 that meet quantised constants into three bytes, where the target multiplies words of the constant by
+// bytes and few rows are multiplied, as a language model does for a token. An element is rounded to 1 / 16,000,000 of
+// the largest magnitude of its block of the constant, which is what f32 loses of it.
+//   contract(x, dequantize c) -> contract(dequantize_rows(high, middle, low, scales, sums), dequantize c)
+// Constants of fewer elements than `least_weights` are multiplied sooner than rows are split.
+Expected<Graph> split_activations(const Graph& graph, const Target& target,
+                                  int64_t least_weights = int64_t{1} << 16);
+
 // Copies operands that a contraction kernel cannot read in place: non-affine accesses, guarded ones without
 // an im2row buffer, vector operands that are not contiguous along the vector axis.
 //   contract(q, k) -> contract(q, contiguous(permute(k)))

@@ -63,7 +63,7 @@ Graph graph_of(const Product& p, Random& random) {
   return graph;
 }
 
-enum class Rows { kFloats, kBytes };
+enum class Rows { kFloats, kBytes, kDigits };
 
 void expect_close(const Product& p, const std::string& target, Rows kind = Rows::kFloats) {
   Random random(static_cast<uint64_t>(p.rows * 1000 + p.columns * 100 + p.steps + p.block + p.bits));
@@ -75,6 +75,8 @@ void expect_close(const Product& p, const std::string& target, Rows kind = Rows:
   }
   const std::vector<Tensor> inputs = random_inputs(graph, 7);
   Expected<std::vector<Tensor>> want = interpret(graph, inputs);
+  if (kind == Rows::kDigits)
+    graph = *schedule::split_activations(graph, *find_target(target), /*least_weights=*/1);
   ASSERT_TRUE(want) << to_string(want.errors());
   // Of the sums of magnitudes: at most 2 * 2^bits * 0.1 a step.
   const double most = 0.2 * static_cast<double>(p.steps << p.bits);
@@ -131,6 +133,24 @@ TEST(QuantisedProducts, rows_of_bytes_that_end_anywhere) {
     for (int64_t steps : {1, 7, 33, 95, 258})
       for (int64_t rows : {1, 9})
         expect_close({rows, 40, steps, 32, 4, true, Zeros::kNone, DType::kBF16}, target, Rows::kBytes);
+}
+
+// Digits of bytes give what floats give.
+TEST(QuantisedProducts, rows_of_digits) {
+  const Zeros kZeros[] = {Zeros::kNone, Zeros::kElements, Zeros::kFloats};
+  for (const std::string& target : host_targets()) {
+    size_t turn = 0;
+    for (int bits : {2, 4, 8}) {
+      for (int64_t block : {16, 32, 256})
+        expect_close({static_cast<int64_t>(turn % 4 + 1), 19, 100, block, bits, block == 32, kZeros[turn % 3],
+                      DType::kF32},
+                     target, Rows::kDigits),
+            ++turn;
+      ++turn;
+    }
+    for (int64_t steps : {1, 7, 33, 258})
+      expect_close({1, 140, steps, 32, 4, true, Zeros::kNone, DType::kBF16}, target, Rows::kDigits);
+  }
 }
 
 // Rows of the block's largest value have the largest sums, in the order in which integers could overflow.

@@ -105,7 +105,7 @@ ValueId Generator::quantised_constant(const std::vector<int64_t>& dims) {
   return keep(build.dequantize(elements, scales, zeros, groups), facts_of(DType::kF32, 1, 11));
 }
 
-// Rows of bytes of these dims: scales are multiples of 2^-10.
+// Rows of bytes of these dims, or of two digits of base 4 with a byte each: scales are multiples of 2^-10.
 ValueId Generator::rows_of_bytes(const std::vector<int64_t>& dims) {
   std::vector<int64_t> sizes{dims.back()};
   for (int64_t group : {1, 4, 8, 16})
@@ -113,18 +113,29 @@ ValueId Generator::rows_of_bytes(const std::vector<int64_t>& dims) {
   const int64_t group = random.pick(sizes);
   std::vector<int64_t> groups = dims;
   groups.back() /= group;
-  ValueId elements = source(DType::kI8, dims);
-  if (random.chance(80))
-    elements = build.add(OpKind::k_contiguous, {elements});  // else it is no kernel's own
+  constexpr int64_t kBase = 4;
+  auto bytes = [&] {
+    const ValueId elements = source(DType::kI8, dims);
+    return random.chance(80) ? build.add(OpKind::k_contiguous, {elements})
+                             : elements;  // else it is no kernel's own
+  };
+  std::vector<ValueId> digits{bytes()};
+  ValueId elements = build.cast(digits[0], DType::kF32);
+  if (random.chance(40)) {
+    digits.push_back(bytes());
+    elements = build.binary(BinaryOp::k_mul, elements, static_cast<double>(kBase));
+    elements = build.add(OpKind::k_add, {elements, build.cast(digits[1], DType::kF32)});
+  }
   ValueId scales = build.cast(source(DType::kU8, groups), DType::kF32);
   scales = build.unary(UnaryOp::k_floor, build.binary(BinaryOp::k_mul, scales, std::ldexp(1.0, -4)));
   scales = build.binary(BinaryOp::k_mul, build.binary(BinaryOp::k_add, scales, 1.0), std::ldexp(1.0, -10));
   Shape split = make_shape(groups);
   split.push_back(group);
-  ValueId sums = build.reshape(build.cast(elements, DType::kF32), split);
+  ValueId sums = build.reshape(elements, split);
   sums = build.reduce(OpKind::k_reduce_sum, sums, {static_cast<int64_t>(dims.size())}, false);
   sums = build.binary(BinaryOp::k_mul, sums, scales);
-  return keep(build.dequantize_rows(elements, scales, sums, group), facts_of(DType::kF32, 2, 10));
+  return keep(build.dequantize_rows(std::move(digits), kBase, scales, sums, group),
+              facts_of(DType::kF32, 10, 10));
 }
 
 // Weights of a contraction: dequantised constants in random_quantised.

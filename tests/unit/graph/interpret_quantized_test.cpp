@@ -39,5 +39,13 @@ TEST(InterpretQuantized, rows_of_bytes) {
       ElementsAre(-63.5, 0.5, 4, 6, 40, 50, 6, 127));
 }
 
+TEST(InterpretQuantized, rows_of_digits) {
+  EXPECT_THAT(values(evaluate("%p = constant i8[1,4] {1, -1, 0, 2}\n%q = constant i8[1,4] {-127, 1, 2, 3}\n"
+                              "%r = constant i8[1,4] {5, 0, -4, 3}\n"
+                              "%s = constant f32[1,2] {0.5, 2}\n%t = constant f32[1,2] {-627.5, 498}\n"
+                              "%y = dequantize_rows %p, %q, %r, %s, %t {2, 10} : f32[1,4]\nreturn y = %y")),
+              ElementsAre(-582.5, -45, 32, 466));
+}
+
 }  // namespace
 }  // namespace quernel

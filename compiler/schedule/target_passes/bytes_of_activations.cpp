@@ -1,0 +1,106 @@
+// Products of activations with quantised constants, and rows of activations as bytes.
+#include "schedule/target_passes/bytes_of_activations.h"
+
+#include <algorithm>
+
+#include "graph/quantized.h"
+#include "schedule/contraction/operand_access.h"
+
+namespace quernel::schedule {
+namespace {
+
+constexpr double kLeast = 1e-30;  // of a block's largest value: blocks of zeros have a scale, too
+constexpr int64_t kVector = 16;   // bytes that kernels load at a time, at most
+
+// Elements of the quantised constant behind operand `operand` that share a scale along axis `k`; 0: it is none, or they
+// lie otherwise.
+int64_t group_along(const Graph& graph, const Node& node, int operand, int k) {
+  const OperandAccess access = resolve_operand(graph, node, operand);
+  if (!access.direct() || !quantized_constant(graph, access.base)) return 0;
+  const Contraction& c = node.attributes.contraction;
+  const OperandStrides strides =
+      operand_strides(graph, access, contiguous_strides(graph.shape(access.base)), 0, c.axes.size());
+  const int dim = strides.dim[static_cast<size_t>(k)];
+  if (dim < 0) return 0;
+  const int64_t group = strides.quantized->groups[static_cast<size_t>(dim)],
+                extent = c.axes[static_cast<size_t>(k)].extent.value();
+  // All that share one scale are a group of whole vectors.
+  return group == 0 || group >= extent ? (extent + kVector - 1) / kVector * kVector : group;
+}
+
+}  // namespace
+
+bool multiplies_quantised(const Graph& graph, const Node& node) {
+  return node.op == OpKind::k_contract && (quantized_constant(graph, resolve_operand(graph, node, 0).base) ||
+                                           quantized_constant(graph, resolve_operand(graph, node, 1).base));
+}
+
+std::optional<QuantisedProduct> quantised_product(const Graph& graph, const Node& node) {
+  const Contraction& c = node.attributes.contraction;
+  if (c.accumulator != DType::kF32) return std::nullopt;
+  int k = -1;
+  for (size_t i = 0; i < c.axes.size(); ++i) {
+    if (!c.axes[i].reduction || c.axes[i].extent == Dim(1)) continue;
+    if (k >= 0 || !c.axes[i].extent.is_const()) return std::nullopt;
+    k = static_cast<int>(i);
+  }
+  if (k < 0) return std::nullopt;
+  for (int operand : {0, 1}) {
+    const std::vector<IndexExpr>& map = operand == 0 ? c.a : c.b;
+    const ValueId x = node.inputs[static_cast<size_t>(operand)];
+    if (map.empty() || !(map.back() == IndexExpr::axis(k)) || graph.dtype(x) != DType::kF32 ||
+        !(graph.shape(x).back() == c.axes[static_cast<size_t>(k)].extent))
+      continue;
+    const bool elsewhere =
+        std::any_of(map.begin(), map.end() - 1, [&](const IndexExpr& e) { return uses_axis(e, k); });
+    if (elsewhere) continue;
+    if (const int64_t group = group_along(graph, node, 1 - operand, k); group > 0)
+      return QuantisedProduct{operand, k, group};
+  }
+  return std::nullopt;
+}
+
+ValueId bytes_of_rows(GraphBuilder& build, ValueId x, int64_t group, const Digits& digits) {
+  Shape shape = build.graph().shape(x);
+  const Dim blocks = ceildiv(shape.back(), group);
+  if (!(blocks * group == shape.back())) {
+    Shape before(shape.size(), 0), after(shape.size(), 0);
+    after.back() = blocks * group - shape.back();
+    x = build.pad(x, before, after);
+  }
+  shape.back() = blocks;
+  const Shape of_groups = shape;
+  shape.emplace_back(group);
+  x = build.reshape(x, shape);
+  const auto last = static_cast<int64_t>(of_groups.size());
+  ValueId most = build.reduce(OpKind::k_reduce_max, build.unary(UnaryOp::k_abs, x), {last}, true);
+  most = build.binary(BinaryOp::k_max, most, kLeast);
+  const ValueId inverse =
+      build.binary(BinaryOp::k_div, build.full(DType::kF32, build.graph().shape(most), digits.most), most);
+  x = build.binary(BinaryOp::k_mul, x, inverse);
+  const ValueId rounded = build.unary(UnaryOp::k_round, x),
+                scales = build.binary(BinaryOp::k_mul, most, 1 / digits.most);
+  // Divided, and not multiplied by the scales: these are read by nothing in the kernel, so that all is one kernel.
+  const ValueId sums =
+      build.binary(BinaryOp::k_div, build.reduce(OpKind::k_reduce_sum, rounded, {last}, true), inverse);
+  shape.pop_back();
+  shape.back() = blocks * group;
+  auto byte = [&](ValueId v) { return build.reshape(build.cast(v, DType::kI8), shape); };
+  // A digit is what the element, in units of the digit, is above a whole number of the next one.
+  std::vector<ValueId> bytes;
+  ValueId whole = rounded;
+  const auto base = static_cast<double>(digits.base);
+  double unit = 1;
+  for (int d = 1; d < digits.count; ++d) {
+    unit *= base;
+    const ValueId next = build.unary(UnaryOp::k_round, build.binary(BinaryOp::k_mul, x, 1 / unit));
+    bytes.insert(bytes.begin(),
+                 byte(build.binary(BinaryOp::k_sub, whole, build.binary(BinaryOp::k_mul, next, base))));
+    whole = next;
+  }
+  bytes.insert(bytes.begin(), byte(whole));
+  const ValueId of_rows = build.reshape(scales, of_groups), totals = build.reshape(sums, of_groups);
+  return build.dequantize_rows(std::move(bytes), digits.base, of_rows, totals, group);
+}
+
+}  // namespace quernel::schedule

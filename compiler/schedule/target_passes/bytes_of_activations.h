@@ -1,0 +1,32 @@
+// Products of activations with quantised constants, and rows of activations as bytes.
+#pragma once
+
+#include <optional>
+
+#include "graph/build.h"
+#include "graph/ir.h"
+
+namespace quernel::schedule {
+
+// A product of activations, operand `operand`, whose rows, along reduction axis `axis` and their last dim, meet a quantised
+// constant: `group` elements of a row share scales of it.
+struct QuantisedProduct {
+  int operand = 0, axis = 0;
+  int64_t group = 0;
+};
+// Returns nullopt if the node is something else, or sums along several dims of the activations, or not along the last one.
+std::optional<QuantisedProduct> quantised_product(const Graph& graph, const Node& node);
+// Returns whether the node is a contraction with a quantised constant.
+bool multiplies_quantised(const Graph& graph, const Node& node);
+
+// How elements of a row become bytes: multiples of 1 / `most` of the largest magnitude of their group, which are integers of
+// `count` digits of base `base`.
+struct Digits {
+  int count = 1;
+  int64_t base = 0;
+  double most = 127;
+};
+// Returns x as dequantize_rows gives it, with one scale for each group of a row. Rows are filled up to whole groups.
+ValueId bytes_of_rows(GraphBuilder& build, ValueId x, int64_t group, const Digits& digits);
+
+}  // namespace quernel::schedule
