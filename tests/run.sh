@@ -82,7 +82,7 @@ if [[ $fast == 1 ]]; then
 else
   run_tests "release" release
   build dev
-  run_tests "dev (sanitizers), fast" dev --label-regex '^fast$'
+  run_tests "dev (sanitizers), fast" dev --label-regex '^fast$' --label-exclude '^outside$'
   build tsan
   run_tests "tsan (thread sanitizer), runtime and Vulkan" tsan --tests-regex '^runtime\.'
 fi

@@ -15,11 +15,27 @@ constexpr int64_t kBytesOfWord = 4;
 
 }  // namespace
 
+bool ContractLowering::centres_columns() const {
+  constexpr int kFewestRows = 3;
+  const schedule::ContractionPlan::Blocks& format = *plan_.blocks;
+  return !format.unsigned_bytes && format.format.bits < 8 && tile_.rows() >= kFewestRows;
+}
+
 Expr ContractLowering::bytes_of_word(const Expr& words, int64_t first) const {
   const int64_t bits = plan_.blocks->format.bits, shift = bits * (first / kBytesOfWord);
   const int lanes = words->type.lanes;
   auto constant = [&](int64_t byte) { return loop::const_int(DType::kU32, byte * 0x01010101, lanes); };
   Expr bytes = words;
+  if (centres_columns()) {
+    constexpr int64_t kByte = 8;
+    const int64_t up = kByte - bits - shift, mask = (int64_t{1} << bits) - 1;
+    int64_t middles = 0;
+    for (int64_t bit = bits - 1; bit < kByte; bit += bits) middles |= int64_t{1} << bit;
+    bytes = loop::binary(BinaryOp::k_xor, bytes, constant(middles));
+    if (up > 0) bytes = loop::binary(BinaryOp::k_shl, bytes, loop::const_int(DType::kU32, up, lanes));
+    bytes = loop::binary(BinaryOp::k_and, bytes, constant(mask << (kByte - bits)));
+    return loop::bitcast({DType::kI32, lanes}, bytes);
+  }
   if (shift > 0) bytes = loop::binary(BinaryOp::k_shr, bytes, loop::const_int(DType::kU32, shift, lanes));
   if (bits < 8) bytes = loop::binary(BinaryOp::k_and, bytes, constant((1 << bits) - 1));
   if (plan_.blocks->unsigned_bytes) return bytes;
@@ -31,7 +47,10 @@ Stmt ContractLowering::reduce_bytes(const loop::Buffer& acc, const loop::Buffer&
   const schedule::ContractionPlan::Blocks& format = *plan_.blocks;
   const int64_t bits = format.format.bits, per_word = format.per_word();
   // What bytes are above elements by.
-  const int64_t middle = bits == 8 && !format.unsigned_bytes ? 0 : int64_t{1} << (bits - 1);
+  const int64_t middle =
+      centres_columns() || (bits == 8 && !format.unsigned_bytes) ? 0 : int64_t{1} << (bits - 1);
+  // What bytes are elements times, else.
+  const double unit = centres_columns() ? static_cast<double>(int64_t{1} << (8 - bits)) : 1;
   const DType dtype = format.unsigned_bytes ? DType::kU32 : DType::kI32;
   return for_blocks([&](const BlockPlace& place, int64_t steps) {
     const auto digits = static_cast<int64_t>(digits_.size());
@@ -94,9 +113,11 @@ Stmt ContractLowering::reduce_bytes(const loop::Buffer& acc, const loop::Buffer&
     const int64_t whole = steps / at_once, rest = steps % at_once;
     loop::Var turn = index_var("turn");
     if (whole == 1) body.push_back(products(index(0), at_once));
+    constexpr int64_t kUnrolled = 2;  // blocks of 32 steps, of which 16 are loaded together
     if (whole > 1)
-      body.push_back(loop::for_loop(turn, index(whole), loop::AxisKind::kReduction,
-                                    products(loop::var_ref(turn), at_once)));
+      body.push_back(loop::for_loop(
+          turn, index(whole), whole <= kUnrolled ? loop::AxisKind::kUnrolled : loop::AxisKind::kReduction,
+          products(loop::var_ref(turn), at_once)));
     if (rest > 0) body.push_back(products(index(whole), rest));
     body.push_back(for_rows([&](Expr m) {
       auto group_of = [&](const Expr& offset) {
@@ -120,11 +141,16 @@ Stmt ContractLowering::reduce_bytes(const loop::Buffer& acc, const loop::Buffer&
                          : loop::mul_acc(
                                sum, loop::const_float(accumulator_dtype_, static_cast<double>(base_)), digit);
              }
-             sum = loop::mul_acc(sum, loop::var_ref(scale), loop::var_ref(begin));
+             sum = middle != 0 ? loop::mul_acc(sum, loop::var_ref(scale), loop::var_ref(begin))
+                               : sum * loop::var_ref(scale);
+             auto times = [&](const Expr& x, double factor) {
+               return factor == 1 ? x : x * loop::const_float(accumulator_dtype_, factor, x->type.lanes);
+             };
              if (Expr zero = zero_of_column(place, v, l))
-               sum = loop::mul_acc(loop::unary(UnaryOp::k_neg, zero), loop::var_ref(total), sum);
-             return loop::store(acc, slot,
-                                loop::mul_acc(scale_of_column(place, v, l), sum, loop::load(acc, slot)));
+               sum = loop::mul_acc(times(loop::unary(UnaryOp::k_neg, zero), unit), loop::var_ref(total), sum);
+             return loop::store(
+                 acc, slot,
+                 loop::mul_acc(times(scale_of_column(place, v, l), 1 / unit), sum, loop::load(acc, slot)));
            })});
     }));
     return loop::block(std::move(body));

@@ -191,6 +191,9 @@ class ContractLowering {
   loop::Stmt reduce_blocks(const loop::Buffer& acc, const loop::Buffer& row_offsets);
   // The same where a has bytes: integers are multiplied.
   loop::Stmt reduce_bytes(const loop::Buffer& acc, const loop::Buffer& row_offsets);
+  // Returns whether bytes of b's columns hold elements in their highest bits, as signed numbers, and not elements plus
+  // their middle: several rows then do not subtract it from their sums.
+  bool centres_columns() const;
   // Returns the steps `first` to `first` + 3 of words of b, each in a byte.
   loop::Expr bytes_of_word(const loop::Expr& words, int64_t first) const;
   // Stores the columns of a tile as floats in `gathered_`.

@@ -113,6 +113,28 @@ def check_libraries(tree):
                     yield path, number, f"includes <{include}>: {why}; expected only in {', '.join(owners)}"
 
 
+def standard_headers(tree, path, known):
+    """The headers of the standard library that a file includes, itself or by files of this repository."""
+    if path not in known:
+        known[path] = set()  # of a file that includes itself: nothing more
+        for _, quote, include in tree.includes(path):
+            target = resolve(tree, path, quote, include)
+            known[path] |= {include} if target is None else standard_headers(tree, target, known)
+    return known[path]
+
+
+def check_standard_names(tree):
+    known = {}
+    for path in tree.paths:
+        if not path.startswith(("compiler/", "tests/")) or not path.endswith((".cpp", ".h")):
+            continue
+        text = re.sub(r'"(\\.|[^"\\\n])*"|//[^\n]*', "", "\n".join(tree.lines(path)))
+        for header, names in rules.STANDARD_NAMES.items():
+            m = re.search(names, text)
+            if m and header not in standard_headers(tree, path, known):
+                yield path, text.count("\n", 0, m.start()) + 1, f"names {m[0].rstrip('(<')} without <{header}>"
+
+
 def arguments_at(text, start):
     """The arguments of a call: what stands from `start`, behind its parenthesis, to the one that closes it."""
     depth = 1
@@ -269,7 +291,8 @@ def check_features(tree):
         yield rules.FEATURE_TABLE, number, f"a row that {rules.FEATURES} does not have: {line}"
 
 
-CHECKS = {"layers": check_layers, "libraries": check_libraries, "lowering": check_lowering, "length": check_length, "headers": check_headers,
+CHECKS = {"layers": check_layers, "libraries": check_libraries, "lowering": check_lowering, "standard-names": check_standard_names,
+          "length": check_length, "headers": check_headers,
           "test-names": check_test_names,
           "machine-paths": check_machine_paths, "top-level": check_top_level, "documented": check_documented,
             "prose": check_prose, "features": check_features}

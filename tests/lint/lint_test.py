@@ -69,6 +69,12 @@ class LintTest(unittest.TestCase):
     def test_the_core_has_no_threads(self):
         self.expect({"runtime/core/a.cpp": "#include <thread>\n"}, ("runtime/core/a.cpp:1", "libraries"))
 
+    def test_names_of_the_standard_library_come_with_their_headers(self):
+        self.expect({"compiler/graph/graph.h": HEADER + "#include <optional>\n",
+                     "compiler/graph/a.cpp": '#include "graph/graph.h"\nstd::optional<int> x;\n',
+                     "compiler/graph/b.cpp": "// std::sort(x)\nstd::map<int, int> y;\n"},
+                    ("compiler/graph/b.cpp:2", "standard-names"))
+
     def test_lowering_asks_a_target_for_lanes_and_masks_only(self):
         readme = {"compiler/lower/README.md": "x"}
         self.expect({**readme, "compiler/lower/a.cpp": "int n = c_.target.lanes(4);\n// target.l2_bytes\nbool m = target.has_masks;\n"

@@ -64,6 +64,23 @@ LIBRARIES = [
      "the runtime's core needs no files, threads or exceptions"),
 ]
 
+# Names of the standard library: the header that declares them. Sources include it themselves or by headers of the project,
+# although precompiled headers (QUERNEL_PRECOMPILE_HEADERS) would let them compile without.
+STANDARD_NAMES = {
+    "algorithm": r"std::(sort|stable_sort|any_of|all_of|none_of|find_if|max_element|min_element|reverse|rotate|count_if|"
+                 r"lower_bound|upper_bound|unique|transform|is_sorted|clamp|fill_n|remove_if)\(",
+    "array":     r"std::array<",
+    "cmath":     r"std::(sqrt|exp|log|log2|pow|ldexp|frexp|floor|ceil|round|isnan|isinf|isfinite|fmod|nearbyint)\(",
+    "cstring":   r"std::(memcpy|memset|memcmp|memmove|strlen|strcmp|strncmp|strchr)\(",
+    "functional": r"std::function<",
+    "limits":    r"std::numeric_limits<",
+    "map":       r"std::(multi)?map<",
+    "numeric":   r"std::(accumulate|iota|gcd|lcm)\(",
+    "optional":  r"std::(optional<|nullopt)",
+    "set":       r"std::(multi)?set<",
+    "unordered_map": r"std::unordered_map<",
+}
+
 # What lowering may ask a target, and why: everything else is decided in the schedule, printed with it, and data. Nor may
 # lowering hand a target to a function of the schedule that decides.
 LOWERING = "compiler/lower/"

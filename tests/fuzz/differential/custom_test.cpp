@@ -2,6 +2,8 @@
 // with the interpreter. The functions read all of their operands in order, so a wrong layout shows.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "graph/control.h"
 #include "graph/interpret.h"
 #include "graph/passes/passes.h"

@@ -1,5 +1,6 @@
 // Winograd's algorithm on GPUs: the graph of transforms and products against the convolution, in the
 // interpreter and on the machine's Vulkan device.
+#include <algorithm>
 #include <cmath>
 
 #include "graph/passes/passes.h"

@@ -1,6 +1,7 @@
 // Control flow: loops, branches and symbols read from memory during a run.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <functional>
 
 #include "core/device.h"
