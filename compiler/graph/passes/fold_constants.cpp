@@ -132,10 +132,19 @@ bool within_limits(const Rewriter& r, const Node& node, const std::vector<Tensor
   return node.op != OpKind::k_contract || products <= static_cast<double>(kMaxProducts);
 }
 
+// Whether a slice takes all of its operand, in its order.
+bool takes_all(const Graph& graph, const Node& node) {
+  const Attributes& a = node.attributes;
+  return node.op == OpKind::k_slice && graph.shape(node.output) == graph.shape(node.inputs[0]) &&
+         std::all_of(a.steps.begin(), a.steps.end(), [](int64_t step) { return step == 1; });
+}
+
 // `left`: bytes that may be made.
 ValueId fold(Rewriter& r, const Node& node, int64_t left) {
   if (node.op == OpKind::k_constant || gives_token(node.op)) return kNoValue;
   if (node.op == OpKind::k_dequantize) return materialise_weights(r, node, left);
+  if (takes_all(r.old, node) && r.graph.constant(r(node.inputs[0])))
+    return r(node.inputs[0]);  // large weights are not copied
   if (node.op == OpKind::k_dims) {
     const Shape& elements = node.attributes.shape;
     return is_static(elements)

@@ -135,6 +135,20 @@ TEST(FoldConstants, a_limit_lifted) {
   EXPECT_EQ(folded->nodes.size(), 1u);
 }
 
+TEST(FoldConstants, a_slice_of_all_is_no_copy) {
+  Graph graph;
+  GraphBuilder build(graph);
+  const ValueId whole = build.constant(f32_tensor({2, 3}, {1, 2, 3, 4, 5, 6}));
+  graph.outputs.push_back({"y", build.slice(whole, {0, 0}, {2, 3})});
+  graph.outputs.push_back({"z", build.slice(whole, {0, 0}, {2, 3}, {1, 2})});
+  Expected<Graph> folded = fold_constants(graph);
+  ASSERT_TRUE(folded) << to_string(folded.errors());
+  const Tensor &y = *folded->constant(folded->outputs[0].value),
+               &z = *folded->constant(folded->outputs[1].value);
+  EXPECT_EQ(y.bytes.data(), graph.constant(whole)->bytes.data());
+  EXPECT_EQ(z.dims, (std::vector<int64_t>{2, 2}));
+}
+
 TEST(FoldConstants, rows_by_columns_stay_small) {
   constexpr int64_t kCount = 40000;
   std::vector<float> elements(kCount);
