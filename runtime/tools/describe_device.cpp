@@ -6,6 +6,15 @@
 
 namespace quernel::run {
 
+#ifdef QUERNEL_WITHOUT_ERROR_TEXTS
+int describe_device(const DeviceChoice&, bool) {
+  fputs(
+      "quernel-run: --describe: expected a runtime with texts, found one that was built with "
+      "QUERNEL_ERROR_TEXTS=OFF\n",
+      stderr);
+  return 1;
+}
+#else
 int describe_device(const DeviceChoice& choice, bool json) {
   OpenedDevice opened;
   qnl_error error;
@@ -19,5 +28,6 @@ int describe_device(const DeviceChoice& choice, bool json) {
   fputs(text.c_str(), stdout);
   return 0;
 }
+#endif
 
 }  // namespace quernel::run

@@ -51,6 +51,11 @@ std::string check_device_name(const std::string& device) {
   return "";
 }
 
+#ifndef QUERNEL_WITH_VULKAN
+std::string read_features(const std::string&, uint64_t*) {
+  return "expected a quernel-run with Vulkan, whose features these are; found one without";
+}
+#else
 std::string read_features(const std::string& names, uint64_t* features) {
   *features = 0;
   for (size_t begin = 0; begin <= names.size();) {
@@ -69,6 +74,7 @@ std::string read_features(const std::string& names, uint64_t* features) {
   }
   return "";
 }
+#endif
 
 qnl_status OpenedDevice::open(const DeviceChoice& choice, const Bundle& bundle, const std::string& path,
                               const qnl_session_options* session, qnl_error* error) {

@@ -55,6 +55,14 @@ class Minsize(unittest.TestCase):
         self.assertEqual(done.returncode, code, done.stdout + done.stderr)
         return done.stdout, done.stderr
 
+    def test_has_no_descriptions(self):
+        self.assertIn("expected a runtime with texts, found one that was built with QUERNEL_ERROR_TEXTS=OFF",
+                      self.runs("--describe", code=1)[1])
+
+    def test_has_no_features_of_gpus(self):
+        self.assertIn("expected a quernel-run with Vulkan, whose features these are; found one without",
+                      self.runs("model.qnl", "--hide", "f16", code=2)[1])
+
     def test_runs(self):
         for threads in ("1", "2"):
             self.assertIn("1 passed, 0 failed", self.runs("model.qnl", "--test", "--threads", threads)[0])
