@@ -44,7 +44,8 @@ std::vector<std::string> about_activations(const RoundedActivations& report, con
 
 // Splits rows of f32 that meet quantised constants into three bytes, where the target multiplies words of the constant by
 // bytes and few rows are multiplied, as a language model does for a token. An element is rounded to 1 / 16,000,000 of
-// the largest magnitude of its block of the constant, which is what f32 loses of it.
+// the largest magnitude of its block of the constant; f32 would round each sum to such a share of itself. Blocks that are
+// not finite give NaN.
 //   contract(x, dequantize c) -> contract(dequantize_rows(high, middle, low, scales, sums), dequantize c)
 // Constants of fewer elements than `least_weights` are multiplied sooner than rows are split.
 Expected<Graph> split_activations(const Graph& graph, const Target& target,
