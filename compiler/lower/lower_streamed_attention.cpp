@@ -108,17 +108,22 @@ class StreamLowering {
   // Asks for what is prefetch_bytes behind the operand's vector of `lanes` elements if that begins a line. `number`: the
   // vector's in its row.
   Stmt prefetch_operand(Evaluator e, const Node& node, int operand, int lanes, const Expr& number) const {
+    if (plan_.prefetch_bytes == 0) return loop::block({});
     schedule::OperandAccess access = schedule::resolve_operand(g_, node, operand);
-    const Expr value = e.evaluate(access.base, access.indices);
-    const Expr* load = &value;
-    while ((*load)->kind == loop::ExprKind::kCast) load = &(*load)->args[0];
-    const bool reads =
-        (*load)->kind == loop::ExprKind::kLoad && (*load)->buffer->scope == loop::Scope::kGlobal;
-    if (plan_.prefetch_bytes == 0 || !reads) return loop::block({});
-    const int64_t element = element_size((*load)->buffer->dtype),
+    (void)e.evaluate(access.base, access.indices);
+    auto reads_memory = [](const Stmt& s) {
+      return s->kind == loop::StmtKind::kLet && s->value->kind == loop::ExprKind::kLoad &&
+             s->value->buffer->scope == loop::Scope::kGlobal;
+    };
+    const auto it = std::find_if(e.statements.begin(), e.statements.end(), reads_memory);
+    if (it == e.statements.end() || std::any_of(it + 1, e.statements.end(), reads_memory))
+      return loop::block({});
+    const Expr load = (*it)->value;
+    e.statements.erase(it, e.statements.end());
+    const int64_t element = element_size(load->buffer->dtype),
                   per_line = std::max<int64_t>(1, schedule::kPrefetchedLine / (lanes * element));
     e.statements.push_back(
-        loop::prefetch((*load)->buffer, (*load)->args[0] + index(plan_.prefetch_bytes / element)));
+        loop::prefetch(load->buffer, load->args[0] + index(plan_.prefetch_bytes / element)));
     Stmt ask = loop::block(std::move(e.statements));
     if (per_line == 1) return ask;
     return loop::if_then(
