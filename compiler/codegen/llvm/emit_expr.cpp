@@ -1,5 +1,9 @@
 // Expressions: constants, index vectors, dispatch by dtype, selects and lane reductions.
 #include <llvm/IR/IntrinsicInst.h>
+#include <llvm/IR/IntrinsicsAArch64.h>
+
+#include <bit>
+#include <cmath>
 
 #include "codegen/llvm/kernel_emitter.h"
 #include "support/diagnostic.h"
@@ -73,6 +77,8 @@ KernelEmitter::Value* KernelEmitter::emit_expr(const loop::ExprNode& e) {
       return unary(e);
     case ExprKind::kBinary:
       if (Value* sum = sum_of_lanes(e)) return sum;
+      if (Value* bytes = shift_of_bytes(e)) return bytes;
+      if (Value* floats = fraction(e)) return floats;
       return binary(e);
     case ExprKind::kMulAcc:
       return mul_acc(e);
@@ -166,6 +172,46 @@ KernelEmitter::Value* KernelEmitter::binary(const loop::ExprNode& e) {
   return apply_binary(e.binary, dtype, a, b);
 }
 
+// Vectors of words shifted to the left, and the bits cleared that came from the next lower byte: one shift of bytes. Null
+// where `e`, a binary operation, is something else.
+KernelEmitter::Value* KernelEmitter::shift_of_bytes(const loop::ExprNode& e) {
+  const loop::ExprNode& shift = *e.args[0];
+  int64_t count = 0, mask = 0;
+  if (!isa_.neon_shifts || e.binary != BinaryOp::k_and || e.type.dtype != DType::kU32 || e.type.lanes == 1 ||
+      shift.kind != ExprKind::kBinary || shift.binary != BinaryOp::k_shl ||
+      !loop::as_const_int(shift.args[1], &count) || !loop::as_const_int(e.args[1], &mask))
+    return nullptr;
+  if (count <= 0 || count >= 8 || static_cast<uint32_t>(mask) != ((0xffu << count) & 0xffu) * 0x01010101u)
+    return nullptr;
+  Value* words = expr(shift.args[0]);
+  llvm::Type* bytes =
+      llvm::FixedVectorType::get(builder_.getInt8Ty(), 4 * static_cast<unsigned>(e.type.lanes));
+  Value* shifted = builder_.CreateShl(builder_.CreateBitCast(words, bytes),
+                                      int_constant(bytes, static_cast<uint64_t>(count)));
+  return builder_.CreateBitCast(shifted, words->getType());
+}
+
+// Vectors of integers converted to floats and multiplied by 2^-n: one conversion of numbers with n binary places. Null where
+// `e`, a binary operation, is something else.
+KernelEmitter::Value* KernelEmitter::fraction(const loop::ExprNode& e) {
+  constexpr int kLanes = 4, kMostPlaces = 32;
+  const loop::ExprNode& cast = *e.args[0];
+  const loop::ExprNode& factor = *e.args[1];
+  const loop::Type floats{DType::kF32, kLanes};
+  if (!isa_.neon_fractions || e.binary != BinaryOp::k_mul || e.type != floats ||
+      cast.kind != ExprKind::kCast || cast.args[0]->type.dtype != DType::kI32 ||
+      factor.kind != ExprKind::kConst)
+    return nullptr;
+  int exponent = 0;
+  const double mantissa = std::frexp(std::bit_cast<float>(static_cast<uint32_t>(factor.bits)), &exponent);
+  const int places = 1 - exponent;
+  if (mantissa != 0.5 || places < 1 || places > kMostPlaces) return nullptr;
+  Value* x = expr(cast.args[0]);
+  return builder_.CreateIntrinsic(llvm::Intrinsic::aarch64_neon_vcvtfxs2fp,
+                                  {x->getType()->getWithNewType(builder_.getFloatTy()), x->getType()},
+                                  {x, builder_.getInt32(static_cast<uint32_t>(places))});
+}
+
 KernelEmitter::Value* KernelEmitter::apply_binary(BinaryOp op, DType dtype, Value* a, Value* b) {
   if (dtype == DType::kBool) return apply_bool(op, a, b);
   if (!is_float(dtype)) return integer_binary(op, dtype, a, b);
@@ -229,11 +275,32 @@ KernelEmitter::Value* KernelEmitter::bit_cast(const loop::ExprNode& e) {
   return from_memory(e.type.dtype, builder_.CreateBitCast(x, type));
 }
 
-// Halves are folded pairwise; of an odd count the middle lane waits for the next round.
 KernelEmitter::Value* KernelEmitter::reduce_lanes(const loop::ExprNode& e) {
-  DType dtype = e.args[0]->type.dtype;
+  const DType dtype = e.args[0]->type.dtype;
   Value* x = expr(e.args[0]);
   if (!x->getType()->isVectorTy()) return x;
+  const bool is_max = e.binary == BinaryOp::k_max;
+  if (is_float(dtype) && (is_max || e.binary == BinaryOp::k_min))
+    return narrow(extreme_of_lanes(is_max, widen(x, dtype)), dtype);
+  return fold_lanes(x, [&](Value* a, Value* b) { return apply_binary(e.binary, dtype, a, b); });
+}
+
+// NaN if a lane is one, which one check finds out for all.
+KernelEmitter::Value* KernelEmitter::extreme_of_lanes(bool is_max, Value* x) {
+  if (isa_.neon_extremes)
+    return builder_.CreateUnaryIntrinsic(
+        is_max ? llvm::Intrinsic::vector_reduce_fmaximum : llvm::Intrinsic::vector_reduce_fminimum, x);
+  Value* any = builder_.CreateOrReduce(builder_.CreateFCmpUNO(x, x));
+  Value* result = fold_lanes(x, [&](Value* a, Value* b) {
+    if (Value* extreme = vector_extreme(is_max, a, b)) return extreme;
+    return builder_.CreateSelect(is_max ? builder_.CreateFCmpOGT(a, b) : builder_.CreateFCmpOLT(a, b), a, b);
+  });
+  return builder_.CreateSelect(any, llvm::ConstantFP::getNaN(result->getType()), result);
+}
+
+// Halves are folded pairwise; of an odd count the middle lane waits for the next round.
+KernelEmitter::Value* KernelEmitter::fold_lanes(Value* x,
+                                                llvm::function_ref<Value*(Value*, Value*)> combine) {
   for (int n = lanes_of(x); n > 1;) {
     int half = n / 2, kept = n - half;
     std::vector<int> low, high, merged;
@@ -243,7 +310,7 @@ KernelEmitter::Value* KernelEmitter::reduce_lanes(const loop::ExprNode& e) {
       merged.push_back(i < half ? i : kept + i);
     }
     Value* left = builder_.CreateShuffleVector(x, low);
-    x = apply_binary(e.binary, dtype, left, builder_.CreateShuffleVector(x, high));
+    x = combine(left, builder_.CreateShuffleVector(x, high));
     if (kept != half) x = builder_.CreateShuffleVector(x, left, merged);
     n = kept;
   }

@@ -71,6 +71,8 @@ class KernelEmitter {
   Value* binary(const loop::ExprNode& e);
   Value* apply_binary(BinaryOp op, DType dtype, Value* a, Value* b);
   Value* apply_bool(BinaryOp op, Value* a, Value* b);
+  Value* shift_of_bytes(const loop::ExprNode& e);
+  Value* fraction(const loop::ExprNode& e);
   Value* mul_acc(const loop::ExprNode& e);
   Value* dot(const loop::ExprNode& e);
   Value* dot_by_instruction(Value* a, bool a_signed, Value* b, bool b_signed, Value* sum);
@@ -81,6 +83,8 @@ class KernelEmitter {
   Value* dot_of_pairs(Value* a, bool a_signed, Value* b, bool b_signed, Value* sum);
   Value* bit_cast(const loop::ExprNode& e);
   Value* reduce_lanes(const loop::ExprNode& e);
+  Value* extreme_of_lanes(bool is_max, Value* x);
+  Value* fold_lanes(Value* x, llvm::function_ref<Value*(Value*, Value*)> combine);
   llvm::Type* index_type();
   Value* as_index(Value* v);    // to the width of addresses
   Value* from_index(Value* v);  // back to i64
