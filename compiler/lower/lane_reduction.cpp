@@ -1,5 +1,7 @@
 #include "lower/lane_reduction.h"
 
+#include <algorithm>
+
 namespace quernel::lower {
 
 using loop::AxisKind;
@@ -50,7 +52,9 @@ LaneReduction::LaneReduction(Context& context, const Reducer& reducer, const Dim
       times_(std::move(times)),
       lanes_(lanes),
       steps_(steps) {
-  wide_ = extent.estimate() >= 2 * lanes ? kAccumulators : 1;
+  const int64_t vectors = extent.estimate() / lanes;
+  if (vectors > 1)
+    wide_ = extent.is_const() ? static_cast<int>(std::min<int64_t>(vectors, kAccumulators)) : kAccumulators;
   chain_ = saturating_sum(most(extent) / (int64_t{wide_} * lanes), wide_);
   in_blocks_ = rounds_sums(reducer_.op, reducer_.accumulator) &&
                saturating_product(chain_, most(times_)) > kLongestChain;

@@ -1,5 +1,6 @@
 // Rows: a GPU's invocations keep values between stages in registers, each its own columns, where these are few;
-// then also what several stages load, as far as registers last. A core's caches hold rows as well.
+// then also what several stages load, as far as registers last. A core's caches hold rows as well, so it does that only with
+// rows of a few whole vectors, whose loops would take longer than what they repeat.
 #include <algorithm>
 #include <unordered_map>
 
@@ -9,7 +10,8 @@
 namespace quernel::schedule {
 namespace {
 
-constexpr int64_t kVectorsOfRow = 16;         // the most that are worth a copy of the stages each
+constexpr int64_t kVectorsOfRow = 16;         // the most that are worth a copy of the stages each, on a GPU
+constexpr int64_t kVectorsOfShortRow = 4;     // and on a core
 constexpr double kRegistersOfRows = 2.0 / 3;  // the others are for what is computed
 
 class RowsPlanner {
@@ -25,7 +27,7 @@ class RowsPlanner {
 
   RowsPlan plan() {
     vectors_ = (dims_.back().value() + plan_.lanes - 1) / plan_.lanes;
-    if (!k_.target.lanes_are_invocations() || plan_.lanes <= 1 || vectors_ > kVectorsOfRow) return plan_;
+    if (plan_.lanes <= 1 || vectors_ > most_vectors()) return plan_;
     for (stage_ = 0; stage_ < static_cast<int>(k_.group.stages.size()); ++stage_)
       walk_stage(k_.group.stages[stage_]);
     plan_.in_registers = true;
@@ -50,6 +52,11 @@ class RowsPlanner {
     int first = -1, last = -1;  // stages that compute and read it
   };
 
+  int64_t most_vectors() const {
+    if (k_.target.lanes_are_invocations()) return kVectorsOfRow;
+    const bool whole = dims_.back().value() % plan_.lanes == 0;
+    return whole && !k_.target.code_is_dear() ? kVectorsOfShortRow : 0;
+  }
   bool has_columns(ValueId v) const { return g_.rank(v) > column_ && !(g_.shape(v).back() == Dim(1)); }
 
   AccessWalk walk() const {
