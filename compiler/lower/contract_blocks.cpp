@@ -132,9 +132,17 @@ Expr ContractLowering::zero_of_column(const BlockPlace& place, const Expr& v, co
 Stmt ContractLowering::read_words(const loop::Buffer& words, const BlockPlace& place,
                                   const Expr& word) const {
   Expr from = place.word + word * index(plan_.panel_n());
+  const ContractionPlan::Blocks& format = *plan_.blocks;
+  int64_t flipped = 0;  // bits of a word
+  if (format.signed_elements && format.group_of_a == 0)
+    for (int64_t bit = format.format.bits - 1; bit < 32; bit += format.format.bits)
+      flipped |= int64_t{1} << bit;
   return loop::block({prefetch_columns(from), for_vectors([&](Expr v, Expr l) {
-                        return loop::store(words, v ? v * index(lanes_) + l : l,
-                                           loop::load(b_buffer_, from + packed_column(v, l, panel_size())));
+                        Expr value = loop::load(b_buffer_, from + packed_column(v, l, panel_size()));
+                        if (flipped != 0)
+                          value = loop::binary(BinaryOp::k_xor, value,
+                                               loop::const_int(DType::kU32, flipped, value->type.lanes));
+                        return loop::store(words, v ? v * index(lanes_) + l : l, value);
                       })});
 }
 

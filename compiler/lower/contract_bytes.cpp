@@ -11,47 +11,31 @@ using loop::Stmt;
 
 namespace {
 
-constexpr int64_t kBytesOfWord = 4;
+constexpr int64_t kBytesOfWord = 4, kBitsOfByte = 8;
 
 }  // namespace
-
-bool ContractLowering::centres_columns() const {
-  constexpr int kFewestRows = 3;
-  const schedule::ContractionPlan::Blocks& format = *plan_.blocks;
-  return !format.unsigned_bytes && format.format.bits < 8 && tile_.rows() >= kFewestRows;
-}
 
 Expr ContractLowering::bytes_of_word(const Expr& words, int64_t first) const {
   const int64_t bits = plan_.blocks->format.bits, shift = bits * (first / kBytesOfWord);
   const int lanes = words->type.lanes;
-  auto constant = [&](int64_t byte) { return loop::const_int(DType::kU32, byte * 0x01010101, lanes); };
+  const bool in_high_bits = plan_.blocks->signed_elements;
+  const int64_t up = in_high_bits ? kBitsOfByte - bits - shift : 0, down = in_high_bits ? 0 : shift;
+  const int64_t lowest = in_high_bits ? kBitsOfByte - bits : 0, mask = ((int64_t{1} << bits) - 1) << lowest;
+  auto constant = [&](int64_t value) { return loop::const_int(DType::kU32, value, lanes); };
   Expr bytes = words;
-  if (centres_columns()) {
-    constexpr int64_t kByte = 8;
-    const int64_t up = kByte - bits - shift, mask = (int64_t{1} << bits) - 1;
-    int64_t middles = 0;
-    for (int64_t bit = bits - 1; bit < kByte; bit += bits) middles |= int64_t{1} << bit;
-    bytes = loop::binary(BinaryOp::k_xor, bytes, constant(middles));
-    if (up > 0) bytes = loop::binary(BinaryOp::k_shl, bytes, loop::const_int(DType::kU32, up, lanes));
-    bytes = loop::binary(BinaryOp::k_and, bytes, constant(mask << (kByte - bits)));
-    return loop::bitcast({DType::kI32, lanes}, bytes);
-  }
-  if (shift > 0) bytes = loop::binary(BinaryOp::k_shr, bytes, loop::const_int(DType::kU32, shift, lanes));
-  if (bits < 8) bytes = loop::binary(BinaryOp::k_and, bytes, constant((1 << bits) - 1));
-  if (plan_.blocks->unsigned_bytes) return bytes;
-  if (bits == 8) bytes = loop::binary(BinaryOp::k_xor, bytes, constant(0x80));
-  return loop::bitcast({DType::kI32, lanes}, bytes);
+  if (up > 0) bytes = loop::binary(BinaryOp::k_shl, bytes, constant(up));
+  if (down > 0) bytes = loop::binary(BinaryOp::k_shr, bytes, constant(down));
+  if (bits < kBitsOfByte) bytes = loop::binary(BinaryOp::k_and, bytes, constant(mask * 0x01010101));
+  return in_high_bits ? loop::bitcast({DType::kI32, lanes}, bytes) : bytes;
 }
 
 Stmt ContractLowering::reduce_bytes(const loop::Buffer& acc, const loop::Buffer& row_offsets) {
   const schedule::ContractionPlan::Blocks& format = *plan_.blocks;
   const int64_t bits = format.format.bits, per_word = format.per_word();
-  // What bytes are above elements by.
-  const int64_t middle =
-      centres_columns() || (bits == 8 && !format.unsigned_bytes) ? 0 : int64_t{1} << (bits - 1);
-  // What bytes are elements times, else.
-  const double unit = centres_columns() ? static_cast<double>(int64_t{1} << (8 - bits)) : 1;
-  const DType dtype = format.unsigned_bytes ? DType::kU32 : DType::kI32;
+  // What bytes are above elements by, or else elements times.
+  const int64_t middle = format.signed_elements ? 0 : int64_t{1} << (bits - 1);
+  const int64_t times = format.signed_elements ? int64_t{1} << (kBitsOfByte - bits) : 1;
+  const DType dtype = format.signed_elements ? DType::kI32 : DType::kU32;
   return for_blocks([&](const BlockPlace& place, int64_t steps) {
     const auto digits = static_cast<int64_t>(digits_.size());
     loop::Buffer sums = local_buffer("sums", DType::kI32, acc->size * digits, loop::Scope::kRegister);
@@ -129,13 +113,20 @@ Stmt ContractLowering::reduce_bytes(const loop::Buffer& acc, const loop::Buffer&
                 begin = fresh_var("begin", {accumulator_dtype_, 1});
       // What the sum of each column begins with, before its scale: minus the middle of elements, times those of the row.
       Expr first = loop::const_float(accumulator_dtype_, -static_cast<double>(middle)) * loop::var_ref(total);
+      auto in_elements = [&](const Expr& x) {
+        return times == 1 ? x : x * loop::const_float(accumulator_dtype_, 1 / static_cast<double>(times));
+      };
+      // A conversion to floats may have that factor for nothing, but those of several digits take registers.
+      Expr scale_of_row = loop::load(row_scales_, group);
+      if (digits > 1) scale_of_row = in_elements(scale_of_row);
       return loop::block(
-          {loop::let(scale, loop::load(row_scales_, group)), loop::let(total, loop::load(group_sums_, group)),
+          {loop::let(scale, scale_of_row), loop::let(total, loop::load(group_sums_, group)),
            loop::let(begin, middle != 0 ? first : loop::const_float(accumulator_dtype_, 0)),
            for_vectors([&](Expr v, Expr l) {
              Expr slot = tile_.slot(m, v ? v * index(lanes_) + l : l), sum;
              for (int64_t d = 0; d < digits; ++d) {
                Expr digit = loop::cast(accumulator_dtype_, loop::load(sums, sum_of(d, slot)));
+               if (digits == 1) digit = in_elements(digit);
                sum = d == 0
                          ? digit
                          : loop::mul_acc(
@@ -143,14 +134,10 @@ Stmt ContractLowering::reduce_bytes(const loop::Buffer& acc, const loop::Buffer&
              }
              sum = middle != 0 ? loop::mul_acc(sum, loop::var_ref(scale), loop::var_ref(begin))
                                : sum * loop::var_ref(scale);
-             auto times = [&](const Expr& x, double factor) {
-               return factor == 1 ? x : x * loop::const_float(accumulator_dtype_, factor, x->type.lanes);
-             };
              if (Expr zero = zero_of_column(place, v, l))
-               sum = loop::mul_acc(times(loop::unary(UnaryOp::k_neg, zero), unit), loop::var_ref(total), sum);
-             return loop::store(
-                 acc, slot,
-                 loop::mul_acc(times(scale_of_column(place, v, l), 1 / unit), sum, loop::load(acc, slot)));
+               sum = loop::mul_acc(loop::unary(UnaryOp::k_neg, zero), loop::var_ref(total), sum);
+             return loop::store(acc, slot,
+                                loop::mul_acc(scale_of_column(place, v, l), sum, loop::load(acc, slot)));
            })});
     }));
     return loop::block(std::move(body));

@@ -185,16 +185,14 @@ class ContractLowering {
   loop::Expr zero_of_column(const BlockPlace& place, const loop::Expr& v, const loop::Expr& l) const;
   // Asks for the lines of packed b that are walk.prefetch_bytes behind the tile's columns at offset `from`.
   loop::Stmt prefetch_columns(const loop::Expr& from) const;
-  // Reads the words of a tile's columns into `words`.
+  // Reads the words of a tile's columns into `words`. Floats are made of elements plus their middle, whichever b has.
   loop::Stmt read_words(const loop::Buffer& words, const BlockPlace& place, const loop::Expr& word) const;
   // Sums products with elements of b block by block: the scale is applied to the sums of a block.
   loop::Stmt reduce_blocks(const loop::Buffer& acc, const loop::Buffer& row_offsets);
   // The same where a has bytes: integers are multiplied.
   loop::Stmt reduce_bytes(const loop::Buffer& acc, const loop::Buffer& row_offsets);
-  // Returns whether bytes of b's columns hold elements in their highest bits, as signed numbers, and not elements plus
-  // their middle: several rows then do not subtract it from their sums.
-  bool centres_columns() const;
-  // Returns the steps `first` to `first` + 3 of words of b, each in a byte.
+  // Returns the steps `first` to `first` + 3 of words of b, each in a byte: in its highest bits where words hold signed
+  // numbers, else plus the middle of elements.
   loop::Expr bytes_of_word(const loop::Expr& words, int64_t first) const;
   // Stores the columns of a tile as floats in `gathered_`.
   loop::Stmt widen_columns();

@@ -93,17 +93,18 @@ struct ContractionPlan {
   // Operand (0, 1) to be copied first, to be contiguous along the vector axis; -1: none.
   int copy_operand = -1;
   // Quantised b: words of `bits` bits a step, packed to [grid axes][panel][reduction, its last axis / steps of a
-  // word][panel_n]. Byte i of a word holds the steps i, i + 4 ... from its lowest bits on,
-  // plus 2^(bits - 1). Scales, and zero points if there
-  // are any, are packed to [grid axes][panel][reduction axes but the last][block][panel_n].
+  // word][panel_n]. Byte i of a word holds the steps i, i + 4 ... from its lowest bits on, plus 2^(bits - 1) or as signed
+  // numbers. Scales, and zero points if there are any, are packed to [grid axes][panel][reduction axes but the
+  // last][block][panel_n].
   struct Blocks {
     QuantizedOperand format;
     int64_t steps = 0;  // of the last reduction axis, that share a scale
     // Of a, which dequantize_rows gives: the steps that share a scale, that is `steps`, or more where there is one block.
     // Words are then multiplied as integers. 0: a has floats.
     int64_t group_of_a = 0;
-    int digits_of_a = 1;          // an element of a is that many bytes
-    bool unsigned_bytes = false;  // whether the target's dot product takes bytes of b as unsigned
+    int digits_of_a = 1;  // an element of a is that many bytes
+    // Whether words hold signed numbers, as targets want them whose dot products take bytes of b as signed.
+    bool signed_elements = false;
     // Bytes of a row of a that are loaded together: a word, or four where dot products take any word of a register.
     int64_t bytes_at_once = 4;
     int64_t per_word() const { return 32 / format.bits; }

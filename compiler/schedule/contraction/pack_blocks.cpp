@@ -66,13 +66,15 @@ std::vector<uint32_t> pack_elements(const Source& q, const ContractionPlan& plan
                 per_word = plan.blocks->per_word();
   const int64_t words = (last + per_word - 1) / per_word;
   const uint32_t mask = (1u << (format.bits - 1) << 1) - 1;
-  const int64_t added = (int64_t{1} << (format.bits - 1)) - format.middle;
+  const int64_t half = int64_t{1} << (format.bits - 1);
+  const int64_t added = half - format.middle;
+  const uint32_t flipped = plan.blocks->signed_elements ? static_cast<uint32_t>(half) : 0;
   std::vector<uint32_t> packed(static_cast<size_t>(panels_of_grid(plan) * rows * panel_n), 0);
   for_columns(plan, offsets, [&](int64_t panel, int64_t n, int64_t first) {
     uint32_t* word = packed.data() + panel * rows * panel_n + n;
     for (size_t k = 0; k < offsets.reduction.size(); ++k) {
       const int64_t step = static_cast<int64_t>(k), of_line = step % last, of_word = of_line % per_word;
-      const uint32_t bits = element_bits(q.elements, first + offsets.reduction[k], added) & mask;
+      const uint32_t bits = (element_bits(q.elements, first + offsets.reduction[k], added) & mask) ^ flipped;
       word[(step / last * words + of_line / per_word) * panel_n] |=
           bits << (8 * (of_word % 4) + format.bits * (of_word / 4));
     }
@@ -129,7 +131,8 @@ std::vector<PackedConstant> pack_blocks(const QuantizedConstant& data, const Con
   Source source{*data.elements, *data.scales, std::nullopt, *data.groups};
   std::vector<Tensor> sources{source.elements, source.scales};
   if (data.zeros) sources.push_back(source.zeros.emplace(*data.zeros));
-  std::string recipe = order + "|panels of " + std::to_string(plan.panel_n()) + ", groups";
+  std::string recipe = order + "|panels of " + std::to_string(plan.panel_n()) +
+                       (plan.blocks->signed_elements ? ", signed, groups" : ", groups");
   for (int64_t group : source.groups) recipe += " " + std::to_string(group);
   const int64_t panels = panels_of_grid(plan) * plan.panel_n();
   std::vector<PackedConstant> result;
