@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """`quernel test` for another processor: bundles made here, run under an emulator by the quernel-run that the
 architecture's CMake preset builds: a rotating sample of ONNX's node tests on one target of the architecture, products of
-bytes and the smaller of the real models on all of them.
+bytes and of quantised weights and the smaller of the real models on all of them.
 
 cross_linux.py ARCH [--sample N]   one case of each eight, the N-th; else N counts the commits of the history
 cross_linux.py ARCH --all          every node test and every model, compared with what the same cases do on x86-64
@@ -14,6 +14,7 @@ import sys
 import tempfile
 
 import byte_products
+import quantised_products
 from linux_devices import ARCHITECTURES, Device, build_runner
 from tools import ROOT, skip, test_data, tool
 
@@ -34,9 +35,9 @@ def verdicts(output):
             [line for line in lines if line.startswith("FAIL ")])
 
 
-def test_on(device, target, cases):
+def test_on(device, target, cases, *options):
     """-> what became of each case; none may fail"""
-    output = device.test(target, cases).stdout
+    output = device.test(target, cases, *options).stdout
     found, failures = verdicts(output)
     print(f"{target}: {output.splitlines()[-1]}", flush=True)
     if failures or len(found) != len(cases):
@@ -87,7 +88,8 @@ def sample(architecture, runner, start):
         skip(f"no ONNX tests in {NODE_TESTS}: toolchains/install_debian.sh --test installs them")
     print(f"node tests: one of each {EVERY}; again with --sample {start % (EVERY * len(architecture.targets))}", flush=True)
     with tempfile.TemporaryDirectory(prefix="quernel-test-") as folder:
-        cases = byte_products.write_cases(folder) + models
+        cases = byte_products.write_cases(folder) + quantised_products.write_cases(folder) + models
+        rounded = quantised_products.write_cases(folder, rounds=True)
         for i, (target, cpu) in enumerate(architecture.targets.items()):
             device = Device(runner, cpu)
             # The targets take turns, too: node tests on one of them, the other cases on all.
@@ -97,6 +99,8 @@ def sample(architecture, runner, start):
                     sys.exit("expected most node tests to be supported")
             if set(test_on(device, target, cases).values()) != {"PASS"}:
                 sys.exit(f"expected all of {len(cases)} cases to pass")
+            if set(test_on(device, target, rounded, *quantised_products.ROUNDED).values()) != {"PASS"}:
+                sys.exit(f"expected all of {len(rounded)} cases with activations of i8 to pass")
             if set(test_on(Device(runner), target, cases[:1]).values()) != {"PASS"}:
                 sys.exit(f"expected {target} to run on the processor that --on qemu takes for it")
         refuses_a_lesser_processor(architecture, runner, cases[0])

@@ -73,8 +73,9 @@ def node(op, inputs, outputs, name="", domain="", attributes=()):
             message(4, op) + b"".join(message(5, a) for a in attributes) + message(7, domain))
 
 
-def model(nodes, inputs, outputs, initializers=(), opset=17):
-    return number(1, 8) + message(7, graph(nodes, inputs, outputs, initializers)) + message(8, number(2, opset))
+def model(nodes, inputs, outputs, initializers=(), opset=17, domains=()):
+    return (number(1, 8) + message(7, graph(nodes, inputs, outputs, initializers)) + message(8, number(2, opset)) +
+            b"".join(message(8, message(1, domain) + number(2, 1)) for domain in domains))
 
 
 def npy(shape, code, values):

@@ -1,0 +1,127 @@
+#!/usr/bin/env python3
+"""Cases for `quernel test` whose results are products with quantised weights, MatMulNBits: widths, blocks and kinds of zero
+points, sums that end within a block, few rows and many. Expected values are sums in f64. For `--activations i8` they are
+sums with rows rounded as that option says. As a program it runs them here, on the CPU and by Vulkan."""
+import json
+import os
+import random
+import struct
+import subprocess
+import sys
+import tempfile
+
+import onnx_file as onnx
+from tools import ROOT, tool
+
+sys.path.insert(0, os.path.join(ROOT, "tests"))
+from vulkan_driver import vulkan_environment  # noqa: E402
+
+# Bits, elements of a block, zero points: none, those of elements or of floats. Two of one kind become one product.
+FORMATS = [(2, 16, "elements"), (2, 32, None), (4, 16, None), (4, 32, "elements"), (4, 32, "elements"), (4, 128, "floats"), (8, 32, None),
+           (8, 128, "elements")]
+STEPS = 130  # of a sum: whole blocks of no format
+# Rows, columns. With few rows and at least 65,536 weights, rows of f32 become digits of bytes where the target multiplies those.
+SIZES = [(1, 512), (3, 520), (67, 44)]
+# Options of `quernel test` for cases whose rows are rounded.
+ROUNDED = ["--activations", "i8"]
+
+
+def f32(x):
+    return struct.unpack("<f", struct.pack("<f", x))[0]
+
+
+def packed(values, bits):
+    """Elements of 2, 4 or 8 bits as bytes, the first in the lowest bits, and the last byte filled up."""
+    per_byte = 8 // bits
+    values = values + [0] * (-len(values) % per_byte)
+    return bytes(sum(v << (bits * i) for i, v in enumerate(values[at:at + per_byte])) for at in range(0, len(values), per_byte))
+
+
+class Weights:
+    """Random weights of one format: the node's inputs, and what they stand for."""
+
+    def __init__(self, rng, name, columns, bits, block, kind):
+        blocks = -(-STEPS // block)
+        top = (1 << bits) - 1
+        elements = [[rng.choice((0, top)) if rng.random() < 0.2 else rng.randint(0, top) for _ in range(blocks * block)] for _ in range(columns)]
+        scales = [[f32(rng.uniform(0.01, 0.1)) for _ in range(blocks)] for _ in range(columns)]
+        self.block = block
+        self.inputs = [name + "_b", name + "_s"]
+        self.tensors = [onnx.tensor(name + "_b", onnx.UINT8, [columns, blocks, block * bits // 8], packed(sum(elements, []), bits)),
+                        onnx.float_tensor(name + "_s", [columns * blocks], sum(scales, []))]
+        zeros = [[float(1 << (bits - 1))] * blocks for _ in range(columns)]
+        if kind == "elements":
+            zeros = [[float(rng.randint(0, top)) for _ in range(blocks)] for _ in range(columns)]
+            rows = b"".join(packed([int(z) for z in row], bits) for row in zeros)
+            self.tensors.append(onnx.tensor(name + "_z", onnx.UINT8, [len(rows)], rows))
+        if kind == "floats":
+            zeros = [[f32(rng.uniform(0, top)) for _ in range(blocks)] for _ in range(columns)]
+            self.tensors.append(onnx.float_tensor(name + "_z", [columns * blocks], sum(zeros, [])))
+        if kind:
+            self.inputs.append(name + "_z")
+        self.columns = [[(e - z[k // block]) * s[k // block] for k, e in enumerate(column[:STEPS])]
+                        for column, s, z in zip(elements, scales, zeros)]
+
+    def products(self, rows):
+        return [sum(map(float.__mul__, row, column)) for row in rows for column in self.columns]
+
+
+def rounded(row, block):
+    """A row as multiples of 1/127 of the largest magnitude in each block."""
+    result = []
+    for at in range(0, len(row), block):
+        part = row[at:at + block]
+        unit = max(map(abs, part)) / 127
+        result += [round(x / unit) * unit for x in part]
+    return result
+
+
+def write(path, content):
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, "wb") as f:
+        f.write(content)
+
+
+def write_case(folder, name, rng, rows, columns, rounds):
+    """One model with a product of each format, which all read one input."""
+    x = [[f32(rng.uniform(-1, 1)) for _ in range(STEPS)] for _ in range(rows)]
+    case, nodes, outputs, tensors = os.path.join(folder, name), [], [], []
+    for number, (bits, block, kind) in enumerate(FORMATS):
+        weights = Weights(rng, f"w{number}", columns, bits, block, kind)
+        attributes = [onnx.int_attribute(key, value) for key, value in
+                      (("K", STEPS), ("N", columns), ("bits", bits), ("block_size", block))]
+        nodes.append(onnx.node("MatMulNBits", ["x", *weights.inputs], [f"y{number}"], domain="com.microsoft", attributes=attributes))
+        outputs.append(onnx.value(f"y{number}", onnx.FLOAT, [rows, columns]))
+        tensors += weights.tensors
+        y = weights.products([rounded(row, block) for row in x] if rounds else x)
+        write(os.path.join(case, "test_data_set_0", f"output_{number}.pb"), onnx.float_tensor(f"y{number}", [rows, columns], y))
+    write(os.path.join(case, "test_data_set_0", "input_0.pb"), onnx.float_tensor("x", [rows, STEPS], sum(x, [])))
+    write(os.path.join(case, "model.onnx"), onnx.model(nodes, [onnx.value("x", onnx.FLOAT, [rows, STEPS])], outputs, tensors,
+                                                       domains=("com.microsoft",)))
+    # Terms have magnitudes of up to 25; f32 adds 130 of them.
+    write(os.path.join(case, "tolerance.json"), json.dumps({"rtol": 1e-5, "atol": 1e-3}).encode())
+    return case
+
+
+def write_cases(folder, rounds=False):
+    """-> the cases' folders. `rounds`: for ROUNDED"""
+    rng = random.Random(1)
+    return [write_case(folder, f"nbits_{rows}_rows{'_i8' if rounds else ''}", rng, rows, columns, rounds) for rows, columns in SIZES]
+
+
+def main():
+    environment = vulkan_environment()
+    if not environment:
+        print("no Vulkan device here: on the CPU only")
+    with tempfile.TemporaryDirectory(prefix="quernel-test-") as folder:
+        for cases, options in ((write_cases(folder), []), (write_cases(folder, rounds=True), ROUNDED)):
+            for where in ([], ["--target", "vulkan", "--device", "vulkan"])[:2 if environment else 1]:
+                done = subprocess.run([tool("quernel"), "test", *where, *options, *cases], env=environment, stdout=subprocess.PIPE,
+                                      stderr=subprocess.STDOUT, text=True)
+                print(" ".join(where + options), done.stdout, flush=True)
+                if done.returncode != 0 or f"{len(cases)} passed, 0 failed, 0 unsupported" not in done.stdout:
+                    sys.exit(f"expected all of {len(cases)} cases to pass")
+
+
+if __name__ == "__main__":
+    main()
