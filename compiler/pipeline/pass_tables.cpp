@@ -73,6 +73,10 @@ const std::vector<GraphPass>& graph_passes() {
          if (!target.shares_work()) return graph;
          return split_long_scatters(graph, schedule::scatter_limits(target));
        }},
+      {"join-products", "products of one operand with several quantised constants become one",
+       [](const Graph& graph, const Target& target, auto&&...) {
+         return schedule::join_products(graph, target);
+       }},
       {"quantize-activations", "with --activations i8: rows that meet quantised weights are rounded to i8",
        [](const Graph& graph, auto&, const CompileOptions& options,
           GraphPassState& state) -> Expected<Graph> {

@@ -41,6 +41,8 @@ std::optional<DType> dtype_of_zeros(const Tensor* zeros, int64_t middle) {
   return none ? std::nullopt : std::optional(bytes ? DType::kI8 : DType::kF32);
 }
 
+}  // namespace
+
 QuantizedOperand quantized_operand(const Graph& graph, ValueId v) {
   const QuantizedConstant q = *quantized_constant(graph, v);
   const auto [least, most] = range_of_elements(*q.elements);
@@ -55,8 +57,6 @@ QuantizedOperand quantized_operand(const Graph& graph, ValueId v) {
     result.groups.push_back(q.scales->dims[d] == 1 ? 0 : (*q.groups)[d]);
   return result;
 }
-
-}  // namespace
 
 bool is_constant_operand(const Graph& graph, ValueId v) {
   return graph.constant(v) || quantized_constant(graph, v);

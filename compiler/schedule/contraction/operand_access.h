@@ -33,6 +33,9 @@ struct QuantizedOperand {
   bool operator==(const QuantizedOperand&) const = default;
 };
 
+// Returns how a quantised constant is packed. Requires `v` to be one.
+QuantizedOperand quantized_operand(const Graph& graph, ValueId v);
+
 // The parts of rows of bytes (dequantize_rows) as they are stored, one element after another.
 struct RowsOfBytes {
   std::vector<ValueId> digits;  // of an element, the most significant first

@@ -30,6 +30,11 @@ Expected<Graph> round_operands(const Graph& graph, const Target& target, DType p
 // neighbours. Winograd's algorithm keeps f32, because its transforms add to rounding errors.
 bool rounds_operands(const Graph& graph, const Node& node, const Target& target, DType precision);
 
+// Products of one operand with several quantised constants that are packed alike become one product, whose result is cut apart:
+// fewer kernels, which share their work better. Not where memory is dear, and no more than a GPU's binding holds.
+//   contract(x, w), contract(x, v) -> y[.., 0:n], y[.., n:m] of y = contract(x, cat(w, v))
+Expected<Graph> join_products(const Graph& graph, const Target& target);
+
 // Rounds rows of activations to i8 where quantised constants are multiplied with them: a scale per row and block of the
 // constant, the largest of the block's absolute values over 127. Only along the last dim of the activations.
 //   contract(x, dequantize c) -> contract(dequantize_rows(cast(round(x * 127 / most)), most / 127, sums), dequantize c)

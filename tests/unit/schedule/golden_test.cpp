@@ -52,9 +52,11 @@ std::vector<PlaceRule> rules_of(const TestCaseFile& file) {
 std::string run_stage(const std::string& stage, const Graph& graph, const Target& target,
                       const std::vector<PlaceRule>& rules, const std::string& lines) {
   if (stage == "choose-winograd" || stage == "round-operands" || stage == "materialize-operands" ||
-      stage == "place-nodes" || stage == "quantize-activations" || stage == "split-activations") {
+      stage == "place-nodes" || stage == "quantize-activations" || stage == "split-activations" ||
+      stage == "join-products") {
     Expected<Graph> result = stage == "choose-winograd"        ? schedule::choose_winograd(graph, target)
                              : stage == "quantize-activations" ? schedule::quantize_activations(graph)
+                             : stage == "join-products"        ? schedule::join_products(graph, target)
                              : stage == "split-activations"    ? schedule::split_activations(graph, target)
                              : stage == "place-nodes"          ? schedule::place_nodes(graph, target, rules)
                              : stage == "round-operands"
