@@ -411,7 +411,10 @@ ContractionPlan plan_contraction(const Contraction& contraction, const OperandSt
   if (plan.blocks) {
     plan.blocks->group_of_a = group_of_bytes(plan, plan.swapped ? y : x, target);
     plan.blocks->digits_of_a = (plan.swapped ? y : x).digits;
-    plan.blocks->signed_elements = multiplies_bytes(target) && !target.has_dot_u8_s8;
+    // NEON, which has dot products by words, moves bits into the highest ones of bytes by a single instruction; others only
+    // lower ones.
+    plan.blocks->signed_elements =
+        multiplies_bytes(target) && (target.has_dot_words || !target.has_dot_u8_s8);
     constexpr int64_t kRegister = 16;
     const int64_t group = plan.blocks->group_of_a;
     if (target.has_dot_words && group != 0 && group % kRegister == 0) plan.blocks->bytes_at_once = kRegister;
