@@ -221,19 +221,32 @@ Expected<Tensor> run_cat(const Node& node, const Operands& operands, const Resul
     if (static_cast<int64_t>(d) < axis) outer *= type.dims[d];
     if (static_cast<int64_t>(d) > axis) inner *= type.dims[d];
   }
-  std::vector<Elements> sources;
-  for (const Tensor* operand : operands) sources.emplace_back(*operand);
-  std::vector<uint8_t> out(type.count() * element_size(type.dtype));
+  // Packed elements stay packed if no line of an operand ends within a byte.
+  const bool as_stored = std::all_of(operands.begin(), operands.end(), [&](const Tensor* operand) {
+    return !is_packed(type.dtype) || operand->dims[axis] * inner % 2 == 0;
+  });
+  std::vector<Elements> unpacked;
+  std::vector<std::pair<const uint8_t*, int64_t>> lines;  // of each operand: the first one, bytes
+  int64_t all = 0;
+  for (const Tensor* operand : operands) {
+    const int64_t count = operand->dims[axis] * inner;
+    if (as_stored)
+      lines.emplace_back(operand->bytes.data(), byte_size(type.dtype, count));
+    else
+      lines.emplace_back(unpacked.emplace_back(*operand).data, count);
+    all += lines.back().second;
+  }
+  std::vector<uint8_t> out(outer * all);
   uint8_t* target = out.data();
   for (int64_t o = 0; o < outer; ++o) {
-    for (size_t k = 0; k < operands.size(); ++k) {
-      int64_t length = operands[k]->dims[axis] * inner * sources[k].size;
+    for (const auto& [data, length] : lines) {
       if (length == 0) continue;
-      std::memcpy(target, sources[k].data + o * length, length);
+      std::memcpy(target, data + o * length, length);
       target += length;
     }
   }
-  return as_result(type, std::move(out));
+  return as_stored ? Tensor{type.dtype, type.dims, Bytes::own(std::move(out))}
+                   : as_result(type, std::move(out));
 }
 
 }  // namespace quernel::interpreter

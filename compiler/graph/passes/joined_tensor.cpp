@@ -9,12 +9,12 @@
 namespace quernel {
 namespace {
 
-// The bytes of a result, and what they were made of: as long as those are held, nothing else can lie there.
+// A result and its operands, whose addresses no other data has as long as they are held.
 struct Joined {
-  std::vector<uint8_t> bytes;
+  Tensor whole;
   std::vector<Bytes> parts;
 };
-// Where the parts lie, and how they are put together.
+// The operands' addresses and dims, then their dtype and the dim along which they are concatenated.
 using Key = std::vector<std::pair<const void*, std::vector<int64_t>>>;
 
 Key key_of(const std::vector<Tensor>& parts, size_t dim) {
@@ -25,42 +25,6 @@ Key key_of(const std::vector<Tensor>& parts, size_t dim) {
   return key;
 }
 
-// Bytes of a tensor from one element of the dims before `dim` to the next; nullopt if it ends within a byte.
-std::optional<size_t> line_bytes(const Tensor& tensor, size_t dim) {
-  int64_t count = 1;
-  for (size_t d = dim; d < tensor.dims.size(); ++d) count *= tensor.dims[d];
-  const int64_t bytes = byte_size(tensor.dtype, count);
-  if (byte_size(tensor.dtype, 2 * count) != 2 * bytes) return std::nullopt;
-  return static_cast<size_t>(bytes);
-}
-
-Expected<std::vector<uint8_t>> join(const std::vector<Tensor>& parts, size_t dim) {
-  size_t lines = 1, all = 0;
-  for (size_t d = 0; d < dim; ++d) lines *= static_cast<size_t>(parts[0].dims[d]);
-  std::vector<size_t> sizes;
-  for (const Tensor& part : parts) {
-    const std::optional<size_t> bytes = line_bytes(part, dim);
-    if (!bytes) {
-      Attributes attributes;
-      attributes.ints = {static_cast<int64_t>(dim)};
-      QUERNEL_TRY(const Tensor whole, evaluate_node(OpKind::k_cat, parts, attributes));
-      return std::vector<uint8_t>(whole.bytes.data(), whole.bytes.data() + whole.bytes.size());
-    }
-    sizes.push_back(*bytes);
-    all += *bytes;
-  }
-  std::vector<uint8_t> result(lines * all);
-  size_t before = 0;
-  for (size_t p = 0; p < parts.size(); ++p) {
-    for (size_t line = 0; line < lines; ++line)
-      if (sizes[p] != 0)
-        std::memcpy(result.data() + line * all + before, parts[p].bytes.data() + line * sizes[p], sizes[p]);
-    before += sizes[p];
-    release_pages(parts[p].bytes.data(), parts[p].bytes.size());
-  }
-  return result;
-}
-
 }  // namespace
 
 Expected<Tensor> joined_tensor(const std::vector<Tensor>& parts, size_t dim) {
@@ -68,20 +32,21 @@ Expected<Tensor> joined_tensor(const std::vector<Tensor>& parts, size_t dim) {
   static std::map<Key, std::weak_ptr<const Joined>> known;
   const std::lock_guard lock(mutex);
   std::erase_if(known, [](const auto& entry) { return entry.second.expired(); });
-  Tensor tensor{parts[0].dtype, parts[0].dims, {}};
-  tensor.dims[dim] = 0;
-  for (const Tensor& part : parts) tensor.dims[dim] += part.dims[dim];
   std::weak_ptr<const Joined>& place = known[key_of(parts, dim)];
   std::shared_ptr<const Joined> joined = place.lock();
   if (!joined) {
-    QUERNEL_TRY(std::vector<uint8_t> bytes, join(parts, dim));
+    Attributes attributes;
+    attributes.ints = {static_cast<int64_t>(dim)};
     auto fresh = std::make_shared<Joined>();
-    fresh->bytes = std::move(bytes);
-    for (const Tensor& part : parts) fresh->parts.push_back(part.bytes);
+    QUERNEL_TRY(fresh->whole, evaluate_node(OpKind::k_cat, parts, attributes));
+    for (const Tensor& part : parts) {
+      release_pages(part.bytes.data(), part.bytes.size());
+      fresh->parts.push_back(part.bytes);
+    }
     place = joined = std::move(fresh);
   }
-  tensor.bytes = Bytes(joined, joined->bytes.data(), joined->bytes.size());
-  return tensor;
+  const Tensor& whole = joined->whole;
+  return Tensor{whole.dtype, whole.dims, Bytes(joined, whole.bytes.data(), whole.bytes.size())};
 }
 
 }  // namespace quernel

@@ -1,4 +1,4 @@
-// Constants put together. Graphs that put the same ones together share the result.
+// Concatenations of constants, which the graphs of several entry points share.
 #pragma once
 
 #include <vector>
@@ -8,7 +8,7 @@
 
 namespace quernel {
 
-// Returns `parts` one after the other along `dim`. Requires at least one, of one dtype, whose other dims are equal. While a
+// Returns the concatenation of `parts` along `dim`. Requires at least one, of one dtype, whose other dims are equal. While a
 // result of the same bytes and `dim` is in use anywhere in the process, it is returned again. Pages of files that were
 // read are given back.
 Expected<Tensor> joined_tensor(const std::vector<Tensor>& parts, size_t dim);

@@ -1,4 +1,4 @@
-// Axes of a contraction's result along which one operand can be cut, or several be put together.
+// Axes of a contraction's result along which one operand can be split, or operands of several contractions concatenated.
 #pragma once
 
 #include <optional>

@@ -103,7 +103,7 @@ struct ContractionPlan {
     // Words are then multiplied as integers. 0: a has floats.
     int64_t group_of_a = 0;
     int digits_of_a = 1;  // an element of a is that many bytes
-    // Whether words hold signed numbers, as targets want them whose dot products take bytes of b as signed.
+    // Whether words hold signed numbers, for dot products that take bytes of b as signed.
     bool signed_elements = false;
     // Bytes of a row of a that are loaded together: a word, or four where dot products take any word of a register.
     int64_t bytes_at_once = 4;

@@ -1,4 +1,4 @@
-// Constants put together along a dim, and shared by those who put the same ones together.
+// Concatenations of constants: their elements, and that equal ones are shared.
 #include "graph/passes/joined_tensor.h"
 
 #include <gtest/gtest.h>
