@@ -20,6 +20,9 @@ from tools import ROOT, skip, test_data, tool
 
 NODE_TESTS = "/usr/share/libonnx-testdata/data/node"
 EVERY = 8
+# QEMU 7.2 stops at a RISC-V vector instruction that truncates floats where no other float instruction comes before it in the
+# basic block (gitlab.com/qemu-project/qemu/-/issues/1441, solved in 8.1).
+EMULATOR_STOPS = "decode_save_opc: Assertion"
 SMALL_MODELS = ["mnist_8", "micro_kws_fp32", "micro_kws_qdq", "micro_kws_qoperator", "fsmn_vad_online", "cct_2_opset20"]
 
 
@@ -29,10 +32,19 @@ def commits():
 
 
 def verdicts(output):
-    """-> {case: "PASS" and the like}, the lines of those that failed"""
-    lines = [line for line in output.splitlines() if line.split(" ")[0] in ("PASS", "FAIL", "UNSUPPORTED")]
-    return ({line.split(" ")[1].rstrip(":"): line.split(" ")[0] for line in lines},
-            [line for line in lines if line.startswith("FAIL ")])
+    """-> {case: "PASS" and the like; "STOPPED" by a bug of the emulator}, the lines of those that failed"""
+    found, failures = {}, []
+    for line in output.splitlines():
+        verdict, _, rest = line.partition(" ")
+        if verdict not in ("PASS", "FAIL", "UNSUPPORTED"):
+            continue
+        if verdict == "FAIL" and EMULATOR_STOPS in rest:
+            verdict = "STOPPED"
+            print(f"the emulator stopped: {rest}", flush=True)
+        found[rest.split(" ")[0].rstrip(":")] = verdict
+        if verdict == "FAIL":
+            failures.append(line)
+    return found, failures
 
 
 def test_on(device, target, cases, *options):
@@ -75,7 +87,7 @@ def all_cases(architecture, runner):
         print(f"{target}: {output.splitlines()[-1]}", flush=True)
         differences += failures
         differences += [f"{target}: {case}: {found.get(case)}, on x86-64 {verdict}"
-                        for case, verdict in expected.items() if found.get(case) != verdict]
+                        for case, verdict in expected.items() if found.get(case) not in (verdict, "STOPPED")]
     if differences:
         sys.exit("\n".join(differences))
     print("every case does what it does on x86-64")
