@@ -221,6 +221,10 @@ class ContractLowering {
                   const std::function<loop::Expr(loop::Expr, loop::Expr)>& element_of_a,
                   const loop::Expr& b_base, const loop::Expr& first_column);
 
+  // Sums walk.steps_at_once steps along the last axis at a time, whose elements of a row of a are one vector.
+  loop::Stmt reduce_steps_at_once(const loop::Buffer& acc, const loop::Buffer& row_offsets,
+                                  const loop::Expr& b_base, const loop::Expr& first_column);
+
   // Sums in blocks of steps along the last axis; the workgroup first fetches the block's rows of a into
   // shared memory.
   loop::Stmt reduce_shared(const loop::Buffer& acc, const loop::Expr& b_base, const loop::Expr& first_column);

@@ -420,6 +420,57 @@ Stmt ContractLowering::reduce_shared(const loop::Buffer& acc, const Expr& b_base
   });
 }
 
+Stmt ContractLowering::reduce_steps_at_once(const loop::Buffer& acc, const loop::Buffer& row_offsets,
+                                            const Expr& b_base, const Expr& first_column) {
+  const int64_t at_once = plan_.walk.steps_at_once;
+  const Steps k = steps(gathered_ ? plan_.tile_n() : plan_.packed ? plan_.panel_n() : 0);
+  const auto& [last, extent] = k.loops.back();
+  auto at_step = [&](const Expr& number) {
+    loop::Substitution substitution;
+    substitution.replace(last, number);
+    Steps there = k;
+    there.a = substitution(k.a), there.b = substitution(k.b);
+    return there;
+  };
+  auto element_of_a = [&](const Expr& m, const Expr& number) {
+    return read(a_buffer_, place_of_row(row_offsets, m) + at_step(number).a, nullptr);
+  };
+  auto steps_from = [&](const Expr& first, const loop::Buffer& to) {
+    loop::Buffer held =
+        local_buffer("held", accumulator_dtype_, plan_.tile_m * at_once, loop::Scope::kRegister);
+    std::vector<Stmt> body{loop::alloc(held), for_rows([&](Expr m) {
+                             loop::Var l = index_var("l");
+                             Expr lane = loop::var_ref(l);
+                             return loop::for_loop(
+                                 l, index(at_once), AxisKind::kVector,
+                                 loop::store(held, m * index(at_once) + lane, element_of_a(m, first + lane)));
+                           })};
+    for (int64_t i = 0; i < at_once; ++i)
+      body.push_back(step(
+          at_step(first + index(i)), to,
+          [&](const Expr& m, const Expr&) { return loop::load(held, m * index(at_once) + index(i)); }, b_base,
+          first_column));
+    return loop::block(std::move(body));
+  };
+  std::vector<TermLoop> outer;
+  for (size_t i = 0; i + 1 < k.loops.size(); ++i)
+    outer.push_back({k.loops[i].first, at(k.loops[i].second), most(k.loops[i].second)});
+  const Dim groups = floordiv(extent, at_once), rest = floormod(extent, at_once);
+  return sum_loops(outer, most(extent), acc, [&](const loop::Buffer& sums) {
+    loop::Var group = index_var("group");
+    Stmt whole = sum_loops({{group, at(groups), most(groups)}}, at_once, sums, [&](const loop::Buffer& to) {
+      return steps_from(loop::var_ref(group) * index(at_once), to);
+    });
+    if (rest == Dim(0)) return whole;
+    loop::Var single = index_var("single");
+    Expr number = at(groups) * index(at_once) + loop::var_ref(single);
+    Stmt one = step(
+        at_step(number), sums, [&](const Expr& m, const Expr&) { return element_of_a(m, number); }, b_base,
+        first_column);
+    return loop::block({whole, loop::for_loop(single, at(rest), AxisKind::kReduction, one)});
+  });
+}
+
 Stmt ContractLowering::each_sum(const loop::Buffer& acc, BinaryOp op,
                                 const std::function<Expr(const Expr&)>& of_row) {
   return for_rows([&](Expr m) {
@@ -466,6 +517,7 @@ Stmt ContractLowering::reduce(const loop::Buffer& acc, const loop::Buffer& row_o
   if (plan_.dot > 1) return reduce_words(acc, row_offsets, b_base);
   if (shared_) return reduce_shared(acc, b_base, first_column);
   if (along_) return reduce_windows(acc, row_offsets, b_base, first_column);
+  if (plan_.walk.steps_at_once > 1) return reduce_steps_at_once(acc, row_offsets, b_base, first_column);
   Steps k = steps(gathered_ ? plan_.tile_n() : plan_.packed ? plan_.panel_n() : 0);
   auto element_of_a = [&](Expr m, Expr n) {
     Expr a_at = place_of_row(row_offsets, m) + k.a;

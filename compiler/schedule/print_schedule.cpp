@@ -312,6 +312,7 @@ class Printer {
     for (const ColumnConstant& c : p.column_constants) constants += " " + g_.values[c.constant].name;
     if (!constants.empty()) add("panels ending with" + constants);
     if (walk.transposes) add("transposed tiles");
+    if (walk.steps_at_once > 1) add(std::to_string(walk.steps_at_once) + " steps at once");
     std::string unrolled;
     const bool any =
         std::any_of(walk.unrolled.begin(), walk.unrolled.end(), [](int64_t n) { return n != 1; });

@@ -15,7 +15,7 @@ std::vector<Target> aarch64_targets() {
   any.required_features = QNL_AARCH64_NEON;
   any.vector_bytes = 16;
   any.vector_registers = 32;
-  any.has_fma = true;
+  any.has_fma = any.has_fma_lanes = true;
   any.has_f16 = true;
   any.l1_bytes = 32 << 10;
   any.l2_bytes = 512 << 10;

@@ -23,6 +23,7 @@ constexpr AddFacts kFacts<QNL_ARCH_AARCH64, QNL_AARCH64_I8MM> = [](Target& t) { 
 void use_sve(Target& t, int bytes) {
   t.vector_bytes = bytes;
   t.has_masks = t.has_gather = true;
+  t.has_fma_lanes = false;  // LLVM knows no such instruction for vectors of more than 128 bits
 }
 template <>
 constexpr AddFacts kFacts<QNL_ARCH_AARCH64, QNL_AARCH64_SVE256> = [](Target& t) { use_sve(t, 32); };

@@ -111,6 +111,17 @@ Dim panel_count(const ContractionPlan& plan) { return ceildiv(column_count(plan)
 
 Dim column_tile_count(const ContractionPlan& plan) { return ceildiv(column_count(plan), plan.tile_n()); }
 
+int64_t steps_at_once(const ContractionPlan& plan, const Target& target) {
+  constexpr int kMostLanes = 4;  // fmla of halves takes the lanes of half of the registers only
+  const bool by_words = plan.dot > 1 || plan.sums_lanes || (plan.blocks && !plan.widens_panels);
+  if (!target.has_fma_lanes || plan.integers || plan.elementwise || by_words || plan.staged ||
+      plan.gathers_rows || plan.lanes > kMostLanes || plan.reduction_axes.empty())
+    return 1;
+  const Axis& last = plan.axes[plan.reduction_axes.back()];
+  const bool is_short = last.extent.is_const() && last.extent.value() < plan.lanes;
+  return is_one(last.a) && !is_short ? plan.lanes : 1;
+}
+
 bool transposes_tiles(const ContractionPlan& plan, const Target& target) {
   constexpr int kFewestLanes = 4;
   if (target.lanes_are_invocations() || target.code_is_dear() || plan.vector_axis < 0 ||

@@ -157,6 +157,9 @@ void set_tiling(ContractionPlan& plan, const Tiling& tiling, int panel_v = 0);
 // Returns whether tiles of `v` vectors can cover `vectors` vectors in all without crossing panels of `panel_v`.
 bool fits_panels(const ContractionPlan& plan, int v, int panel_v, double vectors);
 
+// Returns the number of steps of a sum whose elements of a row of a are loaded as one vector, for products take any of its
+// lanes; 1: each step loads its own element.
+int64_t steps_at_once(const ContractionPlan& plan, const Target& target);
 // Returns whether results are contiguous along the rows of tiles and not along their columns. Tiles are then
 // transposed before they are stored.
 bool transposes_tiles(const ContractionPlan& plan, const Target& target);

@@ -108,6 +108,7 @@ TileWalk walk_of_any(const ContractionPlan& plan, const Dim& rows, const Contrac
   walk.prefetch_bytes = prefetch_bytes(plan, target);
   walk.tail_columns = tail_columns(plan, target);
   walk.transposes = transposes_tiles(plan, target);
+  walk.steps_at_once = steps_at_once(plan, target);
   if (plan.dot == 4 && target.registers_are_few()) {
     walk.unrolled = unrolled_words(plan);
     // A word takes as many instructions as four elements and widens to do so.

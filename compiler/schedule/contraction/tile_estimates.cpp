@@ -109,7 +109,8 @@ double step_cycles(const ContractionPlan& plan, const Target& target, int m, dou
   }
   double multiply_adds = m * v * dot_instructions(plan, target) / target.peak_fma_per_cycle;
   if (plan.blocks && !plan.widens_panels) multiply_adds += v * kWidening / target.peak_fma_per_cycle;
-  double loads = plan.elementwise ? m * std::ceil(v) + std::ceil(v) : m + std::ceil(v);
+  const auto of_a = m / static_cast<double>(steps_at_once(plan, target));
+  double loads = plan.elementwise ? m * std::ceil(v) + std::ceil(v) : of_a + std::ceil(v);
   if (sums_pairs(plan, target)) return multiply_adds + loads + 2 * (m + v) + 3.0 / kMostWordsAtOnce;
   // The loop takes three instructions; rows of a further apart than an offset reaches take one each.
   if (target.single_issue) return multiply_adds + loads + m / 2.0 + 3;
@@ -192,7 +193,7 @@ bool fits_registers(const ContractionPlan& plan, const Target& target, int m, in
       return (1 + digits) * m * v + 4 * v + 2 + digits <= registers;
     if (!plan.widens_panels) return (1 + digits) * m * v + 2 * v + 2 <= registers;
   }
-  int extra = plan.elementwise ? v + 2 : halves ? 2 * v + 4 : v + 1;
+  int extra = plan.elementwise ? v + 2 : halves ? 2 * v + 4 : v + (steps_at_once(plan, target) > 1 ? m : 1);
   if (plan.elementwise &&
       scalars) {  // a row of the window's weights stays, an element of a, and two pointers
     const Dim window = plan.reduction_axes.empty() ? Dim(1) : plan.axes[plan.reduction_axes.back()].extent;

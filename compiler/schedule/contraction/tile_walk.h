@@ -46,6 +46,8 @@ struct TileWalk {
   // The node of the group that adds constant integers to the sums, which accumulators then begin with; -1: with
   // zero.
   int first_addend = -1;
+  // Steps of the sum whose elements of a row of a are loaded as one vector (steps_at_once).
+  int64_t steps_at_once = 1;
   bool transposes = false;  // tiles are transposed before they are stored
   // Steps of a sum of words (ContractionPlan::dot) that are unrolled, per reduction axis: divisors of their
   // number, all of it where an axis further out has more than one. Empty: none are.
