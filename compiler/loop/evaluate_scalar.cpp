@@ -427,8 +427,16 @@ uint64_t evaluate_dot(DType a_dtype, DType b_dtype, DType sum_dtype, uint64_t a,
     auto bits = static_cast<uint8_t>(word >> (8 * i));
     return dtype == DType::kI32 ? static_cast<int8_t>(bits) : int64_t{bits};
   };
+  auto product = [&](int i) { return byte(a_dtype, a, i) * byte(b_dtype, b, i); };
+  if (sum_dtype == DType::kU32) {
+    constexpr uint64_t kHalf = 0xffff;
+    auto half = [&](int first) {
+      return (c >> (8 * first)) + static_cast<uint64_t>(product(first) + product(first + 1)) & kHalf;
+    };
+    return half(0) | half(2) << 16;
+  }
   int64_t sum = bits_to_int(DType::kI32, c);
-  for (int i = 0; i < 4; ++i) sum += byte(a_dtype, a, i) * byte(b_dtype, b, i);
+  for (int i = 0; i < 4; ++i) sum += product(i);
   return int_to_bits(DType::kI32, sum);
 }
 

@@ -213,7 +213,7 @@ Expr interleave(bool upper, Expr a, Expr b) {
 Expr dot(Expr a, Expr b, Expr c) {
   auto is_word = [](const Expr& e) { return e->type.dtype == DType::kI32 || e->type.dtype == DType::kU32; };
   DType sum = c->type.dtype;
-  QUERNEL_ASSERT(is_word(a) && is_word(b) && (sum == DType::kI32 || sum == DType::kF32));
+  QUERNEL_ASSERT(is_word(a) && is_word(b) && (is_word(c) || sum == DType::kF32));
   int lanes = widest({a, b, c});
   if (std::vector<Expr> scalars = uniform_values({a, b, c}); !scalars.empty())
     return broadcast(dot(scalars[0], scalars[1], scalars[2]), lanes);

@@ -68,8 +68,10 @@ enum class ExprKind : uint8_t {
                 // args[1]; a transpose of n vectors of n lanes repeats this log2(n) times
   kDot,         // per lane: args[2] plus the products of the parts of words args[0] and args[1].
                 // i32: four bytes per word, signed in an i32, unsigned in a u32; the addition wraps.
-                // f32: two bf16 per u32 word, the upper product first, one rounding per addition;
-                // instructions may flush denormals
+  // u32: the same with two sums, of the lower and of the upper two products, in the halves of the word;
+  // requires that the sum of two products fits an i16, additions to halves wrap
+  // f32: two bf16 per u32 word, the upper product first, one rounding per addition;
+  // instructions may flush denormals
 };
 
 struct VarNode {

@@ -235,12 +235,12 @@ std::string Verifier::expr_problem(const ExprNode& e) {
         return (type.dtype == DType::kI32 || type.dtype == DType::kU32) && type.lanes == e.type.lanes;
       };
       bool halves = first.dtype == DType::kU32 && e.args[1]->type.dtype == DType::kU32;
-      bool sums = e.type.dtype == DType::kI32 || (e.type.dtype == DType::kF32 && halves);
+      bool sums = is_word(e.type) || (e.type.dtype == DType::kF32 && halves);
       return sums && e.args[2]->type == e.type && is_word(first) && is_word(e.args[1]->type)
                  ? ""
-                 : "dot expected words of four bytes, i32 or u32, and a sum of type i32, or words of two "
-                   "bf16, "
-                   "u32, and a sum of type f32, all of its lanes";
+                 : "dot expected words of four bytes, i32 or u32, and a sum of type i32 or two in a u32, or "
+                   "words of two "
+                   "bf16, u32, and a sum of type f32, all of its lanes";
     }
   }
   return "unknown expression kind";

@@ -1,5 +1,6 @@
 // The accumulators of a contraction's current tile where b is a quantised constant and a has rows of i8: int8 dot products,
-// whose results get their scales once for each block (ContractionPlan::Blocks::group_of_a).
+// whose results get their scales once for each block (ContractionPlan::Blocks::group_of_a). Where instructions add pairs of
+// products in 16 bits, sums are kept in halves of words for as long as they fit.
 #include <algorithm>
 
 #include "lower/contract_lowering.h"
@@ -11,7 +12,7 @@ using loop::Stmt;
 
 namespace {
 
-constexpr int64_t kBytesOfWord = 4, kBitsOfByte = 8;
+constexpr int64_t kBytesOfWord = 4, kBitsOfByte = 8, kBitsOfHalf = 16;
 
 }  // namespace
 
@@ -40,19 +41,22 @@ Stmt ContractLowering::reduce_bytes(const loop::Buffer& acc, const loop::Buffer&
     const auto digits = static_cast<int64_t>(digits_.size());
     loop::Buffer sums = local_buffer("sums", DType::kI32, acc->size * digits, loop::Scope::kRegister);
     auto sum_of = [&](int64_t digit, const Expr& slot) { return index(digit * acc->size) + slot; };
-    auto no_sums = [&](const Expr& m, const Expr& n) {
-      std::vector<Stmt> zeros;
-      for (int64_t d = 0; d < digits; ++d)
-        zeros.push_back(loop::store(sums, sum_of(d, tile_.slot(m, n)), loop::const_int(DType::kI32, 0)));
-      return loop::block(std::move(zeros));
+    auto each_sum = [&](const std::function<Stmt(const Expr& sum)>& make) {
+      return for_rows([&](Expr m) {
+        return for_columns([&](Expr n) {
+          std::vector<Stmt> of_digits;
+          for (int64_t d = 0; d < digits; ++d) of_digits.push_back(make(sum_of(d, tile_.slot(m, n))));
+          return loop::block(std::move(of_digits));
+        });
+      });
     };
-    std::vector<Stmt> body{loop::alloc(sums), for_rows([&](Expr m) {
-                             return for_columns([&](Expr n) { return no_sums(m, n); });
-                           })};
+    auto no_sums = [&](const loop::Buffer& to) {
+      return each_sum([&](const Expr& sum) { return loop::store(to, sum, loop::const_int(to->dtype, 0)); });
+    };
     // Steps whose bytes of a row are loaded together, whole words of b.
     const int64_t at_once = std::max(format.bytes_at_once, per_word), words_of_a = at_once / kBytesOfWord;
     // The columns of all these steps come first, then row by row its bytes and products: one row's bytes live at a time.
-    auto products = [&](const Expr& turn, int64_t count) {
+    auto products = [&](const loop::Buffer& to, const Expr& turn, int64_t count) {
       const int64_t used = (count + kBytesOfWord - 1) / kBytesOfWord;  // words of a
       loop::Buffer columns = local_buffer("columns", dtype, used * plan_.tile_n(), loop::Scope::kRegister);
       auto column = [&](int64_t word, const Expr& n) { return index(word * plan_.tile_n()) + n; };
@@ -85,24 +89,60 @@ Stmt ContractLowering::reduce_bytes(const loop::Buffer& acc, const loop::Buffer&
             }
             row.push_back(for_columns([&](Expr n) {
               Expr sum = sum_of(d, tile_.slot(m, n));
-              return loop::store(sums, sum,
+              return loop::store(to, sum,
                                  loop::dot(loop::load(held, place_of_word),
-                                           loop::load(columns, column(word, n)), loop::load(sums, sum)));
+                                           loop::load(columns, column(word, n)), loop::load(to, sum)));
             }));
           }
         return loop::block(std::move(row));
       }));
       return loop::block(std::move(parts));
     };
+    // Adds the products of so many turns, and of the steps that remain after them.
+    auto add_turns = [&](std::vector<Stmt>& stmts, const loop::Buffer& to, const Expr& first, int64_t whole,
+                         int64_t rest) {
+      constexpr int64_t kUnrolled = 2;  // blocks of 32 steps, of which 16 are loaded together
+      loop::Var turn = index_var("turn");
+      if (whole == 1) stmts.push_back(products(to, first, at_once));
+      if (whole > 1)
+        stmts.push_back(loop::for_loop(
+            turn, index(whole), whole <= kUnrolled ? loop::AxisKind::kUnrolled : loop::AxisKind::kReduction,
+            products(to, first + loop::var_ref(turn), at_once)));
+      if (rest > 0) stmts.push_back(products(to, first + index(whole), rest));
+    };
+    // The same by way of halves of words, of so few turns that none overflows: `sums` become these sums, or grow by them.
+    auto turns_in_halves = [&](const Expr& first, int64_t whole, int64_t rest, bool grow) {
+      loop::Buffer halves = local_buffer("halves", DType::kU32, acc->size * digits, loop::Scope::kRegister);
+      std::vector<Stmt> stmts{loop::alloc(halves), no_sums(halves)};
+      add_turns(stmts, halves, first, whole, rest);
+      stmts.push_back(each_sum([&](const Expr& sum) {
+        loop::Var both = fresh_var("both", {DType::kI32, 1});
+        const Expr word = loop::var_ref(both), half = loop::const_int(DType::kI32, kBitsOfHalf);
+        Expr total = loop::binary(BinaryOp::k_shr, loop::binary(BinaryOp::k_shl, word, half), half) +
+                     loop::binary(BinaryOp::k_shr, word, half);
+        if (grow) total = loop::load(sums, sum) + total;
+        return loop::block({loop::let(both, loop::bitcast({DType::kI32, 1}, loop::load(halves, sum))),
+                            loop::store(sums, sum, total)});
+      }));
+      return loop::block(std::move(stmts));
+    };
     const int64_t whole = steps / at_once, rest = steps % at_once;
-    loop::Var turn = index_var("turn");
-    if (whole == 1) body.push_back(products(index(0), at_once));
-    constexpr int64_t kUnrolled = 2;  // blocks of 32 steps, of which 16 are loaded together
-    if (whole > 1)
-      body.push_back(loop::for_loop(
-          turn, index(whole), whole <= kUnrolled ? loop::AxisKind::kUnrolled : loop::AxisKind::kReduction,
-          products(loop::var_ref(turn), at_once)));
-    if (rest > 0) body.push_back(products(index(whole), rest));
+    const int64_t most = format.words_in_halves * kBytesOfWord / at_once;  // turns at a time, in halves
+    std::vector<Stmt> body{loop::alloc(sums)};
+    if (most == 0) {
+      body.push_back(no_sums(sums));
+      add_turns(body, sums, index(0), whole, rest);
+    } else if (whole + (rest > 0 ? 1 : 0) <= most) {
+      body.push_back(turns_in_halves(index(0), whole, rest, false));
+    } else {
+      body.push_back(no_sums(sums));
+      loop::Var part = index_var("part");
+      if (whole >= most)
+        body.push_back(loop::for_loop(part, index(whole / most), loop::AxisKind::kReduction,
+                                      turns_in_halves(loop::var_ref(part) * index(most), most, 0, true)));
+      if (whole % most != 0 || rest > 0)
+        body.push_back(turns_in_halves(index(whole / most * most), whole % most, rest, true));
+    }
     body.push_back(for_rows([&](Expr m) {
       auto group_of = [&](const Expr& offset) {
         return loop::binary(BinaryOp::k_idiv, offset, index(format.group_of_a));

@@ -49,6 +49,8 @@ struct Target {
   bool has_dot_u8_s8 = false;  // int8 dot product of four in one instruction: unsigned by signed
   bool has_dot_s8_s8 = false;  // the same: signed by signed
   bool has_dot_u8_u8 = false;  // the same: unsigned by unsigned
+  // Products of unsigned by signed bytes, those of two neighbours added in 16 bits, are one instruction.
+  bool has_dot_halves = false;
   bool has_dot_words = false;  // an operand of these may be any 32-bit word of a register, for all lanes
   bool has_fma_lanes = false;  // a factor of a float multiply-add may be any lane of a register
   // One instruction adds the products of all lanes of two vectors of i8 to a scalar i32; there are `lane_sums` registers

@@ -24,6 +24,7 @@ std::vector<Target> x86_64_targets() {
   v2.description = "x86-64 with SSE4.2 (2009 and later), 128-bit vectors";
   v2.cpu = "x86-64-v2";
   v2.required_features = QNL_X86_64_V2;
+  v2.has_dot_halves = true;
 
   Target v3 = v2;
   v3.name = "x86-64-v3";

@@ -99,7 +99,7 @@ bool KernelPrinter::let_bytes(const loop::StmtNode& s) {
 
 std::string KernelPrinter::dot(const loop::ExprNode& e, const Place& at) {
   std::string a = value(e.args[0], at), b = value(e.args[1], at), sum = value(e.args[2], at);
-  if (e.type.dtype == DType::kF32) return call(e, {a, b, sum});
+  if (e.type.dtype != DType::kI32) return call(e, {a, b, sum});
   if (bytes_of(e.args[0]) || bytes_of(e.args[1])) {
     std::string text = "(uint32_t)" + sum;
     for (int i = 0; i < 4; ++i) text += " + " + byte_of(e.args[0], a, i) + " * " + byte_of(e.args[1], b, i);

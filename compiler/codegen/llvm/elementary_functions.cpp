@@ -44,7 +44,9 @@ std::string name_for(const loop::ExprNode& e) {
       name += operand + "_to_" + dtype(e);
       break;
     case ExprKind::kDot:
-      name += e.type.dtype == DType::kF32 ? "dot_bf16" : "dot_" + operand + "_" + dtype(*e.args[1]);
+      name += e.type.dtype == DType::kF32 ? "dot_bf16"
+                                          : (e.type.dtype == DType::kU32 ? "dot_halves_" : "dot_") + operand +
+                                                "_" + dtype(*e.args[1]);
       break;
     default:
       QUERNEL_UNREACHABLE("not an elementary operation");

@@ -20,6 +20,7 @@ KernelEmitter::Value* KernelEmitter::dot(const loop::ExprNode& e) {
     by_element = e.args[0]->args[0]->buffer->scope != loop::Scope::kRegister;
   Value* a = by_element ? neon_element(expr(e.args[0]->args[0])) : expr(e.args[0]);
   Value *b = expr(e.args[1]), *sum = expr(e.args[2]);
+  if (e.type.dtype == DType::kU32) return dot_in_halves(a, a_signed, b, b_signed, sum);
   if (Value* result = dot_by_instruction(a, a_signed, b, b_signed, sum)) return result;
   bool pairs = isa_.x86 && (lanes == 4 || (lanes == 8 && isa_.avx2) || (lanes == 16 && isa_.avx512_bw));
   if (pairs) return dot_of_pairs(a, a_signed, b, b_signed, sum);
@@ -61,6 +62,66 @@ KernelEmitter::Value* KernelEmitter::dot_by_instruction(Value* a, bool a_signed,
     return builder_.CreateIntrinsic(
         id, {sum->getType(), bytes},
         {sum, builder_.CreateBitCast(a, bytes), builder_.CreateBitCast(b, bytes)});
+  }
+  return nullptr;
+}
+
+KernelEmitter::Value* KernelEmitter::dot_in_halves(Value* a, bool a_signed, Value* b, bool b_signed,
+                                                   Value* sum) {
+  const int lanes = lanes_of(sum);
+  if (vectors_of_words(lanes) && a_signed != b_signed) {
+    if (a_signed) std::swap(a, b);  // the unsigned operand comes first
+    llvm::Type* bytes = llvm::FixedVectorType::get(builder_.getInt8Ty(), static_cast<unsigned>(4 * lanes));
+    llvm::Type* halves = llvm::FixedVectorType::get(builder_.getInt16Ty(), static_cast<unsigned>(2 * lanes));
+    const llvm::Intrinsic::ID id = lanes == 4   ? llvm::Intrinsic::x86_ssse3_pmadd_ub_sw_128
+                                   : lanes == 8 ? llvm::Intrinsic::x86_avx2_pmadd_ub_sw
+                                                : llvm::Intrinsic::x86_avx512_pmaddubs_w_512;
+    Value* products =
+        builder_.CreateIntrinsic(id, {builder_.CreateBitCast(a, bytes), builder_.CreateBitCast(b, bytes)});
+    return builder_.CreateBitCast(builder_.CreateAdd(builder_.CreateBitCast(sum, halves), products),
+                                  sum->getType());
+  }
+  auto product = [&](uint64_t i) {
+    auto byte = [&](Value* word, bool is_signed) {
+      Value* top = builder_.CreateShl(word, int_constant(word->getType(), 24 - 8 * i));
+      llvm::Constant* down = int_constant(word->getType(), 24);
+      return is_signed ? builder_.CreateAShr(top, down) : builder_.CreateLShr(top, down);
+    };
+    return builder_.CreateMul(byte(a, a_signed), byte(b, b_signed));
+  };
+  llvm::Type* type = sum->getType();
+  llvm::Constant* sixteen = int_constant(type, 16);
+  Value* lower = builder_.CreateAdd(sum, builder_.CreateAdd(product(0), product(1)));
+  Value* upper =
+      builder_.CreateAdd(builder_.CreateLShr(sum, sixteen), builder_.CreateAdd(product(2), product(3)));
+  return builder_.CreateOr(builder_.CreateAnd(lower, int_constant(type, 0xffff)),
+                           builder_.CreateShl(upper, sixteen));
+}
+
+// The sum of the two signed halves of each word: one instruction where the target multiplies and adds such pairs. Null where
+// `e`, a binary operation, is something else.
+KernelEmitter::Value* KernelEmitter::sum_of_halves(const loop::ExprNode& e) {
+  if (e.binary != BinaryOp::k_add || e.type.dtype != DType::kI32 || !vectors_of_words(e.type.lanes))
+    return nullptr;
+  auto shifted = [](const loop::Expr& x, BinaryOp op) -> loop::Expr {
+    int64_t count = 0;
+    const bool is_shift = x->kind == loop::ExprKind::kBinary && x->binary == op &&
+                          loop::as_const_int(x->args[1], &count) && count == 16;
+    return is_shift ? x->args[0] : nullptr;
+  };
+  for (size_t i : {0, 1}) {
+    const loop::Expr upper = shifted(e.args[1 - i], BinaryOp::k_shr),
+                     raised = shifted(e.args[i], BinaryOp::k_shr);
+    const loop::Expr lower = raised ? shifted(raised, BinaryOp::k_shl) : nullptr;
+    const bool is_var = upper && lower && upper->kind == loop::ExprKind::kVar;
+    if (!is_var || lower->kind != loop::ExprKind::kVar || lower->var != upper->var) continue;
+    const auto lanes = static_cast<unsigned>(e.type.lanes);
+    llvm::Type* halves = llvm::FixedVectorType::get(builder_.getInt16Ty(), 2 * lanes);
+    const llvm::Intrinsic::ID id = lanes == 4   ? llvm::Intrinsic::x86_sse2_pmadd_wd
+                                   : lanes == 8 ? llvm::Intrinsic::x86_avx2_pmadd_wd
+                                                : llvm::Intrinsic::x86_avx512_pmaddw_d_512;
+    return builder_.CreateIntrinsic(id,
+                                    {builder_.CreateBitCast(expr(lower), halves), int_constant(halves, 1)});
   }
   return nullptr;
 }

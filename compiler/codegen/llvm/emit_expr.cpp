@@ -77,6 +77,7 @@ KernelEmitter::Value* KernelEmitter::emit_expr(const loop::ExprNode& e) {
       return unary(e);
     case ExprKind::kBinary:
       if (Value* sum = sum_of_lanes(e)) return sum;
+      if (Value* sum = sum_of_halves(e)) return sum;
       if (Value* bytes = shift_of_bytes(e)) return bytes;
       if (Value* floats = fraction(e)) return floats;
       return binary(e);

@@ -77,6 +77,12 @@ class KernelEmitter {
   Value* dot(const loop::ExprNode& e);
   Value* dot_by_instruction(Value* a, bool a_signed, Value* b, bool b_signed, Value* sum);
   Value* sum_of_lanes(const loop::ExprNode& e);
+  Value* dot_in_halves(Value* a, bool a_signed, Value* b, bool b_signed, Value* sum);
+  Value* sum_of_halves(const loop::ExprNode& e);
+  // Whether vectors of so many 32-bit words have multiply-adds of their bytes and halves (SSSE3 and what extends it).
+  bool vectors_of_words(int lanes) const {
+    return (lanes == 4 && isa_.ssse3) || (lanes == 8 && isa_.avx2) || (lanes == 16 && isa_.avx512_bw);
+  }
   Value* neon_element(Value* word);
   Value* dot_of_bf16(Value* a, Value* b, Value* sum);
   Value* dot_of_halfwords(Value* a, bool a_signed, Value* b, bool b_signed, Value* sum);

@@ -270,7 +270,7 @@ std::string ShaderPrinter::integer_mul_acc(const loop::ExprNode& e, const std::s
 std::string ShaderPrinter::dot(const loop::ExprNode& e, const Place& at) {
   std::string a = value(e.args[0], at), b = value(e.args[1], at), c = value(e.args[2], at);
   bool a_signed = e.args[0]->type.dtype == DType::kI32, b_signed = e.args[1]->type.dtype == DType::kI32;
-  if (e.type.dtype == DType::kF32 || !target_.has_dot(a_signed, b_signed)) return call(e, {a, b, c});
+  if (e.type.dtype != DType::kI32 || !target_.has_dot(a_signed, b_signed)) return call(e, {a, b, c});
   if (b_signed && !a_signed) std::swap(a, b);  // the signed one comes first
   std::string operands = "(" + a + ", " + b + ")";
   if (a_signed && b_signed) return "(qnl_dot_i32_i32" + operands + " + " + c + ")";

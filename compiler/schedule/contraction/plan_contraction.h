@@ -18,8 +18,8 @@ ContractionPlan plan_contraction(const Contraction& contraction, const OperandSt
                                  const OperandStrides& b, const Target& target,
                                  const PlanOptions& options = {});
 
-// Returns whether the target multiplies words of quantised constants by rows of bytes as integers.
-bool multiplies_bytes(const Target& target);
+// Returns whether the target multiplies words of quantised constants of `bits` bits by rows of bytes as integers.
+bool multiplies_bytes(const Target& target, int bits);
 
 // Returns the number of products that one step of a sum takes, if operands of these dtypes are in 32-bit
 // words.

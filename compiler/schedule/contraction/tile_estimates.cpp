@@ -89,7 +89,12 @@ ByteStep byte_step(const ContractionPlan& plan, double m, double v) {
   const auto per_word = static_cast<double>(blocks.per_word()), steps = static_cast<double>(blocks.steps),
              digits = static_cast<double>(blocks.digits_of_a);
   const double unpacking = blocks.format.bits == 8 ? 0 : 2 * per_word / kSteps - 1;
-  return {m * v * (digits / kSteps + (kOfBlock + 2 * (digits - 1)) / steps) + v * unpacking / per_word,
+  // In halves of words a product and its addition are two instructions, and a block's sums one more.
+  const double in_halves = blocks.words_in_halves != 0 ? 1 : 0;
+  return {m * v *
+                  (digits * (1 + in_halves) / kSteps +
+                   (kOfBlock + 2 * (digits - 1) + digits * in_halves) / steps) +
+              v * unpacking / per_word,
           m * digits / static_cast<double>(blocks.bytes_at_once) + std::ceil(v) / per_word +
               (2 * m + std::ceil(v)) / steps};
 }

@@ -54,8 +54,10 @@ std::optional<QuantisedProduct> quantised_product(const Graph& graph, const Node
     const bool elsewhere =
         std::any_of(map.begin(), map.end() - 1, [&](const IndexExpr& e) { return uses_axis(e, k); });
     if (elsewhere) continue;
-    if (const int64_t group = group_along(graph, node, 1 - operand, k); group > 0)
-      return QuantisedProduct{operand, k, group};
+    if (const int64_t group = group_along(graph, node, 1 - operand, k); group > 0) {
+      const ValueId constant = resolve_operand(graph, node, 1 - operand).base;
+      return QuantisedProduct{operand, k, group, quantized_operand(graph, constant).bits};
+    }
   }
   return std::nullopt;
 }

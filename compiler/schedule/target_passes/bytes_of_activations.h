@@ -9,10 +9,11 @@
 namespace quernel::schedule {
 
 // A product of activations, operand `operand`, whose rows, along reduction axis `axis` and their last dim, meet a quantised
-// constant: `group` elements of a row share scales of it.
+// constant of `bits` bits: `group` elements of a row share scales of it.
 struct QuantisedProduct {
   int operand = 0, axis = 0;
   int64_t group = 0;
+  int bits = 0;
 };
 // Returns nullopt if the node is something else, or sums along several dims of the activations, or not along the last one.
 std::optional<QuantisedProduct> quantised_product(const Graph& graph, const Node& node);

@@ -16,7 +16,7 @@ Expected<Graph> quantize_activations(const Graph& graph, RoundedActivations* rep
       if (report) report->left.push_back(r.old.values[node.output].name);
       return kNoValue;
     }
-    if (report) ++report->products;
+    if (report) report->bits.insert(product->bits);
     ValueId operands[] = {r(node.inputs[0]), r(node.inputs[1])};
     ValueId& rows = operands[product->operand];
     auto [it, is_new] = rounded.try_emplace({rows, product->group}, kNoValue);
@@ -30,7 +30,7 @@ std::vector<std::string> about_activations(const RoundedActivations& report, con
   constexpr size_t kMostNamed = 4;
   const std::vector<std::string>& left = report.left;
   std::vector<std::string> notes;
-  if (report.products == 0 && left.empty())
+  if (report.bits.empty() && left.empty())
     return {
         "no product has quantised weights, so no activations are rounded; --weights quantises those of "
         "floats"};
@@ -42,10 +42,11 @@ std::vector<std::string> about_activations(const RoundedActivations& report, con
     notes.push_back(text + (left.size() > kMostNamed ? ", ..." : "") +
                     "; they sum along several dims of theirs, or not along the last one");
   }
-  if (report.products > 0 && !multiplies_bytes(target))
-    notes.push_back("target " + target.name +
-                    " has no int8 dot product that words of weights suit: activations are rounded to i8, and "
-                    "multiplied as floats");
+  for (int bits : report.bits)
+    if (!multiplies_bytes(target, bits))
+      notes.push_back("target " + target.name + " has no int8 dot product that weights of " +
+                      std::to_string(bits) +
+                      " bits suit: activations are rounded to i8, and multiplied as floats");
   return notes;
 }
 

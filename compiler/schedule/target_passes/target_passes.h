@@ -2,6 +2,8 @@
 // The pipeline runs them among the other passes (pipeline/pass_tables.cpp).
 #pragma once
 
+#include <set>
+#include <string>
 #include <vector>
 
 #include "graph/ir.h"
@@ -40,7 +42,7 @@ Expected<Graph> join_products(const Graph& graph, const Target& target);
 //   contract(x, dequantize c) -> contract(dequantize_rows(cast(round(x * 127 / most)), most / 127, sums), dequantize c)
 // `report`, if given, is added to.
 struct RoundedActivations {
-  int64_t products = 0;           // whose activations are rounded
+  std::set<int> bits;             // of the constants whose products have rounded activations
   std::vector<std::string> left;  // names of products with quantised constants that keep theirs
 };
 Expected<Graph> quantize_activations(const Graph& graph, RoundedActivations* report = nullptr);
@@ -52,7 +54,10 @@ std::vector<std::string> about_activations(const RoundedActivations& report, con
 // the largest magnitude of its block of the constant; f32 would round each sum to such a share of itself. Blocks that are
 // not finite give NaN.
 //   contract(x, dequantize c) -> contract(dequantize_rows(high, middle, low, scales, sums), dequantize c)
-// Constants of fewer elements than `least_weights` are multiplied sooner than rows are split.
+// Constants of fewer elements than `least_weights` are multiplied sooner than rows are split, and so are more than
+// most_rows_of_digits() rows.
+int64_t most_rows_of_digits(const Target& target,
+                            int bits);  // 0: the target does not multiply such words by bytes
 Expected<Graph> split_activations(const Graph& graph, const Target& target,
                                   int64_t least_weights = int64_t{1} << 16);
 

@@ -77,6 +77,41 @@ TEST(Statement, dots_of_halves) {
   }
 }
 
+// Sums of two products in each half of a word, then of both halves.
+TEST(Statement, dots_in_halves_of_words) {
+  constexpr int kWords = 48;
+  for (bool a_signed : {false, true})
+    for (int lanes : {1, 3, 4, 8, 16}) {
+      Kernel kernel = elementwise(
+          "dots", {DType::kU32, DType::kI32, DType::kU32}, DType::kI32, kWords, lanes,
+          [&](const std::vector<Expr>& in) {
+            Expr sums = a_signed ? dot(in[1], in[0], in[2]) : dot(in[0], in[1], in[2]);
+            Expr both = bitcast({DType::kI32, lanes}, sums), half = const_int(DType::kI32, 16, lanes);
+            return binary(BinaryOp::k_shr, binary(BinaryOp::k_shl, both, half), half) +
+                   binary(BinaryOp::k_shr, both, half);
+          });
+      for_each_target(kernel, [&](const std::string& target, const MappedImage& image) {
+        std::vector<uint8_t> x(4 * kWords);  // elements of four bits
+        std::vector<int8_t> y(4 * kWords);
+        std::vector<uint32_t> sums(kWords);
+        std::vector<int32_t> got(kWords), want(kWords);
+        for (size_t i = 0; i < x.size(); ++i) {
+          x[i] = i < 16 ? 15 : i * 37 % 16;
+          y[i] = static_cast<int8_t>(i < 8 ? -128 : i < 16 ? 127 : i * 91 + 5);
+        }
+        for (size_t i = 0; i < kWords; ++i) {
+          const auto lower = static_cast<int16_t>(i < 2 ? 0 : 97 * i - 2000),
+                     upper = static_cast<int16_t>(i < 2 ? -30000 + 7 * 3840 : 1000 - 301 * i);
+          sums[i] = uint32_t{static_cast<uint16_t>(lower)} | uint32_t{static_cast<uint16_t>(upper)} << 16;
+          want[i] = lower + upper;
+          for (size_t k = 4 * i; k < 4 * i + 4; ++k) want[i] += x[k] * y[k];
+        }
+        EXPECT_EQ(image.call(0, {x.data(), y.data(), sums.data(), got.data()}), QNL_KERNEL_OK);
+        EXPECT_EQ(got, want) << target << " " << lanes << " lanes";
+      });
+    }
+}
+
 // Sums of products of bytes, of all signs, with extremes whose pairs do not fit 16 bits.
 TEST(Statement, dots_of_bytes) {
   constexpr int kWords = 48;

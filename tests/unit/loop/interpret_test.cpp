@@ -67,6 +67,24 @@ TEST(Interpret, dot_multiplies_bytes_as_their_words_say) {
                                                                 2147483647 + (2 - 128 * 127 - 3 * 56)}));
 }
 
+TEST(Interpret, dot_adds_two_products_to_each_half_of_a_word) {
+  Kernel kernel = parsed(R"(kernel @k {
+  buffer %x: u8[8] read binding 0
+  buffer %y: u32[2] write binding 1
+  let a: u32 = bitcast(u32, %x[ramp(0, 1, 4)])
+  let b: i32 = bitcast(i32, %x[ramp(4, 1, 4)])
+  %y[0] = dot(a, b, 0u32)
+  %y[1] = dot(a, b, 65535u32)
+}
+)");
+  std::string error;
+  Bytes after = run(kernel, {{15, 14, 3, 0, 254, 127, 200, 9}, bytes_of<uint32_t>({0, 0})}, &error);
+  EXPECT_EQ(error, "");
+  const uint32_t lower = 15 * -2 + 14 * 127, upper = static_cast<uint16_t>(3 * -56);
+  EXPECT_EQ(values_of<uint32_t>(after[1]),
+            (std::vector<uint32_t>{lower | upper << 16, (lower - 1) | upper << 16}));
+}
+
 TEST(Interpret, dot_of_halves_adds_the_upper_product_first) {
   Kernel kernel = parsed(R"(kernel @k {
   buffer %x: bf16[4] read binding 0

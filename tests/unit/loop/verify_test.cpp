@@ -55,17 +55,14 @@ TEST(Verify, refuses_malformed_kernels) {
       {"let r: f32x3 = interleave_upper(splat(1f32, 3), splat(1f32, 3))",
        "interleave expected vectors of its type with an even number of lanes"},
       {"let r: i32 = dot(1u32, 2i8, 3i32)",
-       "dot expected words of four bytes, i32 or u32, and a sum of type i32, or words of two bf16, u32, and "
-       "a sum "
-       "of type f32, all of its lanes"},
-      {"let r: u32 = dot(1u32, 2i32, 3u32)",
-       "dot expected words of four bytes, i32 or u32, and a sum of type i32, or words of two bf16, u32, and "
-       "a sum "
-       "of type f32, all of its lanes"},
+       "dot expected words of four bytes, i32 or u32, and a sum of type i32 or two in a u32, or words of two "
+       "bf16, u32, and a sum of type f32, all of its lanes"},
+      {"let r: i64 = dot(1u32, 2i32, 3i64)",
+       "dot expected words of four bytes, i32 or u32, and a sum of type i32 or two in a u32, or words of two "
+       "bf16, u32, and a sum of type f32, all of its lanes"},
       {"let r: f32 = dot(1i32, 2u32, 3f32)",
-       "dot expected words of four bytes, i32 or u32, and a sum of type i32, or words of two bf16, u32, and "
-       "a sum "
-       "of type f32, all of its lanes"},
+       "dot expected words of four bytes, i32 or u32, and a sum of type i32 or two in a u32, or words of two "
+       "bf16, u32, and a sum of type f32, all of its lanes"},
       {"let r: i32x4 = ramp(0i32, 1, 4)", "ramp expected a scalar i64 base"},
       {"{ let a: i64 = 1 }\n%y[a] = 1f32", "variable is not in scope in `a`"},
       {"for i in serial(2) { }\n%y[i] = 1f32", "variable is not in scope in `i`"},
