@@ -454,25 +454,32 @@ class StreamLowering {
     };
     body.push_back(
         each([&](const Expr&, const Expr& at, const Expr&) { return loop::store(acc, at, number(0)); }));
+    // The weights of all rows stay in registers while one vector after the other is read.
     body.push_back(reduction("k", keys, [&](const Expr& k) {
-      loop::Buffer read = local_buffer("value", DType::kF32, wide * lanes, loop::Scope::kRegister);
-      Stmt load = unrolled("v", wide, [&](const Expr& v) {
-        Stmt ask = rows == plan_.row_count
-                       ? prefetch_operand(at_result(index(0), first + k, column + v * index(lanes)), result_,
-                                          plan_.value_operand, lanes, v)
-                       : loop::block({});
-        return loop::block({ask, each_lane(lanes, [&](const Expr& l) {
-                              Expr in_tile = v * index(lanes) + l;
-                              return load_operand(at_result(index(0), first + k, column + in_tile), result_,
-                                                  plan_.value_operand, read, in_tile);
-                            })});
-      });
-      Stmt add = each([&](const Expr& m, const Expr& at, const Expr& in_tile) {
-        return loop::store(acc, at,
-                           loop::mul_acc(loop::load(block_, slot(row + m, k)), loop::load(read, in_tile),
-                                         loop::load(acc, at)));
-      });
-      return loop::block({loop::alloc(read), load, add});
+      std::vector<Stmt> step;
+      std::vector<Expr> weights;
+      for (int64_t m = 0; m < rows; ++m)
+        weights.push_back(named(step, "weight", loop::load(block_, slot(row + index(m), k))));
+      step.push_back(unrolled("v", wide, [&](const Expr& v) {
+        loop::Buffer read = local_buffer("value", DType::kF32, lanes, loop::Scope::kRegister);
+        std::vector<Stmt> of_vector{loop::alloc(read)};
+        if (rows == plan_.row_count)
+          of_vector.push_back(prefetch_operand(at_result(index(0), first + k, column + v * index(lanes)),
+                                               result_, plan_.value_operand, lanes, v));
+        of_vector.push_back(each_lane(lanes, [&](const Expr& l) {
+          return load_operand(at_result(index(0), first + k, column + v * index(lanes) + l), result_,
+                              plan_.value_operand, read, l);
+        }));
+        for (int64_t m = 0; m < rows; ++m)
+          of_vector.push_back(each_lane(lanes, [&](const Expr& l) {
+            Expr at = (index(m * wide) + v) * index(lanes) + l;
+            return loop::store(
+                acc, at,
+                loop::mul_acc(weights[static_cast<size_t>(m)], loop::load(read, l), loop::load(acc, at)));
+          }));
+        return loop::block(std::move(of_vector));
+      }));
+      return loop::block(std::move(step));
     }));
     body.push_back(each([&](const Expr& m, const Expr& at, const Expr& in_tile) {
       Expr place = (row + m) * index(plan_.columns) + column + in_tile;

@@ -142,17 +142,19 @@ Dim move_positions(StreamPlan& plan) {
 // Gives the plan the shape of its loops.
 void choose_loops(StreamPlan& plan, const Target& target) {
   const int64_t registers = target.vector_registers, steps = plan.depth / plan.depth_lanes;
-  const int64_t chunks = (plan.row_count + kMostRowsAtOnce - 1) / kMostRowsAtOnce;
-  const int64_t rows = plan.rows_at_once = (plan.row_count + chunks - 1) / chunks;
+  auto even_parts = [](int64_t count, int64_t most) { return (count - 1) / ((count - 1) / most + 1) + 1; };
+  const int64_t rows = plan.rows_at_once = even_parts(plan.row_count, kMostRowsAtOnce);
   plan.holds_rows = rows * (steps + 1) + 2 <= registers;
   plan.sums_at_once = 1;
   if (!plan.holds_rows)
     while (plan.sums_at_once < kMostSums && rows * (2 * plan.sums_at_once + 1) + 2 <= registers)
       plan.sums_at_once *= 2;
   plan.keys_at_once = std::max<int64_t>(plan.depth_lanes, kKeysAtOnce);
+  // Of a vector of values: sums, the weights of their rows and the vector have registers.
   const int64_t sums = std::max<int64_t>(4, registers * 3 / 4), vectors = plan.columns / plan.column_lanes;
-  plan.value_rows = std::min(plan.row_count, sums);
-  plan.value_vectors = std::clamp<int64_t>(sums / plan.value_rows, 1, vectors);
+  plan.value_rows = even_parts(plan.row_count, std::max<int64_t>(1, (registers - 1) / 2));
+  plan.value_vectors =
+      std::clamp<int64_t>(std::min(sums, registers - 1 - plan.value_rows) / plan.value_rows, 1, vectors);
   while (vectors % plan.value_vectors != 0) --plan.value_vectors;
   const int64_t unit = std::max<int64_t>(plan.keys_at_once, target.lanes(4));
   plan.block_keys =
