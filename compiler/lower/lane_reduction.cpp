@@ -143,4 +143,17 @@ Expr LaneReduction::result() const {
   return loop::reduce_lanes(reducer_.op, sum);
 }
 
+Expr sums_of_lanes(std::vector<Stmt>& body, std::vector<Expr> vectors) {
+  while (vectors.size() > 1) {
+    const size_t half = vectors.size() / 2;
+    std::vector<Expr> sums;
+    for (size_t i = 0; i < half; ++i) {
+      Expr a = named(body, "v", vectors[i]), b = named(body, "v", vectors[i + half]);
+      sums.push_back(loop::interleave(false, a, b) + loop::interleave(true, a, b));
+    }
+    vectors = std::move(sums);
+  }
+  return vectors[0];
+}
+
 }  // namespace quernel::lower

@@ -45,4 +45,8 @@ class LaneReduction {
   loop::Buffer acc_;
 };
 
+// Returns the vector whose lane i is the sum of the lanes of vectors[i]. Requires as many vectors as lanes, a power of two.
+// `body` gets what has to come before it.
+loop::Expr sums_of_lanes(std::vector<loop::Stmt>& body, std::vector<loop::Expr> vectors);
+
 }  // namespace quernel::lower

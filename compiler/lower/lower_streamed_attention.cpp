@@ -5,6 +5,7 @@
 #include <bit>
 #include <cmath>
 
+#include "lower/lane_reduction.h"
 #include "lower/loop_nest.h"
 #include "schedule/contraction/operand_access.h"
 #include "schedule/kernel_limits.h"
@@ -340,20 +341,6 @@ class StreamLowering {
     });
   }
 
-  // The vector whose lane i is the sum of the lanes of vectors[i].
-  static Expr sums_of_lanes(std::vector<Stmt>& body, std::vector<Expr> vectors) {
-    while (vectors.size() > 1) {
-      const size_t half = vectors.size() / 2;
-      std::vector<Expr> sums;
-      for (size_t i = 0; i < half; ++i) {
-        Expr a = named(body, "v", vectors[i]), b = named(body, "v", vectors[i + half]);
-        sums.push_back(loop::interleave(false, a, b) + loop::interleave(true, a, b));
-      }
-      vectors = std::move(sums);
-    }
-    return vectors[0];
-  }
-
   // ---- softmax
 
   // Whether the softmax is one of the scores themselves, for all keys within the limits.
@@ -461,21 +448,21 @@ class StreamLowering {
       for (int64_t m = 0; m < rows; ++m)
         weights.push_back(named(step, "weight", loop::load(block_, slot(row + index(m), k))));
       step.push_back(unrolled("v", wide, [&](const Expr& v) {
+        auto value = [&](const Expr& l) {
+          return at_result(index(0), first + k, column + v * index(lanes) + l);
+        };
         loop::Buffer read = local_buffer("value", DType::kF32, lanes, loop::Scope::kRegister);
         std::vector<Stmt> of_vector{loop::alloc(read)};
         if (rows == plan_.row_count)
-          of_vector.push_back(prefetch_operand(at_result(index(0), first + k, column + v * index(lanes)),
-                                               result_, plan_.value_operand, lanes, v));
+          of_vector.push_back(prefetch_operand(value(index(0)), result_, plan_.value_operand, lanes, v));
         of_vector.push_back(each_lane(lanes, [&](const Expr& l) {
-          return load_operand(at_result(index(0), first + k, column + v * index(lanes) + l), result_,
-                              plan_.value_operand, read, l);
+          return load_operand(value(l), result_, plan_.value_operand, read, l);
         }));
-        for (int64_t m = 0; m < rows; ++m)
+        for (size_t m = 0; m < weights.size(); ++m)
           of_vector.push_back(each_lane(lanes, [&](const Expr& l) {
-            Expr at = (index(m * wide) + v) * index(lanes) + l;
-            return loop::store(
-                acc, at,
-                loop::mul_acc(weights[static_cast<size_t>(m)], loop::load(read, l), loop::load(acc, at)));
+            Expr at = (index(static_cast<int64_t>(m) * wide) + v) * index(lanes) + l;
+            Expr sum = loop::mul_acc(weights[m], loop::load(read, l), loop::load(acc, at));
+            return loop::store(acc, at, sum);
           }));
         return loop::block(std::move(of_vector));
       }));
