@@ -1,6 +1,10 @@
 #include "pipeline/lower_variant.h"
 
+#include <algorithm>
+#include <numeric>
+
 #include "bundle/custom_kernels.h"
+#include "graph/multiply_adds.h"
 #include "loop/print.h"
 #include "lower/count_iterations.h"
 #include "lower/lower_item.h"
@@ -75,10 +79,10 @@ Expected<std::vector<bundle::Dispatch>> lower_items(const schedule::Schedule& sc
   return dispatches;
 }
 
-// Schedules and, unless options.stop_after ends it before, lowers an optimized graph, the next entry point; equal
-// kernels appear once.
-Status lower_entry_point(Graph optimized, const CompileOptions& options, Lowered& result) {
-  bundle::CompiledEntry& entry = result.variant.entries.emplace_back();
+// Schedules and, unless options.stop_after ends it before, lowers an optimized graph, that of `entry`; equal kernels
+// appear once.
+Status lower_entry_point(Graph optimized, const CompileOptions& options, Lowered& result,
+                         bundle::CompiledEntry& entry) {
   QUERNEL_TRY(optimized, schedule::give_kernels_attributes(std::move(optimized), [&](const std::string& op) {
                 return result.prebuilt_kernel(op) >= 0;
               }));
@@ -127,6 +131,17 @@ Status optimize_kernels(Lowered& lowered, const CompileOptions& options) {
   return {};
 }
 
+// The graphs in the order in which they are scheduled. The first one that reads a constant decides how it is packed: the one
+// of the least arithmetic, such as a language model's single token, for it takes as long as reading constants takes.
+std::vector<size_t> in_order_of_work(const std::vector<Graph>& graphs) {
+  std::vector<size_t> order(graphs.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::vector<int64_t> work;
+  for (const Graph& graph : graphs) work.push_back(multiply_adds(graph).estimate());
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return work[a] < work[b]; });
+  return order;
+}
+
 }  // namespace
 
 Expected<Lowered> lower_variant(const std::vector<Graph>& graphs, const Target& target,
@@ -136,18 +151,21 @@ Expected<Lowered> lower_variant(const std::vector<Graph>& graphs, const Target& 
   result.variant.target = target;
   const bool stops_at_graphs = has_pass(graph_passes(), options.stop_after);
   QUERNEL_TRY(result.prebuilt, bundle::read_custom_kernels(graphs, target, options.custom_ops));
-  for (const Graph& graph : graphs) {
+  std::vector<std::vector<std::string>> notes(graphs.size());
+  if (!stops_at_graphs) result.variant.entries.resize(graphs.size());
+  for (size_t i : in_order_of_work(graphs)) {
     CompileOptions own = options;
-    if (graphs.size() > 1 && !options.dump_dir.empty()) own.dump_dir += "/" + graph.name;
-    std::vector<std::string> notes;
-    QUERNEL_TRY(Graph optimized, run_graph_passes(graph, target, own, choices, &notes));
+    if (graphs.size() > 1 && !options.dump_dir.empty()) own.dump_dir += "/" + graphs[i].name;
+    QUERNEL_TRY(Graph optimized, run_graph_passes(graphs[i], target, own, choices, &notes[i]));
     if (stops_at_graphs) continue;
     QUERNEL_TRY(FittedGraph fitted, fit_ram(std::move(optimized), target, own));
-    notes.insert(notes.end(), fitted.notes.begin(), fitted.notes.end());
-    for (std::string& note : notes)
-      result.notes.push_back(graphs.size() > 1 ? graph.name + ": " + note : std::move(note));
-    QUERNEL_CHECK(lower_entry_point(std::move(fitted.graph), own, result));
+    notes[i].insert(notes[i].end(), fitted.notes.begin(), fitted.notes.end());
+    QUERNEL_CHECK(lower_entry_point(std::move(fitted.graph), own, result, result.variant.entries[i]));
   }
+  if (!stops_at_graphs)
+    for (size_t i = 0; i < graphs.size(); ++i)
+      for (std::string& note : notes[i])
+        result.notes.push_back(graphs.size() > 1 ? graphs[i].name + ": " + note : std::move(note));
   if (!stops_at_graphs && !has_pass(schedule_passes(), options.stop_after))
     QUERNEL_CHECK(optimize_kernels(result, options));
   return result;
