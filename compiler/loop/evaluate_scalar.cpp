@@ -431,7 +431,7 @@ uint64_t evaluate_dot(DType a_dtype, DType b_dtype, DType sum_dtype, uint64_t a,
   if (sum_dtype == DType::kU32) {
     constexpr uint64_t kHalf = 0xffff;
     auto half = [&](int first) {
-      return (c >> (8 * first)) + static_cast<uint64_t>(product(first) + product(first + 1)) & kHalf;
+      return ((c >> (8 * first)) + static_cast<uint64_t>(product(first) + product(first + 1))) & kHalf;
     };
     return half(0) | half(2) << 16;
   }
