@@ -66,12 +66,12 @@ enum class ExprKind : uint8_t {
   kReduceLanes,  // scalar: folds the lanes of args[0] by halves; binary: add mul max min and or
   kInterleave,  // vector: alternating lanes of the lower (stride 0) or upper (stride 1) halves of args[0] and
                 // args[1]; a transpose of n vectors of n lanes repeats this log2(n) times
-  kDot,         // per lane: args[2] plus the products of the parts of words args[0] and args[1].
-                // i32: four bytes per word, signed in an i32, unsigned in a u32; the addition wraps.
-  // u32: the same with two sums, of the lower and of the upper two products, in the halves of the word;
-  // requires that the sum of two products fits an i16, additions to halves wrap
-  // f32: two bf16 per u32 word, the upper product first, one rounding per addition;
-  // instructions may flush denormals
+  // Per lane: args[2] plus the products of the parts of words args[0] and args[1].
+  //   i32: four bytes per word, signed in an i32, unsigned in a u32; the addition wraps
+  //   u32: the same bytes; the lower two products are added to the lower half of the word, the upper two to the upper half.
+  //        Requires that the sum of two products fits an i16. The additions wrap
+  //   f32: two bf16 per u32 word, the upper product first, one rounding per addition; instructions may flush denormals
+  kDot,
 };
 
 struct VarNode {

@@ -239,8 +239,8 @@ std::string Verifier::expr_problem(const ExprNode& e) {
       return sums && e.args[2]->type == e.type && is_word(first) && is_word(e.args[1]->type)
                  ? ""
                  : "dot expected words of four bytes, i32 or u32, and a sum of type i32 or two in a u32, or "
-                   "words of two "
-                   "bf16, u32, and a sum of type f32, all of its lanes";
+                   "words of two bf16, u32, "
+                   "and a sum of type f32, all of its lanes";
     }
   }
   return "unknown expression kind";

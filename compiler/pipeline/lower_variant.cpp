@@ -162,12 +162,11 @@ Expected<Lowered> lower_variant(const std::vector<Graph>& graphs, const Target& 
     notes[i].insert(notes[i].end(), fitted.notes.begin(), fitted.notes.end());
     QUERNEL_CHECK(lower_entry_point(std::move(fitted.graph), own, result, result.variant.entries[i]));
   }
-  if (!stops_at_graphs)
-    for (size_t i = 0; i < graphs.size(); ++i)
-      for (std::string& note : notes[i])
-        result.notes.push_back(graphs.size() > 1 ? graphs[i].name + ": " + note : std::move(note));
-  if (!stops_at_graphs && !has_pass(schedule_passes(), options.stop_after))
-    QUERNEL_CHECK(optimize_kernels(result, options));
+  if (stops_at_graphs) return result;
+  for (size_t i = 0; i < graphs.size(); ++i)
+    for (std::string& note : notes[i])
+      result.notes.push_back(graphs.size() > 1 ? graphs[i].name + ": " + note : std::move(note));
+  if (!has_pass(schedule_passes(), options.stop_after)) QUERNEL_CHECK(optimize_kernels(result, options));
   return result;
 }
 

@@ -9,6 +9,16 @@
 #include "codegen/llvm/kernel_emitter.h"
 
 namespace quernel::codegen {
+namespace {
+
+// pmaddwd for so many words: the products of pairs of signed 16-bit elements, added.
+llvm::Intrinsic::ID multiply_pairs(int lanes) {
+  return lanes == 4   ? llvm::Intrinsic::x86_sse2_pmadd_wd
+         : lanes == 8 ? llvm::Intrinsic::x86_avx2_pmadd_wd
+                      : llvm::Intrinsic::x86_avx512_pmaddw_d_512;
+}
+
+}  // namespace
 
 KernelEmitter::Value* KernelEmitter::dot(const loop::ExprNode& e) {
   if (e.type.dtype == DType::kF32) return dot_of_bf16(expr(e.args[0]), expr(e.args[1]), expr(e.args[2]));
@@ -25,18 +35,22 @@ KernelEmitter::Value* KernelEmitter::dot(const loop::ExprNode& e) {
   bool pairs = isa_.x86 && (lanes == 4 || (lanes == 8 && isa_.avx2) || (lanes == 16 && isa_.avx512_bw));
   if (pairs) return dot_of_pairs(a, a_signed, b, b_signed, sum);
   if (isa_.arm_dsp && lanes == 1) return dot_of_halfwords(a, a_signed, b, b_signed, sum);
-  for (uint64_t i = 0; i < 4; ++i) {
-    auto byte = [&](Value* word, bool is_signed) {
-      Value* scalar = isa_.mve ? llvm::getSplatValue(word) : nullptr;
-      if (scalar) word = scalar;
-      Value* top = builder_.CreateShl(word, int_constant(word->getType(), 24 - 8 * i));
-      llvm::Constant* down = int_constant(word->getType(), 24);
-      Value* low = is_signed ? builder_.CreateAShr(top, down) : builder_.CreateLShr(top, down);
-      return scalar ? splat(low, lanes) : low;
-    };
-    sum = builder_.CreateAdd(sum, builder_.CreateMul(byte(a, a_signed), byte(b, b_signed)));
-  }
+  for (uint64_t i = 0; i < 4; ++i)
+    sum = builder_.CreateAdd(sum,
+                             builder_.CreateMul(byte_of_word(a, i, a_signed), byte_of_word(b, i, b_signed)));
   return sum;
+}
+
+// Byte `i` of each word, counted from the lowest one, widened to the word. MVE multiplies by scalar registers: the byte of a
+// word that is in all lanes stays a scalar.
+KernelEmitter::Value* KernelEmitter::byte_of_word(Value* word, uint64_t i, bool is_signed) {
+  const int lanes = lanes_of(word);
+  Value* scalar = isa_.mve ? llvm::getSplatValue(word) : nullptr;
+  if (scalar) word = scalar;
+  Value* top = builder_.CreateShl(word, int_constant(word->getType(), 24 - 8 * i));
+  llvm::Constant* down = int_constant(word->getType(), 24);
+  Value* low = is_signed ? builder_.CreateAShr(top, down) : builder_.CreateLShr(top, down);
+  return scalar ? splat(low, lanes) : low;
 }
 
 // Null where there is no instruction for these signs and lanes.
@@ -66,6 +80,7 @@ KernelEmitter::Value* KernelEmitter::dot_by_instruction(Value* a, bool a_signed,
   return nullptr;
 }
 
+// Sums of two products in each half of a word: vpmaddubsw, whose saturation the IR rules out, or plain arithmetic.
 KernelEmitter::Value* KernelEmitter::dot_in_halves(Value* a, bool a_signed, Value* b, bool b_signed,
                                                    Value* sum) {
   const int lanes = lanes_of(sum);
@@ -82,12 +97,7 @@ KernelEmitter::Value* KernelEmitter::dot_in_halves(Value* a, bool a_signed, Valu
                                   sum->getType());
   }
   auto product = [&](uint64_t i) {
-    auto byte = [&](Value* word, bool is_signed) {
-      Value* top = builder_.CreateShl(word, int_constant(word->getType(), 24 - 8 * i));
-      llvm::Constant* down = int_constant(word->getType(), 24);
-      return is_signed ? builder_.CreateAShr(top, down) : builder_.CreateLShr(top, down);
-    };
-    return builder_.CreateMul(byte(a, a_signed), byte(b, b_signed));
+    return builder_.CreateMul(byte_of_word(a, i, a_signed), byte_of_word(b, i, b_signed));
   };
   llvm::Type* type = sum->getType();
   llvm::Constant* sixteen = int_constant(type, 16);
@@ -117,10 +127,7 @@ KernelEmitter::Value* KernelEmitter::sum_of_halves(const loop::ExprNode& e) {
     if (!is_var || lower->kind != loop::ExprKind::kVar || lower->var != upper->var) continue;
     const auto lanes = static_cast<unsigned>(e.type.lanes);
     llvm::Type* halves = llvm::FixedVectorType::get(builder_.getInt16Ty(), 2 * lanes);
-    const llvm::Intrinsic::ID id = lanes == 4   ? llvm::Intrinsic::x86_sse2_pmadd_wd
-                                   : lanes == 8 ? llvm::Intrinsic::x86_avx2_pmadd_wd
-                                                : llvm::Intrinsic::x86_avx512_pmaddw_d_512;
-    return builder_.CreateIntrinsic(id,
+    return builder_.CreateIntrinsic(multiply_pairs(e.type.lanes),
                                     {builder_.CreateBitCast(expr(lower), halves), int_constant(halves, 1)});
   }
   return nullptr;
@@ -212,9 +219,7 @@ KernelEmitter::Value* KernelEmitter::dot_of_pairs(Value* a, bool a_signed, Value
     return is_signed ? builder_.CreateAShr(builder_.CreateShl(words, eight), eight)
                      : builder_.CreateAnd(words, int_constant(type, 255));
   };
-  llvm::Intrinsic::ID id = lanes == 4   ? llvm::Intrinsic::x86_sse2_pmadd_wd
-                           : lanes == 8 ? llvm::Intrinsic::x86_avx2_pmadd_wd
-                                        : llvm::Intrinsic::x86_avx512_pmaddw_d_512;
+  const llvm::Intrinsic::ID id = multiply_pairs(lanes_of(sum));
   a = builder_.CreateBitCast(a, type);
   b = builder_.CreateBitCast(b, type);
   Value* evens = builder_.CreateIntrinsic(id, {even(a, a_signed), even(b, b_signed)});

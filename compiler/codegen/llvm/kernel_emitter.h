@@ -83,6 +83,7 @@ class KernelEmitter {
   bool vectors_of_words(int lanes) const {
     return (lanes == 4 && isa_.ssse3) || (lanes == 8 && isa_.avx2) || (lanes == 16 && isa_.avx512_bw);
   }
+  Value* byte_of_word(Value* word, uint64_t i, bool is_signed);
   Value* neon_element(Value* word);
   Value* dot_of_bf16(Value* a, Value* b, Value* sum);
   Value* dot_of_halfwords(Value* a, bool a_signed, Value* b, bool b_signed, Value* sum);

@@ -150,7 +150,7 @@ void choose_loops(StreamPlan& plan, const Target& target) {
     while (plan.sums_at_once < kMostSums && rows * (2 * plan.sums_at_once + 1) + 2 <= registers)
       plan.sums_at_once *= 2;
   plan.keys_at_once = std::max<int64_t>(plan.depth_lanes, kKeysAtOnce);
-  // Of a vector of values: sums, the weights of their rows and the vector have registers.
+  // A step over values has registers for accumulators, the weights of their rows and one vector.
   const int64_t sums = std::max<int64_t>(4, registers * 3 / 4), vectors = plan.columns / plan.column_lanes;
   plan.value_rows = even_parts(plan.row_count, std::max<int64_t>(1, (registers - 1) / 2));
   plan.value_vectors =

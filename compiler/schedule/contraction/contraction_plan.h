@@ -103,8 +103,8 @@ struct ContractionPlan {
     // Words are then multiplied as integers. 0: a has floats.
     int64_t group_of_a = 0;
     int digits_of_a = 1;  // an element of a is that many bytes
-    // The most dot products whose sums of neighbouring products 16 bits hold, where these are added in the halves of words
-    // (Target::has_dot_halves); 0: sums are whole words.
+    // The most int8 dot products that accumulate in the 16-bit halves of words before these could overflow
+    // (plan_contraction.h); 0: accumulators are whole words.
     int64_t words_in_halves = 0;
     // Whether words hold signed numbers, for dot products that take bytes of b as signed.
     bool signed_elements = false;

@@ -13,20 +13,18 @@ namespace quernel::schedule {
 
 namespace {
 
-// The most dot products of bytes that are elements of so many bits, plus the middle of these, and of signed bytes, whose
-// sums in halves of words cannot overflow.
-int64_t words_in_halves(int bits) {
-  constexpr int64_t kLargestHalf = 32767, kLargestByte = 128, kProducts = 2;
-  return kLargestHalf / (kProducts * kLargestByte * ((int64_t{1} << bits) - 1));
-}
-
 bool has_dots_of_words(const Target& target) { return target.has_dot_u8_s8 || target.has_dot_s8_s8; }
 
 }  // namespace
 
+int64_t words_in_halves(const Target& target, int bits) {
+  constexpr int64_t kLargestHalf = 32767, kLargestByte = 128, kProducts = 2;
+  if (!target.has_dot_halves || has_dots_of_words(target)) return 0;
+  return kLargestHalf / (kProducts * kLargestByte * ((int64_t{1} << bits) - 1));
+}
+
 bool multiplies_bytes(const Target& target, int bits) {
-  const bool in_halves = target.has_dot_halves && words_in_halves(bits) > 0;
-  return !target.lanes_are_invocations() && (has_dots_of_words(target) || in_halves);
+  return !target.lanes_are_invocations() && (has_dots_of_words(target) || words_in_halves(target, bits) > 0);
 }
 
 int dot_width(DType a, DType b, DType accumulator, const Target& target) {
@@ -288,8 +286,8 @@ int64_t group_of_bytes(const ContractionPlan& plan, const OperandStrides& a, con
   constexpr int64_t kLongest = int64_t{1} << 16;  // of whose int8 dot products none overflows
   const int64_t group = a.group_of_bytes;
   const Axis& last = plan.axes[plan.reduction_axes.back()];
-  if (group == 0 || !multiplies_bytes(target, static_cast<int>(plan.blocks->format.bits)) ||
-      plan.lanes == 1 || plan.blocks->steps > kLongest)
+  if (group == 0 || !multiplies_bytes(target, plan.blocks->format.bits) || plan.lanes == 1 ||
+      plan.blocks->steps > kLongest)
     return 0;
   if (!is_one(last.a) || (group != plan.blocks->steps && last.extent.value() > group)) return 0;
   auto whole = [&](const Dim& d) { return floormod(d, group) == Dim(0); };
@@ -431,8 +429,8 @@ ContractionPlan plan_contraction(const Contraction& contraction, const OperandSt
     // lower ones.
     plan.blocks->signed_elements = !target.lanes_are_invocations() && target.has_dot_s8_s8 &&
                                    (target.has_dot_words || !target.has_dot_u8_s8);
-    if (plan.blocks->group_of_a != 0 && !has_dots_of_words(target))
-      plan.blocks->words_in_halves = words_in_halves(static_cast<int>(plan.blocks->format.bits));
+    if (plan.blocks->group_of_a != 0)
+      plan.blocks->words_in_halves = words_in_halves(target, plan.blocks->format.bits);
     constexpr int64_t kRegister = 16;
     const int64_t group = plan.blocks->group_of_a;
     if (target.has_dot_words && group != 0 && group % kRegister == 0) plan.blocks->bytes_at_once = kRegister;

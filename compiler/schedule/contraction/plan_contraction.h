@@ -18,6 +18,9 @@ ContractionPlan plan_contraction(const Contraction& contraction, const OperandSt
                                  const OperandStrides& b, const Target& target,
                                  const PlanOptions& options = {});
 
+// Returns how many int8 dot products, of elements of `bits` bits in unsigned bytes by signed bytes, the target adds in the
+// 16-bit halves of a word, which cannot overflow. 0: whole words are accumulators, or the halves are too short.
+int64_t words_in_halves(const Target& target, int bits);
 // Returns whether the target multiplies words of quantised constants of `bits` bits by rows of bytes as integers.
 bool multiplies_bytes(const Target& target, int bits);
 

@@ -12,20 +12,26 @@ namespace {
 constexpr double kLeast = 1e-30;  // of a block's largest value: blocks of zeros have a scale, too
 constexpr int64_t kVector = 16;   // bytes that kernels load at a time, at most
 
-// Elements of the quantised constant behind operand `operand` that share a scale along axis `k`; 0: it is none, or they
-// lie otherwise.
-int64_t group_along(const Graph& graph, const Node& node, int operand, int k) {
+struct Group {
+  int64_t size = 0;
+  int bits = 0;
+};
+
+// Elements of the quantised constant behind operand `operand` that share a scale along axis `k`, and their bits; size 0: it
+// is none, or they lie otherwise.
+Group group_along(const Graph& graph, const Node& node, int operand, int k) {
   const OperandAccess access = resolve_operand(graph, node, operand);
-  if (!access.direct() || !quantized_constant(graph, access.base)) return 0;
+  if (!access.direct() || !quantized_constant(graph, access.base)) return {};
   const Contraction& c = node.attributes.contraction;
   const OperandStrides strides =
       operand_strides(graph, access, contiguous_strides(graph.shape(access.base)), 0, c.axes.size());
   const int dim = strides.dim[static_cast<size_t>(k)];
-  if (dim < 0) return 0;
+  if (dim < 0) return {};
   const int64_t group = strides.quantized->groups[static_cast<size_t>(dim)],
                 extent = c.axes[static_cast<size_t>(k)].extent.value();
   // All that share one scale are a group of whole vectors.
-  return group == 0 || group >= extent ? (extent + kVector - 1) / kVector * kVector : group;
+  const bool is_one = group == 0 || group >= extent;
+  return {is_one ? (extent + kVector - 1) / kVector * kVector : group, strides.quantized->bits};
 }
 
 }  // namespace
@@ -54,10 +60,8 @@ std::optional<QuantisedProduct> quantised_product(const Graph& graph, const Node
     const bool elsewhere =
         std::any_of(map.begin(), map.end() - 1, [&](const IndexExpr& e) { return uses_axis(e, k); });
     if (elsewhere) continue;
-    if (const int64_t group = group_along(graph, node, 1 - operand, k); group > 0) {
-      const ValueId constant = resolve_operand(graph, node, 1 - operand).base;
-      return QuantisedProduct{operand, k, group, quantized_operand(graph, constant).bits};
-    }
+    if (const Group group = group_along(graph, node, 1 - operand, k); group.size > 0)
+      return QuantisedProduct{operand, k, group.size, group.bits};
   }
   return std::nullopt;
 }

@@ -57,10 +57,12 @@ bool is_worth_it(const Node& node, const QuantisedProduct& product, const Target
 
 int64_t most_rows_of_digits(const Target& target, int bits) {
   if (!multiplies_bytes(target, bits)) return 0;
-  return target.has_dot_u8_s8 || target.has_dot_s8_s8 ? kMostRows : kMostRowsInHalves;
+  return words_in_halves(target, bits) > 0 ? kMostRowsInHalves : kMostRows;
 }
 
 Expected<Graph> split_activations(const Graph& graph, const Target& target, int64_t least_weights) {
+  constexpr int kFewestBits = 2;  // a target that does not multiply them multiplies no others
+  if (!multiplies_bytes(target, kFewestBits)) return graph;
   std::map<std::pair<ValueId, int64_t>, ValueId> split;  // of the new graph
   return rewrite(graph, [&](Rewriter& r, const Node& node) -> ValueId {
     const std::optional<QuantisedProduct> product = quantised_product(r.old, node);

@@ -56,10 +56,11 @@ std::vector<std::string> about_activations(const RoundedActivations& report, con
 //   contract(x, dequantize c) -> contract(dequantize_rows(high, middle, low, scales, sums), dequantize c)
 // Constants of fewer elements than `least_weights` are multiplied sooner than rows are split, and so are more than
 // most_rows_of_digits() rows.
-int64_t most_rows_of_digits(const Target& target,
-                            int bits);  // 0: the target does not multiply such words by bytes
 Expected<Graph> split_activations(const Graph& graph, const Target& target,
                                   int64_t least_weights = int64_t{1} << 16);
+// Returns how many rows split_activations splits at most, by a constant of `bits` bits; 0: the target does not multiply it
+// by bytes.
+int64_t most_rows_of_digits(const Target& target, int bits);
 
 // Copies operands that a contraction kernel cannot read in place: non-affine accesses, guarded ones without
 // an im2row buffer, vector operands that are not contiguous along the vector axis.
