@@ -131,8 +131,8 @@ Status optimize_kernels(Lowered& lowered, const CompileOptions& options) {
   return {};
 }
 
-// The graphs in the order in which they are scheduled. The first one that reads a constant decides how it is packed: the one
-// of the least arithmetic, such as a language model's single token, for it takes as long as reading constants takes.
+// The optimized graphs in the order in which they are scheduled. The first one that reads a constant decides how it is packed:
+// the one of the least arithmetic, such as a language model's single token, for it takes as long as reading constants takes.
 std::vector<size_t> in_order_of_work(const std::vector<Graph>& graphs) {
   std::vector<size_t> order(graphs.size());
   std::iota(order.begin(), order.end(), 0);
@@ -152,17 +152,23 @@ Expected<Lowered> lower_variant(const std::vector<Graph>& graphs, const Target& 
   const bool stops_at_graphs = has_pass(graph_passes(), options.stop_after);
   QUERNEL_TRY(result.prebuilt, bundle::read_custom_kernels(graphs, target, options.custom_ops));
   std::vector<std::vector<std::string>> notes(graphs.size());
-  if (!stops_at_graphs) result.variant.entries.resize(graphs.size());
-  for (size_t i : in_order_of_work(graphs)) {
+  const auto options_of = [&](size_t i) {
     CompileOptions own = options;
     if (graphs.size() > 1 && !options.dump_dir.empty()) own.dump_dir += "/" + graphs[i].name;
-    QUERNEL_TRY(Graph optimized, run_graph_passes(graphs[i], target, own, choices, &notes[i]));
-    if (stops_at_graphs) continue;
-    QUERNEL_TRY(FittedGraph fitted, fit_ram(std::move(optimized), target, own));
+    return own;
+  };
+  std::vector<Graph> optimized(graphs.size());
+  for (size_t i = 0; i < graphs.size(); ++i) {
+    QUERNEL_TRY(optimized[i], run_graph_passes(graphs[i], target, options_of(i), choices, &notes[i]));
+  }
+  if (stops_at_graphs) return result;
+  result.variant.entries.resize(graphs.size());
+  for (size_t i : in_order_of_work(optimized)) {
+    const CompileOptions own = options_of(i);
+    QUERNEL_TRY(FittedGraph fitted, fit_ram(std::move(optimized[i]), target, own));
     notes[i].insert(notes[i].end(), fitted.notes.begin(), fitted.notes.end());
     QUERNEL_CHECK(lower_entry_point(std::move(fitted.graph), own, result, result.variant.entries[i]));
   }
-  if (stops_at_graphs) return result;
   for (size_t i = 0; i < graphs.size(); ++i)
     for (std::string& note : notes[i])
       result.notes.push_back(graphs.size() > 1 ? graphs[i].name + ": " + note : std::move(note));
