@@ -148,6 +148,15 @@ Value Interpreter::eval(const Expr& e) {
       for (int i = 0; i < lanes; ++i) result[i] = (i % 2 == 0 ? a : b)[first + i / 2];
       return result;
     }
+    case ExprKind::kDot2x2: {
+      Value a = eval(e->args[0]), b = eval(e->args[1]), result = eval(e->args[2]);
+      const DType of_a = e->args[0]->type.dtype, of_b = e->args[1]->type.dtype;
+      for (int i = 0; i < lanes; ++i)
+        for (int word : {0, 1})
+          result[i] =
+              evaluate_dot(of_a, of_b, e->type.dtype, a[i / 2 * 2 + word], b[i % 2 * 2 + word], result[i]);
+      return result;
+    }
     default:
       break;
   }

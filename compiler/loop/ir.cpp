@@ -220,6 +220,11 @@ Expr dot(Expr a, Expr b, Expr c) {
   return make(ExprKind::kDot, {sum, lanes}, {to_lanes(a, lanes), to_lanes(b, lanes), to_lanes(c, lanes)});
 }
 
+Expr dot_2x2(Expr a, Expr b, Expr c) {
+  QUERNEL_ASSERT(a->type.lanes == 4 && b->type.lanes == 4 && (c->type == Type{DType::kI32, 4}));
+  return make(ExprKind::kDot2x2, {DType::kI32, 4}, {std::move(a), std::move(b), std::move(c)});
+}
+
 bool as_const_int(const Expr& e, int64_t* value) {
   if (!e || e->kind != ExprKind::kConst || is_float(e->type.dtype)) return false;
   *value = bits_to_int(e->type.dtype, e->bits);

@@ -72,6 +72,10 @@ enum class ExprKind : uint8_t {
   //        Requires that the sum of two products fits an i16. The additions wrap
   //   f32: two bf16 per u32 word, the upper product first, one rounding per addition; instructions may flush denormals
   kDot,
+  // i32x4: args[2] plus the products of two rows by two columns of eight bytes. Words 0 and 1 of args[0] are the first row,
+  // words 2 and 3 the second one, those of args[1] likewise the columns; lane 2 i + j is row i by column j. Bytes are
+  // signed in an i32, unsigned in a u32; the additions wrap
+  kDot2x2,
 };
 
 struct VarNode {
@@ -117,6 +121,7 @@ Expr broadcast(Expr x, int lanes);
 Expr reduce_lanes(BinaryOp op, Expr x);
 Expr interleave(bool upper, Expr a, Expr b);
 Expr dot(Expr a, Expr b, Expr c);
+Expr dot_2x2(Expr a, Expr b, Expr c);
 inline Expr operator+(Expr a, Expr b) { return binary(BinaryOp::k_add, std::move(a), std::move(b)); }
 inline Expr operator-(Expr a, Expr b) { return binary(BinaryOp::k_sub, std::move(a), std::move(b)); }
 inline Expr operator*(Expr a, Expr b) { return binary(BinaryOp::k_mul, std::move(a), std::move(b)); }

@@ -276,7 +276,7 @@ Expr Parser::operation(std::string_view name) {
   ExprNode node;
   std::optional<UnaryOp> unary_op = parse_unary_op(name);
   std::optional<BinaryOp> binary_op = parse_binary_op(name);
-  bool ternary = name == "mulacc" || name == "select" || name == "dot";
+  bool ternary = name == "mulacc" || name == "select" || name == "dot" || name == "dot_2x2";
   if (name == "interleave_lower" || name == "interleave_upper") {
     if (!arguments(&node.args, 2)) return nullptr;
     node.kind = ExprKind::kInterleave;
@@ -294,7 +294,10 @@ Expr Parser::operation(std::string_view name) {
     node.unary = *unary_op;
     if (is_predicate(*unary_op)) node.type.dtype = DType::kBool;
   } else {
-    node.kind = name == "mulacc" ? ExprKind::kMulAcc : name == "dot" ? ExprKind::kDot : ExprKind::kSelect;
+    node.kind = name == "mulacc"    ? ExprKind::kMulAcc
+                : name == "dot"     ? ExprKind::kDot
+                : name == "dot_2x2" ? ExprKind::kDot2x2
+                                    : ExprKind::kSelect;
   }
   return make(std::move(node));
 }

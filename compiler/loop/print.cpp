@@ -155,6 +155,8 @@ void Printer::expr(const Expr& e, Precedence context) {
       return call(e->stride == 0 ? "interleave_lower" : "interleave_upper", e->args);
     case ExprKind::kDot:
       return call("dot", e->args);
+    case ExprKind::kDot2x2:
+      return call("dot_2x2", e->args);
     case ExprKind::kBroadcast:
       call("broadcast", e->args);
       out_.pop_back();

@@ -36,6 +36,8 @@ Expr with_args(const Expr& e, std::vector<Expr> args) {
       return interleave(e->stride != 0, args[0], args[1]);
     case ExprKind::kDot:
       return dot(args[0], args[1], args[2]);
+    case ExprKind::kDot2x2:
+      return dot_2x2(args[0], args[1], args[2]);
   }
   QUERNEL_UNREACHABLE("expression kind is not handled");
 }

@@ -167,7 +167,7 @@ bool is_lane_reduction(BinaryOp op) {
 
 // Whether what the rest of the verifier and the printer rely on is there.
 bool is_complete(const ExprNode& e) {
-  constexpr size_t kOperands[] = {0, 0, 0, 0, 1, 2, 3, 3, 1, 1, 1, 1, 1, 2, 3};
+  constexpr size_t kOperands[] = {0, 0, 0, 0, 1, 2, 3, 3, 1, 1, 1, 1, 1, 2, 3, 3};
   if (e.kind == ExprKind::kLoad) return e.buffer && (e.args.size() == 1 || e.args.size() == 3);
   return e.args.size() == kOperands[static_cast<size_t>(e.kind)] && (e.kind != ExprKind::kVar || e.var);
 }
@@ -241,6 +241,15 @@ std::string Verifier::expr_problem(const ExprNode& e) {
                  : "dot expected words of four bytes, i32 or u32, and a sum of type i32 or two in a u32, or "
                    "words of two bf16, u32, "
                    "and a sum of type f32, all of its lanes";
+    }
+    case ExprKind::kDot2x2: {
+      auto is_words = [](const Type& type) {
+        return (type.dtype == DType::kI32 || type.dtype == DType::kU32) && type.lanes == 4;
+      };
+      const bool fits = is_words(first) && is_words(e.args[1]->type) && e.args[2]->type == e.type &&
+                        e.type == Type{DType::kI32, 4};
+      return fits ? ""
+                  : "dot_2x2 expected four words of four bytes, i32 or u32, twice, and a sum of type i32x4";
     }
   }
   return "unknown expression kind";

@@ -22,7 +22,7 @@ namespace quernel::lower {
 // Builds the kernel of a contraction, or a contraction inside another kernel such as attention.
 // lower_contract.cpp walks over tiles; contract_sums.cpp computes the current tile, contract_words.cpp its
 // dot products of several elements at a step, contract_blocks.cpp its products with a quantised constant,
-// contract_bytes.cpp those of bytes with one.
+// contract_bytes.cpp those of bytes with one, contract_pairs.cpp those with one in pairs of columns.
 class ContractLowering {
  public:
   explicit ContractLowering(Context& context);
@@ -72,9 +72,11 @@ class ContractLowering {
   // Returns the offset of a column from there: vector v, lane l.
   loop::Expr packed_column(const loop::Expr& v, const loop::Expr& l, const Dim& panel) const;
 
-  // Returns the tiles of all columns of a tile's rows, whose elements are first gathered in scratch. `place`: of the
-  // tile, but for its column.
+  // Returns the tiles of all columns, or of a block of them, of a tile's rows, whose elements are first gathered in scratch.
+  // `place`: of the tile, but for its column; that of the block if there are several.
   loop::Stmt tiles_of_gathered_rows(std::vector<loop::Expr> place, const Dim& column_tiles);
+  // Returns the copies of the rows of such a tile.
+  std::vector<loop::Stmt> gather_rows(const std::vector<loop::Expr>& base, const loop::Expr& row_tile);
   // Returns the number of elements of such a row, with what fills its last vector.
   int64_t gathered_row() const { return schedule::panel_rows(plan_).value() * plan_.dot; }
   // Returns the offset in a of a row at a place on the grid axes.
@@ -191,6 +193,13 @@ class ContractLowering {
   loop::Stmt reduce_blocks(const loop::Buffer& acc, const loop::Buffer& row_offsets);
   // The same where a has bytes: integers are multiplied.
   loop::Stmt reduce_bytes(const loop::Buffer& acc, const loop::Buffer& row_offsets);
+  // The same where words of b are in pairs of columns.
+  loop::Stmt reduce_pairs(const loop::Buffer& acc, const loop::Buffer& row_offsets);
+  // Returns the number of pairs of rows of a whole tile.
+  int64_t pairs_of_rows() const { return (plan_.tile_m + 1) / 2; }
+  // Returns copies of the bytes of a tile's rows into `own_rows_`, of their scales and of the sums of their groups, all in
+  // pairs: [step / 8][pair][row][8], [group][pair][row][2].
+  std::vector<loop::Stmt> pair_rows(const std::vector<loop::Expr>& base, const loop::Expr& row_tile);
   // Returns the steps `first` to `first` + 3 of words of b, each in a byte: in its highest bits where words hold signed
   // numbers, else plus the middle of elements.
   loop::Expr bytes_of_word(const loop::Expr& words, int64_t first) const;
@@ -258,6 +267,7 @@ class ContractLowering {
   std::vector<loop::Buffer> digits_;        // of a, where a has bytes, the most significant first
   int64_t base_ = 0;                        // of the digits
   loop::Buffer row_scales_, group_sums_;    // of a's groups, where a has bytes
+  loop::Buffer pair_scales_, pair_sums_;    // of the current tile's rows in pairs
   loop::Expr words_base_, scales_base_;     // offsets of the current tile's columns in b and in scales
   const schedule::Slide* along_ = nullptr;  // windows along the rows of tiles, which share elements of a
   std::optional<int64_t> tile_number_;      // number of the current row tile, if it is known

@@ -511,6 +511,7 @@ Stmt ContractLowering::reduce_parts(const loop::Buffer& acc, const loop::Buffer&
 Stmt ContractLowering::reduce(const loop::Buffer& acc, const loop::Buffer& row_offsets, const Expr& b_base,
                               const Expr& first_column) {
   if (parts_) return reduce_parts(acc, row_offsets, b_base, first_column);
+  if (plan_.blocks && plan_.blocks->pairs) return reduce_pairs(acc, row_offsets);
   if (plan_.blocks && plan_.blocks->group_of_a != 0) return reduce_bytes(acc, row_offsets);
   if (plan_.blocks && !gathered_) return reduce_blocks(acc, row_offsets);
   if (plan_.sums_lanes) return reduce_vectors(acc, row_offsets, b_base);

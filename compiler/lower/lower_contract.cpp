@@ -65,7 +65,8 @@ void ContractLowering::run() {
   Shape tiles = schedule::tile_extents(plan_), extents;
   for (const schedule::TileLoop& loop : loops) extents.push_back(loop.extent);
   int64_t tile_work = schedule::reduction_count(plan_).estimate() * plan_.tile_m * plan_.tile_n();
-  if (plan_.gathers_rows) {  // columns are the last loop
+  const bool gathers = plan_.gathers_rows || plan_.pairs_rows;
+  if (gathers) {  // columns are the last loop
     tile_work *= extents.back().estimate();
     extents.pop_back();
   }
@@ -82,7 +83,7 @@ void ContractLowering::run() {
           p = p ? p * at(loops[i].extent) + position : position;
           counted[loops[i].place] *= loops[i].extent;
         }
-        if (plan_.gathers_rows) return tiles_of_gathered_rows(place, loops.back().extent);
+        if (gathers) return tiles_of_gathered_rows(place, loops.back().extent);
         Expr exists;
         for (size_t i = 0; i < tiles.size(); ++i)
           if (!(counted[i] == tiles[i])) exists = loop::binary(BinaryOp::k_lt, place[i], at(tiles[i]));
@@ -162,16 +163,25 @@ Expr ContractLowering::packed_column(const Expr& v, const Expr& l, const Dim& pa
 }
 
 Stmt ContractLowering::tiles_of_gathered_rows(std::vector<Expr> place, const Dim& column_tiles) {
+  std::vector<Expr> base(plan_.axes.size(), index(0));
+  for (size_t i = 0; i < plan_.grid_axes.size(); ++i) base[plan_.grid_axes[i]] = place[i];
+  std::vector<Stmt> body = plan_.pairs_rows ? pair_rows(base, place.back()) : gather_rows(base, place.back());
+  loop::Var column = index_var("column");
+  Expr& number = place[place.size() - 2];
+  number = number ? number * at(column_tiles) + loop::var_ref(column) : loop::var_ref(column);
+  body.push_back(loop::for_loop(column, at(column_tiles), AxisKind::kSerial, tile(place)));
+  return loop::block(std::move(body));
+}
+
+std::vector<Stmt> ContractLowering::gather_rows(const std::vector<Expr>& base, const Expr& row_tile) {
   constexpr int64_t kUnrolledCopies = 16;
   const int64_t lanes = plan_.dot, steps = schedule::reduction_count(plan_).value();
   const int64_t run = plan_.axes[plan_.reduction_axes.back()].extent.value(), row = gathered_row();
   own_rows_ = local_buffer("gathered", a_buffer_->dtype, plan_.tile_m * row, loop::Scope::kShared);
-  std::vector<Expr> base(plan_.axes.size(), index(0));
-  for (size_t i = 0; i < plan_.grid_axes.size(); ++i) base[plan_.grid_axes[i]] = place[i];
   const bool unrolls = steps / run * (run / lanes + 1) <= kUnrolledCopies;
   auto copy_row = [&](const Expr& m) {
     std::vector<std::pair<loop::Var, Dim>> outer;
-    Expr from = row_offset(base, place.back() * index(plan_.tile_m) + m, partial_rows_), number = index(0);
+    Expr from = row_offset(base, row_tile * index(plan_.tile_m) + m, partial_rows_), number = index(0);
     loop::Var begin = index_var("from");
     Expr moved = loop::var_ref(begin);
     for (size_t i = 0; i + 1 < plan_.reduction_axes.size(); ++i) {
@@ -200,10 +210,7 @@ Stmt ContractLowering::tiles_of_gathered_rows(std::vector<Expr> place, const Dim
     body.push_back(stmt);
     return loop::block(std::move(body));
   };
-  loop::Var column = index_var("column");
-  place[place.size() - 2] = loop::var_ref(column);
-  return loop::block({loop::alloc(own_rows_), for_rows(copy_row),
-                      loop::for_loop(column, at(column_tiles), AxisKind::kSerial, tile(place))});
+  return {loop::alloc(own_rows_), for_rows(copy_row)};
 }
 
 void ContractLowering::gathered_rows(Shape outer) {

@@ -509,7 +509,8 @@ class Assigner {
     axis(p.vector_axis);
     if (p.sums_lanes) key += p.gathers_rows ? "|vectors of rows" : "|vectors";
     if (p.blocks)
-      key += "|" + std::to_string(p.blocks->format.bits) + " bits by " + std::to_string(p.blocks->steps);
+      key += "|" + std::to_string(p.blocks->format.bits) + " bits by " + std::to_string(p.blocks->steps) +
+             (p.blocks->pairs ? " in pairs" : "");
     if (p.dot > 1) key += "|words shifted by " + std::to_string(p.dot_shift);
     return key;
   }

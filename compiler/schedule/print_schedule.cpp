@@ -266,9 +266,9 @@ class Printer {
              (p.elementwise ? " elementwise" : "") + (p.packed ? " packed" : "") +
              (p.dot > 1 ? " dot " + std::to_string(p.dot) : "") +
              (p.slack > 0 ? " slack " + std::to_string(p.slack) : "") + (p.sums_lanes ? " sums lanes" : "") +
-             (p.gathers_rows ? " gathers rows" : "") + (p.dot_shift != 0 ? " shifted" : "") +
-             (p.swapped ? " swapped" : "") + (p.staged ? " staged" : "") +
-             (p.windows.empty() ? "" : " windows") +
+             (p.gathers_rows ? " gathers rows" : "") + (p.pairs_rows ? " pairs rows" : "") +
+             (p.dot_shift != 0 ? " shifted" : "") + (p.swapped ? " swapped" : "") +
+             (p.staged ? " staged" : "") + (p.windows.empty() ? "" : " windows") +
              (shares_rows(p) ? " shared " + std::to_string(p.shared_steps) : "");
     auto axes = [&](const char* role, const std::vector<int>& which) {
       if (which.empty()) return;

@@ -48,7 +48,7 @@ std::vector<Target> aarch64_targets() {
   a710.cpu = "cortex-a710";
   a710.features = "-sve,-sve2";
   a710.required_features |= QNL_AARCH64_I8MM;
-  a710.has_dot_u8_s8 = true;
+  a710.has_dot_u8_s8 = a710.has_dot_2x2 = true;
 
   return {any, a53, a72, a76, a710};
 }

@@ -52,6 +52,7 @@ struct Target {
   // Products of unsigned by signed bytes, those of two neighbours added in 16 bits, are one instruction.
   bool has_dot_halves = false;
   bool has_dot_words = false;  // an operand of these may be any 32-bit word of a register, for all lanes
+  bool has_dot_2x2 = false;    // two rows by two columns of eight signed bytes in one instruction
   bool has_fma_lanes = false;  // a factor of a float multiply-add may be any lane of a register
   // One instruction adds the products of all lanes of two vectors of i8 to a scalar i32; there are `lane_sums` registers
   // for such sums. 0: none.

@@ -19,7 +19,8 @@ template <>
 constexpr AddFacts kFacts<QNL_ARCH_AARCH64, QNL_AARCH64_DOTPROD> =
     [](Target& t) { t.has_dot_s8_s8 = t.has_dot_u8_u8 = t.has_dot_words = true; };
 template <>
-constexpr AddFacts kFacts<QNL_ARCH_AARCH64, QNL_AARCH64_I8MM> = [](Target& t) { t.has_dot_u8_s8 = true; };
+constexpr AddFacts kFacts<QNL_ARCH_AARCH64, QNL_AARCH64_I8MM> =
+    [](Target& t) { t.has_dot_u8_s8 = t.has_dot_2x2 = true; };
 void use_sve(Target& t, int bytes) {
   t.vector_bytes = bytes;
   t.has_masks = t.has_gather = true;

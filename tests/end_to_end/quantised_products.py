@@ -19,9 +19,9 @@ from vulkan_driver import vulkan_environment  # noqa: E402
 # Bits, elements of a block, zero points: none, those of elements or of floats. Two of one kind become one product.
 FORMATS = [(2, 16, "elements"), (2, 32, None), (4, 16, None), (4, 32, "elements"), (4, 32, "elements"), (4, 128, "floats"), (8, 32, None),
            (8, 128, "elements")]
-STEPS = 130  # of a sum: whole blocks of no format
-# Rows, columns. With few rows and at least 65,536 weights, rows of f32 become digits of bytes where the target multiplies those.
-SIZES = [(1, 512), (3, 520), (67, 44)]
+# Rows, columns, steps of a sum: whole blocks of no format, and once whole groups of eight, which two rows by two columns
+# take. With few rows and at least 65,536 weights, rows of f32 become digits of bytes where the target multiplies those.
+SIZES = [(1, 512, 130), (3, 520, 130), (67, 44, 136)]
 # Options of `quernel test` for cases whose rows are rounded.
 ROUNDED = ["--activations", "i8"]
 
@@ -40,8 +40,8 @@ def packed(values, bits):
 class Weights:
     """Random weights of one format: the node's inputs, and what they stand for."""
 
-    def __init__(self, rng, name, columns, bits, block, kind):
-        blocks = -(-STEPS // block)
+    def __init__(self, rng, name, columns, steps, bits, block, kind):
+        blocks = -(-steps // block)
         top = (1 << bits) - 1
         elements = [[rng.choice((0, top)) if rng.random() < 0.2 else rng.randint(0, top) for _ in range(blocks * block)] for _ in range(columns)]
         scales = [[f32(rng.uniform(0.01, 0.1)) for _ in range(blocks)] for _ in range(columns)]
@@ -59,7 +59,7 @@ class Weights:
             self.tensors.append(onnx.float_tensor(name + "_z", [columns * blocks], sum(zeros, [])))
         if kind:
             self.inputs.append(name + "_z")
-        self.columns = [[(e - z[k // block]) * s[k // block] for k, e in enumerate(column[:STEPS])]
+        self.columns = [[(e - z[k // block]) * s[k // block] for k, e in enumerate(column[:steps])]
                         for column, s, z in zip(elements, scales, zeros)]
 
     def products(self, rows):
@@ -82,23 +82,23 @@ def write(path, content):
         f.write(content)
 
 
-def write_case(folder, name, rng, rows, columns, rounds):
+def write_case(folder, name, rng, rows, columns, steps, rounds):
     """One model with a product of each format, which all read one input."""
-    x = [[f32(rng.uniform(-1, 1)) for _ in range(STEPS)] for _ in range(rows)]
+    x = [[f32(rng.uniform(-1, 1)) for _ in range(steps)] for _ in range(rows)]
     case, nodes, outputs, tensors = os.path.join(folder, name), [], [], []
     for number, (bits, block, kind) in enumerate(FORMATS):
-        weights = Weights(rng, f"w{number}", columns, bits, block, kind)
+        weights = Weights(rng, f"w{number}", columns, steps, bits, block, kind)
         attributes = [onnx.int_attribute(key, value) for key, value in
-                      (("K", STEPS), ("N", columns), ("bits", bits), ("block_size", block))]
+                      (("K", steps), ("N", columns), ("bits", bits), ("block_size", block))]
         nodes.append(onnx.node("MatMulNBits", ["x", *weights.inputs], [f"y{number}"], domain="com.microsoft", attributes=attributes))
         outputs.append(onnx.value(f"y{number}", onnx.FLOAT, [rows, columns]))
         tensors += weights.tensors
         y = weights.products([rounded(row, block) for row in x] if rounds else x)
         write(os.path.join(case, "test_data_set_0", f"output_{number}.pb"), onnx.float_tensor(f"y{number}", [rows, columns], y))
-    write(os.path.join(case, "test_data_set_0", "input_0.pb"), onnx.float_tensor("x", [rows, STEPS], sum(x, [])))
-    write(os.path.join(case, "model.onnx"), onnx.model(nodes, [onnx.value("x", onnx.FLOAT, [rows, STEPS])], outputs, tensors,
+    write(os.path.join(case, "test_data_set_0", "input_0.pb"), onnx.float_tensor("x", [rows, steps], sum(x, [])))
+    write(os.path.join(case, "model.onnx"), onnx.model(nodes, [onnx.value("x", onnx.FLOAT, [rows, steps])], outputs, tensors,
                                                        domains=("com.microsoft",)))
-    # Sums of 130 terms in f32, which are as large as elements are. A digit of bytes that is lost shows: the third is worth as much
+    # Sums of 130 or 136 terms in f32, which are as large as elements are. A digit of bytes that is lost shows: the third is worth as much
     # as the tolerance for each element of x.
     outputs = {f"y{number}": {"rtol": 1e-6, "atol": 6e-7 * (1 << bits)} for number, (bits, _, _) in enumerate(FORMATS)}
     write(os.path.join(case, "tolerance.json"), json.dumps({"outputs": outputs}).encode())
@@ -108,7 +108,7 @@ def write_case(folder, name, rng, rows, columns, rounds):
 def write_cases(folder, rounds=False):
     """-> the cases' folders. `rounds`: for ROUNDED"""
     rng = random.Random(1)
-    return [write_case(folder, f"nbits_{rows}_rows{'_i8' if rounds else ''}", rng, rows, columns, rounds) for rows, columns in SIZES]
+    return [write_case(folder, f"nbits_{rows}_rows{'_i8' if rounds else ''}", rng, rows, columns, steps, rounds) for rows, columns, steps in SIZES]
 
 
 def main():

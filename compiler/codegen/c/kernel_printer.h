@@ -66,6 +66,7 @@ class KernelPrinter : private CLikePrinter {
   std::string fold(const loop::ExprNode& e, const std::string& a, const std::string& b);
   std::string interleave(const loop::ExprNode& e, const Place& at) override;
   std::string dot(const loop::ExprNode& e, const Place& at) override;
+  std::string dot_2x2(const loop::ExprNode& e, const Place& at) override;
   std::string never(const std::string& x) override { return "((void)" + x + ", 0)"; }
   std::string complement(DType dtype, const std::string& x) override;
   std::string compare(const loop::ExprNode& e, const std::string& a, const std::string& b) override;

@@ -97,6 +97,15 @@ bool KernelPrinter::let_bytes(const loop::StmtNode& s) {
   return true;
 }
 
+namespace {
+
+std::string name_of_dot(const loop::ExprNode& e) {
+  auto sign = [](const loop::Expr& x) { return x->type.dtype == DType::kI32 ? "i" : "u"; };
+  return std::string("qnl_dot_") + sign(e.args[0]) + sign(e.args[1]);
+}
+
+}  // namespace
+
 std::string KernelPrinter::dot(const loop::ExprNode& e, const Place& at) {
   std::string a = value(e.args[0], at), b = value(e.args[1], at), sum = value(e.args[2], at);
   if (e.type.dtype != DType::kI32) return call(e, {a, b, sum});
@@ -105,9 +114,21 @@ std::string KernelPrinter::dot(const loop::ExprNode& e, const Place& at) {
     for (int i = 0; i < 4; ++i) text += " + " + byte_of(e.args[0], a, i) + " * " + byte_of(e.args[1], b, i);
     return "(int32_t)(" + text + ")";
   }
-  auto sign = [](const loop::Expr& x) { return x->type.dtype == DType::kI32 ? "i" : "u"; };
-  std::string name = std::string("qnl_dot_") + sign(e.args[0]) + sign(e.args[1]);
-  return name + "(" + a + ", " + b + ", " + sum + ")";
+  return name_of_dot(e) + "(" + a + ", " + b + ", " + sum + ")";
+}
+
+std::string KernelPrinter::dot_2x2(const loop::ExprNode& e, const Place& at) {
+  // A word of a row or of a column: lane 2 * (lane / 2) + word, or 2 * (lane % 2) + word.
+  auto place = [&](const char* op, int word) {
+    const int of_number = *op == '/' ? at.number / 2 : at.number % 2, n = 2 * of_number + word;
+    if (at.number >= 0) return Place{std::to_string(n), n, at.sink};
+    return Place{"(" + at.lane + " " + op + " 2 * 2 + " + std::to_string(word) + ")", -1, at.sink};
+  };
+  std::string text = value(e.args[2], at);
+  for (int word : {0, 1})
+    text = name_of_dot(e) + "(" + value(e.args[0], place("/", word)) + ", " +
+           value(e.args[1], place("%", word)) + ", " + text + ")";
+  return text;
 }
 
 // Whether the integer is in [0, limit), as far as is known.

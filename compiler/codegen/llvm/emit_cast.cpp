@@ -2,6 +2,7 @@
 // saturates, NaN gives 0. Where the target has no f16 conversion, integer code does it, so that no library
 // function is called.
 #include <llvm/IR/IntrinsicInst.h>
+#include <llvm/IR/IntrinsicsAArch64.h>
 #include <llvm/IR/IntrinsicsARM.h>
 #include <llvm/IR/PatternMatch.h>
 
@@ -90,6 +91,8 @@ KernelEmitter::Value* KernelEmitter::narrow(Value* x, DType dtype) {
 KernelEmitter::Value* KernelEmitter::float_to_narrow_integer(Value* x, DType to) {
   int bits = bit_width(to);
   bool is_signed = is_signed_integer(to);
+  if (isa_.neon_narrowing && lanes_of(x) == 4 && bits >= 8 && x->getType()->getScalarType()->isFloatTy())
+    return neon_narrow(x, to);
   int64_t lowest = is_signed ? -(int64_t{1} << (bits - 1)) : 0,
           highest = (int64_t{1} << (is_signed ? bits - 1 : bits)) - 1, moved = 0;
   Value* rounded = nullptr;
@@ -121,6 +124,24 @@ KernelEmitter::Value* KernelEmitter::float_to_narrow_integer(Value* x, DType to)
               : builder_.CreateFPToSI(apart_from_products(x), i32);
   if (moved != 0) x = builder_.CreateAdd(x, int_constant(i32, static_cast<uint64_t>(moved)));
   return builder_.CreateTrunc(x, x->getType()->getWithNewType(element_type(to)));
+}
+
+// The conversion saturates, and so does each narrowing; NaN becomes 0. A vector of bytes is the lower half of one of eight.
+KernelEmitter::Value* KernelEmitter::neon_narrow(Value* x, DType to) {
+  namespace intrinsic = llvm::Intrinsic;
+  const bool to_bytes = bit_width(to) <= 8;
+  auto narrow = [&](Value* wide, bool is_last) {
+    llvm::Type* type =
+        llvm::VectorType::getTruncatedElementVectorType(llvm::cast<llvm::VectorType>(wide->getType()));
+    const intrinsic::ID id =
+        is_last && !is_signed_integer(to) ? intrinsic::aarch64_neon_sqxtun : intrinsic::aarch64_neon_sqxtn;
+    return builder_.CreateIntrinsic(id, {type}, {wide});
+  };
+  llvm::Type* i32 = x->getType()->getWithNewType(builder_.getInt32Ty());
+  x = narrow(builder_.CreateIntrinsic(intrinsic::fptosi_sat, {i32, x->getType()}, {x}), !to_bytes);
+  if (!to_bytes) return x;
+  x = builder_.CreateShuffleVector(x, llvm::ArrayRef<int>{0, 1, 2, 3, -1, -1, -1, -1});
+  return builder_.CreateShuffleVector(narrow(x, true), llvm::ArrayRef<int>{0, 1, 2, 3});
 }
 
 // Of a conversion and a product with a power of two LLVM makes one instruction of MVE, and it happens that

@@ -80,6 +80,35 @@ KernelEmitter::Value* KernelEmitter::dot_by_instruction(Value* a, bool a_signed,
   return nullptr;
 }
 
+// One instruction where the target has it for the operands' signs, else two products of words.
+KernelEmitter::Value* KernelEmitter::dot_2x2(const loop::ExprNode& e) {
+  namespace intrinsic = llvm::Intrinsic;
+  bool a_signed = e.args[0]->type.dtype == DType::kI32, b_signed = e.args[1]->type.dtype == DType::kI32;
+  Value *a = expr(e.args[0]), *b = expr(e.args[1]), *sum = expr(e.args[2]);
+  if (isa_.neon_i8mm && (!a_signed || b_signed)) {  // of mixed signs the unsigned operand comes first
+    const intrinsic::ID id = a_signed   ? intrinsic::aarch64_neon_smmla
+                             : b_signed ? intrinsic::aarch64_neon_usmmla
+                                        : intrinsic::aarch64_neon_ummla;
+    llvm::Type* bytes = llvm::FixedVectorType::get(builder_.getInt8Ty(), 16);
+    return builder_.CreateIntrinsic(
+        id, {sum->getType(), bytes},
+        {sum, builder_.CreateBitCast(a, bytes), builder_.CreateBitCast(b, bytes)});
+  }
+  for (int word : {0, 1}) {
+    const int next = word + 2;
+    Value* rows = builder_.CreateShuffleVector(a, llvm::ArrayRef<int>{word, word, next, next});
+    Value* columns = builder_.CreateShuffleVector(b, llvm::ArrayRef<int>{word, next, word, next});
+    if (Value* result = dot_by_instruction(rows, a_signed, columns, b_signed, sum)) {
+      sum = result;
+      continue;
+    }
+    for (uint64_t i = 0; i < 4; ++i)
+      sum = builder_.CreateAdd(
+          sum, builder_.CreateMul(byte_of_word(rows, i, a_signed), byte_of_word(columns, i, b_signed)));
+  }
+  return sum;
+}
+
 // Sums of two products in each half of a word: vpmaddubsw, whose saturation the IR rules out, or plain arithmetic.
 KernelEmitter::Value* KernelEmitter::dot_in_halves(Value* a, bool a_signed, Value* b, bool b_signed,
                                                    Value* sum) {

@@ -102,6 +102,8 @@ KernelEmitter::Value* KernelEmitter::emit_expr(const loop::ExprNode& e) {
                             [&](llvm::ArrayRef<Value*> v) { return splat(v[0], e.type.lanes); });
     case ExprKind::kDot:
       return dot(e);
+    case ExprKind::kDot2x2:
+      return dot_2x2(e);
     case ExprKind::kReduceLanes:
       return reduce_lanes(e);
     case ExprKind::kInterleave: {

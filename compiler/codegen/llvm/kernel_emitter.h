@@ -75,6 +75,7 @@ class KernelEmitter {
   Value* fraction(const loop::ExprNode& e);
   Value* mul_acc(const loop::ExprNode& e);
   Value* dot(const loop::ExprNode& e);
+  Value* dot_2x2(const loop::ExprNode& e);
   Value* dot_by_instruction(Value* a, bool a_signed, Value* b, bool b_signed, Value* sum);
   Value* sum_of_lanes(const loop::ExprNode& e);
   Value* dot_in_halves(Value* a, bool a_signed, Value* b, bool b_signed, Value* sum);
@@ -144,6 +145,7 @@ class KernelEmitter {
   Value* integer_to_float(Value* x, DType from, DType to);
   Value* float_to_integer(Value* x, DType to);
   Value* float_to_narrow_integer(Value* x, DType to);
+  Value* neon_narrow(Value* x, DType to);
   Value* apart_from_products(Value* x);
 
   // emit_load_store.cpp

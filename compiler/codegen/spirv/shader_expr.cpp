@@ -278,6 +278,11 @@ std::string ShaderPrinter::dot(const loop::ExprNode& e, const Place& at) {
   return "(int(qnl_dot_u32_u32" + operands + ") + " + c + ")";
 }
 
+std::string ShaderPrinter::dot_2x2(const loop::ExprNode&, const Place&) {
+  refuse("rows are multiplied by columns across lanes");
+  return "0";
+}
+
 std::string ShaderPrinter::zero(DType dtype) const {
   if (is_float(dtype)) return "0.0";
   return dtype == DType::kU64 ? "0ul" : is_signed_integer(dtype) ? "0" : "0u";

@@ -85,6 +85,7 @@ class ShaderPrinter : private CLikePrinter {
   std::string ramp(const loop::Expr& e, const Place& at) override;
   std::string interleave(const loop::ExprNode& e, const Place& at) override;
   std::string dot(const loop::ExprNode& e, const Place& at) override;
+  std::string dot_2x2(const loop::ExprNode& e, const Place& at) override;
   std::string never(const std::string&) override { return "false"; }
   std::string complement(DType dtype, const std::string& x) override { return wrapped(dtype, "~" + x); }
   std::string compare(const loop::ExprNode& e, const std::string& a, const std::string& b) override;

@@ -136,6 +136,8 @@ std::string CLikePrinter::print_expr(const loop::Expr& node, const Place& at) {
       return interleave(e, at);
     case ExprKind::kDot:
       return dot(e, at);
+    case ExprKind::kDot2x2:
+      return dot_2x2(e, at);
   }
   QUERNEL_UNREACHABLE("expression kind");
 }

@@ -82,6 +82,7 @@ class CLikePrinter {
   virtual std::string reduce_lanes(const loop::ExprNode& e) = 0;
   virtual std::string interleave(const loop::ExprNode& e, const Place& at) = 0;
   virtual std::string dot(const loop::ExprNode& e, const Place& at) = 0;
+  virtual std::string dot_2x2(const loop::ExprNode& e, const Place& at) = 0;
 
   // Returns false for any `x`: a predicate of floats on another type.
   virtual std::string never(const std::string& x) = 0;

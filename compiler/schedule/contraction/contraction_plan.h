@@ -77,6 +77,8 @@ struct ContractionPlan {
   bool sums_lanes = false;
   // A tile's rows of "a" are first gathered in scratch: all reduction axes are one run of elements, there and in "b".
   bool gathers_rows = false;
+  // Two rows of a tile meet two columns in a product (Target::has_dot_2x2): they are first copied to scratch in pairs.
+  bool pairs_rows = false;
   // 128 or -128, added to the 8-bit elements of "a" if the target's int8 dot product needs the other
   // signedness; else 0. The accumulators start with the values that cancel this: a row of words before each
   // panel.
@@ -110,6 +112,9 @@ struct ContractionPlan {
     bool signed_elements = false;
     // Bytes of a row of a that are loaded together: a word, or four where dot products take any word of a register.
     int64_t bytes_at_once = 4;
+    // Words are in pairs of columns: of four columns (a vector) and eight steps, step 4 h + i of column 2 j + l is where
+    // step 4 j + i of column 2 l + h would be, so that two neighbouring words have eight steps of a column.
+    bool pairs = false;
     int64_t per_word() const { return 32 / format.bits; }
   };
   std::optional<Blocks> blocks;

@@ -58,6 +58,15 @@ void for_columns(const ContractionPlan& plan, const PackedOffsets& offsets,
     }
 }
 
+// The place of step `step` of column `n` of a panel where words are in pairs of columns (ContractionPlan::Blocks::pairs).
+struct Place {
+  int64_t step = 0, n = 0;
+};
+Place place_in_pairs(int64_t step, int64_t n) {
+  const int64_t of_pair = n % 2, pair = n / 2 % 2, half = step / 4 % 2;
+  return {step / 8 * 8 + 4 * pair + step % 4, n / 4 * 4 + 2 * of_pair + half};
+}
+
 std::vector<uint32_t> pack_elements(const Source& q, const ContractionPlan& plan) {
   const PackedOffsets offsets = packed_offsets(plan);
   const QuantizedOperand& format = plan.blocks->format;
@@ -71,11 +80,14 @@ std::vector<uint32_t> pack_elements(const Source& q, const ContractionPlan& plan
   const uint32_t flipped = plan.blocks->signed_elements ? static_cast<uint32_t>(half) : 0;
   std::vector<uint32_t> packed(static_cast<size_t>(panels_of_grid(plan) * rows * panel_n), 0);
   for_columns(plan, offsets, [&](int64_t panel, int64_t n, int64_t first) {
-    uint32_t* word = packed.data() + panel * rows * panel_n + n;
+    uint32_t* words_of_panel = packed.data() + panel * rows * panel_n;
     for (size_t k = 0; k < offsets.reduction.size(); ++k) {
-      const int64_t step = static_cast<int64_t>(k), of_line = step % last, of_word = of_line % per_word;
+      const int64_t step = static_cast<int64_t>(k);
+      Place to{step % last, n};
+      if (plan.blocks->pairs) to = place_in_pairs(to.step, n);
+      const int64_t of_word = to.step % per_word;
       const uint32_t bits = (element_bits(q.elements, first + offsets.reduction[k], added) & mask) ^ flipped;
-      word[(step / last * words + of_line / per_word) * panel_n] |=
+      words_of_panel[(step / last * words + to.step / per_word) * panel_n + to.n] |=
           bits << (8 * (of_word % 4) + format.bits * (of_word / 4));
     }
   });
@@ -132,7 +144,8 @@ std::vector<PackedConstant> pack_blocks(const QuantizedConstant& data, const Con
   std::vector<Tensor> sources{source.elements, source.scales};
   if (data.zeros) sources.push_back(source.zeros.emplace(*data.zeros));
   std::string recipe = order + "|panels of " + std::to_string(plan.panel_n()) +
-                       (plan.blocks->signed_elements ? ", signed, groups" : ", groups");
+                       (plan.blocks->signed_elements ? ", signed" : "") +
+                       (plan.blocks->pairs ? ", in pairs" : "") + ", groups";
   for (int64_t group : source.groups) recipe += " " + std::to_string(group);
   const int64_t panels = panels_of_grid(plan) * plan.panel_n();
   std::vector<PackedConstant> result;

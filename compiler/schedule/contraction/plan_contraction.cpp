@@ -296,6 +296,20 @@ int64_t group_of_bytes(const ContractionPlan& plan, const OperandStrides& a, con
   return fits ? group : 0;
 }
 
+// Whether words of b are packed for products of two rows by two columns. All rows of bytes, single ones too, then read that
+// order, so that prompts and tokens share constants.
+bool pairs_columns(const ContractionPlan& plan, const Target& target) {
+  constexpr int kLanes = 4;
+  constexpr int64_t kSteps = 8, kRegister = 16;
+  const ContractionPlan::Blocks& blocks = *plan.blocks;
+  const int64_t extent = plan.axes[plan.reduction_axes.back()].extent.value();
+  // Of eight steps both words exist, and steps past the end are zeros.
+  const bool whole = blocks.per_word() >= kSteps || extent % kSteps == 0;
+  return target.has_dot_2x2 && plan.lanes == kLanes && blocks.signed_elements && blocks.digits_of_a == 1 &&
+         blocks.group_of_a != 0 && blocks.group_of_a % kRegister == 0 && whole &&
+         (blocks.steps % kRegister == 0 || blocks.steps >= extent);
+}
+
 // Whether so many rows read a panel that it is better widened once than in each tile.
 bool widens_panels(const ContractionPlan& plan, const Target& target) {
   constexpr int64_t kFewestRows = 5;
@@ -434,6 +448,8 @@ ContractionPlan plan_contraction(const Contraction& contraction, const OperandSt
     constexpr int64_t kRegister = 16;
     const int64_t group = plan.blocks->group_of_a;
     if (target.has_dot_words && group != 0 && group % kRegister == 0) plan.blocks->bytes_at_once = kRegister;
+    plan.blocks->pairs = pairs_columns(plan, target);
+    plan.pairs_rows = plan.blocks->pairs && !is_one(row_count(plan)) && plan.reduction_axes.size() == 1;
   }
   plan.widens_panels = widens_panels(plan, target);
   choose_lane_sums(plan, plan.swapped ? y.dtype : x.dtype, plan.swapped ? x.dtype : y.dtype, target);

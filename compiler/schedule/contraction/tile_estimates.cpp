@@ -89,10 +89,12 @@ ByteStep byte_step(const ContractionPlan& plan, double m, double v) {
   const auto per_word = static_cast<double>(blocks.per_word()), steps = static_cast<double>(blocks.steps),
              digits = static_cast<double>(blocks.digits_of_a);
   const double unpacking = blocks.format.bits == 8 ? 0 : 2 * per_word / kSteps - 1;
-  // In halves of words a product and its addition are two instructions, and a block's sums one more.
-  const double in_halves = blocks.words_in_halves != 0 ? 1 : 0;
+  // In halves of words a product and its addition are two instructions, and a block's sums one more. Two rows by two columns
+  // are eight steps for as many accumulators.
+  const double in_halves = blocks.words_in_halves != 0 ? 1 : 0,
+               of_product = plan.pairs_rows ? 2 * kSteps : kSteps;
   return {m * v *
-                  (digits * (1 + in_halves) / kSteps +
+                  (digits * (1 + in_halves) / of_product +
                    (kOfBlock + 2 * (digits - 1) + digits * in_halves) / steps) +
               v * unpacking / per_word,
           m * digits / static_cast<double>(blocks.bytes_at_once) + std::ceil(v) / per_word +
@@ -209,6 +211,8 @@ bool fits_registers(const ContractionPlan& plan, const Target& target, int m, in
   // of a, too.
   if (plan.blocks) {
     const int digits = plan.blocks->group_of_a != 0 ? plan.blocks->digits_of_a : 1;
+    // Single rows have two sums for each column of a pair.
+    if (plan.blocks->pairs && !plan.pairs_rows) return 3 * m * v + 2 * v + 2 <= registers;
     if (plan.blocks->bytes_at_once > 4 && m > 1)
       return (1 + digits) * m * v + 4 * v + 2 + digits <= registers;
     // Sums of floats are needed once a block: where registers are short, memory keeps them.
@@ -291,7 +295,7 @@ constexpr double kShortVector = 0.75;
 // 5).
 TileOrder tile_order(const ContractionPlan& plan, const Target& target) {
   const double line = static_cast<double>(target.core.line_bytes);
-  if (plan.gathers_rows) return TileOrder::kColumns;
+  if (plan.gathers_rows || plan.pairs_rows) return TileOrder::kColumns;
   // Elementwise a has columns of its own, and is so read in order; but where it is near, a tile's columns of
   // the rows that windows share should stay in L1.
   if (plan.elementwise) {
@@ -340,6 +344,7 @@ std::vector<TileEstimate> tile_estimates(ContractionPlan plan, const Target& tar
       if (target.workgroup_memory != 0 && !fits_workgroup(plan, target)) break;
       if (!fits_registers(plan, target, m, v) && !(m == 1 && v == 1)) break;
       if (plan.sums_lanes && m * plan.tile_n() > target.lane_sums) break;
+      if (plan.pairs_rows && m % 2 != 0 && m > 1) continue;
       double tiles = std::ceil(columns / static_cast<double>(plan.tile_n()));
       std::optional<TileVectors> rest = tail_columns(plan, target);
       auto all_columns = [&](const auto& cycles_of) {

@@ -10,7 +10,7 @@ namespace {
 // before those that walk what a column is used for.
 size_t place_of_columns(const ContractionPlan& plan) {
   size_t grid = plan.grid_axes.size();
-  if (plan.gathers_rows) return grid + 1;
+  if (plan.gathers_rows || plan.pairs_rows) return grid + 1;
   if (plan.order == TileOrder::kColumns) return grid + 1;
   for (size_t i = 0; i < grid; ++i)
     for (const Slide& s : plan.windows)
@@ -35,6 +35,17 @@ int64_t block_size(int64_t tiles, int64_t least) {
   return tiles;
 }
 
+// Blocks of columns, of equal size, each of which has its own copies of a's rows in pairs: several threads find work, and
+// a copy takes little next to what so many columns do with it.
+int64_t column_blocks(const ContractionPlan& plan) {
+  constexpr int64_t kMost = 8, kFewestColumns = 128;
+  const Dim tiles = column_tile_count(plan);
+  if (!tiles.is_const()) return 1;
+  int64_t blocks = std::clamp<int64_t>(tiles.value() * plan.tile_n() / kFewestColumns, 1, kMost);
+  while (tiles.value() % blocks != 0) --blocks;
+  return blocks;
+}
+
 }  // namespace
 
 Shape tile_extents(const ContractionPlan& plan) {
@@ -54,6 +65,14 @@ std::vector<TileLoop> tile_loops(const ContractionPlan& plan, const Target& targ
   const Dim line = plan.line_rows / plan.tile_m;  // of tiles
   auto at = [&](size_t i) { return loops.begin() + static_cast<std::ptrdiff_t>(i); };
   loops.insert(at(place_of_columns(plan)), {grid, extents[grid]});
+  if (plan.pairs_rows) {
+    const int64_t blocks = column_blocks(plan);
+    if (blocks > 1) {
+      loops.back().extent = floordiv(loops.back().extent, blocks);
+      loops.insert(at(grid), {grid, blocks});
+    }
+    return loops;
+  }
   if (plan.line_rows != 0) {
     auto first = std::find_if(loops.begin(), loops.end(), [&](const TileLoop& l) { return l.place >= grid; });
     auto rows = std::find_if(first, loops.end(), [&](const TileLoop& l) { return l.place > grid; });

@@ -142,6 +142,34 @@ TEST(Statement, dots_of_bytes) {
       }
 }
 
+// Products of two rows by two columns of eight bytes, of all signs.
+TEST(Statement, dots_of_two_rows_and_two_columns) {
+  constexpr int kVectors = 12, kWords = 4 * kVectors;
+  for (bool a_signed : {false, true})
+    for (bool b_signed : {false, true}) {
+      DType a = a_signed ? DType::kI32 : DType::kU32, b = b_signed ? DType::kI32 : DType::kU32;
+      Kernel kernel = elementwise("dots", {a, b, DType::kI32}, DType::kI32, kWords, 4,
+                                  [](const std::vector<Expr>& in) { return dot_2x2(in[0], in[1], in[2]); });
+      for_each_target(kernel, [&](const std::string& target, const MappedImage& image) {
+        std::vector<uint8_t> x(4 * kWords), y(4 * kWords);
+        std::vector<int32_t> sums(kWords), got(kWords), want(kWords);
+        for (size_t i = 0; i < x.size(); ++i) {
+          x[i] = static_cast<uint8_t>(i < 16 ? 128 : i < 32 ? 255 : i * 37);
+          y[i] = static_cast<uint8_t>(i < 16 ? 128 : i < 48 ? 127 + i % 2 : i * 91 + 5);
+        }
+        auto value = [](uint8_t byte, bool is_signed) { return is_signed ? int8_t(byte) : int{byte}; };
+        for (size_t i = 0; i < kWords; ++i) {
+          sums[i] = want[i] = static_cast<int32_t>(i) * 1000 - 20000;
+          const size_t vector = i / 4 * 16, row = vector + i % 4 / 2 * 8, column = vector + i % 2 * 8;
+          for (size_t k = 0; k < 8; ++k)
+            want[i] += value(x[row + k], a_signed) * value(y[column + k], b_signed);
+        }
+        EXPECT_EQ(image.call(0, {x.data(), y.data(), sums.data(), got.data()}), QNL_KERNEL_OK);
+        EXPECT_EQ(got, want) << target << " " << a_signed << b_signed;
+      });
+    }
+}
+
 // A matrix product with a register accumulator, a let and a reduction over a symbolic extent.
 TEST(Statement, register_accumulators) {
   constexpr int kRows = 3, kColumns = 32;

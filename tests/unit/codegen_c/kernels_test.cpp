@@ -248,6 +248,11 @@ TEST(CKernels, other_expressions) {
       kernels.push_back(elementwise_kernel("dot", DType::kI32, DType::kI32, 8, [=](const auto& x) {
         return loop::dot(loop::bitcast({a, 8}, x[0]), loop::bitcast({b, 8}, x[1]), x[2]);
       }));
+  for (DType a : {DType::kI32, DType::kU32})
+    for (DType b : {DType::kI32, DType::kU32})
+      kernels.push_back(elementwise_kernel("dot_2x2", DType::kI32, DType::kI32, 4, [=](const auto& x) {
+        return loop::dot_2x2(loop::bitcast({a, 4}, x[0]), loop::bitcast({b, 4}, x[1]), x[2]);
+      }));
   kernels.push_back(elementwise_kernel("dot_in_halves", DType::kU32, DType::kU32, 8, [](const auto& x) {
     loop::Expr small = loop::binary(BinaryOp::k_and, x[0], loop::const_int(DType::kU32, 0x0f0f0f0f, 8));
     return loop::dot(small, loop::bitcast({DType::kI32, 8}, x[1]), x[2]);

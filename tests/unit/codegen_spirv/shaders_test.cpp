@@ -112,6 +112,9 @@ TEST(Shaders, what_invocations_cannot_see_is_refused) {
   };
   EXPECT_THAT(refused("  %y[ramp(0, 1, 8)] = interleave_lower(%x[ramp(0, 1, 8)], %x[ramp(8, 1, 8)])\n"),
               HasSubstr("kernel 'lanes' as a shader: lanes change places"));
+  EXPECT_THAT(refused("  let words: i32x4 = dot_2x2(splat(1i32, 4), splat(1i32, 4), splat(1i32, 4))\n"
+                      "  %y[ramp(0, 1, 4)] = cast(f32, words)\n"),
+              HasSubstr("kernel 'lanes' as a shader: rows are multiplied by columns across lanes"));
   EXPECT_THAT(
       refused("  let bytes: u8x32 = %b[ramp(0, 1, 32)]\n  %y[ramp(0, 1, 8)] = bitcast(f32x8, bytes)\n"),
       HasSubstr("kernel 'lanes' as a shader: a variable of another lane"));

@@ -67,6 +67,23 @@ TEST(Interpret, dot_multiplies_bytes_as_their_words_say) {
                                                                 2147483647 + (2 - 128 * 127 - 3 * 56)}));
 }
 
+TEST(Interpret, dot_2x2_multiplies_two_rows_by_two_columns) {
+  Kernel kernel = parsed(R"(kernel @k {
+  buffer %x: i32[8] read binding 0
+  buffer %y: i32[4] write binding 1
+  %y[ramp(0, 1, 4)] = dot_2x2(%x[ramp(0, 1, 4)], bitcast(u32x4, %x[ramp(4, 1, 4)]), splat(7i32, 4))
+}
+)");
+  std::string error;
+  // Bytes of the rows: (1 ... 1) and (-1, 0 ... 0, 2); of the columns: (255, 0 ...) and (0, 0, 0, 0, 10, 0, 0, 100).
+  Bytes after = run(kernel,
+                    {bytes_of<int32_t>({0x01010101, 0x01010101, 0xff, 0x02000000, 0xff, 0, 0, 0x6400000a}),
+                     bytes_of<int32_t>({0, 0, 0, 0})},
+                    &error);
+  EXPECT_EQ(error, "");
+  EXPECT_EQ(values_of<int32_t>(after[1]), (std::vector<int32_t>{255 + 7, 110 + 7, -255 + 7, 200 + 7}));
+}
+
 TEST(Interpret, dot_adds_two_products_to_each_half_of_a_word) {
   Kernel kernel = parsed(R"(kernel @k {
   buffer %x: u8[8] read binding 0

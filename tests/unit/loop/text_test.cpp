@@ -44,6 +44,7 @@ TEST(Text, round_trips_every_construct) {
     %q[3] = cast(i4, cast(i32, %q[2]) + -7i32)
     let f: u8x4 = interleave_lower(b, interleave_upper(b, splat(1u8, 4)))
     let g: i32 = dot(7u32, bitcast(i32, b), -3i32)
+    let h: i32x4 = dot_2x2(splat(7u32, 4), splat(3i32, 4), splat(-3i32, 4))
     let d: bool = not(is_nan(1f64)) == (2 < 3)
     let e: bool = (1 < 2) == d
   }

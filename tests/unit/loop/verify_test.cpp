@@ -63,6 +63,10 @@ TEST(Verify, refuses_malformed_kernels) {
       {"let r: f32 = dot(1i32, 2u32, 3f32)",
        "dot expected words of four bytes, i32 or u32, and a sum of type i32 or two in a u32, or words of two "
        "bf16, u32, and a sum of type f32, all of its lanes"},
+      {"let r: i32x8 = dot_2x2(splat(1i32, 8), splat(1i32, 8), splat(1i32, 8))",
+       "dot_2x2 expected four words of four bytes, i32 or u32, twice, and a sum of type i32x4"},
+      {"let r: u32x4 = dot_2x2(splat(1i32, 4), splat(1i32, 4), splat(1u32, 4))",
+       "dot_2x2 expected four words of four bytes, i32 or u32, twice, and a sum of type i32x4"},
       {"let r: i32x4 = ramp(0i32, 1, 4)", "ramp expected a scalar i64 base"},
       {"{ let a: i64 = 1 }\n%y[a] = 1f32", "variable is not in scope in `a`"},
       {"for i in serial(2) { }\n%y[i] = 1f32", "variable is not in scope in `i`"},

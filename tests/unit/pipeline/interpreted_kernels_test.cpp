@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <map>
 #include <random>
 #include <string>
@@ -246,6 +247,68 @@ TEST(InterpretedKernels, gathered_columns_end_with_the_operand) {
       "  return y = %y\n}\n",
       "x86-64-v4");
   EXPECT_NE(kernels.find("alloc %column"), std::string::npos) << "columns are gathered:\n" << kernels;
+}
+
+// Rows of bytes by a constant of `bits` bits in blocks of 32 steps, all of which scale by integers or powers of two, so that
+// sums are exact.
+std::string quantised_product(int rows, int columns, int steps, int bits, bool has_zeros) {
+  auto n = [](int number) { return std::to_string(number); };
+  auto numbers = [](int count, const std::function<std::string(int)>& number) {
+    std::string text;
+    for (int i = 0; i < count; ++i) text += (i ? ", " : "") + number(i);
+    return " {" + text + "}\n";
+  };
+  constexpr int kBlock = 32;
+  const int blocks = (steps + kBlock - 1) / kBlock, top = (1 << bits) - 1, filled = blocks * kBlock;
+  const std::string dtype = bits == 4 ? "u4" : "u8", bytes = "[" + n(rows) + "," + n(filled) + "]",
+                    groups = "[" + n(rows) + "," + n(blocks) + "]",
+                    weights = "[" + n(columns) + "," + n(steps) + "]",
+                    scales = "[" + n(columns) + "," + n(blocks) + "]";
+  std::string text = "graph @g(%x: i8[" + n(rows) + "," + n(steps) + "], %z: i8" + groups + ") {\n";
+  text += "  %filled = pad %x [0:0, 0:" + n(filled - steps) + "] fill 0 : i8" + bytes + "\n";
+  text += "  %q = neg %filled : i8" + bytes + "\n";
+  text += "  %f = cast %q : f32" + bytes + "\n";
+  text += "  %r = reshape %f : f32[" + n(rows) + "," + n(blocks) + ",32]\n";
+  text += "  %t = reduce_sum %r {2} acc f32 : f32" + groups + "\n  %b = cast %z : f32" + groups +
+          "\n  %a = abs %b : f32" + groups + "\n  %two = constant f32" + groups + " {2 ...}\n";
+  text += "  %s = min %a, %two : f32" + groups + "\n";
+  text += "  %sums = mul %t, %s : f32" + groups + "\n";
+  text += "  %rows = dequantize_rows %q, %s, %sums {32} : f32" + bytes + "\n";
+  text += "  %p = constant " + dtype + weights +
+          numbers(columns * steps, [&](int i) { return n((i * 37 + i / 7) & top); });
+  text +=
+      "  %u = constant f32" + scales + numbers(columns * blocks, [](int i) { return i % 2 ? "0.25" : "4"; });
+  if (has_zeros)
+    text += "  %o = constant " + dtype + scales +
+            numbers(columns * blocks, [&](int i) { return n(i * 5 & top); });
+  text +=
+      std::string("  %w = dequantize %p, %u") + (has_zeros ? ", %o" : "") + " {1, 32} : f32" + weights + "\n";
+  return text + "  %y = contract %rows, %w axes(m: " + n(rows) + ", n: " + n(columns) + " | k: " + n(steps) +
+         ") a[m, k] b[n, k] out[m, n] acc f32 : f32[" + n(rows) + "," + n(columns) +
+         "]\n  return y = %y\n}\n";
+}
+
+// Words in pairs of columns: one row, two and more, odd numbers of them, tails of columns, sums that end within a block.
+TEST(InterpretedKernels, two_rows_by_two_columns) {
+  bool has_zeros = false;
+  for (auto [rows, columns, steps, bits] : {std::array{1, 40, 64, 4},
+                                            {2, 8, 32, 4},
+                                            {5, 10, 100, 4},
+                                            {16, 24, 64, 4},
+                                            {30, 300, 96, 4},
+                                            {1, 12, 100, 2},
+                                            {7, 16, 96, 2},
+                                            {1, 9, 72, 8},
+                                            {6, 20, 136, 8},
+                                            {3, 4, 100, 8}}) {
+    has_zeros = !has_zeros;
+    const std::string kernels =
+        expect_equal(quantised_product(rows, columns, steps, bits, has_zeros), "cortex-a710");
+    const bool pairs = rows > 1 && (bits < 8 || steps % 8 == 0);
+    EXPECT_EQ(kernels.find("dot_2x2(") != std::string::npos, pairs)
+        << rows << " rows of " << steps << " steps\n"
+        << kernels;
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(BareMetal, InterpretedKernels,
