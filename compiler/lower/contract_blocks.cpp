@@ -65,11 +65,15 @@ Stmt ContractLowering::for_blocks(
   std::vector<Stmt> parts;
   const int64_t whole = extent / steps, rest = extent % steps;
   loop::Var block = index_var("block");
-  if (whole == 1) parts.push_back(body(place_of(index(0)), steps));
+  auto of_block = [&](const Expr& number, int64_t count) {
+    const BlockPlace place = place_of(number);
+    return loop::block({prefetch_scales(place), body(place, count)});
+  };
+  if (whole == 1) parts.push_back(of_block(index(0), steps));
   if (whole > 1)
-    parts.push_back(loop::for_loop(block, index(whole), AxisKind::kReduction,
-                                   body(place_of(loop::var_ref(block)), steps)));
-  if (rest > 0) parts.push_back(body(place_of(index(whole)), rest));
+    parts.push_back(
+        loop::for_loop(block, index(whole), AxisKind::kReduction, of_block(loop::var_ref(block), steps)));
+  if (rest > 0) parts.push_back(of_block(index(whole), rest));
   Stmt stmt = loop::block(std::move(parts));
   for (size_t i = outer.size(); i-- > 0;)
     stmt = loop::for_loop(outer[i].first, at(outer[i].second), AxisKind::kReduction, stmt);

@@ -37,7 +37,26 @@ Stmt ContractLowering::reduce_bytes(const loop::Buffer& acc, const loop::Buffer&
   const int64_t middle = format.signed_elements ? 0 : int64_t{1} << (bits - 1);
   const int64_t times = format.signed_elements ? int64_t{1} << (kBitsOfByte - bits) : 1;
   const DType dtype = format.signed_elements ? DType::kI32 : DType::kU32;
-  return for_blocks([&](const BlockPlace& place, int64_t steps) {
+  // Sums begin with minus the middle of elements, times those of a's groups. Several rows multiply these once for all blocks.
+  constexpr int kFewestRows = 4;
+  const int64_t groups =
+      (plan_.axes[plan_.reduction_axes.back()].extent.value() + format.group_of_a - 1) / format.group_of_a;
+  const bool multiplies_once = middle != 0 && tile_.rows() >= kFewestRows && plan_.reduction_axes.size() == 1;
+  loop::Buffer begins =
+      local_buffer("begins", accumulator_dtype_, plan_.tile_m * groups, loop::Scope::kShared);
+  auto begin_of = [&](const Expr& group) {
+    return loop::const_float(accumulator_dtype_, -static_cast<double>(middle)) *
+           loop::load(group_sums_, group);
+  };
+  std::vector<Stmt> prelude;
+  if (multiplies_once)
+    prelude = {loop::alloc(begins), for_rows([&](Expr m) {
+                 return vector_loop("g", index(groups), lanes_, c_.target, [&](Expr g) {
+                   return loop::store(begins, m * index(groups) + g,
+                                      begin_of(loop::load(row_groups_, m) + g));
+                 });
+               })};
+  prelude.push_back(for_blocks([&](const BlockPlace& place, int64_t steps) {
     const auto digits = static_cast<int64_t>(digits_.size());
     loop::Buffer sums = local_buffer("sums", DType::kI32, acc->size * digits, loop::Scope::kRegister);
     auto sum_of = [&](int64_t digit, const Expr& slot) { return index(digit * acc->size) + slot; };
@@ -144,15 +163,15 @@ Stmt ContractLowering::reduce_bytes(const loop::Buffer& acc, const loop::Buffer&
         body.push_back(turns_in_halves(index(whole / most * most), whole % most, rest, true));
     }
     body.push_back(for_rows([&](Expr m) {
-      auto group_of = [&](const Expr& offset) {
-        return loop::binary(BinaryOp::k_idiv, offset, index(format.group_of_a));
-      };
-      Expr group = group_of(place_of_row(row_offsets, m)) + group_of(place.a);
+      const Expr of_row = loop::binary(BinaryOp::k_idiv, place.a, index(format.group_of_a));
+      const Expr group = loop::load(row_groups_, m) + of_row;
       loop::Var scale = fresh_var("scale", {accumulator_dtype_, 1}),
                 total = fresh_var("total", {accumulator_dtype_, 1}),
                 begin = fresh_var("begin", {accumulator_dtype_, 1});
-      // What the sum of each column begins with, before its scale: minus the middle of elements, times those of the row.
-      Expr first = loop::const_float(accumulator_dtype_, -static_cast<double>(middle)) * loop::var_ref(total);
+      // What the sum of each column begins with, before its scale.
+      Expr first = middle == 0       ? loop::const_float(accumulator_dtype_, 0)
+                   : multiplies_once ? loop::load(begins, m * index(groups) + of_row)
+                                     : begin_of(group);
       auto in_elements = [&](const Expr& x) {
         return times == 1 ? x : x * loop::const_float(accumulator_dtype_, 1 / static_cast<double>(times));
       };
@@ -162,8 +181,7 @@ Stmt ContractLowering::reduce_bytes(const loop::Buffer& acc, const loop::Buffer&
       if (digits > 1) scale_of_row = in_elements(scale_of_row);
       return loop::block(
           {loop::let(scale, scale_of_row), loop::let(total, loop::load(group_sums_, group)),
-           loop::let(begin, middle != 0 ? first : loop::const_float(accumulator_dtype_, 0)),
-           for_vectors([&](Expr v, Expr l) {
+           loop::let(begin, first), for_vectors([&](Expr v, Expr l) {
              Expr slot = tile_.slot(m, v ? v * index(lanes_) + l : l), sum;
              for (int64_t d = 0; d < digits; ++d) {
                Expr digit = loop::cast(accumulator_dtype_, loop::load(sums, sum_of(d, slot)));
@@ -182,7 +200,8 @@ Stmt ContractLowering::reduce_bytes(const loop::Buffer& acc, const loop::Buffer&
            })});
     }));
     return loop::block(std::move(body));
-  });
+  }));
+  return loop::block(std::move(prelude));
 }
 
 }  // namespace quernel::lower

@@ -219,9 +219,8 @@ Stmt ContractLowering::reduce_pairs(const loop::Buffer& acc, const loop::Buffer&
     }
     for (int64_t m = 0; m < units; ++m) {
       auto of_group = [&](const loop::Buffer& from) {
-        const Expr group =
-            loop::binary(BinaryOp::k_idiv, place_of_row(row_offsets, index(m)), index(format.group_of_a)) +
-            loop::binary(BinaryOp::k_idiv, place.a, index(format.group_of_a));
+        const Expr group = loop::load(row_groups_, index(m)) +
+                           loop::binary(BinaryOp::k_idiv, place.a, index(format.group_of_a));
         return loop::broadcast(loop::load(from, group), kWords);
       };
       for (int64_t v = 0; v < vectors; ++v) {

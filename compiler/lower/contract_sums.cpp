@@ -220,6 +220,15 @@ Stmt ContractLowering::present_tile(const std::vector<Expr>& place) {
                          staged_a() ? staged_->row_offset(row - begin_row_) : offset_of(row, partial_rows_));
     }));
   }
+  if (plan_.blocks && plan_.blocks->group_of_a != 0 && !own_rows_) {
+    row_groups_ = local_buffer("groups", DType::kI64, plan_.tile_m, loop::Scope::kRegister);
+    body.push_back(loop::alloc(row_groups_));
+    body.push_back(for_rows([&](Expr m) {
+      return loop::store(row_groups_, m,
+                         loop::binary(BinaryOp::k_idiv, offset_of(first_row + m, partial_rows_),
+                                      index(plan_.blocks->group_of_a)));
+    }));
+  }
   Expr zero = is_float(accumulator_dtype_) ? loop::const_float(accumulator_dtype_, 0)
                                            : loop::const_int(accumulator_dtype_, 0);
 
@@ -301,14 +310,26 @@ Stmt ContractLowering::read_columns(const loop::Buffer& columns, const Expr& fir
   });
 }
 
-Stmt ContractLowering::prefetch_columns(const Expr& from) const {
-  const int64_t element = element_size(b_buffer_->dtype), vector = lanes_ * element;
+Stmt ContractLowering::prefetch(const loop::Buffer& buffer, const Expr& from, const Dim& panel,
+                                int64_t ahead) const {
+  const int64_t vector = lanes_ * element_size(buffer->dtype);
   std::vector<Stmt> lines;
-  for (int64_t v = 0; v * lanes_ < tile_.columns() && plan_.walk.prefetch_bytes > 0; ++v)
+  for (int64_t v = 0; v * lanes_ < tile_.columns(); ++v)
     if (v % plan_.panel_v * vector % schedule::kPrefetchedLine == 0)
-      lines.push_back(loop::prefetch(b_buffer_, from + packed_column(index(v), index(0), panel_size()) +
-                                                    index(plan_.walk.prefetch_bytes / element)));
+      lines.push_back(loop::prefetch(buffer, from + packed_column(index(v), index(0), panel) + index(ahead)));
   return loop::block(std::move(lines));
+}
+
+Stmt ContractLowering::prefetch_columns(const Expr& from) const {
+  if (plan_.walk.prefetch_bytes == 0) return loop::block({});
+  return prefetch(b_buffer_, from, panel_size(), plan_.walk.prefetch_bytes / element_size(b_buffer_->dtype));
+}
+
+Stmt ContractLowering::prefetch_scales(const BlockPlace& place) const {
+  if (plan_.walk.prefetch_bytes == 0) return loop::block({});
+  const int64_t rows_ahead = plan_.walk.prefetch_bytes / element_size(b_buffer_->dtype) / plan_.panel_n();
+  const int64_t scales = schedule::scale_rows(plan_).value(), words = schedule::panel_rows(plan_).value();
+  return prefetch(scales_, place.scale, scales_size(), rows_ahead * scales / words * plan_.panel_n());
 }
 
 Expr ContractLowering::sum_with(const Expr& a, const Expr& b, const Expr& sum) const {

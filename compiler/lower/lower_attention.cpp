@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "lower/loop_nest.h"
+#include "lower/softmax_weight.h"
 #include "schedule/attention/row_softmax.h"
 
 namespace quernel::lower {
@@ -206,9 +207,11 @@ class AttentionLowering {
     // Rows that have been hidden so far: nothing is taken away, and everything is zero.
     Expr hidden = loop::binary(BinaryOp::k_eq, now, number(-INFINITY));
     Expr less = name("less", loop::select(hidden, number(0), now));
-    Expr scale = name("rescaled", loop::unary(UnaryOp::k_exp, before - less));
+    Expr scale = name("rescaled", softmax_weight(name("risen", before - less)));
     body.push_back(for_keys([&](Expr key) {
-      return loop::store(kept, key, loop::unary(UnaryOp::k_exp, loop::load(kept, key) - less));
+      loop::Var below = fresh_var("below", {kept->dtype, 1});
+      return loop::block({loop::let(below, loop::load(kept, key) - less),
+                          loop::store(kept, key, softmax_weight(loop::var_ref(below)))});
     }));
     Expr added = name("added", fold(BinaryOp::k_add));
     body.push_back(for_keys([&](Expr key) {

@@ -7,6 +7,7 @@
 
 #include "lower/lane_reduction.h"
 #include "lower/loop_nest.h"
+#include "lower/softmax_weight.h"
 #include "schedule/contraction/operand_access.h"
 #include "schedule/kernel_limits.h"
 
@@ -394,12 +395,13 @@ class StreamLowering {
     // Rows that have been hidden so far: nothing is taken away, and everything is zero.
     Expr hidden = loop::binary(BinaryOp::k_eq, now, number(-INFINITY));
     Expr less = named(body, "less", loop::select(hidden, number(0), now));
-    Expr scale = named(body, "rescaled", loop::unary(UnaryOp::k_exp, before - less));
+    Expr scale = named(body, "rescaled", softmax_weight(named(body, "risen", before - less)));
     set(0);
     body.push_back(reduction("v", vectors, [&](const Expr& v) {
       return each_lane(lanes_, [&](const Expr& l) {
         std::vector<Stmt> step;
-        Expr e = named(step, "e", loop::unary(UnaryOp::k_exp, loop::load(block_, place(v, l)) - less));
+        Expr below = named(step, "below", loop::load(block_, place(v, l)) - less);
+        Expr e = named(step, "e", softmax_weight(below));
         step.push_back(loop::store(block_, place(v, l), e));
         step.push_back(loop::store(acc, l, loop::load(acc, l) + e));
         return loop::block(std::move(step));
@@ -556,8 +558,8 @@ class StreamLowering {
     Expr less = named(body, "less", loop::select(hidden, number(0), now)), total;
     std::vector<Expr> scales;
     for (int64_t p = 0; p < plan_.parts; ++p) {
-      Expr lacking = loop::load(parts, highest_place(index(p), row)) - less;
-      scales.push_back(named(body, "scale", loop::unary(UnaryOp::k_exp, lacking)));
+      Expr lacking = named(body, "lacking", loop::load(parts, highest_place(index(p), row)) - less);
+      scales.push_back(named(body, "scale", softmax_weight(lacking)));
       Expr added = loop::load(parts, total_place(index(p), row)) * scales.back();
       total = total ? total + added : added;
     }

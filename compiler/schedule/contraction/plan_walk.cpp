@@ -10,6 +10,7 @@
 namespace quernel::schedule {
 namespace {
 
+constexpr int64_t kWordBytes = 4;
 constexpr int64_t kFewestSharing = 32, kRowsSharing = 512;  // rows that read a gathered column
 
 // Whether a non-contiguous column of b is gathered first. Many rows must read it, and it must fit in a cache
@@ -92,11 +93,14 @@ bool shares_elements(const ContractionPlan& plan, const Target& target) {
          plan.axes[slide->position].extent.value() % plan.tile_m == 0;
 }
 
-// How far ahead lines of packed b are asked for: where each is read once, at the speed of memory.
+// How far ahead lines of packed b are asked for: where each is read once, at the speed of memory. A panel of words that several
+// tiles of rows read, or that is widened, is long in use: the next but one, which lies behind it, is asked for meanwhile.
 int64_t prefetch_bytes(const ContractionPlan& plan, const Target& target) {
-  const bool once = plan.packed && !plan.elementwise && !plan.widens_panels && row_count(plan).is_const() &&
-                    row_count(plan).value() <= plan.tile_m;
-  return once && target.has_caches() && !target.lanes_are_invocations() ? kPrefetchBytes : 0;
+  if (!plan.packed || plan.elementwise || !target.has_caches() || target.lanes_are_invocations()) return 0;
+  const Dim rows = row_count(plan), words = panel_rows(plan);
+  if (!plan.widens_panels && rows.is_const() && rows.value() <= plan.tile_m) return kPrefetchBytes;
+  const bool fills_lines = plan.tile_n() * kWordBytes >= kPrefetchedLine / 2;
+  return plan.blocks && fills_lines ? words.value() * plan.panel_n() * kWordBytes : 0;
 }
 
 // What holds wherever the tiles are.
