@@ -36,8 +36,14 @@ Expr factor_of_lane(int64_t bits, int64_t per_word, const Expr& step) {
 }  // namespace
 
 void ContractLowering::place_blocks(const Expr& column_tile, const std::vector<Expr>& positions) {
-  words_base_ = packed_tile(column_tile, panel_size()) + grid_of_b(positions, schedule::panel_rows(plan_));
-  scales_base_ = packed_tile(column_tile, scales_size()) + grid_of_b(positions, schedule::scale_rows(plan_));
+  auto base = [&](const Expr& tile, const Dim& panel, const Dim& rows) {
+    return packed_tile(tile, panel) + grid_of_b(positions, rows);
+  };
+  const Expr next = column_tile + index(1);
+  words_base_ = base(column_tile, panel_size(), schedule::panel_rows(plan_));
+  scales_base_ = base(column_tile, scales_size(), schedule::scale_rows(plan_));
+  next_words_ = base(next, panel_size(), schedule::panel_rows(plan_));
+  next_scales_ = base(next, scales_size(), schedule::scale_rows(plan_));
 }
 
 Stmt ContractLowering::for_blocks(
@@ -56,18 +62,21 @@ Stmt ContractLowering::for_blocks(
     line = line * at(k.extent) + position;
   }
   auto place_of = [&](const Expr& block) {
+    const Expr word = (line * index(words) + block * index(steps / per_word)) * index(plan_.panel_n()),
+               scale = (line * index(blocks) + block) * index(plan_.panel_n());
     return BlockPlace{.step = line * index(extent) + block * index(steps),
                       .a = a + block * at(last.a * steps),
-                      .word = words_base_ + (line * index(words) + block * index(steps / per_word)) *
-                                                index(plan_.panel_n()),
-                      .scale = scales_base_ + (line * index(blocks) + block) * index(plan_.panel_n())};
+                      .word = words_base_ + word,
+                      .scale = scales_base_ + scale,
+                      .next_word = next_words_ + word,
+                      .next_scale = next_scales_ + scale};
   };
   std::vector<Stmt> parts;
   const int64_t whole = extent / steps, rest = extent % steps;
   loop::Var block = index_var("block");
   auto of_block = [&](const Expr& number, int64_t count) {
     const BlockPlace place = place_of(number);
-    return loop::block({prefetch_scales(place), body(place, count)});
+    return loop::block({prefetch_block(place, count), body(place, count)});
   };
   if (whole == 1) parts.push_back(of_block(index(0), steps));
   if (whole > 1)

@@ -167,6 +167,7 @@ class ContractLowering {
   // words in b and of its scale.
   struct BlockPlace {
     loop::Expr step, a, word, scale;
+    loop::Expr next_word, next_scale;  // of the next column tile; behind the last one, of nothing
   };
   // Returns loops over the blocks of the sum, and what follows the last whole one, around `body(place, steps)`.
   loop::Stmt for_blocks(const std::function<loop::Stmt(const BlockPlace& place, int64_t steps)>& body) const;
@@ -187,11 +188,11 @@ class ContractLowering {
   loop::Expr zero_of_column(const BlockPlace& place, const loop::Expr& v, const loop::Expr& l) const;
   // Asks for the lines of packed b that are walk.prefetch_bytes behind the tile's columns at offset `from`.
   loop::Stmt prefetch_columns(const loop::Expr& from) const;
-  // Asks for the lines of the scales that belong to those words.
-  loop::Stmt prefetch_scales(const BlockPlace& place) const;
-  // Asks for the lines of a tile's columns at `from` + `ahead` in a packed buffer, whose panels have `panel` elements.
-  loop::Stmt prefetch(const loop::Buffer& buffer, const loop::Expr& from, const Dim& panel,
-                      int64_t ahead) const;
+  // Asks for the lines of the scales of a block of `steps` steps of the next column tile, and for the current tile's part of
+  // its words (TileWalk::prefetch_passes).
+  loop::Stmt prefetch_block(const BlockPlace& place, int64_t steps) const;
+  // Asks for the lines of a tile's columns at offset `from` in a packed buffer, whose panels have `panel` elements.
+  loop::Stmt prefetch(const loop::Buffer& buffer, const loop::Expr& from, const Dim& panel) const;
   // Reads the words of a tile's columns into `words`. Floats are made of elements plus their middle, whichever b has.
   loop::Stmt read_words(const loop::Buffer& words, const BlockPlace& place, const loop::Expr& word) const;
   // Sums products with elements of b block by block: the scale is applied to the sums of a block.
@@ -272,9 +273,11 @@ class ContractLowering {
   std::vector<loop::Buffer> digits_;        // of a, where a has bytes, the most significant first
   int64_t base_ = 0;                        // of the digits
   loop::Buffer row_scales_, group_sums_;    // of a's groups, where a has bytes
+  loop::Expr row_tile_;                     // the number of the current tile of rows
   loop::Buffer row_groups_;                 // the first group of each of the current tile's rows of bytes
   loop::Buffer pair_scales_, pair_sums_;    // of the current tile's rows in pairs
   loop::Expr words_base_, scales_base_;     // offsets of the current tile's columns in b and in scales
+  loop::Expr next_words_, next_scales_;     // the same of the next column tile
   const schedule::Slide* along_ = nullptr;  // windows along the rows of tiles, which share elements of a
   std::optional<int64_t> tile_number_;      // number of the current row tile, if it is known
   std::vector<loop::Expr> positions_;       // of the current tile on the plan's axes

@@ -193,6 +193,7 @@ Stmt ContractLowering::present_tile(const std::vector<Expr>& place) {
   std::vector<Expr> base(plan_.axes.size(), index(0));
   for (size_t i = 0; i < plan_.grid_axes.size(); ++i) base[plan_.grid_axes[i]] = place[i];
   Expr column_tile = place[place.size() - 2], first_row = place.back() * index(plan_.tile_m);
+  row_tile_ = place.back();
   if (begin_row_) first_row = begin_row_ + first_row;
   Expr first_column = column_tile * index(plan_.tile_n());
   positions_ = base;
@@ -310,26 +311,33 @@ Stmt ContractLowering::read_columns(const loop::Buffer& columns, const Expr& fir
   });
 }
 
-Stmt ContractLowering::prefetch(const loop::Buffer& buffer, const Expr& from, const Dim& panel,
-                                int64_t ahead) const {
+Stmt ContractLowering::prefetch(const loop::Buffer& buffer, const Expr& from, const Dim& panel) const {
   const int64_t vector = lanes_ * element_size(buffer->dtype);
   std::vector<Stmt> lines;
   for (int64_t v = 0; v * lanes_ < tile_.columns(); ++v)
     if (v % plan_.panel_v * vector % schedule::kPrefetchedLine == 0)
-      lines.push_back(loop::prefetch(buffer, from + packed_column(index(v), index(0), panel) + index(ahead)));
+      lines.push_back(loop::prefetch(buffer, from + packed_column(index(v), index(0), panel)));
   return loop::block(std::move(lines));
 }
 
 Stmt ContractLowering::prefetch_columns(const Expr& from) const {
   if (plan_.walk.prefetch_bytes == 0) return loop::block({});
-  return prefetch(b_buffer_, from, panel_size(), plan_.walk.prefetch_bytes / element_size(b_buffer_->dtype));
+  return prefetch(b_buffer_, from + index(plan_.walk.prefetch_bytes / element_size(b_buffer_->dtype)),
+                  panel_size());
 }
 
-Stmt ContractLowering::prefetch_scales(const BlockPlace& place) const {
-  if (plan_.walk.prefetch_bytes == 0) return loop::block({});
-  const int64_t rows_ahead = plan_.walk.prefetch_bytes / element_size(b_buffer_->dtype) / plan_.panel_n();
-  const int64_t scales = schedule::scale_rows(plan_).value(), words = schedule::panel_rows(plan_).value();
-  return prefetch(scales_, place.scale, scales_size(), rows_ahead * scales / words * plan_.panel_n());
+Stmt ContractLowering::prefetch_block(const BlockPlace& place, int64_t steps) const {
+  const int64_t passes = plan_.walk.prefetch_passes, per_word = plan_.blocks->per_word();
+  if (passes == 0) return loop::block({});
+  const int64_t rows = (steps + per_word - 1) / per_word, of_pass = (rows + passes - 1) / passes;
+  std::vector<Stmt> lines{prefetch(scales_, place.next_scale, scales_size())};
+  for (int64_t i = 0; i < of_pass; ++i) {
+    const Expr row = passes == 1
+                         ? index(i)
+                         : loop::binary(BinaryOp::k_fmod, row_tile_ * index(of_pass) + index(i), index(rows));
+    lines.push_back(prefetch(b_buffer_, place.next_word + row * index(plan_.panel_n()), panel_size()));
+  }
+  return loop::block(std::move(lines));
 }
 
 Expr ContractLowering::sum_with(const Expr& a, const Expr& b, const Expr& sum) const {

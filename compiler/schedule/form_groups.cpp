@@ -37,6 +37,7 @@ class Former {
     for (const Graph::SymbolSource& source : g_.symbol_sources) is_output_.insert(source.value);
     find_derived_constants();
     for (size_t i = 0; i < g_.nodes.size(); ++i) place(static_cast<int>(i));
+    leave_to_readers();
     fuse_prologues();
     find_outputs();
     compact();
@@ -190,6 +191,58 @@ class Former {
       direct = true;
     }
     return direct && g_.shape(node.output) == g_.shape(g_.nodes[target.anchor].output);
+  }
+
+  // What a single group reads, once, and computes of one value of another that is stored anyway, is not stored next to it: the
+  // squares of a sum, of which a norm needs both.
+  void leave_to_readers() {
+    constexpr int kSeveral = -2, kNone = -1;
+    std::vector<int> reader(g_.values.size(),
+                            kNone);  // of a value: the group that reads it, its own one aside
+    std::vector<char> read_within(g_.values.size(), 0);
+    for (const Node& node : g_.nodes)
+      for (ValueId v : node.inputs) {
+        const bool reads_at_index = member_[node.output] && is_elementwise(node.op);
+        const int group = group_of_[node.output];
+        if (member_[v] && member_[node.output] && group == group_of_[v])
+          read_within[v] = 1;
+        else if (reader[v] == kNone || reader[v] == group)
+          reader[v] = reads_at_index || is_reduce(node.op) ? group : kSeveral;
+        else
+          reader[v] = kSeveral;
+      }
+    for (size_t i = g_.nodes.size(); i-- > 0;) {
+      const Node& node = g_.nodes[i];
+      const ValueId v = node.output;
+      if (!member_[v] || reader[v] < 0 || read_within[v] || is_output_.count(v) || !is_elementwise(node.op))
+        continue;
+      Group& own = s_.groups[group_of_[v]];
+      Group& into = s_.groups[reader[v]];
+      if (own.anchor == static_cast<int>(i) || into.kind == GroupKind::kContract) continue;
+      // One stored operand, no wider than the value; others are constants of one element.
+      ValueId source = kNoValue;
+      const bool fits = std::all_of(node.inputs.begin(), node.inputs.end(), [&](ValueId x) {
+        if (stored_[x] == 0 && g_.constant(x)) return true;
+        const bool is_first = source == kNoValue;
+        source = is_first ? x : source;
+        return x == source;
+      });
+      if (!fits || source == kNoValue || !member_[source] || group_of_[source] != group_of_[v] ||
+          (reader[source] == kNone && !is_output_.count(source)) ||
+          element_size(g_.dtype(source)) > element_size(g_.dtype(v)) || !has_room(reader[v], group_of_[v]))
+        continue;
+      member_[v] = 0;
+      std::erase(own.nodes, static_cast<int>(i));
+      into.inlined.push_back(static_cast<int>(i));
+    }
+  }
+
+  // Whether a group may evaluate one more node of another.
+  bool has_room(int group, int of) const {
+    const Group& into = s_.groups[group];
+    return into.kind != GroupKind::kCat && into.nodes.size() + into.inlined.size() < kMostGroupNodes &&
+           bindings_[static_cast<size_t>(group)].count + bindings_[static_cast<size_t>(of)].count <=
+               most_bindings_;
   }
 
   // A value computed elementwise with a single consuming group is not stored: the consumer evaluates it where

@@ -10,7 +10,6 @@
 namespace quernel::schedule {
 namespace {
 
-constexpr int64_t kWordBytes = 4;
 constexpr int64_t kFewestSharing = 32, kRowsSharing = 512;  // rows that read a gathered column
 
 // Whether a non-contiguous column of b is gathered first. Many rows must read it, and it must fit in a cache
@@ -93,14 +92,22 @@ bool shares_elements(const ContractionPlan& plan, const Target& target) {
          plan.axes[slide->position].extent.value() % plan.tile_m == 0;
 }
 
-// How far ahead lines of packed b are asked for: where each is read once, at the speed of memory. A panel of words that several
-// tiles of rows read, or that is widened, is long in use: the next but one, which lies behind it, is asked for meanwhile.
+// How far ahead lines of packed b are asked for: where each is read once, at the speed of memory.
 int64_t prefetch_bytes(const ContractionPlan& plan, const Target& target) {
-  if (!plan.packed || plan.elementwise || !target.has_caches() || target.lanes_are_invocations()) return 0;
-  const Dim rows = row_count(plan), words = panel_rows(plan);
-  if (!plan.widens_panels && rows.is_const() && rows.value() <= plan.tile_m) return kPrefetchBytes;
-  const bool fills_lines = plan.tile_n() * kWordBytes >= kPrefetchedLine / 2;
-  return plan.blocks && fills_lines ? words.value() * plan.panel_n() * kWordBytes : 0;
+  const bool once = plan.packed && !plan.elementwise && !plan.widens_panels && row_count(plan).is_const() &&
+                    row_count(plan).value() <= plan.tile_m;
+  return once && target.has_caches() && !target.lanes_are_invocations() ? kPrefetchBytes : 0;
+}
+
+// The passes over the words of a column tile, which is long in use where several tiles of rows read it. Words of a tile that is
+// narrower than half a line are asked for by others.
+int64_t prefetch_passes(const ContractionPlan& plan, const Dim& rows, const Target& target) {
+  constexpr int64_t kWordBytes = 4;
+  if (!plan.blocks || !target.has_caches() || target.lanes_are_invocations() ||
+      plan.tile_n() * kWordBytes < kPrefetchedLine / 2)
+    return 0;
+  if (plan.widens_panels) return 1;
+  return rows.estimate() <= plan.tile_m ? 0 : rows.estimate() / plan.tile_m;
 }
 
 // What holds wherever the tiles are.
@@ -110,6 +117,7 @@ TileWalk walk_of_any(const ContractionPlan& plan, const Dim& rows, const Contrac
   walk.group_work = target.shares_work() ? plan.group_work : Target::kAllWork;
   walk.gathers_columns = plan.widens_panels || gathers_columns(plan, rows, dtypes, target);
   walk.prefetch_bytes = prefetch_bytes(plan, target);
+  walk.prefetch_passes = prefetch_passes(plan, rows, target);
   walk.tail_columns = tail_columns(plan, target);
   walk.transposes = transposes_tiles(plan, target);
   walk.steps_at_once = steps_at_once(plan, target);

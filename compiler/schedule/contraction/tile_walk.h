@@ -36,6 +36,9 @@ struct TileWalk {
   bool gathers_columns = false;
   // How far ahead of what they read tiles ask for lines of packed b; 0: they do not.
   int64_t prefetch_bytes = 0;
+  // Quantised b: meanwhile so many passes over a tile's words, for tiles of rows one after the other or to widen them, ask for
+  // the words of the next column tile, each for its part; 0: none do.
+  int64_t prefetch_passes = 0;
   std::optional<TileVectors> tail_columns;  // the last column tile, if it has separate code
   bool tail_rows = false;  // the last row tile, or tiles with boundary-clipped windows, have separate code
   // Each row of a whole tile is read at the same distance from the one before, so that one place is enough for
