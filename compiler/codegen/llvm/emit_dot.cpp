@@ -162,6 +162,29 @@ KernelEmitter::Value* KernelEmitter::sum_of_halves(const loop::ExprNode& e) {
   return nullptr;
 }
 
+// The sums of neighbouring lanes of two vectors: even and odd lanes, which two rounds of interleaving take apart, are added by
+// one instruction of NEON (addp). Null where `even` and `odd` are something else.
+KernelEmitter::Value* KernelEmitter::sum_of_neighbours(Value* even, Value* odd) {
+  if (!isa_.neon_pairs || lanes_of(even) != 4 || !even->getType()->getScalarType()->isIntegerTy(32))
+    return nullptr;
+  struct Operands {
+    Value *first = nullptr, *second = nullptr;
+    bool operator==(const Operands&) const = default;
+  };
+  auto interleaved = [](Value* x, bool upper) {
+    static constexpr int kLower[] = {0, 4, 1, 5}, kUpper[] = {2, 6, 3, 7};
+    auto* shuffle = llvm::dyn_cast<llvm::ShuffleVectorInst>(x);
+    const bool fits = shuffle && shuffle->getShuffleMask() == llvm::ArrayRef<int>(upper ? kUpper : kLower);
+    return fits ? Operands{shuffle->getOperand(0), shuffle->getOperand(1)} : Operands{};
+  };
+  const Operands halves = interleaved(even, false);
+  if (!halves.first || interleaved(odd, true) != halves) return nullptr;
+  const Operands whole = interleaved(halves.first, false);
+  if (!whole.first || interleaved(halves.second, true) != whole) return nullptr;
+  return builder_.CreateIntrinsic(llvm::Intrinsic::aarch64_neon_addp, {even->getType()},
+                                  {whole.first, whole.second});
+}
+
 // A scalar plus the products of all lanes of two vectors of 8-bit elements of one sign: an instruction of MVE. The
 // intrinsic and no reduction of LLVM's, whose passes would gather the sums of a tile in a vector at each step. Null
 // where `e` is something else.

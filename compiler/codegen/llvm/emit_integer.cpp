@@ -58,6 +58,7 @@ KernelEmitter::Value* KernelEmitter::integer_binary(BinaryOp op, DType dtype, Va
   };
   switch (op) {
     case BinaryOp::k_add:
+      if (Value* sum = sum_of_neighbours(a, b)) return sum;
       return builder_.CreateAdd(a, b);
     case BinaryOp::k_sub:
       return builder_.CreateSub(a, b);

@@ -35,6 +35,7 @@ struct InstructionSet {
   bool neon_shifts = false;      // shifts of vectors of bytes: shl
   bool neon_fractions = false;   // i32 / 2^n as f32: scvtf
   bool neon_narrowing = false;   // to half the width, saturated: sqxtn, sqxtun
+  bool neon_pairs = false;       // the sums of neighbouring lanes: addp
   bool neon_extremes = false;    // the extreme of all lanes, which is NaN if one is: fmaxv, fminv
   bool neon_dotprod = false;     // int8 dot products of equal signedness: sdot, udot
   bool neon_i8mm = false;        // int8 dot products, unsigned times signed: usdot

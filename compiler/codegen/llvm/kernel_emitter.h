@@ -80,6 +80,7 @@ class KernelEmitter {
   Value* sum_of_lanes(const loop::ExprNode& e);
   Value* dot_in_halves(Value* a, bool a_signed, Value* b, bool b_signed, Value* sum);
   Value* sum_of_halves(const loop::ExprNode& e);
+  Value* sum_of_neighbours(Value* even, Value* odd);
   // Whether vectors of so many 32-bit words have multiply-adds of their bytes and halves (SSSE3 and what extends it).
   bool vectors_of_words(int lanes) const {
     return (lanes == 4 && isa_.ssse3) || (lanes == 8 && isa_.avx2) || (lanes == 16 && isa_.avx512_bw);

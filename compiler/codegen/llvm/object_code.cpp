@@ -110,7 +110,7 @@ InstructionSet instruction_set(const Target& target, const llvm::MCSubtargetInfo
   isa.arm_dsp = has(QNL_ARCH_ARM, QNL_ARM_DSP);
   isa.mve = has(QNL_ARCH_ARM, QNL_ARM_MVE_INT);
   isa.neon_tables = isa.neon_shifts = isa.neon_fractions = isa.neon_extremes = isa.neon_narrowing =
-      target.arch == QNL_ARCH_AARCH64;
+      isa.neon_pairs = target.arch == QNL_ARCH_AARCH64;
   isa.neon_dotprod = has(QNL_ARCH_AARCH64, QNL_AARCH64_DOTPROD);
   isa.neon_i8mm = has(QNL_ARCH_AARCH64, QNL_AARCH64_I8MM);
   bool rounds_f32 = true, rounds_f64 = true;
